@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who may not come in: nothing is spent on them, whether the backlog has room or cookies are due.
- */
+/* The accept filter: a refused peer costs no state, whether the backlog has room or cookies are
+ * due. */
 #include "support/tcp_dsl.h"
 
 static enum nj_tcp_door answer;
@@ -32,7 +32,7 @@ Test(tcp_accept_filter, silence)
     cr_expect(nj_addr_eq(&asked, &w.tuple.remote));
     cr_expect_eq(w.tcp.syns.n_touched, 0);
     SEND(&w, .flags = A, .seq = 1, .ack = 1);
-    NOTHING(&w); /* not even that there is no such connection */
+    NOTHING(&w); /* nor a RST for the missing connection */
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_denied), 2);
     answer = NJ_TCP_DOOR_OPEN;
     SEND(&w, .flags = S);
@@ -51,7 +51,7 @@ Test(tcp_accept_filter, a_reset)
     nj_dsl_fini(&w);
 }
 
-/* RFC 4987 3.6: no cookie is made for them, and none that they bring is taken. */
+/* RFC 4987 3.6: refused peers get no cookie, and their cookies are not accepted. */
 Test(tcp_accept_filter, cookies)
 {
     struct world w;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When we acknowledge (RFC 9293 3.8.6.3, RFC 5681 4.2), and ECN marks (RFC 3168 6.1.3). */
+/* Delayed and quick ACKs (RFC 9293 3.8.6.3, RFC 5681 4.2), and the echo of ECN marks (RFC 3168
+ * 6.1.3). */
 #include "support/tcp_dsl.h"
 
 #define E  NJ_TCP_ECE
@@ -18,7 +19,7 @@ static uint32_t talk(struct world *w, uint32_t len)
     return seq;
 }
 
-/* RFC 5681 4.2 lets every segment be acknowledged; ours are for the peer's first window. */
+/* RFC 5681 4.2 allows an ACK per segment; we use quick ACKs in the peer's first window. */
 Test(tcp_ack_policy, quick_at_the_start_then_every_second)
 {
     struct world w;
@@ -35,7 +36,7 @@ Test(tcp_ack_policy, quick_at_the_start_then_every_second)
     nj_dsl_fini(&w);
 }
 
-/* After a silence of an RTO the peer starts over (RFC 5681 4.1), and so do we. */
+/* After an idle RTO the peer restarts slow start (RFC 5681 4.1), and quick ACKs restart. */
 Test(tcp_ack_policy, quick_after_a_silence)
 {
     struct world w;
@@ -52,7 +53,7 @@ Test(tcp_ack_policy, quick_after_a_silence)
     nj_dsl_fini(&w);
 }
 
-/* A request waits for its answer to take the ACK along, however long it is. */
+/* The ACK of a request is delayed to be carried by the response, whatever the request's length. */
 Test(tcp_ack_policy, what_is_pushed_or_short_waits)
 {
     struct world w;
@@ -67,8 +68,8 @@ Test(tcp_ack_policy, what_is_pushed_or_short_waits)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 39; RFC 5681 4.2: full-sized is what the peer sends, not what we could. With segments of
- * 600 bytes our 1460 would ask for five. */
+/* Sentence 39; RFC 5681 4.2: the full size is that of the peer's segments, not our MSS. With our
+ * 1460 only every fifth segment of 600 bytes would be acknowledged. */
 Test(tcp_ack_policy, full_size_is_the_peers)
 {
     struct world w;
@@ -85,7 +86,7 @@ Test(tcp_ack_policy, full_size_is_the_peers)
     nj_dsl_fini(&w);
 }
 
-/* The other way round: small talk is no bulk, 100 bytes at a time are not acknowledged in pairs. */
+/* Small segments are not bulk data: segments of 100 bytes are not acknowledged in pairs. */
 Test(tcp_ack_policy, small_talk_waits_for_the_delay)
 {
     struct world w;
@@ -100,7 +101,7 @@ Test(tcp_ack_policy, small_talk_waits_for_the_delay)
     nj_dsl_fini(&w);
 }
 
-/* Sentences 40, 41, 64 and the probe of 46: none of these waits. */
+/* Sentences 40, 41, 64 and the probe of 46: these are acknowledged at once. */
 Test(tcp_ack_policy, at_once)
 {
     struct world w;
@@ -152,7 +153,7 @@ Test(tcp_ack_policy, marks_are_echoed_until_cwr)
     nj_dsl_fini(&w);
 }
 
-/* A mark on the segment that brings CWR is a new one. */
+/* A mark on the segment with CWR is new. */
 Test(tcp_ack_policy, mark_with_cwr)
 {
     struct world w;
@@ -165,7 +166,7 @@ Test(tcp_ack_policy, mark_with_cwr)
     nj_dsl_fini(&w);
 }
 
-/* RFC 3168 6.1.4, 6.1.5: no news from an empty segment, one outside the window, or one we have. */
+/* RFC 3168 6.1.4, 6.1.5: marks on empty, unacceptable or duplicate segments are ignored. */
 Test(tcp_ack_policy, marks_that_do_not_count)
 {
     struct world w;
@@ -182,7 +183,7 @@ Test(tcp_ack_policy, marks_that_do_not_count)
     nj_dsl_fini(&w);
 }
 
-/* Who did not negotiate it hears nothing of it. */
+/* Without negotiation no ECE is sent. */
 Test(tcp_ack_policy, marks_without_ecn)
 {
     struct world w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How connections end: RFC 9293 3.6, 3.10.4, 3.10.5 and the second half of 3.10.7.4. */
+/* Closing of connections: RFC 9293 3.6, 3.10.4, 3.10.5 and the second half of 3.10.7.4. */
 #include "support/tcp_dsl.h"
 
 /* RFC 9293 3.6 figure 12 */
@@ -65,7 +65,7 @@ Test(tcp_closing, release_with_unread_data_resets)
     nj_dsl_fini(&w);
 }
 
-/* RFC 9293 3.10.5; sentence 114, in every state where there is somebody to tell */
+/* RFC 9293 3.10.5; sentence 114, in every state in which ABORT sends a RST */
 Test(tcp_closing, abort_resets)
 {
     static const uint8_t state[] = {NJ_TCP_ESTABLISHED, NJ_TCP_FIN_WAIT_1, NJ_TCP_FIN_WAIT_2,
@@ -131,7 +131,7 @@ Test(tcp_closing, fin_is_sent_again)
     }
 }
 
-/* Text and FIN lost together, the FIN behind what a first segment takes. */
+/* Text and FIN are lost together; the FIN does not fit in the first segment. */
 Test(tcp_closing, text_and_fin_are_sent_again)
 {
     struct world w;
@@ -239,7 +239,7 @@ Test(tcp_closing, orphan_in_fin_wait_2)
     }
 }
 
-/* RFC 9293 3.6.1: nobody is there to read it */
+/* RFC 9293 3.6.1: data for an orphan */
 Test(tcp_closing, orphan_resets_on_new_text)
 {
     struct world w;
@@ -252,7 +252,7 @@ Test(tcp_closing, orphan_resets_on_new_text)
     nj_dsl_fini(&w);
 }
 
-/* A peer with a closed window that answers every probe must not keep what nobody owns for ever. */
+/* A peer that keeps its window closed and answers every probe cannot keep an orphan for ever. */
 Test(tcp_closing, orphan_with_a_closed_window)
 {
     struct world w;
@@ -271,8 +271,8 @@ Test(tcp_closing, orphan_with_a_closed_window)
     nj_dsl_fini(&w);
 }
 
-/* A peer that takes a byte now and then makes progress by any other measure; what nobody owns has
- * its time all the same, and then the peer is told. */
+/* A peer that acknowledges a byte now and then makes progress, but the limit of orphans applies,
+ * and ends with a RST. */
 Test(tcp_closing, orphan_with_a_reader_of_single_bytes)
 {
     for (unsigned theirs = 0; theirs < 2; theirs++) {
@@ -324,7 +324,7 @@ Test(tcp_closing, orphan_finishes)
     nj_dsl_fini(&w);
 }
 
-/* RFC 9293 3.10.4: CLOSE is for once. */
+/* RFC 9293 3.10.4: a second CLOSE has no effect. */
 Test(tcp_closing, close_twice)
 {
     static const uint8_t state[] = {NJ_TCP_FIN_WAIT_1, NJ_TCP_FIN_WAIT_2, NJ_TCP_CLOSING,
@@ -340,7 +340,7 @@ Test(tcp_closing, close_twice)
     }
 }
 
-/* Released in every state, with every segment after it; pools are checked at the end. */
+/* Release in every state, followed by every kind of segment; pools are checked at the end. */
 Test(tcp_closing, released_in_every_state)
 {
     static const uint8_t state[] = {NJ_TCP_ESTABLISHED, NJ_TCP_FIN_WAIT_1, NJ_TCP_FIN_WAIT_2,

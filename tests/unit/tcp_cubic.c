@@ -2,8 +2,8 @@
 /*
  * CUBIC against the formulas of RFC 9438 in floating point; sentences 78 - 83.
  *
- * The model below counts windows in segments and time in seconds, as the RFC does, and knows
- * nothing of the integers it checks.
+ * The model counts windows in segments and time in seconds, as the RFC does, and shares no code
+ * with the integer arithmetic.
  */
 #include <criterion/criterion.h>
 
@@ -91,7 +91,8 @@ Test(tcp_cubic, curve)
                 cr_assert(fabs(got - w) < 2, "%u %u %lu: %f %f", origin, k, (unsigned long)t, got,
                           w);
             }
-    for (uint64_t t = 1; t < (uint64_t)1 << 62; t *= 2) /* the largest is for ever */
+    for (uint64_t t = 1; t < (uint64_t)1 << 62;
+         t *= 2) /* the largest stands for an unlimited time */
         cr_assert_leq(nj__cubic_window(NJ_CC_CWND_MAX, 1, t, 65535), NJ_CC_CWND_MAX);
     cr_expect_eq(nj__cubic_window(MSS, 0, (uint64_t)1 << 62, 216), NJ_CC_CWND_MAX);
 }
@@ -113,7 +114,7 @@ Test(tcp_cubic, multiplicative_decrease)
     cr_expect_eq(t.ssthresh, 751619276); /* 0.7 * 2^30 */
 }
 
-/* Sentence 83; RFC 9438 4.7: below the last peak the next one is set at 0.85 of where we are. */
+/* Sentence 83; RFC 9438 4.7: below the last W_max the new one is 0.85 cwnd. */
 Test(tcp_cubic, fast_convergence)
 {
     struct nj_tcb t = after_loss(100);
@@ -141,7 +142,7 @@ Test(tcp_cubic, follows_the_curve)
         now = ack_clock(&t, now, 200 * NJ_MS);
         double s = (double)(now - start) / NJ_SEC + 0.05 - k, want = 1000 + C * s * s * s;
         double got = (double)t.cwnd / MSS;
-        /* It is always on its way to where the curve will be: half a round trip behind. */
+        /* cwnd follows the curve half a round trip behind. */
         double slope = 3 * C * s * s;
         cr_assert(got <= want + 0.01 && got >= want - slope * 0.1 - 0.6, "at %f s: %f, not %f",
                   s + k, got, want);
@@ -149,7 +150,7 @@ Test(tcp_cubic, follows_the_curve)
     cr_expect_gt(t.cwnd, 1400 * MSS);
 }
 
-/* RFC 9438 4.2: whatever the curve says, 1.5 windows per round trip and no more. */
+/* RFC 9438 4.2: the target is at most 1.5 windows per round trip. */
 Test(tcp_cubic, target_is_bounded)
 {
     struct nj_tcb t = after_loss(20);
@@ -205,7 +206,7 @@ Test(tcp_cubic, time_out)
     cr_expect(t.cwnd > 445 * MSS && t.cwnd <= 456 * MSS, "%u", t.cwnd);
 }
 
-/* RFC 9438 4.10: slow start that ended without a loss goes on from where it is. */
+/* RFC 9438 4.10: after slow start without a loss the curve starts at the current cwnd. */
 Test(tcp_cubic, first_avoidance_without_a_loss)
 {
     struct nj_tcb t = after_loss(1);
@@ -230,7 +231,7 @@ Test(tcp_cubic, unused_window_stops_the_clock)
     u = t;
     u.x = &other;
     uint32_t cwnd = u.cwnd;
-    for (uint32_t i = 0; i < 100; i++) /* a hundred seconds of little to say */
+    for (uint32_t i = 0; i < 100; i++) /* a hundred seconds, application-limited */
         ack(&u, later += NJ_SEC, MSS, false);
     cr_expect_eq(u.cwnd, cwnd);
     ack_clock(&t, now, 3 * NJ_SEC);
@@ -271,7 +272,7 @@ Test(tcp_cubic, undo)
         }
 }
 
-/* Nothing to undo: nothing happens, and least of all to w_max. */
+/* Undo without a congestion event changes nothing, not even w_max. */
 Test(tcp_cubic, undo_without_memory)
 {
     struct nj_tcb t = after_loss(100);
@@ -411,7 +412,7 @@ Test(tcp_cubic, agrees_with_floating_point)
     fprintf(stderr, "at most %.4f %% off\n", 100 * worst);
 }
 
-/* Anything goes, in any order and with zeroed memory in between; the bounds hold. */
+/* Random calls, with zeroed private state in between: the bounds hold. */
 Test(tcp_cubic, bounds_hold_whatever_happens)
 {
     const uint64_t seed = 0xb0b;

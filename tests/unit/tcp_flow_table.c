@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The flow table against a naive one; hashes are chosen so that runs wrap around and collide. */
+/* The flow table against a linear search (Knuth 6.4). Hashes are chosen so that probe sequences
+ * collide and wrap around. */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -37,7 +38,7 @@ static void fini(struct table *t)
         nj_pool_fini(&t->pool[k]);
 }
 
-/* Few homes, around the end of the table, some with the very same hash. */
+/* Few home slots, around the end of the table, some with equal hashes. */
 static uint32_t hash_of(const struct table *t, uint32_t i)
 {
     return t->flows.mask - 4 + i % 9 + (i % 3 << 16);
@@ -88,7 +89,7 @@ static void insert_flow(struct table *t, uint32_t i, uint32_t kind)
     t->flow[i] = f;
 }
 
-/* As a handshake does when it is completed, and a connection when it is over. */
+/* Replacement, as when a handshake completes or a connection enters TIME-WAIT. */
 static void replace_flow(struct table *t, uint32_t i, uint32_t kind)
 {
     struct nj_flow *f = object(t, kind), *old = t->flow[i];
@@ -126,7 +127,7 @@ Test(tcp_flow_table, agrees_with_an_array)
     fini(&t);
 }
 
-/* The sizes that the table and its objects were promised to have. */
+/* The documented sizes of the table and its objects. */
 Test(tcp_flow_table, sizes)
 {
     struct nj_tcp tcp;
@@ -143,7 +144,7 @@ Test(tcp_flow_table, sizes)
     nj_tcp_fini(&tcp);
 }
 
-/* All bytes count, or of IPv4 those that are not the prefix. */
+/* All bytes enter the hash; for IPv4 those after the prefix. */
 static void hash_depends(struct nj_tuple a)
 {
     struct table t;

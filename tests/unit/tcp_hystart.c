@@ -134,7 +134,7 @@ Test(tcp_hystart, growth_per_acknowledgment_is_bounded)
     cr_expect_eq(t.cwnd, 20 * MSS);
 }
 
-/* A later slow start knows its end and listens to no delay. */
+/* A later slow start ignores the delay: its end is ssthresh. */
 Test(tcp_hystart, only_in_the_first_slow_start)
 {
     struct nj_tcb t = fresh();
@@ -145,7 +145,7 @@ Test(tcp_hystart, only_in_the_first_slow_start)
     cr_expect_eq(t.ssthresh, 1000 * MSS);
 }
 
-/* A round in which the application had nothing to say is no evidence. */
+/* An application-limited round is no evidence. */
 Test(tcp_hystart, unused_window)
 {
     struct nj_tcb t = fresh();
@@ -172,8 +172,8 @@ static uint32_t train(struct nj_tcb *t, uint32_t n, uint32_t gap_us, uint32_t fr
     return (uint32_t)((now - NJ_SEC) / NJ_US);
 }
 
-/* ADR 8: a window that the path needs more than half a round trip for is not doubled any more,
- * before any delay shows; and no shorter round trip takes that back. */
+/* ADR 8: a window whose ACK train takes more than half a round trip is not doubled, before any
+ * delay shows. A shorter round trip does not revert that. */
 Test(tcp_hystart, train_of_acks)
 {
     struct nj_tcb t = fresh();
@@ -210,8 +210,8 @@ Test(tcp_hystart, train_of_acks)
     }
 }
 
-/* On a short path the silence between two windows is shorter than the gap in a train on a long one,
- * and is none: the window grows on while it takes the path less than half of a round trip. */
+/* On a short path the pause between two windows is shorter than the gap limit of a long path. It
+ * must not count as part of a train. */
 Test(tcp_hystart, silence_on_a_short_path)
 {
     enum { SEG_NS = 800 }; /* of 1000 bytes at 10 Gbit/s */

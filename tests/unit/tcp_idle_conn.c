@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections on which nothing goes on: what they give back, who is asked, and who is given up. */
+/* Idle connections: release of struct nj_xfer, keepalive (RFC 9293 3.8.4) and user timeout (RFC
+ * 9293 3.9.1). */
 #include "support/tcp_flight.h"
 
 static void open_quiet(struct world *w, nj_ns keepalive)
@@ -9,7 +10,7 @@ static void open_quiet(struct world *w, nj_ns keepalive)
     nj_dsl_open(w);
 }
 
-/* Sentence 116; RFC 9293 3.8.4: after the time that was asked for, nine times, then RST. */
+/* Sentence 116; RFC 9293 3.8.4: nine probes after the configured time, then RST. */
 Test(tcp_idle_conn, keepalive_gives_up)
 {
     struct world w;
@@ -33,7 +34,7 @@ Test(tcp_idle_conn, keepalive_gives_up)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 116: any word of the peer starts the time over. */
+/* Sentence 116: any segment of the peer restarts the time. */
 Test(tcp_idle_conn, keepalive_is_answered)
 {
     struct world w;
@@ -47,7 +48,8 @@ Test(tcp_idle_conn, keepalive_is_answered)
     nj_dsl_fini(&w);
 }
 
-/* RFC 9293 3.8.4 MUST-26: nobody is asked who has asked us, with a byte of old text or without. */
+/* RFC 9293 3.8.4 MUST-26: the peer's keepalive restarts the time, with a byte of old text or
+ * without. */
 Test(tcp_idle_conn, keepalive_of_the_peer)
 {
     struct world w;
@@ -66,8 +68,8 @@ Test(tcp_idle_conn, keepalive_of_the_peer)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 116; RFC 9293 3.8.4: what step one of 3.10.7.4 throws away is no answer. Whoever knows
- * no more than the ports must neither keep a dead connection alive nor bring its probes forward. */
+/* Sentence 116; RFC 9293 3.8.4: a segment dropped in step one of 3.10.7.4 is no answer. A blind
+ * attacker must neither keep a dead connection alive nor trigger its probes. */
 Test(tcp_idle_conn, keepalive_and_segments_out_of_place)
 {
     static const struct dsl_seg stray[] = {
@@ -101,7 +103,7 @@ Test(tcp_idle_conn, keepalive_and_segments_out_of_place)
     }
 }
 
-/* RFC 9293 3.8.4 MUST-25: off unless it is asked for. */
+/* RFC 9293 3.8.4 MUST-25: off by default. */
 Test(tcp_idle_conn, no_keepalive)
 {
     struct world w;
@@ -112,7 +114,7 @@ Test(tcp_idle_conn, no_keepalive)
     nj_dsl_fini(&w);
 }
 
-/* An idle connection holds no struct nj_xfer, and has one again with the next word or call. */
+/* An idle connection has no struct nj_xfer; the next segment or call attaches one. */
 Test(tcp_idle_conn, gives_back_and_takes_again)
 {
     struct world w;
@@ -161,7 +163,7 @@ Test(tcp_idle_conn, window_restarts)
     }
 }
 
-/* Sentence 56; RFC 7323 5.5: 24 days without a word, the connection idle meanwhile. */
+/* Sentence 56; RFC 7323 5.5: 24 days without a segment, on an idle connection. */
 Test(tcp_idle_conn, timestamps_after_24_days)
 {
     for (unsigned days = 23; days <= 25; days += 2) {
@@ -176,7 +178,7 @@ Test(tcp_idle_conn, timestamps_after_24_days)
     }
 }
 
-/* Sentence 71; RFC 9293 3.9.1: the user's own time, from the first segment that is not answered. */
+/* Sentence 71; RFC 9293 3.9.1: the user timeout counts from the first unanswered segment. */
 Test(tcp_idle_conn, user_timeout)
 {
     for (unsigned of_all = 0; of_all < 2; of_all++) {
@@ -220,7 +222,7 @@ Test(tcp_idle_conn, user_timeout_and_progress)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 114: linger 0, which is to abort, whatever is queued or unread. */
+/* Sentence 114: abort, with data queued or unread. */
 Test(tcp_idle_conn, abort_of_an_idle_one)
 {
     struct world w;
@@ -234,8 +236,7 @@ Test(tcp_idle_conn, abort_of_an_idle_one)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 115: a hundred thousand, idle in between, ended in every way; the pools are as before.
- */
+/* Sentence 115: 100,000 connections, idle in between, ended in every way, leak nothing. */
 Test(tcp_idle_conn, a_hundred_thousand, .timeout = 100)
 {
     struct world w;
@@ -271,7 +272,7 @@ Test(tcp_idle_conn, a_hundred_thousand, .timeout = 100)
             SEND(&w, .flags = A, .seq = 101, .ack = 1, .len = 50, .sack = {{1461, 3001}});
             SEND(&w, .flags = R, .seq = 1);
             break;
-        default: /* nobody answers any more, and nobody waits */
+        default: /* the peer is silent, the user has released it */
             nj_dsl_close(&w);
             nj_dsl_release(&w);
             if (i % 100 == 4)

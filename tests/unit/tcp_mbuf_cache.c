@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mbufs that TCP has ready: none twice, none withheld at the pool's end, all of them given back. */
+/* The mbuf cache: no mbuf is handed out twice, the last ones of the pool are usable, all are
+ * returned. */
 #include <criterion/criterion.h>
 
 #include "support/mbuf_env.h"
@@ -61,8 +62,8 @@ Test(tcp_mbuf_cache, as_good_as_new)
     fini(&s);
 }
 
-/* Not a multiple of what is taken at once: the last ones come one by one, and others may have them.
- * Only who finds nothing is counted. */
+/* The pool is no multiple of the bulk size: the last mbufs are allocated one by one. Only failures
+ * are counted. */
 Test(tcp_mbuf_cache, to_the_last_one)
 {
     struct shelf s;
@@ -82,7 +83,7 @@ Test(tcp_mbuf_cache, to_the_last_one)
     fini(&s);
 }
 
-/* As many as there may be, or fewer: that is what a train is made for. */
+/* The number that is available limits a burst. */
 Test(tcp_mbuf_cache, stock)
 {
     struct shelf s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NewReno's arithmetic: RFC 5681, RFC 6582, RFC 6928; sentences 78 - 82. */
+/* The arithmetic of NewReno: RFC 5681, RFC 6582, RFC 6928; sentences 78 - 82. */
 #include <criterion/criterion.h>
 
 #include "tcp/cc/congestion.h"
@@ -43,7 +43,7 @@ Test(tcp_newreno, initial_window_of_any_mss)
     }
 }
 
-/* Sentences 79, 80; RFC 3465 2.2, 2.3: what was acknowledged counts, up to L. */
+/* Sentences 79, 80; RFC 3465 2.2, 2.3: growth by acknowledged bytes, up to L. */
 Test(tcp_newreno, bytes_are_counted_in_slow_start)
 {
     struct nj_tcb t = fresh(0);
@@ -99,7 +99,7 @@ Test(tcp_newreno, avoidance_counts_bytes)
     cr_expect_eq(t.cwnd, 13 * MSS, "one per acknowledgment at most");
 }
 
-/* Sentence 81; RFC 5681 4.1: the window is the restart window, and ssthresh remembers. */
+/* Sentence 81; RFC 5681 4.1: cwnd is the restart window, ssthresh keeps the old one. */
 Test(tcp_newreno, idle_restart)
 {
     struct nj_tcb t = fresh(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How connections begin: RFC 9293 3.5, 3.10.7.1 - 3.10.7.3. "Sentence n" is the number in our list
+/* Opening of connections: RFC 9293 3.5, 3.10.7.1 - 3.10.7.3. "Sentence n" is a number in our list
  * of 120 checkable sentences about TCP. */
 #include "tcp/seq.h"
 
@@ -80,7 +80,7 @@ Test(tcp_opening, repeated_syn_gets_same_syn_ack)
     nj_dsl_fini(&w);
 }
 
-/* A peer that repeats its SYN all the time must not hold its place in the backlog for ever. */
+/* A peer cannot stay in the backlog for ever by repeating its SYN. */
 Test(tcp_opening, repeated_syn_does_not_postpone_the_end)
 {
     struct world w;
@@ -192,8 +192,8 @@ Test(tcp_opening, fin_on_the_last_ack)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 14; RFC 4987 3.2: half-open connections are bounded by themselves, and take no control
- * block from others. */
+/* Sentence 14; RFC 4987 3.2: half-open connections have their own limit and use no control block.
+ */
 Test(tcp_opening, backlog_and_pool_are_bounded)
 {
     struct world w;
@@ -219,8 +219,7 @@ static uint32_t iss_of_half_open(struct world *w)
     return ((struct nj_syn *)f)->bare.snd_nxt - 1;
 }
 
-/* Sentence 14: without a block the handshake waits, and is completed by what the peer sends next.
- */
+/* Sentence 14: without a free block the handshake waits; the peer's next segment completes it. */
 Test(tcp_opening, handshake_waits_for_a_block)
 {
     struct world w;
@@ -253,7 +252,7 @@ Test(tcp_opening, handshake_waits_for_a_block)
     nj_dsl_fini(&w);
 }
 
-/* Blocks for handshakes under way are kept from those that begin. */
+/* The last blocks are reserved for handshakes under way. */
 Test(tcp_opening, the_last_blocks_are_not_for_new_syns)
 {
     struct world w;
@@ -286,8 +285,8 @@ Test(tcp_opening, newest_syn_wins)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 18; RFC 9293 3.5.2, figure 9: one outside the window is told where we stand, and wins
- * once the peer's reset is in. */
+/* Sentence 18; RFC 9293 3.5.2, figure 9: a SYN outside the window is answered with an ACK. It is
+ * accepted after the peer's RST. */
 Test(tcp_opening, newest_syn_wins_from_afar)
 {
     struct world w;

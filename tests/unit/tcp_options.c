@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the options of RFC 9293 3.2 and RFC 7323 change. Their parsing is in wire_tcp_parse.c
+/* Effects of the options of RFC 9293 3.2 and RFC 7323. Their parsing is tested in wire_tcp_parse.c
  * (sentences 31 - 35). */
 #include "support/tcp_dsl.h"
 
@@ -127,8 +127,8 @@ Test(tcp_options, paws)
     nj_dsl_fini(&w);
 }
 
-/* Two ends that each take the other for old would answer each other for ever: what has no text is
- * answered only now and then. */
+/* ACKs of old segments without text are rate-limited: otherwise two ends could answer each other
+ * for ever. */
 Test(tcp_options, paws_answers_are_limited)
 {
     struct world w;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What fits through the path, and whom we believe about it: RFC 1191, RFC 8201, RFC 5927. */
+/* Path MTU discovery by ICMP (RFC 1191, RFC 8201, RFC 5927), and by probes (RFC 4821, RFC 8899). */
 #include "support/tcp_flight.h"
 
 #define FULL 1460u
 
-/* What an MTU leaves for the payload, over the family that the test runs with. */
+/* The MTU for a payload, by the address family of the test run. */
 static uint16_t mtu_of(const struct world *w, uint32_t payload)
 {
     return (uint16_t)(payload + (w->v6 ? 60 : 40));
@@ -24,7 +24,7 @@ static void open_full(struct world *w)
     nj_dsl_open_with(w, &(struct dsl_seg){.mss = FULL, .sack_ok = true});
 }
 
-/* Sentences 91, 94; RFC 1191 3, RFC 8201 4: shorter segments, cut anew, and cwnd stays. */
+/* Sentences 91, 94; RFC 1191 3, RFC 8201 4: segments get shorter, cwnd is unchanged. */
 Test(tcp_pmtu, too_big)
 {
     struct world w;
@@ -69,8 +69,8 @@ Test(tcp_pmtu, too_big_forged)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 94; RFC 5927 7.2: segments of that length have got through before, so the claim waits
- * for a time-out that agrees; and an ACK of such a segment refutes it. */
+/* Sentence 94; RFC 5927 7.2: after such segments were acknowledged, the claim waits for a time-out
+ * to confirm it. An ACK of such a segment refutes it. */
 Test(tcp_pmtu, too_big_although_it_fits)
 {
     struct world w;
@@ -87,7 +87,7 @@ Test(tcp_pmtu, too_big_although_it_fits)
     nj_dsl_fini(&w);
 }
 
-/* RFC 1191 5, 7.1: a router that does not say how much; the next of the usual sizes. */
+/* RFC 1191 5, 7.1: for a router that reports no MTU, the next plateau is used. */
 Test(tcp_pmtu, too_big_without_a_number)
 {
     struct world w;
@@ -103,8 +103,8 @@ Test(tcp_pmtu, too_big_without_a_number)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 95: full segments vanish, short ones don't. After two time-outs shorter ones are tried,
- * and shorter still. */
+/* Sentence 95: a black hole for full segments. Two time-outs reduce the segment size, then once
+ * more. */
 Test(tcp_pmtu, black_hole)
 {
     struct world w;
@@ -197,8 +197,8 @@ Test(tcp_pmtu, length_comes_back_after_an_outage)
     }
 }
 
-/* A path that carries 1,300 bytes and says nothing: it ends with 1,240, after a few lost probes,
- * none of which counts as congestion; and no more than three in ten minutes. */
+/* A path of 1,300 bytes without ICMP: the result is 1,240 after a few lost probes. None counts as
+ * congestion, and at most three are sent in ten minutes. */
 Test(tcp_pmtu, probes_that_get_lost)
 {
     struct world w;
@@ -236,8 +236,8 @@ Test(tcp_pmtu, no_probe_with_a_fin_alone)
     nj_dsl_fini(&w);
 }
 
-/* RFC 8899 5.1.2, RFC 4821 7.4: three probes in ten minutes, also where the connection is idle for
- * a while before each request; and then the path is asked again. */
+/* RFC 8899 5.1.2, RFC 4821 7.4: three probes in ten minutes, also if the connection is idle before
+ * each request; then probing resumes. */
 Test(tcp_pmtu, lost_probes_are_remembered)
 {
     struct world w;
@@ -291,8 +291,8 @@ static void expect_probe(struct world *w, uint32_t rel_seq)
     cr_expect_gt(o->seg.payload_bytes, w->tcb->snd_mss);
 }
 
-/* Where no run of the scoreboard is to be had for a probe alone, its fate would not be known: none
- * is sent until there is one. */
+/* A probe needs its own run of the scoreboard, or its loss could not be detected. It is sent only
+ * when a run is available. */
 static void no_probe_behind(unsigned n_runs)
 {
     struct world w;
@@ -369,8 +369,8 @@ Test(tcp_pmtu, a_probe_that_was_joined)
     nj_dsl_fini(&w);
 }
 
-/* What a router says holds for ten minutes (RFC 1191 6.3); and less than 552 bytes over IPv4 is not
- * believed. */
+/* An ICMP message suppresses probes for ten minutes (RFC 1191 6.3). Less than 552 bytes over IPv4
+ * is not accepted. */
 Test(tcp_pmtu, a_claim_holds_for_a_while)
 {
     struct world w;
@@ -410,7 +410,7 @@ Test(tcp_pmtu, unreachable)
     nj_dsl_fini(&w);
 }
 
-/* RFC 5927 5.2: before it is open there is nothing to lose. */
+/* RFC 5927 5.2: in SYN-SENT the error is hard. */
 Test(tcp_pmtu, unreachable_before_it_opens)
 {
     struct world w;

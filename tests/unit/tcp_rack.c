@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RACK-TLP, RFC 8985: what time tells about losses. Round trips are 100 ms, so a quarter is 25. */
+/* RACK-TLP (RFC 8985): time-based loss detection and tail loss probes. The round trip is 100 ms, so
+ * a quarter is 25. */
 #include "support/tcp_flight.h"
 
 /* Sentences 72, 74; RFC 8985 6.2 step 4: three segments SACKed leave no room for reordering. */
@@ -26,8 +27,8 @@ Test(tcp_rack, three_sacks)
     nj_dsl_fini(&w);
 }
 
-/* RFC 2883 5: what came twice before anything was sent again tells nothing of what goes again, and
- * however often a peer says so, nothing adds up. Its window is shut, so that nothing goes again. */
+/* RFC 2883 5: D-SACKs before the first retransmission do not count towards undo, however many. The
+ * window is closed, so that nothing is retransmitted. */
 Test(tcp_rack, duplicates_before_the_first_retransmission)
 {
     struct world w;
@@ -46,7 +47,7 @@ Test(tcp_rack, duplicates_before_the_first_retransmission)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 74: two holes, and only they go again. */
+/* Sentence 74: two holes; only these are retransmitted. */
 Test(tcp_rack, two_holes)
 {
     struct world w;
@@ -85,7 +86,7 @@ Test(tcp_rack, timer)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 77: overtaken, and nothing is sent twice; from now on three SACKs are no proof. */
+/* Sentence 77: reordering without retransmission; from then on three SACKs do not prove a loss. */
 Test(tcp_rack, reordering)
 {
     struct world w;
@@ -110,7 +111,7 @@ Test(tcp_rack, reordering)
     nj_dsl_fini(&w);
 }
 
-/* RFC 8985 6.2 step 1: a path that has become longer is believed after five minutes. */
+/* RFC 8985 6.2 step 1: a larger minimum RTT is accepted after five minutes. */
 Test(tcp_rack, least_round_trip_expires)
 {
     struct world w;
@@ -163,7 +164,7 @@ Test(tcp_rack, window_grows_with_duplicates)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 75; RFC 8985 6.2: what was sent after the retransmission arrives, it does not. */
+/* Sentence 75; RFC 8985 6.2: a lost retransmission, detected by the delivery of later data. */
 Test(tcp_rack, lost_retransmission)
 {
     struct world w;
@@ -187,7 +188,7 @@ Test(tcp_rack, lost_retransmission)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 75: nothing was sent after it, so the time-out has to find out. */
+/* Sentence 75: a lost retransmission without later data is detected by the time-out. */
 Test(tcp_rack, lost_retransmission_of_the_last_one)
 {
     struct world w;
@@ -276,7 +277,7 @@ Test(tcp_rack, probe_waits_for_the_spread)
     }
 }
 
-/* A lone last segment has its time from when it was sent, not from the ACK of those before it. */
+/* The PTO of a lone last segment counts from its sending, not from the ACK of earlier ones. */
 Test(tcp_rack, probe_counts_from_the_last_segment)
 {
     struct world w;
@@ -297,7 +298,7 @@ Test(tcp_rack, probe_counts_from_the_last_segment)
     nj_dsl_fini(&w);
 }
 
-/* RFC 8985 7.3: never sent before, if there is some and the peer has room; cwnd may be exceeded. */
+/* RFC 8985 7.3: the probe is new data if the peer's window allows it; it may exceed cwnd. */
 Test(tcp_rack, probe_with_new_data)
 {
     struct world w;
@@ -322,7 +323,7 @@ Test(tcp_rack, probe_with_new_data)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 76; RFC 8985 7.4.2: what the ACK of a probe tells. */
+/* Sentence 76; RFC 8985 7.4.2: reaction to the ACK of a probe. */
 Test(tcp_rack, probe_repairs)
 {
     struct world w;
@@ -359,7 +360,7 @@ Test(tcp_rack, probe_repairs)
     }
 }
 
-/* RFC 8985 7.2: not without SACK, not while something is missing, not at a closed window. */
+/* RFC 8985 7.2: no probe without SACK, with a known hole, or at a closed window. */
 Test(tcp_rack, no_probe)
 {
     struct world w;
@@ -386,7 +387,7 @@ Test(tcp_rack, no_probe)
     nj_dsl_fini(&w);
 }
 
-/* The probe is lost, too; then the time-out sends everything again, from the start. */
+/* The probe is lost, too: the time-out retransmits from the start. */
 Test(tcp_rack, lost_probe)
 {
     struct world w;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RACK walks over the runs in the order in which they were last sent, and no farther than it has to
- * (RFC 8985 6.2 step 5). Random scoreboards, from a seed (NJ_SEED replays one), on which it must
- * find what a walk over all runs finds.
+ * * RACK walks the runs in the order of their last send time, no farther than necessary (RFC 8985
+ * 6.2 * step 5). On random scoreboards it must find the same losses as a walk over all runs.
+ * NJ_SEED * replays a seed.
  */
 #include "base/prng.h"
 #include "support/tcp_flight.h"
@@ -36,7 +36,7 @@ static void open_board(struct board *b, uint64_t seed)
     w->tcb->srtt_us = w->tcb->min_rtt_us = 1000;
 }
 
-/* --- what a peer and our own output do to the scoreboard -------------------------------------- */
+/* --- random changes of the scoreboard by ACKs and by sending ---------------------------------- */
 
 static void push(struct board *b)
 {
@@ -249,7 +249,7 @@ Test(tcp_rack_order, finds_what_a_walk_over_all_finds, .timeout = 100)
     }
 }
 
-/* --- how far it goes ---------------------------------------------------------------------------
+/* --- length of the walk ------------------------------------------------------------------------
  */
 
 #define RUNS 2000u

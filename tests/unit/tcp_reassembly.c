@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The out-of-order queue against an array of bytes: each as its first copy had it. */
+/* The reassembly list against an array of bytes (RFC 9293 3.10.7.4). The first copy of a byte is
+ * kept. */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -153,8 +154,8 @@ Test(tcp_reassembly, drop_last)
     cr_expect(nj_test_pool_full(q.pool));
 }
 
-/* What is out of order may be had again, so it never takes the half beyond which others are told to
- * send less: whoever opens holes and fills none keeps nobody out. */
+/* Out-of-order data never uses the half of held_max beyond which smaller windows are advertised. So
+ * peers that leave holes open keep nobody out. */
 Test(tcp_reassembly, holes_make_no_pressure)
 {
     enum { N_CONNS = 64, HELD_MAX = 1000 };
@@ -182,7 +183,8 @@ Test(tcp_reassembly, holes_make_no_pressure)
     cr_expect(nj_test_pool_full(pool));
 }
 
-/* Many connections that hoard leave something to the next one, and a few may have much. */
+/* Dynamic thresholds: many hoarding connections leave mbufs for the next one; a few may hold many.
+ */
 Test(tcp_reassembly, hoarders_share_a_bound)
 {
     enum { N_CONNS = 64, HELD_MAX = 1000 };

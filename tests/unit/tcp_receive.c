@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes in: order, overlap, windows, acknowledgments. RFC 9293 3.4, 3.8.6, 3.10.7.4. */
+/* Received data: order, overlap, windows and acknowledgments (RFC 9293 3.4, 3.8.6, 3.10.7.4). */
 #include "base/prng.h"
 #include "tcp/seq.h"
 
@@ -40,7 +40,7 @@ Test(tcp_receive, every_second_full_segment_is_acked)
     }
 }
 
-/* One ACK for the whole burst, and none of its own when an answer carries it. */
+/* One ACK for the whole burst; none if a response carries it. */
 Test(tcp_receive, answer_carries_the_ack)
 {
     struct world w;
@@ -256,7 +256,7 @@ Test(tcp_receive, out_of_order_memory_is_bounded)
     nj_dsl_fini(&w);
 }
 
-/* The queue being full of later bytes, the byte that everything waits for has to be let in. */
+/* In-order data is accepted even if the queue is full of later bytes. */
 Test(tcp_receive, hole_is_filled_though_the_queue_is_full)
 {
     struct world w;
@@ -307,8 +307,7 @@ static void takes_what_it_promised(uint32_t len, uint32_t reads, uint64_t seed)
     nj_dsl_fini(&w);
 }
 
-/* RFC 9293 3.8.6.2.2: a window that was offered is not taken back, whatever the segments are like.
- */
+/* RFC 9293 3.8.6.2.2: an advertised window is never shrunk, whatever the segment lengths. */
 Test(tcp_receive, what_was_promised_is_taken)
 {
     static const uint32_t lens[] = {257, 300, 545, 800, 1089, 1460, 0};
@@ -405,7 +404,7 @@ Test(tcp_receive, fin_with_a_hole_before_it)
     nj_dsl_fini(&w);
 }
 
-/* A FIN in the middle of what the peer has sent already is a lie; the stream goes on without it. */
+/* A FIN before bytes already received is ignored. */
 Test(tcp_receive, fin_before_later_bytes)
 {
     struct world w;
@@ -434,7 +433,7 @@ Test(tcp_receive, keepalive_of_the_peer_is_answered)
     nj_dsl_fini(&w);
 }
 
-/* An ACK that finds no mbuf or no room in the device is not forgotten. */
+/* An ACK that lacks an mbuf or device room stays due. */
 Test(tcp_receive, ack_waits_for_room)
 {
     struct world w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What we offer while received mbufs are short; sentences 47, 50; RFC 9293 3.8.6.2.2. */
+/* The advertised window while received mbufs are short (RFC 9293 3.8.6.2.2); sentences 47, 50. */
 #include "base/prng.h"
 
 #include "support/tcp_dsl.h"
@@ -34,8 +34,8 @@ Test(tcp_receive_window, pressure)
     }
 }
 
-/* The peer sends as fast as we let it and the user reads: after the promise made before is used up,
- * the window is what the pressure leaves, and the stream goes on. */
+/* The peer fills the window and the user reads: once the old window is used up, the window is that
+ * of the pressure, and the stream continues. */
 Test(tcp_receive_window, offers_less_under_pressure)
 {
     static const struct {
@@ -63,7 +63,7 @@ Test(tcp_receive_window, offers_less_under_pressure)
     }
 }
 
-/* Sentence 47: the promised edge stays, however the pressure changes. */
+/* Sentence 47: the advertised edge stays, however the pressure changes. */
 Test(tcp_receive_window, edge_stays_while_pressure_changes)
 {
     const uint64_t seed = 0x47;
@@ -98,7 +98,7 @@ Test(tcp_receive_window, edge_stays_while_pressure_changes)
     nj_dsl_fini(&w);
 }
 
-/* With nothing left at all the byte that is due is taken, if the connection holds no other. */
+/* With no mbufs left, in-order data is accepted if the connection holds no other mbuf. */
 Test(tcp_receive_window, due_byte_is_taken_when_all_is_held)
 {
     struct world w;

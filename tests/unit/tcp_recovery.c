@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The states of loss recovery: PRR in numbers, time-outs, and mistakes that are taken back. */
+/* The states of loss recovery: PRR (RFC 9937), time-outs (RFC 5681), undo of spurious recovery (RFC
+ * 3522, RFC 5682, RFC 2883) and ECN. */
 #include "support/tcp_flight.h"
 
 /* --- PRR, RFC 9937 6.2 -------------------------------------------------------------------------
  */
 
-/* What RFC 9937 6.2 says, in its own words. */
+/* A model of RFC 9937 6.2 in the RFC's variables. */
 struct prr {
     uint32_t delivered, out, recover_fs, ssthresh;
 };
@@ -24,8 +25,8 @@ static uint32_t prr_sndcnt(const struct prr *p, uint32_t pipe, uint32_t delivere
     return limit < p->ssthresh - pipe ? limit : p->ssthresh - pipe;
 }
 
-/* RFC 9937 6.2: twenty in flight, the first is lost, and the window is halved: one goes for every
- * two that arrive, and one for each when ten are left. */
+/* RFC 9937 6.2: twenty in flight, the first is lost, cwnd is halved. One segment is sent per two
+ * deliveries, and one per delivery when ten are left. */
 Test(tcp_recovery, prr_in_numbers)
 {
     static const uint8_t sent[] = {1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1};
@@ -156,7 +157,7 @@ Test(tcp_recovery, time_out_keeps_what_was_sacked)
     nj_dsl_fini(&w);
 }
 
-/* --- mistakes, sentence 84 ------------------------------------------------------------------- */
+/* --- undo of spurious recovery, sentence 84 -------------------------------------------------- */
 
 /* A flight of ten, and a path that takes 500 ms for once. */
 static void delay_spike(struct world *w, const struct dsl_seg *syn, uint32_t more)
@@ -204,7 +205,7 @@ Test(tcp_recovery, time_out_undone_by_timestamp)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 84; RFC 2883 5: every copy was reported as one too many, after recovery even. */
+/* Sentence 84; RFC 2883 5: all retransmissions were reported as duplicates, also after recovery. */
 Test(tcp_recovery, recovery_undone_by_dsack)
 {
     for (unsigned late = 0; late < 2; late++) {
@@ -230,7 +231,7 @@ Test(tcp_recovery, recovery_undone_by_dsack)
     }
 }
 
-/* A D-SACK for what was never sent again, or for what is not in flight yet, proves nothing. */
+/* A D-SACK of data never retransmitted, or not sent yet, proves nothing. */
 Test(tcp_recovery, forged_dsacks)
 {
     struct world w;
@@ -359,7 +360,7 @@ Test(tcp_recovery, ecn_echo)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 93; RFC 3168 6.1.5: what goes again is not ECT, and carries no CWR. */
+/* Sentence 93; RFC 3168 6.1.5: retransmissions are not ECT and carry no CWR. */
 Test(tcp_recovery, ecn_and_losses)
 {
     struct world w;
@@ -376,7 +377,7 @@ Test(tcp_recovery, ecn_and_losses)
     nj_dsl_fini(&w);
 }
 
-/* Who did not negotiate it is not slowed down by it. */
+/* Without negotiation ECE has no effect. */
 Test(tcp_recovery, ecn_that_was_not_agreed)
 {
     struct world w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a blind attacker may try, and RSTs in general: RFC 5961, RFC 9293 3.10.7.4, RFC 7323 5. */
+/* Blind attacks (RFC 5961, RFC 7323 5), and processing of RSTs (RFC 9293 3.10.7.4). */
 #include "tcp/seq.h"
 
 #include "support/tcp_dsl.h"
@@ -118,7 +118,7 @@ Test(tcp_reset_attack, syn_without_timestamp_is_challenged)
     nj_dsl_fini(&w);
 }
 
-/* RFC 5961 7; sentence 102: of all connections together, a number per second that nobody knows. */
+/* RFC 5961 7; sentence 102: the limit per second for all connections is unpredictable. */
 Test(tcp_reset_attack, challenges_are_limited)
 {
     struct world w;
@@ -145,7 +145,7 @@ Test(tcp_reset_attack, challenges_are_limited)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 102: nor does one that is half open, which costs whoever provokes it even less. */
+/* Sentence 102: a half-open connection, which is cheaper to provoke, does not use up the limit. */
 Test(tcp_reset_attack, challenges_of_one_handshake_are_limited)
 {
     struct world w;
@@ -193,8 +193,8 @@ Test(tcp_reset_attack, challenges_are_kept_for_open_connections)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 102; RFC 5961 7: whoever provokes one connection uses nothing up that others need, and
- * learns nothing of them (CVE-2016-5696). */
+/* Sentence 102; RFC 5961 7: challenges on one connection take nothing from others and reveal
+ * nothing about them (CVE-2016-5696). */
 Test(tcp_reset_attack, challenges_of_one_connection_are_limited)
 {
     struct world w;
@@ -356,8 +356,8 @@ Test(tcp_reset_attack, answers_to_stray_acks_are_limited)
     nj_dsl_fini(&w);
 }
 
-/* RFC 5961 7: the answers to segments out of place, which anybody may provoke, use up nothing of
- * the challenges of that connection, nor the other way round. */
+/* RFC 5961 7: ACKs of unacceptable segments and challenge ACKs of a connection have separate
+ * limits. */
 Test(tcp_reset_attack, stray_segments_prevent_no_challenge)
 {
     struct world w;

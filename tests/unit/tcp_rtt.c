@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 6298 in numbers; sentences 67, 69, 70. */
+/* RTT estimation and RTO (RFC 6298), in numbers; sentences 67, 69, 70. */
 #include <criterion/criterion.h>
 
 #include "tcp/tcp_internal.h"

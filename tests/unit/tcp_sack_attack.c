@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What SACK blocks may cost others, and us: a shard with many connections, of which all but one
- * send SACKs to wear out the scoreboard. The one that is left must not notice: its recovery is the
- * same, packet by packet and at the same times, as if it were alone. And what a peer SACKs must not
- * make us send the stream in small pieces (CVE-2019-11479).
+ * * Attacks by SACK blocks. On a shard with many connections all but one exhaust the scoreboard's *
+ * runs. The recovery of the remaining one must be the same, packet by packet and in time, as if it
+ * * were alone. SACKs must not split retransmissions into small segments (CVE-2019-11479).
  */
 #include "support/tcp_flight.h"
 
@@ -358,8 +357,7 @@ Test(tcp_sack_attack, victim_of_short_segments)
     compare(short_segments_setup, NULL);
 }
 
-/* However many others there are, and with nothing left of what is shared: a connection has a few
- * runs of its own, which a flight with a hole in it can do with. */
+/* With no shared runs left, the reserved runs of a connection suffice for a flight with a hole. */
 Test(tcp_sack_attack, nothing_left_to_share)
 {
     struct rig *g[2];
@@ -377,7 +375,7 @@ Test(tcp_sack_attack, nothing_left_to_share)
         rig_free(g[i]);
 }
 
-/* --- what goes again after a time-out ----------------------------------------------------------
+/* --- retransmissions after a time-out ----------------------------------------------------------
  */
 
 /* Segments of at least full length, but for the last one of the stream, and ten of them at once. */

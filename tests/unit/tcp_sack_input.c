@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What our ACKs say of segments out of order or twice there: RFC 2018, RFC 2883. */
+/* The SACK option of our ACKs: out-of-order segments (RFC 2018) and duplicates (RFC 2883). */
 #include "base/prng.h"
 #include "tcp/seq.h"
 
@@ -132,7 +132,7 @@ Test(tcp_sack_input, partial_duplicate_in_order)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 53; RFC 2018 8: what had to be thrown away is not claimed any longer. */
+/* Sentence 53; RFC 2018 8: dropped data is no longer reported. */
 Test(tcp_sack_input, reneging)
 {
     struct world w;
@@ -177,7 +177,7 @@ Test(tcp_sack_input, data_segments_leave_room)
     }
 }
 
-/* The duplicate waits for a segment that has room to tell of it. */
+/* The D-SACK waits for a segment with room for it. */
 Test(tcp_sack_input, duplicate_waits_for_room)
 {
     struct world w;
@@ -193,7 +193,7 @@ Test(tcp_sack_input, duplicate_waits_for_room)
     nj_dsl_fini(&w);
 }
 
-/* A peer that did not ask for blocks gets none. */
+/* Without SACK-permitted no blocks are sent. */
 Test(tcp_sack_input, not_negotiated)
 {
     struct world w;
@@ -207,7 +207,7 @@ Test(tcp_sack_input, not_negotiated)
     nj_dsl_fini(&w);
 }
 
-/* --- whatever arrives, in whatever order --------------------------------------------------------
+/* --- random arrival -----------------------------------------------------------------------------
  */
 
 #define SPAN 6000u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The scoreboard: transfers through a network that loses, delays and reorders, to a peer with SACK
- * and D-SACK, or without. It has to cover what is in flight without a gap, what was SACKed must not
- * go again, and everything must arrive, however few runs there are.
+ * * The scoreboard (RFC 6675 3): transfers through a network that loses, delays and reorders, to a
+ * * peer with SACK and D-SACK, or without. The runs must cover the data in flight without a gap, *
+ * SACKed data must not be retransmitted, and all must arrive, however few runs there are.
  */
 #include "base/prng.h"
 #include "tcp/seq.h"
@@ -266,7 +266,7 @@ Test(tcp_scoreboard, nothing_that_arrived_goes_again, .timeout = 100)
     free(n);
 }
 
-/* With few runs it is coarser, but it gets there. */
+/* With few runs it is coarser, but the transfer completes. */
 Test(tcp_scoreboard, few_runs, .timeout = 100)
 {
     struct net *n = malloc(sizeof *n);
@@ -275,7 +275,7 @@ Test(tcp_scoreboard, few_runs, .timeout = 100)
     free(n);
 }
 
-/* Others need all the runs there are: some are left for each connection. */
+/* Other connections use all shared runs: each keeps its reserved ones. */
 Test(tcp_scoreboard, first_run_is_always_there)
 {
     for (unsigned closed = 0; closed < 2; closed++) {
@@ -357,7 +357,7 @@ Test(tcp_scoreboard, reneging)
     nj_dsl_fini(&w);
 }
 
-/* RFC 2018 3, RFC 5961 5: blocks that can't be are not believed, one by one. */
+/* RFC 2018 3, RFC 5961 5: invalid blocks are ignored, each on its own. */
 Test(tcp_scoreboard, blocks_that_make_no_sense)
 {
     struct world w;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The send queue against a plain array: the same bytes, wherever a segment begins; every reference
- * given back. */
+/* The send queue against a plain array: equal bytes wherever a segment begins, and every reference
+ * released. */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -92,8 +92,8 @@ static void fill(struct queue *q, uint32_t off, uint32_t n)
     rte_pktmbuf_free(m);
 }
 
-/* A segment for a device that cuts it and that is slow to read it: what it refers to is there until
- * then, whatever became of the queue. */
+/* A TSO packet that the device reads late: its bytes stay valid until then, whatever happens to the
+ * queue. */
 struct held {
     struct rte_mbuf *m;
     uint32_t at, n; /* of the stream */

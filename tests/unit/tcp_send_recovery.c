@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes out, and out again: RFC 9293 3.8, RFC 6298, RFC 5681, RFC 6582. */
+/* Sending and retransmission: RFC 9293 3.8, RFC 6298, RFC 5681, RFC 6582. */
 #include "base/prng.h"
 #include "tcp/cc/congestion.h"
 
@@ -60,7 +60,7 @@ Test(tcp_send_recovery, backs_off_and_gives_up)
     nj_dsl_fini(&w);
 }
 
-/* RFC 9293 3.8.3: R2 counts from when something went unanswered, not from the last word before. */
+/* RFC 9293 3.8.3: R2 counts from the first unanswered segment, not from the last one received. */
 Test(tcp_send_recovery, idle_time_is_not_counted)
 {
     struct world w;
@@ -399,7 +399,7 @@ Test(tcp_send_recovery, ack_while_the_peer_is_shut)
     nj_dsl_fini(&w);
 }
 
-/* No mbufs: nothing is lost, and it goes on when there are some. */
+/* Without mbufs nothing is lost; sending resumes when there are some. */
 Test(tcp_send_recovery, empty_pool)
 {
     struct world w;
@@ -431,7 +431,7 @@ Test(tcp_send_recovery, empty_pool)
     nj_dsl_fini(&w);
 }
 
-/* config.room() says when the device is full. */
+/* config.room() limits sending when the device is full. */
 Test(tcp_send_recovery, full_device)
 {
     struct world w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SYN cookies (RFC 4987 3.6), and what a flood of SYNs must not do. */
+/* SYN cookies (RFC 4987 3.6), and service during a SYN flood (RFC 4987 2). */
 #include <stdio.h>
 
 #include "base/prng.h"
@@ -9,7 +9,7 @@
 
 #define PERIOD (64 * SEC) /* of syn_cookie.c */
 
-/* A world whose backlog a stranger has filled. */
+/* A world whose backlog is filled by another peer. */
 static void begin(struct world *w, const struct dsl_options *options)
 {
     struct dsl_options o = options ? *options : (struct dsl_options){0};
@@ -154,7 +154,7 @@ Test(tcp_syn_cookie, mss_comes_from_a_table)
     nj_dsl_fini(&w);
 }
 
-/* Sentences 11 and 13 for a cookie: text and FIN come with it. */
+/* Sentences 11 and 13 for a cookie: the ACK carries text and FIN. */
 Test(tcp_syn_cookie, text_and_fin_with_the_cookie)
 {
     struct world w;
@@ -262,7 +262,7 @@ Test(tcp_syn_cookie, stale)
     }
 }
 
-/* A server that shuts down opens nothing any more, whoever brings a cookie that was good. */
+/* A draining server opens no connection, even for a valid cookie. */
 Test(tcp_syn_cookie, refused_while_draining)
 {
     struct world w;
@@ -278,7 +278,7 @@ Test(tcp_syn_cookie, refused_while_draining)
     nj_dsl_fini(&w);
 }
 
-/* Nobody asks the hash while no cookies are about. */
+/* Without recent cookies ACKs are not hashed. */
 Test(tcp_syn_cookie, not_taken_when_none_was_sent)
 {
     struct world w;
@@ -320,7 +320,7 @@ Test(tcp_syn_cookie, timestamps_never_go_back)
     nj_dsl_fini(&w);
 }
 
-/* Where the device has no more room than connections need, SYNs wait for better times. */
+/* Transmit slots reserved for connections are not used for cookies. */
 Test(tcp_syn_cookie, leaves_room_for_data)
 {
     struct world w;
@@ -402,8 +402,8 @@ static void real_client(struct world *w, uint32_t i)
     w->n_out = w->next_out = 0;
 }
 
-/* Sentences 14, 15; RFC 4987 2: a million SYNs in ten seconds take what the backlog takes, and
- * whoever is real gets in at once. */
+/* Sentences 14, 15; RFC 4987 2: a million SYNs in ten seconds fill only the backlog, and genuine
+ * clients connect at once. */
 Test(tcp_syn_cookie, flood)
 {
     const uint64_t seed = 0xf100d;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a connection is after it: RFC 9293 3.6.1, 3.10.7.4, 3.10.8, RFC 1337, RFC 6191. */
+/* TIME-WAIT: RFC 9293 3.6.1, 3.10.7.4, 3.10.8, RFC 1337, RFC 6191. */
 #include <stdio.h>
 
 #include "base/prng.h"
@@ -44,7 +44,7 @@ Test(tcp_time_wait, lasts_two_msl_and_starts_over)
     }
 }
 
-/* The peer's FIN comes when the user is gone already: its ACK is the last thing the block does. */
+/* The peer's FIN arrives for an orphan: the block is freed after sending its ACK. */
 Test(tcp_time_wait, orphan_acknowledges_and_shrinks)
 {
     struct world w;
@@ -92,7 +92,7 @@ Test(tcp_time_wait, is_not_assassinated)
     }
 }
 
-/* RFC 9293 3.10.7.4 for what may still come, and limits for what may not come often. */
+/* RFC 9293 3.10.7.4 for segments in TIME-WAIT, and rate limits of their ACKs. */
 Test(tcp_time_wait, other_segments)
 {
     struct world w;
@@ -221,8 +221,8 @@ Test(tcp_time_wait, timestamps_go_on)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 112; RFC 9293 3.6.1: who is not let in now ends nothing. Else the SYN that comes after
- * this one would be answered with any number. */
+/* Sentence 112; RFC 9293 3.6.1: a refused SYN does not end TIME-WAIT. Otherwise the next SYN would
+ * be answered with an unchecked initial number. */
 Test(tcp_time_wait, is_not_replaced_by_who_is_refused)
 {
     enum { DRAINING, NO_BLOCKS, NO_MBUFS, N_REASONS };
@@ -276,7 +276,7 @@ Test(tcp_time_wait, replacement_by_cookie_needs_timestamps)
     }
 }
 
-/* Connections that are over take no place of those that are not. */
+/* Entries in TIME-WAIT never block new connections. */
 Test(tcp_time_wait, leaves_the_blocks_to_others)
 {
     struct world w;
@@ -297,7 +297,7 @@ Test(tcp_time_wait, leaves_the_blocks_to_others)
     nj_dsl_fini(&w);
 }
 
-/* One whose user holds on keeps its block, and its user is told when the 2 MSL are over. */
+/* With a user the block is kept, and EV_DEAD follows after 2 MSL. */
 Test(tcp_time_wait, with_a_user)
 {
     struct world w;
@@ -351,8 +351,8 @@ static void do_something(struct world *w, struct model *m, struct nj_prng *r, ui
     }
 }
 
-/* Nobody leaves before his 2 MSL are over, restarted or not; all leave after 2 MSL more, at the
- * latest; and who is gone is forgotten. */
+/* No entry ends before its 2 MSL, restarted or not. All end within another 2 MSL and leave the flow
+ * table. */
 static void compare(struct world *w, struct model *m)
 {
     uint32_t n = 0;

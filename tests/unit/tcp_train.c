@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trains: segments that leave in one go end where they would have ended one by one. */
+/* Bursts: segments sent in one call have the same boundaries as if sent one by one. */
 #include "tcp/cc/congestion.h"
 
 #include "support/tcp_dsl.h"
@@ -85,7 +85,7 @@ static void keep(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_
     kept[n_kept++] = m;
 }
 
-/* Three are left, by whatever way, and one attempt fails. */
+/* Three mbufs are left, in the cache and the pool; one attempt fails. */
 Test(tcp_train, ends_with_the_mbufs)
 {
     struct world w;
@@ -114,7 +114,7 @@ Test(tcp_train, ends_with_the_mbufs)
     nj_dsl_fini(&w);
 }
 
-/* RFC 2018 3: only the last segment, which is short, has room to say what arrived. */
+/* RFC 2018 3: only the last segment, which is short, has room for SACK blocks. */
 Test(tcp_train, blocks_are_in_the_short_one)
 {
     struct world w;
@@ -131,7 +131,7 @@ Test(tcp_train, blocks_are_in_the_short_one)
     nj_dsl_fini(&w);
 }
 
-/* What was lost goes again in one go, and no more of it than the window has room for. */
+/* Lost segments are retransmitted in one burst, limited by the window. */
 Test(tcp_train, of_what_was_lost)
 {
     struct world w;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Segments that the device cuts: what is put into one, and what is done when a piece of it is lost.
- * Sentence 92. The other scripts run with such a device too (NJ_TEST_TSO). */
+/* TCP segmentation offload: the size of TSO packets, and the loss of a part of one. Sentence 92.
+ * The other scripts run with such a device, too (NJ_TEST_TSO). */
 #include "base/prng.h"
 #include "tcp/cc/congestion.h"
 
@@ -57,7 +57,7 @@ Test(tcp_tso, fin_is_in_the_last_piece)
     nj_dsl_fini(&w);
 }
 
-/* Not the odd bytes of a window in the middle of the stream. */
+/* In mid-stream only full segments are sent. */
 Test(tcp_tso, whole_segments_before_the_end)
 {
     struct world w;
@@ -80,7 +80,7 @@ Test(tcp_tso, bound_of_the_device)
     nj_dsl_fini(&w);
 }
 
-/* One that can't hold two segments is of no use. */
+/* TSO that cannot hold two segments is not used. */
 Test(tcp_tso, bound_below_a_segment)
 {
     struct world w;
@@ -149,7 +149,7 @@ Test(tcp_tso, lost_piece_goes_again_alone)
     nj_dsl_fini(&w);
 }
 
-/* What goes again is cut by the device too: after a time-out, as slow start lets it. */
+/* Retransmissions use TSO, too: after a time-out, as slow start allows. */
 Test(tcp_tso, all_lost)
 {
     struct world w;
@@ -179,7 +179,7 @@ Test(tcp_tso, all_lost)
     nj_dsl_fini(&w);
 }
 
-/* RFC 3168 6.1.2: a device would say it in each piece. */
+/* RFC 3168 6.1.2: a device would set CWR on each segment. */
 Test(tcp_tso, cwr_once)
 {
     struct world w;
@@ -198,7 +198,7 @@ Test(tcp_tso, cwr_once)
     nj_dsl_fini(&w);
 }
 
-/* Mbufs for one segment are enough to go on. */
+/* Mbufs for one segment are enough to continue. */
 Test(tcp_tso, few_mbufs)
 {
     struct world w;

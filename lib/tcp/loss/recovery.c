@@ -5,7 +5,7 @@
  *              something is lost                     time-out
  *     OPEN ------------------------> RECOVERY ----------------------> LOSS
  *      |  ^ \___ECN-Echo___> CWR ___/   |                              |
- *      |  `---- high_seq is acknowledged, or it was spurious -----------'
+ *      |  `---- high_seq is acknowledged, or it was spurious ----------'
  *
  * RECOVERY and CWR reduce cwnd in proportion to deliveries (PRR, RFC 9937). LOSS is slow start from
  * one segment. Without SACK, RFC 6582 applies in the same states: three duplicate ACKs replace
