@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Looks up the lists that an address is on, with rte_acl (DPDK's multi-field classifier). Each
+ * list is one category of the ACL, so one lookup answers for all lists.
+ */
 #include "dpdk/address_acl.h"
 
 #include <stdatomic.h>
@@ -13,8 +17,8 @@
 #include "base/error_text.h"
 #include "shape/request_class.h"
 
-/* The first field of a rule is one byte wide (rte_acl.h); ours tells the families apart, so that
- * none has to walk the other one's prefix. Then the address, in words. */
+/* The first field of a rule is one byte wide (rte_acl.h); ours is the address family, so that
+ * a lookup in one family never walks the rules of the other. The address follows, in words. */
 enum { FIELD_FAMILY, FIELD_WORD, N_FIELDS = FIELD_WORD + 4 };
 
 struct input {
@@ -38,7 +42,7 @@ static int by_network(const void *x, const void *y)
     return c ? c : (int)a->bits - (int)b->bits;
 }
 
-/* Once each, on all its lists. */
+/* Keeps one entry for each network, with the lists of all its duplicates. */
 static uint32_t merge(struct nj_network *net, uint32_t n)
 {
     uint32_t kept = 0;
@@ -54,7 +58,7 @@ static uint32_t merge(struct nj_network *net, uint32_t n)
     return kept;
 }
 
-/* Is it below ::ffff:0:0/96? A shorter prefix is of IPv6, which IPv4 addresses are no part of. */
+/* Is the network inside ::ffff:0:0/96? A shorter prefix covers IPv6 addresses only. */
 static bool is_v4(const struct nj_network *net)
 {
     return net->bits >= 96 && nj_addr_is_v4(&net->addr);
@@ -96,7 +100,7 @@ static int build(struct rte_acl_ctx *ctx, const struct nj_network *net, uint32_t
 
 struct nj_acl *nj_acl_new(struct nj_network *networks, uint32_t n, char *why, size_t why_bytes)
 {
-    static _Atomic uint32_t number; /* two of one name would be the same */
+    static _Atomic uint32_t number; /* rte_acl_create() returns the existing ACL of a name */
     struct nj_acl *acl = calloc(1, sizeof *acl);
     char name[RTE_ACL_NAMESIZE];
 

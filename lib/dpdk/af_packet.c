@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Adjusts and finds the sockets of DPDK's net_af_packet driver, see packet(7). The driver has no
+ * call that names its sockets, so they are found in /proc/self/fd.
+ */
 #include "dpdk/af_packet.h"
 
 #include <dirent.h>
@@ -7,8 +11,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* 4096 full frames and what the kernel has beside each are 10 MiB. The kernel doubles what it is
- * told, and while less than half of that is taken, the driver's poll() does not sleep. */
+/* 4096 full frames and the kernel's overhead take 10 MiB. The kernel doubles the value, and the
+ * driver's poll() does not sleep while less than half of that is in use. */
 #define ROOM_BYTES (16 << 20)
 
 static bool is_packet_socket(int fd)
@@ -36,7 +40,6 @@ static void deepen(void *ctx, int fd)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
 }
 
-/* The driver does not tell which sockets are its own. */
 static void each_socket(void (*visit)(void *ctx, int fd), void *ctx)
 {
     DIR *open_files = opendir("/proc/self/fd");
@@ -61,7 +64,7 @@ struct found {
     uint32_t n, n_max;
 };
 
-/* The driver opens one after the other, and each is the lowest number that is free. */
+/* The driver opens its sockets in queue order, each with the lowest free descriptor. */
 static void insert(struct found *f, int fd)
 {
     uint32_t i = f->n++;

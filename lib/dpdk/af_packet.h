@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net_af_packet: what its driver leaves to others. */
+/* Sockets of DPDK's net_af_packet driver: their send buffers, and their descriptors. */
 #ifndef NJ_DPDK_AF_PACKET_H
 #define NJ_DPDK_AF_PACKET_H
 
 #include <stdint.h>
 
 /*
- * Let the driver's sockets have all frames of their rings under way at once, up to 4096 of each. A
- * frame counts until its receiver's CPU takes it up, and beyond the room of a socket, 208 KiB by
- * default, frames stay in the ring until something else is sent: a download would wait for a
- * retransmission. Any thread, when the device has started. Without CAP_NET_ADMIN (of the first user
- * namespace) room stays as it is.
+ * Enlarges the send buffers of the driver's sockets to all frames of a ring, up to 4096 each. A
+ * frame occupies the buffer until the receiver's CPU takes it. When the buffer (208 KiB by default)
+ * is full, frames stay in the ring until something else is sent, and a download waits for a
+ * retransmission. Any thread, after the device has started. Without CAP_NET_ADMIN in the initial
+ * user namespace the buffers stay as they are.
  */
 void nj_af_packet_deepen(void);
 
-/* The driver's sockets on an interface, up to `n_max`: one for each of its queues, in their order.
- * Returns how many there are. Main thread. */
+/* Writes the descriptors of the driver's sockets on an interface, up to `n_max`: one for each
+ * queue, in queue order. Returns their number. Main thread. */
 uint32_t nj_af_packet_sockets(unsigned if_index, int *fd, uint32_t n_max);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Starts and ends DPDK's environment abstraction layer (EAL) and checks its arguments. It also
+ * removes the EAL's run-time folder at exit and keeps its memory out of core dumps.
+ */
 #include "dpdk/eal.h"
 
 #include <dirent.h>
@@ -21,7 +25,7 @@
 #include "dpdk/eal_log.h"
 #include "topo/pci.h"
 
-/* Help, after which the EAL exits, and the version, after which it goes on. */
+/* Do the arguments ask for help (the EAL prints it and exits) or the version? */
 static bool wants_to_see(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
@@ -50,9 +54,9 @@ static bool is_leftover(const char *name)
            strncmp(name, "hugepage_", 9) == 0 || strncmp(name, "mp_socket", 9) == 0;
 }
 
-/* At exit, not at cleanup: the telemetry library takes its socket away only then. It registers
- * after us, so it comes before us. Sockets of others that share the folder stay, and so does it
- * then. */
+/* Runs at exit, because the telemetry library removes its socket only then. That library registers
+ * its handler after this one, so its handler runs first. If other processes have sockets in the
+ * folder, these and the folder stay. */
 static void remove_runtime_dir(void)
 {
     const char *path = rte_eal_get_runtime_dir();
@@ -68,15 +72,15 @@ static void remove_runtime_dir(void)
     rmdir(path);
 }
 
-static char complaint[384]; /* of a start that went on without a device */
+static char complaint[384]; /* of a device that rte_eal_init() left out */
 
 const char *nj_eal_complaint(void)
 {
     return complaint;
 }
 
-/* Packets are in the EAL's memory, request bodies among them. Of huge pages only those that are
- * there are mapped for use; those to come are told of by an event. */
+/* The EAL's memory holds packets, and so request bodies. An event reports huge pages that are
+ * mapped later. */
 static int leave_out_list(const struct rte_memseg_list *list, void *arg)
 {
     if (!list->external)
@@ -92,18 +96,18 @@ static void leave_out_new(enum rte_mem_event event, const void *p, size_t n_byte
 
 static void leave_out_of_core_dumps(void)
 {
-    /* Refused where memory can't grow (--no-huge, --legacy-mem): the lists are all there is. */
+    /* Fails where memory cannot grow (--no-huge, --legacy-mem); the walk below then covers all. */
     rte_mem_event_callback_register("nj_core_dump", leave_out_new, NULL);
     rte_memseg_list_walk(leave_out_list, NULL);
 }
 
 static enum {
-    EAL_NOT_OURS, /* not initialised, or by the program */
+    EAL_NOT_OURS, /* not initialised, or initialised by the program */
     EAL_OURS,
-    EAL_SPENT, /* it has ended, or failed half-way: DPDK starts it only once */
+    EAL_SPENT, /* cleaned up, or failed half-way: DPDK initialises the EAL only once */
 } eal;
 
-/* The EAL learns the frequency of the TSC in the second half of its start. */
+/* rte_eal_init() sets the frequency of the TSC in its second half. */
 bool nj_eal_is_up(void)
 {
     return eal != EAL_SPENT && rte_get_tsc_hz() != 0;
@@ -116,9 +120,9 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
     if (eal == EAL_SPENT)
         return nj_fail(
             why, why_bytes,
-            "it has ended in this process, or did not start: DPDK cannot start it again");
+            "the EAL was cleaned up or failed in this process: DPDK cannot initialise it again");
 
-    /* Before, since the EAL writes the program's name over the last argument. */
+    /* Before rte_eal_init(), which overwrites the last argument with the program's name. */
     nj_eal_not_bound("/sys/bus/pci/devices", argc, argv, not_bound, sizeof not_bound);
     atexit(remove_runtime_dir);
     if (!wants_to_see(argc, argv))
@@ -141,7 +145,7 @@ void nj_eal_fini(void)
     if (eal != EAL_OURS)
         return;
     eal = EAL_SPENT;
-    nj_quiet_begin(); /* it tells which memory of a NIC it unmaps */
+    nj_quiet_begin(); /* drivers print the device memory that they unmap */
     rte_eal_cleanup();
     nj_quiet_end(NULL, 0);
 }
@@ -188,7 +192,7 @@ bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_
     return false;
 }
 
-/* The value of iface= in a net_tap device string; `name` receives it. */
+/* Copies the value of iface= in a net_tap device string to `name`. */
 static bool tap_name(const char *arg, char *name, size_t name_bytes)
 {
     const char *dev = strstr(arg, "net_tap");

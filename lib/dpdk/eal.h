@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The environment abstraction layer: started with the user's own arguments, unchanged. */
+/* DPDK's environment abstraction layer (EAL), initialised with the user's arguments unchanged. */
 #ifndef NJ_DPDK_EAL_H
 #define NJ_DPDK_EAL_H
 
@@ -7,35 +7,34 @@
 #include <stddef.h>
 
 /*
- * Start the EAL with argv[0..argc-1]. What it and its drivers print meanwhile is held back; when it
- * fails the one line that tells why is in `why`. Returns 0, or -1. The calling thread becomes that
- * of the main lcore, and is pinned to its CPUs. Once per process.
+ * Initialises the EAL with argv[0..argc-1]. Output of the EAL and its drivers is captured
+ * (eal_log.h). Returns 0, or -1 with the line that names the cause in `why`. The calling thread
+ * becomes the main lcore's thread and is pinned to its CPUs. Once per process.
  */
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes);
 
-/* What the EAL or a driver said of a device that it could not use, while nj_eal_init() went on
- * without it: for who finds no port. "" when there was nothing. After nj_eal_init(). */
+/* The error that the EAL or a driver printed about a device that nj_eal_init() left out; "" when
+ * there was none. Explains a missing port. After nj_eal_init(). */
 const char *nj_eal_complaint(void);
 
 /* The value of `-x VALUE`, `-xVALUE`, `--long VALUE` or `--long=VALUE` at argv[*i], or NULL. `*i`
- * moves on to the last word of it. */
+ * is advanced to the last word of the option. */
 const char *nj_eal_value(int argc, char **argv, int *i, const char *name);
 
-/* Why can a PCI device that the arguments name with -a not be DPDK's? True, with the reason and
- * what to do in `why`, when it is not there or not bound to a driver that gives it away; the EAL
- * passes over such a device without a word. `sysfs` is /sys/bus/pci/devices, or a test's. */
+/* Finds a PCI device of the arguments (-a) that DPDK cannot use. True: the device does not exist or
+ * is not bound to a driver such as vfio-pci; `why` has the reason and a remedy. The EAL skips such
+ * devices silently. `sysfs` is /sys/bus/pci/devices, or a folder of a test. */
 bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes);
 
-/* Has nj_eal_init() or the program initialised the EAL, and may it be used? Any thread. */
+/* Is the EAL initialised (by nj_eal_init() or the program) and usable? Any thread. */
 bool nj_eal_is_up(void);
 
-/* Release everything that nj_eal_init() made; an EAL that the program initialised is left alone.
- * The EAL cannot be initialised again in this process. The run-time folder of the process goes at
- * exit, if it is empty then. */
+/* Cleans up the EAL if nj_eal_init() initialised it. The EAL cannot be initialised again in this
+ * process. Its run-time folder is removed at exit, if it is empty then. */
 void nj_eal_fini(void);
 
-/* The name of a tap device that the arguments would create although an interface has that name
- * already (the kernel would attach us to somebody else's device), or NULL. */
+/* The name of a tap device in the arguments that already exists as an interface, or NULL. The
+ * kernel would attach the driver to that foreign device. */
 const char *nj_eal_tap_taken(int argc, char **argv);
 
 #endif

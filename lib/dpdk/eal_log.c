@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Captures what DPDK prints and picks the line that names the cause of a failure. The output is
+ * redirected to a memfd, because drivers and getopt() also print outside rte_log.
+ */
 #include "dpdk/eal_log.h"
 
 #include <stdatomic.h>
@@ -18,7 +22,7 @@ int nj_quiet_stderr(void)
 }
 
 static struct {
-    int file, out, err; /* what was written, and where it would have gone */
+    int file, out, err; /* the captured output; the original stdout and stderr */
     bool on;
 } quiet;
 
@@ -37,7 +41,7 @@ bool nj_quiet_begin(void)
     return quiet.on;
 }
 
-/* Everything that was written; the caller's to free, NULL when memory ran out. */
+/* The captured text, to be freed by the caller. NULL: no memory. */
 static char *contents(int file)
 {
     off_t n = lseek(file, 0, SEEK_END);
@@ -59,9 +63,9 @@ static bool any_of(const char *line, const char *const *words, size_t n)
 
 #define NO_DMA "cannot set up DMA remapping"
 
-/* Causes that DPDK names in words of its own, and what to do. */
+/* Causes in DPDK's words, each with a remedy. */
 static const struct {
-    const char *said, *and_said, *advice; /* and_said NULL: no more is needed */
+    const char *said, *and_said, *advice; /* and_said NULL: `said` alone identifies the cause */
 } known[] = {
     {NO_DMA ", error 12", NULL,
      "too little memory may be locked: sudo prlimit --pid $$ --memlock=unlimited in this shell, "
@@ -89,8 +93,8 @@ static const char *advice_about(const char *line)
     return NULL;
 }
 
-/* How likely a line names the cause. getopt's own complaint is the most exact, and what follows
- * "FATAL" mostly repeats what was said before. */
+/* How likely the line names the cause. getopt's messages are the most exact; a "FATAL" line mostly
+ * repeats an earlier one. */
 static int weight(const char *line)
 {
     static const char *const exact[] = {
@@ -103,7 +107,7 @@ static int weight(const char *line)
     if (advice_about(line))
         return 4;
     if (strcasestr(line, "multiq qdisc"))
-        return 0; /* net_tap goes on without */
+        return 0; /* net_tap works without it */
     if (any_of(line, exact, NJ_ARRAY_LEN(exact)))
         return 3;
     if (any_of(line, cause, NJ_ARRAY_LEN(cause)))
@@ -120,8 +124,8 @@ static const char *without_prefix(const char *line)
     return text + strspn(text, " ");
 }
 
-/* The first line of the highest weight; none of the list of options that the EAL prints behind its
- * complaint about one. Splits `text`. */
+/* Copies the first line of the highest rank. Stops at "Usage: ": the EAL prints its list of options
+ * after an option error. Splits `text`. */
 static void find_cause(char *text, char *cause, size_t cause_bytes)
 {
     int best = 0;

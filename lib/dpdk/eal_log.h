@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What DPDK prints while it starts, held back: a user wants one line that says what is wrong, not
- * the log of a library. With NJ_EAL_VERBOSE in the environment everything is shown afterwards.
+ * Captures the output of DPDK, so that the user sees one line with the cause of a failure. With
+ * NJ_EAL_VERBOSE in the environment the whole output is printed when the capture ends.
  */
 #ifndef NJ_DPDK_EAL_LOG_H
 #define NJ_DPDK_EAL_LOG_H
@@ -9,19 +9,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* stdout and stderr of the process are led into a memory file, until nj_quiet_end(). False: there
- * is none, and everything is shown. Main thread, while nobody else prints. */
+/* Redirects stdout and stderr of the process to a memory file until nj_quiet_end(). False: no
+ * memory file, and nothing is captured. Main thread, while no other thread prints. */
 bool nj_quiet_begin(void);
-/* End it, if it was begun. `cause` (may be NULL) gets the line that most likely names the cause of
- * a failure, with what to do where that is known, or is left alone when there is none. */
+/* Ends the capture, if there is one. `cause` (may be NULL) receives the line that most likely names
+ * the cause of a failure, with a known remedy. Without such a line `cause` is unchanged. */
 void nj_quiet_end(char *cause, size_t cause_bytes);
 
-/* Where stderr of the process goes, also between begin and end. Any thread, signal handlers too. */
+/* The descriptor of the original stderr, also during a capture. Any thread; signal handlers too. */
 int nj_quiet_stderr(void);
 
-/* The line in which DPDK said, in what was held back until now, that vfio refused to map memory
- * for devices; NULL: it did not. DPDK goes on without, and the device can then neither read nor
- * write packets there. Main thread. */
+/* The captured line that reports that vfio could not map memory for devices (DMA); NULL: none.
+ * DPDK continues after this error, but the device cannot access that memory. Main thread. */
 const char *nj_quiet_unmapped(void);
 
 #endif

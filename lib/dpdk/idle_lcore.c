@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define ALLOW_EXPERIMENTAL_API /* rte_power_pause() and whether there is one */
+/*
+ * Saves CPU time of an lcore without work: spin, yield, pause (WAITPKG, WFET), sleep, or wait for
+ * a receive interrupt (rte_eth_dev_rx_intr_*). The wake-up protocol is in wakeup.h.
+ */
+#define ALLOW_EXPERIMENTAL_API /* rte_power_pause(), rte_cpu_get_intrinsics_support() */
 #include "dpdk/idle_lcore.h"
 
 #include <sched.h>
@@ -14,17 +18,17 @@
 #include <rte_power_intrinsics.h>
 
 /*
- * How long a sleep may be depends on who tells of new packets.
+ * The longest sleep depends on how the receive queue reports packets.
  *
- * Nobody does: packets wait as long as the sleep is. A device's ring has 1,024 places: at 10 Gbit/s
- * the least packets fill it in 70 us, so sleeps are short while packets may come. Once nothing has
- * come for LONG_AFTER they are longer: of a burst after that the end may be lost.
+ * A polled queue reports nothing, so packets wait for the end of the sleep. A ring has 1,024
+ * descriptors; at 10 Gbit/s packets of the minimum size fill it in 70 us. So sleeps are short while
+ * packets may come. After LONG_AFTER without packets they are longer, and the end of a burst may
+ * then be lost.
  *
- * A file or an interrupt does: packets wait as long as the kernel takes to let a thread run, some
- * 10 us, 100 and more on a virtual machine, and until it runs a ring must do as above. Then the
- * length of a sleep costs nothing but CPU time, so it is as long as nothing else is due. The files
- * have longer queues: net_tap's the interface's txqueuelen (1,000), net_af_packet's 512 frames or
- * what `framecnt` says.
+ * A file or an interrupt wakes the thread: packets wait for the kernel's scheduler, some 10 us, or
+ * 100 us and more on a virtual machine. A long sleep then delays no packet, so it lasts until the
+ * next timer. The files have longer queues: net_tap the interface's txqueuelen (1,000),
+ * net_af_packet 512 frames or `framecnt`.
  */
 #define SPINS       256u
 #define YIELDS      2048u
@@ -32,8 +36,8 @@
 #define SLEEP_LONG  (1 * NJ_MS)
 #define LONG_AFTER  (100 * NJ_MS)
 #define PAUSE       (5 * NJ_US)
-/* A file that says so often in a row that it can be read, and cannot, is broken (the interface is
- * gone or down): it is polled, until packets come again. */
+/* Spurious wake-ups in a row after which the file or interrupt counts as broken (the interface is
+ * gone or down). The queue is polled then, until packets come again. */
 #define IN_VAIN_MAX 8u
 
 void nj_idle_begin(struct nj_idler *i, enum nj_idle mode, struct nj_waker *waker,
@@ -74,7 +78,7 @@ static void pause_for(nj_ns time)
         rte_pause(); /* the CPU has none */
 }
 
-/* Packets that came before the interrupt was on may have none: the step that follows finds them. */
+/* Packets from before the interrupt was enabled may raise none; the next step polls them. */
 static void lie_down(struct nj_idler *i)
 {
     nj_waker_arm(i->waker);
@@ -103,8 +107,8 @@ static nj_ns longest(const struct nj_idler *i, nj_ns now)
     return now - i->since < LONG_AFTER ? SLEEP : SLEEP_LONG;
 }
 
-/* The packet may take a moment longer than its news: net_tap looks at its file when a signal has
- * said so. So the lcore polls for a while. */
+/* The packet may arrive after its event: net_tap reads its file only after a signal. So the lcore
+ * polls for a while. */
 static void hear_device(struct nj_idler *i)
 {
     struct rte_epoll_event event;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an lcore does while its shard has no work: it spins, pauses, sleeps or waits for an
- * interrupt. */
+/* How an lcore waits while its shard has no work: it spins, pauses, sleeps or waits for an
+ * interrupt. One nj_idler belongs to one lcore; only that lcore calls these functions. */
 #ifndef NJ_DPDK_IDLE_LCORE_H
 #define NJ_DPDK_IDLE_LCORE_H
 
@@ -10,8 +10,8 @@
 #include "dpdk/port.h"
 #include "dpdk/wakeup.h"
 
-/* The longest sleep. What nobody wakes for waits so long: a gauge that telemetry shows, or what a
- * driver brings without saying so. */
+/* The longest sleep. Events without a wake-up wait at most this long: telemetry gauges, and packets
+ * of a driver that reports none. */
 #define NJ_IDLE_LONGEST (50 * NJ_MS)
 
 struct nj_idler {
@@ -19,25 +19,25 @@ struct nj_idler {
     struct nj_waker *waker;
     struct nj_rx rx;
     bool armed;         /* `waker`, and the interrupt where there is one */
-    uint32_t n_steps;   /* without work */
-    uint32_t n_in_vain; /* times that the receive queue woke us, and no packet was there */
-    nj_ns since;        /* when it began that there was no work */
+    uint32_t n_steps;   /* consecutive steps without work */
+    uint32_t n_in_vain; /* consecutive wake-ups by the receive queue without a packet */
+    nj_ns since;        /* time of the first step without work */
 };
 
-/* `waker` wakes this lcore, and `rx` is what it polls; the port has been started. On the lcore,
- * once. */
+/* `waker` wakes this lcore; `rx` is the queue that it polls. Once, on the lcore, after the port has
+ * started. */
 void nj_idle_begin(struct nj_idler *i, enum nj_idle mode, struct nj_waker *waker,
                    const struct nj_rx *rx);
 void nj_idle_end(struct nj_idler *i);
 
-/* A step without work ended at `now`; the shard's next timer is at `next`. Returns at the latest
- * when that is due, or after NJ_IDLE_LONGEST; sooner when somebody wakes. Before it sleeps it
- * returns once, for the step that looks at everything after the waker was armed. On the lcore. */
+/* Called after a step without work at `now`; the shard's next timer is due at `next`. Returns when
+ * that timer is due, after NJ_IDLE_LONGEST, or on a wake-up. Before the first sleep it arms the
+ * waker and returns once, so that one more step checks all inputs. On the lcore. */
 void nj_idle_wait(struct nj_idler *i, nj_ns now, nj_ns next);
 
 void nj__idle_rise(struct nj_idler *i);
 
-/* There was work. */
+/* Called after a step with work: the next wait begins with spinning. */
 static inline void nj_idle_over(struct nj_idler *i)
 {
     i->n_steps = 0;
@@ -46,7 +46,7 @@ static inline void nj_idle_over(struct nj_idler *i)
         nj__idle_rise(i);
 }
 
-/* Can this CPU wait for a time with less power (WAITPKG, WFET)? Else NJ_IDLE_PAUSE spins. */
+/* Does the CPU have a low-power timed wait (WAITPKG, WFET)? Without it NJ_IDLE_PAUSE spins. */
 bool nj_idle_has_pause(void);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The poll loop of an lcore: a run-to-completion loop that steps one shard. It also launches the
+ * lcores and waits for them (rte_launch.h).
+ */
 #include "dpdk/lcore_loop.h"
 
 #include <errno.h>
@@ -19,13 +23,12 @@
 _Static_assert(RTE_MAX_LCORE <= NJ_LCORES_MAX, "ids of lcores are below NJ_LCORES_MAX");
 
 #define PUBLISH_STEP 256u /* steps between two writes of the gauges */
-/* And once when the shard has had no work for so many: about when the lcore lies down. It takes up
- * to 0.3 ms when caches are cold, and what is polled for, such as a file that a worker opens, waits
- * meanwhile. */
+/* Also after this many steps without work, about when the lcore first sleeps. With cold caches one
+ * write takes up to 0.3 ms, which delays polled events such as a file that a worker has opened. */
 #define PUBLISH_IDLE 2048u
-/* And so often while it sleeps, when steps are few. */
+/* Also at this interval while the lcore sleeps. */
 #define PUBLISH_TIME (50 * NJ_MS)
-#define LOOK_US      200u /* between two looks at an lcore that begins or ends */
+#define LOOK_US      200u /* polling interval while an lcore starts or ends */
 
 static _Thread_local unsigned lcore_here = UINT_MAX;
 
@@ -34,7 +37,7 @@ unsigned nj_lcore_id(void)
     return lcore_here;
 }
 
-/* The supervisor's wish, carried out once when it changes. */
+/* Applies the phase that the supervisor has set, once for each change. */
 static void follow(struct nj_lcore *l, enum nj_phase *done, nj_ns now)
 {
     enum nj_phase wanted = atomic_load_explicit(&l->control->phase, memory_order_relaxed);
@@ -52,7 +55,7 @@ static int loop(void *lcore)
 {
     struct nj_lcore *l = lcore;
     struct nj_counters *c = &l->shard->counters;
-    /* Acquire: the shard was made by the thread that let us run by setting the phase. */
+    /* Acquire: the thread that set the phase created the shard before. */
     enum nj_phase phase = atomic_load_explicit(&l->control->phase, memory_order_acquire);
     struct nj_idler idler;
     uint32_t n_steps = 0;
@@ -164,16 +167,17 @@ int nj_lcores_start(struct nj_lcore *lcores, uint32_t n, char *why, size_t why_b
             continue;
         atomic_store_explicit(&l->state, NJ_LCORE_IDLE, memory_order_relaxed);
         return nj_fail(why, why_bytes, "lcore %u does not start: %s", l->id,
-                       rc == EBUSY ? "it runs a function of the program already" : strerror(rc));
+                       rc == EBUSY ? "it already runs a function of the program" : strerror(rc));
     }
     for (uint32_t i = 0; i < n; i++) {
         while (state_of(&lcores[i]) == NJ_LCORE_LAUNCHED)
             rte_delay_us_sleep(LOOK_US);
         if (state_of(&lcores[i]) == NJ_LCORE_FAILED)
-            return nj_fail(why, why_bytes,
-                           "lcore %u does not start: the EAL registers no thread for it: it has no "
-                           "lcore id left, or a secondary process is attached",
-                           lcores[i].id);
+            return nj_fail(
+                why, why_bytes,
+                "lcore %u does not start: the EAL cannot register its thread (no lcore id "
+                "is free, or a secondary process is attached)",
+                lcores[i].id);
     }
     return 0;
 }

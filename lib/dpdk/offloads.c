@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Chooses the offloads of a device: checksums (RTE_ETH_RX_OFFLOAD_*, RTE_ETH_TX_OFFLOAD_*) and TCP
+ * segmentation (TSO). An offload that the driver does in software is not used.
+ */
 #include "dpdk/offloads.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* A segment that is to be cut is one IP packet of at most 65,535 bytes until then. */
+/* A TSO segment is one IP packet of at most 65,535 bytes before the device splits it. */
 #define TSO_BYTES_MAX (UINT16_MAX - 60u - NJ_TCP_HDR_BYTES - NJ_TCP_OPTS_BYTES_MAX)
 
-/* Payload of a segment that fits the mbufs one packet may have: the header's, and full ones. */
+/* Bounds a TSO segment by the mbufs that one packet may have: one for headers, the rest full. */
 static void bound_tso(struct nj_tx_offload *o, const struct rte_eth_dev_info *info)
 {
-    uint32_t n = info->tx_desc_lim.nb_seg_max; /* 0: the driver has no such bound */
+    uint32_t n = info->tx_desc_lim.nb_seg_max; /* 0: no limit of the driver */
     n = n == 0 || n > NJ_TSO_MBUFS_MAX ? NJ_TSO_MBUFS_MAX : n;
     uint32_t n_bytes = (n - 1) * RTE_MBUF_DEFAULT_DATAROOM;
 
@@ -27,8 +31,8 @@ void nj_offload_choose(struct nj_offload *o, const char *driver,
     uint64_t offered = info->tx_offload_capa;
 
     *o = (struct nj_offload){.rx = 0};
-    /* Its own software would do it, over memory that ours has in its cache, and it copies each
-     * header for that. */
+    /* net_tap computes checksums in software and copies each header for that. The stack's own
+     * checksums are cheaper: they run over memory that is in the cache. */
     if (strcmp(driver, "net_tap") == 0)
         return;
     o->rx = info->rx_offload_capa & rx_wanted;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opens, describes and closes an Ethernet port (rte_ethdev.h): queues, mempools, MTU and RSS.
+ * Bonds (net_bonding) and drivers with known faults are handled here.
+ */
 #include "dpdk/port.h"
 
 #include <errno.h>
@@ -27,17 +31,17 @@
 #include "wire/dpdk_compat.h"
 
 #define POOL_CACHE     256u
-/* Receive: the ring, what connections hold out of order, and what is in rings between shards.
- * Transmit: the ring and the send queues, where a small answer has an mbuf until it is
- * acknowledged: at 400,000 a second and an ACK that is 40 ms late, these are 16,000. 16 Ki mbufs
- * are 38 MiB. A packet is received into one mbuf, so jumbo frames need large ones: half as many. */
+/* Receive: the ring, segments held out of order, and packets in rings between shards.
+ * Transmit: the ring and the send queues. A small response holds an mbuf until it is acknowledged:
+ * 400,000 responses a second with ACKs after 40 ms hold 16,000. 16 Ki mbufs take 38 MiB. A packet
+ * is received into one mbuf, so with jumbo frames mbufs are larger, and half as many. */
 #define RX_MBUFS       16383u
 #define TX_MBUFS       32767u
 #define RX_MBUFS_JUMBO 8191u
 #define TX_MBUFS_JUMBO 16383u
 #define BONDING        "net_bonding"
 #define TAP            "net_tap"
-/* What a frame has beside an IP packet: header, two VLAN tags, FCS where the device leaves it. */
+/* Frame overhead: header, two VLAN tags, and the FCS where the device keeps it. */
 #define FRAME_BYTES    (RTE_ETHER_HDR_LEN + 2u * 4u + RTE_ETHER_CRC_LEN)
 
 static bool has_driver(uint16_t id, const char *driver)
@@ -46,7 +50,7 @@ static bool has_driver(uint16_t id, const char *driver)
     return rte_eth_dev_info_get(id, &info) == 0 && strcmp(info.driver_name, driver) == 0;
 }
 
-/* Is it a member of a bond? Known once the bond has been configured. */
+/* Is the port a member of a bond? Valid after the bond has been configured. */
 static bool is_member(uint16_t id)
 {
     struct rte_eth_dev_info info;
@@ -66,7 +70,7 @@ static uint32_t list_members(uint16_t member[RTE_MAX_ETHPORTS])
     return n;
 }
 
-/* Is the port, or of a bond a member, of this driver? */
+/* Does the port, or a member of its bond, use this driver? */
 static bool has_part(const struct nj_dpdk_port *p, const char *driver)
 {
     uint16_t member[RTE_MAX_ETHPORTS];
@@ -78,7 +82,7 @@ static bool has_part(const struct nj_dpdk_port *p, const char *driver)
     return has;
 }
 
-/* How many ports there are of this driver; the last of them into *id. */
+/* Counts the ports of a driver; *id is set to the last one. */
 static uint32_t count_driver(const char *driver, uint16_t *id)
 {
     uint32_t n = 0;
@@ -105,24 +109,24 @@ bool nj_dpdk_has_port(const char *device)
         struct rte_eth_dev_info info;
         if (rte_eth_dev_info_get(id, &info) == 0 && info.device &&
             strcmp(rte_dev_name(info.device), device) == 0)
-            return true; /* a device with several ports names them otherwise */
+            return true; /* port names of a multi-port device differ from the device name */
     }
     return false;
 }
 
-/* What the EAL said about a device that it left out, to be added to a message. */
+/* The EAL's error about a skipped device, as a suffix for a message. */
 static const char *complaint(void)
 {
     static char text[512];
 
     if (!*nj_eal_complaint())
         return "";
-    snprintf(text, sizeof text, ": DPDK: %s (NJ_EAL_VERBOSE=1 shows all it said)",
+    snprintf(text, sizeof text, ": DPDK: %s (NJ_EAL_VERBOSE=1 shows its full output)",
              nj_eal_complaint());
     return text;
 }
 
-/* net_bonding adds its members when it is configured first; only then it knows what they offer. */
+/* net_bonding adds its members at the first configuration, and knows their capabilities then. */
 static int join_members(uint16_t id, char *why, size_t n)
 {
     const struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
@@ -146,8 +150,8 @@ int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t n
     if (count == 0)
         return nj_fail(why, n,
                        "no Ethernet port: name one before --, e.g. --vdev=net_tap0,iface=nj0 "
-                       "or -a PCI-ADDRESS (NJ_EAL_VERBOSE=1 shows what EAL said)");
-    /* Of a bond, the other ports are mostly its members. */
+                       "or -a PCI-ADDRESS (NJ_EAL_VERBOSE=1 shows the output of the EAL)");
+    /* If there is one bond, the other ports are usually its members. */
     bool bond = wanted < 0 && count > 1 && count_driver(BONDING, id) == 1;
     if (wanted < 0 && count > 1 && !bond)
         return nj_fail(why, n,
@@ -168,7 +172,7 @@ static uint16_t least(uint32_t a, uint32_t b)
     return (uint16_t)(a < b ? a : b);
 }
 
-/* One pool per user, so that a slow reader on one side never starves the other. */
+/* A pool for each queue and direction, so that a backlog in one never starves another. */
 static struct rte_mempool *make_pool(const struct nj_dpdk_port *p, const char *kind, unsigned i,
                                      uint32_t n_mbufs)
 {
@@ -193,13 +197,13 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
     uint32_t n_more_rx = more_than(p->n_rxd, NJ_RING_DEFAULT);
     uint32_t n_more_tx = more_than(p->n_txd, NJ_RING_DEFAULT);
     uint32_t mib = (jumbo ? NJ_LCORE_EAL_JUMBO_MIB : NJ_LCORE_EAL_MIB) +
-                   (n_more_rx + n_more_tx) / (jumbo ? 100 : 400); /* of these in a MiB */
+                   (n_more_rx + n_more_tx) / (jumbo ? 100 : 400); /* mbufs per MiB */
 
-    /* All shards together leave half of a pool to its device, also if all they hold is from one. */
+    /* Half of a pool stays with its device, even if all shards hold mbufs of the same pool. */
     p->held_max = n_rx / 2 / n_shards;
     n_rx += n_more_rx;
     n_tx += n_more_tx;
-    nj_quiet_begin(); /* a line for each piece of memory that cannot be mapped */
+    nj_quiet_begin(); /* DPDK prints a line for each region that cannot be mapped */
     for (unsigned i = 0; i < n_shards; i++) {
         if (i < p->n_rxq && !(p->rx_pool[i] = make_pool(p, "rx", i, n_rx)))
             break;
@@ -220,7 +224,7 @@ static int make_frag_tables(struct nj_dpdk_port *p, uint32_t n_shards, char *why
     int socket = rte_eth_dev_socket_id(p->id);
     uint32_t n_made = 0;
 
-    nj_quiet_begin(); /* it tells how large they are */
+    nj_quiet_begin(); /* DPDK prints the size of each table */
     while (n_made < n_shards &&
            (p->frags[n_made] = rte_ip_frag_table_create(NJ_FRAG_BUCKETS, NJ_FRAG_BUCKET_ENTRIES,
                                                         NJ_FRAG_PACKETS_MAX, NJ_FRAG_LIFE, socket)))
@@ -252,8 +256,8 @@ static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info
     return 0;
 }
 
-/* Drivers with a device learn the MTU when they are configured; those of a kernel's interface set
- * it there, and only by this call. */
+/* Drivers of hardware take the MTU from the configuration. Drivers of a kernel interface set it
+ * there, and only by this call. */
 static int set_mtu(const struct nj_dpdk_port *p)
 {
     int rc = rte_eth_dev_set_mtu(p->id, p->mtu);
@@ -284,7 +288,7 @@ static int start(struct nj_dpdk_port *p, bool with_mtu, char *why, size_t n)
     return 0;
 }
 
-/* Settle how packets find their shard, and say it. */
+/* Chooses how packets are distributed to shards, and describes that in p->spread. */
 static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
                           uint32_t n_shards)
 {
@@ -308,12 +312,12 @@ static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info 
     }
 }
 
-/* Queues of each direction that work, of the port and of a bond's members, where the driver says
- * more. Lcores without a queue are fed by others.
+/* The usable queues per direction, for drivers that report more than work. Lcores without a queue
+ * get their packets from other lcores.
  *
- * net_tap announces all its queues in one message with room for RTE_MP_MAX_FD_NUM descriptors, and
- * in DPDK 22.11 writes past the end of it with more. net_e1000_em says two for all of its chips:
- * the older chips (82540, 82545, 82546) have one, and never send packets of the second queue. */
+ * net_tap announces all queues in one message with room for RTE_MP_MAX_FD_NUM descriptors, and in
+ * DPDK 22.11 writes past its end. net_e1000_em reports two queues for all chips; older chips
+ * (82540, 82545, 82546) have one, and never send packets of the second. */
 static uint32_t queues_max(const struct nj_dpdk_port *p)
 {
     if (has_part(p, "net_e1000_em"))
@@ -321,7 +325,7 @@ static uint32_t queues_max(const struct nj_dpdk_port *p)
     return has_part(p, TAP) ? RTE_MP_MAX_FD_NUM / 2 : NJ_SHARDS_MAX;
 }
 
-/* Of the largest packet and the longest frame that it takes, whichever is less. */
+/* The smaller of max_mtu and the payload of the longest frame. */
 static uint32_t mtu_max(const struct rte_eth_dev_info *info)
 {
     bool has_overhead = info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu;
@@ -342,7 +346,7 @@ static int settle_mtu(struct nj_dpdk_port *p, const struct rte_eth_dev_info *inf
     return 0;
 }
 
-/* As near to what is wanted as the device lets us. */
+/* The nearest ring sizes that the device supports. */
 static void settle_rings(struct nj_dpdk_port *p, uint16_t n_rxd, uint16_t n_txd)
 {
     p->n_rxd = n_rxd ? n_rxd : NJ_RING_DEFAULT;
@@ -352,7 +356,7 @@ static void settle_rings(struct nj_dpdk_port *p, uint16_t n_rxd, uint16_t n_txd)
     nj_quiet_end(NULL, 0);
 }
 
-/* All receive queues, or none. */
+/* Has every receive queue an interrupt? */
 static bool has_rx_interrupts(struct nj_dpdk_port *p)
 {
     bool has = p->rx_interrupts;
@@ -364,9 +368,9 @@ static bool has_rx_interrupts(struct nj_dpdk_port *p)
     return has;
 }
 
-/* net_tap gives the files of its queues where others have eventfds of interrupts: packets are read
- * from them, so there is nothing to switch on. A socket of net_af_packet can be read as soon as a
- * frame is in the ring that it shares with the driver. */
+/* net_tap returns the files of its queues in place of interrupt eventfds. Packets are read from
+ * these files, so no interrupt is enabled. A net_af_packet socket is readable as soon as a frame is
+ * in the ring that it shares with the driver. */
 static enum nj_rx_news rx_news(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info)
 {
     if (has_rx_interrupts(p))
@@ -377,7 +381,7 @@ static enum nj_rx_news rx_news(struct nj_dpdk_port *p, const struct rte_eth_dev_
     return n == info->max_rx_queues ? NJ_RX_FILE : NJ_RX_POLLED;
 }
 
-/* What the driver made of the rings: some have a size of their own. */
+/* Reads the ring sizes back: some drivers use sizes of their own. */
 static void see_rings(struct nj_dpdk_port *p)
 {
     struct rte_eth_rxq_info rx;
@@ -389,7 +393,7 @@ static void see_rings(struct nj_dpdk_port *p)
         p->n_txd = tx.nb_desc;
 }
 
-/* Ask for less than the device has refused. False: there is nothing to leave out. */
+/* Reduces the configuration that the device refused. False: nothing is left to reduce. */
 static bool ask_less(struct nj_dpdk_port *p, bool *rss)
 {
     if (p->rx_interrupts) {
@@ -402,7 +406,7 @@ static bool ask_less(struct nj_dpdk_port *p, bool *rss)
         return false;
     p->n_rxq = n_queues;
     p->n_txq = least(p->n_txq, n_queues);
-    *rss = false; /* it would have to spread flows over all lcores */
+    *rss = false; /* RSS needs a queue for each lcore */
     return true;
 }
 
@@ -436,7 +440,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     p->bond = has_driver(p->id, BONDING);
     int rc = rte_eth_dev_info_get(p->id, &info);
     if (rc != 0)
-        return nj_fail(why, n, "port %u tells nothing about itself: %s", p->id, rte_strerror(-rc));
+        return nj_fail(why, n, "cannot query port %u: %s", p->id, rte_strerror(-rc));
     rte_eth_dev_get_name_by_port(p->id, p->name);
     snprintf(p->driver, sizeof p->driver, "%s", info.driver_name);
     p->rx_interrupts = want->rx_interrupts || strcmp(p->driver, TAP) == 0;
@@ -458,7 +462,7 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
         return -1;
     if (nj_quiet_unmapped())
         return nj_fail(why, n, "%s: %s", p->name, nj_quiet_unmapped());
-    if (p->bond) /* with LACP it takes broadcasts for multicast, and drops them otherwise */
+    if (p->bond) /* with LACP it drops broadcasts unless all-multicast is on */
         (void)rte_eth_allmulticast_enable(p->id);
     rte_eth_macaddr_get(p->id, &p->mac);
     settle_spread(p, &info, rss, n_shards);
@@ -484,7 +488,7 @@ void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out)
     out->rx_missed = stats.imissed;
     out->rx_nombuf = stats.rx_nombuf;
     out->rx_errors = stats.ierrors;
-    /* A tap counts what it cannot take now, and we offer again. */
+    /* net_tap counts packets that it refuses now and that are offered again. */
     out->tx_errors = has_part(p, TAP) ? 0 : stats.oerrors;
     out->tx_packets = p->n_txq > RTE_ETHDEV_QUEUE_STAT_CNTRS ? UINT64_MAX : stats.opackets;
 }
@@ -503,9 +507,9 @@ void nj_dpdk_port_close(struct nj_dpdk_port *p)
         uint32_t n_members = p->bond ? list_members(member) : 0;
         if (p->started)
             rte_eth_dev_stop(p->id);
-        nj_quiet_begin(); /* it tells which memory of a NIC it unmaps */
+        nj_quiet_begin(); /* drivers print the device memory that they unmap */
         rte_eth_dev_close(p->id);
-        for (uint32_t i = 0; i < n_members; i++) { /* their queues have mbufs of our pools */
+        for (uint32_t i = 0; i < n_members; i++) { /* their queues hold mbufs of these pools */
             rte_eth_dev_stop(member[i]);
             rte_eth_dev_close(member[i]);
         }
@@ -521,7 +525,7 @@ void nj_dpdk_port_close(struct nj_dpdk_port *p)
     p->id = RTE_MAX_ETHPORTS;
 }
 
-/* A device with several ports is in the list once. */
+/* Adds a port's device to the list, once for each device. */
 static uint32_t add_device(uint16_t id, struct rte_device **devices, uint32_t n)
 {
     struct rte_eth_dev_info info;
@@ -544,7 +548,7 @@ uint32_t nj_dpdk_port_devices(const struct nj_dpdk_port *p, struct rte_device **
     return add_device(p->id, devices, n);
 }
 
-/* Has the device a port that is open, and so not ours? */
+/* Does the device have an open port? Such a port belongs to the program. */
 static bool is_used(const struct rte_device *device)
 {
     struct rte_eth_dev_info info;
@@ -558,7 +562,7 @@ static bool is_used(const struct rte_device *device)
     return false;
 }
 
-/* By which rte_eal_hotplug_add() finds a device again. */
+/* The arguments with which rte_eal_hotplug_add() probes a device again. */
 struct device_name {
     char *bus, *name, *args;
     bool is_away;

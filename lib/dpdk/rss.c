@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs the RSS key and redirection table of a device, and reads both back. The hash is the
+ * Toeplitz hash of Microsoft's receive-side scaling.
+ */
 #include "dpdk/rss.h"
 
 #include <string.h>
@@ -7,7 +11,7 @@
     (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_IPV6 |                          \
      RTE_ETH_RSS_NONFRAG_IPV6_TCP)
 
-#define GROUP RTE_ETH_RETA_GROUP_SIZE /* entries that one call names together */
+#define GROUP RTE_ETH_RETA_GROUP_SIZE /* entries of one struct rte_eth_rss_reta_entry64 */
 
 bool nj_rss_promised(const struct rte_eth_dev_info *info, uint32_t n_shards)
 {
@@ -45,7 +49,7 @@ static bool has_key(uint16_t port, const uint8_t *ours)
     return is;
 }
 
-/* Some drivers take the key when they are configured, others only by this call. */
+/* Some drivers take the key at configuration, others only by rte_eth_dev_rss_hash_update(). */
 static bool takes_key(uint16_t port, const struct rte_eth_dev_info *info,
                       const struct nj_rss_key *key)
 {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Moves packets between a shard, its port and the other shards, through single-producer single-
+ * consumer rings (rte_ring.h). It implements the packet functions of struct nj_port.
+ */
 #include "dpdk/shard_rings.h"
 
 #include <stdio.h>
@@ -50,9 +54,9 @@ void nj_fabric_close(struct nj_fabric *f)
     memset(f, 0, sizeof *f);
 }
 
-/* Offer packets to the device. Where it has work of ours to do, its driver first checks and
- * completes what we prepared; it finds nothing wrong with our packets, but one that it refused all
- * the same would block the queue, so it goes to the device as it is. */
+/* Passes packets to the device. With checksum offload rte_eth_tx_prepare() checks and completes
+ * them first. It should refuse none; a refused packet would block the queue, so it is sent
+ * unprepared. */
 static uint32_t send_burst(const struct nj_dpdk_port *p, uint32_t queue, struct rte_mbuf **m,
                            uint32_t n)
 {
@@ -63,8 +67,8 @@ static uint32_t send_burst(const struct nj_dpdk_port *p, uint32_t queue, struct 
     return rte_eth_tx_burst(p->id, (uint16_t)queue, m, (uint16_t)n);
 }
 
-/* Send for the shards that have no transmit queue. What the device doesn't take is held, and goes
- * before anything else. */
+/* Sends packets of shards without a transmit queue. Packets that the device does not take are held
+ * and sent first the next time. */
 static void tx_for_others(struct nj_fabric_end *e)
 {
     const struct nj_fabric *f = e->fabric;
@@ -104,8 +108,8 @@ static void gave(struct nj_fabric_end *e, uint32_t shard)
     e->to_wake |= UINT64_C(1) << shard;
 }
 
-/* A driver whose buffers have fixed sizes (net_e1000_em: 8 KiB) brings a jumbo frame in two mbufs.
- * What does not fit the first one is too long for the MTU: nj_packet_parse() drops it. */
+/* A driver with fixed buffer sizes (net_e1000_em: 8 KiB) returns a jumbo frame in two mbufs. A
+ * frame that does not fit the first mbuf exceeds the MTU; nj_packet_parse() drops it. */
 static void join_segments(struct rte_mbuf **m, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -119,9 +123,9 @@ static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
     const struct nj_dpdk_port *p = e->fabric->port;
     uint32_t got = 0;
 
-    if (e->shard < p->n_txq) /* called once per step: the place for it */
+    if (e->shard < p->n_txq) /* rx is called once per step */
         tx_for_others(e);
-    if (p->bond && e->shard == 0) /* LACP: it speaks in calls of ours, 100 ms apart at most */
+    if (p->bond && e->shard == 0) /* LACP runs inside these calls, which must come every 100 ms */
         (void)rte_eth_tx_burst(p->id, 0, NULL, 0);
     if (e->shard < p->n_rxq)
         got = rte_eth_rx_burst(p->id, (uint16_t)e->shard, m, (uint16_t)n);

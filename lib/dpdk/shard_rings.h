@@ -8,8 +8,8 @@
 #ifndef NJ_DPDK_SHARD_RINGS_H
 #define NJ_DPDK_SHARD_RINGS_H
 
-/* Acquire and release in the rings where x86 makes do with compiler barriers: the same
- * instructions, and ThreadSanitizer can follow them. */
+/* Acquire and release where DPDK's x86 rings use compiler barriers: the same instructions, but
+ * ThreadSanitizer can follow them. */
 #define RTE_USE_C11_MEM_MODEL
 #include <rte_ring.h>
 
@@ -17,8 +17,8 @@
 #include "dpdk/wakeup.h"
 #include "shard/shard_ops.h"
 
-/* Packets that one ring holds, 32 full bursts: what one poller can hand over while the owner is
- * away for about a millisecond. */
+/* Size of a ring, 32 full bursts: the packets of one poller while the owner is delayed by about a
+ * millisecond. */
 #define NJ_FABRIC_RING 1024u
 
 _Static_assert(NJ_SHARDS_MAX <= 64, "bits of to_wake");
@@ -34,33 +34,33 @@ struct nj_fabric {
     struct nj_waker *waker[NJ_SHARDS_MAX]; /* of each shard's lcore; NULL: it never sleeps */
 };
 
-/* One shard's view of the fabric and the port: the ctx of its struct nj_port. */
+/* One shard's end of the rings and the port: the ctx of its struct nj_port. Its lcore only. */
 struct nj_fabric_end {
     struct nj_fabric *fabric;
     uint32_t shard;
-    uint32_t next_from; /* the steering ring to look at first: each gets its turn */
-    uint64_t to_wake;   /* a bit for each shard that was given packets */
-    uint32_t n_held;    /* packets of others that the device had no room for */
+    uint32_t next_from; /* the steering ring to poll first: round robin */
+    uint64_t to_wake;   /* a bit for each shard that received packets in this step */
+    uint32_t n_held;    /* packets of other shards that the device did not take */
     struct rte_mbuf *held[NJ_BURST_MAX];
 };
 
-/* False when memory is refused; nj_fabric_close() is still to be called. */
+/* Creates the rings. False: no memory; the caller still calls nj_fabric_close(). Main thread. */
 bool nj_fabric_open(struct nj_fabric *f, const struct nj_dpdk_port *port, uint32_t n_shards);
-/* Frees what is still in the rings, or held by an end. */
+/* Frees the rings, and the packets in them and in the ends. After all lcores have ended. */
 void nj_fabric_close(struct nj_fabric *f);
 
-/* Fill in the packet side of a shard's port: rx, rx_steered, tx, forward, share and ctx. `shard`
- * counts from 0 among those of the port. `end` must stay until the fabric is closed. `waker` is of
- * its lcore; NULL: it never sleeps. */
+/* Fills in the packet functions of a shard's port: rx, rx_steered, tx, forward, share and ctx.
+ * `shard` is the index within the port. `end` must live until nj_fabric_close(). `waker` belongs to
+ * the shard's lcore; NULL: that lcore never sleeps. */
 void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t shard,
                        struct nj_waker *waker, struct nj_port *port);
 
-/* Are there packets of other shards that this one has to send? On its lcore. */
+/* Does this shard still have packets of other shards to send? On its lcore. */
 bool nj_fabric_pending(const struct nj_fabric_end *end);
 
 void nj__fabric_wake(struct nj_fabric_end *end);
 
-/* After a step of the shard: wake the lcores of those that it gave packets to. On its lcore. */
+/* Wakes the lcores of shards that received packets in this step. On its lcore, after each step. */
 static inline void nj_fabric_wake(struct nj_fabric_end *end)
 {
     if (end->to_wake)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shards' clock: the time stamp counter, in nanoseconds. All lcores agree on it. */
+/* The shards' clock: the time stamp counter in nanoseconds, the same on all lcores. Any thread. */
 #ifndef NJ_DPDK_TSC_CLOCK_H
 #define NJ_DPDK_TSC_CLOCK_H
 
@@ -18,7 +18,7 @@ static inline void nj_clock_init(struct nj_clock *c)
     c->ns_per_cycle_q32 = (uint64_t)(((unsigned __int128)NJ_SEC << 32) / rte_get_tsc_hz());
 }
 
-/* It begins at one second, so that no moment is 0. */
+/* The clock starts at one second, so that 0 is never a valid time. */
 static inline nj_ns nj_clock_at(const struct nj_clock *c, uint64_t tsc)
 {
     unsigned __int128 q = (unsigned __int128)(tsc - c->tsc_base) * c->ns_per_cycle_q32;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sleep and wake-up of an lcore by an eventfd(2). The protocol, a store, a full fence and a load
+ * on both sides (Dekker's), is explained in wakeup.h.
+ */
 #include "dpdk/wakeup.h"
 
 #include <poll.h>
@@ -44,7 +48,7 @@ short nj_waker_wait(struct nj_waker *w, int fd, nj_ns time)
     return fds[1].revents;
 }
 
-/* Of several wakers one finds the 1. */
+/* Of several concurrent callers only the one that finds the 1 writes to the eventfd. */
 void nj__waker_ring(struct nj_waker *w)
 {
     const uint64_t one = 1;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How others wake an lcore that sleeps: other lcores that have packets for it, workers that are
- * done with its jobs, the supervisor.
+ * Wakes a sleeping lcore: by other lcores with packets for it, by workers with completed tasks, and
+ * by the supervisor.
  *
- * The lcore says that it will sleep (nj_waker_arm), looks once more at everything that others may
- * have left for it, and sleeps if that was nothing (nj_waker_wait). The others leave something, in
- * a ring or in an atomic variable, and then call nj_waker_wake(): while the lcore polls, that costs
- * them a fence and a load, and no system call.
+ * The lcore announces its sleep (nj_waker_arm), checks all its inputs once more, and sleeps if they
+ * are empty (nj_waker_wait). A producer fills an input, a ring or an atomic variable, and then
+ * calls nj_waker_wake(). While the lcore polls, that call costs a fence and a load, and no system
+ * call.
  *
- * No wake-up is lost. Between its write of `asleep` and its look the lcore has a full fence, and so
- * has a waker between what it leaves and its load of `asleep`. One of the two fences is the first:
- *   - the lcore's: the waker's load comes after the lcore's write. If it finds the 1, it changes
- *     that to 0 and writes to the eventfd, and the lcore does not sleep until it has read that. If
- *     it finds a 0, another waker was faster, and its write to the eventfd wakes the lcore, or the
- *     lcore is awake and has taken its 1 back: then it arms again before it sleeps.
- *   - the waker's: the lcore's look comes after it, and finds what was left.
- * The lcore may sleep several times without arming again, as long as it finds the 1 still there:
- * each look was after the fence, and what comes after the last one finds the 1.
- * What was left in vain, as the lcore had seen it already, wakes it once too often, and that is
- * all. A waker that has changed the 1 to 0 writes to the eventfd some time later: until then
- * nobody else does, but the lcore, when it finds the 0, arms again and looks again.
+ * No wake-up is lost. The lcore has a full fence between its store to `asleep` and its check. The
+ * producer has a full fence between filling the input and its load of `asleep`. One fence is first:
+ *   - the lcore's: the producer's load follows the lcore's store. If the load returns 1, the
+ *     producer changes it to 0 and writes to the eventfd, which ends the lcore's sleep. If it
+ *     returns 0, another producer was faster and its write wakes the lcore, or the lcore is awake
+ *     and has disarmed: then the lcore arms again before it sleeps.
+ *   - the producer's: the lcore's check follows it, and finds the input.
+ * The lcore may sleep several times without arming again while `asleep` is still 1: each check
+ * followed the fence, and every later producer finds the 1.
+ * An input that the lcore has already handled causes one spurious wake-up. A producer that has
+ * changed the 1 to 0 may write to the eventfd later. No other producer writes until then, but the
+ * lcore finds the 0, arms again and checks again.
  */
 #ifndef NJ_DPDK_WAKEUP_H
 #define NJ_DPDK_WAKEUP_H
@@ -38,28 +38,28 @@ struct nj_waker {
     int fd;                  /* eventfd */
 } NJ_CACHE_ALIGNED;
 
-/* False: the system has no descriptor for it (errno). */
+/* False: no eventfd; errno has the reason. */
 bool nj_waker_open(struct nj_waker *w);
-/* When nobody sleeps and nobody wakes any more. */
+/* After the last call of nj_waker_wait() and nj_waker_wake(). */
 void nj_waker_close(struct nj_waker *w);
 
-/* The sleeper's: it is about to sleep, and takes that back. */
+/* Announce a sleep, and withdraw that. The sleeping thread only. */
 void nj_waker_arm(struct nj_waker *w);
 void nj_waker_disarm(struct nj_waker *w);
 
-/* Nobody has woken the sleeper since it armed. */
+/* Has no thread woken the sleeper since it armed? */
 static inline bool nj_waker_armed(const struct nj_waker *w)
 {
     return atomic_load_explicit(&w->asleep, memory_order_relaxed) != 0;
 }
 
-/* Sleeps until somebody wakes, `fd` (-1: none) has something to read, a signal comes or `time` is
- * over. Returns poll()'s events of `fd`. */
+/* Sleeps until a wake-up, until `fd` (-1: none) is readable, a signal arrives or `time` has passed.
+ * Returns poll()'s events of `fd`. The sleeping thread only. */
 short nj_waker_wait(struct nj_waker *w, int fd, nj_ns time);
 
 void nj__waker_ring(struct nj_waker *w);
 
-/* Something was left for the lcore. Any thread. */
+/* Wakes the lcore if it sleeps. To be called after filling its input. Any thread. */
 static inline void nj_waker_wake(struct nj_waker *w)
 {
     rte_smp_mb();

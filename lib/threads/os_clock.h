@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The clocks of the system, for threads that are not lcores. */
+/* Clocks of the operating system (clock_gettime(2)), for threads that are not lcores. Any thread.
+ */
 #ifndef NJ_THREADS_OS_CLOCK_H
 #define NJ_THREADS_OS_CLOCK_H
 
@@ -15,7 +16,7 @@ static inline nj_ns nj_clock_ns(clockid_t which)
     return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
 }
 
-/* That long from now on, for sem_timedwait(3) and pthread_timedjoin_np(3). */
+/* The time `wait_ms` from now, for sem_timedwait(3) and pthread_timedjoin_np(3). */
 static inline struct timespec nj_clock_deadline(uint32_t wait_ms)
 {
     nj_ns at = nj_clock_ns(CLOCK_REALTIME) + wait_ms * NJ_MS;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The worker's rings, its loop and its sleep.
+ * A thread that serves jobs of all shards in order of arrival: its rings, loop and sleep.
  *
- * No wake-up is lost (sched/park.h). A submitter puts its jobs into the ring, or sets `stopping`,
- * and then counts a wake-up. The worker reads the count and then looks at both once more before it
- * sleeps.
+ * No wake-up is lost (sched/futex_park.h). A submitter fills a ring, or sets `stopping`, and then
+ * counts a wake-up. The thread reads the count and then checks both once more before it sleeps.
  */
 #include "threads/service_thread.h"
 
@@ -38,9 +37,9 @@
 struct nj_worker_port {
     struct nj_worker *worker;
     struct rte_ring *in, *out;
-    uint32_t n_out; /* submitted and not polled; the lcore's */
-    bool unflushed; /* something was submitted since the last flush */
-    bool closed;    /* the worker has stopped */
+    uint32_t n_out; /* jobs submitted and not polled; of the lcore */
+    bool unflushed; /* jobs were submitted since the last flush */
+    bool closed;    /* nj_worker_begin_stop() was called */
 } NJ_CACHE_ALIGNED;
 
 struct nj_worker {
@@ -67,7 +66,7 @@ static bool has_work(const struct nj_worker *w)
     return false;
 }
 
-/* One batch of each shard, so that no shard waits longer than the others' batches. */
+/* One batch of each shard, so that a shard waits for at most one batch of each other shard. */
 static uint32_t run_batches(struct nj_worker *w)
 {
     uint32_t n_run = 0;
@@ -78,8 +77,8 @@ static uint32_t run_batches(struct nj_worker *w)
         uint32_t n = rte_ring_sc_dequeue_burst(p->in, jobs, BATCH, NULL);
         for (uint32_t k = 0; k < n; k++) {
             w->config.run(w->config.ctx, jobs[k]);
-            /* At once: a slow job must not hold back the answers before it. There is room:
-             * the ring holds as many jobs as can be out. */
+            /* Each job at once: a slow job must not delay the results before it. The ring has
+             * room for jobs_max. */
             NJ_CHECK(rte_ring_sp_enqueue(p->out, jobs[k]) == 0);
         }
         n_run += n;
@@ -110,7 +109,7 @@ static void *worker_main(void *arg)
     pthread_setname_np(pthread_self(), w->name);
     bool registered = w->config.eal && rte_thread_register() == 0;
     for (;;) {
-        /* Read before the rings: what was submitted before the stop is then seen below. */
+        /* Read before the rings, so that jobs submitted before the stop are seen below. */
         bool stopping = atomic_load_explicit(&w->stopping, memory_order_acquire);
         if (run_batches(w) > 0) {
             tidy(w);
@@ -157,7 +156,7 @@ void nj_worker_flush(struct nj_worker_port *p)
 
 uint32_t nj_worker_poll(struct nj_worker_port *p, void **jobs, uint32_t n)
 {
-    if (p->n_out == 0) /* nothing is out: do not touch the worker's cache line */
+    if (p->n_out == 0) /* avoids the worker's cache line */
         return 0;
     n = rte_ring_sc_dequeue_burst(p->out, jobs, n, NULL);
     p->n_out -= n;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A worker: one OS thread that does jobs for the shards, one after the other. The access log has
- * one; what may get stuck goes to the pool (workers.h).
+ * A service thread: one OS thread that runs jobs of all shards, one after the other. The access log
+ * uses one. Jobs that may block for long belong to the worker pool (worker_pool.h).
  *
- * Each shard has a pair of single-producer single-consumer rings with the worker: jobs in, jobs
- * out. The worker sleeps when there is nothing to do; a flush after a submit wakes it. It knows
- * nothing of what a job is: that is `run`'s.
+ * Each shard has two single-producer single-consumer rings with the thread: submitted jobs and
+ * completed jobs. The thread sleeps when all rings are empty; a flush after a submit wakes it. A
+ * job is an opaque pointer for `run`; it belongs to the thread from submit to poll.
  */
 #ifndef NJ_THREADS_SERVICE_THREAD_H
 #define NJ_THREADS_SERVICE_THREAD_H
@@ -15,14 +15,15 @@
 #include <stdint.h>
 
 struct nj_worker_config {
-    const char *name; /* of the thread, at most 15 bytes */
+    const char *name; /* of the thread; at most 15 bytes are used */
     uint32_t n_shards;
-    uint32_t jobs_max;         /* of one shard, from submit to poll; beyond: submit refuses */
-    const cpu_set_t *affinity; /* where the thread may run; NULL: where its creator may */
-    bool eal;                  /* EAL is up: register the thread with it */
-    uint32_t tidy_ms;          /* longest sleep without tidy(); 0: as long as it takes */
+    uint32_t jobs_max;         /* of one shard between submit and poll; more are refused */
+    const cpu_set_t *affinity; /* CPUs of the thread; NULL: those of its creator */
+    bool eal;                  /* register the thread with the EAL, which must be initialised */
+    uint32_t tidy_ms;          /* longest sleep without tidy(); 0: unlimited */
 
-    /* All on the worker's thread; tidy (may be NULL) runs after each batch and before a sleep. */
+    /* Called on the service thread. tidy() (may be NULL) runs after each batch and before a sleep.
+     */
     void (*run)(void *ctx, void *job);
     void (*tidy)(void *ctx);
     void *ctx;
@@ -39,17 +40,18 @@ int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **ou
  */
 struct nj_worker_port;
 struct nj_worker_port *nj_worker_port(struct nj_worker *w, uint32_t shard);
-/* False: jobs_max are out already, or the worker was stopped. */
+/* False: jobs_max jobs are not polled yet, or the worker was stopped. */
 bool nj_worker_submit(struct nj_worker_port *p, void *job);
-/* Wake the worker if it sleeps and was given something since the last flush. */
+/* Wakes the worker if jobs were submitted since the last flush and it sleeps. */
 void nj_worker_flush(struct nj_worker_port *p);
+/* Takes up to `n` completed jobs and returns their number. */
 uint32_t nj_worker_poll(struct nj_worker_port *p, void **jobs, uint32_t n);
-/* Submitted and not polled. */
+/* The number of jobs submitted and not polled. */
 uint32_t nj_worker_n_out(const struct nj_worker_port *p);
 
-/* Run every job that was submitted, then end the thread. No submit may run at the same time; later
- * ones are refused. What was completed can still be polled. nj_worker_join() waits for the end, at
- * most `wait_ms`; false when `run` has not returned by then. */
+/* nj_worker_begin_stop() lets the thread run all submitted jobs and then end. No submit may run
+ * concurrently; later ones are refused. Completed jobs can still be polled. nj_worker_join() waits
+ * at most `wait_ms` for the end; false: `run` has not returned yet. */
 void nj_worker_begin_stop(struct nj_worker *w);
 bool nj_worker_join(struct nj_worker *w, uint32_t wait_ms);
 

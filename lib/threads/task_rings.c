@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Carries tasks from a shard to the threads of a service and back. The way there is a single-
+ * producer single-consumer ring; the way back is a lock-free LIFO list that the shard takes as a
+ * whole.
+ */
 #include "threads/task_rings.h"
 
 #include <stdlib.h>
@@ -14,9 +19,8 @@
 #include "base/limits.h"
 #include "sched/ewyk.h"
 
-/* The longest that tasks of a class took is forgotten by a part in so many with each that comes
- * home: one that took 100 ms among quick ones counts as longer than NJ_WORKER_AHEAD_NS for some 430
- * more. */
+/* The recorded maximum of a class decays by 1/AWAY_FORGET with each completed task. A task of
+ * 100 ms among quick ones keeps its class above NJ_WORKER_AHEAD_NS for some 430 tasks. */
 #define AWAY_FORGET 64u
 
 /* --- the service's side ----------------------------------------------------------------------- */
@@ -55,15 +59,14 @@ static void publish(struct nj__lane *l)
     nj_store_relaxed(&l->seen_waiting, l->waiting.n);
 }
 
-/* All tasks that its class had lately were short. */
+/* Were all recent tasks of its class short? */
 static bool is_short(const struct nj_task *job)
 {
     const struct nj_task_class *c = job->class_of;
     return c && c->away_ns > 0 && c->away_ns <= NJ_WORKER_AHEAD_NS;
 }
 
-/* As many as may run at once; and more short ones, for each that may run and is not taken by a
- * long one. */
+/* Room for n_max tasks; and for `depth` short tasks for each of the n_max without a long task. */
 static bool has_room(const struct nj__lane *l, bool ahead)
 {
     uint32_t n_max = l->config.n_max;
@@ -83,7 +86,7 @@ static void place(struct nj__lane *l, struct nj_task *job, bool ahead)
     l->n_long += !ahead;
     l->n_out++;
     l->unflushed = true;
-    NJ_CHECK(rte_ring_sp_enqueue(l->ring, s) == 0); /* it holds as many as there are slots */
+    NJ_CHECK(rte_ring_sp_enqueue(l->ring, s) == 0); /* the ring holds all slots */
 }
 
 static void place_waiting(struct nj__lane *l)
@@ -105,7 +108,7 @@ static void reject(struct nj_task *job)
     job->ops->reject(job);
 }
 
-/* There is room for it, be it in the place of another client's. */
+/* True: there is room, possibly after a task of another client was displaced. */
 static bool make_room(struct nj__lane *l, const struct nj_task *job)
 {
     if (l->n_out + l->waiting.n < l->config.tasks_max)
@@ -138,7 +141,7 @@ static bool withdraw(void *ctx, struct nj_task *job)
 {
     struct nj__lane *l = ctx;
 
-    if (!nj_list_linked(&job->node)) { /* in the ring, or with a thread */
+    if (!nj_list_linked(&job->node)) { /* in the ring, or running */
         nj_store_relaxed(&job->cancelled, true);
         return false;
     }
@@ -159,11 +162,11 @@ static void flush(void *ctx)
     if (!l->unflushed)
         return;
     l->unflushed = false;
-    rte_smp_mb(); /* between filling the ring and looking at what the service does */
+    rte_smp_mb(); /* between filling the ring and reading the service's state */
     l->config.ask(l);
 }
 
-/* What it took is what others of its class are expected to take. */
+/* Updates the decaying maximum of the run time of its class. */
 static void learn(const struct nj_task *job)
 {
     struct nj_task_class *c = job->class_of;
@@ -171,10 +174,10 @@ static void learn(const struct nj_task *job)
     if (!c || job->run_ns == NJ__NOT_RUN)
         return;
     uint64_t faded = c->away_ns - c->away_ns / AWAY_FORGET;
-    c->away_ns = job->wall_ns >= faded ? job->wall_ns + 1 : faded; /* never 0: it is known */
+    c->away_ns = job->wall_ns >= faded ? job->wall_ns + 1 : faded; /* + 1: 0 means unknown */
 }
 
-/* What has come home since, behind what had before, in its order. */
+/* Appends newly completed slots to `done`, in order of completion. */
 static void take_home(struct nj__lane *l)
 {
     struct nj__slot **end = &l->done;
@@ -193,7 +196,7 @@ static void take_home(struct nj__lane *l)
     *end = first;
 }
 
-/* When all threads have ended: what they did not take from the ring. */
+/* After all threads have ended: takes back the slots that are still in the ring. */
 static void take_back(struct nj__lane *l)
 {
     void *slot;
@@ -206,7 +209,7 @@ static void take_back(struct nj__lane *l)
     }
 }
 
-/* The job that was in the slot, which is free again; NULL when that was rejected. */
+/* Frees the slot and returns its job; NULL: the job was rejected. */
 static struct nj_task *leave(struct nj__lane *l, struct nj__slot *s)
 {
     struct nj_task *job = s->job;
@@ -260,7 +263,7 @@ static uint32_t poll_done(void *ctx, struct nj_task **jobs, uint32_t n)
         publish(l);
     } else if (l->waiting.n > 0) {
         place_waiting(l);
-        flush(l); /* now: a step in which nothing is submitted need not flush */
+        flush(l); /* here: the shard flushes only in steps with a submit */
     }
     return n_home;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The consumer of the lanes' rings is the thread that produces for the strategy. What that wrote is
- * seen by the next one (thread_strategy.h).
+ * Runs the tasks of all shards on a pool of threads, by the "eat what you kill" strategy
+ * (thread_strategy.h). The producing thread consumes the rings; its writes are visible to the next
+ * producer.
  *
- * No task is left in a ring while a thread is free. Whoever fills the ring asks for production
- * unless as many of the kind run as may; then one that ends asks: a consumer when it comes back to
- * the strategy (nj_strategy_config.asks_again), a task that the pool ran for want of a recruit at
- * its end (run_slot). Between filling the ring and reading n_running there is a full fence, and so
- * there is between the change of n_running and the next look at the ring.
+ * No task stays in a ring while a thread is free. A shard that fills a ring calls for production,
+ * unless n_max tasks of that kind run. In that case a task that ends calls for production: a
+ * consumer when it returns to the strategy (nj_strategy_config.asks_again), a task that the pool
+ * ran from its queue in run_slot(). There is a full fence between filling the ring and reading
+ * n_running, and another one between the change of n_running and the next read of the ring.
  */
 #include "threads/worker_pool.h"
 
@@ -34,21 +35,21 @@
 
 #define N_KINDS NJ_WORKERS_N_KINDS
 
-/* Looks at empty rings before a thread gives production up, each with a pause of 40 to 140 cycles:
- * some 17 us, about what a sleep and its wake-up cost. With 1000, tasks of 20 us cost a fifth more
- * CPU at 20,000 per second and a third more at 2,000; none started earlier at 2,000, and half of
- * them 4 us earlier at 20,000 (./dev bench ewyk --delays). */
+/* Polls of empty rings before a thread ends production, each with a pause of 40 to 140 cycles:
+ * some 17 us, about the cost of a sleep and a wake-up. With 1000 polls, tasks of 20 us take a fifth
+ * more CPU at 20,000 per second and a third more at 2,000. At 2,000 none starts earlier; at 20,000
+ * half of them start 4 us earlier (./dev bench ewyk --delays). */
 #define LOOKS 500
 
 struct nj_workers {
     struct nj_workers_config config;
     uint32_t n_threads, n_lanes;
     struct nj_producer producer;
-    struct nj_executor executor; /* the pool's, that marks what it queues */
+    struct nj_executor executor; /* wraps the pool's, and marks queued slots */
     struct nj_strategy strategy;
     struct nj_thread_pool *threads;
-    uint32_t turn; /* the lane to look at first; the producer's */
-    struct {       /* what each thread has to give back at its end */
+    uint32_t turn; /* the rings to poll first; of the producer */
+    struct {       /* per-thread resources, released at its end */
         void *altstack;
         bool registered;
     } own[N_KINDS * NJ_WORKERS_MAX];
@@ -74,14 +75,15 @@ static enum nj_workers_kind kind_of(const struct nj__lane *l)
     return (enum nj_workers_kind)l->config.kind;
 }
 
-/* --- producing: on the thread that looks ------------------------------------------------------ */
+/* --- producing: on the producing thread - ------------------------------------------------------
+ */
 
 static bool is_full(struct nj_workers *w, enum nj_workers_kind kind)
 {
     return nj_load_relaxed(&w->kind[kind].n_running) >= w->config.kind[kind].n_max;
 }
 
-/* A lane that has a task which may run now; lanes take turns. NULL: none. */
+/* The next rings, round robin, with a task that may run now. NULL: none. */
 static struct nj__lane *next_lane(struct nj_workers *w)
 {
     for (uint32_t i = 0; i < w->n_lanes; i++) {
@@ -98,7 +100,7 @@ static struct nj_task *take(struct nj_workers *w, struct nj__lane *l)
 
     NJ_CHECK(slot);
     w->turn = (uint32_t)(l - w->lanes) + 1;
-    /* What those that ended did is seen by this one. */
+    /* Acquire: the writes of tasks that have ended are visible to this task. */
     atomic_fetch_add_explicit(&w->kind[kind_of(l)].n_running, 1, memory_order_acquire);
     return &slot->task;
 }
@@ -124,7 +126,7 @@ static bool has_more(struct nj_producer *p)
 
 /* --- consuming: on any thread ----------------------------------------------------------------- */
 
-/* Each task finds the thread as the first one did, whatever the one before it left behind. */
+/* Restores errno and the floating-point environment, so that tasks do not affect each other. */
 static void run_job(const struct nj_workers *w, enum nj_workers_kind kind, struct nj_task *job)
 {
     job->wall_ns = 0;
@@ -150,7 +152,7 @@ static void run_slot(struct nj_task *task)
     bool queued = s->queued;
 
     run_job(w, kind, s->job);
-    nj__lane_home(s); /* the slot may be in use again from here on */
+    nj__lane_home(s); /* the slot may be reused from here on */
     atomic_fetch_sub(&w->kind[kind].n_running, 1);
     rte_smp_mb(); /* see the head of this file */
     if (queued)
@@ -195,7 +197,7 @@ static bool post(struct nj_executor *e, struct nj_task *task)
 static const struct nj_executor_ops executor_ops = {
     .execute = execute, .try_execute = try_execute, .post = post};
 
-/* --- lanes ------------------------------------------------------------------------------------ */
+/* --- rings ------------------------------------------------------------------------------------ */
 
 static void ask(struct nj__lane *l)
 {
@@ -277,7 +279,7 @@ static bool start_threads(struct nj_workers *w)
     struct nj_thread_pool_config c = {
         .n_min = w->n_threads,
         .n_max = w->n_threads,
-        .n_reserved = (int)w->n_threads - 1, /* one stays for what is queued */
+        .n_reserved = (int)w->n_threads - 1, /* one thread stays for the pool's queue */
         .idle_ns = NJ_NEVER,
         .thread_begin = thread_begin,
         .thread_end = thread_end,

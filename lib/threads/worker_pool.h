@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The workers: one pool of threads for what may block in the kernel, behind a struct nj_task_port
- * for each shard and kind of task. Handlers of OS_BLOCKING routes are one kind, operations on files
- * the other.
+ * The worker pool: threads for tasks that may block in the kernel. Each shard has one struct
+ * nj_task_port for each kind of task: handlers of OS_BLOCKING routes, and file operations.
  *
- * The threads run the adaptive strategy (sched/strategy.h). One of them looks at the shards' rings;
- * it consumes the task that it finds, and another one takes over the looking, if there is something
- * to look for. So no task waits behind another one that is stuck while a thread is free.
+ * The threads run the adaptive strategy (sched/thread_strategy.h). One thread polls the shards'
+ * rings. It consumes the task that it finds, and another thread takes over polling if there are
+ * more tasks. So no task waits behind a blocked one while a thread is free.
  *
- * Of each kind at most n_max run at once, and there are as many threads as that is together: stuck
- * handlers leave the files their threads, and the other way round.
+ * At most n_max tasks of each kind run at once, and the pool has a thread for each of them. So
+ * blocked handlers never take the threads of file operations, nor the reverse.
  *
- * A shard has a lane for each kind (server/lane.h), with NJ_WORKER_DEPTH short tasks for each that
- * may run.
+ * A shard has rings for each kind (task_rings.h), with room for NJ_WORKER_DEPTH short tasks for
+ * each task that may run.
  */
 #ifndef NJ_THREADS_WORKER_POOL_H
 #define NJ_THREADS_WORKER_POOL_H
@@ -27,60 +26,60 @@
 enum nj_workers_kind { NJ_WORKERS_HANDLERS, NJ_WORKERS_FILES, NJ_WORKERS_N_KINDS };
 
 struct nj_workers_config {
-    uint32_t n_shards; /* 1..NJ_SHARDS_MAX + 1: also others than lcores may have a port */
+    uint32_t n_shards; /* 1..NJ_SHARDS_MAX + 1: one port may belong to a thread that is no lcore */
     struct {
-        uint32_t n_max;        /* tasks that run at once, at most NJ_WORKERS_MAX; 0: none may */
-        uint32_t tasks_max;    /* of one shard, from submit to poll; beyond: one is rejected */
-        void (*prepare)(void); /* on the thread, before each task. May be NULL */
+        uint32_t n_max;        /* tasks that run at once, at most NJ_WORKERS_MAX; 0: none */
+        uint32_t tasks_max;    /* of one shard between submit and poll; more are rejected */
+        void (*prepare)(void); /* called on the thread before each task; or NULL */
     } kind[NJ_WORKERS_N_KINDS];
-    /* Where threads may run: the first n_affinity by one set each, the others by `rest`. Without
-     * (NULL): where their creator may. */
+    /* CPUs of the threads: one set for each of the first n_affinity threads, `rest` for the others.
+     * NULL: the CPUs of their creator. */
     const cpu_set_t *affinity, *rest;
     uint32_t n_affinity;
-    bool eal;                /* EAL is up: register the threads with it */
-    struct nj_waker *wakers; /* one for each lcore's shard, woken for tasks that come home. NULL:
-                              * nobody is */
+    bool eal;                /* register threads with the EAL, which must be initialised */
+    struct nj_waker *wakers; /* one for each lcore's shard, signalled for completed tasks; NULL:
+                              * none */
     uint32_t n_wakers;
 };
 
 struct nj_workers;
 
-/* Start the threads. Returns 0, -ENOMEM, or -EAGAIN: the system has no more threads for us. */
+/* Starts the threads. Returns 0, -ENOMEM, or -EAGAIN: the system refused a thread. */
 int nj_workers_start(const struct nj_workers_config *config, struct nj_workers **out);
 
-/* For one thread; after nj_workers_stop() any one thread may poll. */
+/* The interface of one shard, for one thread; after nj_workers_stop() any one thread may poll. */
 struct nj_task_port nj_workers_port(struct nj_workers *w, uint32_t shard,
                                     enum nj_workers_kind kind);
 
 /*
- * No task is begun any more: those that were not are rejected by the next polls, those that run
- * come home. No submit or poll may run at the same time. Waits at most `wait_ms` in all for the
- * threads to end and returns how many have not: they are still in ops->run, and nothing of what
- * they may touch can be freed. May be called again to wait for them.
+ * Stops starting tasks. Tasks that have not started are rejected by the next polls; running tasks
+ * complete. No submit or poll may run concurrently. Waits at most `wait_ms` for all threads and
+ * returns the number that still run. These are in ops->run, so nothing that they use may be freed.
+ * May be called again.
  */
 uint32_t nj_workers_stop(struct nj_workers *w, uint32_t wait_ms);
 
-/* After nj_workers_stop() returned 0, when nothing is left to poll. */
+/* After nj_workers_stop() has returned 0 and all tasks were polled. */
 void nj_workers_free(struct nj_workers *w);
 
-/* Tasks of a shard between submit and poll, and those of them that the ring had no room for. The
- * shard's thread. */
+/* n_out: tasks of a shard between submit and poll. n_waiting: those of them that are not in the
+ * ring yet. The shard's thread only. */
 struct nj_workers_load {
     uint32_t n_out, n_waiting;
 };
 struct nj_workers_load nj_workers_load(const struct nj_workers *w, uint32_t shard,
                                        enum nj_workers_kind kind);
 
-/* What goes on, for telemetry. Any thread. */
+/* State and counters for telemetry. Any thread. */
 struct nj_workers_stats {
     uint32_t n_threads;
     struct {
         uint32_t n_max, n_running;
         uint32_t n_out, n_waiting; /* of all shards, see struct nj_workers_load */
-        uint64_t n_done;           /* tasks that came home */
-        uint64_t n_refused;        /* submits that found no room */
-        uint64_t n_displaced;      /* tasks that gave their place to another client's */
-        uint64_t n_held_back;      /* tasks that waited until fewer ran or lay ready */
+        uint64_t n_done;           /* completed tasks */
+        uint64_t n_refused;        /* submits refused for lack of room */
+        uint64_t n_displaced;      /* tasks displaced by a task of another client */
+        uint64_t n_held_back;      /* tasks that waited for room in the ring */
     } kind[NJ_WORKERS_N_KINDS];
     struct nj_strategy_counters strategy;
 };
