@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Eat What You Kill: a task is consumed where it was produced, when somebody is sure to take over
- * production or when it cannot block; else it is run at once with the order not to block, or
- * queued. So the cache is hot for most, and the last thread always produces.
+ * Eat What You Kill, the adaptive strategy of Jetty 9.4: the producing thread consumes a task if
+ * another thread is sure to take over production, or if the task cannot block. Other tasks run at
+ * once with the order not to block (EITHER) or are queued (BLOCKING). So most tasks find a hot
+ * cache, and one thread can always produce.
  */
 #include "base/assert.h"
 #include "sched/thread_context.h"
@@ -22,7 +23,7 @@ enum nj_mode nj_mode_choose(enum nj_task_type type, bool must_not_block, bool re
     return (enum nj_mode)modes[type][must_not_block][recruit];
 }
 
-/* A recruit is sent for only where it makes a difference. */
+/* Sends a recruit only where it changes the mode. */
 static enum nj_mode choose(struct nj_strategy *s, enum nj_task_type type, bool tagged,
                            bool (*leave)(struct nj_strategy *))
 {
@@ -50,7 +51,7 @@ bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagge
         nj__count(s, NJ__COUNT_EPC);
         nj__run_task(s, task, false);
         return nj__word_resume(&s->word, s->config.asks_again);
-    case NJ_MODE_EPC_PARKED: /* of fibers, and of counters */
+    case NJ_MODE_EPC_PARKED: /* modes of fibers and counters only */
     case NJ_MODE_PEC_QUEUE:
     case NJ_MODE_REJECTED:
     case NJ_N_MODES:

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The scheduling strategy of an lcore: Jetty's Eat What You Kill, with fibers in place of threads.
+ * Classes of tasks that hold the core too long are moved to worker threads by a moving average and
+ * a leaky bucket.
+ */
 #include "sched/ewyk.h"
 
 #include <errno.h>
@@ -16,7 +21,8 @@ struct queue {
     uint32_t n;
 };
 
-/* Who has the core; written by its thread, read by any. `turn` is odd while somebody has it. */
+/* The task that holds the core; written by the lcore, read by any thread. `turn` is odd during a
+ * hold. */
 struct hold {
     _Atomic uint64_t turn;
     _Atomic(struct nj_task_class *) class_of;
@@ -26,17 +32,18 @@ struct hold {
 struct nj_ewyk {
     struct nj_fibers *fibers;
     struct nj_ewyk_config config;
-    struct nj_task_class *inline_class; /* of the task that runs in the root's own context */
-    struct queue waiting;               /* for a stack */
-    struct queue handed;                /* by applications, for the root */
+    struct nj_task_class *inline_class; /* of the task that runs in the root context */
+    struct queue waiting;               /* tasks that wait for a stack */
+    struct queue handed;                /* tasks offered by fibers, for the root */
     bool stopped, fatal;
     uint64_t n_would_block;
     struct hold hold NJ_CACHE_ALIGNED;
-    struct nj_ewyk_long was_long; /* the reader's while there is one, else the thread's */
+    struct nj_ewyk_long
+        was_long; /* read by the watchdog while has_long, else written by the lcore */
     _Atomic bool has_long;
 };
 
-/* One writer; telemetry may look at any time. */
+/* Single writer; telemetry reads at any time. */
 static void add(uint64_t *counter, uint64_t n)
 {
     __atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
@@ -70,9 +77,9 @@ static nj_ns clock_of(struct nj_ewyk *e)
     return e->config.clock ? e->config.clock(e->config.ctx) : 0;
 }
 
-/* --- the tail: few tasks, and long ------------------------------------------------------------ */
+/* --- the tail: few and long holds ------------------------------------------------------------- */
 
-/* The account of a class at `now`: note_tail() says what flows in and what leaks out. */
+/* The level of the class's leaky bucket at `now`, see note_tail(). */
 static uint64_t account(const struct nj_task_class *c, nj_ns now)
 {
     nj_ns leaked = (now - c->tail.at) / c->tail.of;
@@ -95,13 +102,13 @@ static void begin_tail(struct nj_task_class *c, nj_ns since)
 }
 
 /*
- * Time beyond the budget flows into the account of its class, and the share of the time that passes
- * which is borne leaks out of it. So while a class takes more than that share the account grows,
- * whether its holds are 5 ms or 5 s apart; while it takes less it is empty now and then, and that
- * is a new beginning. The longest hold is kept out of it. A class is moved when the account has
- * NJ_EWYK_TAIL_NS of NJ_EWYK_TAIL_HOLDS or more. It comes back when nothing is left, where half the
- * share leaks: so a moved class with a share in between stays where it is. The account is bounded,
- * but always has more than leaks out between two of the longest holds at that share.
+ * A leaky bucket for each class. Time of a hold beyond the budget flows in; 1 / tail.of of the
+ * passing time leaks out. While a class exceeds that share the level grows, for holds 5 ms or 5 s
+ * apart. Below that share the bucket becomes empty from time to time, and the tail begins anew. The
+ * longest hold is not counted. A class is moved at a level of NJ_EWYK_TAIL_NS after at least
+ * NJ_EWYK_TAIL_HOLDS holds. It returns when the bucket is empty. A moved class leaks half the share
+ * (hysteresis), so a class between the two shares stays. The level is bounded, but the bound always
+ * exceeds the leak between two of the longest holds at that share.
  */
 static void note_tail(struct nj_task_class *c, nj_ns since, uint64_t beyond)
 {
@@ -115,7 +122,7 @@ static void note_tail(struct nj_task_class *c, nj_ns since, uint64_t beyond)
     t->left_ns = left < NJ_EWYK_TAIL_NS + t->longest_ns ? left : NJ_EWYK_TAIL_NS + t->longest_ns;
     t->at = since;
     t->n++;
-    if (since - t->since > NJ_EWYK_TAIL_SEEN_NS) /* what is told is what was lately */
+    if (since - t->since > NJ_EWYK_TAIL_SEEN_NS) /* report recent time only */
         set_tail(c, since - (since - t->since) / 2, t->ns / 2);
     set_tail(c, t->since, t->ns + beyond);
 }
@@ -133,7 +140,7 @@ uint32_t nj_task_class_tail_ppm(const struct nj_task_class *c, nj_ns now)
 
 /* --- to the workers and back ------------------------------------------------------------------ */
 
-/* `why`: in the words of the line that tells of it. */
+/* `why`: the reason, as it appears in the log line. */
 static void move(struct nj_ewyk *e, struct nj_task_class *c, enum nj_task_type to, const char *why)
 {
     char line[240];
@@ -177,8 +184,8 @@ static void judge_tail(struct nj_ewyk *e, struct nj_task_class *c, nj_ns now)
     c->tail.of = 2 * NJ_EWYK_TAIL_OF;
 }
 
-/* A moved class comes back at half the budget, so that it does not go to and fro, and without a
- * tail; or when it turned out to rely on the lcore. */
+/* A moved class returns below half the budget (hysteresis) and with an empty bucket, or when it was
+ * pinned to the lcore. */
 static void judge(struct nj_ewyk *e, struct nj_task_class *c)
 {
     nj_ns average = nj_task_class_ewma(c), now = clock_of(e);
@@ -213,7 +220,7 @@ static void learn(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
 void nj_ewyk_ran(struct nj_ewyk *e, struct nj_task_class *c, nj_ns on_core_ns)
 {
     nj_task_class_count(c, NJ_MODE_PEC_WORKER);
-    if (on_core_ns == 0) /* that says nothing of its class */
+    if (on_core_ns == 0) /* the task did not run */
         return;
     if (c->type != c->declared && on_core_ns > e->config.budget_ns)
         note_tail(c, clock_of(e), on_core_ns - e->config.budget_ns);
@@ -221,8 +228,8 @@ void nj_ewyk_ran(struct nj_ewyk *e, struct nj_task_class *c, nj_ns on_core_ns)
 }
 
 /*
- * Each store is a release and each load of the reader an acquire, so that a reader who sees the
- * same odd turn before and after has seen the class and the time of that turn.
+ * A sequence lock: stores are releases and the reader's loads are acquires. A reader that loads the
+ * same odd turn before and after has read the class and the time of that turn.
  */
 static void hold_begin(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
 {
@@ -307,7 +314,7 @@ static struct nj_task *dequeue(struct queue *q)
     return nj_container_of(n, struct nj_task, node);
 }
 
-/* On the root's stack, which must not block; what it may leave behind is put right. */
+/* Runs on the root's stack and must not block. Restores errno and the floating-point mode. */
 void nj_ewyk_call(struct nj_ewyk *e, struct nj_task_class *c, void (*fn)(void *arg), void *arg)
 {
     uint64_t fp_mode = nj__fp_mode();
@@ -334,14 +341,15 @@ static void eat(void *arg)
 
 static enum nj_mode eat_inline(struct nj_ewyk *e, struct nj_task *t, enum nj_mode mode)
 {
-    struct nj_task_class *c = t->class_of; /* the task may be gone before we are back */
+    struct nj_task_class *c = t->class_of; /* run() may free the task */
 
     add(&c->n[mode], 1);
     nj_ewyk_call(e, c, eat, t);
     return mode;
 }
 
-/* On a free stack; there is one. `mode` if not by whether it parked. Returns the time. */
+/* Runs the task on a free stack, which must exist. Sets *mode by whether the task parked, unless it
+ * is NJ_MODE_PEC_QUEUE. Returns the time. */
 static nj_ns eat_on_fiber(struct nj_ewyk *e, struct nj_task *t, nj_ns start, enum nj_mode *mode)
 {
     struct nj_task_class *c = t->class_of;
@@ -367,14 +375,14 @@ static enum nj_mode give_to_worker(struct nj_ewyk *e, struct nj_task *t)
 {
     if (!e->config.submit || !e->config.submit(e->config.ctx, t))
         return reject(t);
-    return NJ_MODE_PEC_WORKER; /* counted when it is home */
+    return NJ_MODE_PEC_WORKER; /* counted in nj_ewyk_ran() */
 }
 
 static enum nj_mode eat_blocking(struct nj_ewyk *e, struct nj_task *t)
 {
     if (e->fibers->n_max == 0)
         return give_to_worker(e, t);
-    if (e->fibers->free && e->waiting.n == 0) /* not before those that came first */
+    if (e->fibers->free && e->waiting.n == 0) /* not ahead of waiting tasks */
         return eat_now(e, t);
     return enqueue(e, &e->waiting, t);
 }
@@ -408,7 +416,7 @@ enum nj_mode nj_ewyk_offer(struct nj_ewyk *e, struct nj_task *t)
         return enqueue(e, &e->handed, t);
     nj__fibers_bind(e->fibers);
     mode = consume(e, t);
-    if (home) /* a task of another strategy offered it, and goes on */
+    if (home) /* a task of another strategy made this call, and continues */
         nj__here.home = home;
     return mode;
 }
@@ -434,7 +442,7 @@ void nj_ewyk_each_parked(struct nj_ewyk *e, void (*fn)(void *ctx, struct nj_task
     }
 }
 
-/* --- what waited ------------------------------------------------------------------------------ */
+/* --- waiting tasks ---------------------------------------------------------------------------- */
 
 static void reject_all(struct nj_ewyk *e)
 {
@@ -446,7 +454,7 @@ static void reject_all(struct nj_ewyk *e)
         reject(t);
 }
 
-/* The end of one is the beginning of the next: one look at the clock for each. */
+/* The end of a hold is the start of the next one: one clock read for each. */
 static uint32_t resume(struct nj_ewyk *e, nj_ns now, uint32_t n_max)
 {
     uint32_t n = nj__fibers_due(e->fibers, now);
@@ -479,7 +487,7 @@ static uint32_t start_waiting(struct nj_ewyk *e, uint32_t n_max)
     return n;
 }
 
-/* Not what these offer in turn: that is for the next time, so a chain of them cannot hold us. */
+/* Tasks offered meanwhile wait for the next run, so a chain of offers cannot hold the lcore. */
 static uint32_t consume_handed(struct nj_ewyk *e, uint32_t n_max)
 {
     uint32_t n = e->handed.n < n_max ? e->handed.n : n_max;
@@ -517,10 +525,10 @@ bool nj_ewyk_idle(const struct nj_ewyk *e)
     return nj_fibers_in_use(e->fibers) == 0 && e->waiting.n == 0 && e->handed.n == 0;
 }
 
-/* --- beginning and end ------------------------------------------------------------------------ */
+/* --- life cycle ------------------------------------------------------------------------------- */
 
-/* Somebody's type is a lie; better a place to look at than an lcore that hangs. Said once for each
- * class, until its counts are reset. */
+/* A task parks although its type forbids it. Reporting the class is better than a stuck lcore.
+ * Logged once for each class, until its counters are reset. */
 static void would_block(void *ctx)
 {
     struct nj_ewyk *e = ctx;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where another thread may come in between: in front of each access to a word that threads share.
+ * Scheduling points, as in CHESS (Musuvathi et al., OSDI 2008): one before each access to a word
+ * that threads share.
  *
- * Nothing in production. Tests compile the same files with -DNJ_STEPS and supply nj__step(): the
- * explorer gives the processor to another thread there, the stress test waits a moment.
+ * They are empty in production. Tests compile the same files with -DNJ_STEPS and supply nj__step().
+ * The explorer switches threads there; the stress test delays the thread.
  */
 #ifndef NJ_SCHED_EXPLORE_STEP_H
 #define NJ_SCHED_EXPLORE_STEP_H
@@ -29,30 +30,30 @@ enum nj__place {
     NJ__AT_EXECUTE,
     NJ__AT_TRY_EXECUTE,
     NJ__AT_RUN,
-    NJ__AT_HOLD,    /* a reference is taken, `seen` were there */
-    NJ__AT_DROP,    /* ... and given back */
-    NJ__AT_STOPPED, /* is it stopped? */
+    NJ__AT_HOLD,    /* a reference is taken; `seen`: the count before */
+    NJ__AT_DROP,    /* ... and released */
+    NJ__AT_STOPPED, /* reads whether it is stopped */
     NJ__AT_STOP,
-    NJ__AT_RESTART, /* the owner looks whether it may, and begins anew */
+    NJ__AT_RESTART, /* the owner restarts a stopped strategy */
     NJ__AT_SLEEP,
     NJ__AT_WAKE,
-    NJ__AT_SEAT,       /* a reserved thread sits down */
-    NJ__AT_SEAT_LOOK,  /* ... looks whether it was given something */
-    NJ__AT_SEAT_LEAVE, /* ... has waited long enough */
-    NJ__AT_SEAT_FREE,  /* ... gets up */
+    NJ__AT_SEAT,       /* a reserved thread takes a seat */
+    NJ__AT_SEAT_LOOK,  /* ... checks its seat for a task */
+    NJ__AT_SEAT_LEAVE, /* ... gives up its seat */
+    NJ__AT_SEAT_FREE,  /* ... frees its seat */
     NJ__AT_SEAT_COUNT, /* the count of seats changes */
     NJ__AT_HAND_OVER,
     NJ__AT_ROUSE,
     NJ__AT_POOL_LOCK,    /* the pool's lock, taken or tried */
-    NJ__AT_POOL_RELEASE, /* ... let go of */
-    NJ__AT_POOL_NEWS,    /* what others left for whoever has the lock */
-    NJ__AT_POOL_FLAG,    /* what whoever has the lock says to others */
+    NJ__AT_POOL_RELEASE, /* ... released */
+    NJ__AT_POOL_NEWS,    /* requests for the holder of the lock */
+    NJ__AT_POOL_FLAG,    /* flags that the holder of the lock sets */
     NJ__AT_IDLE_LOOK,    /* a thread is about to sleep */
     NJ__N_PLACES
 };
 
 #ifdef NJ_STEPS
-/* `seen`: what decides what happens next and is known to this thread only. */
+/* `seen`: the thread-local value that decides the next step. */
 void nj__step(enum nj__place place, uint64_t seen);
 #define NJ__STEP(place, seen) nj__step(place, seen)
 #else

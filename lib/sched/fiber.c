@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stackful coroutines (fibers) on Boost.Context's jump_fcontext(): stacks with guard pages,
+ * switches, waits and time-outs. A fiber never migrates between threads.
+ */
 #include "sched/fiber.h"
 
 #include <errno.h>
@@ -24,16 +28,16 @@
 #else
 #define STACK_FACTOR 1u
 #endif
-#define FILL 0x6e6a666962657273u /* what an unused word of a stack holds in checked builds */
+#define FILL 0x6e6a666962657273u /* value of unused stack words in checked builds */
 
 _Thread_local struct nj__here nj__here;
 
 /* --- stacks ----------------------------------------------------------------------------------- */
 
 /*
- * A slot: guard, stack, and one page more to move the top in. Tops at equal page offsets would
- * all fall into the same sets of the L1 cache (64 lines of a page), and few ways stand behind each:
- * neighbours begin 17 lines apart, and 17 goes around all 64.
+ * A slot: guard, stack, and one page in which the top is moved (cache colouring). Tops at equal
+ * page offsets would share the same sets of the L1 cache (64 lines of a page), which have few ways.
+ * The tops of neighbours are 17 lines apart; 17 is prime to 64, so every set is used.
  */
 static size_t stagger(uint32_t i)
 {
@@ -99,7 +103,7 @@ struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config)
         free(fs);
         return NULL;
     }
-    for (uint32_t i = fs->n_max; i-- > 0;) { /* the first is on top */
+    for (uint32_t i = fs->n_max; i-- > 0;) { /* reverse order: the first fiber is used first */
         init_fiber(fs, i);
         fs->fiber[i].next_free = fs->free;
         fs->free = &fs->fiber[i];
@@ -124,7 +128,7 @@ void nj_fibers_free(struct nj_fibers *fs)
 }
 
 #ifdef NJ_CHECKED
-/* The page of the top stays out: the first frames are there in any case. */
+/* Excludes the page of the top, which the first frames always use. */
 static void fill(struct nj_fiber *f)
 {
     uint64_t *word = (uint64_t *)f->lane.bottom;
@@ -132,7 +136,7 @@ static void fill(struct nj_fiber *f)
         word[i] = FILL;
 }
 
-/* Of a stack that may be in use, whose frames ASan has fenced. */
+/* The stack may be in use, with frames that ASan has poisoned. */
 __attribute__((no_sanitize("address", "thread"))) static size_t depth(const struct nj_fiber *f)
 {
     const uint64_t *word = f->lane.bottom;
@@ -161,7 +165,7 @@ uint32_t nj_fibers_trim(struct nj_fibers *fs, uint32_t n_keep, uint32_t n_max)
     uint32_t n = 0;
 
     for (struct nj_fiber *f = fs->free; f && n < n_max; f = f->next_free) {
-        if (!f->context) /* not used since it was made, or trimmed */
+        if (!f->context) /* never used, or already trimmed */
             continue;
         if (n_keep > 0) {
             n_keep--;
@@ -185,7 +189,7 @@ void nj__fibers_bind(struct nj_fibers *fs)
     nj__here.tagged = true;
 }
 
-/* From the root into `f`, until it parks or ends. */
+/* Switches from the root to `f`. Returns when `f` parks or ends. */
 static void enter(struct nj_fibers *fs, struct nj_fiber *f)
 {
     int root_errno = errno;
@@ -193,7 +197,7 @@ static void enter(struct nj_fibers *fs, struct nj_fiber *f)
     NJ_ASSERT(!nj__here.fiber);
     f->state = NJ__RUNNING;
     nj__here.fiber = f;
-    nj__here.tagged = false; /* a task begins without it, and nobody parks while tagged */
+    nj__here.tagged = false; /* a task starts untagged, and a tagged fiber never parks */
     errno = f->saved_errno;
     nj__lane_here(&fs->root_lane);
     nj__switch_begin(&fs->root_lane, &f->lane);
@@ -217,8 +221,8 @@ static void leave(struct nj_fiber *f)
 }
 
 /*
- * The bottom of every fiber's stack: one task after the other, so that to start one is to continue
- * where the one before ended, and every frame that was entered is left.
+ * The main function of every fiber: runs one task after the other. To start a task is to resume the
+ * fiber where the last task ended, so the stack is never rebuilt.
  */
 static void body(struct nj__transfer t)
 {
@@ -236,7 +240,7 @@ static void body(struct nj__transfer t)
     }
 }
 
-/* A stack that was never used, or whose memory was given back. */
+/* For a stack that was never used, or whose memory was released. */
 static void make_context(struct nj_fiber *f)
 {
     nj__lane_open(&f->lane);
@@ -358,7 +362,7 @@ static enum nj_wake must_not(void)
 {
     struct nj_fibers *fs = nj__here.home;
 
-    NJ_ASSERT(fs && fs->would_block); /* nj_fiber_park() where nothing may wait */
+    NJ_ASSERT(fs && fs->would_block); /* nj_fiber_park() in a context that must not block */
     if (fs && fs->would_block)
         fs->would_block(fs->ctx);
     return NJ_WAKE_WOULD_BLOCK;
@@ -370,9 +374,9 @@ void nj_fiber_refused(void)
         must_not();
 }
 
-/* So many waits of a fiber that was cancelled, and calls that tell it so, end without giving the
- * core back. One that goes on as if nothing had been said would keep it for ever: from then on the
- * others run in between. */
+/* A cancelled fiber may make this many waits, and calls that report the cancellation, without
+ * yielding. After that each one yields, so that a fiber that ignores the cancellation does not hold
+ * the core forever. */
 #define DEAF_MAX 64u
 
 static void count_deaf(struct nj_fiber *f)
@@ -428,7 +432,7 @@ void nj_fiber_cancel(struct nj_fiber *f)
         end_wait(f, NJ_WAKE_CANCELLED);
 }
 
-/* --- what the root does ----------------------------------------------------------------------- */
+/* --- root ------------------------------------------------------------------------------------- */
 
 static void fire(void *ctx, struct nj_timer *t)
 {

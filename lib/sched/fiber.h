@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fibers: stacks that a task can be started on, and that can be left in the middle and continued
- * later. One nj_fibers is one thread's: fibers never move to another one.
+ * Fibers: stackful coroutines that can be suspended and resumed. A struct nj_fibers belongs to one
+ * thread; fibers never migrate to another.
  *
- * The thread's own stack is the root context. The root starts and resumes fibers; a fiber parks or
- * ends, and then the root goes on. Fibers do not start fibers.
+ * The thread's own stack is the root context. The root starts and resumes fibers. When a fiber
+ * parks or ends, the root continues. Fibers do not start fibers. All functions belong to the owning
+ * thread; "root only" and "fiber only" restrict them further.
  */
 #ifndef NJ_SCHED_FIBER_H
 #define NJ_SCHED_FIBER_H
@@ -20,106 +21,107 @@
 struct nj_fiber;
 
 struct nj_fibers_config {
-    uint32_t n_max;       /* stacks; so many tasks can be parked at once */
+    uint32_t n_max;       /* stacks, and so tasks that can be parked at once */
     uint32_t stack_bytes; /* usable, rounded up to pages; 0: 64 KiB */
     nj_ns now;
-    /* nj_fiber_park() was called where it must not. NULL: an assertion fails. It may return. */
+    /* Called when nj_fiber_park() is called in a context that must not block; may return. NULL: an
+     * assertion fails. */
     void (*would_block)(void *ctx);
     void *ctx;
 };
 
-/* Each takes two mappings, of which Linux grants a process 65,530; and four times the stack when a
- * sanitizer is compiled in, whose frames are large. */
+/* A fiber takes two mappings; Linux allows a process 65,530 (vm.max_map_count). With a sanitizer a
+ * stack is four times as large, for its larger frames. */
 #define NJ_FIBERS_MAX        16384u
 #define NJ_FIBER_STACK_BYTES (64u * 1024u)
 
-/* Below each stack so much of address space cannot be touched. A frame of one page beyond the stack
- * is met by any guard; one that is larger, of code that does not touch each page of its frames
- * (-fstack-clash-protection does), skips a small one and destroys a neighbour's stack. */
+/* Inaccessible address space below each stack. Any guard catches a frame of one page. A larger
+ * frame of code without -fstack-clash-protection, which does not touch every page, skips a small
+ * guard and overwrites the stack of a neighbour. */
 #define NJ_FIBER_GUARD_BYTES (64u * 1024u)
 
 struct nj_fibers;
 struct nj_task_class;
 
-/* Who waits, for whoever wakes it: stays harmless when the fiber is long gone. */
+/* A handle to one wait of a fiber. Waking it after that wait has no effect. */
 struct nj_waiter {
-    struct nj_fiber *fiber; /* NULL: nobody */
-    uint64_t generation;    /* of its wait */
+    struct nj_fiber *fiber; /* NULL: none */
+    uint64_t generation;    /* number of the wait */
 };
 
 enum nj_wake {
     NJ_WAKE_OK,
     NJ_WAKE_TIMEOUT,
-    NJ_WAKE_CANCELLED,   /* what it works for is gone */
-    NJ_WAKE_WOULD_BLOCK, /* it did not wait: this context must not */
+    NJ_WAKE_CANCELLED,   /* nj_fiber_cancel() was called */
+    NJ_WAKE_WOULD_BLOCK, /* it did not wait: the context must not block */
 };
 
 enum nj_started { NJ_FIBER_NONE_FREE, NJ_FIBER_ENDED, NJ_FIBER_PARKED };
 
-/* NULL when memory is refused, or n_max is beyond NJ_FIBERS_MAX. The stacks are reserved, touched
- * when first used. It belongs to the thread that first starts or runs a fiber. */
+/* NULL: no memory, or n_max exceeds NJ_FIBERS_MAX. Stacks are mapped, but touched only at first
+ * use. The first thread that starts or runs a fiber becomes the owner. */
 struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config);
 /* No fiber may be parked. */
 void nj_fibers_free(struct nj_fibers *);
 
-/* Run fn(arg) on a free stack until it ends or parks. Root only. O(1), allocates nothing. */
+/* Runs fn(arg) on a free stack until it ends or parks. O(1), allocates nothing. Root only. */
 enum nj_started nj_fiber_start(struct nj_fibers *, void (*fn)(void *arg), void *arg);
 
-/* The fiber that runs, or NULL in a root context or on a thread without fibers. */
+/* The running fiber; NULL in a root context or on a thread without fibers. Any thread. */
 struct nj_fiber *nj_fiber_self(void);
-/* What nj_fibers_run() was told last. Fiber only. */
+/* The `now` of the last nj_fibers_run(). Fiber only. */
 nj_ns nj_fiber_now(void);
 
 /*
- * Give the core back until nj_fiber_wake() or `deadline` (NJ_NEVER: no deadline). Fiber only, and
- * not while it is tagged: elsewhere would_block() of the configuration is called, and then it
- * returns NJ_WAKE_WOULD_BLOCK at once. `w`, if not NULL, is filled in before it parks and not
- * looked at afterwards. Cancellation is sticky: once nj_fiber_cancel() was called every later wait
- * of this fiber ends at once with NJ_WAKE_CANCELLED.
+ * Yields the core until nj_fiber_wake() or `deadline` (NJ_NEVER: no deadline). Fiber only, and only
+ * while untagged. Elsewhere it calls config.would_block() and returns NJ_WAKE_WOULD_BLOCK at once.
+ * `w`, if not NULL, is filled in before the fiber parks and not accessed afterwards. Cancellation
+ * is sticky: after nj_fiber_cancel() every wait of this fiber ends at once with NJ_WAKE_CANCELLED.
  *
- * It never ends early. A wait shorter than a tick of the wheel (1.05 ms) ends in the first
- * nj_fibers_run() at or after its deadline as long as few are that short; others up to a tick
- * later.
+ * A wait never times out early. A wait shorter than a tick of the wheel (1.05 ms) ends in the first
+ * nj_fibers_run() at or after its deadline, for up to NJ__SOON_MAX such waits; other waits end up
+ * to a tick later.
  */
 enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
-/* Somebody wanted to wait where it must not, and was sent away before it came to nj_fiber_park():
- * config.would_block hears of it. Nothing happens on a thread without fibers. */
+/* Reports an attempt to wait in a context that must not block, by a caller that did not reach
+ * nj_fiber_park(): calls config.would_block(). No effect on a thread without fibers. */
 void nj_fiber_refused(void);
-/* The caller was told once more that nobody wants what it does. Who goes on in spite of it gives
- * the core back from time to time. Nothing happens but on a fiber that may park. */
+/* Counts a call that reported the cancellation to the running fiber. After many such calls each one
+ * yields the core. No effect outside a fiber, or while tagged. */
 void nj_fiber_told(void);
 
-/* Let a parked fiber go on: it is queued, and runs in the next nj_fibers_run(). False when that
- * wait is over already. Any context of the owning thread. */
+/* Makes a parked fiber runnable; it runs in the next nj_fibers_run(). False: that wait is already
+ * over. Any context of the owning thread. */
 bool nj_fiber_wake(struct nj_waiter w, enum nj_wake why);
-/* What this fiber works for is gone: its present wait ends, and all that follow. Not for a fiber
- * that has ended: it may work for somebody else by now. */
+/* Ends the current and all later waits of a fiber. Not for a fiber that has ended: it may already
+ * run another task. */
 void nj_fiber_cancel(struct nj_fiber *f);
 
-/* Is this address in the guard of the stack on which this thread runs? Then the stack overflowed,
- * and *class_of is whose task runs there (NULL: nobody said). For handlers of SIGSEGV, with
- * siginfo_t.si_addr: async-signal-safe, on the thread that faulted, which needs a sigaltstack(). */
+/* True: the address is in the guard of the running fiber's stack, so the stack overflowed;
+ * *class_of is the class of its task (NULL: none). For SIGSEGV handlers, with siginfo_t.si_addr:
+ * async-signal-safe, on the faulting thread, which needs a sigaltstack(). */
 bool nj_fiber_guard_hit(const void *addr, const struct nj_task_class **class_of);
 
-/* Resume what was woken or is due, at most `n_max`. Root only. Returns how many ran. */
+/* Resumes at most `n_max` woken or due fibers. Returns the number that ran. Root only. */
 uint32_t nj_fibers_run(struct nj_fibers *, nj_ns now, uint32_t n_max);
-/* Nothing happens before; 0: something is runnable now. NJ_NEVER. */
+/* The earliest time at which a fiber is due; 0: one is runnable now; NJ_NEVER: no time. */
 nj_ns nj_fibers_next(const struct nj_fibers *);
 
 uint32_t nj_fibers_in_use(const struct nj_fibers *);
 uint32_t nj_fibers_high_water(const struct nj_fibers *);
-/* The most bytes of stack that a fiber used. Looks through all stacks; 0 unless NJ_CHECKED. */
+/* The most bytes of stack that a fiber has used; 0 unless NJ_CHECKED. Scans all stacks. */
 size_t nj_fibers_stack_high_water(const struct nj_fibers *);
-/* Give the memory of free stacks back to the system, but for the `n_keep` that are used next, and
- * of no more than `n_max`: each takes a system call. Returns of how many. */
+/* Releases the memory of at most `n_max` free stacks, except the `n_keep` that are used next. Each
+ * takes a system call. Returns the number of released stacks. */
 uint32_t nj_fibers_trim(struct nj_fibers *, uint32_t n_keep, uint32_t n_max);
 
 /* --- the must-not-block tag ------------------------------------------------------------------- */
 
 /*
- * Belongs to the context (root or fiber), not to the thread: each fiber starts without it, a root
- * context of a thread with fibers has it for ever. nj_tag_set() returns what it was, for
- * nj_tag_restore(), which has no effect in such a root. A thread without fibers has its own.
+ * The tag belongs to a context (root or fiber), not to the thread. A fiber starts untagged. The
+ * root context of a thread with fibers is always tagged, and nj_tag_restore() has no effect there.
+ * A thread without fibers has a tag of its own. nj_tag_set() returns the old value, for
+ * nj_tag_restore().
  */
 bool nj_tag_must_not_block(void);
 bool nj_tag_set(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The floating point modes (rounding, traps, flush to zero) of a thread, to see whether a task left
- * them as it found them. The sticky exception flags are no mode. */
+/* The floating-point control modes (rounding, traps, flush to zero) of the calling thread, to
+ * detect a task that changed them. The sticky exception flags are not included. */
 #ifndef NJ_SCHED_FP_MODE_H
 #define NJ_SCHED_FP_MODE_H
 

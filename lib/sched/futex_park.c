@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lowest bit of the word says that its thread sleeps, or is about to; wake-ups count in twos.
- * The sleeping thread alone sets and clears the bit. It sets it by a change of the word as it was
- * seen: so a wake-up that comes before is noticed there, and one that comes after finds the bit and
- * calls the kernel, which does not let a thread sleep when the word has changed.
+ * Sleep and wake-up of a thread by futex(2). The lowest bit of the word means that its thread
+ * sleeps or is about to; each wake-up adds 2. Only the sleeping thread sets and clears the bit, by
+ * a compare-and-swap against the value that it has seen. An earlier wake-up makes that fail. A
+ * later one finds the bit and calls the kernel, which does not put a thread to sleep if the word
+ * has changed.
  */
 #include "sched/futex_park.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread sleeps until another one wakes it: the kernel's futex, with relative time-outs. */
+/* Puts a thread to sleep until another one wakes it: futex(2) with relative time-outs. */
 #ifndef NJ_SCHED_FUTEX_PARK_H
 #define NJ_SCHED_FUTEX_PARK_H
 
@@ -10,14 +10,14 @@
 #include "base/types.h"
 
 /*
- * Sleep while *n_wakes is `seen`, at most `timeout_ns` (NJ_NEVER: without end). Read `seen` first,
- * then look for work, then park: so no wake-up is lost. False: the time is up. May return early.
- * One thread parks at a word. The word starts as an even number, and only its equality to `seen`
- * means something.
+ * Sleeps while *n_wakes equals `seen`, at most `timeout_ns` (NJ_NEVER: no limit). The caller reads
+ * `seen`, then checks for work, then parks: so no wake-up is lost. False: timed out. May return
+ * early. Only one thread parks at a word. The word starts as an even number; its value has no other
+ * meaning.
  */
 bool nj_park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns);
-/* Count a wake-up, and wake the thread if it sleeps there; else this is no system call. Does not
- * block. */
+/* Counts a wake-up, and wakes the thread if it sleeps there; otherwise makes no system call. Does
+ * not block. Any thread. */
 void nj_unpark(_Atomic uint32_t *n_wakes);
 
 #endif

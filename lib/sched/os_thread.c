@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernel threads and mutexes of pthreads(7), behind functions that the explorer of the tests
+ * replaces.
+ */
 #include "sched/os_thread.h"
 
 void nj__lock_init(struct nj__lock *l)

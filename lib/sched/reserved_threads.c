@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Seats of reserved threads.
+ * Reserved threads, as Jetty's ReservedThreadExecutor: an array of seats, one for each thread.
  *
- * A seat is a word: FREE, WAITING (a thread sits there and may be given a task), the task, or
- * ROUSED (the thread shall leave). A task is handed over by changing WAITING into it, in one step:
- * so an accepted task always has its thread. A thread that gives up changes its own seat from
- * WAITING to FREE, which fails when a task is there already, and then it runs that. There are no
- * lists and no nodes that could be taken for others.
+ * A seat is a word: FREE, WAITING (a thread waits there for a task), the address of a task, or
+ * ROUSED (the thread shall return). A task is handed over by one compare-and-swap of WAITING, so an
+ * accepted task always has a thread. A thread that gives up changes its seat from WAITING to FREE.
+ * If that fails, it was given a task and runs it. There are no lists, and so no ABA problem.
  *
- * Nobody sleeps who is needed elsewhere: a thread writes WAITING and then asks is_needed(); whoever
- * needs a thread writes that down and then looks for WAITING in nj_reserved_rouse(). All four are
- * sequentially consistent, so one of the two sees the other.
+ * No thread sleeps that is needed elsewhere. A thread writes WAITING and then calls is_needed(). A
+ * caller that needs a thread writes its request and then searches for WAITING in
+ * nj_reserved_rouse(). All four accesses are sequentially consistent, so one side sees the other.
  *
- * `count` holds seats in use, wanted threads and whether it was stopped, in one word. Who wants to
- * sit down raises the number of seats in use first, so there is a free one for it; who gets up
- * frees the seat first.
+ * `count` holds the seats in use, the wanted threads and the stop flag in one word. A thread raises
+ * the seats in use before it takes a seat, so a free one exists. It frees its seat before it lowers
+ * the number.
  */
 #include "sched/reserved_threads.h"
 
@@ -26,12 +25,12 @@
 #include "sched/futex_park.h"
 #include "sched/thread_context.h"
 
-enum { FREE, WAITING, ROUSED }; /* else the address of a task */
+enum { FREE, WAITING, ROUSED }; /* any other value is the address of a task */
 
 struct seat {
     _Atomic uintptr_t state;
     _Atomic uint32_t n_wakes;
-} NJ_CACHE_ALIGNED; /* each a line of its own: they are written by different threads */
+} NJ_CACHE_ALIGNED; /* a cache line each: different threads write them */
 
 struct nj_reserved {
     struct nj_reserved_config config;
@@ -40,7 +39,7 @@ struct nj_reserved {
 };
 
 #define N_SEATED  0xffffu  /* of count */
-#define ONE_WANTS 0x10000u /* the wanted threads are above the seats ... */
+#define ONE_WANTS 0x10000u /* bits above: the wanted threads */
 #define N_WANTED  0xfff0000u
 #define STOPPED   0x80000000u
 
@@ -80,8 +79,8 @@ static void want(struct nj_reserved *r)
         }
 }
 
-/* Take the place of one that is wanted; `again`: who was reserved already also takes one that is
- * not, if there is room. */
+/* Takes the place of a wanted thread. `again`: the thread was reserved before, and may also take a
+ * place that is not wanted, if there is room. */
 static bool join(struct nj_reserved *r, bool again)
 {
     uint32_t now = look(r);
@@ -104,8 +103,8 @@ static bool resign(struct nj_reserved *r, uint32_t n_min)
 
 /* --- seats ------------------------------------------------------------------------------------ */
 
-/* The first free one, so that the last ones are idle when there is little to do. There is one, and
- * a search that misses it saw others sit down. */
+/* Takes the first free seat, so that at low load the last ones stay idle. A free seat exists; a
+ * search that misses it saw other threads take seats. */
 static struct seat *sit_down(struct nj_reserved *r)
 {
     for (uint32_t i = 0;; i = (i + 1) % r->config.capacity) {
@@ -123,14 +122,14 @@ static bool seat_change(struct seat *seat, uintptr_t is, uintptr_t next)
                                                    memory_order_acquire);
 }
 
-/* Get up from one's own seat; that fails when it was changed meanwhile. */
+/* Leaves the thread's own seat. False: another thread has changed it. */
 static bool get_up(struct seat *seat)
 {
     NJ__STEP(NJ__AT_SEAT_LEAVE, 0);
     return seat_change(seat, WAITING, FREE);
 }
 
-/* What others made of the seat, which is free then; or 0 while they did nothing. */
+/* Frees the seat and returns its new value; 0: no other thread has changed it. */
 static uintptr_t take(struct nj_reserved *r, struct seat *seat)
 {
     uintptr_t is = atomic_load_explicit(&seat->state, memory_order_acquire);
@@ -143,13 +142,13 @@ static uintptr_t take(struct nj_reserved *r, struct seat *seat)
     return is;
 }
 
-/* Asked while the seat says WAITING, see the head of this file. */
+/* Called while the seat is WAITING, see the head of this file. */
 static bool must_leave(struct nj_reserved *r)
 {
     return (look(r) & STOPPED) || (r->config.is_needed && r->config.is_needed(r->config.ctx));
 }
 
-/* The address of the task that it was given, or ROUSED; FREE when it left by itself. */
+/* Returns the address of a task, ROUSED, or FREE when the thread gave up. */
 static uintptr_t wait_for_task(struct nj_reserved *r)
 {
     struct seat *seat = sit_down(r);
@@ -171,7 +170,7 @@ static uintptr_t wait_for_task(struct nj_reserved *r)
     }
 }
 
-/* --- what others call ------------------------------------------------------------------------- */
+/* --- interface -------------------------------------------------------------------------------- */
 
 struct nj_reserved *nj_reserved_new(const struct nj_reserved_config *config)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The switch between two stacks: Boost.Context's two functions, which are plain C at the linker's
- * level, and what sanitizers have to be told about it. Inside lib/sched only.
+ * Switches between stacks: Boost.Context's make_fcontext() and jump_fcontext(), which have C
+ * linkage, and the annotations that sanitizers need. For lib/sched only.
  *
- * jump_fcontext() keeps the callee-saved registers, MXCSR and the x87 control word; a context made
- * by make_fcontext() begins with those of its maker.
+ * jump_fcontext() preserves the callee-saved registers, MXCSR and the x87 control word. A context
+ * made by make_fcontext() starts with the values of its creator.
  */
 #ifndef NJ_SCHED_STACK_SWITCH_H
 #define NJ_SCHED_STACK_SWITCH_H
@@ -34,7 +34,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-/* What a jump brings: the context that was left, and a word from it. */
+/* The result of a jump: the suspended context, and a value that it passed. */
 struct nj__transfer {
     void *from;
     void *data;
@@ -43,11 +43,11 @@ struct nj__transfer {
 void *make_fcontext(void *top, size_t n_bytes, void (*fn)(struct nj__transfer));
 struct nj__transfer jump_fcontext(void *to, void *data);
 
-/* One side of a switch: a stack as the sanitizers know it. The root's bounds are learnt. */
+/* A stack as the sanitizers see it. The bounds of the root's stack come from the first switch. */
 struct nj__lane {
     const void *bottom;
     size_t n_bytes;
-    void *fake; /* ASan's fake stack while this lane does not run */
+    void *fake; /* ASan's fake stack while this stack is not running */
     void *tsan;
 };
 
@@ -65,7 +65,7 @@ NJ__INLINE void nj__switch_begin(struct nj__lane *from, const struct nj__lane *t
 #endif
 }
 
-/* Directly after it, on the other side. */
+/* Directly after the jump, on the new stack. */
 NJ__INLINE void nj__switch_end(struct nj__lane *me, struct nj__lane *from)
 {
     (void)me, (void)from;
@@ -75,16 +75,16 @@ NJ__INLINE void nj__switch_end(struct nj__lane *me, struct nj__lane *from)
 #endif
 }
 
-/* Before the first switch to a lane, and when its memory goes. */
+/* Before the first switch to a stack, and before its memory is released. */
 NJ__INLINE void nj__lane_open(struct nj__lane *lane)
 {
     (void)lane;
 #ifdef NJ__ASAN
-    /* If its pages were given back once, frames that were on them were not returned from. */
+    /* If its pages were released before, the old frames were never unpoisoned. */
     __asan_unpoison_memory_region(lane->bottom, lane->n_bytes);
 #endif
 #ifdef NJ__TSAN
-    if (!lane->tsan) /* it takes long */
+    if (!lane->tsan) /* the call is slow */
         lane->tsan = __tsan_create_fiber(0);
 #endif
 }
@@ -101,7 +101,7 @@ NJ__INLINE void nj__lane_close(struct nj__lane *lane)
 #endif
 }
 
-/* The lane that runs, before it is left for the first time. */
+/* Registers the running stack, before the first switch away from it. */
 NJ__INLINE void nj__lane_here(struct nj__lane *lane)
 {
     (void)lane;

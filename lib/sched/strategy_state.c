@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transitions of the state word of a strategy, each one compare-and-swap of a lock-free state
+ * machine. The states and transitions are described in strategy_state.h.
+ */
 #include "sched/strategy_state.h"
 
 #include "base/assert.h"
@@ -10,8 +14,8 @@ static uint32_t look(nj__word *w)
     return atomic_load_explicit(w, memory_order_relaxed);
 }
 
-/* Release to who produces next what was done here, acquire what the one before did. A failure means
- * that another thread got on; so it may be tried again without end. */
+/* Releases this thread's writes to the next producer, and acquires those of the previous one. A
+ * failure means that another thread made progress (lock-free), so callers may retry forever. */
 static bool swap(nj__word *w, uint32_t *now, enum nj__word_state state, uint32_t recruits)
 {
     return atomic_compare_exchange_strong_explicit(w, now, nj__word_of(state, recruits),

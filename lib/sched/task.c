@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Normalises and combines task types, as Jetty's Invocable.combine() does.
+ */
 #include "sched/task.h"
 
 enum nj_task_type nj_task_type_of(enum nj_task_type declared)

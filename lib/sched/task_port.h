@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The seam between a shard and the threads that run its OS_BLOCKING tasks: workers in the server,
- * whatever a test likes elsewhere. One lcore's; nothing in here waits.
+ * The interface between a shard and the threads that run its OS_BLOCKING tasks: the worker pool, or
+ * a stand-in of a test. One lcore calls these functions; none of them blocks.
  */
 #ifndef NJ_SCHED_TASK_PORT_H
 #define NJ_SCHED_TASK_PORT_H
@@ -14,31 +14,29 @@
 struct nj_task_port {
     void *ctx;
     /*
-     * Hand a task over. True: it belongs to the port until poll() gives it back or its reject() was
-     * called. ops->run is called on another thread, and must not free the task there: it comes home
-     * first. Where too many wait, one that was submitted before may be displaced by it and rejected
-     * in here. False: there is no room, the task stays with the caller.
+     * Submits a task. True: the task belongs to the workers until poll() returns it or its reject()
+     * is called. ops->run is called on another thread and must not free the task. When the queue is
+     * full, an earlier task may be displaced and rejected during this call. False: no room; the
+     * task stays with the caller.
      */
     bool (*submit)(void *ctx, struct nj_task *task);
-    /* Once per step, after the last submit: wake those threads that sleep and have work now. */
+    /* Wakes sleeping threads that have work. Once per step, after the last submit. */
     void (*flush)(void *ctx);
     /*
-     * Take home up to `n` tasks that ran; their run_ns says how much CPU time they took. Tasks that
-     * will never run, as the port is closed, are rejected in here: their ops->reject is called and
-     * they do not count.
+     * Returns up to `n` tasks that have run; run_ns is their CPU time. After a stop, tasks that
+     * will never run are rejected during this call (ops->reject) and not returned.
      */
     uint32_t (*poll)(void *ctx, struct nj_task **tasks, uint32_t n);
     /*
-     * Nobody wants this task any more, which was submitted and is not home. True: no worker had it;
-     * it is the caller's again, and is neither run, rejected nor returned by poll(). False: a
-     * worker has it. It comes home by poll(), and does not run if the worker had not begun it.
-     * NULL: the port cannot take tasks back.
+     * Cancels a submitted task that poll() has not returned. True: no worker had it; it belongs to
+     * the caller again, and is not run, rejected or returned. False: a worker has it; poll()
+     * returns it, and it does not run if the worker had not started it. NULL: not supported.
      */
     bool (*withdraw)(void *ctx, struct nj_task *task);
     /*
-     * Another client wants this task, too, which was submitted and is not home. True: it waits with
-     * the tasks of this client from now on, as it comes earlier there, and task->client says so.
-     * NULL: the port has no turns.
+     * Another client also waits for a submitted task that poll() has not returned. True: the task
+     * was moved to the queue of this client, where it runs earlier, and task->client was updated.
+     * NULL: the port has no queues by client.
      */
     bool (*join)(void *ctx, struct nj_task *task, const void *client);
 };

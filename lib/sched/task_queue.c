@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A queue of tasks with round robin between clients, as in fair queueing with one task as the
+ * quantum. Clients are buckets of a fixed hash table.
+ */
 #include "sched/task_queue.h"
 
 #include "base/assert.h"
@@ -46,7 +50,7 @@ void nj_task_queue_push(struct nj_task_queue *q, struct nj_task *task)
     enlist(q, c);
 }
 
-/* It waits no more. */
+/* Removes the task from the queue. */
 static void take(struct nj_task_queue *q, struct nj_task_client *c, struct nj_task *task)
 {
     nj_list_del(&task->node);
@@ -65,7 +69,7 @@ struct nj_task *nj_task_queue_first(const struct nj_task_queue *q)
     return nj_container_of(c->tasks.next, struct nj_task, node);
 }
 
-/* It goes to a worker. */
+/* Removes the task from the queue, for a worker. */
 static struct nj_task *pop(struct nj_task_queue *q, struct nj_task *task)
 {
     if (!task)
@@ -113,7 +117,7 @@ void nj_task_queue_remove(struct nj_task_queue *q, struct nj_task *task)
         nj_list_del(&c->node);
 }
 
-/* Tasks of its client before this one, if that is not more than `most`. */
+/* The number of tasks of its client before this one; counting ends above `most`. */
 static uint32_t count_before(const struct nj_task_client *c, const struct nj_task *task,
                              uint32_t most)
 {

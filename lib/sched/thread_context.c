@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Per-thread context of strategies: the stack of nested strategies, and the state that is reset
+ * between tasks (errno, must-not-block tag, floating-point mode).
+ */
 #include "sched/thread_context.h"
 
 #include <errno.h>

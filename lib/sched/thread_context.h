@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a thread knows of what it is doing: whose tasks it is in the middle of, so that a task never
- * becomes the producer of its own strategy, and the traces that a task could leave to the next one.
+ * The per-thread context of strategies: the strategies whose tasks run on this thread, so that a
+ * task never becomes the producer of its own strategy; and the reset of per-thread state between
+ * tasks.
  */
 #ifndef NJ_SCHED_THREAD_CONTEXT_H
 #define NJ_SCHED_THREAD_CONTEXT_H
@@ -12,30 +13,30 @@
 
 struct nj_strategy;
 
-/* A strategy whose task runs on this thread; they nest when a task is a producer for others. */
+/* A strategy whose task runs on this thread. Frames nest when a task calls another strategy. */
 struct nj__frame {
     const struct nj_strategy *of;
     struct nj__frame *below;
     unsigned depth;
 };
 
-/* Strategies one inside the other on one stack: the poll loop's, a connection's, and two spare.
- * What is deeper is dispatched, so that stacks stay small however tasks call each other. */
+/* The most nested strategies on one stack: the poll loop's, a connection's, and two spare. Deeper
+ * ones are dispatched, which bounds the stack. */
 #define NJ_STRATEGY_DEPTH_MAX 4u
 
-/* The innermost frame of this thread. A test that runs several threads on one changes it. */
+/* The innermost frame of this thread. Tests that run several threads on one set it. */
 struct nj__frame *nj__frame_top(void);
 void nj__frame_set_top(struct nj__frame *top);
 
-/* Must produce() of that strategy be a dispatch() here? In the middle of one of its tasks, or
- * NJ_STRATEGY_DEPTH_MAX deep. */
+/* Must produce() of this strategy be a dispatch() here? True inside one of its own tasks, or at
+ * NJ_STRATEGY_DEPTH_MAX. */
 bool nj__must_dispatch(const struct nj_strategy *s);
 
-/* Run a task of that strategy; `tag`: it must not block. A task may not leave but by returning. */
+/* Runs a task of this strategy; `tag`: it must not block. A task must leave by returning. */
 void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag);
 
-/* The same at the bottom of a thread's stack, `of` NULL for what is nobody's task. Nothing of the
- * last task is left: errno is 0, the tag off, floating point in the mode that the thread has. */
+/* The same at the bottom of a thread's stack, in clean state: errno is 0, the tag is off, and the
+ * floating-point mode is the thread's. `of` NULL: the task belongs to no strategy. */
 void nj__run_clean(const struct nj_strategy *of, struct nj_task *task);
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One lock for the queue and all counts of it. Idle threads are a stack: the one that was busy last
- * is woken first, so that those at the bottom leave also when there always is a little to do.
+ * A thread pool with one lock for its queue and counts. Idle threads form a stack: the thread that
+ * was busy last is woken first, so that at low load the threads at the bottom time out and leave.
  *
- * One thread is called at a time, and it calls the next when it comes and finds more than it takes:
- * a burst of tasks does not wake a crowd that finds nothing. An idle thread is called, else a new
- * one is made, else a reserved one is roused. So: while there are tasks, a thread is being called,
- * or all that may be are busy.
+ * One thread is called at a time. It calls the next one when it arrives and finds more tasks, so a
+ * burst of tasks causes no thundering herd. The called thread is an idle one, else a new one, else
+ * a reserved one. Invariant: while tasks are queued, a thread is being called, or all are busy.
  *
- * Two calls must not wait for the lock: nj_reserved calls on_wanted() in the middle of
- * try_execute(), and post(). They write down what they want (`wanted`, `inbox`) and try the lock;
- * whoever holds the lock looks at both after letting it go. So one of the two sees to it.
+ * Two calls must not block on the lock: on_wanted(), which nj_reserved calls inside try_execute(),
+ * and post(). They record a request (`wanted`, `inbox`) and try the lock. The holder of the lock
+ * checks for requests after releasing it. So one of the two handles the request.
  */
 #include "sched/thread_pool.h"
 
@@ -25,14 +24,14 @@
 #include "sched/reserved_threads.h"
 #include "sched/thread_context.h"
 
-enum life { NONE, ALIVE, GONE }; /* GONE: to be joined */
+enum life { NONE, ALIVE, GONE }; /* GONE: ended, not joined */
 
 struct thread {
     struct nj_thread_pool *pool;
     pthread_t id;
     enum life life;
-    bool idle;   /* on the stack */
-    bool called; /* woken or made for the queue, and not there yet */
+    bool idle;   /* in the stack of idle threads */
+    bool called; /* woken or created for the queue, and not arrived yet */
     _Atomic uint32_t n_wakes;
 } NJ_CACHE_ALIGNED;
 
@@ -41,18 +40,19 @@ struct nj_thread_pool {
     struct nj_thread_pool_config config;
     struct nj_reserved *reserved;
     struct nj__lock lock;
-    struct nj_task *first, **last; /* the queue: by nj_task.next, in the order of their arrival */
+    struct nj_task *first, **last; /* the queue, linked by nj_task.next, FIFO */
     uint32_t n_threads, n_idle, n_serving, n_leased;
-    uint32_t n_seats;  /* of n_leased: the reserve's */
-    uint32_t n_called; /* threads that were called or roused, and are not there yet */
+    uint32_t n_seats;  /* those of n_leased for reserved threads */
+    uint32_t n_called; /* threads called or roused that have not arrived yet */
     struct thread **idle;
     struct thread *threads;
     uint32_t n_queued;
-    _Atomic bool stopping;     /* changes under the lock */
-    _Atomic bool lacks_thread; /* there are tasks and nobody could be called; under the lock */
+    _Atomic bool stopping; /* written under the lock */
+    _Atomic bool
+        lacks_thread; /* tasks are queued and no thread could be called; written under the lock */
     _Atomic bool wanted NJ_CACHE_ALIGNED;
-    _Atomic(struct nj_task *) inbox; /* posted, by nj_task.next, the last one first */
-    _Atomic uint32_t n_gone;         /* counts threads that left, to wait for it */
+    _Atomic(struct nj_task *) inbox; /* posted tasks, linked by nj_task.next, LIFO */
+    _Atomic uint32_t n_gone;         /* wake-up word: threads that have ended */
 };
 
 /* --- the queue, under the lock ---------------------------------------------------------------- */
@@ -60,7 +60,7 @@ struct nj_thread_pool {
 static bool push(struct nj_thread_pool *p, struct nj_task *task, const struct nj_strategy *of)
 {
     if (p->config.queue_max && p->n_queued >= p->config.queue_max && of)
-        return false; /* recruits have a place always: there is one of each strategy */
+        return false; /* recruits are exempt: there is one for each strategy */
     task->of = of;
     task->next = NULL;
     *p->last = task;
@@ -82,7 +82,7 @@ static struct nj_task *pop(struct nj_thread_pool *p)
     return task;
 }
 
-/* The last one, that was pushed just now: others may have been posted before. */
+/* Removes the task that was pushed last; posted tasks may precede it. */
 static void take_back(struct nj_thread_pool *p, const struct nj_task *task)
 {
     struct nj_task **at = &p->first;
@@ -104,7 +104,7 @@ static bool spawn(struct nj_thread_pool *p)
         struct thread *t = &p->threads[i];
         if (t->life == ALIVE)
             continue;
-        if (t->life == GONE) /* it has let go of the lock, and is at its end: see thread_end() */
+        if (t->life == GONE) /* it has released the lock and is ending: see thread_end() */
             nj__thread_join(t->id);
         t->life = NONE;
         if (!nj__thread_start(&t->id, worker, t))
@@ -146,8 +146,8 @@ static void remove_idle(struct nj_thread_pool *p, struct thread *t)
     t->idle = false;
 }
 
-/* Somebody for the queue, if that needs one: a thread that is idle (to be woken by the caller,
- * without the lock), else a new one, if there may be one more, else one that is reserved. */
+/* Calls a thread for the queue, if that needs one: an idle thread, which is returned and to be
+ * woken by the caller after unlocking; else a new thread, up to n_max; else a reserved one. */
 static struct thread *call_one(struct nj_thread_pool *p)
 {
     if (!p->first || p->n_called || p->stopping)
@@ -184,8 +184,8 @@ static bool has_news(struct nj_thread_pool *p)
     return atomic_load(&p->wanted) || atomic_load(&p->inbox);
 }
 
-/* Under the lock: what was posted is queued, in its order; rejected later if the pool stops, or has
- * no thread. */
+/* Under the lock. Moves posted tasks to the queue, in order; they are rejected later if the pool
+ * stops or has no thread. */
 static void take_posted(struct nj_thread_pool *p)
 {
     NJ__STEP(NJ__AT_POOL_NEWS, 2);
@@ -206,7 +206,8 @@ static void take_posted(struct nj_thread_pool *p)
 
 static void reject_queued(struct nj_thread_pool *p);
 
-/* See the head of this file. True: the thread that `leaves` has the lock, and has to stay. */
+/* Handles requests, see the head of this file. True: the thread that `leaves` holds the lock and
+ * must stay. */
 static bool look_for_news(struct nj_thread_pool *p, bool leaves)
 {
     while (has_news(p) && nj__lock_try(&p->lock)) {
@@ -216,7 +217,7 @@ static bool look_for_news(struct nj_thread_pool *p, bool leaves)
         NJ__STEP(NJ__AT_POOL_NEWS, 3);
         struct thread *t = atomic_exchange(&p->wanted, false) ? pop_idle(p) : NULL;
         struct thread *called = call_one(p);
-        bool rejects = p->stopping || !p->n_threads; /* the first thread could not be made */
+        bool rejects = p->stopping || !p->n_threads; /* creating the first thread failed */
         nj__lock_release(&p->lock);
         wake(t);
         wake(called);
@@ -247,7 +248,7 @@ static void on_wanted(void *ctx)
     try_lock(p);
 }
 
-/* A thread that waits on a seat leaves it for the queue, when nobody else comes. */
+/* A reserved thread leaves its seat for the queue when no other thread is available. */
 static bool is_needed(void *ctx)
 {
     struct nj_thread_pool *p = ctx;
@@ -260,8 +261,8 @@ static bool is_needed(void *ctx)
 
 enum next { RUN, SERVE, WAIT, LEAVE };
 
-/* One thread of those that may be, and are not leased, is left to the queue; and if there are
- * tasks, there is another one to call for them. */
+/* At least one thread that is not leased stays available for the queue; and if tasks are queued,
+ * another thread can be called for them. */
 static bool may_serve(const struct nj_thread_pool *p)
 {
     uint32_t n_kept = p->n_leased - p->n_seats + 1;
@@ -285,7 +286,7 @@ static enum next what_next(struct nj_thread_pool *p, struct thread *t, struct nj
     return p->stopping ? LEAVE : WAIT;
 }
 
-/* True when it slept long enough to leave. */
+/* True: the thread was idle for idle_ns and leaves. */
 static bool wait_idle(struct nj_thread_pool *p, struct thread *t)
 {
     uint32_t seen = atomic_load_explicit(&t->n_wakes, memory_order_relaxed);
@@ -310,7 +311,7 @@ static void run(struct nj_thread_pool *p, struct nj_task *task)
     lock(p);
 }
 
-/* Its place at the queue is another's to take. */
+/* Runs as a reserved thread; another thread is called for the queue. */
 static void serve(struct nj_thread_pool *p)
 {
     p->n_serving++;
@@ -323,8 +324,8 @@ static void serve(struct nj_thread_pool *p)
     p->n_called -= roused;
 }
 
-/* Lets go of the lock. False: there was news, and it has the lock again and stays. While it is GONE
- * it can make no thread, as that could have to wait for this one's end. */
+/* Releases the lock. False: a request was found; the thread holds the lock again and stays. While
+ * it is GONE it creates no thread, because that could join this thread. */
 static bool leave(struct nj_thread_pool *p, struct thread *t)
 {
     t->life = GONE;
@@ -402,7 +403,7 @@ static bool try_execute(struct nj_executor *e, struct nj_task *task)
     return nj_reserved_try_execute(p->reserved, task);
 }
 
-/* A waiting thread is the quickest. */
+/* A reserved thread is the fastest way. */
 static bool post(struct nj_executor *e, struct nj_task *task)
 {
     struct nj_thread_pool *p = nj_container_of(e, struct nj_thread_pool, executor);
@@ -436,7 +437,7 @@ bool nj_thread_pool_lease(struct nj_thread_pool *p, const char *who, uint32_t n,
     lock(p);
     bool fits = p->n_leased + (uint64_t)n < p->config.n_max;
     if (!fits && why)
-        snprintf(why, n_why, "%s needs %u threads; of %u, %u are leased and 1 has to stay", who, n,
+        snprintf(why, n_why, "%s needs %u threads; of %u, %u are leased and 1 must stay", who, n,
                  p->config.n_max, p->n_leased);
     if (fits)
         p->n_leased += n;
@@ -468,7 +469,8 @@ struct nj_thread_pool_counts nj_thread_pool_count(struct nj_thread_pool *p)
     return c;
 }
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- life cycle ----------------------------------------------------------------------------------
+ */
 
 static struct nj_thread_pool *make(const struct nj_thread_pool_config *config, uint32_t n_seats)
 {
@@ -500,10 +502,10 @@ static struct nj_thread_pool *make(const struct nj_thread_pool_config *config, u
 }
 
 /*
- * A consumer that blocks takes a thread with it, and another one takes its place on the seat only
- * when it has been woken. Until then tasks are queued that would have been consumed at once. So the
- * seats are not as many as CPUs, but more than threads begin to block in the time of a wake-up.
- * Nobody is kept from the queue, as a reserved thread leaves its seat for it.
+ * A consumer that blocks occupies its thread, and the next thread takes its seat only after a
+ * wake-up. Until then tasks are queued that could have been consumed at once. So the number of
+ * seats exceeds the threads that start to block during a wake-up, not the CPUs. The queue loses no
+ * thread, as a reserved thread leaves its seat for it.
  */
 static uint32_t seats_of(const struct nj_thread_pool_config *config)
 {
@@ -525,8 +527,7 @@ struct nj_thread_pool *nj_thread_pool_start(const struct nj_thread_pool_config *
         n_why = sizeof nobody;
     }
     if (!config->n_max || config->n_max > NJ_THREADS_MAX || config->n_min > config->n_max) {
-        snprintf(why, n_why, "a pool has 1 to %u threads, and not fewer than its least",
-                 NJ_THREADS_MAX);
+        snprintf(why, n_why, "a pool has 1 to %u threads, and at least n_min", NJ_THREADS_MAX);
         return NULL;
     }
     struct nj_thread_pool *p = make(config, n_seats);
@@ -541,7 +542,7 @@ struct nj_thread_pool *nj_thread_pool_start(const struct nj_thread_pool_config *
     while (whole && p->n_threads < config->n_min)
         if (!spawn(p)) {
             whole = false;
-            snprintf(why, n_why, "the system has no thread for us after %u", p->n_threads);
+            snprintf(why, n_why, "the system refused a thread after %u", p->n_threads);
         }
     unlock(p);
     if (whole)
@@ -556,7 +557,7 @@ static void reject_queued(struct nj_thread_pool *p)
     for (struct nj_task *task;;) {
         lock(p);
         task = pop(p);
-        nj__lock_release(&p->lock); /* as the task is called without it, and may post */
+        nj__lock_release(&p->lock); /* reject() runs without the lock, and may post */
         if (!task)
             return;
         task->ops->reject(task);
@@ -575,7 +576,7 @@ void nj_thread_pool_begin_stop(struct nj_thread_pool *p)
     look_for_news(p, false);
 }
 
-/* Idle threads are told one after the other, as they would be for tasks. */
+/* Wakes idle threads one by one. Returns the number of threads. */
 static uint32_t tell_idle(struct nj_thread_pool *p)
 {
     uint32_t n_threads;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The producer's loop and what surrounds it.
+ * The produce-and-consume loop of a strategy, its recruits and its counters, as Jetty's
+ * ExecutionStrategy.
  *
- * References keep a strategy alive: its owner's, one of each thread that is inside, one of each
- * recruit while it is on its way. Who gives back the last one says that it has stopped.
+ * A strategy is reference-counted: one reference each for its owner, for each thread inside and for
+ * each recruit on its way. The thread that releases the last one calls on_stopped().
  */
 #include "sched/thread_strategy.h"
 
@@ -27,7 +28,7 @@ static bool hold(struct nj_strategy *s)
 {
     uint32_t n = atomic_load_explicit(&s->n_refs, memory_order_relaxed);
 
-    /* Acquire what was before nj_strategy_restart(), and the word that it began with. */
+    /* Acquires the writes before nj_strategy_restart(), and the initial state word. */
     while (n) {
         NJ__STEP(NJ__AT_HOLD, n);
         if (atomic_compare_exchange_weak_explicit(&s->n_refs, &n, n + 1, memory_order_acquire,
@@ -43,7 +44,7 @@ static void drop(struct nj_strategy *s)
     void *ctx = s->config.ctx;
 
     NJ__STEP(NJ__AT_DROP, 0);
-    /* Release what we did to whoever frees it, acquire what the others did. */
+    /* Releases this thread's writes to the thread that frees the strategy; acquires the others'. */
     if (atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) == 1 && on_stopped)
         on_stopped(ctx);
 }
@@ -62,8 +63,8 @@ static bool rest(struct nj_strategy *s, int *seat)
     return ops->rest ? ops->rest(s, seat) : nj__word_rest(&s->word);
 }
 
-/* When it was stopped the word stays as it is: nobody produces any more, and nj_strategy_restart()
- * begins with a new one. A recruit that finds a task is counted before it consumes it. */
+/* After a stop the word is left unchanged: no thread produces, and nj_strategy_restart() resets it.
+ * A recruit that finds a task is counted before it consumes the task. */
 enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat)
 {
     bool tagged = nj_tag_must_not_block();
@@ -101,10 +102,10 @@ static void queued_run(struct nj_task *task)
     arrive(nj_container_of(task, struct nj_strategy, queued_recruit), NJ__QUEUED);
 }
 
-#define LOOKS 20u /* half a microsecond; to wake another thread takes several */
+#define LOOKS 20u /* half a microsecond; waking another thread takes several */
 
-/* A recruit that finds another producer would leave, and that one, which mostly is about to
- * consume, would send for the next recruit. So it looks for a moment whether production is IDLE. */
+/* A recruit that finds another producer would leave; that producer, usually about to consume, would
+ * then send the next recruit. So the recruit spins briefly until production is IDLE. */
 static void sure_run(struct nj_task *task)
 {
     struct nj_strategy *s = nj_container_of(task, struct nj_strategy, sure_recruit);
@@ -117,7 +118,7 @@ static void sure_run(struct nj_task *task)
     arrive(s, NJ__SURE);
 }
 
-/* It was accepted, and then the executor was stopped. */
+/* The executor was stopped after it had accepted the recruit. */
 static void queued_reject(struct nj_task *task)
 {
     struct nj_strategy *s = nj_container_of(task, struct nj_strategy, queued_recruit);
@@ -129,7 +130,7 @@ static void queued_reject(struct nj_task *task)
 
 static void sure_reject(struct nj_task *task)
 {
-    NJ_UNREACHABLE("a thread that was waiting runs what it is given");
+    NJ_UNREACHABLE("a reserved thread rejects no task");
 }
 
 bool nj__send_recruit(struct nj_strategy *s)
@@ -148,7 +149,7 @@ bool nj__send_recruit(struct nj_strategy *s)
     return false;
 }
 
-/* A thread that waits comes, or false. */
+/* True: a reserved thread takes the recruit. */
 static bool try_recruit(struct nj_strategy *s)
 {
     hold(s);
@@ -162,7 +163,7 @@ static bool try_recruit(struct nj_strategy *s)
     return false;
 }
 
-/* There is nothing to produce, and nobody asked meanwhile: no thread is needed yet. */
+/* True: there is nothing to produce and no request for production, so no thread is needed yet. */
 static bool leave_to_nobody(struct nj_strategy *s)
 {
     struct nj_producer *p = s->config.producer;
@@ -198,7 +199,7 @@ void nj__execute(struct nj_strategy *s, struct nj_task *task)
     }
 }
 
-/* --- what others call ------------------------------------------------------------------------- */
+/* --- interface -------------------------------------------------------------------------------- */
 
 static const struct nj_task_ops queued_ops = {.run = queued_run, .reject = queued_reject};
 static const struct nj_task_ops sure_ops = {.run = sure_run, .reject = sure_reject};
@@ -265,7 +266,7 @@ bool nj_strategy_restart(struct nj_strategy *s)
 
 /* --- counters --------------------------------------------------------------------------------- */
 
-/* Counts are never set back, so that a count and a reset at the same time lose nothing. */
+/* Counters are never zeroed, so that a concurrent reset loses no count. */
 static uint64_t since_reset(const struct nj_strategy *s, enum nj__count what)
 {
     uint64_t zero = atomic_load_explicit(&s->zeroes[what], memory_order_relaxed);

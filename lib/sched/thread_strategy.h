@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Strategies of threads: who consumes a task that was produced, and who goes on producing.
+ * Execution strategies of threads, as in Jetty: which thread consumes a produced task, and which
+ * thread continues producing.
  *
- * The adaptive one serves the server's pool of workers (lib/threads/worker_pool.h). perf/reference
- * has others, which it and the strategy of the lcores (ewyk.h) are measured against; docs/ewyk.md
- * compares them. One strategy has one producer, and never asks it from two threads at a time; what
- * produce() writes is seen by the next call, on whatever thread.
+ * The adaptive strategy serves the worker pool (threads/worker_pool.h). perf/reference has others
+ * for comparison; docs/ewyk.md compares all of them. A strategy has one producer and never calls it
+ * on two threads at a time. Writes of produce() are visible to its next call on any thread.
  */
 #ifndef NJ_SCHED_THREAD_STRATEGY_H
 #define NJ_SCHED_THREAD_STRATEGY_H
@@ -23,82 +23,83 @@ struct nj_strategy;
 
 struct nj_producer {
     /*
-     * The next task, or NULL: there is none (or it failed, which the producer has told whom it
-     * concerns), and somebody will call nj_strategy_produce() or nj_strategy_dispatch() when there
-     * is one. May call both itself.
+     * Returns the next task, or NULL: there is none, or producing failed. After NULL a caller of
+     * nj_strategy_produce() or nj_strategy_dispatch() announces the next task. produce() may call
+     * both itself.
      */
     struct nj_task *(*produce)(struct nj_producer *);
     /*
-     * Asked by the producing thread when it is about to consume a task that may block: would
-     * produce() find another one now? False: no thread is sent for, as somebody will call
-     * nj_strategy_produce() or nj_strategy_dispatch() when there is one. NULL: always true.
+     * Called by the producing thread before it consumes a task that may block: would produce()
+     * return another task now? False: no recruit is sent, because the next task is announced by
+     * nj_strategy_produce() or nj_strategy_dispatch(). NULL: always true.
      */
     bool (*has_more)(struct nj_producer *);
 };
 
-/* Where tasks go that the producing thread does not consume: usually a struct nj_thread_pool. */
+/* Runs tasks that the producing thread does not consume; usually a struct nj_thread_pool. */
 struct nj_executor;
 struct nj_executor_ops {
-    /* Run it on another thread, some time. False: refused, it will not be run. `of`: whose task it
-     * is, NULL when it is nobody's. */
+    /* Runs the task later on another thread. False: refused; the task will not run. `of`: the
+     * strategy of the task; NULL: none. */
     bool (*execute)(struct nj_executor *, struct nj_task *task, const struct nj_strategy *of);
-    /* True: a thread that was waiting has it. Never blocks, queues, allocates or yields. */
+    /* True: a reserved thread has the task. Never blocks, queues, allocates or yields. */
     bool (*try_execute)(struct nj_executor *, struct nj_task *task);
-    /* As execute() of nobody's task, and never waits for another thread, if all threads are there
-     * from the start (n_min == n_max of a pool; else it may make one): for those that poll. When it
-     * is true the task may still be rejected. May be NULL, see nj_strategy_config.posts. */
+    /* As execute() with `of` NULL, but never blocks on another thread, for polling callers.
+     * Requires a pool with n_min == n_max; otherwise it may create a thread. True: accepted, but
+     * the task may still be rejected. May be NULL, see nj_strategy_config.posts. */
     bool (*post)(struct nj_executor *, struct nj_task *task);
 };
 struct nj_executor {
     const struct nj_executor_ops *ops;
 };
 
-/* A way to consume tasks. Functions that may be NULL: nothing is done. */
+/* The functions of one kind of strategy. All but consume() may be NULL. */
 struct nj_strategy_ops {
     const char *name;
-    /* Consume a task. False: another thread produces now, this one leaves. `tagged`: this context
+    /* Consumes a task. False: another thread produces, and this one leaves. `tagged`: the context
      * must not block. */
     bool (*consume)(struct nj_strategy *, struct nj_task *, bool tagged);
-    /* There was nothing to produce. True: the producer may leave. NULL: nj__word_rest(). */
+    /* The producer found no task. True: it may leave. NULL: nj__word_rest(). */
     bool (*rest)(struct nj_strategy *, int *seat);
-    /* A recruit is here. NULL: it produces, or leaves where another thread does. */
+    /* A recruit has arrived. NULL: it produces, or leaves if another thread does. */
     void (*arrive)(struct nj_strategy *, bool *is_recruit);
-    void (*asked)(struct nj_strategy *);   /* nj_strategy_dispatch() had no need of a recruit */
-    void (*stopped)(struct nj_strategy *); /* wake those who sleep in the strategy */
+    void (*asked)(struct nj_strategy *);   /* nj_strategy_dispatch() sent no recruit */
+    void (*stopped)(struct nj_strategy *); /* wake threads that sleep in the strategy */
 };
 /* Eat What You Kill. */
 extern const struct nj_strategy_ops nj_adaptive_ops;
 
 struct nj_strategy_config {
     const struct nj_strategy_ops *ops;
-    void *of_ops; /* what they keep for this strategy */
+    void *of_ops; /* data of `ops` for this strategy */
     struct nj_producer *producer;
     struct nj_executor *executor;
-    /* What a task declares; NULL: nothing. OS_BLOCKING is BLOCKING here: these threads may block.
-     */
+    /* The declared type of a task; NULL: UNTYPED. OS_BLOCKING counts as BLOCKING: these threads may
+     * block. */
     enum nj_task_type (*type_of)(const struct nj_task *);
-    bool posts; /* nj_strategy_dispatch() is called by threads that must not wait: it uses post() */
-    /* When a task has run, produce() may find one that it did not find before: the thread that
-     * consumed it asks for production again also where another thread produces. */
+    bool posts; /* nj_strategy_dispatch() uses post(), for callers that must not block */
+    /* The end of a task may enable produce() to return another one: the consumer requests
+     * production even if another thread produces. */
     bool asks_again;
-    /* After nj_strategy_stop(), when the last thread has left: now it may be freed. Or NULL. */
+    /* Called after nj_strategy_stop(), when the last thread has left; the strategy may be freed.
+     * Or NULL. */
     void (*on_stopped)(void *ctx);
     void *ctx;
 };
 
 struct nj_strategy_counters {
-    uint64_t pc, pic, pec, epc; /* tasks, by how they were consumed */
-    uint64_t rejected;          /* of pec: those that the executor refused */
-    uint64_t dispatch_rejected; /* recruits that it refused */
-    uint64_t recruits_sent;     /* accepted by the executor: of these, when they have come */
-    uint64_t recruits_useful;   /* ... those that became the producer and found a task */
-    uint64_t recruits_wasted;   /* ... and those that did not */
-    uint64_t recruits_missed;   /* times that no thread waited, and so none could be sent */
-    uint64_t recruits_spared;   /* times that none was sent, as there was nothing to produce */
+    uint64_t pc, pic, pec, epc; /* consumed tasks, by mode */
+    uint64_t rejected;          /* those of pec that the executor refused */
+    uint64_t dispatch_rejected; /* recruits that the executor refused */
+    uint64_t recruits_sent;     /* recruits accepted by the executor */
+    uint64_t recruits_useful;   /* ... that arrived, produced and found a task */
+    uint64_t recruits_wasted;   /* ... that arrived and found none */
+    uint64_t recruits_missed;   /* recruits not sent, as no reserved thread waited */
+    uint64_t recruits_spared;   /* recruits not sent, as there was nothing to produce */
 };
 #define NJ_STRATEGY_N_COUNTERS (sizeof(struct nj_strategy_counters) / sizeof(uint64_t))
 
-/* Its fields are of lib/sched; embed it in what produces. */
+/* The fields are private to lib/sched. To be embedded in the object that produces. */
 struct nj_strategy {
     struct nj_strategy_config config;
     struct nj_task queued_recruit,
@@ -113,36 +114,37 @@ struct nj_strategy {
 void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *config);
 
 /*
- * Tasks may have come: produce and consume here, unless somebody else does already. From a context
- * that may run tasks: in the middle of a task of this same strategy it is nj_strategy_dispatch().
- * False: as there.
+ * Announces that tasks may be available: produces and consumes on this thread, unless another
+ * thread produces. The context must be allowed to run tasks. Inside a task of the same strategy
+ * this is nj_strategy_dispatch(). False: see there.
  */
 bool nj_strategy_produce(struct nj_strategy *s);
 
 /*
- * Tasks may have come: somebody else shall produce and consume; runs nothing here. False: it is
- * stopped, or the executor refuses and perhaps nobody comes, also for those who asked before: call
- * again later, or reject what is queued.
+ * Announces that tasks may be available, to another thread; runs no task here. False: the strategy
+ * is stopped, or the executor refused, and possibly no thread produces, not even for earlier calls.
+ * The caller calls again later, or rejects its queued tasks. Any thread.
  */
 bool nj_strategy_dispatch(struct nj_strategy *s);
 
-/* No further task is produced; those that run are left alone. See on_stopped. */
+/* Ends production; running tasks continue. See on_stopped. Any thread. */
 void nj_strategy_stop(struct nj_strategy *s);
-/* Begin anew. False: it is not stopped, or a thread is still inside. By its owner. */
+/* Restarts a stopped strategy. False: not stopped, or a thread is still inside. Owner only. */
 bool nj_strategy_restart(struct nj_strategy *s);
 
 struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s);
-/* The counters begin at zero again, nothing else changes. By one thread at a time. */
+/* Resets the counters to zero. One thread at a time. */
 void nj_strategy_reset(struct nj_strategy *s);
-/* "adaptive PRODUCING p=1 [pc=0,pic=0,pec=2,epc=7]", from any thread; takes no lock. As snprintf.
- */
+/* Formats the state as "adaptive PRODUCING p=1 [pc=0,pic=0,pec=2,epc=7]"; p is the number of
+ * recruits. Returns as snprintf(). Takes no lock. Any thread. */
 int nj_strategy_describe(const struct nj_strategy *s, char *out, size_t n_bytes);
 
-/* --- what it decides by ----------------------------------------------------------------------- */
+/* --- the decision ----------------------------------------------------------------------------- */
 
 /*
- * How a task is consumed, by its type (of nj_task_type_of()), whether this context must not block,
- * and whether there is a recruit: PC, PIC, EPC (NJ_MODE_EPC_INLINE) or PEC (NJ_MODE_PEC_WORKER).
+ * Chooses the mode by the task's type (from nj_task_type_of()), whether the context must not block,
+ * and whether a recruit takes over: PC, PIC, EPC (NJ_MODE_EPC_INLINE) or PEC (NJ_MODE_PEC_WORKER).
+ * Pure.
  */
 enum nj_mode nj_mode_choose(enum nj_task_type type, bool must_not_block, bool recruit);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the strategies share: adaptive_strategy.c, and those of perf/reference. */
+/* Internals shared by thread_strategy.c, adaptive_strategy.c and the strategies of perf/reference.
+ * On a thread that holds a reference to the strategy. */
 #ifndef NJ_SCHED_THREAD_STRATEGY_INTERNAL_H
 #define NJ_SCHED_THREAD_STRATEGY_INTERNAL_H
 
@@ -22,27 +23,27 @@ enum nj__count {
 
 void nj__count(struct nj_strategy *s, enum nj__count what);
 
-/* Consume it by nj_mode_choose(). `leave` is called where a recruit makes a difference: true, if
- * production was left and another thread is sure to take over. */
+/* Consumes the task by nj_mode_choose(). `leave` is called where a recruit changes the mode; it
+ * returns true if production was left and another thread is sure to take over. */
 bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagged,
                          bool (*leave)(struct nj_strategy *));
 
 enum nj_task_type nj__type_of(const struct nj_strategy *s, const struct nj_task *task);
-/* On another thread, or rejected. */
+/* Runs the task on another thread, or rejects it. */
 void nj__execute(struct nj_strategy *s, struct nj_task *task);
-/* Queue the recruit that nj__word_leave() or nj__word_dispatch() wrote down, with a reference until
- * it was there. False: refused, and the word says so. */
+/* Queues the QUEUED recruit that nj__word_leave() or nj__word_dispatch() recorded; it holds a
+ * reference until it arrives. False: refused, and the record was undone. */
 bool nj__send_recruit(struct nj_strategy *s);
-/* The producer would consume a task that may block. True: another thread is sure to produce, or
- * does, or will be sent for by whoever brings the next task. False: none can be had, and this one
- * still is the producer. */
+/* The producer leaves production before it consumes a task that may block. True: another thread
+ * produces, is sure to, or is recruited when the next task is announced. False: there is no such
+ * thread, and this one still produces. */
 bool nj__leave_to_others(struct nj_strategy *s);
 
 bool nj__stopped(const struct nj_strategy *s);
 
-/* This thread is the producer. RESTED: there was nothing, and somebody will ask again. OTHERS:
- * another thread produces. `*is_recruit` is false when it was counted as useful. `seat` is for
- * nj_strategy_ops.rest. */
+/* The loop of the producer. RESTED: there was no task, and production is IDLE. OTHERS: another
+ * thread produces. `*is_recruit` becomes false when the recruit was counted as useful. `seat` is
+ * passed to nj_strategy_ops.rest. */
 enum nj__end { NJ__RESTED, NJ__OTHERS, NJ__STOPPED };
 enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat);
 

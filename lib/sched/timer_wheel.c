@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Hierarchical timing wheel, scheme 7 of Varghese and Lauck, Hashed and Hierarchical Timing Wheels
+ * (SOSP 1987). Timers are re-armed lazily, see timer_wheel.h.
+ */
 #include "sched/timer_wheel.h"
 
 #include "base/attr.h"
@@ -27,7 +31,7 @@ void nj_timer_init(struct nj_timer *t)
     t->filed_tick = 0;
 }
 
-/* Put the timer into the slot its deadline falls into, seen from the current tick. */
+/* Inserts the timer into the slot of its deadline, relative to the current tick. */
 static void file(struct nj_wheel *w, struct nj_timer *t)
 {
     uint64_t due = tick_at_or_after(t->deadline);
@@ -35,14 +39,14 @@ static void file(struct nj_wheel *w, struct nj_timer *t)
         due = w->tick + 1;
     uint64_t ahead = due - w->tick;
     unsigned level = 0;
-    /* A full turn ahead is the slot of the current tick, which has been emptied: it is free. */
+    /* A deadline a full turn away uses the slot of the current tick, which is already empty. */
     while (level < NJ_WHEEL_LEVELS - 1 && ahead > (uint64_t)1 << (NJ_WHEEL_SLOT_BITS * (level + 1)))
         level++;
     uint64_t span = (uint64_t)1 << (NJ_WHEEL_SLOT_BITS * NJ_WHEEL_LEVELS);
     if (ahead > span)
         due = w->tick + span;
 
-    /* A higher level's slot comes up when its first tick does. */
+    /* A slot of a higher level is due at its first tick. */
     unsigned shift = NJ_WHEEL_SLOT_BITS * level;
     t->filed_tick = due >> shift << shift;
     nj_list_push_back(&w->slot[level][(due >> shift) & SLOT_MASK], &t->node);
@@ -53,7 +57,7 @@ void nj_timer_arm(struct nj_wheel *w, struct nj_timer *t, nj_ns deadline)
     t->deadline = deadline;
     if (nj_timer_armed(t)) {
         if (tick_at_or_after(deadline) >= t->filed_tick)
-            return; /* later than its slot: filed again when that comes up */
+            return; /* later than its slot: inserted again when the slot is due */
         nj_list_del(&t->node);
     } else {
         w->n_timers++;
@@ -69,7 +73,7 @@ void nj_timer_disarm(struct nj_wheel *w, struct nj_timer *t)
     w->n_timers--;
 }
 
-/* The slot of `level` that begins at the current tick: file its timers one level closer. */
+/* Moves the timers of the slot of `level` that starts at the current tick to lower levels. */
 static void cascade(struct nj_wheel *w, unsigned level)
 {
     struct nj_list batch;
@@ -77,7 +81,7 @@ static void cascade(struct nj_wheel *w, unsigned level)
 
     nj_list_init(&batch);
     nj_list_splice(&batch, &w->slot[level][(w->tick >> (NJ_WHEEL_SLOT_BITS * level)) & SLOT_MASK]);
-    /* Due at this very tick means: into the level-0 slot that is handled next. */
+    /* A timer due at the current tick goes to the level-0 slot that is handled next. */
     w->tick--;
     while ((n = nj_list_pop(&batch)))
         file(w, nj_container_of(n, struct nj_timer, node));
@@ -97,7 +101,7 @@ static void fire_slot(struct nj_wheel *w, struct nj_list *slot,
         struct nj_timer *t = nj_container_of(n, struct nj_timer, node);
         __builtin_prefetch(batch.next);
         if (t->deadline > tick_time) {
-            file(w, t); /* re-armed lazily in the meantime */
+            file(w, t); /* was re-armed lazily */
         } else {
             w->n_timers--;
             fire(ctx, t);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Hierarchical timing wheel of one shard: three levels of 256 slots, one tick = 2^20 ns (1.05 ms).
- * It spans 4.9 hours; a later deadline waits in the last slot and is filed again.
+ * It spans 4.9 hours; a timer with a later deadline waits in the last slot and is inserted again.
  *
- * Re-arming is lazy: moving a deadline later only writes the deadline; the node stays in its slot
- * and is filed again when that slot comes up. A TCP connection moves its deadline with every ACK
- * and fires once in a blue moon, so this is the cheap direction.
+ * Re-arming is lazy: moving a deadline later only writes the deadline. The node stays in its slot
+ * and is inserted again when that slot is due. A TCP connection moves its deadline with every ACK
+ * and its timer rarely fires, so this is the cheap direction.
  *
- * A timer never fires early and at most one tick late, provided nj_wheel_advance() is called.
+ * A timer never fires early, and at most one tick late if nj_wheel_advance() is called in time. One
+ * thread. The wheel never allocates; a timer is embedded in the object that owns it.
  */
 #ifndef NJ_SCHED_TIMER_WHEEL_H
 #define NJ_SCHED_TIMER_WHEEL_H
@@ -23,7 +24,7 @@
 struct nj_timer {
     struct nj_list node;
     nj_ns deadline;
-    uint64_t filed_tick; /* the tick at which its slot comes up */
+    uint64_t filed_tick; /* the tick at which its slot is due */
 };
 
 struct nj_wheel {
@@ -34,9 +35,9 @@ struct nj_wheel {
 
 void nj_wheel_init(struct nj_wheel *w, nj_ns now);
 
-/* Prepare a timer; it is not armed. */
+/* Initialises a timer, not armed. */
 void nj_timer_init(struct nj_timer *t);
-/* Fire at `deadline` or up to a tick later; replaces an earlier arming. O(1). */
+/* Arms the timer for `deadline` or up to a tick later; replaces an earlier deadline. O(1). */
 void nj_timer_arm(struct nj_wheel *w, struct nj_timer *t, nj_ns deadline);
 void nj_timer_disarm(struct nj_wheel *w, struct nj_timer *t);
 
@@ -45,12 +46,12 @@ static inline bool nj_timer_armed(const struct nj_timer *t)
     return nj_list_linked(&t->node);
 }
 
-/* Call `fire` for each timer due at `now`, disarmed before the call; it may arm, disarm or free
- * any timer. */
+/* Calls `fire` for each timer that is due at `now` and disarms it before; `fire` may arm, disarm or
+ * free any timer. */
 void nj_wheel_advance(struct nj_wheel *w, nj_ns now, void (*fire)(void *ctx, struct nj_timer *t),
                       void *ctx);
 
-/* A time before which nothing fires: sleep or jump there. NJ_NEVER when no timer is armed. */
+/* A time before which no timer fires; NJ_NEVER: no timer is armed. */
 nj_ns nj_wheel_next(const struct nj_wheel *w);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transitions of the state word in the dual strategy, each one compare-and-swap. The states and
+ * transitions are described in seats.h.
+ */
 #include "reference/seats.h"
 
 #include "base/assert.h"

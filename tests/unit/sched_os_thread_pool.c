@@ -234,7 +234,7 @@ Test(sched_os_thread_pool, leases)
     char why[200] = "";
 
     cr_assert_null(nj_thread_pool_start(&config, why, sizeof why));
-    cr_assert_str_eq(why, "the reserve needs 4 threads; of 4, 0 are leased and 1 has to stay");
+    cr_assert_str_eq(why, "the reserve needs 4 threads; of 4, 0 are leased and 1 must stay");
     config.n_max = 0;
     cr_assert_null(nj_thread_pool_start(&config, why, sizeof why));
     config.n_max = 4;
@@ -243,7 +243,7 @@ Test(sched_os_thread_pool, leases)
     cr_assert_eq(counts().n_leased, 1);
     cr_assert(nj_thread_pool_lease(w.pool, "acceptors", 2, why, sizeof why));
     cr_assert(!nj_thread_pool_lease(w.pool, "selectors", 1, why, sizeof why));
-    cr_assert_str_eq(why, "selectors needs 1 threads; of 4, 3 are leased and 1 has to stay");
+    cr_assert_str_eq(why, "selectors needs 1 threads; of 4, 3 are leased and 1 must stay");
     nj_thread_pool_unlease(w.pool, 2);
     cr_assert(nj_thread_pool_lease(w.pool, "selectors", 1, why, sizeof why));
     end();
