@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The dual strategy, "always two": one thread produces and another stands by. Who produces consumes
- * a task that may block only while the other one is there to take over.
+ * The dual strategy, "always two": one thread produces and another one sleeps. The producer
+ * consumes a task that may block only while the sleeper can take over production.
  *
  * The source is Jetty 9.3.9 to 9.4.3. A selector has two strategies on one producer, whose
  * produce() is synchronized:
  *
  *   - the normal one is EPC: for each task that may block it queues a recruit, if none is pending,
  *     and consumes the task;
- *   - the other one is PEC on a thread that never leaves and has the least priority of the system.
- *     It runs NON_BLOCKING tasks, runs EITHER tasks with the order not to block, queues BLOCKING
- *     ones, and yields the CPU after each. It gets the lock when the normal producer consumes and
- *     its recruit has not come, perhaps never will, as all threads of the pool are blocked.
+ *   - the other one is PEC on a permanent thread of the lowest priority. It runs NON_BLOCKING
+ * tasks, runs EITHER tasks with the order not to block, queues BLOCKING ones, and yields the CPU
+ * after each. It gets the lock when the normal producer consumes and its recruit has not arrived,
+ *     possibly because all threads of the pool are blocked.
  *
  * An HTTP/2 connection has the two strategies, too, but no thread: it uses PEC where the context
  * must not block (the thread of low priority called it), else EPC.
  *
- * What we do: the state word is the lock. Two threads are inside; one produces and the other one
- * sleeps. For a task that may block the producer sends for a recruit through the queue, unless one
- * is pending, and
+ * Here the state word is the lock. Two threads are inside; one produces and the other one sleeps.
+ * For a task that may block the producer queues a recruit, unless one is pending, and
  *
  *   - with a sleeper it has normal priority: it leaves production, wakes the sleeper and consumes
- *     the task (EPC). The sleeper takes over, alone. After its task the consumer produces again, or
- *     it is the sleeper now, or it leaves when there is one;
- *   - alone it has low priority: it consumes nothing that may block (PEC, PIC). The next recruit
- *     ends that, or the consumer when it is back.
+ *     the task (EPC). The sleeper takes over, alone. After its task the consumer produces again,
+ *     becomes the sleeper, or leaves if there is one;
+ *   - alone it has low priority: it consumes no task that may block (PEC, PIC), until the next
+ *     recruit arrives or the consumer returns.
  *
- * When there is nothing to produce both sleep, until they are called or stopped (keeps_two), or
+ * When there is nothing to produce, both sleep until they are called or stopped (keeps_two), or
  * both leave.
  *
  * What differs from the source:
@@ -39,7 +38,7 @@
  *     the queue behind them. Here a connection's strategy, which keeps no threads, is PEC until a
  *     recruit has come.
  *
- * Nobody asks for reserved threads, which Jetty had later (adaptive_strategy.c).
+ * It uses no reserved threads, which came later in Jetty (adaptive_strategy.c).
  */
 #include "reference/seats.h"
 #include "reference/strategies.h"
@@ -47,7 +46,7 @@
 #include "sched/futex_park.h"
 #include "sched/thread_strategy_internal.h"
 
-/* Production is IDLE, and shall not be: wake a thread that sleeps in there, if there is one. */
+/* Production is requested while it is IDLE: wakes a thread that sleeps in the strategy, if any. */
 static void call(struct nj_strategy *s)
 {
     struct nj_dual *d = s->config.of_ops;
@@ -57,7 +56,7 @@ static void call(struct nj_strategy *s)
         nj_unpark(&d->n_wakes[seat]);
 }
 
-/* Who sleeps reads n_wakes before it looks whether it was stopped. */
+/* A sleeper reads n_wakes before it checks whether the strategy was stopped. */
 static void stopped(struct nj_strategy *s)
 {
     struct nj_dual *d = s->config.of_ops;
@@ -66,7 +65,7 @@ static void stopped(struct nj_strategy *s)
         nj_unpark(&d->n_wakes[seat]);
 }
 
-/* NJ__PRODUCES or NJ__LEAVES. After a stop the word is nobody's. */
+/* Returns NJ__PRODUCES or NJ__LEAVES. After a stop the word is not changed. */
 static int sleep_until_called(struct nj_strategy *s, int seat)
 {
     struct nj_dual *d = s->config.of_ops;
@@ -91,7 +90,7 @@ static bool rest(struct nj_strategy *s, int *seat)
     if (!(seat ? nj__word_sit(&s->word, seat) : nj__word_rest(&s->word)))
         return false;
     if (!d->keeps_two)
-        call(s); /* it shall leave, too */
+        call(s); /* the sleeper leaves, too */
     return true;
 }
 
@@ -111,7 +110,7 @@ static void arrive(struct nj_strategy *s, bool *is_recruit)
     }
 }
 
-/* The sleeper first: it is the one that is sure. */
+/* The sleeper first, as only it is sure to take over. */
 static bool leave_to_seated(struct nj_strategy *s)
 {
     bool send;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Execute production, consume: the classic. For every task that may block another thread is asked
- * to produce, and the task runs at once where it was produced.
+ * Execute production, consume (Jetty's ExecuteProduceConsume). For every task that may block
+ * another thread is recruited to produce, and the task runs at once where it was produced.
  *
- * The recruit goes through the ordinary queue, so nothing says that it will ever come: when all
- * threads consume, it waits behind them, and nobody produces. That is why there is
- * adaptive_strategy.c.
+ * The recruit goes through the ordinary queue and may never run: when all threads consume, it waits
+ * behind them, and no thread produces. adaptive_strategy.c solves that.
  */
 #include "reference/strategies.h"
 #include "sched/thread_context.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Produce, consume: every task inline, with a hot cache. A task that blocks holds up all others.
+ * Produce, consume (Jetty's ProduceConsume): runs every task inline, with a hot cache. A task that
+ * blocks delays all others.
  */
 #include "reference/strategies.h"
 #include "sched/thread_context.h"
@@ -8,7 +9,7 @@
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
-    (void)tagged; /* a tag that is there stays */
+    (void)tagged; /* an existing tag stays set */
     nj__count(s, NJ__COUNT_PC);
     nj__run_task(s, task, nj__type_of(s, task) != NJ_BLOCKING);
     return true;

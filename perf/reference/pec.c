@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Produce, execute, consume: what may block goes through the queue to another thread, and is
- * consumed with a cold cache. What must not be deferred runs inline.
+ * Produce, execute, consume (Jetty's ProduceExecuteConsume): a task that may block is queued for
+ * another thread, and consumed with a cold cache. Other tasks run inline.
  */
 #include "base/assert.h"
 #include "reference/strategies.h"

@@ -8,15 +8,15 @@
 #include "base/assert.h"
 #include "sched/explore_step.h"
 
-/* Release to who produces next what was done here, acquire what the one before did. A failure means
- * that another thread got on; so it may be tried again without end. */
+/* Releases this thread's writes to the next producer, and acquires those of the previous one. A
+ * failure means that another thread made progress (lock-free), so callers may retry forever. */
 static bool swap(nj__word *w, uint32_t *now, enum nj__word_state state, uint32_t recruits)
 {
     return atomic_compare_exchange_strong_explicit(w, now, nj__word_of(state, recruits),
                                                    memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* No step: what it read is told by the next one. */
+/* No scheduling point: the next one passes the value that was read. */
 static uint32_t read_once(nj__word *w)
 {
     return atomic_load_explicit(w, memory_order_relaxed);
@@ -34,7 +34,7 @@ static int lowest(uint32_t seats)
     return seats ? __builtin_ctz(seats) : -1;
 }
 
-/* `kept`: the recruits without what is known of this thread, which may sleep on `seat`. */
+/* `kept`: the recruits and seats without this thread's own; the thread may take `seat`. */
 static bool join(nj__word *w, uint32_t *now, uint32_t kept, int seat, int *where)
 {
     enum nj__word_state state = nj__state_of(*now);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Strategies of threads that the adaptive one (sched/strategy.h) is compared to. The server runs
- * none of them: they are for benchmarks and tests, and not part of libnightjar.
+ * Strategies of threads for comparison with the adaptive one (sched/thread_strategy.h). They are
+ * for benchmarks and tests, and not part of libnightjar.
  */
 #ifndef NJ_REFERENCE_STRATEGIES_H
 #define NJ_REFERENCE_STRATEGIES_H
@@ -23,10 +23,10 @@ extern const struct nj_strategy_ops *const nj_strategies[NJ_N_STRATEGIES];
 
 /* nj_strategy_config.of_ops of the dual strategy. */
 struct nj_dual {
-    /* Two threads of the executor stay until it is stopped, also when there is nothing to produce.
-     * They are to be leased (sched/thread_pool.h). */
+    /* Two threads of the executor stay until the strategy is stopped, even with nothing to produce.
+     * The caller leases them (sched/thread_pool.h). */
     bool keeps_two;
-    _Atomic uint32_t n_wakes[NJ__SEATS]; /* of those who sleep */
+    _Atomic uint32_t n_wakes[NJ__SEATS]; /* of the sleeping threads */
 };
 
 #endif

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every order in which a few threads can go on.
+ * A stateful model checker: runs a few threads in every interleaving.
  *
- * The code under test is the real one, compiled with -DNJ_STEPS. Its threads are contexts on one
- * processor; at each nj__step() the explorer chooses who goes on. It tries all choices, depth
- * first; where it comes to a state that it has seen, it turns back: it writes the memory of the
- * world and the stacks as they were at the last choice.
+ * The code under test is the production code, compiled with -DNJ_STEPS. Its threads are contexts on
+ * one processor. At each nj__step() the explorer chooses the thread that runs next. It tries all
+ * choices depth first. At a state that it has seen it backtracks: it restores the memory of the
+ * world and the stacks of the last choice.
  *
- * A state is what is shared (hash()), and of each thread its place and what only it knows. A place
- * is the addresses to which the thread's functions will return, so all that runs is compiled with
- * frame pointers; what only the thread knows is what nj__step() was told and explore_know(). Or
- * threads are told apart by all that is on their stacks: then nothing can be forgotten, but what is
- * left there by calls that are over makes many states of one.
+ * A state is the shared memory (hash()), and each thread's place and local knowledge. A place is
+ * the chain of return addresses of the thread, so the code is compiled with frame pointers. The
+ * local knowledge is the `seen` of nj__step() and explore_know(). With by_stack the whole stacks
+ * are compared instead. Then no knowledge can be omitted, but leftovers of finished calls split one
+ * state into many.
  *
- * What is wrong is told by explore_fail(), with the steps that led there.
+ * explore_fail() reports a failure with the steps that led to it.
  */
 #ifndef NJ_TESTS_EXPLORE_H
 #define NJ_TESTS_EXPLORE_H
@@ -26,43 +26,43 @@
 
 struct explore_world {
     void (*begin)(void *ctx);          /* set up, and start the first threads */
-    uint64_t (*hash)(const void *ctx); /* of what the threads share */
-    void (*end)(void *ctx);            /* nobody can go on: is that right? */
-    /* A thread goes on, and its next access is at that place. Or NULL. */
+    uint64_t (*hash)(const void *ctx); /* of the shared memory */
+    void (*end)(void *ctx);            /* checks the final state: no thread can run */
+    /* Called when a thread continues with its next access at `place`. Or NULL. */
     void (*access)(void *ctx, uint64_t place);
     void *ctx;
-    void *memory; /* all that threads change, but for their stacks and explore_alloc() */
+    void *memory; /* all memory that threads change, except stacks and explore_alloc() */
     size_t n_memory;
-    bool by_stack;         /* threads are told apart by all that is on their stacks, too */
-    uint64_t unseen;       /* a bit for each enum nj__place at which nobody comes in */
-    const char *must_fail; /* this failure has to be found; NULL: none may be */
+    bool by_stack;         /* the whole stacks are part of the state */
+    uint64_t unseen;       /* a bit for each enum nj__place without a thread switch */
+    const char *must_fail; /* the failure that must be found; NULL: none may occur */
 };
 
 struct explore_result {
     uint64_t n_states, n_ends;
 };
 
-/* Until all is seen or what must fail did. Another failure is printed, and ends the program; more
- * states than `states_max` are one. */
+/* Explores until all states are seen or must_fail occurred. Any other failure, or more than
+ * `states_max` states, is printed and ends the program. */
 struct explore_result explore(const struct explore_world *world, uint64_t states_max);
 
-/* In begin(), and in threads. `role`: threads of one role and at one place are the same. */
+/* Starts a thread; in begin() and in threads. Threads of one `role` at one place are equal. */
 void explore_start(void (*fn)(void *arg), void *arg, uint64_t role);
 /* Memory of this world, zeroed, until the next one begins. NULL: none is left. */
 void *explore_alloc(size_t n_bytes);
 uint64_t explore_hash_arena(void); /* of all of it */
-/* As nj__step(): others may come in. */
+/* As nj__step(): other threads may run here. */
 void explore_step(uint64_t place, uint64_t seen);
-/* 0 to n - 1: all of them. */
+/* Returns each of 0 to n - 1, in different runs. */
 unsigned explore_choose(unsigned n);
-/* Go on when it is true. NULL: never. It may look at shared state only. */
+/* Waits until the condition is true. NULL: forever. It may read shared state only. */
 void explore_wait(bool (*until)(void *arg), void *arg, uint64_t place);
-/* What this thread knows besides: part of its state from now on. */
+/* Adds to this thread's local knowledge, which is part of its state. */
 void explore_know(uint64_t what);
 uint64_t explore_knows(void);
 uint64_t explore_role(void);
-void explore_set_role(uint64_t role); /* it has less, or something else, to do from now on */
-unsigned explore_n_stuck(void);       /* threads that wait for ever, or for what has not come */
+void explore_set_role(uint64_t role); /* changes the remaining work of this thread */
+unsigned explore_n_stuck(void); /* threads that wait forever, or for a condition that is false */
 NJ_PRINTF(1, 2) void explore_note(const char *format, ...);
 NJ_PRINTF(1, 2) _Noreturn void explore_fail(const char *format, ...);
 

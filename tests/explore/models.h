@@ -17,11 +17,11 @@ enum model_how {
     MODEL_RESTART /* stop, wait until it has stopped, restart, and MODEL_PRODUCE */
 };
 
-/* A task is brought, and then production is asked for; but for MODEL_STOP. */
+/* A task is queued, and then production is requested; except for MODEL_STOP. */
 struct model_event {
     enum model_how how;
     enum nj_task_type type;
-    bool brings; /* the task brings another one, from its own context */
+    bool brings; /* the task queues another one, from its own context */
 };
 
 #define MODEL_EVENTS_MAX 4u
@@ -37,23 +37,23 @@ struct model_threads {
 /* In a thread. */
 struct nj_thread_pool *model_threads_start(const struct model_threads *m);
 uint64_t model_threads_hash(const struct nj_thread_pool *p);
-/* Nobody can go on, and n_blocked threads of it are blocked in tasks for ever: is that right? */
+/* Checks the final state, with n_blocked threads of the pool blocked in tasks forever. */
 void model_threads_end(const struct nj_thread_pool *p, unsigned n_blocked);
 
 struct model_strategy {
     enum nj_strategy_kind kind;
     bool keeps_two;
     struct model_event events[MODEL_EVENTS_MAX];
-    uint8_t n_events, n_each;     /* each caller, a thread, sees to n_each of them, one by one */
+    uint8_t n_events, n_each;     /* each caller thread performs n_each events in turn */
     struct model_threads threads; /* the executor, when its n_max > 0; else a model: */
     uint8_t n_reserved;
-    uint8_t n_rejects;      /* it may refuse so often */
-    uint8_t n_late_rejects; /* ... or reject what it has accepted, as when it is stopped */
-    bool tells_more;        /* the producer says whether it has more */
-    bool one_at_a_time;     /* ... and has none while a task that it produced is not done */
+    uint8_t n_rejects;      /* how often it may refuse */
+    uint8_t n_late_rejects; /* ... or reject an accepted task, as after a stop */
+    bool tells_more;        /* the producer has has_more() */
+    bool one_at_a_time;     /* ... which is false while a produced task is not done */
     bool asks_again;        /* as in struct nj_strategy_config */
-    bool may_block;         /* a consumer may block for ever, when it may block at all */
-    bool is_bounded;        /* the queue has n_pool threads, else always one more */
+    bool may_block;         /* a consumer that may block may block forever */
+    bool is_bounded;        /* the queue has n_pool threads; else unlimited */
     uint8_t n_pool;
     bool by_stack; /* as in struct explore_world, and ... */
     const char *must_fail;
@@ -61,7 +61,7 @@ struct model_strategy {
 
 struct explore_result model_strategy(const struct model_strategy *m, uint64_t states_max);
 
-/* park.c: a thread that sleeps, and some that bring work and wake it. */
+/* park.c: one thread sleeps, others bring work and wake it. */
 struct model_park {
     uint8_t n_wakers, n_timeouts, n_early;
 };
@@ -69,11 +69,11 @@ struct model_park {
 struct explore_result model_park(const struct model_park *m, uint64_t states_max);
 
 struct model_reserved {
-    uint8_t n_threads; /* that offer themselves */
+    uint8_t n_threads; /* threads that call nj_reserved_serve() */
     uint8_t capacity, n_min;
-    uint8_t n_tasks;    /* one thread tries to hand them over, one after the other */
-    uint8_t n_timeouts; /* so often, in sum, is somebody idle for too long */
-    uint8_t n_early;    /* ... or wakes up for no reason */
+    uint8_t n_tasks;    /* one thread tries to hand them over in turn */
+    uint8_t n_timeouts; /* time-outs of idle threads, in sum */
+    uint8_t n_early;    /* spurious wake-ups, in sum */
     bool stops;         /* another thread stops it, at any time */
     bool rouses;        /* another one needs a thread for something else */
 };
