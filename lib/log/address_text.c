@@ -82,7 +82,7 @@ static void tell(const struct nj_iface_addr *a)
                a->prefix_bits);
     if (a->state == NJ_ADDR_DUPLICATE)
         nj_say(NJ_SAY_ERROR,
-               "address %s/%u is a duplicate and not used: another host on the link has it", text,
+               "address %s/%u is not used: duplicate, another host on the link has it", text,
                a->prefix_bits);
 }
 

@@ -196,8 +196,7 @@ static void print_frames(ucontext_t *u)
     }
     int n = backtrace(frame, FRAMES_MAX), i = 0;
     set_place(u, was);
-    while (i < n &&
-           (uintptr_t)frame[i] != from.pc) /* skip the frames of this handler and the kernel */
+    while (i < n && (uintptr_t)frame[i] != from.pc) /* skip handler and kernel frames */
         i++;
     for (; i < n; i++, number++)
         print_frame(number, (uintptr_t)frame[i], number > 0);

@@ -21,8 +21,7 @@ struct nj__pages {
     bool is_up;
     sem_t asked;
     _Atomic bool is_asked, is_stopping;
-    _Atomic bool
-        is_over; /* populating failed (Linux before 5.14, or no memory): no more attempts */
+    _Atomic bool is_over; /* populating failed: no memory, or Linux before 5.14 */
 };
 
 /* Start the thread. `affinity` NULL: the creator's affinity. Returns 0 or a negative errno. */

@@ -50,11 +50,7 @@ struct nj__file {
      * worker has read a chunk. */
     _Atomic bool is_put_off;
     bool is_local; /* on a local file system: fstat(2) does not wait */
-    enum {
-        NJ__DIRECT_UNKNOWN,
-        NJ__DIRECT,
-        NJ__NOT_DIRECT
-    } direct; /* O_DIRECT is set; owned by the reader */
+    enum { NJ__DIRECT_UNKNOWN, NJ__DIRECT, NJ__NOT_DIRECT } direct; /* O_DIRECT; the reader's */
 
     /* With the lock: */
     struct nj__file_id seen; /* at the last check */

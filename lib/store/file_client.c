@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who waits for memory waits for the same as all others: the first is asked for first, and when it
- * cannot have any, none can. Who waits for another thread's read waits for that alone, which may be
- * stuck in a disk: each is looked at in turn.
+ * Submits file jobs as tasks and retries parked READs. READs that wait for memory share one
+ * condition, so only the first is retried. READs that wait for a fill have separate conditions, and
+ * a fill may be stuck on a disk, so they are scanned in turn.
  */
 #include "store/file_client.h"
 
 #include "base/attr.h"
 #include "store/file_reader.h"
 
-/* READs that are looked at, or asked for again, in one step: others want their turn, too. */
+/* Parked READs that one poll examines or resubmits. */
 #define LOOKS 16u
 
 static struct nj_file_job *job_of(struct nj_task *task)
@@ -50,7 +50,7 @@ static void run(struct nj_task *task)
     nj_file_store_bury(lane->store);
 }
 
-/* In a submit or poll of the workers' port: another client's took its place, or it is the end. */
+/* Called in submit or poll of the workers' port: the task was displaced, or the workers stop. */
 static void reject(struct nj_task *task)
 {
     struct nj_file_job *job = job_of(task);
@@ -73,13 +73,13 @@ static void join(void *ctx, struct nj_file_job *job, const void *client)
         job->client = client;
 }
 
-/* A READ that this lane keeps has left the port: poll() gives it back, as it has no asker. */
+/* A parked READ is not in the port; poll() returns it, since it has no asker. */
 static bool withdraw(void *ctx, struct nj_file_job *job)
 {
     struct nj_file_lane *lane = ctx;
     const struct nj_task_port *way = way_of(lane, job);
 
-    /* The reader also takes note for those that have left its lane. */
+    /* The reader also marks READs that have left its ring. */
     if (!way->withdraw || (!job->by_reader && !nj_list_linked(&job->task.node)) ||
         !way->withdraw(way->ctx, &job->task))
         return false;
@@ -95,7 +95,7 @@ static bool submit(void *ctx, struct nj_file_job *job)
 
     job->lane = lane;
     job->by_reader = job->op == NJ_FILE_READ && lane->reader.submit && nj_file_reader_may(job);
-    /* What the reader does says nothing of how long workers take. */
+    /* Durations at the reader do not predict those of workers. */
     struct nj_task_class *class_of = job->by_reader ? NULL : &lane->by_op[job->op];
     job->task = (struct nj_task){.ops = &task_ops, .class_of = class_of, .client = job->client};
     nj_list_init(&job->task.node);
@@ -111,7 +111,7 @@ static bool submit(void *ctx, struct nj_file_job *job)
     return true;
 }
 
-/* False: there is no place for it now. It waits at the end then. */
+/* Returns false if the queue is full; the READ then moves to the end of its list. */
 static bool ask_again(struct nj_file_lane *lane, struct nj__file_waiting *w,
                       struct nj_file_job **at)
 {
@@ -123,8 +123,8 @@ static bool ask_again(struct nj_file_lane *lane, struct nj__file_waiting *w,
     return ok;
 }
 
-/* Look at one place. A job that nobody waits for any more goes back as it is, wherever it stands;
- * NULL: that is none. The list may be long and is cold. */
+/* Examine one READ, and remove and return it if it has no asker; else return NULL. One per call:
+ * the list may be long and is not in the CPU cache. */
 static struct nj_file_job *give_back(struct nj__file_waiting *w)
 {
     struct nj_file_job *job = *w->look;
@@ -162,13 +162,13 @@ static uint32_t look_at_busy(struct nj_file_lane *lane, struct nj_file_job **job
         } else if ((jobs[n] = give_back(w))) {
             n++;
         } else if (!job) {
-            break; /* that was the end of the list */
+            break; /* end of the list */
         }
     }
     return n;
 }
 
-/* Nothing has to happen before: only a place is missing. */
+/* Displaced READs only wait for a free task slot. */
 static uint32_t ask_for_displaced(struct nj_file_lane *lane, struct nj_file_job **jobs,
                                   uint32_t n_max)
 {

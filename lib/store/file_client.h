@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A shard's way to the file store and back, over a port of the workers: an operation on files is a
- * task. READs for which the store has no memory, READs of what another thread is reading, and READs
- * that gave their place among the tasks to another client's are kept here, and asked for again when
- * somebody has let go of memory, when that was read, or at once: whoever waits for them knows
- * nothing of it, and they take no place among the tasks that are out. One lcore only.
+ * A shard's client of the file store: submits file jobs as tasks to the workers and the reader, and
+ * collects their results. READs that fail with NO_MEMORY or BUSY, or that were displaced from the
+ * task queue by another client, are parked here and resubmitted: when memory was returned, when the
+ * awaited fill has ended, or at once. The asker does not notice, and parked READs occupy no task
+ * slot. One lcore only.
  */
 #ifndef NJ_STORE_FILE_CLIENT_H
 #define NJ_STORE_FILE_CLIENT_H
@@ -15,24 +15,24 @@
 #include "sched/task_port.h"
 #include "store/file_store.h"
 
-/* In the order in which they were refused. */
+/* A FIFO list of parked READs. */
 struct nj__file_waiting {
     struct nj_file_job *first, **last;
-    struct nj_file_job **look; /* where the next look is taken */
+    struct nj_file_job **look; /* where the next scan continues */
 };
 
 struct nj_file_lane {
     struct nj_task_port way;    /* to the workers */
-    struct nj_task_port reader; /* for READs that it may do (file_reader.h), or zeroes */
+    struct nj_task_port reader; /* for READs by the reader (file_reader.h); zeroed: none */
     struct nj_file_store *store;
     struct nj_task_class by_op[NJ_FILE_N_OPS];
-    struct nj__file_waiting displaced;    /* READs that gave their place to another client's */
+    struct nj__file_waiting displaced;    /* READs displaced by another client */
     struct nj__file_waiting memory, busy; /* by result: NO_MEMORY and BUSY */
-    struct nj_file_job *failed;           /* will not be run, and are given back by the next poll */
-    bool has_left;                        /* some task, since one was refused */
+    struct nj_file_job *failed;           /* rejected jobs; the next poll returns them */
+    bool has_left;                        /* a task has left the queue since a submit was refused */
 };
 
-/* `lane` must stay where it is for as long as the port is used. `reader`: NULL, there is none. */
+/* The struct must not move while the returned port is used. `reader` NULL: none. */
 struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj_task_port *way,
                                       const struct nj_task_port *reader,
                                       struct nj_file_store *store);

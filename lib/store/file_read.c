@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What can be known of a file that somebody else may change meanwhile.
+ * Reads a file and detects concurrent changes by stat(2) before and after, as git does ("racy").
  *
  * Every write(2) and truncate(2) sets mtime and ctime before bytes change, so a look at the file
  * after its bytes were read tells whether they are of the version that was opened. Times advance
@@ -52,7 +52,7 @@ static void wait_ns(int64_t n)
         ;
 }
 
-/* At least n_bytes, at most n_room. Returns 0, or an errno: EIO also where there are no more. */
+/* Read at least n_bytes and at most n_room. Returns 0 or an errno; EIO at the end of the file. */
 static int read_some(int fd, uint8_t *out, uint64_t n_bytes, uint64_t n_room, uint64_t offset)
 {
     uint32_t n_waits = 0;
@@ -93,8 +93,8 @@ bool nj__file_is_local(int fd)
     return false;
 }
 
-/* Pieces of a file that was changed just before it was opened may be of two versions with the same
- * times: none is read before a change would show, TICK_NS later at most. */
+/* Chunks of a file changed just before its open may be of two versions with equal timestamps. Wait
+ * until a change would be visible, TICK_NS at most. */
 static void settle(const struct nj__file *f)
 {
     int64_t n = f->id.ctime_ns + TICK_NS - now_ns();
@@ -103,7 +103,7 @@ static void settle(const struct nj__file *f)
         wait_ns(n);
 }
 
-/* A change of these comes with one of ctime, and explains it. */
+/* A change of these metadata explains a change of ctime. */
 static bool has_other_rights(const struct nj__file_id *then, const struct nj__file_id *now)
 {
     return then->mode != now->mode || then->uid != now->uid || then->gid != now->gid ||
@@ -120,9 +120,9 @@ static uint32_t n_seen(struct nj__file *f)
 
 enum verdict { SAME, CHANGED, LOOK_AGAIN };
 
-/* With the lock: a look that was begun at f->n_seen == `n` found the file as `now`. Looks are
- * judged one after the other, each against the one before. When the look of another thread saw a
- * change meanwhile, nobody can tell which of the two was first. */
+/* With the lock: evaluate an fstat(2) result that was taken after f->n_seen was `n`. Results are
+ * compared one by one with the last. If another thread recorded a change meanwhile, their order is
+ * unknown, and the check is repeated. */
 static enum verdict judge(struct nj__file *f, const struct nj__file_id *now, uint32_t n)
 {
     bool same_ctime = now->ctime_ns == f->seen.ctime_ns;
@@ -140,8 +140,8 @@ static enum verdict judge(struct nj__file *f, const struct nj__file_id *now, uin
     return same_ctime ? SAME : CHANGED;
 }
 
-/* A look is taken again only after one of another thread has been judged: once for each that reads
- * there at the same time. */
+/* A check is repeated only after another thread recorded a change: at most once per concurrent
+ * reader. */
 bool nj__file_is_unchanged(struct nj__file *f)
 {
     enum verdict v = LOOK_AGAIN;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes of a file and the proof that they are of one version of it. Any number of threads may read
- * at once; none of them has the store's lock. */
+/* Reads file contents and verifies that all bytes are of one version. Thread-safe; call without the
+ * store's lock. */
 #ifndef NJ_STORE_FILE_READ_H
 #define NJ_STORE_FILE_READ_H
 
@@ -10,38 +10,38 @@
 
 #include "store/file_cache.h"
 
-/* A change within the same tick as the one before leaves no trace in the times: what was changed so
- * shortly ago may change again unseen. */
+/* Was the file changed within the last clock tick? A second change in the same tick leaves the
+ * timestamps unchanged, so it would not be detected. */
 bool nj__file_is_racy(const struct nj__file_id *id);
 
-/* Is it on a file system that needs no other machine, nor a process, to answer? */
+/* Is the file on a local file system, neither network nor FUSE? */
 bool nj__file_is_local(int fd);
 
-/* The errno of a read that says nothing of the file: the system has no memory for it. */
+/* Does the errno of a read mean that the kernel lacks memory, rather than a fault of the file? */
 static inline bool nj__file_lacks_memory(int err)
 {
     return err == EAGAIN || err == ENOMEM;
 }
 
-/* Where the system has no memory for a read, it is asked again so often, and so much later. */
+/* Retries of a read that fails for lack of kernel memory, and the delay between them. */
 #define NJ__FILE_READ_WAITS   10u
 #define NJ__FILE_READ_WAIT_NS 10000000
 
-/* Read exactly `n_bytes`. False: the file is shorter, or broken, or the system has no memory. */
+/* Read exactly `n_bytes`. Returns false if the file is shorter, on an error, or without memory. */
 bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset);
 
-/* The same of a large file that was opened a while ago. False also when it is not what it was then,
- * as far as the kernel tells, or is broken; from then on always. Where the descriptor has O_DIRECT,
- * `out`, `offset` and `n_room`, the bytes for which there is room, are multiples of 4096. */
+/* The same for an open large file. Also returns false if the file has changed since its open; then
+ * all further reads fail. With O_DIRECT, `out`, `offset` and `n_room` (the size of `out`) are
+ * multiples of 4096. */
 bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
                          uint64_t offset);
 
-/* Its parts, for who reads otherwise; not before the file is settled, see struct nj__file. */
+/* Steps of it for callers with their own reads. Precondition: is_settled of struct nj__file. */
 
-/* After a read: was that of the version that was opened? A system call, which blocks where the file
- * system is another machine's. */
+/* After a read: is the file still the version that was opened? Calls fstat(2), which may block on a
+ * network file system. */
 bool nj__file_is_unchanged(struct nj__file *f);
-/* It was not, or could not be read: from now on no read succeeds. */
+/* Mark the file as changed or unreadable: all further reads fail. */
 void nj__file_spoil(struct nj__file *f);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * setfsuid(2) from 0 to another user takes CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH and their like
- * from the effective capabilities of the thread, and back to 0 returns those that are permitted
- * (capabilities(7)). CAP_SETUID and CAP_SETGID stay, so the way back is open. setfsuid(2) tells
- * nothing of a failure: what came of it is asked.
+ * Drops and restores the file access rights of a thread by setfsuid(2) and setgroups(2).
+ * setfsuid(2) from 0 to another user removes CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH and similar from
+ * the thread's effective capabilities; back to 0 restores those permitted (capabilities(7)).
+ * CAP_SETUID and CAP_SETGID remain. setfsuid(2) reports no errors, so the result is queried.
  */
 #include "store/file_rights.h"
 
@@ -18,14 +18,14 @@
 
 #include "base/assert.h"
 
-/* An id that is none: the call changes nothing and returns the one there is (setfsuid(2)). */
+/* An invalid id: the call changes nothing and returns the current id (setfsuid(2)). */
 #define ASK ((uid_t)-1)
 
-/* In the place of the groups of a thread that has given them up: it is told from what the process
- * sets meanwhile, in all threads. */
+/* The group list of a thread with dropped rights. It differs from any list that the process sets
+ * for all threads. */
 static const gid_t no_groups[] = {NJ_NOBODY};
 
-/* The groups that a thread has given up, besides its own one. */
+/* The supplementary groups that a thread dropped. */
 struct groups {
     int n;
     gid_t list[];
@@ -37,8 +37,8 @@ static struct {
     int err;
 } kept = {.once = PTHREAD_ONCE_INIT};
 
-/* The thread has given up rights that it has not taken back. What they are now the system tells:
- * the process may change those of all threads at any time (setxid of libc). */
+/* The thread dropped rights and has not restored them. The kernel has the current ones: the process
+ * may change those of all threads at any time (setxid of libc). */
 static _Thread_local bool has_given_up;
 
 static void make_key(void)
@@ -54,7 +54,7 @@ static bool has_no_groups(void)
     return n == 0 || (n == 1 && g == no_groups[0]);
 }
 
-/* To be taken back. False: they could not be read. */
+/* Save the groups for the restore. Returns false on failure. */
 static bool keep_groups(void)
 {
     int n = getgroups(0, NULL);
@@ -71,7 +71,7 @@ static bool keep_groups(void)
     return true;
 }
 
-/* glibc's setgroups() would do it to all threads. */
+/* For this thread only: glibc's setgroups() affects all threads. */
 static bool set_groups(int n, const gid_t *list)
 {
     return syscall(SYS_setgroups, n, list) == 0;
@@ -93,8 +93,8 @@ static bool may_read_all(void)
     return caps[0].effective & (1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH);
 }
 
-/* To the user, the group and the groups of the process. Where that may not set groups any more, the
- * thread stays in none until it may. */
+/* Restore user, group and groups of the process. If the process may not set groups any more, the
+ * thread keeps the NJ_NOBODY group. */
 static void take_back(void)
 {
     uid_t uid = geteuid();

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * With whose rights a thread looks at files. A server that drives a NIC runs as root mostly, who
- * may read every file; what is served should be what everybody may read. The thread that looks up
- * the name of a file also runs handlers, which have the rights of the process: so a thread changes
- * between the two, by system calls that concern this thread alone.
+ * File access rights of a thread. A server that drives a NIC usually runs as root, which may read
+ * every file; but only files that everybody may read should be served. Worker threads open files
+ * and also run handlers with the rights of the process, so they switch between both, by setfsuid(2)
+ * and system calls that affect only the calling thread.
  *
- * Each function is about the rights of the calling thread alone. What they are it asks the system:
- * the process may change those of all its threads at any time (a handler that calls seteuid() or
- * setgroups()), and such a thread has the rights that the process gave it. Descriptors that are
- * open stay so: reading from one needs no rights.
+ * Each function affects the calling thread alone. It queries the current rights from the kernel,
+ * since the process may change those of all threads at any time (a handler that calls seteuid() or
+ * setgroups()). Open descriptors are not affected.
  */
 #ifndef NJ_STORE_FILE_RIGHTS_H
 #define NJ_STORE_FILE_RIGHTS_H
@@ -17,23 +16,21 @@
 
 #define NJ_NOBODY 65534u /* the user and group of that name everywhere */
 
-/* To be called before a name is looked up. If the process is root's, the thread looks at files as
- * user and group NJ_NOBODY, in no other group, until nj_file_rights_use_own(), or until the process
- * changes it: the kernel checks each file and each folder on the way there. In a process that is
- * another user's at this moment nothing changes. False when the system refuses: then the thread has
- * the rights it had, and must not look.
- * A side effect: the process makes no core dumps any more (Linux, fs.suid_dumpable). */
+/* Call before a path lookup. In a process of root, the thread accesses files as user and group
+ * NJ_NOBODY without supplementary groups, until nj_file_rights_use_own() or a change by the
+ * process. In a process of another user nothing changes. Returns false if the kernel refuses: the
+ * rights are unchanged, and the caller must not open files. Side effect: the process dumps no core
+ * any more (Linux, fs.suid_dumpable). */
 bool nj_file_rights_use_others(void);
-/* To be called after it: was it looked up with these rights? Once the process has changed them they
- * do not come back by themselves. */
+/* Call after the lookup: did the thread keep these rights? A change by the process is permanent. */
 bool nj_file_rights_are_others(void);
 
-/* To be called before anything but a file job runs on a thread. The thread has the rights of the
- * process again: user and groups, and root's capabilities with them. The groups are those that the
- * process has set last. Where it may set none any more, the thread stays in that of NJ_NOBODY. */
+/* Restore the rights of the process: user, groups and root's capabilities. Call before a thread
+ * runs anything but a file job. The groups are those that the process set last. If the process may
+ * not set groups any more, the thread stays in group NJ_NOBODY. */
 void nj_file_rights_use_own(void);
 
-/* As root and with the rights of others: could anybody be served from this folder? */
+/* Could files below `folder` be opened with the dropped rights? True if the process is not root. */
 bool nj_file_rights_reach(const char *folder);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two policies are one flag of openat2(2) each. The third, links whose owner is also the owner of
- * what they lead to, is walked by hand: every step opens one name in a folder that is already held,
- * so nobody can put something else in the place of what was looked at. A link is read through a
- * descriptor of its own; the owner that counts is that of the descriptor at the end.
+ * Opens paths below the document root by openat2(2). Two symlink policies map to its flags. The
+ * third, links with the same owner as their target, is resolved one name at a time: each open is of
+ * one name relative to an open folder, so no check can race with a replacement (TOCTOU). A link is
+ * read through its own descriptor; the owner checked is that of the final descriptor.
  */
 #include "store/file_root.h"
 
@@ -23,9 +23,9 @@
 
 /* openat2(2) may ask to try again when something in the path was renamed meanwhile. */
 #define OPEN_TRIES 4
-/* How often the root is looked up by its name. */
+/* Interval of the checks whether the root was replaced. */
 #define LOOK_MS    1000
-/* Links followed on a walk; Linux follows 40, too. */
+/* Maximum of links followed, as in Linux. */
 #define LINKS_MAX  40u
 
 static int open_at(int dir_fd, const char *path, uint64_t flags, uint64_t resolve)
@@ -86,10 +86,9 @@ void nj__root_close(struct nj__root *r)
     free(r->path);
 }
 
-/* While there is nothing under the root's name, what was there goes on being served. dup3(2)
- * changes what the descriptor stands for in one step: a call that another thread has begun goes on
- * in the old folder, the next one is in the new one. A walk that returns to the root by ".." may go
- * on in the new one, too. */
+/* While the root's name does not exist, the old folder is served. dup3(2) replaces the folder of
+ * the descriptor atomically: a call in progress continues in the old folder, the next one uses the
+ * new one. A walk that returns to the root by ".." may continue in the new one. */
 static void follow_name(struct nj__root *r)
 {
     struct stat now, held;
@@ -104,8 +103,8 @@ static void follow_name(struct nj__root *r)
     close(fd);
 }
 
-/* A new release is often put in place by changing what the root's name stands for: go there. One
- * thread looks at a time: if the file system of that name does not answer, no other is lost. */
+/* A release is often deployed by replacing the folder (or link) of the root's name: switch to it.
+ * One thread checks at a time, so that a file system that does not respond blocks only one. */
 static void look_again(struct nj__root *r)
 {
     int64_t then = nj_load_relaxed(&r->looked_at_ms);
@@ -121,11 +120,11 @@ static void look_again(struct nj__root *r)
 struct walk {
     int dirs[NJ__ROOT_DEPTH_MAX]; /* [0] is the root's, the others are ours */
     uint32_t depth;
-    char rest[NJ_PATH_MAX]; /* of the path, from here */
+    char rest[NJ_PATH_MAX]; /* the unresolved rest of the path */
     uint32_t n_followed, n_open_links;
     struct {
         uid_t owner;
-        size_t n_rest; /* where it leads is known when no more than so much is left */
+        size_t n_rest; /* its target is resolved when `rest` is at most this long */
     } link[LINKS_MAX];
 };
 
@@ -135,7 +134,7 @@ static void walk_end(struct walk *w)
         close(w->dirs[w->depth--]);
 }
 
-/* Cut the first name off the rest. False: there is none. */
+/* Remove the first name from the rest. Returns false if the rest is empty. */
 static bool next_name(struct walk *w, char *name)
 {
     size_t from = strspn(w->rest, "/"), n = strcspn(w->rest + from, "/");
@@ -150,7 +149,7 @@ static bool next_name(struct walk *w, char *name)
     return true;
 }
 
-/* `name`, in the folder at hand, should be a link: put where it leads in front of the rest. */
+/* Read the link `name` in the current folder and prepend its target to the rest. */
 static int follow(struct walk *w, const char *name)
 {
     char target[NJ_PATH_MAX];
@@ -181,7 +180,7 @@ static int follow(struct walk *w, const char *name)
     return 0;
 }
 
-/* `fd` is where we are: it is what those links lead to of which nothing is left. */
+/* Check `fd` against the owners of the links that resolve to it. */
 static int check_owners(struct walk *w, int fd)
 {
     struct stat st;
@@ -197,7 +196,7 @@ static int check_owners(struct walk *w, int fd)
     return 0;
 }
 
-/* Into a folder or out of it. */
+/* Enter a folder, or its parent for "..". */
 static int step(struct walk *w, const char *name)
 {
     if (strcmp(name, "..") == 0) {
@@ -215,8 +214,7 @@ static int step(struct walk *w, const char *name)
     return check_owners(w, w->dirs[w->depth]);
 }
 
-/* Open what the rest of the path names, which is one name or nothing. -ELOOP may mean a link, which
- * was then put into the rest. */
+/* Open the last name of the path, or ".". -ELOOP may mean a link, which the caller then follows. */
 static int arrive(struct walk *w, const char *name, uint64_t flags)
 {
     int fd = open_at(w->dirs[w->depth], name, flags, RESOLVE_NO_SYMLINKS);

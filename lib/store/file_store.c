@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening, reading and freeing of files. */
+/* The file store: does OPEN, LIST and READ jobs with openat2(2), fstat(2) and pread(2). Cached
+ * copies are validated by identity and timestamps on each OPEN. */
 #include "store/file_store.h"
 
 #include <errno.h>
@@ -25,12 +26,12 @@
 #include "store/open_files.h"
 #include "threads/os_clock.h"
 
-/* Contents of whole files beyond the cache's budget, held for peers who are slow to take them. When
- * that is used up, files larger than a chunk are read in chunks. */
+/* Whole files in memory beyond the cache's budget, referenced by slow clients. Above this limit,
+ * files larger than a chunk are read in chunks. */
 #define LENT_BYTES_MAX  (256u * 1024u * 1024u)
-/* From here on contents get pages of their own, which go back to the system when they are freed. */
+/* Contents of at least this size are mapped, so that a free returns their pages to the system. */
 #define OWN_PAGES_BYTES (128u * 1024u)
-/* When descriptors run out so many are given up at once. */
+/* Files evicted at once when descriptors run out. */
 #define FDS_GIVEN_UP    8u
 
 struct nj_file_store {
@@ -40,9 +41,9 @@ struct nj_file_store {
     uint32_t n_spare_fds;
     struct nj__shared shared;
     _Atomic uint32_t n_files;
-    _Atomic uint64_t n_closed; /* files that gave their descriptors back */
+    _Atomic uint64_t n_closed; /* files closed */
     struct nj__file_cache cache;
-    _Atomic int64_t looked_at_s; /* for deleted files; INT64_MAX while a thread looks */
+    _Atomic int64_t looked_at_s; /* last check for deleted files; INT64_MAX during a check */
     struct nj__chunks chunks;
 };
 
@@ -131,7 +132,7 @@ static struct nj__file *next_to_look_at(struct nj_file_store *s, int64_t now_s)
     return f;
 }
 
-/* One thread at a time: on a disk that does not answer, no other is lost. */
+/* One thread at a time: a disk that does not respond blocks only one. */
 static void drop_deleted(struct nj_file_store *s, int64_t now_s)
 {
     int64_t then = nj_load_relaxed(&s->looked_at_s);
@@ -167,7 +168,7 @@ void nj_file_store_tidy(void *store)
     nj__chunks_trim(&s->chunks);
 }
 
-/* Files. */
+/* --- files ------------------------------------------------------------------------------------ */
 
 /* An empty file has bytes too: not NULL. */
 static uint8_t *new_memory(uint64_t n_bytes)
@@ -186,8 +187,8 @@ static void free_memory(uint8_t *memory, uint64_t n_bytes)
         free(memory);
 }
 
-/* So many bytes more are for contents in memory, cached or only lent. False: then there would be
- * more than `most`, and nothing was counted. */
+/* Count `n_bytes` more of contents in memory. Returns false, without counting, if the total would
+ * exceed `most`. */
 static bool reserve(struct nj_file_store *s, uint64_t n_bytes, uint64_t most)
 {
     _Atomic uint64_t *all = &s->shared.stats.whole_bytes;
@@ -235,7 +236,7 @@ static void free_file(struct nj__grave *g)
     free(f);
 }
 
-/* On whatever thread had the last reference: no system call here. */
+/* Runs on any thread, lcores included: no system calls. */
 static void last_of_file(struct nj_ref *ref)
 {
     struct nj_object *o = nj_container_of(ref, struct nj_object, ref);
@@ -266,8 +267,8 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     return f;
 }
 
-/* A file with memory for its contents, of id->size bytes that were reserved. NULL: there is none,
- * and the bytes were given back. */
+/* A file with memory for its contents; id->size bytes are reserved. Returns NULL without memory,
+ * and releases the reservation. */
 static struct nj__file *new_whole(struct nj_file_store *s, const struct nj__file_id *id)
 {
     struct nj__file *f = new_file(s, id);
@@ -282,8 +283,7 @@ static struct nj__file *new_whole(struct nj_file_store *s, const struct nj__file
     return NULL;
 }
 
-/* Read a small file whole. `id` is its identity before, its bytes are reserved. OK with *out, or
- * the reason. */
+/* Read a whole file. `id` is its identity before the read; its bytes are reserved. */
 static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const struct nj__file_id *id,
                                       struct nj__file **out)
 {
@@ -307,7 +307,7 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
     return NJ_FILE_OK;
 }
 
-/* The least useful of those that the cache keeps. True: that was a look at all of them. */
+/* Evict some of the least used open files. Returns true if all have been examined. */
 static bool let_go_of_some(struct nj_file_store *s, uint32_t n_looks)
 {
     nj__shared_lock(&s->shared);
@@ -317,7 +317,7 @@ static bool let_go_of_some(struct nj_file_store *s, uint32_t n_looks)
     return is_round;
 }
 
-/* Descriptors wait in the graveyard and in the cache. False: all are in use. */
+/* Close files that wait for their free, then cached ones. Returns false if all are in use. */
 static bool give_up_descriptors(struct nj_file_store *s)
 {
     uint64_t n = atomic_load(&s->n_closed);
@@ -331,8 +331,8 @@ static bool give_up_descriptors(struct nj_file_store *s)
     return atomic_load(&s->n_closed) != n;
 }
 
-/* Readers of large files have all descriptors but those that others need from moment to moment.
- * False: this one has to be one of those. */
+/* Large files may use all descriptors but the reserved ones. Returns false if only a reserved one
+ * is free. */
 static bool may_keep_open(struct nj_file_store *s, int *fd)
 {
     if (!nj__fds_is_spare(*fd, s->n_spare_fds))
@@ -345,7 +345,7 @@ static bool may_keep_open(struct nj_file_store *s, int *fd)
     return !nj__fds_is_spare(lower, s->n_spare_fds);
 }
 
-/* Takes `fd` on success. */
+/* Takes ownership of `fd` on success. */
 static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const struct nj__file_id *id,
                                      struct nj__file **out)
 {
@@ -367,7 +367,7 @@ static uint64_t whole_bytes_max(const struct nj_file_store *s)
     return s->shared.policy.n_bytes_max + LENT_BYTES_MAX;
 }
 
-/* True: and its bytes are reserved. */
+/* Is the file to be read whole? If so, its bytes are reserved. */
 static bool goes_in_whole(struct nj_file_store *s, uint64_t n_bytes)
 {
     if (n_bytes <= NJ_CHUNK_BYTES)
@@ -425,7 +425,7 @@ static enum nj_file_result result_of_errno(int err)
 
 static int open_file(struct nj_file_store *s, const char *path)
 {
-    uint64_t flags = O_RDONLY | O_NONBLOCK | O_NOCTTY; /* a FIFO or a terminal can't hold us */
+    uint64_t flags = O_RDONLY | O_NONBLOCK | O_NOCTTY; /* a FIFO or a terminal must not block */
     int fd = nj__root_get(&s->root, path, flags);
 
     while (fd < 0 && (errno == EMFILE || errno == ENFILE) && give_up_descriptors(s))
@@ -433,8 +433,8 @@ static int open_file(struct nj_file_store *s, const char *path)
     return fd;
 }
 
-/* With the lock: the file kept for `path`, with a reference for the caller, if it is the one that
- * is there now and can be read; else it is let go. */
+/* With the lock: the cached file of `path`, with a reference for the caller, if it matches `now`
+ * and is readable; else it is removed from the cache. */
 static struct nj__file *find_good(struct nj_file_store *s, const char *path,
                                   const struct nj__file_id *now)
 {
@@ -461,8 +461,7 @@ static struct nj__file *find(struct nj_file_store *s, const char *path, const st
     return f;
 }
 
-/* A file that was just read is kept, and returned; or given up for the same one, which another
- * thread has read meanwhile. */
+/* Cache and return a new file; or drop it for the same file if another thread cached that. */
 static struct nj__file *keep(struct nj_file_store *s, const char *path, struct nj__file *f)
 {
     nj__shared_lock(&s->shared);
@@ -476,7 +475,7 @@ static struct nj__file *keep(struct nj_file_store *s, const char *path, struct n
     return other;
 }
 
-/* There is no such file any more, or nobody may read it. */
+/* The file is gone or unreadable: remove its cached copy. */
 static void let_go(struct nj_file_store *s, const char *path, enum nj_file_result r)
 {
     if (r == NJ_FILE_NO_MEMORY)
@@ -488,7 +487,7 @@ static void let_go(struct nj_file_store *s, const char *path, enum nj_file_resul
     nj__shared_unlock(&s->shared);
 }
 
-/* A folder that may be entered: what is in it may be readable though its list of names is not. */
+/* May the folder be entered? Its files may be readable though its names cannot be listed. */
 static bool is_open_folder(struct nj_file_store *s, const char *path)
 {
     char inside[NJ_PATH_MAX];
@@ -524,8 +523,8 @@ static enum nj_file_result open_regular(struct nj_file_store *s, const char *pat
     return r;
 }
 
-/* A sibling counts that was not changed before the file was. Some tools that give it the time of
- * its original, brotli(1) among them, only know whole seconds. */
+/* Is the sibling not older than the file? Some tools that copy the original's mtime, such as
+ * brotli(1), truncate it to seconds. */
 static bool is_fresh(const struct stat *sibling, const struct stat *file)
 {
     const struct timespec *a = &sibling->st_mtim, *b = &file->st_mtim;
@@ -576,9 +575,9 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
     return r;
 }
 
-/* Listings. */
+/* --- listings --------------------------------------------------------------------------------- */
 
-/* A page in memory, made for this job; no cache of ours keeps it. */
+/* An uncached page in memory. */
 static enum nj_file_result new_page(struct nj_file_store *s, const struct nj_listing *l, bool json,
                                     struct nj_object **out)
 {
@@ -610,7 +609,7 @@ static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_j
     return r;
 }
 
-/* Chunks. */
+/* --- chunks ----------------------------------------------------------------------------------- */
 
 static enum nj_file_result read_chunk(struct nj_file_store *s, struct nj_file_job *job)
 {
@@ -627,7 +626,7 @@ static bool may_look(const struct nj_file_store *s)
     return !s->as_others || nj_file_rights_use_others();
 }
 
-/* The process may have become root's again in the middle of it. */
+/* The process may have become root again during the job. */
 static void check_look(const struct nj_file_store *s, struct nj_file_job *job)
 {
     if (!s->as_others || job->result != NJ_FILE_OK || nj_file_rights_are_others())

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The files below one root folder, as objects in memory. Any number of threads may do jobs at once;
- * a job may block, and then holds up no other one. Two of them that open the same file both read
- * it.
+ * The files below one document root, as objects in memory. Thread-safe: a job may block, and then
+ * delays no other job. Two jobs that open the same uncached file both read it.
  *
- * Names are resolved by the kernel with openat2(2) and never leave the root. Small files are read
- * whole and kept, large ones are kept open and read in pieces, which are kept, too; one budget is
- * for both (cache_policy.h). Each OPEN checks that the kept copy is still the file.
+ * Names are resolved with openat2(2) and never leave the root. Small files are cached whole. Large
+ * files are cached open and read in chunks, which are cached, too, in the same budget
+ * (cache_policy.h). Each OPEN checks that the cached copy is still current.
  */
 #ifndef NJ_STORE_FILE_STORE_H
 #define NJ_STORE_FILE_STORE_H
@@ -21,7 +20,7 @@
 #include "http/files/file_ops.h"
 
 #define NJ_FILE_CACHE_BYTES_DEFAULT (1024u * 1024u * 1024u)
-/* A smaller budget is taken for a page of memory: one that holds something of a file. */
+/* Minimum budget: one page. */
 #define NJ__CACHE_BYTES_LEAST       4096u
 
 struct nj_file_store_options {
@@ -29,28 +28,28 @@ struct nj_file_store_options {
     uint64_t cache_bytes;
     enum nj_symlinks symlinks; /* DEFAULT is BENEATH */
     uint32_t n_threads;        /* that may do jobs at once; 0 is 1 */
-    bool as_others;            /* look names up with the rights of others (file_rights.h) */
+    bool as_others;            /* open files with dropped rights (file_rights.h) */
 };
 
 struct nj_file_store;
 
-/* Returns 0, or a negative errno and a sentence in `err`. */
+/* Returns 0, or a negative errno and a message in `err`. */
 int nj_file_store_open(const struct nj_file_store_options *options, struct nj_file_store **out,
                        char *err, size_t n_err);
 
-/* Do a job: fills in its outputs. `store` is a struct nj_file_store. Any thread. With `as_others`
- * the thread may have the rights of others afterwards; where the system does not let it, names are
+/* Do a job and fill in its outputs. `store` is a struct nj_file_store. Any thread that may block.
+ * With `as_others` the thread may keep the dropped rights; if they cannot be dropped, the result is
  * DENIED. */
 void nj_file_store_run(void *store, struct nj_file_job *job);
 
-/* Free what was put by its last holder, files among it, whose close(2) may block. Cheap when there
- * is nothing. Any thread that may block, which the reader's may not; to be called after jobs. */
+/* Free objects without references; the close(2) of files may block. Cheap if there are none. Any
+ * thread that may block (not the reader). Call after each job. */
 void nj_file_store_bury(void *store);
-/* The same, and let go of files that were deleted. Looks at open files, which may block: nobody may
- * wait for it. Any thread; to be called once a second. */
+/* The same, plus housekeeping: expires readahead, closes deleted files, releases memory. May block
+ * on a disk. Any thread; call once a second. */
 void nj_file_store_tidy(void *store);
 
-/* What goes on in it. Any thread. */
+/* Counters. Any thread may read. */
 struct nj_file_store_stats {
     _Atomic uint64_t cached_files, cached_bytes; /* kept by name; bytes of whole ones */
     _Atomic uint64_t hits, misses;               /* of OPENs that found a file */
@@ -71,18 +70,19 @@ struct nj_file_store_stats {
 };
 const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *store);
 
-/* May a READ that failed with NO_MEMORY or BUSY be different now? For who has the job. Any thread.
+/* Could a READ that failed with NO_MEMORY or BUSY succeed now? For the owner of the job; any
+ * thread.
  */
 bool nj_file_store_has_news(struct nj_file_store *store, const struct nj_file_job *job);
 
-/* The pieces of its large files, for the reader. */
+/* The chunk cache, for the reader. */
 struct nj__chunks *nj__file_store_chunks(struct nj_file_store *store);
 
-/* Objects and chunks that somebody may hold, cached files included. Any thread. */
+/* Number of objects and lent chunks, including cached files. Any thread. */
 uint32_t nj_file_store_objects(const struct nj_file_store *store);
 
-/* When no job runs: empty the cache and free everything. Returns the objects and chunks that
- * someone still holds: 0, or there is a leak, and what they need stays allocated. */
+/* Empty the cache and free everything. Precondition: no job runs. Returns the number of objects and
+ * chunks still referenced; if it is not 0, their memory stays allocated. */
 uint32_t nj_file_store_close(struct nj_file_store *store);
 
 #endif

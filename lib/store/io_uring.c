@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A wake-up is a write to an eventfd, of which a read is always under way in the ring. The state
- * says whether one is needed: whoever changes ASLEEP to AWAKE writes. The ring's thread changes it
- * to ASLEEP and then looks at what others left; they leave it and then look at the state: one of
- * the two sees what the other did.
+ * File reads by io_uring(7), with wakeups by an eventfd(2) of which a read is always pending in the
+ * ring. The thread that changes the state from ASLEEP to AWAKE writes the eventfd. The ring's
+ * thread sets ASLEEP and then checks the queues; others queue work and then check the state: one of
+ * them sees the other's write (Dekker's pattern).
  */
 #include "store/io_uring.h"
 
@@ -25,19 +25,19 @@ enum { AWAKE, ASLEEP };
 struct nj__ring {
     struct io_uring uring;
     int event_fd;
-    uint64_t event; /* what was read of it */
+    uint64_t event; /* buffer for reads of event_fd */
     uint8_t *memory;
     bool is_registered;
     _Atomic int state NJ_CACHE_ALIGNED;
 };
 
-static char woken; /* as user data: the eventfd was read */
+static char woken; /* its address is the user data of eventfd reads */
 
 static struct io_uring_sqe *next_entry(struct nj__ring *r)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&r->uring);
 
-    NJ_CHECK(sqe); /* there are as many as reads may be under way, and two more */
+    NJ_CHECK(sqe); /* the ring has two more entries than reads in progress */
     return sqe;
 }
 
@@ -66,8 +66,8 @@ static bool register_memory(struct nj__ring *r, const struct nj__arena_memory *m
     return rc == 0;
 }
 
-/* What newer kernels do with fewer interrupts, else as it was always. The flag lets a look at the
- * ring see that the kernel has ends of reads to tell. */
+/* Prefer deferred task work (Linux 6.1), which causes fewer interrupts. TASKRUN_FLAG lets a peek at
+ * the ring see that completions are pending. */
 static int set_up(struct io_uring *uring, uint32_t n)
 {
     static const unsigned flags[] = {
