@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What protection does is noted with the client that it was against. */
+/* Acts of protection are recorded with the client that caused them. */
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
@@ -19,7 +19,7 @@ static bool is_against(const struct nj_abuse_view *v, uint32_t ip)
     return nj_addr_eq(&v->client, &a);
 }
 
-/* Requests that are reset at once, until the connection ends; three connections. */
+/* Requests reset at once, until the connection ends, on three connections. */
 Test(conn_abuse_counts, rapid_reset)
 {
     struct rig *r = rig_new();
@@ -46,8 +46,7 @@ Test(conn_abuse_counts, rapid_reset)
     rig_free(r);
 }
 
-/* A frame that does not come to its end; an answer that is not taken. A connection that says
- * nothing more is no abuse. */
+/* An incomplete frame and an unread response count as abuse; an idle connection does not. */
 Test(conn_abuse_counts, slowness)
 {
     struct rig *r = rig_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a policy makes of peers and of requests; and how one policy follows another. */
+/* Policies applied to peers and to requests, and changes of policy. */
 #include <criterion/criterion.h>
 
 #include "support/handlers_rig.h"
@@ -7,7 +7,7 @@
 #define FRIEND RIG_PEER_IP
 #define FOE    0xc6120005u /* 198.18.0.5 */
 
-/* List 0 are foes. */
+/* List 0 holds the foe's address. */
 static uint32_t lists(const void *ctx, const struct nj_addr *addr)
 {
     return nj_addr_to_v4(addr) == htonl(FOE) ? 1 : 0;
@@ -33,7 +33,7 @@ static struct nj_policy deny(uint64_t version, enum nj_action action)
     return p;
 }
 
-/* One class more, for a prefix of paths. */
+/* Adds a class for a path prefix. */
 static struct nj_class *add_class(struct nj_policy *p, const char *name, const char *prefix)
 {
     struct nj_class *c = &p->classes[p->n_classes];
@@ -88,8 +88,8 @@ Test(conn_accept_policy, a_reset_at_the_door)
     rig_free(r);
 }
 
-/* A class that asks for a list and nothing else, and comes first, is at the door, too; one that
- * asks for a path is not. */
+/* A leading class with a list as its only condition filters connections too; a class with a path
+ * does not. */
 Test(conn_accept_policy, a_class_at_the_door)
 {
     struct nj_policy p = base(1), after = base(2);
@@ -113,7 +113,7 @@ Test(conn_accept_policy, a_class_at_the_door)
     rig_free(r);
 }
 
-/* Only so many of one address; one that goes makes room. */
+/* conns_max per address; closing one connection allows another. */
 Test(conn_accept_policy, connections_of_a_client)
 {
     struct nj_policy p = base(1);
@@ -132,7 +132,7 @@ Test(conn_accept_policy, connections_of_a_client)
     rig_free(r);
 }
 
-/* A new policy is adopted with the next step, and connections that it denies end. */
+/* A new policy is adopted in the next step, and ends connections that it denies. */
 Test(conn_accept_policy, change_ends_what_is_denied)
 {
     struct nj_policy before = base(1), after = deny(2, NJ_ACTION_DROP), open = base(3);
@@ -142,7 +142,7 @@ Test(conn_accept_policy, change_ends_what_is_denied)
     uint8_t buf[128];
 
     memcpy(buf, RIG_PREFACE,
-           RIG_PREFACE_BYTES); /* with the windows of RFC 9113, so it comes to rest */
+           RIG_PREFACE_BYTES); /* with the initial windows of RFC 9113, so the download stalls */
     rig_send(r, foe, buf, RIG_PREFACE_BYTES + rig_h2(buf + RIG_PREFACE_BYTES, 4, 0, 0, NULL, 0));
     rig_get(r, foe, 1, "/big");
     for (uint16_t i = 0; i < 100; i++)
@@ -168,7 +168,7 @@ Test(conn_accept_policy, change_ends_what_is_denied)
     rig_free(r);
 }
 
-/* While downloads have not followed the new policy, the one before may not be freed. */
+/* While responses have not been moved to the new policy, the former one may not be freed. */
 Test(conn_accept_policy, change_is_told_when_all_have_followed)
 {
     struct nj_policy before = base(1), after = base(2), later = base(3);
@@ -199,7 +199,7 @@ Test(conn_accept_policy, change_is_told_when_all_have_followed)
     rig_free(r);
 }
 
-/* A handshake that was begun under one policy ends under the other. */
+/* A handshake begins under one policy and ends under another. */
 Test(conn_accept_policy, change_within_a_handshake)
 {
     struct nj_policy before = base(1), after = deny(2, NJ_ACTION_DROP);
@@ -243,7 +243,7 @@ static struct hr *start_hr(const struct nj_policy *p)
     return hr_start(h);
 }
 
-/* The site and routes alike. */
+/* For files and routes alike. */
 Test(conn_accept_policy, actions)
 {
     struct nj_policy p = base(1);
@@ -277,12 +277,12 @@ Test(conn_accept_policy, actions)
     hr_free(h);
 }
 
-/* Who may connect and is denied is told so with each request. */
+/* A client that may connect and is denied gets 403 for each request. */
 Test(conn_accept_policy, forbidden_peers)
 {
     struct nj_policy p = deny(1, NJ_ACTION_FORBID);
     p.deny = 0;
-    p.allow_only = true; /* and nobody is on that list */
+    p.allow_only = true; /* that list is empty */
     struct hr *h = start_hr(&p);
     struct hr_client *c = hr_connect(h);
     int32_t id = hr_get(c, "/index.html");
@@ -315,7 +315,7 @@ Test(conn_accept_policy, streams_of_a_client)
     hr_free(h);
 }
 
-/* Beyond the burst it is told when to come again, and that is when there is one. */
+/* Above the burst: 429 with retry-after, and a retry at that time succeeds. */
 Test(conn_accept_policy, requests_per_second)
 {
     struct nj_policy p = base(1);
@@ -343,7 +343,7 @@ Test(conn_accept_policy, requests_per_second)
     hr_free(h);
 }
 
-/* A cap that comes counts what it finds; what is open stays. */
+/* A new cap counts requests that are open already; they are not ended. */
 Test(conn_accept_policy, change_of_caps)
 {
     struct nj_policy before = base(1), after = base(2);
@@ -379,8 +379,8 @@ static void ask_as(struct hr_client *c, const char *who, int n)
         hr_ask(c, "GET", "/wait", 0, 0, "x-client", who);
 }
 
-/* Beside others one client may have most of them, over however many connections, but leaves the
- * last quarter to them; what it asked for beyond waits, and is told when it waited too long. */
+/* Beside other clients, one client may use most fibers, over any number of connections, but not the
+ * last quarter. Its further requests are queued, and get 503 after NJ_STACKS_WAIT_MAX. */
 Test(conn_accept_policy, stacks_of_a_client)
 {
     struct nj_policy p = base(1);

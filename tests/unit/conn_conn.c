@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of a whole shard: from the first byte to the last, in every order of events. The
- * rig checks bounds and counters after each step, and at the end that everything came back. */
+/* Connections of a whole shard, with events in every order. The rig checks bounds and counters
+ * after each step, and at the end that all objects were returned. */
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
@@ -66,7 +66,7 @@ Test(conn_conn, http1_is_told)
     cr_expect_eq(memcmp(p->got, http1_505, sizeof http1_505 - 1), 0);
     cr_expect(p->got_fin && !p->got_rst);
     cr_expect_eq(rig_count(r, NJ_C_conn_http1), 1);
-    /* it goes on talking for a while: no reset */
+    /* it keeps sending: no reset */
     rig_run(r, NJ_SEC);
     rig_send(r, p, "GET / HTTP/1.1\r\nhost: a\r\n\r\n", 27);
     rig_run(r, 500 * NJ_MS);
@@ -81,7 +81,8 @@ Test(conn_conn, http1_is_told)
     rig_free(r);
 }
 
-/* Whoever stays after our FIN is let go after two seconds, and what it sends then is reset. */
+/* A peer that does not close after our FIN is dropped after two seconds; later segments are reset.
+ */
 Test(conn_conn, lingering_ends)
 {
     struct rig *r = rig_new();
@@ -92,7 +93,7 @@ Test(conn_conn, lingering_ends)
     cr_expect_eq(rig_count(r, NJ_C_conn_garbage), 1);
     cr_expect(p->got_fin && !p->got_rst);
     cr_expect_eq(p->n_got, 0);
-    for (int i = 0; i < 30; i++) { /* talking does not make it longer */
+    for (int i = 0; i < 30; i++) { /* sending does not extend the time */
         rig_send(r, p, "abc", 3);
         rig_run(r, 100 * NJ_MS);
         if (i < 18)
@@ -104,7 +105,7 @@ Test(conn_conn, lingering_ends)
     rig_free(r);
 }
 
-/* Request, more bytes and FIN in one burst: the answer still gets out. */
+/* Request, further bytes and FIN in one burst: the response is still sent. */
 Test(conn_conn, last_words_survive_a_fin)
 {
     struct rig *r = rig_new();
@@ -120,14 +121,14 @@ Test(conn_conn, last_words_survive_a_fin)
     rig_free(r);
 }
 
-/* An error, what follows it unread, and FIN: the GOAWAY still gets out. */
+/* An error, unread bytes behind it, and FIN: GOAWAY is still sent. */
 static void error_then_fin(bool after_pile)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
     uint8_t buf[64];
 
-    if (after_pile) { /* the input waits, since the peer does not read what it asked for */
+    if (after_pile) { /* input waits, since the peer does not read responses */
         p->rcv_wnd = 0;
         rig_get(r, p, 1, "/big");
         rig_run(r, NJ_SEC);
@@ -191,8 +192,8 @@ Test(conn_conn, how_long_they_may_be_silent_can_be_set)
     rig_free(r);
 }
 
-/* Peers that come one after the other, of which every third says something later on: each has its
- * own ten seconds, and the shard never sleeps past the end of them. */
+/* Peers connect one after the other, and every third sends a byte later. Each has its own ten
+ * seconds, and the shard never sleeps beyond their end. */
 Test(conn_conn, time_is_up_for_each_by_itself)
 {
     enum { N = 60 };
@@ -209,7 +210,7 @@ Test(conn_conn, time_is_up_for_each_by_itself)
             quiet_at[k] = r->now;
         }
         if (at % (100 * NJ_MS) == 0 && k >= 70 && k - 70 < N && (k - 70) % 3 == 0) {
-            rig_send(r, p[k - 70], "P", 1); /* 7 s after it came */
+            rig_send(r, p[k - 70], "P", 1); /* 7 s after it connected */
             quiet_at[k - 70] = r->now;
         }
         nj_ns next = nj_shard_next(r->s);
@@ -230,7 +231,8 @@ Test(conn_conn, time_is_up_for_each_by_itself)
     rig_free(r);
 }
 
-/* More input than one step takes comes just in time; its time passes before the rest is taken. */
+/* More input than one step processes arrives just in time; the timeout passes before the rest is
+ * processed. */
 Test(conn_conn, what_came_in_time_counts)
 {
     enum { N = NJ_EAT_MBUFS_MAX + 6, BYTES = 17 };
@@ -240,7 +242,7 @@ Test(conn_conn, what_came_in_time_counts)
     uint8_t ping[BYTES];
 
     rig_h2(ping, PING, 0, 0, "01234567", 8);
-    for (uint32_t i = N - 1; i > 0; i--) /* out of order: they wait for the first */
+    for (uint32_t i = N - 1; i > 0; i--) /* out of order: the others wait for the first */
         rig_seg(r, p, p->snd_nxt + i * BYTES, NJ_TCP_ACK, ping, BYTES);
     rig_settle(r);
     rig_run(r, 74990 * NJ_MS);
@@ -331,8 +333,8 @@ Test(conn_conn, drain)
     rig_free(r);
 }
 
-/* Somebody who has acknowledged all, and does not close, keeps nobody from going; and may still
- * read what is in its kernel, so it is not reset. */
+/* A peer that has acknowledged everything and does not close does not delay the shutdown. It may
+ * still be reading from its kernel, so it is not reset. */
 Test(conn_conn, drain_does_not_wait_for_who_does_not_close)
 {
     struct rig *r = rig_new();
@@ -350,7 +352,7 @@ Test(conn_conn, drain_does_not_wait_for_who_does_not_close)
     rig_run(r, 2 * NJ_SEC);
     cr_expect_eq(nj_tcp_conns(&r->s->tcp), 1);
     cr_expect_not(nj_shard_busy(r->s));
-    rig_fin(r, stays); /* it does, in the end */
+    rig_fin(r, stays); /* it closes in the end */
     rig_settle(r);
     cr_expect_eq(nj_tcp_conns(&r->s->tcp), 0);
     cr_expect_not(nj_shard_busy(r->s));
@@ -358,7 +360,8 @@ Test(conn_conn, drain_does_not_wait_for_who_does_not_close)
     rig_free(r);
 }
 
-/* Abort ends all that busy counts: also half-open connections and those that have no user. */
+/* Abort ends everything that busy counts, half-open connections and those without a user included.
+ */
 Test(conn_conn, abort_resets_everything)
 {
     struct rig *r = rig_new();
@@ -366,7 +369,7 @@ Test(conn_conn, abort_resets_everything)
     struct rig_peer *orphan = rig_connect(r, 1002);
 
     rig_send(r, orphan, "\x16\x03", 2);
-    rig_run(r, 2200 * NJ_MS); /* its user has let go of it */
+    rig_run(r, 2200 * NJ_MS); /* the server has released it */
     cr_expect(orphan->got_fin);
     struct rig_peer *half = rig_syn_from(r, RIG_PEER_IP, 1003);
     half->manual = true;
@@ -383,8 +386,8 @@ Test(conn_conn, abort_resets_everything)
     rig_free(r);
 }
 
-/* The bound of the send queue holds whatever is asked for while nothing is read; rig_step() checks
- * it after each step. */
+/* The bound of the send queue holds for any requests while the peer does not read; rig_step()
+ * checks it after each step. */
 Test(conn_conn, send_queue_is_bounded)
 {
     struct rig *r = rig_new();
@@ -410,7 +413,7 @@ Test(conn_conn, send_queue_is_bounded)
     rig_free(r);
 }
 
-/* GET of "/dir" and so many bytes after it, `c` each. */
+/* GET of "/dir" followed by this many bytes, `c` each. */
 static void get_long(struct rig *r, struct rig_peer *p, uint32_t stream, uint32_t n, uint8_t c)
 {
     uint8_t block[8192] = {0x82, 0x86, 0x01, 1, 'a', 0x04, 0x7f}, frame[8300];
@@ -426,7 +429,7 @@ static void get_long(struct rig *r, struct rig_peer *p, uint32_t stream, uint32_
         rig_send(r, p, frame + off, n_frame - off < 1400 ? n_frame - off : 1400);
 }
 
-/* Response heads of 12 KB are the longest there are: they wait for room like everything else. */
+/* Response heads of 12 KB are the longest; they wait for room like all output. */
 Test(conn_conn, long_heads_are_bounded)
 {
     struct rig *r = rig_new();
@@ -447,14 +450,14 @@ Test(conn_conn, long_heads_are_bounded)
     rig_free(r);
 }
 
-/* Many long answers at once, and an error behind them, all in one helping of input. */
+/* Many long responses at once, followed by an error, all in one read of input. */
 Test(conn_conn, long_heads_and_an_error)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
     uint8_t buf[64];
 
-    get_long(r, p, 1, 3900, '"'); /* the answer is remembered: the others need no worker */
+    get_long(r, p, 1, 3900, '"'); /* the response is cached: the others need no worker */
     rig_settle(r);
     p->rcv_wnd = 0;
     for (uint32_t i = 1; i < 10; i++)
@@ -465,7 +468,7 @@ Test(conn_conn, long_heads_and_an_error)
     rig_free(r);
 }
 
-/* What is sent is what the file holds. */
+/* The bytes sent are those of the file. */
 Test(conn_conn, body_arrives_whole)
 {
     struct rig *r = rig_new();
@@ -485,7 +488,7 @@ Test(conn_conn, body_arrives_whole)
     rig_free(r);
 }
 
-/* A peer that asks and asks and reads nothing is not read any more. */
+/* Input of a peer that sends requests and reads nothing is no longer read. */
 Test(conn_conn, flood_without_reading)
 {
     struct rig *r = rig_new();
@@ -514,8 +517,8 @@ Test(conn_conn, flood_without_reading)
     rig_free(r);
 }
 
-/* A peer that has asked for all and reads nothing of it: the answer is in the send queue, no stream
- * is open. It may not stay for ever, with its FIN or without. */
+/* A peer does not read its last response: it is in the send queue, and no stream is open. The
+ * connection ends in time, with the peer's FIN or without. */
 Test(conn_conn, unread_answers_do_not_pile_up)
 {
     struct rig *r = rig_new();
@@ -527,14 +530,14 @@ Test(conn_conn, unread_answers_do_not_pile_up)
     rig_fin(r, b);
     for (int i = 0; i < 300 * 20; i++) {
         rig_step(r);
-        r->now += 50 * NJ_MS; /* zero-window probes are answered all the while */
+        r->now += 50 * NJ_MS; /* zero-window probes are answered meanwhile */
     }
     cr_expect_eq(r->s->conns.n_used, 0);
     cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
     rig_free(r);
 }
 
-/* With few packet buffers left, connections wait; none is cut off in the middle of an answer. */
+/* With few mbufs left, connections wait; no response is cut off. */
 Test(conn_conn, low_pool_makes_them_wait)
 {
     struct rig *r = rig_alloc(8192, 700);
@@ -567,7 +570,7 @@ Test(conn_conn, low_pool_makes_them_wait)
     rig_free(r);
 }
 
-/* Asks for many streams with windows of 600 bytes, so that the answers are many small frames. */
+/* Requests many streams with windows of 600 bytes, so that responses are many small frames. */
 static void get_crumbs(struct rig *r, struct rig_peer *p)
 {
     static const uint8_t window[] = {0, 4, 0, 0, 600 >> 8, 600 & 255};
@@ -578,14 +581,14 @@ static void get_crumbs(struct rig *r, struct rig_peer *p)
         rig_get(r, p, 2 * k + 1, "/whole");
 }
 
-/* As rig_settle(), which does not end while somebody waits for mbufs. */
+/* Like rig_settle(), which does not end while a connection waits for mbufs. */
 static void some_steps(struct rig *r)
 {
     for (int i = 0; i < 100; i++)
         rig_step(r);
 }
 
-/* A peer that gets as far as the pool allows. */
+/* A peer that gets as much as the pool allows. */
 static struct rig_peer *ask_for_whole(struct rig *r, uint16_t port)
 {
     uint8_t hello[128];
@@ -600,8 +603,8 @@ static struct rig_peer *ask_for_whole(struct rig *r, uint16_t port)
     return p;
 }
 
-/* Frames of a few hundred bytes take two mbufs each. Peers that read none of them must not have
- * the pool: somebody else is served at once. */
+/* Frames of a few hundred bytes take two mbufs each. Peers that do not read them must not use up
+ * the pool: another peer is served at once. */
 Test(conn_conn, small_frames_do_not_drain_the_pool)
 {
     struct rig *r = rig_alloc(8192, 2048);
@@ -621,8 +624,8 @@ Test(conn_conn, small_frames_do_not_drain_the_pool)
     rig_free(r);
 }
 
-/* So many peers that read nothing that the pool is used up all the same: after a while they go,
- * and whoever reads is served. */
+/* Enough peers that do not read use up the pool anyway: they are reset after a while, and a peer
+ * that reads is served. */
 Test(conn_conn, stalled_peers_are_shed)
 {
     struct rig *r = rig_alloc(8192, 400);
@@ -633,7 +636,7 @@ Test(conn_conn, stalled_peers_are_shed)
         ask_for_whole(r, 1000 + i);
     struct rig_peer *q = ask_for_whole(r, 2000);
     cr_expect_lt(q->n_got, RIG_WHOLE, "the pool is used up");
-    for (int i = 0; i < 45 * 20; i++) { /* less than the time after which they go in any case */
+    for (int i = 0; i < 45 * 20; i++) { /* less than the send timeout */
         r->now += 50 * NJ_MS;
         some_steps(r);
     }
@@ -643,7 +646,7 @@ Test(conn_conn, stalled_peers_are_shed)
     rig_free(r);
 }
 
-/* Ends of connections while their file is with the worker. */
+/* Connections end while a worker has their file. */
 Test(conn_conn, files_come_back_to_nobody)
 {
     struct rig *r = rig_new();
@@ -657,7 +660,7 @@ Test(conn_conn, files_come_back_to_nobody)
         if (i % 3 == 1)
             rig_fin(r, p);
         rig_settle(r);
-        if (i == 20) { /* some are opened, and wait for their first chunk */
+        if (i == 20) { /* some files are open, and wait for their first chunk */
             r->files_slow = false;
             nj_shard_step(r->s, r->now);
             r->files_slow = true;
@@ -672,7 +675,7 @@ Test(conn_conn, files_come_back_to_nobody)
     rig_free(r);
 }
 
-/* Nothing to do means that the loop may sleep. */
+/* Without work, the loop may sleep. */
 Test(conn_conn, idle_is_idle)
 {
     struct rig *r = rig_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections that send and don't read: what was received of them stays in the pool. */
+/* Peers that send and do not read: their received mbufs stay in the pool. */
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
@@ -7,9 +7,9 @@
 enum { HEADERS = 1, PING = 6 };
 
 #define HOARD_HELD                                                                                 \
-    1024u /* received mbufs of the shard, of which each may take a fifth of the rest */
+    1024u /* received mbufs of the shard; a connection may hold a fifth of those left */
 
-/* Fills what the shard lets it: segments too large to be put into the mbuf of the one before. */
+/* Sends as much as the shard accepts, in segments too large to be merged into the previous mbuf. */
 static void send_pings(struct rig *r, struct rig_peer *p)
 {
     uint8_t pings[16 * 17];
@@ -25,7 +25,7 @@ static void send_pings(struct rig *r, struct rig_peer *p)
     }
 }
 
-/* A peer that asks for more than it takes, and sends on. */
+/* A peer that requests more than it reads, and keeps sending. */
 static struct rig_peer *hoarder(struct rig *r, uint16_t port)
 {
     struct rig_peer *p = rig_connect_h2(r, port);
@@ -37,7 +37,7 @@ static struct rig_peer *hoarder(struct rig *r, uint16_t port)
     return p;
 }
 
-/* As many as it takes until nobody new is let in. */
+/* Adds peers until new connections are refused. */
 static uint32_t hoarders(struct rig *r, struct rig_peer **p, uint32_t n_max)
 {
     uint32_t n = 0;
@@ -48,9 +48,9 @@ static uint32_t hoarders(struct rig *r, struct rig_peer **p, uint32_t n_max)
     return n;
 }
 
-/* Peers that send, and read nothing, have the received mbufs, each its share. When their input has
- * waited for a second they go, the one that holds most first, until others are let in again; one
- * that holds little stays. */
+/* Peers that send and do not read hold the received mbufs. When their input has waited for a second
+ * they are reset, the one with most mbufs first, until new connections are accepted. A peer with
+ * few mbufs stays. */
 Test(conn_conn_hoard, hoarders_are_shed)
 {
     enum { N = 40 };
@@ -61,7 +61,7 @@ Test(conn_conn_hoard, hoarders_are_shed)
     config.held_max = HOARD_HELD;
     rig_new_with(r, &config);
     struct rig_peer *p[N], *modest = rig_connect_h2(r, 999);
-    modest->rcv_wnd = 0; /* the first to wait, with one mbuf */
+    modest->rcv_wnd = 0; /* waits first, with one mbuf */
     rig_get(r, modest, 1, "/big");
     rig_settle(r);
     rig_send(r, modest, ping, rig_h2(ping, PING, 0, 0, "12345678", 8));

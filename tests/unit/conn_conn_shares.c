@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who gets a connection when there are few places left. */
+/* Max-min fairness of connections when the table is nearly full. */
 #include <criterion/criterion.h>
 
 #define RIG_PEERS   1100
 #define RIG_GOT_MAX 4096u
 #include "support/shard_rig.h"
 
-#define PLACES 96u                    /* of which 1/32 are kept for handshakes under way */
+#define PLACES 96u                    /* 1/32 of them are reserved for handshakes */
 #define GREEDY 0xc6120005u            /* 198.18.0.5 */
-#define OTHER  0xc6120010u            /* and above: clients with a connection each */
-#define FULL   (PLACES - PLACES / 32) /* from here on nobody more is let in */
-#define TIGHT  (PLACES * 7 / 8)       /* and from here on idle ones are asked to leave */
+#define OTHER  0xc6120010u            /* and above: clients with one connection each */
+#define FULL   (PLACES - PLACES / 32) /* new connections are refused from here on */
+#define TIGHT  (PLACES * 7 / 8)       /* idle connections are closed from here on */
 
 static struct rig *start_keyed(uint32_t places, uint8_t key)
 {
@@ -33,7 +33,7 @@ static struct rig_peer *open_h2(struct rig *r, uint32_t ip, uint16_t port)
     return p;
 }
 
-/* One client opens all that it can. */
+/* One client opens as many connections as it can. */
 static void hoard(struct rig *r, uint32_t n, struct rig_peer **out)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -55,7 +55,7 @@ static uint32_t n_ended(struct rig_peer *const *p, uint32_t n)
     return n_ended;
 }
 
-/* One address has taken every place; forty others come, and each is let in and served. */
+/* One address fills the table; forty other clients connect, and each is served. */
 Test(conn_conn_shares, one_client_takes_all_and_others_are_served)
 {
     struct rig *r = start_with(PLACES);
@@ -75,7 +75,7 @@ Test(conn_conn_shares, one_client_takes_all_and_others_are_served)
     rig_free(r);
 }
 
-/* ... also when it holds on to its places by requests whose answers it does not take. */
+/* ... also when its connections have responses that it does not read. */
 Test(conn_conn_shares, one_client_is_busy_on_all_places)
 {
     struct rig *r = start_with(PLACES);
@@ -94,8 +94,8 @@ Test(conn_conn_shares, one_client_is_busy_on_all_places)
     rig_free(r);
 }
 
-/* Places are few, but clients must not meet in one count for that. With one count per place, one of
- * the others met the greedy one under two of these eight keys. */
+/* With a small table, clients must not collide in a counter. With one counter per entry, another
+ * client collided with the greedy one under two of these eight keys. */
 Test(conn_conn_shares, few_places_do_not_mix_clients_up)
 {
     for (uint8_t key = 0; key < 8; key++) {
@@ -109,7 +109,7 @@ Test(conn_conn_shares, few_places_do_not_mix_clients_up)
     }
 }
 
-/* It opens again whatever it loses: that does not push out anybody who holds less. */
+/* A client that reopens every lost connection does not evict clients that hold fewer. */
 Test(conn_conn_shares, opening_again_does_not_help)
 {
     struct rig *r = start_with(PLACES);
@@ -127,7 +127,7 @@ Test(conn_conn_shares, opening_again_does_not_help)
     rig_free(r);
 }
 
-/* Where there are places left, idle connections go, and they are told; those at work stay. */
+/* While entries are free, idle connections are closed with GOAWAY; busy ones stay. */
 Test(conn_conn_shares, idle_ones_are_told_to_leave_first)
 {
     struct rig *r = start_with(PLACES);
@@ -154,7 +154,7 @@ Test(conn_conn_shares, idle_ones_are_told_to_leave_first)
     rig_free(r);
 }
 
-/* Who is told to leave and acknowledges that, and never closes: its place is free all the same. */
+/* A peer acknowledges the FIN and never closes: its entry is freed anyway. */
 Test(conn_conn_shares, who_does_not_close_is_reset)
 {
     struct rig *r = start_with(PLACES);
@@ -172,7 +172,7 @@ Test(conn_conn_shares, who_does_not_close_is_reset)
     rig_free(r);
 }
 
-/* SYNs may carry anybody's address: while no handshake is complete, nobody yields. */
+/* SYNs may be spoofed: before the handshake completes, nothing is evicted. */
 Test(conn_conn_shares, nobody_yields_to_a_syn)
 {
     struct rig *r = start_with(PLACES);
@@ -187,7 +187,7 @@ Test(conn_conn_shares, nobody_yields_to_a_syn)
     rig_free(r);
 }
 
-/* All have one: nobody yields, and who finds no place is left to try again. */
+/* All clients hold one: nothing is evicted, and a newcomer has to retry. */
 Test(conn_conn_shares, equals_do_not_yield)
 {
     struct rig *r = start_with(PLACES);
@@ -204,7 +204,7 @@ Test(conn_conn_shares, equals_do_not_yield)
     rig_free(r);
 }
 
-/* A /64 is one client, whatever addresses it makes up. */
+/* A /64 is one client, whichever addresses it uses. */
 Test(conn_conn_shares, addresses_of_one_network_are_one_client)
 {
     struct rig *r = rig_alloc(16384, 16384);
@@ -216,7 +216,7 @@ Test(conn_conn_shares, addresses_of_one_network_are_one_client)
     c.iface.n_addrs = 2;
     c.iface.addr[1] = (struct nj_iface_addr){us, 32, 0};
     rig_new_with(r, &c);
-    rig_run(r, 6 * NJ_SEC); /* our address is checked */
+    rig_run(r, 6 * NJ_SEC); /* duplicate address detection */
     for (uint32_t i = 0; i < FULL; i++) {
         from.b[14] = (uint8_t)(i % 8 + 1);
         rig_speak_h2(r, rig_syn_between(r, &from, &us, (uint16_t)(1000 + i)));
@@ -236,7 +236,8 @@ static uint32_t proxies(const void *ctx, const struct nj_addr *a)
     return nj_addr_to_v4(a) == htonl(GREEDY) ? 1 : 0;
 }
 
-/* Connections of a trusted proxy are held against nobody; and it finds a place where others do. */
+/* Connections of a trusted proxy are charged to no client, and a proxy can connect like a client.
+ */
 Test(conn_conn_shares, trusted_proxies)
 {
     struct nj_policy p = nj_policy_none;
@@ -263,7 +264,7 @@ Test(conn_conn_shares, trusted_proxies)
     rig_free(r);
 }
 
-/* When there are places again, nobody is counted. */
+/* Counting ends when the table has free entries again. */
 Test(conn_conn_shares, counting_ends_with_the_need)
 {
     struct rig *r = start_with(PLACES);
@@ -281,17 +282,17 @@ Test(conn_conn_shares, counting_ends_with_the_need)
     rig_free(r);
 }
 
-/* A thousand clients behind one address, alone on a server with default limits: none is refused,
- * and none loses its connection. */
+/* A thousand clients behind one address, alone on a server with default limits: no connection is
+ * refused or evicted. */
 Test(conn_conn_shares, a_thousand_behind_one_address)
 {
-    struct rig *r = start_with(65536); /* whose tables the rig looks through in each step */
+    struct rig *r = start_with(65536); /* the rig scans its tables in each step */
     struct rig_peer *p[1000];
     uint32_t n_served = 0;
     uint8_t hello[128];
 
     p[0] = rig_syn_from(r, GREEDY, 999);
-    rig_settle(r); /* its MAC address is known */
+    rig_settle(r); /* resolves its MAC address */
     for (uint32_t i = 1; i < 1000; i++)
         p[i] = rig_syn_from(r, GREEDY, (uint16_t)(999 + i));
     rig_settle(r);

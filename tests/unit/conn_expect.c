@@ -30,7 +30,7 @@ static void refuses(struct nj_request *req, struct nj_response *resp, void *arg)
     nj_response_status(resp, 403);
 }
 
-/* The head of its response goes out first. */
+/* The response head is sent first. */
 static void says_first(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     nj_response_flush(resp);
@@ -83,7 +83,7 @@ static struct hr *start(void)
     return hr_start(hr_new(routes, NJ_ARRAY_LEN(routes)));
 }
 
-/* A request whose body waits for more than its head. */
+/* A request whose body is sent after its head. */
 static int32_t ask(struct hr *h, struct hr_client *c, const char *path, const char *expect)
 {
     int32_t id = hr_ask(c, "POST", path, BODY, 0, "expect", expect);
@@ -91,7 +91,7 @@ static int32_t ask(struct hr *h, struct hr_client *c, const char *path, const ch
     return id;
 }
 
-/* 100 came, and nothing else; the rest of the request gets it its answer. */
+/* 100 is sent, and nothing else; the body then gets the response. */
 static void goes_on(struct hr *h, struct hr_client *c, int32_t id)
 {
     struct hr_reply *a = hr_reply_of(c, id);
@@ -133,7 +133,7 @@ Test(conn_expect, not_before)
     hr_free(h);
 }
 
-/* Each of these says that the body is not wanted, and is all that is said. */
+/* Each response shows that the body is not wanted; no 100 is sent. */
 Test(conn_expect, the_final_status_instead)
 {
     static const struct {
@@ -175,7 +175,7 @@ Test(conn_expect, nobody_waits_for_it)
     hr_free(h);
 }
 
-/* 10.1.1: with what we cannot meet, 417. */
+/* 10.1.1: an unsupported expectation gets 417. */
 Test(conn_expect, something_else)
 {
     static const char *const values[] = {"200-ok", "100-continue, x", "100-continue=1", "100"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who gets a stack: shares of clients, peers that keep handlers waiting, and requests that need no
- * stack. The number of stacks is the default in all of these. */
+/* Admission to fibers: shares of clients, peers that keep handlers waiting, and requests that need
+ * no fiber. All tests use the default number of fibers. */
 #include <criterion/criterion.h>
 
 #include <nightjar/handler.h>
@@ -80,7 +80,7 @@ static uint32_t n_in_use(const struct hr *h)
     return nj_ewyk_gauges(h->r->s->handlers.ewyk).n_fibers_in_use;
 }
 
-/* How long until this one is answered; at most `most`. */
+/* Time until the response; at most `most`. */
 static nj_ns until_ended(struct hr *h, const struct hr_reply *a, nj_ns most)
 {
     nj_ns begun = h->r->now;
@@ -90,7 +90,7 @@ static nj_ns until_ended(struct hr *h, const struct hr_reply *a, nj_ns most)
     return h->r->now - begun;
 }
 
-/* So many requests of a client, one after the other, each within a second. */
+/* This many requests of a client, one after the other, each within a second. */
 static void answered_at_once(struct hr *h, struct hr_client *c, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -105,7 +105,7 @@ static void answered_at_once(struct hr *h, struct hr_client *c, int n)
 
 struct slow {
     struct hr_client *c;
-    uint32_t n; /* streams that it wants to have open */
+    uint32_t n; /* streams to keep open */
     int32_t first, id[HR_STREAMS];
 };
 
@@ -123,7 +123,7 @@ static void slow_open(struct hr *h, struct slow *s, uint32_t ip, uint32_t n)
     hr_settle(h);
 }
 
-/* One byte more of each, and another request in place of each that was ended. */
+/* Sends one byte of each body, and replaces ended requests. */
 static void slow_go_on(struct slow *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {
@@ -154,8 +154,8 @@ static void honest_are_answered(struct hr *h, struct slow *s, uint32_t n_slow)
     printf("worst %lu ms, %lu evicted\n", worst / NJ_MS, rig_count(h->r, NJ_C_stack_evicted));
 }
 
-/* Three addresses: one with all that a client may have while others are there, and two with what
- * is left for them. */
+/* Three addresses: one with as many fibers as it may use beside others, and two with the remainder.
+ */
 Test(conn_fiber_admission, slow_bodies_of_three_addresses)
 {
     struct hr *h = start();
@@ -172,7 +172,7 @@ Test(conn_fiber_admission, slow_bodies_of_three_addresses)
     hr_free(h);
 }
 
-/* One address that has them all, being alone. */
+/* One address, alone, uses all fibers. */
 Test(conn_fiber_admission, slow_bodies_of_one_address)
 {
     struct hr *h = start();
@@ -187,8 +187,8 @@ Test(conn_fiber_admission, slow_bodies_of_one_address)
     hr_free(h);
 }
 
-/* Every slow body ends in its time, which is that of bodies that stop; one that is fast enough, or
- * is being answered already, does not. */
+/* Every slow body ends after the body timeout. A fast enough body does not, nor one with a response
+ * under way. */
 Test(conn_fiber_admission, slow_bodies_end)
 {
     struct hr *h = start();
@@ -254,7 +254,7 @@ Test(conn_fiber_admission, slow_readers)
     hr_free(h);
 }
 
-/* ... and those that acknowledge nothing: RST_STREAM does not get out. */
+/* ... and peers that acknowledge nothing: RST_STREAM cannot be sent. */
 Test(conn_fiber_admission, readers_whose_tcp_is_blocked)
 {
     struct hr *h = start();
@@ -273,7 +273,7 @@ Test(conn_fiber_admission, readers_whose_tcp_is_blocked)
     hr_free(h);
 }
 
-/* The slowest go first: those that get on keep their stacks. */
+/* The slowest are evicted first: faster peers keep their fibers. */
 Test(conn_fiber_admission, the_slowest_first)
 {
     struct hr *h = start();
@@ -301,8 +301,8 @@ Test(conn_fiber_admission, the_slowest_first)
 
 /* ---- what waits for something else ---- */
 
-/* Handlers that do not wait for their peer keep their stacks; who waits for one is told after a
- * time, and the last quarter is for others once there are some. */
+/* Handlers that do not wait for their peer keep their fibers. A queued request gets 503 after a
+ * time, and the last quarter is reserved once other clients exist. */
 Test(conn_fiber_admission, handlers_that_are_busy_stay)
 {
     struct hr *h = start();
@@ -334,15 +334,15 @@ Test(conn_fiber_admission, handlers_that_are_busy_stay)
     hr_free(h);
 }
 
-/* EWYK 5.13, EWYK 5.20, EWYK 5.21, EWYK 5.56: requests that need no stack do not wait behind those
- * that do, on the same connection, whatever their client has. */
+/* EWYK 5.13, EWYK 5.20, EWYK 5.21, EWYK 5.56: requests that need no fiber do not wait behind those
+ * that do, on the same connection, whatever their client uses. */
 Test(conn_fiber_admission, others_of_a_connection_do_not_wait)
 {
     struct hr *h = start();
     struct hr_client *a = connect_from(h, OTHER(0), &wide), *b = connect_from(h, OTHER(0), &wide);
     struct hr_client *c = connect_from(h, OTHER(1), &wide);
 
-    hr_get(c, "/wait"); /* another client is there */
+    hr_get(c, "/wait"); /* another client exists */
     for (int i = 0; i < 128; i++)
         hr_get(a, "/wait");
     for (int i = 0; i < 100; i++)
@@ -362,7 +362,7 @@ Test(conn_fiber_admission, others_of_a_connection_do_not_wait)
     hr_free(h);
 }
 
-/* Those that wait go away: by a reset, with their connection, with the server. */
+/* Queued requests end: by a reset, with their connection, with the server. */
 Test(conn_fiber_admission, gone_while_they_wait)
 {
     struct hr *h = start();
@@ -389,7 +389,7 @@ Test(conn_fiber_admission, gone_while_they_wait)
     rig_seg(h->r, c->p, c->p->snd_nxt, NJ_TCP_RST, NULL, 0);
     hr_settle(h);
     cr_expect_eq(st->n_waiting, 10);
-    hr_reset(a, 1); /* a place for one of d's */
+    hr_reset(a, 1); /* frees an entry for one of d's */
     hr_settle(h);
     cr_expect_eq(st->n_waiting, 9);
     cr_expect_eq(n_in_use(h), STACKS);
@@ -410,7 +410,7 @@ static void slow_go_on_all(struct hr *h, struct slow *s, uint32_t n)
         }
 }
 
-/* Claims are heard however many clients wait, also those that have their share and no claim. */
+/* Claims are found whatever the number of queued clients, including clients at their share. */
 Test(conn_fiber_admission, slow_bodies_of_80_addresses)
 {
     enum { N = 80 };
@@ -420,7 +420,7 @@ Test(conn_fiber_admission, slow_bodies_of_80_addresses)
     for (uint32_t i = 0; i < N; i++)
         slow_open(h, &s[i], OTHER(100) + i, i < 16 ? 4 : 3);
     cr_assert_eq(n_in_use(h), STACKS, "%u", n_in_use(h));
-    for (int k = 0; k < 3; k++) { /* ... and some that wait */
+    for (int k = 0; k < 3; k++) { /* ... and some that are queued */
         for (uint32_t i = 0; i < N; i++)
             slow_ask(&s[i], s[i].n++);
         hr_run(h, 3 * NJ_SEC);
@@ -434,7 +434,7 @@ Test(conn_fiber_admission, slow_bodies_of_80_addresses)
     hr_free(h);
 }
 
-/* Requests of one client that wait fill the queue: not for others. */
+/* Requests of one client fill the queue, but not for others. */
 Test(conn_fiber_admission, a_queue_that_one_client_fills)
 {
     enum { N = 35 };
@@ -452,7 +452,7 @@ Test(conn_fiber_admission, a_queue_that_one_client_fills)
     hr_free(h);
 }
 
-/* Two clients come to have half of the queue each. */
+/* Two clients end up with half of the queue each. */
 Test(conn_fiber_admission, a_queue_is_divided)
 {
     enum { QUEUE = 100 };
@@ -496,7 +496,7 @@ static struct hr *start_with_policy(void)
     return hr_start(h);
 }
 
-/* The class of a request does not make another client of who asks. */
+/* Requests of different classes belong to one client. */
 Test(conn_fiber_admission, classes_of_one_client)
 {
     policy = nj_policy_none;
@@ -516,7 +516,7 @@ Test(conn_fiber_admission, classes_of_one_client)
     hr_free(h);
 }
 
-/* A trusted proxy that does not say for whom it asks, asks for many. */
+/* A trusted proxy that does not name its client stands for many. */
 Test(conn_fiber_admission, a_proxy_is_not_bounded)
 {
     policy = nj_policy_none;
@@ -535,7 +535,7 @@ Test(conn_fiber_admission, a_proxy_is_not_bounded)
     hr_free(h);
 }
 
-/* ... and makes room only if nobody else has to. */
+/* ... and is evicted only if no other client can be. */
 Test(conn_fiber_admission, a_proxy_is_ended_last)
 {
     policy = nj_policy_none;
@@ -565,7 +565,7 @@ Test(conn_fiber_admission, a_proxy_is_ended_last)
 
 /* ---- what else one client must leave to others ---- */
 
-/* Of 90 places one client has 80, and of what is left any other finds some. */
+/* Of 90 transactions one client has 80; another client gets one of the others. */
 static void leaves_some(struct hr *h, struct nj_pool *pool)
 {
     uint32_t n_max = pool->n_max;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Policy, routes and files go by one reading of a request's path. */
+/* Policy, routes and files read the path of a request alike. */
 #include <criterion/criterion.h>
 
 #include <nightjar/handler.h>
@@ -55,8 +55,7 @@ static struct hr *start(const struct nj_route *list, uint32_t n, const struct nj
     return hr_start(h);
 }
 
-/* The status. What was opened at a time is not asked for again: a second is between two requests.
- */
+/* Returns the status. Requests are a second apart, so the cache of open files has expired. */
 static int ask(struct hr *h, struct hr_client *c, const char *method, const char *target)
 {
     opened[0] = handled[0] = '\0';
@@ -71,9 +70,9 @@ static int ask(struct hr *h, struct hr_client *c, const char *method, const char
 
 static const struct {
     const char *target;
-    int status;       /* of a site that has no such file */
-    const char *is;   /* its path; NULL: none */
-    const char *file; /* what is looked for */
+    int status;       /* when there is no such file */
+    const char *is;   /* normalized path; NULL: none */
+    const char *file; /* name of the file looked up */
 } rows[] = {
     {"/c/x", 404, "/c/x", "c/x"},
     {"/c/", 404, "/c/", "c/index.html"},
@@ -138,7 +137,7 @@ Test(conn_paths, routes_read_them_so)
     hr_free(h);
 }
 
-/* A method that a route does not have does not show it to who cannot name it. */
+/* A 405 must not reveal a route to a client that its class hides it from. */
 Test(conn_paths, bad_ones_are_bad_for_all_methods)
 {
     struct hr *h = start(routes, 3, NULL);
@@ -170,7 +169,7 @@ Test(conn_paths, without_a_site)
     hr_free(h);
 }
 
-/* What a query may have is for who reads it, and it counts for no path. */
+/* Queries are not part of the path and may contain any bytes. */
 Test(conn_paths, a_long_query_is_no_long_path)
 {
     struct hr *h = start(routes, 3, NULL);
@@ -226,7 +225,7 @@ struct found {
     char is[64];
 };
 
-/* Each target to a shard of its own kind: what it was answered, and what was asked for. */
+/* Requests each target from every kind of shard; checks the status and the names looked up. */
 static void ask_all(struct hr *h, uint64_t seed, const char *is, struct found *found)
 {
     struct nj_prng r;
@@ -244,8 +243,8 @@ static void ask_all(struct hr *h, uint64_t seed, const char *is, struct found *f
     hr_free(h);
 }
 
-/* The path that the policy finds in the class, the route finds, and the file server opens is the
- * same, or all three find none. */
+/* The path seen by the policy's class, by the route and by the file server is the same, or all
+ * three see none. */
 Test(conn_paths, any_target_is_one_path, .timeout = 120)
 {
     static struct found forbidden[N_ANY], route[N_ANY], file[N_ANY];

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a connection speaks: each beginning, one byte more at a time. */
+/* Protocol detection: each beginning, one byte at a time. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "base/attr.h"
 #include "conn/preface_detect.h"
 
-/* `verdicts` has one letter for each number of bytes from 1 on: . more, 2, 1, x; the last stays. */
+/* `verdicts` has one letter per number of bytes, from 1 on: . more, 2, 1, x; the last one repeats.
+ */
 struct row {
     const char *bytes, *verdicts;
 };
 
 static const struct row rows[] = {
     {NJ_H2_PREFACE, "...2"},
-    {"PRI * HTTP/1.1\r\n", "...22222222x"}, /* after "PRI " the session looks at the rest */
+    {"PRI * HTTP/1.1\r\n", "...22222222x"}, /* after "PRI " the HTTP/2 session checks the rest */
     {"PRO", "..."},
     {"PROPFIND / HTTP/1.1", "........1"},
     {"PROPPATCH / ", ".........1"},
@@ -69,7 +70,7 @@ Test(conn_preface_detect, any_first_byte)
     }
 }
 
-/* It never takes longer than the buffer for it. */
+/* Detection never needs more bytes than the buffer holds. */
 Test(conn_preface_detect, always_decided_in_time)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)

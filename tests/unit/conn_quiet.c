@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections of which all is said hear nothing of their ACKs; and what is to be known of these all
- * the same: who is idle since when, and who owes us ACKs. */
+/* Connections whose output is complete get no ACK events. The shard still knows when they became
+ * idle, and which have ACKs outstanding. */
 #include <criterion/criterion.h>
 
 #include "conn/conn.h"
 #include "support/shard_rig.h"
 
-#define IDLE (75 * NJ_SEC) /* the shard's own */
+#define IDLE (75 * NJ_SEC) /* the default idle timeout */
 #define PING 6u
 
 static struct nj_tcb *tcb_of(const struct rig *r, const struct rig_peer *p)
@@ -19,7 +19,7 @@ static struct nj_tcb *tcb_of(const struct rig *r, const struct rig_peer *p)
     return nj_flow_tcb(f);
 }
 
-/* A peer with an answer that it has not acknowledged. */
+/* A peer with a response that it has not acknowledged. */
 static struct rig_peer *answered(struct rig *r, uint16_t port)
 {
     struct rig_peer *p = rig_connect_h2(r, port);
@@ -57,13 +57,13 @@ Test(conn_quiet, when_all_is_said)
     rig_get(r, p, 5, "/whole");
     rig_settle(r);
     cr_expect(hears(r, p), "a stream waits for its file");
-    r->files_slow = false; /* and there is more of it than a window of congestion */
+    r->files_slow = false; /* the response exceeds the congestion window */
     rig_settle(r);
     cr_expect(hears(r, p), "a stream waits for room");
     p->manual = false;
     rig_run(r, NJ_SEC);
     cr_expect_gt(p->n_got, RIG_WHOLE);
-    for (uint32_t i = 7; i <= 9; i += 2) { /* the first one's file is not known any more */
+    for (uint32_t i = 7; i <= 9; i += 2) { /* the first stream's file has left the cache */
         rig_get(r, p, i, "/index.html");
         rig_settle(r);
     }
@@ -91,8 +91,8 @@ static void expect_between(struct rig *r, const bool *happened, nj_ns from, nj_n
     rig_free(r);
 }
 
-/* Answers count, whether their ACKs are heard of or not; also those of files that are known, which
- * are given with the step that brought the request. */
+/* Responses count as progress whether or not their ACKs are reported; so do responses from the
+ * cache, sent in the step of the request. */
 Test(conn_quiet, idle_since_the_last_answer)
 {
     struct rig *r = rig_new();
@@ -108,7 +108,7 @@ Test(conn_quiet, idle_since_the_last_answer)
     expect_between(r, &p->got_fin, IDLE, IDLE + NJ_SEC - 1);
 }
 
-/* A time-out shorter than the second for which we trust that an answer is acknowledged. */
+/* A timeout shorter than the second for which an ACK is expected without being reported. */
 Test(conn_quiet, idle_for_less_than_the_trust)
 {
     struct rig *r = rig_new();
@@ -121,8 +121,7 @@ Test(conn_quiet, idle_for_less_than_the_trust)
     expect_between(r, &p->got_fin, 300 * NJ_MS, 500 * NJ_MS);
 }
 
-/* Nobody counted what it acknowledged while it was trusted: it begins to be watched without debts.
- */
+/* Bytes acknowledged during that second were not counted: measuring starts at zero. */
 Test(conn_quiet, who_takes_its_answers_is_not_late)
 {
     struct rig *r = rig_new();
@@ -148,7 +147,7 @@ Test(conn_quiet, who_takes_its_answers_is_not_late)
     rig_free(r);
 }
 
-/* It is watched for a time-out after it was trusted for one. */
+/* After the second, the connection is watched for the whole timeout. */
 Test(conn_quiet, stalled_for_less_than_the_trust)
 {
     struct rig *r = rig_new();
@@ -158,7 +157,7 @@ Test(conn_quiet, stalled_for_less_than_the_trust)
     expect_between(r, &p->got_rst, 600 * NJ_MS, 800 * NJ_MS);
 }
 
-/* A frame is begun in the packet that brought the request. */
+/* A frame begins in the packet of the request. */
 Test(conn_quiet, begun_for_less_than_the_trust)
 {
     struct rig *r = rig_new();
@@ -176,7 +175,7 @@ Test(conn_quiet, begun_for_less_than_the_trust)
     expect_between(r, &p->got_fin, 300 * NJ_MS, 500 * NJ_MS);
 }
 
-/* Its last words are a time-out's: when they are acknowledged, two seconds are left. */
+/* The connection timed out: when its last bytes are acknowledged, two seconds remain. */
 Test(conn_quiet, the_end_is_heard_of)
 {
     struct rig *r = rig_new();
@@ -194,8 +193,8 @@ Test(conn_quiet, the_end_is_heard_of)
 
 /* ---- who does not take its answers ---- */
 
-/* The peer acknowledges all but ten bytes, and answers whatever is asked at a closed window. Each
- * second it says something that needs no answer, when it is `busy`. Returns when it is gone. */
+/* The peer acknowledges all but ten bytes, and answers zero-window probes. If `busy`, it sends
+ * something each second that needs no reply. Returns when the connection has ended. */
 static nj_ns until_reset(struct rig *r, struct rig_peer *p, bool busy, bool opens)
 {
     nj_ns from = r->now;
@@ -243,7 +242,7 @@ Test(conn_quiet, nor_is_a_window_that_opens_now_and_then)
     expect_send_timeout(true, true);
 }
 
-/* Bytes one by one are fewer than it has to take. */
+/* Acknowledging byte by byte is below the minimum rate. */
 Test(conn_quiet, acknowledged_by_bytes)
 {
     struct rig *r = rig_new();
@@ -296,7 +295,7 @@ Test(conn_quiet, who_acknowledges_nothing_is_shed)
     rig_free(r);
 }
 
-/* Is on the list since `then`, and has acknowledged something since that nobody heard of. */
+/* Is on the list since `then`, and acknowledged bytes since, unreported. */
 static void expect_shed_late(struct rig *r, nj_ns then)
 {
     shed_at(r, then + 6 * NJ_SEC);
@@ -314,7 +313,7 @@ Test(conn_quiet, an_ack_nobody_heard_of_counts)
 
     r->now = then + 3 * NJ_SEC;
     rig_ack(r, p);
-    rig_get(r, p, 5, "/index.html"); /* it owes us an ACK again */
+    rig_get(r, p, 5, "/index.html"); /* an ACK is outstanding again */
     rig_settle(r);
     expect_shed_late(r, then);
 }
@@ -325,7 +324,7 @@ Test(conn_quiet, part_of_an_answer_counts)
     nj_ns then = r->now;
     struct rig_peer *p = answered(r, 1000);
 
-    p->rcv_nxt -= 10; /* but for its last bytes */
+    p->rcv_nxt -= 10; /* except for the last bytes */
     rig_ack(r, p);
     rig_step(r);
     cr_assert_gt(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);

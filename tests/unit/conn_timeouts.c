@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers that let us wait: with a frame, with a body, with what they asked for. Each ends in its
- * time, and who is only slow does not. */
+/* Timeouts of peers: with a frame, with a body, with reading a response. Each ends in time; a peer
+ * that is merely slow does not time out. */
 #include <criterion/criterion.h>
 
 #include "support/handlers_rig.h"
@@ -19,7 +19,7 @@ static void hear(struct nj_request *req, struct nj_response *resp, void *arg)
     nj_response_write(resp, "heard", 5);
 }
 
-/* Speaks first, and then waits for more of the request. */
+/* Responds first, then waits for more of the request. */
 static void converse(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     nj_response_write(resp, "hello", 5);
@@ -49,7 +49,7 @@ static uint32_t goaway_code(const struct rig_peer *p)
     return rig_h2_frames(p, NGHTTP2_GOAWAY, &f) ? f[7] : UINT32_MAX;
 }
 
-/* The peer sends these bytes, one in each `every`, until it hears FIN. Returns after how long. */
+/* The peer sends these bytes, one per `every`, until it gets FIN. Returns the time it took. */
 static nj_ns dribble(struct rig *r, struct rig_peer *p, const uint8_t *b, uint32_t n, nj_ns every)
 {
     nj_ns begun = r->now;
@@ -62,12 +62,12 @@ static nj_ns dribble(struct rig *r, struct rig_peer *p, const uint8_t *b, uint32
     return r->now - begun;
 }
 
-/* A frame head of this type, then payload without end. */
+/* A frame header of this type, then an endless payload. */
 static uint32_t endless(uint8_t *b, uint32_t n_max, uint8_t type, uint32_t stream, uint32_t len)
 {
     uint8_t payload[256];
 
-    for (unsigned i = 0; i < sizeof payload; i++) /* fields of a header, a: b */
+    for (unsigned i = 0; i < sizeof payload; i++) /* fields of a header block, a: b */
         payload[i] = (uint8_t) "\x00\x01"
                                "a\x01"
                                "b"[i % 5];
@@ -100,7 +100,7 @@ Test(conn_timeouts, frames_that_dribble)
     }
 }
 
-/* CONTINUATIONs that come one by one belong to the same. */
+/* CONTINUATION frames sent one by one belong to the same header block. */
 Test(conn_timeouts, header_blocks_that_dribble)
 {
     struct rig *r = rig_new();
@@ -122,7 +122,7 @@ Test(conn_timeouts, header_blocks_that_dribble)
     rig_free(r);
 }
 
-/* Nor may it just stop, or take long with the preface. */
+/* A peer may neither stop within the preface nor send it slowly. */
 Test(conn_timeouts, frames_that_stop)
 {
     struct rig *r = rig_new();
@@ -141,7 +141,7 @@ Test(conn_timeouts, frames_that_stop)
     rig_free(r);
 }
 
-/* A stream that is served does not make it longer; whether more bytes come or not. */
+/* An open stream does not extend the time, whether bytes arrive or not. */
 Test(conn_timeouts, frames_beside_streams)
 {
     for (int more = 0; more < 2; more++) {
@@ -160,7 +160,7 @@ Test(conn_timeouts, frames_beside_streams)
     }
 }
 
-/* What ends in time may be slow in between, and go on for ever. */
+/* Frames that end in time may be slow, and continue for ever. */
 Test(conn_timeouts, slow_frames_are_fine)
 {
     struct rig *r = rig_new();
@@ -181,7 +181,7 @@ Test(conn_timeouts, slow_frames_are_fine)
 
 /* ---- bodies that do not come ---- */
 
-/* 60 s, and an eighth of that at most. */
+/* 60 s, late by an eighth at most. */
 static bool in_time(nj_ns took)
 {
     return took >= 60 * NJ_SEC && took <= 68 * NJ_SEC;
@@ -216,7 +216,7 @@ Test(conn_timeouts, bodies_that_stop)
     hr_free(h);
 }
 
-/* A longer time for bodies than for responses, and a handler that takes its time. */
+/* A body timeout longer than the send timeout, and a slow handler. */
 Test(conn_timeouts, bodies_have_their_own_time)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
@@ -235,8 +235,8 @@ Test(conn_timeouts, bodies_have_their_own_time)
 
 /* ---- responses that are not taken ---- */
 
-/* The peer opens both windows by so many bytes each second. Returns when the stream, or all, ended;
- * 0: not within 300 s. */
+/* The peer opens both windows by this many bytes per second. Returns when the stream or the
+ * connection ended; 0: not within 300 s. */
 static nj_ns take_at(struct hr *h, struct hr_client *c, int32_t id, int32_t n)
 {
     nj_ns begun = h->r->now;
@@ -269,7 +269,7 @@ Test(conn_timeouts, who_takes_nothing)
     hr_free(h);
 }
 
-/* With the others of its connection it is not alone: it goes, they stay. */
+/* With other streams on the connection, only the slow one is reset. */
 Test(conn_timeouts, one_of_many_streams)
 {
     struct hr *h = start(0);
@@ -284,7 +284,7 @@ Test(conn_timeouts, one_of_many_streams)
     hr_free(h);
 }
 
-/* At half of the rate that it has to take, and at twice of it. */
+/* At half and at twice the minimum rate. */
 Test(conn_timeouts, the_lowest_rate)
 {
     struct hr *h = start(1000);
@@ -303,7 +303,7 @@ Test(conn_timeouts, the_lowest_rate)
     hr_free(h);
 }
 
-/* The window of the connection is for all of its streams together. */
+/* The connection window serves all of its streams together. */
 Test(conn_timeouts, streams_share_a_window)
 {
     static const struct hr_options wide = {.window = 1u << 30, .no_auto = true};
@@ -321,7 +321,7 @@ Test(conn_timeouts, streams_share_a_window)
     hr_free(h);
 }
 
-/* Bytes taken off TCP one by one, while HTTP/2's windows are wide open. */
+/* TCP is read byte by byte, while the windows of HTTP/2 are wide open. */
 Test(conn_timeouts, acknowledged_by_bytes)
 {
     struct rig *r = rig_new();
@@ -333,7 +333,7 @@ Test(conn_timeouts, acknowledged_by_bytes)
     rig_get(r, p, 1, "/whole");
     while (!p->got_rst && r->now - begun < 1000 * NJ_SEC) {
         rig_run(r, NJ_SEC);
-        p->rcv_wnd = 1; /* and one byte more for each probe */
+        p->rcv_wnd = 1; /* and one more byte per probe */
         rig_ack(r, p);
     }
     nj_ns took = r->now - begun;
@@ -343,7 +343,7 @@ Test(conn_timeouts, acknowledged_by_bytes)
     rig_free(r);
 }
 
-/* Small requests now and then do not keep a connection whose answers are not taken. */
+/* Small requests do not keep a connection alive whose responses are not read. */
 Test(conn_timeouts, asking_is_not_taking)
 {
     struct rig *r = rig_new();
@@ -362,7 +362,7 @@ Test(conn_timeouts, asking_is_not_taking)
 
 enum { BOTS = 60, STREAMS = 128 };
 
-/* Preface, and SETTINGS with windows of no byte. */
+/* Preface, and SETTINGS with a window of 0 bytes. */
 static uint32_t hello_without_windows(uint8_t *out)
 {
     static const uint8_t settings[] = {0, 4, 0, 0, 0, 0};
@@ -377,7 +377,7 @@ static void ask_for_much(struct rig *r, struct rig_peer *p)
     rig_settle(r);
 }
 
-/* While they are there somebody else is served, and with their time all is gone. */
+/* Meanwhile another peer is served, and after the timeout everything is freed. */
 static void outlive(struct rig *r, struct rig_peer **bot, nj_ns most)
 {
     struct rig_peer *p = rig_connect_h2(r, 3000);
@@ -394,7 +394,8 @@ static void outlive(struct rig *r, struct rig_peer **bot, nj_ns most)
     cr_expect_leq(r->sndq_max, NJ_SENDQ_BYTES_MIN);
 }
 
-/* Bots that ask for as much as they may and take nothing off TCP: soon they are not read either. */
+/* Bots send as many requests as allowed and read nothing from TCP: soon their input is not read
+ * either. */
 Test(conn_timeouts, a_crowd_that_reads_nothing)
 {
     struct rig *r = rig_new();
@@ -412,7 +413,7 @@ Test(conn_timeouts, a_crowd_that_reads_nothing)
     rig_free(r);
 }
 
-/* The same with windows of HTTP/2 that are never opened: all their streams are there. */
+/* The same with windows of HTTP/2 that are never opened: all their streams stay open. */
 Test(conn_timeouts, a_crowd_that_opens_no_window)
 {
     struct rig *r = rig_new();
@@ -433,7 +434,7 @@ Test(conn_timeouts, a_crowd_that_opens_no_window)
     rig_free(r);
 }
 
-/* What our own limits hold back is not held against the peer, however low they are. */
+/* Time paced by our limits does not count against the peer, however low the limits are. */
 Test(conn_timeouts, who_is_paced_is_not_slow)
 {
     struct nj_policy policy = nj_policy_none;
@@ -458,8 +459,8 @@ Test(conn_timeouts, who_is_paced_is_not_slow)
 
 static const struct hr_options some = {.window = 100000, .no_auto = true};
 
-/* A large file, of which the peer has `n_got` bytes or more; then the worker falls silent, with a
- * job that this request waits for. */
+/* A large file of which the peer has `n_got` bytes or more; then the worker stalls with a job that
+ * this request waits for. */
 static int32_t get_stuck(struct hr *h, struct hr_client *c, enum nj_file_op op, uint64_t n_got)
 {
     struct rig *r = h->r;
@@ -476,8 +477,8 @@ static int32_t get_stuck(struct hr *h, struct hr_client *c, enum nj_file_op op, 
     return id;
 }
 
-/* There is no memory for a piece, or no worker that answers. What was sent is not the whole, and
- * the peer is told; it may ask again on the same connection. */
+/* No memory for a chunk, or a stalled worker: the incomplete response is reset, and the peer may
+ * request it again on the same connection. */
 Test(conn_timeouts, files_that_do_not_come)
 {
     static const struct {
@@ -504,7 +505,7 @@ Test(conn_timeouts, files_that_do_not_come)
     hr_free(h);
 }
 
-/* A piece each 40 s is slow, but comes. */
+/* One chunk per 40 s is slow, but it is progress. */
 Test(conn_timeouts, files_that_come_slowly)
 {
     struct hr *h = start(0);
@@ -526,7 +527,7 @@ Test(conn_timeouts, files_that_come_slowly)
     hr_free(h);
 }
 
-/* For how long it waited for us is not held against the peer, when it is its turn. */
+/* Time waited for the server is not charged to the peer afterwards. */
 Test(conn_timeouts, files_that_come_late)
 {
     struct hr *h = start(10000);
@@ -544,7 +545,7 @@ Test(conn_timeouts, files_that_come_late)
 
 /* ---- our last words ---- */
 
-/* The peer takes up to `n` bytes each 20 s until it is reset. Returns after how long it was. */
+/* The peer reads up to `n` bytes per 20 s until it is reset. Returns the time it took. */
 static nj_ns sip(struct rig *r, struct rig_peer *p, uint32_t n)
 {
     nj_ns begun = r->now;
@@ -563,7 +564,7 @@ static nj_ns sip(struct rig *r, struct rig_peer *p, uint32_t n)
     return r->now - begun;
 }
 
-/* Who takes a byte of our last words now and then has a minute for them. */
+/* Reading byte by byte after FIN, a peer has a minute. */
 Test(conn_timeouts, last_words_are_not_taken_by_bytes)
 {
     struct rig *r = rig_new();
@@ -579,7 +580,7 @@ Test(conn_timeouts, last_words_are_not_taken_by_bytes)
     rig_free(r);
 }
 
-/* Who takes enough of them makes progress by any measure, but has five minutes. */
+/* Reading fast enough, it makes progress by any measure, but has five minutes. */
 Test(conn_timeouts, last_words_have_their_time)
 {
     struct rig *r = rig_new();
@@ -601,7 +602,7 @@ Test(conn_timeouts, last_words_have_their_time)
 
 /* ---- what it costs ---- */
 
-/* The list of requests wakes nobody up more often than it has to, and is empty in the end. */
+/* The list of requests causes no needless wakeups, and is empty in the end. */
 Test(conn_timeouts, requests_are_looked_at_now_and_then)
 {
     struct hr *h = start(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits change while responses run: felt within 100 ms, up and down, on every level. */
+/* Limits change while responses are sent: effective within 100 ms, up and down, on every level. */
 #include "support/shape_rig.h"
 
 enum level { TOTAL, CLASS, CLIENT, REQUEST, N_LEVELS };
@@ -14,7 +14,7 @@ static void set(struct nj_policy *p, enum level level, uint64_t rate)
     p->version++;
 }
 
-/* From `before` to `after`: what goes between 100 ms and 1.1 s later is the new rate's. */
+/* Changes `before` to `after`: the rate from 100 ms to 1.1 s later is the new one. */
 static void change(enum level level, uint64_t before, uint64_t after, uint32_t n_shards)
 {
     struct rig w;
@@ -43,7 +43,7 @@ Test(shape_change, is_felt_within_100_ms)
         for (uint32_t n = 1; n <= 2; n++) {
             change(l, MIB, 10 * MIB, n);
             change(l, 10 * MIB, MIB, n);
-            change(l, 1, 20 * MIB, n); /* those who would have waited for 49 minutes */
+            change(l, 1, 20 * MIB, n); /* responses that would have waited for 49 minutes */
             change(l, 1, 100 * KIB, n);
             change(l, 200 * MIB, 200 * KIB, n);
         }
@@ -57,7 +57,7 @@ Test(shape_change, limits_come_and_go)
         rig_init(&w, 1, 10);
         rig_start(&w, 10);
         struct rig_res *r = rig_add(&w, 0, 0, 1, RIG_FOREVER);
-        r->stuck = true; /* without limits it would run for ever */
+        r->stuck = true; /* without limits it would never stop */
         rig_run(&w, NJ_SEC);
         struct nj_policy limited = w.policy, free = w.policy;
         set(&limited, l, MIB);
@@ -95,14 +95,14 @@ static void start_classes(struct rig *w, uint32_t n)
     rig_run(w, NJ_SEC);
 }
 
-/* A slot keeps its responses whatever index its class has; those of a class that is gone become
- * the default class's. */
+/* A slot keeps its responses whatever the index of its class; those of a removed class get the
+ * default class. */
 Test(shape_change, classes_by_slot)
 {
     struct rig w;
     start_classes(&w, 3);
     struct nj_policy next = w.policy;
-    next.classes[1] = w.policy.classes[2]; /* slot 1 is gone */
+    next.classes[1] = w.policy.classes[2]; /* slot 1 is free */
     next.n_classes = 2;
     next.version++;
     rig_adopt(&w, &next);
@@ -117,7 +117,8 @@ Test(shape_change, classes_by_slot)
     rig_fini(&w);
 }
 
-/* Another class in the same slot: what ran there is not of it, and it counts from zero. */
+/* Another class gets the slot: it has none of the former responses, and its statistics start at
+ * zero. */
 Test(shape_change, classes_by_name)
 {
     struct rig w;
@@ -165,7 +166,7 @@ static uint32_t n_waiting(const struct rig *w)
     return n;
 }
 
-/* Responses that wait for almost ever, of some clients in two classes. */
+/* Responses with very long waits, of some clients in two classes. */
 static void crowd(struct rig *w)
 {
     rig_init(w, 1, CROWD + 10);
@@ -179,7 +180,7 @@ static void crowd(struct rig *w)
     cr_assert_eq(n_waiting(w), CROWD);
 }
 
-/* No run looks at more than so many, and the old policy is in use until all have followed. */
+/* A run moves a bounded number of responses, and the former policy is used until all are moved. */
 Test(shape_change, so_many_follow_in_a_run)
 {
     struct rig w;
@@ -211,7 +212,8 @@ Test(shape_change, so_many_follow_in_a_run)
     rig_fini(&w);
 }
 
-/* The second change comes when a part has followed the first one, which would stop everybody. */
+/* The second change comes when only some responses have been moved to the first, which stops all.
+ */
 Test(shape_change, another_before_all_have_followed)
 {
     for (enum level l = CLASS; l < N_LEVELS; l++) {
@@ -237,8 +239,8 @@ Test(shape_change, another_before_all_have_followed)
     }
 }
 
-/* A slot has got another class, and policies change again before all of the one before have left:
- * they still leave, and who came since then stays. */
+/* A slot gets another class, and policies change again before all former responses have left it:
+ * they still leave, and later ones stay. */
 Test(shape_change, another_class_and_another_change)
 {
     struct rig w;
@@ -265,8 +267,8 @@ Test(shape_change, another_class_and_another_change)
     rig_fini(&w);
 }
 
-/* Some begin and some end while others follow; who begins is of the new policy at once, also for a
- * client that had more. */
+/* Some responses begin and some end while others are moved. New ones follow the new policy at once,
+ * also for a client with former ones. */
 Test(shape_change, comings_and_goings_meanwhile)
 {
     struct rig w;
@@ -275,7 +277,7 @@ Test(shape_change, comings_and_goings_meanwhile)
     set(&next, CLIENT, 200 * KIB);
     next.n_classes = 1;
     rig_adopt(&w, &next);
-    struct rig_res *old = rig_add(&w, 0, 0, 51, RIG_FOREVER); /* whose group has not followed */
+    struct rig_res *old = rig_add(&w, 0, 0, 51, RIG_FOREVER); /* its group has not been moved */
     struct rig_res *fresh = rig_add(&w, 0, 0, 1000, RIG_FOREVER);
     for (uint32_t i = 0; i < CROWD; i += 3)
         rig_end(&w.res[i]);
@@ -290,7 +292,7 @@ Test(shape_change, comings_and_goings_meanwhile)
     uint64_t at = rig_sent(&w);
     rig_run(&w, NJ_SEC);
     rig_near(fresh->sent - fresh->mark, 200.0 * KIB, 60);
-    /* All clients still have some. */
+    /* All clients still send some. */
     rig_near(rig_sent(&w) - at, 101 * 200.0 * KIB, 60);
     rig_fini(&w);
 }

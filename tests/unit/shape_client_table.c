@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of clients: found, counted, capped, made room; also by threads at once. */
+/* The client table: lookup, counts, caps, recycling; also by concurrent threads. */
 #include <criterion/criterion.h>
 
 #include <pthread.h>
@@ -33,7 +33,8 @@ Test(shape_client_table, one_key_is_one_client)
     nj_clients_free(t);
 }
 
-/* All places of a key: those that are held stay, the longest unused of the others goes. */
+/* All slots of a key: referenced ones stay, and of the others the one unused for longest is
+ * recycled. */
 Test(shape_client_table, the_longest_unused_makes_room)
 {
     enum { PLACES = 16 };
@@ -67,7 +68,7 @@ Test(shape_client_table, who_comes_back_after_an_eviction_starts_anew)
     nj_client_put(c, 0);
     for (uint64_t i = 0; i < 16; i++)
         cr_assert_not_null(nj_client_take(t, 100 + i, NULL, NJ_SEC));
-    nj_client_put(c, NJ_SEC); /* whoever is there now */
+    nj_client_put(c, NJ_SEC); /* whichever client it holds now */
     c = nj_client_take(t, 1, NULL, NJ_SEC);
     cr_assert_not_null(c);
     cr_expect_eq(c->n_requests, 0);
@@ -131,7 +132,7 @@ Test(shape_client_table, requests_per_second_and_when_to_come_again)
     nj_clients_free(t);
 }
 
-/* Requests that were let in under wider caps are not owed for longer than the new ones let owe. */
+/* Requests admitted under wider caps cause no longer debt than the new caps allow. */
 Test(shape_client_table, other_caps_are_in_force_at_once)
 {
     struct nj_clients *t = nj_clients_new(16);
@@ -149,7 +150,7 @@ Test(shape_client_table, other_caps_are_in_force_at_once)
     nj_clients_free(t);
 }
 
-/* Those for whom there is no place don't shut each other out. */
+/* Clients without a slot do not lock each other out. */
 Test(shape_client_table, the_rest_has_no_caps)
 {
     struct nj_clients *t = nj_clients_new(16);
@@ -164,7 +165,7 @@ Test(shape_client_table, the_rest_has_no_caps)
     nj_clients_free(t);
 }
 
-/* Who has much open and takes nothing is not at the top by bytes. */
+/* A client with many open streams that reads nothing is not first by bytes. */
 Test(shape_client_table, top_by_what_is_open)
 {
     struct nj_clients *t = nj_clients_new(64);
@@ -212,11 +213,11 @@ enum { N_THREADS = 4, N_KEYS = 24, N_TURNS = 30000 };
 
 static struct crowd {
     struct nj_clients *t;
-    _Atomic uint32_t n_open[N_KEYS]; /* requests that were let in */
+    _Atomic uint32_t n_open[N_KEYS]; /* admitted requests */
     _Atomic uint32_t n_wrong, n_over;
 } crowd;
 
-/* Two clients of one key would let in twice as much as the cap. */
+/* Two entries for one key would admit twice the cap. */
 static void *take_and_put(void *arg)
 {
     struct nj_prng r;
@@ -256,7 +257,7 @@ Test(shape_client_table, threads_take_put_and_evict)
     run_threads(take_and_put, N_THREADS);
     cr_expect_eq(crowd.n_wrong, 0);
     cr_expect_eq(crowd.n_over, 0);
-    for (uint64_t k = 0; k < N_KEYS; k++) { /* nothing is held any more: all 16 can be had */
+    for (uint64_t k = 0; k < N_KEYS; k++) { /* no reference is left: all 16 slots can be taken */
         struct nj_client *c = nj_client_take(crowd.t, 5000 + k, NULL, 2 * N_TURNS);
         cr_assert_eq(c != NULL, k < 16, "key %lu", (unsigned long)k);
     }
@@ -270,7 +271,7 @@ static struct race {
     _Atomic uint32_t arrived[N_ROUNDS];
 } race;
 
-/* All at once bring in the same new client, round after round. */
+/* All threads insert the same new client at once, round after round. */
 static void *bring_at_once(void *arg)
 {
     uint32_t me = (uint32_t)(uintptr_t)arg - 1;
@@ -278,7 +279,7 @@ static void *bring_at_once(void *arg)
         atomic_fetch_add(&race.arrived[i], 1);
         while (atomic_load(&race.arrived[i]) < 2)
             ;
-        do /* the other may have been stopped in between for longer than we wait */
+        do /* the other thread may have been preempted for longer than the spin limit */
             race.got[me][i] = nj_client_take(race.t, 1 + i, NULL, i);
         while (!race.got[me][i]);
     }

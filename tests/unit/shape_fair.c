@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who shares what with whom, however many responses anybody opens, on one shard and on two. */
+/* Fairness between classes, clients and responses, with any number of responses, on one shard and
+ * on two. */
 #include "support/shape_rig.h"
 
 static void two_classes(struct rig *w, uint32_t n_shards, uint64_t total)
@@ -8,7 +9,7 @@ static void two_classes(struct rig *w, uint32_t n_shards, uint64_t total)
             (struct nj_limit){total / 4, total, 0});
 }
 
-/* Two classes 3:1, with so many responses of so many clients each. */
+/* Two classes 3:1, with this many responses of this many clients each. */
 static void three_to_one(uint32_t n_shards, uint64_t total, uint32_t n0, uint32_t clients0,
                          uint32_t n1, uint32_t clients1, bool apart)
 {
@@ -37,7 +38,7 @@ Test(shape_fair, classes_three_to_one)
     three_to_one(1, 500 * MIB, 1, 1, 100, 10, false);
 }
 
-/* Few that need several steps to send what they were given have their part, too. */
+/* Few clients that need several steps to send a grant still get their share. */
 static void three_to_one_with_acks(uint32_t n0, uint32_t sends_max, uint32_t n1)
 {
     struct rig w;
@@ -91,7 +92,7 @@ Test(shape_fair, clients_have_equal_parts_whatever_they_open)
     rig_fini(&w);
 }
 
-/* Eleven clients on one shard, one on the other: twelve equal parts. */
+/* Eleven clients on one shard, one on the other: twelve equal shares. */
 Test(shape_fair, clients_have_equal_parts_on_two_shards)
 {
     for (int of_class = 0; of_class < 2; of_class++) {
@@ -116,7 +117,7 @@ Test(shape_fair, clients_have_equal_parts_on_two_shards)
     }
 }
 
-/* One client on both shards against one on one shard only. */
+/* One client on both shards beside one on a single shard. */
 Test(shape_fair, a_client_on_two_shards_is_one_client)
 {
     struct rig w;
@@ -144,7 +145,7 @@ Test(shape_fair, a_client_has_one_gate_on_two_shards)
     rig_near(rig_sent(&w), 20.0 * MIB, 10);
     cr_expect_leq(rig_window(&w, 0, 10000, 100), 2 * MIB / 10 + 2 * MIB / 20);
     rig_mark(&w);
-    for (uint32_t i = 0; i < 256; i += 2) /* the other shard goes silent: this one has it all */
+    for (uint32_t i = 0; i < 256; i += 2) /* the other shard stops: this one gets everything */
         w.res[i].stuck = true;
     rig_run(&w, 10 * NJ_SEC);
     rig_near(rig_sum(&w, 0, 256), 20.0 * MIB, 10);
@@ -158,7 +159,7 @@ Test(shape_fair, responses_of_a_client_share)
     w.policy.classes[0].client = (struct nj_limit){0, 10 * MIB, 0};
     rig_start(&w, 100);
     rig_crowd(&w, 0, 0, 20, 1, 1);
-    rig_run(&w, NJ_SEC); /* the first one has the burst */
+    rig_run(&w, NJ_SEC); /* the first client uses the burst */
     rig_mark(&w);
     rig_run(&w, 10 * NJ_SEC);
     for (uint32_t i = 0; i < 20; i++)
@@ -166,7 +167,7 @@ Test(shape_fair, responses_of_a_client_share)
     rig_fini(&w);
 }
 
-/* What the owner leaves others have at once, and give back at once. */
+/* Unused guaranteed rate is available to others at once, and is returned at once. */
 Test(shape_fair, borrowing_ends_when_the_owner_comes_back)
 {
     struct rig w;
@@ -198,7 +199,7 @@ Test(shape_fair, a_ceiling_ends_borrowing)
     rig_fini(&w);
 }
 
-/* What somebody is sure of no one without a rate of his own takes from him. */
+/* A class without a guaranteed rate takes nothing from the guarantee of another. */
 Test(shape_fair, who_is_sure_of_something_has_it)
 {
     struct rig w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For whom a proxy asks. */
+/* The client that a proxy names. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +66,8 @@ static void expect(const char *peer, const char *first, const char *second, cons
     cr_expect_eq(v.client_key, direct.client_key, "%s", first);
 }
 
-/* The rightmost that is no trusted proxy; what a client wrote itself stands to the left. */
+/* The rightmost address that is not a trusted proxy; elements written by the client are to its
+ * left. */
 Test(shape_forwarded_header, x_forwarded_for)
 {
     expect("10.0.0.1", "192.0.2.1", NULL, "192.0.2.1");
@@ -81,7 +82,7 @@ Test(shape_forwarded_header, x_forwarded_for)
     expect("10.0.0.1", "10.0.0.3, 10.0.0.2", NULL, "10.0.0.3");
 }
 
-/* What is no address ends the search: nothing behind it is known to be true. */
+/* An element that is not an address ends the search. */
 Test(shape_forwarded_header, garbage)
 {
     static const char *const bad[] = {"",           "unknown",     "1.2.3",       "192.0.2.1.5",
@@ -115,11 +116,10 @@ Test(shape_forwarded_header, forwarded)
     expect("10.0.0.1", "for=192.0.2.1, for=unknown", NULL, "10.0.0.1");
     expect("10.0.0.1", "for=_hidden, for=10.0.0.2", NULL, "10.0.0.2");
     expect("10.0.0.1", "by=203.0.113.9", NULL, "10.0.0.1");
-    expect("10.0.0.1", "for=\"203.0.113.9, for=192.0.2.1", NULL,
-           "192.0.2.1"); /* quotes stay open */
+    expect("10.0.0.1", "for=\"203.0.113.9, for=192.0.2.1", NULL, "192.0.2.1"); /* unclosed quotes */
 }
 
-/* A stranger invents what it likes: it is its address that counts. */
+/* An untrusted peer may write anything: its own address counts. */
 Test(shape_forwarded_header, strangers_are_not_believed)
 {
     expect("192.0.2.50", "192.0.2.1", NULL, "192.0.2.50");
@@ -130,13 +130,13 @@ Test(shape_forwarded_header, strangers_are_not_believed)
     a = ask("10.0.0.1", "gold", NULL);
     b = ask("10.0.0.1", "silver", NULL);
     cr_expect_neq(a.client_key, b.client_key, "a proxy is");
-    p.trusted = 0; /* nobody was named: all are believed, as docs/policy.md has it */
+    p.trusted = 0; /* no proxies are listed: any peer may name its client, see docs/policy.md */
     a = ask("192.0.2.50", "gold", NULL);
     b = ask("192.0.2.50", "silver", NULL);
     cr_expect_neq(a.client_key, b.client_key);
 }
 
-/* A trusted proxy that says for whom it asks, and one that does not. */
+/* A trusted proxy that names its client, and one that does not. */
 Test(shape_forwarded_header, unnamed)
 {
     cr_expect(!ask("10.0.0.1", "192.0.2.1", NULL).unnamed);
@@ -151,7 +151,7 @@ Test(shape_forwarded_header, unnamed)
     cr_expect(!ask("192.0.2.50", NULL, NULL).unnamed);
 }
 
-/* Who asks is the same in all classes, the key of what it may have is not. */
+/* The client's key without a class is the same in all classes; the key in a class is not. */
 Test(shape_forwarded_header, one_asker_of_two_classes)
 {
     struct nj_policy_verdict a = ask("10.0.0.1", "192.0.2.1", NULL), b, c;
@@ -166,7 +166,7 @@ Test(shape_forwarded_header, one_asker_of_two_classes)
     cr_expect(c.asker != b.asker && c.client_key != b.client_key);
 }
 
-/* The bits of an address that make a client hold for what a proxy tells, too. */
+/* The prefix lengths apply to addresses named by a proxy too. */
 Test(shape_forwarded_header, networks)
 {
     struct nj_policy_verdict a = ask("10.0.0.1", "2001:db8:9::7", NULL);
@@ -176,7 +176,7 @@ Test(shape_forwarded_header, networks)
     cr_expect_neq(a.client_key, b.client_key);
 }
 
-/* However long the list is, only so much of it is looked at. */
+/* However long the list is, a bounded number of elements is examined. */
 Test(shape_forwarded_header, long_lists)
 {
     static char text[32 * 1024];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits that lcores share: never more than the burst and what the rate brings. */
+/* GCRA between lcores: never more than the burst plus the rate. */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #define START (5 * NJ_SEC)
 
-/* Takes leases of `n` as fast as they come for `span`; returns the bytes that left. */
+/* Takes leases of `n` as fast as possible for `span`; returns the bytes sent. */
 static uint64_t drain(struct nj_gate *g, uint64_t rate, uint64_t burst, uint64_t n, nj_ns *now,
                       nj_ns span)
 {
@@ -55,7 +55,7 @@ Test(shape_gcra, a_long_pause_is_worth_one_burst)
     cr_expect_gt(nj_gate_lease(&g, 1000, 500, 1, now), now);
 }
 
-/* From a byte per second to 100 Gbit/s: over a long time the rate, and never above it. */
+/* From one byte per second to 100 Gbit/s: the rate is reached and never exceeded. */
 Test(shape_gcra, every_rate_is_kept_and_reached)
 {
     static const uint64_t rates[] = {1,         7,           20480,        1000003,
@@ -104,7 +104,7 @@ Test(shape_gcra, what_comes_back_late_is_no_more_than_the_burst)
     nj_gate_return(&g, 1000, 500);
     cr_expect_eq(nj_gate_lease(&g, 1000, 500, 500, now), now);
     cr_expect_gt(nj_gate_lease(&g, 1000, 500, 1, now), now);
-    nj_gate_return(&g, 1, 1u << 30); /* more than time has passed */
+    nj_gate_return(&g, 1, 1u << 30); /* worth more than the elapsed time */
     cr_expect_eq(nj_gate_lease(&g, 1000, 500, 500, now), now);
     cr_expect_gt(nj_gate_lease(&g, 1000, 500, 1, now), now);
 }
@@ -136,8 +136,8 @@ Test(shape_gcra, years_do_not_go_around)
     cr_expect_gt(nj_gate_lease(&g, 1, 1, UINT64_MAX, START), START + 3600 * NJ_SEC);
 }
 
-/* Whatever is leased, waited for, left unused and given back: no time of any length sees more than
- * burst + rate * length, counted when it may leave. */
+/* For any sequence of leases, waits and returns: no interval sees more than burst + rate * length,
+ * counted when a lease is due. */
 Test(shape_gcra, any_window_holds_a_burst_and_the_rate)
 {
     enum { N = 400 };
@@ -151,7 +151,7 @@ Test(shape_gcra, any_window_holds_a_burst_and_the_rate)
         for (unsigned i = 0; i < N; i++) {
             bytes[i] = 1 + nj_prng_below(&r, (uint32_t)burst);
             at[i] = nj_gate_lease(&g, rate, burst, bytes[i], now);
-            if (nj_prng_below(&r, 4) == 0) { /* not used after all */
+            if (nj_prng_below(&r, 4) == 0) { /* returned unused */
                 nj_gate_return(&g, rate, bytes[i]);
                 bytes[i] = 0;
             } else if (at[i] > now) {

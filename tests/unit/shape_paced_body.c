@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A paced body as HTTP/2 sees it: what it shows, when it waits, and where its credit goes. */
+/* A paced body as HTTP/2 sees it: what it shows, when it waits, and to where its credit returns. */
 #include "support/shape_rig.h"
 
-/* One response under a limit that it shares, or that is its own. */
+/* One response under a common limit, or under its own. */
 static struct rig_res *limited(struct rig *w, bool shared, struct nj_limit l, uint64_t n_bytes)
 {
     rig_init(w, 1, 10);
@@ -29,7 +29,7 @@ static void take(struct rig_res *r, uint32_t n)
     r->rig->sent[r->shard] += n;
 }
 
-/* It has its first quantum, and is refused more. */
+/* It has its first quantum, and further credit is refused. */
 static void spend(struct rig_res *r)
 {
     cr_assert_eq(peek(r, 16384), 2920);
@@ -95,7 +95,8 @@ Test(shape_paced_body, it_waits_until_a_quantum_is_its_own)
     rig_fini(&w);
 }
 
-/* The windows closed between the wake and the next run: nothing is lost, and it is counted. */
+/* The windows closed between the wake and the next run: no credit is lost, and the wake is counted.
+ */
 Test(shape_paced_body, credit_that_is_not_used_goes_back)
 {
     struct rig w;
@@ -114,7 +115,8 @@ Test(shape_paced_body, credit_that_is_not_used_goes_back)
     rig_fini(&w);
 }
 
-/* On every level: what one does not use others have at once, and the gates get the rest. */
+/* On every level: unused credit is available to others at once, and the remainder returns to the
+ * GCRAs. */
 Test(shape_paced_body, credit_goes_back_on_all_levels)
 {
     struct rig w;
@@ -176,7 +178,7 @@ Test(shape_paced_body, bodies_of_unknown_length)
     }
 }
 
-/* It ends while it waits for credit: it is woken to say so. */
+/* The body ends while it waits for credit: it is woken to report its end. */
 Test(shape_paced_body, a_source_that_ends_while_it_waits)
 {
     for (int shared = 0; shared < 2; shared++) {
@@ -218,7 +220,7 @@ Test(shape_paced_body, a_burst_that_was_asked_for)
     rig_fini(&w);
 }
 
-/* Closed in any state, it leaves nothing behind (rig_fini looks). */
+/* Closed in any state, it frees everything (rig_fini checks). */
 Test(shape_paced_body, closed_while_it_waits)
 {
     struct rig w;
@@ -249,7 +251,7 @@ Test(shape_paced_body, closed_while_it_waits)
     rig_fini(&w);
 }
 
-/* Those who wanted it are gone: the lease is not theirs any more. */
+/* The waiting responses have ended: the lease is returned. */
 Test(shape_paced_body, a_lease_that_nobody_wants_goes_back)
 {
     struct rig w;

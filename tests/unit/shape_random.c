@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Random trees, crowds and moods, from a seed (NJ_SEED replays one): no limit is ever exceeded by
- * more than its burst, what is charged is what was sent, and whoever wants comes to his turn.
- */
+/* Random trees and loads from a seed (NJ_SEED replays one): no limit is exceeded by more than its
+ * burst, the bytes charged are those sent, and every response makes progress. */
 #include "support/shape_rig.h"
 
 enum { N_RES = 120, N_CLASSES = 4, N_CLIENTS = 9, STEPS = 60, STEP_MS = 20 };
@@ -80,7 +78,7 @@ static void stir(struct walk *k, uint32_t step)
                 any_response(k, r);
             break;
         default:
-            rig_ready(r); /* asked again for no reason */
+            rig_ready(r); /* spurious call */
             break;
         }
     }
@@ -108,7 +106,7 @@ static uint64_t in_hand(const struct rig *w, const struct nj_limit *l)
     return (w->n_shards - 1) * (lease > NJ_QUANTUM_MIN_BYTES ? lease : NJ_QUANTUM_MIN_BYTES);
 }
 
-/* Of each class, over any number of steps since its limit changed. */
+/* Per class, over any number of steps since its limit changed. */
 static void check_classes(struct walk *k, uint64_t seed, uint32_t step)
 {
     struct rig *w = &k->w;
@@ -132,7 +130,7 @@ static void check_classes(struct walk *k, uint64_t seed, uint32_t step)
     }
 }
 
-/* The limit of the server, over all windows of 100 ms since it changed, with all shards' steps. */
+/* The server's limit, over all windows of 100 ms since it changed, with the steps of all shards. */
 static void check_windows(struct walk *k, uint64_t seed)
 {
     struct rig *w = &k->w;
@@ -145,7 +143,7 @@ static void check_windows(struct walk *k, uint64_t seed)
                   (unsigned long)got, (unsigned long)most);
 }
 
-/* Everybody may go, and nothing is limited: all end, so nobody was forgotten anywhere. */
+/* With all windows open and no limits, every response ends: none was forgotten. */
 static void check_all_end(struct walk *k, uint64_t seed)
 {
     struct rig *w = &k->w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rates are kept, and reached: of a response, of the server, of classes and clients. */
+/* Rates are kept and reached: of a response, of the server, of classes and clients. */
 #include "support/shape_rig.h"
 
 /* Ten thousand downloads at 20 KiB/s on one shard: each within 1 % over 30 s. */
@@ -170,8 +170,8 @@ static void another_small(struct rig_res *r)
     rig_open_at(r->rig, r, 0, 0, 1, 1000 + 97 * n_ended++ % 1900);
 }
 
-/* Of a small burst: what a lcore holds while it is away for long, a grant that was not used and
- * credit that was left, and what the gate has saved meanwhile, are no more than the burst. */
+/* With a small burst: the credit held by an lcore during a long pause, an unused grant, the
+ * remainder of a lease, and the credit accumulated meanwhile do not exceed the burst. */
 Test(shape_rates, small_burst_after_a_long_step)
 {
     struct rig w;

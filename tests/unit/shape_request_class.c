@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose request is of which class, and who is which client. */
+/* Classes of requests, and keys of clients. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static struct nj_class_rule *add(const char *name, struct nj_class_rule rule)
     return &p.rules[p.n_rules++];
 }
 
-/* Whether or not somebody remembers who asked before, the answer is the same. */
+/* The memo of the previous key does not change results. */
 static struct nj_policy_verdict ask(struct nj_policy_request req)
 {
     static struct nj_addr any;
@@ -144,8 +144,7 @@ static uint64_t client(const char *a, const struct nj_field *f, uint32_t n)
         .client_key;
 }
 
-/* The next class of a slot begins with clients of its own, whatever those before still have open.
- */
+/* The next class of a slot starts with clients of its own, whatever former ones have open. */
 Test(shape_request_class, clients_are_of_a_class)
 {
     uint64_t a = client("192.0.2.1", NULL, 0), owner = p.classes[0].owner;
@@ -179,7 +178,7 @@ Test(shape_request_class, clients_by_address)
     cr_expect_neq(client("192.0.2.1", NULL, 0), client("::1", NULL, 0), "still another family");
 }
 
-/* A client has a place of its own in each class, and one for its connections. */
+/* A client has one key per class, and one for its connections. */
 Test(shape_request_class, clients_within_classes)
 {
     struct nj_addr a = addr("192.0.2.1");
@@ -274,8 +273,8 @@ Test(shape_request_class, allow_and_deny)
     cr_expect_eq(admit("192.0.2.3"), NJ_ACTION_RESET);
 }
 
-/* A class that is for a list alone can be refused before a request came; not where an earlier one
- * might take the request. */
+/* A class with only a list may be refused before a request arrives, unless an earlier class might
+ * match the request. */
 Test(shape_request_class, classes_at_the_door)
 {
     p.lists = lists_by_last_byte;

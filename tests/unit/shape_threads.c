@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Two shards on two threads, at the same virtual time: each step is taken by both at once, so what
- * they share is leased in whatever order the machine likes.
- */
+/* Two shards on two threads in the same virtual time: both take each step at once, so common limits
+ * are leased in any order. */
 #include "support/shape_rig.h"
 
 #include <pthread.h>
@@ -102,7 +100,7 @@ static void swap(struct pair *p)
     rig_adopt(&p->w, &next);
 }
 
-/* Short responses of clients that come and go on both, and limits that change. */
+/* Short responses of clients that come and go on both shards, and limits that change. */
 static struct nj_prng dice[RIG_SHARDS];
 
 static void again(struct rig_res *r)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A table of IPv6 neighbours and our own side of it, and packets for both. */
+/* A table of IPv6 neighbours, the host's own side of neighbour discovery, and packets for both. */
 #ifndef NJ_TESTS_UNIT_SHARD_NDP_RIG_H
 #define NJ_TESTS_UNIT_SHARD_NDP_RIG_H
 
@@ -44,7 +44,7 @@ static inline void run(struct bench *b, nj_ns time)
     }
 }
 
-/* Addresses checked, routers asked for, groups reported: silence. */
+/* Addresses checked, routers solicited, groups reported; nothing further is sent. */
 static inline struct bench *bench_ready(bool slaac)
 {
     struct bench *b = bench_with(true, slaac, NULL);
@@ -53,7 +53,7 @@ static inline struct bench *bench_ready(bool slaac)
     return b;
 }
 
-/* How many of this type (and about this target) were sent. */
+/* Packets sent of this type (and about this target). */
 static inline uint32_t n_of(const struct bench *b, uint8_t type, const struct nj_addr *target)
 {
     uint32_t n = 0;
@@ -102,7 +102,7 @@ static inline bool advert(struct bench *b, const struct nj_addr *target,
     return nj_ndp_input(&b->d, &p, NULL, true, b->now);
 }
 
-/* A router speaks, perhaps of one prefix. */
+/* A router advertisement, optionally with a prefix. */
 static inline void advertise(struct bench *b, const struct nj_addr *from, uint16_t lifetime_s,
                              const struct nj_addr *prefix, uint32_t valid_s, uint32_t mtu)
 {

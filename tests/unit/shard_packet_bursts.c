@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs of one flow within a burst: each segment finds what the one before left of it. */
+/* Runs of one flow within a burst: each segment sees the state left by the previous one. */
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
@@ -24,7 +24,7 @@ Test(shard_packet_bursts, counted)
     rig_free(r);
 }
 
-/* A reset in the middle ends the flow for the rest of the burst. */
+/* A reset within the burst ends the flow for the rest of it. */
 Test(shard_packet_bursts, ended_in_between)
 {
     struct rig *r = rig_new();
@@ -41,7 +41,8 @@ Test(shard_packet_bursts, ended_in_between)
     rig_free(r);
 }
 
-/* A SYN makes it: the second one, in the same burst, is its retransmission and no second block. */
+/* A SYN creates the connection: a second SYN in the same burst is a retransmission and creates no
+ * second TCB. */
 Test(shard_packet_bursts, made_in_between)
 {
     struct rig *r = rig_new();
@@ -55,7 +56,7 @@ Test(shard_packet_bursts, made_in_between)
     rig_free(r);
 }
 
-/* A run of another shard's flow goes there whole, and what follows is asked for itself. */
+/* A run of another shard's flow is forwarded whole, and the next packet is looked up by itself. */
 Test(shard_packet_bursts, handed_over)
 {
     struct rig *r = rig_alloc(2048, 2048);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ICMP errors reach the shard that owns the flow they quote, and are dropped when there is none. */
+/* ICMP errors reach the shard that owns the flow they quote, and are dropped without one. */
 #include <criterion/criterion.h>
 
 #include <rte_icmp.h>
@@ -10,7 +10,7 @@
 
 #define ROUTER_IP 0xc612004du
 
-/* Host unreachable, from a router, about the segment `seq` of our side of the connection `t`. */
+/* Host unreachable, from a router, quoting the segment `seq` sent on connection `t`. */
 static void unreachable(struct rig *r, const struct nj_tuple *t, uint32_t seq)
 {
     uint16_t ports[2] = {htons(t->lport), htons(t->rport)};
@@ -46,7 +46,7 @@ Test(shard_packet_icmp, found_or_dropped)
     struct nj_tuple known = tuple_to(1000), other = tuple_to(1001);
     uint8_t hello[128];
 
-    p->manual = true; /* what is not acknowledged is under way (RFC 5927 4.1) */
+    p->manual = true; /* sent and not acknowledged (RFC 5927 4.1) */
     rig_send(r, p, hello, rig_h2_hello(hello));
     rig_settle(r);
     unreachable(r, &known, p->rcv_nxt - 1);
@@ -57,7 +57,7 @@ Test(shard_packet_icmp, found_or_dropped)
     rig_free(r);
 }
 
-/* An error goes where the segments of its flow go. */
+/* An error is forwarded like the segments of its flow. */
 static void steered(enum nj_steering mode)
 {
     struct rig *r = rig_alloc(2048, 2048);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv6 through a whole shard: requests, echoes, errors, next hops, and what other shards see. */
+/* IPv6 through a whole shard: requests, echoes, errors, next hops, and packets replicated to other
+ * shards. */
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
@@ -18,7 +19,7 @@ static struct rig *rig_both(uint32_t n_shards)
     c.n_shards = n_shards;
     c.steering = n_shards > 1 ? NJ_STEER_ALWAYS : NJ_STEER_NONE;
     rig_new_with(r, &c);
-    for (int i = 0; i < 60; i++) { /* our addresses are checked */
+    for (int i = 0; i < 60; i++) { /* duplicate address detection */
         rig_step(r);
         r->now += 100 * NJ_MS;
     }
@@ -92,14 +93,14 @@ Test(shard_packet_ip6, requests)
     rig_run(r, NJ_SEC);
     cr_expect_gt(p->n_got, RIG_WHOLE);
     cr_expect_eq(rig_count(r, NJ_C_status_2xx), 1);
-    struct rig_peer *p4 = rig_connect_h2(r, 1001); /* beside it, the other family */
+    struct rig_peer *p4 = rig_connect_h2(r, 1001); /* IPv4 beside it */
     rig_get(r, p4, 1, "/whole");
     rig_run(r, NJ_SEC);
     cr_expect_gt(p4->n_got, RIG_WHOLE);
     rig_free(r);
 }
 
-/* What we do not understand is told, so many times a second (RFC 4443 2.4 f, 3.4). */
+/* Unknown options are reported, at a limited rate (RFC 4443 2.4 f, 3.4). */
 Test(shard_packet_ip6, problems_are_told)
 {
     struct rig *r = rig_both(1);
@@ -131,7 +132,8 @@ static void too_big(struct rig *r, const struct nj_tuple *t, uint32_t seq)
     rig_queue(r, icmp(r, &far, msg, sizeof msg, 60));
 }
 
-/* Sentence 96: an error goes to the connection that it quotes, if it quotes what is under way. */
+/* Sentence 96: an error is delivered to the connection it quotes, if it quotes an unacknowledged
+ * segment. */
 Test(shard_packet_ip6, errors_reach_tcp)
 {
     struct rig *r = rig_both(1);
@@ -143,7 +145,7 @@ Test(shard_packet_ip6, errors_reach_tcp)
     p->manual = true;
     rig_get(r, p, 1, "/whole");
     rig_settle(r);
-    uint32_t una = p->rcv_nxt - (uint32_t)p->n_got; /* of the whole stream: far behind */
+    uint32_t una = p->rcv_nxt - (uint32_t)p->n_got; /* start of the stream: far below snd_una */
     too_big(r, &p->tuple, una - 100000);
     rig_settle(r);
     cr_expect_eq(rig_count(r, NJ_C_drop_icmp_error), 1, "nothing of that is under way");
@@ -158,7 +160,8 @@ Test(shard_packet_ip6, errors_reach_tcp)
     rig_free(r);
 }
 
-/* Errors and segments go to the shard that owns the flow; answers are shown to the others. */
+/* Errors and segments go to the shard that owns the flow; neighbour advertisements are replicated.
+ */
 Test(shard_packet_ip6, other_shards)
 {
     struct rig *r = rig_both(2);
@@ -177,7 +180,7 @@ Test(shard_packet_ip6, other_shards)
 
     uint8_t na[32] = {136, [4] = 0x60, [24] = 2, 1, 2, 0, 0, 0, 0, 9};
     memcpy(na + 8, peer.b, 16);
-    rig_queue(r, icmp(r, &peer, na, sizeof na, 255)); /* the other one may have asked */
+    rig_queue(r, icmp(r, &peer, na, sizeof na, 255)); /* the other shard may have solicited it */
     rig_settle(r);
     cr_expect_eq(r->n_shared, shared + 1);
     r->steered[r->n_steered++] = icmp(r, &peer, na, sizeof na, 255);

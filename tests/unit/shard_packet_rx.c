@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets in and out of a whole shard: ICMP, next hops, a device that is full, and books that
- * balance whatever comes. */
+/* Packets in and out of a whole shard: ICMP, next hops, a full device. The counters balance for any
+ * input. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -140,7 +140,7 @@ Test(shard_packet_rx, full_device)
     cr_expect_eq(r->s->n_txq, 300);
     cr_expect_eq(nj_shard_next(r->s), 0);
     cr_expect(nj_shard_busy(r->s));
-    r->tx_room = 7; /* it has room now and then */
+    r->tx_room = 7; /* the device has room at times */
     rig_step(r);
     cr_expect_eq(r->n_out, before + 7);
     r->tx_room = UINT32_MAX;
@@ -156,10 +156,10 @@ Test(shard_packet_rx, full_device)
         rig_step(r);
     cr_expect_eq(r->s->n_txq, NJ_TXQ_MAX);
     cr_expect_eq(rig_count(r, NJ_C_drop_tx_full), 600 - NJ_TXQ_MAX);
-    rig_free(r); /* what is queued is drop_tx_down now */
+    rig_free(r); /* the queued packets count as drop_tx_down now */
 }
 
-/* TCP waits for room and loses nothing. */
+/* TCP waits for room in the queue and loses nothing. */
 Test(shard_packet_rx, full_device_and_tcp)
 {
     struct rig *r = rig_new();
@@ -182,9 +182,9 @@ Test(shard_packet_rx, full_device_and_tcp)
     rig_free(r);
 }
 
-/* SYNs from addresses of the link that nobody has: few are asked for, and whoever is there and asks
- * for us first, as hosts do, is answered at once. Nor does it prove anything that a segment out of
- * place, or a RST that is off by one, follows the SYN. */
+/* SYNs from unused on-link addresses: few are resolved, and a host that sends ARP first is answered
+ * at once. A segment out of order after the SYN, or a RST off by one, proves nothing about the
+ * address. */
 static void made_up_neighbours(uint32_t stray_seq, uint8_t stray_flags)
 {
     enum { N = 200 };
@@ -226,7 +226,7 @@ Test(shard_packet_rx, syns_from_made_up_neighbours)
     made_up_neighbours(3, NJ_TCP_RST);
 }
 
-/* With two shards: what is not ours goes to its owner, and what its ring refuses is counted. */
+/* Two shards: packets of the other shard are forwarded, and those refused by its ring counted. */
 Test(shard_packet_rx, steering)
 {
     struct rig *r = rig_alloc(2048, 2048);
@@ -256,7 +256,7 @@ Test(shard_packet_rx, steering)
     cr_expect_eq(r->n_forwarded, before);
     cr_expect_eq(rig_count(r, NJ_C_drop_steer_full), before);
 
-    /* what another shard brings is ours without asking */
+    /* forwarded packets are not looked up again */
     uint64_t had = rig_count(r, NJ_C_rx_tcp) + rig_count(r, NJ_C_drop_tcp_closed);
     for (uint32_t i = 0; i < RIG_PEERS; i++)
         if (r->peer[i].used && !r->peer[i].got_synack) {
@@ -280,7 +280,7 @@ Test(shard_packet_rx, arp_is_shown_to_other_shards)
     rig_new_with(r, &c);
     rig_settle(r);
     uint64_t before = r->n_out;
-    rig_arp(r, false, RIG_PEER_IP, &rig_peer_mac, RIG_IP); /* the other one asked */
+    rig_arp(r, false, RIG_PEER_IP, &rig_peer_mac, RIG_IP); /* the other shard asked */
     rig_settle(r);
     cr_expect_eq(r->n_shared, 1);
     r->steered[r->n_steered++] = rig_arp_frame(r, true, RIG_PEER_IP, &rig_peer_mac, RIG_IP);
@@ -291,7 +291,7 @@ Test(shard_packet_rx, arp_is_shown_to_other_shards)
     rig_free(r);
 }
 
-/* Frames of all kinds, some of them hurt: nothing is lost from the books or leaks. */
+/* Valid and corrupted frames of all kinds: no packet is uncounted or leaked. */
 static void mutate(struct nj_prng *prng, struct rte_mbuf *m)
 {
     uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
@@ -380,7 +380,7 @@ Test(shard_packet_rx, begin_and_end)
     rig_free(rig_new());
 }
 
-/* Nothing that happens by itself is forgotten when the lcore asks how long it may sleep. */
+/* nj_shard_next() includes every timer. */
 Test(shard_packet_rx, next_knows_every_part)
 {
     struct rig *r = rig_new();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What telemetry is told of the objects that connections are made of. */
+/* Telemetry of the object pools. */
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
@@ -25,11 +25,11 @@ Test(shard_pool_telemetry, counts_what_is_and_what_was)
 
     for (uint16_t port = 1000; port < 1005; port++)
         rig_connect(r, port);
-    expect(r, "tcb", 0, 0); /* nothing was published */
+    expect(r, "tcb", 0, 0); /* not published yet */
     nj_shard_publish(r->s);
     expect(r, "tcb", 5, 5);
     expect(r, "conn", 5, 5);
-    expect(r, "talk", 0, 0); /* nobody said anything */
+    expect(r, "talk", 0, 0); /* no bytes received */
     rig_send(r, &r->peer[3], "P", 1);
     rig_settle(r);
     nj_shard_publish(r->s);
@@ -37,14 +37,15 @@ Test(shard_pool_telemetry, counts_what_is_and_what_was)
     nj_shard_abort(r->s, r->now);
     rig_settle(r);
     nj_shard_publish(r->s);
-    expect(r, "tcb", 0, 5); /* memory that was touched stays */
+    expect(r, "tcb", 0, 5); /* touched memory is kept */
     expect(r, "conn", 0, 5);
     expect(r, "talk", 0, 1);
     cr_expect_eq(atomic_load(&gauge(r, "xfer")->n_used), 0);
-    expect(r, "syn", 0, 1); /* one after the other */
+    expect(r, "syn", 0, 1); /* one at a time */
     for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++)
         cr_expect_geq(nj_shard_pool(r->s, i)->n_max, RIG_PEERS);
-    /* As many half open, twice as many in TIME-WAIT, and at most two thirds in use. */
+    /* As many half-open entries as connections, twice as many in TIME-WAIT, and at most two thirds
+     * in use. */
     cr_expect_eq(nj_shard_flow_bytes(r->s), 8 * RIG_PEERS * sizeof(struct nj_flow_entry));
     rig_free(r);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the cycles of a step go. */
+/* Cycles per stage of a step. */
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
@@ -17,8 +17,8 @@ static uint32_t dear_tx(void *rig, struct rte_mbuf **m, uint32_t n)
     return rig_tx(rig, m, n);
 }
 
-/* Full bursts leave before the step has ended, out of TCP's work: they are the device's all the
- * same. */
+/* Full bursts leave before the end of the step, within TCP's work; they still count for the TX
+ * stage. */
 Test(shard_stages, sending_is_the_tx_stage)
 {
     struct rig *r = rig_alloc(8192, 8192);
@@ -33,7 +33,7 @@ Test(shard_stages, sending_is_the_tx_stage)
     for (uint16_t i = 0; i < NJ_ARRAY_LEN(p); i++)
         rig_get(r, p[i], 1, "/big");
     for (int i = 0; i < 50; i++) {
-        r->s->stages.n_steps = 0; /* this one is measured */
+        r->s->stages.n_steps = 0; /* measure the next step */
         rig_step(r);
         r->now += NJ_MS;
     }
