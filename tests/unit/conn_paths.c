@@ -137,7 +137,7 @@ Test(conn_paths, routes_read_them_so)
     hr_free(h);
 }
 
-/* A 405 must not reveal a route to a client that its class hides it from. */
+/* An invalid path gets 400 with any method, whether or not a route has that method. */
 Test(conn_paths, bad_ones_are_bad_for_all_methods)
 {
     struct hr *h = start(routes, 3, NULL);
