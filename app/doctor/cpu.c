@@ -18,7 +18,7 @@ static bool read_set(const struct nj_doctor *d, cpu_set_t *set, const char *path
     char text[4096];
     bool is_there = nj__host_line(d, text, sizeof text, "%s", path);
 
-    nj_cpus_read(text, set);
+    nj_cpus_parse(text, set);
     return is_there;
 }
 
@@ -74,10 +74,10 @@ bool nj__facts_cpus(struct nj_doctor *d, const char *lcores, char *why, size_t w
     d->lcores_given = lcores != NULL;
     if (!lcores) {
         guess_lcores(d);
-    } else if (!nj_cpus_read(lcores, &d->lcores) || CPU_COUNT(&d->lcores) == 0 ||
+    } else if (!nj_cpus_parse(lcores, &d->lcores) || CPU_COUNT(&d->lcores) == 0 ||
                CPU_COUNT(&d->lcores) > (int)NJ_SHARDS_MAX) {
-        nj_fail(why, why_bytes, "--lcores %s: expected 1 to %u CPUs such as 2-5,8", lcores,
-                NJ_SHARDS_MAX);
+        nj_set_error(why, why_bytes, "--lcores %s: expected 1 to %u CPUs such as 2-5,8", lcores,
+                     NJ_SHARDS_MAX);
         return false;
     }
     return true;
@@ -93,7 +93,7 @@ static cpu_set_t lcores_here(const struct nj_doctor *d)
 }
 
 /* No CPU is left for the kernel. */
-static bool takes_all(const struct nj_doctor *d)
+static bool uses_all_cpus(const struct nj_doctor *d)
 {
     cpu_set_t here = lcores_here(d);
 
@@ -107,23 +107,23 @@ static void check_lcores(struct nj_doctor *d)
     char online[LIST_BYTES], lcores[LIST_BYTES], off[LIST_BYTES];
     cpu_set_t missing = without(&d->lcores, &d->online);
 
-    nj_cpus_text(&d->online, online, sizeof online);
-    nj_cpus_text(&d->lcores, lcores, sizeof lcores);
-    nj_cpus_text(&missing, off, sizeof off);
-    nj__begin(d, "lcores");
+    nj_cpus_format(&d->online, online, sizeof online);
+    nj_cpus_format(&d->lcores, lcores, sizeof lcores);
+    nj_cpus_format(&missing, off, sizeof off);
+    nj__begin_finding(d, "lcores");
     if (*off) {
-        nj__verdict(d, NJ_VERDICT_ERROR, "CPU %s is not online (CPUs %s are)", off, online);
+        nj__set_verdict(d, NJ_VERDICT_ERROR, "CPU %s is not online (CPUs %s are)", off, online);
         nj__advise(d, "nightjar --print-placement\n");
     } else if (!*lcores) {
-        nj__verdict(d, NJ_VERDICT_WARNING,
-                    "no CPU is left for lcores: those online (%s) are one core", online);
-    } else if (takes_all(d)) {
-        nj__verdict(d, NJ_VERDICT_WARNING,
-                    "CPUs %s are all CPUs of the host: none is left for the kernel", lcores);
+        nj__set_verdict(d, NJ_VERDICT_WARNING,
+                        "no CPU is left for lcores: those online (%s) are one core", online);
+    } else if (uses_all_cpus(d)) {
+        nj__set_verdict(d, NJ_VERDICT_WARNING,
+                        "CPUs %s are all CPUs of the host: none is left for the kernel", lcores);
         nj__advise(d, "# leave one out, in -l as well\n");
     } else {
-        nj__what(d, "CPUs %s of %s%s", lcores, online,
-                 d->lcores_given ? "" : " (assumed; --lcores LIST names others)");
+        nj__add_text(d, "CPUs %s of %s%s", lcores, online,
+                     d->lcores_given ? "" : " (assumed; --lcores LIST names others)");
     }
 }
 
@@ -133,9 +133,9 @@ static void advise_isolation(struct nj_doctor *d)
     char lcores[LIST_BYTES], line[4 * LIST_BYTES];
     cpu_set_t here = lcores_here(d);
 
-    if (takes_all(d))
+    if (uses_all_cpus(d))
         return;
-    nj_cpus_text(&here, lcores, sizeof lcores);
+    nj_cpus_format(&here, lcores, sizeof lcores);
     snprintf(line, sizeof line, "isolcpus=%s nohz_full=%s rcu_nocbs=%s", lcores, lcores, lcores);
     nj__advise_cmdline(d, "cpus", line);
 }
@@ -147,20 +147,20 @@ static void check_set(struct nj_doctor *d, const char *id, const cpu_set_t *set,
     char text[LIST_BYTES], lacks[LIST_BYTES];
     cpu_set_t here = lcores_here(d), missing = without(&here, set);
 
-    nj_cpus_text(set, text, sizeof text);
-    nj_cpus_text(&missing, lacks, sizeof lacks);
-    nj__begin(d, "%s", id);
+    nj_cpus_format(set, text, sizeof text);
+    nj_cpus_format(&missing, lacks, sizeof lacks);
+    nj__begin_finding(d, "%s", id);
     if (!*lacks) {
-        nj__what(d, "%s", *text ? text : "no lcores");
+        nj__add_text(d, "%s", *text ? text : "no lcores");
     } else {
-        nj__verdict(d, NJ_VERDICT_WARNING, "lcores %s are not included: %s%s", lacks, else_what,
-                    is_known ? "" : "; this kernel may not support it");
+        nj__set_verdict(d, NJ_VERDICT_WARNING, "lcores %s are not included: %s%s", lacks, else_what,
+                        is_known ? "" : "; this kernel may not support it");
         advise_isolation(d);
     }
 }
 
 /* "7", or "N", which is the last CPU. */
-static unsigned take_cpu(const char **text, unsigned last)
+static unsigned parse_cpu(const char **text, unsigned last)
 {
     char *end;
 
@@ -186,9 +186,9 @@ static void read_kernel_list(const struct nj_doctor *d, const char *text, cpu_se
         return;
     }
     for (; isdigit((unsigned char)*text) || *text == 'N'; text += *text == ',') {
-        unsigned from = take_cpu(&text, last), to = from, used = 1, group = 1;
+        unsigned from = parse_cpu(&text, last), to = from, used = 1, group = 1;
         if (*text == '-' && (text++, true))
-            to = take_cpu(&text, last);
+            to = parse_cpu(&text, last);
         if (sscanf(text, ":%u/%u", &used, &group) == 2)
             text += strcspn(text, ",");
         for (unsigned cpu = from; cpu <= to && group > 0; cpu++)
@@ -233,16 +233,16 @@ static void check_governor(struct nj_doctor *d)
         CPU_SET(cpu, &slow);
         snprintf(other, sizeof other, "%s", governor);
     }
-    nj__begin(d, "governor");
+    nj__begin_finding(d, "governor");
     if (*other) {
-        nj_cpus_text(&slow, text, sizeof text);
-        nj__verdict(d, NJ_VERDICT_WARNING, "%s on lcores %s: their frequency is not at its highest",
-                    other, text);
+        nj_cpus_format(&slow, text, sizeof text);
+        nj__set_verdict(d, NJ_VERDICT_WARNING,
+                        "%s on lcores %s: their frequency is not at its highest", other, text);
         nj__advise(d, "echo performance | %stee " CPUS "/cpu*/cpufreq/scaling_governor\n", d->sudo);
         nj__advise(d, "# at each boot: cpufreq.default_governor=performance on the "
                       "kernel's command line\n" NJ_UNTESTED);
     } else {
-        nj__what(d, "%s", any ? "performance" : "the kernel does not set the frequency");
+        nj__add_text(d, "%s", any ? "performance" : "the kernel does not set the frequency");
     }
 }
 
@@ -266,16 +266,17 @@ static void check_smt(struct nj_doctor *d)
     int64_t active;
     int a, b;
 
-    nj__begin(d, "smt");
+    nj__begin_finding(d, "smt");
     if (find_pair(d, &a, &b)) {
-        nj__verdict(d, NJ_VERDICT_WARNING,
-                    "lcores %d and %d are threads of one core: each slows the other down", a, b);
+        nj__set_verdict(d, NJ_VERDICT_WARNING,
+                        "lcores %d and %d are threads of one core: each slows the other down", a,
+                        b);
         nj__advise(d, "# proposes lcores on different cores:\n"
                       "nightjar --print-placement\n");
     } else if (nj__host_number(d, &active, CPUS "/smt/active") && active == 1) {
-        nj__what(d, "on; each lcore is on a core of its own");
+        nj__add_text(d, "on; each lcore is on a core of its own");
     } else {
-        nj__what(d, "off");
+        nj__add_text(d, "off");
     }
 }
 

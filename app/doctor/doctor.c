@@ -19,22 +19,22 @@ static void check_all(struct nj_doctor *d)
     nj__check_nics(d);
     nj__check_cpus(d);
     nj__check_user(d);
-    nj__tell(d);
+    nj__print_finding(d);
 }
 
 /* What follows from the lines as a whole. */
 static const char *conclusion(const struct nj_doctor *d)
 {
-    if (d->n_told[NJ_VERDICT_ERROR] > 0)
+    if (d->n_printed[NJ_VERDICT_ERROR] > 0)
         return ": nightjar cannot start on a NIC of this host yet";
-    if (d->huge_taken)
+    if (d->huge_pages_in_use)
         return ": nightjar can start on a NIC of this host once more huge pages are free";
     return "";
 }
 
 static void print(struct nj_doctor *d)
 {
-    const uint32_t *n = d->n_told;
+    const uint32_t *n = d->n_printed;
 
     if (d->json)
         fprintf(d->out, "{\"version\": \"%s\", \"lines\": [", nj_version());
@@ -59,11 +59,11 @@ static int finish(const struct nj_doctor *d, char *why, size_t why_bytes)
 {
     errno = 0;
     if (fflush(d->out) != 0 || ferror(d->out)) {
-        nj_fail(why, why_bytes, "the output cannot be written%s%s", errno ? ": " : "",
-                errno ? strerror(errno) : "");
+        nj_set_error(why, why_bytes, "the output cannot be written%s%s", errno ? ": " : "",
+                     errno ? strerror(errno) : "");
         return NJ_DOCTOR_FAILED;
     }
-    return d->n_told[NJ_VERDICT_ERROR] > 0 ? NJ_DOCTOR_FAILED : 0;
+    return d->n_printed[NJ_VERDICT_ERROR] > 0 ? NJ_DOCTOR_FAILED : 0;
 }
 
 int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, size_t why_bytes)
@@ -71,7 +71,7 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
     struct nj_doctor *d = calloc(1, sizeof *d);
 
     if (!d) {
-        nj_fail(why, why_bytes, "no memory");
+        nj_set_error(why, why_bytes, "no memory");
         return NJ_DOCTOR_FAILED;
     }
     d->root = config->root ? config->root : "";
@@ -81,7 +81,7 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
     d->json = config->json;
     int status = NJ_DOCTOR_USAGE;
     if (*d->root && !is_folder(d->root)) {
-        nj_fail(why, why_bytes, "--sysroot %s: there is no such folder", d->root);
+        nj_set_error(why, why_bytes, "--sysroot %s: there is no such folder", d->root);
     } else if (nj__facts_user(d, config->user, why, why_bytes) &&
                nj__facts_cpus(d, config->lcores, why, why_bytes)) {
         nj__facts_iommu(d);

@@ -47,14 +47,15 @@ struct nj_finding {
 enum nj_module { NJ_MODULE_NONE, NJ_MODULE_AVAILABLE, NJ_MODULE_LOADED };
 
 /* How to bind a NIC for DPDK on this host. */
-enum nj_way { NJ_WAY_NONE, NJ_WAY_VFIO, NJ_WAY_NOIOMMU, NJ_WAY_UIO };
+enum nj_bind_method { NJ_BIND_NONE, NJ_BIND_VFIO, NJ_BIND_NOIOMMU, NJ_BIND_UIO };
 
 enum nj_nic_state {
-    NJ_NIC_KEPT,  /* carries the default route: never to be bound */
-    NJ_NIC_READY, /* DPDK can use it */
-    NJ_NIC_FREE,  /* can be bound for DPDK */
-    NJ_NIC_UNFIT, /* cannot be bound: another device of its IOMMU group must stay with the kernel */
-    NJ_NIC_STUCK, /* is bound for DPDK, which cannot use it with that driver */
+    NJ_NIC_PROTECTED,  /* carries the default route: never to be bound */
+    NJ_NIC_READY,      /* DPDK can use it */
+    NJ_NIC_BINDABLE,   /* can be bound for DPDK */
+    NJ_NIC_UNBINDABLE, /* cannot be bound: another device of its IOMMU group must stay with the
+                          kernel */
+    NJ_NIC_MISBOUND,   /* is bound for DPDK, which cannot use it with that driver */
 };
 
 struct nj_nic {
@@ -88,7 +89,7 @@ struct nj_account {
     uid_t uid;
     int n_groups;
     gid_t group[NJ_DOCTOR_GROUPS_MAX];
-    bool is_us; /* the current user */
+    bool is_current_user; /* the current user */
 };
 
 struct nj_doctor {
@@ -96,8 +97,8 @@ struct nj_doctor {
     const char *sudo; /* "sudo ", or "" where the shell is root's */
     FILE *out;
     bool json;
-    uint32_t n_told[NJ_VERDICTS];
-    struct nj_finding finding; /* since nj__begin(); its id is empty: there is none */
+    uint32_t n_printed[NJ_VERDICTS];
+    struct nj_finding finding; /* since nj__begin_finding(); its id is empty: there is none */
 
     char release[128]; /* of the kernel */
     struct nj_account account;
@@ -114,11 +115,12 @@ struct nj_doctor {
     bool noiommu_known;      /* has_noiommu is known */
     bool has_noiommu;
     enum nj_module vfio_pci, uio;
-    enum nj_way way;
+    enum nj_bind_method bind_method;
 
-    bool no_routes;                   /* they can't be read */
-    const struct nj_route_if *astray; /* has a default route, and its NIC is not known; or NULL */
-    struct nj_route_if *route;        /* interfaces with routes of the kernel */
+    bool no_routes; /* they can't be read */
+    const struct nj_route_if
+        *route_without_nic;    /* has a default route, and its NIC is not known; or NULL */
+    struct nj_route_if *route; /* interfaces with routes of the kernel */
     uint32_t n_routes;
 
     struct nj_nic *nic;
@@ -128,8 +130,8 @@ struct nj_doctor {
 
     uint32_t n_mounts; /* of hugetlbfs */
     struct nj_huge_mount mount[NJ_DOCTOR_MOUNTS_MAX];
-    uint64_t huge_bytes; /* all huge pages there are */
-    bool huge_taken;     /* enough in total for a server, too few of them free */
+    uint64_t huge_bytes;    /* all huge pages there are */
+    bool huge_pages_in_use; /* enough in total for a server, too few of them free */
 };
 
 /* Options. Strings are the caller's. */
@@ -154,13 +156,13 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
 
 /* tell.c */
 /* Begin a finding with verdict "ok". Prints the previous one. */
-void nj__begin(struct nj_doctor *d, const char *id_fmt, ...) NJ_PRINTF(2, 3);
+void nj__begin_finding(struct nj_doctor *d, const char *id_fmt, ...) NJ_PRINTF(2, 3);
 /* Print the current finding. */
-void nj__tell(struct nj_doctor *d);
+void nj__print_finding(struct nj_doctor *d);
 /* Append to the text, append with a verdict, append to the advice. Text that does not fit is
  * dropped as a whole. */
-void nj__what(struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
-void nj__verdict(struct nj_doctor *d, enum nj_verdict verdict, const char *fmt, ...)
+void nj__add_text(struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
+void nj__set_verdict(struct nj_doctor *d, enum nj_verdict verdict, const char *fmt, ...)
     NJ_PRINTF(3, 4);
 void nj__advise(struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
 /* Quote a name as one shell word. Returns `word`. */
@@ -175,7 +177,7 @@ void nj__advise_cmdline(struct nj_doctor *d, const char *name, const char *words
 
 /* Paths are formatted and read below the root. Unreadable files count as missing. */
 
-bool nj__host_has(const struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
+bool nj__host_exists(const struct nj_doctor *d, const char *fmt, ...) NJ_PRINTF(2, 3);
 /* A file of one line, without its end. */
 bool nj__host_line(const struct nj_doctor *d, char *text, size_t n, const char *fmt, ...)
     NJ_PRINTF(4, 5);
@@ -219,7 +221,7 @@ void nj__facts_routes(struct nj_doctor *d);
 struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *interface);
 /* An interface with a default route that leads to no device, or NULL; after has_device is set of
  * those that are NICs'. */
-const struct nj_route_if *nj__route_astray(const struct nj_doctor *d);
+const struct nj_route_if *nj__route_without_nic(const struct nj_doctor *d);
 
 /* nic.c; after IOMMU and routes */
 void nj__facts_nics(struct nj_doctor *d);

@@ -31,7 +31,7 @@ static NJ_PRINTF(3, 0) bool path_of(const struct nj_doctor *d, char path[PATH_BY
         va_end(ap);                                                                                \
     } while (0)
 
-bool nj__host_has(const struct nj_doctor *d, const char *fmt, ...)
+bool nj__host_exists(const struct nj_doctor *d, const char *fmt, ...)
 {
     char path[PATH_BYTES];
     bool ok;
@@ -166,7 +166,7 @@ struct cmdline {
     bool found;
 };
 
-static void take_cmdline(void *ctx, const char *path, char *line)
+static void parse_cmdline(void *ctx, const char *path, char *line)
 {
     struct cmdline *c = ctx;
     size_t n_word = strlen(c->word);
@@ -185,6 +185,6 @@ bool nj__host_cmdline(const struct nj_doctor *d, const char *word, char *value, 
     struct cmdline c = {word, value, n, false};
 
     value[0] = '\0';
-    nj__host_lines(d, take_cmdline, &c, "/proc/cmdline");
+    nj__host_lines(d, parse_cmdline, &c, "/proc/cmdline");
     return c.found;
 }

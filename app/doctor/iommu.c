@@ -14,7 +14,7 @@ struct module {
 
 /* "kernel/drivers/vfio/pci/vfio-pci.ko.xz: ..." of modules.dep, or the same without what follows
  * ".ko" in modules.builtin. '-' and '_' are the same in names of modules. */
-static void take_module(void *ctx, const char *path, char *line)
+static void parse_module(void *ctx, const char *path, char *line)
 {
     struct module *m = ctx;
     const char *name, *slash;
@@ -37,25 +37,25 @@ static enum nj_module module_state(const struct nj_doctor *d, const char *name, 
 {
     struct module m = {name, false};
 
-    if (nj__host_has(d, "/sys/module/%s", name) ||
-        nj__host_has(d, "/sys/bus/pci/drivers/%s", driver))
+    if (nj__host_exists(d, "/sys/module/%s", name) ||
+        nj__host_exists(d, "/sys/bus/pci/drivers/%s", driver))
         return NJ_MODULE_LOADED;
-    nj__host_lines(d, take_module, &m, "/lib/modules/%s/modules.builtin", d->release);
+    nj__host_lines(d, parse_module, &m, "/lib/modules/%s/modules.builtin", d->release);
     if (m.found)
         return NJ_MODULE_LOADED;
-    nj__host_lines(d, take_module, &m, "/lib/modules/%s/modules.dep", d->release);
+    nj__host_lines(d, parse_module, &m, "/lib/modules/%s/modules.dep", d->release);
     return m.found ? NJ_MODULE_AVAILABLE : NJ_MODULE_NONE;
 }
 
 /* The name of an interrupt's chip says whether it is remapped: "IR-PCI-MSI" of x86; what goes
  * through an ITS of ARM always is. */
-static void take_interrupt(void *ctx, const char *path, char *line)
+static void parse_interrupt(void *ctx, const char *path, char *line)
 {
     if (strstr(line, " IR-") || strstr(line, " ITS-"))
         *(bool *)ctx = true;
 }
 
-static void take_noiommu_config(void *ctx, const char *path, char *line)
+static void parse_noiommu_config(void *ctx, const char *path, char *line)
 {
     struct nj_doctor *d = ctx;
 
@@ -70,10 +70,10 @@ static void read_noiommu(struct nj_doctor *d)
     if (nj__host_line(d, on, sizeof on, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode")) {
         d->noiommu = *on == 'Y' || *on == '1';
         d->noiommu_known = d->has_noiommu = true;
-    } else if (d->vfio_pci == NJ_MODULE_NONE || nj__host_has(d, "/sys/module/vfio")) {
+    } else if (d->vfio_pci == NJ_MODULE_NONE || nj__host_exists(d, "/sys/module/vfio")) {
         d->noiommu_known = true;
     } else {
-        nj__host_lines(d, take_noiommu_config, d, "/boot/config-%s", d->release);
+        nj__host_lines(d, parse_noiommu_config, d, "/boot/config-%s", d->release);
     }
 }
 
@@ -90,15 +90,15 @@ static void count_groups(struct nj_doctor *d)
     nj__host_names_free(names, n);
 }
 
-static enum nj_way way_of(const struct nj_doctor *d)
+static enum nj_bind_method choose_bind_method(const struct nj_doctor *d)
 {
     if (d->n_iommu_groups > 0)
-        return d->vfio_pci != NJ_MODULE_NONE ? NJ_WAY_VFIO : NJ_WAY_NONE;
+        return d->vfio_pci != NJ_MODULE_NONE ? NJ_BIND_VFIO : NJ_BIND_NONE;
     if (d->noiommu && d->vfio_pci != NJ_MODULE_NONE)
-        return NJ_WAY_NOIOMMU;
+        return NJ_BIND_NOIOMMU;
     if (d->uio != NJ_MODULE_NONE)
-        return NJ_WAY_UIO;
-    return d->has_noiommu && d->vfio_pci != NJ_MODULE_NONE ? NJ_WAY_NOIOMMU : NJ_WAY_NONE;
+        return NJ_BIND_UIO;
+    return d->has_noiommu && d->vfio_pci != NJ_MODULE_NONE ? NJ_BIND_NOIOMMU : NJ_BIND_NONE;
 }
 
 void nj__facts_iommu(struct nj_doctor *d)
@@ -107,9 +107,9 @@ void nj__facts_iommu(struct nj_doctor *d)
 
     nj__host_line(d, d->release, sizeof d->release, "/proc/sys/kernel/osrelease");
     count_groups(d);
-    d->has_dmar = nj__host_has(d, "/sys/firmware/acpi/tables/DMAR");
-    d->has_ivrs = nj__host_has(d, "/sys/firmware/acpi/tables/IVRS");
-    nj__host_lines(d, take_interrupt, &d->remapped, "/proc/interrupts");
+    d->has_dmar = nj__host_exists(d, "/sys/firmware/acpi/tables/DMAR");
+    d->has_ivrs = nj__host_exists(d, "/sys/firmware/acpi/tables/IVRS");
+    nj__host_lines(d, parse_interrupt, &d->remapped, "/proc/interrupts");
     d->type1_loaded = nj__host_line(d, on, sizeof on,
                                     "/sys/module/vfio_iommu_type1/parameters/"
                                     "allow_unsafe_interrupts");
@@ -117,7 +117,7 @@ void nj__facts_iommu(struct nj_doctor *d)
     d->vfio_pci = module_state(d, "vfio_pci", "vfio-pci");
     d->uio = module_state(d, "uio_pci_generic", "uio_pci_generic");
     read_noiommu(d);
-    d->way = way_of(d);
+    d->bind_method = choose_bind_method(d);
 }
 
 /* --- checks --------------------------------------------------------------------------------- */
@@ -149,20 +149,22 @@ static void check_iommu(struct nj_doctor *d)
 {
     struct dirent **names;
 
-    nj__begin(d, "iommu");
+    nj__begin_finding(d, "iommu");
     if (d->n_iommu_groups > 0) {
         uint32_t n = nj__host_names(d, &names, "/sys/class/iommu");
-        nj__what(d, "on, %u groups%s%s", d->n_iommu_groups, n ? ", " : "",
-                 n ? names[0]->d_name : "");
+        nj__add_text(d, "on, %u groups%s%s", d->n_iommu_groups, n ? ", " : "",
+                     n ? names[0]->d_name : "");
         nj__host_names_free(names, n);
     } else {
-        nj__verdict(
-            d, d->way == NJ_WAY_NONE && d->n_ready == 0 ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING,
-            "off or missing: vfio-pci cannot be used%s",
-            d->way == NJ_WAY_UIO       ? ", uio_pci_generic can, by root; a NIC can then "
-                                         "write to all memory"
-            : d->way == NJ_WAY_NOIOMMU ? " but by root without protection"
-                                       : "");
+        nj__set_verdict(d,
+                        d->bind_method == NJ_BIND_NONE && d->n_ready == 0 ? NJ_VERDICT_ERROR
+                                                                          : NJ_VERDICT_WARNING,
+                        "off or missing: vfio-pci cannot be used%s",
+                        d->bind_method == NJ_BIND_UIO
+                            ? ", uio_pci_generic can, by root; a NIC can then "
+                              "write to all memory"
+                        : d->bind_method == NJ_BIND_NOIOMMU ? " but by root without protection"
+                                                            : "");
         advise_iommu(d);
     }
 }
@@ -173,15 +175,15 @@ static void check_remapping(struct nj_doctor *d)
 
     if (d->n_iommu_groups == 0)
         return;
-    nj__begin(d, "interrupt-remapping");
+    nj__begin_finding(d, "interrupt-remapping");
     if (d->remapped) {
-        nj__what(d, "on");
+        nj__add_text(d, "on");
     } else if (d->unsafe_allowed) {
-        nj__what(d, "off, and vfio works without it (allow_unsafe_interrupts): a NIC can "
-                    "forge interrupts");
+        nj__add_text(d, "off, and vfio works without it (allow_unsafe_interrupts): a NIC can "
+                        "forge interrupts");
     } else {
-        nj__verdict(d, d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING,
-                    "off: vfio refuses devices unless allow_unsafe_interrupts is set");
+        nj__set_verdict(d, d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING,
+                        "off: vfio refuses devices unless allow_unsafe_interrupts is set");
         if (nj__host_cmdline(d, "intremap", off, sizeof off))
             nj__advise(
                 d, "# better: remove intremap=%s from the kernel's command line (untested)\n", off);
@@ -205,19 +207,19 @@ static void check_remapping(struct nj_doctor *d)
 static void check_module(struct nj_doctor *d, const char *name, enum nj_module state, bool wanted)
 {
 
-    nj__begin(d, "module/%s", name);
+    nj__begin_finding(d, "module/%s", name);
     if (state == NJ_MODULE_LOADED) {
-        nj__what(d, "loaded");
+        nj__add_text(d, "loaded");
     } else if (!wanted) {
-        nj__what(d, "%s, not needed on this host",
-                 state == NJ_MODULE_AVAILABLE ? "not loaded" : "not there");
+        nj__add_text(d, "%s, not needed on this host",
+                     state == NJ_MODULE_AVAILABLE ? "not loaded" : "not there");
     } else if (state == NJ_MODULE_AVAILABLE) {
-        nj__verdict(d, NJ_VERDICT_ERROR, "not loaded");
+        nj__set_verdict(d, NJ_VERDICT_ERROR, "not loaded");
         nj__advise(d, "%smodprobe %s\n", d->sudo, name);
         nj__advise(d, "echo %s | %stee -a /etc/modules-load.d/nightjar.conf\n", name, d->sudo);
     } else {
-        nj__verdict(d, NJ_VERDICT_ERROR, "not part of kernel %s, and not below /lib/modules/%s",
-                    d->release, d->release);
+        nj__set_verdict(d, NJ_VERDICT_ERROR, "not part of kernel %s, and not below /lib/modules/%s",
+                        d->release, d->release);
         nj__advise(
             d, "# boot a kernel that has it, such as that of Debian's package linux-image-amd64 "
                "(untested)\n");
@@ -226,14 +228,14 @@ static void check_module(struct nj_doctor *d, const char *name, enum nj_module s
 
 static void check_noiommu(struct nj_doctor *d)
 {
-    bool missing = !d->noiommu && d->way == NJ_WAY_NOIOMMU && d->n_ready == 0;
+    bool missing = !d->noiommu && d->bind_method == NJ_BIND_NOIOMMU && d->n_ready == 0;
 
-    nj__begin(d, "vfio-noiommu");
-    nj__verdict(d, missing ? NJ_VERDICT_ERROR : NJ_VERDICT_OK, "%s",
-                d->noiommu         ? "on: vfio-pci works without an IOMMU, for root"
-                : d->has_noiommu   ? "off"
-                : d->noiommu_known ? "this kernel does not have it (CONFIG_VFIO_NOIOMMU)"
-                                   : "unknown until the module vfio is loaded");
+    nj__begin_finding(d, "vfio-noiommu");
+    nj__set_verdict(d, missing ? NJ_VERDICT_ERROR : NJ_VERDICT_OK, "%s",
+                    d->noiommu         ? "on: vfio-pci works without an IOMMU, for root"
+                    : d->has_noiommu   ? "off"
+                    : d->noiommu_known ? "this kernel does not have it (CONFIG_VFIO_NOIOMMU)"
+                                       : "unknown until the module vfio is loaded");
     if (missing) {
         nj__advise(d, "%smodprobe vfio enable_unsafe_noiommu_mode=1\n", d->sudo);
         nj__advise(
@@ -246,7 +248,7 @@ static void check_noiommu(struct nj_doctor *d)
 void nj__check_iommu(struct nj_doctor *d)
 {
     bool to_bind = d->n_ready == 0;
-    bool by_vfio = d->n_iommu_groups > 0 || d->way == NJ_WAY_NOIOMMU;
+    bool by_vfio = d->n_iommu_groups > 0 || d->bind_method == NJ_BIND_NOIOMMU;
 
     check_iommu(d);
     check_remapping(d);

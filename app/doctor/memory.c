@@ -59,7 +59,7 @@ struct meminfo {
     int64_t all, free;        /* pages; -1: not known */
 };
 
-static void take_meminfo(void *ctx, const char *path, char *line)
+static void parse_meminfo(void *ctx, const char *path, char *line)
 {
     struct meminfo *m = ctx;
     unsigned long long kib;
@@ -78,12 +78,12 @@ static struct meminfo read_meminfo(const struct nj_doctor *d)
 {
     struct meminfo m = {UINT64_MAX, 2 * MIB, -1, 0};
 
-    nj__host_lines(d, take_meminfo, &m, "/proc/meminfo");
+    nj__host_lines(d, parse_meminfo, &m, "/proc/meminfo");
     return m;
 }
 
 /* What the kernel as a whole says of pages of the usual size. */
-static void read_sum(const struct nj_doctor *d, struct node *node)
+static void read_global_pages(const struct nj_doctor *d, struct node *node)
 {
     struct meminfo m = read_meminfo(d);
 
@@ -100,7 +100,7 @@ static bool is_near(const struct nj_doctor *d, const struct node *node)
 {
     for (uint32_t i = 0; i < d->n_nics; i++) {
         const struct nj_nic *nic = &d->nic[i];
-        if (nic->state != NJ_NIC_KEPT && nic->node >= 0 && nic->node == node->id &&
+        if (nic->state != NJ_NIC_PROTECTED && nic->node >= 0 && nic->node == node->id &&
             (d->n_ready == 0 || nic->state == NJ_NIC_READY))
             return true;
     }
@@ -150,7 +150,7 @@ static struct node *read_nodes(const struct nj_doctor *d, uint32_t *n_nodes)
         snprintf(nodes[0].path, sizeof nodes[0].path, "/sys/kernel/mm/hugepages");
         read_node(d, &nodes[0]);
         if (nodes[0].n_sizes == 0)
-            read_sum(d, &nodes[0]);
+            read_global_pages(d, &nodes[0]);
     }
     if (nodes)
         mark_wanted(d, nodes, *n_nodes);
@@ -176,7 +176,7 @@ static void decode_path(char *path)
 }
 
 /* "nodev /dev/hugepages hugetlbfs rw,relatime,pagesize=2M 0 0" */
-static void take_mount(void *ctx, const char *path, char *line)
+static void parse_mount(void *ctx, const char *path, char *line)
 {
     struct nj_doctor *d = ctx;
     struct nj_huge_mount *m = &d->mount[d->n_mounts];
@@ -209,14 +209,14 @@ void nj__facts_memory(struct nj_doctor *d)
     uint32_t n;
     struct node *nodes = read_nodes(d, &n);
 
-    nj__host_lines(d, take_mount, d, "/proc/mounts");
+    nj__host_lines(d, parse_mount, d, "/proc/mounts");
     for (uint32_t i = 0; nodes && i < n; i++) {
         d->huge_bytes += nodes[i].all_bytes;
         free_bytes += nodes[i].free_bytes;
         for (uint32_t k = 0; k < d->n_mounts; k++)
             d->mount[k].has_pages |= pages_there(&nodes[i], d->mount[k].page_bytes) > 0;
     }
-    d->huge_taken = d->huge_bytes >= LCORE_BYTES && free_bytes < LCORE_BYTES;
+    d->huge_pages_in_use = d->huge_bytes >= LCORE_BYTES && free_bytes < LCORE_BYTES;
     free(nodes);
 }
 
@@ -228,7 +228,7 @@ static uint64_t bytes_needed(const struct nj_doctor *d)
 }
 
 /* "Node 0 MemFree: 1000 kB", and FilePages, which the kernel can drop. */
-static void take_node_meminfo(void *ctx, const char *path, char *line)
+static void parse_node_meminfo(void *ctx, const char *path, char *line)
 {
     unsigned long long kib;
 
@@ -242,7 +242,7 @@ static uint64_t memory_left(const struct nj_doctor *d, const struct node *node)
 {
     uint64_t all = read_meminfo(d).available, here = 0;
 
-    if (!nj__host_lines(d, take_node_meminfo, &here, "/sys/devices/system/node/node%lld/meminfo",
+    if (!nj__host_lines(d, parse_node_meminfo, &here, "/sys/devices/system/node/node%lld/meminfo",
                         (long long)node->id))
         return all;
     return here < all ? here : all;
@@ -278,21 +278,22 @@ static bool pages_fit(const struct nj_doctor *d, const struct node *node, uint32
 }
 
 /* The file that takes how many pages of the usual size there are to be; false: there is none. */
-static bool file_of_pages(const struct nj_doctor *d, const struct node *node, char *path, size_t n)
+static bool nr_hugepages_path(const struct nj_doctor *d, const struct node *node, char *path,
+                              size_t n)
 {
     snprintf(path, n, "%s/hugepages-%llukB/nr_hugepages", node->path,
              (unsigned long long)(read_meminfo(d).page / KIB));
-    if (*node->path && nj__host_has(d, "%s", path))
+    if (*node->path && nj__host_exists(d, "%s", path))
         return true;
     snprintf(path, n, "/proc/sys/vm/nr_hugepages");
-    return node->id < 0 && nj__host_has(d, "%s", path);
+    return node->id < 0 && nj__host_exists(d, "%s", path);
 }
 
 static void advise_pages(struct nj_doctor *d, const struct node *node, uint32_t n_nodes)
 {
     char path[128];
 
-    if (!file_of_pages(d, node, path, sizeof path)) {
+    if (!nr_hugepages_path(d, node, path, sizeof path)) {
         nj__advise(d, "# boot a kernel with huge pages (CONFIG_HUGETLBFS)\n" NJ_UNTESTED);
         return;
     }
@@ -301,8 +302,8 @@ static void advise_pages(struct nj_doctor *d, const struct node *node, uint32_t 
                    d->sudo, path);
         return;
     }
-    nj__what(d, ", and only %lluMiB of memory are available",
-             (unsigned long long)(memory_left(d, node) / MIB));
+    nj__add_text(d, ", and only %lluMiB of memory are available",
+                 (unsigned long long)(memory_left(d, node) / MIB));
     nj__advise(d, "# free memory%s\n",
                bytes_needed(d) > LCORE_BYTES ? ", or give nightjar fewer lcores" : "");
 }
@@ -312,12 +313,12 @@ static void describe_pages(struct nj_doctor *d, const struct node *node)
     char size[24];
 
     for (uint32_t i = 0; i < node->n_sizes; i++) {
-        nj_show_bytes(node->size[i].bytes, size, sizeof size);
-        nj__what(d, "%s%lld pages of %s, %lld free", i ? "; " : "", (long long)node->size[i].all,
-                 size, (long long)node->size[i].free);
+        nj_format_bytes(node->size[i].bytes, size, sizeof size);
+        nj__add_text(d, "%s%lld pages of %s, %lld free", i ? "; " : "",
+                     (long long)node->size[i].all, size, (long long)node->size[i].free);
     }
     if (node->n_sizes == 0)
-        nj__what(d, "the kernel has none");
+        nj__add_text(d, "the kernel has none");
 }
 
 static void check_node(struct nj_doctor *d, const struct node *node, uint32_t n_nodes)
@@ -325,18 +326,18 @@ static void check_node(struct nj_doctor *d, const struct node *node, uint32_t n_
     uint64_t need = bytes_needed(d);
 
     if (node->id < 0)
-        nj__begin(d, "hugepages");
+        nj__begin_finding(d, "hugepages");
     else
-        nj__begin(d, "hugepages/node%lld", (long long)node->id);
+        nj__begin_finding(d, "hugepages/node%lld", (long long)node->id);
     describe_pages(d, node);
     if (node->is_wanted && node->all_bytes < need) {
-        nj__verdict(d, d->huge_bytes < LCORE_BYTES ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING,
-                    ": the EAL needs %lluMiB here", (unsigned long long)(need / MIB));
+        nj__set_verdict(d, d->huge_bytes < LCORE_BYTES ? NJ_VERDICT_ERROR : NJ_VERDICT_WARNING,
+                        ": the EAL needs %lluMiB here", (unsigned long long)(need / MIB));
         advise_pages(d, node, n_nodes);
     } else if (node->is_wanted && node->free_bytes < need) {
-        nj__verdict(d, NJ_VERDICT_WARNING,
-                    ": other processes use them; a server that starts needs %lluMiB",
-                    (unsigned long long)(need / MIB));
+        nj__set_verdict(d, NJ_VERDICT_WARNING,
+                        ": other processes use them; a server that starts needs %lluMiB",
+                        (unsigned long long)(need / MIB));
         nj__advise(d,
                    "# which processes use them:\n%sgrep -ls '_Hugetlb: *[1-9]' "
                    "/proc/[0-9]*/smaps\n",
@@ -370,7 +371,7 @@ static int64_t number_at_end(char *line)
 }
 
 /* "vm.nr_hugepages = 512" of sysctl.d; the last one counts, which may set them to 0. */
-static void take_sysctl(void *ctx, const char *path, char *line)
+static void parse_sysctl(void *ctx, const char *path, char *line)
 {
     struct at_boot *b = ctx;
     int64_t n = number_at_end(line);
@@ -385,7 +386,7 @@ static void take_sysctl(void *ctx, const char *path, char *line)
 }
 
 /* "w /sys/.../nr_hugepages - - - - 512" of tmpfiles.d, which is done after sysctl.d. */
-static void take_tmpfile(void *ctx, const char *path, char *line)
+static void parse_tmpfile(void *ctx, const char *path, char *line)
 {
     struct at_boot *b = ctx;
 
@@ -437,13 +438,13 @@ static void read_sysctl(const struct nj_doctor *d, struct at_boot *b)
     if (n > 0)
         qsort(files, n, sizeof *files, by_name);
     for (uint32_t i = 0; i < n; i++)
-        nj__host_lines(d, take_sysctl, b, "%s/%s", files[i].folder, files[i].name);
-    nj__host_lines(d, take_sysctl, b, "/etc/sysctl.conf");
+        nj__host_lines(d, parse_sysctl, b, "%s/%s", files[i].folder, files[i].name);
+    nj__host_lines(d, parse_sysctl, b, "/etc/sysctl.conf");
     free(files);
 }
 
 /* "512", or "0:512,1:0" of nodes. */
-static bool is_some(const char *count)
+static bool is_nonzero_count(const char *count)
 {
     for (const char *end; *count; count = *end == ',' ? end + 1 : end) {
         end = count + strspn(count, "0123456789:");
@@ -466,7 +467,8 @@ static bool find_count(char *line, char *count, size_t n)
     for (char *w = strtok_r(line, " \t\"'", &save); w; w = strtok_r(NULL, " \t\"'", &save)) {
         if (strncmp(w, "hugepagesz=", 11) == 0)
             is_2m = strcmp(w + 11, "2M") == 0;
-        else if (strncmp(w, "hugepages=", 10) == 0 && is_some(w + 10) && (is_2m || !found)) {
+        else if (strncmp(w, "hugepages=", 10) == 0 && is_nonzero_count(w + 10) &&
+                 (is_2m || !found)) {
             found = true;
             snprintf(count, n, "%s", w + 10);
         }
@@ -474,7 +476,7 @@ static bool find_count(char *line, char *count, size_t n)
     return found;
 }
 
-static void take_cmdline(void *ctx, const char *path, char *line)
+static void parse_cmdline(void *ctx, const char *path, char *line)
 {
     struct at_boot *b = ctx;
     char count[64];
@@ -483,7 +485,7 @@ static void take_cmdline(void *ctx, const char *path, char *line)
         snprintf(b->where, sizeof b->where, "by the kernel's command line (hugepages=%s)", count);
 }
 
-static void take_grub(void *ctx, const char *path, char *line)
+static void parse_grub(void *ctx, const char *path, char *line)
 {
     struct at_boot *b = ctx;
     char count[64];
@@ -517,17 +519,18 @@ static void check_boot(struct nj_doctor *d, const struct node *nodes, uint32_t n
 {
     struct at_boot b = {"", ""};
 
-    nj__host_lines(d, take_grub, &b, "/etc/default/grub");
-    nj__host_lines_below(d, take_grub, &b, "/etc/default/grub.d", ".cfg");
-    nj__host_lines(d, take_cmdline, &b, "/proc/cmdline");
+    nj__host_lines(d, parse_grub, &b, "/etc/default/grub");
+    nj__host_lines_below(d, parse_grub, &b, "/etc/default/grub.d", ".cfg");
+    nj__host_lines(d, parse_cmdline, &b, "/proc/cmdline");
     read_sysctl(d, &b);
-    nj__host_lines_below(d, take_tmpfile, &b, "/etc/tmpfiles.d", ".conf");
-    nj__host_lines_below(d, take_tmpfile, &b, "/run/tmpfiles.d", ".conf");
-    nj__begin(d, "hugepages/boot");
+    nj__host_lines_below(d, parse_tmpfile, &b, "/etc/tmpfiles.d", ".conf");
+    nj__host_lines_below(d, parse_tmpfile, &b, "/run/tmpfiles.d", ".conf");
+    nj__begin_finding(d, "hugepages/boot");
     if (*b.where) {
-        nj__what(d, "reserved %s", b.where);
+        nj__add_text(d, "reserved %s", b.where);
     } else {
-        nj__verdict(d, NJ_VERDICT_WARNING, "not reserved at boot: after a reboot there are none");
+        nj__set_verdict(d, NJ_VERDICT_WARNING,
+                        "not reserved at boot: after a reboot there are none");
         advise_boot(d, nodes, n_nodes, b.zero);
     }
 }
@@ -559,19 +562,19 @@ static void check_mounts(struct nj_doctor *d, const struct node *nodes, uint32_t
 
     if (d->n_mounts == 0 && missing == 0)
         missing = usual;
-    nj__begin(d, "hugetlbfs");
+    nj__begin_finding(d, "hugetlbfs");
     for (uint32_t i = 0; i < d->n_mounts; i++) {
-        nj_show_bytes(d->mount[i].page_bytes, size, sizeof size);
-        nj__what(d, "%s%s (%s)", i ? ", " : "", d->mount[i].path, size);
+        nj_format_bytes(d->mount[i].page_bytes, size, sizeof size);
+        nj__add_text(d, "%s%s (%s)", i ? ", " : "", d->mount[i].path, size);
     }
     if (missing > 0) {
         char folder[64] = "/dev/hugepages";
         if (missing != usual)
             snprintf(folder, sizeof folder, "/dev/hugepages-%lluM",
                      (unsigned long long)(missing / MIB));
-        nj_show_bytes(missing, size, sizeof size);
-        nj__verdict(d, d->n_mounts ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR,
-                    "%snot mounted for pages of %s", d->n_mounts ? "; " : "", size);
+        nj_format_bytes(missing, size, sizeof size);
+        nj__set_verdict(d, d->n_mounts ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR,
+                        "%snot mounted for pages of %s", d->n_mounts ? "; " : "", size);
         nj__advise(d, "%smkdir -p %s\n", d->sudo, folder);
         nj__advise(d, "%smount -t hugetlbfs -o pagesize=%lluK nodev %s\n", d->sudo,
                    (unsigned long long)(missing / KIB), folder);
@@ -585,14 +588,14 @@ static void check_transparent(struct nj_doctor *d)
     static const char *const path = "/sys/kernel/mm/transparent_hugepage/enabled";
     char text[64];
 
-    nj__begin(d, "transparent-hugepages");
+    nj__begin_finding(d, "transparent-hugepages");
     if (!nj__host_line(d, text, sizeof text, "%s", path))
-        nj__what(d, "the kernel has none");
+        nj__add_text(d, "the kernel has none");
     else if (!strstr(text, "[never]"))
-        nj__what(d, "%s", text);
+        nj__add_text(d, "%s", text);
     else {
-        nj__verdict(d, NJ_VERDICT_WARNING, "%s: memory of connections and files is on small pages",
-                    text);
+        nj__set_verdict(d, NJ_VERDICT_WARNING,
+                        "%s: memory of connections and files is on small pages", text);
         nj__advise(d, "echo madvise | %stee %s\n", d->sudo, path);
     }
 }

@@ -20,7 +20,7 @@ struct pci_ids {
 };
 
 /* "8086  Intel Corporation", and below it "<tab>100e  82540EM Gigabit Ethernet Controller". */
-static void take_pci_id(void *ctx, const char *path, char *line)
+static void parse_pci_id(void *ctx, const char *path, char *line)
 {
     struct pci_ids *ids = ctx;
     unsigned id;
@@ -42,13 +42,13 @@ static void read_name(const struct nj_doctor *d, struct nj_nic *nic)
 {
     struct pci_ids ids = {.nic = nic};
 
-    if (!nj__host_lines(d, take_pci_id, &ids, "/usr/share/misc/pci.ids"))
-        nj__host_lines(d, take_pci_id, &ids, "/usr/share/hwdata/pci.ids");
+    if (!nj__host_lines(d, parse_pci_id, &ids, "/usr/share/misc/pci.ids"))
+        nj__host_lines(d, parse_pci_id, &ids, "/usr/share/hwdata/pci.ids");
     if (!nic->name[0])
         snprintf(nic->name, sizeof nic->name, "%s", ids.vendor);
 }
 
-static void take_interface(const struct nj_doctor *d, struct nj_nic *nic, const char *name)
+static void read_interface(const struct nj_doctor *d, struct nj_nic *nic, const char *name)
 {
     struct nj_route_if *route = nj__route_of(d, name);
     int64_t n;
@@ -77,7 +77,7 @@ static void read_interfaces(const struct nj_doctor *d, struct nj_nic *nic, const
     uint32_t n = nj__host_names(d, &names, "/sys/bus/pci/devices/%s%s/net", nic->address, below);
 
     for (uint32_t i = 0; i < n; i++)
-        take_interface(d, nic, names[i]->d_name);
+        read_interface(d, nic, names[i]->d_name);
     nj__host_names_free(names, n);
     if (*below)
         return;
@@ -141,7 +141,7 @@ static void read_nic(const struct nj_doctor *d, struct nj_nic *nic, const char *
     if (nj__host_number(d, &n, "/sys/bus/pci/devices/%s/numa_node", address))
         nic->node = n;
     nic->group = group_of(d, address);
-    nic->has_uverbs = nj__host_has(d, "/sys/bus/pci/devices/%s/infiniband_verbs", address);
+    nic->has_uverbs = nj__host_exists(d, "/sys/bus/pci/devices/%s/infiniband_verbs", address);
     driver_of(d, address, nic->driver, sizeof nic->driver);
     nic->binding = nj_pci_binding(nic->driver);
     read_name(d, nic);
@@ -161,21 +161,21 @@ static const struct nj_nic *nic_at(const struct nj_doctor *d, const char *addres
 }
 
 /* Does vfio mind this driver of another device of the group? Bridges have their own. */
-static bool in_the_way(const struct nj_doctor *d, const char *address, const char *driver)
+static bool blocks_vfio(const struct nj_doctor *d, const char *address, const char *driver)
 {
     return *driver && strcmp(driver, "vfio-pci") != 0 && strcmp(driver, "pci-stub") != 0 &&
            class_of(d, address) != CLASS_BRIDGE;
 }
 
 /* Who stays with the kernel: what is no NIC may be the disk that this runs from. */
-static bool must_stay(const struct nj_doctor *d, const char *address)
+static bool must_stay_with_kernel(const struct nj_doctor *d, const char *address)
 {
     const struct nj_nic *nic = nic_at(d, address);
 
     return !is_nic(d, address) || (nic && nic->has_default);
 }
 
-static void note_routes(struct nj_doctor *d, const struct nj_nic *nic)
+static void warn_routes_end(struct nj_doctor *d, const struct nj_nic *nic)
 {
     if (nic && nic->has_routes)
         nj__advise(d, "# %s has kernel routes, which this removes\n", nic->route_of);
@@ -183,8 +183,8 @@ static void note_routes(struct nj_doctor *d, const struct nj_nic *nic)
 
 /* The devices of the group that hinder vfio. How many; of these, `*n_stay` have to stay with the
  * kernel, one of them is named in `why`. `advise`: commands that unbind the others. */
-static uint32_t look_at_group(struct nj_doctor *d, const struct nj_nic *nic, uint32_t *n_stay,
-                              bool advise, char *why, size_t why_bytes)
+static uint32_t check_group_others(struct nj_doctor *d, const struct nj_nic *nic, uint32_t *n_stay,
+                                   bool advise, char *why, size_t why_bytes)
 {
     struct dirent **names;
     uint32_t n =
@@ -196,16 +196,16 @@ static uint32_t look_at_group(struct nj_doctor *d, const struct nj_nic *nic, uin
         const char *address = names[i]->d_name;
         char driver[32];
         driver_of(d, address, driver, sizeof driver);
-        if (strcmp(address, nic->address) == 0 || !in_the_way(d, address, driver))
+        if (strcmp(address, nic->address) == 0 || !blocks_vfio(d, address, driver))
             continue;
-        bool stays = must_stay(d, address);
+        bool stays = must_stay_with_kernel(d, address);
         n_others++;
         if (stays || n_others == 1)
             snprintf(why, why_bytes, "%.23s of its IOMMU group is bound to %s", address, driver);
         *n_stay += stays;
         if (!advise || stays)
             continue;
-        note_routes(d, nic_at(d, address));
+        warn_routes_end(d, nic_at(d, address));
         nj__advise(d, "echo %s | %stee /sys/bus/pci/devices/%s/driver/unbind\n", address, d->sudo,
                    address);
     }
@@ -215,7 +215,7 @@ static uint32_t look_at_group(struct nj_doctor *d, const struct nj_nic *nic, uin
 
 /* --- what can be done with it ---------------------------------------------------------------- */
 
-static bool translates(const struct nj_doctor *d, const struct nj_nic *nic)
+static bool iommu_translates(const struct nj_doctor *d, const struct nj_nic *nic)
 {
     char type[32];
 
@@ -225,10 +225,10 @@ static bool translates(const struct nj_doctor *d, const struct nj_nic *nic)
            strncmp(type, "DMA", 3) == 0;
 }
 
-static enum nj_nic_state stuck(struct nj_nic *nic, const char *why)
+static enum nj_nic_state misbound(struct nj_nic *nic, const char *why)
 {
     snprintf(nic->why, sizeof nic->why, "%s", why);
-    return NJ_NIC_STUCK;
+    return NJ_NIC_MISBOUND;
 }
 
 static enum nj_nic_state state_of(struct nj_doctor *d, struct nj_nic *nic)
@@ -239,37 +239,40 @@ static enum nj_nic_state state_of(struct nj_doctor *d, struct nj_nic *nic)
     case NJ_BOUND_VFIO:
         if (d->n_iommu_groups == 0)
             return d->noiommu ? NJ_NIC_READY
-                              : stuck(nic, "bound to vfio-pci, which has no IOMMU here");
+                              : misbound(nic, "bound to vfio-pci, which has no IOMMU here");
         if (nic->group < 0)
-            return stuck(nic, "bound to vfio-pci, and in no IOMMU group");
-        return look_at_group(d, nic, &n_stay, false, nic->why, sizeof nic->why) > 0 ? NJ_NIC_STUCK
-                                                                                    : NJ_NIC_READY;
+            return misbound(nic, "bound to vfio-pci, and in no IOMMU group");
+        return check_group_others(d, nic, &n_stay, false, nic->why, sizeof nic->why) > 0
+                   ? NJ_NIC_MISBOUND
+                   : NJ_NIC_READY;
     case NJ_BOUND_UIO:
-        if (translates(d, nic))
-            return stuck(nic, "bound to a uio driver, while the IOMMU is on and refuses its DMA");
+        if (iommu_translates(d, nic))
+            return misbound(nic,
+                            "bound to a uio driver, while the IOMMU is on and refuses its DMA");
         return NJ_NIC_READY;
-    case NJ_BOUND_SHARED:
+    case NJ_BOUND_BIFURCATED:
         if (!nic->has_default)
-            return nic->has_uverbs ? NJ_NIC_READY
-                                   : stuck(nic, "shared with its kernel driver, whose modules for "
-                                                "verbs are not loaded");
+            return nic->has_uverbs
+                       ? NJ_NIC_READY
+                       : misbound(nic, "shared with its kernel driver, whose modules for "
+                                       "verbs are not loaded");
         break;
     case NJ_BOUND_KERNEL:
         break;
     }
     if (nic->has_default)
-        return NJ_NIC_KEPT;
-    if (d->way == NJ_WAY_VFIO && nic->group >= 0)
-        look_at_group(d, nic, &n_stay, false, nic->why, sizeof nic->why);
-    return n_stay > 0 ? NJ_NIC_UNFIT : NJ_NIC_FREE;
+        return NJ_NIC_PROTECTED;
+    if (d->bind_method == NJ_BIND_VFIO && nic->group >= 0)
+        check_group_others(d, nic, &n_stay, false, nic->why, sizeof nic->why);
+    return n_stay > 0 ? NJ_NIC_UNBINDABLE : NJ_NIC_BINDABLE;
 }
 
 /* Where a default route leads to no known NIC (ppp0, a port of Open vSwitch), it goes through one
  * that has a link. */
-static void keep_those_astray(struct nj_doctor *d)
+static void protect_suspects(struct nj_doctor *d)
 {
-    d->astray = nj__route_astray(d);
-    for (uint32_t i = 0; d->astray && i < d->n_nics; i++) {
+    d->route_without_nic = nj__route_without_nic(d);
+    for (uint32_t i = 0; d->route_without_nic && i < d->n_nics; i++) {
         struct nj_nic *nic = &d->nic[i];
         nic->is_suspect = !nic->has_default && nic->any_link;
         nic->has_default |= nic->any_link;
@@ -286,55 +289,56 @@ void nj__facts_nics(struct nj_doctor *d)
         if (is_nic(d, names[i]->d_name))
             read_nic(d, &d->nic[d->n_nics++], names[i]->d_name);
     nj__host_names_free(names, n);
-    keep_those_astray(d);
+    protect_suspects(d);
     bool by_vfio = false;
     for (uint32_t i = 0; i < d->n_nics; i++) {
         struct nj_nic *nic = &d->nic[i];
         nic->state = state_of(d, nic);
         d->n_ready += nic->state == NJ_NIC_READY;
-        d->n_free += nic->state == NJ_NIC_FREE;
+        d->n_free += nic->state == NJ_NIC_BINDABLE;
         by_vfio |= nic->binding == NJ_BOUND_VFIO && d->n_iommu_groups > 0;
     }
-    d->needs_vfio = by_vfio || (d->n_ready == 0 && d->way == NJ_WAY_VFIO);
+    d->needs_vfio = by_vfio || (d->n_ready == 0 && d->bind_method == NJ_BIND_VFIO);
 }
 
 /* --- checks --------------------------------------------------------------------------------- */
 
-static void describe(struct nj_doctor *d, const struct nj_nic *nic)
+static void describe_nic(struct nj_doctor *d, const struct nj_nic *nic)
 {
-    nj__what(d, "%s%s%04x:%04x%s, %s%s", nic->name, *nic->name ? " (" : "", nic->vendor,
-             nic->device, *nic->name ? ")" : "", *nic->driver ? "driver " : "no driver",
-             nic->driver);
+    nj__add_text(d, "%s%s%04x:%04x%s, %s%s", nic->name, *nic->name ? " (" : "", nic->vendor,
+                 nic->device, *nic->name ? ")" : "", *nic->driver ? "driver " : "no driver",
+                 nic->driver);
     if (nic->interface[0]) {
-        nj__what(d, ", interface %s, %s", nic->interface, nic->has_link ? "link" : "no link");
+        nj__add_text(d, ", interface %s, %s", nic->interface, nic->has_link ? "link" : "no link");
         if (nic->mbit_per_s > 0)
-            nj__what(d, " of %lld Mbit/s", (long long)nic->mbit_per_s);
+            nj__add_text(d, " of %lld Mbit/s", (long long)nic->mbit_per_s);
     }
     if (nic->node >= 0)
-        nj__what(d, ", NUMA node %lld", (long long)nic->node);
+        nj__add_text(d, ", NUMA node %lld", (long long)nic->node);
     if (nic->group >= 0)
-        nj__what(d, ", IOMMU group %lld", (long long)nic->group);
+        nj__add_text(d, ", IOMMU group %lld", (long long)nic->group);
 }
 
-static void advise_binding(struct nj_doctor *d, const struct nj_nic *nic, enum nj_way way)
+static void advise_binding(struct nj_doctor *d, const struct nj_nic *nic,
+                           enum nj_bind_method bind_method)
 {
-    static const char *const drivers[] = {[NJ_WAY_VFIO] = "vfio-pci",
-                                          [NJ_WAY_NOIOMMU] = "vfio-pci",
-                                          [NJ_WAY_UIO] = "uio_pci_generic"};
-    const char *driver = drivers[way];
+    static const char *const drivers[] = {[NJ_BIND_VFIO] = "vfio-pci",
+                                          [NJ_BIND_NOIOMMU] = "vfio-pci",
+                                          [NJ_BIND_UIO] = "uio_pci_generic"};
+    const char *driver = drivers[bind_method];
     char why[128];
     uint32_t n_stay;
 
     if (!driver)
         return;
-    note_routes(d, nic);
+    warn_routes_end(d, nic);
     nj__advise(d, "echo %s | %stee /sys/bus/pci/devices/%s/driver_override\n", driver, d->sudo,
                nic->address);
     if (nic->driver[0])
         nj__advise(d, "echo %s | %stee /sys/bus/pci/devices/%s/driver/unbind\n", nic->address,
                    d->sudo, nic->address);
-    if (way == NJ_WAY_VFIO && nic->group >= 0)
-        look_at_group(d, nic, &n_stay, true, why, sizeof why);
+    if (bind_method == NJ_BIND_VFIO && nic->group >= 0)
+        check_group_others(d, nic, &n_stay, true, why, sizeof why);
     nj__advise(d, "echo %s | %stee /sys/bus/pci/drivers_probe\n", nic->address, d->sudo);
     nj__advise(d, "# at each boot (package driverctl): %sdriverctl set-override %s %s\n", d->sudo,
                nic->address, driver);
@@ -343,26 +347,26 @@ static void advise_binding(struct nj_doctor *d, const struct nj_nic *nic, enum n
 /* Where no driver for DPDK can be had yet, the one that fits this host. */
 static void advise_other_driver(struct nj_doctor *d, const struct nj_nic *nic)
 {
-    enum nj_way way = d->way;
+    enum nj_bind_method bind_method = d->bind_method;
 
-    if (way == NJ_WAY_NONE) {
-        way = d->n_iommu_groups > 0 ? NJ_WAY_VFIO : NJ_WAY_UIO;
+    if (bind_method == NJ_BIND_NONE) {
+        bind_method = d->n_iommu_groups > 0 ? NJ_BIND_VFIO : NJ_BIND_UIO;
         nj__advise(d, "# once the kernel has the module (see module/%s):\n",
-                   way == NJ_WAY_VFIO ? "vfio-pci" : "uio_pci_generic");
+                   bind_method == NJ_BIND_VFIO ? "vfio-pci" : "uio_pci_generic");
     }
-    advise_binding(d, nic, way);
+    advise_binding(d, nic, bind_method);
 }
 
-static void advise_stuck(struct nj_doctor *d, const struct nj_nic *nic)
+static void advise_misbound(struct nj_doctor *d, const struct nj_nic *nic)
 {
     char why[128];
     uint32_t n_stay;
 
-    if (nic->binding == NJ_BOUND_SHARED) {
+    if (nic->binding == NJ_BOUND_BIFURCATED) {
         nj__advise(d, "%smodprobe -a ib_uverbs mlx%s_ib\n" NJ_UNTESTED, d->sudo,
                    strncmp(nic->driver, "mlx4", 4) == 0 ? "4" : "5");
     } else if (nic->binding == NJ_BOUND_VFIO && nic->group >= 0 && d->n_iommu_groups > 0) {
-        look_at_group(d, nic, &n_stay, true, why, sizeof why);
+        check_group_others(d, nic, &n_stay, true, why, sizeof why);
         if (n_stay > 0)
             nj__advise(
                 d, "# %s, which must stay: put one of the two into another slot (untested)\n", why);
@@ -374,37 +378,39 @@ static void advise_stuck(struct nj_doctor *d, const struct nj_nic *nic)
 static void check_nic(struct nj_doctor *d, const struct nj_nic *nic)
 {
 
-    nj__begin(d, "nic/%s", nic->address);
-    describe(d, nic);
+    nj__begin_finding(d, "nic/%s", nic->address);
+    describe_nic(d, nic);
     switch (nic->state) {
-    case NJ_NIC_KEPT:
+    case NJ_NIC_PROTECTED:
         if (d->no_routes)
-            nj__what(d, ": the routes cannot be read, so it may carry the default route");
+            nj__add_text(d, ": the routes cannot be read, so it may carry the default route");
         else if (nic->is_suspect)
-            nj__what(d, ": may carry the default route (%s), whose NIC is not known",
-                     d->astray->name);
+            nj__add_text(d, ": may carry the default route (%s), whose NIC is not known",
+                         d->route_without_nic->name);
         else
-            nj__what(d, ": carries the default route (%s), never bind it", nic->route_of);
+            nj__add_text(d, ": carries the default route (%s), never bind it", nic->route_of);
         break;
     case NJ_NIC_READY:
-        nj__what(d, ": ready, EAL argument -a %s", nic->address);
+        nj__add_text(d, ": ready, EAL argument -a %s", nic->address);
         break;
-    case NJ_NIC_FREE:
+    case NJ_NIC_BINDABLE:
         if (d->n_ready > 0) {
-            nj__what(d, ": not used by DPDK");
+            nj__add_text(d, ": not used by DPDK");
         } else {
-            nj__verdict(d, NJ_VERDICT_WARNING,
-                        d->way == NJ_WAY_NONE ? ": no DPDK driver can use it, see iommu and module/"
-                                              : ": DPDK cannot use it yet");
-            advise_binding(d, nic, d->way);
+            nj__set_verdict(d, NJ_VERDICT_WARNING,
+                            d->bind_method == NJ_BIND_NONE
+                                ? ": no DPDK driver can use it, see iommu and module/"
+                                : ": DPDK cannot use it yet");
+            advise_binding(d, nic, d->bind_method);
         }
         break;
-    case NJ_NIC_UNFIT:
-        nj__what(d, ": cannot be bound: %s, which must stay", nic->why);
+    case NJ_NIC_UNBINDABLE:
+        nj__add_text(d, ": cannot be bound: %s, which must stay", nic->why);
         break;
-    case NJ_NIC_STUCK:
-        nj__verdict(d, d->n_ready > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR, ": %s", nic->why);
-        advise_stuck(d, nic);
+    case NJ_NIC_MISBOUND:
+        nj__set_verdict(d, d->n_ready > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR, ": %s",
+                        nic->why);
+        advise_misbound(d, nic);
         break;
     }
 }
@@ -438,13 +444,13 @@ static bool is_bound_at_boot(const struct nj_doctor *d, const struct nj_nic *nic
 static void check_boot(struct nj_doctor *d, const struct nj_nic *nic)
 {
 
-    if (nic->state != NJ_NIC_READY || nic->binding == NJ_BOUND_SHARED)
+    if (nic->state != NJ_NIC_READY || nic->binding == NJ_BOUND_BIFURCATED)
         return;
-    nj__begin(d, "nic/%s/boot", nic->address);
+    nj__begin_finding(d, "nic/%s/boot", nic->address);
     if (is_bound_at_boot(d, nic)) {
-        nj__what(d, "also bound to %s at the next boot", nic->driver);
+        nj__add_text(d, "also bound to %s at the next boot", nic->driver);
     } else {
-        nj__verdict(d, NJ_VERDICT_WARNING, "bound to %s only until the next boot", nic->driver);
+        nj__set_verdict(d, NJ_VERDICT_WARNING, "bound to %s only until the next boot", nic->driver);
         nj__advise(d, "# %sapt-get install -y driverctl\n# %sdriverctl set-override %s %s\n",
                    d->sudo, d->sudo, nic->address, nic->driver);
     }
@@ -468,9 +474,9 @@ static void advise_virtual(struct nj_doctor *d)
 static void check_all(struct nj_doctor *d)
 {
 
-    nj__begin(d, "nics");
-    nj__verdict(d, d->n_ready > 0 ? NJ_VERDICT_OK : NJ_VERDICT_ERROR,
-                "%u of %u NICs of the PCI bus ready for DPDK", d->n_ready, d->n_nics);
+    nj__begin_finding(d, "nics");
+    nj__set_verdict(d, d->n_ready > 0 ? NJ_VERDICT_OK : NJ_VERDICT_ERROR,
+                    "%u of %u NICs of the PCI bus ready for DPDK", d->n_ready, d->n_nics);
     if (d->n_ready == 0) {
         if (d->n_free > 0)
             nj__advise(d, "# bind one: see its line\n");
@@ -483,23 +489,24 @@ static void check_default_route(struct nj_doctor *d)
 {
     uint32_t n = 0;
 
-    nj__begin(d, "default-route");
+    nj__begin_finding(d, "default-route");
     for (uint32_t i = 0; i < d->n_routes; i++) {
         const struct nj_route_if *r = &d->route[i];
         if (!r->is_default)
             continue;
-        nj__what(d, "%s%s", n++ ? ", " : "", r->name);
+        nj__add_text(d, "%s%s", n++ ? ", " : "", r->name);
         if (strcmp(r->name, r->top) != 0)
-            nj__what(d, " (below %s)", r->top);
+            nj__add_text(d, " (below %s)", r->top);
     }
     if (d->no_routes) {
-        nj__verdict(d, NJ_VERDICT_WARNING,
-                    "/proc/net/route cannot be read: bind no NIC that has an interface");
-    } else if (d->astray) {
-        nj__verdict(d, NJ_VERDICT_WARNING,
-                    ": the NIC of %s is not known: bind no NIC that has a link", d->astray->name);
+        nj__set_verdict(d, NJ_VERDICT_WARNING,
+                        "/proc/net/route cannot be read: bind no NIC that has an interface");
+    } else if (d->route_without_nic) {
+        nj__set_verdict(d, NJ_VERDICT_WARNING,
+                        ": the NIC of %s is not known: bind no NIC that has a link",
+                        d->route_without_nic->name);
     } else if (n == 0) {
-        nj__what(d, "none");
+        nj__add_text(d, "none");
     }
 }
 

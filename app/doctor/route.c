@@ -26,7 +26,7 @@ struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *interfac
 }
 
 /* True when that is news. */
-static bool add(struct nj_doctor *d, const char *name, const char *top, bool is_default)
+static bool add_interface(struct nj_doctor *d, const char *name, const char *top, bool is_default)
 {
     struct nj_route_if *more, *known = nj__route_of(d, name);
 
@@ -40,7 +40,7 @@ static bool add(struct nj_doctor *d, const char *name, const char *top, bool is_
         }
         d->route = more;
         known = &more[d->n_routes++];
-        known->has_device = nj__host_has(d, "/sys/class/net/%s/device", name);
+        known->has_device = nj__host_exists(d, "/sys/class/net/%s/device", name);
     }
     known->is_default = is_default;
     snprintf(known->name, sizeof known->name, "%s", name);
@@ -56,7 +56,7 @@ static bool is_outside(const char *name)
 
 /* What the kernel writes in a line of /proc/net/route: hexadecimal, in the order of the network.
  * The halves 0.0.0.0/1 and 128.0.0.0/1 are a default route, too. */
-static void take_route4(void *ctx, const char *path, char *line)
+static void parse_route4(void *ctx, const char *path, char *line)
 {
     char name[64];
     unsigned to, gateway, flags, mask;
@@ -64,7 +64,7 @@ static void take_route4(void *ctx, const char *path, char *line)
     if (sscanf(line, "%63s %x %x %x %*s %*s %*s %x", name, &to, &gateway, &flags, &mask) != 5)
         return; /* the head */
     if (is_outside(name) && (flags & ROUTE_UP) && !(flags & ROUTE_REJECT))
-        add(ctx, name, name, (ntohl(mask) & 0x7fffffff) == 0);
+        add_interface(ctx, name, name, (ntohl(mask) & 0x7fffffff) == 0);
 }
 
 /* ::/0, its halves, or 2000::/3 of all global addresses. */
@@ -73,7 +73,7 @@ static bool is_default6(const char *to, unsigned prefix)
     return prefix <= 1 || (prefix == 3 && *to == '2');
 }
 
-static void take_route6(void *ctx, const char *path, char *line)
+static void parse_route6(void *ctx, const char *path, char *line)
 {
     char name[64], to[33];
     unsigned prefix, flags;
@@ -83,11 +83,11 @@ static void take_route6(void *ctx, const char *path, char *line)
     bool of_link = strncmp(to, "fe80", 4) == 0 || strncmp(to, "ff", 2) == 0;
     if (is_outside(name) && !of_link && (flags & ROUTE_UP) &&
         !(flags & (ROUTE_REJECT | ROUTE_LOCAL)))
-        add(ctx, name, name, is_default6(to, prefix));
+        add_interface(ctx, name, name, is_default6(to, prefix));
 }
 
 /* Those below an interface. True when some are news. */
-static bool add_below(struct nj_doctor *d, struct nj_route_if upper)
+static bool add_lower_interfaces(struct nj_doctor *d, struct nj_route_if upper)
 {
     struct dirent **names;
     uint32_t n = nj__host_names(d, &names, "/sys/class/net/%s", upper.name);
@@ -95,7 +95,7 @@ static bool add_below(struct nj_doctor *d, struct nj_route_if upper)
 
     for (uint32_t i = 0; i < n; i++)
         if (strncmp(names[i]->d_name, "lower_", 6) == 0)
-            news |= add(d, names[i]->d_name + 6, upper.top, upper.is_default);
+            news |= add_interface(d, names[i]->d_name + 6, upper.top, upper.is_default);
     nj__host_names_free(names, n);
     return news;
 }
@@ -104,17 +104,17 @@ void nj__facts_routes(struct nj_doctor *d)
 {
     bool news = true;
 
-    d->no_routes = !nj__host_lines(d, take_route4, d, "/proc/net/route");
-    nj__host_lines(d, take_route6, d, "/proc/net/ipv6_route"); /* a kernel may have no IPv6 */
+    d->no_routes = !nj__host_lines(d, parse_route4, d, "/proc/net/route");
+    nj__host_lines(d, parse_route6, d, "/proc/net/ipv6_route"); /* a kernel may have no IPv6 */
     while (news) {
         news = false;
         for (uint32_t i = 0; i < d->n_routes; i++)
-            news |= add_below(d, d->route[i]);
+            news |= add_lower_interfaces(d, d->route[i]);
     }
 }
 
 /* Takes that from an interface below it. True when it is news. */
-static bool rise(const struct nj_doctor *d, struct nj_route_if *upper)
+static bool inherit_has_device(const struct nj_doctor *d, struct nj_route_if *upper)
 {
     struct dirent **names;
     uint32_t n = nj__host_names(d, &names, "/sys/class/net/%s", upper->name);
@@ -131,14 +131,14 @@ static bool rise(const struct nj_doctor *d, struct nj_route_if *upper)
     return has;
 }
 
-const struct nj_route_if *nj__route_astray(const struct nj_doctor *d)
+const struct nj_route_if *nj__route_without_nic(const struct nj_doctor *d)
 {
     bool news = true;
 
     while (news) {
         news = false;
         for (uint32_t i = 0; i < d->n_routes; i++)
-            news |= !d->route[i].has_device && rise(d, &d->route[i]);
+            news |= !d->route[i].has_device && inherit_has_device(d, &d->route[i]);
     }
     for (uint32_t i = 0; i < d->n_routes; i++) {
         const struct nj_route_if *r = &d->route[i];

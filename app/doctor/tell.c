@@ -8,7 +8,7 @@
 
 static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};
 
-/* Room that text_add() leaves for it. */
+/* Room that append_text() leaves for it. */
 static const char more[] = "# more lines of the same kind did not fit\n";
 
 /* A name may have bytes that a terminal obeys. */
@@ -20,7 +20,7 @@ static void clean(char *text, const char *keep)
 }
 
 /* Add all of it, or nothing where it does not fit: so no command is cut in half. */
-static void NJ_PRINTF(2, 0) text_add(struct nj_text *t, const char *fmt, va_list ap)
+static void NJ_PRINTF(2, 0) append_text(struct nj_text *t, const char *fmt, va_list ap)
 {
     size_t room = sizeof t->p - sizeof more - t->n;
     int put = vsnprintf(t->p + t->n, room, fmt, ap);
@@ -34,7 +34,7 @@ static void NJ_PRINTF(2, 0) text_add(struct nj_text *t, const char *fmt, va_list
     t->n += (size_t)put;
 }
 
-static void tell_text(struct nj_doctor *d, const struct nj_finding *f)
+static void print_as_text(struct nj_doctor *d, const struct nj_finding *f)
 {
     fprintf(d->out, "%-8s %-26s %s\n", words[f->verdict], f->id, f->what.p);
     for (const char *p = f->advice.p; *p;) {
@@ -49,19 +49,19 @@ static void tell_text(struct nj_doctor *d, const struct nj_finding *f)
 static void put_member(struct nj_doctor *d, const char *before, const char *key, const char *value,
                        size_t n)
 {
-    char text[NJ_JSON_BYTES(sizeof(struct nj_text))];
+    char text[NJ_JSON_ESCAPED_MAX(sizeof(struct nj_text))];
     struct nj_str s = {value, (uint32_t)n};
-    size_t n_text = nj_json_chars(text, sizeof text, s, NJ_JSON_LATIN1);
+    size_t n_text = nj_json_escape(text, sizeof text, s, NJ_JSON_LATIN1);
 
     fprintf(d->out, "%s\"%s\": \"%.*s\"", before, key, (int)n_text, text);
 }
 
-static void tell_json(struct nj_doctor *d, const struct nj_finding *f)
+static void print_as_json(struct nj_doctor *d, const struct nj_finding *f)
 {
     bool is_first = true;
 
     for (int i = 0; i < NJ_VERDICTS; i++)
-        is_first &= d->n_told[i] == 0;
+        is_first &= d->n_printed[i] == 0;
     put_member(d, is_first ? "\n  {" : ",\n  {", "id", f->id, strlen(f->id));
     put_member(d, ", ", "verdict", words[f->verdict], strlen(words[f->verdict]));
     put_member(d, ", ", "what", f->what.p, f->what.n);
@@ -70,7 +70,7 @@ static void tell_json(struct nj_doctor *d, const struct nj_finding *f)
     fputs("}", d->out);
 }
 
-void nj__tell(struct nj_doctor *d)
+void nj__print_finding(struct nj_doctor *d)
 {
     struct nj_finding *f = &d->finding;
 
@@ -81,19 +81,19 @@ void nj__tell(struct nj_doctor *d)
         f->advice.n += sizeof more - 1;
     }
     if (d->json)
-        tell_json(d, f);
+        print_as_json(d, f);
     else
-        tell_text(d, f);
-    d->n_told[f->verdict]++;
+        print_as_text(d, f);
+    d->n_printed[f->verdict]++;
     *f->id = '\0';
 }
 
-void nj__begin(struct nj_doctor *d, const char *id_fmt, ...)
+void nj__begin_finding(struct nj_doctor *d, const char *id_fmt, ...)
 {
     struct nj_finding *f = &d->finding;
     va_list ap;
 
-    nj__tell(d);
+    nj__print_finding(d);
     *f = (struct nj_finding){.verdict = NJ_VERDICT_OK};
     va_start(ap, id_fmt);
     vsnprintf(f->id, sizeof f->id, id_fmt, ap);
@@ -101,22 +101,22 @@ void nj__begin(struct nj_doctor *d, const char *id_fmt, ...)
     clean(f->id, "");
 }
 
-void nj__what(struct nj_doctor *d, const char *fmt, ...)
+void nj__add_text(struct nj_doctor *d, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    text_add(&d->finding.what, fmt, ap);
+    append_text(&d->finding.what, fmt, ap);
     va_end(ap);
 }
 
-void nj__verdict(struct nj_doctor *d, enum nj_verdict verdict, const char *fmt, ...)
+void nj__set_verdict(struct nj_doctor *d, enum nj_verdict verdict, const char *fmt, ...)
 {
     va_list ap;
 
     d->finding.verdict = verdict;
     va_start(ap, fmt);
-    text_add(&d->finding.what, fmt, ap);
+    append_text(&d->finding.what, fmt, ap);
     va_end(ap);
 }
 
@@ -125,7 +125,7 @@ void nj__advise(struct nj_doctor *d, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    text_add(&d->finding.advice, fmt, ap);
+    append_text(&d->finding.advice, fmt, ap);
     va_end(ap);
 }
 
@@ -151,7 +151,7 @@ void nj__advise_cmdline(struct nj_doctor *d, const char *name, const char *words
     char line[2048], is[2048];
 
     snprintf(line, sizeof line, "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX %s\"", words_more);
-    if (!nj__host_has(d, "/etc/default/grub")) {
+    if (!nj__host_exists(d, "/etc/default/grub")) {
         nj__advise(d, "# add to the kernel's command line, and reboot: %s\n" NJ_UNTESTED,
                    words_more);
         return;

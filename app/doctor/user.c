@@ -62,7 +62,7 @@ static bool is_member_by_name(const struct nj_doctor *d, const char *name)
     return is;
 }
 
-static bool take_passwd(struct nj_doctor *d, const struct passwd *p)
+static bool set_account(struct nj_doctor *d, const struct passwd *p)
 {
     struct nj_account *a = &d->account;
 
@@ -70,7 +70,7 @@ static bool take_passwd(struct nj_doctor *d, const struct passwd *p)
         return false;
     snprintf(a->name, sizeof a->name, "%s", p->pw_name);
     a->uid = p->pw_uid;
-    a->is_us = a->uid == geteuid();
+    a->is_current_user = a->uid == geteuid();
     a->n_groups = NJ_DOCTOR_GROUPS_MAX;
     if (*d->root)
         return true;
@@ -86,7 +86,7 @@ static bool find_below(struct nj_doctor *d, const char *name)
 
     for (struct passwd *p; f && !found && (p = fgetpwent(f));) {
         found = name ? strcmp(p->pw_name, name) == 0 : p->pw_uid == geteuid();
-        if (found && take_passwd(d, p))
+        if (found && set_account(d, p))
             read_groups(d, p->pw_gid);
     }
     if (f)
@@ -97,16 +97,16 @@ static bool find_below(struct nj_doctor *d, const char *name)
 bool nj__facts_user(struct nj_doctor *d, const char *name, char *why, size_t why_bytes)
 {
     bool found = *d->root ? find_below(d, name)
-                          : take_passwd(d, name ? getpwnam(name) : getpwuid(geteuid()));
+                          : set_account(d, name ? getpwnam(name) : getpwuid(geteuid()));
 
     if (found)
         return true;
     if (name) {
-        nj_fail(why, why_bytes, "--user %s: there is no such user", name);
+        nj_set_error(why, why_bytes, "--user %s: there is no such user", name);
         return false;
     }
     d->account.uid = geteuid(); /* one without a name, as in containers */
-    d->account.is_us = true;
+    d->account.is_current_user = true;
     d->account.group[0] = getegid();
     d->account.n_groups = 1;
     snprintf(d->account.name, sizeof d->account.name, "%u", (unsigned)geteuid());
@@ -127,7 +127,7 @@ struct memlock {
 };
 
 /* "Max locked memory         8388608              8388608              bytes" */
-static void take_limit(void *ctx, const char *path, char *line)
+static void parse_limit(void *ctx, const char *path, char *line)
 {
     struct memlock *m = ctx;
     char soft[32];
@@ -191,7 +191,7 @@ static void set_limit(struct limit *l, int rank, const char *value, const char *
 }
 
 /* "nj - memlock unlimited", else KiB. A later line wins over one that weighs no more. */
-static void take_pam(void *ctx, const char *path, char *line)
+static void parse_pam_limit(void *ctx, const char *path, char *line)
 {
     struct memlock *m = ctx;
     char domain[64], type[16], item[32], value[32];
@@ -210,11 +210,11 @@ static struct limit read_memlock(const struct nj_doctor *d)
 {
     struct memlock m = {.d = d};
 
-    if (d->account.is_us) {
-        nj__host_lines(d, take_limit, &m, "/proc/self/limits");
+    if (d->account.is_current_user) {
+        nj__host_lines(d, parse_limit, &m, "/proc/self/limits");
     } else {
-        nj__host_lines(d, take_pam, &m, "/etc/security/limits.conf");
-        nj__host_lines_below(d, take_pam, &m, "/etc/security/limits.d", ".conf");
+        nj__host_lines(d, parse_pam_limit, &m, "/etc/security/limits.conf");
+        nj__host_lines_below(d, parse_pam_limit, &m, "/etc/security/limits.d", ".conf");
     }
     bool capped = m.soft.rank > 0 && m.hard.rank > 0 && m.hard.bytes < m.soft.bytes;
     return capped ? m.hard : m.soft;
@@ -232,7 +232,7 @@ static void advise_memlock(struct nj_doctor *d, const struct limit *is)
         nj__advise(d, "# remove the line from %s, which is read later\n", is->where + 3);
     nj__advise(d, "# takes effect at the next login; a systemd unit needs "
                   "LimitMEMLOCK=infinity in its [Service] instead\n");
-    if (d->account.is_us)
+    if (d->account.is_current_user)
         nj__advise(d, "# for this shell:\n%sprlimit --pid $$ --memlock=unlimited\n", d->sudo);
 }
 
@@ -241,21 +241,22 @@ static void check_memlock(struct nj_doctor *d)
     struct limit m = read_memlock(d);
     char is[24], need[24];
 
-    nj_show_bytes(m.bytes, is, sizeof is);
-    nj_show_bytes(d->huge_bytes, need, sizeof need);
-    nj__begin(d, "memlock");
+    nj_format_bytes(m.bytes, is, sizeof is);
+    nj_format_bytes(d->huge_bytes, need, sizeof need);
+    nj__begin_finding(d, "memlock");
     if (d->account.uid == 0)
-        nj__what(d, "root: no limit for what vfio locks");
+        nj__add_text(d, "root: no limit for what vfio locks");
     else if (m.rank > 0 && m.bytes == UINT64_MAX)
-        nj__what(d, "unlimited for %s %s", d->account.name, m.where);
+        nj__add_text(d, "unlimited for %s %s", d->account.name, m.where);
     else if (m.rank > 0 && d->huge_bytes > 0 && m.bytes >= d->huge_bytes)
-        nj__what(d, "%s for %s %s, as much as there are huge pages", is, d->account.name, m.where);
+        nj__add_text(d, "%s for %s %s, as much as there are huge pages", is, d->account.name,
+                     m.where);
     else {
-        nj__verdict(d, d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_OK,
-                    "%s for %s%s%s; vfio locks all memory that it maps, up to %s%s",
-                    m.rank > 0 ? is : "nothing is set", d->account.name, *m.where ? " " : "",
-                    m.where, d->huge_bytes ? need : "all huge pages",
-                    d->needs_vfio ? "" : " (not used on this host)");
+        nj__set_verdict(d, d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_OK,
+                        "%s for %s%s%s; vfio locks all memory that it maps, up to %s%s",
+                        m.rank > 0 ? is : "nothing is set", d->account.name, *m.where ? " " : "",
+                        m.where, d->huge_bytes ? need : "all huge pages",
+                        d->needs_vfio ? "" : " (not used on this host)");
         if (d->needs_vfio)
             advise_memlock(d, &m);
     }
@@ -270,14 +271,14 @@ static bool may(const struct nj_doctor *d, const char *path, const struct stat *
 
     if (a->uid == 0)
         return true;
-    if (a->is_us && !*d->root)
+    if (a->is_current_user && !*d->root)
         return faccessat(AT_FDCWD, path, want, AT_EACCESS) == 0;
     int shift = st->st_uid == a->uid ? 6 : is_member(a, st->st_gid) ? 3 : 0;
     return ((int)(st->st_mode >> shift) & want) == want;
 }
 
 /* May the user read and write, and in a folder search? */
-static bool may_use(const struct nj_doctor *d, const char *path, const struct stat *st)
+static bool may_read_write(const struct nj_doctor *d, const char *path, const struct stat *st)
 {
     return may(d, path, st, S_ISDIR(st->st_mode) ? R_OK | W_OK | X_OK : R_OK | W_OK);
 }
@@ -291,7 +292,7 @@ static bool find(const struct nj_doctor *d, const char *path, char below[PATH_BY
 
 /* The first folder above the path that the user may not search, so that rights below it do not
  * matter. */
-static bool find_closed(const struct nj_doctor *d, const char *path, char folder[PATH_BYTES])
+static bool find_unsearchable(const struct nj_doctor *d, const char *path, char folder[PATH_BYTES])
 {
     char below[PATH_BYTES];
     struct stat st;
@@ -304,13 +305,13 @@ static bool find_closed(const struct nj_doctor *d, const char *path, char folder
     return false;
 }
 
-static void tell_closed(struct nj_doctor *d, const char *path, const char *folder,
-                        enum nj_verdict bad)
+static void report_closed(struct nj_doctor *d, const char *path, const char *folder,
+                          enum nj_verdict bad)
 {
     char word[NJ_SHELL_WORD_BYTES(PATH_BYTES)];
 
-    nj__begin(d, "permission%s", path);
-    nj__verdict(d, bad, "%s may not search %s", d->account.name, folder);
+    nj__begin_finding(d, "permission%s", path);
+    nj__set_verdict(d, bad, "%s may not search %s", d->account.name, folder);
     nj__advise(d, "%schmod a+x %s\n", d->sudo, nj__shell_word(word, sizeof word, folder));
 }
 
@@ -332,7 +333,8 @@ static bool is_usable(const struct nj_doctor *d, const struct nj_nic *nic)
     if (nic->binding != NJ_BOUND_VFIO)
         return true;
     vfio_path(d, nic, path, sizeof path);
-    return find(d, path, below, &st) && may_use(d, below, &st) && !find_closed(d, path, closed);
+    return find(d, path, below, &st) && may_read_write(d, below, &st) &&
+           !find_unsearchable(d, path, closed);
 }
 
 void nj__facts_usable(struct nj_doctor *d)
@@ -346,7 +348,7 @@ void nj__facts_usable(struct nj_doctor *d)
 }
 
 /* What hinders one NIC is no error while another can be used. */
-static enum nj_verdict bad_for(const struct nj_doctor *d, const struct nj_nic *nic)
+static enum nj_verdict severity_for(const struct nj_doctor *d, const struct nj_nic *nic)
 {
     bool other = d->n_usable > 0 || (d->n_ready > 0 && nic->state != NJ_NIC_READY);
 
@@ -361,19 +363,19 @@ static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict ba
     char below[PATH_BYTES], word[NJ_SHELL_WORD_BYTES(PATH_BYTES)];
     struct stat st;
 
-    if (find_closed(d, path, below)) {
-        tell_closed(d, path, below, bad);
+    if (find_unsearchable(d, path, below)) {
+        report_closed(d, path, below, bad);
         return true;
     }
     if (!find(d, path, below, &st))
         return false;
-    nj__begin(d, "permission%s", path);
-    if (may_use(d, below, &st)) {
-        nj__what(d, "%s may read and write", d->account.name);
+    nj__begin_finding(d, "permission%s", path);
+    if (may_read_write(d, below, &st)) {
+        nj__add_text(d, "%s may read and write", d->account.name);
     } else {
-        nj__verdict(d, bad, "%s may not read and write (mode %04o, uid %u, gid %u)",
-                    d->account.name, (unsigned)st.st_mode & 07777, (unsigned)st.st_uid,
-                    (unsigned)st.st_gid);
+        nj__set_verdict(d, bad, "%s may not read and write (mode %04o, uid %u, gid %u)",
+                        d->account.name, (unsigned)st.st_mode & 07777, (unsigned)st.st_uid,
+                        (unsigned)st.st_gid);
         nj__advise(d, "%s%s %s\n", d->sudo, command, nj__shell_word(word, sizeof word, path));
         if (*for_boot)
             nj__advise(d, "%s\n", for_boot);
@@ -384,7 +386,7 @@ static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict ba
 static void check_vfio_group(struct nj_doctor *d, const struct nj_nic *nic, const char *chown)
 {
     char path[64], rule[256];
-    enum nj_verdict bad = bad_for(d, nic);
+    enum nj_verdict bad = severity_for(d, nic);
     bool has_file = d->n_iommu_groups > 0 || d->noiommu;
 
     if (nic->group < 0 || !has_file)
@@ -396,10 +398,10 @@ static void check_vfio_group(struct nj_doctor *d, const struct nj_nic *nic, cons
              strrchr(path, '/') + 1, d->account.name, d->sudo);
     if (check_path(d, path, bad, chown, rule))
         return;
-    nj__begin(d, "permission%s", path);
-    nj__verdict(d, bad,
-                "missing, although %s is bound to vfio-pci: a container needs it from its host",
-                nic->address);
+    nj__begin_finding(d, "permission%s", path);
+    nj__set_verdict(d, bad,
+                    "missing, although %s is bound to vfio-pci: a container needs it from its host",
+                    nic->address);
 }
 
 static void check_uio(struct nj_doctor *d, const struct nj_nic *nic, const char *chown)
@@ -410,7 +412,7 @@ static void check_uio(struct nj_doctor *d, const struct nj_nic *nic, const char 
 
     for (uint32_t i = 0; i < n; i++) {
         snprintf(path, sizeof path, "/dev/%.40s", names[i]->d_name);
-        check_path(d, path, bad_for(d, nic), chown, "");
+        check_path(d, path, severity_for(d, nic), chown, "");
     }
     nj__host_names_free(names, n);
 }
@@ -418,17 +420,18 @@ static void check_uio(struct nj_doctor *d, const struct nj_nic *nic, const char 
 /* Without an IOMMU a NIC is told physical addresses, which only root gets to know. */
 static void check_root(struct nj_doctor *d)
 {
-    bool physical = d->n_ready == 0 && (d->way == NJ_WAY_UIO || d->way == NJ_WAY_NOIOMMU);
+    bool physical =
+        d->n_ready == 0 && (d->bind_method == NJ_BIND_UIO || d->bind_method == NJ_BIND_NOIOMMU);
 
     for (uint32_t i = 0; i < d->n_nics; i++)
         physical |= d->nic[i].state == NJ_NIC_READY &&
                     (d->nic[i].binding == NJ_BOUND_UIO ||
                      (d->nic[i].binding == NJ_BOUND_VFIO && d->n_iommu_groups == 0));
-    nj__begin(d, "user");
-    nj__what(d, "%s", d->account.name);
+    nj__begin_finding(d, "user");
+    nj__add_text(d, "%s", d->account.name);
     if (physical && d->account.uid != 0) {
-        nj__verdict(d, d->n_usable > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR,
-                    ": without an IOMMU only root can use a NIC");
+        nj__set_verdict(d, d->n_usable > 0 ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR,
+                        ": without an IOMMU only root can use a NIC");
         nj__advise(d, "# run nightjar as root, or switch the IOMMU on and use vfio-pci\n");
     }
 }
@@ -438,8 +441,8 @@ static void check_tun(struct nj_doctor *d)
 
     if (check_path(d, "/dev/net/tun", NJ_VERDICT_WARNING, "chmod 666", ""))
         return;
-    nj__begin(d, "permission/dev/net/tun");
-    nj__verdict(d, NJ_VERDICT_WARNING, "missing: a tap in place of a NIC needs it (./dev run)");
+    nj__begin_finding(d, "permission/dev/net/tun");
+    nj__set_verdict(d, NJ_VERDICT_WARNING, "missing: a tap in place of a NIC needs it (./dev run)");
     nj__advise(d, "%smodprobe tun\n", d->sudo);
 }
 

@@ -131,15 +131,15 @@ static const char *const help[] = {
 
 /* Options that print something in place of running a server; the library does not know them. Each
  * option has its own number: getopt_long() sees no ambiguity between options with equal numbers. */
-enum { ASK_PRINT_PLACEMENT = 1, ASK_CHECK, ASK_HELP, ASK_VERSION, FIRST_NAME = 256 };
+enum { MODE_PRINT_PLACEMENT = 1, MODE_CHECK, MODE_HELP, MODE_VERSION, FIRST_OPTION_ID = 256 };
 
-static const struct asking {
+static const struct mode_options {
     const char *name;
     int what;
-} asking[] = {{"print-placement", ASK_PRINT_PLACEMENT},
-              {"check", ASK_CHECK},
-              {"help", ASK_HELP},
-              {"version", ASK_VERSION}};
+} mode_options[] = {{"print-placement", MODE_PRINT_PLACEMENT},
+                    {"check", MODE_CHECK},
+                    {"help", MODE_HELP},
+                    {"version", MODE_VERSION}};
 
 /* In the order of help[]. getopt_long() accepts unique prefixes of a name. */
 static const char *const names[] = {
@@ -200,19 +200,20 @@ static const char *const names[] = {
     "live",
 };
 
-#define N_NAMES  (sizeof names / sizeof names[0])
-#define N_ASKING (sizeof asking / sizeof asking[0])
+#define N_NAMES        (sizeof names / sizeof names[0])
+#define N_MODE_OPTIONS (sizeof mode_options / sizeof mode_options[0])
 
-static void fill_options(struct option options[N_NAMES + N_ASKING + 1])
+static void fill_options(struct option options[N_NAMES + N_MODE_OPTIONS + 1])
 {
     size_t n = 0;
 
     for (int i = 0; i < (int)N_NAMES; i++)
         options[n++] = (struct option){
             names[i], nj_server_config_takes(names[i]) ? required_argument : no_argument, NULL,
-            FIRST_NAME + i};
-    for (size_t i = 0; i < N_ASKING; i++)
-        options[n++] = (struct option){asking[i].name, no_argument, NULL, asking[i].what};
+            FIRST_OPTION_ID + i};
+    for (size_t i = 0; i < N_MODE_OPTIONS; i++)
+        options[n++] =
+            (struct option){mode_options[i].name, no_argument, NULL, mode_options[i].what};
     options[n] = (struct option){0};
 }
 
@@ -227,19 +228,19 @@ static void print_help(FILE *out)
     fputs(app->outro, out);
 }
 
-static void take_asking(int what)
+static void set_run_mode(int what)
 {
     switch (what) {
-    case ASK_PRINT_PLACEMENT:
+    case MODE_PRINT_PLACEMENT:
         print_placement = true;
         break;
-    case ASK_CHECK:
+    case MODE_CHECK:
         check = true;
         break;
-    case ASK_HELP:
+    case MODE_HELP:
         print_help(stdout);
         exit(0);
-    case ASK_VERSION:
+    case MODE_VERSION:
         printf("%s %s\n", app->name, nj_version());
         exit(0);
     default:
@@ -248,9 +249,9 @@ static void take_asking(int what)
 }
 
 /* Returns how many options begin with these letters; `all` gets their names. */
-static size_t begin_with(const char *text, size_t n, char *all, size_t n_all)
+static size_t options_with_prefix(const char *text, size_t n, char *all, size_t n_all)
 {
-    struct option options[N_NAMES + N_ASKING + 1];
+    struct option options[N_NAMES + N_MODE_OPTIONS + 1];
     size_t n_found = 0, at = 0;
 
     fill_options(options);
@@ -264,14 +265,14 @@ static size_t begin_with(const char *text, size_t n, char *all, size_t n_all)
 }
 
 /* Explains an argument that getopt_long() rejected. */
-static void tell_wrong(const char *word, int opt)
+static void report_bad_option(const char *word, int opt)
 {
-    const char *more[N_ASKING + 1] = {NULL};
+    const char *more[N_MODE_OPTIONS + 1] = {NULL};
     char name[64], all[256] = "";
     size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word + 2, "=") : 0;
 
-    for (size_t i = 0; i < N_ASKING; i++)
-        more[i] = asking[i].name;
+    for (size_t i = 0; i < N_MODE_OPTIONS; i++)
+        more[i] = mode_options[i].name;
     snprintf(name, sizeof name, "%.*s", (int)n, word + 2);
     const char *near = nj_server_config_near(name, more);
     if (strcmp(name, "preset") == 0)
@@ -283,7 +284,7 @@ static void tell_wrong(const char *word, int opt)
         fprintf(stderr, "nightjar: --%s: expected a value\n", name);
     else if (optopt != 0)
         fprintf(stderr, "nightjar: --%s: expected no value\n", name);
-    else if (begin_with(name, n, all, sizeof all) > 1)
+    else if (options_with_prefix(name, n, all, sizeof all) > 1)
         fprintf(stderr, "nightjar: --%s: ambiguous: %s\n", name, all);
     else if (near)
         fprintf(stderr, "nightjar: --%s: there is no such option: did you mean --%s?\n", name,
@@ -294,7 +295,7 @@ static void tell_wrong(const char *word, int opt)
 
 static int parse_options(int argc, char **argv, struct nj_server_config *c)
 {
-    struct option options[N_NAMES + N_ASKING + 1];
+    struct option options[N_NAMES + N_MODE_OPTIONS + 1];
     char why[256];
     int opt;
 
@@ -303,12 +304,13 @@ static int parse_options(int argc, char **argv, struct nj_server_config *c)
     optind = 1;
     while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
         if (opt == '?' || opt == ':') {
-            tell_wrong(argv[optind - 1], opt);
+            report_bad_option(argv[optind - 1], opt);
             return -1;
         }
-        if (opt < FIRST_NAME) {
-            take_asking(opt);
-        } else if (nj_server_config_set(c, names[opt - FIRST_NAME], optarg, why, sizeof why) != 0) {
+        if (opt < FIRST_OPTION_ID) {
+            set_run_mode(opt);
+        } else if (nj_server_config_set(c, names[opt - FIRST_OPTION_ID], optarg, why, sizeof why) !=
+                   0) {
             fprintf(stderr, "nightjar: %s\n", why);
             return -1;
         }
@@ -323,7 +325,7 @@ static int parse_options(int argc, char **argv, struct nj_server_config *c)
 }
 
 /* `nightjar --help`, `--version`, `--print-placement`, and `--check` with more, need no --. */
-static bool asks_about_us(int argc, char **argv)
+static bool needs_no_eal(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--check") == 0)
@@ -334,13 +336,13 @@ static bool asks_about_us(int argc, char **argv)
 
 /* Removes --check and --print-placement from the arguments before the --, where they are accepted
  * too: the EAL would reject them. */
-static void take_asking_before(int *n_eal, int *argc, char **argv)
+static void set_modes_before_dashes(int *n_eal, int *argc, char **argv)
 {
     for (int i = 1; i < *n_eal; i++) {
         bool is_check = strcmp(argv[i], "--check") == 0;
         if (!is_check && strcmp(argv[i], "--print-placement") != 0)
             continue;
-        take_asking(is_check ? ASK_CHECK : ASK_PRINT_PLACEMENT);
+        set_run_mode(is_check ? MODE_CHECK : MODE_PRINT_PLACEMENT);
         memmove(&argv[i], &argv[i + 1], (size_t)(*argc - i) * sizeof *argv);
         (*argc)--;
         (*n_eal)--;
@@ -378,7 +380,7 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
         return nj_print_preset(preset);
     while (n_eal < argc && strcmp(argv[n_eal], "--") != 0)
         n_eal++;
-    bool ours = n_eal == argc && asks_about_us(argc, argv);
+    bool ours = n_eal == argc && needs_no_eal(argc, argv);
     if (n_eal == argc && argc > 1 && !ours && strcmp(argv[1], "-h") != 0) {
         fprintf(
             stderr,
@@ -394,7 +396,7 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
     if (ours)
         n_eal = 0;
     else if (n_eal < argc)
-        take_asking_before(&n_eal, &argc, argv);
+        set_modes_before_dashes(&n_eal, &argc, argv);
     config->crash_report = true;
     if (n_eal < argc && parse_options(argc - n_eal, argv + n_eal, config) != 0)
         return 2;

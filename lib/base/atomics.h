@@ -11,6 +11,6 @@
 #define nj_add_relaxed(p, n)   atomic_fetch_add_explicit((p), (n), memory_order_relaxed)
 
 /* Add to a counter that only this thread writes: needs no locked instruction. */
-#define nj_add_own(p, n) nj_store_relaxed((p), nj_load_relaxed(p) + (n))
+#define nj_add_single_writer(p, n) nj_store_relaxed((p), nj_load_relaxed(p) + (n))
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/attr.h"
 
 /* Write the message to `why`, truncated to `why_bytes`. Returns -1, for the caller to return. */
-static inline NJ_PRINTF(3, 4) int nj_fail(char *why, size_t why_bytes, const char *fmt, ...)
+static inline NJ_PRINTF(3, 4) int nj_set_error(char *why, size_t why_bytes, const char *fmt, ...)
 {
     va_list ap;
 

@@ -28,7 +28,7 @@ static inline bool nj_str_eq(struct nj_str a, struct nj_str b)
     return a.n_bytes == b.n_bytes && memcmp(a.p, b.p, a.n_bytes) == 0;
 }
 
-static inline bool nj_str_begins(struct nj_str s, struct nj_str with)
+static inline bool nj_str_starts_with(struct nj_str s, struct nj_str with)
 {
     return s.n_bytes >= with.n_bytes && memcmp(s.p, with.p, with.n_bytes) == 0;
 }
@@ -39,7 +39,7 @@ static inline char nj_lower(char c)
 }
 
 /* As strncasecmp() in the C locale: only ASCII letters are folded. */
-static inline int nj_order_nocase(const char *a, const char *b, uint32_t n)
+static inline int nj_strncasecmp(const char *a, const char *b, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         int order = (uint8_t)nj_lower(a[i]) - (uint8_t)nj_lower(b[i]);
@@ -59,7 +59,7 @@ static inline bool nj_str_eq_nocase(struct nj_str a, struct nj_str b)
     return true;
 }
 
-static inline bool nj_str_is_nocase(struct nj_str s, const char *word)
+static inline bool nj_str_eq_nocase_cstr(struct nj_str s, const char *word)
 {
     return nj_str_eq_nocase(s, (struct nj_str){word, (uint32_t)strlen(word)});
 }
@@ -75,7 +75,7 @@ static inline struct nj_str nj_str_trim(struct nj_str s)
 }
 
 /* Parse a decimal number: digits only, no sign, no blanks. False if malformed or above 2^64 - 1. */
-static inline bool nj_str_number(struct nj_str s, uint64_t *out)
+static inline bool nj_str_parse_u64(struct nj_str s, uint64_t *out)
 {
     uint64_t v = 0;
 
@@ -90,7 +90,7 @@ static inline bool nj_str_number(struct nj_str s, uint64_t *out)
     return true;
 }
 
-#define NJ_DIGITS_MAX 20 /* decimal digits of UINT64_MAX */
+#define NJ_U64_DIGITS_MAX 20 /* decimal digits of UINT64_MAX */
 
 /* Write the decimal digits of `v` so that they end before `end`. Returns the first digit. */
 static inline char *nj_put_digits(char *end, uint64_t v)
@@ -134,7 +134,7 @@ struct nj_body {
     void *waiter; /* set by a consumer whose peek got nothing; the owner wakes it for new bytes */
 };
 
-#define NJ_BODY_UNKNOWN UINT64_MAX
+#define NJ_BODY_LEN_UNKNOWN UINT64_MAX
 
 struct nj_body_ops {
     /* Return the next bytes without consuming them.
@@ -145,8 +145,8 @@ struct nj_body_ops {
     int (*peek)(struct nj_body *, uint32_t n_max, struct nj_slice *out);
     /* Consume `n_bytes`, at most the result of the last peek. */
     void (*advance)(struct nj_body *, uint32_t n_bytes);
-    /* Bytes not yet consumed: exact, or NJ_BODY_UNKNOWN until the end is known. 0 after a peek that
-     * returned 0 means the end of the body. */
+    /* Bytes not yet consumed: exact, or NJ_BODY_LEN_UNKNOWN until the end is known. 0 after a peek
+     * that returned 0 means the end of the body. */
     uint64_t (*remaining)(const struct nj_body *);
     /* The stream no longer needs the body, complete or not. Called exactly once. */
     void (*close)(struct nj_body *);

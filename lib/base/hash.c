@@ -16,7 +16,7 @@ uint64_t nj_hash(const struct nj_hash_key *key, const void *data, size_t n_bytes
     return h;
 }
 
-struct nj_mix_key nj_mix_key_of(const struct nj_hash_key *key, const char *what)
+struct nj_mix_key nj_mix_key_derive(const struct nj_hash_key *key, const char *what)
 {
     struct nj_mix_key k = {nj_hash(key, what, strlen(what)), 0};
 

@@ -27,7 +27,7 @@ struct nj_mix_key {
 };
 
 /* Derive a table key. `what` separates the keys derived from one `key`. */
-struct nj_mix_key nj_mix_key_of(const struct nj_hash_key *key, const char *what);
+struct nj_mix_key nj_mix_key_derive(const struct nj_hash_key *key, const char *what);
 
 static inline uint64_t nj_mix(const struct nj_mix_key *k, uint64_t h, uint64_t word)
 {

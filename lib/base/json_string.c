@@ -15,15 +15,15 @@ uint32_t nj_utf8_next(struct nj_str *s)
     if (len == 1)
         return b;
     if (len == 0 || len > n)
-        return NJ_NO_CHAR;
+        return NJ_UTF8_INVALID;
     uint32_t c = b & (0x7fu >> len);
     for (size_t i = 1; i < len; i++) {
         if ((p[i] & 0xc0) != 0x80)
-            return NJ_NO_CHAR;
+            return NJ_UTF8_INVALID;
         c = c << 6 | (p[i] & 0x3f);
     }
     if (c < smallest[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-        return NJ_NO_CHAR;
+        return NJ_UTF8_INVALID;
     s->p += len - 1;
     s->n_bytes -= (uint32_t)len - 1;
     return c;
@@ -31,7 +31,7 @@ uint32_t nj_utf8_next(struct nj_str *s)
 
 /* Take one character and write it. Control characters (C0, DEL, C1) and the line separators U+2028
  * and U+2029 are written as \u escapes: JSON forbids the first, terminals obey some of them. */
-static size_t put_char(struct nj_str *s, enum nj_json_bad bad, char out[6])
+static size_t escape_next_char(struct nj_str *s, enum nj_json_invalid bad, char out[6])
 {
     static const char hex[] = "0123456789abcdef";
     const char *p = s->p;
@@ -43,11 +43,11 @@ static size_t put_char(struct nj_str *s, enum nj_json_bad bad, char out[6])
         out[1] = (char)c;
         return 2;
     }
-    if (c == NJ_NO_CHAR && bad == NJ_JSON_REPLACED) {
+    if (c == NJ_UTF8_INVALID && bad == NJ_JSON_REPLACE) {
         memcpy(out, "\xef\xbf\xbd", 3);
         return 3;
     }
-    if (c == NJ_NO_CHAR) {
+    if (c == NJ_UTF8_INVALID) {
         c = (uint8_t)*p;
     } else if (c >= 0x20 && (c < 0x7f || c > 0x9f) && c != 0x2028 && c != 0x2029) {
         memcpy(out, p, n);
@@ -60,7 +60,7 @@ static size_t put_char(struct nj_str *s, enum nj_json_bad bad, char out[6])
     return 6;
 }
 
-size_t nj_json_chars(char *out, size_t n_out, struct nj_str s, enum nj_json_bad bad)
+size_t nj_json_escape(char *out, size_t n_out, struct nj_str s, enum nj_json_invalid bad)
 {
     size_t n = 0;
 
@@ -72,7 +72,7 @@ size_t nj_json_chars(char *out, size_t n_out, struct nj_str s, enum nj_json_bad 
             s.n_bytes--;
             continue;
         }
-        size_t n_one = put_char(&s, bad, one);
+        size_t n_one = escape_next_char(&s, bad, one);
         if (n + n_one <= n_out)
             memcpy(out + n, one, n_one);
         n += n_one;

@@ -68,18 +68,18 @@
  * of two segments; of a shard, 4 MiB of memory that connections share. An ACK walks over those of
  * its connection once for its SACK blocks, which is 12 us with 2,000 of them scattered over memory,
  * and once more where it shows something lost. */
-#define NJ_SENT_RUNS_MAX   2048u
-#define NJ_SENT_RUNS_SHARD 65536u
+#define NJ_SENT_RUNS_MAX      2048u
+#define NJ_SENT_RUNS_SHARD    65536u
 /* Each connection has this many runs of its own, whatever others need: three bursts in flight, a
  * hole, what arrived behind it, and the three that reading one more SACK option may take for a
  * moment. 512 bytes for each connection, touched when used. */
-#define NJ_SENT_RUNS_SURE  8u
+#define NJ_SENT_RUNS_RESERVED 8u
 /* Of the shared runs a connection may hold one part in so many of those left. k connections that
  * take all they may leave SHARD * 4 / (k + 4): 3,855 for 64 of them, so the next one may have 771.
  */
-#define NJ_SENT_RUNS_PART  4u
+#define NJ_SENT_RUNS_DIVISOR  4u
 /* New data leaves so many of a connection's runs to SACKs: a block within a run takes two. */
-#define NJ_SENT_RUNS_SPARE 3u
+#define NJ_SENT_RUNS_SPARE    3u
 
 /* Neighbours (ARP) per shard, and packets that wait for one answer. */
 #define NJ_NEIGH_MAX         256u
@@ -97,8 +97,8 @@
  * for the 3 s of three questions: with 48 places 16 of them per second, 48 questions, 192 packets
  * that wait, and less than a fifth of the table. Those that are there answer within milliseconds,
  * and the rate is their bound. */
-#define NJ_NEIGH_STRANGERS_MAX   48u
-#define NJ_NEIGH_STRANGERS_PER_S 128u
+#define NJ_NEIGH_UNSOLICITED_MAX   48u
+#define NJ_NEIGH_UNSOLICITED_PER_S 128u
 
 /* Local ports of connections that we open, above those of services (RFC 6335 6). A power of two, so
  * that a start counted modulo 2^32 goes around evenly. A search looks at each at most once: one in
@@ -123,7 +123,7 @@
 
 /* Only tasks of classes that took no longer than this lately lie ready behind those that may run:
  * eight of them take at most 1 ms. */
-#define NJ_WORKER_AHEAD_NS (125u * 1000u)
+#define NJ_WORKER_SHORT_TASK_NS (125u * 1000u)
 
 /* Handlers of one connection that run or wait, those of streams that are over included: as many as
  * it may have streams open at once (SETTINGS_MAX_CONCURRENT_STREAMS). One more request is refused
@@ -149,7 +149,7 @@
  * k of them at their bound leave 1 / (8 k + 1), which is 163 requests for 100 of them, and the next
  * one may have all of these. Clients are told apart by a hash with 1,024 values (shard/stacks.h).
  */
-#define NJ_CLIENT_PART 8u
+#define NJ_CLIENT_SHARE_FACTOR 8u
 
 /* Longest request path we look at; PATH_MAX of Linux. */
 #define NJ_PATH_MAX 4096
@@ -157,7 +157,7 @@
 /* Requests that a shard has open at once, of its site and of routes alike: 1,024 connections with
  * all their 128 streams; 456 bytes each, 57 MiB when all are in use. One more is answered with 503.
  */
-#define NJ_ASKS_MAX 131072u
+#define NJ_TXNS_MAX 131072u
 
 /* Requests of its site that wait for a worker or stream a large file, of a shard: as many as it has
  * requests open at once, up to this; more where there are more connections. One more is answered
@@ -186,7 +186,7 @@
  * each, and 80 are left; a hundred 3.5 MiB each, and 7 are left. Where more comes to one that
  * has its share, who holds most loses a body; a share that shrinks as the pool does is never all of
  * it. */
-#define NJ_BODY_SHARES        2u
+#define NJ_BODY_SHARE_DIVISOR 2u
 
 /* Response bytes that wait for the peer's windows; a handler that writes more waits, too. It goes
  * on when half of them are gone. */

@@ -6,14 +6,14 @@
 #include <sys/mman.h>
 
 /* Large mappings are rounded up to whole large pages. */
-static size_t mapped(size_t n_bytes)
+static size_t round_to_pages(size_t n_bytes)
 {
     if (n_bytes < NJ_LARGE_PAGE)
         return n_bytes;
     return (n_bytes + NJ_LARGE_PAGE - 1) / NJ_LARGE_PAGE * NJ_LARGE_PAGE;
 }
 
-static uint8_t *reserve(size_t n_bytes)
+static uint8_t *reserve_pages(size_t n_bytes)
 {
     void *mem = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -23,7 +23,7 @@ static uint8_t *reserve(size_t n_bytes)
     return mem;
 }
 
-static void give_back(uint8_t *mem, size_t n_bytes)
+static void unmap_excess(uint8_t *mem, size_t n_bytes)
 {
     if (n_bytes > 0)
         munmap(mem, n_bytes);
@@ -32,16 +32,16 @@ static void give_back(uint8_t *mem, size_t n_bytes)
 void *nj_pages_map(size_t n_bytes, size_t n_small)
 {
     if (n_bytes < NJ_LARGE_PAGE)
-        return reserve(n_bytes);
-    size_t n = mapped(n_bytes);
-    uint8_t *mem = reserve(n + NJ_LARGE_PAGE); /* the kernel aligns to small pages */
+        return reserve_pages(n_bytes);
+    size_t n = round_to_pages(n_bytes);
+    uint8_t *mem = reserve_pages(n + NJ_LARGE_PAGE); /* the kernel aligns to small pages */
     if (!mem)
         return NULL;
     /* Keep the upper part: the kernel maps downward, so the next mapping borders on it. */
     size_t before = NJ_LARGE_PAGE - (uintptr_t)mem % NJ_LARGE_PAGE;
-    give_back(mem, before);
+    unmap_excess(mem, before);
     mem += before;
-    give_back(mem + n, NJ_LARGE_PAGE - before);
+    unmap_excess(mem + n, NJ_LARGE_PAGE - before);
     if (n_small < n)
         madvise(mem + n_small, n - n_small, MADV_HUGEPAGE); /* if refused: small pages */
     return mem;
@@ -50,5 +50,5 @@ void *nj_pages_map(size_t n_bytes, size_t n_small)
 void nj_pages_unmap(void *mem, size_t n_bytes)
 {
     if (mem)
-        munmap(mem, mapped(n_bytes));
+        munmap(mem, round_to_pages(n_bytes));
 }

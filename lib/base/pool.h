@@ -57,7 +57,7 @@ static inline void *nj_pool_at(const struct nj_pool *p, uint32_t place)
     return p->mem + p->obj_bytes * place;
 }
 
-static inline uint32_t nj_pool_place(const struct nj_pool *p, const void *obj)
+static inline uint32_t nj_pool_index(const struct nj_pool *p, const void *obj)
 {
     return (uint32_t)((size_t)((const uint8_t *)obj - p->mem) / p->obj_bytes);
 }

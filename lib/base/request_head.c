@@ -20,7 +20,7 @@ struct nj_str nj_header_name(enum nj_header which)
     return names[which];
 }
 
-enum nj_header nj_header_of(struct nj_str name)
+enum nj_header nj_header_by_name(struct nj_str name)
 {
     unsigned i = 0;
 

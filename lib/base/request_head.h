@@ -41,7 +41,7 @@ struct nj_request_head {
 };
 
 /* The number of the field with this name (lower case), or NJ_N_HEADERS. */
-enum nj_header nj_header_of(struct nj_str name);
+enum nj_header nj_header_by_name(struct nj_str name);
 struct nj_str nj_header_name(enum nj_header which);
 
 /* The decoder calls this for each field. A repeated field keeps its first value. */

@@ -17,7 +17,7 @@ static size_t stack_bytes(size_t page)
     return (n + page - 1) / page * page;
 }
 
-void *nj_altstack_begin(void)
+void *nj_altstack_install(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), n = stack_bytes(page);
     stack_t is;
@@ -34,7 +34,7 @@ void *nj_altstack_begin(void)
     return NULL;
 }
 
-void nj_altstack_end(void *stack)
+void nj_altstack_remove(void *stack)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     stack_t none = {.ss_flags = SS_DISABLE};

@@ -10,10 +10,10 @@
 #define NJ_ALTSTACK_BYTES (64u << 10)
 
 /* Give the calling thread a signal stack with a guard page below it. Returns a handle for
- * nj_altstack_end(). Returns NULL if the thread already has a signal stack, which it keeps, or if
- * memory is short. */
-void *nj_altstack_begin(void);
+ * nj_altstack_remove(). Returns NULL if the thread already has a signal stack, which it keeps, or
+ * if memory is short. */
+void *nj_altstack_install(void);
 /* Remove and free the stack. Same thread. `stack` may be NULL. */
-void nj_altstack_end(void *stack);
+void nj_altstack_remove(void *stack);
 
 #endif

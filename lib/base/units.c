@@ -33,19 +33,19 @@ static const struct unit rate_units[] = {{"", 1},
                                          {NULL, 0}};
 
 /* Select the C locale, which has "." as decimal point. Returns the thread's previous locale. */
-static locale_t begin_c_locale(void)
+static locale_t use_c_locale(void)
 {
     return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
 }
 
-static bool read_quantity(const char *text, const struct unit *units, double *out)
+static bool parse_quantity(const char *text, const struct unit *units, double *out)
 {
     char *end;
 
     /* strtod() alone would take white space, signs, 0x10, inf and nan. */
     if (strspn(text, "0123456789.") == 0 || (text[0] == '0' && (text[1] | 0x20) == 'x'))
         return false;
-    locale_t locale = begin_c_locale();
+    locale_t locale = use_c_locale();
     errno = 0;
     *out = strtod(text, &end);
     uselocale(locale);
@@ -60,26 +60,26 @@ static bool read_quantity(const char *text, const struct unit *units, double *ou
     return false;
 }
 
-bool nj_read_seconds(const char *text, double *out)
+bool nj_parse_seconds(const char *text, double *out)
 {
-    return read_quantity(text, second_units, out);
+    return parse_quantity(text, second_units, out);
 }
 
-bool nj_read_bytes(const char *text, uint64_t *out)
+bool nj_parse_bytes(const char *text, uint64_t *out)
 {
     double q;
 
-    if (!read_quantity(text, byte_units, &q) || q > 1e15)
+    if (!parse_quantity(text, byte_units, &q) || q > 1e15)
         return false;
     *out = (uint64_t)q;
     return true;
 }
 
-bool nj_read_rate(const char *text, uint64_t *out)
+bool nj_parse_rate(const char *text, uint64_t *out)
 {
     double q;
 
-    if (!read_quantity(text, rate_units, &q) || q < 1 || q > (double)NJ_RATE_MAX)
+    if (!parse_quantity(text, rate_units, &q) || q < 1 || q > (double)NJ_RATE_MAX)
         return false;
     *out = (uint64_t)q;
     return true;
@@ -87,7 +87,7 @@ bool nj_read_rate(const char *text, uint64_t *out)
 
 /* `n` in the largest of four units that divides it; each unit is `step` times the one before. *u is
  * set to the index of that unit. */
-static uint64_t in_units(uint64_t n, uint64_t step, size_t *u)
+static uint64_t largest_exact_unit(uint64_t n, uint64_t step, size_t *u)
 {
     for (*u = 0; *u < 3 && n >= step && n % step == 0; (*u)++)
         n /= step;
@@ -97,50 +97,50 @@ static uint64_t in_units(uint64_t n, uint64_t step, size_t *u)
 static const char *const shown_bytes[] = {"B", "KiB", "MiB", "GiB"};
 static const char *const shown_bits[] = {"bit", "kbit", "Mbit", "Gbit"};
 
-void nj_show_bytes(uint64_t n, char *text, size_t n_text)
+void nj_format_bytes(uint64_t n, char *text, size_t n_text)
 {
     size_t u;
-    uint64_t in = in_units(n, 1024, &u);
+    uint64_t in = largest_exact_unit(n, 1024, &u);
 
     snprintf(text, n_text, "%llu%s", (unsigned long long)in, shown_bytes[u]);
 }
 
-void nj_show_rate(uint64_t n, char *text, size_t n_text)
+void nj_format_rate(uint64_t n, char *text, size_t n_text)
 {
     size_t u, u_bits;
-    uint64_t in = in_units(n, 1024, &u), bits = in_units(8 * n, 1000, &u_bits);
+    uint64_t in = largest_exact_unit(n, 1024, &u), bits = largest_exact_unit(8 * n, 1000, &u_bits);
     bool as_bits = bits < in;
 
     snprintf(text, n_text, "%llu%s/s", (unsigned long long)(as_bits ? bits : in),
              as_bits ? shown_bits[u_bits] : shown_bytes[u]);
 }
 
-void nj_show_number(double number, char *text, size_t n_text)
+void nj_format_number(double number, char *text, size_t n_text)
 {
-    locale_t locale = begin_c_locale();
+    locale_t locale = use_c_locale();
 
     snprintf(text, n_text, "%.15g", number);
     uselocale(locale);
 }
 
-void nj_show_seconds(double seconds, char *text, size_t n_text)
+void nj_format_seconds(double seconds, char *text, size_t n_text)
 {
     bool is_long = seconds >= 1;
 
-    nj_show_number(is_long ? seconds : seconds * 1000, text, n_text);
+    nj_format_number(is_long ? seconds : seconds * 1000, text, n_text);
     size_t n = strlen(text);
     snprintf(text + n, n_text - n, "%s", is_long ? "s" : "ms");
 }
 
-bool nj_read_number(const char *text, uint64_t *out)
+bool nj_parse_number(const char *text, uint64_t *out)
 {
     struct nj_str s = {text, (uint32_t)strnlen(text, UINT32_MAX)};
 
-    return s.n_bytes <= 18 && nj_str_number(s, out);
+    return s.n_bytes <= 18 && nj_str_parse_u64(s, out);
 }
 
 /* "22:00": two digits each. 24:00 is the end of the day. */
-static bool read_minute(const char *t, uint16_t *out)
+static bool parse_hh_mm(const char *t, uint16_t *out)
 {
     for (unsigned i = 0; i < 5; i++)
         if (i == 2 ? t[i] != ':' : t[i] < '0' || t[i] > '9')
@@ -151,8 +151,8 @@ static bool read_minute(const char *t, uint16_t *out)
     return m < 60 && *out <= 1440;
 }
 
-bool nj_read_minutes(const char *text, uint16_t out[2])
+bool nj_parse_time_range(const char *text, uint16_t out[2])
 {
-    return strlen(text) == 11 && text[5] == '-' && read_minute(text, &out[0]) &&
-           read_minute(text + 6, &out[1]) && out[0] != out[1] && out[0] < 1440;
+    return strlen(text) == 11 && text[5] == '-' && parse_hh_mm(text, &out[0]) &&
+           parse_hh_mm(text + 6, &out[1]) && out[0] != out[1] && out[0] < 1440;
 }

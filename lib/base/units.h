@@ -8,21 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NJ_RATE_MAX   ((uint64_t)1 << 40) /* bytes per second: 1 TiB/s */
-#define NJ_RATE_WANTS "a rate such as 20MiB/s, 200KiB/s or 100Mbit/s, from 1 to 1024GiB/s"
+#define NJ_RATE_MAX    ((uint64_t)1 << 40) /* bytes per second: 1 TiB/s */
+#define NJ_RATE_SYNTAX "a rate such as 20MiB/s, 200KiB/s or 100Mbit/s, from 1 to 1024GiB/s"
 
 /* Parse all of `text`. False if it is malformed or out of range; *out is then undefined. */
-bool nj_read_seconds(const char *text, double *out);     /* 500ms, 10s, 10, 2m, 1h */
-bool nj_read_bytes(const char *text, uint64_t *out);     /* 64KiB, 1GiB, 100; to 1e15 */
-bool nj_read_rate(const char *text, uint64_t *out);      /* 20MiB/s, 100Mbit/s, 1000 */
-bool nj_read_number(const char *text, uint64_t *out);    /* decimal digits */
-bool nj_read_minutes(const char *text, uint16_t out[2]); /* 22:00-06:00, of the day */
+bool nj_parse_seconds(const char *text, double *out);        /* 500ms, 10s, 10, 2m, 1h */
+bool nj_parse_bytes(const char *text, uint64_t *out);        /* 64KiB, 1GiB, 100; to 1e15 */
+bool nj_parse_rate(const char *text, uint64_t *out);         /* 20MiB/s, 100Mbit/s, 1000 */
+bool nj_parse_number(const char *text, uint64_t *out);       /* decimal digits */
+bool nj_parse_time_range(const char *text, uint16_t out[2]); /* 22:00-06:00, of the day */
 
 /* Print. The functions above parse the result back to the same number. A rate is printed in bits if
  * that gives a smaller number: 800Mbit/s, not 100000000B/s. 24 bytes are enough. */
-void nj_show_bytes(uint64_t n, char *text, size_t n_text);
-void nj_show_rate(uint64_t bytes_per_s, char *text, size_t n_text);
-void nj_show_seconds(double seconds, char *text, size_t n_text);
-void nj_show_number(double number, char *text, size_t n_text); /* 0.5, 1e+15: up to 15 digits */
+void nj_format_bytes(uint64_t n, char *text, size_t n_text);
+void nj_format_rate(uint64_t bytes_per_s, char *text, size_t n_text);
+void nj_format_seconds(double seconds, char *text, size_t n_text);
+void nj_format_number(double number, char *text, size_t n_text); /* 0.5, 1e+15: up to 15 digits */
 
 #endif

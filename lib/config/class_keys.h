@@ -16,17 +16,17 @@ struct nj_class_keys {
     struct nj_class value;
 };
 
-uint32_t nj_class_n_keys(void);
+uint32_t nj_class_keys_count(void);
 const char *nj_class_key_name(uint32_t i);
 /* Is the key valid for the whole server (rate, ceiling, burst)? */
-bool nj_class_key_of_server(uint32_t i);
+bool nj_class_key_is_server_wide(uint32_t i);
 /* Returns the index of the key, or -1. */
 int nj_class_key_find(const char *name);
 
 /* Parse the value of key `i` into `keys`. False if it is invalid; `expected` then describes the
  * syntax, as a constant string. */
-bool nj_class_key_read(struct nj_class_keys *keys, uint32_t i, const char *value,
-                       const char **expected);
+bool nj_class_key_parse(struct nj_class_keys *keys, uint32_t i, const char *value,
+                        const char **expected);
 /* Are the values consistent? False with the reason, a constant string, in `wrong`. */
 bool nj_class_keys_check(const struct nj_class_keys *keys, const char **wrong);
 
@@ -39,6 +39,6 @@ void nj_class_inherit(struct nj_class *to, const struct nj_class *from);
 
 /* Format the value of a key in the syntax of the policy file, into `text` or as a constant string.
  * NULL if it is unlimited or the default. */
-const char *nj_class_key_show(const struct nj_class *c, uint32_t i, char *text, size_t n_text);
+const char *nj_class_key_format(const struct nj_class *c, uint32_t i, char *text, size_t n_text);
 
 #endif

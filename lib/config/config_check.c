@@ -18,8 +18,8 @@ static void show_limits(const struct nj_class *c, uint32_t keys)
     char text[64];
     bool any = false;
 
-    for (uint32_t i = 0; i < nj_class_n_keys(); i++) {
-        const char *value = nj_class_key_show(c, i, text, sizeof text);
+    for (uint32_t i = 0; i < nj_class_keys_count(); i++) {
+        const char *value = nj_class_key_format(c, i, text, sizeof text);
         if (!(keys >> i & 1) && !value)
             continue;
         printf("%s %s = %s", any ? "," : ":", nj_class_key_name(i), value ? value : "none");
@@ -34,7 +34,7 @@ static void show_hours(struct nj_hours h)
         printf(" %02u:%02u-%02u:%02u", h.from / 60, h.from % 60, h.to / 60, h.to % 60);
 }
 
-static void show_strs(const char *key, const struct nj_str *str, uint32_t n, bool *any)
+static void print_strings(const char *key, const struct nj_str *str, uint32_t n, bool *any)
 {
     if (n > 0)
         printf("%s%s = ", *any ? "; " : "", key);
@@ -57,13 +57,13 @@ static void show_lists(const struct nj_policy_file *f, const char *key, uint32_t
 }
 
 /* The conditions that a request of the class meets, all of them. */
-static void show_match(const struct nj_policy_file *f, const struct nj_file_class *c)
+static void show_match(const struct nj_policy_file *f, const struct nj_class_def *c)
 {
     bool any = false;
 
     printf("    matches: ");
-    show_strs("path", c->path, c->n_paths, &any);
-    show_strs("host", c->host, c->n_hosts, &any);
+    print_strings("path", c->path, c->n_paths, &any);
+    print_strings("host", c->host, c->n_hosts, &any);
     show_lists(f, "list", c->lists, &any);
     if (c->header.n_bytes > 0)
         printf("%sheader = %.*s%s%.*s", any ? "; " : "", (int)c->header.n_bytes, c->header.p,
@@ -85,7 +85,7 @@ static void show_client(const struct nj_policy_file *f)
     printf(": /%u of IPv4, /%u of IPv6\n", f->client_bits4, f->client_bits6);
 }
 
-static void show_door(const struct nj_policy_file *f)
+static void print_allow_deny(const struct nj_policy_file *f)
 {
     static const char *const actions[] = {
         [NJ_ACTION_DROP] = "drop", [NJ_ACTION_RESET] = "reset", [NJ_ACTION_FORBID] = "forbid"};
@@ -118,12 +118,12 @@ static void show_networks(const struct nj_policy_file *f, uint32_t list)
 /* The effective [files], [limits] and [log], from the file and the command line. */
 static void show_config(const struct nj_server_config *config)
 {
-    const struct nj_config_name *c;
+    const struct nj_config_file_key *c;
     const char *section = "";
     char text[1024];
 
-    for (uint32_t i = 0; (c = nj_config_file_name(i)); i++) {
-        if (!nj_config_show(config, c->name, text, sizeof text))
+    for (uint32_t i = 0; (c = nj_config_file_key_at(i)); i++) {
+        if (!nj_config_format(config, c->name, text, sizeof text))
             continue;
         bool more = strcmp(section, c->section) == 0;
         printf("%s%s%s",
@@ -157,24 +157,25 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
     struct nj_class server = {0};
 
     /* All classes count as active, and no section with hours does. */
-    nj_policy_file_make(f, config, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
+    nj_policy_compile(f, config, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
     server.total = p.total;
     printf("server");
     show_limits(&server, 0);
-    show_door(f);
+    print_allow_deny(f);
     show_client(f);
     show_trusted(f);
     for (uint32_t i = 0; i < p.n_classes; i++) {
-        const struct nj_file_class *c = &f->class_at[nj_policy_file_class(f, p.classes[i].name)];
+        const struct nj_class_def *c =
+            &f->class_at[nj_policy_file_find_class(f, p.classes[i].name)];
         printf("class %s", c->name);
         show_hours(c->hours);
         show_limits(&p.classes[i], 0);
         show_match(f, c);
     }
     for (uint32_t i = 0; i < f->n_overrides; i++) {
-        const struct nj_file_override *o = &f->override[i];
-        printf("%s%s", o->class_index == NJ_POLICY_SERVER ? "server" : "class ",
-               o->class_index == NJ_POLICY_SERVER ? "" : f->class_at[o->class_index].name);
+        const struct nj_limit_override *o = &f->override[i];
+        printf("%s%s", o->class_index == NJ_POLICY_WHOLE_SERVER ? "server" : "class ",
+               o->class_index == NJ_POLICY_WHOLE_SERVER ? "" : f->class_at[o->class_index].name);
         show_hours(o->hours);
         show_limits(&o->keys.value, o->keys.set);
     }
@@ -186,16 +187,16 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
 }
 
 /* Warnings go to stderr and do not change the exit status. */
-static void warn(const struct nj_settings *s, const struct nj_server_config *given)
+static void print_warnings(const struct nj_settings *s, const struct nj_server_config *given)
 {
-    struct nj_faults warnings = {0};
+    struct nj_diags warnings = {0};
 
     nj_policy_warn(s->policy, given->policy_file, given, &warnings);
     if (warnings.text)
         fputs(warnings.text, stderr);
-    if (warnings.n > NJ_FAULTS_TOLD)
-        fprintf(stderr, "nightjar: %u more warnings\n", warnings.n - NJ_FAULTS_TOLD);
-    nj_faults_free(&warnings);
+    if (warnings.n > NJ_DIAGS_MAX)
+        fprintf(stderr, "nightjar: %u more warnings\n", warnings.n - NJ_DIAGS_MAX);
+    nj_diags_free(&warnings);
 }
 
 int nj_server_check(const struct nj_server_config *config)
@@ -209,7 +210,7 @@ int nj_server_check(const struct nj_server_config *config)
         rc = nj_settings_check(&settings, &copy, why, sizeof why);
 
     if (rc == 0 && settings.config->access_log)
-        rc = nj_access_file_try(settings.config->access_log, why, sizeof why);
+        rc = nj_access_file_check(settings.config->access_log, why, sizeof why);
     if (settings.faults.text)
         fputs(settings.faults.text, stderr);
     else if (rc != 0)
@@ -217,7 +218,7 @@ int nj_server_check(const struct nj_server_config *config)
     else {
         show_policy(settings.policy, settings.config);
         fflush(stdout);
-        warn(&settings, &copy);
+        print_warnings(&settings, &copy);
     }
     if (rc == 0 && why[0])
         puts(why);

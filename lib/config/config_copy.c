@@ -50,10 +50,10 @@ static int check_arrays(const struct nj_server_config *c, char *why, size_t n)
     for (size_t a = 0; a < NJ_ARRAY_LEN(arrays); a++)
         for (unsigned i = 1; i < arrays[a].n_max; i++)
             if (arrays[a].entry[i] && !arrays[a].entry[i - 1])
-                return nj_fail(why, n, "%s[%u] is set, but %s[%u] is not", arrays[a].name, i,
-                               arrays[a].name, i - 1);
+                return nj_set_error(why, n, "%s[%u] is set, but %s[%u] is not", arrays[a].name, i,
+                                    arrays[a].name, i - 1);
     if (c->n_routes > 0 && !c->routes)
-        return nj_fail(why, n, "n_routes is %u, but routes is NULL", c->n_routes);
+        return nj_set_error(why, n, "n_routes is %u, but routes is NULL", c->n_routes);
     return 0;
 }
 
@@ -63,16 +63,17 @@ int nj_config_copy(struct nj_server_config *to, const struct nj_server_config *f
     size_t size = from->size_bytes, known = size < sizeof *to ? size : sizeof *to;
 
     if (size < NJ_CONFIG_BYTES_MIN || size > BYTES_MAX)
-        return nj_fail(why, n,
-                       "size_bytes of the configuration is %zu: fill it in with "
-                       "nj_server_config_init()",
-                       size);
+        return nj_set_error(why, n,
+                            "size_bytes of the configuration is %zu: fill it in with "
+                            "nj_server_config_init()",
+                            size);
     for (size_t i = known; i < size; i++)
         if (((const unsigned char *)from)[i] != 0)
-            return nj_fail(why, n,
-                           "byte %zu of the configuration sets a field that nightjar " NJ_VERSION
-                           " does not know: install the version that the program was built with",
-                           i);
+            return nj_set_error(
+                why, n,
+                "byte %zu of the configuration sets a field that nightjar " NJ_VERSION
+                " does not know: install the version that the program was built with",
+                i);
     nj_server_config_init(to);
     memcpy(to, from, known);
     to->size_bytes = sizeof *to;

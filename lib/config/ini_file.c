@@ -18,14 +18,15 @@
 /* --- diagnostics ---------------------------------------------------------------------------- */
 
 /* The line number after "FILE:", or 0. */
-static unsigned long number_of(const char *told, const char *file)
+static unsigned long diag_line_number(const char *told, const char *file)
 {
     size_t n = strnlen(file, FILE_SHOWN);
     return strncmp(told, file, n) == 0 && told[n] == ':' ? strtoul(told + n + 1, NULL, 10) : 0;
 }
 
 /* Insert before the diagnostics of later lines of the file. */
-static void insert(struct nj_faults *f, const char *file, uint32_t line, const char *text, size_t n)
+static void insert_diag(struct nj_diags *f, const char *file, uint32_t line, const char *text,
+                        size_t n)
 {
     char *more = realloc(f->text, f->n_bytes + n + 1);
     size_t at = f->n_bytes;
@@ -35,21 +36,21 @@ static void insert(struct nj_faults *f, const char *file, uint32_t line, const c
     f->text = more;
     f->text[f->n_bytes] = '\0';
     for (size_t k = 0; line > 0 && k < at; k += strcspn(f->text + k, "\n") + 1)
-        if (number_of(f->text + k, file) > line)
+        if (diag_line_number(f->text + k, file) > line)
             at = k;
     memmove(f->text + at + n, f->text + at, f->n_bytes - at + 1);
     memcpy(f->text + at, text, n);
     f->n_bytes += n;
 }
 
-void nj_fault(struct nj_faults *f, const char *file, uint32_t line, const char *fmt, ...)
+void nj_diag_add(struct nj_diags *f, const char *file, uint32_t line, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;
     int n = line ? snprintf(text, sizeof text, "%.*s:%u: ", FILE_SHOWN, file, line)
                  : snprintf(text, sizeof text, "%.*s: ", FILE_SHOWN, file);
 
-    if (f->n++ >= NJ_FAULTS_TOLD)
+    if (f->n++ >= NJ_DIAGS_MAX)
         return;
     va_start(ap, fmt);
     vsnprintf(text + n, sizeof text - (size_t)n - 1, fmt, ap);
@@ -59,13 +60,13 @@ void nj_fault(struct nj_faults *f, const char *file, uint32_t line, const char *
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
             text[i] = '?'; /* no line breaks, and no terminal escapes */
     text[len++] = '\n';
-    insert(f, file, line, text, len);
+    insert_diag(f, file, line, text, len);
 }
 
-void nj_faults_free(struct nj_faults *f)
+void nj_diags_free(struct nj_diags *f)
 {
     free(f->text);
-    *f = (struct nj_faults){0};
+    *f = (struct nj_diags){0};
 }
 
 /* --- reading -------------------------------------------------------------------------------- */
@@ -85,16 +86,16 @@ static FILE *open_file(const char *path)
     return NULL;
 }
 
-char *nj_ini_slurp(const char *path, size_t max_bytes, size_t *n_bytes, struct nj_faults *faults)
+char *nj_ini_read_file(const char *path, size_t max_bytes, size_t *n_bytes, struct nj_diags *faults)
 {
     FILE *f = open_file(path);
     char *text = f ? malloc(max_bytes + 2) : NULL;
 
     *n_bytes = text ? fread(text, 1, max_bytes + 1, f) : 0;
     if (!text || ferror(f)) {
-        nj_fault(faults, path, 0, "cannot be read: %s", strerror(errno));
+        nj_diag_add(faults, path, 0, "cannot be read: %s", strerror(errno));
     } else if (*n_bytes > max_bytes) {
-        nj_fault(faults, path, 0, "too long: expected at most %zu bytes", max_bytes);
+        nj_diag_add(faults, path, 0, "too long: expected at most %zu bytes", max_bytes);
     } else {
         text[*n_bytes] = '\0';
         fclose(f);
@@ -110,12 +111,12 @@ char *nj_ini_slurp(const char *path, size_t max_bytes, size_t *n_bytes, struct n
 
 struct scan {
     const char *file;
-    struct nj_faults *faults;
+    struct nj_diags *faults;
     struct nj_ini *ini;
     uint32_t line;
     bool in_section; /* a valid one; entries of an invalid section are skipped */
-    bool passed_over;
-    char *room; /* unused part of ini->store */
+    bool saw_section;
+    char *free_space; /* unused part of ini->store */
 };
 
 static bool is_space(char c)
@@ -123,7 +124,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-void nj_ini_strip(const char **from, const char **to)
+void nj_ini_trim(const char **from, const char **to)
 {
     while (*from < *to && is_space(**from))
         (*from)++;
@@ -133,42 +134,42 @@ void nj_ini_strip(const char **from, const char **to)
 
 /* A terminated copy. It fits: in the text, '=', ']' or a newline follows each string, in place of
  * the NUL. */
-static char *keep(struct scan *s, const char *p, const char *end)
+static char *copy_string(struct scan *s, const char *p, const char *end)
 {
-    char *copy = s->room;
+    char *copy = s->free_space;
 
-    s->room = (char *)mempcpy(copy, p, (size_t)(end - p)) + 1;
-    s->room[-1] = '\0';
+    s->free_space = (char *)mempcpy(copy, p, (size_t)(end - p)) + 1;
+    s->free_space[-1] = '\0';
     return copy;
 }
 
-static void take_section(struct scan *s, const char *p, const char *end)
+static void parse_section(struct scan *s, const char *p, const char *end)
 {
     const char *close = memchr(p, ']', (size_t)(end - p)), *rest = close ? close + 1 : end;
 
     s->in_section = false;
-    s->passed_over = true;
-    nj_ini_strip(&rest, &end);
+    s->saw_section = true;
+    nj_ini_trim(&rest, &end);
     if (!close || (rest < end && *rest != COMMENT)) {
-        nj_fault(s->faults, s->file, s->line, "unterminated section header: expected [NAME]");
+        nj_diag_add(s->faults, s->file, s->line, "unterminated section header: expected [NAME]");
         return;
     }
     p++;
-    nj_ini_strip(&p, &close);
+    nj_ini_trim(&p, &close);
     if (p == close || close - p >= NJ_INI_NAME_BYTES || memchr(p, '[', (size_t)(close - p)) ||
         memchr(p, COMMENT, (size_t)(close - p))) {
-        nj_fault(s->faults, s->file, s->line,
-                 "section name: expected 1 to %d characters without [ and #",
-                 NJ_INI_NAME_BYTES - 1);
+        nj_diag_add(s->faults, s->file, s->line,
+                    "section name: expected 1 to %d characters without [ and #",
+                    NJ_INI_NAME_BYTES - 1);
         return;
     }
     if (s->ini->n_sections == NJ_INI_SECTIONS_MAX) {
-        nj_fault(s->faults, s->file, s->line, "too many sections: expected at most %u",
-                 NJ_INI_SECTIONS_MAX);
+        nj_diag_add(s->faults, s->file, s->line, "too many sections: expected at most %u",
+                    NJ_INI_SECTIONS_MAX);
         return;
     }
     s->ini->section[s->ini->n_sections++] =
-        (struct nj_ini_section){keep(s, p, close), s->line, s->ini->n_entries, 0, false};
+        (struct nj_ini_section){copy_string(s, p, close), s->line, s->ini->n_entries, 0, false};
     s->in_section = true;
 }
 
@@ -193,61 +194,61 @@ static char *unescape(char *value)
     return value;
 }
 
-static void take_entry(struct scan *s, const char *p, const char *end)
+static void parse_entry(struct scan *s, const char *p, const char *end)
 {
     const char *is = memchr(p, '=', (size_t)(end - p)), *key_end = is, *value = is ? is + 1 : NULL;
 
     if (!is) {
-        nj_fault(s->faults, s->file, s->line, "%.*s: expected KEY = VALUE or [SECTION]",
-                 (int)(end - p < 60 ? end - p : 60), p);
+        nj_diag_add(s->faults, s->file, s->line, "%.*s: expected KEY = VALUE or [SECTION]",
+                    (int)(end - p < 60 ? end - p : 60), p);
         return;
     }
-    nj_ini_strip(&p, &key_end);
-    nj_ini_strip(&value, &end);
+    nj_ini_trim(&p, &key_end);
+    nj_ini_trim(&value, &end);
     int n_key = (int)(key_end - p), n_value = (int)(end - value);
     if (n_key == 0 || n_key >= NJ_INI_NAME_BYTES)
-        nj_fault(s->faults, s->file, s->line, "the key before =: expected 1 to %d characters",
-                 NJ_INI_NAME_BYTES - 1);
+        nj_diag_add(s->faults, s->file, s->line, "the key before =: expected 1 to %d characters",
+                    NJ_INI_NAME_BYTES - 1);
     else if (n_value == 0 || n_value >= NJ_INI_VALUE_BYTES)
-        nj_fault(s->faults, s->file, s->line, "%.*s: expected a value of 1 to %d characters", n_key,
-                 p, NJ_INI_VALUE_BYTES - 1);
-    else if (!s->in_section && !s->passed_over)
-        nj_fault(s->faults, s->file, s->line, "%.*s: expected a [SECTION] before it", n_key, p);
+        nj_diag_add(s->faults, s->file, s->line, "%.*s: expected a value of 1 to %d characters",
+                    n_key, p, NJ_INI_VALUE_BYTES - 1);
+    else if (!s->in_section && !s->saw_section)
+        nj_diag_add(s->faults, s->file, s->line, "%.*s: expected a [SECTION] before it", n_key, p);
     else if (s->ini->n_entries == NJ_INI_ENTRIES_MAX)
-        nj_fault(s->faults, s->file, s->line, "too many keys: expected at most %u",
-                 NJ_INI_ENTRIES_MAX);
+        nj_diag_add(s->faults, s->file, s->line, "too many keys: expected at most %u",
+                    NJ_INI_ENTRIES_MAX);
     else if (s->in_section) {
-        char *kept = keep(s, p, key_end);
+        char *kept = copy_string(s, p, key_end);
         s->ini->entry[s->ini->n_entries++] =
-            (struct nj_ini_entry){kept, unescape(keep(s, value, end)), s->line};
+            (struct nj_ini_entry){kept, unescape(copy_string(s, value, end)), s->line};
         s->ini->section[s->ini->n_sections - 1].n++;
     }
 }
 
-static void take_line(struct scan *s, const char *p, const char *end)
+static void parse_line(struct scan *s, const char *p, const char *end)
 {
     s->line++;
     if (memchr(p, '\0', (size_t)(end - p))) {
-        nj_fault(s->faults, s->file, s->line, "NUL byte: expected text");
+        nj_diag_add(s->faults, s->file, s->line, "NUL byte: expected text");
         return;
     }
-    nj_ini_strip(&p, &end);
+    nj_ini_trim(&p, &end);
     if (p == end || *p == COMMENT || *p == ';')
         return;
     if (*p == '[') {
-        take_section(s, p, end);
+        parse_section(s, p, end);
         return;
     }
     end = comment(p, end);
-    nj_ini_strip(&p, &end);
+    nj_ini_trim(&p, &end);
     uint32_t n_before = s->faults->n;
-    take_entry(s, p, end);
+    parse_entry(s, p, end);
     if (s->faults->n > n_before && s->in_section)
-        s->ini->section[s->ini->n_sections - 1].lacks = true;
+        s->ini->section[s->ini->n_sections - 1].is_incomplete = true;
 }
 
 struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
-                            struct nj_faults *faults)
+                            struct nj_diags *faults)
 {
     struct nj_ini *ini = calloc(1, sizeof *ini);
     struct scan s = {.file = file, .faults = faults, .ini = ini};
@@ -256,7 +257,7 @@ struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
     if (!ini)
         return NULL;
     ini->entry = calloc(NJ_INI_ENTRIES_MAX, sizeof *ini->entry);
-    ini->store = s.room = malloc(n_bytes + 1);
+    ini->store = s.free_space = malloc(n_bytes + 1);
     if (!ini->entry || !ini->store) {
         nj_ini_free(ini);
         return NULL;
@@ -265,7 +266,7 @@ struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
         text += 3; /* a byte order mark, which some editors leave */
     while (text < end) {
         const char *eol = memchr(text, '\n', (size_t)(end - text));
-        take_line(&s, text, eol ? eol : end);
+        parse_line(&s, text, eol ? eol : end);
         text = eol ? eol + 1 : end;
     }
     return ini;

@@ -2,7 +2,7 @@
 /*
  * An INI file: sections, keys and values, each with the number of its line. Unlike
  * rte_cfgfile, which skips or truncates invalid lines, this parser reports each of them. Pure, but
- * for nj_ini_slurp(). The caller owns what is returned.
+ * for nj_ini_read_file(). The caller owns what is returned.
  */
 #ifndef NJ_CONFIG_INI_FILE_H
 #define NJ_CONFIG_INI_FILE_H
@@ -21,18 +21,18 @@
 #define NJ_INI_VALUE_BYTES  256
 
 /* Diagnostics, one per line: "FILE:LINE: what is wrong: what is expected". */
-#define NJ_FAULTS_TOLD 64u /* further ones are only counted */
+#define NJ_DIAGS_MAX 64u /* further ones are only counted */
 
-struct nj_faults {
+struct nj_diags {
     uint32_t n;
     char *text; /* the lines, sorted by line number; or NULL */
     size_t n_bytes;
 };
 
 /* Add a diagnostic. `line` 0: about the whole file. */
-void nj_fault(struct nj_faults *f, const char *file, uint32_t line, const char *fmt, ...)
+void nj_diag_add(struct nj_diags *f, const char *file, uint32_t line, const char *fmt, ...)
     NJ_PRINTF(4, 5);
-void nj_faults_free(struct nj_faults *f);
+void nj_diags_free(struct nj_diags *f);
 
 struct nj_ini_entry {
     const char *key, *value; /* not empty */
@@ -42,7 +42,7 @@ struct nj_ini_entry {
 struct nj_ini_section {
     const char *name;        /* not empty */
     uint32_t line, first, n; /* entries */
-    bool lacks;              /* an invalid line of it was skipped */
+    bool is_incomplete;      /* an invalid line of it was skipped */
 };
 
 struct nj_ini {
@@ -53,14 +53,15 @@ struct nj_ini {
 };
 
 /* Read a regular file. Returns its text with a NUL, for free(); NULL with a diagnostic. */
-char *nj_ini_slurp(const char *path, size_t max_bytes, size_t *n_bytes, struct nj_faults *faults);
+char *nj_ini_read_file(const char *path, size_t max_bytes, size_t *n_bytes,
+                       struct nj_diags *faults);
 
 /* Trim white space at both ends. */
-void nj_ini_strip(const char **from, const char **to);
+void nj_ini_trim(const char **from, const char **to);
 
 /* Parse the text. Invalid lines are reported and skipped. NULL if there is no memory. */
 struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
-                            struct nj_faults *faults);
+                            struct nj_diags *faults);
 void nj_ini_free(struct nj_ini *ini);
 
 #endif

@@ -25,7 +25,7 @@ enum kind {
 };
 
 struct entry {
-    struct nj_config_name id;
+    struct nj_config_file_key id;
     enum kind kind;
     bool may_be_none; /* "none" means NJ_NONE of that width */
     uint16_t width;
@@ -38,7 +38,7 @@ struct entry {
 #define TIMEOUT  0.1, 86400, "a time such as 500ms or 10s, 100ms to a day"
 #define SOME     1, 1 << 30, "a number from 1, or none"
 #define ANY_SIZE "a size such as 64KiB or 10MiB, from 1 byte, or none"
-#define ANY_RATE 1, NJ_RATE_MAX, NJ_RATE_WANTS ", or none"
+#define ANY_RATE 1, NJ_RATE_MAX, NJ_RATE_SYNTAX ", or none"
 
 /* clang-format off */
 static const struct entry entries[] = {
@@ -114,7 +114,7 @@ static const struct entry entries[] = {
 };
 /* clang-format on */
 
-static const struct entry *find(const char *name)
+static const struct entry *find_option(const char *name)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(entries); i++)
         if (strcmp(entries[i].id.name, name) == 0)
@@ -122,7 +122,7 @@ static const struct entry *find(const char *name)
     return NULL;
 }
 
-const struct nj_config_name *nj_config_file_name(uint32_t i)
+const struct nj_config_file_key *nj_config_file_key_at(uint32_t i)
 {
     for (size_t k = 0; k < NJ_ARRAY_LEN(entries); k++)
         if (entries[k].id.section && i-- == 0)
@@ -135,13 +135,13 @@ static void put(const struct entry *e, void *at, uint64_t value)
     memcpy(at, &value, e->width); /* little endian */
 }
 
-static bool fits(const struct entry *e, double value)
+static bool in_range(const struct entry *e, double value)
 {
     return value >= e->min && value <= e->max;
 }
 
 /* Append a value to a list. */
-static bool add(const struct entry *e, const char **list, const char *value)
+static bool append_value(const struct entry *e, const char **list, const char *value)
 {
     uint32_t n = 0;
 
@@ -178,12 +178,12 @@ static bool put_number(const struct entry *e, void *at, const char *value)
         return true;
     }
     if (e->kind == RATE)
-        ok = nj_read_rate(value, &number);
+        ok = nj_parse_rate(value, &number);
     else if (e->kind == SIZE)
-        ok = nj_read_bytes(value, &number);
+        ok = nj_parse_bytes(value, &number);
     else
-        ok = nj_read_number(value, &number);
-    if (!ok || !fits(e, (double)number))
+        ok = nj_parse_number(value, &number);
+    if (!ok || !in_range(e, (double)number))
         return false;
     put(e, at, number);
     return true;
@@ -199,7 +199,7 @@ static bool put_value(const struct entry *e, struct nj_server_config *c, const c
         memcpy(at, &value, sizeof value);
         return true;
     case LIST:
-        return add(e, at, value);
+        return append_value(e, at, value);
     case SWITCH:
         *(bool *)at = true;
         return true;
@@ -208,7 +208,7 @@ static bool put_value(const struct entry *e, struct nj_server_config *c, const c
     case RATE:
         return put_number(e, at, value);
     case TIME:
-        if (!nj_read_seconds(value, &seconds) || !fits(e, seconds))
+        if (!nj_parse_seconds(value, &seconds) || !in_range(e, seconds))
             return false;
         memcpy(at, &seconds, sizeof seconds);
         return true;
@@ -220,7 +220,7 @@ static bool put_value(const struct entry *e, struct nj_server_config *c, const c
 }
 
 /* "a, b or c" from "a|b|c"; other kinds have a ready text. */
-static void tell_expected(const struct entry *e, char *text, size_t n_text)
+static void format_expected(const struct entry *e, char *text, size_t n_text)
 {
     if (e->kind == LIST) {
         snprintf(text, n_text, "at most %u of them", (unsigned)e->max);
@@ -237,7 +237,7 @@ static void tell_expected(const struct entry *e, char *text, size_t n_text)
 
 int nj_server_config_takes(const char *name)
 {
-    const struct entry *e = find(name);
+    const struct entry *e = find_option(name);
     return e ? e->kind != SWITCH : -1;
 }
 
@@ -256,27 +256,27 @@ static const char *name_at(void *ctx, uint32_t i)
 
 const char *nj_server_config_near(const char *name, const char *const *more)
 {
-    return nj__policy_nearest(name, name_at, &(struct names){more});
+    return nj__policy_closest_name(name, name_at, &(struct names){more});
 }
 
 int nj_server_config_set(struct nj_server_config *c, const char *name, const char *value, char *why,
                          size_t n)
 {
-    const struct entry *e = find(name);
+    const struct entry *e = find_option(name);
     char expected[160];
 
     if (!e)
-        return nj_fail(why, n, "--%s: there is no such option", name);
+        return nj_set_error(why, n, "--%s: there is no such option", name);
     if (!value && e->kind != SWITCH)
-        return nj_fail(why, n, "--%s: expected a value", name);
+        return nj_set_error(why, n, "--%s: expected a value", name);
     if (put_value(e, c, value))
         return 0;
-    tell_expected(e, expected, sizeof expected);
-    return nj_fail(why, n, "--%s %s: expected %s", name, value, expected);
+    format_expected(e, expected, sizeof expected);
+    return nj_set_error(why, n, "--%s %s: expected %s", name, value, expected);
 }
 
 /* Is the field set, that is, not 0? */
-static bool has(const struct nj_server_config *c, const struct entry *e)
+static bool is_set(const struct nj_server_config *c, const struct entry *e)
 {
     static const char nothing[8];
 
@@ -284,13 +284,13 @@ static bool has(const struct nj_server_config *c, const struct entry *e)
     return memcmp((const char *)c + e->offset, nothing, n) != 0;
 }
 
-bool nj_config_has(const struct nj_server_config *config, const char *name)
+bool nj_config_is_set(const struct nj_server_config *config, const char *name)
 {
-    const struct entry *e = find(name);
-    return e && has(config, e);
+    const struct entry *e = find_option(name);
+    return e && is_set(config, e);
 }
 
-static uint64_t number_of(const struct entry *e, const void *at)
+static uint64_t load_number(const struct entry *e, const void *at)
 {
     uint64_t v8 = 0;
 
@@ -300,7 +300,7 @@ static uint64_t number_of(const struct entry *e, const void *at)
 
 static bool is_none(const struct entry *e, const void *at)
 {
-    return e->may_be_none && number_of(e, at) == UINT64_MAX >> (64 - 8 * e->width);
+    return e->may_be_none && load_number(e, at) == UINT64_MAX >> (64 - 8 * e->width);
 }
 
 /* Reports the range in the unit of the field. */
@@ -308,33 +308,33 @@ static int out_of_range(const struct entry *e, char *why, size_t n)
 {
     char expected[160], min[24], max[24];
 
-    tell_expected(e, expected, sizeof expected);
+    format_expected(e, expected, sizeof expected);
     if (e->kind == RATE)
-        return nj_fail(why, n, "--%s: expected " NJ_RATE_WANTS, e->id.name);
+        return nj_set_error(why, n, "--%s: expected " NJ_RATE_SYNTAX, e->id.name);
     if (e->kind == WORD)
-        return nj_fail(why, n, "--%s: expected %s", e->id.name, expected);
-    nj_show_number(e->min, min, sizeof min);
-    nj_show_number(e->max, max, sizeof max);
-    return nj_fail(why, n, "--%s: expected %s to %s%s", e->id.name, min, max,
-                   e->kind == TIME   ? " seconds"
-                   : e->kind == SIZE ? " bytes"
-                                     : "");
+        return nj_set_error(why, n, "--%s: expected %s", e->id.name, expected);
+    nj_format_number(e->min, min, sizeof min);
+    nj_format_number(e->max, max, sizeof max);
+    return nj_set_error(why, n, "--%s: expected %s to %s%s", e->id.name, min, max,
+                        e->kind == TIME   ? " seconds"
+                        : e->kind == SIZE ? " bytes"
+                                          : "");
 }
 
-int nj_config_check(const struct nj_server_config *config, char *why, size_t n)
+int nj_config_check_ranges(const struct nj_server_config *config, char *why, size_t n)
 {
-    struct nj_server_config usual;
+    struct nj_server_config defaults;
 
-    nj_server_config_init(&usual);
+    nj_server_config_init(&defaults);
     for (const struct entry *e = entries; e < entries + NJ_ARRAY_LEN(entries); e++) {
         const void *at = (const char *)config + e->offset;
-        bool is_left_out = !has(config, e) && !has(&usual, e);
+        bool is_left_out = !is_set(config, e) && !is_set(&defaults, e);
         if (e->kind <= SWITCH || is_left_out || is_none(e, at))
             continue;
-        double value = (double)number_of(e, at);
+        double value = (double)load_number(e, at);
         if (e->kind == TIME)
             memcpy(&value, at, sizeof value);
-        if (!fits(e, value))
+        if (!in_range(e, value))
             return out_of_range(e, why, n);
     }
     return 0;
@@ -350,31 +350,31 @@ static void show_word(const struct entry *e, uint64_t place, char *text, size_t 
     snprintf(text, n, "%.*s", (int)strcspn(word, "|"), word);
 }
 
-bool nj_config_show(const struct nj_server_config *config, const char *name, char *text, size_t n)
+bool nj_config_format(const struct nj_server_config *config, const char *name, char *text, size_t n)
 {
-    const struct entry *e = find(name);
+    const struct entry *e = find_option(name);
     const void *at = e ? (const char *)config + e->offset : NULL;
     const char *const *list = at;
     size_t put = 0;
     double seconds;
 
-    if (!e || !has(config, e))
+    if (!e || !is_set(config, e))
         return false;
     if (is_none(e, at)) {
         snprintf(text, n, "none");
     } else if (e->kind == SWITCH) {
         snprintf(text, n, "yes");
     } else if (e->kind == NUMBER) {
-        snprintf(text, n, "%llu", (unsigned long long)number_of(e, at));
+        snprintf(text, n, "%llu", (unsigned long long)load_number(e, at));
     } else if (e->kind == SIZE) {
-        nj_show_bytes(number_of(e, at), text, n);
+        nj_format_bytes(load_number(e, at), text, n);
     } else if (e->kind == RATE) {
-        nj_show_rate(number_of(e, at), text, n);
+        nj_format_rate(load_number(e, at), text, n);
     } else if (e->kind == WORD) {
-        show_word(e, number_of(e, at), text, n);
+        show_word(e, load_number(e, at), text, n);
     } else if (e->kind == TIME) {
         memcpy(&seconds, at, sizeof seconds);
-        nj_show_seconds(seconds, text, n);
+        nj_format_seconds(seconds, text, n);
     } else {
         for (size_t i = 0; i < (e->kind == LIST ? (size_t)e->max : 1) && list[i] && put < n; i++)
             put += (size_t)snprintf(text + put, n - put, "%s%s", i ? ", " : "", list[i]);
@@ -382,15 +382,15 @@ bool nj_config_show(const struct nj_server_config *config, const char *name, cha
     return true;
 }
 
-void nj_config_take(struct nj_server_config *c, const struct nj_server_config *file)
+void nj_config_fill_unset(struct nj_server_config *c, const struct nj_server_config *file)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(entries); i++)
-        if (entries[i].id.section && !has(c, &entries[i]))
+        if (entries[i].id.section && !is_set(c, &entries[i]))
             memcpy((char *)c + entries[i].offset, (const char *)file + entries[i].offset,
                    entries[i].width);
 }
 
-static bool same_texts(const char *const *a, const char *const *b, size_t n)
+static bool texts_equal(const char *const *a, const char *const *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!a[i] || !b[i] ? a[i] != b[i] : strcmp(a[i], b[i]) != 0)
@@ -398,13 +398,13 @@ static bool same_texts(const char *const *a, const char *const *b, size_t n)
     return true;
 }
 
-bool nj_config_same(const struct nj_server_config *a, const struct nj_server_config *b)
+bool nj_config_file_keys_equal(const struct nj_server_config *a, const struct nj_server_config *b)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(entries); i++) {
         const struct entry *e = &entries[i];
         const void *x = (const char *)a + e->offset, *y = (const char *)b + e->offset;
         bool texts = e->kind == TEXT || e->kind == LIST;
-        if (e->id.section && (texts ? !same_texts(x, y, e->kind == LIST ? (size_t)e->max : 1)
+        if (e->id.section && (texts ? !texts_equal(x, y, e->kind == LIST ? (size_t)e->max : 1)
                                     : memcmp(x, y, e->width) != 0))
             return false;
     }
@@ -414,18 +414,18 @@ bool nj_config_same(const struct nj_server_config *a, const struct nj_server_con
 int nj_config_set_from_file(struct nj_server_config *c, const char *name, const char *value,
                             char *why, size_t n)
 {
-    const struct entry *e = find(name);
+    const struct entry *e = find_option(name);
     char expected[160];
 
     if (e->kind == SWITCH) {
         if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-            return nj_fail(why, n, "yes or no");
+            return nj_set_error(why, n, "yes or no");
         if (value[0] == 'y')
             put_value(e, c, NULL);
         return 0;
     }
     if (put_value(e, c, value))
         return 0;
-    tell_expected(e, expected, sizeof expected);
-    return nj_fail(why, n, "%s", expected);
+    format_expected(e, expected, sizeof expected);
+    return nj_set_error(why, n, "%s", expected);
 }

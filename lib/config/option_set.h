@@ -8,29 +8,30 @@
 #include <nightjar/server.h>
 
 /* A field that the policy file can set: in [section], with '_' in place of '-'. */
-struct nj_config_name {
+struct nj_config_file_key {
     const char *name, *section;
 };
 
 /* The i-th such field, or NULL. */
-const struct nj_config_name *nj_config_file_name(uint32_t i);
+const struct nj_config_file_key *nj_config_file_key_at(uint32_t i);
 
 /* Is the field set? */
-bool nj_config_has(const struct nj_server_config *config, const char *name);
+bool nj_config_is_set(const struct nj_server_config *config, const char *name);
 /* Format the value in the syntax of the policy file, lists joined by ", ". False if it is not set.
  */
-bool nj_config_show(const struct nj_server_config *config, const char *name, char *text, size_t n);
+bool nj_config_format(const struct nj_server_config *config, const char *name, char *text,
+                      size_t n);
 
 /* Check that each value is in its range. Returns 0, or -1 with the first invalid one in `why`. 0
  * means unset where 0 is the default. */
-int nj_config_check(const struct nj_server_config *config, char *why, size_t why_bytes);
+int nj_config_check_ranges(const struct nj_server_config *config, char *why, size_t why_bytes);
 /* Set the field from text of the policy file. Returns 0, or -1 with the expected syntax in `why`.
  */
 int nj_config_set_from_file(struct nj_server_config *config, const char *name, const char *value,
                             char *why, size_t why_bytes);
 /* Copy fields that the policy file can set from `file`, where `config` does not set them. */
-void nj_config_take(struct nj_server_config *config, const struct nj_server_config *file);
+void nj_config_fill_unset(struct nj_server_config *config, const struct nj_server_config *file);
 /* Are all fields that the policy file can set equal? */
-bool nj_config_same(const struct nj_server_config *a, const struct nj_server_config *b);
+bool nj_config_file_keys_equal(const struct nj_server_config *a, const struct nj_server_config *b);
 
 #endif

@@ -20,7 +20,7 @@
  */
 
 /* Insert an lcore, sorted by number: queues have that order. */
-static bool add_lcore(struct nj_eal_wish *w, uint32_t *id, uint32_t lcore, uint32_t cpu)
+static bool add_lcore(struct nj_eal_selection *w, uint32_t *id, uint32_t lcore, uint32_t cpu)
 {
     uint32_t i = w->n_lcores;
 
@@ -37,19 +37,19 @@ static bool add_lcore(struct nj_eal_wish *w, uint32_t *id, uint32_t lcore, uint3
 }
 
 /* "CPU", "CPU-CPU" or "LCORE@CPU", several of them with commas. */
-static bool read_lcores(const char *text, struct nj_eal_wish *w)
+static bool parse_lcores(const char *text, struct nj_eal_selection *w)
 {
     uint32_t id[NJ_SHARDS_MAX];
 
     w->n_lcores = 0;
     for (;; text++) {
         uint32_t first, last, cpu;
-        if (!nj_cpu_read(&text, &first))
+        if (!nj_cpu_parse(&text, &first))
             return false;
         last = cpu = first;
-        if (*text == '@' && (text++, !nj_cpu_read(&text, &cpu)))
+        if (*text == '@' && (text++, !nj_cpu_parse(&text, &cpu)))
             return false;
-        if (*text == '-' && (text++, !nj_cpu_read(&text, &last)))
+        if (*text == '-' && (text++, !nj_cpu_parse(&text, &last)))
             return false;
         for (uint32_t lcore = first; lcore <= last; lcore++)
             if (!add_lcore(w, id, lcore, cpu + lcore - first))
@@ -59,21 +59,22 @@ static bool read_lcores(const char *text, struct nj_eal_wish *w)
     }
 }
 
-int nj_placement_read_eal(int argc, char **argv, struct nj_eal_wish *out, char *why, size_t n)
+int nj_placement_parse_eal(int argc, char **argv, struct nj_eal_selection *out, char *why, size_t n)
 {
     memset(out, 0, sizeof *out);
     for (int i = 0; i < argc; i++) {
-        const char *lcores = nj_eal_value(argc, argv, &i, "-l");
+        const char *lcores = nj_eal_option_value(argc, argv, &i, "-l");
         if (!lcores)
-            lcores = nj_eal_value(argc, argv, &i, "--lcores");
-        const char *nic = lcores ? NULL : nj_eal_value(argc, argv, &i, "-a");
+            lcores = nj_eal_option_value(argc, argv, &i, "--lcores");
+        const char *nic = lcores ? NULL : nj_eal_option_value(argc, argv, &i, "-a");
         if (!lcores && !nic)
-            nic = nj_eal_value(argc, argv, &i, "--allow");
-        if (lcores && !read_lcores(lcores, out))
-            return nj_fail(why, n,
-                           "%s: cannot draw it; give at most %u lcores, each with one CPU, such as "
-                           "-l 2-5,8",
-                           lcores, NJ_SHARDS_MAX);
+            nic = nj_eal_option_value(argc, argv, &i, "--allow");
+        if (lcores && !parse_lcores(lcores, out))
+            return nj_set_error(
+                why, n,
+                "%s: cannot draw it; give at most %u lcores, each with one CPU, such as "
+                "-l 2-5,8",
+                lcores, NJ_SHARDS_MAX);
         if (nic && out->nic[0] == '\0')
             snprintf(out->nic, sizeof out->nic, "%.*s", (int)strcspn(nic, ","), nic);
     }
@@ -84,7 +85,7 @@ int nj_placement_read_eal(int argc, char **argv, struct nj_eal_wish *out, char *
  */
 
 /* A topology whose CPUs share neither core nor cache. */
-static void unknown_machine(struct nj_topo *t, const cpu_set_t *usable)
+static void flat_topology(struct nj_topo *t, const cpu_set_t *usable)
 {
     memset(t, 0, sizeof *t);
     t->n_nodes = 1;
@@ -101,41 +102,42 @@ static void read_machine(struct nj_topo *t, const cpu_set_t *usable, int nic_nod
 {
     char why[256];
 
-    if (nj_topo_read(t, usable, NULL, why, sizeof why) != 0) {
-        nj_say(NJ_SAY_WARNING, "%s; workers run on any CPU without an lcore", why);
-        unknown_machine(t, usable);
+    if (nj_topo_discover(t, usable, NULL, why, sizeof why) != 0) {
+        nj_log(NJ_LEVEL_WARNING, "%s; workers run on any CPU without an lcore", why);
+        flat_topology(t, usable);
     }
     t->nic_node = nic_node;
 }
 
 void nj_placement_make(const uint32_t *cpu, uint32_t n_lcores, uint32_t n_workers, int nic_node,
-                       const cpu_set_t *usable, struct nj_place *out)
+                       const cpu_set_t *usable, struct nj_placement *out)
 {
     struct nj_topo t;
 
     read_machine(&t, usable, nic_node);
-    nj_place_around(&t, cpu, n_lcores, n_workers, out);
+    nj_placement_for_lcores(&t, cpu, n_lcores, n_workers, out);
 }
 
 /* Find a placement with at most as many lcores and fewer problems. */
-static bool find_better(const struct nj_topo *t, const struct nj_place *p, uint32_t n_faults,
+static bool find_better(const struct nj_topo *t, const struct nj_placement *p, uint32_t n_faults,
                         char *eal, size_t n)
 {
-    struct nj_fault faults[NJ_FAULTS_MAX];
-    struct nj_place better;
+    struct nj_placement_fault faults[NJ_PLACEMENT_FAULTS_MAX];
+    struct nj_placement better;
 
-    nj_place_plan(t, p->n_lcores, p->n_workers, &better);
+    nj_placement_plan(t, p->n_lcores, p->n_workers, &better);
     better.lcore_mib = p->lcore_mib;
-    if (better.n_lcores == 0 || nj_place_faults(t, &better, faults) >= n_faults)
+    if (better.n_lcores == 0 || nj_placement_find_faults(t, &better, faults) >= n_faults)
         return false;
-    nj_place_eal(t, &better, eal, n);
+    nj_placement_eal_args(t, &better, eal, n);
     return true;
 }
 
-static void advice(const struct nj_topo *t, const struct nj_place *p, char *text, size_t n)
+static void format_advice(const struct nj_topo *t, const struct nj_placement *p, char *text,
+                          size_t n)
 {
-    struct nj_fault faults[NJ_FAULTS_MAX];
-    uint32_t n_faults = nj_place_faults(t, p, faults);
+    struct nj_placement_fault faults[NJ_PLACEMENT_FAULTS_MAX];
+    uint32_t n_faults = nj_placement_find_faults(t, p, faults);
     char eal[512], fault[256];
 
     text[0] = '\0';
@@ -143,57 +145,57 @@ static void advice(const struct nj_topo *t, const struct nj_place *p, char *text
         return;
     for (uint32_t i = 0; i < n_faults; i++) {
         size_t at = strlen(text);
-        nj_fault_text(t, &faults[i], fault, sizeof fault);
+        nj_placement_fault_text(t, &faults[i], fault, sizeof fault);
         snprintf(text + at, n - at, "nightjar: %s%s%s\n", fault,
                  i + 1 == n_faults ? "; better: " : "", i + 1 == n_faults ? eal : "");
     }
 }
 
-void nj_placement_advice(const struct nj_place *p, int nic_node, const cpu_set_t *usable,
+void nj_placement_advice(const struct nj_placement *p, int nic_node, const cpu_set_t *usable,
                          char *text, size_t n)
 {
     struct nj_topo t;
 
     read_machine(&t, usable, nic_node);
-    advice(&t, p, text, n);
+    format_advice(&t, p, text, n);
 }
 
 int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_config *config)
 {
     char why[512], text[2048];
     struct nj_presets presets;
-    struct nj_eal_wish wish;
+    struct nj_eal_selection wish;
     struct nj_topo t;
-    struct nj_place p;
+    struct nj_placement p;
     cpu_set_t usable;
 
     sched_getaffinity(0, sizeof usable, &usable);
     int status = NJ_EXIT_USAGE;
     int rc = nj_presets_expand(&presets, eal_argc, eal_argv, why, sizeof why);
     if (rc == 0)
-        rc = nj_placement_read_eal(presets.argc, presets.argv, &wish, why, sizeof why);
+        rc = nj_placement_parse_eal(presets.argc, presets.argv, &wish, why, sizeof why);
     nj_presets_free(&presets);
     if (rc == 0) {
         status = NJ_EXIT_FAILED;
-        rc = nj_topo_read(&t, &usable, wish.nic[0] ? wish.nic : NULL, why, sizeof why);
+        rc = nj_topo_discover(&t, &usable, wish.nic[0] ? wish.nic : NULL, why, sizeof why);
     }
     if (rc != 0) {
         fprintf(stderr, "nightjar: %s\n", why);
         return status;
     }
     if (wish.n_lcores > 0)
-        nj_place_around(&t, wish.cpu, wish.n_lcores, config->workers, &p);
+        nj_placement_for_lcores(&t, wish.cpu, wish.n_lcores, config->workers, &p);
     else
-        nj_place_plan(&t, 0, config->workers, &p);
+        nj_placement_plan(&t, 0, config->workers, &p);
     if (config->mtu > RTE_ETHER_MTU)
         p.lcore_mib = NJ_LCORE_EAL_JUMBO_MIB;
-    nj_place_draw(&t, &p, stdout);
+    nj_placement_draw(&t, &p, stdout);
     if (wish.nic[0] && !t.nic[0])
         fprintf(
             stderr,
             "nightjar: -a %s: no such PCI device (lspci -D lists them); NUMA distance is ignored\n",
             wish.nic);
-    advice(&t, &p, text, sizeof text);
+    format_advice(&t, &p, text, sizeof text);
     fflush(stdout);
     fputs(text, stderr);
     return 0;

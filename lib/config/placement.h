@@ -11,20 +11,21 @@
  * placement all the same, with every thread on any CPU. Main thread.
  */
 void nj_placement_make(const uint32_t *cpu, uint32_t n_lcores, uint32_t n_workers, int nic_node,
-                       const cpu_set_t *usable, struct nj_place *out);
+                       const cpu_set_t *usable, struct nj_placement *out);
 
 /* Write the problems of a placement and better EAL arguments to `text`, one per line; "" if there
  * are no better ones. Reads the topology again. Main thread. */
-void nj_placement_advice(const struct nj_place *p, int nic_node, const cpu_set_t *usable,
+void nj_placement_advice(const struct nj_placement *p, int nic_node, const cpu_set_t *usable,
                          char *text, size_t n);
 
 /* The EAL arguments that matter for placement. */
-struct nj_eal_wish {
+struct nj_eal_selection {
     uint32_t n_lcores; /* 0: not given */
     uint32_t cpu[NJ_SHARDS_MAX];
     char nic[64]; /* PCI address; "": not given */
 };
 /* Parse -l and --lcores (one CPU per lcore) and -a. Returns 0, or -1 with the reason. */
-int nj_placement_read_eal(int argc, char **argv, struct nj_eal_wish *out, char *why, size_t n);
+int nj_placement_parse_eal(int argc, char **argv, struct nj_eal_selection *out, char *why,
+                           size_t n);
 
 #endif

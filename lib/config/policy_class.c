@@ -30,43 +30,44 @@ static bool is_host(struct nj_str h)
     return h.p[h.n_bytes - 1] != '.' && (!six || h.p[h.n_bytes - 1] == ']');
 }
 
-static void read_values(struct nj__reader *r, const struct nj_ini_entry *e, struct nj_str *list,
-                        uint32_t *n, bool (*ok)(struct nj_str), const char *expected)
+static void read_values(struct nj__policy_reader *r, const struct nj_ini_entry *e,
+                        struct nj_str *list, uint32_t *n, bool (*ok)(struct nj_str),
+                        const char *expected)
 {
     const char *at = e->value;
     struct nj_str word;
 
     while (at) {
-        bool any = nj__policy_word(&at, &word);
+        bool any = nj__policy_next_word(&at, &word);
         if (any && ok == is_host)
-            nj__policy_lower(word);
+            nj__policy_to_lower(word);
         if (!any || !ok(word)) {
-            nj__policy_expected(r, e, expected);
+            nj__policy_bad_value(r, e, expected);
             return;
         }
         if (*n == NJ_POLICY_VALUES_MAX) {
-            nj__policy_expected(r, e, "at most 32 of them in a class");
+            nj__policy_bad_value(r, e, "at most 32 of them in a class");
             return;
         }
         list[(*n)++] = word;
     }
 }
 
-uint32_t nj__policy_read_lists(struct nj__reader *r, const struct nj_ini_entry *e)
+uint32_t nj__policy_read_lists(struct nj__policy_reader *r, const struct nj_ini_entry *e)
 {
     const char *at = e->value;
     uint32_t lists = 0;
     struct nj_str word;
 
     while (at) {
-        bool any = nj__policy_word(&at, &word);
+        bool any = nj__policy_next_word(&at, &word);
         uint32_t i = 0;
         while (any && i < r->f->n_lists &&
                (strlen(r->f->list[i]) != word.n_bytes ||
                 memcmp(r->f->list[i], word.p, word.n_bytes) != 0))
             i++;
         if (!any || i == r->f->n_lists) {
-            nj__policy_expected(r, e, LIST_WANTS);
+            nj__policy_bad_value(r, e, LIST_WANTS);
             return 0;
         }
         lists |= 1u << i;
@@ -75,12 +76,13 @@ uint32_t nj__policy_read_lists(struct nj__reader *r, const struct nj_ini_entry *
     return lists;
 }
 
-static void read_header(struct nj__reader *r, struct nj_file_class *c, const struct nj_ini_entry *e)
+static void read_header(struct nj__policy_reader *r, struct nj_class_def *c,
+                        const struct nj_ini_entry *e)
 {
     const char *colon = strchrnul(e->value, ':'), *value = *colon ? colon + 1 : colon;
 
     c->header = (struct nj_str){e->value, (uint32_t)(colon - e->value)};
-    nj__policy_lower(c->header);
+    nj__policy_to_lower(c->header);
     while (*value == ' ' || *value == '\t')
         value++;
     c->value = (struct nj_str){value, (uint32_t)strlen(value)};
@@ -88,10 +90,10 @@ static void read_header(struct nj__reader *r, struct nj_file_class *c, const str
         strspn(c->header.p, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") !=
             c->header.n_bytes ||
         (*colon && c->value.n_bytes == 0))
-        nj__policy_expected(r, e, HEADER_WANTS);
+        nj__policy_bad_value(r, e, HEADER_WANTS);
 }
 
-bool nj__policy_read_match(struct nj__reader *r, struct nj_file_class *c, const char *key,
+bool nj__policy_read_match(struct nj__policy_reader *r, struct nj_class_def *c, const char *key,
                            const struct nj_ini_entry *e)
 {
     uint16_t minutes[2];
@@ -107,10 +109,10 @@ bool nj__policy_read_match(struct nj__reader *r, struct nj_file_class *c, const 
         read_header(r, c, e);
     else if (!hours)
         return false;
-    else if (nj_read_minutes(e->value, minutes))
+    else if (nj_parse_time_range(e->value, minutes))
         c->hours = (struct nj_hours){minutes[0], minutes[1]};
     else
-        nj__policy_expected(r, e, "hours such as 22:00-06:00");
+        nj__policy_bad_value(r, e, "hours such as 22:00-06:00");
     c->has_match |= !hours;
     return true;
 }

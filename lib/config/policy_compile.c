@@ -7,7 +7,7 @@
 
 #define RETRY_AFTER_S 30u
 
-static bool holds(struct nj_hours h, uint32_t minute)
+static bool is_active_at(struct nj_hours h, uint32_t minute)
 {
     if (h.from <= h.to)
         return h.from == h.to || (minute >= h.from && minute < h.to);
@@ -15,47 +15,47 @@ static bool holds(struct nj_hours h, uint32_t minute)
 }
 
 /* Bits of overrides, then of classes. */
-uint64_t nj_policy_file_hours(const struct nj_policy_file *f, uint32_t minute)
+uint64_t nj_policy_active_hours(const struct nj_policy_file *f, uint32_t minute)
 {
     uint64_t bits = 0;
 
     for (uint32_t i = 0; i < f->n_overrides; i++)
-        bits |= (uint64_t)holds(f->override[i].hours, minute) << i;
+        bits |= (uint64_t)is_active_at(f->override[i].hours, minute) << i;
     for (uint32_t i = 0; i < f->n_classes; i++)
-        bits |= (uint64_t)holds(f->class_at[i].hours, minute) << (NJ_POLICY_HOURS_MAX + i);
+        bits |= (uint64_t)is_active_at(f->class_at[i].hours, minute) << (NJ_POLICY_HOURS_MAX + i);
     return bits;
 }
 
 _Static_assert(NJ_POLICY_HOURS_MAX + NJ_CLASSES_MAX <= 64, "a bit for each");
 
 /* Options of the command line: 0 is unset, all bits set means "none". */
-static void flag(uint64_t value, uint64_t none, uint64_t *to)
+static void apply_option(uint64_t value, uint64_t none, uint64_t *to)
 {
     if (value != 0)
         *to = value == none ? 0 : value;
 }
 
-static void flag_rate(uint64_t value, struct nj_limit *l)
+static void apply_rate_option(uint64_t value, struct nj_limit *l)
 {
     if (value != 0)
         *l = (struct nj_limit){.rate = value == NJ_NONE ? 0 : value,
                                .ceiling = value == NJ_NONE ? 0 : value};
 }
 
-static void flag_cap(uint32_t value, uint32_t *to)
+static void apply_cap_option(uint32_t value, uint32_t *to)
 {
     if (value != 0)
         *to = value == NJ_NONE32 ? 0 : value;
 }
 
-static void apply_flags(const struct nj_server_config *c, struct nj_class *d)
+static void apply_command_line(const struct nj_server_config *c, struct nj_class *d)
 {
-    flag_rate(c->rate_per_client, &d->client);
-    flag_rate(c->rate_per_request, &d->request);
-    flag(c->rate_after, NJ_NONE, &d->rate_after);
-    flag_cap(c->connections_per_client, &d->caps.conns_max);
-    flag_cap(c->streams_per_client, &d->caps.streams_max);
-    flag_cap(c->requests_per_client, &d->caps.requests_per_s);
+    apply_rate_option(c->rate_per_client, &d->client);
+    apply_rate_option(c->rate_per_request, &d->request);
+    apply_option(c->rate_after, NJ_NONE, &d->rate_after);
+    apply_cap_option(c->connections_per_client, &d->caps.conns_max);
+    apply_cap_option(c->streams_per_client, &d->caps.streams_max);
+    apply_cap_option(c->requests_per_client, &d->caps.requests_per_s);
 }
 
 static void apply_overrides(const struct nj_policy_file *f, uint32_t of, uint64_t hours,
@@ -66,7 +66,7 @@ static void apply_overrides(const struct nj_policy_file *f, uint32_t of, uint64_
             nj_class_keys_apply(&f->override[i].keys, to);
 }
 
-static void make_rules(const struct nj_file_class *c, uint8_t index, struct nj_policy *out)
+static void compile_rules(const struct nj_class_def *c, uint8_t index, struct nj_policy *out)
 {
     if (!c->has_match) /* only handlers name it */
         return;
@@ -84,32 +84,32 @@ static void make_rules(const struct nj_file_class *c, uint8_t index, struct nj_p
     }
 }
 
-static void make_class(const struct nj_policy_file *f, uint32_t i,
-                       const struct nj_server_config *flags,
-                       const struct nj_policy_changes *changes, uint64_t hours,
-                       struct nj_policy *out)
+static void compile_class(const struct nj_policy_file *f, uint32_t i,
+                          const struct nj_server_config *flags,
+                          const struct nj_policy_changes *changes, uint64_t hours,
+                          struct nj_policy *out)
 {
-    const struct nj_file_class *from = &f->class_at[i];
+    const struct nj_class_def *from = &f->class_at[i];
     struct nj_class *c = &out->classes[out->n_classes];
 
-    *c = (struct nj_class){.slot = from->slot, .owner = from->owner};
+    *c = (struct nj_class){.slot = from->slot, .slot_gen = from->slot_gen};
     memcpy(c->name, from->name, sizeof c->name);
     if (i > 0)
         nj_class_inherit(c, &out->classes[0]);
     nj_class_keys_apply(&from->keys, c);
     apply_overrides(f, i, hours, c);
     if (i == 0 && flags)
-        apply_flags(flags, c);
+        apply_command_line(flags, c);
     if (changes)
         nj_class_keys_apply(&changes->of[i], c);
-    if (c->action == NJ_ACTION_LATER && c->retry_after_s == 0)
+    if (c->action == NJ_ACTION_TOO_MANY && c->retry_after_s == 0)
         c->retry_after_s = RETRY_AFTER_S;
-    make_rules(from, (uint8_t)out->n_classes++, out);
+    compile_rules(from, (uint8_t)out->n_classes++, out);
 }
 
-void nj_policy_file_make(const struct nj_policy_file *f, const struct nj_server_config *flags,
-                         const struct nj_policy_changes *changes, uint64_t hours,
-                         struct nj_policy *out)
+void nj_policy_compile(const struct nj_policy_file *f, const struct nj_server_config *flags,
+                       const struct nj_policy_changes *changes, uint64_t hours,
+                       struct nj_policy *out)
 {
     struct nj_class server = {0};
 
@@ -125,15 +125,15 @@ void nj_policy_file_make(const struct nj_policy_file *f, const struct nj_server_
         .deny_action = f->deny_action,
     };
     nj_class_keys_apply(&f->server, &server);
-    apply_overrides(f, NJ_POLICY_SERVER, hours, &server);
+    apply_overrides(f, NJ_POLICY_WHOLE_SERVER, hours, &server);
     if (flags)
-        flag_rate(flags->rate, &server.total);
+        apply_rate_option(flags->rate, &server.total);
     if (changes)
         nj_class_keys_apply(&changes->server, &server);
     out->total = server.total;
-    make_class(f, 0, flags, changes, hours, out);
+    compile_class(f, 0, flags, changes, hours, out);
     out->n_rules = 0; /* the default class needs none */
     for (uint32_t i = 1; i < f->n_classes; i++)
         if (hours >> (NJ_POLICY_HOURS_MAX + i) & 1)
-            make_class(f, i, flags, changes, hours, out);
+            compile_class(f, i, flags, changes, hours, out);
 }

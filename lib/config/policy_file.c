@@ -11,7 +11,7 @@
 #include "config/option_set.h"
 #include "config/settings.h"
 
-enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, BROKEN };
+enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, INVALID };
 
 /* A section of the file and its kind. */
 struct section {
@@ -32,9 +32,10 @@ static const char *const extra_keys[][6] = {
 
 /* --- diagnostics ---------------------------------------------------------------------------- */
 
-void nj__policy_expected(struct nj__reader *r, const struct nj_ini_entry *e, const char *expected)
+void nj__policy_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
+                          const char *expected)
 {
-    nj_fault(r->faults, r->path, e->line, "%s = %.80s: expected %s", e->key, e->value, expected);
+    nj_diag_add(r->faults, r->path, e->line, "%s = %.80s: expected %s", e->key, e->value, expected);
 }
 
 static bool has_limits(const struct section *s)
@@ -52,11 +53,11 @@ static bool is_server(const struct section *s)
 static const char *key_name(void *section, uint32_t i)
 {
     const struct section *s = section;
-    const struct nj_config_name *c;
+    const struct nj_config_file_key *c;
 
     if (s->kind == CONFIG) {
         uint32_t k = 0;
-        while ((c = nj_config_file_name(k++)))
+        while ((c = nj_config_file_key_at(k++)))
             if (strcmp(c->section, s->name) == 0 && i-- == 0)
                 return c->name;
         return NULL;
@@ -67,8 +68,8 @@ static const char *key_name(void *section, uint32_t i)
     if (i < n)
         return extra_keys[s->kind][i];
     i -= n;
-    for (uint32_t k = 0; has_limits(s) && k < nj_class_n_keys(); k++)
-        if ((!is_server(s) || nj_class_key_of_server(k)) && i-- == 0)
+    for (uint32_t k = 0; has_limits(s) && k < nj_class_keys_count(); k++)
+        if ((!is_server(s) || nj_class_key_is_server_wide(k)) && i-- == 0)
             return nj_class_key_name(k);
     return NULL;
 }
@@ -91,52 +92,53 @@ static void copy_key(char to[NJ_INI_NAME_BYTES], const char *from, char was, cha
 
 /* Reports a key that belongs in another section or on the command line. `word` is the key with
  * dashes. */
-static bool elsewhere(struct nj__reader *r, const struct section *s, const char *word,
-                      const struct nj_ini_entry *e)
+static bool report_misplaced_key(struct nj__policy_reader *r, const struct section *s,
+                                 const char *word, const struct nj_ini_entry *e)
 {
-    const struct nj_config_name *c;
+    const struct nj_config_file_key *c;
     char key[NJ_INI_NAME_BYTES];
 
-    for (uint32_t i = 0; (c = nj_config_file_name(i)); i++) {
+    for (uint32_t i = 0; (c = nj_config_file_key_at(i)); i++) {
         if (strcmp(c->name, word) != 0)
             continue;
-        nj_fault(r->faults, r->path, e->line, "%s: unknown in [%s]: it belongs in [%s]", e->key,
-                 s->ini->name, c->section);
+        nj_diag_add(r->faults, r->path, e->line, "%s: unknown in [%s]: it belongs in [%s]", e->key,
+                    s->ini->name, c->section);
         return true;
     }
     copy_key(key, e->key, '-', '_');
     if (!has_limits(s) || is_server(s)) {
         if (nj_class_key_find(key) >= 0) {
-            nj_fault(r->faults, r->path, e->line,
-                     "%s: unknown in [%s]: it belongs in a [class NAME]", e->key, s->ini->name);
+            nj_diag_add(r->faults, r->path, e->line,
+                        "%s: unknown in [%s]: it belongs in a [class NAME]", e->key, s->ini->name);
             return true;
         }
     }
     if (nj_server_config_takes(word) < 0)
         return false;
-    nj_fault(r->faults, r->path, e->line,
-             "%s: unknown in [%s]: it is an option of the command line, --%s", e->key, s->ini->name,
-             word);
+    nj_diag_add(r->faults, r->path, e->line,
+                "%s: unknown in [%s]: it is an option of the command line, --%s", e->key,
+                s->ini->name, word);
     return true;
 }
 
-static void unknown_key(struct nj__reader *r, struct section *s, const struct nj_ini_entry *e)
+static void report_unknown_key(struct nj__policy_reader *r, struct section *s,
+                               const struct nj_ini_entry *e)
 {
     char word[NJ_INI_NAME_BYTES], meant[NJ_INI_NAME_BYTES];
 
     copy_key(word, e->key, '_', '-');
-    if (elsewhere(r, s, word, e))
+    if (report_misplaced_key(r, s, word, e))
         return;
     copy_key(word, e->key, s->kind == CONFIG ? '_' : '-', s->kind == CONFIG ? '-' : '_');
-    const char *near = nj__policy_nearest(word, key_name, s);
+    const char *near = nj__policy_closest_name(word, key_name, s);
     copy_key(meant, near ? near : "", '-', '_');
     if (near)
-        nj_fault(r->faults, r->path, e->line, "%s: unknown in [%s]: did you mean %s?", e->key,
-                 s->ini->name, meant);
+        nj_diag_add(r->faults, r->path, e->line, "%s: unknown in [%s]: did you mean %s?", e->key,
+                    s->ini->name, meant);
     else
-        nj_fault(r->faults, r->path, e->line,
-                 "%s: unknown in [%s]: expected a key that docs/policy.md lists for it", e->key,
-                 s->ini->name);
+        nj_diag_add(r->faults, r->path, e->line,
+                    "%s: unknown in [%s]: expected a key that docs/policy.md lists for it", e->key,
+                    s->ini->name);
 }
 
 /* --- sections ------------------------------------------------------------------------------- */
@@ -158,26 +160,27 @@ static uint32_t split(const char *name, char word[4][NJ_INI_NAME_BYTES])
     return n;
 }
 
-static enum kind broken(struct nj__reader *r, const struct section *s, const char *expected)
+static enum kind section_error(struct nj__policy_reader *r, const struct section *s,
+                               const char *expected)
 {
-    nj_fault(r->faults, r->path, s->ini->line, "[%s]: expected %s", s->ini->name, expected);
-    return BROKEN;
+    nj_diag_add(r->faults, r->path, s->ini->line, "[%s]: expected %s", s->ini->name, expected);
+    return INVALID;
 }
 
-static enum kind declare_list(struct nj__reader *r, struct section *s, const char *name)
+static enum kind declare_list(struct nj__policy_reader *r, struct section *s, const char *name)
 {
     struct nj_policy_file *f = r->f;
 
-    if (!nj__policy_is_name(name, strlen(name)))
-        return broken(r, s, "a name of up to 31 letters, digits and _");
+    if (!nj__policy_is_valid_name(name, strlen(name)))
+        return section_error(r, s, "a name of up to 31 letters, digits and _");
     if (f->n_lists == NJ_LISTS_MAX)
-        return broken(r, s, "at most 16 lists");
+        return section_error(r, s, "at most 16 lists");
     s->index = (uint8_t)f->n_lists;
     snprintf(f->list[f->n_lists++], NJ_CLASS_NAME_MAX, "%s", name);
     return LIST;
 }
 
-static enum kind declare_class(struct nj__reader *r, struct section *s, const char *name)
+static enum kind declare_class(struct nj__policy_reader *r, struct section *s, const char *name)
 {
     struct nj_policy_file *f = r->f;
 
@@ -186,56 +189,58 @@ static enum kind declare_class(struct nj__reader *r, struct section *s, const ch
         s->index = 0;
         return CLASS;
     }
-    if (!nj__policy_is_name(name, strlen(name)))
-        return broken(r, s, "a name of up to 31 letters, digits and _");
+    if (!nj__policy_is_valid_name(name, strlen(name)))
+        return section_error(r, s, "a name of up to 31 letters, digits and _");
     if (f->n_classes == NJ_CLASSES_MAX)
-        return broken(r, s, "at most 31 classes besides the default one");
+        return section_error(r, s, "at most 31 classes besides the default one");
     s->index = (uint8_t)f->n_classes;
-    struct nj_file_class *c = &f->class_at[f->n_classes++];
+    struct nj_class_def *c = &f->class_at[f->n_classes++];
     snprintf(c->name, sizeof c->name, "%s", name);
     c->line = s->ini->line;
-    c->lacks = s->ini->lacks;
+    c->is_incomplete = s->ini->is_incomplete;
     return CLASS;
 }
 
 /* After all classes are known. */
-static void declare_override(struct nj__reader *r, struct section *s)
+static void declare_override(struct nj__policy_reader *r, struct section *s)
 {
     struct nj_policy_file *f = r->f;
     char word[4][NJ_INI_NAME_BYTES];
     uint16_t minutes[2];
     uint32_t n = split(s->ini->name, word);
-    int of = strcmp(word[0], "server") == 0 ? NJ_POLICY_SERVER : nj_policy_file_class(f, word[1]);
+    int of = strcmp(word[0], "server") == 0 ? NJ_POLICY_WHOLE_SERVER
+                                            : nj_policy_file_find_class(f, word[1]);
 
-    if (!nj_read_minutes(word[n - 1], minutes)) {
-        s->kind = broken(r, s, "hours such as 22:00-06:00 after the name, or nothing");
+    if (!nj_parse_time_range(word[n - 1], minutes)) {
+        s->kind = section_error(r, s, "hours such as 22:00-06:00 after the name, or nothing");
     } else if (of < 0) {
-        s->kind = broken(r, s, "a class that also has a section without hours");
+        s->kind = section_error(r, s, "a class that also has a section without hours");
     } else if (f->n_overrides == NJ_POLICY_HOURS_MAX) {
-        s->kind = broken(r, s, "at most 32 sections with hours");
+        s->kind = section_error(r, s, "at most 32 sections with hours");
     } else {
         s->index = (uint8_t)f->n_overrides;
         f->override[f->n_overrides++] =
-            (struct nj_file_override){(uint8_t)of, {minutes[0], minutes[1]}, {0}};
+            (struct nj_limit_override){(uint8_t)of, {minutes[0], minutes[1]}, {0}};
     }
 }
 
-static enum kind unknown_section(struct nj__reader *r, const struct section *s, const char *word)
+static enum kind unknown_section(struct nj__policy_reader *r, const struct section *s,
+                                 const char *word)
 {
-    const char *near = nj__policy_nearest(word, section_name, NULL);
+    const char *near = nj__policy_closest_name(word, section_name, NULL);
 
     if (!near)
-        return broken(r, s, "server, client, list NAME, class NAME, files, limits or log");
-    nj_fault(r->faults, r->path, s->ini->line, "[%s]: unknown section: did you mean [%s]?",
-             s->ini->name,
-             strcmp(near, "class") == 0  ? "class NAME"
-             : strcmp(near, "list") == 0 ? "list NAME"
-                                         : near);
-    return BROKEN;
+        return section_error(r, s, "server, client, list NAME, class NAME, files, limits or log");
+    nj_diag_add(r->faults, r->path, s->ini->line, "[%s]: unknown section: did you mean [%s]?",
+                s->ini->name,
+                strcmp(near, "class") == 0  ? "class NAME"
+                : strcmp(near, "list") == 0 ? "list NAME"
+                                            : near);
+    return INVALID;
 }
 
 /* Classifies a section. Hours are parsed later, when all classes are known. */
-static enum kind declare(struct nj__reader *r, struct section *s)
+static enum kind classify_section(struct nj__policy_reader *r, struct section *s)
 {
     char word[4][NJ_INI_NAME_BYTES];
     uint32_t n = split(s->ini->name, word);
@@ -247,7 +252,7 @@ static enum kind declare(struct nj__reader *r, struct section *s)
     if (strcmp(word[0], "list") == 0 && n == 2)
         return declare_list(r, s, word[1]);
     if (strcmp(word[0], "class") == 0 || strcmp(word[0], "list") == 0)
-        return broken(r, s, n == 1 ? "a name after it" : "one name, or a name and hours");
+        return section_error(r, s, n == 1 ? "a name after it" : "one name, or a name and hours");
     if (strcmp(word[0], "server") == 0 && n == 1)
         return SERVER;
     if (strcmp(word[0], "client") == 0 && n == 1)
@@ -262,7 +267,7 @@ static enum kind declare(struct nj__reader *r, struct section *s)
 }
 
 /* Equal except for white space between words? */
-static bool same_name(const char *a, const char *b)
+static bool same_section_name(const char *a, const char *b)
 {
     char x[4][NJ_INI_NAME_BYTES], y[4][NJ_INI_NAME_BYTES];
     uint32_t n = split(a, x);
@@ -275,22 +280,22 @@ static bool same_name(const char *a, const char *b)
     return true;
 }
 
-static void declare_all(struct nj__reader *r, struct section *sections)
+static void classify_sections(struct nj__policy_reader *r, struct section *sections)
 {
     const struct nj_ini *ini = r->f->ini;
 
     for (uint32_t i = 0; i < ini->n_sections; i++) {
         struct section *s = &sections[i];
         s->ini = &ini->section[i];
-        for (uint32_t k = 0; k < i && s->kind != BROKEN; k++) {
-            if (!same_name(ini->section[k].name, s->ini->name))
+        for (uint32_t k = 0; k < i && s->kind != INVALID; k++) {
+            if (!same_section_name(ini->section[k].name, s->ini->name))
                 continue;
-            nj_fault(r->faults, r->path, s->ini->line, "[%s]: duplicate; first set on line %u",
-                     s->ini->name, ini->section[k].line);
-            s->kind = BROKEN;
+            nj_diag_add(r->faults, r->path, s->ini->line, "[%s]: duplicate; first set on line %u",
+                        s->ini->name, ini->section[k].line);
+            s->kind = INVALID;
         }
-        if (s->kind != BROKEN)
-            s->kind = declare(r, s);
+        if (s->kind != INVALID)
+            s->kind = classify_section(r, s);
     }
     for (uint32_t i = 0; i < ini->n_sections; i++)
         if (sections[i].kind == HOURS)
@@ -299,7 +304,7 @@ static void declare_all(struct nj__reader *r, struct section *sections)
 
 /* --- keys ----------------------------------------------------------------------------------- */
 
-static bool read_limit(struct nj__reader *r, const struct section *s, const char *key,
+static bool read_limit(struct nj__policy_reader *r, const struct section *s, const char *key,
                        const struct nj_ini_entry *e)
 {
     struct nj_policy_file *f = r->f;
@@ -312,18 +317,19 @@ static bool read_limit(struct nj__reader *r, const struct section *s, const char
                                  : s->kind == HOURS ? &f->override[s->index].keys
                                                     : &f->class_at[s->index].keys;
     uint32_t of = s->kind == HOURS ? f->override[s->index].class_index : s->index;
-    if (is_server(s) && !nj_class_key_of_server((uint32_t)i))
+    if (is_server(s) && !nj_class_key_is_server_wide((uint32_t)i))
         return false;
     if (!is_server(s) && of != 0 && strcmp(key, "connections") == 0)
-        nj_fault(r->faults, r->path, e->line,
-                 "connections: only [class default] may set it: connections are counted before the "
-                 "class of a request is known");
-    if (!nj_class_key_read(keys, (uint32_t)i, e->value, &expected))
-        nj__policy_expected(r, e, expected);
+        nj_diag_add(
+            r->faults, r->path, e->line,
+            "connections: only [class default] may set it: connections are counted before the "
+            "class of a request is known");
+    if (!nj_class_key_parse(keys, (uint32_t)i, e->value, &expected))
+        nj__policy_bad_value(r, e, expected);
     return true;
 }
 
-static bool read_server(struct nj__reader *r, const char *key, const struct nj_ini_entry *e)
+static bool read_server(struct nj__policy_reader *r, const char *key, const struct nj_ini_entry *e)
 {
     struct nj_policy_file *f = r->f;
 
@@ -341,13 +347,13 @@ static bool read_server(struct nj__reader *r, const char *key, const struct nj_i
     } else if (strcmp(e->value, "forbid") == 0) {
         f->deny_action = NJ_ACTION_FORBID;
     } else {
-        nj__policy_expected(r, e, "drop, reset or forbid");
+        nj__policy_bad_value(r, e, "drop, reset or forbid");
     }
     return true;
 }
 
 /* The name after "header " or "cookie ", or NULL. */
-static const char *name_behind(const char *value, const char *word)
+static const char *name_after(const char *value, const char *word)
 {
     static const char token[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                 "!#$%&'*+-.^_`|~";
@@ -359,40 +365,40 @@ static const char *name_behind(const char *value, const char *word)
     return *value && value[strspn(value, token)] == '\0' ? value : NULL;
 }
 
-static void read_by(struct nj__reader *r, const struct nj_ini_entry *e)
+static void read_client_by(struct nj__policy_reader *r, const struct nj_ini_entry *e)
 {
     struct nj_policy_file *f = r->f;
-    const char *header = name_behind(e->value, "header"), *cookie = name_behind(e->value, "cookie");
+    const char *header = name_after(e->value, "header"), *cookie = name_after(e->value, "cookie");
     const char *name = header ? header : cookie;
 
     if (strcmp(e->value, "address") == 0) {
         f->client_by = NJ_CLIENT_BY_ADDRESS;
     } else if (!name) {
-        nj__policy_expected(r, e, "address, header NAME or cookie NAME");
+        nj__policy_bad_value(r, e, "address, header NAME or cookie NAME");
     } else {
         f->client_by = header ? NJ_CLIENT_BY_HEADER : NJ_CLIENT_BY_COOKIE;
         f->client_field = (struct nj_str){name, (uint32_t)strlen(name)};
         if (header)
-            nj__policy_lower(f->client_field); /* field names are lower case (RFC 9113 8.2) */
+            nj__policy_to_lower(f->client_field); /* field names are lower case (RFC 9113 8.2) */
     }
 }
 
-static bool read_client(struct nj__reader *r, const char *key, const struct nj_ini_entry *e)
+static bool read_client(struct nj__policy_reader *r, const char *key, const struct nj_ini_entry *e)
 {
     uint64_t bits = 0;
 
     if (strcmp(key, "by") == 0) {
-        read_by(r, e);
+        read_client_by(r, e);
     } else if (strcmp(key, "prefix4") == 0) {
-        if (!nj_read_number(e->value, &bits) || bits < 8 || bits > 32)
-            nj__policy_expected(r, e, "a number of bits from 8 to 32");
+        if (!nj_parse_number(e->value, &bits) || bits < 8 || bits > 32)
+            nj__policy_bad_value(r, e, "a number of bits from 8 to 32");
         r->f->client_bits4 = (uint8_t)bits;
     } else if (strcmp(key, "prefix6") == 0) {
-        if (!nj_read_number(e->value, &bits) || bits < 16 || bits > 128)
-            nj__policy_expected(r, e, "a number of bits from 16 to 128");
+        if (!nj_parse_number(e->value, &bits) || bits < 16 || bits > 128)
+            nj__policy_bad_value(r, e, "a number of bits from 16 to 128");
         r->f->client_bits6 = (uint8_t)bits;
     } else if (strcmp(key, "trusted_proxy") == 0) {
-        nj__policy_trust(r, e->value, r->path, e->line);
+        nj__policy_add_trusted(r, e->value, r->path, e->line);
     } else {
         return false;
     }
@@ -401,26 +407,26 @@ static bool read_client(struct nj__reader *r, const char *key, const struct nj_i
 
 /* [files], [limits], [log]. A value with valid syntax may still be invalid, such as a missing error
  * page: validation runs on all values read so far. */
-static bool read_config(struct nj__reader *r, const struct section *s, const char *key,
+static bool read_config(struct nj__policy_reader *r, const struct section *s, const char *key,
                         const struct nj_ini_entry *e)
 {
     char name[NJ_INI_NAME_BYTES], why[512];
     uint32_t i = 0;
-    struct nj_settings settings = {.config = &r->said};
-    const struct nj_config_name *c;
+    struct nj_settings settings = {.config = &r->file_config};
+    const struct nj_config_file_key *c;
 
     copy_key(name, key, '_', '-');
-    while ((c = nj_config_file_name(i)) &&
+    while ((c = nj_config_file_key_at(i)) &&
            (strcmp(c->section, s->name) != 0 || strcmp(c->name, name) != 0))
         i++;
     if (!c)
         return false;
-    struct nj_server_config before = r->said;
-    if (nj_config_set_from_file(&r->said, name, e->value, why, sizeof why) != 0) {
-        nj__policy_expected(r, e, why);
+    struct nj_server_config before = r->file_config;
+    if (nj_config_set_from_file(&r->file_config, name, e->value, why, sizeof why) != 0) {
+        nj__policy_bad_value(r, e, why);
     } else if (nj__settings_read_files(&settings, why, sizeof why) != 0) {
-        nj_fault(r->faults, r->path, e->line, "%s", why + strspn(why, "-"));
-        r->said = before;
+        nj_diag_add(r->faults, r->path, e->line, "%s", why + strspn(why, "-"));
+        r->file_config = before;
     }
     return true;
 }
@@ -437,7 +443,8 @@ static bool may_repeat(const char *key)
 }
 
 /* Reports a second occurrence of a key that may occur once. */
-static bool repeated(struct nj__reader *r, const struct section *s, uint32_t at, const char *key)
+static bool report_duplicate(struct nj__policy_reader *r, const struct section *s, uint32_t at,
+                             const char *key)
 {
     char other[NJ_INI_NAME_BYTES];
 
@@ -445,15 +452,15 @@ static bool repeated(struct nj__reader *r, const struct section *s, uint32_t at,
         copy_key(other, r->f->ini->entry[k].key, '-', '_');
         if (strcmp(other, key) != 0)
             continue;
-        nj_fault(r->faults, r->path, r->f->ini->entry[at].line,
-                 "%s: duplicate in [%s]; first set on line %u", key, s->ini->name,
-                 r->f->ini->entry[k].line);
+        nj_diag_add(r->faults, r->path, r->f->ini->entry[at].line,
+                    "%s: duplicate in [%s]; first set on line %u", key, s->ini->name,
+                    r->f->ini->entry[k].line);
         return true;
     }
     return false;
 }
 
-static bool read_entry(struct nj__reader *r, const struct section *s, const char *key,
+static bool read_entry(struct nj__policy_reader *r, const struct section *s, const char *key,
                        const struct nj_ini_entry *e)
 {
     if (read_limit(r, s, key, e))
@@ -466,20 +473,20 @@ static bool read_entry(struct nj__reader *r, const struct section *s, const char
     case LIST:
         if (strcmp(key, "networks") != 0 && strcmp(key, "file") != 0)
             return false;
-        (key[0] == 'n' ? nj__policy_list_networks : nj__policy_list_file)(r, s->index, e);
+        (key[0] == 'n' ? nj__policy_add_networks : nj__policy_load_list)(r, s->index, e);
         return true;
     case CLASS:
         return nj__policy_read_match(r, &r->f->class_at[s->index], key, e);
     case CONFIG:
         return read_config(r, s, key, e);
     case HOURS:
-    case BROKEN:
+    case INVALID:
     default:
         return false;
     }
 }
 
-static void read_section(struct nj__reader *r, struct section *s)
+static void read_section(struct nj__policy_reader *r, struct section *s)
 {
     char key[NJ_INI_NAME_BYTES];
     const char *wrong;
@@ -487,50 +494,50 @@ static void read_section(struct nj__reader *r, struct section *s)
     for (uint32_t k = s->ini->first; k < s->ini->first + s->ini->n; k++) {
         const struct nj_ini_entry *e = &r->f->ini->entry[k];
         copy_key(key, e->key, '-', '_');
-        if (!repeated(r, s, k, key) && !read_entry(r, s, key, e))
-            unknown_key(r, s, e);
+        if (!report_duplicate(r, s, k, key) && !read_entry(r, s, key, e))
+            report_unknown_key(r, s, e);
     }
     const struct nj_class_keys *keys = s->kind == SERVER  ? &r->f->server
                                        : s->kind == CLASS ? &r->f->class_at[s->index].keys
                                        : s->kind == HOURS ? &r->f->override[s->index].keys
                                                           : NULL;
     if (keys && !nj_class_keys_check(keys, &wrong))
-        nj_fault(r->faults, r->path, s->ini->line, "[%s]: %s", s->ini->name, wrong);
-    if (s->kind == LIST && s->ini->n == 0 && !s->ini->lacks)
-        nj_fault(r->faults, r->path, s->ini->line,
-                 "[%s]: expected networks = or file =", s->ini->name);
+        nj_diag_add(r->faults, r->path, s->ini->line, "[%s]: %s", s->ini->name, wrong);
+    if (s->kind == LIST && s->ini->n == 0 && !s->ini->is_incomplete)
+        nj_diag_add(r->faults, r->path, s->ini->line,
+                    "[%s]: expected networks = or file =", s->ini->name);
 }
 
 /* --- the whole file ------------------------------------------------------------------------- */
 
-static uint32_t n_rules(const struct nj_file_class *c)
+static uint32_t count_rules(const struct nj_class_def *c)
 {
     if (!c->has_match)
         return 0;
     return (c->n_paths ? c->n_paths : 1) * (c->n_hosts ? c->n_hosts : 1);
 }
 
-static void check_classes(struct nj__reader *r)
+static void check_classes(struct nj__policy_reader *r)
 {
     struct nj_policy_file *f = r->f;
-    const struct nj_file_class *d = &f->class_at[0];
+    const struct nj_class_def *d = &f->class_at[0];
     uint32_t rules = 0;
 
     if (d->has_match || d->hours.from != d->hours.to)
-        nj_fault(r->faults, r->path, d->line,
-                 "[class default]: matches every other request: expected no path, host, list, "
-                 "header or hours");
+        nj_diag_add(r->faults, r->path, d->line,
+                    "[class default]: matches every other request: expected no path, host, list, "
+                    "header or hours");
     for (uint32_t i = 1; i < f->n_classes; i++) {
-        const struct nj_file_class *c = &f->class_at[i];
-        if (rules <= NJ_CLASS_RULES_MAX && (rules += n_rules(c)) > NJ_CLASS_RULES_MAX)
-            nj_fault(r->faults, r->path, c->line,
-                     "[class %s]: expected at most %u combinations of path and host in all "
-                     "classes",
-                     c->name, NJ_CLASS_RULES_MAX);
+        const struct nj_class_def *c = &f->class_at[i];
+        if (rules <= NJ_CLASS_RULES_MAX && (rules += count_rules(c)) > NJ_CLASS_RULES_MAX)
+            nj_diag_add(r->faults, r->path, c->line,
+                        "[class %s]: expected at most %u combinations of path and host in all "
+                        "classes",
+                        c->name, NJ_CLASS_RULES_MAX);
     }
 }
 
-static struct nj_policy_file *new_file(void)
+static struct nj_policy_file *new_policy_file(void)
 {
     struct nj_policy_file *f = calloc(1, sizeof *f);
 
@@ -544,39 +551,39 @@ static struct nj_policy_file *new_file(void)
     return f;
 }
 
-static void read_all(struct nj__reader *r)
+static void read_sections(struct nj__policy_reader *r)
 {
     struct section *sections = calloc(NJ_INI_SECTIONS_MAX, sizeof *sections);
 
     if (!sections) {
-        nj_fault(r->faults, r->path, 0, "out of memory");
+        nj_diag_add(r->faults, r->path, 0, "out of memory");
         return;
     }
-    declare_all(r, sections);
+    classify_sections(r, sections);
     for (uint32_t i = 0; i < r->f->ini->n_sections; i++)
-        if (sections[i].kind != BROKEN)
+        if (sections[i].kind != INVALID)
             read_section(r, &sections[i]);
     check_classes(r);
     free(sections);
 }
 
 /* Add the trusted proxies of the command line to those of the file. */
-static void trust_options(struct nj__reader *r, const struct nj_server_config *config)
+static void add_trusted_options(struct nj__policy_reader *r, const struct nj_server_config *config)
 {
     for (uint32_t i = 0; i < NJ_SERVER_TRUSTED_MAX && config->trusted_proxy[i]; i++)
-        nj__policy_trust(r, config->trusted_proxy[i], "--trusted-proxy", 0);
+        nj__policy_add_trusted(r, config->trusted_proxy[i], "--trusted-proxy", 0);
 }
 
-static struct nj_policy_file *no_file(const struct nj_server_config *config,
-                                      struct nj_faults *faults)
+static struct nj_policy_file *policy_without_file(const struct nj_server_config *config,
+                                                  struct nj_diags *faults)
 {
-    struct nj__reader r = {.f = new_file(), .path = "nightjar", .faults = faults};
+    struct nj__policy_reader r = {.f = new_policy_file(), .path = "nightjar", .faults = faults};
     uint32_t n_before = faults->n;
 
     if (!r.f)
-        nj_fault(faults, r.path, 0, "no memory for a policy");
+        nj_diag_add(faults, r.path, 0, "no memory for a policy");
     else
-        trust_options(&r, config);
+        add_trusted_options(&r, config);
     if (faults->n == n_before)
         return r.f;
     nj_policy_file_free(r.f);
@@ -585,36 +592,36 @@ static struct nj_policy_file *no_file(const struct nj_server_config *config,
 
 struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, size_t n_bytes,
                                             struct nj_server_config *config,
-                                            struct nj_faults *faults)
+                                            struct nj_diags *faults)
 {
-    struct nj__reader r = {.f = new_file(), .path = path, .faults = faults};
+    struct nj__policy_reader r = {.f = new_policy_file(), .path = path, .faults = faults};
     uint32_t n_before = faults->n;
 
-    r.said.root = config->root;
+    r.file_config.root = config->root;
     if (r.f)
         r.f->ini = nj_ini_parse(path, text, n_bytes, faults);
     if (!r.f || !r.f->ini)
-        nj_fault(faults, path, 0, "out of memory");
+        nj_diag_add(faults, path, 0, "out of memory");
     else
-        read_all(&r);
+        read_sections(&r);
     if (r.f)
-        trust_options(&r, config);
+        add_trusted_options(&r, config);
     if (faults->n > n_before) {
         nj_policy_file_free(r.f);
         return NULL;
     }
-    nj_config_take(config, &r.said);
+    nj_config_fill_unset(config, &r.file_config);
     return r.f;
 }
 
 struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_config *config,
-                                           struct nj_faults *faults)
+                                           struct nj_diags *faults)
 {
     size_t n_bytes;
 
     if (!path)
-        return no_file(config, faults);
-    char *text = nj_ini_slurp(path, NJ_POLICY_BYTES_MAX, &n_bytes, faults);
+        return policy_without_file(config, faults);
+    char *text = nj_ini_read_file(path, NJ_POLICY_BYTES_MAX, &n_bytes, faults);
     if (!text)
         return NULL;
     struct nj_policy_file *f = nj_policy_file_parse(path, text, n_bytes, config, faults);
@@ -622,7 +629,7 @@ struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_co
     return f;
 }
 
-int nj_policy_file_class(const struct nj_policy_file *f, const char *name)
+int nj_policy_file_find_class(const struct nj_policy_file *f, const char *name)
 {
     for (uint32_t i = 0; i < f->n_classes; i++)
         if (strcmp(f->class_at[i].name, name) == 0)

@@ -3,7 +3,7 @@
  * The parsed policy file: classes and limits with their hours, lists, and settings that the command
  * line does not set. Reference: docs/policy.md.
  *
- * nj_policy_file_make() compiles it to a snapshot (struct nj_policy). The snapshot is a pure
+ * nj_policy_compile() compiles it to a snapshot (struct nj_policy). The snapshot is a pure
  * function of the file, the command line, the minute of the day and the run-time changes.
  */
 #ifndef NJ_CONFIG_POLICY_FILE_H
@@ -16,35 +16,35 @@
 #include "dpdk/address_acl.h"
 #include "shape/request_class.h"
 
-#define NJ_POLICY_BYTES_MAX  NJ_INI_BYTES_MAX
-#define NJ_LIST_BYTES_MAX    (4u << 20)
-#define NJ_NETWORKS_MAX      65536u /* of all lists; 0.5 KB each, once built */
-#define NJ_POLICY_HOURS_MAX  32u    /* sections with hours, and classes with hours: 32 each */
-#define NJ_POLICY_VALUES_MAX 32u    /* paths of a class, hosts of a class */
-#define NJ_POLICY_SERVER     UINT8_MAX
+#define NJ_POLICY_BYTES_MAX    NJ_INI_BYTES_MAX
+#define NJ_LIST_BYTES_MAX      (4u << 20)
+#define NJ_NETWORKS_MAX        65536u /* of all lists; 0.5 KB each, once built */
+#define NJ_POLICY_HOURS_MAX    32u    /* sections with hours, and classes with hours: 32 each */
+#define NJ_POLICY_VALUES_MAX   32u    /* paths of a class, hosts of a class */
+#define NJ_POLICY_WHOLE_SERVER UINT8_MAX
 
 /* Minutes of the day [from, to), possibly past midnight. Equal values: always. */
 struct nj_hours {
     uint16_t from, to;
 };
 
-struct nj_file_class {
+struct nj_class_def {
     char name[NJ_CLASS_NAME_MAX];
     uint32_t line;
     uint8_t slot;
-    uint32_t owner; /* see struct nj_class */
+    uint32_t slot_gen; /* see struct nj_class */
     struct nj_hours hours;
     struct nj_class_keys keys;
-    bool has_match; /* path, host, list or header is given, valid or not */
-    bool lacks;     /* an invalid line of it was skipped */
+    bool has_match;     /* path, host, list or header is given, valid or not */
+    bool is_incomplete; /* an invalid line of it was skipped */
     uint32_t n_paths, n_hosts, lists;
     struct nj_str path[NJ_POLICY_VALUES_MAX], host[NJ_POLICY_VALUES_MAX];
     struct nj_str header, value;
 };
 
 /* Limits that apply during hours, in place of those of the class. */
-struct nj_file_override {
-    uint8_t class_index; /* or NJ_POLICY_SERVER */
+struct nj_limit_override {
+    uint8_t class_index; /* or NJ_POLICY_WHOLE_SERVER */
     struct nj_hours hours;
     struct nj_class_keys keys;
 };
@@ -61,9 +61,9 @@ struct nj_policy_file {
     uint8_t client_bits4, client_bits6;
 
     uint32_t n_classes; /* [0] is the default */
-    struct nj_file_class class_at[NJ_CLASSES_MAX];
+    struct nj_class_def class_at[NJ_CLASSES_MAX];
     uint32_t n_overrides;
-    struct nj_file_override override[NJ_POLICY_HOURS_MAX];
+    struct nj_limit_override override[NJ_POLICY_HOURS_MAX];
 
     uint32_t n_lists;
     char list[NJ_LISTS_MAX][NJ_CLASS_NAME_MAX];
@@ -77,14 +77,14 @@ struct nj_policy_file {
  * `config` has the values of the command line. Fields that it does not set are set from [files],
  * [limits] and [log]; their strings live as long as the result. */
 struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_config *config,
-                                           struct nj_faults *faults);
+                                           struct nj_diags *faults);
 /* The same from text. Names of list files are relative to the folder of `path`. */
 struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, size_t n_bytes,
                                             struct nj_server_config *config,
-                                            struct nj_faults *faults);
+                                            struct nj_diags *faults);
 void nj_policy_file_free(struct nj_policy_file *f);
 /* Index of a class in class_at, or -1. */
-int nj_policy_file_class(const struct nj_policy_file *f, const char *name);
+int nj_policy_file_find_class(const struct nj_policy_file *f, const char *name);
 
 /* Run-time changes. They override everything until the next reload. */
 struct nj_policy_changes {
@@ -94,48 +94,51 @@ struct nj_policy_changes {
 
 /* Which hours are active at a minute of the day (0 to 1439), as bits. Equal values give equal
  * policies. */
-uint64_t nj_policy_file_hours(const struct nj_policy_file *f, uint32_t minute);
+uint64_t nj_policy_active_hours(const struct nj_policy_file *f, uint32_t minute);
 
 /* Compile the policy of that moment, without its version and the list matcher. Strings are the
  * file's. `flags` (the command line) and `changes` may be NULL. Pure. */
-void nj_policy_file_make(const struct nj_policy_file *f, const struct nj_server_config *flags,
-                         const struct nj_policy_changes *changes, uint64_t hours,
-                         struct nj_policy *out);
+void nj_policy_compile(const struct nj_policy_file *f, const struct nj_server_config *flags,
+                       const struct nj_policy_changes *changes, uint64_t hours,
+                       struct nj_policy *out);
 
 /* State of the parser. */
-struct nj__reader {
+struct nj__policy_reader {
     struct nj_policy_file *f;
     const char *path;
-    struct nj_faults *faults;
-    uint32_t n_room;              /* capacity of f->network */
-    struct nj_server_config said; /* values of [files], [limits] and [log] */
+    struct nj_diags *faults;
+    uint32_t network_capacity;           /* capacity of f->network */
+    struct nj_server_config file_config; /* values of [files], [limits] and [log] */
 };
 
 /* "FILE:LINE: KEY = VALUE: expected EXPECTED" */
-void nj__policy_expected(struct nj__reader *r, const struct nj_ini_entry *e, const char *expected);
+void nj__policy_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
+                          const char *expected);
 
 /* policy_class.c: parse a key that selects requests of a class. False: no such key. */
-bool nj__policy_read_match(struct nj__reader *r, struct nj_file_class *c, const char *key,
+bool nj__policy_read_match(struct nj__policy_reader *r, struct nj_class_def *c, const char *key,
                            const struct nj_ini_entry *e);
 /* Parse names of lists. Returns them as bits. */
-uint32_t nj__policy_read_lists(struct nj__reader *r, const struct nj_ini_entry *e);
+uint32_t nj__policy_read_lists(struct nj__policy_reader *r, const struct nj_ini_entry *e);
 
 /* policy_words.c: helpers of the parsers. */
 
 /* The next item of a comma-separated list, trimmed. False for an empty item. Advances `*at`, to
  * NULL after the last item. */
-bool nj__policy_word(const char **at, struct nj_str *word);
+bool nj__policy_next_word(const char **at, struct nj_str *word);
 /* The name closest to `word` (Levenshtein distance), or NULL if none is close. */
-const char *nj__policy_nearest(const char *word, const char *(*name)(void *ctx, uint32_t i),
-                               void *ctx);
+const char *nj__policy_closest_name(const char *word, const char *(*name)(void *ctx, uint32_t i),
+                                    void *ctx);
 /* Convert a value of the file to lower case in place. */
-void nj__policy_lower(struct nj_str s);
-bool nj__policy_is_name(const char *text, size_t n);
+void nj__policy_to_lower(struct nj_str s);
+bool nj__policy_is_valid_name(const char *text, size_t n);
 
 /* policy_lists.c */
-void nj__policy_list_networks(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e);
+void nj__policy_add_networks(struct nj__policy_reader *r, uint32_t list,
+                             const struct nj_ini_entry *e);
 /* Add networks of trusted proxies, comma-separated. Call after all lists are declared. */
-void nj__policy_trust(struct nj__reader *r, const char *networks, const char *file, uint32_t line);
-void nj__policy_list_file(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e);
+void nj__policy_add_trusted(struct nj__policy_reader *r, const char *networks, const char *file,
+                            uint32_t line);
+void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const struct nj_ini_entry *e);
 
 #endif

@@ -17,7 +17,7 @@ static bool parse_network(struct nj_str word, struct nj_network *net,
     unsigned bits;
 
     plain[0] = '\0';
-    if (!nj_prefix_read(word.p, word.n_bytes, &net->addr, &bits))
+    if (!nj_prefix_parse(word.p, word.n_bytes, &net->addr, &bits))
         return false;
     net->bits = (uint8_t)(nj_addr_is_v4(&net->addr) ? 96 + bits : bits);
     struct nj_addr network = nj_addr_network(&net->addr, net->bits);
@@ -27,8 +27,8 @@ static bool parse_network(struct nj_str word, struct nj_network *net,
     return false;
 }
 
-static void add(struct nj__reader *r, uint32_t list, struct nj_str word, const char *file,
-                uint32_t line)
+static void add_network(struct nj__policy_reader *r, uint32_t list, struct nj_str word,
+                        const char *file, uint32_t line)
 {
     struct nj_policy_file *f = r->f;
     struct nj_network net;
@@ -37,77 +37,79 @@ static void add(struct nj__reader *r, uint32_t list, struct nj_str word, const c
 
     if (!parse_network(word, &net, plain)) {
         if (plain[0])
-            nj_fault(r->faults, file, line, "%.*s: bits after the prefix are set: expected %s",
-                     shown, word.p, plain);
+            nj_diag_add(r->faults, file, line, "%.*s: bits after the prefix are set: expected %s",
+                        shown, word.p, plain);
         else
-            nj_fault(r->faults, file, line, "%.*s: expected " WANTS, shown, word.p);
+            nj_diag_add(r->faults, file, line, "%.*s: expected " WANTS, shown, word.p);
         return;
     }
     if (f->n_networks == NJ_NETWORKS_MAX) {
-        nj_fault(r->faults, file, line, "too many networks: expected at most %u in all lists",
-                 NJ_NETWORKS_MAX);
+        nj_diag_add(r->faults, file, line, "too many networks: expected at most %u in all lists",
+                    NJ_NETWORKS_MAX);
         return;
     }
-    if (f->n_networks == r->n_room) {
-        uint32_t n = r->n_room ? 2 * r->n_room : 64;
+    if (f->n_networks == r->network_capacity) {
+        uint32_t n = r->network_capacity ? 2 * r->network_capacity : 64;
         struct nj_network *more = realloc(f->network, n * sizeof *more);
         if (!more) {
-            nj_fault(r->faults, file, line, "no memory for %u networks", n);
+            nj_diag_add(r->faults, file, line, "no memory for %u networks", n);
             return;
         }
         f->network = more;
-        r->n_room = n;
+        r->network_capacity = n;
     }
     net.lists = (uint16_t)(1u << list);
     f->network[f->n_networks++] = net;
 }
 
-static void add_all(struct nj__reader *r, uint32_t list, const char *text, const char *file,
-                    uint32_t line)
+static void add_networks(struct nj__policy_reader *r, uint32_t list, const char *text,
+                         const char *file, uint32_t line)
 {
     struct nj_str word;
 
     while (text) {
-        if (nj__policy_word(&text, &word))
-            add(r, list, word, file, line);
+        if (nj__policy_next_word(&text, &word))
+            add_network(r, list, word, file, line);
         else
-            nj_fault(r->faults, file, line, "empty item between commas: expected " WANTS);
+            nj_diag_add(r->faults, file, line, "empty item between commas: expected " WANTS);
     }
 }
 
-void nj__policy_list_networks(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e)
+void nj__policy_add_networks(struct nj__policy_reader *r, uint32_t list,
+                             const struct nj_ini_entry *e)
 {
-    add_all(r, list, e->value, r->path, e->line);
+    add_networks(r, list, e->value, r->path, e->line);
 }
 
-void nj__policy_trust(struct nj__reader *r, const char *networks, const char *file, uint32_t line)
+void nj__policy_add_trusted(struct nj__policy_reader *r, const char *networks, const char *file,
+                            uint32_t line)
 {
     struct nj_policy_file *f = r->f;
 
     if (f->n_lists == NJ_LISTS_MAX) {
-        nj_fault(r->faults, file, line,
-                 "trusted proxies count as a list: expected at most %u other lists",
-                 NJ_LISTS_MAX - 1);
+        nj_diag_add(r->faults, file, line,
+                    "trusted proxies count as a list: expected at most %u other lists",
+                    NJ_LISTS_MAX - 1);
         return;
     }
     f->trusted = 1u << f->n_lists;
     f->list_used |= f->trusted;
-    add_all(r, f->n_lists, networks, file, line);
+    add_networks(r, f->n_lists, networks, file, line);
 }
 
 /* One network in a line, comments as in the policy file. */
-static void take_line(struct nj__reader *r, uint32_t list, const char *file, uint32_t line,
-                      const char *p, const char *end)
+static void parse_list_line(struct nj__policy_reader *r, uint32_t list, const char *file,
+                            uint32_t line, const char *p, const char *end)
 {
     const char *mark = memchr(p, '#', (size_t)(end - p));
 
     end = mark ? mark : end;
-    nj_ini_strip(&p, &end);
+    nj_ini_trim(&p, &end);
     if (p < end && *p != ';')
-        add(r, list, (struct nj_str){p, (uint32_t)(end - p)}, file, line);
+        add_network(r, list, (struct nj_str){p, (uint32_t)(end - p)}, file, line);
 }
 
-void nj__policy_list_file(struct nj__reader *r, uint32_t list, const struct nj_ini_entry *e)
+void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const struct nj_ini_entry *e)
 {
     const char *name = e->value;
     const char *slash = strrchr(r->path, '/');
@@ -117,16 +119,16 @@ void nj__policy_list_file(struct nj__reader *r, uint32_t list, const struct nj_i
     uint32_t at = 0, n_before = r->faults->n;
 
     if ((size_t)snprintf(path, sizeof path, "%.*s%s", n_folder, r->path, name) >= sizeof path) {
-        nj_fault(r->faults, r->path, e->line, "file: the name is too long");
+        nj_diag_add(r->faults, r->path, e->line, "file: the name is too long");
         return;
     }
-    char *text = nj_ini_slurp(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
+    char *text = nj_ini_read_file(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
     for (const char *p = text; text && p < text + n_bytes;) {
         const char *eol = memchr(p, '\n', (size_t)(text + n_bytes - p));
-        take_line(r, list, path, ++at, p, eol ? eol : text + n_bytes);
+        parse_list_line(r, list, path, ++at, p, eol ? eol : text + n_bytes);
         p = eol ? eol + 1 : text + n_bytes;
     }
     free(text);
     if (r->faults->n > n_before)
-        nj_fault(r->faults, r->path, e->line, "file = %s: has errors (listed above)", name);
+        nj_diag_add(r->faults, r->path, e->line, "file = %s: has errors (listed above)", name);
 }

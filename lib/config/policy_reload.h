@@ -14,11 +14,12 @@
 #define NJ_POLICIES_OLD_MAX 16u /* replaced snapshots that a shard may still use */
 
 /* Calls to the shards. */
-struct nj_policy_port {
+struct nj_policy_ops {
     void *ctx;
     void (*set)(void *ctx, const struct nj_policy *policy);
-    uint64_t (*adopted)(void *ctx);        /* the lowest version that a shard has adopted */
-    bool (*runs)(void *ctx, uint8_t slot); /* does any shard have an open response in that slot? */
+    uint64_t (*adopted)(void *ctx); /* the lowest version that a shard has adopted */
+    bool (*has_responses)(void *ctx,
+                          uint8_t slot); /* does any shard have an open response in that slot? */
 };
 
 struct nj_policies;
@@ -31,15 +32,15 @@ struct nj_policies *nj_policies_new(struct nj_policy_file *first,
                                     char *why, size_t why_bytes);
 /* Only when no shard uses a snapshot any more. */
 void nj_policies_free(struct nj_policies *p);
-const struct nj_policy *nj_policies_first(const struct nj_policies *p);
+const struct nj_policy *nj_policies_initial(const struct nj_policies *p);
 /* From now on, pass changes to these shards. */
-void nj_policies_attach(struct nj_policies *p, const struct nj_policy_port *port);
+void nj_policies_set_ops(struct nj_policies *p, const struct nj_policy_ops *port);
 
 /* Reload the file. Returns the new version, or 0 with the reasons in `faults`; then the current
  * policy is kept. `warnings`: those of nj_policy_warn(). `note`: a remark for the operator, or
  * empty. */
-uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_faults *faults,
-                            struct nj_faults *warnings, char *note, size_t note_bytes);
+uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_diags *faults,
+                            struct nj_diags *warnings, char *note, size_t note_bytes);
 /* Apply the hours of the day and free unused snapshots. Returns the new version, or 0. */
 uint64_t nj_policies_tick(struct nj_policies *p, uint32_t minute);
 
@@ -47,8 +48,8 @@ uint64_t nj_policies_tick(struct nj_policies *p, uint32_t minute);
  * the next reload. Returns the new version, or 0 with the reason. */
 uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why, size_t why_bytes);
 /* Call `see` with the current policy, under the lock. */
-void nj_policies_see(struct nj_policies *p, void (*see)(void *ctx, const struct nj_policy *policy),
-                     void *ctx);
+void nj_policies_visit(struct nj_policies *p,
+                       void (*see)(void *ctx, const struct nj_policy *policy), void *ctx);
 
 /* Minute of the local day, 0 to 1439. */
 uint32_t nj_minute_of_day(time_t now);

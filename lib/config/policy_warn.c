@@ -10,11 +10,11 @@
 #include "base/units.h"
 #include "config/option_set.h"
 
-struct warner {
+struct warn_ctx {
     const struct nj_policy_file *f;
     const char *path;
     const struct nj_server_config *given;
-    struct nj_faults *told;
+    struct nj_diags *out;
 };
 
 /* --- where things stand ----------------------------------------------------------------------- */
@@ -35,7 +35,8 @@ static bool same_key(const char *a, const char *b)
 }
 
 /* The line of a key in [KIND] or [KIND NAME]; 0: it is not there. */
-static uint32_t line_of(const struct warner *w, const char *kind, const char *name, const char *key)
+static uint32_t line_of(const struct warn_ctx *w, const char *kind, const char *name,
+                        const char *key)
 {
     const struct nj_ini *ini = w->f->ini;
     char word[3][NJ_INI_NAME_BYTES];
@@ -52,7 +53,7 @@ static uint32_t line_of(const struct warner *w, const char *kind, const char *na
     return 0;
 }
 
-static bool holds_always(struct nj_hours h)
+static bool is_always(struct nj_hours h)
 {
     return h.from == h.to;
 }
@@ -68,46 +69,48 @@ static const char *looks_like_comment(const char *value)
     return NULL;
 }
 
-static void warn_of_text(const struct warner *w)
+static void warn_of_text(const struct warn_ctx *w)
 {
     for (uint32_t i = 0; i < w->f->ini->n_entries; i++) {
         const struct nj_ini_entry *e = &w->f->ini->entry[i];
         const char *mark = looks_like_comment(e->value);
         if (mark)
-            nj_fault(w->told, w->path, e->line,
-                     "warning: %s = %.80s: \"%.40s\" is part of the value; start a comment with #",
-                     e->key, e->value, mark);
+            nj_diag_add(
+                w->out, w->path, e->line,
+                "warning: %s = %.80s: \"%.40s\" is part of the value; start a comment with #",
+                e->key, e->value, mark);
         if (same_key(e->key, "path") && strchr(e->value, '*'))
-            nj_fault(w->told, w->path, e->line,
-                     "warning: path = %.80s: * is taken literally; a path matches everything with "
-                     "that prefix, e.g. /iso/",
-                     e->value);
+            nj_diag_add(
+                w->out, w->path, e->line,
+                "warning: path = %.80s: * is taken literally; a path matches everything with "
+                "that prefix, e.g. /iso/",
+                e->value);
     }
 }
 
 /* --- classes that others leave nothing -------------------------------------------------------- */
 
 /* Apart from path and host, does `x` match all requests of `c`? */
-static bool takes_clients_of(const struct nj_file_class *x, const struct nj_file_class *c)
+static bool covers_clients_of(const struct nj_class_def *x, const struct nj_class_def *c)
 {
     bool lists = x->lists == 0 || (c->lists != 0 && (c->lists & ~x->lists) == 0);
     bool header =
         x->header.n_bytes == 0 || (nj_str_eq(x->header, c->header) &&
                                    (x->value.n_bytes == 0 || nj_str_eq(x->value, c->value)));
     bool hours =
-        holds_always(x->hours) || (x->hours.from == c->hours.from && x->hours.to == c->hours.to);
+        is_always(x->hours) || (x->hours.from == c->hours.from && x->hours.to == c->hours.to);
     return lists && header && hours;
 }
 
-static bool takes_path(const struct nj_file_class *x, struct nj_str path)
+static bool covers_path(const struct nj_class_def *x, struct nj_str path)
 {
     for (uint32_t i = 0; i < x->n_paths; i++)
-        if (nj_str_begins(path, x->path[i]))
+        if (nj_str_starts_with(path, x->path[i]))
             return true;
     return x->n_paths == 0;
 }
 
-static bool takes_host(const struct nj_file_class *x, struct nj_str host)
+static bool covers_host(const struct nj_class_def *x, struct nj_str host)
 {
     for (uint32_t i = 0; i < x->n_hosts; i++)
         if (nj_str_eq(host, x->host[i]))
@@ -116,50 +119,51 @@ static bool takes_host(const struct nj_file_class *x, struct nj_str host)
 }
 
 /* The class before `c` that alone matches all its requests below `path`, or NULL. */
-static const struct nj_file_class *taker(const struct warner *w, const struct nj_file_class *c,
-                                         struct nj_str path)
+static const struct nj_class_def *
+find_shadowing_class(const struct warn_ctx *w, const struct nj_class_def *c, struct nj_str path)
 {
-    for (const struct nj_file_class *x = &w->f->class_at[1]; x < c; x++) {
-        bool all = takes_clients_of(x, c) && takes_path(x, path);
+    for (const struct nj_class_def *x = &w->f->class_at[1]; x < c; x++) {
+        bool all = covers_clients_of(x, c) && covers_path(x, path);
         for (uint32_t i = 0; i < c->n_hosts; i++)
-            all &= takes_host(x, c->host[i]);
+            all &= covers_host(x, c->host[i]);
         if (all && (c->n_hosts > 0 || x->n_hosts == 0))
             return x;
     }
     return NULL;
 }
 
-static void warn_of_shadows(const struct warner *w)
+static void warn_of_shadows(const struct warn_ctx *w)
 {
     const struct nj_str any = {"", 0};
 
     for (uint32_t i = 1; i < w->f->n_classes; i++) {
-        const struct nj_file_class *c = &w->f->class_at[i], *x = NULL;
+        const struct nj_class_def *c = &w->f->class_at[i], *x = NULL;
         uint32_t n = 0, n_paths = c->n_paths ? c->n_paths : 1;
         for (uint32_t k = 0; k < n_paths; k++) {
-            const struct nj_file_class *other = taker(w, c, c->n_paths ? c->path[k] : any);
+            const struct nj_class_def *other =
+                find_shadowing_class(w, c, c->n_paths ? c->path[k] : any);
             n += other != NULL;
             x = other ? other : x;
         }
         if (n == n_paths) {
-            nj_fault(w->told, w->path, c->line,
-                     "warning: [class %s]: never matches: [class %s] on line %u comes first and "
-                     "matches all its requests",
-                     c->name, x->name, x->line);
+            nj_diag_add(w->out, w->path, c->line,
+                        "warning: [class %s]: never matches: [class %s] on line %u comes first and "
+                        "matches all its requests",
+                        c->name, x->name, x->line);
             continue;
         }
         for (uint32_t k = 0; k < c->n_paths; k++)
-            if ((x = taker(w, c, c->path[k])))
-                nj_fault(w->told, w->path, line_of(w, "class", c->name, "path"),
-                         "warning: [class %s]: never matches below %.*s: [class %s] on line %u "
-                         "comes first",
-                         c->name, (int)c->path[k].n_bytes, c->path[k].p, x->name, x->line);
+            if ((x = find_shadowing_class(w, c, c->path[k])))
+                nj_diag_add(w->out, w->path, line_of(w, "class", c->name, "path"),
+                            "warning: [class %s]: never matches below %.*s: [class %s] on line %u "
+                            "comes first",
+                            c->name, (int)c->path[k].n_bytes, c->path[k].p, x->name, x->line);
     }
 }
 
 /* --- rates ------------------------------------------------------------------------------------ */
 
-static void warn_of_rates_at(const struct warner *w, const struct nj_policy *p, const char *when)
+static void warn_of_rates_at(const struct warn_ctx *w, const struct nj_policy *p, const char *when)
 {
     uint64_t sum = 0, most = p->total.ceiling ? p->total.ceiling : p->total.rate;
     char all[32], server[32];
@@ -168,28 +172,28 @@ static void warn_of_rates_at(const struct warner *w, const struct nj_policy *p, 
         sum += p->classes[i].total.rate;
     if (most == 0 || sum <= most)
         return;
-    nj_show_rate(sum, all, sizeof all);
-    nj_show_rate(most, server, sizeof server);
+    nj_format_rate(sum, all, sizeof all);
+    nj_format_rate(most, server, sizeof server);
     uint32_t line = line_of(w, "server", NULL, "rate");
-    nj_fault(w->told, w->path, line,
-             "warning: the class rates add up to %s%s, more than the server's %s: no class is "
-             "guaranteed its rate; use ceiling for an upper bound",
-             all, when, server);
+    nj_diag_add(w->out, w->path, line,
+                "warning: the class rates add up to %s%s, more than the server's %s: no class is "
+                "guaranteed its rate; use ceiling for an upper bound",
+                all, when, server);
 }
 
 /* Warns once, for the first minute of the day at which the sum is too high. */
-static void warn_of_rates(const struct warner *w)
+static void warn_of_rates(const struct warn_ctx *w)
 {
     uint64_t before = UINT64_MAX;
-    uint32_t n_before = w->told->n;
+    uint32_t n_before = w->out->n;
     struct nj_policy p;
     char when[32];
 
-    for (uint32_t minute = 0; minute < 24 * 60 && w->told->n == n_before; minute++) {
-        uint64_t hours = nj_policy_file_hours(w->f, minute);
+    for (uint32_t minute = 0; minute < 24 * 60 && w->out->n == n_before; minute++) {
+        uint64_t hours = nj_policy_active_hours(w->f, minute);
         if (hours == before)
             continue;
-        nj_policy_file_make(w->f, w->given, NULL, hours, &p);
+        nj_policy_compile(w->f, w->given, NULL, hours, &p);
         snprintf(when, sizeof when, minute ? " from %02u:%02u on" : "", minute / 60, minute % 60);
         warn_of_rates_at(w, &p, when);
         before = hours;
@@ -198,8 +202,8 @@ static void warn_of_rates(const struct warner *w)
 
 /* --- keys without effect ---------------------------------------------------------------------- */
 
-static void NJ_PRINTF(4, 5)
-    useless(const struct warner *w, const char *class_name, const char *key, const char *why, ...)
+static void NJ_PRINTF(4, 5) warn_no_effect(const struct warn_ctx *w, const char *class_name,
+                                           const char *key, const char *why, ...)
 {
     uint32_t line =
         class_name ? line_of(w, "class", class_name, key) : line_of(w, "server", NULL, key);
@@ -210,7 +214,7 @@ static void NJ_PRINTF(4, 5)
     vsnprintf(text, sizeof text, why, ap);
     va_end(ap);
     if (line > 0)
-        nj_fault(w->told, w->path, line, "warning: %s: without effect: %s", key, text);
+        nj_diag_add(w->out, w->path, line, "warning: %s: without effect: %s", key, text);
 }
 
 static bool has_limit(const struct nj_limit *l)
@@ -218,13 +222,13 @@ static bool has_limit(const struct nj_limit *l)
     return l->rate != 0 || l->ceiling != 0;
 }
 
-static uint64_t most_of(const struct nj_limit *l)
+static uint64_t ceiling_of(const struct nj_limit *l)
 {
     return l->ceiling ? l->ceiling : l->rate;
 }
 
 /* `c`: the compiled class, with inherited limits. */
-static void warn_of_class(const struct warner *w, const struct nj_policy *p,
+static void warn_of_class(const struct warn_ctx *w, const struct nj_policy *p,
                           const struct nj_class *c)
 {
     const struct {
@@ -243,54 +247,54 @@ static void warn_of_class(const struct warner *w, const struct nj_policy *p,
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(bursts); i++)
         if (!has_limit(bursts[i].l))
-            useless(w, c->name, bursts[i].key, "neither %s is set", bursts[i].of);
+            warn_no_effect(w, c->name, bursts[i].key, "neither %s is set", bursts[i].of);
     for (size_t i = 0; i < NJ_ARRAY_LEN(pairs); i++)
         if (has_limit(pairs[i].inner) && has_limit(pairs[i].outer) &&
-            most_of(pairs[i].inner) > most_of(pairs[i].outer))
-            useless(w, c->name, pairs[i].key, "%s has a lower limit", pairs[i].by);
+            ceiling_of(pairs[i].inner) > ceiling_of(pairs[i].outer))
+            warn_no_effect(w, c->name, pairs[i].key, "%s has a lower limit", pairs[i].by);
     if (c->caps.requests_per_s == 0)
-        useless(w, c->name, "requests_burst", "requests is not set");
-    if (c->action != NJ_ACTION_LATER)
-        useless(w, c->name, "retry_after", "the action is not later");
-    for (uint32_t i = 0; c->action != NJ_ACTION_SERVE && i < nj_class_n_keys(); i++) {
+        warn_no_effect(w, c->name, "requests_burst", "requests is not set");
+    if (c->action != NJ_ACTION_TOO_MANY)
+        warn_no_effect(w, c->name, "retry_after", "the action is not later");
+    for (uint32_t i = 0; c->action != NJ_ACTION_SERVE && i < nj_class_keys_count(); i++) {
         const char *key = nj_class_key_name(i);
         if (strcmp(key, "action") != 0 && strcmp(key, "retry_after") != 0 &&
             strcmp(key, "connections") != 0)
-            useless(w, c->name, key, "no request of this class is served");
+            warn_no_effect(w, c->name, key, "no request of this class is served");
     }
 }
 
 /* All classes count as active, and no section with hours does. */
-static void warn_of_classes(const struct warner *w)
+static void warn_of_classes(const struct warn_ctx *w)
 {
     struct nj_policy p;
 
-    nj_policy_file_make(w->f, w->given, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
+    nj_policy_compile(w->f, w->given, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
     for (uint32_t i = 0; i < p.n_classes; i++) {
         bool others = false; /* hours may give its keys a meaning */
         for (uint32_t k = 0; k < w->f->n_overrides; k++)
             others |=
-                w->f->override[k].class_index == nj_policy_file_class(w->f, p.classes[i].name);
+                w->f->override[k].class_index == nj_policy_file_find_class(w->f, p.classes[i].name);
         if (!others)
             warn_of_class(w, &p, &p.classes[i]);
     }
     if (w->f->deny == 0 && !w->f->allow_only)
-        useless(w, NULL, "deny_action", "neither allow nor deny is set");
+        warn_no_effect(w, NULL, "deny_action", "neither allow nor deny is set");
 }
 
 /* Only handlers can use a class that matches nothing. */
-static void warn_of_no_match(const struct warner *w)
+static void warn_of_no_match(const struct warn_ctx *w)
 {
     for (uint32_t i = 1; i < w->f->n_classes && w->given->n_routes == 0; i++) {
-        const struct nj_file_class *c = &w->f->class_at[i];
-        if (!c->has_match && !c->lacks)
-            nj_fault(w->told, w->path, c->line,
-                     "warning: [class %s]: matches nothing: add path, host, list or header",
-                     c->name);
+        const struct nj_class_def *c = &w->f->class_at[i];
+        if (!c->has_match && !c->is_incomplete)
+            nj_diag_add(w->out, w->path, c->line,
+                        "warning: [class %s]: matches nothing: add path, host, list or header",
+                        c->name);
     }
 }
 
-static void warn_of_lists(const struct warner *w)
+static void warn_of_lists(const struct warn_ctx *w)
 {
     char word[3][NJ_INI_NAME_BYTES];
 
@@ -303,17 +307,17 @@ static void warn_of_lists(const struct warner *w)
                 strcmp(word[1], w->f->list[i]) == 0)
                 line = w->f->ini->section[k].line;
         if (n == 0)
-            nj_fault(w->told, w->path, line, "warning: [list %s]: the list is empty",
-                     w->f->list[i]);
+            nj_diag_add(w->out, w->path, line, "warning: [list %s]: the list is empty",
+                        w->f->list[i]);
         if (!(w->f->list_used >> i & 1))
-            nj_fault(w->told, w->path, line,
-                     "warning: [list %s]: without effect: no class, allow or deny names it",
-                     w->f->list[i]);
+            nj_diag_add(w->out, w->path, line,
+                        "warning: [list %s]: without effect: no class, allow or deny names it",
+                        w->f->list[i]);
     }
 }
 
 /* Keys that the command line overrides. */
-static void warn_of_overruled(const struct warner *w)
+static void warn_of_overruled(const struct warn_ctx *w)
 {
     const struct nj_server_config *g = w->given;
     const struct {
@@ -329,23 +333,23 @@ static void warn_of_overruled(const struct warner *w)
         {"default", "streams", "streams-per-client", g->streams_per_client != 0},
         {"default", "requests", "requests-per-client", g->requests_per_client != 0},
     };
-    const struct nj_config_name *c;
+    const struct nj_config_file_key *c;
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(limits); i++)
         if (limits[i].given)
-            useless(w, limits[i].class_name, limits[i].key,
-                    "overridden by --%s on the command line", limits[i].option);
-    for (uint32_t i = 0; (c = nj_config_file_name(i)); i++) {
-        uint32_t line = nj_config_has(g, c->name) ? line_of(w, c->section, NULL, c->name) : 0;
+            warn_no_effect(w, limits[i].class_name, limits[i].key,
+                           "overridden by --%s on the command line", limits[i].option);
+    for (uint32_t i = 0; (c = nj_config_file_key_at(i)); i++) {
+        uint32_t line = nj_config_is_set(g, c->name) ? line_of(w, c->section, NULL, c->name) : 0;
         if (line > 0)
-            nj_fault(w->told, w->path, line,
-                     "warning: %s: without effect: overridden by --%s on the command line", c->name,
-                     c->name);
+            nj_diag_add(w->out, w->path, line,
+                        "warning: %s: without effect: overridden by --%s on the command line",
+                        c->name, c->name);
     }
 }
 
 /* A trusted proxy has no limits as a client. */
-static void warn_of_proxies(const struct warner *w)
+static void warn_of_proxies(const struct warn_ctx *w)
 {
     uint32_t line = w->f->ini ? line_of(w, "client", NULL, "trusted_proxy") : 0;
 
@@ -353,17 +357,18 @@ static void warn_of_proxies(const struct warner *w)
         const struct nj_network *net = &w->f->network[i];
         bool v4 = nj_addr_is_v4(&net->addr);
         if (net->lists & w->f->trusted && net->bits == (v4 ? 96 : 0))
-            nj_fault(w->told, line ? w->path : "--trusted-proxy", line,
-                     "warning: %s: every host is a trusted proxy: connections are not limited, and "
-                     "a header may name any client",
-                     v4 ? "0.0.0.0/0" : "::/0");
+            nj_diag_add(
+                w->out, line ? w->path : "--trusted-proxy", line,
+                "warning: %s: every host is a trusted proxy: connections are not limited, and "
+                "a header may name any client",
+                v4 ? "0.0.0.0/0" : "::/0");
     }
 }
 
 void nj_policy_warn(const struct nj_policy_file *f, const char *path,
-                    const struct nj_server_config *given, struct nj_faults *warnings)
+                    const struct nj_server_config *given, struct nj_diags *warnings)
 {
-    const struct warner w = {f, path, given, warnings};
+    const struct warn_ctx w = {f, path, given, warnings};
 
     warn_of_proxies(&w);
     if (!f->ini)

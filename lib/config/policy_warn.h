@@ -12,6 +12,6 @@
 /* Adds lines "FILE:LINE: warning: ..." to `warnings`. `path` is the name of the file; `given` is
  * the configuration of the command line, which overrides the file. */
 void nj_policy_warn(const struct nj_policy_file *f, const char *path,
-                    const struct nj_server_config *given, struct nj_faults *warnings);
+                    const struct nj_server_config *given, struct nj_diags *warnings);
 
 #endif

@@ -5,24 +5,24 @@
 
 #include "config/policy_file.h"
 
-bool nj__policy_word(const char **at, struct nj_str *word)
+bool nj__policy_next_word(const char **at, struct nj_str *word)
 {
     const char *from = *at, *to = strchrnul(from, ',');
 
     *at = *to ? to + 1 : NULL;
-    nj_ini_strip(&from, &to);
+    nj_ini_trim(&from, &to);
     *word = (struct nj_str){from, (uint32_t)(to - from)};
     return word->n_bytes > 0;
 }
 
-bool nj__policy_is_name(const char *text, size_t n)
+bool nj__policy_is_valid_name(const char *text, size_t n)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 
     return n > 0 && n < NJ_CLASS_NAME_MAX && strspn(text, letters) == n;
 }
 
-void nj__policy_lower(struct nj_str s)
+void nj__policy_to_lower(struct nj_str s)
 {
     char *p = (char *)s.p; /* in memory of ours, see nj_ini */
 
@@ -52,8 +52,8 @@ static uint32_t distance(const char *a, const char *b)
     return row[n];
 }
 
-const char *nj__policy_nearest(const char *word, const char *(*name)(void *ctx, uint32_t i),
-                               void *ctx)
+const char *nj__policy_closest_name(const char *word, const char *(*name)(void *ctx, uint32_t i),
+                                    void *ctx)
 {
     uint32_t best = (uint32_t)strlen(word) / 2 + 1; /* beyond half of it, it is something else */
     const char *found = NULL, *candidate;

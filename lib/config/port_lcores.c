@@ -8,11 +8,11 @@
 
 #include "base/error_text.h"
 
-#define NOBODY UINT8_MAX
+#define UNASSIGNED UINT8_MAX
 
-_Static_assert(NJ_SHARDS_MAX < NOBODY, "a port has a number of its own");
+_Static_assert(NJ_SHARDS_MAX < UNASSIGNED, "a port has a number of its own");
 
-static bool names_lcores(const struct nj_port_wish *p)
+static bool has_explicit_lcores(const struct nj_port_request *p)
 {
     return CPU_COUNT(&p->lcores) > 0;
 }
@@ -27,8 +27,8 @@ static uint32_t count_of(const uint8_t *port_of, uint32_t n_lcores, uint8_t port
 }
 
 /* Assign the lcores that the port lists. Returns the id of an unknown one, or -1. */
-static int take_named(const struct nj_lcore_at *lcore, uint32_t n_lcores,
-                      const struct nj_port_wish *port, uint8_t k, uint8_t *port_of)
+static int assign_named(const struct nj_lcore_node *lcore, uint32_t n_lcores,
+                        const struct nj_port_request *port, uint8_t k, uint8_t *port_of)
 {
     cpu_set_t left = port->lcores;
 
@@ -45,13 +45,13 @@ static int take_named(const struct nj_lcore_at *lcore, uint32_t n_lcores,
 }
 
 /* Assign up to `n` free lcores to port `k`, of this node (-1: any). Returns how many. */
-static uint32_t take(const struct nj_lcore_at *lcore, uint32_t n_lcores, uint32_t n, int node,
-                     uint8_t k, uint8_t *port_of)
+static uint32_t assign_free(const struct nj_lcore_node *lcore, uint32_t n_lcores, uint32_t n,
+                            int node, uint8_t k, uint8_t *port_of)
 {
     uint32_t n_taken = 0;
 
     for (uint32_t i = 0; i < n_lcores && n_taken < n; i++) {
-        if (port_of[i] != NOBODY || (node >= 0 && lcore[i].node != node))
+        if (port_of[i] != UNASSIGNED || (node >= 0 && lcore[i].node != node))
             continue;
         port_of[i] = k;
         n_taken++;
@@ -60,56 +60,60 @@ static uint32_t take(const struct nj_lcore_at *lcore, uint32_t n_lcores, uint32_
 }
 
 /* Share the free lcores among the ports that list none. */
-static void share_rest(const struct nj_lcore_at *lcore, uint32_t n_lcores,
-                       const struct nj_port_wish *port, uint32_t n_ports, uint32_t n_sharing,
-                       uint8_t *port_of)
+static void assign_rest(const struct nj_lcore_node *lcore, uint32_t n_lcores,
+                        const struct nj_port_request *port, uint32_t n_ports, uint32_t n_sharing,
+                        uint8_t *port_of)
 {
-    uint32_t n_free = count_of(port_of, n_lcores, NOBODY);
-    uint32_t lacks[NJ_SHARDS_MAX] = {0}, turn = 0;
+    uint32_t n_free = count_of(port_of, n_lcores, UNASSIGNED);
+    uint32_t quota[NJ_SHARDS_MAX] = {0}, turn = 0;
 
     for (uint32_t k = 0; k < n_ports; k++)
-        if (!names_lcores(&port[k]))
-            lacks[k] = n_free / n_sharing + (turn++ < n_free % n_sharing);
+        if (!has_explicit_lcores(&port[k]))
+            quota[k] = n_free / n_sharing + (turn++ < n_free % n_sharing);
     for (uint32_t n_taken = 1; n_taken > 0;) { /* in turn: ports of one node share its lcores */
         n_taken = 0;
         for (uint32_t k = 0; k < n_ports; k++) {
-            bool looks = lacks[k] > 0 && port[k].node >= 0;
-            uint32_t one = looks ? take(lcore, n_lcores, 1, port[k].node, (uint8_t)k, port_of) : 0;
-            lacks[k] -= one;
+            bool looks = quota[k] > 0 && port[k].node >= 0;
+            uint32_t one =
+                looks ? assign_free(lcore, n_lcores, 1, port[k].node, (uint8_t)k, port_of) : 0;
+            quota[k] -= one;
             n_taken += one;
         }
     }
     for (uint32_t k = 0; k < n_ports; k++)
-        take(lcore, n_lcores, lacks[k], -1, (uint8_t)k, port_of);
+        assign_free(lcore, n_lcores, quota[k], -1, (uint8_t)k, port_of);
 }
 
-int nj_port_lcores(const struct nj_lcore_at *lcore, uint32_t n_lcores,
-                   const struct nj_port_wish *port, uint32_t n_ports,
-                   uint8_t port_of[NJ_SHARDS_MAX], char *why, size_t n)
+int nj_port_lcores_assign(const struct nj_lcore_node *lcore, uint32_t n_lcores,
+                          const struct nj_port_request *port, uint32_t n_ports,
+                          uint8_t port_of[NJ_SHARDS_MAX], char *why, size_t n)
 {
     uint32_t n_sharing = 0;
 
-    memset(port_of, NOBODY, NJ_SHARDS_MAX);
+    memset(port_of, UNASSIGNED, NJ_SHARDS_MAX);
     for (uint32_t k = 0; k < n_ports; k++) {
-        int missing = take_named(lcore, n_lcores, &port[k], (uint8_t)k, port_of);
+        int missing = assign_named(lcore, n_lcores, &port[k], (uint8_t)k, port_of);
         if (missing >= 0)
-            return nj_fail(why, n, "--port %d: there is no lcore %d: EAL's -l or --lcores names it",
-                           port[k].id, missing);
-        n_sharing += !names_lcores(&port[k]);
+            return nj_set_error(why, n,
+                                "--port %d: there is no lcore %d: EAL's -l or --lcores names it",
+                                port[k].id, missing);
+        n_sharing += !has_explicit_lcores(&port[k]);
     }
-    uint32_t n_free = count_of(port_of, n_lcores, NOBODY);
+    uint32_t n_free = count_of(port_of, n_lcores, UNASSIGNED);
     if (n_free < n_sharing)
-        return nj_fail(why, n,
-                       "%u ports and %u lcores: each port needs an lcore of its own; give EAL more "
-                       "with -l, or name fewer ports with --port",
-                       n_ports, n_lcores);
+        return nj_set_error(
+            why, n,
+            "%u ports and %u lcores: each port needs an lcore of its own; give EAL more "
+            "with -l, or name fewer ports with --port",
+            n_ports, n_lcores);
     if (n_sharing > 0)
-        share_rest(lcore, n_lcores, port, n_ports, n_sharing, port_of);
+        assign_rest(lcore, n_lcores, port, n_ports, n_sharing, port_of);
     for (uint32_t i = 0; i < n_lcores; i++)
-        if (port_of[i] == NOBODY)
-            return nj_fail(why, n,
-                           "lcore %u has no port: add it to one with --port N=LCORES, or leave it "
-                           "out of EAL's -l",
-                           lcore[i].id);
+        if (port_of[i] == UNASSIGNED)
+            return nj_set_error(
+                why, n,
+                "lcore %u has no port: add it to one with --port N=LCORES, or leave it "
+                "out of EAL's -l",
+                lcore[i].id);
     return 0;
 }

@@ -10,13 +10,13 @@
 
 #include "base/limits.h"
 
-struct nj_port_wish {
+struct nj_port_request {
     int id;           /* DPDK's number of the port */
     int node;         /* NUMA node of its device; -1: none in particular */
     cpu_set_t lcores; /* ids of its lcores; empty: a share of the others */
 };
 
-struct nj_lcore_at {
+struct nj_lcore_node {
     unsigned id;
     int node; /* NUMA node of its CPU */
 };
@@ -27,8 +27,8 @@ struct nj_lcore_at {
  * of two ports are disjoint. Returns 0, or -1 with the reason in `why`: an lcore without a port, a
  * port without an lcore, or an unknown lcore.
  */
-int nj_port_lcores(const struct nj_lcore_at *lcore, uint32_t n_lcores,
-                   const struct nj_port_wish *port, uint32_t n_ports,
-                   uint8_t port_of[NJ_SHARDS_MAX], char *why, size_t why_bytes);
+int nj_port_lcores_assign(const struct nj_lcore_node *lcore, uint32_t n_lcores,
+                          const struct nj_port_request *port, uint32_t n_ports,
+                          uint8_t port_of[NJ_SHARDS_MAX], char *why, size_t why_bytes);
 
 #endif

@@ -24,7 +24,7 @@ struct given {
 };
 
 /* One --preset. */
-struct wish {
+struct preset_request {
     struct nj_preset preset;
     struct given given[KEYS_MAX];
     uint32_t n_given;
@@ -52,9 +52,9 @@ static int push(struct nj_presets *out, const struct arg *a, char *why, size_t n
     char *copy = a->n < ARG_MAX ? strdup(a->text) : NULL;
 
     if (!copy)
-        return nj_fail(why, n, "--preset: %s",
-                       a->n < ARG_MAX ? "out of memory" : "an argument would be too long");
-    out->argv[out->argc++] = out->ours[out->n_ours++] = copy;
+        return nj_set_error(why, n, "--preset: %s",
+                            a->n < ARG_MAX ? "out of memory" : "an argument would be too long");
+    out->argv[out->argc++] = out->owned[out->n_owned++] = copy;
     return 0;
 }
 
@@ -75,23 +75,23 @@ static bool read_pci(struct nj_str text, char *out, size_t n)
 
     /* Else sscanf() would take white space, signs and 0x. */
     return !address[strspn(address, "0123456789abcdefABCDEF:.")] &&
-           nj_pci_address(address, out, n) == (size_t)n_text;
+           nj_pci_parse_address(address, out, n) == (size_t)n_text;
 }
 
 static int unknown_key(const struct nj_preset *p, struct nj_str key, char *why, size_t n)
 {
     char near[32];
-    bool has_near = nj_preset_key_near(p, key, near, sizeof near);
+    bool has_near = nj_preset_closest_key(p, key, near, sizeof near);
 
     if (!p->needs.p && !p->takes.p)
-        return nj_fail(why, n, "--preset %s: it takes no keys", p->file->name);
-    return nj_fail(why, n,
-                   "--preset %s: there is no key \"%.*s\"%s%s%s (--preset %s,help shows all)",
-                   p->file->name, (int)key.n_bytes, key.p, has_near ? ": did you mean " : "",
-                   has_near ? near : "", has_near ? "?" : "", p->file->name);
+        return nj_set_error(why, n, "--preset %s: it takes no keys", p->file->name);
+    return nj_set_error(why, n,
+                        "--preset %s: there is no key \"%.*s\"%s%s%s (--preset %s,help shows all)",
+                        p->file->name, (int)key.n_bytes, key.p, has_near ? ": did you mean " : "",
+                        has_near ? near : "", has_near ? "?" : "", p->file->name);
 }
 
-static bool was_given(const struct wish *w, struct nj_str key)
+static bool was_given(const struct preset_request *w, struct nj_str key)
 {
     for (uint32_t i = 0; i < w->n_given; i++)
         if (nj_str_eq(w->given[i].key, key))
@@ -99,7 +99,7 @@ static bool was_given(const struct wish *w, struct nj_str key)
     return false;
 }
 
-static int take_item(struct wish *w, struct nj_str item, char *why, size_t n)
+static int parse_key_value(struct preset_request *w, struct nj_str item, char *why, size_t n)
 {
     const char *name = w->preset.file->name;
     const char *equal = memchr(item.p, '=', item.n_bytes);
@@ -107,33 +107,34 @@ static int take_item(struct wish *w, struct nj_str item, char *why, size_t n)
     struct given g = {.key = {item.p, n_key}};
 
     if (!equal || n_key + 1 >= item.n_bytes)
-        return nj_fail(why, n, "--preset %s: expected KEY=VALUE, not \"%.*s\"", name,
-                       (int)item.n_bytes, item.p);
+        return nj_set_error(why, n, "--preset %s: expected KEY=VALUE, not \"%.*s\"", name,
+                            (int)item.n_bytes, item.p);
     g.value = (struct nj_str){equal + 1, item.n_bytes - n_key - 1};
-    enum nj_preset_key kind = nj_preset_key(&w->preset, g.key);
+    enum nj_preset_key_kind kind = nj_preset_key_kind(&w->preset, g.key);
     if (kind == NJ_KEY_UNKNOWN)
         return unknown_key(&w->preset, g.key, why, n);
     if (kind == NJ_KEY_ONCE && was_given(w, g.key))
-        return nj_fail(why, n, "--preset %s: %.*s= was given twice", name, (int)n_key, item.p);
+        return nj_set_error(why, n, "--preset %s: %.*s= was given twice", name, (int)n_key, item.p);
     if (nj_str_eq(g.key, NJ_STR("pci")) && !read_pci(g.value, g.pci, sizeof g.pci))
-        return nj_fail(why, n,
-                       "--preset %s: pci=%.*s: expected an address such as 0000:03:00.0 or 03:00.0 "
-                       "(lspci -D lists them)",
-                       name, (int)g.value.n_bytes, g.value.p);
+        return nj_set_error(
+            why, n,
+            "--preset %s: pci=%.*s: expected an address such as 0000:03:00.0 or 03:00.0 "
+            "(lspci -D lists them)",
+            name, (int)g.value.n_bytes, g.value.p);
     for (uint32_t i = 0; g.pci[0] && i < w->n_given; i++)
         if (strcmp(w->given[i].pci, g.pci) == 0)
-            return nj_fail(why, n, "--preset %s: pci=%s was given twice", name, g.pci);
+            return nj_set_error(why, n, "--preset %s: pci=%s was given twice", name, g.pci);
     if (w->n_given == KEYS_MAX)
-        return nj_fail(why, n, "--preset %s: more than %u keys", name, KEYS_MAX);
+        return nj_set_error(why, n, "--preset %s: more than %u keys", name, KEYS_MAX);
     w->given[w->n_given++] = g;
     return 0;
 }
 
-static int check_needs(const struct wish *w, char *why, size_t n)
+static int check_needs(const struct preset_request *w, char *why, size_t n)
 {
     struct nj_str needs = w->preset.needs, word, first = {.p = NULL};
 
-    while (nj_preset_word(&needs, &word)) {
+    while (nj_preset_next_word(&needs, &word)) {
         if (word.n_bytes > 3 && memcmp(word.p + word.n_bytes - 3, "...", 3) == 0)
             word.n_bytes -= 3;
         if (was_given(w, word))
@@ -143,37 +144,38 @@ static int check_needs(const struct wish *w, char *why, size_t n)
     if (!first.p)
         return 0;
     bool pci = nj_str_eq(first, NJ_STR("pci"));
-    return nj_fail(why, n, "--preset %s: %.*s= is missing%s", w->preset.file->name,
-                   (int)first.n_bytes, first.p,
-                   pci ? ": an address such as 0000:03:00.0 (lspci -D lists them)" : "");
+    return nj_set_error(why, n, "--preset %s: %.*s= is missing%s", w->preset.file->name,
+                        (int)first.n_bytes, first.p,
+                        pci ? ": an address such as 0000:03:00.0 (lspci -D lists them)" : "");
 }
 
 /* "NAME" of NAME,KEY=VALUE,...; *rest is at the comma, or the end. */
-static int find_file(const char *text, const char **rest, const struct nj_preset_file **file,
-                     char *why, size_t n)
+static int find_preset(const char *text, const char **rest, const struct nj_preset_file **file,
+                       char *why, size_t n)
 {
     struct nj_str name = {text, (uint32_t)strcspn(text, ",")};
-    const char *near = nj_preset_near(name);
+    const char *near = nj_preset_closest(name);
 
     *rest = text + name.n_bytes;
     *file = nj_preset_find(name);
     if (*file)
         return 0;
-    return nj_fail(why, n, "--preset %.*s: there is no such preset%s%s%s (--preset list shows all)",
-                   (int)name.n_bytes, text, near ? ": did you mean " : "", near ? near : "",
-                   near ? "?" : "");
+    return nj_set_error(
+        why, n, "--preset %.*s: there is no such preset%s%s%s (--preset list shows all)",
+        (int)name.n_bytes, text, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static int read_wish(const char *text, struct wish *w, char *why, size_t n)
+static int parse_request(const char *text, struct preset_request *w, char *why, size_t n)
 {
     const struct nj_preset_file *file;
 
     w->n_given = 0;
-    if (find_file(text, &text, &file, why, n) != 0 || nj_preset_read(file, &w->preset, why, n) != 0)
+    if (find_preset(text, &text, &file, why, n) != 0 ||
+        nj_preset_read(file, &w->preset, why, n) != 0)
         return -1;
     while (*text) {
         struct nj_str item = {text + 1, (uint32_t)strcspn(text + 1, ",")};
-        if (take_item(w, item, why, n) != 0)
+        if (parse_key_value(w, item, why, n) != 0)
             return -1;
         text = item.p + item.n_bytes;
     }
@@ -198,17 +200,17 @@ static bool has_vdev(const struct nj_preset *p)
     const char *at = p->file->text;
     struct nj_str line;
 
-    while (nj_preset_line(&at, &line))
+    while (nj_preset_next_line(&at, &line))
         if (begins(line, "--vdev="))
             return true;
     return false;
 }
 
-static int note_device(struct nj_presets *out, const struct wish *w, const char *name, char *why,
-                       size_t n)
+static int record_device(struct nj_presets *out, const struct preset_request *w, const char *name,
+                         char *why, size_t n)
 {
     if (out->n_devices == NJ_PRESET_DEVICES_MAX)
-        return nj_fail(why, n, "--preset: more than %u devices", NJ_PRESET_DEVICES_MAX);
+        return nj_set_error(why, n, "--preset: more than %u devices", NJ_PRESET_DEVICES_MAX);
     struct nj_preset_device *d = &out->device[out->n_devices++];
     d->preset = w->preset;
     snprintf(d->name, sizeof d->name, "%s", name);
@@ -223,7 +225,7 @@ static void add_key(struct arg *a, struct nj_str key, struct nj_str value)
 }
 
 /* Does the device of the file have that argument, with a value other than {pci}? */
-static bool has_place(struct nj_str device, struct nj_str key)
+static bool file_has_key(struct nj_str device, struct nj_str key)
 {
     char item[64];
 
@@ -233,15 +235,15 @@ static bool has_place(struct nj_str device, struct nj_str key)
 }
 
 /* Append the keys that add_item() did not replace. */
-static void add_others(struct arg *a, const struct wish *w, struct nj_str device)
+static void add_remaining_keys(struct arg *a, const struct preset_request *w, struct nj_str device)
 {
     for (uint32_t i = 0; i < w->n_given; i++)
-        if (!w->given[i].pci[0] && !has_place(device, w->given[i].key))
+        if (!w->given[i].pci[0] && !file_has_key(device, w->given[i].key))
             add_key(a, w->given[i].key, w->given[i].value);
 }
 
 /* Append "KEY=VALUE" of the file: unchanged, with the given value, or once per PCI address. */
-static void add_item(struct arg *a, const struct wish *w, struct nj_str item)
+static void add_item(struct arg *a, const struct preset_request *w, struct nj_str item)
 {
     const char *equal = memchr(item.p, '=', item.n_bytes);
     struct nj_str key = {item.p, equal ? (uint32_t)(equal - item.p) : item.n_bytes};
@@ -292,8 +294,8 @@ static void name_vdev(const struct nj_presets *out, struct nj_str file_says, cha
     while (is_taken(out, name));
 }
 
-static int push_vdev(struct nj_presets *out, const struct wish *w, struct nj_str text, char *why,
-                     size_t n)
+static int push_vdev(struct nj_presets *out, const struct preset_request *w, struct nj_str text,
+                     char *why, size_t n)
 {
     char name[NJ_PRESET_DEVICE_MAX];
     struct arg a = {.n = 0};
@@ -309,12 +311,12 @@ static int push_vdev(struct nj_presets *out, const struct wish *w, struct nj_str
         add_item(&a, w, (struct nj_str){at + 1, (uint32_t)(next - at - 1)});
         at = next;
     }
-    add_others(&a, w, text);
-    return push(out, &a, why, n) == 0 ? note_device(out, w, name, why, n) : -1;
+    add_remaining_keys(&a, w, text);
+    return push(out, &a, why, n) == 0 ? record_device(out, w, name, why, n) : -1;
 }
 
 /* "-a {pci}", for each address. */
-static int push_pci(struct nj_presets *out, const struct wish *w, char *why, size_t n)
+static int push_pci(struct nj_presets *out, const struct preset_request *w, char *why, size_t n)
 {
     bool is_device = !has_vdev(&w->preset);
 
@@ -325,9 +327,9 @@ static int push_pci(struct nj_presets *out, const struct wish *w, char *why, siz
             continue;
         add(&a, "%s", g->pci);
         if (is_device)
-            add_others(&a, w, (struct nj_str){"", 0});
+            add_remaining_keys(&a, w, (struct nj_str){"", 0});
         if (push_word(out, NJ_STR("-a"), why, n) != 0 || push(out, &a, why, n) != 0 ||
-            (is_device && note_device(out, w, g->pci, why, n) != 0))
+            (is_device && record_device(out, w, g->pci, why, n) != 0))
             return -1;
     }
     return 0;
@@ -342,7 +344,7 @@ static bool has_word(const struct nj_presets *out, struct nj_str word)
 }
 
 /* Did the user set the memory of the EAL? */
-static bool has_memory(const struct nj_presets *out)
+static bool user_sets_memory(const struct nj_presets *out)
 {
     bool has = false;
 
@@ -358,8 +360,9 @@ static int push_plain(struct nj_presets *out, struct nj_str line, char *why, siz
     struct nj_str word;
     bool first = true;
 
-    while (nj_preset_word(&line, &word)) {
-        if (first && (has_word(out, word) || (nj_str_eq(word, NJ_STR("-m")) && has_memory(out))))
+    while (nj_preset_next_word(&line, &word)) {
+        if (first &&
+            (has_word(out, word) || (nj_str_eq(word, NJ_STR("-m")) && user_sets_memory(out))))
             return 0;
         first = false;
         if (push_word(out, word, why, n) != 0)
@@ -369,67 +372,67 @@ static int push_plain(struct nj_presets *out, struct nj_str line, char *why, siz
 }
 
 /* An upper bound of the arguments of one preset. */
-static size_t arguments_max(const struct wish *w)
+static size_t max_arguments(const struct preset_request *w)
 {
     const char *at = w->preset.file->text;
     struct nj_str line, word;
     size_t n_words = 0;
 
-    while (nj_preset_line(&at, &line))
-        while (nj_preset_word(&line, &word))
+    while (nj_preset_next_line(&at, &line))
+        while (nj_preset_next_word(&line, &word))
             n_words++;
     return n_words + 2 * (size_t)w->n_given;
 }
 
-static bool make_room(struct nj_presets *out, size_t n_more)
+static bool grow_argv(struct nj_presets *out, size_t n_more)
 {
     char **argv = reallocarray(out->argv, (size_t)out->argc + n_more + 1, sizeof *argv);
     out->argv = argv ? argv : out->argv;
-    char **ours = reallocarray(out->ours, out->n_ours + n_more + 1, sizeof *ours);
-    out->ours = ours ? ours : out->ours;
-    return argv && ours;
+    char **owned = reallocarray(out->owned, out->n_owned + n_more + 1, sizeof *owned);
+    out->owned = owned ? owned : out->owned;
+    return argv && owned;
 }
 
 /* Append a line "preset NAME: ARGUMENTS". */
-static bool note_said(struct nj_presets *out, const struct wish *w, int from)
+static bool append_summary(struct nj_presets *out, const struct preset_request *w, int from)
 {
-    char *said = NULL;
+    char *summary = NULL;
     size_t n;
-    FILE *f = open_memstream(&said, &n);
+    FILE *f = open_memstream(&summary, &n);
 
     if (!f)
         return false;
-    fprintf(f, "%s%spreset %s:", out->said ? out->said : "", out->said ? "\n" : "",
+    fprintf(f, "%s%spreset %s:", out->summary ? out->summary : "", out->summary ? "\n" : "",
             w->preset.file->name);
     for (int i = from; i < out->argc; i++)
         fprintf(f, " %s", out->argv[i]);
     if (fclose(f) != 0) {
-        free(said);
+        free(summary);
         return false;
     }
-    free(out->said);
-    out->said = said;
+    free(out->summary);
+    out->summary = summary;
     return true;
 }
 
-static int expand(struct nj_presets *out, const char *text, int n_rest, char *why, size_t n)
+static int expand_one(struct nj_presets *out, const char *text, int n_rest, char *why, size_t n)
 {
-    struct wish w;
+    struct preset_request w;
     struct nj_str line;
     int from = out->argc;
 
-    if (read_wish(text, &w, why, n) != 0)
+    if (parse_request(text, &w, why, n) != 0)
         return -1;
-    if (!make_room(out, arguments_max(&w) + (size_t)n_rest))
-        return nj_fail(why, n, "out of memory");
-    for (const char *at = w.preset.file->text; nj_preset_line(&at, &line);) {
+    if (!grow_argv(out, max_arguments(&w) + (size_t)n_rest))
+        return nj_set_error(why, n, "out of memory");
+    for (const char *at = w.preset.file->text; nj_preset_next_line(&at, &line);) {
         int rc = begins(line, "--vdev=")                ? push_vdev(out, &w, line, why, n)
                  : begins(line, "-a ") && has_pci(line) ? push_pci(out, &w, why, n)
                                                         : push_plain(out, line, why, n);
         if (rc != 0)
             return -1;
     }
-    return note_said(out, &w, from) ? 0 : nj_fail(why, n, "out of memory");
+    return append_summary(out, &w, from) ? 0 : nj_set_error(why, n, "out of memory");
 }
 
 /* The value of the --preset in argv[*i], which moves to its last word; or NULL. */
@@ -443,7 +446,7 @@ static const char *preset_at(int argc, char **argv, int *i)
 }
 
 /* A preset with --no-pci would disable the bus of another preset's NIC. */
-static int check_together(const struct nj_presets *p, char *why, size_t n)
+static int check_compatible(const struct nj_presets *p, char *why, size_t n)
 {
     const struct nj_preset *with = NULL, *without = NULL;
 
@@ -453,8 +456,9 @@ static int check_together(const struct nj_presets *p, char *why, size_t n)
     }
     if (!with || !without || !has_word(p, NJ_STR("-a")))
         return 0;
-    return nj_fail(why, n, "--preset %s and --preset %s do not go together: the first has --no-pci",
-                   without->file->name, with->file->name);
+    return nj_set_error(why, n,
+                        "--preset %s and --preset %s do not go together: the first has --no-pci",
+                        without->file->name, with->file->name);
 }
 
 int nj_presets_expand(struct nj_presets *out, int argc, char **argv, char *why, size_t n)
@@ -462,35 +466,35 @@ int nj_presets_expand(struct nj_presets *out, int argc, char **argv, char *why, 
     bool ended = false;
 
     *out = (struct nj_presets){.user = argv, .n_user = argc};
-    if (!make_room(out, (size_t)argc))
-        return nj_fail(why, n, "out of memory");
+    if (!grow_argv(out, (size_t)argc))
+        return nj_set_error(why, n, "out of memory");
     for (int i = 0; i < argc; i++) {
         ended = ended || strcmp(argv[i], "--") == 0;
         const char *preset = ended || i == 0 ? NULL : preset_at(argc, argv, &i);
         if (!preset)
             out->argv[out->argc++] = argv[i];
         else if (!*preset)
-            return nj_fail(why, n, "--preset: expected a name; --preset list shows them");
-        else if (expand(out, preset, argc - i, why, n) != 0)
+            return nj_set_error(why, n, "--preset: expected a name; --preset list shows them");
+        else if (expand_one(out, preset, argc - i, why, n) != 0)
             return -1;
     }
     out->argv[out->argc] = NULL;
-    return check_together(out, why, n);
+    return check_compatible(out, why, n);
 }
 
 void nj_presets_free(struct nj_presets *p)
 {
-    for (uint32_t i = 0; i < p->n_ours; i++)
-        free(p->ours[i]);
-    free(p->ours);
+    for (uint32_t i = 0; i < p->n_owned; i++)
+        free(p->owned[i]);
+    free(p->owned);
     free(p->argv);
-    free(p->said);
+    free(p->summary);
     *p = (struct nj_presets){.argc = 0};
 }
 
-const char *nj_presets_said(const struct nj_presets *p)
+const char *nj_presets_summary(const struct nj_presets *p)
 {
-    return p->said;
+    return p->summary;
 }
 
 /* --- for people ------------------------------------------------------------------------------- */
@@ -526,9 +530,9 @@ int nj_print_preset(const char *preset)
         free(text);
         return list();
     }
-    int rc = text ? 0 : nj_fail(why, sizeof why, "out of memory");
+    int rc = text ? 0 : nj_set_error(why, sizeof why, "out of memory");
     if (rc == 0 && asks_for_help(preset)) {
-        rc = find_file(preset, &preset, &file, why, sizeof why);
+        rc = find_preset(preset, &preset, &file, why, sizeof why);
         if (rc == 0)
             fputs(file->text, stdout);
     } else if (rc == 0) {

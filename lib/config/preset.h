@@ -20,9 +20,9 @@ struct nj_presets {
     char **argv;
     char *const *user; /* the original arguments, while nj_presets_expand() runs */
     int n_user;
-    char **ours; /* strings of argv that this struct owns */
-    uint32_t n_ours;
-    char *said; /* see nj_presets_said() */
+    char **owned; /* strings of argv that this struct owns */
+    uint32_t n_owned;
+    char *summary; /* see nj_presets_summary() */
     struct nj_preset_device {
         struct nj_preset preset;
         char name[NJ_PRESET_DEVICE_MAX]; /* as DPDK names the port */
@@ -36,7 +36,7 @@ int nj_presets_expand(struct nj_presets *out, int argc, char **argv, char *why, 
 void nj_presets_free(struct nj_presets *p);
 
 /* "preset NAME: ARGUMENTS", a line for each preset, or NULL when there is none. */
-const char *nj_presets_said(const struct nj_presets *p);
+const char *nj_presets_summary(const struct nj_presets *p);
 
 /* Check that each device of the presets has a port. Returns 0, or -1 with the first that has none
  * in `why`. Call after the EAL's start. */
@@ -45,11 +45,10 @@ int nj_presets_check_ports(const struct nj_presets *p, char *why, size_t n);
 /* Write the differences between a port and its preset to `text`, one per line; "" if there are none
  * or the port has no preset. `offload`: offloads are enabled. `sysfs`: /sys/bus/pci/devices, or a
  * test's. */
-void nj_presets_differences(const struct nj_presets *p, const struct nj_dpdk_port *port,
-                            uint32_t n_shards, bool offload, const char *sysfs, char *text,
-                            size_t n);
+void nj_presets_diff(const struct nj_presets *p, const struct nj_dpdk_port *port, uint32_t n_shards,
+                     bool offload, const char *sysfs, char *text, size_t n);
 /* The same, logged as warnings. */
-void nj_presets_compare(const struct nj_presets *p, const struct nj_dpdk_port *port,
-                        uint32_t n_shards, bool offload);
+void nj_presets_warn_diff(const struct nj_presets *p, const struct nj_dpdk_port *port,
+                          uint32_t n_shards, bool offload);
 
 #endif

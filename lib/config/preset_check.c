@@ -19,7 +19,7 @@ struct lines {
     size_t n, at;
 };
 
-static NJ_PRINTF(2, 3) void differs(struct lines *l, const char *format, ...)
+static NJ_PRINTF(2, 3) void add_difference(struct lines *l, const char *format, ...)
 {
     char what[256];
     va_list ap;
@@ -35,7 +35,7 @@ static NJ_PRINTF(2, 3) void differs(struct lines *l, const char *format, ...)
 static bool fits(struct nj_str words, const char *word)
 {
     return nj_str_eq(words, NJ_STR("any")) ||
-           nj_preset_has(words, (struct nj_str){word, (uint32_t)strlen(word)});
+           nj_preset_has_word(words, (struct nj_str){word, (uint32_t)strlen(word)});
 }
 
 static void compare_driver(struct lines *l)
@@ -43,7 +43,8 @@ static void compare_driver(struct lines *l)
     struct nj_str expected = l->preset->driver;
 
     if (!fits(expected, l->port->driver))
-        differs(l, "driver %.*s, found %s", (int)expected.n_bytes, expected.p, l->port->driver);
+        add_difference(l, "driver %.*s, found %s", (int)expected.n_bytes, expected.p,
+                       l->port->driver);
 }
 
 /* Only a PCI device is bound to anything. */
@@ -53,7 +54,7 @@ static void compare_binding(struct lines *l, const char *sysfs)
     char driver[64];
 
     if (nj_pci_driver_of(sysfs, l->port->name, driver, sizeof driver) && !fits(expected, driver))
-        differs(l, "it bound to %.*s, found %s", (int)expected.n_bytes, expected.p, driver);
+        add_difference(l, "it bound to %.*s, found %s", (int)expected.n_bytes, expected.p, driver);
 }
 
 static void compare_queues(struct lines *l, uint32_t n_shards)
@@ -62,9 +63,10 @@ static void compare_queues(struct lines *l, uint32_t n_shards)
     uint32_t expected = n_shards < l->preset->queues ? n_shards : l->preset->queues;
 
     if (port->n_rxq < expected || port->n_txq < expected)
-        differs(l, "%u queue%s per direction for %u lcore%s, found %u receive and %u transmit",
-                expected, expected == 1 ? "" : "s", n_shards, n_shards == 1 ? "" : "s", port->n_rxq,
-                port->n_txq);
+        add_difference(l,
+                       "%u queue%s per direction for %u lcore%s, found %u receive and %u transmit",
+                       expected, expected == 1 ? "" : "s", n_shards, n_shards == 1 ? "" : "s",
+                       port->n_rxq, port->n_txq);
 }
 
 static void compare_offloads(struct lines *l)
@@ -79,31 +81,30 @@ static void compare_offloads(struct lines *l)
     uint32_t has = (port->rx_csum ? NJ_PRESET_RX_CHECKSUM : 0u) |
                    (port->tx.tcp_csum ? NJ_PRESET_TX_CHECKSUM : 0u) |
                    (port->tx.tso ? NJ_PRESET_TSO : 0u);
-    uint32_t odd = (has ^ l->preset->offloads) & ~l->preset->offloads_open;
+    uint32_t odd = (has ^ l->preset->offloads) & ~l->preset->offloads_optional;
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(names); i++)
         if (odd & names[i].bit)
-            differs(l, "%s%s, the port %s", has & names[i].bit ? "no " : "", names[i].name,
-                    has & names[i].bit ? "has it" : "lacks it");
+            add_difference(l, "%s%s, the port %s", has & names[i].bit ? "no " : "", names[i].name,
+                           has & names[i].bit ? "has it" : "lacks it");
 }
 
 /* With one lcore, or fewer queues than lcores, RSS is of no use. */
 static void compare_rss(struct lines *l, uint32_t n_shards)
 {
     const struct nj_dpdk_port *port = l->port;
-    bool by_device = port->steering == NJ_STEER_MISS;
+    bool by_device = port->steering == NJ_STEER_ON_MISS;
 
     if (n_shards == 1 || n_shards > port->n_rxq)
         return;
     if (l->preset->rss == NJ_PRESET_RSS_DEVICE && !by_device)
-        differs(l, "RSS by the device, found: %s", port->spread);
+        add_difference(l, "RSS by the device, found: %s", port->spread);
     if (l->preset->rss == NJ_PRESET_RSS_RINGS && by_device)
-        differs(l, "no usable RSS, found: %s", port->spread);
+        add_difference(l, "no usable RSS, found: %s", port->spread);
 }
 
-void nj_presets_differences(const struct nj_presets *p, const struct nj_dpdk_port *port,
-                            uint32_t n_shards, bool offload, const char *sysfs, char *text,
-                            size_t n)
+void nj_presets_diff(const struct nj_presets *p, const struct nj_dpdk_port *port, uint32_t n_shards,
+                     bool offload, const char *sysfs, char *text, size_t n)
 {
     struct lines l = {.port = port, .text = text, .n = n};
 
@@ -123,24 +124,24 @@ void nj_presets_differences(const struct nj_presets *p, const struct nj_dpdk_por
 
 int nj_presets_check_ports(const struct nj_presets *p, char *why, size_t n)
 {
-    const char *complaint = nj_eal_complaint();
+    const char *complaint = nj_eal_device_error();
 
     for (uint32_t i = 0; i < p->n_devices; i++)
         if (!nj_dpdk_has_port(p->device[i].name))
-            return nj_fail(why, n,
-                           "preset %s: DPDK created no port for %s%s%s "
-                           "(NJ_EAL_VERBOSE=1 shows all its output)",
-                           p->device[i].preset.file->name, p->device[i].name,
-                           *complaint ? ": " : "", complaint);
+            return nj_set_error(why, n,
+                                "preset %s: DPDK created no port for %s%s%s "
+                                "(NJ_EAL_VERBOSE=1 shows all its output)",
+                                p->device[i].preset.file->name, p->device[i].name,
+                                *complaint ? ": " : "", complaint);
     return 0;
 }
 
-void nj_presets_compare(const struct nj_presets *p, const struct nj_dpdk_port *port,
-                        uint32_t n_shards, bool offload)
+void nj_presets_warn_diff(const struct nj_presets *p, const struct nj_dpdk_port *port,
+                          uint32_t n_shards, bool offload)
 {
     char text[2048];
 
-    nj_presets_differences(p, port, n_shards, offload, "/sys/bus/pci/devices", text, sizeof text);
+    nj_presets_diff(p, port, n_shards, offload, "/sys/bus/pci/devices", text, sizeof text);
     if (text[0])
-        nj_say(NJ_SAY_WARNING, "%s", text);
+        nj_log(NJ_LEVEL_WARNING, "%s", text);
 }

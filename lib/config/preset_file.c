@@ -17,7 +17,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-bool nj_preset_word(struct nj_str *rest, struct nj_str *word)
+bool nj_preset_next_word(struct nj_str *rest, struct nj_str *word)
 {
     while (rest->n_bytes > 0 && is_blank(*rest->p)) {
         rest->p++;
@@ -32,11 +32,11 @@ bool nj_preset_word(struct nj_str *rest, struct nj_str *word)
     return word->n_bytes > 0;
 }
 
-bool nj_preset_has(struct nj_str words, struct nj_str word)
+bool nj_preset_has_word(struct nj_str words, struct nj_str word)
 {
     struct nj_str w;
 
-    while (nj_preset_word(&words, &w))
+    while (nj_preset_next_word(&words, &w))
         if (nj_str_eq(w, word))
             return true;
     return false;
@@ -52,11 +52,11 @@ static bool next_line(const char **at, struct nj_str *line)
     return is;
 }
 
-bool nj_preset_line(const char **at, struct nj_str *line)
+bool nj_preset_next_line(const char **at, struct nj_str *line)
 {
     while (next_line(at, line)) {
         struct nj_str rest = *line, word;
-        if (nj_preset_word(&rest, &word) && *word.p != '#')
+        if (nj_preset_next_word(&rest, &word) && *word.p != '#')
             return true;
     }
     return false;
@@ -65,7 +65,7 @@ bool nj_preset_line(const char **at, struct nj_str *line)
 /* --- keys ------------------------------------------------------------------------------------- */
 
 /* A word such as "pci..." without its dots. */
-static bool take_dots(struct nj_str *key)
+static bool strip_ellipsis(struct nj_str *key)
 {
     bool has = key->n_bytes > 3 && memcmp(key->p + key->n_bytes - 3, "...", 3) == 0;
 
@@ -73,15 +73,15 @@ static bool take_dots(struct nj_str *key)
     return has;
 }
 
-enum nj_preset_key nj_preset_key(const struct nj_preset *p, struct nj_str key)
+enum nj_preset_key_kind nj_preset_key_kind(const struct nj_preset *p, struct nj_str key)
 {
     struct nj_str lists[] = {p->needs, p->takes}, word;
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(lists); i++)
-        while (nj_preset_word(&lists[i], &word)) {
-            bool often = take_dots(&word);
+        while (nj_preset_next_word(&lists[i], &word)) {
+            bool often = strip_ellipsis(&word);
             if (nj_str_eq(word, key))
-                return often ? NJ_KEY_OFTEN : NJ_KEY_ONCE;
+                return often ? NJ_KEY_REPEATABLE : NJ_KEY_ONCE;
         }
     return NJ_KEY_UNKNOWN;
 }
@@ -97,19 +97,19 @@ static const char *key_at(void *ctx, uint32_t i)
     return i < k->n ? k->name[i] : NULL;
 }
 
-bool nj_preset_key_near(const struct nj_preset *p, struct nj_str key, char *near, size_t n)
+bool nj_preset_closest_key(const struct nj_preset *p, struct nj_str key, char *near, size_t n)
 {
     struct nj_str lists[] = {p->needs, p->takes}, word;
     struct keys keys = {.n = 0};
     char wanted[KEY_MAX];
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(lists); i++)
-        while (keys.n < KEYS_MAX && nj_preset_word(&lists[i], &word)) {
-            take_dots(&word);
+        while (keys.n < KEYS_MAX && nj_preset_next_word(&lists[i], &word)) {
+            strip_ellipsis(&word);
             snprintf(keys.name[keys.n++], KEY_MAX, "%.*s", (int)word.n_bytes, word.p);
         }
     snprintf(wanted, sizeof wanted, "%.*s", (int)key.n_bytes, key.p);
-    const char *found = nj__policy_nearest(wanted, key_at, &keys);
+    const char *found = nj__policy_closest_name(wanted, key_at, &keys);
     snprintf(near, n, "%s", found ? found : "");
     return found;
 }
@@ -130,18 +130,18 @@ static const char *name_at(void *ctx, uint32_t i)
     return nj_preset_files[i].name;
 }
 
-const char *nj_preset_near(struct nj_str name)
+const char *nj_preset_closest(struct nj_str name)
 {
     char wanted[KEY_MAX];
 
     snprintf(wanted, sizeof wanted, "%.*s", (int)name.n_bytes, name.p);
-    return nj__policy_nearest(wanted, name_at, NULL);
+    return nj__policy_closest_name(wanted, name_at, NULL);
 }
 
 /* --- facts ------------------------------------------------------------------------------------ */
 
 /* A file that is being read. */
-struct reading {
+struct parse_state {
     struct nj_preset *p;
     struct nj_str queues, offloads, rss;
     uint32_t line;
@@ -149,14 +149,14 @@ struct reading {
     size_t n;
 };
 
-static int wrong(const struct reading *r, const char *what, struct nj_str word)
+static int parse_error(const struct parse_state *r, const char *what, struct nj_str word)
 {
-    return nj_fail(r->why, r->n, "%s.args:%u: %s \"%.*s\"", r->p->file->name, r->line, what,
-                   (int)word.n_bytes, word.p);
+    return nj_set_error(r->why, r->n, "%s.args:%u: %s \"%.*s\"", r->p->file->name, r->line, what,
+                        (int)word.n_bytes, word.p);
 }
 
 /* "#: KEY VALUE" without the "#:". */
-static int take_fact(struct reading *r, struct nj_str rest)
+static int parse_fact(struct parse_state *r, struct nj_str rest)
 {
     const struct {
         const char *key;
@@ -168,46 +168,46 @@ static int take_fact(struct reading *r, struct nj_str rest)
     };
     struct nj_str key, word, all = rest;
 
-    if (!nj_preset_word(&rest, &key))
-        return wrong(r, "expected a fact behind", NJ_STR("#:"));
+    if (!nj_preset_next_word(&rest, &key))
+        return parse_error(r, "expected a fact behind", NJ_STR("#:"));
     struct nj_str value = rest;
-    if (!nj_preset_word(&value, &word))
-        return wrong(r, "expected a value behind", key);
+    if (!nj_preset_next_word(&value, &word))
+        return parse_error(r, "expected a value behind", key);
     for (size_t i = 0; i < NJ_ARRAY_LEN(facts); i++) {
         if (strlen(facts[i].key) != key.n_bytes || memcmp(facts[i].key, key.p, key.n_bytes) != 0)
             continue;
         if (facts[i].at->p)
-            return wrong(r, "said twice:", key);
+            return parse_error(r, "said twice:", key);
         *facts[i].at = (struct nj_str){word.p, (uint32_t)(all.p + all.n_bytes - word.p)};
         return 0;
     }
-    return wrong(r, "there is no fact", key);
+    return parse_error(r, "there is no fact", key);
 }
 
-static int take_line(struct reading *r, struct nj_str line)
+static int parse_line(struct parse_state *r, struct nj_str line)
 {
     if (line.n_bytes >= 2 && memcmp(line.p, "#:", 2) == 0)
-        return take_fact(r, (struct nj_str){line.p + 2, line.n_bytes - 2});
+        return parse_fact(r, (struct nj_str){line.p + 2, line.n_bytes - 2});
     if (line.n_bytes > 2 && *line.p == '#' && !r->p->title.p)
         r->p->title = (struct nj_str){line.p + 2, line.n_bytes - 2};
     return 0;
 }
 
-static int read_queues(struct reading *r)
+static int read_queues(struct parse_state *r)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < r->queues.n_bytes; i++) {
         char c = r->queues.p[i];
         if (c < '0' || c > '9' || n > 1000)
-            return wrong(r, "queues: expected a number, not", r->queues);
+            return parse_error(r, "queues: expected a number, not", r->queues);
         n = n * 10 + (uint32_t)(c - '0');
     }
     r->p->queues = n;
-    return n > 0 ? 0 : wrong(r, "queues: expected a number from 1, not", r->queues);
+    return n > 0 ? 0 : parse_error(r, "queues: expected a number from 1, not", r->queues);
 }
 
-static int read_offloads(struct reading *r)
+static int read_offloads(struct parse_state *r)
 {
     static const struct {
         struct nj_str name;
@@ -217,23 +217,23 @@ static int read_offloads(struct reading *r)
                     {NJ_STR_INIT("tso"), NJ_PRESET_TSO}};
     struct nj_str rest = r->offloads, word;
 
-    r->p->offloads_open = nj_str_eq(rest, NJ_STR("any")) ? NJ_PRESET_OFFLOADS : 0;
-    if (r->p->offloads_open || nj_str_eq(rest, NJ_STR("none")))
+    r->p->offloads_optional = nj_str_eq(rest, NJ_STR("any")) ? NJ_PRESET_OFFLOADS : 0;
+    if (r->p->offloads_optional || nj_str_eq(rest, NJ_STR("none")))
         return 0;
-    while (nj_preset_word(&rest, &word)) {
+    while (nj_preset_next_word(&rest, &word)) {
         bool open = word.p[word.n_bytes - 1] == '?';
         struct nj_str name = {word.p, word.n_bytes - open};
         uint32_t bit = 0;
         for (size_t i = 0; i < NJ_ARRAY_LEN(offloads); i++)
             bit |= nj_str_eq(offloads[i].name, name) ? offloads[i].bit : 0;
         if (!bit)
-            return wrong(r, "there is no offload", word);
-        *(open ? &r->p->offloads_open : &r->p->offloads) |= bit;
+            return parse_error(r, "there is no offload", word);
+        *(open ? &r->p->offloads_optional : &r->p->offloads) |= bit;
     }
     return 0;
 }
 
-static int read_rss(struct reading *r)
+static int read_rss(struct parse_state *r)
 {
     static const struct nj_str words[] = {[NJ_PRESET_RSS_ANY] = NJ_STR_INIT("any"),
                                           [NJ_PRESET_RSS_DEVICE] = NJ_STR_INIT("device"),
@@ -244,10 +244,10 @@ static int read_rss(struct reading *r)
             r->p->rss = (enum nj_preset_rss)i;
             return 0;
         }
-    return wrong(r, "rss: expected device, rings or any, not", r->rss);
+    return parse_error(r, "rss: expected device, rings or any, not", r->rss);
 }
 
-static int check_complete(const struct reading *r)
+static int check_complete(const struct parse_state *r)
 {
     const struct nj_preset *p = r->p;
     const struct {
@@ -261,22 +261,22 @@ static int check_complete(const struct reading *r)
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(needed); i++)
         if (!needed[i].value.p)
-            return nj_fail(r->why, r->n, "%s.args: no %s", p->file->name, needed[i].key);
-    if (!nj_preset_line(&at, &line))
-        return nj_fail(r->why, r->n, "%s.args: no arguments", p->file->name);
+            return nj_set_error(r->why, r->n, "%s.args: no %s", p->file->name, needed[i].key);
+    if (!nj_preset_next_line(&at, &line))
+        return nj_set_error(r->why, r->n, "%s.args: no arguments", p->file->name);
     return 0;
 }
 
 int nj_preset_read(const struct nj_preset_file *file, struct nj_preset *out, char *why, size_t n)
 {
-    struct reading r = {.p = out, .why = why, .n = n};
+    struct parse_state r = {.p = out, .why = why, .n = n};
     const char *at = file->text;
     struct nj_str line;
 
     *out = (struct nj_preset){.file = file};
     while (next_line(&at, &line)) {
         r.line++;
-        if (take_line(&r, line) != 0)
+        if (parse_line(&r, line) != 0)
             return -1;
     }
     if (check_complete(&r) != 0)

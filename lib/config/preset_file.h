@@ -40,8 +40,8 @@ struct nj_preset {
     const struct nj_preset_file *file;
     struct nj_str title, driver, bind, needs, takes, tried, source;
     uint32_t queues;
-    uint32_t offloads;      /* expected, of enum nj_preset_offload */
-    uint32_t offloads_open; /* that may be there or not */
+    uint32_t offloads;          /* expected, of enum nj_preset_offload */
+    uint32_t offloads_optional; /* that may be there or not */
     enum nj_preset_rss rss;
 };
 
@@ -51,19 +51,19 @@ int nj_preset_read(const struct nj_preset_file *file, struct nj_preset *out, cha
 /* The file of that name, or NULL. */
 const struct nj_preset_file *nj_preset_find(struct nj_str name);
 /* The name most like it, or NULL. */
-const char *nj_preset_near(struct nj_str name);
+const char *nj_preset_closest(struct nj_str name);
 
 /* The next line of arguments behind *at, which begins as the text of the file. False: no more. */
-bool nj_preset_line(const char **at, struct nj_str *line);
+bool nj_preset_next_line(const char **at, struct nj_str *line);
 /* The next word between blanks of *rest, which shrinks. False: no more. */
-bool nj_preset_word(struct nj_str *rest, struct nj_str *word);
+bool nj_preset_next_word(struct nj_str *rest, struct nj_str *word);
 /* Is it one of these words? */
-bool nj_preset_has(struct nj_str words, struct nj_str word);
+bool nj_preset_has_word(struct nj_str words, struct nj_str word);
 
-enum nj_preset_key { NJ_KEY_UNKNOWN, NJ_KEY_ONCE, NJ_KEY_OFTEN };
+enum nj_preset_key_kind { NJ_KEY_UNKNOWN, NJ_KEY_ONCE, NJ_KEY_REPEATABLE };
 /* How often may the key be given? */
-enum nj_preset_key nj_preset_key(const struct nj_preset *p, struct nj_str key);
+enum nj_preset_key_kind nj_preset_key_kind(const struct nj_preset *p, struct nj_str key);
 /* The key of the file that is most like it, in `near`, or false. */
-bool nj_preset_key_near(const struct nj_preset *p, struct nj_str key, char *near, size_t n);
+bool nj_preset_closest_key(const struct nj_preset *p, struct nj_str key, char *near, size_t n);
 
 #endif

@@ -10,7 +10,7 @@
 /* One of five or so spreads: that none of so many does has a probability below 10^-90. */
 #define TRIES 1000u
 
-bool nj_rss_key_read(const char *text, struct nj_rss_key *key)
+bool nj_rss_key_parse(const char *text, struct nj_rss_key *key)
 {
     static const struct nj_rss_key none;
 
@@ -24,7 +24,7 @@ bool nj_rss_key_read(const char *text, struct nj_rss_key *key)
     return *text == '\0' && memcmp(key, &none, sizeof none) != 0;
 }
 
-bool nj_rss_key_draw(struct nj_rss_key *key)
+bool nj_rss_key_generate(struct nj_rss_key *key)
 {
     for (unsigned i = 0; i < TRIES; i++) {
         if (getrandom(key, sizeof *key, 0) != (ssize_t)sizeof *key)

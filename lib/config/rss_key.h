@@ -6,9 +6,9 @@
 #include "net/flow_steering.h"
 
 /* 80 hexadecimal digits, not all of them zero; colons between bytes may stand. */
-bool nj_rss_key_read(const char *text, struct nj_rss_key *key);
+bool nj_rss_key_parse(const char *text, struct nj_rss_key *key);
 
 /* A random one, of those that spread (nj_rss_key_spreads()). False: there are no random numbers. */
-bool nj_rss_key_draw(struct nj_rss_key *key);
+bool nj_rss_key_generate(struct nj_rss_key *key);
 
 #endif

@@ -26,23 +26,24 @@ static int read_handlers(struct nj_settings *s, const struct nj_server_config *c
     return s->routes ? 0 : -1;
 }
 
-static int read_rest(struct nj_settings *s, const struct nj_server_config *config, char *why,
-                     size_t n)
+static int read_remaining(struct nj_settings *s, const struct nj_server_config *config, char *why,
+                          size_t n)
 {
     struct stat st;
 
     if (nj__settings_read_link(s, why, n) != 0)
         return -1;
     if (!ring_ok(config->rx_ring) || !ring_ok(config->tx_ring))
-        return nj_fail(why, n, "--rx-ring, --tx-ring: expected %u to %u", NJ_RING_MIN, NJ_RING_MAX);
+        return nj_set_error(why, n, "--rx-ring, --tx-ring: expected %u to %u", NJ_RING_MIN,
+                            NJ_RING_MAX);
     if (config->listen_port == 0)
-        return nj_fail(why, n, "--listen: expected a port from 1 to 65535");
-    if (nj_config_check(config, why, n) != 0)
+        return nj_set_error(why, n, "--listen: expected a port from 1 to 65535");
+    if (nj_config_check_ranges(config, why, n) != 0)
         return -1;
     if (config->root && stat(config->root, &st) != 0)
-        return nj_fail(why, n, "--root %s: %s", config->root, strerror(errno));
+        return nj_set_error(why, n, "--root %s: %s", config->root, strerror(errno));
     if (config->root && !S_ISDIR(st.st_mode))
-        return nj_fail(why, n, "--root %s: not a folder", config->root);
+        return nj_set_error(why, n, "--root %s: not a folder", config->root);
     if (nj__settings_read_files(s, why, n) != 0)
         return -1;
     return read_handlers(s, config, why, n);
@@ -57,10 +58,10 @@ int nj_settings_check(struct nj_settings *s, const struct nj_server_config *conf
     s->config = &s->effective;
     s->policy = nj_policy_file_read(config->policy_file, &s->effective, &s->faults);
     if (!s->policy)
-        return nj_fail(why, n, "%s: %u error%s, see above; nothing was started",
-                       config->policy_file ? config->policy_file : "no policy", s->faults.n,
-                       s->faults.n == 1 ? "" : "s");
-    if (read_rest(s, s->config, why, n) == 0 && nj__settings_read_mime(s, why, n) == 0)
+        return nj_set_error(why, n, "%s: %u error%s, see above; nothing was started",
+                            config->policy_file ? config->policy_file : "no policy", s->faults.n,
+                            s->faults.n == 1 ? "" : "s");
+    if (read_remaining(s, s->config, why, n) == 0 && nj__settings_read_mime(s, why, n) == 0)
         return 0;
     nj_settings_free(s);
     return -1;
@@ -71,19 +72,20 @@ int nj_settings_read(struct nj_settings *s, const struct nj_server_config *confi
 {
     memset(s, 0, sizeof *s);
     if (!config->addr[0])
-        return nj_fail(why, n,
-                       "--addr is missing: give our address on the link, e.g. "
-                       "--addr 198.18.0.2/24");
+        return nj_set_error(why, n,
+                            "--addr is missing: give our address on the link, e.g. "
+                            "--addr 198.18.0.2/24");
     if (!config->root && config->n_routes == 0)
-        return nj_fail(why, n, "--root is missing: give the folder to serve, e.g. --root /srv/www");
+        return nj_set_error(why, n,
+                            "--root is missing: give the folder to serve, e.g. --root /srv/www");
     if (nj_settings_check(s, config, why, n) != 0)
         return -1;
     for (uint32_t i = 0; i < s->n_ports; i++) {
         const struct nj_settings_port *p = &s->port[i];
         if (p->iface.n_addrs > 0 || p->slaac)
             continue;
-        nj_fail(why, n, "--port %d has no address: give it one with --addr ADDRESS/PREFIX@%d",
-                p->id, p->id);
+        nj_set_error(why, n, "--port %d has no address: give it one with --addr ADDRESS/PREFIX@%d",
+                     p->id, p->id);
         nj_settings_free(s);
         return -1;
     }
@@ -98,5 +100,5 @@ void nj_settings_free(struct nj_settings *s)
     s->policy = NULL;
     nj_mime_table_free(s->mime);
     s->mime = NULL;
-    nj_faults_free(&s->faults);
+    nj_diags_free(&s->faults);
 }

@@ -36,10 +36,10 @@ struct nj_settings {
     bool has_rss_key;          /* else a random key is generated at start */
     struct nj_rss_key rss_key; /* secret */
     struct nj_routes *routes;
-    struct nj_site_options site;
+    struct nj_file_server_options site;
     struct nj_mime_table *mime;
     struct nj_policy_file *policy;
-    struct nj_faults faults; /* of the policy file, for stderr, before `why` */
+    struct nj_diags faults; /* of the policy file, for stderr, before `why` */
 };
 
 /* 0, or -1 with what is wrong and what to do in `why`, and more of it in s->faults, which

@@ -42,22 +42,24 @@ static bool is_file_below(const char *root, const char *path)
 
 static int read_error_page(struct nj_settings *s, const char *text, char *why, size_t n)
 {
-    struct nj_site_options *site = &s->site;
+    struct nj_file_server_options *site = &s->site;
     char *end;
     unsigned long status = strtoul(text, &end, 10);
 
     if (end != text + 3 || status < 400 || status > 599 || end[0] != '=' || end[1] != '/' ||
         !is_below(end + 2))
-        return nj_fail(why, n,
-                       "--error-page %s: expected a status from 400 to 599 and a file below the "
-                       "root, e.g. 404=/404.html",
-                       text);
+        return nj_set_error(
+            why, n,
+            "--error-page %s: expected a status from 400 to 599 and a file below the "
+            "root, e.g. 404=/404.html",
+            text);
     for (uint32_t i = 0; i < site->n_error_pages; i++)
         if (site->error_page[i].status == status)
-            return nj_fail(why, n, "--error-page %s: there is another one for %lu", text, status);
+            return nj_set_error(why, n, "--error-page %s: there is another one for %lu", text,
+                                status);
     if (s->config->root && !is_file_below(s->config->root, end + 2))
-        return nj_fail(why, n, "--error-page %s: there is no such file below %s", text,
-                       s->config->root);
+        return nj_set_error(why, n, "--error-page %s: there is no such file below %s", text,
+                            s->config->root);
     site->error_page[site->n_error_pages].status = (uint16_t)status;
     site->error_page[site->n_error_pages++].path = end + 2;
     return 0;
@@ -68,16 +70,16 @@ int nj__settings_read_files(struct nj_settings *s, char *why, size_t n)
     const struct nj_server_config *c = s->config;
 
     if (c->index && (!is_below(c->index) || *c->index == '.' || strchr(c->index, '/')))
-        return nj_fail(why, n, "--index %s: expected the name of a file, e.g. index.html",
-                       c->index);
-    if (c->cache_control && (!*c->cache_control || !nj_field_value_is_good(c->cache_control)))
-        return nj_fail(why, n,
-                       "--cache-control: expected a valid header field value, e.g. "
-                       "max-age=3600");
+        return nj_set_error(why, n, "--index %s: expected the name of a file, e.g. index.html",
+                            c->index);
+    if (c->cache_control && (!*c->cache_control || !nj_field_value_is_valid(c->cache_control)))
+        return nj_set_error(why, n,
+                            "--cache-control: expected a valid header field value, e.g. "
+                            "max-age=3600");
     if (c->mime_types && access(c->mime_types, R_OK) != 0)
-        return nj_fail(why, n, "--mime-types %s: %s", c->mime_types, strerror(errno));
+        return nj_set_error(why, n, "--mime-types %s: %s", c->mime_types, strerror(errno));
     if (c->access_log && !*c->access_log)
-        return nj_fail(why, n, "--access-log: expected a file, or - for standard output");
+        return nj_set_error(why, n, "--access-log: expected a file, or - for standard output");
     for (uint32_t i = 0; i < NJ_SERVER_ERROR_PAGES_MAX && c->error_page[i]; i++)
         if (read_error_page(s, c->error_page[i], why, n) != 0)
             return -1;
@@ -91,20 +93,20 @@ int nj__settings_read_files(struct nj_settings *s, char *why, size_t n)
 int nj__settings_read_mime(struct nj_settings *s, char *why, size_t n)
 {
     const char *path = s->config->mime_types, *wrong = NULL;
-    struct nj_faults faults = {0};
+    struct nj_diags faults = {0};
     uint32_t line = 0;
     size_t n_bytes;
 
     if (!path)
         return 0;
-    char *text = nj_ini_slurp(path, MIME_BYTES_MAX, &n_bytes, &faults);
-    nj_faults_free(&faults);
+    char *text = nj_ini_read_file(path, MIME_BYTES_MAX, &n_bytes, &faults);
+    nj_diags_free(&faults);
     s->mime = text ? nj_mime_table_read(text, n_bytes, &line, &wrong) : NULL;
     free(text);
     s->site.mime = s->mime;
     if (s->mime)
         return 0;
     if (line > 0)
-        return nj_fail(why, n, "%s:%u: %s", path, line, wrong);
-    return nj_fail(why, n, "--mime-types %s: cannot read it, or out of memory", path);
+        return nj_set_error(why, n, "%s:%u: %s", path, line, wrong);
+    return nj_set_error(why, n, "--mime-types %s: cannot read it, or out of memory", path);
 }

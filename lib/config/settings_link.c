@@ -36,7 +36,7 @@ static bool host_bits_are(const struct nj_addr *ip, unsigned first, bool ones)
 
 /* May a host have this address on a link with this prefix? Not the link's own address and, in IPv4,
  * not its broadcast address (RFC 1122 3.2.1.3, RFC 4291 2.6.1). */
-static bool host_address(const struct nj_addr *ip, unsigned prefix_bits)
+static bool is_host_address(const struct nj_addr *ip, unsigned prefix_bits)
 {
     if (nj_addr_is_v4(ip)) {
         uint32_t v4 = ntohl(nj_addr_to_v4(ip));
@@ -50,10 +50,10 @@ static bool host_address(const struct nj_addr *ip, unsigned prefix_bits)
 }
 
 /* "ADDRESS/PREFIX", all of the `n_bytes` at `text`. */
-static bool parse_prefixed(const char *text, size_t n_bytes, struct nj_iface_addr *a)
+static bool parse_address_prefix(const char *text, size_t n_bytes, struct nj_iface_addr *a)
 {
     unsigned bits = 0;
-    bool ok = memchr(text, '/', n_bytes) && nj_prefix_read(text, n_bytes, &a->ip, &bits);
+    bool ok = memchr(text, '/', n_bytes) && nj_prefix_parse(text, n_bytes, &a->ip, &bits);
 
     a->prefix_bits = (uint8_t)bits;
     a->state = NJ_ADDR_READY;
@@ -70,7 +70,7 @@ static bool read_mac(const char *text, struct rte_ether_addr *mac)
 static bool read_number(const char *text, uint64_t max, unsigned *out)
 {
     uint64_t number = 0;
-    bool ok = nj_read_number(text, &number) && number <= max;
+    bool ok = nj_parse_number(text, &number) && number <= max;
 
     *out = (unsigned)number;
     return ok;
@@ -102,7 +102,7 @@ static struct nj_settings_port *find_port(struct nj_settings *s, int id)
 }
 
 /* "OPTION VALUE: what is wrong". Returns -1. */
-static int NJ_PRINTF(2, 3) bad(const struct value *v, const char *fmt, ...)
+static int NJ_PRINTF(2, 3) value_error(const struct value *v, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
@@ -110,7 +110,7 @@ static int NJ_PRINTF(2, 3) bad(const struct value *v, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return nj_fail(v->why, v->why_bytes, "%s %s: %s", v->option, v->given, text);
+    return nj_set_error(v->why, v->why_bytes, "%s %s: %s", v->option, v->given, text);
 }
 
 /* The value without its port. */
@@ -126,7 +126,7 @@ static int read_value(struct nj_settings *s, struct value *v)
         v->first = is_number ? find_port(s, (int)id) : NULL;
         v->end = v->first + 1;
         if (!v->first)
-            return bad(v, "there is no --port %s", at + 1);
+            return value_error(v, "there is no --port %s", at + 1);
     }
     size_t n_text = at ? (size_t)(at - v->given) : strlen(v->given);
     if (n_text < sizeof v->text) /* else it stays empty, which is never right */
@@ -135,13 +135,13 @@ static int read_value(struct nj_settings *s, struct value *v)
 }
 
 /* Is it another host on the link of one of our addresses? */
-static bool is_neighbour(const struct nj_iface *iface, const struct nj_addr *ip)
+static bool is_on_link(const struct nj_iface *iface, const struct nj_addr *ip)
 {
     if (!nj_addr_is_v4(ip) && nj_ip6_is_link_local(ip))
         return iface->ip6;
     for (unsigned i = 0; i < iface->n_addrs; i++) {
         struct nj_iface one = {.n_addrs = 1, .addr = {iface->addr[i]}};
-        if (nj_ip_on_link(&one, ip) && host_address(ip, iface->addr[i].prefix_bits))
+        if (nj_ip_is_on_link(&one, ip) && is_host_address(ip, iface->addr[i].prefix_bits))
             return true;
     }
     return false;
@@ -149,27 +149,27 @@ static bool is_neighbour(const struct nj_iface *iface, const struct nj_addr *ip)
 
 /* The one interface on whose link the host `ip` is, or NULL with the reason. `who`: what it is to
  * us. */
-static struct nj_iface *link_of(const struct value *v, const char *who, const struct nj_addr *ip)
+static struct nj_iface *find_link(const struct value *v, const char *who, const struct nj_addr *ip)
 {
     struct nj_settings_port *found = NULL;
 
     for (struct nj_settings_port *p = v->first; p < v->end; p++) {
-        if (nj_iface_find(&p->iface, ip)) {
-            bad(v, "%s our own address", who);
+        if (nj_iface_find_addr(&p->iface, ip)) {
+            value_error(v, "%s our own address", who);
             return NULL;
         }
-        if (!is_neighbour(&p->iface, ip))
+        if (!is_on_link(&p->iface, ip))
             continue;
         if (found) {
-            bad(v, "%s on the links of ports %d and %d: choose one with @%d or @%d", who, found->id,
-                p->id, found->id, p->id);
+            value_error(v, "%s on the links of ports %d and %d: choose one with @%d or @%d", who,
+                        found->id, p->id, found->id, p->id);
             return NULL;
         }
         found = p;
     }
     if (!found)
-        bad(v, "%s not a neighbour of any --addr%s", who,
-            v->first->id >= 0 && v->end == v->first + 1 ? " of that port" : "");
+        value_error(v, "%s not a neighbour of any --addr%s", who,
+                    v->first->id >= 0 && v->end == v->first + 1 ? " of that port" : "");
     return found ? &found->iface : NULL;
 }
 
@@ -186,16 +186,16 @@ static int read_port(struct nj_settings *s, const struct value *v)
         memcpy(number, text, strcspn(text, "="));
     CPU_ZERO(&p->lcores);
     if (!read_number(number, UINT16_MAX, &id) ||
-        (equals && (!nj_cpus_read(equals + 1, &p->lcores) || CPU_COUNT(&p->lcores) == 0)))
-        return bad(
+        (equals && (!nj_cpus_parse(equals + 1, &p->lcores) || CPU_COUNT(&p->lcores) == 0)))
+        return value_error(
             v, "expected a DPDK port number, or one with the lcores that poll it, e.g. 1 or 1=4-7");
     if (find_port(s, (int)id))
-        return bad(v, "that port is given twice");
+        return value_error(v, "that port is given twice");
     for (uint32_t i = 0; i < s->n_ports; i++) {
         cpu_set_t both;
         CPU_AND(&both, &p->lcores, &s->port[i].lcores);
         if (CPU_COUNT(&both) > 0)
-            return bad(v, "port %d has some of these lcores already", s->port[i].id);
+            return value_error(v, "port %d has some of these lcores already", s->port[i].id);
     }
     p->id = (int)id;
     s->n_ports++;
@@ -211,16 +211,16 @@ static int read_addr(struct nj_settings *s, const struct value *v)
         iface->ip6 = v->first->slaac = true;
         return 0;
     }
-    if (!parse_prefixed(v->text, strlen(v->text), &a))
-        return bad(v, "expected an address with its prefix, e.g. 198.18.0.2/24 or "
-                      "2001:db8::2/64, or auto6");
-    if (!host_address(&a.ip, a.prefix_bits))
-        return bad(v, "not an address a host can have on that link");
+    if (!parse_address_prefix(v->text, strlen(v->text), &a))
+        return value_error(v, "expected an address with its prefix, e.g. 198.18.0.2/24 or "
+                              "2001:db8::2/64, or auto6");
+    if (!is_host_address(&a.ip, a.prefix_bits))
+        return value_error(v, "not an address a host can have on that link");
     for (uint32_t i = 0; i < s->n_ports; i++)
-        if (nj_iface_find(&s->port[i].iface, &a.ip))
-            return bad(v, "that address is given twice");
+        if (nj_iface_find_addr(&s->port[i].iface, &a.ip))
+            return value_error(v, "that address is given twice");
     if (iface->n_addrs == PORT_ADDRS_MAX)
-        return bad(v, "a port has at most %u addresses", PORT_ADDRS_MAX);
+        return value_error(v, "a port has at most %u addresses", PORT_ADDRS_MAX);
     iface->ip6 |= !nj_addr_is_v4(&a.ip);
     iface->addr[iface->n_addrs++] = a;
     return 0;
@@ -230,14 +230,14 @@ static int read_gateway(struct nj_settings *s, const struct value *v)
 {
     struct nj_addr ip;
 
-    if (!nj_address_read(v->text, strlen(v->text), &ip))
-        return bad(v, "expected an address, e.g. 198.18.0.1 or 2001:db8::1");
-    struct nj_iface *iface = link_of(v, "that is", &ip);
+    if (!nj_address_parse(v->text, strlen(v->text), &ip))
+        return value_error(v, "expected an address, e.g. 198.18.0.1 or 2001:db8::1");
+    struct nj_iface *iface = find_link(v, "that is", &ip);
     if (!iface)
         return -1;
     bool v4 = nj_addr_is_v4(&ip), *has = v4 ? &iface->has_gateway : &iface->has_gateway6;
     if (*has)
-        return bad(v, "there is another one for %s", v4 ? "IPv4" : "IPv6");
+        return value_error(v, "there is another one for %s", v4 ? "IPv4" : "IPv6");
     *has = true;
     *(v4 ? &iface->gateway : &iface->gateway6) = ip;
     return 0;
@@ -249,20 +249,20 @@ static int read_route(struct nj_settings *s, const struct value *v)
     struct nj_addr hop;
     const char *equals = strchr(v->text, '=');
 
-    if (!equals || !parse_prefixed(v->text, (size_t)(equals - v->text), &net) ||
-        !is_network(&net) || !nj_address_read(equals + 1, strlen(equals + 1), &hop) ||
+    if (!equals || !parse_address_prefix(v->text, (size_t)(equals - v->text), &net) ||
+        !is_network(&net) || !nj_address_parse(equals + 1, strlen(equals + 1), &hop) ||
         nj_addr_is_v4(&net.ip) != nj_addr_is_v4(&hop))
-        return bad(v, "expected a network and a router of the same family, e.g. "
-                      "10.0.0.0/8=198.18.0.9");
-    struct nj_iface *iface = link_of(v, "the router is", &hop);
+        return value_error(v, "expected a network and a router of the same family, e.g. "
+                              "10.0.0.0/8=198.18.0.9");
+    struct nj_iface *iface = find_link(v, "the router is", &hop);
     if (!iface)
         return -1;
     uint8_t bits = (uint8_t)(net.prefix_bits + (nj_addr_is_v4(&net.ip) ? 96 : 0));
     for (uint32_t i = 0; i < iface->n_routes; i++)
         if (iface->route[i].bits == bits && nj_addr_eq(&iface->route[i].net, &net.ip))
-            return bad(v, "there is another one for that network");
+            return value_error(v, "there is another one for that network");
     if (iface->n_routes == NJ_IP_ROUTES_MAX)
-        return bad(v, "a port has at most %u routes", NJ_IP_ROUTES_MAX);
+        return value_error(v, "a port has at most %u routes", NJ_IP_ROUTES_MAX);
     iface->route[iface->n_routes++] = (struct nj_ip_route){net.ip, hop, bits};
     return 0;
 }
@@ -272,18 +272,18 @@ static int read_neighbour(struct nj_settings *s, const struct value *v)
     struct nj_iface_neighbour host;
     const char *equals = strchr(v->text, '=');
 
-    if (!equals || !nj_address_read(v->text, (size_t)(equals - v->text), &host.ip) ||
+    if (!equals || !nj_address_parse(v->text, (size_t)(equals - v->text), &host.ip) ||
         !read_mac(equals + 1, &host.mac))
-        return bad(v, "expected an address and the MAC address of a host, e.g. "
-                      "198.18.0.1=02:00:00:00:00:01");
-    struct nj_iface *iface = link_of(v, "that is", &host.ip);
+        return value_error(v, "expected an address and the MAC address of a host, e.g. "
+                              "198.18.0.1=02:00:00:00:00:01");
+    struct nj_iface *iface = find_link(v, "that is", &host.ip);
     if (!iface)
         return -1;
     for (uint32_t i = 0; i < iface->n_fixed; i++)
         if (nj_addr_eq(&iface->fixed[i].ip, &host.ip))
-            return bad(v, "that neighbour is given twice");
+            return value_error(v, "that neighbour is given twice");
     if (iface->n_fixed == NJ_NEIGH_FIXED_MAX)
-        return bad(v, "a port has at most %u of them", NJ_NEIGH_FIXED_MAX);
+        return value_error(v, "a port has at most %u of them", NJ_NEIGH_FIXED_MAX);
     iface->fixed[iface->n_fixed++] = host;
     return 0;
 }
@@ -293,10 +293,10 @@ static int read_vlan(struct nj_settings *s, const struct value *v)
     unsigned id;
 
     if (!read_number(v->text, VLAN_MAX, &id) || id == 0)
-        return bad(v, "expected a VLAN id from 1 to %u", VLAN_MAX);
+        return value_error(v, "expected a VLAN id from 1 to %u", VLAN_MAX);
     for (struct nj_settings_port *p = v->first; p < v->end; p++) {
         if (p->iface.vlan != 0)
-            return bad(v, "the port is in VLAN %u already", p->iface.vlan);
+            return value_error(v, "the port is in VLAN %u already", p->iface.vlan);
         p->iface.vlan = (uint16_t)id;
     }
     return 0;
@@ -306,10 +306,10 @@ static int read_vlan(struct nj_settings *s, const struct value *v)
 static int read_rss_key(struct nj_settings *s, char *why, size_t n)
 {
     s->has_rss_key = s->config->rss_key != NULL;
-    if (!s->has_rss_key || nj_rss_key_read(s->config->rss_key, &s->rss_key))
+    if (!s->has_rss_key || nj_rss_key_parse(s->config->rss_key, &s->rss_key))
         return 0;
-    return nj_fail(why, n, "--rss-key: expected %u hexadecimal digits, not all of them 0",
-                   2 * NJ_RSS_KEY_BYTES);
+    return nj_set_error(why, n, "--rss-key: expected %u hexadecimal digits, not all of them 0",
+                        2 * NJ_RSS_KEY_BYTES);
 }
 
 /* All values of an option. */

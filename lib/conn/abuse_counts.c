@@ -7,7 +7,7 @@
 
 #include "shard/shard.h"
 
-#define TRIES 8u /* reads retried while the writer keeps writing */
+#define READ_RETRIES 8u /* reads retried while the writer keeps writing */
 
 /* Stores and loads of the address and its version are seq_cst. A reader that saw the same even
  * version before and after has therefore read one address. */
@@ -21,21 +21,21 @@ static void set_client(struct nj_abuse_slot *slot, const uint64_t addr[2])
     atomic_store(&slot->version, version + 2);
 }
 
-static void set(_Atomic uint32_t *to, uint32_t value)
+static void store_u32(_Atomic uint32_t *to, uint32_t value)
 {
     atomic_store_explicit(to, value, memory_order_relaxed);
 }
 
 /* Boyer and Moore: a client that caused over half of a second's acts is the recorded one at the end
  * of that second. */
-static void vote(struct nj_abuse_slot *slot, const struct nj_addr *client, uint32_t second)
+static void majority_vote(struct nj_abuse_slot *slot, const struct nj_addr *client, uint32_t second)
 {
     uint32_t weight = atomic_load_explicit(&slot->weight, memory_order_relaxed);
     uint64_t addr[2];
 
     memcpy(addr, client->b, sizeof addr);
     if (second != atomic_load_explicit(&slot->second, memory_order_relaxed)) {
-        set(&slot->second, second);
+        store_u32(&slot->second, second);
         atomic_store_explicit(&slot->others, false, memory_order_relaxed);
         weight = 0;
     }
@@ -45,28 +45,28 @@ static void vote(struct nj_abuse_slot *slot, const struct nj_addr *client, uint3
         atomic_store_explicit(&slot->others, true, memory_order_relaxed);
     if (weight == 0 && !same)
         set_client(slot, addr);
-    set(&slot->weight, weight == 0 || same ? weight + 1 : weight - 1);
+    store_u32(&slot->weight, weight == 0 || same ? weight + 1 : weight - 1);
 }
 
-static void more(_Atomic uint64_t *n)
+static void increment(_Atomic uint64_t *n)
 {
     uint64_t old = atomic_load_explicit(n, memory_order_relaxed);
     atomic_store_explicit(n, old + 1, memory_order_release);
 }
 
-void nj__abuse_of(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client)
+void nj__abuse_attribute(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client)
 {
     struct nj_abuse_slot *slot = &s->abuse.slot[reason];
 
-    vote(slot, client, (uint32_t)(s->now / NJ_SEC));
-    more(&slot->n);
-    more(&s->abuse.n);
+    majority_vote(slot, client, (uint32_t)(s->now / NJ_SEC));
+    increment(&slot->n);
+    increment(&s->abuse.n);
 }
 
-void nj__abuse(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client)
+void nj__abuse_record(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client)
 {
     nj_count(&s->counters, reason);
-    nj__abuse_of(s, reason, client);
+    nj__abuse_attribute(s, reason, client);
 }
 
 uint64_t nj_abuse_count(const struct nj_abuse *a, enum nj_counter reason)
@@ -79,7 +79,7 @@ bool nj_abuse_view(const struct nj_abuse *a, enum nj_counter reason, struct nj_a
     const struct nj_abuse_slot *slot = &a->slot[reason];
 
     out->n = nj_abuse_count(a, reason);
-    for (uint32_t i = 0; out->n > 0 && i < TRIES; i++) {
+    for (uint32_t i = 0; out->n > 0 && i < READ_RETRIES; i++) {
         uint32_t version = atomic_load(&slot->version);
         uint64_t addr[2] = {atomic_load(&slot->addr[0]), atomic_load(&slot->addr[1])};
         if (version % 2 != 0 || atomic_load(&slot->version) != version)

@@ -42,9 +42,9 @@ struct nj_abuse_view {
 
 /* Counts `reason` (a counter of kind EVENT) and records `client` as its cause. The shard's lcore
  * only. */
-void nj__abuse(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client);
+void nj__abuse_record(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client);
 /* Records `client` where the caller has counted `reason` already. The shard's lcore only. */
-void nj__abuse_of(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client);
+void nj__abuse_attribute(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client);
 
 /* Any thread. Returns false when there was no such act, or its slot is being written. */
 bool nj_abuse_view(const struct nj_abuse *a, enum nj_counter reason, struct nj_abuse_view *out);

@@ -9,7 +9,7 @@
 #define OWN_CLIENTS_MAX 4096u
 /* Connections checked per step after a policy change: 50 ns each, unless the policy has long lists
  * of networks. */
-#define CHECK_MAX       1024u
+#define RECHECK_MAX     1024u
 
 bool nj__policy_init(struct nj_shard *s, nj_ns now)
 {
@@ -27,7 +27,7 @@ bool nj__policy_init(struct nj_shard *s, nj_ns now)
     s->txns.shape = nj_shape_new(&c, now);
     atomic_store_explicit(&s->policy_wanted, c.policy, memory_order_relaxed);
     atomic_store_explicit(&s->policy_version, c.policy->version, memory_order_relaxed);
-    s->check_at = UINT32_MAX;
+    s->recheck_at = UINT32_MAX;
     return s->txns.shape != NULL;
 }
 
@@ -43,33 +43,33 @@ void nj__policy_fini(struct nj_shard *s)
 
 /* --- connections --------------------------------------------------------------------------- */
 
-static enum nj_tcp_door door(const struct nj_shard *s, const struct nj_addr *remote)
+static enum nj_tcp_accept filter_action(const struct nj_shard *s, const struct nj_addr *remote)
 {
     const struct nj_policy *p = nj_shape_policy(s->txns.shape);
 
-    if (nj_likely(!nj_policy_has_door(p)))
-        return NJ_TCP_DOOR_OPEN;
+    if (nj_likely(!nj_policy_filters_conns(p)))
+        return NJ_TCP_ACCEPT_ALLOW;
     switch (nj_policy_admit(p, remote)) {
     case NJ_ACTION_DROP:
-        return NJ_TCP_DOOR_SILENT;
+        return NJ_TCP_ACCEPT_DROP;
     case NJ_ACTION_RESET:
-        return NJ_TCP_DOOR_RESET;
+        return NJ_TCP_ACCEPT_RESET;
     case NJ_ACTION_SERVE: /* the other actions apply to requests */
     case NJ_ACTION_FORBID:
-    case NJ_ACTION_LATER:
+    case NJ_ACTION_TOO_MANY:
         break;
     }
-    return NJ_TCP_DOOR_OPEN;
+    return NJ_TCP_ACCEPT_ALLOW;
 }
 
-enum nj_tcp_door nj__policy_door(void *shard, const struct nj_addr *remote)
+enum nj_tcp_accept nj__policy_accept_filter(void *shard, const struct nj_addr *remote)
 {
-    return door(shard, remote);
+    return filter_action(shard, remote);
 }
 
 /* Connections are counted for their client only while a limit is set, so an idle connection without
  * a limit costs nothing. Connections that were open when the limit was set are not counted. */
-static bool has_room(struct nj_conn *c)
+static bool take_client_slot(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
     const struct nj_policy *p = nj_shape_policy(s->txns.shape);
@@ -79,55 +79,55 @@ static bool has_room(struct nj_conn *c)
     if (caps->conns_max == 0 || nj_policy_trusts(p, remote))
         return true;
     struct nj_client *client =
-        nj_txns_client(&s->txns, nj_policy_client_of(p, &s->cfg.client_key, remote), remote);
+        nj_txns_get_client(&s->txns, nj_policy_conn_key(p, &s->cfg.client_key, remote), remote);
     if (nj_client_conn_begin(client, caps)) {
         c->client = client;
         return true;
     }
-    nj_txns_client_put(&s->txns, client);
+    nj_txns_put_client(&s->txns, client);
     return false;
 }
 
-bool nj__policy_welcomes(struct nj_conn *c)
+bool nj__policy_admit_conn(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
 
-    if (door(s, &c->tcb->flow.tuple.remote) !=
-        NJ_TCP_DOOR_OPEN) { /* the policy changed during the handshake */
+    if (filter_action(s, &c->tcb->flow.tuple.remote) !=
+        NJ_TCP_ACCEPT_ALLOW) { /* the policy changed during the handshake */
         nj_count(&s->counters, NJ_C_conn_denied);
         return false;
     }
-    if (has_room(c))
+    if (take_client_slot(c))
         return true;
-    nj__abuse(s, NJ_C_conn_client_full, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(s, NJ_C_conn_client_full, &c->tcb->flow.tuple.remote);
     return false;
 }
 
-void nj__policy_forgets(struct nj_conn *c)
+void nj__policy_release_conn(struct nj_conn *c)
 {
     if (!c->client)
         return;
     nj_client_conn_end(c->client);
-    nj_txns_client_put(&c->shard->txns, c->client);
+    nj_txns_put_client(&c->shard->txns, c->client);
     c->client = NULL;
 }
 
 /* Checks the next batch of the connections that were open when the policy changed. Objects keep
  * their slots in the pool; connections made meanwhile are checked when they are made. */
-static uint32_t check_some(struct nj_shard *s, nj_ns now)
+static uint32_t recheck_conns(struct nj_shard *s, nj_ns now)
 {
     uint32_t n = 0;
 
-    for (; n < CHECK_MAX && s->check_at < s->conns.n_touched; n++) {
-        struct nj_conn *c = nj_pool_at(&s->conns, s->check_at++);
+    for (; n < RECHECK_MAX && s->recheck_at < s->conns.n_touched; n++) {
+        struct nj_conn *c = nj_pool_at(&s->conns, s->recheck_at++);
         if (c->shard != s || c->tcb->state == NJ_TCP_CLOSED ||
-            door(s, &c->tcb->flow.tuple.remote) == NJ_TCP_DOOR_OPEN)
+            filter_action(s, &c->tcb->flow.tuple.remote) == NJ_TCP_ACCEPT_ALLOW)
             continue;
         nj_count(&s->counters, NJ_C_conn_denied);
         nj__conn_reset(c, now);
     }
-    if (s->check_at >= s->conns.n_touched)
-        s->check_at = UINT32_MAX;
+    if (s->recheck_at >= s->conns.n_touched)
+        s->recheck_at = UINT32_MAX;
     return n;
 }
 
@@ -144,7 +144,7 @@ uint64_t nj_shard_policy_version(const struct nj_shard *s)
     return atomic_load_explicit(&s->policy_version, memory_order_acquire);
 }
 
-static const struct nj_policy *wanted(const struct nj_shard *s)
+static const struct nj_policy *wanted_policy(const struct nj_shard *s)
 {
     return atomic_load_explicit(&s->policy_wanted, memory_order_acquire);
 }
@@ -152,30 +152,31 @@ static const struct nj_policy *wanted(const struct nj_shard *s)
 static void wake(void *ctx, void *waiter)
 {
     (void)ctx;
-    nj__conn_wake(waiter);
+    nj__conn_wake_stream(waiter);
 }
 
 uint32_t nj__policy_run(struct nj_shard *s, nj_ns now)
 {
-    const struct nj_policy *p = wanted(s);
+    const struct nj_policy *p = wanted_policy(s);
     uint32_t n = 0;
 
     if (nj_unlikely(p != nj_shape_policy(s->txns.shape))) {
-        nj_shape_adopt(s->txns.shape, p, now);
-        s->check_at = nj_policy_has_door(p) ? 0 : UINT32_MAX;
-        nj__shares_restart(s);
+        nj_shape_set_policy(s->txns.shape, p, now);
+        s->recheck_at = nj_policy_filters_conns(p) ? 0 : UINT32_MAX;
+        nj__conn_shares_recount(s);
     }
-    if (nj_unlikely(s->check_at != UINT32_MAX))
-        n = check_some(s, now);
+    if (nj_unlikely(s->recheck_at != UINT32_MAX))
+        n = recheck_conns(s, now);
     n += nj_shape_run(s->txns.shape, now, wake, s);
     uint64_t version = atomic_load_explicit(&s->policy_version, memory_order_relaxed);
-    if (nj_unlikely(version != p->version) && nj_shape_settled(s->txns.shape))
+    if (nj_unlikely(version != p->version) && nj_shape_is_migrated(s->txns.shape))
         atomic_store_explicit(&s->policy_version, p->version, memory_order_release);
     return n;
 }
 
-nj_ns nj__policy_next(const struct nj_shard *s)
+nj_ns nj__policy_next_at(const struct nj_shard *s)
 {
-    bool changes = wanted(s) != nj_shape_policy(s->txns.shape) || s->check_at != UINT32_MAX;
-    return changes ? 0 : nj_shape_next(s->txns.shape);
+    bool changes =
+        wanted_policy(s) != nj_shape_policy(s->txns.shape) || s->recheck_at != UINT32_MAX;
+    return changes ? 0 : nj_shape_next_at(s->txns.shape);
 }

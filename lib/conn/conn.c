@@ -7,8 +7,8 @@
  *
  * LINGER has sent FIN and discards what it still reads: an immediate reset could overtake our last
  * bytes on their way to the peer. A peer that acknowledges nothing is reset after send_timeout. A
- * peer that acknowledges slowly is reset send_timeout after LINGER_MOVES: TCP alone would wait for
- * as long as the peer answers probes.
+ * peer that acknowledges slowly is reset send_timeout after LINGER_PROGRESS_MAX: TCP alone would
+ * wait for as long as the peer answers probes.
  */
 #include <rte_mempool.h>
 #include <rte_prefetch.h>
@@ -19,14 +19,15 @@
 #include "shard/shard_internal.h"
 #include "tcp/seq.h"
 
-#define LINGER_MOVES   (240 * NJ_SEC) /* time during which acknowledged bytes count as progress */
-#define PREFETCH_AHEAD 16u            /* connections */
-#define GOAWAY_DELAY   (500 * NJ_MS)  /* between the two GOAWAYs: some round trips */
+#define LINGER_PROGRESS_MAX                                                                        \
+    (240 * NJ_SEC)                   /* time during which acknowledged bytes count as progress */
+#define PREFETCH_AHEAD 16u           /* connections */
+#define GOAWAY_DELAY   (500 * NJ_MS) /* between the two GOAWAYs: some round trips */
 
 /* With less room than this HTTP/2 is not asked for output, and input is not read. The longest
  * response head fits: a redirect whose location is a path of NJ_PATH_MAX with every byte escaped.
  */
-#define ROOM_MIN (4 * NJ_PATH_MAX)
+#define SEND_ROOM_MIN (4 * NJ_PATH_MAX)
 
 static const char http1_reply[] =
     "HTTP/1.1 505 HTTP Version Not Supported\r\n"
@@ -41,23 +42,23 @@ size_t nj__conn_bytes(void)
     return sizeof(struct nj_conn);
 }
 
-size_t nj__talk_bytes(void)
+size_t nj__conn_active_bytes(void)
 {
-    return sizeof(struct nj_talk);
+    return sizeof(struct nj_conn_active);
 }
 
 /* --- calls of other layers -------------------------------------------------------------- */
 
-void nj__conn_note_work(void *conn)
+void nj__conn_mark_ready(void *conn)
 {
     struct nj_conn *c = conn;
-    if (c != c->shard->eating) /* else its output comes next */
+    if (c != c->shard->processing) /* else its output comes next */
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0);
 }
 
-void nj__conn_wake(void *stream)
+void nj__conn_wake_stream(void *stream)
 {
-    nj__conn_note_work(nj_h2_user(nj_h2_of(stream)));
+    nj__conn_mark_ready(nj_h2_user(nj_h2_stream_conn(stream)));
     nj_h2_resume(stream);
 }
 
@@ -66,30 +67,31 @@ void nj__conn_wake(void *stream)
 /* Limits the mbufs queued for one peer; the fewer are left, the lower the limit. Small frames take
  * many mbufs for few bytes, and a few dozen peers that do not read them would take the whole pool.
  * A connection above the limit has bytes in the queue, so an ACK wakes it. */
-static bool above_share(const struct nj_conn *c)
+static bool exceeds_mbuf_share(const struct nj_conn *c)
 {
-    uint32_t n_left = c->shard->n_tx_left, n_kept = c->shard->cfg.tx_pool->size / NJ_TX_POOL_KEPT;
+    uint32_t n_left = c->shard->n_tx_mbufs_left,
+             n_kept = c->shard->cfg.tx_pool->size / NJ_TX_POOL_RESERVE;
     uint32_t share = (n_left > n_kept ? n_left - n_kept : 0) / NJ_TX_SHARES;
     uint32_t most = NJ_TX_SHARE_MAX + c->tcb->cwnd / NJ_TX_SHARE_BYTES;
     return nj_tcp_queued_mbufs(c->tcb) > (share < most ? share : most);
 }
 
 /* Bytes that may be queued; 0 when there is too little room, or the mbuf limit is reached. */
-static uint32_t room_of(const struct nj_conn *c)
+static uint32_t send_room_of(const struct nj_conn *c)
 {
     uint32_t room = nj_tcp_send_room(c->tcb);
-    return room < ROOM_MIN || above_share(c) ? 0 : room;
+    return room < SEND_ROOM_MIN || exceeds_mbuf_share(c) ? 0 : room;
 }
 
-bool nj__conn_is_full(const struct nj_conn *c)
+bool nj__conn_is_send_full(const struct nj_conn *c)
 {
-    return room_of(c) == 0;
+    return send_room_of(c) == 0;
 }
 
 static uint32_t sink_room(void *ctx)
 {
     const struct nj_conn *c = ctx;
-    return c->shard->pool_low ? 0 : room_of(c);
+    return c->shard->pool_low ? 0 : send_room_of(c);
 }
 
 static bool sink_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
@@ -115,7 +117,7 @@ static const struct nj_h2_sink sink = {sink_room, sink_copy, sink_refer};
 
 static struct nj_h2 *h2_of(const struct nj_conn *c)
 {
-    return c->talk ? c->talk->h2 : NULL;
+    return c->active ? c->active->h2 : NULL;
 }
 
 static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns now)
@@ -125,101 +127,101 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
         return NULL;
     c->shard = s;
     c->tcb = tcb;
-    c->silent = NJ_N_SILENT; /* on no list */
+    c->waits_for = NJ_N_CONN_WAITS; /* on no list */
     nj_list_init(&c->node);
     tcb->user = &c->user;
-    nj__conn_file(c, now);
-    nj__shares_add(c);
+    nj__conn_arm_timeout(c, now);
+    nj__conn_shares_add(c);
     return c;
 }
 
 /* The pool holds as many of these as connections. */
-static struct nj_talk *talk_new(struct nj_conn *c)
+static struct nj_conn_active *active_new(struct nj_conn *c)
 {
-    struct nj_talk *talk = nj_pool_take(&c->shard->talks);
-    NJ_CHECK(talk);
-    talk->conn = c;
-    talk->number = ++c->shard->n_talks;
-    nj_list_init(&talk->owing);
-    return talk;
+    struct nj_conn_active *active = nj_pool_take(&c->shard->active_conns);
+    NJ_CHECK(active);
+    active->conn = c;
+    active->number = ++c->shard->n_active_conns;
+    nj_list_init(&active->unacked);
+    return active;
 }
 
-static void drop_h2(struct nj_conn *c)
+static void close_h2(struct nj_conn *c)
 {
     struct nj_h2 *h2 = h2_of(c);
     if (!h2)
         return;
     nj_h2_close(h2);
-    nj_exchange_peer_gone(&c->talk->peer);
-    c->talk->h2 = NULL;
+    nj_conn_exchanges_detach(&c->active->peer);
+    c->active->h2 = NULL;
 }
 
 /* Removes it from every list, whatever it waits for. */
-static void unlist(struct nj_conn *c)
+static void remove_from_lists(struct nj_conn *c)
 {
     nj_list_del(&c->node);
-    if (c->talk)
-        nj_list_del(&c->talk->owing);
+    if (c->active)
+        nj_list_del(&c->active->unacked);
     if (c->state == H2)
-        nj_list_del(&c->talk->unread);
+        nj_list_del(&c->active->unread);
 }
 
 void nj__conn_reset(struct nj_conn *c, nj_ns now)
 {
-    unlist(c);
+    remove_from_lists(c);
     nj_tcp_abort(&c->shard->tcp, c->tcb, now);
 }
 
 static void conn_free(struct nj_conn *c, nj_ns now)
 {
     struct nj_shard *s = c->shard;
-    drop_h2(c);
-    unlist(c);
-    if (c->talk)
-        nj_pool_put(&s->talks, c->talk);
-    nj__shares_remove(c);
+    close_h2(c);
+    remove_from_lists(c);
+    if (c->active)
+        nj_pool_put(&s->active_conns, c->active);
+    nj__conn_shares_remove(c);
     nj_tcp_release(&s->tcp, c->tcb, now);
-    nj__policy_forgets(c);
-    c->shard = NULL; /* marks a free object for check_some() */
+    nj__policy_release_conn(c);
+    c->shard = NULL; /* marks a free object for recheck_conns() */
     nj_pool_put(&s->conns, c);
 }
 
 /* Sends FIN after the queued bytes. */
-static void linger(struct nj_conn *c, nj_ns now)
+static void begin_linger(struct nj_conn *c, nj_ns now)
 {
-    drop_h2(c);
+    close_h2(c);
     if (c->state == H2)
-        nj_list_del(&c->talk->unread);
+        nj_list_del(&c->active->unread);
     c->state = LINGER;
-    c->moved = true;
-    nj_tcp_tell_acks(c->tcb, true);
-    if (c->talk)
-        c->talk->moves_until = now + LINGER_MOVES;
+    c->progressed = true;
+    nj_tcp_set_ack_events(c->tcb, true);
+    if (c->active)
+        c->active->progress_until = now + LINGER_PROGRESS_MAX;
     nj_tcp_close(&c->shard->tcp, c->tcb, now);
 }
 
 /* --- errors of HTTP/2 ------------------------------------------------------------------------ */
 
 /* If HTTP/2 ended the connection for abuse, records the client. */
-static void note_waste(const struct nj_conn *c)
+static void record_abuse(const struct nj_conn *c)
 {
-    static const enum nj_counter reason[NJ_H2_N_WASTES] = {
-#define NJ_H2_WASTE(NAME, name, text) [NJ_H2_WASTE_##NAME] = NJ_C_h2_calm_##name,
+    static const enum nj_counter reason[NJ_H2_N_ABUSES] = {
+#define NJ_H2_ABUSE(NAME, name, text) [NJ_H2_ABUSE_##NAME] = NJ_C_h2_calm_##name,
 #include "h2/glitch.def"
-#undef NJ_H2_WASTE
+#undef NJ_H2_ABUSE
     };
-    enum nj_h2_waste waste = nj_h2_wasted(c->talk->h2);
+    enum nj_h2_abuse waste = nj_h2_abuse_reason(c->active->h2);
 
-    if (waste != NJ_H2_WASTE_NONE)
-        nj__abuse(c->shard, reason[waste], &c->tcb->flow.tuple.remote);
+    if (waste != NJ_H2_ABUSE_NONE)
+        nj__abuse_record(c->shard, reason[waste], &c->tcb->flow.tuple.remote);
 }
 
-static void fail(struct nj_conn *c)
+static void mark_failed(struct nj_conn *c)
 {
     if (c->failed)
         return;
     c->failed = true;
-    note_waste(c);
+    record_abuse(c);
 }
 
 /* --- bytes in ------------------------------------------------------------------------------ */
@@ -228,44 +230,44 @@ static void input_h2(struct nj_conn *c, const uint8_t *data, uint32_t n)
 {
     enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_H2);
 
-    nj_h2_recover(c->talk->h2, c->shard->now);
-    if (nj_h2_input(c->talk->h2, data, n) != 0)
-        fail(c);
+    nj_h2_decay_glitches(c->active->h2, c->shard->now);
+    if (nj_h2_input(c->active->h2, data, n) != 0)
+        mark_failed(c);
     nj_stage(&c->shard->stages, was);
 }
 
 static void open_h2(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
-    struct nj_talk *talk = c->talk;
+    struct nj_conn_active *active = c->active;
 
     nj_count(&s->counters, NJ_C_conn_h2);
-    nj_list_init(&talk->peer.exchanges);
-    nj_list_init(&talk->peer.holder);
-    talk->h2 = nj_h2_open(s->h2, c);
-    if (talk->h2 && s->draining) { /* accepted while the listener was closed */
-        nj_h2_goaway(talk->h2);
-        nj_h2_goaway(talk->h2);
+    nj_list_init(&active->peer.exchanges);
+    nj_list_init(&active->peer.holder);
+    active->h2 = nj_h2_open(s->h2, c);
+    if (active->h2 && s->draining) { /* accepted while the listener was closed */
+        nj_h2_goaway(active->h2);
+        nj_h2_goaway(active->h2);
     }
-    if (talk->h2)
-        input_h2(c, talk->head, talk->n_head);
+    if (active->h2)
+        input_h2(c, active->head, active->n_head);
     else
         c->failed = true;
     c->state = H2;
-    nj_list_init(&talk->unread); /* its place in the union held the first bytes */
+    nj_list_init(&active->unread); /* its place in the union held the first bytes */
 }
 
 /* Detects the protocol from the first bytes. Returns how many bytes of `data` were used. */
 static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
 {
     struct nj_shard *s = c->shard;
-    struct nj_talk *talk = c->talk ? c->talk : (c->talk = talk_new(c));
-    uint32_t free_head = NJ_SNIFF_BYTES - talk->n_head;
+    struct nj_conn_active *active = c->active ? c->active : (c->active = active_new(c));
+    uint32_t free_head = NJ_SNIFF_BYTES - active->n_head;
     uint32_t used = n < free_head ? n : free_head;
 
-    memcpy(talk->head + talk->n_head, data, used);
-    talk->n_head = (uint8_t)(talk->n_head + used);
-    switch (nj_sniff(talk->head, talk->n_head)) {
+    memcpy(active->head + active->n_head, data, used);
+    active->n_head = (uint8_t)(active->n_head + used);
+    switch (nj_sniff(active->head, active->n_head)) {
     case NJ_SNIFF_MORE:
         break;
     case NJ_SNIFF_H2:
@@ -274,11 +276,11 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
     case NJ_SNIFF_HTTP1:
         nj_count(&s->counters, NJ_C_conn_http1);
         nj_tcp_send_copy(&s->tcp, c->tcb, (const uint8_t *)http1_reply, sizeof http1_reply - 1);
-        linger(c, now);
+        begin_linger(c, now);
         break;
     case NJ_SNIFF_GARBAGE:
         nj_count(&s->counters, NJ_C_conn_garbage);
-        linger(c, now);
+        begin_linger(c, now);
         break;
     }
     return used;
@@ -289,14 +291,14 @@ bool nj__conn_may_read(const struct nj_conn *c)
     return c->state != H2 || (!c->failed && sink_room((void *)(uintptr_t)c) > 0);
 }
 
-static void read_some(struct nj_conn *c, nj_ns now)
+static void read_input(struct nj_conn *c, nj_ns now)
 {
     struct nj_tcp *tcp = &c->shard->tcp;
     const uint8_t *data;
     uint32_t n, n_mbufs = 0;
 
     while (nj__conn_may_read(c) && (n = nj_tcp_recv_peek(c->tcb, &data)) > 0) {
-        if (n_mbufs++ == NJ_EAT_MBUFS_MAX) {
+        if (n_mbufs++ == NJ_READ_MBUFS_MAX) {
             nj_tcp_note_ready(tcp, c->tcb, 0);
             return;
         }
@@ -310,18 +312,18 @@ static void read_some(struct nj_conn *c, nj_ns now)
 
 /* Input counts as progress on a connection without streams, except for bytes of a frame that was
  * incomplete the last time: that frame has to end within header_timeout. */
-static void note_read(struct nj_conn *c, nj_ns now)
+static void track_input(struct nj_conn *c, nj_ns now)
 {
     nj_ns since = NJ_NEVER;
 
     if (c->state == LINGER)
         return;
-    if (c->state == H2 && c->talk->h2)
-        since = nj_h2_unfinished_since(c->talk->h2, now);
-    c->unfinished = since != NJ_NEVER;
-    c->moved |= !nj__conn_has_streams(c) && (since == NJ_NEVER || since == now);
-    if (c->unfinished && now - since >= c->shard->cfg.header_timeout)
-        nj_h2_calm(c->talk->h2, NJ_H2_WASTE_SLOW);
+    if (c->state == H2 && c->active->h2)
+        since = nj_h2_unfinished_frame_since(c->active->h2, now);
+    c->mid_frame = since != NJ_NEVER;
+    c->progressed |= !nj__conn_has_streams(c) && (since == NJ_NEVER || since == now);
+    if (c->mid_frame && now - since >= c->shard->cfg.header_timeout)
+        nj_h2_end_for_abuse(c->active->h2, NJ_H2_ABUSE_SLOW);
 }
 
 /* --- bytes out ----------------------------------------------------------------------------- */
@@ -334,70 +336,70 @@ static void output_h2(struct nj_conn *c)
     uint64_t n_body = nj_counter_read(&s->counters, NJ_C_body_bytes);
     enum nj_stage was = nj_stage(&s->stages, NJ_STAGE_H2);
 
-    if (nj_h2_output(c->talk->h2, &sink, c) != 0 && !c->failed) {
-        fail(c);
-        nj_h2_output(c->talk->h2, &sink, c); /* the GOAWAY with the error */
+    if (nj_h2_output(c->active->h2, &sink, c) != 0 && !c->failed) {
+        mark_failed(c);
+        nj_h2_output(c->active->h2, &sink, c); /* the GOAWAY with the error */
     }
     nj_stage(&s->stages, was);
     uint32_t taken = nj_tcp_queued_mbufs(c->tcb) - had;
-    s->n_tx_left -= taken < s->n_tx_left ? taken : s->n_tx_left;
+    s->n_tx_mbufs_left -= taken < s->n_tx_mbufs_left ? taken : s->n_tx_mbufs_left;
     if (nj_counter_read(&s->counters, NJ_C_body_bytes) == n_body)
         return;
-    c->owes_body = true;
-    c->talk->body_end = nj_tcp_queued_end(c->tcb);
+    c->body_unacked = true;
+    c->active->body_end = nj_tcp_queued_end(c->tcb);
 }
 
-static void write_some(struct nj_conn *c, nj_ns now)
+static void write_output(struct nj_conn *c, nj_ns now)
 {
     if (c->state != H2)
         return;
     struct nj_h2 *h2 = h2_of(c);
     if (h2)
         output_h2(c);
-    bool peer_left = c->peer_fin && !nj__conn_has_input(c) && (!h2 || nj_h2_streams(h2) == 0);
-    if (c->failed || peer_left || nj_h2_finished(h2))
-        linger(c, now);
+    bool peer_left = c->peer_fin && !nj__conn_has_input(c) && (!h2 || nj_h2_n_streams(h2) == 0);
+    if (c->failed || peer_left || nj_h2_is_finished(h2))
+        begin_linger(c, now);
     else if (c->shard->pool_low && nj_tcp_queued_mbufs(c->tcb) == 0)
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* no ACK would wake it */
 }
 
 /* When everything is queued and TCP may send all of it, the ACK is not reported. This holds only
  * for a peer that had no ACKs outstanding before: its ACK is expected to come (timeouts.c). */
-static void choose_news(struct nj_conn *c)
+static void choose_ack_events(struct nj_conn *c)
 {
     bool quiet = c->state == H2 && !c->failed && !c->peer_fin && nj_h2_is_idle(h2_of(c)) &&
-                 !nj__conn_has_input(c) && nj_tcp_all_may_go(c->tcb) &&
-                 c->silent != NJ_SILENT_STALLED;
+                 !nj__conn_has_input(c) && nj_tcp_windows_allow_all(c->tcb) &&
+                 c->waits_for != NJ_CONN_WAIT_PROGRESS;
 
-    nj_tcp_tell_acks(c->tcb, !quiet);
+    nj_tcp_set_ack_events(c->tcb, !quiet);
 }
 
 /* The peer acknowledged bytes. They count as progress of streams only if they belong to bodies. On
- * a LINGER connection they count only until moves_until. */
-static void note_moved(struct nj_conn *c, nj_ns now)
+ * a LINGER connection they count only until progress_until. */
+static void track_acked(struct nj_conn *c, nj_ns now)
 {
-    bool of_body = c->owes_body; /* else these were answers to PING and other control frames */
+    bool of_body = c->body_unacked; /* else these were answers to PING and other control frames */
 
-    c->owes_body = of_body && nj_seq_lt(c->tcb->snd_una, c->talk->body_end);
+    c->body_unacked = of_body && nj_seq_lt(c->tcb->snd_una, c->active->body_end);
     if (c->state == LINGER)
-        c->moved |= !c->talk || now < c->talk->moves_until;
+        c->progressed |= !c->active || now < c->active->progress_until;
     else
-        c->moved |= of_body || !nj__conn_has_streams(c);
+        c->progressed |= of_body || !nj__conn_has_streams(c);
 }
 
 /* A FIN may come from a peer that sends no further requests and still reads, or from a closed
  * socket, which resets when it is sent something. A handler may wait long before it sends; PING
  * finds out. */
-static void ask_who_is_there(struct nj_conn *c)
+static void ping_after_fin(struct nj_conn *c)
 {
-    if (c->state != H2 || nj_h2_streams(h2_of(c)) == 0)
+    if (c->state != H2 || nj_h2_n_streams(h2_of(c)) == 0)
         return;
     nj_h2_ping(h2_of(c));
-    nj__conn_note_work(c);
+    nj__conn_mark_ready(c);
 }
 
 /* Processes the events of a connection of the server. */
-static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct nj_conn *c = nj_container_of(tcb->user, struct nj_conn, user);
 
@@ -408,46 +410,46 @@ static void eat(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns no
     if (events & NJ_TCP_EV_PEER_FIN)
         c->peer_fin = true;
     if (events & NJ_TCP_EV_WRITABLE)
-        note_moved(c, now);
-    s->eating = c;
+        track_acked(c, now);
+    s->processing = c;
     if (nj__conn_has_input(c)) {
-        read_some(c, now);
-        note_read(c, now);
+        read_input(c, now);
+        track_input(c, now);
     }
     if (c->peer_fin && !nj__conn_has_input(c))
-        nj__conn_cut_bodies(c);
-    nj__conn_serve(c, now);
-    s->eating = NULL;
-    write_some(c, now);
+        nj__conn_truncate_bodies(c);
+    nj__conn_begin_requests(c, now);
+    s->processing = NULL;
+    write_output(c, now);
     if (events & NJ_TCP_EV_PEER_FIN)
-        ask_who_is_there(c);
+        ping_after_fin(c);
     if (c->state == SNIFF && c->peer_fin)
-        linger(c, now);
-    choose_news(c);
-    nj__pressure_note(c, now);
+        begin_linger(c, now);
+    choose_ack_events(c);
+    nj__pressure_track(c, now);
     if (nj__conn_has_input(c) && nj__conn_may_read(c))
         nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room, or the input is to be discarded */
     else if (c->state == LINGER && c->peer_fin && nj__conn_all_acked(c))
         conn_free(c, now); /* both sides are finished */
     else
-        nj__conn_file(c, now);
+        nj__conn_arm_timeout(c, now);
 }
 
 /* Delivers events to the user of the connection. A newly opened connection becomes the server's. */
-static void tell(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+static void dispatch_events(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct nj_conn *c;
 
     if (!tcb->user && !(events & NJ_TCP_EV_DEAD) && (c = conn_new(s, tcb, now))) {
-        c->user.news = eat;
-        if (!nj__policy_welcomes(c)) {
+        c->user.on_events = conn_process;
+        if (!nj__policy_admit_conn(c)) {
             nj__conn_reset(c, now);
             return;
         }
     }
     const struct nj_conn_user *user = tcb->user;
     if (user)
-        user->news(s, tcb, events, now);
+        user->on_events(s, tcb, events, now);
     else /* it ended before it was used, or all struct nj_conn are in use (as many as there are
             TCBs) */
         nj_tcp_release(&s->tcp, tcb, now);
@@ -456,55 +458,55 @@ static void tell(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns n
 /* Like nj_tcp_prefetch(), for the data above TCP of the next few connections of the batch. */
 static void prefetch(const struct nj_list *batch)
 {
-    const struct nj_talk *talk[PREFETCH_AHEAD];
+    const struct nj_conn_active *active[PREFETCH_AHEAD];
     uint32_t n = 0, n_seen = 0;
 
     for (const struct nj_list *at = batch->next; at != batch && n_seen++ < PREFETCH_AHEAD;
          at = at->next) {
-        const struct nj_conn_user *user = nj_tcp_of_ready(at)->user;
-        if (!user || user->news != eat)
+        const struct nj_conn_user *user = nj_tcp_peek_ready(at)->user;
+        if (!user || user->on_events != conn_process)
             continue;
-        talk[n] = nj_container_of(user, const struct nj_conn, user)->talk;
-        if (!talk[n])
+        active[n] = nj_container_of(user, const struct nj_conn, user)->active;
+        if (!active[n])
             continue;
-        rte_prefetch0(talk[n]);
-        rte_prefetch0((const uint8_t *)talk[n++] + NJ_CACHE_LINE);
+        rte_prefetch0(active[n]);
+        rte_prefetch0((const uint8_t *)active[n++] + NJ_CACHE_LINE);
     }
     for (uint32_t i = 0; i < n; i++)
-        if (talk[i]->h2)
-            nj_h2_prefetch(talk[i]->h2);
+        if (active[i]->h2)
+            nj_h2_prefetch(active[i]->h2);
 }
 
-uint32_t nj__conns_eat(struct nj_shard *s, nj_ns now)
+uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
 {
     struct nj_list batch;
     struct nj_tcb *t;
     uint8_t events;
-    uint32_t eaten = 0;
+    uint32_t n_processed = 0;
 
     nj_list_init(&batch);
     nj_tcp_take_ready(&s->tcp, &batch);
     if (!nj_list_empty(&batch))
-        s->n_tx_left = nj__pressure_tx_left(s);
+        s->n_tx_mbufs_left = nj__pressure_tx_left(s);
     for (;;) {
-        if (eaten % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* two or above */
+        if (n_processed % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* two or above */
             prefetch(&batch);
         t = nj_tcp_next_ready(&batch, &events);
         if (!t)
             break;
-        s->pool_low = s->n_tx_left < NJ_TX_POOL_LOW;
-        tell(s, t, events, now);
-        eaten++;
+        s->pool_low = s->n_tx_mbufs_left < NJ_TX_POOL_LOW;
+        dispatch_events(s, t, events, now);
+        n_processed++;
     }
-    if (s->n_tx_left < NJ_TX_POOL_LOW)
-        nj__pressure_shed(s, now);
-    nj__handlers_flush(s);
-    return eaten;
+    if (s->n_tx_mbufs_left < NJ_TX_POOL_LOW)
+        nj__pressure_shed_tx(s, now);
+    nj__handlers_flush_workers(s);
+    return n_processed;
 }
 
 /* --- timers and shutdown ------------------------------------------------------------------- */
 
-void nj__conn_leave(struct nj_conn *c, nj_ns now)
+void nj__conn_close(struct nj_conn *c, nj_ns now)
 {
     struct nj_h2 *h2 = c->state == H2 ? h2_of(c) : NULL;
 
@@ -512,33 +514,33 @@ void nj__conn_leave(struct nj_conn *c, nj_ns now)
         nj_h2_goaway(h2);
         nj_h2_goaway(h2);
         if (nj_h2_output(h2, &sink, c) != 0) {
-            fail(c);
+            mark_failed(c);
             nj_h2_output(h2, &sink, c); /* the GOAWAY with the error */
         }
     }
-    linger(c, now);
-    nj__conn_file(c, now);
+    begin_linger(c, now);
+    nj__conn_arm_timeout(c, now);
 }
 
-void nj__conn_end_silence(struct nj_conn *c, nj_ns now)
+void nj__conn_expire(struct nj_conn *c, nj_ns now)
 {
     struct nj_shard *s = c->shard;
 
     if (c->state == LINGER && nj__conn_all_acked(c)) {
-        if (nj__shares_tight(s)) /* TCP would keep its TCB for a minute */
+        if (nj__conn_shares_is_tight(s)) /* TCP would keep its TCB for a minute */
             nj__conn_reset(c, now);
         else
             conn_free(c, now);
         return;
     }
-    if (c->silent == NJ_SILENT_STALLED)
-        nj__abuse(s, NJ_C_conn_timeout, &c->tcb->flow.tuple.remote);
+    if (c->waits_for == NJ_CONN_WAIT_PROGRESS)
+        nj__abuse_record(s, NJ_C_conn_timeout, &c->tcb->flow.tuple.remote);
     else
         nj_count(&s->counters, NJ_C_conn_timeout);
-    if (c->silent == NJ_SILENT_IDLE || c->silent == NJ_SILENT_BEGUN) {
-        if (c->silent == NJ_SILENT_BEGUN)
-            nj_h2_calm(c->talk->h2, NJ_H2_WASTE_SLOW);
-        nj__conn_leave(c, now);
+    if (c->waits_for == NJ_CONN_WAIT_IDLE || c->waits_for == NJ_CONN_WAIT_FRAME) {
+        if (c->waits_for == NJ_CONN_WAIT_FRAME)
+            nj_h2_end_for_abuse(c->active->h2, NJ_H2_ABUSE_SLOW);
+        nj__conn_close(c, now);
     } else {
         nj__conn_reset(c, now);
     }
@@ -550,22 +552,23 @@ static void goaway_list(struct nj_shard *s, const struct nj_list *list, nj_ns no
     for (struct nj_list *n = list->next; n != list; n = n->next) {
         struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
         if (c->state == SNIFF)
-            linger(c, now);
+            begin_linger(c, now);
         else if (c->state == H2)
-            nj_h2_goaway(c->talk->h2);
+            nj_h2_goaway(c->active->h2);
         nj_tcp_note_ready(&s->tcp, c->tcb, 0);
     }
 }
 
 static void goaway_all(struct nj_shard *s, nj_ns now)
 {
-    for (enum nj_silent i = 0; i < NJ_N_SILENT; i++)
-        goaway_list(s, &s->silent[i], now);
+    for (enum nj_conn_wait i = 0; i < NJ_N_CONN_WAITS; i++)
+        goaway_list(s, &s->waits_for[i], now);
 }
 
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
-    uint32_t n = nj__pressure_tick(s, now) + nj__patience_tick(s, now) + nj__shares_run(s, now);
+    uint32_t n =
+        nj__pressure_tick(s, now) + nj__timeouts_tick(s, now) + nj__conn_shares_run(s, now);
 
     if (!s->draining || now < s->goaway_at)
         return n;
@@ -574,12 +577,12 @@ uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
     return n + 1;
 }
 
-nj_ns nj__conns_next(const struct nj_shard *s)
+nj_ns nj__conns_next_at(const struct nj_shard *s)
 {
-    nj_ns patience = nj__patience_next(s), pressure = nj__pressure_next(s);
+    nj_ns patience = nj__timeouts_next_at(s), pressure = nj__pressure_next_at(s);
     nj_ns next = patience < pressure ? patience : pressure;
 
-    if (nj__shares_busy(s))
+    if (nj__conn_shares_is_busy(s))
         return 0;
     return s->draining && s->goaway_at < next ? s->goaway_at : next;
 }

@@ -10,14 +10,14 @@
 enum conn_state { SNIFF, H2, LINGER };
 
 /* State that a connection needs from its first byte on. */
-struct nj_talk {
+struct nj_conn_active {
     struct nj_conn *conn;
     struct nj_h2 *h2;
     struct nj_list
-        owing;         /* member of shard->owing while the send queue holds bytes; removed lazily */
-    uint32_t owing_ms; /* last acknowledgement seen, or when the queue became non-empty; ms
-                          modulo 2^32 */
-    uint32_t owing_una; /* snd_una when it was last checked */
+        unacked; /* member of shard->unacked while the send queue holds bytes; removed lazily */
+    uint32_t unacked_ms;  /* last acknowledgement seen, or when the queue became non-empty; ms
+                           modulo 2^32 */
+    uint32_t unacked_una; /* snd_una when it was last checked */
     union {
         struct { /* SNIFF: first bytes, until the protocol is known */
             uint8_t n_head;
@@ -27,52 +27,52 @@ struct nj_talk {
             struct nj_list unread; /* member of shard->unread while input waits for output */
             nj_ns unread_at;       /* when input began to wait; only an empty queue ends the wait */
         };
-        nj_ns moves_until; /* LINGER */
+        nj_ns progress_until; /* LINGER */
     };
-    struct nj_exchange_peer peer; /* requests of routes, in order of arrival */
-    struct nj_list *asked;        /* first request not yet offered to its handler, or NULL */
-    uint32_t body_end;            /* owes_body: sequence number after the last byte of a body */
-    int32_t credit_ns;            /* time left in the round over connections; negative: a debt */
-    uint32_t una_then; /* snd_una when the wait began; NJ_SILENT_QUIET: the value to be reached */
+    struct nj_conn_exchanges peer; /* requests of routes, in order of arrival */
+    struct nj_list *next_request;  /* first request not yet offered to its handler, or NULL */
+    uint32_t body_end;             /* body_unacked: sequence number after the last byte of a body */
+    int32_t round_credit_ns;       /* time left in the round over connections; negative: a debt */
+    uint32_t wait_una; /* snd_una when the wait began; NJ_CONN_WAIT_ACK: the value to be reached */
     uint32_t number;   /* serial number of the connection in this shard, modulo 2^32: for the log */
 };
-_Static_assert(sizeof(struct nj_talk) <= 2 * NJ_CACHE_LINE, "two lines more when it speaks");
+_Static_assert(sizeof(struct nj_conn_active) <= 2 * NJ_CACHE_LINE, "two lines more when it speaks");
 
 struct nj_conn {
     struct nj_conn_user user; /* first: tcb->user points here */
     struct nj_shard *shard;
     struct nj_tcb *tcb;
-    struct nj_talk *talk;
-    struct nj_list node;      /* member of shard->silent[silent]; of no list once it has expired */
+    struct nj_conn_active *active;
+    struct nj_list node; /* member of shard->waits_for[waits_for]; of no list once it has expired */
     struct nj_client *client; /* whose connection it counts as; NULL: not limited */
     uint32_t since;           /* start of the wait, in GRAINs, rounded up */
     uint8_t state;            /* enum conn_state */
-    uint8_t silent;           /* enum nj_silent */
-    bool moved : 1;           /* progress since the wait began; with streams open, progress of a
-                                 stream */
-    bool owes_body : 1;       /* bytes of bodies are in the send queue */
+    uint8_t waits_for;        /* enum nj_conn_wait */
+    bool progressed : 1;      /* progress since the wait began; with streams open, progress of a
+                            stream */
+    bool body_unacked : 1;    /* bytes of bodies are in the send queue */
     bool peer_fin : 1, failed : 1;
-    bool unfinished : 1; /* the peer is within a frame, a header block or the preface */
+    bool mid_frame : 1; /* the peer is within a frame, a header block or the preface */
 };
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
 /* Sends RST. The connection is freed in a later step. */
 void nj__conn_reset(struct nj_conn *c, nj_ns now);
 /* Ends the connection: GOAWAY if it is HTTP/2, then FIN. Open streams end. */
-void nj__conn_leave(struct nj_conn *c, nj_ns now);
+void nj__conn_close(struct nj_conn *c, nj_ns now);
 /* Output has to wait until the peer acknowledges bytes. */
-bool nj__conn_is_full(const struct nj_conn *c);
+bool nj__conn_is_send_full(const struct nj_conn *c);
 /* Ends a connection whose timeout expired. */
-void nj__conn_end_silence(struct nj_conn *c, nj_ns now);
+void nj__conn_expire(struct nj_conn *c, nj_ns now);
 /* timeouts.c: puts the connection on the list of what it waits for. Called after each time it was
  * served. */
-void nj__conn_file(struct nj_conn *c, nj_ns now);
+void nj__conn_arm_timeout(struct nj_conn *c, nj_ns now);
 /* Begins requests of the connection within its share, and passes results of handlers to streams. */
-void nj__conn_serve(struct nj_conn *c, nj_ns now);
+void nj__conn_begin_requests(struct nj_conn *c, nj_ns now);
 /* Offers a request of a route again: it becomes the next one of its connection. */
-void nj__conn_ask_again(struct nj_txn *t);
+void nj__conn_requeue_request(struct nj_txn *t);
 /* The peer sent FIN: incomplete request bodies end. */
-void nj__conn_cut_bodies(struct nj_conn *c);
+void nj__conn_truncate_bodies(struct nj_conn *c);
 
 /* Received bytes wait to be read. */
 static inline bool nj__conn_has_input(const struct nj_conn *c)
@@ -89,7 +89,7 @@ bool nj__conn_may_read(const struct nj_conn *c);
  * response bytes. A PING is not progress. */
 static inline bool nj__conn_has_streams(const struct nj_conn *c)
 {
-    return c->state == H2 && c->talk->h2 && nj_h2_streams(c->talk->h2) > 0;
+    return c->state == H2 && c->active->h2 && nj_h2_n_streams(c->active->h2) > 0;
 }
 
 /* Has the peer acknowledged our FIN, and so everything before it? */
@@ -104,12 +104,12 @@ static inline bool nj__conn_all_acked(const struct nj_conn *c)
  * reading 128 caches takes as many cache misses. */
 uint32_t nj__pressure_tx_left(const struct nj_shard *s);
 /* Called after the connection was served: records whether ACKs are outstanding and input waits. */
-void nj__pressure_note(struct nj_conn *c, nj_ns now);
+void nj__pressure_track(struct nj_conn *c, nj_ns now);
 /* The pool is nearly empty: resets peers that acknowledge nothing. */
-void nj__pressure_shed(struct nj_shard *s, nj_ns now);
+void nj__pressure_shed_tx(struct nj_shard *s, nj_ns now);
 /* Received mbufs are short: resets one peer that sends but does not read. To be called again at
  * once while the shortage lasts. Returns how many were reset. */
 uint32_t nj__pressure_tick(struct nj_shard *s, nj_ns now);
-nj_ns nj__pressure_next(const struct nj_shard *s);
+nj_ns nj__pressure_next_at(const struct nj_shard *s);
 
 #endif

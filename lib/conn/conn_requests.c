@@ -16,52 +16,52 @@
 
 /* --- framing operations --------------------------------------------------------------------- */
 
-static void note_work(struct nj_h2_stream *st)
+static void mark_ready(struct nj_h2_stream *st)
 {
-    nj__conn_note_work(nj_h2_user(nj_h2_of(st)));
+    nj__conn_mark_ready(nj_h2_user(nj_h2_stream_conn(st)));
 }
 
 static int respond(void *stream, uint16_t status, const struct nj_field *fields, uint32_t n_fields,
                    uint64_t stamp, struct nj_body *body)
 {
-    note_work(stream);
-    return nj_h2_respond_stamped(stream, status, fields, n_fields, stamp, body);
+    mark_ready(stream);
+    return nj_h2_respond_cacheable(stream, status, fields, n_fields, stamp, body);
 }
 
-static bool respond_again(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body)
+static bool respond_cached(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body)
 {
-    note_work(stream);
-    return nj_h2_respond_again(stream, status, stamp, body);
+    mark_ready(stream);
+    return nj_h2_respond_cached(stream, status, stamp, body);
 }
 
 static int trailers(void *stream, const struct nj_field *fields, size_t n_fields)
 {
-    return nj_h2_trailers(stream, fields, n_fields);
+    return nj_h2_set_trailers(stream, fields, n_fields);
 }
 
 static void consume(void *stream, size_t n_bytes)
 {
-    note_work(stream); /* a WINDOW_UPDATE may be due */
+    mark_ready(stream); /* a WINDOW_UPDATE may be due */
     nj_h2_consume(stream, n_bytes);
 }
 
 static void reset(void *stream, enum nj_reset why)
 {
     static const uint32_t code[] = {
-        [NJ_RESET_INTERNAL] = 2, /* INTERNAL_ERROR */
-        [NJ_RESET_REFUSED] = 7,  /* REFUSED_STREAM */
-        [NJ_RESET_CANCEL] = 8,   /* CANCEL */
-        [NJ_RESET_CALM] = 11,    /* ENHANCE_YOUR_CALM (RFC 9113 7) */
+        [NJ_RESET_INTERNAL] = 2,      /* INTERNAL_ERROR */
+        [NJ_RESET_REFUSED] = 7,       /* REFUSED_STREAM */
+        [NJ_RESET_CANCEL] = 8,        /* CANCEL */
+        [NJ_RESET_ENHANCE_CALM] = 11, /* ENHANCE_YOUR_CALM (RFC 9113 7) */
     };
 
-    note_work(stream);
-    nj_h2_reset(stream, code[why]);
+    mark_ready(stream);
+    nj_h2_reset_stream(stream, code[why]);
 }
 
-static void go_on(void *stream)
+static void send_continue(void *stream)
 {
-    note_work(stream);
-    nj_h2_continue(stream);
+    mark_ready(stream);
+    nj_h2_send_continue(stream);
 }
 
 static void prioritize(void *stream, uint8_t urgency, bool incremental)
@@ -71,31 +71,31 @@ static void prioritize(void *stream, uint8_t urgency, bool incremental)
 
 static const struct nj_framing framing = {
     .respond = respond,
-    .respond_again = respond_again,
+    .respond_cached = respond_cached,
     .trailers = trailers,
-    .resume = nj__conn_wake,
+    .resume = nj__conn_wake_stream,
     .consume = consume,
     .reset = reset,
-    .go_on = go_on,
+    .send_continue = send_continue,
     .prioritize = prioritize,
 };
 
 static void abuse(void *shard, enum nj_counter why, const struct nj_addr *client)
 {
-    nj__abuse_of(shard, why, client);
+    nj__abuse_attribute(shard, why, client);
 }
 
-static void forget(struct nj_txn *t)
+static void leave_stack_queue(struct nj_txn *t)
 {
-    nj__stacks_forget(t->conn->shard, t);
+    nj__admission_dequeue(t->conn->shard, t);
 }
 
 const struct nj_txn_events nj__txn_events = {
     .abuse = abuse,
-    .again = nj__conn_ask_again,
-    .watch = nj__txn_watch,
-    .forget = forget,
-    .wake = nj__conn_wake,
+    .requeue = nj__conn_requeue_request,
+    .watch_progress = nj__txn_watch,
+    .leave_stack_queue = leave_stack_queue,
+    .wake = nj__conn_wake_stream,
 };
 
 /* --- events of HTTP/2 ---------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static struct nj_txn_origin origin(struct nj_conn *c, struct nj_h2_stream *st)
         .stream = st,
         .stream_id = nj_h2_stream_id(st),
         .conn = c,
-        .conn_number = c->talk->number,
+        .conn_number = c->active->number,
         .remote = &c->tcb->flow.tuple.remote,
         .rport = c->tcb->flow.tuple.rport,
     };
@@ -125,17 +125,17 @@ static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_
     struct nj_target target; /* read once, for policy, routes and files */
     struct nj_txn *t;
 
-    nj_site_target(set->site, head->path, &target);
+    nj_file_server_parse_target(set->site, head->path, &target);
     bool is_served = nj_txn_begin(set, &from, head, target.path, &t);
     nj_h2_stream_set_user(st, t);
     if (!is_served)
         return;
-    struct nj_exchange *x = nj_http_serve(t, head, &target, c->talk->peer.n);
+    struct nj_exchange *x = nj_http_dispatch(t, head, &target, c->active->peer.n);
     if (!x)
         return;
-    nj_exchange_join(x, &c->talk->peer);
-    if (!c->talk->asked)
-        c->talk->asked = nj_exchange_node(x);
+    nj_exchange_attach(x, &c->active->peer);
+    if (!c->active->next_request)
+        c->active->next_request = nj_exchange_node(x);
 }
 
 static void on_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *head)
@@ -143,16 +143,16 @@ static void on_request(void *user, struct nj_h2_stream *st, const struct nj_requ
     struct nj_conn *c = user;
     enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_HANDLER);
 
-    c->moved = true;
+    c->progressed = true;
     request(c, st, head);
     nj_stage(&c->shard->stages, was);
 }
 
 /* Advances to the following request that has not been offered. */
-static void pass_asked(struct nj_talk *talk)
+static void advance_next_request(struct nj_conn_active *active)
 {
-    struct nj_list *next = talk->asked->next;
-    talk->asked = next == &talk->peer.exchanges ? NULL : next;
+    struct nj_list *next = active->next_request->next;
+    active->next_request = next == &active->peer.exchanges ? NULL : next;
 }
 
 /* Resetting a request that a worker runs costs extra: it makes the server do the most work for the
@@ -163,14 +163,14 @@ static void on_stream_close(void *user, struct nj_h2_stream *st, bool complete)
     struct nj_txn *t = txn_of(st);
     struct nj_exchange *x = t ? t->exchange : NULL;
 
-    c->moved = true;
+    c->progressed = true;
     if (!t) /* no nj_txn was free */
         return;
-    if (x && c->talk->asked == nj_exchange_node(x))
-        pass_asked(c->talk);
+    if (x && c->active->next_request == nj_exchange_node(x))
+        advance_next_request(c->active);
     nj_txn_end(t, complete);
-    if (x && nj_exchange_is_away(x) && nj_h2_stream_was_reset(st))
-        nj_h2_charge(c->talk->h2, RESET_RUNNING_COST);
+    if (x && nj_exchange_is_on_worker(x) && nj_h2_was_reset_by_peer(st))
+        nj_h2_add_glitches(c->active->h2, RESET_RUNNING_COST);
 }
 
 static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes)
@@ -178,9 +178,9 @@ static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, si
     struct nj_conn *c = user;
     struct nj_txn *t = txn_of(st);
 
-    c->moved = true;
+    c->progressed = true;
     if (t)
-        t->body_moved = true;
+        t->body_progressed = true;
     if (t && t->exchange)
         nj_exchange_data(t->exchange, data, n_bytes);
     else
@@ -192,9 +192,9 @@ static void on_end(void *user, struct nj_h2_stream *st)
     struct nj_conn *c = user;
     struct nj_txn *t = txn_of(st);
 
-    c->moved = true;
+    c->progressed = true;
     if (t)
-        t->whole = true;
+        t->request_whole = true;
     if (t && t->exchange)
         nj_exchange_body_end(t->exchange);
 }
@@ -205,7 +205,7 @@ static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_requ
     struct nj_conn *c = user;
     struct nj_txn_origin from = origin(c, st);
 
-    nj_txn_refused(&c->shard->txns, &from, head, status);
+    nj_txn_refuse_unpooled(&c->shard->txns, &from, head, status);
 }
 
 const struct nj_h2_events nj__conn_h2_events = {
@@ -225,44 +225,46 @@ const struct nj_h2_events nj__conn_h2_route_events = {
 /* --- rounds over connections --------------------------------------------------------------- */
 
 /* Begins requests of the connection, within its share of the round. */
-void nj__conn_serve(struct nj_conn *c, nj_ns now)
+void nj__conn_begin_requests(struct nj_conn *c, nj_ns now)
 {
-    struct nj_talk *talk = c->talk;
+    struct nj_conn_active *active = c->active;
 
-    if (c->state == H2 && talk->asked) {
+    if (c->state == H2 && active->next_request) {
         uint32_t most = c->shard->cfg.round_tasks ? c->shard->cfg.round_tasks : NJ_ROUND_TASKS;
-        talk->credit_ns = talk->credit_ns < 0 ? talk->credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
-        for (uint32_t n = 0; talk->asked && talk->credit_ns > 0 && n < most; n++) {
-            struct nj_exchange *x = nj_exchange_of_node(talk->asked);
-            pass_asked(talk);
-            if (nj__handlers_may_begin(c->shard, x) != NJ_BEGIN_NOW)
+        active->round_credit_ns =
+            active->round_credit_ns < 0 ? active->round_credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
+        for (uint32_t n = 0; active->next_request && active->round_credit_ns > 0 && n < most; n++) {
+            struct nj_exchange *x = nj_exchange_of_node(active->next_request);
+            advance_next_request(active);
+            if (nj__handlers_admit(c->shard, x) != NJ_ADMIT_NOW)
                 continue; /* later requests may not need what this one waits for */
             nj_ns took = nj__handlers_offer(c->shard, x);
-            talk->credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
+            active->round_credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
         }
-        if (talk->asked)
+        if (active->next_request)
             nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* behind connections that wait already */
     }
-    nj__handlers_settle(c->shard, now);
+    nj__handlers_apply_results(c->shard, now);
 }
 
-void nj__conn_ask_again(struct nj_txn *t)
+void nj__conn_requeue_request(struct nj_txn *t)
 {
     struct nj_conn *c = t->conn;
-    struct nj_talk *talk = c->talk;
+    struct nj_conn_active *active = c->active;
     struct nj_list *node = nj_exchange_node(t->exchange);
 
     nj_list_del(node);
-    nj_list_push_back(talk->asked ? talk->asked : &talk->peer.exchanges, node); /* before it */
-    talk->asked = node;
+    nj_list_push_back(active->next_request ? active->next_request : &active->peer.exchanges,
+                      node); /* before it */
+    active->next_request = node;
     nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* it may have been served in this step already */
 }
 
-void nj__conn_cut_bodies(struct nj_conn *c)
+void nj__conn_truncate_bodies(struct nj_conn *c)
 {
     if (c->state != H2)
         return;
-    struct nj_list *all = &c->talk->peer.exchanges;
+    struct nj_list *all = &c->active->peer.exchanges;
     for (struct nj_list *n = all->next; n != all; n = n->next)
-        nj_exchange_cut(nj_exchange_of_node(n));
+        nj_exchange_abort_body(nj_exchange_of_node(n));
 }

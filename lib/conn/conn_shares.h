@@ -26,33 +26,33 @@
 struct nj_conn;
 struct nj_shard;
 
-struct nj_shares {
+struct nj_conn_shares {
     uint32_t *n; /* connections, by hash of the client */
     uint32_t mask;
-    uint32_t counted;    /* slots of shard->conns below this are included in n; 0: none */
-    uint32_t worst;      /* index of the highest n seen */
-    uint32_t look_at;    /* next slot to scan for a victim */
-    uint32_t n_wanted;   /* evictions requested by clients within their share */
-    uint32_t wanted_for; /* connections of the smallest client that requested one */
-    bool unsure;         /* another client may hold more than `worst` */
+    uint32_t counted_below; /* slots of shard->conns below this are included in n; 0: none */
+    uint32_t largest_at;    /* index of the highest n seen */
+    uint32_t scan_at;       /* next slot to scan for a victim */
+    uint32_t n_to_evict;    /* evictions requested by clients within their share */
+    uint32_t evict_for_n;   /* connections of the smallest client that requested one */
+    bool largest_stale;     /* another client may hold more than `largest_at` */
 };
 
 /* Returns false when memory is refused. */
-bool nj__shares_init(struct nj_shard *s);
-void nj__shares_fini(struct nj_shard *s);
+bool nj__conn_shares_init(struct nj_shard *s);
+void nj__conn_shares_fini(struct nj_shard *s);
 /* Called when a connection object is made, and before it is freed. tcb->flow is valid in both. */
-void nj__shares_add(struct nj_conn *c);
-void nj__shares_remove(struct nj_conn *c);
+void nj__conn_shares_add(struct nj_conn *c);
+void nj__conn_shares_remove(struct nj_conn *c);
 /* The prefixes that define clients may have changed: starts counting again. */
-void nj__shares_restart(struct nj_shard *s);
+void nj__conn_shares_recount(struct nj_shard *s);
 /* For nj_tcp_config.yields. */
-bool nj__shares_yields(void *shard, const struct nj_addr *remote, bool proven);
+bool nj__conn_shares_can_evict(void *shard, const struct nj_addr *remote, bool proven);
 /* Once per step: includes a batch of connections in the counters and evicts connections on request.
  * Returns how many. */
-uint32_t nj__shares_run(struct nj_shard *s, nj_ns now);
+uint32_t nj__conn_shares_run(struct nj_shard *s, nj_ns now);
 /* Is the table so full that idle connections are closed? */
-bool nj__shares_tight(const struct nj_shard *s);
-/* nj__shares_run() has to be called again at once. */
-bool nj__shares_busy(const struct nj_shard *s);
+bool nj__conn_shares_is_tight(const struct nj_shard *s);
+/* nj__conn_shares_run() has to be called again at once. */
+bool nj__conn_shares_is_busy(const struct nj_shard *s);
 
 #endif

@@ -8,7 +8,7 @@
 #include "conn/conn.h"
 #include "shard/shard_internal.h"
 
-static struct nj_stacks *stacks_of(struct nj_shard *s)
+static struct nj_admission *admission_of(struct nj_shard *s)
 {
     return &s->handlers.stacks;
 }
@@ -26,29 +26,30 @@ static uint32_t n_free_of(const struct nj_shard *s)
     return n < n_max ? n_max - n : 0;
 }
 
-void nj__stacks_init(struct nj_stacks *st)
+void nj__admission_init(struct nj_admission *st)
 {
-    nj_list_init(&st->turns);
+    nj_list_init(&st->waiting_clients);
 }
 
 /* --- admission ----------------------------------------------------------------------------- */
 
-static void note_client(struct nj_stacks *st, const struct nj_requester *c, nj_ns now)
+static void note_client(struct nj_admission *st, const struct nj_requester *c, nj_ns now)
 {
     if (st->last == c)
         return;
-    st->other_at = st->last ? now : 0;
+    st->other_client_at = st->last ? now : 0;
     st->last = c;
 }
 
 /* No other client sent a request lately or has one in the queue. */
-static bool is_alone(const struct nj_stacks *st, const struct nj_requester *c, nj_ns now)
+static bool is_alone(const struct nj_admission *st, const struct nj_requester *c, nj_ns now)
 {
-    const struct nj_list *first = st->turns.next;
-    bool others_wait = first != st->turns.prev || (first != &st->turns && first != &c->turn);
+    const struct nj_list *first = st->waiting_clients.next;
+    bool others_wait =
+        first != st->waiting_clients.prev || (first != &st->waiting_clients && first != &c->turn);
 
     return !others_wait && st->last == c &&
-           (st->other_at == 0 || now - st->other_at >= NJ_STACKS_ALONE);
+           (st->other_client_at == 0 || now - st->other_client_at >= NJ_FIBERS_ALONE_NS);
 }
 
 /* May the client have one of `n_free` fibers? Small numbers of fibers are not divided. A trusted
@@ -60,16 +61,16 @@ static bool may_have(struct nj_shard *s, const struct nj_txn *t, uint32_t n_free
 
     if (n_free == 0)
         return false;
-    return t->unnamed || n_free > n_max / NJ_STACKS_RESERVE ||
-           c->n_at_work < n_max / NJ_STACKS_SHARE || n_max < 2 * NJ_STACKS_SHARE ||
-           is_alone(stacks_of(s), c, s->now);
+    return t->client_unknown || n_free > n_max / NJ_FIBERS_RESERVE_PART ||
+           c->n_need_stack < n_max / NJ_FIBERS_SHARE_PART || n_max < 2 * NJ_FIBERS_SHARE_PART ||
+           is_alone(admission_of(s), c, s->now);
 }
 
-bool nj__stacks_may(struct nj_shard *s, const struct nj_txn *t)
+bool nj__admission_may_start(struct nj_shard *s, const struct nj_txn *t)
 {
     const struct nj_requester *c = t->requester;
 
-    note_client(stacks_of(s), c, s->now);
+    note_client(admission_of(s), c, s->now);
     return nj_list_empty(&c->waiting) && may_have(s, t, n_free_of(s));
 }
 
@@ -79,108 +80,109 @@ static struct nj_requester *client_at(struct nj_list *turn)
 }
 
 /* Answers a queued request with 503. */
-static void refuse(struct nj_shard *s, struct nj_txn *t, nj_ns now)
+static void reject_waiting(struct nj_shard *s, struct nj_txn *t, nj_ns now)
 {
-    nj__stacks_forget(s, t);
+    nj__admission_dequeue(s, t);
     nj__txn_watch(t, now);
     nj__handlers_reject(s, t->exchange);
-    nj__conn_note_work(t->conn);
+    nj__conn_mark_ready(t->conn);
 }
 
 /* The queue is full: the client with most queued requests loses its latest one to a client with
  * less than its share. A client at its share cannot displace another. */
 static bool displace(struct nj_shard *s, const struct nj_requester *c)
 {
-    struct nj_stacks *st = stacks_of(s);
+    struct nj_admission *st = admission_of(s);
     struct nj_requester *most = NULL;
 
     if (c->n_waiting >= st->n_waiting / (st->n_clients + (c->n_waiting == 0)))
         return false;
-    for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next)
+    for (struct nj_list *at = st->waiting_clients.next; at != &st->waiting_clients; at = at->next)
         if (!most || client_at(at)->n_waiting > most->n_waiting)
             most = client_at(at);
     struct nj_txn *last = nj_container_of(most->waiting.prev, struct nj_txn, node);
-    nj__abuse(s, NJ_C_stack_displaced, &last->conn->tcb->flow.tuple.remote);
-    refuse(s, last, s->now);
+    nj__abuse_record(s, NJ_C_stack_displaced, &last->conn->tcb->flow.tuple.remote);
+    reject_waiting(s, last, s->now);
     return true;
 }
 
-bool nj__stacks_wait(struct nj_shard *s, struct nj_txn *t)
+bool nj__admission_enqueue(struct nj_shard *s, struct nj_txn *t)
 {
-    struct nj_stacks *st = stacks_of(s);
+    struct nj_admission *st = admission_of(s);
     struct nj_requester *c = t->requester;
     uint32_t n_max = s->cfg.handlers_queue_max ? s->cfg.handlers_queue_max : NJ_HANDLERS_QUEUE_MAX;
 
     if (st->n_waiting >= n_max && !displace(s, c))
         return false;
     if (st->n_waiting++ == 0)
-        st->look_at = s->now + NJ_STACKS_GRACE;
-    t->held = true;
-    t->stack_at = s->now;
+        st->scan_at = s->now + NJ_FIBERS_GRACE;
+    t->awaits_stack = true;
+    t->stack_since = s->now;
     nj_list_del(&t->node); /* the peer is not timed while the server makes it wait */
     nj_list_push_back(&c->waiting, &t->node);
     if (c->n_waiting++ > 0)
         return true;
-    nj_list_push_back(&st->turns, &c->turn);
+    nj_list_push_back(&st->waiting_clients, &c->turn);
     st->n_clients++;
     return true;
 }
 
-void nj__stacks_forget(struct nj_shard *s, struct nj_txn *t)
+void nj__admission_dequeue(struct nj_shard *s, struct nj_txn *t)
 {
     struct nj_requester *c = t->requester;
 
-    t->held = false;
+    t->awaits_stack = false;
     nj_list_del(&t->node);
-    stacks_of(s)->n_waiting--;
+    admission_of(s)->n_waiting--;
     if (--c->n_waiting > 0)
         return;
     nj_list_del(&c->turn);
-    stacks_of(s)->n_clients--;
+    admission_of(s)->n_clients--;
 }
 
-static struct nj_txn *first_of(const struct nj_requester *c)
+static struct nj_txn *first_waiting(const struct nj_requester *c)
 {
     return nj_container_of(c->waiting.next, struct nj_txn, node);
 }
 
 /* Of the clients with queued requests, the one with the fewest fibers that may have another. */
-static struct nj_requester *neediest(struct nj_shard *s, uint32_t n_free)
+static struct nj_requester *next_client(struct nj_shard *s, uint32_t n_free)
 {
-    const struct nj_stacks *st = stacks_of(s);
+    const struct nj_admission *st = admission_of(s);
     struct nj_requester *best = NULL;
 
     if (n_free == 0)
         return NULL;
-    for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next) {
+    for (struct nj_list *at = st->waiting_clients.next; at != &st->waiting_clients; at = at->next) {
         struct nj_requester *c = client_at(at);
-        if ((!best || c->n_at_work < best->n_at_work) && may_have(s, first_of(c), n_free))
+        if ((!best || c->n_need_stack < best->n_need_stack) &&
+            may_have(s, first_waiting(c), n_free))
             best = c;
-        if (best && best->n_at_work == 0)
+        if (best && best->n_need_stack == 0)
             break;
     }
     return best;
 }
 
-static void begin(struct nj_shard *s, struct nj_txn *t, nj_ns now)
+static void start_request(struct nj_shard *s, struct nj_txn *t, nj_ns now)
 {
-    nj__stacks_forget(s, t);
+    nj__admission_dequeue(s, t);
     nj__txn_watch(t, now);
     nj_exchange_task(t->exchange)->queued = true;
-    nj__conn_note_work(t->conn);
+    nj__conn_mark_ready(t->conn);
     nj__handlers_offer(s, t->exchange);
 }
 
-static uint32_t begin_some(struct nj_shard *s, nj_ns now)
+static uint32_t start_waiting(struct nj_shard *s, nj_ns now)
 {
-    struct nj_stacks *st = stacks_of(s);
+    struct nj_admission *st = admission_of(s);
     struct nj_requester *c;
     uint32_t n = 0;
 
-    while (n < NJ_HANDLERS_RUN_MAX && st->n_waiting > 0 && (c = neediest(s, n_free_of(s)))) {
+    while (n < NJ_HANDLERS_RUN_MAX && st->n_waiting > 0 && (c = next_client(s, n_free_of(s)))) {
         nj_list_del(&c->turn); /* moves behind the other clients */
-        nj_list_push_back(&st->turns, &c->turn);
-        begin(s, first_of(c), now);
+        nj_list_push_back(&st->waiting_clients, &c->turn);
+        start_request(s, first_waiting(c), now);
         n++;
     }
     return n;
@@ -189,31 +191,31 @@ static uint32_t begin_some(struct nj_shard *s, nj_ns now)
 /* --- eviction ------------------------------------------------------------------------------ */
 
 /* All fibers, divided by the clients that use or need one. */
-static uint32_t share_of_each(const struct nj_shard *s)
+static uint32_t fair_share(const struct nj_shard *s)
 {
     const struct nj_requester *all = s->txns.requester;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < NJ_REQUESTERS; i++)
-        n += all[i].n_at_work > 0 || !nj_list_empty(&all[i].waiting);
+        n += all[i].n_need_stack > 0 || !nj_list_empty(&all[i].waiting);
     uint32_t share = n ? n_max_of(s) / n : 0;
     return share ? share : 1;
 }
 
-/* Fibers owed to clients below their share whose requests have waited for NJ_STACKS_GRACE. */
+/* Fibers owed to clients below their share whose requests have waited for NJ_FIBERS_GRACE. */
 static uint32_t n_claimed(struct nj_shard *s, uint32_t share, nj_ns now)
 {
-    const struct nj_stacks *st = stacks_of(s);
+    const struct nj_admission *st = admission_of(s);
     uint32_t n = 0;
 
-    for (struct nj_list *at = st->turns.next; at != &st->turns; at = at->next) {
+    for (struct nj_list *at = st->waiting_clients.next; at != &st->waiting_clients; at = at->next) {
         const struct nj_requester *c = client_at(at);
-        uint32_t n_has = c->n_at_work;
+        uint32_t n_has = c->n_need_stack;
         for (struct nj_list *w = c->waiting.next; w != &c->waiting; w = w->next) {
             const struct nj_txn *t = nj_container_of(w, struct nj_txn, node);
-            if (n_has++ >= share || now - t->stack_at < NJ_STACKS_GRACE)
+            if (n_has++ >= share || now - t->stack_since < NJ_FIBERS_GRACE)
                 break;
-            if (++n == NJ_STACKS_EVICT_MAX)
+            if (++n == NJ_FIBERS_EVICT_MAX)
                 return n;
         }
     }
@@ -229,28 +231,28 @@ struct search {
 };
 
 /* Is `t` to be evicted before the victim found so far? Requests of trusted proxies come last. */
-static bool goes_before(const struct search *f, const struct nj_txn *t, uint32_t n_has,
-                        uint64_t rate)
+static bool evict_before(const struct search *f, const struct nj_txn *t, uint32_t n_has,
+                         uint64_t rate)
 {
-    if (t->unnamed != f->found->unnamed)
-        return !t->unnamed;
+    if (t->client_unknown != f->found->client_unknown)
+        return !t->client_unknown;
     return n_has != f->n_has ? n_has > f->n_has : rate < f->rate;
 }
 
-static void consider(void *search, struct nj_task *task)
+static void consider_victim(void *search, struct nj_task *task)
 {
     struct search *f = search;
     struct nj_exchange *x = nj_exchange_of_task(task);
 
-    if (!nj_exchange_is_stuck(x))
+    if (!nj_exchange_is_blocked(x))
         return;
     struct nj_txn *t = nj_exchange_txn(x);
-    uint32_t n_has = t->requester->n_at_work;
-    nj_ns age = f->now - t->stack_at;
-    if (n_has <= f->share || age < NJ_STACKS_GRACE || !nj__txn_is_peers(t))
+    uint32_t n_has = t->requester->n_need_stack;
+    nj_ns age = f->now - t->stack_since;
+    if (n_has <= f->share || age < NJ_FIBERS_GRACE || !nj__txn_waits_for_peer(t))
         return;
-    uint64_t rate = (nj_exchange_came(x) + t->paced.n_bytes) * 1000 / (age / NJ_MS);
-    if (f->found && !goes_before(f, t, n_has, rate))
+    uint64_t rate = (nj_exchange_received(x) + t->paced.n_bytes) * 1000 / (age / NJ_MS);
+    if (f->found && !evict_before(f, t, n_has, rate))
         return;
     f->found = t;
     f->n_has = n_has;
@@ -261,20 +263,20 @@ static void consider(void *search, struct nj_task *task)
  * returned. */
 static void evict(struct nj_shard *s, struct nj_txn *t)
 {
-    nj__abuse(s, NJ_C_stack_evicted, &t->conn->tcb->flow.tuple.remote);
-    nj_exchange_evict(t->exchange, NJ_RESET_CALM);
-    nj__conn_note_work(t->conn);
+    nj__abuse_record(s, NJ_C_stack_evicted, &t->conn->tcb->flow.tuple.remote);
+    nj_exchange_evict(t->exchange, NJ_RESET_ENHANCE_CALM);
+    nj__conn_mark_ready(t->conn);
 }
 
-static uint32_t make_room(struct nj_shard *s, nj_ns now)
+static uint32_t evict_stalled(struct nj_shard *s, nj_ns now)
 {
-    struct search f = {.now = now, .share = share_of_each(s)};
+    struct search f = {.now = now, .share = fair_share(s)};
     uint32_t n_wanted = n_claimed(s, f.share, now), n = 0;
 
     for (; n < n_wanted; n++) {
         f.found = NULL;
         f.n_has = 0;
-        nj_ewyk_each_parked(s->handlers.ewyk, consider, &f);
+        nj_ewyk_each_parked(s->handlers.ewyk, consider_victim, &f);
         if (!f.found)
             break;
         evict(s, f.found);
@@ -284,20 +286,20 @@ static uint32_t make_room(struct nj_shard *s, nj_ns now)
 
 /* --- expiry -------------------------------------------------------------------------------- */
 
-static uint32_t refuse_some(struct nj_shard *s, nj_ns now)
+static uint32_t reject_expired(struct nj_shard *s, nj_ns now)
 {
-    const struct nj_stacks *st = stacks_of(s);
+    const struct nj_admission *st = admission_of(s);
     uint32_t n = 0;
 
-    for (struct nj_list *at = st->turns.next, *next; at != &st->turns && n < NJ_STACKS_REFUSE_MAX;
-         at = next) {
+    for (struct nj_list *at = st->waiting_clients.next, *next;
+         at != &st->waiting_clients && n < NJ_FIBERS_REJECT_MAX; at = next) {
         struct nj_requester *c = client_at(at);
-        struct nj_txn *t = first_of(c);
+        struct nj_txn *t = first_waiting(c);
         next = at->next;
-        if (now - t->stack_at < NJ_STACKS_WAIT_MAX)
+        if (now - t->stack_since < NJ_FIBERS_WAIT_MAX)
             continue;
         nj_count(&s->counters, NJ_C_stack_timeout);
-        refuse(s, t, now);
+        reject_waiting(s, t, now);
         next = nj_list_empty(&c->waiting) ? next : at; /* this client may have further expired
                                                           requests */
         n++;
@@ -305,24 +307,24 @@ static uint32_t refuse_some(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-uint32_t nj__stacks_run(struct nj_shard *s, nj_ns now)
+uint32_t nj__admission_run(struct nj_shard *s, nj_ns now)
 {
-    struct nj_stacks *st = stacks_of(s);
+    struct nj_admission *st = admission_of(s);
 
     if (nj_likely(st->n_waiting == 0))
         return 0;
-    uint32_t n = begin_some(s, now);
-    if (st->n_waiting == 0 || now < st->look_at)
+    uint32_t n = start_waiting(s, now);
+    if (st->n_waiting == 0 || now < st->scan_at)
         return n;
-    st->look_at = now + NJ_STACKS_LOOK_EVERY;
-    n += refuse_some(s, now);
+    st->scan_at = now + NJ_FIBERS_SCAN_EVERY;
+    n += reject_expired(s, now);
     if (n_free_of(s) == 0)
-        n += make_room(s, now);
+        n += evict_stalled(s, now);
     return n;
 }
 
-nj_ns nj__stacks_next(const struct nj_shard *s)
+nj_ns nj__admission_next_at(const struct nj_shard *s)
 {
-    const struct nj_stacks *st = &s->handlers.stacks;
-    return st->n_waiting > 0 ? st->look_at : NJ_NEVER;
+    const struct nj_admission *st = &s->handlers.stacks;
+    return st->n_waiting > 0 ? st->scan_at : NJ_NEVER;
 }

@@ -7,7 +7,7 @@
  * eighth. Requests without a fiber are queued. A fiber that becomes free goes to the client that
  * uses the fewest.
  *
- * A client that waited for NJ_STACKS_GRACE and is below its share (all fibers divided by the
+ * A client that waited for NJ_FIBERS_GRACE and is below its share (all fibers divided by the
  * clients that use or need one) gets fibers of the client that is furthest above its share.
  * Handlers that wait for their own peer (for request body bytes, or for the peer to read) are
  * evicted, the slowest peers first. Handlers that wait for anything else are not.
@@ -28,44 +28,45 @@ struct nj_shard;
 
 /* The last 1/RESERVE of the fibers is reserved for clients that use less than 1/SHARE of them ...
  */
-#define NJ_STACKS_RESERVE    4u
-#define NJ_STACKS_SHARE      8u
+#define NJ_FIBERS_RESERVE_PART 4u
+#define NJ_FIBERS_SHARE_PART   8u
 /* ... while a request of another client came within this time. */
-#define NJ_STACKS_ALONE      (10 * NJ_SEC)
+#define NJ_FIBERS_ALONE_NS     (10 * NJ_SEC)
 /* While requests are queued, evictions and refusals are decided at this interval. Each pass evicts
  * and refuses at most this many. A pass visits all clients with queued requests, since any may have
  * a claim: a few us for 1,024 clients. With the grace period, a request with a claim gets its fiber
  * after 300 ms. */
-#define NJ_STACKS_LOOK_EVERY (50 * NJ_MS)
-#define NJ_STACKS_EVICT_MAX  16u
-#define NJ_STACKS_REFUSE_MAX 64u
+#define NJ_FIBERS_SCAN_EVERY   (50 * NJ_MS)
+#define NJ_FIBERS_EVICT_MAX    16u
+#define NJ_FIBERS_REJECT_MAX   64u
 /* How long a request is queued before other handlers are evicted for it, and how long a handler
  * runs before it may be evicted: round trips of a slow path. */
-#define NJ_STACKS_GRACE      (250 * NJ_MS)
+#define NJ_FIBERS_GRACE        (250 * NJ_MS)
 /* A request queued for this long is answered with 503 and retry-after. */
-#define NJ_STACKS_WAIT_MAX   (10 * NJ_SEC)
+#define NJ_FIBERS_WAIT_MAX     (10 * NJ_SEC)
 
-struct nj_stacks {
-    struct nj_list turns; /* clients with queued requests */
-    uint32_t n_clients;   /* length of `turns` */
+struct nj_admission {
+    struct nj_list waiting_clients; /* clients with queued requests */
+    uint32_t n_clients;             /* length of `waiting_clients` */
     uint32_t n_waiting;
     const struct nj_requester *last; /* client of the latest request */
-    nj_ns other_at; /* when a request of another client than the previous one came */
-    nj_ns look_at;
+    nj_ns other_client_at; /* when a request of another client than the previous one came */
+    nj_ns scan_at;
 };
 
-void nj__stacks_init(struct nj_stacks *st);
+void nj__admission_init(struct nj_admission *st);
 /* May this request have a fiber now? Records that its client sent a request, whatever the result.
  */
-bool nj__stacks_may(struct nj_shard *s, const struct nj_txn *t);
-/* Queues the request until nj__stacks_run() offers it. When the queue is full, the client with most
- * queued requests loses its latest one (503). Returns false when this request would be that one. */
-bool nj__stacks_wait(struct nj_shard *s, struct nj_txn *t);
+bool nj__admission_may_start(struct nj_shard *s, const struct nj_txn *t);
+/* Queues the request until nj__admission_run() offers it. When the queue is full, the client with
+ * most queued requests loses its latest one (503). Returns false when this request would be that
+ * one. */
+bool nj__admission_enqueue(struct nj_shard *s, struct nj_txn *t);
 /* Removes the request from the queue. */
-void nj__stacks_forget(struct nj_shard *s, struct nj_txn *t);
+void nj__admission_dequeue(struct nj_shard *s, struct nj_txn *t);
 /* Offers requests that may begin, evicts handlers, and refuses requests that were queued too long.
  * Returns how many. */
-uint32_t nj__stacks_run(struct nj_shard *s, nj_ns now);
-nj_ns nj__stacks_next(const struct nj_shard *s);
+uint32_t nj__admission_run(struct nj_shard *s, nj_ns now);
+nj_ns nj__admission_next_at(const struct nj_shard *s);
 
 #endif

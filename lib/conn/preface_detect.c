@@ -14,7 +14,7 @@ static const char *const methods[] = {"GET ",     "HEAD ",  "POST ",     "PUT ",
                                       "MKCOL ",   "COPY ",  "PROPPATCH "};
 
 /* Is the shorter of the two a prefix of the other? */
-static bool agrees(const uint8_t *data, size_t n, const char *word)
+static bool is_common_prefix(const uint8_t *data, size_t n, const char *word)
 {
     size_t len = strlen(word);
     return memcmp(data, word, n < len ? n : len) == 0;
@@ -26,10 +26,11 @@ enum nj_sniff nj_sniff(const uint8_t *data, size_t n_bytes)
         n_bytes = NJ_H2_PREFACE_BYTES;
     if (n_bytes == 0)
         return NJ_SNIFF_MORE;
-    if (agrees(data, n_bytes, NJ_H2_PREFACE)) /* "PRO" could still become PROPFIND: wait for 4 */
+    if (is_common_prefix(data, n_bytes,
+                         NJ_H2_PREFACE)) /* "PRO" could still become PROPFIND: wait for 4 */
         return n_bytes >= 4 ? NJ_SNIFF_H2 : NJ_SNIFF_MORE;
     for (size_t i = 0; i < NJ_ARRAY_LEN(methods); i++)
-        if (agrees(data, n_bytes, methods[i]))
+        if (is_common_prefix(data, n_bytes, methods[i]))
             return n_bytes >= strlen(methods[i]) ? NJ_SNIFF_HTTP1 : NJ_SNIFF_MORE;
     return NJ_SNIFF_GARBAGE;
 }

@@ -35,7 +35,7 @@ struct nj_acl {
 
 _Static_assert(NJ_LISTS_MAX == RTE_ACL_MAX_CATEGORIES, "a category for each list");
 
-static int by_network(const void *x, const void *y)
+static int cmp_network(const void *x, const void *y)
 {
     const struct nj_network *a = x, *b = y;
     int c = memcmp(&a->addr, &b->addr, sizeof a->addr);
@@ -43,14 +43,14 @@ static int by_network(const void *x, const void *y)
 }
 
 /* Keeps one entry for each network, with the lists of all its duplicates. */
-static uint32_t merge(struct nj_network *net, uint32_t n)
+static uint32_t sort_and_merge(struct nj_network *net, uint32_t n)
 {
     uint32_t kept = 0;
 
     if (n > 0)
-        qsort(net, n, sizeof *net, by_network);
+        qsort(net, n, sizeof *net, cmp_network);
     for (uint32_t i = 0; i < n; i++) {
-        if (kept > 0 && by_network(&net[kept - 1], &net[i]) == 0)
+        if (kept > 0 && cmp_network(&net[kept - 1], &net[i]) == 0)
             net[kept - 1].lists |= net[i].lists;
         else
             net[kept++] = net[i];
@@ -104,7 +104,7 @@ struct nj_acl *nj_acl_new(struct nj_network *networks, uint32_t n, char *why, si
     struct nj_acl *acl = calloc(1, sizeof *acl);
     char name[RTE_ACL_NAMESIZE];
 
-    n = merge(networks, n);
+    n = sort_and_merge(networks, n);
     snprintf(name, sizeof name, "nj_lists_%u", atomic_fetch_add(&number, 1));
     struct rte_acl_param param = {.name = name,
                                   .socket_id = SOCKET_ID_ANY,
@@ -113,8 +113,8 @@ struct nj_acl *nj_acl_new(struct nj_network *networks, uint32_t n, char *why, si
     if (acl)
         acl->ctx = rte_acl_create(&param);
     if (!acl || !acl->ctx) {
-        nj_fail(why, why_bytes, "no memory for lists of %u networks: %s", n,
-                rte_strerror(rte_errno));
+        nj_set_error(why, why_bytes, "no memory for lists of %u networks: %s", n,
+                     rte_strerror(rte_errno));
         free(acl);
         return NULL;
     }
@@ -122,7 +122,7 @@ struct nj_acl *nj_acl_new(struct nj_network *networks, uint32_t n, char *why, si
     int rc = n > 0 ? build(acl->ctx, networks, n) : 0;
     if (rc == 0)
         return acl;
-    nj_fail(why, why_bytes, "lists of %u networks cannot be built: %s", n, rte_strerror(-rc));
+    nj_set_error(why, why_bytes, "lists of %u networks cannot be built: %s", n, rte_strerror(-rc));
     nj_acl_free(acl);
     return NULL;
 }
@@ -140,7 +140,7 @@ uint32_t nj_acl_n_networks(const struct nj_acl *acl)
     return acl->n_networks;
 }
 
-uint32_t nj_acl_lists(const void *acl, const struct nj_addr *addr)
+uint32_t nj_acl_lookup(const void *acl, const struct nj_addr *addr)
 {
     const struct nj_acl *a = acl;
     struct input in = {.family = nj_addr_is_v4(addr) ? 4 : 6};

@@ -26,6 +26,6 @@ void nj_acl_free(struct nj_acl *acl);
 uint32_t nj_acl_n_networks(const struct nj_acl *acl);
 
 /* Bit i of the result: the address is on list i. `acl` is a struct nj_acl. Any thread. */
-uint32_t nj_acl_lists(const void *acl, const struct nj_addr *addr);
+uint32_t nj_acl_lookup(const void *acl, const struct nj_addr *addr);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* 4096 full frames and the kernel's overhead take 10 MiB. The kernel doubles the value, and the
  * driver's poll() does not sleep while less than half of that is in use. */
-#define ROOM_BYTES (16 << 20)
+#define SNDBUF_BYTES (16 << 20)
 
 static bool is_packet_socket(int fd)
 {
@@ -23,24 +23,24 @@ static bool is_packet_socket(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_PACKET;
 }
 
-static bool is_shallow(int fd)
+static bool is_sndbuf_small(int fd)
 {
     int room;
     socklen_t n = sizeof room;
 
-    return getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &n) == 0 && room < 2 * ROOM_BYTES;
+    return getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &n) == 0 && room < 2 * SNDBUF_BYTES;
 }
 
-static void deepen(void *ctx, int fd)
+static void grow_sndbuf(void *ctx, int fd)
 {
-    int room = ROOM_BYTES;
+    int room = SNDBUF_BYTES;
 
     (void)ctx;
-    if (is_shallow(fd))
+    if (is_sndbuf_small(fd))
         setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
 }
 
-static void each_socket(void (*visit)(void *ctx, int fd), void *ctx)
+static void for_each_packet_socket(void (*visit)(void *ctx, int fd), void *ctx)
 {
     DIR *open_files = opendir("/proc/self/fd");
     struct dirent *entry;
@@ -53,9 +53,9 @@ static void each_socket(void (*visit)(void *ctx, int fd), void *ctx)
     closedir(open_files);
 }
 
-void nj_af_packet_deepen(void)
+void nj_af_packet_grow_sndbuf(void)
 {
-    each_socket(deepen, NULL);
+    for_each_packet_socket(grow_sndbuf, NULL);
 }
 
 struct found {
@@ -89,6 +89,6 @@ uint32_t nj_af_packet_sockets(unsigned if_index, int *fd, uint32_t n_max)
 {
     struct found f = {.if_index = if_index, .fd = fd, .n_max = n_max};
 
-    each_socket(find, &f);
+    for_each_packet_socket(find, &f);
     return f.n;
 }

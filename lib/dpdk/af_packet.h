@@ -12,7 +12,7 @@
  * retransmission. Any thread, after the device has started. Without CAP_NET_ADMIN in the initial
  * user namespace the buffers stay as they are.
  */
-void nj_af_packet_deepen(void);
+void nj_af_packet_grow_sndbuf(void);
 
 /* Writes the descriptors of the driver's sockets on an interface, up to `n_max`: one for each
  * queue, in queue order. Returns their number. Main thread. */

@@ -26,7 +26,7 @@
 #include "topo/pci.h"
 
 /* Do the arguments ask for help (the EAL prints it and exits) or the version? */
-static bool wants_to_see(int argc, char **argv)
+static bool wants_output(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0 ||
@@ -72,71 +72,71 @@ static void remove_runtime_dir(void)
     rmdir(path);
 }
 
-static char complaint[384]; /* of a device that rte_eal_init() left out */
+static char device_error[384]; /* of a device that rte_eal_init() left out */
 
-const char *nj_eal_complaint(void)
+const char *nj_eal_device_error(void)
 {
-    return complaint;
+    return device_error;
 }
 
 /* The EAL's memory holds packets, and so request bodies. An event reports huge pages that are
  * mapped later. */
-static int leave_out_list(const struct rte_memseg_list *list, void *arg)
+static int exclude_memseg_list(const struct rte_memseg_list *list, void *arg)
 {
     if (!list->external)
         madvise(list->base_va, list->len, MADV_DONTDUMP);
     return 0;
 }
 
-static void leave_out_new(enum rte_mem_event event, const void *p, size_t n_bytes, void *arg)
+static void exclude_new_memory(enum rte_mem_event event, const void *p, size_t n_bytes, void *arg)
 {
     if (event == RTE_MEM_EVENT_ALLOC)
         madvise((void *)(uintptr_t)p, n_bytes, MADV_DONTDUMP);
 }
 
-static void leave_out_of_core_dumps(void)
+static void exclude_from_core_dumps(void)
 {
     /* Fails where memory cannot grow (--no-huge, --legacy-mem); the walk below then covers all. */
-    rte_mem_event_callback_register("nj_core_dump", leave_out_new, NULL);
-    rte_memseg_list_walk(leave_out_list, NULL);
+    rte_mem_event_callback_register("nj_core_dump", exclude_new_memory, NULL);
+    rte_memseg_list_walk(exclude_memseg_list, NULL);
 }
 
 static enum {
     EAL_NOT_OURS, /* not initialised, or initialised by the program */
     EAL_OURS,
-    EAL_SPENT, /* cleaned up, or failed half-way: DPDK initialises the EAL only once */
+    EAL_ENDED, /* cleaned up, or failed half-way: DPDK initialises the EAL only once */
 } eal;
 
 /* rte_eal_init() sets the frequency of the TSC in its second half. */
 bool nj_eal_is_up(void)
 {
-    return eal != EAL_SPENT && rte_get_tsc_hz() != 0;
+    return eal != EAL_ENDED && rte_get_tsc_hz() != 0;
 }
 
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 {
-    char not_bound[sizeof complaint] = "";
+    char not_bound[sizeof device_error] = "";
 
-    if (eal == EAL_SPENT)
-        return nj_fail(
+    if (eal == EAL_ENDED)
+        return nj_set_error(
             why, why_bytes,
             "the EAL was cleaned up or failed in this process: DPDK cannot initialise it again");
 
     /* Before rte_eal_init(), which overwrites the last argument with the program's name. */
-    nj_eal_not_bound("/sys/bus/pci/devices", argc, argv, not_bound, sizeof not_bound);
+    nj_eal_find_unbound("/sys/bus/pci/devices", argc, argv, not_bound, sizeof not_bound);
     atexit(remove_runtime_dir);
-    if (!wants_to_see(argc, argv))
-        nj_quiet_begin();
+    if (!wants_output(argc, argv))
+        nj_eal_log_capture();
     int rc = rte_eal_init(argc, argv);
     if (rc < 0)
         snprintf(why, why_bytes, "%s", rte_strerror(rte_errno));
-    nj_quiet_end(rc < 0 ? why : complaint, rc < 0 ? why_bytes : sizeof complaint);
+    nj_eal_log_release(rc < 0 ? why : device_error, rc < 0 ? why_bytes : sizeof device_error);
     if (rc >= 0) {
-        leave_out_of_core_dumps();
+        exclude_from_core_dumps();
         if (*not_bound)
-            memcpy(complaint, not_bound, sizeof complaint);
+            memcpy(device_error, not_bound, sizeof device_error);
     }
-    eal = rc >= 0 ? EAL_OURS : rte_get_tsc_hz() != 0 ? EAL_SPENT : EAL_NOT_OURS;
+    eal = rc >= 0 ? EAL_OURS : rte_get_tsc_hz() != 0 ? EAL_ENDED : EAL_NOT_OURS;
     return rc < 0 ? -1 : 0;
 }
 
@@ -144,13 +144,13 @@ void nj_eal_fini(void)
 {
     if (eal != EAL_OURS)
         return;
-    eal = EAL_SPENT;
-    nj_quiet_begin(); /* drivers print the device memory that they unmap */
+    eal = EAL_ENDED;
+    nj_eal_log_capture(); /* drivers print the device memory that they unmap */
     rte_eal_cleanup();
-    nj_quiet_end(NULL, 0);
+    nj_eal_log_release(NULL, 0);
 }
 
-const char *nj_eal_value(int argc, char **argv, int *i, const char *name)
+const char *nj_eal_option_value(int argc, char **argv, int *i, const char *name)
 {
     const char *arg = argv[*i];
     size_t n = strlen(name);
@@ -165,14 +165,14 @@ const char *nj_eal_value(int argc, char **argv, int *i, const char *name)
     return arg + n;
 }
 
-bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes)
+bool nj_eal_find_unbound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes)
 {
     char address[32], path[512], driver[64];
 
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        const char *text = nj_eal_value(argc, argv, &i, "-a");
-        text = text ? text : nj_eal_value(argc, argv, &i, "--allow");
-        if (!text || !nj_pci_address(text, address, sizeof address))
+        const char *text = nj_eal_option_value(argc, argv, &i, "-a");
+        text = text ? text : nj_eal_option_value(argc, argv, &i, "--allow");
+        if (!text || !nj_pci_parse_address(text, address, sizeof address))
             continue;
         snprintf(path, sizeof path, "%s/%s", sysfs, address);
         if (access(path, F_OK) != 0) {
@@ -208,7 +208,7 @@ static bool tap_name(const char *arg, char *name, size_t name_bytes)
     return true;
 }
 
-const char *nj_eal_tap_taken(int argc, char **argv)
+const char *nj_eal_find_existing_tap(int argc, char **argv)
 {
     char name[IF_NAMESIZE];
 

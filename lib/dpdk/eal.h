@@ -15,16 +15,16 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes);
 
 /* The error that the EAL or a driver printed about a device that nj_eal_init() left out; "" when
  * there was none. Explains a missing port. After nj_eal_init(). */
-const char *nj_eal_complaint(void);
+const char *nj_eal_device_error(void);
 
 /* The value of `-x VALUE`, `-xVALUE`, `--long VALUE` or `--long=VALUE` at argv[*i], or NULL. `*i`
  * is advanced to the last word of the option. */
-const char *nj_eal_value(int argc, char **argv, int *i, const char *name);
+const char *nj_eal_option_value(int argc, char **argv, int *i, const char *name);
 
 /* Finds a PCI device of the arguments (-a) that DPDK cannot use. True: the device does not exist or
  * is not bound to a driver such as vfio-pci; `why` has the reason and a remedy. The EAL skips such
  * devices silently. `sysfs` is /sys/bus/pci/devices, or a folder of a test. */
-bool nj_eal_not_bound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes);
+bool nj_eal_find_unbound(const char *sysfs, int argc, char **argv, char *why, size_t why_bytes);
 
 /* Is the EAL initialised (by nj_eal_init() or the program) and usable? Any thread. */
 bool nj_eal_is_up(void);
@@ -35,6 +35,6 @@ void nj_eal_fini(void);
 
 /* The name of a tap device in the arguments that already exists as an interface, or NULL. The
  * kernel would attach the driver to that foreign device. */
-const char *nj_eal_tap_taken(int argc, char **argv);
+const char *nj_eal_find_existing_tap(int argc, char **argv);
 
 #endif

@@ -16,7 +16,7 @@
 
 static atomic_int real_stderr = STDERR_FILENO;
 
-int nj_quiet_stderr(void)
+int nj_eal_log_stderr(void)
 {
     return atomic_load(&real_stderr);
 }
@@ -24,21 +24,21 @@ int nj_quiet_stderr(void)
 static struct {
     int file, out, err; /* the captured output; the original stdout and stderr */
     bool on;
-} quiet;
+} capture;
 
-bool nj_quiet_begin(void)
+bool nj_eal_log_capture(void)
 {
     fflush(NULL);
-    quiet.file = memfd_create("dpdk-output", MFD_CLOEXEC);
-    quiet.out = dup(STDOUT_FILENO);
-    quiet.err = dup(STDERR_FILENO);
-    quiet.on = quiet.file >= 0 && quiet.out >= 0 && quiet.err >= 0;
-    if (quiet.on) {
-        atomic_store(&real_stderr, quiet.err);
-        dup2(quiet.file, STDOUT_FILENO);
-        dup2(quiet.file, STDERR_FILENO);
+    capture.file = memfd_create("dpdk-output", MFD_CLOEXEC);
+    capture.out = dup(STDOUT_FILENO);
+    capture.err = dup(STDERR_FILENO);
+    capture.on = capture.file >= 0 && capture.out >= 0 && capture.err >= 0;
+    if (capture.on) {
+        atomic_store(&real_stderr, capture.err);
+        dup2(capture.file, STDOUT_FILENO);
+        dup2(capture.file, STDERR_FILENO);
     }
-    return quiet.on;
+    return capture.on;
 }
 
 /* The captured text, to be freed by the caller. NULL: no memory. */
@@ -53,7 +53,7 @@ static char *contents(int file)
     return text;
 }
 
-static bool any_of(const char *line, const char *const *words, size_t n)
+static bool contains_any(const char *line, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (strcasestr(line, words[i]))
@@ -84,7 +84,7 @@ static const struct {
      "-m 512"},
 };
 
-static const char *advice_about(const char *line)
+static const char *advice_for(const char *line)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(known); i++)
         if (strcasestr(line, known[i].said) &&
@@ -95,7 +95,7 @@ static const char *advice_about(const char *line)
 
 /* How likely the line names the cause. getopt's messages are the most exact; a "FATAL" line mostly
  * repeats an earlier one. */
-static int weight(const char *line)
+static int rank_line(const char *line)
 {
     static const char *const exact[] = {
         "unrecognized option", "invalid option", "requires an argument", "invalid corelist",
@@ -104,13 +104,13 @@ static int weight(const char *line)
         "is ignored, because", "only supported"};
     static const char *const cause[] = {"cannot",     "fail",    "error", "unable",
                                         "not enough", "no free", "refus", "invalid"};
-    if (advice_about(line))
+    if (advice_for(line))
         return 4;
     if (strcasestr(line, "multiq qdisc"))
         return 0; /* net_tap works without it */
-    if (any_of(line, exact, NJ_ARRAY_LEN(exact)))
+    if (contains_any(line, exact, NJ_ARRAY_LEN(exact)))
         return 3;
-    if (any_of(line, cause, NJ_ARRAY_LEN(cause)))
+    if (contains_any(line, cause, NJ_ARRAY_LEN(cause)))
         return strstr(line, "FATAL") ? 1 : 2;
     return 0;
 }
@@ -134,23 +134,23 @@ static void find_cause(char *text, char *cause, size_t cause_bytes)
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         if (strncmp(line, "Usage: ", 7) == 0)
             break;
-        int w = weight(line);
+        int w = rank_line(line);
         if (w <= best)
             continue;
         best = w;
-        const char *advice = advice_about(line);
-        const char *told = without_prefix(line);
-        size_t n = strlen(told);
-        if (advice && n > 0 && told[n - 1] == '.')
+        const char *advice = advice_for(line);
+        const char *message = without_prefix(line);
+        size_t n = strlen(message);
+        if (advice && n > 0 && message[n - 1] == '.')
             n--;
-        snprintf(cause, cause_bytes, "%.*s%s%s", (int)n, told, advice ? ": " : "",
+        snprintf(cause, cause_bytes, "%.*s%s%s", (int)n, message, advice ? ": " : "",
                  advice ? advice : "");
     }
 }
 
 static char unmapped[384];
 
-const char *nj_quiet_unmapped(void)
+const char *nj_eal_log_dma_error(void)
 {
     return *unmapped ? unmapped : NULL;
 }
@@ -167,19 +167,19 @@ static void take_cause(char *text, char *cause, size_t cause_bytes)
         snprintf(cause, cause_bytes, "%s", line);
 }
 
-void nj_quiet_end(char *cause, size_t cause_bytes)
+void nj_eal_log_release(char *cause, size_t cause_bytes)
 {
-    if (!quiet.on)
+    if (!capture.on)
         return;
     fflush(NULL);
-    dup2(quiet.out, STDOUT_FILENO);
-    dup2(quiet.err, STDERR_FILENO);
+    dup2(capture.out, STDOUT_FILENO);
+    dup2(capture.err, STDERR_FILENO);
     atomic_store(&real_stderr, STDERR_FILENO);
-    close(quiet.out);
-    close(quiet.err);
-    quiet.on = false;
-    char *text = contents(quiet.file);
-    close(quiet.file);
+    close(capture.out);
+    close(capture.err);
+    capture.on = false;
+    char *text = contents(capture.file);
+    close(capture.file);
     if (text && getenv("NJ_EAL_VERBOSE"))
         fputs(text, stderr);
     if (text)

@@ -9,18 +9,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Redirects stdout and stderr of the process to a memory file until nj_quiet_end(). False: no
+/* Redirects stdout and stderr of the process to a memory file until nj_eal_log_release(). False: no
  * memory file, and nothing is captured. Main thread, while no other thread prints. */
-bool nj_quiet_begin(void);
+bool nj_eal_log_capture(void);
 /* Ends the capture, if there is one. `cause` (may be NULL) receives the line that most likely names
  * the cause of a failure, with a known remedy. Without such a line `cause` is unchanged. */
-void nj_quiet_end(char *cause, size_t cause_bytes);
+void nj_eal_log_release(char *cause, size_t cause_bytes);
 
 /* The descriptor of the original stderr, also during a capture. Any thread; signal handlers too. */
-int nj_quiet_stderr(void);
+int nj_eal_log_stderr(void);
 
 /* The captured line that reports that vfio could not map memory for devices (DMA); NULL: none.
  * DPDK continues after this error, but the device cannot access that memory. Main thread. */
-const char *nj_quiet_unmapped(void);
+const char *nj_eal_log_dma_error(void);
 
 #endif

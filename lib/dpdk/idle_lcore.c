@@ -18,7 +18,7 @@
 #include <rte_power_intrinsics.h>
 
 /*
- * The longest sleep depends on how the receive queue reports packets.
+ * The max_sleep sleep depends on how the receive queue reports packets.
  *
  * A polled queue reports nothing, so packets wait for the end of the sleep. A ring has 1,024
  * descriptors; at 10 Gbit/s packets of the minimum size fill it in 70 us. So sleeps are short while
@@ -30,21 +30,21 @@
  * next timer. The files have longer queues: net_tap the interface's txqueuelen (1,000),
  * net_af_packet 512 frames or `framecnt`.
  */
-#define SPINS       256u
-#define YIELDS      2048u
-#define SLEEP       (50 * NJ_US)
-#define SLEEP_LONG  (1 * NJ_MS)
-#define LONG_AFTER  (100 * NJ_MS)
-#define PAUSE       (5 * NJ_US)
+#define SPINS        256u
+#define YIELDS       2048u
+#define SLEEP        (50 * NJ_US)
+#define SLEEP_LONG   (1 * NJ_MS)
+#define LONG_AFTER   (100 * NJ_MS)
+#define PAUSE        (5 * NJ_US)
 /* Spurious wake-ups in a row after which the file or interrupt counts as broken (the interface is
  * gone or down). The queue is polled then, until packets come again. */
-#define IN_VAIN_MAX 8u
+#define SPURIOUS_MAX 8u
 
-void nj_idle_begin(struct nj_idler *i, enum nj_idle mode, struct nj_waker *waker,
-                   const struct nj_rx *rx)
+void nj_idle_begin(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup *waker,
+                   const struct nj_rx_source *rx)
 {
-    *i = (struct nj_idler){.mode = mode, .waker = waker, .rx = *rx};
-    if (i->rx.news != NJ_RX_INTERRUPT)
+    *i = (struct nj_idle_state){.mode = mode, .waker = waker, .rx = *rx};
+    if (i->rx.notify != NJ_RX_INTERRUPT)
         return;
     i->rx.fd = epoll_create1(EPOLL_CLOEXEC);
     if (i->rx.fd >= 0 &&
@@ -52,19 +52,19 @@ void nj_idle_begin(struct nj_idler *i, enum nj_idle mode, struct nj_waker *waker
         return;
     if (i->rx.fd >= 0)
         close(i->rx.fd);
-    i->rx.news = NJ_RX_POLLED;
+    i->rx.notify = NJ_RX_POLLED;
 }
 
-void nj_idle_end(struct nj_idler *i)
+void nj_idle_end(struct nj_idle_state *i)
 {
-    nj_idle_over(i);
-    if (i->rx.news == NJ_RX_INTERRUPT) {
+    nj_idle_reset(i);
+    if (i->rx.notify == NJ_RX_INTERRUPT) {
         rte_eth_dev_rx_intr_ctl_q(i->rx.port, i->rx.queue, i->rx.fd, RTE_INTR_EVENT_DEL, NULL);
         close(i->rx.fd);
     }
 }
 
-bool nj_idle_has_pause(void)
+bool nj_idle_has_power_pause(void)
 {
     struct rte_cpu_intrinsics has = {0};
 
@@ -79,57 +79,57 @@ static void pause_for(nj_ns time)
 }
 
 /* Packets from before the interrupt was enabled may raise none; the next step polls them. */
-static void lie_down(struct nj_idler *i)
+static void arm_wakeup(struct nj_idle_state *i)
 {
-    nj_waker_arm(i->waker);
+    nj_wakeup_arm(i->waker);
     i->armed = true;
-    if (i->rx.news == NJ_RX_INTERRUPT && rte_eth_dev_rx_intr_enable(i->rx.port, i->rx.queue) != 0)
-        i->n_in_vain = IN_VAIN_MAX; /* polled, until there is work again */
+    if (i->rx.notify == NJ_RX_INTERRUPT && rte_eth_dev_rx_intr_enable(i->rx.port, i->rx.queue) != 0)
+        i->n_spurious = SPURIOUS_MAX; /* polled, until there is work again */
 }
 
-void nj__idle_rise(struct nj_idler *i)
+void nj__idle_disarm(struct nj_idle_state *i)
 {
-    nj_waker_disarm(i->waker);
+    nj_wakeup_disarm(i->waker);
     i->armed = false;
-    if (i->rx.news == NJ_RX_INTERRUPT)
+    if (i->rx.notify == NJ_RX_INTERRUPT)
         (void)rte_eth_dev_rx_intr_disable(i->rx.port, i->rx.queue);
 }
 
-static bool is_told(const struct nj_idler *i)
+static bool has_rx_event(const struct nj_idle_state *i)
 {
-    return i->rx.news == NJ_RX_FILE || i->rx.news == NJ_RX_INTERRUPT;
+    return i->rx.notify == NJ_RX_FILE || i->rx.notify == NJ_RX_INTERRUPT;
 }
 
-static nj_ns longest(const struct nj_idler *i, nj_ns now)
+static nj_ns max_sleep(const struct nj_idle_state *i, nj_ns now)
 {
-    if (i->rx.news == NJ_RX_NO_QUEUE || (is_told(i) && i->n_in_vain < IN_VAIN_MAX))
-        return NJ_IDLE_LONGEST;
+    if (i->rx.notify == NJ_RX_NO_QUEUE || (has_rx_event(i) && i->n_spurious < SPURIOUS_MAX))
+        return NJ_IDLE_SLEEP_MAX;
     return now - i->since < LONG_AFTER ? SLEEP : SLEEP_LONG;
 }
 
 /* The packet may arrive after its event: net_tap reads its file only after a signal. So the lcore
  * polls for a while. */
-static void hear_device(struct nj_idler *i)
+static void on_rx_event(struct nj_idle_state *i)
 {
     struct rte_epoll_event event;
 
-    if (i->rx.news == NJ_RX_INTERRUPT)
+    if (i->rx.notify == NJ_RX_INTERRUPT)
         (void)rte_epoll_wait(i->rx.fd, &event, 1, 0);
-    nj__idle_rise(i);
+    nj__idle_disarm(i);
     i->n_steps = 0;
-    i->n_in_vain++;
+    i->n_spurious++;
 }
 
-static void sleep_for(struct nj_idler *i, nj_ns now, nj_ns until)
+static void sleep_for(struct nj_idle_state *i, nj_ns now, nj_ns until)
 {
-    nj_ns most = longest(i, now);
-    bool told = is_told(i) && i->n_in_vain < IN_VAIN_MAX;
+    nj_ns most = max_sleep(i, now);
+    bool told = has_rx_event(i) && i->n_spurious < SPURIOUS_MAX;
 
-    if (nj_waker_wait(i->waker, told ? i->rx.fd : -1, until < most ? until : most))
-        hear_device(i);
+    if (nj_wakeup_wait(i->waker, told ? i->rx.fd : -1, until < most ? until : most))
+        on_rx_event(i);
 }
 
-void nj_idle_wait(struct nj_idler *i, nj_ns now, nj_ns next)
+void nj_idle_wait(struct nj_idle_state *i, nj_ns now, nj_ns next)
 {
     nj_ns until = next > now ? next - now : 0;
 
@@ -141,8 +141,8 @@ void nj_idle_wait(struct nj_idler *i, nj_ns now, nj_ns next)
         pause_for(until < PAUSE ? until : PAUSE);
     else if (i->n_steps < YIELDS)
         sched_yield();
-    else if (!nj_waker_armed(i->waker))
-        lie_down(i);
+    else if (!nj_wakeup_is_armed(i->waker))
+        arm_wakeup(i);
     else
         sleep_for(i, now, until);
 }

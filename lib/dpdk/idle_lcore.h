@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How an lcore waits while its shard has no work: it spins, pauses, sleeps or waits for an
- * interrupt. One nj_idler belongs to one lcore; only that lcore calls these functions. */
+ * interrupt. One nj_idle_state belongs to one lcore; only that lcore calls these functions. */
 #ifndef NJ_DPDK_IDLE_LCORE_H
 #define NJ_DPDK_IDLE_LCORE_H
 
@@ -12,41 +12,41 @@
 
 /* The longest sleep. Events without a wake-up wait at most this long: telemetry gauges, and packets
  * of a driver that reports none. */
-#define NJ_IDLE_LONGEST (50 * NJ_MS)
+#define NJ_IDLE_SLEEP_MAX (50 * NJ_MS)
 
-struct nj_idler {
+struct nj_idle_state {
     enum nj_idle mode;
-    struct nj_waker *waker;
-    struct nj_rx rx;
-    bool armed;         /* `waker`, and the interrupt where there is one */
-    uint32_t n_steps;   /* consecutive steps without work */
-    uint32_t n_in_vain; /* consecutive wake-ups by the receive queue without a packet */
-    nj_ns since;        /* time of the first step without work */
+    struct nj_wakeup *waker;
+    struct nj_rx_source rx;
+    bool armed;          /* `waker`, and the interrupt where there is one */
+    uint32_t n_steps;    /* consecutive steps without work */
+    uint32_t n_spurious; /* consecutive wake-ups by the receive queue without a packet */
+    nj_ns since;         /* time of the first step without work */
 };
 
 /* `waker` wakes this lcore; `rx` is the queue that it polls. Once, on the lcore, after the port has
  * started. */
-void nj_idle_begin(struct nj_idler *i, enum nj_idle mode, struct nj_waker *waker,
-                   const struct nj_rx *rx);
-void nj_idle_end(struct nj_idler *i);
+void nj_idle_begin(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup *waker,
+                   const struct nj_rx_source *rx);
+void nj_idle_end(struct nj_idle_state *i);
 
 /* Called after a step without work at `now`; the shard's next timer is due at `next`. Returns when
- * that timer is due, after NJ_IDLE_LONGEST, or on a wake-up. Before the first sleep it arms the
+ * that timer is due, after NJ_IDLE_SLEEP_MAX, or on a wake-up. Before the first sleep it arms the
  * waker and returns once, so that one more step checks all inputs. On the lcore. */
-void nj_idle_wait(struct nj_idler *i, nj_ns now, nj_ns next);
+void nj_idle_wait(struct nj_idle_state *i, nj_ns now, nj_ns next);
 
-void nj__idle_rise(struct nj_idler *i);
+void nj__idle_disarm(struct nj_idle_state *i);
 
 /* Called after a step with work: the next wait begins with spinning. */
-static inline void nj_idle_over(struct nj_idler *i)
+static inline void nj_idle_reset(struct nj_idle_state *i)
 {
     i->n_steps = 0;
-    i->n_in_vain = 0;
+    i->n_spurious = 0;
     if (nj_unlikely(i->armed))
-        nj__idle_rise(i);
+        nj__idle_disarm(i);
 }
 
 /* Does the CPU have a low-power timed wait (WAITPKG, WFET)? Without it NJ_IDLE_PAUSE spins. */
-bool nj_idle_has_pause(void);
+bool nj_idle_has_power_pause(void);
 
 #endif

@@ -28,7 +28,7 @@ _Static_assert(RTE_MAX_LCORE <= NJ_LCORES_MAX, "ids of lcores are below NJ_LCORE
 #define PUBLISH_IDLE 2048u
 /* Also at this interval while the lcore sleeps. */
 #define PUBLISH_TIME (50 * NJ_MS)
-#define LOOK_US      200u /* polling interval while an lcore starts or ends */
+#define POLL_US      200u /* polling interval while an lcore starts or ends */
 
 static _Thread_local unsigned lcore_here = UINT_MAX;
 
@@ -38,9 +38,9 @@ unsigned nj_lcore_id(void)
 }
 
 /* Applies the phase that the supervisor has set, once for each change. */
-static void follow(struct nj_lcore *l, enum nj_phase *done, nj_ns now)
+static void apply_phase(struct nj_lcore *l, enum nj_run_phase *done, nj_ns now)
 {
-    enum nj_phase wanted = atomic_load_explicit(&l->control->phase, memory_order_relaxed);
+    enum nj_run_phase wanted = atomic_load_explicit(&l->control->phase, memory_order_relaxed);
 
     if (wanted != *done && wanted >= NJ_PHASE_DRAIN)
         nj_shard_drain(l->shard, now);
@@ -56,12 +56,12 @@ static int loop(void *lcore)
     struct nj_lcore *l = lcore;
     struct nj_counters *c = &l->shard->counters;
     /* Acquire: the thread that set the phase created the shard before. */
-    enum nj_phase phase = atomic_load_explicit(&l->control->phase, memory_order_acquire);
-    struct nj_idler idler;
+    enum nj_run_phase phase = atomic_load_explicit(&l->control->phase, memory_order_acquire);
+    struct nj_idle_state idler;
     uint32_t n_steps = 0;
     nj_ns published = 0;
     uint64_t tsc = rte_rdtsc();
-    void *altstack = nj_altstack_begin();
+    void *altstack = nj_altstack_install();
 
     lcore_here = l->id;
     if (l->init)
@@ -70,15 +70,15 @@ static int loop(void *lcore)
     nj_idle_begin(&idler, l->idle, l->waker, &l->rx);
     prctl(PR_SET_TIMERSLACK, 1ul); /* ns: a sleep of 50 us should not become 100 */
     while (phase != NJ_PHASE_STOP) {
-        nj_ns now = nj_clock_at(l->clock, tsc);
-        follow(l, &phase, now);
+        nj_ns now = nj_tsc_clock_ns(l->clock, tsc);
+        apply_phase(l, &phase, now);
         uint32_t work = nj_shard_step(l->shard, now);
-        nj_fabric_wake(l->end);
+        nj_shard_rings_wake(l->end);
 
-        if (work || nj_fabric_pending(l->end))
-            nj_idle_over(&idler);
+        if (work || nj_shard_rings_has_tx(l->end))
+            nj_idle_reset(&idler);
         else
-            nj_idle_wait(&idler, now, nj_shard_next(l->shard));
+            nj_idle_wait(&idler, now, nj_shard_next_at(l->shard));
         if (n_steps++ % PUBLISH_STEP == 0 || idler.n_steps == PUBLISH_IDLE ||
             (!work && now - published >= PUBLISH_TIME)) {
             nj_shard_publish(l->shard);
@@ -91,18 +91,18 @@ static int loop(void *lcore)
         nj_count(c, work ? NJ_C_loops_busy : NJ_C_loops_idle);
     }
     nj_idle_end(&idler);
-    nj_shard_leave(l->shard);
+    nj_shard_shutdown(l->shard);
     nj_shard_publish(l->shard);
     if (l->fini)
         l->fini(l->id, l->hook_ctx);
     lcore_here = UINT_MAX;
-    nj_altstack_end(altstack);
+    nj_altstack_remove(altstack);
     atomic_store_explicit(&l->state, NJ_LCORE_LEFT, memory_order_release);
     return 0;
 }
 
 /* The thread of the main lcore. */
-static void *main_lcore(void *lcore)
+static void *main_lcore_thread(void *lcore)
 {
     struct nj_lcore *l = lcore;
 
@@ -154,7 +154,7 @@ static int launch(struct nj_lcore *l)
 
     if (l->id != rte_get_main_lcore())
         return -rte_eal_remote_launch(loop, l, l->id);
-    return nj_thread_start(&l->thread, &cpus, main_lcore, l);
+    return nj_thread_start(&l->thread, &cpus, main_lcore_thread, l);
 }
 
 int nj_lcores_start(struct nj_lcore *lcores, uint32_t n, char *why, size_t why_bytes)
@@ -166,14 +166,15 @@ int nj_lcores_start(struct nj_lcore *lcores, uint32_t n, char *why, size_t why_b
         if (rc == 0)
             continue;
         atomic_store_explicit(&l->state, NJ_LCORE_IDLE, memory_order_relaxed);
-        return nj_fail(why, why_bytes, "lcore %u does not start: %s", l->id,
-                       rc == EBUSY ? "it already runs a function of the program" : strerror(rc));
+        return nj_set_error(why, why_bytes, "lcore %u does not start: %s", l->id,
+                            rc == EBUSY ? "it already runs a function of the program"
+                                        : strerror(rc));
     }
     for (uint32_t i = 0; i < n; i++) {
         while (state_of(&lcores[i]) == NJ_LCORE_LAUNCHED)
-            rte_delay_us_sleep(LOOK_US);
+            rte_delay_us_sleep(POLL_US);
         if (state_of(&lcores[i]) == NJ_LCORE_FAILED)
-            return nj_fail(
+            return nj_set_error(
                 why, why_bytes,
                 "lcore %u does not start: the EAL cannot register its thread (no lcore id "
                 "is free, or a secondary process is attached)",
@@ -190,7 +191,7 @@ uint32_t nj_lcores_wait(struct nj_lcore *lcores, uint32_t n, uint32_t wait_ms)
     for (uint32_t i = 0; i < n; i++) {
         struct nj_lcore *l = &lcores[i];
         while (state_of(l) >= NJ_LCORE_LAUNCHED && rte_rdtsc() - begin < wait)
-            rte_delay_us_sleep(LOOK_US);
+            rte_delay_us_sleep(POLL_US);
         enum nj_lcore_state state = state_of(l);
         if (state >= NJ_LCORE_LAUNCHED) {
             n_running++;

@@ -11,7 +11,7 @@
 #include "dpdk/tsc_clock.h"
 #include "shard/shard.h"
 
-enum nj_phase {
+enum nj_run_phase {
     NJ_PHASE_START, /* no lcore runs yet */
     NJ_PHASE_RUN,
     NJ_PHASE_DRAIN, /* send GOAWAY, finish running requests */
@@ -20,8 +20,8 @@ enum nj_phase {
 };
 
 /* Written by the main thread, then by the supervisor; read by every lcore. */
-struct nj_control {
-    _Atomic enum nj_phase phase;
+struct nj_lcore_control {
+    _Atomic enum nj_run_phase phase;
 };
 
 struct nj_lcore {
@@ -29,13 +29,13 @@ struct nj_lcore {
     unsigned cpu; /* the CPU of the lcore; the first of several */
     int node;     /* NUMA node of that CPU */
     struct nj_shard *shard;
-    const struct nj_clock *clock;
-    const struct nj_control *control;
-    struct nj_fabric_end *end;
-    struct nj_waker *waker;
-    struct nj_rx rx;      /* the receive queue that it polls */
-    enum nj_idle idle;    /* how it waits without work */
-    _Atomic bool drained; /* written by the lcore: no connection is busy */
+    const struct nj_tsc_clock *clock;
+    const struct nj_lcore_control *control;
+    struct nj_shard_endpoint *end;
+    struct nj_wakeup *waker;
+    struct nj_rx_source rx; /* the receive queue that it polls */
+    enum nj_idle idle;      /* how it waits without work */
+    _Atomic bool drained;   /* written by the lcore: no connection is busy */
     enum nj_lcore_state {
         NJ_LCORE_IDLE,
         NJ_LCORE_FAILED, /* rte_thread_register() failed; the loop does not run */

@@ -12,7 +12,7 @@
 #define TSO_BYTES_MAX (UINT16_MAX - 60u - NJ_TCP_HDR_BYTES - NJ_TCP_OPTS_BYTES_MAX)
 
 /* Bounds a TSO segment by the mbufs that one packet may have: one for headers, the rest full. */
-static void bound_tso(struct nj_tx_offload *o, const struct rte_eth_dev_info *info)
+static void set_tso_limits(struct nj_tx_offload *o, const struct rte_eth_dev_info *info)
 {
     uint32_t n = info->tx_desc_lim.nb_seg_max; /* 0: no limit of the driver */
     n = n == 0 || n > NJ_TSO_MBUFS_MAX ? NJ_TSO_MBUFS_MAX : n;
@@ -42,12 +42,12 @@ void nj_offload_choose(struct nj_offload *o, const char *driver,
     o->stack.ip_csum = offered & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
     o->tx = offered & (RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM);
     if ((offered & tso_wanted) == tso_wanted)
-        bound_tso(&o->stack, info);
+        set_tso_limits(&o->stack, info);
     if (o->stack.tso)
         o->tx |= tso_wanted;
 }
 
-void nj_offload_tell(const struct nj_offload *o, char *text, size_t text_bytes)
+void nj_offload_format(const struct nj_offload *o, char *text, size_t text_bytes)
 {
     bool in = o->rx & RTE_ETH_RX_OFFLOAD_TCP_CKSUM, out = o->stack.tcp_csum;
     snprintf(text, text_bytes, "TCP checksums %s%s",

@@ -18,6 +18,6 @@ void nj_offload_choose(struct nj_offload *o, const char *driver,
                        const struct rte_eth_dev_info *info);
 
 /* Formats the choice as one line for the log. */
-void nj_offload_tell(const struct nj_offload *o, char *text, size_t text_bytes);
+void nj_offload_format(const struct nj_offload *o, char *text, size_t text_bytes);
 
 #endif

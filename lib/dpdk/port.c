@@ -71,7 +71,7 @@ static uint32_t list_members(uint16_t member[RTE_MAX_ETHPORTS])
 }
 
 /* Does the port, or a member of its bond, use this driver? */
-static bool has_part(const struct nj_dpdk_port *p, const char *driver)
+static bool uses_driver(const struct nj_dpdk_port *p, const char *driver)
 {
     uint16_t member[RTE_MAX_ETHPORTS];
     uint32_t n_members = p->bond ? list_members(member) : 0;
@@ -115,14 +115,14 @@ bool nj_dpdk_has_port(const char *device)
 }
 
 /* The EAL's error about a skipped device, as a suffix for a message. */
-static const char *complaint(void)
+static const char *device_error(void)
 {
     static char text[512];
 
-    if (!*nj_eal_complaint())
+    if (!*nj_eal_device_error())
         return "";
     snprintf(text, sizeof text, ": DPDK: %s (NJ_EAL_VERBOSE=1 shows its full output)",
-             nj_eal_complaint());
+             nj_eal_device_error());
     return text;
 }
 
@@ -132,37 +132,38 @@ static int join_members(uint16_t id, char *why, size_t n)
     const struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
     char cause[384] = "";
 
-    nj_quiet_begin();
+    nj_eal_log_capture();
     int rc = rte_eth_dev_configure(id, 1, 1, &conf);
-    nj_quiet_end(cause, sizeof cause);
+    nj_eal_log_release(cause, sizeof cause);
     if (rc == 0)
         return 0;
-    return nj_fail(why, n, "port %u: the bond does not accept its members: %s%s", id,
-                   cause[0] ? cause : rte_strerror(-rc), complaint());
+    return nj_set_error(why, n, "port %u: the bond does not accept its members: %s%s", id,
+                        cause[0] ? cause : rte_strerror(-rc), device_error());
 }
 
 int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t n)
 {
     uint16_t count = rte_eth_dev_count_avail();
 
-    if (count == 0 && *nj_eal_complaint())
-        return nj_fail(why, n, "no Ethernet port%s", complaint());
+    if (count == 0 && *nj_eal_device_error())
+        return nj_set_error(why, n, "no Ethernet port%s", device_error());
     if (count == 0)
-        return nj_fail(why, n,
-                       "no Ethernet port: name one before --, e.g. --vdev=net_tap0,iface=nj0 "
-                       "or -a PCI-ADDRESS (NJ_EAL_VERBOSE=1 shows the output of the EAL)");
+        return nj_set_error(why, n,
+                            "no Ethernet port: name one before --, e.g. --vdev=net_tap0,iface=nj0 "
+                            "or -a PCI-ADDRESS (NJ_EAL_VERBOSE=1 shows the output of the EAL)");
     /* If there is one bond, the other ports are usually its members. */
     bool bond = wanted < 0 && count > 1 && count_driver(BONDING, id) == 1;
     if (wanted < 0 && count > 1 && !bond)
-        return nj_fail(why, n,
-                       "%u Ethernet ports found: choose one with --port 0..%u, or several, each "
-                       "with its --port and its --addr ADDRESS/PREFIX@PORT%s",
-                       count, count - 1, complaint());
+        return nj_set_error(
+            why, n,
+            "%u Ethernet ports found: choose one with --port 0..%u, or several, each "
+            "with its --port and its --addr ADDRESS/PREFIX@PORT%s",
+            count, count - 1, device_error());
     if (!bond)
         *id = wanted < 0 ? rte_eth_find_next(0) : (uint16_t)wanted;
     if (!rte_eth_dev_is_valid_port(*id))
-        return nj_fail(why, n, "--port %u: there is no such port; the EAL has found %u%s", *id,
-                       count, complaint());
+        return nj_set_error(why, n, "--port %u: there is no such port; the EAL has found %u%s", *id,
+                            count, device_error());
     *node = rte_eth_dev_socket_id(*id);
     return has_driver(*id, BONDING) ? join_members(*id, why, n) : 0;
 }
@@ -185,7 +186,7 @@ static struct rte_mempool *make_pool(const struct nj_dpdk_port *p, const char *k
                                    rte_eth_dev_socket_id(p->id));
 }
 
-static uint32_t more_than(uint32_t n, uint32_t usual)
+static uint32_t excess(uint32_t n, uint32_t usual)
 {
     return n > usual ? n - usual : 0;
 }
@@ -194,8 +195,8 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
 {
     bool jumbo = p->mtu + FRAME_BYTES > RTE_MBUF_DEFAULT_DATAROOM;
     uint32_t n_rx = jumbo ? RX_MBUFS_JUMBO : RX_MBUFS, n_tx = jumbo ? TX_MBUFS_JUMBO : TX_MBUFS;
-    uint32_t n_more_rx = more_than(p->n_rxd, NJ_RING_DEFAULT);
-    uint32_t n_more_tx = more_than(p->n_txd, NJ_RING_DEFAULT);
+    uint32_t n_more_rx = excess(p->n_rxd, NJ_RING_DEFAULT);
+    uint32_t n_more_tx = excess(p->n_txd, NJ_RING_DEFAULT);
     uint32_t mib = (jumbo ? NJ_LCORE_EAL_JUMBO_MIB : NJ_LCORE_EAL_MIB) +
                    (n_more_rx + n_more_tx) / (jumbo ? 100 : 400); /* mbufs per MiB */
 
@@ -203,19 +204,20 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
     p->held_max = n_rx / 2 / n_shards;
     n_rx += n_more_rx;
     n_tx += n_more_tx;
-    nj_quiet_begin(); /* DPDK prints a line for each region that cannot be mapped */
+    nj_eal_log_capture(); /* DPDK prints a line for each region that cannot be mapped */
     for (unsigned i = 0; i < n_shards; i++) {
         if (i < p->n_rxq && !(p->rx_pool[i] = make_pool(p, "rx", i, n_rx)))
             break;
         if (!(p->tx_pool[i] = make_pool(p, "tx", i, n_tx)))
             break;
     }
-    nj_quiet_end(NULL, 0);
+    nj_eal_log_release(NULL, 0);
     if (!p->tx_pool[n_shards - 1])
-        return nj_fail(why, n,
-                       "not enough memory for packet buffers (%u MiB are needed for %u lcore%s): "
-                       "%s; give EAL more with -m or hugepages",
-                       n_shards * mib, n_shards, n_shards == 1 ? "" : "s", rte_strerror(rte_errno));
+        return nj_set_error(
+            why, n,
+            "not enough memory for packet buffers (%u MiB are needed for %u lcore%s): "
+            "%s; give EAL more with -m or hugepages",
+            n_shards * mib, n_shards, n_shards == 1 ? "" : "s", rte_strerror(rte_errno));
     return 0;
 }
 
@@ -224,13 +226,13 @@ static int make_frag_tables(struct nj_dpdk_port *p, uint32_t n_shards, char *why
     int socket = rte_eth_dev_socket_id(p->id);
     uint32_t n_made = 0;
 
-    nj_quiet_begin(); /* DPDK prints the size of each table */
-    while (n_made < n_shards &&
-           (p->frags[n_made] = rte_ip_frag_table_create(NJ_FRAG_BUCKETS, NJ_FRAG_BUCKET_ENTRIES,
-                                                        NJ_FRAG_PACKETS_MAX, NJ_FRAG_LIFE, socket)))
+    nj_eal_log_capture(); /* DPDK prints the size of each table */
+    while (n_made < n_shards && (p->frags[n_made] = rte_ip_frag_table_create(
+                                     NJ_FRAG_BUCKETS, NJ_FRAG_BUCKET_ENTRIES, NJ_FRAG_PACKETS_MAX,
+                                     NJ_FRAG_TIMEOUT, socket)))
         n_made++;
-    nj_quiet_end(NULL, 0);
-    return n_made == n_shards ? 0 : nj_fail(why, n, "not enough memory for IP fragments");
+    nj_eal_log_release(NULL, 0);
+    return n_made == n_shards ? 0 : nj_set_error(why, n, "not enough memory for IP fragments");
 }
 
 static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
@@ -245,14 +247,14 @@ static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         conf.rx_adv_conf.rss_conf.rss_key = p->device_key;
         conf.rx_adv_conf.rss_conf.rss_key_len = nj_rss_device_key(info, &p->rss_key, p->device_key);
-        conf.rx_adv_conf.rss_conf.rss_hf = nj_rss_functions(info);
+        conf.rx_adv_conf.rss_conf.rss_hf = nj_rss_hash_types(info);
     }
-    nj_quiet_begin();
+    nj_eal_log_capture();
     int rc = rte_eth_dev_configure(p->id, p->n_rxq, p->n_txq, &conf);
-    nj_quiet_end(cause, sizeof cause);
+    nj_eal_log_release(cause, sizeof cause);
     if (rc != 0)
-        return nj_fail(why, n, "%s: the device refused %u receive and %u transmit queues: %s",
-                       p->name, p->n_rxq, p->n_txq, cause[0] ? cause : rte_strerror(-rc));
+        return nj_set_error(why, n, "%s: the device refused %u receive and %u transmit queues: %s",
+                            p->name, p->n_rxq, p->n_txq, cause[0] ? cause : rte_strerror(-rc));
     return 0;
 }
 
@@ -269,7 +271,7 @@ static int start(struct nj_dpdk_port *p, bool with_mtu, char *why, size_t n)
     int socket = rte_eth_dev_socket_id(p->id), rc = 0;
     char cause[384] = "";
 
-    nj_quiet_begin();
+    nj_eal_log_capture();
     for (uint16_t q = 0; rc == 0 && q < p->n_rxq; q++)
         rc = rte_eth_rx_queue_setup(p->id, q, p->n_rxd, (unsigned)socket, NULL, p->rx_pool[q]);
     for (uint16_t q = 0; rc == 0 && q < p->n_txq; q++)
@@ -278,26 +280,26 @@ static int start(struct nj_dpdk_port *p, bool with_mtu, char *why, size_t n)
         rc = set_mtu(p);
     if (rc == 0)
         rc = rte_eth_dev_start(p->id);
-    nj_quiet_end(cause, sizeof cause);
+    nj_eal_log_release(cause, sizeof cause);
     if (rc != 0)
-        return nj_fail(why, n, "%s: the device does not start: %s", p->name,
-                       cause[0] ? cause : rte_strerror(-rc));
+        return nj_set_error(why, n, "%s: the device does not start: %s", p->name,
+                            cause[0] ? cause : rte_strerror(-rc));
     p->started = true;
     if (strcmp(p->driver, "net_af_packet") == 0)
-        nj_af_packet_deepen();
+        nj_af_packet_grow_sndbuf();
     return 0;
 }
 
 /* Chooses how packets are distributed to shards, and describes that in p->spread. */
-static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
-                          uint32_t n_shards)
+static void choose_steering(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info, bool rss,
+                            uint32_t n_shards)
 {
     p->reta_size = 128;
     if (n_shards == 1) {
         p->steering = NJ_STEER_NONE;
         snprintf(p->spread, sizeof p->spread, "one shard takes every packet");
-    } else if (rss && nj_rss_works(p->id, info, &p->rss_key, n_shards)) {
-        p->steering = NJ_STEER_MISS;
+    } else if (rss && nj_rss_apply(p->id, info, &p->rss_key, n_shards)) {
+        p->steering = NJ_STEER_ON_MISS;
         p->reta_size = info->reta_size;
         snprintf(p->spread, sizeof p->spread,
                  "RSS of the device, key and %u-entry table read back; misplaced flows are steered",
@@ -320,9 +322,9 @@ static void settle_spread(struct nj_dpdk_port *p, const struct rte_eth_dev_info 
  * (82540, 82545, 82546) have one, and never send packets of the second. */
 static uint32_t queues_max(const struct nj_dpdk_port *p)
 {
-    if (has_part(p, "net_e1000_em"))
+    if (uses_driver(p, "net_e1000_em"))
         return 1;
-    return has_part(p, TAP) ? RTE_MP_MAX_FD_NUM / 2 : NJ_SHARDS_MAX;
+    return uses_driver(p, TAP) ? RTE_MP_MAX_FD_NUM / 2 : NJ_SHARDS_MAX;
 }
 
 /* The smaller of max_mtu and the payload of the longest frame. */
@@ -339,8 +341,8 @@ static int settle_mtu(struct nj_dpdk_port *p, const struct rte_eth_dev_info *inf
                       char *why, size_t n)
 {
     if (wanted > mtu_max(info))
-        return nj_fail(why, n, "--mtu %u: %s (%s) takes at most %u", wanted, p->name, p->driver,
-                       mtu_max(info));
+        return nj_set_error(why, n, "--mtu %u: %s (%s) takes at most %u", wanted, p->name,
+                            p->driver, mtu_max(info));
     rte_eth_dev_get_mtu(p->id, &p->mtu);
     p->mtu = wanted ? wanted : least(least(p->mtu, RTE_ETHER_MTU), mtu_max(info));
     return 0;
@@ -351,9 +353,9 @@ static void settle_rings(struct nj_dpdk_port *p, uint16_t n_rxd, uint16_t n_txd)
 {
     p->n_rxd = n_rxd ? n_rxd : NJ_RING_DEFAULT;
     p->n_txd = n_txd ? n_txd : NJ_RING_DEFAULT;
-    nj_quiet_begin();
+    nj_eal_log_capture();
     rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->n_rxd, &p->n_txd);
-    nj_quiet_end(NULL, 0);
+    nj_eal_log_release(NULL, 0);
 }
 
 /* Has every receive queue an interrupt? */
@@ -361,17 +363,17 @@ static bool has_rx_interrupts(struct nj_dpdk_port *p)
 {
     bool has = p->rx_interrupts;
 
-    nj_quiet_begin();
+    nj_eal_log_capture();
     for (uint16_t q = 0; has && q < p->n_rxq; q++)
         has = (p->rx_fd[q] = rte_eth_dev_rx_intr_ctl_q_get_fd(p->id, q)) >= 0;
-    nj_quiet_end(NULL, 0);
+    nj_eal_log_release(NULL, 0);
     return has;
 }
 
 /* net_tap returns the files of its queues in place of interrupt eventfds. Packets are read from
  * these files, so no interrupt is enabled. A net_af_packet socket is readable as soon as a frame is
  * in the ring that it shares with the driver. */
-static enum nj_rx_news rx_news(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info)
+static enum nj_rx_notify rx_notify(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info)
 {
     if (has_rx_interrupts(p))
         return strcmp(p->driver, TAP) == 0 ? NJ_RX_FILE : NJ_RX_INTERRUPT;
@@ -382,7 +384,7 @@ static enum nj_rx_news rx_news(struct nj_dpdk_port *p, const struct rte_eth_dev_
 }
 
 /* Reads the ring sizes back: some drivers use sizes of their own. */
-static void see_rings(struct nj_dpdk_port *p)
+static void read_ring_sizes(struct nj_dpdk_port *p)
 {
     struct rte_eth_rxq_info rx;
     struct rte_eth_txq_info tx;
@@ -394,7 +396,7 @@ static void see_rings(struct nj_dpdk_port *p)
 }
 
 /* Reduces the configuration that the device refused. False: nothing is left to reduce. */
-static bool ask_less(struct nj_dpdk_port *p, bool *rss)
+static bool reduce_request(struct nj_dpdk_port *p, bool *rss)
 {
     if (p->rx_interrupts) {
         p->rx_interrupts = false;
@@ -415,14 +417,14 @@ static int bring_up(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info,
                     const struct nj_offload *off, bool with_mtu, char *why, size_t n)
 {
     while (configure(p, info, *rss, off, why, n) != 0 || start(p, with_mtu, why, n) != 0)
-        if (!ask_less(p, rss))
+        if (!reduce_request(p, rss))
             return -1;
-    p->rx_news = rx_news(p, info);
-    see_rings(p);
+    p->rx_notify = rx_notify(p, info);
+    read_ring_sizes(p);
     return 0;
 }
 
-int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *want,
+int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_config *want,
                       const struct nj_rss_key *rss_key, char *why, size_t n)
 {
     uint32_t n_shards = want->n_shards;
@@ -435,12 +437,12 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     if (nj_dpdk_port_choose(want->id, &p->id, &p->node, why, n) != 0)
         return -1;
     if (is_member(p->id))
-        return nj_fail(why, n, "--port %u: it is a member of a bond, which is a port of its own",
-                       p->id);
+        return nj_set_error(
+            why, n, "--port %u: it is a member of a bond, which is a port of its own", p->id);
     p->bond = has_driver(p->id, BONDING);
     int rc = rte_eth_dev_info_get(p->id, &info);
     if (rc != 0)
-        return nj_fail(why, n, "cannot query port %u: %s", p->id, rte_strerror(-rc));
+        return nj_set_error(why, n, "cannot query port %u: %s", p->id, rte_strerror(-rc));
     rte_eth_dev_get_name_by_port(p->id, p->name);
     snprintf(p->driver, sizeof p->driver, "%s", info.driver_name);
     p->rx_interrupts = want->rx_interrupts || strcmp(p->driver, TAP) == 0;
@@ -448,28 +450,28 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *wa
     p->n_rxq = least(n_shards < n_max ? n_shards : n_max, info.max_rx_queues);
     p->n_txq = least(n_shards < n_max ? n_shards : n_max, info.max_tx_queues);
 
-    bool rss = nj_rss_promised(&info, n_shards);
+    bool rss = nj_rss_is_offered(&info, n_shards);
     if (want->offload)
-        nj_offload_choose(&off, has_part(p, TAP) ? TAP : p->driver, &info);
+        nj_offload_choose(&off, uses_driver(p, TAP) ? TAP : p->driver, &info);
     p->tx = off.stack;
     p->rx_csum = off.rx & RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
-    nj_offload_tell(&off, p->offloads, sizeof p->offloads);
+    nj_offload_format(&off, p->offloads, sizeof p->offloads);
     if (settle_mtu(p, &info, want->mtu, why, n) != 0)
         return -1;
     settle_rings(p, want->rx_ring, want->tx_ring);
     if (make_pools(p, n_shards, why, n) != 0 || make_frag_tables(p, n_shards, why, n) != 0 ||
         bring_up(p, &info, &rss, &off, want->mtu != 0, why, n) != 0)
         return -1;
-    if (nj_quiet_unmapped())
-        return nj_fail(why, n, "%s: %s", p->name, nj_quiet_unmapped());
+    if (nj_eal_log_dma_error())
+        return nj_set_error(why, n, "%s: %s", p->name, nj_eal_log_dma_error());
     if (p->bond) /* with LACP it drops broadcasts unless all-multicast is on */
         (void)rte_eth_allmulticast_enable(p->id);
     rte_eth_macaddr_get(p->id, &p->mac);
-    settle_spread(p, &info, rss, n_shards);
+    choose_steering(p, &info, rss, n_shards);
     return 0;
 }
 
-bool nj_dpdk_port_hear_groups(const struct nj_dpdk_port *p)
+bool nj_dpdk_port_allmulticast(const struct nj_dpdk_port *p)
 {
     if (rte_eth_allmulticast_enable(p->id) == 0)
         return true;
@@ -477,7 +479,7 @@ bool nj_dpdk_port_hear_groups(const struct nj_dpdk_port *p)
     return rc == 0 || rc == -ENOTSUP;
 }
 
-void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out)
+void nj_dpdk_port_read_stats(const struct nj_dpdk_port *p, struct nj_port_stats *out)
 {
     struct rte_eth_stats stats = {0};
     struct rte_eth_link link = {0};
@@ -489,15 +491,15 @@ void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out)
     out->rx_nombuf = stats.rx_nombuf;
     out->rx_errors = stats.ierrors;
     /* net_tap counts packets that it refuses now and that are offered again. */
-    out->tx_errors = has_part(p, TAP) ? 0 : stats.oerrors;
+    out->tx_errors = uses_driver(p, TAP) ? 0 : stats.oerrors;
     out->tx_packets = p->n_txq > RTE_ETHDEV_QUEUE_STAT_CNTRS ? UINT64_MAX : stats.opackets;
 }
 
-struct nj_rx nj_dpdk_port_rx(const struct nj_dpdk_port *p, uint32_t shard)
+struct nj_rx_source nj_dpdk_port_rx_source(const struct nj_dpdk_port *p, uint32_t shard)
 {
     if (shard >= p->n_rxq)
-        return (struct nj_rx){.news = NJ_RX_NO_QUEUE};
-    return (struct nj_rx){p->rx_news, p->id, (uint16_t)shard, p->rx_fd[shard]};
+        return (struct nj_rx_source){.notify = NJ_RX_NO_QUEUE};
+    return (struct nj_rx_source){p->rx_notify, p->id, (uint16_t)shard, p->rx_fd[shard]};
 }
 
 void nj_dpdk_port_close(struct nj_dpdk_port *p)
@@ -507,13 +509,13 @@ void nj_dpdk_port_close(struct nj_dpdk_port *p)
         uint32_t n_members = p->bond ? list_members(member) : 0;
         if (p->started)
             rte_eth_dev_stop(p->id);
-        nj_quiet_begin(); /* drivers print the device memory that they unmap */
+        nj_eal_log_capture(); /* drivers print the device memory that they unmap */
         rte_eth_dev_close(p->id);
         for (uint32_t i = 0; i < n_members; i++) { /* their queues hold mbufs of these pools */
             rte_eth_dev_stop(member[i]);
             rte_eth_dev_close(member[i]);
         }
-        nj_quiet_end(NULL, 0);
+        nj_eal_log_release(NULL, 0);
     }
     for (unsigned i = 0; i < NJ_SHARDS_MAX; i++) {
         if (p->frags[i])
@@ -565,10 +567,10 @@ static bool is_used(const struct rte_device *device)
 /* The arguments with which rte_eal_hotplug_add() probes a device again. */
 struct device_name {
     char *bus, *name, *args;
-    bool is_away;
+    bool is_removed;
 };
 
-static bool name_device(const struct rte_device *device, struct device_name *out)
+static bool copy_device_name(const struct rte_device *device, struct device_name *out)
 {
     const struct rte_devargs *args = rte_dev_devargs(device);
 
@@ -578,27 +580,27 @@ static bool name_device(const struct rte_device *device, struct device_name *out
     return out->bus && out->name && out->args;
 }
 
-int nj_dpdk_devices_renew(struct rte_device **devices, uint32_t n, char *why, size_t why_bytes)
+int nj_dpdk_devices_reprobe(struct rte_device **devices, uint32_t n, char *why, size_t why_bytes)
 {
     struct device_name *was = calloc(n, sizeof *was);
     char cause[384] = "";
     int result = 0;
 
-    nj_quiet_begin();
+    nj_eal_log_capture();
     for (uint32_t i = n; was && i-- > 0;) { /* a bond before its members */
-        was[i].is_away = !is_used(devices[i]) && name_device(devices[i], &was[i]) &&
-                         rte_dev_remove(devices[i]) == 0;
+        was[i].is_removed = !is_used(devices[i]) && copy_device_name(devices[i], &was[i]) &&
+                            rte_dev_remove(devices[i]) == 0;
     }
     for (uint32_t i = 0; was && i < n; i++) {
-        int rc = was[i].is_away ? rte_eal_hotplug_add(was[i].bus, was[i].name, was[i].args) : 0;
+        int rc = was[i].is_removed ? rte_eal_hotplug_add(was[i].bus, was[i].name, was[i].args) : 0;
         if (rc != 0)
-            result = nj_fail(why, why_bytes, "%s cannot be probed again: %s", was[i].name,
-                             rte_strerror(-rc));
+            result = nj_set_error(why, why_bytes, "%s cannot be probed again: %s", was[i].name,
+                                  rte_strerror(-rc));
         free(was[i].bus);
         free(was[i].name);
         free(was[i].args);
     }
-    nj_quiet_end(cause, sizeof cause);
+    nj_eal_log_release(cause, sizeof cause);
     free(was);
     return result;
 }

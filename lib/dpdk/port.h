@@ -13,15 +13,15 @@
 #include "wire/emit.h"
 
 /* How a receive queue reports packets to an lcore without work. */
-enum nj_rx_news {
+enum nj_rx_notify {
     NJ_RX_NO_QUEUE,  /* the lcore has no queue: other lcores receive for it */
     NJ_RX_POLLED,    /* no report: the lcore polls */
     NJ_RX_FILE,      /* a file that is readable while packets are queued */
     NJ_RX_INTERRUPT, /* a receive interrupt of the device, to be enabled */
 };
 
-struct nj_rx {
-    enum nj_rx_news news;
+struct nj_rx_source {
+    enum nj_rx_notify notify;
     uint16_t port, queue;
     int fd; /* with NJ_RX_FILE */
 };
@@ -33,13 +33,13 @@ struct nj_dpdk_port {
     uint16_t n_rxd, n_txd; /* descriptors of a receive queue, of a transmit queue */
     int node;              /* NUMA node of the device; -1: unknown */
     bool started;
-    bool bond;                /* net_bonding: other ports are its members */
-    bool rx_csum;             /* the device checks TCP checksums of received packets */
-    bool rx_interrupts;       /* configured with receive interrupts */
-    enum nj_rx_news rx_news;  /* of each receive queue */
-    int rx_fd[NJ_SHARDS_MAX]; /* of each, with NJ_RX_FILE */
+    bool bond;                   /* net_bonding: other ports are its members */
+    bool rx_csum;                /* the device checks TCP checksums of received packets */
+    bool rx_interrupts;          /* configured with receive interrupts */
+    enum nj_rx_notify rx_notify; /* of each receive queue */
+    int rx_fd[NJ_SHARDS_MAX];    /* of each, with NJ_RX_FILE */
     struct rte_ether_addr mac;
-    enum nj_steering steering;
+    enum nj_steer_mode steering;
     uint32_t reta_size;
     struct nj_rss_key rss_key;                 /* secret; for nj_shard_config */
     uint8_t device_key[NJ_RSS_DEVICE_KEY_MAX]; /* secret; drivers read it at each start */
@@ -54,7 +54,7 @@ struct nj_dpdk_port {
 };
 
 /* Link state and packet counters of a port. Counters start with the port. */
-struct nj_port_sight {
+struct nj_port_stats {
     bool link_up;
     uint32_t mbps;       /* of the link; 0: not known */
     uint64_t rx_missed;  /* no free descriptor in a receive ring (imissed) */
@@ -66,7 +66,7 @@ struct nj_port_sight {
 };
 
 /* The requested configuration of a port. */
-struct nj_dpdk_port_want {
+struct nj_dpdk_port_config {
     int id; /* see nj_dpdk_port_choose() */
     uint32_t n_shards;
     bool offload;     /* use the device's offloads (offloads.h) */
@@ -89,18 +89,18 @@ int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t w
  * steer packets by a Toeplitz hash in software. Returns 0, or -1 with the reason in `why`; in both
  * cases the caller calls nj_dpdk_port_close() later.
  */
-int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_want *want,
+int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_config *want,
                       const struct nj_rss_key *rss_key, char *why, size_t why_bytes);
 /* Makes the device receive all multicast frames, which IPv6 neighbour discovery needs. Uses
  * promiscuous mode where all-multicast is not supported. False: neither is. A device without a
  * filter has no such call and counts as success. */
-bool nj_dpdk_port_hear_groups(const struct nj_dpdk_port *p);
+bool nj_dpdk_port_allmulticast(const struct nj_dpdk_port *p);
 /* Reads link state and counters; `tx_given` is unchanged. One thread at a time: some drivers clear
  * their counters on reading. A counter that the driver lacks is 0. tx_packets is UINT64_MAX where
  * it is incomplete: virtual devices count the first 16 queues only. */
-void nj_dpdk_port_see(const struct nj_dpdk_port *p, struct nj_port_sight *out);
+void nj_dpdk_port_read_stats(const struct nj_dpdk_port *p, struct nj_port_stats *out);
 /* The receive queue that the lcore of shard `shard` polls. After nj_dpdk_port_open(). */
-struct nj_rx nj_dpdk_port_rx(const struct nj_dpdk_port *p, uint32_t shard);
+struct nj_rx_source nj_dpdk_port_rx_source(const struct nj_dpdk_port *p, uint32_t shard);
 void nj_dpdk_port_close(struct nj_dpdk_port *p);
 
 struct rte_device;
@@ -112,6 +112,6 @@ uint32_t nj_dpdk_port_devices(const struct nj_dpdk_port *p, struct rte_device **
 /* Probes devices with closed ports again, so that they have ports as after rte_eal_init(). A device
  * with another open port is skipped. Returns 0, or -1 with the reason in `why`: at least one device
  * has no port; the others were probed. */
-int nj_dpdk_devices_renew(struct rte_device **devices, uint32_t n, char *why, size_t why_bytes);
+int nj_dpdk_devices_reprobe(struct rte_device **devices, uint32_t n, char *why, size_t why_bytes);
 
 #endif

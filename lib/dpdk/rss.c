@@ -13,7 +13,7 @@
 
 #define GROUP RTE_ETH_RETA_GROUP_SIZE /* entries of one struct rte_eth_rss_reta_entry64 */
 
-bool nj_rss_promised(const struct rte_eth_dev_info *info, uint32_t n_shards)
+bool nj_rss_is_offered(const struct rte_eth_dev_info *info, uint32_t n_shards)
 {
     bool size_ok = info->reta_size >= GROUP && info->reta_size <= NJ_RETA_MAX &&
                    (info->reta_size & (info->reta_size - 1)) == 0;
@@ -23,7 +23,7 @@ bool nj_rss_promised(const struct rte_eth_dev_info *info, uint32_t n_shards)
            (info->flow_type_rss_offloads & RTE_ETH_RSS_NONFRAG_IPV4_TCP);
 }
 
-uint64_t nj_rss_functions(const struct rte_eth_dev_info *info)
+uint64_t nj_rss_hash_types(const struct rte_eth_dev_info *info)
 {
     return FUNCTIONS & info->flow_type_rss_offloads;
 }
@@ -50,13 +50,13 @@ static bool has_key(uint16_t port, const uint8_t *ours)
 }
 
 /* Some drivers take the key at configuration, others only by rte_eth_dev_rss_hash_update(). */
-static bool takes_key(uint16_t port, const struct rte_eth_dev_info *info,
+static bool write_key(uint16_t port, const struct rte_eth_dev_info *info,
                       const struct nj_rss_key *key)
 {
     uint8_t ours[NJ_RSS_DEVICE_KEY_MAX];
     struct rte_eth_rss_conf conf = {.rss_key = ours,
                                     .rss_key_len = nj_rss_device_key(info, key, ours),
-                                    .rss_hf = nj_rss_functions(info)};
+                                    .rss_hf = nj_rss_hash_types(info)};
 
     bool takes = has_key(port, ours) ||
                  (rte_eth_dev_rss_hash_update(port, &conf) == 0 && has_key(port, ours));
@@ -64,26 +64,26 @@ static bool takes_key(uint16_t port, const struct rte_eth_dev_info *info,
     return takes;
 }
 
-static bool keeps_table(uint16_t port, uint16_t size, uint32_t n_shards)
+static bool write_reta(uint16_t port, uint16_t size, uint32_t n_shards)
 {
-    struct rte_eth_rss_reta_entry64 told[NJ_RETA_MAX / GROUP] = {0};
+    struct rte_eth_rss_reta_entry64 written[NJ_RETA_MAX / GROUP] = {0};
     struct rte_eth_rss_reta_entry64 kept[NJ_RETA_MAX / GROUP] = {0};
 
     for (unsigned i = 0; i < size; i++) {
-        told[i / GROUP].mask = kept[i / GROUP].mask = ~0ull;
-        told[i / GROUP].reta[i % GROUP] = (uint16_t)(i % n_shards);
+        written[i / GROUP].mask = kept[i / GROUP].mask = ~0ull;
+        written[i / GROUP].reta[i % GROUP] = (uint16_t)(i % n_shards);
     }
-    if (rte_eth_dev_rss_reta_update(port, told, size) != 0 ||
+    if (rte_eth_dev_rss_reta_update(port, written, size) != 0 ||
         rte_eth_dev_rss_reta_query(port, kept, size) != 0)
         return false;
     for (unsigned g = 0; g < size / GROUP; g++)
-        if (memcmp(told[g].reta, kept[g].reta, sizeof told[g].reta) != 0)
+        if (memcmp(written[g].reta, kept[g].reta, sizeof written[g].reta) != 0)
             return false;
     return true;
 }
 
-bool nj_rss_works(uint16_t port, const struct rte_eth_dev_info *info, const struct nj_rss_key *key,
+bool nj_rss_apply(uint16_t port, const struct rte_eth_dev_info *info, const struct nj_rss_key *key,
                   uint32_t n_shards)
 {
-    return takes_key(port, info, key) && keeps_table(port, info->reta_size, n_shards);
+    return write_key(port, info, key) && write_reta(port, info->reta_size, n_shards);
 }

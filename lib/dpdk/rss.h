@@ -13,10 +13,10 @@
 
 /* Does the device report RSS of TCP flows over `n_shards` (> 1) queues with a configurable key and
  * table? Pure. */
-bool nj_rss_promised(const struct rte_eth_dev_info *info, uint32_t n_shards);
+bool nj_rss_is_offered(const struct rte_eth_dev_info *info, uint32_t n_shards);
 
 /* The wanted hash types (RTE_ETH_RSS_*) that the device supports. Pure. */
-uint64_t nj_rss_functions(const struct rte_eth_dev_info *info);
+uint64_t nj_rss_hash_types(const struct rte_eth_dev_info *info);
 
 /* Writes the key in the device's length to `out` and returns that length in bytes. The longest hash
  * input, TCP over IPv6 (36 bytes), uses 40 bytes of the key; the bytes after those repeat the key.
@@ -26,7 +26,7 @@ uint8_t nj_rss_device_key(const struct rte_eth_dev_info *info, const struct nj_r
 
 /* Writes the key, unless the started port has it, and a table that maps entry i to queue
  * i mod n_shards. Reads both back. False: the device did not keep one of them. */
-bool nj_rss_works(uint16_t port, const struct rte_eth_dev_info *info, const struct nj_rss_key *key,
+bool nj_rss_apply(uint16_t port, const struct rte_eth_dev_info *info, const struct nj_rss_key *key,
                   uint32_t n_shards);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Moves packets between a shard, its port and the other shards, through single-producer single-
- * consumer rings (rte_ring.h). It implements the packet functions of struct nj_port.
+ * consumer rings (rte_ring.h). It implements the packet functions of struct nj_shard_ops.
  */
 #include "dpdk/shard_rings.h"
 
@@ -16,10 +16,12 @@ static struct rte_ring *make_ring(const struct nj_dpdk_port *port, const char *k
 {
     char name[RTE_RING_NAMESIZE + 32];
     snprintf(name, sizeof name, "nj_%s%u_%u_%u", kind, port->id, a, b);
-    return rte_ring_create(name, NJ_FABRIC_RING, (int)SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+    return rte_ring_create(name, NJ_SHARD_RING_SIZE, (int)SOCKET_ID_ANY,
+                           RING_F_SP_ENQ | RING_F_SC_DEQ);
 }
 
-bool nj_fabric_open(struct nj_fabric *f, const struct nj_dpdk_port *port, uint32_t n_shards)
+bool nj_shard_rings_open(struct nj_shard_rings *f, const struct nj_dpdk_port *port,
+                         uint32_t n_shards)
 {
     memset(f, 0, sizeof *f);
     f->n_shards = n_shards;
@@ -42,7 +44,7 @@ static void close_ring(struct rte_ring *r)
     rte_ring_free(r);
 }
 
-void nj_fabric_close(struct nj_fabric *f)
+void nj_shard_rings_close(struct nj_shard_rings *f)
 {
     for (uint32_t i = 0; i < f->n_shards; i++) {
         for (uint32_t j = 0; j < f->n_shards; j++)
@@ -69,9 +71,9 @@ static uint32_t send_burst(const struct nj_dpdk_port *p, uint32_t queue, struct 
 
 /* Sends packets of shards without a transmit queue. Packets that the device does not take are held
  * and sent first the next time. */
-static void tx_for_others(struct nj_fabric_end *e)
+static void tx_for_others(struct nj_shard_endpoint *e)
 {
-    const struct nj_fabric *f = e->fabric;
+    const struct nj_shard_rings *f = e->fabric;
     const struct nj_dpdk_port *p = f->port;
 
     for (uint32_t from = e->shard + p->n_txq; from < f->n_shards; from += p->n_txq) {
@@ -83,9 +85,9 @@ static void tx_for_others(struct nj_fabric_end *e)
     }
 }
 
-bool nj_fabric_pending(const struct nj_fabric_end *e)
+bool nj_shard_rings_has_tx(const struct nj_shard_endpoint *e)
 {
-    const struct nj_fabric *f = e->fabric;
+    const struct nj_shard_rings *f = e->fabric;
     uint32_t n_txq = f->port->n_txq;
     bool pending = e->n_held > 0;
 
@@ -94,16 +96,16 @@ bool nj_fabric_pending(const struct nj_fabric_end *e)
     return pending;
 }
 
-void nj__fabric_wake(struct nj_fabric_end *e)
+void nj__shard_rings_wake(struct nj_shard_endpoint *e)
 {
     for (; e->to_wake; e->to_wake &= e->to_wake - 1) {
-        struct nj_waker *w = e->fabric->waker[__builtin_ctzll(e->to_wake)];
+        struct nj_wakeup *w = e->fabric->waker[__builtin_ctzll(e->to_wake)];
         if (w)
-            nj_waker_wake(w);
+            nj_wakeup_signal(w);
     }
 }
 
-static void gave(struct nj_fabric_end *e, uint32_t shard)
+static void mark_to_wake(struct nj_shard_endpoint *e, uint32_t shard)
 {
     e->to_wake |= UINT64_C(1) << shard;
 }
@@ -119,7 +121,7 @@ static void join_segments(struct rte_mbuf **m, uint32_t n)
 
 static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
-    struct nj_fabric_end *e = ctx;
+    struct nj_shard_endpoint *e = ctx;
     const struct nj_dpdk_port *p = e->fabric->port;
     uint32_t got = 0;
 
@@ -136,8 +138,8 @@ static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
 
 static uint32_t rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
-    struct nj_fabric_end *e = ctx;
-    struct nj_fabric *f = e->fabric;
+    struct nj_shard_endpoint *e = ctx;
+    struct nj_shard_rings *f = e->fabric;
     uint32_t got = 0;
 
     for (uint32_t i = 0; i < f->n_shards && got < n; i++) {
@@ -152,27 +154,27 @@ static uint32_t rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)
 
 static uint32_t tx(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
-    struct nj_fabric_end *e = ctx;
+    struct nj_shard_endpoint *e = ctx;
     const struct nj_dpdk_port *p = e->fabric->port;
 
     if (e->shard < p->n_txq)
         return send_burst(p, e->shard, m, n);
-    gave(e, e->shard % p->n_txq);
+    mark_to_wake(e, e->shard % p->n_txq);
     return rte_ring_sp_enqueue_burst(e->fabric->tx[e->shard], (void *const *)m, n, NULL);
 }
 
 static bool forward(void *ctx, uint32_t shard, struct rte_mbuf *m)
 {
-    struct nj_fabric_end *e = ctx;
+    struct nj_shard_endpoint *e = ctx;
 
-    gave(e, shard);
+    mark_to_wake(e, shard);
     return rte_ring_sp_enqueue(e->fabric->steer[e->shard][shard], m) == 0;
 }
 
-static void share(void *ctx, const struct rte_mbuf *m)
+static void replicate(void *ctx, const struct rte_mbuf *m)
 {
-    struct nj_fabric_end *e = ctx;
-    struct nj_fabric *f = e->fabric;
+    struct nj_shard_endpoint *e = ctx;
+    struct nj_shard_rings *f = e->fabric;
 
     for (uint32_t to = 0; to < f->n_shards; to++) {
         if (to == e->shard)
@@ -180,14 +182,14 @@ static void share(void *ctx, const struct rte_mbuf *m)
         struct rte_mbuf *copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
         if (copy && rte_ring_sp_enqueue(f->steer[e->shard][to], copy) != 0)
             rte_pktmbuf_free(copy);
-        gave(e, to);
+        mark_to_wake(e, to);
     }
 }
 
-void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t shard,
-                       struct nj_waker *waker, struct nj_port *port)
+void nj_shard_rings_connect(struct nj_shard_rings *f, struct nj_shard_endpoint *end, uint32_t shard,
+                            struct nj_wakeup *waker, struct nj_shard_ops *port)
 {
-    *end = (struct nj_fabric_end){.fabric = f, .shard = shard};
+    *end = (struct nj_shard_endpoint){.fabric = f, .shard = shard};
     f->end[shard] = end;
     f->waker[shard] = waker;
     port->ctx = end;
@@ -195,5 +197,5 @@ void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t 
     port->rx_steered = rx_steered;
     port->tx = tx;
     port->forward = forward;
-    port->share = share;
+    port->replicate = replicate;
 }

@@ -19,24 +19,24 @@
 
 /* Size of a ring, 32 full bursts: the packets of one poller while the owner is delayed by about a
  * millisecond. */
-#define NJ_FABRIC_RING 1024u
+#define NJ_SHARD_RING_SIZE 1024u
 
 _Static_assert(NJ_SHARDS_MAX <= 64, "bits of to_wake");
 
-struct nj_fabric_end;
+struct nj_shard_endpoint;
 
-struct nj_fabric {
+struct nj_shard_rings {
     uint32_t n_shards;
     const struct nj_dpdk_port *port;
-    struct nj_fabric_end *end[NJ_SHARDS_MAX];
+    struct nj_shard_endpoint *end[NJ_SHARDS_MAX];
     struct rte_ring *steer[NJ_SHARDS_MAX][NJ_SHARDS_MAX];
     struct rte_ring *tx[NJ_SHARDS_MAX];
-    struct nj_waker *waker[NJ_SHARDS_MAX]; /* of each shard's lcore; NULL: it never sleeps */
+    struct nj_wakeup *waker[NJ_SHARDS_MAX]; /* of each shard's lcore; NULL: it never sleeps */
 };
 
-/* One shard's end of the rings and the port: the ctx of its struct nj_port. Its lcore only. */
-struct nj_fabric_end {
-    struct nj_fabric *fabric;
+/* One shard's end of the rings and the port: the ctx of its struct nj_shard_ops. Its lcore only. */
+struct nj_shard_endpoint {
+    struct nj_shard_rings *fabric;
     uint32_t shard;
     uint32_t next_from; /* the steering ring to poll first: round robin */
     uint64_t to_wake;   /* a bit for each shard that received packets in this step */
@@ -44,27 +44,29 @@ struct nj_fabric_end {
     struct rte_mbuf *held[NJ_BURST_MAX];
 };
 
-/* Creates the rings. False: no memory; the caller still calls nj_fabric_close(). Main thread. */
-bool nj_fabric_open(struct nj_fabric *f, const struct nj_dpdk_port *port, uint32_t n_shards);
+/* Creates the rings. False: no memory; the caller still calls nj_shard_rings_close(). Main thread.
+ */
+bool nj_shard_rings_open(struct nj_shard_rings *f, const struct nj_dpdk_port *port,
+                         uint32_t n_shards);
 /* Frees the rings, and the packets in them and in the ends. After all lcores have ended. */
-void nj_fabric_close(struct nj_fabric *f);
+void nj_shard_rings_close(struct nj_shard_rings *f);
 
-/* Fills in the packet functions of a shard's port: rx, rx_steered, tx, forward, share and ctx.
- * `shard` is the index within the port. `end` must live until nj_fabric_close(). `waker` belongs to
- * the shard's lcore; NULL: that lcore never sleeps. */
-void nj_fabric_connect(struct nj_fabric *f, struct nj_fabric_end *end, uint32_t shard,
-                       struct nj_waker *waker, struct nj_port *port);
+/* Fills in the packet functions of a shard's port: rx, rx_steered, tx, forward, replicate and ctx.
+ * `shard` is the index within the port. `end` must live until nj_shard_rings_close(). `waker`
+ * belongs to the shard's lcore; NULL: that lcore never sleeps. */
+void nj_shard_rings_connect(struct nj_shard_rings *f, struct nj_shard_endpoint *end, uint32_t shard,
+                            struct nj_wakeup *waker, struct nj_shard_ops *port);
 
 /* Does this shard still have packets of other shards to send? On its lcore. */
-bool nj_fabric_pending(const struct nj_fabric_end *end);
+bool nj_shard_rings_has_tx(const struct nj_shard_endpoint *end);
 
-void nj__fabric_wake(struct nj_fabric_end *end);
+void nj__shard_rings_wake(struct nj_shard_endpoint *end);
 
 /* Wakes the lcores of shards that received packets in this step. On its lcore, after each step. */
-static inline void nj_fabric_wake(struct nj_fabric_end *end)
+static inline void nj_shard_rings_wake(struct nj_shard_endpoint *end)
 {
     if (end->to_wake)
-        nj__fabric_wake(end);
+        nj__shard_rings_wake(end);
 }
 
 #endif

@@ -7,19 +7,19 @@
 
 #include "base/types.h"
 
-struct nj_clock {
+struct nj_tsc_clock {
     uint64_t tsc_base;
     uint64_t ns_per_cycle_q32; /* fixed point, 32 fractional bits */
 };
 
-static inline void nj_clock_init(struct nj_clock *c)
+static inline void nj_tsc_clock_init(struct nj_tsc_clock *c)
 {
     c->tsc_base = rte_rdtsc();
     c->ns_per_cycle_q32 = (uint64_t)(((unsigned __int128)NJ_SEC << 32) / rte_get_tsc_hz());
 }
 
 /* The clock starts at one second, so that 0 is never a valid time. */
-static inline nj_ns nj_clock_at(const struct nj_clock *c, uint64_t tsc)
+static inline nj_ns nj_tsc_clock_ns(const struct nj_tsc_clock *c, uint64_t tsc)
 {
     unsigned __int128 q = (unsigned __int128)(tsc - c->tsc_base) * c->ns_per_cycle_q32;
     return NJ_SEC + (nj_ns)(q >> 32);

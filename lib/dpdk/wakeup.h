@@ -3,10 +3,10 @@
  * Wakes a sleeping lcore: by other lcores with packets for it, by workers with completed tasks, and
  * by the supervisor.
  *
- * The lcore announces its sleep (nj_waker_arm), checks all its inputs once more, and sleeps if they
- * are empty (nj_waker_wait). A producer fills an input, a ring or an atomic variable, and then
- * calls nj_waker_wake(). While the lcore polls, that call costs a fence and a load, and no system
- * call.
+ * The lcore announces its sleep (nj_wakeup_arm), checks all its inputs once more, and sleeps if
+ * they are empty (nj_wakeup_wait). A producer fills an input, a ring or an atomic variable, and
+ * then calls nj_wakeup_signal(). While the lcore polls, that call costs a fence and a load, and no
+ * system call.
  *
  * No wake-up is lost. The lcore has a full fence between its store to `asleep` and its check. The
  * producer has a full fence between filling the input and its load of `asleep`. One fence is first:
@@ -33,38 +33,38 @@
 #include "base/attr.h"
 #include "base/types.h"
 
-struct nj_waker {
+struct nj_wakeup {
     _Atomic uint32_t asleep; /* 1: the lcore sleeps, or is about to */
     int fd;                  /* eventfd */
 } NJ_CACHE_ALIGNED;
 
 /* False: no eventfd; errno has the reason. */
-bool nj_waker_open(struct nj_waker *w);
-/* After the last call of nj_waker_wait() and nj_waker_wake(). */
-void nj_waker_close(struct nj_waker *w);
+bool nj_wakeup_open(struct nj_wakeup *w);
+/* After the last call of nj_wakeup_wait() and nj_wakeup_signal(). */
+void nj_wakeup_close(struct nj_wakeup *w);
 
 /* Announce a sleep, and withdraw that. The sleeping thread only. */
-void nj_waker_arm(struct nj_waker *w);
-void nj_waker_disarm(struct nj_waker *w);
+void nj_wakeup_arm(struct nj_wakeup *w);
+void nj_wakeup_disarm(struct nj_wakeup *w);
 
 /* Has no thread woken the sleeper since it armed? */
-static inline bool nj_waker_armed(const struct nj_waker *w)
+static inline bool nj_wakeup_is_armed(const struct nj_wakeup *w)
 {
     return atomic_load_explicit(&w->asleep, memory_order_relaxed) != 0;
 }
 
 /* Sleeps until a wake-up, until `fd` (-1: none) is readable, a signal arrives or `time` has passed.
  * Returns poll()'s events of `fd`. The sleeping thread only. */
-short nj_waker_wait(struct nj_waker *w, int fd, nj_ns time);
+short nj_wakeup_wait(struct nj_wakeup *w, int fd, nj_ns time);
 
-void nj__waker_ring(struct nj_waker *w);
+void nj__wakeup_write(struct nj_wakeup *w);
 
 /* Wakes the lcore if it sleeps. To be called after filling its input. Any thread. */
-static inline void nj_waker_wake(struct nj_waker *w)
+static inline void nj_wakeup_signal(struct nj_wakeup *w)
 {
     rte_smp_mb();
-    if (nj_unlikely(nj_waker_armed(w)))
-        nj__waker_ring(w);
+    if (nj_unlikely(nj_wakeup_is_armed(w)))
+        nj__wakeup_write(w);
 }
 
 #endif

@@ -25,18 +25,18 @@
 #define CLASS_DIRECT   UINT16_MAX /* straight from malloc */
 
 #if defined(__SANITIZE_ADDRESS__)
-#define EVERY_BLOCK_DIRECT true
+#define ALL_BLOCKS_DIRECT true
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define EVERY_BLOCK_DIRECT true
+#define ALL_BLOCKS_DIRECT true
 #endif
 #endif
-#ifndef EVERY_BLOCK_DIRECT
-#define EVERY_BLOCK_DIRECT false
+#ifndef ALL_BLOCKS_DIRECT
+#define ALL_BLOCKS_DIRECT false
 #endif
 
 /* Whole blocks with their header; the one of 448 is for connections. */
-static const uint32_t class_bytes[NJ__H2_CLASSES] = {
+static const uint32_t class_bytes[NJ__H2_SIZE_CLASSES] = {
     32, 48, 64, 96, 128, 192, 256, 448, 512, 768, 1024, 1536, 2048, 3072, 4352, 6144, 8192, 16448,
 };
 
@@ -52,7 +52,7 @@ void nj__h2_alloc_init(struct nj__h2_alloc *a)
 {
     memset(a, 0, sizeof *a);
     uint8_t c = 0;
-    for (uint32_t i = 0; i < NJ__H2_SMALL_STEPS; i++) {
+    for (uint32_t i = 0; i < NJ__H2_SMALL_SIZE_STEPS; i++) {
         while (class_bytes[c] < i * 16)
             c++;
         a->small_class[i] = c;
@@ -72,11 +72,11 @@ void nj__h2_alloc_fini(struct nj__h2_alloc *a)
 /* The class of a whole block. */
 static uint32_t class_of(const struct nj__h2_alloc *a, size_t n_bytes)
 {
-    if (EVERY_BLOCK_DIRECT)
+    if (ALL_BLOCKS_DIRECT)
         return CLASS_DIRECT;
-    if (n_bytes <= (NJ__H2_SMALL_STEPS - 1) * 16)
+    if (n_bytes <= (NJ__H2_SMALL_SIZE_STEPS - 1) * 16)
         return a->small_class[(n_bytes + 15) / 16];
-    for (uint32_t c = a->small_class[NJ__H2_SMALL_STEPS - 1]; c < NJ__H2_CLASSES; c++) {
+    for (uint32_t c = a->small_class[NJ__H2_SMALL_SIZE_STEPS - 1]; c < NJ__H2_SIZE_CLASSES; c++) {
         if (n_bytes <= class_bytes[c])
             return c;
     }
@@ -96,7 +96,7 @@ static bool add_slab(struct nj__h2_alloc *a)
 }
 
 /* Add a run to a class that has no free block left. */
-static bool refill(struct nj__h2_alloc *a, uint32_t class)
+static bool add_run(struct nj__h2_alloc *a, uint32_t class)
 {
     uint32_t n = class_bytes[class] < RUN_BYTES / 4 ? RUN_BYTES / class_bytes[class] : 1;
     size_t n_bytes = (size_t)n * class_bytes[class];
@@ -109,28 +109,28 @@ static bool refill(struct nj__h2_alloc *a, uint32_t class)
     return true;
 }
 
-static struct block *take(struct nj__h2_alloc *a, uint32_t class)
+static struct block *take_block(struct nj__h2_alloc *a, uint32_t class)
 {
     struct block *b = a->free_head[class];
     if (nj_likely(b != NULL)) {
         a->free_head[class] = b->next;
         return b;
     }
-    if (a->bump[class] == a->bump_end[class] && !refill(a, class))
+    if (a->bump[class] == a->bump_end[class] && !add_run(a, class))
         return NULL;
     b = (struct block *)a->bump[class];
     a->bump[class] += class_bytes[class];
     return b;
 }
 
-static struct block *find(struct nj__h2_alloc *a, size_t n_bytes, uint32_t *class)
+static struct block *alloc_block(struct nj__h2_alloc *a, size_t n_bytes, uint32_t *class)
 {
-    if (nj_unlikely(a->fail_in > 0) && --a->fail_in == 0)
+    if (nj_unlikely(a->fail_countdown > 0) && --a->fail_countdown == 0)
         return NULL;
     if (n_bytes > UINT32_MAX)
         return NULL;
     *class = class_of(a, n_bytes);
-    return *class == CLASS_DIRECT ? malloc(n_bytes) : take(a, *class);
+    return *class == CLASS_DIRECT ? malloc(n_bytes) : take_block(a, *class);
 }
 
 void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes)
@@ -139,7 +139,7 @@ void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes)
     if (n_bytes > UINT32_MAX) /* so that the sum can't wrap */
         n_bytes = UINT32_MAX;
     n_bytes += HEADER_BYTES;
-    struct block *b = find(a, n_bytes, &class);
+    struct block *b = alloc_block(a, n_bytes, &class);
     if (!b)
         return NULL;
     b->freed = false;
@@ -155,7 +155,7 @@ void *nj__h2_alloc_zero(struct nj__h2_alloc *a, size_t n_bytes)
     return p ? memset(p, 0, n_bytes) : NULL;
 }
 
-static void give_back(struct nj__h2_alloc *a, struct block *b)
+static void free_block(struct nj__h2_alloc *a, struct block *b)
 {
     if (b->class == CLASS_DIRECT) {
         free(b);
@@ -173,7 +173,7 @@ void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p)
     NJ_ASSERT(!b->freed && a->bytes_used >= b->n_bytes);
     b->freed = true;
     a->bytes_used -= b->n_bytes;
-    give_back(a, b);
+    free_block(a, b);
 }
 
 void *nj__h2_alloc_resize(struct nj__h2_alloc *a, void *p, size_t n_bytes)

@@ -9,48 +9,48 @@
 
 #include "base/limits.h"
 
-bool nj__h2_window_came(struct nj_h2 *h, uint32_t n_bytes)
+bool nj__h2_window_receive(struct nj_h2 *h, uint32_t n_bytes)
 {
-    if (n_bytes > h->window - h->n_came)
+    if (n_bytes > h->window - h->n_received)
         return false;
-    h->n_came += n_bytes;
+    h->n_received += n_bytes;
     return true;
 }
 
-void nj__h2_window_done(struct nj_h2 *h, uint32_t n_bytes)
+void nj__h2_window_consume(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (h->end)
         return;
-    h->n_done += n_bytes;
-    if (h->n_done < h->window / 2)
+    h->n_consumed += n_bytes;
+    if (h->n_consumed < h->window / 2)
         return;
-    uint32_t more = h->n_done;
-    h->n_came -= more;
-    h->n_done = 0;
-    nj__h2_put_small(h, NJ__H2_WINDOW_UPDATE, 0, more);
+    uint32_t more = h->n_consumed;
+    h->n_received -= more;
+    h->n_consumed = 0;
+    nj__h2_put_u32_frame(h, NJ__H2_WINDOW_UPDATE, 0, more);
 }
 
 /* No WINDOW_UPDATE for a stream whose request is complete, reset, or to be discarded
  * (half_closed_local.c). */
-void nj__h2_stream_window_done(struct nj_h2_stream *st, uint32_t n_bytes)
+void nj__h2_stream_window_consume(struct nj_h2_stream *st, uint32_t n_bytes)
 {
-    if (st->got_end || st->reset || st->late || st->h->end)
+    if (st->end_received || st->reset || st->half_closed || st->h->end)
         return;
-    st->n_done += n_bytes;
-    if (st->n_done < NJ_H2_STREAM_WINDOW_BYTES / 2)
+    st->n_consumed += n_bytes;
+    if (st->n_consumed < NJ_H2_STREAM_WINDOW_BYTES / 2)
         return;
-    uint32_t more = st->n_done;
-    st->n_came -= more;
-    st->n_done = 0;
-    nj__h2_put_small(st->h, NJ__H2_WINDOW_UPDATE, (uint32_t)st->id, more);
+    uint32_t more = st->n_consumed;
+    st->n_received -= more;
+    st->n_consumed = 0;
+    nj__h2_put_u32_frame(st->h, NJ__H2_WINDOW_UPDATE, (uint32_t)st->id, more);
 }
 
-static void of_connection(struct nj_h2 *h, uint32_t more)
+static void conn_window_update(struct nj_h2 *h, uint32_t more)
 {
     if (more == 0)
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
     else if ((int64_t)h->send_window + more > NJ__H2_WINDOW_MAX)
-        nj__h2_broken(h, NJ__H2_FLOW_CONTROL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_FLOW_CONTROL_ERROR);
     else
         h->send_window += (int32_t)more;
 }
@@ -58,11 +58,11 @@ static void of_connection(struct nj_h2 *h, uint32_t more)
 void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more)
 {
     if (id == 0) {
-        of_connection(h, more);
+        conn_window_update(h, more);
         return;
     }
-    struct nj_h2_stream *st = nj__h2_find(h, id);
-    if (!st || st->reset || st->late)
+    struct nj_h2_stream *st = nj__h2_find_stream(h, id);
+    if (!st || st->reset || st->half_closed)
         return;
     if (more == 0) {
         nj__h2_stream_error(h, id, NJ__H2_PROTOCOL_ERROR);
@@ -70,15 +70,15 @@ void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more)
         nj__h2_stream_error(h, id, NJ__H2_FLOW_CONTROL_ERROR);
     } else {
         st->window += (int32_t)more;
-        nj__h2_ready(st);
+        nj__h2_schedule(st);
     }
 }
 
 /* RFC 9113 6.9.2: the change applies to all streams and may make their windows negative. */
-void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes)
+void nj__h2_set_initial_window(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (n_bytes > NJ__H2_WINDOW_MAX) {
-        nj__h2_broken(h, NJ__H2_FLOW_CONTROL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_FLOW_CONTROL_ERROR);
         return;
     }
     int64_t more = (int64_t)n_bytes - h->initial_window;
@@ -86,10 +86,10 @@ void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes)
     for (struct nj_list *n = h->streams.next; n != &h->streams; n = n->next) {
         struct nj_h2_stream *st = nj_container_of(n, struct nj_h2_stream, link);
         if (st->window + more > NJ__H2_WINDOW_MAX) {
-            nj__h2_broken(h, NJ__H2_FLOW_CONTROL_ERROR);
+            nj__h2_conn_error(h, NJ__H2_FLOW_CONTROL_ERROR);
             return;
         }
         st->window = (int32_t)(st->window + more);
-        nj__h2_ready(st);
+        nj__h2_schedule(st);
     }
 }

@@ -5,22 +5,22 @@
 
 #include <stdint.h>
 
-#define NJ__H2_PREFACE       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-#define NJ__H2_PREFACE_BYTES 24u
-#define NJ__H2_FRAME_HEAD    9u
+#define NJ__H2_PREFACE        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+#define NJ__H2_PREFACE_BYTES  24u
+#define NJ__H2_FRAME_HEAD     9u
 /* The payload size that every peer must accept, and the largest we accept: our
  * SETTINGS_MAX_FRAME_SIZE stays at its default. Of the frames we send only DATA may be longer. */
-#define NJ__H2_PAYLOAD_MAX   16384u
+#define NJ__H2_PAYLOAD_MAX    16384u
 /* The largest payload of DATA that we send, if the peer's SETTINGS_MAX_FRAME_SIZE allows it.
  * Compared with 16 KiB, a download of 10 MiB takes 5.2 % fewer instructions with 32 KiB and 7.2 %
  * with 64; one of 200 KiB 4.7 and 7.1 %. A frame is also a stream's turn, and one of 64 KiB would
  * fill the send queue of a slow peer (NJ_SENDQ_BYTES_MIN). It divides NJ_CHUNK_BYTES. */
-#define NJ__H2_DATA_MAX      32768u
-#define NJ__H2_WINDOW_MAX    0x7fffffff /* RFC 9113 6.9.1 */
-#define NJ__H2_WINDOW_FIRST  65535      /* RFC 9113 6.9.2 */
-#define NJ__H2_ID_MAX        0x7fffffffu
+#define NJ__H2_DATA_MAX       32768u
+#define NJ__H2_WINDOW_MAX     0x7fffffff /* RFC 9113 6.9.1 */
+#define NJ__H2_WINDOW_DEFAULT 65535      /* RFC 9113 6.9.2 */
+#define NJ__H2_ID_MAX         0x7fffffffu
 
-enum nj__h2_type {
+enum nj__h2_frame_type {
     NJ__H2_DATA = 0,
     NJ__H2_HEADERS = 1,
     NJ__H2_PRIORITY = 2,
@@ -39,11 +39,11 @@ enum {
     NJ__H2_ACK = 0x1,
     NJ__H2_END_HEADERS = 0x4,
     NJ__H2_PADDED = 0x8,
-    NJ__H2_PRIORITIZED = 0x20,
+    NJ__H2_HAS_PRIORITY = 0x20,
 };
 
 /* RFC 9113 7 */
-enum nj__h2_code {
+enum nj__h2_error_code {
     NJ__H2_NO_ERROR = 0,
     NJ__H2_PROTOCOL_ERROR = 1,
     NJ__H2_INTERNAL_ERROR = 2,
@@ -82,8 +82,9 @@ static inline void nj__h2_put32(uint8_t *p, uint32_t v)
 }
 
 /* Write a frame header at `p`. Returns the address of the payload. */
-static inline uint8_t *nj__h2_put_head(uint8_t *p, uint32_t n_payload, enum nj__h2_type type,
-                                       uint8_t flags, uint32_t id)
+static inline uint8_t *nj__h2_put_frame_head(uint8_t *p, uint32_t n_payload,
+                                             enum nj__h2_frame_type type, uint8_t flags,
+                                             uint32_t id)
 {
     nj__h2_put32(p, n_payload << 8 | (uint32_t)type);
     p[4] = flags;

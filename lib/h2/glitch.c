@@ -15,7 +15,7 @@
  * 128 KiB, which is 8 full frames. */
 #define CONTINUATIONS_MAX   64u
 /* A DATA frame that the peer's window limits to less than this is a glitch ("data dribble"). */
-#define WINDOW_CUT_BYTES    256u
+#define DRIBBLE_BYTES       256u
 /* A DATA frame of at least this size removes a glitch. */
 #define DATA_BIG_BYTES      4096u
 /* WINDOW_UPDATEs accepted without a glitch: one for the stream and one for the connection per DATA
@@ -28,64 +28,64 @@
 #define PING_CREDIT_MAX     64u
 
 /* The kind of abuse to report: that of the last glitch. */
-static enum nj_h2_waste waste_of(const struct nj_h2 *h)
+static enum nj_h2_abuse abuse_of(const struct nj_h2 *h)
 {
-    switch (h->charged) {
+    switch (h->last_charged) {
     case NJ__H2_RST_STREAM:
-        return NJ_H2_WASTE_RESETS;
+        return NJ_H2_ABUSE_RESETS;
     case NJ__H2_PING:
-        return NJ_H2_WASTE_PINGS;
+        return NJ_H2_ABUSE_PINGS;
     case NJ__H2_SETTINGS:
-        return NJ_H2_WASTE_SETTINGS;
+        return NJ_H2_ABUSE_SETTINGS;
     case NJ__H2_WINDOW_UPDATE:
-        return NJ_H2_WASTE_WINDOWS;
+        return NJ_H2_ABUSE_WINDOWS;
     case NJ__H2_PRIORITY:
     case NJ__H2_PRIORITY_UPDATE:
-        return NJ_H2_WASTE_PRIORITIES;
+        return NJ_H2_ABUSE_PRIORITIES;
     case NJ__H2_DATA:
-        return NJ_H2_WASTE_EMPTY_DATA;
+        return NJ_H2_ABUSE_EMPTY_DATA;
     case NJ__H2_HEADERS:
-        return NJ_H2_WASTE_REQUESTS;
+        return NJ_H2_ABUSE_REQUESTS;
     case NJ__H2_CONTINUATION:
-        return NJ_H2_WASTE_BLOCKS;
+        return NJ_H2_ABUSE_BLOCKS;
     default:
-        return NJ_H2_WASTE_FRAMES;
+        return NJ_H2_ABUSE_FRAMES;
     }
 }
 
-bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost)
+bool nj__h2_glitch_add(struct nj_h2 *h, uint32_t cost)
 {
     h->glitches += cost;
-    h->charged = h->frame.type;
-    h->head_owed = false;
+    h->last_charged = h->frame.type;
+    h->headers_refundable = false;
     if (nj_unlikely(h->glitches > h->core->limits.glitches_max))
-        nj_h2_calm(h, waste_of(h));
+        nj_h2_end_for_abuse(h, abuse_of(h));
     return !h->end;
 }
 
 /* A valid request removes this glitch. If it exceeds the limit, the frames before it are to blame,
- * so `charged` is kept unless the previous HEADERS was not valid. */
-bool nj__h2_glitch_head(struct nj_h2 *h)
+ * so `last_charged` is kept unless the previous HEADERS was not valid. */
+bool nj__h2_glitch_headers(struct nj_h2 *h)
 {
-    if (h->head_owed)
-        h->charged = NJ__H2_HEADERS;
-    h->head_owed = true;
+    if (h->headers_refundable)
+        h->last_charged = NJ__H2_HEADERS;
+    h->headers_refundable = true;
     if (nj_unlikely(++h->glitches > h->core->limits.glitches_max))
-        nj_h2_calm(h, waste_of(h));
+        nj_h2_end_for_abuse(h, abuse_of(h));
     return !h->end;
 }
 
-void nj_h2_recover(struct nj_h2 *h, nj_ns now)
+void nj_h2_decay_glitches(struct nj_h2 *h, nj_ns now)
 {
-    uint32_t at = (uint32_t)(now / (NJ_SEC / NJ_H2_GLITCHES_PER_S)), n = at - h->recovered_at;
+    uint32_t at = (uint32_t)(now / (NJ_SEC / NJ_H2_GLITCH_DECAY_PER_S)), n = at - h->decayed_at;
 
-    h->recovered_at = at;
+    h->decayed_at = at;
     h->glitches -= n < h->glitches ? n : h->glitches;
 }
 
-void nj_h2_charge(struct nj_h2 *h, uint32_t n_glitches)
+void nj_h2_add_glitches(struct nj_h2 *h, uint32_t n_glitches)
 {
-    (void)nj__h2_glitch(h, n_glitches);
+    (void)nj__h2_glitch_add(h, n_glitches);
 }
 
 static void window_credit(struct nj_h2 *h, uint32_t n_bytes)
@@ -100,9 +100,9 @@ void nj__h2_glitch_refund(struct nj_h2 *h)
         h->glitches--;
 }
 
-void nj__h2_glitch_request(struct nj_h2 *h)
+void nj__h2_glitch_headers_ok(struct nj_h2 *h)
 {
-    h->head_owed = false;
+    h->headers_refundable = false;
     nj__h2_glitch_refund(h);
     window_credit(h, 0);
 }
@@ -112,7 +112,7 @@ bool nj__h2_glitch_ping(struct nj_h2 *h, bool ack)
     uint8_t *credit = ack ? &h->n_pings : &h->ping_credit;
 
     if (*credit == 0)
-        return nj__h2_glitch(h, NJ__H2_GLITCH);
+        return nj__h2_glitch_add(h, NJ__H2_GLITCH);
     --*credit;
     return true;
 }
@@ -122,15 +122,15 @@ void nj__h2_glitch_window_update(struct nj_h2 *h)
     if (h->window_credit > 0)
         h->window_credit--;
     else
-        (void)nj__h2_glitch(h, NJ__H2_GLITCH);
+        (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
 }
 
 void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut)
 {
-    if (cut && n_bytes < WINDOW_CUT_BYTES) {
+    if (cut && n_bytes < DRIBBLE_BYTES) {
         h->glitches += NJ__H2_GLITCH;
         if (h->glitches > h->core->limits.glitches_max)
-            nj_h2_calm(h, NJ_H2_WASTE_CRUMBS);
+            nj_h2_end_for_abuse(h, NJ_H2_ABUSE_CRUMBS);
         return;
     }
     window_credit(h, n_bytes);
@@ -143,18 +143,18 @@ void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut)
 /* Endless header blocks by CONTINUATION frames (CVE-2024-28182 and similar). */
 void nj__h2_glitch_continuation(struct nj_h2 *h)
 {
-    uint64_t max = (uint64_t)h->core->limits.header_bytes_max * NJ__H2_HEADER_HARD;
+    uint64_t max = (uint64_t)h->core->limits.header_bytes_max * NJ__H2_HARD_LIMIT_FACTOR;
 
-    if (h->block_n > CONTINUATIONS_MAX || h->block_bytes > max)
-        nj_h2_calm(h, NJ_H2_WASTE_BLOCKS);
+    if (h->block_frames > CONTINUATIONS_MAX || h->block_bytes > max)
+        nj_h2_end_for_abuse(h, NJ_H2_ABUSE_BLOCKS);
     else if (h->frame.n_bytes == 0 && !(h->frame.flags & NJ__H2_END_HEADERS))
-        (void)nj__h2_glitch(h, NJ__H2_GLITCH_BAD);
+        (void)nj__h2_glitch_add(h, NJ__H2_GLITCH_ERROR);
 }
 
 /* The owner reads these bytes: then a small frame is no glitch (interactive streams). */
 static bool is_read(const struct nj_h2 *h, const struct nj_h2_stream *st)
 {
-    return h->frame.n_bytes > 0 && nj__h2_body_wanted(st);
+    return h->frame.n_bytes > 0 && nj__h2_is_body_read(st);
 }
 
 void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st)
@@ -162,11 +162,11 @@ void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st)
     bool ends = st && h->frame.flags & NJ__H2_END_STREAM;
 
     if (h->frame.n_bytes < NJ__H2_TINY_BYTES && !ends && !is_read(h, st))
-        (void)nj__h2_glitch(h, NJ__H2_GLITCH);
+        (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
 }
 
 /* A frame may consist of pad bytes only. */
-void nj__h2_glitch_data_came(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes)
+void nj__h2_glitch_data_ends(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes)
 {
     bool read = is_read(h, st);
 
@@ -176,5 +176,5 @@ void nj__h2_glitch_data_came(struct nj_h2 *h, const struct nj_h2_stream *st, uin
         return;
     if (read ? n_bytes > 0 : h->frame.n_bytes < NJ__H2_TINY_BYTES || n_bytes >= NJ__H2_TINY_BYTES)
         return; /* useful, or counted when it began */
-    (void)nj__h2_glitch(h, NJ__H2_GLITCH);
+    (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
 }

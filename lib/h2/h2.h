@@ -3,8 +3,8 @@
  * The server side of HTTP/2 (RFC 9113) as a protocol engine without I/O: it takes bytes from the
  * peer, reports requests by callbacks, and writes bytes into a sink.
  *
- * The engine has no clock, no socket and no thread. One lcore makes all calls on an nj_h2_core and
- * on everything created from it. Unless a comment says otherwise, sizes are bytes, times are
+ * The engine has no clock, no socket and no thread. One lcore makes all calls on an nj_h2_context
+ * and on everything created from it. Unless a comment says otherwise, sizes are bytes, times are
  * nanoseconds, and strings passed in are copied.
  */
 #ifndef NJ_H2_H2_H
@@ -21,9 +21,9 @@
 
 struct nj_counters;
 
-struct nj_h2_core;   /* what the connections of a shard share: callbacks, limits, allocator */
-struct nj_h2;        /* one connection */
-struct nj_h2_stream; /* one request and its response */
+struct nj_h2_context; /* what the connections of a shard share: callbacks, limits, allocator */
+struct nj_h2;         /* one connection */
+struct nj_h2_stream;  /* one request and its response */
 
 /* A callback may call nj_h2_respond(), _trailers(), _consume(), _resume() and _reset() for any
  * stream of the connection. The next nj_h2_output() writes the frames that these calls queue. */
@@ -39,8 +39,8 @@ struct nj_h2_events {
     void (*on_stream_close)(void *user, struct nj_h2_stream *st, bool complete);
     /* Bytes of a request body, valid until this returns. They count against the windows of stream
      * and connection (NJ_H2_STREAM_WINDOW_BYTES, NJ_H2_CONN_WINDOW_BYTES) until nj_h2_consume().
-     * Not called after nj_h2_reset() or after the last byte of the response. NULL: request bodies
-     * are discarded. */
+     * Not called after nj_h2_reset_stream() or after the last byte of the response. NULL: request
+     * bodies are discarded. */
     void (*on_data)(void *user, struct nj_h2_stream *st, const uint8_t *data, size_t n_bytes);
     /* The request is complete, and its body matches content-length if that was present. Called at
      * most once, after the last on_data, and only if req->ends was false. May be NULL. */
@@ -79,17 +79,18 @@ extern const struct nj_h2_limits nj_h2_limits_default;
 
 /* Returns NULL when out of memory. `events` and `counters` must outlive the context. `limits` are
  * copied; NULL: the defaults. */
-struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,
-                                  const struct nj_h2_limits *limits, struct nj_counters *counters);
+struct nj_h2_context *nj_h2_context_new(const struct nj_h2_events *events,
+                                        const struct nj_h2_limits *limits,
+                                        struct nj_counters *counters);
 /* All connections must have been closed. */
-void nj_h2_core_free(struct nj_h2_core *core);
+void nj_h2_context_free(struct nj_h2_context *core);
 /* Number of open connections, and the bytes allocated for them (0 when none is open). */
-uint32_t nj_h2_core_conns(const struct nj_h2_core *core);
-size_t nj_h2_core_bytes_used(const struct nj_h2_core *core);
+uint32_t nj_h2_context_n_conns(const struct nj_h2_context *core);
+size_t nj_h2_context_bytes_used(const struct nj_h2_context *core);
 
 /* A new server-side connection. `user` is passed to all callbacks. NULL: out of memory, or
  * limits.bytes_max is reached. */
-struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user);
+struct nj_h2 *nj_h2_open(struct nj_h2_context *core, void *user);
 /* Prefetch the connection's state into the CPU cache, before nj_h2_input(). */
 void nj_h2_prefetch(const struct nj_h2 *h);
 /* Close the connection: on_stream_close is called for every stream, then all memory is freed. */
@@ -104,8 +105,9 @@ void nj_h2_close(struct nj_h2 *h);
  *
  * Abuse is counted in glitches. Resets, refused or malformed streams, empty DATA, PING, SETTINGS,
  * PRIORITY and unknown frames add glitches. A complete response and a large DATA frame sent each
- * remove one, and glitches decay with time (nj_h2_recover). A reset adds two, so one response does
- * not pay for it. Beyond limits.glitches_max the connection ends with ENHANCE_YOUR_CALM.
+ * remove one, and glitches decay with time (nj_h2_decay_glitches). A reset adds two, so one
+ * response does not pay for it. Beyond limits.glitches_max the connection ends with
+ * ENHANCE_YOUR_CALM.
  */
 int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
 
@@ -119,15 +121,16 @@ int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
 int nj_h2_output(struct nj_h2 *h, const struct nj_h2_sink *sink, void *sink_ctx);
 
 /* Nothing remains to be sent or received: the connection may be closed. */
-bool nj_h2_finished(const struct nj_h2 *h);
+bool nj_h2_is_finished(const struct nj_h2 *h);
 /* Number of open streams. */
-uint32_t nj_h2_streams(const struct nj_h2 *h);
+uint32_t nj_h2_n_streams(const struct nj_h2 *h);
 /* No stream is open and no output is queued. */
 bool nj_h2_is_idle(const struct nj_h2 *h);
 
 /* Graceful shutdown (RFC 9113 6.8). The first call queues GOAWAY with the highest stream id, so
  * requests in flight are still served. The second call queues GOAWAY with the last stream id seen;
- * from then on new streams are ignored, and nj_h2_finished() is true once all streams have ended.
+ * from then on new streams are ignored, and nj_h2_is_finished() is true once all streams have
+ * ended.
  */
 void nj_h2_goaway(struct nj_h2 *h);
 
@@ -137,7 +140,7 @@ void nj_h2_ping(struct nj_h2 *h);
 /*
  * Respond to a request: status (200 to 599), up to 64 fields (copied) and a body, or NULL for none.
  * The stream takes ownership of the body, also on failure. For a HEAD request the caller passes no
- * body and the fields of the response to GET. After nj_h2_reset() nothing is sent.
+ * body and the fields of the response to GET. After nj_h2_reset_stream() nothing is sent.
  * Returns 0, or -1 when out of memory; then the next input or output ends the connection, as
  * after every failed allocation.
  */
@@ -145,18 +148,18 @@ int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_fiel
                   size_t n_fields, struct nj_body *body);
 /* Send 100 (Continue) (RFC 9110 10.1.1, 15.2.1). No effect once the response was given or the
  * request is complete. */
-void nj_h2_continue(struct nj_h2_stream *st);
+void nj_h2_send_continue(struct nj_h2_stream *st);
 /* nj_h2_respond() with a cache key for the encoded head. Equal stamps promise equal status and
  * fields, byte for byte and in the same order, on all connections of the context. The head is then
  * encoded once and reused. 0: do not cache. */
-int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
-                          size_t n_fields, uint64_t stamp, struct nj_body *body);
+int nj_h2_respond_cacheable(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                            size_t n_fields, uint64_t stamp, struct nj_body *body);
 
 /* Respond with the cached head of `stamp`. False: the head is not cached, or this connection needs
  * another encoding. Then nothing was done, the caller still owns the body and calls
- * nj_h2_respond_stamped(). */
-bool nj_h2_respond_again(struct nj_h2_stream *st, uint16_t status, uint64_t stamp,
-                         struct nj_body *body);
+ * nj_h2_respond_cacheable(). */
+bool nj_h2_respond_cached(struct nj_h2_stream *st, uint16_t status, uint64_t stamp,
+                          struct nj_body *body);
 
 /* Set the priority (RFC 9218 4), `urgency` 0 to 7, overriding the client's. Allowed before and
  * after nj_h2_respond(). */
@@ -168,7 +171,7 @@ void nj_h2_resume(struct nj_h2_stream *st);
 /* Set trailer fields (up to 64, copied), sent after the body, which may be empty. Called once,
  * before or after nj_h2_respond(). Returns -1 without effect once the end of the body was sent;
  * otherwise as nj_h2_respond(). */
-int nj_h2_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_t n_fields);
+int nj_h2_set_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_t n_fields);
 
 /* The owner has processed `n_bytes` of the request body: the peer may send as many more. The sum
  * must not exceed the bytes passed to on_data. When a stream ends, its remaining bytes return to
@@ -176,59 +179,61 @@ int nj_h2_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_
 void nj_h2_consume(struct nj_h2_stream *st, size_t n_bytes);
 
 /* Send RST_STREAM with an error code of RFC 9113 7. on_stream_close() follows after this call. */
-void nj_h2_reset(struct nj_h2_stream *st, uint32_t error);
+void nj_h2_reset_stream(struct nj_h2_stream *st, uint32_t error);
 
 /* The reason why the response body of a stream makes no progress. */
-enum nj_h2_hold {
-    NJ_H2_HOLD_NONE,   /* none: only the sink limits it, or there is no body */
-    NJ_H2_HOLD_OURS,   /* the body had no bytes, and nj_h2_resume() was not called since */
-    NJ_H2_HOLD_STREAM, /* the peer's flow-control window of the stream is exhausted */
-    NJ_H2_HOLD_CONN,   /* the peer's flow-control window of the connection is exhausted */
+enum nj_h2_blocked_by {
+    NJ_H2_BLOCKED_BY_NOTHING, /* none: only the sink limits it, or there is no body */
+    NJ_H2_BLOCKED_BY_BODY,    /* the body had no bytes, and nj_h2_resume() was not called since */
+    NJ_H2_BLOCKED_BY_STREAM_WINDOW, /* the peer's flow-control window of the stream is exhausted */
+    NJ_H2_BLOCKED_BY_CONN_WINDOW,   /* the peer's flow-control window of the connection is exhausted
+                                     */
 };
-enum nj_h2_hold nj_h2_hold(const struct nj_h2_stream *st);
+enum nj_h2_blocked_by nj_h2_blocked_by(const struct nj_h2_stream *st);
 uint32_t nj_h2_stream_id(const struct nj_h2_stream *st);
 
 /* Iterate over the streams passed to on_request that have neither ended nor been reset, oldest
- * first; NULL after the last. During the iteration only nj_h2_reset() may be called on them. */
-struct nj_h2_stream *nj_h2_first(const struct nj_h2 *h);
-struct nj_h2_stream *nj_h2_next(const struct nj_h2_stream *st);
+ * first; NULL after the last. During the iteration only nj_h2_reset_stream() may be called on them.
+ */
+struct nj_h2_stream *nj_h2_first_stream(const struct nj_h2 *h);
+struct nj_h2_stream *nj_h2_next_stream(const struct nj_h2_stream *st);
 
 /*
  * When the peer began the preface, frame or header block that is still incomplete; NJ_NEVER if
  * there is none. `now` is the result for one that began with the last input, so call this after
  * each input. DATA of an open stream is excluded; it has its own timeout.
  */
-nj_ns nj_h2_unfinished_since(struct nj_h2 *h, nj_ns now);
+nj_ns nj_h2_unfinished_frame_since(struct nj_h2 *h, nj_ns now);
 
 /* Kinds of abuse. */
-enum nj_h2_waste {
-    NJ_H2_WASTE_NONE,
-#define NJ_H2_WASTE(NAME, name, text) NJ_H2_WASTE_##NAME,
+enum nj_h2_abuse {
+    NJ_H2_ABUSE_NONE,
+#define NJ_H2_ABUSE(NAME, name, text) NJ_H2_ABUSE_##NAME,
 #include "h2/glitch.def"
-#undef NJ_H2_WASTE
-    NJ_H2_N_WASTES
+#undef NJ_H2_ABUSE
+    NJ_H2_N_ABUSES
 };
-#define NJ_H2_WASTE_TEXT_MAX 56u
+#define NJ_H2_ABUSE_TEXT_MAX 56u
 /* End the connection with ENHANCE_YOUR_CALM at the next input or output. The GOAWAY carries the
  * text of `why` as debug data. */
-void nj_h2_calm(struct nj_h2 *h, enum nj_h2_waste why);
+void nj_h2_end_for_abuse(struct nj_h2 *h, enum nj_h2_abuse why);
 /* The abuse for which the connection ends; NONE when it does not end, or for another reason. */
-enum nj_h2_waste nj_h2_wasted(const struct nj_h2 *h);
+enum nj_h2_abuse nj_h2_abuse_reason(const struct nj_h2 *h);
 /* Glitches removed per second, since honest clients cause some for as long as they are connected.
  * A proxy sends 200 requests per second, and its clients cancel a fifth while a worker runs them:
  * that adds 40 times 6 glitches a second, and 160 responses remove one each, which leaves 80. The
  * rate permits an abuser 16 such resets a second. */
-#define NJ_H2_GLITCHES_PER_S 100u
+#define NJ_H2_GLITCH_DECAY_PER_S 100u
 /* Remove glitches for the time since the last call. Call before input, with monotonic `now`. */
-void nj_h2_recover(struct nj_h2 *h, nj_ns now);
+void nj_h2_decay_glitches(struct nj_h2 *h, nj_ns now);
 /* Add glitches for abuse that only the owner can observe. */
-void nj_h2_charge(struct nj_h2 *h, uint32_t n_glitches);
+void nj_h2_add_glitches(struct nj_h2 *h, uint32_t n_glitches);
 /* The peer's RST_STREAM ended the stream. Valid within on_stream_close(). */
-bool nj_h2_stream_was_reset(const struct nj_h2_stream *st);
+bool nj_h2_was_reset_by_peer(const struct nj_h2_stream *st);
 
 /* The user pointers of connection and stream, and the connection of a stream. */
 void *nj_h2_user(const struct nj_h2 *h);
-struct nj_h2 *nj_h2_of(const struct nj_h2_stream *st);
+struct nj_h2 *nj_h2_stream_conn(const struct nj_h2_stream *st);
 void nj_h2_stream_set_user(struct nj_h2_stream *st, void *user);
 void *nj_h2_stream_user(const struct nj_h2_stream *st);
 

@@ -18,10 +18,11 @@ const struct nj_h2_limits nj_h2_limits_default = {
     .bytes_max = (size_t)2 << 30, /* 32 KiB for each of 65,536 connections */
 };
 
-struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,
-                                  const struct nj_h2_limits *limits, struct nj_counters *counters)
+struct nj_h2_context *nj_h2_context_new(const struct nj_h2_events *events,
+                                        const struct nj_h2_limits *limits,
+                                        struct nj_counters *counters)
 {
-    struct nj_h2_core *core = nj_pages_map(sizeof *core, 0); /* has a key */
+    struct nj_h2_context *core = nj_pages_map(sizeof *core, 0); /* has a key */
     if (!core)
         return NULL;
     core->events = events;
@@ -31,13 +32,13 @@ struct nj_h2_core *nj_h2_core_new(const struct nj_h2_events *events,
     core->hpack = nj__hpack_shared_new(&core->alloc, &core->limits.hash_key);
     core->fields = calloc(core->limits.header_fields_max + 1, sizeof *core->fields);
     if (!core->hpack || !core->fields) {
-        nj_h2_core_free(core);
+        nj_h2_context_free(core);
         return NULL;
     }
     return core;
 }
 
-void nj_h2_core_free(struct nj_h2_core *core)
+void nj_h2_context_free(struct nj_h2_context *core)
 {
     if (!core)
         return;
@@ -48,18 +49,18 @@ void nj_h2_core_free(struct nj_h2_core *core)
     nj_pages_unmap(core, sizeof *core);
 }
 
-uint32_t nj_h2_core_conns(const struct nj_h2_core *core)
+uint32_t nj_h2_context_n_conns(const struct nj_h2_context *core)
 {
     return core->n_conns;
 }
 
-size_t nj_h2_core_bytes_used(const struct nj_h2_core *core)
+size_t nj_h2_context_bytes_used(const struct nj_h2_context *core)
 {
-    size_t n_own = nj__hpack_shared_rest(core->hpack);
+    size_t n_own = nj__hpack_shared_trim(core->hpack);
     return core->alloc.bytes_used - n_own;
 }
 
-void nj__h2_core_fail_after(struct nj_h2_core *core, uint64_t n)
+void nj__h2_context_fail_after(struct nj_h2_context *core, uint64_t n)
 {
-    core->alloc.fail_in = n;
+    core->alloc.fail_countdown = n;
 }

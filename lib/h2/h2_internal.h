@@ -20,7 +20,7 @@
  *   glitch.c             budget for abuse by the peer
  *   hpack/hpack.h        header compression
  *
- * One lcore makes all calls on an nj_h2_core and its connections. Lengths are bytes.
+ * One lcore makes all calls on an nj_h2_context and its connections. Lengths are bytes.
  */
 #ifndef NJ_H2_H2_INTERNAL_H
 #define NJ_H2_H2_INTERNAL_H
@@ -34,29 +34,30 @@
 #include "telem/counters.h"
 
 /* With less room in the sink nothing is written, which avoids tiny DATA frames. */
-#define NJ__H2_ROOM_MIN       4096u
+#define NJ__H2_SINK_ROOM_MIN       4096u
 /* Fields of one response, without :status. */
-#define NJ__H2_FIELDS_OUT_MAX 64u
+#define NJ__H2_RESPONSE_FIELDS_MAX 64u
 /* The hard limit of header size, as a multiple of the soft limit. Beyond it the connection ends. */
-#define NJ__H2_HEADER_HARD    4u
+#define NJ__H2_HARD_LIMIT_FACTOR   4u
 /* Number of most recent stream ids whose final state is remembered. */
-#define NJ__H2_IDS_KNOWN      64u
+#define NJ__H2_IDS_TRACKED         64u
 /* PRIORITY_UPDATEs remembered for streams that are not open yet. */
-#define NJ__H2_EARLY          2u
+#define NJ__H2_EARLY_PRIORITIES    2u
 
 /* ---- conn_alloc.c ---- */
 
-#define NJ__H2_CLASSES     18u
-#define NJ__H2_SMALL_STEPS 65u /* lookup by 16 bytes, up to 1024 */
+#define NJ__H2_SIZE_CLASSES     18u
+#define NJ__H2_SMALL_SIZE_STEPS 65u /* lookup by 16 bytes, up to 1024 */
 
 struct nj__h2_alloc {
-    void *free_head[NJ__H2_CLASSES];
-    uint8_t *bump[NJ__H2_CLASSES], *bump_end[NJ__H2_CLASSES]; /* part of a run not yet cut */
+    void *free_head[NJ__H2_SIZE_CLASSES];
+    uint8_t *bump[NJ__H2_SIZE_CLASSES],
+        *bump_end[NJ__H2_SIZE_CLASSES]; /* part of a run not yet cut */
     uint8_t *slabs; /* list linked through the first word; runs are cut from the first slab */
     size_t slab_used;
     size_t bytes_used;
-    uint64_t fail_in; /* for tests: the n-th allocation from now fails; 0: none */
-    uint8_t small_class[NJ__H2_SMALL_STEPS];
+    uint64_t fail_countdown; /* for tests: the n-th allocation from now fails; 0: none */
+    uint8_t small_class[NJ__H2_SMALL_SIZE_STEPS];
 };
 
 void nj__h2_alloc_init(struct nj__h2_alloc *a);
@@ -77,34 +78,36 @@ struct nj__h2_head {
     int64_t length;             /* content-length, or NJ__H2_NO_LENGTH */
     uint32_t n_bytes, n_fields; /* RFC 9113 6.5.2 accounting */
     bool trailers;
-    bool over; /* a soft limit is exceeded */
-    bool bad;  /* RFC 9113 8.1.1 */
+    bool over_limit; /* a soft limit is exceeded */
+    bool bad;        /* RFC 9113 8.1.1 */
     /* Status of a valid request that its head alone disqualifies: 431 beyond a soft limit, 400 for
      * contradictory fields (RFC 9113 8.3.1), 417 for an unknown expectation. 0: none. */
-    uint16_t refused;
-    bool regular;                         /* a field other than a pseudo-header was decoded */
+    uint16_t refuse_status;
+    bool regular_seen;                    /* a field other than a pseudo-header was decoded */
     bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
     uint8_t priority;
-    bool signalled;             /* the client sent a priority */
+    bool has_priority;          /* the client sent a priority */
     struct nj_request_head req; /* last: its `header` is not cleared */
 };
 
-#define NJ__H2_AGAIN_MAX 32u /* octets, and therefore fields, of a block that is remembered */
+#define NJ__H2_LAST_BLOCK_MAX                                                                      \
+    32u /* octets, and therefore fields, of a block that is remembered                             \
+         */
 
 /* The last request's header block, if an equal block decodes to the same request
  * (request_head.c). */
-struct nj__h2_again {
+struct nj__h2_last_block {
     const struct nj_h2 *h; /* the connection that sent it; NULL: none is remembered */
     uint32_t n;
-    uint8_t block[NJ__H2_AGAIN_MAX];
+    uint8_t block[NJ__H2_LAST_BLOCK_MAX];
 };
 
-struct nj_h2_core {
+struct nj_h2_context {
     const struct nj_h2_events *events;
     struct nj_counters *counters;
     struct nj__hpack_shared *hpack;
     struct nj_field *fields; /* of the current header block: limits.header_fields_max + 1 */
-    struct nj__h2_again again;
+    struct nj__h2_last_block last_block;
     struct nj__h2_head head; /* of the last request */
     uint32_t n_conns;
     struct nj_h2_limits limits;
@@ -112,13 +115,13 @@ struct nj_h2_core {
 };
 
 /* For tests: the `n`-th allocation from now fails, once; 0: none fails. */
-void nj__h2_core_fail_after(struct nj_h2_core *core, uint64_t n);
+void nj__h2_context_fail_after(struct nj_h2_context *core, uint64_t n);
 
 /* ---- a connection ---- */
 
 /* Why the server ends a connection. */
 enum nj__h2_end {
-    NJ__H2_ALIVE,
+    NJ__H2_END_NONE,
     NJ__H2_END_PROTOCOL, /* the peer broke RFC 9113 */
     NJ__H2_END_ABUSE,    /* the peer exceeded its glitch budget */
     NJ__H2_END_MEMORY,   /* an allocation failed, or the sink failed */
@@ -126,11 +129,11 @@ enum nj__h2_end {
 };
 
 /* How the payload of the current frame is processed. */
-enum nj__h2_how {
-    NJ__H2_SKIP,
-    NJ__H2_WHOLE, /* processed when complete */
-    NJ__H2_BLOCK, /* CONTINUATION: appended to the buffered header block */
-    NJ__H2_BODY,  /* DATA: processed as it arrives */
+enum nj__h2_payload_mode {
+    NJ__H2_PAYLOAD_SKIP,
+    NJ__H2_PAYLOAD_WHOLE,    /* processed when complete */
+    NJ__H2_PAYLOAD_BLOCK,    /* CONTINUATION: appended to the buffered header block */
+    NJ__H2_PAYLOAD_STREAMED, /* DATA: processed as it arrives */
 };
 
 struct nj__h2_frame {
@@ -147,42 +150,43 @@ struct nj_h2_stream;
 
 /* Fields are in order of use: a request and its response touch the first five cache lines. */
 struct nj_h2 {
-    struct nj_h2_core *core;
+    struct nj_h2_context *core;
     void *user;
-    struct nj__hpack_in *hpack_in;   /* NULL before the first header block */
-    struct nj__hpack_out *hpack_out; /* NULL before the first response */
-    uint32_t left;                   /* bytes of the current payload still to come */
-    uint8_t n_walk;                  /* bytes received of a partial frame header or preface */
-    uint8_t how;                     /* enum nj__h2_how of the current frame */
-    uint8_t end;                     /* enum nj__h2_end */
-    uint8_t goaways;                 /* calls of nj_h2_goaway(), up to 2 */
-    bool greeted;                    /* the preface was received */
-    bool settled;                    /* the peer's first SETTINGS was received */
-    bool block_open;                 /* a header block lacks END_HEADERS */
-    bool told;                       /* the final GOAWAY is queued, or can't be */
-    bool mute;                       /* no more output is possible */
-    bool busy;                       /* nj_h2_input() or nj_h2_output() is running */
+    struct nj__hpack_decoder *hpack_decoder; /* NULL before the first header block */
+    struct nj__hpack_encoder *hpack_encoder; /* NULL before the first response */
+    uint32_t payload_left;                   /* bytes of the current payload still to come */
+    uint8_t n_hdr_buf;    /* bytes received of a partial frame header or preface */
+    uint8_t payload_mode; /* enum nj__h2_payload_mode of the current frame */
+    uint8_t end;          /* enum nj__h2_end */
+    uint8_t goaways;      /* calls of nj_h2_goaway(), up to 2 */
+    bool preface_seen;    /* the preface was received */
+    bool settings_seen;   /* the peer's first SETTINGS was received */
+    bool block_open;      /* a header block lacks END_HEADERS */
+    bool goaway_queued;   /* the final GOAWAY is queued, or can't be */
+    bool write_closed;    /* no more output is possible */
+    bool busy;            /* nj_h2_input() or nj_h2_output() is running */
     bool peer_goaway;
-    bool acked;      /* the peer acknowledged our SETTINGS */
-    bool late_asked; /* a PING of half_closed_local.c is unanswered */
+    bool settings_acked; /* the peer acknowledged our SETTINGS */
+    bool late_asked;     /* a PING of half_closed_local.c is unanswered */
     struct nj__h2_frame frame;
-    uint32_t n_begun; /* frames received; a header block counts once */
+    uint32_t n_frames; /* frames received; a header block counts once */
 
     uint32_t id_high; /* highest stream id of a HEADERS frame; 0 before the first */
     uint32_t id_last; /* highest id of an opened stream, for GOAWAY */
-    /* The current count; the time of its last decay, in 1/NJ_H2_GLITCHES_PER_S s, modulo 2^32. */
-    uint32_t glitches, recovered_at;
+    /* The current count; the time of its last decay, in 1/NJ_H2_GLITCH_DECAY_PER_S s, modulo 2^32.
+     */
+    uint32_t glitches, decayed_at;
     uint32_t window_credit; /* WINDOW_UPDATE frames accepted without a glitch */
     /* Streams whose response is not complete; half-closed ones (half_closed_local.c); all in the
      * table. */
-    uint32_t n_streams, n_late, n_open;
+    uint32_t n_streams, n_half_closed, n_open;
     uint32_t table_mask;
     struct nj_h2_stream **table;
-    struct nj_h2_stream *few[4]; /* the table, while it is small */
-    struct nj_list streams;      /* oldest first */
-    struct nj_list ready;        /* streams with DATA to send, in sending order */
+    struct nj_h2_stream *inline_table[4]; /* the table, while it is small */
+    struct nj_list streams;               /* oldest first */
+    struct nj_list ready;                 /* streams with DATA to send, in sending order */
     struct nj_list
-        passing;           /* streams that end once the outbox is written up to nj_h2_stream.mark */
+        flushing; /* streams that end once the outbox is written up to nj_h2_stream.flush_mark */
     struct nj__h2_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
     uint32_t out_at;
     uint32_t out_passed;    /* bytes of the outbox written to the sink so far, modulo 2^32 */
@@ -192,138 +196,140 @@ struct nj_h2 {
     /* Bit i is for stream id_high - 2*i: it was used; the peer sent END_STREAM; it sent RST_STREAM.
      */
     uint64_t id_seen, id_ended, id_reset;
-    uint32_t n_dead;     /* bytes of response heads in the outbox whose stream the peer has reset */
-    uint32_t n_acks;     /* acknowledgments in the outbox */
-    uint32_t unfinished; /* number of the frame incomplete since unfinished_at; 0: none */
-    uint32_t block_n, block_bytes; /* of the header block: CONTINUATION frames, bytes */
+    uint32_t
+        n_reset_bytes; /* bytes of response heads in the outbox whose stream the peer has reset */
+    uint32_t n_acks;   /* acknowledgments in the outbox */
+    uint32_t unfinished_frame; /* number of the frame incomplete since unfinished_since; 0: none */
+    uint32_t block_frames, block_bytes; /* of the header block: CONTINUATION frames, bytes */
     uint32_t block_id;
     uint8_t block_flags;
-    uint8_t ping_credit; /* PINGs accepted without a glitch */
-    uint8_t n_pings;     /* our unanswered PINGs */
-    uint8_t plain;       /* 1 + the peer's SETTINGS_NO_RFC7540_PRIORITIES; 0: not received */
-    uint8_t n_early;     /* entries of early_id and early_priority in use */
-    uint8_t pad;         /* padding bytes of the current DATA frame */
-    uint8_t waste;       /* enum nj_h2_waste if `end` is NJ__H2_END_ABUSE */
-    uint8_t charged;     /* type of the last frame that added a permanent glitch */
-    bool head_owed;      /* a later HEADERS frame added a glitch that a valid request returns */
+    uint8_t ping_credit;     /* PINGs accepted without a glitch */
+    uint8_t n_pings;         /* our unanswered PINGs */
+    uint8_t no_rfc7540;      /* 1 + the peer's SETTINGS_NO_RFC7540_PRIORITIES; 0: not received */
+    uint8_t n_early;         /* entries of early_id and early_priority in use */
+    uint8_t pad;             /* padding bytes of the current DATA frame */
+    uint8_t abuse;           /* enum nj_h2_abuse if `end` is NJ__H2_END_ABUSE */
+    uint8_t last_charged;    /* type of the last frame that added a permanent glitch */
+    bool headers_refundable; /* a later HEADERS frame added a glitch that a valid request returns */
     /* Valid during nj_h2_output(). */
     const struct nj_h2_sink *sink;
     void *sink_ctx;
 
-    uint32_t window;       /* our receive window of the connection */
-    uint32_t n_came;       /* bytes received that no WINDOW_UPDATE has returned */
-    uint32_t n_done;       /* of these, bytes consumed */
-    uint32_t end_code;     /* enum nj__h2_code */
-    struct nj__h2_buf got; /* the received part of an incomplete frame or header block */
-    struct nj_list late;
-    nj_ns unfinished_at;
-    uint32_t early_id[NJ__H2_EARLY];
-    uint8_t early_priority[NJ__H2_EARLY];
-    bool pad_wanted;
-    uint8_t walk[NJ__H2_FRAME_HEAD];
+    uint32_t window;           /* our receive window of the connection */
+    uint32_t n_received;       /* bytes received that no WINDOW_UPDATE has returned */
+    uint32_t n_consumed;       /* of these, bytes consumed */
+    uint32_t end_code;         /* enum nj__h2_error_code */
+    struct nj__h2_buf partial; /* the received part of an incomplete frame or header block */
+    struct nj_list half_closed;
+    nj_ns unfinished_since;
+    uint32_t early_id[NJ__H2_EARLY_PRIORITIES];
+    uint8_t early_priority[NJ__H2_EARLY_PRIORITIES];
+    bool pad_length_due;
+    uint8_t hdr_buf[NJ__H2_FRAME_HEAD];
 };
 
 /* ---- session.c ---- */
 
 /* Record why the connection must end. Only the first call has an effect. */
-void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj__h2_code code);
+void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj__h2_error_code code);
 /* Connection error (RFC 9113 5.4.1). */
-void nj__h2_broken(struct nj_h2 *h, enum nj__h2_code code);
-void nj__h2_no_memory(struct nj_h2 *h);
+void nj__h2_conn_error(struct nj_h2 *h, enum nj__h2_error_code code);
+void nj__h2_out_of_memory(struct nj_h2 *h);
 /* Queue the GOAWAY of a recorded end. Returns -1 if the connection must end, else 0. */
-int nj__h2_settle(struct nj_h2 *h);
+int nj__h2_goaway_if_ended(struct nj_h2 *h);
 
 /* ---- settings.c ---- */
 
 /* Queue the server's connection preface: SETTINGS and WINDOW_UPDATE. */
-void nj__h2_greet(struct nj_h2 *h);
-void nj__h2_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
+void nj__h2_send_settings(struct nj_h2 *h);
+void nj__h2_apply_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
 void nj__h2_settings_acked(struct nj_h2 *h);
 
 /* ---- flow_control.c ---- */
 
 /* Count a DATA frame of `n_bytes`. False: it exceeds the connection's window. */
-bool nj__h2_window_came(struct nj_h2 *h, uint32_t n_bytes);
+bool nj__h2_window_receive(struct nj_h2 *h, uint32_t n_bytes);
 /* Return consumed bytes to the window of the connection, and of a stream. */
-void nj__h2_window_done(struct nj_h2 *h, uint32_t n_bytes);
-void nj__h2_stream_window_done(struct nj_h2_stream *st, uint32_t n_bytes);
+void nj__h2_window_consume(struct nj_h2 *h, uint32_t n_bytes);
+void nj__h2_stream_window_consume(struct nj_h2_stream *st, uint32_t n_bytes);
 void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more);
 /* Apply the peer's SETTINGS_INITIAL_WINDOW_SIZE. */
-void nj__h2_window_initial(struct nj_h2 *h, uint32_t n_bytes);
+void nj__h2_set_initial_window(struct nj_h2 *h, uint32_t n_bytes);
 
 /* ---- request_head.c ---- */
 
 enum { NJ__H2_NO_LENGTH = -1 };
-#define NJ__H2_PRIORITY_PLAIN 0x30u /* RFC 9218 4: urgency 3, not incremental */
+#define NJ__H2_PRIORITY_DEFAULT 0x30u /* RFC 9218 4: urgency 3, not incremental */
 
 /* Decode a complete block into `head`. The caller sets `trailers`, and n_bytes and n_fields of the
  * message so far. False: the connection ends. */
-bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n);
+bool nj__h2_head_decode(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n);
 /* Decode the head of a request. It is malformed if a required pseudo-header is missing
  * (RFC 9113 8.3.1). The context owns the result. NULL: the connection ends. */
-struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *block, size_t n);
+struct nj__h2_head *nj__h2_head_decode_request(struct nj_h2 *h, const uint8_t *block, size_t n);
 /* Forget the remembered block of a connection that is being freed. */
-void nj__h2_head_forget(const struct nj_h2 *h);
+void nj__h2_last_block_forget(const struct nj_h2 *h);
 
 /* ---- request.c ---- */
 
-#define NJ__H2_NEW 0x80u /* added to the flags of HEADERS: the stream id is new */
+#define NJ__H2_NEW_STREAM 0x80u /* added to the flags of HEADERS: the stream id is new */
 
 /* Process a complete header block. */
-void nj__h2_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block, size_t n);
+void nj__h2_handle_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block,
+                         size_t n);
 
 /* ---- stream.c ---- */
 
 struct nj__h2_trailers;
 
 struct nj_h2_stream {
-    struct nj_list link;  /* in nj_h2.streams or nj_h2.late */
-    struct nj_list queue; /* in nj_h2.ready, nj_h2.passing or no list */
+    struct nj_list link;  /* in nj_h2.streams or nj_h2.half_closed */
+    struct nj_list queue; /* in nj_h2.ready, nj_h2.flushing or no list */
     struct nj_h2 *h;
-    struct nj_h2_stream *chain; /* next in the bucket of the table */
+    struct nj_h2_stream *hash_next; /* next in the bucket of the table */
     void *user;
     struct nj_body *body;
     struct nj__h2_trailers *trailers;
     int64_t length_left; /* bytes of content-length still to come, or NJ__H2_NO_LENGTH */
     int32_t id;
     int32_t window;                   /* the peer's window of the stream */
-    uint32_t n_came, n_done;          /* of our window: received and not returned; consumed */
+    uint32_t n_received, n_consumed;  /* of our window: received and not returned; consumed */
     uint32_t n_held;                  /* bytes passed to on_data and not consumed */
     uint32_t head_bytes, head_fields; /* size of the request head, to which trailers add */
-    uint32_t n_out;                   /* bytes of the response head */
-    uint32_t mark;                    /* in nj_h2.passing: value of out_passed at which it ends */
+    uint32_t n_head_out;              /* bytes of the response head */
+    uint32_t flush_mark;              /* in nj_h2.flushing: value of out_passed at which it ends */
     uint8_t priority;                 /* urgency << 4 | incremental */
-    bool signalled;                   /* the priority was set by the client */
-    bool announced;                   /* on_request was called, on_stream_close was not */
-    bool answered;
+    bool has_priority;                /* the priority was set by the client */
+    bool shown_to_user;               /* on_request was called, on_stream_close was not */
+    bool responded;
     bool deferred; /* the body waits for nj_h2_resume() */
     bool complete;
-    bool reset;      /* reset by us, or ended: no more callbacks and no more output */
-    bool late;       /* response complete, request not; on_stream_close was called */
-    bool late_asked; /* a PING was sent after the response */
-    bool got_end;    /* END_STREAM was received */
-    bool got_reset;  /* RST_STREAM was received */
-    bool end_shown;  /* the end of the response body is queued */
+    bool reset;          /* reset by us, or ended: no more callbacks and no more output */
+    bool half_closed;    /* response complete, request not; on_stream_close was called */
+    bool late_asked;     /* a PING was sent after the response */
+    bool end_received;   /* END_STREAM was received */
+    bool reset_received; /* RST_STREAM was received */
+    bool end_queued;     /* the end of the response body is queued */
 };
 
 /* The open stream with this id, or NULL. */
-struct nj_h2_stream *nj__h2_find(const struct nj_h2 *h, uint32_t id);
+struct nj_h2_stream *nj__h2_find_stream(const struct nj_h2 *h, uint32_t id);
 /* NULL: out of memory, which ends the connection. */
 struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id);
 /* Close the body and call on_stream_close; the stream stays in the table. */
-void nj__h2_stream_leave(struct nj_h2_stream *st);
+void nj__h2_stream_detach(struct nj_h2_stream *st);
 /* Detach the stream, unless that was done, and free it. */
-void nj__h2_stream_drop(struct nj_h2_stream *st);
+void nj__h2_stream_destroy(struct nj_h2_stream *st);
 void nj__h2_body_close(struct nj_h2_stream *st);
 /* The last byte of the response was written. */
-void nj__h2_stream_sent(struct nj_h2_stream *st);
+void nj__h2_response_sent(struct nj_h2_stream *st);
 /* The request is complete. */
-void nj__h2_stream_ended(struct nj_h2_stream *st);
+void nj__h2_request_ended(struct nj_h2_stream *st);
 /* Queue RST_STREAM for a reason of ours. The stream is freed once the frame is written. */
-void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj__h2_code code);
+void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj__h2_error_code code);
 /* Stream error (RFC 9113 5.4.2): adds glitches and queues RST_STREAM. The stream need not be open.
  */
-void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_code code);
+void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_error_code code);
 
 /* ---- response.c ---- */
 
@@ -338,15 +344,16 @@ bool nj__h2_put_end(struct nj_h2_stream *st);
 
 /* Append `n_bytes` to the outbox and return their address, valid until the next call. NULL: out of
  * memory, or output has ended. */
-uint8_t *nj__h2_put(struct nj_h2 *h, uint32_t n_bytes);
+uint8_t *nj__h2_out_put(struct nj_h2 *h, uint32_t n_bytes);
 /* Queue a frame with a payload of four bytes. */
-void nj__h2_put_small(struct nj_h2 *h, enum nj__h2_type type, uint32_t id, uint32_t value);
-/* As nj__h2_put(), for an acknowledgment. Too many of them unsent end the connection. */
+void nj__h2_put_u32_frame(struct nj_h2 *h, enum nj__h2_frame_type type, uint32_t id,
+                          uint32_t value);
+/* As nj__h2_out_put(), for an acknowledgment. Too many of them unsent end the connection. */
 uint8_t *nj__h2_put_ack(struct nj_h2 *h, uint32_t n_bytes);
 /* End the stream once the current content of the outbox is written. */
-void nj__h2_pass(struct nj_h2_stream *st);
+void nj__h2_close_when_flushed(struct nj_h2_stream *st);
 /* The peer reset a stream whose response head, of `n_bytes`, may still be in the outbox. */
-void nj__h2_dead(struct nj_h2 *h, uint32_t n_bytes);
+void nj__h2_count_reset_bytes(struct nj_h2 *h, uint32_t n_bytes);
 /* Ensure room for `n_bytes` more. False: out of memory, which ends the connection. */
 bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes);
 void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b);
@@ -354,33 +361,33 @@ void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b);
 /* ---- send_scheduler.c ---- */
 
 /* Insert the stream into the ready list, if it has DATA to send and window. */
-void nj__h2_ready(struct nj_h2_stream *st);
+void nj__h2_schedule(struct nj_h2_stream *st);
 /* The stream sent a frame and has more DATA: move it behind its equals if it is incremental. */
-void nj__h2_ready_again(struct nj_h2_stream *st);
+void nj__h2_reschedule(struct nj_h2_stream *st);
 /* Parse a priority field value. Parameters that are absent keep their value in `was`. */
-uint8_t nj__h2_priority_of(struct nj_str value, uint8_t was);
+uint8_t nj__h2_priority_parse(struct nj_str value, uint8_t was);
 void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
 /* Set the priority of a new stream from its head and from earlier PRIORITY_UPDATEs. */
-void nj__h2_priority_first(struct nj_h2_stream *st, const struct nj__h2_head *head);
-/* Adapt the default priority to a response body of `n_bytes`, or NJ_BODY_UNKNOWN. */
-void nj__h2_priority_body(struct nj_h2_stream *st, uint64_t n_bytes);
+void nj__h2_priority_init(struct nj_h2_stream *st, const struct nj__h2_head *head);
+/* Adapt the default priority to a response body of `n_bytes`, or NJ_BODY_LEN_UNKNOWN. */
+void nj__h2_priority_by_size(struct nj_h2_stream *st, uint64_t n_bytes);
 
 /* ---- data_input.c ---- */
 
 /* The owner reads the request body of this stream. */
-bool nj__h2_body_wanted(const struct nj_h2_stream *st);
+bool nj__h2_is_body_read(const struct nj_h2_stream *st);
 /* The header of a DATA frame was received; then, parts of its payload. */
 void nj__h2_data_begin(struct nj_h2 *h);
-void nj__h2_data(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes);
+void nj__h2_data_input(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes);
 
 /* ---- half_closed_local.c ---- */
 
 /* The response is complete and the request is not: enter half-closed (local). */
-void nj__h2_late_begin(struct nj_h2_stream *st);
+void nj__h2_half_close(struct nj_h2_stream *st);
 /* An acknowledgment of a PING was received, with these eight bytes. */
-void nj__h2_late_answered(struct nj_h2 *h, const uint8_t *p);
+void nj__h2_half_closed_ping_ack(struct nj_h2 *h, const uint8_t *p);
 /* Reset all half-closed streams, because the connection is being shut down. */
-void nj__h2_late_stop(struct nj_h2 *h);
+void nj__h2_half_closed_reset_all(struct nj_h2 *h);
 
 /* ---- glitch.c ---- */
 
@@ -390,19 +397,19 @@ enum {
     /* A reset. It exceeds the refund for a response; otherwise one response per reset would permit
      * any number of resets (CVE-2023-44487). */
     NJ__H2_GLITCH_RESET = 2,
-    NJ__H2_GLITCH_BAD = 10, /* an error that no working client makes */
+    NJ__H2_GLITCH_ERROR = 10, /* an error that no working client makes */
 };
 /* Ignored frames and DATA below this size count as glitches. */
 #define NJ__H2_TINY_BYTES 16u
 
 /* Add glitches. False: the budget is exhausted, which ends the connection. */
-bool nj__h2_glitch(struct nj_h2 *h, uint32_t cost);
-/* Add the glitch of a HEADERS frame, which nj__h2_glitch_request() removes. */
-bool nj__h2_glitch_head(struct nj_h2 *h);
+bool nj__h2_glitch_add(struct nj_h2 *h, uint32_t cost);
+/* Add the glitch of a HEADERS frame, which nj__h2_glitch_headers_ok() removes. */
+bool nj__h2_glitch_headers(struct nj_h2 *h);
 /* Remove one glitch for useful work. */
 void nj__h2_glitch_refund(struct nj_h2 *h);
 /* A request head is valid: remove the glitch of its HEADERS frame. */
-void nj__h2_glitch_request(struct nj_h2 *h);
+void nj__h2_glitch_headers_ok(struct nj_h2 *h);
 void nj__h2_glitch_window_update(struct nj_h2 *h);
 /* A PING, or the acknowledgment of ours. */
 bool nj__h2_glitch_ping(struct nj_h2 *h, bool ack);
@@ -410,7 +417,7 @@ bool nj__h2_glitch_ping(struct nj_h2 *h, bool ack);
 void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut);
 /* A DATA frame begins; it ends, with `n_bytes` of content. */
 void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st);
-void nj__h2_glitch_data_came(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes);
+void nj__h2_glitch_data_ends(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes);
 /* A CONTINUATION frame of `n_bytes`. */
 void nj__h2_glitch_continuation(struct nj_h2 *h);
 

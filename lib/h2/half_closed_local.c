@@ -16,70 +16,70 @@
 
 /* Limit per connection, for clients that do not acknowledge PINGs. Beyond it, streams are reset at
  * once. */
-#define LATE_STREAMS_MAX 16u
-#define PING_BYTES       8u
+#define HALF_CLOSED_MAX 16u
+#define PING_BYTES      8u
 
-static const uint8_t late_ping[PING_BYTES] = "response";
+static const uint8_t response_ping[PING_BYTES] = "response";
 
-static void stop(struct nj_h2_stream *st)
+static void reset_no_error(struct nj_h2_stream *st)
 {
     nj__h2_stream_reset(st, NJ__H2_NO_ERROR);
 }
 
-static struct nj_h2_stream *late_of(struct nj_list *n)
+static struct nj_h2_stream *stream_of(struct nj_list *n)
 {
     return nj_container_of(n, struct nj_h2_stream, link);
 }
 
 /* Send a PING; its acknowledgment covers the responses of all streams now in the list. */
-static void ask(struct nj_h2 *h)
+static void send_ping(struct nj_h2 *h)
 {
-    uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + PING_BYTES);
+    uint8_t *p = nj__h2_out_put(h, NJ__H2_FRAME_HEAD + PING_BYTES);
     if (!p)
         return;
-    memcpy(nj__h2_put_head(p, PING_BYTES, NJ__H2_PING, 0, 0), late_ping, PING_BYTES);
+    memcpy(nj__h2_put_frame_head(p, PING_BYTES, NJ__H2_PING, 0, 0), response_ping, PING_BYTES);
     h->late_asked = true;
     h->n_pings += h->n_pings < UINT8_MAX;
-    for (struct nj_list *n = h->late.next; n != &h->late; n = n->next)
-        late_of(n)->late_asked = true;
+    for (struct nj_list *n = h->half_closed.next; n != &h->half_closed; n = n->next)
+        stream_of(n)->late_asked = true;
 }
 
-void nj__h2_late_begin(struct nj_h2_stream *st)
+void nj__h2_half_close(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
 
-    if (h->n_late == LATE_STREAMS_MAX || h->goaways == 2 || h->end) {
-        stop(st);
+    if (h->n_half_closed == HALF_CLOSED_MAX || h->goaways == 2 || h->end) {
+        reset_no_error(st);
         return;
     }
-    nj__h2_stream_leave(st);
-    st->late = true;
-    h->n_late++;
-    nj_list_push_back(&h->late, &st->link);
+    nj__h2_stream_detach(st);
+    st->half_closed = true;
+    h->n_half_closed++;
+    nj_list_push_back(&h->half_closed, &st->link);
     if (!h->late_asked)
-        ask(h);
+        send_ping(h);
 }
 
-void nj__h2_late_answered(struct nj_h2 *h, const uint8_t *p)
+void nj__h2_half_closed_ping_ack(struct nj_h2 *h, const uint8_t *p)
 {
     bool more = false;
 
-    if (!h->late_asked || memcmp(p, late_ping, PING_BYTES) != 0)
+    if (!h->late_asked || memcmp(p, response_ping, PING_BYTES) != 0)
         return;
     h->late_asked = false;
-    for (struct nj_list *n = h->late.next; n != &h->late && !h->end; n = n->next) {
-        struct nj_h2_stream *st = late_of(n);
+    for (struct nj_list *n = h->half_closed.next; n != &h->half_closed && !h->end; n = n->next) {
+        struct nj_h2_stream *st = stream_of(n);
         if (st->late_asked)
-            stop(st);
+            reset_no_error(st);
         else
             more = true;
     }
     if (more && !h->end)
-        ask(h);
+        send_ping(h);
 }
 
-void nj__h2_late_stop(struct nj_h2 *h)
+void nj__h2_half_closed_reset_all(struct nj_h2 *h)
 {
-    for (struct nj_list *n = h->late.next; n != &h->late && !h->end; n = n->next)
-        stop(late_of(n));
+    for (struct nj_list *n = h->half_closed.next; n != &h->half_closed && !h->end; n = n->next)
+        reset_no_error(stream_of(n));
 }

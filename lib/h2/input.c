@@ -25,21 +25,21 @@ static bool is_idle(const struct nj_h2 *h, uint32_t id)
     return id > h->id_high || id % 2 == 0;
 }
 
-static bool bit_of(const struct nj_h2 *h, uint64_t bits, uint32_t id)
+static bool id_bit(const struct nj_h2 *h, uint64_t bits, uint32_t id)
 {
     uint32_t back = (h->id_high - id) / 2;
-    return back < NJ__H2_IDS_KNOWN && (bits >> back & 1);
+    return back < NJ__H2_IDS_TRACKED && (bits >> back & 1);
 }
 
 /* DATA or HEADERS may be received on the stream. False: a connection error, since only PRIORITY,
  * WINDOW_UPDATE and RST_STREAM may follow END_STREAM (RFC 9113 5.1). */
-static bool may_come(struct nj_h2 *h, uint32_t id)
+static bool may_receive(struct nj_h2 *h, uint32_t id)
 {
-    const struct nj_h2_stream *st = nj__h2_find(h, id);
+    const struct nj_h2_stream *st = nj__h2_find_stream(h, id);
 
-    if (st ? !st->got_end : !bit_of(h, h->id_ended, id))
+    if (st ? !st->end_received : !id_bit(h, h->id_ended, id))
         return true;
-    nj__h2_broken(h, NJ__H2_STREAM_CLOSED);
+    nj__h2_conn_error(h, NJ__H2_STREAM_CLOSED);
     return false;
 }
 
@@ -50,25 +50,25 @@ static void data_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id == 0 || is_idle(h, f->id)) {
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
     } else if (f->flags & NJ__H2_PADDED && f->n_bytes == 0) {
-        nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
-    } else if (may_come(h, f->id)) {
-        h->how = NJ__H2_BODY;
-        if (bit_of(h, h->id_reset, f->id) && !nj__h2_find(h, f->id))
+        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+    } else if (may_receive(h, f->id)) {
+        h->payload_mode = NJ__H2_PAYLOAD_STREAMED;
+        if (id_bit(h, h->id_reset, f->id) && !nj__h2_find_stream(h, f->id))
             nj__h2_stream_error(h, f->id, NJ__H2_STREAM_CLOSED);
         nj__h2_data_begin(h);
     }
 }
 
 /* Stream ids increase, and a skipped id can't be used later (RFC 9113 5.1.1). Ids older than the
- * last NJ__H2_IDS_KNOWN are treated as closed streams. */
-static bool id_in_order(struct nj_h2 *h, uint32_t id)
+ * last NJ__H2_IDS_TRACKED are treated as closed streams. */
+static bool is_id_in_order(struct nj_h2 *h, uint32_t id)
 {
     if (id <= h->id_high)
-        return (h->id_high - id) / 2 >= NJ__H2_IDS_KNOWN || bit_of(h, h->id_seen, id);
+        return (h->id_high - id) / 2 >= NJ__H2_IDS_TRACKED || id_bit(h, h->id_seen, id);
     uint32_t up = (id - h->id_high + 1) / 2; /* +1: before the first, id_high is 0 */
-    bool near = up < NJ__H2_IDS_KNOWN;
+    bool near = up < NJ__H2_IDS_TRACKED;
     h->id_seen = (near ? h->id_seen << up : 0) | 1;
     h->id_ended = near ? h->id_ended << up : 0;
     h->id_reset = near ? h->id_reset << up : 0;
@@ -82,17 +82,17 @@ static void headers_begin(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
     bool is_new = f->id > h->id_high;
 
-    if (f->id % 2 == 0 || !id_in_order(h, f->id)) {
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+    if (f->id % 2 == 0 || !is_id_in_order(h, f->id)) {
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
         return;
     }
-    if (!nj__h2_glitch_head(h) || (!is_new && !may_come(h, f->id)))
+    if (!nj__h2_glitch_headers(h) || (!is_new && !may_receive(h, f->id)))
         return;
-    h->how = NJ__H2_WHOLE;
+    h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
     h->block_open = !(f->flags & NJ__H2_END_HEADERS);
     h->block_id = f->id;
-    h->block_flags = (uint8_t)((f->flags & NJ__H2_END_STREAM) | (is_new ? NJ__H2_NEW : 0));
-    h->block_n = 0;
+    h->block_flags = (uint8_t)((f->flags & NJ__H2_END_STREAM) | (is_new ? NJ__H2_NEW_STREAM : 0));
+    h->block_frames = 0;
     h->block_bytes = f->n_bytes;
 }
 
@@ -101,15 +101,15 @@ static void priority_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id == 0) {
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
-    } else if (!nj__h2_glitch(h, NJ__H2_GLITCH)) {
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+    } else if (!nj__h2_glitch_add(h, NJ__H2_GLITCH)) {
         return;
     } else if (f->n_bytes == PRIORITY_BYTES) {
-        h->how = NJ__H2_WHOLE;
-    } else if (nj__h2_find(h, f->id)) {
+        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
+    } else if (nj__h2_find_stream(h, f->id)) {
         nj__h2_stream_error(h, f->id, NJ__H2_FRAME_SIZE_ERROR);
     } else { /* a stream that is not open can't be reset */
-        nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
     }
 }
 
@@ -118,11 +118,11 @@ static void rst_stream_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id == 0 || (f->n_bytes == 4 && is_idle(h, f->id)))
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
     else if (f->n_bytes != 4)
-        nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch(h, NJ__H2_GLITCH_RESET))
-        h->how = NJ__H2_WHOLE;
+        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+    else if (nj__h2_glitch_add(h, NJ__H2_GLITCH_RESET))
+        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
 }
 
 static void settings_begin(struct nj_h2 *h)
@@ -131,11 +131,11 @@ static void settings_begin(struct nj_h2 *h)
     bool ack = f->flags & NJ__H2_ACK;
 
     if (f->id != 0)
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
     else if (ack ? f->n_bytes > 0 : f->n_bytes % 6 != 0)
-        nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch(h, NJ__H2_GLITCH))
-        h->how = NJ__H2_WHOLE;
+        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+    else if (nj__h2_glitch_add(h, NJ__H2_GLITCH))
+        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
 }
 
 static void ping_begins(struct nj_h2 *h)
@@ -143,11 +143,11 @@ static void ping_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id != 0)
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
     else if (f->n_bytes != PING_BYTES)
-        nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
     else if (nj__h2_glitch_ping(h, f->flags & NJ__H2_ACK))
-        h->how = NJ__H2_WHOLE;
+        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
 }
 
 /* Its last stream id concerns streams of the server, of which there are none. */
@@ -156,10 +156,10 @@ static void goaway_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id != 0)
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
     else if (f->n_bytes < 8)
-        nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch(h, NJ__H2_GLITCH))
+        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+    else if (nj__h2_glitch_add(h, NJ__H2_GLITCH))
         h->peer_goaway = true;
 }
 
@@ -168,23 +168,23 @@ static void window_update_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->n_bytes != 4) {
-        nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
     } else if (f->id != 0 && is_idle(h, f->id)) {
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
     } else {
         nj__h2_glitch_window_update(h);
-        h->how = NJ__H2_WHOLE;
+        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
     }
 }
 
-/* is_in_place() has checked the stream and that a header block is open. */
+/* is_frame_allowed() has checked the stream and that a header block is open. */
 static void continuation_begins(struct nj_h2 *h)
 {
     h->block_bytes += h->frame.n_bytes;
-    h->block_n++;
+    h->block_frames++;
     nj__h2_glitch_continuation(h);
     h->block_open = !(h->frame.flags & NJ__H2_END_HEADERS);
-    h->how = NJ__H2_BLOCK;
+    h->payload_mode = NJ__H2_PAYLOAD_BLOCK;
 }
 
 static void priority_update_begins(struct nj_h2 *h)
@@ -192,11 +192,11 @@ static void priority_update_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id != 0)
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
     else if (f->n_bytes < 4)
-        nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch(h, NJ__H2_GLITCH) && f->n_bytes <= 4 + PRIORITY_VALUE_MAX)
-        h->how = NJ__H2_WHOLE;
+        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+    else if (nj__h2_glitch_add(h, NJ__H2_GLITCH) && f->n_bytes <= 4 + PRIORITY_VALUE_MAX)
+        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
 }
 
 static void frame_begins(struct nj_h2 *h)
@@ -218,7 +218,7 @@ static void frame_begins(struct nj_h2 *h)
         settings_begin(h);
         break;
     case NJ__H2_PUSH_PROMISE: /* RFC 9113 8.4: not from a client */
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
         break;
     case NJ__H2_PING:
         ping_begins(h);
@@ -237,25 +237,25 @@ static void frame_begins(struct nj_h2 *h)
         break;
     default: /* RFC 9113 5.5: ignored */
         if (h->frame.n_bytes < NJ__H2_TINY_BYTES)
-            (void)nj__h2_glitch(h, NJ__H2_GLITCH);
+            (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
         break;
     }
 }
 
 /* Checks for frames of every type (RFC 9113 3.4, 4.2, 6.10). */
-static bool is_in_place(struct nj_h2 *h)
+static bool is_frame_allowed(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
 
     if (nj_unlikely(f->n_bytes > NJ__H2_PAYLOAD_MAX)) {
-        nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
         return false;
     }
-    bool first = !h->settled && (f->type != NJ__H2_SETTINGS || f->flags & NJ__H2_ACK);
+    bool first = !h->settings_seen && (f->type != NJ__H2_SETTINGS || f->flags & NJ__H2_ACK);
     bool more = f->type == NJ__H2_CONTINUATION;
     if (nj_likely(!first && more == h->block_open && (!more || f->id == h->block_id)))
         return true;
-    nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+    nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
     return false;
 }
 
@@ -264,11 +264,11 @@ static bool is_in_place(struct nj_h2 *h)
 /* Priorities of RFC 7540 are ignored (RFC 9113 5.3.2), except that a stream which depends on itself
  * is an error (RFC 7540 5.3.1), as some peers expect. The check is off for a peer that sent
  * SETTINGS_NO_RFC7540_PRIORITIES (RFC 9218 2.1). */
-static bool priority_ok(struct nj_h2 *h, const uint8_t *p)
+static bool is_priority_ok(struct nj_h2 *h, const uint8_t *p)
 {
-    bool ok = h->plain == 1 + 1 || (nj__h2_get32(p) & NJ__H2_ID_MAX) != h->frame.id;
+    bool ok = h->no_rfc7540 == 1 + 1 || (nj__h2_get32(p) & NJ__H2_ID_MAX) != h->frame.id;
     if (!ok)
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
     return ok;
 }
 
@@ -277,26 +277,26 @@ static const uint8_t *fragment_of(struct nj_h2 *h, const uint8_t *p, uint32_t *n
 {
     uint8_t flags = h->frame.flags;
     uint32_t pad = 0, front = (flags & NJ__H2_PADDED ? 1u : 0u) +
-                              (flags & NJ__H2_PRIORITIZED ? PRIORITY_BYTES : 0u);
+                              (flags & NJ__H2_HAS_PRIORITY ? PRIORITY_BYTES : 0u);
     if (*n < front) {
-        nj__h2_broken(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
         return NULL;
     }
     if (flags & NJ__H2_PADDED)
         pad = p[0];
     if (pad > *n - front) {
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
         return NULL;
     }
-    if (flags & NJ__H2_PRIORITIZED && !priority_ok(h, p + front - PRIORITY_BYTES))
+    if (flags & NJ__H2_HAS_PRIORITY && !is_priority_ok(h, p + front - PRIORITY_BYTES))
         return NULL;
     *n -= front + pad;
     return p + front;
 }
 
-static void block_done(struct nj_h2 *h, const uint8_t *p, uint32_t n)
+static void block_complete(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
-    nj__h2_block(h, h->block_id, h->block_flags, p, n);
+    nj__h2_handle_block(h, h->block_id, h->block_flags, p, n);
 }
 
 static void headers(struct nj_h2 *h, const uint8_t *p, uint32_t n)
@@ -305,40 +305,40 @@ static void headers(struct nj_h2 *h, const uint8_t *p, uint32_t n)
     if (!p)
         return;
     if (nj_likely(!h->block_open)) {
-        block_done(h, p, n);
+        block_complete(h, p, n);
         return;
     }
-    if (h->got.n == 0 && !nj__h2_buf_reserve(h, &h->got, n))
+    if (h->partial.n == 0 && !nj__h2_buf_reserve(h, &h->partial, n))
         return;
     if (n > 0)
-        memmove(h->got.p, p, n); /* `p` may point into the buffer */
-    h->got.n = n;
+        memmove(h->partial.p, p, n); /* `p` may point into the buffer */
+    h->partial.n = n;
 }
 
 static void rst_stream(struct nj_h2 *h)
 {
-    struct nj_h2_stream *st = nj__h2_find(h, h->frame.id);
+    struct nj_h2_stream *st = nj__h2_find_stream(h, h->frame.id);
 
     nj_count(h->core->counters, NJ_C_h2_reset_in);
     if (!st)
         return;
-    st->got_reset = true;
-    nj__h2_dead(h, st->n_out);
-    nj__h2_stream_drop(st);
+    st->reset_received = true;
+    nj__h2_count_reset_bytes(h, st->n_head_out);
+    nj__h2_stream_destroy(st);
 }
 
 static void ping(struct nj_h2 *h, const uint8_t *p)
 {
     if (h->frame.flags & NJ__H2_ACK) {
-        nj__h2_late_answered(h, p);
+        nj__h2_half_closed_ping_ack(h, p);
         return;
     }
     uint8_t *to = nj__h2_put_ack(h, NJ__H2_FRAME_HEAD + PING_BYTES);
     if (to)
-        memcpy(nj__h2_put_head(to, PING_BYTES, NJ__H2_PING, NJ__H2_ACK, 0), p, PING_BYTES);
+        memcpy(nj__h2_put_frame_head(to, PING_BYTES, NJ__H2_PING, NJ__H2_ACK, 0), p, PING_BYTES);
 }
 
-static void frame_came(struct nj_h2 *h, const uint8_t *p, uint32_t n)
+static void frame_complete(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
     switch (h->frame.type) {
     case NJ__H2_HEADERS:
@@ -351,7 +351,7 @@ static void frame_came(struct nj_h2 *h, const uint8_t *p, uint32_t n)
         if (h->frame.flags & NJ__H2_ACK)
             nj__h2_settings_acked(h);
         else
-            nj__h2_settings(h, p, n);
+            nj__h2_apply_settings(h, p, n);
         break;
     case NJ__H2_PING:
         ping(h, p);
@@ -360,7 +360,7 @@ static void frame_came(struct nj_h2 *h, const uint8_t *p, uint32_t n)
         nj__h2_window_update(h, h->frame.id, nj__h2_get32(p) & NJ__H2_ID_MAX);
         break;
     case NJ__H2_PRIORITY:
-        (void)priority_ok(h, p);
+        (void)is_priority_ok(h, p);
         break;
     case NJ__H2_PRIORITY_UPDATE:
         nj__h2_priority_update(h, p, n);
@@ -373,54 +373,54 @@ static void frame_came(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 /* ---- bytes ---- */
 
 /* Free the buffer, unless more of the header block is to come. */
-static void got_done(struct nj_h2 *h)
+static void partial_done(struct nj_h2 *h)
 {
     if (!h->block_open)
-        nj__h2_buf_free(h, &h->got);
+        nj__h2_buf_free(h, &h->partial);
 }
 
 /* Collect a part of a payload that is processed when complete. */
 static void gather(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
-    if (!nj__h2_buf_reserve(h, &h->got, n))
+    if (!nj__h2_buf_reserve(h, &h->partial, n))
         return;
-    memcpy(h->got.p + h->got.n, p, n);
-    h->got.n += n;
-    h->left -= n;
-    if (h->left > 0)
+    memcpy(h->partial.p + h->partial.n, p, n);
+    h->partial.n += n;
+    h->payload_left -= n;
+    if (h->payload_left > 0)
         return;
-    if (h->how == NJ__H2_WHOLE)
-        frame_came(h, h->got.p, h->got.n);
+    if (h->payload_mode == NJ__H2_PAYLOAD_WHOLE)
+        frame_complete(h, h->partial.p, h->partial.n);
     else if (!h->block_open)
-        block_done(h, h->got.p, h->got.n);
-    got_done(h);
+        block_complete(h, h->partial.p, h->partial.n);
+    partial_done(h);
 }
 
 /* A frame without payload. */
 static void empty(struct nj_h2 *h)
 {
-    if (h->how == NJ__H2_BODY) {
-        nj__h2_data(h, NULL, 0);
-    } else if (h->how == NJ__H2_WHOLE) {
-        frame_came(h, h->walk, 0);
-    } else if (h->how == NJ__H2_BLOCK && !h->block_open) {
-        block_done(h, h->got.p ? h->got.p : h->walk, h->got.n);
-        got_done(h);
+    if (h->payload_mode == NJ__H2_PAYLOAD_STREAMED) {
+        nj__h2_data_input(h, NULL, 0);
+    } else if (h->payload_mode == NJ__H2_PAYLOAD_WHOLE) {
+        frame_complete(h, h->hdr_buf, 0);
+    } else if (h->payload_mode == NJ__H2_PAYLOAD_BLOCK && !h->block_open) {
+        block_complete(h, h->partial.p ? h->partial.p : h->hdr_buf, h->partial.n);
+        partial_done(h);
     }
 }
 
 /* Process input that belongs to the current payload. Returns the address after it. */
 static const uint8_t *payload(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
 {
-    uint32_t n = (size_t)(end - at) < h->left ? (uint32_t)(end - at) : h->left;
+    uint32_t n = (size_t)(end - at) < h->payload_left ? (uint32_t)(end - at) : h->payload_left;
 
-    if (h->how == NJ__H2_BODY) {
-        nj__h2_data(h, at, n);
-    } else if (h->how == NJ__H2_SKIP) {
-        h->left -= n;
-    } else if (nj_likely(h->how == NJ__H2_WHOLE && n == h->frame.n_bytes)) {
-        h->left = 0;
-        frame_came(h, at, n);
+    if (h->payload_mode == NJ__H2_PAYLOAD_STREAMED) {
+        nj__h2_data_input(h, at, n);
+    } else if (h->payload_mode == NJ__H2_PAYLOAD_SKIP) {
+        h->payload_left -= n;
+    } else if (nj_likely(h->payload_mode == NJ__H2_PAYLOAD_WHOLE && n == h->frame.n_bytes)) {
+        h->payload_left = 0;
+        frame_complete(h, at, n);
     } else {
         gather(h, at, n);
     }
@@ -433,38 +433,38 @@ static void frame_head(struct nj_h2 *h, const uint8_t *p)
     h->frame.type = p[3];
     h->frame.flags = p[4];
     h->frame.id = nj__h2_get32(p + 5) & NJ__H2_ID_MAX;
-    h->left = h->frame.n_bytes;
-    h->how = NJ__H2_SKIP;
-    h->n_begun += h->frame.type != NJ__H2_CONTINUATION;
-    if (!is_in_place(h))
+    h->payload_left = h->frame.n_bytes;
+    h->payload_mode = NJ__H2_PAYLOAD_SKIP;
+    h->n_frames += h->frame.type != NJ__H2_CONTINUATION;
+    if (!is_frame_allowed(h))
         return;
     frame_begins(h);
-    if (h->left == 0 && !h->end)
+    if (h->payload_left == 0 && !h->end)
         empty(h);
 }
 
 /* Collect bytes of a split frame header. Returns their number. */
-static uint32_t walk(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
+static uint32_t hdr_buf_fill(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
 {
-    uint32_t n = NJ__H2_FRAME_HEAD - h->n_walk;
+    uint32_t n = NJ__H2_FRAME_HEAD - h->n_hdr_buf;
 
     if ((size_t)(end - at) < n)
         n = (uint32_t)(end - at);
-    memcpy(h->walk + h->n_walk, at, n);
-    h->n_walk = (uint8_t)(h->n_walk + n);
+    memcpy(h->hdr_buf + h->n_hdr_buf, at, n);
+    h->n_hdr_buf = (uint8_t)(h->n_hdr_buf + n);
     return n;
 }
 
 static const uint8_t *next_frame(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
 {
-    if (nj_likely(h->n_walk == 0 && end - at >= (ptrdiff_t)NJ__H2_FRAME_HEAD)) {
+    if (nj_likely(h->n_hdr_buf == 0 && end - at >= (ptrdiff_t)NJ__H2_FRAME_HEAD)) {
         frame_head(h, at);
         return at + NJ__H2_FRAME_HEAD;
     }
-    at += walk(h, at, end);
-    if (h->n_walk == NJ__H2_FRAME_HEAD) {
-        h->n_walk = 0;
-        frame_head(h, h->walk);
+    at += hdr_buf_fill(h, at, end);
+    if (h->n_hdr_buf == NJ__H2_FRAME_HEAD) {
+        h->n_hdr_buf = 0;
+        frame_head(h, h->hdr_buf);
     }
     return at;
 }
@@ -474,15 +474,15 @@ static const uint8_t *preface(struct nj_h2 *h, const uint8_t *at, const uint8_t 
 {
     static const char expected[] = NJ__H2_PREFACE;
 
-    while (at < end && h->n_walk < NJ__H2_PREFACE_BYTES) {
-        if (*at++ != (uint8_t)expected[h->n_walk++]) {
-            nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+    while (at < end && h->n_hdr_buf < NJ__H2_PREFACE_BYTES) {
+        if (*at++ != (uint8_t)expected[h->n_hdr_buf++]) {
+            nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
             return end;
         }
     }
-    if (h->n_walk == NJ__H2_PREFACE_BYTES) {
-        h->greeted = true;
-        h->n_walk = 0;
+    if (h->n_hdr_buf == NJ__H2_PREFACE_BYTES) {
+        h->preface_seen = true;
+        h->n_hdr_buf = 0;
     }
     return at;
 }
@@ -493,27 +493,27 @@ int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
 
     NJ_ASSERT(!h->busy);
     h->busy = true;
-    if (nj_unlikely(!h->greeted) && !h->end)
+    if (nj_unlikely(!h->preface_seen) && !h->end)
         at = preface(h, at, end);
     while (at < end && !h->end)
-        at = h->left > 0 ? payload(h, at, end) : next_frame(h, at, end);
+        at = h->payload_left > 0 ? payload(h, at, end) : next_frame(h, at, end);
     h->busy = false;
-    return nj__h2_settle(h);
+    return nj__h2_goaway_if_ended(h);
 }
 
-/* A partial frame header counts as the frame after those counted in n_begun. */
-nj_ns nj_h2_unfinished_since(struct nj_h2 *h, nj_ns now)
+/* A partial frame header counts as the frame after those counted in n_frames. */
+nj_ns nj_h2_unfinished_frame_since(struct nj_h2 *h, nj_ns now)
 {
-    bool of_body = h->frame.type == NJ__H2_DATA && h->n_streams + h->n_late > 0;
-    bool within = !h->greeted || h->block_open || (h->left > 0 && !of_body);
-    uint32_t at = within ? h->n_begun + 1 : h->n_walk > 0 ? h->n_begun + 2 : 0;
+    bool of_body = h->frame.type == NJ__H2_DATA && h->n_streams + h->n_half_closed > 0;
+    bool within = !h->preface_seen || h->block_open || (h->payload_left > 0 && !of_body);
+    uint32_t at = within ? h->n_frames + 1 : h->n_hdr_buf > 0 ? h->n_frames + 2 : 0;
 
     if (h->end || at == 0) {
-        h->unfinished = 0;
+        h->unfinished_frame = 0;
         return NJ_NEVER;
     }
-    if (at != h->unfinished)
-        h->unfinished_at = now;
-    h->unfinished = at;
-    return h->unfinished_at;
+    if (at != h->unfinished_frame)
+        h->unfinished_since = now;
+    h->unfinished_frame = at;
+    return h->unfinished_since;
 }

@@ -28,7 +28,7 @@
  * it. */
 #define OUT_BYTES_MAX    (1280u * 1024u)
 /* Bytes in the outbox of heads whose streams the peer has reset. */
-#define DEAD_BYTES_MAX   (128u * 1024u)
+#define RESET_BYTES_MAX  (128u * 1024u)
 
 /* ---- the outbox ---- */
 
@@ -37,15 +37,15 @@ static bool grow(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
     uint32_t need = b->n + n_bytes, twice = 2 * b->room;
     uint32_t room = need > twice ? need : twice;
 
-    if (b == &h->got && h->core->alloc.bytes_used + room > h->core->limits.bytes_max) {
-        nj__h2_no_memory(h); /* incomplete frames count against the memory limit, too */
+    if (b == &h->partial && h->core->alloc.bytes_used + room > h->core->limits.bytes_max) {
+        nj__h2_out_of_memory(h); /* incomplete frames count against the memory limit, too */
         return false;
     }
     if (room < BUF_BYTES_FIRST && b == &h->out)
         room = BUF_BYTES_FIRST;
     uint8_t *p = nj__h2_alloc_resize(&h->core->alloc, b->p, room);
     if (!p) {
-        nj__h2_no_memory(h);
+        nj__h2_out_of_memory(h);
         return false;
     }
     b->p = p;
@@ -65,29 +65,29 @@ void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b)
     *b = (struct nj__h2_buf){0};
 }
 
-static uint32_t n_waiting(const struct nj_h2 *h)
+static uint32_t n_unflushed(const struct nj_h2 *h)
 {
     return h->out.n - h->out_at;
 }
 
 /* Move the unsent bytes to the front of the buffer. */
-static void close_up(struct nj_h2 *h)
+static void compact(struct nj_h2 *h)
 {
     if (h->out_at == 0)
         return;
-    memmove(h->out.p, h->out.p + h->out_at, n_waiting(h));
+    memmove(h->out.p, h->out.p + h->out_at, n_unflushed(h));
     h->out.n -= h->out_at;
     h->out_at = 0;
 }
 
-uint8_t *nj__h2_put(struct nj_h2 *h, uint32_t n_bytes)
+uint8_t *nj__h2_out_put(struct nj_h2 *h, uint32_t n_bytes)
 {
-    if (nj_unlikely(h->mute))
+    if (nj_unlikely(h->write_closed))
         return NULL;
     if (nj_unlikely(h->out.room - h->out.n < n_bytes))
-        close_up(h);
-    if (nj_unlikely(n_waiting(h) > OUT_BYTES_MAX) && !h->told)
-        nj_h2_calm(h, NJ_H2_WASTE_UNREAD); /* the GOAWAY itself may exceed the limit */
+        compact(h);
+    if (nj_unlikely(n_unflushed(h) > OUT_BYTES_MAX) && !h->goaway_queued)
+        nj_h2_end_for_abuse(h, NJ_H2_ABUSE_UNREAD); /* the GOAWAY itself may exceed the limit */
     if (!nj__h2_buf_reserve(h, &h->out, n_bytes))
         return NULL;
     uint8_t *p = h->out.p + h->out.n;
@@ -95,124 +95,124 @@ uint8_t *nj__h2_put(struct nj_h2 *h, uint32_t n_bytes)
     return p;
 }
 
-void nj__h2_put_small(struct nj_h2 *h, enum nj__h2_type type, uint32_t id, uint32_t value)
+void nj__h2_put_u32_frame(struct nj_h2 *h, enum nj__h2_frame_type type, uint32_t id, uint32_t value)
 {
-    uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + 4);
+    uint8_t *p = nj__h2_out_put(h, NJ__H2_FRAME_HEAD + 4);
     if (p)
-        nj__h2_put32(nj__h2_put_head(p, 4, type, 0, id), value);
+        nj__h2_put32(nj__h2_put_frame_head(p, 4, type, 0, id), value);
 }
 
 uint8_t *nj__h2_put_ack(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (h->n_acks++ < ACKS_PENDING_MAX)
-        return nj__h2_put(h, n_bytes);
-    nj_h2_calm(h, NJ_H2_WASTE_UNREAD); /* the peer does not read them */
+        return nj__h2_out_put(h, n_bytes);
+    nj_h2_end_for_abuse(h, NJ_H2_ABUSE_UNREAD); /* the peer does not read them */
     return NULL;
 }
 
-void nj__h2_dead(struct nj_h2 *h, uint32_t n_bytes)
+void nj__h2_count_reset_bytes(struct nj_h2 *h, uint32_t n_bytes)
 {
-    if (n_waiting(h) == 0)
+    if (n_unflushed(h) == 0)
         return;
-    h->n_dead += n_bytes;
-    if (h->n_dead > DEAD_BYTES_MAX)
-        nj_h2_calm(h, NJ_H2_WASTE_UNREAD);
+    h->n_reset_bytes += n_bytes;
+    if (h->n_reset_bytes > RESET_BYTES_MAX)
+        nj_h2_end_for_abuse(h, NJ_H2_ABUSE_UNREAD);
 }
 
-void nj__h2_pass(struct nj_h2_stream *st)
+void nj__h2_close_when_flushed(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
 
-    st->mark = h->out_passed + n_waiting(h);
+    st->flush_mark = h->out_passed + n_unflushed(h);
     nj_list_del(&st->queue);
-    nj_list_push_back(&h->passing, &st->queue);
+    nj_list_push_back(&h->flushing, &st->queue);
 }
 
 /* Finish the streams whose last byte was written to the sink. */
-static void note_passed(struct nj_h2 *h)
+static void finish_flushed(struct nj_h2 *h)
 {
-    while (!nj_list_empty(&h->passing)) {
-        struct nj_h2_stream *st = nj_container_of(h->passing.next, struct nj_h2_stream, queue);
-        if ((int32_t)(h->out_passed - st->mark) < 0)
+    while (!nj_list_empty(&h->flushing)) {
+        struct nj_h2_stream *st = nj_container_of(h->flushing.next, struct nj_h2_stream, queue);
+        if ((int32_t)(h->out_passed - st->flush_mark) < 0)
             return;
         nj_list_del(&st->queue);
         if (st->reset)
-            nj__h2_stream_drop(st);
+            nj__h2_stream_destroy(st);
         else
-            nj__h2_stream_sent(st);
+            nj__h2_response_sent(st);
     }
 }
 
 /* Write up to `n_max` bytes of the outbox to the sink. */
 static void flush(struct nj_h2 *h, uint32_t n_max)
 {
-    uint32_t n = n_waiting(h) < n_max ? n_waiting(h) : n_max;
+    uint32_t n = n_unflushed(h) < n_max ? n_unflushed(h) : n_max;
 
     if (n == 0)
         return;
     if (!h->sink->copy(h->sink_ctx, h->out.p + h->out_at, n)) {
-        nj__h2_no_memory(h);
+        nj__h2_out_of_memory(h);
         return;
     }
     h->out_at += n;
     h->out_passed += n;
-    if (n_waiting(h) == 0)
-        h->out_at = h->out.n = h->n_acks = h->n_dead = 0;
-    note_passed(h);
+    if (n_unflushed(h) == 0)
+        h->out_at = h->out.n = h->n_acks = h->n_reset_bytes = 0;
+    finish_flushed(h);
 }
 
 /* ---- DATA ---- */
 
 /* The body ended with an earlier frame. */
-static void body_ended(struct nj_h2_stream *st)
+static void end_after_body(struct nj_h2_stream *st)
 {
     if (nj__h2_put_end(st))
-        nj__h2_stream_sent(st);
+        nj__h2_response_sent(st);
 }
 
 /* The body ended with the current frame, which has END_STREAM unless trailers follow. */
-static void body_ends(struct nj_h2_stream *st)
+static void end_with_frame(struct nj_h2_stream *st)
 {
-    st->end_shown = true;
+    st->end_queued = true;
     if (!st->trailers || nj__h2_put_end(st))
-        nj__h2_stream_sent(st);
+        nj__h2_response_sent(st);
 }
 
 /* The body returned no bytes: it has ended, or has none yet. */
-static void nothing(struct nj_h2_stream *st)
+static void peek_empty(struct nj_h2_stream *st)
 {
     if (st->body->ops->remaining(st->body) == 0) {
         st->deferred = false;
-        body_ended(st);
+        end_after_body(st);
     } else if (st->deferred) { /* nj_h2_resume() was not called during peek */
         nj_list_del(&st->queue);
     }
 }
 
 /* Write one DATA frame: small ones to the outbox, large ones to the sink. */
-static bool frame_out(struct nj_h2_stream *st, const struct nj_slice *slice, uint8_t flags)
+static bool emit_data(struct nj_h2_stream *st, const struct nj_slice *slice, uint8_t flags)
 {
     struct nj_h2 *h = st->h;
     uint32_t n = slice->n_bytes;
     bool copied = n < COPY_BELOW_BYTES;
-    uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + (copied ? n : 0));
+    uint8_t *p = nj__h2_out_put(h, NJ__H2_FRAME_HEAD + (copied ? n : 0));
 
     if (!p)
         return false;
-    p = nj__h2_put_head(p, n, NJ__H2_DATA, flags, (uint32_t)st->id);
+    p = nj__h2_put_frame_head(p, n, NJ__H2_DATA, flags, (uint32_t)st->id);
     if (copied) {
         memcpy(p, slice->data, n);
         return true;
     }
     flush(h, UINT32_MAX); /* the sink has room, since the frame was sized to fit */
-    if (!h->mute && h->sink->refer(h->sink_ctx, slice))
+    if (!h->write_closed && h->sink->refer(h->sink_ctx, slice))
         return true;
-    nj__h2_no_memory(h);
+    nj__h2_out_of_memory(h);
     return false;
 }
 
 /* Payload bytes permitted by the peer's windows and frame size. */
-static uint32_t most_of(const struct nj_h2_stream *st)
+static uint32_t data_allowed(const struct nj_h2_stream *st)
 {
     int32_t n = st->window < st->h->send_window ? st->window : st->h->send_window;
     return n < (int32_t)st->h->data_max ? (uint32_t)n : st->h->data_max;
@@ -223,14 +223,14 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
 {
     struct nj_h2 *h = st->h;
     struct nj_body *body = st->body;
-    uint32_t most = most_of(st), n_max = most;
+    uint32_t most = data_allowed(st), n_max = most;
     struct nj_slice slice;
 
     if (n_max > room - NJ__H2_FRAME_HEAD)
         n_max = room - NJ__H2_FRAME_HEAD;
     uint64_t rest = body->ops->remaining(body);
     if (rest == 0) {
-        body_ended(st);
+        end_after_body(st);
         return;
     }
     /* Set before peek: the body may call nj_h2_resume() as soon as peek returned 0. */
@@ -238,7 +238,7 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
     body->waiter = st;
     int got = body->ops->peek(body, n_max, &slice);
     if (got == 0) {
-        nothing(st);
+        peek_empty(st);
         return;
     }
     st->deferred = false;
@@ -249,13 +249,13 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
     }
     uint32_t n = slice.n_bytes = (uint32_t)got;
     NJ_ASSERT(n <= n_max);
-    if (rest == NJ_BODY_UNKNOWN)
+    if (rest == NJ_BODY_LEN_UNKNOWN)
         rest = body->ops->remaining(body); /* the peek may have found the end */
     NJ_ASSERT(rest >= n);
     bool last = rest == n;
     st->window -= got;
     h->send_window -= got;
-    if (!frame_out(st, &slice, last && !st->trailers ? NJ__H2_END_STREAM : 0))
+    if (!emit_data(st, &slice, last && !st->trailers ? NJ__H2_END_STREAM : 0))
         return;
     body->ops->advance(body, n);
     nj_count_n(h->core->counters, NJ_C_body_bytes, n);
@@ -263,22 +263,22 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
     if (st->reset)
         return;
     if (last)
-        body_ends(st);
+        end_with_frame(st);
     else if (st->window <= 0)
         nj_list_del(&st->queue);
     else
-        nj__h2_ready_again(st);
+        nj__h2_reschedule(st);
 }
 
 /* Send DATA of ready streams until the sink must be called. */
-static void fill(struct nj_h2 *h, uint32_t room)
+static void send_ready(struct nj_h2 *h, uint32_t room)
 {
     uint32_t passed = h->out_passed;
 
     while (!nj_list_empty(&h->ready) && h->send_window > 0 && !h->end) {
         struct nj_h2_stream *st = nj_container_of(h->ready.next, struct nj_h2_stream, queue);
-        uint32_t n = n_waiting(h);
-        if (n >= BATCH_BYTES || room < n + NJ__H2_ROOM_MIN || h->out_passed != passed)
+        uint32_t n = n_unflushed(h);
+        if (n >= BATCH_BYTES || room < n + NJ__H2_SINK_ROOM_MIN || h->out_passed != passed)
             return;
         if (st->window <= 0) /* reduced by SETTINGS */
             nj_list_del(&st->queue);
@@ -287,7 +287,7 @@ static void fill(struct nj_h2 *h, uint32_t room)
     }
 }
 
-static bool has_data(const struct nj_h2 *h)
+static bool can_send_data(const struct nj_h2 *h)
 {
     return !nj_list_empty(&h->ready) && h->send_window > 0;
 }
@@ -296,15 +296,16 @@ static void write_out(struct nj_h2 *h)
 {
     uint32_t room;
 
-    while ((n_waiting(h) > 0 || has_data(h)) && !h->end &&
-           (room = h->sink->room(h->sink_ctx)) >= NJ__H2_ROOM_MIN) {
+    while ((n_unflushed(h) > 0 || can_send_data(h)) && !h->end &&
+           (room = h->sink->room(h->sink_ctx)) >= NJ__H2_SINK_ROOM_MIN) {
         uint32_t passed = h->out_passed;
-        if (n_waiting(h) <= room)
-            fill(h, room);
-        if (h->out_passed == passed && n_waiting(h) > 0 && !h->mute) /* else there is less room */
+        if (n_unflushed(h) <= room)
+            send_ready(h, room);
+        if (h->out_passed == passed && n_unflushed(h) > 0 &&
+            !h->write_closed) /* else there is less room */
             flush(h, room);
     }
-    while (h->end && !h->mute && n_waiting(h) > 0)
+    while (h->end && !h->write_closed && n_unflushed(h) > 0)
         flush(h, UINT32_MAX);
 }
 
@@ -314,13 +315,13 @@ int nj_h2_output(struct nj_h2 *h, const struct nj_h2_sink *sink, void *sink_ctx)
     h->busy = true;
     h->sink = sink;
     h->sink_ctx = sink_ctx;
-    if (!h->mute)
+    if (!h->write_closed)
         write_out(h);
     h->sink = NULL;
     h->busy = false;
-    if (h->out.n == 0 || h->mute) {
+    if (h->out.n == 0 || h->write_closed) {
         h->out_at = 0;
         nj__h2_buf_free(h, &h->out);
     }
-    return nj__h2_settle(h);
+    return nj__h2_goaway_if_ended(h);
 }

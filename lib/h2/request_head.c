@@ -12,10 +12,10 @@
 
 #include "base/attr.h"
 
-enum { TOO_MANY = -3 }; /* in addition to the results of nj__hpack_next() */
+enum { TOO_MANY = -3 }; /* in addition to the results of nj__hpack_decode_next() */
 
 /* Store a pseudo-header or host, each allowed once. HPACK decoding has validated the value. */
-static bool take(struct nj_str *slot, struct nj_str value)
+static bool take_once(struct nj_str *slot, struct nj_str value)
 {
     if (slot->p)
         return false;
@@ -30,7 +30,7 @@ static bool take_length(struct nj__h2_head *head, struct nj_str value)
 
     if (head->trailers)
         return true; /* without meaning in trailers */
-    if (head->length != NJ__H2_NO_LENGTH || value.n_bytes > 18 || !nj_str_number(value, &n))
+    if (head->length != NJ__H2_NO_LENGTH || value.n_bytes > 18 || !nj_str_parse_u64(value, &n))
         return false;
     head->length = (int64_t)n;
     return true;
@@ -60,36 +60,36 @@ static void take_expect(struct nj__h2_head *head, struct nj_str value)
 static bool take_special(struct nj__h2_head *head, const struct nj__hpack_field *f)
 {
     if (!is_pseudo(f->token))
-        head->regular = true;
-    else if (head->trailers || head->regular) /* RFC 9113 8.3, 8.1 */
+        head->regular_seen = true;
+    else if (head->trailers || head->regular_seen) /* RFC 9113 8.3, 8.1 */
         return false;
     switch ((enum nj__token)f->token) {
     case NJ__TOKEN_METHOD:
-        return take(&head->req.method, f->value);
+        return take_once(&head->req.method, f->value);
     case NJ__TOKEN_SCHEME:
-        return take(&head->req.scheme, f->value);
+        return take_once(&head->req.scheme, f->value);
     case NJ__TOKEN_AUTHORITY:
-        return take(&head->req.authority, f->value);
+        return take_once(&head->req.authority, f->value);
     case NJ__TOKEN_PATH:
-        return take(&head->req.path, f->value);
+        return take_once(&head->req.path, f->value);
     case NJ__TOKEN_HOST:
-        return take(&head->host, f->value);
+        return take_once(&head->host, f->value);
     case NJ__TOKEN_CONTENT_LENGTH:
         return take_length(head, f->value);
     case NJ__TOKEN_TE:
         return is_te(f->value);
     case NJ__TOKEN_PRIORITY:
-        head->priority = nj__h2_priority_of(f->value, head->priority);
-        head->signalled = true;
+        head->priority = nj__h2_priority_parse(f->value, head->priority);
+        head->has_priority = true;
         return true;
     case NJ__TOKEN_EXPECT:
         take_expect(head, f->value);
         return true;
     case NJ__TOKEN_STATUS:
     case NJ__TOKEN_PSEUDO_OTHER:
-    case NJ__TOKEN_OF_CONNECTION:
+    case NJ__TOKEN_CONN_SPECIFIC:
     case NJ__TOKEN_OTHER:
-    case NJ__TOKEN_KNOWN:
+    case NJ__TOKEN_HEADER_BASE:
         break;
     }
     return false;
@@ -97,11 +97,11 @@ static bool take_special(struct nj__h2_head *head, const struct nj__hpack_field 
 
 static bool take_field(struct nj__h2_head *head, const struct nj__hpack_field *f)
 {
-    if (f->token != NJ__TOKEN_OTHER && f->token < NJ__TOKEN_KNOWN)
+    if (f->token != NJ__TOKEN_OTHER && f->token < NJ__TOKEN_HEADER_BASE)
         return !f->malformed && take_special(head, f);
-    head->regular = true;
-    if (f->token >= NJ__TOKEN_KNOWN)
-        nj_header_add(&head->req, (enum nj_header)(f->token - NJ__TOKEN_KNOWN), f->value);
+    head->regular_seen = true;
+    if (f->token >= NJ__TOKEN_HEADER_BASE)
+        nj_header_add(&head->req, (enum nj_header)(f->token - NJ__TOKEN_HEADER_BASE), f->value);
     return !f->malformed;
 }
 
@@ -144,7 +144,7 @@ static struct nj_str without_port(struct nj_str host, struct nj_str port)
 
 /* RFC 9113 8.3.1: host and :authority must name the same entity. CONNECT has no scheme and thus no
  * default port. */
-static bool same_entity(const struct nj__h2_head *head)
+static bool is_same_entity(const struct nj__h2_head *head)
 {
     struct nj_str a = head->req.authority, b = head->host;
 
@@ -181,12 +181,12 @@ static bool contradicts_itself(const struct nj__h2_head *head)
         return true;
     if (nj_likely(!head->host.p))
         return false;
-    return head->req.authority.p ? !same_entity(head) : has_user(head->host);
+    return head->req.authority.p ? !is_same_entity(head) : has_user(head->host);
 }
 
-static uint16_t refusal(const struct nj__h2_head *head)
+static uint16_t refusal_of(const struct nj__h2_head *head)
 {
-    if (nj_unlikely(head->over))
+    if (nj_unlikely(head->over_limit))
         return 431;
     if (nj_unlikely(contradicts_itself(head)))
         return 400;
@@ -196,22 +196,22 @@ static uint16_t refusal(const struct nj__h2_head *head)
 /* ---- limits ---- */
 
 /* Beyond a soft limit the response is 431; beyond the hard limit the connection ends. */
-static bool far_beyond(const struct nj_h2_limits *max, uint32_t n_bytes, uint32_t n_fields)
+static bool is_far_beyond(const struct nj_h2_limits *max, uint32_t n_bytes, uint32_t n_fields)
 {
-    return n_bytes > (uint64_t)max->header_bytes_max * NJ__H2_HEADER_HARD ||
-           n_fields > (uint64_t)max->header_fields_max * NJ__H2_HEADER_HARD;
+    return n_bytes > (uint64_t)max->header_bytes_max * NJ__H2_HARD_LIMIT_FACTOR ||
+           n_fields > (uint64_t)max->header_fields_max * NJ__H2_HARD_LIMIT_FACTOR;
 }
 
-static bool decoder(struct nj_h2 *h)
+static bool ensure_decoder(struct nj_h2 *h)
 {
-    if (nj_unlikely(!h->hpack_in))
-        h->hpack_in = nj__hpack_in_new(h->core->hpack);
-    if (!h->hpack_in)
-        nj__h2_no_memory(h);
-    return h->hpack_in != NULL;
+    if (nj_unlikely(!h->hpack_decoder))
+        h->hpack_decoder = nj__hpack_decoder_new(h->core->hpack);
+    if (!h->hpack_decoder)
+        nj__h2_out_of_memory(h);
+    return h->hpack_decoder != NULL;
 }
 
-/* Decode all fields. Returns the last result of nj__hpack_next(), or TOO_MANY. */
+/* Decode all fields. Returns the last result of nj__hpack_decode_next(), or TOO_MANY. */
 static int read_fields(struct nj_h2 *h, struct nj__h2_head *head)
 {
     const struct nj_h2_limits *max = &h->core->limits;
@@ -220,18 +220,18 @@ static int read_fields(struct nj_h2 *h, struct nj__h2_head *head)
     struct nj__hpack_field f;
     int rv;
 
-    while ((rv = nj__hpack_next(h->hpack_in, &f)) > 0) {
+    while ((rv = nj__hpack_decode_next(h->hpack_decoder, &f)) > 0) {
         /* RFC 9113 6.5.2: name, value and 32 for each field. */
         n_bytes += f.name.n_bytes + f.value.n_bytes + 32;
         n_fields++;
         if (nj_unlikely(n_bytes > max->header_bytes_max || n_fields > max->header_fields_max)) {
-            head->over = true;
-            if (far_beyond(max, n_bytes, n_fields))
+            head->over_limit = true;
+            if (is_far_beyond(max, n_bytes, n_fields))
                 return TOO_MANY;
         }
         if (nj_unlikely(!take_field(head, &f)))
             head->bad = true;
-        if (head->regular && !head->over)
+        if (head->regular_seen && !head->over_limit)
             *to++ = (struct nj_field){f.name, f.value};
     }
     head->n_bytes = n_bytes;
@@ -241,21 +241,21 @@ static int read_fields(struct nj_h2 *h, struct nj__h2_head *head)
     return rv;
 }
 
-bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n)
+bool nj__h2_head_decode(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n)
 {
-    h->core->again.h = NULL;
-    if (!decoder(h))
+    h->core->last_block.h = NULL;
+    if (!ensure_decoder(h))
         return false;
-    nj__hpack_block(h->hpack_in, block, n);
+    nj__hpack_decode_begin(h->hpack_decoder, block, n);
     int rv = read_fields(h, head);
     if (nj_likely(rv == 0))
         return true;
     if (rv == NJ__HPACK_NO_MEMORY)
-        nj__h2_no_memory(h);
+        nj__h2_out_of_memory(h);
     else if (rv == TOO_MANY)
-        nj_h2_calm(h, NJ_H2_WASTE_HEADER);
+        nj_h2_end_for_abuse(h, NJ_H2_ABUSE_HEADER);
     else
-        nj__h2_broken(h, NJ__H2_COMPRESSION_ERROR);
+        nj__h2_conn_error(h, NJ__H2_COMPRESSION_ERROR);
     return false;
 }
 
@@ -264,49 +264,49 @@ bool nj__h2_head_read(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *
 /* Consecutive requests are often identical. A block that consists of indexes does not change the
  * dynamic table (RFC 7541 6.1), so an equal block after it decodes to the same head, which is
  * still in the context. */
-static bool is_again(const struct nj_h2 *h, const uint8_t *block, size_t n)
+static bool is_last_block(const struct nj_h2 *h, const uint8_t *block, size_t n)
 {
-    const struct nj__h2_again *again = &h->core->again;
-    return again->h == h && again->n == n && memcmp(again->block, block, n) == 0;
+    const struct nj__h2_last_block *last_block = &h->core->last_block;
+    return last_block->h == h && last_block->n == n && memcmp(last_block->block, block, n) == 0;
 }
 
 /* Only an indexed field of one octet has the first bit set in every octet. */
-static void note(struct nj_h2 *h, const uint8_t *block, size_t n)
+static void remember_block(struct nj_h2 *h, const uint8_t *block, size_t n)
 {
-    struct nj__h2_again *again = &h->core->again;
+    struct nj__h2_last_block *last_block = &h->core->last_block;
     uint8_t all = 0x80;
 
-    if (n > NJ__H2_AGAIN_MAX)
+    if (n > NJ__H2_LAST_BLOCK_MAX)
         return;
     for (size_t i = 0; i < n; i++)
-        all &= again->block[i] = block[i];
-    again->n = (uint32_t)n;
-    again->h = all ? h : NULL;
+        all &= last_block->block[i] = block[i];
+    last_block->n = (uint32_t)n;
+    last_block->h = all ? h : NULL;
 }
 
-struct nj__h2_head *nj__h2_head_request(struct nj_h2 *h, const uint8_t *block, size_t n)
+struct nj__h2_head *nj__h2_head_decode_request(struct nj_h2 *h, const uint8_t *block, size_t n)
 {
     struct nj__h2_head *head = &h->core->head;
 
-    if (is_again(h, block, n))
+    if (is_last_block(h, block, n))
         return head;
     memset(head, 0, offsetof(struct nj__h2_head, req.header)); /* header_set says what is valid */
     head->length = NJ__H2_NO_LENGTH;
-    head->priority = NJ__H2_PRIORITY_PLAIN;
-    if (!nj__h2_head_read(h, head, block, n))
+    head->priority = NJ__H2_PRIORITY_DEFAULT;
+    if (!nj__h2_head_decode(h, head, block, n))
         return NULL;
     head->bad |= !is_complete(head);
     if (!head->bad)
-        head->refused = refusal(head);
+        head->refuse_status = refusal_of(head);
     if (!head->req.authority.p)
         head->req.authority = head->host;
     head->req.content_length = head->length > 0 ? (uint64_t)head->length : 0;
-    note(h, block, n);
+    remember_block(h, block, n);
     return head;
 }
 
-void nj__h2_head_forget(const struct nj_h2 *h)
+void nj__h2_last_block_forget(const struct nj_h2 *h)
 {
-    if (h->core->again.h == h)
-        h->core->again.h = NULL;
+    if (h->core->last_block.h == h)
+        h->core->last_block.h = NULL;
 }

@@ -17,7 +17,7 @@ struct nj__h2_trailers {
 
 /* Divide a block into HEADERS and CONTINUATION (RFC 9113 6.10) by inserting frame headers. `p`
  * begins with room for the first; the outbox has room for all. Returns the bytes of all frames. */
-static uint32_t split(uint8_t *p, uint32_t n_block, uint32_t id, uint8_t flags)
+static uint32_t split_block(uint8_t *p, uint32_t n_block, uint32_t id, uint8_t flags)
 {
     uint32_t n_more = (n_block - 1) / NJ__H2_PAYLOAD_MAX, rest = n_block;
 
@@ -25,28 +25,28 @@ static uint32_t split(uint8_t *p, uint32_t n_block, uint32_t id, uint8_t flags)
         uint32_t from = i * NJ__H2_PAYLOAD_MAX, n = rest - from;
         uint8_t *to = p + NJ__H2_FRAME_HEAD + from + i * NJ__H2_FRAME_HEAD;
         memmove(to, p + NJ__H2_FRAME_HEAD + from, n);
-        nj__h2_put_head(to - NJ__H2_FRAME_HEAD, n, NJ__H2_CONTINUATION,
-                        i == n_more ? NJ__H2_END_HEADERS : 0, id);
+        nj__h2_put_frame_head(to - NJ__H2_FRAME_HEAD, n, NJ__H2_CONTINUATION,
+                              i == n_more ? NJ__H2_END_HEADERS : 0, id);
         rest = from;
     }
-    nj__h2_put_head(p, rest, NJ__H2_HEADERS, flags & (uint8_t)~NJ__H2_END_HEADERS, id);
+    nj__h2_put_frame_head(p, rest, NJ__H2_HEADERS, flags & (uint8_t)~NJ__H2_END_HEADERS, id);
     return n_block + (n_more + 1) * NJ__H2_FRAME_HEAD;
 }
 
-static bool encoder(struct nj_h2 *h)
+static bool ensure_encoder(struct nj_h2 *h)
 {
-    if (nj_unlikely(!h->hpack_out))
-        h->hpack_out = nj__hpack_out_new(h->core->hpack);
-    if (!h->hpack_out)
-        nj__h2_no_memory(h);
-    return h->hpack_out != NULL;
+    if (nj_unlikely(!h->hpack_encoder))
+        h->hpack_encoder = nj__hpack_encoder_new(h->core->hpack);
+    if (!h->hpack_encoder)
+        nj__h2_out_of_memory(h);
+    return h->hpack_encoder != NULL;
 }
 
 /* Ensure room in the outbox for a block of `n_max` bytes and its frame headers. NULL: none. */
 static uint8_t *room_for_block(struct nj_h2 *h, size_t n_max)
 {
     size_t n_heads = NJ__H2_FRAME_HEAD * (1 + n_max / NJ__H2_PAYLOAD_MAX);
-    uint8_t *p = nj__h2_put(h, (uint32_t)(n_max + n_heads));
+    uint8_t *p = nj__h2_out_put(h, (uint32_t)(n_max + n_heads));
     if (p)
         h->out.n -= (uint32_t)(n_max + n_heads);
     return p;
@@ -59,21 +59,21 @@ static void frame_block(struct nj_h2_stream *st, uint8_t *p, uint32_t n, bool en
     uint32_t id = (uint32_t)st->id;
 
     if (nj_likely(n <= NJ__H2_PAYLOAD_MAX)) {
-        nj__h2_put_head(p, n, NJ__H2_HEADERS, flags, id);
+        nj__h2_put_frame_head(p, n, NJ__H2_HEADERS, flags, id);
         n += NJ__H2_FRAME_HEAD;
     } else {
-        n = split(p, n, id, flags);
+        n = split_block(p, n, id, flags);
     }
     st->h->out.n += n;
-    st->n_out += n;
+    st->n_head_out += n;
 }
 
 /* Queue a cached head. False: the caller must encode it. */
-static bool put_again(struct nj_h2_stream *st, uint64_t stamp, bool ends)
+static bool put_cached(struct nj_h2_stream *st, uint64_t stamp, bool ends)
 {
     struct nj_h2 *h = st->h;
-    uint8_t *p = room_for_block(h, NJ__HPACK_AGAIN_MAX);
-    size_t n = p ? nj__hpack_again(h->hpack_out, p + NJ__H2_FRAME_HEAD, stamp) : 0;
+    uint8_t *p = room_for_block(h, NJ__HPACK_CACHED_BLOCK_MAX);
+    size_t n = p ? nj__hpack_encode_cached(h->hpack_encoder, p + NJ__H2_FRAME_HEAD, stamp) : 0;
 
     if (n > 0)
         frame_block(st, p, (uint32_t)n, ends);
@@ -85,16 +85,16 @@ bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj
 {
     struct nj_h2 *h = st->h;
 
-    if (!encoder(h))
+    if (!ensure_encoder(h))
         return false;
-    if (stamp > 0 && put_again(st, stamp, ends))
+    if (stamp > 0 && put_cached(st, stamp, ends))
         return true;
     size_t n_max = nj__hpack_bound(fields, n_fields);
     uint8_t *p = room_for_block(h, n_max);
     if (!p)
         return false;
     size_t n =
-        nj__hpack_encode(h->hpack_out, p + NJ__H2_FRAME_HEAD, status, fields, n_fields, stamp);
+        nj__hpack_encode(h->hpack_encoder, p + NJ__H2_FRAME_HEAD, status, fields, n_fields, stamp);
     NJ_ASSERT(n <= n_max);
     frame_block(st, p, (uint32_t)n, ends);
     return true;
@@ -128,16 +128,16 @@ static struct nj__h2_trailers *trailers_new(struct nj__h2_alloc *a, const struct
     return t;
 }
 
-int nj_h2_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_t n_fields)
+int nj_h2_set_trailers(struct nj_h2_stream *st, const struct nj_field *fields, size_t n_fields)
 {
     struct nj_h2 *h = st->h;
 
-    NJ_ASSERT(!st->trailers && n_fields <= NJ__H2_FIELDS_OUT_MAX);
-    if (h->end || st->end_shown)
+    NJ_ASSERT(!st->trailers && n_fields <= NJ__H2_RESPONSE_FIELDS_MAX);
+    if (h->end || st->end_queued)
         return -1;
     st->trailers = trailers_new(&h->core->alloc, fields, n_fields);
     if (!st->trailers)
-        nj__h2_no_memory(h);
+        nj__h2_out_of_memory(h);
     return st->trailers ? 0 : -1;
 }
 
@@ -145,12 +145,12 @@ bool nj__h2_put_end(struct nj_h2_stream *st)
 {
     const struct nj__h2_trailers *t = st->trailers;
 
-    st->end_shown = true;
+    st->end_queued = true;
     if (t)
         return nj__h2_put_fields(st, 0, t->fields, t->n_fields, 0, true);
-    uint8_t *p = nj__h2_put(st->h, NJ__H2_FRAME_HEAD);
+    uint8_t *p = nj__h2_out_put(st->h, NJ__H2_FRAME_HEAD);
     if (p)
-        nj__h2_put_head(p, 0, NJ__H2_DATA, NJ__H2_END_STREAM, (uint32_t)st->id);
+        nj__h2_put_frame_head(p, 0, NJ__H2_DATA, NJ__H2_END_STREAM, (uint32_t)st->id);
     return p != NULL;
 }
 
@@ -166,36 +166,36 @@ static void count_status(struct nj_counters *c, uint16_t status)
 int nj_h2_respond(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                   size_t n_fields, struct nj_body *body)
 {
-    return nj_h2_respond_stamped(st, status, fields, n_fields, 0, body);
+    return nj_h2_respond_cacheable(st, status, fields, n_fields, 0, body);
 }
 
 /* The head is queued: schedule the body, or finish the stream. */
-static void go_on(struct nj_h2_stream *st, uint16_t status)
+static void start_body(struct nj_h2_stream *st, uint16_t status)
 {
     count_status(st->h->core->counters, status);
     if (st->body) {
-        nj__h2_ready(st);
+        nj__h2_schedule(st);
     } else {
-        st->end_shown = true;
-        nj__h2_pass(st);
+        st->end_queued = true;
+        nj__h2_close_when_flushed(st);
     }
 }
 
-int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
-                          size_t n_fields, uint64_t stamp, struct nj_body *body)
+int nj_h2_respond_cacheable(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                            size_t n_fields, uint64_t stamp, struct nj_body *body)
 {
     struct nj_h2 *h = st->h;
 
-    NJ_ASSERT(!st->answered && status >= 200 && status <= 599);
-    NJ_ASSERT(n_fields <= NJ__H2_FIELDS_OUT_MAX);
-    st->answered = true;
+    NJ_ASSERT(!st->responded && status >= 200 && status <= 599);
+    NJ_ASSERT(n_fields <= NJ__H2_RESPONSE_FIELDS_MAX);
+    st->responded = true;
     st->body = body;
     if (body) {
         uint64_t n_bytes = body->ops->remaining(body);
         if (n_bytes == 0)
             nj__h2_body_close(st);
         else
-            nj__h2_priority_body(st, n_bytes);
+            nj__h2_priority_by_size(st, n_bytes);
     }
     if (nj_unlikely(h->end || st->reset)) { /* nothing more may be sent */
         nj__h2_body_close(st);
@@ -207,32 +207,32 @@ int nj_h2_respond_stamped(struct nj_h2_stream *st, uint16_t status, const struct
         nj__h2_body_close(st);
         return -1;
     }
-    go_on(st, status);
+    start_body(st, status);
     return 0;
 }
 
-bool nj_h2_respond_again(struct nj_h2_stream *st, uint16_t status, uint64_t stamp,
-                         struct nj_body *body)
+bool nj_h2_respond_cached(struct nj_h2_stream *st, uint16_t status, uint64_t stamp,
+                          struct nj_body *body)
 {
     struct nj_h2 *h = st->h;
     uint64_t n_bytes = body ? body->ops->remaining(body) : 0;
 
-    NJ_ASSERT(!st->answered && stamp > 0);
-    if (nj_unlikely(!h->hpack_out || h->end || st->reset || st->trailers ||
+    NJ_ASSERT(!st->responded && stamp > 0);
+    if (nj_unlikely(!h->hpack_encoder || h->end || st->reset || st->trailers ||
                     (body && n_bytes == 0)) ||
-        !put_again(st, stamp, !body))
+        !put_cached(st, stamp, !body))
         return false;
-    st->answered = true;
+    st->responded = true;
     st->body = body;
     if (body)
-        nj__h2_priority_body(st, n_bytes);
-    go_on(st, status);
+        nj__h2_priority_by_size(st, n_bytes);
+    start_body(st, status);
     return true;
 }
 
-void nj_h2_continue(struct nj_h2_stream *st)
+void nj_h2_send_continue(struct nj_h2_stream *st)
 {
-    if (!st->answered && !st->got_end && !st->reset && !st->h->end)
+    if (!st->responded && !st->end_received && !st->reset && !st->h->end)
         (void)nj__h2_put_fields(st, 100, NULL, 0, 0, false);
 }
 
@@ -241,7 +241,7 @@ void nj_h2_continue(struct nj_h2_stream *st)
 static bool ends_without_window(const struct nj_h2_stream *st)
 {
     bool shut = st->window <= 0 || st->h->send_window <= 0;
-    return shut && st->body && st->answered && !st->end_shown && !st->reset &&
+    return shut && st->body && st->responded && !st->end_queued && !st->reset &&
            st->body->ops->remaining(st->body) == 0;
 }
 
@@ -252,9 +252,9 @@ void nj_h2_resume(struct nj_h2_stream *st)
     if (nj_unlikely(ends_without_window(st))) {
         st->deferred = false;
         if (nj__h2_put_end(st))
-            nj__h2_pass(st);
+            nj__h2_close_when_flushed(st);
     } else if (st->deferred) {
         st->deferred = false;
-        nj__h2_ready(st);
+        nj__h2_schedule(st);
     }
 }

@@ -42,11 +42,11 @@ static void insert_behind(struct nj_list *n, struct nj_list *what)
     n->next = what;
 }
 
-void nj__h2_ready(struct nj_h2_stream *st)
+void nj__h2_schedule(struct nj_h2_stream *st)
 {
     struct nj_list *all = &st->h->ready, *n = all->prev;
 
-    if (!st->body || !st->answered || st->deferred || st->reset || st->window <= 0 ||
+    if (!st->body || !st->responded || st->deferred || st->reset || st->window <= 0 ||
         nj_list_linked(&st->queue))
         return;
     while (n != all && !goes_before(stream_of(n), st))
@@ -54,7 +54,7 @@ void nj__h2_ready(struct nj_h2_stream *st)
     insert_behind(n, &st->queue);
 }
 
-void nj__h2_ready_again(struct nj_h2_stream *st)
+void nj__h2_reschedule(struct nj_h2_stream *st)
 {
     struct nj_list *all = &st->h->ready, *n = &st->queue;
 
@@ -100,7 +100,7 @@ static struct nj_str member_of(const char *p, const char *end)
     return (struct nj_str){p, (uint32_t)(at - p)};
 }
 
-static uint8_t member(struct nj_str m, uint8_t was)
+static uint8_t apply_member(struct nj_str m, uint8_t was)
 {
     if (m.n_bytes == 3 && memcmp(m.p, "u=", 2) == 0 && m.p[2] >= '0' && m.p[2] <= '7')
         return (uint8_t)(URGENCY(m.p[2] - '0') | (was & INCREMENTAL));
@@ -111,13 +111,13 @@ static uint8_t member(struct nj_str m, uint8_t was)
     return was;
 }
 
-uint8_t nj__h2_priority_of(struct nj_str value, uint8_t was)
+uint8_t nj__h2_priority_parse(struct nj_str value, uint8_t was)
 {
     const char *p = value.p, *end = value.p + value.n_bytes;
 
     while (p < end) {
         const char *at = member_end(p, end);
-        was = member(member_of(p, at), was);
+        was = apply_member(member_of(p, at), was);
         p = at + 1;
     }
     return was;
@@ -126,28 +126,28 @@ uint8_t nj__h2_priority_of(struct nj_str value, uint8_t was)
 /* ---- RFC 9218 7.1 ---- */
 
 /* Remember the priority of a stream that is not open yet. */
-static void early(struct nj_h2 *h, uint32_t id, uint8_t priority)
+static void remember_early(struct nj_h2 *h, uint32_t id, uint8_t priority)
 {
     uint32_t i = 0;
 
-    while (i < NJ__H2_EARLY && h->early_id[i] != id)
+    while (i < NJ__H2_EARLY_PRIORITIES && h->early_id[i] != id)
         i++;
-    if (i == NJ__H2_EARLY) {
-        i = h->n_early % NJ__H2_EARLY;
+    if (i == NJ__H2_EARLY_PRIORITIES) {
+        i = h->n_early % NJ__H2_EARLY_PRIORITIES;
         h->n_early = (uint8_t)(i + 1);
     }
     h->early_id[i] = id;
     h->early_priority[i] = priority;
 }
 
-static void set(struct nj_h2_stream *st, uint8_t priority)
+static void set_priority(struct nj_h2_stream *st, uint8_t priority)
 {
     st->priority = priority;
-    st->signalled = true;
-    if (!st->body || st->end_shown || st->reset || !nj_list_linked(&st->queue))
+    st->has_priority = true;
+    if (!st->body || st->end_queued || st->reset || !nj_list_linked(&st->queue))
         return;
     nj_list_del(&st->queue);
-    nj__h2_ready(st);
+    nj__h2_schedule(st);
 }
 
 void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
@@ -156,40 +156,40 @@ void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
     const struct nj_str value = {(const char *)p + 4, n_bytes - 4};
 
     if (id % 2 == 0) { /* a push stream, which can't exist */
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
         return;
     }
-    uint8_t priority = nj__h2_priority_of(value, NJ__H2_PRIORITY_PLAIN);
-    struct nj_h2_stream *st = nj__h2_find(h, id);
+    uint8_t priority = nj__h2_priority_parse(value, NJ__H2_PRIORITY_DEFAULT);
+    struct nj_h2_stream *st = nj__h2_find_stream(h, id);
     if (!st) {
         if (id > h->id_high)
-            early(h, id, priority);
+            remember_early(h, id, priority);
         return;
     }
-    set(st, priority);
+    set_priority(st, priority);
 }
 
 void nj_h2_prioritize(struct nj_h2_stream *st, uint8_t urgency, bool incremental)
 {
-    set(st, (uint8_t)(urgency << 4 | (incremental ? INCREMENTAL : 0)));
+    set_priority(st, (uint8_t)(urgency << 4 | (incremental ? INCREMENTAL : 0)));
 }
 
-void nj__h2_priority_first(struct nj_h2_stream *st, const struct nj__h2_head *head)
+void nj__h2_priority_init(struct nj_h2_stream *st, const struct nj__h2_head *head)
 {
     const struct nj_h2 *h = st->h;
 
     st->priority = head->priority;
-    st->signalled = head->signalled;
-    for (uint32_t i = 0; nj_unlikely(h->n_early > 0) && i < NJ__H2_EARLY; i++) {
+    st->has_priority = head->has_priority;
+    for (uint32_t i = 0; nj_unlikely(h->n_early > 0) && i < NJ__H2_EARLY_PRIORITIES; i++) {
         if (h->early_id[i] != (uint32_t)st->id)
             continue;
         st->priority = h->early_priority[i];
-        st->signalled = true;
+        st->has_priority = true;
     }
 }
 
-void nj__h2_priority_body(struct nj_h2_stream *st, uint64_t n_bytes)
+void nj__h2_priority_by_size(struct nj_h2_stream *st, uint64_t n_bytes)
 {
-    if (n_bytes > LARGE_BYTES && !st->signalled)
+    if (n_bytes > LARGE_BYTES && !st->has_priority)
         st->priority |= INCREMENTAL;
 }

@@ -18,40 +18,40 @@
 #define GOAWAY_BYTES          8u
 #define PING_BYTES            8u
 
-static void init(struct nj_h2 *h, struct nj_h2_core *core, void *user)
+static void conn_init(struct nj_h2 *h, struct nj_h2_context *core, void *user)
 {
     uint32_t window = core->limits.window_bytes;
 
     h->core = core;
     h->user = user;
     h->window_credit = WINDOW_CREDIT_AT_OPEN;
-    h->send_window = h->initial_window = NJ__H2_WINDOW_FIRST;
+    h->send_window = h->initial_window = NJ__H2_WINDOW_DEFAULT;
     h->data_max = NJ__H2_PAYLOAD_MAX;
     h->window = window ? window : NJ_H2_CONN_WINDOW_BYTES;
-    if (h->window < NJ__H2_WINDOW_FIRST) /* the initial window can't be reduced */
-        h->window = NJ__H2_WINDOW_FIRST;
-    h->table = h->few;
-    h->table_mask = NJ_ARRAY_LEN(h->few) - 1;
+    if (h->window < NJ__H2_WINDOW_DEFAULT) /* the initial window can't be reduced */
+        h->window = NJ__H2_WINDOW_DEFAULT;
+    h->table = h->inline_table;
+    h->table_mask = NJ_ARRAY_LEN(h->inline_table) - 1;
     nj_list_init(&h->streams);
-    nj_list_init(&h->late);
+    nj_list_init(&h->half_closed);
     nj_list_init(&h->ready);
-    nj_list_init(&h->passing);
+    nj_list_init(&h->flushing);
 }
 
 static void h2_free(struct nj_h2 *h)
 {
     struct nj__h2_alloc *a = &h->core->alloc;
 
-    NJ_ASSERT(h->n_open == 0 && h->table == h->few);
-    nj__h2_head_forget(h);
+    NJ_ASSERT(h->n_open == 0 && h->table == h->inline_table);
+    nj__h2_last_block_forget(h);
     nj__h2_buf_free(h, &h->out);
-    nj__h2_buf_free(h, &h->got);
-    nj__hpack_in_free(h->hpack_in);
-    nj__hpack_out_free(h->hpack_out);
+    nj__h2_buf_free(h, &h->partial);
+    nj__hpack_decoder_free(h->hpack_decoder);
+    nj__hpack_encoder_free(h->hpack_encoder);
     nj__h2_alloc_free(a, h);
 }
 
-struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user)
+struct nj_h2 *nj_h2_open(struct nj_h2_context *core, void *user)
 {
     if (core->alloc.bytes_used >= core->limits.bytes_max) {
         nj_count(core->counters, NJ_C_h2_full);
@@ -60,9 +60,9 @@ struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user)
     struct nj_h2 *h = nj__h2_alloc_zero(&core->alloc, sizeof *h);
     if (!h)
         return NULL;
-    init(h, core, user);
-    nj__h2_greet(h);
-    if (h->mute) {
+    conn_init(h, core, user);
+    nj__h2_send_settings(h);
+    if (h->write_closed) {
         h2_free(h);
         return NULL;
     }
@@ -72,21 +72,21 @@ struct nj_h2 *nj_h2_open(struct nj_h2_core *core, void *user)
 
 void nj_h2_close(struct nj_h2 *h)
 {
-    struct nj_h2_core *core = h->core;
+    struct nj_h2_context *core = h->core;
 
     NJ_ASSERT(!h->busy);
     /* Calls made by the callbacks below have no effect. */
     nj__h2_end(h, NJ__H2_END_CLOSED, NJ__H2_NO_ERROR);
-    h->mute = true;
+    h->write_closed = true;
     while (!nj_list_empty(&h->streams))
-        nj__h2_stream_drop(nj_container_of(h->streams.next, struct nj_h2_stream, link));
-    while (!nj_list_empty(&h->late))
-        nj__h2_stream_drop(nj_container_of(h->late.next, struct nj_h2_stream, link));
+        nj__h2_stream_destroy(nj_container_of(h->streams.next, struct nj_h2_stream, link));
+    while (!nj_list_empty(&h->half_closed))
+        nj__h2_stream_destroy(nj_container_of(h->half_closed.next, struct nj_h2_stream, link));
     h2_free(h);
     core->n_conns--;
 }
 
-void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj__h2_code code)
+void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj__h2_error_code code)
 {
     if (h->end)
         return;
@@ -98,41 +98,41 @@ void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj__h2_code code)
         nj_count(h->core->counters, NJ_C_h2_abuse);
 }
 
-void nj__h2_broken(struct nj_h2 *h, enum nj__h2_code code)
+void nj__h2_conn_error(struct nj_h2 *h, enum nj__h2_error_code code)
 {
     nj__h2_end(h, NJ__H2_END_PROTOCOL, code);
 }
 
-void nj__h2_no_memory(struct nj_h2 *h)
+void nj__h2_out_of_memory(struct nj_h2 *h)
 {
-    h->mute = true; /* the sink may hold part of a frame */
+    h->write_closed = true; /* the sink may hold part of a frame */
     nj__h2_end(h, NJ__H2_END_MEMORY, NJ__H2_INTERNAL_ERROR);
 }
 
-void nj_h2_calm(struct nj_h2 *h, enum nj_h2_waste why)
+void nj_h2_end_for_abuse(struct nj_h2 *h, enum nj_h2_abuse why)
 {
     if (!h->end)
-        h->waste = (uint8_t)why;
+        h->abuse = (uint8_t)why;
     nj__h2_end(h, NJ__H2_END_ABUSE, NJ__H2_ENHANCE_YOUR_CALM);
 }
 
-enum nj_h2_waste nj_h2_wasted(const struct nj_h2 *h)
+enum nj_h2_abuse nj_h2_abuse_reason(const struct nj_h2 *h)
 {
-    return (enum nj_h2_waste)h->waste;
+    return (enum nj_h2_abuse)h->abuse;
 }
 
 /* ---- GOAWAY (RFC 9113 6.8) ---- */
 
-static const char *const waste_text[NJ_H2_N_WASTES] = {
-    [NJ_H2_WASTE_NONE] = "",
-#define NJ_H2_WASTE(NAME, name, text) [NJ_H2_WASTE_##NAME] = text,
+static const char *const abuse_text[NJ_H2_N_ABUSES] = {
+    [NJ_H2_ABUSE_NONE] = "",
+#define NJ_H2_ABUSE(NAME, name, text) [NJ_H2_ABUSE_##NAME] = text,
 #include "h2/glitch.def"
-#undef NJ_H2_WASTE
+#undef NJ_H2_ABUSE
 };
-#define NJ_H2_WASTE(NAME, name, text)                                                              \
-    _Static_assert(sizeof text - 1 <= NJ_H2_WASTE_TEXT_MAX, "debug data is short");
+#define NJ_H2_ABUSE(NAME, name, text)                                                              \
+    _Static_assert(sizeof text - 1 <= NJ_H2_ABUSE_TEXT_MAX, "debug data is short");
 #include "h2/glitch.def"
-#undef NJ_H2_WASTE
+#undef NJ_H2_ABUSE
 
 static const char *frame_text(const struct nj_h2 *h)
 {
@@ -151,7 +151,7 @@ static const char *frame_text(const struct nj_h2 *h)
     };
     uint8_t type = h->frame.type;
 
-    if (!h->greeted)
+    if (!h->preface_seen)
         return "preface";
     return type < NJ_ARRAY_LEN(text) && text[type] ? text[type] : "unknown frame";
 }
@@ -178,11 +178,11 @@ static void put_goaway(struct nj_h2 *h, uint32_t last, uint32_t code, const char
 {
     uint32_t n_what = (uint32_t)strlen(what), n_why = (uint32_t)strlen(why);
     uint32_t n = GOAWAY_BYTES + n_what + n_why;
-    uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + n);
+    uint8_t *p = nj__h2_out_put(h, NJ__H2_FRAME_HEAD + n);
 
     if (!p)
         return;
-    p = nj__h2_put_head(p, n, NJ__H2_GOAWAY, 0, 0);
+    p = nj__h2_put_frame_head(p, n, NJ__H2_GOAWAY, 0, 0);
     nj__h2_put32(p, last);
     nj__h2_put32(p + 4, code);
     memcpy(p + GOAWAY_BYTES, what, n_what);
@@ -193,29 +193,30 @@ static void put_last_goaway(struct nj_h2 *h)
 {
     bool broken = h->end == NJ__H2_END_PROTOCOL;
 
-    put_goaway(h, h->id_last, h->end_code, broken ? frame_text(h) : waste_text[h->waste],
+    put_goaway(h, h->id_last, h->end_code, broken ? frame_text(h) : abuse_text[h->abuse],
                broken ? code_text(h->end_code) : "");
 }
 
-int nj__h2_settle(struct nj_h2 *h)
+int nj__h2_goaway_if_ended(struct nj_h2 *h)
 {
     if (nj_likely(!h->end))
         return 0;
-    if (!h->told) {
-        h->told = true;
+    if (!h->goaway_queued) {
+        h->goaway_queued = true;
         put_last_goaway(h);
     }
     return -1;
 }
 
 /* After its GOAWAY a client opens no more streams. */
-bool nj_h2_finished(const struct nj_h2 *h)
+bool nj_h2_is_finished(const struct nj_h2 *h)
 {
-    bool nothing_comes = h->told || (h->n_open == 0 && (h->goaways == 2 || h->peer_goaway));
-    return h->mute || (nothing_comes && h->out.n == 0);
+    bool nothing_comes =
+        h->goaway_queued || (h->n_open == 0 && (h->goaways == 2 || h->peer_goaway));
+    return h->write_closed || (nothing_comes && h->out.n == 0);
 }
 
-uint32_t nj_h2_streams(const struct nj_h2 *h)
+uint32_t nj_h2_n_streams(const struct nj_h2 *h)
 {
     return h->n_streams;
 }
@@ -233,16 +234,16 @@ void nj_h2_goaway(struct nj_h2 *h)
         put_goaway(h, NJ__H2_ID_MAX, NJ__H2_NO_ERROR, "", "");
         return;
     }
-    nj__h2_late_stop(h);
+    nj__h2_half_closed_reset_all(h);
     put_goaway(h, h->id_last, NJ__H2_NO_ERROR, "", "");
 }
 
 void nj_h2_ping(struct nj_h2 *h)
 {
-    uint8_t *p = h->end ? NULL : nj__h2_put(h, NJ__H2_FRAME_HEAD + PING_BYTES);
+    uint8_t *p = h->end ? NULL : nj__h2_out_put(h, NJ__H2_FRAME_HEAD + PING_BYTES);
     if (!p)
         return;
-    p = nj__h2_put_head(p, PING_BYTES, NJ__H2_PING, 0, 0);
+    p = nj__h2_put_frame_head(p, PING_BYTES, NJ__H2_PING, 0, 0);
     nj__h2_put32(p, 0);
     nj__h2_put32(p + 4, 0);
     h->n_pings += h->n_pings < UINT8_MAX;

@@ -21,92 +21,92 @@ static uint8_t *put_entry(uint8_t *p, uint16_t id, uint32_t value)
 
 /* Windows are opened even if no request body is read: some clients hang when the response arrives
  * while their window is closed (curl 7.88). */
-void nj__h2_greet(struct nj_h2 *h)
+void nj__h2_send_settings(struct nj_h2 *h)
 {
     const struct nj_h2_limits *max = &h->core->limits;
-    uint8_t *p = nj__h2_put(h, NJ__H2_FRAME_HEAD + 4 * ENTRY_BYTES);
+    uint8_t *p = nj__h2_out_put(h, NJ__H2_FRAME_HEAD + 4 * ENTRY_BYTES);
 
     if (!p)
         return;
-    p = nj__h2_put_head(p, 4 * ENTRY_BYTES, NJ__H2_SETTINGS, 0, 0);
+    p = nj__h2_put_frame_head(p, 4 * ENTRY_BYTES, NJ__H2_SETTINGS, 0, 0);
     p = put_entry(p, NJ__H2_MAX_CONCURRENT_STREAMS, max->concurrent_streams_max);
     p = put_entry(p, NJ__H2_MAX_HEADER_LIST_SIZE, max->header_bytes_max);
     p = put_entry(p, NJ__H2_NO_RFC7540_PRIORITIES, 1); /* RFC 9218 2.1: no dependency tree */
     put_entry(p, NJ__H2_INITIAL_WINDOW_SIZE, NJ_H2_STREAM_WINDOW_BYTES);
-    if (h->window > NJ__H2_WINDOW_FIRST)
-        nj__h2_put_small(h, NJ__H2_WINDOW_UPDATE, 0, h->window - NJ__H2_WINDOW_FIRST);
+    if (h->window > NJ__H2_WINDOW_DEFAULT)
+        nj__h2_put_u32_frame(h, NJ__H2_WINDOW_UPDATE, 0, h->window - NJ__H2_WINDOW_DEFAULT);
 }
 
 /* RFC 9113 6.5.3. One SETTINGS was sent, so one acknowledgment is expected. */
 void nj__h2_settings_acked(struct nj_h2 *h)
 {
-    if (h->acked)
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
-    h->acked = true;
+    if (h->settings_acked)
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+    h->settings_acked = true;
 }
 
 /* A table smaller than ours must be announced in the next header block. A larger one is not used.
  */
-static void table_size(struct nj_h2 *h, uint32_t n_bytes)
+static void set_table_size(struct nj_h2 *h, uint32_t n_bytes)
 {
-    if (!h->hpack_out && n_bytes >= NJ__HPACK_TABLE_BYTES)
+    if (!h->hpack_encoder && n_bytes >= NJ__HPACK_TABLE_BYTES)
         return;
-    if (!h->hpack_out)
-        h->hpack_out = nj__hpack_out_new(h->core->hpack);
-    if (h->hpack_out)
-        nj__hpack_out_limit(h->hpack_out, n_bytes);
+    if (!h->hpack_encoder)
+        h->hpack_encoder = nj__hpack_encoder_new(h->core->hpack);
+    if (h->hpack_encoder)
+        nj__hpack_encoder_limit(h->hpack_encoder, n_bytes);
     else
-        nj__h2_no_memory(h);
+        nj__h2_out_of_memory(h);
 }
 
 /* RFC 9218 2.1.1: the value must not change after the first SETTINGS. */
-static void plain_priorities(struct nj_h2 *h, uint32_t value)
+static void set_no_rfc7540(struct nj_h2 *h, uint32_t value)
 {
-    bool changed = h->plain && h->plain != value + 1;
+    bool changed = h->no_rfc7540 && h->no_rfc7540 != value + 1;
 
-    if (value > 1 || changed || (h->settled && !h->plain && value == 1))
-        nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
-    h->plain = (uint8_t)(value + 1);
+    if (value > 1 || changed || (h->settings_seen && !h->no_rfc7540 && value == 1))
+        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+    h->no_rfc7540 = (uint8_t)(value + 1);
 }
 
 /* RFC 9113 6.5.2; unknown identifiers are ignored. */
-static void setting(struct nj_h2 *h, uint16_t id, uint32_t value)
+static void apply_setting(struct nj_h2 *h, uint16_t id, uint32_t value)
 {
     switch (id) {
     case NJ__H2_HEADER_TABLE_SIZE:
-        table_size(h, value);
+        set_table_size(h, value);
         break;
     case NJ__H2_ENABLE_PUSH:
     case NJ__H2_ENABLE_CONNECT_PROTOCOL:
         if (value > 1)
-            nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+            nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
         break;
     case NJ__H2_INITIAL_WINDOW_SIZE:
-        nj__h2_window_initial(h, value);
+        nj__h2_set_initial_window(h, value);
         break;
     case NJ__H2_MAX_FRAME_SIZE:
         if (value < NJ__H2_PAYLOAD_MAX || value > 0xffffffu)
-            nj__h2_broken(h, NJ__H2_PROTOCOL_ERROR);
+            nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
         h->data_max = value < NJ__H2_DATA_MAX ? value : NJ__H2_DATA_MAX;
         break;
     case NJ__H2_NO_RFC7540_PRIORITIES:
-        plain_priorities(h, value);
+        set_no_rfc7540(h, value);
         break;
     default:
         break;
     }
 }
 
-void nj__h2_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
+void nj__h2_apply_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
 {
     if (n_bytes > ENTRIES_MAX * ENTRY_BYTES) {
-        nj_h2_calm(h, NJ_H2_WASTE_SETTINGS);
+        nj_h2_end_for_abuse(h, NJ_H2_ABUSE_SETTINGS);
         return;
     }
     for (uint32_t i = 0; i < n_bytes && !h->end; i += ENTRY_BYTES)
-        setting(h, (uint16_t)(p[i] << 8 | p[i + 1]), nj__h2_get32(p + i + 2));
-    h->settled = true;
+        apply_setting(h, (uint16_t)(p[i] << 8 | p[i + 1]), nj__h2_get32(p + i + 2));
+    h->settings_seen = true;
     uint8_t *ack = h->end ? NULL : nj__h2_put_ack(h, NJ__H2_FRAME_HEAD);
     if (ack)
-        nj__h2_put_head(ack, 0, NJ__H2_SETTINGS, NJ__H2_ACK, 0);
+        nj__h2_put_frame_head(ack, 0, NJ__H2_SETTINGS, NJ__H2_ACK, 0);
 }

@@ -8,48 +8,48 @@
 #include "base/assert.h"
 
 /* The table has at least as many buckets as streams, and ids are consecutive: chains are short. */
-#define TABLE_GROWS_BY 4u
+#define TABLE_GROWTH_FACTOR 4u
 
-static struct nj_h2_stream **place_of(const struct nj_h2 *h, uint32_t id)
+static struct nj_h2_stream **table_slot(const struct nj_h2 *h, uint32_t id)
 {
     return &h->table[(id >> 1) & h->table_mask];
 }
 
-struct nj_h2_stream *nj__h2_find(const struct nj_h2 *h, uint32_t id)
+struct nj_h2_stream *nj__h2_find_stream(const struct nj_h2 *h, uint32_t id)
 {
-    struct nj_h2_stream *st = *place_of(h, id);
+    struct nj_h2_stream *st = *table_slot(h, id);
 
     while (st && (uint32_t)st->id != id)
-        st = st->chain;
+        st = st->hash_next;
     return st;
 }
 
 static void table_put(struct nj_h2 *h, struct nj_h2_stream *st)
 {
-    struct nj_h2_stream **at = place_of(h, (uint32_t)st->id);
-    st->chain = *at;
+    struct nj_h2_stream **at = table_slot(h, (uint32_t)st->id);
+    st->hash_next = *at;
     *at = st;
 }
 
-static void table_take(struct nj_h2 *h, struct nj_h2_stream *st)
+static void table_remove(struct nj_h2 *h, struct nj_h2_stream *st)
 {
-    struct nj_h2_stream **at = place_of(h, (uint32_t)st->id);
+    struct nj_h2_stream **at = table_slot(h, (uint32_t)st->id);
 
     while (*at != st)
-        at = &(*at)->chain;
-    *at = st->chain;
-    if (--h->n_open > 0 || h->table == h->few)
+        at = &(*at)->hash_next;
+    *at = st->hash_next;
+    if (--h->n_open > 0 || h->table == h->inline_table)
         return;
     nj__h2_alloc_free(&h->core->alloc, h->table);
-    h->table = h->few;
-    h->table_mask = NJ_ARRAY_LEN(h->few) - 1;
-    for (size_t i = 0; i < NJ_ARRAY_LEN(h->few); i++)
-        h->few[i] = NULL;
+    h->table = h->inline_table;
+    h->table_mask = NJ_ARRAY_LEN(h->inline_table) - 1;
+    for (size_t i = 0; i < NJ_ARRAY_LEN(h->inline_table); i++)
+        h->inline_table[i] = NULL;
 }
 
 static bool table_grow(struct nj_h2 *h)
 {
-    uint32_t n_had = h->table_mask + 1, n = n_had * TABLE_GROWS_BY;
+    uint32_t n_had = h->table_mask + 1, n = n_had * TABLE_GROWTH_FACTOR;
     struct nj_h2_stream **had = h->table;
     struct nj_h2_stream **table = nj__h2_alloc_zero(&h->core->alloc, n * sizeof *table);
 
@@ -59,11 +59,11 @@ static bool table_grow(struct nj_h2 *h)
     h->table_mask = n - 1;
     for (uint32_t i = 0; i < n_had; i++) {
         for (struct nj_h2_stream *st = had[i], *next; st; st = next) {
-            next = st->chain;
+            next = st->hash_next;
             table_put(h, st);
         }
     }
-    if (had != h->few)
+    if (had != h->inline_table)
         nj__h2_alloc_free(&h->core->alloc, had);
     return true;
 }
@@ -74,7 +74,7 @@ struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id)
     struct nj_h2_stream *st = fits ? nj__h2_alloc_zero(&h->core->alloc, sizeof *st) : NULL;
 
     if (!st) {
-        nj__h2_no_memory(h);
+        nj__h2_out_of_memory(h);
         return NULL;
     }
     st->h = h;
@@ -99,55 +99,55 @@ void nj__h2_body_close(struct nj_h2_stream *st)
         body->ops->close(body);
 }
 
-void nj__h2_stream_leave(struct nj_h2_stream *st)
+void nj__h2_stream_detach(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
-    bool announced = st->announced;
+    bool shown_to_user = st->shown_to_user;
 
     nj_list_del(&st->link);
     h->n_streams--;
     nj__h2_body_close(st);
-    st->announced = false;
-    if (announced)
+    st->shown_to_user = false;
+    if (shown_to_user)
         h->core->events->on_stream_close(h->user, st, st->complete);
     if (st->n_held > 0)
-        nj__h2_window_done(h, st->n_held);
+        nj__h2_window_consume(h, st->n_held);
     st->n_held = 0;
 }
 
 /* Remember the final state of a stream for frames that arrive later. */
-static void note_end(struct nj_h2 *h, const struct nj_h2_stream *st)
+static void record_end(struct nj_h2 *h, const struct nj_h2_stream *st)
 {
     uint32_t back = (h->id_high - (uint32_t)st->id) / 2;
 
-    if (back >= NJ__H2_IDS_KNOWN)
+    if (back >= NJ__H2_IDS_TRACKED)
         return;
-    if (st->got_reset)
+    if (st->reset_received)
         h->id_reset |= UINT64_C(1) << back;
-    else if (st->got_end)
+    else if (st->end_received)
         h->id_ended |= UINT64_C(1) << back;
 }
 
-void nj__h2_stream_drop(struct nj_h2_stream *st)
+void nj__h2_stream_destroy(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
 
     st->reset = true; /* the callbacks below can't send on it any more */
     nj_list_del(&st->queue);
-    if (st->late) {
+    if (st->half_closed) {
         nj_list_del(&st->link);
-        h->n_late--;
+        h->n_half_closed--;
     } else {
-        nj__h2_stream_leave(st);
+        nj__h2_stream_detach(st);
     }
-    note_end(h, st);
-    table_take(h, st);
+    record_end(h, st);
+    table_remove(h, st);
     if (nj_unlikely(st->trailers != NULL))
         nj__h2_alloc_free(&h->core->alloc, st->trailers);
     nj__h2_alloc_free(&h->core->alloc, st);
 }
 
-void nj__h2_stream_sent(struct nj_h2_stream *st)
+void nj__h2_response_sent(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
 
@@ -156,50 +156,50 @@ void nj__h2_stream_sent(struct nj_h2_stream *st)
     nj__h2_body_close(st);
     nj_count(h->core->counters, NJ_C_responses);
     nj__h2_glitch_refund(h);
-    if (nj_likely(st->got_end))
-        nj__h2_stream_drop(st);
+    if (nj_likely(st->end_received))
+        nj__h2_stream_destroy(st);
     else
-        nj__h2_late_begin(st);
+        nj__h2_half_close(st);
 }
 
-void nj__h2_stream_ended(struct nj_h2_stream *st)
+void nj__h2_request_ended(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
 
-    st->got_end = true;
+    st->end_received = true;
     if (st->length_left > 0) {
         nj__h2_stream_error(h, (uint32_t)st->id, NJ__H2_PROTOCOL_ERROR);
         return;
     }
-    if (st->announced && h->core->events->on_end)
+    if (st->shown_to_user && h->core->events->on_end)
         h->core->events->on_end(h->user, st);
-    if (st->late && !st->reset)
-        nj__h2_stream_drop(st);
+    if (st->half_closed && !st->reset)
+        nj__h2_stream_destroy(st);
 }
 
 /* ---- resets ---- */
 
-static void put_reset(struct nj_h2 *h, uint32_t id, enum nj__h2_code code)
+static void put_reset(struct nj_h2 *h, uint32_t id, enum nj__h2_error_code code)
 {
     nj_count(h->core->counters, NJ_C_h2_reset_out);
-    nj__h2_put_small(h, NJ__H2_RST_STREAM, id, code);
+    nj__h2_put_u32_frame(h, NJ__H2_RST_STREAM, id, code);
 }
 
-void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj__h2_code code)
+void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj__h2_error_code code)
 {
     if (st->reset || st->h->end)
         return;
     st->reset = true;
     put_reset(st->h, (uint32_t)st->id, code);
-    nj__h2_pass(st);
+    nj__h2_close_when_flushed(st);
 }
 
 /* The peer provokes a reset (CVE-2025-8671): count the error and the reset. */
-void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_code code)
+void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_error_code code)
 {
-    struct nj_h2_stream *st = nj__h2_find(h, id);
+    struct nj_h2_stream *st = nj__h2_find_stream(h, id);
 
-    if (!nj__h2_glitch(h, NJ__H2_GLITCH_BAD + NJ__H2_GLITCH))
+    if (!nj__h2_glitch_add(h, NJ__H2_GLITCH_ERROR + NJ__H2_GLITCH))
         return;
     if (st)
         nj__h2_stream_reset(st, code);
@@ -207,48 +207,48 @@ void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_code code)
         put_reset(h, id, code);
 }
 
-void nj_h2_reset(struct nj_h2_stream *st, uint32_t error)
+void nj_h2_reset_stream(struct nj_h2_stream *st, uint32_t error)
 {
-    nj__h2_stream_reset(st, (enum nj__h2_code)error);
+    nj__h2_stream_reset(st, (enum nj__h2_error_code)error);
 }
 
 /* ---- queries of the owner ---- */
 
-enum nj_h2_hold nj_h2_hold(const struct nj_h2_stream *st)
+enum nj_h2_blocked_by nj_h2_blocked_by(const struct nj_h2_stream *st)
 {
-    if (!st->body || st->end_shown || st->reset || st->h->end)
-        return NJ_H2_HOLD_NONE;
+    if (!st->body || st->end_queued || st->reset || st->h->end)
+        return NJ_H2_BLOCKED_BY_NOTHING;
     if (st->deferred)
-        return NJ_H2_HOLD_OURS;
+        return NJ_H2_BLOCKED_BY_BODY;
     if (st->window <= 0)
-        return NJ_H2_HOLD_STREAM;
-    return st->h->send_window <= 0 ? NJ_H2_HOLD_CONN : NJ_H2_HOLD_NONE;
+        return NJ_H2_BLOCKED_BY_STREAM_WINDOW;
+    return st->h->send_window <= 0 ? NJ_H2_BLOCKED_BY_CONN_WINDOW : NJ_H2_BLOCKED_BY_NOTHING;
 }
 
-static struct nj_h2_stream *announced_from(const struct nj_h2 *h, const struct nj_list *n)
+static struct nj_h2_stream *next_shown(const struct nj_h2 *h, const struct nj_list *n)
 {
     for (; n != &h->streams; n = n->next) {
         struct nj_h2_stream *st =
             nj_container_of((struct nj_list *)(uintptr_t)n, struct nj_h2_stream, link);
-        if (st->announced && !st->reset)
+        if (st->shown_to_user && !st->reset)
             return st;
     }
     return NULL;
 }
 
-struct nj_h2_stream *nj_h2_first(const struct nj_h2 *h)
+struct nj_h2_stream *nj_h2_first_stream(const struct nj_h2 *h)
 {
-    return announced_from(h, h->streams.next);
+    return next_shown(h, h->streams.next);
 }
 
-struct nj_h2_stream *nj_h2_next(const struct nj_h2_stream *st)
+struct nj_h2_stream *nj_h2_next_stream(const struct nj_h2_stream *st)
 {
-    return announced_from(st->h, st->link.next);
+    return next_shown(st->h, st->link.next);
 }
 
-bool nj_h2_stream_was_reset(const struct nj_h2_stream *st)
+bool nj_h2_was_reset_by_peer(const struct nj_h2_stream *st)
 {
-    return st->got_reset;
+    return st->reset_received;
 }
 
 uint32_t nj_h2_stream_id(const struct nj_h2_stream *st)
@@ -256,7 +256,7 @@ uint32_t nj_h2_stream_id(const struct nj_h2_stream *st)
     return (uint32_t)st->id;
 }
 
-struct nj_h2 *nj_h2_of(const struct nj_h2_stream *st)
+struct nj_h2 *nj_h2_stream_conn(const struct nj_h2_stream *st)
 {
     return st->h;
 }

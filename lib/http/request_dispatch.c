@@ -13,9 +13,9 @@ static void serve_file(struct nj_txn *t, const struct nj_request_head *head,
     struct nj_txns *set = t->set;
 
     if (set->body_max && head->content_length > set->body_max)
-        nj_reply_error(t, 413, (struct nj_field){0});
-    else if (!nj_txn_hoards(t, nj_site_left(set->site)))
-        nj_site_serve(set->site, t, head, target, *set->now);
+        nj_respond_error(t, 413, (struct nj_field){0});
+    else if (!nj_txn_deny_hoarder(t, nj_file_server_slots_left(set->site)))
+        nj_file_server_serve(set->site, t, head, target, *set->now);
 }
 
 /* The status where no file server is configured. A request without a path, such as CONNECT, is not
@@ -31,24 +31,24 @@ static uint16_t not_found(const struct nj_request_head *head, const struct nj_ta
 
 static struct nj_exchange *serve_route(struct nj_txn *t, uint32_t route,
                                        const struct nj_request_head *head,
-                                       const struct nj_target *target, uint32_t n_of_conn)
+                                       const struct nj_target *target, uint32_t n_conn_tasks)
 {
     struct nj_txns *set = t->set;
 
-    if (nj_unlikely(n_of_conn >=
+    if (nj_unlikely(n_conn_tasks >=
                     NJ_CONN_TASKS_MAX)) { /* streams were reset while their handlers still run */
         nj_count(set->counters, NJ_C_conn_tasks_full);
-        nj_txn_abuse(t, NJ_C_conn_tasks_full);
+        nj_txn_report_abuse(t, NJ_C_conn_tasks_full);
         t->framing->reset(t->stream, NJ_RESET_REFUSED);
         return NULL;
     }
-    if (nj_txn_hoards(t, nj_exchanges_left(set->exchanges)))
+    if (nj_txn_deny_hoarder(t, nj_exchanges_slots_left(set->exchanges)))
         return NULL;
     return nj_exchange_begin(set->exchanges, route, head, target->path, t);
 }
 
-struct nj_exchange *nj_http_serve(struct nj_txn *t, const struct nj_request_head *head,
-                                  const struct nj_target *target, uint32_t n_of_conn)
+struct nj_exchange *nj_http_dispatch(struct nj_txn *t, const struct nj_request_head *head,
+                                     const struct nj_target *target, uint32_t n_conn_tasks)
 {
     const struct nj_txns *set = t->set;
     struct nj_route_match match;
@@ -60,16 +60,16 @@ struct nj_exchange *nj_http_serve(struct nj_txn *t, const struct nj_request_head
     switch (
         nj_routes_find(nj_exchanges_routes(set->exchanges), head->method, target->path, &match)) {
     case NJ_ROUTE_NONE:
-        if (set->no_site)
-            nj_reply_error(t, not_found(head, target), (struct nj_field){0});
+        if (set->no_files)
+            nj_respond_error(t, not_found(head, target), (struct nj_field){0});
         else
             serve_file(t, head, target);
         return NULL;
-    case NJ_ROUTE_METHOD:
-        nj_reply_error(t, 405, (struct nj_field){NJ_STR("allow"), match.allow});
+    case NJ_ROUTE_BAD_METHOD:
+        nj_respond_error(t, 405, (struct nj_field){NJ_STR("allow"), match.allow});
         return NULL;
     case NJ_ROUTE_FOUND:
         break;
     }
-    return serve_route(t, match.index, head, target, n_of_conn);
+    return serve_route(t, match.index, head, target, n_conn_tasks);
 }

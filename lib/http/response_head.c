@@ -5,50 +5,50 @@
 
 #include "base/assert.h"
 
-void nj_reply_begin(struct nj_reply *r, struct nj_txn *t, uint16_t status)
+void nj_resp_head_begin(struct nj_resp_head *r, struct nj_txn *t, uint16_t status)
 {
     r->txn = t;
     r->status = status;
     r->n_fields = 0;
 }
 
-void nj_reply_add(struct nj_reply *r, struct nj_str name, struct nj_str value)
+void nj_resp_head_add(struct nj_resp_head *r, struct nj_str name, struct nj_str value)
 {
-    NJ_ASSERT(r->n_fields < NJ_REPLY_FIELDS_MAX);
+    NJ_ASSERT(r->n_fields < NJ_RESP_HEAD_FIELDS_MAX);
     r->fields[r->n_fields++] = (struct nj_field){name, value};
 }
 
-void nj_reply_add_own(struct nj_reply *r)
+void nj_resp_head_add_defaults(struct nj_resp_head *r)
 {
     uint32_t n_given = r->n_fields;
 
     if (!nj_field_find(r->fields, n_given, NJ_STR("server")))
-        nj_reply_add(r, NJ_STR("server"), NJ_STR("nightjar"));
+        nj_resp_head_add(r, NJ_STR("server"), NJ_STR("nightjar"));
     if (!nj_field_find(r->fields, n_given, NJ_STR("date")))
-        nj_reply_add(r, NJ_STR("date"), nj_txns_date(r->txn->set));
+        nj_resp_head_add(r, NJ_STR("date"), nj_txns_date_value(r->txn->set));
 }
 
-void nj_reply_add_length(struct nj_reply *r, uint64_t n_bytes)
+void nj_resp_head_add_length(struct nj_resp_head *r, uint64_t n_bytes)
 {
     char *end = r->length + sizeof r->length, *p = nj_put_digits(end, n_bytes);
-    nj_reply_add(r, NJ_STR("content-length"), (struct nj_str){p, (uint32_t)(end - p)});
+    nj_resp_head_add(r, NJ_STR("content-length"), (struct nj_str){p, (uint32_t)(end - p)});
 }
 
-void nj_reply_add_type(struct nj_reply *r, struct nj_str type)
+void nj_resp_head_add_type(struct nj_resp_head *r, struct nj_str type)
 {
-    nj_reply_add(r, NJ_STR("content-type"), type);
-    nj_reply_add(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
+    nj_resp_head_add(r, NJ_STR("content-type"), type);
+    nj_resp_head_add(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
 }
 
-void nj_reply_add_extra(struct nj_reply *r, struct nj_field extra)
+void nj_resp_head_add_required(struct nj_resp_head *r, struct nj_field extra)
 {
     if (extra.name.n_bytes > 0)
-        nj_reply_add(r, extra.name, extra.value);
+        nj_resp_head_add(r, extra.name, extra.value);
     else if (r->status == 503)
-        nj_reply_add(r, NJ_STR("retry-after"), NJ_STR("1"));
+        nj_resp_head_add(r, NJ_STR("retry-after"), NJ_STR("1"));
 }
 
-int nj_reply_send(const struct nj_reply *r, uint64_t stamp, struct nj_body *body)
+int nj_resp_head_send(const struct nj_resp_head *r, uint64_t stamp, struct nj_body *body)
 {
     return nj_txn_respond(r->txn, r->status, r->fields, r->n_fields, stamp, body);
 }
@@ -119,24 +119,24 @@ static const struct nj_body_ops text_ops = {text_peek, text_advance, text_remain
 static void error(struct nj_txn *t, uint16_t status, struct nj_str text, struct nj_field extra)
 {
     bool has_body = text.n_bytes > 0 && !t->is_head;
-    struct nj_reply r;
+    struct nj_resp_head r;
 
-    nj_reply_begin(&r, t, status);
-    nj_reply_add_own(&r);
+    nj_resp_head_begin(&r, t, status);
+    nj_resp_head_add_defaults(&r);
     if (text.n_bytes > 0)
-        nj_reply_add_type(&r, NJ_STR("text/plain; charset=utf-8"));
-    nj_reply_add_length(&r, text.n_bytes);
-    nj_reply_add_extra(&r, extra);
+        nj_resp_head_add_type(&r, NJ_STR("text/plain; charset=utf-8"));
+    nj_resp_head_add_length(&r, text.n_bytes);
+    nj_resp_head_add_required(&r, extra);
     t->text = (struct nj_text_body){.body.ops = &text_ops, .rest = text};
-    nj_reply_send(&r, 0, has_body ? &t->text.body : NULL);
+    nj_resp_head_send(&r, 0, has_body ? &t->text.body : NULL);
 }
 
-void nj_reply_error(struct nj_txn *t, uint16_t status, struct nj_field extra)
+void nj_respond_error(struct nj_txn *t, uint16_t status, struct nj_field extra)
 {
     error(t, status, NJ_STR(""), extra);
 }
 
-void nj_reply_error_text(struct nj_txn *t, uint16_t status, struct nj_field extra)
+void nj_respond_error_text(struct nj_txn *t, uint16_t status, struct nj_field extra)
 {
     error(t, status, text_of(status), extra);
 }

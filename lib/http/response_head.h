@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A response head under construction, for files, handlers and errors; and complete error responses.
- * Root context of the shard only. Names and values are borrowed until nj_reply_send(), which copies
- * them. */
+ * Root context of the shard only. Names and values are borrowed until nj_resp_head_send(), which
+ * copies them. */
 #ifndef NJ_HTTP_RESPONSE_HEAD_H
 #define NJ_HTTP_RESPONSE_HEAD_H
 
@@ -9,35 +9,35 @@
 #include "http/transaction.h"
 
 /* The fields of a handler and those of a file together. */
-#define NJ_REPLY_FIELDS_MAX (NJ_RESPONSE_FIELDS_MAX + 16u)
+#define NJ_RESP_HEAD_FIELDS_MAX (NJ_RESPONSE_FIELDS_MAX + 16u)
 
 /* The caller's storage; usually on the stack. */
-struct nj_reply {
+struct nj_resp_head {
     struct nj_txn *txn;
     uint16_t status;
     uint32_t n_fields;
-    struct nj_field fields[NJ_REPLY_FIELDS_MAX];
-    char length[NJ_DIGITS_MAX];
+    struct nj_field fields[NJ_RESP_HEAD_FIELDS_MAX];
+    char length[NJ_U64_DIGITS_MAX];
 };
 
-void nj_reply_begin(struct nj_reply *r, struct nj_txn *t, uint16_t status);
-void nj_reply_add(struct nj_reply *r, struct nj_str name, struct nj_str value);
+void nj_resp_head_begin(struct nj_resp_head *r, struct nj_txn *t, uint16_t status);
+void nj_resp_head_add(struct nj_resp_head *r, struct nj_str name, struct nj_str value);
 /* Adds "server" and "date" unless the head has them already. */
-void nj_reply_add_own(struct nj_reply *r);
-void nj_reply_add_length(struct nj_reply *r, uint64_t n_bytes);
+void nj_resp_head_add_defaults(struct nj_resp_head *r);
+void nj_resp_head_add_length(struct nj_resp_head *r, uint64_t n_bytes);
 /* Adds content-type, and x-content-type-options: nosniff. */
-void nj_reply_add_type(struct nj_reply *r, struct nj_str type);
+void nj_resp_head_add_type(struct nj_resp_head *r, struct nj_str type);
 
 /* Adds the field that a status requires: `extra`, unless its name is empty, such as allow with 405
  * and content-range with 416 (RFC 9110 15.5.6, 15.5.17); else retry-after: 1 with 503 (15.6.4). */
-void nj_reply_add_extra(struct nj_reply *r, struct nj_field extra);
+void nj_resp_head_add_required(struct nj_resp_head *r, struct nj_field extra);
 
 /* Sends the response; see nj_txn_respond(). */
-int nj_reply_send(const struct nj_reply *r, uint64_t stamp, struct nj_body *body);
+int nj_resp_head_send(const struct nj_resp_head *r, uint64_t stamp, struct nj_body *body);
 
 /* Sends an error, or another status without content. `extra` as above. */
-void nj_reply_error(struct nj_txn *t, uint16_t status, struct nj_field extra);
+void nj_respond_error(struct nj_txn *t, uint16_t status, struct nj_field extra);
 /* The same with a body: one line of text. */
-void nj_reply_error_text(struct nj_txn *t, uint16_t status, struct nj_field extra);
+void nj_respond_error_text(struct nj_txn *t, uint16_t status, struct nj_field extra);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Implements the life of an HTTP transaction: admission by the policy, the client's limits, pacing,
- * and the access-log record. Follows RFC 9110 3.4 for requests and responses, and RFC 6585 4 for
- * 429.
+ * and the access-log open_record. Follows RFC 9110 3.4 for requests and responses, and RFC 6585 4
+ * for 429.
  */
 #include "http/transaction.h"
 
@@ -32,15 +32,15 @@ int64_t nj_txns_now_s(const struct nj_txns *set)
     return set->wall_s_at_zero + (int64_t)(*set->now / NJ_SEC);
 }
 
-struct nj_str nj_txns_date(struct nj_txns *set)
+struct nj_str nj_txns_date_value(struct nj_txns *set)
 {
-    return nj_date_of_now(&set->date, nj_txns_now_s(set));
+    return nj_date_cached(&set->date, nj_txns_now_s(set));
 }
 
 /* --- the access log ------------------------------------------------------------------------ */
 
 /* Appends as much as fits and returns that number of bytes. */
-static uint16_t add(struct nj_access *r, uint32_t *at, struct nj_str s)
+static uint16_t append_text(struct nj_access_record *r, uint32_t *at, struct nj_str s)
 {
     uint32_t room = NJ_ACCESS_TEXT_BYTES - *at, n = s.n_bytes < room ? s.n_bytes : room;
 
@@ -53,10 +53,10 @@ static uint16_t add(struct nj_access *r, uint32_t *at, struct nj_str s)
 
 /* The request head is only valid during this call, so the logged strings are copied here. Strings
  * behind a long path are cut, which sets r->cut. */
-static struct nj_access *record(struct nj_txns *set, const struct nj_txn_origin *from,
-                                const struct nj_request_head *head)
+static struct nj_access_record *open_record(struct nj_txns *set, const struct nj_txn_origin *from,
+                                            const struct nj_request_head *head)
 {
-    struct nj_access *r = set->access.take ? set->access.take(set->access.ctx) : NULL;
+    struct nj_access_record *r = set->access.take ? set->access.take(set->access.ctx) : NULL;
     uint32_t at = 0;
 
     if (!r)
@@ -70,17 +70,17 @@ static struct nj_access *record(struct nj_txns *set, const struct nj_txn_origin 
     r->conn = from->conn_number;
     r->class_of[0] = '\0';
     r->cut = false;
-    r->n_method = add(r, &at, head->method);
-    r->n_path = add(r, &at, head->path);
-    r->n_authority = add(r, &at, head->authority);
-    r->n_referer = add(r, &at, nj_header_value(head, NJ_HEADER_REFERER));
-    r->n_agent = add(r, &at, nj_header_value(head, NJ_HEADER_USER_AGENT));
+    r->n_method = append_text(r, &at, head->method);
+    r->n_path = append_text(r, &at, head->path);
+    r->n_authority = append_text(r, &at, head->authority);
+    r->n_referer = append_text(r, &at, nj_header_value(head, NJ_HEADER_REFERER));
+    r->n_agent = append_text(r, &at, nj_header_value(head, NJ_HEADER_USER_AGENT));
     return r;
 }
 
 static void record_end(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total)
 {
-    struct nj_access *r = t->access;
+    struct nj_access_record *r = t->access;
 
     if (!r)
         return;
@@ -95,7 +95,7 @@ static void record_end(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total)
 
 /* --- clients ------------------------------------------------------------------------------- */
 
-void nj_txn_abuse(struct nj_txn *t, enum nj_counter why)
+void nj_txn_report_abuse(struct nj_txn *t, enum nj_counter why)
 {
     t->set->events->abuse(t->set->shard, why, &t->remote);
 }
@@ -108,12 +108,12 @@ static struct nj_requester *requester_of(struct nj_txns *set, uint64_t asker, ui
     return &set->requester[place >> 32 & (NJ_REQUESTERS - 1)];
 }
 
-static void ask_later(struct nj_txn *t, uint32_t retry_after_s)
+static void respond_429(struct nj_txn *t, uint32_t retry_after_s)
 {
-    char digits[NJ_DIGITS_MAX], *end = digits + sizeof digits;
+    char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
     const char *p = nj_put_digits(end, retry_after_s);
 
-    nj_reply_error(t, 429, (struct nj_field){NJ_STR("retry-after"), {p, (uint32_t)(end - p)}});
+    nj_respond_error(t, 429, (struct nj_field){NJ_STR("retry-after"), {p, (uint32_t)(end - p)}});
 }
 
 /* Carries out the policy's action other than SERVE. */
@@ -124,10 +124,10 @@ static void refuse(struct nj_txn *t, const struct nj_class *class_of, enum nj_ac
     case NJ_ACTION_SERVE:
         return;
     case NJ_ACTION_FORBID:
-        nj_reply_error(t, 403, (struct nj_field){0});
+        nj_respond_error(t, 403, (struct nj_field){0});
         break;
-    case NJ_ACTION_LATER:
-        ask_later(t, retry_after_s > 0 ? retry_after_s : 1);
+    case NJ_ACTION_TOO_MANY:
+        respond_429(t, retry_after_s > 0 ? retry_after_s : 1);
         break;
     case NJ_ACTION_DROP: /* dropping would leave the stream open */
     case NJ_ACTION_RESET:
@@ -135,22 +135,22 @@ static void refuse(struct nj_txn *t, const struct nj_class *class_of, enum nj_ac
         break;
     }
     nj_count(t->set->counters, NJ_C_ask_refused);
-    nj_shape_refused(t->set->shape, class_of);
+    nj_shape_count_refused(t->set->shape, class_of);
 }
 
-struct nj_client *nj_txns_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr)
+struct nj_client *nj_txns_get_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr)
 {
     struct nj_client *client = nj_client_take(set->clients, key, addr, *set->now);
 
     if (nj_likely(client))
         return client;
     nj_count(set->counters, NJ_C_clients_full);
-    return nj_clients_rest(set->clients);
+    return nj_clients_overflow(set->clients);
 }
 
-void nj_txns_client_put(struct nj_txns *set, struct nj_client *client)
+void nj_txns_put_client(struct nj_txns *set, struct nj_client *client)
 {
-    if (client != nj_clients_rest(set->clients))
+    if (client != nj_clients_overflow(set->clients))
         nj_client_put(client, *set->now);
 }
 
@@ -163,11 +163,11 @@ static void refuse_client(struct nj_txn *t, const struct nj_class *class_of,
 }
 
 /* The shaper is full. The request no longer counts for the client. */
-static void shape_is_full(struct nj_txn *t, struct nj_client *client)
+static void shaper_is_full(struct nj_txn *t, struct nj_client *client)
 {
     nj_client_request_end(client);
     nj_count(t->set->counters, NJ_C_ask_full);
-    nj_reply_error(t, 503, (struct nj_field){0});
+    nj_respond_error(t, 503, (struct nj_field){0});
 }
 
 /* Counts the request for its client, if the client's limits allow it. */
@@ -176,7 +176,7 @@ static bool admit(struct nj_txn *t, const struct nj_policy_verdict *v)
     struct nj_txns *set = t->set;
     uint32_t retry_after_s;
 
-    t->client = nj_txns_client(set, v->client_key, &v->client);
+    t->client = nj_txns_get_client(set, v->client_key, &v->client);
     enum nj_action action =
         nj_client_request_begin(t->client, &v->class_of->caps, *set->now, &retry_after_s);
     if (nj_unlikely(action != NJ_ACTION_SERVE)) {
@@ -185,26 +185,26 @@ static bool admit(struct nj_txn *t, const struct nj_policy_verdict *v)
     }
     t->admitted = nj_paced_begin(set->shape, &t->paced, v->class_of, t->client, *set->now);
     if (nj_unlikely(!t->admitted))
-        shape_is_full(t, t->client);
+        shaper_is_full(t, t->client);
     return t->admitted;
 }
 
-/* A client's share of the free places is bounded by NJ_CLIENT_PART. A client without requests may
- * always open one. */
+/* A client's share of the free places is bounded by NJ_CLIENT_SHARE_FACTOR. A client without
+ * requests may always open one. */
 static bool is_greedy(const struct nj_requester *r, uint32_t n_left)
 {
-    return r->n_open > 0 && r->n_open / NJ_CLIENT_PART >= n_left;
+    return r->n_open > 0 && r->n_open / NJ_CLIENT_SHARE_FACTOR >= n_left;
 }
 
-bool nj_txn_hoards(struct nj_txn *t, uint32_t n_left)
+bool nj_txn_deny_hoarder(struct nj_txn *t, uint32_t n_left)
 {
     const struct nj_requester *r = t->requester;
 
-    if (nj_likely(r->n_open / NJ_CLIENT_PART < n_left) || r->n_open == 1) /* this request */
+    if (nj_likely(r->n_open / NJ_CLIENT_SHARE_FACTOR < n_left) || r->n_open == 1) /* this request */
         return false;
     nj_count(t->set->counters, NJ_C_client_hoard);
-    nj_txn_abuse(t, NJ_C_client_hoard);
-    nj_reply_error(t, 503, (struct nj_field){0});
+    nj_txn_report_abuse(t, NJ_C_client_hoard);
+    nj_respond_error(t, 503, (struct nj_field){0});
     return true;
 }
 
@@ -231,16 +231,16 @@ static struct nj_txn *take(struct nj_txns *set, struct nj_requester *r,
 }
 
 /* The transaction is on the stack: it ends with this call. */
-void nj_txn_refused(struct nj_txns *set, const struct nj_txn_origin *from,
-                    const struct nj_request_head *head, uint16_t status)
+void nj_txn_refuse_unpooled(struct nj_txns *set, const struct nj_txn_origin *from,
+                            const struct nj_request_head *head, uint16_t status)
 {
     struct nj_txn t = {.set = set,
                        .framing = from->framing,
                        .stream = from->stream,
                        .conn = from->conn,
-                       .access = record(set, from, head)};
+                       .access = open_record(set, from, head)};
 
-    nj_reply_error(&t, status, (struct nj_field){0});
+    nj_respond_error(&t, status, (struct nj_field){0});
     record_end(&t, true, 0, 0);
 }
 
@@ -252,10 +252,11 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     struct nj_policy_verdict v;
 
     nj_policy_decide(nj_shape_policy(set->shape), &set->client_key, &q, &v);
-    struct nj_txn *t = take(set, requester_of(set, v.asker, v.unnamed ? from->conn_number : 0), &v);
+    struct nj_txn *t =
+        take(set, requester_of(set, v.asker, v.client_unknown ? from->conn_number : 0), &v);
     *out = t;
     if (!t) {
-        nj_txn_refused(set, from, head, 503);
+        nj_txn_refuse_unpooled(set, from, head, 503);
         return false;
     }
     t->set = set;
@@ -265,12 +266,12 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     t->remote = *from->remote;
     t->rport = from->rport;
     t->asker = v.asker;
-    t->came = t->fine_at = *set->now;
+    t->arrived_at = t->progressed_at = *set->now;
     t->is_head = nj_str_eq(head->method, NJ_STR("HEAD"));
-    t->whole = head->ends;
-    t->unnamed = v.unnamed;
+    t->request_whole = head->ends;
+    t->client_unknown = v.client_unknown;
     nj_list_init(&t->node);
-    t->access = record(set, from, head);
+    t->access = open_record(set, from, head);
     if (t->access)
         memcpy(t->access->class_of, v.class_of->name, sizeof v.class_of->name);
     if (nj_unlikely(v.action != NJ_ACTION_SERVE)) {
@@ -279,11 +280,11 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     }
     if (!admit(t, &v))
         return false;
-    set->events->watch(t, *set->now);
+    set->events->watch_progress(t, *set->now);
     return true;
 }
 
-const struct nj_class *nj_txns_class(const struct nj_txns *set, const char *name)
+const struct nj_class *nj_txns_find_class(const struct nj_txns *set, const char *name)
 {
     const struct nj_policy *p = nj_shape_policy(set->shape);
 
@@ -298,11 +299,11 @@ bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
     struct nj_txns *set = t->set;
     /* The client that stands for those beyond the table's size has no address. */
     const struct nj_addr addr =
-        t->client == nj_clients_rest(set->clients) ? t->remote : nj_client_addr(t->client);
+        t->client == nj_clients_overflow(set->clients) ? t->remote : nj_client_addr(t->client);
     uint32_t retry_after_s;
 
-    NJ_ASSERT(t->admitted && !t->head_at);
-    if (nj_paced_is_of(&t->paced, class_of)) /* already counted in this class */
+    NJ_ASSERT(t->admitted && !t->head_sent_at);
+    if (nj_paced_has_class(&t->paced, class_of)) /* already counted in this class */
         return true;
     if (t->access)
         memcpy(t->access->class_of, class_of->name, sizeof class_of->name);
@@ -311,26 +312,27 @@ bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
         return false;
     }
     struct nj_client *old = t->client;
-    struct nj_client *client = nj_txns_client(set, nj_policy_key_in(t->asker, class_of), &addr);
+    struct nj_client *client =
+        nj_txns_get_client(set, nj_policy_class_key(t->asker, class_of), &addr);
     enum nj_action action =
         nj_client_request_begin(client, &class_of->caps, *set->now, &retry_after_s);
-    bool moved = action == NJ_ACTION_SERVE && nj_paced_move(&t->paced, class_of, client);
+    bool moved = action == NJ_ACTION_SERVE && nj_paced_set_class(&t->paced, class_of, client);
     if (moved) {
         t->client = client;
         nj_client_request_end(old);
     } else if (action == NJ_ACTION_SERVE) {
-        shape_is_full(t, client);
+        shaper_is_full(t, client);
     } else {
         refuse_client(t, class_of, &addr, action, retry_after_s);
     }
-    nj_txns_client_put(set, moved ? old : client);
+    nj_txns_put_client(set, moved ? old : client);
     return moved;
 }
 
 static struct nj_body *begin_response(struct nj_txn *t, uint16_t status, struct nj_body *body)
 {
     t->status = status;
-    t->head_at = *t->set->now;
+    t->head_sent_at = *t->set->now;
     t->wait = NULL;
     return body && t->admitted ? nj_paced_wrap(&t->paced, body) : body;
 }
@@ -342,10 +344,10 @@ int nj_txn_respond(struct nj_txn *t, uint16_t status, const struct nj_field *fie
     return t->framing->respond(t->stream, status, fields, n_fields, stamp, body);
 }
 
-bool nj_txn_respond_again(struct nj_txn *t, uint16_t status, uint64_t stamp, struct nj_body *body)
+bool nj_txn_respond_cached(struct nj_txn *t, uint16_t status, uint64_t stamp, struct nj_body *body)
 {
     body = begin_response(t, status, body);
-    return t->framing->respond_again(t->stream, status, stamp, body);
+    return t->framing->respond_cached(t->stream, status, stamp, body);
 }
 
 void nj_txn_release(struct nj_txn *t)
@@ -355,7 +357,7 @@ void nj_txn_release(struct nj_txn *t)
     if (t->admitted)
         nj_client_request_end(t->client);
     if (t->client)
-        nj_txns_client_put(set, t->client);
+        nj_txns_put_client(set, t->client);
     t->requester->n_open--;
     nj_pool_put(&set->pool, t);
 }
@@ -363,12 +365,12 @@ void nj_txn_release(struct nj_txn *t)
 void nj_txn_end(struct nj_txn *t, bool complete)
 {
     struct nj_txns *set = t->set;
-    nj_ns first = t->admitted && t->paced.first_byte_at ? t->paced.first_byte_at : t->head_at;
-    nj_ns ttfb = first ? first - t->came : 0, total = *set->now - t->came;
+    nj_ns first = t->admitted && t->paced.first_byte_at ? t->paced.first_byte_at : t->head_sent_at;
+    nj_ns ttfb = first ? first - t->arrived_at : 0, total = *set->now - t->arrived_at;
 
     t->stream = NULL;
     if (t->wait)
-        nj_site_cancel(t->wait);
+        nj_file_server_cancel(t->wait);
     if (first)
         nj_histogram_add(&set->ttfb, ttfb);
     if (complete)
@@ -379,11 +381,11 @@ void nj_txn_end(struct nj_txn *t, bool complete)
             nj_histogram_add(&set->throttled, t->paced.throttled_ns);
     }
     record_end(t, complete, ttfb, total);
-    if (t->held)
-        set->events->forget(t);
+    if (t->awaits_stack)
+        set->events->leave_stack_queue(t);
     nj_list_del(&t->node);
     if (t->exchange)
-        nj_exchange_gone(t->exchange);
+        nj_exchange_stream_closed(t->exchange);
     else
         nj_txn_release(t);
 }

@@ -4,9 +4,9 @@
  * record. Static files, handlers, redirects and refusals all use it. The transaction does not know
  * its framing (HTTP/2 today): struct nj_framing hides it.
  *
- * The framing's owner begins a transaction (nj_txn_begin). nj_http_serve() selects the handler or
- * the file server, which responds exactly once. nj_txn_end() is called when the stream has closed.
- * All calls belong to the shard's lcore, in its root context.
+ * The framing's owner begins a transaction (nj_txn_begin). nj_http_dispatch() selects the handler
+ * or the file server, which responds exactly once. nj_txn_end() is called when the stream has
+ * closed. All calls belong to the shard's lcore, in its root context.
  */
 #ifndef NJ_HTTP_TRANSACTION_H
 #define NJ_HTTP_TRANSACTION_H
@@ -24,8 +24,8 @@
 struct nj_conn;
 struct nj_exchange;
 struct nj_exchanges;
-struct nj_site;
-struct nj_site_wait;
+struct nj_file_server;
+struct nj_file_wait;
 struct nj_target;
 struct nj_txns;
 
@@ -35,7 +35,7 @@ enum nj_reset {
     NJ_RESET_INTERNAL, /* server error: the response that was sent is incomplete */
     NJ_RESET_REFUSED,  /* the request was not processed: the client may repeat it (RFC 9113 8.7) */
     NJ_RESET_CANCEL,   /* the client stalled for too long */
-    NJ_RESET_CALM,     /* the client exceeds its share: ENHANCE_YOUR_CALM */
+    NJ_RESET_ENHANCE_CALM, /* the client exceeds its share: ENHANCE_YOUR_CALM */
 };
 
 /* How a transaction acts on its stream. The functions are those of lib/h2/h2.h; none of them closes
@@ -45,12 +45,12 @@ struct nj_framing {
                    uint64_t stamp, struct nj_body *body);
     /* Sends the head that was encoded with this stamp. False: the head must be built; nothing was
      * done. */
-    bool (*respond_again)(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body);
+    bool (*respond_cached)(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body);
     int (*trailers)(void *stream, const struct nj_field *fields, size_t n_fields);
     void (*resume)(void *stream);
     void (*consume)(void *stream, size_t n_bytes);
     void (*reset)(void *stream, enum nj_reset why);
-    void (*go_on)(void *stream); /* sends 100 (Continue) */
+    void (*send_continue)(void *stream); /* sends 100 (Continue) */
     /* The priority of the response within its connection: RFC 9218 4. */
     void (*prioritize)(void *stream, uint8_t urgency, bool incremental);
 };
@@ -59,7 +59,7 @@ struct nj_framing {
  * clients with the same hash share these counters. */
 struct nj_requester {
     uint32_t n_open;        /* open requests */
-    uint32_t n_at_work;     /* handlers that may need a fiber stack */
+    uint32_t n_need_stack;  /* handlers that may need a fiber stack */
     uint64_t n_held;        /* response bytes from workers: buffered and reserved */
     struct nj_list waiting; /* struct nj_txn.node: transactions queued for a stack, oldest first */
     uint32_t n_waiting;     /* length of `waiting` */
@@ -83,26 +83,28 @@ struct nj_txn {
     uint16_t rport;
     uint64_t asker;               /* nj_policy_verdict.asker */
     struct nj_exchange *exchange; /* NULL unless a route's handler responds */
-    struct nj_site_wait *wait; /* set while a worker opens a file for the file server, else NULL */
+    struct nj_file_wait *wait; /* set while a worker opens a file for the file server, else NULL */
     struct nj_client *client;  /* one reference; NULL: none */
     struct nj_requester *requester;
-    struct nj_access *access; /* NULL: not logged */
-    nj_ns came, head_at; /* when the request arrived; when the response head was sent, 0: not yet */
+    struct nj_access_record *access; /* NULL: not logged */
+    nj_ns arrived_at,
+        head_sent_at;    /* when the request arrived; when the response head was sent, 0: not yet */
     uint16_t status;     /* of the response; 0: none yet */
     bool is_head;        /* the method is HEAD */
-    bool unnamed;        /* the request is from a trusted proxy that does not name its client */
+    bool client_unknown; /* the request is from a trusted proxy that does not name its client */
     bool admitted;       /* counted for its client; `paced` is valid */
-    bool whole;          /* the request has arrived completely */
-    bool held;           /* queued for a stack: node is in requester->waiting */
-    nj_ns stack_at;      /* when it was queued for a stack; if not queued, when it was submitted */
+    bool request_whole;  /* the request has arrived completely */
+    bool awaits_stack;   /* queued for a stack: node is in requester->waiting */
+    nj_ns stack_since;   /* when it was queued for a stack; if not queued, when it was submitted */
 
     /* conn/timeouts.c: progress at the last check that found the stream fast enough. */
-    nj_ns fine_at, fine_throttled;
-    uint64_t fine_bytes, fine_came; /* bytes of the response; bytes of the request body */
-    uint32_t fine_una;              /* TCP's SND.UNA of its connection */
-    nj_ns look_at;
-    bool body_moved; /* request bytes arrived since the last check */
-    bool for_file;   /* at the last check the response waited for a file */
+    nj_ns progressed_at, progress_throttled;
+    uint64_t progress_sent,
+        progress_received; /* bytes of the response; bytes of the request body */
+    uint32_t progress_una; /* TCP's SND.UNA of its connection */
+    nj_ns recheck_at;
+    bool body_progressed; /* request bytes arrived since the last check */
+    bool awaits_file;     /* at the last check the response waited for a file */
 
     struct nj_text_body text; /* body of an error response; not zeroed by nj_txn_begin() */
     struct nj_paced paced;    /* valid while `admitted` */
@@ -114,11 +116,11 @@ struct nj_txn_events {
     void (*abuse)(void *shard, enum nj_counter why, const struct nj_addr *client);
     /* The workers that the route was moved to are full. The transaction is to be submitted once
      * more with the route's declared type. The callback only queues it. */
-    void (*again)(struct nj_txn *t);
+    void (*requeue)(struct nj_txn *t);
     /* The transaction was admitted: start to check its progress. */
-    void (*watch)(struct nj_txn *t, nj_ns now);
+    void (*watch_progress)(struct nj_txn *t, nj_ns now);
     /* The transaction ends while it is queued for a stack. */
-    void (*forget)(struct nj_txn *t);
+    void (*leave_stack_queue)(struct nj_txn *t);
     /* A body that had no bytes has bytes now. `waiter` is body->waiter. */
     void (*wake)(void *waiter);
 };
@@ -133,17 +135,17 @@ struct nj_txns {
     struct nj_counters *counters;
     int64_t wall_s_at_zero; /* UNIX time when *now was 0 */
     uint32_t shard_number;  /* for access-log records */
-    struct nj_access_port access;
+    struct nj_access_ops access;
     struct nj_hash_key client_key; /* secret; equal on all shards */
     struct nj_shape *shape;
     struct nj_clients *clients;
     uint64_t body_max; /* limit of request bodies, in addition to the route's; 0: none */
-    bool no_site;      /* respond with 404 where no route matches */
-    struct nj_site *site;
+    bool no_files;     /* respond with 404 where no route matches */
+    struct nj_file_server *site;
     struct nj_exchanges *exchanges; /* NULL: no routes are configured */
 
     struct nj_pool pool;
-    struct nj_date_of_now date;
+    struct nj_date_cached date;
     struct nj_policy_memo memo;
     struct nj_histogram ttfb, total,
         throttled; /* of responses; `throttled` only of those that were delayed */
@@ -158,7 +160,7 @@ void nj_txns_fini(struct nj_txns *set);
 /* Current UNIX time, and the same as a date field's value. The string is valid until the next
  * second. */
 int64_t nj_txns_now_s(const struct nj_txns *set);
-struct nj_str nj_txns_date(struct nj_txns *set);
+struct nj_str nj_txns_date_value(struct nj_txns *set);
 
 /* The source of a request. */
 struct nj_txn_origin {
@@ -179,13 +181,13 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
                   const struct nj_request_head *head, struct nj_str path, struct nj_txn **out);
 /* Answers a request with an error and logs it, without a transaction from the pool. For requests
  * that the framing refuses because of their head. They do not count for a client. */
-void nj_txn_refused(struct nj_txns *set, const struct nj_txn_origin *from,
-                    const struct nj_request_head *head, uint16_t status);
+void nj_txn_refuse_unpooled(struct nj_txns *set, const struct nj_txn_origin *from,
+                            const struct nj_request_head *head, uint16_t status);
 /* Dispatches a request to the handler of a route, or to the file server, which is mounted at "/"
- * and may respond at once. `n_of_conn` is the number of running handlers of the connection. Returns
- * the exchange of a handler, which the caller submits to the strategy; else NULL. */
-struct nj_exchange *nj_http_serve(struct nj_txn *t, const struct nj_request_head *head,
-                                  const struct nj_target *target, uint32_t n_of_conn);
+ * and may respond at once. `n_conn_tasks` is the number of running handlers of the connection.
+ * Returns the exchange of a handler, which the caller submits to the strategy; else NULL. */
+struct nj_exchange *nj_http_dispatch(struct nj_txn *t, const struct nj_request_head *head,
+                                     const struct nj_target *target, uint32_t n_conn_tasks);
 /* The stream has closed. `complete`: the response was sent to its last byte. A transaction with an
  * exchange counts for its client until the exchange calls nj_txn_release(): the handler may still
  * run. */
@@ -198,24 +200,24 @@ int nj_txn_respond(struct nj_txn *t, uint16_t status, const struct nj_field *fie
                    uint32_t n_fields, uint64_t stamp, struct nj_body *body);
 /* Sends a response whose head was encoded before, identified by its stamp. False: the caller must
  * build the head. */
-bool nj_txn_respond_again(struct nj_txn *t, uint16_t status, uint64_t stamp, struct nj_body *body);
+bool nj_txn_respond_cached(struct nj_txn *t, uint16_t status, uint64_t stamp, struct nj_body *body);
 
 /* Moves the transaction to another class before it is answered, also in its client's counts. False:
  * the class's action or its limits for a client refused the request, which was answered. */
 bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of);
 /* A class of the active policy by name, or NULL. */
-const struct nj_class *nj_txns_class(const struct nj_txns *set, const char *name);
+const struct nj_class *nj_txns_find_class(const struct nj_txns *set, const char *name);
 
 /* `n_left` slots of a shared resource are free. True: the client has too many open requests for one
  * of them, and the request was answered with 503. */
-bool nj_txn_hoards(struct nj_txn *t, uint32_t n_left);
+bool nj_txn_deny_hoarder(struct nj_txn *t, uint32_t n_left);
 
 /* The client of a key, with one reference. When the client table is full: the client that stands
  * for all others. */
-struct nj_client *nj_txns_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr);
-void nj_txns_client_put(struct nj_txns *set, struct nj_client *client);
+struct nj_client *nj_txns_get_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr);
+void nj_txns_put_client(struct nj_txns *set, struct nj_client *client);
 
 /* Reports the client of a transaction for exceeding a limit. The caller has counted `why`. */
-void nj_txn_abuse(struct nj_txn *t, enum nj_counter why);
+void nj_txn_report_abuse(struct nj_txn *t, enum nj_counter why);
 
 #endif

@@ -15,7 +15,7 @@ static bool is_older(const struct nj_abuse_view *v, const struct nj_abuse_view *
 }
 
 /* A shard keeps its last client until the next count, so only the latest second is current. */
-static void join(struct nj_abuse_view *sum, const struct nj_abuse_view *v)
+static void merge_view(struct nj_abuse_view *sum, const struct nj_abuse_view *v)
 {
     uint64_t n = sum->n + v->n;
 
@@ -37,7 +37,7 @@ bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, enum nj_counter 
     for (uint32_t i = 0; i < n; i++) {
         struct nj_abuse_view view;
         if (nj_abuse_view(of[i], reason, &view))
-            join(out, &view);
+            merge_view(out, &view);
     }
     return out->n > 0;
 }
@@ -51,9 +51,9 @@ static uint64_t count_all(const struct nj_abuse *const *of, uint32_t n)
     return sum;
 }
 
-static bool may_tell(const struct nj_abuse_log *log, enum nj_counter reason, nj_ns now)
+static bool is_line_due(const struct nj_abuse_log *log, enum nj_counter reason, nj_ns now)
 {
-    return log->n_told[reason] == 0 || now - log->told_at[reason] >= NJ_SEC;
+    return log->n_logged[reason] == 0 || now - log->logged_at[reason] >= NJ_SEC;
 }
 
 bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *of, uint32_t n,
@@ -61,21 +61,21 @@ bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *o
 {
     char text[NJ_ADDRESS_TEXT_BYTES];
 
-    if (count_all(of, n) == log->n_told_all)
+    if (count_all(of, n) == log->n_logged_all)
         return false;
     for (unsigned i = 0; i < NJ_N_COUNTERS; i++) {
         enum nj_counter reason = (enum nj_counter)i;
         struct nj_abuse_view sum;
-        if (!nj_abuse_sum(of, n, reason, &sum) || sum.n <= log->n_told[i] ||
-            !may_tell(log, reason, now))
+        if (!nj_abuse_sum(of, n, reason, &sum) || sum.n <= log->n_logged[i] ||
+            !is_line_due(log, reason, now))
             continue;
-        uint64_t times = sum.n - log->n_told[i];
+        uint64_t times = sum.n - log->n_logged[i];
         snprintf(line, NJ_ABUSE_LINE_BYTES, "abuse: client %s%s: %s %" PRIu64 " time%s: %s",
                  nj_address_text(&sum.client, text), sum.others ? " and others" : "",
                  nj_counter_info[i].name, times, times == 1 ? "" : "s", nj_counter_info[i].what);
-        log->n_told[i] = sum.n;
-        log->n_told_all += times;
-        log->told_at[i] = now;
+        log->n_logged[i] = sum.n;
+        log->n_logged_all += times;
+        log->logged_at[i] = now;
         return true;
     }
     return false;

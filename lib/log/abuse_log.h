@@ -14,9 +14,9 @@
 
 /* Zero-initialized. */
 struct nj_abuse_log {
-    uint64_t n_told_all;            /* counts of all reasons that were logged */
-    uint64_t n_told[NJ_N_COUNTERS]; /* of each reason */
-    nj_ns told_at[NJ_N_COUNTERS];
+    uint64_t n_logged_all;            /* counts of all reasons that were logged */
+    uint64_t n_logged[NJ_N_COUNTERS]; /* of each reason */
+    nj_ns logged_at[NJ_N_COUNTERS];
 };
 
 /* Format the next line that is due. Call until it returns false. `of` are the records of `n`

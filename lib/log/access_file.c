@@ -59,7 +59,7 @@ static int open_path(const struct nj_access_file *f)
                 0640);
 }
 
-static void adopt(struct nj_access_file *f, int fd)
+static void set_fd(struct nj_access_file *f, int fd)
 {
     struct stat st = {0};
 
@@ -67,8 +67,8 @@ static void adopt(struct nj_access_file *f, int fd)
     f->regular = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     f->dev = st.st_dev;
     f->ino = st.st_ino;
-    f->n_gone = 0;
-    f->is_elsewhere = false;
+    f->n_missing = 0;
+    f->has_old_file = false;
 }
 
 static bool is_fifo(const char *path)
@@ -82,14 +82,14 @@ static const char *error_text(int err)
     return err == ELOOP ? "it is a symbolic link, and these are not followed" : strerror(err);
 }
 
-static int cant_be_written(const char *path, int err, char *why, size_t why_bytes)
+static int fail_unwritable(const char *path, int err, char *why, size_t why_bytes)
 {
-    return nj_fail(why, why_bytes, "the access log %s can't be written: %s", name_of(path),
-                   error_text(err));
+    return nj_set_error(why, why_bytes, "the access log %s can't be written: %s", name_of(path),
+                        error_text(err));
 }
 
 /* Can a file of that name be created? Returns 0 or an errno. */
-static int can_make(const char *path)
+static int can_create(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char *folder = strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
@@ -105,7 +105,7 @@ static int can_make(const char *path)
     return err;
 }
 
-int nj_access_file_try(const char *path, char *text, size_t text_bytes)
+int nj_access_file_check(const char *path, char *text, size_t text_bytes)
 {
     const char *what = "exists, lines are added";
     struct stat st;
@@ -126,10 +126,10 @@ int nj_access_file_try(const char *path, char *text, size_t text_bytes)
         err = errno;
     } else {
         what = "would be made";
-        err = can_make(path);
+        err = can_create(path);
     }
     if (err != 0)
-        return cant_be_written(path, err, text, text_bytes);
+        return fail_unwritable(path, err, text, text_bytes);
     snprintf(text, text_bytes, "access log %s: %s", name_of(path), what);
     return 0;
 }
@@ -139,38 +139,38 @@ int nj_access_file_open(struct nj_access_file *f, const char *path, char *why, s
     *f = (struct nj_access_file){.path = path, .fd = -1};
     int fd = open_path(f), err = errno;
     if (fd < 0 && !(err == ENXIO && is_fifo(path)))
-        return cant_be_written(path, err, why, why_bytes);
-    f->kept = malloc(NJ_ACCESS_KEPT_BYTES);
+        return fail_unwritable(path, err, why, why_bytes);
+    f->kept = malloc(NJ_ACCESS_BUFFER_BYTES);
     if (!f->kept) {
         if (fd >= 0)
             close(fd);
-        return nj_fail(why, why_bytes, "not enough memory for the access log");
+        return nj_set_error(why, why_bytes, "not enough memory for the access log");
     }
-    adopt(f, fd);
+    set_fd(f, fd);
     return 0;
 }
 
 /* --- reports to the operator --------------------------------------------------------------- */
 
 /* Rate limited: not for every line, and not for every short failure of a nearly full disk. */
-static void tell_trouble(struct nj_access_file *f, const char *what)
+static void report_failure(struct nj_access_file *f, const char *what)
 {
-    if (f->troubled || (f->told_at > 0 && f->now - f->told_at < NJ_ACCESS_TELL_NS))
+    if (f->is_failing || (f->reported_at > 0 && f->now - f->reported_at < NJ_ACCESS_REPORT_NS))
         return;
-    f->troubled = true;
-    f->told_at = f->now;
-    f->n_lost_before = nj_load_relaxed(&f->n_lost);
-    nj_say(NJ_SAY_ERROR, "the access log %s: %s; trying again, and counting what is lost",
+    f->is_failing = true;
+    f->reported_at = f->now;
+    f->n_lost_at_failure = nj_load_relaxed(&f->n_lost);
+    nj_log(NJ_LEVEL_ERROR, "the access log %s: %s; trying again, and counting what is lost",
            name_of(f->path), what);
 }
 
-static void tell_recovered(struct nj_access_file *f)
+static void report_recovery(struct nj_access_file *f)
 {
-    if (!f->troubled)
+    if (!f->is_failing)
         return;
-    f->troubled = false;
-    nj_say(NJ_SAY_INFO, "the access log %s takes lines again; %lu were lost", name_of(f->path),
-           (unsigned long)(nj_load_relaxed(&f->n_lost) - f->n_lost_before));
+    f->is_failing = false;
+    nj_log(NJ_LEVEL_INFO, "the access log %s takes lines again; %lu were lost", name_of(f->path),
+           (unsigned long)(nj_load_relaxed(&f->n_lost) - f->n_lost_at_failure));
 }
 
 /* --- the buffer ---------------------------------------------------------------------------- */
@@ -196,7 +196,7 @@ static size_t whole_lines(const char *p, size_t n)
 }
 
 /* The new file lacks the beginning of the line. */
-static void drop_half_line(struct nj_access_file *f)
+static void drop_partial_line(struct nj_access_file *f)
 {
     if (!f->mid_line)
         return;
@@ -204,26 +204,26 @@ static void drop_half_line(struct nj_access_file *f)
     NJ_CHECK(end);
     f->from = (size_t)(end - f->kept) + 1;
     f->mid_line = false;
-    nj_add_own(&f->n_lost, 1);
+    nj_add_single_writer(&f->n_lost, 1);
 }
 
-char *nj_access_file_room(struct nj_access_file *f, size_t n_bytes)
+char *nj_access_file_reserve(struct nj_access_file *f, size_t n_bytes)
 {
     if (f->from == f->to)
         f->from = f->to = 0;
-    if (NJ_ACCESS_KEPT_BYTES - f->to < n_bytes && f->from >= NJ_ACCESS_KEPT_BYTES / 2) {
+    if (NJ_ACCESS_BUFFER_BYTES - f->to < n_bytes && f->from >= NJ_ACCESS_BUFFER_BYTES / 2) {
         memmove(f->kept, f->kept + f->from, f->to - f->from);
         f->to -= f->from;
         f->from = 0;
     }
-    if (NJ_ACCESS_KEPT_BYTES - f->to >= n_bytes)
+    if (NJ_ACCESS_BUFFER_BYTES - f->to >= n_bytes)
         return f->kept + f->to;
-    tell_trouble(f, "it takes too few lines");
-    nj_add_own(&f->n_lost, 1);
+    report_failure(f, "it takes too few lines");
+    nj_add_single_writer(&f->n_lost, 1);
     return NULL;
 }
 
-void nj_access_file_line(struct nj_access_file *f, size_t n_bytes, nj_ns now)
+void nj_access_file_commit(struct nj_access_file *f, size_t n_bytes, nj_ns now)
 {
     f->now = now;
     if (f->from == f->to)
@@ -235,7 +235,7 @@ void nj_access_file_line(struct nj_access_file *f, size_t n_bytes, nj_ns now)
 
 /* Standard output may be shared with a program that expects it to block, so O_NONBLOCK is not set:
  * poll first, and write no more than a writable pipe takes at once. */
-static bool takes_some(const struct nj_access_file *f, int wait_ms)
+static bool is_writable(const struct nj_access_file *f, int wait_ms)
 {
     struct pollfd p = {.fd = f->fd, .events = POLLOUT};
     return f->regular || poll(&p, 1, wait_ms) > 0;
@@ -263,12 +263,12 @@ static bool cut_file(const struct nj_access_file *f, size_t n_bytes)
 
 /* `n` bytes were written. If they end within a line, the file is truncated to the line before, so
  * that no partial line is visible while the disk is full. Returns the bytes that remain. */
-static size_t went(struct nj_access_file *f, size_t n)
+static size_t consume_written(struct nj_access_file *f, size_t n)
 {
     const char *from = f->kept + f->from;
     size_t n_whole = whole_lines(from, n), half = n - n_whole;
 
-    nj_add_own(&f->n_written, lines_in(from, n));
+    nj_add_single_writer(&f->n_written, lines_in(from, n));
     if (half > 0 && f->regular && (n_whole > 0 || !f->mid_line) && cut_file(f, half)) {
         n -= half;
         half = 0;
@@ -279,15 +279,15 @@ static size_t went(struct nj_access_file *f, size_t n)
     return n;
 }
 
-static void failed(struct nj_access_file *f, int err)
+static void on_write_error(struct nj_access_file *f, int err)
 {
     bool unread = err == EPIPE || err == ENXIO;
     int n_unread = 0;
 
-    tell_trouble(f, unread ? "nobody reads it" : strerror(err));
+    report_failure(f, unread ? "nobody reads it" : strerror(err));
     /* The next reader of a pipe finds its contents, and possibly the rest of the line. */
     if (err == EPIPE && ioctl(f->fd, FIONREAD, &n_unread) == 0 && n_unread == 0)
-        drop_half_line(f);
+        drop_partial_line(f);
 }
 
 /* One write(2). Returns false if the file takes no more now. */
@@ -295,20 +295,20 @@ static bool write_once(struct nj_access_file *f, int wait_ms)
 {
     size_t n = next_bytes(f);
 
-    if (!takes_some(f, wait_ms))
+    if (!is_writable(f, wait_ms))
         return false;
     ssize_t got = write(f->fd, f->kept + f->from, n);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return errno == EINTR;
     if (got <= 0) {
-        failed(f, got < 0 ? errno : EIO);
+        on_write_error(f, got < 0 ? errno : EIO);
         return false;
     }
     bool whole = (size_t)got == n;
-    if (went(f, (size_t)got) == 0)
-        tell_trouble(f, "no room for a line");
+    if (consume_written(f, (size_t)got) == 0)
+        report_failure(f, "no room for a line");
     if (f->from == f->to)
-        tell_recovered(f);
+        report_recovery(f);
     return whole || !f->regular;
 }
 
@@ -318,100 +318,100 @@ static bool open_if_closed(struct nj_access_file *f)
         return true;
     int fd = open_path(f);
     if (fd >= 0)
-        adopt(f, fd);
+        set_fd(f, fd);
     else
-        failed(f, errno);
+        on_write_error(f, errno);
     return fd >= 0;
 }
 
-static void write_kept(struct nj_access_file *f)
+static void write_buffer(struct nj_access_file *f)
 {
     bool more = open_if_closed(f);
 
     while (more && f->from < f->to)
         more = write_once(f, 0);
     if (!more)
-        f->retry_at = f->now + (f->troubled ? NJ_ACCESS_RETRY_NS : NJ_ACCESS_SOON_NS);
+        f->retry_at = f->now + (f->is_failing ? NJ_ACCESS_ERROR_RETRY_NS : NJ_ACCESS_FULL_RETRY_NS);
 }
 
 /* --- rename and reopen --------------------------------------------------------------------- */
 
-static void open_again(struct nj_access_file *f, nj_ns now, bool tell)
+static void reopen_path(struct nj_access_file *f, nj_ns now, bool tell)
 {
     f->now = now;
     if (f->fd >= 0 && f->from < f->to) /* lines of before go to the old file */
-        write_kept(f);
+        write_buffer(f);
     int fd = open_path(f);
     if (fd < 0) {
         /* Lines continue to go to the old file. */
         if (tell)
-            nj_say(NJ_SAY_ERROR, "the access log %s can't be opened again: %s", f->path,
+            nj_log(NJ_LEVEL_ERROR, "the access log %s can't be opened again: %s", f->path,
                    error_text(errno));
-        f->is_elsewhere = true;
+        f->has_old_file = true;
         return;
     }
     struct stat st;
     if (f->fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino) {
         close(fd); /* not renamed: keep the open descriptor, even within a line */
-        f->is_elsewhere = false;
+        f->has_old_file = false;
         return;
     }
     if (f->fd >= 0)
         close(f->fd);
-    drop_half_line(f);
-    adopt(f, fd);
+    drop_partial_line(f);
+    set_fd(f, fd);
     f->retry_at = 0;
 }
 
 void nj_access_file_reopen(struct nj_access_file *f, nj_ns now)
 {
     if (!is_stdout(f->path))
-        open_again(f, now, true);
+        reopen_path(f, now, true);
 }
 
 /* A failure to open is reported once and retried at each check. */
-static void look(struct nj_access_file *f, nj_ns now)
+static void check_renamed(struct nj_access_file *f, nj_ns now)
 {
     struct stat st;
 
-    if (!f->regular || is_stdout(f->path) || now < f->look_at)
+    if (!f->regular || is_stdout(f->path) || now < f->recheck_at)
         return;
-    f->look_at = now + NJ_ACCESS_LOOK_NS;
+    f->recheck_at = now + NJ_ACCESS_CHECK_NS;
     if (stat(f->path, &st) == 0) {
-        f->n_gone = 0;
+        f->n_missing = 0;
         if (st.st_dev != f->dev || st.st_ino != f->ino)
-            open_again(f, now, !f->is_elsewhere);
-    } else if (errno == ENOENT && ++f->n_gone >= NJ_ACCESS_GONE_LOOKS) {
-        open_again(f, now, !f->is_elsewhere);
+            reopen_path(f, now, !f->has_old_file);
+    } else if (errno == ENOENT && ++f->n_missing >= NJ_ACCESS_GONE_CHECKS) {
+        reopen_path(f, now, !f->has_old_file);
     }
 }
 
-void nj_access_file_turn(struct nj_access_file *f, nj_ns now)
+void nj_access_file_poll(struct nj_access_file *f, nj_ns now)
 {
     size_t n = f->to - f->from;
 
     f->now = now;
-    look(f, now);
+    check_renamed(f, now);
     if (n == 0 || now < f->retry_at)
         return;
     if (n >= NJ_ACCESS_BATCH_BYTES || now - f->first_at >= NJ_ACCESS_BATCH_NS)
-        write_kept(f);
+        write_buffer(f);
 }
 
 void nj_access_file_close(struct nj_access_file *f)
 {
-    nj_ns until = nj_clock_ns(CLOCK_MONOTONIC) + NJ_ACCESS_END_NS;
+    nj_ns until = nj_os_clock_ns(CLOCK_MONOTONIC) + NJ_ACCESS_CLOSE_NS;
 
-    f->now = nj_clock_ns(CLOCK_MONOTONIC);
+    f->now = nj_os_clock_ns(CLOCK_MONOTONIC);
     bool more = f->from < f->to && open_if_closed(f);
     while (more && f->from < f->to && f->now < until) {
         more = write_once(f, (int)((until - f->now) / NJ_MS) + 1);
-        f->now = nj_clock_ns(CLOCK_MONOTONIC);
+        f->now = nj_os_clock_ns(CLOCK_MONOTONIC);
     }
     if (f->from < f->to) {
         uint64_t n_left = lines_in(f->kept + f->from, f->to - f->from);
-        nj_add_own(&f->n_lost, n_left);
-        nj_say(NJ_SAY_WARNING, "the access log %s: lines lost at the end: %lu", name_of(f->path),
+        nj_add_single_writer(&f->n_lost, n_left);
+        nj_log(NJ_LEVEL_WARNING, "the access log %s: lines lost at the end: %lu", name_of(f->path),
                (unsigned long)n_left);
     }
     if (f->fd >= 0)

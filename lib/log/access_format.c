@@ -51,7 +51,7 @@ static char *put_duration(char *to, nj_ns ns, nj_ns unit)
 }
 
 /* The next field of the record's text, clamped to the text. */
-static struct text next_text(const struct nj_access *a, size_t *at, size_t n)
+static struct text next_text(const struct nj_access_record *a, size_t *at, size_t n)
 {
     size_t room = sizeof a->text - *at;
     struct text t = {(const uint8_t *)a->text + *at, n < room ? n : room};
@@ -65,7 +65,7 @@ struct texts {
     struct text method, path, authority, referer, agent;
 };
 
-static struct texts texts_of(const struct nj_access *a)
+static struct texts texts_of(const struct nj_access_record *a)
 {
     size_t at = 0;
     struct texts t;
@@ -78,7 +78,7 @@ static struct texts texts_of(const struct nj_access *a)
     return t;
 }
 
-static struct text class_of(const struct nj_access *a)
+static struct text class_of(const struct nj_access_record *a)
 {
     return (struct text){(const uint8_t *)a->class_of, strnlen(a->class_of, sizeof a->class_of)};
 }
@@ -98,7 +98,7 @@ static int64_t second_of(int64_t wall_ns)
 
 /* [21/Nov/2026:21:03:18 +0100] in local time, or 2026-11-21T20:03:18 in UTC. */
 static char *put_second(char *to, enum nj_access_format format, int64_t second,
-                        struct nj_access_clock *c)
+                        struct nj_access_time_cache *c)
 {
     if (c->n_text == 0 || second != c->second) {
         time_t t = (time_t)second;
@@ -158,7 +158,8 @@ static char *put_request(char *to, const struct texts *t)
     return put(to, " HTTP/2.0\"");
 }
 
-static char *combined(char *to, const struct nj_access *a, struct nj_access_clock *clock)
+static char *combined(char *to, const struct nj_access_record *a,
+                      struct nj_access_time_cache *clock)
 {
     struct texts t = texts_of(a);
 
@@ -199,8 +200,8 @@ static char *put_key_string(char *to, const char *key, struct text t)
 {
     to = put(to, key);
     *to++ = '"';
-    to += nj_json_chars(to, SIZE_MAX, (struct nj_str){(const char *)t.p, (uint32_t)t.n},
-                        NJ_JSON_LATIN1);
+    to += nj_json_escape(to, SIZE_MAX, (struct nj_str){(const char *)t.p, (uint32_t)t.n},
+                         NJ_JSON_LATIN1);
     *to++ = '"';
     return to;
 }
@@ -211,7 +212,7 @@ static char *put_key_ms(char *to, const char *key, nj_ns ns)
     return put_duration(to, ns, NJ_MS);
 }
 
-static char *put_when(char *to, int64_t wall_ns, struct nj_access_clock *clock)
+static char *put_when(char *to, int64_t wall_ns, struct nj_access_time_cache *clock)
 {
     int64_t second = second_of(wall_ns);
 
@@ -222,7 +223,7 @@ static char *put_when(char *to, int64_t wall_ns, struct nj_access_clock *clock)
     return put(to, "Z\"");
 }
 
-static char *json(char *to, const struct nj_access *a, struct nj_access_clock *clock)
+static char *json(char *to, const struct nj_access_record *a, struct nj_access_time_cache *clock)
 {
     struct texts t = texts_of(a);
 
@@ -250,8 +251,8 @@ static char *json(char *to, const struct nj_access *a, struct nj_access_clock *c
     return put(to, "}");
 }
 
-size_t nj_access_write(enum nj_access_format format, const struct nj_access *a,
-                       struct nj_access_clock *clock, char *out)
+size_t nj_access_format_line(enum nj_access_format format, const struct nj_access_record *a,
+                             struct nj_access_time_cache *clock, char *out)
 {
     char *end = format == NJ_ACCESS_JSON ? json(out, a, clock) : combined(out, a, clock);
 

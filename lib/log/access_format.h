@@ -17,7 +17,7 @@ enum nj_access_format {
 #define NJ_ACCESS_LINE_BYTES (6u * (NJ_ACCESS_TEXT_BYTES + 32u) + 600u)
 
 /* Cached text of the last second: most lines share it. Zero-initialized. */
-struct nj_access_clock {
+struct nj_access_time_cache {
     int64_t second;
     char text[40];
     uint32_t n_text;
@@ -25,7 +25,7 @@ struct nj_access_clock {
 
 /* Write one line including '\n'; `out` holds NJ_ACCESS_LINE_BYTES. Returns its length. The record
  * may contain any bytes. */
-size_t nj_access_write(enum nj_access_format format, const struct nj_access *a,
-                       struct nj_access_clock *clock, char *out);
+size_t nj_access_format_line(enum nj_access_format format, const struct nj_access_record *a,
+                             struct nj_access_time_cache *clock, char *out);
 
 #endif

@@ -18,11 +18,11 @@
 #include "threads/os_clock.h"
 #include "threads/service_thread.h"
 
-#define HOME_BATCH 64u /* written records that a shard takes back at a time */
+#define FETCH_BATCH 64u /* written records that a shard takes back at a time */
 
 /* State of one shard's lcore. */
 struct port {
-    struct nj_worker_port *out;
+    struct nj_service_rings *out;
     struct nj_pool records;
     uint32_t n_unflushed;
     _Atomic uint64_t n_refused; /* requests without a free record; written by the lcore */
@@ -30,11 +30,11 @@ struct port {
 
 struct nj_access_log {
     struct nj_access_log_config config;
-    struct nj_worker *worker;
+    struct nj_service_thread *worker;
     _Atomic bool reopen;
     /* owned by the thread */
     struct nj_access_file file NJ_CACHE_ALIGNED;
-    struct nj_access_clock clock;
+    struct nj_access_time_cache clock;
     int64_t skew_ns; /* from the shards' UNIX time to the system's */
     struct port ports[];
 };
@@ -45,77 +45,77 @@ static void set_skew(struct nj_access_log *log)
 {
     if (log->config.wall_ns)
         log->skew_ns =
-            (int64_t)nj_clock_ns(CLOCK_REALTIME) - log->config.wall_ns(log->config.wall_ctx);
+            (int64_t)nj_os_clock_ns(CLOCK_REALTIME) - log->config.wall_ns(log->config.wall_ctx);
 }
 
 static void write_record(void *ctx, void *record)
 {
     struct nj_access_log *log = ctx;
-    struct nj_access *a = record;
-    char *room = nj_access_file_room(&log->file, NJ_ACCESS_LINE_BYTES);
+    struct nj_access_record *a = record;
+    char *room = nj_access_file_reserve(&log->file, NJ_ACCESS_LINE_BYTES);
 
     if (!room)
         return;
     a->wall_ns += log->skew_ns;
-    size_t n_bytes = nj_access_write(log->config.format, a, &log->clock, room);
-    nj_access_file_line(&log->file, n_bytes, nj_clock_ns(CLOCK_MONOTONIC));
+    size_t n_bytes = nj_access_format_line(log->config.format, a, &log->clock, room);
+    nj_access_file_commit(&log->file, n_bytes, nj_os_clock_ns(CLOCK_MONOTONIC));
 }
 
-static void turn(void *ctx)
+static void poll_file(void *ctx)
 {
     struct nj_access_log *log = ctx;
-    nj_ns now = nj_clock_ns(CLOCK_MONOTONIC);
+    nj_ns now = nj_os_clock_ns(CLOCK_MONOTONIC);
 
     set_skew(log);
     if (atomic_exchange_explicit(&log->reopen, false, memory_order_relaxed))
         nj_access_file_reopen(&log->file, now);
-    nj_access_file_turn(&log->file, now);
+    nj_access_file_poll(&log->file, now);
 }
 
 /* --- the shards ---------------------------------------------------------------------------- */
 
-static void fetch(struct port *p)
+static void recycle_records(struct port *p)
 {
-    void *home[HOME_BATCH];
-    uint32_t n = nj_worker_poll(p->out, home, HOME_BATCH);
+    void *home[FETCH_BATCH];
+    uint32_t n = nj_service_poll(p->out, home, FETCH_BATCH);
 
     for (uint32_t i = 0; i < n; i++)
         nj_pool_put(&p->records, home[i]);
 }
 
-static struct nj_access *take(void *ctx)
+static struct nj_access_record *take(void *ctx)
 {
     struct port *p = ctx;
 
     /* In batches: a poll of the ring fetches a cache line from the thread's core. */
-    if (nj_worker_n_out(p->out) >= HOME_BATCH || p->records.n_used == p->records.n_max)
-        fetch(p);
-    struct nj_access *a = nj_pool_take_raw(&p->records);
+    if (nj_service_n_out(p->out) >= FETCH_BATCH || p->records.n_used == p->records.n_max)
+        recycle_records(p);
+    struct nj_access_record *a = nj_pool_take_raw(&p->records);
     if (!a) {
         uint64_t n = nj_load_relaxed(&p->n_refused);
         nj_store_relaxed(&p->n_refused, n + 1);
         return NULL;
     }
-    memset(a, 0, offsetof(struct nj_access, text));
+    memset(a, 0, offsetof(struct nj_access_record, text));
     return a;
 }
 
-static void put(void *ctx, struct nj_access *a)
+static void put(void *ctx, struct nj_access_record *a)
 {
     struct port *p = ctx;
 
     /* The ring has room for all records of the pool. */
-    NJ_CHECK(nj_worker_submit(p->out, a));
-    if (++p->n_unflushed >= NJ_ACCESS_WAKE) {
-        nj_worker_flush(p->out);
+    NJ_CHECK(nj_service_submit(p->out, a));
+    if (++p->n_unflushed >= NJ_ACCESS_WAKE_RECORDS) {
+        nj_service_flush(p->out);
         p->n_unflushed = 0;
     }
 }
 
-struct nj_access_port nj_access_log_port(struct nj_access_log *log, uint32_t shard)
+struct nj_access_ops nj_access_log_port(struct nj_access_log *log, uint32_t shard)
 {
     NJ_CHECK(shard < log->config.n_shards);
-    return (struct nj_access_port){.ctx = &log->ports[shard], .take = take, .put = put};
+    return (struct nj_access_ops){.ctx = &log->ports[shard], .take = take, .put = put};
 }
 
 /* --- open and close ------------------------------------------------------------------------ */
@@ -148,7 +148,7 @@ static void free_memory(struct nj_access_log *log)
 static int start(struct nj_access_log *log, char *why, size_t why_bytes)
 {
     const struct nj_access_log_config *c = &log->config;
-    const struct nj_worker_config worker = {
+    const struct nj_service_config worker = {
         .name = "nj-access",
         .n_shards = c->n_shards,
         .jobs_max = c->n_records,
@@ -156,16 +156,16 @@ static int start(struct nj_access_log *log, char *why, size_t why_bytes)
         .eal = c->eal,
         .tidy_ms = (uint32_t)(NJ_ACCESS_BATCH_NS / NJ_MS),
         .run = write_record,
-        .tidy = turn,
+        .tidy = poll_file,
         .ctx = log,
     };
     bool ok = true;
 
     for (uint32_t i = 0; i < c->n_shards && ok; i++)
-        ok = nj_pool_init(&log->ports[i].records, sizeof(struct nj_access), c->n_records);
-    int rc = ok ? nj_worker_start(&worker, &log->worker) : -ENOMEM;
+        ok = nj_pool_init(&log->ports[i].records, sizeof(struct nj_access_record), c->n_records);
+    int rc = ok ? nj_service_start(&worker, &log->worker) : -ENOMEM;
     for (uint32_t i = 0; rc == 0 && i < c->n_shards; i++)
-        log->ports[i].out = nj_worker_port(log->worker, i);
+        log->ports[i].out = nj_service_rings(log->worker, i);
     if (rc != 0)
         snprintf(why, why_bytes, "the writer of the access log does not start: %s", strerror(-rc));
     return rc;
@@ -201,11 +201,11 @@ int nj_access_log_open(const struct nj_access_log_config *config, struct nj_acce
 
 bool nj_access_log_close(struct nj_access_log *log, struct nj_access_counts *counts)
 {
-    nj_worker_begin_stop(log->worker);
-    bool ended = nj_worker_join(log->worker, NJ_ACCESS_STOP_MS);
+    nj_service_begin_stop(log->worker);
+    bool ended = nj_service_join(log->worker, NJ_ACCESS_STOP_MS);
 
     if (!ended) {
-        nj_say(NJ_SAY_ERROR, "the access log %s does not answer; leaving without its end",
+        nj_log(NJ_LEVEL_ERROR, "the access log %s does not answer; leaving without its end",
                log->config.path);
         *counts = nj_access_log_counts(log);
         return false;
@@ -213,9 +213,9 @@ bool nj_access_log_close(struct nj_access_log *log, struct nj_access_counts *cou
     nj_access_file_close(&log->file);
     *counts = nj_access_log_counts(log);
     for (uint32_t i = 0; i < log->config.n_shards; i++)
-        while (nj_worker_n_out(log->ports[i].out) > 0)
-            fetch(&log->ports[i]);
-    nj_worker_free(log->worker);
+        while (nj_service_n_out(log->ports[i].out) > 0)
+            recycle_records(&log->ports[i]);
+    nj_service_free(log->worker);
     free_memory(log);
     return true;
 }

@@ -6,7 +6,7 @@
  * the thread (service_thread.h), with room for all records. So passing a record never fails or
  * blocks. If the thread falls behind or the file fails, requests get no line and are counted as
  * lost. When the server is idle, lines written plus lost equal the completed requests. The thread
- * polls twenty times a second, and is woken after NJ_ACCESS_WAKE records of a shard.
+ * polls twenty times a second, and is woken after NJ_ACCESS_WAKE_RECORDS records of a shard.
  */
 #ifndef NJ_LOG_ACCESS_LOG_H
 #define NJ_LOG_ACCESS_LOG_H
@@ -21,11 +21,11 @@
 
 /* Records of a shard: open requests and lines not written yet. 832 bytes each, 52 MiB of address
  * space in total, touched on use; plus 512 KiB for each ring. */
-#define NJ_ACCESS_RECORDS 65535u
+#define NJ_ACCESS_RECORDS      65535u
 /* Records that wake the thread: 213 KB, small enough to be still in a CPU cache. */
-#define NJ_ACCESS_WAKE    256u
+#define NJ_ACCESS_WAKE_RECORDS 256u
 /* Maximum wait at the close for a file system that does not respond. */
-#define NJ_ACCESS_STOP_MS 3000u
+#define NJ_ACCESS_STOP_MS      3000u
 
 struct nj_access_log_config {
     const char *path; /* "-": standard output. Owned by the caller */
@@ -33,7 +33,7 @@ struct nj_access_log_config {
     uint32_t n_shards;
     uint32_t n_records;        /* of each shard; 0: NJ_ACCESS_RECORDS */
     const cpu_set_t *affinity; /* of the thread; NULL: the creator's */
-    bool eal;                  /* see nj_worker_config */
+    bool eal;                  /* see nj_service_config */
     /* The current UNIX time by the shards' clock, which ignores later corrections of the system's
      * clock. The difference is added to each line. NULL: no correction. */
     int64_t (*wall_ns)(void *ctx);
@@ -48,7 +48,7 @@ int nj_access_log_open(const struct nj_access_log_config *config, struct nj_acce
 
 /* The port of shard `shard`. Only its lcore may call take and put, or one thread after the lcore
  * has ended. take() returns records that are zero except for their text. */
-struct nj_access_port nj_access_log_port(struct nj_access_log *log, uint32_t shard);
+struct nj_access_ops nj_access_log_port(struct nj_access_log *log, uint32_t shard);
 
 /* Reopen the file after a rename, asynchronously. Any thread; async-signal-safe. Without this call
  * the log reopens the file within two seconds of the rename. */

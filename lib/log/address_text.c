@@ -25,7 +25,7 @@ const char *nj_network_text(const struct nj_addr *ip, unsigned bits,
     return out;
 }
 
-bool nj_address_read(const char *text, size_t n_bytes, struct nj_addr *out)
+bool nj_address_parse(const char *text, size_t n_bytes, struct nj_addr *out)
 {
     char buf[INET6_ADDRSTRLEN];
     struct in_addr v4;
@@ -41,13 +41,13 @@ bool nj_address_read(const char *text, size_t n_bytes, struct nj_addr *out)
     return inet_pton(AF_INET6, buf, out->b) == 1 && !nj_addr_is_v4(out);
 }
 
-bool nj_prefix_read(const char *text, size_t n_bytes, struct nj_addr *out, unsigned *bits)
+bool nj_prefix_parse(const char *text, size_t n_bytes, struct nj_addr *out, unsigned *bits)
 {
     const char *slash = memchr(text, '/', n_bytes), *end = text + n_bytes;
     char digits[20] = "";
     uint64_t n;
 
-    if (!nj_address_read(text, (size_t)((slash ? slash : end) - text), out))
+    if (!nj_address_parse(text, (size_t)((slash ? slash : end) - text), out))
         return false;
     *bits = nj_addr_is_v4(out) ? 32 : 128;
     if (!slash)
@@ -55,13 +55,13 @@ bool nj_prefix_read(const char *text, size_t n_bytes, struct nj_addr *out, unsig
     if ((size_t)(end - slash) > sizeof digits)
         return false;
     memcpy(digits, slash + 1, (size_t)(end - slash) - 1);
-    if (!nj_read_number(digits, &n) || n > *bits)
+    if (!nj_parse_number(digits, &n) || n > *bits)
         return false;
     *bits = (unsigned)n;
     return true;
 }
 
-const char *nj_address_state(const struct nj_iface_addr *a)
+const char *nj_address_state_text(const struct nj_iface_addr *a)
 {
     static const char *const words[] = {[NJ_ADDR_READY] = "ready",
                                         [NJ_ADDR_TENTATIVE] = "tentative",
@@ -70,34 +70,34 @@ const char *nj_address_state(const struct nj_iface_addr *a)
     return a->state < NJ_ARRAY_LEN(words) ? words[a->state] : "?";
 }
 
-static void tell(const struct nj_iface_addr *a)
+static void log_address(const struct nj_iface_addr *a)
 {
     char text[NJ_ADDRESS_TEXT_BYTES];
 
     nj_address_text(&a->ip, text);
     if (a->state == NJ_ADDR_READY)
-        nj_say(NJ_SAY_INFO, "address %s/%u is ready", text, a->prefix_bits);
+        nj_log(NJ_LEVEL_INFO, "address %s/%u is ready", text, a->prefix_bits);
     if (a->state == NJ_ADDR_EXPIRED)
-        nj_say(NJ_SAY_WARNING, "address %s/%u has expired: no router renewed it", text,
+        nj_log(NJ_LEVEL_WARNING, "address %s/%u has expired: no router renewed it", text,
                a->prefix_bits);
     if (a->state == NJ_ADDR_DUPLICATE)
-        nj_say(NJ_SAY_ERROR,
+        nj_log(NJ_LEVEL_ERROR,
                "address %s/%u is not used: duplicate, another host on the link has it", text,
                a->prefix_bits);
 }
 
-void nj_address_tell(struct nj_address_news *news, const struct nj_iface *iface)
+void nj_address_log_changes(struct nj_address_logged *prev, const struct nj_iface *iface)
 {
     unsigned n = __atomic_load_n(&iface->n_addrs, __ATOMIC_ACQUIRE);
 
     for (unsigned i = 0; i < n; i++) {
         struct nj_iface_addr a;
         nj_iface_addr_get(&iface->addr[i], &a);
-        struct nj_iface_addr *told = &news->told[i];
-        bool same = i < news->n_told && told->state == a.state && nj_addr_eq(&told->ip, &a.ip);
+        struct nj_iface_addr *told = &prev->told[i];
+        bool same = i < prev->n_logged && told->state == a.state && nj_addr_eq(&told->ip, &a.ip);
         if (!same && !nj_addr_is_v4(&a.ip))
-            tell(&a);
+            log_address(&a);
         *told = a;
     }
-    news->n_told = n;
+    prev->n_logged = n;
 }

@@ -15,22 +15,22 @@ const char *nj_network_text(const struct nj_addr *ip, unsigned bits,
                             char out[NJ_NETWORK_TEXT_BYTES]);
 
 /* Parse an address of either family. The whole text must match; v4-mapped text is rejected. */
-bool nj_address_read(const char *text, size_t n_bytes, struct nj_addr *out);
+bool nj_address_parse(const char *text, size_t n_bytes, struct nj_addr *out);
 
 /* Parse an address with an optional "/BITS", of 32 or 128; the default is all bits. */
-bool nj_prefix_read(const char *text, size_t n_bytes, struct nj_addr *out, unsigned *bits);
+bool nj_prefix_parse(const char *text, size_t n_bytes, struct nj_addr *out, unsigned *bits);
 
 /* "ready", "tentative", "duplicate", "expired". */
-const char *nj_address_state(const struct nj_iface_addr *a);
+const char *nj_address_state_text(const struct nj_iface_addr *a);
 
 /* The states that were logged last. Zero-initialized. */
-struct nj_address_news {
-    unsigned n_told;
+struct nj_address_logged {
+    unsigned n_logged;
     struct nj_iface_addr told[NJ_ADDRS_MAX];
 };
 
 /* Log a line for each IPv6 address whose state changed since the last call. Another thread may
  * write `iface` concurrently. */
-void nj_address_tell(struct nj_address_news *news, const struct nj_iface *iface);
+void nj_address_log_changes(struct nj_address_logged *prev, const struct nj_iface *iface);
 
 #endif

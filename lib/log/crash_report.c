@@ -43,8 +43,8 @@ struct module {
 
 static struct {
     struct module module[2];
-    bool ours[NJ_ARRAY_LEN(crashes)]; /* our handler of this signal is installed */
-    nj_crash_route_of *route_of;
+    bool is_installed[NJ_ARRAY_LEN(crashes)]; /* our handler of this signal is installed */
+    nj_crash_route_fn *route_of;
     void *route_ctx;
     void *altstack;       /* of the main thread */
     atomic_flag reported; /* only the first crash is reported */
@@ -83,7 +83,7 @@ static void put_number(struct line *l, uint64_t number, unsigned base)
 static void print(struct line *l)
 {
     l->text[l->n++] = '\n';
-    ssize_t n = write(nj_quiet_stderr(), l->text, l->n);
+    ssize_t n = write(nj_eal_log_stderr(), l->text, l->n);
     (void)n; /* an error cannot be handled here */
     l->n = 0;
 }
@@ -230,7 +230,7 @@ static void print_cause(const char *signal_name, const siginfo_t *info)
 }
 
 /* Timeout on any thread: the report blocks on its reader or a lock. */
-static void on_late(int alarm_number)
+static void on_report_timeout(int alarm_number)
 {
     int number = atomic_load(&state.number);
     sigset_t only;
@@ -243,9 +243,9 @@ static void on_late(int alarm_number)
     syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), number);
 }
 
-static void bound_report(int number)
+static void start_report_timer(int number)
 {
-    struct sigaction act = {.sa_handler = on_late, .sa_flags = SA_ONSTACK};
+    struct sigaction act = {.sa_handler = on_report_timeout, .sa_flags = SA_ONSTACK};
     sigset_t only;
 
     atomic_store(&state.number, number);
@@ -264,7 +264,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
     if (atomic_flag_test_and_set(&state.reported))
         for (;;)
             pause(); /* the first crashing thread ends the process */
-    bound_report(number);
+    start_report_timer(number);
     for (size_t i = 0; i < NJ_ARRAY_LEN(crashes); i++)
         if (crashes[i].number == number)
             name = crashes[i].name;
@@ -302,33 +302,34 @@ static void catch_all(void)
     for (size_t i = 0; i < NJ_ARRAY_LEN(crashes); i++)
         sigaddset(&act.sa_mask, crashes[i].number);
     for (size_t i = 0; i < NJ_ARRAY_LEN(crashes); i++)
-        state.ours[i] = sigaction(crashes[i].number, NULL, &is) == 0 && is.sa_handler == SIG_DFL &&
-                        sigaction(crashes[i].number, &act, NULL) == 0;
+        state.is_installed[i] = sigaction(crashes[i].number, NULL, &is) == 0 &&
+                                is.sa_handler == SIG_DFL &&
+                                sigaction(crashes[i].number, &act, NULL) == 0;
 }
 
-void nj_crash_report_begin(void)
+void nj_crash_report_install(void)
 {
     void *frame[2];
 
     backtrace(frame, 2); /* the first call loads the unwinder, which takes locks and memory */
     read_module(&state.module[0], (const void *)getauxval(AT_ENTRY), "/proc/self/exe");
-    read_module(&state.module[1], (const void *)(uintptr_t)nj_crash_report_begin, NULL);
-    state.altstack = nj_altstack_begin();
+    read_module(&state.module[1], (const void *)(uintptr_t)nj_crash_report_install, NULL);
+    state.altstack = nj_altstack_install();
     catch_all();
 }
 
-void nj_crash_report_end(void)
+void nj_crash_report_remove(void)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(crashes); i++)
-        if (state.ours[i])
+        if (state.is_installed[i])
             signal(crashes[i].number, SIG_DFL);
-    nj_altstack_end(state.altstack);
+    nj_altstack_remove(state.altstack);
     state.altstack = NULL;
     for (size_t i = 0; i < NJ_ARRAY_LEN(state.module); i++)
         nj_crash_symbols_free(&state.module[i].symbols);
 }
 
-void nj_crash_ask_route(nj_crash_route_of *route_of, void *ctx)
+void nj_crash_set_route_lookup(nj_crash_route_fn *route_of, void *ctx)
 {
     state.route_ctx = ctx;
     state.route_of = route_of;

@@ -16,19 +16,19 @@
  * The name of the route whose handler owns the stack that has its guard at `address`, or NULL.
  * Called in the signal handler: it only reads, takes no lock and allocates nothing.
  */
-typedef const char *nj_crash_route_of(void *ctx, const void *address);
+typedef const char *nj_crash_route_fn(void *ctx, const void *address);
 
 /*
  * Install the handlers. Existing handlers (a sanitizer, an embedding program) are kept. Stack
- * overflows are reported on threads that called nj_altstack_begin(). Main thread, once per process,
- * before other threads start.
+ * overflows are reported on threads that called nj_altstack_install(). Main thread, once per
+ * process, before other threads start.
  */
-void nj_crash_report_begin(void);
+void nj_crash_report_install(void);
 /* Restore the default actions. Main thread, after the others have ended. */
-void nj_crash_report_end(void);
+void nj_crash_report_remove(void);
 
 /* Set the function that maps a stack guard to its route. NULL: none. Main thread, while no other
  * thread runs. */
-void nj_crash_ask_route(nj_crash_route_of *route_of, void *ctx);
+void nj_crash_set_route_lookup(nj_crash_route_fn *route_of, void *ctx);
 
 #endif

@@ -12,20 +12,20 @@
 #include <stdint.h>
 
 /* Capacity. The supervisor empties the ring every 20 ms; excess lines are dropped and counted. */
-#define NJ_NOTES_MAX  16u
-#define NJ_NOTE_BYTES 200u
+#define NJ_LCORE_LOG_LINES 16u
+#define NJ_LCORE_LOG_BYTES 200u
 
 /* One writer, one reader. Zero-initialized. */
-struct nj_notes {
+struct nj_lcore_log {
     _Atomic uint32_t n_put, n_lost; /* written by the lcore */
     _Atomic uint32_t n_taken;       /* written by the reader */
-    uint32_t n_lost_told;
-    char line[NJ_NOTES_MAX][NJ_NOTE_BYTES];
+    uint32_t n_lost_reported;
+    char line[NJ_LCORE_LOG_LINES][NJ_LCORE_LOG_BYTES];
 };
 
-/* Never blocks. A line of more than NJ_NOTE_BYTES - 1 bytes is truncated. */
-void nj_notes_put(struct nj_notes *notes, const char *line);
+/* Never blocks. A line of more than NJ_LCORE_LOG_BYTES - 1 bytes is truncated. */
+void nj_lcore_log_put(struct nj_lcore_log *notes, const char *line);
 /* Take the next line, or a line with the count of dropped ones. Returns false if there is none. */
-bool nj_notes_take(struct nj_notes *notes, char *out, size_t n);
+bool nj_lcore_log_take(struct nj_lcore_log *notes, char *out, size_t n);
 
 #endif

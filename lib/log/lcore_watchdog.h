@@ -9,23 +9,23 @@
 #include "base/types.h"
 
 /* A handler that holds its lcore longer than this is reported. */
-#define NJ_WATCH_HOLD  (1 * NJ_MS)
+#define NJ_WATCHDOG_HOLD     (1 * NJ_MS)
 /* An lcore that has not polled for this time is reported; the kernel may run other work there. */
-#define NJ_WATCH_STALL (1 * NJ_SEC)
+#define NJ_WATCHDOG_STALL    (1 * NJ_SEC)
 /* Minimum time between two lines about one lcore. */
-#define NJ_WATCH_QUIET (1 * NJ_SEC)
+#define NJ_WATCHDOG_LINE_GAP (1 * NJ_SEC)
 
-struct nj_watch {
-    uint64_t loops; /* at the last check */
-    nj_ns moved;    /* when a change of `loops` was last seen; 0: no check yet */
-    nj_ns told;     /* time of the last line; 0: none */
-    nj_ns past;     /* the same for holds that had already ended */
-    nj_ns since;    /* begin of the last hold seen */
-    uint32_t n_untold;
+struct nj_watchdog {
+    uint64_t loops;       /* at the last check */
+    nj_ns progress_at;    /* when a change of `loops` was last seen; 0: no check yet */
+    nj_ns logged_at;      /* time of the last line; 0: none */
+    nj_ns past_logged_at; /* the same for holds that had already ended */
+    nj_ns since;          /* begin of the last hold seen */
+    uint32_t n_unlogged;
 };
 
 /* A sample of an lcore. */
-struct nj_watch_sight {
+struct nj_watchdog_sample {
     unsigned lcore;
     uint64_t loops;    /* iterations of the poll loop */
     const char *route; /* whose handler runs; NULL: none, or unknown */
@@ -35,7 +35,7 @@ struct nj_watch_sight {
 };
 
 /* Check one sample. Returns true if `line` has a report, without '\n'. `w` starts as zero. */
-bool nj_watch_look(struct nj_watch *w, const struct nj_watch_sight *sight, nj_ns now, char *line,
-                   size_t n);
+bool nj_watchdog_check(struct nj_watchdog *w, const struct nj_watchdog_sample *sight, nj_ns now,
+                       char *line, size_t n);
 
 #endif

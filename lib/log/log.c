@@ -20,7 +20,7 @@
 #define HEAD_BYTES 64u
 #define LINE_BYTES 2048u
 
-bool nj_say_is_journal(const char *stream, int fd)
+bool nj_log_is_journal(const char *stream, int fd)
 {
     uintmax_t device, inode;
     struct stat st;
@@ -29,7 +29,7 @@ bool nj_say_is_journal(const char *stream, int fd)
            st.st_dev == device && st.st_ino == inode;
 }
 
-size_t nj_say_head(char *out, size_t n, enum nj_say level, bool to_journal, int64_t wall_ns)
+size_t nj_log_format_head(char *out, size_t n, enum nj_log level, bool to_journal, int64_t wall_ns)
 {
     static const char *const words[] = {"error", "warning", "info"};
     static const int priorities[] = {3, 4, 6}; /* of syslog(3) */
@@ -66,22 +66,22 @@ static void write_line(const char *head, size_t n_head, const char *text, size_t
     }
 }
 
-static struct nj_say_sink process_sink;
+static struct nj_log_sink process_sink;
 
-void nj_say_to(struct nj_say_sink sink)
+void nj_log_set_sink(struct nj_log_sink sink)
 {
     process_sink = sink;
 }
 
-void nj_say_lines(struct nj_say_sink sink, enum nj_say level, const char *text)
+void nj_log_lines(struct nj_log_sink sink, enum nj_log level, const char *text)
 {
     char head[HEAD_BYTES], line[LINE_BYTES];
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    bool journal = nj_say_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO);
-    size_t n_head = nj_say_head(head, sizeof head, level, journal,
-                                (int64_t)now.tv_sec * (int64_t)NJ_SEC + now.tv_nsec);
+    bool journal = nj_log_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO);
+    size_t n_head = nj_log_format_head(head, sizeof head, level, journal,
+                                       (int64_t)now.tv_sec * (int64_t)NJ_SEC + now.tv_nsec);
     for (const char *p = text; *p;) {
         size_t n = strcspn(p, "\n");
         if (sink.log) {
@@ -94,7 +94,7 @@ void nj_say_lines(struct nj_say_sink sink, enum nj_say level, const char *text)
     }
 }
 
-void nj_say(enum nj_say level, const char *format, ...)
+void nj_log(enum nj_log level, const char *format, ...)
 {
     char *text = malloc(TEXT_BYTES);
     va_list ap;
@@ -104,6 +104,6 @@ void nj_say(enum nj_say level, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, TEXT_BYTES, format, ap);
     va_end(ap);
-    nj_say_lines(process_sink, level, text);
+    nj_log_lines(process_sink, level, text);
     free(text);
 }

@@ -19,30 +19,30 @@
 
 #include "base/attr.h"
 
-enum nj_say {
-    NJ_SAY_ERROR = NJ_LOG_ERROR,
-    NJ_SAY_WARNING = NJ_LOG_WARNING,
-    NJ_SAY_INFO = NJ_LOG_INFO,
+enum nj_log {
+    NJ_LEVEL_ERROR = NJ_LOG_ERROR,
+    NJ_LEVEL_WARNING = NJ_LOG_WARNING,
+    NJ_LEVEL_INFO = NJ_LOG_INFO,
 };
 
 /* The receiver of lines. `log` NULL: standard error. */
-struct nj_say_sink {
+struct nj_log_sink {
     void (*log)(void *ctx, enum nj_log_level level, const char *line);
     void *ctx;
 };
 /* Set the sink of the process. Call while no other thread of the library runs. */
-void nj_say_to(struct nj_say_sink sink);
+void nj_log_set_sink(struct nj_log_sink sink);
 /* Pass each line of `text` to `sink`. */
-void nj_say_lines(struct nj_say_sink sink, enum nj_say level, const char *text);
+void nj_log_lines(struct nj_log_sink sink, enum nj_log level, const char *text);
 
 /* Log one line, or several separated by '\n', each with its own head and one write(2). Long lines
  * are truncated. May block on the reader of standard error: any thread except lcores, which use
  * lcore_log.h. */
-void nj_say(enum nj_say level, const char *format, ...) NJ_PRINTF(2, 3);
+void nj_log(enum nj_log level, const char *format, ...) NJ_PRINTF(2, 3);
 
 /* Format the head of a line. `wall_ns` is UNIX time in ns. Returns its length. Pure. */
-size_t nj_say_head(char *out, size_t n, enum nj_say level, bool to_journal, int64_t wall_ns);
+size_t nj_log_format_head(char *out, size_t n, enum nj_log level, bool to_journal, int64_t wall_ns);
 /* Does `fd` match `stream`, the value of JOURNAL_STREAM ("DEVICE:INODE")? NULL: no. */
-bool nj_say_is_journal(const char *stream, int fd);
+bool nj_log_is_journal(const char *stream, int fd);
 
 #endif

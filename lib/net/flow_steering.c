@@ -12,7 +12,7 @@
 _Static_assert(NJ_SHARDS_MAX <= UINT8_MAX, "an owner is one byte");
 
 /* The 32 bits of the key from bit `at` on, which input bit `at` XORs into the hash. */
-static uint32_t window(const struct nj_rss_key *key, unsigned at)
+static uint32_t key_window(const struct nj_rss_key *key, unsigned at)
 {
     uint64_t bits = 0;
 
@@ -30,7 +30,7 @@ static bool is_full_rank(const struct nj_rss_key *key, unsigned n_input_bits, un
     unsigned rank = 0;
 
     for (unsigned i = 1; i <= n_port_bits; i++) {
-        uint32_t row = window(key, n_input_bits - i) & ((1u << n_hash_bits) - 1);
+        uint32_t row = key_window(key, n_input_bits - i) & ((1u << n_hash_bits) - 1);
         while (row && pivot[__builtin_ctz(row)])
             row ^= pivot[__builtin_ctz(row)];
         if (row) {
@@ -55,7 +55,7 @@ bool nj_rss_key_spreads(const struct nj_rss_key *key)
 _Static_assert(NJ_RETA_MAX == 1u << 11, "what nj_rss_key_spreads() looks at");
 _Static_assert(NJ_ACTIVE_PORTS == 1u << 15, "what nj_rss_key_spreads() looks at");
 
-void nj_steer_init(struct nj_steer *s, const struct nj_rss_key *key, enum nj_steering mode,
+void nj_steer_init(struct nj_steer *s, const struct nj_rss_key *key, enum nj_steer_mode mode,
                    uint32_t self, uint32_t n_shards, uint32_t reta_size)
 {
     static const struct nj_rss_key none;

@@ -27,14 +27,14 @@ struct nj_rss_key {
 bool nj_rss_key_spreads(const struct nj_rss_key *key);
 
 /* When a shard checks the owner of a received flow. */
-enum nj_steering {
-    NJ_STEER_NONE,   /* one shard: everything is its own */
-    NJ_STEER_MISS,   /* RSS: look at the owner only when a flow is not in the table */
-    NJ_STEER_ALWAYS, /* no RSS: look at every TCP packet */
+enum nj_steer_mode {
+    NJ_STEER_NONE,    /* one shard: everything is its own */
+    NJ_STEER_ON_MISS, /* RSS: look at the owner only when a flow is not in the table */
+    NJ_STEER_ALWAYS,  /* no RSS: look at every TCP packet */
 };
 
 struct nj_steer {
-    enum nj_steering mode;
+    enum nj_steer_mode mode;
     uint32_t self, n_shards;
     uint32_t reta_size;                    /* a power of two, at most NJ_RETA_MAX */
     uint8_t owner[NJ_RETA_MAX];            /* reta entry -> shard */
@@ -43,7 +43,7 @@ struct nj_steer {
 
 /* Entry i of the table belongs to shard i mod n_shards. `key` is that of all shards, and not zero
  * where there are several. */
-void nj_steer_init(struct nj_steer *s, const struct nj_rss_key *key, enum nj_steering mode,
+void nj_steer_init(struct nj_steer *s, const struct nj_rss_key *key, enum nj_steer_mode mode,
                    uint32_t self, uint32_t n_shards, uint32_t reta_size);
 
 /* The Toeplitz hash over source, destination and ports as the sender wrote them. Pure. */

@@ -16,7 +16,8 @@ _Static_assert(NJ_FRAG_PARTS_MAX <= RTE_LIBRTE_IP_FRAG_MAX_FRAG, "capacity of rt
 _Static_assert(NJ_FRAG_PACKETS_MAX *NJ_FRAG_PARTS_MAX <= RTE_IP_FRAG_DEATH_ROW_MBUF_LEN,
                "one death row holds all fragments");
 
-void nj_frags_init(struct nj_frags *f, struct rte_ip_frag_tbl *table, struct nj_counters *counters)
+void nj_ip4_reasm_init(struct nj_ip4_reasm *f, struct rte_ip_frag_tbl *table,
+                       struct nj_counters *counters)
 {
     memset(f, 0, sizeof *f);
     f->table = table;
@@ -24,23 +25,23 @@ void nj_frags_init(struct nj_frags *f, struct rte_ip_frag_tbl *table, struct nj_
     f->due_at = NJ_NEVER;
 }
 
-/* As in the table: a packet of exactly NJ_FRAG_LIFE may still be completed. */
-static bool is_late(const struct nj_frag_note *n, nj_ns now)
+/* As in the table: a packet of exactly NJ_FRAG_TIMEOUT may still be completed. */
+static bool is_expired(const struct nj_frag_queue *n, nj_ns now)
 {
-    return now > n->begun_at + NJ_FRAG_LIFE;
+    return now > n->first_frag_at + NJ_FRAG_TIMEOUT;
 }
 
 /* The entry of this packet, or a free one, or NULL with the reason. An expired entry is free, as
  * are its fragments in the table. */
-static struct nj_frag_note *find(struct nj_frags *f, const struct nj_packet *p, nj_ns now,
-                                 enum nj_counter *why)
+static struct nj_frag_queue *find_or_reserve(struct nj_ip4_reasm *f, const struct nj_packet *p,
+                                             nj_ns now, enum nj_counter *why)
 {
-    struct nj_frag_note *unused = NULL;
+    struct nj_frag_queue *unused = NULL;
     uint32_t n_of_source = 0;
 
     for (uint32_t i = 0; i < NJ_FRAG_PACKETS_MAX; i++) {
-        struct nj_frag_note *n = &f->note[i];
-        if (n->n_parts == 0 || is_late(n, now)) {
+        struct nj_frag_queue *n = &f->frag_queue[i];
+        if (n->n_parts == 0 || is_expired(n, now)) {
             unused = n;
             continue;
         }
@@ -54,22 +55,22 @@ static struct nj_frag_note *find(struct nj_frags *f, const struct nj_packet *p, 
     if (n_of_source >= NJ_FRAG_SOURCE_MAX)
         return NULL;
     if (unused)
-        *unused = (struct nj_frag_note){.src = p->ip_src,
-                                        .dst = p->ip_dst,
-                                        .id = p->fragment.id,
-                                        .protocol = p->fragment.protocol,
-                                        .n_bytes = UINT32_MAX,
-                                        .begun_at = now};
+        *unused = (struct nj_frag_queue){.src = p->ip_src,
+                                         .dst = p->ip_dst,
+                                         .id = p->fragment.id,
+                                         .protocol = p->fragment.protocol,
+                                         .n_bytes = UINT32_MAX,
+                                         .first_frag_at = now};
     return unused;
 }
 
 /* RFC 1122 3.3.2, RFC 5722 4: record the fragment, or return why it is dropped. Two packets of
  * one identification and different protocols are both rejected, because the table does not
  * distinguish them (RFC 791 3.2). */
-static enum nj_counter admit(struct nj_frag_note *n, const struct nj_fragment *f)
+static enum nj_counter accept_fragment(struct nj_frag_queue *n, const struct nj_fragment *f)
 {
-    n->spoiled |= f->protocol != n->protocol;
-    if (n->spoiled)
+    n->rejects_rest |= f->protocol != n->protocol;
+    if (n->rejects_rest)
         return NJ_C_drop_frag_overlap;
     bool past_end = f->end > n->n_bytes || (!f->more && n->n_bytes != UINT32_MAX);
     for (uint32_t i = 0; i < n->n_parts; i++) {
@@ -78,13 +79,13 @@ static enum nj_counter admit(struct nj_frag_note *n, const struct nj_fragment *f
             return NJ_C_drop_frag_duplicate;
         bool apart = f->end <= n->part[i].first || n->part[i].end <= f->first;
         past_end |= !f->more && n->part[i].end > f->end;
-        n->spoiled |= !apart;
+        n->rejects_rest |= !apart;
     }
-    n->spoiled |= past_end;
-    if (n->spoiled)
+    n->rejects_rest |= past_end;
+    if (n->rejects_rest)
         return NJ_C_drop_frag_overlap;
     if (n->n_parts == NJ_FRAG_PARTS_MAX) {
-        n->spoiled = true;
+        n->rejects_rest = true;
         return NJ_C_drop_frag_full;
     }
     n->part[n->n_parts].first = f->first;
@@ -95,7 +96,7 @@ static enum nj_counter admit(struct nj_frag_note *n, const struct nj_fragment *f
     return NJ_C_rx_fragments;
 }
 
-static bool is_whole(const struct nj_frag_note *n)
+static bool has_all_bytes(const struct nj_frag_queue *n)
 {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < n->n_parts; i++)
@@ -103,7 +104,7 @@ static bool is_whole(const struct nj_frag_note *n)
     return sum == n->n_bytes; /* for none of them overlap */
 }
 
-static void drop(struct nj_frags *f, struct rte_mbuf *m, enum nj_counter why)
+static void drop(struct nj_ip4_reasm *f, struct rte_mbuf *m, enum nj_counter why)
 {
     nj_count(f->counters, why);
     rte_pktmbuf_free(m);
@@ -111,7 +112,8 @@ static void drop(struct nj_frags *f, struct rte_mbuf *m, enum nj_counter why)
 
 /* Free the fragments that the table released: expired ones, and `m` if the table was full. True if
  * `m` was among them. */
-static bool bury(struct nj_frags *f, struct rte_ip_frag_death_row *dead, const struct rte_mbuf *m)
+static bool free_death_row(struct nj_ip4_reasm *f, struct rte_ip_frag_death_row *dead,
+                           const struct rte_mbuf *m)
 {
     bool refused = false;
     for (uint32_t i = 0; i < dead->cnt; i++)
@@ -122,7 +124,8 @@ static bool bury(struct nj_frags *f, struct rte_ip_frag_death_row *dead, const s
 }
 
 /* The joined packet as nj_packet_parse() wants it. */
-static struct rte_mbuf *finish(struct nj_frags *f, struct rte_mbuf *m, uint32_t ip_off, bool ce)
+static struct rte_mbuf *finish_datagram(struct nj_ip4_reasm *f, struct rte_mbuf *m, uint32_t ip_off,
+                                        bool ce)
 {
     nj_count(f->counters, NJ_C_rx_reassembled);
     if (rte_pktmbuf_linearize(m) != 0) {
@@ -139,8 +142,8 @@ static struct rte_mbuf *finish(struct nj_frags *f, struct rte_mbuf *m, uint32_t 
     return m;
 }
 
-struct rte_mbuf *nj_frags_take(struct nj_frags *f, struct rte_mbuf *m, const struct nj_packet *p,
-                               nj_ns now)
+struct rte_mbuf *nj_ip4_reasm_input(struct nj_ip4_reasm *f, struct rte_mbuf *m,
+                                    const struct nj_packet *p, nj_ns now)
 {
     const struct nj_fragment *frag = &p->fragment;
     struct rte_ip_frag_death_row dead;
@@ -150,36 +153,36 @@ struct rte_mbuf *nj_frags_take(struct nj_frags *f, struct rte_mbuf *m, const str
         return NULL;
     }
     enum nj_counter why = NJ_C_drop_frag_full;
-    struct nj_frag_note *n = find(f, p, now, &why);
+    struct nj_frag_queue *n = find_or_reserve(f, p, now, &why);
     if (!n) {
         drop(f, m, why);
         return NULL;
     }
-    enum nj_counter verdict = admit(n, frag);
+    enum nj_counter verdict = accept_fragment(n, frag);
     if (verdict != NJ_C_rx_fragments) {
         drop(f, m, verdict);
         return NULL;
     }
-    if (f->due_at > n->begun_at + NJ_FRAG_LIFE + 1)
-        f->due_at = n->begun_at + NJ_FRAG_LIFE + 1;
+    if (f->due_at > n->first_frag_at + NJ_FRAG_TIMEOUT + 1)
+        f->due_at = n->first_frag_at + NJ_FRAG_TIMEOUT + 1;
 
     m->l2_len = frag->ip_off;
     m->l3_len = frag->hdr_bytes;
     dead.cnt = 0;
     struct rte_mbuf *whole = rte_ipv4_frag_reassemble_packet(
         f->table, &dead, m, now, rte_pktmbuf_mtod_offset(m, void *, frag->ip_off));
-    bool refused = bury(f, &dead, m);
+    bool refused = free_death_row(f, &dead, m);
     nj_count(f->counters, refused ? NJ_C_drop_frag_full : NJ_C_rx_fragments);
-    n->spoiled = refused;
+    n->rejects_rest = refused;
     bool ce = n->ce;
-    NJ_ASSERT(refused || is_whole(n) == (whole != NULL));
+    NJ_ASSERT(refused || has_all_bytes(n) == (whole != NULL));
     if (!whole)
         return NULL;
     n->n_parts = 0;
-    return finish(f, whole, whole->l2_len, ce);
+    return finish_datagram(f, whole, whole->l2_len, ce);
 }
 
-void nj_frags_tick(struct nj_frags *f, nj_ns now)
+void nj_ip4_reasm_tick(struct nj_ip4_reasm *f, nj_ns now)
 {
     struct rte_ip_frag_death_row dead;
 
@@ -187,13 +190,13 @@ void nj_frags_tick(struct nj_frags *f, nj_ns now)
         return;
     dead.cnt = 0;
     rte_ip_frag_table_del_expired_entries(f->table, &dead, now);
-    bury(f, &dead, NULL);
+    free_death_row(f, &dead, NULL);
     f->due_at = NJ_NEVER;
     for (uint32_t i = 0; i < NJ_FRAG_PACKETS_MAX; i++) {
-        struct nj_frag_note *n = &f->note[i];
-        if (n->n_parts > 0 && is_late(n, now))
+        struct nj_frag_queue *n = &f->frag_queue[i];
+        if (n->n_parts > 0 && is_expired(n, now))
             n->n_parts = 0;
-        else if (n->n_parts > 0 && n->begun_at + NJ_FRAG_LIFE + 1 < f->due_at)
-            f->due_at = n->begun_at + NJ_FRAG_LIFE + 1;
+        else if (n->n_parts > 0 && n->first_frag_at + NJ_FRAG_TIMEOUT + 1 < f->due_at)
+            f->due_at = n->first_frag_at + NJ_FRAG_TIMEOUT + 1;
     }
 }

@@ -25,7 +25,7 @@
 /* Packets of one source address: who begins packets and does not end them has an eighth. Of an
  * honest one that many are under way only when fragments overtake each other between packets. */
 #define NJ_FRAG_SOURCE_MAX  4u
-#define NJ_FRAG_LIFE        (500 * NJ_MS)
+#define NJ_FRAG_TIMEOUT     (500 * NJ_MS)
 
 /* Arguments of rte_ip_frag_table_create() for such a table. It has two places per bucket entry,
  * four times as many as packets, so that two hashes rarely meet a full bucket. */
@@ -33,15 +33,15 @@
 #define NJ_FRAG_BUCKET_ENTRIES 4u
 
 /* A packet in reassembly. */
-struct nj_frag_note {
+struct nj_frag_queue {
     struct nj_addr src, dst;
     uint32_t id;
     uint8_t protocol;
-    uint8_t n_parts;  /* 0: unused */
-    bool spoiled;     /* drop all fragments until the entry expires */
-    bool ce;          /* a fragment met congestion (RFC 3168 5.3) */
-    uint32_t n_bytes; /* of the payload; UINT32_MAX: the last fragment has not come */
-    nj_ns begun_at;
+    uint8_t n_parts;   /* 0: unused */
+    bool rejects_rest; /* drop all fragments until the entry expires */
+    bool ce;           /* a fragment met congestion (RFC 3168 5.3) */
+    uint32_t n_bytes;  /* of the payload; UINT32_MAX: the last fragment has not come */
+    nj_ns first_frag_at;
     struct {
         uint32_t first, end;
     } part[NJ_FRAG_PARTS_MAX];
@@ -49,24 +49,25 @@ struct nj_frag_note {
 
 struct rte_ip_frag_tbl;
 
-struct nj_frags {
+struct nj_ip4_reasm {
     struct rte_ip_frag_tbl *table; /* NULL: every fragment is dropped */
     struct nj_counters *counters;
-    nj_ns due_at; /* nj_frags_tick() has something to give up */
-    struct nj_frag_note note[NJ_FRAG_PACKETS_MAX];
+    nj_ns due_at; /* nj_ip4_reasm_tick() has something to give up */
+    struct nj_frag_queue frag_queue[NJ_FRAG_PACKETS_MAX];
 };
 
 /* `table`: made with the numbers above, for times in nanoseconds; stays the caller's, who destroys
  * it, and what it still holds, after the last call. */
-void nj_frags_init(struct nj_frags *f, struct rte_ip_frag_tbl *table, struct nj_counters *counters);
+void nj_ip4_reasm_init(struct nj_ip4_reasm *f, struct rte_ip_frag_tbl *table,
+                       struct nj_counters *counters);
 
 /* A fragment came, `p` is its parse (NJ_PACKET_FRAGMENT). Takes `m` and counts it. When it was the
  * last one missing, the whole packet is returned, in one mbuf, counted as received and to be parsed
  * again; its IP header needs no check, the rest does. */
-struct rte_mbuf *nj_frags_take(struct nj_frags *f, struct rte_mbuf *m, const struct nj_packet *p,
-                               nj_ns now);
+struct rte_mbuf *nj_ip4_reasm_input(struct nj_ip4_reasm *f, struct rte_mbuf *m,
+                                    const struct nj_packet *p, nj_ns now);
 
 /* Drop expired fragments. Cheap if none has expired. */
-void nj_frags_tick(struct nj_frags *f, nj_ns now);
+void nj_ip4_reasm_tick(struct nj_ip4_reasm *f, nj_ns now);
 
 #endif

@@ -33,12 +33,12 @@ enum nj_neigh_state {
 };
 
 /* Why a packet is sent to a neighbour. */
-enum nj_neigh_why {
+enum nj_neigh_reason {
     NJ_NEIGH_REPLY, /* reply to a packet whose source may be spoofed */
     NJ_NEIGH_OWN,   /* our own traffic, or a verified peer */
     /* As OWN, with a hint of TCP: */
-    NJ_NEIGH_PROVEN,  /* data sent through it within the last second was acknowledged */
-    NJ_NEIGH_DOUBTED, /* a connection through it had a time-out (RFC 1122 3.3.1.4) */
+    NJ_NEIGH_CONFIRMED, /* data sent through it within the last second was acknowledged */
+    NJ_NEIGH_SUSPECT,   /* a connection through it had a time-out (RFC 1122 3.3.1.4) */
 };
 
 struct nj_neigh_entry {
@@ -46,12 +46,12 @@ struct nj_neigh_entry {
     struct rte_ether_addr mac; /* from REACHABLE on */
     uint8_t state;             /* enum nj_neigh_state */
     bool router;               /* R flag of its advertisement (RFC 4861 7.2.5) */
-    bool stranger;             /* INCOMPLETE, and only replies wait for it */
+    bool is_unsolicited;       /* INCOMPLETE, and only replies wait for it */
     bool fixed;                /* configured: always REACHABLE */
-    bool claimed;              /* a message gave it the MAC address `claim` ... */
-    bool claim_router;         /* ... with the R flag */
+    bool has_claim;            /* a message gave it the MAC address `claim` ... */
+    bool claim_is_router;      /* ... with the R flag */
     struct rte_ether_addr claim;
-    uint8_t n_pending, n_asked;
+    uint8_t n_pending, n_queries;
     nj_ns due_at;   /* the end of the state, or the next request */
     nj_ns used_at;  /* last packet sent to it that was no reply; 0: none */
     nj_ns heard_at; /* last message that confirmed `mac` */
@@ -69,8 +69,8 @@ struct nj_neigh {
     void *ctx;
     nj_ns reachable, retrans; /* IPv6: ReachableTime, RetransTimer (RFC 4861 6.3.2) */
     nj_ns tick_at;
-    uint32_t n_strangers; /* entries */
-    struct nj_rate stranger_rate;
+    uint32_t n_unsolicited; /* entries */
+    struct nj_ratelimit unsolicited_rate;
     struct nj_neigh_entry entry[NJ_NEIGH_MAX];
 };
 
@@ -85,28 +85,29 @@ void nj_neigh_fini(struct nj_neigh *n);
  * `m`. Resolution of unknown addresses for mere replies is limited (RFC 6583 7.1): real neighbours
  * have mostly requested our address before, so they are known. */
 void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip,
-                     enum nj_neigh_why why, nj_ns now);
+                     enum nj_neigh_reason why, nj_ns now);
 
 /* Process an ARP packet. `answer`: reply to a request for our address; false for packets that
  * another shard forwarded. Returns true if the other shards need it. */
-bool nj_neigh_arp(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now);
+bool nj_neigh_arp_input(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now);
 
 /* Learn `mac` from a solicitation or a router advertisement of `ip` (RFC 4861 7.2.3, 6.3.4).
  * Returns true if the other shards need it. */
-bool nj_neigh_heard(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
+bool nj_neigh_learn(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
                     bool router, nj_ns now);
 
 /* Process a neighbour advertisement for an address that is not ours (RFC 4861 7.2.5). Returns true
  * if the other shards need it. */
-bool nj_neigh_advert(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now);
+bool nj_neigh_advert_input(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now);
 
 /* Announce our IPv4 addresses by gratuitous ARP (RFC 5227 3). */
 void nj_neigh_announce(struct nj_neigh *n);
 
 /* Allocate an mbuf for an ARP or ND packet. Returns NULL, counted as mbuf_none, if none is free. */
-struct rte_mbuf *nj_neigh_mbuf(struct nj_neigh *n);
-/* Send the IPv6 packet `m`, from nj_neigh_mbuf(), to a MAC address. Takes ownership of `m`. */
-void nj_neigh_send6(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst);
+struct rte_mbuf *nj_neigh_alloc_mbuf(struct nj_neigh *n);
+/* Send the IPv6 packet `m`, from nj_neigh_alloc_mbuf(), to a MAC address. Takes ownership of `m`.
+ */
+void nj_neigh_send_ip6(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst);
 
 /* Run expired timers: retry, fail, remove. Cheap if none has expired. */
 void nj_neigh_tick(struct nj_neigh *n, nj_ns now);

@@ -9,7 +9,7 @@
 #include "sched/thread_context.h"
 #include "sched/thread_strategy_internal.h"
 
-enum nj_mode nj_mode_choose(enum nj_task_type type, bool must_not_block, bool recruit)
+enum nj_run_mode nj_run_mode_choose(enum nj_task_type type, bool must_not_block, bool recruit)
 {
     enum { PC = NJ_MODE_PC, PIC = NJ_MODE_PIC, EPC = NJ_MODE_EPC_INLINE, PEC = NJ_MODE_PEC_WORKER };
     /* [must not block][recruit] */
@@ -20,22 +20,22 @@ enum nj_mode nj_mode_choose(enum nj_task_type type, bool must_not_block, bool re
     };
 
     NJ_ASSERT(type == NJ_NON_BLOCKING || type == NJ_EITHER || type == NJ_BLOCKING);
-    return (enum nj_mode)modes[type][must_not_block][recruit];
+    return (enum nj_run_mode)modes[type][must_not_block][recruit];
 }
 
 /* Sends a recruit only where it changes the mode. */
-static enum nj_mode choose(struct nj_strategy *s, enum nj_task_type type, bool tagged,
-                           bool (*leave)(struct nj_strategy *))
+static enum nj_run_mode choose(struct nj_strategy *s, enum nj_task_type type, bool tagged,
+                               bool (*leave)(struct nj_strategy *))
 {
-    bool matters = nj_mode_choose(type, tagged, true) == NJ_MODE_EPC_INLINE;
+    bool matters = nj_run_mode_choose(type, tagged, true) == NJ_MODE_EPC_INLINE;
 
-    return nj_mode_choose(type, tagged, matters && leave(s));
+    return nj_run_mode_choose(type, tagged, matters && leave(s));
 }
 
 bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagged,
                          bool (*leave)(struct nj_strategy *))
 {
-    switch (choose(s, nj__type_of(s, task), tagged, leave)) {
+    switch (choose(s, nj__strategy_task_type(s, task), tagged, leave)) {
     case NJ_MODE_PC:
         nj__count(s, NJ__COUNT_PC);
         nj__run_task(s, task, true);
@@ -50,7 +50,7 @@ bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagge
     case NJ_MODE_EPC_INLINE: /* IDLE is published: another thread may produce from now on */
         nj__count(s, NJ__COUNT_EPC);
         nj__run_task(s, task, false);
-        return nj__word_resume(&s->word, s->config.asks_again);
+        return nj__state_resume(&s->word, s->config.asks_after_run);
     case NJ_MODE_EPC_PARKED: /* modes of fibers and counters only */
     case NJ_MODE_PEC_QUEUE:
     case NJ_MODE_REJECTED:
@@ -62,7 +62,7 @@ bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagge
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
-    return nj__consume_by_mode(s, task, tagged, nj__leave_to_others);
+    return nj__consume_by_mode(s, task, tagged, nj__leave_production);
 }
 
 const struct nj_strategy_ops nj_adaptive_ops = {.name = "adaptive", .consume = consume};

@@ -38,9 +38,9 @@ struct nj_ewyk {
     bool stopped, fatal;
     uint64_t n_would_block;
     struct hold hold NJ_CACHE_ALIGNED;
-    struct nj_ewyk_long
-        was_long; /* read by the watchdog while has_long, else written by the lcore */
-    _Atomic bool has_long;
+    struct nj_ewyk_long_hold
+        long_hold; /* read by the watchdog while has_long_hold, else written by the lcore */
+    _Atomic bool has_long_hold;
 };
 
 /* Single writer; telemetry reads at any time. */
@@ -51,7 +51,7 @@ static void add(uint64_t *counter, uint64_t n)
 
 void nj_task_class_init(struct nj_task_class *c, const char *name, enum nj_task_type declared)
 {
-    *c = (struct nj_task_class){.name = name, .declared = nj_task_type_of(declared)};
+    *c = (struct nj_task_class){.name = name, .declared = nj_task_type_checked(declared)};
     c->type = c->declared;
 }
 
@@ -65,7 +65,7 @@ void nj_task_class_reset(struct nj_task_class *c)
     add(&c->n_moves, -c->n_moves);
 }
 
-void nj_task_class_count(struct nj_task_class *c, enum nj_mode mode)
+void nj_task_class_count(struct nj_task_class *c, enum nj_run_mode mode)
 {
     add(&c->n[mode], 1);
 }
@@ -79,12 +79,12 @@ static nj_ns clock_of(struct nj_ewyk *e)
 
 /* --- the tail: few and long holds ------------------------------------------------------------- */
 
-/* The level of the class's leaky bucket at `now`, see note_tail(). */
+/* The level of the class's leaky bucket at `now`, see add_to_tail(). */
 static uint64_t account(const struct nj_task_class *c, nj_ns now)
 {
     nj_ns leaked = (now - c->tail.at) / c->tail.of;
 
-    return leaked < c->tail.left_ns ? c->tail.left_ns - leaked : 0;
+    return leaked < c->tail.level_ns ? c->tail.level_ns - leaked : 0;
 }
 
 static void set_tail(struct nj_task_class *c, nj_ns since, uint64_t ns)
@@ -93,12 +93,12 @@ static void set_tail(struct nj_task_class *c, nj_ns since, uint64_t ns)
     __atomic_store_n(&c->tail.ns, ns, __ATOMIC_RELAXED);
 }
 
-static void begin_tail(struct nj_task_class *c, nj_ns since)
+static void reset_tail(struct nj_task_class *c, nj_ns since)
 {
     set_tail(c, since, 0);
-    c->tail.of = c->type == c->declared ? NJ_EWYK_TAIL_OF : 2 * NJ_EWYK_TAIL_OF;
+    c->tail.of = c->type == c->declared ? NJ_EWYK_TAIL_DIV : 2 * NJ_EWYK_TAIL_DIV;
     c->tail.at = since;
-    c->tail.left_ns = c->tail.longest_ns = c->tail.n = 0;
+    c->tail.level_ns = c->tail.longest_ns = c->tail.n = 0;
 }
 
 /*
@@ -110,19 +110,19 @@ static void begin_tail(struct nj_task_class *c, nj_ns since)
  * (hysteresis), so a class between the two shares stays. The level is bounded, but the bound always
  * exceeds the leak between two of the longest holds at that share.
  */
-static void note_tail(struct nj_task_class *c, nj_ns since, uint64_t beyond)
+static void add_to_tail(struct nj_task_class *c, nj_ns since, uint64_t beyond)
 {
     struct nj_task_tail *t = &c->tail;
 
     if (t->n == 0 || (account(c, since) == 0 && since - t->at >= t->of * t->longest_ns))
-        begin_tail(c, since);
+        reset_tail(c, since);
     uint64_t longest = t->longest_ns, left = account(c, since);
     t->longest_ns = beyond > longest ? beyond : longest;
     left += beyond < longest ? beyond : longest;
-    t->left_ns = left < NJ_EWYK_TAIL_NS + t->longest_ns ? left : NJ_EWYK_TAIL_NS + t->longest_ns;
+    t->level_ns = left < NJ_EWYK_TAIL_NS + t->longest_ns ? left : NJ_EWYK_TAIL_NS + t->longest_ns;
     t->at = since;
     t->n++;
-    if (since - t->since > NJ_EWYK_TAIL_SEEN_NS) /* report recent time only */
+    if (since - t->since > NJ_EWYK_TAIL_WINDOW_NS) /* report recent time only */
         set_tail(c, since - (since - t->since) / 2, t->ns / 2);
     set_tail(c, t->since, t->ns + beyond);
 }
@@ -157,11 +157,12 @@ static void move(struct nj_ewyk *e, struct nj_task_class *c, enum nj_task_type t
 
 static void move_away(struct nj_ewyk *e, struct nj_task_class *c, const char *why)
 {
-    bool again = c->back_at && clock_of(e) - c->back_at < NJ_EWYK_TRIAL_NS;
-    uint32_t more = c->n_calm_min < NJ_EWYK_CALM_MAX ? 4 * c->n_calm_min : NJ_EWYK_CALM_MAX;
+    bool again = c->returned_at && clock_of(e) - c->returned_at < NJ_EWYK_PROBATION_NS;
+    uint32_t more =
+        c->n_fast_runs_min < NJ_EWYK_FAST_RUNS_MAX ? 4 * c->n_fast_runs_min : NJ_EWYK_FAST_RUNS_MAX;
 
-    c->n_calm = 0;
-    c->n_calm_min = again ? more : 1;
+    c->n_fast_runs = 0;
+    c->n_fast_runs_min = again ? more : 1;
     move(e, c, NJ_OS_BLOCKING, why);
 }
 
@@ -171,7 +172,7 @@ static bool may_move_away(const struct nj_ewyk *e, const struct nj_task_class *c
            c->declared != NJ_OS_BLOCKING;
 }
 
-static void judge_tail(struct nj_ewyk *e, struct nj_task_class *c, nj_ns now)
+static void check_tail(struct nj_ewyk *e, struct nj_task_class *c, nj_ns now)
 {
     char why[120];
 
@@ -181,12 +182,12 @@ static void judge_tail(struct nj_ewyk *e, struct nj_task_class *c, nj_ns now)
              (unsigned long long)(c->tail.ns / NJ_MS),
              (unsigned long long)((now - c->tail.since) / NJ_MS), c->tail.n);
     move_away(e, c, why);
-    c->tail.of = 2 * NJ_EWYK_TAIL_OF;
+    c->tail.of = 2 * NJ_EWYK_TAIL_DIV;
 }
 
 /* A moved class returns below half the budget (hysteresis) and with an empty bucket, or when it was
  * pinned to the lcore. */
-static void judge(struct nj_ewyk *e, struct nj_task_class *c)
+static void update_type(struct nj_ewyk *e, struct nj_task_class *c)
 {
     nj_ns average = nj_task_class_ewma(c), now = clock_of(e);
     char why[60];
@@ -194,19 +195,19 @@ static void judge(struct nj_ewyk *e, struct nj_task_class *c)
     snprintf(why, sizeof why, "%llu us on the core", (unsigned long long)(average / NJ_US));
     if (c->type == c->declared) {
         move_away(e, c, why);
-        begin_tail(c, now);
+        reset_tail(c, now);
         return;
     }
     bool calm = average < e->config.budget_ns / 2 && account(c, now) == 0;
-    c->n_calm = calm ? c->n_calm + 1 : 0;
-    if (!c->pinned && (c->n_calm == 0 || c->n_calm < c->n_calm_min))
+    c->n_fast_runs = calm ? c->n_fast_runs + 1 : 0;
+    if (!c->pinned && (c->n_fast_runs == 0 || c->n_fast_runs < c->n_fast_runs_min))
         return;
-    c->back_at = now;
+    c->returned_at = now;
     move(e, c, c->declared, why);
-    begin_tail(c, now);
+    reset_tail(c, now);
 }
 
-static void learn(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
+static void update_average(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
 {
     nj_ns most = e->config.budget_ns * NJ_EWYK_OUTLIER_BUDGETS;
     uint64_t x8 = c->ewma_x8_ns;
@@ -214,17 +215,17 @@ static void learn(struct nj_ewyk *e, struct nj_task_class *c, nj_ns ns)
     __atomic_store_n(&c->ewma_x8_ns, x8 - x8 / 8 + (ns < most ? ns : most), __ATOMIC_RELAXED);
     if (nj_unlikely(c->type != c->declared ||
                     (nj_task_class_ewma(c) > e->config.budget_ns && may_move_away(e, c))))
-        judge(e, c);
+        update_type(e, c);
 }
 
-void nj_ewyk_ran(struct nj_ewyk *e, struct nj_task_class *c, nj_ns on_core_ns)
+void nj_ewyk_worker_done(struct nj_ewyk *e, struct nj_task_class *c, nj_ns on_core_ns)
 {
     nj_task_class_count(c, NJ_MODE_PEC_WORKER);
     if (on_core_ns == 0) /* the task did not run */
         return;
     if (c->type != c->declared && on_core_ns > e->config.budget_ns)
-        note_tail(c, clock_of(e), on_core_ns - e->config.budget_ns);
-    learn(e, c, on_core_ns);
+        add_to_tail(c, clock_of(e), on_core_ns - e->config.budget_ns);
+    update_average(e, c, on_core_ns);
 }
 
 /*
@@ -243,20 +244,20 @@ static void hold_begin(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
 static void note_overrun(struct nj_ewyk *e, struct nj_task_class *c, nj_ns since, nj_ns ns)
 {
     add(&c->n_overruns, 1);
-    note_tail(c, since, ns - e->config.budget_ns);
-    judge_tail(e, c, since + ns);
-    if (ns <= NJ_EWYK_LONG_NS || atomic_load_explicit(&e->has_long, memory_order_acquire))
+    add_to_tail(c, since, ns - e->config.budget_ns);
+    check_tail(e, c, since + ns);
+    if (ns <= NJ_EWYK_LONG_HOLD_NS || atomic_load_explicit(&e->has_long_hold, memory_order_acquire))
         return;
-    e->was_long = (struct nj_ewyk_long){{c, since}, ns};
-    atomic_store_explicit(&e->has_long, true, memory_order_release);
+    e->long_hold = (struct nj_ewyk_long_hold){{c, since}, ns};
+    atomic_store_explicit(&e->has_long_hold, true, memory_order_release);
 }
 
-bool nj_ewyk_was_long(struct nj_ewyk *e, struct nj_ewyk_long *out)
+bool nj_ewyk_pop_long_hold(struct nj_ewyk *e, struct nj_ewyk_long_hold *out)
 {
-    if (!atomic_load_explicit(&e->has_long, memory_order_acquire))
+    if (!atomic_load_explicit(&e->has_long_hold, memory_order_acquire))
         return false;
-    *out = e->was_long;
-    atomic_store_explicit(&e->has_long, false, memory_order_release);
+    *out = e->long_hold;
+    atomic_store_explicit(&e->has_long_hold, false, memory_order_release);
     return true;
 }
 
@@ -273,11 +274,11 @@ static nj_ns hold_end(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
         add(&c->longest_ns, end - start - c->longest_ns);
     if (nj_unlikely(end - start > e->config.budget_ns))
         note_overrun(e, c, start, end - start);
-    learn(e, c, end - start);
+    update_average(e, c, end - start);
     return end;
 }
 
-bool nj_ewyk_holder(const struct nj_ewyk *e, struct nj_ewyk_hold *out)
+bool nj_ewyk_current_hold(const struct nj_ewyk *e, struct nj_ewyk_hold *out)
 {
     uint64_t turn = atomic_load_explicit(&e->hold.turn, memory_order_acquire);
 
@@ -288,14 +289,14 @@ bool nj_ewyk_holder(const struct nj_ewyk *e, struct nj_ewyk_hold *out)
 
 /* --- consuming one task ----------------------------------------------------------------------- */
 
-static enum nj_mode reject(struct nj_task *t)
+static enum nj_run_mode reject(struct nj_task *t)
 {
     add(&t->class_of->n[NJ_MODE_REJECTED], 1);
     t->ops->reject(t);
     return NJ_MODE_REJECTED;
 }
 
-static enum nj_mode enqueue(struct nj_ewyk *e, struct queue *q, struct nj_task *t)
+static enum nj_run_mode enqueue(struct nj_ewyk *e, struct queue *q, struct nj_task *t)
 {
     if (q->n >= e->config.n_queue_max)
         return reject(t);
@@ -315,13 +316,14 @@ static struct nj_task *dequeue(struct queue *q)
 }
 
 /* Runs on the root's stack and must not block. Restores errno and the floating-point mode. */
-void nj_ewyk_call(struct nj_ewyk *e, struct nj_task_class *c, void (*fn)(void *arg), void *arg)
+void nj_ewyk_call_inline(struct nj_ewyk *e, struct nj_task_class *c, void (*fn)(void *arg),
+                         void *arg)
 {
     uint64_t fp_mode = nj__fp_mode();
     int root_errno = errno;
     nj_ns start = clock_of(e);
 
-    NJ_ASSERT(!nj__here.fiber && !e->inline_class);
+    NJ_ASSERT(!nj__current.fiber && !e->inline_class);
     e->inline_class = c;
     hold_begin(e, c, start);
     errno = 0;
@@ -333,30 +335,31 @@ void nj_ewyk_call(struct nj_ewyk *e, struct nj_task_class *c, void (*fn)(void *a
     e->inline_class = NULL;
 }
 
-static void eat(void *arg)
+static void run_task_fn(void *arg)
 {
     struct nj_task *t = arg;
     t->ops->run(t);
 }
 
-static enum nj_mode eat_inline(struct nj_ewyk *e, struct nj_task *t, enum nj_mode mode)
+static enum nj_run_mode consume_inline(struct nj_ewyk *e, struct nj_task *t, enum nj_run_mode mode)
 {
     struct nj_task_class *c = t->class_of; /* run() may free the task */
 
     add(&c->n[mode], 1);
-    nj_ewyk_call(e, c, eat, t);
+    nj_ewyk_call_inline(e, c, run_task_fn, t);
     return mode;
 }
 
 /* Runs the task on a free stack, which must exist. Sets *mode by whether the task parked, unless it
  * is NJ_MODE_PEC_QUEUE. Returns the time. */
-static nj_ns eat_on_fiber(struct nj_ewyk *e, struct nj_task *t, nj_ns start, enum nj_mode *mode)
+static nj_ns consume_on_fiber(struct nj_ewyk *e, struct nj_task *t, nj_ns start,
+                              enum nj_run_mode *mode)
 {
     struct nj_task_class *c = t->class_of;
-    enum nj_started how;
+    enum nj_fiber_started how;
 
     hold_begin(e, c, start);
-    how = nj__fiber_start(e->fibers, eat, t, c);
+    how = nj__fiber_start_for(e->fibers, run_task_fn, t, c);
     start = hold_end(e, c, start);
     if (*mode != NJ_MODE_PEC_QUEUE)
         *mode = how == NJ_FIBER_PARKED ? NJ_MODE_EPC_PARKED : NJ_MODE_EPC_INLINE;
@@ -364,60 +367,61 @@ static nj_ns eat_on_fiber(struct nj_ewyk *e, struct nj_task *t, nj_ns start, enu
     return start;
 }
 
-static enum nj_mode eat_now(struct nj_ewyk *e, struct nj_task *t)
+static enum nj_run_mode consume_now(struct nj_ewyk *e, struct nj_task *t)
 {
-    enum nj_mode mode = t->queued ? NJ_MODE_PEC_QUEUE : NJ_MODE_EPC_INLINE;
-    eat_on_fiber(e, t, clock_of(e), &mode);
+    enum nj_run_mode mode = t->queued ? NJ_MODE_PEC_QUEUE : NJ_MODE_EPC_INLINE;
+    consume_on_fiber(e, t, clock_of(e), &mode);
     return mode;
 }
 
-static enum nj_mode give_to_worker(struct nj_ewyk *e, struct nj_task *t)
+static enum nj_run_mode submit_to_worker(struct nj_ewyk *e, struct nj_task *t)
 {
     if (!e->config.submit || !e->config.submit(e->config.ctx, t))
         return reject(t);
-    return NJ_MODE_PEC_WORKER; /* counted in nj_ewyk_ran() */
+    return NJ_MODE_PEC_WORKER; /* counted in nj_ewyk_worker_done() */
 }
 
-static enum nj_mode eat_blocking(struct nj_ewyk *e, struct nj_task *t)
+static enum nj_run_mode consume_blocking(struct nj_ewyk *e, struct nj_task *t)
 {
     if (e->fibers->n_max == 0)
-        return give_to_worker(e, t);
+        return submit_to_worker(e, t);
     if (e->fibers->free && e->waiting.n == 0) /* not ahead of waiting tasks */
-        return eat_now(e, t);
+        return consume_now(e, t);
     return enqueue(e, &e->waiting, t);
 }
 
 /* The table of ewyk.h. */
-static enum nj_mode consume(struct nj_ewyk *e, struct nj_task *t)
+static enum nj_run_mode consume(struct nj_ewyk *e, struct nj_task *t)
 {
-    switch (nj_task_type_now(t)) {
+    switch (nj_task_current_type(t)) {
     case NJ_NON_BLOCKING:
-        return eat_inline(e, t, NJ_MODE_PC);
+        return consume_inline(e, t, NJ_MODE_PC);
     case NJ_EITHER:
-        return e->fibers->free && !t->no_stack ? eat_now(e, t) : eat_inline(e, t, NJ_MODE_PIC);
+        return e->fibers->free && !t->run_inline ? consume_now(e, t)
+                                                 : consume_inline(e, t, NJ_MODE_PIC);
     case NJ_OS_BLOCKING:
-        return give_to_worker(e, t);
+        return submit_to_worker(e, t);
     case NJ_BLOCKING:
     case NJ_UNTYPED:
     case NJ_N_TASK_TYPES:
         break;
     }
-    return eat_blocking(e, t);
+    return consume_blocking(e, t);
 }
 
-enum nj_mode nj_ewyk_offer(struct nj_ewyk *e, struct nj_task *t)
+enum nj_run_mode nj_ewyk_offer(struct nj_ewyk *e, struct nj_task *t)
 {
-    struct nj_fibers *home = nj__here.home;
-    enum nj_mode mode;
+    struct nj_fibers *home = nj__current.home;
+    enum nj_run_mode mode;
 
     if (nj_unlikely(e->stopped))
         return reject(t);
-    if (nj__here.fiber || e->inline_class)
+    if (nj__current.fiber || e->inline_class)
         return enqueue(e, &e->handed, t);
     nj__fibers_bind(e->fibers);
     mode = consume(e, t);
     if (home) /* a task of another strategy made this call, and continues */
-        nj__here.home = home;
+        nj__current.home = home;
     return mode;
 }
 
@@ -428,7 +432,7 @@ void nj_ewyk_withdraw(struct nj_ewyk *e, struct nj_task *t)
     e->waiting.n--;
 }
 
-void nj_ewyk_refuse(struct nj_ewyk *e, struct nj_task *t)
+void nj_ewyk_reject(struct nj_ewyk *e, struct nj_task *t)
 {
     reject(t);
 }
@@ -437,7 +441,7 @@ void nj_ewyk_each_parked(struct nj_ewyk *e, void (*fn)(void *ctx, struct nj_task
 {
     for (uint32_t i = 0; i < e->fibers->n_max; i++) {
         const struct nj_fiber *f = &e->fibers->fiber[i];
-        if (f->state == NJ__PARKED && f->fn == eat)
+        if (f->state == NJ__ROUND_DONE && f->fn == run_task_fn)
             fn(ctx, f->arg);
     }
 }
@@ -457,14 +461,14 @@ static void reject_all(struct nj_ewyk *e)
 /* The end of a hold is the start of the next one: one clock read for each. */
 static uint32_t resume(struct nj_ewyk *e, nj_ns now, uint32_t n_max)
 {
-    uint32_t n = nj__fibers_due(e->fibers, now);
+    uint32_t n = nj__fibers_wake_due(e->fibers, now);
 
     n = n < n_max ? n : n_max;
     if (n == 0)
         return 0;
     nj_ns at = clock_of(e);
     for (uint32_t i = 0; i < n; i++) {
-        struct nj_fiber *f = nj__fibers_take(e->fibers);
+        struct nj_fiber *f = nj__fibers_pop(e->fibers);
         struct nj_task_class *c = f->class_of;
         hold_begin(e, c, at);
         nj__fiber_resume(f);
@@ -481,14 +485,14 @@ static uint32_t start_waiting(struct nj_ewyk *e, uint32_t n_max)
         return 0;
     nj_ns at = clock_of(e);
     for (; n < n_max && e->waiting.n > 0 && e->fibers->free; n++) {
-        enum nj_mode mode = NJ_MODE_PEC_QUEUE;
-        at = eat_on_fiber(e, dequeue(&e->waiting), at, &mode);
+        enum nj_run_mode mode = NJ_MODE_PEC_QUEUE;
+        at = consume_on_fiber(e, dequeue(&e->waiting), at, &mode);
     }
     return n;
 }
 
 /* Tasks offered meanwhile wait for the next run, so a chain of offers cannot hold the lcore. */
-static uint32_t consume_handed(struct nj_ewyk *e, uint32_t n_max)
+static uint32_t consume_offered(struct nj_ewyk *e, uint32_t n_max)
 {
     uint32_t n = e->handed.n < n_max ? e->handed.n : n_max;
     uint32_t done = 0;
@@ -502,25 +506,25 @@ static uint32_t consume_handed(struct nj_ewyk *e, uint32_t n_max)
 
 uint32_t nj_ewyk_run(struct nj_ewyk *e, nj_ns now, uint32_t n_max)
 {
-    NJ_ASSERT(!nj__here.fiber && !e->inline_class);
+    NJ_ASSERT(!nj__current.fiber && !e->inline_class);
     uint32_t n = resume(e, now, n_max);
     if (nj_unlikely(e->stopped))
         reject_all(e);
     n += start_waiting(e, n_max);
-    n += consume_handed(e, n_max);
+    n += consume_offered(e, n_max);
     if (nj_unlikely(e->stopped))
         reject_all(e);
     return n;
 }
 
-nj_ns nj_ewyk_next(const struct nj_ewyk *e)
+nj_ns nj_ewyk_next_due(const struct nj_ewyk *e)
 {
     if (e->handed.n > 0 || (e->waiting.n > 0 && (e->fibers->free || e->stopped)))
         return 0;
-    return nj_fibers_next(e->fibers);
+    return nj_fibers_next_due(e->fibers);
 }
 
-bool nj_ewyk_idle(const struct nj_ewyk *e)
+bool nj_ewyk_is_idle(const struct nj_ewyk *e)
 {
     return nj_fibers_in_use(e->fibers) == 0 && e->waiting.n == 0 && e->handed.n == 0;
 }
@@ -532,7 +536,7 @@ bool nj_ewyk_idle(const struct nj_ewyk *e)
 static void would_block(void *ctx)
 {
     struct nj_ewyk *e = ctx;
-    struct nj_task_class *c = nj__here.fiber ? nj__here.fiber->class_of : e->inline_class;
+    struct nj_task_class *c = nj__current.fiber ? nj__current.fiber->class_of : e->inline_class;
     char line[200];
 
     bool first = c ? c->n_would_block == 0 : e->n_would_block == 0;
@@ -585,7 +589,7 @@ void nj_ewyk_free(struct nj_ewyk *e)
 {
     if (!e)
         return;
-    NJ_ASSERT(nj_ewyk_idle(e));
+    NJ_ASSERT(nj_ewyk_is_idle(e));
     nj_fibers_free(e->fibers);
     free(e);
 }
@@ -593,14 +597,14 @@ void nj_ewyk_free(struct nj_ewyk *e)
 void nj_ewyk_stop(struct nj_ewyk *e)
 {
     e->stopped = true;
-    if (!nj__here.fiber && !e->inline_class)
+    if (!nj__current.fiber && !e->inline_class)
         reject_all(e);
 }
 
-void nj_ewyk_cancel(struct nj_ewyk *e)
+void nj_ewyk_cancel_all(struct nj_ewyk *e)
 {
     for (uint32_t i = 0; i < e->fibers->n_max; i++)
-        if (e->fibers->fiber[i].state != NJ__FREE)
+        if (e->fibers->fiber[i].state != NJ__FIBER_FREE)
             nj_fiber_cancel(&e->fibers->fiber[i]);
 }
 
@@ -609,10 +613,10 @@ uint32_t nj_ewyk_trim(struct nj_ewyk *e, uint32_t n_keep, uint32_t n_max)
     return nj_fibers_in_use(e->fibers) == 0 ? nj_fibers_trim(e->fibers, n_keep, n_max) : 0;
 }
 
-const struct nj_task_class *nj_ewyk_on_fiber(const struct nj_ewyk *e)
+const struct nj_task_class *nj_ewyk_fiber_class(const struct nj_ewyk *e)
 {
     for (uint32_t i = 0; i < e->fibers->n_max; i++)
-        if (e->fibers->fiber[i].state != NJ__FREE)
+        if (e->fibers->fiber[i].state != NJ__FIBER_FREE)
             return e->fibers->fiber[i].class_of;
     return NULL;
 }

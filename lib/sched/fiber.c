@@ -30,7 +30,7 @@
 #endif
 #define FILL 0x6e6a666962657273u /* value of unused stack words in checked builds */
 
-_Thread_local struct nj__here nj__here;
+_Thread_local struct nj__current nj__current;
 
 /* --- stacks ----------------------------------------------------------------------------------- */
 
@@ -116,10 +116,10 @@ void nj_fibers_free(struct nj_fibers *fs)
     if (!fs)
         return;
     NJ_ASSERT(fs->n_in_use == 0);
-    if (nj__here.home == fs)
-        nj__here.home = NULL;
+    if (nj__current.home == fs)
+        nj__current.home = NULL;
     for (uint32_t i = 0; i < fs->n_max; i++) {
-        nj__lane_close(&fs->fiber[i].lane);
+        nj__stack_release(&fs->fiber[i].lane);
         VALGRIND_STACK_DEREGISTER(fs->fiber[i].valgrind_id);
     }
     if (fs->n_max)
@@ -183,10 +183,10 @@ uint32_t nj_fibers_trim(struct nj_fibers *fs, uint32_t n_keep, uint32_t n_max)
 void nj__fibers_bind(struct nj_fibers *fs)
 {
     if (nj_unlikely(!fs->owner))
-        fs->owner = &nj__here;
-    NJ_ASSERT(fs->owner == &nj__here); /* fibers never change threads */
-    nj__here.home = fs;
-    nj__here.tagged = true;
+        fs->owner = &nj__current;
+    NJ_ASSERT(fs->owner == &nj__current); /* fibers never change threads */
+    nj__current.home = fs;
+    nj__current.tagged = true;
 }
 
 /* Switches from the root to `f`. Returns when `f` parks or ends. */
@@ -194,29 +194,29 @@ static void enter(struct nj_fibers *fs, struct nj_fiber *f)
 {
     int root_errno = errno;
 
-    NJ_ASSERT(!nj__here.fiber);
-    f->state = NJ__RUNNING;
-    nj__here.fiber = f;
-    nj__here.tagged = false; /* a task starts untagged, and a tagged fiber never parks */
+    NJ_ASSERT(!nj__current.fiber);
+    f->state = NJ__FIBER_RUNNING;
+    nj__current.fiber = f;
+    nj__current.tagged = false; /* a task starts untagged, and a tagged fiber never parks */
     errno = f->saved_errno;
-    nj__lane_here(&fs->root_lane);
-    nj__switch_begin(&fs->root_lane, &f->lane);
+    nj__stack_set_current(&fs->root_stack);
+    nj__switch_begin(&fs->root_stack, &f->lane);
     struct nj__transfer t = jump_fcontext(f->context, f);
-    nj__switch_end(&fs->root_lane, &f->lane);
+    nj__switch_end(&fs->root_stack, &f->lane);
     f->context = t.from;
     f->saved_errno = errno;
     errno = root_errno;
-    nj__here.fiber = NULL;
-    nj__here.tagged = true;
+    nj__current.fiber = NULL;
+    nj__current.tagged = true;
 }
 
 static void leave(struct nj_fiber *f)
 {
     struct nj_fibers *fs = f->all;
 
-    nj__switch_begin(&f->lane, &fs->root_lane);
+    nj__switch_begin(&f->lane, &fs->root_stack);
     struct nj__transfer t = jump_fcontext(fs->root, NULL);
-    nj__switch_end(&f->lane, &fs->root_lane);
+    nj__switch_end(&f->lane, &fs->root_stack);
     fs->root = t.from;
 }
 
@@ -229,13 +229,13 @@ static void body(struct nj__transfer t)
     struct nj_fiber *f = t.data;
     uint64_t fp_mode = nj__fp_mode(); /* the root's, when this stack was first used */
 
-    nj__switch_end(&f->lane, &f->all->root_lane);
+    nj__switch_end(&f->lane, &f->all->root_stack);
     f->all->root = t.from;
     for (;;) {
         f->fn(f->arg);
         if (nj_unlikely(nj__fp_mode() != fp_mode))
             nj__fp_set_mode(fp_mode);
-        f->state = NJ__FREE;
+        f->state = NJ__FIBER_FREE;
         leave(f);
     }
 }
@@ -243,22 +243,22 @@ static void body(struct nj__transfer t)
 /* For a stack that was never used, or whose memory was released. */
 static void make_context(struct nj_fiber *f)
 {
-    nj__lane_open(&f->lane);
+    nj__stack_prepare(&f->lane);
 #ifdef NJ_CHECKED
     fill(f);
 #endif
     f->context = make_fcontext(f->top, f->lane.n_bytes, body);
 }
 
-static void give_back(struct nj_fibers *fs, struct nj_fiber *f)
+static void free_fiber(struct nj_fibers *fs, struct nj_fiber *f)
 {
     f->next_free = fs->free;
     fs->free = f;
     fs->n_in_use--;
 }
 
-enum nj_started nj__fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), void *arg,
-                                struct nj_task_class *class_of)
+enum nj_fiber_started nj__fiber_start_for(struct nj_fibers *fs, void (*fn)(void *arg), void *arg,
+                                          struct nj_task_class *class_of)
 {
     struct nj_fiber *f = fs->free;
 
@@ -272,30 +272,30 @@ enum nj_started nj__fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), voi
     f->class_of = class_of;
     f->saved_errno = 0;
     f->cancelled = false;
-    f->n_deaf = 0;
+    f->n_ignored_cancels = 0;
     if (nj_unlikely(!f->context))
         make_context(f);
     enter(fs, f);
-    if (f->state != NJ__FREE)
+    if (f->state != NJ__FIBER_FREE)
         return NJ_FIBER_PARKED;
-    give_back(fs, f);
+    free_fiber(fs, f);
     return NJ_FIBER_ENDED;
 }
 
-enum nj_started nj_fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), void *arg)
+enum nj_fiber_started nj_fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), void *arg)
 {
     nj__fibers_bind(fs);
-    return nj__fiber_start(fs, fn, arg, NULL);
+    return nj__fiber_start_for(fs, fn, arg, NULL);
 }
 
 struct nj_fiber *nj_fiber_self(void)
 {
-    return nj__here.fiber;
+    return nj__current.fiber;
 }
 
 bool nj_fiber_guard_hit(const void *addr, const struct nj_task_class **class_of)
 {
-    const struct nj_fiber *f = nj__here.fiber;
+    const struct nj_fiber *f = nj__current.fiber;
 
     if (!f)
         return false;
@@ -308,13 +308,13 @@ bool nj_fiber_guard_hit(const void *addr, const struct nj_task_class **class_of)
 
 nj_ns nj_fiber_now(void)
 {
-    NJ_ASSERT(nj__here.fiber);
-    return nj__here.fiber->all->now;
+    NJ_ASSERT(nj__current.fiber);
+    return nj__current.fiber->all->now;
 }
 
 /* --- waits ------------------------------------------------------------------------------------ */
 
-static void insert_soon(struct nj_fibers *fs, struct nj_fiber *f)
+static void insert_due_soon(struct nj_fibers *fs, struct nj_fiber *f)
 {
     struct nj_list *at = fs->soon.prev;
 
@@ -329,12 +329,12 @@ static void arm(struct nj_fibers *fs, struct nj_fiber *f, nj_ns deadline)
 {
     if (deadline == NJ_NEVER)
         return;
-    if (deadline >= fs->now + ((nj_ns)1 << NJ_WHEEL_TICK_BITS) || fs->n_soon >= NJ__SOON_MAX) {
+    if (deadline >= fs->now + ((nj_ns)1 << NJ_WHEEL_TICK_BITS) || fs->n_soon >= NJ__DUE_SOON_MAX) {
         nj_timer_arm(&fs->wheel, &f->timer, deadline);
         return;
     }
     f->timer.deadline = deadline;
-    insert_soon(fs, f);
+    insert_due_soon(fs, f);
 }
 
 static void disarm(struct nj_fibers *fs, struct nj_fiber *f)
@@ -347,20 +347,20 @@ static void disarm(struct nj_fibers *fs, struct nj_fiber *f)
 }
 
 /* The wait of a parked fiber is over. */
-static void end_wait(struct nj_fiber *f, enum nj_wake why)
+static void make_runnable(struct nj_fiber *f, enum nj_wake_reason why)
 {
     struct nj_fibers *fs = f->all;
 
     disarm(fs, f);
-    f->state = NJ__WOKEN;
+    f->state = NJ__FIBER_WOKEN;
     f->why = why;
     nj_list_push_back(&fs->runnable, &f->node);
     fs->n_runnable++;
 }
 
-static enum nj_wake must_not(void)
+static enum nj_wake_reason report_would_block(void)
 {
-    struct nj_fibers *fs = nj__here.home;
+    struct nj_fibers *fs = nj__current.home;
 
     NJ_ASSERT(fs && fs->would_block); /* nj_fiber_park() in a context that must not block */
     if (fs && fs->would_block)
@@ -368,68 +368,68 @@ static enum nj_wake must_not(void)
     return NJ_WAKE_WOULD_BLOCK;
 }
 
-void nj_fiber_refused(void)
+void nj_fiber_note_would_block(void)
 {
-    if (nj__here.home)
-        must_not();
+    if (nj__current.home)
+        report_would_block();
 }
 
 /* A cancelled fiber may make this many waits, and calls that report the cancellation, without
  * yielding. After that each one yields, so that a fiber that ignores the cancellation does not hold
  * the core forever. */
-#define DEAF_MAX 64u
+#define IGNORED_CANCELS_MAX 64u
 
-static void count_deaf(struct nj_fiber *f)
+static void yield_if_ignoring(struct nj_fiber *f)
 {
-    if (f->n_deaf++ < DEAF_MAX)
+    if (f->n_ignored_cancels++ < IGNORED_CANCELS_MAX)
         return;
-    end_wait(f, NJ_WAKE_CANCELLED);
+    make_runnable(f, NJ_WAKE_CANCELLED);
     leave(f);
 }
 
-void nj_fiber_told(void)
+void nj_fiber_note_cancelled(void)
 {
-    if (nj__here.fiber && !nj__here.tagged)
-        count_deaf(nj__here.fiber);
+    if (nj__current.fiber && !nj__current.tagged)
+        yield_if_ignoring(nj__current.fiber);
 }
 
-enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
+enum nj_wake_reason nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
 {
-    struct nj_fiber *f = nj__here.fiber;
+    struct nj_fiber *f = nj__current.fiber;
 
-    if (!f || nj__here.tagged)
-        return must_not();
+    if (!f || nj__current.tagged)
+        return report_would_block();
     f->generation++;
     if (w)
         *w = (struct nj_waiter){f, f->generation};
     if (f->cancelled) {
-        count_deaf(f);
+        yield_if_ignoring(f);
         return NJ_WAKE_CANCELLED;
     }
     arm(f->all, f, deadline);
-    f->state = NJ__PARKED;
+    f->state = NJ__ROUND_DONE;
     leave(f);
     return f->why;
 }
 
-bool nj_fiber_wake(struct nj_waiter w, enum nj_wake why)
+bool nj_fiber_wake(struct nj_waiter w, enum nj_wake_reason why)
 {
     struct nj_fiber *f = w.fiber;
 
-    if (!f || f->state != NJ__PARKED || f->generation != w.generation)
+    if (!f || f->state != NJ__ROUND_DONE || f->generation != w.generation)
         return false;
-    NJ_ASSERT(f->all->owner == &nj__here);
-    end_wait(f, why);
+    NJ_ASSERT(f->all->owner == &nj__current);
+    make_runnable(f, why);
     return true;
 }
 
 void nj_fiber_cancel(struct nj_fiber *f)
 {
-    NJ_ASSERT(f->all->owner == &nj__here);
-    NJ_ASSERT(f->state != NJ__FREE);
+    NJ_ASSERT(f->all->owner == &nj__current);
+    NJ_ASSERT(f->state != NJ__FIBER_FREE);
     f->cancelled = true;
-    if (f->state == NJ__PARKED)
-        end_wait(f, NJ_WAKE_CANCELLED);
+    if (f->state == NJ__ROUND_DONE)
+        make_runnable(f, NJ_WAKE_CANCELLED);
 }
 
 /* --- root ------------------------------------------------------------------------------------- */
@@ -437,10 +437,10 @@ void nj_fiber_cancel(struct nj_fiber *f)
 static void fire(void *ctx, struct nj_timer *t)
 {
     (void)ctx;
-    end_wait(nj_container_of(t, struct nj_fiber, timer), NJ_WAKE_TIMEOUT);
+    make_runnable(nj_container_of(t, struct nj_fiber, timer), NJ_WAKE_TIMEOUT);
 }
 
-uint32_t nj__fibers_due(struct nj_fibers *fs, nj_ns now)
+uint32_t nj__fibers_wake_due(struct nj_fibers *fs, nj_ns now)
 {
     nj__fibers_bind(fs);
     fs->now = now;
@@ -448,13 +448,13 @@ uint32_t nj__fibers_due(struct nj_fibers *fs, nj_ns now)
         struct nj_fiber *f = nj_container_of(fs->soon.next, struct nj_fiber, node);
         if (f->timer.deadline > now)
             break;
-        end_wait(f, NJ_WAKE_TIMEOUT);
+        make_runnable(f, NJ_WAKE_TIMEOUT);
     }
     nj_wheel_advance(&fs->wheel, now, fire, NULL);
     return fs->n_runnable;
 }
 
-struct nj_fiber *nj__fibers_take(struct nj_fibers *fs)
+struct nj_fiber *nj__fibers_pop(struct nj_fibers *fs)
 {
     fs->n_runnable--;
     return nj_container_of(nj_list_pop(&fs->runnable), struct nj_fiber, node);
@@ -465,25 +465,25 @@ void nj__fiber_resume(struct nj_fiber *f)
     struct nj_fibers *fs = f->all;
 
     enter(fs, f);
-    if (f->state == NJ__FREE)
-        give_back(fs, f);
+    if (f->state == NJ__FIBER_FREE)
+        free_fiber(fs, f);
 }
 
 uint32_t nj_fibers_run(struct nj_fibers *fs, nj_ns now, uint32_t n_max)
 {
-    uint32_t n = nj__fibers_due(fs, now);
+    uint32_t n = nj__fibers_wake_due(fs, now);
 
     n = n < n_max ? n : n_max;
     for (uint32_t i = 0; i < n; i++)
-        nj__fiber_resume(nj__fibers_take(fs));
+        nj__fiber_resume(nj__fibers_pop(fs));
     return n;
 }
 
-nj_ns nj_fibers_next(const struct nj_fibers *fs)
+nj_ns nj_fibers_next_due(const struct nj_fibers *fs)
 {
     if (fs->n_runnable)
         return 0;
-    nj_ns next = nj_wheel_next(&fs->wheel);
+    nj_ns next = nj_wheel_next_due(&fs->wheel);
     if (nj_list_empty(&fs->soon))
         return next;
     nj_ns soon = nj_container_of(fs->soon.next, struct nj_fiber, node)->timer.deadline;
@@ -502,19 +502,19 @@ uint32_t nj_fibers_high_water(const struct nj_fibers *fs)
 
 /* --- the tag ---------------------------------------------------------------------------------- */
 
-bool nj_tag_must_not_block(void)
+bool nj_noblock_is_set(void)
 {
-    return nj__here.tagged;
+    return nj__current.tagged;
 }
 
-bool nj_tag_set(void)
+bool nj_noblock_set(void)
 {
-    bool before = nj__here.tagged;
-    nj__here.tagged = true;
+    bool before = nj__current.tagged;
+    nj__current.tagged = true;
     return before;
 }
 
-void nj_tag_restore(bool before)
+void nj_noblock_restore(bool before)
 {
-    nj__here.tagged = before || (nj__here.home && !nj__here.fiber);
+    nj__current.tagged = before || (nj__current.home && !nj__current.fiber);
 }

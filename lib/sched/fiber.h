@@ -49,14 +49,14 @@ struct nj_waiter {
     uint64_t generation;    /* number of the wait */
 };
 
-enum nj_wake {
+enum nj_wake_reason {
     NJ_WAKE_OK,
     NJ_WAKE_TIMEOUT,
     NJ_WAKE_CANCELLED,   /* nj_fiber_cancel() was called */
     NJ_WAKE_WOULD_BLOCK, /* it did not wait: the context must not block */
 };
 
-enum nj_started { NJ_FIBER_NONE_FREE, NJ_FIBER_ENDED, NJ_FIBER_PARKED };
+enum nj_fiber_started { NJ_FIBER_NONE_FREE, NJ_FIBER_ENDED, NJ_FIBER_PARKED };
 
 /* NULL: no memory, or n_max exceeds NJ_FIBERS_MAX. Stacks are mapped, but touched only at first
  * use. The first thread that starts or runs a fiber becomes the owner. */
@@ -65,7 +65,7 @@ struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config);
 void nj_fibers_free(struct nj_fibers *);
 
 /* Runs fn(arg) on a free stack until it ends or parks. O(1), allocates nothing. Root only. */
-enum nj_started nj_fiber_start(struct nj_fibers *, void (*fn)(void *arg), void *arg);
+enum nj_fiber_started nj_fiber_start(struct nj_fibers *, void (*fn)(void *arg), void *arg);
 
 /* The running fiber; NULL in a root context or on a thread without fibers. Any thread. */
 struct nj_fiber *nj_fiber_self(void);
@@ -79,20 +79,20 @@ nj_ns nj_fiber_now(void);
  * is sticky: after nj_fiber_cancel() every wait of this fiber ends at once with NJ_WAKE_CANCELLED.
  *
  * A wait never times out early. A wait shorter than a tick of the wheel (1.05 ms) ends in the first
- * nj_fibers_run() at or after its deadline, for up to NJ__SOON_MAX such waits; other waits end up
- * to a tick later.
+ * nj_fibers_run() at or after its deadline, for up to NJ__DUE_SOON_MAX such waits; other waits end
+ * up to a tick later.
  */
-enum nj_wake nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
+enum nj_wake_reason nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
 /* Reports an attempt to wait in a context that must not block, by a caller that did not reach
  * nj_fiber_park(): calls config.would_block(). No effect on a thread without fibers. */
-void nj_fiber_refused(void);
+void nj_fiber_note_would_block(void);
 /* Counts a call that reported the cancellation to the running fiber. After many such calls each one
  * yields the core. No effect outside a fiber, or while tagged. */
-void nj_fiber_told(void);
+void nj_fiber_note_cancelled(void);
 
 /* Makes a parked fiber runnable; it runs in the next nj_fibers_run(). False: that wait is already
  * over. Any context of the owning thread. */
-bool nj_fiber_wake(struct nj_waiter w, enum nj_wake why);
+bool nj_fiber_wake(struct nj_waiter w, enum nj_wake_reason why);
 /* Ends the current and all later waits of a fiber. Not for a fiber that has ended: it may already
  * run another task. */
 void nj_fiber_cancel(struct nj_fiber *f);
@@ -105,7 +105,7 @@ bool nj_fiber_guard_hit(const void *addr, const struct nj_task_class **class_of)
 /* Resumes at most `n_max` woken or due fibers. Returns the number that ran. Root only. */
 uint32_t nj_fibers_run(struct nj_fibers *, nj_ns now, uint32_t n_max);
 /* The earliest time at which a fiber is due; 0: one is runnable now; NJ_NEVER: no time. */
-nj_ns nj_fibers_next(const struct nj_fibers *);
+nj_ns nj_fibers_next_due(const struct nj_fibers *);
 
 uint32_t nj_fibers_in_use(const struct nj_fibers *);
 uint32_t nj_fibers_high_water(const struct nj_fibers *);
@@ -119,12 +119,12 @@ uint32_t nj_fibers_trim(struct nj_fibers *, uint32_t n_keep, uint32_t n_max);
 
 /*
  * The tag belongs to a context (root or fiber), not to the thread. A fiber starts untagged. The
- * root context of a thread with fibers is always tagged, and nj_tag_restore() has no effect there.
- * A thread without fibers has a tag of its own. nj_tag_set() returns the old value, for
- * nj_tag_restore().
+ * root context of a thread with fibers is always tagged, and nj_noblock_restore() has no effect
+ * there. A thread without fibers has a tag of its own. nj_noblock_set() returns the old value, for
+ * nj_noblock_restore().
  */
-bool nj_tag_must_not_block(void);
-bool nj_tag_set(void);
-void nj_tag_restore(bool before);
+bool nj_noblock_is_set(void);
+bool nj_noblock_set(void);
+void nj_noblock_restore(bool before);
 
 #endif

@@ -9,9 +9,9 @@
 
 /* Capacity of the ordered list for waits shorter than a tick, which are exact. It is searched from
  * its end. Further waits use the wheel and may end a tick late. */
-#define NJ__SOON_MAX 32u
+#define NJ__DUE_SOON_MAX 32u
 
-enum nj__fiber_state { NJ__FREE, NJ__RUNNING, NJ__PARKED, NJ__WOKEN };
+enum nj__fiber_state { NJ__FIBER_FREE, NJ__FIBER_RUNNING, NJ__ROUND_DONE, NJ__FIBER_WOKEN };
 
 struct nj_task_class;
 
@@ -25,26 +25,26 @@ struct nj_fiber {
     struct nj_fiber *next_free;
     struct nj_task_class *class_of; /* class of its task, set by the strategy */
     enum nj__fiber_state state;
-    enum nj_wake why;
+    enum nj_wake_reason why;
     int saved_errno;
     unsigned valgrind_id; /* of its stack */
     bool cancelled;
-    uint32_t n_deaf;     /* waits and calls since then that reported the cancellation */
-    bool filled;         /* the stack was filled, to measure its use */
-    struct nj_list node; /* in the list `runnable` or `soon` */
+    uint32_t n_ignored_cancels; /* waits and calls since then that reported the cancellation */
+    bool filled;                /* the stack was filled, to measure its use */
+    struct nj_list node;        /* in the list `runnable` or `soon` */
     struct nj_timer timer;
-    struct nj__lane lane;
+    struct nj__switch_stack lane;
 } NJ_CACHE_ALIGNED;
 
 struct nj_fibers {
-    const void *owner; /* the owning thread: the address of its nj__here; NULL: not bound */
+    const void *owner; /* the owning thread: the address of its nj__current; NULL: not bound */
     struct nj_fiber *free;
     uint32_t n_in_use, n_high_water, n_max;
     uint32_t n_runnable, n_soon;
     struct nj_list runnable, soon; /* soon: by deadline */
     nj_ns now;
     void *root; /* where the root resumes, while a fiber runs */
-    struct nj__lane root_lane;
+    struct nj__switch_stack root_stack;
     void (*would_block)(void *ctx);
     void *ctx;
     uint8_t *stacks;
@@ -54,7 +54,7 @@ struct nj_fibers {
 };
 
 /* The context that runs on this thread. */
-struct nj__here {
+struct nj__current {
     struct nj_fiber *fiber; /* NULL: the root, or a thread without fibers */
     struct nj_fibers *home; /* the fibers to which the root or fiber belongs */
     bool tagged;
@@ -65,15 +65,15 @@ struct nj__here {
  * context, and user code is in between. The variable is thread-local, and a fiber never migrates.
  * initial-exec: one load, no call of __tls_get_addr().
  */
-extern _Thread_local struct nj__here nj__here __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct nj__current nj__current __attribute__((tls_model("initial-exec")));
 
 /* As nj_fiber_start(), for a task of this class. The root must be bound. */
-enum nj_started nj__fiber_start(struct nj_fibers *, void (*fn)(void *arg), void *arg,
-                                struct nj_task_class *class_of);
+enum nj_fiber_started nj__fiber_start_for(struct nj_fibers *, void (*fn)(void *arg), void *arg,
+                                          struct nj_task_class *class_of);
 /* Makes due fibers runnable. Returns the number of runnable fibers. */
-uint32_t nj__fibers_due(struct nj_fibers *, nj_ns now);
+uint32_t nj__fibers_wake_due(struct nj_fibers *, nj_ns now);
 /* Takes the next runnable fiber from the queue, which must not be empty. */
-struct nj_fiber *nj__fibers_take(struct nj_fibers *);
+struct nj_fiber *nj__fibers_pop(struct nj_fibers *);
 void nj__fiber_resume(struct nj_fiber *f);
 /* Makes this thread the owner. */
 void nj__fibers_bind(struct nj_fibers *);

@@ -16,29 +16,29 @@
 
 #include "sched/explore_step.h"
 
-#define ASLEEP   1u
-#define ONE_WAKE 2u
+#define ASLEEP    1u
+#define WAKE_UNIT 2u
 
 bool nj_park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
 {
     struct timespec ts = {(time_t)(timeout_ns / NJ_SEC), (long)(timeout_ns % NJ_SEC)};
     uint32_t now = seen;
 
-    NJ__STEP(NJ__AT_SLEEP, 0);
+    NJ__SCHED_POINT(NJ__AT_SLEEP, 0);
     if (!atomic_compare_exchange_strong_explicit(n_wakes, &now, seen | ASLEEP, memory_order_relaxed,
                                                  memory_order_relaxed))
         return true;
     long r = syscall(SYS_futex, n_wakes, FUTEX_WAIT_PRIVATE, seen | ASLEEP,
                      timeout_ns == NJ_NEVER ? NULL : &ts, NULL, 0);
     bool late = r < 0 && errno == ETIMEDOUT;
-    NJ__STEP(NJ__AT_SLEEP, 1);
+    NJ__SCHED_POINT(NJ__AT_SLEEP, 1);
     atomic_fetch_and_explicit(n_wakes, ~ASLEEP, memory_order_relaxed);
     return !late;
 }
 
 void nj_unpark(_Atomic uint32_t *n_wakes)
 {
-    NJ__STEP(NJ__AT_WAKE, 0);
-    if (atomic_fetch_add_explicit(n_wakes, ONE_WAKE, memory_order_release) & ASLEEP)
+    NJ__SCHED_POINT(NJ__AT_WAKE, 0);
+    if (atomic_fetch_add_explicit(n_wakes, WAKE_UNIT, memory_order_release) & ASLEEP)
         syscall(SYS_futex, n_wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

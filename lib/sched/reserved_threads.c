@@ -9,7 +9,7 @@
  *
  * No thread sleeps that is needed elsewhere. A thread writes WAITING and then calls is_needed(). A
  * caller that needs a thread writes its request and then searches for WAITING in
- * nj_reserved_rouse(). All four accesses are sequentially consistent, so one side sees the other.
+ * nj_reserved_release(). All four accesses are sequentially consistent, so one side sees the other.
  *
  * `count` holds the seats in use, the wanted threads and the stop flag in one word. A thread raises
  * the seats in use before it takes a seat, so a free one exists. It frees its seat before it lowers
@@ -57,7 +57,7 @@ static uint32_t look(const struct nj_reserved *r)
 
 static bool change(struct nj_reserved *r, uint32_t *now, uint32_t next)
 {
-    NJ__STEP(NJ__AT_SEAT_COUNT, *now);
+    NJ__SCHED_POINT(NJ__AT_SEAT_COUNT, *now);
     return atomic_compare_exchange_strong_explicit(&r->count, now, next, memory_order_acq_rel,
                                                    memory_order_acquire);
 }
@@ -91,7 +91,7 @@ static bool join(struct nj_reserved *r, bool again)
     return false;
 }
 
-static bool resign(struct nj_reserved *r, uint32_t n_min)
+static bool release_place(struct nj_reserved *r, uint32_t n_min)
 {
     uint32_t now = look(r);
 
@@ -109,7 +109,7 @@ static struct seat *sit_down(struct nj_reserved *r)
 {
     for (uint32_t i = 0;; i = (i + 1) % r->config.capacity) {
         uintptr_t is = FREE;
-        NJ__STEP(NJ__AT_SEAT, i);
+        NJ__SCHED_POINT(NJ__AT_SEAT, i);
         if (atomic_compare_exchange_strong_explicit(&r->seats[i].state, &is, WAITING,
                                                     memory_order_seq_cst, memory_order_relaxed))
             return &r->seats[i];
@@ -123,9 +123,9 @@ static bool seat_change(struct seat *seat, uintptr_t is, uintptr_t next)
 }
 
 /* Leaves the thread's own seat. False: another thread has changed it. */
-static bool get_up(struct seat *seat)
+static bool leave_seat(struct seat *seat)
 {
-    NJ__STEP(NJ__AT_SEAT_LEAVE, 0);
+    NJ__SCHED_POINT(NJ__AT_SEAT_LEAVE, 0);
     return seat_change(seat, WAITING, FREE);
 }
 
@@ -136,9 +136,9 @@ static uintptr_t take(struct nj_reserved *r, struct seat *seat)
 
     if (is == WAITING)
         return 0;
-    NJ__STEP(NJ__AT_SEAT_FREE, 0);
+    NJ__SCHED_POINT(NJ__AT_SEAT_FREE, 0);
     atomic_store_explicit(&seat->state, FREE, memory_order_release);
-    resign(r, 0);
+    release_place(r, 0);
     return is;
 }
 
@@ -155,16 +155,16 @@ static uintptr_t wait_for_task(struct nj_reserved *r)
 
     for (;;) {
         uint32_t seen = atomic_load_explicit(&seat->n_wakes, memory_order_acquire);
-        NJ__STEP(NJ__AT_SEAT_LOOK, seen);
+        NJ__SCHED_POINT(NJ__AT_SEAT_LOOK, seen);
         uintptr_t got = take(r, seat);
         if (got)
             return got;
         bool leaves = must_leave(r);
         if (!leaves && nj_park(&seat->n_wakes, seen, r->config.idle_ns))
             continue;
-        if (!get_up(seat))
+        if (!leave_seat(seat))
             continue; /* it was given one */
-        if (resign(r, leaves ? 0 : r->config.n_min))
+        if (release_place(r, leaves ? 0 : r->config.n_min))
             return FREE;
         seat = sit_down(r); /* one of the few who stay */
     }
@@ -201,7 +201,7 @@ bool nj_reserved_try_execute(struct nj_reserved *r, struct nj_task *task)
     if (count & STOPPED)
         return false;
     for (uint32_t i = 0; (count & N_SEATED) && i < r->config.capacity; i++) {
-        NJ__STEP(NJ__AT_HAND_OVER, i);
+        NJ__SCHED_POINT(NJ__AT_HAND_OVER, i);
         if (atomic_load_explicit(&r->seats[i].state, memory_order_relaxed) == WAITING &&
             seat_change(&r->seats[i], WAITING, (uintptr_t)task)) {
             nj_unpark(&r->seats[i].n_wakes);
@@ -212,7 +212,7 @@ bool nj_reserved_try_execute(struct nj_reserved *r, struct nj_task *task)
     return false;
 }
 
-bool nj_reserved_wants(const struct nj_reserved *r)
+bool nj_reserved_is_wanted(const struct nj_reserved *r)
 {
     uint32_t count = look(r);
     return !(count & STOPPED) && n_wanted(count);
@@ -224,15 +224,15 @@ bool nj_reserved_serve(struct nj_reserved *r)
         uintptr_t got = wait_for_task(r);
         if (got == FREE || got == ROUSED)
             return got == ROUSED;
-        nj__run_clean(NULL, (struct nj_task *)got);
+        nj__run_isolated(NULL, (struct nj_task *)got);
     }
     return false;
 }
 
-bool nj_reserved_rouse(struct nj_reserved *r)
+bool nj_reserved_release(struct nj_reserved *r)
 {
     for (uint32_t i = 0; i < r->config.capacity; i++) {
-        NJ__STEP(NJ__AT_ROUSE, i);
+        NJ__SCHED_POINT(NJ__AT_RELEASE, i);
         if (atomic_load_explicit(&r->seats[i].state, memory_order_seq_cst) == WAITING &&
             seat_change(&r->seats[i], WAITING, ROUSED)) {
             nj_unpark(&r->seats[i].n_wakes);

@@ -4,7 +4,7 @@
  * bounded number of instructions.
  *
  * At first no thread is reserved. A try_execute() that finds none requests one, and fails. Idle
- * threads check nj_reserved_wants() and call nj_reserved_serve().
+ * threads check nj_reserved_is_wanted() and call nj_reserved_serve().
  */
 #ifndef NJ_SCHED_RESERVED_THREADS_H
 #define NJ_SCHED_RESERVED_THREADS_H
@@ -22,7 +22,7 @@ struct nj_reserved_config {
     uint32_t capacity;         /* most threads reserved and wanted; 0: try_execute() always fails */
     uint32_t n_min;            /* threads that stay reserved however long they wait */
     nj_ns idle_ns;             /* the others leave after this time; or NJ_NEVER */
-    void (*wanted)(void *ctx); /* nj_reserved_wants() became true; must not block; or NULL */
+    void (*wanted)(void *ctx); /* nj_reserved_is_wanted() became true; must not block; or NULL */
     /* Called by each thread after it has taken a seat and before it sleeps. True: the thread is
      * needed elsewhere and leaves. Must not block; or NULL */
     bool (*is_needed)(void *ctx);
@@ -41,15 +41,15 @@ void nj_reserved_free(struct nj_reserved *r);
 bool nj_reserved_try_execute(struct nj_reserved *r, struct nj_task *task);
 
 /* Is another reserved thread wanted? Any thread. */
-bool nj_reserved_wants(const struct nj_reserved *r);
+bool nj_reserved_is_wanted(const struct nj_reserved *r);
 /* Makes the calling thread reserved, if one is wanted: it runs the tasks that it is given. Returns
  * when enough others are reserved, after idle_ns, when the thread is needed elsewhere, or after a
- * stop. True: because of a nj_reserved_rouse(). */
+ * stop. True: because of a nj_reserved_release(). */
 bool nj_reserved_serve(struct nj_reserved *r);
 
 /* Makes one waiting thread return from nj_reserved_serve(). False: none waits; a thread that starts
  * to wait later calls is_needed() first. Any thread. */
-bool nj_reserved_rouse(struct nj_reserved *r);
+bool nj_reserved_release(struct nj_reserved *r);
 
 /* Later calls of try_execute() fail, and waiting threads return. Accepted tasks run. Any thread. */
 void nj_reserved_stop(struct nj_reserved *r);

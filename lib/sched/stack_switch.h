@@ -44,7 +44,7 @@ void *make_fcontext(void *top, size_t n_bytes, void (*fn)(struct nj__transfer));
 struct nj__transfer jump_fcontext(void *to, void *data);
 
 /* A stack as the sanitizers see it. The bounds of the root's stack come from the first switch. */
-struct nj__lane {
+struct nj__switch_stack {
     const void *bottom;
     size_t n_bytes;
     void *fake; /* ASan's fake stack while this stack is not running */
@@ -54,7 +54,7 @@ struct nj__lane {
 #define NJ__INLINE static inline __attribute__((always_inline))
 
 /* Directly before the jump, in the function that jumps. */
-NJ__INLINE void nj__switch_begin(struct nj__lane *from, const struct nj__lane *to)
+NJ__INLINE void nj__switch_begin(struct nj__switch_stack *from, const struct nj__switch_stack *to)
 {
     (void)from, (void)to;
 #ifdef NJ__ASAN
@@ -66,7 +66,7 @@ NJ__INLINE void nj__switch_begin(struct nj__lane *from, const struct nj__lane *t
 }
 
 /* Directly after the jump, on the new stack. */
-NJ__INLINE void nj__switch_end(struct nj__lane *me, struct nj__lane *from)
+NJ__INLINE void nj__switch_end(struct nj__switch_stack *me, struct nj__switch_stack *from)
 {
     (void)me, (void)from;
 #ifdef NJ__ASAN
@@ -76,7 +76,7 @@ NJ__INLINE void nj__switch_end(struct nj__lane *me, struct nj__lane *from)
 }
 
 /* Before the first switch to a stack, and before its memory is released. */
-NJ__INLINE void nj__lane_open(struct nj__lane *lane)
+NJ__INLINE void nj__stack_prepare(struct nj__switch_stack *lane)
 {
     (void)lane;
 #ifdef NJ__ASAN
@@ -89,7 +89,7 @@ NJ__INLINE void nj__lane_open(struct nj__lane *lane)
 #endif
 }
 
-NJ__INLINE void nj__lane_close(struct nj__lane *lane)
+NJ__INLINE void nj__stack_release(struct nj__switch_stack *lane)
 {
     (void)lane;
 #ifdef NJ__ASAN
@@ -102,7 +102,7 @@ NJ__INLINE void nj__lane_close(struct nj__lane *lane)
 }
 
 /* Registers the running stack, before the first switch away from it. */
-NJ__INLINE void nj__lane_here(struct nj__lane *lane)
+NJ__INLINE void nj__stack_set_current(struct nj__switch_stack *lane)
 {
     (void)lane;
 #ifdef NJ__TSAN

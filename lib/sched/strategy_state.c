@@ -8,75 +8,75 @@
 #include "base/assert.h"
 #include "sched/explore_step.h"
 
-static uint32_t look(nj__word *w)
+static uint32_t look(nj__state_word *w)
 {
-    NJ__STEP(NJ__AT_WORD_READ, 0);
+    NJ__SCHED_POINT(NJ__AT_WORD_READ, 0);
     return atomic_load_explicit(w, memory_order_relaxed);
 }
 
 /* Releases this thread's writes to the next producer, and acquires those of the previous one. A
  * failure means that another thread made progress (lock-free), so callers may retry forever. */
-static bool swap(nj__word *w, uint32_t *now, enum nj__word_state state, uint32_t recruits)
+static bool swap(nj__state_word *w, uint32_t *now, enum nj__production state, uint32_t recruits)
 {
-    return atomic_compare_exchange_strong_explicit(w, now, nj__word_of(state, recruits),
+    return atomic_compare_exchange_strong_explicit(w, now, nj__make_state(state, recruits),
                                                    memory_order_acq_rel, memory_order_relaxed);
 }
 
-bool nj__word_dispatch(nj__word *w)
+bool nj__state_dispatch(nj__state_word *w)
 {
     uint32_t now = look(w);
 
     for (;;) {
-        enum nj__word_state state = nj__state_of(now);
+        enum nj__production state = nj__production_of(now);
         uint32_t recruits = nj__recruits_of(now);
         bool send = state == NJ__IDLE && recruits == NJ__NO_RECRUIT;
 
         if (state == NJ__PRODUCING)
             state = NJ__REPRODUCING;
-        NJ__STEP(NJ__AT_DISPATCH, now);
+        NJ__SCHED_POINT(NJ__AT_DISPATCH, now);
         if (swap(w, &now, state, send ? (uint32_t)NJ__QUEUED : recruits))
             return send;
     }
 }
 
-void nj__word_undo(nj__word *w)
+void nj__state_undo_queued(nj__state_word *w)
 {
     uint32_t now = look(w);
 
     do
-        NJ__STEP(NJ__AT_DISPATCH_UNDO, now);
-    while (!swap(w, &now, nj__state_of(now), nj__recruits_of(now) & ~(uint32_t)NJ__QUEUED));
+        NJ__SCHED_POINT(NJ__AT_UNDO_QUEUED, now);
+    while (!swap(w, &now, nj__production_of(now), nj__recruits_of(now) & ~(uint32_t)NJ__QUEUED));
 }
 
-bool nj__word_arrive(nj__word *w, enum nj__recruit recruit)
+bool nj__state_arrive(nj__state_word *w, enum nj__recruit recruit)
 {
     uint32_t now = look(w);
 
     for (;;) {
-        bool idle = nj__state_of(now) == NJ__IDLE;
+        bool idle = nj__production_of(now) == NJ__IDLE;
 
-        NJ__STEP(NJ__AT_ARRIVAL, now);
+        NJ__SCHED_POINT(NJ__AT_ARRIVAL, now);
         if (swap(w, &now, idle ? NJ__PRODUCING : NJ__REPRODUCING,
                  nj__recruits_of(now) & ~(uint32_t)recruit))
             return idle;
     }
 }
 
-bool nj__word_rest(nj__word *w)
+bool nj__state_try_idle(nj__state_word *w)
 {
     uint32_t now = look(w);
 
     for (;;) {
-        bool again = nj__state_of(now) == NJ__REPRODUCING;
+        bool again = nj__production_of(now) == NJ__REPRODUCING;
 
-        NJ_CHECK(nj__state_of(now) != NJ__IDLE); /* we are the producer */
-        NJ__STEP(NJ__AT_REST, now);
+        NJ_CHECK(nj__production_of(now) != NJ__IDLE); /* we are the producer */
+        NJ__SCHED_POINT(NJ__AT_TRY_IDLE, now);
         if (swap(w, &now, again ? NJ__PRODUCING : NJ__IDLE, nj__recruits_of(now)))
             return !again;
     }
 }
 
-bool nj__word_leave(nj__word *w, enum nj__recruit recruit)
+bool nj__state_leave(nj__state_word *w, enum nj__recruit recruit)
 {
     uint32_t now = look(w);
 
@@ -84,49 +84,49 @@ bool nj__word_leave(nj__word *w, enum nj__recruit recruit)
         uint32_t recruits = nj__recruits_of(now);
         bool send = !(recruits & (uint32_t)recruit);
 
-        NJ_CHECK(nj__state_of(now) != NJ__IDLE);
-        NJ__STEP(NJ__AT_RECRUIT, now);
+        NJ_CHECK(nj__production_of(now) != NJ__IDLE);
+        NJ__SCHED_POINT(NJ__AT_RECRUIT, now);
         if (swap(w, &now, NJ__IDLE, send ? recruits | recruit : recruits))
             return send;
     }
 }
 
-bool nj__word_pause(nj__word *w)
+bool nj__state_pause(nj__state_word *w)
 {
     uint32_t now = look(w);
 
-    while (nj__state_of(now) == NJ__PRODUCING) {
-        NJ__STEP(NJ__AT_PAUSE, now);
+    while (nj__production_of(now) == NJ__PRODUCING) {
+        NJ__SCHED_POINT(NJ__AT_PAUSE, now);
         if (swap(w, &now, NJ__IDLE, nj__recruits_of(now)))
             return true;
     }
     return false;
 }
 
-bool nj__word_retake(nj__word *w)
+bool nj__state_retake(nj__state_word *w)
 {
     uint32_t now = look(w);
 
     for (;;) {
-        bool idle = nj__state_of(now) == NJ__IDLE;
+        bool idle = nj__production_of(now) == NJ__IDLE;
 
-        NJ__STEP(NJ__AT_RETAKE, now);
-        if (swap(w, &now, idle ? NJ__PRODUCING : nj__state_of(now),
+        NJ__SCHED_POINT(NJ__AT_RETAKE, now);
+        if (swap(w, &now, idle ? NJ__PRODUCING : nj__production_of(now),
                  nj__recruits_of(now) & ~(uint32_t)NJ__SURE))
             return idle;
     }
 }
 
-bool nj__word_resume(nj__word *w, bool asks)
+bool nj__state_resume(nj__state_word *w, bool asks)
 {
     uint32_t now = look(w);
 
     for (;;) {
-        bool idle = nj__state_of(now) == NJ__IDLE;
+        bool idle = nj__production_of(now) == NJ__IDLE;
 
         if (!idle && !asks)
             return false;
-        NJ__STEP(NJ__AT_RESUME, now);
+        NJ__SCHED_POINT(NJ__AT_RESUME, now);
         if (swap(w, &now, idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__recruits_of(now)))
             return idle;
     }

@@ -4,7 +4,7 @@
  */
 #include "sched/task.h"
 
-enum nj_task_type nj_task_type_of(enum nj_task_type declared)
+enum nj_task_type nj_task_type_checked(enum nj_task_type declared)
 {
     switch (declared) {
     case NJ_NON_BLOCKING:
@@ -19,10 +19,10 @@ enum nj_task_type nj_task_type_of(enum nj_task_type declared)
     return NJ_BLOCKING;
 }
 
-enum nj_task_type nj_task_combine(enum nj_task_type a, enum nj_task_type b)
+enum nj_task_type nj_task_type_stricter(enum nj_task_type a, enum nj_task_type b)
 {
-    a = nj_task_type_of(a);
-    b = nj_task_type_of(b);
+    a = nj_task_type_checked(a);
+    b = nj_task_type_checked(b);
     if (a == b || b == NJ_EITHER)
         return a;
     if (a == NJ_EITHER)

@@ -17,7 +17,7 @@
 
 /* How a task was consumed; also the index of its counter. PC: produce-consume, PIC: the same for
  * EITHER, EPC: execute-produce-consume, PEC: produce-execute-consume. */
-enum nj_mode {
+enum nj_run_mode {
     NJ_MODE_PC,         /* inline in the producing context, which must not block */
     NJ_MODE_PIC,        /* the same for an EITHER task, when no thread or stack was free */
     NJ_MODE_EPC_INLINE, /* on its own stack; never parked */
@@ -55,15 +55,15 @@ struct nj_task {
      * data. A worker that misses it runs the task, whose memory stays until it is returned. */
     _Atomic bool cancelled;
     bool queued;      /* it waited for a stack before it was offered: counted as PEC_QUEUE */
-    bool no_stack;    /* EITHER: run inline even if a stack is free */
+    bool run_inline;  /* EITHER: run inline even if a stack is free */
     bool displaced;   /* removed from the workers' queue for a task of another client */
     bool as_declared; /* consumed by the declared type, even if its class was moved */
 };
 
 /* The stricter of two types. EITHER yields to the other type. OS_BLOCKING wins, because a task that
  * blocks the thread must never run on the lcore. Other differing types give BLOCKING. */
-enum nj_task_type nj_task_combine(enum nj_task_type a, enum nj_task_type b);
+enum nj_task_type nj_task_type_stricter(enum nj_task_type a, enum nj_task_type b);
 /* Replaces UNTYPED and invalid values by BLOCKING. */
-enum nj_task_type nj_task_type_of(enum nj_task_type declared);
+enum nj_task_type nj_task_type_checked(enum nj_task_type declared);
 
 #endif

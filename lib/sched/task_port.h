@@ -11,7 +11,7 @@
 
 #include "sched/task.h"
 
-struct nj_task_port {
+struct nj_worker_ops {
     void *ctx;
     /*
      * Submits a task. True: the task belongs to the workers until poll() returns it or its reject()

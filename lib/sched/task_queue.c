@@ -19,16 +19,16 @@ static struct nj_task_client *client_of(struct nj_task_queue *q, const struct nj
     return find_client(q, task->client);
 }
 
-static void enlist(struct nj_task_queue *q, struct nj_task_client *c)
+static void requeue_client(struct nj_task_queue *q, struct nj_task_client *c)
 {
     nj_list_del(&c->node);
     if (c->n > 0)
-        nj_list_push_back(c->n_with_workers == 0 ? &q->fresh : &q->turns, &c->node);
+        nj_list_push_back(c->n_with_workers == 0 ? &q->unserved : &q->turns, &c->node);
 }
 
 void nj_task_queue_init(struct nj_task_queue *q)
 {
-    nj_list_init(&q->fresh);
+    nj_list_init(&q->unserved);
     nj_list_init(&q->turns);
     q->n = q->n_clients = 0;
     for (uint32_t i = 0; i < NJ_TASK_QUEUE_CLIENTS; i++) {
@@ -47,7 +47,7 @@ void nj_task_queue_push(struct nj_task_queue *q, struct nj_task *task)
     if (c->n++ > 0)
         return;
     q->n_clients++;
-    enlist(q, c);
+    requeue_client(q, c);
 }
 
 /* Removes the task from the queue. */
@@ -61,7 +61,7 @@ static void take(struct nj_task_queue *q, struct nj_task_client *c, struct nj_ta
 
 struct nj_task *nj_task_queue_first(const struct nj_task_queue *q)
 {
-    const struct nj_list *turns = nj_list_empty(&q->fresh) ? &q->turns : &q->fresh;
+    const struct nj_list *turns = nj_list_empty(&q->unserved) ? &q->turns : &q->unserved;
 
     if (nj_list_empty(turns))
         return NULL;
@@ -77,7 +77,7 @@ static struct nj_task *pop(struct nj_task_queue *q, struct nj_task *task)
     struct nj_task_client *c = client_of(q, task);
     take(q, c, task);
     c->n_with_workers++;
-    enlist(q, c);
+    requeue_client(q, c);
     return task;
 }
 
@@ -88,7 +88,7 @@ struct nj_task *nj_task_queue_pop(struct nj_task_queue *q)
 
 struct nj_task *nj_task_queue_pop_below(struct nj_task_queue *q, uint32_t n)
 {
-    if (!nj_list_empty(&q->fresh))
+    if (!nj_list_empty(&q->unserved))
         return n > 0 ? nj_task_queue_pop(q) : NULL;
     for (struct nj_list *l = q->turns.next; l != &q->turns; l = l->next) {
         const struct nj_task_client *c = nj_container_of(l, struct nj_task_client, node);
@@ -98,13 +98,13 @@ struct nj_task *nj_task_queue_pop_below(struct nj_task_queue *q, uint32_t n)
     return NULL;
 }
 
-void nj_task_queue_home(struct nj_task_queue *q, const struct nj_task *task)
+void nj_task_queue_done(struct nj_task_queue *q, const struct nj_task *task)
 {
     struct nj_task_client *c = client_of(q, task);
 
     NJ_ASSERT(c->n_with_workers > 0);
     if (--c->n_with_workers == 0)
-        enlist(q, c);
+        requeue_client(q, c);
 }
 
 void nj_task_queue_remove(struct nj_task_queue *q, struct nj_task *task)
@@ -128,11 +128,11 @@ static uint32_t count_before(const struct nj_task_client *c, const struct nj_tas
     return n;
 }
 
-bool nj_task_queue_join(struct nj_task_queue *q, struct nj_task *task, const void *client)
+bool nj_task_queue_reassign(struct nj_task_queue *q, struct nj_task *task, const void *client)
 {
     const struct nj_task_client *from = client_of(q, task), *to = find_client(q, client);
 
-    if (!nj_list_linked(&task->node) || from == to || to->n > NJ_TASK_QUEUE_JOIN)
+    if (!nj_list_linked(&task->node) || from == to || to->n > NJ_TASK_QUEUE_REASSIGN_MAX)
         return false;
     uint32_t n = count_before(from, task, to->n);
     bool is_fresh = to->n_with_workers == 0 && from->n_with_workers > 0;
@@ -144,7 +144,7 @@ bool nj_task_queue_join(struct nj_task_queue *q, struct nj_task *task, const voi
     return true;
 }
 
-static struct nj_task_client *longer(struct nj_task_client *most, struct nj_list *clients)
+static struct nj_task_client *longest_queue(struct nj_task_client *most, struct nj_list *clients)
 {
     for (struct nj_list *at = clients->next; at != clients; at = at->next) {
         struct nj_task_client *c = nj_container_of(at, struct nj_task_client, node);
@@ -160,7 +160,7 @@ struct nj_task *nj_task_queue_displace(struct nj_task_queue *q, const struct nj_
 
     if (q->n == 0 || c->n >= q->n / (q->n_clients + (c->n == 0)))
         return NULL;
-    const struct nj_task_client *most = longer(longer(NULL, &q->fresh), &q->turns);
+    const struct nj_task_client *most = longest_queue(longest_queue(NULL, &q->unserved), &q->turns);
     struct nj_task *last = nj_container_of(most->tasks.prev, struct nj_task, node);
     nj_task_queue_remove(q, last);
     last->displaced = true;

@@ -42,21 +42,21 @@ void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag)
 {
     struct nj__frame *below = nj__frame_top();
     struct nj__frame frame = {of, below, below ? below->depth + 1 : 1};
-    bool before = tag && nj_tag_set();
+    bool before = tag && nj_noblock_set();
 
     nj__frame_set_top(&frame);
     task->ops->run(task); /* may free it */
     nj__frame_set_top(below);
     if (tag)
-        nj_tag_restore(before);
+        nj_noblock_restore(before);
 }
 
-void nj__run_clean(const struct nj_strategy *of, struct nj_task *task)
+void nj__run_isolated(const struct nj_strategy *of, struct nj_task *task)
 {
     uint64_t fp_mode = nj__fp_mode();
 
     nj__frame_set_top(NULL);
-    nj_tag_restore(false);
+    nj_noblock_restore(false);
     errno = 0;
     if (of)
         nj__run_task(of, task, false);

@@ -37,6 +37,6 @@ void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag);
 
 /* The same at the bottom of a thread's stack, in clean state: errno is 0, the tag is off, and the
  * floating-point mode is the thread's. `of` NULL: the task belongs to no strategy. */
-void nj__run_clean(const struct nj_strategy *of, struct nj_task *task);
+void nj__run_isolated(const struct nj_strategy *of, struct nj_task *task);
 
 #endif

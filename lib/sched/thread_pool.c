@@ -52,7 +52,7 @@ struct nj_thread_pool {
         lacks_thread; /* tasks are queued and no thread could be called; written under the lock */
     _Atomic bool wanted NJ_CACHE_ALIGNED;
     _Atomic(struct nj_task *) inbox; /* posted tasks, linked by nj_task.next, LIFO */
-    _Atomic uint32_t n_gone;         /* wake-up word: threads that have ended */
+    _Atomic uint32_t n_exited;       /* wake-up word: threads that have ended */
 };
 
 /* --- the queue, under the lock ---------------------------------------------------------------- */
@@ -148,18 +148,18 @@ static void remove_idle(struct nj_thread_pool *p, struct thread *t)
 
 /* Calls a thread for the queue, if that needs one: an idle thread, which is returned and to be
  * woken by the caller after unlocking; else a new thread, up to n_max; else a reserved one. */
-static struct thread *call_one(struct nj_thread_pool *p)
+static struct thread *get_thread(struct nj_thread_pool *p)
 {
     if (!p->first || p->n_called || p->stopping)
         return NULL;
     struct thread *t = pop_idle(p);
     if (t || spawn(p))
         return t;
-    NJ__STEP(NJ__AT_POOL_FLAG, 0);
+    NJ__SCHED_POINT(NJ__AT_POOL_FLAG, 0);
     atomic_store(&p->lacks_thread, true); /* before the look at the seats: see is_needed() */
-    if (nj_reserved_rouse(p->reserved)) {
+    if (nj_reserved_release(p->reserved)) {
         p->n_called++;
-        NJ__STEP(NJ__AT_POOL_FLAG, 1);
+        NJ__SCHED_POINT(NJ__AT_POOL_FLAG, 1);
         atomic_store(&p->lacks_thread, false);
     }
     return NULL;
@@ -178,9 +178,9 @@ static void wake(struct thread *t)
         nj_unpark(&t->n_wakes);
 }
 
-static bool has_news(struct nj_thread_pool *p)
+static bool has_requests(struct nj_thread_pool *p)
 {
-    NJ__STEP(NJ__AT_POOL_NEWS, 0);
+    NJ__SCHED_POINT(NJ__AT_POOL_REQUEST, 0);
     return atomic_load(&p->wanted) || atomic_load(&p->inbox);
 }
 
@@ -188,7 +188,7 @@ static bool has_news(struct nj_thread_pool *p)
  * stops or has no thread. */
 static void take_posted(struct nj_thread_pool *p)
 {
-    NJ__STEP(NJ__AT_POOL_NEWS, 2);
+    NJ__SCHED_POINT(NJ__AT_POOL_REQUEST, 2);
     struct nj_task *task = atomic_exchange(&p->inbox, NULL), *first = NULL;
 
     while (task) {
@@ -208,15 +208,15 @@ static void reject_queued(struct nj_thread_pool *p);
 
 /* Handles requests, see the head of this file. True: the thread that `leaves` holds the lock and
  * must stay. */
-static bool look_for_news(struct nj_thread_pool *p, bool leaves)
+static bool handle_requests(struct nj_thread_pool *p, bool leaves)
 {
-    while (has_news(p) && nj__lock_try(&p->lock)) {
+    while (has_requests(p) && nj__lock_try(&p->lock)) {
         take_posted(p);
         if (leaves && !p->stopping)
             return true;
-        NJ__STEP(NJ__AT_POOL_NEWS, 3);
+        NJ__SCHED_POINT(NJ__AT_POOL_REQUEST, 3);
         struct thread *t = atomic_exchange(&p->wanted, false) ? pop_idle(p) : NULL;
-        struct thread *called = call_one(p);
+        struct thread *called = get_thread(p);
         bool rejects = p->stopping || !p->n_threads; /* creating the first thread failed */
         nj__lock_release(&p->lock);
         wake(t);
@@ -230,7 +230,7 @@ static bool look_for_news(struct nj_thread_pool *p, bool leaves)
 static void unlock(struct nj_thread_pool *p)
 {
     nj__lock_release(&p->lock);
-    look_for_news(p, false);
+    handle_requests(p, false);
 }
 
 static void try_lock(struct nj_thread_pool *p)
@@ -243,7 +243,7 @@ static void on_wanted(void *ctx)
 {
     struct nj_thread_pool *p = ctx;
 
-    NJ__STEP(NJ__AT_POOL_NEWS, 4);
+    NJ__SCHED_POINT(NJ__AT_POOL_REQUEST, 4);
     atomic_exchange(&p->wanted, true);
     try_lock(p);
 }
@@ -253,7 +253,7 @@ static bool is_needed(void *ctx)
 {
     struct nj_thread_pool *p = ctx;
 
-    NJ__STEP(NJ__AT_IDLE_LOOK, 0);
+    NJ__SCHED_POINT(NJ__AT_IDLE_LOOK, 0);
     return atomic_load(&p->lacks_thread);
 }
 
@@ -271,15 +271,15 @@ static bool may_serve(const struct nj_thread_pool *p)
 }
 
 /* Under the lock. */
-static enum next what_next(struct nj_thread_pool *p, struct thread *t, struct nj_task **task)
+static enum next next_action(struct nj_thread_pool *p, struct thread *t, struct nj_task **task)
 {
     if (t->called) {
         t->called = false;
         p->n_called--;
     }
-    if (may_serve(p) && nj_reserved_wants(p->reserved))
+    if (may_serve(p) && nj_reserved_is_wanted(p->reserved))
         return SERVE;
-    NJ__STEP(NJ__AT_POOL_FLAG, 2);
+    NJ__SCHED_POINT(NJ__AT_POOL_FLAG, 2);
     atomic_store(&p->lacks_thread, false); /* this one is here */
     if ((*task = pop(p)))
         return RUN;
@@ -303,11 +303,11 @@ static bool wait_idle(struct nj_thread_pool *p, struct thread *t)
 
 static void run(struct nj_thread_pool *p, struct nj_task *task)
 {
-    struct thread *t = call_one(p);
+    struct thread *t = get_thread(p);
 
     unlock(p);
     wake(t);
-    nj__run_clean(task->of, task);
+    nj__run_isolated(task->of, task);
     lock(p);
 }
 
@@ -315,7 +315,7 @@ static void run(struct nj_thread_pool *p, struct nj_task *task)
 static void serve(struct nj_thread_pool *p)
 {
     p->n_serving++;
-    struct thread *t = call_one(p);
+    struct thread *t = get_thread(p);
     unlock(p);
     wake(t);
     bool roused = nj_reserved_serve(p->reserved);
@@ -331,12 +331,12 @@ static bool leave(struct nj_thread_pool *p, struct thread *t)
     t->life = GONE;
     p->n_threads--;
     nj__lock_release(&p->lock);
-    if (look_for_news(p, true)) {
+    if (handle_requests(p, true)) {
         t->life = ALIVE;
         p->n_threads++;
         return false;
     }
-    nj_unpark(&p->n_gone);
+    nj_unpark(&p->n_exited);
     return true;
 }
 
@@ -346,7 +346,7 @@ static void serve_pool(struct nj_thread_pool *p, struct thread *t)
 
     lock(p);
     for (;;) {
-        switch (what_next(p, t, &task)) {
+        switch (next_action(p, t, &task)) {
         case RUN:
             run(p, task);
             continue;
@@ -387,7 +387,7 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
 
     lock(p);
     bool accepted = !p->stopping && push(p, task, of);
-    struct thread *t = accepted ? call_one(p) : NULL;
+    struct thread *t = accepted ? get_thread(p) : NULL;
     if (accepted && !p->n_threads) { /* the only thread could not be made */
         accepted = false;
         take_back(p, task);
@@ -410,12 +410,12 @@ static bool post(struct nj_executor *e, struct nj_task *task)
 
     if (nj_reserved_try_execute(p->reserved, task))
         return true;
-    NJ__STEP(NJ__AT_POOL_NEWS, 5);
+    NJ__SCHED_POINT(NJ__AT_POOL_REQUEST, 5);
     if (atomic_load(&p->stopping))
         return false;
     task->next = atomic_load_explicit(&p->inbox, memory_order_relaxed);
     do
-        NJ__STEP(NJ__AT_POOL_NEWS, 1);
+        NJ__SCHED_POINT(NJ__AT_POOL_REQUEST, 1);
     while (!atomic_compare_exchange_strong(&p->inbox, &task->next, task));
     try_lock(p);
     return true;
@@ -567,17 +567,17 @@ static void reject_queued(struct nj_thread_pool *p)
 void nj_thread_pool_begin_stop(struct nj_thread_pool *p)
 {
     lock(p);
-    NJ__STEP(NJ__AT_POOL_FLAG, 3);
+    NJ__SCHED_POINT(NJ__AT_POOL_FLAG, 3);
     p->stopping = true;
     take_posted(p);
     nj__lock_release(&p->lock);
     nj_reserved_stop(p->reserved);
     reject_queued(p);
-    look_for_news(p, false);
+    handle_requests(p, false);
 }
 
 /* Wakes idle threads one by one. Returns the number of threads. */
-static uint32_t tell_idle(struct nj_thread_pool *p)
+static uint32_t wake_all_idle(struct nj_thread_pool *p)
 {
     uint32_t n_threads;
     struct thread *t;
@@ -594,11 +594,11 @@ static uint32_t tell_idle(struct nj_thread_pool *p)
 
 uint32_t nj_thread_pool_await(struct nj_thread_pool *p, nj_ns wait_ns)
 {
-    uint32_t seen = atomic_load_explicit(&p->n_gone, memory_order_acquire);
+    uint32_t seen = atomic_load_explicit(&p->n_exited, memory_order_acquire);
 
-    if (tell_idle(p) > 0) {
-        nj_park(&p->n_gone, seen, wait_ns);
-        uint32_t n_left = tell_idle(p);
+    if (wake_all_idle(p) > 0) {
+        nj_park(&p->n_exited, seen, wait_ns);
+        uint32_t n_left = wake_all_idle(p);
         if (n_left > 0)
             return n_left;
     }

@@ -24,13 +24,13 @@ void nj__count(struct nj_strategy *s, enum nj__count what)
 
 /* --- references ------------------------------------------------------------------------------- */
 
-static bool hold(struct nj_strategy *s)
+static bool ref_get(struct nj_strategy *s)
 {
     uint32_t n = atomic_load_explicit(&s->n_refs, memory_order_relaxed);
 
     /* Acquires the writes before nj_strategy_restart(), and the initial state word. */
     while (n) {
-        NJ__STEP(NJ__AT_HOLD, n);
+        NJ__SCHED_POINT(NJ__AT_REF_GET, n);
         if (atomic_compare_exchange_weak_explicit(&s->n_refs, &n, n + 1, memory_order_acquire,
                                                   memory_order_relaxed))
             return true;
@@ -38,20 +38,20 @@ static bool hold(struct nj_strategy *s)
     return false;
 }
 
-static void drop(struct nj_strategy *s)
+static void ref_put(struct nj_strategy *s)
 {
     void (*on_stopped)(void *) = s->config.on_stopped;
     void *ctx = s->config.ctx;
 
-    NJ__STEP(NJ__AT_DROP, 0);
+    NJ__SCHED_POINT(NJ__AT_REF_PUT, 0);
     /* Releases this thread's writes to the thread that frees the strategy; acquires the others'. */
     if (atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) == 1 && on_stopped)
         on_stopped(ctx);
 }
 
-bool nj__stopped(const struct nj_strategy *s)
+bool nj__is_stopped(const struct nj_strategy *s)
 {
-    NJ__STEP(NJ__AT_STOPPED, 0);
+    NJ__SCHED_POINT(NJ__AT_STOPPED, 0);
     return atomic_load_explicit(&s->stopped, memory_order_acquire);
 }
 
@@ -60,28 +60,28 @@ bool nj__stopped(const struct nj_strategy *s)
 static bool rest(struct nj_strategy *s, int *seat)
 {
     const struct nj_strategy_ops *ops = s->config.ops;
-    return ops->rest ? ops->rest(s, seat) : nj__word_rest(&s->word);
+    return ops->rest ? ops->rest(s, seat) : nj__state_try_idle(&s->word);
 }
 
 /* After a stop the word is left unchanged: no thread produces, and nj_strategy_restart() resets it.
  * A recruit that finds a task is counted before it consumes the task. */
-enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat)
+enum nj__production_end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat)
 {
-    bool tagged = nj_tag_must_not_block();
+    bool tagged = nj_noblock_is_set();
 
-    while (!nj__stopped(s)) {
-        NJ__STEP(NJ__AT_PRODUCE, 0);
+    while (!nj__is_stopped(s)) {
+        NJ__SCHED_POINT(NJ__AT_PRODUCE, 0);
         struct nj_task *task = s->config.producer->produce(s->config.producer);
         if (task && *is_recruit) {
             nj__count(s, NJ__COUNT_RECRUITS_USEFUL);
             *is_recruit = false;
         }
         if (task && !s->config.ops->consume(s, task, tagged))
-            return NJ__OTHERS;
+            return NJ__END_TAKEN_OVER;
         if (!task && rest(s, seat))
-            return NJ__RESTED;
+            return NJ__END_IDLE;
     }
-    return NJ__STOPPED;
+    return NJ__END_STOPPED;
 }
 
 static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
@@ -90,11 +90,11 @@ static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
 
     if (s->config.ops->arrive)
         s->config.ops->arrive(s, &is_recruit);
-    else if (nj__word_arrive(&s->word, recruit))
+    else if (nj__state_arrive(&s->word, recruit))
         nj__produce_and_consume(s, &is_recruit, NULL);
     if (is_recruit)
         nj__count(s, NJ__COUNT_RECRUITS_WASTED);
-    drop(s);
+    ref_put(s);
 }
 
 static void queued_run(struct nj_task *task)
@@ -111,7 +111,7 @@ static void sure_run(struct nj_task *task)
     struct nj_strategy *s = nj_container_of(task, struct nj_strategy, sure_recruit);
 
     for (uint32_t i = 0; i < LOOKS; i++) {
-        if (nj__state_of(atomic_load_explicit(&s->word, memory_order_relaxed)) == NJ__IDLE)
+        if (nj__production_of(atomic_load_explicit(&s->word, memory_order_relaxed)) == NJ__IDLE)
             break;
         nj_cpu_relax();
     }
@@ -123,9 +123,9 @@ static void queued_reject(struct nj_task *task)
 {
     struct nj_strategy *s = nj_container_of(task, struct nj_strategy, queued_recruit);
 
-    nj__word_undo(&s->word);
+    nj__state_undo_queued(&s->word);
     nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
-    drop(s);
+    ref_put(s);
 }
 
 static void sure_reject(struct nj_task *task)
@@ -135,64 +135,64 @@ static void sure_reject(struct nj_task *task)
 
 bool nj__send_recruit(struct nj_strategy *s)
 {
-    hold(s);
-    NJ__STEP(NJ__AT_EXECUTE, 0);
+    ref_get(s);
+    NJ__SCHED_POINT(NJ__AT_EXECUTE, 0);
     struct nj_executor *e = s->config.executor;
-    if (s->config.posts ? e->ops->post(e, &s->queued_recruit)
-                        : e->ops->execute(e, &s->queued_recruit, NULL)) {
+    if (s->config.uses_post ? e->ops->post(e, &s->queued_recruit)
+                            : e->ops->execute(e, &s->queued_recruit, NULL)) {
         nj__count(s, NJ__COUNT_RECRUITS_SENT);
         return true;
     }
-    nj__word_undo(&s->word);
+    nj__state_undo_queued(&s->word);
     nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
-    drop(s);
+    ref_put(s);
     return false;
 }
 
 /* True: a reserved thread takes the recruit. */
 static bool try_recruit(struct nj_strategy *s)
 {
-    hold(s);
-    NJ__STEP(NJ__AT_TRY_EXECUTE, 0);
+    ref_get(s);
+    NJ__SCHED_POINT(NJ__AT_TRY_EXECUTE, 0);
     if (s->config.executor->ops->try_execute(s->config.executor, &s->sure_recruit)) {
         nj__count(s, NJ__COUNT_RECRUITS_SENT);
         return true;
     }
     nj__count(s, NJ__COUNT_RECRUITS_MISSED);
-    drop(s);
+    ref_put(s);
     return false;
 }
 
 /* True: there is nothing to produce and no request for production, so no thread is needed yet. */
-static bool leave_to_nobody(struct nj_strategy *s)
+static bool pause_production(struct nj_strategy *s)
 {
     struct nj_producer *p = s->config.producer;
 
-    if (!p->has_more || p->has_more(p) || !nj__word_pause(&s->word))
+    if (!p->has_more || p->has_more(p) || !nj__state_pause(&s->word))
         return false;
     nj__count(s, NJ__COUNT_RECRUITS_SPARED);
     return true;
 }
 
-bool nj__leave_to_others(struct nj_strategy *s)
+bool nj__leave_production(struct nj_strategy *s)
 {
-    if (leave_to_nobody(s))
+    if (pause_production(s))
         return true;
-    return !nj__word_leave(&s->word, NJ__SURE) || try_recruit(s) || !nj__word_retake(&s->word);
+    return !nj__state_leave(&s->word, NJ__SURE) || try_recruit(s) || !nj__state_retake(&s->word);
 }
 
-enum nj_task_type nj__type_of(const struct nj_strategy *s, const struct nj_task *task)
+enum nj_task_type nj__strategy_task_type(const struct nj_strategy *s, const struct nj_task *task)
 {
     enum nj_task_type type = s->config.type_of ? s->config.type_of(task) : NJ_UNTYPED;
 
-    type = nj_task_type_of(type);
+    type = nj_task_type_checked(type);
     return type == NJ_OS_BLOCKING ? NJ_BLOCKING : type;
 }
 
 void nj__execute(struct nj_strategy *s, struct nj_task *task)
 {
     nj__count(s, NJ__COUNT_PEC);
-    NJ__STEP(NJ__AT_EXECUTE, 1);
+    NJ__SCHED_POINT(NJ__AT_EXECUTE, 1);
     if (!s->config.executor->ops->execute(s->config.executor, task, s)) {
         nj__count(s, NJ__COUNT_REJECTED);
         task->ops->reject(task);
@@ -211,7 +211,7 @@ void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *co
                               .sure_recruit = {.ops = &sure_ops}};
     nj_list_init(&s->queued_recruit.node);
     nj_list_init(&s->sure_recruit.node);
-    atomic_init(&s->word, nj__word_of(NJ__IDLE, NJ__NO_RECRUIT));
+    atomic_init(&s->word, nj__make_state(NJ__IDLE, NJ__NO_RECRUIT));
     atomic_init(&s->n_refs, 1);
 }
 
@@ -219,47 +219,47 @@ bool nj_strategy_produce(struct nj_strategy *s)
 {
     if (nj__must_dispatch(s))
         return nj_strategy_dispatch(s);
-    if (!hold(s))
+    if (!ref_get(s))
         return false;
-    bool alive = !nj__stopped(s), is_recruit = false;
-    if (alive && nj__word_arrive(&s->word, NJ__NO_RECRUIT))
+    bool alive = !nj__is_stopped(s), is_recruit = false;
+    if (alive && nj__state_arrive(&s->word, NJ__NO_RECRUIT))
         nj__produce_and_consume(s, &is_recruit, NULL);
-    drop(s);
+    ref_put(s);
     return alive;
 }
 
 bool nj_strategy_dispatch(struct nj_strategy *s)
 {
-    if (!hold(s))
+    if (!ref_get(s))
         return false;
-    bool sent = !nj__stopped(s);
-    if (sent && nj__word_dispatch(&s->word))
+    bool sent = !nj__is_stopped(s);
+    if (sent && nj__state_dispatch(&s->word))
         sent = nj__send_recruit(s);
-    else if (sent && s->config.ops->asked)
-        s->config.ops->asked(s);
-    drop(s);
+    else if (sent && s->config.ops->on_dispatch)
+        s->config.ops->on_dispatch(s);
+    ref_put(s);
     return sent;
 }
 
 void nj_strategy_stop(struct nj_strategy *s)
 {
-    NJ__STEP(NJ__AT_STOP, 0);
+    NJ__SCHED_POINT(NJ__AT_STOP, 0);
     if (atomic_exchange_explicit(&s->stopped, true, memory_order_acq_rel))
         return;
     if (s->config.ops->stopped)
         s->config.ops->stopped(s);
-    drop(s);
+    ref_put(s);
 }
 
 bool nj_strategy_restart(struct nj_strategy *s)
 {
-    if (!nj__stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
+    if (!nj__is_stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
         return false;
-    NJ__STEP(NJ__AT_RESTART, 0);
-    atomic_store_explicit(&s->word, nj__word_of(NJ__IDLE, NJ__NO_RECRUIT), memory_order_relaxed);
-    NJ__STEP(NJ__AT_RESTART, 1);
+    NJ__SCHED_POINT(NJ__AT_RESTART, 0);
+    atomic_store_explicit(&s->word, nj__make_state(NJ__IDLE, NJ__NO_RECRUIT), memory_order_relaxed);
+    NJ__SCHED_POINT(NJ__AT_RESTART, 1);
     atomic_store_explicit(&s->stopped, false, memory_order_relaxed);
-    NJ__STEP(NJ__AT_RESTART, 2);
+    NJ__SCHED_POINT(NJ__AT_RESTART, 2);
     atomic_store_explicit(&s->n_refs, 1, memory_order_release);
     return true;
 }
@@ -269,7 +269,7 @@ bool nj_strategy_restart(struct nj_strategy *s)
 /* Counters are never zeroed, so that a concurrent reset loses no count. */
 static uint64_t since_reset(const struct nj_strategy *s, enum nj__count what)
 {
-    uint64_t zero = atomic_load_explicit(&s->zeroes[what], memory_order_relaxed);
+    uint64_t zero = atomic_load_explicit(&s->at_reset[what], memory_order_relaxed);
     return atomic_load_explicit(&s->counts[what], memory_order_relaxed) - zero;
 }
 
@@ -287,12 +287,12 @@ struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s)
 void nj_strategy_reset(struct nj_strategy *s)
 {
     for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
-        atomic_store_explicit(&s->zeroes[i],
+        atomic_store_explicit(&s->at_reset[i],
                               atomic_load_explicit(&s->counts[i], memory_order_relaxed),
                               memory_order_relaxed);
 }
 
-int nj_strategy_describe(const struct nj_strategy *s, char *out, size_t n_bytes)
+int nj_strategy_format(const struct nj_strategy *s, char *out, size_t n_bytes)
 {
     static const char *const states[] = {"IDLE", "PRODUCING", "REPRODUCING"};
     struct nj_strategy_counters c = nj_strategy_counters(s);
@@ -300,7 +300,7 @@ int nj_strategy_describe(const struct nj_strategy *s, char *out, size_t n_bytes)
 
     return snprintf(out, n_bytes,
                     "%s %s p=%d [pc=%" PRIu64 ",pic=%" PRIu64 ",pec=%" PRIu64 ",epc=%" PRIu64 "]",
-                    s->config.ops->name, states[nj__state_of(word)],
+                    s->config.ops->name, states[nj__production_of(word)],
                     __builtin_popcount(nj__recruits_of(word) & (NJ__QUEUED | NJ__SURE)), c.pc,
                     c.pic, c.pec, c.epc);
 }

@@ -46,7 +46,7 @@ struct nj_executor_ops {
     bool (*try_execute)(struct nj_executor *, struct nj_task *task);
     /* As execute() with `of` NULL, but never blocks on another thread, for polling callers.
      * Requires a pool with n_min == n_max; otherwise it may create a thread. True: accepted, but
-     * the task may still be rejected. May be NULL, see nj_strategy_config.posts. */
+     * the task may still be rejected. May be NULL, see nj_strategy_config.uses_post. */
     bool (*post)(struct nj_executor *, struct nj_task *task);
 };
 struct nj_executor {
@@ -59,28 +59,28 @@ struct nj_strategy_ops {
     /* Consumes a task. False: another thread produces, and this one leaves. `tagged`: the context
      * must not block. */
     bool (*consume)(struct nj_strategy *, struct nj_task *, bool tagged);
-    /* The producer found no task. True: it may leave. NULL: nj__word_rest(). */
+    /* The producer found no task. True: it may leave. NULL: nj__state_try_idle(). */
     bool (*rest)(struct nj_strategy *, int *seat);
     /* A recruit has arrived. NULL: it produces, or leaves if another thread does. */
     void (*arrive)(struct nj_strategy *, bool *is_recruit);
-    void (*asked)(struct nj_strategy *);   /* nj_strategy_dispatch() sent no recruit */
-    void (*stopped)(struct nj_strategy *); /* wake threads that sleep in the strategy */
+    void (*on_dispatch)(struct nj_strategy *); /* nj_strategy_dispatch() sent no recruit */
+    void (*stopped)(struct nj_strategy *);     /* wake threads that sleep in the strategy */
 };
 /* Eat What You Kill. */
 extern const struct nj_strategy_ops nj_adaptive_ops;
 
 struct nj_strategy_config {
     const struct nj_strategy_ops *ops;
-    void *of_ops; /* data of `ops` for this strategy */
+    void *ops_data; /* data of `ops` for this strategy */
     struct nj_producer *producer;
     struct nj_executor *executor;
     /* The declared type of a task; NULL: UNTYPED. OS_BLOCKING counts as BLOCKING: these threads may
      * block. */
     enum nj_task_type (*type_of)(const struct nj_task *);
-    bool posts; /* nj_strategy_dispatch() uses post(), for callers that must not block */
+    bool uses_post; /* nj_strategy_dispatch() uses post(), for callers that must not block */
     /* The end of a task may enable produce() to return another one: the consumer requests
      * production even if another thread produces. */
-    bool asks_again;
+    bool asks_after_run;
     /* Called after nj_strategy_stop(), when the last thread has left; the strategy may be freed.
      * Or NULL. */
     void (*on_stopped)(void *ctx);
@@ -107,8 +107,8 @@ struct nj_strategy {
     _Atomic uint32_t n_refs; /* the owner, threads inside, recruits on their way */
     _Atomic bool stopped;
     /* In the order of struct nj_strategy_counters: since the start, and at the last reset. */
-    _Atomic uint64_t counts[NJ_STRATEGY_N_COUNTERS], zeroes[NJ_STRATEGY_N_COUNTERS];
-    nj__word word NJ_CACHE_ALIGNED;
+    _Atomic uint64_t counts[NJ_STRATEGY_N_COUNTERS], at_reset[NJ_STRATEGY_N_COUNTERS];
+    nj__state_word word NJ_CACHE_ALIGNED;
 };
 
 void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *config);
@@ -137,15 +137,15 @@ struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s);
 void nj_strategy_reset(struct nj_strategy *s);
 /* Formats the state as "adaptive PRODUCING p=1 [pc=0,pic=0,pec=2,epc=7]"; p is the number of
  * recruits. Returns as snprintf(). Takes no lock. Any thread. */
-int nj_strategy_describe(const struct nj_strategy *s, char *out, size_t n_bytes);
+int nj_strategy_format(const struct nj_strategy *s, char *out, size_t n_bytes);
 
 /* --- the decision ----------------------------------------------------------------------------- */
 
 /*
- * Chooses the mode by the task's type (from nj_task_type_of()), whether the context must not block,
- * and whether a recruit takes over: PC, PIC, EPC (NJ_MODE_EPC_INLINE) or PEC (NJ_MODE_PEC_WORKER).
- * Pure.
+ * Chooses the mode by the task's type (from nj_task_type_checked()), whether the context must not
+ * block, and whether a recruit takes over: PC, PIC, EPC (NJ_MODE_EPC_INLINE) or PEC
+ * (NJ_MODE_PEC_WORKER). Pure.
  */
-enum nj_mode nj_mode_choose(enum nj_task_type type, bool must_not_block, bool recruit);
+enum nj_run_mode nj_run_mode_choose(enum nj_task_type type, bool must_not_block, bool recruit);
 
 #endif

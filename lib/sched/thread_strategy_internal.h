@@ -23,28 +23,28 @@ enum nj__count {
 
 void nj__count(struct nj_strategy *s, enum nj__count what);
 
-/* Consumes the task by nj_mode_choose(). `leave` is called where a recruit changes the mode; it
+/* Consumes the task by nj_run_mode_choose(). `leave` is called where a recruit changes the mode; it
  * returns true if production was left and another thread is sure to take over. */
 bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagged,
                          bool (*leave)(struct nj_strategy *));
 
-enum nj_task_type nj__type_of(const struct nj_strategy *s, const struct nj_task *task);
+enum nj_task_type nj__strategy_task_type(const struct nj_strategy *s, const struct nj_task *task);
 /* Runs the task on another thread, or rejects it. */
 void nj__execute(struct nj_strategy *s, struct nj_task *task);
-/* Queues the QUEUED recruit that nj__word_leave() or nj__word_dispatch() recorded; it holds a
+/* Queues the QUEUED recruit that nj__state_leave() or nj__state_dispatch() recorded; it holds a
  * reference until it arrives. False: refused, and the record was undone. */
 bool nj__send_recruit(struct nj_strategy *s);
 /* The producer leaves production before it consumes a task that may block. True: another thread
  * produces, is sure to, or is recruited when the next task is announced. False: there is no such
  * thread, and this one still produces. */
-bool nj__leave_to_others(struct nj_strategy *s);
+bool nj__leave_production(struct nj_strategy *s);
 
-bool nj__stopped(const struct nj_strategy *s);
+bool nj__is_stopped(const struct nj_strategy *s);
 
 /* The loop of the producer. RESTED: there was no task, and production is IDLE. OTHERS: another
  * thread produces. `*is_recruit` becomes false when the recruit was counted as useful. `seat` is
  * passed to nj_strategy_ops.rest. */
-enum nj__end { NJ__RESTED, NJ__OTHERS, NJ__STOPPED };
-enum nj__end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat);
+enum nj__production_end { NJ__END_IDLE, NJ__END_TAKEN_OVER, NJ__END_STOPPED };
+enum nj__production_end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat);
 
 #endif

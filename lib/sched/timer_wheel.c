@@ -28,11 +28,11 @@ void nj_timer_init(struct nj_timer *t)
 {
     nj_list_init(&t->node);
     t->deadline = NJ_NEVER;
-    t->filed_tick = 0;
+    t->slot_tick = 0;
 }
 
 /* Inserts the timer into the slot of its deadline, relative to the current tick. */
-static void file(struct nj_wheel *w, struct nj_timer *t)
+static void insert(struct nj_wheel *w, struct nj_timer *t)
 {
     uint64_t due = tick_at_or_after(t->deadline);
     if (due <= w->tick)
@@ -48,7 +48,7 @@ static void file(struct nj_wheel *w, struct nj_timer *t)
 
     /* A slot of a higher level is due at its first tick. */
     unsigned shift = NJ_WHEEL_SLOT_BITS * level;
-    t->filed_tick = due >> shift << shift;
+    t->slot_tick = due >> shift << shift;
     nj_list_push_back(&w->slot[level][(due >> shift) & SLOT_MASK], &t->node);
 }
 
@@ -56,13 +56,13 @@ void nj_timer_arm(struct nj_wheel *w, struct nj_timer *t, nj_ns deadline)
 {
     t->deadline = deadline;
     if (nj_timer_armed(t)) {
-        if (tick_at_or_after(deadline) >= t->filed_tick)
+        if (tick_at_or_after(deadline) >= t->slot_tick)
             return; /* later than its slot: inserted again when the slot is due */
         nj_list_del(&t->node);
     } else {
         w->n_timers++;
     }
-    file(w, t);
+    insert(w, t);
 }
 
 void nj_timer_disarm(struct nj_wheel *w, struct nj_timer *t)
@@ -84,7 +84,7 @@ static void cascade(struct nj_wheel *w, unsigned level)
     /* A timer due at the current tick goes to the level-0 slot that is handled next. */
     w->tick--;
     while ((n = nj_list_pop(&batch)))
-        file(w, nj_container_of(n, struct nj_timer, node));
+        insert(w, nj_container_of(n, struct nj_timer, node));
     w->tick++;
 }
 
@@ -101,7 +101,7 @@ static void fire_slot(struct nj_wheel *w, struct nj_list *slot,
         struct nj_timer *t = nj_container_of(n, struct nj_timer, node);
         __builtin_prefetch(batch.next);
         if (t->deadline > tick_time) {
-            file(w, t); /* was re-armed lazily */
+            insert(w, t); /* was re-armed lazily */
         } else {
             w->n_timers--;
             fire(ctx, t);
@@ -129,7 +129,7 @@ void nj_wheel_advance(struct nj_wheel *w, nj_ns now, void (*fire)(void *ctx, str
     }
 }
 
-nj_ns nj_wheel_next(const struct nj_wheel *w)
+nj_ns nj_wheel_next_due(const struct nj_wheel *w)
 {
     if (w->n_timers == 0)
         return NJ_NEVER;

@@ -24,7 +24,7 @@
 struct nj_timer {
     struct nj_list node;
     nj_ns deadline;
-    uint64_t filed_tick; /* the tick at which its slot is due */
+    uint64_t slot_tick; /* the tick at which its slot is due */
 };
 
 struct nj_wheel {
@@ -52,6 +52,6 @@ void nj_wheel_advance(struct nj_wheel *w, nj_ns now, void (*fire)(void *ctx, str
                       void *ctx);
 
 /* A time before which no timer fires; NJ_NEVER: no timer is armed. */
-nj_ns nj_wheel_next(const struct nj_wheel *w);
+nj_ns nj_wheel_next_due(const struct nj_wheel *w);
 
 #endif

@@ -45,28 +45,30 @@ const char *nj_strerror(int error)
 /* Telemetry, the sink of log lines and the lcores belong to the process. */
 static enum use { UNUSED, IN_USE, STUCK } _Atomic use;
 
-static int refuse_use(enum use was, char *why, size_t n)
+static int why_in_use(enum use was, char *why, size_t n)
 {
     if (was == STUCK)
-        return nj_fail(why, n,
-                       "handlers of an earlier server did not return and still use its memory and "
-                       "ports: no other server can start in this process");
-    return nj_fail(why, n,
-                   "a process runs one server at a time, and another one was started: end it with "
-                   "nj_server_free() first");
+        return nj_set_error(
+            why, n,
+            "handlers of an earlier server did not return and still use its memory and "
+            "ports: no other server can start in this process");
+    return nj_set_error(
+        why, n,
+        "a process runs one server at a time, and another one was started: end it with "
+        "nj_server_free() first");
 }
 
-static int take_process(char *why, size_t n)
+static int claim_process(char *why, size_t n)
 {
     enum use was = UNUSED;
 
-    return atomic_compare_exchange_strong(&use, &was, IN_USE) ? 0 : refuse_use(was, why, n);
+    return atomic_compare_exchange_strong(&use, &was, IN_USE) ? 0 : why_in_use(was, why, n);
 }
 
-static void give_process_back(bool is_stuck)
+static void release_process(bool is_stuck)
 {
     if (!is_stuck)
-        nj_say_to((struct nj_say_sink){NULL, NULL});
+        nj_log_set_sink((struct nj_log_sink){NULL, NULL});
     atomic_store(&use, is_stuck ? STUCK : UNUSED);
 }
 
@@ -82,31 +84,32 @@ static void free_server(struct nj_server *s)
 
 /* Errors of the policy file are lines of the log. `why` has the first one as well, unless the
  * program is the server: then whoever reads `why` has just read them. */
-static void report_faults(const struct nj_server *s, char *why, size_t why_bytes)
+static void log_config_errors(const struct nj_server *s, char *why, size_t why_bytes)
 {
-    const struct nj_faults *faults = &s->settings.faults;
+    const struct nj_diags *faults = &s->settings.faults;
 
     if (!faults->text)
         return;
-    nj_say_lines((struct nj_say_sink){s->given.log, s->given.log_ctx}, NJ_SAY_ERROR, faults->text);
+    nj_log_lines((struct nj_log_sink){s->given.log, s->given.log_ctx}, NJ_LEVEL_ERROR,
+                 faults->text);
     int n_first = (int)strcspn(faults->text, "\n");
     if (s->is_program)
         return;
     if (faults->n == 1)
-        nj_fail(why, why_bytes, "%.*s", n_first, faults->text);
+        nj_set_error(why, why_bytes, "%.*s", n_first, faults->text);
     else
-        nj_fail(why, why_bytes, "%.*s (the log has %u more errors)", n_first, faults->text,
-                faults->n - 1);
+        nj_set_error(why, why_bytes, "%.*s (the log has %u more errors)", n_first, faults->text,
+                     faults->n - 1);
 }
 
 static int read_config(struct nj_server *s, int eal_argc, char **eal_argv,
                        const struct nj_server_config *config, char *why, size_t why_bytes)
 {
     if (!config || (eal_argc > 0 && !eal_argv))
-        return nj_fail(why, why_bytes, "%s is NULL", config ? "eal_argv" : "config");
+        return nj_set_error(why, why_bytes, "%s is NULL", config ? "eal_argv" : "config");
     for (int i = 0; i + 1 < eal_argc; i++)
         if (strcmp(eal_argv[i], "--") == 0)
-            return nj_fail(
+            return nj_set_error(
                 why, why_bytes,
                 "%s: nightjar's options are not EAL arguments: set them in the configuration",
                 eal_argv[i + 1]);
@@ -114,17 +117,18 @@ static int read_config(struct nj_server *s, int eal_argc, char **eal_argv,
         nj_presets_expand(&s->presets, eal_argc, eal_argv, why, why_bytes) != 0)
         return -1;
     int rc = nj_settings_read(&s->settings, &s->given, why, why_bytes);
-    report_faults(s, why, why_bytes);
+    log_config_errors(s, why, why_bytes);
     return rc;
 }
 
-static struct nj_server *make(bool is_program, int eal_argc, char **eal_argv,
-                              const struct nj_server_config *config, char *why, size_t why_bytes)
+static struct nj_server *create_server(bool is_program, int eal_argc, char **eal_argv,
+                                       const struct nj_server_config *config, char *why,
+                                       size_t why_bytes)
 {
     struct nj_server *s = nj_pages_map(sizeof *s, 0); /* has a key */
 
     if (!s) {
-        nj_fail(why, why_bytes, "out of memory");
+        nj_set_error(why, why_bytes, "out of memory");
         return NULL;
     }
     sem_init(&s->stops, 0, 0);
@@ -138,7 +142,7 @@ static struct nj_server *make(bool is_program, int eal_argc, char **eal_argv,
 struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
                                 const struct nj_server_config *config, char *why, size_t why_bytes)
 {
-    return make(false, eal_argc, eal_argv, config, why, why_bytes);
+    return create_server(false, eal_argc, eal_argv, config, why, why_bytes);
 }
 
 /* Threads inherit the mask of the one that starts them: signals are for the program's threads. What
@@ -161,22 +165,23 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
 {
     sigset_t mask;
 
-    if (s->n_up > 0 || atomic_load(&s->is_over))
-        return nj_fail(why, why_bytes, "this server was started before");
-    if (take_process(why, why_bytes) != 0)
+    if (s->n_steps_up > 0 || atomic_load(&s->is_over))
+        return nj_set_error(why, why_bytes, "this server was started before");
+    if (claim_process(why, why_bytes) != 0)
         return -1;
-    nj_say_to((struct nj_say_sink){s->given.log, s->given.log_ctx});
+    nj_log_set_sink((struct nj_log_sink){s->given.log, s->given.log_ctx});
     block_signals(&mask);
-    bool ok = nj__server_up(s);
+    bool ok = nj__server_bring_up(s);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     if (ok) {
         if (s->is_program) /* nobody else runs where an lcore polls */
-            pthread_setaffinity_np(pthread_self(), sizeof s->place.rest, &s->place.rest);
-        nj__server_tell_ready(s);
+            pthread_setaffinity_np(pthread_self(), sizeof s->place.housekeeping,
+                                   &s->place.housekeeping);
+        nj__server_log_ready(s);
         return 0;
     }
-    give_process_back(s->is_stuck);
-    return nj_fail(why, why_bytes, "%s", s->why);
+    release_process(s->is_stuck);
+    return nj_set_error(why, why_bytes, "%s", s->why);
 }
 
 int nj_server_reload(struct nj_server *s)
@@ -189,7 +194,7 @@ int nj_server_reload(struct nj_server *s)
 int nj_server_change_limits(struct nj_server *s, const char *change, char *why, size_t why_bytes)
 {
     if (!s->policies)
-        return nj_fail(why, why_bytes, "the server was not started");
+        return nj_set_error(why, why_bytes, "the server was not started");
     return nj_policies_change(s->policies, change, why, why_bytes) == 0 ? -1 : 0;
 }
 
@@ -200,7 +205,7 @@ void nj_server_stop(struct nj_server *s)
 
 int nj_server_wait(struct nj_server *s)
 {
-    nj__server_end(s);
+    nj__server_stop_serving(s);
     return s->is_stuck ? NJ_ERR_TIMEOUT : 0;
 }
 
@@ -208,12 +213,12 @@ int nj_server_free(struct nj_server *s)
 {
     if (!s)
         return 0;
-    bool was_started = s->n_up > 0;
+    bool was_started = s->n_steps_up > 0;
     if (was_started) {
         nj_server_stop(s);
-        nj__server_end(s);
-        nj__server_down(s);
-        give_process_back(s->is_stuck);
+        nj__server_stop_serving(s);
+        nj__server_tear_down(s);
+        release_process(s->is_stuck);
     }
     if (s->is_stuck)
         return NJ_ERR_TIMEOUT;
@@ -240,8 +245,8 @@ void nj_server_read_stats(const struct nj_server *s, struct nj_server_stats *sta
         .tx_packets = nj__server_count(s, NJ_C_tx_packets),
         .rx_bytes = nj__server_count(s, NJ_C_rx_bytes),
         .tx_bytes = nj__server_count(s, NJ_C_tx_bytes),
-        .rx_drops = nj__server_sum(s, NJ_KIND_RX_DROP),
-        .tx_drops = nj__server_sum(s, NJ_KIND_TX_DROP),
+        .rx_drops = nj__server_count_kind(s, NJ_KIND_RX_DROP),
+        .tx_drops = nj__server_count_kind(s, NJ_KIND_TX_DROP),
         .access_lost = nj__server_count(s, NJ_C_access_lost),
     };
     size_t known = all.size_bytes < sizeof all ? all.size_bytes : sizeof all;
@@ -255,13 +260,13 @@ void nj_eal_cleanup(void)
     if (atomic_load(&use) == UNUSED)
         nj_eal_fini();
     else
-        nj_say(NJ_SAY_ERROR, "nj_eal_cleanup() did nothing: a server uses the EAL");
+        nj_log(NJ_LEVEL_ERROR, "nj_eal_cleanup() did nothing: a server uses the EAL");
 }
 
 /* --- a program that is a server --------------------------------------------------------------- */
 
 /* Each large file that is being sent is open, and they may be very many different ones. */
-static void raise_descriptors(void)
+static void raise_fd_limit(void)
 {
     struct rlimit limit;
 
@@ -272,7 +277,7 @@ static void raise_descriptors(void)
 }
 
 /* The route whose handler runs on the stack with its guard at `address`; in a signal handler. */
-static const char *route_of_guard(void *ctx, const void *address)
+static const char *route_at_guard_page(void *ctx, const void *address)
 {
     const struct nj_task_class *class_of = NULL;
 
@@ -280,7 +285,7 @@ static const char *route_of_guard(void *ctx, const void *address)
     return nj_fiber_guard_hit(address, &class_of) && class_of ? class_of->name : NULL;
 }
 
-static void take_signals(sigset_t *set)
+static void block_handled_signals(sigset_t *set)
 {
     sigemptyset(set);
     sigaddset(set, SIGTERM);
@@ -292,14 +297,14 @@ static void take_signals(sigset_t *set)
     signal(SIGXFSZ, SIG_IGN); /* a log at the limit of a file's size is a full disk, not our end */
 }
 
-static void obey(struct nj_server *s, int number)
+static void handle_signal(struct nj_server *s, int number)
 {
     if (number == SIGUSR1 && s->access) {
         nj_access_log_reopen(s->access);
     } else if (number == SIGHUP) {
         nj_server_reload(s);
         if (!s->given.policy_file)
-            nj_say(NJ_SAY_INFO, "SIGHUP: no policy file (--config) to reload%s",
+            nj_log(NJ_LEVEL_INFO, "SIGHUP: no policy file (--config) to reload%s",
                    s->access ? "; the access log was reopened" : "");
     } else if (number == SIGTERM || number == SIGINT) {
         nj_server_stop(s);
@@ -307,7 +312,7 @@ static void obey(struct nj_server *s, int number)
 }
 
 /* Signals, until the server has ended. */
-static void attend(struct nj_server *s, const sigset_t *set)
+static void wait_for_signals(struct nj_server *s, const sigset_t *set)
 {
     const struct timespec tick = {.tv_nsec = (long)(20 * NJ_MS)};
     bool is_stopping = false;
@@ -315,7 +320,7 @@ static void attend(struct nj_server *s, const sigset_t *set)
     while (!atomic_load_explicit(&s->is_over, memory_order_acquire)) {
         int number = is_stopping ? sigtimedwait(set, NULL, &tick) : sigwaitinfo(set, NULL);
         is_stopping = is_stopping || number == SIGTERM || number == SIGINT;
-        obey(s, number);
+        handle_signal(s, number);
     }
 }
 
@@ -326,32 +331,32 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     enum use was = atomic_load(&use);
 
     if (was != UNUSED) { /* its signals and its EAL are left alone */
-        refuse_use(was, why, sizeof why);
-        nj_say(NJ_SAY_ERROR, "%s", why);
+        why_in_use(was, why, sizeof why);
+        nj_log(NJ_LEVEL_ERROR, "%s", why);
         return NJ_EXIT_FAILED;
     }
-    struct nj_server *s = make(true, eal_argc, eal_argv, config, why, sizeof why);
+    struct nj_server *s = create_server(true, eal_argc, eal_argv, config, why, sizeof why);
     if (!s) {
-        nj_say(NJ_SAY_ERROR, "%s", why);
+        nj_log(NJ_LEVEL_ERROR, "%s", why);
         return NJ_EXIT_USAGE;
     }
     bool reports_crashes = s->given.crash_report;
-    take_signals(&set);
+    block_handled_signals(&set);
     if (reports_crashes) {
-        nj_crash_report_begin();
-        nj_crash_ask_route(route_of_guard, NULL);
+        nj_crash_report_install();
+        nj_crash_set_route_lookup(route_at_guard_page, NULL);
     }
     if (s->given.root)
-        raise_descriptors();
+        raise_fd_limit();
     int rc = nj_server_start(s, why, sizeof why);
     if (rc == 0)
-        attend(s, &set);
+        wait_for_signals(s, &set);
     else
-        nj_say(NJ_SAY_ERROR, "%s", why);
+        nj_log(NJ_LEVEL_ERROR, "%s", why);
     if (nj_server_free(s) != 0)
         _exit(NJ_EXIT_FAILED); /* what handlers that did not return may touch stays as it is */
     nj_eal_cleanup();
     if (reports_crashes)
-        nj_crash_report_end();
+        nj_crash_report_remove();
     return rc == 0 ? 0 : NJ_EXIT_FAILED;
 }

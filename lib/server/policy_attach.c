@@ -14,23 +14,23 @@
 #define CLIENTS_MAX 65536u
 
 /* Takes them. */
-static void tell_warnings(struct nj_faults *warnings)
+static void log_warnings(struct nj_diags *warnings)
 {
     if (warnings->text)
-        nj_say(NJ_SAY_WARNING, "%s", warnings->text);
-    if (warnings->n > NJ_FAULTS_TOLD)
-        nj_say(NJ_SAY_WARNING, "%u more policy warnings; see nightjar --check --config FILE",
-               warnings->n - NJ_FAULTS_TOLD);
-    nj_faults_free(warnings);
+        nj_log(NJ_LEVEL_WARNING, "%s", warnings->text);
+    if (warnings->n > NJ_DIAGS_MAX)
+        nj_log(NJ_LEVEL_WARNING, "%u more policy warnings; see nightjar --check --config FILE",
+               warnings->n - NJ_DIAGS_MAX);
+    nj_diags_free(warnings);
 }
 
-bool nj__server_up_policy(struct nj_server *s)
+bool nj__server_init_policy(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
-    struct nj_faults warnings = {0};
+    struct nj_diags warnings = {0};
 
     nj_policy_warn(set->policy, set->given->policy_file, set->given, &warnings);
-    tell_warnings(&warnings);
+    log_warnings(&warnings);
     s->policies = nj_policies_new(set->policy, set->given, set->config,
                                   nj_minute_of_day(time(NULL)), s->why, sizeof s->why);
     if (!s->policies)
@@ -43,19 +43,19 @@ bool nj__server_up_policy(struct nj_server *s)
     return false;
 }
 
-void nj__server_down_policy(struct nj_server *s)
+void nj__server_free_policy(struct nj_server *s)
 {
     nj_shape_shared_free(s->shape);
     nj_policies_free(s->policies);
 }
 
-static void set_all(void *server, const struct nj_policy *policy)
+static void set_policy_on_all(void *server, const struct nj_policy *policy)
 {
     struct nj_server *s = server;
 
     for (uint32_t i = 0; i < s->n_shards; i++)
         nj_shard_set_policy(s->shard[i], policy);
-    nj__server_wake(s);
+    nj__server_wake_lcores(s);
 }
 
 static uint64_t adopted_by_all(void *server)
@@ -70,8 +70,8 @@ static uint64_t adopted_by_all(void *server)
     return least;
 }
 
-/* What begins while we look is of the class that is gone: nj_shape_adopt() sorts it out. */
-static bool runs_on_any(void *server, uint8_t slot)
+/* What begins while we look is of the class that is gone: nj_shape_set_policy() sorts it out. */
+static bool has_open_responses(void *server, uint8_t slot)
 {
     const struct nj_server *s = server;
     uint32_t n = 0;
@@ -83,27 +83,27 @@ static bool runs_on_any(void *server, uint8_t slot)
 
 void nj__server_attach_policy(struct nj_server *s)
 {
-    nj_policies_attach(s->policies,
-                       &(struct nj_policy_port){s, set_all, adopted_by_all, runs_on_any});
+    nj_policies_set_ops(s->policies, &(struct nj_policy_ops){s, set_policy_on_all, adopted_by_all,
+                                                             has_open_responses});
 }
 
-static void count(void *text, const struct nj_policy *p)
+static void format_counts(void *text, const struct nj_policy *p)
 {
     snprintf(text, 64, "%u class%s, %u rule%s", p->n_classes, p->n_classes == 1 ? "" : "es",
              p->n_rules, p->n_rules == 1 ? "" : "s");
 }
 
-static void tell_policy(struct nj_server *s, uint64_t version, const char *why)
+static void log_policy(struct nj_server *s, uint64_t version, const char *why)
 {
     char text[64];
 
-    nj_policies_see(s->policies, count, text);
-    nj_say(NJ_SAY_INFO, "policy %lu: %s in force, %s", (unsigned long)version, text, why);
+    nj_policies_visit(s->policies, format_counts, text);
+    nj_log(NJ_LEVEL_INFO, "policy %lu: %s in force, %s", (unsigned long)version, text, why);
 }
 
 bool nj__server_reload_policy(struct nj_server *s)
 {
-    struct nj_faults faults = {0}, warnings = {0};
+    struct nj_diags faults = {0}, warnings = {0};
     char note[128];
 
     if (!s->settings.given->policy_file)
@@ -112,21 +112,21 @@ bool nj__server_reload_policy(struct nj_server *s)
                                           &warnings, note, sizeof note);
 
     if (version == 0) {
-        nj_say(NJ_SAY_ERROR, "%skeeping the current policy", faults.text ? faults.text : "");
+        nj_log(NJ_LEVEL_ERROR, "%skeeping the current policy", faults.text ? faults.text : "");
     } else {
-        tell_policy(s, version, s->settings.config->policy_file);
-        tell_warnings(&warnings);
+        log_policy(s, version, s->settings.config->policy_file);
+        log_warnings(&warnings);
         if (note[0])
-            nj_say(NJ_SAY_WARNING, "%s", note);
+            nj_log(NJ_LEVEL_WARNING, "%s", note);
     }
-    nj_faults_free(&faults);
-    nj_faults_free(&warnings);
+    nj_diags_free(&faults);
+    nj_diags_free(&warnings);
     return version != 0;
 }
 
-void nj__server_tend_policy(struct nj_server *s)
+void nj__server_tick_policy(struct nj_server *s)
 {
     uint64_t version = nj_policies_tick(s->policies, nj_minute_of_day(time(NULL)));
     if (version != 0)
-        tell_policy(s, version, "hours changed");
+        log_policy(s, version, "hours changed");
 }

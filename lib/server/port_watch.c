@@ -20,13 +20,13 @@ void nj_port_watch_init(struct nj_port_watch *w, const char *name, uint32_t in_f
  * is given, and those can hide what is lost. */
 static uint64_t unsent(const struct nj_port_watch *w)
 {
-    const struct nj_port_sight *s = &w->seen;
+    const struct nj_port_stats *s = &w->seen;
     uint64_t lost = s->tx_given > s->tx_packets ? s->tx_given - s->tx_packets : 0;
-    uint64_t known = w->told[NJ__PORT_UNSENT] + w->in_flight_max;
+    uint64_t known = w->logged[NJ__PORT_UNSENT] + w->in_flight_max;
     return lost > known ? lost - known : 0;
 }
 
-void nj_port_watch_look(struct nj_port_watch *w, const struct nj_port_sight *sight, nj_ns now)
+void nj_port_watch_update(struct nj_port_watch *w, const struct nj_port_stats *sight, nj_ns now)
 {
     bool first = !w->has_seen;
 
@@ -34,14 +34,14 @@ void nj_port_watch_look(struct nj_port_watch *w, const struct nj_port_sight *sig
     w->has_seen = true;
     if (first) { /* what came before anybody polled is no news, nor is a link that is up */
         w->first_at = now;
-        w->link_told = true;
-        w->told[NJ__PORT_MISSED] = sight->rx_missed;
-        w->told[NJ__PORT_NOMBUF] = sight->rx_nombuf;
-        w->told[NJ__PORT_RX_ERRORS] = sight->rx_errors;
+        w->link_logged = true;
+        w->logged[NJ__PORT_MISSED] = sight->rx_missed;
+        w->logged[NJ__PORT_NOMBUF] = sight->rx_nombuf;
+        w->logged[NJ__PORT_RX_ERRORS] = sight->rx_errors;
     }
     if (!sight->link_up) { /* what is not sent meanwhile has a reason */
-        w->told[NJ__PORT_UNSENT] += unsent(w);
-        w->told[NJ__PORT_TX_ERRORS] = sight->tx_errors;
+        w->logged[NJ__PORT_UNSENT] += unsent(w);
+        w->logged[NJ__PORT_TX_ERRORS] = sight->tx_errors;
     }
     if (unsent(w) < UNSENT_MIN)
         w->unsent_since = 0;
@@ -49,14 +49,14 @@ void nj_port_watch_look(struct nj_port_watch *w, const struct nj_port_sight *sig
         w->unsent_since = now;
 }
 
-static bool tell_link(struct nj_port_watch *w, nj_ns now, enum nj_say *level, char *line)
+static bool format_link_line(struct nj_port_watch *w, nj_ns now, enum nj_log *level, char *line)
 {
     bool up = w->seen.link_up;
 
-    if (up == w->link_told || (!up && now - w->first_at < NJ_PORT_WATCH_LINK))
+    if (up == w->link_logged || (!up && now - w->first_at < NJ_PORT_WATCH_LINK_GRACE))
         return false;
-    w->link_told = up;
-    *level = up ? NJ_SAY_INFO : NJ_SAY_WARNING;
+    w->link_logged = up;
+    *level = up ? NJ_LEVEL_INFO : NJ_LEVEL_WARNING;
     if (up && w->seen.mbps > 0)
         snprintf(line, NJ_PORT_LINE_BYTES, "%s: the link is up, %u Mbit/s", w->name, w->seen.mbps);
     else
@@ -64,62 +64,64 @@ static bool tell_link(struct nj_port_watch *w, nj_ns now, enum nj_say *level, ch
     return true;
 }
 
-static bool is_due(struct nj_port_watch *w, enum nj__port_reason reason, nj_ns now)
+static bool may_log_again(struct nj_port_watch *w, enum nj__port_reason reason, nj_ns now)
 {
-    if (w->told_at[reason] != 0 && now - w->told_at[reason] < NJ_PORT_WATCH_QUIET)
+    if (w->logged_at[reason] != 0 && now - w->logged_at[reason] < NJ_PORT_WATCH_LOG_GAP)
         return false;
-    w->told_at[reason] = now;
+    w->logged_at[reason] = now;
     return true;
 }
 
 /* A count that grew. */
-static bool tell_count(struct nj_port_watch *w, enum nj__port_reason reason, uint64_t count,
-                       nj_ns now, const char *what, char *line)
+static bool format_count_line(struct nj_port_watch *w, enum nj__port_reason reason, uint64_t count,
+                              nj_ns now, const char *what, char *line)
 {
-    if (count <= w->told[reason] || !is_due(w, reason, now))
+    if (count <= w->logged[reason] || !may_log_again(w, reason, now))
         return false;
     snprintf(line, NJ_PORT_LINE_BYTES, "%s: %lu %s", w->name,
-             (unsigned long)(count - w->told[reason]), what);
-    w->told[reason] = count;
+             (unsigned long)(count - w->logged[reason]), what);
+    w->logged[reason] = count;
     return true;
 }
 
-static bool tell_unsent(struct nj_port_watch *w, nj_ns now, char *line)
+static bool format_unsent_line(struct nj_port_watch *w, nj_ns now, char *line)
 {
     uint64_t n = unsent(w);
 
     if (w->unsent_since == 0 || now - w->unsent_since < UNSENT_TIME ||
-        !is_due(w, NJ__PORT_UNSENT, now))
+        !may_log_again(w, NJ__PORT_UNSENT, now))
         return false;
     snprintf(line, NJ_PORT_LINE_BYTES,
              "%s: %lu packets were passed to the device and not sent: one of its transmit queues "
              "does not work; try fewer lcores (-l)",
              w->name, (unsigned long)n);
-    w->told[NJ__PORT_UNSENT] += n;
+    w->logged[NJ__PORT_UNSENT] += n;
     w->unsent_since = 0;
     return true;
 }
 
-bool nj_port_watch_next(struct nj_port_watch *w, nj_ns now, enum nj_say *level,
-                        char line[NJ_PORT_LINE_BYTES])
+bool nj_port_watch_next_line(struct nj_port_watch *w, nj_ns now, enum nj_log *level,
+                             char line[NJ_PORT_LINE_BYTES])
 {
-    const struct nj_port_sight *s = &w->seen;
+    const struct nj_port_stats *s = &w->seen;
 
     if (!w->has_seen)
         return false;
-    if (tell_link(w, now, level, line))
+    if (format_link_line(w, now, level, line))
         return true;
-    *level = NJ_SAY_WARNING;
-    return tell_count(w, NJ__PORT_MISSED, s->rx_missed, now,
-                      "received packets were dropped because the receive rings were full: the "
-                      "lcores cannot keep up (use more lcores, or a larger --rx-ring)",
-                      line) ||
-           tell_count(w, NJ__PORT_NOMBUF, s->rx_nombuf, now, "times no receive buffer was free",
-                      line) ||
-           tell_count(w, NJ__PORT_RX_ERRORS, s->rx_errors, now,
-                      "received packets were damaged: check the cable and the MTU of the other end",
-                      line) ||
-           tell_count(w, NJ__PORT_TX_ERRORS, s->tx_errors, now,
-                      "packets that the device failed to send", line) ||
-           tell_unsent(w, now, line);
+    *level = NJ_LEVEL_WARNING;
+    return format_count_line(
+               w, NJ__PORT_MISSED, s->rx_missed, now,
+               "received packets were dropped because the receive rings were full: the "
+               "lcores cannot keep up (use more lcores, or a larger --rx-ring)",
+               line) ||
+           format_count_line(w, NJ__PORT_NOMBUF, s->rx_nombuf, now,
+                             "times no receive buffer was free", line) ||
+           format_count_line(
+               w, NJ__PORT_RX_ERRORS, s->rx_errors, now,
+               "received packets were damaged: check the cable and the MTU of the other end",
+               line) ||
+           format_count_line(w, NJ__PORT_TX_ERRORS, s->tx_errors, now,
+                             "packets that the device failed to send", line) ||
+           format_unsent_line(w, now, line);
 }

@@ -11,7 +11,7 @@
 #include "log/log.h"
 #include "server/server_internal.h"
 
-enum nj_idle nj__server_idle(const struct nj_server_config *config)
+enum nj_idle nj__server_idle_mode(const struct nj_server_config *config)
 {
     return config->busy_poll ? NJ_IDLE_SPIN : config->idle;
 }
@@ -25,7 +25,7 @@ const struct nj_server_port *nj__server_port_of(const struct nj_server *s, uint3
     return p;
 }
 
-int nj__server_node(const struct nj_server *s)
+int nj__server_numa_node(const struct nj_server *s)
 {
     for (uint32_t k = 1; k < s->n_ports; k++)
         if (s->port[k].dev.node != s->port[0].dev.node)
@@ -34,7 +34,7 @@ int nj__server_node(const struct nj_server *s)
 }
 
 /* The lcores of a port stand together from now on, in the order of the ports. */
-static void order_lcores(struct nj_server *s, const uint8_t *port_of)
+static void group_lcores_by_port(struct nj_server *s, const uint8_t *port_of)
 {
     struct nj_lcore was[NJ_SHARDS_MAX];
     uint32_t n = 0;
@@ -50,10 +50,10 @@ static void order_lcores(struct nj_server *s, const uint8_t *port_of)
 }
 
 /* Which device is which port, and who polls it. */
-static bool divide(struct nj_server *s)
+static bool assign_ports(struct nj_server *s)
 {
-    struct nj_port_wish wish[NJ_SERVER_PORTS_MAX];
-    struct nj_lcore_at at[NJ_SHARDS_MAX];
+    struct nj_port_request wish[NJ_SERVER_PORTS_MAX];
+    struct nj_lcore_node at[NJ_SHARDS_MAX];
     uint8_t port_of[NJ_SHARDS_MAX];
 
     if (nj_presets_check_ports(&s->presets, s->why, sizeof s->why) != 0)
@@ -68,23 +68,25 @@ static bool divide(struct nj_server *s)
         wish[k].id = p->dev.id;
     }
     for (uint32_t i = 0; i < s->n_shards; i++)
-        at[i] = (struct nj_lcore_at){s->lcore[i].id, s->lcore[i].node};
-    if (nj_port_lcores(at, s->n_shards, wish, s->n_ports, port_of, s->why, sizeof s->why) != 0)
+        at[i] = (struct nj_lcore_node){s->lcore[i].id, s->lcore[i].node};
+    if (nj_port_lcores_assign(at, s->n_shards, wish, s->n_ports, port_of, s->why, sizeof s->why) !=
+        0)
         return false;
-    order_lcores(s, port_of);
+    group_lcores_by_port(s, port_of);
     return true;
 }
 
 /* What was asked for and cannot be had. */
-static void tell_missing(const struct nj_server *s, const struct nj_server_port *p)
+static void warn_unsupported(const struct nj_server *s, const struct nj_server_port *p)
 {
-    enum nj_idle idle = nj__server_idle(s->settings.config);
+    enum nj_idle idle = nj__server_idle_mode(s->settings.config);
 
-    if (idle == NJ_IDLE_INTERRUPT && p->dev.rx_news == NJ_RX_POLLED)
-        nj_say(NJ_SAY_WARNING, "--idle interrupt: %s (%s) has no receive interrupts: lcores sleep",
-               p->dev.name, p->dev.driver);
-    if (p->settings->iface.ip6 && !nj_dpdk_port_hear_groups(&p->dev))
-        nj_say(NJ_SAY_WARNING,
+    if (idle == NJ_IDLE_INTERRUPT && p->dev.rx_notify == NJ_RX_POLLED)
+        nj_log(NJ_LEVEL_WARNING,
+               "--idle interrupt: %s (%s) has no receive interrupts: lcores sleep", p->dev.name,
+               p->dev.driver);
+    if (p->settings->iface.ip6 && !nj_dpdk_port_allmulticast(&p->dev))
+        nj_log(NJ_LEVEL_WARNING,
                "%s does not receive multicast: IPv6 hosts may not find this server; add it to "
                "their neighbour tables",
                p->dev.name);
@@ -93,54 +95,54 @@ static void tell_missing(const struct nj_server *s, const struct nj_server_port 
 static bool open_port(struct nj_server *s, struct nj_server_port *p, const struct nj_rss_key *key)
 {
     const struct nj_server_config *config = s->settings.config;
-    const struct nj_dpdk_port_want want = {
+    const struct nj_dpdk_port_config want = {
         .id = p->dev.id,
         .n_shards = p->n_shards,
         .offload = !config->no_offload,
         .mtu = config->mtu,
         .rx_ring = config->rx_ring,
         .tx_ring = config->tx_ring,
-        .rx_interrupts = nj__server_idle(config) == NJ_IDLE_INTERRUPT,
+        .rx_interrupts = nj__server_idle_mode(config) == NJ_IDLE_INTERRUPT,
     };
 
     if (nj_dpdk_port_open(&p->dev, &want, key, s->why, sizeof s->why) != 0)
         return false;
     nj_port_watch_init(&p->watch, p->dev.name,
-                       p->dev.n_txq * p->dev.n_txd + p->n_shards * NJ_FABRIC_RING);
-    nj_dpdk_port_see(&p->dev, &p->sight);
-    nj_presets_compare(&s->presets, &p->dev, p->n_shards, want.offload);
-    tell_missing(s, p);
-    if (nj_fabric_open(&p->fabric, &p->dev, p->n_shards))
+                       p->dev.n_txq * p->dev.n_txd + p->n_shards * NJ_SHARD_RING_SIZE);
+    nj_dpdk_port_read_stats(&p->dev, &p->sight);
+    nj_presets_warn_diff(&s->presets, &p->dev, p->n_shards, want.offload);
+    warn_unsupported(s, p);
+    if (nj_shard_rings_open(&p->fabric, &p->dev, p->n_shards))
         return true;
     snprintf(s->why, sizeof s->why, "not enough memory for the rings between shards: %s",
              rte_strerror(rte_errno));
     return false;
 }
 
-bool nj__server_up_ports(struct nj_server *s)
+bool nj__server_open_ports(struct nj_server *s)
 {
     struct nj_rss_key key = s->settings.rss_key;
     uint32_t n_open = 0;
 
     s->n_ports = s->settings.n_ports;
     pthread_mutex_init(&s->port_lock, NULL);
-    if (!s->settings.has_rss_key && !nj_rss_key_draw(&key)) {
+    if (!s->settings.has_rss_key && !nj_rss_key_generate(&key)) {
         snprintf(s->why, sizeof s->why, "cannot get random numbers from the system");
         return false;
     }
-    if (nj__server_idle(s->settings.config) == NJ_IDLE_PAUSE && !nj_idle_has_pause())
-        nj_say(NJ_SAY_WARNING, "--idle pause: this CPU has no low-power wait: lcores spin");
-    bool ok = divide(s);
+    if (nj__server_idle_mode(s->settings.config) == NJ_IDLE_PAUSE && !nj_idle_has_power_pause())
+        nj_log(NJ_LEVEL_WARNING, "--idle pause: this CPU has no low-power wait: lcores spin");
+    bool ok = assign_ports(s);
     for (; ok && n_open < s->n_ports; n_open++)
         ok = open_port(s, &s->port[n_open], &key);
     explicit_bzero(&key, sizeof key);
     s->n_ports = n_open; /* those after a failed one were not touched */
     if (!ok)
-        nj__server_down_ports(s);
+        nj__server_close_ports(s);
     return ok;
 }
 
-void nj__server_down_ports(struct nj_server *s)
+void nj__server_close_ports(struct nj_server *s)
 {
     struct rte_device *device[RTE_MAX_ETHPORTS];
     uint32_t n_devices = 0;
@@ -150,10 +152,10 @@ void nj__server_down_ports(struct nj_server *s)
         n_devices = nj_dpdk_port_devices(&s->port[k].dev, device, n_devices);
     for (; s->n_ports > 0; s->n_ports--) {
         struct nj_server_port *p = &s->port[s->n_ports - 1];
-        nj_fabric_close(&p->fabric);
+        nj_shard_rings_close(&p->fabric);
         nj_dpdk_port_close(&p->dev);
     }
     pthread_mutex_destroy(&s->port_lock);
-    if (!s->is_program && nj_dpdk_devices_renew(device, n_devices, why, sizeof why) != 0)
-        nj_say(NJ_SAY_WARNING, "%s: another server of this process cannot use it", why);
+    if (!s->is_program && nj_dpdk_devices_reprobe(device, n_devices, why, sizeof why) != 0)
+        nj_log(NJ_LEVEL_WARNING, "%s: another server of this process cannot use it", why);
 }

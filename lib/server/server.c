@@ -21,14 +21,14 @@
 #include "store/file_rights.h"
 #include "store/memory_check.h"
 
-#define HALF_OPEN_MAX 4096u
-#define TIME_WAIT     (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
-#define JOBS_MAX      1024u         /* per shard, with a worker */
+#define HALF_OPEN_MAX   4096u
+#define TIME_WAIT       (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
+#define JOBS_MAX        1024u         /* per shard, with a worker */
 /* Per shard, with the reader: also those that wait for the disk have a place, so that who reads
  * what is in memory finds one. */
-#define READS_MAX     16384u
-#define NO_RANDOM     "cannot get random numbers from the system"
-#define HANDLERS_MS   2000u /* for what runs on workers at the end */
+#define READS_MAX       16384u
+#define NO_RANDOM       "cannot get random numbers from the system"
+#define STOP_TIMEOUT_MS 2000u /* for what runs on workers at the end */
 
 uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which)
 {
@@ -43,7 +43,7 @@ uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which)
     return n;
 }
 
-uint64_t nj__server_sum(const struct nj_server *s, enum nj_counter_kind kind)
+uint64_t nj__server_count_kind(const struct nj_server *s, enum nj_counter_kind kind)
 {
     uint64_t n = 0;
 
@@ -71,7 +71,7 @@ static void usable_cpus(cpu_set_t *cpus)
 static bool start_eal(struct nj_server *s)
 {
     const struct nj_presets *eal = &s->presets;
-    const char *tap = nj_eal_tap_taken(eal->argc, eal->argv);
+    const char *tap = nj_eal_find_existing_tap(eal->argc, eal->argv);
     char cause[384];
     cpu_set_t mine;
 
@@ -81,8 +81,8 @@ static bool start_eal(struct nj_server *s)
                  (int)strcspn(tap, ","), tap);
         return false;
     }
-    if (nj_presets_said(eal))
-        nj_say(NJ_SAY_INFO, "%s", nj_presets_said(eal));
+    if (nj_presets_summary(eal))
+        nj_log(NJ_LEVEL_INFO, "%s", nj_presets_summary(eal));
     sched_getaffinity(0, sizeof mine, &mine);
     int rc = nj_eal_init(eal->argc, eal->argv, cause, sizeof cause);
     /* The main lcore's shard gets a thread of its own: this one stays the program's. */
@@ -101,20 +101,20 @@ static bool up_eal(struct nj_server *s)
         snprintf(s->why, sizeof s->why,
                  "the EAL is not initialised: give its arguments, or call rte_eal_init() before");
     else if (s->presets.argc > 0)
-        nj_say(NJ_SAY_INFO, "the EAL is initialised already: its arguments are not used");
+        nj_log(NJ_LEVEL_INFO, "the EAL is initialised already: its arguments are not used");
     return nj_eal_is_up();
 }
 
 static void down_lcores(struct nj_server *s)
 {
     for (uint32_t i = 0; i < s->n_shards; i++)
-        nj_waker_close(&s->waker[i]);
+        nj_wakeup_close(&s->waker[i]);
 }
 
-void nj__server_wake(struct nj_server *s)
+void nj__server_wake_lcores(struct nj_server *s)
 {
     for (uint32_t i = 0; i < s->n_shards; i++)
-        nj_waker_wake(&s->waker[i]);
+        nj_wakeup_signal(&s->waker[i]);
 }
 
 static bool up_lcores(struct nj_server *s)
@@ -128,14 +128,14 @@ static bool up_lcores(struct nj_server *s)
         return false;
     }
     for (uint32_t i = 0; i < s->n_shards; i++)
-        if (!nj_waker_open(&s->waker[i])) {
+        if (!nj_wakeup_open(&s->waker[i])) {
             snprintf(s->why, sizeof s->why, "cannot open a descriptor to wake an lcore: %s",
                      strerror(errno));
             down_lcores(s);
             return false;
         }
-    nj_clock_init(&s->clock);
-    nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
+    nj_tsc_clock_init(&s->clock);
+    nj_ns now = nj_tsc_clock_ns(&s->clock, rte_rdtsc());
     s->wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC);
     return true;
 }
@@ -143,14 +143,14 @@ static bool up_lcores(struct nj_server *s)
 /* Say now what every request for a file would be told. */
 static void check_rights(const char *root)
 {
-    if (!nj_file_rights_use_others())
-        nj_say(NJ_SAY_WARNING,
+    if (!nj_file_rights_drop())
+        nj_log(NJ_LEVEL_WARNING,
                "the system does not let a thread drop root's file permissions (setfsuid to user "
                "%u), so no file is served (403): run as another user, or --serve-private",
                NJ_NOBODY);
-    nj_file_rights_use_own();
-    if (!nj_file_rights_reach(root))
-        nj_say(NJ_SAY_WARNING,
+    nj_file_rights_restore();
+    if (!nj_file_rights_can_reach(root))
+        nj_log(NJ_LEVEL_WARNING,
                "--root %s: other users cannot enter that folder, so nothing in it is served "
                "(403): chmod o+x, or --serve-private",
                root);
@@ -158,13 +158,13 @@ static void check_rights(const char *root)
 
 static void check_memory(const struct nj_server *s)
 {
-    struct nj_file_memory m = nj_file_memory_read("");
+    struct nj_memory_info m = nj_memory_info_read("");
     bool is_huge = nj__arena_memory(nj__file_store_chunks(s->store)->arena).is_huge;
     char text[512];
 
-    nj_file_memory_advice(&m, s->settings.config->cache_bytes, is_huge, text, sizeof text);
+    nj_memory_check_advise(&m, s->settings.config->cache_bytes, is_huge, text, sizeof text);
     if (text[0])
-        nj_say(NJ_SAY_WARNING, "%s", text);
+        nj_log(NJ_LEVEL_WARNING, "%s", text);
 }
 
 static bool up_store(struct nj_server *s)
@@ -173,12 +173,12 @@ static bool up_store(struct nj_server *s)
         .root = s->settings.config->root,
         .cache_bytes = s->settings.config->cache_bytes,
         .symlinks = s->settings.config->symlinks,
-        .as_others = !s->settings.config->serve_private,
+        .drop_rights = !s->settings.config->serve_private,
         .n_threads = NJ_FILE_TASKS_MAX,
     };
     if (!o.root)
         return true;
-    if (o.as_others)
+    if (o.drop_rights)
         check_rights(o.root);
     if (nj_file_store_open(&o, &s->store, s->why, sizeof s->why) < 0)
         return false;
@@ -192,7 +192,7 @@ static void down_store(struct nj_server *s)
         return;
     uint32_t left = nj_file_store_close(s->store);
     if (left > 0)
-        nj_say(NJ_SAY_WARNING, "%u file objects were still in use at the end", left);
+        nj_log(NJ_LEVEL_WARNING, "%u file objects were still in use at the end", left);
 }
 
 static bool up_place(struct nj_server *s)
@@ -201,28 +201,28 @@ static bool up_place(struct nj_server *s)
 
     for (uint32_t i = 0; i < s->n_shards; i++)
         cpu[i] = s->lcore[i].cpu;
-    nj_placement_make(cpu, s->n_shards, s->settings.config->workers, nj__server_node(s), &s->cpus,
-                      &s->place);
+    nj_placement_make(cpu, s->n_shards, s->settings.config->workers, nj__server_numa_node(s),
+                      &s->cpus, &s->place);
     return true;
 }
 
 static bool up_workers(struct nj_server *s)
 {
-    struct nj_workers_config c = {
+    struct nj_worker_pool_config c = {
         .n_shards = s->n_shards + 1, /* the last one is the supervisor's */
-        .kind = {[NJ_WORKERS_HANDLERS] = {.n_max = s->place.n_workers,
-                                          .tasks_max = NJ_TASKS_OUT_MAX,
-                                          .prepare = nj_file_rights_use_own},
-                 [NJ_WORKERS_FILES] = {.n_max = s->store ? NJ_FILE_TASKS_MAX : 0,
-                                       .tasks_max = JOBS_MAX}},
+        .kind = {[NJ_WORKER_HANDLERS] = {.n_max = s->place.n_workers,
+                                         .tasks_max = NJ_TASKS_OUT_MAX,
+                                         .prepare = nj_file_rights_restore},
+                 [NJ_WORKER_FILES] = {.n_max = s->store ? NJ_FILE_TASKS_MAX : 0,
+                                      .tasks_max = JOBS_MAX}},
         .affinity = s->place.worker,
         .n_affinity = s->place.n_workers,
-        .rest = &s->place.rest,
+        .housekeeping = &s->place.housekeeping,
         .eal = true,
-        .wakers = s->waker,
-        .n_wakers = s->n_shards,
+        .wakeups = s->waker,
+        .n_wakeups = s->n_shards,
     };
-    int rc = nj_workers_start(&c, &s->workers);
+    int rc = nj_worker_pool_start(&c, &s->workers);
     if (rc != 0)
         snprintf(s->why, sizeof s->why, "cannot start the workers: %s", strerror(-rc));
     return rc == 0;
@@ -231,13 +231,13 @@ static bool up_workers(struct nj_server *s)
 /* Where a later step failed nobody has stopped them. */
 static void down_workers(struct nj_server *s)
 {
-    if (nj_workers_stop(s->workers, HANDLERS_MS) > 0)
+    if (nj_worker_pool_stop(s->workers, STOP_TIMEOUT_MS) > 0)
         return;
-    nj__server_tidied(s);
-    nj_workers_free(s->workers);
+    nj__server_reap_tidy(s);
+    nj_worker_pool_free(s->workers);
 }
 
-static const char *const how_read[] = {
+static const char *const read_mode_text[] = {
     [NJ_FILE_READS_DIRECT] =
         "by io_uring, bypassing the page cache where the file system supports it",
     [NJ_FILE_READS_BUFFERED] = "by io_uring, through the page cache",
@@ -251,14 +251,14 @@ static bool start_reader(struct nj_server *s, enum nj_file_reads how)
         .no_direct = how == NJ_FILE_READS_BUFFERED,
         .n_shards = s->n_shards,
         .tasks_max = READS_MAX,
-        .affinity = &s->place.rest,
+        .affinity = &s->place.housekeeping,
         .eal = true,
-        .wakers = s->waker,
+        .wakeups = s->waker,
     };
     int rc = nj_file_reader_start(&c, &s->reader);
 
     if (rc == 0) {
-        nj_say(NJ_SAY_INFO, "large files are read %s%s", how_read[how],
+        nj_log(NJ_LEVEL_INFO, "large files are read %s%s", read_mode_text[how],
                nj_file_reader_is_registered(s->reader) ? ", into hugepages" : "");
         return true;
     }
@@ -282,16 +282,16 @@ static bool up_reader(struct nj_server *s)
             snprintf(s->why + n, sizeof s->why - n, "; --file-reads threads does not need it");
             return false;
         }
-        nj_say(NJ_SAY_WARNING, "%s", s->why);
+        nj_log(NJ_LEVEL_WARNING, "%s", s->why);
         s->why[0] = '\0';
     }
-    nj_say(NJ_SAY_INFO, "large files are read %s", how_read[NJ_FILE_READS_THREADS]);
+    nj_log(NJ_LEVEL_INFO, "large files are read %s", read_mode_text[NJ_FILE_READS_THREADS]);
     return true;
 }
 
 static void down_reader(struct nj_server *s)
 {
-    if (s->reader && nj_file_reader_stop(s->reader, HANDLERS_MS) == 0)
+    if (s->reader && nj_file_reader_stop(s->reader, STOP_TIMEOUT_MS) == 0)
         nj_file_reader_free(s->reader);
 }
 
@@ -299,7 +299,7 @@ static void down_reader(struct nj_server *s)
 static int64_t wall_ns(void *server)
 {
     struct nj_server *s = server;
-    return s->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj_clock_at(&s->clock, rte_rdtsc());
+    return s->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj_tsc_clock_ns(&s->clock, rte_rdtsc());
 }
 
 static bool up_access(struct nj_server *s)
@@ -309,7 +309,7 @@ static bool up_access(struct nj_server *s)
         .path = config->access_log,
         .format = config->log_format == NJ_LOG_JSON ? NJ_ACCESS_JSON : NJ_ACCESS_COMBINED,
         .n_shards = s->n_shards,
-        .affinity = &s->place.rest,
+        .affinity = &s->place.housekeeping,
         .eal = true,
         .wall_ns = wall_ns,
         .wall_ctx = s,
@@ -328,7 +328,7 @@ static void down_access(struct nj_server *s)
     s->is_stuck = s->is_stuck || (!has_ended && !s->is_program); /* its process ends now */
     s->access = NULL;
     if (counts.n_lost > 0)
-        nj_say(NJ_SAY_WARNING, "access log: %lu lines written, %lu requests not logged",
+        nj_log(NJ_LEVEL_WARNING, "access log: %lu lines written, %lu requests not logged",
                (unsigned long)counts.n_written, (unsigned long)counts.n_lost);
 }
 
@@ -338,16 +338,16 @@ static bool nothing(struct nj_server *s)
     return true;
 }
 
-static uint32_t stuck_on_fibers(const struct nj_server *s)
+static uint32_t log_stuck_fibers(const struct nj_server *s)
 {
     uint32_t n_stuck = 0;
 
     for (uint32_t i = 0; i < s->n_shards; i++) {
         const char *route;
-        uint32_t n = nj_shard_stuck(s->shard[i], &route);
+        uint32_t n = nj_shard_stuck_fibers(s->shard[i], &route);
         n_stuck += n;
         if (n > 0)
-            nj_say(NJ_SAY_ERROR,
+            nj_log(NJ_LEVEL_ERROR,
                    "lcore %u: %u handlers (%s) did not return after cancellation; exiting anyway",
                    s->lcore[i].id, n, route);
     }
@@ -358,14 +358,15 @@ static uint32_t stuck_on_fibers(const struct nj_server *s)
  * touch cannot be freed. */
 static void stop_handlers(struct nj_server *s)
 {
-    uint32_t n_stuck = nj_workers_stop(s->workers, HANDLERS_MS);
+    uint32_t n_stuck = nj_worker_pool_stop(s->workers, STOP_TIMEOUT_MS);
     if (n_stuck > 0)
-        nj_say(NJ_SAY_ERROR, "%u task%s on workers did not return within %u ms; exiting anyway",
-               n_stuck, n_stuck == 1 ? "" : "s", HANDLERS_MS);
-    uint32_t n_reads = s->reader ? nj_file_reader_stop(s->reader, HANDLERS_MS) : 0;
+        nj_log(NJ_LEVEL_ERROR, "%u task%s on workers did not return within %u ms; exiting anyway",
+               n_stuck, n_stuck == 1 ? "" : "s", STOP_TIMEOUT_MS);
+    uint32_t n_reads = s->reader ? nj_file_reader_stop(s->reader, STOP_TIMEOUT_MS) : 0;
     if (n_reads > 0)
-        nj_say(NJ_SAY_ERROR, "the disk did not answer within %u ms; exiting anyway", HANDLERS_MS);
-    if (stuck_on_fibers(s) + n_stuck + n_reads == 0)
+        nj_log(NJ_LEVEL_ERROR, "the disk did not answer within %u ms; exiting anyway",
+               STOP_TIMEOUT_MS);
+    if (log_stuck_fibers(s) + n_stuck + n_reads == 0)
         return;
     s->is_stuck = true;
     down_access(s); /* what is in it is written, in bounded time */
@@ -378,7 +379,7 @@ static bool random_bytes(void *out, size_t n)
 
 static nj_ns read_clock(void *clock)
 {
-    return nj_clock_at(clock, rte_rdtsc());
+    return nj_tsc_clock_ns(clock, rte_rdtsc());
 }
 
 static uint64_t read_cycles(void)
@@ -387,9 +388,9 @@ static uint64_t read_cycles(void)
 }
 
 /* From an lcore, and rare: a route moved to the workers, or back. */
-static void tell(void *notes, const char *line)
+static void log_note(void *notes, const char *line)
 {
-    nj_notes_put(notes, line);
+    nj_lcore_log_put(notes, line);
 }
 
 static nj_ns to_ns(double seconds)
@@ -398,7 +399,7 @@ static nj_ns to_ns(double seconds)
 }
 
 /* What the operator wants of requests; 0 stands for the shard's own defaults. */
-static void want_requests(struct nj_shard_config *c, const struct nj_settings *set)
+static void fill_request_limits(struct nj_shard_config *c, const struct nj_settings *set)
 {
     const struct nj_server_config *config = set->config;
 
@@ -416,7 +417,7 @@ static void want_requests(struct nj_shard_config *c, const struct nj_settings *s
     c->body_max = config->max_body == NJ_NONE ? 0 : config->max_body;
 }
 
-static void equip_lcore(struct nj_server *s, uint32_t i)
+static void init_lcore(struct nj_server *s, uint32_t i)
 {
     const struct nj_server_port *p = nj__server_port_of(s, i);
     struct nj_lcore *l = &s->lcore[i];
@@ -425,9 +426,9 @@ static void equip_lcore(struct nj_server *s, uint32_t i)
     l->clock = &s->clock;
     l->control = &s->control;
     l->end = &s->end[i];
-    l->idle = nj__server_idle(s->settings.config);
+    l->idle = nj__server_idle_mode(s->settings.config);
     l->waker = &s->waker[i];
-    l->rx = nj_dpdk_port_rx(&p->dev, i - p->first);
+    l->rx = nj_dpdk_port_rx_source(&p->dev, i - p->first);
     l->init = s->given.lcore_init;
     l->fini = s->given.lcore_fini;
     l->hook_ctx = s->given.lcore_ctx;
@@ -452,13 +453,13 @@ static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c
     c->held_max = p->dev.held_max;
     c->tx_pool = p->dev.tx_pool[c->index];
     c->frag_table = p->dev.frags[c->index];
-    nj_fabric_connect(&p->fabric, &s->end[i], c->index, &s->waker[i], &c->port);
+    nj_shard_rings_connect(&p->fabric, &s->end[i], c->index, &s->waker[i], &c->port);
 }
 
 static bool up_shards(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
-    nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
+    nj_ns now = nj_tsc_clock_ns(&s->clock, rte_rdtsc());
     struct nj_shard_config c = {
         .listen_port = set->config->listen_port,
         .conns_max = set->config->conns_max,
@@ -470,13 +471,13 @@ static bool up_shards(struct nj_server *s)
         .idle_timeout = to_ns(set->config->idle_timeout_s),
         .wall_s_at_zero = s->wall_s_at_zero,
         .routes = set->routes,
-        .no_site = !set->config->root,
+        .no_files = !set->config->root,
         .fibers_max = set->config->fibers_max,
         .strategy = set->config->strategy,
     };
-    want_requests(&c, set);
+    fill_request_limits(&c, set);
     c.shape = s->shape;
-    c.policy = nj_policies_first(s->policies);
+    c.policy = nj_policies_initial(s->policies);
     if (!random_bytes(&c.ndp_key, sizeof c.ndp_key) ||
         !random_bytes(&c.client_key, sizeof c.client_key)) {
         snprintf(s->why, sizeof s->why, NO_RANDOM);
@@ -485,17 +486,17 @@ static bool up_shards(struct nj_server *s)
     for (uint32_t i = 0; i < s->n_shards; i++) {
         join_port(s, i, &c);
         if (s->store) {
-            struct nj_task_port way = nj_workers_port(s->workers, i, NJ_WORKERS_FILES);
-            struct nj_task_port reader = {0};
+            struct nj_worker_ops way = nj_worker_pool_ops(s->workers, i, NJ_WORKER_FILES);
+            struct nj_worker_ops reader = {0};
             if (s->reader)
                 reader = nj_file_reader_port(s->reader, i);
-            c.port.files = nj_file_lane_init(&s->lane[i], &way, &reader, s->store);
+            c.port.files = nj_file_client_init(&s->lane[i], &way, &reader, s->store);
         }
-        c.port.workers = nj_workers_port(s->workers, i, NJ_WORKERS_HANDLERS);
+        c.port.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
         c.port.clock = read_clock;
         c.port.cycles = read_cycles;
         c.port.clock_ctx = &s->clock;
-        c.port.log = tell;
+        c.port.log = log_note;
         c.port.log_ctx = &s->notes[i];
         if (s->access)
             c.access = nj_access_log_port(s->access, i);
@@ -506,7 +507,7 @@ static bool up_shards(struct nj_server *s)
             snprintf(s->why, sizeof s->why, "not enough memory for shard %u", i);
             return false;
         }
-        equip_lcore(s, i);
+        init_lcore(s, i);
     }
     explicit_bzero(&c, sizeof c); /* has keys */
     nj__server_attach_policy(s);
@@ -538,13 +539,14 @@ static void down_telemetry(struct nj_server *s)
 
 static void stop_lcores(struct nj_server *s)
 {
-    nj__server_enter(s, NJ_PHASE_STOP);
+    nj__server_set_phase(s, NJ_PHASE_STOP);
     /* nj_server_run() has nobody to return to before they have left. */
-    uint32_t n = nj_lcores_wait(s->lcore, s->n_shards, s->is_program ? UINT32_MAX : HANDLERS_MS);
+    uint32_t n =
+        nj_lcores_wait(s->lcore, s->n_shards, s->is_program ? UINT32_MAX : STOP_TIMEOUT_MS);
     for (uint32_t i = 0; n > 0 && i < s->n_shards; i++)
         if (atomic_load(&s->lcore[i].state) != NJ_LCORE_IDLE)
-            nj_say(NJ_SAY_ERROR, "lcore %u did not return from a handler within %u ms",
-                   s->lcore[i].id, HANDLERS_MS);
+            nj_log(NJ_LEVEL_ERROR, "lcore %u did not return from a handler within %u ms",
+                   s->lcore[i].id, STOP_TIMEOUT_MS);
     s->is_stuck |= n > 0;
 }
 
@@ -559,7 +561,7 @@ static bool start_lcores(struct nj_server *s)
 
 static bool up_supervisor(struct nj_server *s)
 {
-    int rc = nj_thread_start(&s->supervisor, &s->place.rest, nj__server_supervise, s);
+    int rc = nj_thread_start(&s->supervisor, &s->place.housekeeping, nj__server_supervise, s);
 
     if (rc != 0)
         snprintf(s->why, sizeof s->why, "cannot start the supervisor: %s", strerror(rc));
@@ -575,17 +577,17 @@ static void down_supervisor(struct nj_server *s)
 static const struct step {
     bool (*up)(struct nj_server *);
     void (*down)(struct nj_server *); /* only after its up() was true */
-    bool serves;                      /* nj__server_end() takes it back */
+    bool is_serving;                      /* nj__server_stop_serving() takes it back */
 } steps[] = {
     {up_eal,        NULL,            false},
     {up_lcores,     down_lcores,     false},
     {up_store,      down_store,      false},
-    {nj__server_up_ports, nj__server_down_ports, false},
+    {nj__server_open_ports, nj__server_close_ports, false},
     {up_place,      NULL,            false},
     {up_workers,    down_workers,    false},
     {up_reader,     down_reader,     false},
     {up_access,     down_access,     false},
-    {nj__server_up_policy, nj__server_down_policy, false},
+    {nj__server_init_policy, nj__server_free_policy, false},
     {up_shards,     down_shards,     false},
     {nothing,       stop_handlers,   true},
     {up_telemetry,  down_telemetry,  true},
@@ -594,32 +596,32 @@ static const struct step {
 };
 /* clang-format on */
 
-static void undo(struct nj_server *s)
+static void undo_step(struct nj_server *s)
 {
-    const struct step *step = &steps[--s->n_up];
+    const struct step *step = &steps[--s->n_steps_up];
 
     if (step->down)
         step->down(s);
 }
 
-void nj__server_end(struct nj_server *s)
+void nj__server_stop_serving(struct nj_server *s)
 {
-    while (s->n_up > 0 && steps[s->n_up - 1].serves && !s->is_stuck)
-        undo(s);
+    while (s->n_steps_up > 0 && steps[s->n_steps_up - 1].is_serving && !s->is_stuck)
+        undo_step(s);
 }
 
-void nj__server_down(struct nj_server *s)
+void nj__server_tear_down(struct nj_server *s)
 {
-    while (s->n_up > 0 && !s->is_stuck)
-        undo(s);
+    while (s->n_steps_up > 0 && !s->is_stuck)
+        undo_step(s);
 }
 
-bool nj__server_up(struct nj_server *s)
+bool nj__server_bring_up(struct nj_server *s)
 {
-    while (s->n_up < NJ_ARRAY_LEN(steps) && steps[s->n_up].up(s))
-        s->n_up++;
-    bool ok = s->n_up == NJ_ARRAY_LEN(steps);
+    while (s->n_steps_up < NJ_ARRAY_LEN(steps) && steps[s->n_steps_up].up(s))
+        s->n_steps_up++;
+    bool ok = s->n_steps_up == NJ_ARRAY_LEN(steps);
     if (!ok)
-        nj__server_down(s);
+        nj__server_tear_down(s);
     return ok;
 }

@@ -36,11 +36,11 @@ struct nj_class_rate {
 struct nj_server_port {
     const struct nj_settings_port *settings;
     struct nj_dpdk_port dev;
-    struct nj_fabric fabric;
+    struct nj_shard_rings fabric;
     uint32_t first, n_shards;
-    struct nj_port_watch watch;       /* the supervisor's */
-    struct nj_address_news addresses; /* the supervisor's */
-    struct nj_port_sight sight;       /* last sample, for telemetry; under port_lock */
+    struct nj_port_watch watch;         /* the supervisor's */
+    struct nj_address_logged addresses; /* the supervisor's */
+    struct nj_port_stats sight;         /* last sample, for telemetry; under port_lock */
 };
 
 struct nj_server {
@@ -48,19 +48,19 @@ struct nj_server {
     struct nj_settings settings;
     struct nj_presets presets; /* with the EAL's arguments */
     char why[512];             /* the reason when a step of bring-up fails */
-    size_t n_up;               /* completed steps of bring-up */
+    size_t n_steps_up;         /* completed steps of bring-up */
     bool is_program;           /* runs as nj_server_run(): owns signals, stderr and the EAL's end */
     bool is_stuck;             /* a thread did not end; the memory that it uses stays allocated */
 
     cpu_set_t cpus; /* where the process was allowed to run before the EAL pinned its threads */
-    struct nj_clock clock;
+    struct nj_tsc_clock clock;
     int64_t wall_s_at_zero; /* of that clock; UNIX time */
-    struct nj_control control;
+    struct nj_lcore_control control;
     struct nj_file_store *store;
-    struct nj_place place;
-    struct nj_workers *workers;    /* run OS_BLOCKING tasks and file operations */
-    struct nj_file_reader *reader; /* reads large files; NULL: workers do */
-    struct nj_file_lane lane[NJ_SHARDS_MAX];
+    struct nj_placement place;
+    struct nj_worker_pool *workers; /* run OS_BLOCKING tasks and file operations */
+    struct nj_file_reader *reader;  /* reads large files; NULL: workers do */
+    struct nj_file_client lane[NJ_SHARDS_MAX];
     struct nj_task tidy; /* of the store; the supervisor's */
     bool tidying;        /* `tidy` is with the workers */
     nj_ns tidy_at;       /* time of the next submission */
@@ -70,71 +70,71 @@ struct nj_server {
 
     uint32_t n_ports, n_shards;
     struct nj_server_port port[NJ_SERVER_PORTS_MAX];
-    struct nj_fabric_end end[NJ_SHARDS_MAX];
+    struct nj_shard_endpoint end[NJ_SHARDS_MAX];
     struct nj_shard *shard[NJ_SHARDS_MAX];
     struct nj_lcore lcore[NJ_SHARDS_MAX];
-    struct nj_waker waker[NJ_SHARDS_MAX]; /* of each lcore */
+    struct nj_wakeup waker[NJ_SHARDS_MAX]; /* of each lcore */
 
     pthread_t supervisor;
-    sem_t stops;                          /* one post per call of nj_server_stop() */
-    _Atomic bool is_over;                 /* the supervisor has ended */
-    struct nj_watch watch[NJ_SHARDS_MAX]; /* the supervisor's */
-    struct nj_notes notes[NJ_SHARDS_MAX]; /* for it */
-    struct nj_abuse_log abuse_log;        /* the supervisor's */
-    nj_ns port_seen_at;                   /* the supervisor's */
-    pthread_mutex_t port_lock;            /* of port[].sight */
+    sem_t stops;                              /* one post per call of nj_server_stop() */
+    _Atomic bool is_over;                     /* the supervisor has ended */
+    struct nj_watchdog watch[NJ_SHARDS_MAX];  /* the supervisor's */
+    struct nj_lcore_log notes[NJ_SHARDS_MAX]; /* for it */
+    struct nj_abuse_log abuse_log;            /* the supervisor's */
+    nj_ns port_seen_at;                       /* the supervisor's */
+    pthread_mutex_t port_lock;                /* of port[].sight */
     struct nj_class_rate class_rate[NJ_CLASSES_MAX];
     nj_ns class_rates_at;
 };
 
 /* server.c: run all steps of bring-up. On error undoes the completed steps and returns false, with
  * the reason in s->why. */
-bool nj__server_up(struct nj_server *s);
+bool nj__server_bring_up(struct nj_server *s);
 /* Tear down: the first stops handlers and serving, the second the rest. Both stop early if a thread
  * is stuck. */
-void nj__server_end(struct nj_server *s);
-void nj__server_down(struct nj_server *s);
+void nj__server_stop_serving(struct nj_server *s);
+void nj__server_tear_down(struct nj_server *s);
 
 /* Sums over all shards, of a counter and of a kind of counters. Any thread. */
 uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which);
-uint64_t nj__server_sum(const struct nj_server *s, enum nj_counter_kind kind);
+uint64_t nj__server_count_kind(const struct nj_server *s, enum nj_counter_kind kind);
 
 /* ports.c: the ports, each with its lcores, and the rings between the shards of each. */
-bool nj__server_up_ports(struct nj_server *s);
-void nj__server_down_ports(struct nj_server *s);
+bool nj__server_open_ports(struct nj_server *s);
+void nj__server_close_ports(struct nj_server *s);
 /* The port of a shard, by its number among all. */
 const struct nj_server_port *nj__server_port_of(const struct nj_server *s, uint32_t shard);
 /* The NUMA node of all ports; -1 when they have several, or none in particular. */
-int nj__server_node(const struct nj_server *s);
+int nj__server_numa_node(const struct nj_server *s);
 /* Wake all lcores. */
-void nj__server_wake(struct nj_server *s);
+void nj__server_wake_lcores(struct nj_server *s);
 /* What idle lcores do. */
-enum nj_idle nj__server_idle(const struct nj_server_config *config);
+enum nj_idle nj__server_idle_mode(const struct nj_server_config *config);
 
 /* policy_attach.c: create and free the policy and the state that shards share. */
-bool nj__server_up_policy(struct nj_server *s);
-void nj__server_down_policy(struct nj_server *s);
+bool nj__server_init_policy(struct nj_server *s);
+void nj__server_free_policy(struct nj_server *s);
 /* Call when the shards exist. */
 void nj__server_attach_policy(struct nj_server *s);
 /* Apply hours of the day. The supervisor, once per tick. */
-void nj__server_tend_policy(struct nj_server *s);
+void nj__server_tick_policy(struct nj_server *s);
 /* Reload the policy file. Any thread. False: it has errors, which are logged, or no file is
  * configured. */
 bool nj__server_reload_policy(struct nj_server *s);
 
 /* telemetry_shape.c: update the rates of classes, once per second. The supervisor. */
-void nj__class_rates_turn(struct nj_server *s, nj_ns now);
+void nj__class_rates_update(struct nj_server *s, nj_ns now);
 
 /* supervise.c: reap the task that tidies the store, if it is done. The supervisor, or after its end
  * the thread that stops the workers. */
-void nj__server_tidied(struct nj_server *s);
+void nj__server_reap_tidy(struct nj_server *s);
 
 /* supervise.c: waits for nj_server_stop(), drives the phases, prints the live line. For
  * pthread_create(). */
 void *nj__server_supervise(void *server);
 /* supervise.c: set the phase of all lcores. */
-void nj__server_enter(struct nj_server *s, enum nj_phase phase);
+void nj__server_set_phase(struct nj_server *s, enum nj_run_phase phase);
 /* supervise.c: log a line for each port and the ready line. */
-void nj__server_tell_ready(const struct nj_server *s);
+void nj__server_log_ready(const struct nj_server *s);
 
 #endif

@@ -14,12 +14,12 @@
 
 #define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 20u) /* " http://[...]:65535/" */
 
-#define TICK      (20 * NJ_MS)
-#define TIDY      NJ_SEC        /* between two looks at what the file store may let go of */
-#define ABORT_MIN (200 * NJ_MS) /* for the last RSTs to leave */
-#define ABORT_MAX (2 * NJ_SEC)  /* a device that takes nothing any more can't hold us */
+#define TICK        (20 * NJ_MS)
+#define TIDY_PERIOD NJ_SEC        /* between two looks at what the file store may let go of */
+#define ABORT_MIN   (200 * NJ_MS) /* for the last RSTs to leave */
+#define ABORT_MAX   (2 * NJ_SEC)  /* a device that takes nothing any more can't hold us */
 
-static nj_ns wall(void)
+static nj_ns monotonic_now(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -29,7 +29,7 @@ static nj_ns wall(void)
 /* Waits for a tick. Was nj_server_stop() called? */
 static bool is_stopped(struct nj_server *s)
 {
-    nj_ns at = wall() + TICK;
+    nj_ns at = monotonic_now() + TICK;
     const struct timespec until = {(time_t)(at / NJ_SEC), (long)(at % NJ_SEC)};
 
     return sem_clockwait(&s->stops, CLOCK_MONOTONIC, &until) == 0;
@@ -42,18 +42,19 @@ struct live {
 };
 
 /* Once a second, rewritten in place. Only on a terminal: a log that is kept would be full of it. */
-static void live_line(const struct nj_server *s, struct live *l, nj_ns now)
+static void print_live_line(const struct nj_server *s, struct live *l, nj_ns now)
 {
     if (!l->on || now - l->at < NJ_SEC)
         return;
     uint64_t requests = nj__server_count(s, NJ_C_requests);
     uint64_t bytes = nj__server_count(s, NJ_C_tx_bytes);
     double secs = (double)(now - l->at) / (double)NJ_SEC;
-    fprintf(
-        stderr, "\r%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops\033[K",
-        (double)(requests - l->requests) / secs, (double)(bytes - l->bytes) * 8e-6 / secs,
-        (unsigned long)nj__server_count(s, NJ_C_connections), (unsigned long)requests,
-        (unsigned long)(nj__server_sum(s, NJ_KIND_RX_DROP) + nj__server_sum(s, NJ_KIND_TX_DROP)));
+    fprintf(stderr,
+            "\r%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops\033[K",
+            (double)(requests - l->requests) / secs, (double)(bytes - l->bytes) * 8e-6 / secs,
+            (unsigned long)nj__server_count(s, NJ_C_connections), (unsigned long)requests,
+            (unsigned long)(nj__server_count_kind(s, NJ_KIND_RX_DROP) +
+                            nj__server_count_kind(s, NJ_KIND_TX_DROP)));
     fflush(stderr);
     l->at = now;
     l->requests = requests;
@@ -61,24 +62,25 @@ static void live_line(const struct nj_server *s, struct live *l, nj_ns now)
 }
 
 /* What an lcore has to say. */
-static void tell_notes(struct nj_notes *notes)
+static void log_notes(struct nj_lcore_log *notes)
 {
-    char line[NJ_NOTE_BYTES];
+    char line[NJ_LCORE_LOG_BYTES];
 
-    for (uint32_t k = 0; k <= NJ_NOTES_MAX && nj_notes_take(notes, line, sizeof line); k++)
-        nj_say(NJ_SAY_WARNING, "%s", line);
+    for (uint32_t k = 0; k <= NJ_LCORE_LOG_LINES && nj_lcore_log_take(notes, line, sizeof line);
+         k++)
+        nj_log(NJ_LEVEL_WARNING, "%s", line);
 }
 
-static void tell_abuse(struct nj_server *s)
+static void log_abuse(struct nj_server *s)
 {
     const struct nj_abuse *of[NJ_SHARDS_MAX];
     char line[NJ_ABUSE_LINE_BYTES];
-    nj_ns now = wall();
+    nj_ns now = monotonic_now();
 
     for (uint32_t i = 0; i < s->n_shards; i++)
         of[i] = &s->shard[i]->abuse;
     while (nj_abuse_log_next(&s->abuse_log, of, s->n_shards, now, line))
-        nj_say(NJ_SAY_WARNING, "%s", line);
+        nj_log(NJ_LEVEL_WARNING, "%s", line);
 }
 
 /* A line for each lcore that is kept from polling. */
@@ -87,52 +89,52 @@ static void watch(struct nj_server *s)
     char line[256];
 
     for (uint32_t i = 0; i < s->n_shards; i++) {
-        tell_notes(&s->notes[i]);
+        log_notes(&s->notes[i]);
         const struct nj_counters *c = &s->shard[i]->counters;
-        struct nj_watch_sight sight = {
+        struct nj_watchdog_sample sight = {
             .lcore = s->lcore[i].id,
             .loops = nj_counter_read(c, NJ_C_loops_busy) + nj_counter_read(c, NJ_C_loops_idle),
         };
         struct nj_ewyk *ewyk = s->shard[i]->handlers.ewyk;
         struct nj_ewyk_hold hold;
-        struct nj_ewyk_long past;
-        if (ewyk && nj_ewyk_holder(ewyk, &hold)) {
+        struct nj_ewyk_long_hold past;
+        if (ewyk && nj_ewyk_current_hold(ewyk, &hold)) {
             sight.route = hold.class_of->name;
             sight.since = hold.since;
         }
-        if (ewyk && nj_ewyk_was_long(ewyk, &past)) {
+        if (ewyk && nj_ewyk_pop_long_hold(ewyk, &past)) {
             sight.ended = past.hold.class_of->name;
             sight.ended_since = past.hold.since;
             sight.ended_ns = past.ns;
         }
-        nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
-        if (nj_watch_look(&s->watch[i], &sight, now, line, sizeof line))
-            nj_say(NJ_SAY_WARNING, "%s", line);
+        nj_ns now = nj_tsc_clock_ns(&s->clock, rte_rdtsc());
+        if (nj_watchdog_check(&s->watch[i], &sight, now, line, sizeof line))
+            nj_log(NJ_LEVEL_WARNING, "%s", line);
     }
 }
 
 static void watch_port(struct nj_server *s, struct nj_server_port *p, nj_ns now)
 {
     char line[NJ_PORT_LINE_BYTES];
-    struct nj_port_sight sight = {.tx_given = 0};
-    enum nj_say level;
+    struct nj_port_stats sight = {.tx_given = 0};
+    enum nj_log level;
 
     for (uint32_t i = 0; i < p->n_shards; i++)
         sight.tx_given += nj_counter_read(&s->shard[p->first + i]->counters, NJ_C_tx_packets);
-    nj_dpdk_port_see(&p->dev, &sight);
-    nj_port_watch_look(&p->watch, &sight, now);
+    nj_dpdk_port_read_stats(&p->dev, &sight);
+    nj_port_watch_update(&p->watch, &sight, now);
     pthread_mutex_lock(&s->port_lock);
     p->sight = sight;
     pthread_mutex_unlock(&s->port_lock);
-    while (nj_port_watch_next(&p->watch, now, &level, line))
-        nj_say(level, "%s", line);
+    while (nj_port_watch_next_line(&p->watch, now, &level, line))
+        nj_log(level, "%s", line);
 }
 
 static void watch_ports(struct nj_server *s)
 {
-    nj_ns now = wall();
+    nj_ns now = monotonic_now();
 
-    if (now - s->port_seen_at < NJ_PORT_WATCH_EVERY)
+    if (now - s->port_seen_at < NJ_PORT_WATCH_PERIOD)
         return;
     s->port_seen_at = now;
     for (uint32_t k = 0; k < s->n_ports; k++)
@@ -140,10 +142,10 @@ static void watch_ports(struct nj_server *s)
 }
 
 /* The addresses of a port, as its first shard has them. */
-static void tell_addresses(struct nj_server *s)
+static void log_addresses(struct nj_server *s)
 {
     for (uint32_t k = 0; k < s->n_ports; k++)
-        nj_address_tell(&s->port[k].addresses, &s->shard[s->port[k].first]->cfg.iface);
+        nj_address_log_changes(&s->port[k].addresses, &s->shard[s->port[k].first]->cfg.iface);
 }
 
 static bool all_drained(const struct nj_server *s)
@@ -154,26 +156,26 @@ static bool all_drained(const struct nj_server *s)
     return true;
 }
 
-void nj__server_enter(struct nj_server *s, enum nj_phase phase)
+void nj__server_set_phase(struct nj_server *s, enum nj_run_phase phase)
 {
     atomic_store_explicit(&s->control.phase, phase, memory_order_release);
-    nj__server_wake(s);
+    nj__server_wake_lcores(s);
 }
 
 /* --print-placement says the same lines, as a program. */
-static void tell_advice(char *advice)
+static void log_advice(char *advice)
 {
     static const char head[] = "nightjar: ";
     char *rest = NULL;
 
     for (char *line = strtok_r(advice, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        nj_say(NJ_SAY_WARNING, "%s",
+        nj_log(NJ_LEVEL_WARNING, "%s",
                line + (strncmp(line, head, strlen(head)) == 0 ? strlen(head) : 0));
 }
 
 /* " 2, 3": their ids, in words. */
-static void list_lcores(const struct nj_server *s, const struct nj_server_port *p, char *text,
-                        size_t n)
+static void format_lcores(const struct nj_server *s, const struct nj_server_port *p, char *text,
+                          size_t n)
 {
     size_t at = 0;
 
@@ -182,18 +184,18 @@ static void list_lcores(const struct nj_server *s, const struct nj_server_port *
 }
 
 /* A line for the port; its addresses go to `urls`. */
-static void tell_port(const struct nj_server *s, const struct nj_server_port *p, char *urls,
-                      size_t n_urls)
+static void log_port(const struct nj_server *s, const struct nj_server_port *p, char *urls,
+                     size_t n_urls)
 {
     const struct nj_dpdk_port *d = &p->dev;
     char mac[RTE_ETHER_ADDR_FMT_SIZE], lcores[NJ_SHARDS_MAX * 6u] = ""; /* ", 1023" */
     size_t at = strlen(urls);
 
     if (s->n_ports > 1)
-        list_lcores(s, p, lcores, sizeof lcores);
+        format_lcores(s, p, lcores, sizeof lcores);
     rte_ether_format_addr(mac, sizeof mac, &d->mac);
-    nj_say(NJ_SAY_INFO, "%s (%s) %s, mtu %u, %u lcore%s%s: %s; %s", d->name, d->driver, mac, d->mtu,
-           p->n_shards, p->n_shards == 1 ? "" : "s", lcores, d->spread, d->offloads);
+    nj_log(NJ_LEVEL_INFO, "%s (%s) %s, mtu %u, %u lcore%s%s: %s; %s", d->name, d->driver, mac,
+           d->mtu, p->n_shards, p->n_shards == 1 ? "" : "s", lcores, d->spread, d->offloads);
     for (unsigned i = 0; i < p->settings->iface.n_addrs && at < n_urls; i++) {
         char text[NJ_ADDRESS_TEXT_BYTES];
         const struct nj_addr *ip = &p->settings->iface.addr[i].ip;
@@ -204,22 +206,23 @@ static void tell_port(const struct nj_server *s, const struct nj_server_port *p,
     }
 }
 
-void nj__server_tell_ready(const struct nj_server *s)
+void nj__server_log_ready(const struct nj_server *s)
 {
     char advice[2048], urls[NJ_SERVER_ADDRS_MAX * URL_BYTES] = "";
     const struct nj_server_config *c = s->settings.config;
     char routes[64] = "";
 
-    if (s->n_ports == 1 || nj__server_node(s) >= 0) { /* else lcores are to be on several nodes */
-        nj_placement_advice(&s->place, nj__server_node(s), &s->cpus, advice, sizeof advice);
-        tell_advice(advice);
+    if (s->n_ports == 1 ||
+        nj__server_numa_node(s) >= 0) { /* else lcores are to be on several nodes */
+        nj_placement_advice(&s->place, nj__server_numa_node(s), &s->cpus, advice, sizeof advice);
+        log_advice(advice);
     }
     for (uint32_t k = 0; k < s->n_ports; k++)
-        tell_port(s, &s->port[k], urls, sizeof urls);
+        log_port(s, &s->port[k], urls, sizeof urls);
     if (c->n_routes > 0)
         snprintf(routes, sizeof routes, "%s%u route%s", c->root ? " and " : " of ", c->n_routes,
                  c->n_routes == 1 ? "" : "s");
-    nj_say(NJ_SAY_INFO, "ready:%s serves %s%s", urls, c->root ? c->root : "handlers", routes);
+    nj_log(NJ_LEVEL_INFO, "ready:%s serves %s%s", urls, c->root ? c->root : "handlers", routes);
 }
 
 /* --- the file store --------------------------------------------------------------------------- */
@@ -234,14 +237,14 @@ static void reject_tidy(struct nj_task *task)
     nj_container_of(task, struct nj_server, tidy)->tidying = false;
 }
 
-static struct nj_task_port port_of_files(struct nj_server *s)
+static struct nj_worker_ops port_of_files(struct nj_server *s)
 {
-    return nj_workers_port(s->workers, s->n_shards, NJ_WORKERS_FILES);
+    return nj_worker_pool_ops(s->workers, s->n_shards, NJ_WORKER_FILES);
 }
 
-void nj__server_tidied(struct nj_server *s)
+void nj__server_reap_tidy(struct nj_server *s)
 {
-    struct nj_task_port port = port_of_files(s);
+    struct nj_worker_ops port = port_of_files(s);
     struct nj_task *home;
 
     if (s->tidying && port.poll(port.ctx, &home, 1) == 1)
@@ -252,12 +255,12 @@ void nj__server_tidied(struct nj_server *s)
 static void tidy_store(struct nj_server *s, nj_ns now)
 {
     static const struct nj_task_ops ops = {run_tidy, reject_tidy};
-    struct nj_task_port port = port_of_files(s);
+    struct nj_worker_ops port = port_of_files(s);
 
-    nj__server_tidied(s);
+    nj__server_reap_tidy(s);
     if (!s->store || s->tidying || now < s->tidy_at)
         return;
-    s->tidy_at = now + TIDY;
+    s->tidy_at = now + TIDY_PERIOD;
     s->tidy = (struct nj_task){.ops = &ops};
     nj_list_init(&s->tidy.node);
     s->tidying = port.submit(port.ctx, &s->tidy);
@@ -268,45 +271,46 @@ void *nj__server_supervise(void *server)
 {
     struct nj_server *s = server;
     bool wanted = s->settings.config->live && s->is_program;
-    struct live live = {.at = wall(), .on = wanted && isatty(STDERR_FILENO)};
-    void *altstack = nj_altstack_begin();
+    struct live live = {.at = monotonic_now(), .on = wanted && isatty(STDERR_FILENO)};
+    void *altstack = nj_altstack_install();
 
     if (wanted && !live.on)
-        nj_say(NJ_SAY_INFO, "--live: standard error is not a terminal: no live line");
+        nj_log(NJ_LEVEL_INFO, "--live: standard error is not a terminal: no live line");
     while (!is_stopped(s)) {
-        nj__server_tend_policy(s);
-        tell_addresses(s);
-        live_line(s, &live, wall());
+        nj__server_tick_policy(s);
+        log_addresses(s);
+        print_live_line(s, &live, monotonic_now());
         watch_ports(s);
-        nj__class_rates_turn(s, wall());
+        nj__class_rates_update(s, monotonic_now());
         watch(s);
-        tell_abuse(s);
-        tidy_store(s, wall());
+        log_abuse(s);
+        tidy_store(s, monotonic_now());
     }
 
-    nj_ns deadline = wall() + (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
+    nj_ns deadline =
+        monotonic_now() + (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
     if (live.on)
         fputc('\n', stderr);
     uint64_t open = nj__server_count(s, NJ_C_connections);
-    nj_say(NJ_SAY_INFO, "stopping: %lu connection%s open", (unsigned long)open,
+    nj_log(NJ_LEVEL_INFO, "stopping: %lu connection%s open", (unsigned long)open,
            open == 1 ? "" : "s");
-    nj__server_enter(s, NJ_PHASE_DRAIN);
-    while (!all_drained(s) && wall() < deadline && !is_stopped(s)) {
+    nj__server_set_phase(s, NJ_PHASE_DRAIN);
+    while (!all_drained(s) && monotonic_now() < deadline && !is_stopped(s)) {
         watch_ports(s);
         watch(s);
-        tell_abuse(s);
+        log_abuse(s);
     }
     if (!all_drained(s)) {
-        nj__server_enter(s, NJ_PHASE_ABORT);
-        nj_ns began = wall(), waited = 0;
+        nj__server_set_phase(s, NJ_PHASE_ABORT);
+        nj_ns began = monotonic_now(), waited = 0;
         while (waited < ABORT_MIN || (waited < ABORT_MAX && !all_drained(s))) {
             if (is_stopped(s))
                 break;
-            waited = wall() - began;
+            waited = monotonic_now() - began;
         }
     }
-    nj__server_enter(s, NJ_PHASE_STOP);
-    nj_altstack_end(altstack);
+    nj__server_set_phase(s, NJ_PHASE_STOP);
+    nj_altstack_remove(altstack);
     atomic_store_explicit(&s->is_over, true, memory_order_release);
     return NULL;
 }

@@ -30,7 +30,7 @@ static const struct nj_server *attached;
 /* The socket refuses a command that has more to say for itself. */
 #define HELP_MAX       127u
 
-struct rte_tel_data *nj__telemetry_dict(struct rte_tel_data *d, const char *name_fmt, ...)
+struct rte_tel_data *nj__telemetry_add_dict(struct rte_tel_data *d, const char *name_fmt, ...)
 {
     struct rte_tel_data *one = rte_tel_data_alloc();
     char name[RTE_TEL_MAX_STRING_LEN];
@@ -46,15 +46,15 @@ struct rte_tel_data *nj__telemetry_dict(struct rte_tel_data *d, const char *name
     return one;
 }
 
-void nj__telemetry_rows(struct rte_tel_data *d, const struct nj__telemetry_row *rows, size_t n)
+void nj__telemetry_add_rows(struct rte_tel_data *d, const struct nj__telemetry_row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (rows[i].value != UINT64_MAX)
             rte_tel_data_add_dict_uint(d, rows[i].name, rows[i].value);
 }
 
-void nj__telemetry_counters(const struct nj_server *s, uint32_t from, uint32_t to,
-                            const enum nj_counter *which, size_t n, struct rte_tel_data *d)
+void nj__telemetry_add_counters(const struct nj_server *s, uint32_t from, uint32_t to,
+                                const enum nj_counter *which, size_t n, struct rte_tel_data *d)
 {
     for (size_t k = 0; k < n; k++) {
         uint64_t sum = 0;
@@ -77,23 +77,23 @@ static unsigned in_use(const struct rte_mempool *mp)
 }
 
 /* What one looks at first. */
-static void add_essence(const struct nj_server *s, uint32_t i, struct rte_tel_data *d)
+static void add_shard_summary(const struct nj_server *s, uint32_t i, struct rte_tel_data *d)
 {
     static const enum nj_counter shown[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_rx_packets,
                                             NJ_C_tx_packets,  NJ_C_requests,    NJ_C_connections};
     const struct nj_counters *c = &s->shard[i]->counters;
 
     rte_tel_data_add_dict_uint(d, "lcore", s->lcore[i].id);
-    nj__telemetry_counters(s, i, i + 1, shown, NJ_ARRAY_LEN(shown), d);
+    nj__telemetry_add_counters(s, i, i + 1, shown, NJ_ARRAY_LEN(shown), d);
     rte_tel_data_add_dict_uint(d, "rx_drops", nj_counters_sum(c, NJ_KIND_RX_DROP));
     rte_tel_data_add_dict_uint(d, "tx_drops", nj_counters_sum(c, NJ_KIND_TX_DROP));
 }
 
 /* How it is fed, what it holds, and why it dropped what it dropped. */
-static void add_details(const struct nj_server *s, uint32_t i, struct rte_tel_data *d)
+static void add_shard_details(const struct nj_server *s, uint32_t i, struct rte_tel_data *d)
 {
     static const char *const steering[] = {
-        [NJ_STEER_NONE] = "none", [NJ_STEER_MISS] = "rss", [NJ_STEER_ALWAYS] = "toeplitz"};
+        [NJ_STEER_NONE] = "none", [NJ_STEER_ON_MISS] = "rss", [NJ_STEER_ALWAYS] = "toeplitz"};
     static const enum nj_counter shown[] = {
         NJ_C_loops_busy,      NJ_C_loops_idle, NJ_C_rx_steered_in,  NJ_C_rx_steered_out,
         NJ_C_steer_misplaced, NJ_C_time_wait,  NJ_C_h2_connections, NJ_C_h2_bytes,
@@ -105,7 +105,7 @@ static void add_details(const struct nj_server *s, uint32_t i, struct rte_tel_da
 
     rte_tel_data_add_dict_uint(d, "port", p->dev.id);
     rte_tel_data_add_dict_string(d, "steering", steering[p->dev.steering]);
-    nj__telemetry_counters(s, i, i + 1, shown, NJ_ARRAY_LEN(shown), d);
+    nj__telemetry_add_counters(s, i, i + 1, shown, NJ_ARRAY_LEN(shown), d);
     rte_tel_data_add_dict_uint(d, "rx_mbufs_used", in_use(p->dev.rx_pool[queue]));
     uint64_t taken = in_use(p->dev.tx_pool[queue]), ready = nj_counter_read(c, NJ_C_tx_mbufs_ready);
     rte_tel_data_add_dict_uint(d, "tx_mbufs_used", taken > ready ? taken - ready : 0);
@@ -113,17 +113,17 @@ static void add_details(const struct nj_server *s, uint32_t i, struct rte_tel_da
         bool drop = nj_counter_info[k].kind == NJ_KIND_RX_DROP ||
                     nj_counter_info[k].kind == NJ_KIND_TX_DROP;
         if (drop && nj_counter_read(c, k) > 0)
-            nj__telemetry_counters(s, i, i + 1, &k, 1, d);
+            nj__telemetry_add_counters(s, i, i + 1, &k, 1, d);
     }
 }
 
 /* What the supervisor saw of the port within the last second. */
-static struct nj_port_sight port_sight(const struct nj_server *s, const struct nj_server_port *p)
+static struct nj_port_stats port_sight(const struct nj_server *s, const struct nj_server_port *p)
 {
     pthread_mutex_t *seen = (pthread_mutex_t *)(uintptr_t)&s->port_lock;
 
     pthread_mutex_lock(seen);
-    struct nj_port_sight sight = p->sight;
+    struct nj_port_stats sight = p->sight;
     pthread_mutex_unlock(seen);
     return sight;
 }
@@ -131,7 +131,7 @@ static struct nj_port_sight port_sight(const struct nj_server *s, const struct n
 static void add_port(const struct nj_server *s, const struct nj_server_port *p,
                      struct rte_tel_data *d)
 {
-    struct nj_port_sight sight = port_sight(s, p);
+    struct nj_port_stats sight = port_sight(s, p);
     char mac[RTE_ETHER_ADDR_FMT_SIZE];
     const struct nj__telemetry_row rows[] = {
         {"mtu", p->dev.mtu},
@@ -156,7 +156,7 @@ static void add_port(const struct nj_server *s, const struct nj_server_port *p,
     rte_tel_data_add_dict_string(d, "offloads", p->dev.offloads);
     rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
     rte_tel_data_add_dict_int(d, "numa_node", p->dev.node);
-    nj__telemetry_rows(d, rows, NJ_ARRAY_LEN(rows)); /* a device may lack a count */
+    nj__telemetry_add_rows(d, rows, NJ_ARRAY_LEN(rows)); /* a device may lack a count */
 }
 
 /* The one there is; of several the one that is named by DPDK's number, or all. */
@@ -173,7 +173,7 @@ static bool port(const struct nj_server *s, const char *params, struct rte_tel_d
             add_port(s, p, d);
             return true;
         }
-        struct rte_tel_data *one = params ? NULL : nj__telemetry_dict(d, "port%u", p->dev.id);
+        struct rte_tel_data *one = params ? NULL : nj__telemetry_add_dict(d, "port%u", p->dev.id);
         if (one)
             add_port(s, p, one);
     }
@@ -184,7 +184,7 @@ static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
 {
     if (s->n_ports == 1) { /* else /nightjar/port tells them apart */
         const struct nj_server_port *p = &s->port[0];
-        struct nj_port_sight sight = port_sight(s, p);
+        struct nj_port_stats sight = port_sight(s, p);
         rte_tel_data_add_dict_string(d, "device", p->dev.name);
         rte_tel_data_add_dict_string(d, "spread", p->dev.spread);
         rte_tel_data_add_dict_string(d, "offloads", p->dev.offloads);
@@ -193,17 +193,17 @@ static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
         rte_tel_data_add_dict_uint(d, "rx_nombuf", sight.rx_nombuf);
     }
     for (uint32_t i = 0; i < s->n_shards; i++) {
-        struct rte_tel_data *one = nj__telemetry_dict(d, "shard%u", i);
+        struct rte_tel_data *one = nj__telemetry_add_dict(d, "shard%u", i);
         if (!one)
             return;
-        add_essence(s, i, one);
+        add_shard_summary(s, i, one);
         if (s->n_shards <= SHARDS_IN_FULL)
-            add_details(s, i, one);
+            add_shard_details(s, i, one);
     }
 }
 
-bool nj__telemetry_shards(const struct nj_server *s, const char *params, uint32_t *from,
-                          uint32_t *to)
+bool nj__telemetry_parse_shards(const struct nj_server *s, const char *params, uint32_t *from,
+                                uint32_t *to)
 {
     char *end = NULL;
     unsigned long i = params ? strtoul(params, &end, 10) : 0;
@@ -217,11 +217,11 @@ static bool shards(const struct nj_server *s, const char *params, struct rte_tel
 {
     uint32_t from, to;
 
-    if (!nj__telemetry_shards(s, params, &from, &to))
+    if (!nj__telemetry_parse_shards(s, params, &from, &to))
         return false;
     if (params) {
-        add_essence(s, from, d);
-        add_details(s, from, d);
+        add_shard_summary(s, from, d);
+        add_shard_details(s, from, d);
     } else {
         add_shards(s, d);
     }
@@ -236,7 +236,7 @@ static bool stages(const struct nj_server *s, const char *params, struct rte_tel
     uint64_t spent[NJ_N_STAGES] = {0}, n_measured = 0;
     uint32_t from, to;
 
-    if (!nj__telemetry_shards(s, params, &from, &to))
+    if (!nj__telemetry_parse_shards(s, params, &from, &to))
         return false;
     for (uint32_t i = from; i < to; i++) {
         const struct nj_stages *of = &s->shard[i]->stages;
@@ -247,7 +247,7 @@ static bool stages(const struct nj_server *s, const char *params, struct rte_tel
     for (unsigned k = 0; k < NJ_N_STAGES; k++)
         rte_tel_data_add_dict_uint(d, nj_stage_name[k], spent[k]);
     rte_tel_data_add_dict_uint(d, "steps_measured", n_measured);
-    nj__telemetry_counters(s, from, to, besides, NJ_ARRAY_LEN(besides), d);
+    nj__telemetry_add_counters(s, from, to, besides, NJ_ARRAY_LEN(besides), d);
     rte_tel_data_add_dict_uint(d, "tsc_hz", rte_get_tsc_hz());
     return true;
 }
@@ -282,7 +282,7 @@ static bool memory(const struct nj_server *s, const char *params, struct rte_tel
     uint32_t from, to;
     uint64_t flow_bytes = 0;
 
-    if (!nj__telemetry_shards(s, params, &from, &to))
+    if (!nj__telemetry_parse_shards(s, params, &from, &to))
         return false;
     for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++)
         add_pool(s, from, to, i, d);
@@ -302,7 +302,7 @@ static void add_addresses(const struct nj_iface *iface, struct rte_tel_data *d)
         char line[NJ_ADDRESS_TEXT_BYTES + 32], text[NJ_ADDRESS_TEXT_BYTES];
         nj_iface_addr_get(&iface->addr[i], &a);
         snprintf(line, sizeof line, "%s/%u %s", nj_address_text(&a.ip, text), a.prefix_bits,
-                 nj_address_state(&a));
+                 nj_address_state_text(&a));
         rte_tel_data_add_array_string(d, line);
     }
 }

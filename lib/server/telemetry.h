@@ -38,22 +38,22 @@ struct rte_tel_data;
 void nj_telemetry_attach(const struct nj_server *server);
 
 /* Which shards a command is about: all, or the one its parameter names. */
-bool nj__telemetry_shards(const struct nj_server *s, const char *params, uint32_t *from,
-                          uint32_t *to);
+bool nj__telemetry_parse_shards(const struct nj_server *s, const char *params, uint32_t *from,
+                                uint32_t *to);
 
 /* A dictionary within this one, by that name, for the caller to fill; NULL: there is no memory. */
-struct rte_tel_data *nj__telemetry_dict(struct rte_tel_data *d, const char *name_fmt, ...)
+struct rte_tel_data *nj__telemetry_add_dict(struct rte_tel_data *d, const char *name_fmt, ...)
     NJ_PRINTF(2, 3);
 /* These counters, summed over shards from..to-1, by their names. */
-void nj__telemetry_counters(const struct nj_server *s, uint32_t from, uint32_t to,
-                            const enum nj_counter *which, size_t n, struct rte_tel_data *d);
+void nj__telemetry_add_counters(const struct nj_server *s, uint32_t from, uint32_t to,
+                                const enum nj_counter *which, size_t n, struct rte_tel_data *d);
 
 /* A number by its name. UINT64_MAX: there is none, and it is left out. */
 struct nj__telemetry_row {
     const char *name;
     uint64_t value;
 };
-void nj__telemetry_rows(struct rte_tel_data *d, const struct nj__telemetry_row *rows, size_t n);
+void nj__telemetry_add_rows(struct rte_tel_data *d, const struct nj__telemetry_row *rows, size_t n);
 
 /* The answers of telemetry_*.c: into a dictionary. False: the parameters make no sense. */
 bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d);

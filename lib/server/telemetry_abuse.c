@@ -21,7 +21,7 @@ bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct r
         struct nj_abuse_view sum;
         if (!nj_abuse_sum(of, s->n_shards, i, &sum))
             continue;
-        struct rte_tel_data *one = nj__telemetry_dict(d, "%s", nj_counter_info[i].name);
+        struct rte_tel_data *one = nj__telemetry_add_dict(d, "%s", nj_counter_info[i].name);
         if (!one)
             return true;
         rte_tel_data_add_dict_uint(one, "count", sum.n);

@@ -34,7 +34,7 @@ struct sum {
 
 static struct sum sum_up(const struct nj_server *s, uint32_t route, uint32_t from, uint32_t to)
 {
-    nj_ns now = nj_clock_at(&s->clock, rte_rdtsc());
+    nj_ns now = nj_tsc_clock_ns(&s->clock, rte_rdtsc());
     struct sum sum = {0};
 
     for (uint32_t i = from; i < to; i++) {
@@ -108,7 +108,7 @@ static void add_all(const struct nj_server *s, struct rte_tel_data *d)
     add_fibers(s, d);
     rte_tel_data_add_dict_uint(d, "routes", n);
     for (uint32_t i = 0; i < n && i < ROUTES_SHOWN; i++) {
-        struct rte_tel_data *one = nj__telemetry_dict(d, "route%u", i);
+        struct rte_tel_data *one = nj__telemetry_add_dict(d, "route%u", i);
         if (!one)
             return;
         add_route(s, i, 0, s->n_shards, one);
@@ -116,7 +116,7 @@ static void add_all(const struct nj_server *s, struct rte_tel_data *d)
 }
 
 /* The lcores do it, as they are the ones that count. */
-static void ask_reset(const struct nj_server *s, struct rte_tel_data *d)
+static void request_reset(const struct nj_server *s, struct rte_tel_data *d)
 {
     for (uint32_t i = 0; i < s->n_shards; i++)
         nj_store_relaxed(&s->shard[i]->handlers.reset, true);
@@ -146,6 +146,6 @@ bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rt
 {
     if (params && strcmp(params, "reset") != 0)
         return add_one(s, params, d);
-    (params ? ask_reset : add_all)(s, d);
+    (params ? request_reset : add_all)(s, d);
     return true;
 }

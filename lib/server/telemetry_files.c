@@ -8,22 +8,23 @@
 #include "store/file_reader.h"
 #include "wire/dpdk_compat.h"
 
-static void tell_reader(const struct nj_file_reader_stats *r, struct rte_tel_data *d)
+static void add_reader_stats(const struct nj_file_reader_stats *r, struct rte_tel_data *d)
 {
     static const struct {
         const char *name;
         double share;
     } parts[] = {{"read_ns_p50", 0.5}, {"read_ns_p99", 0.99}, {"read_ns_max", 1}};
-    struct nj_histogram took = {0};
+    struct nj_histogram latency = {0};
 
     rte_tel_data_add_dict_uint(d, "reads_under_way", nj_load_relaxed(&r->n_under_way));
     rte_tel_data_add_dict_uint(d, "reads_waiting", nj_load_relaxed(&r->n_waiting));
     rte_tel_data_add_dict_uint(d, "reads_failed", nj_load_relaxed(&r->n_failed));
-    rte_tel_data_add_dict_uint(d, "reads_put_off", nj_load_relaxed(&r->n_put_off));
+    rte_tel_data_add_dict_uint(d, "reads_put_off", nj_load_relaxed(&r->n_to_workers));
     rte_tel_data_add_dict_uint(d, "direct_bytes", nj_load_relaxed(&r->direct_bytes));
-    nj_histogram_sum(&took, &r->took);
+    nj_histogram_merge(&latency, &r->latency);
     for (size_t i = 0; i < NJ_ARRAY_LEN(parts); i++)
-        rte_tel_data_add_dict_uint(d, parts[i].name, nj_histogram_at(&took, parts[i].share));
+        rte_tel_data_add_dict_uint(d, parts[i].name,
+                                   nj_histogram_quantile(&latency, parts[i].share));
 }
 
 bool nj__telemetry_files(const struct nj_server *s, const char *params, struct rte_tel_data *d)
@@ -58,8 +59,8 @@ bool nj__telemetry_files(const struct nj_server *s, const char *params, struct r
         {"jobs", nj__server_count(s, NJ_C_file_jobs)},
         {"busy", nj__server_count(s, NJ_C_file_busy)},
     };
-    nj__telemetry_rows(d, rows, NJ_ARRAY_LEN(rows));
+    nj__telemetry_add_rows(d, rows, NJ_ARRAY_LEN(rows));
     if (s->reader)
-        tell_reader(nj_file_reader_stats(s->reader), d);
+        add_reader_stats(nj_file_reader_stats(s->reader), d);
     return true;
 }

@@ -21,14 +21,15 @@ static void add_histogram(const struct nj_histogram *h, const char *name, struct
         double share;
     } shown[] = {{"p50_us", 0.5}, {"p90_us", 0.9}, {"p99_us", 0.99}, {"p999_us", 0.999}};
     uint64_t n = nj_histogram_count(h);
-    struct rte_tel_data *one = nj__telemetry_dict(d, "%s", name);
+    struct rte_tel_data *one = nj__telemetry_add_dict(d, "%s", name);
 
     if (!one)
         return;
     rte_tel_data_add_dict_uint(one, "count", n);
     rte_tel_data_add_dict_uint(one, "mean_us", n > 0 ? us(h->sum_ns / n) : 0);
     for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++)
-        rte_tel_data_add_dict_uint(one, shown[i].name, us(nj_histogram_at(h, shown[i].share)));
+        rte_tel_data_add_dict_uint(one, shown[i].name,
+                                   us(nj_histogram_quantile(h, shown[i].share)));
     rte_tel_data_add_dict_uint(one, "max_us", us(h->max_ns));
 }
 
@@ -42,13 +43,13 @@ bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct
                  {"throttled", offsetof(struct nj_shard, txns.throttled)}};
     uint32_t from, to;
 
-    if (!nj__telemetry_shards(s, params, &from, &to))
+    if (!nj__telemetry_parse_shards(s, params, &from, &to))
         return false;
     for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++) {
         struct nj_histogram sum = {0};
         for (uint32_t i = from; i < to; i++) {
             const char *shard = (const char *)s->shard[i];
-            nj_histogram_sum(&sum, (const struct nj_histogram *)(shard + shown[k].at));
+            nj_histogram_merge(&sum, (const struct nj_histogram *)(shard + shown[k].at));
         }
         add_histogram(&sum, shown[k].name, d);
     }

@@ -12,8 +12,8 @@ static void add_limits(struct rte_tel_data *d, const struct nj_class *c)
 {
     char text[64];
 
-    for (uint32_t i = 0; i < nj_class_n_keys(); i++) {
-        const char *value = nj_class_key_show(c, i, text, sizeof text);
+    for (uint32_t i = 0; i < nj_class_keys_count(); i++) {
+        const char *value = nj_class_key_format(c, i, text, sizeof text);
         if (value)
             rte_tel_data_add_dict_string(d, nj_class_key_name(i), value);
     }
@@ -26,10 +26,10 @@ static void add_policy(void *dict, const struct nj_policy *p)
     struct rte_tel_data *d = dict, *one;
 
     rte_tel_data_add_dict_uint(d, "version", p->version);
-    if ((one = nj__telemetry_dict(d, "server")))
+    if ((one = nj__telemetry_add_dict(d, "server")))
         add_limits(one, &server);
     for (uint32_t i = 0; i < p->n_classes; i++)
-        if ((one = nj__telemetry_dict(d, "class_%s", p->classes[i].name)))
+        if ((one = nj__telemetry_add_dict(d, "class_%s", p->classes[i].name)))
             add_limits(one, &p->classes[i]);
 }
 
@@ -43,7 +43,7 @@ bool nj__telemetry_limits(const struct nj_server *s, const char *params, struct 
                 *p = '?';
         rte_tel_data_add_dict_string(d, "error", why);
     } else {
-        nj_policies_see(s->policies, add_policy, d);
+        nj_policies_visit(s->policies, add_policy, d);
     }
     return true;
 }

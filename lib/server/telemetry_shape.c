@@ -43,7 +43,7 @@ static struct class_sum sum_class(const struct nj_server *s, uint32_t slot)
 static void add_class(const struct nj_server *s, const struct nj_class *c, struct rte_tel_data *d)
 {
     struct class_sum sum = sum_class(s, c->slot);
-    struct rte_tel_data *one = nj__telemetry_dict(d, "class%u", c->slot);
+    struct rte_tel_data *one = nj__telemetry_add_dict(d, "class%u", c->slot);
     const struct nj_class_rate *rate = &s->class_rate[c->slot];
 
     if (!one)
@@ -60,14 +60,14 @@ static void add_class(const struct nj_server *s, const struct nj_class *c, struc
 }
 
 /* Arguments of a callback that adds to a reply, under the lock of the policy. */
-struct answer {
+struct dict_ctx {
     const struct nj_server *s;
     struct rte_tel_data *d;
 };
 
 static void add_classes(void *ctx, const struct nj_policy *p)
 {
-    const struct answer *a = ctx;
+    const struct dict_ctx *a = ctx;
 
     for (uint32_t i = 0; i < p->n_classes; i++)
         add_class(a->s, &p->classes[i], a->d);
@@ -75,10 +75,10 @@ static void add_classes(void *ctx, const struct nj_policy *p)
 
 bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    struct answer a = {s, d};
+    struct dict_ctx a = {s, d};
 
     if (!params)
-        nj_policies_see(s->policies, add_classes, &a);
+        nj_policies_visit(s->policies, add_classes, &a);
     return !params;
 }
 
@@ -91,7 +91,7 @@ static void set_rate(_Atomic uint64_t *rate, uint64_t *was, uint64_t is, nj_ns p
     *was = is;
 }
 
-void nj__class_rates_turn(struct nj_server *s, nj_ns now)
+void nj__class_rates_update(struct nj_server *s, nj_ns now)
 {
     nj_ns passed = now - s->class_rates_at;
 
@@ -120,15 +120,15 @@ static void client_name(const struct nj_policy *p, const struct nj_client *c, ch
              bits == 128 ? nj_address_text(&addr, text) : nj_network_text(&addr, bits, text));
 }
 
-static void add_client(const struct answer *a, const struct nj_policy *p, const struct nj_client *c,
-                       uint32_t number)
+static void add_client(const struct dict_ctx *a, const struct nj_policy *p,
+                       const struct nj_client *c, uint32_t number)
 {
-    struct rte_tel_data *one = nj__telemetry_dict(a->d, "client%u", number);
+    struct rte_tel_data *one = nj__telemetry_add_dict(a->d, "client%u", number);
     char name[NJ_ADDRESS_TEXT_BYTES + 8] = "others", key[32];
 
     if (!one)
         return;
-    if (c != nj_clients_rest(nj_shape_clients(a->s->shape)))
+    if (c != nj_clients_overflow(nj_shape_clients(a->s->shape)))
         client_name(p, c, name, sizeof name);
     rte_tel_data_add_dict_string(one, "client", name);
     snprintf(key, sizeof key, "%016" PRIx64, nj_load_relaxed(&c->key));
@@ -142,15 +142,15 @@ static void add_client(const struct answer *a, const struct nj_policy *p, const 
 }
 
 /* Parameters of /nightjar/clients. */
-struct clients_answer {
-    struct answer a;
+struct clients_query {
+    struct dict_ctx a;
     uint32_t n;
     enum nj_clients_by by;
 };
 
 static void add_clients(void *ctx, const struct nj_policy *p)
 {
-    const struct clients_answer *c = ctx;
+    const struct clients_query *c = ctx;
     const struct nj_client *top[CLIENTS_SHOWN_MAX];
     uint32_t n = nj_clients_top(nj_shape_clients(c->a.s->shape), c->by, top, c->n);
 
@@ -159,7 +159,7 @@ static void add_clients(void *ctx, const struct nj_policy *p)
 }
 
 /* "N", "by=WHAT", or both. */
-static bool read_clients(const char *params, struct clients_answer *c)
+static bool read_clients(const char *params, struct clients_query *c)
 {
     static const char *const by[] = {[NJ_CLIENTS_BY_BYTES] = "by=bytes",
                                      [NJ_CLIENTS_BY_STREAMS] = "by=streams",
@@ -187,11 +187,11 @@ static bool read_clients(const char *params, struct clients_answer *c)
 
 bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    struct clients_answer c = {{s, d}, CLIENTS_SHOWN, NJ_CLIENTS_BY_BYTES};
+    struct clients_query c = {{s, d}, CLIENTS_SHOWN, NJ_CLIENTS_BY_BYTES};
 
     if (!read_clients(params, &c))
         return false;
-    nj_policies_see(s->policies, add_clients, &c);
+    nj_policies_visit(s->policies, add_clients, &c);
     return true;
 }
 
@@ -207,9 +207,9 @@ bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct
     uint64_t wakes = 0, empty = 0;
     uint32_t from, to;
 
-    if (!nj__telemetry_shards(s, params, &from, &to))
+    if (!nj__telemetry_parse_shards(s, params, &from, &to))
         return false;
-    nj__telemetry_counters(s, from, to, shown, NJ_ARRAY_LEN(shown), d);
+    nj__telemetry_add_counters(s, from, to, shown, NJ_ARRAY_LEN(shown), d);
     for (uint32_t i = from; i < to; i++) {
         wakes += nj_counter_read(&s->shard[i]->counters, NJ_C_shape_wakes);
         empty += nj_counter_read(&s->shard[i]->counters, NJ_C_shape_wakes_empty);

@@ -6,8 +6,8 @@
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 
-static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_workers_stats *s,
-                     enum nj_workers_kind kind)
+static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_worker_pool_stats *s,
+                     enum nj_worker_kind kind)
 {
     const struct nj__telemetry_row rows[] = {
         {"max", s->kind[kind].n_max},
@@ -19,15 +19,15 @@ static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_w
         {"displaced", s->kind[kind].n_displaced},
         {"held_back", s->kind[kind].n_held_back},
     };
-    struct rte_tel_data *one = nj__telemetry_dict(d, "%s", name);
+    struct rte_tel_data *one = nj__telemetry_add_dict(d, "%s", name);
 
     if (one)
-        nj__telemetry_rows(one, rows, NJ_ARRAY_LEN(rows));
+        nj__telemetry_add_rows(one, rows, NJ_ARRAY_LEN(rows));
 }
 
 bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    struct nj_workers_stats stats = nj_workers_stats(s->workers);
+    struct nj_worker_pool_stats stats = nj_worker_pool_stats(s->workers);
     const struct nj_strategy_counters *c = &stats.strategy;
     const struct nj__telemetry_row rows[] = {
         {"threads", stats.n_threads},
@@ -42,8 +42,8 @@ bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct
 
     if (params)
         return false;
-    nj__telemetry_rows(d, rows, NJ_ARRAY_LEN(rows));
-    add_kind(d, "handlers", &stats, NJ_WORKERS_HANDLERS);
-    add_kind(d, "files", &stats, NJ_WORKERS_FILES);
+    nj__telemetry_add_rows(d, rows, NJ_ARRAY_LEN(rows));
+    add_kind(d, "handlers", &stats, NJ_WORKER_HANDLERS);
+    add_kind(d, "files", &stats, NJ_WORKER_FILES);
     return true;
 }

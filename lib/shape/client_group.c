@@ -35,7 +35,7 @@ static struct nj_paced_group *group_new(struct nj_shape *s, struct nj__class *c,
     struct nj_paced_group *g = nj_pool_take(&s->groups);
     if (!g)
         return NULL;
-    nj__node_init(&g->node, &c->node, &client->gate, NJ__GROUP);
+    nj__node_init(&g->node, &c->node, &client->rate_gcra, NJ__GROUP);
     g->class_of = c;
     g->client = client;
     g->flushed_at = s->now;
@@ -45,8 +45,8 @@ static struct nj_paced_group *group_new(struct nj_shape *s, struct nj__class *c,
     g->linger_timer.kind = NJ__TIMER_LINGER;
     nj_list_push_back(bucket_of(s, client), &g->bucket);
     nj__node_limit(&g->node, &c->policy->client);
-    g->changes = s->changes;
-    g->owner = c->owner;
+    g->limits_gen = s->limits_gen;
+    g->slot_gen = c->slot_gen;
     return g;
 }
 
@@ -57,11 +57,11 @@ struct nj_paced_group *nj__group_join(struct nj_shape *s, struct nj__class *c,
     struct nj_paced_group *g = NULL;
     for (struct nj_list *l = head->next; l != head && !g; l = l->next) {
         struct nj_paced_group *at = nj_container_of(l, struct nj_paced_group, bucket);
-        if (at->client == client && at->class_of == c && at->owner == c->owner)
+        if (at->client == client && at->class_of == c && at->slot_gen == c->slot_gen)
             g = at;
     }
     if (g)
-        nj__group_follow(s, g);
+        nj__group_migrate(s, g);
     else
         g = group_new(s, c, client);
     if (!g)
@@ -87,7 +87,7 @@ void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
 {
     if (--g->n_responses > 0)
         return;
-    nj__group_count(g);
+    nj__group_flush_counts(g);
     leave_lcore(g);
     nj__node_reset(s, &g->node);
     nj_timer_disarm(&s->wheel, &g->lease_timer.timer);
@@ -99,26 +99,26 @@ void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g)
 /* Adds the group's open and waiting responses to its class, or subtracts them. */
 static void count_in_class(struct nj_paced_group *g, int32_t sign)
 {
-    nj_add_own(&g->class_of->stats.n_open, sign * (int32_t)g->n_responses);
-    nj_add_own(&g->class_of->stats.n_waiting, sign * (int32_t)g->n_waits);
+    nj_add_single_writer(&g->class_of->stats.n_open, sign * (int32_t)g->n_responses);
+    nj_add_single_writer(&g->class_of->stats.n_waiting, sign * (int32_t)g->n_waits);
     g->class_of->wanted += sign * g->share;
 }
 
-void nj__group_follow(struct nj_shape *s, struct nj_paced_group *g)
+void nj__group_migrate(struct nj_shape *s, struct nj_paced_group *g)
 {
-    if (g->changes == s->changes)
+    if (g->limits_gen == s->limits_gen)
         return;
-    g->changes = s->changes;
-    if (g->class_of->gone || g->owner != g->class_of->owner) {
+    g->limits_gen = s->limits_gen;
+    if (g->class_of->is_retired || g->slot_gen != g->class_of->slot_gen) {
         count_in_class(g, -1);
         g->class_of = &s->class_of[s->policy->classes[0].slot];
-        g->owner = g->class_of->owner;
+        g->slot_gen = g->class_of->slot_gen;
         count_in_class(g, 1);
     }
     nj__node_change(s, &g->node, &g->class_of->node, &g->class_of->policy->client);
 }
 
-void nj__group_count(struct nj_paced_group *g)
+void nj__group_flush_counts(struct nj_paced_group *g)
 {
     if (g->n_bytes)
         nj_add_relaxed(&g->client->n_bytes, g->n_bytes);
@@ -128,21 +128,21 @@ void nj__group_count(struct nj_paced_group *g)
     g->throttled_ns = 0;
 }
 
-void nj__group_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n)
+void nj__group_count_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n)
 {
     g->n_bytes += n;
     if (g->n_bytes < FLUSH_BYTES && s->now - g->flushed_at < FLUSH_NS)
         return;
     g->flushed_at = s->now;
-    nj__group_count(g);
+    nj__group_flush_counts(g);
 }
 
 void nj__group_linger_due(struct nj_shape *s, struct nj_paced_group *g)
 {
     if (g->node.state != NJ__IDLE)
         return; /* armed again when the group has no demand */
-    if (s->now - g->node.left_at >= NJ__LINGER_NS)
+    if (s->now - g->node.unready_at >= NJ__LINGER_NS)
         leave_lcore(g);
     else
-        nj_timer_arm(&s->wheel, &g->linger_timer.timer, g->node.left_at + NJ__LINGER_NS);
+        nj_timer_arm(&s->wheel, &g->linger_timer.timer, g->node.unready_at + NJ__LINGER_NS);
 }

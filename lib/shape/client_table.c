@@ -3,11 +3,11 @@
  * Lock-free hash table of clients with linear probing over PROBES slots; slots with the oldest use
  * are recycled.
  *
- * To fill a slot, an lcore first sets HELD in n_refs, which succeeds only if n_refs is 0. While
- * HELD is set no other lcore takes a reference. When two lcores insert the same client at once,
- * each stores the key in a slot that is still HELD and then scans all slots, so at least one sees
- * the other. The later slot gives up; the earlier one waits until the other one gives up, a few
- * dozen instructions.
+ * To fill a slot, an lcore first sets CLAIMED in n_refs, which succeeds only if n_refs is 0. While
+ * CLAIMED is set no other lcore takes a reference. When two lcores insert the same client at once,
+ * each stores the key in a slot that is still CLAIMED and then scans all slots, so at least one
+ * sees the other. The later slot gives up; the earlier one waits until the other one gives up, a
+ * few dozen instructions.
  */
 #include "shape/client_table.h"
 
@@ -19,17 +19,17 @@
 #include "base/attr.h"
 
 /* With half of the table in use, all 16 slots of a key are used with a probability of 1/65,536. */
-#define PROBES   16u
-#define HELD     0x80000000u
-#define REST_KEY UINT64_MAX
+#define PROBES       16u
+#define CLAIMED      0x80000000u
+#define OVERFLOW_KEY UINT64_MAX
 /* Spins on a slot that another lcore fills before the overflow client is used: a preempted lcore
  * must not block others. */
-#define PATIENCE 10000u
+#define SPINS_MAX    10000u
 
 struct nj_clients {
     uint32_t mask;
-    struct nj_client rest NJ_CACHE_ALIGNED;
-    struct nj_client place[];
+    struct nj_client overflow_client NJ_CACHE_ALIGNED;
+    struct nj_client client_slots[];
 };
 
 struct nj_clients *nj_clients_new(uint32_t n_max)
@@ -44,8 +44,8 @@ struct nj_clients *nj_clients_new(uint32_t n_max)
         return NULL;
     memset(t, 0, n_bytes);
     t->mask = n - 1;
-    atomic_init(&t->rest.key, REST_KEY);
-    atomic_init(&t->rest.n_refs, 1);
+    atomic_init(&t->overflow_client.key, OVERFLOW_KEY);
+    atomic_init(&t->overflow_client.n_refs, 1);
     return t;
 }
 
@@ -54,14 +54,14 @@ void nj_clients_free(struct nj_clients *t)
     free(t);
 }
 
-struct nj_client *nj_clients_rest(struct nj_clients *t)
+struct nj_client *nj_clients_overflow(struct nj_clients *t)
 {
-    return &t->rest;
+    return &t->overflow_client;
 }
 
-static struct nj_client *place_of(struct nj_clients *t, uint64_t key, uint32_t i)
+static struct nj_client *slot_of(struct nj_clients *t, uint64_t key, uint32_t i)
 {
-    return &t->place[((uint32_t)key + i) & t->mask];
+    return &t->client_slots[((uint32_t)key + i) & t->mask];
 }
 
 static uint64_t key_of(const struct nj_client *c)
@@ -76,21 +76,21 @@ static void touch(struct nj_client *c, nj_ns now)
 
 /* ---- lookup ---- */
 
-enum grip { GRIP_OK, GRIP_GONE, GRIP_BUSY };
+enum try_ref { REF_OK, REF_GONE, REF_BUSY };
 
 /* Takes a reference to the slot if it holds `key`. BUSY: it is being filled or emptied. */
-static enum grip grip(struct nj_client *c, uint64_t key)
+static enum try_ref try_ref(struct nj_client *c, uint64_t key)
 {
     uint32_t n = atomic_load_explicit(&c->n_refs, memory_order_seq_cst);
     do {
-        if (n & HELD)
-            return key_of(c) == key ? GRIP_BUSY : GRIP_GONE;
+        if (n & CLAIMED)
+            return key_of(c) == key ? REF_BUSY : REF_GONE;
     } while (!atomic_compare_exchange_weak_explicit(&c->n_refs, &n, n + 1, memory_order_seq_cst,
                                                     memory_order_relaxed));
     if (key_of(c) == key)
-        return GRIP_OK;
+        return REF_OK;
     atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_release);
-    return GRIP_GONE;
+    return REF_GONE;
 }
 
 /* Returns NULL with *busy when the key is there and not settled. */
@@ -98,13 +98,13 @@ static struct nj_client *find(struct nj_clients *t, uint64_t key, bool *busy)
 {
     *busy = false;
     for (uint32_t i = 0; i < PROBES; i++) {
-        struct nj_client *c = place_of(t, key, i);
+        struct nj_client *c = slot_of(t, key, i);
         if (key_of(c) != key)
             continue;
-        enum grip g = grip(c, key);
-        if (g == GRIP_OK)
+        enum try_ref g = try_ref(c, key);
+        if (g == REF_OK)
             return c;
-        *busy |= g == GRIP_BUSY;
+        *busy |= g == REF_BUSY;
     }
     return NULL;
 }
@@ -112,13 +112,13 @@ static struct nj_client *find(struct nj_clients *t, uint64_t key, bool *busy)
 /* ---- insertion ---- */
 
 /* Reserves a slot without references: a free one, else the one unused for longest. */
-static struct nj_client *claim(struct nj_clients *t, uint64_t key, uint32_t *at)
+static struct nj_client *claim_slot(struct nj_clients *t, uint64_t key, uint32_t *at)
 {
     for (uint32_t tries = 0; tries < PROBES; tries++) {
         struct nj_client *best = NULL;
         uint64_t oldest = UINT64_MAX;
         for (uint32_t i = 0; i < PROBES; i++) {
-            struct nj_client *c = place_of(t, key, i);
+            struct nj_client *c = slot_of(t, key, i);
             if (nj_load_relaxed(&c->n_refs) != 0)
                 continue;
             bool is_free = nj_load_relaxed(&c->key) == 0;
@@ -134,7 +134,7 @@ static struct nj_client *claim(struct nj_clients *t, uint64_t key, uint32_t *at)
         uint32_t none = 0;
         if (!best)
             return NULL;
-        if (atomic_compare_exchange_strong_explicit(&best->n_refs, &none, HELD,
+        if (atomic_compare_exchange_strong_explicit(&best->n_refs, &none, CLAIMED,
                                                     memory_order_seq_cst, memory_order_relaxed))
             return best;
     }
@@ -164,13 +164,13 @@ struct nj_addr nj_client_addr(const struct nj_client *c)
     return addr;
 }
 
-static void wipe(struct nj_client *c)
+static void reset_counts(struct nj_client *c)
 {
     nj_store_relaxed(&c->n_conns, 0);
     nj_store_relaxed(&c->n_streams, 0);
     nj_store_relaxed(&c->n_lcores, 0);
     nj_store_relaxed(&c->requests_tat, 0);
-    nj_store_relaxed(&c->gate.tat, 0);
+    nj_store_relaxed(&c->rate_gcra.tat, 0);
     nj_store_relaxed(&c->n_bytes, 0);
     nj_store_relaxed(&c->throttled_ns, 0);
     nj_store_relaxed(&c->n_requests, 0);
@@ -178,49 +178,49 @@ static void wipe(struct nj_client *c)
 }
 
 /* Is the key in a slot before `at`? */
-static bool seen_before(struct nj_clients *t, uint64_t key, uint32_t at)
+static bool is_duplicate_before(struct nj_clients *t, uint64_t key, uint32_t at)
 {
     for (uint32_t i = 0; i < at; i++)
-        if (key_of(place_of(t, key, i)) == key)
+        if (key_of(slot_of(t, key, i)) == key)
             return true;
     return false;
 }
 
 /* Is the key settled in a slot after `at`? It wins, since it may not have seen us. */
-static bool settled_behind(struct nj_clients *t, uint64_t key, uint32_t at)
+static bool is_duplicate_after(struct nj_clients *t, uint64_t key, uint32_t at)
 {
     for (uint32_t i = at + 1; i < PROBES; i++) {
-        struct nj_client *c = place_of(t, key, i);
+        struct nj_client *c = slot_of(t, key, i);
         for (uint32_t n = 0; key_of(c) == key; n++) {
             uint32_t refs = atomic_load_explicit(&c->n_refs, memory_order_seq_cst);
-            if (!(refs & HELD) || n == PATIENCE)
+            if (!(refs & CLAIMED) || n == SPINS_MAX)
                 return true;
         }
     }
     return false;
 }
 
-static void let_go(struct nj_client *c)
+static void release_slot(struct nj_client *c)
 {
     atomic_store_explicit(&c->key, 0, memory_order_seq_cst);
     atomic_store_explicit(&c->n_refs, 0, memory_order_seq_cst);
 }
 
 /* NULL with *full: no free slot. NULL without: another lcore inserted the key, look it up again. */
-static struct nj_client *bring(struct nj_clients *t, uint64_t key, const struct nj_addr *addr,
-                               bool *full)
+static struct nj_client *insert_client(struct nj_clients *t, uint64_t key,
+                                       const struct nj_addr *addr, bool *full)
 {
     uint32_t at = 0;
-    struct nj_client *c = claim(t, key, &at);
+    struct nj_client *c = claim_slot(t, key, &at);
     *full = !c;
     if (!c)
         return NULL;
     atomic_store_explicit(&c->key, 0, memory_order_seq_cst);
-    wipe(c);
+    reset_counts(c);
     addr_set(c, addr);
     atomic_store_explicit(&c->key, key, memory_order_seq_cst);
-    if (seen_before(t, key, at) || settled_behind(t, key, at)) {
-        let_go(c);
+    if (is_duplicate_before(t, key, at) || is_duplicate_after(t, key, at)) {
+        release_slot(c);
         return NULL;
     }
     atomic_store_explicit(&c->n_refs, 1, memory_order_seq_cst);
@@ -231,13 +231,13 @@ struct nj_client *nj_client_take(struct nj_clients *t, uint64_t key, const struc
                                  nj_ns now)
 {
     NJ_ASSERT(key != 0);
-    for (uint32_t n = 0; n < PATIENCE; n++) {
+    for (uint32_t n = 0; n < SPINS_MAX; n++) {
         bool busy, full;
         struct nj_client *c = find(t, key, &busy);
         if (!c && busy)
             continue;
         if (!c)
-            c = bring(t, key, addr, &full);
+            c = insert_client(t, key, addr, &full);
         if (c) {
             touch(c, now);
             return c;
@@ -252,13 +252,13 @@ void nj_client_put(struct nj_client *c, nj_ns now)
 {
     touch(c, now);
     uint32_t old = atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_release);
-    NJ_ASSERT((old & ~HELD) > 0);
+    NJ_ASSERT((old & ~CLAIMED) > 0);
     (void)old;
 }
 
 /* ---- caps ---- */
 
-static bool up_to(_Atomic uint32_t *n, uint32_t max)
+static bool increment_below(_Atomic uint32_t *n, uint32_t max)
 {
     uint32_t old = nj_load_relaxed(n);
     do {
@@ -269,7 +269,7 @@ static bool up_to(_Atomic uint32_t *n, uint32_t max)
     return true;
 }
 
-static void down(_Atomic uint32_t *n)
+static void decrement(_Atomic uint32_t *n)
 {
     uint32_t old = atomic_fetch_sub_explicit(n, 1, memory_order_relaxed);
     NJ_ASSERT(old > 0);
@@ -282,12 +282,12 @@ static const struct nj_client_caps *caps_of(const struct nj_client *c,
                                             const struct nj_client_caps *caps)
 {
     static const struct nj_client_caps none;
-    return key_of(c) == REST_KEY ? &none : caps;
+    return key_of(c) == OVERFLOW_KEY ? &none : caps;
 }
 
 bool nj_client_conn_begin(struct nj_client *c, const struct nj_client_caps *caps)
 {
-    if (up_to(&c->n_conns, caps_of(c, caps)->conns_max))
+    if (increment_below(&c->n_conns, caps_of(c, caps)->conns_max))
         return true;
     nj_add_relaxed(&c->n_refused, 1);
     return false;
@@ -295,7 +295,7 @@ bool nj_client_conn_begin(struct nj_client *c, const struct nj_client_caps *caps
 
 void nj_client_conn_end(struct nj_client *c)
 {
-    down(&c->n_conns);
+    decrement(&c->n_conns);
 }
 
 /* GCRA of requests. Returns the time until one more is allowed; 0: allowed and charged. */
@@ -327,27 +327,27 @@ enum nj_action nj_client_request_begin(struct nj_client *c, const struct nj_clie
     nj_ns wait = NJ_SEC; /* until an open request ends: unknown */
     caps = caps_of(c, caps);
     *retry_after_s = 0;
-    if (up_to(&c->n_streams, caps->streams_max)) {
+    if (increment_below(&c->n_streams, caps->streams_max)) {
         wait = request_wait(c, caps, now);
         if (wait == 0) {
             nj_add_relaxed(&c->n_requests, 1);
             return NJ_ACTION_SERVE;
         }
-        down(&c->n_streams);
+        decrement(&c->n_streams);
     }
     nj_add_relaxed(&c->n_refused, 1);
     *retry_after_s = (uint32_t)((wait + NJ_SEC - 1) / NJ_SEC);
-    return NJ_ACTION_LATER;
+    return NJ_ACTION_TOO_MANY;
 }
 
 void nj_client_request_end(struct nj_client *c)
 {
-    down(&c->n_streams);
+    decrement(&c->n_streams);
 }
 
 /* ---- telemetry ---- */
 
-static uint64_t has(const struct nj_client *c, enum nj_clients_by what)
+static uint64_t metric_of(const struct nj_client *c, enum nj_clients_by what)
 {
     if (what == NJ_CLIENTS_BY_STREAMS)
         return nj_load_relaxed(&c->n_streams);
@@ -358,14 +358,14 @@ static uint64_t has(const struct nj_client *c, enum nj_clients_by what)
 
 /* `out` is sorted, with space for one more; the last one is dropped when it is full. The order
  * may be slightly off, as lcores count meanwhile. */
-static uint32_t sort_in(const struct nj_client **out, uint32_t n_out, uint32_t n,
-                        const struct nj_client *c, enum nj_clients_by by)
+static uint32_t insert_sorted(const struct nj_client **out, uint32_t n_out, uint32_t n,
+                              const struct nj_client *c, enum nj_clients_by by)
 {
-    uint64_t n_has = has(c, by);
+    uint64_t n_has = metric_of(c, by);
     uint32_t i = n_out < n ? n_out : n - 1;
-    if (n_out == n && has(out[i], by) >= n_has)
+    if (n_out == n && metric_of(out[i], by) >= n_has)
         return n_out;
-    for (; i > 0 && has(out[i - 1], by) < n_has; i--)
+    for (; i > 0 && metric_of(out[i - 1], by) < n_has; i--)
         out[i] = out[i - 1];
     out[i] = c;
     return n_out < n ? n_out + 1 : n;
@@ -377,10 +377,10 @@ uint32_t nj_clients_top(struct nj_clients *t, enum nj_clients_by by, const struc
     uint32_t n_out = 0;
     if (n == 0)
         return 0;
-    if (has(&t->rest, by) > 0)
-        n_out = sort_in(out, n_out, n, &t->rest, by);
+    if (metric_of(&t->overflow_client, by) > 0)
+        n_out = insert_sorted(out, n_out, n, &t->overflow_client, by);
     for (uint32_t i = 0; i <= t->mask; i++)
-        if (key_of(&t->place[i]) != 0)
-            n_out = sort_in(out, n_out, n, &t->place[i], by);
+        if (key_of(&t->client_slots[i]) != 0)
+            n_out = insert_sorted(out, n_out, n, &t->client_slots[i], by);
     return n_out;
 }

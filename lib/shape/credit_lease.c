@@ -8,7 +8,7 @@
 #include "shape/shaper_internal.h"
 
 /* With a small burst, a node holds at most one lease, including the remainder of the last one. */
-static bool is_small(const struct nj__node *n)
+static bool has_small_burst(const struct nj__node *n)
 {
     return n->burst < 16 * NJ_QUANTUM_MIN_BYTES;
 }
@@ -20,17 +20,17 @@ static uint64_t lease_max(const struct nj__node *n)
     return nj_max_u64(n->burst / 4, NJ_QUANTUM_MIN_BYTES);
 }
 
-static uint64_t gate_burst(const struct nj__node *n)
+static uint64_t gcra_burst(const struct nj__node *n)
 {
-    return n->burst - lease_max(n) - (is_small(n) ? 0 : NJ_QUANTUM_MIN_BYTES);
+    return n->burst - lease_max(n) - (has_small_burst(n) ? 0 : NJ_QUANTUM_MIN_BYTES);
 }
 
 static uint64_t top_up(const struct nj__node *n, uint64_t n_bytes)
 {
-    return is_small(n) && n->credit < n_bytes ? n_bytes - n->credit : n_bytes;
+    return has_small_burst(n) && n->credit < n_bytes ? n_bytes - n->credit : n_bytes;
 }
 
-void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted)
+void nj__publish_wanted(struct nj_shape *s, struct nj__class *c, int64_t wanted)
 {
     if (wanted == c->published)
         return;
@@ -42,19 +42,19 @@ void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted)
  * grant. */
 static void publish_peak(struct nj_shape *s, struct nj__class *c)
 {
-    nj__publish(s, c, c->peak);
+    nj__publish_wanted(s, c, c->peak);
     c->peak = c->wanted;
 }
 
-/* This lcore's part of the demand for a class, in NJ__ONE; 0: no demand anywhere. */
-static uint64_t part_of_class(const struct nj_shape *s, const struct nj__class *c)
+/* This lcore's part of the demand for a class, in NJ__SHARE_ONE; 0: no demand anywhere. */
+static uint64_t class_share(const struct nj_shape *s, const struct nj__class *c)
 {
     int64_t all = nj_load_relaxed(&s->shared->class_of[c - s->class_of].wanted);
     int64_t others = all - c->published;
     int64_t own = c->peak > c->published ? c->peak : c->published;
     if (others <= 0)
-        return own > 0 ? NJ__ONE : 0;
-    return (uint64_t)(own * NJ__ONE / (own + others));
+        return own > 0 ? NJ__SHARE_ONE : 0;
+    return (uint64_t)(own * NJ__SHARE_ONE / (own + others));
 }
 
 static bool wanted_elsewhere(const struct nj_shape *s, const struct nj__class *c)
@@ -62,62 +62,62 @@ static bool wanted_elsewhere(const struct nj_shape *s, const struct nj__class *c
     return nj_load_relaxed(&s->shared->class_of[c - s->class_of].wanted) > c->published;
 }
 
-/* Is the node scheduled, or was it until NJ__TURN_KEPT_NS ago? */
-bool nj__is_there(const struct nj_shape *s, const struct nj__node *n)
+/* Is the node scheduled, or was it until NJ__DEFICIT_KEPT_NS ago? */
+bool nj__is_active(const struct nj_shape *s, const struct nj__node *n)
 {
-    return n->state == NJ__READY || n->state == NJ__PARKED ||
-           (n->state == NJ__IDLE && n->left_at && s->now - n->left_at < NJ__TURN_KEPT_NS);
+    return n->state == NJ__READY || n->state == NJ__ROUND_DONE ||
+           (n->state == NJ__IDLE && n->unready_at && s->now - n->unready_at < NJ__DEFICIT_KEPT_NS);
 }
 
-uint64_t nj__weight_here(const struct nj_shape *s, const struct nj__class *c)
+uint64_t nj__lcore_weight(const struct nj_shape *s, const struct nj__class *c)
 {
-    return c->weight * part_of_class(s, c) / NJ__ONE;
+    return c->weight * class_share(s, c) / NJ__SHARE_ONE;
 }
 
 /* This lcore's part of the server: the weight of classes active here, relative to all classes with
  * demand. */
-static uint64_t part_of_root(struct nj_shape *s)
+static uint64_t root_share(struct nj_shape *s)
 {
     uint64_t here = 0, all = 0;
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
         struct nj__class *c = &s->class_of[i];
         if (!c->policy)
             continue;
-        bool there = nj__is_there(s, &c->node);
+        bool there = nj__is_active(s, &c->node);
         publish_peak(s, c);
         if (there)
-            here += nj__weight_here(s, c);
+            here += nj__lcore_weight(s, c);
         if (there || wanted_elsewhere(s, c))
             all += c->weight;
     }
-    return all ? (uint64_t)((unsigned __int128)here * NJ__ONE / all) : NJ__ONE;
+    return all ? (uint64_t)((unsigned __int128)here * NJ__SHARE_ONE / all) : NJ__SHARE_ONE;
 }
 
-static uint64_t part_of(struct nj_shape *s, struct nj__node *n)
+static uint64_t node_share(struct nj_shape *s, struct nj__node *n)
 {
     if (n->level == NJ__ROOT)
-        return part_of_root(s);
+        return root_share(s);
     if (n->level == NJ__CLASS) {
         struct nj__class *c = nj__class_of_node(n);
         publish_peak(s, c);
-        return part_of_class(s, c);
+        return class_share(s, c);
     }
     uint32_t n_lcores = nj_load_relaxed(&nj__group_of_node(n)->client->n_lcores);
-    return NJ__ONE / (n_lcores ? n_lcores : 1);
+    return NJ__SHARE_ONE / (n_lcores ? n_lcores : 1);
 }
 
 uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n)
 {
-    uint64_t all = (uint64_t)((unsigned __int128)n->rate * s->span / NJ_SEC);
+    uint64_t all = (uint64_t)((unsigned __int128)n->rate * s->lease_span / NJ_SEC);
     all = nj_min_u64(nj_max_u64(all, 4 * NJ_QUANTUM_MIN_BYTES), lease_max(n));
-    return nj_max_u64(all * part_of(s, n) / NJ__ONE, NJ_QUANTUM_MIN_BYTES);
+    return nj_max_u64(all * node_share(s, n) / NJ__SHARE_ONE, NJ_QUANTUM_MIN_BYTES);
 }
 
-void nj__lease_forget(struct nj_shape *s, struct nj__node *n)
+void nj__lease_cancel(struct nj_shape *s, struct nj__node *n)
 {
     if (n->level == NJ__GROUP)
         nj_timer_disarm(&s->wheel, &nj__group_of_node(n)->lease_timer.timer);
-    nj_gate_return(n->gate, n->rate, n->leased);
+    nj_gcra_return(n->rate_gcra, n->rate, n->leased);
     n->leased = 0;
 }
 
@@ -126,15 +126,15 @@ nj_ns nj__lease(struct nj_shape *s, struct nj__node *n, uint64_t wanted, uint64_
 {
     *n_bytes = top_up(n, wanted);
     nj_count(s->counters, NJ_C_shape_leases);
-    return nj_gate_lease(n->gate, n->rate, gate_burst(n), *n_bytes, s->now);
+    return nj_gcra_lease(n->rate_gcra, n->rate, gcra_burst(n), *n_bytes, s->now);
 }
 
 bool nj__lease_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
 {
     uint64_t n_bytes;
     if (nj__lease(s, n, wanted, &n_bytes) > s->now) {
-        nj_gate_return(n->gate, n->rate, n_bytes);
-        n->calm_at = s->now + NJ__CALM_NS;
+        nj_gcra_return(n->rate_gcra, n->rate, n_bytes);
+        n->contended_until = s->now + NJ__CONTENDED_NS;
         return false;
     }
     n->credit += n_bytes;
@@ -142,10 +142,10 @@ bool nj__lease_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
 }
 
 /* Updates the group's part of its client, which other lcores may serve too. */
-void nj__group_share(struct nj_paced_group *g)
+void nj__group_update_share(struct nj_paced_group *g)
 {
     uint32_t n = nj_load_relaxed(&g->client->n_lcores);
-    int32_t share = NJ__ONE / (int32_t)(n ? n : 1);
+    int32_t share = NJ__SHARE_ONE / (int32_t)(n ? n : 1);
     struct nj__class *c = g->class_of;
     c->wanted += share - g->share;
     g->share = share;
@@ -153,9 +153,9 @@ void nj__group_share(struct nj_paced_group *g)
         c->peak = c->wanted;
 }
 
-void nj__sweep(struct nj_shape *s)
+void nj__publish_all(struct nj_shape *s)
 {
-    s->sweep_at = s->now + NJ__CALM_NS;
+    s->publish_at = s->now + NJ__CONTENDED_NS;
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
         if (s->class_of[i].policy)
             publish_peak(s, &s->class_of[i]);

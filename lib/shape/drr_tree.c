@@ -5,8 +5,8 @@
  * responses.
  *
  * A node that is sending its last grant is still part of the round: the next round waits until it
- * is back or NJ__AWAY_NS has passed, and its remaining deficit is served first. Otherwise many slow
- * clients would take the share of a single fast one.
+ * is back or NJ__IN_SERVICE_NS has passed, and its remaining deficit is served first. Otherwise
+ * many slow clients would take the share of a single fast one.
  */
 #include "base/atomics.h"
 #include "shape/shaper_internal.h"
@@ -14,13 +14,14 @@
 #include "base/assert.h"
 #include "base/attr.h"
 
-void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gate *gate, uint8_t level)
+void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gcra *rate_gcra,
+                   uint8_t level)
 {
-    *n = (struct nj__node){.parent = parent, .gate = gate, .level = level};
+    *n = (struct nj__node){.parent = parent, .rate_gcra = rate_gcra, .level = level};
     nj_list_init(&n->link);
-    nj_list_init(&n->below);
-    nj_list_init(&n->away);
-    nj_list_init(&n->rich);
+    nj_list_init(&n->ready_list);
+    nj_list_init(&n->in_service);
+    nj_list_init(&n->surplus_list);
 }
 
 void nj__node_limit(struct nj__node *n, const struct nj_limit *limit)
@@ -28,87 +29,87 @@ void nj__node_limit(struct nj__node *n, const struct nj_limit *limit)
     n->rate = limit->ceiling;
     n->burst = nj_max_u64(limit->burst ? limit->burst : n->rate / 20, 2 * NJ_QUANTUM_MIN_BYTES);
     n->share_bytes = nj_min_u64(n->rate / 64 + 1, n->burst / 2);
-    n->pace = n->parent ? n->parent->pace : 0;
-    if (n->rate && (n->pace == 0 || n->rate < n->pace))
-        n->pace = n->rate;
+    n->slowest_rate = n->parent ? n->parent->slowest_rate : 0;
+    if (n->rate && (n->slowest_rate == 0 || n->rate < n->slowest_rate))
+        n->slowest_rate = n->rate;
 }
 
 /* ---- the lists ---- */
 
-static void idle(struct nj_shape *s, struct nj__node *n);
+static void set_idle(struct nj_shape *s, struct nj__node *n);
 
 static void note_surplus(struct nj_shape *s, struct nj__node *n)
 {
-    if (n->credit > 0 && n->n_waiting == 0 && !nj_list_linked(&n->rich))
-        nj_list_push_back(&s->rich, &n->rich);
+    if (n->credit > 0 && n->n_waiting == 0 && !nj_list_linked(&n->surplus_list))
+        nj_list_push_back(&s->surplus_list, &n->surplus_list);
 }
 
-static void group_comes(struct nj_paced_group *g)
+static void group_ready(struct nj_paced_group *g)
 {
     if (!g->counted)
         nj_add_relaxed(&g->client->n_lcores, 1);
     g->counted = true;
-    nj__group_share(g);
+    nj__group_update_share(g);
 }
 
-/* A positive or negative deficit is kept for NJ__TURN_KEPT_NS, then reset. */
-static void refresh(struct nj_shape *s, struct nj__node *n)
+/* A positive or negative deficit is kept for NJ__DEFICIT_KEPT_NS, then reset. */
+static void expire_deficit(struct nj_shape *s, struct nj__node *n)
 {
-    if (n->state == NJ__IDLE && s->now - n->left_at > NJ__TURN_KEPT_NS)
+    if (n->state == NJ__IDLE && s->now - n->unready_at > NJ__DEFICIT_KEPT_NS)
         n->deficit = 0;
 }
 
-static void wants(struct nj_shape *s, struct nj__node *n)
+static void set_ready(struct nj_shape *s, struct nj__node *n)
 {
     nj_list_del(&n->link); /* it may be in service */
     if (n->rate && n->credit < NJ_QUANTUM_MIN_BYTES) {
-        n->state = NJ__NEEDY;
-        nj_list_push_back(&s->needy, &n->link);
+        n->state = NJ__NO_CREDIT;
+        nj_list_push_back(&s->no_credit, &n->link);
         return;
     }
     n->state = NJ__READY;
     struct nj__node *p = n->parent;
     if (!p)
         return;
-    bool has_turn = n->deficit > 0 || n->turn != p->round;
-    nj_list_push_back(has_turn ? p->below.next : &p->below, &n->link);
-    p->n_below++;
+    bool has_turn = n->deficit > 0 || n->turn_round != p->round;
+    nj_list_push_back(has_turn ? p->ready_list.next : &p->ready_list, &n->link);
+    p->n_ready++;
     if (n->level == NJ__GROUP)
-        group_comes(nj__group_of_node(n));
+        group_ready(nj__group_of_node(n));
     if (p->state == NJ__IDLE) {
-        refresh(s, p);
-        wants(s, p);
+        expire_deficit(s, p);
+        set_ready(s, p);
     }
 }
 
 /* Removes the node from the schedule of its parent. */
-static void unready(struct nj_shape *s, struct nj__node *n)
+static void remove_ready(struct nj_shape *s, struct nj__node *n)
 {
     struct nj__node *p = n->parent;
-    n->left_at = s->now;
+    n->unready_at = s->now;
     if (!p)
         return;
     nj_list_del(&n->link);
-    p->n_below--;
+    p->n_ready--;
     if (n->level == NJ__GROUP) {
         struct nj_paced_group *g = nj__group_of_node(n);
         g->class_of->wanted -= g->share;
         g->share = 0;
     }
-    if (nj_list_empty(&p->below))
-        idle(s, p);
+    if (nj_list_empty(&p->ready_list))
+        set_idle(s, p);
 }
 
 /* The node has no scheduled child any longer. */
-static void idle(struct nj_shape *s, struct nj__node *n)
+static void set_idle(struct nj_shape *s, struct nj__node *n)
 {
     uint8_t was = n->state;
     n->state = NJ__IDLE;
-    n->left_at = s->now;
+    n->unready_at = s->now;
     if (was == NJ__READY)
-        unready(s, n);
+        remove_ready(s, n);
     else if (was == NJ__LEASED)
-        nj__lease_forget(s, n);
+        nj__lease_cancel(s, n);
     else
         nj_list_del(&n->link);
     note_surplus(s, n);
@@ -118,36 +119,36 @@ static void idle(struct nj_shape *s, struct nj__node *n)
 
 static void set_aside(struct nj_shape *s, struct nj__node *n, enum nj__node_state state)
 {
-    unready(s, n);
-    if (state == NJ__PARKED)
-        n->parent->parked = s->run;
+    remove_ready(s, n);
+    if (state == NJ__ROUND_DONE)
+        n->parent->round_done = s->run;
     n->state = (uint8_t)state;
-    nj_list_push_back(state == NJ__NEEDY ? &s->needy : &s->parked, &n->link);
+    nj_list_push_back(state == NJ__NO_CREDIT ? &s->no_credit : &s->round_done, &n->link);
 }
 
-void nj__want(struct nj_shape *s, struct nj_paced *f)
+void nj__drr_enqueue(struct nj_shape *s, struct nj_paced *f)
 {
     struct nj__node *g = &f->group->node;
-    nj_list_push_back(f->starved ? g->below.next : &g->below, &f->want);
-    f->starved = false;
-    f->state = NJ__PACED_WANT;
+    nj_list_push_back(f->source_empty ? g->ready_list.next : &g->ready_list, &f->want);
+    f->source_empty = false;
+    f->state = NJ__PACED_WAIT_SHARED;
     for (struct nj__node *n = g; n; n = n->parent)
         n->n_waiting++;
     if (g->state == NJ__IDLE) {
-        refresh(s, g);
-        wants(s, g);
+        expire_deficit(s, g);
+        set_ready(s, g);
     }
 }
 
-void nj__unwant(struct nj_shape *s, struct nj_paced *f)
+void nj__drr_dequeue(struct nj_shape *s, struct nj_paced *f)
 {
     struct nj__node *g = &f->group->node;
     nj_list_del(&f->want);
-    f->state = NJ__PACED_FREE;
+    f->state = NJ__PACED_NOT_WAITING;
     for (struct nj__node *n = g; n; n = n->parent)
         n->n_waiting--;
-    if (nj_list_empty(&g->below))
-        idle(s, g);
+    if (nj_list_empty(&g->ready_list))
+        set_idle(s, g);
     for (struct nj__node *n = g->parent; n; n = n->parent)
         note_surplus(s, n);
 }
@@ -156,19 +157,19 @@ void nj__unwant(struct nj_shape *s, struct nj_paced *f)
 
 /* Computes the bytes and the total weight of a round, once per run. The number of clients decays
  * slowly, since some are in service. */
-static void weigh(struct nj_shape *s, struct nj__node *p)
+static void weigh_round(struct nj_shape *s, struct nj__node *p)
 {
-    p->weighed = s->run;
-    p->round_bytes = (uint64_t)((unsigned __int128)p->pace * s->span / NJ_SEC);
+    p->weighed_run = s->run;
+    p->round_bytes = (uint64_t)((unsigned __int128)p->slowest_rate * s->lease_span / NJ_SEC);
     if (p->level == NJ__CLASS) {
-        p->round_weight = nj_max_u64(p->round_weight - (p->round_weight + 15) / 16, p->n_below);
+        p->round_weight = nj_max_u64(p->round_weight - (p->round_weight + 15) / 16, p->n_ready);
         return;
     }
     p->round_weight = 0;
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
         const struct nj__class *c = &s->class_of[i];
-        if (c->policy && nj__is_there(s, &c->node))
-            p->round_weight += nj__weight_here(s, c);
+        if (c->policy && nj__is_active(s, &c->node))
+            p->round_weight += nj__lcore_weight(s, c);
     }
 }
 
@@ -176,14 +177,14 @@ static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, st
 {
     uint64_t bytes;
     if (p->level == NJ__ROOT) {
-        uint64_t weight = nj__weight_here(s, nj__class_of_node(n));
+        uint64_t weight = nj__lcore_weight(s, nj__class_of_node(n));
         bytes =
             (uint64_t)((unsigned __int128)p->round_bytes * weight / nj_max_u64(p->round_weight, 1));
     } else {
         struct nj_paced_group *g = nj__group_of_node(n);
-        nj__group_share(g);
+        nj__group_update_share(g);
         bytes = nj_max_u64(p->round_bytes / nj_max_u64(p->round_weight, 1), NJ_QUANTUM_MIN_BYTES);
-        bytes = bytes * (uint64_t)g->share / NJ__ONE;
+        bytes = bytes * (uint64_t)g->share / NJ__SHARE_ONE;
     }
     return (int64_t)nj_max_u64(bytes, NJ__TURN_MIN_BYTES);
 }
@@ -192,40 +193,40 @@ static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, st
 static void enter_service(struct nj_shape *s, struct nj__node *n)
 {
     struct nj__node *p = n->parent;
-    if (nj_list_empty(&p->away))
-        p->away_until = s->now + NJ__AWAY_NS;
-    nj_list_push_back(&p->away, &n->link);
+    if (nj_list_empty(&p->in_service))
+        p->in_service_until = s->now + NJ__IN_SERVICE_NS;
+    nj_list_push_back(&p->in_service, &n->link);
 }
 
 /* Does the next round wait for a child in service? Children that took too long are dropped. */
-static bool is_awaited(struct nj_shape *s, struct nj__node *p)
+static bool is_service_awaited(struct nj_shape *s, struct nj__node *p)
 {
-    if (s->now >= p->away_until)
-        while (nj_list_pop(&p->away))
+    if (s->now >= p->in_service_until)
+        while (nj_list_pop(&p->in_service))
             ;
-    return !nj_list_empty(&p->away);
+    return !nj_list_empty(&p->in_service);
 }
 
 /* The next child of `p` with a positive deficit, or NULL: the round is over for this run. */
 static struct nj__node *next_child(struct nj_shape *s, struct nj__node *p)
 {
-    if (p->weighed != s->run)
-        weigh(s, p);
+    if (p->weighed_run != s->run)
+        weigh_round(s, p);
     for (;;) {
-        struct nj__node *n = nj_container_of(p->below.next, struct nj__node, link);
-        if (p->pace == 0 || n->deficit > 0)
+        struct nj__node *n = nj_container_of(p->ready_list.next, struct nj__node, link);
+        if (p->slowest_rate == 0 || n->deficit > 0)
             return n;
-        if (n->turn == p->round) {
-            if (p->parked == s->run || is_awaited(s, p))
+        if (n->turn_round == p->round) {
+            if (p->round_done == s->run || is_service_awaited(s, p))
                 return NULL;
             p->round++;
         }
-        n->turn = p->round;
-        n->brought = turn_bytes(s, p, n);
-        n->deficit += n->brought;
+        n->turn_round = p->round;
+        n->turn_quantum = turn_bytes(s, p, n);
+        n->deficit += n->turn_quantum;
         if (n->deficit <= 0) {
             nj_list_del(&n->link);
-            nj_list_push_back(&p->below, &n->link);
+            nj_list_push_back(&p->ready_list, &n->link);
         }
     }
 }
@@ -235,21 +236,21 @@ static void charge(struct nj__node *n, uint32_t n_bytes)
     if (n->rate)
         n->credit -= n_bytes;
     struct nj__node *p = n->parent;
-    if (!p || p->pace == 0)
+    if (!p || p->slowest_rate == 0)
         return;
     n->deficit -= n_bytes;
     if (n->state == NJ__READY && n->deficit <= 0) {
         nj_list_del(&n->link);
-        nj_list_push_back(&p->below, &n->link);
+        nj_list_push_back(&p->ready_list, &n->link);
     }
 }
 
 /* Limits the grant to credit and deficit. */
-static uint32_t clip(const struct nj__node *n, uint32_t n_bytes)
+static uint32_t clip_grant(const struct nj__node *n, uint32_t n_bytes)
 {
     if (n->rate)
         n_bytes = (uint32_t)nj_min_u64(n_bytes, n->credit);
-    if (n->parent && n->parent->pace && n->deficit < (int64_t)n_bytes) {
+    if (n->parent && n->parent->slowest_rate && n->deficit < (int64_t)n_bytes) {
         uint64_t left = n->deficit > 0 ? (uint64_t)n->deficit : 0;
         n_bytes = (uint32_t)nj_min_u64(n_bytes, nj_max_u64(left, NJ_QUANTUM_MIN_BYTES));
     }
@@ -260,19 +261,19 @@ static uint32_t clip(const struct nj__node *n, uint32_t n_bytes)
 static bool has_credit(struct nj_shape *s, struct nj__node *n, uint32_t need)
 {
     return n->rate == 0 || n->credit >= need ||
-           (s->now >= n->calm_at && nj__lease_now(s, n, nj__lease_bytes(s, n)));
+           (s->now >= n->contended_until && nj__lease_now(s, n, nj__lease_bytes(s, n)));
 }
 
 /* Records how many responses wait when a run begins to serve; later grants of the run use the same
  * number. */
 static void note_backlog(const struct nj_shape *s, struct nj__node *n)
 {
-    if (n->crowd_run != s->run)
-        n->crowd = n->n_waiting;
-    n->crowd_run = s->run;
+    if (n->backlog_run != s->run)
+        n->n_backlog = n->n_waiting;
+    n->backlog_run = s->run;
 }
 
-struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
+struct nj_paced *nj__drr_next(struct nj_shape *s, uint32_t *n_bytes)
 {
     while (s->root.state == NJ__READY) {
         struct nj__node *c = next_child(s, &s->root);
@@ -280,16 +281,16 @@ struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
             return NULL;
         struct nj__node *g = next_child(s, c);
         if (!g) {
-            set_aside(s, c, NJ__PARKED);
+            set_aside(s, c, NJ__ROUND_DONE);
             continue;
         }
-        struct nj_paced *f = nj_container_of(g->below.next, struct nj_paced, want);
-        uint32_t need = nj__paced_need(f);
+        struct nj_paced *f = nj_container_of(g->ready_list.next, struct nj_paced, want);
+        uint32_t need = nj__paced_min_grant(f);
         struct nj__node *n = g;
         while (n && has_credit(s, n, need))
             n = n->parent;
         if (n) {
-            set_aside(s, n, NJ__NEEDY);
+            set_aside(s, n, NJ__NO_CREDIT);
             continue;
         }
         for (n = g; n; n = n->parent)
@@ -297,11 +298,11 @@ struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
         uint32_t quantum = nj__paced_quantum(s, f);
         *n_bytes = quantum;
         for (n = g; n; n = n->parent)
-            *n_bytes = clip(n, *n_bytes);
-        f->owed = quantum - *n_bytes;
+            *n_bytes = clip_grant(n, *n_bytes);
+        f->carried_bytes = quantum - *n_bytes;
         for (n = g; n; n = n->parent)
             charge(n, *n_bytes);
-        nj__unwant(s, f);
+        nj__drr_dequeue(s, f);
         for (n = g; n->parent; n = n->parent)
             if (n->state == NJ__IDLE)
                 enter_service(s, n);
@@ -314,14 +315,14 @@ struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n_bytes)
  * to the child's deficit. */
 static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n, uint32_t need)
 {
-    if (p->state == NJ__NEEDY || p->state == NJ__LEASED)
+    if (p->state == NJ__NO_CREDIT || p->state == NJ__LEASED)
         return false;
-    bool busy = p->n_waiting > 0 || s->now < p->calm_at;
-    if (p->pace && busy) {
+    bool busy = p->n_waiting > 0 || s->now < p->contended_until;
+    if (p->slowest_rate && busy) {
         if (!n && p->n_waiting > 0)
             return false;
         if (n)
-            refresh(s, n);
+            expire_deficit(s, n);
         if (n && n->deficit <= 0)
             return false;
     }
@@ -330,11 +331,11 @@ static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n,
     return !busy && nj__lease_now(s, p, nj_max_u64(need, p->burst / 16));
 }
 
-uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
+uint32_t nj__drr_try_take(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
 {
     struct nj__node *g = &f->group->node;
     struct nj__node *from = NULL;
-    uint32_t need = nj__paced_need(f);
+    uint32_t need = nj__paced_min_grant(f);
     for (struct nj__node *p = g; p; from = p, p = p->parent)
         if (!may_take(s, p, from, need))
             return 0;
@@ -342,77 +343,77 @@ uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
         struct nj__node *p = n->parent;
         if (n->rate)
             n_bytes = (uint32_t)nj_min_u64(n_bytes, n->credit);
-        if (p && p->pace && (p->n_waiting > 0 || s->now < p->calm_at))
-            n_bytes = clip(n, n_bytes);
+        if (p && p->slowest_rate && (p->n_waiting > 0 || s->now < p->contended_until))
+            n_bytes = clip_grant(n, n_bytes);
     }
     for (struct nj__node *n = g; n; n = n->parent) {
         struct nj__node *p = n->parent;
         int64_t before = n->deficit;
         charge(n, n_bytes);
-        bool free = p && p->n_waiting == 0 && s->now >= p->calm_at;
+        bool free = p && p->n_waiting == 0 && s->now >= p->contended_until;
         if (free && n->deficit < 0)
             n->deficit = before < 0 ? before : 0;
         if (p)
-            n->left_at = s->now;
+            n->unready_at = s->now;
         note_surplus(s, n);
     }
     return n_bytes;
 }
 
 /* Returned credit serves the waiting responses. A lease in addition would grant twice as much. */
-static void no_lease(struct nj_shape *s, struct nj__node *n)
+static void cancel_lease(struct nj_shape *s, struct nj__node *n)
 {
     if (n->state == NJ__LEASED)
-        nj__lease_forget(s, n);
-    else if (n->state == NJ__NEEDY)
+        nj__lease_cancel(s, n);
+    else if (n->state == NJ__NO_CREDIT)
         nj_list_del(&n->link);
     else
         return;
     n->state = NJ__IDLE;
-    wants(s, n);
+    set_ready(s, n);
 }
 
 /* Undoes the charge to the deficit. */
-static void turn_back(struct nj__node *n, uint32_t n_bytes)
+static void restore_deficit(struct nj__node *n, uint32_t n_bytes)
 {
     struct nj__node *p = n->parent;
-    int64_t most = n->brought > NJ_QUANTUM_MAX_BYTES ? n->brought : NJ_QUANTUM_MAX_BYTES;
-    if (!p || p->pace == 0 || n->deficit >= most) /* many may return credit at once */
+    int64_t most = n->turn_quantum > NJ_QUANTUM_MAX_BYTES ? n->turn_quantum : NJ_QUANTUM_MAX_BYTES;
+    if (!p || p->slowest_rate == 0 || n->deficit >= most) /* many may return credit at once */
         return;
     bool was_over = n->deficit <= 0;
     n->deficit += n_bytes;
     if (n->state == NJ__READY && was_over && n->deficit > 0) {
         nj_list_del(&n->link);
-        nj_list_push_back(p->below.next, &n->link);
+        nj_list_push_back(p->ready_list.next, &n->link);
     }
 }
 
-void nj__give_back(struct nj_shape *s, struct nj_paced_group *g, uint32_t n_bytes)
+void nj__drr_return(struct nj_shape *s, struct nj_paced_group *g, uint32_t n_bytes)
 {
     for (struct nj__node *n = &g->node; n; n = n->parent) {
         if (n->rate)
             n->credit += n_bytes;
         if (n->rate && n->credit >= NJ_QUANTUM_MIN_BYTES)
-            no_lease(s, n);
-        turn_back(n, n_bytes);
+            cancel_lease(s, n);
+        restore_deficit(n, n_bytes);
         note_surplus(s, n);
     }
 }
 
 /* ---- a run ---- */
 
-static void lease_came(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
+static void add_lease(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
 {
     n->credit += n_bytes;
     n->state = NJ__IDLE;
-    wants(s, n);
+    set_ready(s, n);
 }
 
-void nj__lease_due(struct nj_shape *s, struct nj__node *n)
+void nj__lease_ready(struct nj_shape *s, struct nj__node *n)
 {
     uint64_t n_bytes = n->leased;
     n->leased = 0;
-    lease_came(s, n, n_bytes);
+    add_lease(s, n, n_bytes);
 }
 
 static void request_lease(struct nj_shape *s, struct nj__node *n)
@@ -420,14 +421,14 @@ static void request_lease(struct nj_shape *s, struct nj__node *n)
     uint64_t n_bytes;
     nj_ns due = nj__lease(s, n, nj__lease_bytes(s, n), &n_bytes);
     if (due <= s->now) {
-        lease_came(s, n, n_bytes);
+        add_lease(s, n, n_bytes);
         return;
     }
     nj_count(s->counters, NJ_C_shape_leases_waited);
     n->state = NJ__LEASED;
     n->leased = n_bytes;
     n->lease_due = due;
-    n->calm_at = due + NJ__CALM_NS;
+    n->contended_until = due + NJ__CONTENDED_NS;
     if (n->level == NJ__GROUP)
         nj_timer_arm(&s->wheel, &nj__group_of_node(n)->lease_timer.timer, due);
     else if (due < s->due)
@@ -436,7 +437,7 @@ static void request_lease(struct nj_shape *s, struct nj__node *n)
 
 /* Leases of the root and of classes are polled: a tick of the timer wheel is too coarse when 64
  * lcores lease one after the other. */
-static void leases_due(struct nj_shape *s)
+static void collect_leases(struct nj_shape *s)
 {
     s->due = NJ_NEVER;
     for (uint32_t i = 0; i <= NJ_CLASSES_MAX; i++) {
@@ -444,52 +445,52 @@ static void leases_due(struct nj_shape *s)
         if (n->state != NJ__LEASED)
             continue;
         if (n->lease_due <= s->now)
-            nj__lease_due(s, n);
+            nj__lease_ready(s, n);
         else if (n->lease_due < s->due)
             s->due = n->lease_due;
     }
 }
 
-void nj__tree_begin(struct nj_shape *s)
+void nj__drr_begin_run(struct nj_shape *s)
 {
     struct nj_list *l;
-    while ((l = nj_list_pop(&s->rich))) {
-        struct nj__node *n = nj_container_of(l, struct nj__node, rich);
+    while ((l = nj_list_pop(&s->surplus_list))) {
+        struct nj__node *n = nj_container_of(l, struct nj__node, surplus_list);
         if (n->n_waiting == 0) {
-            nj_gate_return(n->gate, n->rate, n->credit);
+            nj_gcra_return(n->rate_gcra, n->rate, n->credit);
             n->credit = 0;
         }
     }
     if (s->due <= s->now)
-        leases_due(s);
-    while ((l = nj_list_pop(&s->parked))) {
+        collect_leases(s);
+    while ((l = nj_list_pop(&s->round_done))) {
         struct nj__node *n = nj_container_of(l, struct nj__node, link);
         n->state = NJ__IDLE;
-        wants(s, n);
+        set_ready(s, n);
     }
     /* A lease that is due at once may queue the parent for a lease at the end of this list. */
-    while ((l = nj_list_pop(&s->needy)))
+    while ((l = nj_list_pop(&s->no_credit)))
         request_lease(s, nj_container_of(l, struct nj__node, link));
-    if (s->now >= s->sweep_at)
-        nj__sweep(s);
+    if (s->now >= s->publish_at)
+        nj__publish_all(s);
 }
 
 /* ---- changed limits ---- */
 
-static void forget(struct nj_shape *s, struct nj__node *n)
+static void forget_credit(struct nj_shape *s, struct nj__node *n)
 {
     nj_list_del(&n->link);
-    nj_list_del(&n->rich);
-    nj_gate_return(n->gate, n->rate, n->credit);
+    nj_list_del(&n->surplus_list);
+    nj_gcra_return(n->rate_gcra, n->rate, n->credit);
     n->credit = 0;
     n->deficit = 0;
-    n->calm_at = 0;
+    n->contended_until = 0;
 }
 
 void nj__node_reset(struct nj_shape *s, struct nj__node *n)
 {
-    NJ_ASSERT(n->state == NJ__IDLE && n->n_waiting == 0 && nj_list_empty(&n->below));
-    forget(s, n);
+    NJ_ASSERT(n->state == NJ__IDLE && n->n_waiting == 0 && nj_list_empty(&n->ready_list));
+    forget_credit(s, n);
 }
 
 void nj__node_change(struct nj_shape *s, struct nj__node *n, struct nj__node *parent,
@@ -497,15 +498,15 @@ void nj__node_change(struct nj_shape *s, struct nj__node *n, struct nj__node *pa
 {
     bool wanted = n->state != NJ__IDLE;
     if (wanted)
-        idle(s, n);
-    forget(s, n);
+        set_idle(s, n);
+    forget_credit(s, n);
     for (struct nj__node *p = n->parent; p; p = p->parent)
         p->n_waiting -= n->n_waiting;
     n->parent = parent;
     for (struct nj__node *p = parent; p; p = p->parent)
         p->n_waiting += n->n_waiting;
     nj__node_limit(n, limit);
-    nj_gate_forgive(n->gate, n->rate, n->burst, s->now);
+    nj_gcra_clamp(n->rate_gcra, n->rate, n->burst, s->now);
     if (wanted)
-        wants(s, n);
+        set_ready(s, n);
 }

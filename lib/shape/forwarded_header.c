@@ -9,7 +9,7 @@
 static const struct nj_str forwarded = NJ_STR_INIT("forwarded");
 static const struct nj_str x_forwarded_for = NJ_STR_INIT("x-forwarded-for");
 
-bool nj_forwarded_is(struct nj_str name)
+bool nj_forwarded_is_name(struct nj_str name)
 {
     return nj_str_eq(name, forwarded) || nj_str_eq(name, x_forwarded_for);
 }
@@ -17,7 +17,7 @@ bool nj_forwarded_is(struct nj_str name)
 /* Splits the element after the last `mark` off *list and trims it. Returns false when the list is
  * empty. Quotes are ignored: those further left were written by an untrusted party, and must not
  * affect the elements to the right. */
-static bool cut_last(struct nj_str *list, char mark, struct nj_str *last)
+static bool split_last(struct nj_str *list, char mark, struct nj_str *last)
 {
     if (!list->p)
         return false;
@@ -30,7 +30,7 @@ static bool cut_last(struct nj_str *list, char mark, struct nj_str *last)
 }
 
 /* "192.0.2.1", "192.0.2.1:80", "2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:80". */
-static bool read_node(struct nj_str s, struct nj_addr *out)
+static bool parse_node(struct nj_str s, struct nj_addr *out)
 {
     char text[INET6_ADDRSTRLEN];
     struct in_addr v4;
@@ -56,11 +56,11 @@ static bool read_node(struct nj_str s, struct nj_addr *out)
 }
 
 /* RFC 7239 4: pairs separated by semicolons, with case-insensitive names. */
-static struct nj_str for_of(struct nj_str element)
+static struct nj_str for_parameter(struct nj_str element)
 {
     struct nj_str pair, name, value;
 
-    while (cut_last(&element, ';', &pair)) {
+    while (split_last(&element, ';', &pair)) {
         const char *is = pair.n_bytes > 0 ? memchr(pair.p, '=', pair.n_bytes) : NULL;
         if (!is)
             continue;
@@ -88,12 +88,12 @@ bool nj_forwarded_client(const struct nj_policy *p, const struct nj_policy_reque
         if (!nj_str_eq(head->fields[i].name, p->client_field))
             continue;
         list = head->fields[i].value;
-        while (cut_last(&list, ',', &element)) {
+        while (split_last(&list, ',', &element)) {
             if (n_hops++ == NJ_FORWARDED_HOPS_MAX)
                 return found;
             if (element.n_bytes == 0) /* RFC 9110 5.6.1.2 */
                 continue;
-            if (!read_node(pairs ? for_of(element) : element, &addr))
+            if (!parse_node(pairs ? for_parameter(element) : element, &addr))
                 return found;
             *out = addr;
             found = true;

@@ -16,7 +16,7 @@
 #define NJ_FORWARDED_HOPS_MAX 16u
 
 /* Is `name`, in lower case, one of these two fields? */
-bool nj_forwarded_is(struct nj_str name);
+bool nj_forwarded_is_name(struct nj_str name);
 /* Finds the client named by the field p->client_field. Returns false when it contains no address.
  * An element that is not an address ("unknown", RFC 7239 6.2, or garbage) ends the search; the last
  * address before it is the client, even a trusted proxy's. */

@@ -5,11 +5,11 @@
 
 #include "base/atomics.h"
 
-#define UNITS_PER_S ((uint64_t)NJ_GATE_UNITS * NJ_SEC)
+#define UNITS_PER_S ((uint64_t)NJ_GCRA_UNITS * NJ_SEC)
 /* 9 years: the sum of two of these does not overflow. */
 #define UNITS_MAX   (UINT64_MAX / 4)
 
-uint64_t nj_gate_worth(uint64_t bytes_per_s, uint64_t n_bytes)
+uint64_t nj_gcra_cost_down(uint64_t bytes_per_s, uint64_t n_bytes)
 {
     if (n_bytes <=
         UINT32_MAX / 4) /* 2^30 * 1.6e10 < 2^64: avoids a long division in the usual case */
@@ -18,7 +18,7 @@ uint64_t nj_gate_worth(uint64_t bytes_per_s, uint64_t n_bytes)
     return units < UNITS_MAX ? (uint64_t)units : UNITS_MAX;
 }
 
-uint64_t nj_gate_cost(uint64_t bytes_per_s, uint64_t n_bytes)
+uint64_t nj_gcra_cost_up(uint64_t bytes_per_s, uint64_t n_bytes)
 {
     if (n_bytes <= UINT32_MAX / 4) {
         uint64_t units = n_bytes * UNITS_PER_S;
@@ -29,14 +29,14 @@ uint64_t nj_gate_cost(uint64_t bytes_per_s, uint64_t n_bytes)
     return units < UNITS_MAX ? (uint64_t)units : UNITS_MAX;
 }
 
-nj_ns nj_gate_lease(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, uint64_t n_bytes,
+nj_ns nj_gcra_lease(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t burst, uint64_t n_bytes,
                     nj_ns now)
 {
     if (bytes_per_s == 0)
         return now;
-    uint64_t at = now * NJ_GATE_UNITS;
-    uint64_t cost = nj_gate_cost(bytes_per_s, n_bytes);
-    uint64_t spare = nj_gate_worth(bytes_per_s, burst);
+    uint64_t at = now * NJ_GCRA_UNITS;
+    uint64_t cost = nj_gcra_cost_up(bytes_per_s, n_bytes);
+    uint64_t spare = nj_gcra_cost_down(bytes_per_s, burst);
     uint64_t old = nj_load_relaxed(&g->tat);
     uint64_t tat;
     do {
@@ -48,25 +48,25 @@ nj_ns nj_gate_lease(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, uin
                                                     memory_order_relaxed));
     if (tat - at <= spare)
         return now;
-    return now + (tat - at - spare + NJ_GATE_UNITS - 1) / NJ_GATE_UNITS;
+    return now + (tat - at - spare + NJ_GCRA_UNITS - 1) / NJ_GCRA_UNITS;
 }
 
-void nj_gate_return(struct nj_gate *g, uint64_t bytes_per_s, uint64_t n_bytes)
+void nj_gcra_return(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t n_bytes)
 {
     if (bytes_per_s == 0)
         return;
-    uint64_t worth = nj_gate_worth(bytes_per_s, n_bytes);
+    uint64_t worth = nj_gcra_cost_down(bytes_per_s, n_bytes);
     uint64_t old = nj_load_relaxed(&g->tat);
     while (!atomic_compare_exchange_weak_explicit(&g->tat, &old, old > worth ? old - worth : 0,
                                                   memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
-void nj_gate_forgive(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, nj_ns now)
+void nj_gcra_clamp(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t burst, nj_ns now)
 {
     if (bytes_per_s == 0)
         return;
-    uint64_t most = now * NJ_GATE_UNITS + nj_gate_worth(bytes_per_s, burst);
+    uint64_t most = now * NJ_GCRA_UNITS + nj_gcra_cost_down(bytes_per_s, burst);
     uint64_t old = nj_load_relaxed(&g->tat);
     while (old > most && !atomic_compare_exchange_weak_explicit(
                              &g->tat, &old, most, memory_order_relaxed, memory_order_relaxed))

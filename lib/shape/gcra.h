@@ -20,27 +20,27 @@
 
 /* Units per nanosecond. At 100 Gbit/s two segments take 3,738 units; the word overflows after 36
  * years. */
-#define NJ_GATE_UNITS 16u
+#define NJ_GCRA_UNITS 16u
 
-struct nj_gate {
-    _Atomic uint64_t tat; /* theoretical arrival time, in 1/NJ_GATE_UNITS ns */
+struct nj_gcra {
+    _Atomic uint64_t tat; /* theoretical arrival time, in 1/NJ_GCRA_UNITS ns */
 };
 
 /* Time of `n_bytes` at `bytes_per_s` > 0, in units. cost rounds up, so that rounding never adds to
  * a rate; worth rounds down, for returned bytes. At most 9 years. */
-uint64_t nj_gate_cost(uint64_t bytes_per_s, uint64_t n_bytes);
-uint64_t nj_gate_worth(uint64_t bytes_per_s, uint64_t n_bytes);
+uint64_t nj_gcra_cost_up(uint64_t bytes_per_s, uint64_t n_bytes);
+uint64_t nj_gcra_cost_down(uint64_t bytes_per_s, uint64_t n_bytes);
 
 /* Leases `n_bytes` at `bytes_per_s`. Returns the time from which they may be sent; `now` or
  * earlier: at once. A later lease is to be waited for, or returned. With bytes_per_s 0 it returns
  * `now` and has no effect. */
-nj_ns nj_gate_lease(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, uint64_t n_bytes,
+nj_ns nj_gcra_lease(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t burst, uint64_t n_bytes,
                     nj_ns now);
 /* Returns unused bytes of a lease, at the rate of the lease. Returned credit is worth at most the
  * burst, whenever it is returned. */
-void nj_gate_return(struct nj_gate *g, uint64_t bytes_per_s, uint64_t n_bytes);
+void nj_gcra_return(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t n_bytes);
 /* Called when the rate has changed: debt from a lower rate is reduced to one burst at the new rate.
  */
-void nj_gate_forgive(struct nj_gate *g, uint64_t bytes_per_s, uint64_t burst, nj_ns now);
+void nj_gcra_clamp(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t burst, nj_ns now);
 
 #endif

@@ -18,23 +18,23 @@ static struct nj_paced *paced_of(struct nj_body *body)
 
 /* ---- the response's own limit ---- */
 
-static const struct nj_paced_limit *own_of(const struct nj_paced *f)
+static const struct nj_paced_limit *own_limit_of(const struct nj_paced *f)
 {
-    return f->has_own ? &f->own : &f->group->class_of->own;
+    return f->has_own_limit ? &f->own : &f->group->class_of->own;
 }
 
-static uint64_t spared(const struct nj_paced *f)
+static uint64_t unlimited_bytes(const struct nj_paced *f)
 {
-    uint64_t after = f->has_own ? 0 : f->group->class_of->policy->rate_after;
+    uint64_t after = f->has_own_limit ? 0 : f->group->class_of->policy->rate_after;
     return after > f->n_bytes ? after - f->n_bytes : 0;
 }
 
 /* Bytes of `n` that are charged to the response's own limit. */
 static uint32_t own_part(const struct nj_paced *f, uint32_t n)
 {
-    if (own_of(f)->rate == 0)
+    if (own_limit_of(f)->rate == 0)
         return 0;
-    uint64_t free = spared(f);
+    uint64_t free = unlimited_bytes(f);
     return free < n ? n - (uint32_t)free : 0;
 }
 
@@ -42,24 +42,25 @@ static uint32_t own_part(const struct nj_paced *f, uint32_t n)
  * differ from the rate by at most a quantum. */
 static void own_begin(const struct nj_shape *s, struct nj_paced *f)
 {
-    const struct nj_paced_limit *own = own_of(f);
-    uint64_t first = nj_gate_cost(own->rate, own->quantum);
+    const struct nj_paced_limit *own = own_limit_of(f);
+    uint64_t first = nj_gcra_cost_up(own->rate, own->quantum);
     f->tat = 1;
-    if (!own->full && own->spare > first)
-        f->tat = s->now * NJ_GATE_UNITS + own->spare - first;
+    if (!own->full_burst && own->burst_units > first)
+        f->tat = s->now * NJ_GCRA_UNITS + own->burst_units - first;
 }
 
 static nj_ns own_due(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
 {
-    const struct nj_paced_limit *own = own_of(f);
+    const struct nj_paced_limit *own = own_limit_of(f);
     n = own_part(f, n);
     if (n == 0)
         return 0;
     if (f->tat == 0)
         own_begin(s, f);
-    uint64_t at = s->now * NJ_GATE_UNITS;
-    uint64_t tat = (f->tat > at ? f->tat : at) + nj_gate_cost(own->rate, n);
-    return tat > own->spare ? (tat - own->spare + NJ_GATE_UNITS - 1) / NJ_GATE_UNITS : 0;
+    uint64_t at = s->now * NJ_GCRA_UNITS;
+    uint64_t tat = (f->tat > at ? f->tat : at) + nj_gcra_cost_up(own->rate, n);
+    return tat > own->burst_units ? (tat - own->burst_units + NJ_GCRA_UNITS - 1) / NJ_GCRA_UNITS
+                                  : 0;
 }
 
 static void own_charge(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
@@ -67,39 +68,39 @@ static void own_charge(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
     f->granted_own = own_part(f, n);
     if (f->granted_own == 0)
         return;
-    uint64_t at = s->now * NJ_GATE_UNITS;
-    f->tat = (f->tat > at ? f->tat : at) + nj_gate_cost(own_of(f)->rate, f->granted_own);
+    uint64_t at = s->now * NJ_GCRA_UNITS;
+    f->tat = (f->tat > at ? f->tat : at) + nj_gcra_cost_up(own_limit_of(f)->rate, f->granted_own);
 }
 
 /* ---- quantum ---- */
 
-static uint64_t rest_of(const struct nj_paced *f)
+static uint64_t remaining_of(const struct nj_paced *f)
 {
     return f->inner->ops->remaining(f->inner);
 }
 
-uint32_t nj__paced_need(const struct nj_paced *f)
+uint32_t nj__paced_min_grant(const struct nj_paced *f)
 {
-    return (uint32_t)nj_min_u64(NJ_QUANTUM_MIN_BYTES, rest_of(f));
+    return (uint32_t)nj_min_u64(NJ_QUANTUM_MIN_BYTES, remaining_of(f));
 }
 
 uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
 {
-    uint64_t q = own_of(f)->quantum, most;
-    uint64_t free = spared(f);
+    uint64_t q = own_limit_of(f)->quantum, most;
+    uint64_t free = unlimited_bytes(f);
     if (free > q)
         q = nj_min_u64(free, NJ_QUANTUM_MAX_BYTES);
     most = q;
     for (const struct nj__node *n = &f->group->node; n; n = n->parent) {
-        uint64_t n_share = n->crowd_run == s->run ? n->crowd : n->n_waiting;
+        uint64_t n_share = n->backlog_run == s->run ? n->n_backlog : n->n_waiting;
         n_share = n_share ? n_share : 1;
         if (n->rate && q * n_share > n->share_bytes)
             q = n->share_bytes / n_share;
     }
     if (q < NJ_QUANTUM_MIN_BYTES)
         q = NJ_QUANTUM_MIN_BYTES;
-    q = nj_min_u64(q + f->owed, most);
-    return (uint32_t)nj_min_u64(q, rest_of(f));
+    q = nj_min_u64(q + f->carried_bytes, most);
+    return (uint32_t)nj_min_u64(q, remaining_of(f));
 }
 
 /* ---- waiting ---- */
@@ -108,41 +109,41 @@ static void wait_begins(struct nj_shape *s, struct nj_paced *f)
 {
     s->n_waiting++;
     f->group->n_waits++;
-    nj_add_own(&f->group->class_of->stats.n_waiting, 1);
+    nj_add_single_writer(&f->group->class_of->stats.n_waiting, 1);
     nj_count(s->counters, NJ_C_shape_throttled);
-    f->refused_at = s->now;
+    f->wait_began_at = s->now;
 }
 
 static void wait_ends(struct nj_shape *s, struct nj_paced *f)
 {
-    nj_ns waited = s->now - f->refused_at;
+    nj_ns waited = s->now - f->wait_began_at;
     s->n_waiting--;
     f->group->n_waits--;
-    nj_add_own(&f->group->class_of->stats.n_waiting, -1u);
-    nj_add_own(&f->group->class_of->stats.throttled_ns, waited);
+    nj_add_single_writer(&f->group->class_of->stats.n_waiting, -1u);
+    nj_add_single_writer(&f->group->class_of->stats.throttled_ns, waited);
     f->group->throttled_ns += waited;
     f->throttled_ns += waited;
 }
 
-bool nj_paced_waits(const struct nj_paced *f)
+bool nj_paced_is_waiting(const struct nj_paced *f)
 {
-    return f->state == NJ__PACED_OWN || f->state == NJ__PACED_WANT;
+    return f->state == NJ__PACED_WAIT_OWN || f->state == NJ__PACED_WAIT_SHARED;
 }
 
-static void wait_own(struct nj_shape *s, struct nj_paced *f, nj_ns due)
+static void wait_own_limit(struct nj_shape *s, struct nj_paced *f, nj_ns due)
 {
-    f->state = NJ__PACED_OWN;
+    f->state = NJ__PACED_WAIT_OWN;
     nj_timer_arm(&s->wheel, &f->timer.timer, due);
 }
 
 /* Removes the response from the list or wheel it waits in. */
-static void withdraw(struct nj_shape *s, struct nj_paced *f)
+static void stop_waiting(struct nj_shape *s, struct nj_paced *f)
 {
-    if (f->state == NJ__PACED_OWN) {
+    if (f->state == NJ__PACED_WAIT_OWN) {
         nj_timer_disarm(&s->wheel, &f->timer.timer);
-        f->state = NJ__PACED_FREE;
-    } else if (f->state == NJ__PACED_WANT) {
-        nj__unwant(s, f);
+        f->state = NJ__PACED_NOT_WAITING;
+    } else if (f->state == NJ__PACED_WAIT_SHARED) {
+        nj__drr_dequeue(s, f);
     }
 }
 
@@ -153,8 +154,8 @@ void nj__paced_grant(struct nj_shape *s, struct nj_paced *f, uint32_t n)
     NJ_ASSERT(f->granted == 0);
     own_charge(s, f, n);
     f->granted = n;
-    f->granted_by = f->group->node.pace ? f->group->changes : 0;
-    f->state = NJ__PACED_FREE;
+    f->granted_limits_gen = f->group->node.slowest_rate ? f->group->limits_gen : 0;
+    f->state = NJ__PACED_NOT_WAITING;
     if (n > 0) /* else the inner body ended meanwhile */
         nj_list_push_back(&s->granted, &f->grant);
 }
@@ -168,24 +169,24 @@ void nj__paced_wake(struct nj_shape *s, struct nj_paced *f)
     s->wake(s->wake_ctx, f->body.waiter);
 }
 
-void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f)
+void nj__paced_return_grant(struct nj_shape *s, struct nj_paced *f)
 {
     nj_list_del(&f->grant);
     if (f->granted == 0)
         return;
     if (f->woken)
         nj_count(s->counters, NJ_C_shape_wakes_empty);
-    if (f->granted_by == f->group->changes) /* else other limits were charged, or none */
-        nj__give_back(s, f->group, f->granted);
+    if (f->granted_limits_gen == f->group->limits_gen) /* else other limits were charged, or none */
+        nj__drr_return(s, f->group, f->granted);
     uint32_t own = (uint32_t)nj_min_u64(f->granted, f->granted_own);
     if (own > 0)
-        f->tat -= nj_min_u64(nj_gate_worth(own_of(f)->rate, own), f->tat - 1);
+        f->tat -= nj_min_u64(nj_gcra_cost_down(own_limit_of(f)->rate, own), f->tat - 1);
     f->granted = f->granted_own = 0;
     f->woken = false;
 }
 
 /* Gets a grant at once, or returns false and waits. */
-static bool ask(struct nj_shape *s, struct nj_paced *f)
+static bool ask_credit(struct nj_shape *s, struct nj_paced *f)
 {
     uint32_t n = nj__paced_quantum(s, f);
     if (n == 0)
@@ -193,14 +194,14 @@ static bool ask(struct nj_shape *s, struct nj_paced *f)
     nj_ns due = own_due(s, f, n);
     if (due > s->now) {
         wait_begins(s, f);
-        wait_own(s, f, due);
+        wait_own_limit(s, f, due);
         return false;
     }
-    if (f->group->node.pace) {
-        n = nj__take_now(s, f, n);
+    if (f->group->node.slowest_rate) {
+        n = nj__drr_try_take(s, f, n);
         if (n == 0) {
             wait_begins(s, f);
-            nj__want(s, f);
+            nj__drr_enqueue(s, f);
             return false;
         }
     }
@@ -209,19 +210,19 @@ static bool ask(struct nj_shape *s, struct nj_paced *f)
 }
 
 /* The response's own limit allows the next grant. */
-void nj__paced_own_due(struct nj_shape *s, struct nj_paced *f)
+void nj__paced_own_limit_due(struct nj_shape *s, struct nj_paced *f)
 {
-    f->state = NJ__PACED_FREE;
-    if (!f->limited || rest_of(f) == 0) {
+    f->state = NJ__PACED_NOT_WAITING;
+    if (!f->limited || remaining_of(f) == 0) {
         nj__paced_wake(s, f);
         return;
     }
     uint32_t n = nj__paced_quantum(s, f);
     nj_ns due = own_due(s, f, n);
     if (due > s->now) {
-        wait_own(s, f, due);
-    } else if (f->group->node.pace) {
-        nj__want(s, f);
+        wait_own_limit(s, f, due);
+    } else if (f->group->node.slowest_rate) {
+        nj__drr_enqueue(s, f);
     } else {
         nj__paced_grant(s, f, n);
         nj__paced_wake(s, f);
@@ -237,13 +238,13 @@ static int paced_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out
     inner->waiter = body->waiter;
     if (nj_likely(!f->limited))
         return inner->ops->peek(inner, n_max, out);
-    if (f->granted == 0 && (nj_paced_waits(f) || !ask(f->shape, f))) {
+    if (f->granted == 0 && (nj_paced_is_waiting(f) || !ask_credit(f->shape, f))) {
         if (inner->ops->rest)
             inner->ops->rest(inner);
         return 0;
     }
     int n = inner->ops->peek(inner, (uint32_t)nj_min_u64(n_max, f->granted), out);
-    f->starved = n == 0;
+    f->source_empty = n == 0;
     return n;
 }
 
@@ -256,8 +257,8 @@ static void paced_advance(struct nj_body *body, uint32_t n_bytes)
         f->first_byte_at = s->now;
     f->n_bytes += n_bytes;
     nj_count_n(s->counters, NJ_C_shape_bytes, n_bytes);
-    nj_add_own(&f->group->class_of->stats.n_bytes, n_bytes);
-    nj__group_sent(s, f->group, n_bytes);
+    nj_add_single_writer(&f->group->class_of->stats.n_bytes, n_bytes);
+    nj__group_count_sent(s, f->group, n_bytes);
     if (!f->limited)
         return;
     NJ_ASSERT(n_bytes <= f->granted);
@@ -270,19 +271,19 @@ static void paced_advance(struct nj_body *body, uint32_t n_bytes)
 static uint64_t paced_remaining(const struct nj_body *body)
 {
     const struct nj_paced *f = nj_container_of(body, const struct nj_paced, body);
-    return rest_of(f);
+    return remaining_of(f);
 }
 
 /* Ends any wait and returns the grant. */
-static void stop(struct nj_paced *f)
+static void end_waiting(struct nj_paced *f)
 {
     struct nj_shape *s = f->shape;
-    if (nj_paced_waits(f)) {
+    if (nj_paced_is_waiting(f)) {
         wait_ends(s, f);
-        withdraw(s, f);
+        stop_waiting(s, f);
     }
     f->woken = false;
-    nj__paced_take_back(s, f);
+    nj__paced_return_grant(s, f);
     f->state = NJ__PACED_CLOSED;
 }
 
@@ -290,7 +291,7 @@ static void paced_close(struct nj_body *body)
 {
     struct nj_paced *f = paced_of(body);
     struct nj_body *inner = f->inner;
-    stop(f);
+    end_waiting(f);
     f->inner = NULL;
     inner->ops->close(inner);
 }
@@ -304,9 +305,9 @@ static const struct nj_body_ops paced_ops = {
 
 /* ---- public calls ---- */
 
-static void see_limits(struct nj_paced *f)
+static void update_limited(struct nj_paced *f)
 {
-    f->limited = f->group->node.pace || own_of(f)->rate;
+    f->limited = f->group->node.slowest_rate || own_limit_of(f)->rate;
 }
 
 bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_class *class_of,
@@ -314,7 +315,7 @@ bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_clas
 {
     struct nj__class *c = &s->class_of[class_of->slot];
     NJ_ASSERT(c->policy);
-    *f = (struct nj_paced){.body.ops = &paced_ops, .shape = s, .state = NJ__PACED_FREE};
+    *f = (struct nj_paced){.body.ops = &paced_ops, .shape = s, .state = NJ__PACED_NOT_WAITING};
     f->group = nj__group_join(s, c, client);
     if (!f->group)
         return false;
@@ -324,9 +325,9 @@ bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_clas
     f->timer.kind = NJ__TIMER_OWN;
     nj_list_push_back(&s->all, &f->all);
     s->n_responses++;
-    see_limits(f);
-    nj_add_own(&c->stats.n_requests, 1);
-    nj_add_own(&c->stats.n_open, 1);
+    update_limited(f);
+    nj_add_single_writer(&c->stats.n_requests, 1);
+    nj_add_single_writer(&c->stats.n_open, 1);
     return true;
 }
 
@@ -339,35 +340,36 @@ struct nj_body *nj_paced_wrap(struct nj_paced *f, struct nj_body *inner)
 void nj_paced_end(struct nj_paced *f)
 {
     struct nj_shape *s = f->shape;
-    NJ_ASSERT(!f->inner && !nj_paced_waits(f) && f->granted == 0);
-    nj_add_own(&f->group->class_of->stats.n_open, -1u);
+    NJ_ASSERT(!f->inner && !nj_paced_is_waiting(f) && f->granted == 0);
+    nj_add_single_writer(&f->group->class_of->stats.n_open, -1u);
     nj_list_del(&f->all);
     s->n_responses--;
     nj__group_leave(s, f->group);
     f->group = NULL;
 }
 
-bool nj_paced_is_of(const struct nj_paced *f, const struct nj_class *class_of)
+bool nj_paced_has_class(const struct nj_paced *f, const struct nj_class *class_of)
 {
     const struct nj_paced_group *g = f->group;
-    return g->class_of == &f->shape->class_of[class_of->slot] && g->owner == class_of->owner;
+    return g->class_of == &f->shape->class_of[class_of->slot] && g->slot_gen == class_of->slot_gen;
 }
 
-bool nj_paced_move(struct nj_paced *f, const struct nj_class *class_of, struct nj_client *client)
+bool nj_paced_set_class(struct nj_paced *f, const struct nj_class *class_of,
+                        struct nj_client *client)
 {
     struct nj_shape *s = f->shape;
     struct nj__class *c = &s->class_of[class_of->slot];
 
-    NJ_ASSERT(!f->inner && !nj_paced_waits(f) && f->granted == 0);
+    NJ_ASSERT(!f->inner && !nj_paced_is_waiting(f) && f->granted == 0);
     struct nj_paced_group *g = nj__group_join(s, c, client);
     if (!g)
         return false;
-    nj_add_own(&f->group->class_of->stats.n_open, -1u);
+    nj_add_single_writer(&f->group->class_of->stats.n_open, -1u);
     nj__group_leave(s, f->group);
     f->group = g;
-    see_limits(f);
-    nj_add_own(&c->stats.n_requests, 1);
-    nj_add_own(&c->stats.n_open, 1);
+    update_limited(f);
+    nj_add_single_writer(&c->stats.n_requests, 1);
+    nj_add_single_writer(&c->stats.n_open, 1);
     return true;
 }
 
@@ -377,31 +379,31 @@ bool nj_paced_move(struct nj_paced *f, const struct nj_class *class_of, struct n
 void nj_paced_set_limit(struct nj_paced *f, const struct nj_limit *limit)
 {
     struct nj_shape *s = f->shape;
-    bool waits = nj_paced_waits(f);
+    bool waits = nj_paced_is_waiting(f);
 
-    nj__paced_take_back(s, f);
-    withdraw(s, f);
-    f->has_own = limit != NULL;
+    nj__paced_return_grant(s, f);
+    stop_waiting(s, f);
+    f->has_own_limit = limit != NULL;
     if (limit)
-        nj__paced_limit(&f->own, limit);
-    f->tat = nj_min_u64(f->tat, s->now * NJ_GATE_UNITS + own_of(f)->spare);
-    see_limits(f);
+        nj__paced_limit_init(&f->own, limit);
+    f->tat = nj_min_u64(f->tat, s->now * NJ_GCRA_UNITS + own_limit_of(f)->burst_units);
+    update_limited(f);
     if (waits)
-        wait_own(s, f, s->now);
+        wait_own_limit(s, f, s->now);
 }
 
 /* Moves a response without a grant to the new policy. A waiting response is checked again by the
  * wheel, in the same run. */
-void nj__paced_follow(struct nj_shape *s, struct nj_paced *f)
+void nj__paced_migrate(struct nj_shape *s, struct nj_paced *f)
 {
-    bool waits = nj_paced_waits(f);
+    bool waits = nj_paced_is_waiting(f);
     NJ_ASSERT(f->granted == 0);
-    withdraw(s, f);
-    nj__group_follow(s, f->group);
-    uint64_t most = s->now * NJ_GATE_UNITS + own_of(f)->spare;
-    f->tat = nj_min_u64(f->tat, most); /* like nj_gate_forgive() */
-    see_limits(f);
-    f->starved = false;
+    stop_waiting(s, f);
+    nj__group_migrate(s, f->group);
+    uint64_t most = s->now * NJ_GCRA_UNITS + own_limit_of(f)->burst_units;
+    f->tat = nj_min_u64(f->tat, most); /* like nj_gcra_clamp() */
+    update_limited(f);
+    f->source_empty = false;
     if (waits)
-        wait_own(s, f, s->now);
+        wait_own_limit(s, f, s->now);
 }

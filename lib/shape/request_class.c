@@ -60,7 +60,7 @@ static struct nj_str host_of(const struct nj_policy_request *req)
 }
 
 /* A request during matching, with values computed once. */
-struct asked {
+struct match_input {
     const struct nj_policy *p;
     const struct nj_policy_request *req;
     uint32_t lists;
@@ -72,7 +72,7 @@ static uint32_t lists_of(const struct nj_policy *p, const struct nj_addr *addr)
     return p->lists ? p->lists(p->lists_ctx, addr) : 0;
 }
 
-static bool header_matches(const struct asked *a, const struct nj_class_rule *r)
+static bool header_matches(const struct match_input *a, const struct nj_class_rule *r)
 {
     const struct nj_field *f = find_field(a->req, r->header, 0);
 
@@ -81,11 +81,11 @@ static bool header_matches(const struct asked *a, const struct nj_class_rule *r)
     return f != NULL;
 }
 
-static bool rule_matches(const struct asked *a, const struct nj_class_rule *r)
+static bool rule_matches(const struct match_input *a, const struct nj_class_rule *r)
 {
     if (r->lists && !(a->lists & r->lists))
         return false;
-    if (r->path_prefix.n_bytes > 0 && !nj_str_begins(a->req->path, r->path_prefix))
+    if (r->path_prefix.n_bytes > 0 && !nj_str_starts_with(a->req->path, r->path_prefix))
         return false;
     if (r->host.n_bytes > 0 && !nj_str_eq_nocase(a->host, r->host))
         return false;
@@ -128,7 +128,7 @@ static struct nj_str client_value(const struct nj_policy *p, const struct nj_pol
     return (struct nj_str){NULL, 0};
 }
 
-static struct nj_addr network(const struct nj_policy *p, const struct nj_addr *addr)
+static struct nj_addr client_network(const struct nj_policy *p, const struct nj_addr *addr)
 {
     unsigned bits = nj_addr_is_v4(addr) ? 96u + p->client_bits4 : p->client_bits6;
     return nj_addr_network(addr, bits);
@@ -140,10 +140,10 @@ static uint64_t make_key(const struct nj_hash_key *key, const struct key_parts *
     return k ? k : 1;
 }
 
-uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key *key,
-                             const struct nj_addr *addr)
+uint64_t nj_policy_conn_key(const struct nj_policy *p, const struct nj_hash_key *key,
+                            const struct nj_addr *addr)
 {
-    return make_key(key, &(struct key_parts){.net = network(p, addr), .kind = KEY_CONNS});
+    return make_key(key, &(struct key_parts){.net = client_network(p, addr), .kind = KEY_CONNS});
 }
 
 bool nj_policy_trusts(const struct nj_policy *p, const struct nj_addr *addr)
@@ -153,7 +153,7 @@ bool nj_policy_trusts(const struct nj_policy *p, const struct nj_addr *addr)
 
 /* May the fields of this request name its client? A cookie belongs to the client. A header counts
  * only from a trusted proxy, if any are configured. */
-static bool names_client(const struct asked *a)
+static bool may_name_client(const struct match_input *a)
 {
     const struct nj_policy *p = a->p;
 
@@ -163,7 +163,7 @@ static bool names_client(const struct asked *a)
 }
 
 /* The previous key is often the same: proxies and busy clients send many requests. */
-static uint64_t address_key(const struct asked *a, const struct nj_hash_key *key,
+static uint64_t address_key(const struct match_input *a, const struct nj_hash_key *key,
                             const struct nj_addr *client)
 {
     uint32_t bits = (uint32_t)a->p->client_bits4 << 8 | a->p->client_bits6;
@@ -171,7 +171,7 @@ static uint64_t address_key(const struct asked *a, const struct nj_hash_key *key
 
     if (nj_likely(memo && memo->key && memo->bits == bits && nj_addr_eq(&memo->addr, client)))
         return memo->key;
-    struct key_parts parts = {.net = network(a->p, client), .kind = KEY_ADDRESS};
+    struct key_parts parts = {.net = client_network(a->p, client), .kind = KEY_ADDRESS};
     uint64_t k = make_key(key, &parts);
     if (memo)
         *memo = (struct nj_policy_memo){.addr = *client, .bits = bits, .key = k};
@@ -179,37 +179,37 @@ static uint64_t address_key(const struct asked *a, const struct nj_hash_key *key
 }
 
 /* Sets the fields of *out that identify the client. */
-static void find_asker(const struct asked *a, const struct nj_hash_key *key,
-                       struct nj_policy_verdict *out)
+static void find_client(const struct match_input *a, const struct nj_hash_key *key,
+                        struct nj_policy_verdict *out)
 {
     struct key_parts parts = {.kind = KEY_FIELD};
     bool named = false;
 
     out->client = *a->req->addr;
-    if (names_client(a)) {
+    if (may_name_client(a)) {
         struct nj_str v = {NULL, 0};
         if (a->p->client_by == NJ_CLIENT_BY_HEADER && a->p->trusted &&
-            nj_forwarded_is(a->p->client_field))
+            nj_forwarded_is_name(a->p->client_field))
             named = nj_forwarded_client(a->p, a->req, &out->client);
         else
             v = client_value(a->p, a->req);
         if (v.n_bytes > 0) {
             parts.value[0] = nj_hash(key, v.p, v.n_bytes);
             out->asker = make_key(key, &parts);
-            out->unnamed = false;
+            out->client_unknown = false;
             return;
         }
     }
     out->asker = address_key(a, key, &out->client);
-    out->unnamed = !named && (a->lists & a->p->trusted);
+    out->client_unknown = !named && (a->lists & a->p->trusted);
 }
 
 /* The key without a class is secret because the hash is keyed, so collisions of keys in a class
  * cannot be predicted either. The finalizer of SplitMix64 spreads the few bits of the class over
  * the whole key. */
-uint64_t nj_policy_key_in(uint64_t asker, const struct nj_class *c)
+uint64_t nj_policy_class_key(uint64_t asker, const struct nj_class *c)
 {
-    uint64_t x = (uint64_t)c->owner << 8 | c->slot;
+    uint64_t x = (uint64_t)c->slot_gen << 8 | c->slot;
 
     if (x == 0)
         return asker;
@@ -226,23 +226,23 @@ static bool is_refused(const struct nj_policy *p, uint32_t lists)
     return (p->deny & lists) || (p->allow_only && !(p->allow & lists));
 }
 
-static bool is_silent(enum nj_action a)
+static bool is_conn_action(enum nj_action a)
 {
     return a == NJ_ACTION_DROP || a == NJ_ACTION_RESET;
 }
 
 /* Can the rule be decided by the address alone? */
-static bool is_of_address(const struct nj_class_rule *r)
+static bool is_address_only(const struct nj_class_rule *r)
 {
     return r->path_prefix.n_bytes == 0 && r->host.n_bytes == 0 && r->header.n_bytes == 0;
 }
 
-bool nj_policy_has_door(const struct nj_policy *p)
+bool nj_policy_filters_conns(const struct nj_policy *p)
 {
     if (p->allow_only || p->deny)
         return true;
-    for (uint32_t i = 0; i < p->n_rules && is_of_address(&p->rules[i]); i++)
-        if (is_silent(p->classes[p->rules[i].class_index].action))
+    for (uint32_t i = 0; i < p->n_rules && is_address_only(&p->rules[i]); i++)
+        if (is_conn_action(p->classes[p->rules[i].class_index].action))
             return true;
     return false;
 }
@@ -253,19 +253,19 @@ enum nj_action nj_policy_admit(const struct nj_policy *p, const struct nj_addr *
         return NJ_ACTION_SERVE;
     uint32_t lists = lists_of(p, addr);
     if (is_refused(p, lists))
-        return is_silent(p->deny_action) ? p->deny_action : NJ_ACTION_SERVE;
+        return is_conn_action(p->deny_action) ? p->deny_action : NJ_ACTION_SERVE;
     for (uint32_t i = 0; i < p->n_rules; i++) {
         const struct nj_class_rule *r = &p->rules[i];
         enum nj_action action = p->classes[r->class_index].action;
-        if (!is_of_address(r))
+        if (!is_address_only(r))
             return NJ_ACTION_SERVE; /* the request may or may not be of this class */
         if (!r->lists || (r->lists & lists))
-            return is_silent(action) ? action : NJ_ACTION_SERVE;
+            return is_conn_action(action) ? action : NJ_ACTION_SERVE;
     }
     return NJ_ACTION_SERVE;
 }
 
-static const struct nj_class *class_of(const struct asked *a)
+static const struct nj_class *class_of(const struct match_input *a)
 {
     for (uint32_t i = 0; i < a->p->n_rules; i++)
         if (rule_matches(a, &a->p->rules[i]))
@@ -276,7 +276,7 @@ static const struct nj_class *class_of(const struct asked *a)
 void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
                       const struct nj_policy_request *req, struct nj_policy_verdict *out)
 {
-    struct asked a;
+    struct match_input a;
 
     a.p = p;
     a.req = req;
@@ -285,6 +285,6 @@ void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
         a.host = host_of(req);
     out->class_of = class_of(&a);
     out->action = is_refused(p, a.lists) ? p->deny_action : out->class_of->action;
-    find_asker(&a, key, out);
-    out->client_key = nj_policy_key_in(out->asker, out->class_of);
+    find_client(&a, key, out);
+    out->client_key = nj_policy_class_key(out->asker, out->class_of);
 }

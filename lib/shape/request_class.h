@@ -26,10 +26,10 @@
 
 enum nj_action {
     NJ_ACTION_SERVE,
-    NJ_ACTION_DROP,   /* for lists: SYNs are dropped; for a request: like RESET */
-    NJ_ACTION_RESET,  /* RST, or RST_STREAM with REFUSED_STREAM */
-    NJ_ACTION_FORBID, /* 403 */
-    NJ_ACTION_LATER,  /* 429 with retry-after */
+    NJ_ACTION_DROP,     /* for lists: SYNs are dropped; for a request: like RESET */
+    NJ_ACTION_RESET,    /* RST, or RST_STREAM with REFUSED_STREAM */
+    NJ_ACTION_FORBID,   /* 403 */
+    NJ_ACTION_TOO_MANY, /* 429 with retry-after */
 };
 
 /* Caps per client (an address, a prefix, or a header's value); 0: no cap. */
@@ -43,7 +43,7 @@ struct nj_client_caps {
 struct nj_class {
     char name[NJ_CLASS_NAME_MAX];
     uint8_t slot;            /* stable across policies, < NJ_CLASSES_MAX */
-    uint32_t owner;          /* incremented when a class of another name gets the slot */
+    uint32_t slot_gen;       /* incremented when a class of another name gets the slot */
     struct nj_limit total;   /* of the whole class */
     struct nj_limit client;  /* of one client of the class */
     struct nj_limit request; /* of one response */
@@ -51,7 +51,7 @@ struct nj_class {
                                 apply to */
     struct nj_client_caps caps;
     enum nj_action action;  /* for requests of this class */
-    uint32_t retry_after_s; /* of NJ_ACTION_LATER */
+    uint32_t retry_after_s; /* of NJ_ACTION_TOO_MANY */
 };
 
 /* A request belongs to the class of the first rule whose conditions all match. */
@@ -96,7 +96,7 @@ struct nj_policy {
  * rules with lists as their only condition. */
 enum nj_action nj_policy_admit(const struct nj_policy *p, const struct nj_addr *addr);
 /* Can nj_policy_admit() return anything but SERVE? If not, it need not be called. */
-bool nj_policy_has_door(const struct nj_policy *p);
+bool nj_policy_filters_conns(const struct nj_policy *p);
 
 /* The last key made from an address. Zeroed: empty. One thread only. */
 struct nj_policy_memo {
@@ -119,21 +119,21 @@ struct nj_policy_verdict {
     uint64_t asker;        /* keyed hash of the client, without the class */
     struct nj_addr client; /* address of the client; a proxy's, unless a trusted proxy names its
                               client */
-    bool unnamed;          /* a trusted proxy did not name its client */
+    bool client_unknown;   /* a trusted proxy did not name its client */
 };
 
 void nj_policy_decide(const struct nj_policy *p, const struct nj_hash_key *key,
                       const struct nj_policy_request *req, struct nj_policy_verdict *out);
 
 /* The key of a client in a class, from nj_policy_verdict.asker. Never 0. */
-uint64_t nj_policy_key_in(uint64_t asker, const struct nj_class *c);
+uint64_t nj_policy_class_key(uint64_t asker, const struct nj_class *c);
 
 /* Is the address a trusted proxy's? */
 bool nj_policy_trusts(const struct nj_policy *p, const struct nj_addr *addr);
 
 /* The key under which connections of an address are counted. Never 0. */
-uint64_t nj_policy_client_of(const struct nj_policy *p, const struct nj_hash_key *key,
-                             const struct nj_addr *addr);
+uint64_t nj_policy_conn_key(const struct nj_policy *p, const struct nj_hash_key *key,
+                            const struct nj_addr *addr);
 
 /* No limits, only the default class, no lists. */
 extern const struct nj_policy nj_policy_none;

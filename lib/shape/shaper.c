@@ -42,7 +42,7 @@ struct nj_clients *nj_shape_clients(struct nj_shape_shared *shared)
 
 /* Weight of classes without a guaranteed rate: the average of the guaranteed ones, but at most an
  * equal part of what these leave of the server. */
-static uint64_t weight_of_others(const struct nj_policy *p)
+static uint64_t default_weight(const struct nj_policy *p)
 {
     uint64_t sure = 0, n_sure = 0;
     for (uint32_t i = 0; i < p->n_classes; i++) {
@@ -56,17 +56,17 @@ static uint64_t weight_of_others(const struct nj_policy *p)
         p->total.ceiling > sure ? (p->total.ceiling - sure) / (p->n_classes - n_sure) : 0;
     if (p->total.ceiling && weight > most)
         weight = most;
-    return weight > sure / NJ__ONE ? weight : sure / NJ__ONE + 1;
+    return weight > sure / NJ__SHARE_ONE ? weight : sure / NJ__SHARE_ONE + 1;
 }
 
-void nj__paced_limit(struct nj_paced_limit *own, const struct nj_limit *limit)
+void nj__paced_limit_init(struct nj_paced_limit *own, const struct nj_limit *limit)
 {
     struct nj__node n = {0};
 
     nj__node_limit(&n, limit);
     own->rate = limit->ceiling;
-    own->full = limit->burst > 0;
-    own->spare = own->rate ? nj_gate_worth(own->rate, n.burst) : 0;
+    own->full_burst = limit->burst > 0;
+    own->burst_units = own->rate ? nj_gcra_cost_down(own->rate, n.burst) : 0;
     own->quantum = NJ_QUANTUM_MAX_BYTES;
     if (own->rate && n.share_bytes < own->quantum)
         own->quantum = (uint32_t)n.share_bytes;
@@ -75,90 +75,90 @@ void nj__paced_limit(struct nj_paced_limit *own, const struct nj_limit *limit)
 }
 
 /* A class of another name got the slot: statistics start at zero. */
-static void begin_anew(struct nj__class *c, uint32_t owner)
+static void reset_class(struct nj__class *c, uint32_t slot_gen)
 {
-    c->owner = owner;
+    c->slot_gen = slot_gen;
     nj_store_relaxed(&c->stats.n_requests, 0);
     nj_store_relaxed(&c->stats.n_refused, 0);
     nj_store_relaxed(&c->stats.n_bytes, 0);
     nj_store_relaxed(&c->stats.throttled_ns, 0);
 }
 
-static void limit_classes(struct nj_shape *s, const struct nj_policy *p)
+static void apply_class_limits(struct nj_shape *s, const struct nj_policy *p)
 {
-    uint64_t others = weight_of_others(p);
+    uint64_t others = default_weight(p);
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
-        s->class_of[i].gone = s->class_of[i].policy != NULL;
+        s->class_of[i].is_retired = s->class_of[i].policy != NULL;
     for (uint32_t i = 0; i < p->n_classes; i++) {
         const struct nj_class *k = &p->classes[i];
         struct nj__class *c = &s->class_of[k->slot];
         c->policy = k;
-        c->gone = false;
-        if (c->owner != k->owner)
-            begin_anew(c, k->owner);
+        c->is_retired = false;
+        if (c->slot_gen != k->slot_gen)
+            reset_class(c, k->slot_gen);
         c->weight = k->total.rate ? k->total.rate : others;
         nj__node_change(s, &c->node, &s->root, &k->total);
-        nj__paced_limit(&c->own, &c->policy->request);
+        nj__paced_limit_init(&c->own, &c->policy->request);
     }
 }
 
-static void limit_all(struct nj_shape *s, const struct nj_policy *p)
+static void apply_limits(struct nj_shape *s, const struct nj_policy *p)
 {
     s->policy = p;
-    s->changes++;
+    s->limits_gen++;
     nj__node_change(s, &s->root, NULL, &p->total);
-    limit_classes(s, p);
+    apply_class_limits(s, p);
 }
 
 /* Frees classes of former policies; no response is left in them. */
-static void forget_gone(struct nj_shape *s)
+static void free_retired(struct nj_shape *s)
 {
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
         struct nj__class *c = &s->class_of[i];
-        if (!c->gone)
+        if (!c->is_retired)
             continue;
         nj__node_reset(s, &c->node);
-        nj__publish(s, c, 0);
+        nj__publish_wanted(s, c, 0);
         c->policy = NULL;
-        c->gone = false;
+        c->is_retired = false;
         c->peak = 0;
     }
 }
 
-static void follow_some(struct nj_shape *s)
+static void migrate_some(struct nj_shape *s)
 {
-    for (uint32_t i = 0; i < NJ_SHAPE_FOLLOW_MAX && !nj_list_empty(&s->behind); i++) {
-        struct nj_list *l = nj_list_pop(&s->behind);
+    for (uint32_t i = 0; i < NJ_SHAPE_MIGRATE_MAX && !nj_list_empty(&s->unmigrated); i++) {
+        struct nj_list *l = nj_list_pop(&s->unmigrated);
         nj_list_push_back(&s->all, l);
-        nj__paced_follow(s, nj_container_of(l, struct nj_paced, all));
+        nj__paced_migrate(s, nj_container_of(l, struct nj_paced, all));
     }
-    if (nj_list_empty(&s->behind))
-        forget_gone(s);
+    if (nj_list_empty(&s->unmigrated))
+        free_retired(s);
 }
 
-static void take_back(struct nj_shape *s)
+static void return_grants(struct nj_shape *s)
 {
     while (!nj_list_empty(&s->granted))
-        nj__paced_take_back(s, nj_container_of(s->granted.next, struct nj_paced, grant));
+        nj__paced_return_grant(s, nj_container_of(s->granted.next, struct nj_paced, grant));
 }
 
-void nj_shape_adopt(struct nj_shape *s, const struct nj_policy *policy, nj_ns now)
+void nj_shape_set_policy(struct nj_shape *s, const struct nj_policy *policy, nj_ns now)
 {
     s->now = now;
     for (struct nj_list *l = s->granted.next; l != &s->granted; l = l->next)
         nj_container_of(l, struct nj_paced, grant)->woken =
             false; /* the wake is not counted as empty */
-    take_back(s);
-    limit_all(s, policy);
-    nj_list_splice(&s->all, &s->behind);
-    nj_list_splice(&s->behind, &s->all);
-    if (nj_list_empty(&s->behind))
-        forget_gone(s);
+    return_grants(s);
+    apply_limits(s, policy);
+    nj_list_splice(&s->all, &s->unmigrated);
+    nj_list_splice(&s->unmigrated, &s->all);
+    if (nj_list_empty(&s->unmigrated))
+        free_retired(s);
 }
 
-bool nj_shape_settled(const struct nj_shape *s)
+bool nj_shape_is_migrated(const struct nj_shape *s)
 {
-    return nj_list_empty(&s->behind);
+    return nj_list_empty(&s->unmigrated);
 }
 
 const struct nj_policy *nj_shape_policy(const struct nj_shape *s)
@@ -171,9 +171,9 @@ const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint
     return &s->class_of[slot].stats;
 }
 
-void nj_shape_refused(struct nj_shape *s, const struct nj_class *class_of)
+void nj_shape_count_refused(struct nj_shape *s, const struct nj_class *class_of)
 {
-    nj_add_own(&s->class_of[class_of->slot].stats.n_refused, 1);
+    nj_add_single_writer(&s->class_of[class_of->slot].stats.n_refused, 1);
 }
 
 /* ---- creation ---- */
@@ -202,19 +202,19 @@ struct nj_shape *nj_shape_new(const struct nj_shape_config *config, nj_ns now)
     s->shared = config->shared;
     s->counters = config->counters;
     s->now = now;
-    s->span = NJ__LEASE_NS;
+    s->lease_span = NJ__LEASE_NS;
     s->due = NJ_NEVER;
     nj_wheel_init(&s->wheel, now);
-    nj_list_init(&s->parked);
-    nj_list_init(&s->needy);
-    nj_list_init(&s->rich);
+    nj_list_init(&s->round_done);
+    nj_list_init(&s->no_credit);
+    nj_list_init(&s->surplus_list);
     nj_list_init(&s->granted);
     nj_list_init(&s->all);
-    nj_list_init(&s->behind);
-    nj__node_init(&s->root, NULL, &s->shared->root.gate, NJ__ROOT);
+    nj_list_init(&s->unmigrated);
+    nj__node_init(&s->root, NULL, &s->shared->root.rate_gcra, NJ__ROOT);
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
-        nj__node_init(&s->class_of[i].node, &s->root, &s->shared->class_of[i].gate, NJ__CLASS);
-    limit_all(s, config->policy);
+        nj__node_init(&s->class_of[i].node, &s->root, &s->shared->class_of[i].rate_gcra, NJ__CLASS);
+    apply_limits(s, config->policy);
     return s;
 }
 
@@ -225,7 +225,7 @@ void nj_shape_free(struct nj_shape *s)
     NJ_ASSERT(s->n_responses == 0);
     nj__group_drop_idle(s);
     for (uint32_t i = 0; s->shared && i < NJ_CLASSES_MAX; i++)
-        nj__publish(s, &s->class_of[i], 0);
+        nj__publish_wanted(s, &s->class_of[i], 0);
     nj_pool_fini(&s->groups);
     free(s->bucket);
     free(s);
@@ -233,14 +233,14 @@ void nj_shape_free(struct nj_shape *s)
 
 /* ---- a run ---- */
 
-static void fire(void *ctx, struct nj_timer *t)
+static void timer_due(void *ctx, struct nj_timer *t)
 {
     struct nj_shape *s = ctx;
     struct nj_shape_timer *st = nj_container_of(t, struct nj_shape_timer, timer);
     if (st->kind == NJ__TIMER_OWN)
-        nj__paced_own_due(s, nj_container_of(st, struct nj_paced, timer));
+        nj__paced_own_limit_due(s, nj_container_of(st, struct nj_paced, timer));
     else if (st->kind == NJ__TIMER_LEASE)
-        nj__lease_due(s, &nj_container_of(st, struct nj_paced_group, lease_timer)->node);
+        nj__lease_ready(s, &nj_container_of(st, struct nj_paced_group, lease_timer)->node);
     else
         nj__group_linger_due(s, nj_container_of(st, struct nj_paced_group, linger_timer));
 }
@@ -256,23 +256,23 @@ void nj_shape_publish(struct nj_shape *s)
 uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, void *waiter),
                       void *ctx)
 {
-    nj_ns span = now - s->now;
-    s->span = span < NJ__LEASE_NS       ? NJ__LEASE_NS
-              : span > NJ__LEASE_NS_MAX ? NJ__LEASE_NS_MAX
-                                        : span;
+    nj_ns lease_span = now - s->now;
+    s->lease_span = lease_span < NJ__LEASE_NS       ? NJ__LEASE_NS
+                    : lease_span > NJ__LEASE_NS_MAX ? NJ__LEASE_NS_MAX
+                                                    : lease_span;
     s->now = now;
     s->run++;
     s->wake = wake;
     s->wake_ctx = ctx;
     s->n_woken = 0;
-    take_back(s);
-    if (nj_unlikely(!nj_shape_settled(s)))
-        follow_some(s);
-    nj_wheel_advance(&s->wheel, now, fire, s);
-    nj__tree_begin(s);
+    return_grants(s);
+    if (nj_unlikely(!nj_shape_is_migrated(s)))
+        migrate_some(s);
+    nj_wheel_advance(&s->wheel, now, timer_due, s);
+    nj__drr_begin_run(s);
     uint32_t n;
     struct nj_paced *f;
-    while ((f = nj__serve(s, &n))) {
+    while ((f = nj__drr_next(s, &n))) {
         nj__paced_grant(s, f, n);
         nj__paced_wake(s, f);
     }
@@ -280,11 +280,12 @@ uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, voi
     return s->n_woken;
 }
 
-nj_ns nj_shape_next(const struct nj_shape *s)
+nj_ns nj_shape_next_at(const struct nj_shape *s)
 {
-    if (s->root.state == NJ__READY || !nj_list_empty(&s->needy) || !nj_list_empty(&s->parked) ||
-        !nj_list_empty(&s->granted) || !nj_list_empty(&s->rich) || !nj_shape_settled(s))
+    if (s->root.state == NJ__READY || !nj_list_empty(&s->no_credit) ||
+        !nj_list_empty(&s->round_done) || !nj_list_empty(&s->granted) ||
+        !nj_list_empty(&s->surplus_list) || !nj_shape_is_migrated(s))
         return s->now;
-    nj_ns next = nj_wheel_next(&s->wheel);
+    nj_ns next = nj_wheel_next_due(&s->wheel);
     return next < s->due ? next : s->due;
 }

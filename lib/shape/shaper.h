@@ -50,20 +50,20 @@ void nj_shape_free(struct nj_shape *s); /* every response has ended */
 
 /* Responses moved to a new policy per run: 0.05 ms on average, at most 0.35 ms. 10,000 take 40
  * runs, which is 40 ms even if a step takes 1 ms. */
-#define NJ_SHAPE_FOLLOW_MAX 256u
+#define NJ_SHAPE_MIGRATE_MAX 256u
 
 /* Adopts a new policy. Limits of the server and of classes change at once, as do those of new
  * requests. Responses under way are moved to it in the next runs; those of a removed class get the
  * default class. The former policy may be read until all are moved. Another policy may be adopted
  * meanwhile. */
-void nj_shape_adopt(struct nj_shape *s, const struct nj_policy *policy, nj_ns now);
+void nj_shape_set_policy(struct nj_shape *s, const struct nj_policy *policy, nj_ns now);
 /* Have all responses been moved? Then former policies may be freed. */
-bool nj_shape_settled(const struct nj_shape *s);
+bool nj_shape_is_migrated(const struct nj_shape *s);
 const struct nj_policy *nj_shape_policy(const struct nj_shape *s);
 const struct nj_class_stats *nj_shape_class_stats(const struct nj_shape *s, uint32_t slot);
 
 /* Counts a refused request of this class, for telemetry. */
-void nj_shape_refused(struct nj_shape *s, const struct nj_class *class_of);
+void nj_shape_count_refused(struct nj_shape *s, const struct nj_class *class_of);
 
 /* A timer of the shard's wheel, with its kind. */
 struct nj_shape_timer {
@@ -73,9 +73,9 @@ struct nj_shape_timer {
 
 /* The limit of one response, derived from struct nj_limit. */
 struct nj_paced_limit {
-    uint64_t rate, spare; /* bytes per second, 0: no limit; the burst, in units of gcra.h */
+    uint64_t rate, burst_units; /* bytes per second, 0: no limit; the burst, in units of gcra.h */
     uint32_t quantum;
-    bool full; /* starts with the whole burst */
+    bool full_burst; /* starts with the whole burst */
 };
 
 /* A paced response: a body around another one that shows only bytes with credit. Embedded by its
@@ -85,25 +85,26 @@ struct nj_paced {
     struct nj_shape *shape;
     struct nj_body *inner;
     struct nj_paced_group *group; /* its client in its class, on this shard */
-    struct nj_list all;           /* member of the shard's `all`, or of `behind` after a change of
-                                     policy */
-    struct nj_list want;          /* member of the group's list of responses waiting for common
-                                     credit */
-    struct nj_list grant;         /* member of the shard's list of responses with credit in hand */
-    struct nj_shape_timer timer;  /* waits for the response's own limit */
-    uint64_t tat;                 /* theoretical arrival time of its own limit (gcra.h); 0: not
-                                     started */
-    nj_ns refused_at;
-    uint32_t granted;     /* bytes granted and not sent yet */
-    uint32_t granted_own; /* of these, bytes charged to its own limit */
-    uint32_t granted_by;  /* `changes` of the group when it was charged; 0: it was not */
-    uint32_t owed;        /* bytes missing from its last quantum */
+    struct nj_list all;   /* member of the shard's `all`, or of `unmigrated` after a change of
+                             policy */
+    struct nj_list want;  /* member of the group's list of responses waiting for common
+                             credit */
+    struct nj_list grant; /* member of the shard's list of responses with credit in hand */
+    struct nj_shape_timer timer; /* waits for the response's own limit */
+    uint64_t tat;                /* theoretical arrival time of its own limit (gcra.h); 0: not
+                                    started */
+    nj_ns wait_began_at;
+    uint32_t granted;            /* bytes granted and not sent yet */
+    uint32_t granted_own;        /* of these, bytes charged to its own limit */
+    uint32_t granted_limits_gen; /* `changes` of the group when it was charged; 0: it was not */
+    uint32_t carried_bytes;      /* bytes missing from its last quantum */
     uint8_t state;
-    bool limited; /* some limit applies, its own or one on the path to the root */
-    bool woken;   /* woken for the credit in hand, and none of it used */
-    bool starved; /* the inner body had no bytes when there was credit: keeps its place in the list
-                   */
-    bool has_own; /* `own` applies instead of the limit of its class */
+    bool limited;       /* some limit applies, its own or one on the path to the root */
+    bool woken;         /* woken for the credit in hand, and none of it used */
+    bool source_empty;  /* the inner body had no bytes when there was credit: keeps its place in the
+                         * list
+                         */
+    bool has_own_limit; /* `own` applies instead of the limit of its class */
     struct nj_paced_limit own;
 
     /* for the owner */
@@ -124,15 +125,16 @@ bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_clas
 struct nj_body *nj_paced_wrap(struct nj_paced *f, struct nj_body *inner);
 void nj_paced_end(struct nj_paced *f);
 /* Is the response of that class of the policy in use? */
-bool nj_paced_is_of(const struct nj_paced *f, const struct nj_class *class_of);
+bool nj_paced_has_class(const struct nj_paced *f, const struct nj_class *class_of);
 /* Changes class and client before the response is wrapped. A limit of its own is kept. Returns
  * false without memory; nothing has changed then. */
-bool nj_paced_move(struct nj_paced *f, const struct nj_class *class_of, struct nj_client *client);
+bool nj_paced_set_class(struct nj_paced *f, const struct nj_class *class_of,
+                        struct nj_client *client);
 /* Sets a limit of its own, in place of the class's limit of one response and of `rate_after`. NULL:
  * the class's again. At any time between begin and end. */
 void nj_paced_set_limit(struct nj_paced *f, const struct nj_limit *limit);
 /* Does the response wait for credit? Then the peer is not at fault. */
-bool nj_paced_waits(const struct nj_paced *f);
+bool nj_paced_is_waiting(const struct nj_paced *f);
 
 /* Distributes credit that is due. Calls `wake` with body->waiter of each response that got credit;
  * it must not peek at the body at once. Unsent credit of the last run is returned. Sets the time
@@ -143,6 +145,6 @@ uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, voi
 /* Stores the gauges that other threads read, like nj_shape_run(). */
 void nj_shape_publish(struct nj_shape *s);
 /* Nothing is due before this time; the time of the last run: call again at once. */
-nj_ns nj_shape_next(const struct nj_shape *s);
+nj_ns nj_shape_next_at(const struct nj_shape *s);
 
 #endif

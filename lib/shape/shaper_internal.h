@@ -11,65 +11,66 @@
 /* Time covered by a lease of a common limit, for all lcores together; each lcore leases its share.
  * Longer than a step and a tick of the wheel, so that a client slightly late keeps its place; short
  * compared to the burst, 50 ms. An lcore with longer steps leases up to MAX. */
-#define NJ__LEASE_NS       (4 * NJ_MS)
-#define NJ__LEASE_NS_MAX   (20 * NJ_MS)
+#define NJ__LEASE_NS        (4 * NJ_MS)
+#define NJ__LEASE_NS_MAX    (20 * NJ_MS)
 /* How long the deficit of a node without demand is kept, and how long after the last wait a limit
  * counts as contended. An uncontended limit may be leased from at once. */
-#define NJ__TURN_KEPT_NS   (8 * NJ_MS)
-#define NJ__CALM_NS        (16 * NJ_MS)
+#define NJ__DEFICIT_KEPT_NS (8 * NJ_MS)
+#define NJ__CONTENDED_NS    (16 * NJ_MS)
 /* How long the next round waits for a child that is sending its grant. It may need several steps
  * until ACKs arrive. A child that never returns costs its siblings only this time, while their
  * credit accumulates. */
-#define NJ__AWAY_NS        (1 * NJ_MS)
+#define NJ__IN_SERVICE_NS   (1 * NJ_MS)
 /* A client without demand for this long leaves its share of the limit to other lcores. */
-#define NJ__LINGER_NS      (50 * NJ_MS)
+#define NJ__LINGER_NS       (50 * NJ_MS)
 /* The unit of shares between lcores: 1. */
-#define NJ__ONE            1024
+#define NJ__SHARE_ONE       1024
 /* Least bytes added per round: a child in debt by a whole quantum is passed over at most 46 times.
  */
-#define NJ__TURN_MIN_BYTES 64
+#define NJ__TURN_MIN_BYTES  64
 
 enum nj__node_state {
-    NJ__IDLE,   /* no demand */
-    NJ__READY,  /* in the parent's round robin */
-    NJ__PARKED, /* its children had their round; scheduled again in the next run */
-    NJ__NEEDY,  /* without credit; requests a lease in the next run */
-    NJ__LEASED, /* has a lease that is due later */
+    NJ__IDLE,       /* no demand */
+    NJ__READY,      /* in the parent's round robin */
+    NJ__ROUND_DONE, /* its children had their round; scheduled again in the next run */
+    NJ__NO_CREDIT,  /* without credit; requests a lease in the next run */
+    NJ__LEASED,     /* has a lease that is due later */
 };
 
 enum { NJ__ROOT, NJ__CLASS, NJ__GROUP };
 
 struct nj__node {
     struct nj__node *parent;
-    struct nj_gate *gate; /* source of leases, common to all lcores */
-    uint64_t rate, burst; /* the ceiling; rate 0: none */
-    uint64_t pace;        /* the lowest ceiling from here to the root; 0: none */
-    uint64_t share_bytes; /* 16 ms of the rate, divided between waiting responses */
-    struct nj_list link;  /* member of the parent's `below` or `away`, or of the shard's `parked` or
-                             `needy` */
-    struct nj_list below; /* children in the round robin: nodes, or responses of a group */
-    struct nj_list away;  /* children that are sending their grant */
-    nj_ns away_until;     /* end of the wait for them */
-    struct nj_list rich;  /* member of the shard's `rich`: has unused credit and no demand */
-    uint32_t n_below;     /* nodes in `below` */
-    uint32_t n_waiting;   /* waiting responses in the subtree */
-    uint32_t crowd;       /* n_waiting at the first grant of `crowd_run` */
-    uint64_t crowd_run;
+    struct nj_gcra *rate_gcra; /* source of leases, common to all lcores */
+    uint64_t rate, burst;      /* the ceiling; rate 0: none */
+    uint64_t slowest_rate;     /* the lowest ceiling from here to the root; 0: none */
+    uint64_t share_bytes;      /* 16 ms of the rate, divided between waiting responses */
+    struct nj_list link; /* member of the parent's `ready_list` or `in_service`, or of the shard's
+                            `round_done` or `no_credit` */
+    struct nj_list ready_list; /* children in the round robin: nodes, or responses of a group */
+    struct nj_list in_service; /* children that are sending their grant */
+    nj_ns in_service_until;    /* end of the wait for them */
+    struct nj_list
+        surplus_list;   /* member of the shard's `surplus_list`: has unused credit and no demand */
+    uint32_t n_ready;   /* nodes in `ready_list` */
+    uint32_t n_waiting; /* waiting responses in the subtree */
+    uint32_t n_backlog; /* n_waiting at the first grant of `backlog_run` */
+    uint64_t backlog_run;
     uint64_t credit; /* leased, due and not granted yet */
     uint64_t leased; /* LEASED: bytes due at `lease_due` */
     nj_ns lease_due;
 
     /* Deficit round robin: state of the node as a child. */
-    int64_t deficit; /* bytes left in its round; negative: a debt */
-    int64_t brought; /* bytes added for its last round */
-    uint64_t turn;   /* the parent's round in which they were added */
-    nj_ns left_at;
+    int64_t deficit;      /* bytes left in its round; negative: a debt */
+    int64_t turn_quantum; /* bytes added for its last round */
+    uint64_t turn_round;  /* the parent's round in which they were added */
+    nj_ns unready_at;
     /* Deficit round robin: state of the node as a parent. */
     uint64_t round;
-    uint64_t parked;  /* the last run in which a child had its round */
-    uint64_t weighed; /* the run in which the next two were computed */
+    uint64_t round_done;  /* the last run in which a child had its round */
+    uint64_t weighed_run; /* the run in which the next two were computed */
     uint64_t round_bytes, round_weight;
-    nj_ns calm_at;
+    nj_ns contended_until;
 
     uint8_t state, level;
 };
@@ -77,14 +78,15 @@ struct nj__node {
 struct nj__class {
     struct nj__node node;
     const struct nj_class *policy; /* NULL: the slot is free */
-    uint32_t owner;                /* of the class; a different one restarts stats */
-    bool gone;                     /* removed from the policy; its responses move to the default
-                                      class */
+    uint32_t slot_gen;             /* of the class; a different one restarts stats */
+    bool is_retired;               /* removed from the policy; its responses move to the default
+                                class */
     uint64_t weight;
     struct nj_paced_limit own; /* limit of one response */
 
-    int64_t wanted; /* schedulable clients, minus the parts that other lcores serve, in NJ__ONE */
-    int64_t peak;   /* the maximum since it was published */
+    int64_t
+        wanted; /* schedulable clients, minus the parts that other lcores serve, in NJ__SHARE_ONE */
+    int64_t peak; /* the maximum since it was published */
     int64_t published;
     struct nj_class_stats stats;
 };
@@ -96,8 +98,8 @@ struct nj_paced_group {
     struct nj_list bucket;
     struct nj_shape_timer lease_timer, linger_timer;
     uint32_t n_responses, n_waits;
-    uint32_t changes;               /* `changes` of the shard when it was updated */
-    uint32_t owner;                 /* of the class to which its responses belong */
+    uint32_t limits_gen;            /* `limits_gen` of the shard when it was updated */
+    uint32_t slot_gen;              /* of the class to which its responses belong */
     int32_t share;                  /* READY: its part of the class's `wanted` */
     bool counted;                   /* included in the client's n_lcores */
     uint64_t n_bytes, throttled_ns; /* not yet added to the client */
@@ -106,12 +108,17 @@ struct nj_paced_group {
 
 enum nj__timer_kind { NJ__TIMER_OWN, NJ__TIMER_LEASE, NJ__TIMER_LINGER };
 
-enum nj__paced_state { NJ__PACED_FREE, NJ__PACED_OWN, NJ__PACED_WANT, NJ__PACED_CLOSED };
+enum nj__paced_state {
+    NJ__PACED_NOT_WAITING,
+    NJ__PACED_WAIT_OWN,
+    NJ__PACED_WAIT_SHARED,
+    NJ__PACED_CLOSED
+};
 
 struct nj_shape_shared {
     struct nj_clients *clients;
     struct {
-        struct nj_gate gate;
+        struct nj_gcra rate_gcra;
         _Atomic int64_t wanted; /* by all lcores */
     } NJ_CACHE_ALIGNED class_of[NJ_CLASSES_MAX], root;
 };
@@ -120,13 +127,13 @@ struct nj_shape {
     struct nj_shape_shared *shared;
     const struct nj_policy *policy;
     struct nj_counters *counters;
-    nj_ns now, span, due, sweep_at; /* due: first lease of the root or a class */
+    nj_ns now, lease_span, due, publish_at; /* due: first lease of the root or a class */
     uint64_t run;
     uint32_t n_responses, n_waiting;
-    uint32_t changes; /* incremented with each policy, from 1 */
+    uint32_t limits_gen; /* incremented with each policy, from 1 */
     struct nj_wheel wheel;
-    struct nj_list parked, needy, rich, granted, all;
-    struct nj_list behind; /* those of `all` not yet moved to the latest policy */
+    struct nj_list round_done, no_credit, surplus_list, granted, all;
+    struct nj_list unmigrated; /* those of `all` not yet moved to the latest policy */
     struct nj__node root;
     struct nj__class class_of[NJ_CLASSES_MAX];
     struct nj_pool groups;
@@ -150,22 +157,22 @@ static inline struct nj_paced_group *nj__group_of_node(struct nj__node *n)
 
 /* ---- drr_tree.c: scheduling ---- */
 
-void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gate *gate,
+void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gcra *rate_gcra,
                    uint8_t level);
 void nj__node_limit(struct nj__node *n, const struct nj_limit *limit);
 /* Adds a response to, or removes it from, the queue for common credit. */
-void nj__want(struct nj_shape *s, struct nj_paced *f);
-void nj__unwant(struct nj_shape *s, struct nj_paced *f);
+void nj__drr_enqueue(struct nj_shape *s, struct nj_paced *f);
+void nj__drr_dequeue(struct nj_shape *s, struct nj_paced *f);
 /* Charges and returns up to `n` bytes at once, if no other response is passed over. 0: it has to
  * wait. */
-uint32_t nj__take_now(struct nj_shape *s, struct nj_paced *f, uint32_t n);
+uint32_t nj__drr_try_take(struct nj_shape *s, struct nj_paced *f, uint32_t n);
 /* The next response with credit, already charged on all levels; NULL: none in this run. */
-struct nj_paced *nj__serve(struct nj_shape *s, uint32_t *n);
+struct nj_paced *nj__drr_next(struct nj_shape *s, uint32_t *n);
 /* Returns unused credit. */
-void nj__give_back(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
+void nj__drr_return(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
 /* Start of a run: leases and lists, before the first grant. */
-void nj__tree_begin(struct nj_shape *s);
-void nj__lease_due(struct nj_shape *s, struct nj__node *n);
+void nj__drr_begin_run(struct nj_shape *s);
+void nj__lease_ready(struct nj_shape *s, struct nj__node *n);
 /* Returns all credit to the GCRAs and resets the deficit. No response waits in the subtree. */
 void nj__node_reset(struct nj_shape *s, struct nj__node *n);
 /* Sets other limits, and perhaps another parent. Waiting responses continue to wait. */
@@ -174,15 +181,16 @@ void nj__node_change(struct nj_shape *s, struct nj__node *n, struct nj__node *pa
 
 /* ---- credit_lease.c: credit common to lcores ---- */
 
-void nj__publish(struct nj_shape *s, struct nj__class *c, int64_t wanted);
+void nj__publish_wanted(struct nj_shape *s, struct nj__class *c, int64_t wanted);
 /* Publishes the demand of this lcore, at intervals. */
-void nj__sweep(struct nj_shape *s);
-/* Updates the part of a READY group: less than NJ__ONE if other lcores serve the same client. */
-void nj__group_share(struct nj_paced_group *g);
+void nj__publish_all(struct nj_shape *s);
+/* Updates the part of a READY group: less than NJ__SHARE_ONE if other lcores serve the same client.
+ */
+void nj__group_update_share(struct nj_paced_group *g);
 /* Is the node scheduled, or was it until a moment before? */
-bool nj__is_there(const struct nj_shape *s, const struct nj__node *n);
+bool nj__is_active(const struct nj_shape *s, const struct nj__node *n);
 /* The weight of a class on this lcore. */
-uint64_t nj__weight_here(const struct nj_shape *s, const struct nj__class *c);
+uint64_t nj__lcore_weight(const struct nj_shape *s, const struct nj__class *c);
 /* This lcore's part of a lease. */
 uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n);
 /* Returns the time it is due, and its size in *n_bytes. */
@@ -190,7 +198,7 @@ nj_ns nj__lease(struct nj_shape *s, struct nj__node *n, uint64_t wanted, uint64_
 /* Takes a lease if it is due at once, else returns false. */
 bool nj__lease_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted);
 /* Returns the lease of a LEASED node. */
-void nj__lease_forget(struct nj_shape *s, struct nj__node *n);
+void nj__lease_cancel(struct nj_shape *s, struct nj__node *n);
 
 /* ---- client_group.c: clients on this shard ---- */
 
@@ -200,22 +208,22 @@ void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g);
 /* Frees the group that is kept without responses. */
 void nj__group_drop_idle(struct nj_shape *s);
 /* Updates the group to the policy in use. */
-void nj__group_follow(struct nj_shape *s, struct nj_paced_group *g);
-void nj__group_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
-void nj__group_count(struct nj_paced_group *g);
+void nj__group_migrate(struct nj_shape *s, struct nj_paced_group *g);
+void nj__group_count_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
+void nj__group_flush_counts(struct nj_paced_group *g);
 void nj__group_linger_due(struct nj_shape *s, struct nj_paced_group *g);
 
 /* ---- paced_body.c: responses ---- */
 
 /* The quantum of the response, and the least that is worth a wake. */
 uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f);
-uint32_t nj__paced_need(const struct nj_paced *f);
+uint32_t nj__paced_min_grant(const struct nj_paced *f);
 void nj__paced_grant(struct nj_shape *s, struct nj_paced *f, uint32_t n);
 void nj__paced_wake(struct nj_shape *s, struct nj_paced *f);
-void nj__paced_own_due(struct nj_shape *s, struct nj_paced *f);
-void nj__paced_take_back(struct nj_shape *s, struct nj_paced *f);
-void nj__paced_follow(struct nj_shape *s, struct nj_paced *f);
+void nj__paced_own_limit_due(struct nj_shape *s, struct nj_paced *f);
+void nj__paced_return_grant(struct nj_shape *s, struct nj_paced *f);
+void nj__paced_migrate(struct nj_shape *s, struct nj_paced *f);
 /* Computes the limit of one response from `limit`. */
-void nj__paced_limit(struct nj_paced_limit *own, const struct nj_limit *limit);
+void nj__paced_limit_init(struct nj_paced_limit *own, const struct nj_limit *limit);
 
 #endif

@@ -15,14 +15,14 @@
 
 /* --- the strategy --------------------------------------------------------------------------- */
 
-static nj_ns clock_of(const struct nj_shard *s)
+static nj_ns read_clock(const struct nj_shard *s)
 {
     return s->cfg.port.clock ? s->cfg.port.clock(s->cfg.port.clock_ctx) : 0;
 }
 
 static nj_ns ewyk_clock(void *shard)
 {
-    return clock_of(shard);
+    return read_clock(shard);
 }
 
 static void ewyk_log(void *shard, const char *line)
@@ -65,7 +65,7 @@ static void withdraw(void *shard, struct nj_task *task)
 static void call(void *shard, struct nj_task_class *route, void (*fn)(void *arg), void *arg)
 {
     struct nj_shard *s = shard;
-    nj_ewyk_call(s->handlers.ewyk, route, fn, arg);
+    nj_ewyk_call_inline(s->handlers.ewyk, route, fn, arg);
 }
 
 static void classes_init(struct nj_shard *s, uint32_t n)
@@ -84,7 +84,7 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
     struct nj_handlers *h = &s->handlers;
     uint32_t n = nj_routes_count(s->cfg.routes);
 
-    nj__stacks_init(&h->stacks);
+    nj__admission_init(&h->stacks);
     if (n == 0)
         return true;
     h->classes = calloc(n, sizeof *h->classes);
@@ -103,7 +103,7 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
     h->exchanges = s->txns.exchanges = nj_exchanges_new(&c, now);
     if (!h->exchanges)
         return false;
-    h->port = nj_exchanges_port(h->exchanges);
+    h->port = nj_exchanges_task_port(h->exchanges);
     if (s->cfg.strategy != NJ_RUN_EWYK)
         return true;
     h->ewyk = ewyk_new(s, now);
@@ -112,18 +112,18 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
 
 /* Runs the handler inline, even if it blocks the shard. Handlers that must not wait get an error
  * when they try. */
-static enum nj_mode offer_pc(struct nj_task *task)
+static enum nj_run_mode offer_pc(struct nj_task *task)
 {
     enum nj_task_type type = task->class_of->declared;
-    bool tag = type == NJ_NON_BLOCKING || type == NJ_EITHER, before = tag && nj_tag_set();
+    bool tag = type == NJ_NON_BLOCKING || type == NJ_EITHER, before = tag && nj_noblock_set();
 
     task->ops->run(task);
     if (tag)
-        nj_tag_restore(before);
+        nj_noblock_restore(before);
     return NJ_MODE_PC;
 }
 
-static enum nj_mode offer_pec(struct nj_shard *s, struct nj_task *task)
+static enum nj_run_mode offer_pec(struct nj_shard *s, struct nj_task *task)
 {
     if (s->cfg.port.workers.submit && submit(s, task))
         return NJ_MODE_PEC_WORKER;
@@ -132,73 +132,73 @@ static enum nj_mode offer_pec(struct nj_shard *s, struct nj_task *task)
 }
 
 /* Baseline strategies, for comparison. */
-static void offer_otherwise(struct nj_shard *s, struct nj_task *task)
+static void offer_baseline(struct nj_shard *s, struct nj_task *task)
 {
     struct nj_task_class *c = task->class_of; /* the task may be freed before this returns */
-    enum nj_mode mode = s->cfg.strategy == NJ_RUN_PC ? offer_pc(task) : offer_pec(s, task);
+    enum nj_run_mode mode = s->cfg.strategy == NJ_RUN_PC ? offer_pc(task) : offer_pec(s, task);
 
     if (mode != NJ_MODE_PEC_WORKER) /* counted when it comes back */
         nj_task_class_count(c, mode);
 }
 
-enum nj_begin nj__handlers_may_begin(struct nj_shard *s, struct nj_exchange *x)
+enum nj_admit nj__handlers_admit(struct nj_shard *s, struct nj_exchange *x)
 {
     struct nj_task *task = nj_exchange_task(x);
     struct nj_txn *t = nj_exchange_txn(x);
 
     if (!s->handlers.ewyk)
-        return NJ_BEGIN_NOW;
-    switch (nj_task_type_now(task)) {
+        return NJ_ADMIT_NOW;
+    switch (nj_task_current_type(task)) {
     case NJ_NON_BLOCKING:
     case NJ_OS_BLOCKING:
-        return NJ_BEGIN_NOW;
+        return NJ_ADMIT_NOW;
     case NJ_EITHER: /* it can run without a fiber */
-        task->no_stack = !nj__stacks_may(s, t);
-        return NJ_BEGIN_NOW;
+        task->run_inline = !nj__admission_may_start(s, t);
+        return NJ_ADMIT_NOW;
     case NJ_BLOCKING:
     case NJ_UNTYPED:
     case NJ_N_TASK_TYPES:
         break;
     }
-    if (nj__stacks_may(s, t))
-        return NJ_BEGIN_NOW;
-    if (nj__stacks_wait(s, t))
-        return NJ_BEGIN_LATER;
+    if (nj__admission_may_start(s, t))
+        return NJ_ADMIT_NOW;
+    if (nj__admission_enqueue(s, t))
+        return NJ_ADMIT_QUEUED;
     nj__handlers_reject(s, x);
-    return NJ_BEGIN_NEVER;
+    return NJ_ADMIT_REJECTED;
 }
 
 void nj__handlers_reject(struct nj_shard *s, struct nj_exchange *x)
 {
-    nj_exchange_offered(x);
-    nj_ewyk_refuse(s->handlers.ewyk, nj_exchange_task(x));
+    nj_exchange_submitted(x);
+    nj_ewyk_reject(s->handlers.ewyk, nj_exchange_task(x));
 }
 
 nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
 {
     struct nj_task *task = nj_exchange_task(x);
-    nj_ns begin = clock_of(s);
+    nj_ns begin = read_clock(s);
 
     struct nj_txn *t = nj_exchange_txn(x);
-    t->stack_at = s->now;
+    t->stack_since = s->now;
     task->client = t->requester;
-    nj_exchange_offered(x);
+    nj_exchange_submitted(x);
     if (s->handlers.ewyk)
         nj_ewyk_offer(s->handlers.ewyk, task);
     else
-        offer_otherwise(s, task);
-    return clock_of(s) - begin;
+        offer_baseline(s, task);
+    return read_clock(s) - begin;
 }
 
 /* --- results, timers and shutdown ----------------------------------------------------------- */
 
-void nj__handlers_settle(struct nj_shard *s, nj_ns now)
+void nj__handlers_apply_results(struct nj_shard *s, nj_ns now)
 {
     if (s->handlers.exchanges)
         nj_exchanges_settle(s->handlers.exchanges, now);
 }
 
-static uint32_t take_home(struct nj_shard *s)
+static uint32_t collect_worker_tasks(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
     struct nj_task *task[NJ_HANDLERS_POLL_MAX];
@@ -208,13 +208,13 @@ static uint32_t take_home(struct nj_shard *s)
     uint32_t n = h->port.poll(h->port.ctx, task, NJ_HANDLERS_POLL_MAX);
     for (uint32_t i = 0; i < n; i++)
         if (h->ewyk)
-            nj_ewyk_ran(h->ewyk, task[i]->class_of, task[i]->run_ns);
+            nj_ewyk_worker_done(h->ewyk, task[i]->class_of, task[i]->run_ns);
         else
             nj_task_class_count(task[i]->class_of, NJ_MODE_PEC_WORKER);
     return n;
 }
 
-static void forget_counts(struct nj_shard *s)
+static void reset_route_counts(struct nj_shard *s)
 {
     for (uint32_t i = 0; i < nj_routes_count(s->cfg.routes); i++)
         nj_task_class_reset(&s->handlers.classes[i]);
@@ -228,9 +228,9 @@ uint32_t nj__handlers_run(struct nj_shard *s, nj_ns now)
         return 0;
     nj_exchanges_tick(h->exchanges, now);
     uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
-    n += take_home(s);
+    n += collect_worker_tasks(s);
     if (h->ewyk)
-        n += nj__stacks_run(s, now);
+        n += nj__admission_run(s, now);
     if (h->ewyk && now >= h->trim_at) {
         h->trim_at = now + NJ_FIBERS_TRIM_EVERY;
         nj_ewyk_trim(h->ewyk, NJ_FIBERS_KEEP, NJ_FIBERS_TRIM);
@@ -238,7 +238,7 @@ uint32_t nj__handlers_run(struct nj_shard *s, nj_ns now)
     return n + nj_exchanges_settle(h->exchanges, now);
 }
 
-void nj__handlers_flush(struct nj_shard *s)
+void nj__handlers_flush_workers(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
@@ -246,15 +246,15 @@ void nj__handlers_flush(struct nj_shard *s)
         h->port.flush(h->port.ctx);
 }
 
-nj_ns nj__handlers_next(const struct nj_shard *s)
+nj_ns nj__handlers_next_at(const struct nj_shard *s)
 {
     const struct nj_handlers *h = &s->handlers;
 
     if (!h->exchanges)
         return NJ_NEVER;
-    nj_ns next = nj_exchanges_next(h->exchanges);
-    nj_ns ewyk = h->ewyk ? nj_ewyk_next(h->ewyk) : NJ_NEVER;
-    nj_ns stacks = nj__stacks_next(s);
+    nj_ns next = nj_exchanges_next_at(h->exchanges);
+    nj_ns ewyk = h->ewyk ? nj_ewyk_next_due(h->ewyk) : NJ_NEVER;
+    nj_ns stacks = nj__admission_next_at(s);
     next = stacks < next ? stacks : next;
     return ewyk < next ? ewyk : next;
 }
@@ -272,7 +272,7 @@ void nj__handlers_publish(struct nj_shard *s)
         return;
     nj_gauge_set(&s->counters, NJ_C_exchanges, nj_exchanges_open(h->exchanges));
     if (atomic_load_explicit(&h->reset, memory_order_acquire)) {
-        forget_counts(s);
+        reset_route_counts(s);
         atomic_store_explicit(&h->reset, false,
                               memory_order_release); /* telemetry may read it now */
     }
@@ -287,37 +287,37 @@ void nj__handlers_publish(struct nj_shard *s)
 }
 
 /* From now on each wait of a handler ends at once. Returns when all handlers have returned, or have
- * been resumed NJ_HANDLERS_LEAVE_TURNS times. */
-static void end_fibers(struct nj_shard *s)
+ * been resumed NJ_HANDLERS_CANCEL_TURNS times. */
+static void cancel_fibers(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
     nj_ewyk_stop(h->ewyk);
-    nj_ewyk_cancel(h->ewyk);
+    nj_ewyk_cancel_all(h->ewyk);
     uint64_t n_fibers = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
-    uint64_t n = (n_fibers / NJ_HANDLERS_RUN_MAX + 1) * NJ_HANDLERS_LEAVE_TURNS;
-    for (; n > 0 && !nj_ewyk_idle(h->ewyk); n--)
+    uint64_t n = (n_fibers / NJ_HANDLERS_RUN_MAX + 1) * NJ_HANDLERS_CANCEL_TURNS;
+    for (; n > 0 && !nj_ewyk_is_idle(h->ewyk); n--)
         nj__handlers_run(s, s->now);
     h->n_stuck = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
 }
 
-void nj__handlers_leave(struct nj_shard *s)
+void nj__handlers_cancel(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
     if (!h->exchanges || h->n_stuck > 0)
         return;
     if (h->ewyk)
-        end_fibers(s);
+        cancel_fibers(s);
     nj_exchanges_settle(h->exchanges, s->now);
 }
 
-uint32_t nj_shard_stuck(const struct nj_shard *s, const char **route)
+uint32_t nj_shard_stuck_fibers(const struct nj_shard *s, const char **route)
 {
     const struct nj_handlers *h = &s->handlers;
 
     if (h->n_stuck > 0)
-        *route = nj_ewyk_on_fiber(h->ewyk)->name;
+        *route = nj_ewyk_fiber_class(h->ewyk)->name;
     return h->n_stuck;
 }
 
@@ -326,7 +326,7 @@ void nj__handlers_fini(struct nj_shard *s)
     struct nj_handlers *h = &s->handlers;
 
     while (h->n_stuck == 0 && nj__handlers_busy(s)) { /* workers will return them */
-        take_home(s);
+        collect_worker_tasks(s);
         nj_exchanges_settle(h->exchanges, s->now);
     }
     if (h->n_stuck == 0) { /* else fibers refer to these objects, which are leaked with them */

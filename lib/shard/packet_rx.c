@@ -11,13 +11,13 @@
 
 /* Neighbour packets replicated to the other shards per second: above what a link needs, and a bound
  * for floods. */
-#define SHARES_PER_S 1000u
+#define REPLICAS_PER_S 1000u
 
-struct inhale {
+struct rx_batch {
     uint32_t n;
-    struct rte_mbuf *m[NJ_INHALE_MAX];
-    struct nj_packet p[NJ_INHALE_MAX];
-    uint32_t flow_hash[NJ_INHALE_MAX];
+    struct rte_mbuf *m[NJ_RX_BATCH_MAX];
+    struct nj_packet p[NJ_RX_BATCH_MAX];
+    uint32_t flow_hash[NJ_RX_BATCH_MAX];
 };
 
 static void drop(struct nj_shard *s, struct rte_mbuf *m, enum nj_counter why)
@@ -30,18 +30,18 @@ static uint32_t owner_of(const struct nj_shard *s, const struct nj_tuple *t, uin
 {
     if (s->steer.mode == NJ_STEER_NONE)
         return s->steer.self;
-    if (s->steer.mode == NJ_STEER_MISS && nj_flow_find(&s->tcp.flows, flow_hash, t))
+    if (s->steer.mode == NJ_STEER_ON_MISS && nj_flow_find(&s->tcp.flows, flow_hash, t))
         return s->steer.self;
     return nj_steer_owner(&s->steer, t);
 }
 
 /* Gives the packet to the shard that owns its flow. The flags spare the owner a second check of the
  * checksums. */
-static void hand_over(struct nj_shard *s, struct rte_mbuf *m, enum nj_packet_kind kind,
-                      uint32_t owner)
+static void forward_to_owner(struct nj_shard *s, struct rte_mbuf *m, enum nj_packet_kind kind,
+                             uint32_t owner)
 {
     /* RSS cannot hash the flow that an ICMP error quotes. */
-    if (s->steer.mode == NJ_STEER_MISS && kind == NJ_PACKET_TCP)
+    if (s->steer.mode == NJ_STEER_ON_MISS && kind == NJ_PACKET_TCP)
         nj_count(&s->counters, NJ_C_steer_misplaced);
     m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
     if (s->cfg.port.forward(s->cfg.port.ctx, owner, m))
@@ -60,14 +60,14 @@ static const struct nj_tuple *tuple_of(const struct nj_packet *p)
 
 /* Flow and owner of the previous packet of a burst. Bulk data comes in runs of one flow; one lookup
  * per run saves the hash of the flow table and, for the owner, the RSS hash. */
-struct belonging {
+struct flow_owner {
     struct nj_tuple tuple;
     uint32_t flow_hash, owner;
     bool known;
 };
 
-static void ask_belonging(struct nj_shard *s, struct belonging *b, const struct nj_tuple *t,
-                          bool steered)
+static void find_owner(struct nj_shard *s, struct flow_owner *b, const struct nj_tuple *t,
+                       bool steered)
 {
     if (b->known && nj_tuple_eq(&b->tuple, t)) {
         nj_count(&s->counters, NJ_C_rx_same_flow);
@@ -83,10 +83,10 @@ static void ask_belonging(struct nj_shard *s, struct belonging *b, const struct 
 /* First pass over a burst: parses packets and prefetches buckets of the flow table. Drops packets
  * that are not for this host, and forwards those of other shards. Fragments carry no ports, so the
  * shard that receives them reassembles them before it looks up the owner. */
-static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, uint32_t n,
-                  bool steered, nj_ns now)
+static void parse_burst(struct nj_shard *s, struct rx_batch *in, struct rte_mbuf **m, uint32_t n,
+                        bool steered, nj_ns now)
 {
-    struct belonging b = {.known = false};
+    struct flow_owner b = {.known = false};
 
     for (uint32_t i = 0; i < n; i++) {
         if (i + PREFETCH_AHEAD < n)
@@ -94,22 +94,22 @@ static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, ui
         struct nj_packet *p = &in->p[in->n];
         nj_packet_parse(&s->cfg.iface, m[i], p);
         if (nj_unlikely(p->kind == NJ_PACKET_FRAGMENT)) {
-            m[i] = nj_frags_take(&s->frags, m[i], p, now);
+            m[i] = nj_ip4_reasm_input(&s->frags, m[i], p, now);
             if (!m[i])
                 continue;
             nj_packet_parse(&s->cfg.iface, m[i], p);
         }
-        if (nj_unlikely(p->kind <= NJ_PACKET_PROBLEM)) {
-            if (p->kind == NJ_PACKET_PROBLEM)
+        if (nj_unlikely(p->kind <= NJ_PACKET_PARAM_PROBLEM)) {
+            if (p->kind == NJ_PACKET_PARAM_PROBLEM)
                 nj__net_icmp6_problem(s, m[i], p, s->now);
             drop(s, m[i], p->drop);
             continue;
         }
         const struct nj_tuple *tuple = tuple_of(p);
         if (nj_likely(tuple)) {
-            ask_belonging(s, &b, tuple, steered);
+            find_owner(s, &b, tuple, steered);
             if (b.owner != s->steer.self) {
-                hand_over(s, m[i], p->kind, b.owner);
+                forward_to_owner(s, m[i], p->kind, b.owner);
                 continue;
             }
             in->flow_hash[in->n] = b.flow_hash;
@@ -121,10 +121,10 @@ static void parse(struct nj_shard *s, struct inhale *in, struct rte_mbuf **m, ui
 /* Between the passes: prefetches connections. Each level of pointers is followed for the whole
  * burst before the next one. The entry in a flow's own bucket is nearly always the right one;
  * otherwise the prefetch is wasted. */
-static void prefetch_flows(const struct nj_shard *s, const struct inhale *in)
+static void prefetch_flows(const struct nj_shard *s, const struct rx_batch *in)
 {
     const struct nj_flow_table *f = &s->tcp.flows;
-    const struct nj_flow *flow[NJ_INHALE_MAX];
+    const struct nj_flow *flow[NJ_RX_BATCH_MAX];
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < in->n; i++) {
@@ -141,31 +141,31 @@ static void prefetch_flows(const struct nj_shard *s, const struct inhale *in)
 }
 
 /* Replicates a neighbour packet to the other shards. */
-static void share(struct nj_shard *s, const struct rte_mbuf *m, nj_ns now)
+static void replicate(struct nj_shard *s, const struct rte_mbuf *m, nj_ns now)
 {
     if (s->steer.n_shards == 1)
         return;
-    if (nj_rate_ok(&s->share_rate, SHARES_PER_S, now))
-        s->cfg.port.share(s->cfg.port.ctx, m);
+    if (nj_ratelimit_ok(&s->replicate_rate, REPLICAS_PER_S, now))
+        s->cfg.port.replicate(s->cfg.port.ctx, m);
 }
 
-static void take_neighbour(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
-                           bool steered, nj_ns now)
+static void input_neighbour(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
+                            bool steered, nj_ns now)
 {
     bool arp = p->kind == NJ_PACKET_ARP;
     bool news =
-        arp ? nj_neigh_arp(&s->neigh, p, !steered, now)
-            : nj_ndp_input(&s->ndp, p, rte_pktmbuf_mtod_offset(m, const uint8_t *, p->nd.off),
-                           !steered, now);
+        arp ? nj_neigh_arp_input(&s->neigh, p, !steered, now)
+            : nj_nd_host_input(&s->ndp, p, rte_pktmbuf_mtod_offset(m, const uint8_t *, p->nd.off),
+                               !steered, now);
     if (news && !steered)
-        share(s, m, now);
+        replicate(s, m, now);
     nj_count(&s->counters, arp ? NJ_C_rx_arp : NJ_C_rx_nd);
     rte_pktmbuf_free(m);
 }
 
 /* An ICMP error that quotes a segment of this host. TCP checks whether it is plausible. */
-static void take_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
-                            uint32_t flow_hash)
+static void input_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
+                             uint32_t flow_hash)
 {
     struct nj_flow *f = nj_flow_find(&s->tcp.flows, flow_hash, &p->icmp_error.tuple);
     struct nj_tcb *t = nj_flow_tcb(f);
@@ -178,7 +178,8 @@ static void take_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struct
 /* Second pass. The flow is looked up again for each segment of a run, because the previous segment
  * may have created or ended it. The lookup reads one entry and one TCB, both in the cache; checking
  * a remembered TCB would cost the same. */
-static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered, nj_ns now)
+static void input_packet(struct nj_shard *s, struct rx_batch *in, uint32_t i, bool steered,
+                         nj_ns now)
 {
     struct nj_packet *p = &in->p[i];
 
@@ -190,27 +191,27 @@ static void take(struct nj_shard *s, struct inhale *in, uint32_t i, bool steered
     }
     case NJ_PACKET_ARP:
     case NJ_PACKET_ND:
-        take_neighbour(s, in->m[i], p, steered, now);
+        input_neighbour(s, in->m[i], p, steered, now);
         break;
     case NJ_PACKET_ICMP_ERROR:
-        take_icmp_error(s, in->m[i], p, in->flow_hash[i]);
+        input_icmp_error(s, in->m[i], p, in->flow_hash[i]);
         break;
     case NJ_PACKET_ICMP_ECHO:
         nj__net_icmp_echo(s, in->m[i], p, now);
         rte_pktmbuf_free(in->m[i]);
         break;
     case NJ_PACKET_DROP:
-    case NJ_PACKET_PROBLEM:
+    case NJ_PACKET_PARAM_PROBLEM:
     case NJ_PACKET_FRAGMENT:
         break; /* handled in the first pass */
     }
 }
 
-uint32_t nj__net_inhale(struct nj_shard *s, nj_ns now)
+uint32_t nj__net_rx_burst(struct nj_shard *s, nj_ns now)
 {
     struct rte_mbuf *m[NJ_BURST_MAX];
-    struct inhale in; /* 8 KiB: not zeroed in each step */
-    const struct nj_port *port = &s->cfg.port;
+    struct rx_batch in; /* 8 KiB: not zeroed in each step */
+    const struct nj_shard_ops *port = &s->cfg.port;
     uint64_t n_bytes = 0;
 
     in.n = 0;
@@ -222,17 +223,17 @@ uint32_t nj__net_inhale(struct nj_shard *s, nj_ns now)
     if (s->steer.n_shards > 1) {
         struct rte_mbuf *from_others[NJ_BURST_MAX];
         n_steered = port->rx_steered(port->ctx, from_others, NJ_BURST_MAX);
-        parse(s, &in, from_others, n_steered, true, now);
+        parse_burst(s, &in, from_others, n_steered, true, now);
     }
     uint32_t n_first = in.n;
     for (uint32_t i = 0; i < n_rx; i++)
         n_bytes += m[i]->pkt_len;
-    parse(s, &in, m, n_rx, false, now);
+    parse_burst(s, &in, m, n_rx, false, now);
     if (in.n > 1)
         prefetch_flows(s, &in);
     nj_stage(&s->stages, NJ_STAGE_TCP);
     for (uint32_t i = 0; i < in.n; i++)
-        take(s, &in, i, i < n_first, now);
+        input_packet(s, &in, i, i < n_first, now);
 
     nj_count_n(&s->counters, NJ_C_rx_packets, n_rx);
     nj_count_n(&s->counters, NJ_C_rx_bytes, n_bytes);

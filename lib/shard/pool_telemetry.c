@@ -17,7 +17,7 @@ static const struct {
     {"time_wait", offsetof(struct nj_shard, tcp.time_waits)},
     {"run", offsetof(struct nj_shard, tcp.runs)},
     {"conn", offsetof(struct nj_shard, conns)},
-    {"talk", offsetof(struct nj_shard, talks)},
+    {"talk", offsetof(struct nj_shard, active_conns)},
 };
 
 const char *nj_shard_pool_name(uint32_t i)
@@ -36,7 +36,7 @@ uint64_t nj_shard_flow_bytes(const struct nj_shard *s)
     return ((uint64_t)s->tcp.flows.mask + 1) * sizeof *s->tcp.flows.entry;
 }
 
-void nj__memory_publish(struct nj_shard *s)
+void nj__pools_publish(struct nj_shard *s)
 {
     for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++) {
         const struct nj_pool *p = nj_shard_pool(s, i);

@@ -32,10 +32,10 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .time_wait = s->cfg.time_wait,
         .cc = s->cfg.newreno ? &nj_cc_newreno : &nj_cc_cubic,
         .ecn = s->cfg.ecn,
-        .door = nj__policy_door,
-        .yields = nj__shares_yields,
+        .accept_filter = nj__policy_accept_filter,
+        .can_evict_for = nj__conn_shares_can_evict,
         .emit = nj__net_emit_tcp,
-        .room = nj__net_room,
+        .room = nj__net_tx_room,
         .ctx = s,
     };
     bool ok = nj_tcp_init(&s->tcp, &c, now) && nj_tcp_listen(&s->tcp, s->cfg.listen_port);
@@ -53,8 +53,8 @@ static bool init_h2(struct nj_shard *s)
         limits.header_bytes_max = s->cfg.header_bytes_max;
     if (s->cfg.header_fields_max)
         limits.header_fields_max = s->cfg.header_fields_max;
-    s->h2 = nj_h2_core_new(s->cfg.routes ? &nj__conn_h2_route_events : &nj__conn_h2_events, &limits,
-                           &s->counters);
+    s->h2 = nj_h2_context_new(s->cfg.routes ? &nj__conn_h2_route_events : &nj__conn_h2_events,
+                              &limits, &s->counters);
     explicit_bzero(&limits, sizeof limits); /* it holds a key */
     return s->h2 != NULL;
 }
@@ -64,8 +64,8 @@ static bool init_h2(struct nj_shard *s)
 static uint32_t txns_max(const struct nj_shard_config *c)
 {
     uint64_t streams = (uint64_t)c->conns_max * nj_h2_limits_default.concurrent_streams_max;
-    streams += streams / NJ_CLIENT_PART;
-    return streams < NJ_ASKS_MAX ? (uint32_t)streams : NJ_ASKS_MAX;
+    streams += streams / NJ_CLIENT_SHARE_FACTOR;
+    return streams < NJ_TXNS_MAX ? (uint32_t)streams : NJ_TXNS_MAX;
 }
 
 /* Few connections may carry many downloads, so streams count as well as connections. */
@@ -88,20 +88,20 @@ static bool init_txns(struct nj_shard *s)
     set->access = s->cfg.access;
     set->client_key = s->cfg.client_key;
     set->body_max = s->cfg.body_max;
-    set->no_site = s->cfg.no_site;
+    set->no_files = s->cfg.no_files;
     return nj_txns_init(set, txns_max(&s->cfg));
 }
 
 static bool init_site(struct nj_shard *s)
 {
-    struct nj_site_config c = {
+    struct nj_file_server_config c = {
         .txns = &s->txns,
         .files = &s->cfg.port.files,
         .hash_key = s->cfg.flow_key,
         .exchanges_max = site_open_max(&s->cfg),
         .options = s->cfg.site,
     };
-    s->txns.site = nj_site_new(&c);
+    s->txns.site = nj_file_server_new(&c);
     explicit_bzero(&c, sizeof c); /* it holds a key */
     return s->txns.site != NULL;
 }
@@ -109,23 +109,23 @@ static bool init_site(struct nj_shard *s)
 static void neighbour_lost(void *shard, const struct nj_addr *ip, bool is_silent, nj_ns now)
 {
     struct nj_shard *s = shard;
-    nj_ndp_lost(&s->ndp, ip, is_silent, now);
+    nj_nd_host_neigh_lost(&s->ndp, ip, is_silent, now);
 }
 
 static void init_neigh(struct nj_shard *s, nj_ns now)
 {
-    struct nj_ndp_config c = {
-        .speaks = s->cfg.index == 0,
+    struct nj_nd_host_config c = {
+        .sends_unsolicited = s->cfg.index == 0,
         .slaac = s->cfg.slaac,
         .key = s->cfg.ndp_key,
     };
-    nj_neigh_init(&s->neigh, &s->cfg.iface, s->cfg.tx_pool, &s->counters, nj__net_push, s);
+    nj_neigh_init(&s->neigh, &s->cfg.iface, s->cfg.tx_pool, &s->counters, nj__net_enqueue, s);
     s->neigh.lost = neighbour_lost;
-    nj_ndp_init(&s->ndp, &c, &s->cfg.iface, &s->neigh, now);
+    nj_nd_host_init(&s->ndp, &c, &s->cfg.iface, &s->neigh, now);
     explicit_bzero(&c, sizeof c); /* it holds a key */
 }
 
-static void set_timeouts(struct nj_shard_config *c)
+static void default_timeouts(struct nj_shard_config *c)
 {
     c->preface_timeout = c->preface_timeout ? c->preface_timeout : PREFACE_TIMEOUT;
     c->idle_timeout = c->idle_timeout ? c->idle_timeout : IDLE_TIMEOUT;
@@ -138,22 +138,22 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
 {
     memset(s, 0, sizeof *s);
     s->cfg = *config;
-    set_timeouts(&s->cfg);
+    default_timeouts(&s->cfg);
     s->stages.cycles = config->port.cycles;
     s->now = now;
-    for (uint32_t i = 0; i < NJ_N_SILENT; i++)
-        nj_list_init(&s->silent[i]);
+    for (uint32_t i = 0; i < NJ_N_CONN_WAITS; i++)
+        nj_list_init(&s->waits_for[i]);
     nj_list_init(&s->txns_watched);
-    nj_list_init(&s->owing);
+    nj_list_init(&s->unacked);
     nj_list_init(&s->unread);
     nj_steer_init(&s->steer, &config->rss_key, config->steering, config->index, config->n_shards,
                   config->reta_size);
     init_neigh(s, now);
-    nj_frags_init(&s->frags, config->frag_table, &s->counters);
+    nj_ip4_reasm_init(&s->frags, config->frag_table, &s->counters);
     if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&
-        nj_pool_init(&s->talks, nj__talk_bytes(), config->conns_max) && init_txns(s) &&
-        init_h2(s) && init_site(s) && nj__handlers_init(s, now) && nj__policy_init(s, now) &&
-        nj__shares_init(s)) {
+        nj_pool_init(&s->active_conns, nj__conn_active_bytes(), config->conns_max) &&
+        init_txns(s) && init_h2(s) && init_site(s) && nj__handlers_init(s, now) &&
+        nj__policy_init(s, now) && nj__conn_shares_init(s)) {
         if (config->index == 0)
             nj_neigh_announce(&s->neigh);
         return true;
@@ -162,28 +162,28 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     return false;
 }
 
-void nj_shard_leave(struct nj_shard *s)
+void nj_shard_shutdown(struct nj_shard *s)
 {
     if (s->conns.mem) {
         nj_tcp_abort_all(&s->tcp, s->now);
-        nj__conns_eat(s, s->now);
+        nj__conns_process(s, s->now);
     }
-    nj__handlers_leave(s);
+    nj__handlers_cancel(s);
 }
 
 void nj_shard_fini(struct nj_shard *s)
 {
-    nj_shard_leave(s);
+    nj_shard_shutdown(s);
     nj__handlers_fini(s);
-    while (s->txns.site && nj_site_jobs_out(s->txns.site) > 0)
-        nj__files_take_done(s, s->now); /* workers will return them */
+    while (s->txns.site && nj_file_server_jobs_in_flight(s->txns.site) > 0)
+        nj__files_complete_jobs(s, s->now); /* workers will return them */
     if (s->txns.site)
-        nj_site_free(s->txns.site);
+        nj_file_server_free(s->txns.site);
     if (s->h2)
-        nj_h2_core_free(s->h2);
+        nj_h2_context_free(s->h2);
     nj_pool_fini(&s->conns);
-    nj__shares_fini(s);
-    nj_pool_fini(&s->talks);
+    nj__conn_shares_fini(s);
+    nj_pool_fini(&s->active_conns);
     nj__policy_fini(s);
     nj_txns_fini(&s->txns);
     nj_tcp_fini(&s->tcp);
@@ -201,14 +201,14 @@ void nj_shard_publish(struct nj_shard *s)
 
     nj_gauge_set(c, NJ_C_connections, nj_tcp_conns(&s->tcp));
     nj_gauge_set(c, NJ_C_time_wait, s->tcp.n_time_wait);
-    nj_gauge_set(c, NJ_C_h2_connections, nj_h2_core_conns(s->h2));
-    nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_core_bytes_used(s->h2));
-    nj_gauge_set(c, NJ_C_file_jobs, nj_site_jobs_out(s->txns.site));
+    nj_gauge_set(c, NJ_C_h2_connections, nj_h2_context_n_conns(s->h2));
+    nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_context_bytes_used(s->h2));
+    nj_gauge_set(c, NJ_C_file_jobs, nj_file_server_jobs_in_flight(s->txns.site));
     nj_gauge_set(c, NJ_C_tx_queued, s->n_txq);
-    nj_gauge_set(c, NJ_C_tx_mbufs_ready, s->tcp.n_fresh);
+    nj_gauge_set(c, NJ_C_tx_mbufs_ready, s->tcp.n_mbuf_cache);
     nj_shape_publish(s->txns.shape);
     nj__handlers_publish(s);
-    nj__memory_publish(s);
+    nj__pools_publish(s);
 }
 
 void nj_shard_abort(struct nj_shard *s, nj_ns now)
@@ -218,6 +218,6 @@ void nj_shard_abort(struct nj_shard *s, nj_ns now)
 
 bool nj_shard_busy(const struct nj_shard *s)
 {
-    return nj_tcp_unfinished(&s->tcp) > 0 || nj_site_jobs_out(s->txns.site) > 0 || s->n_txq > 0 ||
-           nj__handlers_busy(s);
+    return nj_tcp_conns_unfinished(&s->tcp) > 0 ||
+           nj_file_server_jobs_in_flight(s->txns.site) > 0 || s->n_txq > 0 || nj__handlers_busy(s);
 }

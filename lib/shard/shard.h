@@ -3,8 +3,8 @@
  * One shard: everything between the receive queue and the transmit queue of one lcore. No other
  * lcore writes to it.
  *
- * Time is an argument, and the environment a struct nj_port, so the same shard runs under DPDK, in
- * the simulator and under fuzzers.
+ * Time is an argument, and the environment a struct nj_shard_ops, so the same shard runs under
+ * DPDK, in the simulator and under fuzzers.
  *
  * The datapath is shard_step.c. All calls belong to the owning lcore unless stated otherwise.
  */
@@ -41,27 +41,27 @@
 /* Cache of packet headers, valid while connections are served, since no routes or neighbours change
  * meanwhile. The second segment in a row between the same hosts fills it, and the following ones
  * copy it. */
-struct nj_way {
+struct nj_tx_head_cache {
     enum {
-        NJ_WAY_SHUT, /* connections are not being served */
-        NJ_WAY_OPEN,
-        NJ_WAY_TAKEN, /* one segment between the hosts of `ip` was sent */
-        NJ_WAY_KEPT,  /* two were sent, and `head` holds their headers */
+        NJ_TX_HEAD_OFF, /* connections are not being served */
+        NJ_TX_HEAD_EMPTY,
+        NJ_TX_HEAD_SEEN,   /* one segment between the hosts of `ip` was sent */
+        NJ_TX_HEAD_CACHED, /* two were sent, and `head` holds their headers */
     } state;
     struct nj_ip_meta ip;
-    struct nj_head head;
+    struct nj_l2l3_cache head;
 };
 
 struct nj_shard_config {
     uint32_t index, n_shards; /* among the shards of the device */
     uint32_t number;          /* among all shards of the process, for logs */
-    enum nj_steering steering;
+    enum nj_steer_mode steering;
     uint32_t reta_size;
     struct nj_rss_key rss_key; /* the same for all shards */
     struct nj_iface iface;
-    struct nj_port port;
+    struct nj_shard_ops port;
     struct rte_mempool *tx_pool;        /* this shard's own; see nj_tcp_config.mp */
-    struct rte_ip_frag_tbl *frag_table; /* see nj_frags_init() */
+    struct rte_ip_frag_tbl *frag_table; /* see nj_ip4_reasm_init() */
     struct nj_tx_offload tx;            /* offloads of the device */
     uint16_t listen_port;
     uint32_t conns_max, half_open_max;
@@ -71,22 +71,22 @@ struct nj_shard_config {
     nj_ns preface_timeout; /* from the handshake to the whole preface; 0: 10 s */
     nj_ns idle_timeout;    /* without an open stream; 0: 75 s */
     struct nj_hash_key flow_key, isn_key;
-    struct nj_hash_key ndp_key; /* the same for all shards, see nj_ndp_config */
+    struct nj_hash_key ndp_key; /* the same for all shards, see nj_nd_host_config */
     bool slaac;                 /* take IPv6 addresses from routers */
     uint64_t seed;
     int64_t wall_s_at_zero;
     const struct nj_routes *routes; /* NULL: none, only files */
-    bool no_site;                   /* requests outside routes are answered with 404 */
+    bool no_files;                  /* requests outside routes are answered with 404 */
     uint32_t fibers_max;            /* handlers that can wait at once; 0: 256 */
     uint32_t handlers_queue_max;    /* requests queued for a fiber; 0: NJ_HANDLERS_QUEUE_MAX */
     uint32_t round_tasks; /* tasks of a connection that begin in a step; 0: NJ_ROUND_TASKS */
     enum nj_run strategy;
 
-    const struct nj_site_options *site; /* NULL: the defaults */
-    struct nj_shape_shared *shape;      /* the same for all shards; NULL: no limits */
-    const struct nj_policy *policy;     /* NULL: nj_policy_none. See nj_shard_set_policy() */
-    struct nj_hash_key client_key;      /* the same for all shards: keys of clients */
-    struct nj_access_port access;       /* take NULL: no access log */
+    const struct nj_file_server_options *site; /* NULL: the defaults */
+    struct nj_shape_shared *shape;             /* the same for all shards; NULL: no limits */
+    const struct nj_policy *policy;            /* NULL: nj_policy_none. See nj_shard_set_policy() */
+    struct nj_hash_key client_key;             /* the same for all shards: keys of clients */
+    struct nj_access_ops access;               /* take NULL: no access log */
     uint32_t header_bytes_max, header_fields_max; /* above: 431; 0: nj_h2_limits_default */
     nj_ns header_timeout; /* from the first byte of a header block to its last; 0: 10 s */
     nj_ns body_timeout;   /* longest time without progress of a request body; 0: 60 s */
@@ -103,14 +103,14 @@ struct nj_shard_config {
 };
 
 /* The event that a connection waits for. Each has its own timeout. */
-enum nj_silent {
-    NJ_SILENT_NEW,     /* the first bytes of the peer */
-    NJ_SILENT_IDLE,    /* a request */
-    NJ_SILENT_QUIET,   /* a request; the ACK of the last response is expected and not reported */
-    NJ_SILENT_BEGUN,   /* the end of a frame or header block, without open streams */
-    NJ_SILENT_STALLED, /* progress: the peer reads responses or sends requests */
-    NJ_SILENT_DONE,    /* the peer's FIN; all else is acknowledged */
-    NJ_N_SILENT
+enum nj_conn_wait {
+    NJ_CONN_WAIT_PREFACE, /* the first bytes of the peer */
+    NJ_CONN_WAIT_IDLE,    /* a request */
+    NJ_CONN_WAIT_ACK,     /* a request; the ACK of the last response is expected and not reported */
+    NJ_CONN_WAIT_FRAME,   /* the end of a frame or header block, without open streams */
+    NJ_CONN_WAIT_PROGRESS, /* progress: the peer reads responses or sends requests */
+    NJ_CONN_WAIT_FIN,      /* the peer's FIN; all else is acknowledged */
+    NJ_N_CONN_WAITS
 };
 
 struct nj_shard {
@@ -119,36 +119,37 @@ struct nj_shard {
     struct nj_abuse abuse; /* other threads read it */
     struct nj_steer steer;
     struct nj_neigh neigh;
-    struct nj_ndp ndp;
-    struct nj_frags frags;
+    struct nj_nd_host ndp;
+    struct nj_ip4_reasm frags;
     struct nj_tcp tcp;
-    struct nj_h2_core *h2;
+    struct nj_h2_context *h2;
     struct nj_handlers handlers;
 
-    struct nj_pool conns;    /* struct nj_conn */
-    struct nj_shares shares; /* connections per client */
-    struct nj_pool talks;    /* struct nj_talk, for connections that have received bytes */
-    struct nj_list silent[NJ_N_SILENT];
-    struct nj_list owing;  /* connections with a non-empty send queue, least recent ACK first */
-    struct nj_list unread; /* connections whose input waits for output, longest wait first */
+    struct nj_pool conns;         /* struct nj_conn */
+    struct nj_conn_shares shares; /* connections per client */
+    struct nj_pool
+        active_conns; /* struct nj_conn_active, for connections that have received bytes */
+    struct nj_list waits_for[NJ_N_CONN_WAITS];
+    struct nj_list unacked; /* connections with a non-empty send queue, least recent ACK first */
+    struct nj_list unread;  /* connections whose input waits for output, longest wait first */
 
-    nj_ns now;              /* time of the current step, for callbacks without an argument for it */
-    uint32_t n_tx_left;     /* mbufs left in the pool, while connections are served */
-    struct nj_conn *eating; /* connection whose input is being read; its output comes next */
-    bool pool_low;          /* too few mbufs are left to ask HTTP/2 for output in this step */
+    nj_ns now; /* time of the current step, for callbacks without an argument for it */
+    uint32_t n_tx_mbufs_left;   /* mbufs left in the pool, while connections are served */
+    struct nj_conn *processing; /* connection whose input is being read; its output comes next */
+    bool pool_low;              /* too few mbufs are left to ask HTTP/2 for output in this step */
     bool draining;
     nj_ns goaway_at; /* draining: time of the final GOAWAY */
     uint16_t ip_ident;
-    struct nj_way way;
-    struct nj_rate echo_rate, problem_rate, share_rate;
+    struct nj_tx_head_cache tx_head;
+    struct nj_ratelimit echo_rate, problem_rate, replicate_rate;
 
     struct nj_pool_gauge pool_gauge[NJ_SHARD_POOLS];
 
     struct nj_txns txns;
     struct nj_list txns_watched;        /* in the order of their next check */
     struct nj_shape_shared *own_shared; /* when the configuration has none */
-    uint32_t n_talks;
-    uint32_t check_at; /* next connection to check against a new policy; UINT32_MAX: none */
+    uint32_t n_active_conns;
+    uint32_t recheck_at; /* next connection to check against a new policy; UINT32_MAX: none */
     _Atomic(const struct nj_policy *) policy_wanted;
     _Atomic uint64_t policy_version;
     struct nj_stages stages;
@@ -162,11 +163,11 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
 /* Aborts connections without sending RST (for RST call nj_shard_abort() and step once first) and
  * cancels handlers that wait. Has to be called by the thread that stepped, as fibers belong to it.
  * Precedes nj_shard_fini(), which any thread may call. */
-void nj_shard_leave(struct nj_shard *s);
-/* After nj_shard_leave(): the number of handlers that did not return, and the route of one of them.
- * Their stacks are leaked, and after nj_shard_fini() the objects they refer to. Their code must
- * stay loaded. */
-uint32_t nj_shard_stuck(const struct nj_shard *s, const char **route);
+void nj_shard_shutdown(struct nj_shard *s);
+/* After nj_shard_shutdown(): the number of handlers that did not return, and the route of one of
+ * them. Their stacks are leaked, and after nj_shard_fini() the objects they refer to. Their code
+ * must stay loaded. */
+uint32_t nj_shard_stuck_fibers(const struct nj_shard *s, const char **route);
 /* Waits for file jobs and for handlers that run on workers. */
 void nj_shard_fini(struct nj_shard *s);
 
@@ -176,16 +177,17 @@ uint32_t nj_shard_step(struct nj_shard *s, nj_ns now);
 /*
  * A user of TCP other than the server: the first member of the object at tcb->user.
  *
- * `news` is called once per step and connection with NJ_TCP_EV_*, within nj_shard_step(), and may
- * call tcp.h. NJ_TCP_EV_DEAD may come with other events and has to be checked first: the connection
- * must be released then. It may be released earlier; no further events are delivered then.
+ * `on_events` is called once per step and connection with NJ_TCP_EV_*, within nj_shard_step(), and
+ * may call tcp.h. NJ_TCP_EV_DEAD may come with other events and has to be checked first: the
+ * connection must be released then. It may be released earlier; no further events are delivered
+ * then.
  */
 struct nj_conn_user {
-    void (*news)(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now);
+    void (*on_events)(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now);
 };
 
 /* Without new packets nothing is due before this time. 0: step again at once. */
-nj_ns nj_shard_next(const struct nj_shard *s);
+nj_ns nj_shard_next_at(const struct nj_shard *s);
 
 /* Stores the gauges that other threads read. */
 void nj_shard_publish(struct nj_shard *s);

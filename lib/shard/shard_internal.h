@@ -6,17 +6,17 @@
 #include "shard/shard.h"
 
 /* Packets of one receive batch: a burst of the device and one of the ring of forwarded packets. */
-#define NJ_INHALE_MAX (2 * NJ_BURST_MAX)
+#define NJ_RX_BATCH_MAX (2 * NJ_BURST_MAX)
 
 /* Mbufs of input that a connection may process in one step, for fairness. */
-#define NJ_EAT_MBUFS_MAX 64u
+#define NJ_READ_MBUFS_MAX 64u
 
 /* With fewer mbufs left than this, HTTP/2 is not asked for output, so that segments queued by TCP
  * can still be sent. */
-#define NJ_TX_POOL_LOW  256u
+#define NJ_TX_POOL_LOW     256u
 /* A connection with queued output leaves this part of the pool to connections without, and to
  * segments. So peers that do not read are stopped before the pool is empty for all. */
-#define NJ_TX_POOL_KEPT 8u
+#define NJ_TX_POOL_RESERVE 8u
 
 /* HTTP/2 is asked for output while the connection's send queue is below 1/NJ_TX_SHARES of the mbufs
  * left and below NJ_TX_SHARE_MAX. 64 KiB take 10 mbufs in frames of 16 KiB, up to 250 in small
@@ -42,34 +42,34 @@
 #define NJ_ROUND_NS    ((int32_t)(100 * NJ_US))
 
 /* packet_tx.c */
-void nj__net_push(void *shard, struct rte_mbuf *m);
+void nj__net_enqueue(void *shard, struct rte_mbuf *m);
 void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
-uint32_t nj__net_room(void *shard);
+uint32_t nj__net_tx_room(void *shard);
 void nj__net_icmp_echo(struct nj_shard *, const struct rte_mbuf *, const struct nj_packet *,
                        nj_ns now);
 void nj__net_icmp6_problem(struct nj_shard *, const struct rte_mbuf *, const struct nj_packet *,
                            nj_ns now);
 /* Sends what connections have queued. Returns the number of connections that sent something. */
-uint32_t nj__net_serve(struct nj_shard *, nj_ns now);
+uint32_t nj__net_tcp_output(struct nj_shard *, nj_ns now);
 /* Offers the transmit queue to the device. Returns the number of packets taken. */
-uint32_t nj__net_flush(struct nj_shard *);
+uint32_t nj__net_tx_burst(struct nj_shard *);
 
 /* packet_rx.c: polls, parses and delivers packets. Returns the number of packets. */
-uint32_t nj__net_inhale(struct nj_shard *, nj_ns now);
+uint32_t nj__net_rx_burst(struct nj_shard *, nj_ns now);
 
 /* shard_step.c */
-uint32_t nj__files_take_done(struct nj_shard *, nj_ns now);
+uint32_t nj__files_complete_jobs(struct nj_shard *, nj_ns now);
 
 /* handler_tasks.c */
 bool nj__handlers_init(struct nj_shard *, nj_ns now);
 /* Cancels handlers that wait. By the thread they wait on. */
-void nj__handlers_leave(struct nj_shard *);
+void nj__handlers_cancel(struct nj_shard *);
 /* Waits for handlers that run on workers. */
 void nj__handlers_fini(struct nj_shard *);
 /* May the handler begin? LATER: the request is queued for a fiber, and offered later. NEVER: the
  * queue is full, and the request was answered with 503. */
-enum nj_begin { NJ_BEGIN_NOW, NJ_BEGIN_LATER, NJ_BEGIN_NEVER };
-enum nj_begin nj__handlers_may_begin(struct nj_shard *, struct nj_exchange *x);
+enum nj_admit { NJ_ADMIT_NOW, NJ_ADMIT_QUEUED, NJ_ADMIT_REJECTED };
+enum nj_admit nj__handlers_admit(struct nj_shard *, struct nj_exchange *x);
 /* Answers a request that was not offered with 503. */
 void nj__handlers_reject(struct nj_shard *, struct nj_exchange *x);
 /* Gives the request to the strategy. Returns the time it took, for the round over connections. */
@@ -77,10 +77,10 @@ nj_ns nj__handlers_offer(struct nj_shard *, struct nj_exchange *x);
 /* Continues fibers, the queue, and tasks that workers finished. */
 uint32_t nj__handlers_run(struct nj_shard *, nj_ns now);
 /* Passes responses of handlers to their streams. */
-void nj__handlers_settle(struct nj_shard *, nj_ns now);
+void nj__handlers_apply_results(struct nj_shard *, nj_ns now);
 /* Called after the last submit of a step. */
-void nj__handlers_flush(struct nj_shard *);
-nj_ns nj__handlers_next(const struct nj_shard *);
+void nj__handlers_flush_workers(struct nj_shard *);
+nj_ns nj__handlers_next_at(const struct nj_shard *);
 bool nj__handlers_busy(const struct nj_shard *);
 void nj__handlers_publish(struct nj_shard *);
 
@@ -91,9 +91,9 @@ extern const struct nj_txn_events nj__txn_events;
 /* Schedules the next check of the transaction's progress. */
 void nj__txn_watch(struct nj_txn *t, nj_ns now);
 /* Does the transaction wait for its peer? */
-bool nj__txn_is_peers(const struct nj_txn *t);
-uint32_t nj__patience_tick(struct nj_shard *, nj_ns now);
-nj_ns nj__patience_next(const struct nj_shard *);
+bool nj__txn_waits_for_peer(const struct nj_txn *t);
+uint32_t nj__timeouts_tick(struct nj_shard *, nj_ns now);
+nj_ns nj__timeouts_next_at(const struct nj_shard *);
 
 /* accept_policy.c */
 bool nj__policy_init(struct nj_shard *, nj_ns now);
@@ -101,30 +101,30 @@ bool nj__policy_init(struct nj_shard *, nj_ns now);
 void nj__policy_fini(struct nj_shard *);
 /* Adopts a new policy, and wakes responses that have credit. Returns how many. */
 uint32_t nj__policy_run(struct nj_shard *, nj_ns now);
-nj_ns nj__policy_next(const struct nj_shard *);
+nj_ns nj__policy_next_at(const struct nj_shard *);
 /* For nj_tcp_config: may this peer connect? */
-enum nj_tcp_door nj__policy_door(void *shard, const struct nj_addr *remote);
+enum nj_tcp_accept nj__policy_accept_filter(void *shard, const struct nj_addr *remote);
 /* May the newly opened connection stay? It counts for its client from here on. */
 struct nj_conn;
-bool nj__policy_welcomes(struct nj_conn *);
-void nj__policy_forgets(struct nj_conn *);
+bool nj__policy_admit_conn(struct nj_conn *);
+void nj__policy_release_conn(struct nj_conn *);
 
 /* pool_telemetry.c */
-void nj__memory_publish(struct nj_shard *);
+void nj__pools_publish(struct nj_shard *);
 
 /* conn.c */
 extern const struct nj_h2_events nj__conn_h2_events;
 extern const struct nj_h2_events nj__conn_h2_route_events; /* with request bodies */
 size_t nj__conn_bytes(void);
-size_t nj__talk_bytes(void);
+size_t nj__conn_active_bytes(void);
 /* Marks the connection as ready to send. `conn` is the user pointer of its HTTP/2 session. */
-void nj__conn_note_work(void *conn);
+void nj__conn_mark_ready(void *conn);
 /* A body without bytes has bytes again. `stream` is body->waiter. */
-void nj__conn_wake(void *stream);
+void nj__conn_wake_stream(void *stream);
 /* Processes connections with events. Returns how many. */
-uint32_t nj__conns_eat(struct nj_shard *, nj_ns now);
+uint32_t nj__conns_process(struct nj_shard *, nj_ns now);
 uint32_t nj__conns_tick(struct nj_shard *, nj_ns now);
 /* No timer of a connection is due before this time. */
-nj_ns nj__conns_next(const struct nj_shard *);
+nj_ns nj__conns_next_at(const struct nj_shard *);
 
 #endif

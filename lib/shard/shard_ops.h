@@ -14,7 +14,7 @@
 #include "http/files/file_ops.h"
 #include "sched/task_port.h"
 
-struct nj_port {
+struct nj_shard_ops {
     void *ctx;
     /* Receives up to `n` packets from the shard's queue. The shard owns the mbufs. */
     uint32_t (*rx)(void *ctx, struct rte_mbuf **m, uint32_t n);
@@ -27,10 +27,10 @@ struct nj_port {
      * owns the mbuf. */
     bool (*forward)(void *ctx, uint32_t shard, struct rte_mbuf *m);
     /* Copies a packet to every other shard. A shard whose ring is full misses it. */
-    void (*share)(void *ctx, const struct rte_mbuf *m);
-    struct nj_file_port files;
+    void (*replicate)(void *ctx, const struct rte_mbuf *m);
+    struct nj_file_ops files;
     /* Worker threads for blocking handlers. submit NULL: there are none. */
-    struct nj_task_port workers;
+    struct nj_worker_ops workers;
     /* Time within a step, to measure handlers. NULL: not measured. */
     nj_ns (*clock)(void *clock_ctx);
     /* Time stamp counter, to measure stages of a step (telem/stages.h). NULL: not measured. */

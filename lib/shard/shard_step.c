@@ -4,10 +4,10 @@
  * If you read one function in this repository, read nj_shard_step().
  *
  *   rx burst -> parse -> flow lookup -> tcp -> h2 -> handler -> tcp -> tx burst
- *   `------------ nj__net_inhale ------------'`- nj__conns_eat -'
+ *   `------------ nj__net_rx_burst ------------'`- nj__conns_process -'
  *
- * A step works in batches. Up to NJ_INHALE_MAX packets go through TCP. Then each connection with
- * events is processed: its whole input is parsed, NJ_EAT_MBUFS_MAX mbufs at most. Requests for
+ * A step works in batches. Up to NJ_RX_BATCH_MAX packets go through TCP. Then each connection with
+ * events is processed: its whole input is parsed, NJ_READ_MBUFS_MAX mbufs at most. Requests for
  * files are answered within the parser. Up to NJ_ROUND_TASKS requests of routes are consumed, none
  * of them after NJ_ROUND_NS. Responses are queued. Further requests wait for a later step.
  *
@@ -17,22 +17,23 @@
  * but several times as many lines of instructions, and take 13 % more time.
  *
  * A request that cannot be answered at once (its file is not in memory) is given to a worker and
- * continues in a later step. A handler that waits keeps its stack and is resumed in a later step.
+ * continues in a later step. A handler that waits needs_polling its stack and is resumed in a later
+ * step.
  */
 #include "shard/shard_internal.h"
 
-#define KEPT_EVERY NJ_MS /* interval for retrying jobs that wait for memory */
+#define FILE_RETRY_NS NJ_MS /* interval for retrying jobs that wait for memory */
 
-uint32_t nj__files_take_done(struct nj_shard *s, nj_ns now)
+uint32_t nj__files_complete_jobs(struct nj_shard *s, nj_ns now)
 {
     struct nj_file_job *job[NJ_BURST_MAX];
-    const struct nj_file_port *files = &s->cfg.port.files;
+    const struct nj_file_ops *files = &s->cfg.port.files;
     uint32_t n = files->poll ? files->poll(files->ctx, job, NJ_BURST_MAX) : 0;
 
     for (uint32_t i = 0; i < n; i++)
-        nj_site_file_done(s->txns.site, job[i], now);
+        nj_file_server_job_done(s->txns.site, job[i], now);
     if (files->poll)
-        nj_site_polled(s->txns.site);
+        nj_file_server_polled(s->txns.site);
     return n;
 }
 
@@ -46,7 +47,7 @@ static uint32_t tick_tcp(struct nj_shard *s, nj_ns now)
 
 static nj_ns next_tcp(const struct nj_shard *s)
 {
-    return nj_tcp_next(&s->tcp);
+    return nj_tcp_next_deadline(&s->tcp);
 }
 
 static uint32_t tick_neigh(struct nj_shard *s, nj_ns now)
@@ -62,7 +63,7 @@ static nj_ns next_neigh(const struct nj_shard *s)
 
 static uint32_t tick_ndp(struct nj_shard *s, nj_ns now)
 {
-    nj_ndp_tick(&s->ndp, now);
+    nj_nd_host_tick(&s->ndp, now);
     return 0;
 }
 
@@ -73,7 +74,7 @@ static nj_ns next_ndp(const struct nj_shard *s)
 
 static uint32_t tick_frags(struct nj_shard *s, nj_ns now)
 {
-    nj_frags_tick(&s->frags, now);
+    nj_ip4_reasm_tick(&s->frags, now);
     return 0;
 }
 
@@ -86,19 +87,20 @@ static nj_ns next_frags(const struct nj_shard *s)
  * and has to be polled. */
 static nj_ns next_files(const struct nj_shard *s)
 {
-    const struct nj_file_port *files = &s->cfg.port.files;
-    bool kept = files->keeps && files->keeps(files->ctx);
-    return kept || (s->txns.site && nj_site_wants_room(s->txns.site)) ? s->now + KEPT_EVERY
-                                                                      : NJ_NEVER;
+    const struct nj_file_ops *files = &s->cfg.port.files;
+    bool kept = files->needs_polling && files->needs_polling(files->ctx);
+    return kept || (s->txns.site && nj_file_server_awaits_room(s->txns.site))
+               ? s->now + FILE_RETRY_NS
+               : NJ_NEVER;
 }
 
 #define tick_conns    nj__conns_tick
-#define next_conns    nj__conns_next
-#define tick_files    nj__files_take_done
+#define next_conns    nj__conns_next_at
+#define tick_files    nj__files_complete_jobs
 #define tick_handlers nj__handlers_run
-#define next_handlers nj__handlers_next
+#define next_handlers nj__handlers_next_at
 #define tick_policy   nj__policy_run
-#define next_policy   nj__policy_next
+#define next_policy   nj__policy_next_at
 
 /* The parts of a shard that act without a packet, in the order they run. tick_PART() returns the
  * amount of work; next_PART() the time before which nothing is due. A macro list, because a table
@@ -127,17 +129,17 @@ static inline uint32_t tick_parts(struct nj_shard *s, nj_ns now)
     return work;
 }
 
-static nj_ns earlier(nj_ns a, nj_ns b)
+static nj_ns min_ns(nj_ns a, nj_ns b)
 {
     return a < b ? a : b;
 }
 
-nj_ns nj_shard_next(const struct nj_shard *s)
+nj_ns nj_shard_next_at(const struct nj_shard *s)
 {
     nj_ns next = s->n_txq > 0 ? 0 : NJ_NEVER;
 
 #define PASS(stage)
-#define ASK(part) next = earlier(next, next_##part(s));
+#define ASK(part) next = min_ns(next, next_##part(s));
     PARTS(PASS, ASK)
     return next;
 }
@@ -145,18 +147,18 @@ nj_ns nj_shard_next(const struct nj_shard *s)
 uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
 {
     s->now = now;
-    nj_stages_begin(&s->stages);
+    nj_stages_begin_step(&s->stages);
 
-    uint32_t n_rx = nj__net_inhale(s, now); /* bad packets are dropped and counted */
-    uint32_t n_due = tick_parts(s, now);    /* timers, and completions of workers */
+    uint32_t n_rx = nj__net_rx_burst(s, now); /* bad packets are dropped and counted */
+    uint32_t n_due = tick_parts(s, now);      /* timers, and completions of workers */
 
     nj_stage(&s->stages, NJ_STAGE_TCP);
-    uint32_t n_eaten = nj__conns_eat(s, now); /* input -> requests -> responses */
+    uint32_t n_processed = nj__conns_process(s, now); /* input -> requests -> responses */
 
-    uint32_t n_served = nj__net_serve(s, now); /* data, window updates, one ACK each   */
-    uint32_t n_tx = nj__net_flush(s);          /* tx burst                             */
+    uint32_t n_served = nj__net_tcp_output(s, now); /* data, window updates, one ACK each   */
+    uint32_t n_tx = nj__net_tx_burst(s);            /* tx burst                             */
 
-    uint32_t work = n_rx + n_due + n_eaten + n_served + n_tx;
-    nj_stages_end(&s->stages, work > 0);
+    uint32_t work = n_rx + n_due + n_processed + n_served + n_tx;
+    nj_stages_end_step(&s->stages, work > 0);
     return work;
 }

@@ -7,59 +7,59 @@
 
 #include "base/signal_stack.h"
 
-static void work(struct nj__pages *p)
+static void populate_loop(struct nj__populator *p)
 {
     for (;;) {
-        while (sem_wait(&p->asked) < 0)
+        while (sem_wait(&p->wakeup) < 0)
             ;
         /* Cleared first: a reader that takes blocks from here on posts the semaphore again. */
-        atomic_store(&p->is_asked, false);
+        atomic_store(&p->is_wake_pending, false);
         int rc = -EAGAIN;
         while (!atomic_load(&p->is_stopping) && (rc = nj__chunks_populate(p->chunks)) == 0)
             ;
         if (atomic_load(&p->is_stopping))
             return;
         if (rc != -EAGAIN)
-            atomic_store(&p->is_over, true);
+            atomic_store(&p->has_failed, true);
     }
 }
 
-static void *pages_main(void *arg)
+static void *populator_main(void *arg)
 {
     pthread_setname_np(pthread_self(), "nj-pages");
-    void *altstack = nj_altstack_begin();
-    work(arg);
-    nj_altstack_end(altstack);
+    void *altstack = nj_altstack_install();
+    populate_loop(arg);
+    nj_altstack_remove(altstack);
     return NULL;
 }
 
-int nj__pages_start(struct nj__pages *p, struct nj__chunks *c, const cpu_set_t *affinity)
+int nj__populator_start(struct nj__populator *p, struct nj__chunks *c, const cpu_set_t *affinity)
 {
-    *p = (struct nj__pages){.chunks = c};
-    sem_init(&p->asked, 0, 0);
-    int rc = pthread_create(&p->thread, NULL, pages_main, p);
+    *p = (struct nj__populator){.chunks = c};
+    sem_init(&p->wakeup, 0, 0);
+    int rc = pthread_create(&p->thread, NULL, populator_main, p);
     p->is_up = rc == 0;
     if (p->is_up && affinity)
         pthread_setaffinity_np(p->thread, sizeof *affinity, affinity);
     if (!p->is_up)
-        sem_destroy(&p->asked);
+        sem_destroy(&p->wakeup);
     return -rc;
 }
 
-void nj__pages_stop(struct nj__pages *p)
+void nj__populator_stop(struct nj__populator *p)
 {
     if (!p->is_up)
         return;
     atomic_store(&p->is_stopping, true);
-    sem_post(&p->asked);
+    sem_post(&p->wakeup);
     pthread_join(p->thread, NULL);
-    sem_destroy(&p->asked);
+    sem_destroy(&p->wakeup);
     p->is_up = false;
 }
 
-void nj__pages_ask(struct nj__pages *p)
+void nj__populator_wake(struct nj__populator *p)
 {
-    if (nj__arena_is_low(p->chunks->arena) && !atomic_load(&p->is_over) &&
-        !atomic_exchange(&p->is_asked, true))
-        sem_post(&p->asked);
+    if (nj__arena_needs_pages(p->chunks->arena) && !atomic_load(&p->has_failed) &&
+        !atomic_exchange(&p->is_wake_pending, true))
+        sem_post(&p->wakeup);
 }

@@ -15,20 +15,20 @@
 
 #include "store/chunk_cache.h"
 
-struct nj__pages {
+struct nj__populator {
     struct nj__chunks *chunks;
     pthread_t thread;
     bool is_up;
-    sem_t asked;
-    _Atomic bool is_asked, is_stopping;
-    _Atomic bool is_over; /* populating failed: no memory, or Linux before 5.14 */
+    sem_t wakeup;
+    _Atomic bool is_wake_pending, is_stopping;
+    _Atomic bool has_failed; /* populating failed: no memory, or Linux before 5.14 */
 };
 
 /* Start the thread. `affinity` NULL: the creator's affinity. Returns 0 or a negative errno. */
-int nj__pages_start(struct nj__pages *p, struct nj__chunks *c, const cpu_set_t *affinity);
+int nj__populator_start(struct nj__populator *p, struct nj__chunks *c, const cpu_set_t *affinity);
 /* Stop and join the thread. Does nothing if `p` is zeroed or the start failed. */
-void nj__pages_stop(struct nj__pages *p);
+void nj__populator_stop(struct nj__populator *p);
 /* Wake the thread if few populated blocks are left. Called by the reader thread; never blocks. */
-void nj__pages_ask(struct nj__pages *p);
+void nj__populator_wake(struct nj__populator *p);
 
 #endif

@@ -24,11 +24,11 @@ bool nj__cache_policy_init(struct nj__cache_policy *p, uint64_t n_bytes_max)
     NJ_CHECK(n_bytes_max >= PAGE_BYTES);
     *p = (struct nj__cache_policy){
         .n_bytes_max = n_bytes_max,
-        .small_max = n_bytes_max / NJ__CACHE_SMALL,
+        .small_max = n_bytes_max / NJ__CACHE_SMALL_DIV,
     };
-    uint64_t n_pages = (n_bytes_max - p->small_max) / NJ__CACHE_GHOST_AGE / PAGE_BYTES;
+    uint64_t n_pages = (n_bytes_max - p->small_max) / NJ__CACHE_GHOST_AGE_DIV / PAGE_BYTES;
     p->ghost_window = n_pages < UINT32_MAX / 2 ? (uint32_t)n_pages : UINT32_MAX / 2;
-    p->n_buckets = n_bytes_max / NJ__CACHE_GHOSTS / NJ_CACHE_LINE + 1;
+    p->n_buckets = n_bytes_max / NJ__CACHE_GHOSTS_DIV / NJ_CACHE_LINE + 1;
     nj_list_init(&p->small.list);
     nj_list_init(&p->main.list);
     nj_list_init(&p->aside);
@@ -53,12 +53,12 @@ static struct nj__cache_ghost *bucket_of(struct nj__cache_policy *p, uint64_t fi
 }
 
 /* The tag in a bucket. The upper half of the fingerprint selects the bucket. */
-static uint32_t short_of(uint64_t fingerprint)
+static uint32_t ghost_tag(uint64_t fingerprint)
 {
     return (uint32_t)fingerprint | 1u;
 }
 
-static uint32_t age(const struct nj__cache_policy *p, const struct nj__cache_ghost *g)
+static uint32_t ghost_age(const struct nj__cache_policy *p, const struct nj__cache_ghost *g)
 {
     return g->fingerprint ? p->ghost_clock - g->stamp : UINT32_MAX;
 }
@@ -69,12 +69,12 @@ static void add_ghost(struct nj__cache_policy *p, const struct nj__cache_entry *
     struct nj__cache_ghost *oldest = bucket_of(p, e->fingerprint);
 
     for (struct nj__cache_ghost *g = oldest + 1, *end = oldest + WAYS; g < end; g++)
-        if (age(p, g) > age(p, oldest))
+        if (ghost_age(p, g) > ghost_age(p, oldest))
             oldest = g;
-    *oldest = (struct nj__cache_ghost){short_of(e->fingerprint), p->ghost_clock};
-    uint64_t n = (uint64_t)p->page_rest + e->n_bytes;
+    *oldest = (struct nj__cache_ghost){ghost_tag(e->fingerprint), p->ghost_clock};
+    uint64_t n = (uint64_t)p->n_rest_bytes + e->n_bytes;
     p->ghost_clock += (uint32_t)(n / PAGE_BYTES);
-    p->page_rest = n % PAGE_BYTES;
+    p->n_rest_bytes = n % PAGE_BYTES;
 }
 
 /* Remove the ghost of this fingerprint. Returns true if there was one and it has not expired. */
@@ -84,9 +84,9 @@ static bool take_ghost(struct nj__cache_policy *p, uint64_t fingerprint)
 
     for (uint32_t i = 0; i < WAYS; i++) {
         struct nj__cache_ghost *g = &bucket[i];
-        if (g->fingerprint != short_of(fingerprint))
+        if (g->fingerprint != ghost_tag(fingerprint))
             continue;
-        bool is_young = age(p, g) <= p->ghost_window;
+        bool is_young = ghost_age(p, g) <= p->ghost_window;
         g->fingerprint = 0;
         return is_young;
     }
@@ -95,46 +95,46 @@ static bool take_ghost(struct nj__cache_policy *p, uint64_t fingerprint)
 
 /* --- queues ----------------------------------------------------------------------------------- */
 
-static struct nj__cache_queue_of *queue_of(struct nj__cache_policy *p,
-                                           const struct nj__cache_entry *e)
+static struct nj__cache_fifo *queue_of(struct nj__cache_policy *p, const struct nj__cache_entry *e)
 {
     return e->queue == NJ__CACHE_SMALL_QUEUE ? &p->small : &p->main;
 }
 
-static void put(struct nj__cache_policy *p, struct nj__cache_entry *e, enum nj__cache_queue queue)
+static void enqueue(struct nj__cache_policy *p, struct nj__cache_entry *e,
+                    enum nj__cache_queue queue)
 {
     e->queue = queue;
-    struct nj__cache_queue_of *q = queue_of(p, e);
+    struct nj__cache_fifo *q = queue_of(p, e);
     q->n_bytes += e->n_bytes;
     nj_list_push_back(&q->list, &e->node);
 }
 
-static void take(struct nj__cache_policy *p, struct nj__cache_entry *e)
+static void dequeue(struct nj__cache_policy *p, struct nj__cache_entry *e)
 {
     queue_of(p, e)->n_bytes -= e->n_bytes;
     nj_list_del(&e->node);
-    e->queue = NJ__CACHE_NONE;
+    e->queue = NJ__CACHE_NO_QUEUE;
     e->is_aside = false;
 }
 
 void nj__cache_policy_add(struct nj__cache_policy *p, struct nj__cache_entry *e,
                           uint64_t fingerprint, uint32_t n_bytes)
 {
-    NJ_ASSERT(e->queue == NJ__CACHE_NONE);
+    NJ_ASSERT(e->queue == NJ__CACHE_NO_QUEUE);
     e->fingerprint = fingerprint;
     e->n_bytes = n_bytes;
     e->n_uses = 0;
     p->n_entries++;
     if (e->is_pinned)
         p->n_pinned_bytes += n_bytes;
-    put(p, e, take_ghost(p, fingerprint) ? NJ__CACHE_MAIN_QUEUE : NJ__CACHE_SMALL_QUEUE);
+    enqueue(p, e, take_ghost(p, fingerprint) ? NJ__CACHE_MAIN_QUEUE : NJ__CACHE_SMALL_QUEUE);
 }
 
 void nj__cache_policy_remove(struct nj__cache_policy *p, struct nj__cache_entry *e)
 {
-    if (e->queue == NJ__CACHE_NONE)
+    if (e->queue == NJ__CACHE_NO_QUEUE)
         return;
-    take(p, e);
+    dequeue(p, e);
     p->n_entries--;
     if (e->is_pinned)
         p->n_pinned_bytes -= e->n_bytes;
@@ -144,7 +144,7 @@ void nj__cache_policy_pin(struct nj__cache_policy *p, struct nj__cache_entry *e)
 {
     NJ_ASSERT(!e->is_pinned);
     e->is_pinned = true;
-    if (e->queue != NJ__CACHE_NONE)
+    if (e->queue != NJ__CACHE_NO_QUEUE)
         p->n_pinned_bytes += e->n_bytes;
 }
 
@@ -153,7 +153,7 @@ void nj__cache_policy_unpin(struct nj__cache_policy *p, struct nj__cache_entry *
 {
     NJ_ASSERT(e->is_pinned);
     e->is_pinned = false;
-    if (e->queue == NJ__CACHE_NONE)
+    if (e->queue == NJ__CACHE_NO_QUEUE)
         return;
     p->n_pinned_bytes -= e->n_bytes;
     if (!e->is_aside)
@@ -163,23 +163,23 @@ void nj__cache_policy_unpin(struct nj__cache_policy *p, struct nj__cache_entry *
     nj_list_push_back(queue_of(p, e)->list.next, &e->node);
 }
 
-static struct nj__cache_entry *oldest_of(struct nj__cache_queue_of *q)
+static struct nj__cache_entry *oldest_entry(struct nj__cache_fifo *q)
 {
     return nj_list_empty(&q->list) ? NULL
                                    : nj_container_of(q->list.next, struct nj__cache_entry, node);
 }
 
 /* The next candidate for eviction, or NULL. Pinned entries on the way move to the list `aside`. */
-static struct nj__cache_entry *next_to_go(struct nj__cache_policy *p)
+static struct nj__cache_entry *next_candidate(struct nj__cache_policy *p)
 {
     for (;;) {
         struct nj__cache_entry *e = NULL;
         if (p->small.n_bytes > p->small_max)
-            e = oldest_of(&p->small);
+            e = oldest_entry(&p->small);
         if (!e)
-            e = oldest_of(&p->main);
+            e = oldest_entry(&p->main);
         if (!e)
-            e = oldest_of(&p->small);
+            e = oldest_entry(&p->small);
         if (!e || !e->is_pinned)
             return e;
         nj_list_del(&e->node);
@@ -189,13 +189,13 @@ static struct nj__cache_entry *next_to_go(struct nj__cache_policy *p)
 }
 
 /* Requeue an entry that was used. Returns false if it was not used. */
-static bool stays(struct nj__cache_policy *p, struct nj__cache_entry *e)
+static bool requeue_if_used(struct nj__cache_policy *p, struct nj__cache_entry *e)
 {
     if (e->n_uses == 0)
         return false;
     e->n_uses = e->queue == NJ__CACHE_MAIN_QUEUE ? e->n_uses - 1 : 0;
-    take(p, e);
-    put(p, e, NJ__CACHE_MAIN_QUEUE);
+    dequeue(p, e);
+    enqueue(p, e, NJ__CACHE_MAIN_QUEUE);
     return true;
 }
 
@@ -205,8 +205,8 @@ struct nj__cache_entry *nj__cache_policy_victim(struct nj__cache_policy *p, uint
 
     if (n_bytes > p->n_bytes_max || nj__cache_policy_fits(p, n_bytes))
         return NULL;
-    for (uint32_t i = 0; (e = next_to_go(p)); i++)
-        if (i == NJ__CACHE_LOOKS_MAX || !stays(p, e))
+    for (uint32_t i = 0; (e = next_candidate(p)); i++)
+        if (i == NJ__CACHE_SCAN_MAX || !requeue_if_used(p, e))
             break;
     if (!e)
         return NULL;

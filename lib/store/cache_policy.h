@@ -11,7 +11,7 @@
  * ghost enters `main` directly.
  *
  * A use increments a counter in the entry and moves nothing. Entries are embedded in the caller's
- * structs. Only nj__cache_policy_init() allocates: the ghosts, NJ__CACHE_GHOSTS of the budget.
+ * structs. Only nj__cache_policy_init() allocates: the ghosts, NJ__CACHE_GHOSTS_DIV of the budget.
  *
  * Locking: the caller holds its own lock in every call. No call blocks. Only init and fini make
  * system calls. Ownership: the caller owns entries and their contents at all times, and frees the
@@ -32,18 +32,18 @@
 #include "base/list.h"
 
 /* Upper bound of an entry's use counter. */
-#define NJ__CACHE_USES_MAX  7u
+#define NJ__CACHE_USES_MAX      7u
 /* Size of the queue `small`: the budget divided by this. */
-#define NJ__CACHE_SMALL     20u
+#define NJ__CACHE_SMALL_DIV     20u
 /* A ghost expires after `small` has evicted this fraction (1/N) of the budget of `main`. */
-#define NJ__CACHE_GHOST_AGE 4u
+#define NJ__CACHE_GHOST_AGE_DIV 4u
 /* Memory of ghosts: the budget divided by this, 8 bytes for each 8 KiB. */
-#define NJ__CACHE_GHOSTS    1024u
+#define NJ__CACHE_GHOSTS_DIV    1024u
 /* Used entries that one search for a victim may requeue. Then the next entry is the victim, used or
  * not. This bounds a call to microseconds. */
-#define NJ__CACHE_LOOKS_MAX 128u
+#define NJ__CACHE_SCAN_MAX      128u
 
-enum nj__cache_queue { NJ__CACHE_NONE, NJ__CACHE_SMALL_QUEUE, NJ__CACHE_MAIN_QUEUE };
+enum nj__cache_queue { NJ__CACHE_NO_QUEUE, NJ__CACHE_SMALL_QUEUE, NJ__CACHE_MAIN_QUEUE };
 
 /* Zeroed by the caller before its first add. */
 struct nj__cache_entry {
@@ -55,7 +55,7 @@ struct nj__cache_entry {
     bool is_pinned, is_aside;
 };
 
-struct nj__cache_queue_of {
+struct nj__cache_fifo {
     struct nj_list list; /* the oldest first */
     uint64_t n_bytes;    /* including its entries in `aside` */
 };
@@ -67,13 +67,13 @@ struct nj__cache_ghost {
 
 struct nj__cache_policy {
     uint64_t n_bytes_max, small_max;
-    struct nj__cache_queue_of small, main;
+    struct nj__cache_fifo small, main;
     struct nj_list aside; /* pinned entries that reached the head of their queue */
     uint64_t n_entries, n_pinned_bytes;
     struct nj__cache_ghost *ghosts; /* a set-associative table; one set is a cache line */
     uint64_t n_buckets;
     uint32_t ghost_clock, ghost_window; /* in pages */
-    uint32_t page_rest;                 /* evicted bytes that do not fill a page of ghost_clock */
+    uint32_t n_rest_bytes;              /* evicted bytes that do not fill a page of ghost_clock */
 };
 
 /* `n_bytes_max`: the budget, at least one page. Returns false if there is no memory. */
@@ -103,7 +103,7 @@ void nj__cache_policy_add(struct nj__cache_policy *p, struct nj__cache_entry *e,
                           uint64_t fingerprint, uint32_t n_bytes);
 
 /* Count a use. The request for which the entry was added does not count. */
-static inline void nj__cache_policy_used(struct nj__cache_entry *e)
+static inline void nj__cache_policy_touch(struct nj__cache_entry *e)
 {
     if (e->n_uses < NJ__CACHE_USES_MAX)
         e->n_uses++;

@@ -13,8 +13,8 @@
 #include "base/list.h"
 #include "base/page_alloc.h"
 
-#define EIGHT 8u
-#define LARGE NJ_CHUNK_BYTES
+#define FANOUT  8u
+#define LARGEST NJ_CHUNK_BYTES
 
 struct size {
     uint32_t n_bytes;
@@ -29,7 +29,7 @@ struct nj__arena {
     bool is_huge;
     struct size size[NJ__ARENA_SIZES]; /* smallest first */
     struct nj_list released;           /* free blocks of 256 KiB that have no pages */
-    _Atomic uint32_t n_spare;          /* free blocks of 256 KiB that have pages */
+    _Atomic uint32_t n_populated;      /* free blocks of 256 KiB that have pages */
     _Atomic uint32_t n_released;       /* both are written with the lock */
 };
 
@@ -56,15 +56,15 @@ static uint8_t *address_of(const struct nj__arena *a, uint32_t size, const struc
 }
 
 /* One writer at a time. */
-static void add(_Atomic uint32_t *n, int by)
+static void add_count(_Atomic uint32_t *n, int by)
 {
-    nj_add_own(n, (uint32_t)by);
+    nj_add_single_writer(n, (uint32_t)by);
 }
 
 static void push_released(struct nj__arena *a, uint64_t i)
 {
     nj_list_push_back(&a->released, &a->size[2].blocks[i]);
-    add(&a->n_released, 1);
+    add_count(&a->n_released, 1);
 }
 
 static uint8_t *pop_released(struct nj__arena *a)
@@ -73,14 +73,15 @@ static uint8_t *pop_released(struct nj__arena *a)
 
     if (!l)
         return NULL;
-    add(&a->n_released, -1);
+    add_count(&a->n_released, -1);
     return address_of(a, 2, l);
 }
 
 static uint32_t size_of(uint32_t n_room)
 {
-    NJ_ASSERT(n_room == LARGE || n_room == LARGE / EIGHT || n_room == LARGE / EIGHT / EIGHT);
-    return n_room == LARGE ? 2 : n_room == LARGE / EIGHT ? 1 : 0;
+    NJ_ASSERT(n_room == LARGEST || n_room == LARGEST / FANOUT ||
+              n_room == LARGEST / FANOUT / FANOUT);
+    return n_room == LARGEST ? 2 : n_room == LARGEST / FANOUT ? 1 : 0;
 }
 
 static bool init_size(struct nj__arena *a, uint32_t size, uint32_t n_bytes)
@@ -90,7 +91,7 @@ static bool init_size(struct nj__arena *a, uint32_t size, uint32_t n_bytes)
 
     s->n_bytes = n_bytes;
     s->blocks = calloc(n, sizeof *s->blocks);
-    s->n_free = calloc(n / EIGHT + 1, 1);
+    s->n_free = calloc(n / FANOUT + 1, 1);
     nj_list_init(&s->free);
     return s->blocks && s->n_free;
 }
@@ -108,13 +109,13 @@ struct nj__arena *nj__arena_new(uint64_t n_bytes)
     if (!a->at)
         a->at = nj_pages_map(a->n_bytes, 0);
     bool ok = a->at;
-    for (uint32_t i = 0, n = LARGE / EIGHT / EIGHT; i < NJ__ARENA_SIZES; i++, n *= EIGHT)
+    for (uint32_t i = 0, n = LARGEST / FANOUT / FANOUT; i < NJ__ARENA_SIZES; i++, n *= FANOUT)
         ok = init_size(a, i, n) && ok;
     if (!ok) {
         nj__arena_free(a);
         return NULL;
     }
-    for (uint64_t i = 0; i < a->n_bytes / LARGE; i++) /* smaller sizes get nodes on a split */
+    for (uint64_t i = 0; i < a->n_bytes / LARGEST; i++) /* smaller sizes get nodes on a split */
         push_released(a, i);
     return a;
 }
@@ -131,51 +132,51 @@ void nj__arena_free(struct nj__arena *a)
     free(a);
 }
 
-static void push(struct nj__arena *a, uint32_t size, uint64_t i)
+static void push_free(struct nj__arena *a, uint32_t size, uint64_t i)
 {
     struct size *s = &a->size[size];
     struct nj_list *first = s->free.next;
 
     nj_list_push_back(first, &s->blocks[i]); /* at the front: its lines are in the CPU cache */
     if (size == 2)
-        add(&a->n_spare, 1);
+        add_count(&a->n_populated, 1);
     else
-        s->n_free[i / EIGHT]++;
+        s->n_free[i / FANOUT]++;
 }
 
-static void pull(struct nj__arena *a, uint32_t size, uint64_t i)
+static void unlink_free(struct nj__arena *a, uint32_t size, uint64_t i)
 {
     struct size *s = &a->size[size];
 
     nj_list_del(&s->blocks[i]);
     if (size == 2)
-        add(&a->n_spare, -1);
+        add_count(&a->n_populated, -1);
     else
-        s->n_free[i / EIGHT]--;
+        s->n_free[i / FANOUT]--;
 }
 
-static uint8_t *take(struct nj__arena *a, uint32_t size)
+static uint8_t *take_block(struct nj__arena *a, uint32_t size)
 {
     struct size *s = &a->size[size];
     uint8_t *block = NULL;
 
     if (!nj_list_empty(&s->free)) {
         block = address_of(a, size, s->free.next);
-        pull(a, size, index_of(a, size, block));
+        unlink_free(a, size, index_of(a, size, block));
     } else if (size == 2) {
         block = pop_released(a);
-    } else if ((block = take(a, size + 1))) {
+    } else if ((block = take_block(a, size + 1))) {
         uint64_t i = index_of(a, size, block);
         nj_list_init(&s->blocks[i]);
-        for (uint32_t k = EIGHT - 1; k > 0; k--)
-            push(a, size, i + k);
+        for (uint32_t k = FANOUT - 1; k > 0; k--)
+            push_free(a, size, i + k);
     }
     return block;
 }
 
 uint8_t *nj__arena_take(struct nj__arena *a, uint32_t n_room)
 {
-    return take(a, size_of(n_room));
+    return take_block(a, size_of(n_room));
 }
 
 void nj__arena_put(struct nj__arena *a, uint8_t *block, uint32_t n_room)
@@ -185,28 +186,28 @@ void nj__arena_put(struct nj__arena *a, uint8_t *block, uint32_t n_room)
 
     NJ_ASSERT(a->at + i * a->size[size].n_bytes == block &&
               !nj_list_linked(&a->size[size].blocks[i]));
-    for (; size < NJ__ARENA_SIZES - 1 && a->size[size].n_free[i / EIGHT] == EIGHT - 1; size++) {
-        uint64_t first = i - i % EIGHT;
-        for (uint64_t k = first; k < first + EIGHT; k++)
+    for (; size < NJ__ARENA_SIZES - 1 && a->size[size].n_free[i / FANOUT] == FANOUT - 1; size++) {
+        uint64_t first = i - i % FANOUT;
+        for (uint64_t k = first; k < first + FANOUT; k++)
             if (k != i)
-                pull(a, size, k);
-        i /= EIGHT;
+                unlink_free(a, size, k);
+        i /= FANOUT;
     }
-    push(a, size, i);
+    push_free(a, size, i);
 }
 
-uint8_t *nj__arena_take_spare(struct nj__arena *a)
+uint8_t *nj__arena_take_surplus(struct nj__arena *a)
 {
-    if (a->is_huge || nj_load_relaxed(&a->n_spare) <= NJ__ARENA_KEEP)
+    if (a->is_huge || nj_load_relaxed(&a->n_populated) <= NJ__ARENA_KEEP_MAX)
         return NULL;
     uint8_t *block = address_of(a, 2, a->size[2].free.prev);
-    pull(a, 2, index_of(a, 2, block));
+    unlink_free(a, 2, index_of(a, 2, block));
     return block;
 }
 
 void nj__arena_release(uint8_t *block)
 {
-    madvise(block, LARGE, MADV_DONTNEED);
+    madvise(block, LARGEST, MADV_DONTNEED);
 }
 
 void nj__arena_put_released(struct nj__arena *a, uint8_t *block)
@@ -214,26 +215,27 @@ void nj__arena_put_released(struct nj__arena *a, uint8_t *block)
     push_released(a, index_of(a, 2, block));
 }
 
-bool nj__arena_is_low(const struct nj__arena *a)
+bool nj__arena_needs_pages(const struct nj__arena *a)
 {
-    return nj_load_relaxed(&a->n_spare) < NJ__ARENA_LOW && nj_load_relaxed(&a->n_released) > 0;
+    return nj_load_relaxed(&a->n_populated) < NJ__ARENA_LOW_WATER &&
+           nj_load_relaxed(&a->n_released) > 0;
 }
 
 uint8_t *nj__arena_take_released(struct nj__arena *a)
 {
-    return nj_load_relaxed(&a->n_spare) < NJ__ARENA_READY ? pop_released(a) : NULL;
+    return nj_load_relaxed(&a->n_populated) < NJ__ARENA_HIGH_WATER ? pop_released(a) : NULL;
 }
 
 int nj__arena_populate(uint8_t *block)
 {
-    return madvise(block, LARGE, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
+    return madvise(block, LARGEST, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
 }
 
 /* At the back: blocks that were used recently are in the CPU cache and come first. */
 void nj__arena_put_populated(struct nj__arena *a, uint8_t *block)
 {
     nj_list_push_back(&a->size[2].free, &a->size[2].blocks[index_of(a, 2, block)]);
-    add(&a->n_spare, 1);
+    add_count(&a->n_populated, 1);
 }
 
 struct nj__arena_memory nj__arena_memory(const struct nj__arena *a)

@@ -16,13 +16,14 @@
 
 #include "http/files/file_ops.h"
 
-#define NJ__ARENA_SIZES 3u
+#define NJ__ARENA_SIZES      3u
 /* Free populated blocks of 256 KiB above which pages are released to the system: 64 MiB. */
-#define NJ__ARENA_KEEP  256u
-/* When fewer than NJ__ARENA_LOW free blocks of 256 KiB are populated, populate until there are
- * NJ__ARENA_READY (32 MiB). At 1 GB/s the low mark is reached 17 ms before the last is used. */
-#define NJ__ARENA_READY 128u
-#define NJ__ARENA_LOW   64u
+#define NJ__ARENA_KEEP_MAX   256u
+/* When fewer than NJ__ARENA_LOW_WATER free blocks of 256 KiB are populated, populate until there
+ * are NJ__ARENA_HIGH_WATER (32 MiB). At 1 GB/s the low mark is reached 17 ms before the last is
+ * used. */
+#define NJ__ARENA_HIGH_WATER 128u
+#define NJ__ARENA_LOW_WATER  64u
 
 struct nj__arena;
 
@@ -34,19 +35,19 @@ void nj__arena_free(struct nj__arena *a);
 uint8_t *nj__arena_take(struct nj__arena *a, uint32_t n_room);
 void nj__arena_put(struct nj__arena *a, uint8_t *block, uint32_t n_room);
 
-/* Release the pages of one block beyond NJ__ARENA_KEEP to the system, in three steps: take it with
- * the lock, nj__arena_release() without the lock, nj__arena_put_released() with the lock. Returns
- * NULL if there is none. */
-uint8_t *nj__arena_take_spare(struct nj__arena *a);
+/* Release the pages of one block beyond NJ__ARENA_KEEP_MAX to the system, in three steps: take it
+ * with the lock, nj__arena_release() without the lock, nj__arena_put_released() with the lock.
+ * Returns NULL if there is none. */
+uint8_t *nj__arena_take_surplus(struct nj__arena *a);
 void nj__arena_release(uint8_t *block);
 void nj__arena_put_released(struct nj__arena *a, uint8_t *block);
 
-/* Are fewer than NJ__ARENA_LOW blocks populated, and could others be? Any thread, without the lock;
- * the answer may be stale. */
-bool nj__arena_is_low(const struct nj__arena *a);
+/* Are fewer than NJ__ARENA_LOW_WATER blocks populated, and could others be? Any thread, without the
+ * lock; the answer may be stale. */
+bool nj__arena_needs_pages(const struct nj__arena *a);
 /* Populate one block, in three steps: take it with the lock, nj__arena_populate() without the lock,
  * nj__arena_put_populated() with the lock, or nj__arena_put_released() on failure. Returns NULL if
- * NJ__ARENA_READY blocks are populated or no block lacks pages. */
+ * NJ__ARENA_HIGH_WATER blocks are populated or no block lacks pages. */
 uint8_t *nj__arena_take_released(struct nj__arena *a);
 /* Returns 0 or a negative errno: EINVAL before Linux 5.14. */
 int nj__arena_populate(uint8_t *block);

@@ -31,26 +31,26 @@
 
 #define NJ__CHUNK_TINY_BYTES  4096u
 /* Minimum of the bytes that may be lent at once. */
-#define NJ__CHUNK_BYTES_LEAST (128u * 1024u * 1024u)
+#define NJ__CHUNK_BUDGET_MIN  (128u * 1024u * 1024u)
 #define NJ__CHUNK_BUCKETS     16384u
 /* Kernel readahead (posix_fadvise(2)) after a READ of 256 KiB: four chunks. At 200 MB/s a disk may
  * then take 5 ms to seek. */
 #define NJ__CHUNK_AHEAD_BYTES (4u * NJ_CHUNK_BYTES)
 /* Readahead chunks that no READ has used yet take at most this fraction (1/N) of the budget. They
  * are pinned until their first use or for this number of seconds. */
-#define NJ__CHUNK_AHEAD_SHARE 4u
+#define NJ__CHUNK_AHEAD_DIV   4u
 #define NJ__CHUNK_AHEAD_S     10u
 
 struct nj__chunks {
     const struct nj_hash_key *key;
     struct nj__file_cache *cache;
-    struct nj__shared *shared; /* its lock guards the members below */
+    struct nj__store *shared; /* its lock guards the members below */
     struct nj__arena *arena;
     uint64_t lent_max;
     uint64_t n_lent_bytes;
     _Atomic uint32_t n_lent; /* read without the lock */
     struct nj_list ahead;    /* readahead without a READ so far; oldest first */
-    uint32_t now_s;          /* count of calls of nj__chunks_age() */
+    uint32_t now_s;          /* count of calls of nj__chunks_tick() */
     struct nj_list buckets[NJ__CHUNK_BUCKETS];
     /* Fills that ended in each bucket, failed ones included. Read without the lock. */
     _Atomic uint32_t n_fills[NJ__CHUNK_BUCKETS];
@@ -63,11 +63,11 @@ bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64
 void nj__chunks_fini(struct nj__chunks *c);
 
 /* A fill: the caller of a begin function writes n_bytes of the file at `offset` to `out`, then
- * calls nj__chunks_end(). It may write all n_room bytes. `from` not NULL: nj__chunks_copy() fills
- * it without a read. */
-struct nj__fill {
-    struct piece *piece; /* NULL: nothing to fill */
-    struct piece *from;
+ * calls nj__chunks_filled(). It may write all n_room bytes. `from` not NULL: nj__chunks_copy_fill()
+ * fills it without a read. */
+struct nj__chunk_fill {
+    struct chunk_entry *piece; /* NULL: nothing to fill */
+    struct chunk_entry *from;
     uint8_t *out;
     uint32_t n_room, n_bytes;
     uint64_t offset;
@@ -76,41 +76,41 @@ struct nj__fill {
 
 /*
  * READs of a large file `f`, which the job references. Call without the lock. OK: job->chunk is the
- * chunk. BUSY: another thread fills it, and job->seen is nj__chunks_fills() of job->place, which
+ * chunk. BUSY: another thread fills it, and job->seen is nj__chunks_n_fills() of job->place, which
  * changes when that fill has ended. NO_MEMORY: job->seen is the counter chunk_returns.
  */
 
 /* Look the chunk up. Returns true if it is cached (job->result OK) or being filled (BUSY). */
-bool nj__chunks_lend(struct nj__chunks *c, struct nj__file *f, struct nj_file_job *job);
+bool nj__chunks_lookup(struct nj__chunks *c, struct nj__file *f, struct nj_file_job *job);
 /* Look up or start a fill. OK with fill->piece: the caller fills and ends it. */
-enum nj_file_result nj__chunks_begin(struct nj__chunks *c, struct nj__file *f,
-                                     struct nj_file_job *job, struct nj__fill *fill);
+enum nj_file_result nj__chunks_begin_fill(struct nj__chunks *c, struct nj__file *f,
+                                          struct nj_file_job *job, struct nj__chunk_fill *fill);
 /* Start readahead of the first chunk of 256 KiB between `offset` and `end` that is neither cached
  * nor being filled. Returns false if there is none or its memory is needed for READs. The caller
  * references the file. */
-bool nj__chunks_begin_ahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset, uint64_t end,
-                            struct nj__fill *fill);
-void nj__chunks_copy(const struct nj__fill *fill);
+bool nj__chunks_begin_readahead(struct nj__chunks *c, struct nj__file *f, uint64_t offset,
+                                uint64_t end, struct nj__chunk_fill *fill);
+void nj__chunks_copy_fill(const struct nj__chunk_fill *fill);
 /* End a fill. OK: job->chunk is set. `job` is NULL for readahead. */
-enum nj_file_result nj__chunks_end(struct nj__chunks *c, const struct nj__fill *fill, bool ok,
-                                   struct nj_file_job *job);
+enum nj_file_result nj__chunks_filled(struct nj__chunks *c, const struct nj__chunk_fill *fill,
+                                      bool ok, struct nj_file_job *job);
 /* Do a whole READ with pread(2). */
 enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
                                     struct nj_file_job *job);
 /* Count of fills that ended in bucket `place`. Without the lock. */
-static inline uint32_t nj__chunks_fills(const struct nj__chunks *c, uint32_t place)
+static inline uint32_t nj__chunks_n_fills(const struct nj__chunks *c, uint32_t place)
 {
     return nj_load_relaxed(&c->n_fills[place]);
 }
 /* With the lock: drop all chunks of a file that is about to be freed. */
-void nj__chunks_forget(struct nj__file *f);
+void nj__chunks_drop_file(struct nj__file *f);
 /* With the lock: free all chunks without references. */
 void nj__chunks_clear(struct nj__chunks *c);
 /* Without the lock: call once a second, to expire readahead. */
-void nj__chunks_age(struct nj__chunks *c);
+void nj__chunks_tick(struct nj__chunks *c);
 /* Without the lock: unlink chunks and files without references; closes no file. Cheap if there are
  * none. */
-void nj__chunks_bury(struct nj__chunks *c);
+void nj__chunks_reclaim(struct nj__chunks *c);
 /* Without the lock: populate one block. Returns 0 or a negative errno: EAGAIN if enough blocks are
  * populated, EINVAL if the system does not support it. One thread. */
 int nj__chunks_populate(struct nj__chunks *c);

@@ -14,8 +14,8 @@
 
 /* Fill `e` with the metadata of `name` in the open folder. Links are followed as for a request.
  * Returns false if the entry is not listed. */
-static bool look_at(struct nj__root *r, const char *path, int dir_fd, const char *name,
-                    struct nj_listing_entry *e)
+static bool stat_entry(struct nj__root *r, const char *path, int dir_fd, const char *name,
+                       struct nj_listing_entry *e)
 {
     char below[NJ_PATH_MAX];
     struct stat st;
@@ -26,7 +26,7 @@ static bool look_at(struct nj__root *r, const char *path, int dir_fd, const char
         int n = snprintf(below, sizeof below, "%s%s%s", path, path[0] ? "/" : "", name);
         if (r->symlinks == NJ_SYMLINKS_NONE || n < 0 || (size_t)n >= sizeof below)
             return false;
-        int fd = nj__root_get(r, below, O_PATH);
+        int fd = nj__root_openat(r, below, O_PATH);
         if (fd < 0)
             return false;
         int rc = fstat(fd, &st);
@@ -44,7 +44,7 @@ static bool look_at(struct nj__root *r, const char *path, int dir_fd, const char
 }
 
 /* Returns 0 or an errno. */
-static int read_all(struct nj__root *r, const char *path, DIR *dir, struct nj_listing *l)
+static int read_entries(struct nj__root *r, const char *path, DIR *dir, struct nj_listing *l)
 {
     uint32_t n_seen = 0;
 
@@ -55,20 +55,20 @@ static int read_all(struct nj__root *r, const char *path, DIR *dir, struct nj_li
             return errno;
         if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
             continue;
-        if (n_seen++ == NJ_LIST_ENTRIES_MAX) {
-            l->is_cut = true;
+        if (n_seen++ == NJ_DIR_ENTRIES_MAX) {
+            l->is_truncated = true;
             return 0;
         }
-        if (nj_listing_shows(d->d_name) &&
-            look_at(r, path, dirfd(dir), d->d_name, &l->entries[l->n_entries]))
+        if (nj_listing_may_show(d->d_name) &&
+            stat_entry(r, path, dirfd(dir), d->d_name, &l->entries[l->n_entries]))
             l->n_entries++;
     }
 }
 
-int nj__list_read(struct nj__root *r, const char *path, struct nj_listing *l)
+int nj__dir_read(struct nj__root *r, const char *path, struct nj_listing *l)
 {
     *l = (struct nj_listing){.path = path};
-    int fd = nj__root_get(r, path, O_RDONLY | O_DIRECTORY);
+    int fd = nj__root_openat(r, path, O_RDONLY | O_DIRECTORY);
     if (fd < 0)
         return errno;
     DIR *dir = fdopendir(fd);
@@ -77,14 +77,14 @@ int nj__list_read(struct nj__root *r, const char *path, struct nj_listing *l)
         close(fd);
         return err;
     }
-    l->entries = calloc(NJ_LIST_ENTRIES_MAX, sizeof l->entries[0]);
-    int err = l->entries ? read_all(r, path, dir, l) : ENOMEM;
+    l->entries = calloc(NJ_DIR_ENTRIES_MAX, sizeof l->entries[0]);
+    int err = l->entries ? read_entries(r, path, dir, l) : ENOMEM;
     closedir(dir);
     nj_listing_sort(l);
     return err;
 }
 
-void nj__list_free(struct nj_listing *l)
+void nj__dir_free(struct nj_listing *l)
 {
     for (uint32_t i = 0; i < l->n_entries; i++) {
         union {

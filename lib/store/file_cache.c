@@ -36,14 +36,14 @@ bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b)
 }
 
 void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key,
-                         struct nj__shared *shared, uint32_t open_max)
+                         struct nj__store *shared, uint32_t open_max)
 {
     c->key = key;
     c->shared = shared;
-    c->n_pieceless = c->n_open = 0;
+    c->n_chunkless = c->n_open = 0;
     c->open_max = open_max;
-    nj_list_init(&c->pieceless);
-    nj_list_init(&c->pieced);
+    nj_list_init(&c->chunkless);
+    nj_list_init(&c->chunked);
     nj_list_init(&c->open);
     for (uint32_t i = 0; i < NJ__FILE_BUCKETS; i++)
         nj_list_init(&c->buckets[i]);
@@ -55,7 +55,7 @@ struct nj__file *nj__file_cache_find(struct nj__file_cache *c, const char *path)
     struct nj_list *bucket = &c->buckets[hash % NJ__FILE_BUCKETS];
 
     for (struct nj_list *l = bucket->next; l != bucket; l = l->next) {
-        struct nj__file *f = nj_container_of(l, struct nj__file, chain);
+        struct nj__file *f = nj_container_of(l, struct nj__file, hash_node);
         if (f->hash == hash && strcmp(f->path, path) == 0)
             return f;
     }
@@ -68,49 +68,49 @@ static uint64_t cost_of(const struct nj__file *f, size_t n_path)
     return (f->object.size_bytes + sizeof *f + n_path + 4095) / 4096 * 4096;
 }
 
-static void leave_by_use(struct nj__file_cache *c, struct nj__file *f)
+static void leave_lru(struct nj__file_cache *c, struct nj__file *f)
 {
-    nj_list_del(&f->by_use);
-    c->n_pieceless -= f->is_pieceless;
-    f->is_pieceless = false;
+    nj_list_del(&f->lru_node);
+    c->n_chunkless -= f->is_chunkless;
+    f->is_chunkless = false;
 }
 
-void nj__file_cache_has_pieces(struct nj__file_cache *c, struct nj__file *f)
+void nj__file_cache_mark_chunked(struct nj__file_cache *c, struct nj__file *f)
 {
-    if (!f->is_pieceless)
+    if (!f->is_chunkless)
         return;
-    leave_by_use(c, f);
-    nj_list_push_back(&c->pieced, &f->by_use);
+    leave_lru(c, f);
+    nj_list_push_back(&c->chunked, &f->lru_node);
 }
 
 /* Append the file to the list; the first file is evicted if the list is full. */
-void nj__file_cache_no_pieces(struct nj__file_cache *c, struct nj__file *f)
+void nj__file_cache_mark_chunkless(struct nj__file_cache *c, struct nj__file *f)
 {
-    leave_by_use(c, f);
+    leave_lru(c, f);
     if (!f->path)
         return;
-    f->is_pieceless = true;
-    nj_list_push_back(&c->pieceless, &f->by_use);
-    if (++c->n_pieceless > NJ__FILE_PIECELESS_MAX) {
-        nj__file_cache_drop(c, nj_container_of(c->pieceless.next, struct nj__file, by_use));
+    f->is_chunkless = true;
+    nj_list_push_back(&c->chunkless, &f->lru_node);
+    if (++c->n_chunkless > NJ__FILE_CHUNKLESS_MAX) {
+        nj__file_cache_remove(c, nj_container_of(c->chunkless.next, struct nj__file, lru_node));
         nj__file_stat_add(&c->shared->stats.evictions, 1);
     }
 }
 
-void nj__file_cache_used(struct nj__file_cache *c, struct nj__file *f)
+void nj__file_cache_touch(struct nj__file_cache *c, struct nj__file *f)
 {
-    nj__cache_policy_used(&f->cached.entry);
-    if (f->is_pieceless)
-        nj__file_cache_no_pieces(c, f);
+    nj__cache_policy_touch(&f->cached.entry);
+    if (f->is_chunkless)
+        nj__file_cache_mark_chunkless(c, f);
 }
 
-void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
+void nj__file_cache_remove(struct nj__file_cache *c, struct nj__file *f)
 {
     if (!f->path)
         return;
-    nj_list_del(&f->chain);
+    nj_list_del(&f->hash_node);
     nj_list_del(&f->open);
-    leave_by_use(c, f);
+    leave_lru(c, f);
     c->n_open -= f->fd >= 0;
     nj__cache_policy_remove(&c->shared->policy, &f->cached.entry);
     nj__file_stat_add(&c->shared->stats.cached_files, -1);
@@ -120,19 +120,19 @@ void nj__file_cache_drop(struct nj__file_cache *c, struct nj__file *f)
     nj_ref_put(&f->object.ref);
 }
 
-static void evict(struct nj__cached *cached)
+static void evict(struct nj__cache_item *cached)
 {
     struct nj__file *f = nj_container_of(cached, struct nj__file, cached);
-    nj__file_cache_drop(f->cache, f);
+    nj__file_cache_remove(f->cache, f);
 }
 
 /* Returns false if the file does not fit into the budget. */
-static bool find_room(struct nj__file_cache *c, struct nj__file *f, size_t n_path)
+static bool make_room_for(struct nj__file_cache *c, struct nj__file *f, size_t n_path)
 {
     struct nj__cache_policy *p = &c->shared->policy;
 
     f->cost = f->fd < 0 ? cost_of(f, n_path) : 0;
-    return f->fd >= 0 || (f->cost <= p->n_bytes_max && nj__shared_make_room(c->shared, f->cost));
+    return f->fd >= 0 || (f->cost <= p->n_bytes_max && nj__store_make_room(c->shared, f->cost));
 }
 
 void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__file *f)
@@ -141,8 +141,8 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
     struct nj__file *old = nj__file_cache_find(c, path);
 
     if (old)
-        nj__file_cache_drop(c, old);
-    f->path = find_room(c, f, n_path) ? strdup(path) : NULL;
+        nj__file_cache_remove(c, old);
+    f->path = make_room_for(c, f, n_path) ? strdup(path) : NULL;
     if (!f->path)
         return;
     f->hash = nj_hash(c->key, path, n_path);
@@ -150,13 +150,13 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
     nj__file_stat_add(&c->shared->stats.cached_files, 1);
     nj__file_stat_add(&c->shared->stats.cached_bytes, (int64_t)f->cost);
     nj_ref_take(&f->object.ref);
-    nj_list_push_back(&c->buckets[f->hash % NJ__FILE_BUCKETS], &f->chain);
-    f->looked_s = INT64_MIN / 2;
+    nj_list_push_back(&c->buckets[f->hash % NJ__FILE_BUCKETS], &f->hash_node);
+    f->checked_s = INT64_MIN / 2;
     if (f->fd >= 0) {
         nj_list_push_back(&c->open, &f->open);
-        nj__file_cache_no_pieces(c, f);
+        nj__file_cache_mark_chunkless(c, f);
         if (++c->n_open > c->open_max)
-            nj__file_cache_let_go(c, 1);
+            nj__file_cache_evict(c, 1);
         return;
     }
     f->cached.evict = evict;
@@ -181,10 +181,10 @@ static struct nj__file *least_useful(struct nj_list *list)
 {
     struct nj__file *least = NULL;
 
-    for (uint32_t i = 0; i < NJ__FILE_LOOKS && !nj_list_empty(list); i++) {
-        struct nj__file *f = nj_container_of(list->next, struct nj__file, by_use);
-        nj_list_del(&f->by_use);
-        nj_list_push_back(list, &f->by_use);
+    for (uint32_t i = 0; i < NJ__FILE_SCAN_MAX && !nj_list_empty(list); i++) {
+        struct nj__file *f = nj_container_of(list->next, struct nj__file, lru_node);
+        nj_list_del(&f->lru_node);
+        nj_list_push_back(list, &f->lru_node);
         if (is_held(f))
             continue;
         if (f->cached.entry.n_uses == 0)
@@ -196,27 +196,27 @@ static struct nj__file *least_useful(struct nj_list *list)
     return least;
 }
 
-bool nj__file_cache_let_go(struct nj__file_cache *c, uint32_t n)
+bool nj__file_cache_evict(struct nj__file_cache *c, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        struct nj__file *f = least_useful(&c->pieceless);
+        struct nj__file *f = least_useful(&c->chunkless);
         if (!f)
-            f = least_useful(&c->pieced);
+            f = least_useful(&c->chunked);
         if (!f)
             return i > 0;
-        nj__file_cache_drop(c, f);
+        nj__file_cache_remove(c, f);
         nj__file_stat_add(&c->shared->stats.evictions, 1);
     }
     return true;
 }
 
-struct nj__file *nj__file_cache_due(struct nj__file_cache *c, int64_t now_s)
+struct nj__file *nj__file_cache_next_check(struct nj__file_cache *c, int64_t now_s)
 {
     struct nj__file *f = first_open(c);
 
-    if (!f || now_s - f->looked_s < NJ__FILE_LOOK_S)
+    if (!f || now_s - f->checked_s < NJ__FILE_CHECK_S)
         return NULL;
-    f->looked_s = now_s;
+    f->checked_s = now_s;
     nj_list_del(&f->open);
     nj_list_push_back(&c->open, &f->open);
     nj_ref_take(&f->object.ref);
@@ -227,5 +227,6 @@ void nj__file_cache_clear(struct nj__file_cache *c)
 {
     for (uint32_t i = 0; i < NJ__FILE_BUCKETS; i++)
         while (!nj_list_empty(&c->buckets[i]))
-            nj__file_cache_drop(c, nj_container_of(c->buckets[i].next, struct nj__file, chain));
+            nj__file_cache_remove(c,
+                                  nj_container_of(c->buckets[i].next, struct nj__file, hash_node));
 }

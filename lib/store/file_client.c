@@ -10,21 +10,21 @@
 #include "store/file_reader.h"
 
 /* Parked READs that one poll examines or resubmits. */
-#define LOOKS 16u
+#define RETRIES_MAX 16u
 
 static struct nj_file_job *job_of(struct nj_task *task)
 {
     return nj_container_of(task, struct nj_file_job, task);
 }
 
-static void keep(struct nj__file_waiting *w, struct nj_file_job *job)
+static void append(struct nj__file_job_list *w, struct nj_file_job *job)
 {
     job->next = NULL;
     *w->last = job;
     w->last = &job->next;
 }
 
-static struct nj_file_job *take(struct nj__file_waiting *w, struct nj_file_job **at)
+static struct nj_file_job *remove_at(struct nj__file_job_list *w, struct nj_file_job **at)
 {
     struct nj_file_job *job = *at;
 
@@ -36,29 +36,29 @@ static struct nj_file_job *take(struct nj__file_waiting *w, struct nj_file_job *
     return job;
 }
 
-static const struct nj_task_port *way_of(const struct nj_file_lane *lane,
-                                         const struct nj_file_job *job)
+static const struct nj_worker_ops *port_of(const struct nj_file_client *lane,
+                                           const struct nj_file_job *job)
 {
-    return job->by_reader ? &lane->reader : &lane->way;
+    return job->read_by_reader ? &lane->reader : &lane->way;
 }
 
 static void run(struct nj_task *task)
 {
-    const struct nj_file_lane *lane = job_of(task)->lane;
+    const struct nj_file_client *lane = job_of(task)->lane;
 
     nj_file_store_run(lane->store, job_of(task));
-    nj_file_store_bury(lane->store);
+    nj_file_store_reclaim(lane->store);
 }
 
 /* Called in submit or poll of the workers' port: the task was displaced, or the workers stop. */
 static void reject(struct nj_task *task)
 {
     struct nj_file_job *job = job_of(task);
-    struct nj_file_lane *lane = job->lane;
+    struct nj_file_client *lane = job->lane;
 
-    job->result = task->displaced ? NJ_FILE_NO_ROOM : NJ_FILE_NO_MEMORY;
+    job->result = task->displaced ? NJ_FILE_DISPLACED : NJ_FILE_NO_MEMORY;
     if (job->op == NJ_FILE_READ && task->displaced) {
-        keep(&lane->displaced, job);
+        append(&lane->displaced, job);
         return;
     }
     job->next = lane->failed;
@@ -67,23 +67,23 @@ static void reject(struct nj_task *task)
 
 static void join(void *ctx, struct nj_file_job *job, const void *client)
 {
-    const struct nj_file_lane *lane = ctx;
+    const struct nj_file_client *lane = ctx;
 
     if (lane->way.join && lane->way.join(lane->way.ctx, &job->task, client))
         job->client = client;
 }
 
-/* A parked READ is not in the port; poll() returns it, since it has no asker. */
+/* A parked READ is not in the port; poll() returns it, since it has no owner. */
 static bool withdraw(void *ctx, struct nj_file_job *job)
 {
-    struct nj_file_lane *lane = ctx;
-    const struct nj_task_port *way = way_of(lane, job);
+    struct nj_file_client *lane = ctx;
+    const struct nj_worker_ops *way = port_of(lane, job);
 
     /* The reader also marks READs that have left its ring. */
-    if (!way->withdraw || (!job->by_reader && !nj_list_linked(&job->task.node)) ||
+    if (!way->withdraw || (!job->read_by_reader && !nj_list_linked(&job->task.node)) ||
         !way->withdraw(way->ctx, &job->task))
         return false;
-    lane->has_left = true;
+    lane->has_completed = true;
     return true;
 }
 
@@ -91,20 +91,21 @@ static const struct nj_task_ops task_ops = {.run = run, .reject = reject};
 
 static bool submit(void *ctx, struct nj_file_job *job)
 {
-    struct nj_file_lane *lane = ctx;
+    struct nj_file_client *lane = ctx;
 
     job->lane = lane;
-    job->by_reader = job->op == NJ_FILE_READ && lane->reader.submit && nj_file_reader_may(job);
+    job->read_by_reader =
+        job->op == NJ_FILE_READ && lane->reader.submit && nj_file_reader_can_do(job);
     /* Durations at the reader do not predict those of workers. */
-    struct nj_task_class *class_of = job->by_reader ? NULL : &lane->by_op[job->op];
+    struct nj_task_class *class_of = job->read_by_reader ? NULL : &lane->by_op[job->op];
     job->task = (struct nj_task){.ops = &task_ops, .class_of = class_of, .client = job->client};
     nj_list_init(&job->task.node);
     if (job->op != NJ_FILE_READ)
         job->object = NULL;
     job->chunk = NULL;
-    const struct nj_task_port *way = way_of(lane, job);
+    const struct nj_worker_ops *way = port_of(lane, job);
     if (!way->submit(way->ctx, &job->task)) {
-        lane->has_left = false;
+        lane->has_completed = false;
         return false;
     }
     way->flush(way->ctx);
@@ -112,54 +113,54 @@ static bool submit(void *ctx, struct nj_file_job *job)
 }
 
 /* Returns false if the queue is full; the READ then moves to the end of its list. */
-static bool ask_again(struct nj_file_lane *lane, struct nj__file_waiting *w,
-                      struct nj_file_job **at)
+static bool resubmit(struct nj_file_client *lane, struct nj__file_job_list *w,
+                     struct nj_file_job **at)
 {
-    struct nj_file_job *job = take(w, at);
+    struct nj_file_job *job = remove_at(w, at);
     bool ok = submit(lane, job);
 
     if (!ok)
-        keep(w, job);
+        append(w, job);
     return ok;
 }
 
-/* Examine one READ, and remove and return it if it has no asker; else return NULL. One per call:
+/* Examine one READ, and remove and return it if it has no owner; else return NULL. One per call:
  * the list may be long and is not in the CPU cache. */
-static struct nj_file_job *give_back(struct nj__file_waiting *w)
+static struct nj_file_job *take_abandoned(struct nj__file_job_list *w)
 {
     struct nj_file_job *job = *w->look;
 
-    if (job && !job->asker)
-        return take(w, w->look);
+    if (job && !job->owner)
+        return remove_at(w, w->look);
     w->look = job ? &job->next : &w->first;
     return NULL;
 }
 
-static void ask_for_memory(struct nj_file_lane *lane)
+static void retry_no_memory(struct nj_file_client *lane)
 {
-    struct nj__file_waiting *w = &lane->memory;
+    struct nj__file_job_list *w = &lane->memory;
 
-    for (uint32_t i = 0; w->first && i < LOOKS; i++) {
-        if (!w->first->asker) {
+    for (uint32_t i = 0; w->first && i < RETRIES_MAX; i++) {
+        if (!w->first->owner) {
             w->look = &w->first; /* the next poll gives it back */
             break;
         }
-        if (!nj_file_store_has_news(lane->store, w->first) || !ask_again(lane, w, &w->first))
+        if (!nj_file_store_may_retry(lane->store, w->first) || !resubmit(lane, w, &w->first))
             break;
     }
 }
 
-static uint32_t look_at_busy(struct nj_file_lane *lane, struct nj_file_job **jobs, uint32_t n_max)
+static uint32_t retry_busy(struct nj_file_client *lane, struct nj_file_job **jobs, uint32_t n_max)
 {
-    struct nj__file_waiting *w = &lane->busy;
+    struct nj__file_job_list *w = &lane->busy;
     uint32_t n = 0;
 
-    for (uint32_t i = 0; w->first && n < n_max && i < LOOKS; i++) {
+    for (uint32_t i = 0; w->first && n < n_max && i < RETRIES_MAX; i++) {
         const struct nj_file_job *job = *w->look;
-        if (job && job->asker && nj_file_store_has_news(lane->store, job)) {
-            if (!ask_again(lane, w, w->look))
+        if (job && job->owner && nj_file_store_may_retry(lane->store, job)) {
+            if (!resubmit(lane, w, w->look))
                 break;
-        } else if ((jobs[n] = give_back(w))) {
+        } else if ((jobs[n] = take_abandoned(w))) {
             n++;
         } else if (!job) {
             break; /* end of the list */
@@ -169,33 +170,33 @@ static uint32_t look_at_busy(struct nj_file_lane *lane, struct nj_file_job **job
 }
 
 /* Displaced READs only wait for a free task slot. */
-static uint32_t ask_for_displaced(struct nj_file_lane *lane, struct nj_file_job **jobs,
-                                  uint32_t n_max)
+static uint32_t retry_displaced(struct nj_file_client *lane, struct nj_file_job **jobs,
+                                uint32_t n_max)
 {
-    struct nj__file_waiting *w = &lane->displaced;
+    struct nj__file_job_list *w = &lane->displaced;
     uint32_t n = 0;
 
-    for (uint32_t i = 0; w->first && n < n_max && i < LOOKS; i++) {
-        if (!w->first->asker)
-            jobs[n++] = take(w, &w->first);
-        else if (!ask_again(lane, w, &w->first))
+    for (uint32_t i = 0; w->first && n < n_max && i < RETRIES_MAX; i++) {
+        if (!w->first->owner)
+            jobs[n++] = remove_at(w, &w->first);
+        else if (!resubmit(lane, w, &w->first))
             break;
     }
     return n;
 }
 
-static struct nj__file_waiting *where_it_waits(struct nj_file_lane *lane,
-                                               const struct nj_file_job *job)
+static struct nj__file_job_list *waiting_list_of(struct nj_file_client *lane,
+                                                 const struct nj_file_job *job)
 {
-    if (job->op != NJ_FILE_READ || !job->asker)
+    if (job->op != NJ_FILE_READ || !job->owner)
         return NULL;
     if (job->result == NJ_FILE_NO_MEMORY)
         return &lane->memory;
     return job->result == NJ_FILE_BUSY ? &lane->busy : NULL;
 }
 
-static uint32_t give_back_failed(struct nj_file_lane *lane, struct nj_file_job **jobs,
-                                 uint32_t n_max)
+static uint32_t return_failed(struct nj_file_client *lane, struct nj_file_job **jobs,
+                              uint32_t n_max)
 {
     uint32_t n = 0;
 
@@ -206,19 +207,19 @@ static uint32_t give_back_failed(struct nj_file_lane *lane, struct nj_file_job *
     return n;
 }
 
-static uint32_t take_home(struct nj_file_lane *lane, const struct nj_task_port *way,
-                          struct nj_file_job **jobs, uint32_t n_max)
+static uint32_t collect_done(struct nj_file_client *lane, const struct nj_worker_ops *way,
+                             struct nj_file_job **jobs, uint32_t n_max)
 {
     struct nj_task *home[NJ_BURST_MAX];
     uint32_t n_room = n_max < NJ_BURST_MAX ? n_max : NJ_BURST_MAX, n = 0;
     uint32_t n_home = n_room > 0 ? way->poll(way->ctx, home, n_room) : 0;
 
-    lane->has_left |= n_home > 0;
+    lane->has_completed |= n_home > 0;
     for (uint32_t i = 0; i < n_home; i++) {
         struct nj_file_job *job = job_of(home[i]);
-        struct nj__file_waiting *w = where_it_waits(lane, job);
+        struct nj__file_job_list *w = waiting_list_of(lane, job);
         if (w)
-            keep(w, job);
+            append(w, job);
         else
             jobs[n++] = job;
     }
@@ -227,43 +228,43 @@ static uint32_t take_home(struct nj_file_lane *lane, const struct nj_task_port *
 
 static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
 {
-    struct nj_file_lane *lane = ctx;
-    uint32_t n = ask_for_displaced(lane, jobs, n_max);
+    struct nj_file_client *lane = ctx;
+    uint32_t n = retry_displaced(lane, jobs, n_max);
 
-    if (lane->memory.first && n < n_max && (jobs[n] = give_back(&lane->memory)))
+    if (lane->memory.first && n < n_max && (jobs[n] = take_abandoned(&lane->memory)))
         n++;
-    n += look_at_busy(lane, jobs + n, n_max - n);
-    ask_for_memory(lane);
-    n += take_home(lane, &lane->way, jobs + n, n_max - n);
+    n += retry_busy(lane, jobs + n, n_max - n);
+    retry_no_memory(lane);
+    n += collect_done(lane, &lane->way, jobs + n, n_max - n);
     if (lane->reader.poll)
-        n += take_home(lane, &lane->reader, jobs + n, n_max - n);
-    return n + give_back_failed(lane, jobs + n, n_max - n);
+        n += collect_done(lane, &lane->reader, jobs + n, n_max - n);
+    return n + return_failed(lane, jobs + n, n_max - n);
 }
 
-static bool keeps(void *ctx)
+static bool needs_polling(void *ctx)
 {
-    const struct nj_file_lane *lane = ctx;
+    const struct nj_file_client *lane = ctx;
     return lane->displaced.first || lane->memory.first || lane->busy.first || lane->failed;
 }
 
 static bool has_room(void *ctx)
 {
-    return ((const struct nj_file_lane *)ctx)->has_left;
+    return ((const struct nj_file_client *)ctx)->has_completed;
 }
 
-static void init(struct nj__file_waiting *w)
+static void init(struct nj__file_job_list *w)
 {
     w->first = NULL;
     w->last = w->look = &w->first;
 }
 
-struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj_task_port *way,
-                                      const struct nj_task_port *reader,
-                                      struct nj_file_store *store)
+struct nj_file_ops nj_file_client_init(struct nj_file_client *lane, const struct nj_worker_ops *way,
+                                       const struct nj_worker_ops *reader,
+                                       struct nj_file_store *store)
 {
     static const char *const names[NJ_FILE_N_OPS] = {"open", "read", "list"};
 
-    *lane = (struct nj_file_lane){.way = *way, .store = store};
+    *lane = (struct nj_file_client){.way = *way, .store = store};
     if (reader)
         lane->reader = *reader;
     for (int op = 0; op < NJ_FILE_N_OPS; op++)
@@ -271,11 +272,11 @@ struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj
     init(&lane->displaced);
     init(&lane->memory);
     init(&lane->busy);
-    return (struct nj_file_port){.ctx = lane,
-                                 .submit = submit,
-                                 .join = join,
-                                 .withdraw = withdraw,
-                                 .poll = poll,
-                                 .keeps = keeps,
-                                 .has_room = has_room};
+    return (struct nj_file_ops){.ctx = lane,
+                                .submit = submit,
+                                .join = join,
+                                .withdraw = withdraw,
+                                .poll = poll,
+                                .needs_polling = needs_polling,
+                                .has_room = has_room};
 }

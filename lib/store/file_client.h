@@ -16,25 +16,25 @@
 #include "store/file_store.h"
 
 /* A FIFO list of parked READs. */
-struct nj__file_waiting {
+struct nj__file_job_list {
     struct nj_file_job *first, **last;
     struct nj_file_job **look; /* where the next scan continues */
 };
 
-struct nj_file_lane {
-    struct nj_task_port way;    /* to the workers */
-    struct nj_task_port reader; /* for READs by the reader (file_reader.h); zeroed: none */
+struct nj_file_client {
+    struct nj_worker_ops way;    /* to the workers */
+    struct nj_worker_ops reader; /* for READs by the reader (file_reader.h); zeroed: none */
     struct nj_file_store *store;
     struct nj_task_class by_op[NJ_FILE_N_OPS];
-    struct nj__file_waiting displaced;    /* READs displaced by another client */
-    struct nj__file_waiting memory, busy; /* by result: NO_MEMORY and BUSY */
-    struct nj_file_job *failed;           /* rejected jobs; the next poll returns them */
-    bool has_left;                        /* a task has left the queue since a submit was refused */
+    struct nj__file_job_list displaced;    /* READs displaced by another client */
+    struct nj__file_job_list memory, busy; /* by result: NO_MEMORY and BUSY */
+    struct nj_file_job *failed;            /* rejected jobs; the next poll returns them */
+    bool has_completed; /* a task has left the queue since a submit was refused */
 };
 
 /* The struct must not move while the returned port is used. `reader` NULL: none. */
-struct nj_file_port nj_file_lane_init(struct nj_file_lane *lane, const struct nj_task_port *way,
-                                      const struct nj_task_port *reader,
-                                      struct nj_file_store *store);
+struct nj_file_ops nj_file_client_init(struct nj_file_client *lane, const struct nj_worker_ops *way,
+                                       const struct nj_worker_ops *reader,
+                                       struct nj_file_store *store);
 
 #endif

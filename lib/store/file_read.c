@@ -36,7 +36,7 @@
 static int64_t now_ns(void)
 {
     /* Not the coarse clock: Linux 6.13 and later stamp files ahead of it. */
-    return (int64_t)nj_clock_ns(CLOCK_REALTIME);
+    return (int64_t)nj_os_clock_ns(CLOCK_REALTIME);
 }
 
 bool nj__file_is_racy(const struct nj__file_id *id)
@@ -64,8 +64,8 @@ static int read_some(int fd, uint8_t *out, uint64_t n_bytes, uint64_t n_room, ui
             continue;
         }
         int err = n < 0 ? errno : EIO;
-        if (nj__file_lacks_memory(err) && n_waits++ < NJ__FILE_READ_WAITS)
-            wait_ns(NJ__FILE_READ_WAIT_NS);
+        if (nj__file_is_enomem(err) && n_waits++ < NJ__FILE_READ_RETRIES)
+            wait_ns(NJ__FILE_RETRY_NS);
         else if (err != EINTR)
             return err;
     }
@@ -95,7 +95,7 @@ bool nj__file_is_local(int fd)
 
 /* Chunks of a file changed just before its open may be of two versions with equal timestamps. Wait
  * until a change would be visible, TICK_NS at most. */
-static void settle(const struct nj__file *f)
+static void wait_for_tick(const struct nj__file *f)
 {
     int64_t n = f->id.ctime_ns + TICK_NS - now_ns();
 
@@ -104,36 +104,36 @@ static void settle(const struct nj__file *f)
 }
 
 /* A change of these metadata explains a change of ctime. */
-static bool has_other_rights(const struct nj__file_id *then, const struct nj__file_id *now)
+static bool has_metadata_change(const struct nj__file_id *then, const struct nj__file_id *now)
 {
     return then->mode != now->mode || then->uid != now->uid || then->gid != now->gid ||
            then->n_links != now->n_links;
 }
 
-static uint32_t n_seen(struct nj__file *f)
+static uint32_t n_rights_changes(struct nj__file *f)
 {
-    nj__shared_lock(f->shared);
-    uint32_t n = f->n_seen;
-    nj__shared_unlock(f->shared);
+    nj__store_lock(f->shared);
+    uint32_t n = f->n_rights_changes;
+    nj__store_unlock(f->shared);
     return n;
 }
 
-enum verdict { SAME, CHANGED, LOOK_AGAIN };
+enum check_result { SAME, CHANGED, CHECK_AGAIN };
 
-/* With the lock: evaluate an fstat(2) result that was taken after f->n_seen was `n`. Results are
- * compared one by one with the last. If another thread recorded a change meanwhile, their order is
- * unknown, and the check is repeated. */
-static enum verdict judge(struct nj__file *f, const struct nj__file_id *now, uint32_t n)
+/* With the lock: evaluate an fstat(2) result that was taken after f->n_rights_changes was `n`.
+ * Results are compared one by one with the last. If another thread recorded a change meanwhile,
+ * their order is unknown, and the check is repeated. */
+static enum check_result compare_ids(struct nj__file *f, const struct nj__file_id *now, uint32_t n)
 {
     bool same_ctime = now->ctime_ns == f->seen.ctime_ns;
 
     if (f->has_changed)
         return CHANGED;
-    if (n != f->n_seen)
-        return same_ctime ? SAME : LOOK_AGAIN;
-    if (has_other_rights(&f->seen, now)) {
+    if (n != f->n_rights_changes)
+        return same_ctime ? SAME : CHECK_AGAIN;
+    if (has_metadata_change(&f->seen, now)) {
         f->seen = *now;
-        f->n_seen++;
+        f->n_rights_changes++;
         return SAME;
     }
     f->has_changed = !same_ctime;
@@ -144,41 +144,41 @@ static enum verdict judge(struct nj__file *f, const struct nj__file_id *now, uin
  * reader. */
 bool nj__file_is_unchanged(struct nj__file *f)
 {
-    enum verdict v = LOOK_AGAIN;
+    enum check_result v = CHECK_AGAIN;
 
-    while (v == LOOK_AGAIN) {
-        uint32_t n = n_seen(f);
+    while (v == CHECK_AGAIN) {
+        uint32_t n = n_rights_changes(f);
         struct stat st;
         if (fstat(f->fd, &st) < 0)
             return false;
         struct nj__file_id now = nj__file_id(&st);
         if (now.size != f->id.size || now.mtime_ns != f->id.mtime_ns)
             return false;
-        nj__shared_lock(f->shared);
-        v = judge(f, &now, n);
-        nj__shared_unlock(f->shared);
+        nj__store_lock(f->shared);
+        v = compare_ids(f, &now, n);
+        nj__store_unlock(f->shared);
     }
     return v == SAME;
 }
 
-void nj__file_spoil(struct nj__file *f)
+void nj__file_mark_changed(struct nj__file *f)
 {
-    nj__shared_lock(f->shared);
+    nj__store_lock(f->shared);
     f->has_changed = true;
-    nj__shared_unlock(f->shared);
+    nj__store_unlock(f->shared);
     nj__file_stat_add(&f->shared->stats.changed, 1);
 }
 
-bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
+bool nj__file_read_chunk(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
                          uint64_t offset)
 {
-    settle(f);
+    wait_for_tick(f);
     int err = read_some(f->fd, out, n_bytes, n_room, offset);
     bool ok = err == 0 && nj__file_is_unchanged(f);
-    if (!ok && !nj__file_lacks_memory(err))
-        nj__file_spoil(f);
+    if (!ok && !nj__file_is_enomem(err))
+        nj__file_mark_changed(f);
     nj_store_relaxed(&f->is_settled, true);
     if (ok)
-        nj_store_relaxed(&f->is_put_off, false);
+        nj_store_relaxed(&f->needs_worker, false);
     return ok;
 }

@@ -18,14 +18,14 @@ bool nj__file_is_racy(const struct nj__file_id *id);
 bool nj__file_is_local(int fd);
 
 /* Does the errno of a read mean that the kernel lacks memory, rather than a fault of the file? */
-static inline bool nj__file_lacks_memory(int err)
+static inline bool nj__file_is_enomem(int err)
 {
     return err == EAGAIN || err == ENOMEM;
 }
 
 /* Retries of a read that fails for lack of kernel memory, and the delay between them. */
-#define NJ__FILE_READ_WAITS   10u
-#define NJ__FILE_READ_WAIT_NS 10000000
+#define NJ__FILE_READ_RETRIES 10u
+#define NJ__FILE_RETRY_NS     10000000
 
 /* Read exactly `n_bytes`. Returns false if the file is shorter, on an error, or without memory. */
 bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset);
@@ -33,7 +33,7 @@ bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset);
 /* The same for an open large file. Also returns false if the file has changed since its open; then
  * all further reads fail. With O_DIRECT, `out`, `offset` and `n_room` (the size of `out`) are
  * multiples of 4096. */
-bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
+bool nj__file_read_chunk(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
                          uint64_t offset);
 
 /* Steps of it for callers with their own reads. Precondition: is_settled of struct nj__file. */
@@ -42,6 +42,6 @@ bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uin
  * network file system. */
 bool nj__file_is_unchanged(struct nj__file *f);
 /* Mark the file as changed or unreadable: all further reads fail. */
-void nj__file_spoil(struct nj__file *f);
+void nj__file_mark_changed(struct nj__file *f);
 
 #endif

@@ -27,31 +27,31 @@
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"
 
-#define BATCH 32u
+#define BATCH        32u
 /* Retries of a read without progress. */
-#define TRIES 16u
+#define TRIES_MAX    16u
 /* Polls of empty rings before the thread sleeps: about 2 us. A disk takes longer than any number of
  * polls that costs less than a sleep and a wakeup. */
-#define LOOKS 50u
+#define IDLE_SPINS   50u
 /* Alignment of direct I/O. */
-#define BLOCK 4096u
+#define DIRECT_ALIGN 4096u
 
 /* A read in progress, or a free slot for one. */
-struct flight {
-    struct nj__slot *slot; /* the READ that it serves; NULL: readahead */
-    struct nj__file *file; /* referenced by the job; of readahead, by this slot */
-    struct nj__fill fill;  /* fill.piece is NULL in a free slot */
+struct read_slot {
+    struct nj__task_slot *slot; /* the READ that it serves; NULL: readahead */
+    struct nj__file *file;      /* referenced by the job; of readahead, by this slot */
+    struct nj__chunk_fill fill; /* fill.entry is NULL in a free slot */
     uint32_t n_got, n_tries;
     nj_ns since;
-    bool is_direct, is_put_off;
-    struct flight *next; /* in the free list */
+    bool is_direct, needs_worker;
+    struct read_slot *next; /* in the free list */
 };
 
 struct nj_file_reader {
     struct nj_file_reader_config config;
     struct nj__chunks *chunks;
-    struct nj__ring *ring;
-    struct nj__pages pages;
+    struct nj__uring *ring;
+    struct nj__populator populator;
     pthread_t thread;
     bool is_joined;
     sem_t is_up, is_down;
@@ -59,11 +59,11 @@ struct nj_file_reader {
     _Atomic bool stopping;
     struct nj_file_reader_stats stats;
     /* Owned by the reader thread: */
-    struct nj_task_queue waiting; /* by nj__slot.task */
-    struct nj__slot *busy;        /* READs that wait for a fill by another READ */
-    struct flight flights[NJ_FILE_READS_MAX], *free;
-    uint32_t n_flights, n_ahead;
-    struct nj__lane lanes[];
+    struct nj_task_queue waiting; /* by nj__task_slot.task */
+    struct nj__task_slot *busy;   /* READs that wait for a fill by another READ */
+    struct read_slot read_slots[NJ_FILE_READS_MAX], *free;
+    uint32_t n_pending, n_ahead;
+    struct nj__task_rings lanes[];
 };
 
 static bool is_stopping(const struct nj_file_reader *r)
@@ -71,58 +71,59 @@ static bool is_stopping(const struct nj_file_reader *r)
     return atomic_load_explicit(&r->stopping, memory_order_acquire);
 }
 
-static struct nj_file_job *job_of(const struct nj__slot *s)
+static struct nj_file_job *job_of(const struct nj__task_slot *s)
 {
     return nj_container_of(s->job, struct nj_file_job, task);
 }
 
-static struct nj__file *file_of(const struct nj__slot *s)
+static struct nj__file *file_of(const struct nj__task_slot *s)
 {
     return nj_container_of(job_of(s)->object, struct nj__file, object);
 }
 
-static bool is_put_off(const struct nj__file *f)
+static bool needs_worker(const struct nj__file *f)
 {
-    return nj_load_relaxed(&f->is_put_off);
+    return nj_load_relaxed(&f->needs_worker);
 }
 
-bool nj_file_reader_may(const struct nj_file_job *job)
+bool nj_file_reader_can_do(const struct nj_file_job *job)
 {
     const struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
-    return f->is_local && nj_load_relaxed(&f->is_settled) && !is_put_off(f);
+    return f->is_local && nj_load_relaxed(&f->is_settled) && !needs_worker(f);
 }
 
 /* --- completion ------------------------------------------------------------------------------- */
 
-static void go_home(struct nj__slot *s, enum nj_file_result result)
+static void finish(struct nj__task_slot *s, enum nj_file_result result)
 {
     job_of(s)->result = result;
     s->job->run_ns = s->job->wall_ns = 0;
-    nj__lane_home(s);
+    nj__task_rings_complete(s);
 }
 
-static void go_home_undone(struct nj__slot *s)
+static void finish_not_run(struct nj__task_slot *s)
 {
     s->job->run_ns = NJ__NOT_RUN;
-    nj__lane_home(s);
+    nj__task_rings_complete(s);
 }
 
 /* The shard resubmits it at once, to the workers. */
-static void go_to_workers(struct nj_file_reader *r, struct nj__slot *s)
+static void hand_to_workers(struct nj_file_reader *r, struct nj__task_slot *s)
 {
     struct nj_file_job *job = job_of(s);
 
     job->place = 0;
-    job->seen = nj__chunks_fills(r->chunks, 0) - 1; /* that is news: see nj_file_store_has_news() */
-    go_home(s, NJ_FILE_BUSY);
+    job->seen =
+        nj__chunks_n_fills(r->chunks, 0) - 1; /* that is news: see nj_file_store_may_retry() */
+    finish(s, NJ_FILE_BUSY);
 }
 
-static bool is_unwanted(const struct nj_file_reader *r, const struct nj__slot *s)
+static bool is_cancelled(const struct nj_file_reader *r, const struct nj__task_slot *s)
 {
     return is_stopping(r) || nj_load_relaxed(&s->job->cancelled);
 }
 
-static void keep(struct nj_file_reader *r, struct nj__slot *s)
+static void add_busy(struct nj_file_reader *r, struct nj__task_slot *s)
 {
     s->next = r->busy;
     r->busy = s;
@@ -130,14 +131,14 @@ static void keep(struct nj_file_reader *r, struct nj__slot *s)
 
 /* Another read fills its chunk. If that is a read of this thread, the READ waits here. Workers do
  * not notify the reader, so a READ that waits for a worker returns to its shard, which polls. */
-static void keep_busy(struct nj_file_reader *r, struct nj__slot *s)
+static void wait_for_fill(struct nj_file_reader *r, struct nj__task_slot *s)
 {
     for (uint32_t i = 0; i < NJ_FILE_READS_MAX; i++)
-        if (r->flights[i].fill.piece && r->flights[i].fill.place == job_of(s)->place) {
-            keep(r, s);
+        if (r->read_slots[i].fill.piece && r->read_slots[i].fill.place == job_of(s)->place) {
+            add_busy(r, s);
             return;
         }
-    go_home(s, NJ_FILE_BUSY);
+    finish(s, NJ_FILE_BUSY);
 }
 
 /* --- reads ------------------------------------------------------------------------------------ */
@@ -154,15 +155,15 @@ static bool is_direct(const struct nj_file_reader *r, struct nj__file *f)
     if (flags < 0 || statx(f->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) < 0)
         return false;
     bool is_told = st.stx_mask & STATX_DIOALIGN; /* Linux 6.1 */
-    if (is_told && (st.stx_dio_mem_align == 0 || st.stx_dio_mem_align > BLOCK ||
-                    st.stx_dio_offset_align > BLOCK))
+    if (is_told && (st.stx_dio_mem_align == 0 || st.stx_dio_mem_align > DIRECT_ALIGN ||
+                    st.stx_dio_offset_align > DIRECT_ALIGN))
         return false;
     if (fcntl(f->fd, F_SETFL, flags | O_DIRECT) == 0)
         f->direct = NJ__DIRECT;
     return f->direct == NJ__DIRECT;
 }
 
-static void leave_direct(struct nj__file *f)
+static void disable_direct(struct nj__file *f)
 {
     int flags = fcntl(f->fd, F_GETFL);
 
@@ -171,36 +172,36 @@ static void leave_direct(struct nj__file *f)
         fcntl(f->fd, F_SETFL, flags & ~O_DIRECT);
 }
 
-static void submit(struct nj_file_reader *r, struct flight *x)
+static void submit(struct nj_file_reader *r, struct read_slot *x)
 {
-    struct nj__fill *fill = &x->fill;
+    struct nj__chunk_fill *fill = &x->fill;
 
     x->is_direct = is_direct(r, x->file);
-    struct nj__ring_read read = {
+    struct nj__uring_read read = {
         .fd = x->file->fd,
         .is_direct = x->is_direct,
         .out = fill->out + x->n_got,
         .n_bytes = (x->is_direct ? fill->n_room : fill->n_bytes) - x->n_got,
         .offset = fill->offset + x->n_got,
     };
-    nj__ring_read(r->ring, &read, x);
+    nj__uring_read(r->ring, &read, x);
 }
 
-static void count_flights(struct nj_file_reader *r, int by)
+static void count_pending(struct nj_file_reader *r, int by)
 {
-    r->n_flights += (uint32_t)by;
-    nj_store_relaxed(&r->stats.n_under_way, r->n_flights);
+    r->n_pending += (uint32_t)by;
+    nj_store_relaxed(&r->stats.n_under_way, r->n_pending);
 }
 
-static struct flight *take_flight(struct nj_file_reader *r, struct nj__slot *s, struct nj__file *f,
-                                  const struct nj__fill *fill)
+static struct read_slot *take_read_slot(struct nj_file_reader *r, struct nj__task_slot *s,
+                                        struct nj__file *f, const struct nj__chunk_fill *fill)
 {
-    struct flight *x = r->free;
+    struct read_slot *x = r->free;
 
     r->free = x->next;
-    *x =
-        (struct flight){.slot = s, .file = f, .fill = *fill, .since = nj_clock_ns(CLOCK_MONOTONIC)};
-    count_flights(r, 1);
+    *x = (struct read_slot){
+        .slot = s, .file = f, .fill = *fill, .since = nj_os_clock_ns(CLOCK_MONOTONIC)};
+    count_pending(r, 1);
     return x;
 }
 
@@ -210,15 +211,15 @@ static void read_ahead(struct nj_file_reader *r, struct nj__file *f, const struc
 {
     uint64_t offset = (job->offset / NJ_CHUNK_BYTES + 1) * NJ_CHUNK_BYTES;
     uint64_t end = offset + (uint64_t)job->n_ahead * NJ_CHUNK_BYTES;
-    struct nj__fill fill;
+    struct nj__chunk_fill fill;
 
     if (end > job->end)
         end = job->end;
-    while (offset < end && !is_put_off(f) && r->n_ahead < NJ_FILE_READS_AHEAD_MAX && r->free &&
-           nj__chunks_begin_ahead(r->chunks, f, offset, end, &fill)) {
+    while (offset < end && !needs_worker(f) && r->n_ahead < NJ_FILE_READS_AHEAD_MAX && r->free &&
+           nj__chunks_begin_readahead(r->chunks, f, offset, end, &fill)) {
         nj_ref_take(&f->object.ref);
         r->n_ahead++;
-        submit(r, take_flight(r, NULL, f, &fill));
+        submit(r, take_read_slot(r, NULL, f, &fill));
         offset = fill.offset + NJ_CHUNK_BYTES;
     }
 }
@@ -226,11 +227,11 @@ static void read_ahead(struct nj_file_reader *r, struct nj__file *f, const struc
 /* --- READs: arrival and fair queue ------------------------------------------------------------ */
 
 /* Process a READ that came from its ring, or whose awaited fill has ended. */
-static void accept(struct nj_file_reader *r, struct nj__slot *s)
+static void accept_job(struct nj_file_reader *r, struct nj__task_slot *s)
 {
-    if (is_unwanted(r, s)) {
-        go_home_undone(s);
-    } else if (!nj__chunks_lend(r->chunks, file_of(s), job_of(s))) {
+    if (is_cancelled(r, s)) {
+        finish_not_run(s);
+    } else if (!nj__chunks_lookup(r->chunks, file_of(s), job_of(s))) {
         s->task.client = s->job->client;
         nj_list_init(&s->task.node);
         nj_task_queue_push(&r->waiting, &s->task);
@@ -239,9 +240,9 @@ static void accept(struct nj_file_reader *r, struct nj__slot *s)
         read_ahead(r, file_of(s), job_of(s)); /* before completion, which may free the job */
         if (job_of(s)->result == NJ_FILE_BUSY) {
             job_of(s)->was_read = true;
-            keep_busy(r, s);
+            wait_for_fill(r, s);
         } else {
-            go_home(s, NJ_FILE_OK);
+            finish(s, NJ_FILE_OK);
         }
     }
 }
@@ -251,61 +252,61 @@ static bool take_jobs(struct nj_file_reader *r)
     bool any = false;
 
     for (uint32_t i = 0; i < r->config.n_shards; i++) {
-        struct nj__slot *s;
-        for (uint32_t n = 0; n < BATCH && (s = nj__lane_take(&r->lanes[i])); n++) {
-            accept(r, s);
+        struct nj__task_slot *s;
+        for (uint32_t n = 0; n < BATCH && (s = nj__task_rings_pop(&r->lanes[i])); n++) {
+            accept_job(r, s);
             any = true;
         }
     }
     return any;
 }
 
-static bool have_jobs(const struct nj_file_reader *r)
+static bool has_jobs(const struct nj_file_reader *r)
 {
     for (uint32_t i = 0; i < r->config.n_shards; i++)
-        if (!nj__lane_is_empty(&r->lanes[i]))
+        if (!nj__task_rings_is_empty(&r->lanes[i]))
             return true;
     return false;
 }
 
 /* A fill has ended. READs whose fill counter changed proceed; the others stay in the list. */
-static void look_at_busy(struct nj_file_reader *r)
+static void recheck_busy(struct nj_file_reader *r)
 {
-    struct nj__slot *s = r->busy, *next;
+    struct nj__task_slot *s = r->busy, *next;
 
     r->busy = NULL;
     for (; s; s = next) {
         const struct nj_file_job *job = job_of(s);
         next = s->next;
-        if (nj__chunks_fills(r->chunks, job->place) != job->seen || is_unwanted(r, s))
-            accept(r, s);
+        if (nj__chunks_n_fills(r->chunks, job->place) != job->seen || is_cancelled(r, s))
+            accept_job(r, s);
         else
-            keep(r, s);
+            add_busy(r, s);
     }
 }
 
 /* Start a READ that was taken from the queue. */
-static void begin(struct nj_file_reader *r, struct nj__slot *s)
+static void begin_read(struct nj_file_reader *r, struct nj__task_slot *s)
 {
     struct nj_file_job *job = job_of(s);
     struct nj__file *f = file_of(s);
-    struct nj__fill fill;
-    enum nj_file_result result = nj__chunks_begin(r->chunks, f, job, &fill);
+    struct nj__chunk_fill fill;
+    enum nj_file_result result = nj__chunks_begin_fill(r->chunks, f, job, &fill);
 
     if (fill.piece && !fill.from) {
-        submit(r, take_flight(r, s, f, &fill));
+        submit(r, take_read_slot(r, s, f, &fill));
         read_ahead(r, f, job);
         return;
     }
     if (fill.piece) {
-        nj__chunks_copy(&fill);
-        result = nj__chunks_end(r->chunks, &fill, true, job);
+        nj__chunks_copy_fill(&fill);
+        result = nj__chunks_filled(r->chunks, &fill, true, job);
     }
-    nj_task_queue_home(&r->waiting, &s->task);
+    nj_task_queue_done(&r->waiting, &s->task);
     if (result == NJ_FILE_BUSY)
-        keep_busy(r, s);
+        wait_for_fill(r, s);
     else
-        go_home(s, result);
+        finish(s, result);
 }
 
 static bool begin_reads(struct nj_file_reader *r)
@@ -316,36 +317,36 @@ static bool begin_reads(struct nj_file_reader *r)
         struct nj_task *task = nj_task_queue_pop_below(&r->waiting, NJ_FILE_READS_CLIENT_MAX);
         if (!task)
             break;
-        struct nj__slot *s = nj_container_of(task, struct nj__slot, task);
+        struct nj__task_slot *s = nj_container_of(task, struct nj__task_slot, task);
         any = true;
-        if (!is_unwanted(r, s) && !is_put_off(file_of(s))) {
-            begin(r, s);
+        if (!is_cancelled(r, s) && !needs_worker(file_of(s))) {
+            begin_read(r, s);
             continue;
         }
-        nj_task_queue_home(&r->waiting, task);
-        if (is_unwanted(r, s))
-            go_home_undone(s);
+        nj_task_queue_done(&r->waiting, task);
+        if (is_cancelled(r, s))
+            finish_not_run(s);
         else
-            go_to_workers(r, s);
+            hand_to_workers(r, s);
     }
     nj_store_relaxed(&r->stats.n_waiting, r->waiting.n);
     return any;
 }
 
-static void end(struct nj_file_reader *r, struct flight *x, bool ok)
+static void end_read(struct nj_file_reader *r, struct read_slot *x, bool ok)
 {
-    struct nj__slot *s = x->slot;
+    struct nj__task_slot *s = x->slot;
 
-    if (!ok && !x->is_put_off)
-        nj__file_spoil(x->file);
-    enum nj_file_result result = nj__chunks_end(r->chunks, &x->fill, ok, s ? job_of(s) : NULL);
-    nj_histogram_add(&r->stats.took, nj_clock_ns(CLOCK_MONOTONIC) - x->since);
+    if (!ok && !x->needs_worker)
+        nj__file_mark_changed(x->file);
+    enum nj_file_result result = nj__chunks_filled(r->chunks, &x->fill, ok, s ? job_of(s) : NULL);
+    nj_histogram_add(&r->stats.latency, nj_os_clock_ns(CLOCK_MONOTONIC) - x->since);
     if (s) {
-        nj_task_queue_home(&r->waiting, &s->task);
-        if (x->is_put_off)
-            go_to_workers(r, s);
+        nj_task_queue_done(&r->waiting, &s->task);
+        if (x->needs_worker)
+            hand_to_workers(r, s);
         else
-            go_home(s, result);
+            finish(s, result);
     } else {
         r->n_ahead--;
         nj_ref_put(&x->file->object.ref);
@@ -353,29 +354,29 @@ static void end(struct nj_file_reader *r, struct flight *x, bool ok)
     x->fill.piece = NULL;
     x->next = r->free;
     r->free = x;
-    count_flights(r, -1);
+    count_pending(r, -1);
 }
 
-static bool is_of_system(int32_t result)
+static bool is_transient_error(int32_t result)
 {
-    return nj__file_lacks_memory(-result) || result == -EINTR;
+    return nj__file_is_enomem(-result) || result == -EINTR;
 }
 
 /* Continue after a short read, or retry. Returns false if the read has failed. */
-static bool goes_on(struct nj_file_reader *r, struct flight *x, int32_t result)
+static bool retry_read(struct nj_file_reader *r, struct read_slot *x, int32_t result)
 {
     x->n_tries = result > 0 ? 0 : x->n_tries + 1;
-    if (x->n_tries > TRIES)
+    if (x->n_tries > TRIES_MAX)
         return false;
-    if (x->is_direct && (result == -EINVAL || x->n_got % BLOCK != 0))
-        leave_direct(x->file); /* direct I/O failed, or the rest is not aligned */
-    else if (result <= 0 && !is_of_system(result))
+    if (x->is_direct && (result == -EINVAL || x->n_got % DIRECT_ALIGN != 0))
+        disable_direct(x->file); /* direct I/O failed, or the rest is not aligned */
+    else if (result <= 0 && !is_transient_error(result))
         return false;
     submit(r, x);
     return true;
 }
 
-static void landed(struct nj_file_reader *r, struct flight *x, int32_t result)
+static void on_read_done(struct nj_file_reader *r, struct read_slot *x, int32_t result)
 {
     if (result > 0) {
         x->n_got += (uint32_t)result;
@@ -383,40 +384,40 @@ static void landed(struct nj_file_reader *r, struct flight *x, int32_t result)
             nj_add_relaxed(&r->stats.direct_bytes, (uint64_t)result);
     }
     bool is_whole = x->n_got >= x->fill.n_bytes;
-    if (!is_whole && goes_on(r, x, result))
+    if (!is_whole && retry_read(r, x, result))
         return;
-    x->is_put_off = !is_whole && is_of_system(result);
-    if (x->is_put_off)
-        nj_store_relaxed(&x->file->is_put_off, true);
+    x->needs_worker = !is_whole && is_transient_error(result);
+    if (x->needs_worker)
+        nj_store_relaxed(&x->file->needs_worker, true);
     if (!is_whole)
-        nj_add_relaxed(x->is_put_off ? &r->stats.n_put_off : &r->stats.n_failed, 1);
-    end(r, x, is_whole && nj__file_is_unchanged(x->file));
+        nj_add_relaxed(x->needs_worker ? &r->stats.n_to_workers : &r->stats.n_failed, 1);
+    end_read(r, x, is_whole && nj__file_is_unchanged(x->file));
 }
 
 static bool reap(struct nj_file_reader *r)
 {
-    struct nj__ring_done done[BATCH];
-    uint32_t n = nj__ring_reap(r->ring, done, BATCH);
+    struct nj__uring_done done[BATCH];
+    uint32_t n = nj__uring_reap(r->ring, done, BATCH);
 
     for (uint32_t i = 0; i < n; i++)
-        landed(r, done[i].user, done[i].result);
+        on_read_done(r, done[i].user, done[i].result);
     if (n > 0)
-        look_at_busy(r);
+        recheck_busy(r);
     return n > 0;
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
 /* Return all queued READs without running them. */
-static void give_up_waiting(struct nj_file_reader *r)
+static void cancel_waiting(struct nj_file_reader *r)
 {
     struct nj_task *task;
 
     while ((task = nj_task_queue_first(&r->waiting))) {
         nj_task_queue_remove(&r->waiting, task);
-        go_home_undone(nj_container_of(task, struct nj__slot, task));
+        finish_not_run(nj_container_of(task, struct nj__task_slot, task));
     }
-    look_at_busy(r);
+    recheck_busy(r);
 }
 
 bool nj__file_reader_step(struct nj_file_reader *r)
@@ -426,30 +427,30 @@ bool nj__file_reader_step(struct nj_file_reader *r)
     any |= begin_reads(r);
     any |= reap(r);
     if (any)
-        nj__chunks_bury(r->chunks);
+        nj__chunks_reclaim(r->chunks);
     return any;
 }
 
-static void work(struct nj_file_reader *r)
+static void reader_loop(struct nj_file_reader *r)
 {
     for (uint32_t n_idle = 0;;) {
         if (nj__file_reader_step(r)) {
-            nj__pages_ask(&r->pages);
+            nj__populator_wake(&r->populator);
             n_idle = 0;
             continue;
         }
         if (is_stopping(r)) {
-            give_up_waiting(r);
-            if (r->n_flights == 0)
+            cancel_waiting(r);
+            if (r->n_pending == 0)
                 return;
         }
-        if (n_idle++ < LOOKS) {
+        if (n_idle++ < IDLE_SPINS) {
             rte_pause();
             continue;
         }
-        nj__ring_will_wait(r->ring);
-        if (!have_jobs(r) && (!is_stopping(r) || r->n_flights > 0))
-            nj__ring_wait(r->ring);
+        nj__uring_prepare_wait(r->ring);
+        if (!has_jobs(r) && (!is_stopping(r) || r->n_pending > 0))
+            nj__uring_wait(r->ring);
     }
 }
 
@@ -457,7 +458,7 @@ static void work(struct nj_file_reader *r)
 static int open_ring(struct nj_file_reader *r)
 {
     struct nj__arena_memory memory = nj__arena_memory(r->chunks->arena);
-    return nj__ring_open(&r->ring, NJ_FILE_READS_MAX, &memory);
+    return nj__uring_open(&r->ring, NJ_FILE_READS_MAX, &memory);
 }
 
 static void *reader_main(void *arg)
@@ -468,21 +469,21 @@ static void *reader_main(void *arg)
     pthread_setname_np(pthread_self(), "nj-reader");
     if (c->affinity)
         pthread_setaffinity_np(pthread_self(), sizeof *c->affinity, c->affinity);
-    void *altstack = nj_altstack_begin();
+    void *altstack = nj_altstack_install();
     bool is_registered = c->eal && rte_thread_register() == 0;
     r->rc = open_ring(r);
     bool is_up = r->rc == 0;
     sem_post(&r->is_up);
     if (is_up)
-        work(r);
+        reader_loop(r);
     if (is_registered)
         rte_thread_unregister();
-    nj_altstack_end(altstack);
+    nj_altstack_remove(altstack);
     sem_post(&r->is_down);
     return NULL;
 }
 
-static void wait_for(sem_t *s)
+static void wait_sem(sem_t *s)
 {
     while (sem_wait(s) < 0)
         ;
@@ -490,24 +491,24 @@ static void wait_for(sem_t *s)
 
 /* --- start and stop --------------------------------------------------------------------------- */
 
-static void ask(struct nj__lane *l)
+static void wake_reader(struct nj__task_rings *l)
 {
     struct nj_file_reader *r = l->config.service;
-    nj__ring_wake(r->ring);
+    nj__uring_wake(r->ring);
 }
 
 static bool init_lanes(struct nj_file_reader *r)
 {
     for (uint32_t i = 0; i < r->config.n_shards; i++) {
-        struct nj__lane_config c = {
+        struct nj__task_rings_config c = {
             .service = r,
-            .ask = ask,
+            .ask = wake_reader,
             .n_max = r->config.tasks_max,
             .depth = 1,
             .tasks_max = r->config.tasks_max,
-            .waker = r->config.wakers ? &r->config.wakers[i] : NULL,
+            .waker = r->config.wakeups ? &r->config.wakeups[i] : NULL,
         };
-        if (!nj__lane_init(&r->lanes[i], &c))
+        if (!nj__task_rings_init(&r->lanes[i], &c))
             return false;
     }
     return true;
@@ -515,13 +516,14 @@ static bool init_lanes(struct nj_file_reader *r)
 
 static int start_threads(struct nj_file_reader *r)
 {
-    int rc = nj__pages_start(&r->pages, r->chunks, r->config.affinity);
+    int rc = nj__populator_start(&r->populator, r->chunks, r->config.affinity);
     return rc ? rc : -pthread_create(&r->thread, NULL, reader_main, r);
 }
 
 int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_file_reader **out)
 {
-    size_t n_bytes = sizeof(struct nj_file_reader) + config->n_shards * sizeof(struct nj__lane);
+    size_t n_bytes =
+        sizeof(struct nj_file_reader) + config->n_shards * sizeof(struct nj__task_rings);
     struct nj_file_reader *r =
         aligned_alloc(NJ_CACHE_LINE, (n_bytes + NJ_CACHE_LINE - 1) / NJ_CACHE_LINE * NJ_CACHE_LINE);
 
@@ -532,15 +534,15 @@ int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_f
     r->chunks = nj__file_store_chunks(config->store);
     nj_task_queue_init(&r->waiting);
     for (uint32_t i = 0; i < NJ_FILE_READS_MAX; i++) {
-        r->flights[i].next = r->free;
-        r->free = &r->flights[i];
+        r->read_slots[i].next = r->free;
+        r->free = &r->read_slots[i];
     }
     sem_init(&r->is_up, 0, 0);
     sem_init(&r->is_down, 0, 0);
     r->is_joined = true;
     int rc = !init_lanes(r) ? -ENOMEM : config->no_thread ? open_ring(r) : start_threads(r);
     if (rc == 0 && !config->no_thread) {
-        wait_for(&r->is_up);
+        wait_sem(&r->is_up);
         rc = r->rc;
         r->is_joined = false;
     }
@@ -555,10 +557,10 @@ int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_f
     return rc;
 }
 
-struct nj_task_port nj_file_reader_port(struct nj_file_reader *r, uint32_t shard)
+struct nj_worker_ops nj_file_reader_port(struct nj_file_reader *r, uint32_t shard)
 {
     NJ_CHECK(shard < r->config.n_shards);
-    return nj__lane_port(&r->lanes[shard]);
+    return nj__task_rings_ops(&r->lanes[shard]);
 }
 
 uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms)
@@ -568,14 +570,14 @@ uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms)
     for (uint32_t i = 0; i < r->config.n_shards; i++)
         r->lanes[i].closed = true;
     atomic_store(&r->stopping, true);
-    nj__ring_wake(r->ring);
-    struct timespec until = nj_clock_deadline(wait_ms);
+    nj__uring_wake(r->ring);
+    struct timespec until = nj_os_clock_deadline(wait_ms);
     while (sem_timedwait(&r->is_down, &until) < 0)
         if (errno != EINTR)
             return nj_load_relaxed(&r->stats.n_under_way) + 1;
     pthread_join(r->thread, NULL);
     r->is_joined = true;
-    nj__pages_stop(&r->pages);
+    nj__populator_stop(&r->populator);
     for (uint32_t i = 0; i < r->config.n_shards; i++)
         r->lanes[i].ended = true;
     return 0;
@@ -586,10 +588,10 @@ void nj_file_reader_free(struct nj_file_reader *r)
     if (!r)
         return;
     NJ_ASSERT(r->is_joined);
-    nj__pages_stop(&r->pages);
-    nj__ring_close(r->ring);
+    nj__populator_stop(&r->populator);
+    nj__uring_close(r->ring);
     for (uint32_t i = 0; i < r->config.n_shards; i++)
-        nj__lane_fini(&r->lanes[i]);
+        nj__task_rings_fini(&r->lanes[i]);
     sem_destroy(&r->is_up);
     sem_destroy(&r->is_down);
     free(r);
@@ -602,5 +604,5 @@ const struct nj_file_reader_stats *nj_file_reader_stats(const struct nj_file_rea
 
 bool nj_file_reader_is_registered(const struct nj_file_reader *r)
 {
-    return nj__ring_is_registered(r->ring);
+    return nj__uring_is_registered(r->ring);
 }

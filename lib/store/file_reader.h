@@ -8,9 +8,9 @@
  * fill. Free capacity is used for readahead (struct nj_file_job.n_ahead).
  *
  * The thread never blocks on a disk. READs that might block are tasks of the workers: files on
- * network file systems, files changed just before they were opened (nj_file_reader_may()), and
+ * network file systems, files changed just before they were opened (nj_file_reader_can_do()), and
  * READs that failed repeatedly for lack of kernel memory. The thread closes no files:
- * nj_file_store_bury() on other threads does.
+ * nj_file_store_reclaim() on other threads does.
  */
 #ifndef NJ_STORE_FILE_READER_H
 #define NJ_STORE_FILE_READER_H
@@ -34,7 +34,7 @@ struct nj_file_reader_config {
     const cpu_set_t *affinity; /* NULL: where its creator may run */
     bool eal;                  /* EAL is up: register the thread with it */
     bool no_thread;            /* its creator does what the thread would, nj__file_reader_step() */
-    struct nj_waker *wakers;   /* the reader wakes a shard's when a job comes home; NULL: none */
+    struct nj_wakeup *wakeups; /* the reader wakes a shard's when a job comes home; NULL: none */
 };
 
 struct nj_file_reader;
@@ -43,9 +43,9 @@ struct nj_file_reader;
 int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_file_reader **out);
 /* The port of one shard, for one thread. Its tasks are the `task` of a struct nj_file_job with op
  * READ. */
-struct nj_task_port nj_file_reader_port(struct nj_file_reader *r, uint32_t shard);
+struct nj_worker_ops nj_file_reader_port(struct nj_file_reader *r, uint32_t shard);
 /* Can the reader do this READ without blocking? Any thread. */
-bool nj_file_reader_may(const struct nj_file_job *job);
+bool nj_file_reader_can_do(const struct nj_file_job *job);
 
 /* Stop: start no more READs and wait up to `wait_ms` for those in progress. Polls of the ports
  * return the others. Returns the number of reads still in progress plus one for the thread, or 0.
@@ -56,15 +56,15 @@ uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms);
 void nj_file_reader_free(struct nj_file_reader *r);
 
 /* With `no_thread`: one iteration of the thread's loop. Returns false if it was idle. Call it again
- * after nj__ring_wake() or the end of a read. */
+ * after nj__uring_wake() or the end of a read. */
 bool nj__file_reader_step(struct nj_file_reader *r);
 
 struct nj_file_reader_stats {
     _Atomic uint32_t n_under_way, n_waiting; /* reads in progress; READs in the queue */
     _Atomic uint64_t n_failed;               /* reads that failed */
-    _Atomic uint64_t n_put_off;              /* passed to workers: no kernel memory */
+    _Atomic uint64_t n_to_workers;           /* passed to workers: no kernel memory */
     _Atomic uint64_t direct_bytes;           /* read by direct I/O */
-    struct nj_histogram took;                /* duration of a read in ns */
+    struct nj_histogram latency;             /* duration of a read in ns */
 };
 /* Any thread. */
 const struct nj_file_reader_stats *nj_file_reader_stats(const struct nj_file_reader *r);

@@ -24,7 +24,7 @@
 /* openat2(2) may ask to try again when something in the path was renamed meanwhile. */
 #define OPEN_TRIES 4
 /* Interval of the checks whether the root was replaced. */
-#define LOOK_MS    1000
+#define CHECK_MS   1000
 /* Maximum of links followed, as in Linux. */
 #define LINKS_MAX  40u
 
@@ -46,10 +46,10 @@ static int open_at(int dir_fd, const char *path, uint64_t flags, uint64_t resolv
 
 static int64_t now_ms(void)
 {
-    return (int64_t)(nj_clock_ns(CLOCK_MONOTONIC_COARSE) / NJ_MS);
+    return (int64_t)(nj_os_clock_ns(CLOCK_MONOTONIC_COARSE) / NJ_MS);
 }
 
-static int fail(int err, char *out, size_t n_out, const char *what, const char *root)
+static int fill_error(int err, char *out, size_t n_out, const char *what, const char *root)
 {
     snprintf(out, n_out, "%s: %s: %s", root, what, strerror(err));
     return -err;
@@ -60,24 +60,24 @@ int nj__root_open(struct nj__root *r, const char *path, enum nj_symlinks symlink
 {
     int root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root_fd < 0)
-        return fail(errno, err, n_err, "can't open the root folder", path);
+        return fill_error(errno, err, n_err, "can't open the root folder", path);
 
     int fd = open_at(root_fd, ".", O_RDONLY | O_DIRECTORY, 0);
     int open_errno = errno;
     if (fd < 0) {
         close(root_fd);
-        return fail(open_errno, err, n_err,
-                    open_errno == ENOSYS ? "openat2 is missing (Linux 5.6 or later is needed)"
-                                         : "can't read the root folder",
-                    path);
+        return fill_error(open_errno, err, n_err,
+                          open_errno == ENOSYS ? "openat2 is missing (Linux 5.6 or later is needed)"
+                                               : "can't read the root folder",
+                          path);
     }
     close(fd);
     *r = (struct nj__root){
-        .path = strdup(path), .fd = root_fd, .symlinks = symlinks, .looked_at_ms = now_ms()};
+        .path = strdup(path), .fd = root_fd, .symlinks = symlinks, .checked_ms = now_ms()};
     if (r->path)
         return 0;
     close(root_fd);
-    return fail(ENOMEM, err, n_err, "can't remember the root folder", path);
+    return fill_error(ENOMEM, err, n_err, "can't remember the root folder", path);
 }
 
 void nj__root_close(struct nj__root *r)
@@ -89,7 +89,7 @@ void nj__root_close(struct nj__root *r)
 /* While the root's name does not exist, the old folder is served. dup3(2) replaces the folder of
  * the descriptor atomically: a call in progress continues in the old folder, the next one uses the
  * new one. A walk that returns to the root by ".." may continue in the new one. */
-static void follow_name(struct nj__root *r)
+static void reopen_root(struct nj__root *r)
 {
     struct stat now, held;
 
@@ -105,16 +105,16 @@ static void follow_name(struct nj__root *r)
 
 /* A release is often deployed by replacing the folder (or link) of the root's name: switch to it.
  * One thread checks at a time, so that a file system that does not respond blocks only one. */
-static void look_again(struct nj__root *r)
+static void check_root_name(struct nj__root *r)
 {
-    int64_t then = nj_load_relaxed(&r->looked_at_ms);
+    int64_t then = nj_load_relaxed(&r->checked_ms);
 
-    if (now_ms() - then < LOOK_MS ||
-        !atomic_compare_exchange_strong_explicit(&r->looked_at_ms, &then, INT64_MAX,
+    if (now_ms() - then < CHECK_MS ||
+        !atomic_compare_exchange_strong_explicit(&r->checked_ms, &then, INT64_MAX,
                                                  memory_order_relaxed, memory_order_relaxed))
         return;
-    follow_name(r);
-    nj_store_relaxed(&r->looked_at_ms, now_ms());
+    reopen_root(r);
+    nj_store_relaxed(&r->checked_ms, now_ms());
 }
 
 struct walk {
@@ -197,7 +197,7 @@ static int check_owners(struct walk *w, int fd)
 }
 
 /* Enter a folder, or its parent for "..". */
-static int step(struct walk *w, const char *name)
+static int enter(struct walk *w, const char *name)
 {
     if (strcmp(name, "..") == 0) {
         if (w->depth == 0)
@@ -215,7 +215,7 @@ static int step(struct walk *w, const char *name)
 }
 
 /* Open the last name of the path, or ".". -ELOOP may mean a link, which the caller then follows. */
-static int arrive(struct walk *w, const char *name, uint64_t flags)
+static int open_last(struct walk *w, const char *name, uint64_t flags)
 {
     int fd = open_at(w->dirs[w->depth], name, flags, RESOLVE_NO_SYMLINKS);
     if (fd < 0)
@@ -236,22 +236,22 @@ static int walk_to(struct walk *w, uint64_t flags)
         bool is_last = w->rest[0] == '\0' && strcmp(name, "..") != 0 && strcmp(name, ".") != 0;
         if (is_last) {
             uint32_t n_open = w->n_open_links;
-            rc = arrive(w, name, flags);
+            rc = open_last(w, name, flags);
             /* A link, and not a refusal of check_owners(), which takes links off. */
             if (rc == -ELOOP && w->n_open_links == n_open)
                 rc = follow(w, name);
             else
                 return rc;
         } else {
-            rc = step(w, name);
+            rc = enter(w, name);
         }
         if (rc < 0)
             return rc;
     }
-    return arrive(w, ".", flags);
+    return open_last(w, ".", flags);
 }
 
-static int get_by_owner(struct nj__root *r, const char *path, uint64_t flags)
+static int openat_by_owner(struct nj__root *r, const char *path, uint64_t flags)
 {
     struct walk w = {.dirs = {r->fd}};
     int fd = open_at(r->fd, path, flags, RESOLVE_NO_SYMLINKS);
@@ -268,11 +268,11 @@ static int get_by_owner(struct nj__root *r, const char *path, uint64_t flags)
     return -1;
 }
 
-int nj__root_get(struct nj__root *r, const char *path, uint64_t flags)
+int nj__root_openat(struct nj__root *r, const char *path, uint64_t flags)
 {
-    look_again(r);
+    check_root_name(r);
     path = path[0] ? path : ".";
     if (r->symlinks == NJ_SYMLINKS_OWNER)
-        return get_by_owner(r, path, flags);
+        return openat_by_owner(r, path, flags);
     return open_at(r->fd, path, flags, r->symlinks == NJ_SYMLINKS_NONE ? RESOLVE_NO_SYMLINKS : 0);
 }

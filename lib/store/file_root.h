@@ -19,8 +19,8 @@ struct nj__root {
     char *path;
     int fd; /* constant number; dup3(2) may replace the folder */
     enum nj_symlinks symlinks;
-    _Atomic int64_t looked_at_ms; /* last check that `path` is still this folder; INT64_MAX
-                                   * during a check */
+    _Atomic int64_t checked_ms; /* last check that `path` is still this folder; INT64_MAX
+                                 * during a check */
 };
 
 /* Returns 0, or a negative errno and a message in `err`. */
@@ -31,6 +31,6 @@ void nj__root_close(struct nj__root *r);
 /* Open `path` ("" is the root itself) with `flags`. Returns a descriptor, owned by the caller; or
  * -1 and errno: ELOOP, EXDEV or EACCES if the path is not allowed. A root that was replaced under
  * its name is detected within a second. */
-int nj__root_get(struct nj__root *r, const char *path, uint64_t flags);
+int nj__root_openat(struct nj__root *r, const char *path, uint64_t flags);
 
 #endif

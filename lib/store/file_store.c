@@ -32,18 +32,18 @@
 /* Contents of at least this size are mapped, so that a free returns their pages to the system. */
 #define OWN_PAGES_BYTES (128u * 1024u)
 /* Files evicted at once when descriptors run out. */
-#define FDS_GIVEN_UP    8u
+#define FDS_EVICTED     8u
 
 struct nj_file_store {
     struct nj_hash_key key; /* here alone: see base/pages.h */
     struct nj__root root;
-    bool as_others;
-    uint32_t n_spare_fds;
-    struct nj__shared shared;
+    bool drop_rights;
+    uint32_t n_reserved_fds;
+    struct nj__store shared;
     _Atomic uint32_t n_files;
     _Atomic uint64_t n_closed; /* files closed */
     struct nj__file_cache cache;
-    _Atomic int64_t looked_at_s; /* last check for deleted files; INT64_MAX during a check */
+    _Atomic int64_t checked_at_s; /* last check for deleted files; INT64_MAX during a check */
     struct nj__chunks chunks;
 };
 
@@ -63,16 +63,16 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
         return -ENOMEM;
     }
     s->root = root;
-    s->as_others = options->as_others;
-    s->n_spare_fds = nj__fds_spare(options);
+    s->drop_rights = options->drop_rights;
+    s->n_reserved_fds = nj__fds_reserved(options);
     uint64_t n_bytes =
-        options->cache_bytes > NJ__CACHE_BYTES_LEAST ? options->cache_bytes : NJ__CACHE_BYTES_LEAST;
-    bool ok = nj__shared_init(&s->shared, n_bytes);
-    nj__file_cache_init(&s->cache, &s->key, &s->shared, nj__fds_kept_max(s->n_spare_fds));
+        options->cache_bytes > NJ__CACHE_BYTES_MIN ? options->cache_bytes : NJ__CACHE_BYTES_MIN;
+    bool ok = nj__store_init(&s->shared, n_bytes);
+    nj__file_cache_init(&s->cache, &s->key, &s->shared, nj__fds_cached_max(s->n_reserved_fds));
     ok = nj__chunks_init(&s->chunks, &s->key, n_bytes, &s->cache) && ok;
     if (!ok) {
         nj__chunks_fini(&s->chunks);
-        nj__shared_fini(&s->shared);
+        nj__store_fini(&s->shared);
         nj__root_close(&s->root);
         nj_pages_unmap(s, sizeof *s);
         snprintf(err, n_err, "%s: no memory for files: choose a smaller --cache", options->root);
@@ -92,17 +92,17 @@ struct nj__chunks *nj__file_store_chunks(struct nj_file_store *s)
     return &s->chunks;
 }
 
-uint32_t nj_file_store_objects(const struct nj_file_store *s)
+uint32_t nj_file_store_n_held(const struct nj_file_store *s)
 {
     return nj_load_relaxed(&s->n_files) + nj_load_relaxed(&s->chunks.n_lent);
 }
 
-bool nj_file_store_has_news(struct nj_file_store *s, const struct nj_file_job *job)
+bool nj_file_store_may_retry(struct nj_file_store *s, const struct nj_file_job *job)
 {
     if (job->result == NJ_FILE_BUSY)
-        return nj__chunks_fills(&s->chunks, job->place) != job->seen;
+        return nj__chunks_n_fills(&s->chunks, job->place) != job->seen;
     return nj_load_relaxed(&s->shared.stats.chunk_returns) != job->seen ||
-           nj__shared_has_dead(&s->shared);
+           nj__store_has_deferred(&s->shared);
 }
 
 const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *s)
@@ -119,52 +119,52 @@ static bool is_deleted(const struct nj__file *f)
 
 static void drop_from_cache(struct nj_file_store *s, struct nj__file *f)
 {
-    nj__shared_lock(&s->shared);
-    nj__file_cache_drop(&s->cache, f);
-    nj__shared_unlock(&s->shared);
+    nj__store_lock(&s->shared);
+    nj__file_cache_remove(&s->cache, f);
+    nj__store_unlock(&s->shared);
 }
 
-static struct nj__file *next_to_look_at(struct nj_file_store *s, int64_t now_s)
+static struct nj__file *next_to_check(struct nj_file_store *s, int64_t now_s)
 {
-    nj__shared_lock(&s->shared);
-    struct nj__file *f = nj__file_cache_due(&s->cache, now_s);
-    nj__shared_unlock(&s->shared);
+    nj__store_lock(&s->shared);
+    struct nj__file *f = nj__file_cache_next_check(&s->cache, now_s);
+    nj__store_unlock(&s->shared);
     return f;
 }
 
 /* One thread at a time: a disk that does not respond blocks only one. */
 static void drop_deleted(struct nj_file_store *s, int64_t now_s)
 {
-    int64_t then = nj_load_relaxed(&s->looked_at_s);
+    int64_t then = nj_load_relaxed(&s->checked_at_s);
     struct nj__file *f;
 
     if (now_s <= then ||
-        !atomic_compare_exchange_strong_explicit(&s->looked_at_s, &then, INT64_MAX,
+        !atomic_compare_exchange_strong_explicit(&s->checked_at_s, &then, INT64_MAX,
                                                  memory_order_relaxed, memory_order_relaxed))
         return;
-    while ((f = next_to_look_at(s, now_s))) {
+    while ((f = next_to_check(s, now_s))) {
         if (is_deleted(f))
             drop_from_cache(s, f);
         nj_ref_put(&f->object.ref);
     }
-    nj_store_relaxed(&s->looked_at_s, now_s);
+    nj_store_relaxed(&s->checked_at_s, now_s);
 }
 
-void nj_file_store_bury(void *store)
+void nj_file_store_reclaim(void *store)
 {
     struct nj_file_store *s = store;
 
-    nj__chunks_bury(&s->chunks);
-    nj__shared_close(&s->shared);
+    nj__chunks_reclaim(&s->chunks);
+    nj__store_free_blocking(&s->shared);
 }
 
 void nj_file_store_tidy(void *store)
 {
     struct nj_file_store *s = store;
 
-    nj__chunks_age(&s->chunks);
-    drop_deleted(s, (int64_t)(nj_clock_ns(CLOCK_MONOTONIC_COARSE) / NJ_SEC));
-    nj_file_store_bury(s);
+    nj__chunks_tick(&s->chunks);
+    drop_deleted(s, (int64_t)(nj_os_clock_ns(CLOCK_MONOTONIC_COARSE) / NJ_SEC));
+    nj_file_store_reclaim(s);
     nj__chunks_trim(&s->chunks);
 }
 
@@ -203,7 +203,7 @@ static bool reserve(struct nj_file_store *s, uint64_t n_bytes, uint64_t most)
     return true;
 }
 
-static void give_back(struct nj_file_store *s, uint64_t n_bytes)
+static void unreserve(struct nj_file_store *s, uint64_t n_bytes)
 {
     nj__file_stat_add(&s->shared.stats.whole_bytes, -(int64_t)n_bytes);
 }
@@ -213,18 +213,18 @@ static struct nj_file_store *store_of(const struct nj__file *f)
     return nj_container_of(f->shared, struct nj_file_store, shared);
 }
 
-static void bury_file(struct nj__grave *g)
+static void detach_file(struct nj__deferred *g)
 {
     struct nj__file *f = nj_container_of(g, struct nj__file, grave);
 
-    nj__chunks_forget(f);
+    nj__chunks_drop_file(f);
     count_files(store_of(f), -1);
     if (f->memory)
-        give_back(store_of(f), f->id.size);
-    nj__shared_free(f->shared, g);
+        unreserve(store_of(f), f->id.size);
+    nj__store_free_unlocked(f->shared, g);
 }
 
-static void free_file(struct nj__grave *g)
+static void free_file(struct nj__deferred *g)
 {
     struct nj__file *f = nj_container_of(g, struct nj__file, grave);
 
@@ -237,12 +237,12 @@ static void free_file(struct nj__grave *g)
 }
 
 /* Runs on any thread, lcores included: no system calls. */
-static void last_of_file(struct nj_ref *ref)
+static void on_last_file_ref(struct nj_ref *ref)
 {
-    struct nj_object *o = nj_container_of(ref, struct nj_object, ref);
+    struct nj_file_object *o = nj_container_of(ref, struct nj_file_object, ref);
     struct nj__file *f = nj_container_of(o, struct nj__file, object);
 
-    nj__shared_push(f->shared, &f->grave);
+    nj__store_defer_free(f->shared, &f->grave);
 }
 
 static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_id *id)
@@ -250,19 +250,19 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     struct nj__file *f = calloc(1, sizeof *f);
     if (!f)
         return NULL;
-    nj_ref_init(&f->object.ref, last_of_file);
+    nj_ref_init(&f->object.ref, on_last_file_ref);
     f->object.size_bytes = id->size;
     f->object.mtime_ns = id->mtime_ns;
-    f->grave.bury = bury_file;
+    f->grave.detach = detach_file;
     f->grave.free = free_file;
     f->grave.may_block = true;
     f->shared = &s->shared;
     f->id = *id;
     f->fd = -1;
-    nj_list_init(&f->chain);
-    nj_list_init(&f->by_use);
+    nj_list_init(&f->hash_node);
+    nj_list_init(&f->lru_node);
     nj_list_init(&f->open);
-    nj_list_init(&f->pieces);
+    nj_list_init(&f->chunk_list);
     count_files(s, 1);
     return f;
 }
@@ -277,7 +277,7 @@ static struct nj__file *new_whole(struct nj_file_store *s, const struct nj__file
         f->memory = new_memory(id->size);
     if (f && f->memory)
         return f;
-    give_back(s, id->size);
+    unreserve(s, id->size);
     if (f)
         nj_ref_put(&f->object.ref);
     return NULL;
@@ -308,25 +308,25 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
 }
 
 /* Evict some of the least used open files. Returns true if all have been examined. */
-static bool let_go_of_some(struct nj_file_store *s, uint32_t n_looks)
+static bool evict_open_files(struct nj_file_store *s, uint32_t n_looks)
 {
-    nj__shared_lock(&s->shared);
+    nj__store_lock(&s->shared);
     bool is_round = n_looks >= s->cache.n_open;
-    nj__file_cache_let_go(&s->cache, FDS_GIVEN_UP);
-    nj__shared_unlock(&s->shared);
+    nj__file_cache_evict(&s->cache, FDS_EVICTED);
+    nj__store_unlock(&s->shared);
     return is_round;
 }
 
 /* Close files that wait for their free, then cached ones. Returns false if all are in use. */
-static bool give_up_descriptors(struct nj_file_store *s)
+static bool free_descriptors(struct nj_file_store *s)
 {
     uint64_t n = atomic_load(&s->n_closed);
     bool is_round = false;
 
-    nj_file_store_bury(s);
+    nj_file_store_reclaim(s);
     for (uint32_t i = 1; !is_round && atomic_load(&s->n_closed) == n; i++) {
-        is_round = let_go_of_some(s, i * NJ__FILE_LOOKS);
-        nj_file_store_bury(s);
+        is_round = evict_open_files(s, i * NJ__FILE_SCAN_MAX);
+        nj_file_store_reclaim(s);
     }
     return atomic_load(&s->n_closed) != n;
 }
@@ -335,14 +335,14 @@ static bool give_up_descriptors(struct nj_file_store *s)
  * is free. */
 static bool may_keep_open(struct nj_file_store *s, int *fd)
 {
-    if (!nj__fds_is_spare(*fd, s->n_spare_fds))
+    if (!nj__fds_is_reserved(*fd, s->n_reserved_fds))
         return true;
-    int lower = give_up_descriptors(s) ? fcntl(*fd, F_DUPFD_CLOEXEC, 0) : -1;
+    int lower = free_descriptors(s) ? fcntl(*fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (lower < 0)
         return false;
     close(*fd);
     *fd = lower;
-    return !nj__fds_is_spare(lower, s->n_spare_fds);
+    return !nj__fds_is_reserved(lower, s->n_reserved_fds);
 }
 
 /* Takes ownership of `fd` on success. */
@@ -368,11 +368,11 @@ static uint64_t whole_bytes_max(const struct nj_file_store *s)
 }
 
 /* Is the file to be read whole? If so, its bytes are reserved. */
-static bool goes_in_whole(struct nj_file_store *s, uint64_t n_bytes)
+static bool reserve_whole(struct nj_file_store *s, uint64_t n_bytes)
 {
     if (n_bytes <= NJ_CHUNK_BYTES)
         return reserve(s, n_bytes, UINT64_MAX);
-    return n_bytes <= NJ_OBJECT_WHOLE_MAX && reserve(s, n_bytes, whole_bytes_max(s));
+    return n_bytes <= NJ_OBJECT_IN_MEMORY_MAX && reserve(s, n_bytes, whole_bytes_max(s));
 }
 
 /* Make an object of an open regular file. Closes `fd` unless the object keeps it. */
@@ -387,7 +387,7 @@ static enum nj_file_result load(struct nj_file_store *s, int fd, const struct st
         struct stat now;
         if (i > 0 && fstat(fd, &now) == 0)
             id = nj__file_id(&now);
-        if (!goes_in_whole(s, id.size)) {
+        if (!reserve_whole(s, id.size)) {
             r = may_keep_open(s, &fd) ? keep_open(s, fd, &id, out) : NJ_FILE_NO_MEMORY;
             if (r == NJ_FILE_OK)
                 return r;
@@ -426,27 +426,27 @@ static enum nj_file_result result_of_errno(int err)
 static int open_file(struct nj_file_store *s, const char *path)
 {
     uint64_t flags = O_RDONLY | O_NONBLOCK | O_NOCTTY; /* a FIFO or a terminal must not block */
-    int fd = nj__root_get(&s->root, path, flags);
+    int fd = nj__root_openat(&s->root, path, flags);
 
-    while (fd < 0 && (errno == EMFILE || errno == ENFILE) && give_up_descriptors(s))
-        fd = nj__root_get(&s->root, path, flags);
+    while (fd < 0 && (errno == EMFILE || errno == ENFILE) && free_descriptors(s))
+        fd = nj__root_openat(&s->root, path, flags);
     return fd;
 }
 
 /* With the lock: the cached file of `path`, with a reference for the caller, if it matches `now`
  * and is readable; else it is removed from the cache. */
-static struct nj__file *find_good(struct nj_file_store *s, const char *path,
-                                  const struct nj__file_id *now)
+static struct nj__file *find_valid(struct nj_file_store *s, const char *path,
+                                   const struct nj__file_id *now)
 {
     struct nj__file *kept = nj__file_cache_find(&s->cache, path);
     if (!kept)
         return NULL;
     if (!kept->object.is_racy && !kept->has_changed && nj__file_id_eq(&kept->id, now)) {
-        nj__file_cache_used(&s->cache, kept);
+        nj__file_cache_touch(&s->cache, kept);
         nj_ref_take(&kept->object.ref);
         return kept;
     }
-    nj__file_cache_drop(&s->cache, kept);
+    nj__file_cache_remove(&s->cache, kept);
     return NULL;
 }
 
@@ -454,21 +454,21 @@ static struct nj__file *find(struct nj_file_store *s, const char *path, const st
 {
     struct nj__file_id now = nj__file_id(st);
 
-    nj__shared_lock(&s->shared);
-    struct nj__file *f = find_good(s, path, &now);
-    nj__shared_unlock(&s->shared);
+    nj__store_lock(&s->shared);
+    struct nj__file *f = find_valid(s, path, &now);
+    nj__store_unlock(&s->shared);
     nj__file_stat_add(f ? &s->shared.stats.hits : &s->shared.stats.misses, 1);
     return f;
 }
 
 /* Cache and return a new file; or drop it for the same file if another thread cached that. */
-static struct nj__file *keep(struct nj_file_store *s, const char *path, struct nj__file *f)
+static struct nj__file *add_to_cache(struct nj_file_store *s, const char *path, struct nj__file *f)
 {
-    nj__shared_lock(&s->shared);
-    struct nj__file *other = find_good(s, path, &f->id);
+    nj__store_lock(&s->shared);
+    struct nj__file *other = find_valid(s, path, &f->id);
     if (!other)
         nj__file_cache_add(&s->cache, path, f);
-    nj__shared_unlock(&s->shared);
+    nj__store_unlock(&s->shared);
     if (!other)
         return f;
     nj_ref_put(&f->object.ref);
@@ -476,15 +476,15 @@ static struct nj__file *keep(struct nj_file_store *s, const char *path, struct n
 }
 
 /* The file is gone or unreadable: remove its cached copy. */
-static void let_go(struct nj_file_store *s, const char *path, enum nj_file_result r)
+static void drop_failed(struct nj_file_store *s, const char *path, enum nj_file_result r)
 {
     if (r == NJ_FILE_NO_MEMORY)
         return;
-    nj__shared_lock(&s->shared);
+    nj__store_lock(&s->shared);
     struct nj__file *kept = nj__file_cache_find(&s->cache, path);
     if (kept)
-        nj__file_cache_drop(&s->cache, kept);
-    nj__shared_unlock(&s->shared);
+        nj__file_cache_remove(&s->cache, kept);
+    nj__store_unlock(&s->shared);
 }
 
 /* May the folder be entered? Its files may be readable though its names cannot be listed. */
@@ -495,7 +495,7 @@ static bool is_open_folder(struct nj_file_store *s, const char *path)
 
     if (n < 0 || (size_t)n >= sizeof inside)
         return false;
-    int fd = nj__root_get(&s->root, inside, O_PATH | O_DIRECTORY);
+    int fd = nj__root_openat(&s->root, inside, O_PATH | O_DIRECTORY);
     if (fd >= 0)
         close(fd);
     return fd >= 0;
@@ -525,7 +525,7 @@ static enum nj_file_result open_regular(struct nj_file_store *s, const char *pat
 
 /* Is the sibling not older than the file? Some tools that copy the original's mtime, such as
  * brotli(1), truncate it to seconds. */
-static bool is_fresh(const struct stat *sibling, const struct stat *file)
+static bool is_not_older(const struct stat *sibling, const struct stat *file)
 {
     const struct timespec *a = &sibling->st_mtim, *b = &file->st_mtim;
 
@@ -545,7 +545,7 @@ static uint8_t find_siblings(struct nj_file_store *s, const char *path, const st
         if (n < 0 || (size_t)n >= sizeof name || open_regular(s, name, &fd, &sibling) != NJ_FILE_OK)
             continue;
         close(fd);
-        if (is_fresh(&sibling, st))
+        if (is_not_older(&sibling, st))
             found |= (uint8_t)(1u << i);
     }
     return found;
@@ -557,7 +557,7 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
     int fd;
     enum nj_file_result r = open_regular(s, job->path, &fd, &st);
     if (r != NJ_FILE_OK) {
-        let_go(s, job->path, r);
+        drop_failed(s, job->path, r);
         return r;
     }
     struct nj__file *f = find(s, job->path, &st);
@@ -567,7 +567,7 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
         r = load(s, fd, &st, &f);
         if (r != NJ_FILE_OK)
             return r;
-        f = keep(s, job->path, f);
+        f = add_to_cache(s, job->path, f);
     }
     job->object = &f->object;
     if (job->wants_siblings)
@@ -579,7 +579,7 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
 
 /* An uncached page in memory. */
 static enum nj_file_result new_page(struct nj_file_store *s, const struct nj_listing *l, bool json,
-                                    struct nj_object **out)
+                                    struct nj_file_object **out)
 {
     struct nj__file_id id = {.size = nj_listing_render(l, json, NULL, 0)};
     if (!reserve(s, id.size, whole_bytes_max(s)))
@@ -598,14 +598,14 @@ static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_j
 {
     struct nj_listing l;
     nj__file_stat_add(&s->shared.stats.listings, 1);
-    int err = nj__list_read(&s->root, job->path, &l);
+    int err = nj__dir_read(&s->root, job->path, &l);
 
-    while ((err == EMFILE || err == ENFILE) && give_up_descriptors(s)) {
-        nj__list_free(&l);
-        err = nj__list_read(&s->root, job->path, &l);
+    while ((err == EMFILE || err == ENFILE) && free_descriptors(s)) {
+        nj__dir_free(&l);
+        err = nj__dir_read(&s->root, job->path, &l);
     }
     enum nj_file_result r = err ? result_of_errno(err) : new_page(s, &l, job->json, &job->object);
-    nj__list_free(&l);
+    nj__dir_free(&l);
     return r;
 }
 
@@ -621,15 +621,15 @@ static enum nj_file_result read_chunk(struct nj_file_store *s, struct nj_file_jo
     return nj__chunks_read(&s->chunks, f, job);
 }
 
-static bool may_look(const struct nj_file_store *s)
+static bool use_rights(const struct nj_file_store *s)
 {
-    return !s->as_others || nj_file_rights_use_others();
+    return !s->drop_rights || nj_file_rights_drop();
 }
 
 /* The process may have become root again during the job. */
-static void check_look(const struct nj_file_store *s, struct nj_file_job *job)
+static void verify_rights(const struct nj_file_store *s, struct nj_file_job *job)
 {
-    if (!s->as_others || job->result != NJ_FILE_OK || nj_file_rights_are_others())
+    if (!s->drop_rights || job->result != NJ_FILE_OK || nj_file_rights_are_dropped())
         return;
     nj_ref_put(&job->object->ref);
     job->object = NULL;
@@ -644,13 +644,13 @@ void nj_file_store_run(void *store, struct nj_file_job *job)
     case NJ_FILE_OPEN:
         job->object = NULL;
         job->siblings = 0;
-        job->result = may_look(s) ? open_object(s, job) : NJ_FILE_DENIED;
-        check_look(s, job);
+        job->result = use_rights(s) ? open_object(s, job) : NJ_FILE_DENIED;
+        verify_rights(s, job);
         return;
     case NJ_FILE_LIST:
         job->object = NULL;
-        job->result = may_look(s) ? list_folder(s, job) : NJ_FILE_DENIED;
-        check_look(s, job);
+        job->result = use_rights(s) ? list_folder(s, job) : NJ_FILE_DENIED;
+        verify_rights(s, job);
         return;
     case NJ_FILE_READ:
         job->chunk = NULL;
@@ -662,17 +662,17 @@ void nj_file_store_run(void *store, struct nj_file_job *job)
 
 uint32_t nj_file_store_close(struct nj_file_store *s)
 {
-    nj__shared_lock(&s->shared);
+    nj__store_lock(&s->shared);
     nj__file_cache_clear(&s->cache);
-    nj__shared_bury(&s->shared);
+    nj__store_reclaim(&s->shared);
     nj__chunks_clear(&s->chunks);
-    nj__shared_unlock(&s->shared);
-    nj__shared_close(&s->shared);
+    nj__store_unlock(&s->shared);
+    nj__store_free_blocking(&s->shared);
     nj__root_close(&s->root);
-    uint32_t n = nj_file_store_objects(s);
+    uint32_t n = nj_file_store_n_held(s);
     if (n == 0) {
         nj__chunks_fini(&s->chunks);
-        nj__shared_fini(&s->shared);
+        nj__store_fini(&s->shared);
         nj_pages_unmap(s, sizeof *s);
     }
     return n;

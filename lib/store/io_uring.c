@@ -22,7 +22,7 @@
 
 enum { AWAKE, ASLEEP };
 
-struct nj__ring {
+struct nj__uring {
     struct io_uring uring;
     int event_fd;
     uint64_t event; /* buffer for reads of event_fd */
@@ -31,9 +31,9 @@ struct nj__ring {
     _Atomic int state NJ_CACHE_ALIGNED;
 };
 
-static char woken; /* its address is the user data of eventfd reads */
+static char wakeup_tag; /* its address is the user data of eventfd reads */
 
-static struct io_uring_sqe *next_entry(struct nj__ring *r)
+static struct io_uring_sqe *next_entry(struct nj__uring *r)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&r->uring);
 
@@ -41,16 +41,16 @@ static struct io_uring_sqe *next_entry(struct nj__ring *r)
     return sqe;
 }
 
-static void hear(struct nj__ring *r)
+static void arm_wakeup(struct nj__uring *r)
 {
     struct io_uring_sqe *sqe = next_entry(r);
 
     io_uring_prep_read(sqe, r->event_fd, &r->event, sizeof r->event, 0);
-    io_uring_sqe_set_data(sqe, &woken);
+    io_uring_sqe_set_data(sqe, &wakeup_tag);
 }
 
 /* One buffer per GiB. */
-static bool register_memory(struct nj__ring *r, const struct nj__arena_memory *m)
+static bool register_memory(struct nj__uring *r, const struct nj__arena_memory *m)
 {
     uint32_t n = (uint32_t)((m->n_bytes + REGISTERED_MAX - 1) / REGISTERED_MAX);
     struct iovec *v = m->is_huge ? calloc(n, sizeof *v) : NULL;
@@ -81,14 +81,14 @@ static int set_up(struct io_uring *uring, uint32_t n)
     return rc;
 }
 
-int nj__ring_open(struct nj__ring **out, uint32_t n_max, const struct nj__arena_memory *memory)
+int nj__uring_open(struct nj__uring **out, uint32_t n_max, const struct nj__arena_memory *memory)
 {
-    struct nj__ring *r = aligned_alloc(NJ_CACHE_LINE, sizeof *r);
-    unsigned copiers[2] = {NJ__RING_COPIERS, 1};
+    struct nj__uring *r = aligned_alloc(NJ_CACHE_LINE, sizeof *r);
+    unsigned copiers[2] = {NJ__URING_IOWQ_MAX, 1};
 
     if (!r)
         return -ENOMEM;
-    *r = (struct nj__ring){.memory = memory->at};
+    *r = (struct nj__uring){.memory = memory->at};
     int rc = set_up(&r->uring, n_max + 2);
     if (rc < 0) {
         free(r);
@@ -103,12 +103,12 @@ int nj__ring_open(struct nj__ring **out, uint32_t n_max, const struct nj__arena_
     }
     io_uring_register_iowq_max_workers(&r->uring, copiers); /* else the kernel's own limit */
     r->is_registered = register_memory(r, memory);
-    hear(r);
+    arm_wakeup(r);
     *out = r;
     return 0;
 }
 
-void nj__ring_close(struct nj__ring *r)
+void nj__uring_close(struct nj__uring *r)
 {
     if (!r)
         return;
@@ -117,12 +117,12 @@ void nj__ring_close(struct nj__ring *r)
     free(r);
 }
 
-bool nj__ring_is_registered(const struct nj__ring *r)
+bool nj__uring_is_registered(const struct nj__uring *r)
 {
     return r->is_registered;
 }
 
-void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *user)
+void nj__uring_read(struct nj__uring *r, const struct nj__uring_read *read, void *user)
 {
     struct io_uring_sqe *sqe = next_entry(r);
 
@@ -138,7 +138,7 @@ void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *u
     io_uring_sqe_set_data(sqe, user);
 }
 
-uint32_t nj__ring_reap(struct nj__ring *r, struct nj__ring_done *done, uint32_t n)
+uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
 {
     struct io_uring_cqe *cqe;
     uint32_t n_done = 0;
@@ -147,28 +147,28 @@ uint32_t nj__ring_reap(struct nj__ring *r, struct nj__ring_done *done, uint32_t 
         io_uring_submit(&r->uring);
     while (n_done < n && io_uring_peek_cqe(&r->uring, &cqe) == 0) {
         void *user = io_uring_cqe_get_data(cqe);
-        if (user == &woken)
-            hear(r);
+        if (user == &wakeup_tag)
+            arm_wakeup(r);
         else
-            done[n_done++] = (struct nj__ring_done){user, cqe->res};
+            done[n_done++] = (struct nj__uring_done){user, cqe->res};
         io_uring_cqe_seen(&r->uring, cqe);
     }
     return n_done;
 }
 
-void nj__ring_will_wait(struct nj__ring *r)
+void nj__uring_prepare_wait(struct nj__uring *r)
 {
     atomic_exchange(&r->state, ASLEEP);
 }
 
-void nj__ring_wait(struct nj__ring *r)
+void nj__uring_wait(struct nj__uring *r)
 {
     if (atomic_load(&r->state) == ASLEEP)
         io_uring_submit_and_wait(&r->uring, 1);
     atomic_exchange(&r->state, AWAKE);
 }
 
-void nj__ring_wake(struct nj__ring *r)
+void nj__uring_wake(struct nj__uring *r)
 {
     static const uint64_t one = 1;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Concurrent file reads by io_uring(7). All functions are for one thread, except nj__ring_wake().
+ * Concurrent file reads by io_uring(7). All functions are for one thread, except nj__uring_wake().
  *
  * Descriptors with O_DIRECT bypass the page cache. Other reads run on kernel threads
  * (IOSQE_ASYNC), since they copy. An arena in hugepages is registered with the kernel, which saves
@@ -15,11 +15,11 @@
 #include "store/chunk_arena.h"
 
 /* Kernel threads (io-wq) for reads through the page cache. */
-#define NJ__RING_COPIERS 4u
+#define NJ__URING_IOWQ_MAX 4u
 
-struct nj__ring;
+struct nj__uring;
 
-struct nj__ring_read {
+struct nj__uring_read {
     int fd;
     bool is_direct; /* the descriptor has O_DIRECT: all three are multiples of 4096 then */
     uint8_t *out;   /* in the arena */
@@ -27,29 +27,29 @@ struct nj__ring_read {
     uint64_t offset;
 };
 
-struct nj__ring_done {
+struct nj__uring_done {
     void *user;
     int32_t result; /* bytes, or a negative errno */
 };
 
 /* Create a ring for `n_max` concurrent reads. Returns 0 or a negative errno: the kernel lacks
  * io_uring or denies it. */
-int nj__ring_open(struct nj__ring **out, uint32_t n_max, const struct nj__arena_memory *memory);
+int nj__uring_open(struct nj__uring **out, uint32_t n_max, const struct nj__arena_memory *memory);
 /* Precondition: no reads are in progress. NULL is allowed. */
-void nj__ring_close(struct nj__ring *r);
-bool nj__ring_is_registered(const struct nj__ring *r);
+void nj__uring_close(struct nj__uring *r);
+bool nj__uring_is_registered(const struct nj__uring *r);
 
 /* Queue a read; the next reap or wait submits it. Precondition: fewer than n_max in progress. */
-void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *user);
+void nj__uring_read(struct nj__uring *r, const struct nj__uring_read *read, void *user);
 /* Submit queued reads and take up to `n` completions. Never blocks. */
-uint32_t nj__ring_reap(struct nj__ring *r, struct nj__ring_done *done, uint32_t n);
+uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n);
 /*
- * Sleep until a read completes or nj__ring_wake() is called. Call nj__ring_will_wait() first, then
- * check all queues once more, then nj__ring_wait().
+ * Sleep until a read completes or nj__uring_wake() is called. Call nj__uring_prepare_wait() first,
+ * then check all queues once more, then nj__uring_wait().
  */
-void nj__ring_will_wait(struct nj__ring *r);
-void nj__ring_wait(struct nj__ring *r);
+void nj__uring_prepare_wait(struct nj__uring *r);
+void nj__uring_wait(struct nj__uring *r);
 /* Any thread, after it has queued work. No system call if the ring's thread is awake. */
-void nj__ring_wake(struct nj__ring *r);
+void nj__uring_wake(struct nj__uring *r);
 
 #endif

@@ -9,12 +9,12 @@
 
 #include "base/units.h"
 
-#define KIB   ((uint64_t)1024)
-#define MIB   (1024 * KIB)
+#define KIB         ((uint64_t)1024)
+#define MIB         (1024 * KIB)
 /* The advised size leaves this fraction (1/N) of the available memory to others. */
-#define LEAVE 8u
+#define RESERVE_DIV 8u
 
-static void read_meminfo(const char *root, struct nj_file_memory *m)
+static void read_meminfo(const char *root, struct nj_memory_info *m)
 {
     char path[PATH_MAX], line[256];
     unsigned long long kib;
@@ -51,7 +51,7 @@ static bool read_group(const char *root, char *group, int n_group)
     return found;
 }
 
-static void read_group_max(const char *root, struct nj_file_memory *m)
+static void read_group_max(const char *root, struct nj_memory_info *m)
 {
     char path[2 * PATH_MAX], group[PATH_MAX];
     unsigned long long n;
@@ -66,9 +66,9 @@ static void read_group_max(const char *root, struct nj_file_memory *m)
         fclose(f);
 }
 
-struct nj_file_memory nj_file_memory_read(const char *root)
+struct nj_memory_info nj_memory_info_read(const char *root)
 {
-    struct nj_file_memory m = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    struct nj_memory_info m = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
 
     read_meminfo(root, &m);
     read_group_max(root, &m);
@@ -78,12 +78,12 @@ struct nj_file_memory nj_file_memory_read(const char *root)
 /* In whole MiB, so that numbers are short. */
 static const char *show(uint64_t n, char text[24])
 {
-    nj_show_bytes(n >= MIB ? n / MIB * MIB : n, text, 24);
+    nj_format_bytes(n >= MIB ? n / MIB * MIB : n, text, 24);
     return text;
 }
 
-void nj_file_memory_advice(const struct nj_file_memory *m, uint64_t cache_bytes, bool is_huge,
-                           char *out, size_t n_out)
+void nj_memory_check_advise(const struct nj_memory_info *m, uint64_t cache_bytes, bool is_huge,
+                            char *out, size_t n_out)
 {
     bool is_group = m->group_max < m->available;
     uint64_t most = is_group ? m->group_max : m->available;
@@ -103,5 +103,5 @@ void nj_file_memory_advice(const struct nj_file_memory *m, uint64_t cache_bytes,
     snprintf(out + n, n_out - (size_t)n,
              ": when files%s fill it, the kernel may end the server; choose --cache %s or less",
              is_huge ? " up to 16MiB, which do not lie in hugepages," : "",
-             show(most - most / LEAVE, advised));
+             show(most - most / RESERVE_DIV, advised));
 }

@@ -8,17 +8,17 @@
 #include <stdint.h>
 
 /* In bytes, without hugepages; UINT64_MAX: not known. */
-struct nj_file_memory {
+struct nj_memory_info {
     uint64_t all, available;
     uint64_t group_max; /* what the process's control group may have (cgroup v2, memory.max) */
 };
 
 /* `root` is the prefix of /proc and /sys: "", or a folder in tests. */
-struct nj_file_memory nj_file_memory_read(const char *root);
+struct nj_memory_info nj_memory_info_read(const char *root);
 
 /* Write a warning for the operator into `out` if `cache_bytes` exceeds the available memory, else
  * "". `is_huge`: chunks lie in hugepages. Pure. */
-void nj_file_memory_advice(const struct nj_file_memory *m, uint64_t cache_bytes, bool is_huge,
-                           char *out, size_t n_out);
+void nj_memory_check_advise(const struct nj_memory_info *m, uint64_t cache_bytes, bool is_huge,
+                            char *out, size_t n_out);
 
 #endif

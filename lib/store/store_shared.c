@@ -7,60 +7,60 @@
 #include "base/assert.h"
 #include "base/atomics.h"
 
-bool nj__shared_init(struct nj__shared *sh, uint64_t n_bytes)
+bool nj__store_init(struct nj__store *sh, uint64_t n_bytes)
 {
     NJ_CHECK(pthread_mutex_init(&sh->lock, NULL) == 0);
     return nj__cache_policy_init(&sh->policy, n_bytes);
 }
 
-void nj__shared_fini(struct nj__shared *sh)
+void nj__store_fini(struct nj__store *sh)
 {
     nj__cache_policy_fini(&sh->policy);
     pthread_mutex_destroy(&sh->lock);
 }
 
-static bool evict(struct nj__shared *sh, struct nj__cache_entry *e)
+static bool evict(struct nj__store *sh, struct nj__cache_entry *e)
 {
     if (!e)
         return false;
-    struct nj__cached *c = nj_container_of(e, struct nj__cached, entry);
+    struct nj__cache_item *c = nj_container_of(e, struct nj__cache_item, entry);
     c->evict(c);
     nj__file_stat_add(&sh->stats.evictions, 1);
     return true;
 }
 
-bool nj__shared_make_room(struct nj__shared *sh, uint64_t n_bytes)
+bool nj__store_make_room(struct nj__store *sh, uint64_t n_bytes)
 {
     while (evict(sh, nj__cache_policy_victim(&sh->policy, n_bytes)))
         ;
     return nj__cache_policy_fits(&sh->policy, n_bytes);
 }
 
-bool nj__shared_evict_one(struct nj__shared *sh)
+bool nj__store_evict_one(struct nj__store *sh)
 {
     uint64_t n = nj__cache_policy_bytes(&sh->policy), most = sh->policy.n_bytes_max;
     return evict(sh, nj__cache_policy_victim(&sh->policy, n < most ? most - n + 1 : 1));
 }
 
-void nj__shared_lock(struct nj__shared *sh)
+void nj__store_lock(struct nj__store *sh)
 {
     pthread_mutex_lock(&sh->lock);
 }
 
-void nj__shared_unlock(struct nj__shared *sh)
+void nj__store_unlock(struct nj__store *sh)
 {
-    struct nj__grave *g = sh->to_free;
+    struct nj__deferred *g = sh->to_free;
 
     sh->to_free = NULL;
     pthread_mutex_unlock(&sh->lock);
     while (g) {
-        struct nj__grave *next = g->next;
+        struct nj__deferred *next = g->next;
         g->free(g);
         g = next;
     }
 }
 
-void nj__shared_push(struct nj__shared *sh, struct nj__grave *g)
+void nj__store_defer_free(struct nj__store *sh, struct nj__deferred *g)
 {
     g->next = nj_load_relaxed(&sh->dead);
     while (!atomic_compare_exchange_weak_explicit(&sh->dead, &g->next, g, memory_order_release,
@@ -68,19 +68,19 @@ void nj__shared_push(struct nj__shared *sh, struct nj__grave *g)
         ;
 }
 
-void nj__shared_bury(struct nj__shared *sh)
+void nj__store_reclaim(struct nj__store *sh)
 {
-    if (!nj__shared_has_dead(sh))
+    if (!nj__store_has_deferred(sh))
         return;
-    struct nj__grave *g = atomic_exchange_explicit(&sh->dead, NULL, memory_order_acquire);
+    struct nj__deferred *g = atomic_exchange_explicit(&sh->dead, NULL, memory_order_acquire);
     while (g) {
-        struct nj__grave *next = g->next;
-        g->bury(g);
+        struct nj__deferred *next = g->next;
+        g->detach(g);
         g = next;
     }
 }
 
-void nj__shared_free(struct nj__shared *sh, struct nj__grave *g)
+void nj__store_free_unlocked(struct nj__store *sh, struct nj__deferred *g)
 {
     if (g->may_block) {
         g->next = nj_load_relaxed(&sh->to_close);
@@ -91,19 +91,19 @@ void nj__shared_free(struct nj__shared *sh, struct nj__grave *g)
     }
 }
 
-static bool has_to_close(const struct nj__shared *sh)
+static bool has_blocking_frees(const struct nj__store *sh)
 {
     return nj_load_relaxed(&sh->to_close) != NULL;
 }
 
-void nj__shared_close(struct nj__shared *sh)
+void nj__store_free_blocking(struct nj__store *sh)
 {
-    while (has_to_close(sh)) {
-        nj__shared_lock(sh);
-        struct nj__grave *g = nj_load_relaxed(&sh->to_close);
+    while (has_blocking_frees(sh)) {
+        nj__store_lock(sh);
+        struct nj__deferred *g = nj_load_relaxed(&sh->to_close);
         if (g)
             nj_store_relaxed(&sh->to_close, g->next);
-        nj__shared_unlock(sh);
+        nj__store_unlock(sh);
         if (g)
             g->free(g);
     }

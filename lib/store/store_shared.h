@@ -5,9 +5,9 @@
  * file had at its last check. No system call on a file system is made with the lock held, so a
  * thread that blocks in one delays no other thread.
  *
- * Deferred free: an object without references is first unlinked under the lock (nj__shared_bury()),
- * then freed outside of it. Freeing a file calls close(2) or munmap(2), which may block:
- * nj__shared_close() does it on threads that may block.
+ * Deferred free: an object without references is first unlinked under the lock
+ * (nj__store_reclaim()), then freed outside of it. Freeing a file calls close(2) or munmap(2),
+ * which may block: nj__store_free_blocking() does it on threads that may block.
  */
 #ifndef NJ_STORE_STORE_SHARED_H
 #define NJ_STORE_STORE_SHARED_H
@@ -23,58 +23,59 @@
 #include "store/file_store.h"
 
 /* The deferred free of a file or chunk. */
-struct nj__grave {
-    struct nj__grave *next;
-    void (*bury)(struct nj__grave *); /* unlinks it and updates counters; with the lock */
-    void (*free)(struct nj__grave *); /* frees memory and descriptor; without the lock */
-    bool may_block;                   /* `free` may block */
+struct nj__deferred {
+    struct nj__deferred *next;
+    void (*detach)(struct nj__deferred *); /* unlinks it and updates counters; with the lock */
+    void (*free)(struct nj__deferred *);   /* frees memory and descriptor; without the lock */
+    bool may_block;                        /* `free` may block */
 };
 
 /* A cached file or chunk, in the budget of both. It may have no references. */
-struct nj__cached {
+struct nj__cache_item {
     struct nj__cache_entry entry;
     /* Free the memory: the policy has removed the entry. Called with the lock. */
-    void (*evict)(struct nj__cached *);
+    void (*evict)(struct nj__cache_item *);
 };
 
-struct nj__shared {
+struct nj__store {
     pthread_mutex_t lock;
-    struct nj__cache_policy policy;       /* of files and chunks; with the lock */
-    struct nj__grave *to_free;            /* freed by the next unlock; `free` does not block */
-    _Atomic(struct nj__grave *) to_close; /* `free` may block; written with the lock */
+    struct nj__cache_policy policy;          /* of files and chunks; with the lock */
+    struct nj__deferred *to_free;            /* freed by the next unlock; `free` does not block */
+    _Atomic(struct nj__deferred *) to_close; /* `free` may block; written with the lock */
     /* Lock-free stack of objects without references. Any thread pushes, including lcores. The lock
      * holder takes the whole stack at once, so there is no ABA problem. */
-    _Atomic(struct nj__grave *) dead NJ_CACHE_ALIGNED;
+    _Atomic(struct nj__deferred *) dead NJ_CACHE_ALIGNED;
     struct nj_file_store_stats stats NJ_CACHE_ALIGNED;
 };
 
 /* `n_bytes` is the budget. Returns false if there is no memory. */
-bool nj__shared_init(struct nj__shared *sh, uint64_t n_bytes);
+bool nj__store_init(struct nj__store *sh, uint64_t n_bytes);
 /* Precondition: nothing is cached. */
-void nj__shared_fini(struct nj__shared *sh);
-void nj__shared_lock(struct nj__shared *sh);
-/* Unlock, then free what nj__shared_free() queued and does not block. */
-void nj__shared_unlock(struct nj__shared *sh);
+void nj__store_fini(struct nj__store *sh);
+void nj__store_lock(struct nj__store *sh);
+/* Unlock, then free what nj__store_free_unlocked() queued and does not block. */
+void nj__store_unlock(struct nj__store *sh);
 
 /* Queue an object whose last reference was dropped. Any thread; no lock, no system call. */
-void nj__shared_push(struct nj__shared *sh, struct nj__grave *g);
+void nj__store_defer_free(struct nj__store *sh, struct nj__deferred *g);
 /* Is an object queued? Any thread; the answer may be stale. */
-static inline bool nj__shared_has_dead(struct nj__shared *sh)
+static inline bool nj__store_has_deferred(struct nj__store *sh)
 {
     return nj_load_relaxed(&sh->dead) != NULL;
 }
 /* With the lock: evict until `n_bytes` more fit. Returns false if pinned entries prevent that. */
-bool nj__shared_make_room(struct nj__shared *sh, uint64_t n_bytes);
+bool nj__store_make_room(struct nj__store *sh, uint64_t n_bytes);
 /* With the lock: evict one entry. Returns false if there is none or all are pinned. */
-bool nj__shared_evict_one(struct nj__shared *sh);
+bool nj__store_evict_one(struct nj__store *sh);
 /* With the lock: unlink all queued objects. */
-void nj__shared_bury(struct nj__shared *sh);
-/* With the lock: have `g->free` called after the unlock, or in nj__shared_close() if it may block.
+void nj__store_reclaim(struct nj__store *sh);
+/* With the lock: have `g->free` called after the unlock, or in nj__store_free_blocking() if it may
+ * block.
  */
-void nj__shared_free(struct nj__shared *sh, struct nj__grave *g);
+void nj__store_free_unlocked(struct nj__store *sh, struct nj__deferred *g);
 /* Without the lock: run the frees that may block. Not on lcores or the reader. If one blocks, other
  * threads run the rest. Cheap if there are none. */
-void nj__shared_close(struct nj__shared *sh);
+void nj__store_free_blocking(struct nj__store *sh);
 
 /* Any thread, with the lock or without. */
 static inline void nj__file_stat_add(_Atomic uint64_t *stat, int64_t by)

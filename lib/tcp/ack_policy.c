@@ -31,7 +31,7 @@ static bool quick(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
     return true;
 }
 
-void nj__ack_text(struct nj_tcb *t, const struct nj_seg *seg, bool filled_hole, nj_ns now)
+void nj__ack_schedule(struct nj_tcb *t, const struct nj_seg *seg, bool filled_hole, nj_ns now)
 {
     struct nj_xfer *x = t->x;
 
@@ -41,10 +41,10 @@ void nj__ack_text(struct nj_tcb *t, const struct nj_seg *seg, bool filled_hole, 
     if (now_due || t->rcv_nxt - t->last_ack_sent >= 2 * full_size(t))
         t->ack_now = true;
     else if (x->delack_at == NJ_NEVER)
-        x->delack_at = now + NJ_TCP_DELACK;
+        x->delack_at = now + NJ_TCP_DELAYED_ACK;
 }
 
-void nj__ecn_arrived(struct nj_tcb *t, const struct nj_seg *seg)
+void nj__ecn_process(struct nj_tcb *t, const struct nj_seg *seg)
 {
     bool was = t->x->ce_seen;
 

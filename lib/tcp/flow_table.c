@@ -27,7 +27,7 @@ bool nj_flow_init(struct nj_flow_table *f, const struct nj_pool *const pool[NJ_F
     if (!f->entry)
         return false;
     f->mask = (uint32_t)(n - 1);
-    f->key = nj_mix_key_of(key, "flows");
+    f->key = nj_mix_key_derive(key, "flows");
     return true;
 }
 
@@ -44,7 +44,7 @@ static struct nj_flow *object(const struct nj_flow_table *f, const struct nj_flo
 
 static uint32_t ref_to(const struct nj_flow_table *f, const struct nj_flow *flow)
 {
-    return (uint32_t)flow->kind << KIND_SHIFT | (nj_pool_place(f->pool[flow->kind], flow) + 1);
+    return (uint32_t)flow->kind << KIND_SHIFT | (nj_pool_index(f->pool[flow->kind], flow) + 1);
 }
 
 struct nj_flow *nj_flow_at(const struct nj_flow_table *f, uint32_t i)

@@ -10,7 +10,7 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-bool nj__tcp_listening(const struct nj_tcp *tcp, uint16_t port)
+bool nj__tcp_is_listening(const struct nj_tcp *tcp, uint16_t port)
 {
     for (uint32_t i = 0; i < tcp->n_listen; i++)
         if (tcp->listen[i] == port)
@@ -24,54 +24,55 @@ static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *
     t->x->irs = seg->seq;
     t->rcv_nxt = seg->seq + 1;
     t->rcv_adv = t->last_ack_sent = t->rcv_nxt;
-    nj__tcp_peer_options(tcp, t, &seg->opts, now);
+    nj__tcp_apply_syn_options(tcp, t, &seg->opts, now);
 }
 
-bool nj_tcp_few_left(const struct nj_tcp *tcp)
+bool nj_tcp_is_nearly_full(const struct nj_tcp *tcp)
 {
-    return tcp->tcbs.n_used >= tcp->cfg.conns_max - tcp->cfg.conns_max / NJ_TCP_FULL_PART;
+    return tcp->tcbs.n_used >= tcp->cfg.conns_max - tcp->cfg.conns_max / NJ_TCP_NEARLY_FULL_PART;
 }
 
-static bool yields(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a, bool proven)
+static bool can_evict_for(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a, bool proven)
 {
-    return tcp->cfg.yields && tcp->cfg.yields(tcp->cfg.ctx, &a->seg.tuple.remote, proven);
+    return tcp->cfg.can_evict_for &&
+           tcp->cfg.can_evict_for(tcp->cfg.ctx, &a->seg.tuple.remote, proven);
 }
 
 /* Refuse a SYN when received mbufs are short, since open connections need them. When few control
  * blocks are left, accept only peers for which another connection can be evicted. */
-static bool is_full_for(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a)
+static bool must_refuse_syn(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a)
 {
-    return nj__tcp_pressure(tcp) == NJ_PRESSURE_HIGH ||
-           (nj_tcp_few_left(tcp) && !yields(tcp, a, false));
+    return nj__rcv_pressure(tcp) == NJ_RCV_PRESSURE_HIGH ||
+           (nj_tcp_is_nearly_full(tcp) && !can_evict_for(tcp, a, false));
 }
 
-void nj__tcp_ask_room(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a)
+void nj__tcp_request_eviction(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a)
 {
-    if (nj_unlikely(nj_tcp_few_left(tcp)))
-        (void)yields(tcp, a, true);
+    if (nj_unlikely(nj_tcp_is_nearly_full(tcp)))
+        (void)can_evict_for(tcp, a, true);
 }
 
-enum nj_tcp_verdict nj__tcp_admits(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
+enum nj_tcp_verdict nj__tcp_check_syn_allowed(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
 {
     if (tcp->draining)
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
-    if (is_full_for(tcp, a))
+    if (must_refuse_syn(tcp, a))
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
     return PASS;
 }
 
 /* The accept filter runs first: a refused peer gets no SYN-ACK and no cookie, and cannot learn
  * whether a connection exists. */
-static enum nj_tcp_verdict at_the_door(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
+static enum nj_tcp_verdict check_accept_filter(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
 {
-    if (!tcp->cfg.door)
+    if (!tcp->cfg.accept_filter)
         return PASS;
-    switch (tcp->cfg.door(tcp->cfg.ctx, &a->seg.tuple.remote)) {
-    case NJ_TCP_DOOR_OPEN:
+    switch (tcp->cfg.accept_filter(tcp->cfg.ctx, &a->seg.tuple.remote)) {
+    case NJ_TCP_ACCEPT_ALLOW:
         return PASS;
-    case NJ_TCP_DOOR_RESET:
+    case NJ_TCP_ACCEPT_RESET:
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_denied);
-    case NJ_TCP_DOOR_SILENT:
+    case NJ_TCP_ACCEPT_DROP:
         break;
     }
     return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_denied);
@@ -79,26 +80,26 @@ static enum nj_tcp_verdict at_the_door(const struct nj_tcp *tcp, struct nj_tcp_a
 
 /* RFC 9293 3.10.7.1, 3.10.7.2: CLOSED and LISTEN. *t becomes the connection that a cookie opened.
  */
-static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arrival *a,
-                                         struct nj_tcb **t, nj_ns now)
+static enum nj_tcp_verdict input_listen(struct nj_tcp *tcp, struct nj_tcp_arrival *a,
+                                        struct nj_tcb **t, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
     enum nj_tcp_verdict v;
 
     if (seg->flags & NJ_TCP_RST)
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_closed);
-    if (!nj__tcp_listening(tcp, seg->tuple.lport))
+    if (!nj__tcp_is_listening(tcp, seg->tuple.lport))
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_closed);
-    if ((v = at_the_door(tcp, a)) != PASS)
+    if ((v = check_accept_filter(tcp, a)) != PASS)
         return v;
     if (seg->flags & NJ_TCP_ACK) {
-        if (!(seg->flags & NJ_TCP_SYN) && nj__cookie_expected(tcp, now))
+        if (!(seg->flags & NJ_TCP_SYN) && nj__cookie_is_expected(tcp, now))
             return nj__cookie_input(tcp, a, t, now);
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_closed);
     }
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_FIN)) != NJ_TCP_SYN)
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
-    if ((v = nj__tcp_admits(tcp, a)) != PASS)
+    if ((v = nj__tcp_check_syn_allowed(tcp, a)) != PASS)
         return v;
     /* Text on a SYN is not acknowledged: the peer sends it again. */
     if (!nj__syn_backlog_full(tcp))
@@ -109,8 +110,8 @@ static enum nj_tcp_verdict seg_in_listen(struct nj_tcp *tcp, struct nj_tcp_arriv
 }
 
 /* RFC 9293 3.10.7.3, and 3.5 for simultaneous open. */
-static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
-                                           struct nj_tcp_arrival *a, nj_ns now)
+static enum nj_tcp_verdict input_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
+                                          struct nj_tcp_arrival *a, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
     bool acks = seg->flags & NJ_TCP_ACK;
@@ -135,7 +136,7 @@ static enum nj_tcp_verdict seg_in_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     }
     t->ecn_on =
         tcp->cfg.ecn && t->x->syn_at && (seg->flags & (NJ_TCP_ECE | NJ_TCP_CWR)) == NJ_TCP_ECE;
-    nj__tcp_rto_opened(t, now);
+    nj__tcp_rto_handshake_done(t, now);
     t->snd_una = seg->ack;
     t->x->rexmit_at = NJ_NEVER;
     t->x->progress_at = now;
@@ -160,16 +161,16 @@ static bool may_challenge(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
     struct nj_tcb *t = nj_flow_tcb(f);
     uint16_t ms = (uint16_t)(now / NJ_MS);
 
-    if (t ? (uint16_t)(ms - t->challenge_ms) < NJ_TCP_CHALLENGE_EVERY / NJ_MS
-          : !nj__flow_may_answer(f, now))
+    if (t ? (uint16_t)(ms - t->challenge_ms) < NJ_TCP_CHALLENGE_INTERVAL / NJ_MS
+          : !nj__flow_may_ack_stray(f, now))
         return false;
     if (now - tcp->challenge_window_at >= NJ_SEC || tcp->challenge_window_at == 0) {
         tcp->challenge_window_at = now;
         tcp->n_challenges_left =
             NJ_TCP_CHALLENGES_PER_S / 2 + nj_prng_below(&tcp->prng, NJ_TCP_CHALLENGES_PER_S);
-        tcp->n_challenges_kept = tcp->n_challenges_left / 2;
+        tcp->n_challenges_reserved = tcp->n_challenges_left / 2;
     }
-    if (tcp->n_challenges_left <= (t ? 0 : tcp->n_challenges_kept))
+    if (tcp->n_challenges_left <= (t ? 0 : tcp->n_challenges_reserved))
         return false;
     tcp->n_challenges_left--;
     if (t)
@@ -180,7 +181,8 @@ static bool may_challenge(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
 static bool send_ack(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
 {
     struct nj_tcb *t = nj_flow_tcb(f);
-    return t ? nj__tcp_send_ack(tcp, t, now) : nj__bare_send_ack(tcp, (struct nj_bare *)f, now);
+    return t ? nj__tcp_send_ack(tcp, t, now)
+             : nj__minisock_send_ack(tcp, (struct nj_minisock *)f, now);
 }
 
 /* Act on the verdict. Only this function counts, answers and frees input. */
@@ -196,49 +198,50 @@ static void act(struct nj_tcp *tcp, struct nj_flow *f, struct nj_tcp_arrival *a,
     else if (v == DROP_CHALLENGE && may_challenge(tcp, f, now) && send_ack(tcp, f, now))
         nj_count(tcp->cfg.counters, NJ_C_tcp_challenge_ack);
     else if (v == DROP_RST)
-        nj__tcp_reset_for(tcp, f, &a->seg, now);
+        nj__tcp_send_rst_for(tcp, f, &a->seg, now);
     if (a->m)
         rte_pktmbuf_free(a->m);
-    if (t && !nj__tcb_settle(tcp, t, now)) {
-        nj__tcp_rearm(tcp, t);
-        nj__tcb_check(t);
+    if (t && !nj__tcb_try_time_wait(tcp, t, now)) {
+        nj__tcp_rearm_timer(tcp, t);
+        nj__tcb_assert_valid(t);
     }
 }
 
 /* May the segment replace this connection, which is in TIME-WAIT but still has a user? */
-static bool makes_room(const struct nj_tcp *tcp, const struct nj_tcb *t, const struct nj_seg *seg)
+static bool is_replaceable_by(const struct nj_tcp *tcp, const struct nj_tcb *t,
+                              const struct nj_seg *seg)
 {
-    return t->state == NJ_TCP_TIME_WAIT && nj__tcp_listening(tcp, seg->tuple.lport) &&
-           nj__time_wait_replaced_by(seg, t->rcv_nxt, t->ts_on, t->ts_recent);
+    return t->state == NJ_TCP_TIME_WAIT && nj__tcp_is_listening(tcp, seg->tuple.lport) &&
+           nj__time_wait_may_reuse(seg, t->rcv_nxt, t->ts_on, t->ts_recent);
 }
 
-static enum nj_tcp_verdict seg_with_tcb(struct nj_tcp *tcp, struct nj_tcb *t,
-                                        struct nj_tcp_arrival *a, nj_ns now)
+static enum nj_tcp_verdict input_tcb(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_arrival *a,
+                                     nj_ns now)
 {
-    nj__tcb_wake(tcp, t);
+    nj__tcb_attach_xfer(tcp, t);
     if (t->state == NJ_TCP_SYN_SENT)
-        return seg_in_syn_sent(tcp, t, a, now);
-    if (!makes_room(tcp, t, &a->seg))
-        return nj__tcp_synchronized(tcp, t, a, now);
-    enum nj_tcp_verdict v = nj__time_wait_admits(tcp, a, t->ts_on);
+        return input_syn_sent(tcp, t, a, now);
+    if (!is_replaceable_by(tcp, t, &a->seg))
+        return nj__tcp_input_synchronized(tcp, t, a, now);
+    enum nj_tcp_verdict v = nj__time_wait_check_reuse(tcp, a, t->ts_on);
     if (v != PASS)
         return v;
     a->follows = true;
-    a->iss_floor = t->snd_nxt + 1;
+    a->iss_min = t->snd_nxt + 1;
     nj__tcb_end(tcp, t);
     return ANEW;
 }
 
 /* *t: the new control block, if the segment completes the handshake. */
-static enum nj_tcp_verdict seg_in_syn_received(struct nj_tcp *tcp, struct nj_syn *s,
-                                               struct nj_tcp_arrival *a, struct nj_tcb **t,
-                                               nj_ns now)
+static enum nj_tcp_verdict input_syn_received(struct nj_tcp *tcp, struct nj_syn *s,
+                                              struct nj_tcp_arrival *a, struct nj_tcb **t,
+                                              nj_ns now)
 {
     enum nj_tcp_verdict v = nj__syn_input(tcp, s, a, now);
     if (v != PASS)
         return v;
-    nj__tcp_ask_room(tcp, a);
-    *t = nj__syn_promote(tcp, s, now);
+    nj__tcp_request_eviction(tcp, a);
+    *t = nj__syn_make_tcb(tcp, s, now);
     if (!*t) /* the peer's next segment tries again */
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
     return PASS;
@@ -254,18 +257,18 @@ void nj_tcp_input(struct nj_tcp *tcp, struct nj_flow *f, struct rte_mbuf *m,
     if (!f)
         v = ANEW;
     else if (f->kind == NJ_FLOW_SYN)
-        v = seg_in_syn_received(tcp, (struct nj_syn *)f, &a, &opened, now);
+        v = input_syn_received(tcp, (struct nj_syn *)f, &a, &opened, now);
     else if (f->kind == NJ_FLOW_TIME_WAIT)
         v = nj__time_wait_input(tcp, (struct nj_time_wait *)f, &a, now);
     else
-        v = seg_with_tcb(tcp, nj_flow_tcb(f), &a, now);
+        v = input_tcb(tcp, nj_flow_tcb(f), &a, now);
     if (v == ANEW) {
         f = NULL; /* no longer exists */
-        v = seg_in_listen(tcp, &a, &opened, now);
+        v = input_listen(tcp, &a, &opened, now);
     }
     if (opened) { /* it also runs through the other steps */
         f = &opened->flow;
-        v = nj__tcp_synchronized(tcp, opened, &a, now);
+        v = nj__tcp_input_synchronized(tcp, opened, &a, now);
     }
     act(tcp, f, &a, v, now);
 }

@@ -19,8 +19,8 @@ static uint32_t seconds(nj_ns t)
 }
 
 /* Options of the peer's SYN: RFC 9293 3.7.1 (MSS), RFC 7323 2.2, 2.3 and 3.2, RFC 2018 2 (SACK). */
-void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_opts *o,
-                          nj_ns now)
+void nj__tcp_apply_syn_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_opts *o,
+                               nj_ns now)
 {
     uint16_t mss = nj__tcp_peer_mss(tcp, &t->flow.tuple, o);
 
@@ -34,7 +34,7 @@ void nj__tcp_peer_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_
 }
 
 /* RFC 7323 5.5: is TS.Recent too old to be compared? */
-static bool is_stale(const struct nj_tcb *t, nj_ns now)
+static bool ts_recent_expired(const struct nj_tcb *t, nj_ns now)
 {
     return seconds(now) - t->ts_recent_s >= NJ_TCP_PAWS_IDLE / NJ_SEC;
 }
@@ -48,8 +48,8 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
         return PASS;
     if (!seg->opts.has_ts) /* RFC 7323 3.2; the SYN of a restarted peer is challenged in step 4 */
         return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop(a, DROP, NJ_C_drop_tcp_paws);
-    if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && !is_stale(t, now)) {
-        bool quiet = nj_seg_len(seg) == 0 && !nj__flow_may_answer(&t->flow, now);
+    if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && !ts_recent_expired(t, now)) {
+        bool quiet = nj_seg_len(seg) == 0 && !nj__flow_may_ack_stray(&t->flow, now);
         return nj__tcp_drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_paws);
     }
     return PASS;
@@ -58,12 +58,12 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
 /* RFC 7323 4.3 and 5.3 R3: update TS.Recent. Only after the checks of sequence number and ACK
  * field, or a forged segment could make PAWS drop the peer's data. Before trimming. After 24 days
  * any timestamp is accepted (RFC 7323 5.5). */
-static void take_timestamp(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
+static void update_ts_recent(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
     if (!t->ts_on || !seg->opts.has_ts)
         return;
     if (nj_seq_le(seg->seq, t->last_ack_sent) &&
-        (nj_seq_le(t->ts_recent, seg->opts.ts_val) || is_stale(t, now))) {
+        (nj_seq_le(t->ts_recent, seg->opts.ts_val) || ts_recent_expired(t, now))) {
         t->ts_recent = seg->opts.ts_val;
         t->ts_recent_s = seconds(now);
     }
@@ -100,13 +100,13 @@ static bool note_duplicate(struct nj_tcb *t, const struct nj_seg *seg)
     if (seg->payload_bytes == 0 || (seg->flags & (NJ_TCP_SYN | NJ_TCP_RST)) ||
         !nj_seq_lt(seg->seq, t->rcv_nxt))
         return false;
-    nj__sack_duplicate(t, seg->seq, nj_seq_lt(end, t->rcv_nxt) ? end : t->rcv_nxt);
+    nj__sack_note_dsack(t, seg->seq, nj_seq_lt(end, t->rcv_nxt) ? end : t->rcv_nxt);
     return true;
 }
 
 /* Restart the idle and keepalive times (RFC 9293 3.8.4). Not for unacceptable segments, which may
  * be old or forged. */
-static void note_heard(struct nj_tcb *t, nj_ns now)
+static void note_peer_alive(struct nj_tcb *t, nj_ns now)
 {
     t->heard_at = now;
     t->n_keepalives = 0;
@@ -152,9 +152,9 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         if (t->state == NJ_TCP_TIME_WAIT && !quiet && (seg->flags & NJ_TCP_FIN))
             t->x->close_at = now + tcp->cfg.time_wait; /* retransmitted FIN: restart 2 MSL */
         if (is_keepalive(t, seg))
-            note_heard(t, now);
+            note_peer_alive(t, now);
         if (len == 0 && !quiet)
-            quiet = !nj__flow_may_answer(&t->flow, now);
+            quiet = !nj__flow_may_ack_stray(&t->flow, now);
         note_duplicate(t, seg);
         return nj__tcp_drop(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
     }
@@ -204,9 +204,10 @@ static void update_window(struct nj_tcb *t, const struct nj_seg *seg)
     }
 }
 
-static void ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
+static void complete_handshake(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
+                               nj_ns now)
 {
-    nj__tcp_rto_opened(t, now);
+    nj__tcp_rto_handshake_done(t, now);
     t->snd_una = t->x->iss + 1;
     t->x->rexmit_at = NJ_NEVER;
     t->x->progress_at = now;
@@ -218,62 +219,62 @@ static void ack_opens(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg 
     nj_count(tcp->cfg.counters, NJ_C_tcp_accepted);
     if (t->fin_queued) /* closed while a simultaneous open was under way (RFC 9293 3.10.4) */
         nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_1);
-    if (!t->user_gone)
+    if (!t->is_orphan)
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_OPENED);
 }
 
 /* RFC 6298 3, Karn: no sample from retransmitted data, unless a timestamp identifies the copy. */
-static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_ack_news *news,
+static void sample_rtt(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_ack_result *news,
                        nj_ns now)
 {
-    if (news->once_first_at && !news->again_acked) {
-        nj__tcp_rtt_sample(t, now - news->once_first_at);
+    if (news->oldest_once_at && !news->rexmit_acked) {
+        nj__tcp_rtt_sample(t, now - news->oldest_once_at);
     } else if (t->ts_on && news->n_acked > 0 && seg->opts.ts_ecr != 0) {
         uint32_t ms = nj__tcp_ts_now(t, now) - seg->opts.ts_ecr;
         if (ms <= NJ_TCP_RTO_MAX / NJ_MS)
             nj__tcp_rtt_sample(t, ms * NJ_MS);
-    } else if (news->n_acked > 0 && news->once_last_at > news->again_last_at) {
+    } else if (news->n_acked > 0 && news->newest_once_at > news->newest_rexmit_at) {
         /* The newest covered data was sent only once, so the ACK was sent after its arrival.
          * Without this sample a backed-off RTO would persist while every ACK covers a
          * retransmission. */
-        nj__tcp_rtt_sample(t, now - news->once_last_at);
+        nj__tcp_rtt_sample(t, now - news->newest_once_at);
     }
 }
 
 /* New data is acknowledged. Returns true if our FIN is, too. */
 static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
-                        struct nj_ack_news *news, nj_ns now)
+                        struct nj_ack_result *news, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     uint32_t n_acked = seg->ack - t->snd_una;
     uint32_t n_bytes = n_acked < x->sndq.n_bytes ? n_acked : x->sndq.n_bytes; /* less our FIN */
 
     news->n_acked = n_acked;
-    if (n_acked >= t->snd_mss && t->mss_proven < t->snd_mss)
-        t->mss_proven = t->snd_mss;
-    nj__sent_acked(tcp, t, seg->ack, news, now);
-    nj__sndq_acked(t, n_bytes);
+    if (n_acked >= t->snd_mss && t->mss_acked < t->snd_mss)
+        t->mss_acked = t->snd_mss;
+    nj__scoreboard_ack(tcp, t, seg->ack, news, now);
+    nj__sndq_drop_acked(t, n_bytes);
     t->snd_una = seg->ack;
     x->n_backoffs = 0;
-    nj__tcp_rto_relax(t);
+    nj__tcp_rto_reduce(t);
     x->progress_at = now;
-    if (t->user && !t->acks_untold)
+    if (t->user && !t->ack_events_off)
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_WRITABLE);
     return n_acked > n_bytes;
 }
 
 /* Process the ACK field and the SACK option. Returns true if our FIN is acknowledged. */
-static bool take_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_arrival *a,
-                     nj_ns now)
+static bool process_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_arrival *a,
+                        nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
     struct nj_xfer *x = t->x;
-    struct nj_ack_news news = {0};
+    struct nj_ack_result news = {0};
     uint32_t una = t->snd_una;
     bool fin = false, wnd_same = (uint32_t)seg->wnd << t->snd_wscale == t->snd_wnd;
 
     news.repeats = seg->ack == una && !a->had_text && wnd_same && t->snd_wnd > 0;
-    x->flight_was = t->snd_nxt - una;
+    x->flight_before_ack = t->snd_nxt - una;
     if (nj_seq_lt(una, seg->ack)) {
         /* RFC 7323 4.3: TSecr refers to the segment that advanced the left edge, not to data SACKed
          * beyond a hole. */
@@ -282,13 +283,13 @@ static bool take_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_a
         x->echo = 0;
     }
     if (t->sack_on) /* an old ACK may carry new blocks, too */
-        nj__sent_sacked(tcp, t, seg, &news, now);
+        nj__scoreboard_sack(tcp, t, seg, &news, now);
     sample_rtt(t, seg, &news, now);
     if (!t->sack_on && news.repeats && x->n_flight > 0)
         nj__recovery_dupack(tcp, t, now);
     else if (una != t->snd_nxt || news.dsack || (news.repeats && x->tlp_out))
         nj__recovery_acked(tcp, t, seg, &news, una, now);
-    x->flight_was = 0;
+    x->flight_before_ack = 0;
     if (news.n_acked > 0) { /* RFC 6298 5.2, 5.3; RFC 8985 7.2 */
         x->rexmit_at = t->snd_una != t->snd_nxt ? now + x->rto : NJ_NEVER;
         nj__tlp_schedule(t, now);
@@ -304,7 +305,7 @@ static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns
     switch ((enum nj_tcp_state)t->state) {
     case NJ_TCP_FIN_WAIT_1:
         nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_2);
-        if (t->user_gone)
+        if (t->is_orphan)
             t->x->close_at = now + NJ_TCP_FIN_WAIT_2_MAX;
         return PASS;
     case NJ_TCP_CLOSING:
@@ -337,11 +338,11 @@ static void window_opened(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (x->reopened_at && now - x->reopened_at < x->rto)
         return;
     x->reopened_at = now;
-    nj__sent_lose_until(tcp, t, t->snd_nxt);
+    nj__scoreboard_lose_until(tcp, t, t->snd_nxt);
 }
 
 /* RFC 9293 3.10.7.4 fifth: is the ACK field acceptable? A segment that fails changes no state. */
-static enum nj_tcp_verdict step5_check(const struct nj_tcb *t, struct nj_tcp_arrival *a)
+static enum nj_tcp_verdict step5_check_ack(const struct nj_tcb *t, struct nj_tcp_arrival *a)
 {
     const struct nj_seg *seg = &a->seg;
     bool beyond = nj_seq_lt(t->snd_nxt, seg->ack);
@@ -356,18 +357,18 @@ static enum nj_tcp_verdict step5_check(const struct nj_tcb *t, struct nj_tcp_arr
 }
 
 /* RFC 9293 3.10.7.4 fifth: process an acceptable ACK field. */
-static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t,
-                                     const struct nj_tcp_arrival *a, nj_ns now)
+static enum nj_tcp_verdict step5_process_ack(struct nj_tcp *tcp, struct nj_tcb *t,
+                                             const struct nj_tcp_arrival *a, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
 
     if (t->state == NJ_TCP_SYN_RECEIVED)
-        ack_opens(tcp, t, seg, now);
-    bool fin = take_ack(tcp, t, a, now);
+        complete_handshake(tcp, t, seg, now);
+    bool fin = process_ack(tcp, t, a, now);
     if (nj_seq_le(t->snd_una, seg->ack)) {
         bool was_shut = t->snd_wnd == 0;
         update_window(t, seg);
-        if ((was_shut || t->snd_una == t->snd_nxt) && !t->user_gone)
+        if ((was_shut || t->snd_una == t->snd_nxt) && !t->is_orphan)
             t->x->progress_at = now; /* a peer that answers probes is alive (RFC 9293 3.8.6.1) */
         if (was_shut && t->snd_wnd > 0)
             window_opened(tcp, t, now);
@@ -377,8 +378,8 @@ static enum nj_tcp_verdict step5_ack(struct nj_tcp *tcp, struct nj_tcb *t,
 }
 
 /* RFC 9293 3.10.7.4 seventh: the segment text. It is delivered at once, with or without PSH. */
-static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
-                                      struct nj_tcp_arrival *a, nj_ns now)
+static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
+                                         struct nj_tcp_arrival *a, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
 
@@ -386,15 +387,15 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
         return PASS;
     if (t->fin_received) /* 3.10.7.4, CLOSE-WAIT and later: ignore */
         return PASS;
-    if (t->user_gone) { /* RFC 9293 3.6.1: data for an orphan */
+    if (t->is_orphan) { /* RFC 9293 3.6.1: data for an orphan */
         nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
-        nj__tcp_reset_for(tcp, &t->flow, seg, now);
+        nj__tcp_send_rst_for(tcp, &t->flow, seg, now);
         nj__tcb_end(tcp, t);
         return GONE;
     }
-    nj__ecn_arrived(t, seg);
+    nj__ecn_process(t, seg);
     if (t->x->reasm || seg->seq != t->rcv_nxt)
-        nj__sack_arrived(t, seg->seq, seg->seq + seg->payload_bytes);
+        nj__sack_note_block(t, seg->seq, seg->seq + seg->payload_bytes);
     if (seg->seq != t->rcv_nxt) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_out_of_order);
         if (!nj__reasm_insert(tcp, t, a->m, seg))
@@ -409,11 +410,11 @@ static enum nj_tcp_verdict step7_text(struct nj_tcp *tcp, struct nj_tcb *t,
         !nj__reasm_drop_last(tcp, t))
         return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
     bool filled_hole = t->x->reasm != NULL;
-    nj__rcvq_push(tcp, t, a->m, seg->payload_off, seg->payload_bytes);
+    nj__rcvq_append(tcp, t, a->m, seg->payload_off, seg->payload_bytes);
     a->m = NULL;
     t->rcv_nxt += seg->payload_bytes;
-    nj__reasm_pull(tcp, t);
-    nj__ack_text(t, seg, filled_hole, now);
+    nj__reasm_move_ready(tcp, t);
+    nj__ack_schedule(t, seg, filled_hole, now);
     nj__tcb_note_output(tcp, t);
     nj_tcp_note_ready(tcp, t, NJ_TCP_EV_READABLE);
     return PASS;
@@ -424,7 +425,8 @@ static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struc
                                      nj_ns now)
 {
     uint32_t fin_seq = a->seg.seq + a->seg.payload_bytes;
-    if ((a->seg.flags & NJ_TCP_FIN) && !t->fin_seen && nj_seq_le(nj__reasm_end(t), fin_seq)) {
+    if ((a->seg.flags & NJ_TCP_FIN) && !t->fin_seen &&
+        nj_seq_le(nj__reasm_highest_seq(t), fin_seq)) {
         t->fin_seen = true; /* a FIN before bytes already received is ignored */
         t->x->fin_seq = fin_seq;
     }
@@ -434,7 +436,7 @@ static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struc
     t->rcv_nxt++;
     t->ack_now = true;
     nj__tcb_note_output(tcp, t);
-    if (!t->user_gone)
+    if (!t->is_orphan)
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_PEER_FIN);
 
     switch ((enum nj_tcp_state)t->state) {
@@ -459,8 +461,8 @@ static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struc
     return PASS;
 }
 
-enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *tcp, struct nj_tcb *t,
-                                         struct nj_tcp_arrival *a, nj_ns now)
+enum nj_tcp_verdict nj__tcp_input_synchronized(struct nj_tcp *tcp, struct nj_tcb *t,
+                                               struct nj_tcp_arrival *a, nj_ns now)
 {
     enum nj_tcp_verdict v;
 
@@ -470,15 +472,15 @@ enum nj_tcp_verdict nj__tcp_synchronized(struct nj_tcp *tcp, struct nj_tcb *t,
         return v;
     if ((v = step4_syn(a)) != PASS)
         return v;
-    if ((v = step5_check(t, a)) != PASS)
+    if ((v = step5_check_ack(t, a)) != PASS)
         return v;
-    take_timestamp(t, &a->seg, now);
-    note_heard(t, now);
+    update_ts_recent(t, &a->seg, now);
+    note_peer_alive(t, now);
     a->had_text = nj_seg_len(&a->seg) > 0;
     trim(t, &a->seg);
-    if ((v = step5_ack(tcp, t, a, now)) != PASS)
+    if ((v = step5_process_ack(tcp, t, a, now)) != PASS)
         return v;
-    if ((v = step7_text(tcp, t, a, now)) != PASS)
+    if ((v = step7_payload(tcp, t, a, now)) != PASS)
         return v;
     return step8_fin(tcp, t, a, now);
 }

@@ -4,47 +4,48 @@
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 
-#define STRAY_MS (NJ_TCP_STRAY_ACK_EVERY / NJ_MS)
+#define STRAY_MS (NJ_TCP_STRAY_ACK_INTERVAL / NJ_MS)
 
 /* The interval counts as elapsed, so that the first unacceptable segment is answered. */
 void nj__flow_init(struct nj_flow *f, enum nj_flow_kind kind, nj_ns now)
 {
     f->kind = (uint8_t)kind;
-    f->stray_ms = (uint16_t)(now / NJ_MS - STRAY_MS);
+    f->stray_ack_ms = (uint16_t)(now / NJ_MS - STRAY_MS);
 }
 
 /* The 16-bit clock wraps every 65 s. An ACK may then be suppressed wrongly, for 100 ms. */
-bool nj__flow_may_answer(struct nj_flow *f, nj_ns now)
+bool nj__flow_may_ack_stray(struct nj_flow *f, nj_ns now)
 {
     uint16_t ms = (uint16_t)(now / NJ_MS);
-    if ((uint16_t)(ms - f->stray_ms) < STRAY_MS)
+    if ((uint16_t)(ms - f->stray_ack_ms) < STRAY_MS)
         return false;
-    f->stray_ms = ms;
+    f->stray_ack_ms = ms;
     return true;
 }
 
-enum nj_tcp_verdict nj__bare_stray(struct nj_bare *b, struct nj_tcp_arrival *a, enum nj_counter why,
-                                   nj_ns now)
+enum nj_tcp_verdict nj__minisock_reject_stray(struct nj_minisock *b, struct nj_tcp_arrival *a,
+                                              enum nj_counter why, nj_ns now)
 {
-    bool quiet = (a->seg.flags & NJ_TCP_RST) || !nj__flow_may_answer(&b->flow, now);
+    bool quiet = (a->seg.flags & NJ_TCP_RST) || !nj__flow_may_ack_stray(&b->flow, now);
     return nj__tcp_drop(a, quiet ? DROP : DROP_ACK, why);
 }
 
-enum nj_tcp_verdict nj__bare_paws(struct nj_bare *b, struct nj_tcp_arrival *a, nj_ns now)
+enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *b, struct nj_tcp_arrival *a,
+                                            nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
 
-    if (!(b->flow.flags & NJ_BARE_TS) || (seg->flags & NJ_TCP_RST))
+    if (!(b->flow.flags & NJ_MINISOCK_TS) || (seg->flags & NJ_TCP_RST))
         return PASS;
     if (!seg->opts.has_ts) /* RFC 7323 3.2; not the SYN of a restarted peer */
         return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop(a, DROP, NJ_C_drop_tcp_paws);
     if (nj_seq_lt(seg->opts.ts_val, b->ts_recent))
-        return nj__bare_stray(b, a, NJ_C_drop_tcp_paws, now);
+        return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_paws, now);
     return PASS;
 }
 
-void nj__flow_timestamp(const struct nj_tcp *tcp, const struct nj_flow *f, struct nj_tcp_opts *o,
-                        nj_ns now)
+void nj__flow_fill_timestamp(const struct nj_tcp *tcp, const struct nj_flow *f,
+                             struct nj_tcp_opts *o, nj_ns now)
 {
     if (f->kind == NJ_FLOW_TCB) {
         const struct nj_tcb *t = (const struct nj_tcb *)f;
@@ -52,15 +53,15 @@ void nj__flow_timestamp(const struct nj_tcp *tcp, const struct nj_flow *f, struc
         o->ts_val = nj__tcp_ts_now(t, now);
         o->ts_ecr = t->ts_recent;
     } else {
-        o->has_ts = f->flags & NJ_BARE_TS;
+        o->has_ts = f->flags & NJ_MINISOCK_TS;
         o->ts_val = nj__tcp_clock_ms(now) + nj__tcp_ts_offset(tcp, &f->tuple);
-        o->ts_ecr = ((const struct nj_bare *)f)->ts_recent;
+        o->ts_ecr = ((const struct nj_minisock *)f)->ts_recent;
     }
 }
 
-bool nj__bare_send_ack(struct nj_tcp *tcp, const struct nj_bare *b, nj_ns now)
+bool nj__minisock_send_ack(struct nj_tcp *tcp, const struct nj_minisock *b, nj_ns now)
 {
-    unsigned shift = b->flow.flags & NJ_BARE_WSCALE ? NJ_TCP_WSCALE : 0;
+    unsigned shift = b->flow.flags & NJ_MINISOCK_WSCALE ? NJ_TCP_WSCALE : 0;
     uint32_t wnd =
         (NJ_TCP_SYN_WINDOW + (1u << shift) - 1) >> shift; /* rounded up: see receive_window.c */
     struct nj_tcp_emit e = {
@@ -70,6 +71,6 @@ bool nj__bare_send_ack(struct nj_tcp *tcp, const struct nj_bare *b, nj_ns now)
         .wnd = (uint16_t)wnd,
         .flags = NJ_TCP_ACK,
     };
-    nj__flow_timestamp(tcp, &b->flow, &e.opts, now);
-    return nj__tcp_send_bare(tcp, &e, now);
+    nj__flow_fill_timestamp(tcp, &b->flow, &e.opts, now);
+    return nj__tcp_send_no_tcb(tcp, &e, now);
 }

@@ -11,28 +11,28 @@
 #include "tcp/flow_table.h"
 
 /* nj_flow.flags: options negotiated in the handshake. */
-#define NJ_BARE_TS     0x01u
-#define NJ_BARE_WSCALE 0x02u
-#define NJ_BARE_SACK   0x04u
-#define NJ_BARE_ECN    0x08u
-#define NJ_BARE_AGAIN  0x10u /* 2 MSL restarted since it was queued */
+#define NJ_MINISOCK_TS        0x01u
+#define NJ_MINISOCK_WSCALE    0x02u
+#define NJ_MINISOCK_SACK      0x04u
+#define NJ_MINISOCK_ECN       0x08u
+#define NJ_MINISOCK_RESTARTED 0x10u /* 2 MSL restarted since it was queued */
 
-struct nj_bare {
+struct nj_minisock {
     struct nj_flow flow;
     uint32_t snd_nxt, rcv_nxt;
-    uint32_t ts_recent; /* RFC 7323, when NJ_BARE_TS */
+    uint32_t ts_recent; /* RFC 7323, when NJ_MINISOCK_TS */
 };
 
 /* Retransmissions of a SYN-ACK: a half-open connection lives 1+2+4+8+16+32 = 63 s. */
-#define NJ_TCP_SYNACK_TRIES 5
+#define NJ_TCP_SYNACK_RETRIES 5
 
 /* A connection in SYN-RECEIVED that a peer opened. */
 struct nj_syn {
-    struct nj_bare bare; /* snd_nxt and rcv_nxt are one beyond the initial numbers */
-    uint16_t peer_mss;   /* MSS option of the SYN; 0: none */
-    uint8_t peer_wscale; /* when NJ_BARE_WSCALE */
-    uint8_t n_sent;      /* SYN-ACKs */
-    uint8_t n_waits;     /* time-outs; index in nj_tcp.syn_due */
+    struct nj_minisock bare; /* snd_nxt and rcv_nxt are one beyond the initial numbers */
+    uint16_t peer_mss;       /* MSS option of the SYN; 0: none */
+    uint8_t peer_wscale;     /* when NJ_MINISOCK_WSCALE */
+    uint8_t n_sent;          /* SYN-ACKs */
+    uint8_t n_waits;         /* time-outs; index in nj_tcp.syn_due */
     nj_ns due, first_at;
     struct nj_list node;
 };
@@ -40,7 +40,7 @@ _Static_assert(sizeof(struct nj_syn) <= 96, "a forged SYN costs this much, and a
 
 /* A connection in TIME-WAIT without a user. */
 struct nj_time_wait {
-    struct nj_bare bare;
+    struct nj_minisock bare;
     uint32_t ends; /* ticks of the timing wheel, modulo 2^32 */
     uint32_t next; /* pool index + 1 of the next in the queue; 0: none */
 };

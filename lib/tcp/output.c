@@ -11,25 +11,25 @@
 #include "telem/counters.h"
 #include "wire/emit.h"
 
-static void emit(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e, bool unproven,
-                 nj_ns now)
+static void emit(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e,
+                 bool unverified, nj_ns now)
 {
-    struct nj_ip_meta ip = {e->tuple.local, e->tuple.remote, e->ecn, unproven, e->reach};
+    struct nj_ip_meta ip = {e->tuple.local, e->tuple.remote, e->ecn, unverified, e->reach};
     tcp->cfg.emit(tcp->cfg.ctx, m, &ip, now);
 }
 
 static void send_out(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e,
-                     bool unproven, nj_ns now)
+                     bool unverified, nj_ns now)
 {
     nj_tcp_prepend(m, e, &tcp->cfg.tx);
-    emit(tcp, m, e, unproven, now);
+    emit(tcp, m, e, unverified, now);
 }
 
 /* Segments without a control block: answers to unknown peers and half-open connections, whose
- * address is unproven; also resets, and ACKs in TIME-WAIT, which may be lost. */
-bool nj__tcp_send_bare(struct nj_tcp *tcp, const struct nj_tcp_emit *e, nj_ns now)
+ * address is unverified; also resets, and ACKs in TIME-WAIT, which may be lost. */
+bool nj__tcp_send_no_tcb(struct nj_tcp *tcp, const struct nj_tcp_emit *e, nj_ns now)
 {
-    struct rte_mbuf *m = nj__fresh(tcp);
+    struct rte_mbuf *m = nj__mbuf_get(tcp);
     if (m)
         send_out(tcp, m, e, true, now);
     return m != NULL;
@@ -48,10 +48,10 @@ static void note_acked(struct nj_tcb *t)
 static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq,
                                 uint32_t n_bytes, uint64_t *sum)
 {
-    struct rte_mbuf *m = nj__fresh(tcp);
+    struct rte_mbuf *m = nj__mbuf_get(tcp);
 
     if (m && n_bytes <= t->snd_mss) {
-        *sum = nj__sndq_fill(t, seq, n_bytes, m, !tcp->cfg.tx.tcp_csum);
+        *sum = nj__sndq_copy(t, seq, n_bytes, m, !tcp->cfg.tx.tcp_csum);
     } else if (m && !nj__sndq_chain(tcp, t, seq, n_bytes, m)) {
         rte_pktmbuf_free(m);
         m = NULL;
@@ -65,21 +65,21 @@ static enum nj_reach reach(const struct nj_tcb *t, nj_ns now)
     const struct nj_xfer *x = t->x;
 
     if (x->n_backoffs > 0)
-        return t->snd_una == t->snd_nxt ? NJ_REACH_UNKNOWN : NJ_REACH_DOUBTED;
-    return now - x->rack_at < NJ_SEC && x->rack_at ? NJ_REACH_PROVEN : NJ_REACH_UNKNOWN;
+        return t->snd_una == t->snd_nxt ? NJ_REACH_UNKNOWN : NJ_REACH_SUSPECT;
+    return now - x->rack_at < NJ_SEC && x->rack_at ? NJ_REACH_CONFIRMED : NJ_REACH_UNKNOWN;
 }
 
 /* Fill in the header fields that the segments of a burst have in common. */
-static void begin_train(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_emit *e, uint32_t seq,
-                        uint32_t n_bytes, nj_ns now)
+static void prepare_header(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_emit *e,
+                           uint32_t seq, uint32_t n_bytes, nj_ns now)
 {
     *e = (struct nj_tcp_emit){
         .tuple = t->flow.tuple,
         .ack = t->rcv_nxt,
-        .wnd = nj__tcp_wnd_field(tcp, t),
-        .flags = NJ_TCP_ACK | (nj__ecn_echo(t) ? NJ_TCP_ECE : 0),
+        .wnd = nj__tcp_next_window_field(tcp, t),
+        .flags = NJ_TCP_ACK | (nj__ecn_must_echo(t) ? NJ_TCP_ECE : 0),
         .tso_mss = tcp->cfg.tx.tso && n_bytes > t->snd_mss ? t->snd_mss : 0,
-        .summed = !tcp->cfg.tx.tcp_csum,
+        .has_payload_sum = !tcp->cfg.tx.tcp_csum,
         .reach = reach(t, now),
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };
@@ -98,12 +98,12 @@ static void begin_train(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_emit
 /* Send `n_bytes` of the send queue from `seq` on, with `flags` on the last segment. The device cuts
  * the segments (TSO), or this function does. The caller has limited n_bytes by the available mbufs.
  */
-static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t n_bytes,
-                       uint8_t flags, nj_ns now)
+static bool send_segments(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t n_bytes,
+                          uint8_t flags, nj_ns now)
 {
     uint32_t most = tcp->cfg.tx.tso ? UINT32_MAX : t->snd_mss;
     bool first = true, last;
-    struct nj_tcp_head head;
+    struct nj_tcp_hdr_cache head;
     struct nj_tcp_emit e;
 
     do {
@@ -115,20 +115,20 @@ static bool send_train(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint3
             return false;
         }
         if (first)
-            begin_train(tcp, t, &e, seq, n_bytes, now);
+            prepare_header(tcp, t, &e, seq, n_bytes, now);
         last = n == n_bytes;
         if (last) { /* full segments have no room for SACK blocks */
             e.flags |= flags;
-            nj__sack_blocks(t, &e.opts, n);
+            nj__sack_write_blocks(t, &e.opts, n);
         }
         e.seq = seq;
         e.payload_sum = sum;
-        if (first || last || !e.summed)
+        if (first || last || !e.has_payload_sum)
             nj_tcp_prepend(m, &e, &tcp->cfg.tx);
         else
-            nj_tcp_head_prepend(m, &head, seq, sum);
-        if (first && !last && e.summed)
-            nj_tcp_head_keep(&head, m, &e);
+            nj_tcp_hdr_cache_prepend(m, &head, seq, sum);
+        if (first && !last && e.has_payload_sum)
+            nj_tcp_hdr_cache_save(&head, m, &e);
         emit(tcp, m, &e, false, now);
         first = false;
         seq += n;
@@ -148,7 +148,7 @@ bool nj__tcp_send_syn(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     t->x->syn_at = first ? now : 0; /* Karn: no sample from a retransmission */
     t->x->n_syns += t->x->n_syns < UINT8_MAX;
 
-    struct rte_mbuf *m = nj__fresh(tcp);
+    struct rte_mbuf *m = nj__mbuf_get(tcp);
     if (!m)
         return false; /* the retransmission timer tries again */
     uint32_t wnd = NJ_TCP_SYN_WINDOW;
@@ -188,12 +188,12 @@ static uint32_t acceptable_seq(const struct nj_tcb *t)
 
 bool nj__tcp_send_ack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    return send_train(tcp, t, acceptable_seq(t), 0, 0, now);
+    return send_segments(tcp, t, acceptable_seq(t), 0, 0, now);
 }
 
 void nj__tcp_send_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    send_train(tcp, t, t->snd_una - 1, 0, 0, now);
+    send_segments(tcp, t, t->snd_una - 1, 0, 0, now);
 }
 
 /* RFC 7323 3.2: a RST carries timestamps if they were negotiated, with TSecr 0 without ACK. */
@@ -201,11 +201,11 @@ static void send_reset(struct nj_tcp *tcp, const struct nj_flow *flow, struct nj
                        nj_ns now)
 {
     if (flow)
-        nj__flow_timestamp(tcp, flow, &e->opts, now);
+        nj__flow_fill_timestamp(tcp, flow, &e->opts, now);
     if (!(e->flags & NJ_TCP_ACK))
         e->opts.ts_ecr = 0;
     e->flags |= NJ_TCP_RST;
-    if (nj__tcp_send_bare(tcp, e, now))
+    if (nj__tcp_send_no_tcb(tcp, e, now))
         nj_count(tcp->cfg.counters, NJ_C_tcp_rst_out);
 }
 
@@ -222,8 +222,8 @@ void nj__tcp_send_rst(struct nj_tcp *tcp, const struct nj_tcb *t, nj_ns now)
 }
 
 /* RFC 9293 3.5.2 and 3.10.7.1. */
-void nj__tcp_reset_for(struct nj_tcp *tcp, const struct nj_flow *flow, const struct nj_seg *seg,
-                       nj_ns now)
+void nj__tcp_send_rst_for(struct nj_tcp *tcp, const struct nj_flow *flow, const struct nj_seg *seg,
+                          nj_ns now)
 {
     struct nj_tcp_emit e = {.tuple = seg->tuple};
 
@@ -247,7 +247,7 @@ static uint8_t flags_at(const struct nj_tcb *t, uint32_t seq, uint32_t n_bytes)
 }
 
 /* RFC 9293 3.8.6.1: send one byte beyond a closed window, or what a nearly closed one admits. */
-bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+bool nj__tcp_send_window_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     uint32_t n =
         nj_min_u32(t->snd_wnd ? t->snd_wnd : 1, nj_min_u32(t->x->sndq.n_bytes, t->snd_mss));
@@ -257,19 +257,19 @@ bool nj__tcp_send_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 
     if (!fresh && n_seq > t->snd_nxt - t->snd_una)
         flags &= (uint8_t)~NJ_TCP_FIN; /* it was queued but not yet sent */
-    if (!send_train(tcp, t, t->snd_una, n, flags, now))
+    if (!send_segments(tcp, t, t->snd_una, n, flags, now))
         return false;
     if (fresh && n_seq > 0) /* so that its ACK is acceptable */
-        nj__sent_push(tcp, t, n_seq, now);
+        nj__scoreboard_append(tcp, t, n_seq, now);
     else if (!fresh)
-        nj_sent_first(t->x)->again = true; /* Karn: no sample */
+        nj_sent_run_first(t->x)->again = true; /* Karn: no sample */
     return true;
 }
 
 /* Sender's silly window syndrome avoidance (RFC 9293 3.8.6.2.1). Nagle's algorithm (RFC 9293 3.7.4)
  * is not used: the user fills the queue once per burst, so a short segment ends the available data.
  */
-static bool worth_sending(const struct nj_tcb *t, uint32_t n, uint32_t queued)
+static bool avoids_silly_window(const struct nj_tcb *t, uint32_t n, uint32_t queued)
 {
     return n >= t->snd_mss || n == queued || n >= t->snd_wnd_max / 2;
 }
@@ -296,15 +296,15 @@ bool nj__tcp_has_new_data(const struct nj_tcb *t)
 static uint32_t cwnd_room(const struct nj_tcb *t)
 {
     uint32_t pipe = nj__pipe(t), room = t->cwnd > pipe ? t->cwnd - pipe : 0;
-    return t->x->send_one && room < t->snd_mss ? t->snd_mss : room;
+    return t->x->send_one_anyway && room < t->snd_mss ? t->snd_mss : room;
 }
 
-static void note_sent(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
+static void after_send(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
 {
     struct nj_xfer *x = t->x;
 
     nj__recovery_sent(t, n_seq, again, now);
-    x->send_one = false;
+    x->send_one_anyway = false;
     x->used = true;
     if (x->rexmit_at == NJ_NEVER) /* RFC 6298 5.1 */
         x->rexmit_at = now + x->rto;
@@ -314,13 +314,13 @@ enum sending { SENT, NOTHING, NO_ROOM };
 
 /* Maximum bytes of one send: a TSO packet, or a burst limited by `room` packets and `burst`
  * segments. */
-static uint32_t unit_max(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t room,
-                         uint32_t burst)
+static uint32_t max_bytes_per_send(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t room,
+                                   uint32_t burst)
 {
     uint32_t mss = t->snd_mss;
     uint32_t n =
-        tcp->cfg.tx.tso ? tcp->cfg.tx.tso_bytes_max / mss : nj_min_u32(room, NJ_TCP_FRESH_MAX);
-    return t->x->send_one || n == 0 ? mss : nj_min_u32(n, burst) * mss;
+        tcp->cfg.tx.tso ? tcp->cfg.tx.tso_bytes_max / mss : nj_min_u32(room, NJ_TCP_MBUF_CACHE_MAX);
+    return t->x->send_one_anyway || n == 0 ? mss : nj_min_u32(n, burst) * mss;
 }
 
 static uint32_t segments(const struct nj_tcb *t, uint32_t n_bytes)
@@ -330,64 +330,65 @@ static uint32_t segments(const struct nj_tcb *t, uint32_t n_bytes)
 
 /* Limit the `n` bytes of a burst by the available mbufs, but not below one segment: sending it
  * reports the shortage. */
-static uint32_t with_mbufs(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n)
+static uint32_t limit_by_mbufs(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n)
 {
     uint32_t mss = t->snd_mss;
 
-    if (n <= mss || tcp->cfg.tx.tso || n <= tcp->n_fresh * mss)
+    if (n <= mss || tcp->cfg.tx.tso || n <= tcp->n_mbuf_cache * mss)
         return n;
-    uint32_t ready = nj__fresh_stock(tcp);
+    uint32_t ready = nj__mbuf_cache_fill(tcp);
     return nj_min_u32(n, ready > 0 ? ready * mss : mss);
 }
 
 /* Limit `n` by the mbufs, and round it down to full segments unless it is `all`. */
-static uint32_t whole(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n, uint32_t all)
+static uint32_t round_to_segments(struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n,
+                                  uint32_t all)
 {
-    n = with_mbufs(tcp, t, n);
+    n = limit_by_mbufs(tcp, t, n);
     return n > t->snd_mss && n < all ? n - n % t->snd_mss : n;
 }
 
 /* Retransmit (RFC 9293 3.8.1) from the start of `r`: `n` bytes, of which `old` were sent before,
  * and the FIN if it follows. If the old data reaches snd_nxt, new data fills the segment. */
-static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r,
+static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent_run *r,
                                uint32_t old, uint32_t n, nj_ns now)
 {
     uint32_t left = t->x->sndq.n_bytes - (r->seq - t->snd_una);
     uint32_t end = r->seq + old, more = 0;
 
     old = nj_min_u32(n, old);
-    if (end == t->snd_nxt && nj__sent_has_room(tcp, t))
+    if (end == t->snd_nxt && nj__scoreboard_has_room(tcp, t))
         more = n - old;
     n = nj_min_u32(old + more, left);
     bool fin = n == left && nj_seq_lt(r->seq + n, end);
     uint8_t flags = flags_at(t, r->seq, n) & (uint8_t)(fin ? UINT8_MAX : ~NJ_TCP_FIN);
-    if (!send_train(tcp, t, r->seq, n, flags, now))
+    if (!send_segments(tcp, t, r->seq, n, flags, now))
         return NO_ROOM;
     nj_count_n(tcp->cfg.counters, NJ_C_tcp_retransmit, segments(t, n));
     more = n > old ? n - old : 0;
-    nj__sent_again(tcp, t, r, r->seq + n - more + fin, now);
+    nj__scoreboard_rexmitted(tcp, t, r, r->seq + n - more + fin, now);
     if (more)
-        nj__sent_push(tcp, t, more, now);
-    note_sent(t, n + fin, true, now);
+        nj__scoreboard_append(tcp, t, more, now);
+    after_send(t, n + fin, true, now);
     return SENT;
 }
 
-static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *r,
+static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent_run *r,
                               uint32_t unit, nj_ns now)
 {
     uint32_t room = cwnd_room(t), window = peer_room(t, r->seq);
     uint32_t n = nj_min_u32(nj_min_u32(room, window), unit);
 
-    uint32_t lost = nj__sent_again_max(t, r);
+    uint32_t lost = nj__scoreboard_rexmit_max(t, r);
     if (room < nj_min_u32(lost, t->snd_mss) || window == 0)
         return NOTHING;
     n = nj_min_u32(n, segments(t, lost) * t->snd_mss); /* new data fills one segment at most */
-    return send_again(tcp, t, r, lost, whole(tcp, t, n, lost), now);
+    return send_again(tcp, t, r, lost, round_to_segments(tcp, t, n, lost), now);
 }
 
 /* New data is sent with nothing in flight: the retransmission timer and R2 start here, also after
  * zero-window probes. */
-static void begin_flight(struct nj_xfer *x, nj_ns now)
+static void restart_rto_clock(struct nj_xfer *x, nj_ns now)
 {
     x->rexmit_at = NJ_NEVER;
     x->progress_at = now;
@@ -400,16 +401,16 @@ static enum sending send_mtu_probe(struct nj_tcp *tcp, struct nj_tcb *t, uint32_
     bool first = t->snd_una == t->snd_nxt;
 
     t->snd_mss = (uint16_t)n; /* for this one */
-    bool sent = send_train(tcp, t, t->snd_nxt, n, 0, now);
+    bool sent = send_segments(tcp, t, t->snd_nxt, n, 0, now);
     if (sent)
-        nj__sent_push(tcp, t, n, now);
+        nj__scoreboard_append(tcp, t, n, now);
     t->snd_mss = mss;
     if (!sent)
         return NO_ROOM;
     if (first)
-        begin_flight(t->x, now);
-    nj__path_probe_sent(t, n, now);
-    note_sent(t, n, false, now);
+        restart_rto_clock(t->x, now);
+    nj__pmtu_probe_sent(t, n, now);
+    after_send(t, n, false, now);
     return SENT;
 }
 
@@ -421,25 +422,25 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
 
     if (x->cwr_due) /* RFC 3168 6.1.2: CWR on one segment; TSO would copy it */
         unit = t->snd_mss;
-    uint32_t n = whole(tcp, t, nj_min_u32(nj_min_u32(queued, room), unit), queued);
+    uint32_t n = round_to_segments(tcp, t, nj_min_u32(nj_min_u32(queued, room), unit), queued);
     bool fin = t->fin_queued && n == queued && off <= x->sndq.n_bytes;
 
     if (n == 0 && !fin)
         return NOTHING;
-    if ((!fin && !worth_sending(t, n, queued)) || !nj__sent_has_room(tcp, t))
+    if ((!fin && !avoids_silly_window(t, n, queued)) || !nj__scoreboard_has_room(tcp, t))
         return NOTHING;
     bool may_probe = queued > 1 && t->snd_mss < t->mss_max &&
-                     nj__sent_has_runs(tcp, t, 2); /* for the probe, and for later data */
-    uint32_t probe = may_probe ? nj__path_probe(t, nj_min_u32(queued - 1, room), now)
+                     nj__scoreboard_has_runs(tcp, t, 2); /* for the probe, and for later data */
+    uint32_t probe = may_probe ? nj__pmtu_probe_bytes(t, nj_min_u32(queued - 1, room), now)
                                : 0; /* less the last byte: no FIN, no PSH */
     if (probe)
         return send_mtu_probe(tcp, t, probe, now);
-    if (!send_train(tcp, t, t->snd_nxt, n, flags_at(t, t->snd_nxt, n), now))
+    if (!send_segments(tcp, t, t->snd_nxt, n, flags_at(t, t->snd_nxt, n), now))
         return NO_ROOM;
     if (off == 0)
-        begin_flight(x, now);
-    nj__sent_push(tcp, t, n + fin, now);
-    note_sent(t, n + fin, false, now);
+        restart_rto_clock(x, now);
+    nj__scoreboard_append(tcp, t, n + fin, now);
+    after_send(t, n + fin, false, now);
     return SENT;
 }
 
@@ -452,7 +453,7 @@ static bool may_send(const struct nj_tcb *t)
 
 /* Record whether cwnd limits the sender: an unused window must not grow (RFC 7661). In slow start
  * half a window is enough, since the window doubles. */
-static void note_limited(struct nj_tcb *t)
+static void note_cwnd_limited(struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
     bool held = nj__tcp_has_new_data(t) && cwnd_room(t) < t->snd_mss;
@@ -465,10 +466,10 @@ static void note_limited(struct nj_tcb *t)
 
 /* Send the next segments, lost data first. If mbufs are too few for a TSO packet, try one segment.
  */
-static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent *lost,
+static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent_run *lost,
                               uint32_t room, uint32_t burst, nj_ns now)
 {
-    uint32_t unit = unit_max(tcp, t, room, burst);
+    uint32_t unit = max_bytes_per_send(tcp, t, room, burst);
     enum sending s = lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
 
     if (s != NO_ROOM || unit == t->snd_mss || !tcp->cfg.tx.tso)
@@ -498,7 +499,7 @@ static void end_burst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         return;
     nj_count(tcp->cfg.counters, NJ_C_tcp_burst_cut);
     if (cwnd_room(t) >= t->snd_mss)
-        x->burst_at = now + NJ_TCP_LOSS_BURST_GAP;
+        x->next_burst_at = now + NJ_TCP_LOSS_BURST_GAP;
 }
 
 /* Send all that the windows allow. False: mbufs or device room are missing; try again later. */
@@ -510,13 +511,13 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 
     if (!may_send(t))
         return true;
-    if (x->ca >= NJ_CA_RECOVERY && x->burst_at != NJ_NEVER && now < x->burst_at)
+    if (x->ca >= NJ_CA_RECOVERY && x->next_burst_at != NJ_NEVER && now < x->next_burst_at)
         return true;
-    x->burst_at = NJ_NEVER;
+    x->next_burst_at = NJ_NEVER;
     if (t->snd_una == t->snd_nxt && x->last_send_at && now - x->last_send_at > x->rto)
         tcp->cfg.cc->idle(t, now, now - x->last_send_at);
     do {
-        struct nj_sent *lost = x->frto == 2 ? NULL : nj__sent_first_lost(x);
+        struct nj_sent_run *lost = x->frto == 2 ? NULL : nj__scoreboard_first_lost(x);
         if (!lost && unsent(t) == 0 && !t->fin_queued)
             break;
         uint32_t room = tcp->cfg.room(tcp->cfg.ctx);
@@ -531,7 +532,7 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     } while (s == SENT && burst > 0);
     if (burst == 0)
         end_burst(tcp, t, now);
-    note_limited(t);
+    note_cwnd_limited(t);
     if (t->snd_nxt != nxt)
         nj__tlp_schedule(t, now);
     if (unsent(t) > 0 && t->snd_nxt == t->snd_una && x->rexmit_at == NJ_NEVER) {
@@ -545,20 +546,21 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
-    struct nj_sent *last = nj_sent_last(x);
+    struct nj_sent_run *last = nj_sent_run_last(x);
     bool fresh = nj__tcp_has_new_data(t);
     enum sending s = NOTHING;
 
-    if (!last || last->fate != NJ_FLYING || t->snd_wnd == 0 || tcp->cfg.room(tcp->cfg.ctx) == 0)
+    if (!last || last->fate != NJ_RUN_IN_FLIGHT || t->snd_wnd == 0 ||
+        tcp->cfg.room(tcp->cfg.ctx) == 0)
         return false; /* zero-window probes take over */
     if (fresh) {
-        x->send_one = true;
+        x->send_one_anyway = true;
         s = send_new(tcp, t, t->snd_mss, now);
-        x->send_one = false;
+        x->send_one_anyway = false;
     }
     if (s != SENT) {
         fresh = false;
-        last = nj__sent_tail(tcp, t, t->snd_mss);
+        last = nj__scoreboard_split_tail(tcp, t, t->snd_mss);
         uint32_t window = peer_room(t, last->seq); /* it may have shrunk */
         uint32_t old = last->end - last->seq, n = nj_min_u32(window, t->snd_mss);
         s = window ? send_again(tcp, t, last, old, n, now) : NOTHING;
@@ -566,7 +568,7 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (s != SENT)
         return false;
     x->tlp_out = true;
-    x->tlp_again = !fresh;
+    x->tlp_was_rexmit = !fresh;
     x->tlp_end = t->snd_nxt;
     return true;
 }
@@ -585,10 +587,10 @@ uint32_t nj_tcp_output(struct nj_tcp *tcp, nj_ns now)
         if (done && t->ack_now)
             done = tcp->cfg.room(tcp->cfg.ctx) > 0 && nj__tcp_send_ack(tcp, t, now);
         served++;
-        if (nj__tcb_settle(tcp, t, now))
+        if (nj__tcb_try_time_wait(tcp, t, now))
             continue;
-        nj__tcp_rearm(tcp, t);
-        nj__tcb_check(t);
+        nj__tcp_rearm_timer(tcp, t);
+        nj__tcb_assert_valid(t);
         if (!done)
             nj__tcb_note_output(tcp, t);
     }

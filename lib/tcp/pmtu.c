@@ -50,19 +50,19 @@ static uint32_t mss_for(const struct nj_tcb *t, uint32_t mtu)
 }
 
 /* Reduce snd_mss and retransmit all data in flight, without a congestion response. */
-static void shrink(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
+static void reduce_mss(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
 {
     uint32_t mss = mss_for(t, mtu);
 
-    t->x->mtu_claimed = 0;
+    t->x->icmp_mtu_pending = 0;
     if (mss >= t->snd_mss)
         return;
     t->snd_mss = (uint16_t)mss;
-    if (t->mss_proven > mss)
-        t->mss_proven = (uint16_t)mss;
+    if (t->mss_acked > mss)
+        t->mss_acked = (uint16_t)mss;
     nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_shrunk);
-    nj__sent_lose_until(tcp, t, t->snd_nxt);
-    nj__sent_recut(tcp, t);
+    nj__scoreboard_lose_until(tcp, t, t->snd_nxt);
+    nj__scoreboard_resegment(tcp, t);
     t->mtu_probes_lost = 0;
     t->x->mtu_probe_at = 0;
     nj__tcb_note_output(tcp, t);
@@ -81,14 +81,14 @@ static uint32_t claimed_mtu(const struct nj_tcb *t, const struct nj_icmp_error *
 }
 
 /* Reduce by a router's message: the next probe waits ten minutes (RFC 1191 6.3). */
-static void shrink_as_told(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu, nj_ns now)
+static void shrink_by_icmp(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu, nj_ns now)
 {
     uint16_t mss = t->snd_mss;
 
-    shrink(tcp, t, mtu);
+    reduce_mss(tcp, t, mtu);
     if (t->snd_mss == mss)
         return;
-    t->x->mtu_probe_at = now + NJ_TCP_PROBE_RAISE;
+    t->x->mtu_probe_at = now + NJ_TCP_MTU_RAISE_WAIT;
 }
 
 /* RFC 5927 7.2: if segments of that length were acknowledged, the claim is applied only when a
@@ -104,10 +104,10 @@ static void on_too_big(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icm
         nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_floor);
         mtu = NJ_TCP_MTU_MIN;
     }
-    if (mss_for(t, mtu) < t->mss_proven)
-        t->x->mtu_claimed = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
+    if (mss_for(t, mtu) < t->mss_acked)
+        t->x->icmp_mtu_pending = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
     else
-        shrink_as_told(tcp, t, mtu, t->x->last_send_at); /* the time of the quoted segment */
+        shrink_by_icmp(tcp, t, mtu, t->x->last_send_at); /* the time of the quoted segment */
 }
 
 bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_error *e)
@@ -115,10 +115,10 @@ bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_erro
     /* RFC 5927 4.1: it must quote data in flight. An idle connection has none. */
     if (!t->x || !nj_seq_in(e->seq, t->snd_una, t->snd_nxt - t->snd_una))
         return false;
-    if (e->news == NJ_ICMP_TOO_BIG && t->state >= NJ_TCP_ESTABLISHED) {
+    if (e->error_kind == NJ_ICMP_TOO_BIG && t->state >= NJ_TCP_ESTABLISHED) {
         on_too_big(tcp, t, e);
-        nj__tcp_rearm(tcp, t);
-    } else if (e->news == NJ_ICMP_REFUSED && t->state == NJ_TCP_SYN_SENT) {
+        nj__tcp_rearm_timer(tcp, t);
+    } else if (e->error_kind == NJ_ICMP_HARD_ERROR && t->state == NJ_TCP_SYN_SENT) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_aborted); /* RFC 5927 5.2: hard only in SYN-SENT */
         nj__tcb_end(tcp, t);
     } /* else a soft error: the timers decide (RFC 9293 3.9.2.2) */
@@ -126,22 +126,22 @@ bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_erro
 }
 
 /* RFC 9293 3.7.2: black hole detection, for long segments that are lost without ICMP. */
-void nj__tcp_path_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
+void nj__pmtu_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     uint32_t long_mss = mss_for(t, MTU_BLACK_HOLE);
     bool v4 = nj_addr_is_v4(&t->flow.tuple.remote);
 
-    if (t->x->mtu_claimed) {
-        shrink_as_told(tcp, t, t->x->mtu_claimed, t->x->last_send_at);
+    if (t->x->icmp_mtu_pending) {
+        shrink_by_icmp(tcp, t, t->x->icmp_mtu_pending, t->x->last_send_at);
         return;
     }
-    bool proven = t->mss_proven >= t->snd_mss; /* then another cause is more likely */
+    bool proven = t->mss_acked >= t->snd_mss; /* then another cause is more likely */
     if (t->x->n_backoffs < (proven ? 2 : 1) * NJ_TCP_BLACK_HOLE_RTOS)
         return;
     if (t->snd_mss > long_mss)
-        shrink(tcp, t, MTU_BLACK_HOLE);
+        reduce_mss(tcp, t, MTU_BLACK_HOLE);
     else if (v4)
-        shrink(tcp, t, MTU_LAST);
+        reduce_mss(tcp, t, MTU_LAST);
 }
 
 /* --- probing for a larger MTU: RFC 4821 7, RFC 8899 5 ---------------------------------------- */
@@ -158,7 +158,7 @@ static uint32_t probe_size(const struct nj_tcb *t)
 
 /* RFC 4821 7.5 - 7.6: only while no loss is known, and with enough data after it to detect its
  * loss. Only with SACK, since otherwise the loss would cost a recovery. */
-uint32_t nj__path_probe(const struct nj_tcb *t, uint32_t n, nj_ns now)
+uint32_t nj__pmtu_probe_bytes(const struct nj_tcb *t, uint32_t n, nj_ns now)
 {
     const struct nj_xfer *x = t->x;
     uint32_t size = probe_size(t);
@@ -168,39 +168,39 @@ uint32_t nj__path_probe(const struct nj_tcb *t, uint32_t n, nj_ns now)
     if (!t->sack_on || under_way || now < x->mtu_probe_at || x->ca != NJ_CA_OPEN ||
         x->n_sacked > 0 || x->n_lost > 0 || x->n_backoffs > 0 || x->cwr_due)
         return 0;
-    return n >= size + NJ_TCP_PROBE_FOLLOWERS * t->snd_mss ? size : 0;
+    return n >= size + NJ_TCP_MTU_PROBE_AHEAD * t->snd_mss ? size : 0;
 }
 
-void nj__path_probe_sent(struct nj_tcb *t, uint32_t n, nj_ns now)
+void nj__pmtu_probe_sent(struct nj_tcb *t, uint32_t n, nj_ns now)
 {
     struct nj_xfer *x = t->x;
 
     x->mtu_probe = (uint16_t)n;
     x->mtu_probe_end = t->snd_nxt;
-    x->mtu_probe_at = now + NJ_TCP_PROBE_EVERY;
+    x->mtu_probe_at = now + NJ_TCP_MTU_PROBE_WAIT;
 }
 
-void nj__path_probe_arrived(struct nj_tcp *tcp, struct nj_tcb *t)
+void nj__pmtu_probe_acked(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
 
     if (t->snd_mss < x->mtu_probe) {
-        t->snd_mss = t->mss_proven = x->mtu_probe;
+        t->snd_mss = t->mss_acked = x->mtu_probe;
         nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_raised);
     }
     if (t->snd_mss < t->mss_max) /* a smaller size, after larger ones were lost */
-        x->mtu_probe_at += NJ_TCP_PROBE_RAISE;
+        x->mtu_probe_at += NJ_TCP_MTU_RAISE_WAIT;
     x->mtu_probe = 0;
     t->mtu_probes_lost = 0;
 }
 
-void nj__path_probe_lost(struct nj_tcb *t)
+void nj__pmtu_probe_lost(struct nj_tcb *t)
 {
     t->x->mtu_probe = 0;
-    if (t->mtu_probes_lost + 1u < NJ_TCP_PROBES_MAX) {
+    if (t->mtu_probes_lost + 1u < NJ_TCP_MTU_PROBES_MAX) {
         t->mtu_probes_lost++;
     } else {
         t->mtu_probes_lost = 0;
-        t->x->mtu_probe_at += NJ_TCP_PROBE_RAISE;
+        t->x->mtu_probe_at += NJ_TCP_MTU_RAISE_WAIT;
     }
 }

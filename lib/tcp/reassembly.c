@@ -14,23 +14,23 @@
 #include "telem/counters.h"
 
 /* Restrict the mbuf's data to `n_bytes` from offset `off` on. */
-static void narrow(struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
+static void set_payload(struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)
 {
     m->data_off = (uint16_t)(m->data_off + off);
     m->data_len = (uint16_t)n_bytes;
     m->pkt_len = n_bytes;
 }
 
-static void hold(struct nj_tcp *tcp, struct nj_tcb *t)
+static void count_held(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
 
     x->rcvq.n_mbufs++;
-    x->n_held_since += x->n_held_since < UINT16_MAX;
+    x->n_held_since_merge += x->n_held_since_merge < UINT16_MAX;
     tcp->n_held++;
 }
 
-static void let_go(struct nj_tcp *tcp, struct nj_tcb *t)
+static void uncount_held(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     t->x->rcvq.n_mbufs--;
     tcp->n_held--;
@@ -71,7 +71,7 @@ static bool coalesce(const struct nj_tcp *tcp, const struct nj_tcb *t, struct rt
 {
     bool small = n_bytes <= NJ_RECV_COALESCE_BYTES && n_bytes <= rte_pktmbuf_tailroom(to);
 
-    if (!small && t->x->rcvq.n_mbufs < NJ_TCP_DEAR_MBUFS && nj__rcv_may_hold(tcp, t))
+    if (!small && t->x->rcvq.n_mbufs < NJ_TCP_COALESCE_ALL_MBUFS && nj__rcv_may_hold(tcp, t))
         return false;
     if (!fits(to, n_bytes))
         return false;
@@ -81,7 +81,8 @@ static bool coalesce(const struct nj_tcp *tcp, const struct nj_tcb *t, struct rt
 
 /* Merge neighbours whose bytes fit in one buffer. `gaps`: the list may have holes, so check that
  * they are contiguous. Returns the last remaining mbuf. */
-static struct rte_mbuf *gather(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, bool gaps)
+static struct rte_mbuf *merge_adjacent(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
+                                       bool gaps)
 {
     while (m && m->next) {
         struct rte_mbuf *next = m->next;
@@ -94,24 +95,24 @@ static struct rte_mbuf *gather(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_
         append(m, rte_pktmbuf_mtod(next, const uint8_t *), next->data_len);
         m->next = next->next;
         next->next = NULL;
-        let_go(tcp, t);
+        uncount_held(tcp, t);
         rte_pktmbuf_free(next);
     }
     return m;
 }
 
 /* Free mbufs by merging those held. The walk is amortised: it needs one new mbuf per
- * NJ_TCP_GATHER_PART held since the last one. */
-static void gather_all(struct nj_tcp *tcp, struct nj_tcb *t)
+ * NJ_TCP_MERGE_PART held since the last one. */
+static void merge_all_adjacent(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
     uint32_t n = x->rcvq.n_mbufs;
 
-    if ((uint32_t)x->n_held_since * NJ_TCP_GATHER_PART < n)
+    if ((uint32_t)x->n_held_since_merge * NJ_TCP_MERGE_PART < n)
         return;
-    x->n_held_since = 0;
-    x->rcvq.tail = gather(tcp, t, x->rcvq.head, false);
-    gather(tcp, t, x->reasm, true);
+    x->n_held_since_merge = 0;
+    x->rcvq.tail = merge_adjacent(tcp, t, x->rcvq.head, false);
+    merge_adjacent(tcp, t, x->reasm, true);
     if (x->rcvq.n_mbufs < n)
         nj_count(tcp->cfg.counters, NJ_C_tcp_gathered);
 }
@@ -122,12 +123,12 @@ bool nj__rcv_make_room(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
 
     if (nj__rcv_may_hold(tcp, t) || (q->tail && fits(q->tail, n_bytes)))
         return true;
-    gather_all(tcp, t);
+    merge_all_adjacent(tcp, t);
     return nj__rcv_may_hold(tcp, t) || (q->tail && fits(q->tail, n_bytes));
 }
 
-void nj__rcvq_push(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, uint32_t off,
-                   uint32_t n_bytes)
+void nj__rcvq_append(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, uint32_t off,
+                     uint32_t n_bytes)
 {
     struct nj_mbuf_queue *q = &t->x->rcvq;
 
@@ -136,7 +137,7 @@ void nj__rcvq_push(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, uin
         rte_pktmbuf_free(m);
         return;
     }
-    narrow(m, off, n_bytes);
+    set_payload(m, off, n_bytes);
     m->next = NULL;
     if (q->tail)
         q->tail->next = m;
@@ -144,7 +145,7 @@ void nj__rcvq_push(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, uin
         q->head = m;
     q->tail = m;
     q->n_bytes += n_bytes;
-    hold(tcp, t);
+    count_held(tcp, t);
 }
 
 bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
@@ -154,7 +155,7 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
     struct rte_mbuf **link = &t->x->reasm, *before = NULL;
 
     if (!nj__rcv_may_hold(tcp, t))
-        gather_all(tcp, t);
+        merge_all_adjacent(tcp, t);
     while (*link && nj_seq_le((*link)->hash.usr, first)) {
         before = *link;
         first = nj_seq_max(first, before->hash.usr + before->data_len);
@@ -174,18 +175,18 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
     }
     /* While mbufs are short, out-of-order segments are refused; the peer retransmits them.
      * Otherwise peers that leave holes open could keep new connections out. */
-    if (nj__tcp_pressure(tcp) != NJ_PRESSURE_NONE || !nj__rcv_may_hold(tcp, t))
+    if (nj__rcv_pressure(tcp) != NJ_PRESSURE_NONE || !nj__rcv_may_hold(tcp, t))
         return false;
-    narrow(m, off, end - first);
+    set_payload(m, off, end - first);
     m->hash.usr = first;
     m->next = *link;
     *link = m;
-    hold(tcp, t);
+    count_held(tcp, t);
     t->x->reasm_bytes += end - first;
     return true;
 }
 
-uint32_t nj__reasm_pull(struct nj_tcp *tcp, struct nj_tcb *t)
+uint32_t nj__reasm_move_ready(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     uint32_t pulled = 0;
 
@@ -193,14 +194,14 @@ uint32_t nj__reasm_pull(struct nj_tcp *tcp, struct nj_tcb *t)
         struct rte_mbuf *m = t->x->reasm;
         uint32_t n_bytes = m->data_len, stale = t->rcv_nxt - m->hash.usr;
         t->x->reasm = m->next;
-        let_go(tcp, t);
+        uncount_held(tcp, t);
         t->x->reasm_bytes -= n_bytes;
         m->next = NULL;
         if (stale >= n_bytes) {
             rte_pktmbuf_free(m);
             continue;
         }
-        nj__rcvq_push(tcp, t, m, stale, n_bytes - stale);
+        nj__rcvq_append(tcp, t, m, stale, n_bytes - stale);
         t->rcv_nxt += n_bytes - stale;
         pulled += n_bytes - stale;
     }
@@ -208,7 +209,7 @@ uint32_t nj__reasm_pull(struct nj_tcp *tcp, struct nj_tcb *t)
     return pulled;
 }
 
-uint32_t nj__reasm_end(const struct nj_tcb *t)
+uint32_t nj__reasm_highest_seq(const struct nj_tcb *t)
 {
     uint32_t end = t->rcv_nxt;
     for (const struct rte_mbuf *m = t->x->reasm; m; m = m->next)
@@ -224,7 +225,7 @@ bool nj__reasm_drop_last(struct nj_tcp *tcp, struct nj_tcb *t)
         return false;
     while ((*link)->next)
         link = &(*link)->next;
-    let_go(tcp, t);
+    uncount_held(tcp, t);
     t->x->reasm_bytes -= (*link)->data_len;
     rte_pktmbuf_free(*link);
     *link = NULL;
@@ -259,16 +260,16 @@ void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
     NJ_ASSERT(m && n_bytes <= m->data_len);
     q->n_bytes -= n_bytes;
     if (n_bytes < m->data_len) {
-        narrow(m, n_bytes, m->data_len - n_bytes);
+        set_payload(m, n_bytes, m->data_len - n_bytes);
     } else {
         q->head = m->next;
         if (!q->head)
             q->tail = NULL;
-        let_go(tcp, t);
+        uncount_held(tcp, t);
         m->next = NULL;
         rte_pktmbuf_free(m);
     }
-    if (!t->fin_received && nj__tcp_window_update_due(tcp, t)) {
+    if (!t->fin_received && nj__tcp_is_window_update_due(tcp, t)) {
         t->ack_now = true;
         nj__tcb_note_output(tcp, t);
     }

@@ -9,13 +9,13 @@ uint32_t nj__tcp_rcv_wnd(const struct nj_tcb *t)
     return nj_seq_lt(t->rcv_nxt, t->rcv_adv) ? t->rcv_adv - t->rcv_nxt : 0;
 }
 
-enum nj_pressure nj__tcp_pressure(const struct nj_tcp *tcp)
+enum nj_rcv_pressure nj__rcv_pressure(const struct nj_tcp *tcp)
 {
     uint64_t held = tcp->n_held, max = tcp->cfg.held_max;
 
     if (max == 0 || held * 2 <= max)
         return NJ_PRESSURE_NONE;
-    return held * 8 <= max * 7 ? NJ_PRESSURE_SOME : NJ_PRESSURE_HIGH;
+    return held * 8 <= max * 7 ? NJ_RCV_PRESSURE_SOME : NJ_RCV_PRESSURE_HIGH;
 }
 
 /* Receive buffer of a connection. The minimum is four segments: an update is sent when the window
@@ -24,13 +24,13 @@ static uint32_t buffer_bytes(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     uint32_t bytes = NJ_RECV_WINDOW_BYTES;
 
-    switch (nj__tcp_pressure(tcp)) {
+    switch (nj__rcv_pressure(tcp)) {
     case NJ_PRESSURE_NONE:
         break;
-    case NJ_PRESSURE_SOME:
+    case NJ_RCV_PRESSURE_SOME:
         bytes = NJ_RECV_WINDOW_BYTES / 4;
         break;
-    case NJ_PRESSURE_HIGH:
+    case NJ_RCV_PRESSURE_HIGH:
         bytes = 4u * t->snd_mss;
         break;
     }
@@ -46,22 +46,22 @@ static uint32_t free_bytes(const struct nj_tcp *tcp, const struct nj_tcb *t)
 }
 
 /* Receiver's silly window syndrome avoidance (RFC 9293 3.8.6.2.2): the least step to advertise. */
-static uint32_t worth_telling(const struct nj_tcb *t)
+static uint32_t min_window_step(const struct nj_tcb *t)
 {
     uint32_t half = NJ_RECV_WINDOW_BYTES / 2, two = 2u * t->snd_mss;
     return two < half ? two : half;
 }
 
-bool nj__tcp_window_update_due(const struct nj_tcp *tcp, const struct nj_tcb *t)
+bool nj__tcp_is_window_update_due(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     uint32_t edge = t->rcv_nxt + free_bytes(tcp, t);
-    return nj_seq_diff(edge, t->rcv_adv) >= (int32_t)worth_telling(t);
+    return nj_seq_diff(edge, t->rcv_adv) >= (int32_t)min_window_step(t);
 }
 
-uint16_t nj__tcp_wnd_field(const struct nj_tcp *tcp, struct nj_tcb *t)
+uint16_t nj__tcp_next_window_field(const struct nj_tcp *tcp, struct nj_tcb *t)
 {
     uint32_t edge = t->rcv_nxt + free_bytes(tcp, t);
-    if (nj_seq_diff(edge, t->rcv_adv) < (int32_t)worth_telling(t))
+    if (nj_seq_diff(edge, t->rcv_adv) < (int32_t)min_window_step(t))
         edge = t->rcv_nxt + nj__tcp_rcv_wnd(t); /* keep the edge */
 
     /* Rounded up: rounding down would move the edge back by up to 2^wscale - 1 bytes (RFC 7323

@@ -34,19 +34,19 @@ void nj__tcp_rtt_sample(struct nj_tcb *t, nj_ns rtt)
     t->x->rto = rto_of(t);
 }
 
-nj_ns nj__tcp_rto_now(const struct nj_tcb *t)
+nj_ns nj__tcp_rto_base(const struct nj_tcb *t)
 {
     return t->srtt_us ? rto_of(t) : NJ_TCP_RTO_INITIAL;
 }
 
-void nj__tcp_rto_relax(struct nj_tcb *t)
+void nj__tcp_rto_reduce(struct nj_tcb *t)
 {
-    nj_ns twice = 2 * nj__tcp_rto_now(t), half = t->x->rto / 2;
+    nj_ns twice = 2 * nj__tcp_rto_base(t), half = t->x->rto / 2;
     if (t->x->rto > twice)
         t->x->rto = half > twice ? half : twice;
 }
 
-void nj__tcp_rto_opened(struct nj_tcb *t, nj_ns now)
+void nj__tcp_rto_handshake_done(struct nj_tcb *t, nj_ns now)
 {
     /* More than one SYN was retransmitted, and by a time-out, not only for a repeated SYN of the
      * peer. */

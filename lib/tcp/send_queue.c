@@ -64,7 +64,7 @@ uint32_t nj_tcp_send_room(const struct nj_tcb *t)
 
 bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data, uint32_t n_bytes)
 {
-    nj__tcb_wake(tcp, t);
+    nj__tcb_attach_xfer(tcp, t);
     struct nj_mbuf_queue *q = &t->x->sndq;
     /* Small pieces share an mbuf: a tail that is ours and has room takes the beginning. */
     uint32_t room = q->tail && RTE_MBUF_DIRECT(q->tail) ? rte_pktmbuf_tailroom(q->tail) : 0;
@@ -73,7 +73,7 @@ bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data,
 
     NJ_ASSERT(!t->fin_queued);
     for (uint32_t left = n_bytes - first; left > 0;) {
-        struct rte_mbuf *m = nj__fresh(tcp);
+        struct rte_mbuf *m = nj__mbuf_get(tcp);
         if (!m) {
             rte_pktmbuf_free(fresh);
             return false;
@@ -111,8 +111,8 @@ bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sli
 {
     NJ_ASSERT(!t->fin_queued);
     NJ_ASSERT(slice->n_bytes > 0 && slice->n_bytes <= UINT16_MAX);
-    nj__tcb_wake(tcp, t);
-    struct rte_mbuf *m = nj__fresh(tcp);
+    nj__tcb_attach_xfer(tcp, t);
+    struct rte_mbuf *m = nj__mbuf_get(tcp);
     if (!m)
         return false;
     /* DPDK's reference count of an external buffer has 16 bits, and more connections may refer to
@@ -136,13 +136,13 @@ bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sli
     return true;
 }
 
-bool nj_tcp_all_may_go(const struct nj_tcb *t)
+bool nj_tcp_windows_allow_all(const struct nj_tcb *t)
 {
     uint32_t n = t->x ? t->x->sndq.n_bytes : 0;
     return n <= t->snd_wnd && n <= t->cwnd;
 }
 
-void nj__sndq_acked(struct nj_tcb *t, uint32_t n_bytes)
+void nj__sndq_drop_acked(struct nj_tcb *t, uint32_t n_bytes)
 {
     struct nj_mbuf_queue *q = &t->x->sndq;
 
@@ -209,7 +209,7 @@ static void advance(struct nj_sndq_cursor *c, uint32_t n)
     c->seq += n;
 }
 
-uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m,
+uint64_t nj__sndq_copy(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct rte_mbuf *m,
                        bool summed)
 {
     uint64_t sum = 0;
@@ -227,7 +227,7 @@ uint64_t nj__sndq_fill(struct nj_tcb *t, uint32_t seq, uint32_t n_bytes, struct 
         uint32_t n = nj_min_u32(n_bytes, at_cursor(c));
         const uint8_t *from = rte_pktmbuf_mtod_offset(c->m, uint8_t *, c->off);
         if (summed)
-            sum = nj_csum_join(sum, nj_csum_copy(out, from, n), odd);
+            sum = nj_csum_combine(sum, nj_csum_copy(out, from, n), odd);
         else
             memcpy(out, from, n);
         odd ^= n & 1;
@@ -280,7 +280,7 @@ bool nj__sndq_chain(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, uint32_t
         n = nj_min_u32(left, at_cursor(c));
         bool refer = may_refer(tcp, c->m, head, n, left);
         if (refer || copy_room(last) == 0) {
-            struct rte_mbuf *m = nj__fresh(tcp);
+            struct rte_mbuf *m = nj__mbuf_get(tcp);
             if (!m)
                 return false;
             m->data_off = 0;

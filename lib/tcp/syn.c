@@ -16,21 +16,22 @@ bool nj__syn_backlog_full(const struct nj_tcp *tcp)
     return tcp->n_half_open >= tcp->cfg.half_open_max;
 }
 
-void nj__syn_read(const struct nj_tcp *tcp, const struct nj_seg *seg, struct nj_bare *b)
+void nj__syn_parse(const struct nj_tcp *tcp, const struct nj_seg *seg, struct nj_minisock *b)
 {
     bool ecn = (seg->flags & (NJ_TCP_ECE | NJ_TCP_CWR)) == (NJ_TCP_ECE | NJ_TCP_CWR);
 
     b->rcv_nxt = seg->seq + 1;
     b->ts_recent = seg->opts.ts_val;
-    b->flow.flags = (uint8_t)((seg->opts.has_ts ? NJ_BARE_TS : 0) |
-                              (seg->opts.has_wscale ? NJ_BARE_WSCALE : 0) |
-                              (seg->opts.sack_permitted ? NJ_BARE_SACK : 0) |
-                              (tcp->cfg.ecn && ecn ? NJ_BARE_ECN : 0));
+    b->flow.flags = (uint8_t)((seg->opts.has_ts ? NJ_MINISOCK_TS : 0) |
+                              (seg->opts.has_wscale ? NJ_MINISOCK_WSCALE : 0) |
+                              (seg->opts.sack_permitted ? NJ_MINISOCK_SACK : 0) |
+                              (tcp->cfg.ecn && ecn ? NJ_MINISOCK_ECN : 0));
 }
 
 /* The window of a SYN-ACK is never scaled (RFC 7323 2.2). ECE without CWR accepts ECN (RFC 3168
  * 6.1.1). */
-bool nj__syn_send_answer(struct nj_tcp *tcp, const struct nj_bare *b, uint32_t ts_val, nj_ns now)
+bool nj__syn_send_synack(struct nj_tcp *tcp, const struct nj_minisock *b, uint32_t ts_val,
+                         nj_ns now)
 {
     uint8_t f = b->flow.flags;
     struct nj_tcp_emit e = {
@@ -38,17 +39,17 @@ bool nj__syn_send_answer(struct nj_tcp *tcp, const struct nj_bare *b, uint32_t t
         .seq = b->snd_nxt - 1,
         .ack = b->rcv_nxt,
         .wnd = NJ_TCP_SYN_WINDOW,
-        .flags = NJ_TCP_SYN | NJ_TCP_ACK | (f & NJ_BARE_ECN ? NJ_TCP_ECE : 0),
+        .flags = NJ_TCP_SYN | NJ_TCP_ACK | (f & NJ_MINISOCK_ECN ? NJ_TCP_ECE : 0),
         .opts = {.has_mss = true,
                  .mss = nj__tcp_our_mss(tcp, &b->flow.tuple),
-                 .has_wscale = f & NJ_BARE_WSCALE,
+                 .has_wscale = f & NJ_MINISOCK_WSCALE,
                  .wscale = NJ_TCP_WSCALE,
-                 .sack_permitted = f & NJ_BARE_SACK,
-                 .has_ts = f & NJ_BARE_TS,
+                 .sack_permitted = f & NJ_MINISOCK_SACK,
+                 .has_ts = f & NJ_MINISOCK_TS,
                  .ts_val = ts_val,
                  .ts_ecr = b->ts_recent},
     };
-    return nj__tcp_send_bare(tcp, &e, now);
+    return nj__tcp_send_no_tcb(tcp, &e, now);
 }
 
 static void answer(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
@@ -57,7 +58,7 @@ static void answer(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 
     if (s->n_sent < UINT8_MAX)
         s->n_sent++;
-    nj__syn_send_answer(tcp, &s->bare, ts, now); /* if it fails, the time-out retries */
+    nj__syn_send_synack(tcp, &s->bare, ts, now); /* if it fails, the time-out retries */
 }
 
 /* All entries of a list have the same time-out, so each list is sorted by deadline. */
@@ -76,10 +77,10 @@ struct nj_flow *nj__syn_new(struct nj_tcp *tcp, const struct nj_tcp_arrival *a, 
     s->bare.flow.tuple = seg->tuple;
     s->bare.flow.hash = nj_flow_hash(&tcp->flows, &seg->tuple);
     nj__flow_init(&s->bare.flow, NJ_FLOW_SYN, now);
-    nj__syn_read(tcp, seg, &s->bare);
+    nj__syn_parse(tcp, seg, &s->bare);
     uint32_t iss = nj__tcp_isn(tcp, &seg->tuple, now);
-    if (a->follows && nj_seq_lt(iss, a->iss_floor))
-        iss = a->iss_floor;
+    if (a->follows && nj_seq_lt(iss, a->iss_min))
+        iss = a->iss_min;
     s->bare.snd_nxt = iss + 1;
     s->peer_mss = seg->opts.has_mss ? seg->opts.mss : 0;
     s->peer_wscale = seg->opts.wscale;
@@ -126,10 +127,10 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
         answer(tcp, s, now);
         return DONE;
     }
-    if ((v = nj__bare_paws(&s->bare, a, now)) != PASS)
+    if ((v = nj__minisock_check_paws(&s->bare, a, now)) != PASS)
         return v;
     if (!nj_seq_acceptable(seg->seq, nj_seg_len(seg), s->bare.rcv_nxt, NJ_TCP_SYN_WINDOW))
-        return nj__bare_stray(&s->bare, a, NJ_C_drop_tcp_window, now);
+        return nj__minisock_reject_stray(&s->bare, a, NJ_C_drop_tcp_window, now);
     if (seg->flags & NJ_TCP_RST) { /* RFC 9293 3.10.7.4 second */
         if (seg->seq != s->bare.rcv_nxt)
             return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
@@ -148,7 +149,7 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
     return PASS;
 }
 
-struct nj_tcb *nj__syn_promote(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
+struct nj_tcb *nj__syn_make_tcb(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 {
     uint8_t f = s->bare.flow.flags;
     struct nj_handshake h = {
@@ -156,12 +157,12 @@ struct nj_tcb *nj__syn_promote(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
         .irs = s->bare.rcv_nxt - 1,
         .opts = {.has_mss = s->peer_mss != 0,
                  .mss = s->peer_mss,
-                 .has_wscale = f & NJ_BARE_WSCALE,
+                 .has_wscale = f & NJ_MINISOCK_WSCALE,
                  .wscale = s->peer_wscale,
-                 .has_ts = f & NJ_BARE_TS,
+                 .has_ts = f & NJ_MINISOCK_TS,
                  .ts_val = s->bare.ts_recent,
-                 .sack_permitted = f & NJ_BARE_SACK},
-        .ecn = f & NJ_BARE_ECN,
+                 .sack_permitted = f & NJ_MINISOCK_SACK},
+        .ecn = f & NJ_MINISOCK_ECN,
         .sent_at = s->n_sent == 1 ? s->first_at : 0, /* Karn */
         .n_waits = s->n_waits,
         .n_sent = s->n_sent,
@@ -176,7 +177,7 @@ struct nj_tcb *nj__syn_promote(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 static void time_out(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 {
     nj_list_del(&s->node);
-    if (s->n_waits == NJ_TCP_SYNACK_TRIES) {
+    if (s->n_waits == NJ_TCP_SYNACK_RETRIES) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
         end(tcp, s);
         return;
@@ -202,7 +203,7 @@ void nj__syn_tick(struct nj_tcp *tcp, nj_ns now)
     }
 }
 
-nj_ns nj__syn_next(const struct nj_tcp *tcp)
+nj_ns nj__syn_next_deadline(const struct nj_tcp *tcp)
 {
     nj_ns next = NJ_NEVER;
 

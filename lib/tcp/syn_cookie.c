@@ -70,34 +70,34 @@ static uint32_t stamp(uint32_t ts_now, uint32_t bits)
     return nj_seq_le(ts, ts_now) ? ts : ts - (TS_MASK + 1);
 }
 
-static uint32_t bits_of(const struct nj_bare *b, uint8_t wscale)
+static uint32_t bits_of(const struct nj_minisock *b, uint8_t wscale)
 {
     uint32_t shift = wscale < 14 ? wscale : 14; /* RFC 7323 2.3 */
-    return (b->flow.flags & NJ_BARE_WSCALE ? shift : TS_NONE) |
-           (b->flow.flags & NJ_BARE_SACK ? TS_SACK : 0) |
-           (b->flow.flags & NJ_BARE_ECN ? TS_ECN : 0);
+    return (b->flow.flags & NJ_MINISOCK_WSCALE ? shift : TS_NONE) |
+           (b->flow.flags & NJ_MINISOCK_SACK ? TS_SACK : 0) |
+           (b->flow.flags & NJ_MINISOCK_ECN ? TS_ECN : 0);
 }
 
 bool nj__cookie_send(struct nj_tcp *tcp, const struct nj_seg *seg, nj_ns now)
 {
     uint32_t mss = nj__tcp_peer_mss(tcp, &seg->tuple, &seg->opts);
-    struct nj_bare b = {.flow = {.tuple = seg->tuple}};
+    struct nj_minisock b = {.flow = {.tuple = seg->tuple}};
 
-    if (tcp->cfg.room(tcp->cfg.ctx) <= NJ_TCP_COOKIE_ROOM)
+    if (tcp->cfg.room(tcp->cfg.ctx) <= NJ_TCP_COOKIE_TX_RESERVE)
         return false;
-    nj__syn_read(tcp, seg, &b);
-    if (!(b.flow.flags & NJ_BARE_TS)) /* the options cannot be encoded */
+    nj__syn_parse(tcp, seg, &b);
+    if (!(b.flow.flags & NJ_MINISOCK_TS)) /* the options cannot be encoded */
         b.flow.flags = 0;
     b.snd_nxt = cookie(tcp, &seg->tuple, seg->seq, (uint32_t)(now / PERIOD), mss_place(mss)) + 1;
     uint32_t ts_now = nj__tcp_clock_ms(now) + nj__tcp_ts_offset(tcp, &seg->tuple);
-    if (!nj__syn_send_answer(tcp, &b, stamp(ts_now, bits_of(&b, seg->opts.wscale)), now))
+    if (!nj__syn_send_synack(tcp, &b, stamp(ts_now, bits_of(&b, seg->opts.wscale)), now))
         return false;
     tcp->cookie_at = now;
     nj_count(tcp->cfg.counters, NJ_C_tcp_cookie_sent);
     return true;
 }
 
-bool nj__cookie_expected(const struct nj_tcp *tcp, nj_ns now)
+bool nj__cookie_is_expected(const struct nj_tcp *tcp, nj_ns now)
 {
     return tcp->cookie_at != 0 && now / PERIOD - tcp->cookie_at / PERIOD < 2;
 }
@@ -134,7 +134,7 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *tcp, struct nj_tcp_arrival *
     if (tcp->draining)
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
     remember(tcp, seg, h.iss, &h);
-    nj__tcp_ask_room(tcp, a);
+    nj__tcp_request_eviction(tcp, a);
     *t = nj__tcb_from_handshake(tcp, NULL, &seg->tuple, &h, now);
     if (!*t) /* the peer's next segment carries the cookie again */
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);

@@ -38,8 +38,8 @@ void nj__tcb_set_state(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_tcp_state n
     tcp->n_time_wait -= t->state == NJ_TCP_TIME_WAIT;
     tcp->n_half_open += next == NJ_TCP_SYN_RECEIVED;
     tcp->n_time_wait += next == NJ_TCP_TIME_WAIT;
-    tcp->n_told -= t->user_gone && t->state == NJ_TCP_FIN_WAIT_2;
-    tcp->n_told += t->user_gone && next == NJ_TCP_FIN_WAIT_2;
+    tcp->n_fin_acked_orphans -= t->is_orphan && t->state == NJ_TCP_FIN_WAIT_2;
+    tcp->n_fin_acked_orphans += t->is_orphan && next == NJ_TCP_FIN_WAIT_2;
     t->state = (uint8_t)next;
 }
 
@@ -50,7 +50,7 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple,
     if (!t)
         return NULL;
     nj__flow_init(&t->flow, NJ_FLOW_TCB, now);
-    t->challenge_ms = (uint16_t)((now - NJ_TCP_CHALLENGE_EVERY) / NJ_MS);
+    t->challenge_ms = (uint16_t)((now - NJ_TCP_CHALLENGE_INTERVAL) / NJ_MS);
     if (old) {
         nj_flow_replace(&tcp->flows, old, &t->flow);
     } else {
@@ -63,7 +63,7 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple,
     t->ts_offset = nj__tcp_ts_offset(tcp, tuple);
     nj_timer_init(&t->timer);
     t->snd_una = t->snd_nxt = iss;
-    nj__tcb_wake(tcp, t);
+    nj__tcb_attach_xfer(tcp, t);
     t->x->iss = t->x->high_seq = iss;
     t->x->progress_at = now;
     t->x->last_send_at = 0;
@@ -82,7 +82,7 @@ struct nj_tcb *nj__tcb_from_handshake(struct nj_tcp *tcp, const struct nj_flow *
     t->x->irs = h->irs;
     t->rcv_nxt = t->last_ack_sent = h->irs + 1;
     t->rcv_adv = t->rcv_nxt + NJ_TCP_SYN_WINDOW;
-    nj__tcp_peer_options(tcp, t, &h->opts, now);
+    nj__tcp_apply_syn_options(tcp, t, &h->opts, now);
     t->ecn_on = h->ecn;
     t->x->syn_at = h->sent_at;
     t->x->rexmit_at = now + t->x->rto;
@@ -92,7 +92,7 @@ struct nj_tcb *nj__tcb_from_handshake(struct nj_tcp *tcp, const struct nj_flow *
     return t;
 }
 
-static void purge(struct nj_tcp *tcp, struct nj_tcb *t)
+static void free_queues(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     if (!t->x)
         return;
@@ -100,7 +100,7 @@ static void purge(struct nj_tcp *tcp, struct nj_tcb *t)
     nj__mbuf_queue_free(&t->x->sndq);
     nj__mbuf_queue_free(&t->x->rcvq);
     nj__reasm_free(t);
-    nj__sent_free(tcp, t->x);
+    nj__scoreboard_free(tcp, t->x);
     t->x->cursor[0].m = t->x->cursor[1].m = NULL;
     t->x->sndq_head_off = 0;
 }
@@ -120,21 +120,21 @@ static void release_block(struct nj_tcp *tcp, struct nj_tcb *t)
 }
 
 /* Enter CLOSED and free timers, lists and queues. The caller handles the flow table's entry. */
-static void retire(struct nj_tcp *tcp, struct nj_tcb *t)
+static void deactivate(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     nj__tcb_set_state(tcp, t, NJ_TCP_CLOSED);
     nj_timer_disarm(&tcp->wheel, &t->timer);
     if (t->x)
         nj_list_del(&t->x->pending);
-    purge(tcp, t);
-    tcp->n_orphans -= t->user_gone;
+    free_queues(tcp, t);
+    tcp->n_orphans -= t->is_orphan;
 }
 
 void nj__tcb_end(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     nj_flow_remove(&tcp->flows, &t->flow);
-    retire(tcp, t);
-    if (t->user_gone || (!t->user && !(t->events & NJ_TCP_EV_OPENED)))
+    deactivate(tcp, t);
+    if (t->is_orphan || (!t->user && !(t->events & NJ_TCP_EV_OPENED)))
         release_block(tcp, t); /* no user knows this block */
     else
         nj_tcp_note_ready(tcp, t, NJ_TCP_EV_DEAD);
@@ -147,18 +147,18 @@ void nj__tcb_enter_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     t->x->close_at = now + tcp->cfg.time_wait;
 }
 
-bool nj__tcb_settle(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+bool nj__tcb_try_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    if (t->state != NJ_TCP_TIME_WAIT || !t->user_gone || t->ack_now)
+    if (t->state != NJ_TCP_TIME_WAIT || !t->is_orphan || t->ack_now)
         return false;
     nj_count(tcp->cfg.counters, NJ_C_tcp_closed);
-    nj__time_wait_take_over(tcp, t, now);
-    retire(tcp, t);
+    nj__time_wait_from_tcb(tcp, t, now);
+    deactivate(tcp, t);
     release_block(tcp, t);
     return true;
 }
 
-void nj__tcb_check(const struct nj_tcb *t)
+void nj__tcb_assert_valid(const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
 
@@ -188,8 +188,8 @@ static bool init_pools(struct nj_tcp *tcp)
     };
     return nj_pool_init(&tcp->tcbs, sizeof(struct nj_tcb), c->conns_max) &&
            nj_pool_init(&tcp->xfers, sizeof(struct nj_xfer), c->conns_max) &&
-           nj_pool_init(&tcp->runs, sizeof(struct nj_sent),
-                        NJ_SENT_RUNS_SHARD + NJ_SENT_RUNS_SURE * c->conns_max) &&
+           nj_pool_init(&tcp->runs, sizeof(struct nj_sent_run),
+                        NJ_SENT_RUNS_SHARD + NJ_SENT_RUNS_RESERVED * c->conns_max) &&
            nj_pool_init(&tcp->syns, sizeof(struct nj_syn), c->half_open_max) &&
            nj_pool_init(&tcp->time_waits, sizeof(struct nj_time_wait), c->time_wait_max) &&
            nj_flow_init(&tcp->flows, flows, &c->flow_key);
@@ -221,9 +221,9 @@ void nj_tcp_fini(struct nj_tcp *tcp)
     for (uint32_t i = 0; tcp->flows.entry && i <= tcp->flows.mask; i++) {
         struct nj_tcb *t = nj_flow_tcb(nj_flow_at(&tcp->flows, i));
         if (t)
-            purge(tcp, t);
+            free_queues(tcp, t);
     }
-    nj__fresh_return(tcp);
+    nj__mbuf_cache_drain(tcp);
     nj_flow_fini(&tcp->flows);
     nj_pool_fini(&tcp->runs);
     nj_pool_fini(&tcp->time_waits);
@@ -246,7 +246,7 @@ uint32_t nj_tcp_conns(const struct nj_tcp *tcp)
     return tcp->tcbs.n_used + tcp->syns.n_used - waiting;
 }
 
-uint32_t nj_tcp_unfinished(const struct nj_tcp *tcp)
+uint32_t nj_tcp_conns_unfinished(const struct nj_tcp *tcp)
 {
-    return nj_tcp_conns(tcp) - tcp->n_told;
+    return nj_tcp_conns(tcp) - tcp->n_fin_acked_orphans;
 }

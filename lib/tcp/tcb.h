@@ -34,7 +34,8 @@ extern const char *const nj_tcp_state_name[];
 /* Events since the last nj_tcp_next_ready(). */
 #define NJ_TCP_EV_OPENED   0x01u /* reached ESTABLISHED */
 #define NJ_TCP_EV_READABLE 0x02u /* nj_tcp_recv_peek() has bytes */
-#define NJ_TCP_EV_WRITABLE 0x04u /* acknowledged bytes left the queue: see nj_tcp_tell_acks() */
+#define NJ_TCP_EV_WRITABLE                                                                         \
+    0x04u /* acknowledged bytes left the queue: see nj_tcp_set_ack_events() */
 #define NJ_TCP_EV_PEER_FIN 0x08u /* all the peer's data is in the receive queue */
 #define NJ_TCP_EV_DEAD     0x10u /* the connection is over: release it */
 
@@ -50,7 +51,7 @@ struct nj_sndq_cursor {
     uint32_t off, seq;
 };
 
-struct nj_sent;
+struct nj_sent_run;
 struct nj_tcb;
 
 #define NJ_CC_PRIV_BYTES 64u
@@ -76,8 +77,8 @@ struct nj_xfer {
     nj_ns pto_at;    /* tail loss probe (RFC 8985 7) */
     nj_ns reo_at;    /* reordering timer (RFC 8985 6.2 step 5) */
     nj_ns delack_at;
-    nj_ns close_at; /* TIME_WAIT with a user, any other state without one */
-    nj_ns burst_at; /* time of the next burst after a time-out */
+    nj_ns close_at;      /* TIME_WAIT with a user, any other state without one */
+    nj_ns next_burst_at; /* time of the next burst after a time-out */
 
     /* The send queue. */
     struct nj_mbuf_queue sndq;       /* from snd_una on; n_bytes does not count SYN or FIN */
@@ -87,26 +88,27 @@ struct nj_xfer {
 
     /* Unacknowledged data: runs by sequence number, see scoreboard.h. */
     struct nj_list sent;
-    struct nj_sent *lost_hint; /* no run before this one is lost; NULL: not known */
-    struct nj_list by_time;    /* runs in flight in the order of RFC 8985 6.2: see scoreboard.h */
-    struct nj_list *overtaken; /* the last run that RACK has passed, or the head of the list */
+    struct nj_sent_run *lost_hint; /* no run before this one is lost; NULL: not known */
+    struct nj_list by_send_time; /* runs in flight in the order of RFC 8985 6.2: see scoreboard.h */
+    struct nj_list *overtaken;   /* the last run that RACK has passed, or the head of the list */
     uint32_t n_flight, n_sacked, n_lost; /* bytes by state; the sum is snd_nxt - snd_una */
 
     /* Recovery. */
-    uint8_t ca;              /* enum nj_ca */
-    uint8_t dupacks;         /* consecutive duplicate ACKs, without SACK */
-    uint8_t n_backoffs;      /* consecutive time-outs */
-    uint8_t frto;            /* current step of RFC 5682 2.1; 0: none */
-    bool send_one;           /* one segment may exceed cwnd: recovery began */
-    bool tlp_out, tlp_again; /* a TLP is in flight; it was a retransmission */
-    bool limited;            /* limited_seq is valid */
-    bool cwr_due;            /* set CWR on the next new data (RFC 3168 6.1.2) */
-    bool used;               /* data was sent since this struct was attached */
-    bool ce_seen;            /* CE received: set ECE until the peer's CWR */
-    uint32_t high_seq;       /* recovery ends when this is acknowledged */
-    uint32_t flight_was;     /* bytes in flight before the current ACK; 0 outside its processing */
-    uint32_t echo;           /* TSecr of the current ACK; 0: none or not usable */
-    uint32_t limited_seq;    /* the sender was cwnd-limited up to this number */
+    uint8_t ca;                   /* enum nj_ca */
+    uint8_t dupacks;              /* consecutive duplicate ACKs, without SACK */
+    uint8_t n_backoffs;           /* consecutive time-outs */
+    uint8_t frto;                 /* current step of RFC 5682 2.1; 0: none */
+    bool send_one_anyway;         /* one segment may exceed cwnd: recovery began */
+    bool tlp_out, tlp_was_rexmit; /* a TLP is in flight; it was a retransmission */
+    bool limited;                 /* limited_seq is valid */
+    bool cwr_due;                 /* set CWR on the next new data (RFC 3168 6.1.2) */
+    bool used;                    /* data was sent since this struct was attached */
+    bool ce_seen;                 /* CE received: set ECE until the peer's CWR */
+    uint32_t high_seq;            /* recovery ends when this is acknowledged */
+    uint32_t
+        flight_before_ack; /* bytes in flight before the current ACK; 0 outside its processing */
+    uint32_t echo;         /* TSecr of the current ACK; 0: none or not usable */
+    uint32_t limited_seq;  /* the sender was cwnd-limited up to this number */
     uint32_t tlp_end;
     uint32_t undo_cwnd; /* cwnd before the reduction; 0: nothing to undo */
 
@@ -126,13 +128,13 @@ struct nj_xfer {
     struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
     struct rte_mbuf *reasm;    /* out of order, by sequence number; see reassembly.c */
     uint32_t reasm_bytes;
-    uint16_t n_held_since; /* mbufs added since all were last merged */
-    uint16_t rcv_mss;      /* longest payload received so far */
-    uint8_t n_quick_acks;  /* quick ACKs sent, up to NJ_TCP_QUICK_ACKS */
-    uint8_t n_sack_at;
+    uint16_t n_held_since_merge; /* mbufs added since all were last merged */
+    uint16_t rcv_mss;            /* longest payload received so far */
+    uint8_t n_quick_acks;        /* quick ACKs sent, up to NJ_TCP_QUICK_ACKS */
+    uint8_t n_recent_blocks;
     struct nj_sack_block dsack; /* D-SACK to be reported; empty: none */
     struct nj_sack_block
-        sack_seen[NJ_SACK_BLOCKS_MAX]; /* blocks of the last ACK, already processed */
+        last_sack[NJ_SACK_BLOCKS_MAX]; /* blocks of the last ACK, already processed */
     uint32_t fin_seq;                  /* sequence number of the peer's FIN, when fin_seen */
 
     /* --- cold fields: losses and opening --------------------------------------------------- */
@@ -140,16 +142,16 @@ struct nj_xfer {
     uint64_t cc[NJ_CC_PRIV_BYTES / 8];           /* private state of the congestion control */
     uint32_t prr_delivered, prr_out, prr_flight; /* RFC 9937 6 */
     uint32_t undo_ssthresh, undo_una;            /* saved together with undo_cwnd */
-    int32_t undo_bytes; /* retransmitted since, less those reported by D-SACK */
-    nj_ns reopened_at;  /* last retransmission because the peer's window opened */
-    nj_ns probed_at;    /* first unanswered zero-window probe */
-    nj_ns syn_at;       /* when the SYN was sent; 0: it was retransmitted (Karn) */
-    uint32_t undo_ts;   /* our timestamp at the first retransmission; 0: none yet */
+    int32_t undo_bytes;         /* retransmitted since, less those reported by D-SACK */
+    nj_ns reopened_at;          /* last retransmission because the peer's window opened */
+    nj_ns zero_window_probe_at; /* first unanswered zero-window probe */
+    nj_ns syn_at;               /* when the SYN was sent; 0: it was retransmitted (Karn) */
+    uint32_t undo_ts;           /* our timestamp at the first retransmission; 0: none yet */
     uint32_t iss, irs;
     uint32_t sack_at[NJ_SACK_BLOCKS_MAX]; /* a byte of each recently changed block, latest first */
-    uint16_t mtu_claimed;                 /* from ICMP; applied if a time-out confirms it */
+    uint16_t icmp_mtu_pending;            /* from ICMP; applied if a time-out confirms it */
     uint8_t n_syns;                       /* SYNs or SYN-ACKs sent, up to UINT8_MAX */
-    bool syn_lost;                        /* a SYN or SYN-ACK was lost: see nj_cc_opened() */
+    bool syn_lost;                        /* a SYN or SYN-ACK was lost: see nj_cc_init_window() */
     /* A probe for a larger path MTU (RFC 4821): one segment of mtu_probe bytes, up to
      * mtu_probe_end, is in flight. 0: none. */
     uint16_t mtu_probe;
@@ -173,16 +175,16 @@ struct nj_tcb {
     bool fin_queued : 1;                    /* FIN follows the last byte of the send queue */
     bool fin_received : 1;                  /* rcv_nxt has passed the peer's FIN */
     bool fin_seen : 1;
-    bool user_gone : 1;          /* orphan: new data is answered with RST */
-    bool acks_untold : 1;        /* no EV_WRITABLE */
-    uint8_t mtu_probes_lost : 2; /* since the last one that arrived, below NJ_TCP_PROBES_MAX */
+    bool is_orphan : 1;          /* orphan: new data is answered with RST */
+    bool ack_events_off : 1;     /* no EV_WRITABLE */
+    uint8_t mtu_probes_lost : 2; /* since the last one that arrived, below NJ_TCP_MTU_PROBES_MAX */
     uint16_t min_rtt_s;          /* when min_rtt_us was measured, in seconds modulo 2^16 */
     uint32_t rcv_nxt, rcv_adv, last_ack_sent;
 
     uint32_t snd_una, snd_nxt;
     uint32_t snd_wnd, snd_wl1, snd_wl2, snd_wnd_max;
     uint16_t snd_mss;        /* largest payload of one segment, options of each segment deducted */
-    uint16_t mss_proven;     /* the longest segment that was acknowledged */
+    uint16_t mss_acked;      /* the longest segment that was acknowledged */
     uint16_t mss_max;        /* initial snd_mss: the limit of peer and link */
     uint16_t user_timeout_s; /* RFC 9293 3.9.1; 0: the configuration's */
     struct nj_xfer *x;       /* NULL while idle */
@@ -194,9 +196,8 @@ struct nj_tcb {
     uint32_t w_max;        /* CUBIC: the window of the last congestion event; 0: there was none */
     uint32_t ts_recent_s;  /* when ts_recent was taken, in seconds */
     uint16_t challenge_ms; /* last challenge ACK (RFC 5961 7), modulo 2^16 */
-    uint16_t
-        mtu_wait_cs; /* while idle: mtu_probe_at - heard_at in units of NJ_TCP_PROBE_WAIT_UNIT */
-    nj_ns heard_at;  /* last valid segment of the peer */
+    uint16_t mtu_wait_cs; /* while idle: mtu_probe_at - heard_at in units of NJ_TCP_MTU_WAIT_UNIT */
+    nj_ns heard_at;       /* last valid segment of the peer */
     struct nj_timer timer;
 };
 _Static_assert(offsetof(struct nj_tcb, flow) == 0, "the head comes first");

@@ -30,10 +30,10 @@
 struct nj_cc_ops;
 
 /* Result of the accept filter: may this peer open a connection? */
-enum nj_tcp_door {
-    NJ_TCP_DOOR_OPEN,
-    NJ_TCP_DOOR_RESET,  /* refuse with RST */
-    NJ_TCP_DOOR_SILENT, /* drop without an answer */
+enum nj_tcp_accept {
+    NJ_TCP_ACCEPT_ALLOW,
+    NJ_TCP_ACCEPT_RESET, /* refuse with RST */
+    NJ_TCP_ACCEPT_DROP,  /* drop without an answer */
 };
 
 /* Maximum number of connections in TIME-WAIT. Each takes 64 bytes and 16 of the flow table, 20 MiB
@@ -62,11 +62,11 @@ struct nj_tcp_config {
 
     /* The accept filter. It is called first for each segment that matches no connection. NULL: all
      * peers are allowed. */
-    enum nj_tcp_door (*door)(void *ctx, const struct nj_addr *remote);
+    enum nj_tcp_accept (*accept_filter)(void *ctx, const struct nj_addr *remote);
     /* Called when nearly all control blocks are in use: can a connection be evicted in favour of
      * this peer? `proven`: the peer completes a handshake, so its address is genuine and the
      * eviction is to be carried out. NULL: no. */
-    bool (*yields)(void *ctx, const struct nj_addr *remote, bool proven);
+    bool (*can_evict_for)(void *ctx, const struct nj_addr *remote, bool proven);
     /* Send a segment that has no IP header yet. The callee owns the mbuf. */
     void (*emit)(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
     /* Number of segments that emit() accepts now without dropping. */
@@ -75,30 +75,31 @@ struct nj_tcp_config {
 };
 
 /* Capacity of the mbuf cache, which is refilled in bulk ahead of use. */
-#define NJ_TCP_FRESH_MAX 32u
+#define NJ_TCP_MBUF_CACHE_MAX 32u
 
 struct nj_tcp {
     struct nj_tcp_config cfg;
-    struct rte_mbuf *fresh[NJ_TCP_FRESH_MAX]; /* the mbuf cache: empty, owned by us */
-    uint32_t n_fresh;
+    struct rte_mbuf *fresh[NJ_TCP_MBUF_CACHE_MAX]; /* the mbuf cache: empty, owned by us */
+    uint32_t n_mbuf_cache;
     struct nj_pool tcbs, xfers, syns, time_waits, runs;
     struct nj_flow_table flows;
     struct nj_wheel wheel;
     struct nj_list ready, pending;
-    struct nj_list syn_due[NJ_TCP_SYNACK_TRIES + 1]; /* by the number of time-outs */
+    struct nj_list syn_due[NJ_TCP_SYNACK_RETRIES + 1]; /* by the number of time-outs */
     struct nj_time_wait_queue tw_queue;
     uint32_t n_held;        /* received mbufs held by all connections, in order or not */
-    uint32_t n_runs_shared; /* runs in use beyond each connection's NJ_SENT_RUNS_SURE */
+    uint32_t n_runs_shared; /* runs in use beyond each connection's NJ_SENT_RUNS_RESERVED */
     struct nj_prng prng;
     uint16_t listen[NJ_TCP_LISTEN_MAX];
     uint32_t n_listen, n_orphans;
-    uint32_t n_told; /* orphans in FIN-WAIT-2: all is acknowledged, the peer's FIN is missing */
+    uint32_t n_fin_acked_orphans; /* orphans in FIN-WAIT-2: all is acknowledged, the peer's FIN is
+                                     missing */
     uint32_t n_half_open, n_time_wait; /* with a control block or without */
     bool draining;                     /* refuse new connections */
     nj_ns cookie_at;                   /* last SYN cookie sent; 0: never */
     nj_ns challenge_window_at;         /* RFC 5961 7: challenge ACKs are limited per second */
     uint32_t n_challenges_left,
-        n_challenges_kept; /* kept: reserved for flows with a control block */
+        n_challenges_reserved; /* kept: reserved for flows with a control block */
 };
 
 /* Returns false when memory cannot be allocated. */
@@ -112,10 +113,10 @@ bool nj_tcp_listen(struct nj_tcp *tcp, uint16_t port);
 /* Number of connections with a user or with unfinished sending: all but TIME-WAIT. */
 uint32_t nj_tcp_conns(const struct nj_tcp *tcp);
 /* The same without orphans in FIN-WAIT-2, which only wait for the peer's FIN. */
-uint32_t nj_tcp_unfinished(const struct nj_tcp *tcp);
+uint32_t nj_tcp_conns_unfinished(const struct nj_tcp *tcp);
 
 /* Are the control blocks that are left reserved for handshakes already under way? */
-bool nj_tcp_few_left(const struct nj_tcp *tcp);
+bool nj_tcp_is_nearly_full(const struct nj_tcp *tcp);
 
 /* --- packets and time ------------------------------------------------------------------------ */
 
@@ -136,7 +137,7 @@ void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now);
 uint32_t nj_tcp_output(struct nj_tcp *tcp, nj_ns now);
 
 /* Time of the next due work: 0 when output or events are pending, NJ_NEVER when there is none. */
-nj_ns nj_tcp_next(const struct nj_tcp *tcp);
+nj_ns nj_tcp_next_deadline(const struct nj_tcp *tcp);
 
 /* --- user calls (RFC 9293 3.10.1 - 3.10.6) --------------------------------------------------- */
 
@@ -152,7 +153,7 @@ void nj_tcp_take_ready(struct nj_tcp *tcp, struct nj_list *batch);
  * release it. After EV_DEAD only nj_tcp_release() is legal. */
 struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events);
 /* The connection of a node of a batch, for prefetching. The node stays in the batch. */
-const struct nj_tcb *nj_tcp_of_ready(const struct nj_list *node);
+const struct nj_tcb *nj_tcp_peek_ready(const struct nj_list *node);
 /* Add events and put the connection on the ready list. */
 void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *tcb, uint8_t events);
 
@@ -176,12 +177,12 @@ static inline uint32_t nj_tcp_queued_mbufs(const struct nj_tcb *t)
     return t->x ? t->x->sndq.n_mbufs : 0;
 }
 /* Is the whole send queue within both the peer's window and the congestion window? */
-bool nj_tcp_all_may_go(const struct nj_tcb *tcb);
+bool nj_tcp_windows_allow_all(const struct nj_tcb *tcb);
 /* Switch NJ_TCP_EV_WRITABLE on or off; it is on at first. A user with nothing to send switches it
  * off: otherwise an ACK alone would load the layers above TCP into the cache. */
-static inline void nj_tcp_tell_acks(struct nj_tcb *t, bool tell)
+static inline void nj_tcp_set_ack_events(struct nj_tcb *t, bool tell)
 {
-    t->acks_untold = !tell;
+    t->ack_events_off = !tell;
 }
 /* Queue a copy of the data. Returns false, with nothing queued, when the pool is empty. */
 bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *tcb, const uint8_t *data,

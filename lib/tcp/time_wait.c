@@ -37,9 +37,9 @@ static uint32_t tick_after(nj_ns t)
 
 static void append(struct nj_tcp *tcp, struct nj_time_wait *w)
 {
-    uint32_t place = nj_pool_place(&tcp->time_waits, w) + 1;
+    uint32_t place = nj_pool_index(&tcp->time_waits, w) + 1;
 
-    w->bare.flow.flags &= (uint8_t)~NJ_BARE_AGAIN;
+    w->bare.flow.flags &= (uint8_t)~NJ_MINISOCK_RESTARTED;
     w->next = 0;
     if (tcp->tw_queue.last)
         at(tcp, tcp->tw_queue.last)->next = place;
@@ -89,14 +89,14 @@ static struct nj_time_wait *take(struct nj_tcp *tcp)
     return nj_pool_take(&tcp->time_waits);
 }
 
-void nj__time_wait_take_over(struct nj_tcp *tcp, const struct nj_tcb *t, nj_ns now)
+void nj__time_wait_from_tcb(struct nj_tcp *tcp, const struct nj_tcb *t, nj_ns now)
 {
     struct nj_time_wait *w = take(tcp);
 
     NJ_ASSERT(w != NULL); /* the pool has one at least */
     nj__flow_init(&w->bare.flow, NJ_FLOW_TIME_WAIT, now);
     w->bare.flow.flags =
-        (uint8_t)((t->ts_on ? NJ_BARE_TS : 0) | (t->rcv_wscale ? NJ_BARE_WSCALE : 0));
+        (uint8_t)((t->ts_on ? NJ_MINISOCK_TS : 0) | (t->rcv_wscale ? NJ_MINISOCK_WSCALE : 0));
     w->bare.snd_nxt = t->snd_nxt;
     w->bare.rcv_nxt = t->rcv_nxt;
     w->bare.ts_recent = t->ts_recent;
@@ -108,8 +108,8 @@ void nj__time_wait_take_over(struct nj_tcp *tcp, const struct nj_tcb *t, nj_ns n
 }
 
 /* RFC 6191 2, RFC 9293 3.6.1: a SYN that can't be an old duplicate may begin a new connection. */
-bool nj__time_wait_replaced_by(const struct nj_seg *seg, uint32_t rcv_nxt, bool ts_on,
-                               uint32_t ts_recent)
+bool nj__time_wait_may_reuse(const struct nj_seg *seg, uint32_t rcv_nxt, bool ts_on,
+                             uint32_t ts_recent)
 {
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_ACK | NJ_TCP_RST | NJ_TCP_FIN)) != NJ_TCP_SYN)
         return false;
@@ -121,10 +121,10 @@ bool nj__time_wait_replaced_by(const struct nj_seg *seg, uint32_t rcv_nxt, bool 
 /* RFC 9293 3.6.1 MAY-2: our initial number must be beyond the old connection's. A cookie's number
  * cannot be chosen, so cookies require timestamps on both connections: old segments then fail the
  * peer's PAWS test. */
-enum nj_tcp_verdict nj__time_wait_admits(const struct nj_tcp *tcp, struct nj_tcp_arrival *a,
-                                         bool ts_on)
+enum nj_tcp_verdict nj__time_wait_check_reuse(const struct nj_tcp *tcp, struct nj_tcp_arrival *a,
+                                              bool ts_on)
 {
-    enum nj_tcp_verdict v = nj__tcp_admits(tcp, a);
+    enum nj_tcp_verdict v = nj__tcp_check_syn_allowed(tcp, a);
 
     if (v == PASS && nj__syn_backlog_full(tcp) && !(ts_on && a->seg.opts.has_ts))
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);
@@ -142,30 +142,30 @@ enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *tcp, struct nj_time_wait 
                                         struct nj_tcp_arrival *a, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
-    struct nj_bare *b = &w->bare;
-    bool ts_on = b->flow.flags & NJ_BARE_TS;
+    struct nj_minisock *b = &w->bare;
+    bool ts_on = b->flow.flags & NJ_MINISOCK_TS;
     enum nj_tcp_verdict v;
 
     if (seg->flags & NJ_TCP_RST) /* RFC 1337: no assassination */
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_reset);
-    if (nj__tcp_listening(tcp, seg->tuple.lport) &&
-        nj__time_wait_replaced_by(seg, b->rcv_nxt, ts_on, b->ts_recent)) {
-        if ((v = nj__time_wait_admits(tcp, a, ts_on)) != PASS)
+    if (nj__tcp_is_listening(tcp, seg->tuple.lport) &&
+        nj__time_wait_may_reuse(seg, b->rcv_nxt, ts_on, b->ts_recent)) {
+        if ((v = nj__time_wait_check_reuse(tcp, a, ts_on)) != PASS)
             return v;
         a->follows = true;
-        a->iss_floor = b->snd_nxt + 1;
+        a->iss_min = b->snd_nxt + 1;
         forget(tcp, w);
         return ANEW;
     }
-    if ((v = nj__bare_paws(b, a, now)) != PASS)
+    if ((v = nj__minisock_check_paws(b, a, now)) != PASS)
         return v;
     if (repeats_fin(w, seg)) {
         w->ends = tick_after(now + tcp->cfg.time_wait);
-        b->flow.flags |= NJ_BARE_AGAIN;
+        b->flow.flags |= NJ_MINISOCK_RESTARTED;
         return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_window);
     }
     if (!nj_seq_acceptable(seg->seq, nj_seg_len(seg), b->rcv_nxt, NJ_TCP_SYN_WINDOW))
-        return nj__bare_stray(b, a, NJ_C_drop_tcp_window, now);
+        return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_window, now);
     if (seg->flags & NJ_TCP_SYN)
         return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
     if (!(seg->flags & NJ_TCP_ACK))
@@ -181,19 +181,19 @@ void nj__time_wait_tick(struct nj_tcp *tcp)
         struct nj_time_wait *w = at(tcp, tcp->tw_queue.first);
         if (replaced(w) || ticks_left(tcp, w) <= 0)
             drop_first(tcp);
-        else if (w->bare.flow.flags & NJ_BARE_AGAIN)
+        else if (w->bare.flow.flags & NJ_MINISOCK_RESTARTED)
             append(tcp, pop(tcp));
         else
             return;
     }
 }
 
-nj_ns nj__time_wait_next(const struct nj_tcp *tcp)
+nj_ns nj__time_wait_next_deadline(const struct nj_tcp *tcp)
 {
     if (!tcp->tw_queue.first)
         return NJ_NEVER;
     const struct nj_time_wait *w = at(tcp, tcp->tw_queue.first);
-    bool moves = replaced(w) || (w->bare.flow.flags & NJ_BARE_AGAIN);
+    bool moves = replaced(w) || (w->bare.flow.flags & NJ_MINISOCK_RESTARTED);
     int32_t left = moves ? 0 : ticks_left(tcp, w);
     return (tcp->wheel.tick + (uint64_t)(left > 0 ? left : 0)) << NJ_WHEEL_TICK_BITS;
 }

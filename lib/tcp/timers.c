@@ -14,15 +14,15 @@ static nj_ns earlier(nj_ns a, nj_ns b)
 static nj_ns next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
-    nj_ns idle = nj__tcp_idle_deadline(tcp, t);
+    nj_ns idle = nj__idle_conn_deadline(tcp, t);
 
     if (!x)
         return idle;
     nj_ns d = earlier(earlier(x->rexmit_at, x->pto_at), earlier(x->reo_at, x->delack_at));
-    return earlier(earlier(d, x->burst_at), earlier(idle, x->close_at));
+    return earlier(earlier(d, x->next_burst_at), earlier(idle, x->close_at));
 }
 
-void nj__tcp_rearm(struct nj_tcp *tcp, struct nj_tcb *t)
+void nj__tcp_rearm_timer(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     nj_ns d = next_deadline(tcp, t);
     if (d == NJ_NEVER)
@@ -36,7 +36,7 @@ static bool on_syn_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     bool active = t->state == NJ_TCP_SYN_SENT;
     if (active ? now - t->x->progress_at >= NJ_TCP_SYN_R2
-               : t->x->n_backoffs >= NJ_TCP_SYNACK_TRIES) {
+               : t->x->n_backoffs >= NJ_TCP_SYNACK_RETRIES) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
         nj__tcb_end(tcp, t);
         return false;
@@ -51,7 +51,7 @@ static bool on_syn_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 static void on_rto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     nj_count(tcp->cfg.counters, NJ_C_tcp_rto);
-    nj__tcp_path_timed_out(tcp, t);
+    nj__pmtu_timed_out(tcp, t);
     nj__recovery_timed_out(tcp, t, now);
     nj__tcp_rto_back_off(t);
     nj__tcb_note_output(tcp, t);
@@ -70,10 +70,10 @@ static void on_pto(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 
 static void on_persist(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    if (t->x->probed_at <= t->x->progress_at)
-        t->x->probed_at = now; /* the first unanswered probe */
+    if (t->x->zero_window_probe_at <= t->x->progress_at)
+        t->x->zero_window_probe_at = now; /* the first unanswered probe */
     nj_count(tcp->cfg.counters, NJ_C_tcp_probe);
-    nj__tcp_send_probe(tcp, t, now);
+    nj__tcp_send_window_probe(tcp, t, now);
     t->x->rexmit_at = now + nj__tcp_persist_back_off(t);
 }
 
@@ -87,10 +87,12 @@ static nj_ns user_timeout(const struct nj_tcp *tcp, const struct nj_tcb *t)
 
 /* Start of the peer's silence: its last progress, or the first unanswered probe. A peer that
  * answers probes may keep its window closed for ever (RFC 9293 3.8.6.1). */
-static nj_ns owed_since(const struct nj_tcb *t, bool probing)
+static nj_ns unanswered_since(const struct nj_tcb *t, bool probing)
 {
     const struct nj_xfer *x = t->x;
-    return !probing ? x->progress_at : x->probed_at > x->progress_at ? x->probed_at : NJ_NEVER;
+    return !probing                                   ? x->progress_at
+           : x->zero_window_probe_at > x->progress_at ? x->zero_window_probe_at
+                                                      : NJ_NEVER;
 }
 
 /* False: the block is gone. */
@@ -99,7 +101,7 @@ static bool on_rexmit_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     bool probing = t->snd_una == t->snd_nxt || t->snd_wnd == 0;
     if (t->state == NJ_TCP_SYN_SENT || t->state == NJ_TCP_SYN_RECEIVED)
         return on_syn_timeout(tcp, t, now);
-    nj_ns since = owed_since(t, probing);
+    nj_ns since = unanswered_since(t, probing);
     if (since != NJ_NEVER && now - since >= user_timeout(tcp, t)) {
         nj_tcp_abort(tcp, t, now);
         return false;
@@ -126,12 +128,12 @@ static bool on_deadlines(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         t->ack_now = true;
         nj__tcb_note_output(tcp, t);
     }
-    if (now >= x->burst_at) {
-        x->burst_at = NJ_NEVER;
+    if (now >= x->next_burst_at) {
+        x->next_burst_at = NJ_NEVER;
         nj__tcb_note_output(tcp, t);
     }
     if (now >= x->reo_at) {
-        nj__recovery_reordered_out(tcp, t, now);
+        nj__recovery_reo_timeout(tcp, t, now);
         nj__tcb_note_output(tcp, t);
     }
     if (now >= x->rexmit_at) {
@@ -145,7 +147,7 @@ static bool on_deadlines(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 
 /* close_at has passed. If our FIN is not acknowledged, send RST: the peer's stream is incomplete.
  */
-static void on_close(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+static void on_expiry(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (t->state != NJ_TCP_FIN_WAIT_2 && t->state != NJ_TCP_TIME_WAIT) {
         nj_tcp_abort(tcp, t, now);
@@ -162,13 +164,13 @@ static void fire(void *ctx, struct nj_timer *timer)
     struct nj_tcb *t = nj_container_of(timer, struct nj_tcb, timer);
 
     if (t->x && tick->now >= t->x->close_at) {
-        on_close(tcp, t, tick->now);
+        on_expiry(tcp, t, tick->now);
         return;
     }
     if (t->x && !on_deadlines(tcp, t, tick->now))
         return;
-    if (nj__tcp_idle_tick(tcp, t, tick->now))
-        nj__tcp_rearm(tcp, t);
+    if (nj__idle_conn_tick(tcp, t, tick->now))
+        nj__tcp_rearm_timer(tcp, t);
 }
 
 void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now)
@@ -179,11 +181,12 @@ void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now)
     nj__time_wait_tick(tcp);
 }
 
-nj_ns nj_tcp_next(const struct nj_tcp *tcp)
+nj_ns nj_tcp_next_deadline(const struct nj_tcp *tcp)
 {
     if (!nj_list_empty(&tcp->pending) || !nj_list_empty(&tcp->ready))
         return 0;
-    nj_ns next = nj_wheel_next(&tcp->wheel), syn = nj__syn_next(tcp), tw = nj__time_wait_next(tcp);
+    nj_ns next = nj_wheel_next_due(&tcp->wheel), syn = nj__syn_next_deadline(tcp),
+          tw = nj__time_wait_next_deadline(tcp);
     next = syn < next ? syn : next;
     return tw < next ? tw : next;
 }

@@ -17,7 +17,7 @@ struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, 
     t->events = NJ_TCP_EV_OPENED; /* a user exists: see nj__tcb_end() */
     nj__tcb_set_state(tcp, t, NJ_TCP_SYN_SENT);
     nj__tcp_send_syn(tcp, t, now);
-    nj__tcp_rearm(tcp, t);
+    nj__tcp_rearm_timer(tcp, t);
     return t;
 }
 
@@ -37,14 +37,14 @@ struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events)
     return t;
 }
 
-const struct nj_tcb *nj_tcp_of_ready(const struct nj_list *node)
+const struct nj_tcb *nj_tcp_peek_ready(const struct nj_list *node)
 {
     return nj_container_of(node, const struct nj_xfer, ready)->tcb;
 }
 
 void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *t, uint8_t events)
 {
-    nj__tcb_wake(tcp, t);
+    nj__tcb_attach_xfer(tcp, t);
     t->events |= events;
     if (!nj_list_linked(&t->x->ready))
         nj_list_push_back(&tcp->ready, &t->x->ready);
@@ -57,7 +57,7 @@ void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     case NJ_TCP_SYN_SENT:
         nj__tcb_end(tcp, t);
         return;
-    case NJ_TCP_SYN_RECEIVED: /* the FIN waits for the peer's ACK: see ack_opens() */
+    case NJ_TCP_SYN_RECEIVED: /* the FIN waits for the peer's ACK: see complete_handshake() */
         break;
     case NJ_TCP_ESTABLISHED:
         nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_1);
@@ -74,7 +74,7 @@ void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         return; /* closed already */
     }
     (void)now;
-    nj__tcb_wake(tcp, t);
+    nj__tcb_attach_xfer(tcp, t);
     t->fin_queued = true;
     nj__tcb_note_output(tcp, t);
 }
@@ -90,7 +90,7 @@ void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (t->state == NJ_TCP_CLOSED)
         return;
-    nj__tcb_wake(tcp, t);
+    nj__tcb_attach_xfer(tcp, t);
     if (t->state != NJ_TCP_SYN_SENT && t->state != NJ_TCP_TIME_WAIT)
         nj__tcp_send_rst(tcp, t, now);
     nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
@@ -114,17 +114,17 @@ void nj_tcp_abort_all(struct nj_tcp *tcp, nj_ns now)
 
 void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    NJ_ASSERT(!t->user_gone);
-    nj__tcb_wake(tcp, t);
+    NJ_ASSERT(!t->is_orphan);
+    nj__tcb_attach_xfer(tcp, t);
     t->user = NULL;
     nj_list_del(&t->x->ready);
     if (t->state == NJ_TCP_CLOSED) {
         nj__tcb_free(tcp, t);
         return;
     }
-    t->user_gone = true;
+    t->is_orphan = true;
     tcp->n_orphans++;
-    tcp->n_told += t->state == NJ_TCP_FIN_WAIT_2;
+    tcp->n_fin_acked_orphans += t->state == NJ_TCP_FIN_WAIT_2;
     /* Orphans still hold send queues, and peers can create many: limit their number. */
     bool too_many = t->state != NJ_TCP_TIME_WAIT &&
                     tcp->n_orphans > tcp->cfg.conns_max / NJ_TCP_ORPHAN_SHARE + 1;
@@ -135,7 +135,7 @@ void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (t->state != NJ_TCP_TIME_WAIT) {
         bool waits = t->state == NJ_TCP_FIN_WAIT_2; /* for the peer's FIN alone */
         t->x->close_at = now + (waits ? NJ_TCP_FIN_WAIT_2_MAX : NJ_TCP_ORPHAN_MAX);
-        nj__tcp_rearm(tcp, t);
+        nj__tcp_rearm_timer(tcp, t);
     }
-    nj__tcb_settle(tcp, t, now);
+    nj__tcb_try_time_wait(tcp, t, now);
 }

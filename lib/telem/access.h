@@ -11,7 +11,7 @@
 /* Longer texts are truncated and marked `cut`. */
 #define NJ_ACCESS_TEXT_BYTES 704u
 
-struct nj_access {
+struct nj_access_record {
     int64_t wall_ns; /* UNIX time at which the request came */
     struct nj_addr remote;
     uint16_t rport;
@@ -31,13 +31,13 @@ struct nj_access {
 };
 
 /* Records belong to the port. Never waits. */
-struct nj_access_port {
+struct nj_access_ops {
     void *ctx;
     /* A record to fill in, for as long as its request takes; NULL: none is free, and the port has
      * counted that (access_lost). */
-    struct nj_access *(*take)(void *ctx);
+    struct nj_access_record *(*take)(void *ctx);
     /* It is complete: write it. */
-    void (*put)(void *ctx, struct nj_access *a);
+    void (*put)(void *ctx, struct nj_access_record *a);
 };
 
 #endif

@@ -4,32 +4,34 @@
 
 #include "base/atomics.h"
 
-#define FIRST_BITS 10u /* below 2^10 ns buckets are equally wide */
-#define PART_BITS  3u  /* eight per doubling */
-#define PARTS      (1u << PART_BITS)
-#define LAST_BITS  46u
+#define FIRST_BITS           10u /* below 2^10 ns buckets are equally wide */
+#define SUB_BUCKET_BITS      3u  /* eight per doubling */
+#define BUCKETS_PER_DOUBLING (1u << SUB_BUCKET_BITS)
+#define LAST_BITS            46u
 
-_Static_assert(NJ_HISTOGRAM_BUCKETS == PARTS + PARTS * (LAST_BITS - FIRST_BITS) + 1,
+_Static_assert(NJ_HISTOGRAM_BUCKETS ==
+                   BUCKETS_PER_DOUBLING + BUCKETS_PER_DOUBLING * (LAST_BITS - FIRST_BITS) + 1,
                "see histogram.h");
 
 static unsigned bucket_of(nj_ns value)
 {
     if (value < 1ull << FIRST_BITS)
-        return (unsigned)(value >> (FIRST_BITS - PART_BITS));
+        return (unsigned)(value >> (FIRST_BITS - SUB_BUCKET_BITS));
     if (value >= 1ull << LAST_BITS)
         return NJ_HISTOGRAM_BUCKETS - 1;
     unsigned bits = 63u - (unsigned)__builtin_clzll(value);
-    unsigned part = (unsigned)(value >> (bits - PART_BITS)) & (PARTS - 1);
-    return PARTS + (bits - FIRST_BITS) * PARTS + part;
+    unsigned part = (unsigned)(value >> (bits - SUB_BUCKET_BITS)) & (BUCKETS_PER_DOUBLING - 1);
+    return BUCKETS_PER_DOUBLING + (bits - FIRST_BITS) * BUCKETS_PER_DOUBLING + part;
 }
 
 /* The smallest value of a bucket. */
-static nj_ns lowest(unsigned bucket)
+static nj_ns bucket_min(unsigned bucket)
 {
-    if (bucket < PARTS)
-        return (nj_ns)bucket << (FIRST_BITS - PART_BITS);
-    unsigned bits = FIRST_BITS + (bucket - PARTS) / PARTS;
-    return (nj_ns)(PARTS + bucket % PARTS) << (bits - PART_BITS);
+    if (bucket < BUCKETS_PER_DOUBLING)
+        return (nj_ns)bucket << (FIRST_BITS - SUB_BUCKET_BITS);
+    unsigned bits = FIRST_BITS + (bucket - BUCKETS_PER_DOUBLING) / BUCKETS_PER_DOUBLING;
+    return (nj_ns)(BUCKETS_PER_DOUBLING + bucket % BUCKETS_PER_DOUBLING)
+           << (bits - SUB_BUCKET_BITS);
 }
 
 void nj_histogram_add(struct nj_histogram *h, nj_ns value)
@@ -37,17 +39,17 @@ void nj_histogram_add(struct nj_histogram *h, nj_ns value)
     _Atomic uint64_t *n = &h->n[bucket_of(value)];
 
     /* Nobody else writes: no need for a locked instruction. */
-    nj_add_own(n, 1);
-    nj_add_own(&h->sum_ns, value);
+    nj_add_single_writer(n, 1);
+    nj_add_single_writer(&h->sum_ns, value);
     if (value > nj_load_relaxed(&h->max_ns))
         nj_store_relaxed(&h->max_ns, value);
 }
 
-void nj_histogram_sum(struct nj_histogram *to, const struct nj_histogram *h)
+void nj_histogram_merge(struct nj_histogram *to, const struct nj_histogram *h)
 {
     for (unsigned i = 0; i < NJ_HISTOGRAM_BUCKETS; i++)
-        nj_add_own(&to->n[i], nj_load_relaxed(&h->n[i]));
-    nj_add_own(&to->sum_ns, nj_load_relaxed(&h->sum_ns));
+        nj_add_single_writer(&to->n[i], nj_load_relaxed(&h->n[i]));
+    nj_add_single_writer(&to->sum_ns, nj_load_relaxed(&h->sum_ns));
     if (nj_load_relaxed(&h->max_ns) > nj_load_relaxed(&to->max_ns))
         nj_store_relaxed(&to->max_ns, nj_load_relaxed(&h->max_ns));
 }
@@ -60,7 +62,7 @@ uint64_t nj_histogram_count(const struct nj_histogram *h)
     return n;
 }
 
-nj_ns nj_histogram_at(const struct nj_histogram *h, double share)
+nj_ns nj_histogram_quantile(const struct nj_histogram *h, double share)
 {
     uint64_t n = nj_histogram_count(h);
     uint64_t max = nj_load_relaxed(&h->max_ns), seen = 0;
@@ -75,6 +77,6 @@ nj_ns nj_histogram_at(const struct nj_histogram *h, double share)
     }
     /* The last bucket has no end but the maximum. A maximum below the bucket is one that its
      * writer has yet to correct. */
-    nj_ns highest = i == NJ_HISTOGRAM_BUCKETS - 1 ? UINT64_MAX : lowest(i + 1) - 1;
-    return max < lowest(i) ? lowest(i) : max < highest ? max : highest;
+    nj_ns highest = i == NJ_HISTOGRAM_BUCKETS - 1 ? UINT64_MAX : bucket_min(i + 1) - 1;
+    return max < bucket_min(i) ? bucket_min(i) : max < highest ? max : highest;
 }

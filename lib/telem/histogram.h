@@ -32,11 +32,11 @@ static inline uint64_t nj_histogram_rank(double share, uint64_t n)
 
 void nj_histogram_add(struct nj_histogram *h, nj_ns value);
 /* Add `h` to `to`. Any thread; `to` is private to the caller. */
-void nj_histogram_sum(struct nj_histogram *to, const struct nj_histogram *h);
+void nj_histogram_merge(struct nj_histogram *to, const struct nj_histogram *h);
 uint64_t nj_histogram_count(const struct nj_histogram *h);
 /* The quantile `share`, 0 < share <= 1; 0 if the histogram is empty. The result is never below the
  * true value, at most 12.5 % (below 1.024 us: 127 ns) above it, and never above the maximum. For
  * share 1, and for values above 19 hours, it is the maximum. */
-nj_ns nj_histogram_at(const struct nj_histogram *h, double share);
+nj_ns nj_histogram_quantile(const struct nj_histogram *h, double share);
 
 #endif

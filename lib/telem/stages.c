@@ -6,9 +6,9 @@
 
 const char *const nj_stage_name[NJ_N_STAGES] = {"rx", "tcp", "h2", "handler", "tx"};
 
-void nj_stages_begin(struct nj_stages *s)
+void nj_stages_begin_step(struct nj_stages *s)
 {
-    if (!s->cycles || s->n_steps++ % NJ_STAGES_EVERY != 0)
+    if (!s->cycles || s->n_steps++ % NJ_STAGES_PERIOD != 0)
         return;
     s->on = true;
     s->now = NJ_STAGE_RX;
@@ -17,7 +17,7 @@ void nj_stages_begin(struct nj_stages *s)
         s->pending[i] = 0;
 }
 
-void nj_stages_end(struct nj_stages *s, bool busy)
+void nj_stages_end_step(struct nj_stages *s, bool busy)
 {
     if (!s->on)
         return;
@@ -26,6 +26,6 @@ void nj_stages_end(struct nj_stages *s, bool busy)
     if (!busy)
         return;
     for (unsigned i = 0; i < NJ_N_STAGES; i++)
-        nj_add_own(&s->spent[i], s->pending[i]);
-    nj_add_own(&s->n_measured, 1);
+        nj_add_single_writer(&s->spent[i], s->pending[i]);
+    nj_add_single_writer(&s->n_measured, 1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the cycles of a shard go. One step in NJ_STAGES_EVERY is measured, at the places where the
+ * Where the cycles of a shard go. One step in NJ_STAGES_PERIOD is measured, at the places where the
  * work changes its kind; the others pay for a branch at each. A step that finds nothing to do is
  * not counted. One writer, read by anyone.
  */
@@ -15,7 +15,7 @@
 
 /* A measured step reads the counter some ten times, once or twice more for each connection and
  * twice for each burst that leaves, so only one in so many is. */
-#define NJ_STAGES_EVERY 64u
+#define NJ_STAGES_PERIOD 64u
 
 enum nj_stage {
     NJ_STAGE_RX,      /* the device's queue, rings, headers of Ethernet and IP */
@@ -39,8 +39,8 @@ struct nj_stages {
 };
 
 /* Begin a step, in stage RX; end it. `busy`: the step did some work. */
-void nj_stages_begin(struct nj_stages *s);
-void nj_stages_end(struct nj_stages *s, bool busy);
+void nj_stages_begin_step(struct nj_stages *s);
+void nj_stages_end_step(struct nj_stages *s, bool busy);
 
 /* Switch to stage `next`. Returns the previous stage, so that the caller can switch back. */
 static inline enum nj_stage nj_stage(struct nj_stages *s, enum nj_stage next)

@@ -34,22 +34,22 @@
  * sleep and its wake-up cost. */
 #define SPINS 1000
 
-struct nj_worker_port {
-    struct nj_worker *worker;
+struct nj_service_rings {
+    struct nj_service_thread *worker;
     struct rte_ring *in, *out;
     uint32_t n_out; /* jobs submitted and not polled; of the lcore */
     bool unflushed; /* jobs were submitted since the last flush */
-    bool closed;    /* nj_worker_begin_stop() was called */
+    bool closed;    /* nj_service_begin_stop() was called */
 } NJ_CACHE_ALIGNED;
 
-struct nj_worker {
-    struct nj_worker_config config;
+struct nj_service_thread {
+    struct nj_service_config config;
     char name[16];
     pthread_t thread;
     bool joined;
     _Atomic uint32_t n_wakes NJ_CACHE_ALIGNED;
     _Atomic bool stopping;
-    struct nj_worker_port ports[] NJ_CACHE_ALIGNED;
+    struct nj_service_rings ports[] NJ_CACHE_ALIGNED;
 };
 
 /* rte_ring_empty() for the consumer, with an atomic read of what the producer writes. */
@@ -58,7 +58,7 @@ static bool is_empty(const struct rte_ring *r)
     return __atomic_load_n(&r->prod.tail, __ATOMIC_ACQUIRE) == r->cons.tail;
 }
 
-static bool has_work(const struct nj_worker *w)
+static bool has_work(const struct nj_service_thread *w)
 {
     for (uint32_t i = 0; i < w->config.n_shards; i++)
         if (!is_empty(w->ports[i].in))
@@ -67,12 +67,12 @@ static bool has_work(const struct nj_worker *w)
 }
 
 /* One batch of each shard, so that a shard waits for at most one batch of each other shard. */
-static uint32_t run_batches(struct nj_worker *w)
+static uint32_t run_batches(struct nj_service_thread *w)
 {
     uint32_t n_run = 0;
 
     for (uint32_t i = 0; i < w->config.n_shards; i++) {
-        struct nj_worker_port *p = &w->ports[i];
+        struct nj_service_rings *p = &w->ports[i];
         void *jobs[BATCH];
         uint32_t n = rte_ring_sc_dequeue_burst(p->in, jobs, BATCH, NULL);
         for (uint32_t k = 0; k < n; k++) {
@@ -86,13 +86,13 @@ static uint32_t run_batches(struct nj_worker *w)
     return n_run;
 }
 
-static void tidy(struct nj_worker *w)
+static void tidy(struct nj_service_thread *w)
 {
     if (w->config.tidy)
         w->config.tidy(w->config.ctx);
 }
 
-static void sleep_until_woken(struct nj_worker *w)
+static void sleep_until_woken(struct nj_service_thread *w)
 {
     uint32_t seen = atomic_load_explicit(&w->n_wakes, memory_order_acquire);
 
@@ -102,9 +102,9 @@ static void sleep_until_woken(struct nj_worker *w)
 
 static void *worker_main(void *arg)
 {
-    struct nj_worker *w = arg;
+    struct nj_service_thread *w = arg;
     uint32_t n_idle = 0;
-    void *altstack = nj_altstack_begin();
+    void *altstack = nj_altstack_install();
 
     pthread_setname_np(pthread_self(), w->name);
     bool registered = w->config.eal && rte_thread_register() == 0;
@@ -127,17 +127,17 @@ static void *worker_main(void *arg)
     tidy(w);
     if (registered)
         rte_thread_unregister();
-    nj_altstack_end(altstack);
+    nj_altstack_remove(altstack);
     return NULL;
 }
 
-struct nj_worker_port *nj_worker_port(struct nj_worker *w, uint32_t shard)
+struct nj_service_rings *nj_service_rings(struct nj_service_thread *w, uint32_t shard)
 {
     NJ_CHECK(shard < w->config.n_shards);
     return &w->ports[shard];
 }
 
-bool nj_worker_submit(struct nj_worker_port *p, void *job)
+bool nj_service_submit(struct nj_service_rings *p, void *job)
 {
     if (p->closed || p->n_out >= p->worker->config.jobs_max)
         return false;
@@ -147,14 +147,14 @@ bool nj_worker_submit(struct nj_worker_port *p, void *job)
     return true;
 }
 
-void nj_worker_flush(struct nj_worker_port *p)
+void nj_service_flush(struct nj_service_rings *p)
 {
     if (p->unflushed)
         nj_unpark(&p->worker->n_wakes);
     p->unflushed = false;
 }
 
-uint32_t nj_worker_poll(struct nj_worker_port *p, void **jobs, uint32_t n)
+uint32_t nj_service_poll(struct nj_service_rings *p, void **jobs, uint32_t n)
 {
     if (p->n_out == 0) /* avoids the worker's cache line */
         return 0;
@@ -163,12 +163,12 @@ uint32_t nj_worker_poll(struct nj_worker_port *p, void **jobs, uint32_t n)
     return n;
 }
 
-uint32_t nj_worker_n_out(const struct nj_worker_port *p)
+uint32_t nj_service_n_out(const struct nj_service_rings *p)
 {
     return p->n_out;
 }
 
-static void free_memory(struct nj_worker *w)
+static void free_memory(struct nj_service_thread *w)
 {
     for (uint32_t i = 0; i < w->config.n_shards; i++) {
         free(w->ports[i].in);
@@ -177,12 +177,13 @@ static void free_memory(struct nj_worker *w)
     free(w);
 }
 
-int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **out)
+int nj_service_start(const struct nj_service_config *config, struct nj_service_thread **out)
 {
     NJ_CHECK(config->name && config->n_shards > 0 && config->jobs_max > 0 &&
              config->jobs_max < 1u << 24);
-    size_t n_bytes = sizeof(struct nj_worker) + config->n_shards * sizeof(struct nj_worker_port);
-    struct nj_worker *w = aligned_alloc(NJ_CACHE_LINE, n_bytes);
+    size_t n_bytes =
+        sizeof(struct nj_service_thread) + config->n_shards * sizeof(struct nj_service_rings);
+    struct nj_service_thread *w = aligned_alloc(NJ_CACHE_LINE, n_bytes);
     if (!w)
         return -ENOMEM;
     memset(w, 0, n_bytes);
@@ -191,8 +192,8 @@ int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **ou
     int err = 0;
     for (uint32_t i = 0; i < config->n_shards; i++) {
         w->ports[i].worker = w;
-        w->ports[i].in = nj__lane_new_ring(config->jobs_max);
-        w->ports[i].out = nj__lane_new_ring(config->jobs_max);
+        w->ports[i].in = nj__task_ring_new(config->jobs_max);
+        w->ports[i].out = nj__task_ring_new(config->jobs_max);
         if (!w->ports[i].in || !w->ports[i].out)
             err = -ENOMEM;
     }
@@ -206,7 +207,7 @@ int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **ou
     return 0;
 }
 
-void nj_worker_begin_stop(struct nj_worker *w)
+void nj_service_begin_stop(struct nj_service_thread *w)
 {
     for (uint32_t i = 0; i < w->config.n_shards; i++)
         w->ports[i].closed = true;
@@ -214,15 +215,15 @@ void nj_worker_begin_stop(struct nj_worker *w)
     nj_unpark(&w->n_wakes);
 }
 
-bool nj_worker_join(struct nj_worker *w, uint32_t wait_ms)
+bool nj_service_join(struct nj_service_thread *w, uint32_t wait_ms)
 {
-    struct timespec until = nj_clock_deadline(wait_ms);
+    struct timespec until = nj_os_clock_deadline(wait_ms);
 
     w->joined = w->joined || pthread_timedjoin_np(w->thread, NULL, &until) == 0;
     return w->joined;
 }
 
-void nj_worker_free(struct nj_worker *w)
+void nj_service_free(struct nj_service_thread *w)
 {
     for (uint32_t i = 0; i < w->config.n_shards; i++)
         NJ_ASSERT(w->ports[i].n_out == 0);

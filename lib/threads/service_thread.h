@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct nj_worker_config {
+struct nj_service_config {
     const char *name; /* of the thread; at most 15 bytes are used */
     uint32_t n_shards;
     uint32_t jobs_max;         /* of one shard between submit and poll; more are refused */
@@ -29,33 +29,33 @@ struct nj_worker_config {
     void *ctx;
 };
 
-struct nj_worker;
+struct nj_service_thread;
 
 /* Start the thread. Returns 0, or a negative errno. */
-int nj_worker_start(const struct nj_worker_config *config, struct nj_worker **out);
+int nj_service_start(const struct nj_service_config *config, struct nj_service_thread **out);
 
 /*
- * A shard's end of its rings. Used by one lcore only; after nj_worker_join() any one thread may
+ * A shard's end of its rings. Used by one lcore only; after nj_service_join() any one thread may
  * still poll.
  */
-struct nj_worker_port;
-struct nj_worker_port *nj_worker_port(struct nj_worker *w, uint32_t shard);
+struct nj_service_rings;
+struct nj_service_rings *nj_service_rings(struct nj_service_thread *w, uint32_t shard);
 /* False: jobs_max jobs are not polled yet, or the worker was stopped. */
-bool nj_worker_submit(struct nj_worker_port *p, void *job);
+bool nj_service_submit(struct nj_service_rings *p, void *job);
 /* Wakes the worker if jobs were submitted since the last flush and it sleeps. */
-void nj_worker_flush(struct nj_worker_port *p);
+void nj_service_flush(struct nj_service_rings *p);
 /* Takes up to `n` completed jobs and returns their number. */
-uint32_t nj_worker_poll(struct nj_worker_port *p, void **jobs, uint32_t n);
+uint32_t nj_service_poll(struct nj_service_rings *p, void **jobs, uint32_t n);
 /* The number of jobs submitted and not polled. */
-uint32_t nj_worker_n_out(const struct nj_worker_port *p);
+uint32_t nj_service_n_out(const struct nj_service_rings *p);
 
-/* nj_worker_begin_stop() lets the thread run all submitted jobs and then end. No submit may run
- * concurrently; later ones are refused. Completed jobs can still be polled. nj_worker_join() waits
+/* nj_service_begin_stop() lets the thread run all submitted jobs and then end. No submit may run
+ * concurrently; later ones are refused. Completed jobs can still be polled. nj_service_join() waits
  * at most `wait_ms` for the end; false: `run` has not returned yet. */
-void nj_worker_begin_stop(struct nj_worker *w);
-bool nj_worker_join(struct nj_worker *w, uint32_t wait_ms);
+void nj_service_begin_stop(struct nj_service_thread *w);
+bool nj_service_join(struct nj_service_thread *w, uint32_t wait_ms);
 
-/* After nj_worker_join(), when every job was polled. */
-void nj_worker_free(struct nj_worker *w);
+/* After nj_service_join(), when every job was polled. */
+void nj_service_free(struct nj_service_thread *w);
 
 #endif

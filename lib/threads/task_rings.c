@@ -20,40 +20,40 @@
 #include "sched/ewyk.h"
 
 /* The recorded maximum of a class decays by 1/AWAY_FORGET with each completed task. A task of
- * 100 ms among quick ones keeps its class above NJ_WORKER_AHEAD_NS for some 430 tasks. */
+ * 100 ms among quick ones keeps its class above NJ_WORKER_SHORT_TASK_NS for some 430 tasks. */
 #define AWAY_FORGET 64u
 
 /* --- the service's side ----------------------------------------------------------------------- */
 
 /* rte_ring_empty() for the consumer, with an atomic read of what the producer writes. */
-bool nj__lane_is_empty(const struct nj__lane *l)
+bool nj__task_rings_is_empty(const struct nj__task_rings *l)
 {
     return __atomic_load_n(&l->ring->prod.tail, __ATOMIC_ACQUIRE) ==
            __atomic_load_n(&l->ring->cons.tail, __ATOMIC_RELAXED);
 }
 
-struct nj__slot *nj__lane_take(struct nj__lane *l)
+struct nj__task_slot *nj__task_rings_pop(struct nj__task_rings *l)
 {
     void *slot;
     return rte_ring_sc_dequeue(l->ring, &slot) == 0 ? slot : NULL;
 }
 
-void nj__lane_home(struct nj__slot *s)
+void nj__task_rings_complete(struct nj__task_slot *s)
 {
-    struct nj__lane *l = s->lane;
-    struct nj_waker *waker = l->config.waker;
+    struct nj__task_rings *l = s->lane;
+    struct nj_wakeup *waker = l->config.waker;
 
     s->next = nj_load_relaxed(&l->home);
     while (!atomic_compare_exchange_weak_explicit(&l->home, &s->next, s, memory_order_release,
                                                   memory_order_relaxed))
         ;
     if (waker)
-        nj_waker_wake(waker);
+        nj_wakeup_signal(waker);
 }
 
 /* --- on the shard's thread -------------------------------------------------------------------- */
 
-static void publish(struct nj__lane *l)
+static void publish(struct nj__task_rings *l)
 {
     nj_store_relaxed(&l->seen_out, l->n_out + l->waiting.n);
     nj_store_relaxed(&l->seen_waiting, l->waiting.n);
@@ -63,11 +63,11 @@ static void publish(struct nj__lane *l)
 static bool is_short(const struct nj_task *job)
 {
     const struct nj_task_class *c = job->class_of;
-    return c && c->away_ns > 0 && c->away_ns <= NJ_WORKER_AHEAD_NS;
+    return c && c->worker_max_ns > 0 && c->worker_max_ns <= NJ_WORKER_SHORT_TASK_NS;
 }
 
 /* Room for n_max tasks; and for `depth` short tasks for each of the n_max without a long task. */
-static bool has_room(const struct nj__lane *l, bool ahead)
+static bool has_room(const struct nj__task_rings *l, bool ahead)
 {
     uint32_t n_max = l->config.n_max;
     uint32_t n_long = l->n_long < n_max ? l->n_long : n_max;
@@ -75,9 +75,9 @@ static bool has_room(const struct nj__lane *l, bool ahead)
     return l->n_out < (ahead ? n_max + (n_max - n_long) * (l->config.depth - 1) : n_max);
 }
 
-static void place(struct nj__lane *l, struct nj_task *job, bool ahead)
+static void place(struct nj__task_rings *l, struct nj_task *job, bool ahead)
 {
-    struct nj__slot *s = l->free;
+    struct nj__task_slot *s = l->free;
 
     l->free = s->next;
     s->job = job;
@@ -89,7 +89,7 @@ static void place(struct nj__lane *l, struct nj_task *job, bool ahead)
     NJ_CHECK(rte_ring_sp_enqueue(l->ring, s) == 0); /* the ring holds all slots */
 }
 
-static void place_waiting(struct nj__lane *l)
+static void fill_ring(struct nj__task_rings *l)
 {
     struct nj_task *job;
 
@@ -109,37 +109,37 @@ static void reject(struct nj_task *job)
 }
 
 /* True: there is room, possibly after a task of another client was displaced. */
-static bool make_room(struct nj__lane *l, const struct nj_task *job)
+static bool make_room(struct nj__task_rings *l, const struct nj_task *job)
 {
     if (l->n_out + l->waiting.n < l->config.tasks_max)
         return true;
     struct nj_task *other = nj_task_queue_displace(&l->waiting, job);
     if (!other)
         return false;
-    nj_add_own(&l->n_displaced, 1);
+    nj_add_single_writer(&l->n_displaced, 1);
     reject(other);
     return true;
 }
 
 static bool submit(void *ctx, struct nj_task *job)
 {
-    struct nj__lane *l = ctx;
+    struct nj__task_rings *l = ctx;
 
     if (l->closed || !make_room(l, job)) {
-        nj_add_own(&l->n_refused, 1);
+        nj_add_single_writer(&l->n_refused, 1);
         return false;
     }
     nj_store_relaxed(&job->cancelled, false);
     nj_task_queue_push(&l->waiting, job);
-    place_waiting(l);
+    fill_ring(l);
     if (nj_list_linked(&job->node))
-        nj_add_own(&l->n_held_back, 1);
+        nj_add_single_writer(&l->n_held_back, 1);
     return true;
 }
 
 static bool withdraw(void *ctx, struct nj_task *job)
 {
-    struct nj__lane *l = ctx;
+    struct nj__task_rings *l = ctx;
 
     if (!nj_list_linked(&job->node)) { /* in the ring, or running */
         nj_store_relaxed(&job->cancelled, true);
@@ -152,12 +152,12 @@ static bool withdraw(void *ctx, struct nj_task *job)
 
 static bool join(void *ctx, struct nj_task *job, const void *client)
 {
-    return nj_task_queue_join(&((struct nj__lane *)ctx)->waiting, job, client);
+    return nj_task_queue_reassign(&((struct nj__task_rings *)ctx)->waiting, job, client);
 }
 
 static void flush(void *ctx)
 {
-    struct nj__lane *l = ctx;
+    struct nj__task_rings *l = ctx;
 
     if (!l->unflushed)
         return;
@@ -167,26 +167,26 @@ static void flush(void *ctx)
 }
 
 /* Updates the decaying maximum of the run time of its class. */
-static void learn(const struct nj_task *job)
+static void update_worker_max(const struct nj_task *job)
 {
     struct nj_task_class *c = job->class_of;
 
     if (!c || job->run_ns == NJ__NOT_RUN)
         return;
-    uint64_t faded = c->away_ns - c->away_ns / AWAY_FORGET;
-    c->away_ns = job->wall_ns >= faded ? job->wall_ns + 1 : faded; /* + 1: 0 means unknown */
+    uint64_t faded = c->worker_max_ns - c->worker_max_ns / AWAY_FORGET;
+    c->worker_max_ns = job->wall_ns >= faded ? job->wall_ns + 1 : faded; /* + 1: 0 means unknown */
 }
 
 /* Appends newly completed slots to `done`, in order of completion. */
-static void take_home(struct nj__lane *l)
+static void collect_completed(struct nj__task_rings *l)
 {
-    struct nj__slot **end = &l->done;
-    struct nj__slot *s = NULL, *first = NULL;
+    struct nj__task_slot **end = &l->done;
+    struct nj__task_slot *s = NULL, *first = NULL;
 
     if (nj_load_relaxed(&l->home))
         s = atomic_exchange_explicit(&l->home, NULL, memory_order_acquire);
     while (s) {
-        struct nj__slot *next = s->next;
+        struct nj__task_slot *next = s->next;
         s->next = first;
         first = s;
         s = next;
@@ -197,12 +197,12 @@ static void take_home(struct nj__lane *l)
 }
 
 /* After all threads have ended: takes back the slots that are still in the ring. */
-static void take_back(struct nj__lane *l)
+static void take_back(struct nj__task_rings *l)
 {
     void *slot;
 
     while (l->ended && rte_ring_sc_dequeue(l->ring, &slot) == 0) {
-        struct nj__slot *s = slot;
+        struct nj__task_slot *s = slot;
         s->job->run_ns = NJ__NOT_RUN;
         s->next = l->done;
         l->done = s;
@@ -210,7 +210,7 @@ static void take_back(struct nj__lane *l)
 }
 
 /* Frees the slot and returns its job; NULL: the job was rejected. */
-static struct nj_task *leave(struct nj__lane *l, struct nj__slot *s)
+static struct nj_task *leave(struct nj__task_rings *l, struct nj__task_slot *s)
 {
     struct nj_task *job = s->job;
 
@@ -218,9 +218,9 @@ static struct nj_task *leave(struct nj__lane *l, struct nj__slot *s)
     l->n_long -= !s->ahead;
     s->next = l->free;
     l->free = s;
-    nj_task_queue_home(&l->waiting, job);
-    learn(job);
-    nj_add_own(&l->n_done, 1);
+    nj_task_queue_done(&l->waiting, job);
+    update_worker_max(job);
+    nj_add_single_writer(&l->n_done, 1);
     if (job->run_ns != NJ__NOT_RUN)
         return job;
     if (!nj_load_relaxed(&job->cancelled)) {
@@ -231,7 +231,7 @@ static struct nj_task *leave(struct nj__lane *l, struct nj__slot *s)
     return job;
 }
 
-static void reject_waiting(struct nj__lane *l)
+static void reject_waiting(struct nj__task_rings *l)
 {
     struct nj_task *job;
 
@@ -243,14 +243,14 @@ static void reject_waiting(struct nj__lane *l)
 
 static uint32_t poll_done(void *ctx, struct nj_task **jobs, uint32_t n)
 {
-    struct nj__lane *l = ctx;
+    struct nj__task_rings *l = ctx;
     uint32_t n_home = 0;
 
     if (l->n_out > 0) {
-        take_home(l);
+        collect_completed(l);
         take_back(l);
         while (l->done && n_home < n) {
-            struct nj__slot *s = l->done;
+            struct nj__task_slot *s = l->done;
             l->done = s->next;
             struct nj_task *job = leave(l, s);
             if (job)
@@ -262,25 +262,25 @@ static uint32_t poll_done(void *ctx, struct nj_task **jobs, uint32_t n)
         reject_waiting(l);
         publish(l);
     } else if (l->waiting.n > 0) {
-        place_waiting(l);
+        fill_ring(l);
         flush(l); /* here: the shard flushes only in steps with a submit */
     }
     return n_home;
 }
 
-struct nj_task_port nj__lane_port(struct nj__lane *l)
+struct nj_worker_ops nj__task_rings_ops(struct nj__task_rings *l)
 {
-    return (struct nj_task_port){.ctx = l,
-                                 .submit = submit,
-                                 .flush = flush,
-                                 .poll = poll_done,
-                                 .withdraw = withdraw,
-                                 .join = join};
+    return (struct nj_worker_ops){.ctx = l,
+                                  .submit = submit,
+                                  .flush = flush,
+                                  .poll = poll_done,
+                                  .withdraw = withdraw,
+                                  .join = join};
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-struct rte_ring *nj__lane_new_ring(uint32_t n_max)
+struct rte_ring *nj__task_ring_new(uint32_t n_max)
 {
     uint32_t n = 2;
     while (n < n_max + 1) /* a ring of n holds n - 1 */
@@ -292,18 +292,18 @@ struct rte_ring *nj__lane_new_ring(uint32_t n_max)
     return NULL;
 }
 
-bool nj__lane_init(struct nj__lane *l, const struct nj__lane_config *config)
+bool nj__task_rings_init(struct nj__task_rings *l, const struct nj__task_rings_config *config)
 {
     uint32_t n_slots = config->n_max * config->depth;
 
     l->config = *config;
     nj_task_queue_init(&l->waiting);
     l->slots = calloc(n_slots + 1, sizeof *l->slots);
-    l->ring = nj__lane_new_ring(n_slots);
+    l->ring = nj__task_ring_new(n_slots);
     if (!l->slots || !l->ring)
         return false;
     for (uint32_t i = n_slots; i > 0; i--) {
-        struct nj__slot *s = &l->slots[i - 1];
+        struct nj__task_slot *s = &l->slots[i - 1];
         s->task.ops = config->slot_ops;
         s->lane = l;
         s->next = l->free;
@@ -312,7 +312,7 @@ bool nj__lane_init(struct nj__lane *l, const struct nj__lane_config *config)
     return true;
 }
 
-void nj__lane_fini(struct nj__lane *l)
+void nj__task_rings_fini(struct nj__task_rings *l)
 {
     NJ_ASSERT(l->n_out == 0 && l->waiting.n == 0);
     free(l->ring);

@@ -9,9 +9,9 @@
  *
  * Tasks without room in the ring wait in a queue that is fair between clients (sched/task_queue.h).
  * The ring takes as many tasks as may run at once, and up to `depth` for each of these while the
- * classes of the tasks are known to be short (NJ_WORKER_AHEAD_NS). So the first task of a client
- * waits for these few tasks only. When the queue is full, a task of the client with the most tasks
- * is displaced and rejected.
+ * classes of the tasks are known to be short (NJ_WORKER_SHORT_TASK_NS). So the first task of a
+ * client waits for these few tasks only. When the queue is full, a task of the client with the most
+ * tasks is displaced and rejected.
  */
 #ifndef NJ_THREADS_TASK_RINGS_H
 #define NJ_THREADS_TASK_RINGS_H
@@ -27,36 +27,36 @@
 
 #define NJ__NOT_RUN UINT64_MAX /* value of run_ns: cancelled, or the service stops */
 
-struct nj__lane;
+struct nj__task_rings;
 
-struct nj__slot {
+struct nj__task_slot {
     struct nj_task task; /* as the service runs it */
     struct nj_task *job; /* as the shard submitted it */
-    struct nj__lane *lane;
-    struct nj__slot *next; /* in the free list or the home list; else of the service */
-    bool ahead;            /* the job's class was known to be short at submit */
-    bool queued;           /* of the service */
+    struct nj__task_rings *lane;
+    struct nj__task_slot *next; /* in the free list or the home list; else of the service */
+    bool ahead;                 /* the job's class was known to be short at submit */
+    bool queued;                /* of the service */
 };
 
-struct nj__lane_config {
+struct nj__task_rings_config {
     void *service;
-    void (*ask)(struct nj__lane *);     /* tasks were put into the ring. Called on the shard's
-                                         * thread, after a full fence; must not block */
-    const struct nj_task_ops *slot_ops; /* of nj__slot.task */
-    uint32_t n_max;                     /* tasks that may run at once */
-    uint32_t depth;                     /* short tasks in the ring for each of them */
-    uint32_t tasks_max;                 /* tasks between submit and poll */
-    struct nj_waker *waker;             /* signalled when a task completes; NULL: none */
-    int kind;                           /* of the service */
+    void (*ask)(struct nj__task_rings *); /* tasks were put into the ring. Called on the shard's
+                                           * thread, after a full fence; must not block */
+    const struct nj_task_ops *slot_ops;   /* of nj__task_slot.task */
+    uint32_t n_max;                       /* tasks that may run at once */
+    uint32_t depth;                       /* short tasks in the ring for each of them */
+    uint32_t tasks_max;                   /* tasks between submit and poll */
+    struct nj_wakeup *waker;              /* has_priority when a task completes; NULL: none */
+    int kind;                             /* of the service */
 };
 
-struct nj__lane {
-    struct nj__lane_config config;
+struct nj__task_rings {
+    struct nj__task_rings_config config;
     /* The shard's thread only: */
-    struct nj_task_queue waiting;         /* tasks without room in the ring */
-    struct nj__slot *slots, *free, *done; /* done: completed, not polled */
-    uint32_t n_out;                       /* slots in use */
-    uint32_t n_long;                      /* slots whose class is not known to be short */
+    struct nj_task_queue waiting;              /* tasks without room in the ring */
+    struct nj__task_slot *slots, *free, *done; /* done: completed, not polled */
+    uint32_t n_out;                            /* slots in use */
+    uint32_t n_long;                           /* slots whose class is not known to be short */
     bool unflushed;
     bool closed; /* no further submits; written by the thread that polls last */
     bool ended;  /* the threads of the service have ended */
@@ -64,25 +64,25 @@ struct nj__lane {
     _Atomic uint64_t n_done, n_refused, n_displaced, n_held_back;
     _Atomic uint32_t seen_out, seen_waiting; /* n_out + waiting.n, and waiting.n */
     struct rte_ring *ring;
-    _Atomic(struct nj__slot *) home NJ_CACHE_ALIGNED; /* completed slots, newest first */
+    _Atomic(struct nj__task_slot *) home NJ_CACHE_ALIGNED; /* completed slots, newest first */
 } NJ_CACHE_ALIGNED;
 
 /* A ring for one producer and one consumer with room for n_max entries. The caller frees it with
  * free(). NULL: no memory. */
-struct rte_ring *nj__lane_new_ring(uint32_t n_max);
+struct rte_ring *nj__task_ring_new(uint32_t n_max);
 
 /* False: no memory. */
-bool nj__lane_init(struct nj__lane *l, const struct nj__lane_config *config);
-/* When no task is in it. Also after a failed nj__lane_init(), or for a zeroed object. */
-void nj__lane_fini(struct nj__lane *l);
+bool nj__task_rings_init(struct nj__task_rings *l, const struct nj__task_rings_config *config);
+/* When no task is in it. Also after a failed nj__task_rings_init(), or for a zeroed object. */
+void nj__task_rings_fini(struct nj__task_rings *l);
 /* The shard's interface; one thread at a time. */
-struct nj_task_port nj__lane_port(struct nj__lane *l);
+struct nj_worker_ops nj__task_rings_ops(struct nj__task_rings *l);
 
 /* For the service; the consumer only: */
-bool nj__lane_is_empty(const struct nj__lane *l);
-struct nj__slot *nj__lane_take(struct nj__lane *l); /* NULL: empty */
+bool nj__task_rings_is_empty(const struct nj__task_rings *l);
+struct nj__task_slot *nj__task_rings_pop(struct nj__task_rings *l); /* NULL: empty */
 /* Completes the job: it has run, or run_ns is NJ__NOT_RUN. The slot may be reused at once. Any
  * thread. */
-void nj__lane_home(struct nj__slot *s);
+void nj__task_rings_complete(struct nj__task_slot *s);
 
 #endif

@@ -6,8 +6,8 @@
  *
  * No task stays in a ring while a thread is free. A shard that fills a ring calls for production,
  * unless n_max tasks of that kind run. In that case a task that ends calls for production: a
- * consumer when it returns to the strategy (nj_strategy_config.asks_again), a task that the pool
- * ran from its queue in run_slot(). There is a full fence between filling the ring and reading
+ * consumer when it returns to the strategy (nj_strategy_config.asks_after_run), a task that the
+ * pool ran from its queue in run_slot(). There is a full fence between filling the ring and reading
  * n_running, and another one between the change of n_running and the next read of the ring.
  */
 #include "threads/worker_pool.h"
@@ -33,7 +33,7 @@
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"
 
-#define N_KINDS NJ_WORKERS_N_KINDS
+#define N_KINDS NJ_WORKER_N_KINDS
 
 /* Polls of empty rings before a thread ends production, each with a pause of 40 to 140 cycles:
  * some 17 us, about the cost of a sleep and a wake-up. With 1000 polls, tasks of 20 us take a fifth
@@ -41,9 +41,9 @@
  * half of them start 4 us earlier (./dev bench ewyk --delays). */
 #define LOOKS 500
 
-struct nj_workers {
-    struct nj_workers_config config;
-    uint32_t n_threads, n_lanes;
+struct nj_worker_pool {
+    struct nj_worker_pool_config config;
+    uint32_t n_threads, n_rings;
     struct nj_producer producer;
     struct nj_executor executor; /* wraps the pool's, and marks queued slots */
     struct nj_strategy strategy;
@@ -57,46 +57,46 @@ struct nj_workers {
     struct {
         _Atomic uint32_t n_running; /* from produce() to the end of run */
     } NJ_CACHE_ALIGNED kind[N_KINDS];
-    struct nj__lane lanes[];
+    struct nj__task_rings lanes[];
 };
 
-static bool is_stopping(const struct nj_workers *w)
+static bool is_stopping(const struct nj_worker_pool *w)
 {
     return nj_load_relaxed(&w->stopping);
 }
 
-static struct nj_workers *workers_of(const struct nj__lane *l)
+static struct nj_worker_pool *workers_of(const struct nj__task_rings *l)
 {
     return l->config.service;
 }
 
-static enum nj_workers_kind kind_of(const struct nj__lane *l)
+static enum nj_worker_kind kind_of(const struct nj__task_rings *l)
 {
-    return (enum nj_workers_kind)l->config.kind;
+    return (enum nj_worker_kind)l->config.kind;
 }
 
 /* --- producing: on the producing thread - ------------------------------------------------------
  */
 
-static bool is_full(struct nj_workers *w, enum nj_workers_kind kind)
+static bool is_full(struct nj_worker_pool *w, enum nj_worker_kind kind)
 {
     return nj_load_relaxed(&w->kind[kind].n_running) >= w->config.kind[kind].n_max;
 }
 
 /* The next rings, round robin, with a task that may run now. NULL: none. */
-static struct nj__lane *next_lane(struct nj_workers *w)
+static struct nj__task_rings *next_rings(struct nj_worker_pool *w)
 {
-    for (uint32_t i = 0; i < w->n_lanes; i++) {
-        struct nj__lane *l = &w->lanes[(w->turn + i) % w->n_lanes];
-        if (!nj__lane_is_empty(l) && !is_full(w, kind_of(l)))
+    for (uint32_t i = 0; i < w->n_rings; i++) {
+        struct nj__task_rings *l = &w->lanes[(w->turn + i) % w->n_rings];
+        if (!nj__task_rings_is_empty(l) && !is_full(w, kind_of(l)))
             return l;
     }
     return NULL;
 }
 
-static struct nj_task *take(struct nj_workers *w, struct nj__lane *l)
+static struct nj_task *take(struct nj_worker_pool *w, struct nj__task_rings *l)
 {
-    struct nj__slot *slot = nj__lane_take(l);
+    struct nj__task_slot *slot = nj__task_rings_pop(l);
 
     NJ_CHECK(slot);
     w->turn = (uint32_t)(l - w->lanes) + 1;
@@ -107,10 +107,10 @@ static struct nj_task *take(struct nj_workers *w, struct nj__lane *l)
 
 static struct nj_task *produce(struct nj_producer *p)
 {
-    struct nj_workers *w = nj_container_of(p, struct nj_workers, producer);
+    struct nj_worker_pool *w = nj_container_of(p, struct nj_worker_pool, producer);
 
     for (uint32_t n = 0; n < LOOKS && !is_stopping(w); n++) {
-        struct nj__lane *l = next_lane(w);
+        struct nj__task_rings *l = next_rings(w);
         if (l)
             return take(w, l);
         rte_pause();
@@ -120,14 +120,14 @@ static struct nj_task *produce(struct nj_producer *p)
 
 static bool has_more(struct nj_producer *p)
 {
-    struct nj_workers *w = nj_container_of(p, struct nj_workers, producer);
-    return next_lane(w) != NULL;
+    struct nj_worker_pool *w = nj_container_of(p, struct nj_worker_pool, producer);
+    return next_rings(w) != NULL;
 }
 
 /* --- consuming: on any thread ----------------------------------------------------------------- */
 
 /* Restores errno and the floating-point environment, so that tasks do not affect each other. */
-static void run_job(const struct nj_workers *w, enum nj_workers_kind kind, struct nj_task *job)
+static void run_job(const struct nj_worker_pool *w, enum nj_worker_kind kind, struct nj_task *job)
 {
     job->wall_ns = 0;
     if (is_stopping(w) || nj_load_relaxed(&job->cancelled)) {
@@ -137,22 +137,23 @@ static void run_job(const struct nj_workers *w, enum nj_workers_kind kind, struc
     if (w->config.kind[kind].prepare)
         w->config.kind[kind].prepare();
     errno = 0;
-    uint64_t began = nj_clock_ns(CLOCK_THREAD_CPUTIME_ID), since = nj_clock_ns(CLOCK_MONOTONIC);
+    uint64_t began = nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+             since = nj_os_clock_ns(CLOCK_MONOTONIC);
     job->ops->run(job);
-    job->run_ns = nj_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
-    job->wall_ns = nj_clock_ns(CLOCK_MONOTONIC) - since;
+    job->run_ns = nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    job->wall_ns = nj_os_clock_ns(CLOCK_MONOTONIC) - since;
     fesetenv(FE_DFL_ENV);
 }
 
 static void run_slot(struct nj_task *task)
 {
-    struct nj__slot *s = nj_container_of(task, struct nj__slot, task);
-    struct nj_workers *w = workers_of(s->lane);
-    enum nj_workers_kind kind = kind_of(s->lane);
+    struct nj__task_slot *s = nj_container_of(task, struct nj__task_slot, task);
+    struct nj_worker_pool *w = workers_of(s->lane);
+    enum nj_worker_kind kind = kind_of(s->lane);
     bool queued = s->queued;
 
     run_job(w, kind, s->job);
-    nj__lane_home(s); /* the slot may be reused from here on */
+    nj__task_rings_complete(s); /* the slot may be reused from here on */
     atomic_fetch_sub(&w->kind[kind].n_running, 1);
     rte_smp_mb(); /* see the head of this file */
     if (queued)
@@ -161,12 +162,12 @@ static void run_slot(struct nj_task *task)
 
 static void reject_slot(struct nj_task *task)
 {
-    struct nj__slot *s = nj_container_of(task, struct nj__slot, task);
-    struct nj_workers *w = workers_of(s->lane);
-    enum nj_workers_kind kind = kind_of(s->lane);
+    struct nj__task_slot *s = nj_container_of(task, struct nj__task_slot, task);
+    struct nj_worker_pool *w = workers_of(s->lane);
+    enum nj_worker_kind kind = kind_of(s->lane);
 
     s->job->run_ns = NJ__NOT_RUN;
-    nj__lane_home(s);
+    nj__task_rings_complete(s);
     atomic_fetch_sub(&w->kind[kind].n_running, 1);
 }
 
@@ -174,13 +175,13 @@ static const struct nj_task_ops slot_ops = {.run = run_slot, .reject = reject_sl
 
 static struct nj_executor *pool_of(struct nj_executor *e)
 {
-    return nj_thread_pool_executor(nj_container_of(e, struct nj_workers, executor)->threads);
+    return nj_thread_pool_executor(nj_container_of(e, struct nj_worker_pool, executor)->threads);
 }
 
 static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj_strategy *of)
 {
     if (of)
-        nj_container_of(task, struct nj__slot, task)->queued = true;
+        nj_container_of(task, struct nj__task_slot, task)->queued = true;
     return pool_of(e)->ops->execute(pool_of(e), task, of);
 }
 
@@ -199,45 +200,47 @@ static const struct nj_executor_ops executor_ops = {
 
 /* --- rings ------------------------------------------------------------------------------------ */
 
-static void ask(struct nj__lane *l)
+static void ask(struct nj__task_rings *l)
 {
-    struct nj_workers *w = workers_of(l);
+    struct nj_worker_pool *w = workers_of(l);
 
     if (!is_full(w, kind_of(l)))
         nj_strategy_dispatch(&w->strategy);
 }
 
-static struct nj__lane *lane_of(const struct nj_workers *w, uint32_t shard,
-                                enum nj_workers_kind kind)
+static struct nj__task_rings *rings_of(const struct nj_worker_pool *w, uint32_t shard,
+                                       enum nj_worker_kind kind)
 {
     NJ_CHECK(shard < w->config.n_shards && kind < N_KINDS);
-    return (struct nj__lane *)&w->lanes[shard * N_KINDS + kind];
+    return (struct nj__task_rings *)&w->lanes[shard * N_KINDS + kind];
 }
 
-struct nj_task_port nj_workers_port(struct nj_workers *w, uint32_t shard, enum nj_workers_kind kind)
+struct nj_worker_ops nj_worker_pool_ops(struct nj_worker_pool *w, uint32_t shard,
+                                        enum nj_worker_kind kind)
 {
-    return nj__lane_port(lane_of(w, shard, kind));
+    return nj__task_rings_ops(rings_of(w, shard, kind));
 }
 
-struct nj_workers_load nj_workers_load(const struct nj_workers *w, uint32_t shard,
-                                       enum nj_workers_kind kind)
+struct nj_worker_pool_load nj_worker_pool_load(const struct nj_worker_pool *w, uint32_t shard,
+                                               enum nj_worker_kind kind)
 {
-    const struct nj__lane *l = lane_of(w, shard, kind);
-    return (struct nj_workers_load){.n_out = l->n_out + l->waiting.n, .n_waiting = l->waiting.n};
+    const struct nj__task_rings *l = rings_of(w, shard, kind);
+    return (struct nj_worker_pool_load){.n_out = l->n_out + l->waiting.n,
+                                        .n_waiting = l->waiting.n};
 }
 
-struct nj_workers_stats nj_workers_stats(const struct nj_workers *w)
+struct nj_worker_pool_stats nj_worker_pool_stats(const struct nj_worker_pool *w)
 {
-    struct nj_workers_stats s = {.n_threads = w->n_threads,
-                                 .strategy = nj_strategy_counters(&w->strategy)};
+    struct nj_worker_pool_stats s = {.n_threads = w->n_threads,
+                                     .strategy = nj_strategy_counters(&w->strategy)};
 
     for (uint32_t k = 0; k < N_KINDS; k++) {
         s.kind[k].n_max = w->config.kind[k].n_max;
         s.kind[k].n_running = nj_load_relaxed(&w->kind[k].n_running);
     }
-    for (uint32_t i = 0; i < w->n_lanes; i++) {
-        const struct nj__lane *l = &w->lanes[i];
-        enum nj_workers_kind k = kind_of(l);
+    for (uint32_t i = 0; i < w->n_rings; i++) {
+        const struct nj__task_rings *l = &w->lanes[i];
+        enum nj_worker_kind k = kind_of(l);
         s.kind[k].n_out += nj_load_relaxed(&l->seen_out);
         s.kind[k].n_waiting += nj_load_relaxed(&l->seen_waiting);
         s.kind[k].n_done += nj_load_relaxed(&l->n_done);
@@ -252,29 +255,29 @@ struct nj_workers_stats nj_workers_stats(const struct nj_workers *w)
 
 static void thread_begin(void *ctx, uint32_t thread)
 {
-    struct nj_workers *w = ctx;
-    const struct nj_workers_config *c = &w->config;
-    const cpu_set_t *cpus = thread < c->n_affinity ? &c->affinity[thread] : c->rest;
+    struct nj_worker_pool *w = ctx;
+    const struct nj_worker_pool_config *c = &w->config;
+    const cpu_set_t *cpus = thread < c->n_affinity ? &c->affinity[thread] : c->housekeeping;
     char name[16];
 
     snprintf(name, sizeof name, "nj-worker-%u", thread);
     pthread_setname_np(pthread_self(), name);
     if (cpus)
         pthread_setaffinity_np(pthread_self(), sizeof *cpus, cpus);
-    w->own[thread].altstack = nj_altstack_begin();
+    w->own[thread].altstack = nj_altstack_install();
     w->own[thread].registered = c->eal && rte_thread_register() == 0;
 }
 
 static void thread_end(void *ctx, uint32_t thread)
 {
-    const struct nj_workers *w = ctx;
+    const struct nj_worker_pool *w = ctx;
 
     if (w->own[thread].registered)
         rte_thread_unregister();
-    nj_altstack_end(w->own[thread].altstack);
+    nj_altstack_remove(w->own[thread].altstack);
 }
 
-static bool start_threads(struct nj_workers *w)
+static bool start_threads(struct nj_worker_pool *w)
 {
     struct nj_thread_pool_config c = {
         .n_min = w->n_threads,
@@ -292,48 +295,48 @@ static bool start_threads(struct nj_workers *w)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static bool init_lanes(struct nj_workers *w)
+static bool init_rings(struct nj_worker_pool *w)
 {
-    const struct nj_workers_config *c = &w->config;
+    const struct nj_worker_pool_config *c = &w->config;
 
-    for (uint32_t i = 0; i < w->n_lanes; i++) {
+    for (uint32_t i = 0; i < w->n_rings; i++) {
         uint32_t shard = i / N_KINDS, kind = i % N_KINDS;
-        struct nj__lane_config lane = {
+        struct nj__task_rings_config lane = {
             .service = w,
             .ask = ask,
             .slot_ops = &slot_ops,
             .n_max = c->kind[kind].n_max,
             .depth = NJ_WORKER_DEPTH,
             .tasks_max = c->kind[kind].tasks_max,
-            .waker = c->wakers && shard < c->n_wakers ? &c->wakers[shard] : NULL,
+            .waker = c->wakeups && shard < c->n_wakeups ? &c->wakeups[shard] : NULL,
             .kind = (int)kind,
         };
-        if (!nj__lane_init(&w->lanes[i], &lane))
+        if (!nj__task_rings_init(&w->lanes[i], &lane))
             return false;
     }
     return true;
 }
 
-void nj_workers_free(struct nj_workers *w)
+void nj_worker_pool_free(struct nj_worker_pool *w)
 {
     nj_thread_pool_free(w->threads);
-    for (uint32_t i = 0; i < w->n_lanes; i++)
-        nj__lane_fini(&w->lanes[i]);
+    for (uint32_t i = 0; i < w->n_rings; i++)
+        nj__task_rings_fini(&w->lanes[i]);
     free(w);
 }
 
-int nj_workers_start(const struct nj_workers_config *config, struct nj_workers **out)
+int nj_worker_pool_start(const struct nj_worker_pool_config *config, struct nj_worker_pool **out)
 {
-    uint32_t n_lanes = config->n_shards * N_KINDS;
-    size_t n_bytes = sizeof(struct nj_workers) + n_lanes * sizeof(struct nj__lane);
-    struct nj_workers *w = aligned_alloc(NJ_CACHE_LINE, n_bytes);
+    uint32_t n_rings = config->n_shards * N_KINDS;
+    size_t n_bytes = sizeof(struct nj_worker_pool) + n_rings * sizeof(struct nj__task_rings);
+    struct nj_worker_pool *w = aligned_alloc(NJ_CACHE_LINE, n_bytes);
 
     NJ_CHECK(config->n_shards > 0);
     if (!w)
         return -ENOMEM;
     memset(w, 0, n_bytes);
     w->config = *config;
-    w->n_lanes = n_lanes;
+    w->n_rings = n_rings;
     for (uint32_t k = 0; k < N_KINDS; k++) {
         NJ_CHECK(config->kind[k].n_max <= NJ_WORKERS_MAX);
         w->n_threads += config->kind[k].n_max;
@@ -343,40 +346,40 @@ int nj_workers_start(const struct nj_workers_config *config, struct nj_workers *
     struct nj_strategy_config c = {.ops = &nj_adaptive_ops,
                                    .producer = &w->producer,
                                    .executor = &w->executor,
-                                   .posts = true,
-                                   .asks_again = true};
+                                   .uses_post = true,
+                                   .asks_after_run = true};
     nj_strategy_init(&w->strategy, &c);
-    int rc = !init_lanes(w) ? -ENOMEM : !start_threads(w) ? -EAGAIN : 0;
+    int rc = !init_rings(w) ? -ENOMEM : !start_threads(w) ? -EAGAIN : 0;
     if (rc < 0) {
-        nj_workers_free(w);
+        nj_worker_pool_free(w);
         return rc;
     }
     *out = w;
     return 0;
 }
 
-static void begin_stop(struct nj_workers *w)
+static void begin_stop(struct nj_worker_pool *w)
 {
     if (is_stopping(w))
         return;
     nj_store_relaxed(&w->stopping, true);
-    for (uint32_t i = 0; i < w->n_lanes; i++)
+    for (uint32_t i = 0; i < w->n_rings; i++)
         w->lanes[i].closed = true;
     nj_strategy_stop(&w->strategy);
     nj_thread_pool_begin_stop(w->threads);
 }
 
-uint32_t nj_workers_stop(struct nj_workers *w, uint32_t wait_ms)
+uint32_t nj_worker_pool_stop(struct nj_worker_pool *w, uint32_t wait_ms)
 {
-    uint64_t now = nj_clock_ns(CLOCK_MONOTONIC), end = now + wait_ms * (uint64_t)NJ_MS;
+    uint64_t now = nj_os_clock_ns(CLOCK_MONOTONIC), end = now + wait_ms * (uint64_t)NJ_MS;
     uint32_t n_left;
 
     begin_stop(w);
     do {
         n_left = nj_thread_pool_await(w->threads, now < end ? end - now : 0);
-        now = nj_clock_ns(CLOCK_MONOTONIC);
+        now = nj_os_clock_ns(CLOCK_MONOTONIC);
     } while (n_left > 0 && now < end);
-    for (uint32_t i = 0; n_left == 0 && i < w->n_lanes; i++)
+    for (uint32_t i = 0; n_left == 0 && i < w->n_rings; i++)
         w->lanes[i].ended = true;
     return n_left;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The worker pool: threads for tasks that may block in the kernel. Each shard has one struct
- * nj_task_port for each kind of task: handlers of OS_BLOCKING routes, and file operations.
+ * nj_worker_ops for each kind of task: handlers of OS_BLOCKING routes, and file operations.
  *
  * The threads run the adaptive strategy (sched/thread_strategy.h). One thread polls the shards'
  * rings. It consumes the task that it finds, and another thread takes over polling if there are
@@ -23,33 +23,34 @@
 #include "sched/task_port.h"
 #include "sched/thread_strategy.h"
 
-enum nj_workers_kind { NJ_WORKERS_HANDLERS, NJ_WORKERS_FILES, NJ_WORKERS_N_KINDS };
+enum nj_worker_kind { NJ_WORKER_HANDLERS, NJ_WORKER_FILES, NJ_WORKER_N_KINDS };
 
-struct nj_workers_config {
+struct nj_worker_pool_config {
     uint32_t n_shards; /* 1..NJ_SHARDS_MAX + 1: one port may belong to a thread that is no lcore */
     struct {
         uint32_t n_max;        /* tasks that run at once, at most NJ_WORKERS_MAX; 0: none */
         uint32_t tasks_max;    /* of one shard between submit and poll; more are rejected */
         void (*prepare)(void); /* called on the thread before each task; or NULL */
-    } kind[NJ_WORKERS_N_KINDS];
-    /* CPUs of the threads: one set for each of the first n_affinity threads, `rest` for the others.
-     * NULL: the CPUs of their creator. */
-    const cpu_set_t *affinity, *rest;
+    } kind[NJ_WORKER_N_KINDS];
+    /* CPUs of the threads: one set for each of the first n_affinity threads, `housekeeping` for the
+     * others. NULL: the CPUs of their creator. */
+    const cpu_set_t *affinity, *housekeeping;
     uint32_t n_affinity;
-    bool eal;                /* register threads with the EAL, which must be initialised */
-    struct nj_waker *wakers; /* one for each lcore's shard, signalled for completed tasks; NULL:
-                              * none */
-    uint32_t n_wakers;
+    bool eal;                  /* register threads with the EAL, which must be initialised */
+    struct nj_wakeup *wakeups; /* one for each lcore's shard, has_priority for completed tasks;
+                                * NULL: none */
+    uint32_t n_wakeups;
 };
 
-struct nj_workers;
+struct nj_worker_pool;
 
 /* Starts the threads. Returns 0, -ENOMEM, or -EAGAIN: the system refused a thread. */
-int nj_workers_start(const struct nj_workers_config *config, struct nj_workers **out);
+int nj_worker_pool_start(const struct nj_worker_pool_config *config, struct nj_worker_pool **out);
 
-/* The interface of one shard, for one thread; after nj_workers_stop() any one thread may poll. */
-struct nj_task_port nj_workers_port(struct nj_workers *w, uint32_t shard,
-                                    enum nj_workers_kind kind);
+/* The interface of one shard, for one thread; after nj_worker_pool_stop() any one thread may poll.
+ */
+struct nj_worker_ops nj_worker_pool_ops(struct nj_worker_pool *w, uint32_t shard,
+                                        enum nj_worker_kind kind);
 
 /*
  * Stops starting tasks. Tasks that have not started are rejected by the next polls; running tasks
@@ -57,32 +58,32 @@ struct nj_task_port nj_workers_port(struct nj_workers *w, uint32_t shard,
  * returns the number that still run. These are in ops->run, so nothing that they use may be freed.
  * May be called again.
  */
-uint32_t nj_workers_stop(struct nj_workers *w, uint32_t wait_ms);
+uint32_t nj_worker_pool_stop(struct nj_worker_pool *w, uint32_t wait_ms);
 
-/* After nj_workers_stop() has returned 0 and all tasks were polled. */
-void nj_workers_free(struct nj_workers *w);
+/* After nj_worker_pool_stop() has returned 0 and all tasks were polled. */
+void nj_worker_pool_free(struct nj_worker_pool *w);
 
 /* n_out: tasks of a shard between submit and poll. n_waiting: those of them that are not in the
  * ring yet. The shard's thread only. */
-struct nj_workers_load {
+struct nj_worker_pool_load {
     uint32_t n_out, n_waiting;
 };
-struct nj_workers_load nj_workers_load(const struct nj_workers *w, uint32_t shard,
-                                       enum nj_workers_kind kind);
+struct nj_worker_pool_load nj_worker_pool_load(const struct nj_worker_pool *w, uint32_t shard,
+                                               enum nj_worker_kind kind);
 
 /* State and counters for telemetry. Any thread. */
-struct nj_workers_stats {
+struct nj_worker_pool_stats {
     uint32_t n_threads;
     struct {
         uint32_t n_max, n_running;
-        uint32_t n_out, n_waiting; /* of all shards, see struct nj_workers_load */
+        uint32_t n_out, n_waiting; /* of all shards, see struct nj_worker_pool_load */
         uint64_t n_done;           /* completed tasks */
         uint64_t n_refused;        /* submits refused for lack of room */
         uint64_t n_displaced;      /* tasks displaced by a task of another client */
         uint64_t n_held_back;      /* tasks that waited for room in the ring */
-    } kind[NJ_WORKERS_N_KINDS];
+    } kind[NJ_WORKER_N_KINDS];
     struct nj_strategy_counters strategy;
 };
-struct nj_workers_stats nj_workers_stats(const struct nj_workers *w);
+struct nj_worker_pool_stats nj_worker_pool_stats(const struct nj_worker_pool *w);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "topo/topo.h"
 
-void nj_cpus_text(const cpu_set_t *set, char *text, size_t n)
+void nj_cpus_format(const cpu_set_t *set, char *text, size_t n)
 {
     size_t at = 0;
 
@@ -29,7 +29,7 @@ void nj_cpus_text(const cpu_set_t *set, char *text, size_t n)
     }
 }
 
-bool nj_cpu_read(const char **text, unsigned *cpu)
+bool nj_cpu_parse(const char **text, unsigned *cpu)
 {
     char *end;
 
@@ -45,10 +45,10 @@ static bool read_list(const char *text, cpu_set_t *set)
 {
     for (;; text++) {
         unsigned first, last;
-        if (!nj_cpu_read(&text, &first))
+        if (!nj_cpu_parse(&text, &first))
             return false;
         last = first;
-        if (*text == '-' && (text++, !nj_cpu_read(&text, &last)))
+        if (*text == '-' && (text++, !nj_cpu_parse(&text, &last)))
             return false;
         if (last < first)
             return false;
@@ -59,7 +59,7 @@ static bool read_list(const char *text, cpu_set_t *set)
     }
 }
 
-bool nj_cpus_read(const char *text, cpu_set_t *set)
+bool nj_cpus_parse(const char *text, cpu_set_t *set)
 {
     CPU_ZERO(set);
     if (*text == '\0' || read_list(text, set))

@@ -17,7 +17,8 @@ static NJ_PRINTF(3, 4) void append(char *text, size_t n, const char *fmt, ...)
     va_end(ap);
 }
 
-void nj_fault_text(const struct nj_topo *t, const struct nj_fault *f, char *text, size_t n)
+void nj_placement_fault_text(const struct nj_topo *t, const struct nj_placement_fault *f,
+                             char *text, size_t n)
 {
     text[0] = '\0';
     switch (f->kind) {
@@ -30,19 +31,19 @@ void nj_fault_text(const struct nj_topo *t, const struct nj_fault *f, char *text
                "slots and cache from the other, and workers could be there",
                f->a, f->b);
         break;
-    case NJ_FAULT_FAR:
+    case NJ_FAULT_NIC_REMOTE:
         append(text, n,
                "the lcore on CPU %u is on NUMA node %u, the NIC on node %d: every packet "
                "crosses between them",
                f->a, nj_topo_cpu(t, f->a)->node, t->nic_node);
         break;
-    case NJ_FAULT_SPLIT:
+    case NJ_FAULT_SPLIT_NODES:
         append(text, n,
                "lcores on CPUs %u and %u are on NUMA nodes %u and %u: for one of them "
                "packets and memory are far",
                f->a, f->b, nj_topo_cpu(t, f->a)->node, nj_topo_cpu(t, f->b)->node);
         break;
-    case NJ_FAULT_CROWDED:
+    case NJ_FAULT_NO_SPARE_CPU:
         append(text, n,
                "every CPU has an lcore: workers and all else share CPUs with them, and "
                "polling stops while they run");
@@ -50,7 +51,7 @@ void nj_fault_text(const struct nj_topo *t, const struct nj_fault *f, char *text
     }
 }
 
-static uint32_t lcores_on(const struct nj_topo *t, const struct nj_place *p, uint32_t node)
+static uint32_t lcores_on(const struct nj_topo *t, const struct nj_placement *p, uint32_t node)
 {
     uint32_t n = 0;
 
@@ -61,7 +62,8 @@ static uint32_t lcores_on(const struct nj_topo *t, const struct nj_place *p, uin
     return n;
 }
 
-void nj_place_eal(const struct nj_topo *t, const struct nj_place *p, char *text, size_t n)
+void nj_placement_eal_args(const struct nj_topo *t, const struct nj_placement *p, char *text,
+                           size_t n)
 {
     uint32_t n_nodes = 0;
     cpu_set_t set;
@@ -70,7 +72,7 @@ void nj_place_eal(const struct nj_topo *t, const struct nj_place *p, char *text,
     for (uint32_t i = 0; i < p->n_lcores; i++)
         CPU_SET(p->lcore[i], &set);
     snprintf(text, n, "-l ");
-    nj_cpus_text(&set, text + strlen(text), n - strlen(text));
+    nj_cpus_format(&set, text + strlen(text), n - strlen(text));
     for (uint32_t i = 0; i < t->n_cpus; i++)
         if (t->cpu[i].node >= n_nodes)
             n_nodes = t->cpu[i].node + 1u;
@@ -83,7 +85,7 @@ void nj_place_eal(const struct nj_topo *t, const struct nj_place *p, char *text,
 
 /* --- the picture ------------------------------------------------------------------------------ */
 
-static void draw_cpu(const struct nj_place *p, const struct nj_topo_cpu *c, FILE *out)
+static void draw_cpu(const struct nj_placement *p, const struct nj_topo_cpu *c, FILE *out)
 {
     uint32_t n_said = 0;
 
@@ -96,12 +98,12 @@ static void draw_cpu(const struct nj_place *p, const struct nj_topo_cpu *c, FILE
             fprintf(out, "%sworker %u", n_said++ ? ", " : "", w);
     if (!c->usable)
         fprintf(out, "not ours");
-    else if (CPU_ISSET(c->id, &p->rest))
+    else if (CPU_ISSET(c->id, &p->housekeeping))
         fprintf(out, "%sfiles, all else", n_said ? ", " : "");
     fputc('\n', out);
 }
 
-static void draw_heads(const struct nj_topo *t, uint32_t i, FILE *out)
+static void draw_headings(const struct nj_topo *t, uint32_t i, FILE *out)
 {
     const struct nj_topo_cpu *c = &t->cpu[i], *before = i > 0 ? c - 1 : NULL;
 
@@ -113,25 +115,25 @@ static void draw_heads(const struct nj_topo *t, uint32_t i, FILE *out)
         fprintf(out, "  core %u\n", c->core);
 }
 
-static void draw_workers(const struct nj_place *p, FILE *out)
+static void draw_workers(const struct nj_placement *p, FILE *out)
 {
     static const char *const words[] = {
         [NJ_NEAR_CORE] = "the other thread of an lcore's core: L1 and L2 are shared",
         [NJ_NEAR_L2] = "shares an lcore's L2",
         [NJ_NEAR_L3] = "shares an lcore's L3",
         [NJ_NEAR_NODE] = "on an lcore's node",
-        [NJ_NEAR_NOT] = "far from its lcores",
-        [NJ_NEAR_SAME] = "on the lcores' own CPUs",
+        [NJ_NEAR_REMOTE] = "far from its lcores",
+        [NJ_NEAR_SAME_CPU] = "on the lcores' own CPUs",
     };
 
     for (uint32_t w = 0; w < p->n_workers; w++) {
         char cpus[256] = "";
-        nj_cpus_text(&p->worker[w], cpus, sizeof cpus);
+        nj_cpus_format(&p->worker[w], cpus, sizeof cpus);
         fprintf(out, "worker %u: CPU %s, %s\n", w, cpus, words[p->near[w]]);
     }
 }
 
-void nj_place_draw(const struct nj_topo *t, const struct nj_place *p, FILE *out)
+void nj_placement_draw(const struct nj_topo *t, const struct nj_placement *p, FILE *out)
 {
     char eal[512];
 
@@ -140,10 +142,10 @@ void nj_place_draw(const struct nj_topo *t, const struct nj_place *p, FILE *out)
     else
         fprintf(out, "NIC: not known (name it with -a before the --)\n");
     for (uint32_t i = 0; i < t->n_cpus; i++) {
-        draw_heads(t, i, out);
+        draw_headings(t, i, out);
         draw_cpu(p, &t->cpu[i], out);
     }
     draw_workers(p, out);
-    nj_place_eal(t, p, eal, sizeof eal);
+    nj_placement_eal_args(t, p, eal, sizeof eal);
     fprintf(out, "EAL arguments: %s\n", eal);
 }

@@ -8,7 +8,7 @@
 
 #include "base/attr.h"
 
-size_t nj_pci_address(const char *text, char *address, size_t n)
+size_t nj_pci_parse_address(const char *text, char *address, size_t n)
 {
     unsigned domain, bus, device, function;
     int end = 0;
@@ -40,9 +40,9 @@ enum nj_pci_binding nj_pci_binding(const char *driver)
         const char *name;
         enum nj_pci_binding binding;
     } drivers[] = {
-        {"vfio-pci", NJ_BOUND_VFIO},    {"uio_pci_generic", NJ_BOUND_UIO},
-        {"igb_uio", NJ_BOUND_UIO},      {"uio_hv_generic", NJ_BOUND_UIO},
-        {"mlx5_core", NJ_BOUND_SHARED}, {"mlx4_core", NJ_BOUND_SHARED},
+        {"vfio-pci", NJ_BOUND_VFIO},        {"uio_pci_generic", NJ_BOUND_UIO},
+        {"igb_uio", NJ_BOUND_UIO},          {"uio_hv_generic", NJ_BOUND_UIO},
+        {"mlx5_core", NJ_BOUND_BIFURCATED}, {"mlx4_core", NJ_BOUND_BIFURCATED},
     };
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(drivers); i++)

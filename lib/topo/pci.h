@@ -12,7 +12,7 @@ enum nj_pci_binding {
     NJ_BOUND_KERNEL, /* it cannot: the device is the kernel's, or bound to no driver */
     NJ_BOUND_VFIO,
     NJ_BOUND_UIO,
-    NJ_BOUND_SHARED, /* DPDK uses it together with the kernel (bifurcated driver) */
+    NJ_BOUND_BIFURCATED, /* DPDK uses it together with the kernel (bifurcated driver) */
 };
 enum nj_pci_binding nj_pci_binding(const char *driver);
 
@@ -22,6 +22,6 @@ bool nj_pci_driver_of(const char *sysfs, const char *address, char *driver, size
 
 /* "DOMAIN:BUS:DEVICE.FUNCTION" of the PCI address that `text` begins with, also when the domain was
  * left out. Returns how many bytes of `text` it has; 0: it does not begin with one. */
-size_t nj_pci_address(const char *text, char *address, size_t address_bytes);
+size_t nj_pci_parse_address(const char *text, char *address, size_t address_bytes);
 
 #endif

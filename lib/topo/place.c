@@ -8,7 +8,7 @@
 /* Cores per L3 for each one that gets no lcore: 4 to 11 cores spare 1, 12 to 19 spare 2. */
 #define CORES_PER_SPARE 8u
 
-static bool first_of_core(const struct nj_topo *t, uint32_t i)
+static bool is_first_of_core(const struct nj_topo *t, uint32_t i)
 {
     for (uint32_t k = 0; k < i; k++)
         if (t->cpu[k].usable && t->cpu[k].core == t->cpu[i].core)
@@ -30,13 +30,13 @@ static uint32_t cores_of(const struct nj_topo *t, int node, const struct nj_topo
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < t->n_cpus; i++)
-        if (t->cpu[i].node == node && first_of_core(t, i))
+        if (t->cpu[i].node == node && is_first_of_core(t, i))
             cores[n++] = &t->cpu[i];
     return n;
 }
 
 /* The NIC's node, or when it is not known or has no core for us the one with most of them. */
-static uint32_t choose_node(const struct nj_topo *t, const struct nj_topo_cpu **cores)
+static uint32_t cores_of_best_node(const struct nj_topo *t, const struct nj_topo_cpu **cores)
 {
     const struct nj_topo_cpu *c[NJ_TOPO_CPUS_MAX];
     uint32_t most = 0;
@@ -56,7 +56,8 @@ static uint32_t choose_node(const struct nj_topo *t, const struct nj_topo_cpu **
 
 /* Take out the cores that are left to workers and kernel: the first ones around each L3, as the
  * kernel's own work is mostly on the first CPUs. None, where cores have a second thread. */
-static uint32_t leave_some(const struct nj_topo *t, const struct nj_topo_cpu **cores, uint32_t n)
+static uint32_t reserve_spare_cores(const struct nj_topo *t, const struct nj_topo_cpu **cores,
+                                    uint32_t n)
 {
     uint32_t n_left = 0, n_kept = 0;
 
@@ -85,12 +86,12 @@ static void sort(uint32_t *v, uint32_t n)
         }
 }
 
-void nj_place_plan(const struct nj_topo *t, uint32_t n_lcores, uint32_t n_workers,
-                   struct nj_place *out)
+void nj_placement_plan(const struct nj_topo *t, uint32_t n_lcores, uint32_t n_workers,
+                       struct nj_placement *out)
 {
     const struct nj_topo_cpu *cores[NJ_TOPO_CPUS_MAX];
     uint32_t lcore[NJ_SHARDS_MAX];
-    uint32_t n = leave_some(t, cores, choose_node(t, cores));
+    uint32_t n = reserve_spare_cores(t, cores, cores_of_best_node(t, cores));
 
     if (n_lcores > 0 && n > n_lcores)
         n = n_lcores;
@@ -99,12 +100,13 @@ void nj_place_plan(const struct nj_topo *t, uint32_t n_lcores, uint32_t n_worker
     for (uint32_t i = 0; i < n; i++)
         lcore[i] = cores[i]->id;
     sort(lcore, n); /* EAL, too, numbers queues in this order */
-    nj_place_around(t, lcore, n, n_workers, out);
+    nj_placement_for_lcores(t, lcore, n, n_workers, out);
 }
 
 /* --- the workers ------------------------------------------------------------------------------ */
 
-static bool is_near(const struct nj_topo_cpu *a, const struct nj_topo_cpu *b, enum nj_near near)
+static bool is_near(const struct nj_topo_cpu *a, const struct nj_topo_cpu *b,
+                    enum nj_proximity near)
 {
     switch (near) {
     case NJ_NEAR_CORE:
@@ -115,47 +117,47 @@ static bool is_near(const struct nj_topo_cpu *a, const struct nj_topo_cpu *b, en
         return a->l3 == b->l3 && a->l3 != NJ_TOPO_NONE;
     case NJ_NEAR_NODE:
         return a->node == b->node;
-    case NJ_NEAR_NOT:
-    case NJ_NEAR_SAME:
+    case NJ_NEAR_REMOTE:
+    case NJ_NEAR_SAME_CPU:
         return true;
     }
     return true;
 }
 
 /* Add the unpolled CPUs that are near the CPU of an lcore. */
-static void add_near(const struct nj_topo *t, const struct nj_place *p, uint32_t cpu,
-                     enum nj_near near, cpu_set_t *set)
+static void add_near(const struct nj_topo *t, const struct nj_placement *p, uint32_t cpu,
+                     enum nj_proximity near, cpu_set_t *set)
 {
     const struct nj_topo_cpu *c = nj_topo_cpu(t, cpu);
 
     for (uint32_t i = 0; c && i < t->n_cpus; i++)
-        if (CPU_ISSET(t->cpu[i].id, &p->rest) && is_near(&t->cpu[i], c, near))
+        if (CPU_ISSET(t->cpu[i].id, &p->housekeeping) && is_near(&t->cpu[i], c, near))
             CPU_SET(t->cpu[i].id, set);
 }
 
 /* Is lcore i one of those that worker w works for in the first place? */
-static bool serves(const struct nj_place *p, uint32_t w, uint32_t i)
+static bool worker_serves(const struct nj_placement *p, uint32_t w, uint32_t i)
 {
-    return p->n_workers < p->n_lcores ? p->nearest[i] == w : w % p->n_lcores == i;
+    return p->n_workers < p->n_lcores ? p->nearest_worker[i] == w : w % p->n_lcores == i;
 }
 
 /* Place a worker as near as possible to one of its lcores. */
-static void place_worker(const struct nj_topo *t, struct nj_place *p, uint32_t w)
+static void place_worker(const struct nj_topo *t, struct nj_placement *p, uint32_t w)
 {
     CPU_ZERO(&p->worker[w]);
-    for (enum nj_near near = NJ_NEAR_CORE; !p->crowded && near < NJ_NEAR_NOT; near++) {
+    for (enum nj_proximity near = NJ_NEAR_CORE; !p->no_spare_cpu && near < NJ_NEAR_REMOTE; near++) {
         for (uint32_t i = 0; i < p->n_lcores; i++)
-            if (serves(p, w, i))
+            if (worker_serves(p, w, i))
                 add_near(t, p, p->lcore[i], near, &p->worker[w]);
         p->near[w] = near;
         if (CPU_COUNT(&p->worker[w]) > 0)
             return;
     }
-    p->worker[w] = p->rest;
-    p->near[w] = p->crowded ? NJ_NEAR_SAME : NJ_NEAR_NOT;
+    p->worker[w] = p->housekeeping;
+    p->near[w] = p->no_spare_cpu ? NJ_NEAR_SAME_CPU : NJ_NEAR_REMOTE;
 }
 
-static void find_rest(const struct nj_topo *t, struct nj_place *p)
+static void find_housekeeping(const struct nj_topo *t, struct nj_placement *p)
 {
     cpu_set_t all;
 
@@ -163,68 +165,70 @@ static void find_rest(const struct nj_topo *t, struct nj_place *p)
     for (uint32_t i = 0; i < t->n_cpus; i++)
         if (t->cpu[i].usable)
             CPU_SET(t->cpu[i].id, &all);
-    p->rest = all;
+    p->housekeeping = all;
     for (uint32_t i = 0; i < p->n_lcores; i++)
-        CPU_CLR(p->lcore[i], &p->rest);
-    p->crowded = CPU_COUNT(&p->rest) == 0;
-    if (p->crowded)
-        p->rest = all;
+        CPU_CLR(p->lcore[i], &p->housekeeping);
+    p->no_spare_cpu = CPU_COUNT(&p->housekeeping) == 0;
+    if (p->no_spare_cpu)
+        p->housekeeping = all;
 }
 
-void nj_place_around(const struct nj_topo *t, const uint32_t *lcore, uint32_t n_lcores,
-                     uint32_t n_workers, struct nj_place *out)
+void nj_placement_for_lcores(const struct nj_topo *t, const uint32_t *lcore, uint32_t n_lcores,
+                             uint32_t n_workers, struct nj_placement *out)
 {
     memset(out, 0, sizeof *out);
     out->lcore_mib = NJ_LCORE_EAL_MIB;
     out->n_lcores = n_lcores < NJ_SHARDS_MAX ? n_lcores : NJ_SHARDS_MAX;
     memcpy(out->lcore, lcore, out->n_lcores * sizeof *lcore);
-    find_rest(t, out);
+    find_housekeeping(t, out);
     if (n_workers == 0) {
-        n_workers = out->crowded ? 1 : (uint32_t)CPU_COUNT(&out->rest);
+        n_workers = out->no_spare_cpu ? 1 : (uint32_t)CPU_COUNT(&out->housekeeping);
         n_workers = n_workers < WORKERS_DEFAULT ? n_workers : WORKERS_DEFAULT;
     }
     out->n_workers = n_workers < NJ_WORKERS_MAX ? n_workers : NJ_WORKERS_MAX;
     for (uint32_t i = 0; i < out->n_lcores; i++)
-        out->nearest[i] = out->n_workers < out->n_lcores ? i * out->n_workers / out->n_lcores : i;
+        out->nearest_worker[i] =
+            out->n_workers < out->n_lcores ? i * out->n_workers / out->n_lcores : i;
     for (uint32_t w = 0; w < out->n_workers; w++)
         place_worker(t, out, w);
 }
 
 /* --- faults ----------------------------------------------------------------------------------- */
 
-static bool is_fault(const struct nj_topo *t, enum nj_fault_kind kind, const struct nj_topo_cpu *a,
-                     const struct nj_topo_cpu *b)
+static bool pair_has_fault(const struct nj_topo *t, enum nj_placement_fault_kind kind,
+                           const struct nj_topo_cpu *a, const struct nj_topo_cpu *b)
 {
     switch (kind) {
     case NJ_FAULT_SAME_CPU:
         return a->id == b->id;
     case NJ_FAULT_SIBLINGS:
         return a->id != b->id && a->core == b->core;
-    case NJ_FAULT_SPLIT:
+    case NJ_FAULT_SPLIT_NODES:
         return t->nic_node < 0 && a->node != b->node;
-    case NJ_FAULT_FAR:
-    case NJ_FAULT_CROWDED:
+    case NJ_FAULT_NIC_REMOTE:
+    case NJ_FAULT_NO_SPARE_CPU:
         return false;
     }
     return false;
 }
 
-static uint32_t find_pair(const struct nj_topo *t, const struct nj_place *p,
-                          enum nj_fault_kind kind, struct nj_fault *f)
+static uint32_t find_pair(const struct nj_topo *t, const struct nj_placement *p,
+                          enum nj_placement_fault_kind kind, struct nj_placement_fault *f)
 {
     for (uint32_t i = 1; i < p->n_lcores; i++)
         for (uint32_t k = 0; k < i; k++) {
             const struct nj_topo_cpu *a = nj_topo_cpu(t, p->lcore[k]);
             const struct nj_topo_cpu *b = nj_topo_cpu(t, p->lcore[i]);
-            if (a && b && is_fault(t, kind, a, b)) {
-                *f = (struct nj_fault){kind, a->id, b->id};
+            if (a && b && pair_has_fault(t, kind, a, b)) {
+                *f = (struct nj_placement_fault){kind, a->id, b->id};
                 return 1;
             }
         }
     return 0;
 }
 
-static uint32_t find_far(const struct nj_topo *t, const struct nj_place *p, struct nj_fault *f)
+static uint32_t find_lcore_off_nic_node(const struct nj_topo *t, const struct nj_placement *p,
+                                        struct nj_placement_fault *f)
 {
     const struct nj_topo_cpu *cores[NJ_TOPO_CPUS_MAX];
 
@@ -233,23 +237,23 @@ static uint32_t find_far(const struct nj_topo *t, const struct nj_place *p, stru
     for (uint32_t i = 0; i < p->n_lcores; i++) {
         const struct nj_topo_cpu *c = nj_topo_cpu(t, p->lcore[i]);
         if (c && c->node != t->nic_node) {
-            *f = (struct nj_fault){NJ_FAULT_FAR, c->id, c->id};
+            *f = (struct nj_placement_fault){NJ_FAULT_NIC_REMOTE, c->id, c->id};
             return 1;
         }
     }
     return 0;
 }
 
-uint32_t nj_place_faults(const struct nj_topo *t, const struct nj_place *p,
-                         struct nj_fault faults[NJ_FAULTS_MAX])
+uint32_t nj_placement_find_faults(const struct nj_topo *t, const struct nj_placement *p,
+                                  struct nj_placement_fault faults[NJ_PLACEMENT_FAULTS_MAX])
 {
     uint32_t n = 0;
 
     n += find_pair(t, p, NJ_FAULT_SAME_CPU, &faults[n]);
     n += find_pair(t, p, NJ_FAULT_SIBLINGS, &faults[n]);
-    n += find_far(t, p, &faults[n]);
-    n += find_pair(t, p, NJ_FAULT_SPLIT, &faults[n]);
-    if (p->crowded)
-        faults[n++] = (struct nj_fault){NJ_FAULT_CROWDED, p->lcore[0], p->lcore[0]};
+    n += find_lcore_off_nic_node(t, p, &faults[n]);
+    n += find_pair(t, p, NJ_FAULT_SPLIT_NODES, &faults[n]);
+    if (p->no_spare_cpu)
+        faults[n++] = (struct nj_placement_fault){NJ_FAULT_NO_SPARE_CPU, p->lcore[0], p->lcore[0]};
     return n;
 }

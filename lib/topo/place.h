@@ -16,58 +16,60 @@
 #include "topo/topo.h"
 
 /* What a worker's CPUs share with those of its lcores. */
-enum nj_near {
+enum nj_proximity {
     NJ_NEAR_CORE, /* the core, with its L1 and L2 */
     NJ_NEAR_L2,
     NJ_NEAR_L3,
     NJ_NEAR_NODE,
-    NJ_NEAR_NOT,
-    NJ_NEAR_SAME, /* the CPU itself: there is no other */
+    NJ_NEAR_REMOTE,
+    NJ_NEAR_SAME_CPU, /* the CPU itself: there is no other */
 };
 
-struct nj_place {
+struct nj_placement {
     uint32_t n_lcores, n_workers;
     uint32_t lcore_mib; /* memory of EAL's for an lcore; the default, for the caller to change */
     uint32_t lcore[NJ_SHARDS_MAX]; /* CPU of lcore i, which polls queue i */
     cpu_set_t worker[NJ_WORKERS_MAX];
-    enum nj_near near[NJ_WORKERS_MAX];
-    uint32_t nearest[NJ_SHARDS_MAX]; /* the worker closest to lcore i */
-    cpu_set_t rest;                  /* CPUs without an lcore, for all other threads; all
-                                        usable CPUs if every CPU has an lcore */
-    bool crowded;                    /* every usable CPU has an lcore; threads share them */
+    enum nj_proximity near[NJ_WORKERS_MAX];
+    uint32_t nearest_worker[NJ_SHARDS_MAX]; /* the worker closest to lcore i */
+    cpu_set_t housekeeping;                 /* CPUs without an lcore, for all other threads; all
+                                       usable CPUs if every CPU has an lcore */
+    bool no_spare_cpu;                      /* every usable CPU has an lcore; threads share them */
 };
 
 /* The best placement of at most `n_lcores` (0: as many as the machine has good places for) and of
  * `n_workers` (0: up to 4, as many as CPUs are left, at least 1). No lcores: nothing is usable. */
-void nj_place_plan(const struct nj_topo *t, uint32_t n_lcores, uint32_t n_workers,
-                   struct nj_place *out);
+void nj_placement_plan(const struct nj_topo *t, uint32_t n_lcores, uint32_t n_workers,
+                       struct nj_placement *out);
 /* The best around lcores that are given. */
-void nj_place_around(const struct nj_topo *t, const uint32_t *lcore, uint32_t n_lcores,
-                     uint32_t n_workers, struct nj_place *out);
+void nj_placement_for_lcores(const struct nj_topo *t, const uint32_t *lcore, uint32_t n_lcores,
+                             uint32_t n_workers, struct nj_placement *out);
 
-enum nj_fault_kind {
-    NJ_FAULT_SAME_CPU, /* lcores `a` and `b` */
-    NJ_FAULT_SIBLINGS, /* `a` and `b` are threads of one core */
-    NJ_FAULT_FAR,      /* `a` is on another node than the NIC */
-    NJ_FAULT_SPLIT,    /* no NIC is known, and `a` and `b` are on different nodes */
-    NJ_FAULT_CROWDED,
+enum nj_placement_fault_kind {
+    NJ_FAULT_SAME_CPU,    /* lcores `a` and `b` */
+    NJ_FAULT_SIBLINGS,    /* `a` and `b` are threads of one core */
+    NJ_FAULT_NIC_REMOTE,  /* `a` is on another node than the NIC */
+    NJ_FAULT_SPLIT_NODES, /* no NIC is known, and `a` and `b` are on different nodes */
+    NJ_FAULT_NO_SPARE_CPU,
 };
 
-struct nj_fault {
-    enum nj_fault_kind kind;
+struct nj_placement_fault {
+    enum nj_placement_fault_kind kind;
     uint32_t a, b; /* CPUs */
 };
 
 /* What is wrong with it, the first of each kind. Returns how many. */
-#define NJ_FAULTS_MAX 5u
-uint32_t nj_place_faults(const struct nj_topo *t, const struct nj_place *p,
-                         struct nj_fault faults[NJ_FAULTS_MAX]);
+#define NJ_PLACEMENT_FAULTS_MAX 5u
+uint32_t nj_placement_find_faults(const struct nj_topo *t, const struct nj_placement *p,
+                                  struct nj_placement_fault faults[NJ_PLACEMENT_FAULTS_MAX]);
 /* In words, without an end: "lcores on CPUs 0 and 4 share one core ...". */
-void nj_fault_text(const struct nj_topo *t, const struct nj_fault *f, char *text, size_t n);
+void nj_placement_fault_text(const struct nj_topo *t, const struct nj_placement_fault *f,
+                             char *text, size_t n);
 
 /* EAL's arguments for it: "-l 0-3,8", and where there are several nodes "--socket-mem". */
-void nj_place_eal(const struct nj_topo *t, const struct nj_place *p, char *text, size_t n);
+void nj_placement_eal_args(const struct nj_topo *t, const struct nj_placement *p, char *text,
+                           size_t n);
 /* A picture: every node, core and CPU, and who runs there. */
-void nj_place_draw(const struct nj_topo *t, const struct nj_place *p, FILE *out);
+void nj_placement_draw(const struct nj_topo *t, const struct nj_placement *p, FILE *out);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define CLASS_ETHERNET 0x0200 /* PCI Code and ID Assignment Specification, base class 02h */
 
-static uint16_t number_of(hwloc_topology_t h, hwloc_obj_type_t type, hwloc_obj_t pu)
+static uint16_t ancestor_index(hwloc_topology_t h, hwloc_obj_type_t type, hwloc_obj_t pu)
 {
     hwloc_obj_t o = hwloc_get_ancestor_obj_by_type(h, type, pu);
     return o ? (uint16_t)o->logical_index : NJ_TOPO_NONE;
@@ -25,9 +25,9 @@ static bool add_cpu(struct nj_topo *t, hwloc_topology_t h, hwloc_obj_t pu, const
         return false;
     struct nj_topo_cpu c = {
         .id = (uint16_t)id,
-        .core = number_of(h, HWLOC_OBJ_CORE, pu),
-        .l2 = number_of(h, HWLOC_OBJ_L2CACHE, pu),
-        .l3 = number_of(h, HWLOC_OBJ_L3CACHE, pu),
+        .core = ancestor_index(h, HWLOC_OBJ_CORE, pu),
+        .l2 = ancestor_index(h, HWLOC_OBJ_L2CACHE, pu),
+        .l3 = ancestor_index(h, HWLOC_OBJ_L3CACHE, pu),
         .node = node < 0 ? 0 : (uint16_t)node,
         .usable = !usable || CPU_ISSET(id, usable),
     };
@@ -38,18 +38,18 @@ static bool add_cpu(struct nj_topo *t, hwloc_topology_t h, hwloc_obj_t pu, const
 }
 
 /* The node of a PCI device, or -1. */
-static int node_of(hwloc_topology_t h, hwloc_obj_t device)
+static int numa_node_of_pci(hwloc_topology_t h, hwloc_obj_t device)
 {
     hwloc_obj_t at = hwloc_get_non_io_ancestor_obj(h, device);
     bool one = at && at->nodeset && hwloc_bitmap_weight(at->nodeset) == 1;
     return one ? hwloc_bitmap_first(at->nodeset) : -1;
 }
 
-static void take_nic(struct nj_topo *t, hwloc_topology_t h, hwloc_obj_t device)
+static void set_nic(struct nj_topo *t, hwloc_topology_t h, hwloc_obj_t device)
 {
     snprintf(t->nic, sizeof t->nic, "%04x:%02x:%02x.%x", device->attr->pcidev.domain,
              device->attr->pcidev.bus, device->attr->pcidev.dev, device->attr->pcidev.func);
-    t->nic_node = node_of(h, device);
+    t->nic_node = numa_node_of_pci(h, device);
 }
 
 /* All Ethernet devices on one node: then the one that is used is there, too. */
@@ -61,8 +61,8 @@ static void find_nic(struct nj_topo *t, hwloc_topology_t h)
         if (d->attr->pcidev.class_id != CLASS_ETHERNET)
             continue;
         if (t->nic[0] == '\0')
-            take_nic(t, h, d);
-        agree &= node_of(h, d) == t->nic_node;
+            set_nic(t, h, d);
+        agree &= numa_node_of_pci(h, d) == t->nic_node;
     }
     if (!agree) {
         t->nic[0] = '\0';
@@ -70,32 +70,35 @@ static void find_nic(struct nj_topo *t, hwloc_topology_t h)
     }
 }
 
-static int fill(struct nj_topo *t, hwloc_topology_t h, const cpu_set_t *usable, char *why, size_t n)
+static int read_topology(struct nj_topo *t, hwloc_topology_t h, const cpu_set_t *usable, char *why,
+                         size_t n)
 {
     for (hwloc_obj_t pu = NULL; (pu = hwloc_get_next_obj_by_type(h, HWLOC_OBJ_PU, pu));)
         if (!add_cpu(t, h, pu, usable))
-            return nj_fail(why, n, "more than %u CPUs: not supported", (unsigned)NJ_TOPO_CPUS_MAX);
+            return nj_set_error(why, n, "more than %u CPUs: not supported",
+                                (unsigned)NJ_TOPO_CPUS_MAX);
     t->n_nodes = (uint32_t)hwloc_get_nbobjs_by_type(h, HWLOC_OBJ_NUMANODE);
     return 0;
 }
 
-int nj_topo_read(struct nj_topo *t, const cpu_set_t *usable, const char *nic, char *why, size_t n)
+int nj_topo_discover(struct nj_topo *t, const cpu_set_t *usable, const char *nic, char *why,
+                     size_t n)
 {
     hwloc_topology_t h;
 
     memset(t, 0, sizeof *t);
     t->nic_node = -1;
     if (hwloc_topology_init(&h) != 0)
-        return nj_fail(why, n, "hwloc: %s", strerror(errno));
+        return nj_set_error(why, n, "hwloc: %s", strerror(errno));
     hwloc_topology_set_type_filter(h, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     int rc = hwloc_topology_load(h);
     if (rc != 0) {
-        nj_fail(why, n, "hwloc can't read this machine: %s", strerror(errno));
+        nj_set_error(why, n, "hwloc can't read this machine: %s", strerror(errno));
     } else {
-        rc = fill(t, h, hwloc_topology_is_thissystem(h) ? usable : NULL, why, n);
+        rc = read_topology(t, h, hwloc_topology_is_thissystem(h) ? usable : NULL, why, n);
         hwloc_obj_t device = nic ? hwloc_get_pcidev_by_busidstring(h, nic) : NULL;
         if (device)
-            take_nic(t, h, device);
+            set_nic(t, h, device);
         else if (!nic)
             find_nic(t, h);
     }
@@ -103,17 +106,17 @@ int nj_topo_read(struct nj_topo *t, const cpu_set_t *usable, const char *nic, ch
     return rc;
 }
 
-int nj_topo_describe(struct nj_topo *t, const char *description, char *why, size_t n)
+int nj_topo_synthetic(struct nj_topo *t, const char *description, char *why, size_t n)
 {
     hwloc_topology_t h;
 
     memset(t, 0, sizeof *t);
     t->nic_node = -1;
     if (hwloc_topology_init(&h) != 0)
-        return nj_fail(why, n, "hwloc: %s", strerror(errno));
+        return nj_set_error(why, n, "hwloc: %s", strerror(errno));
     int rc = hwloc_topology_set_synthetic(h, description) != 0 || hwloc_topology_load(h) != 0
-                 ? nj_fail(why, n, "hwloc does not understand \"%s\"", description)
-                 : fill(t, h, NULL, why, n);
+                 ? nj_set_error(why, n, "hwloc does not understand \"%s\"", description)
+                 : read_topology(t, h, NULL, why, n);
     hwloc_topology_destroy(h);
     return rc;
 }

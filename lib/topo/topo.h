@@ -32,12 +32,12 @@ struct nj_topo {
  * variables (HWLOC_SYNTHETIC, HWLOC_XMLFILE) put another machine in its place, where everything is
  * usable. Returns 0, or -1 with the reason.
  */
-int nj_topo_read(struct nj_topo *t, const cpu_set_t *usable, const char *nic, char *why,
-                 size_t why_bytes);
+int nj_topo_discover(struct nj_topo *t, const cpu_set_t *usable, const char *nic, char *why,
+                     size_t why_bytes);
 
 /* Build the topology of a synthetic machine from a description of hwloc: "pack:2 [numa] l3:1 core:4
  * pu:2". */
-int nj_topo_describe(struct nj_topo *t, const char *description, char *why, size_t why_bytes);
+int nj_topo_synthetic(struct nj_topo *t, const char *description, char *why, size_t why_bytes);
 
 /* The CPU of that id, or NULL. */
 const struct nj_topo_cpu *nj_topo_cpu(const struct nj_topo *t, uint32_t id);

@@ -56,7 +56,7 @@ __attribute__((target("avx2"))) static uint64_t copy_rounds(uint8_t *to, const u
 }
 
 /* The question is a load and a test: libgcc asked the processor before main(). */
-uint64_t nj__csum_add_long(uint64_t sum, const void *data, size_t n_bytes)
+uint64_t nj__csum_add_bulk(uint64_t sum, const void *data, size_t n_bytes)
 {
     const uint8_t *p = data;
 
@@ -90,7 +90,7 @@ uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes)
     return nj__csum_add(0, to, n_bytes);
 }
 
-uint64_t nj__csum_add_long(uint64_t sum, const void *data, size_t n_bytes)
+uint64_t nj__csum_add_bulk(uint64_t sum, const void *data, size_t n_bytes)
 {
     return nj__csum_add(sum, data, n_bytes);
 }
@@ -102,8 +102,8 @@ uint64_t nj__csum_add_mbuf(uint64_t sum, const struct rte_mbuf *m)
     bool odd = false;
 
     for (; m; m = m->next) {
-        uint64_t part = nj__csum_add_long(0, rte_pktmbuf_mtod(m, const void *), m->data_len);
-        sum = nj_csum_join(sum, part, odd);
+        uint64_t part = nj__csum_add_bulk(0, rte_pktmbuf_mtod(m, const void *), m->data_len);
+        sum = nj_csum_combine(sum, part, odd);
         odd ^= m->data_len & 1;
     }
     return sum;

@@ -77,13 +77,13 @@ static inline uint64_t nj__csum_pseudo_of(const struct nj_addr *src, const struc
 
 /* Join the sum of what follows. At an odd offset its bytes are the other halves of their words (RFC
  * 1071 2B). */
-static inline uint64_t nj_csum_join(uint64_t sum, uint64_t next, bool odd)
+static inline uint64_t nj_csum_combine(uint64_t sum, uint64_t next, bool odd)
 {
     return sum + (odd ? rte_bswap16(nj__csum_fold(next)) : next);
 }
 
 /* The same sum, to the bit, for payloads: with the widest registers that the processor has. */
-uint64_t nj__csum_add_long(uint64_t sum, const void *data, size_t n_bytes);
+uint64_t nj__csum_add_bulk(uint64_t sum, const void *data, size_t n_bytes);
 
 /* Copy `n_bytes` that do not overlap, in one pass with their sum, which it returns. */
 uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes);

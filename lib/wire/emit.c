@@ -20,10 +20,10 @@
 #include "wire/tcp_opt.h"
 
 _Static_assert(sizeof(struct rte_tcp_hdr) == NJ_TCP_HDR_BYTES, "the header file says 20");
-_Static_assert(RTE_PKTMBUF_HEADROOM >= NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX + NJ_HEAD_BYTES_MAX,
+_Static_assert(RTE_PKTMBUF_HEADROOM >= NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX + NJ_L2L3_BYTES_MAX,
                "headers are written in front of the largest TCP header");
 
-static uint8_t *room_for(struct rte_mbuf *m, uint16_t n_bytes)
+static uint8_t *prepend_room(struct rte_mbuf *m, uint16_t n_bytes)
 {
     uint8_t *to = (uint8_t *)rte_pktmbuf_prepend(m, n_bytes);
     NJ_ASSERT(to);
@@ -32,7 +32,7 @@ static uint8_t *room_for(struct rte_mbuf *m, uint16_t n_bytes)
 
 static inline void prepend(struct rte_mbuf *m, const void *hdr, uint16_t n_bytes)
 {
-    memcpy(room_for(m, n_bytes), hdr, n_bytes);
+    memcpy(prepend_room(m, n_bytes), hdr, n_bytes);
 }
 
 static uint8_t *put_u16(uint8_t *p, uint16_t v)
@@ -109,7 +109,7 @@ static uint8_t *put_options(uint8_t *p, const struct nj_tcp_opts *o)
 
 /* Tell the device that the checksum, which holds the sum of the pseudo-header, is its work; where
  * it cuts the segment, the length of each piece is its to add. */
-static uint16_t leave_to_device(struct rte_mbuf *m, const struct nj_tcp_emit *e,
+static uint16_t prepare_offload(struct rte_mbuf *m, const struct nj_tcp_emit *e,
                                 const struct nj_tx_offload *tx, uint16_t hdr_bytes)
 {
     bool cut = e->tso_mss != 0;
@@ -168,7 +168,8 @@ static uint16_t software_csum(const struct rte_mbuf *m, const struct nj_tcp_emit
 {
     sum += nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP,
                               (uint16_t)(hdr_bytes + rte_pktmbuf_pkt_len(m)));
-    return (uint16_t)~nj__csum_fold(e->summed ? sum + e->payload_sum : nj__csum_add_mbuf(sum, m));
+    return (uint16_t)~nj__csum_fold(e->has_payload_sum ? sum + e->payload_sum
+                                                       : nj__csum_add_mbuf(sum, m));
 }
 
 void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e, const struct nj_tx_offload *tx)
@@ -181,13 +182,13 @@ void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e, const struc
     NJ_ASSERT(rte_pktmbuf_headroom(m) >= hdr_bytes);
     uint64_t sum = put_header(to, e, hdr_bytes);
     uint16_t cksum =
-        tx->tcp_csum ? leave_to_device(m, e, tx, hdr_bytes) : software_csum(m, e, hdr_bytes, sum);
+        tx->tcp_csum ? prepare_offload(m, e, tx, hdr_bytes) : software_csum(m, e, hdr_bytes, sum);
     memcpy(to + offsetof(struct rte_tcp_hdr, cksum), &cksum, sizeof cksum);
-    room_for(m, hdr_bytes);
+    prepend_room(m, hdr_bytes);
 }
 
-void nj_tcp_head_keep(struct nj_tcp_head *head, const struct rte_mbuf *m,
-                      const struct nj_tcp_emit *e)
+void nj_tcp_hdr_cache_save(struct nj_tcp_hdr_cache *head, const struct rte_mbuf *m,
+                           const struct nj_tcp_emit *e)
 {
     static const uint8_t none[sizeof(uint32_t)];
     uint32_t n = NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes(&e->opts);
@@ -201,19 +202,19 @@ void nj_tcp_head_keep(struct nj_tcp_head *head, const struct rte_mbuf *m,
     head->sum = nj__csum_add(head->sum, to, n);
 }
 
-void nj_tcp_head_prepend(struct rte_mbuf *m, const struct nj_tcp_head *head, uint32_t seq,
-                         uint64_t payload_sum)
+void nj_tcp_hdr_cache_prepend(struct rte_mbuf *m, const struct nj_tcp_hdr_cache *head, uint32_t seq,
+                              uint64_t payload_sum)
 {
     uint32_t number = rte_cpu_to_be_32(seq), n_bytes = head->n_bytes + rte_pktmbuf_pkt_len(m);
     uint64_t sum = head->sum + payload_sum + number + rte_cpu_to_be_16((uint16_t)n_bytes);
     uint16_t cksum = (uint16_t)~nj__csum_fold(sum);
 
     NJ_ASSERT(n_bytes <= UINT16_MAX);
-    NJ_ASSERT(rte_pktmbuf_headroom(m) >= NJ_TCP_HEAD_BYTES_MAX);
+    NJ_ASSERT(rte_pktmbuf_headroom(m) >= NJ_TCP_HDR_BYTES_MAX);
     /* A copy of known length takes less than one of the bytes that count. */
-    memcpy(rte_pktmbuf_mtod(m, uint8_t *) - NJ_TCP_HEAD_BYTES_MAX, head->bytes,
-           NJ_TCP_HEAD_BYTES_MAX);
-    uint8_t *to = room_for(m, head->n_bytes);
+    memcpy(rte_pktmbuf_mtod(m, uint8_t *) - NJ_TCP_HDR_BYTES_MAX, head->bytes,
+           NJ_TCP_HDR_BYTES_MAX);
+    uint8_t *to = prepend_room(m, head->n_bytes);
     memcpy(to + offsetof(struct rte_tcp_hdr, sent_seq), &number, sizeof number);
     memcpy(to + offsetof(struct rte_tcp_hdr, cksum), &cksum, sizeof cksum);
 }
@@ -297,7 +298,8 @@ void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
         m->l2_len = rte_pktmbuf_pkt_len(m) - n_bytes;
 }
 
-void nj_head_keep(struct nj_head *head, const struct rte_mbuf *m, uint32_t n_segment, bool v4)
+void nj_l2l3_cache_save(struct nj_l2l3_cache *head, const struct rte_mbuf *m, uint32_t n_segment,
+                        bool v4)
 {
     uint32_t n_ip = v4 ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
     uint32_t n = rte_pktmbuf_pkt_len(m) - n_segment;
@@ -307,20 +309,20 @@ void nj_head_keep(struct nj_head *head, const struct rte_mbuf *m, uint32_t n_seg
     memcpy(to, rte_pktmbuf_mtod(m, const void *), n);
     head->v4 = v4;
     head->n_bytes = (uint8_t)n;
-    head->n_link = (uint8_t)(n - n_ip);
+    head->l2_bytes = (uint8_t)(n - n_ip);
     if (v4) {
         struct rte_ipv4_hdr h;
-        memcpy(&h, to + head->n_link, sizeof h);
+        memcpy(&h, to + head->l2_bytes, sizeof h);
         h.total_length = h.packet_id = h.hdr_checksum = 0;
         head->sum = nj__csum_add(0, &h, sizeof h);
     }
 }
 
 /* Write what differs in the IPv4 header at `ip`: total length and identification, and the sum. */
-static void put_varying_v4(uint8_t *ip, const struct rte_mbuf *m, const struct nj_head *head,
-                           uint16_t ident)
+static void put_ip4_length_and_id(uint8_t *ip, const struct rte_mbuf *m,
+                                  const struct nj_l2l3_cache *head, uint16_t ident)
 {
-    uint32_t n_bytes = rte_pktmbuf_pkt_len(m) - head->n_link;
+    uint32_t n_bytes = rte_pktmbuf_pkt_len(m) - head->l2_bytes;
     const uint16_t word[] = {rte_cpu_to_be_16((uint16_t)n_bytes), rte_cpu_to_be_16(ident)};
     uint16_t cksum = 0;
 
@@ -330,23 +332,23 @@ static void put_varying_v4(uint8_t *ip, const struct rte_mbuf *m, const struct n
     memcpy(ip + offsetof(struct rte_ipv4_hdr, hdr_checksum), &cksum, sizeof cksum);
 }
 
-void nj_head_prepend(struct rte_mbuf *m, const struct nj_head *head, uint16_t ident)
+void nj_l2l3_cache_prepend(struct rte_mbuf *m, const struct nj_l2l3_cache *head, uint16_t ident)
 {
     uint32_t n_segment = rte_pktmbuf_pkt_len(m);
     uint16_t payload_len = rte_cpu_to_be_16((uint16_t)n_segment);
 
-    NJ_ASSERT(head->n_bytes - head->n_link + n_segment <= UINT16_MAX);
-    NJ_ASSERT(rte_pktmbuf_headroom(m) >= NJ_HEAD_BYTES_MAX);
+    NJ_ASSERT(head->n_bytes - head->l2_bytes + n_segment <= UINT16_MAX);
+    NJ_ASSERT(rte_pktmbuf_headroom(m) >= NJ_L2L3_BYTES_MAX);
     /* A copy of known length takes less than one of the bytes that count. */
-    memcpy(rte_pktmbuf_mtod(m, uint8_t *) - NJ_HEAD_BYTES_MAX, head->bytes, NJ_HEAD_BYTES_MAX);
-    uint8_t *ip = room_for(m, head->n_bytes) + head->n_link;
+    memcpy(rte_pktmbuf_mtod(m, uint8_t *) - NJ_L2L3_BYTES_MAX, head->bytes, NJ_L2L3_BYTES_MAX);
+    uint8_t *ip = prepend_room(m, head->n_bytes) + head->l2_bytes;
     if (head->v4)
-        put_varying_v4(ip, m, head, ident);
+        put_ip4_length_and_id(ip, m, head, ident);
     else
         memcpy(ip + offsetof(struct rte_ipv6_hdr, payload_len), &payload_len, sizeof payload_len);
     if (m->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM) {
-        m->l2_len = head->n_link;
-        m->l3_len = head->n_bytes - head->n_link;
+        m->l2_len = head->l2_bytes;
+        m->l3_len = head->n_bytes - head->l2_bytes;
     }
 }
 

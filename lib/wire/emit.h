@@ -17,16 +17,16 @@
 /* What TCP knows of the path to a peer when it sends a segment (RFC 4861 7.3.1). */
 enum nj_reach {
     NJ_REACH_UNKNOWN,
-    NJ_REACH_PROVEN,  /* a segment that was sent there within the last second has arrived */
-    NJ_REACH_DOUBTED, /* the last word of the retransmission timer was a time-out */
+    NJ_REACH_CONFIRMED, /* a segment that was sent there within the last second has arrived */
+    NJ_REACH_SUSPECT,   /* the last word of the retransmission timer was a time-out */
 };
 
 /* Addresses and ECN for the IP header of a segment, and hints for the neighbour cache. */
 struct nj_ip_meta {
     struct nj_addr src, dst;
-    uint8_t ecn;   /* NJ_ECN_* */
-    bool unproven; /* hint: a reply to a packet whose source may be spoofed */
-    uint8_t reach; /* hint: enum nj_reach */
+    uint8_t ecn;     /* NJ_ECN_* */
+    bool unverified; /* hint: a reply to a packet whose source may be spoofed */
+    uint8_t reach;   /* hint: enum nj_reach */
 };
 
 /* What the device finishes in the TCP segments that it is given; all false: nothing. */
@@ -54,7 +54,7 @@ struct nj_tcp_emit {
     uint8_t ecn;             /* for the IP header */
     uint8_t reach;           /* enum nj_reach, see nj_ip_meta */
     uint16_t tso_mss;        /* not 0: the device cuts the payload into pieces of so many bytes */
-    bool summed;             /* payload_sum is valid: */
+    bool has_payload_sum;    /* payload_sum is valid: */
     uint64_t payload_sum;    /* the result of nj_csum_copy() for the payload */
     struct nj_tcp_opts opts; /* each one that is set is written, padded to 4 bytes */
 };
@@ -72,23 +72,23 @@ uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o);
 void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e,
                     const struct nj_tx_offload *tx);
 
-#define NJ_TCP_HEAD_BYTES_MAX (NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX)
+#define NJ_TCP_HDR_BYTES_MAX (NJ_TCP_HDR_BYTES + NJ_TCP_OPTS_BYTES_MAX)
 
 /* Cached TCP header of a burst of segments, at the end of `bytes`. */
-struct nj_tcp_head {
+struct nj_tcp_hdr_cache {
     uint8_t n_bytes;
     uint64_t sum; /* with that of the pseudo-header, without what differs in each segment */
-    uint8_t bytes[NJ_TCP_HEAD_BYTES_MAX];
+    uint8_t bytes[NJ_TCP_HDR_BYTES_MAX];
 };
 
 /* Keep that of the segment `m`, which was prepended for `e`. */
-void nj_tcp_head_keep(struct nj_tcp_head *head, const struct rte_mbuf *m,
-                      const struct nj_tcp_emit *e);
+void nj_tcp_hdr_cache_save(struct nj_tcp_hdr_cache *head, const struct rte_mbuf *m,
+                           const struct nj_tcp_emit *e);
 
 /* Prepend it to another payload, whose sum is known: as nj_tcp_prepend() does with an `e` that has
- * this number and is the same otherwise. Needs NJ_TCP_HEAD_BYTES_MAX of headroom. */
-void nj_tcp_head_prepend(struct rte_mbuf *m, const struct nj_tcp_head *head, uint32_t seq,
-                         uint64_t payload_sum);
+ * this number and is the same otherwise. Needs NJ_TCP_HDR_BYTES_MAX of headroom. */
+void nj_tcp_hdr_cache_prepend(struct rte_mbuf *m, const struct nj_tcp_hdr_cache *head, uint32_t seq,
+                              uint64_t payload_sum);
 
 /* Prepend an IPv4 header: DF set, TTL 64, checksum filled in. `ident` goes into Identification. */
 void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
@@ -111,22 +111,23 @@ void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
 void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
                      const struct nj_iface *from, uint16_t type);
 
-#define NJ_HEAD_BYTES_MAX 64u
+#define NJ_L2L3_BYTES_MAX 64u
 
 /* Cached link and IP headers of a frame, at the end of `bytes`. */
-struct nj_head {
+struct nj_l2l3_cache {
     bool v4;
-    uint8_t n_bytes, n_link;
+    uint8_t n_bytes, l2_bytes;
     uint64_t sum; /* of the IPv4 header, without what differs from packet to packet */
-    uint8_t bytes[NJ_HEAD_BYTES_MAX];
+    uint8_t bytes[NJ_L2L3_BYTES_MAX];
 };
 
 /* Keep that of the frame `m`, which `n_segment` bytes follow. `v4`: the IP header is IPv4's. */
-void nj_head_keep(struct nj_head *head, const struct rte_mbuf *m, uint32_t n_segment, bool v4);
+void nj_l2l3_cache_save(struct nj_l2l3_cache *head, const struct rte_mbuf *m, uint32_t n_segment,
+                        bool v4);
 
 /* Prepend it to another segment of the same hosts and ECN, as the functions above would have done.
- * Needs NJ_HEAD_BYTES_MAX of headroom, all of which may be written to. */
-void nj_head_prepend(struct rte_mbuf *m, const struct nj_head *head, uint16_t ident);
+ * Needs NJ_L2L3_BYTES_MAX of headroom, all of which may be written to. */
+void nj_l2l3_cache_prepend(struct rte_mbuf *m, const struct nj_l2l3_cache *head, uint16_t ident);
 
 /* Fill the empty mbuf `m` with an ARP packet (without the Ethernet header) from `mac` at `ip`.
  * `target_mac` may be NULL for a request. RFC 826. */

@@ -21,29 +21,29 @@
 
 /* Kind of error by code of Destination Unreachable (RFC 792, RFC 1122 3.2.2.1, RFC 1812 5.2.7.1).
  */
-static const enum nj_icmp_news unreachable_news[] = {
-    [ICMP_NET_UNREACH] = NJ_ICMP_UNREACHABLE,    [ICMP_HOST_UNREACH] = NJ_ICMP_UNREACHABLE,
-    [ICMP_PROT_UNREACH] = NJ_ICMP_REFUSED,       [ICMP_PORT_UNREACH] = NJ_ICMP_REFUSED,
-    [ICMP_FRAG_NEEDED] = NJ_ICMP_TOO_BIG,        [ICMP_SR_FAILED] = NJ_ICMP_UNREACHABLE,
-    [ICMP_NET_UNKNOWN] = NJ_ICMP_UNREACHABLE,    [ICMP_HOST_UNKNOWN] = NJ_ICMP_UNREACHABLE,
-    [ICMP_HOST_ISOLATED] = NJ_ICMP_UNREACHABLE,  [ICMP_NET_ANO] = NJ_ICMP_REFUSED,
-    [ICMP_HOST_ANO] = NJ_ICMP_REFUSED,           [ICMP_NET_UNR_TOS] = NJ_ICMP_UNREACHABLE,
-    [ICMP_HOST_UNR_TOS] = NJ_ICMP_UNREACHABLE,   [ICMP_PKT_FILTERED] = NJ_ICMP_REFUSED,
-    [ICMP_PREC_VIOLATION] = NJ_ICMP_UNREACHABLE, [ICMP_PREC_CUTOFF] = NJ_ICMP_UNREACHABLE,
+static const enum nj_icmp_error_kind unreachable_kind[] = {
+    [ICMP_NET_UNREACH] = NJ_ICMP_SOFT_ERROR,    [ICMP_HOST_UNREACH] = NJ_ICMP_SOFT_ERROR,
+    [ICMP_PROT_UNREACH] = NJ_ICMP_HARD_ERROR,   [ICMP_PORT_UNREACH] = NJ_ICMP_HARD_ERROR,
+    [ICMP_FRAG_NEEDED] = NJ_ICMP_TOO_BIG,       [ICMP_SR_FAILED] = NJ_ICMP_SOFT_ERROR,
+    [ICMP_NET_UNKNOWN] = NJ_ICMP_SOFT_ERROR,    [ICMP_HOST_UNKNOWN] = NJ_ICMP_SOFT_ERROR,
+    [ICMP_HOST_ISOLATED] = NJ_ICMP_SOFT_ERROR,  [ICMP_NET_ANO] = NJ_ICMP_HARD_ERROR,
+    [ICMP_HOST_ANO] = NJ_ICMP_HARD_ERROR,       [ICMP_NET_UNR_TOS] = NJ_ICMP_SOFT_ERROR,
+    [ICMP_HOST_UNR_TOS] = NJ_ICMP_SOFT_ERROR,   [ICMP_PKT_FILTERED] = NJ_ICMP_HARD_ERROR,
+    [ICMP_PREC_VIOLATION] = NJ_ICMP_SOFT_ERROR, [ICMP_PREC_CUTOFF] = NJ_ICMP_SOFT_ERROR,
 };
 
 /* Source quench (RFC 6633) and redirects are not acted on. */
-static bool read_news(uint8_t type, uint8_t code, enum nj_icmp_news *news)
+static bool classify_error4(uint8_t type, uint8_t code, enum nj_icmp_error_kind *error_kind)
 {
     switch (type) {
     case ICMP_DEST_UNREACH:
-        if (code >= NJ_ARRAY_LEN(unreachable_news))
+        if (code >= NJ_ARRAY_LEN(unreachable_kind))
             return false;
-        *news = unreachable_news[code];
+        *error_kind = unreachable_kind[code];
         return true;
     case ICMP_TIME_EXCEEDED: /* may pass, as both of these (RFC 1122 4.2.3.9) */
     case ICMP_PARAMETERPROB:
-        *news = NJ_ICMP_UNREACHABLE;
+        *error_kind = NJ_ICMP_SOFT_ERROR;
         return true;
     default:
         return false;
@@ -57,10 +57,10 @@ enum nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct
     uint16_t mtu, ports[2];
     uint32_t seq;
 
-    if (!read_news(p[0], p[1], &e.news))
+    if (!classify_error4(p[0], p[1], &e.error_kind))
         return NJ_C_drop_icmp_type;
     memcpy(&mtu, p + MTU_AT, sizeof mtu);
-    if (e.news == NJ_ICMP_TOO_BIG)
+    if (e.error_kind == NJ_ICMP_TOO_BIG)
         e.mtu = rte_be_to_cpu_16(mtu);
 
     if (n_bytes < HEADER_BYTES + sizeof ip)

@@ -38,7 +38,7 @@ struct nj_ra {
 };
 
 /* Read the advertisement of `n_bytes` at `msg`, which nj_packet_parse() found to be well-formed. */
-void nj_ra_read(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes);
+void nj_ra_parse(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes);
 
 /* Fill the empty mbuf `m` with the reply (without IP header) to the echo request at `request`, as
  * it will go from `src` to `dst`. RFC 4443 4.2. */
@@ -47,9 +47,9 @@ void nj_icmp6_echo_reply_build(struct rte_mbuf *m, const struct nj_addr *src,
 
 /* Parameter problem about the packet of `n_bytes` at `packet`, quoted up to a total of 1,280 bytes
  * (RFC 4443 3.4). */
-void nj_icmp6_problem_build(struct rte_mbuf *m, const struct nj_addr *src,
-                            const struct nj_addr *dst, uint8_t code, uint32_t pointer,
-                            const uint8_t *packet, uint32_t n_bytes);
+void nj_icmp6_param_problem_build(struct rte_mbuf *m, const struct nj_addr *src,
+                                  const struct nj_addr *dst, uint8_t code, uint32_t pointer,
+                                  const uint8_t *packet, uint32_t n_bytes);
 
 /* Neighbour solicitation for `target`. With unspecified `src` it is a DAD probe (RFC 4862 5.4.2):
  * `nonce` identifies our own probe (RFC 7527 4.1). Otherwise `nonce` is NULL, and `mac` is sent. */

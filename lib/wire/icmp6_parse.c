@@ -17,8 +17,8 @@
 struct message {
     const uint8_t *p;
     uint32_t n_bytes;
-    const struct nj__ip6_load *ip;
-    bool to_group;
+    const struct nj__ip6_payload *ip;
+    bool to_multicast;
 };
 
 static uint16_t get_u16(const uint8_t *p)
@@ -41,24 +41,24 @@ static struct nj_addr get_addr(const void *p)
 /* --- errors -------------------------------------------------------------------------------- */
 
 /* Classify as soft or hard error for TCP (RFC 5461 2). */
-static bool classify(const uint8_t *p, struct nj_icmp_error *e)
+static bool classify_error(const uint8_t *p, struct nj_icmp_error *e)
 {
     uint8_t code = p[1];
 
     switch (p[0]) {
     case NJ__ICMP6_UNREACHABLE:
-        e->news = code == 1 || code == 4 || code == 5 || code == 6 ? NJ_ICMP_REFUSED
-                                                                   : NJ_ICMP_UNREACHABLE;
+        e->error_kind = code == 1 || code == 4 || code == 5 || code == 6 ? NJ_ICMP_HARD_ERROR
+                                                                         : NJ_ICMP_SOFT_ERROR;
         return code <= 6;
     case NJ__ICMP6_TOO_BIG: /* its code is to be ignored (RFC 4443 3.2) */
-        e->news = NJ_ICMP_TOO_BIG;
+        e->error_kind = NJ_ICMP_TOO_BIG;
         e->mtu = get_u32(p + 4);
         return true;
     case NJ__ICMP6_TIME_EXCEEDED:
-        e->news = NJ_ICMP_UNREACHABLE;
+        e->error_kind = NJ_ICMP_SOFT_ERROR;
         return code <= 1;
-    case NJ__ICMP6_PROBLEM:
-        e->news = code == 1 ? NJ_ICMP_REFUSED : NJ_ICMP_UNREACHABLE;
+    case NJ__ICMP6_PARAM_PROBLEM:
+        e->error_kind = code == 1 ? NJ_ICMP_HARD_ERROR : NJ_ICMP_SOFT_ERROR;
         return code <= 2;
     default:
         return false;
@@ -73,10 +73,10 @@ static enum nj_counter parse_error(const struct message *m, struct nj_packet *ou
     struct nj_icmp_error e = {0};
     const uint8_t *tcp = m->p + NJ__ICMP6_HDR_BYTES + sizeof quoted;
 
-    if (m->to_group || m->n_bytes < NJ__ICMP6_HDR_BYTES + sizeof quoted + 8)
+    if (m->to_multicast || m->n_bytes < NJ__ICMP6_HDR_BYTES + sizeof quoted + 8)
         return NJ_C_drop_icmp_bad;
     memcpy(&quoted, m->p + NJ__ICMP6_HDR_BYTES, sizeof quoted);
-    if (!classify(m->p, &e) || rte_be_to_cpu_32(quoted.vtc_flow) >> 28 != 6)
+    if (!classify_error(m->p, &e) || rte_be_to_cpu_32(quoted.vtc_flow) >> 28 != 6)
         return NJ_C_drop_icmp_bad;
     if (quoted.proto != IPPROTO_TCP)
         return NJ_C_drop_icmp_type;
@@ -143,7 +143,7 @@ static bool parse_advert(const struct message *m, struct nj_nd *nd)
     nd->solicited = m->p[4] & 0x40;
     nd->override = m->p[4] & 0x20;
     nd->target = get_addr(m->p + 8);
-    return !nj_ip6_is_multicast(&nd->target) && !(m->to_group && nd->solicited) &&
+    return !nj_ip6_is_multicast(&nd->target) && !(m->to_multicast && nd->solicited) &&
            read_options(m, NJ__ND_ADVERT_BYTES, NJ__ND_OPT_TARGET_MAC, nd);
 }
 
@@ -162,9 +162,9 @@ static enum nj_counter parse_nd(const struct message *m, uint32_t off, struct nj
     bool ok = false;
 
     *nd = (struct nj_nd){.off = off, .n_bytes = m->n_bytes};
-    if (m->p[0] == NJ__ICMP6_SOLICIT)
+    if (m->p[0] == NJ__ICMP6_NEIGH_SOLICIT)
         ok = parse_solicit(m, out, nd);
-    else if (m->p[0] == NJ__ICMP6_ADVERT)
+    else if (m->p[0] == NJ__ICMP6_NEIGH_ADVERT)
         ok = parse_advert(m, nd);
     else
         ok = parse_router_advert(m, out, nd);
@@ -176,7 +176,7 @@ static enum nj_counter parse_nd(const struct message *m, uint32_t off, struct nj
 }
 
 /* RFC 3810 5.1.14, 6.2, and RFC 2710 5 for the older form. */
-static enum nj_counter parse_query(const struct message *m, uint32_t off, struct nj_packet *out)
+static enum nj_counter parse_mld_query(const struct message *m, uint32_t off, struct nj_packet *out)
 {
     if (m->n_bytes < NJ__MLD_BYTES || m->ip->hop_limit != 1 || !m->ip->router_alert ||
         !nj_ip6_is_link_local(&out->ip_src))
@@ -184,7 +184,7 @@ static enum nj_counter parse_query(const struct message *m, uint32_t off, struct
     out->nd = (struct nj_nd){.kind = NJ_ND_LISTENER_QUERY,
                              .off = off,
                              .n_bytes = m->n_bytes,
-                             .old_query = m->n_bytes < NJ__MLD2_QUERY_BYTES,
+                             .mldv1_query = m->n_bytes < NJ__MLD2_QUERY_BYTES,
                              .delay_ms = get_u16(m->p + 4),
                              .target = get_addr(m->p + 8)};
     /* From 32768 on it is a floating-point number (RFC 3810 5.1.3); a minute is enough for us. */
@@ -194,7 +194,7 @@ static enum nj_counter parse_query(const struct message *m, uint32_t off, struct
     return OK;
 }
 
-void nj_ra_read(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes)
+void nj_ra_parse(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes)
 {
     memset(ra, 0, sizeof *ra);
     ra->lifetime_s = get_u16(msg + 6);
@@ -223,7 +223,7 @@ void nj_ra_read(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes)
 static enum nj_counter parse_echo(const struct nj_iface *iface, const struct message *m,
                                   uint32_t off, struct nj_packet *out)
 {
-    if (m->p[1] != 0 || m->to_group)
+    if (m->p[1] != 0 || m->to_multicast)
         return NJ_C_drop_icmp_type;
     if (m->n_bytes + NJ_IP6_HDR_BYTES > nj_iface_mtu(iface, &out->ip_src))
         return NJ_C_drop_icmp_bad; /* the reply is as long, and leaves in one packet */
@@ -234,7 +234,7 @@ static enum nj_counter parse_echo(const struct nj_iface *iface, const struct mes
 }
 
 enum nj_counter nj__icmp6_parse(const struct nj_iface *iface, const uint8_t *p,
-                                const struct nj__ip6_load *load, uint32_t off,
+                                const struct nj__ip6_payload *load, uint32_t off,
                                 struct nj_packet *out)
 {
     struct message m = {p, load->n_bytes, load, nj_ip6_is_multicast(&out->ip_dst)};
@@ -247,16 +247,16 @@ enum nj_counter nj__icmp6_parse(const struct nj_iface *iface, const uint8_t *p,
     switch (p[0]) {
     case NJ__ICMP6_ECHO_REQUEST:
         return parse_echo(iface, &m, off, out);
-    case NJ__ICMP6_SOLICIT:
-    case NJ__ICMP6_ADVERT:
+    case NJ__ICMP6_NEIGH_SOLICIT:
+    case NJ__ICMP6_NEIGH_ADVERT:
     case NJ__ICMP6_ROUTER_ADVERT:
         return parse_nd(&m, off, out);
     case NJ__ICMP6_MLD_QUERY:
-        return parse_query(&m, off, out);
+        return parse_mld_query(&m, off, out);
     case NJ__ICMP6_UNREACHABLE:
     case NJ__ICMP6_TOO_BIG:
     case NJ__ICMP6_TIME_EXCEEDED:
-    case NJ__ICMP6_PROBLEM:
+    case NJ__ICMP6_PARAM_PROBLEM:
         return parse_error(&m, out);
     default:
         return NJ_C_drop_icmp_type;

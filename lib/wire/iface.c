@@ -14,7 +14,8 @@ static uint32_t netmask(const struct nj_iface_addr *a)
     return a->prefix_bits == 0 ? 0 : UINT32_MAX << (32 - a->prefix_bits);
 }
 
-const struct nj_iface_addr *nj_iface_find(const struct nj_iface *iface, const struct nj_addr *ip)
+const struct nj_iface_addr *nj_iface_find_addr(const struct nj_iface *iface,
+                                               const struct nj_addr *ip)
 {
     for (unsigned i = 0; i < iface->n_addrs; i++)
         if (nj_addr_eq(&iface->addr[i].ip, ip) && iface->addr[i].state != NJ_ADDR_EXPIRED)
@@ -22,7 +23,7 @@ const struct nj_iface_addr *nj_iface_find(const struct nj_iface *iface, const st
     return NULL;
 }
 
-bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be)
+bool nj_ip4_source_ok(const struct nj_iface *iface, uint32_t ip_be)
 {
     uint32_t ip = rte_be_to_cpu_32(ip_be);
 
@@ -45,35 +46,36 @@ bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be)
 }
 
 /* Prefix length in the 128-bit form: v4-mapped addresses have 96 bits more. */
-static unsigned prefix_of(const struct nj_iface_addr *a)
+static unsigned prefix_bits_of_128(const struct nj_iface_addr *a)
 {
     return a->prefix_bits + (nj_addr_is_v4(&a->ip) ? 96u : 0u);
 }
 
-static bool same_prefix(const struct nj_iface_addr *a, const struct nj_addr *ip)
+static bool is_in_prefix_of(const struct nj_iface_addr *a, const struct nj_addr *ip)
 {
     return nj_addr_is_v4(&a->ip) == nj_addr_is_v4(ip) &&
-           nj_ip6_same_prefix(&a->ip, ip, prefix_of(a));
+           nj_ip6_same_prefix(&a->ip, ip, prefix_bits_of_128(a));
 }
 
 /* Is `ip` within a prefix of ours of at least `bits` bits? */
-static bool on_link_of(const struct nj_iface *iface, const struct nj_addr *ip, unsigned bits)
+static bool is_within_own_prefix(const struct nj_iface *iface, const struct nj_addr *ip,
+                                 unsigned bits)
 {
     for (unsigned i = 0; i < iface->n_addrs; i++) {
         const struct nj_iface_addr *a = &iface->addr[i];
-        if (a->state != NJ_ADDR_EXPIRED && a->state != NJ_ADDR_DUPLICATE && same_prefix(a, ip) &&
-            prefix_of(a) >= bits)
+        if (a->state != NJ_ADDR_EXPIRED && a->state != NJ_ADDR_DUPLICATE &&
+            is_in_prefix_of(a, ip) && prefix_bits_of_128(a) >= bits)
             return true;
     }
     return false;
 }
 
-bool nj_ip_on_link(const struct nj_iface *iface, const struct nj_addr *ip)
+bool nj_ip_is_on_link(const struct nj_iface *iface, const struct nj_addr *ip)
 {
-    return on_link_of(iface, ip, 0);
+    return is_within_own_prefix(iface, ip, 0);
 }
 
-const struct nj_addr *nj_iface_source(const struct nj_iface *iface, const struct nj_addr *ip)
+const struct nj_addr *nj_iface_source_for(const struct nj_iface *iface, const struct nj_addr *ip)
 {
     const struct nj_addr *any = NULL;
     bool v4 = nj_addr_is_v4(ip);
@@ -82,7 +84,7 @@ const struct nj_addr *nj_iface_source(const struct nj_iface *iface, const struct
         const struct nj_iface_addr *a = &iface->addr[i];
         if (a->state != NJ_ADDR_READY || nj_addr_is_v4(&a->ip) != v4)
             continue;
-        if (same_prefix(a, ip))
+        if (is_in_prefix_of(a, ip))
             return &a->ip;
         any = any ? any : &a->ip;
     }
@@ -90,7 +92,8 @@ const struct nj_addr *nj_iface_source(const struct nj_iface *iface, const struct
 }
 
 /* The static route with the longest prefix. */
-static const struct nj_ip_route *route_to(const struct nj_iface *iface, const struct nj_addr *dst)
+static const struct nj_ip_route *longest_route_to(const struct nj_iface *iface,
+                                                  const struct nj_addr *dst)
 {
     const struct nj_ip_route *best = NULL;
 
@@ -106,9 +109,9 @@ static const struct nj_ip_route *route_to(const struct nj_iface *iface, const st
 
 const struct nj_addr *nj_ip_next_hop(const struct nj_iface *iface, const struct nj_addr *dst)
 {
-    const struct nj_ip_route *route = iface->n_routes > 0 ? route_to(iface, dst) : NULL;
+    const struct nj_ip_route *route = iface->n_routes > 0 ? longest_route_to(iface, dst) : NULL;
 
-    if (on_link_of(iface, dst, route ? route->bits : 0))
+    if (is_within_own_prefix(iface, dst, route ? route->bits : 0))
         return dst;
     if (route)
         return &route->hop;

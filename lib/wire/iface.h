@@ -55,7 +55,8 @@ struct nj_iface {
 };
 
 /* The entry of this address, whatever its state, or NULL. */
-const struct nj_iface_addr *nj_iface_find(const struct nj_iface *iface, const struct nj_addr *ip);
+const struct nj_iface_addr *nj_iface_find_addr(const struct nj_iface *iface,
+                                               const struct nj_addr *ip);
 
 /* Other threads show a shard's addresses, so it writes them with these; itself it reads them as it
  * likes. An address that changes meanwhile may be seen half old, half new. */
@@ -77,15 +78,15 @@ static inline void nj_iface_addr_get(const struct nj_iface_addr *a, struct nj_if
 }
 
 /* Is `ip` a usable address of this interface? */
-static inline bool nj_iface_has(const struct nj_iface *iface, const struct nj_addr *ip)
+static inline bool nj_iface_has_addr(const struct nj_iface *iface, const struct nj_addr *ip)
 {
-    const struct nj_iface_addr *a = nj_iface_find(iface, ip);
+    const struct nj_iface_addr *a = nj_iface_find_addr(iface, ip);
     return a && a->state == NJ_ADDR_READY;
 }
 
 /* The address of ours to ask about the neighbour `ip` from: of its family, and of its prefix if
  * there is one. NULL when none is ready. */
-const struct nj_addr *nj_iface_source(const struct nj_iface *iface, const struct nj_addr *ip);
+const struct nj_addr *nj_iface_source_for(const struct nj_iface *iface, const struct nj_addr *ip);
 
 /* Bytes of the largest packet to this address that the link takes. */
 static inline uint16_t nj_iface_mtu(const struct nj_iface *iface, const struct nj_addr *ip)
@@ -95,10 +96,10 @@ static inline uint16_t nj_iface_mtu(const struct nj_iface *iface, const struct n
 
 /* True when an IPv4 peer may be answered at this address on this link: not zero (0/8), loopback,
  * multicast, reserved (240/4), limited or directed broadcast, nor our own. */
-bool nj_ip_source_ok(const struct nj_iface *iface, uint32_t ip_be);
+bool nj_ip4_source_ok(const struct nj_iface *iface, uint32_t ip_be);
 
 /* Is `ip` on this link? Otherwise packets to it need a route or gateway. */
-bool nj_ip_on_link(const struct nj_iface *iface, const struct nj_addr *ip);
+bool nj_ip_is_on_link(const struct nj_iface *iface, const struct nj_addr *ip);
 
 /* The next hop of a packet to `dst`, or NULL if there is no route. Of the prefixes of
  * the link and the static routes the longest one counts, that of the link among equals; then comes

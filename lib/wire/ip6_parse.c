@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parse IPv6 headers (RFC 8200). The walk continues after an error that needs a parameter problem,
- * because an ICMPv6 error must not be sent in reply to an ICMPv6 error (RFC 4443 2.4).
+ * Parse IPv6 headers (RFC 8200). The ext_walk continues after an error that needs a parameter
+ * problem, because an ICMPv6 error must not be sent in reply to an ICMPv6 error (RFC 4443 2.4).
  */
 #include "wire/ip6_parse.h"
 
@@ -20,43 +20,44 @@
 /* Codes of a parameter problem (RFC 4443 3.4). */
 enum { BAD_FIELD = 0, UNKNOWN_HEADER = 1, UNKNOWN_OPTION = 2 };
 
-struct walk {
+struct ext_walk {
     const uint8_t *p;    /* the IPv6 header */
     uint32_t at, end;    /* the header that is next, the packet's end */
     uint32_t next_at;    /* of the field that says what it is */
     uint8_t next;        /* what it is */
-    bool to_group;       /* the packet went to a multicast address */
-    bool tell;           /* send the sender a parameter problem */
+    bool to_multicast;   /* the packet went to a multicast address */
+    bool notify_sender;  /* send the sender a parameter problem */
     uint8_t code;        /* ... with this code */
     uint32_t pointer;    /* ... about this byte */
     enum nj_counter why; /* the first problem */
-    struct nj__ip6_load *load;
+    struct nj__ip6_payload *load;
 };
 
-static void problem(struct walk *w, enum nj_counter why, bool tell, uint8_t code, uint32_t pointer)
+static void problem(struct ext_walk *w, enum nj_counter why, bool notify_sender, uint8_t code,
+                    uint32_t pointer)
 {
     if (w->why != OK)
         return;
     w->why = why;
-    w->tell = tell;
+    w->notify_sender = notify_sender;
     w->code = code;
     w->pointer = pointer;
 }
 
 /* The two high bits of an option that we do not know say what becomes of its packet
  * (RFC 8200 4.2). */
-static void unknown_option(struct walk *w, uint8_t type, uint32_t at)
+static void handle_unknown_option(struct ext_walk *w, uint8_t type, uint32_t at)
 {
-    static const bool tells[] = {false, false, true, true};
+    static const bool notifies[] = {false, false, true, true};
     uint8_t action = type >> 6;
 
     if (action != 0)
-        problem(w, NJ_C_drop_ip6_ext, tells[action] && !(action == 3 && w->to_group),
+        problem(w, NJ_C_drop_ip6_ext, notifies[action] && !(action == 3 && w->to_multicast),
                 UNKNOWN_OPTION, at);
 }
 
 /* The options between `at` and `end`. False when their lengths can't be. */
-static bool walk_options(struct walk *w, uint32_t at, uint32_t end)
+static bool walk_options(struct ext_walk *w, uint32_t at, uint32_t end)
 {
     while (at < end) {
         uint8_t type = w->p[at];
@@ -69,7 +70,8 @@ static bool walk_options(struct walk *w, uint32_t at, uint32_t end)
         if (type == OPT_ROUTER_ALERT)
             w->load->router_alert = true;
         else
-            unknown_option(w, type, at); /* PadN is 1: to be skipped, as any with these bits */
+            handle_unknown_option(w, type,
+                                  at); /* PadN is 1: to be skipped, as any with these bits */
         at += 2u + w->p[at + 1];
     }
     return true;
@@ -77,7 +79,7 @@ static bool walk_options(struct walk *w, uint32_t at, uint32_t end)
 
 /* Step over the extension header at w->at. Its length is in the second byte, in units of 8 and
  * without the first 8, but for the fragment header, where that byte is 0 (RFC 8200 4.5). */
-static bool step_over(struct walk *w)
+static bool skip_ext_header(struct ext_walk *w)
 {
     if (w->end - w->at < 8)
         return false;
@@ -91,13 +93,13 @@ static bool step_over(struct walk *w)
         /* Without segments left it is as if it were not there; with some, we are asked to route,
          * by a type that no host obeys (RFC 5095 3, RFC 8200 4.4). */
         if (h[3] != 0)
-            problem(w, NJ_C_drop_ip6_ext, !w->to_group, BAD_FIELD, w->at + 2);
+            problem(w, NJ_C_drop_ip6_ext, !w->to_multicast, BAD_FIELD, w->at + 2);
         break;
     case IPPROTO_FRAGMENT:
         /* One that is whole is no fragment (RFC 6946 4). */
         if (h[2] != 0 || (h[3] & 0xf9) != 0) {
             problem(w, NJ_C_drop_ip_fragment, false, 0, 0);
-            w->tell = false; /* what follows may be any part of a packet */
+            w->notify_sender = false; /* what follows may be any part of a packet */
             w->next = IPPROTO_NONE;
             return true;
         }
@@ -113,20 +115,20 @@ static bool step_over(struct walk *w)
     return true;
 }
 
-static void walk_headers(struct walk *w)
+static void walk_ext_headers(struct ext_walk *w)
 {
     for (unsigned n = 0; n <= NJ__IP6_EXT_MAX; n++) {
         bool hop_by_hop = w->next == IPPROTO_HOPOPTS;
         if (hop_by_hop && n > 0) { /* it may only stand first (RFC 8200 4.1) */
-            problem(w, NJ_C_drop_ip6_ext, !w->to_group, UNKNOWN_HEADER, w->next_at);
+            problem(w, NJ_C_drop_ip6_ext, !w->to_multicast, UNKNOWN_HEADER, w->next_at);
             return;
         }
         bool extension = hop_by_hop || w->next == IPPROTO_DSTOPTS || w->next == IPPROTO_ROUTING ||
                          w->next == IPPROTO_FRAGMENT;
         if (!extension)
             return;
-        if (n == NJ__IP6_EXT_MAX || !step_over(w)) {
-            w->tell = false;
+        if (n == NJ__IP6_EXT_MAX || !skip_ext_header(w)) {
+            w->notify_sender = false;
             problem(w, NJ_C_drop_ip6_ext, false, 0, 0);
             return;
         }
@@ -135,12 +137,12 @@ static void walk_headers(struct walk *w)
 
 /* Our own address, or a group that every host listens to. What is tentative may be asked about,
  * which happens in its group. */
-static bool destination_ok(const struct nj_iface *iface, const struct nj_addr *dst)
+static bool is_own_destination(const struct nj_iface *iface, const struct nj_addr *dst)
 {
     struct nj_addr all = nj_ip6_all_nodes();
 
     if (!nj_ip6_is_multicast(dst))
-        return !nj_addr_is_v4(dst) && nj_iface_has(iface, dst);
+        return !nj_addr_is_v4(dst) && nj_iface_has_addr(iface, dst);
     if (nj_addr_eq(dst, &all))
         return true;
     for (unsigned i = 0; i < iface->n_addrs; i++) {
@@ -153,31 +155,31 @@ static bool destination_ok(const struct nj_iface *iface, const struct nj_addr *d
 
 /* RFC 4291 2.5.3, 2.7. An IPv4 address has no business in an IPv6 header: it would stand for the
  * connections of IPv4. */
-static bool source_ok(const struct nj_iface *iface, const struct nj_addr *src)
+static bool is_valid_source(const struct nj_iface *iface, const struct nj_addr *src)
 {
     return !nj_ip6_is_multicast(src) && !nj_ip6_is_loopback(src) && !nj_addr_is_v4(src) &&
-           !nj_iface_has(iface, src);
+           !nj_iface_has_addr(iface, src);
 }
 
 /* The unspecified source is allowed only in neighbour solicitations (RFC 4861 7.1.1). */
-static bool anonymous_ok(const struct walk *w)
+static bool unspecified_source_ok(const struct ext_walk *w)
 {
     return w->next == IPPROTO_ICMPV6 && w->at < w->end && w->p[w->at] == 135;
 }
 
 /* An ICMPv6 error, or one that was cut before it says what it is. */
-static bool is_error(const struct walk *w)
+static bool is_icmp6_error(const struct ext_walk *w)
 {
     return w->next == IPPROTO_ICMPV6 && (w->at >= w->end || w->p[w->at] < 128);
 }
 
-static bool known_protocol(uint8_t protocol)
+static bool is_known_protocol(uint8_t protocol)
 {
     return protocol == IPPROTO_TCP || protocol == IPPROTO_ICMPV6;
 }
 
 enum nj_counter nj__ip6_parse(const struct nj_iface *iface, const uint8_t *p, uint32_t n_bytes,
-                              struct nj_packet *out, struct nj__ip6_load *load)
+                              struct nj_packet *out, struct nj__ip6_payload *load)
 {
     struct rte_ipv6_hdr h;
 
@@ -189,29 +191,29 @@ enum nj_counter nj__ip6_parse(const struct nj_iface *iface, const uint8_t *p, ui
         return NJ_C_drop_ip_header;
     memcpy(out->ip_src.b, &h.src_addr, 16);
     memcpy(out->ip_dst.b, &h.dst_addr, 16);
-    if (!destination_ok(iface, &out->ip_dst))
+    if (!is_own_destination(iface, &out->ip_dst))
         return NJ_C_drop_ip_dst;
-    if (!source_ok(iface, &out->ip_src))
+    if (!is_valid_source(iface, &out->ip_src))
         return NJ_C_drop_ip_src;
 
-    *load = (struct nj__ip6_load){.hop_limit = h.hop_limits, .ecn = vtc >> 20 & NJ_ECN_CE};
-    struct walk w = {.p = p,
-                     .at = sizeof h,
-                     .end = (uint32_t)sizeof h + payload,
-                     .next_at = offsetof(struct rte_ipv6_hdr, proto),
-                     .next = h.proto,
-                     .to_group = nj_ip6_is_multicast(&out->ip_dst),
-                     .why = OK,
-                     .load = load};
-    walk_headers(&w);
+    *load = (struct nj__ip6_payload){.hop_limit = h.hop_limits, .ecn = vtc >> 20 & NJ_ECN_CE};
+    struct ext_walk w = {.p = p,
+                         .at = sizeof h,
+                         .end = (uint32_t)sizeof h + payload,
+                         .next_at = offsetof(struct rte_ipv6_hdr, proto),
+                         .next = h.proto,
+                         .to_multicast = nj_ip6_is_multicast(&out->ip_dst),
+                         .why = OK,
+                         .load = load};
+    walk_ext_headers(&w);
     bool anonymous = nj_ip6_is_unspecified(&out->ip_src);
-    if (w.why == OK && anonymous && !anonymous_ok(&w))
+    if (w.why == OK && anonymous && !unspecified_source_ok(&w))
         return NJ_C_drop_ip_src;
-    if (w.why == OK && !known_protocol(w.next))
-        problem(&w, NJ_C_drop_ip_protocol, !w.to_group && w.next != IPPROTO_NONE, UNKNOWN_HEADER,
-                w.next_at);
-    if (w.why != OK && w.tell && !anonymous && !is_error(&w)) {
-        out->kind = NJ_PACKET_PROBLEM;
+    if (w.why == OK && !is_known_protocol(w.next))
+        problem(&w, NJ_C_drop_ip_protocol, !w.to_multicast && w.next != IPPROTO_NONE,
+                UNKNOWN_HEADER, w.next_at);
+    if (w.why != OK && w.notify_sender && !anonymous && !is_icmp6_error(&w)) {
+        out->kind = NJ_PACKET_PARAM_PROBLEM;
         out->problem.off = 0;
         out->problem.n_bytes = w.end;
         out->problem.code = w.code;

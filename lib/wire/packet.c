@@ -28,7 +28,7 @@
 #define OK NJ_N_COUNTERS
 
 /* The part of a frame that is still to be parsed. */
-struct view {
+struct parse_view {
     const struct rte_mbuf *m;
     const uint8_t *p;
     uint32_t n_bytes;
@@ -36,7 +36,7 @@ struct view {
     uint8_t ecn;  /* of the IP header, once that is off */
 };
 
-static void advance(struct view *v, uint32_t n_bytes)
+static void advance(struct parse_view *v, uint32_t n_bytes)
 {
     v->p += n_bytes;
     v->off += n_bytes;
@@ -51,7 +51,7 @@ static bool device_checked(const struct rte_mbuf *m, uint64_t mask, uint64_t goo
 }
 
 /* RFC 826, for Ethernet and IPv4 only. */
-static enum nj_counter parse_arp(const struct nj_iface *iface, const struct view *v,
+static enum nj_counter parse_arp(const struct nj_iface *iface, const struct parse_view *v,
                                  const struct rte_ether_addr *eth_src, struct nj_packet *out)
 {
     struct rte_arp_hdr h;
@@ -74,7 +74,7 @@ static enum nj_counter parse_arp(const struct nj_iface *iface, const struct view
         return NJ_C_drop_arp_bad;
     /* A probe asks whether an address is free and has none itself yet (RFC 5227 2.1.1). */
     bool probe = request && h.arp_data.arp_sip == 0;
-    if (!probe && !nj_ip_source_ok(iface, h.arp_data.arp_sip))
+    if (!probe && !nj_ip4_source_ok(iface, h.arp_data.arp_sip))
         return NJ_C_drop_arp_bad;
 
     out->kind = NJ_PACKET_ARP;
@@ -86,7 +86,7 @@ static enum nj_counter parse_arp(const struct nj_iface *iface, const struct view
 }
 
 /* RFC 792: echo requests (type 8, code 0), and errors about what we sent. */
-static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct view *v,
+static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct parse_view *v,
                                   struct nj_packet *out)
 {
     struct rte_icmp_hdr h;
@@ -111,17 +111,17 @@ static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct vie
     return OK;
 }
 
-static bool tcp_checksum_ok(const struct view *v, const struct nj_packet *out)
+static bool tcp_checksum_ok(const struct parse_view *v, const struct nj_packet *out)
 {
     if (device_checked(v->m, RTE_MBUF_F_RX_L4_CKSUM_MASK, RTE_MBUF_F_RX_L4_CKSUM_GOOD,
                        RTE_MBUF_F_RX_L4_CKSUM_NONE))
         return true;
     uint64_t sum =
         nj__csum_pseudo_of(&out->ip_src, &out->ip_dst, IPPROTO_TCP, (uint16_t)v->n_bytes);
-    return nj__csum_fold(nj__csum_add_long(sum, v->p, v->n_bytes)) == 0xffff;
+    return nj__csum_fold(nj__csum_add_bulk(sum, v->p, v->n_bytes)) == 0xffff;
 }
 
-static enum nj_counter parse_tcp(const struct view *v, struct nj_packet *out)
+static enum nj_counter parse_tcp(const struct parse_view *v, struct nj_packet *out)
 {
     struct nj_seg *seg = &out->tcp;
 
@@ -144,7 +144,7 @@ static enum nj_counter parse_tcp(const struct view *v, struct nj_packet *out)
 
 /* Check the header's form and narrow `v` to what the packet carries: options are skipped, and so is
  * what stands behind the packet to fill the frame. */
-static enum nj_counter strip_ipv4(struct view *v, struct rte_ipv4_hdr *h)
+static enum nj_counter strip_ipv4(struct parse_view *v, struct rte_ipv4_hdr *h)
 {
     if (v->n_bytes < sizeof *h)
         return NJ_C_drop_ip_header;
@@ -170,7 +170,7 @@ static enum nj_counter strip_ipv4(struct view *v, struct rte_ipv4_hdr *h)
 
 /* A fragment, in which `v` is what stands behind the header (RFC 791 3.2). All of the packet is
  * going to be in one mbuf, as if it had come in one frame. */
-static enum nj_counter parse_fragment(const struct nj_iface *iface, const struct view *v,
+static enum nj_counter parse_fragment(const struct nj_iface *iface, const struct parse_view *v,
                                       const struct rte_ipv4_hdr *h, struct nj_packet *out)
 {
     uint16_t field = rte_be_to_cpu_16(h->fragment_offset);
@@ -195,7 +195,7 @@ static enum nj_counter parse_fragment(const struct nj_iface *iface, const struct
 }
 
 /* RFC 791, RFC 1122 3.2.1. */
-static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct view *v,
+static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct parse_view *v,
                                   struct nj_packet *out)
 {
     struct rte_ipv4_hdr h;
@@ -205,9 +205,9 @@ static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct view *v,
         return why;
     out->ip_src = nj_addr_v4(h.src_addr);
     out->ip_dst = nj_addr_v4(h.dst_addr);
-    if (!nj_iface_has(iface, &out->ip_dst))
+    if (!nj_iface_has_addr(iface, &out->ip_dst))
         return NJ_C_drop_ip_dst;
-    if (!nj_ip_source_ok(iface, h.src_addr))
+    if (!nj_ip4_source_ok(iface, h.src_addr))
         return NJ_C_drop_ip_src;
     if (h.next_proto_id != IPPROTO_TCP && h.next_proto_id != IPPROTO_ICMP)
         return NJ_C_drop_ip_protocol;
@@ -220,7 +220,7 @@ static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct view *v,
 /* The VLAN id of a frame, from the tag that the device took off or the one behind the addresses
  * (IEEE 802.1Q). 0 is no VLAN: without a tag, or with one that only tells a priority. A second tag,
  * or one cut short, stays and is then no EtherType that we speak. */
-static uint16_t strip_vlan(struct view *v, rte_be16_t *ether_type)
+static uint16_t strip_vlan(struct parse_view *v, rte_be16_t *ether_type)
 {
     struct rte_vlan_hdr h;
 
@@ -235,10 +235,10 @@ static uint16_t strip_vlan(struct view *v, rte_be16_t *ether_type)
 }
 
 /* RFC 8200; the headers themselves are in ip6_parse.c. */
-static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct view *v, bool group,
+static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct parse_view *v, bool group,
                                   struct nj_packet *out)
 {
-    struct nj__ip6_load load;
+    struct nj__ip6_payload load;
     enum nj_counter why = nj__ip6_parse(iface, v->p, v->n_bytes, out, &load);
 
     if (group && !nj_ip6_is_multicast(&out->ip_dst) && why != NJ_C_drop_ip_header) {
@@ -246,7 +246,7 @@ static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct view *v, 
         return NJ_C_drop_eth_dst; /* as for IPv4: it was a link-layer multicast */
     }
     if (why != OK) {
-        if (out->kind == NJ_PACKET_PROBLEM)
+        if (out->kind == NJ_PACKET_PARAM_PROBLEM)
             out->problem.off += v->off;
         return why;
     }
@@ -260,13 +260,13 @@ static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct view *v, 
 
 /* Is it an IPv6 multicast frame? The IP destination decides whether it is for a group of ours
  * (RFC 2464 7). */
-static bool group_frame(const struct nj_iface *iface, const struct rte_ether_hdr *h)
+static bool is_ip6_multicast_frame(const struct nj_iface *iface, const struct rte_ether_hdr *h)
 {
     return iface->ip6 && h->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) &&
            h->dst_addr.addr_bytes[0] == 0x33 && h->dst_addr.addr_bytes[1] == 0x33;
 }
 
-static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
+static enum nj_counter parse_eth(const struct nj_iface *iface, struct parse_view *v,
                                  struct nj_packet *out)
 {
     struct rte_ether_hdr h;
@@ -278,7 +278,7 @@ static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
 
     uint16_t vlan = strip_vlan(v, &h.ether_type);
     bool ours = rte_is_same_ether_addr(&h.dst_addr, &iface->mac);
-    if (!ours && !rte_is_broadcast_ether_addr(&h.dst_addr) && !group_frame(iface, &h))
+    if (!ours && !rte_is_broadcast_ether_addr(&h.dst_addr) && !is_ip6_multicast_frame(iface, &h))
         return NJ_C_drop_eth_dst;
     if (vlan != iface->vlan)
         return NJ_C_drop_vlan;
@@ -297,7 +297,7 @@ static enum nj_counter parse_eth(const struct nj_iface *iface, struct view *v,
 
 void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out)
 {
-    struct view v = {m, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, 0, 0};
+    struct parse_view v = {m, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, 0, 0};
 
     out->kind = NJ_PACKET_DROP;
     /* Queues of TCP link mbufs by `next`, so a packet has one, also if only padding is behind it.

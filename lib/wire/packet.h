@@ -69,14 +69,14 @@ static inline uint32_t nj_seg_len(const struct nj_seg *s)
 
 /* An ICMP error about a TCP segment of ours (RFC 792, RFC 4443), with the data it quotes. It may be
  * forged: check the quoted sequence number before acting on it (RFC 5927). */
-enum nj_icmp_news {
-    NJ_ICMP_UNREACHABLE, /* net, host, time exceeded, ...: may pass */
-    NJ_ICMP_REFUSED,     /* protocol or port unreachable, prohibited: nobody there */
-    NJ_ICMP_TOO_BIG,     /* fragmentation needed, packet too big */
+enum nj_icmp_error_kind {
+    NJ_ICMP_SOFT_ERROR, /* net, host, time exceeded, ...: may pass */
+    NJ_ICMP_HARD_ERROR, /* protocol or port unreachable, prohibited: nobody there */
+    NJ_ICMP_TOO_BIG,    /* fragmentation needed, packet too big */
 };
 
 struct nj_icmp_error {
-    enum nj_icmp_news news;
+    enum nj_icmp_error_kind error_kind;
     struct nj_tuple tuple; /* local = us, who sent the quoted segment */
     uint32_t seq;          /* of the quoted segment */
     uint32_t mtu;          /* TOO_BIG: of the next hop; 0 from routers older than RFC 1191 */
@@ -91,7 +91,7 @@ struct nj_nd {
     enum nj_nd_kind kind;
     bool router, solicited, override; /* ADVERT */
     bool has_mac, has_nonce;
-    bool old_query;            /* LISTENER_QUERY: of MLDv1 (RFC 2710) */
+    bool mldv1_query;          /* LISTENER_QUERY: of MLDv1 (RFC 2710) */
     struct rte_ether_addr mac; /* of the sender; ADVERT: of the target */
     uint8_t nonce[NJ_ND_NONCE_BYTES];
     uint16_t delay_ms;     /* LISTENER_QUERY: answer within */
@@ -111,7 +111,7 @@ struct nj_fragment {
 
 enum nj_packet_kind {
     NJ_PACKET_DROP,
-    NJ_PACKET_PROBLEM, /* as DROP, with a parameter problem to send (RFC 4443 3.4) */
+    NJ_PACKET_PARAM_PROBLEM, /* as DROP, with a parameter problem to send (RFC 4443 3.4) */
     NJ_PACKET_ARP,
     NJ_PACKET_ND,
     NJ_PACKET_ICMP_ECHO,

@@ -75,7 +75,7 @@ static uint64_t cpu_ns(void)
 
 static bool number(const char *text, uint64_t most, uint64_t *out)
 {
-    return nj_read_number(text, out) && *out >= 1 && *out <= most;
+    return nj_parse_number(text, out) && *out >= 1 && *out <= most;
 }
 
 static bool number32(const char *text, uint32_t most, uint32_t *out)

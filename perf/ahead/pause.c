@@ -28,12 +28,12 @@ static bool ends_request(uint8_t type, uint8_t flags)
 /* Bytes up to the end of the request that is the last before a pause, or all. */
 static size_t piece_of(const struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
 {
-    size_t at = h->left; /* of the frame at hand */
+    size_t at = h->payload_left; /* of the frame at hand */
 
-    if (!h->greeted)
+    if (!h->preface_seen)
         return n_bytes;
-    if (h->n_walk > 0) { /* in the middle of a frame's head */
-        at = NJ__H2_FRAME_HEAD - h->n_walk;
+    if (h->n_hdr_buf > 0) { /* in the middle of a frame's head */
+        at = NJ__H2_FRAME_HEAD - h->n_hdr_buf;
         return at < n_bytes ? at : n_bytes;
     }
     if (at > 0 && at <= n_bytes && ends_request(h->frame.type, h->frame.flags))
@@ -61,7 +61,7 @@ int __wrap_nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
     while (ahead > 0 && n_bytes > 0) {
         if (whole.n >= ahead) {
             whole.n = 0;
-            nj__conn_serve(c, c->shard->now);
+            nj__conn_begin_requests(c, c->shard->now);
         }
         size_t n = piece_of(h, data, n_bytes);
         if (__real_nj_h2_input(h, data, n) != 0)

@@ -22,7 +22,7 @@ static void *make(const struct sim_trace *t, uint64_t budget)
 
     NJ_CHECK(s);
     s->t = t;
-    s->key = nj_mix_key_of(&key, "cache");
+    s->key = nj_mix_key_derive(&key, "cache");
     s->entries = calloc(t->n_entries, sizeof *s->entries);
     NJ_CHECK(s->entries && nj__cache_policy_init(&s->policy, budget));
     return s;
@@ -45,8 +45,8 @@ static bool look(void *self, uint32_t i)
     uint32_t number = s->t->looks[i].entry, n_bytes = s->t->n_bytes[number];
     struct nj__cache_entry *e = &s->entries[number];
 
-    if (e->queue != NJ__CACHE_NONE) {
-        nj__cache_policy_used(e);
+    if (e->queue != NJ__CACHE_NO_QUEUE) {
+        nj__cache_policy_touch(e);
         return true;
     }
     while (nj__cache_policy_victim(&s->policy, n_bytes))

@@ -137,7 +137,7 @@ static uint32_t burden(const struct lane *l, uint32_t i)
 static bool is_short(const struct nj_task *task)
 {
     const struct nj_task_class *c = task->class_of;
-    return c->away_ns > 0 && c->away_ns <= NJ_WORKER_AHEAD_NS;
+    return c->worker_max_ns > 0 && c->worker_max_ns <= NJ_WORKER_SHORT_TASK_NS;
 }
 
 static bool choose(const struct lane *l, bool ahead, uint32_t *best)
@@ -155,7 +155,7 @@ static bool choose(const struct lane *l, bool ahead, uint32_t *best)
     return least < UINT32_MAX;
 }
 
-static void place_waiting(struct lane *l)
+static void fill_ring(struct lane *l)
 {
     struct nj_task *task;
     uint32_t i = 0;
@@ -180,7 +180,7 @@ static bool submit(void *ctx, struct nj_task *task)
     if (l->n_out + l->waiting.n >= l->pool->tasks_max)
         return false;
     nj_task_queue_push(&l->waiting, task);
-    place_waiting(l);
+    fill_ring(l);
     return true;
 }
 
@@ -198,9 +198,9 @@ static void flush(void *ctx)
 static void learn(const struct nj_task *task)
 {
     struct nj_task_class *c = task->class_of;
-    uint64_t faded = c->away_ns - c->away_ns / AWAY_FORGET;
+    uint64_t faded = c->worker_max_ns - c->worker_max_ns / AWAY_FORGET;
 
-    c->away_ns = task->wall_ns >= faded ? task->wall_ns + 1 : faded;
+    c->worker_max_ns = task->wall_ns >= faded ? task->wall_ns + 1 : faded;
 }
 
 static uint32_t poll_done(void *ctx, struct nj_task **tasks, uint32_t n)
@@ -214,22 +214,22 @@ static uint32_t poll_done(void *ctx, struct nj_task **tasks, uint32_t n)
         for (uint32_t at = n_home; at < n_home + k; at++) {
             l->n_in[i]--;
             l->n_long[i] -= !tasks[at]->queued;
-            nj_task_queue_home(&l->waiting, tasks[at]);
+            nj_task_queue_done(&l->waiting, tasks[at]);
             learn(tasks[at]);
         }
         l->n_out -= k;
         n_home += k;
     }
     if (l->waiting.n > 0) {
-        place_waiting(l);
+        fill_ring(l);
         flush(l);
     }
     return n_home;
 }
 
-struct nj_task_port ahead_port(struct ahead *a, uint32_t shard)
+struct nj_worker_ops ahead_port(struct ahead *a, uint32_t shard)
 {
-    return (struct nj_task_port){
+    return (struct nj_worker_ops){
         .ctx = &a->lanes[shard], .submit = submit, .flush = flush, .poll = poll_done};
 }
 

@@ -37,7 +37,7 @@ void time_place(void);
  */
 struct ahead;
 struct ahead *ahead_new(uint32_t n_workers, uint32_t n_shards, uint32_t tasks_max);
-struct nj_task_port ahead_port(struct ahead *a, uint32_t shard);
+struct nj_worker_ops ahead_port(struct ahead *a, uint32_t shard);
 void ahead_free(struct ahead *a);
 
 #endif

@@ -96,14 +96,14 @@ static uint32_t plan(void)
     return n;
 }
 
-static uint32_t take_home(struct nj_task_port *port)
+static uint32_t take_home(struct nj_worker_ops *port)
 {
     struct nj_task *home[32];
     return port->poll(port->ctx, home, NJ_ARRAY_LEN(home));
 }
 
 /* Returns the latest that a task was handed over behind its time. */
-static nj_ns drive(struct nj_task_port *ports, uint32_t n)
+static nj_ns drive(struct nj_worker_ops *ports, uint32_t n)
 {
     time_block(START_NS); /* the workers are there by then */
     nj_ns began = time_now(), late = 0;
@@ -147,31 +147,31 @@ static void report(uint32_t n, nj_ns cpu, nj_ns late)
 
 static int run_pool(uint32_t n)
 {
-    struct nj_workers_config c = {
+    struct nj_worker_pool_config c = {
         .n_shards = SHARDS,
-        .kind = {[NJ_WORKERS_HANDLERS] = {.n_max = o.n_workers, .tasks_max = TASKS_MAX}}};
-    struct nj_task_port ports[SHARDS];
-    struct nj_workers *w;
+        .kind = {[NJ_WORKER_HANDLERS] = {.n_max = o.n_workers, .tasks_max = TASKS_MAX}}};
+    struct nj_worker_ops ports[SHARDS];
+    struct nj_worker_pool *w;
 
     time_place();
-    if (nj_workers_start(&c, &w) != 0) {
+    if (nj_worker_pool_start(&c, &w) != 0) {
         fputs("nj-ewyk-delays: no threads, or no memory\n", stderr);
         return 1;
     }
     time_place();
     for (uint32_t s = 0; s < SHARDS; s++)
-        ports[s] = nj_workers_port(w, s, NJ_WORKERS_HANDLERS);
+        ports[s] = nj_worker_pool_ops(w, s, NJ_WORKER_HANDLERS);
     nj_ns cpu = time_cpu_of_others();
     nj_ns late = drive(ports, n);
     report(n, time_cpu_of_others() - cpu, late);
-    NJ_CHECK(nj_workers_stop(w, 10000) == 0);
-    nj_workers_free(w);
+    NJ_CHECK(nj_worker_pool_stop(w, 10000) == 0);
+    nj_worker_pool_free(w);
     return 0;
 }
 
 static int run_ahead(uint32_t n)
 {
-    struct nj_task_port ports[SHARDS];
+    struct nj_worker_ops ports[SHARDS];
 
     time_place();
     struct ahead *a = ahead_new(o.n_workers, SHARDS, TASKS_MAX);

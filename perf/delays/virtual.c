@@ -32,7 +32,7 @@
 
 struct thread {
     void *at; /* its context while it does not run */
-    struct nj__lane lane;
+    struct nj__switch_stack lane;
     void *(*fn)(void *arg);
     void *arg;
     nj_ns due;       /* when it goes on; NJ_NEVER: when it is woken */
@@ -49,7 +49,7 @@ static struct {
     uint32_t n_threads;
     struct thread *self;
     void *root;
-    struct nj__lane root_lane;
+    struct nj__switch_stack root_stack;
     nj_ns now;
     uint64_t turn;
 } v;
@@ -60,12 +60,12 @@ static void to_root(void)
 {
     struct thread *t = v.self;
 
-    t->tag = nj_tag_must_not_block();
+    t->tag = nj_noblock_is_set();
     t->frame = nj__frame_top();
     t->turn = v.turn++;
-    nj__switch_begin(&t->lane, &v.root_lane);
+    nj__switch_begin(&t->lane, &v.root_stack);
     struct nj__transfer from = jump_fcontext(v.root, NULL);
-    nj__switch_end(&t->lane, &v.root_lane);
+    nj__switch_end(&t->lane, &v.root_stack);
     v.root = from.from;
 }
 
@@ -85,7 +85,7 @@ static void entry(struct nj__transfer from)
 {
     struct thread *t = v.self;
 
-    nj__switch_end(&t->lane, &v.root_lane);
+    nj__switch_end(&t->lane, &v.root_stack);
     v.root = from.from;
     t->fn(t->arg);
     t->done = true;
@@ -96,11 +96,11 @@ static void entry(struct nj__transfer from)
 static void go_on(struct thread *t)
 {
     v.self = t;
-    nj_tag_restore(t->tag);
+    nj_noblock_restore(t->tag);
     nj__frame_set_top(t->frame);
-    nj__switch_begin(&v.root_lane, &t->lane);
+    nj__switch_begin(&v.root_stack, &t->lane);
     struct nj__transfer from = jump_fcontext(t->at, NULL);
-    nj__switch_end(&v.root_lane, &t->lane);
+    nj__switch_end(&v.root_stack, &t->lane);
     t->at = from.from;
 }
 
@@ -113,7 +113,7 @@ static struct thread *start(void *(*fn)(void *arg), void *arg)
     t->lane.bottom = malloc(STACK_BYTES);
     t->lane.n_bytes = STACK_BYTES;
     NJ_CHECK(t->lane.bottom);
-    nj__lane_open(&t->lane);
+    nj__stack_prepare(&t->lane);
     t->at = make_fcontext((char *)(uintptr_t)t->lane.bottom + STACK_BYTES, STACK_BYTES, entry);
     return t;
 }

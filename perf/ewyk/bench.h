@@ -59,7 +59,7 @@ struct bench_task {
 struct producer {
     struct nj_producer port;
     struct nj_strategy strategy; /* not of the lcore */
-    struct nj_dual dual;
+    struct nj_dual_state dual;
     const struct options *options;
     uint64_t n_spin; /* of work(), for work_ns */
     nj_ns due;       /* the next task, in an open loop */

@@ -46,7 +46,7 @@ static void *lcore(void *arg)
         l->producer->tasks[i].task.ops = &ops;
         l->producer->tasks[i].task.class_of = &l->class_of;
     }
-    while (!atomic_load_explicit(&bench_over, memory_order_relaxed) || !nj_ewyk_idle(e)) {
+    while (!atomic_load_explicit(&bench_over, memory_order_relaxed) || !nj_ewyk_is_idle(e)) {
         nj_ewyk_run(e, bench_now(), BURST);
         for (uint32_t i = 0; i < BURST; i++) {
             bool none_is_due;

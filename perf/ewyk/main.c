@@ -88,7 +88,7 @@ static void with_threads(const struct options *o, struct producer *const *p,
 
     for (uint32_t i = 0; i < o->n_producers; i++) {
         struct nj_strategy_config config = {.ops = nj_strategies[kind],
-                                            .of_ops = &p[i]->dual,
+                                            .ops_data = &p[i]->dual,
                                             .producer = &p[i]->port,
                                             .executor = executor};
         p[i]->dual.keeps_two = true;

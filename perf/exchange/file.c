@@ -58,7 +58,7 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n)
     return got;
 }
 
-struct nj_file_port file_port(struct file *f)
+struct nj_file_ops file_port(struct file *f)
 {
-    return (struct nj_file_port){.ctx = f, .submit = submit, .poll = poll};
+    return (struct nj_file_ops){.ctx = f, .submit = submit, .poll = poll};
 }

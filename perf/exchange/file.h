@@ -8,7 +8,7 @@
 #define FILE_JOBS_MAX 256u
 
 struct file {
-    struct nj_object object;
+    struct nj_file_object object;
     uint8_t *bytes;
     uint32_t n_jobs;
     struct nj_file_job *job[FILE_JOBS_MAX];
@@ -17,6 +17,6 @@ struct file {
 /* False when memory is refused. */
 bool file_init(struct file *f, uint64_t n_bytes);
 void file_fini(struct file *f);
-struct nj_file_port file_port(struct file *f);
+struct nj_file_ops file_port(struct file *f);
 
 #endif

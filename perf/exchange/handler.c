@@ -29,8 +29,9 @@ static void touch(struct handler *h, uint8_t *from)
 /* Of the request's connection, among those of the server. */
 static uint32_t place_of(const struct handler *h, struct nj_request *req)
 {
-    const struct nj_exchange *x = nj__of_request(req);
-    return nj_pool_place(&h->server->talks, nj_container_of(x->peer, struct nj_talk, peer));
+    const struct nj_exchange *x = nj__exchange_of_req(req);
+    return nj_pool_index(&h->server->active_conns,
+                         nj_container_of(x->conn, struct nj_conn_active, conn));
 }
 
 static uint8_t *memory_of(struct handler *h, struct nj_request *req)
@@ -116,7 +117,7 @@ bool handler_read(struct handler_options *o, const char *text)
         if (strncmp(text, kinds[i], n_kind) != 0)
             continue;
         o->touches = (enum handler_touches)i;
-        if (!nj_read_bytes(text + n_kind, &n) || n == 0 || n > HANDLER_BYTES_MAX)
+        if (!nj_parse_bytes(text + n_kind, &n) || n == 0 || n > HANDLER_BYTES_MAX)
             return false;
         o->n_bytes = (uint32_t)n;
         return n % NJ_CACHE_LINE == 0;

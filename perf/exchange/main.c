@@ -251,7 +251,7 @@ static void help(void)
 
 static bool number(const char *text, uint64_t most, uint64_t *out)
 {
-    return nj_read_number(text, out) && *out >= 1 && *out <= most;
+    return nj_parse_number(text, out) && *out >= 1 && *out <= most;
 }
 
 /* -1: go on. Otherwise the exit status. */

@@ -80,7 +80,7 @@ static struct nj_shard_config common(struct pair *p, bool client)
         .n_shards = 1,
         .reta_size = 128,
         .iface = ends[client],
-        .port = {.ctx = p, .rx_steered = nothing, .forward = nobody, .share = to_nobody},
+        .port = {.ctx = p, .rx_steered = nothing, .forward = nobody, .replicate = to_nobody},
         .tx_pool = client ? p->client_tx : p->server_tx,
         .listen_port = SERVER_PORT,
         .conns_max = p->shape->n_conns + p->shape->n_conns / 8 + 64, /* never nearly full */
@@ -145,7 +145,7 @@ static bool start_client(struct pair *p)
                  .window = 16u << 20},
     };
     c.listen_port = 1;
-    c.no_site = true;
+    c.no_files = true;
     c.fibers_max = 1;
     c.port.rx = client_rx;
     c.port.tx = client_tx;
@@ -195,7 +195,7 @@ struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void))
 static void end_shards(struct pair *p)
 {
     if (p->client)
-        nj_shard_leave(p->client); /* its connections are the crowd's to hear of */
+        nj_shard_shutdown(p->client); /* its connections are the crowd's to hear of */
     crowd_fini(&p->crowd, p->now);
     p->crowd = (struct crowd){0};
     if (p->client)
@@ -243,7 +243,7 @@ BY_ITSELF uint32_t nj_exchange_server_step(struct pair *p)
 /* A step without anything to do is what a server does while it waits: no request's. */
 static bool due(const struct pair *p)
 {
-    return p->up.come.n > 0 || p->file.n_jobs > 0 || nj_shard_next(p->server) <= p->now;
+    return p->up.come.n > 0 || p->file.n_jobs > 0 || nj_shard_next_at(p->server) <= p->now;
 }
 
 static void turn(struct pair *p, bool measured)
@@ -257,7 +257,7 @@ static void turn(struct pair *p, bool measured)
     p->now += p->shape->in_turn ? IN_TURN : TURN;
     if (work > 0 || p->down.come.n > 0 || due(p))
         return;
-    nj_ns server = nj_shard_next(p->server), client = nj_shard_next(p->client);
+    nj_ns server = nj_shard_next_at(p->server), client = nj_shard_next_at(p->client);
     nj_ns next = server < client ? server : client;
     nj_ns most = p->now + IDLE_MAX;
     if (next > p->now)

@@ -25,7 +25,7 @@ struct wire {
     struct ring sent, come;
 };
 
-/* For struct nj_port. */
+/* For struct nj_shard_ops. */
 uint32_t wire_send(struct wire *w, struct rte_mbuf **m, uint32_t n);
 uint32_t wire_receive(struct wire *w, struct rte_mbuf **m, uint32_t n);
 

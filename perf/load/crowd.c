@@ -265,14 +265,14 @@ static bool read_all(struct client *k, nj_ns now)
     return true;
 }
 
-static void news(struct nj_shard *shard, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+static void on_events(struct nj_shard *shard, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct client *k = tcb->user;
     bool dead = events & NJ_TCP_EV_DEAD, fin = events & NJ_TCP_EV_PEER_FIN;
 
     if (!dead && (k->h2.fault || (events & NJ_TCP_EV_OPENED && !opened(k)) ||
                   (k->open && !read_all(k, now))))
-        return; /* it was reset: the next news is its end */
+        return; /* it was reset: the next on_events is its end */
     /* Once both sides have said that they are done, TCP sees to the rest. */
     if (dead || (k->closing && fin)) {
         drop_out(k->crowd);
@@ -339,7 +339,7 @@ static struct client *whose_turn(struct crowd *c)
     while (!nj_list_empty(&c->free)) {
         struct client *k = nj_container_of(nj_list_pop(&c->free), struct client, link);
         if (k->n_kept == 0 && usable(k) && h2_room(&k->h2) > 0)
-            return k; /* others come back with their next news */
+            return k; /* others come back with their next on_events */
     }
     return NULL;
 }
@@ -478,7 +478,7 @@ bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *
         return false;
     for (uint32_t i = 0; i < c->n_wanted; i++) {
         struct client *k = &c->clients[i];
-        k->user.news = news;
+        k->user.on_events = on_events;
         k->crowd = c;
         nj_list_init(&k->behind);
         nj_list_push_back(&c->opening, &k->link);

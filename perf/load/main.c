@@ -34,9 +34,9 @@ struct load {
     struct load_options o;
     struct nj_settings settings;
     struct nj_dpdk_port port;
-    struct nj_fabric fabric;
-    struct nj_fabric_end end[NJ_SHARDS_MAX];
-    struct nj_clock clock;
+    struct nj_shard_rings fabric;
+    struct nj_shard_endpoint end[NJ_SHARDS_MAX];
+    struct nj_tsc_clock clock;
     uint32_t n;
     struct nj_lcore lcore[NJ_SHARDS_MAX];
     struct nj_shard *shard[NJ_SHARDS_MAX];
@@ -78,13 +78,13 @@ static bool up_shard(uint32_t i, nj_ns now)
         .conns_max = l->o.n_conns / l->n + 1024,
         .half_open_max = 1,
         .time_wait = TIME_WAIT,
-        .no_site = true,
+        .no_files = true,
         .fibers_max = 1,
     };
 
     c.iface.mac = l->port.mac;
     c.iface.mtu = l->port.mtu;
-    nj_fabric_connect(&l->fabric, &l->end[i], i, NULL, &c.port);
+    nj_shard_rings_connect(&l->fabric, &l->end[i], i, NULL, &c.port);
     if (getrandom(&c.flow_key, sizeof c.flow_key, 0) < 0 ||
         getrandom(&c.isn_key, sizeof c.isn_key, 0) < 0 ||
         getrandom(&c.ndp_key, sizeof c.ndp_key, 0) < 0 ||
@@ -143,9 +143,9 @@ static bool up(int argc, char **argv)
     }
     struct nj_rss_key key;
     snprintf(l->why, sizeof l->why, "the system has no random numbers");
-    if (!nj_rss_key_draw(&key))
+    if (!nj_rss_key_generate(&key))
         return false;
-    const struct nj_dpdk_port_want want = {
+    const struct nj_dpdk_port_config want = {
         .id = l->settings.port[0].id,
         .n_shards = l->n,
         .offload = !l->o.link.no_offload,
@@ -154,10 +154,10 @@ static bool up(int argc, char **argv)
     if (nj_dpdk_port_open(&l->port, &want, &key, l->why, sizeof l->why) != 0)
         return false;
     snprintf(l->why, sizeof l->why, "not enough memory for %u connections", l->o.n_conns);
-    if (!nj_fabric_open(&l->fabric, &l->port, l->n))
+    if (!nj_shard_rings_open(&l->fabric, &l->port, l->n))
         return false;
-    nj_clock_init(&l->clock);
-    nj_ns now = nj_clock_at(&l->clock, rte_rdtsc());
+    nj_tsc_clock_init(&l->clock);
+    nj_ns now = nj_tsc_clock_ns(&l->clock, rte_rdtsc());
     for (uint32_t i = 0; i < l->n; i++)
         if (!up_shard(i, now))
             return false;
@@ -171,7 +171,7 @@ static bool up(int argc, char **argv)
 static void down(void)
 {
     struct load *l = &load;
-    nj_ns now = l->clock.ns_per_cycle_q32 ? nj_clock_at(&l->clock, rte_rdtsc()) : 0;
+    nj_ns now = l->clock.ns_per_cycle_q32 ? nj_tsc_clock_ns(&l->clock, rte_rdtsc()) : 0;
 
     for (uint32_t i = 0; i < l->n && i < NJ_SHARDS_MAX; i++) {
         if (l->crowd[i])
@@ -182,7 +182,7 @@ static void down(void)
         free(l->shard[i]);
     }
     if (l->fabric.port)
-        nj_fabric_close(&l->fabric);
+        nj_shard_rings_close(&l->fabric);
     nj_dpdk_port_close(&l->port);
     nj_settings_free(&l->settings);
     free(l->report.series);
@@ -298,7 +298,7 @@ static int loop(void *arg)
     enum load_phase phase;
 
     while ((phase = atomic_load_explicit(&l->phase, memory_order_acquire)) != LOAD_OVER) {
-        nj_ns now = nj_clock_at(&l->clock, tsc);
+        nj_ns now = nj_tsc_clock_ns(&l->clock, tsc);
         uint32_t work = crowd_run(c, phase, now) + nj_shard_step(l->shard[i], now);
         if (conductor && n_loops++ % LOOK_EVERY == 0)
             conduct(now);
@@ -315,10 +315,10 @@ static int loop(void *arg)
                               atomic_load_explicit(cycles, memory_order_relaxed) + tsc - then,
                               memory_order_relaxed);
     }
-    nj_ns now = nj_clock_at(&l->clock, tsc);
+    nj_ns now = nj_tsc_clock_ns(&l->clock, tsc);
     nj_shard_abort(l->shard[i], now); /* who has not closed hears of it */
     nj_shard_step(l->shard[i], now);
-    nj_shard_leave(l->shard[i]);
+    nj_shard_shutdown(l->shard[i]);
     return 0;
 }
 

@@ -106,29 +106,29 @@ static const struct option known[] = {
 static int number(const char *text, uint64_t least, uint64_t most, uint64_t *out, const char *name,
                   char *why)
 {
-    if (nj_read_number(text, out) && *out >= least && *out <= most)
+    if (nj_parse_number(text, out) && *out >= least && *out <= most)
         return 0;
-    return nj_fail(why, WHY_BYTES, "--%s %s: expected a number from %lu to %lu", name, text,
-                   (unsigned long)least, (unsigned long)most);
+    return nj_set_error(why, WHY_BYTES, "--%s %s: expected a number from %lu to %lu", name, text,
+                        (unsigned long)least, (unsigned long)most);
 }
 
 static int seconds(const char *text, double least, nj_ns *out, const char *name, char *why)
 {
     double value;
 
-    if (!nj_read_seconds(text, &value) || value < least || value > 86400)
-        return nj_fail(why, WHY_BYTES, "--%s %s: expected a time such as 10s or 500ms, up to 24h",
-                       name, text);
+    if (!nj_parse_seconds(text, &value) || value < least || value > 86400)
+        return nj_set_error(why, WHY_BYTES,
+                            "--%s %s: expected a time such as 10s or 500ms, up to 24h", name, text);
     *out = (nj_ns)(value * (double)NJ_SEC);
     return 0;
 }
 
 static int bytes(const char *text, uint64_t most, uint64_t *out, const char *name, char *why)
 {
-    if (nj_read_bytes(text, out) && *out > 0 && *out <= most)
+    if (nj_parse_bytes(text, out) && *out > 0 && *out <= most)
         return 0;
-    return nj_fail(why, WHY_BYTES, "--%s %s: expected a size such as 64KiB, from 1 to %lu", name,
-                   text, (unsigned long)most);
+    return nj_set_error(why, WHY_BYTES, "--%s %s: expected a size such as 64KiB, from 1 to %lu",
+                        name, text, (unsigned long)most);
 }
 
 static int rate(struct load_options *o, const char *text, char *why)
@@ -138,8 +138,8 @@ static int rate(struct load_options *o, const char *text, char *why)
     o->rate = strtod(text, &end);
     if (*text >= '0' && *text <= '9' && *end == '\0' && o->rate > 0 && o->rate <= 1e9)
         return 0;
-    return nj_fail(why, WHY_BYTES, "--rate %s: expected requests per second, up to 1000000000",
-                   text);
+    return nj_set_error(why, WHY_BYTES, "--rate %s: expected requests per second, up to 1000000000",
+                        text);
 }
 
 /* "name: value"; the name as RFC 9113 8.2 wants it. */
@@ -148,12 +148,12 @@ static int header(struct load_options *o, char *text, char *why)
     char *colon = strchr(text, ':');
 
     if (!colon || colon == text || strpbrk(text, "\r\n"))
-        return nj_fail(why, WHY_BYTES, "--header %s: expected 'name: value'", text);
+        return nj_set_error(why, WHY_BYTES, "--header %s: expected 'name: value'", text);
     if (o->n_fields == H2_FIELDS_MAX)
-        return nj_fail(why, WHY_BYTES, "--header: at most %u", H2_FIELDS_MAX);
+        return nj_set_error(why, WHY_BYTES, "--header: at most %u", H2_FIELDS_MAX);
     for (char *p = text; p < colon; p++) {
         if (*p <= ' ' || *p > '~')
-            return nj_fail(why, WHY_BYTES, "--header %s: that is no name of a field", text);
+            return nj_set_error(why, WHY_BYTES, "--header %s: that is no name of a field", text);
         *p = (char)tolower((unsigned char)*p);
     }
     for (char *end = text + strlen(text); end > colon + 1 && strchr(" \t", end[-1]); end--)
@@ -168,15 +168,16 @@ static int add_path(struct load_options *o, const char *text, size_t n, uint64_t
     struct h2_plan *p = &o->plan;
 
     if (*text != '/' || n > LOAD_PATH_MAX)
-        return nj_fail(why, WHY_BYTES,
-                       "%s: expected a path that begins with / and has at most %u "
-                       "bytes",
-                       text, LOAD_PATH_MAX);
+        return nj_set_error(why, WHY_BYTES,
+                            "%s: expected a path that begins with / and has at most %u "
+                            "bytes",
+                            text, LOAD_PATH_MAX);
     for (size_t i = 0; i < n; i++)
         if (text[i] <= ' ' || text[i] > '~' || text[i] == '#')
-            return nj_fail(why, WHY_BYTES, "%s: a path can't hold that; write it as %%HH", text);
+            return nj_set_error(why, WHY_BYTES, "%s: a path can't hold that; write it as %%HH",
+                                text);
     if (p->n_paths == H2_PATHS_MAX)
-        return nj_fail(why, WHY_BYTES, "at most %u paths", H2_PATHS_MAX);
+        return nj_set_error(why, WHY_BYTES, "at most %u paths", H2_PATHS_MAX);
     p->path[p->n_paths].text = text;
     p->path[p->n_paths].n_bytes = (uint32_t)n;
     o->weight[p->n_paths++] = (uint32_t)weight;
@@ -189,10 +190,10 @@ static int read_path(struct load_options *o, const char *text, char *why)
     const char *equals = strrchr(text, '=');
     uint64_t weight = 1;
 
-    if (!equals || equals[1] == '\0' || !nj_read_number(equals + 1, &weight))
+    if (!equals || equals[1] == '\0' || !nj_parse_number(equals + 1, &weight))
         return add_path(o, text, strlen(text), 1, why);
     if (weight == 0 || weight > 1000000)
-        return nj_fail(why, WHY_BYTES, "%s: expected a weight from 1 to 1000000", text);
+        return nj_set_error(why, WHY_BYTES, "%s: expected a weight from 1 to 1000000", text);
     return add_path(o, text, (size_t)(equals - text), weight, why);
 }
 
@@ -223,22 +224,22 @@ static int read_url(struct load_options *o, const char *text, char *why)
     uint64_t port = 80;
 
     if (strncmp(text, scheme, sizeof scheme - 1) != 0)
-        return nj_fail(why, WHY_BYTES, "%s: expected http://ADDRESS[:PORT]/PATH", text);
+        return nj_set_error(why, WHY_BYTES, "%s: expected http://ADDRESS[:PORT]/PATH", text);
     path = strchr(host, '/');
     end = path ? path : host + strlen(host);
     colon = memrchr(host, ':', (size_t)(end - host));
     if (colon && memchr(colon, ']', (size_t)(end - colon)))
         colon = NULL; /* of an IPv6 address */
     if (!read_host(host, (size_t)((colon ? colon : end) - host), &o->to))
-        return nj_fail(why, WHY_BYTES,
-                       "%s: expected an address, such as 198.18.0.2 or "
-                       "[2001:db8::2], for names are not looked up",
-                       text);
+        return nj_set_error(why, WHY_BYTES,
+                            "%s: expected an address, such as 198.18.0.2 or "
+                            "[2001:db8::2], for names are not looked up",
+                            text);
     if (colon) {
         char *rest;
         port = strtoul(colon + 1, &rest, 10);
         if (colon[1] < '0' || colon[1] > '9' || rest != end || port == 0 || port > 65535)
-            return nj_fail(why, WHY_BYTES, "%s: expected a port from 1 to 65535", text);
+            return nj_set_error(why, WHY_BYTES, "%s: expected a port from 1 to 65535", text);
     }
     o->port = (uint16_t)port;
     snprintf(o->authority, sizeof o->authority, "%.*s", (int)(end - host), host);
@@ -321,33 +322,33 @@ static int check_link(const struct load_options *o, char *why)
         n += !automatic && (strchr(o->link.addr[i], ':') == NULL) == v4;
     }
     if (n == 0 && !any)
-        return nj_fail(why, WHY_BYTES, "--addr: none of %s, as %s is", v4 ? "IPv4" : "IPv6",
-                       o->authority);
+        return nj_set_error(why, WHY_BYTES, "--addr: none of %s, as %s is", v4 ? "IPv4" : "IPv6",
+                            o->authority);
     if (!any && o->n_conns > n * NJ_ACTIVE_PORTS)
-        return nj_fail(why, WHY_BYTES,
-                       "--connections %u: an address has ports for %u: give more "
-                       "of them with --addr",
-                       o->n_conns, NJ_ACTIVE_PORTS);
+        return nj_set_error(why, WHY_BYTES,
+                            "--connections %u: an address has ports for %u: give more "
+                            "of them with --addr",
+                            o->n_conns, NJ_ACTIVE_PORTS);
     return 0;
 }
 
 static int finish(struct load_options *o, int argc, char **argv, char *why)
 {
     if (argc == 0)
-        return nj_fail(why, WHY_BYTES, "no URL: which server, and what of it? (--help)");
+        return nj_set_error(why, WHY_BYTES, "no URL: which server, and what of it? (--help)");
     if (!o->link.addr[0])
-        return nj_fail(why, WHY_BYTES,
-                       "--addr is missing: give our address on the link, e.g. "
-                       "--addr 198.18.0.1/24");
+        return nj_set_error(why, WHY_BYTES,
+                            "--addr is missing: give our address on the link, e.g. "
+                            "--addr 198.18.0.1/24");
     if (read_url(o, argv[0], why) != 0)
         return -1;
     for (int i = 1; i < argc; i++)
         if (read_path(o, argv[i], why) != 0)
             return -1;
     if (o->rate > 0 && o->in_flight)
-        return nj_fail(why, WHY_BYTES,
-                       "--rate and --in-flight: an open loop asks when it is time, "
-                       "however many are under way");
+        return nj_set_error(why, WHY_BYTES,
+                            "--rate and --in-flight: an open loop asks when it is time, "
+                            "however many are under way");
     if (o->n_requests)
         o->warm_up = 0;
     if (check_link(o, why) != 0)
@@ -355,7 +356,7 @@ static int finish(struct load_options *o, int argc, char **argv, char *why)
     if (!has_field(o, "user-agent:"))
         o->field[o->n_fields++] = "user-agent: nightjar-load";
     if (!h2_plan_make(&o->plan, o->authority, o->field, o->n_fields))
-        return nj_fail(why, WHY_BYTES, "--header: all fields together are more than 4 KiB");
+        return nj_set_error(why, WHY_BYTES, "--header: all fields together are more than 4 KiB");
     return 0;
 }
 
@@ -383,8 +384,8 @@ enum load_told load_options_read(struct load_options *o, int argc, char **argv)
             if (known[i].val == c)
                 name = known[i].name;
         if (c == '?' || c == ':')
-            nj_fail(why, sizeof why, "%s: %s", argv[optind - 1],
-                    c == '?' ? "no such option (--help)" : "a value is missing");
+            nj_set_error(why, sizeof why, "%s: %s", argv[optind - 1],
+                         c == '?' ? "no such option (--help)" : "a value is missing");
         else
             take(o, c, name, optarg, why);
         if (why[0])

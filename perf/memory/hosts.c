@@ -143,7 +143,7 @@ bool hosts_open(struct hosts *h, uint32_t gateway, uint32_t server, uint32_t con
     h->gateway = gateway;
     h->server = server;
     static const struct nj_rss_key no_key; /* one shard takes all */
-    static const struct nj_dpdk_port_want want = {.id = -1, .n_shards = 1};
+    static const struct nj_dpdk_port_config want = {.id = -1, .n_shards = 1};
     if (nj_dpdk_port_open(&h->port, &want, &no_key, why, n) != 0)
         return false;
     h->who = (struct nj_iface){

@@ -53,7 +53,7 @@ enum command { IDLE, OPEN, GET, ABORT, QUIT };
 
 struct bench {
     struct hosts hosts; /* first: aligned */
-    struct nj_clock clock;
+    struct nj_tsc_clock clock;
     struct nj_prng prng;
     uint16_t port;
     uint8_t *body;
@@ -337,7 +337,7 @@ static void run(struct bench *b)
     uint32_t n_idle = 0;
 
     for (;;) {
-        nj_ns now = nj_clock_at(&b->clock, rte_rdtsc());
+        nj_ns now = nj_tsc_clock_ns(&b->clock, rte_rdtsc());
         uint32_t work = hosts_in(&b->hosts, now) + take_news(b, now);
         if (b->command == OPEN)
             do_open(b, now);
@@ -389,8 +389,8 @@ static void open_hosts(struct bench *b, char **argv)
         *colon = '\0';
         b->port = (uint16_t)atoi(colon + 1);
     }
-    nj_clock_init(&b->clock);
-    nj_ns now = nj_clock_at(&b->clock, rte_rdtsc());
+    nj_tsc_clock_init(&b->clock);
+    nj_ns now = nj_tsc_clock_ns(&b->clock, rte_rdtsc());
     if (!hosts_open(&b->hosts, read_ip(argv[0]), read_ip(argv[1]), b->n_slots, now, why,
                     sizeof why))
         fail(why);

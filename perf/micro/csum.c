@@ -24,7 +24,7 @@ static uint64_t plain(uint32_t n)
 
 static uint64_t wide(uint32_t n)
 {
-    return nj__csum_add_long(0, from + 2, n);
+    return nj__csum_add_bulk(0, from + 2, n);
 }
 
 static uint64_t copy(uint32_t n)
@@ -36,7 +36,7 @@ static uint64_t copy(uint32_t n)
 static uint64_t copy_then_sum(uint32_t n)
 {
     memcpy(to + 2, from + 2, n);
-    return nj__csum_add_long(0, to + 2, n);
+    return nj__csum_add_bulk(0, to + 2, n);
 }
 
 static uint64_t copy_and_sum(uint32_t n)

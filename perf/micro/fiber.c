@@ -23,7 +23,7 @@
 struct bench {
     struct nj_ewyk *bare, *timed; /* without and with a clock */
     struct nj_fibers *fibers;
-    struct nj_clock clock;
+    struct nj_tsc_clock clock;
     struct nj_task_class non_blocking, blocking;
     struct nj_task pc, epc;
     uint64_t n_done;
@@ -36,7 +36,7 @@ static struct bench b;
 static nj_ns look_at_clock(void *ctx)
 {
     (void)ctx;
-    return nj_clock_at(&b.clock, rte_rdtsc());
+    return nj_tsc_clock_ns(&b.clock, rte_rdtsc());
 }
 
 static void eat(struct nj_task *t)
@@ -169,8 +169,8 @@ static int by_value(const void *a, const void *z)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* What nj_clock_init() asks EAL for, which is not here: its rate, over 20 ms. */
-static void start_clock(struct nj_clock *c)
+/* What nj_tsc_clock_init() asks EAL for, which is not here: its rate, over 20 ms. */
+static void start_clock(struct nj_tsc_clock *c)
 {
     double from = now_ns(), ns;
 

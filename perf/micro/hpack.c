@@ -27,7 +27,7 @@ struct block {
 
 struct request {
     struct block first, blocks[BLOCKS]; /* the first fills the tables */
-    struct nj__hpack_in *ours;
+    struct nj__hpack_decoder *ours;
     nghttp2_hd_inflater *theirs;
     uint32_t next_ours, next_theirs;
 };
@@ -35,7 +35,7 @@ struct request {
 static struct nj__h2_alloc alloc;
 static struct nj__hpack_shared *shared;
 static struct request h2load, browser;
-static struct nj__hpack_out *out_ours;
+static struct nj__hpack_encoder *out_ours;
 static nghttp2_hd_deflater *out_theirs;
 static uint64_t sum; /* that all is wanted */
 static uint32_t n_answers;
@@ -86,8 +86,8 @@ static int decode_ours(struct request *q, const struct block *b)
 {
     struct nj__hpack_field f;
     int rv;
-    nj__hpack_block(q->ours, b->p, b->n);
-    while ((rv = nj__hpack_next(q->ours, &f)) == 1)
+    nj__hpack_decode_begin(q->ours, b->p, b->n);
+    while ((rv = nj__hpack_decode_next(q->ours, &f)) == 1)
         sum += f.value.n_bytes + f.token;
     return rv;
 }
@@ -177,7 +177,7 @@ static bool make_request(struct request *q, nghttp2_nv *fields, size_t n_fields)
     nghttp2_hd_deflater *d;
     if (nghttp2_hd_deflate_new(&d, 4096) != 0 || nghttp2_hd_inflate_new(&q->theirs) != 0)
         return false;
-    q->ours = nj__hpack_in_new(shared);
+    q->ours = nj__hpack_decoder_new(shared);
     bool made = q->ours && make_block(d, &q->first, fields, n_fields);
     for (uint32_t i = 0; i < BLOCKS; i++) {
         path[13] = (char)('0' + i / 10);
@@ -201,15 +201,15 @@ static bool prepare(void)
         answer_fields[1 + i] =
             (nghttp2_nv){(uint8_t *)answer[i].name.p, (uint8_t *)answer[i].value.p,
                          answer[i].name.n_bytes, answer[i].value.n_bytes, NGHTTP2_NV_FLAG_NONE};
-    out_ours = nj__hpack_out_new(shared);
+    out_ours = nj__hpack_encoder_new(shared);
     return out_ours && nghttp2_hd_deflate_new(&out_theirs, 4096) == 0;
 }
 
 static void finish(void)
 {
-    nj__hpack_in_free(h2load.ours);
-    nj__hpack_in_free(browser.ours);
-    nj__hpack_out_free(out_ours);
+    nj__hpack_decoder_free(h2load.ours);
+    nj__hpack_decoder_free(browser.ours);
+    nj__hpack_encoder_free(out_ours);
     nj__hpack_shared_free(shared);
     nj__h2_alloc_fini(&alloc);
     nghttp2_hd_inflate_del(h2load.theirs);

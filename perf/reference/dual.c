@@ -47,10 +47,10 @@
 #include "sched/thread_strategy_internal.h"
 
 /* Production is requested while it is IDLE: wakes a thread that sleeps in the strategy, if any. */
-static void call(struct nj_strategy *s)
+static void wake_seated(struct nj_strategy *s)
 {
-    struct nj_dual *d = s->config.of_ops;
-    int seat = nj__word_call(&s->word);
+    struct nj_dual_state *d = s->config.ops_data;
+    int seat = nj__state_wake_seated(&s->word);
 
     if (seat >= 0)
         nj_unpark(&d->n_wakes[seat]);
@@ -59,23 +59,23 @@ static void call(struct nj_strategy *s)
 /* A sleeper reads n_wakes before it checks whether the strategy was stopped. */
 static void stopped(struct nj_strategy *s)
 {
-    struct nj_dual *d = s->config.of_ops;
+    struct nj_dual_state *d = s->config.ops_data;
 
-    for (int seat = 0; seat < NJ__SEATS; seat++)
+    for (int seat = 0; seat < NJ__N_SEATS; seat++)
         nj_unpark(&d->n_wakes[seat]);
 }
 
 /* Returns NJ__PRODUCES or NJ__LEAVES. After a stop the word is not changed. */
 static int sleep_until_called(struct nj_strategy *s, int seat)
 {
-    struct nj_dual *d = s->config.of_ops;
+    struct nj_dual_state *d = s->config.ops_data;
 
     for (;;) {
         uint32_t seen = atomic_load_explicit(&d->n_wakes[seat], memory_order_acquire);
-        NJ__STEP(NJ__AT_SEATED, seen | (uint64_t)(uint32_t)seat << 32);
-        if (nj__stopped(s))
+        NJ__SCHED_POINT(NJ__AT_SEATED, seen | (uint64_t)(uint32_t)seat << 32);
+        if (nj__is_stopped(s))
             return NJ__LEAVES;
-        int where = nj__word_get_up(&s->word, seat);
+        int where = nj__state_leave_seat(&s->word, seat);
         if (where < 0)
             return where;
         nj_park(&d->n_wakes[seat], seen, NJ_NEVER);
@@ -85,19 +85,19 @@ static int sleep_until_called(struct nj_strategy *s, int seat)
 /* `seat` is NULL: the thread does not stay. */
 static bool rest(struct nj_strategy *s, int *seat)
 {
-    const struct nj_dual *d = s->config.of_ops;
+    const struct nj_dual_state *d = s->config.ops_data;
 
-    if (!(seat ? nj__word_sit(&s->word, seat) : nj__word_rest(&s->word)))
+    if (!(seat ? nj__state_take_seat(&s->word, seat) : nj__state_try_idle(&s->word)))
         return false;
     if (!d->keeps_two)
-        call(s); /* the sleeper leaves, too */
+        wake_seated(s); /* the sleeper leaves, too */
     return true;
 }
 
 static void arrive(struct nj_strategy *s, bool *is_recruit)
 {
-    const struct nj_dual *d = s->config.of_ops;
-    int where = nj__word_join(&s->word, NJ__QUEUED);
+    const struct nj_dual_state *d = s->config.ops_data;
+    int where = nj__state_join(&s->word, NJ__QUEUED);
 
     for (;;) {
         if (where >= 0)
@@ -105,19 +105,20 @@ static void arrive(struct nj_strategy *s, bool *is_recruit)
         if (where == NJ__LEAVES)
             return;
         where = NJ__LEAVES;
-        if (nj__produce_and_consume(s, is_recruit, d->keeps_two ? &where : NULL) == NJ__OTHERS)
-            where = nj__word_join(&s->word, NJ__NO_RECRUIT);
+        if (nj__produce_and_consume(s, is_recruit, d->keeps_two ? &where : NULL) ==
+            NJ__END_TAKEN_OVER)
+            where = nj__state_join(&s->word, NJ__NO_RECRUIT);
     }
 }
 
 /* The sleeper first, as only it is sure to take over. */
-static bool leave_to_seated(struct nj_strategy *s)
+static bool leave_to_sleeper(struct nj_strategy *s)
 {
     bool send;
-    bool left = nj__word_leave_to_seated(&s->word, &send);
+    bool left = nj__state_leave_seated(&s->word, &send);
 
     if (left)
-        call(s);
+        wake_seated(s);
     if (send)
         nj__send_recruit(s);
     return left;
@@ -125,7 +126,7 @@ static bool leave_to_seated(struct nj_strategy *s)
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
-    return nj__consume_by_mode(s, task, tagged, leave_to_seated);
+    return nj__consume_by_mode(s, task, tagged, leave_to_sleeper);
 }
 
 const struct nj_strategy_ops nj_dual_ops = {
@@ -133,7 +134,7 @@ const struct nj_strategy_ops nj_dual_ops = {
     .consume = consume,
     .rest = rest,
     .arrive = arrive,
-    .asked = call,
+    .on_dispatch = wake_seated,
     .stopped = stopped,
 };
 

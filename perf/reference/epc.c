@@ -13,16 +13,16 @@
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     (void)tagged;
-    if (nj__type_of(s, task) == NJ_NON_BLOCKING) {
+    if (nj__strategy_task_type(s, task) == NJ_NON_BLOCKING) {
         nj__count(s, NJ__COUNT_PC);
         nj__run_task(s, task, true);
         return true;
     }
     nj__count(s, NJ__COUNT_EPC);
-    if (nj__word_leave(&s->word, NJ__QUEUED))
+    if (nj__state_leave(&s->word, NJ__QUEUED))
         nj__send_recruit(s); /* refused: nobody takes over, and we resume */
     nj__run_task(s, task, false);
-    return nj__word_resume(&s->word, s->config.asks_again);
+    return nj__state_resume(&s->word, s->config.asks_after_run);
 }
 
 const struct nj_strategy_ops nj_epc_ops = {.name = "epc", .consume = consume};

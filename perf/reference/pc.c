@@ -11,7 +11,7 @@ static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     (void)tagged; /* an existing tag stays set */
     nj__count(s, NJ__COUNT_PC);
-    nj__run_task(s, task, nj__type_of(s, task) != NJ_BLOCKING);
+    nj__run_task(s, task, nj__strategy_task_type(s, task) != NJ_BLOCKING);
     return true;
 }
 

@@ -10,23 +10,23 @@
 
 /* Releases this thread's writes to the next producer, and acquires those of the previous one. A
  * failure means that another thread made progress (lock-free), so callers may retry forever. */
-static bool swap(nj__word *w, uint32_t *now, enum nj__word_state state, uint32_t recruits)
+static bool swap(nj__state_word *w, uint32_t *now, enum nj__production state, uint32_t recruits)
 {
-    return atomic_compare_exchange_strong_explicit(w, now, nj__word_of(state, recruits),
+    return atomic_compare_exchange_strong_explicit(w, now, nj__make_state(state, recruits),
                                                    memory_order_acq_rel, memory_order_relaxed);
 }
 
 /* No scheduling point: the next one passes the value that was read. */
-static uint32_t read_once(nj__word *w)
+static uint32_t read_once(nj__state_word *w)
 {
     return atomic_load_explicit(w, memory_order_relaxed);
 }
 
-#define ALL_SEATS ((1u << NJ__SEATS) - 1)
+#define ALL_SEATS ((1u << NJ__N_SEATS) - 1)
 
 static uint32_t seats_of(uint32_t word)
 {
-    return nj__recruits_of(word) / NJ__SEAT;
+    return nj__recruits_of(word) / NJ__SEAT_BIT;
 }
 
 static int lowest(uint32_t seats)
@@ -35,15 +35,15 @@ static int lowest(uint32_t seats)
 }
 
 /* `kept`: the recruits and seats without this thread's own; the thread may take `seat`. */
-static bool join(nj__word *w, uint32_t *now, uint32_t kept, int seat, int *where)
+static bool join(nj__state_word *w, uint32_t *now, uint32_t kept, int seat, int *where)
 {
-    enum nj__word_state state = nj__state_of(*now);
+    enum nj__production state = nj__production_of(*now);
 
     if (state == NJ__IDLE) {
         state = NJ__PRODUCING;
         *where = NJ__PRODUCES;
-    } else if (kept < NJ__SEAT) {
-        kept |= (uint32_t)NJ__SEAT << seat;
+    } else if (kept < NJ__SEAT_BIT) {
+        kept |= (uint32_t)NJ__SEAT_BIT << seat;
         *where = seat;
     } else {
         state = NJ__REPRODUCING;
@@ -52,50 +52,50 @@ static bool join(nj__word *w, uint32_t *now, uint32_t kept, int seat, int *where
     return swap(w, now, state, kept);
 }
 
-int nj__word_join(nj__word *w, enum nj__recruit recruit)
+int nj__state_join(nj__state_word *w, enum nj__recruit recruit)
 {
     uint32_t now = read_once(w);
     int where;
 
     do
-        NJ__STEP(NJ__AT_JOIN, now | (uint64_t)recruit << 32);
+        NJ__SCHED_POINT(NJ__AT_JOIN, now | (uint64_t)recruit << 32);
     while (!join(w, &now, nj__recruits_of(now) & ~(uint32_t)recruit, 0, &where));
     return where;
 }
 
-int nj__word_get_up(nj__word *w, int seat)
+int nj__state_leave_seat(nj__state_word *w, int seat)
 {
-    uint32_t now = read_once(w), mine = NJ__SURE | (uint32_t)NJ__SEAT << seat;
+    uint32_t now = read_once(w), mine = NJ__SURE | (uint32_t)NJ__SEAT_BIT << seat;
     int where;
 
     do {
         if (!(nj__recruits_of(now) & NJ__SURE))
             return seat;
-        NJ__STEP(NJ__AT_GET_UP, now | (uint64_t)(uint32_t)seat << 32);
+        NJ__SCHED_POINT(NJ__AT_LEAVE_SEAT, now | (uint64_t)(uint32_t)seat << 32);
     } while (!join(w, &now, nj__recruits_of(now) & ~mine, seat, &where));
     return where;
 }
 
-bool nj__word_sit(nj__word *w, int *where)
+bool nj__state_take_seat(nj__state_word *w, int *where)
 {
     uint32_t now = read_once(w);
 
     for (;;) {
-        bool again = nj__state_of(now) == NJ__REPRODUCING;
+        bool again = nj__production_of(now) == NJ__REPRODUCING;
         uint32_t recruits = nj__recruits_of(now);
         int seat = again || seats_of(now) == ALL_SEATS ? NJ__LEAVES : lowest(~seats_of(now));
 
-        NJ_CHECK(nj__state_of(now) != NJ__IDLE);
-        NJ__STEP(NJ__AT_REST, now);
+        NJ_CHECK(nj__production_of(now) != NJ__IDLE);
+        NJ__SCHED_POINT(NJ__AT_TRY_IDLE, now);
         if (swap(w, &now, again ? NJ__PRODUCING : NJ__IDLE,
-                 seat >= 0 ? recruits | (uint32_t)NJ__SEAT << seat : recruits)) {
+                 seat >= 0 ? recruits | (uint32_t)NJ__SEAT_BIT << seat : recruits)) {
             *where = seat;
             return !again;
         }
     }
 }
 
-bool nj__word_leave_to_seated(nj__word *w, bool *send)
+bool nj__state_leave_seated(nj__state_word *w, bool *send)
 {
     uint32_t now = read_once(w);
 
@@ -103,25 +103,25 @@ bool nj__word_leave_to_seated(nj__word *w, bool *send)
         uint32_t recruits = nj__recruits_of(now);
         bool leaves = seats_of(now);
 
-        NJ_CHECK(nj__state_of(now) != NJ__IDLE);
-        NJ__STEP(NJ__AT_LEAVE_TO_SEATED, now);
-        if (swap(w, &now, leaves ? NJ__IDLE : nj__state_of(now), recruits | NJ__QUEUED)) {
+        NJ_CHECK(nj__production_of(now) != NJ__IDLE);
+        NJ__SCHED_POINT(NJ__AT_LEAVE_TO_SEATED, now);
+        if (swap(w, &now, leaves ? NJ__IDLE : nj__production_of(now), recruits | NJ__QUEUED)) {
             *send = !(recruits & NJ__QUEUED);
             return leaves;
         }
     }
 }
 
-int nj__word_call(nj__word *w)
+int nj__state_wake_seated(nj__state_word *w)
 {
     uint32_t now = read_once(w);
 
     for (;;) {
         uint32_t recruits = nj__recruits_of(now);
-        bool calls = nj__state_of(now) == NJ__IDLE && seats_of(now) && !(recruits & NJ__SURE);
+        bool calls = nj__production_of(now) == NJ__IDLE && seats_of(now) && !(recruits & NJ__SURE);
 
-        NJ__STEP(NJ__AT_CALL, now);
-        if (swap(w, &now, nj__state_of(now), calls ? recruits | NJ__SURE : recruits))
-            return calls ? lowest(seats_of(nj__word_of(NJ__IDLE, recruits))) : -1;
+        NJ__SCHED_POINT(NJ__AT_WAKE_SEATED, now);
+        if (swap(w, &now, nj__production_of(now), calls ? recruits | NJ__SURE : recruits))
+            return calls ? lowest(seats_of(nj__make_state(NJ__IDLE, recruits))) : -1;
     }
 }

@@ -4,14 +4,18 @@
  * sleep in the strategy, on seats 0 and 1. The bits above those of the recruits are the taken
  * seats. SURE means that one of the sleepers was called and will arrive.
  *
- * Each function makes one successful compare-and-swap, except nj__word_get_up() without a call.
+ * Each function makes one successful compare-and-swap, except nj__state_leave_seat() without a
+ * call.
  */
 #ifndef NJ_REFERENCE_SEATS_H
 #define NJ_REFERENCE_SEATS_H
 
 #include "sched/strategy_state.h"
 
-enum { NJ__SEAT = 4, NJ__SEATS = 2 }; /* the bits are NJ__SEAT << 0 and NJ__SEAT << 1 */
+enum {
+    NJ__SEAT_BIT = 4,
+    NJ__N_SEATS = 2
+}; /* the bits are NJ__SEAT_BIT << 0 and NJ__SEAT_BIT << 1 */
 
 /* Results of the functions below; other values are the seat on which the thread sleeps. */
 enum { NJ__PRODUCES = -1, NJ__LEAVES = -2 };
@@ -19,23 +23,24 @@ enum { NJ__PRODUCES = -1, NJ__LEAVES = -2 };
 /* A recruit arrives (QUEUED), or a former producer has consumed its task (NJ__NO_RECRUIT). The
  * thread produces if no thread does; else it sleeps if no thread sleeps; else it leaves, and the
  * producer calls produce() once more. */
-int nj__word_join(nj__word *w, enum nj__recruit recruit);
+int nj__state_join(nj__state_word *w, enum nj__recruit recruit);
 
 /* The thread on that seat checks for a call. If there is one, it joins as above. */
-int nj__word_get_up(nj__word *w, int seat);
+int nj__state_leave_seat(nj__state_word *w, int seat);
 
-/* As nj__word_rest(), and this thread takes the seat `*where`; NJ__LEAVES: both are taken. One
+/* As nj__state_try_idle(), and this thread takes the seat `*where`; NJ__LEAVES: both are taken. One
  * change of the word: otherwise the thread could sleep while another one requests production and
  * relies on a queued recruit, which may wait for this thread. */
-bool nj__word_sit(nj__word *w, int *where);
+bool nj__state_take_seat(nj__state_word *w, int *where);
 
 /* The producer leaves production to consume a task. True: a thread sleeps, and production is IDLE;
- * the caller calls nj__word_call(). False: no thread sleeps, and the caller still produces.
- * `*send`: a QUEUED recruit was recorded, and the caller sends it or calls nj__word_undo(). */
-bool nj__word_leave_to_seated(nj__word *w, bool *send);
+ * the caller calls nj__state_wake_seated(). False: no thread sleeps, and the caller still produces.
+ * `*send`: a QUEUED recruit was recorded, and the caller sends it or calls nj__state_undo_queued().
+ */
+bool nj__state_leave_seated(nj__state_word *w, bool *send);
 
 /* If no thread produces or is SURE, marks a sleeper SURE. Returns its seat, on which the caller
  * wakes it; or -1. */
-int nj__word_call(nj__word *w);
+int nj__state_wake_seated(nj__state_word *w);
 
 #endif

@@ -21,12 +21,12 @@ enum nj_strategy_kind {
 extern const struct nj_strategy_ops nj_pc_ops, nj_pec_ops, nj_epc_ops, nj_dual_ops;
 extern const struct nj_strategy_ops *const nj_strategies[NJ_N_STRATEGIES];
 
-/* nj_strategy_config.of_ops of the dual strategy. */
-struct nj_dual {
+/* nj_strategy_config.ops_data of the dual strategy. */
+struct nj_dual_state {
     /* Two threads of the executor stay until the strategy is stopped, even with nothing to produce.
      * The caller leases them (sched/thread_pool.h). */
     bool keeps_two;
-    _Atomic uint32_t n_wakes[NJ__SEATS]; /* of the sleeping threads */
+    _Atomic uint32_t n_wakes[NJ__N_SEATS]; /* of the sleeping threads */
 };
 
 #endif

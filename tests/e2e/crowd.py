@@ -23,7 +23,7 @@ BODY_BYTES = 1000
 
 
 def room_for(n):
-    """--max-connections for `n`: the last 1/32 are for handshakes under way (NJ_TCP_FULL_PART)."""
+    """--max-connections for `n`: the last 1/32 are for handshakes (NJ_TCP_NEARLY_FULL_PART)."""
     return n + n // 31 + 1
 
 

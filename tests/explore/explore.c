@@ -17,7 +17,7 @@
 
 #define THREADS_MAX 16u
 #define STACK_BYTES (32u * 1024u)
-#define WIPED_BYTES 2048u /* below what is live on a stack, see go_on() */
+#define WIPED_BYTES 2048u /* below what is live on a stack, see resume_thread() */
 #define ARENA_BYTES (16u * 1024u)
 #define CHOICES_MAX 4096u
 #define NOTES_MAX   512u
@@ -247,7 +247,7 @@ static uint32_t choose(uint32_t n)
 }
 
 /* To the latest choice that has another way. */
-static bool turn_back(void)
+static bool backtrack(void)
 {
     while (x.n_choices) {
         struct choice *c = &x.choices[x.n_choices - 1];
@@ -300,7 +300,7 @@ static void to_root(void)
 {
     struct thread *t = x.self;
 
-    t->tag = nj_tag_must_not_block();
+    t->tag = nj_noblock_is_set();
     t->frame = nj__frame_top();
     t->frame_pointer = __builtin_frame_address(0);
     x.root = jump_fcontext(x.root, NULL).from;
@@ -315,11 +315,11 @@ static void entry(struct nj__transfer from)
 }
 
 /* What calls left on the stack is wiped, so that it is no part of the next frames there. */
-static void go_on(struct thread *t)
+static void resume_thread(struct thread *t)
 {
     x.self = t;
     t->is_hashed = false;
-    nj_tag_restore(t->tag);
+    nj_noblock_restore(t->tag);
     nj__frame_set_top(t->frame);
     memset((char *)t->at - WIPED_BYTES, 0, WIPED_BYTES);
     t->at = jump_fcontext(t->at, NULL).from;
@@ -362,7 +362,7 @@ void explore_step(uint64_t place, uint64_t seen)
     to_root();
 }
 
-void nj__step(enum nj__place place, uint64_t seen)
+void nj__sched_point(enum nj__place place, uint64_t seen)
 {
     /* Whoever comes in at these could as well come a step before or after: reading the word is
      * followed by a swap that fails, production has a step inside, a queued task has no effect. */
@@ -383,12 +383,12 @@ void explore_wait(bool (*until)(void *arg), void *arg, uint64_t place)
     x.self->waits = false;
 }
 
-void explore_know(uint64_t what)
+void explore_add_knowledge(uint64_t what)
 {
     x.self->knows = what;
 }
 
-uint64_t explore_knows(void)
+uint64_t explore_knowledge(void)
 {
     return x.self ? x.self->knows : 0;
 }
@@ -446,7 +446,7 @@ static bool step(void)
     for (uint32_t i = 0; i < x.n_threads; i++)
         if (x.threads[i].n_asked && !x.threads[i].done) {
             x.threads[i].answer = choose(x.threads[i].n_asked);
-            go_on(&x.threads[i]);
+            resume_thread(&x.threads[i]);
             return true;
         }
     if (x.at_choice == x.n_choices && !is_new() && !x.telling)
@@ -455,7 +455,7 @@ static bool step(void)
         if (can_go_on(&x.threads[i]))
             able[n++] = &x.threads[i];
     if (n) {
-        go_on(able[choose(n)]);
+        resume_thread(able[choose(n)]);
     } else {
         x.result.n_ends++;
         x.world->end(x.world->ctx);
@@ -471,7 +471,7 @@ static void search(uint64_t states_max)
             ;
         if (x.places.n > states_max)
             explore_fail("more than %lu states", (unsigned long)states_max);
-    } while (turn_back());
+    } while (backtrack());
     if (x.world->must_fail)
         explore_fail("was not found: %s", x.world->must_fail);
 }
@@ -507,7 +507,7 @@ struct explore_result explore(const struct explore_world *world, uint64_t states
         tell(); /* of what is no matter of steps */
     }
     nj__frame_set_top(NULL);
-    nj_tag_restore(false);
+    nj_noblock_restore(false);
     x.result.n_states = x.places.n;
     return x.result;
 }

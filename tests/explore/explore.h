@@ -2,16 +2,16 @@
 /*
  * A stateful model checker: runs a few threads in every interleaving.
  *
- * The code under test is the production code, compiled with -DNJ_STEPS. Its threads are contexts on
- * one processor. At each nj__step() the explorer chooses the thread that runs next. It tries all
- * choices depth first. At a state that it has seen it backtracks: it restores the memory of the
- * world and the stacks of the last choice.
+ * The code under test is the production code, compiled with -DNJ_SCHED_POINTS. Its threads are
+ * contexts on one processor. At each nj__sched_point() the explorer chooses the thread that runs
+ * next. It tries all choices depth first. At a state that it has seen it backtracks: it restores
+ * the memory of the world and the stacks of the last choice.
  *
  * A state is the shared memory (hash()), and each thread's place and local knowledge. A place is
  * the chain of return addresses of the thread, so the code is compiled with frame pointers. The
- * local knowledge is the `seen` of nj__step() and explore_know(). With by_stack the whole stacks
- * are compared instead. Then no knowledge can be omitted, but leftovers of finished calls split one
- * state into many.
+ * local knowledge is the `seen` of nj__sched_point() and explore_add_knowledge(). With by_stack the
+ * whole stacks are compared instead. Then no knowledge can be omitted, but leftovers of finished
+ * calls split one state into many.
  *
  * explore_fail() reports a failure with the steps that led to it.
  */
@@ -51,15 +51,15 @@ void explore_start(void (*fn)(void *arg), void *arg, uint64_t role);
 /* Memory of this world, zeroed, until the next one begins. NULL: none is left. */
 void *explore_alloc(size_t n_bytes);
 uint64_t explore_hash_arena(void); /* of all of it */
-/* As nj__step(): other threads may run here. */
+/* As nj__sched_point(): other threads may run here. */
 void explore_step(uint64_t place, uint64_t seen);
 /* Returns each of 0 to n - 1, in different runs. */
 unsigned explore_choose(unsigned n);
 /* Waits until the condition is true. NULL: forever. It may read shared state only. */
 void explore_wait(bool (*until)(void *arg), void *arg, uint64_t place);
 /* Adds to this thread's local knowledge, which is part of its state. */
-void explore_know(uint64_t what);
-uint64_t explore_knows(void);
+void explore_add_knowledge(uint64_t what);
+uint64_t explore_knowledge(void);
 uint64_t explore_role(void);
 void explore_set_role(uint64_t role); /* changes the remaining work of this thread */
 unsigned explore_n_stuck(void); /* threads that wait forever, or for a condition that is false */

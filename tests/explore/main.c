@@ -133,7 +133,7 @@ static void telling_events(unsigned n_max)
         select_events(&m, produced, NJ_ARRAY_LEN(produced), n, 0);
         report("adaptive, %u, one at a time: starves", n);
         m.must_fail = NULL;
-        m.asks_again = true;
+        m.asks_after_run = true;
         select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
         report("adaptive, %u, one at a time, asks again", n);
     }

@@ -51,7 +51,7 @@ struct model_strategy {
     uint8_t n_late_rejects; /* ... or reject an accepted task, as after a stop */
     bool tells_more;        /* the producer has has_more() */
     bool one_at_a_time;     /* ... which is false while a produced task is not done */
-    bool asks_again;        /* as in struct nj_strategy_config */
+    bool asks_after_run;    /* as in struct nj_strategy_config */
     bool may_block;         /* a consumer that may block may block forever */
     bool is_bounded;        /* the queue has n_pool threads; else unlimited */
     uint8_t n_pool;

@@ -30,7 +30,7 @@ static struct {
     struct task tasks[TASKS_MAX];
     uint8_t n_tried;
     bool served;                       /* a thread was reserved */
-    uint8_t n_roused, n_back_roused;   /* by nj_reserved_rouse(), and said so by _serve() */
+    uint8_t n_roused, n_back_roused;   /* by nj_reserved_release(), and said so by _serve() */
     bool stopped, has_stopped, needed; /* has: stop() has returned */
 } w;
 
@@ -51,7 +51,7 @@ static void run(struct nj_task *task)
 static bool wanted(void *arg)
 {
     (void)arg;
-    return nj_reserved_wants(w.r) || w.stopped;
+    return nj_reserved_is_wanted(w.r) || w.stopped;
 }
 
 static void thread(void *arg)
@@ -92,7 +92,7 @@ static void rouser(void *arg)
     (void)arg;
     explore_step(PLACE_ROUSE, 0);
     w.needed = true;
-    w.n_roused = nj_reserved_rouse(w.r);
+    w.n_roused = nj_reserved_release(w.r);
     explore_note("rouses %u", w.n_roused);
 }
 

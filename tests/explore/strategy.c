@@ -45,7 +45,7 @@ static struct {
     struct nj_producer producer;
     struct nj_executor executor;
     struct nj_strategy strategy;
-    struct nj_dual dual;
+    struct nj_dual_state dual;
     struct task tasks[TASKS_MAX];
     uint8_t n_tasks, queue[TASKS_MAX], head, tail;
     uint8_t n_unfinished; /* produced, and neither run nor rejected */
@@ -116,7 +116,7 @@ static struct nj_task *produce(struct nj_producer *p)
 {
     (void)p;
     check(!w.producing, "two threads produce"); /* EWYK 5.1 */
-    check(nj__state_of(atomic_load(&w.strategy.word)) != NJ__IDLE,
+    check(nj__production_of(atomic_load(&w.strategy.word)) != NJ__IDLE,
           "produces while IDLE"); /* EWYK 5.8 */
     for (const struct nj__frame *f = nj__frame_top(); f; f = f->below)
         check(f->of != &w.strategy, "produces in the middle of a task");
@@ -127,7 +127,7 @@ static struct nj_task *produce(struct nj_producer *p)
         return NULL;
     struct task *t = &w.tasks[w.queue[w.head++]];
     w.n_unfinished++;
-    explore_know(what_of(t));
+    explore_add_knowledge(what_of(t));
     explore_note("produces task %ld", (long)(t - w.tasks));
     return &t->task;
 }
@@ -154,7 +154,7 @@ static void bring(const struct model_event *event, bool dispatch)
 static void run(struct nj_task *task)
 {
     struct task *t = task_of(task);
-    bool tagged = nj_tag_must_not_block();
+    bool tagged = nj_noblock_is_set();
 
     explore_note("runs task %ld%s", (long)(t - w.tasks), tagged ? ", must not block" : "");
     check(t->n_run++ == 0 && !t->n_rejected, "a task runs twice"); /* EWYK 5.3 */
@@ -176,7 +176,7 @@ static void run(struct nj_task *task)
         explore_wait(NULL, NULL, PLACE_STUCK);
     }
     w.n_unfinished--;
-    explore_know(0);
+    explore_add_knowledge(0);
 }
 
 static void reject(struct nj_task *task)
@@ -185,7 +185,7 @@ static void reject(struct nj_task *task)
 
     check(t->n_rejected++ == 0 && !t->n_run, "a task is rejected twice"); /* EWYK 5.49 */
     w.n_unfinished--;
-    explore_know(0);
+    explore_add_knowledge(0);
 }
 
 /* --- the executor ----------------------------------------------------------------------------- */
@@ -219,7 +219,7 @@ static void from_queue(void *arg)
         explore_note("the executor rejects %s", recruit ? "the recruit" : "a task");
         task->ops->reject(task);
     } else {
-        nj__run_clean(recruit ? NULL : &w.strategy, task);
+        nj__run_isolated(recruit ? NULL : &w.strategy, task);
         if (!recruit && w.model->one_at_a_time) /* the strategy asks again after its own only */
             nj_strategy_dispatch(&w.strategy);
     }
@@ -283,8 +283,9 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
 static bool try_execute(struct nj_executor *e, struct nj_task *task)
 {
     (void)e;
-    check(explore_knows() >> 8 != NJ_NON_BLOCKING, "a NON_BLOCKING task recruits"); /* EWYK 5.20 */
-    check(!nj_tag_must_not_block(), "a context that must not block recruits");
+    check(explore_knowledge() >> 8 != NJ_NON_BLOCKING,
+          "a NON_BLOCKING task recruits"); /* EWYK 5.20 */
+    check(!nj_noblock_is_set(), "a context that must not block recruits");
     if (w.pool) {
         struct nj_executor *pool = nj_thread_pool_executor(w.pool);
         return pool->ops->try_execute(pool, task);
@@ -322,9 +323,9 @@ static void stop(const struct model_event *e)
     if (e->how == MODEL_STOP)
         return;
     explore_wait(has_stopped, NULL, PLACE_STOPPED);
-    explore_know(KNOWS_OWNER);
+    explore_add_knowledge(KNOWS_OWNER);
     check(nj_strategy_restart(&w.strategy), "nobody is inside, but it cannot restart");
-    explore_know(0);
+    explore_add_knowledge(0);
     explore_note("restarted it");
     w.restarted = true;
 }
@@ -337,11 +338,10 @@ static void event(const struct model_event *e)
         return;
     explore_note("brings task %u", w.n_tasks);
     enqueue(e, false);
-    bool before = e->how == MODEL_PRODUCE_TAGGED && nj_tag_set();
+    bool before = e->how == MODEL_PRODUCE_TAGGED && nj_noblock_set();
     bring(e, e->how == MODEL_DISPATCH);
-    check(nj_tag_must_not_block() == (e->how == MODEL_PRODUCE_TAGGED),
-          "the tag stays"); /* EWYK 5.31 */
-    nj_tag_restore(before);
+    check(nj_noblock_is_set() == (e->how == MODEL_PRODUCE_TAGGED), "the tag stays"); /* EWYK 5.31 */
+    nj_noblock_restore(before);
 }
 
 /* Two callers whose earlier events are the same behave the same. */
@@ -405,12 +405,12 @@ static void begin(void *ctx)
             w.may_restart = m->events[i].how == MODEL_RESTART;
         }
     struct nj_strategy_config config = {.ops = nj_strategies[m->kind],
-                                        .of_ops = &w.dual,
+                                        .ops_data = &w.dual,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
                                         .on_stopped = on_stopped,
-                                        .asks_again = m->asks_again};
+                                        .asks_after_run = m->asks_after_run};
     w.dual.keeps_two = m->keeps_two;
     explore_system_begin();
     nj_strategy_init(&w.strategy, &config);
@@ -428,11 +428,11 @@ static uint64_t hash(const void *ctx)
                                        w.producing << 16 | w.sure_out << 9 | w.queued_out << 8 |
                                        w.stopped << 1 | w.restarted << 2 | w.lost << 3);
 
-    check(nj__recruits_of(word) < (w.model->kind == NJ_STRATEGY_DUAL ? 16 : NJ__SEAT),
+    check(nj__recruits_of(word) < (w.model->kind == NJ_STRATEGY_DUAL ? 16 : NJ__SEAT_BIT),
           "recruits"); /* EWYK 5.7 */
-    for (int seat = 0; seat < NJ__SEATS; seat++)
+    for (int seat = 0; seat < NJ__N_SEATS; seat++)
         h = explore_mix(h, atomic_load(&w.dual.n_wakes[seat]));
-    check(nj__state_of(word) <= NJ__REPRODUCING, "the state word");
+    check(nj__production_of(word) <= NJ__REPRODUCING, "the state word");
     check(w.n_on_stopped <= w.stopped, "stopped, but not by its owner, or twice"); /* EWYK 5.51 */
     h = explore_mix(h, (uint64_t)w.n_unfinished << 16 | (uint64_t)w.n_free << 8 | w.n_late_rejects);
     for (unsigned i = 0; i < w.n_behind; i++)
@@ -462,8 +462,8 @@ static unsigned n_left(void)
 static void access(void *ctx, uint64_t place)
 {
     (void)ctx;
-    if (w.n_on_stopped && !w.restarted && explore_knows() != KNOWS_OWNER)
-        check(place == NJ__AT_HOLD, "used after it has stopped");
+    if (w.n_on_stopped && !w.restarted && explore_knowledge() != KNOWS_OWNER)
+        check(place == NJ__AT_REF_GET, "used after it has stopped");
 }
 
 /* Who produces is never stuck with a task while another one is to be produced, whatever the pool
@@ -474,7 +474,7 @@ static void on_bounded_end(void)
         check(!w.tasks[w.queue[i]].by_produce, "a task is left, though production was called");
     check(!w.sure_out, "a recruit has not come");
     check(w.n_behind == 0 || w.n_free == 0, "a thread of the pool has nothing to do");
-    uint32_t seats = nj__recruits_of(atomic_load(&w.strategy.word)) / NJ__SEAT;
+    uint32_t seats = nj__recruits_of(atomic_load(&w.strategy.word)) / NJ__SEAT_BIT;
     check(!seats || w.head == w.tail, "a task is left, and a thread sleeps that would produce it");
     check(w.n_blocked || w.model->n_pool <= __builtin_popcount(seats) || n_left() == 0,
           "a task is left, and no thread is stuck");
@@ -505,7 +505,7 @@ static void on_end(void *ctx)
     const struct model_strategy *m = ctx;
     uint32_t word = atomic_load(&w.strategy.word);
     struct nj_strategy_counters c = nj_strategy_counters(&w.strategy);
-    uint32_t seats = nj__recruits_of(word) / NJ__SEAT;
+    uint32_t seats = nj__recruits_of(word) / NJ__SEAT_BIT;
     bool over = w.stopped && !w.restarted;
     unsigned n_asleep = m->keeps_two && !over ? (unsigned)__builtin_popcount(seats) : 0;
 
@@ -530,7 +530,8 @@ static void on_end(void *ctx)
           "tasks are left, and nobody comes"); /* EWYK 5.9, EWYK 5.10, EWYK 5.11, EWYK 5.12 */
     bool stays = m->kind == NJ_STRATEGY_PC && explore_n_stuck(); /* its producer is stuck */
     check(m->is_bounded || stays ||
-              word == nj__word_of(NJ__IDLE, m->keeps_two ? seats * NJ__SEAT : NJ__NO_RECRUIT),
+              word ==
+                  nj__make_state(NJ__IDLE, m->keeps_two ? seats * NJ__SEAT_BIT : NJ__NO_RECRUIT),
           "not IDLE at the end"); /* EWYK 5.17, EWYK 5.50 */
     check(w.lost || c.pc + c.pic + c.pec + c.epc == w.n_tasks,
           "the counters do not add up"); /* EWYK 5.28 */
@@ -553,7 +554,7 @@ struct explore_result model_strategy(const struct model_strategy *m, uint64_t st
         if (m->events[i].how >= MODEL_STOP)
             return explore(&world, states_max);
     /* Nobody but its owner has the last reference: then they are as good as not there. */
-    world.unseen =
-        UINT64_C(1) << NJ__AT_HOLD | UINT64_C(1) << NJ__AT_DROP | UINT64_C(1) << NJ__AT_STOPPED;
+    world.unseen = UINT64_C(1) << NJ__AT_REF_GET | UINT64_C(1) << NJ__AT_REF_PUT |
+                   UINT64_C(1) << NJ__AT_STOPPED;
     return explore(&world, states_max);
 }

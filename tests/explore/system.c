@@ -119,7 +119,7 @@ void nj__lock_take(struct nj__lock *l)
 
 bool nj__lock_try(struct nj__lock *l)
 {
-    nj__step(NJ__AT_POOL_LOCK, 1);
+    nj__sched_point(NJ__AT_POOL_LOCK, 1);
     if (*held(l))
         return false;
     return *held(l) = true;
@@ -127,7 +127,7 @@ bool nj__lock_try(struct nj__lock *l)
 
 void nj__lock_release(struct nj__lock *l)
 {
-    nj__step(NJ__AT_POOL_RELEASE, 0);
+    nj__sched_point(NJ__AT_POOL_RELEASE, 0);
     if (!*held(l))
         explore_fail("a lock is released that nobody has");
     *held(l) = false;

@@ -28,8 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
     static char line[NJ_ACCESS_LINE_BYTES + 1];
-    struct nj_access_clock clock = {0};
-    struct nj_access a = {0};
+    struct nj_access_time_cache clock = {0};
+    struct nj_access_record a = {0};
     size_t left = sizeof a.text;
 
     memcpy(&a, data, n_bytes < sizeof a ? n_bytes : sizeof a);
@@ -41,12 +41,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     a.n_authority = length(a.n_authority, &left);
     a.n_referer = length(a.n_referer, &left);
     a.n_agent = length(a.n_agent, &left);
-    size_t n = nj_access_write(NJ_ACCESS_JSON, &a, &clock, line);
+    size_t n = nj_access_format_line(NJ_ACCESS_JSON, &a, &clock, line);
     line[n] = '\0';
     require(n <= NJ_ACCESS_LINE_BYTES ? NULL : "too long", line);
     require(access_check_json(line, n), line);
-    clock = (struct nj_access_clock){0};
-    n = nj_access_write(NJ_ACCESS_COMBINED, &a, &clock, line);
+    clock = (struct nj_access_time_cache){0};
+    n = nj_access_format_line(NJ_ACCESS_COMBINED, &a, &clock, line);
     line[n] = '\0';
     require(access_check_combined(&a, line, n), line);
     return 0;

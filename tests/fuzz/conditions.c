@@ -27,20 +27,20 @@ static struct nj_str next_line(struct nj_str *rest)
     return line;
 }
 
-static void check_conditions(const struct nj_conditions *c)
+static void check_conditions(const struct nj_preconditions *c)
 {
-    struct nj_object o = {.mtime_ns = 784111777000000000, .size_bytes = 10};
+    struct nj_file_object o = {.mtime_ns = 784111777000000000, .size_bytes = 10};
     struct nj_validators v, none = {0};
 
-    nj_validators_of(&o, &v);
+    nj_validators_of_object(&o, &v);
     for (int64_t now_s = 784111776; now_s < 784111779; now_s++) {
-        enum nj_verdict verdict = nj_conditions_check(c, &v, now_s);
+        enum nj_precond_result verdict = nj_preconditions_eval(c, &v, now_s);
         /* Without conditions of its kind a verdict has no reason. */
-        require(verdict != NJ_VERDICT_FAILED || c->if_match.p || c->if_unmodified_since.p);
-        require(verdict != NJ_VERDICT_NOT_MODIFIED || c->if_none_match.p || c->if_modified_since.p);
-        require(c->if_range.p || nj_conditions_range_counts(c, &v, now_s));
+        require(verdict != NJ_PRECOND_FAILED || c->if_match.p || c->if_unmodified_since.p);
+        require(verdict != NJ_PRECOND_NOT_MODIFIED || c->if_none_match.p || c->if_modified_since.p);
+        require(c->if_range.p || nj_if_range_holds(c, &v, now_s));
     }
-    require(!c->if_range.p || !nj_conditions_range_counts(c, &none, 784111779));
+    require(!c->if_range.p || !nj_if_range_holds(c, &none, 784111779));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
     struct nj_str rest = {(const char *)data, (uint32_t)n_bytes};
-    struct nj_conditions c = {0};
+    struct nj_preconditions c = {0};
 
     c.if_match = next_line(&rest);
     c.if_none_match = next_line(&rest);
@@ -57,14 +57,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     c.if_range = next_line(&rest);
     check_conditions(&c);
 
-    struct nj_codings codings = nj_codings_parse(next_line(&rest));
+    struct nj_accepted_codings codings = nj_accept_encoding_parse(next_line(&rest));
     for (uint32_t siblings = 0; siblings < 1u << NJ_N_CODINGS; siblings++) {
-        uint32_t coding = nj_codings_pick(&codings, (uint8_t)siblings);
-        require(coding == NJ_NO_CODING || (siblings & 1u << coding && codings.q[coding] > 0));
-        require(coding == NJ_NO_CODING || codings.q[coding] >= codings.q[NJ_NO_CODING]);
+        uint32_t coding = nj_coding_select(&codings, (uint8_t)siblings);
+        require(coding == NJ_CODING_IDENTITY || (siblings & 1u << coding && codings.q[coding] > 0));
+        require(coding == NJ_CODING_IDENTITY || codings.q[coding] >= codings.q[NJ_CODING_IDENTITY]);
     }
-    for (uint32_t i = 0; i <= NJ_NO_CODING; i++)
+    for (uint32_t i = 0; i <= NJ_CODING_IDENTITY; i++)
         require(codings.q[i] <= 1000);
-    (void)nj_accept_json(next_line(&rest));
+    (void)nj_accept_prefers_json(next_line(&rest));
     return 0;
 }

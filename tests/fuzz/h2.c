@@ -77,7 +77,7 @@ static void body_advance(struct nj_body *b, uint32_t n)
 static uint64_t body_remaining(const struct nj_body *b)
 {
     const struct peer_body *p = (const struct peer_body *)b;
-    return p->unknown ? NJ_BODY_UNKNOWN : p->left;
+    return p->unknown ? NJ_BODY_LEN_UNKNOWN : p->left;
 }
 
 static void body_close(struct nj_body *b)
@@ -101,10 +101,10 @@ static void answer(struct peer_stream *q, uint32_t n_bytes)
     q->f->n_bodies++;
     q->answered = true;
     if (unknown && n_bytes % 4 == 1)
-        (void)nj_h2_trailers(q->st, &field, 1);
-    (void)nj_h2_respond_stamped(q->st, 200, &field, 1, n_bytes % 2, &p->body);
+        (void)nj_h2_set_trailers(q->st, &field, 1);
+    (void)nj_h2_respond_cacheable(q->st, 200, &field, 1, n_bytes % 2, &p->body);
     if (unknown && n_bytes % 4 == 2)
-        (void)nj_h2_trailers(q->st, &field, 1);
+        (void)nj_h2_set_trailers(q->st, &field, 1);
 }
 
 static uint32_t sum_up(uint32_t sum, const void *p, uint32_t n_bytes)
@@ -130,7 +130,7 @@ static void on_request(void *user, struct nj_h2_stream *st, const struct nj_requ
     f->n_streams++;
     nj_h2_stream_set_user(st, q);
     if (f->flags & RESETS && (sum ^ look) % 7 == 0)
-        nj_h2_reset(st, NGHTTP2_CANCEL);
+        nj_h2_reset_stream(st, NGHTTP2_CANCEL);
     for (int i = 0; i < LATE_MAX; i++) {
         if (!f->late[i]) {
             f->late[i] = q;
@@ -165,7 +165,7 @@ static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, si
     else if (sum % 3 == 1)
         consume(q, q->n_held / 2);
     if (f->flags & RESETS && sum % 13 == 0)
-        nj_h2_reset(st, NGHTTP2_CANCEL);
+        nj_h2_reset_stream(st, NGHTTP2_CANCEL);
     if (sum % 17 == 0 && !q->answered)
         answer(q, sum % 1000);
 }
@@ -253,25 +253,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     uint32_t chunk = data[0] ? data[0] : 4096, flags = data[3];
     f.room = f.room_max;
     f.flags = flags;
-    struct nj_h2_core *core =
-        nj_h2_core_new(flags & READ ? &reader_events : &events, &nj_h2_limits_default, &f.counters);
+    struct nj_h2_context *core = nj_h2_context_new(flags & READ ? &reader_events : &events,
+                                                   &nj_h2_limits_default, &f.counters);
     struct nj_h2 *h = nj_h2_open(core, &f);
     if (flags & FAIL)
-        nj__h2_core_fail_after(core, 1u + data[2]);
+        nj__h2_context_fail_after(core, 1u + data[2]);
     int rv = 0;
     if (flags & PREFACE)
         rv = nj_h2_input(h, (const uint8_t *)NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);
     for (size_t at = 4; at < n_bytes && rv == 0; at += chunk) {
         size_t n = n_bytes - at < chunk ? n_bytes - at : chunk;
         rv = step(&f, h, data + at, n);
-        NJ_CHECK(nj_h2_core_bytes_used(core) < 1024 * 1024);
+        NJ_CHECK(nj_h2_context_bytes_used(core) < 1024 * 1024);
         if (flags & GOAWAYS && rv == 0)
             nj_h2_goaway(h);
     }
     (void)nj_h2_output(h, &sink, &f);
     nj_h2_close(h);
     NJ_CHECK(f.n_streams == 0 && f.n_bodies == 0 && f.n_held == 0);
-    NJ_CHECK(nj_h2_core_bytes_used(core) == 0);
-    nj_h2_core_free(core);
+    NJ_CHECK(nj_h2_context_bytes_used(core) == 0);
+    nj_h2_context_free(core);
     return 0;
 }

@@ -44,11 +44,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     size_t n_shared = alloc.bytes_used;
     NJ_CHECK(both_init(&b[0], shared));
     NJ_CHECK(both_init(&b[1], shared));
-    alloc.fail_in = data[0];
+    alloc.fail_countdown = data[0];
     blocks(b, data + 1, n_bytes - 1);
     both_fini(&b[0]);
     both_fini(&b[1]);
-    NJ_CHECK(nj__hpack_shared_rest(shared) == n_shared && alloc.bytes_used == n_shared);
+    NJ_CHECK(nj__hpack_shared_trim(shared) == n_shared && alloc.bytes_used == n_shared);
     nj__hpack_shared_free(shared);
     NJ_CHECK(alloc.bytes_used == 0);
     nj__h2_alloc_fini(&alloc);

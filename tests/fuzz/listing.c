@@ -95,7 +95,7 @@ static void check_links(const struct nj_listing *l, const char *json, size_t n)
         require(p != NULL);
         p += sizeof key - 1;
         size_t n_href = (size_t)((const char *)memchr(p, '"', (size_t)(end - p)) - p);
-        if (!nj_listing_shows(e->name) || n_href + 1 >= sizeof target)
+        if (!nj_listing_may_show(e->name) || n_href + 1 >= sizeof target)
             continue;
         target[0] = '/';
         memcpy(target + 1, p, n_href);
@@ -127,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
             entries[l.n_entries++] = (struct nj_listing_entry){
                 p, kind & 1, (uint64_t)kind << (kind % 57), ((int64_t)kind - 100) * 1000000007};
     }
-    l.is_cut = n_bytes % 2;
+    l.is_truncated = n_bytes % 2;
     nj_listing_sort(&l);
 
     size_t n_html, n_json, n_empty;

@@ -33,7 +33,7 @@ static void check(const struct nj_packet *p, const uint8_t *frame, size_t n_byte
     case NJ_PACKET_DROP:
         NJ_CHECK(p->drop < NJ_N_COUNTERS && nj_counter_info[p->drop].kind == NJ_KIND_RX_DROP);
         return;
-    case NJ_PACKET_PROBLEM:
+    case NJ_PACKET_PARAM_PROBLEM:
         NJ_CHECK(p->drop < NJ_N_COUNTERS && nj_counter_info[p->drop].kind == NJ_KIND_RX_DROP);
         NJ_CHECK(p->problem.off + p->problem.n_bytes <= n_bytes);
         NJ_CHECK(p->problem.n_bytes >= 40 && p->problem.pointer < p->problem.n_bytes);
@@ -44,7 +44,7 @@ static void check(const struct nj_packet *p, const uint8_t *frame, size_t n_byte
         NJ_CHECK(p->nd.n_bytes >= 8 && p->nd.off + p->nd.n_bytes <= n_bytes);
         if (p->nd.kind == NJ_ND_ROUTER_ADVERT) {
             struct nj_ra ra;
-            nj_ra_read(&ra, frame + p->nd.off, p->nd.n_bytes);
+            nj_ra_parse(&ra, frame + p->nd.off, p->nd.n_bytes);
             NJ_CHECK(ra.n_prefixes <= NJ_RA_PREFIXES_MAX);
         }
         return;

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
     static struct nj_policy p;
     struct nj_server_config config;
-    struct nj_faults faults = {0};
+    struct nj_diags faults = {0};
     char *text = malloc(n_bytes + 1);
 
     require(text != NULL);
@@ -67,10 +67,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     for (const char *line = faults.text; line && *line; line = strchr(line, '\n') + 1)
         require(!begins_with(line, NAME ": "));
     for (uint32_t minute = 0; f && minute < 1440; minute += 97) {
-        nj_policy_file_make(f, &config, NULL, nj_policy_file_hours(f, minute), &p);
+        nj_policy_compile(f, &config, NULL, nj_policy_active_hours(f, minute), &p);
         check_policy(&p);
     }
     nj_policy_file_free(f);
-    nj_faults_free(&faults);
+    nj_diags_free(&faults);
     return 0;
 }

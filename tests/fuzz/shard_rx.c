@@ -253,7 +253,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t how = u8(&in);
     if (how & 1) {
         c.n_shards = 2;
-        c.steering = how & 2 ? NJ_STEER_MISS : NJ_STEER_ALWAYS;
+        c.steering = how & 2 ? NJ_STEER_ON_MISS : NJ_STEER_ALWAYS;
     }
     c.iface.has_gateway = how & 4;
     c.iface.gateway = rig_addr(RIG_PEER_IP);
@@ -267,7 +267,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t n_ops = 0; in.n > 0 && n_ops < 2000; n_ops++) {
         operate(r, &in, &port);
         rig_step(r);
-        (void)nj_shard_next(r->s);
+        (void)nj_shard_next_at(r->s);
     }
     if (how & 8) {
         nj_shard_abort(r->s, r->now);

@@ -4,8 +4,8 @@
  *
  * Each step is a byte that says what, and a few bytes of operands. Numbers in segments are small
  * distances from what the connection expects, so that scripts get deep: past the handshake, into
- * recovery, to probes of the path MTU, into every closing state. nj__tcb_check() runs by itself
- * after every segment. At the end everything is aborted and the pools must be full.
+ * recovery, to probes of the path MTU, into every closing state. nj__tcb_assert_valid() runs by
+ * itself after every segment. At the end everything is aborted and the pools must be full.
  */
 #include <stdlib.h>
 
@@ -149,7 +149,7 @@ static void segment(struct world *w, uint8_t which)
     struct nj_flow *f =
         nj_flow_find(&w->tcp.flows, nj_flow_hash(&w->tcp.flows, &seg.tuple), &seg.tuple);
     struct nj_tcb *t = nj_flow_tcb(f);
-    struct nj_bare *b = t ? NULL : (struct nj_bare *)f;
+    struct nj_minisock *b = t ? NULL : (struct nj_minisock *)f;
     uint32_t n_bytes = shape & 0x20 ? byte(w) : shape & 0x40 ? byte(w) * 6u : 0;
 
     if (shape & 0x08)
@@ -240,7 +240,7 @@ static void turn(struct world *w, nj_ns step)
 /* A router says that what is in flight is too long, with the MTU of its next link. */
 static void too_big(struct world *w, uint8_t which)
 {
-    struct nj_icmp_error e = {.news = NJ_ICMP_TOO_BIG, .tuple = tuple_of(which)};
+    struct nj_icmp_error e = {.error_kind = NJ_ICMP_TOO_BIG, .tuple = tuple_of(which)};
     uint32_t hash = nj_flow_hash(&w->tcp.flows, &e.tuple);
     struct nj_tcb *t = nj_flow_tcb(nj_flow_find(&w->tcp.flows, hash, &e.tuple));
 
@@ -256,7 +256,7 @@ static void starve(struct world *w, uint8_t b)
     uint32_t n = b & 0x40 ? 64 : b & 0x3f;
     while (w->n_hog > 0)
         rte_pktmbuf_free(w->hog[--w->n_hog]);
-    while (w->n_hog < n && (w->hog[w->n_hog] = nj__fresh(&w->tcp)))
+    while (w->n_hog < n && (w->hog[w->n_hog] = nj__mbuf_get(&w->tcp)))
         w->n_hog++;
 }
 
@@ -313,7 +313,7 @@ static void end(struct world *w)
     NJ_CHECK(w->tcp.syns.n_used == 0 && w->tcp.time_waits.n_used == 0);
     NJ_CHECK(w->tcp.n_half_open == 0 && w->tcp.n_time_wait == 0);
     NJ_CHECK(w->tcp.wheel.n_timers == 0);
-    nj__fresh_return(&w->tcp);
+    nj__mbuf_cache_drain(&w->tcp);
     NJ_CHECK(nj_test_pool_full(w->pool) && nj_test_pool_full(w->rx_pool));
     NJ_CHECK(nj_counter_read(&w->counters, NJ_C_rx_tcp) +
                  nj_counters_sum(&w->counters, NJ_KIND_RX_DROP) ==

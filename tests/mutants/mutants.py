@@ -286,7 +286,7 @@ class RaceProgram(Program):
     def sources(self, target):
         found = list(super().sources(target))
         known = {os.path.realpath(source) for _, source, _ in found}
-        steps = [word for word in found[0][2] if word == "-DNJ_STEPS"]
+        steps = [word for word in found[0][2] if word == "-DNJ_SCHED_POINTS"]
         return found + [(name, source, words + steps)
                         for name, source, words in self.build.objects("lib/libnj_sched.a")
                         if os.path.realpath(source) not in known]

@@ -9,25 +9,25 @@
 
 static bool tagged[RELAXED_THREADS_MAX];
 
-void relaxed_untag(void)
+void relaxed_reset_noblock(void)
 {
     memset(tagged, 0, sizeof tagged);
 }
 
-bool nj_tag_must_not_block(void)
+bool nj_noblock_is_set(void)
 {
     return tagged[relaxed_self()];
 }
 
-bool nj_tag_set(void)
+bool nj_noblock_set(void)
 {
-    bool before = nj_tag_must_not_block();
+    bool before = nj_noblock_is_set();
 
     tagged[relaxed_self()] = true;
     return before;
 }
 
-void nj_tag_restore(bool before)
+void nj_noblock_restore(bool before)
 {
     tagged[relaxed_self()] = before;
 }
@@ -40,17 +40,17 @@ bool nj__must_dispatch(const struct nj_strategy *s)
 
 void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag)
 {
-    bool before = tag && nj_tag_set();
+    bool before = tag && nj_noblock_set();
 
     (void)of;
     task->ops->run(task);
     if (tag)
-        nj_tag_restore(before);
+        nj_noblock_restore(before);
 }
 
-void nj__run_clean(const struct nj_strategy *of, struct nj_task *task)
+void nj__run_isolated(const struct nj_strategy *of, struct nj_task *task)
 {
     (void)of;
-    nj_tag_restore(false);
+    nj_noblock_restore(false);
     task->ops->run(task);
 }

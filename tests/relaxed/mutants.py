@@ -38,14 +38,14 @@ LOAD_SEAT = "atomic_load_explicit(&seat->state, "
 LOAD_WAKES = "atomic_load_explicit(&seat->n_wakes, "
 LOAD_SLEEPER = "atomic_load_explicit(&d->n_wakes[seat], "
 LOAD_REFS = "atomic_load_explicit(&s->n_refs, "
-COUNT_WAKE = "atomic_fetch_add_explicit(n_wakes, ONE_WAKE, memory_order_release)"
+COUNT_WAKE = "atomic_fetch_add_explicit(n_wakes, WAKE_UNIT, memory_order_release)"
 WAKE = "syscall(SYS_futex, n_wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0)"
 
 
 def swap(arguments, order, world, what, now="&now", file=WORD):
     """One call of swap() gets an order of its own."""
     return (file, f"swap(w, {now}, {arguments})",
-            f"atomic_compare_exchange_strong_explicit(w, {now}, nj__word_of({arguments}), "
+            f"atomic_compare_exchange_strong_explicit(w, {now}, nj__make_state({arguments}), "
             f"memory_order_{order}, memory_order_relaxed)", world, what)
 
 
@@ -54,13 +54,13 @@ ARRIVE = ("idle ? NJ__PRODUCING : NJ__REPRODUCING,\n"
           "                 nj__recruits_of(now) & ~(uint32_t)recruit")
 REST = "again ? NJ__PRODUCING : NJ__IDLE, nj__recruits_of(now)"
 LEAVE = "NJ__IDLE, send ? recruits | recruit : recruits"
-RETAKE = ("idle ? NJ__PRODUCING : nj__state_of(now),\n"
+RETAKE = ("idle ? NJ__PRODUCING : nj__production_of(now),\n"
           "                 nj__recruits_of(now) & ~(uint32_t)NJ__SURE")
 PAUSE = "NJ__IDLE, nj__recruits_of(now)"
 RESUME = "idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__recruits_of(now)"
 SIT = ("again ? NJ__PRODUCING : NJ__IDLE,\n"
-       "                 seat >= 0 ? recruits | (uint32_t)NJ__SEAT << seat : recruits")
-LEAVE_TO_SEATED = "leaves ? NJ__IDLE : nj__state_of(now), recruits | NJ__QUEUED"
+       "                 seat >= 0 ? recruits | (uint32_t)NJ__SEAT_BIT << seat : recruits")
+LEAVE_TO_SEATED = "leaves ? NJ__IDLE : nj__production_of(now), recruits | NJ__QUEUED"
 
 MUTANTS = [
     (WORD, ORDER, "memory_order_relaxed", "one after the other", "all swaps relaxed"),
@@ -68,7 +68,8 @@ MUTANTS = [
     (WORD, ORDER, "memory_order_release", "one after the other", "no swap acquires"),
     swap(DISPATCH, "acquire", "one who dispatches", "dispatch() does not release"),
     (WORD, f"if (swap(w, &now, {DISPATCH}))",
-     f"if (state == nj__state_of(now) && !send)\nreturn false;\nif (swap(w, &now, {DISPATCH}))",
+     "if (state == nj__production_of(now) && !send)\nreturn false;\n"
+     f"if (swap(w, &now, {DISPATCH}))",
      "two who dispatch", "dispatch() does not swap where it changes nothing"),
     swap(ARRIVE, "acquire", "two who produce", "arrive() does not release"),
     swap(ARRIVE, "release", "one after the other", "arrive() does not acquire"),

@@ -125,7 +125,7 @@ struct suite : rl::test_suite<suite, RELAXED_THREADS_MAX> {
     {
         now.n_objects = now.n_plain = 0;
         now.waiting = sleepers();
-        relaxed_untag();
+        relaxed_reset_noblock();
         now.setting_up = true;
         now.world->begin(now.world);
         now.setting_up = false;

@@ -33,7 +33,7 @@ struct relaxed_world {
 extern const struct relaxed_world relaxed_strategy_worlds[], relaxed_reserved_worlds[];
 
 /* context.c: clears the must-not-block tag of all threads. Before each run. */
-void relaxed_untag(void);
+void relaxed_reset_noblock(void);
 
 /* Performs `n_runs` runs from number `first`. False: a failure was found and printed. */
 bool relaxed_run(const struct relaxed_world *world, uint64_t first, uint32_t n_runs);

@@ -107,7 +107,7 @@ static void needer(void)
     w.n_needs++;
     relaxed_changed();
     atomic_store(&w.needed, true);
-    if (nj_reserved_rouse(w.r)) {
+    if (nj_reserved_release(w.r)) {
         w.n_roused++;
         atomic_store(&w.needed, false);
     }

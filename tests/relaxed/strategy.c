@@ -57,7 +57,7 @@ static struct {
     struct nj_producer producer;
     struct nj_executor executor;
     struct nj_strategy strategy;
-    struct nj_dual dual;
+    struct nj_dual_state dual;
     struct nj_reserved *reserved;
     struct task tasks[TASKS_MAX];
     struct job jobs[JOBS_MAX];
@@ -205,7 +205,7 @@ static void pool_thread(void)
         uintptr_t task;
         while (!(task = atomic_exchange_explicit(&job->task, 0, memory_order_acquire)))
             ;
-        nj__run_clean(job->of, (struct nj_task *)task);
+        nj__run_isolated(job->of, (struct nj_task *)task);
         if (!stops_at_the_end())
             done();
     }
@@ -347,11 +347,11 @@ static void begin(const struct relaxed_world *world)
     static const struct nj_task_ops task_ops = {run, reject};
     const struct model *m = world->model;
     struct nj_strategy_config config = {.ops = nj_strategies[m->kind],
-                                        .of_ops = &w.dual,
+                                        .ops_data = &w.dual,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
-                                        .asks_again = m->brings,
+                                        .asks_after_run = m->brings,
                                         .on_stopped = on_stopped};
     struct nj_reserved_config seats = {
         .capacity = m->n_reserved, .n_min = 1, .idle_ns = NJ_NEVER, .wanted = on_wanted};
@@ -369,7 +369,7 @@ static void begin(const struct relaxed_world *world)
     atomic_init(&w.strategy.stopped, false);
     for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
         atomic_init(&w.strategy.counts[i], 0);
-    for (int seat = 0; seat < NJ__SEATS; seat++)
+    for (int seat = 0; seat < NJ__N_SEATS; seat++)
         atomic_init(&w.dual.n_wakes[seat], 0);
     for (uint32_t i = 0; i < TASKS_MAX; i++) {
         w.tasks[i].task.ops = &task_ops;
@@ -395,7 +395,8 @@ static void end(void)
     for (uint32_t i = 0; i < n_tasks(); i++)
         CHECK(w.tasks[i].n_run + w.tasks[i].n_rejected == 1, "a task is left"); /* EWYK 5.10 */
     if (!stops_at_the_end())
-        CHECK(word == nj__word_of(NJ__IDLE, NJ__NO_RECRUIT), "not IDLE at the end"); /* EWYK 5.17 */
+        CHECK(word == nj__make_state(NJ__IDLE, NJ__NO_RECRUIT),
+              "not IDLE at the end"); /* EWYK 5.17 */
 }
 
 #define MODEL(...)                                                                                 \

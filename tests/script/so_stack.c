@@ -224,7 +224,7 @@ void so_turn(struct so_world *w)
 /* When something happens by itself: of the machine, or of a blocked call that has a deadline. */
 static nj_ns next_event(const struct so_world *w)
 {
-    nj_ns next = nj_tcp_next(&w->tcp);
+    nj_ns next = nj_tcp_next_deadline(&w->tcp);
     for (const struct waiter *x = w->waiters; x; x = x->next)
         next = x->deadline < next ? x->deadline : next;
     return next;

@@ -88,7 +88,7 @@ void nj_sim_client_receive(struct sim *sim, const struct sim_frame *f)
 nj_ns nj_sim_client_next(const struct sim *sim)
 {
     const struct sim_client *c = &sim->client;
-    nj_ns next = nj_tcp_next(&c->tcp), soonest = c->stepped_at + SIM_STEP_GAP;
+    nj_ns next = nj_tcp_next_deadline(&c->tcp), soonest = c->stepped_at + SIM_STEP_GAP;
 
     if (c->rx.n > 0)
         return soonest;
@@ -112,7 +112,7 @@ static void take(struct sim *sim, struct rte_mbuf *m)
         return;
     }
     if (p.kind == NJ_PACKET_ARP)
-        nj_neigh_arp(&c->neigh, &p, true, sim->now);
+        nj_neigh_arp_input(&c->neigh, &p, true, sim->now);
     else if (p.kind == NJ_PACKET_DROP)
         nj_count(&c->counters, p.drop);
     rte_pktmbuf_free(m);

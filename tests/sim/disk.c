@@ -9,12 +9,12 @@
 #include "store/file_reader.h"
 
 struct sim_disk_read {
-    struct nj__ring_read read;
+    struct nj__uring_read read;
     void *user;
     int32_t result;
 };
 
-/* nj__ring_open() is told of no world. */
+/* nj__uring_open() is told of no world. */
 static struct sim_disk *next_opened;
 
 void nj_sim_disk_init(struct sim_disk *d, struct sim *sim)
@@ -26,20 +26,20 @@ void nj_sim_disk_init(struct sim_disk *d, struct sim *sim)
 
 /* --- the ring --------------------------------------------------------------------------------- */
 
-int nj__ring_open(struct nj__ring **out, uint32_t n_max, const struct nj__arena_memory *memory)
+int nj__uring_open(struct nj__uring **out, uint32_t n_max, const struct nj__arena_memory *memory)
 {
     (void)memory;
     NJ_CHECK(n_max <= NJ_FILE_READS_MAX);
-    *out = (struct nj__ring *)next_opened;
+    *out = (struct nj__uring *)next_opened;
     return 0;
 }
 
-void nj__ring_close(struct nj__ring *r)
+void nj__uring_close(struct nj__uring *r)
 {
     NJ_CHECK(((struct sim_disk *)r)->n_under_way == 0);
 }
 
-bool nj__ring_is_registered(const struct nj__ring *r)
+bool nj__uring_is_registered(const struct nj__uring *r)
 {
     (void)r;
     return false;
@@ -67,7 +67,7 @@ static nj_ns serve(struct sim_disk *d, uint32_t n_bytes)
     return *slot = at;
 }
 
-void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *user)
+void nj__uring_read(struct nj__uring *r, const struct nj__uring_read *read, void *user)
 {
     struct sim_disk *d = (struct sim_disk *)r;
     struct sim_disk_read *x = malloc(sizeof *x);
@@ -97,13 +97,13 @@ void nj_sim_disk_done(struct sim *sim, void *read)
     d->done[d->n_done++] = x;
 }
 
-uint32_t nj__ring_reap(struct nj__ring *r, struct nj__ring_done *done, uint32_t n)
+uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
 {
     struct sim_disk *d = (struct sim_disk *)r;
     uint32_t n_taken = d->n_done < n ? d->n_done : n;
 
     for (uint32_t i = 0; i < n_taken; i++) {
-        done[i] = (struct nj__ring_done){d->done[i]->user, d->done[i]->result};
+        done[i] = (struct nj__uring_done){d->done[i]->user, d->done[i]->result};
         free(d->done[i]);
     }
     d->n_under_way -= n_taken;
@@ -112,18 +112,18 @@ uint32_t nj__ring_reap(struct nj__ring *r, struct nj__ring_done *done, uint32_t 
     return n_taken;
 }
 
-void nj__ring_will_wait(struct nj__ring *r)
+void nj__uring_prepare_wait(struct nj__uring *r)
 {
     (void)r;
     NJ_UNREACHABLE("a reader without a thread does not wait");
 }
 
-void nj__ring_wait(struct nj__ring *r)
+void nj__uring_wait(struct nj__uring *r)
 {
-    nj__ring_will_wait(r);
+    nj__uring_prepare_wait(r);
 }
 
-void nj__ring_wake(struct nj__ring *r)
+void nj__uring_wake(struct nj__uring *r)
 {
     ((struct sim_disk *)r)->is_woken = true;
 }

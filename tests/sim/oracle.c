@@ -56,15 +56,15 @@ static void check_shard(struct sim *sim, struct nj_shard *s)
     if (s->conns.n_used != 0 || s->tcp.tcbs.n_used != 0)
         nj_sim_fail(sim, "shard %u: %u connections and %u control blocks are left", i,
                     s->conns.n_used, s->tcp.tcbs.n_used);
-    if (nj_h2_core_conns(s->h2) != 0 || nj_h2_core_bytes_used(s->h2) != 0)
+    if (nj_h2_context_n_conns(s->h2) != 0 || nj_h2_context_bytes_used(s->h2) != 0)
         nj_sim_fail(sim, "shard %u: HTTP/2 holds %u sessions, %zu bytes", i,
-                    nj_h2_core_conns(s->h2), nj_h2_core_bytes_used(s->h2));
+                    nj_h2_context_n_conns(s->h2), nj_h2_context_bytes_used(s->h2));
     if (s->tcp.syns.n_used != 0 || s->tcp.time_waits.n_used != 0)
         nj_sim_fail(sim, "shard %u: %u half-open and %u waiting connections are left", i,
                     s->tcp.syns.n_used, s->tcp.time_waits.n_used);
-    if (s->tcp.n_half_open != 0 || s->talks.n_used != 0 || s->tcp.wheel.n_timers != 0)
+    if (s->tcp.n_half_open != 0 || s->active_conns.n_used != 0 || s->tcp.wheel.n_timers != 0)
         nj_sim_fail(sim, "shard %u: %u half-open, %u that spoke, %u timers are left", i,
-                    s->tcp.n_half_open, s->talks.n_used, s->tcp.wheel.n_timers);
+                    s->tcp.n_half_open, s->active_conns.n_used, s->tcp.wheel.n_timers);
 }
 
 /* Nobody asks for anything any more, and so nobody has credit or waits for it. */

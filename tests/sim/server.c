@@ -86,11 +86,11 @@ static uint32_t poll_files(void *ctx, struct nj_file_job **jobs, uint32_t n)
     return n_home;
 }
 
-static struct nj_file_port files_port(struct sim_lane *l)
+static struct nj_file_ops files_port(struct sim_lane *l)
 {
-    struct nj_task_port way = nj_sim_workers_port(&l->workers);
-    struct nj_task_port reader = nj_file_reader_port(l->sim->server.reader, l->index);
-    struct nj_file_port port = nj_file_lane_init(&l->files, &way, &reader, l->sim->store);
+    struct nj_worker_ops way = nj_sim_workers_port(&l->workers);
+    struct nj_worker_ops reader = nj_file_reader_port(l->sim->server.reader, l->index);
+    struct nj_file_ops port = nj_file_client_init(&l->files, &way, &reader, l->sim->store);
 
     l->poll_files = port.poll;
     port.poll = poll_files;
@@ -152,8 +152,8 @@ static void log_files(const struct sim *sim)
     nj_sim_log(sim,
                "files: %lu reads, %lu ahead, %lu failed, %lu put off; %lu hits, %lu evictions, "
                "%lu waits for memory, %lu for a read",
-               s->reads, s->ahead, r->n_failed, r->n_put_off, s->chunk_hits, s->evictions, s->waits,
-               s->waits_for_read);
+               s->reads, s->ahead, r->n_failed, r->n_to_workers, s->chunk_hits, s->evictions,
+               s->waits, s->waits_for_read);
 }
 
 void nj_sim_server_fini(struct sim *sim)
@@ -186,7 +186,7 @@ void nj_sim_server_receive(struct sim *sim, const struct sim_frame *f)
 nj_ns nj_sim_lane_next(const struct sim_lane *l)
 {
     bool input = l->rx.n > 0 || l->steered.n > 0 || l->workers.n_done > 0 || l->has_files;
-    nj_ns next = input ? 0 : nj_shard_next(l->shard);
+    nj_ns next = input ? 0 : nj_shard_next_at(l->shard);
     nj_ns soonest = l->stepped_at + (l->spent > SIM_STEP_GAP ? l->spent : SIM_STEP_GAP);
 
     return next > soonest ? next : soonest;
@@ -203,7 +203,7 @@ void nj_sim_lane_step(struct sim_lane *l)
     l->worked += l->spent;
     nj_sim_check_sums(sim, l->shard);
     nj_sim_limits_check(sim);
-    if (sim->progress != l->progress_seen || nj_shard_next(l->shard) > sim->now)
+    if (sim->progress != l->progress_seen || nj_shard_next_at(l->shard) > sim->now)
         l->n_vain = 0;
     l->progress_seen = sim->progress;
     if (++l->n_vain > VAIN_MAX)

@@ -23,7 +23,7 @@ struct sim_lane {
     struct nj_shard *shard;
     struct sim_queue rx, steered;
     struct sim_workers workers;
-    struct nj_file_lane files;
+    struct nj_file_client files;
     uint32_t (*poll_files)(void *files, struct nj_file_job **jobs, uint32_t n);
     bool has_files; /* some may have come home from the reader */
     nj_ns stepped_at;

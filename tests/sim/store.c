@@ -38,7 +38,7 @@ struct nj_file_store {
     struct sim *sim;
     struct nj_prng prng;
     struct nj_hash_key key;
-    struct nj__shared shared;
+    struct nj__store shared;
     struct nj__file_cache cache;
     struct nj__chunks chunks;
     uint32_t n_files, n_failures;
@@ -138,8 +138,8 @@ bool nj_sim_may_have_broken(const struct sim *sim, const struct sim_name *n, nj_
     const struct failure *f = failure_of(sim->store, n);
     nj_ns at = changes_at(sim, n);
 
-    return (f && asked_at <= f->at + NJ_OBJECT_TABLE_TTL) ||
-           (sim->now >= at && asked_at <= at + NJ_OBJECT_TABLE_TTL);
+    return (f && asked_at <= f->at + NJ_META_CACHE_TTL) ||
+           (sim->now >= at && asked_at <= at + NJ_META_CACHE_TTL);
 }
 
 /* --- reads, in place of file_read.c ----------------------------------------------------------- */
@@ -178,15 +178,15 @@ bool nj__file_is_unchanged(struct nj__file *f)
                        &file_of(f)->name) == file_of(f)->version;
 }
 
-void nj__file_spoil(struct nj__file *f)
+void nj__file_mark_changed(struct nj__file *f)
 {
-    nj__shared_lock(f->shared);
+    nj__store_lock(f->shared);
     f->has_changed = true;
-    nj__shared_unlock(f->shared);
+    nj__store_unlock(f->shared);
 }
 
 /* By a worker. */
-bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
+bool nj__file_read_chunk(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
                          uint64_t offset)
 {
     struct nj_file_store *s = nj_container_of(f->shared, struct nj_file_store, shared);
@@ -195,24 +195,24 @@ bool nj__file_read_piece(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uin
 
     (void)n_room;
     if (ok)
-        atomic_store(&f->is_put_off, false);
+        atomic_store(&f->needs_worker, false);
     else
-        nj__file_spoil(f);
+        nj__file_mark_changed(f);
     return ok;
 }
 
 /* --- files, in place of file_store.c ---------------------------------------------------------- */
 
-static void bury_file(struct nj__grave *g)
+static void detach_file(struct nj__deferred *g)
 {
     struct nj__file *f = nj_container_of(g, struct nj__file, grave);
 
-    nj__chunks_forget(f);
+    nj__chunks_drop_file(f);
     nj_container_of(f->shared, struct nj_file_store, shared)->n_files--;
-    nj__shared_free(f->shared, g);
+    nj__store_free_unlocked(f->shared, g);
 }
 
-static void free_file(struct nj__grave *g)
+static void free_file(struct nj__deferred *g)
 {
     struct nj__file *f = nj_container_of(g, struct nj__file, grave);
 
@@ -222,12 +222,12 @@ static void free_file(struct nj__grave *g)
     file_of(f)->name.kind = 0;
 }
 
-static void last_of_file(struct nj_ref *ref)
+static void on_last_file_ref(struct nj_ref *ref)
 {
-    struct nj_object *o = nj_container_of(ref, struct nj_object, ref);
+    struct nj_file_object *o = nj_container_of(ref, struct nj_file_object, ref);
     struct nj__file *f = nj_container_of(o, struct nj__file, object);
 
-    nj__shared_push(f->shared, &f->grave);
+    nj__store_defer_free(f->shared, &f->grave);
 }
 
 /* The address of a file stands in hashes: the same place for the same history. */
@@ -246,10 +246,10 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct sim_name 
     uint32_t version = version_now(s->sim, n);
 
     *file = (struct file){.name = *n, .version = version};
-    nj_ref_init(&f->object.ref, last_of_file);
+    nj_ref_init(&f->object.ref, on_last_file_ref);
     f->object.size_bytes = nj_sim_version_size(n, version);
     f->object.mtime_ns = (int64_t)(version * NJ_SEC);
-    f->grave = (struct nj__grave){.bury = bury_file, .free = free_file};
+    f->grave = (struct nj__deferred){.detach = detach_file, .free = free_file};
     f->shared = &s->shared;
     f->id = (struct nj__file_id){.inode = (uint64_t)n->kind << 32 | n->id,
                                  .size = f->object.size_bytes,
@@ -257,10 +257,10 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct sim_name 
     f->fd = n->kind == 'w' ? -1 : FD_BASE + (int)(file - s->file);
     f->is_local = !nj_sim_chance(&s->prng, s->sim->mix.store.distant);
     atomic_init(&f->is_settled, true);
-    nj_list_init(&f->chain);
-    nj_list_init(&f->by_use);
+    nj_list_init(&f->hash_node);
+    nj_list_init(&f->lru_node);
     nj_list_init(&f->open);
-    nj_list_init(&f->pieces);
+    nj_list_init(&f->chunk_list);
     if (n->kind == 'w') {
         f->memory = malloc(n->size + 1);
         NJ_CHECK(f->memory);
@@ -278,7 +278,7 @@ static struct nj__file *open_file(struct nj_file_store *s, const char *path,
     struct nj__file *f = nj__file_cache_find(&s->cache, path);
 
     if (f && !f->has_changed && file_of(f)->version == version_now(s->sim, n)) {
-        nj__file_cache_used(&s->cache, f);
+        nj__file_cache_touch(&s->cache, f);
         nj_ref_take(&f->object.ref);
         return f;
     }
@@ -314,9 +314,9 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
     default:
         return NJ_FILE_ABSENT;
     }
-    nj__shared_lock(&s->shared);
+    nj__store_lock(&s->shared);
     job->object = &open_file(s, job->path, &n)->object;
-    nj__shared_unlock(&s->shared);
+    nj__store_unlock(&s->shared);
     return NJ_FILE_OK;
 }
 
@@ -334,27 +334,27 @@ void nj_file_store_run(void *store, struct nj_file_job *job)
     }
 }
 
-void nj_file_store_bury(void *store)
+void nj_file_store_reclaim(void *store)
 {
     struct nj_file_store *s = store;
 
-    nj__shared_lock(&s->shared);
-    nj__shared_bury(&s->shared);
-    nj__shared_unlock(&s->shared);
+    nj__store_lock(&s->shared);
+    nj__store_reclaim(&s->shared);
+    nj__store_unlock(&s->shared);
 }
 
-bool nj_file_store_has_news(struct nj_file_store *s, const struct nj_file_job *job)
+bool nj_file_store_may_retry(struct nj_file_store *s, const struct nj_file_job *job)
 {
     if (job->result == NJ_FILE_BUSY)
-        return nj__chunks_fills(&s->chunks, job->place) != job->seen;
+        return nj__chunks_n_fills(&s->chunks, job->place) != job->seen;
     return atomic_load(&s->shared.stats.chunk_returns) != job->seen ||
-           nj__shared_has_dead(&s->shared);
+           nj__store_has_deferred(&s->shared);
 }
 
 void nj_sim_store_age(struct nj_file_store *s)
 {
     for (; s->sim->now - s->aged_at >= NJ_SEC; s->aged_at += NJ_SEC)
-        nj__chunks_age(&s->chunks);
+        nj__chunks_tick(&s->chunks);
 }
 
 struct nj__chunks *nj__file_store_chunks(struct nj_file_store *s)
@@ -380,7 +380,7 @@ struct nj_file_store *nj_sim_store_new(struct sim *sim)
     s->aged_at = sim->now;
     nj_prng_init(&s->prng, sim->seed ^ 0xf11e5);
     memcpy(s->key.b, &sim->seed, sizeof sim->seed);
-    NJ_CHECK(nj__shared_init(&s->shared, plan->cache_bytes));
+    NJ_CHECK(nj__store_init(&s->shared, plan->cache_bytes));
     nj__file_cache_init(&s->cache, &s->key, &s->shared, UINT32_MAX);
     NJ_CHECK(nj__chunks_init(&s->chunks, &s->key, plan->cache_bytes, &s->cache));
     if (plan->lent_max)
@@ -390,16 +390,16 @@ struct nj_file_store *nj_sim_store_new(struct sim *sim)
 
 uint32_t nj_sim_store_free(struct nj_file_store *s)
 {
-    nj__shared_lock(&s->shared);
+    nj__store_lock(&s->shared);
     nj__file_cache_clear(&s->cache);
-    nj__shared_bury(&s->shared);
+    nj__store_reclaim(&s->shared);
     nj__chunks_clear(&s->chunks);
-    nj__shared_unlock(&s->shared);
+    nj__store_unlock(&s->shared);
     uint32_t n = s->n_files + s->chunks.n_lent;
     if (n > 0)
         return n;
     nj__chunks_fini(&s->chunks);
-    nj__shared_fini(&s->shared);
+    nj__store_fini(&s->shared);
     munmap(s, sizeof *s);
     return 0;
 }

@@ -139,7 +139,7 @@ void nj_tsim_host_receive(struct tsim_host *h, const uint8_t *bytes, uint32_t n_
 /* What is no TCP segment: a router's word, or a frame that was damaged. */
 static void other(struct tsim_host *h, const struct nj_packet *p)
 {
-    bool dropped = p->kind == NJ_PACKET_DROP || p->kind == NJ_PACKET_PROBLEM;
+    bool dropped = p->kind == NJ_PACKET_DROP || p->kind == NJ_PACKET_PARAM_PROBLEM;
 
     if (p->kind == NJ_PACKET_ICMP_ERROR) {
         bool taken = nj_tsim_icmp(&h->tcp, &p->icmp_error);
@@ -185,7 +185,7 @@ void nj_tsim_host_inject(struct tsim_host *h, const uint8_t *bytes, uint32_t n_b
 nj_ns nj_tsim_host_next(const struct tsim_host *h)
 {
     const struct tsim *sim = h->sim;
-    nj_ns next = nj_tcp_next(&h->tcp), soonest = h->stepped_at + h->gap;
+    nj_ns next = nj_tcp_next_deadline(&h->tcp), soonest = h->stepped_at + h->gap;
 
     if (h->rx.n > 0)
         return h->stepped_at + sim->mix.host[h->index].step_gap;

@@ -56,7 +56,7 @@ static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n)
     return taken;
 }
 
-struct nj_task_port nj_sim_workers_port(struct sim_workers *w)
+struct nj_worker_ops nj_sim_workers_port(struct sim_workers *w)
 {
-    return (struct nj_task_port){.ctx = w, .submit = submit, .flush = flush, .poll = poll};
+    return (struct nj_worker_ops){.ctx = w, .submit = submit, .flush = flush, .poll = poll};
 }

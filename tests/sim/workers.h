@@ -15,7 +15,7 @@ struct sim_workers {
     struct nj_task *done[SIM_TASKS_MAX];
 };
 
-struct nj_task_port nj_sim_workers_port(struct sim_workers *w);
+struct nj_worker_ops nj_sim_workers_port(struct sim_workers *w);
 /* Its delay is over. `errand` is what the agenda kept. */
 void nj_sim_workers_done(struct sim *sim, void *errand);
 

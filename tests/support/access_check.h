@@ -154,7 +154,8 @@ static inline const char *access_skip_field(struct access_reader *r, const char 
     return bad ? bad : access_skip(r, "\"") ? NULL : "a field does not end";
 }
 
-static inline const char *access_check_rest(struct access_reader *r, const struct nj_access *a)
+static inline const char *access_check_rest(struct access_reader *r,
+                                            const struct nj_access_record *a)
 {
     if (!access_skip(r, " rt=") || !access_skip_number(r) || !access_skip(r, " ttfb=") ||
         !access_skip_number(r) || !access_skip(r, " throttled=") || !access_skip_number(r) ||
@@ -169,7 +170,7 @@ static inline const char *access_check_rest(struct access_reader *r, const struc
 }
 
 /* The lengths in the record have to be within its text. */
-static inline const char *access_check_combined(const struct nj_access *a, const char *line,
+static inline const char *access_check_combined(const struct nj_access_record *a, const char *line,
                                                 size_t n)
 {
     struct access_reader r = {(const uint8_t *)line, (const uint8_t *)line + n};

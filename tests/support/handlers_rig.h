@@ -102,7 +102,8 @@ static inline uint32_t hr_poll(void *ctx, struct nj_task **tasks, uint32_t n)
     }
 
     const struct nj_exchanges *set = h->r->s->handlers.exchanges;
-    uint32_t n_blocks = nj_blocks_out(set->blocks), n_bodies = nj_blocks_out(set->bodies);
+    uint32_t n_blocks = nj_block_pool_in_use(set->blocks),
+             n_bodies = nj_block_pool_in_use(set->bodies);
     for (uint32_t i = 0; i < got; i++) {
         pthread_t thread;
         NJ_CHECK(pthread_create(&thread, NULL, hr_worker, h->job[i]) == 0);
@@ -110,7 +111,8 @@ static inline uint32_t hr_poll(void *ctx, struct nj_task **tasks, uint32_t n)
         tasks[i] = h->job[i];
     }
     /* EWYK 5.59: the pools are the lcore's. */
-    NJ_CHECK(n_blocks == nj_blocks_out(set->blocks) && n_bodies == nj_blocks_out(set->bodies));
+    NJ_CHECK(n_blocks == nj_block_pool_in_use(set->blocks) &&
+             n_bodies == nj_block_pool_in_use(set->bodies));
     h->n_jobs -= got;
     h->n_flushed -= got;
     memmove(h->job, h->job + got, h->n_jobs * sizeof h->job[0]);
@@ -144,7 +146,7 @@ static inline struct hr *hr_new(const struct nj_route *routes, uint32_t n)
     NJ_CHECK(h->routes);
     h->config.routes = h->routes;
     h->jobs_max = HR_JOBS_MAX;
-    h->config.port.workers = (struct nj_task_port){
+    h->config.port.workers = (struct nj_worker_ops){
         .ctx = h, .submit = hr_submit, .flush = hr_flush_workers, .poll = hr_poll};
     h->config.port.clock = hr_clock;
     h->config.port.log = hr_log;
@@ -371,7 +373,7 @@ static inline bool hr_step(struct hr *h)
 static inline void hr_settle(struct hr *h)
 {
     for (uint32_t i = 0; i < 20000; i++)
-        if (!hr_step(h) && h->r->n_in == 0 && nj_shard_next(h->r->s) > h->r->now)
+        if (!hr_step(h) && h->r->n_in == 0 && nj_shard_next_at(h->r->s) > h->r->now)
             return;
     NJ_UNREACHABLE("it does not come to rest");
 }

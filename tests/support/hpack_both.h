@@ -21,7 +21,7 @@ struct both_string {
 };
 
 struct both {
-    struct nj__hpack_in *in;
+    struct nj__hpack_decoder *in;
     nghttp2_hd_inflater *inflater;
     struct both_string shown[BOTH_SHOWN];
     unsigned n_shown;
@@ -33,14 +33,14 @@ struct both {
 static inline bool both_init(struct both *b, struct nj__hpack_shared *shared)
 {
     memset(b, 0, sizeof *b);
-    b->in = nj__hpack_in_new(shared);
+    b->in = nj__hpack_decoder_new(shared);
     NJ_CHECK(nghttp2_hd_inflate_new(&b->inflater) == 0);
     return b->in != NULL;
 }
 
 static inline void both_fini(struct both *b)
 {
-    nj__hpack_in_free(b->in);
+    nj__hpack_decoder_free(b->in);
     nghttp2_hd_inflate_del(b->inflater);
 }
 
@@ -91,15 +91,15 @@ static inline void both_check_field(struct both *b, const struct nj__hpack_field
 {
     bool name_ok = nghttp2_check_header_name((const uint8_t *)f->name.p, f->name.n_bytes);
     if (f->token == NJ__TOKEN_PSEUDO_OTHER) /* no request may have them, well-formed or not */
-        name_ok = nj__hpack_name_ok(f->name);
-    NJ_CHECK(f->token == nj__hpack_token(f->name));
+        name_ok = nj__hpack_is_name_valid(f->name);
+    NJ_CHECK(f->token == nj__hpack_token_of(f->name));
     NJ_CHECK(f->malformed == !(name_ok && both_value_ok(f)));
     NJ_CHECK(b->in->size <= b->in->limit);
     both_show(b, f->name);
     both_show(b, f->value);
 }
 
-/* nghttp2's next field: as nj__hpack_next(). */
+/* nghttp2's next field: as nj__hpack_decode_next(). */
 static inline int both_theirs(struct both *b, const uint8_t **at, const uint8_t *end,
                               nghttp2_nv *nv)
 {
@@ -118,7 +118,7 @@ static inline int both_theirs(struct both *b, const uint8_t **at, const uint8_t 
     }
 }
 
-/* A block. What nj__hpack_next() returned last: 0, -1, or -2 when memory ran out. */
+/* A block. What nj__hpack_decode_next() returned last: 0, -1, or -2 when memory ran out. */
 static inline int both_block(struct both *b, const uint8_t *data, size_t n_bytes)
 {
     const uint8_t *at = data;
@@ -126,8 +126,8 @@ static inline int both_block(struct both *b, const uint8_t *data, size_t n_bytes
     nghttp2_nv nv;
     int rv;
     b->n_shown = b->n_fields = 0;
-    nj__hpack_block(b->in, data, n_bytes);
-    while ((rv = nj__hpack_next(b->in, &f)) == 1) {
+    nj__hpack_decode_begin(b->in, data, n_bytes);
+    while ((rv = nj__hpack_decode_next(b->in, &f)) == 1) {
         NJ_CHECK(both_theirs(b, &at, data + n_bytes, &nv) == 1);
         NJ_CHECK(both_same(f.name, nv.name, nv.namelen));
         NJ_CHECK(both_same(f.value, nv.value, nv.valuelen));

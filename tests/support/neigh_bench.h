@@ -32,7 +32,7 @@ struct sent {
 
 struct bench {
     struct nj_neigh n;
-    struct nj_ndp d;
+    struct nj_nd_host d;
     struct nj_counters counters;
     struct nj_iface iface;
     struct rte_mempool *mp;

@@ -6,19 +6,19 @@
 
 #include "store/io_uring.h"
 
-int nj__ring_open(struct nj__ring **out, uint32_t n_max, const struct nj__arena_memory *memory)
+int nj__uring_open(struct nj__uring **out, uint32_t n_max, const struct nj__arena_memory *memory)
 {
     (void)n_max, (void)memory;
-    *out = (struct nj__ring *)&disk;
+    *out = (struct nj__uring *)&disk;
     return 0;
 }
 
-void nj__ring_close(struct nj__ring *r)
+void nj__uring_close(struct nj__uring *r)
 {
     (void)r;
 }
 
-bool nj__ring_is_registered(const struct nj__ring *r)
+bool nj__uring_is_registered(const struct nj__uring *r)
 {
     (void)r;
     return false;

@@ -87,7 +87,7 @@ static void rig_advance(struct nj_body *b, uint32_t n)
 static uint64_t rig_remaining(const struct nj_body *b)
 {
     const struct rig_res *r = nj_container_of(b, const struct rig_res, inner);
-    return r->unknown && r->left > 0 ? NJ_BODY_UNKNOWN : r->left;
+    return r->unknown && r->left > 0 ? NJ_BODY_LEN_UNKNOWN : r->left;
 }
 
 static void rig_close(struct nj_body *b)
@@ -298,14 +298,14 @@ static inline void rig_step(struct rig *w)
 static inline void rig_adopt(struct rig *w, const struct nj_policy *p)
 {
     for (uint32_t i = 0; i < w->n_shards; i++)
-        nj_shape_adopt(w->shape[i], p, w->now);
+        nj_shape_set_policy(w->shape[i], p, w->now);
 }
 
 static inline nj_ns rig_next(const struct rig *w)
 {
     nj_ns next = NJ_NEVER;
     for (uint32_t i = 0; i < w->n_shards; i++) {
-        nj_ns at = nj_shape_next(w->shape[i]);
+        nj_ns at = nj_shape_next_at(w->shape[i]);
         if (!nj_list_empty(&w->ready[i]))
             at = w->now;
         if (at < next)

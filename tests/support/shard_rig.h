@@ -81,12 +81,12 @@ struct rig {
 };
 
 struct rig_object {
-    struct nj_object object;
+    struct nj_file_object object;
     struct rig *rig;
 };
 
 struct rig_chunk {
-    struct nj_chunk chunk;
+    struct nj_file_chunk chunk;
     struct rig *rig;
     uint8_t bytes[NJ_CHUNK_BYTES];
 };
@@ -122,7 +122,7 @@ static inline void rig_chunk_last(struct nj_ref *ref)
     free(c);
 }
 
-static inline struct nj_object *rig_object_new(struct rig *r, uint64_t size, bool whole)
+static inline struct nj_file_object *rig_object_new(struct rig *r, uint64_t size, bool whole)
 {
     struct rig_object *o = calloc(1, sizeof *o);
     uint8_t *bytes = whole ? malloc(size) : NULL;
@@ -433,7 +433,7 @@ static inline struct nj_shard_config rig_config(struct rig *r)
                  .rx_steered = rig_rx_steered,
                  .tx = rig_tx,
                  .forward = rig_forward,
-                 .share = rig_share,
+                 .replicate = rig_share,
                  .files = {r, rig_submit, rig_poll}},
         .tx_pool = r->tx_pool,
         .listen_port = RIG_PORT,

@@ -157,7 +157,7 @@ void nj_dsl_init(struct world *w, const struct dsl_options *options)
 
 bool nj_dsl_mbufs_back(struct world *w)
 {
-    nj__fresh_return(&w->tcp);
+    nj__mbuf_cache_drain(&w->tcp);
     return nj_test_pool_full(w->pool) && nj_test_pool_full(w->rx_pool);
 }
 
@@ -407,7 +407,7 @@ void nj_dsl_run(struct world *w, nj_ns duration)
     nj_ns end = w->now + duration;
 
     for (;;) {
-        nj_ns next = nj_tcp_next(&w->tcp);
+        nj_ns next = nj_tcp_next_deadline(&w->tcp);
         if (next <= w->now)
             next = w->now + NJ_MS; /* something waits for mbufs or room */
         if (next >= end)

@@ -61,22 +61,22 @@ static inline void fly(struct world *w, uint32_t n, uint32_t more)
  * behind one that it has not. */
 static inline void expect_order(const struct nj_xfer *x)
 {
-    const struct nj_list *n = &x->by_time;
-    const struct nj_sent *prev = NULL;
+    const struct nj_list *n = &x->by_send_time;
+    const struct nj_sent_run *prev = NULL;
     uint32_t n_flying = 0, n_listed = 0;
-    bool met = x->overtaken == &x->by_time;
+    bool met = x->overtaken == &x->by_send_time;
 
-    for (const struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r)) {
-        cr_assert_eq(nj_list_linked(&r->by_time), r->fate == NJ_FLYING);
-        n_flying += r->fate == NJ_FLYING;
+    for (const struct nj_sent_run *r = nj_sent_run_first(x); r; r = nj_sent_run_next(x, r)) {
+        cr_assert_eq(nj_list_linked(&r->by_send_time), r->fate == NJ_RUN_IN_FLIGHT);
+        n_flying += r->fate == NJ_RUN_IN_FLIGHT;
     }
-    while ((n = n->next) != &x->by_time && n_listed <= n_flying) {
-        const struct nj_sent *r = nj_container_of(n, struct nj_sent, by_time);
-        cr_assert_eq(r->fate, NJ_FLYING);
+    while ((n = n->next) != &x->by_send_time && n_listed <= n_flying) {
+        const struct nj_sent_run *r = nj_container_of(n, struct nj_sent_run, by_send_time);
+        cr_assert_eq(r->fate, NJ_RUN_IN_FLIGHT);
         if (prev)
-            cr_assert(nj_sent_after(r->at, r->end, prev->at, prev->end), "out of order");
+            cr_assert(nj_rack_sent_after(r->at, r->end, prev->at, prev->end), "out of order");
         if (!met)
-            cr_assert(nj_sent_after(x->rack_at, x->rack_end, r->at, r->end));
+            cr_assert(nj_rack_sent_after(x->rack_at, x->rack_end, r->at, r->end));
         met |= x->overtaken == n;
         prev = r;
         n_listed++;

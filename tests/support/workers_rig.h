@@ -54,20 +54,20 @@ static inline void reject(struct nj_task *t)
 
 static const struct nj_task_ops ops = {run, reject};
 
-static inline struct nj_workers *start(uint32_t n_workers, uint32_t tasks_max)
+static inline struct nj_worker_pool *start(uint32_t n_workers, uint32_t tasks_max)
 {
-    struct nj_workers *w = NULL;
-    struct nj_workers_config c = {
+    struct nj_worker_pool *w = NULL;
+    struct nj_worker_pool_config c = {
         .n_shards = SHARDS,
-        .kind = {[NJ_WORKERS_HANDLERS] = {.n_max = n_workers, .tasks_max = tasks_max}}};
-    cr_assert_eq(nj_workers_start(&c, &w), 0);
+        .kind = {[NJ_WORKER_HANDLERS] = {.n_max = n_workers, .tasks_max = tasks_max}}};
+    cr_assert_eq(nj_worker_pool_start(&c, &w), 0);
     return w;
 }
 
-static inline void finish(struct nj_workers *w)
+static inline void finish(struct nj_worker_pool *w)
 {
-    cr_assert_eq(nj_workers_stop(w, FOR_EVER), 0);
-    nj_workers_free(w);
+    cr_assert_eq(nj_worker_pool_stop(w, FOR_EVER), 0);
+    nj_worker_pool_free(w);
 }
 
 static inline struct job *new_jobs(uint32_t n, sem_t *gate)
@@ -82,7 +82,7 @@ static inline struct job *new_jobs(uint32_t n, sem_t *gate)
     return jobs;
 }
 
-static inline uint32_t take_home(struct nj_task_port *port, uint32_t n)
+static inline uint32_t take_home(struct nj_worker_ops *port, uint32_t n)
 {
     struct nj_task *home[16];
 
@@ -92,7 +92,7 @@ static inline uint32_t take_home(struct nj_task_port *port, uint32_t n)
     return n;
 }
 
-static inline void await_home(struct nj_task_port *port, uint32_t n)
+static inline void await_home(struct nj_worker_ops *port, uint32_t n)
 {
     while (n > 0) {
         uint32_t n_now = take_home(port, n);
@@ -102,7 +102,7 @@ static inline void await_home(struct nj_task_port *port, uint32_t n)
     }
 }
 
-static inline void send(struct nj_task_port *port, struct job *j)
+static inline void send(struct nj_worker_ops *port, struct job *j)
 {
     cr_assert(port->submit(port->ctx, &j->task));
     port->flush(port->ctx);

@@ -226,7 +226,7 @@ def functions(source):
 
 
 # The one exception: which stack runs on this thread, see there.
-THREAD_LOCAL = ("lib/sched/fiber.c", "_Thread_local struct nj__here nj__here;")
+THREAD_LOCAL = ("lib/sched/fiber.c", "_Thread_local struct nj__current nj__current;")
 
 
 def rule_mutable(source):
@@ -458,7 +458,7 @@ def commit_findings(name, subject, body):
     if len(subject) > SUBJECT_MAX:
         yield Finding(name, 1, "commit", f"the subject has {len(subject)} columns, at most "
                       f"{SUBJECT_MAX}")
-    if not re.match(r"[a-z0-9][\w./+ -]*: \S", subject) or subject.endswith("."):
+    if not re.match(r"[a-z0-9][\w./+, -]*: \S", subject) or subject.endswith("."):
         yield Finding(name, 1, "commit", "the subject is not `area: what`, without a full stop")
     if len(re.findall(r"\w+", body)) < 5:
         yield Finding(name, 3, "commit", "the body does not say why")

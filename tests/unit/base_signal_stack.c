@@ -45,7 +45,7 @@ static void in_thread(void (*check)(void))
 static void check_use(void)
 {
     struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
-    void *mine = nj_altstack_begin();
+    void *mine = nj_altstack_install();
 
     cr_assert_not_null(mine);
     stack_t is = present();
@@ -53,9 +53,9 @@ static void check_use(void)
     cr_assert_eq(sigaction(SIGUSR1, &act, NULL), 0);
     raise(SIGUSR1);
     cr_expect(handler_at >= (uintptr_t)is.ss_sp && handler_at < (uintptr_t)is.ss_sp + is.ss_size);
-    cr_expect_null(nj_altstack_begin(), "one is enough");
+    cr_expect_null(nj_altstack_install(), "one is enough");
     cr_expect_eq(present().ss_sp, is.ss_sp);
-    nj_altstack_end(mine);
+    nj_altstack_remove(mine);
     cr_expect(present().ss_flags & SS_DISABLE);
 }
 
@@ -65,9 +65,9 @@ static void check_others(void)
     stack_t stack = {.ss_sp = theirs, .ss_size = sizeof theirs};
 
     cr_assert_eq(sigaltstack(&stack, NULL), 0);
-    void *mine = nj_altstack_begin();
+    void *mine = nj_altstack_install();
     cr_expect_null(mine);
-    nj_altstack_end(mine);
+    nj_altstack_remove(mine);
     cr_expect_eq(present().ss_sp, (void *)theirs);
     stack.ss_flags = SS_DISABLE;
     sigaltstack(&stack, NULL);

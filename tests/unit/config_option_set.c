@@ -100,11 +100,11 @@ Test(config_option_set, quantities)
         {"max-header-size", "8KiB", NULL},
         {"cache", "0", NULL},
         {"send-timeout", "1m", NULL},
-        {"rate", "20MiB", NJ_RATE_WANTS ", or none"},
-        {"rate", "0", NJ_RATE_WANTS ", or none"},
-        {"rate", "", NJ_RATE_WANTS ", or none"},
-        {"rate", "-1", NJ_RATE_WANTS ", or none"},
-        {"rate", "1025GiB/s", NJ_RATE_WANTS ", or none"},
+        {"rate", "20MiB", NJ_RATE_SYNTAX ", or none"},
+        {"rate", "0", NJ_RATE_SYNTAX ", or none"},
+        {"rate", "", NJ_RATE_SYNTAX ", or none"},
+        {"rate", "-1", NJ_RATE_SYNTAX ", or none"},
+        {"rate", "1025GiB/s", NJ_RATE_SYNTAX ", or none"},
         {"max-header-size", "33KiB", "a size from 1KiB to 32KiB"},
         {"idle-timeout", "0", "a time such as 500ms or 10s, 100ms to a day"},
     };
@@ -163,7 +163,7 @@ Test(config_option_set, the_file_comes_second)
     cr_expect_eq(nj_config_set_from_file(&c, "max-body", "1KiB", why, sizeof why), 0);
     cr_expect(c.max_body == 1024);
     uint32_t n = 0;
-    while (nj_config_file_name(n))
+    while (nj_config_file_key_at(n))
         n++;
     cr_expect_eq(n, 18);
 }
@@ -174,10 +174,10 @@ Test(config_option_set, hours)
                                       "22:00-25:00", "22-06",       "22:00-06:00 ", "2:00-06:000"};
     uint16_t m[2];
 
-    cr_expect(nj_read_minutes("22:00-06:00", m) && m[0] == 1320 && m[1] == 360);
-    cr_expect(nj_read_minutes("00:00-24:00", m) && m[0] == 0 && m[1] == 1440);
+    cr_expect(nj_parse_time_range("22:00-06:00", m) && m[0] == 1320 && m[1] == 360);
+    cr_expect(nj_parse_time_range("00:00-24:00", m) && m[0] == 0 && m[1] == 1440);
     for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++)
-        cr_expect(!nj_read_minutes(bad[i], m), "%s", bad[i]);
+        cr_expect(!nj_parse_time_range(bad[i], m), "%s", bad[i]);
 }
 
 Test(config_option_set, nothing_but_numbers_with_units)
@@ -187,8 +187,8 @@ Test(config_option_set, nothing_but_numbers_with_units)
     uint64_t n;
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++)
-        cr_expect(!nj_read_bytes(bad[i], &n), "'%s'", bad[i]);
-    cr_expect(nj_read_bytes("1.5KiB", &n) && n == 1536);
+        cr_expect(!nj_parse_bytes(bad[i], &n), "'%s'", bad[i]);
+    cr_expect(nj_parse_bytes("1.5KiB", &n) && n == 1536);
 }
 
 static void site(const char *expected)
@@ -252,7 +252,7 @@ Test(config_option_set, requests)
     c.send_timeout_s = -1;
     site("--send-timeout: expected 0.1 to 86400 seconds");
     c.rate = NJ_RATE_MAX + 1;
-    site("--rate: expected " NJ_RATE_WANTS);
+    site("--rate: expected " NJ_RATE_SYNTAX);
     c.symlinks = (enum nj_symlinks)9;
     site("--symlinks: expected none, owner or beneath");
     c.rate = NJ_NONE;
@@ -282,20 +282,20 @@ Test(config_option_set, shown)
     };
     char text[64];
 
-    cr_expect(!nj_config_show(&c, "max-body", text, sizeof text));
+    cr_expect(!nj_config_format(&c, "max-body", text, sizeof text));
     for (size_t i = 0; i < NJ_ARRAY_LEN(values); i++) {
         cr_assert_eq(set(values[i][0], values[i][1]), 0, "%s", why);
-        cr_assert(nj_config_show(&c, values[i][0], text, sizeof text), "%s", values[i][0]);
+        cr_assert(nj_config_format(&c, values[i][0], text, sizeof text), "%s", values[i][0]);
         cr_expect_str_eq(text, values[i][1]);
     }
     cr_assert_eq(set("error-page", "403=/4.html"), 0);
-    cr_expect(nj_config_show(&c, "error-page", text, sizeof text));
+    cr_expect(nj_config_format(&c, "error-page", text, sizeof text));
     cr_expect_str_eq(text, "404=/4.html, 403=/4.html");
     cr_assert_eq(set("listing", NULL), 0);
-    cr_expect(nj_config_show(&c, "listing", text, sizeof text));
+    cr_expect(nj_config_format(&c, "listing", text, sizeof text));
     cr_expect_str_eq(text, "yes");
     cr_assert_eq(set("max-body", "none"), 0);
-    cr_expect(nj_config_show(&c, "max-body", text, sizeof text));
+    cr_expect(nj_config_format(&c, "max-body", text, sizeof text));
     cr_expect_str_eq(text, "none");
-    cr_expect(!nj_config_show(&c, "no-such-thing", text, sizeof text));
+    cr_expect(!nj_config_format(&c, "no-such-thing", text, sizeof text));
 }

@@ -39,7 +39,7 @@ static const struct {
 Test(config_placement, eal_arguments)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
-        struct nj_eal_wish w;
+        struct nj_eal_selection w;
         char why[256], cpus[128] = "";
         char *argv[NJ_ARRAY_LEN(rows[i].argv)];
         int argc = 0;
@@ -48,7 +48,7 @@ Test(config_placement, eal_arguments)
             argv[argc] = (char *)rows[i].argv[argc];
             argc++;
         }
-        int rc = nj_placement_read_eal(argc, argv, &w, why, sizeof why);
+        int rc = nj_placement_parse_eal(argc, argv, &w, why, sizeof why);
         cr_expect_eq(rc, rows[i].cpus ? 0 : -1, "row %zu", i);
         if (rc != 0)
             continue;
@@ -64,7 +64,7 @@ Test(config_placement, eal_arguments)
 static const char *advice(const char *machine, const uint32_t *cpu, uint32_t n, int nic_node)
 {
     static char text[2048];
-    static struct nj_place p;
+    static struct nj_placement p;
     cpu_set_t usable;
 
     setenv("HWLOC_SYNTHETIC", machine, 1);
@@ -93,13 +93,13 @@ Test(config_placement, advice)
 Test(config_placement, stays_where_it_may)
 {
     cpu_set_t usable;
-    struct nj_place p;
+    struct nj_placement p;
 
     sched_getaffinity(0, sizeof usable, &usable);
     nj_placement_make((uint32_t[]){0}, 1, 0, -1, &usable, &p);
     for (unsigned i = 0; i < NJ_TOPO_CPUS_MAX; i++) {
-        cr_expect(CPU_ISSET(i, &usable) || !CPU_ISSET(i, &p.rest));
+        cr_expect(CPU_ISSET(i, &usable) || !CPU_ISSET(i, &p.housekeeping));
         for (uint32_t w = 0; w < p.n_workers; w++)
-            cr_expect(CPU_ISSET(i, &p.rest) || !CPU_ISSET(i, &p.worker[w]));
+            cr_expect(CPU_ISSET(i, &p.housekeeping) || !CPU_ISSET(i, &p.worker[w]));
     }
 }

@@ -11,7 +11,7 @@
 #include "log/address_text.h"
 #include "support/scratch.h"
 
-static struct nj_faults faults;
+static struct nj_diags faults;
 static struct nj_server_config config;
 static struct nj_policy p;
 static struct nj_policy_file *f;
@@ -19,7 +19,7 @@ static struct nj_policy_file *f;
 static void fini(void)
 {
     nj_policy_file_free(f);
-    nj_faults_free(&faults);
+    nj_diags_free(&faults);
     f = NULL;
 }
 
@@ -40,7 +40,7 @@ static void parse(const char *text)
 
 static void make(uint32_t minute)
 {
-    nj_policy_file_make(f, &config, NULL, nj_policy_file_hours(f, minute), &p);
+    nj_policy_compile(f, &config, NULL, nj_policy_active_hours(f, minute), &p);
 }
 
 static const struct nj_class *class_named(const char *name)
@@ -204,7 +204,7 @@ Test(config_policy_file, many_faults_are_counted)
         n += *t == '\n';
         cr_expect_neq(*t, '\033', "what a terminal would obey");
     }
-    cr_expect_eq(n, NJ_FAULTS_TOLD);
+    cr_expect_eq(n, NJ_DIAGS_MAX);
 }
 
 Test(config_policy_file, classes_and_what_they_inherit)
@@ -224,7 +224,7 @@ Test(config_policy_file, classes_and_what_they_inherit)
     cr_expect(a->client.rate == 0 && a->client.ceiling == 0 && a->request.rate == 100u << 10);
     cr_expect(a->rate_after == 65536 && a->caps.streams_max == 5 && a->action == NJ_ACTION_SERVE);
     cr_expect(b->total.rate == 0 && b->total.ceiling == 1u << 20 && b->client.rate == 2u << 20);
-    cr_expect(b->action == NJ_ACTION_LATER && b->retry_after_s == 30);
+    cr_expect(b->action == NJ_ACTION_TOO_MANY && b->retry_after_s == 30);
     cr_expect(p.rules[0].class_index == 1 && p.rules[4].class_index == 2);
     cr_expect(memcmp(p.rules[0].host.p, "one.example", 11) == 0, "in lower case");
 }
@@ -323,7 +323,7 @@ Test(config_policy_file, hours)
     /* Whoever asks each minute sees each change, whatever the clock did between. */
     uint32_t changes = 0;
     for (uint32_t m = 1; m <= 1440; m++)
-        changes += nj_policy_file_hours(f, m % 1440) != nj_policy_file_hours(f, m - 1);
+        changes += nj_policy_active_hours(f, m % 1440) != nj_policy_active_hours(f, m - 1);
     cr_expect_eq(changes, 7);
 }
 
@@ -366,10 +366,10 @@ Test(config_policy_file, rates_are_shown_as_people_write_them)
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++) {
         struct nj_class_keys keys = {0}, again = {0};
-        cr_assert(nj_class_key_read(&keys, 0, shown[i][0], &expected));
-        const char *is = nj_class_key_show(&keys.value, 0, text, sizeof text);
+        cr_assert(nj_class_key_parse(&keys, 0, shown[i][0], &expected));
+        const char *is = nj_class_key_format(&keys.value, 0, text, sizeof text);
         cr_expect_str_eq(is, shown[i][1]);
-        cr_assert(nj_class_key_read(&again, 0, is, &expected), "%s", is);
+        cr_assert(nj_class_key_parse(&again, 0, is, &expected), "%s", is);
         cr_expect_eq(again.value.total.rate, keys.value.total.rate, "%s", is);
     }
 }

@@ -25,7 +25,7 @@ static struct {
 } shards;
 
 static char path[64], why[256], note[128];
-static struct nj_faults faults, warnings;
+static struct nj_diags faults, warnings;
 static struct nj_server_config given, effective;
 static struct nj_policy_file *first;
 static struct nj_policies *policies;
@@ -75,17 +75,17 @@ static void start(const char *text, uint32_t minute)
     cr_assert(first, "%s", faults.text);
     policies = nj_policies_new(first, &given, &effective, minute, why, sizeof why);
     cr_assert(policies, "%s", why);
-    atomic_store(&shards.wanted, nj_policies_first(policies));
+    atomic_store(&shards.wanted, nj_policies_initial(policies));
     adopt();
-    nj_policies_attach(policies, &(struct nj_policy_port){NULL, set, adopted, runs});
+    nj_policies_set_ops(policies, &(struct nj_policy_ops){NULL, set, adopted, runs});
 }
 
 static void finish(void)
 {
     nj_policies_free(policies);
     nj_policy_file_free(first);
-    nj_faults_free(&faults);
-    nj_faults_free(&warnings);
+    nj_diags_free(&faults);
+    nj_diags_free(&warnings);
 }
 
 static const struct nj_class *class_named(const char *name)
@@ -99,8 +99,8 @@ static const struct nj_class *class_named(const char *name)
 static uint64_t reload(const char *text)
 {
     write_file(text);
-    nj_faults_free(&faults);
-    nj_faults_free(&warnings);
+    nj_diags_free(&faults);
+    nj_diags_free(&warnings);
     uint64_t version = nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note);
     adopt();
     return version;
@@ -127,7 +127,7 @@ Test(config_policy_reload, reloads)
     cr_expect_str_eq(note, "");
     cr_expect_eq(warnings.n, 0);
     cr_expect_eq(reload("[class a]\npath = /a*\n"), 4);
-    cr_expect(strstr(warnings.text, "policy:2: warning: path = /a*: * stands for itself"), "%s",
+    cr_expect(strstr(warnings.text, "policy:2: warning: path = /a*: * is taken literally"), "%s",
               warnings.text);
     cr_expect_eq(reload("[limits]\nmax_body = 1KiB\n"), 5);
     cr_expect(strstr(note, "next start"), "%s", note);
@@ -170,7 +170,7 @@ Test(config_policy_reload, no_slot_with_downloads_is_given_anew)
 
     start(many('a', 31), 0);
     uint8_t slot = class_named("a4")->slot;
-    uint32_t owner = class_named("a4")->owner;
+    uint32_t slot_gen = class_named("a4")->slot_gen;
     shards.running = 1u << slot;
     cr_expect_neq(reload(many('b', 30)), 0);
     for (uint32_t i = 0; i < shards.used->n_classes; i++)
@@ -180,13 +180,13 @@ Test(config_policy_reload, no_slot_with_downloads_is_given_anew)
     cr_expect(strstr(faults.text, where), "%s", faults.text);
     cr_expect(shards.used->version == 2 && !class_named("b30"), "what was in force stays");
     uint8_t of_b7 = class_named("b7")->slot;
-    cr_expect_eq(class_named("b7")->owner, owner + 1, "it is the second in its slot");
+    cr_expect_eq(class_named("b7")->slot_gen, slot_gen + 1, "it is the second in its slot");
     cr_expect_eq(reload(many('c', 31)), 0, "30 would have one");
     cr_expect_eq(reload("[class b7]\npath = /b\n"), 3);
     cr_expect_eq(class_named("b7")->slot, of_b7, "and nobody was moved for them");
     cr_expect_neq(reload(many('a', 31)), 0, "who had them gets them");
     cr_expect_eq(class_named("a4")->slot, slot);
-    cr_expect_eq(class_named("a4")->owner, owner);
+    cr_expect_eq(class_named("a4")->slot_gen, slot_gen);
     shards.running = 0;
     cr_expect_neq(reload(many('b', 31)), 0);
     finish();

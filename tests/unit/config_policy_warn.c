@@ -7,18 +7,18 @@
 #include "base/attr.h"
 #include "config/policy_warn.h"
 
-static struct nj_faults warnings;
+static struct nj_diags warnings;
 
 static void fini(void)
 {
-    nj_faults_free(&warnings);
+    nj_diags_free(&warnings);
 }
 
 TestSuite(config_policy_warn, .fini = fini);
 
 static const char *warn(const char *text, const struct nj_server_config *given)
 {
-    struct nj_faults faults = {0};
+    struct nj_diags faults = {0};
     struct nj_server_config effective = *given;
 
     fini();
@@ -89,9 +89,9 @@ static const struct {
     {"[class a]\npath = /\nclient_burst = 64KiB\n",
      "3: client_burst: without effect: neither client_rate nor client_ceiling is set"},
     {"[class a]\npath = /\nrate = 1MiB/s\nclient_rate = 2MiB/s\n",
-     "4: client_rate: without effect: the class has less"},
+     "4: client_rate: without effect: the class has a lower limit"},
     {"[class a]\npath = /\nclient_rate = 1MiB/s\nrequest-rate = 2MiB/s\n",
-     "4: request_rate: without effect: a client has less"},
+     "4: request_rate: without effect: a client has a lower limit"},
     {"[client]\nby = header X-Who\ntrusted_proxy = 10.0.0.0/8, 0.0.0.0/0\n",
      "3: 0.0.0.0/0: every host is a trusted proxy: connections are not limited, and a header may "
      "name any client"},

@@ -49,23 +49,23 @@ static const struct row rows[] = {
 
 static void try_row(const struct row *row, unsigned number)
 {
-    struct nj_lcore_at lcore[NJ_SHARDS_MAX];
-    struct nj_port_wish port[PORTS_MAX];
+    struct nj_lcore_node lcore[NJ_SHARDS_MAX];
+    struct nj_port_request port[PORTS_MAX];
     uint32_t n_lcores = 0, n_ports = 0;
     uint8_t port_of[NJ_SHARDS_MAX];
     char said[256] = "";
     cpu_set_t ids;
 
-    cr_assert(nj_cpus_read(row->lcores, &ids));
+    cr_assert(nj_cpus_parse(row->lcores, &ids));
     for (unsigned id = 0; id < 64; id++)
         if (CPU_ISSET(id, &ids))
-            lcore[n_lcores++] = (struct nj_lcore_at){id, id < 8 ? 0 : 1};
+            lcore[n_lcores++] = (struct nj_lcore_node){id, id < 8 ? 0 : 1};
     for (; n_ports < PORTS_MAX && row->named[n_ports]; n_ports++) {
         port[n_ports].id = 10 + (int)n_ports;
         port[n_ports].node = row->node[n_ports];
-        cr_assert(nj_cpus_read(row->named[n_ports], &port[n_ports].lcores));
+        cr_assert(nj_cpus_parse(row->named[n_ports], &port[n_ports].lcores));
     }
-    if (nj_port_lcores(lcore, n_lcores, port, n_ports, port_of, said, sizeof said) == 0) {
+    if (nj_port_lcores_assign(lcore, n_lcores, port, n_ports, port_of, said, sizeof said) == 0) {
         for (uint32_t i = 0; i < n_lcores; i++)
             said[i] = (char)('0' + port_of[i]);
         said[n_lcores] = '\0';

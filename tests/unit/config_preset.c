@@ -51,7 +51,8 @@ static const char *becomes(const char *line)
 Test(config_preset, without_a_nic)
 {
     cr_expect_str_eq(becomes("--preset tap"), PLAIN "--vdev=net_tap0,iface=nj0");
-    cr_expect_str_eq(nj_presets_said(&presets), "preset tap: " PLAIN "--vdev=net_tap0,iface=nj0");
+    cr_expect_str_eq(nj_presets_summary(&presets),
+                     "preset tap: " PLAIN "--vdev=net_tap0,iface=nj0");
     cr_assert_eq(presets.n_devices, 1);
     cr_expect_str_eq(presets.device[0].name, "net_tap0");
     cr_expect_str_eq(presets.device[0].preset.file->name, "tap");
@@ -67,7 +68,7 @@ Test(config_preset, without_a_nic)
 Test(config_preset, none)
 {
     cr_expect_str_eq(becomes("-l 0,1 --vdev=net_null0"), "-l 0,1 --vdev=net_null0");
-    cr_expect_null(nj_presets_said(&presets));
+    cr_expect_null(nj_presets_summary(&presets));
     cr_expect_eq(presets.n_devices, 0);
 }
 
@@ -81,7 +82,7 @@ Test(config_preset, pci)
     cr_expect_eq(presets.n_devices, 2);
     cr_expect_str_eq(becomes("--preset igb,pci=03:00.0 --preset vfio,pci=04:00.0"),
                      "-a 0000:03:00.0 -a 0000:04:00.0");
-    cr_expect_str_eq(nj_presets_said(&presets),
+    cr_expect_str_eq(nj_presets_summary(&presets),
                      "preset igb: -a 0000:03:00.0\npreset vfio: -a 0000:04:00.0");
     cr_expect_str_eq(presets.device[1].name, "0000:04:00.0");
     cr_expect_str_eq(presets.device[1].preset.file->name, "vfio");
@@ -197,7 +198,7 @@ Test(config_preset, too_much)
 
 static struct nj_dpdk_port port_like(const char *name, const char *driver)
 {
-    struct nj_dpdk_port p = {.n_rxq = 4, .n_txq = 4, .steering = NJ_STEER_MISS, .rx_csum = true};
+    struct nj_dpdk_port p = {.n_rxq = 4, .n_txq = 4, .steering = NJ_STEER_ON_MISS, .rx_csum = true};
 
     p.tx.tcp_csum = p.tx.tso = true;
     snprintf(p.name, sizeof p.name, "%s", name);
@@ -212,7 +213,7 @@ static const char *differs(const char *line, const struct nj_dpdk_port *port, ui
     static char text[2048];
 
     cr_assert_eq(expand(line), 0, "%s", why);
-    nj_presets_differences(&presets, port, n_shards, offload, scratch, text, sizeof text);
+    nj_presets_diff(&presets, port, n_shards, offload, scratch, text, sizeof text);
     return text;
 }
 

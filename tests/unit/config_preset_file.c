@@ -22,7 +22,8 @@ Test(config_preset_file, each_file)
         cr_expect_eq(nj_preset_read(f, &p, why, sizeof why), 0, "%s", why);
         cr_expect_eq(nj_preset_find((struct nj_str){f->name, (uint32_t)strlen(f->name)}), f);
         bool placeholder = strstr(f->text, "{pci}");
-        cr_expect_eq(placeholder, nj_preset_key(&p, NJ_STR("pci")) == NJ_KEY_OFTEN, "%s", f->name);
+        cr_expect_eq(placeholder, nj_preset_key_kind(&p, NJ_STR("pci")) == NJ_KEY_REPEATABLE, "%s",
+                     f->name);
         cr_expect_eq(placeholder, !says(p.bind, "none"), "%s", f->name);
         cr_expect_lt(p.title.n_bytes, 90, "%s", f->name);
     }
@@ -54,26 +55,27 @@ Test(config_preset_file, facts)
 
     cr_assert_eq(nj_preset_read(&f, &p, why, sizeof why), 0, "%s", why);
     cr_expect(says(p.title, "A device: net_x."));
-    cr_expect(nj_preset_has(p.driver, NJ_STR("net_y")) && !nj_preset_has(p.driver, NJ_STR("net")));
+    cr_expect(nj_preset_has_word(p.driver, NJ_STR("net_y")) &&
+              !nj_preset_has_word(p.driver, NJ_STR("net")));
     cr_expect_eq(p.queues, 12);
     cr_expect_eq(p.offloads, NJ_PRESET_TX_CHECKSUM);
-    cr_expect_eq(p.offloads_open, NJ_PRESET_RX_CHECKSUM);
+    cr_expect_eq(p.offloads_optional, NJ_PRESET_RX_CHECKSUM);
     cr_expect_eq(p.rss, NJ_PRESET_RSS_RINGS);
-    cr_expect_eq(nj_preset_key(&p, NJ_STR("pci")), NJ_KEY_OFTEN);
-    cr_expect_eq(nj_preset_key(&p, NJ_STR("member")), NJ_KEY_ONCE);
-    cr_expect_eq(nj_preset_key(&p, NJ_STR("mode")), NJ_KEY_ONCE);
-    cr_expect_eq(nj_preset_key(&p, NJ_STR("mod")), NJ_KEY_UNKNOWN);
-    cr_expect_eq(nj_preset_key(&p, NJ_STR("pci...")), NJ_KEY_UNKNOWN);
-    cr_expect(nj_preset_key_near(&p, NJ_STR("mod"), near, sizeof near));
+    cr_expect_eq(nj_preset_key_kind(&p, NJ_STR("pci")), NJ_KEY_REPEATABLE);
+    cr_expect_eq(nj_preset_key_kind(&p, NJ_STR("member")), NJ_KEY_ONCE);
+    cr_expect_eq(nj_preset_key_kind(&p, NJ_STR("mode")), NJ_KEY_ONCE);
+    cr_expect_eq(nj_preset_key_kind(&p, NJ_STR("mod")), NJ_KEY_UNKNOWN);
+    cr_expect_eq(nj_preset_key_kind(&p, NJ_STR("pci...")), NJ_KEY_UNKNOWN);
+    cr_expect(nj_preset_closest_key(&p, NJ_STR("mod"), near, sizeof near));
     cr_expect_str_eq(near, "mode");
-    cr_expect(!nj_preset_key_near(&p, NJ_STR("zzzzzz"), near, sizeof near));
-    cr_assert(nj_preset_line(&at, &line) && says(line, "-a {pci}"));
-    cr_assert(nj_preset_line(&at, &line));
-    cr_assert(nj_preset_word(&line, &word) && says(word, "--no-huge"));
-    cr_assert(nj_preset_word(&line, &word) && says(word, "-m"));
-    cr_assert(nj_preset_word(&line, &word) && says(word, "512"));
-    cr_expect(!nj_preset_word(&line, &word));
-    cr_expect(!nj_preset_line(&at, &line));
+    cr_expect(!nj_preset_closest_key(&p, NJ_STR("zzzzzz"), near, sizeof near));
+    cr_assert(nj_preset_next_line(&at, &line) && says(line, "-a {pci}"));
+    cr_assert(nj_preset_next_line(&at, &line));
+    cr_assert(nj_preset_next_word(&line, &word) && says(word, "--no-huge"));
+    cr_assert(nj_preset_next_word(&line, &word) && says(word, "-m"));
+    cr_assert(nj_preset_next_word(&line, &word) && says(word, "512"));
+    cr_expect(!nj_preset_next_word(&line, &word));
+    cr_expect(!nj_preset_next_line(&at, &line));
 }
 
 #define HEAD     "# T.\n#: driver d\n#: bind b\n#: tried t\n#: source s\n"
@@ -115,7 +117,7 @@ Test(config_preset_file, names)
 {
     cr_expect_null(nj_preset_find(NJ_STR("ixg")));
     cr_expect_null(nj_preset_find(NJ_STR("")));
-    cr_expect_str_eq(nj_preset_near(NJ_STR("ixbge")), "ixgbe");
-    cr_expect_null(nj_preset_near(NJ_STR("")));
-    cr_expect_null(nj_preset_near(NJ_STR("something-else-that-is-far-longer-than-any-name")));
+    cr_expect_str_eq(nj_preset_closest(NJ_STR("ixbge")), "ixgbe");
+    cr_expect_null(nj_preset_closest(NJ_STR("")));
+    cr_expect_null(nj_preset_closest(NJ_STR("something-else-that-is-far-longer-than-any-name")));
 }

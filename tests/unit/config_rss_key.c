@@ -12,12 +12,12 @@ Test(config_rss_key, read)
 {
     struct nj_rss_key key;
 
-    cr_assert(nj_rss_key_read(TEN "aAbBcCdDeEfF01020304" TEN TEN, &key));
+    cr_assert(nj_rss_key_parse(TEN "aAbBcCdDeEfF01020304" TEN TEN, &key));
     cr_expect_eq(key.b[1], 0x11);
     cr_expect_eq(key.b[10], 0xaa);
     cr_expect_eq(key.b[15], 0xff);
     cr_expect_eq(key.b[39], 0x99);
-    cr_assert(nj_rss_key_read("6d:5a" TEN TEN TEN "0011223344556677", &key));
+    cr_assert(nj_rss_key_parse("6d:5a" TEN TEN TEN "0011223344556677", &key));
     cr_expect(key.b[0] == 0x6d && key.b[1] == 0x5a && key.b[39] == 0x77);
     static const char *const bad[] = {
         "",
@@ -33,7 +33,7 @@ Test(config_rss_key, read)
         "0000000000000000000000000000000000000000",
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++)
-        cr_expect(!nj_rss_key_read(bad[i], &key), "%s", bad[i]);
+        cr_expect(!nj_rss_key_parse(bad[i], &key), "%s", bad[i]);
 }
 
 /* Each start has its own, and connections that are opened to come home find their ports. */
@@ -42,7 +42,7 @@ Test(config_rss_key, drawn)
     struct nj_rss_key key[20];
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(key); i++) {
-        cr_assert(nj_rss_key_draw(&key[i]));
+        cr_assert(nj_rss_key_generate(&key[i]));
         cr_expect(nj_rss_key_spreads(&key[i]));
         for (size_t k = 0; k < i; k++)
             cr_expect_neq(memcmp(&key[i], &key[k], sizeof key[0]), 0);

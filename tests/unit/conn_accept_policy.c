@@ -151,7 +151,7 @@ Test(conn_accept_policy, change_ends_what_is_denied)
     cr_assert_eq(rig_h2_frames(foe, 1, NULL), 1);
     nj_shard_set_policy(r->s, &after);
     cr_expect_eq(nj_shard_policy_version(r->s), 1);
-    cr_expect_eq(nj_shard_next(r->s), 0);
+    cr_expect_eq(nj_shard_next_at(r->s), 0);
     rig_step(r);
     cr_expect_eq(nj_shard_policy_version(r->s), 2);
     rig_settle(r);
@@ -164,7 +164,7 @@ Test(conn_accept_policy, change_ends_what_is_denied)
     nj_shard_set_policy(r->s, &open);
     rig_settle(r);
     cr_expect(connect_from(r, FOE, 3001)->got_synack);
-    cr_expect_gt(nj_shard_next(r->s), r->now, "nothing more to do");
+    cr_expect_gt(nj_shard_next_at(r->s), r->now, "nothing more to do");
     rig_free(r);
 }
 
@@ -175,7 +175,7 @@ Test(conn_accept_policy, change_is_told_when_all_have_followed)
     struct rig *r = start(&before);
     uint32_t n_open = 0, n_steps = 0;
 
-    for (uint16_t i = 0; n_open <= 3 * NJ_SHAPE_FOLLOW_MAX; i++) {
+    for (uint16_t i = 0; n_open <= 3 * NJ_SHAPE_MIGRATE_MAX; i++) {
         struct rig_peer *p = connect_from(r, FRIEND, 1000 + i);
         uint8_t buf[128];
 
@@ -190,12 +190,12 @@ Test(conn_accept_policy, change_is_told_when_all_have_followed)
     nj_shard_set_policy(r->s, &after);
     rig_step(r);
     cr_expect_eq(nj_shard_policy_version(r->s), 1, "some are behind");
-    cr_expect_leq(nj_shard_next(r->s), r->now);
+    cr_expect_leq(nj_shard_next_at(r->s), r->now);
     nj_shard_set_policy(r->s, &later);
     while (nj_shard_policy_version(r->s) == 1 && n_steps++ < 100)
         rig_step(r);
     cr_expect_eq(nj_shard_policy_version(r->s), 3);
-    cr_expect_eq(n_steps, (n_open + NJ_SHAPE_FOLLOW_MAX - 1) / NJ_SHAPE_FOLLOW_MAX);
+    cr_expect_eq(n_steps, (n_open + NJ_SHAPE_MIGRATE_MAX - 1) / NJ_SHAPE_MIGRATE_MAX);
     rig_free(r);
 }
 
@@ -251,7 +251,7 @@ Test(conn_accept_policy, actions)
     add_class(&p, "shut", "/shut")->action = NJ_ACTION_FORBID;
     add_class(&p, "reset", "/reset")->action = NJ_ACTION_RESET;
     add_class(&p, "drop", "/drop")->action = NJ_ACTION_DROP;
-    later->action = NJ_ACTION_LATER;
+    later->action = NJ_ACTION_TOO_MANY;
     later->retry_after_s = 77;
     struct hr *h = start_hr(&p);
     struct hr_client *c = hr_connect(h);
@@ -380,7 +380,7 @@ static void ask_as(struct hr_client *c, const char *who, int n)
 }
 
 /* Beside other clients, one client may use most fibers, over any number of connections, but not the
- * last quarter. Its further requests are queued, and get 503 after NJ_STACKS_WAIT_MAX. */
+ * last quarter. Its further requests are queued, and get 503 after NJ_FIBERS_WAIT_MAX. */
 Test(conn_accept_policy, stacks_of_a_client)
 {
     struct nj_policy p = base(1);
@@ -410,7 +410,7 @@ Test(conn_accept_policy, stacks_of_a_client)
     cr_expect_eq(rig_count(h->r, NJ_C_status_5xx), 60 - 23 + 2);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 60 - 23 + 2);
     for (uint32_t i = 0; i < NJ_REQUESTERS; i++)
-        cr_assert_eq(h->r->s->txns.requester[i].n_at_work, 0);
+        cr_assert_eq(h->r->s->txns.requester[i].n_need_stack, 0);
     cr_expect_eq(h->r->s->handlers.stacks.n_waiting, 0);
     hr_free(h);
 }

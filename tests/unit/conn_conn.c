@@ -213,7 +213,7 @@ Test(conn_conn, time_is_up_for_each_by_itself)
             rig_send(r, p[k - 70], "P", 1); /* 7 s after it connected */
             quiet_at[k - 70] = r->now;
         }
-        nj_ns next = nj_shard_next(r->s);
+        nj_ns next = nj_shard_next_at(r->s);
         for (uint32_t i = 0; i < N && i <= k; i++)
             cr_assert(gone_at[i] || next <= quiet_at[i] + 10064 * NJ_MS, "peer %u", i);
         rig_settle(r);
@@ -235,7 +235,7 @@ Test(conn_conn, time_is_up_for_each_by_itself)
  * processed. */
 Test(conn_conn, what_came_in_time_counts)
 {
-    enum { N = NJ_EAT_MBUFS_MAX + 6, BYTES = 17 };
+    enum { N = NJ_READ_MBUFS_MAX + 6, BYTES = 17 };
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
     nj_ns begin = r->now;
@@ -681,14 +681,14 @@ Test(conn_conn, idle_is_idle)
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000), *q = rig_connect_h2(r, 1001);
 
-    cr_expect_gt(nj_shard_next(r->s), r->now);
+    cr_expect_gt(nj_shard_next_at(r->s), r->now);
     q->rcv_wnd = 0;
     rig_get(r, p, 1, "/whole");
     rig_get(r, q, 1, "/big");
     rig_run(r, NJ_SEC);
-    cr_expect_gt(nj_shard_next(r->s), r->now);
+    cr_expect_gt(nj_shard_next_at(r->s), r->now);
     nj_shard_drain(r->s, r->now);
     rig_run(r, NJ_SEC);
-    cr_expect_gt(nj_shard_next(r->s), r->now);
+    cr_expect_gt(nj_shard_next_at(r->s), r->now);
     rig_free(r);
 }

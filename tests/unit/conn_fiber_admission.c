@@ -318,11 +318,11 @@ Test(conn_fiber_admission, handlers_that_are_busy_stay)
     for (int i = 0; i < 120; i++)
         hr_get(b, "/wait");
     hr_settle(h);
-    cr_expect_eq(n_in_use(h), STACKS - STACKS / NJ_STACKS_RESERVE, "others are there");
+    cr_expect_eq(n_in_use(h), STACKS - STACKS / NJ_FIBERS_RESERVE_PART, "others are there");
     r = hr_reply_of(c, hr_get(c, "/brief"));
     hr_settle(h);
     cr_expect_eq(r->status, 200);
-    hr_run(h, NJ_STACKS_WAIT_MAX - 200 * NJ_MS);
+    hr_run(h, NJ_FIBERS_WAIT_MAX - 200 * NJ_MS);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 0);
     hr_run(h, 500 * NJ_MS);
     unsigned n_refused = 0;
@@ -348,7 +348,7 @@ Test(conn_fiber_admission, others_of_a_connection_do_not_wait)
     for (int i = 0; i < 100; i++)
         hr_get(b, "/wait");
     hr_settle(h);
-    cr_assert_eq(n_in_use(h), STACKS - STACKS / NJ_STACKS_RESERVE, "%u", n_in_use(h));
+    cr_assert_eq(n_in_use(h), STACKS - STACKS / NJ_FIBERS_RESERVE_PART, "%u", n_in_use(h));
     const struct hr_reply *non = hr_reply_of(b, hr_get(b, "/non"));
     const struct hr_reply *either = hr_reply_of(b, hr_get(b, "/either"));
     const struct hr_reply *os = hr_reply_of(b, hr_get(b, "/os"));
@@ -368,7 +368,7 @@ Test(conn_fiber_admission, gone_while_they_wait)
     struct hr *h = start();
     struct hr_client *a = connect_from(h, OTHER(0), &wide), *b = connect_from(h, OTHER(0), &wide),
                      *c = connect_from(h, OTHER(0), &wide), *d = connect_from(h, OTHER(1), &wide);
-    const struct nj_stacks *st = &h->r->s->handlers.stacks;
+    const struct nj_admission *st = &h->r->s->handlers.stacks;
     int32_t id[10];
 
     for (int i = 0; i < 128; i++) {
@@ -501,7 +501,7 @@ Test(conn_fiber_admission, classes_of_one_client)
 {
     policy = nj_policy_none;
     policy.n_classes = 2;
-    policy.classes[1] = (struct nj_class){.name = "hear", .slot = 1, .owner = 1};
+    policy.classes[1] = (struct nj_class){.name = "hear", .slot = 1, .slot_gen = 1};
     policy.n_rules = 1;
     policy.rules[0] = (struct nj_class_rule){.class_index = 1, .path_prefix = NJ_STR("/hear")};
     struct hr *h = start_with_policy();

@@ -42,7 +42,7 @@ static void acknowledge(struct rig *r, struct rig_peer *p)
 
 static bool hears(const struct rig *r, const struct rig_peer *p)
 {
-    return !tcb_of(r, p)->acks_untold;
+    return !tcb_of(r, p)->ack_events_off;
 }
 
 Test(conn_quiet, when_all_is_said)
@@ -265,7 +265,7 @@ Test(conn_quiet, acknowledged_by_bytes)
 static void shed_at(struct rig *r, nj_ns now)
 {
     r->now = now;
-    nj__pressure_shed(r->s, now);
+    nj__pressure_shed_tx(r->s, now);
 }
 
 Test(conn_quiet, who_has_acknowledged_all_is_not_shed)
@@ -278,7 +278,7 @@ Test(conn_quiet, who_has_acknowledged_all_is_not_shed)
     for (uint32_t i = 1; i < 4; i++)
         shed_at(r, then + i * 6 * NJ_SEC);
     cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
-    cr_expect(nj_list_empty(&r->s->owing));
+    cr_expect(nj_list_empty(&r->s->unacked));
     rig_free(r);
 }
 

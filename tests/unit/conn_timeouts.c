@@ -390,7 +390,7 @@ static void outlive(struct rig *r, struct rig_peer **bot, nj_ns most)
         cr_expect(bot[i]->got_rst, "%u", i);
     cr_expect_eq(r->s->conns.n_used, 1);
     cr_expect_eq(r->s->txns.pool.n_used, 0);
-    cr_expect_leq(nj_h2_core_bytes_used(r->s->h2), 32 * 1024u);
+    cr_expect_leq(nj_h2_context_bytes_used(r->s->h2), 32 * 1024u);
     cr_expect_leq(r->sndq_max, NJ_SENDQ_BYTES_MIN);
 }
 
@@ -427,7 +427,7 @@ Test(conn_timeouts, a_crowd_that_opens_no_window)
     }
     rig_run(r, 30 * NJ_SEC);
     cr_expect_eq(r->s->txns.pool.n_used, BOTS * STREAMS);
-    size_t h2 = nj_h2_core_bytes_used(r->s->h2) / BOTS;
+    size_t h2 = nj_h2_context_bytes_used(r->s->h2) / BOTS;
     cr_expect_leq(h2, 32 * 1024 + STREAMS * 1024u, "%zu bytes of HTTP/2 for each", h2);
     outlive(r, bot, 38 * NJ_SEC);
     cr_expect_eq(rig_count(r, NJ_C_send_timeout), BOTS * STREAMS);
@@ -610,11 +610,11 @@ Test(conn_timeouts, requests_are_looked_at_now_and_then)
     int32_t id = hr_get(c, "/wait");
 
     hr_settle(h);
-    cr_expect_geq(nj__patience_next(h->r->s), h->r->now + 7 * NJ_SEC);
+    cr_expect_geq(nj__timeouts_next_at(h->r->s), h->r->now + 7 * NJ_SEC);
     cr_expect(!nj_list_empty(&h->r->s->txns_watched));
     hr_reset(c, id);
     hr_settle(h);
     cr_expect(nj_list_empty(&h->r->s->txns_watched));
-    cr_expect_geq(nj__patience_next(h->r->s), h->r->now + 60 * NJ_SEC);
+    cr_expect_geq(nj__timeouts_next_at(h->r->s), h->r->now + 60 * NJ_SEC);
     hr_free(h);
 }

@@ -54,7 +54,7 @@ Test(dpdk_address_acl, some)
 
     cr_assert(acl, "%s", why);
     cr_expect_eq(nj_acl_n_networks(acl), 5);
-    cr_expect_eq(nj_acl_lists(acl, &(struct nj_addr){{0}}), 8);
+    cr_expect_eq(nj_acl_lookup(acl, &(struct nj_addr){{0}}), 8);
     const struct {
         const char *a;
         uint32_t lists;
@@ -63,7 +63,7 @@ Test(dpdk_address_acl, some)
                 {"2001:db8:1::1", 12}, {"2001:db9::1", 8}};
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct nj_addr a = addr(rows[i].a);
-        cr_expect_eq(nj_acl_lists(acl, &a), rows[i].lists, "%s", rows[i].a);
+        cr_expect_eq(nj_acl_lookup(acl, &a), rows[i].lists, "%s", rows[i].a);
     }
     nj_acl_free(acl);
 }
@@ -74,7 +74,7 @@ Test(dpdk_address_acl, none)
     struct nj_addr a = addr("192.0.2.1");
 
     cr_assert(acl, "%s", why);
-    cr_expect_eq(nj_acl_lists(acl, &a), 0);
+    cr_expect_eq(nj_acl_lookup(acl, &a), 0);
     nj_acl_free(acl);
 }
 
@@ -115,7 +115,7 @@ static void compare(struct nj_prng *r, uint32_t n)
             a = copy[nj_prng_below(r, n)].addr;
             a.b[15] ^= (uint8_t)nj_prng_below(r, 4);
         }
-        cr_assert_eq(nj_acl_lists(acl, &a), search(copy, n, &a), "%u networks", n);
+        cr_assert_eq(nj_acl_lookup(acl, &a), search(copy, n, &a), "%u networks", n);
     }
     nj_acl_free(acl);
     free(net);

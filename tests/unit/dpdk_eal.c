@@ -35,7 +35,7 @@ static const char *reason(const char *a, const char *b)
     snprintf(first, sizeof first, "%s", a);
     snprintf(second, sizeof second, "%s", b ? b : "");
     why[0] = '\0';
-    return nj_eal_not_bound(scratch, b ? 3 : 2, argv, why, sizeof why) ? why : NULL;
+    return nj_eal_find_unbound(scratch, b ? 3 : 2, argv, why, sizeof why) ? why : NULL;
 }
 
 Test(dpdk_eal, not_bound)

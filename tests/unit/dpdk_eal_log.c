@@ -68,9 +68,9 @@ Test(dpdk_eal_log, cause)
 {
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         char cause[512] = "untouched";
-        cr_assert(nj_quiet_begin());
+        cr_assert(nj_eal_log_capture());
         fputs(rows[i].said, i % 2 ? stdout : stderr);
-        nj_quiet_end(cause, sizeof cause);
+        nj_eal_log_release(cause, sizeof cause);
         cr_expect_str_eq(cause, rows[i].cause ? rows[i].cause : "untouched", "row %zu: %s", i,
                          cause);
     }
@@ -79,19 +79,19 @@ Test(dpdk_eal_log, cause)
 /* DPDK goes on after it, so whoever wants to know asks later. */
 Test(dpdk_eal_log, memory_that_is_not_mapped)
 {
-    cr_expect_null(nj_quiet_unmapped());
-    nj_quiet_begin();
+    cr_expect_null(nj_eal_log_dma_error());
+    nj_eal_log_capture();
     fputs("EAL: Cannot open /dev/vfio\n", stderr);
-    nj_quiet_end(NULL, 0);
-    cr_expect_null(nj_quiet_unmapped());
-    nj_quiet_begin();
+    nj_eal_log_release(NULL, 0);
+    cr_expect_null(nj_eal_log_dma_error());
+    nj_eal_log_capture();
     fputs("EAL: Cannot set up DMA remapping, error 12 (Cannot allocate memory)\n", stderr);
-    nj_quiet_end(NULL, 0);
-    nj_quiet_begin();
-    nj_quiet_end(NULL, 0);
-    cr_assert_not_null(nj_quiet_unmapped());
-    cr_expect_not_null(strstr(nj_quiet_unmapped(), "LimitMEMLOCK=infinity"), "%s",
-                       nj_quiet_unmapped());
+    nj_eal_log_release(NULL, 0);
+    nj_eal_log_capture();
+    nj_eal_log_release(NULL, 0);
+    cr_assert_not_null(nj_eal_log_dma_error());
+    cr_expect_not_null(strstr(nj_eal_log_dma_error(), "LimitMEMLOCK=infinity"), "%s",
+                       nj_eal_log_dma_error());
 }
 
 /* A crash while output is held back is told where the process has its stderr. */
@@ -100,25 +100,25 @@ Test(dpdk_eal_log, stderr_of_the_process)
     struct stat before, meanwhile;
 
     cr_assert_eq(fstat(STDERR_FILENO, &before), 0);
-    cr_expect_eq(nj_quiet_stderr(), STDERR_FILENO);
-    nj_quiet_begin();
-    int rc = fstat(nj_quiet_stderr(), &meanwhile);
-    nj_quiet_end(NULL, 0);
+    cr_expect_eq(nj_eal_log_stderr(), STDERR_FILENO);
+    nj_eal_log_capture();
+    int rc = fstat(nj_eal_log_stderr(), &meanwhile);
+    nj_eal_log_release(NULL, 0);
     cr_assert_eq(rc, 0);
     cr_expect(before.st_dev == meanwhile.st_dev && before.st_ino == meanwhile.st_ino);
-    cr_expect_eq(nj_quiet_stderr(), STDERR_FILENO);
+    cr_expect_eq(nj_eal_log_stderr(), STDERR_FILENO);
 }
 
 Test(dpdk_eal_log, short_buffer_and_none)
 {
     char cause[8];
-    nj_quiet_begin();
+    nj_eal_log_capture();
     fputs("EAL: Cannot do it\n", stderr);
-    nj_quiet_end(cause, sizeof cause);
+    nj_eal_log_release(cause, sizeof cause);
     cr_expect_str_eq(cause, "Cannot ");
-    nj_quiet_begin();
+    nj_eal_log_capture();
     fputs("EAL: Cannot do it\n", stderr);
-    nj_quiet_end(NULL, 0);
+    nj_eal_log_release(NULL, 0);
 }
 
 /* Run in a child process: what reaches its stdout and stderr. */
@@ -133,11 +133,11 @@ static void capture(bool verbose, char *text, size_t n_bytes)
     if (verbose)
         setenv("NJ_EAL_VERBOSE", "1", 1);
     puts("before"); /* still in the buffer of stdio when the silence begins */
-    nj_quiet_begin();
+    nj_eal_log_capture();
     puts("within");
     if (write(2, "raw\n", 4) != 4)
         abort();
-    nj_quiet_end(NULL, 0);
+    nj_eal_log_release(NULL, 0);
     puts("after");
     fflush(NULL);
     dup2(saved[0], 1);
@@ -179,8 +179,8 @@ Test(dpdk_eal_log, no_files_are_left_open)
 {
     int before = open_files();
     for (int i = 0; i < 100; i++) {
-        nj_quiet_begin();
-        nj_quiet_end(NULL, 0);
+        nj_eal_log_capture();
+        nj_eal_log_release(NULL, 0);
     }
     cr_expect_eq(open_files(), before);
 }

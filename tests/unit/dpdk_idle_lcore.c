@@ -9,16 +9,16 @@
 #define STEPS_MANY 100000u
 
 struct bed {
-    struct nj_waker waker;
-    struct nj_idler idler;
+    struct nj_wakeup waker;
+    struct nj_idle_state idler;
     int ends[2];
 };
 
-static void bed_make(struct bed *b, enum nj_idle mode, enum nj_rx_news news)
+static void bed_make(struct bed *b, enum nj_idle mode, enum nj_rx_notify notify)
 {
-    cr_assert(nj_waker_open(&b->waker));
+    cr_assert(nj_wakeup_open(&b->waker));
     cr_assert_eq(pipe(b->ends), 0);
-    const struct nj_rx rx = {.news = news, .fd = b->ends[0]};
+    const struct nj_rx_source rx = {.notify = notify, .fd = b->ends[0]};
     nj_idle_begin(&b->idler, mode, &b->waker, &rx);
 }
 
@@ -27,18 +27,18 @@ static void bed_free(struct bed *b)
     nj_idle_end(&b->idler);
     close(b->ends[0]);
     close(b->ends[1]);
-    nj_waker_close(&b->waker);
+    nj_wakeup_close(&b->waker);
 }
 
 /* Steps without work until it is about to sleep. */
-static void lie_down(struct bed *b)
+static void arm_wakeup(struct bed *b)
 {
     uint32_t n = 0;
 
     while (!b->idler.armed && n++ < STEPS_MANY)
         nj_idle_wait(&b->idler, NOW, NJ_NEVER);
     cr_assert(b->idler.armed);
-    cr_expect(nj_waker_armed(&b->waker));
+    cr_expect(nj_wakeup_is_armed(&b->waker));
 }
 
 Test(dpdk_idle_lcore, a_packet_gets_it_up)
@@ -46,29 +46,29 @@ Test(dpdk_idle_lcore, a_packet_gets_it_up)
     struct bed b;
 
     bed_make(&b, NJ_IDLE_SLEEP, NJ_RX_FILE);
-    lie_down(&b);
+    arm_wakeup(&b);
     cr_assert_eq(write(b.ends[1], "p", 1), 1);
     nj_idle_wait(&b.idler, NOW, NJ_NEVER);
     cr_expect_not(b.idler.armed);
-    cr_expect_not(nj_waker_armed(&b.waker));
+    cr_expect_not(nj_wakeup_is_armed(&b.waker));
     cr_expect_eq(b.idler.n_steps, 0, "it polls for a while");
     bed_free(&b);
 }
 
 Test(dpdk_idle_lcore, others_get_it_up_and_it_looks_again_before_it_sleeps)
 {
-    static const enum nj_rx_news all[] = {NJ_RX_NO_QUEUE, NJ_RX_POLLED, NJ_RX_FILE};
+    static const enum nj_rx_notify all[] = {NJ_RX_NO_QUEUE, NJ_RX_POLLED, NJ_RX_FILE};
 
     for (uint32_t k = 0; k < NJ_ARRAY_LEN(all); k++) {
         struct bed b;
         bed_make(&b, NJ_IDLE_SLEEP, all[k]);
-        lie_down(&b);
-        nj_waker_wake(&b.waker);
-        cr_expect_not(nj_waker_armed(&b.waker));
+        arm_wakeup(&b);
+        nj_wakeup_signal(&b.waker);
+        cr_expect_not(nj_wakeup_is_armed(&b.waker));
         nj_idle_wait(&b.idler, NOW, NJ_NEVER);
-        cr_expect(nj_waker_armed(&b.waker), "it returned at once, armed again");
-        nj_idle_over(&b.idler);
-        cr_expect_not(nj_waker_armed(&b.waker), "there was work");
+        cr_expect(nj_wakeup_is_armed(&b.waker), "it returned at once, armed again");
+        nj_idle_reset(&b.idler);
+        cr_expect_not(nj_wakeup_is_armed(&b.waker), "there was work");
         bed_free(&b);
     }
 }
@@ -79,16 +79,16 @@ Test(dpdk_idle_lcore, a_broken_file_is_polled_until_there_is_work)
 
     bed_make(&b, NJ_IDLE_SLEEP, NJ_RX_FILE);
     close(b.ends[1]); /* the end of the file: it can be read for ever */
-    for (uint32_t k = 1; b.idler.n_in_vain < k && k <= 8; k++) {
-        lie_down(&b);
+    for (uint32_t k = 1; b.idler.n_spurious < k && k <= 8; k++) {
+        arm_wakeup(&b);
         nj_idle_wait(&b.idler, NOW, NJ_NEVER);
-        cr_expect_eq(b.idler.n_in_vain, k);
+        cr_expect_eq(b.idler.n_spurious, k);
     }
-    lie_down(&b);
+    arm_wakeup(&b);
     nj_idle_wait(&b.idler, NOW, NJ_NEVER);
     cr_expect(b.idler.armed, "it slept, and did not look at the file");
-    nj_idle_over(&b.idler);
-    lie_down(&b);
+    nj_idle_reset(&b.idler);
+    arm_wakeup(&b);
     nj_idle_wait(&b.idler, NOW, NJ_NEVER);
     cr_expect_not(b.idler.armed, "it tries again");
     b.ends[1] = dup(b.ends[0]); /* for bed_free() */
@@ -105,7 +105,7 @@ Test(dpdk_idle_lcore, who_spins_never_lies_down)
         for (uint32_t i = 0; i < 5000; i++)
             nj_idle_wait(&b.idler, NOW, NJ_NEVER);
         cr_expect_not(b.idler.armed);
-        cr_expect_not(nj_waker_armed(&b.waker));
+        cr_expect_not(nj_wakeup_is_armed(&b.waker));
         bed_free(&b);
     }
 }

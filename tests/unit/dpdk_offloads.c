@@ -21,7 +21,7 @@ static struct nj_offload choose(const char *driver, uint64_t rx, uint64_t tx, ui
 static void expect_told(const struct nj_offload *o, const char *what)
 {
     char text[96];
-    nj_offload_tell(o, text, sizeof text);
+    nj_offload_format(o, text, sizeof text);
     cr_expect_str_eq(text, what);
 }
 

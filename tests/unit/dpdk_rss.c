@@ -106,11 +106,11 @@ Test(dpdk_rss, devices)
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct rte_eth_dev_info info = info_of(rows[i].key_bytes, rows[i].n_entries);
-        cr_expect_eq(nj_rss_promised(&info, 3), rows[i].good, "%s", rows[i].driver);
-        cr_expect(!nj_rss_promised(&info, 1), "%s: one shard needs none", rows[i].driver);
+        cr_expect_eq(nj_rss_is_offered(&info, 3), rows[i].good, "%s", rows[i].driver);
+        cr_expect(!nj_rss_is_offered(&info, 1), "%s: one shard needs none", rows[i].driver);
         if (!rows[i].good)
             continue;
-        cr_expect(nj_rss_works(0, &info, &key, 3), "%s", rows[i].driver);
+        cr_expect(nj_rss_apply(0, &info, &key, 3), "%s", rows[i].driver);
         cr_expect_eq(memcmp(device.key, key.b, NJ_RSS_KEY_BYTES), 0, "%s", rows[i].driver);
         for (unsigned k = 0; k < rows[i].n_entries; k++)
             cr_expect_eq(device.table[k], k % 3, "%s", rows[i].driver);
@@ -121,9 +121,9 @@ Test(dpdk_rss, too_few_queues_or_no_tcp)
 {
     struct rte_eth_dev_info info = info_of(40, 128);
 
-    cr_expect(nj_rss_promised(&info, 16) && !nj_rss_promised(&info, 17));
+    cr_expect(nj_rss_is_offered(&info, 16) && !nj_rss_is_offered(&info, 17));
     info.flow_type_rss_offloads = RTE_ETH_RSS_IPV4;
-    cr_expect(!nj_rss_promised(&info, 2));
+    cr_expect(!nj_rss_is_offered(&info, 2));
 }
 
 Test(dpdk_rss, key_as_long_as_the_device_wants_it)
@@ -143,7 +143,7 @@ Test(dpdk_rss, only_what_we_need_is_hashed)
 {
     struct rte_eth_dev_info info = info_of(40, 128);
 
-    cr_expect_eq(nj_rss_functions(&info),
+    cr_expect_eq(nj_rss_hash_types(&info),
                  RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP);
 }
 
@@ -153,11 +153,11 @@ Test(dpdk_rss, devices_that_do_not_do_as_told)
     struct rte_eth_dev_info info = info_of(40, 128);
 
     device.keeps_first_key = true;
-    cr_expect(!nj_rss_works(0, &info, &key, 2));
+    cr_expect(!nj_rss_apply(0, &info, &key, 2));
     info = info_of(40, 128);
     device.forgets_table = true;
-    cr_expect(!nj_rss_works(0, &info, &key, 2));
+    cr_expect(!nj_rss_apply(0, &info, &key, 2));
     info = info_of(40, 128);
     device.key_bytes = 52; /* it says 40 */
-    cr_expect(!nj_rss_works(0, &info, &key, 2));
+    cr_expect(!nj_rss_apply(0, &info, &key, 2));
 }

@@ -13,10 +13,10 @@
 
 struct world {
     struct nj_dpdk_port port;
-    struct nj_fabric fabric;
-    struct nj_fabric_end end[4];
-    struct nj_port view[4];
-    struct nj_waker waker[4];
+    struct nj_shard_rings fabric;
+    struct nj_shard_endpoint end[4];
+    struct nj_shard_ops view[4];
+    struct nj_wakeup waker[4];
     struct rte_ring *wire;
     struct rte_mempool *mp;
 };
@@ -39,10 +39,10 @@ static struct world *world_new(uint32_t n_shards)
     cr_assert_eq(rte_eth_rx_queue_setup(w->port.id, 0, 64, 0, NULL, w->mp), 0);
     cr_assert_eq(rte_eth_tx_queue_setup(w->port.id, 0, 64, 0, NULL), 0);
     cr_assert_eq(rte_eth_dev_start(w->port.id), 0);
-    cr_assert(nj_fabric_open(&w->fabric, &w->port, n_shards));
+    cr_assert(nj_shard_rings_open(&w->fabric, &w->port, n_shards));
     for (uint32_t i = 0; i < n_shards; i++) {
-        cr_assert(nj_waker_open(&w->waker[i]));
-        nj_fabric_connect(&w->fabric, &w->end[i], i, &w->waker[i], &w->view[i]);
+        cr_assert(nj_wakeup_open(&w->waker[i]));
+        nj_shard_rings_connect(&w->fabric, &w->end[i], i, &w->waker[i], &w->view[i]);
     }
     return w;
 }
@@ -51,8 +51,8 @@ static void world_free(struct world *w)
 {
     void *m;
     for (uint32_t i = 0; i < w->fabric.n_shards; i++)
-        nj_waker_close(&w->waker[i]);
-    nj_fabric_close(&w->fabric);
+        nj_wakeup_close(&w->waker[i]);
+    nj_shard_rings_close(&w->fabric);
     rte_eth_dev_stop(w->port.id);
     rte_eth_dev_close(w->port.id);
     while (rte_ring_dequeue(w->wire, &m) == 0)
@@ -111,7 +111,7 @@ Test(dpdk_shard_rings, full_ring_refuses)
     cr_expect_geq(n, 1000);
     rte_pktmbuf_free(last); /* it stayed ours */
     struct rte_mbuf *arp = numbered(w, 5);
-    w->view[0].share(w->view[0].ctx, arp); /* misses it, and nothing leaks */
+    w->view[0].replicate(w->view[0].ctx, arp); /* misses it, and nothing leaks */
     rte_pktmbuf_free(arp);
     world_free(w); /* frees what is in the rings */
 }
@@ -121,7 +121,7 @@ Test(dpdk_shard_rings, share_copies_to_all_others)
     struct world *w = world_new(4);
     struct rte_mbuf *m[NJ_BURST_MAX], *arp = numbered(w, 77);
 
-    w->view[1].share(w->view[1].ctx, arp);
+    w->view[1].replicate(w->view[1].ctx, arp);
     rte_pktmbuf_free(arp);
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t got = w->view[i].rx_steered(w->view[i].ctx, m, NJ_BURST_MAX);
@@ -190,25 +190,25 @@ Test(dpdk_shard_rings, receivers_are_woken)
     struct rte_mbuf *m = numbered(w, 1), *arp = numbered(w, 2);
 
     for (uint32_t i = 0; i < 4; i++)
-        nj_waker_arm(&w->waker[i]);
+        nj_wakeup_arm(&w->waker[i]);
     cr_assert(w->view[1].forward(w->view[1].ctx, 3, m));
-    cr_expect(nj_waker_armed(&w->waker[3]), "once for a step, not for each packet");
-    nj_fabric_wake(&w->end[1]);
-    cr_expect_not(nj_waker_armed(&w->waker[3]));
-    cr_expect(nj_waker_armed(&w->waker[0]) && nj_waker_armed(&w->waker[2]));
+    cr_expect(nj_wakeup_is_armed(&w->waker[3]), "once for a step, not for each packet");
+    nj_shard_rings_wake(&w->end[1]);
+    cr_expect_not(nj_wakeup_is_armed(&w->waker[3]));
+    cr_expect(nj_wakeup_is_armed(&w->waker[0]) && nj_wakeup_is_armed(&w->waker[2]));
 
     m = numbered(w, 3);
     cr_assert_eq(w->view[2].tx(w->view[2].ctx, &m, 1), 1);
-    nj_fabric_wake(&w->end[2]);
-    cr_expect_not(nj_waker_armed(&w->waker[0]), "it sends for the others");
-    cr_expect(nj_waker_armed(&w->waker[1]));
+    nj_shard_rings_wake(&w->end[2]);
+    cr_expect_not(nj_wakeup_is_armed(&w->waker[0]), "it sends for the others");
+    cr_expect(nj_wakeup_is_armed(&w->waker[1]));
 
-    nj_waker_arm(&w->waker[0]);
-    nj_waker_arm(&w->waker[3]);
-    w->view[2].share(w->view[2].ctx, arp);
+    nj_wakeup_arm(&w->waker[0]);
+    nj_wakeup_arm(&w->waker[3]);
+    w->view[2].replicate(w->view[2].ctx, arp);
     rte_pktmbuf_free(arp);
-    nj_fabric_wake(&w->end[2]);
+    nj_shard_rings_wake(&w->end[2]);
     for (uint32_t i = 0; i < 4; i++)
-        cr_expect_eq(nj_waker_armed(&w->waker[i]), i == 2);
+        cr_expect_eq(nj_wakeup_is_armed(&w->waker[i]), i == 2);
     world_free(w);
 }

@@ -22,7 +22,7 @@
 struct giver {
     pthread_t thread;
     struct rte_ring *ring;
-    struct nj_waker *waker;
+    struct nj_wakeup *waker;
     _Atomic uintptr_t taken; /* the last that was taken */
     uint32_t seed;
 };
@@ -44,7 +44,7 @@ static void *give(void *arg)
     for (uintptr_t k = 1; k <= N_THINGS; k++) {
         while (rte_ring_sp_enqueue(g->ring, (void *)k) != 0)
             sched_yield();
-        nj_waker_wake(g->waker);
+        nj_wakeup_signal(g->waker);
         g->seed = g->seed * 1103515245u + 12345u;
         if (g->seed >> 30 == 0)
             continue;
@@ -73,10 +73,10 @@ static uint32_t take(struct giver *g)
 Test(dpdk_wakeup, no_wake_up_is_lost)
 {
     struct giver givers[GIVERS];
-    struct nj_waker w;
+    struct nj_wakeup w;
     uint64_t n_taken = 0, n_slept = 0;
 
-    cr_assert(nj_waker_open(&w));
+    cr_assert(nj_wakeup_open(&w));
     for (uint32_t i = 0; i < GIVERS; i++) {
         givers[i] = (struct giver){.ring = ring_new(), .waker = &w, .seed = i + 1};
         cr_assert_eq(pthread_create(&givers[i].thread, NULL, give, &givers[i]), 0);
@@ -87,12 +87,12 @@ Test(dpdk_wakeup, no_wake_up_is_lost)
             n += take(&givers[i]);
         n_taken += n;
         if (n > 0) {
-            nj_waker_disarm(&w);
-        } else if (!nj_waker_armed(&w)) {
-            nj_waker_arm(&w);
+            nj_wakeup_disarm(&w);
+        } else if (!nj_wakeup_is_armed(&w)) {
+            nj_wakeup_arm(&w);
         } else {
             n_slept++;
-            nj_waker_wait(&w, -1, HOUR);
+            nj_wakeup_wait(&w, -1, HOUR);
         }
     }
     cr_expect_gt(n_slept, 0);
@@ -100,10 +100,10 @@ Test(dpdk_wakeup, no_wake_up_is_lost)
         pthread_join(givers[i].thread, NULL);
         free(givers[i].ring);
     }
-    nj_waker_close(&w);
+    nj_wakeup_close(&w);
 }
 
-static bool has_rung(struct nj_waker *w)
+static bool has_rung(struct nj_wakeup *w)
 {
     uint64_t n;
     return read(w->fd, &n, sizeof n) == sizeof n;
@@ -111,45 +111,45 @@ static bool has_rung(struct nj_waker *w)
 
 Test(dpdk_wakeup, who_is_awake_is_not_rung)
 {
-    struct nj_waker w;
+    struct nj_wakeup w;
 
-    cr_assert(nj_waker_open(&w));
-    nj_waker_wake(&w);
+    cr_assert(nj_wakeup_open(&w));
+    nj_wakeup_signal(&w);
     cr_expect_not(has_rung(&w));
-    nj_waker_arm(&w);
-    nj_waker_disarm(&w);
-    nj_waker_wake(&w);
+    nj_wakeup_arm(&w);
+    nj_wakeup_disarm(&w);
+    nj_wakeup_signal(&w);
     cr_expect_not(has_rung(&w));
-    nj_waker_close(&w);
+    nj_wakeup_close(&w);
 }
 
 Test(dpdk_wakeup, one_of_several_rings)
 {
-    struct nj_waker w;
+    struct nj_wakeup w;
 
-    cr_assert(nj_waker_open(&w));
-    nj_waker_arm(&w);
-    nj_waker_wake(&w);
-    cr_expect_not(nj_waker_armed(&w));
-    nj_waker_wake(&w);
-    cr_expect_eq(nj_waker_wait(&w, -1, HOUR), 0); /* and takes the ring */
+    cr_assert(nj_wakeup_open(&w));
+    nj_wakeup_arm(&w);
+    nj_wakeup_signal(&w);
+    cr_expect_not(nj_wakeup_is_armed(&w));
+    nj_wakeup_signal(&w);
+    cr_expect_eq(nj_wakeup_wait(&w, -1, HOUR), 0); /* and takes the ring */
     cr_expect_not(has_rung(&w));
-    nj_waker_close(&w);
+    nj_wakeup_close(&w);
 }
 
 Test(dpdk_wakeup, a_file_wakes_too)
 {
-    struct nj_waker w;
+    struct nj_wakeup w;
     int ends[2];
 
-    cr_assert(nj_waker_open(&w));
+    cr_assert(nj_wakeup_open(&w));
     cr_assert_eq(pipe(ends), 0);
     cr_assert_eq(write(ends[1], "x", 1), 1);
-    nj_waker_arm(&w);
-    cr_expect_neq(nj_waker_wait(&w, ends[0], HOUR), 0);
-    cr_expect(nj_waker_armed(&w), "nobody else did");
-    cr_expect_eq(nj_waker_wait(&w, -1, NJ_US), 0); /* the time is over */
+    nj_wakeup_arm(&w);
+    cr_expect_neq(nj_wakeup_wait(&w, ends[0], HOUR), 0);
+    cr_expect(nj_wakeup_is_armed(&w), "nobody else did");
+    cr_expect_eq(nj_wakeup_wait(&w, -1, NJ_US), 0); /* the time is over */
     close(ends[0]);
     close(ends[1]);
-    nj_waker_close(&w);
+    nj_wakeup_close(&w);
 }

@@ -33,7 +33,7 @@ struct job {
     unsigned order; /* which one it was to start, from 1 */
     bool on_fiber, tagged;
     struct nj_waiter w;
-    enum nj_wake why;
+    enum nj_wake_reason why;
 };
 
 static nj_ns rig_clock(void *ctx)
@@ -66,7 +66,7 @@ static void job_run(struct nj_task *t)
     j->n_run++;
     j->order = ++j->rig->n_started;
     j->on_fiber = nj_fiber_self() != NULL;
-    j->tagged = nj_tag_must_not_block();
+    j->tagged = nj_noblock_is_set();
     if (j->does)
         j->does(j);
     j->n_ended++;
@@ -114,8 +114,8 @@ static inline struct rig *rig_new(uint32_t n_fibers, uint32_t n_queue)
 static inline void rig_free(struct rig *r)
 {
     nj_ewyk_stop(r->e);
-    while (!nj_ewyk_idle(r->e)) {
-        nj_ewyk_cancel(r->e);
+    while (!nj_ewyk_is_idle(r->e)) {
+        nj_ewyk_cancel_all(r->e);
         nj_ewyk_run(r->e, r->now, 100);
     }
     nj_ewyk_free(r->e);
@@ -129,8 +129,8 @@ static inline void job_init(struct job *j, struct rig *r, struct nj_task_class *
     nj_list_init(&j->task.node);
 }
 
-static inline enum nj_mode job_offer(struct job *j, struct rig *r, struct nj_task_class *c,
-                                     void (*does)(struct job *))
+static inline enum nj_run_mode job_offer(struct job *j, struct rig *r, struct nj_task_class *c,
+                                         void (*does)(struct job *))
 {
     job_init(j, r, c, does);
     return nj_ewyk_offer(r->e, &j->task);

@@ -12,7 +12,7 @@
 #include "telem/counters.h"
 
 static struct nj_counters counters;
-static struct nj_h2_core *core;
+static struct nj_h2_context *core;
 static struct nj_h2 *one, *other;
 static char shown[1024]; /* the last request; empty: none since */
 static unsigned n_refused;
@@ -83,7 +83,7 @@ static struct nj_h2 *open_one(void)
 
 static void begin(void)
 {
-    core = nj_h2_core_new(&events, &nj_h2_limits_default, &counters);
+    core = nj_h2_context_new(&events, &nj_h2_limits_default, &counters);
     cr_assert(core);
     one = open_one();
     other = open_one();
@@ -93,8 +93,8 @@ static void end(void)
 {
     nj_h2_close(one);
     nj_h2_close(other);
-    cr_expect_null(core->again.h);
-    nj_h2_core_free(core);
+    cr_expect_null(core->last_block.h);
+    nj_h2_context_free(core);
 }
 
 TestSuite(h2_again, .init = begin, .fini = end);
@@ -104,7 +104,7 @@ static const char *say(struct nj_h2 *h, const char *block, size_t n, uint8_t fla
 {
     uint8_t frame[256];
     uint32_t id = h->id_high == 0 ? 1 : h->id_high + 2;
-    nj__h2_put_head(frame, (uint32_t)n, NJ__H2_HEADERS, flags | NJ__H2_END_HEADERS, id);
+    nj__h2_put_frame_head(frame, (uint32_t)n, NJ__H2_HEADERS, flags | NJ__H2_END_HEADERS, id);
     memcpy(frame + NJ__H2_FRAME_HEAD, block, n);
     shown[0] = '\0';
     cr_expect_eq(input(h, frame, NJ__H2_FRAME_HEAD + n), 0);
@@ -124,7 +124,7 @@ Test(h2_again, same)
     ASK(one, "\x82\x86\x84\xbe\x40\1x\1y");
     for (int i = 0; i < 3; i++) {
         cr_expect_str_eq(ASK(one, GET BEFORE LAST), "GET / a x=y");
-        cr_expect_eq(core->again.h, one);
+        cr_expect_eq(core->last_block.h, one);
     }
     core->head.req.method = NJ_STR("SEEN");
     cr_expect_str_eq(ASK(one, GET BEFORE LAST), "SEEN / a x=y", "it is not decoded twice");
@@ -150,7 +150,7 @@ Test(h2_again, of_one_that_went)
     ASK(one, GET ENTERS "a");
     ASK(one, GET LAST);
     nj_h2_close(one);
-    cr_expect_null(core->again.h);
+    cr_expect_null(core->last_block.h);
     one = open_one(); /* where it was, but under a sanitizer */
     static const uint8_t ask[] = {0, 0, 4, NJ__H2_HEADERS, 5, 0, 0, 0, 1, 0x82, 0x86, 0x84, 0xbe};
     shown[0] = '\0';
@@ -175,9 +175,10 @@ Test(h2_again, after_trailers)
     ASK(one, GET ENTERS "a");
     cr_expect_str_eq(ASK(one, GET LAST), "GET / a");
     cr_expect_str_eq(say(one, GET LAST, 4, 0), "GET / a ...");
-    cr_expect_eq(core->again.h, one);
+    cr_expect_eq(core->last_block.h, one);
     uint8_t frame[32];
-    nj__h2_put_head(frame, 5, NJ__H2_HEADERS, NJ__H2_END_STREAM | NJ__H2_END_HEADERS, one->id_high);
+    nj__h2_put_frame_head(frame, 5, NJ__H2_HEADERS, NJ__H2_END_STREAM | NJ__H2_END_HEADERS,
+                          one->id_high);
     memcpy(frame + NJ__H2_FRAME_HEAD, "\x40\1x\1y", 5);
     cr_expect_eq(input(one, frame, NJ__H2_FRAME_HEAD + 5), 0);
     cr_expect_str_eq(ASK(one, GET LAST), "", "no :authority");
@@ -220,14 +221,14 @@ Test(h2_again, too_many)
 /* More octets than are kept. */
 Test(h2_again, long_one)
 {
-    char block[NJ__H2_AGAIN_MAX + 8];
+    char block[NJ__H2_LAST_BLOCK_MAX + 8];
     memset(block, 0x80 | 19, sizeof block); /* accept */
     memcpy(block, GET LAST, 4);
     ASK(one, GET ENTERS "a");
     for (size_t n = 4; n <= sizeof block; n++) {
         for (int i = 0; i < 2; i++)
             say(one, block, n, NJ__H2_END_STREAM);
-        cr_expect_eq(core->again.h, n <= NJ__H2_AGAIN_MAX ? one : NULL, "%zu", n);
+        cr_expect_eq(core->last_block.h, n <= NJ__H2_LAST_BLOCK_MAX ? one : NULL, "%zu", n);
         cr_expect_neq(shown[0], '\0');
     }
 }
@@ -254,10 +255,10 @@ static void ask_random(struct nj_prng *r, struct nj_h2 *h, nghttp2_hd_deflater *
     cr_assert_gt(n, 0);
     snprintf(expected, sizeof expected, "GET %s %s%s%s", path, host, n_fields > 4 ? " n=" : "",
              n_fields > 4 ? value : "");
-    for (uint32_t again = nj_prng_below(r, 3); again < 3; again++) {
+    for (uint32_t last_block = nj_prng_below(r, 3); last_block < 3; last_block++) {
         cr_assert_str_eq(say(h, (const char *)block, (size_t)n, NJ__H2_END_STREAM), expected);
         for (ssize_t i = 0; i < n; i++) /* only such blocks are remembered */
-            again |= block[i] & 0x80 ? 0 : 3;
+            last_block |= block[i] & 0x80 ? 0 : 3;
     }
 }
 

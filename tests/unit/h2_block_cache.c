@@ -9,7 +9,7 @@
 static uint32_t set_of(const struct nj__hpack_shared *of, const char *value)
 {
     const struct nj_field f = {NJ_STR("location"), {value, (uint32_t)strlen(value)}};
-    return nj__hpack_set_of(nj__hpack_kept_hash(of, nj__hpack_name_row(of, f.name), &f));
+    return nj__hpack_cache_set(nj__hpack_cache_hash(of, nj__hpack_find_name_row(of, f.name), &f));
 }
 
 /* Values that share a set with one key are spread with another, wherever they differ: who does not
@@ -24,7 +24,7 @@ Test(h2_block_cache, the_key_decides_the_set)
     char value[128] = "";
 
     for (unsigned at = 0; at < 52; at += 4) {
-        bool used[NJ__HPACK_KEPT_SETS] = {false};
+        bool used[NJ__HPACK_CACHE_SETS] = {false};
         uint32_t n_here = 0, n_sets = 0;
         for (uint32_t i = 0; i < 4096; i++) {
             snprintf(value, sizeof value, "%.*s%04x%.*s", (int)at,
@@ -32,13 +32,13 @@ Test(h2_block_cache, the_key_decides_the_set)
                      "/a/folder/of/files/with/a/name/that/is/quite/long/00");
             if (set_of(shared, value) != 0)
                 continue;
-            uint32_t set = set_of(other, value) / NJ__HPACK_KEPT_WAYS;
+            uint32_t set = set_of(other, value) / NJ__HPACK_CACHE_WAYS;
             n_here++;
             n_sets += !used[set];
             used[set] = true;
         }
-        cr_expect(n_here > 4096 / NJ__HPACK_KEPT_SETS / 3 &&
-                      n_here < 4096 / NJ__HPACK_KEPT_SETS * 3,
+        cr_expect(n_here > 4096 / NJ__HPACK_CACHE_SETS / 3 &&
+                      n_here < 4096 / NJ__HPACK_CACHE_SETS * 3,
                   "at %u: %u", at, n_here);
         cr_expect_gt(n_sets, n_here / 2, "at %u: %u in %u sets", at, n_here, n_sets);
     }

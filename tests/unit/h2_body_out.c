@@ -87,11 +87,11 @@ Test(h2_body_out, trailers_without_body)
     struct rig_reply *a = rig_reply(r, rig_ask(r, "/0l")), *b = rig_reply(r, rig_ask(r, "/0l"));
     cr_assert_eq(rig_run(r, 0), 0);
     struct nj_h2_stream *st = r->req[0].st;
-    cr_expect_eq(nj_h2_trailers(st, &field, 1), 0);
+    cr_expect_eq(nj_h2_set_trailers(st, &field, 1), 0);
     cr_expect_eq(nj_h2_respond(st, 200, NULL, 0, NULL), 0);
     st = r->req[1].st;
     cr_expect_eq(nj_h2_respond(st, 200, NULL, 0, NULL), 0);
-    cr_expect_eq(nj_h2_trailers(st, &field, 1), -1);
+    cr_expect_eq(nj_h2_set_trailers(st, &field, 1), -1);
     cr_assert_eq(rig_run(r, 0), 0);
     cr_expect(a->ended && a->closed && a->n_trailers == 1);
     cr_expect(b->ended && b->closed && b->n_trailers == 0);
@@ -184,9 +184,9 @@ Test(h2_body_out, end_needs_no_window)
         struct rig_reply *a = rig_reply(r, rig_ask(r, paths[i]));
         cr_assert_eq(rig_run(r, 0), 0);
         cr_expect(a->n_bytes == 65535 && !a->ended);
-        cr_expect_eq(nj_h2_hold(r->req[0].st), NJ_H2_HOLD_STREAM);
+        cr_expect_eq(nj_h2_blocked_by(r->req[0].st), NJ_H2_BLOCKED_BY_STREAM_WINDOW);
         rig_finish(r->req[0].body);
-        cr_expect_eq(nj_h2_hold(r->req[0].st), NJ_H2_HOLD_NONE);
+        cr_expect_eq(nj_h2_blocked_by(r->req[0].st), NJ_H2_BLOCKED_BY_NOTHING);
         cr_assert_eq(rig_run(r, 0), 0);
         cr_expect(a->ended && a->closed && r->req[0].complete, "%s", paths[i]);
         cr_expect_eq(a->n_trailers, i);
@@ -235,8 +235,8 @@ Test(h2_body_out, reset)
         rig_client_new(r, 0, true); /* 90,000 bytes stay without WINDOW_UPDATEs */
         struct rig_reply *a = rig_reply(r, rig_ask(r, paths[i]));
         cr_assert_eq(rig_run(r, 0), 0);
-        nj_h2_reset(r->req[0].st, NGHTTP2_ENHANCE_YOUR_CALM);
-        nj_h2_reset(r->req[0].st, NGHTTP2_CANCEL);
+        nj_h2_reset_stream(r->req[0].st, NGHTTP2_ENHANCE_YOUR_CALM);
+        nj_h2_reset_stream(r->req[0].st, NGHTTP2_CANCEL);
         cr_expect(!r->req[0].closed);
         if (i == 0) /* an answer that comes now is thrown away */
             cr_expect_eq(rig_answer(r, &r->req[0]), 0);

@@ -35,7 +35,7 @@ static void check_windows(struct rig *r, const char *when)
         held += q->n_held;
         const struct rig_reply *a = rig_reply(r, q->st->id);
         int64_t waits = (int64_t)(a->n_sent - q->n_held - a->n_given);
-        if (!q->st->got_end && !q->st->reset)
+        if (!q->st->end_received && !q->st->reset)
             cr_assert(waits >= 0 && waits < STREAM_WINDOW / 2, "%s: stream %d: %lld waits", when,
                       q->st->id, (long long)waits);
     }
@@ -111,7 +111,7 @@ Test(h2_data_input, windows_are_kept)
         rig_answer(r, &r->req[i]);
     }
     cr_assert_eq(rig_run(r, 0), 0);
-    cr_expect_eq(nj_h2_streams(r->h), 0);
+    cr_expect_eq(nj_h2_n_streams(r->h), 0);
     cr_expect_eq(r->h->glitches, 0);
     rig_free(r);
 }
@@ -146,7 +146,7 @@ Test(h2_data_input, abandoned)
         if (i % 3 == 0)
             nghttp2_submit_rst_stream(r->client, 0, id, NGHTTP2_CANCEL);
         else if (i % 3 == 1)
-            nj_h2_reset(q->st, NGHTTP2_CANCEL);
+            nj_h2_reset_stream(q->st, NGHTTP2_CANCEL);
         else
             rig_answer(r, q); /* without waiting for the rest */
         cr_assert_eq(rig_run(r, 0), 0);
@@ -168,7 +168,7 @@ Test(h2_data_input, consumed_late)
     rig_upload(r, "/10l", 2000000, false);
     cr_assert_eq(rig_run(r, 0), 0);
     cr_expect_eq(r->req[0].n_ends, 1);
-    nj_h2_reset(r->req[1].st, NGHTTP2_CANCEL);
+    nj_h2_reset_stream(r->req[1].st, NGHTTP2_CANCEL);
     rig_consume(&r->req[1], 100000);
     rig_consume(&r->req[0], r->req[0].n_held);
     cr_assert_eq(rig_run(r, 0), 0);
@@ -219,7 +219,7 @@ static void act(struct rig *r, struct nj_h2_stream *st, unsigned at)
     if (at != where || q->body)
         return;
     if (strchr(q->path, 'R'))
-        nj_h2_reset(st, NGHTTP2_CANCEL);
+        nj_h2_reset_stream(st, NGHTTP2_CANCEL);
     else
         rig_answer(r, q);
 }
@@ -325,7 +325,7 @@ Test(h2_data_input, echo)
         rig_upload(r, path, sizes[i / 2], i % 2);
     }
     int rv = 0;
-    for (unsigned turn = 0; turn < 100000 && rv == 0 && nj_h2_streams(r->h) + !turn > 0; turn++) {
+    for (unsigned turn = 0; turn < 100000 && rv == 0 && nj_h2_n_streams(r->h) + !turn > 0; turn++) {
         r->room = 4096 + nj_prng_below(&r->prng, 30000);
         rig_turn(r, 3000, &rv);
     }
@@ -370,7 +370,7 @@ Test(h2_data_input, reset_within_trailers)
     for (size_t cut = 1; cut < sizeof trailers; cut++) {
         struct rig *r = open_by_hand("/0l");
         cr_assert_eq(nj_h2_input(r->h, trailers, cut), 0);
-        nj_h2_reset(r->req[0].st, NGHTTP2_CANCEL);
+        nj_h2_reset_stream(r->req[0].st, NGHTTP2_CANCEL);
         cr_assert_eq(nj_h2_input(r->h, trailers + cut, sizeof trailers - cut), 0);
         cr_expect_eq(r->req[0].n_ends, 0);
         rig_free(r);
@@ -387,7 +387,7 @@ static unsigned repeat(const char *path, const uint8_t *frame, size_t n, unsigne
 {
     struct rig *r = open_by_hand(path);
     if (reset)
-        nj_h2_reset(r->req[0].st, NGHTTP2_CANCEL);
+        nj_h2_reset_stream(r->req[0].st, NGHTTP2_CANCEL);
     unsigned i = 0;
     while (i < n_max && nj_h2_input(r->h, frame, n) == 0) {
         i++;
@@ -449,10 +449,10 @@ static void poke(struct rig *r, struct rig_stream *q)
         nghttp2_submit_rst_stream(r->client, 0, q->st->id, NGHTTP2_CANCEL);
         break;
     case 1:
-        nj_h2_reset(q->st, NGHTTP2_CANCEL);
+        nj_h2_reset_stream(q->st, NGHTTP2_CANCEL);
         break;
     case 2:
-        if (!q->st->answered)
+        if (!q->st->responded)
             rig_answer(r, q);
         break;
     case 3:
@@ -473,14 +473,14 @@ static void poke(struct rig *r, struct rig_stream *q)
 /* Bring every stream to its end. */
 static void finish(struct rig *r)
 {
-    for (int round = 0; round < 1000 && nj_h2_streams(r->h) > 0; round++) {
+    for (int round = 0; round < 1000 && nj_h2_n_streams(r->h) > 0; round++) {
         for (unsigned i = 0; i < r->n_req; i++) {
             struct rig_stream *q = &r->req[i];
             if (q->closed)
                 continue;
             if (q->n_held > 0)
                 rig_consume(q, q->n_held);
-            if (!q->st->answered)
+            if (!q->st->responded)
                 rig_answer(r, q);
             if (q->body && !q->body->closes)
                 rig_release(q->body, UINT32_MAX);
@@ -499,7 +499,7 @@ static void random_uploads(uint64_t seed)
     char when[32];
     for (unsigned step = 0; step < 1500; step++) {
         snprintf(when, sizeof when, "seed %u step %u", (unsigned)seed, step);
-        if (r->n_req < 240 && nj_prng_below(&r->prng, 8) == 0 && nj_h2_streams(r->h) < 20)
+        if (r->n_req < 240 && nj_prng_below(&r->prng, 8) == 0 && nj_h2_n_streams(r->h) < 20)
             start(r);
         struct rig_stream *q = &r->req[nj_prng_below(&r->prng, r->n_req + 1)];
         if (q->st && !q->closed)
@@ -515,7 +515,7 @@ static void random_uploads(uint64_t seed)
         }
     }
     finish(r);
-    cr_assert_eq(nj_h2_streams(r->h), 0, "%s", when);
+    cr_assert_eq(nj_h2_n_streams(r->h), 0, "%s", when);
     check_windows(r, when);
     for (unsigned i = 0; i < r->n_req; i++) {
         const struct rig_stream *q = &r->req[i];
@@ -556,7 +556,7 @@ static int scenario(struct rig *r)
     if (rig_run(r, 0) != 0 || r->req[2].closed)
         return -1;
     rig_release(r->req[2].body, 30000);
-    nj_h2_reset(r->req[1].st, NGHTTP2_CANCEL);
+    nj_h2_reset_stream(r->req[1].st, NGHTTP2_CANCEL);
     if (rig_run(r, 0) != 0 || r->req[2].closed)
         return -1;
     rig_finish(r->req[2].body);
@@ -570,16 +570,16 @@ Test(h2_data_input, allocation_fails)
     bool over = false;
     for (uint64_t n = 1; !over; n++) {
         struct rig *r = calloc(1, sizeof *r);
-        r->core = nj_h2_core_new(&rig_reader_events, &nj_h2_limits_default, &r->counters);
-        nj__h2_core_fail_after(r->core, n);
+        r->core = nj_h2_context_new(&rig_reader_events, &nj_h2_limits_default, &r->counters);
+        nj__h2_context_fail_after(r->core, n);
         r->h = nj_h2_open(r->core, r);
         int rv = -1;
         if (r->h) {
             rv = scenario(r);
-            cr_expect(rv == 0 || nj_h2_finished(r->h), "%u", (unsigned)n);
+            cr_expect(rv == 0 || nj_h2_is_finished(r->h), "%u", (unsigned)n);
             n_failed += rv != 0;
         }
-        over = r->core->alloc.fail_in > 0;
+        over = r->core->alloc.fail_countdown > 0;
         cr_expect(!over || rv == 0, "%u", (unsigned)n);
         rig_free(r);
         cr_assert_lt(n, 400, "the scenario allocates more than expected");

@@ -98,7 +98,7 @@ Test(h2_half_closed_local, reset_when_the_response_was_read)
     cr_expect_str_eq(tell(r), "");
     frame(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, pinged, 8);
     cr_expect_str_eq(tell(r), "RST1 ");
-    cr_expect_eq(r->h->n_late + r->h->n_open, 0);
+    cr_expect_eq(r->h->n_half_closed + r->h->n_open, 0);
     frame(NGHTTP2_DATA, 0, 1, zeros, 100); /* was under way */
     cr_expect_str_eq(tell(r), "");
     rig_free(r);
@@ -116,7 +116,7 @@ Test(h2_half_closed_local, no_reset_for_who_ends)
     frame(NGHTTP2_RST_STREAM, 0, 3, "\0\0\0\x08", 4);
     frame(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, pinged, 8);
     cr_expect_str_eq(tell(r), "");
-    cr_expect_eq(r->h->n_late + r->h->n_open, 0);
+    cr_expect_eq(r->h->n_half_closed + r->h->n_open, 0);
     rig_free(r);
 }
 
@@ -134,7 +134,7 @@ Test(h2_half_closed_local, one_ping_at_a_time)
     cr_expect_str_eq(tell(r), "RST1 PING0 ");
     frame(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, pinged, 8);
     cr_expect_str_eq(tell(r), "RST3 RST5 ");
-    cr_expect_eq(r->h->n_late + r->h->n_open, 0);
+    cr_expect_eq(r->h->n_half_closed + r->h->n_open, 0);
     rig_free(r);
 }
 
@@ -164,14 +164,14 @@ Test(h2_half_closed_local, no_answer)
     for (uint32_t id = 1; id <= 39; id += 2)
         post(id);
     tell(r);
-    cr_expect_eq(nj_h2_streams(r->h), 0);
-    cr_expect_eq(r->h->n_late, 16);
+    cr_expect_eq(nj_h2_n_streams(r->h), 0);
+    cr_expect_eq(r->h->n_half_closed, 16);
     cr_expect_eq(rig_count(r, NJ_C_h2_reset_out), 4);
     nj_h2_goaway(r->h);
     nj_h2_goaway(r->h);
     tell(r);
     cr_expect_eq(rig_count(r, NJ_C_h2_reset_out), 20);
-    cr_expect_eq(r->h->n_late, 0);
-    cr_expect(nj_h2_finished(r->h));
+    cr_expect_eq(r->h->n_half_closed, 0);
+    cr_expect(nj_h2_is_finished(r->h));
     rig_free(r);
 }

@@ -13,10 +13,10 @@
 enum { CONNS = 4, BLOCKS = 8000, FIELDS = 24, TEXT = 64 * 1024, BLOCK = 256 * 1024 };
 
 struct conn {
-    struct both in;                /* what comes, to our decoder and theirs */
-    nghttp2_hd_deflater *deflater; /* what makes it */
-    struct nj__hpack_out *out;     /* what goes */
-    struct nj__hpack_in *back;     /* and both decoders for it */
+    struct both in;                 /* what comes, to our decoder and theirs */
+    nghttp2_hd_deflater *deflater;  /* what makes it */
+    struct nj__hpack_encoder *out;  /* what goes */
+    struct nj__hpack_decoder *back; /* and both decoders for it */
     nghttp2_hd_inflater *peer;
 };
 
@@ -190,7 +190,7 @@ static void made(struct life *l, struct conn *c)
     uint8_t *at = l->block;
     for (uint32_t n = below(l, 12) ? 0 : below(l, 3); n > 0; n--)
         at = nj__hpack_put_number(at, 0x20, 5, below(l, below(l, 9) ? 4097 : 4100));
-    uint32_t n_entries = at == l->block ? nj__hpack_entries(c->in.in) : 0;
+    uint32_t n_entries = at == l->block ? nj__hpack_n_entries(c->in.in) : 0;
     for (uint32_t i = 0; i < l->n_fields && at < l->block + BLOCK / 2; i++)
         at = put_any(l, at, n_entries, &l->fields[i]);
     size_t n = (size_t)(at - l->block);
@@ -217,16 +217,16 @@ static void conn_in_end(struct conn *c)
 
 static void conn_out_begin(struct conn *c, struct nj__hpack_shared *shared)
 {
-    c->out = nj__hpack_out_new(shared);
-    c->back = nj__hpack_in_new(shared);
+    c->out = nj__hpack_encoder_new(shared);
+    c->back = nj__hpack_decoder_new(shared);
     cr_assert(c->out && c->back);
     cr_assert_eq(nghttp2_hd_inflate_new(&c->peer), 0);
 }
 
 static void conn_out_end(struct conn *c)
 {
-    nj__hpack_out_free(c->out);
-    nj__hpack_in_free(c->back);
+    nj__hpack_encoder_free(c->out);
+    nj__hpack_decoder_free(c->back);
     nghttp2_hd_inflate_del(c->peer);
 }
 
@@ -234,7 +234,7 @@ static void change_limit(struct life *l, struct conn *c)
 {
     static const uint32_t limits[] = {0, 0, 60, 300, 1000, 4096, 4096, 4096, 65536};
     uint32_t limit = limits[below(l, NJ_ARRAY_LEN(limits))];
-    nj__hpack_out_limit(c->out, limit);
+    nj__hpack_encoder_limit(c->out, limit);
     cr_assert_eq(nghttp2_hd_inflate_change_table_size(c->peer, limit), 0);
 }
 
@@ -244,7 +244,7 @@ static void expect(struct life *l, struct conn *c, const uint8_t **at, const uin
     struct both theirs = {.inflater = c->peer};
     struct nj__hpack_field f;
     nghttp2_nv nv;
-    cr_assert_eq(nj__hpack_next(c->back, &f), 1);
+    cr_assert_eq(nj__hpack_decode_next(c->back, &f), 1);
     cr_assert(nj_str_eq(f.name, name) && nj_str_eq(f.value, value), "seed %lu step %u: %.*s",
               (unsigned long)l->seed, l->step, (int)name.n_bytes, name.p);
     cr_assert_eq(both_theirs(&theirs, at, end, &nv), 1);
@@ -262,7 +262,7 @@ static void expect_fields(struct life *l, struct conn *c, uint16_t status, size_
     struct both theirs = {.inflater = c->peer};
     nghttp2_nv nv;
     char digits[8];
-    nj__hpack_block(c->back, l->block, n);
+    nj__hpack_decode_begin(c->back, l->block, n);
     if (status) {
         snprintf(digits, sizeof digits, "%u", status);
         expect(l, c, &at, end, NJ_STR(":status"), (struct nj_str){digits, 3});
@@ -271,7 +271,7 @@ static void expect_fields(struct life *l, struct conn *c, uint16_t status, size_
         expect(l, c, &at, end, l->fields[i].name, l->fields[i].value);
         l->n_strings += l->fields[i].name.n_bytes + l->fields[i].value.n_bytes;
     }
-    cr_assert_eq(nj__hpack_next(c->back, &f), 0);
+    cr_assert_eq(nj__hpack_decode_next(c->back, &f), 0);
     cr_assert_eq(both_theirs(&theirs, &at, end, &nv), 0);
     l->n_octets += n;
     cr_assert_leq(c->out->size, c->back->size, "we count on what the peer does not have");
@@ -287,7 +287,7 @@ static void encoded(struct life *l, struct conn *c)
         change_limit(l, c);
     size_t bound = nj__hpack_bound(l->fields, l->n_fields);
     cr_assert_leq(bound, BLOCK);
-    size_t n = stamp ? nj__hpack_again(c->out, l->block, stamp) : 0;
+    size_t n = stamp ? nj__hpack_encode_cached(c->out, l->block, stamp) : 0;
     l->n_stamped += stamp != 0;
     l->n_again += n > 0;
     if (n == 0)
@@ -342,7 +342,7 @@ static void live(uint64_t seed)
             (unsigned long)l->n_octets, (unsigned long)l->n_strings, (unsigned long)l->n_again,
             (unsigned long)l->n_stamped);
     cr_expect_gt(l->n_again, l->n_stamped / 10);
-    cr_expect_eq(nj__hpack_shared_rest(l->shared), l->alloc.bytes_used);
+    cr_expect_eq(nj__hpack_shared_trim(l->shared), l->alloc.bytes_used);
     nj__hpack_shared_free(l->shared);
     cr_expect_eq(l->alloc.bytes_used, 0);
     nj__h2_alloc_fini(&l->alloc);

@@ -111,7 +111,7 @@ static int input(struct rig *r)
 {
     int rv = nj_h2_input(r->h, w.b, w.n);
     w.n = 0;
-    cr_assert_lt(nj_h2_core_bytes_used(r->core), MEMORY_MAX);
+    cr_assert_lt(nj_h2_context_bytes_used(r->core), MEMORY_MAX);
     return rv;
 }
 
@@ -148,7 +148,7 @@ static void expect_end(struct rig *r, uint32_t code)
 {
     cr_expect_eq(seen.goaway, code, "GOAWAY %d", (int)seen.goaway);
     cr_expect_eq(nj_h2_input(r->h, head_0, 1), -1);
-    cr_expect(nj_h2_finished(r->h));
+    cr_expect(nj_h2_is_finished(r->h));
     bool abuse = code == NGHTTP2_ENHANCE_YOUR_CALM;
     cr_expect_eq(rig_count(r, NJ_C_h2_abuse), abuse);
     cr_expect_eq(rig_count(r, NJ_C_h2_error), !abuse);
@@ -252,30 +252,30 @@ Test(h2_limits, floods)
         const char *name;
         void (*make)(unsigned i);
         unsigned n_max; /* of calls, the budget being 1000 */
-        enum nj_h2_waste waste;
+        enum nj_h2_abuse waste;
         const char *why; /* what the GOAWAY says; NULL: something */
     } floods[] = {
-        {"rapid reset", make_reset, 1002, NJ_H2_WASTE_RESETS, "too many streams reset"},
-        {"ping", make_ping, 1002, NJ_H2_WASTE_PINGS, "too many PING frames"},
-        {"settings", make_settings, 1002, NJ_H2_WASTE_SETTINGS, NULL},
-        {"priority", make_priority, 1002, NJ_H2_WASTE_PRIORITIES, NULL},
-        {"unknown", make_unknown, 1002, NJ_H2_WASTE_FRAMES, NULL},
-        {"window update", make_window, 1020, NJ_H2_WASTE_WINDOWS, NULL},
-        {"empty data", make_empty_data, 1002, NJ_H2_WASTE_EMPTY_DATA, NULL},
-        {"padding", make_padding, 1002, NJ_H2_WASTE_EMPTY_DATA, NULL},
-        {"made you reset", make_overflow, 110, NJ_H2_WASTE_WINDOWS, NULL},
-        {"malformed", make_malformed, 110, NJ_H2_WASTE_REQUESTS, NULL},
+        {"rapid reset", make_reset, 1002, NJ_H2_ABUSE_RESETS, "too many streams reset"},
+        {"ping", make_ping, 1002, NJ_H2_ABUSE_PINGS, "too many PING frames"},
+        {"settings", make_settings, 1002, NJ_H2_ABUSE_SETTINGS, NULL},
+        {"priority", make_priority, 1002, NJ_H2_ABUSE_PRIORITIES, NULL},
+        {"unknown", make_unknown, 1002, NJ_H2_ABUSE_FRAMES, NULL},
+        {"window update", make_window, 1020, NJ_H2_ABUSE_WINDOWS, NULL},
+        {"empty data", make_empty_data, 1002, NJ_H2_ABUSE_EMPTY_DATA, NULL},
+        {"padding", make_padding, 1002, NJ_H2_ABUSE_EMPTY_DATA, NULL},
+        {"made you reset", make_overflow, 110, NJ_H2_ABUSE_WINDOWS, NULL},
+        {"malformed", make_malformed, 110, NJ_H2_ABUSE_REQUESTS, NULL},
         {"length lie", make_length_lie, 1002, 0, NULL},
-        {"late headers", make_late_headers, 1002, NJ_H2_WASTE_REQUESTS, NULL},
-        {"late data", make_late_data, 1002, NJ_H2_WASTE_EMPTY_DATA, NULL},
+        {"late headers", make_late_headers, 1002, NJ_H2_ABUSE_REQUESTS, NULL},
+        {"late data", make_late_data, 1002, NJ_H2_ABUSE_EMPTY_DATA, NULL},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(floods); i++) {
         struct rig *r = open_raw(NULL);
         unsigned n = flood(r, floods[i].make, 5000, 1);
         cr_expect_leq(n, floods[i].n_max, "%s: %u", floods[i].name, n);
         cr_expect_gt(n, 50, "%s: %u", floods[i].name, n);
-        cr_expect(!floods[i].waste || nj_h2_wasted(r->h) == floods[i].waste, "%s: %d",
-                  floods[i].name, (int)nj_h2_wasted(r->h));
+        cr_expect(!floods[i].waste || nj_h2_abuse_reason(r->h) == floods[i].waste, "%s: %d",
+                  floods[i].name, (int)nj_h2_abuse_reason(r->h));
         cr_expect_gt(strlen(seen.why), 0, "%s", floods[i].name);
         cr_expect(!floods[i].why || strcmp(seen.why, floods[i].why) == 0, "%s: %s", floods[i].name,
                   seen.why);
@@ -402,7 +402,7 @@ Test(h2_limits, too_large_head_gets_431)
     cr_expect_eq(rig_count(r, NJ_C_status_4xx), 2);
     cr_expect_eq(rig_count(r, NJ_C_h2_header_full), 2);
     cr_expect_eq(rig_count(r, NJ_C_responses), 4);
-    cr_expect_eq(nj_h2_streams(r->h), 0);
+    cr_expect_eq(nj_h2_n_streams(r->h), 0);
     rig_free(r);
 }
 
@@ -555,7 +555,7 @@ Test(h2_limits, dribble)
     }
     cr_expect_leq(n, 1010);
     output(r);
-    cr_expect_eq(nj_h2_wasted(r->h), NJ_H2_WASTE_CRUMBS, "%d", (int)nj_h2_wasted(r->h));
+    cr_expect_eq(nj_h2_abuse_reason(r->h), NJ_H2_ABUSE_CRUMBS, "%d", (int)nj_h2_abuse_reason(r->h));
     expect_end(r, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
@@ -629,22 +629,22 @@ Test(h2_limits, time_forgives)
     nj_ns now = 5 * NJ_SEC;
 
     hello();
-    nj_h2_recover(r->h, now);
+    nj_h2_decay_glitches(r->h, now);
     cr_assert_eq(input(r), 0);
     for (int i = 0; i < 3; i++) {
-        nj_h2_charge(r->h, 900 - r->h->glitches);
-        nj_h2_recover(r->h, now += 10 * NJ_MS);
+        nj_h2_add_glitches(r->h, 900 - r->h->glitches);
+        nj_h2_decay_glitches(r->h, now += 10 * NJ_MS);
         cr_expect_eq(r->h->glitches, 899);
-        nj_h2_recover(r->h, now += NJ_SEC);
-        cr_expect_eq(r->h->glitches, 899 - NJ_H2_GLITCHES_PER_S);
+        nj_h2_decay_glitches(r->h, now += NJ_SEC);
+        cr_expect_eq(r->h->glitches, 899 - NJ_H2_GLITCH_DECAY_PER_S);
     }
-    nj_h2_recover(r->h, now += 3600 * NJ_SEC);
+    nj_h2_decay_glitches(r->h, now += 3600 * NJ_SEC);
     cr_expect_eq(r->h->glitches, 0);
-    nj_h2_charge(r->h, 1000);
-    nj_h2_recover(r->h, now += NJ_MS);
-    cr_expect_eq(nj_h2_wasted(r->h), NJ_H2_WASTE_NONE);
-    nj_h2_charge(r->h, 1);
-    cr_expect_neq(nj_h2_wasted(r->h), NJ_H2_WASTE_NONE, "an hour of rest buys no more");
+    nj_h2_add_glitches(r->h, 1000);
+    nj_h2_decay_glitches(r->h, now += NJ_MS);
+    cr_expect_eq(nj_h2_abuse_reason(r->h), NJ_H2_ABUSE_NONE);
+    nj_h2_add_glitches(r->h, 1);
+    cr_expect_neq(nj_h2_abuse_reason(r->h), NJ_H2_ABUSE_NONE, "an hour of rest buys no more");
     rig_free(r);
 }
 

@@ -352,7 +352,7 @@ RFC_CASE(h2_rfc9113_goaway, open_streams_go_on)
     rfc_expect_answer(c, 1);
     rfc_expect_answer(c, 3);
     RFC_CHECK(c, rfc_stream(c, 1)->n_data == 100000 && c->n_pings == 1, "the rest");
-    RFC_CHECK(c, nj_h2_finished(c->h), "there is nothing left, but it is not finished");
+    RFC_CHECK(c, nj_h2_is_finished(c->h), "there is nothing left, but it is not finished");
 }
 
 /* ---- 6.8 GOAWAY of the server, as h2.h has it ---- */
@@ -371,7 +371,7 @@ RFC_CASE(h2_rfc9113_goaway, graceful)
     rfc_get(c, 3);
     rfc_post(c, 5);
     rfc_go(c);
-    RFC_CHECK(c, c->n_shown == 3 && !nj_h2_finished(c->h), "%u shown", c->n_shown);
+    RFC_CHECK(c, c->n_shown == 3 && !nj_h2_is_finished(c->h), "%u shown", c->n_shown);
     nj_h2_goaway(c->h);
     rfc_go(c);
     RFC_CHECK(c, c->n_goaways == 2 && c->goaway_last == 5 && !c->goaway_code, "the second");
@@ -383,7 +383,7 @@ RFC_CASE(h2_rfc9113_goaway, graceful)
     rfc_say_zeros(c, RFC_DATA, RFC_END_STREAM, 5, 20);
     rfc_say_zeros(c, RFC_PING, 0, 0, 8);
     rfc_go(c);
-    RFC_CHECK(c, !c->over && !nj_h2_finished(c->h), "over too early");
+    RFC_CHECK(c, !c->over && !nj_h2_is_finished(c->h), "over too early");
     for (uint32_t id = 7; id <= 9; id += 2)
         RFC_CHECK(c, !rfc_stream(c, id)->shown && !rfc_stream(c, id)->status, "%u is shown", id);
     RFC_CHECK(c, c->n_pings == 1, "no answer to a PING");
@@ -392,7 +392,7 @@ RFC_CASE(h2_rfc9113_goaway, graceful)
     rfc_go(c);
     for (uint32_t id = 1; id <= 5; id += 2)
         rfc_expect_answer(c, id);
-    RFC_CHECK(c, nj_h2_finished(c->h), "not finished");
+    RFC_CHECK(c, nj_h2_is_finished(c->h), "not finished");
 }
 
 /* Without streams it is finished at once. A third call changes nothing. */
@@ -403,14 +403,14 @@ RFC_CASE(h2_rfc9113_goaway, graceful_when_idle)
     rfc_go(c);
     nj_h2_goaway(c->h);
     rfc_go(c);
-    RFC_CHECK(c, !nj_h2_finished(c->h), "requests may be on their way");
+    RFC_CHECK(c, !nj_h2_is_finished(c->h), "requests may be on their way");
     nj_h2_goaway(c->h);
     rfc_go(c);
     nj_h2_goaway(c->h);
     rfc_go(c);
     RFC_CHECK(c, c->n_goaways == 2 && c->goaway_last == 1, "%u, last %u", c->n_goaways,
               c->goaway_last);
-    RFC_CHECK(c, nj_h2_finished(c->h) && !c->over, "not finished");
+    RFC_CHECK(c, nj_h2_is_finished(c->h) && !c->over, "not finished");
 }
 
 /* An error between the two is told with its own GOAWAY. */

@@ -96,7 +96,7 @@ static void not_decoded_for_nobody(struct rfc *c, const void *arg)
     rfc_post(c, 1);
     rfc_go(c);
     if (what == 0)
-        nj_h2_reset(rfc_stream(c, 1)->st, 8);
+        nj_h2_reset_stream(rfc_stream(c, 1)->st, 8);
     rfc_go(c);
     rfc_say(c, RFC_HEADERS, RFC_ENDS, what == 2 ? 3 : 1, "\x80", 1);
     rfc_go(c);

@@ -255,7 +255,7 @@ RFC_CASE(h2_rfc9113_responses, trailers)
     rfc_go(c);
     static const uint32_t sizes[] = {0, 1, 40000, 40000};
     for (uint32_t i = 0; i < 4; i++) {
-        cr_expect_eq(nj_h2_trailers(rfc_stream(c, 2 * i + 1)->st, &field, 1), 0);
+        cr_expect_eq(nj_h2_set_trailers(rfc_stream(c, 2 * i + 1)->st, &field, 1), 0);
         rfc_answer(c, 2 * i + 1, sizes[i]);
     }
     rfc_go(c);
@@ -287,7 +287,7 @@ RFC_CASE(h2_rfc9113_responses, reset_by_the_owner)
             rfc_answer(c, id, 200000);
         if (i >= 4)
             rfc_go(c);
-        nj_h2_reset(rfc_stream(c, id)->st, codes[i]);
+        nj_h2_reset_stream(rfc_stream(c, id)->st, codes[i]);
         rfc_go(c);
         struct rfc_stream *s = rfc_stream(c, id);
         RFC_CHECK(c, s->reset && s->code == codes[i] && s->closed && !s->complete && !s->ended,

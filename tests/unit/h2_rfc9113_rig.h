@@ -140,7 +140,7 @@ struct rfc {
     uint64_t answer_bytes; /* of a response */
 
     struct nj_counters counters;
-    struct nj_h2_core *core;
+    struct nj_h2_context *core;
     struct nj_h2 *h;
     uint8_t *in, *out;
     size_t n_in, room_in, n_out, room_out;
@@ -368,7 +368,8 @@ static inline void rfc_open(struct rfc *c)
 {
     if (c->h)
         return;
-    c->core = nj_h2_core_new(c->no_reader ? &rfc_no_reader : &rfc_reader, &c->limits, &c->counters);
+    c->core =
+        nj_h2_context_new(c->no_reader ? &rfc_no_reader : &rfc_reader, &c->limits, &c->counters);
     cr_assert(c->core);
     c->h = nj_h2_open(c->core, c);
     cr_assert(c->h);
@@ -526,8 +527,9 @@ static inline char *rfc_free(struct rfc *c)
     nj_h2_close(c->h);
     RFC_CHECK(c, c->n_closed == c->n_shown, "%u shown, %u over", c->n_shown, c->n_closed);
     RFC_CHECK(c, c->n_bodies == 0, "%u bodies left", c->n_bodies);
-    RFC_CHECK(c, nj_h2_core_conns(c->core) == 0 && nj_h2_core_bytes_used(c->core) == 0, "memory");
-    nj_h2_core_free(c->core);
+    RFC_CHECK(c, nj_h2_context_n_conns(c->core) == 0 && nj_h2_context_bytes_used(c->core) == 0,
+              "memory");
+    nj_h2_context_free(c->core);
     nghttp2_hd_inflate_del(c->inflater);
     rfc_note(c, "");
     char *log = c->log;

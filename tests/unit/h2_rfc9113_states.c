@@ -191,7 +191,7 @@ static uint32_t reach(struct rfc *c, enum state state)
     if (state == HALF_LOCAL)
         rfc_answer(c, 5, 128);
     if (state == SERVER_RESET)
-        nj_h2_reset(rfc_stream(c, 5)->st, 8);
+        nj_h2_reset_stream(rfc_stream(c, 5)->st, 8);
     return 5;
 }
 

@@ -185,7 +185,7 @@ RFC_CASE(h2_rfc9113_concurrency, room_comes_back)
         rfc_go(c);
         RFC_CHECK(c, !c->over && c->n_shown == (id + 7) / 2, "%u shown", c->n_shown);
         rfc_answer(c, id, 128);
-        nj_h2_reset(rfc_stream(c, id + 2)->st, 8);
+        nj_h2_reset_stream(rfc_stream(c, id + 2)->st, 8);
         rfc_go(c);
         rfc_say32(c, RFC_RST_STREAM, id + 4, 8);
         rfc_say32(c, RFC_RST_STREAM, id + 6, 8);

@@ -464,7 +464,7 @@ static void thrown_away(struct rfc *c, int who)
     rfc_post(c, 1);
     rfc_go(c);
     if (who == 0)
-        nj_h2_reset(rfc_stream(c, 1)->st, 8);
+        nj_h2_reset_stream(rfc_stream(c, 1)->st, 8);
     if (who == 1)
         rfc_answer(c, 1, 128);
     rfc_go(c);

@@ -71,7 +71,7 @@ struct rig_reply { /* client side */
 
 struct rig {
     struct nj_counters counters;
-    struct nj_h2_core *core;
+    struct nj_h2_context *core;
     struct nj_h2 *h;
     struct nj_prng prng;
     struct rig_stream req[RIG_STREAMS]; /* in order of arrival */
@@ -151,7 +151,7 @@ static inline uint64_t rig_remaining(const struct nj_body *b)
 {
     const struct rig_body *t = (const struct rig_body *)b;
     cr_assert_eq(t->closes, 0);
-    return t->unknown && !t->end_known ? NJ_BODY_UNKNOWN : t->size - t->pos;
+    return t->unknown && !t->end_known ? NJ_BODY_LEN_UNKNOWN : t->size - t->pos;
 }
 
 static inline void rig_close_body(struct nj_body *b)
@@ -228,7 +228,7 @@ static inline int rig_answer(struct rig *r, struct rig_stream *q)
     const struct nj_field trailer = {NJ_STR_INIT("x-sum"), fields[1].value};
     uint64_t stamp = 2 * (size + 1);
     if (strcmp(q->method, "HEAD") == 0)
-        return nj_h2_respond_stamped(q->st, 200, fields, 2, stamp, NULL);
+        return nj_h2_respond_cacheable(q->st, 200, fields, 2, stamp, NULL);
     struct rig_body *b = q->body = rig_body_new(r, size);
     if (strchr(q->path, 'd'))
         b->avail = 0;
@@ -239,11 +239,11 @@ static inline int rig_answer(struct rig *r, struct rig_stream *q)
     b->late_end = strchr(q->path, 'h');
     bool before = nj_prng_below(&r->prng, 2);
     if (strchr(q->path, 't') && before)
-        (void)nj_h2_trailers(q->st, &trailer, 1);
+        (void)nj_h2_set_trailers(q->st, &trailer, 1);
     stamp += b->unknown;
-    int rv = nj_h2_respond_stamped(q->st, 200, fields, b->unknown ? 1 : 2, stamp, &b->body);
+    int rv = nj_h2_respond_cacheable(q->st, 200, fields, b->unknown ? 1 : 2, stamp, &b->body);
     if (strchr(q->path, 't') && !before && rv == 0)
-        rv = nj_h2_trailers(q->st, &trailer, 1);
+        rv = nj_h2_set_trailers(q->st, &trailer, 1);
     return rv;
 }
 
@@ -259,7 +259,7 @@ static inline void rig_on_request(void *user, struct nj_h2_stream *st,
     rig_text(q->path, sizeof q->path, req->path);
     rig_text(q->authority, sizeof q->authority, req->authority);
     nj_h2_stream_set_user(st, q);
-    cr_assert_eq(nj_h2_user(nj_h2_of(st)), r);
+    cr_assert_eq(nj_h2_user(nj_h2_stream_conn(st)), r);
     if (!strchr(q->path, 'l'))
         rig_answer(r, q);
 }
@@ -307,7 +307,7 @@ static inline void rig_on_end(void *user, struct nj_h2_stream *st)
     struct rig_stream *q = nj_h2_stream_user(st);
     cr_assert(q->st == st && !q->closed && !q->ends && !st->reset);
     cr_assert_eq(++q->n_ends, 1);
-    if (strchr(q->path, 'a') && !st->answered)
+    if (strchr(q->path, 'a') && !st->responded)
         rig_answer(user, q);
 }
 
@@ -543,7 +543,7 @@ static inline struct rig *rig_new_with(const struct nj_h2_limits *limits,
 {
     struct rig *r = calloc(1, sizeof *r);
     nj_prng_init(&r->prng, 42);
-    r->core = nj_h2_core_new(events, limits, &r->counters);
+    r->core = nj_h2_context_new(events, limits, &r->counters);
     cr_assert(r->core);
     r->h = nj_h2_open(r->core, r);
     cr_assert(r->h);
@@ -567,9 +567,9 @@ static inline void rig_free(struct rig *r)
     cr_expect_eq(r->n_datas, 0);
     for (unsigned i = 0; i < r->n_bodies; i++)
         free(r->bodies[i]);
-    cr_expect_eq(nj_h2_core_conns(r->core), 0);
-    cr_expect_eq(nj_h2_core_bytes_used(r->core), 0);
-    nj_h2_core_free(r->core);
+    cr_expect_eq(nj_h2_context_n_conns(r->core), 0);
+    cr_expect_eq(nj_h2_context_bytes_used(r->core), 0);
+    nj_h2_context_free(r->core);
     free(r);
 }
 

@@ -151,13 +151,13 @@ Test(h2_session, late_answer)
     rig_client_new(r, 0, false);
     int32_t id = rig_ask(r, "/5000l");
     cr_assert_eq(rig_run(r, 0), 0);
-    cr_expect_eq(nj_h2_streams(r->h), 1);
-    cr_expect(!nj_h2_finished(r->h));
+    cr_expect_eq(nj_h2_n_streams(r->h), 1);
+    cr_expect(!nj_h2_is_finished(r->h));
     nj_h2_resume(r->req[0].st); /* not even answered */
     cr_assert_eq(rig_answer(r, &r->req[0]), 0);
     cr_assert_eq(rig_run(r, 0), 0);
     cr_expect_eq(rig_reply(r, id)->n_bytes, 5000);
-    cr_expect_eq(nj_h2_streams(r->h), 0);
+    cr_expect_eq(nj_h2_n_streams(r->h), 0);
     rig_free(r);
 }
 
@@ -245,7 +245,7 @@ Test(h2_session, close_mid_body)
     int rv = 0;
     for (int i = 0; i < 5; i++)
         rig_turn(r, 0, &rv);
-    cr_expect_gt(nj_h2_streams(r->h), 10);
+    cr_expect_gt(nj_h2_n_streams(r->h), 10);
     nj_h2_output(r->h, &rig_sink, r); /* slices stay in the sink when the connection goes */
     nj_h2_close(r->h);
     r->h = NULL;
@@ -314,7 +314,7 @@ Test(h2_session, upload_answered_early_that_ends)
     cr_expect_eq(rig_reply(r, id)->error, NGHTTP2_NO_ERROR);
     cr_expect_eq(rig_reply(r, id)->n_bytes, 700);
     cr_expect_leq(rig_count(r, NJ_C_h2_reset_out), 1);
-    cr_expect_eq(r->h->n_late, 0);
+    cr_expect_eq(r->h->n_half_closed, 0);
     rig_free(r);
 }
 
@@ -349,15 +349,15 @@ Test(h2_session, goaway_graceful)
     cr_assert_eq(rig_run(r, 0), 0);
     cr_expect(r->client_goaway && r->client_goaway_code == 0);
     cr_expect_eq(rig_reply(r, b)->n_bytes, 100);
-    cr_expect(!nj_h2_finished(r->h));
+    cr_expect(!nj_h2_is_finished(r->h));
     nj_h2_goaway(r->h);
     nj_h2_goaway(r->h);
     cr_assert_eq(rig_run(r, 0), 0);
-    cr_expect(!nj_h2_finished(r->h), "a stream is open");
+    cr_expect(!nj_h2_is_finished(r->h), "a stream is open");
     rig_release(r->req[0].body, 40000);
     cr_assert_eq(rig_run(r, 0), 0);
     cr_expect_eq(rig_reply(r, a)->n_bytes, 40000);
-    cr_expect(nj_h2_finished(r->h));
+    cr_expect(nj_h2_is_finished(r->h));
     cr_expect_eq(rig_count(r, NJ_C_h2_error), 0);
     rig_free(r);
 }
@@ -367,11 +367,11 @@ Test(h2_session, goaway_idle)
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
     cr_assert_eq(rig_run(r, 0), 0);
-    cr_expect(!nj_h2_finished(r->h));
+    cr_expect(!nj_h2_is_finished(r->h));
     nj_h2_goaway(r->h);
     nj_h2_goaway(r->h);
     cr_assert_eq(rig_run(r, 0), 0);
-    cr_expect(nj_h2_finished(r->h));
+    cr_expect(nj_h2_is_finished(r->h));
     rig_free(r);
 }
 
@@ -413,11 +413,11 @@ Test(h2_session, peer_goaway)
     cr_assert_eq(rig_run(r, 0), 0);
     nghttp2_submit_goaway(r->client, 0, 0, 0, NULL, 0);
     cr_assert_eq(rig_run(r, 0), 0);
-    cr_expect(!nj_h2_finished(r->h));
+    cr_expect(!nj_h2_is_finished(r->h));
     rig_release(r->req[0].body, 4000);
     cr_assert_eq(rig_run(r, 0), 0);
     cr_expect_eq(rig_reply(r, a)->n_bytes, 4000);
-    cr_expect(nj_h2_finished(r->h));
+    cr_expect(nj_h2_is_finished(r->h));
     rig_free(r);
 }
 
@@ -449,7 +449,7 @@ Test(h2_session, sink_fails)
         r->out_fail = n;
         int rv = rig_run(r, 0);
         cr_expect(rv == -1 || r->out_fail > 0, "%u", n);
-        cr_expect(rv == 0 || nj_h2_finished(r->h), "%u", n);
+        cr_expect(rv == 0 || nj_h2_is_finished(r->h), "%u", n);
         rig_free(r);
     }
 }
@@ -481,15 +481,15 @@ Test(h2_session, allocation_fails)
     unsigned n_failed = 0;
     for (uint64_t n = 1; n < 400; n++) {
         struct rig *r = calloc(1, sizeof *r);
-        r->core = nj_h2_core_new(&rig_events, NULL, &r->counters);
-        nj__h2_core_fail_after(r->core, n);
+        r->core = nj_h2_context_new(&rig_events, NULL, &r->counters);
+        nj__h2_context_fail_after(r->core, n);
         r->h = nj_h2_open(r->core, r);
         if (r->h) {
             int rv = small_scenario(r);
-            cr_expect(rv == 0 || nj_h2_finished(r->h), "%u", (unsigned)n);
+            cr_expect(rv == 0 || nj_h2_is_finished(r->h), "%u", (unsigned)n);
             n_failed += rv != 0;
         }
-        bool over = r->core->alloc.fail_in > 0;
+        bool over = r->core->alloc.fail_countdown > 0;
         rig_free(r);
         if (over)
             break;
@@ -502,16 +502,16 @@ Test(h2_session, many_connections_reuse_memory)
 {
     struct rig *r = rig_new(NULL);
     struct nj_h2 *h[200];
-    size_t one = nj_h2_core_bytes_used(r->core);
+    size_t one = nj_h2_context_bytes_used(r->core);
     cr_expect_lt(one, 40000);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 200; i++)
             cr_assert((h[i] = nj_h2_open(r->core, r)) != NULL);
-        cr_expect_eq(nj_h2_core_conns(r->core), 201);
-        cr_expect_eq(nj_h2_core_bytes_used(r->core), 201 * one);
+        cr_expect_eq(nj_h2_context_n_conns(r->core), 201);
+        cr_expect_eq(nj_h2_context_bytes_used(r->core), 201 * one);
         for (int i = 0; i < 200; i++)
             nj_h2_close(h[i]);
-        cr_expect_eq(nj_h2_core_bytes_used(r->core), one);
+        cr_expect_eq(nj_h2_context_bytes_used(r->core), one);
     }
     rig_free(r);
 }

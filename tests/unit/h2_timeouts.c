@@ -5,9 +5,9 @@
 
 #define T0 (1000 * NJ_SEC)
 
-static enum nj_h2_hold hold_of(const struct rig *r, unsigned i)
+static enum nj_h2_blocked_by hold_of(const struct rig *r, unsigned i)
 {
-    return nj_h2_hold(r->req[i].st);
+    return nj_h2_blocked_by(r->req[i].st);
 }
 
 /* Whose window is closed, and whose is not; a body that shows nothing is ours to blame for. */
@@ -20,13 +20,13 @@ Test(h2_timeouts, who_holds_a_response_back)
     rig_ask(r, "/1l");
     rig_run(r, 0);
     cr_assert_eq(r->n_req, 3);
-    cr_expect_eq(hold_of(r, 0), NJ_H2_HOLD_STREAM);
-    cr_expect_eq(hold_of(r, 1), NJ_H2_HOLD_OURS);
-    cr_expect_eq(hold_of(r, 2), NJ_H2_HOLD_NONE, "it has no body yet");
+    cr_expect_eq(hold_of(r, 0), NJ_H2_BLOCKED_BY_STREAM_WINDOW);
+    cr_expect_eq(hold_of(r, 1), NJ_H2_BLOCKED_BY_BODY);
+    cr_expect_eq(hold_of(r, 2), NJ_H2_BLOCKED_BY_NOTHING, "it has no body yet");
     rig_release(r->req[1].body, 5000);
-    cr_expect_neq(hold_of(r, 1), NJ_H2_HOLD_OURS);
+    cr_expect_neq(hold_of(r, 1), NJ_H2_BLOCKED_BY_BODY);
     rig_run(r, 0);
-    cr_expect_eq(hold_of(r, 1), NJ_H2_HOLD_STREAM);
+    cr_expect_eq(hold_of(r, 1), NJ_H2_BLOCKED_BY_STREAM_WINDOW);
     rig_free(r);
 }
 
@@ -36,7 +36,7 @@ Test(h2_timeouts, the_window_of_the_connection)
     rig_client_new(r, 1000000, true);
     rig_ask(r, "/100000");
     rig_run(r, 0);
-    cr_expect_eq(hold_of(r, 0), NJ_H2_HOLD_CONN, "65,535 bytes");
+    cr_expect_eq(hold_of(r, 0), NJ_H2_BLOCKED_BY_CONN_WINDOW, "65,535 bytes");
     rig_free(r);
 }
 
@@ -44,12 +44,12 @@ Test(h2_timeouts, streams_one_by_one)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 1000, true);
-    cr_expect_null(nj_h2_first(r->h));
+    cr_expect_null(nj_h2_first_stream(r->h));
     for (int i = 0; i < 5; i++)
         rig_ask(r, "/5000");
     rig_run(r, 0);
     unsigned n = 0;
-    for (struct nj_h2_stream *st = nj_h2_first(r->h); st; st = nj_h2_next(st), n++) {
+    for (struct nj_h2_stream *st = nj_h2_first_stream(r->h); st; st = nj_h2_next_stream(st), n++) {
         cr_expect_eq(st, r->req[n].st);
         cr_expect_eq(nj_h2_stream_id(st), 1 + 2 * n);
     }
@@ -67,7 +67,7 @@ static struct rig *open_raw(void)
 static nj_ns feed(struct rig *r, const void *bytes, size_t n, nj_ns now)
 {
     cr_assert_eq(nj_h2_input(r->h, bytes, n), 0);
-    return nj_h2_unfinished_since(r->h, now);
+    return nj_h2_unfinished_frame_since(r->h, now);
 }
 
 static const uint8_t settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
@@ -136,9 +136,9 @@ Test(h2_timeouts, data)
     cr_expect_eq(feed(r, data, 8, T0 + 5), T0 + 5, "who knows what this becomes");
     cr_expect_eq(feed(r, data + 8, 1, T0 + 6), NJ_NEVER);
     cr_expect_eq(feed(r, "x", 1, T0 + 7), NJ_NEVER);
-    nj_h2_reset(r->req[0].st, NGHTTP2_CANCEL);
+    nj_h2_reset_stream(r->req[0].st, NGHTTP2_CANCEL);
     nj_h2_output(r->h, &rig_sink, r);
-    cr_assert_eq(nj_h2_streams(r->h), 0);
+    cr_assert_eq(nj_h2_n_streams(r->h), 0);
     cr_expect_eq(feed(r, "x", 1, T0 + 9), T0 + 9);
     rig_free(r);
 }
@@ -147,10 +147,10 @@ Test(h2_timeouts, calm)
 {
     struct rig *r = open_greeted();
     feed(r, ping, 3, T0);
-    nj_h2_calm(r->h, NJ_H2_WASTE_SLOW);
+    nj_h2_end_for_abuse(r->h, NJ_H2_ABUSE_SLOW);
     cr_expect_eq(nj_h2_output(r->h, &rig_sink, r), -1);
     cr_expect_eq(rig_count(r, NJ_C_h2_abuse), 1);
-    cr_expect_eq(nj_h2_unfinished_since(r->h, T0 + 1), NJ_NEVER);
+    cr_expect_eq(nj_h2_unfinished_frame_since(r->h, T0 + 1), NJ_NEVER);
     nj_h2_output(r->h, &rig_sink, r);
     rig_free(r);
 }

@@ -71,12 +71,12 @@ static void reset(void *stream, enum nj_reset why)
     ((struct stream *)stream)->reset = why;
 }
 
-static void go_on(void *stream)
+static void send_continue(void *stream)
 {
     cr_assert_fail("no request of these waits for it");
 }
 
-static void again(struct nj_txn *t)
+static void requeue(struct nj_txn *t)
 {
     ((struct stream *)t->stream)->n_again++;
 }
@@ -97,10 +97,10 @@ static const struct nj_framing framing = {
     .resume = resume,
     .consume = consume,
     .reset = reset,
-    .go_on = go_on,
+    .send_continue = send_continue,
 };
 
-static const struct nj_txn_events events = {.again = again, .abuse = abuse};
+static const struct nj_txn_events events = {.requeue = requeue, .abuse = abuse};
 
 /* Writes endlessly and counts completed writes. */
 static unsigned n_written;
@@ -199,11 +199,11 @@ static uint32_t worker_poll(void *ctx, struct nj_task **tasks, uint32_t n)
     return 1;
 }
 
-static const struct nj_task_port workers = {.submit = worker_submit, .poll = worker_poll};
+static const struct nj_worker_ops workers = {.submit = worker_submit, .poll = worker_poll};
 
 static bool submit(void *ctx, struct nj_task *task)
 {
-    struct nj_task_port port = nj_exchanges_port(w.set);
+    struct nj_worker_ops port = nj_exchanges_task_port(w.set);
     return port.submit(port.ctx, task);
 }
 
@@ -260,7 +260,7 @@ static struct nj_exchange *ask(int i, uint32_t route, uint32_t n_value)
 
 static void offer(int i)
 {
-    nj_exchange_offered(w.x[i]);
+    nj_exchange_submitted(w.x[i]);
     nj_ewyk_offer(w.ewyk, nj_exchange_task(w.x[i]));
     nj_exchanges_settle(w.set, w.now);
 }
@@ -277,7 +277,7 @@ static void close_stream(int i)
         return;
     w.txn[i]->stream = NULL;
     if (w.x[i])
-        nj_exchange_gone(w.x[i]);
+        nj_exchange_stream_closed(w.x[i]);
     else
         nj_txn_release(w.txn[i]);
     w.x[i] = NULL;
@@ -289,7 +289,7 @@ static void step(void)
     w.now += 2 * NJ_MS;
     nj_exchanges_tick(w.set, w.now);
     nj_ewyk_run(w.ewyk, w.now, 100);
-    struct nj_task_port port = nj_exchanges_port(w.set);
+    struct nj_worker_ops port = nj_exchanges_task_port(w.set);
     struct nj_task *home[8];
     port.poll(port.ctx, home, 8);
     nj_exchanges_settle(w.set, w.now);
@@ -302,10 +302,10 @@ static void end_world(void)
     for (int i = 0; i < 10; i++)
         step();
     cr_expect_eq(nj_exchanges_open(w.set), 0);
-    cr_expect_eq(nj_blocks_out(w.set->blocks), 0);
-    cr_expect_eq(nj_blocks_out(w.set->bodies), 0);
+    cr_expect_eq(nj_block_pool_in_use(w.set->blocks), 0);
+    cr_expect_eq(nj_block_pool_in_use(w.set->bodies), 0);
     cr_expect_eq(w.set->n_held, 0);
-    cr_expect(nj_ewyk_idle(w.ewyk));
+    cr_expect(nj_ewyk_is_idle(w.ewyk));
     nj_exchanges_free(w.set);
     nj_ewyk_free(w.ewyk);
     nj_routes_free(w.routes);
@@ -394,8 +394,8 @@ Test(http_exchange, no_block_for_the_response)
         cr_assert(ask(i, 0, 10));
         offer(i);
     }
-    cr_expect(!nj_list_empty(&w.set->hungry));
-    cr_expect_leq(nj_exchanges_next(w.set), w.now + NJ_MS, "it is looked after");
+    cr_expect(!nj_list_empty(&w.set->waiting_for_buf));
+    cr_expect_leq(nj_exchanges_next_at(w.set), w.now + NJ_MS, "it is looked after");
     for (int k = 0; k < 200; k++) {
         for (int i = 0; i < N; i++)
             sum[i] += take_all(i);
@@ -447,7 +447,7 @@ Test(http_exchange, bytes_that_are_referred_to)
     step();
     step();
     cr_expect_eq(nj_exchanges_open(w.set), 0);
-    cr_expect_eq(nj_blocks_out(w.set->blocks), 1);
+    cr_expect_eq(nj_block_pool_in_use(w.set->blocks), 1);
     nj_exchanges_free(w.set);
     cr_expect_eq(slice.data[999], 0, "still there");
     nj_ref_put(slice.ref); /* now the pools are freed */
@@ -500,10 +500,10 @@ Test(http_exchange, the_longest_is_forgotten)
         close_stream(0);
         step();
         if (i == 0)
-            cr_expect_eq(w.set->longest[4], LARGE);
+            cr_expect_eq(w.set->longest_response[4], LARGE);
     }
-    cr_expect_lt(w.set->longest[4], LARGE / 256, "%u", w.set->longest[4]);
-    cr_expect_geq(w.set->longest[4], 100);
+    cr_expect_lt(w.set->longest_response[4], LARGE / 256, "%u", w.set->longest_response[4]);
+    cr_expect_geq(w.set->longest_response[4], 100);
     end_world();
 }
 
@@ -550,7 +550,7 @@ Test(http_exchange, small_ones_while_others_are_hungry)
         ask(i, 0, 10);
         offer(i);
     }
-    cr_assert(!nj_list_empty(&w.set->hungry));
+    cr_assert(!nj_list_empty(&w.set->waiting_for_buf));
     for (int i = WRITERS; i < WRITERS + 10; i++) {
         ask(i, 5, 10);
         offer(i);
@@ -573,20 +573,20 @@ Test(http_exchange, a_stack_does_not_wait_for_its_stream)
         cr_assert_eq(nj_ewyk_gauges(w.ewyk).n_fibers_in_use, 1);
         switch (i) {
         case 0:
-            nj_exchange_cut(w.x[i]);
+            nj_exchange_abort_body(w.x[i]);
             break;
         case 1:
-            cr_expect(nj_exchange_late(w.x[i]));
+            cr_expect(nj_exchange_body_timeout(w.x[i]));
             break;
         case 2:
-            nj_exchange_evict(w.x[i], NJ_RESET_CALM);
+            nj_exchange_evict(w.x[i], NJ_RESET_ENHANCE_CALM);
             break;
         }
         step();
         cr_expect_eq(nj_ewyk_gauges(w.ewyk).n_fibers_in_use, 0, "%d: its stream is still open", i);
         cr_expect_eq(how_it_ended, NJ_ERR_CANCELLED, "%d: %ld", i, (long)how_it_ended);
-        cr_expect_eq(w.stream[i].reset, i == 2 ? NJ_RESET_CALM : NJ_RESET_CANCEL, "%d: %u", i,
-                     w.stream[i].reset);
+        cr_expect_eq(w.stream[i].reset, i == 2 ? NJ_RESET_ENHANCE_CALM : NJ_RESET_CANCEL, "%d: %u",
+                     i, w.stream[i].reset);
         cr_expect_eq(w.stream[i].status, 0, "%d", i);
         cr_expect_eq(nj_exchanges_open(w.set), (uint32_t)i + 1, "%d", i);
     }
@@ -619,20 +619,20 @@ Test(http_exchange, responses_that_one_client_holds)
 
 /* A request to a moved route whose body is complete when the workers are full, and whose
  * flow-control credit was returned on arrival. */
-static void pack(int i, uint32_t n_body, struct nj_exchange_peer *peer)
+static void pack(int i, uint32_t n_body, struct nj_conn_exchanges *peer)
 {
     static const uint8_t data[100000];
 
     ask(i, 2, 10);
-    nj_exchange_join(w.x[i], peer);
+    nj_exchange_attach(w.x[i], peer);
     offer(i);
     nj_exchange_data(w.x[i], data, n_body);
     nj_exchange_body_end(w.x[i]);
     step();
     cr_expect_eq(w.stream[i].n_again, 1);
     cr_expect_eq(w.stream[i].n_consumed, n_body);
-    cr_expect(!nj_exchange_is_away(w.x[i]) && w.stream[i].status == 0);
-    cr_expect_eq(w.txns.requester[0].n_at_work, 0);
+    cr_expect(!nj_exchange_is_on_worker(w.x[i]) && w.stream[i].status == 0);
+    cr_expect_eq(w.txns.requester[0].n_need_stack, 0);
 }
 
 /* It finally runs on the core, or ends before; each byte of credit is returned once. */
@@ -640,7 +640,7 @@ Test(http_exchange, moved_where_there_is_no_room)
 {
     static const uint8_t data[1000];
     enum { READ, CLOSED, DROPPED, MORE };
-    struct nj_exchange_peer peer = {0};
+    struct nj_conn_exchanges peer = {0};
 
     begin_world(0);
     nj_list_init(&peer.exchanges);
@@ -660,7 +660,7 @@ Test(http_exchange, moved_where_there_is_no_room)
     cr_expect_eq(nj_exchanges_open(w.set), 1);
     pack(DROPPED, 100000, &peer);
     ask(MORE, 1, 10);
-    nj_exchange_join(w.x[MORE], &peer);
+    nj_exchange_attach(w.x[MORE], &peer);
     for (int i = 0; i < 90 && w.x[DROPPED]->reset == 0; i++)
         nj_exchange_data(w.x[MORE], data, sizeof data); /* until its connection exceeds its share */
     step();
@@ -685,7 +685,7 @@ Test(http_exchange, moved_where_responses_wait)
         step();
     }
     w.classes[5].type = NJ_OS_BLOCKING;
-    w.set->longest[5] = LARGE;
+    w.set->longest_response[5] = LARGE;
     ask(i, 5, 10);
     nj_exchange_body_end(w.x[i]);
     offer(i);

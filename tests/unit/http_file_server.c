@@ -180,19 +180,19 @@ Test(http_file_server, index_and_folder_share_an_open)
 Test(http_file_server, cancel)
 {
     struct bench *b = begin();
-    struct nj_site_wait *x = ask(b, "GET", "/x");
-    nj_site_cancel(x);
-    cr_expect_eq(nj_site_jobs_out(b->site), 1, "the job outlives its asker");
+    struct nj_file_wait *x = ask(b, "GET", "/x");
+    nj_file_server_cancel(x);
+    cr_expect_eq(nj_file_server_jobs_in_flight(b->site), 1, "the job outlives its asker");
     step(b);
     cr_expect_eq(b->n_replies, 0);
     cr_expect_null(ask(b, "HEAD", "/x"), "what it learned is kept");
 
     /* One of three requests is cancelled; then, during the first response, another, and that one
      * itself. */
-    struct nj_site_wait *a = ask(b, "HEAD", "/y");
-    struct nj_site_wait *c = ask(b, "HEAD", "/y");
-    struct nj_site_wait *d = ask(b, "HEAD", "/y");
-    nj_site_cancel(c);
+    struct nj_file_wait *a = ask(b, "HEAD", "/y");
+    struct nj_file_wait *c = ask(b, "HEAD", "/y");
+    struct nj_file_wait *d = ask(b, "HEAD", "/y");
+    nj_file_server_cancel(c);
     b->cancel_in_reply = d;
     b->n_replies = 0;
     step(b);
@@ -212,9 +212,9 @@ Test(http_file_server, abandoned_jobs_are_bounded)
     uint32_t n = 0;
     for (int i = 0; i < 100; i++) {
         snprintf(path, sizeof path, "/%d", i);
-        struct nj_site_wait *x = ask(b, "HEAD", path);
+        struct nj_file_wait *x = ask(b, "HEAD", path);
         if (x) {
-            nj_site_cancel(x);
+            nj_file_server_cancel(x);
             n++;
         }
     }
@@ -474,11 +474,11 @@ Test(http_file_server, withdrawn_jobs)
 {
     struct bench *b = begin();
     port.withdraw = withdraw;
-    nj_site_cancel(ask(b, "GET", "/x"));
+    nj_file_server_cancel(ask(b, "GET", "/x"));
     cr_expect_eq(b->n_out, 0);
 
     ask(b, "GET", "/x");
-    struct nj_site_wait *other = ask(b, "GET", "/x");
+    struct nj_file_wait *other = ask(b, "GET", "/x");
     b->cancel_in_reply = other;
     cr_expect(step(b), "it is home, and its last waiter goes");
     cr_expect_eq(b->n_replies, 1);
@@ -540,7 +540,7 @@ Test(http_file_server, refused_read_without_hope_breaks)
     /* A job was in flight: its completion fails the body and wakes it. */
     b->room = JOBS;
     fetch_big(b);
-    struct nj_site_wait *x = ask(b, "HEAD", "/x");
+    struct nj_file_wait *x = ask(b, "HEAD", "/x");
     b->room = 0;
     b->body->waiter = b->body;
     cr_expect_eq(b->body->ops->peek(b->body, 1, &s), 0);

@@ -25,37 +25,37 @@ Test(http_negotiate, accept_encoding)
     } rows[] = {
         /* RFC 9110 12.5.3 */
         {"compress, gzip", ALL, NJ_CODING_GZIP},
-        {"", ALL, NJ_NO_CODING},
+        {"", ALL, NJ_CODING_IDENTITY},
         {"*", ALL, NJ_CODING_BR},
         {"compress;q=0.5, gzip;q=1.0", ALL, NJ_CODING_GZIP},
         {"gzip;q=1.0, identity; q=0.5, *;q=0", ALL, NJ_CODING_GZIP},
-        {"gzip;q=1.0, identity; q=0.5, *;q=0", BR | ZSTD, NJ_NO_CODING},
-        {NULL, ALL, NJ_NO_CODING},
+        {"gzip;q=1.0, identity; q=0.5, *;q=0", BR | ZSTD, NJ_CODING_IDENTITY},
+        {NULL, ALL, NJ_CODING_IDENTITY},
         /* what browsers and curl send */
         {"gzip, deflate, br, zstd", ALL, NJ_CODING_BR},
         {"gzip, deflate, br, zstd", ZSTD | GZIP, NJ_CODING_ZSTD},
         {"gzip, deflate, br, zstd", GZIP, NJ_CODING_GZIP},
-        {"gzip, deflate, br, zstd", 0, NJ_NO_CODING},
-        {"deflate, gzip", BR, NJ_NO_CODING},
+        {"gzip, deflate, br, zstd", 0, NJ_CODING_IDENTITY},
+        {"deflate, gzip", BR, NJ_CODING_IDENTITY},
         /* weights */
         {"br;q=0.1, gzip;q=0.2", ALL, NJ_CODING_GZIP},
         {"br;q=0, zstd;q=0.001, identity;q=0", ALL, NJ_CODING_ZSTD},
-        {"gzip;q=0.5, identity;q=1", ALL, NJ_NO_CODING},
+        {"gzip;q=0.5, identity;q=1", ALL, NJ_CODING_IDENTITY},
         {"gzip;q=0.5, identity;q=0.5", ALL, NJ_CODING_GZIP},
         {"gzip;q=0.001", ALL, NJ_CODING_GZIP},
-        {"gzip;q=0", ALL, NJ_NO_CODING},
+        {"gzip;q=0", ALL, NJ_CODING_IDENTITY},
         {"*;q=0.5, br;q=0.4", ALL, NJ_CODING_ZSTD},
         {"br, *;q=0", ALL, NJ_CODING_BR},
-        {"br, *;q=0", GZIP, NJ_NO_CODING}, /* nothing is acceptable: as without the field */
-        {"identity;q=0", GZIP, NJ_NO_CODING},
+        {"br, *;q=0", GZIP, NJ_CODING_IDENTITY}, /* nothing is acceptable: as without the field */
+        {"identity;q=0", GZIP, NJ_CODING_IDENTITY},
         {"identity;q=0, gzip;q=0.3", GZIP, NJ_CODING_GZIP},
-        {"*;q=0", ALL, NJ_NO_CODING},
-        {"*;q=0, identity;q=0", 0, NJ_NO_CODING},
+        {"*;q=0", ALL, NJ_CODING_IDENTITY},
+        {"*;q=0, identity;q=0", 0, NJ_CODING_IDENTITY},
         /* names */
         {"x-gzip", ALL, NJ_CODING_GZIP},
         {"GZIP", ALL, NJ_CODING_GZIP},
         {"BR;Q=1", ALL, NJ_CODING_BR},
-        {"gzipx, xgzip, b, zst", ALL, NJ_NO_CODING},
+        {"gzipx, xgzip, b, zst", ALL, NJ_CODING_IDENTITY},
         {"gzip;q=0, x-gzip;q=1", ALL, NJ_CODING_GZIP},
         /* blanks and empty elements */
         {" , gzip ;q=0.5 ,,\tbr\t;\tq=0.6", ALL, NJ_CODING_BR},
@@ -72,8 +72,8 @@ Test(http_negotiate, accept_encoding)
         {"br;level=\"a", BR, NJ_CODING_BR},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
-        struct nj_codings c = nj_codings_parse(str(rows[i].value));
-        uint32_t got = nj_codings_pick(&c, rows[i].siblings);
+        struct nj_accepted_codings c = nj_accept_encoding_parse(str(rows[i].value));
+        uint32_t got = nj_coding_select(&c, rows[i].siblings);
         cr_expect_eq(got, rows[i].want, "%s, %x: %u", rows[i].value, rows[i].siblings, got);
     }
 }
@@ -103,5 +103,5 @@ Test(http_negotiate, accept)
         {"text/jsonapplication/json", false},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)
-        cr_expect_eq(nj_accept_json(str(rows[i].value)), rows[i].json, "%s", rows[i].value);
+        cr_expect_eq(nj_accept_prefers_json(str(rows[i].value)), rows[i].json, "%s", rows[i].value);
 }

@@ -232,7 +232,7 @@ Test(http_origin, siblings_that_are_none)
 
 Test(http_origin, which_files_have_siblings)
 {
-    struct nj_site_options options = {.no_precompressed = true};
+    struct nj_file_server_options options = {.no_precompressed = true};
     struct bench *b = begin();
     get(b, "/x.html", NULL);
     cr_expect(b->asked_siblings);
@@ -288,7 +288,7 @@ Test(http_origin, options)
 
 Test(http_origin, index_and_cache_control)
 {
-    struct nj_site_options options = {.index = "start.htm", .cache_control = "max-age=60"};
+    struct nj_file_server_options options = {.index = "start.htm", .cache_control = "max-age=60"};
     struct bench *b = begin_with(&options);
     get(b, "/d/", NULL);
     cr_expect_str_eq(field(b, "cache-control"), "max-age=60");
@@ -320,7 +320,7 @@ Test(http_origin, list)
         {"/", "x: y", "html of ", "text/html; charset=utf-8"},
     };
     for (size_t i = 0; i < 2 * NJ_ARRAY_LEN(rows); i++) {
-        struct nj_site_options options = {
+        struct nj_file_server_options options = {
             .listing = true, .cache_control = "max-age=60", .index = "none.html"};
         struct bench *b = begin_with(&options);
         size_t row = i / 2;
@@ -377,7 +377,7 @@ Test(http_origin, error_pages)
         {"GET", "/none", "range: bytes=0-0", 0, 404, "content-length", "12", "page404.html"},
         {"GET", "/none", "if-none-match: *", 0, 404, "content-length", "12", "page404.html"},
     };
-    struct nj_site_options options = {
+    struct nj_file_server_options options = {
         .n_error_pages = 7,
         .error_page =
             {
@@ -413,12 +413,12 @@ Test(http_origin, error_pages)
  * page. */
 Test(http_origin, a_long_way_is_left_anywhere)
 {
-    struct nj_site_options options = {
+    struct nj_file_server_options options = {
         .listing = true, .n_error_pages = 1, .error_page = {{404, "page404.html"}}};
     static const char *const paths[] = {"/none/", "/x.html", "/none", "/nodex/"};
     for (int i = 0; i < 4 * 4 * 2; i++) {
         struct bench *b = begin_with(&options);
-        struct nj_site_wait *x, *y;
+        struct nj_file_wait *x, *y;
         int n_steps = i / 4 % 4;
         b->siblings = BR | GZIP;
         b->no_siblings = true;
@@ -429,7 +429,7 @@ Test(http_origin, a_long_way_is_left_anywhere)
         for (int n = 0; n < n_steps && b->n_replies == 0; n++)
             step(b);
         if (b->n_replies == 0) {
-            nj_site_cancel(x);
+            nj_file_server_cancel(x);
             if (i / 16)
                 b->room = 0; /* the next job is refused */
         }
@@ -447,7 +447,7 @@ Test(http_origin, media_types_of_a_file)
     uint32_t line;
     const char *why;
     struct nj_mime_table *mime = nj_mime_table_read("a/b html\n", 9, &line, &why);
-    struct nj_site_options options = {.mime = mime};
+    struct nj_file_server_options options = {.mime = mime};
     struct bench *b = begin_with(&options);
     get(b, "/x.html", NULL);
     cr_expect_str_eq(field(b, "content-type"), "a/b");

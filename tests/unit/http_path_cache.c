@@ -10,12 +10,12 @@
 #include "http/proto/path_cache.h"
 
 static const struct nj_hash_key key = {{1, 2, 3}};
-static struct nj_targets *targets;
+static struct nj_path_cache *targets;
 
 static void begin(void)
 {
     targets = calloc(1, sizeof *targets);
-    nj_targets_init(targets, NJ_STR("index.html"), &key);
+    nj_path_cache_init(targets, NJ_STR("index.html"), &key);
 }
 
 static void end(void)
@@ -37,7 +37,7 @@ static bool parse(struct nj_str s)
     struct nj_target t;
     memset(&targets->path, 'x', sizeof targets->path);
     enum nj_path_result r = nj_path_parse(s, NJ_STR("index.html"), &path);
-    cr_assert_eq(nj_target_parse(targets, s, &t), r, "%.*s", (int)s.n_bytes, s.p);
+    cr_assert_eq(nj_path_cache_parse(targets, s, &t), r, "%.*s", (int)s.n_bytes, s.p);
     if (r != NJ_PATH_OK)
         return false;
     cr_expect_eq(t.name.n_bytes, path.n_bytes);
@@ -75,10 +75,10 @@ Test(http_path_cache, long_ones)
         memset(s, 'a', n);
         s[0] = '/';
         parse((struct nj_str){s, n});
-        cr_expect_eq(parse((struct nj_str){s, n}), n <= NJ_TARGET_BYTES_MAX, "%u", n);
+        cr_expect_eq(parse((struct nj_str){s, n}), n <= NJ_PATH_CACHE_KEY_MAX, "%u", n);
         s[n - 1] = '/';
         parse((struct nj_str){s, n});
-        bool fits = n == 1 || n + 9 < NJ_TARGET_BYTES_MAX;
+        bool fits = n == 1 || n + 9 < NJ_PATH_CACHE_KEY_MAX;
         cr_expect_eq(parse((struct nj_str){s, n}), fits, "%u", n);
     }
 }
@@ -120,18 +120,18 @@ Test(http_path_cache, alike)
     cr_expect_gt(n_known, n_all * 8 / 10, "%u of %u", n_known, n_all);
 }
 
-static void look(struct nj_targets *t, uint32_t i, bool *known)
+static void look(struct nj_path_cache *t, uint32_t i, bool *known)
 {
     char text[32];
     int n = snprintf(text, sizeof text, "/target/%u", i);
     struct nj_target out;
 
-    cr_assert_eq(nj_target_parse(t, (struct nj_str){text, (uint32_t)n}, &out), NJ_PATH_OK);
+    cr_assert_eq(nj_path_cache_parse(t, (struct nj_str){text, (uint32_t)n}, &out), NJ_PATH_OK);
     *known = out.name.p != t->path.name;
 }
 
 /* True if `b` evicts `a`. */
-static bool share_a_place(struct nj_targets *t, uint32_t a, uint32_t b)
+static bool share_a_place(struct nj_path_cache *t, uint32_t a, uint32_t b)
 {
     bool known;
 
@@ -146,10 +146,10 @@ static bool share_a_place(struct nj_targets *t, uint32_t a, uint32_t b)
 Test(http_path_cache, the_key_decides_the_place)
 {
     static const struct nj_hash_key other_key = {{9, 2, 3}};
-    struct nj_targets *other = calloc(1, sizeof *other);
+    struct nj_path_cache *other = calloc(1, sizeof *other);
     uint32_t n_here = 0, n_there = 0;
 
-    nj_targets_init(other, NJ_STR("index.html"), &other_key);
+    nj_path_cache_init(other, NJ_STR("index.html"), &other_key);
     for (uint32_t i = 1; i < 20000; i++) {
         if (!share_a_place(targets, 0, i))
             continue;

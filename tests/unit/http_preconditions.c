@@ -44,43 +44,43 @@ Test(http_preconditions, etag_of_an_object)
         {INT64_MAX, 16, true, "W/\"7fffffffffffffff-10\"", 9223372036},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
-        struct nj_object o = {
+        struct nj_file_object o = {
             .mtime_ns = rows[i].mtime_ns, .size_bytes = rows[i].size, .is_racy = rows[i].is_racy};
         struct nj_validators v;
-        nj_validators_of(&o, &v);
+        nj_validators_of_object(&o, &v);
         cr_expect(v.n_etag == strlen(rows[i].etag) && !memcmp(v.etag, rows[i].etag, v.n_etag),
                   "%.*s, want %s", (int)v.n_etag, v.etag, rows[i].etag);
         cr_expect(v.has_date && v.modified_s == rows[i].modified_s, "%lld",
                   (long long)v.modified_s);
     }
-    struct nj_object listing = {.mtime_ns = NJ_OBJECT_NO_TIME};
+    struct nj_file_object listing = {.mtime_ns = NJ_OBJECT_NO_TIME};
     struct nj_validators v;
-    nj_validators_of(&listing, &v);
+    nj_validators_of_object(&listing, &v);
     cr_expect(v.n_etag == 0 && !v.has_date);
-    nj_validators_mark(&v, NJ_STR("br"));
+    nj_validators_add_coding(&v, NJ_STR("br"));
     cr_expect_eq(v.n_etag, 0);
 }
 
 /* The longest tag fits; RFC 9110 8.8.3.3: another coding, another tag. */
 Test(http_preconditions, etag_of_a_coding)
 {
-    struct nj_object o = {.mtime_ns = -1, .size_bytes = UINT64_MAX, .is_racy = true};
+    struct nj_file_object o = {.mtime_ns = -1, .size_bytes = UINT64_MAX, .is_racy = true};
     struct nj_validators v;
-    nj_validators_of(&o, &v);
-    nj_validators_mark(&v, NJ_STR("zstd"));
+    nj_validators_of_object(&o, &v);
+    nj_validators_add_coding(&v, NJ_STR("zstd"));
     cr_expect(v.n_etag <= NJ_ETAG_MAX);
     cr_expect_eq(memcmp(v.etag, "W/\"ffffffffffffffff-ffffffffffffffff-zstd\"", v.n_etag), 0);
 }
 
-#define SEND NJ_VERDICT_SEND
-#define NOT  NJ_VERDICT_NOT_MODIFIED
-#define FAIL NJ_VERDICT_FAILED
+#define SEND NJ_PRECOND_PASSED
+#define NOT  NJ_PRECOND_NOT_MODIFIED
+#define FAIL NJ_PRECOND_FAILED
 
 struct row {
     const char *etag;
     bool has_no_date;
     const char *if_match, *if_unmodified, *if_none_match, *if_modified;
-    enum nj_verdict want;
+    enum nj_precond_result want;
 };
 
 static void check(const struct row *rows, size_t n)
@@ -88,13 +88,13 @@ static void check(const struct row *rows, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct row *r = &rows[i];
         struct nj_validators v = validators(r->etag, !r->has_no_date);
-        struct nj_conditions c = {
+        struct nj_preconditions c = {
             .if_match = str(r->if_match),
             .if_unmodified_since = str(r->if_unmodified),
             .if_none_match = str(r->if_none_match),
             .if_modified_since = str(r->if_modified),
         };
-        enum nj_verdict got = nj_conditions_check(&c, &v, NOW);
+        enum nj_precond_result got = nj_preconditions_eval(&c, &v, NOW);
         cr_expect_eq(got, r->want, "row %zu: %d", i, got);
     }
 }
@@ -205,9 +205,9 @@ Test(http_preconditions, precedence)
 Test(http_preconditions, future)
 {
     struct nj_validators v = validators("\"a\"", true);
-    struct nj_conditions c = {.if_modified_since = NJ_STR(OLDER)};
-    cr_expect_eq(nj_conditions_check(&c, &v, MODIFIED - 1), NJ_VERDICT_NOT_MODIFIED);
-    cr_expect_eq(nj_conditions_check(&c, &v, MODIFIED), NJ_VERDICT_SEND);
+    struct nj_preconditions c = {.if_modified_since = NJ_STR(OLDER)};
+    cr_expect_eq(nj_preconditions_eval(&c, &v, MODIFIED - 1), NJ_PRECOND_NOT_MODIFIED);
+    cr_expect_eq(nj_preconditions_eval(&c, &v, MODIFIED), NJ_PRECOND_PASSED);
 }
 
 /* RFC 9110 13.1.5 */
@@ -240,8 +240,7 @@ Test(http_preconditions, if_range)
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct nj_validators v = validators(rows[i].etag, !rows[i].has_no_date);
-        struct nj_conditions c = {.if_range = str(rows[i].value)};
-        cr_expect_eq(nj_conditions_range_counts(&c, &v, rows[i].now_s), rows[i].want, "%s",
-                     rows[i].value);
+        struct nj_preconditions c = {.if_range = str(rows[i].value)};
+        cr_expect_eq(nj_if_range_holds(&c, &v, rows[i].now_s), rows[i].want, "%s", rows[i].value);
     }
 }

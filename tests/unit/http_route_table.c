@@ -69,12 +69,12 @@ Test(http_route_table, who_answers)
         enum nj_route_result got = nj_routes_find(r, str(rows[i].method), str(rows[i].path), &m);
         enum nj_route_result want = rows[i].index >= 0    ? NJ_ROUTE_FOUND
                                     : rows[i].index == -1 ? NJ_ROUTE_NONE
-                                                          : NJ_ROUTE_METHOD;
+                                                          : NJ_ROUTE_BAD_METHOD;
         cr_expect_eq(got, want, "%s %s", rows[i].method, rows[i].path);
         if (want == NJ_ROUTE_FOUND)
             cr_expect_eq(m.index, (uint32_t)rows[i].index, "%s %s: %u", rows[i].method,
                          rows[i].path, m.index);
-        if (want == NJ_ROUTE_METHOD)
+        if (want == NJ_ROUTE_BAD_METHOD)
             cr_expect(m.allow.n_bytes == strlen(rows[i].allow) &&
                           memcmp(m.allow.p, rows[i].allow, m.allow.n_bytes) == 0,
                       "%s %s: %.*s", rows[i].method, rows[i].path, (int)m.allow.n_bytes, m.allow.p);

@@ -9,12 +9,12 @@
 
 /* An access log with a few lines. */
 static struct {
-    struct nj_access open[LINES], line[LINES];
+    struct nj_access_record open[LINES], line[LINES];
     bool used[LINES];
     unsigned n_open, n_lines, n_max;
 } book;
 
-static struct nj_access *take(void *ctx)
+static struct nj_access_record *take(void *ctx)
 {
     for (unsigned i = 0; i < book.n_max; i++)
         if (!book.used[i]) {
@@ -26,7 +26,7 @@ static struct nj_access *take(void *ctx)
     return NULL;
 }
 
-static void put(void *ctx, struct nj_access *a)
+static void put(void *ctx, struct nj_access_record *a)
 {
     cr_assert(book.n_lines < LINES && book.n_open > 0);
     book.line[book.n_lines++] = *a;
@@ -65,7 +65,7 @@ static struct hr *start(unsigned n_max)
 
     memset(&book, 0, sizeof book);
     book.n_max = n_max;
-    h->config.access = (struct nj_access_port){NULL, take, put};
+    h->config.access = (struct nj_access_ops){NULL, take, put};
     h->config.index = 0;
     return hr_start(h);
 }
@@ -76,7 +76,7 @@ static void finish(struct hr *h)
     cr_expect_eq(book.n_open, 0, "each line was written");
 }
 
-static bool said(const struct nj_access *a, unsigned at, uint16_t n, const char *what)
+static bool said(const struct nj_access_record *a, unsigned at, uint16_t n, const char *what)
 {
     return n == strlen(what) && memcmp(a->text + at, what, n) == 0;
 }
@@ -89,7 +89,7 @@ Test(http_transaction, a_line)
     hr_ask(c, "GET", "/whole?q=1", 0, 0, "referer", "http://a/b");
     hr_settle(h);
     cr_assert_eq(book.n_lines, 1);
-    const struct nj_access *a = &book.line[0];
+    const struct nj_access_record *a = &book.line[0];
     cr_expect_eq(a->wall_ns, (1700000000 + 1000) * (int64_t)NJ_SEC);
     cr_expect_eq(nj_addr_to_v4(&a->remote), htonl(RIG_PEER_IP));
     cr_expect_eq(a->rport, 2000);
@@ -175,7 +175,7 @@ Test(http_transaction, times)
     hr_get(c, "/slow");
     hr_run(h, 10 * NJ_SEC);
     cr_assert_eq(book.n_lines, 1);
-    const struct nj_access *a = &book.line[0];
+    const struct nj_access_record *a = &book.line[0];
     cr_expect(a->ttfb >= 3 * NJ_SEC && a->ttfb < 3100 * NJ_MS, "%lu", a->ttfb / NJ_MS);
     cr_expect(a->total >= 5 * NJ_SEC && a->total < 5100 * NJ_MS, "%lu", a->total / NJ_MS);
     cr_expect_eq(a->n_bytes, 2);
@@ -183,8 +183,8 @@ Test(http_transaction, times)
     cr_expect_eq(nj_histogram_count(&s->txns.ttfb), 1);
     cr_expect_eq(nj_histogram_count(&s->txns.total), 1);
     cr_expect_eq(nj_histogram_count(&s->txns.throttled), 0);
-    cr_expect(nj_histogram_at(&s->txns.ttfb, 0.5) / NJ_MS > 2600 &&
-              nj_histogram_at(&s->txns.ttfb, 0.5) / NJ_MS < 3500);
+    cr_expect(nj_histogram_quantile(&s->txns.ttfb, 0.5) / NJ_MS > 2600 &&
+              nj_histogram_quantile(&s->txns.ttfb, 0.5) / NJ_MS < 3500);
     hr_get(c, "/nothing");
     hr_settle(h);
     cr_assert_eq(book.n_lines, 2);
@@ -241,7 +241,7 @@ Test(http_transaction, long_paths_are_cut)
     hr_ask(c, "GET", path, 0, 0, "user-agent", "me");
     hr_settle(h);
     cr_assert_eq(book.n_lines, 1);
-    const struct nj_access *a = &book.line[0];
+    const struct nj_access_record *a = &book.line[0];
     cr_expect(a->cut);
     cr_expect_eq(a->n_method + a->n_path + a->n_authority + a->n_referer + a->n_agent,
                  NJ_ACCESS_TEXT_BYTES);
@@ -290,7 +290,7 @@ static void hear(struct nj_request *req, struct nj_response *resp, void *arg)
         ;
 }
 
-static bool text_is(const struct nj_access *a, uint32_t at, uint32_t n, const char *want)
+static bool text_is(const struct nj_access_record *a, uint32_t at, uint32_t n, const char *want)
 {
     return n == strlen(want) && memcmp(a->text + at, want, n) == 0;
 }
@@ -300,7 +300,7 @@ static bool text_is(const struct nj_access *a, uint32_t at, uint32_t n, const ch
 static void check_refused(const struct hr_client *c, int32_t id, int status)
 {
     const struct hr_reply *r = &c->reply[id / 2];
-    const struct nj_access *a = NULL;
+    const struct nj_access_record *a = NULL;
 
     cr_expect_eq(r->status, status, "%d: %d", id, r->status);
     cr_expect(r->ended && r->closed && r->n_got == 0);
@@ -349,7 +349,7 @@ Test(http_transaction, heads_that_are_too_large)
     book.n_max = LINES;
     memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
-    h->config.access = (struct nj_access_port){NULL, take, put};
+    h->config.access = (struct nj_access_ops){NULL, take, put};
     h->config.header_bytes_max = 300;
     hr_start(h);
     struct hr_client *c = hr_connect(h);

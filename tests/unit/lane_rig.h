@@ -55,16 +55,16 @@ static inline uint32_t direct_poll(void *ctx, struct nj_task **tasks, uint32_t n
 
 struct shard {
     struct direct direct;
-    struct nj_file_lane lane;
-    struct nj_file_port port;
+    struct nj_file_client lane;
+    struct nj_file_ops port;
 };
 
 static inline void begin_shard(struct shard *sh, struct bench *b)
 {
     sh->direct = (struct direct){0};
-    struct nj_task_port way = {
+    struct nj_worker_ops way = {
         .ctx = &sh->direct, .submit = direct_submit, .flush = direct_flush, .poll = direct_poll};
-    sh->port = nj_file_lane_init(&sh->lane, &way, NULL, b->store);
+    sh->port = nj_file_client_init(&sh->lane, &way, NULL, b->store);
 }
 
 /* The oldest of those that it has. */

@@ -44,7 +44,7 @@ static void act(uint32_t i, enum nj_counter reason, const char *client, uint32_t
 
     shard[i]->now = now;
     while (n-- > 0)
-        nj__abuse(shard[i], reason, &a);
+        nj__abuse_record(shard[i], reason, &a);
 }
 
 static const char *next(void)
@@ -160,7 +160,7 @@ static void *flood(void *of_shard)
     memset(&a, 0x55, sizeof a);
     memset(&b, 0xaa, sizeof b);
     for (uint32_t i = 0; i < ROUNDS; i++)
-        nj__abuse(of_shard, NJ_C_send_timeout, i % 3 ? &a : &b);
+        nj__abuse_record(of_shard, NJ_C_send_timeout, i % 3 ? &a : &b);
     return NULL;
 }
 

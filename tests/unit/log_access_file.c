@@ -20,7 +20,7 @@
 static struct nj_access_file f;
 static char folder[64], path[96], other[96], why[256]; /* a folder in the scratch folder */
 static nj_ns now = 100 * NJ_SEC;
-static char got[4 * NJ_ACCESS_KEPT_BYTES];
+static char got[4 * NJ_ACCESS_BUFFER_BYTES];
 
 static void setup(void)
 {
@@ -41,20 +41,20 @@ static void begin(void)
 static bool line(const char *text)
 {
     size_t n = strlen(text);
-    char *room = nj_access_file_room(&f, n + 1);
+    char *room = nj_access_file_reserve(&f, n + 1);
 
     if (!room)
         return false;
     memcpy(room, text, n);
     room[n] = '\n';
-    nj_access_file_line(&f, n + 1, now);
+    nj_access_file_commit(&f, n + 1, now);
     return true;
 }
 
 static void after(nj_ns wait)
 {
     now += wait;
-    nj_access_file_turn(&f, now);
+    nj_access_file_poll(&f, now);
 }
 
 static size_t read_fd(int fd, char *to, size_t room)
@@ -95,7 +95,7 @@ TestSuite(access_file, .init = setup, .fini = scratch_remove);
 
 static void tried(const char *name, int rc, const char *said)
 {
-    cr_expect_eq(nj_access_file_try(name, why, sizeof why), rc, "%s", name);
+    cr_expect_eq(nj_access_file_check(name, why, sizeof why), rc, "%s", name);
     cr_expect(strstr(why, said), "%s: %s", name, why);
 }
 
@@ -219,13 +219,13 @@ Test(access_file, half_a_line_is_taken_back)
     after(NJ_ACCESS_BATCH_NS);
     cr_assert_str_eq(in_file(path), "12345\n", "not 12345 abcd");
     counted(1, 0);
-    after(NJ_ACCESS_RETRY_NS);
+    after(NJ_ACCESS_ERROR_RETRY_NS);
     cr_assert_str_eq(in_file(path), "12345\n");
-    cr_assert(f.troubled);
+    cr_assert(f.is_failing);
     disk_ends_at(1000);
-    after(NJ_ACCESS_RETRY_NS);
+    after(NJ_ACCESS_ERROR_RETRY_NS);
     cr_assert_str_eq(in_file(path), "12345\nabcdef\n");
-    cr_assert(!f.troubled);
+    cr_assert(!f.is_failing);
     counted(2, 0);
     nj_access_file_close(&f);
 }
@@ -278,11 +278,11 @@ Test(access_file, a_device_that_is_full)
 
     memset(wide, 'x', sizeof wide - 1);
     cr_assert_eq(nj_access_file_open(&f, "/dev/full", why, sizeof why), 0, "%s", why);
-    for (; n < 2 * NJ_ACCESS_KEPT_BYTES / sizeof wide; n++) {
+    for (; n < 2 * NJ_ACCESS_BUFFER_BYTES / sizeof wide; n++) {
         line(wide);
         after(NJ_ACCESS_BATCH_NS);
     }
-    cr_assert(f.troubled);
+    cr_assert(f.is_failing);
     counted(0, n / 2);
     nj_access_file_close(&f);
     counted(0, n);
@@ -313,9 +313,9 @@ Test(access_file, renamed_in_silence)
     begin();
     after(0);
     cr_assert_eq(rename(path, other), 0);
-    after(NJ_ACCESS_LOOK_NS);
+    after(NJ_ACCESS_CHECK_NS);
     cr_assert_eq(stat(path, &st), -1);
-    after(NJ_ACCESS_LOOK_NS);
+    after(NJ_ACCESS_CHECK_NS);
     line("here");
     after(NJ_ACCESS_BATCH_NS);
     cr_assert_str_eq(in_file(path), "here\n");
@@ -324,7 +324,7 @@ Test(access_file, renamed_in_silence)
     /* Another one stands there: at once. */
     cr_assert_eq(rename(path, other), 0);
     close(open(path, O_CREAT | O_WRONLY, 0600));
-    after(NJ_ACCESS_LOOK_NS);
+    after(NJ_ACCESS_CHECK_NS);
     line("there");
     after(NJ_ACCESS_BATCH_NS);
     cr_assert_str_eq(in_file(path), "there\n");
@@ -340,7 +340,7 @@ Test(access_file, reopened_where_nothing_can_be)
     line("goes on");
     after(NJ_ACCESS_BATCH_NS);
     cr_assert_str_eq(in_file(other), "goes on\n");
-    cr_expect(f.is_elsewhere, "what looks by itself need not say it again");
+    cr_expect(f.has_old_file, "what looks by itself need not say it again");
     rmdir(path);
     nj_access_file_close(&f);
 }
@@ -355,14 +355,14 @@ Test(access_file, folder_that_comes_back)
     after(0);
     cr_assert_eq(rename(folder, moved), 0);
     for (int i = 0; i < 10; i++)
-        after(NJ_ACCESS_LOOK_NS);
-    cr_expect(f.is_elsewhere, "people were told, once");
+        after(NJ_ACCESS_CHECK_NS);
+    cr_expect(f.has_old_file, "people were told, once");
     cr_assert_eq(mkdir(folder, 0700), 0);
-    after(NJ_ACCESS_LOOK_NS);
+    after(NJ_ACCESS_CHECK_NS);
     line("here");
     after(NJ_ACCESS_BATCH_NS);
     cr_expect_str_eq(in_file(path), "here\n");
-    cr_expect_not(f.is_elsewhere);
+    cr_expect_not(f.has_old_file);
     nj_access_file_close(&f);
 }
 
@@ -376,7 +376,7 @@ Test(access_file, renamed_while_full)
     after(NJ_ACCESS_BATCH_NS);
     cr_assert_eq(rename(path, other), 0);
     nj_access_file_reopen(&f, now);
-    after(NJ_ACCESS_RETRY_NS);
+    after(NJ_ACCESS_ERROR_RETRY_NS);
     cr_assert_str_eq(in_file(other), "1234\n");
     cr_assert_str_eq(in_file(path), "5678\n");
     nj_access_file_close(&f);
@@ -397,9 +397,9 @@ Test(access_file, fifo_without_reader)
     line("early");
     after(NJ_ACCESS_BATCH_NS);
     counted(0, 0);
-    cr_assert(f.troubled);
+    cr_assert(f.is_failing);
     int fd = reader();
-    after(NJ_ACCESS_RETRY_NS);
+    after(NJ_ACCESS_ERROR_RETRY_NS);
     read_fd(fd, got, sizeof got - 1);
     cr_assert_str_eq(got, "early\n");
     close(fd);
@@ -408,7 +408,7 @@ Test(access_file, fifo_without_reader)
     after(NJ_ACCESS_BATCH_NS);
     counted(1, 0);
     fd = reader();
-    after(NJ_ACCESS_RETRY_NS);
+    after(NJ_ACCESS_ERROR_RETRY_NS);
     read_fd(fd, got, sizeof got - 1);
     cr_assert_str_eq(got, "nobody\n");
     close(fd);
@@ -438,7 +438,7 @@ static int half_in_pipe(void)
 
 static void the_rest_is_read(int fd, size_t n)
 {
-    after(NJ_ACCESS_RETRY_NS);
+    after(NJ_ACCESS_ERROR_RETRY_NS);
     n += read_fd(fd, got + n, sizeof got - 1 - n);
     cr_assert_eq(n, 100004);
     cr_assert_str_eq(got + 99999, "\nend\n");
@@ -462,7 +462,7 @@ Test(access_file, half_a_line_in_a_pipe_for_another_reader)
     int fd = half_in_pipe();
 
     close(fd);
-    after(NJ_ACCESS_RETRY_NS);
+    after(NJ_ACCESS_ERROR_RETRY_NS);
     fd = reader();
     the_rest_is_read(fd, read_fd(fd, got, sizeof got - 1));
 }
@@ -473,10 +473,10 @@ Test(access_file, half_a_line_that_was_read_by_one_who_left)
 
     read_fd(fd, got, sizeof got - 1);
     close(fd);
-    after(NJ_ACCESS_RETRY_NS);
+    after(NJ_ACCESS_ERROR_RETRY_NS);
     counted(1, 1);
     fd = reader();
-    after(NJ_ACCESS_RETRY_NS);
+    after(NJ_ACCESS_ERROR_RETRY_NS);
     read_fd(fd, got, sizeof got - 1);
     cr_assert_str_eq(got, "end\n");
     counted(2, 1);

@@ -13,11 +13,11 @@
 
 static char line[NJ_ACCESS_LINE_BYTES + 1];
 
-static struct nj_access some(void)
+static struct nj_access_record some(void)
 {
     static const uint8_t addr[4] = {198, 18, 0, 7};
     static const char text[] = "GET/iso/a.isoexample.org:80http://example.org/curl/8.0";
-    struct nj_access a = {
+    struct nj_access_record a = {
         .wall_ns = 1795294998 * (int64_t)NJ_SEC + 345678901,
         .rport = 40123,
         .status = 206,
@@ -45,11 +45,11 @@ static struct nj_access some(void)
     return a;
 }
 
-static size_t write_line(enum nj_access_format format, const struct nj_access *a)
+static size_t write_line(enum nj_access_format format, const struct nj_access_record *a)
 {
-    struct nj_access_clock clock = {0};
+    struct nj_access_time_cache clock = {0};
     memset(line, '#', sizeof line);
-    size_t n = nj_access_write(format, a, &clock, line);
+    size_t n = nj_access_format_line(format, a, &clock, line);
     cr_assert(n <= NJ_ACCESS_LINE_BYTES && line[n] == '#' && line[n - 1] == '\n');
     line[n] = '\0';
     return n;
@@ -63,7 +63,7 @@ static void in_zone(const char *zone)
 
 Test(access_format, combined)
 {
-    struct nj_access a = some();
+    struct nj_access_record a = some();
 
     in_zone("<+0330>-3:30");
     write_line(NJ_ACCESS_COMBINED, &a);
@@ -75,7 +75,7 @@ Test(access_format, combined)
 
 Test(access_format, json)
 {
-    struct nj_access a = some();
+    struct nj_access_record a = some();
 
     in_zone("<+0330>-3:30");
     write_line(NJ_ACCESS_JSON, &a);
@@ -91,7 +91,7 @@ Test(access_format, json)
 /* Nothing was understood, nothing was sent. */
 Test(access_format, nothing_is_known)
 {
-    struct nj_access a = {.cut = true};
+    struct nj_access_record a = {.cut = true};
 
     a.remote.b[15] = 1;
     in_zone("UTC0");
@@ -107,13 +107,13 @@ Test(access_format, nothing_is_known)
 /* The time that was turned into text last is used for its second, and no longer. */
 Test(access_format, seconds_follow_the_record)
 {
-    struct nj_access_clock clock = {0};
-    struct nj_access a = some();
+    struct nj_access_time_cache clock = {0};
+    struct nj_access_record a = some();
 
     for (int i = 0; i < 3; i++) {
         int64_t second = 1795294998 + (i == 1);
         a.wall_ns = second * (int64_t)NJ_SEC + 999999999;
-        nj_access_write(NJ_ACCESS_JSON, &a, &clock, line);
+        nj_access_format_line(NJ_ACCESS_JSON, &a, &clock, line);
         cr_assert_eq(memcmp(line,
                             i == 1 ? "{\"time\":\"2026-11-21T21:03:19.999Z\""
                                    : "{\"time\":\"2026-11-21T21:03:18.999Z\"",
@@ -121,13 +121,13 @@ Test(access_format, seconds_follow_the_record)
                      0);
     }
     a.wall_ns = -1;
-    nj_access_write(NJ_ACCESS_JSON, &a, &clock, line);
+    nj_access_format_line(NJ_ACCESS_JSON, &a, &clock, line);
     cr_assert_eq(memcmp(line, "{\"time\":\"1969-12-31T23:59:59.999Z\"", 34), 0);
 }
 
 static void path_is(const char *bytes, size_t n, const char *in_combined, const char *in_json)
 {
-    struct nj_access a = {.n_method = 1, .n_path = (uint16_t)n};
+    struct nj_access_record a = {.n_method = 1, .n_path = (uint16_t)n};
     char want[256];
 
     a.text[0] = 'G';
@@ -162,7 +162,7 @@ Test(access_format, escapes)
 /* The longest there can be: what NJ_ACCESS_LINE_BYTES is made for. write_line() checks that. */
 Test(access_format, longest)
 {
-    struct nj_access a;
+    struct nj_access_record a;
 
     memset(&a, 0xff, sizeof a);
     memset(&a.remote, 0xab, sizeof a.remote);
@@ -194,7 +194,7 @@ Test(access_format, any_bytes)
     static const char nasty[] = "\"\\\n\r\t\x7f{}[],: \xc3\xa9\xe2\x80\xa8\xf0\x9f\xa6\x87\xc2\x85";
     uint64_t seed = 0xacce55;
     struct nj_prng rng;
-    struct nj_access a;
+    struct nj_access_record a;
 
     nj_prng_init(&rng, seed);
     for (unsigned round = 0; round < 20000; round++) {

@@ -42,7 +42,7 @@ static struct nj_access_log *begin(const char *file, enum nj_access_format forma
     return log;
 }
 
-static void fill(struct nj_access *a, uint32_t shard, uint64_t number)
+static void fill(struct nj_access_record *a, uint32_t shard, uint64_t number)
 {
     a->shard = shard;
     a->conn = number;
@@ -76,7 +76,7 @@ static uint64_t check_file(const char *file, uint64_t next[SHARDS], uint64_t *sk
 }
 
 struct shard {
-    struct nj_access_port port;
+    struct nj_access_ops port;
     uint32_t index, n_open_max;
     uint64_t n_requests, n_refused;
     _Atomic bool *over;
@@ -86,7 +86,7 @@ struct shard {
 static void *run_shard(void *arg)
 {
     struct shard *s = arg;
-    struct nj_access *open[64] = {0};
+    struct nj_access_record *open[64] = {0};
     uint64_t number = 0;
 
     for (uint64_t i = 0; i < s->n_requests; i++) {
@@ -165,16 +165,16 @@ Test(access_log, records_come_back_clean)
 {
     struct nj_access_counts counts;
     struct nj_access_log *log = begin("/dev/null", NJ_ACCESS_COMBINED, 2);
-    struct nj_access_port port = nj_access_log_port(log, 1);
+    struct nj_access_ops port = nj_access_log_port(log, 1);
 
-    struct nj_access *a = port.take(port.ctx), *b = port.take(port.ctx);
+    struct nj_access_record *a = port.take(port.ctx), *b = port.take(port.ctx);
     cr_assert(a && b && a != b);
     cr_assert_null(port.take(port.ctx));
     memset(a, 0, sizeof *a);
     fill(a, 1, 77);
     a->throttled = 5;
     port.put(port.ctx, a);
-    struct nj_access *again;
+    struct nj_access_record *again;
     while (!(again = port.take(port.ctx))) /* within a moment it is written */
         sched_yield();
     cr_assert_eq(again, a);
@@ -209,8 +209,8 @@ Test(access_log, times_are_those_of_the_system)
         .path = path, .format = NJ_ACCESS_JSON, .n_shards = 1, .wall_ns = long_ago};
     cr_assert_eq(nj_access_log_open(&c, &log, why, sizeof why), 0, "%s", why);
     time_t from = changed_at(); /* the system's time, as the file system has it */
-    struct nj_access_port port = nj_access_log_port(log, 0);
-    struct nj_access *a = port.take(port.ctx);
+    struct nj_access_ops port = nj_access_log_port(log, 0);
+    struct nj_access_record *a = port.take(port.ctx);
     a->wall_ns = 4 * (int64_t)NJ_SEC; /* a second before */
     port.put(port.ctx, a);
     cr_assert(nj_access_log_close(log, &counts));

@@ -7,12 +7,12 @@
 
 #include "log/lcore_log.h"
 
-static struct nj_notes notes;
+static struct nj_lcore_log notes;
 static char line[64];
 
 static const char *take(void)
 {
-    return nj_notes_take(&notes, line, sizeof line) ? line : "";
+    return nj_lcore_log_take(&notes, line, sizeof line) ? line : "";
 }
 
 Test(log_lcore_log, in_order_and_bounded)
@@ -21,31 +21,31 @@ Test(log_lcore_log, in_order_and_bounded)
 
     memset(&notes, 0, sizeof notes);
     cr_expect_str_eq(take(), "");
-    for (uint32_t i = 0; i < NJ_NOTES_MAX + 3; i++) {
+    for (uint32_t i = 0; i < NJ_LCORE_LOG_LINES + 3; i++) {
         snprintf(text, sizeof text, "line %u", i);
-        nj_notes_put(&notes, text);
+        nj_lcore_log_put(&notes, text);
     }
-    for (uint32_t i = 0; i < NJ_NOTES_MAX; i++) {
+    for (uint32_t i = 0; i < NJ_LCORE_LOG_LINES; i++) {
         snprintf(text, sizeof text, "line %u", i);
         cr_expect_str_eq(take(), text);
     }
     cr_expect_str_eq(take(), "3 more lines were dropped");
     cr_expect_str_eq(take(), "");
-    nj_notes_put(&notes, "again");
+    nj_lcore_log_put(&notes, "again");
     cr_expect_str_eq(take(), "again");
     cr_expect_str_eq(take(), "");
 }
 
 Test(log_lcore_log, long_ones_are_cut)
 {
-    char much[2 * NJ_NOTE_BYTES], out[2 * NJ_NOTE_BYTES];
+    char much[2 * NJ_LCORE_LOG_BYTES], out[2 * NJ_LCORE_LOG_BYTES];
 
     memset(&notes, 0, sizeof notes);
     memset(much, 'x', sizeof much - 1);
     much[sizeof much - 1] = '\0';
-    nj_notes_put(&notes, much);
-    cr_assert(nj_notes_take(&notes, out, sizeof out));
-    cr_expect_eq(strlen(out), NJ_NOTE_BYTES - 1);
+    nj_lcore_log_put(&notes, much);
+    cr_assert(nj_lcore_log_take(&notes, out, sizeof out));
+    cr_expect_eq(strlen(out), NJ_LCORE_LOG_BYTES - 1);
 }
 
 enum { N = 100000 };
@@ -56,7 +56,7 @@ static void *write_all(void *arg)
 
     for (unsigned i = 1; i <= N; i++) {
         snprintf(text, sizeof text, "%u %u", i, i);
-        nj_notes_put(&notes, text);
+        nj_lcore_log_put(&notes, text);
     }
     return NULL;
 }

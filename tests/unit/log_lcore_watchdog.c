@@ -6,20 +6,20 @@
 
 #include "log/lcore_watchdog.h"
 
-static struct nj_watch w;
-static struct nj_watch_sight sight;
+static struct nj_watchdog w;
+static struct nj_watchdog_sample sight;
 static char line[256];
 
 static void begin(void)
 {
     memset(&w, 0, sizeof w);
-    sight = (struct nj_watch_sight){.lcore = 3};
+    sight = (struct nj_watchdog_sample){.lcore = 3};
 }
 
 /* What is said at a time, "" for nothing. */
 static const char *at(nj_ns now)
 {
-    return nj_watch_look(&w, &sight, now, line, sizeof line) ? line : "";
+    return nj_watchdog_check(&w, &sight, now, line, sizeof line) ? line : "";
 }
 
 /* EWYK 5.55: a task that has its core for too long is named. */

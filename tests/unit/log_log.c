@@ -15,19 +15,19 @@ Test(log_log, heads)
 {
     char head[64];
 
-    cr_expect_eq(nj_say_head(head, sizeof head, NJ_SAY_WARNING, false, AT), strlen(head));
+    cr_expect_eq(nj_log_format_head(head, sizeof head, NJ_LEVEL_WARNING, false, AT), strlen(head));
     cr_expect_str_eq(head, "2026-11-23T02:57:00.123Z nightjar: warning: ");
-    nj_say_head(head, sizeof head, NJ_SAY_ERROR, false, 0);
+    nj_log_format_head(head, sizeof head, NJ_LEVEL_ERROR, false, 0);
     cr_expect_str_eq(head, "1970-01-01T00:00:00.000Z nightjar: error: ");
-    nj_say_head(head, sizeof head, NJ_SAY_INFO, false, AT);
+    nj_log_format_head(head, sizeof head, NJ_LEVEL_INFO, false, AT);
     cr_expect(strstr(head, "nightjar: info: "));
-    nj_say_head(head, sizeof head, NJ_SAY_ERROR, true, AT);
+    nj_log_format_head(head, sizeof head, NJ_LEVEL_ERROR, true, AT);
     cr_expect_str_eq(head, "<3>nightjar: ");
-    nj_say_head(head, sizeof head, NJ_SAY_WARNING, true, AT);
+    nj_log_format_head(head, sizeof head, NJ_LEVEL_WARNING, true, AT);
     cr_expect_str_eq(head, "<4>nightjar: ");
-    nj_say_head(head, sizeof head, NJ_SAY_INFO, true, AT);
+    nj_log_format_head(head, sizeof head, NJ_LEVEL_INFO, true, AT);
     cr_expect_str_eq(head, "<6>nightjar: ");
-    cr_expect_eq(nj_say_head(head, 5, NJ_SAY_INFO, true, AT), 4);
+    cr_expect_eq(nj_log_format_head(head, 5, NJ_LEVEL_INFO, true, AT), 4);
 }
 
 /* What systemd sets holds for who was started with the journal as standard error, and also for its
@@ -40,13 +40,13 @@ Test(log_log, journal)
 
     cr_assert(f && fstat(fileno(f), &st) == 0);
     snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-    cr_expect(nj_say_is_journal(stream, fileno(f)));
+    cr_expect(nj_log_is_journal(stream, fileno(f)));
     snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino + 1);
-    cr_expect(!nj_say_is_journal(stream, fileno(f)));
-    cr_expect(!nj_say_is_journal(NULL, fileno(f)));
-    cr_expect(!nj_say_is_journal("", fileno(f)));
-    cr_expect(!nj_say_is_journal("8:x", fileno(f)));
-    cr_expect(!nj_say_is_journal(stream, -1));
+    cr_expect(!nj_log_is_journal(stream, fileno(f)));
+    cr_expect(!nj_log_is_journal(NULL, fileno(f)));
+    cr_expect(!nj_log_is_journal("", fileno(f)));
+    cr_expect(!nj_log_is_journal("8:x", fileno(f)));
+    cr_expect(!nj_log_is_journal(stream, -1));
     fclose(f);
 }
 
@@ -67,8 +67,8 @@ static void said(bool journal, char *text, size_t n)
     memset(longer, 'x', sizeof longer);
     longer[sizeof longer - 1] = '\0';
     dup2(fileno(f), 2);
-    nj_say(NJ_SAY_ERROR, "%s:%d: a\nb\n", "p", 3);
-    nj_say(NJ_SAY_INFO, "%s", longer);
+    nj_log(NJ_LEVEL_ERROR, "%s:%d: a\nb\n", "p", 3);
+    nj_log(NJ_LEVEL_INFO, "%s", longer);
     dup2(saved, 2);
     close(saved);
     rewind(f);
@@ -105,14 +105,14 @@ Test(log_log, to_the_program)
 {
     char text[64];
 
-    nj_say_to((struct nj_say_sink){sink, sunk});
-    nj_say(NJ_SAY_WARNING, "a%d\n\nb\n", 1);
-    nj_say(NJ_SAY_INFO, "c");
-    nj_say(NJ_SAY_INFO, "%s", "");
+    nj_log_set_sink((struct nj_log_sink){sink, sunk});
+    nj_log(NJ_LEVEL_WARNING, "a%d\n\nb\n", 1);
+    nj_log(NJ_LEVEL_INFO, "c");
+    nj_log(NJ_LEVEL_INFO, "%s", "");
     cr_expect_str_eq(sunk, "[1 a1][1 ][1 b][2 c]");
-    nj_say_to((struct nj_say_sink){NULL, NULL});
+    nj_log_set_sink((struct nj_log_sink){NULL, NULL});
     said(true, text, sizeof text);
     cr_expect_eq(strncmp(text, "<3>nightjar: p:3: a\n", 20), 0, "to standard error again");
-    nj_say_lines((struct nj_say_sink){sink, sunk}, NJ_SAY_ERROR, "d\n");
+    nj_log_lines((struct nj_log_sink){sink, sunk}, NJ_LEVEL_ERROR, "d\n");
     cr_expect_str_eq(sunk, "[1 a1][1 ][1 b][2 c][0 d]");
 }

@@ -27,7 +27,7 @@ static struct rig *start(struct world *w, uint32_t n_shards)
 {
     nj_test_eal();
     w->table = rte_ip_frag_table_create(NJ_FRAG_BUCKETS, NJ_FRAG_BUCKET_ENTRIES,
-                                        NJ_FRAG_PACKETS_MAX, NJ_FRAG_LIFE, SOCKET_ID_ANY);
+                                        NJ_FRAG_PACKETS_MAX, NJ_FRAG_TIMEOUT, SOCKET_ID_ANY);
     cr_assert_not_null(w->table);
     w->r = rig_alloc(8192, 8192);
     struct nj_shard_config c = rig_config(w->r);
@@ -204,8 +204,8 @@ Test(net_ip4_reassembly, timeout)
     deliver(&w, 1, 0, 480);
     deliver(&w, 1, 480, 960);
     cr_expect_eq(rte_mempool_avail_count(w.r->rx_pool), n_free - 2);
-    cr_expect_leq(nj_shard_next(w.r->s), w.r->now + NJ_FRAG_LIFE + 1);
-    w.r->now += NJ_FRAG_LIFE;
+    cr_expect_leq(nj_shard_next_at(w.r->s), w.r->now + NJ_FRAG_TIMEOUT + 1);
+    w.r->now += NJ_FRAG_TIMEOUT;
     rig_settle(w.r);
     cr_expect_eq(rte_mempool_avail_count(w.r->rx_pool), n_free - 2);
     w.r->now += 1;
@@ -231,7 +231,7 @@ Test(net_ip4_reassembly, bounds)
     for (uint16_t id = 2; id < 2 + NJ_FRAG_PACKETS_MAX; id++)
         deliver_first(&w, RIG_PEER_IP + id, id);
     cr_expect_eq(COUNTED(&w, drop_frag_full), 2, "more packets than we keep");
-    w.r->now += NJ_FRAG_LIFE + 1;
+    w.r->now += NJ_FRAG_TIMEOUT + 1;
     deliver(&w, 500, 0, 8);
     cr_expect_eq(COUNTED(&w, drop_frag_full), 2);
     cr_expect_eq(COUNTED(&w, frag_given_up), 4 + NJ_FRAG_PACKETS_MAX - 1);
@@ -375,7 +375,7 @@ Test(net_ip4_reassembly, congestion_mark)
             nj_count(&r->s->counters, NJ_C_rx_packets); /* it came by another way */
             nj_packet_parse(&r->s->cfg.iface, m, &p);
             cr_assert_eq(p.kind, NJ_PACKET_FRAGMENT);
-            whole = nj_frags_take(&r->s->frags, m, &p, r->now);
+            whole = nj_ip4_reasm_input(&r->s->frags, m, &p, r->now);
         }
         cr_assert_not_null(whole);
         cr_expect_eq(*rte_pktmbuf_mtod_offset(whole, uint8_t *, 15), ecn[i][2], "case %u", i);

@@ -11,7 +11,7 @@
 static struct nj_addr link_local(void)
 {
     const struct nj_addr fe80 = {{0xfe, 0x80}};
-    return nj_ndp_address(&fe80, &mac_own, 0);
+    return nj_nd_host_make_addr(&fe80, &mac_own, 0);
 }
 
 /* --- our addresses (RFC 4862 5.4) ------------------------------------------------------------ */
@@ -24,7 +24,7 @@ Test(net_nd_host, addresses_are_checked_first)
 
     cr_expect_eq(state_of(b, &own), NJ_ADDR_TENTATIVE);
     cr_expect_eq(state_of(b, &ll), NJ_ADDR_TENTATIVE, "there is a link-local one");
-    cr_expect(!nj_iface_has(&b->iface, &own));
+    cr_expect(!nj_iface_has_addr(&b->iface, &own));
     run(b, 1100 * NJ_MS); /* the first question goes within a second */
     cr_expect_eq(n_of(b, 135, &own), 1);
     cr_expect_eq(n_of(b, 135, &ll), 1);
@@ -113,7 +113,7 @@ Test(net_nd_host, another_address_is_made)
     for (uint8_t n = 0; n < 3; n++) {
         run(b, 500 * NJ_MS);
         advert(b, &ll, &mac_a, O);
-        struct nj_addr next = nj_ndp_address(&ll, &mac_own, n + 1);
+        struct nj_addr next = nj_nd_host_make_addr(&ll, &mac_own, n + 1);
         cr_expect(!nj_addr_eq(&ll, &next) && nj_ip6_same_prefix(&ll, &next, 64));
         cr_expect_eq(state_of(b, &ll), NJ_ADDR_EXPIRED, "gone");
         cr_expect_eq(state_of(b, &next), NJ_ADDR_TENTATIVE);
@@ -127,7 +127,7 @@ Test(net_nd_host, another_address_is_made)
 
     b = bench_with(true, false, NULL);
     for (uint8_t n = 0; n <= 3; n++) {
-        ll = nj_ndp_address(&ll, &mac_own, n);
+        ll = nj_nd_host_make_addr(&ll, &mac_own, n);
         advert(b, &ll, &mac_a, O);
     }
     run(b, 20 * NJ_SEC);
@@ -312,8 +312,8 @@ static void made_up_neighbours(const struct rte_ether_addr *mac)
         n_asked += n_of(b, 135, NULL);
         b->now += 10 * NJ_US;
     }
-    cr_expect_eq(n_asked, mac ? 0 : NJ_NEIGH_STRANGERS_MAX);
-    cr_expect_geq(count(b, NJ_C_drop_tx_stranger) + NJ_NEIGH_STRANGERS_MAX, mac ? 0 : 20000);
+    cr_expect_eq(n_asked, mac ? 0 : NJ_NEIGH_UNSOLICITED_MAX);
+    cr_expect_geq(count(b, NJ_C_drop_tx_stranger) + NJ_NEIGH_UNSOLICITED_MAX, mac ? 0 : 20000);
     b->n_sent = 0;
     send_to(b, &router, 2);
     cr_assert_eq(b->n_sent, 1);
@@ -417,7 +417,7 @@ static const struct nj_addr prefix = {{0x20, 1, 0x0d, 0xb8, 0, 5}};
 Test(net_nd_host, addresses_from_routers)
 {
     struct bench *b = bench_ready(true);
-    const struct nj_addr mine = nj_ndp_address(&prefix, &mac_own, 0);
+    const struct nj_addr mine = nj_nd_host_make_addr(&prefix, &mac_own, 0);
 
     advertise(b, &router, 1800, &prefix, 3600, 0);
     cr_expect_eq(state_of(b, &mine), NJ_ADDR_TENTATIVE);
@@ -426,7 +426,7 @@ Test(net_nd_host, addresses_from_routers)
     cr_expect_eq(state_of(b, &mine), NJ_ADDR_READY);
     run(b, 3700 * NJ_SEC);
     cr_expect_eq(state_of(b, &mine), NJ_ADDR_EXPIRED);
-    cr_expect(!nj_iface_has(&b->iface, &mine));
+    cr_expect(!nj_iface_has_addr(&b->iface, &mine));
     advertise(b, &router, 1800, &prefix, 3600, 0); /* and again, in the same place */
     run(b, 3 * NJ_SEC);
     cr_expect_eq(state_of(b, &mine), NJ_ADDR_READY);
@@ -454,10 +454,10 @@ Test(net_nd_host, two_hours)
                {3600, 60, 3600},        {3600, 5400, 5400}, {3600, 7300, 7300}};
     for (size_t i = 0; i < NJ_ARRAY_LEN(row); i++) {
         struct bench *b = bench_ready(true);
-        const struct nj_addr mine = nj_ndp_address(&prefix, &mac_own, 0);
+        const struct nj_addr mine = nj_nd_host_make_addr(&prefix, &mac_own, 0);
         advertise(b, &router, 1800, &prefix, row[i].has, 0);
         advertise(b, &router, 1800, &prefix, row[i].told, 0);
-        const struct nj_iface_addr *a = nj_iface_find(&b->iface, &mine);
+        const struct nj_iface_addr *a = nj_iface_find_addr(&b->iface, &mine);
         cr_assert_not_null(a);
         nj_ns left = b->d.addr[a - b->iface.addr].expires_at - b->now;
         cr_expect_eq(left / NJ_SEC, row[i].left, "row %zu: %lu", i, left / NJ_SEC);
@@ -470,8 +470,8 @@ Test(net_nd_host, two_hours)
 static void query(struct bench *b, bool old)
 {
     struct nj_packet p = {.kind = NJ_PACKET_ND, .ip_src = router, .ip_dst = nj_ip6_all_nodes()};
-    p.nd = (struct nj_nd){.kind = NJ_ND_LISTENER_QUERY, .old_query = old, .delay_ms = 1000};
-    cr_expect(nj_ndp_input(&b->d, &p, NULL, true, b->now));
+    p.nd = (struct nj_nd){.kind = NJ_ND_LISTENER_QUERY, .mldv1_query = old, .delay_ms = 1000};
+    cr_expect(nj_nd_host_input(&b->d, &p, NULL, true, b->now));
 }
 
 Test(net_nd_host, groups_are_reported)

@@ -99,7 +99,7 @@ Test(net_nd_host, progress_confirms)
         for (unsigned i = 0; i < 60 && n_of(b, 135, NULL) == 0; i++) {
             b->n_sent = 0;
             nj_neigh_output(&b->n, nj_test_mbuf(b->mp, "t", 1), &peer,
-                            proven ? NJ_NEIGH_PROVEN : NJ_NEIGH_OWN, b->now);
+                            proven ? NJ_NEIGH_CONFIRMED : NJ_NEIGH_OWN, b->now);
             run(b, NJ_SEC);
         }
         cr_expect_eq(n_of(b, 135, NULL) == 0, proven);

@@ -24,7 +24,7 @@ static bool arp(struct bench *b, bool request, uint32_t from, const struct rte_e
                 uint32_t target, bool answer, nj_ns now)
 {
     struct nj_packet p = {.kind = NJ_PACKET_ARP, .arp = {request, *mac, addr(from), addr(target)}};
-    return nj_neigh_arp(&b->n, &p, answer, now);
+    return nj_neigh_arp_input(&b->n, &p, answer, now);
 }
 
 static void send_to(struct bench *b, uint32_t ip, uint8_t mark, nj_ns now)
@@ -247,7 +247,7 @@ Test(net_neighbours, a_claim_for_an_idle_neighbour)
     bench_free(b);
 }
 
-static void send_as(struct bench *b, uint32_t ip, enum nj_neigh_why why, nj_ns now)
+static void send_as(struct bench *b, uint32_t ip, enum nj_neigh_reason why, nj_ns now)
 {
     struct nj_addr to = addr(ip);
     nj_neigh_output(&b->n, nj_test_mbuf(b->mp, "t", 1), &to, why, now);
@@ -261,7 +261,7 @@ Test(net_neighbours, progress_confirms)
         arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
         for (nj_ns now = NJ_SEC; now < 400 * NJ_SEC; now += NJ_SEC) {
             run(b, now, now + NJ_SEC);
-            send_as(b, OWN + 9, proven ? NJ_NEIGH_PROVEN : NJ_NEIGH_OWN, now);
+            send_as(b, OWN + 9, proven ? NJ_NEIGH_CONFIRMED : NJ_NEIGH_OWN, now);
             uint32_t n_asked = n_questions(b);
             cr_assert(!proven || n_asked == 0, "asked after %lu s", now / NJ_SEC);
             if (n_asked > 0)
@@ -283,7 +283,7 @@ Test(net_neighbours, failover_without_an_announcement)
     send_to(b, OWN + 9, 1, NJ_SEC);
     arp(b, false, OWN + 9, &mac_a, OWN, true, NJ_SEC);
     b->n_sent = 0;
-    send_as(b, OWN + 9, NJ_NEIGH_DOUBTED, now);
+    send_as(b, OWN + 9, NJ_NEIGH_SUSPECT, now);
     cr_assert_eq(b->n_sent, 2);
     cr_expect(sent(b, 0)->arp && sent(b, 0)->request);
     cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_a));
@@ -302,7 +302,7 @@ Test(net_neighbours, doubts_within_bounds)
 
     arp(b, true, OWN + 9, &mac_a, OWN, false, NJ_SEC);
     for (nj_ns now = NJ_SEC; now < 31 * NJ_SEC; now += 10 * NJ_MS) {
-        send_as(b, OWN + 9, NJ_NEIGH_DOUBTED, now);
+        send_as(b, OWN + 9, NJ_NEIGH_SUSPECT, now);
         n_asked += n_questions(b);
         live(b, now, now + 10 * NJ_MS, NJ_NEVER, NJ_NEVER);
     }
@@ -322,7 +322,7 @@ Test(net_neighbours, pretended_progress)
     arp(b, true, OWN + 9, &mac_b, OWN + 9, false, now);
     for (; now < 22 * NJ_SEC; now += 10 * NJ_MS) {
         live(b, now, now + 10 * NJ_MS, 0, 0);
-        send_as(b, OWN + 9, NJ_NEIGH_PROVEN, now);
+        send_as(b, OWN + 9, NJ_NEIGH_CONFIRMED, now);
         b->n_sent = 0;
     }
     cr_expect(goes_to(b, &mac_b, now));
@@ -353,7 +353,7 @@ Test(net_neighbours, fixed_neighbours)
     arp(b, false, OWN + 9, &mac_a, OWN, true, 3 * NJ_SEC);
     for (nj_ns now = 10 * NJ_SEC; now < 1000 * NJ_SEC; now += NJ_SEC) {
         nj_neigh_tick(&b->n, now);
-        send_as(b, OWN + 9, NJ_NEIGH_DOUBTED, now);
+        send_as(b, OWN + 9, NJ_NEIGH_SUSPECT, now);
         cr_assert(goes_to(b, &mac_a, now));
     }
     cr_expect_eq(n_questions(b), 0);
@@ -504,9 +504,9 @@ Test(net_neighbours, made_up_neighbours)
         uint32_t used = b->mp->size - rte_mempool_avail_count(b->mp);
         used_max = used > used_max ? used : used_max;
     }
-    cr_expect_leq(n_asked, (9 + 1) * NJ_NEIGH_STRANGERS_MAX, "%u questions", n_asked);
-    cr_expect_geq(n_asked, 9 * NJ_NEIGH_STRANGERS_MAX / 2, "%u questions", n_asked);
-    cr_expect_leq(used_max, NJ_NEIGH_STRANGERS_MAX * NJ_NEIGH_PENDING_MAX);
+    cr_expect_leq(n_asked, (9 + 1) * NJ_NEIGH_UNSOLICITED_MAX, "%u questions", n_asked);
+    cr_expect_geq(n_asked, 9 * NJ_NEIGH_UNSOLICITED_MAX / 2, "%u questions", n_asked);
+    cr_expect_leq(used_max, NJ_NEIGH_UNSOLICITED_MAX * NJ_NEIGH_PENDING_MAX);
     cr_expect_eq(count(b, NJ_C_arp_evicted), 0);
     cr_expect_gt(count(b, NJ_C_drop_tx_stranger), all - 300);
     for (uint32_t i = 0; i < 32; i++)
@@ -529,14 +529,14 @@ Test(net_neighbours, neighbours_that_answer)
     struct bench *b = bench_new();
     nj_ns now = 100 * NJ_SEC;
 
-    for (uint32_t i = 0; i < 2 * NJ_NEIGH_STRANGERS_PER_S; i++) {
+    for (uint32_t i = 0; i < 2 * NJ_NEIGH_UNSOLICITED_PER_S; i++) {
         now += NJ_US;
         reply_to(b, OWN + 100 + i, 1, now);
         arp(b, false, OWN + 100 + i, &mac_a, OWN, false, now);
     }
-    cr_expect_gt(n_questions(b), NJ_NEIGH_STRANGERS_MAX);
-    cr_expect_leq(n_questions(b), NJ_NEIGH_STRANGERS_PER_S);
-    cr_expect_eq(b->n.n_strangers, 0);
+    cr_expect_gt(n_questions(b), NJ_NEIGH_UNSOLICITED_MAX);
+    cr_expect_leq(n_questions(b), NJ_NEIGH_UNSOLICITED_PER_S);
+    cr_expect_eq(b->n.n_unsolicited, 0);
     b->n_sent = 0;
     for (uint32_t i = 0; i < 50; i++)
         reply_to(b, OWN + 1000 + i, 1, now + NJ_SEC);
@@ -572,15 +572,15 @@ Test(net_neighbours, strangers_that_are_wanted)
     nj_ns now = 100 * NJ_SEC;
 
     reply_to(b, OWN + 9, 1, now);
-    cr_expect_eq(b->n.n_strangers, 1);
+    cr_expect_eq(b->n.n_unsolicited, 1);
     send_to(b, OWN + 9, 2, now);
-    cr_expect_eq(b->n.n_strangers, 0);
+    cr_expect_eq(b->n.n_unsolicited, 0);
     arp(b, false, OWN + 9, &mac_a, OWN, false, now);
     cr_assert_eq(b->n_sent, 3);
     cr_expect(sent(b, 1)->mark == 1 && sent(b, 2)->mark == 2);
     reply_to(b, OWN + 10, 1, now);
     run(b, now, now + 4 * NJ_SEC);
-    cr_expect_eq(b->n.n_strangers, 0, "given up");
+    cr_expect_eq(b->n.n_unsolicited, 0, "given up");
     bench_free(b);
 }
 

@@ -66,7 +66,7 @@ static void make_silent(struct rig *r, uint32_t ip)
 {
     struct nj_neigh_entry *e = entry_of(r, ip);
     e->state = NJ_NEIGH_PROBE;
-    e->n_asked = 3;
+    e->n_queries = 3;
     e->due_at = r->now + NJ_SEC;
 }
 
@@ -156,15 +156,15 @@ Test(net_next_hop_cache, time_outs_make_it_ask)
     cr_expect_eq(rig_count(r, NJ_C_neigh_doubted), 0);
     rig_run(r, 2 * NJ_SEC);
     cr_expect_eq(rig_count(r, NJ_C_neigh_doubted), 1);
-    uint32_t n_asked = 0;
+    uint32_t n_queries = 0;
     cr_assert_leq(r->n_out - before, RIG_OUT_MAX);
     for (uint64_t i = before; i < r->n_out; i++) {
         const struct rig_frame *f = &r->out[i % RIG_OUT_MAX];
         bool arp = memcmp(f->bytes + 12, "\x08\x06\0\1\x08\0\6\4\0\1", 10) == 0;
-        n_asked += arp;
+        n_queries += arp;
         cr_expect(!arp || memcmp(f->bytes, &rig_peer_mac, 6) == 0);
     }
-    cr_expect_eq(n_asked, 1);
+    cr_expect_eq(n_queries, 1);
     rig_free(r);
 }
 

@@ -140,7 +140,7 @@ static struct nj_tcb *open_one(struct rig *r, struct tester *u, uint16_t port)
 {
     static uint32_t counter;
     struct nj_addr local = rig_addr(RIG_IP), remote = rig_addr(SERVER_IP);
-    u->user.news = on_news;
+    u->user.on_events = on_news;
     u->tcb = active_open(r->s, &counter, &local, &remote, port, &u->user, r->now);
     return u->tcb;
 }

@@ -22,7 +22,7 @@ struct fake {
     pthread_mutex_t lock;
     pthread_cond_t news;
     struct disk_read {
-        struct nj__ring_read read;
+        struct nj__uring_read read;
         void *user;
         int32_t result;
         bool is_done, is_taken;
@@ -35,7 +35,7 @@ static struct fake disk = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_CO
 
 #include "support/ring_double.h"
 
-void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *user)
+void nj__uring_read(struct nj__uring *r, const struct nj__uring_read *read, void *user)
 {
     (void)r;
     pthread_mutex_lock(&disk.lock);
@@ -47,7 +47,7 @@ void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *u
     pthread_mutex_unlock(&disk.lock);
 }
 
-uint32_t nj__ring_reap(struct nj__ring *r, struct nj__ring_done *done, uint32_t n)
+uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
 {
     uint32_t n_done = 0;
 
@@ -57,18 +57,18 @@ uint32_t nj__ring_reap(struct nj__ring *r, struct nj__ring_done *done, uint32_t 
         if (!disk.all[i].is_done || disk.all[i].is_taken)
             continue;
         disk.all[i].is_taken = true;
-        done[n_done++] = (struct nj__ring_done){disk.all[i].user, disk.all[i].result};
+        done[n_done++] = (struct nj__uring_done){disk.all[i].user, disk.all[i].result};
     }
     pthread_mutex_unlock(&disk.lock);
     return n_done;
 }
 
-void nj__ring_will_wait(struct nj__ring *r)
+void nj__uring_prepare_wait(struct nj__uring *r)
 {
     (void)r;
 }
 
-void nj__ring_wait(struct nj__ring *r)
+void nj__uring_wait(struct nj__uring *r)
 {
     (void)r;
     pthread_mutex_lock(&disk.lock);
@@ -78,7 +78,7 @@ void nj__ring_wait(struct nj__ring *r)
     pthread_mutex_unlock(&disk.lock);
 }
 
-void nj__ring_wake(struct nj__ring *r)
+void nj__uring_wake(struct nj__uring *r)
 {
     (void)r;
     pthread_mutex_lock(&disk.lock);
@@ -96,8 +96,8 @@ void nj__ring_wake(struct nj__ring *r)
 static struct world {
     struct bench b;
     struct nj_file_reader *reader;
-    struct nj_task_port port;
-    struct nj_object *object;
+    struct nj_worker_ops port;
+    struct nj_file_object *object;
 } w;
 
 static inline void no_run(struct nj_task *task)
@@ -144,7 +144,7 @@ static inline void ask_for_ahead(struct nj_file_job *job, uint64_t piece, const 
                                 .object = w.object,
                                 .offset = piece * PIECE,
                                 .n_bytes = PIECE,
-                                .asker = job,
+                                .owner = job,
                                 .n_ahead = n_ahead,
                                 .end = w.object->size_bytes,
                                 .task = {.ops = &job_ops, .client = client}};
@@ -200,13 +200,13 @@ static inline void finish(uint32_t i, int32_t result)
 {
     pthread_mutex_lock(&disk.lock);
     cr_assert(i < disk.n && !disk.all[i].is_done);
-    struct nj__ring_read *r = &disk.all[i].read;
+    struct nj__uring_read *r = &disk.all[i].read;
     disk.all[i].result = result == ALL ? (int32_t)r->n_bytes : result;
     if (disk.all[i].result > 0)
         memset(r->out, FILL, (size_t)disk.all[i].result);
     disk.all[i].is_done = true;
     pthread_mutex_unlock(&disk.lock);
-    nj__ring_wake(NULL);
+    nj__uring_wake(NULL);
 }
 
 static inline uint64_t piece_of(uint32_t i)

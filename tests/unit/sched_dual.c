@@ -16,7 +16,7 @@
 static void one_sits(struct world *w, struct task *found)
 {
     if (found == &w->tasks[0])
-        cr_assert_eq(nj__word_join(&w->s.word, NJ__NO_RECRUIT), 0);
+        cr_assert_eq(nj__state_join(&w->s.word, NJ__NO_RECRUIT), 0);
 }
 
 /* 3 types x tagged x another thread sleeps: which counter grows, what is queued, where it runs,
@@ -30,12 +30,12 @@ Test(sched_dual, by_all_that_matters)
         struct task *t = add(w, type);
 
         w->at_produce = sleeper ? one_sits : NULL;
-        bool before = tagged && nj_tag_set();
+        bool before = tagged && nj_noblock_set();
         nj_strategy_produce(&w->s);
-        cr_assert_eq(nj_tag_must_not_block(), tagged, "the tag is as it was");
-        nj_tag_restore(before);
+        cr_assert_eq(nj_noblock_is_set(), tagged, "the tag is as it was");
+        nj_noblock_restore(before);
 
-        enum nj_mode mode = nj_mode_choose(type, tagged, sleeper);
+        enum nj_run_mode mode = nj_run_mode_choose(type, tagged, sleeper);
         bool matters = type != NJ_NON_BLOCKING && !tagged;
         struct nj_strategy_counters c = nj_strategy_counters(&w->s);
         cr_assert_eq(c.pc, mode == NJ_MODE_PC, "%u", bits);
@@ -60,7 +60,7 @@ Test(sched_dual, one_recruit_for_many_tasks)
     nj_strategy_produce(&w->s);
     cr_assert_eq(w->n_execute, 11);
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 10);
-    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, NJ__QUEUED));
+    cr_assert_eq(word(w), nj__make_state(NJ__IDLE, NJ__QUEUED));
     run_queue(w); /* it finds nothing, and leaves. EWYK 5.17 */
     cr_assert_eq(word(w), IDLE_0);
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
@@ -84,33 +84,34 @@ Test(sched_dual, refused_recruit)
 /* Next to a producer one sleeps. Where production rests another one may. EWYK 5.7, EWYK 5.17 */
 Test(sched_dual, no_more_no_less)
 {
-    nj__word word = nj__word_of(NJ__IDLE, NJ__QUEUED);
+    nj__state_word word = nj__make_state(NJ__IDLE, NJ__QUEUED);
     bool send;
     int seat;
 
-    cr_assert_eq(nj__word_join(&word, NJ__QUEUED), NJ__PRODUCES);
-    cr_assert_not(nj__word_leave_to_seated(&word, &send), "alone");
+    cr_assert_eq(nj__state_join(&word, NJ__QUEUED), NJ__PRODUCES);
+    cr_assert_not(nj__state_leave_seated(&word, &send), "alone");
     cr_assert(send);
-    cr_assert_eq(word, nj__word_of(NJ__PRODUCING, NJ__QUEUED));
-    cr_assert_eq(nj__word_join(&word, NJ__QUEUED), 0);
-    cr_assert_eq(nj__word_join(&word, NJ__NO_RECRUIT), NJ__LEAVES);
-    cr_assert_eq(word, nj__word_of(NJ__REPRODUCING, NJ__SEAT), "the producer will look again");
-    cr_assert_not(nj__word_sit(&word, &seat));
-    cr_assert(nj__word_sit(&word, &seat));
+    cr_assert_eq(word, nj__make_state(NJ__PRODUCING, NJ__QUEUED));
+    cr_assert_eq(nj__state_join(&word, NJ__QUEUED), 0);
+    cr_assert_eq(nj__state_join(&word, NJ__NO_RECRUIT), NJ__LEAVES);
+    cr_assert_eq(word, nj__make_state(NJ__REPRODUCING, NJ__SEAT_BIT),
+                 "the producer will look again");
+    cr_assert_not(nj__state_take_seat(&word, &seat));
+    cr_assert(nj__state_take_seat(&word, &seat));
     cr_assert_eq(seat, 1);
-    cr_assert_eq(word, nj__word_of(NJ__IDLE, 3 * NJ__SEAT));
+    cr_assert_eq(word, nj__make_state(NJ__IDLE, 3 * NJ__SEAT_BIT));
 
-    cr_assert_eq(nj__word_get_up(&word, 1), 1, "nobody called");
-    cr_assert_eq(nj__word_call(&word), 0);
-    cr_assert_eq(nj__word_call(&word), -1, "one is on its way");
-    cr_assert_eq(nj__word_get_up(&word, 0), NJ__PRODUCES);
-    cr_assert_eq(nj__word_call(&word), -1, "another thread produces");
-    cr_assert_eq(word, nj__word_of(NJ__PRODUCING, 2 * NJ__SEAT));
-    cr_assert(nj__word_leave_to_seated(&word, &send));
-    cr_assert_eq(nj__word_call(&word), 1);
-    cr_assert(nj__word_resume(&word, false), "the consumer is back before it comes");
-    cr_assert_eq(nj__word_get_up(&word, 1), 1, "it sleeps on");
-    cr_assert_eq(word, nj__word_of(NJ__PRODUCING, NJ__QUEUED | 2 * NJ__SEAT));
+    cr_assert_eq(nj__state_leave_seat(&word, 1), 1, "nobody called");
+    cr_assert_eq(nj__state_wake_seated(&word), 0);
+    cr_assert_eq(nj__state_wake_seated(&word), -1, "one is on its way");
+    cr_assert_eq(nj__state_leave_seat(&word, 0), NJ__PRODUCES);
+    cr_assert_eq(nj__state_wake_seated(&word), -1, "another thread produces");
+    cr_assert_eq(word, nj__make_state(NJ__PRODUCING, 2 * NJ__SEAT_BIT));
+    cr_assert(nj__state_leave_seated(&word, &send));
+    cr_assert_eq(nj__state_wake_seated(&word), 1);
+    cr_assert(nj__state_resume(&word, false), "the consumer is back before it comes");
+    cr_assert_eq(nj__state_leave_seat(&word, 1), 1, "it sleeps on");
+    cr_assert_eq(word, nj__make_state(NJ__PRODUCING, NJ__QUEUED | 2 * NJ__SEAT_BIT));
 }
 
 /* Recruits on their way count, who sleeps does not. EWYK 5.53 */
@@ -122,9 +123,9 @@ Test(sched_dual, describes_itself)
     add(w, NJ_BLOCKING);
     w->at_produce = one_sits;
     nj_strategy_produce(&w->s);
-    nj_strategy_describe(&w->s, text, sizeof text);
+    nj_strategy_format(&w->s, text, sizeof text);
     cr_assert_str_eq(text, "dual IDLE p=2 [pc=0,pic=0,pec=0,epc=1]");
-    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, NJ__QUEUED | NJ__SURE | NJ__SEAT));
+    cr_assert_eq(word(w), nj__make_state(NJ__IDLE, NJ__QUEUED | NJ__SURE | NJ__SEAT_BIT));
 }
 
 /* --- on a pool ---------------------------------------------------------------------------------
@@ -136,7 +137,7 @@ static struct server {
     struct nj_thread_pool *pool;
     struct nj_producer producer;
     struct nj_strategy s;
-    struct nj_dual dual;
+    struct nj_dual_state dual;
     uint32_t n_produced; /* the producer's */
     _Atomic uint32_t n_there, n_at_gate[GATES], n_run, n_stopped;
     _Atomic bool open[GATES];
@@ -205,7 +206,7 @@ static void start(enum nj_strategy_kind kind, bool keeps_two, uint32_t n_max, in
     v.pool = nj_thread_pool_start(&pool, NULL, 0);
     v.producer.produce = next_step;
     struct nj_strategy_config config = {.ops = nj_strategies[kind],
-                                        .of_ops = &v.dual,
+                                        .ops_data = &v.dual,
                                         .producer = &v.producer,
                                         .executor = nj_thread_pool_executor(v.pool),
                                         .type_of = type_of_step,
@@ -229,9 +230,9 @@ static void wait_for(_Atomic uint32_t *n, uint32_t value)
         sched_yield();
 }
 
-static void wait_for_word(enum nj__word_state state, uint32_t recruits)
+static void wait_for_word(enum nj__production state, uint32_t recruits)
 {
-    while (atomic_load(&v.s.word) != nj__word_of(state, recruits))
+    while (atomic_load(&v.s.word) != nj__make_state(state, recruits))
         sched_yield();
 }
 
@@ -276,13 +277,13 @@ Test(sched_dual, keeps_two, .timeout = 60)
     bring(NJ_BLOCKING, QUICK); /* the first finds one thread, and sends for another */
     nj_strategy_dispatch(&v.s);
     wait_for(&v.n_run, 1);
-    wait_for_word(NJ__IDLE, 3 * NJ__SEAT);
+    wait_for_word(NJ__IDLE, 3 * NJ__SEAT_BIT);
     cr_assert_eq(nj_strategy_counters(&v.s).pec, 1);
     for (uint32_t i = 1; i < NJ_ARRAY_LEN(steps); i++) {
         bring(i % 2 ? NJ_BLOCKING : NJ_EITHER, QUICK);
         nj_strategy_dispatch(&v.s);
         wait_for(&v.n_run, 1 + i);
-        wait_for_word(NJ__IDLE, 3 * NJ__SEAT);
+        wait_for_word(NJ__IDLE, 3 * NJ__SEAT_BIT);
     }
     struct nj_strategy_counters c = nj_strategy_counters(&v.s);
     cr_assert(c.epc == NJ_ARRAY_LEN(steps) - 1 && c.pec == 1 && c.pic == 0);
@@ -312,18 +313,18 @@ Test(sched_dual, the_consumer_stands_by, .timeout = 60)
     start(NJ_STRATEGY_DUAL, false, 2, 0);
     bring(NJ_EITHER, AT_GATE);
     nj_strategy_dispatch(&v.s);
-    wait_for_word(NJ__PRODUCING, NJ__SEAT);
+    wait_for_word(NJ__PRODUCING, NJ__SEAT_BIT);
     bring(NJ_BLOCKING, AT_GATE + 1);
     bring(NJ_NON_BLOCKING, AT_GATE + 2);
     bring(NJ_BLOCKING, QUICK);
     open_gate(0);
     wait_for(&v.n_at_gate[1], 1);
     wait_for(&v.n_at_gate[2], 1);
-    cr_assert_eq(atomic_load(&v.s.word), nj__word_of(NJ__PRODUCING, NJ__QUEUED));
+    cr_assert_eq(atomic_load(&v.s.word), nj__make_state(NJ__PRODUCING, NJ__QUEUED));
     open_gate(1);
-    while (nj__recruits_of(atomic_load(&v.s.word)) < NJ__SEAT)
+    while (nj__recruits_of(atomic_load(&v.s.word)) < NJ__SEAT_BIT)
         sched_yield();
-    cr_assert_eq(atomic_load(&v.s.word), nj__word_of(NJ__PRODUCING, NJ__QUEUED | NJ__SEAT));
+    cr_assert_eq(atomic_load(&v.s.word), nj__make_state(NJ__PRODUCING, NJ__QUEUED | NJ__SEAT_BIT));
     cr_assert_not(pthread_equal(steps[1].ran_on, steps[2].ran_on));
     open_gate(2);
     wait_for(&v.n_run, 4);

@@ -20,7 +20,7 @@ static const struct row {
     enum nj_task_type type;
     enum stacks stacks;
     bool queue_full, workers_full;
-    enum nj_mode mode;
+    enum nj_run_mode mode;
     unsigned n_run; /* at once */
 } rows[] = {
     /* EWYK 5.20: NON_BLOCKING never takes a stack. */
@@ -62,7 +62,7 @@ static void check_row(const struct row *row, size_t i)
     cr_assert_eq(j.n_rejected, row->mode == NJ_MODE_REJECTED, "row %zu", i);
     if (row->mode == NJ_MODE_PEC_WORKER) {
         cr_assert_eq(consumed(&c), 0, "it is not home");
-        nj_ewyk_ran(r->e, &c, 1);
+        nj_ewyk_worker_done(r->e, &c, 1);
     }
     if (row->mode != NJ_MODE_PEC_QUEUE)
         cr_assert_eq(c.n[row->mode], 1, "row %zu", i);
@@ -89,9 +89,9 @@ Test(sched_ewyk, a_task_that_parks_is_counted_as_such)
     cr_assert_eq(nj_ewyk_gauges(r->e).n_fibers_in_use, 2);
     for (int i = 0; i < 2; i++)
         nj_fiber_wake(j[i].w, NJ_WAKE_OK);
-    cr_assert_eq(nj_ewyk_next(r->e), 0);
+    cr_assert_eq(nj_ewyk_next_due(r->e), 0);
     cr_assert_eq(nj_ewyk_run(r->e, r->now, 10), 2);
-    cr_assert(nj_ewyk_idle(r->e));
+    cr_assert(nj_ewyk_is_idle(r->e));
     cr_assert_eq(nj_ewyk_gauges(r->e).n_fibers_high_water, 2);
     cr_assert_eq(r->blocking.n[NJ_MODE_EPC_PARKED] + r->either.n[NJ_MODE_EPC_PARKED], 2);
     rig_free(r);
@@ -106,7 +106,7 @@ Test(sched_ewyk, counters)
     for (int i = 0; i < 10; i++) /* without stacks */
         job_offer(&j[i], r, i % 2 ? &r->either : &r->blocking, NULL);
     for (unsigned i = 0; i < r->n_at_worker; i++)
-        nj_ewyk_ran(r->e, r->at_worker[i]->class_of, 0);
+        nj_ewyk_worker_done(r->e, r->at_worker[i]->class_of, 0);
     cr_assert_eq(r->either.n[NJ_MODE_PIC], 5);
     cr_assert_eq(r->blocking.n[NJ_MODE_PEC_WORKER], 5);
     cr_assert_eq(consumed(&r->either) + consumed(&r->blocking), 10);
@@ -134,7 +134,7 @@ Test(sched_ewyk, all_stacks_blocked_for_ever)
         cr_assert_eq(job_offer(&stuck[i], r, &r->blocking, waits), NJ_MODE_EPC_PARKED);
     for (int i = 0; i < QUEUE; i++)
         cr_assert_eq(job_offer(&queued[i], r, &r->blocking, NULL), NJ_MODE_PEC_QUEUE);
-    cr_assert_eq(nj_ewyk_next(r->e), NJ_NEVER, "a queue without a stack is no reason to spin");
+    cr_assert_eq(nj_ewyk_next_due(r->e), NJ_NEVER, "a queue without a stack is no reason to spin");
     for (int i = 0; i < 1000; i++) {
         cr_assert_eq(job_offer(&j, r, &r->non_blocking, NULL), NJ_MODE_PC);
         cr_assert_eq(job_offer(&j, r, &r->either, NULL), NJ_MODE_PIC);
@@ -179,7 +179,7 @@ Test(sched_ewyk, the_queue_comes_first)
     cr_assert_eq(nj_ewyk_run(r->e, r->now, 1), 2, "one resumed, one started");
     cr_assert(j[0].n_run == 1 && j[1].n_run == 0);
     cr_assert_eq(job_offer(&j[2], r, &r->blocking, NULL), NJ_MODE_PEC_QUEUE);
-    cr_assert_eq(nj_ewyk_next(r->e), 0);
+    cr_assert_eq(nj_ewyk_next_due(r->e), 0);
     cr_assert_eq(nj_ewyk_run(r->e, r->now, 10), 2);
     cr_assert(j[1].order < j[2].order);
     rig_free(r);
@@ -228,7 +228,7 @@ Test(sched_ewyk, after_a_rejection)
 struct child {
     struct job job;
     struct nj_task_class *of;
-    enum nj_mode mode;
+    enum nj_run_mode mode;
     unsigned n_run_on_return;
     void (*does)(struct job *);
 };
@@ -247,8 +247,8 @@ Test(sched_ewyk, an_application_never_becomes_the_producer)
     struct rig *r = rig_new(2, 4);
     struct nj_task_class *class_of[] = {&r->non_blocking, &r->either, &r->blocking,
                                         &r->os_blocking};
-    const enum nj_mode then[] = {NJ_MODE_PC, NJ_MODE_EPC_INLINE, NJ_MODE_EPC_INLINE,
-                                 NJ_MODE_PEC_WORKER};
+    const enum nj_run_mode then[] = {NJ_MODE_PC, NJ_MODE_EPC_INLINE, NJ_MODE_EPC_INLINE,
+                                     NJ_MODE_PEC_WORKER};
 
     for (int from = 0; from < 2; from++)
         for (size_t i = 0; i < NJ_ARRAY_LEN(then); i++) {
@@ -262,10 +262,10 @@ Test(sched_ewyk, an_application_never_becomes_the_producer)
             nj_ewyk_offer(r->e, &parent.task);
             cr_assert_eq(child.mode, NJ_MODE_PEC_QUEUE);
             cr_assert_eq(child.n_run_on_return, 0);
-            cr_assert_eq(nj_ewyk_next(r->e), 0);
+            cr_assert_eq(nj_ewyk_next_due(r->e), 0);
             cr_assert_eq(nj_ewyk_run(r->e, r->now, 10), 1);
             if (then[i] == NJ_MODE_PEC_WORKER)
-                nj_ewyk_ran(r->e, class_of[i], 0);
+                nj_ewyk_worker_done(r->e, class_of[i], 0);
             cr_assert_eq(class_of[i]->n[then[i]], before + 1, "type %zu", i);
             cr_assert_eq(child.job.n_run, then[i] != NJ_MODE_PEC_WORKER);
         }
@@ -300,7 +300,7 @@ Test(sched_ewyk, no_recursion)
         job_init(&j, r, class_of[i], offers_itself);
         j.arg = &x;
         nj_ewyk_offer(r->e, &j.task);
-        while (nj_ewyk_next(r->e) == 0)
+        while (nj_ewyk_next_due(r->e) == 0)
             cr_assert_eq(nj_ewyk_run(r->e, r->now, 10), 1, "a chain does not hold the root");
         cr_assert_eq(j.n_run, 1000000);
         cr_assert_leq(x.highest - x.lowest, 4096, "type %d", i);
@@ -316,7 +316,7 @@ static void upgrades(struct job *j)
 
     c->mode = job_offer(&c->job, inner, &inner->blocking, c->does);
     c->n_run_on_return = c->job.n_ended;
-    cr_assert(nj_tag_must_not_block(), "and the tag is ours again");
+    cr_assert(nj_noblock_is_set(), "and the tag is ours again");
     cr_assert_null(nj_fiber_self());
 }
 
@@ -351,10 +351,10 @@ static struct rig *forgiving(void)
 
 static void waits_tagged(struct job *j)
 {
-    bool before = nj_tag_set();
+    bool before = nj_noblock_set();
     waits(j);
-    nj_tag_restore(before);
-    cr_assert_eq(nj_tag_must_not_block(), before);
+    nj_noblock_restore(before);
+    cr_assert_eq(nj_noblock_is_set(), before);
 }
 
 /* EWYK 5.33: counted, and it did not wait; inline and on a fiber. */
@@ -414,7 +414,7 @@ static void leaves_a_mess(struct job *j)
     cr_assert_eq(fegetround(), FE_TONEAREST);
     errno = EDOM;
     fesetround(FE_DOWNWARD);
-    nj_tag_restore(false);
+    nj_noblock_restore(false);
 }
 
 /* EWYK 5.48: inline, too, nothing is left to the next task or to the producer. */
@@ -428,7 +428,7 @@ Test(sched_ewyk, inline_tasks_leave_nothing_behind)
         cr_assert_eq(job_offer(&j, r, &r->non_blocking, leaves_a_mess), NJ_MODE_PC);
         cr_assert_eq(errno, ENOENT);
         cr_assert_eq(fegetround(), FE_TONEAREST);
-        cr_assert(j.tagged && nj_tag_must_not_block());
+        cr_assert(j.tagged && nj_noblock_is_set());
     }
     rig_free(r);
 }
@@ -467,13 +467,13 @@ Test(sched_ewyk, stop)
         for (int i = 0; i < 3; i++)
             cr_assert(queued[i].n_run == 0 && queued[i].n_rejected == 1, "stopped by %d", from);
         cr_assert_eq(job_offer(&late, r, &r->non_blocking, NULL), NJ_MODE_REJECTED);
-        cr_assert_not(nj_ewyk_idle(r->e));
+        cr_assert_not(nj_ewyk_is_idle(r->e));
         nj_fiber_wake(stuck[0].w, NJ_WAKE_OK);
         nj_ewyk_run(r->e, r->now, 10);
         cr_assert(stuck[0].n_ended == 1 && stuck[0].why == NJ_WAKE_OK);
-        nj_ewyk_cancel(r->e);
+        nj_ewyk_cancel_all(r->e);
         nj_ewyk_run(r->e, r->now, 10);
-        cr_assert(nj_ewyk_idle(r->e));
+        cr_assert(nj_ewyk_is_idle(r->e));
         cr_assert_eq(stuck[1].n_run + stuck[1].n_rejected, 1);
         rig_free(r);
     }
@@ -551,7 +551,7 @@ Test(sched_ewyk, completions_of_workers_wake)
         nj_ewyk_run(r->e, r->now, RING);
     }
     pthread_join(t, NULL);
-    cr_assert(nj_ewyk_idle(r->e));
+    cr_assert(nj_ewyk_is_idle(r->e));
     cr_assert_eq(r->blocking.n[NJ_MODE_EPC_PARKED], JOBS);
     free(jobs);
     rig_free(r);

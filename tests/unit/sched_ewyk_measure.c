@@ -10,7 +10,7 @@ static void computes(struct job *j)
     j->rig->now += *(const nj_ns *)j->arg;
 }
 
-static enum nj_mode compute(struct rig *r, struct nj_task_class *c, nj_ns ns)
+static enum nj_run_mode compute(struct rig *r, struct nj_task_class *c, nj_ns ns)
 {
     struct job j;
 
@@ -28,13 +28,13 @@ static void looks_at_holder(struct job *j)
     nj_ns since = j->rig->now;
 
     j->rig->now += 3 * NJ_MS;
-    cr_assert(nj_ewyk_holder(j->rig->e, hold));
+    cr_assert(nj_ewyk_current_hold(j->rig->e, hold));
     cr_assert_eq(hold->class_of, j->task.class_of);
     cr_assert_eq(hold->since, since);
-    if (nj_tag_must_not_block())
+    if (nj_noblock_is_set())
         return;
     nj_fiber_park(&j->w, NJ_NEVER);
-    cr_assert(nj_ewyk_holder(j->rig->e, hold));
+    cr_assert(nj_ewyk_current_hold(j->rig->e, hold));
     cr_assert_eq(hold->since, since + 53 * NJ_MS, "of this turn, not of the one before");
 }
 
@@ -46,20 +46,20 @@ Test(sched_ewyk_measure, holder)
     struct nj_ewyk_hold hold;
     struct job j[3];
 
-    cr_assert_not(nj_ewyk_holder(r->e, &hold), "nobody yet");
+    cr_assert_not(nj_ewyk_current_hold(r->e, &hold), "nobody yet");
     for (int i = 0; i < 3; i++) { /* on a fiber, PC, PIC */
         job_init(&j[i], r, class_of[i], looks_at_holder);
         j[i].arg = &hold;
         r->now = 8 * NJ_SEC;
         nj_ewyk_offer(r->e, &j[i].task);
         cr_assert_eq(j[i].n_run, 1);
-        cr_assert_not(nj_ewyk_holder(r->e, &hold), "it parked or ended");
+        cr_assert_not(nj_ewyk_current_hold(r->e, &hold), "it parked or ended");
     }
     r->now = 8 * NJ_SEC + 53 * NJ_MS;
     nj_fiber_wake(j[0].w, NJ_WAKE_OK);
     nj_ewyk_run(r->e, r->now, 1);
     cr_assert_eq(j[0].n_ended, 1);
-    cr_assert_not(nj_ewyk_holder(r->e, &hold));
+    cr_assert_not(nj_ewyk_current_hold(r->e, &hold));
     rig_free(r);
 }
 
@@ -134,7 +134,7 @@ Test(sched_ewyk_measure, a_hog_is_moved_and_comes_back)
 
     for (int i = 0; i < 3; i++) {
         struct rig *r = rig_new(1, 0);
-        enum nj_mode before;
+        enum nj_run_mode before;
         c = i == 0 ? &r->non_blocking : i == 1 ? &r->either : &r->blocking;
         before = compute(r, c, 1);
         unsigned n = until_moved(r, c, 2 * BUDGET);
@@ -146,10 +146,10 @@ Test(sched_ewyk_measure, a_hog_is_moved_and_comes_back)
         cr_assert_eq(r->n_at_worker, 1);
         /* Not at the budget, not just below it: at half of it. */
         for (int k = 0; k < 1000; k++)
-            nj_ewyk_ran(r->e, c, BUDGET * 6 / 10);
+            nj_ewyk_worker_done(r->e, c, BUDGET * 6 / 10);
         cr_assert_eq(c->type, NJ_OS_BLOCKING);
         for (int k = 0; k < 30; k++)
-            nj_ewyk_ran(r->e, c, BUDGET * 4 / 10);
+            nj_ewyk_worker_done(r->e, c, BUDGET * 4 / 10);
         cr_assert_eq(c->type, c->declared);
         cr_assert_eq(r->n_logged, 2);
         cr_assert_not_null(strstr(r->line, "back from the workers"));
@@ -163,18 +163,18 @@ Test(sched_ewyk_measure, a_hog_is_moved_and_comes_back)
 Test(sched_ewyk_measure, a_long_hold_that_ended)
 {
     struct rig *r = rig_new(1, 0);
-    struct nj_ewyk_long was;
+    struct nj_ewyk_long_hold was;
 
-    compute(r, &r->blocking, NJ_EWYK_LONG_NS);
-    cr_assert_not(nj_ewyk_was_long(r->e, &was), "not longer than that");
+    compute(r, &r->blocking, NJ_EWYK_LONG_HOLD_NS);
+    cr_assert_not(nj_ewyk_pop_long_hold(r->e, &was), "not longer than that");
     nj_ns began = r->now;
     compute(r, &r->blocking, 2 * NJ_MS);
     compute(r, &r->either, 9 * NJ_MS);
-    cr_assert(nj_ewyk_was_long(r->e, &was));
+    cr_assert(nj_ewyk_pop_long_hold(r->e, &was));
     cr_assert(was.hold.class_of == &r->blocking && was.hold.since == began && was.ns == 2 * NJ_MS);
-    cr_assert_not(nj_ewyk_was_long(r->e, &was));
+    cr_assert_not(nj_ewyk_pop_long_hold(r->e, &was));
     compute(r, &r->either, 9 * NJ_MS);
-    cr_assert(nj_ewyk_was_long(r->e, &was));
+    cr_assert(nj_ewyk_pop_long_hold(r->e, &was));
     cr_assert_eq(was.hold.class_of, &r->either);
     rig_free(r);
 }
@@ -188,21 +188,21 @@ Test(sched_ewyk_measure, who_goes_to_and_fro_stays_longer)
     unsigned n_core = 0;
 
     for (int i = 0; i < 1000; i++) {
-        enum nj_mode mode = compute(r, c, 5 * NJ_MS);
+        enum nj_run_mode mode = compute(r, c, 5 * NJ_MS);
         if (mode == NJ_MODE_PEC_WORKER)
-            nj_ewyk_ran(r->e, c, 10 * NJ_US);
+            nj_ewyk_worker_done(r->e, c, 10 * NJ_US);
         n_core += mode == NJ_MODE_PC;
     }
     cr_expect_lt(n_core, 30, "%u of 1000 held the core", n_core);
     cr_expect_leq(r->n_logged, 12);
     cr_expect_gt(c->n_moves, 2, "it is tried again");
-    for (uint32_t i = 0; i < NJ_EWYK_CALM_MAX; i++)
-        nj_ewyk_ran(r->e, c, 10 * NJ_US);
+    for (uint32_t i = 0; i < NJ_EWYK_FAST_RUNS_MAX; i++)
+        nj_ewyk_worker_done(r->e, c, 10 * NJ_US);
     cr_expect_eq(c->type, NJ_NON_BLOCKING);
-    r->now += NJ_EWYK_TRIAL_NS;
+    r->now += NJ_EWYK_PROBATION_NS;
     cr_expect_gt(until_moved(r, c, 2 * BUDGET), 1);
     for (int i = 0; i < 20; i++)
-        nj_ewyk_ran(r->e, c, 10 * NJ_US);
+        nj_ewyk_worker_done(r->e, c, 10 * NJ_US);
     cr_expect_eq(c->type, NJ_NON_BLOCKING, "a new beginning");
     rig_free(r);
 }
@@ -230,7 +230,7 @@ Test(sched_ewyk_measure, moved_and_the_workers_are_full)
     for (int i = 0; i < 3; i++) {
         struct rig *r = rig_new(1, 0);
         struct nj_task_class *c = i == 0 ? &r->non_blocking : i == 1 ? &r->either : &r->blocking;
-        enum nj_mode before = compute(r, c, 1);
+        enum nj_run_mode before = compute(r, c, 1);
         struct job j;
 
         cr_assert_gt(until_moved(r, c, 2 * BUDGET), 0);
@@ -253,10 +253,10 @@ Test(sched_ewyk_measure, who_is_not_moved)
     cr_assert_eq(until_moved(r, &r->blocking, 10 * BUDGET), 0, "pinned");
     cr_assert_gt(until_moved(r, &r->non_blocking, 10 * BUDGET), 0);
     r->non_blocking.pinned = true;
-    nj_ewyk_ran(r->e, &r->non_blocking, 10 * BUDGET);
+    nj_ewyk_worker_done(r->e, &r->non_blocking, 10 * BUDGET);
     cr_assert_eq(r->non_blocking.type, NJ_NON_BLOCKING, "pinned later");
     for (int i = 0; i < 100; i++)
-        nj_ewyk_ran(r->e, &r->os_blocking, 10 * BUDGET);
+        nj_ewyk_worker_done(r->e, &r->os_blocking, 10 * BUDGET);
     cr_assert_eq(r->os_blocking.n_moves, 0, "there already");
     rig_free(r);
 
@@ -362,22 +362,22 @@ Test(sched_ewyk_measure, a_tail_keeps_its_class_away)
 {
     struct rig *r = rig_new(1, 0);
     struct nj_task_class *c = &r->non_blocking;
-    unsigned n = until_tail_moves(r, c, 5 * NJ_MS, 0, 1000), n_calm = 0;
+    unsigned n = until_tail_moves(r, c, 5 * NJ_MS, 0, 1000), n_fast_runs = 0;
 
     cr_assert_eq(c->type, NJ_OS_BLOCKING);
     for (unsigned i = 0; i < 20000; i++) {
         nj_ns ns = i % 10 ? BUDGET / 50 : 5 * NJ_MS;
         r->now += ns;
-        nj_ewyk_ran(r->e, c, ns);
+        nj_ewyk_worker_done(r->e, c, ns);
         cr_assert_eq(c->type, NJ_OS_BLOCKING, "%u", i);
     }
-    for (; c->type == NJ_OS_BLOCKING && n_calm < 1000000; n_calm++) {
+    for (; c->type == NJ_OS_BLOCKING && n_fast_runs < 1000000; n_fast_runs++) {
         r->now += 100 * NJ_US;
-        nj_ewyk_ran(r->e, c, BUDGET / 50);
+        nj_ewyk_worker_done(r->e, c, BUDGET / 50);
     }
     cr_expect_eq(c->type, NJ_NON_BLOCKING);
-    cr_expect_gt(n_calm * 100 * NJ_US, 100 * NJ_MS, "after %u", n_calm);
-    cr_expect_lt(n_calm * 100 * NJ_US, 10 * NJ_SEC, "after %u", n_calm);
+    cr_expect_gt(n_fast_runs * 100 * NJ_US, 100 * NJ_MS, "after %u", n_fast_runs);
+    cr_expect_lt(n_fast_runs * 100 * NJ_US, 10 * NJ_SEC, "after %u", n_fast_runs);
     cr_expect_geq(until_tail_moves(r, c, 5 * NJ_MS, 0, 1000) + 1, n);
     rig_free(r);
 }
@@ -401,11 +401,11 @@ static unsigned n_on_core(struct rig *r, struct nj_task_class *c, nj_ns hold, nj
             if (c->type == c->declared)
                 compute(r, c, BUDGET / 50);
             else
-                nj_ewyk_ran(r->e, c, BUDGET / 50);
+                nj_ewyk_worker_done(r->e, c, BUDGET / 50);
         }
         r->now = next > r->now ? next : r->now;
         if (moved && c->type != c->declared)
-            nj_ewyk_ran(r->e, c, hold);
+            nj_ewyk_worker_done(r->e, c, hold);
     }
     return n_core;
 }

@@ -21,7 +21,7 @@ struct actor {
     /* Of its present wait. */
     nj_ns deadline;
     bool over; /* it was ended, with */
-    enum nj_wake how;
+    enum nj_wake_reason how;
     bool or_timeout;      /* its time had come, too: it may have been queued for that already */
     struct nj_waiter old; /* of a wait before */
 };
@@ -73,8 +73,8 @@ static void offer_one(struct stress *s)
     job_init(&a->job, s->rig, random_class(s), act);
     a->job.task.ops = &ops;
     a->job.arg = s;
-    bool inside = nj_fiber_self() || nj_ewyk_holder(s->rig->e, &(struct nj_ewyk_hold){0});
-    enum nj_mode mode = nj_ewyk_offer(s->rig->e, &a->job.task);
+    bool inside = nj_fiber_self() || nj_ewyk_current_hold(s->rig->e, &(struct nj_ewyk_hold){0});
+    enum nj_run_mode mode = nj_ewyk_offer(s->rig->e, &a->job.task);
     if (inside)
         cr_assert(mode == NJ_MODE_PEC_QUEUE || mode == NJ_MODE_REJECTED);
     if (inside && mode == NJ_MODE_PEC_QUEUE)
@@ -140,7 +140,7 @@ static nj_ns random_deadline(struct stress *s)
 /* What the list says of a wait that just ended. */
 static void check_wait(struct stress *s, struct actor *a, bool was_cancelled)
 {
-    enum nj_wake why = a->job.why;
+    enum nj_wake_reason why = a->job.why;
 
     if (was_cancelled) {
         cr_assert_eq(why, NJ_WAKE_CANCELLED, "cancellation is sticky");
@@ -193,7 +193,7 @@ static void act(struct job *j)
             cancel_one(s);
             break;
         default:
-            if (!nj_tag_must_not_block())
+            if (!nj_noblock_is_set())
                 wait_once(s, a);
         }
     a->state = ENDED;
@@ -218,7 +218,7 @@ static void run_all(struct stress *s)
     s->ran_at = s->rig->now;
     do {
         nj_ewyk_run(s->rig->e, s->rig->now, 1 + nj_prng_below(&s->prng, 20));
-    } while ((next = nj_ewyk_next(s->rig->e)) == 0);
+    } while ((next = nj_ewyk_next_due(s->rig->e)) == 0);
     check_due(s);
     cr_assert(next == NJ_NEVER || next + TICK > before);
 }
@@ -235,7 +235,7 @@ static void work(struct stress *s)
         a->job.n_run++;
         a->state = ENDED;
         s->n_run++;
-        nj_ewyk_ran(r->e, t->class_of, 0);
+        nj_ewyk_worker_done(r->e, t->class_of, 0);
     }
 }
 
@@ -266,11 +266,11 @@ static void check_end(struct stress *s)
 
     work(s);
     nj_ewyk_stop(r->e);
-    while (!nj_ewyk_idle(r->e)) {
+    while (!nj_ewyk_is_idle(r->e)) {
         for (uint32_t i = 0; i < N_LIVE; i++)
             if (s->actor[i].state == WAITING)
                 note_cancelled(s, &s->actor[i]);
-        nj_ewyk_cancel(r->e);
+        nj_ewyk_cancel_all(r->e);
         nj_ewyk_run(r->e, r->now, 100);
     }
     work(s);

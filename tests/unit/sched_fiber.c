@@ -59,7 +59,7 @@ static int in_child(void (*fn)(void *arg), void *arg)
 struct sleeper {
     struct nj_waiter w;
     nj_ns deadline;
-    enum nj_wake why;
+    enum nj_wake_reason why;
     struct nj_fiber *self;
     unsigned step;
 };
@@ -100,10 +100,10 @@ Test(sched_fiber, wake_queues_and_run_resumes)
     struct sleeper s = {.deadline = NJ_NEVER};
 
     cr_assert_eq(nj_fiber_start(fs, sleeper, &s), NJ_FIBER_PARKED);
-    cr_assert_eq(nj_fibers_next(fs), NJ_NEVER);
+    cr_assert_eq(nj_fibers_next_due(fs), NJ_NEVER);
     cr_assert(nj_fiber_wake(s.w, NJ_WAKE_OK));
     cr_assert_eq(s.step, 1, "not before the next run");
-    cr_assert_eq(nj_fibers_next(fs), 0);
+    cr_assert_eq(nj_fibers_next_due(fs), 0);
     cr_assert_eq(nj_fibers_run(fs, 8 * NJ_SEC, 10), 1);
     cr_assert_eq(s.step, 2);
     cr_assert_eq(s.why, NJ_WAKE_OK);
@@ -163,7 +163,7 @@ Test(sched_fiber, an_old_waiter_is_harmless)
 
 struct thrice {
     struct nj_waiter w[3];
-    enum nj_wake why[3];
+    enum nj_wake_reason why[3];
 };
 
 static void park_thrice(void *arg)
@@ -283,14 +283,14 @@ Test(sched_fiber, short_waits_are_exact_long_ones_within_a_tick)
 
         nj_fibers_run(fs, from, 1);
         nj_fiber_start(fs, sleeper, &s);
-        cr_assert_leq(nj_fibers_next(fs), due + TICK);
+        cr_assert_leq(nj_fibers_next_due(fs), due + TICK);
         cr_assert_eq(nj_fibers_run(fs, due - 1, 1), 0, "early");
         if (wait[i] < TICK)
-            cr_assert_eq(nj_fibers_next(fs), due);
+            cr_assert_eq(nj_fibers_next_due(fs), due);
         nj_fibers_run(fs, wait[i] < TICK ? due : due + TICK, 1);
         cr_assert_eq(s.step, 2, "%llu ns: late", (unsigned long long)wait[i]);
         cr_assert_eq(s.why, NJ_WAKE_TIMEOUT);
-        cr_assert_eq(nj_fibers_next(fs), NJ_NEVER);
+        cr_assert_eq(nj_fibers_next_due(fs), NJ_NEVER);
         nj_fibers_free(fs);
     }
 }
@@ -329,7 +329,7 @@ Test(sched_fiber, longjmp_within_a_task)
     in_child_saying(jump_in_fiber, fs, fileno(said));
     cr_assert_eq(lseek(fileno(said), 0, SEEK_END), 0, "something was said");
     jump_in_fiber(fs);
-    cr_assert(nj_tag_must_not_block() && !nj_fiber_self());
+    cr_assert(nj_noblock_is_set() && !nj_fiber_self());
     fclose(said);
     nj_fibers_free(fs);
 }
@@ -352,7 +352,7 @@ Test(sched_fiber, many_short_waits)
             cr_assert(s[i].step == 1 || s[i].deadline <= now, "%d is early", i);
             cr_assert(s[i].step == 2 || s[i].deadline + TICK > now, "%d is late", i);
         }
-        cr_assert(nj_fibers_in_use(fs) == 0 || nj_fibers_next(fs) > now);
+        cr_assert(nj_fibers_in_use(fs) == 0 || nj_fibers_next_due(fs) > now);
         now += 7 * NJ_US;
     }
     nj_fibers_free(fs);
@@ -371,7 +371,7 @@ static void tag_errno_fp(void *arg)
 {
     struct ctx_test *t = arg;
 
-    t->at_start = nj_tag_must_not_block();
+    t->at_start = nj_noblock_is_set();
     t->first_errno = errno;
     t->round_first = fegetround();
     errno = EDOM;
@@ -379,10 +379,10 @@ static void tag_errno_fp(void *arg)
     nj_fiber_park(&t->w, NJ_NEVER);
     t->errno_after = errno;
     t->round_after = fegetround();
-    bool before = nj_tag_set();
-    t->tagged = nj_tag_must_not_block();
-    nj_tag_restore(before);
-    t->after = nj_tag_must_not_block();
+    bool before = nj_noblock_set();
+    t->tagged = nj_noblock_is_set();
+    nj_noblock_restore(before);
+    t->after = nj_noblock_is_set();
 }
 
 /* EWYK 5.32, EWYK 5.48: tag, errno and rounding mode are each context's own, and new for a task. */
@@ -396,7 +396,7 @@ Test(sched_fiber, contexts_do_not_leak)
         cr_assert_eq(nj_fiber_start(fs, tag_errno_fp, &t[i]), NJ_FIBER_PARKED);
         cr_assert_eq(errno, ENOENT);
         cr_assert_eq(fegetround(), FE_TONEAREST);
-        cr_assert(nj_tag_must_not_block(), "the root");
+        cr_assert(nj_noblock_is_set(), "the root");
     }
     for (int i = 0; i < 2; i++)
         nj_fiber_wake(t[i].w, NJ_WAKE_OK);
@@ -415,8 +415,8 @@ Test(sched_fiber, contexts_do_not_leak)
         cr_assert_eq(t[i].errno_after, EDOM);
         cr_assert_eq(t[i].round_after, FE_UPWARD);
     }
-    nj_tag_restore(false);
-    cr_assert(nj_tag_must_not_block(), "the root keeps it");
+    nj_noblock_restore(false);
+    cr_assert(nj_noblock_is_set(), "the root keeps it");
     nj_fiber_cancel(t[2].w.fiber);
     nj_fibers_run(fs, 8 * NJ_SEC, 10);
     nj_fibers_free(fs);
@@ -426,11 +426,11 @@ static void hold_tag(void *arg)
 {
     struct ctx_test *t = arg;
 
-    t->at_start = nj_tag_set();
-    nj_tag_restore(t->at_start);
+    t->at_start = nj_noblock_set();
+    nj_noblock_restore(t->at_start);
     nj_fiber_park(&t->w, NJ_NEVER);
-    t->after_switch = nj_tag_must_not_block();
-    nj_tag_set(); /* and not restored: its own business */
+    t->after_switch = nj_noblock_is_set();
+    nj_noblock_set(); /* and not restored: its own business */
 }
 
 /* EWYK 5.31: restored on return; a task that forgot leaves nothing to the next one. */
@@ -628,11 +628,11 @@ Test(sched_fiber, trim_gives_memory_back)
 static void *without_fibers(void *arg)
 {
     bool *ok = arg;
-    bool first = nj_tag_must_not_block(), before = nj_tag_set();
+    bool first = nj_noblock_is_set(), before = nj_noblock_set();
 
-    *ok = !first && !before && nj_tag_must_not_block() && !nj_fiber_self();
-    nj_tag_restore(before);
-    *ok = *ok && !nj_tag_must_not_block();
+    *ok = !first && !before && nj_noblock_is_set() && !nj_fiber_self();
+    nj_noblock_restore(before);
+    *ok = *ok && !nj_noblock_is_set();
     return NULL;
 }
 

@@ -46,7 +46,7 @@ static void leap_in_fiber(void *arg)
 
     sigaltstack(&alt, NULL);
     sigaction(SIGSEGV, &act, NULL);
-    nj__fiber_start(arg, leap, NULL, &of_route);
+    nj__fiber_start_for(arg, leap, NULL, &of_route);
 }
 
 static void stay(void *arg)

@@ -59,13 +59,13 @@ static void run(struct nj_task *task)
         break;
     case DIRTY: /* leaves what the next task must not find */
         errno = EDOM;
-        nj_tag_set();
+        nj_noblock_set();
 #ifdef __x86_64__
         nj__fp_set_mode(nj__fp_mode() ^ 0x6000); /* rounds the other way */
 #endif
         break;
     case CLEAN:
-        if (errno || nj_tag_must_not_block())
+        if (errno || nj_noblock_is_set())
             atomic_fetch_add(&w.n_bad, 1);
 #ifdef __x86_64__
         if (nj__fp_mode() & 0x6000)

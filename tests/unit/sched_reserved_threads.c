@@ -88,7 +88,7 @@ Test(sched_reserved_threads, wants_no_more_than_its_capacity)
     uint32_t n_reserved, n_wanted;
 
     begin(&w, 3, 0, NJ_NEVER, false);
-    cr_assert(!nj_reserved_wants(w.r), "nobody is reserved before somebody is missed");
+    cr_assert(!nj_reserved_is_wanted(w.r), "nobody is reserved before somebody is missed");
     for (unsigned i = 0; i < 100000; i++)
         cr_assert(!nj_reserved_try_execute(w.r, &w.tasks[0].task));
     nj_reserved_count(w.r, &n_reserved, &n_wanted);
@@ -97,7 +97,7 @@ Test(sched_reserved_threads, wants_no_more_than_its_capacity)
     cr_assert_eq(w.n_wanted, 3, "and says so as often");
     cr_assert_eq(w.n_run, 0);
     nj_reserved_stop(w.r);
-    cr_assert(!nj_reserved_wants(w.r));
+    cr_assert(!nj_reserved_is_wanted(w.r));
     nj_reserved_serve(w.r); /* comes back at once */
     nj_reserved_free(w.r);
 }
@@ -119,7 +119,7 @@ Test(sched_reserved_threads, none)
 
     begin(&w, 0, 0, NJ_NEVER, false);
     cr_assert(!nj_reserved_try_execute(w.r, &w.tasks[0].task));
-    cr_assert(!nj_reserved_wants(w.r));
+    cr_assert(!nj_reserved_is_wanted(w.r));
     nj_reserved_stop(w.r);
     nj_reserved_free(w.r);
 }

@@ -33,7 +33,7 @@ static struct {
     struct nj_executor executor; /* looks at what the pool does */
     struct nj_producer producer;
     struct nj_strategy s;
-    struct nj_dual dual;
+    struct nj_dual_state dual;
     struct task *tasks;
     _Atomic uint32_t n_brought, n_done, n_bad, n_inside;
     _Atomic bool is_there[TASKS];
@@ -60,7 +60,7 @@ static uint32_t dice(uint32_t n)
     return nj_prng_below(&prng, n);
 }
 
-void nj__step(enum nj__place place, uint64_t seen)
+void nj__sched_point(enum nj__place place, uint64_t seen)
 {
     (void)place, (void)seen;
     n_steps++;
@@ -90,7 +90,7 @@ static void run(struct nj_task *task)
 {
     struct task *t = nj_container_of(task, struct task, task);
 
-    nj__step(NJ__AT_RUN, 0);
+    nj__sched_point(NJ__AT_RUN, 0);
     if (t->type != NJ_NON_BLOCKING && dice(64) == 0)
         nj_strategy_produce(&w.s); /* from the middle of a task */
     atomic_fetch_add_explicit(&t->n_run, 1, memory_order_relaxed);
@@ -121,7 +121,7 @@ static struct nj_task *produce(struct nj_producer *p)
         count(&w.n_bad);
     w.n_calls++;
     count(&w.n_calls_seen);
-    nj__step(NJ__AT_PRODUCE, 0);
+    nj__sched_point(NJ__AT_PRODUCE, 0);
     if (w.next < TASKS && atomic_load_explicit(&w.is_there[w.next], memory_order_acquire))
         found = &w.tasks[w.next++].task;
     atomic_fetch_sub_explicit(&w.n_inside, 1, memory_order_relaxed);
@@ -187,7 +187,7 @@ static void begin(enum nj_strategy_kind kind, bool keeps_two)
     struct nj_thread_pool_config pool = {
         .n_min = 2, .n_max = 6, .n_reserved = 2, .idle_ns = 50 * NJ_US};
     struct nj_strategy_config config = {.ops = nj_strategies[kind],
-                                        .of_ops = &w.dual,
+                                        .ops_data = &w.dual,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
@@ -211,7 +211,8 @@ static void begin(enum nj_strategy_kind kind, bool keeps_two)
 
 static bool is_at_rest(uint32_t word)
 {
-    return nj__state_of(word) == NJ__IDLE && !(nj__recruits_of(word) & (NJ__QUEUED | NJ__SURE));
+    return nj__production_of(word) == NJ__IDLE &&
+           !(nj__recruits_of(word) & (NJ__QUEUED | NJ__SURE));
 }
 
 /* EWYK 5.1, EWYK 5.2, EWYK 5.3, EWYK 5.9, EWYK 5.28, EWYK 5.50, EWYK 5.51 */

@@ -14,9 +14,9 @@ Test(sched_task, type_of)
                                                   [NJ_OS_BLOCKING] = NJ_OS_BLOCKING};
 
     for (int t = NJ_UNTYPED; t < NJ_N_TASK_TYPES; t++)
-        cr_assert_eq(nj_task_type_of((enum nj_task_type)t), taken_for[t], "type %d", t);
-    cr_assert_eq(nj_task_type_of(NJ_N_TASK_TYPES), NJ_BLOCKING);
-    cr_assert_eq(nj_task_type_of((enum nj_task_type)77), NJ_BLOCKING);
+        cr_assert_eq(nj_task_type_checked((enum nj_task_type)t), taken_for[t], "type %d", t);
+    cr_assert_eq(nj_task_type_checked(NJ_N_TASK_TYPES), NJ_BLOCKING);
+    cr_assert_eq(nj_task_type_checked((enum nj_task_type)77), NJ_BLOCKING);
 }
 
 /* EWYK 5.29 */
@@ -37,6 +37,6 @@ Test(sched_task, combine)
 
     for (int a = 0; a < NJ_N_TASK_TYPES; a++)
         for (int b = 0; b < NJ_N_TASK_TYPES; b++)
-            cr_assert_eq((int)nj_task_combine((enum nj_task_type)a, (enum nj_task_type)b),
+            cr_assert_eq((int)nj_task_type_stricter((enum nj_task_type)a, (enum nj_task_type)b),
                          both[a][b], "%d with %d", a, b);
 }

@@ -60,7 +60,7 @@ Test(sched_task_queue, the_first_task_of_a_client)
     cr_expect_eq(nj_task_queue_pop(&q), &a[2]);
     cr_expect_eq(nj_task_queue_pop(&q), &b[1]);
     cr_expect_eq(nj_task_queue_pop(&q), &a[3]);
-    nj_task_queue_home(&q, &b[0]);
+    nj_task_queue_done(&q, &b[0]);
     cr_expect_eq(nj_task_queue_pop(&q), &b[2], "its turn");
     free(a);
     free(b);
@@ -79,23 +79,23 @@ Test(sched_task_queue, joined)
         nj_task_queue_push(&q, &a[i]);
     for (int i = 0; i < 4; i++)
         nj_task_queue_push(&q, &b[i]);
-    cr_expect_not(nj_task_queue_join(&q, &a[4], keys[1]), "it would be the fifth there, too");
-    cr_expect_not(nj_task_queue_join(&q, &a[9], keys[0]));
+    cr_expect_not(nj_task_queue_reassign(&q, &a[4], keys[1]), "it would be the fifth there, too");
+    cr_expect_not(nj_task_queue_reassign(&q, &a[9], keys[0]));
     cr_expect_eq(a[4].client, keys[0]);
-    cr_expect(nj_task_queue_join(&q, &a[5], keys[1]));
+    cr_expect(nj_task_queue_reassign(&q, &a[5], keys[1]));
     cr_expect_eq(a[5].client, keys[1]);
     cr_expect_eq(q.n, 14);
-    cr_expect(nj_task_queue_join(&q, &a[9], keys[2]));
+    cr_expect(nj_task_queue_reassign(&q, &a[9], keys[2]));
     cr_expect_eq(q.n_clients, 3);
-    cr_expect_not(nj_task_queue_join(&q, &a[9], keys[1]), "it would be later there");
-    cr_expect_not(nj_task_queue_join(&q, c, keys[3]), "it does not wait");
+    cr_expect_not(nj_task_queue_reassign(&q, &a[9], keys[1]), "it would be later there");
+    cr_expect_not(nj_task_queue_reassign(&q, c, keys[3]), "it does not wait");
 
     struct nj_task *const order[] = {&a[0], &b[0], &a[9], &a[1], &b[1], &a[2], &b[2],
                                      &a[3], &b[3], &a[4], &a[5], &a[6], &a[7], &a[8]};
     for (size_t i = 0; i < NJ_ARRAY_LEN(order); i++)
         cr_expect_eq(nj_task_queue_pop(&q), order[i], "%zu", i);
     for (size_t i = 0; i < NJ_ARRAY_LEN(order); i++)
-        nj_task_queue_home(&q, order[i]);
+        nj_task_queue_done(&q, order[i]);
     cr_expect(q.n == 0 && q.n_clients == 0);
     free(a);
     free(b);
@@ -110,8 +110,8 @@ Test(sched_task_queue, joined_by_who_has_nothing_with_a_worker)
     for (int i = 0; i < 2; i++)
         nj_task_queue_push(&q, &a[i]);
     cr_expect_eq(nj_task_queue_pop(&q), &a[0]);
-    cr_expect(nj_task_queue_join(&q, &a[1], keys[1]), "the first there as here");
-    cr_expect_not(nj_task_queue_join(&q, &a[1], keys[0]));
+    cr_expect(nj_task_queue_reassign(&q, &a[1], keys[1]), "the first there as here");
+    cr_expect_not(nj_task_queue_reassign(&q, &a[1], keys[0]));
     cr_expect_eq(nj_task_queue_pop(&q), &a[1]);
     free(a);
 }
@@ -120,7 +120,7 @@ Test(sched_task_queue, joined_by_who_has_nothing_with_a_worker)
  * be counted. */
 Test(sched_task_queue, joined_by_who_has_many)
 {
-    enum { MOST = NJ_TASK_QUEUE_JOIN };
+    enum { MOST = NJ_TASK_QUEUE_REASSIGN_MAX };
     struct nj_task *a = new_tasks(3 * MOST, keys[0]), *b = new_tasks(MOST + 1, keys[1]);
 
     nj_task_queue_init(&q);
@@ -128,9 +128,9 @@ Test(sched_task_queue, joined_by_who_has_many)
         nj_task_queue_push(&q, &a[i]);
     for (int i = 0; i <= MOST; i++)
         nj_task_queue_push(&q, &b[i]);
-    cr_expect_not(nj_task_queue_join(&q, &a[3 * MOST - 1], keys[1]));
+    cr_expect_not(nj_task_queue_reassign(&q, &a[3 * MOST - 1], keys[1]));
     nj_task_queue_remove(&q, &b[MOST]);
-    cr_expect(nj_task_queue_join(&q, &a[3 * MOST - 1], keys[1]));
+    cr_expect(nj_task_queue_reassign(&q, &a[3 * MOST - 1], keys[1]));
     free(a);
     free(b);
 }
@@ -154,7 +154,7 @@ Test(sched_task_queue, no_more_than_so_many_of_a_client)
     cr_expect_eq(nj_task_queue_pop_below(&q, 2), &b[0]);
     cr_expect_eq(nj_task_queue_pop_below(&q, 2), &b[1], "not a, though it is its turn");
     cr_expect_null(nj_task_queue_pop_below(&q, 2));
-    nj_task_queue_home(&q, &a[0]);
+    nj_task_queue_done(&q, &a[0]);
     cr_expect_eq(nj_task_queue_pop_below(&q, 2), &a[2]);
     cr_expect_eq(q.n, 2);
     free(a);
@@ -216,7 +216,7 @@ Test(sched_task_queue, equal_shares_at_random)
     for (int n = 0; n < TASKS; n++) {
         uint32_t w = nj_prng_below(&prng, WORKERS);
         if (at[w])
-            nj_task_queue_home(&q, at[w]);
+            nj_task_queue_done(&q, at[w]);
         at[w] = nj_task_queue_pop(&q);
         uint32_t who = 0;
         while (at[w] < t[who] || at[w] >= t[who] + TASKS)

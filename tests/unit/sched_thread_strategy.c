@@ -22,7 +22,7 @@ Test(sched_thread_strategy, mode_table)
     };
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++)
-        cr_expect_eq((int)nj_mode_choose(rows[i].type, rows[i].must_not_block, rows[i].recruit),
+        cr_expect_eq((int)nj_run_mode_choose(rows[i].type, rows[i].must_not_block, rows[i].recruit),
                      rows[i].mode, "row %zu", i);
 }
 
@@ -41,12 +41,12 @@ Test(sched_thread_strategy, adaptive_by_all_that_matters)
         unsigned n_execute = w->n_execute;
         struct task *t = add(w, type);
         w->n_waiting = waiting;
-        bool before = tagged && nj_tag_set();
+        bool before = tagged && nj_noblock_set();
         nj_strategy_produce(&w->s);
-        cr_assert_eq(nj_tag_must_not_block(), tagged, "the tag is as it was");
-        nj_tag_restore(before);
+        cr_assert_eq(nj_noblock_is_set(), tagged, "the tag is as it was");
+        nj_noblock_restore(before);
 
-        enum nj_mode mode = nj_mode_choose(type, tagged, waiting);
+        enum nj_run_mode mode = nj_run_mode_choose(type, tagged, waiting);
         struct nj_strategy_counters c = nj_strategy_counters(&w->s);
         cr_assert_eq(c.pc, mode == NJ_MODE_PC, "%u", bits);
         cr_assert_eq(c.pic, mode == NJ_MODE_PIC, "%u", bits);
@@ -102,7 +102,7 @@ Test(sched_thread_strategy, recruit_that_comes_at_once)
 /* No thread waits, and another caller became the producer meanwhile: as good as a recruit. */
 static void other_comes(struct world *w)
 {
-    cr_assert(nj__word_arrive(&w->s.word, NJ__NO_RECRUIT));
+    cr_assert(nj__state_arrive(&w->s.word, NJ__NO_RECRUIT));
 }
 
 Test(sched_thread_strategy, other_producer_in_place_of_a_recruit)
@@ -114,7 +114,7 @@ Test(sched_thread_strategy, other_producer_in_place_of_a_recruit)
     nj_strategy_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.epc == 1 && c.pec == 0 && c.recruits_missed == 1 && c.recruits_sent == 0);
-    cr_assert_eq(word(w), nj__word_of(NJ__PRODUCING, NJ__NO_RECRUIT), "it is the other's");
+    cr_assert_eq(word(w), nj__make_state(NJ__PRODUCING, NJ__NO_RECRUIT), "it is the other's");
 }
 
 /* All threads are busy, so what is in the queue may never come. Who consumed a task that blocks,
@@ -130,7 +130,7 @@ Test(sched_thread_strategy, recruit_in_the_queue_is_not_counted_on)
     nj_strategy_produce(&w->s);
     cr_assert_eq(w->n_produced, 4);
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 4);
-    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, NJ__QUEUED));
+    cr_assert_eq(word(w), nj__make_state(NJ__IDLE, NJ__QUEUED));
     run_queue(w);
     cr_assert_eq(word(w), IDLE_0);
 }
@@ -150,7 +150,7 @@ Test(sched_thread_strategy, counters_add_up)
     nj_strategy_reset(&w->s);
     c = nj_strategy_counters(&w->s);
     cr_assert_eq(c.pc + c.pic + c.pec + c.epc, 0);
-    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, 1), "a reset changes no state");
+    cr_assert_eq(word(w), nj__make_state(NJ__IDLE, 1), "a reset changes no state");
     for (unsigned i = 0; i < 5; i++)
         add(w, NJ_NON_BLOCKING);
     run_queue(w);
@@ -184,15 +184,15 @@ Test(sched_thread_strategy, consumer_leaves_when_others_produce)
 
     /* The other one stays the producer: its state is set as it would be. */
     w = world(NJ_STRATEGY_ADAPTIVE);
-    nj__word *s = &w->s.word;
-    cr_assert(nj__word_arrive(s, NJ__NO_RECRUIT));
-    atomic_store(s, nj__word_of(NJ__PRODUCING, 1));
-    cr_assert_not(nj__word_resume(s, false));
-    atomic_store(s, nj__word_of(NJ__REPRODUCING, 0));
-    cr_assert_not(nj__word_resume(s, false));
-    atomic_store(s, nj__word_of(NJ__IDLE, 1));
-    cr_assert(nj__word_resume(s, false));
-    cr_assert_eq(atomic_load(s), nj__word_of(NJ__PRODUCING, 1));
+    nj__state_word *s = &w->s.word;
+    cr_assert(nj__state_arrive(s, NJ__NO_RECRUIT));
+    atomic_store(s, nj__make_state(NJ__PRODUCING, 1));
+    cr_assert_not(nj__state_resume(s, false));
+    atomic_store(s, nj__make_state(NJ__REPRODUCING, 0));
+    cr_assert_not(nj__state_resume(s, false));
+    atomic_store(s, nj__make_state(NJ__IDLE, 1));
+    cr_assert(nj__state_resume(s, false));
+    cr_assert_eq(atomic_load(s), nj__make_state(NJ__PRODUCING, 1));
 }
 
 static void others_come(struct world *w, struct task *t)
@@ -211,7 +211,7 @@ Test(sched_thread_strategy, recruit_that_finds_another_producer)
     nj_strategy_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.recruits_sent == 1 && c.recruits_useful == 0 && c.recruits_wasted == 1);
-    cr_assert_eq(word(w), nj__word_of(NJ__REPRODUCING, NJ__NO_RECRUIT), "they look once more");
+    cr_assert_eq(word(w), nj__make_state(NJ__REPRODUCING, NJ__NO_RECRUIT), "they look once more");
 }
 
 /* A recruit that is pending is used for every task until it comes. EWYK 5.25 */
@@ -225,7 +225,7 @@ Test(sched_thread_strategy, one_recruit_for_many_tasks)
     nj_strategy_produce(&w->s);
     cr_assert_eq(w->n_try, 1);
     cr_assert_eq(nj_strategy_counters(&w->s).epc, 10);
-    cr_assert_eq(word(w), nj__word_of(NJ__IDLE, NJ__SURE));
+    cr_assert_eq(word(w), nj__make_state(NJ__IDLE, NJ__SURE));
     run_handed(w); /* all is done: it comes, finds nothing and goes. EWYK 5.17 */
     cr_assert_eq(word(w), IDLE_0);
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
@@ -324,7 +324,7 @@ Test(sched_thread_strategy, recruits_are_posted)
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
     struct nj_strategy_config config = w->s.config;
 
-    config.posts = true;
+    config.uses_post = true;
     nj_strategy_init(&w->s, &config);
     struct task *t = add(w, NJ_BLOCKING);
     cr_assert(nj_strategy_dispatch(&w->s));
@@ -477,7 +477,7 @@ static void describe_it(struct world *w, struct task *t)
     char text[128];
 
     (void)t;
-    nj_strategy_describe(&w->s, text, sizeof text);
+    nj_strategy_format(&w->s, text, sizeof text);
     cr_assert_str_eq(text, "adaptive IDLE p=1 [pc=0,pic=0,pec=0,epc=1]");
 }
 

@@ -66,7 +66,7 @@ Test(sched_thread_strategy_chains, nested_in_non_blocking)
         nj_strategy_produce(&out->s);
         cr_assert_eq(request->n_run, 0, "it does not run inline");
         cr_assert_eq(in->n_queued, 1);
-        cr_assert_not(nj_tag_must_not_block());
+        cr_assert_not(nj_noblock_is_set());
         run_queue(in);
         cr_assert_eq(request->n_run, 1);
         cr_assert_not(request->tag);

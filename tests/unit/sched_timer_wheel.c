@@ -71,7 +71,7 @@ static void on_fire(void *ctx, struct nj_timer *t)
 
 static void check(const struct model *m)
 {
-    nj_ns next = nj_wheel_next(&m->wheel);
+    nj_ns next = nj_wheel_next_due(&m->wheel);
     uint32_t n_armed = 0;
 
     for (unsigned i = 0; i < N; i++) {
@@ -111,7 +111,7 @@ static void run(uint64_t seed, unsigned n_steps)
             }
         }
         check(&m);
-        nj_ns step = random_delay(&m.prng), next = nj_wheel_next(&m.wheel);
+        nj_ns step = random_delay(&m.prng), next = nj_wheel_next_due(&m.wheel);
         if (nj_prng_below(&m.prng, 2) && next != NJ_NEVER && next > m.now)
             step = next - m.now;
         if (step > 70000 * TICK && nj_prng_below(&m.prng, 50))
@@ -145,16 +145,16 @@ Test(sched_timer_wheel, moving_a_deadline_later_leaves_the_node)
     nj_wheel_init(&w, 0);
     nj_timer_init(&t);
     nj_timer_arm(&w, &t, 10 * TICK);
-    uint64_t filed = t.filed_tick;
+    uint64_t filed = t.slot_tick;
     for (nj_ns d = 11; d < 1000; d++)
         nj_timer_arm(&w, &t, d * TICK);
-    cr_expect_eq(t.filed_tick, filed);
+    cr_expect_eq(t.slot_tick, filed);
     cr_expect_eq(w.n_timers, 1);
     nj_wheel_advance(&w, 998 * TICK, count, &n);
     cr_expect_eq(n, 0);
     nj_wheel_advance(&w, 999 * TICK, count, &n);
     cr_expect_eq(n, 1);
-    cr_expect_eq(nj_wheel_next(&w), NJ_NEVER);
+    cr_expect_eq(nj_wheel_next_due(&w), NJ_NEVER);
 }
 
 Test(sched_timer_wheel, moving_a_deadline_earlier_is_obeyed)

@@ -51,7 +51,7 @@ struct conn {
     struct nj_task task; /* EITHER: it runs the strategy of its requests */
     struct nj_producer producer;
     struct nj_strategy strategy;
-    struct nj_dual dual;
+    struct nj_dual_state dual;
     struct frame frames[FRAMES_MAX];    /* what the client has sent and nobody has read: a ring */
     uint32_t head, n_frames, n_answers; /* answers: those that are no REQUEST */
     bool interested;                    /* the selector shall say when there is something to read */
@@ -69,7 +69,7 @@ static struct {
     uint32_t n_threads;
     struct nj_producer selector;
     struct nj_strategy strategy;
-    struct nj_dual dual;
+    struct nj_dual_state dual;
     struct conn conns[CONNS_MAX], *ready[CONNS_MAX];
     uint32_t n_conns, n_ready, n_requests, n_done, n_stopped;
     bool selecting; /* a thread waits in the selector, and nothing is ready */
@@ -116,7 +116,7 @@ static void run_request(struct nj_task *task)
 {
     struct request *r = nj_container_of(task, struct request, task);
 
-    if (nj_tag_must_not_block())
+    if (nj_noblock_is_set())
         atomic_fetch_add(&w.n_bad, 1);
     lock();
     r->n_run++;
@@ -234,7 +234,7 @@ static void begin_conn(struct conn *c, enum nj_strategy_kind kind)
 {
     static const struct nj_task_ops ops = {run_conn, reject};
     struct nj_strategy_config config = {.ops = nj_strategies[kind],
-                                        .of_ops = &c->dual,
+                                        .ops_data = &c->dual,
                                         .producer = &c->producer,
                                         .executor = nj_thread_pool_executor(w.pool),
                                         .type_of = type_of_request,
@@ -269,7 +269,7 @@ static void begin(enum nj_strategy_kind kind, uint32_t n_threads, uint32_t n_res
         begin_conn(&w.conns[i], kind);
     w.dual.keeps_two = dual;
     struct nj_strategy_config strategy = {.ops = nj_strategies[kind],
-                                          .of_ops = &w.dual,
+                                          .ops_data = &w.dual,
                                           .producer = &w.selector,
                                           .executor = nj_thread_pool_executor(w.pool),
                                           .type_of = type_of_conn,

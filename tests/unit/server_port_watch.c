@@ -6,15 +6,15 @@
 #include "server/port_watch.h"
 
 static struct nj_port_watch w;
-static struct nj_port_sight sight;
-static enum nj_say level;
+static struct nj_port_stats sight;
+static enum nj_log level;
 static char line[NJ_PORT_LINE_BYTES];
 static nj_ns now;
 
 static void init(void)
 {
     nj_port_watch_init(&w, "0000:03:00.0", 1000);
-    sight = (struct nj_port_sight){.link_up = true};
+    sight = (struct nj_port_stats){.link_up = true};
     now = NJ_SEC;
 }
 
@@ -23,13 +23,13 @@ TestSuite(server_port_watch, .init = init);
 /* The only line after a look; "": there is none. */
 static const char *look(void)
 {
-    nj_port_watch_look(&w, &sight, now);
-    now += NJ_PORT_WATCH_EVERY;
-    if (!nj_port_watch_next(&w, now, &level, line))
+    nj_port_watch_update(&w, &sight, now);
+    now += NJ_PORT_WATCH_PERIOD;
+    if (!nj_port_watch_next_line(&w, now, &level, line))
         return "";
     char other[NJ_PORT_LINE_BYTES];
-    enum nj_say other_level;
-    cr_expect(!nj_port_watch_next(&w, now, &other_level, other), "%s", other);
+    enum nj_log other_level;
+    cr_expect(!nj_port_watch_next_line(&w, now, &other_level, other), "%s", other);
     return line;
 }
 
@@ -45,15 +45,15 @@ Test(server_port_watch, a_port_that_works_says_nothing)
 Test(server_port_watch, link)
 {
     cr_expect_str_eq(look(), "");
-    now += NJ_PORT_WATCH_LINK;
+    now += NJ_PORT_WATCH_LINK_GRACE;
     sight.link_up = false;
     cr_expect_str_eq(look(), "0000:03:00.0: the link is down");
-    cr_expect_eq(level, NJ_SAY_WARNING);
+    cr_expect_eq(level, NJ_LEVEL_WARNING);
     cr_expect_str_eq(look(), "");
     sight.link_up = true;
     sight.mbps = 10000;
     cr_expect_str_eq(look(), "0000:03:00.0: the link is up, 10000 Mbit/s");
-    cr_expect_eq(level, NJ_SAY_INFO);
+    cr_expect_eq(level, NJ_LEVEL_INFO);
     sight.link_up = false;
     look();
     sight.link_up = true;
@@ -102,14 +102,14 @@ Test(server_port_watch, drops_are_counted_and_told_every_ten_seconds)
     sight.rx_missed = 7;
     cr_expect(strstr(look(), "0000:03:00.0: 7 received packets were dropped because the receive "
                              "rings were full"));
-    cr_expect_eq(level, NJ_SAY_WARNING);
+    cr_expect_eq(level, NJ_LEVEL_WARNING);
     for (unsigned i = 0; i < 9; i++) {
         sight.rx_missed++;
         cr_expect_str_eq(look(), "");
     }
     sight.rx_missed++;
     cr_expect(strstr(look(), ": 10 received packets were dropped"), "%s", line);
-    now += NJ_PORT_WATCH_QUIET;
+    now += NJ_PORT_WATCH_LOG_GAP;
     cr_expect_str_eq(look(), "", "nothing is new");
 }
 
@@ -119,8 +119,8 @@ Test(server_port_watch, each_reason_has_its_line)
 
     look();
     sight.rx_missed = sight.rx_nombuf = sight.rx_errors = sight.tx_errors = 1;
-    nj_port_watch_look(&w, &sight, now);
-    while (nj_port_watch_next(&w, now, &level, line))
+    nj_port_watch_update(&w, &sight, now);
+    while (nj_port_watch_next_line(&w, now, &level, line))
         n++;
     cr_expect_eq(n, 4);
 }
@@ -143,7 +143,7 @@ Test(server_port_watch, what_is_given_and_not_sent)
 Test(server_port_watch, a_link_that_is_down_sends_nothing)
 {
     look();
-    now += NJ_PORT_WATCH_LINK;
+    now += NJ_PORT_WATCH_LINK_GRACE;
     sight.link_up = false;
     look();
     for (unsigned i = 0; i < 30; i++) {

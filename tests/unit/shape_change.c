@@ -67,11 +67,11 @@ Test(shape_change, limits_come_and_go)
         rig_ready(r);
         rig_run(&w, 2 * NJ_SEC);
         rig_near(r->sent, 2.0 * MIB, 40);
-        cr_assert(nj_paced_waits(&r->f));
+        cr_assert(nj_paced_is_waiting(&r->f));
         r->stuck = true;
         rig_adopt(&w, &free);
         rig_run(&w, 2 * NJ_MS);
-        cr_expect_not(nj_paced_waits(&r->f), "it is woken");
+        cr_expect_not(nj_paced_is_waiting(&r->f), "it is woken");
         r->stuck = false;
         r->left = 100 * MIB;
         rig_ready(r);
@@ -127,7 +127,7 @@ Test(shape_change, classes_by_name)
     const struct nj_class_stats *new = nj_shape_class_stats(w.shape[0], 1);
     cr_assert(new->n_open == 1 && new->n_waiting == 1 && new->n_bytes > 100 * KIB);
     struct nj_policy next = w.policy;
-    next.classes[1].owner++;
+    next.classes[1].slot_gen++;
     next.version++;
     rig_adopt(&w, &next);
     rig_step(&w);
@@ -156,13 +156,13 @@ Test(shape_change, many_times)
     rig_fini(&w);
 }
 
-#define CROWD (4 * NJ_SHAPE_FOLLOW_MAX - 10)
+#define CROWD (4 * NJ_SHAPE_MIGRATE_MAX - 10)
 
 static uint32_t n_waiting(const struct rig *w)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->n_res; i++)
-        n += w->res[i].open && nj_paced_waits(&w->res[i].f);
+        n += w->res[i].open && nj_paced_is_waiting(&w->res[i].f);
     return n;
 }
 
@@ -189,19 +189,19 @@ Test(shape_change, so_many_follow_in_a_run)
     free.version = 9;
     for (uint32_t i = 0; i < w.n_res; i++)
         w.res[i].stuck = true;
-    cr_expect(nj_shape_settled(w.shape[0]));
+    cr_expect(nj_shape_is_migrated(w.shape[0]));
     rig_adopt(&w, &free);
     cr_expect_eq(nj_shape_policy(w.shape[0]), &free);
     uint32_t n_runs = 0, left = CROWD;
     while (left > 0) {
         cr_assert(n_runs < 20);
-        cr_expect_eq(nj_shape_settled(w.shape[0]), n_runs >= 4, "run %u", n_runs);
-        cr_expect_eq(nj_shape_next(w.shape[0]) == w.now, n_runs < 4, "run %u", n_runs);
+        cr_expect_eq(nj_shape_is_migrated(w.shape[0]), n_runs >= 4, "run %u", n_runs);
+        cr_expect_eq(nj_shape_next_at(w.shape[0]) == w.now, n_runs < 4, "run %u", n_runs);
         n_runs++;
         w.now += 2 * NJ_MS; /* a tick of the wheel */
         rig_step(&w);
         uint32_t now = n_waiting(&w);
-        cr_expect(left - now <= NJ_SHAPE_FOLLOW_MAX, "%u at once", left - now);
+        cr_expect(left - now <= NJ_SHAPE_MIGRATE_MAX, "%u at once", left - now);
         left = now;
     }
     cr_expect_geq(n_runs, 4);
@@ -226,10 +226,10 @@ Test(shape_change, another_before_all_have_followed)
         fast.classes[1].request = fast.classes[0].request;
         rig_adopt(&w, &slow);
         rig_step(&w);
-        cr_expect_not(nj_shape_settled(w.shape[0]));
+        cr_expect_not(nj_shape_is_migrated(w.shape[0]));
         rig_adopt(&w, &fast);
         rig_run(&w, 100 * NJ_MS);
-        cr_expect(nj_shape_settled(w.shape[0]));
+        cr_expect(nj_shape_is_migrated(w.shape[0]));
         for (uint32_t i = 0; i < CROWD; i++)
             w.res[i].mark = w.res[i].sent;
         rig_run(&w, NJ_SEC);
@@ -248,7 +248,7 @@ Test(shape_change, another_class_and_another_change)
     const struct nj_class_stats *first = nj_shape_class_stats(w.shape[0], 0);
     const struct nj_class_stats *slot = nj_shape_class_stats(w.shape[0], 1);
     struct nj_policy next = w.policy, again;
-    next.classes[1].owner++;
+    next.classes[1].slot_gen++;
     next.version++;
     again = next;
     again.version++;
@@ -257,7 +257,7 @@ Test(shape_change, another_class_and_another_change)
         rig_add(&w, 0, 1, 2, RIG_FOREVER); /* whose client has others in the slot */
     rig_step(&w);
     rig_adopt(&w, &again);
-    cr_expect_not(nj_shape_settled(w.shape[0]));
+    cr_expect_not(nj_shape_is_migrated(w.shape[0]));
     rig_run(&w, 100 * NJ_MS);
     cr_expect_eq(slot->n_open, 1);
     cr_expect_eq(slot->n_requests, 1);
@@ -282,7 +282,7 @@ Test(shape_change, comings_and_goings_meanwhile)
     for (uint32_t i = 0; i < CROWD; i += 3)
         rig_end(&w.res[i]);
     rig_step(&w);
-    cr_expect_not(nj_shape_settled(w.shape[0]));
+    cr_expect_not(nj_shape_is_migrated(w.shape[0]));
     cr_expect(old->f.limited && fresh->f.limited);
     cr_expect_geq(fresh->sent, NJ_QUANTUM_MIN_BYTES);
     for (uint32_t i = 1; i < CROWD; i += 3)

@@ -45,7 +45,7 @@ Test(shape_client_table, the_longest_unused_makes_room)
         cr_assert_not_null(c[i]);
     }
     cr_expect_null(nj_client_take(t, 999, NULL, NJ_SEC), "all are held");
-    cr_expect_not_null(nj_clients_rest(t));
+    cr_expect_not_null(nj_clients_overflow(t));
     nj_client_put(c[3], 30);
     nj_client_put(c[5], 10);
     nj_client_put(c[9], 20);
@@ -93,7 +93,7 @@ Test(shape_client_table, caps_of_connections_and_requests)
 
     for (unsigned i = 0; i < 3; i++)
         cr_expect_eq(nj_client_request_begin(c, &caps, 0, &after), NJ_ACTION_SERVE);
-    cr_expect_eq(nj_client_request_begin(c, &caps, 0, &after), NJ_ACTION_LATER);
+    cr_expect_eq(nj_client_request_begin(c, &caps, 0, &after), NJ_ACTION_TOO_MANY);
     cr_expect_eq(after, 1);
     nj_client_request_end(c);
     cr_expect_eq(nj_client_request_begin(c, &caps, 0, &after), NJ_ACTION_SERVE);
@@ -112,10 +112,11 @@ Test(shape_client_table, requests_per_second_and_when_to_come_again)
 
     for (unsigned i = 0; i < 5; i++)
         cr_expect_eq(nj_client_request_begin(c, &caps, now, &after), NJ_ACTION_SERVE);
-    cr_expect_eq(nj_client_request_begin(c, &caps, now, &after), NJ_ACTION_LATER);
+    cr_expect_eq(nj_client_request_begin(c, &caps, now, &after), NJ_ACTION_TOO_MANY);
     cr_expect_eq(after, 1);
     cr_expect_eq(c->n_streams, 5, "who is refused is not open");
-    cr_expect_eq(nj_client_request_begin(c, &caps, now + NJ_SEC / 2 - 1, &after), NJ_ACTION_LATER);
+    cr_expect_eq(nj_client_request_begin(c, &caps, now + NJ_SEC / 2 - 1, &after),
+                 NJ_ACTION_TOO_MANY);
     cr_expect_eq(nj_client_request_begin(c, &caps, now + NJ_SEC / 2, &after), NJ_ACTION_SERVE);
     uint32_t n = 0;
     for (unsigned i = 0; i < 1000; i++) {
@@ -127,7 +128,7 @@ Test(shape_client_table, requests_per_second_and_when_to_come_again)
     caps = (struct nj_client_caps){.requests_per_s = 1, .requests_burst = 1};
     now += 3600 * NJ_SEC;
     cr_expect_eq(nj_client_request_begin(c, &caps, now, &after), NJ_ACTION_SERVE);
-    cr_expect_eq(nj_client_request_begin(c, &caps, now + NJ_SEC / 2, &after), NJ_ACTION_LATER);
+    cr_expect_eq(nj_client_request_begin(c, &caps, now + NJ_SEC / 2, &after), NJ_ACTION_TOO_MANY);
     cr_expect_eq(after, 1);
     nj_clients_free(t);
 }
@@ -143,10 +144,11 @@ Test(shape_client_table, other_caps_are_in_force_at_once)
 
     for (unsigned i = 0; i < 1000; i++)
         cr_assert_eq(nj_client_request_begin(c, &slow, NJ_SEC, &after), NJ_ACTION_SERVE);
-    cr_expect_eq(nj_client_request_begin(c, &fast, NJ_SEC, &after), NJ_ACTION_LATER);
+    cr_expect_eq(nj_client_request_begin(c, &fast, NJ_SEC, &after), NJ_ACTION_TOO_MANY);
     cr_expect_eq(after, 1);
     cr_expect_eq(nj_client_request_begin(c, &fast, NJ_SEC + 10 * NJ_MS, &after), NJ_ACTION_SERVE);
-    cr_expect_eq(nj_client_request_begin(c, &fast, NJ_SEC + 10 * NJ_MS, &after), NJ_ACTION_LATER);
+    cr_expect_eq(nj_client_request_begin(c, &fast, NJ_SEC + 10 * NJ_MS, &after),
+                 NJ_ACTION_TOO_MANY);
     nj_clients_free(t);
 }
 
@@ -154,7 +156,7 @@ Test(shape_client_table, other_caps_are_in_force_at_once)
 Test(shape_client_table, the_rest_has_no_caps)
 {
     struct nj_clients *t = nj_clients_new(16);
-    struct nj_client *c = nj_clients_rest(t);
+    struct nj_client *c = nj_clients_overflow(t);
     struct nj_client_caps caps = {.conns_max = 1, .streams_max = 1, .requests_per_s = 1};
     uint32_t after;
 
@@ -199,9 +201,9 @@ Test(shape_client_table, top_by_bytes)
     cr_assert_eq(nj_clients_top(t, NJ_CLIENTS_BY_BYTES, top, 5), 5);
     for (unsigned i = 0; i < 5; i++)
         cr_expect_eq(top[i]->n_bytes, 40 - i);
-    nj_clients_rest(t)->n_bytes = 1000;
+    nj_clients_overflow(t)->n_bytes = 1000;
     cr_assert_eq(nj_clients_top(t, NJ_CLIENTS_BY_BYTES, top, 1), 1);
-    cr_expect_eq(top[0], nj_clients_rest(t));
+    cr_expect_eq(top[0], nj_clients_overflow(t));
     const struct nj_client *all[64];
     cr_expect_eq(nj_clients_top(t, NJ_CLIENTS_BY_BYTES, all, 64), 41);
     nj_clients_free(t);
@@ -233,7 +235,7 @@ static void *take_and_put(void *arg)
         crowd.n_wrong += !nj_addr_eq(&seen, &addr) || c->key != 1000 + k;
         if (nj_client_request_begin(c, &caps, now, &after) == NJ_ACTION_SERVE) {
             crowd.n_over += atomic_fetch_add(&crowd.n_open[k], 1) >= 2;
-            (void)nj_gate_lease(&c->gate, 1000, 1000, 10, now);
+            (void)nj_gcra_lease(&c->rate_gcra, 1000, 1000, 10, now);
             atomic_fetch_sub(&crowd.n_open[k], 1);
             nj_client_request_end(c);
         }

@@ -137,18 +137,18 @@ Test(shape_forwarded_header, strangers_are_not_believed)
 }
 
 /* A trusted proxy that names its client, and one that does not. */
-Test(shape_forwarded_header, unnamed)
+Test(shape_forwarded_header, client_unknown)
 {
-    cr_expect(!ask("10.0.0.1", "192.0.2.1", NULL).unnamed);
-    cr_expect(ask("10.0.0.1", NULL, NULL).unnamed);
-    cr_expect(ask("10.0.0.1", "unknown", NULL).unnamed);
-    cr_expect(!ask("192.0.2.50", NULL, NULL).unnamed, "no proxy");
+    cr_expect(!ask("10.0.0.1", "192.0.2.1", NULL).client_unknown);
+    cr_expect(ask("10.0.0.1", NULL, NULL).client_unknown);
+    cr_expect(ask("10.0.0.1", "unknown", NULL).client_unknown);
+    cr_expect(!ask("192.0.2.50", NULL, NULL).client_unknown, "no proxy");
     p.client_field = NJ_STR("x-customer");
-    cr_expect(!ask("10.0.0.1", "gold", NULL).unnamed);
-    cr_expect(ask("10.0.0.1", NULL, NULL).unnamed);
+    cr_expect(!ask("10.0.0.1", "gold", NULL).client_unknown);
+    cr_expect(ask("10.0.0.1", NULL, NULL).client_unknown);
     p.client_by = NJ_CLIENT_BY_ADDRESS;
-    cr_expect(ask("10.0.0.1", "gold", NULL).unnamed);
-    cr_expect(!ask("192.0.2.50", NULL, NULL).unnamed);
+    cr_expect(ask("10.0.0.1", "gold", NULL).client_unknown);
+    cr_expect(!ask("192.0.2.50", NULL, NULL).client_unknown);
 }
 
 /* The client's key without a class is the same in all classes; the key in a class is not. */
@@ -157,7 +157,7 @@ Test(shape_forwarded_header, one_asker_of_two_classes)
     struct nj_policy_verdict a = ask("10.0.0.1", "192.0.2.1", NULL), b, c;
 
     p.n_classes = 2;
-    p.classes[1] = (struct nj_class){.name = "all", .slot = 1, .owner = 1};
+    p.classes[1] = (struct nj_class){.name = "all", .slot = 1, .slot_gen = 1};
     p.n_rules = 1;
     p.rules[0] = (struct nj_class_rule){.class_index = 1, .path_prefix = NJ_STR("/")};
     b = ask("10.0.0.1", "192.0.2.1", NULL);

@@ -10,15 +10,15 @@
 #define START (5 * NJ_SEC)
 
 /* Takes leases of `n` as fast as possible for `span`; returns the bytes sent. */
-static uint64_t drain(struct nj_gate *g, uint64_t rate, uint64_t burst, uint64_t n, nj_ns *now,
+static uint64_t drain(struct nj_gcra *g, uint64_t rate, uint64_t burst, uint64_t n, nj_ns *now,
                       nj_ns span)
 {
     nj_ns end = *now + span;
     uint64_t sum = 0;
     for (;;) {
-        nj_ns due = nj_gate_lease(g, rate, burst, n, *now);
+        nj_ns due = nj_gcra_lease(g, rate, burst, n, *now);
         if (due > end) {
-            nj_gate_return(g, rate, n);
+            nj_gcra_return(g, rate, n);
             *now = end;
             return sum;
         }
@@ -30,29 +30,29 @@ static uint64_t drain(struct nj_gate *g, uint64_t rate, uint64_t burst, uint64_t
 
 Test(shape_gcra, no_rate_is_no_limit)
 {
-    struct nj_gate g = {0};
-    cr_expect_eq(nj_gate_lease(&g, 0, 0, UINT64_MAX, START), START);
-    nj_gate_return(&g, 0, UINT64_MAX);
+    struct nj_gcra g = {0};
+    cr_expect_eq(nj_gcra_lease(&g, 0, 0, UINT64_MAX, START), START);
+    nj_gcra_return(&g, 0, UINT64_MAX);
     cr_expect_eq(g.tat, 0);
 }
 
 Test(shape_gcra, first_the_burst_then_the_rate)
 {
-    struct nj_gate g = {0};
+    struct nj_gcra g = {0};
     nj_ns now = START;
-    cr_expect_eq(nj_gate_lease(&g, 1000, 500, 500, now), now, "the burst at once");
-    cr_expect_eq(nj_gate_lease(&g, 1000, 500, 100, now), now + 100 * NJ_MS);
-    cr_expect_eq(nj_gate_lease(&g, 1000, 500, 100, now), now + 200 * NJ_MS, "in turn");
+    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 500, now), now, "the burst at once");
+    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 100, now), now + 100 * NJ_MS);
+    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 100, now), now + 200 * NJ_MS, "in turn");
 }
 
 Test(shape_gcra, a_long_pause_is_worth_one_burst)
 {
-    struct nj_gate g = {0};
+    struct nj_gcra g = {0};
     nj_ns now = START;
     (void)drain(&g, 1000, 500, 100, &now, NJ_SEC);
     now += 3600 * NJ_SEC;
-    cr_expect_eq(nj_gate_lease(&g, 1000, 500, 500, now), now);
-    cr_expect_gt(nj_gate_lease(&g, 1000, 500, 1, now), now);
+    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 500, now), now);
+    cr_expect_gt(nj_gcra_lease(&g, 1000, 500, 1, now), now);
 }
 
 /* From one byte per second to 100 Gbit/s: the rate is reached and never exceeded. */
@@ -63,7 +63,7 @@ Test(shape_gcra, every_rate_is_kept_and_reached)
     for (unsigned i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         uint64_t rate = rates[i];
         uint64_t n = rate / 1000 > 2920 ? rate / 1000 : 2920;
-        struct nj_gate g = {0};
+        struct nj_gcra g = {0};
         nj_ns now = START;
         (void)drain(&g, rate, 2 * n, n, &now, 0); /* the burst */
         uint64_t n_leases = 10000;
@@ -76,7 +76,7 @@ Test(shape_gcra, every_rate_is_kept_and_reached)
 
 Test(shape_gcra, rounding_never_adds)
 {
-    struct nj_gate g = {0};
+    struct nj_gcra g = {0};
     nj_ns now = START;
     uint64_t rate = 12499999999u; /* a byte is 1.28 units */
     (void)drain(&g, rate, 1500, 1, &now, 0);
@@ -86,54 +86,54 @@ Test(shape_gcra, rounding_never_adds)
 
 Test(shape_gcra, what_comes_back_can_be_had_again)
 {
-    struct nj_gate g = {0};
+    struct nj_gcra g = {0};
     nj_ns now = START;
-    (void)nj_gate_lease(&g, 1000, 500, 500, now);
-    nj_gate_return(&g, 1000, 200);
-    nj_gate_return(&g, 1000, 100);
-    cr_expect_eq(nj_gate_lease(&g, 1000, 500, 300, now), now);
-    cr_expect_gt(nj_gate_lease(&g, 1000, 500, 1, now), now);
+    (void)nj_gcra_lease(&g, 1000, 500, 500, now);
+    nj_gcra_return(&g, 1000, 200);
+    nj_gcra_return(&g, 1000, 100);
+    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 300, now), now);
+    cr_expect_gt(nj_gcra_lease(&g, 1000, 500, 1, now), now);
 }
 
 Test(shape_gcra, what_comes_back_late_is_no_more_than_the_burst)
 {
-    struct nj_gate g = {0};
+    struct nj_gcra g = {0};
     nj_ns now = START;
-    (void)nj_gate_lease(&g, 1000, 500, 500, now);
+    (void)nj_gcra_lease(&g, 1000, 500, 500, now);
     now += 60 * NJ_SEC;
-    nj_gate_return(&g, 1000, 500);
-    cr_expect_eq(nj_gate_lease(&g, 1000, 500, 500, now), now);
-    cr_expect_gt(nj_gate_lease(&g, 1000, 500, 1, now), now);
-    nj_gate_return(&g, 1, 1u << 30); /* worth more than the elapsed time */
-    cr_expect_eq(nj_gate_lease(&g, 1000, 500, 500, now), now);
-    cr_expect_gt(nj_gate_lease(&g, 1000, 500, 1, now), now);
+    nj_gcra_return(&g, 1000, 500);
+    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 500, now), now);
+    cr_expect_gt(nj_gcra_lease(&g, 1000, 500, 1, now), now);
+    nj_gcra_return(&g, 1, 1u << 30); /* worth more than the elapsed time */
+    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 500, now), now);
+    cr_expect_gt(nj_gcra_lease(&g, 1000, 500, 1, now), now);
 }
 
 Test(shape_gcra, a_faster_rate_forgives_the_slow_past)
 {
-    struct nj_gate g = {0};
+    struct nj_gcra g = {0};
     nj_ns now = START;
     (void)drain(&g, 1, 5840, 2920, &now, 0); /* 5,840 s ahead */
-    nj_gate_forgive(&g, 1u << 20, 65536, now);
-    nj_ns due = nj_gate_lease(&g, 1u << 20, 65536, 2920, now);
+    nj_gcra_clamp(&g, 1u << 20, 65536, now);
+    nj_ns due = nj_gcra_lease(&g, 1u << 20, 65536, 2920, now);
     cr_expect_gt(due, now, "it is no gift");
     cr_expect_leq(due, now + 3 * NJ_MS);
 }
 
 Test(shape_gcra, a_slower_rate_begins_with_one_burst)
 {
-    struct nj_gate g = {0};
+    struct nj_gcra g = {0};
     nj_ns now = START;
     (void)drain(&g, 1u << 30, 1u << 25, 65536, &now, 0);
-    nj_gate_forgive(&g, 1000, 5840, now);
+    nj_gcra_clamp(&g, 1000, 5840, now);
     cr_expect_leq(drain(&g, 1000, 5840, 10, &now, 0), 5840);
 }
 
 Test(shape_gcra, years_do_not_go_around)
 {
-    struct nj_gate g = {0};
-    cr_expect_gt(nj_gate_lease(&g, 1, 1, UINT64_MAX, START), START + 3600 * NJ_SEC);
-    cr_expect_gt(nj_gate_lease(&g, 1, 1, UINT64_MAX, START), START + 3600 * NJ_SEC);
+    struct nj_gcra g = {0};
+    cr_expect_gt(nj_gcra_lease(&g, 1, 1, UINT64_MAX, START), START + 3600 * NJ_SEC);
+    cr_expect_gt(nj_gcra_lease(&g, 1, 1, UINT64_MAX, START), START + 3600 * NJ_SEC);
 }
 
 /* For any sequence of leases, waits and returns: no interval sees more than burst + rate * length,
@@ -145,14 +145,14 @@ Test(shape_gcra, any_window_holds_a_burst_and_the_rate)
         struct nj_prng r;
         nj_prng_init(&r, seed);
         uint64_t rate = 1000 + nj_prng_next(&r) % 1000000, burst = 6000 + nj_prng_below(&r, 50000);
-        struct nj_gate g = {0};
+        struct nj_gcra g = {0};
         nj_ns now = START, at[N];
         uint64_t bytes[N];
         for (unsigned i = 0; i < N; i++) {
             bytes[i] = 1 + nj_prng_below(&r, (uint32_t)burst);
-            at[i] = nj_gate_lease(&g, rate, burst, bytes[i], now);
+            at[i] = nj_gcra_lease(&g, rate, burst, bytes[i], now);
             if (nj_prng_below(&r, 4) == 0) { /* returned unused */
-                nj_gate_return(&g, rate, bytes[i]);
+                nj_gcra_return(&g, rate, bytes[i]);
                 bytes[i] = 0;
             } else if (at[i] > now) {
                 now = at[i];

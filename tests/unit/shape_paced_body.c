@@ -51,7 +51,7 @@ Test(shape_paced_body, without_limits_everything_passes)
     cr_expect_eq(peek(r, 16384), 0);
     r->dry = false;
     cr_expect_eq(peek(r, 16384), 16384);
-    cr_expect_not(nj_paced_waits(&r->f));
+    cr_expect_not(nj_paced_is_waiting(&r->f));
     cr_expect_eq(nj_shape_class_stats(w.shape[0], 0)->n_bytes, 1000);
     rig_fini(&w);
 }
@@ -76,16 +76,16 @@ Test(shape_paced_body, it_waits_until_a_quantum_is_its_own)
     struct rig_res *r = one(&w, (struct nj_limit){20 * KIB, 20 * KIB, 0}, 10000);
     spend(r);
     cr_expect_eq(r->n_rests, 1);
-    cr_expect(nj_paced_waits(&r->f));
+    cr_expect(nj_paced_is_waiting(&r->f));
     cr_expect_eq(peek(r, 16384), 0, "asking again changes nothing");
     cr_expect_eq(rig_count(&w, NJ_C_shape_throttled), 1);
-    nj_ns due = nj_shape_next(w.shape[0]);
+    nj_ns due = nj_shape_next_at(w.shape[0]);
     nj_ns quantum = 2920 * NJ_SEC / (20 * KIB);
     cr_expect(due >= w.now + quantum - 1 && due < w.now + quantum + 2 * NJ_MS);
     cr_expect_eq(nj_shape_run(w.shape[0], w.now + quantum - NJ_MS, rig_wake, NULL), 0);
     cr_expect_eq(nj_shape_run(w.shape[0], due, rig_wake, NULL), 1);
     cr_expect(nj_list_linked(&r->ready));
-    cr_expect_not(nj_paced_waits(&r->f));
+    cr_expect_not(nj_paced_is_waiting(&r->f));
     cr_expect_eq(peek(r, 1000), 1000, "in parts, if HTTP/2 likes");
     take(r, 1000);
     cr_expect_eq(peek(r, 16384), 1920);
@@ -102,9 +102,9 @@ Test(shape_paced_body, credit_that_is_not_used_goes_back)
     struct rig w;
     struct rig_res *r = one(&w, (struct nj_limit){20 * KIB, 20 * KIB, 0}, 100000);
     spend(r);
-    w.now = nj_shape_next(w.shape[0]);
+    w.now = nj_shape_next_at(w.shape[0]);
     cr_assert_eq(nj_shape_run(w.shape[0], w.now, rig_wake, NULL), 1);
-    cr_expect_eq(nj_shape_next(w.shape[0]), w.now, "so that it goes back soon");
+    cr_expect_eq(nj_shape_next_at(w.shape[0]), w.now, "so that it goes back soon");
     nj_shape_run(w.shape[0], w.now + 1, rig_wake, NULL);
     cr_expect_eq(rig_count(&w, NJ_C_shape_wakes_empty), 1);
     cr_expect_eq(r->f.granted, 0);
@@ -129,9 +129,9 @@ Test(shape_paced_body, credit_goes_back_on_all_levels)
     cr_assert_gt(n, 2000);
     w.now += NJ_US;
     nj_shape_run(w.shape[0], w.now, rig_wake, NULL);
-    uint64_t at = w.now * NJ_GATE_UNITS;
-    cr_expect_leq(a->client->gate.tat, at, "the gate is as it was");
-    cr_expect_eq(nj_shape_next(w.shape[0]) == w.now, false, "and all is quiet");
+    uint64_t at = w.now * NJ_GCRA_UNITS;
+    cr_expect_leq(a->client->rate_gcra.tat, at, "the gate is as it was");
+    cr_expect_eq(nj_shape_next_at(w.shape[0]) == w.now, false, "and all is quiet");
     rig_fini(&w);
 }
 
@@ -187,7 +187,7 @@ Test(shape_paced_body, a_source_that_ends_while_it_waits)
         struct rig_res *r = limited(&w, shared, l, RIG_FOREVER);
         r->unknown = true;
         rig_run(&w, NJ_SEC);
-        cr_assert(nj_paced_waits(&r->f));
+        cr_assert(nj_paced_is_waiting(&r->f));
         r->left = 0;
         rig_run(&w, NJ_SEC);
         cr_expect_not(r->open);
@@ -235,7 +235,7 @@ Test(shape_paced_body, closed_while_it_waits)
     rig_run(&w, NJ_SEC);
     uint32_t n_waiting = 0;
     for (uint32_t i = 0; i < 8; i++)
-        n_waiting += nj_paced_waits(&w.res[i].f);
+        n_waiting += nj_paced_is_waiting(&w.res[i].f);
     cr_expect_eq(n_waiting, 8);
     cr_expect_eq(rig_count(&w, NJ_C_shape_waiting), 8);
     rig_end(&w.res[2]);
@@ -247,7 +247,7 @@ Test(shape_paced_body, closed_while_it_waits)
             rig_end(&w.res[i]);
     nj_shape_run(w.shape[0], w.now + NJ_MS, rig_wake, NULL);
     nj_shape_run(w.shape[0], w.now + 100 * NJ_MS, rig_wake, NULL);
-    cr_expect_eq(nj_shape_next(w.shape[0]), NJ_NEVER, "nothing is left in the wheel");
+    cr_expect_eq(nj_shape_next_at(w.shape[0]), NJ_NEVER, "nothing is left in the wheel");
     rig_fini(&w);
 }
 
@@ -262,15 +262,15 @@ Test(shape_paced_body, a_lease_that_nobody_wants_goes_back)
     rig_add(&w, 0, 0, 1, RIG_FOREVER);
     rig_run(&w, NJ_SEC + 500 * NJ_US);
     struct rig_res *r = &w.res[0];
-    uint64_t tat = r->client->gate.tat;
-    cr_assert(nj_paced_waits(&r->f) && nj_paced_waits(&w.res[1].f));
+    uint64_t tat = r->client->rate_gcra.tat;
+    cr_assert(nj_paced_is_waiting(&r->f) && nj_paced_is_waiting(&w.res[1].f));
     rig_end(&w.res[1]);
-    cr_expect_eq(r->client->gate.tat, tat, "one wants it still");
-    nj_ns until = nj_shape_next(w.shape[0]);
+    cr_expect_eq(r->client->rate_gcra.tat, tat, "one wants it still");
+    nj_ns until = nj_shape_next_at(w.shape[0]);
     cr_assert_gt(until, w.now, "it has a lease for later");
     struct nj_client *c = r->client;
     rig_end(r);
-    cr_expect_leq(c->gate.tat, tat - nj_gate_worth(MIB, NJ_QUANTUM_MIN_BYTES));
+    cr_expect_leq(c->rate_gcra.tat, tat - nj_gcra_cost_down(MIB, NJ_QUANTUM_MIN_BYTES));
     rig_fini(&w);
 }
 
@@ -282,7 +282,7 @@ Test(shape_paced_body, no_memory_for_another_client)
     rig_add(&w, 0, 0, 1, 10);
     rig_add(&w, 0, 0, 2, 10);
     struct nj_paced f;
-    struct nj_client *c = nj_clients_rest(nj_shape_clients(w.shared));
+    struct nj_client *c = nj_clients_overflow(nj_shape_clients(w.shared));
     cr_expect_not(nj_paced_begin(w.shape[0], &f, &w.policy.classes[0], c, w.now));
     rig_fini(&w);
 }

@@ -187,7 +187,7 @@ Test(shape_rates, small_burst_after_a_long_step)
     for (uint32_t i = 0; i < 100; i++) {
         for (uint32_t k = 0; stuck->f.granted == 0; k++) {
             cr_assert_lt(k, 1000000);
-            stuck->stuck |= nj_paced_waits(&stuck->f);
+            stuck->stuck |= nj_paced_is_waiting(&stuck->f);
             w.now += RIG_STEP_NS;
             rig_step(&w);
         }

@@ -147,11 +147,11 @@ static uint64_t client(const char *a, const struct nj_field *f, uint32_t n)
 /* The next class of a slot starts with clients of its own, whatever former ones have open. */
 Test(shape_request_class, clients_are_of_a_class)
 {
-    uint64_t a = client("192.0.2.1", NULL, 0), owner = p.classes[0].owner;
+    uint64_t a = client("192.0.2.1", NULL, 0), slot_gen = p.classes[0].slot_gen;
 
-    p.classes[0].owner++;
+    p.classes[0].slot_gen++;
     cr_expect_neq(client("192.0.2.1", NULL, 0), a);
-    p.classes[0].owner = (uint32_t)owner;
+    p.classes[0].slot_gen = (uint32_t)slot_gen;
     cr_expect_eq(client("192.0.2.1", NULL, 0), a);
     p.classes[0].slot++;
     cr_expect_neq(client("192.0.2.1", NULL, 0), a);
@@ -184,12 +184,12 @@ Test(shape_request_class, clients_within_classes)
     struct nj_addr a = addr("192.0.2.1");
     uint64_t plain_key = client("192.0.2.1", NULL, 0);
 
-    cr_expect_eq(nj_policy_client_of(&p, &key, &a), nj_policy_client_of(&p, &key, &a));
-    cr_expect_neq(nj_policy_client_of(&p, &key, &a), plain_key);
+    cr_expect_eq(nj_policy_conn_key(&p, &key, &a), nj_policy_conn_key(&p, &key, &a));
+    cr_expect_neq(nj_policy_conn_key(&p, &key, &a), plain_key);
     add("all", (struct nj_class_rule){0});
     cr_expect_neq(plain_key, client("192.0.2.1", NULL, 0));
     struct nj_hash_key other = {{9}};
-    cr_expect_neq(nj_policy_client_of(&p, &key, &a), nj_policy_client_of(&p, &other, &a));
+    cr_expect_neq(nj_policy_conn_key(&p, &key, &a), nj_policy_conn_key(&p, &other, &a));
 }
 
 Test(shape_request_class, clients_by_header)
@@ -287,7 +287,7 @@ Test(shape_request_class, classes_at_the_door)
     cr_expect_eq(admit("192.0.2.1"), NJ_ACTION_DROP);
     cr_expect_eq(admit("192.0.2.2"), NJ_ACTION_SERVE, "/free/ is for everybody");
     cr_expect_eq(served("192.0.2.2"), NJ_ACTION_RESET);
-    p.classes[1].action = NJ_ACTION_LATER;
+    p.classes[1].action = NJ_ACTION_TOO_MANY;
     cr_expect_eq(admit("192.0.2.1"), NJ_ACTION_SERVE);
-    cr_expect_eq(served("192.0.2.1"), NJ_ACTION_LATER);
+    cr_expect_eq(served("192.0.2.1"), NJ_ACTION_TOO_MANY);
 }

@@ -258,8 +258,8 @@ Test(shard_handler_tasks_adverse, bodies_are_held)
     struct nj_exchanges *set = h->r->s->handlers.exchanges;
     struct hr_client *c[HOARDERS];
 
-    nj_blocks_close(set->bodies);
-    set->bodies = nj_blocks_new(16); /* 22 MiB; they want 8 MiB each */
+    nj_block_pool_close(set->bodies);
+    set->bodies = nj_block_pool_new(16); /* 22 MiB; they want 8 MiB each */
     for (int i = 0; i < HOARDERS; i++) {
         c[i] = hr_connect(h);
         for (int k = 0; k < STREAMS; k++)
@@ -270,14 +270,14 @@ Test(shard_handler_tasks_adverse, bodies_are_held)
     cr_expect_eq(rig_count(h->r, NJ_C_exchange_full), 0);
     for (int i = 0; i < HOARDERS; i++)
         cr_expect_gt(n_open(c[i], STREAMS), 2, "%d: %u", i, n_open(c[i], STREAMS));
-    cr_expect_gt(nj_blocks_left(set->bodies), 2u << 20);
+    cr_expect_gt(nj_block_pool_left(set->bodies), 2u << 20);
     uploads(h, hr_connect(h), "one that reads");
     uploads(h, c[1], "one that holds");
     for (int i = 0; i < HOARDERS; i++)
         rig_seg(h->r, c[i]->p, c[i]->p->snd_nxt, NJ_TCP_RST, NULL, 0);
     hr_step(h);
     hr_step(h);
-    cr_expect_eq(nj_blocks_out(set->bodies), 0);
+    cr_expect_eq(nj_block_pool_in_use(set->bodies), 0);
     hr_free(h);
 }
 
@@ -370,8 +370,8 @@ Test(shard_handler_tasks_adverse, deaf_to_the_end_of_the_server)
     for (int i = 0; i < 50; i++)
         hr_step(h);
     nj_shard_abort(s, h->r->now);
-    nj_shard_leave(s);
-    cr_expect_eq(nj_shard_stuck(s, &route), 3);
+    nj_shard_shutdown(s);
+    cr_expect_eq(nj_shard_stuck_fibers(s, &route), 3);
     cr_expect_str_eq(route, nj_routes_name(h->routes, 0));
     cr_expect_lt(n_heard, 10000);
     left = s->handlers;
@@ -389,8 +389,8 @@ Test(shard_handler_tasks_adverse, slow_to_leave)
     stop = false;
     hr_get(c, "/deaf");
     hr_settle(h);
-    nj_shard_leave(h->r->s);
-    cr_expect_eq(nj_shard_stuck(h->r->s, &route), 0);
+    nj_shard_shutdown(h->r->s);
+    cr_expect_eq(nj_shard_stuck_fibers(h->r->s, &route), 0);
     cr_expect_eq(n_heard, 1000000);
     hr_free(h);
 }

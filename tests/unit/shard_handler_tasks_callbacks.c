@@ -157,9 +157,9 @@ static void expect_no_timer(void)
     hr_run(h, 9 * NJ_SEC);
     h->r->now = at + 10 * NJ_SEC - 100 * NJ_US;
     nghttp2_submit_window_update(c->s, 0, id, 30000);
-    for (int i = 0; i < 100 && !(nj__of_response(kept)->due & NJ__DUE_ROOM); i++)
+    for (int i = 0; i < 100 && !(nj__exchange_of_resp(kept)->due & NJ__DUE_WRITABLE); i++)
         hr_step(h);
-    cr_assert(nj__of_response(kept)->due & NJ__DUE_ROOM);
+    cr_assert(nj__exchange_of_resp(kept)->due & NJ__DUE_WRITABLE);
     cr_assert_eq(n_writable, 0);
     h->r->now = at + 10 * NJ_SEC + 2 * NJ_MS;
     hr_settle(h);

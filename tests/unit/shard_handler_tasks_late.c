@@ -256,7 +256,7 @@ Test(shard_handler_tasks_late, type_of_a_file)
 
 Test(shard_handler_tasks_late, type_of_an_error_page)
 {
-    struct nj_site_options site = {.n_error_pages = 1, .error_page = {{404, "index.html"}}};
+    struct nj_file_server_options site = {.n_error_pages = 1, .error_page = {{404, "index.html"}}};
     struct hr *h = start();
 
     h->config.site = &site;
@@ -373,7 +373,7 @@ Test(shard_handler_tasks_late, class_that_is_closed)
 {
     struct hr *h = start();
 
-    policy.classes[1].action = NJ_ACTION_LATER;
+    policy.classes[1].action = NJ_ACTION_TOO_MANY;
     policy.classes[1].retry_after_s = 3600;
     hr_start(h);
     struct hr_client *c = hr_connect(h);

@@ -52,7 +52,7 @@ static uint32_t pool_poll(void *ctx, struct nj_task **tasks, uint32_t n)
         struct nj_task *task = nj_task_queue_pop(&pool.queue);
         task->ops->run(task);
         task->run_ns = 200 * NJ_US; /* so it does not return to the core */
-        nj_task_queue_home(&pool.queue, task);
+        nj_task_queue_done(&pool.queue, task);
         tasks[n_home++] = task;
     }
     return n_home;
@@ -104,11 +104,11 @@ static struct hr *new (uint32_t n_max, uint32_t n_queue_max)
     pool.n_max = n_max;
     pool.works = false;
     nj_task_queue_init(&pool.queue);
-    h->config.port.workers = (struct nj_task_port){.ctx = h,
-                                                   .submit = pool_submit,
-                                                   .flush = pool_flush,
-                                                   .poll = pool_poll,
-                                                   .withdraw = pool_withdraw};
+    h->config.port.workers = (struct nj_worker_ops){.ctx = h,
+                                                    .submit = pool_submit,
+                                                    .flush = pool_flush,
+                                                    .poll = pool_poll,
+                                                    .withdraw = pool_withdraw};
     h->config.handlers_queue_max = n_queue_max;
     h->config.fibers_max = n_queue_max ? 1 : 0;
     return h;
@@ -147,7 +147,7 @@ static void end(struct hr *h)
     pool.works = true;
     hr_settle(h);
     for (uint32_t i = 0; i < NJ_REQUESTERS; i++)
-        n += all[i].n_at_work;
+        n += all[i].n_need_stack;
     cr_expect_eq(n, h->r->s->handlers.ewyk ? n_in_use(h) : 0, "%u", n);
     hr_free(h);
 }
@@ -163,7 +163,7 @@ static uint64_t n_counted(const struct hr *h, uint32_t route)
 /* EWYK 5.28: each is counted once, in the mode it ran. */
 Test(shard_handler_tasks_moved, full_when_they_come)
 {
-    static const enum nj_mode mode[] = {NJ_MODE_PC, NJ_MODE_EPC_INLINE, NJ_MODE_EPC_INLINE};
+    static const enum nj_run_mode mode[] = {NJ_MODE_PC, NJ_MODE_EPC_INLINE, NJ_MODE_EPC_INLINE};
     struct hr *h = start(0, 0);
     struct hr_client *c = connect_from(h, OTHER(0));
 
@@ -268,7 +268,7 @@ static void fair_shares(bool displaced)
         }
         hr_settle(h);
     }
-    cr_expect_eq(n_in_use(h), STACKS - STACKS / NJ_STACKS_RESERVE, "%u", n_in_use(h));
+    cr_expect_eq(n_in_use(h), STACKS - STACKS / NJ_FIBERS_RESERVE_PART, "%u", n_in_use(h));
     cr_expect_eq(h->r->s->handlers.stacks.n_waiting, 228 - 191);
     cr_expect_eq(nj_ewyk_gauges(h->r->s->handlers.ewyk).n_waiting, 0, "nobody is past the shares");
     const struct hr_reply *other = hr_reply_of(c, hr_get(c, "/blocking"));
@@ -279,7 +279,7 @@ static void fair_shares(bool displaced)
     cr_expect_eq(non->status, 200);
     cr_expect_eq(either->status, 200);
     cr_expect_eq(hr_class(h, EITHER)->n[NJ_MODE_PIC], 1, "not on a stack that is for others");
-    hr_run(h, NJ_STACKS_WAIT_MAX + NJ_SEC);
+    hr_run(h, NJ_FIBERS_WAIT_MAX + NJ_SEC);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 228 - 191, "they wait as others do");
     end(h);
 }
@@ -303,7 +303,7 @@ Test(shard_handler_tasks_moved, all_stacks_are_stuck)
     struct hr_client *c = connect_from(h, OTHER(0));
 
     hr_get(a, "/wait");
-    hr_run(h, 2 * NJ_STACKS_ALONE); /* then it is the only client and may have all */
+    hr_run(h, 2 * NJ_FIBERS_ALONE_NS); /* then it is the only client and may have all */
     for (int i = 1; i < 128; i++)
         hr_get(a, "/wait");
     for (int i = 0; i < 128; i++)

@@ -169,13 +169,13 @@ static void add_class(struct nj_policy *p, const struct nj_policy *before, const
     struct nj_class *c = &p->classes[p->n_classes];
     const struct nj_class *was = class_of(before, name);
 
-    *c = (struct nj_class){.slot = was ? was->slot : 0, .owner = was ? was->owner : 0};
+    *c = (struct nj_class){.slot = was ? was->slot : 0, .slot_gen = was ? was->slot_gen : 0};
     strcpy(c->name, name);
     if (!was && p->n_classes > 0) {
         c->slot = 1;
         while (has_slot(p, c->slot) || has_slot(before, c->slot))
             c->slot++;
-        c->owner = ++n_owners;
+        c->slot_gen = ++n_owners;
     }
     c->caps.streams_max = p->n_classes == 0 || below(3) == 0 ? 0 : 1 + below(4);
     c->request.ceiling = limits[below(NJ_ARRAY_LEN(limits))];

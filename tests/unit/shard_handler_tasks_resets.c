@@ -66,7 +66,7 @@ static uint32_t pool_poll(void *ctx, struct nj_task **tasks, uint32_t n)
     for (int i = 0; i < WORKERS; i++) {
         struct nj_task *done = pool.worker[i].task;
         if (done && pool.worker[i].ends <= now && n_home < n) {
-            nj_task_queue_home(&pool.queue, done);
+            nj_task_queue_done(&pool.queue, done);
             tasks[n_home++] = done;
             pool.n_tasks--;
             done = pool.worker[i].task = NULL;
@@ -112,11 +112,11 @@ static struct hr *start(void)
 
     memset(&pool, 0, sizeof pool);
     nj_task_queue_init(&pool.queue);
-    h->config.port.workers = (struct nj_task_port){.ctx = h,
-                                                   .submit = pool_submit,
-                                                   .flush = pool_flush,
-                                                   .poll = pool_poll,
-                                                   .withdraw = pool_withdraw};
+    h->config.port.workers = (struct nj_worker_ops){.ctx = h,
+                                                    .submit = pool_submit,
+                                                    .flush = pool_flush,
+                                                    .poll = pool_poll,
+                                                    .withdraw = pool_withdraw};
     return hr_start(h);
 }
 

@@ -248,7 +248,7 @@ Test(shard_handler_tasks_send, file_that_does_not_come)
 Test(shard_handler_tasks_send, no_file_server)
 {
     struct hr *h = start();
-    h->config.no_site = true;
+    h->config.no_files = true;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     int32_t id = hr_get(c, "/file");
@@ -262,7 +262,7 @@ Test(shard_handler_tasks_send, no_file_server)
 Test(shard_handler_tasks_send, files_left_to_others)
 {
     struct hr *h = hr_start(start());
-    struct nj_pool *pool = &h->r->s->txns.site->exchanges;
+    struct nj_pool *pool = &h->r->s->txns.site->wait_pool;
     uint32_t n_max = pool->n_max;
     struct hr_client *c = hr_connect(h);
     const struct hr_reply *last = NULL;

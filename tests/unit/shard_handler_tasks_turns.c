@@ -252,7 +252,7 @@ static void burn_late(struct nj_request *req, struct nj_response *resp, void *ar
     struct nj_ewyk_hold hold;
 
     hr_here->clock += 3 * NJ_MS;
-    if (nj_ewyk_holder(hr_here->r->s->handlers.ewyk, &hold))
+    if (nj_ewyk_current_hold(hr_here->r->s->handlers.ewyk, &hold))
         snprintf(seen_holder, sizeof seen_holder, "%s", hold.class_of->name);
     errno = EDOM;
     nj_response_end(resp);
@@ -306,7 +306,7 @@ static const struct nj_route any_types[] = {
 };
 
 static void strategy(enum nj_run which_one, const char *non, const char *blocking, const char *os,
-                     enum nj_mode mode)
+                     enum nj_run_mode mode)
 {
     struct hr *h = hr_new(any_types, 3);
     h->config.strategy = which_one;

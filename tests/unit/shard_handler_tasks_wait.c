@@ -314,7 +314,7 @@ Test(shard_handler_tasks_wait, told_that_it_is_over)
                 hr_settle(h);
                 cr_expect_eq(life.over, 1, "at %d by %d", at, by);
                 cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
-                cr_expect(nj_ewyk_idle(h->r->s->handlers.ewyk));
+                cr_expect(nj_ewyk_is_idle(h->r->s->handlers.ewyk));
                 hr_free(h);
             }
             for (int i = 0; i < 8; i++)

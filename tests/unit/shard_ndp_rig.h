@@ -19,10 +19,11 @@ static const struct nj_addr nobody;
 
 static inline void on_lost(void *ctx, const struct nj_addr *ip, bool silent, nj_ns now)
 {
-    nj_ndp_lost(&((struct bench *)ctx)->d, ip, silent, now);
+    nj_nd_host_neigh_lost(&((struct bench *)ctx)->d, ip, silent, now);
 }
 
-static inline struct bench *bench_with(bool speaks, bool slaac, const struct nj_addr *gateway)
+static inline struct bench *bench_with(bool sends_unsolicited, bool slaac,
+                                       const struct nj_addr *gateway)
 {
     struct bench *b = bench_alloc();
     b->now = START;
@@ -30,9 +31,10 @@ static inline struct bench *bench_with(bool speaks, bool slaac, const struct nj_
     b->iface.addr[0] = (struct nj_iface_addr){own, 64, 0};
     b->iface.has_gateway6 = gateway != NULL;
     b->iface.gateway6 = gateway ? *gateway : nobody;
-    struct nj_ndp_config c = {.speaks = speaks, .slaac = slaac, .key = {{7}}};
+    struct nj_nd_host_config c = {
+        .sends_unsolicited = sends_unsolicited, .slaac = slaac, .key = {{7}}};
     b->n.lost = on_lost;
-    nj_ndp_init(&b->d, &c, &b->iface, &b->n, b->now);
+    nj_nd_host_init(&b->d, &c, &b->iface, &b->n, b->now);
     return b;
 }
 
@@ -40,7 +42,7 @@ static inline void run(struct bench *b, nj_ns time)
 {
     for (nj_ns end = b->now + time; b->now < end; b->now += 10 * NJ_MS) {
         nj_neigh_tick(&b->n, b->now);
-        nj_ndp_tick(&b->d, b->now);
+        nj_nd_host_tick(&b->d, b->now);
     }
 }
 
@@ -82,7 +84,7 @@ static inline bool solicit(struct bench *b, const struct nj_addr *src, const str
     p.nd.has_nonce = nonce != NULL;
     if (nonce)
         memcpy(p.nd.nonce, nonce, sizeof p.nd.nonce);
-    return nj_ndp_input(&b->d, &p, NULL, true, b->now);
+    return nj_nd_host_input(&b->d, &p, NULL, true, b->now);
 }
 
 enum { S = 1, O = 2, R = 4 };
@@ -99,7 +101,7 @@ static inline bool advert(struct bench *b, const struct nj_addr *target,
                           .has_mac = mac != NULL};
     if (mac)
         p.nd.mac = *mac;
-    return nj_ndp_input(&b->d, &p, NULL, true, b->now);
+    return nj_nd_host_input(&b->d, &p, NULL, true, b->now);
 }
 
 /* A router advertisement, optionally with a prefix. */
@@ -129,7 +131,7 @@ static inline void advertise(struct bench *b, const struct nj_addr *from, uint16
     }
     struct nj_packet p = {.kind = NJ_PACKET_ND, .ip_src = *from, .ip_dst = nj_ip6_all_nodes()};
     p.nd = (struct nj_nd){.kind = NJ_ND_ROUTER_ADVERT, .has_mac = true, .mac = mac_b, .n_bytes = n};
-    cr_expect(nj_ndp_input(&b->d, &p, msg, true, b->now), "shown to the other shards");
+    cr_expect(nj_nd_host_input(&b->d, &p, msg, true, b->now), "shown to the other shards");
 }
 
 static inline void send_to(struct bench *b, const struct nj_addr *ip, uint8_t mark)

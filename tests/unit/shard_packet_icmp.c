@@ -58,7 +58,7 @@ Test(shard_packet_icmp, found_or_dropped)
 }
 
 /* An error is forwarded like the segments of its flow. */
-static void steered(enum nj_steering mode)
+static void steered(enum nj_steer_mode mode)
 {
     struct rig *r = rig_alloc(2048, 2048);
     struct nj_shard_config c = rig_config(r);
@@ -97,5 +97,5 @@ Test(shard_packet_icmp, steered_always)
 
 Test(shard_packet_icmp, steered_on_a_miss)
 {
-    steered(NJ_STEER_MISS);
+    steered(NJ_STEER_ON_MISS);
 }

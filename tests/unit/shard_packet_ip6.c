@@ -24,7 +24,7 @@ static struct rig *rig_both(uint32_t n_shards)
         r->now += 100 * NJ_MS;
     }
     rig_settle(r);
-    cr_assert(nj_iface_has(&r->s->cfg.iface, &us));
+    cr_assert(nj_iface_has_addr(&r->s->cfg.iface, &us));
     return r;
 }
 

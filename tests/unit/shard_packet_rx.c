@@ -138,7 +138,7 @@ Test(shard_packet_rx, full_device)
         rig_step(r);
     cr_expect_eq(r->n_out, before);
     cr_expect_eq(r->s->n_txq, 300);
-    cr_expect_eq(nj_shard_next(r->s), 0);
+    cr_expect_eq(nj_shard_next_at(r->s), 0);
     cr_expect(nj_shard_busy(r->s));
     r->tx_room = 7; /* the device has room at times */
     rig_step(r);
@@ -206,8 +206,8 @@ static void made_up_neighbours(uint32_t stray_seq, uint8_t stray_flags)
             rig_seg(r, &nobody, stray_seq, stray_flags, NULL, 0);
         rig_step(r);
     }
-    cr_expect_eq(r->n_out - had, NJ_NEIGH_STRANGERS_MAX, "%lu questions", r->n_out - had);
-    cr_expect_geq(rig_count(r, NJ_C_drop_tx_stranger), N - NJ_NEIGH_STRANGERS_MAX);
+    cr_expect_eq(r->n_out - had, NJ_NEIGH_UNSOLICITED_MAX, "%lu questions", r->n_out - had);
+    cr_expect_geq(rig_count(r, NJ_C_drop_tx_stranger), N - NJ_NEIGH_UNSOLICITED_MAX);
     rig_get(r, known, 1, "/index.html");
     rig_settle(r);
     cr_expect_eq(rig_count(r, NJ_C_responses), 1);
@@ -276,7 +276,7 @@ Test(shard_packet_rx, arp_is_shown_to_other_shards)
     struct rig *r = rig_alloc(256, 256);
     struct nj_shard_config c = rig_config(r);
     c.n_shards = 2;
-    c.steering = NJ_STEER_MISS;
+    c.steering = NJ_STEER_ON_MISS;
     rig_new_with(r, &c);
     rig_settle(r);
     uint64_t before = r->n_out;
@@ -380,7 +380,7 @@ Test(shard_packet_rx, begin_and_end)
     rig_free(rig_new());
 }
 
-/* nj_shard_next() includes every timer. */
+/* nj_shard_next_at() includes every timer. */
 Test(shard_packet_rx, next_knows_every_part)
 {
     struct rig *r = rig_new();
@@ -388,12 +388,12 @@ Test(shard_packet_rx, next_knows_every_part)
 
     rig_settle(r);
     soon = r->now + NJ_MS;
-    cr_assert_gt(nj_shard_next(r->s), soon);
+    cr_assert_gt(nj_shard_next_at(r->s), soon);
     nj_ns *const tick[] = {&r->s->neigh.tick_at, &r->s->ndp.tick_at, &r->s->frags.due_at};
     for (size_t i = 0; i < NJ_ARRAY_LEN(tick); i++) {
         nj_ns was = *tick[i];
         *tick[i] = soon;
-        cr_expect_eq(nj_shard_next(r->s), soon, "part %zu", i);
+        cr_expect_eq(nj_shard_next_at(r->s), soon, "part %zu", i);
         *tick[i] = was;
     }
     rig_free(r);

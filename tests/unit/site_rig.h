@@ -24,22 +24,22 @@
 static int live; /* objects and chunks */
 
 struct fake_object {
-    struct nj_object object;
+    struct nj_file_object object;
     uint8_t *memory;
 };
 
 struct fake_chunk {
-    struct nj_chunk chunk;
+    struct nj_file_chunk chunk;
     uint8_t bytes[NJ_CHUNK_BYTES];
 };
 
 /* What the test sees and steers. */
 struct bench {
-    struct nj_site *site;
+    struct nj_file_server *site;
     struct nj_counters counters;
     nj_ns now;
 
-    struct nj_site_options options;
+    struct nj_file_server_options options;
     bool prompt;                 /* jobs complete inside submit */
     uint32_t room;               /* jobs that submit takes before it refuses */
     enum nj_file_result failure; /* of OPEN and LIST, unless OK; not of files called page... */
@@ -66,7 +66,7 @@ struct bench {
     uint32_t n_replies, n_wakes;
     uint16_t status;
     uint32_t n_fields;
-    char fields[NJ_REPLY_FIELDS_MAX][2][256];
+    char fields[NJ_RESP_HEAD_FIELDS_MAX][2][256];
     struct nj_body *body;
     void *stream;
     struct nj_body *bodies[64]; /* by order of reply */
@@ -76,7 +76,7 @@ struct bench {
         char text[4096];
     } said[16]; /* what went with the last stamps */
 
-    struct nj_site_wait *cancel_in_reply; /* cancelled inside the next response */
+    struct nj_file_wait *cancel_in_reply; /* cancelled inside the next response */
     bool close_in_wake;
 };
 
@@ -101,7 +101,7 @@ static inline void last_chunk(struct nj_ref *ref)
 
 #define MTIME_S 784000000 /* Sat, 05 Nov 1994 01:46:40 GMT, before the time of the tests */
 
-static inline struct nj_object *new_object(const char *text, uint64_t n_bytes)
+static inline struct nj_file_object *new_object(const char *text, uint64_t n_bytes)
 {
     struct fake_object *o = calloc(1, sizeof *o);
     nj_ref_init(&o->object.ref, last_object);
@@ -206,7 +206,7 @@ static inline void run_job(struct bench *b, struct nj_file_job *job)
         run_list(b, job);
     else
         run_read(b, job);
-    nj_site_file_done(b->site, job, b->now);
+    nj_file_server_job_done(b->site, job, b->now);
 }
 
 static inline bool submit(void *ctx, struct nj_file_job *job)
@@ -270,9 +270,9 @@ static inline int respond(void *stream, uint16_t status, const struct nj_field *
     struct bench *b = &the_bench;
 
     if (b->cancel_in_reply) {
-        struct nj_site_wait *x = b->cancel_in_reply;
+        struct nj_file_wait *x = b->cancel_in_reply;
         b->cancel_in_reply = NULL;
-        nj_site_cancel(x);
+        nj_file_server_cancel(x);
     }
     b->stream = stream;
     b->status = status;
@@ -293,13 +293,13 @@ static inline int respond(void *stream, uint16_t status, const struct nj_field *
 }
 
 /* Each is built, so that check_stamp() sees it. */
-static inline bool respond_again(void *stream, uint16_t status, uint64_t stamp,
-                                 struct nj_body *body)
+static inline bool respond_cached(void *stream, uint16_t status, uint64_t stamp,
+                                  struct nj_body *body)
 {
     return false;
 }
 
-static const struct nj_framing framing = {.respond = respond, .respond_again = respond_again};
+static const struct nj_framing framing = {.respond = respond, .respond_cached = respond_cached};
 
 static inline void wake(void *waiter)
 {
@@ -313,9 +313,9 @@ static inline void wake(void *waiter)
 
 static const struct nj_txn_events events = {.wake = wake};
 
-static struct nj_file_port port;
+static struct nj_file_ops port;
 
-static inline struct bench *begin_with(const struct nj_site_options *options)
+static inline struct bench *begin_with(const struct nj_file_server_options *options)
 {
     struct bench *b = &the_bench;
     memset(b, 0, sizeof *b);
@@ -323,18 +323,18 @@ static inline struct bench *begin_with(const struct nj_site_options *options)
         b->options = *options;
     live = 0;
     b->room = JOBS;
-    port = (struct nj_file_port){.ctx = b, .submit = submit};
+    port = (struct nj_file_ops){.ctx = b, .submit = submit};
     b->txns.events = &events;
     b->txns.now = &b->now;
     b->txns.counters = &b->counters;
     b->txns.wall_s_at_zero = 784111777;
-    struct nj_site_config config = {
+    struct nj_file_server_config config = {
         .txns = &b->txns,
         .files = &port,
         .exchanges_max = EXCHANGES,
         .options = options ? &b->options : NULL,
     };
-    b->site = nj_site_new(&config);
+    b->site = nj_file_server_new(&config);
     cr_assert(b->site);
     return b;
 }
@@ -346,9 +346,9 @@ static inline struct bench *begin(void)
 
 static inline void end(struct bench *b)
 {
-    cr_expect_eq(nj_site_jobs_out(b->site), 0);
+    cr_expect_eq(nj_file_server_jobs_in_flight(b->site), 0);
     cr_expect_eq(b->n_out, 0);
-    nj_site_free(b->site);
+    nj_file_server_free(b->site);
     cr_expect_eq(live, 0, "%d objects or chunks leaked", live);
 }
 
@@ -358,7 +358,7 @@ static inline struct nj_str str(const char *s)
 }
 
 /* With fields, each "name: value", up to a NULL. */
-static inline struct nj_site_wait *ask_with(struct bench *b, const char *method, const char *path,
+static inline struct nj_file_wait *ask_with(struct bench *b, const char *method, const char *path,
                                             const char *const *lines)
 {
     struct nj_field fields[16];
@@ -369,23 +369,23 @@ static inline struct nj_site_wait *ask_with(struct bench *b, const char *method,
         cr_assert(colon && n < 16);
         fields[n].name = (struct nj_str){lines[n], (uint32_t)(colon - lines[n])};
         fields[n].value = str(colon + 2);
-        enum nj_header known = nj_header_of(fields[n].name);
+        enum nj_header known = nj_header_by_name(fields[n].name);
         if (known != NJ_N_HEADERS)
             nj_header_add(&head, known, fields[n].value);
     }
     head.n_fields = n;
     struct nj_target target;
-    nj_site_target(b->site, str(path), &target);
+    nj_file_server_parse_target(b->site, str(path), &target);
     struct nj_txn *t = &b->txn[b->n_txns++ % NJ_ARRAY_LEN(b->txn)];
     *t = (struct nj_txn){.set = &b->txns,
                          .framing = &framing,
                          .stream = (void *)path,
                          .is_head = strcmp(method, "HEAD") == 0};
-    nj_site_serve(b->site, t, &head, &target, b->now);
+    nj_file_server_serve(b->site, t, &head, &target, b->now);
     return t->wait;
 }
 
-static inline struct nj_site_wait *ask(struct bench *b, const char *method, const char *path)
+static inline struct nj_file_wait *ask(struct bench *b, const char *method, const char *path)
 {
     return ask_with(b, method, path, NULL);
 }

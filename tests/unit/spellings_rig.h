@@ -116,9 +116,9 @@ struct rig {
     struct handler_arg arg[ROUTES];
     struct nj_routes *routes;
     struct nj_task_class classes[ROUTES];
-    struct nj_file_port port;
-    struct nj_site_options options;
-    struct nj_access record;
+    struct nj_file_ops port;
+    struct nj_file_server_options options;
+    struct nj_access_record record;
     struct nj_body *body;
     struct bytes location;
     struct seen *seen;
@@ -128,7 +128,7 @@ struct rig {
 /* ---- files: the content of each is its name ---- */
 
 struct named_object {
-    struct nj_object object;
+    struct nj_file_object object;
     struct rig *rig;
     uint8_t bytes[];
 };
@@ -140,7 +140,7 @@ static inline void last_object(struct nj_ref *ref)
     free(o);
 }
 
-static inline struct nj_object *new_object(struct rig *g, const char *before, const char *name)
+static inline struct nj_file_object *new_object(struct rig *g, const char *before, const char *name)
 {
     size_t n_before = strlen(before), n_name = strlen(name);
     struct named_object *o = calloc(1, sizeof *o + n_before + n_name + 1);
@@ -170,7 +170,7 @@ static inline bool submit(void *ctx, struct nj_file_job *job)
         job->object = new_object(g, "", job->path);
     if (job->object)
         job->result = NJ_FILE_OK;
-    nj_site_file_done(g->txns.site, job, g->now);
+    nj_file_server_job_done(g->txns.site, job, g->now);
     return true;
 }
 
@@ -207,27 +207,27 @@ static inline int respond(void *stream, uint16_t status, const struct nj_field *
     return 0;
 }
 
-static inline bool respond_again(void *stream, uint16_t status, uint64_t stamp,
-                                 struct nj_body *body)
+static inline bool respond_cached(void *stream, uint16_t status, uint64_t stamp,
+                                  struct nj_body *body)
 {
     return false;
 }
 
-static const struct nj_framing framing = {.respond = respond, .respond_again = respond_again};
+static const struct nj_framing framing = {.respond = respond, .respond_cached = respond_cached};
 
-static inline void watch(struct nj_txn *t, nj_ns now)
+static inline void watch_progress(struct nj_txn *t, nj_ns now)
 {
 }
 
-static const struct nj_txn_events events = {.watch = watch};
+static const struct nj_txn_events events = {.watch_progress = watch_progress};
 
-static inline struct nj_access *take_record(void *ctx)
+static inline struct nj_access_record *take_record(void *ctx)
 {
     struct rig *g = ctx;
     return &g->record;
 }
 
-static inline void put_record(void *ctx, struct nj_access *a)
+static inline void put_record(void *ctx, struct nj_access_record *a)
 {
     struct rig *g = ctx;
 
@@ -300,16 +300,16 @@ static inline struct rig *rig_begin(const struct table *t)
     g->txns.now = &g->now;
     g->txns.counters = &g->counters;
     g->txns.wall_s_at_zero = 784111777;
-    g->txns.access = (struct nj_access_port){g, take_record, put_record};
+    g->txns.access = (struct nj_access_ops){g, take_record, put_record};
     cr_assert(nj_txns_init(&g->txns, 4));
     begin_policy(g, t);
     begin_routes(g, t);
-    g->port = (struct nj_file_port){.ctx = g, .submit = submit};
+    g->port = (struct nj_file_ops){.ctx = g, .submit = submit};
     g->options.index = t->index;
     g->options.listing = t->listing;
-    struct nj_site_config c = {
+    struct nj_file_server_config c = {
         .txns = &g->txns, .files = &g->port, .exchanges_max = 4, .options = &g->options};
-    g->txns.site = nj_site_new(&c);
+    g->txns.site = nj_file_server_new(&c);
     cr_assert(g->txns.site);
     return g;
 }
@@ -318,7 +318,7 @@ static inline void rig_end(struct rig *g)
 {
     nj_exchanges_free(g->txns.exchanges);
     nj_routes_free(g->routes);
-    nj_site_free(g->txns.site);
+    nj_file_server_free(g->txns.site);
     nj_shape_free(g->txns.shape);
     nj_shape_shared_free(g->shared);
     cr_assert_eq(g->txns.pool.n_used, 0);
@@ -345,12 +345,12 @@ static inline void read_body(struct nj_body *body, struct bytes *out)
 static inline void serve(struct rig *g, struct nj_txn *t, const struct nj_request_head *head,
                          const struct nj_target *target)
 {
-    struct nj_exchange *x = nj_http_serve(t, head, target, 0);
+    struct nj_exchange *x = nj_http_dispatch(t, head, target, 0);
 
     if (!x)
         return;
     struct nj_task *task = nj_exchange_task(x);
-    nj_exchange_offered(x);
+    nj_exchange_submitted(x);
     task->ops->run(task);
     nj_exchanges_settle(g->txns.exchanges, g->now);
 }
@@ -372,7 +372,7 @@ static inline void rig_ask(struct rig *g, const char *method, const struct bytes
     g->n_replies = g->n_records = 0;
     g->body = NULL;
     g->seen = seen;
-    nj_site_target(g->txns.site, head.path, &parsed);
+    nj_file_server_parse_target(g->txns.site, head.path, &parsed);
     if (nj_txn_begin(&g->txns, &from, &head, parsed.path, &t))
         serve(g, t, &head, &parsed);
     cr_assert_eq(g->n_replies, 1);

@@ -48,8 +48,8 @@ static void stop(void)
 /* A request for entry i of `n_bytes`. Returns whether it was there. */
 static bool ask_sized(uint32_t i, uint32_t n_bytes)
 {
-    if (entries[i].queue != NJ__CACHE_NONE) {
-        nj__cache_policy_used(&entries[i]);
+    if (entries[i].queue != NJ__CACHE_NO_QUEUE) {
+        nj__cache_policy_touch(&entries[i]);
         return true;
     }
     while (nj__cache_policy_victim(&policy, n_bytes))
@@ -115,10 +115,10 @@ Test(store_cache_policy, a_ghost_begins_in_main)
     start(100 * UNIT);
     for (uint32_t i = 0; i < 101; i++)
         ask(i);
-    cr_expect_eq(entries[0].queue, NJ__CACHE_NONE);
+    cr_expect_eq(entries[0].queue, NJ__CACHE_NO_QUEUE);
     cr_expect_not(ask(0));
     cr_expect_eq(entries[0].queue, NJ__CACHE_MAIN_QUEUE);
-    cr_expect_eq(entries[1].queue, NJ__CACHE_NONE, "it went for the other");
+    cr_expect_eq(entries[1].queue, NJ__CACHE_NO_QUEUE, "it went for the other");
     stop();
 }
 
@@ -288,7 +288,7 @@ Test(store_cache_policy, a_victim_is_found_soon)
     uint32_t n_looked_at = 0;
     for (uint32_t i = 0; i < ENTRIES; i++)
         n_looked_at += entries[i].n_uses < NJ__CACHE_USES_MAX;
-    cr_expect_eq(n_looked_at, NJ__CACHE_LOOKS_MAX);
+    cr_expect_eq(n_looked_at, NJ__CACHE_SCAN_MAX);
     stop();
 }
 
@@ -379,7 +379,7 @@ static uint32_t model_victim(uint64_t n_bytes)
         uint32_t i = model_next();
         if (i == ENTRIES)
             return i;
-        if (m.n_uses[i] == 0 || n_looks == NJ__CACHE_LOOKS_MAX) {
+        if (m.n_uses[i] == 0 || n_looks == NJ__CACHE_SCAN_MAX) {
             m.is_ghost[i] = m.home[i] == &m.small;
             m.ghost_since[i] = m.evicted;
             m.evicted += m.is_ghost[i] ? m.n_bytes[i] : 0;
@@ -410,7 +410,7 @@ static void walk_pin(uint32_t i, bool pin)
 static void walk_ask(uint32_t i, uint32_t n_bytes)
 {
     if (m.home[i]) {
-        nj__cache_policy_used(&entries[i]);
+        nj__cache_policy_touch(&entries[i]);
         m.n_uses[i] += m.n_uses[i] < NJ__CACHE_USES_MAX;
         return;
     }

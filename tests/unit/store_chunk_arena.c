@@ -119,25 +119,25 @@ static size_t n_resident(const struct nj__arena *a)
 /* Blocks get pages before their use, so many and no more; and are as good as others then. */
 Test(store_chunk_arena, has_some_ready)
 {
-    enum { BLOCKS = NJ__ARENA_READY + 32 };
+    enum { BLOCKS = NJ__ARENA_HIGH_WATER + 32 };
     struct nj__arena *a = nj__arena_new((uint64_t)BLOCKS * 256 * KIB);
     uint8_t *block;
     uint32_t n = 0;
 
-    cr_expect(nj__arena_is_low(a));
+    cr_expect(nj__arena_needs_pages(a));
     for (; (block = nj__arena_take_released(a)); n++) {
         int rc = nj__arena_populate(block);
         if (rc == -EINVAL)
             cr_skip("before Linux 5.14");
         cr_assert_eq(rc, 0);
         nj__arena_put_populated(a, block);
-        cr_expect_eq(nj__arena_is_low(a), n + 1 < NJ__ARENA_LOW);
+        cr_expect_eq(nj__arena_needs_pages(a), n + 1 < NJ__ARENA_LOW_WATER);
     }
-    cr_expect_eq(n, NJ__ARENA_READY);
-    cr_expect_geq(n_resident(a), NJ__ARENA_READY * 64u);
-    cr_expect_leq(n_resident(a), (NJ__ARENA_READY + 8) * 64u, "at most a large page more");
+    cr_expect_eq(n, NJ__ARENA_HIGH_WATER);
+    cr_expect_geq(n_resident(a), NJ__ARENA_HIGH_WATER * 64u);
+    cr_expect_leq(n_resident(a), (NJ__ARENA_HIGH_WATER + 8) * 64u, "at most a large page more");
     size_t n_before = n_resident(a);
-    for (n = 0; n < NJ__ARENA_READY; n++) {
+    for (n = 0; n < NJ__ARENA_HIGH_WATER; n++) {
         block = nj__arena_take(a, 256 * KIB);
         memset(block, 1, 256 * KIB);
     }
@@ -145,13 +145,13 @@ Test(store_chunk_arena, has_some_ready)
     for (; nj__arena_take(a, 256 * KIB); n++)
         ;
     cr_expect_eq(n, BLOCKS);
-    cr_expect_not(nj__arena_is_low(a), "there are no others");
+    cr_expect_not(nj__arena_needs_pages(a), "there are no others");
     nj__arena_free(a);
 }
 
 Test(store_chunk_arena, gives_pages_back)
 {
-    enum { BLOCKS = NJ__ARENA_KEEP + 64 };
+    enum { BLOCKS = NJ__ARENA_KEEP_MAX + 64 };
     static uint8_t *block[BLOCKS];
     struct nj__arena *a = nj__arena_new((uint64_t)BLOCKS * 256 * KIB);
     uint32_t n = 0;
@@ -163,15 +163,15 @@ Test(store_chunk_arena, gives_pages_back)
         memset(block[i], 1, 256 * KIB);
     }
     cr_expect_eq(n_resident(a), BLOCKS * 64u);
-    cr_expect_null(nj__arena_take_spare(a));
+    cr_expect_null(nj__arena_take_surplus(a));
     for (uint32_t i = 0; i < BLOCKS; i++)
         nj__arena_put(a, block[i], 256 * KIB);
-    for (uint8_t *spare; (spare = nj__arena_take_spare(a)); n++) {
+    for (uint8_t *spare; (spare = nj__arena_take_surplus(a)); n++) {
         nj__arena_release(spare);
         nj__arena_put_released(a, spare);
     }
     cr_expect_eq(n, 64);
-    cr_expect_eq(n_resident(a), NJ__ARENA_KEEP * 64u);
+    cr_expect_eq(n_resident(a), NJ__ARENA_KEEP_MAX * 64u);
     for (n = 0; nj__arena_take(a, 256 * KIB); n++)
         ;
     cr_expect_eq(n, BLOCKS);

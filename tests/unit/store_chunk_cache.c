@@ -9,13 +9,14 @@ TestSuite(store_chunk_cache, .fini = scratch_remove);
 
 #define SMALL NJ_CHUNK_SMALL_BYTES
 
-static struct nj_chunk *get(struct bench *b, struct nj_object *o, uint64_t offset, uint32_t n)
+static struct nj_file_chunk *get(struct bench *b, struct nj_file_object *o, uint64_t offset,
+                                 uint32_t n)
 {
     cr_assert_eq(read_job(b, o, offset, n), NJ_FILE_OK, "at %lu", (unsigned long)offset);
     return b->job.chunk;
 }
 
-static void put(struct nj_chunk *c)
+static void put(struct nj_file_chunk *c)
 {
     nj_ref_put(&c->ref);
 }
@@ -24,9 +25,9 @@ Test(store_chunk_cache, large_file)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
-    struct nj_chunk *c = get(&b, o, NJ_OBJECT_WHOLE_MAX + 2, NJ_CHUNK_BYTES);
-    cr_expect_eq(c->offset, NJ_OBJECT_WHOLE_MAX, "pieces begin at multiples of their size");
+    struct nj_file_object *o = open_large(&b, "f");
+    struct nj_file_chunk *c = get(&b, o, NJ_OBJECT_IN_MEMORY_MAX + 2, NJ_CHUNK_BYTES);
+    cr_expect_eq(c->offset, NJ_OBJECT_IN_MEMORY_MAX, "pieces begin at multiples of their size");
     cr_expect_eq(c->n_bytes, NJ_CHUNK_BYTES);
     cr_expect_eq(memcmp(c->bytes, "mark\0\0", 6), 0);
     put(c);
@@ -35,7 +36,7 @@ Test(store_chunk_cache, large_file)
     c = get(&b, o, 0, SMALL);
     put(c);
     cr_assert_eq(unlink(at(&b, "f")), 0);
-    c = get(&b, o, 2 * NJ_OBJECT_WHOLE_MAX - 1, 1);
+    c = get(&b, o, 2 * NJ_OBJECT_IN_MEMORY_MAX - 1, 1);
     cr_expect_eq(c->n_bytes, SMALL);
     put(c);
     cr_expect_eq(stats(&b)->reads, 3);
@@ -47,10 +48,10 @@ Test(store_chunk_cache, end_of_file)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    sparse_file(&b, "f", NJ_OBJECT_WHOLE_MAX + 1);
+    sparse_file(&b, "f", NJ_OBJECT_IN_MEMORY_MAX + 1);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *o = b.job.object;
-    struct nj_chunk *c = get(&b, o, NJ_OBJECT_WHOLE_MAX, 1);
+    struct nj_file_object *o = b.job.object;
+    struct nj_file_chunk *c = get(&b, o, NJ_OBJECT_IN_MEMORY_MAX, 1);
     cr_expect_eq(c->n_bytes, 1);
     put(c);
     nj_ref_put(&o->ref);
@@ -61,9 +62,9 @@ Test(store_chunk_cache, who_reads_the_same_shares)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
-    struct nj_chunk *a = get(&b, o, 1000, NJ_CHUNK_BYTES);
-    struct nj_chunk *c = get(&b, o, 200000, NJ_CHUNK_BYTES);
+    struct nj_file_object *o = open_large(&b, "f");
+    struct nj_file_chunk *a = get(&b, o, 1000, NJ_CHUNK_BYTES);
+    struct nj_file_chunk *c = get(&b, o, 200000, NJ_CHUNK_BYTES);
     cr_expect_eq(a, c, "held by another");
     put(a);
     put(c);
@@ -75,12 +76,12 @@ Test(store_chunk_cache, who_reads_the_same_shares)
     cr_expect_eq(a, c, "held by nobody for a while");
     cr_expect_eq(stats(&b)->reads, 1);
 
-    struct nj_chunk *small = get(&b, o, 70000, SMALL);
+    struct nj_file_chunk *small = get(&b, o, 70000, SMALL);
     cr_expect_eq(small->n_bytes, SMALL, "who takes little pins little");
     cr_expect_eq(small->offset, 2 * SMALL);
     cr_expect_eq(stats(&b)->reads, 1, "it was in memory");
     put(small);
-    small = get(&b, o, NJ_OBJECT_WHOLE_MAX, SMALL);
+    small = get(&b, o, NJ_OBJECT_IN_MEMORY_MAX, SMALL);
     cr_expect_eq(memcmp(small->bytes, "mark\0", 5), 0);
     cr_expect_eq(stats(&b)->reads, 2);
     put(small);
@@ -93,17 +94,17 @@ Test(store_chunk_cache, another_version_has_other_pieces)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *old = open_large(&b, "f");
-    struct nj_chunk *a = get(&b, old, NJ_OBJECT_WHOLE_MAX, SMALL);
+    struct nj_file_object *old = open_large(&b, "f");
+    struct nj_file_chunk *a = get(&b, old, NJ_OBJECT_IN_MEMORY_MAX, SMALL);
     write_file(&b, "g", "new", 3);
-    cr_assert_eq(truncate(at(&b, "g"), 2 * NJ_OBJECT_WHOLE_MAX), 0);
+    cr_assert_eq(truncate(at(&b, "g"), 2 * NJ_OBJECT_IN_MEMORY_MAX), 0);
     char from[PATH_MAX];
     strcpy(from, at(&b, "g"));
     cr_assert_eq(rename(from, at(&b, "f")), 0);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *new = b.job.object;
+    struct nj_file_object *new = b.job.object;
     cr_assert_neq(old, new);
-    struct nj_chunk *c = get(&b, new, 0, SMALL);
+    struct nj_file_chunk *c = get(&b, new, 0, SMALL);
     cr_expect_eq(memcmp(c->bytes, "new\0", 4), 0);
     put(c);
     c = get(&b, old, 0, SMALL);
@@ -119,7 +120,7 @@ Test(store_chunk_cache, another_version_has_other_pieces)
 Test(store_chunk_cache, what_is_lent_is_bounded)
 {
     enum { MOST = 20000 };
-    static struct nj_chunk *chunks[MOST];
+    static struct nj_file_chunk *chunks[MOST];
     struct bench b;
     uint32_t n = 0, n_of_size[3] = {0};
     uint64_t lent = 0;
@@ -127,7 +128,7 @@ Test(store_chunk_cache, what_is_lent_is_bounded)
     begin(&b, MIB);
     sparse_file(&b, "f", 8192ll * MIB);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *o = b.job.object;
+    struct nj_file_object *o = b.job.object;
     while (n < MOST &&
            read_job(&b, o, (uint64_t)n * NJ_CHUNK_BYTES, NJ_CHUNK_BYTES) == NJ_FILE_OK) {
         chunks[n++] = b.job.chunk;
@@ -142,13 +143,13 @@ Test(store_chunk_cache, what_is_lent_is_bounded)
     cr_expect_geq(n_of_size[1], 1000);
     cr_expect_geq(n_of_size[2], 16000);
     cr_expect_eq(stats(&b)->chunk_lent_bytes, lent);
-    cr_expect_not(nj_file_store_has_news(b.store, &b.job));
+    cr_expect_not(nj_file_store_may_retry(b.store, &b.job));
     struct nj_file_job refused = b.job;
 
     put(chunks[--n]);
-    cr_expect(nj_file_store_has_news(b.store, &refused), "also before it is buried");
+    cr_expect(nj_file_store_may_retry(b.store, &refused), "also before it is buried");
     nj_file_store_tidy(b.store);
-    cr_expect(nj_file_store_has_news(b.store, &refused), "and after");
+    cr_expect(nj_file_store_may_retry(b.store, &refused), "and after");
     nj_file_store_run(b.store, &refused);
     cr_assert_eq(refused.result, NJ_FILE_OK);
     chunks[n++] = refused.chunk;
@@ -166,8 +167,8 @@ Test(store_chunk_cache, what_is_lent_is_bounded)
 Test(store_chunk_cache, ten_thousand_files, .timeout = 120)
 {
     enum { N = 10000 };
-    static struct nj_object *files[N];
-    static struct nj_chunk *held[N];
+    static struct nj_file_object *files[N];
+    static struct nj_file_chunk *held[N];
     struct rlimit limit;
     struct bench b;
     char name[16];
@@ -180,9 +181,9 @@ Test(store_chunk_cache, ten_thousand_files, .timeout = 120)
     begin(&b, MIB);
     for (; n < n_files; n++) {
         snprintf(name, sizeof name, "f%u", n);
-        sparse_file(&b, name, 2 * NJ_OBJECT_WHOLE_MAX);
+        sparse_file(&b, name, 2 * NJ_OBJECT_IN_MEMORY_MAX);
         int fd = open(at(&b, name), O_WRONLY);
-        cr_assert_eq(pwrite(fd, &n, sizeof n, NJ_OBJECT_WHOLE_MAX), sizeof n);
+        cr_assert_eq(pwrite(fd, &n, sizeof n, NJ_OBJECT_IN_MEMORY_MAX), sizeof n);
         close(fd);
         set_mtime(&b, name, 1000000000000000000);
     }
@@ -194,8 +195,8 @@ Test(store_chunk_cache, ten_thousand_files, .timeout = 120)
     }
     for (uint32_t round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < n; i++) {
-            uint64_t offset = NJ_OBJECT_WHOLE_MAX + (uint64_t)round * 4096;
-            struct nj_chunk *next = get(&b, files[i], offset, SMALL);
+            uint64_t offset = NJ_OBJECT_IN_MEMORY_MAX + (uint64_t)round * 4096;
+            struct nj_file_chunk *next = get(&b, files[i], offset, SMALL);
             if (round == 0)
                 cr_assert_eq(memcmp(next->bytes, &i, sizeof i), 0, "file %u", i);
             if (held[i])
@@ -228,7 +229,7 @@ static void overwrite(struct bench *b)
 
 static void grow(struct bench *b)
 {
-    cr_assert_eq(truncate(at(b, "f"), 3 * NJ_OBJECT_WHOLE_MAX), 0);
+    cr_assert_eq(truncate(at(b, "f"), 3 * NJ_OBJECT_IN_MEMORY_MAX), 0);
 }
 
 static void shrink(struct bench *b)
@@ -295,8 +296,8 @@ Test(store_chunk_cache, changes)
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         struct bench b;
         begin(&b, 64 * MIB);
-        struct nj_object *o = open_large(&b, "f");
-        struct nj_chunk *held = get(&b, o, NJ_OBJECT_WHOLE_MAX, SMALL);
+        struct nj_file_object *o = open_large(&b, "f");
+        struct nj_file_chunk *held = get(&b, o, NJ_OBJECT_IN_MEMORY_MAX, SMALL);
         b.job.object = o;
         changes[i].make(&b);
         enum nj_file_result r = read_job(&b, o, 1000, NJ_CHUNK_BYTES);
@@ -317,10 +318,10 @@ Test(store_chunk_cache, broken_stays_broken)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     grow(&b);
     cr_expect_eq(read_job(&b, o, 0, SMALL), NJ_FILE_BROKEN);
-    cr_assert_eq(truncate(at(&b, "f"), 2 * NJ_OBJECT_WHOLE_MAX), 0);
+    cr_assert_eq(truncate(at(&b, "f"), 2 * NJ_OBJECT_IN_MEMORY_MAX), 0);
     set_mtime(&b, "f", 1000000000000000000);
     cr_expect_eq(read_job(&b, o, 0, SMALL), NJ_FILE_BROKEN);
     nj_ref_put(&o->ref);
@@ -335,12 +336,12 @@ Test(store_chunk_cache, waits_for_the_tick_to_end)
     struct stat then, now;
     struct bench b;
     begin(&b, 64 * MIB);
-    sparse_file(&b, "f", 2 * NJ_OBJECT_WHOLE_MAX);
+    sparse_file(&b, "f", 2 * NJ_OBJECT_IN_MEMORY_MAX);
     cr_assert_eq(stat(at(&b, "f"), &then),
                  0); /* a change after a look gets a time to the ns there: */
     cr_assert_eq(chmod(at(&b, "f"), 0600), 0); /* one that is ahead of the coarse clock */
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *o = b.job.object;
+    struct nj_file_object *o = b.job.object;
     put(get(&b, o, 0, SMALL));
     write_file(&b, "clock", "", 0);
     cr_assert_eq(stat(at(&b, "clock"), &now), 0);
@@ -382,16 +383,16 @@ Test(store_chunk_cache, never_of_two_versions, .timeout = 60)
     pthread_t thread;
 
     begin(&b, 64 * MIB);
-    sparse_file(&b, "f", 2 * NJ_OBJECT_WHOLE_MAX);
+    sparse_file(&b, "f", 2 * NJ_OBJECT_IN_MEMORY_MAX);
     strcpy(w.path, at(&b, "f"));
     pthread_create(&thread, NULL, write_versions, &w);
     while (atomic_load(&w.n_writes) < 200)
         ;
     for (uint32_t round = 0; round < 50; round++) {
-        struct nj_chunk *c[2] = {NULL, NULL};
+        struct nj_file_chunk *c[2] = {NULL, NULL};
         uint32_t v[2];
         cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-        struct nj_object *o = b.job.object;
+        struct nj_file_object *o = b.job.object;
         for (uint32_t i = 0; i < 2; i++)
             if (read_job(&b, o, i * NJ_CHUNK_BYTES, NJ_CHUNK_BYTES) == NJ_FILE_OK)
                 c[i] = b.job.chunk;
@@ -444,7 +445,7 @@ Test(store_chunk_cache, reads_ahead, .timeout = 30)
         return;
     }
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *o = b.job.object;
+    struct nj_file_object *o = b.job.object;
     put(get(&b, o, 8 * MIB, NJ_CHUNK_BYTES));
     /* The megabyte that follows comes, though the disk may still be at it. */
     while (pages_after(&b, "f", 8 * MIB + NJ_CHUNK_BYTES) < 256)
@@ -458,24 +459,24 @@ Test(store_chunk_cache, reads_ahead, .timeout = 30)
 static void among_small_ones(bool is_lent)
 {
     enum { PIECES = 4096, SPARSE = 8 };
-    static struct nj_chunk *held[PIECES / SPARSE];
+    static struct nj_file_chunk *held[PIECES / SPARSE];
     struct bench b;
 
     begin(&b, 128 * MIB);
     sparse_file(&b, "f", 1024 * (off_t)MIB);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *o = b.job.object;
+    struct nj_file_object *o = b.job.object;
     for (uint64_t i = 0; i < PIECES; i++) {
-        struct nj_chunk *c = get(&b, o, i * SMALL, SMALL);
+        struct nj_file_chunk *c = get(&b, o, i * SMALL, SMALL);
         if (is_lent && i % SPARSE == 0)
             held[i / SPARSE] = c;
         else
             put(c);
-        nj_file_store_bury(b.store);
+        nj_file_store_reclaim(b.store);
     }
     for (uint64_t i = 0; !is_lent && i < PIECES; i += SPARSE) {
         put(get(&b, o, i * SMALL, SMALL));
-        nj_file_store_bury(b.store);
+        nj_file_store_reclaim(b.store);
     }
     uint64_t n_before = stats(&b)->evictions;
     put(get(&b, o, 512 * (uint64_t)MIB, NJ_CHUNK_BYTES));

@@ -18,7 +18,7 @@ static enum nj_file_result list(struct bench *b, const char *path)
 /* The page as text; its names without what else it tells. */
 static char *page_of(struct bench *b)
 {
-    const struct nj_object *o = b->job.object;
+    const struct nj_file_object *o = b->job.object;
     char *text = calloc(1, o->size_bytes + 1);
     memcpy(text, o->bytes, o->size_bytes);
     return text;
@@ -108,7 +108,7 @@ Test(store_dir_reader, page)
     nj_ref_put(&b.job.object->ref);
     cr_expect_eq(stats(&b)->listings, 1);
     nj_file_store_tidy(b.store);
-    cr_expect_eq(nj_file_store_objects(b.store), 0, "nobody keeps it");
+    cr_expect_eq(nj_file_store_n_held(b.store), 0, "nobody keeps it");
     cr_expect_eq(stats(&b)->whole_bytes, 0);
 
     cr_expect_eq(list(&b, "none"), NJ_FILE_ABSENT);

@@ -7,33 +7,33 @@
 TestSuite(store_file_ahead, .fini = scratch_remove);
 
 #define PIECE    NJ_CHUNK_BYTES
-#define N_PIECES (2 * NJ_OBJECT_WHOLE_MAX / PIECE) /* of a file of open_large() */
+#define N_PIECES (2 * NJ_OBJECT_IN_MEMORY_MAX / PIECE) /* of a file of open_large() */
 
-static struct nj__file *file_of(struct nj_object *o)
+static struct nj__file *file_of(struct nj_file_object *o)
 {
     return nj_container_of(o, struct nj__file, object);
 }
 
 /* The next piece from `offset` on. False: none was read. */
-static bool read_ahead(struct bench *b, struct nj_object *o, uint64_t offset)
+static bool read_ahead(struct bench *b, struct nj_file_object *o, uint64_t offset)
 {
     struct nj__chunks *c = nj__file_store_chunks(b->store);
-    struct nj__fill fill;
+    struct nj__chunk_fill fill;
 
-    if (!nj__chunks_begin_ahead(c, file_of(o), offset, o->size_bytes, &fill))
+    if (!nj__chunks_begin_readahead(c, file_of(o), offset, o->size_bytes, &fill))
         return false;
     cr_assert_geq(fill.offset, offset);
     memset(fill.out, 'a', fill.n_bytes);
-    nj__chunks_end(c, &fill, true, NULL);
-    nj_file_store_bury(b->store);
+    nj__chunks_filled(c, &fill, true, NULL);
+    nj_file_store_reclaim(b->store);
     return true;
 }
 
-static void read_one(struct bench *b, struct nj_object *o, uint64_t piece)
+static void read_one(struct bench *b, struct nj_file_object *o, uint64_t piece)
 {
     cr_assert_eq(read_job(b, o, piece * PIECE, PIECE), NJ_FILE_OK);
     nj_ref_put(&b->job.chunk->ref);
-    nj_file_store_bury(b->store);
+    nj_file_store_reclaim(b->store);
 }
 
 /* So many files of 128 pieces, once each. */
@@ -41,7 +41,7 @@ static void crawl(struct bench *b, char first, uint32_t n_files)
 {
     for (uint32_t i = 0; i < n_files; i++) {
         char name[3] = {'x', (char)(first + (char)i)};
-        struct nj_object *o = open_large(b, name);
+        struct nj_file_object *o = open_large(b, name);
         for (uint32_t k = 0; k < N_PIECES; k++)
             read_one(b, o, k);
         nj_ref_put(&o->ref);
@@ -58,7 +58,7 @@ Test(store_file_ahead, stays_until_it_is_asked_for)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     for (uint32_t i = 0; i < 8; i++)
         cr_assert(read_ahead(&b, o, 0));
     cr_expect_eq(stats(&b)->ahead_bytes, 8 * PIECE);
@@ -83,7 +83,7 @@ Test(store_file_ahead, does_not_stay_for_ever)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     cr_assert(read_ahead(&b, o, 0));
     for (uint32_t i = 0; i < NJ__CHUNK_AHEAD_S; i++)
         nj_file_store_tidy(b.store);
@@ -102,7 +102,7 @@ Test(store_file_ahead, leaves_the_budget_as_it_is)
 {
     struct bench b;
     begin(&b, 4 * PIECE);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     for (uint32_t i = 0; i < 8; i++)
         cr_assert(read_ahead(&b, o, 0));
     cr_expect_eq(stats(&b)->chunk_bytes, 8 * PIECE);
@@ -119,7 +119,7 @@ Test(store_file_ahead, has_a_part_of_the_budget)
     struct bench b;
     uint32_t n = 0;
     begin(&b, 128 * MIB);
-    struct nj_object *o = open_large(&b, "f"), *p = open_large(&b, "g");
+    struct nj_file_object *o = open_large(&b, "f"), *p = open_large(&b, "g");
     while (read_ahead(&b, o, 0))
         n++;
     cr_expect_eq(n, N_PIECES, "the file has no more");
@@ -137,12 +137,12 @@ Test(store_file_ahead, has_a_part_of_the_budget)
 Test(store_file_ahead, readers_come_first)
 {
     enum { MOST = 20000 };
-    static struct nj_chunk *held[MOST];
+    static struct nj_file_chunk *held[MOST];
     struct bench b;
     uint32_t n = 0;
 
     begin(&b, 128 * MIB);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     while (read_ahead(&b, o, 0))
         ;
     cr_assert_eq(stats(&b)->ahead_bytes, 32 * MIB);

@@ -11,32 +11,32 @@ TestSuite(store_file_cache, .fini = scratch_remove);
 #define COLD 10000u
 
 static struct nj__file_cache cache;
-static struct nj__shared shared;
+static struct nj__store shared;
 #define counts shared.stats
 static uint32_t n_dead;
 
-static void free_it(struct nj__grave *g)
+static void free_it(struct nj__deferred *g)
 {
     free(nj_container_of(g, struct nj__file, grave));
     n_dead++;
 }
 
-static void bury(struct nj__grave *g)
+static void detach(struct nj__deferred *g)
 {
-    nj__shared_free(&shared, g);
+    nj__store_free_unlocked(&shared, g);
 }
 
 static void tidy(void)
 {
-    nj__shared_lock(&shared);
-    nj__shared_bury(&shared);
-    nj__shared_unlock(&shared);
+    nj__store_lock(&shared);
+    nj__store_reclaim(&shared);
+    nj__store_unlock(&shared);
 }
 
 static void last(struct nj_ref *ref)
 {
-    struct nj_object *o = nj_container_of(ref, struct nj_object, ref);
-    nj__shared_push(&shared, &nj_container_of(o, struct nj__file, object)->grave);
+    struct nj_file_object *o = nj_container_of(ref, struct nj_file_object, ref);
+    nj__store_defer_free(&shared, &nj_container_of(o, struct nj__file, object)->grave);
 }
 
 static void add(const char *name, uint32_t n_bytes, int fd)
@@ -45,12 +45,12 @@ static void add(const char *name, uint32_t n_bytes, int fd)
     nj_ref_init(&f->object.ref, last);
     f->object.size_bytes = n_bytes;
     f->fd = fd;
-    f->grave.bury = bury;
+    f->grave.detach = detach;
     f->grave.free = free_it;
-    nj_list_init(&f->chain);
-    nj_list_init(&f->by_use);
+    nj_list_init(&f->hash_node);
+    nj_list_init(&f->lru_node);
     nj_list_init(&f->open);
-    nj_list_init(&f->pieces);
+    nj_list_init(&f->chunk_list);
     nj__file_cache_add(&cache, name, f);
     nj_ref_put(&f->object.ref);
     tidy();
@@ -62,7 +62,7 @@ static bool ask(const char *name, uint32_t n_bytes)
     struct nj__file *f = nj__file_cache_find(&cache, name);
 
     if (f)
-        nj__file_cache_used(&cache, f);
+        nj__file_cache_touch(&cache, f);
     else
         add(name, n_bytes, -1);
     return f != NULL;
@@ -85,7 +85,7 @@ static bool ask_numbered(char kind, uint32_t i)
 static void start(uint64_t n_bytes)
 {
     static const struct nj_hash_key key = {{1, 2, 3}};
-    cr_assert(nj__shared_init(&shared, n_bytes));
+    cr_assert(nj__store_init(&shared, n_bytes));
     nj__file_cache_init(&cache, &key, &shared, UINT32_MAX);
 }
 
@@ -96,15 +96,15 @@ static void stop(void)
     cr_expect_eq(counts.cached_files, 0);
     cr_expect_eq(counts.cached_bytes, 0);
     cr_expect_eq(nj__cache_policy_bytes(&shared.policy), 0);
-    cr_expect_eq(cache.n_pieceless, 0);
+    cr_expect_eq(cache.n_chunkless, 0);
     cr_expect_eq(cache.n_open, 0);
-    nj__shared_fini(&shared);
+    nj__store_fini(&shared);
 }
 
 /* The name of the open file that is due, or NULL; it is looked at now. */
 static const char *due(int64_t now_s)
 {
-    struct nj__file *f = nj__file_cache_due(&cache, now_s);
+    struct nj__file *f = nj__file_cache_next_check(&cache, now_s);
 
     if (!f)
         return NULL;
@@ -127,15 +127,15 @@ Test(store_file_cache, open_files_are_looked_at_in_turn)
     cr_expect_str_eq(due(1016), "a");
     cr_expect_str_eq(due(1016), "b");
     cr_expect_str_eq(due(1017), "c");
-    nj__file_cache_drop(&cache, nj__file_cache_find(&cache, "b"));
+    nj__file_cache_remove(&cache, nj__file_cache_find(&cache, "b"));
     cr_expect_null(due(1031));
     cr_expect_str_eq(due(1033), "a");
     cr_expect_str_eq(due(1033), "c");
     cr_expect_null(due(1033));
     tidy();
     cr_expect_eq(n_dead, 1);
-    cr_expect(nj__file_cache_let_go(&cache, 3));
-    cr_expect_not(nj__file_cache_let_go(&cache, 3));
+    cr_expect(nj__file_cache_evict(&cache, 3));
+    cr_expect_not(nj__file_cache_evict(&cache, 3));
     tidy();
     cr_expect_eq(n_dead, 3);
     cr_expect_null(due(2000));
@@ -148,9 +148,9 @@ Test(store_file_cache, dropped_twice)
 {
     start(64 * MIB);
     ask_open("a", 10);
-    struct nj__file *f = nj__file_cache_due(&cache, 1000);
-    nj__file_cache_drop(&cache, f);
-    nj__file_cache_drop(&cache, f);
+    struct nj__file *f = nj__file_cache_next_check(&cache, 1000);
+    nj__file_cache_remove(&cache, f);
+    nj__file_cache_remove(&cache, f);
     cr_expect_eq(counts.cached_files, 0);
     cr_expect_eq(n_dead, 0, "somebody looks at it");
     nj_ref_put(&f->object.ref);
@@ -199,22 +199,22 @@ Test(store_file_cache, large_files_without_pieces)
     struct nj__file *f;
 
     start(64 * MIB);
-    for (int i = 0; i < (int)NJ__FILE_PIECELESS_MAX; i++) {
+    for (int i = 0; i < (int)NJ__FILE_CHUNKLESS_MAX; i++) {
         snprintf(name, sizeof name, "f%d", i);
         ask_open(name, 10);
     }
-    nj__file_cache_has_pieces(&cache, nj__file_cache_find(&cache, "f0"));
+    nj__file_cache_mark_chunked(&cache, nj__file_cache_find(&cache, "f0"));
     f = nj__file_cache_find(&cache, "f1");
-    nj__file_cache_used(&cache, f);
+    nj__file_cache_touch(&cache, f);
     for (int i = 0; i < MORE; i++) {
         snprintf(name, sizeof name, "g%d", i);
         ask_open(name, 10);
     }
-    cr_expect_eq(cache.n_pieceless, NJ__FILE_PIECELESS_MAX);
+    cr_expect_eq(cache.n_chunkless, NJ__FILE_CHUNKLESS_MAX);
     cr_expect_eq(counts.evictions, MORE - 1);
     cr_expect(nj__file_cache_find(&cache, "f0") && nj__file_cache_find(&cache, "f1"));
     cr_expect_null(nj__file_cache_find(&cache, "f2"));
-    nj__file_cache_no_pieces(&cache, nj__file_cache_find(&cache, "f0"));
+    nj__file_cache_mark_chunkless(&cache, nj__file_cache_find(&cache, "f0"));
     cr_expect_eq(counts.evictions, MORE);
     stop();
 }
@@ -227,7 +227,7 @@ static void open_with_pieces(int n)
     for (int i = 0; i < n; i++) {
         snprintf(name, sizeof name, "%d", i);
         ask_open(name, 10);
-        nj__file_cache_has_pieces(&cache, nj__file_cache_find(&cache, name));
+        nj__file_cache_mark_chunked(&cache, nj__file_cache_find(&cache, name));
     }
 }
 
@@ -255,19 +255,19 @@ Test(store_file_cache, least_useful_large_files_go)
     ask_open("6", 10);
     struct nj__file *held = nj__file_cache_find(&cache, "0");
     nj_ref_take(&held->object.ref);
-    nj__file_cache_used(&cache, nj__file_cache_find(&cache, "1"));
-    nj__file_cache_used(&cache, nj__file_cache_find(&cache, "3"));
-    nj__file_cache_used(&cache, nj__file_cache_find(&cache, "3"));
+    nj__file_cache_touch(&cache, nj__file_cache_find(&cache, "1"));
+    nj__file_cache_touch(&cache, nj__file_cache_find(&cache, "3"));
+    nj__file_cache_touch(&cache, nj__file_cache_find(&cache, "3"));
     static const char *const then[] = {"012345", "01345", "0135", "013", "03", "0"};
     for (size_t i = 0; i < NJ_ARRAY_LEN(then); i++) {
-        cr_expect(nj__file_cache_let_go(&cache, 1));
+        cr_expect(nj__file_cache_evict(&cache, 1));
         cr_expect_str_eq(kept(7), then[i]);
     }
-    cr_expect_not(nj__file_cache_let_go(&cache, 1));
+    cr_expect_not(nj__file_cache_evict(&cache, 1));
     tidy();
     cr_expect_eq(n_dead, NJ_ARRAY_LEN(then));
     nj_ref_put(&held->object.ref);
-    cr_expect(nj__file_cache_let_go(&cache, 2), "one of two");
+    cr_expect(nj__file_cache_evict(&cache, 2), "one of two");
     cr_expect_eq(counts.evictions, NJ_ARRAY_LEN(then) + 1);
     stop();
 }
@@ -275,7 +275,7 @@ Test(store_file_cache, least_useful_large_files_go)
 /* Many are held: others are next in each call, so the one that can go is found. */
 Test(store_file_cache, looks_at_all_files_in_turn)
 {
-    enum { N = 3 * NJ__FILE_LOOKS };
+    enum { N = 3 * NJ__FILE_SCAN_MAX };
     static struct nj__file *held[N];
     uint32_t n_calls = 1;
     char name[16];
@@ -287,10 +287,10 @@ Test(store_file_cache, looks_at_all_files_in_turn)
         held[i] = nj__file_cache_find(&cache, name);
         nj_ref_take(&held[i]->object.ref);
     }
-    cr_expect_not(nj__file_cache_let_go(&cache, 1));
+    cr_expect_not(nj__file_cache_evict(&cache, 1));
     nj_ref_put(&held[0]->object.ref); /* it was looked at */
-    while (!nj__file_cache_let_go(&cache, 1))
-        cr_assert_leq(n_calls++, N / NJ__FILE_LOOKS);
+    while (!nj__file_cache_evict(&cache, 1))
+        cr_assert_leq(n_calls++, N / NJ__FILE_SCAN_MAX);
     cr_expect_eq(cache.n_open, N - 1);
     for (int i = 1; i < N; i++)
         nj_ref_put(&held[i]->object.ref);

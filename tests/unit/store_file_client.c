@@ -15,13 +15,13 @@ TestSuite(store_file_client, .fini = scratch_remove);
 
 struct world {
     struct bench b;
-    struct nj_workers *w;
-    struct nj_file_lane lane[2];
-    struct nj_file_port port[2];
-    struct nj_object *o;
+    struct nj_worker_pool *w;
+    struct nj_file_client lane[2];
+    struct nj_file_ops port[2];
+    struct nj_file_object *o;
     struct nj_file_job *jobs; /* as many as it takes to use up the budget */
     uint32_t n_out, n_held;
-    struct nj_chunk *held[READS];
+    struct nj_file_chunk *held[READS];
 };
 
 static struct world world;
@@ -35,22 +35,22 @@ static struct world *start(uint32_t n_workers)
     cr_assert_eq(open_job(&x->b, "f"), NJ_FILE_OK);
     x->o = x->b.job.object;
     x->jobs = calloc(READS, sizeof x->jobs[0]);
-    struct nj_workers_config config = {
+    struct nj_worker_pool_config config = {
         .n_shards = 2,
-        .kind = {[NJ_WORKERS_FILES] = {.n_max = n_workers, .tasks_max = 64}},
+        .kind = {[NJ_WORKER_FILES] = {.n_max = n_workers, .tasks_max = 64}},
     };
-    cr_assert_eq(nj_workers_start(&config, &x->w), 0);
+    cr_assert_eq(nj_worker_pool_start(&config, &x->w), 0);
     for (uint32_t i = 0; i < 2; i++) {
-        struct nj_task_port way = nj_workers_port(x->w, i, NJ_WORKERS_FILES);
-        x->port[i] = nj_file_lane_init(&x->lane[i], &way, NULL, x->b.store);
+        struct nj_worker_ops way = nj_worker_pool_ops(x->w, i, NJ_WORKER_FILES);
+        x->port[i] = nj_file_client_init(&x->lane[i], &way, NULL, x->b.store);
     }
     return x;
 }
 
 static void stop(struct world *x)
 {
-    cr_assert_eq(nj_workers_stop(x->w, 60000), 0);
-    nj_workers_free(x->w);
+    cr_assert_eq(nj_worker_pool_stop(x->w, 60000), 0);
+    nj_worker_pool_free(x->w);
     nj_ref_put(&x->o->ref);
     free(x->jobs);
     end(&x->b);
@@ -64,7 +64,7 @@ static struct nj_file_job *ask(struct world *x, uint32_t shard, uint32_t i)
                                 .offset = (uint64_t)i * NJ_CHUNK_BYTES % (8192ull * MIB) +
                                           i / 32768 * NJ_CHUNK_SMALL_BYTES,
                                 .n_bytes = NJ_CHUNK_SMALL_BYTES,
-                                .asker = x};
+                                .owner = x};
     cr_assert(x->port[shard].submit(x->port[shard].ctx, job));
     x->n_out++;
     return job;
@@ -81,7 +81,7 @@ static uint32_t poll_lane(struct world *x, uint32_t shard)
         if (done[i]->result == NJ_FILE_OK)
             x->held[x->n_held++] = done[i]->chunk;
         else
-            cr_assert_null(done[i]->asker, "result %u reached somebody", done[i]->result);
+            cr_assert_null(done[i]->owner, "result %u reached somebody", done[i]->result);
     }
     return n;
 }
@@ -90,7 +90,7 @@ static uint32_t poll_lane(struct world *x, uint32_t shard)
 static void use_up(struct world *x)
 {
     const struct nj_file_store_stats *counts = stats(&x->b);
-    cr_expect_not(x->port[0].keeps(x->port[0].ctx));
+    cr_expect_not(x->port[0].needs_polling(x->port[0].ctx));
     for (uint32_t i = 0; counts->waits == 0; i++) {
         cr_assert_lt(i, READS);
         ask(x, 0, i);
@@ -99,7 +99,7 @@ static void use_up(struct world *x)
     }
     while (!x->lane[0].memory.first)
         poll_lane(x, 0);
-    cr_expect(x->port[0].keeps(x->port[0].ctx), "it has to be polled");
+    cr_expect(x->port[0].needs_polling(x->port[0].ctx), "it has to be polled");
     cr_expect_eq(x->n_out, 1);
     cr_expect_eq(counts->chunk_lent_bytes, 128 * MIB);
 }
@@ -145,7 +145,7 @@ Test(store_file_client, gives_back_what_nobody_waits_for, .timeout = 60)
     /* One in the middle, the last, the only one behind the first, the first. */
     static const uint32_t order[] = {1, 3, 2, 0};
     for (uint32_t k = 0; k < NJ_ARRAY_LEN(order); k++) {
-        job[order[k]]->asker = NULL;
+        job[order[k]]->owner = NULL;
         while (x->n_out > 3 - k)
             poll_lane(x, 0);
         cr_expect_eq(x->lane[0].memory.first, k < 3 ? job[0] : NULL);
@@ -159,13 +159,13 @@ Test(store_file_client, gives_back_what_nobody_waits_for, .timeout = 60)
 #define HOLDS 6u
 
 struct reader {
-    struct nj_file_port port;
-    struct nj_object *o;
+    struct nj_file_ops port;
+    struct nj_file_object *o;
     struct nj_prng prng;
 };
 
 /* The 64-bit words of the file are their own offsets. */
-static bool is_right(const struct nj_chunk *c)
+static bool is_right(const struct nj_file_chunk *c)
 {
     uint64_t first, last;
     memcpy(&first, c->bytes, sizeof first);
@@ -177,7 +177,7 @@ static bool is_right(const struct nj_chunk *c)
 static void *read_about(void *arg)
 {
     struct reader *r = arg;
-    struct nj_chunk *held[HOLDS] = {NULL};
+    struct nj_file_chunk *held[HOLDS] = {NULL};
     struct nj_file_job job, *done;
 
     for (uint32_t i = 0; i < 20000; i++) {
@@ -189,7 +189,7 @@ static void *read_about(void *arg)
                                    .offset = nj_prng_below(&r->prng, MIB),
                                    .n_bytes = nj_prng_below(&r->prng, 4) ? NJ_CHUNK_SMALL_BYTES
                                                                          : NJ_CHUNK_BYTES,
-                                   .asker = r};
+                                   .owner = r};
         cr_assert(r->port.submit(r->port.ctx, &job));
         while (r->port.poll(r->port.ctx, &done, 1) == 0)
             sched_yield();
@@ -244,9 +244,9 @@ enum { JOBS = 400, CLIENTS = 5, STEPS = 20000, ROUNDS = 10 };
 static struct {
     struct bench b;
     struct nj_prng prng;
-    struct nj_file_lane lane;
-    struct nj_file_port port;
-    struct nj_object *o[2];
+    struct nj_file_client lane;
+    struct nj_file_ops port;
+    struct nj_file_object *o[2];
     struct nj_file_job job[JOBS];
     bool is_out[JOBS];
     uint32_t n_out, n_withdrawn, n_ok;
@@ -257,7 +257,7 @@ static void send_any(struct nj_file_job *job)
     static const char clients[CLIENTS];
     uint32_t client = nj_prng_below(&any.prng, 2) ? 0 : nj_prng_below(&any.prng, CLIENTS);
 
-    *job = (struct nj_file_job){.op = NJ_FILE_READ, .asker = job, .client = &clients[client]};
+    *job = (struct nj_file_job){.op = NJ_FILE_READ, .owner = job, .client = &clients[client]};
     job->object = any.o[nj_prng_below(&any.prng, 2)];
     job->offset = (uint64_t)nj_prng_below(&any.prng, 64) * 131072;
     job->n_bytes = nj_prng_below(&any.prng, 2) ? NJ_CHUNK_SMALL_BYTES : NJ_CHUNK_BYTES;
@@ -290,14 +290,14 @@ static void disturb(struct nj_file_job *job)
     switch (nj_prng_below(&any.prng, 40)) {
     case 0:
     case 1:
-        job->asker = NULL;
+        job->owner = NULL;
         return;
     case 2:
     case 3:
         any.port.join(any.port.ctx, job, any.job[nj_prng_below(&any.prng, JOBS)].client);
         return;
     case 4:
-        job->asker = NULL;
+        job->owner = NULL;
         if (!any.port.withdraw(any.port.ctx, job))
             return;
         any.is_out[job - any.job] = false;
@@ -321,13 +321,13 @@ static void poll_any(void)
 /* Every other time the workers end with jobs out. Returns how many were displaced. */
 static uint64_t any_round(bool stops)
 {
-    struct nj_workers_config config = {
-        .n_shards = 1, .kind = {[NJ_WORKERS_FILES] = {.n_max = 4, .tasks_max = 40}}};
-    struct nj_workers *w;
+    struct nj_worker_pool_config config = {
+        .n_shards = 1, .kind = {[NJ_WORKER_FILES] = {.n_max = 4, .tasks_max = 40}}};
+    struct nj_worker_pool *w;
 
-    cr_assert_eq(nj_workers_start(&config, &w), 0);
-    struct nj_task_port way = nj_workers_port(w, 0, NJ_WORKERS_FILES);
-    any.port = nj_file_lane_init(&any.lane, &way, NULL, any.b.store);
+    cr_assert_eq(nj_worker_pool_start(&config, &w), 0);
+    struct nj_worker_ops way = nj_worker_pool_ops(w, 0, NJ_WORKER_FILES);
+    any.port = nj_file_client_init(&any.lane, &way, NULL, any.b.store);
     for (uint32_t i = 0; i < STEPS; i++) {
         struct nj_file_job *job = &any.job[nj_prng_below(&any.prng, JOBS)];
         if (any.is_out[job - any.job])
@@ -338,15 +338,15 @@ static uint64_t any_round(bool stops)
             poll_any();
     }
     if (stops)
-        cr_assert_eq(nj_workers_stop(w, 60000), 0);
+        cr_assert_eq(nj_worker_pool_stop(w, 60000), 0);
     for (uint32_t k = 0; stops && k < JOBS; k++)
-        any.job[k].asker = NULL;
+        any.job[k].owner = NULL;
     while (any.n_out > 0)
         poll_any();
-    cr_expect_not(any.port.keeps(any.port.ctx));
-    uint64_t n = nj_workers_stats(w).kind[NJ_WORKERS_FILES].n_displaced;
-    cr_assert_eq(nj_workers_stop(w, 60000), 0);
-    nj_workers_free(w);
+    cr_expect_not(any.port.needs_polling(any.port.ctx));
+    uint64_t n = nj_worker_pool_stats(w).kind[NJ_WORKER_FILES].n_displaced;
+    cr_assert_eq(nj_worker_pool_stop(w, 60000), 0);
+    nj_worker_pool_free(w);
     return n;
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A lane whose jobs a test does one by one, and what it keeps while a thread is stuck. */
+/* A lane whose jobs a test does one by one, and what it needs_polling while a thread is stuck. */
 #include "lane_rig.h"
 
 TestSuite(store_file_client_stuck, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
 
-static void ask(struct shard *sh, struct nj_file_job *job, struct nj_object *o, uint64_t offset)
+static void ask(struct shard *sh, struct nj_file_job *job, struct nj_file_object *o,
+                uint64_t offset)
 {
     *job = read_of(o, offset);
-    job->asker = sh;
+    job->owner = sh;
     cr_assert(sh->port.submit(sh->port.ctx, job));
 }
 
@@ -37,7 +38,7 @@ Test(store_file_client_stuck, a_job_does_not_look_for_deleted_files)
     struct shard sh;
     begin(&b, 64 * MIB);
     begin_shard(&sh, &b);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     read_and_put(&b, o, 0);
     atomic_fetch_add(&coarse_ahead_s, 17);
     count("fstat");
@@ -51,11 +52,12 @@ Test(store_file_client_stuck, a_job_does_not_look_for_deleted_files)
 }
 
 /* A large file of a new store, whose first piece another thread reads and does not get. */
-static struct nj_object *begin_stuck_read(struct bench *b, struct shard *sh, struct other *other)
+static struct nj_file_object *begin_stuck_read(struct bench *b, struct shard *sh,
+                                               struct other *other)
 {
     begin(b, 64 * MIB);
     begin_shard(sh, b);
-    struct nj_object *o = open_large(b, "f");
+    struct nj_file_object *o = open_large(b, "f");
     *other = (struct other){.job = read_of(o, 0)};
     begin_other(other, b, "pread", false);
     return o;
@@ -70,7 +72,7 @@ Test(store_file_client_stuck, a_lane_waits_for_its_piece)
     struct bench b;
     struct shard sh;
     struct other other;
-    struct nj_object *o = begin_stuck_read(&b, &sh, &other);
+    struct nj_file_object *o = begin_stuck_read(&b, &sh, &other);
     for (uint32_t i = 0; i < N; i++) {
         ask(&sh, &jobs[i], o, i);
         cr_assert_eq(take_all(&sh), 0);
@@ -78,7 +80,7 @@ Test(store_file_client_stuck, a_lane_waits_for_its_piece)
     cr_expect_eq(stats(&b)->waits_for_read, N);
     for (uint32_t i = 1; i <= FILLS; i++) {
         read_and_put(&b, o, i * SMALL);
-        nj_file_store_bury(b.store);
+        nj_file_store_reclaim(b.store);
         for (uint32_t k = 0; k < 2; k++) /* the lane looks at some in each poll */
             cr_assert_eq(take_all(&sh), 0);
     }
@@ -100,15 +102,15 @@ Test(store_file_client_stuck, a_lane_keeps_what_is_being_read)
     struct shard sh;
     begin(&b, 64 * MIB);
     begin_shard(&sh, &b);
-    struct nj_object *o[2] = {open_large(&b, "f"), open_large(&b, "g")};
+    struct nj_file_object *o[2] = {open_large(&b, "f"), open_large(&b, "g")};
     struct other other[2] = {{.job = read_of(o[0], 0)}, {.job = read_of(o[1], 0)}};
     begin_other(&other[0], &b, "pread", false);
     begin_other(&other[1], &b, "pread", false);
-    cr_expect_not(sh.port.keeps(sh.port.ctx));
+    cr_expect_not(sh.port.needs_polling(sh.port.ctx));
     for (uint32_t i = 0; i < N; i++)
         ask(&sh, &jobs[i], o[i % 2], i);
     cr_expect_eq(take_all(&sh), 0);
-    cr_expect(sh.port.keeps(sh.port.ctx), "it has to be polled");
+    cr_expect(sh.port.needs_polling(sh.port.ctx), "it has to be polled");
     cr_expect_eq(stats(&b)->waits_for_read, N, "nobody asks while nothing changes");
     ask(&sh, &more, o[0], MIB);
     cr_expect_eq(take_all(&sh), 1);
@@ -119,19 +121,19 @@ Test(store_file_client_stuck, a_lane_keeps_what_is_being_read)
     sh.direct.is_full = false;
     cr_expect_eq(take_all(&sh), N / 2);
     for (uint32_t i = 0; i < N; i += 4) /* f: every other one gives up */
-        jobs[i].asker = NULL;
+        jobs[i].owner = NULL;
     uint32_t n = 0;
     for (uint32_t i = 0; i < 100; i++) {
         struct nj_file_job *back;
         if (sh.port.poll(sh.port.ctx, &back, 1) == 0)
             continue;
-        cr_expect(!back->asker && back->result == NJ_FILE_BUSY && !back->chunk);
+        cr_expect(!back->owner && back->result == NJ_FILE_BUSY && !back->chunk);
         n++;
     }
     cr_expect_eq(n, N / 4);
     end_other(&other[0], false);
     cr_expect_eq(take_all(&sh), N / 4);
-    cr_expect_not(sh.port.keeps(sh.port.ctx));
+    cr_expect_not(sh.port.needs_polling(sh.port.ctx));
     cr_expect_eq(sh.lane.busy.last, &sh.lane.busy.first);
     cr_expect_eq(stats(&b)->reads, 3);
     for (uint32_t i = 0; i < 2; i++) {
@@ -150,7 +152,7 @@ Test(store_file_client_stuck, a_displaced_read)
     struct bench b;
     struct shard sh;
     struct other other;
-    struct nj_object *o = begin_stuck_read(&b, &sh, &other);
+    struct nj_file_object *o = begin_stuck_read(&b, &sh, &other);
     ask(&sh, &stuck, o, 0);
     sh.direct.by_hand = true;
     ask(&sh, &poor, o, 0);
@@ -165,8 +167,8 @@ Test(store_file_client_stuck, a_displaced_read)
         ask(&sh, &moved[i], o, MIB);
         direct_displace(&sh.direct);
     }
-    moved[1].asker = NULL;
-    cr_expect(sh.port.keeps(sh.port.ctx));
+    moved[1].owner = NULL;
+    cr_expect(sh.port.needs_polling(sh.port.ctx));
     sh.direct.is_full = true;
     cr_expect_eq(sh.port.poll(sh.port.ctx, &back, 1), 0);
     cr_expect_eq(sh.direct.n_in, 0);
@@ -183,7 +185,7 @@ Test(store_file_client_stuck, a_displaced_read)
     end_other(&other, false);
     cr_expect_eq(take_all(&sh), 0);
     cr_assert_eq(sh.direct.n_in, 2, "memory came back, and the piece was read");
-    cr_expect_not(sh.port.keeps(sh.port.ctx));
+    cr_expect_not(sh.port.needs_polling(sh.port.ctx));
     while (sh.direct.n_in > 0)
         direct_run_next(&sh.direct);
     cr_expect_eq(take_all(&sh), 2);

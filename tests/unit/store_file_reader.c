@@ -87,7 +87,7 @@ Test(store_file_reader, errors)
         char name[8];
         uint32_t n = n_pending();
         snprintf(name, sizeof name, "g%zu", i);
-        struct nj_object *kept = w.object, *broken = open_large(&w.b, name);
+        struct nj_file_object *kept = w.object, *broken = open_large(&w.b, name);
         w.object = broken;
         ask_for(&job[0], 3, &job[0]);
         ask_for(&job[1], 3, &job[1]);
@@ -283,17 +283,17 @@ Test(store_file_reader, what_a_worker_reads)
     struct nj_file_job job, worker = {.op = NJ_FILE_READ, .object = w.object, .n_bytes = PIECE};
     struct nj__chunks *c = nj__file_store_chunks(w.b.store);
     struct nj__file *f = nj_container_of(w.object, struct nj__file, object);
-    struct nj__fill fill;
+    struct nj__chunk_fill fill;
 
-    cr_assert_eq(nj__chunks_begin(c, f, &worker, &fill), NJ_FILE_OK);
+    cr_assert_eq(nj__chunks_begin_fill(c, f, &worker, &fill), NJ_FILE_OK);
     cr_assert(fill.piece);
     ask_for_ahead(&job, 0, NULL, 4);
     cr_assert_eq(await_one(), &job);
     cr_expect_eq(job.result, NJ_FILE_BUSY);
     cr_expect_eq(n_pending(), 4, "the reader looks at no job that is home");
-    cr_expect_not(nj_file_store_has_news(w.b.store, &job));
-    cr_assert_eq(nj__chunks_end(c, &fill, true, &worker), NJ_FILE_OK);
-    cr_expect(nj_file_store_has_news(w.b.store, &job));
+    cr_expect_not(nj_file_store_may_retry(w.b.store, &job));
+    cr_assert_eq(nj__chunks_filled(c, &fill, true, &worker), NJ_FILE_OK);
+    cr_expect(nj_file_store_may_retry(w.b.store, &job));
     nj_ref_put(&worker.chunk->ref);
     for (uint32_t i = 0; i < 4; i++)
         finish(i, ALL);
@@ -323,9 +323,9 @@ Test(store_file_reader, withdrawn_from_a_lane)
 {
     enum { LATE = 20 };
     static struct nj_file_job job[NJ_FILE_READS_CLIENT_MAX + LATE];
-    static struct nj_file_lane lane;
-    struct nj_task_port none = {.submit = submit_none, .flush = flush_none, .poll = poll_none};
-    struct nj_file_port port = nj_file_lane_init(&lane, &none, &w.port, w.b.store);
+    static struct nj_file_client lane;
+    struct nj_worker_ops none = {.submit = submit_none, .flush = flush_none, .poll = poll_none};
+    struct nj_file_ops port = nj_file_client_init(&lane, &none, &w.port, w.b.store);
     uint32_t n_done = 0;
     char client;
 
@@ -334,14 +334,14 @@ Test(store_file_reader, withdrawn_from_a_lane)
                                       .object = w.object,
                                       .offset = (uint64_t)i * PIECE,
                                       .n_bytes = PIECE,
-                                      .asker = &job[i],
+                                      .owner = &job[i],
                                       .client = &client};
         atomic_store(&nj_container_of(w.object, struct nj__file, object)->is_settled, true);
         cr_assert(port.submit(port.ctx, &job[i]));
     }
     await_pending(NJ_FILE_READS_CLIENT_MAX);
     for (uint32_t i = NJ_FILE_READS_CLIENT_MAX; i < NJ_ARRAY_LEN(job); i++) {
-        job[i].asker = NULL;
+        job[i].owner = NULL;
         cr_expect_not(port.withdraw(port.ctx, &job[i]));
     }
     for (uint32_t i = 0; i < NJ_FILE_READS_CLIENT_MAX; i++)
@@ -363,23 +363,23 @@ Test(store_file_reader, withdrawn_from_a_lane)
  */
 Test(store_file_reader, how_long_workers_take)
 {
-    static struct nj_file_lane lane;
-    struct nj_task_port none = {.submit = submit_none, .flush = flush_none, .poll = poll_none};
-    struct nj_file_port port = nj_file_lane_init(&lane, &none, &w.port, w.b.store);
+    static struct nj_file_client lane;
+    struct nj_worker_ops none = {.submit = submit_none, .flush = flush_none, .poll = poll_none};
+    struct nj_file_ops port = nj_file_client_init(&lane, &none, &w.port, w.b.store);
     struct nj_task_class *reads = &lane.by_op[NJ_FILE_READ];
 
     cache(0);
-    reads->away_ns = 100 * NJ_WORKER_AHEAD_NS;
+    reads->worker_max_ns = 100 * NJ_WORKER_SHORT_TASK_NS;
     atomic_store(&nj_container_of(w.object, struct nj__file, object)->is_settled, true);
     for (uint32_t i = 0; i < 500; i++) {
         struct nj_file_job *home,
-            job = {.op = NJ_FILE_READ, .object = w.object, .n_bytes = PIECE, .asker = &job};
+            job = {.op = NJ_FILE_READ, .object = w.object, .n_bytes = PIECE, .owner = &job};
         cr_assert(port.submit(port.ctx, &job));
         while (port.poll(port.ctx, &home, 1) == 0)
             sched_yield();
         take_home(home);
     }
-    cr_expect_eq(reads->away_ns, 100 * NJ_WORKER_AHEAD_NS);
+    cr_expect_eq(reads->worker_max_ns, 100 * NJ_WORKER_SHORT_TASK_NS);
     end_world();
 }
 

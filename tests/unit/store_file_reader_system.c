@@ -35,7 +35,7 @@ Test(store_file_reader_system, closes_no_file)
 {
     sparse_file(&w.b, "whole", MIB);
     cr_assert_eq(open_job(&w.b, "whole"), NJ_FILE_OK);
-    struct nj_object *whole = w.b.job.object, *large = open_large(&w.b, "large");
+    struct nj_file_object *whole = w.b.job.object, *large = open_large(&w.b, "large");
     int fd = nj_container_of(large, struct nj__file, object)->fd;
 
     cr_assert(whole->bytes && fd >= 0);
@@ -52,7 +52,7 @@ Test(store_file_reader_system, closes_no_file)
     cr_expect_eq(stats(&w.b)->whole_bytes, 0, "they were buried");
     cr_expect_eq(n_frees, 0);
     cr_expect_neq(fcntl(fd, F_GETFD), -1);
-    nj_file_store_bury(w.b.store);
+    nj_file_store_reclaim(w.b.store);
     cr_expect_eq(fcntl(fd, F_GETFD), -1);
     end_world();
 }
@@ -76,13 +76,13 @@ Test(store_file_reader_system, reads_into_memory_that_is_there)
     static struct nj_file_job job[N];
     const struct nj__arena *a = nj__file_store_chunks(w.b.store)->arena;
 
-    cr_assert(nj__arena_is_low(a));
+    cr_assert(nj__arena_needs_pages(a));
     if (nj__arena_populate(nj__arena_memory(a).at) == -EINVAL) { /* before Linux 5.14 */
         end_world();
         return;
     }
     cache(0);
-    while (nj__arena_is_low(a)) /* a thread of the reader's sees to it */
+    while (nj__arena_needs_pages(a)) /* a thread of the reader's sees to it */
         sched_yield();
     for (uint32_t i = 0; i < N; i++)
         ask_for(&job[i], 1 + i, NULL);
@@ -133,19 +133,19 @@ Test(store_file_reader_system, what_it_cannot_read_now)
         for (int k = 0; k < 2; k++) {
             cr_expect_eq(home[k]->result, NJ_FILE_BUSY);
             cr_expect_null(home[k]->chunk);
-            cr_expect(nj_file_store_has_news(w.b.store, home[k]));
-            cr_expect_not(nj_file_reader_may(home[k]));
+            cr_expect(nj_file_store_may_retry(w.b.store, home[k]));
+            cr_expect_not(nj_file_reader_can_do(home[k]));
         }
         for (int k = 0; k < 2; k++) {
             nj_file_store_run(w.b.store, home[k]);
             take_home(home[k]);
-            cr_expect(nj_file_reader_may(home[k]), "as before");
+            cr_expect(nj_file_reader_can_do(home[k]), "as before");
         }
         cache(10 + i);
     }
     cr_expect_eq(stats(&w.b)->changed, 0);
     cr_expect_eq(nj_file_reader_stats(w.reader)->n_failed, 0);
-    cr_expect_eq(nj_file_reader_stats(w.reader)->n_put_off, NJ_ARRAY_LEN(results));
+    cr_expect_eq(nj_file_reader_stats(w.reader)->n_to_workers, NJ_ARRAY_LEN(results));
     end_world();
 }
 
@@ -221,14 +221,14 @@ static uint32_t poll_one(void *ctx, struct nj_task **tasks, uint32_t n)
 /* A worker does a READ for which the reader has no memory. The lane's caller sees no error. */
 Test(store_file_reader_system, what_a_worker_reads_instead)
 {
-    static struct nj_file_lane lane;
-    struct nj_task_port worker = {.submit = submit_and_run, .flush = flush_none, .poll = poll_one};
-    struct nj_file_port port = nj_file_lane_init(&lane, &worker, &w.port, w.b.store);
+    static struct nj_file_client lane;
+    struct nj_worker_ops worker = {.submit = submit_and_run, .flush = flush_none, .poll = poll_one};
+    struct nj_file_ops port = nj_file_client_init(&lane, &worker, &w.port, w.b.store);
     struct nj_file_job *home, job = {.op = NJ_FILE_READ,
                                      .object = w.object,
-                                     .offset = NJ_OBJECT_WHOLE_MAX,
+                                     .offset = NJ_OBJECT_IN_MEMORY_MAX,
                                      .n_bytes = PIECE,
-                                     .asker = &job};
+                                     .owner = &job};
 
     atomic_store(&file()->is_settled, true);
     cr_assert(port.submit(port.ctx, &job));

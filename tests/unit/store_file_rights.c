@@ -63,9 +63,9 @@ static void run_on_thread(void *(*run)(void *), void *arg)
     cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
-static void *as_others(void *err)
+static void *drop_rights(void *err)
 {
-    cr_assert(nj_file_rights_use_others(), "the system refused");
+    cr_assert(nj_file_rights_drop(), "the system refused");
     read_all(err);
     return NULL;
 }
@@ -76,7 +76,7 @@ Test(store_file_rights, of_others)
     bool root = geteuid() == 0;
 
     make_files();
-    run_on_thread(as_others, there);
+    run_on_thread(drop_rights, there);
     read_all(here);
     for (unsigned i = 0; i < N; i++) {
         bool all = i == 2 || i == 3;
@@ -132,17 +132,17 @@ static void *job_and_handler(void *arg)
     pthread_barrier_wait(&together);
     for (unsigned i = 0; i < ROUNDS; i++) {
         n_changes = 0;
-        cr_assert(nj_file_rights_use_others());
+        cr_assert(nj_file_rights_drop());
         cr_assert_eq(open(at(refused), O_RDONLY), -1, "%s", refused);
         cr_assert_eq(errno, EACCES);
         cr_assert_eq(n_changes, 2);
         for (unsigned k = 0; k < i % 3; k++)
-            cr_assert(nj_file_rights_use_others());
+            cr_assert(nj_file_rights_drop());
         cr_assert_eq(n_changes, 2, "one job after another");
-        nj_file_rights_use_own();
+        nj_file_rights_restore();
         cr_assert_eq(n_changes, 4);
         for (unsigned k = 0; k < i % 3; k++)
-            nj_file_rights_use_own();
+            nj_file_rights_restore();
         cr_assert_eq(n_changes, 4, "one handler after another");
         struct own now = look();
         cr_assert_eq(memcmp(&now, &at_start, sizeof now), 0);
@@ -198,7 +198,7 @@ static const struct {
 static void *refused(void *arg)
 {
     unsigned i = *(unsigned *)arg;
-    struct nj_file_store_options o = {.root = scratch, .cache_bytes = 1 << 20, .as_others = true};
+    struct nj_file_store_options o = {.root = scratch, .cache_bytes = 1 << 20, .drop_rights = true};
     struct nj_file_store *store;
     struct nj_file_job job = {.op = NJ_FILE_OPEN, .path = "all"}, list = {.op = NJ_FILE_LIST};
     char err[256];
@@ -208,7 +208,7 @@ static void *refused(void *arg)
     else
         cr_assert_eq(prctl(PR_SET_SECUREBITS, refusals[i].securebits), 0);
     struct own before = look();
-    cr_expect_not(nj_file_rights_use_others(), "%s", refusals[i].what);
+    cr_expect_not(nj_file_rights_drop(), "%s", refusals[i].what);
     struct own after = look();
     cr_expect_eq(memcmp(&after, &before, sizeof after), 0, "%s", refusals[i].what);
     cr_assert_eq(nj_file_store_open(&o, &store, err, sizeof err), 0, "%s", err);
@@ -235,7 +235,7 @@ Test(store_file_rights, when_the_system_refuses)
 /* Names are looked up with the rights of others, what is open is read with any. */
 static void *store_of_others(void *arg)
 {
-    struct nj_file_store_options o = {.root = scratch, .cache_bytes = 1 << 20, .as_others = true};
+    struct nj_file_store_options o = {.root = scratch, .cache_bytes = 1 << 20, .drop_rights = true};
     struct nj_file_store *store;
     char err[256];
 
@@ -247,7 +247,7 @@ static void *store_of_others(void *arg)
         nj_file_store_run(store, &job);
         bool all = i == 2 || i == 3;
         cr_expect_eq(job.result, all ? NJ_FILE_OK : NJ_FILE_DENIED, "%s", names[i]);
-        nj_file_rights_use_own();
+        nj_file_rights_restore();
         if (!job.object)
             continue;
         if (!job.object->bytes) {
@@ -268,7 +268,7 @@ Test(store_file_rights, jobs_of_a_store)
     if (geteuid() != 0)
         cr_skip("who is not root gives nothing up");
     make_files();
-    cr_assert_eq(truncate(at("open/all"), NJ_OBJECT_WHOLE_MAX + 1), 0);
+    cr_assert_eq(truncate(at("open/all"), NJ_OBJECT_IN_MEMORY_MAX + 1), 0);
     run_on_thread(store_of_others, NULL);
 }
 
@@ -292,18 +292,18 @@ static void *before_and_after(void *arg)
     int err[N];
 
     if (*(const bool *)arg)
-        cr_assert(nj_file_rights_use_others());
+        cr_assert(nj_file_rights_drop());
     sem_post(&done);
     wait_for(&go);
     if (!*(const bool *)arg)
-        cr_assert(nj_file_rights_use_others());
+        cr_assert(nj_file_rights_drop());
     sem_post(&done);
     wait_for(&go);
-    cr_assert(nj_file_rights_use_others());
+    cr_assert(nj_file_rights_drop());
     read_all(err);
     for (unsigned i = 0; i < N; i++)
         cr_expect_eq(err[i], i == 2 || i == 3 ? 0 : EACCES, "%s", names[i]);
-    nj_file_rights_use_own();
+    nj_file_rights_restore();
     struct own now = look();
     cr_expect_eq(memcmp(&now, &at_start, sizeof now), 0);
     return NULL;
@@ -339,17 +339,17 @@ static void *jobs_and_groups(void *arg)
 {
     (void)arg;
     for (int i = 0; i < 2; i++) {
-        cr_assert(nj_file_rights_use_others());
+        cr_assert(nj_file_rights_drop());
         sem_post(&done);
         wait_for(&go);
         int err[N];
         if (i == 0)
-            cr_assert(nj_file_rights_use_others());
+            cr_assert(nj_file_rights_drop());
         if (i == 0) {
             read_all(err);
             cr_expect_eq(err[1], EACCES, "of a group that others are not in");
         }
-        nj_file_rights_use_own();
+        nj_file_rights_restore();
         struct own now = look();
         cr_expect_eq(memcmp(&now, &at_start, sizeof now), 0, "round %d", i);
     }
@@ -394,7 +394,7 @@ static void *stuck_job(void *arg)
 
 Test(store_file_rights, root_in_the_middle_of_a_job, .timeout = 60)
 {
-    struct nj_file_store_options o = {.root = scratch, .cache_bytes = 1 << 20, .as_others = true};
+    struct nj_file_store_options o = {.root = scratch, .cache_bytes = 1 << 20, .drop_rights = true};
     char err[256];
 
     if (geteuid() != 0)
@@ -425,8 +425,8 @@ Test(store_file_rights, reach)
     bool root = geteuid() == 0;
 
     cr_assert_eq(chmod(scratch, 0700), 0);
-    cr_expect_eq(nj_file_rights_reach(scratch), !root);
+    cr_expect_eq(nj_file_rights_can_reach(scratch), !root);
     cr_assert_eq(chmod(scratch, 0711), 0);
-    cr_expect(nj_file_rights_reach(scratch));
-    cr_expect(nj_file_rights_reach("/nowhere"), "that is told elsewhere");
+    cr_expect(nj_file_rights_can_reach(scratch));
+    cr_expect(nj_file_rights_can_reach("/nowhere"), "that is told elsewhere");
 }

@@ -23,12 +23,12 @@ struct world {
     struct nj_txns txns;
     struct nj_txn txn[64];
     uint32_t n_txns;
-    struct nj_site *site;
+    struct nj_file_server *site;
     struct reply said[64];
     uint32_t n_said;
-    struct nj_workers *workers;
+    struct nj_worker_pool *workers;
     struct nj_task blocker; /* with their only thread */
-    struct nj_task_port other;
+    struct nj_worker_ops other;
 };
 
 static struct world world;
@@ -43,12 +43,12 @@ static int respond(void *stream, uint16_t status, const struct nj_field *fields,
     return 0;
 }
 
-static bool respond_again(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body)
+static bool respond_cached(void *stream, uint16_t status, uint64_t stamp, struct nj_body *body)
 {
     return false;
 }
 
-static const struct nj_framing framing = {.respond = respond, .respond_again = respond_again};
+static const struct nj_framing framing = {.respond = respond, .respond_cached = respond_cached};
 
 static void wake(void *waiter)
 {
@@ -59,7 +59,7 @@ static struct world *begin_site(void)
 {
     static const struct nj_txn_events events = {.wake = wake};
     struct world *w = &world;
-    struct nj_site_config config = {
+    struct nj_file_server_config config = {
         .txns = &w->txns,
         .files = &w->sh.port,
         .exchanges_max = 64,
@@ -73,15 +73,15 @@ static struct world *begin_site(void)
     w->txns.wall_s_at_zero = 784111777;
     begin(&w->b, 64 * MIB);
     begin_shard(&w->sh, &w->b);
-    w->site = nj_site_new(&config);
+    w->site = nj_file_server_new(&config);
     cr_assert_not_null(w->site);
     return w;
 }
 
 static void end_site(struct world *w)
 {
-    cr_expect_eq(nj_site_jobs_out(w->site), 0);
-    nj_site_free(w->site);
+    cr_expect_eq(nj_file_server_jobs_in_flight(w->site), 0);
+    nj_file_server_free(w->site);
     end(&w->b);
 }
 
@@ -91,19 +91,19 @@ static struct nj_requester *client_of(const char *who)
     return &world.txns.requester[(int)*who];
 }
 
-static struct nj_site_wait *get(struct world *w, const char *who, const char *path)
+static struct nj_file_wait *get(struct world *w, const char *who, const char *path)
 {
     struct nj_str p = {path, (uint32_t)strlen(path)};
     struct nj_target target;
 
-    nj_site_target(w->site, p, &target);
+    nj_file_server_parse_target(w->site, p, &target);
     struct nj_request_head head = {.method = NJ_STR("GET"), .path = p};
     struct nj_txn *t = &w->txn[w->n_txns++ % NJ_ARRAY_LEN(w->txn)];
     *t = (struct nj_txn){.set = &w->txns,
                          .framing = &framing,
                          .stream = (void *)(uintptr_t)who,
                          .requester = client_of(who)};
-    nj_site_serve(w->site, t, &head, &target, NJ_SEC);
+    nj_file_server_serve(w->site, t, &head, &target, NJ_SEC);
     return t->wait;
 }
 
@@ -114,8 +114,8 @@ static void poll_site(struct world *w)
     uint32_t n = w->sh.port.poll(w->sh.port.ctx, jobs, NJ_ARRAY_LEN(jobs));
 
     for (uint32_t i = 0; i < n; i++)
-        nj_site_file_done(w->site, jobs[i], NJ_SEC);
-    nj_site_polled(w->site);
+        nj_file_server_job_done(w->site, jobs[i], NJ_SEC);
+    nj_file_server_polled(w->site);
 }
 
 static void close_bodies(struct world *w)
@@ -143,7 +143,7 @@ Test(store_file_site, a_body_that_was_refused)
     wait_for_tick(&w->b, "one");
     wait_for_tick(&w->b, "two");
     cr_assert_eq(open_job(&w->b, "one"), NJ_FILE_OK);
-    struct nj_object *o = w->b.job.object;
+    struct nj_file_object *o = w->b.job.object;
     struct other other = {.job = read_of(o, 0)};
     begin_other(&other, &w->b, "pread", false);
     get(w, "a", "/one");
@@ -207,7 +207,7 @@ Test(store_file_site, a_displaced_open)
         cr_assert_eq(w->sh.direct.n_in, 1);
         cr_expect_eq(w->sh.direct.in[0]->client, client_of("a"));
         direct_displace(&w->sh.direct);
-        cr_expect(w->sh.port.keeps(w->sh.port.ctx), "it has to be polled");
+        cr_expect(w->sh.port.needs_polling(w->sh.port.ctx), "it has to be polled");
         w->sh.direct.is_full = full;
         poll_site(w);
         cr_expect_eq(status_of(w, "a"), 503);
@@ -252,13 +252,13 @@ static void reject_blocker(struct nj_task *task)
 static void begin_workers(struct world *w, uint32_t tasks_max)
 {
     static const struct nj_task_ops ops = {run_blocker, reject_blocker};
-    struct nj_workers_config config = {
-        .n_shards = 2, .kind = {[NJ_WORKERS_FILES] = {.n_max = 1, .tasks_max = tasks_max}}};
+    struct nj_worker_pool_config config = {
+        .n_shards = 2, .kind = {[NJ_WORKER_FILES] = {.n_max = 1, .tasks_max = tasks_max}}};
 
-    cr_assert_eq(nj_workers_start(&config, &w->workers), 0);
-    struct nj_task_port way = nj_workers_port(w->workers, 0, NJ_WORKERS_FILES);
-    w->sh.port = nj_file_lane_init(&w->sh.lane, &way, NULL, w->b.store);
-    w->other = nj_workers_port(w->workers, 1, NJ_WORKERS_FILES);
+    cr_assert_eq(nj_worker_pool_start(&config, &w->workers), 0);
+    struct nj_worker_ops way = nj_worker_pool_ops(w->workers, 0, NJ_WORKER_FILES);
+    w->sh.port = nj_file_client_init(&w->sh.lane, &way, NULL, w->b.store);
+    w->other = nj_worker_pool_ops(w->workers, 1, NJ_WORKER_FILES);
     w->blocker = (struct nj_task){.ops = &ops};
     nj_list_init(&w->blocker.node);
     sem_init(&hold, 0, 0);
@@ -279,7 +279,7 @@ static struct world *begin_queue(uint32_t tasks_max)
 
 static uint32_t n_waiting(const struct world *w)
 {
-    return nj_workers_load(w->workers, 0, NJ_WORKERS_FILES).n_waiting;
+    return nj_worker_pool_load(w->workers, 0, NJ_WORKER_FILES).n_waiting;
 }
 
 static void run_down(struct world *w)
@@ -288,16 +288,16 @@ static void run_down(struct world *w)
     struct nj_task *task;
 
     sem_post(&hold);
-    while (nj_site_jobs_out(w->site) > 0) {
+    while (nj_file_server_jobs_in_flight(w->site) > 0) {
         if (w->sh.port.poll(w->sh.port.ctx, &job, 1) == 1)
-            nj_site_file_done(w->site, job, NJ_SEC);
+            nj_file_server_job_done(w->site, job, NJ_SEC);
         sched_yield();
     }
     while (w->other.poll(w->other.ctx, &task, 1) == 0)
         sched_yield();
     close_bodies(w);
-    cr_assert_eq(nj_workers_stop(w->workers, 60000), 0);
-    nj_workers_free(w->workers);
+    cr_assert_eq(nj_worker_pool_stop(w->workers, 60000), 0);
+    nj_worker_pool_free(w->workers);
 }
 
 /* So many names of its own, and one that others want, too. */
@@ -371,19 +371,19 @@ Test(store_file_site, a_full_queue)
 Test(store_file_site, requests_that_are_cancelled)
 {
     struct world *w = begin_queue(64);
-    struct nj_site_wait *first = get(w, "a", "/first"), *x[3];
+    struct nj_file_wait *first = get(w, "a", "/first"), *x[3];
     x[0] = get(w, "a", "/x");
     x[1] = get(w, "b", "/x");
     x[2] = get(w, "a", "/y");
     cr_expect_eq(n_waiting(w), 2);
-    nj_site_cancel(x[0]);
-    cr_expect_eq(nj_site_jobs_out(w->site), 3, "b waits for it");
-    nj_site_cancel(x[1]);
-    cr_expect_eq(nj_site_jobs_out(w->site), 2);
-    nj_site_cancel(x[2]);
+    nj_file_server_cancel(x[0]);
+    cr_expect_eq(nj_file_server_jobs_in_flight(w->site), 3, "b waits for it");
+    nj_file_server_cancel(x[1]);
+    cr_expect_eq(nj_file_server_jobs_in_flight(w->site), 2);
+    nj_file_server_cancel(x[2]);
     cr_expect_eq(n_waiting(w), 0);
-    nj_site_cancel(first);
-    cr_expect_eq(nj_site_jobs_out(w->site), 1, "a worker is to have it");
+    nj_file_server_cancel(first);
+    cr_expect_eq(nj_file_server_jobs_in_flight(w->site), 1, "a worker is to have it");
     get(w, "c", "/x");
     cr_expect_eq(n_waiting(w), 1);
     run_down(w);
@@ -409,14 +409,14 @@ Test(store_file_site, a_body_that_is_closed)
     cr_expect_eq(show(one), 0);
     cr_expect_eq(show(two), 0);
     poll_site(w);
-    cr_expect_eq(nj_site_jobs_out(w->site), 2);
-    cr_expect(nj_site_wants_room(w->site));
+    cr_expect_eq(nj_file_server_jobs_in_flight(w->site), 2);
+    cr_expect(nj_file_server_awaits_room(w->site));
     one->ops->close(one);
-    cr_expect_eq(nj_site_jobs_out(w->site), 1);
+    cr_expect_eq(nj_file_server_jobs_in_flight(w->site), 1);
     cr_expect_eq(n_waiting(w), 0);
     poll_site(w);
     cr_expect_eq(n_waiting(w), 1);
-    cr_expect_not(nj_site_wants_room(w->site));
+    cr_expect_not(nj_file_server_awaits_room(w->site));
     run_down(w);
     cr_expect_gt(show(two), 0);
     two->ops->close(two);

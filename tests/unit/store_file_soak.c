@@ -31,7 +31,7 @@
 
 static struct faulty {
     struct {
-        struct nj__ring_read read;
+        struct nj__uring_read read;
         void *user;
         uint32_t n_turns; /* until it is done */
     } under_way[NJ_FILE_READS_MAX];
@@ -42,7 +42,7 @@ static struct faulty {
 
 #include "support/ring_double.h"
 
-void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *user)
+void nj__uring_read(struct nj__uring *r, const struct nj__uring_read *read, void *user)
 {
     (void)r;
     cr_assert_lt(disk.n, NJ_FILE_READS_MAX);
@@ -51,7 +51,7 @@ void nj__ring_read(struct nj__ring *r, const struct nj__ring_read *read, void *u
     disk.under_way[disk.n++].n_turns = nj_prng_below(&disk.prng, 20);
 }
 
-static int32_t one_read(const struct nj__ring_read *r)
+static int32_t one_read(const struct nj__uring_read *r)
 {
     uint32_t n_bytes = r->n_bytes;
 
@@ -70,7 +70,7 @@ static int32_t one_read(const struct nj__ring_read *r)
     return n < 0 ? -errno : (int32_t)n;
 }
 
-uint32_t nj__ring_reap(struct nj__ring *r, struct nj__ring_done *done, uint32_t n)
+uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
 {
     uint32_t n_done = 0;
 
@@ -87,20 +87,20 @@ uint32_t nj__ring_reap(struct nj__ring *r, struct nj__ring_done *done, uint32_t 
     return n_done;
 }
 
-void nj__ring_will_wait(struct nj__ring *r)
+void nj__uring_prepare_wait(struct nj__uring *r)
 {
     (void)r;
     atomic_store(&disk.is_awake, false);
 }
 
-void nj__ring_wait(struct nj__ring *r)
+void nj__uring_wait(struct nj__uring *r)
 {
     (void)r;
     while (disk.n == 0 && !atomic_load(&disk.is_awake))
         sched_yield();
 }
 
-void nj__ring_wake(struct nj__ring *r)
+void nj__uring_wake(struct nj__uring *r)
 {
     (void)r;
     atomic_store(&disk.is_awake, true);
@@ -203,7 +203,7 @@ static void change_one(struct nj_prng *prng)
 
 struct body {
     struct nj_file_job job;
-    struct nj_object *object;
+    struct nj_file_object *object;
     uint64_t version, at, end;
     uint32_t file, rewrites; /* of it when it was asked for */
     bool is_mixed;           /* opened while it was rewritten */
@@ -211,8 +211,8 @@ struct body {
 
 struct shard {
     pthread_t thread;
-    struct nj_file_lane lane;
-    struct nj_file_port port;
+    struct nj_file_client lane;
+    struct nj_file_ops port;
     struct nj_prng prng;
     struct body body[BODIES];
     uint32_t n_out;
@@ -227,7 +227,7 @@ static char clients[8];
 
 static void send(struct shard *sh, struct body *x)
 {
-    x->job.asker = x;
+    x->job.owner = x;
     x->job.client = &clients[nj_prng_below(&sh->prng, sizeof clients)];
     while (!sh->port.submit(sh->port.ctx, &x->job))
         sched_yield();
@@ -277,7 +277,7 @@ static void begin_body(struct shard *sh, struct body *x)
 /* False: that was the last of it. */
 static bool take_piece(struct shard *sh, struct body *x)
 {
-    const struct nj_chunk *c = x->job.chunk;
+    const struct nj_file_chunk *c = x->job.chunk;
     uint64_t end = c->offset + c->n_bytes < x->end ? c->offset + c->n_bytes : x->end;
 
     NJ_CHECK(c->offset <= x->at && x->at < end);
@@ -341,7 +341,7 @@ static void *drive(void *arg)
         uint32_t n = sh->port.poll(sh->port.ctx, jobs, NJ_ARRAY_LEN(jobs));
         sh->n_out -= n;
         for (uint32_t i = 0; i < n; i++)
-            done(sh, jobs[i]->asker);
+            done(sh, jobs[i]->owner);
         if (n == 0)
             sched_yield();
     }
@@ -383,13 +383,14 @@ static bool is_enough(bool soaks)
     return soaks ? is_late : n_bodies() >= N_FEW;
 }
 
-static void start_shards(struct nj_workers *workers, struct nj_file_reader *reader, uint64_t seed)
+static void start_shards(struct nj_worker_pool *workers, struct nj_file_reader *reader,
+                         uint64_t seed)
 {
     for (uint32_t i = 0; i < SHARDS; i++) {
         struct shard *sh = &shards[i];
-        struct nj_task_port way = nj_workers_port(workers, i, NJ_WORKERS_FILES);
-        struct nj_task_port reads = nj_file_reader_port(reader, i);
-        sh->port = nj_file_lane_init(&sh->lane, &way, &reads, b.store);
+        struct nj_worker_ops way = nj_worker_pool_ops(workers, i, NJ_WORKER_FILES);
+        struct nj_worker_ops reads = nj_file_reader_port(reader, i);
+        sh->port = nj_file_client_init(&sh->lane, &way, &reads, b.store);
         nj_prng_init(&sh->prng, seed + 1 + i);
         cr_assert_eq(pthread_create(&sh->thread, NULL, drive, sh), 0);
     }
@@ -401,7 +402,7 @@ Test(store_file_soak, bodies_are_of_one_version, .timeout = 1200)
 {
     const char *given = getenv("NJ_SEED"), *soak_s = getenv("NJ_SOAK_S");
     uint64_t seed = given ? strtoull(given, NULL, 0) : 20261124;
-    struct nj_workers *workers;
+    struct nj_worker_pool *workers;
     struct nj_file_reader *reader;
     struct nj_prng prng;
     uint32_t n_fds = n_descriptors();
@@ -410,10 +411,10 @@ Test(store_file_soak, bodies_are_of_one_version, .timeout = 1200)
     nj_prng_init(&prng, seed);
     nj_prng_init(&disk.prng, seed + 100);
     begin(&b, CACHE_BYTES);
-    struct nj_workers_config wc = {.n_shards = SHARDS,
-                                   .kind = {[NJ_WORKERS_FILES] = {.n_max = 4, .tasks_max = 100}}};
+    struct nj_worker_pool_config wc = {
+        .n_shards = SHARDS, .kind = {[NJ_WORKER_FILES] = {.n_max = 4, .tasks_max = 100}}};
     struct nj_file_reader_config rc = {.store = b.store, .n_shards = SHARDS, .tasks_max = 100};
-    cr_assert_eq(nj_workers_start(&wc, &workers), 0);
+    cr_assert_eq(nj_worker_pool_start(&wc, &workers), 0);
     cr_assert_eq(nj_file_reader_start(&rc, &reader), 0);
     for (uint32_t i = 0; i < 4 * FILES; i++)
         change_one(&prng);
@@ -447,9 +448,9 @@ Test(store_file_soak, bodies_are_of_one_version, .timeout = 1200)
            (unsigned long)stats(&b)->evictions);
     cr_expect_gt(nj_file_reader_stats(reader)->n_failed, 0);
     cr_expect_eq(nj_file_reader_stop(reader, 60000), 0);
-    cr_expect_eq(nj_workers_stop(workers, 60000), 0);
+    cr_expect_eq(nj_worker_pool_stop(workers, 60000), 0);
     nj_file_reader_free(reader);
-    nj_workers_free(workers);
+    nj_worker_pool_free(workers);
     nj_file_store_tidy(b.store);
     cr_expect_eq(stats(&b)->chunk_lent_bytes, 0);
     end(&b);

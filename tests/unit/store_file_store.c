@@ -92,11 +92,11 @@ Test(store_file_store, keeps_what_is_unchanged)
     nj_file_store_run(s, &c);
     cr_assert(a.result == NJ_FILE_OK && c.result == NJ_FILE_OK);
     cr_expect_eq(a.object, c.object);
-    cr_expect_eq(nj_file_store_objects(s), 1);
+    cr_expect_eq(nj_file_store_n_held(s), 1);
     nj_ref_put(&a.object->ref);
     nj_ref_put(&c.object->ref);
     nj_file_store_tidy(s);
-    cr_expect_eq(nj_file_store_objects(s), 1, "the cache holds it");
+    cr_expect_eq(nj_file_store_n_held(s), 1, "the cache holds it");
     cr_expect_eq(nj_file_store_close(s), 0);
 }
 
@@ -106,7 +106,7 @@ Test(store_file_store, old_version_lives_while_held)
     begin(&b, MIB);
     write_file(&b, "f", "old", 3);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *old = b.job.object;
+    struct nj_file_object *old = b.job.object;
     write_file(&b, "f", "newer", 5);
     expect_text(&b, "f", "newer");
     nj_file_store_tidy(b.store);
@@ -126,20 +126,20 @@ Test(store_file_store, budget)
         write_file(&b, name, data, sizeof data);
         cr_assert_eq(peek(&b, name), NJ_FILE_OK);
         cr_assert_leq(nj_file_store_stats(b.store)->cached_bytes, MIB);
-        cr_assert_leq(nj_file_store_objects(b.store), 10);
+        cr_assert_leq(nj_file_store_n_held(b.store), 10);
     }
-    cr_expect_eq(nj_file_store_objects(b.store), 10);
+    cr_expect_eq(nj_file_store_n_held(b.store), 10);
     /* Larger than the budget: served, not kept, and nothing else suffers. */
     sparse_file(&b, "huge", 2 * MIB);
     cr_expect_eq(peek(&b, "huge"), NJ_FILE_OK);
-    cr_expect_eq(nj_file_store_objects(b.store), 10);
+    cr_expect_eq(nj_file_store_n_held(b.store), 10);
     /* Tiny files are bounded as well: each costs a page. */
     for (int i = 0; i < 600; i++) {
         char name[16];
         snprintf(name, sizeof name, "t%d", i);
         write_file(&b, name, "", 0);
         cr_assert_eq(peek(&b, name), NJ_FILE_OK);
-        cr_assert_leq(nj_file_store_objects(b.store), 256);
+        cr_assert_leq(nj_file_store_n_held(b.store), 256);
     }
     cr_expect_leq(nj_file_store_stats(b.store)->cached_bytes, MIB);
     end(&b);
@@ -149,15 +149,15 @@ Test(store_file_store, boundary_of_whole)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    sparse_file(&b, "whole", NJ_OBJECT_WHOLE_MAX);
-    sparse_file(&b, "large", NJ_OBJECT_WHOLE_MAX + 1);
+    sparse_file(&b, "whole", NJ_OBJECT_IN_MEMORY_MAX);
+    sparse_file(&b, "large", NJ_OBJECT_IN_MEMORY_MAX + 1);
     cr_assert_eq(open_job(&b, "whole"), NJ_FILE_OK);
-    cr_expect(b.job.object->bytes && b.job.object->size_bytes == NJ_OBJECT_WHOLE_MAX);
-    cr_expect_eq(b.job.object->bytes[NJ_OBJECT_WHOLE_MAX - 1], 0);
+    cr_expect(b.job.object->bytes && b.job.object->size_bytes == NJ_OBJECT_IN_MEMORY_MAX);
+    cr_expect_eq(b.job.object->bytes[NJ_OBJECT_IN_MEMORY_MAX - 1], 0);
     nj_ref_put(&b.job.object->ref);
     cr_assert_eq(open_job(&b, "large"), NJ_FILE_OK);
-    struct nj_object *o = b.job.object;
-    cr_expect(!o->bytes && o->size_bytes == NJ_OBJECT_WHOLE_MAX + 1);
+    struct nj_file_object *o = b.job.object;
+    cr_expect(!o->bytes && o->size_bytes == NJ_OBJECT_IN_MEMORY_MAX + 1);
     nj_ref_put(&o->ref);
     end(&b);
 }
@@ -166,14 +166,14 @@ Test(store_file_store, boundary_of_whole)
 Test(store_file_store, what_is_lent_is_bounded)
 {
     enum { N = 20 };
-    struct nj_object *held[N];
+    struct nj_file_object *held[N];
     struct bench b;
     char name[8];
     begin(&b, MIB);
     uint32_t n_whole = 0;
     for (uint32_t i = 0; i < N; i++) {
         snprintf(name, sizeof name, "f%u", i);
-        sparse_file(&b, name, NJ_OBJECT_WHOLE_MAX);
+        sparse_file(&b, name, NJ_OBJECT_IN_MEMORY_MAX);
         cr_assert_eq(open_job(&b, name), NJ_FILE_OK);
         held[i] = b.job.object;
         n_whole += held[i]->bytes != NULL;
@@ -213,8 +213,8 @@ Test(store_file_store, descriptors_run_out)
     struct bench b;
     struct rlimit limit;
     begin(&b, 64 * MIB);
-    struct nj_object *held = open_large(&b, "held");
-    struct nj_object *kept = open_large(&b, "kept");
+    struct nj_file_object *held = open_large(&b, "held");
+    struct nj_file_object *kept = open_large(&b, "kept");
     nj_ref_put(&kept->ref); /* only the cache has it now */
     write_file(&b, "a", "x", 1);
     write_file(&b, "small", "x", 1);
@@ -241,11 +241,11 @@ static bool touch(struct bench *b, uint32_t i)
 
     snprintf(name, sizeof name, "%u", i);
     cr_assert_eq(open_job(b, name), NJ_FILE_OK);
-    struct nj_object *o = b->job.object;
+    struct nj_file_object *o = b->job.object;
     cr_assert_eq(read_job(b, o, 0, NJ_CHUNK_SMALL_BYTES), NJ_FILE_OK);
     nj_ref_put(&b->job.chunk->ref);
     nj_ref_put(&o->ref);
-    nj_file_store_bury(b->store);
+    nj_file_store_reclaim(b->store);
     return stats(b)->chunk_hits > n;
 }
 
@@ -265,7 +265,7 @@ Test(store_file_store, few_descriptors_are_given_up)
     }
     wait_for_tick(&b, name);
     cr_assert_eq(open_job(&b, name), NJ_FILE_OK);
-    struct nj_object *held = b.job.object;
+    struct nj_file_object *held = b.job.object;
     for (uint32_t i = 0; i < N; i++)
         cr_expect_not(touch(&b, i));
     for (uint32_t i = 0; i < N; i += 2)
@@ -315,14 +315,14 @@ Test(store_file_store, large_files_leave_descriptors)
     enum { N = 100 };
     struct bench b;
     struct rlimit limit;
-    struct nj_object *held[N];
+    struct nj_file_object *held[N];
     char name[16];
     uint32_t n = 0;
     begin(&b, 64 * MIB);
     write_file(&b, "small", "x", 1);
     for (uint32_t i = 0; i < N; i++) {
         snprintf(name, sizeof name, "%u", i);
-        sparse_file(&b, name, 2 * NJ_OBJECT_WHOLE_MAX);
+        sparse_file(&b, name, 2 * NJ_OBJECT_IN_MEMORY_MAX);
     }
 
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -355,7 +355,7 @@ Test(store_file_store, large_files_leave_descriptors)
 static int next_after_large(uint32_t n_threads, enum nj_symlinks symlinks)
 {
     enum { N = 720 };
-    static struct nj_object *held[N];
+    static struct nj_file_object *held[N];
     struct nj_file_store_options o = {
         .cache_bytes = MIB, .n_threads = n_threads, .symlinks = symlinks};
     struct rlimit limit, few;
@@ -373,7 +373,7 @@ static int next_after_large(uint32_t n_threads, enum nj_symlinks symlinks)
     for (;; n++) {
         cr_assert_lt(n, N);
         snprintf(name, sizeof name, "%u", n);
-        sparse_file(&b, name, 2 * NJ_OBJECT_WHOLE_MAX);
+        sparse_file(&b, name, 2 * NJ_OBJECT_IN_MEMORY_MAX);
         if (open_job(&b, name) != NJ_FILE_OK)
             break;
         held[n] = b.job.object;
@@ -405,10 +405,10 @@ Test(store_file_store, what_is_gone_is_not_kept)
     struct bench b;
     begin(&b, 64 * MIB);
     nj_ref_put(&open_large(&b, "a")->ref);
-    cr_expect_eq(nj_file_store_objects(b.store), 1);
+    cr_expect_eq(nj_file_store_n_held(b.store), 1);
     unlink(at(&b, "a"));
     cr_expect_eq(peek(&b, "a"), NJ_FILE_ABSENT);
-    cr_expect_eq(nj_file_store_objects(b.store), 0);
+    cr_expect_eq(nj_file_store_n_held(b.store), 0);
     end(&b);
 }
 
@@ -418,10 +418,10 @@ Test(store_file_store, close_tells_leaks)
     begin(&b, MIB);
     write_file(&b, "a", "x", 1);
     cr_assert_eq(open_job(&b, "a"), NJ_FILE_OK);
-    struct nj_object *o = b.job.object;
-    cr_expect_eq(nj_file_store_objects(b.store), 1);
+    struct nj_file_object *o = b.job.object;
+    cr_expect_eq(nj_file_store_n_held(b.store), 1);
     nj_file_store_tidy(b.store);
-    cr_expect_eq(nj_file_store_objects(b.store), 1);
+    cr_expect_eq(nj_file_store_n_held(b.store), 1);
     nj_ref_put(&o->ref);
     end(&b);
 }
@@ -469,7 +469,7 @@ Test(store_file_store, changes_while_read, .timeout = 60)
         enum nj_file_result r = open_job(&b, "f");
         cr_assert(r == NJ_FILE_OK || r == NJ_FILE_BROKEN);
         if (r == NJ_FILE_OK) {
-            const struct nj_object *o = b.job.object;
+            const struct nj_file_object *o = b.job.object;
             cr_assert_null(memchr(o->bytes, 0, o->size_bytes));
             nj_ref_put(&b.job.object->ref);
             n_ok++;

@@ -12,8 +12,8 @@ Test(store_file_stuck, a_read_holds_up_nobody_else)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f"), *p = open_large(&b, "g");
-    struct other other = {.job = read_of(o, NJ_OBJECT_WHOLE_MAX)};
+    struct nj_file_object *o = open_large(&b, "f"), *p = open_large(&b, "g");
+    struct other other = {.job = read_of(o, NJ_OBJECT_IN_MEMORY_MAX)};
     begin_other(&other, &b, "pread", false);
 
     write_file(&b, "a", "x", 1);
@@ -21,19 +21,19 @@ Test(store_file_stuck, a_read_holds_up_nobody_else)
     cr_expect_eq(peek(&b, "none"), NJ_FILE_ABSENT);
     cr_expect_eq(peek(&b, "f"), NJ_FILE_OK, "also of the same file");
     list_and_put(&b);
-    read_and_put(&b, p, NJ_OBJECT_WHOLE_MAX);
+    read_and_put(&b, p, NJ_OBJECT_IN_MEMORY_MAX);
     read_and_put(&b, o, 0);
     nj_file_store_tidy(b.store);
     for (int i = 0; i < 3; i++) {
-        cr_expect_eq(read_job(&b, o, NJ_OBJECT_WHOLE_MAX + 5, SMALL), NJ_FILE_BUSY);
-        cr_expect_not(nj_file_store_has_news(b.store, &b.job));
+        cr_expect_eq(read_job(&b, o, NJ_OBJECT_IN_MEMORY_MAX + 5, SMALL), NJ_FILE_BUSY);
+        cr_expect_not(nj_file_store_may_retry(b.store, &b.job));
     }
     cr_expect_eq(stats(&b)->waits_for_read, 3);
     cr_expect_eq(stats(&b)->waits, 0);
     cr_expect_eq(stats(&b)->reads, 3);
 
     cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
-    cr_expect(nj_file_store_has_news(b.store, &b.job));
+    cr_expect(nj_file_store_may_retry(b.store, &b.job));
     nj_file_store_run(b.store, &b.job);
     cr_assert_eq(b.job.result, NJ_FILE_OK);
     cr_expect_eq(b.job.chunk, other.job.chunk);
@@ -51,13 +51,13 @@ Test(store_file_stuck, a_read_that_fails)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     struct other other = {.job = read_of(o, 0)};
     begin_other(&other, &b, "pread", false);
     cr_expect_eq(read_job(&b, o, 0, SMALL), NJ_FILE_BUSY);
     cr_expect_eq(end_other(&other, true), NJ_FILE_BROKEN);
     cr_assert_null(other.job.chunk);
-    cr_expect(nj_file_store_has_news(b.store, &b.job));
+    cr_expect(nj_file_store_may_retry(b.store, &b.job));
     nj_file_store_run(b.store, &b.job);
     cr_expect_eq(b.job.result, NJ_FILE_BROKEN);
     cr_expect_eq(stats(&b)->changed, 2);
@@ -76,7 +76,7 @@ Test(store_file_stuck, an_open_after_a_read_that_failed)
     nj_ref_put(&open_large(&b, "f")->ref);
     wait_for_tick(&b, "f");
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *o = b.job.object;
+    struct nj_file_object *o = b.job.object;
     struct other other = {.job = read_of(o, 0)};
     begin_other(&other, &b, "pread", false);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
@@ -86,7 +86,7 @@ Test(store_file_stuck, an_open_after_a_read_that_failed)
 
     cr_expect_eq(read_job(&b, o, 0, SMALL), NJ_FILE_BROKEN, "of this version no more is read");
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *again = b.job.object;
+    struct nj_file_object *again = b.job.object;
     cr_expect_neq(again, o);
     read_and_put(&b, again, 0);
     nj_ref_put(&again->ref);
@@ -106,17 +106,17 @@ Test(store_file_stuck, a_read_that_the_system_has_no_memory_for)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     write_file(&b, "small", "x", 1);
     count("nanosleep");
     read_and_put(&b, o, 0); /* it was changed just now: that is waited for once */
     n_calls = 0;
-    fail_preads(NJ__FILE_READ_WAITS, ENOMEM);
+    fail_preads(NJ__FILE_READ_RETRIES, ENOMEM);
     read_and_put(&b, o, MIB);
-    cr_expect_eq(n_calls, NJ__FILE_READ_WAITS);
-    fail_preads(NJ__FILE_READ_WAITS, EAGAIN);
+    cr_expect_eq(n_calls, NJ__FILE_READ_RETRIES);
+    fail_preads(NJ__FILE_READ_RETRIES, EAGAIN);
     expect_text(&b, "small", "x");
-    fail_preads(NJ__FILE_READ_WAITS + 1, ENOMEM);
+    fail_preads(NJ__FILE_READ_RETRIES + 1, ENOMEM);
     cr_expect_eq(read_job(&b, o, 2 * MIB, SMALL), NJ_FILE_BROKEN);
     cr_expect_eq(stats(&b)->changed, 0);
     read_and_put(&b, o, 2 * MIB);
@@ -135,14 +135,14 @@ Test(store_file_stuck, pieces_of_other_sizes)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
-    struct other large = {.job = read_of(o, NJ_OBJECT_WHOLE_MAX)}, small = large;
+    struct nj_file_object *o = open_large(&b, "f");
+    struct other large = {.job = read_of(o, NJ_OBJECT_IN_MEMORY_MAX)}, small = large;
     large.job.n_bytes = NJ_CHUNK_BYTES;
     begin_other(&large, &b, "pread", false);
     begin_other(&small, &b, "pread", false);
     cr_expect_eq(end_other(&large, false), NJ_FILE_OK);
-    cr_expect_eq(read_job(&b, o, NJ_OBJECT_WHOLE_MAX, SMALL), NJ_FILE_BUSY);
-    read_and_put(&b, o, NJ_OBJECT_WHOLE_MAX + SMALL);
+    cr_expect_eq(read_job(&b, o, NJ_OBJECT_IN_MEMORY_MAX, SMALL), NJ_FILE_BUSY);
+    read_and_put(&b, o, NJ_OBJECT_IN_MEMORY_MAX + SMALL);
     cr_expect_eq(stats(&b)->reads, 2, "that was in the large one");
     cr_expect_eq(end_other(&small, false), NJ_FILE_OK);
     cr_expect_eq(memcmp(small.job.chunk->bytes, "mark", 4), 0);
@@ -167,14 +167,14 @@ Test(store_file_stuck, two_open_the_same)
     struct other other = {.job = open_of("f")};
     begin_other(&other, &b, "pread", false);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *mine = b.job.object;
+    struct nj_file_object *mine = b.job.object;
     cr_expect_not(mine->is_racy);
     nj_file_store_tidy(b.store);
-    cr_expect_eq(nj_file_store_objects(b.store), 2);
+    cr_expect_eq(nj_file_store_n_held(b.store), 2);
     cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
     cr_expect_eq(other.job.object, mine);
     nj_file_store_tidy(b.store);
-    cr_expect_eq(nj_file_store_objects(b.store), 1);
+    cr_expect_eq(nj_file_store_n_held(b.store), 1);
     cr_expect_eq(stats(&b)->cached_files, 1);
     cr_expect_eq(stats(&b)->whole_bytes, 4);
     nj_ref_put(&mine->ref);
@@ -213,12 +213,12 @@ Test(store_file_stuck, each_waits_for_the_tick)
     struct bench b;
     struct stat st;
     begin(&b, 64 * MIB);
-    sparse_file(&b, "f", 2 * NJ_OBJECT_WHOLE_MAX);
+    sparse_file(&b, "f", 2 * NJ_OBJECT_IN_MEMORY_MAX);
     cr_assert_eq(stat(at(&b, "f"), &st), 0);
     int64_t ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
     atomic_store(&wall_ns, ctime_ns + 1000000);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *o = b.job.object;
+    struct nj_file_object *o = b.job.object;
     cr_assert(o->is_racy);
     struct other other = {.job = read_of(o, 0)};
     begin_other(&other, &b, "nanosleep", false);
@@ -256,7 +256,7 @@ Test(store_file_stuck, late_looks)
     struct bench b;
     struct stat st;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     cr_assert_eq(stat(at(&b, "f"), &st), 0);
     struct other other = {.job = read_of(o, 0)};
     wait_for_tick(&b, "f"); /* times of two changes in one may be the same */
@@ -280,7 +280,7 @@ Test(store_file_stuck, a_late_look_beside_a_rewrite)
     struct bench b;
     struct stat st;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     cr_assert_eq(stat(at(&b, "f"), &st), 0);
     struct other late = {.job = read_of(o, MIB)}, reader = {.job = read_of(o, 0)};
     wait_for_tick(&b, "f");
@@ -301,10 +301,10 @@ Test(store_file_stuck, a_late_look_at_a_changed_file)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o = open_large(&b, "f");
+    struct nj_file_object *o = open_large(&b, "f");
     struct other other = {.job = read_of(o, 0)};
     begin_other(&other, &b, "fstat", true);
-    cr_assert_eq(truncate(at(&b, "f"), NJ_OBJECT_WHOLE_MAX), 0);
+    cr_assert_eq(truncate(at(&b, "f"), NJ_OBJECT_IN_MEMORY_MAX), 0);
     cr_expect_eq(read_job(&b, o, MIB, SMALL), NJ_FILE_BROKEN);
     cr_expect_eq(end_other(&other, false), NJ_FILE_BROKEN);
     nj_ref_put(&o->ref);
@@ -319,7 +319,7 @@ Test(store_file_stuck, a_look_for_deleted_files)
     begin(&b, 64 * MIB);
     nj_ref_put(&open_large(&b, "f")->ref);
     nj_ref_put(&open_large(&b, "g")->ref);
-    cr_expect_eq(nj_file_store_objects(b.store), 2);
+    cr_expect_eq(nj_file_store_n_held(b.store), 2);
     cr_assert_eq(unlink(at(&b, "f")), 0);
     atomic_fetch_add(&coarse_ahead_s, 17);
     struct other other = {.only_tidies = true};
@@ -331,20 +331,20 @@ Test(store_file_stuck, a_look_for_deleted_files)
         cr_expect_eq(n_calls, 0);
         cr_expect_eq(peek(&b, "g"), NJ_FILE_OK);
     }
-    cr_expect_eq(nj_file_store_objects(b.store), 2);
+    cr_expect_eq(nj_file_store_n_held(b.store), 2);
     end_other(&other, false);
     nj_file_store_tidy(b.store);
-    cr_expect_eq(nj_file_store_objects(b.store), 1);
+    cr_expect_eq(nj_file_store_n_held(b.store), 1);
     cr_assert_eq(unlink(at(&b, "g")), 0);
     for (int i = 0; i < 17; i++) {
         atomic_fetch_add(&coarse_ahead_s, 1);
         nj_file_store_tidy(b.store);
     }
-    cr_expect_eq(nj_file_store_objects(b.store), 0);
+    cr_expect_eq(nj_file_store_n_held(b.store), 0);
     end(&b);
 }
 
-static int fd_of(struct nj_object *o)
+static int fd_of(struct nj_file_object *o)
 {
     return nj_container_of(o, struct nj__file, object)->fd;
 }
@@ -354,7 +354,7 @@ Test(store_file_stuck, a_file_that_is_being_closed)
 {
     struct bench b;
     begin(&b, 64 * MIB);
-    struct nj_object *o[] = {open_large(&b, "f"), open_large(&b, "g"), open_large(&b, "h")};
+    struct nj_file_object *o[] = {open_large(&b, "f"), open_large(&b, "g"), open_large(&b, "h")};
     int fd[] = {fd_of(o[0]), fd_of(o[1]), fd_of(o[2])};
     uint32_t n_open = 0;
     for (int i = 0; i < 3; i++) {
@@ -365,7 +365,7 @@ Test(store_file_stuck, a_file_that_is_being_closed)
     }
     struct other other = {.only_tidies = true};
     begin_other(&other, &b, "close", false);
-    nj_file_store_bury(b.store);
+    nj_file_store_reclaim(b.store);
     for (int i = 0; i < 3; i++)
         n_open += fcntl(fd[i], F_GETFD) >= 0;
     cr_expect_eq(n_open, 1);
@@ -398,8 +398,8 @@ Test(store_file_stuck, a_look_at_the_root)
 /* While a thread is in a system call, another one does jobs. */
 static struct {
     struct nj_file_store *store;
-    struct nj_object *large;
-    struct nj_chunk *first; /* of it, held, so that others bury nothing */
+    struct nj_file_object *large;
+    struct nj_file_chunk *first; /* of it, held, so that others bury nothing */
     sem_t ask, done;
     bool stop;
     struct {
@@ -487,7 +487,7 @@ static void run_out(struct bench *b)
 static void work(struct bench *b)
 {
     struct stat st;
-    struct nj_object *o;
+    struct nj_file_object *o;
 
     cr_expect_eq(peek(b, "whole"), NJ_FILE_OK);
     cr_expect_eq(peek(b, "link"), NJ_FILE_OK);

@@ -17,7 +17,7 @@ TestSuite(store_file_threads, .fini = scratch_remove, .timeout = 120);
 #define THREADS      4u
 #define JOBS         1500u /* of each */
 #define PAGE         4096u
-#define LARGE_BYTES  (NJ_OBJECT_WHOLE_MAX + 2 * PAGE)
+#define LARGE_BYTES  (NJ_OBJECT_IN_MEMORY_MAX + 2 * PAGE)
 #define LARGE_FILLED MIB /* of these, pages that begin with the version; then zeros */
 
 static uint64_t seed_of_test(void)
@@ -53,7 +53,7 @@ struct tree {
 };
 
 struct large {
-    struct nj_object *object;
+    struct nj_file_object *object;
     uint64_t version; /* 0: not known yet */
 };
 
@@ -64,9 +64,9 @@ struct worker {
     struct tree *tree;
     struct nj_prng prng;
     struct large large[LARGE_HELD];
-    struct nj_object *objects[HELD];
+    struct nj_file_object *objects[HELD];
     uint64_t versions[HELD]; /* of these */
-    struct nj_chunk *chunks[HELD];
+    struct nj_file_chunk *chunks[HELD];
     uint32_t n_of[NJ_FILE_BROKEN + 1]; /* by result */
 };
 
@@ -187,7 +187,7 @@ static void *change_all(void *arg)
 /* What looks at them. */
 
 /* The version of a small file, all of whose words are the same. */
-static uint64_t version_of(const struct nj_object *o)
+static uint64_t version_of(const struct nj_file_object *o)
 {
     uint64_t first, word;
 
@@ -240,7 +240,7 @@ static void open_large_one(struct worker *w, struct large *l)
     *l = (struct large){.object = job.object};
 }
 
-static void check_chunk(struct large *l, const struct nj_chunk *c)
+static void check_chunk(struct large *l, const struct nj_file_chunk *c)
 {
     uint64_t version;
 
@@ -279,7 +279,7 @@ static void read_large(struct worker *w)
         w->n_of[job.result]++;
         if (job.result != NJ_FILE_BUSY)
             break;
-        while (!nj_file_store_has_news(w->tree->store, &job))
+        while (!nj_file_store_may_retry(w->tree->store, &job))
             sched_yield();
     }
     cr_assert(job.result == NJ_FILE_OK || job.result == NJ_FILE_BROKEN);
@@ -376,7 +376,7 @@ static void run_jobs(uint64_t seed, uint64_t cache_bytes)
             (unsigned long)stats(&b)->hits, (unsigned long)stats(&b)->evictions);
     nj_file_store_tidy(b.store);
     cr_expect_eq(stats(&b)->chunk_lent_bytes, 0);
-    cr_expect_eq(nj_file_store_objects(b.store), stats(&b)->cached_files);
+    cr_expect_eq(nj_file_store_n_held(b.store), stats(&b)->cached_files);
     cr_expect_eq(stats(&b)->waits_for_read, n[NJ_FILE_BUSY]);
     end(&b);
 }
@@ -397,9 +397,9 @@ Test(store_file_threads, random_jobs)
 
 struct reader {
     struct nj_file_store *store;
-    struct nj_object *object;
+    struct nj_file_object *object;
     struct nj_prng prng;
-    struct nj_chunk *held[POOR_HELD];
+    struct nj_file_chunk *held[POOR_HELD];
     uint32_t n_held, n_refused;
 };
 
@@ -434,7 +434,7 @@ static void *read_and_hold(void *arg)
                 r->n_refused++;
                 put_some(r, 1 + r->n_held / 64);
             }
-            while (!nj_file_store_has_news(r->store, &job))
+            while (!nj_file_store_may_retry(r->store, &job))
                 sched_yield();
         }
         cr_assert(job.chunk->offset <= job.offset &&
@@ -461,7 +461,7 @@ Test(store_file_threads, memory_runs_out)
     begin(&b, MIB);
     sparse_file(&b, "f", (off_t)POOR_PAGES * PAGE);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    struct nj_object *o = b.job.object;
+    struct nj_file_object *o = b.job.object;
     pthread_barrier_init(&all_hold, NULL, THREADS);
     for (uint32_t i = 0; i < THREADS; i++) {
         memset(&r[i], 0, sizeof r[i]);

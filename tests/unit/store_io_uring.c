@@ -16,7 +16,7 @@
 #define PIECES 16u
 #define TAIL   1234u /* of the last piece */
 
-static struct nj__ring *ring;
+static struct nj__uring *ring;
 static struct nj__arena *arena;
 static int fd = -1;
 
@@ -43,7 +43,7 @@ static void start(void)
     cr_assert_eq(fsync(fd), 0);
     arena = nj__arena_new(PIECES * PIECE);
     struct nj__arena_memory m = nj__arena_memory(arena);
-    int rc = nj__ring_open(&ring, PIECES, &m);
+    int rc = nj__uring_open(&ring, PIECES, &m);
     if (rc == -ENOSYS || rc == -EPERM)
         cr_skip("no io_uring");
     cr_assert_eq(rc, 0, "%s", strerror(-rc));
@@ -51,7 +51,7 @@ static void start(void)
 
 static void stop(void)
 {
-    nj__ring_close(ring);
+    nj__uring_close(ring);
     nj__arena_free(arena);
     close(fd);
     scratch_remove();
@@ -59,11 +59,11 @@ static void stop(void)
 
 TestSuite(store_io_uring, .init = start, .fini = scratch_remove, .timeout = 60);
 
-static void await(struct nj__ring_done *done)
+static void await(struct nj__uring_done *done)
 {
-    while (nj__ring_reap(ring, done, 1) == 0) {
-        nj__ring_will_wait(ring);
-        nj__ring_wait(ring);
+    while (nj__uring_reap(ring, done, 1) == 0) {
+        nj__uring_prepare_wait(ring);
+        nj__uring_wait(ring);
     }
 }
 
@@ -74,11 +74,11 @@ static void read_all(bool is_direct)
 
     for (uint64_t i = 0; i < PIECES; i++) {
         out[i] = nj__arena_take(arena, PIECE);
-        struct nj__ring_read r = {fd, is_direct, out[i], PIECE, i * PIECE};
-        nj__ring_read(ring, &r, &out[i]);
+        struct nj__uring_read r = {fd, is_direct, out[i], PIECE, i * PIECE};
+        nj__uring_read(ring, &r, &out[i]);
     }
     for (uint64_t n = 0; n < PIECES; n++) {
-        struct nj__ring_done done;
+        struct nj__uring_done done;
         await(&done);
         uint64_t i = (uint64_t)((uint8_t **)done.user - out);
         cr_expect_eq(done.result, i == PIECES - 1 ? (int)TAIL : (int)PIECE, "%lu: %d", i,
@@ -107,11 +107,11 @@ Test(store_io_uring, past_the_page_cache)
 Test(store_io_uring, seen_without_waiting)
 {
     uint8_t *out = nj__arena_take(arena, PIECE);
-    struct nj__ring_read r = {fd, false, out, PIECE, 0};
-    struct nj__ring_done done;
+    struct nj__uring_read r = {fd, false, out, PIECE, 0};
+    struct nj__uring_done done;
 
-    nj__ring_read(ring, &r, out);
-    while (nj__ring_reap(ring, &done, 1) == 0)
+    nj__uring_read(ring, &r, out);
+    while (nj__uring_reap(ring, &done, 1) == 0)
         sched_yield();
     cr_expect_eq(done.result, PIECE);
     stop();
@@ -120,10 +120,10 @@ Test(store_io_uring, seen_without_waiting)
 Test(store_io_uring, errors_are_told)
 {
     uint8_t *out = nj__arena_take(arena, PIECE);
-    struct nj__ring_read r = {1 << 20, false, out, PIECE, 0};
-    struct nj__ring_done done;
+    struct nj__uring_read r = {1 << 20, false, out, PIECE, 0};
+    struct nj__uring_done done;
 
-    nj__ring_read(ring, &r, out);
+    nj__uring_read(ring, &r, out);
     await(&done);
     cr_expect_eq(done.user, out);
     cr_expect_eq(done.result, -EBADF);
@@ -141,7 +141,7 @@ static void *leave_and_wake(void *arg)
     (void)arg;
     for (uint32_t i = 0; i < ROUNDS; i++) {
         atomic_fetch_add(&n_left, 1);
-        nj__ring_wake(ring);
+        nj__uring_wake(ring);
         while (i % 3 == 0 && atomic_load(&n_seen) <= i)
             sched_yield();
     }
@@ -151,16 +151,16 @@ static void *leave_and_wake(void *arg)
 /* No wake-up is lost: else this hangs. */
 Test(store_io_uring, wake)
 {
-    struct nj__ring_done done;
+    struct nj__uring_done done;
     pthread_t thread;
 
     pthread_create(&thread, NULL, leave_and_wake, NULL);
     while (atomic_load(&n_seen) < ROUNDS) {
-        cr_assert_eq(nj__ring_reap(ring, &done, 1), 0);
+        cr_assert_eq(nj__uring_reap(ring, &done, 1), 0);
         if (atomic_load(&n_left) == atomic_load(&n_seen)) {
-            nj__ring_will_wait(ring);
+            nj__uring_prepare_wait(ring);
             if (atomic_load(&n_left) == atomic_load(&n_seen))
-                nj__ring_wait(ring);
+                nj__uring_wait(ring);
         }
         atomic_store(&n_seen, atomic_load(&n_left));
     }

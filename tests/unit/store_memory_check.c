@@ -33,37 +33,37 @@ static const char meminfo[] = "MemTotal:       16777216 kB\n"
 
 Test(store_memory_check, what_the_kernel_says)
 {
-    struct nj_file_memory m = nj_file_memory_read(scratch);
+    struct nj_memory_info m = nj_memory_info_read(scratch);
     cr_expect(m.all == UINT64_MAX && m.available == UINT64_MAX && m.group_max == UINT64_MAX);
     put("proc/meminfo", meminfo);
     put("proc/self/cgroup", "4:memory:/other\n0::/system.slice/nightjar.service\n");
-    m = nj_file_memory_read(scratch);
+    m = nj_memory_info_read(scratch);
     cr_expect(m.all == 16 * GIB && m.available == 8 * GIB && m.group_max == UINT64_MAX);
     put("sys/fs/cgroup/system.slice/nightjar.service/memory.max", "max\n");
-    m = nj_file_memory_read(scratch);
+    m = nj_memory_info_read(scratch);
     cr_expect_eq(m.group_max, UINT64_MAX);
     put("sys/fs/cgroup/system.slice/nightjar.service/memory.max", "4294967296\n");
-    m = nj_file_memory_read(scratch);
+    m = nj_memory_info_read(scratch);
     cr_expect_eq(m.group_max, 4 * GIB);
     put("proc/self/cgroup", "0::/\n"); /* in a container, or none */
     put("sys/fs/cgroup/memory.max", "2147483648\n");
-    m = nj_file_memory_read(scratch);
+    m = nj_memory_info_read(scratch);
     cr_expect_eq(m.group_max, 2 * GIB);
-    cr_expect_neq(nj_file_memory_read("").all, UINT64_MAX, "of this machine");
+    cr_expect_neq(nj_memory_info_read("").all, UINT64_MAX, "of this machine");
 }
 
-static void expect(const struct nj_file_memory *m, uint64_t cache_bytes, bool is_huge,
+static void expect(const struct nj_memory_info *m, uint64_t cache_bytes, bool is_huge,
                    const char *want)
 {
     char text[512];
 
-    nj_file_memory_advice(m, cache_bytes, is_huge, text, sizeof text);
+    nj_memory_check_advise(m, cache_bytes, is_huge, text, sizeof text);
     cr_expect_str_eq(text, want);
 }
 
 Test(store_memory_check, advice)
 {
-    struct nj_file_memory m = {16 * GIB, 8 * GIB, UINT64_MAX};
+    struct nj_memory_info m = {16 * GIB, 8 * GIB, UINT64_MAX};
 
     expect(&m, 8 * GIB, false, "");
     expect(&m, 8 * GIB, true, "");
@@ -82,6 +82,6 @@ Test(store_memory_check, advice)
     expect(&m, 5 * GIB, false,
            "--cache 5GiB: the control group of the server may have 4GiB of memory: when files fill "
            "it, the kernel may end the server; choose --cache 3584MiB or less");
-    m = (struct nj_file_memory){UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    m = (struct nj_memory_info){UINT64_MAX, UINT64_MAX, UINT64_MAX};
     expect(&m, 1000 * GIB, false, "");
 }

@@ -102,13 +102,13 @@ static inline void expect_text(struct bench *b, const char *name, const char *wa
 }
 
 /* A READ; its chunk, if there is one, covers the first byte that was asked for. */
-static inline enum nj_file_result read_job(struct bench *b, struct nj_object *o, uint64_t offset,
-                                           uint32_t n)
+static inline enum nj_file_result read_job(struct bench *b, struct nj_file_object *o,
+                                           uint64_t offset, uint32_t n)
 {
     b->job = (struct nj_file_job){.op = NJ_FILE_READ, .object = o, .offset = offset, .n_bytes = n};
     nj_file_store_run(b->store, &b->job);
     cr_assert_eq(b->job.chunk != NULL, b->job.result == NJ_FILE_OK);
-    const struct nj_chunk *c = b->job.chunk;
+    const struct nj_file_chunk *c = b->job.chunk;
     cr_assert(!c || (c->offset <= offset && c->offset + c->n_bytes > offset));
     return b->job.result;
 }
@@ -138,11 +138,11 @@ static inline void wait_for_tick(struct bench *b, const char *name)
 }
 
 /* 32 MiB of nothing but "mark" in the middle, of long ago. */
-static inline struct nj_object *open_large(struct bench *b, const char *name)
+static inline struct nj_file_object *open_large(struct bench *b, const char *name)
 {
-    sparse_file(b, name, 2 * NJ_OBJECT_WHOLE_MAX);
+    sparse_file(b, name, 2 * NJ_OBJECT_IN_MEMORY_MAX);
     int fd = open(at(b, name), O_WRONLY);
-    cr_assert_eq(pwrite(fd, "mark", 4, NJ_OBJECT_WHOLE_MAX), 4);
+    cr_assert_eq(pwrite(fd, "mark", 4, NJ_OBJECT_IN_MEMORY_MAX), 4);
     close(fd);
     set_mtime(b, name, 1000000000000000000);
     cr_assert_eq(open_job(b, name), NJ_FILE_OK);

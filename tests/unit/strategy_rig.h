@@ -33,7 +33,7 @@ struct world {
     struct nj_producer producer;
     struct nj_executor executor;
     struct nj_strategy s;
-    struct nj_dual dual;
+    struct nj_dual_state dual;
     struct task tasks[TASKS_MAX];
     unsigned n_tasks, n_produced, n_produce;
     void (*at_produce)(struct world *w, struct task *found);
@@ -51,11 +51,11 @@ struct world {
 static inline void elsewhere(const struct nj_strategy *of, struct nj_task *task)
 {
     struct nj__frame *top = nj__frame_top();
-    bool tag = nj_tag_must_not_block();
+    bool tag = nj_noblock_is_set();
 
-    nj__run_clean(of, task);
+    nj__run_isolated(of, task);
     nj__frame_set_top(top);
-    nj_tag_restore(tag);
+    nj_noblock_restore(tag);
 }
 
 static inline void run_handed(struct world *w)
@@ -123,7 +123,7 @@ static inline void run(struct nj_task *task)
 {
     struct task *t = nj_container_of(task, struct task, task);
 
-    t->tag = nj_tag_must_not_block();
+    t->tag = nj_noblock_is_set();
     t->n_run++;
     t->depth = nj__frame_top()->depth;
     if (t->body)
@@ -166,7 +166,7 @@ static inline struct world *world(enum nj_strategy_kind kind)
     w.producer.produce = produce;
     w.executor.ops = &executor_ops;
     struct nj_strategy_config config = {.ops = nj_strategies[kind],
-                                        .of_ops = &w.dual,
+                                        .ops_data = &w.dual,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
@@ -190,6 +190,6 @@ static inline uint32_t word(const struct world *w)
     return atomic_load(&w->s.word);
 }
 
-#define IDLE_0 nj__word_of(NJ__IDLE, 0)
+#define IDLE_0 nj__make_state(NJ__IDLE, 0)
 
 #endif

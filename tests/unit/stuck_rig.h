@@ -55,7 +55,7 @@ static inline enum nj_file_result end_other(struct other *o, bool fails)
     return o->job.result;
 }
 
-static inline struct nj_file_job read_of(struct nj_object *o, uint64_t offset)
+static inline struct nj_file_job read_of(struct nj_file_object *o, uint64_t offset)
 {
     return (struct nj_file_job){
         .op = NJ_FILE_READ, .object = o, .offset = offset, .n_bytes = SMALL};
@@ -68,12 +68,12 @@ static inline struct nj_file_job open_of(const char *name)
     return job;
 }
 
-static inline void put(struct nj_chunk *c)
+static inline void put(struct nj_file_chunk *c)
 {
     nj_ref_put(&c->ref);
 }
 
-static inline void read_and_put(struct bench *b, struct nj_object *o, uint64_t offset)
+static inline void read_and_put(struct bench *b, struct nj_file_object *o, uint64_t offset)
 {
     cr_assert_eq(read_job(b, o, offset, SMALL), NJ_FILE_OK);
     put(b->job.chunk);

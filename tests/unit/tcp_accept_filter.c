@@ -3,21 +3,21 @@
  * due. */
 #include "support/tcp_dsl.h"
 
-static enum nj_tcp_door answer;
+static enum nj_tcp_accept answer;
 static struct nj_addr asked;
 static uint32_t n_asked;
 
-static enum nj_tcp_door door(void *ctx, const struct nj_addr *remote)
+static enum nj_tcp_accept accept_filter(void *ctx, const struct nj_addr *remote)
 {
     asked = *remote;
     n_asked++;
     return answer;
 }
 
-static void begin(struct world *w, const struct dsl_options *o, enum nj_tcp_door says)
+static void begin(struct world *w, const struct dsl_options *o, enum nj_tcp_accept says)
 {
     nj_dsl_init(w, o);
-    w->tcp.cfg.door = door;
+    w->tcp.cfg.accept_filter = accept_filter;
     answer = says;
     n_asked = 0;
 }
@@ -25,7 +25,7 @@ static void begin(struct world *w, const struct dsl_options *o, enum nj_tcp_door
 Test(tcp_accept_filter, silence)
 {
     struct world w;
-    begin(&w, NULL, NJ_TCP_DOOR_SILENT);
+    begin(&w, NULL, NJ_TCP_ACCEPT_DROP);
     SEND(&w, .flags = S);
     NOTHING(&w);
     NO_CONNECTION(&w);
@@ -34,7 +34,7 @@ Test(tcp_accept_filter, silence)
     SEND(&w, .flags = A, .seq = 1, .ack = 1);
     NOTHING(&w); /* nor a RST for the missing connection */
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_denied), 2);
-    answer = NJ_TCP_DOOR_OPEN;
+    answer = NJ_TCP_ACCEPT_ALLOW;
     SEND(&w, .flags = S);
     EXPECT(&w, .flags = SA, .seq = 0, .ack = 1, .wnd = 65535);
     nj_dsl_fini(&w);
@@ -43,7 +43,7 @@ Test(tcp_accept_filter, silence)
 Test(tcp_accept_filter, a_reset)
 {
     struct world w;
-    begin(&w, NULL, NJ_TCP_DOOR_RESET);
+    begin(&w, NULL, NJ_TCP_ACCEPT_RESET);
     SEND(&w, .flags = S);
     EXPECT(&w, .flags = RA, .seq = 0 - w.iss, .ack = 1);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_denied), 1);
@@ -55,7 +55,7 @@ Test(tcp_accept_filter, a_reset)
 Test(tcp_accept_filter, cookies)
 {
     struct world w;
-    begin(&w, &(struct dsl_options){.half_open_max = 1}, NJ_TCP_DOOR_OPEN);
+    begin(&w, &(struct dsl_options){.half_open_max = 1}, NJ_TCP_ACCEPT_ALLOW);
     w.tuple.rport = 999;
     SEND(&w, .flags = S);
     w.tuple.rport = 40000;
@@ -63,7 +63,7 @@ Test(tcp_accept_filter, cookies)
     SEND(&w, .flags = S);
     EXPECT(&w, .flags = SA, .seq = 0, .ack = 1, .wnd = 65535);
     cr_assert_eq(nj_dsl_count(&w, NJ_C_tcp_cookie_sent), 1);
-    answer = NJ_TCP_DOOR_SILENT;
+    answer = NJ_TCP_ACCEPT_DROP;
     SEND(&w, .flags = A, .seq = 1, .ack = 1);
     NOTHING(&w);
     NO_CONNECTION(&w);
@@ -71,7 +71,7 @@ Test(tcp_accept_filter, cookies)
     NOTHING(&w);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_cookie_sent), 1);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_denied), 2);
-    answer = NJ_TCP_DOOR_OPEN;
+    answer = NJ_TCP_ACCEPT_ALLOW;
     SEND(&w, .flags = A, .seq = 1, .ack = 1);
     STATE(&w, ESTABLISHED);
     n_asked = 0;

@@ -63,7 +63,7 @@ Test(tcp_ack_policy, what_is_pushed_or_short_waits)
     NOTHING(&w);
     SEND(&w, .flags = A, .seq = 1461, .ack = 1, .len = 1459);
     NOTHING(&w);
-    nj_dsl_run(&w, NJ_TCP_DELACK + 2 * MS);
+    nj_dsl_run(&w, NJ_TCP_DELAYED_ACK + 2 * MS);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 2920);
     nj_dsl_fini(&w);
 }

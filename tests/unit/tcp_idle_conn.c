@@ -23,7 +23,7 @@ Test(tcp_idle_conn, keepalive_gives_up)
     for (unsigned i = 0; i < NJ_TCP_KEEPALIVE_PROBES; i++) {
         struct dsl_out *o = EXPECT(&w, .flags = A, .seq = 0, .ack = 1); /* SND.UNA - 1 */
         cr_expect(o->at >= due && o->at < due + 2 * MS, "probe %u", i);
-        due += NJ_TCP_KEEPALIVE_EVERY;
+        due += NJ_TCP_KEEPALIVE_INTERVAL;
     }
     struct dsl_out *o = EXPECT(&w, .flags = RA, .seq = 1, .ack = 1);
     cr_expect(o->at >= due && o->at < due + 2 * MS);
@@ -93,7 +93,7 @@ Test(tcp_idle_conn, keepalive_and_segments_out_of_place)
             nj_dsl_feed(&w, &stray[i]);
             nj_dsl_step(&w);
         }
-        nj_ns due = 100 * SEC + NJ_TCP_KEEPALIVE_PROBES * NJ_TCP_KEEPALIVE_EVERY;
+        nj_ns due = 100 * SEC + NJ_TCP_KEEPALIVE_PROBES * NJ_TCP_KEEPALIVE_INTERVAL;
         nj_ns after = w.now - heard_at;
         cr_expect(after >= due && after < due + 8 * SEC, "segment %u: after %lu s", i,
                   (unsigned long)(after / SEC));

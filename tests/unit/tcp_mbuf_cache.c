@@ -27,7 +27,7 @@ static void init(struct shelf *s, unsigned n_mbufs)
 
 static void take(struct shelf *s, uint32_t n)
 {
-    while (n-- > 0 && (s->taken[s->n_taken] = nj__fresh(&s->tcp)))
+    while (n-- > 0 && (s->taken[s->n_taken] = nj__mbuf_get(&s->tcp)))
         s->n_taken++;
 }
 
@@ -35,7 +35,7 @@ static void fini(struct shelf *s)
 {
     while (s->n_taken > 0)
         rte_pktmbuf_free(s->taken[--s->n_taken]);
-    nj__fresh_return(&s->tcp);
+    nj__mbuf_cache_drain(&s->tcp);
     cr_expect(nj_test_pool_full(s->pool));
     nj_test_pool_free(s->pool);
 }
@@ -67,19 +67,19 @@ Test(tcp_mbuf_cache, as_good_as_new)
 Test(tcp_mbuf_cache, to_the_last_one)
 {
     struct shelf s;
-    init(&s, 2 * NJ_TCP_FRESH_MAX + 5);
-    take(&s, 2 * NJ_TCP_FRESH_MAX + 2);
-    cr_expect_eq(s.n_taken, 2 * NJ_TCP_FRESH_MAX + 2);
+    init(&s, 2 * NJ_TCP_MBUF_CACHE_MAX + 5);
+    take(&s, 2 * NJ_TCP_MBUF_CACHE_MAX + 2);
+    cr_expect_eq(s.n_taken, 2 * NJ_TCP_MBUF_CACHE_MAX + 2);
     cr_expect_eq(rte_mempool_avail_count(s.pool), 3);
     take(&s, 3);
-    cr_expect_eq(s.n_taken, 2 * NJ_TCP_FRESH_MAX + 5);
+    cr_expect_eq(s.n_taken, 2 * NJ_TCP_MBUF_CACHE_MAX + 5);
     cr_expect_eq(nj_counter_read(&s.counters, NJ_C_mbuf_none), 0);
     take(&s, 1);
-    cr_expect_eq(s.n_taken, 2 * NJ_TCP_FRESH_MAX + 5);
+    cr_expect_eq(s.n_taken, 2 * NJ_TCP_MBUF_CACHE_MAX + 5);
     cr_expect_eq(nj_counter_read(&s.counters, NJ_C_mbuf_none), 1);
     rte_pktmbuf_free(s.taken[--s.n_taken]);
     take(&s, 1);
-    cr_expect_eq(s.n_taken, 2 * NJ_TCP_FRESH_MAX + 5);
+    cr_expect_eq(s.n_taken, 2 * NJ_TCP_MBUF_CACHE_MAX + 5);
     fini(&s);
 }
 
@@ -87,15 +87,15 @@ Test(tcp_mbuf_cache, to_the_last_one)
 Test(tcp_mbuf_cache, stock)
 {
     struct shelf s;
-    init(&s, NJ_TCP_FRESH_MAX + 9);
-    cr_expect_eq(nj__fresh_stock(&s.tcp), NJ_TCP_FRESH_MAX);
+    init(&s, NJ_TCP_MBUF_CACHE_MAX + 9);
+    cr_expect_eq(nj__mbuf_cache_fill(&s.tcp), NJ_TCP_MBUF_CACHE_MAX);
     take(&s, 8);
-    cr_expect_eq(nj__fresh_stock(&s.tcp), NJ_TCP_FRESH_MAX);
+    cr_expect_eq(nj__mbuf_cache_fill(&s.tcp), NJ_TCP_MBUF_CACHE_MAX);
     take(&s, 3);
-    cr_expect_eq(nj__fresh_stock(&s.tcp), NJ_TCP_FRESH_MAX - 3, "there is but one more");
-    take(&s, NJ_TCP_FRESH_MAX - 3);
-    cr_expect_eq(nj__fresh_stock(&s.tcp), 1);
+    cr_expect_eq(nj__mbuf_cache_fill(&s.tcp), NJ_TCP_MBUF_CACHE_MAX - 3, "there is but one more");
+    take(&s, NJ_TCP_MBUF_CACHE_MAX - 3);
+    cr_expect_eq(nj__mbuf_cache_fill(&s.tcp), 1);
     take(&s, 1);
-    cr_expect_eq(nj__fresh_stock(&s.tcp), 0);
+    cr_expect_eq(nj__mbuf_cache_fill(&s.tcp), 0);
     fini(&s);
 }

@@ -104,7 +104,7 @@ Test(tcp_opening, syn_ack_backs_off_and_gives_up)
     SEND(&w, .flags = S);
     nj_ns last = EXPECT(&w, .flags = SA, .ack = 1)->at, gap = 1 * SEC;
     nj_dsl_run(&w, 70 * SEC);
-    for (unsigned i = 0; i < NJ_TCP_SYNACK_TRIES; i++) {
+    for (unsigned i = 0; i < NJ_TCP_SYNACK_RETRIES; i++) {
         struct dsl_out *o = EXPECT(&w, .flags = SA, .ack = 1);
         cr_expect_geq(o->at - last, gap);
         cr_expect_leq(o->at - last, gap + 2 * MS, "%lu", (unsigned long)(o->at - last));
@@ -200,7 +200,7 @@ Test(tcp_opening, backlog_and_pool_are_bounded)
     nj_dsl_init(&w, &(struct dsl_options){.conns_max = 6, .half_open_max = 4});
     for (uint32_t i = 0; i < 10; i++) {
         w.tuple.rport = (uint16_t)(1000 + i);
-        w.room = i < 7 ? 1000 : NJ_TCP_COOKIE_ROOM;
+        w.room = i < 7 ? 1000 : NJ_TCP_COOKIE_TX_RESERVE;
         SEND(&w, .flags = S);
     }
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_cookie_sent), 3);

@@ -143,7 +143,7 @@ Test(tcp_options, paws_answers_are_limited)
         SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 1, .tsval = t - 100);
         EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     }
-    nj_dsl_run(&w, NJ_TCP_STRAY_ACK_EVERY);
+    nj_dsl_run(&w, NJ_TCP_STRAY_ACK_INTERVAL);
     SEND(&w, .flags = A, .seq = 1, .ack = 1, .tsval = t - 100);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_paws), 14);

@@ -10,9 +10,11 @@ static uint16_t mtu_of(const struct world *w, uint32_t payload)
     return (uint16_t)(payload + (w->v6 ? 60 : 40));
 }
 
-static bool tell(struct world *w, enum nj_icmp_news news, uint32_t rel_seq, uint32_t mtu)
+static bool tell(struct world *w, enum nj_icmp_error_kind error_kind, uint32_t rel_seq,
+                 uint32_t mtu)
 {
-    struct nj_icmp_error e = {.news = news, .tuple = w->tuple, .seq = w->iss + rel_seq, .mtu = mtu};
+    struct nj_icmp_error e = {
+        .error_kind = error_kind, .tuple = w->tuple, .seq = w->iss + rel_seq, .mtu = mtu};
     bool known = nj_tcp_icmp(&w->tcp, nj_dsl_find(w), &e);
     nj_dsl_step(w);
     return known;
@@ -191,7 +193,7 @@ Test(tcp_pmtu, length_comes_back_after_an_outage)
         cr_expect_leq(w.tcb->snd_mss, 1240);
         carry(&w, w.tcb->snd_una - w.iss, FULL, 4 * SEC, 1000000);
         cr_expect_eq(w.tcb->snd_mss, FULL, "%u bytes to a segment for ever", w.tcb->snd_mss);
-        cr_expect_eq(w.tcb->mss_proven, FULL);
+        cr_expect_eq(w.tcb->mss_acked, FULL);
         cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_mtu_raised), 1);
         nj_dsl_fini(&w);
     }
@@ -253,7 +255,7 @@ Test(tcp_pmtu, lost_probes_are_remembered)
         cr_assert_null(w.tcb->x, "it is not idle");
         una = carry(&w, una, 1300, 1 * SEC, w.n_written + 30000);
     }
-    cr_expect_eq(n_too_long, NJ_TCP_PROBES_MAX, "%u probes were lost", n_too_long);
+    cr_expect_eq(n_too_long, NJ_TCP_MTU_PROBES_MAX, "%u probes were lost", n_too_long);
     while (w.now - begun < 640 * SEC) {
         una = carry(&w, una, FULL, 5 * SEC, 0);
         una = carry(&w, una, FULL, 1 * SEC, w.n_written + 30000);
@@ -303,7 +305,7 @@ static void no_probe_behind(unsigned n_runs)
     una = carry(&w, una, 1300, 700 * SEC, 0);
     uint16_t mss = w.tcb->snd_mss;
     cr_assert_lt(mss, FULL);
-    uint32_t n_others = w.tcp.runs.n_max - NJ_SENT_RUNS_SURE * w.tcp.cfg.conns_max;
+    uint32_t n_others = w.tcp.runs.n_max - NJ_SENT_RUNS_RESERVED * w.tcp.cfg.conns_max;
     w.tcp.n_runs_shared += n_others; /* other connections hold them */
     for (unsigned i = 0; i < n_runs; i++) {
         WRITE(&w, 100);
@@ -323,7 +325,7 @@ static void no_probe_behind(unsigned n_runs)
 
 Test(tcp_pmtu, no_probe_without_a_run)
 {
-    uint32_t n_most = NJ_SENT_RUNS_SURE - NJ_SENT_RUNS_SPARE; /* for new data */
+    uint32_t n_most = NJ_SENT_RUNS_RESERVED - NJ_SENT_RUNS_SPARE; /* for new data */
 
     no_probe_behind(n_most);
     no_probe_behind(n_most - 1); /* the next segments would join it */
@@ -340,19 +342,19 @@ Test(tcp_pmtu, a_probe_that_was_joined)
     una = carry(&w, una, 1300, 20 * SEC, 100000);
     una = carry(&w, una, 1300, 700 * SEC, 0);
     uint16_t mss = w.tcb->snd_mss;
-    for (unsigned i = 0; i < NJ_SENT_RUNS_SURE; i++) {
+    for (unsigned i = 0; i < NJ_SENT_RUNS_RESERVED; i++) {
         WRITE(&w, 100);
         EXPECT(&w, .flags = A, .seq = una + 100 * i, .ack = 1, .len = 100);
         nj_dsl_run(&w, 1 * MS);
     }
-    cr_assert_eq(w.tcb->x->n_runs, NJ_SENT_RUNS_SURE);
-    una += 100 * NJ_SENT_RUNS_SURE;
-    uint32_t n_all = w.tcp.runs.n_max - NJ_SENT_RUNS_SURE * w.tcp.cfg.conns_max;
-    uint32_t n_others = n_all - (NJ_SENT_RUNS_SPARE + 2) * NJ_SENT_RUNS_PART;
+    cr_assert_eq(w.tcb->x->n_runs, NJ_SENT_RUNS_RESERVED);
+    una += 100 * NJ_SENT_RUNS_RESERVED;
+    uint32_t n_all = w.tcp.runs.n_max - NJ_SENT_RUNS_RESERVED * w.tcp.cfg.conns_max;
+    uint32_t n_others = n_all - (NJ_SENT_RUNS_SPARE + 2) * NJ_SENT_RUNS_DIVISOR;
     w.tcp.n_runs_shared += n_others;
     WRITE(&w, 8 * mss);
     expect_probe(&w, una);
-    cr_assert_eq(w.tcb->x->n_runs, NJ_SENT_RUNS_SURE + 1, "the probe has its run alone");
+    cr_assert_eq(w.tcb->x->n_runs, NJ_SENT_RUNS_RESERVED + 1, "the probe has its run alone");
     w.tcp.n_runs_shared -= n_others;
     w.next_out = w.n_out;
     una += 8 * mss;
@@ -398,13 +400,13 @@ Test(tcp_pmtu, unreachable)
     open_full(&w);
     WRITE(&w, 100);
     w.next_out = w.n_out;
-    cr_expect(tell(&w, NJ_ICMP_REFUSED, 1, 0));
+    cr_expect(tell(&w, NJ_ICMP_HARD_ERROR, 1, 0));
     NOTHING(&w);
     STATE(&w, ESTABLISHED);
     SEND(&w, .flags = A, .seq = 1, .ack = 101);
     CLOSE(&w);
     EXPECT(&w, .flags = FA, .seq = 101, .ack = 1);
-    tell(&w, NJ_ICMP_REFUSED, 101, 0);
+    tell(&w, NJ_ICMP_HARD_ERROR, 101, 0);
     STATE(&w, FIN_WAIT_1);
     cr_expect_not(w.dead);
     nj_dsl_fini(&w);
@@ -419,9 +421,9 @@ Test(tcp_pmtu, unreachable_before_it_opens)
     w.tcb->user = &w;
     nj_dsl_step(&w);
     EXPECT(&w, .flags = S);
-    cr_expect_not(tell(&w, NJ_ICMP_REFUSED, 7, 0), "not our SYN");
+    cr_expect_not(tell(&w, NJ_ICMP_HARD_ERROR, 7, 0), "not our SYN");
     cr_expect_not(w.dead);
-    cr_expect(tell(&w, NJ_ICMP_REFUSED, 0, 0));
+    cr_expect(tell(&w, NJ_ICMP_HARD_ERROR, 0, 0));
     cr_expect(w.dead);
     nj_dsl_fini(&w);
 }

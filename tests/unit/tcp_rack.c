@@ -158,7 +158,7 @@ Test(tcp_rack, window_grows_with_duplicates)
     }
     for (uint32_t i = 0; i < 16; i++) {
         cr_expect_neq(w.tcb->x->reo_mult, 1);
-        nj__rack_recovered(w.tcb->x);
+        nj__rack_recovery_ended(w.tcb->x);
     }
     cr_expect_eq(w.tcb->x->reo_mult, 1);
     nj_dsl_fini(&w);

@@ -32,7 +32,7 @@ static void open_board(struct board *b, uint64_t seed)
     nj_dsl_init(w, &(struct dsl_options){.has_iss = true, .iss = 0u - 100000u}); /* wraps */
     nj_dsl_open_with(w, &(struct dsl_seg){.mss = MSS, .sack_ok = true});
     if (seed % 3 == 0)
-        w->tcp.runs.n_max = RUNS_FEW + NJ_SENT_RUNS_SURE * w->tcp.cfg.conns_max;
+        w->tcp.runs.n_max = RUNS_FEW + NJ_SENT_RUNS_RESERVED * w->tcp.cfg.conns_max;
     w->tcb->srtt_us = w->tcb->min_rtt_us = 1000;
 }
 
@@ -43,33 +43,34 @@ static void push(struct board *b)
     struct world *w = &b->w;
     uint32_t n = below(b, 2) ? MSS * (1 + below(b, 5)) : 1 + below(b, MSS);
 
-    if (w->tcb->snd_nxt - w->tcb->snd_una < 1000 * MSS && nj__sent_has_room(&w->tcp, w->tcb))
-        nj__sent_push(&w->tcp, w->tcb, n, w->now);
+    if (w->tcb->snd_nxt - w->tcb->snd_una < 1000 * MSS && nj__scoreboard_has_room(&w->tcp, w->tcb))
+        nj__scoreboard_append(&w->tcp, w->tcb, n, w->now);
 }
 
 static void again(struct board *b)
 {
     struct world *w = &b->w;
-    struct nj_sent *r = nj__sent_first_lost(w->tcb->x);
+    struct nj_sent_run *r = nj__scoreboard_first_lost(w->tcb->x);
     uint32_t max;
 
     if (!r)
         return;
-    max = nj__sent_again_max(w->tcb, r);
+    max = nj__scoreboard_rexmit_max(w->tcb, r);
     if (nj_seq_lt(w->tcb->snd_nxt, r->seq + max))
         max = w->tcb->snd_nxt - r->seq;
-    nj__sent_again(&w->tcp, w->tcb, r, r->seq + (below(b, 3) ? max : 1 + below(b, max)), w->now);
+    nj__scoreboard_rexmitted(&w->tcp, w->tcb, r, r->seq + (below(b, 3) ? max : 1 + below(b, max)),
+                             w->now);
 }
 
 static void tail_again(struct board *b)
 {
     struct world *w = &b->w;
-    struct nj_sent *last = nj_sent_last(w->tcb->x);
+    struct nj_sent_run *last = nj_sent_run_last(w->tcb->x);
 
-    if (!last || last->fate != NJ_FLYING)
+    if (!last || last->fate != NJ_RUN_IN_FLIGHT)
         return;
-    last = nj__sent_tail(&w->tcp, w->tcb, MSS);
-    nj__sent_again(&w->tcp, w->tcb, last, last->end, w->now);
+    last = nj__scoreboard_split_tail(&w->tcp, w->tcb, MSS);
+    nj__scoreboard_rexmitted(&w->tcp, w->tcb, last, last->end, w->now);
 }
 
 /* A number in flight; often one where a run begins or ends. */
@@ -78,7 +79,8 @@ static uint32_t some_seq(struct board *b)
     const struct nj_tcb *t = b->w.tcb;
     uint32_t seq = t->snd_una + below(b, t->snd_nxt - t->snd_una + 1);
 
-    for (const struct nj_sent *r = nj_sent_first(t->x); r && below(b, 4); r = nj_sent_next(t->x, r))
+    for (const struct nj_sent_run *r = nj_sent_run_first(t->x); r && below(b, 4);
+         r = nj_sent_run_next(t->x, r))
         if (nj_seq_le(r->seq, seq) && nj_seq_lt(seq, r->end))
             return below(b, 2) ? r->seq : r->end;
     return seq;
@@ -87,7 +89,7 @@ static uint32_t some_seq(struct board *b)
 static void sack(struct board *b)
 {
     struct world *w = &b->w;
-    struct nj_ack_news news = {0};
+    struct nj_ack_result news = {0};
     struct nj_seg seg = {.ack = w->tcb->snd_una, .opts.n_sack = (uint8_t)(1 + below(b, 3))};
 
     for (uint8_t i = 0; i < seg.opts.n_sack; i++) {
@@ -95,26 +97,26 @@ static void sack(struct board *b)
         seg.opts.sack[i] = nj_seq_lt(one, other) ? (struct nj_sack_block){one, other}
                                                  : (struct nj_sack_block){other, one};
     }
-    nj__sent_sacked(&w->tcp, w->tcb, &seg, &news, w->now);
+    nj__scoreboard_sack(&w->tcp, w->tcb, &seg, &news, w->now);
 }
 
 static void ack(struct board *b)
 {
     struct world *w = &b->w;
     struct nj_tcb *t = w->tcb;
-    struct nj_ack_news news = {0};
+    struct nj_ack_result news = {0};
     uint32_t seq = some_seq(b);
 
     if (below(b, 3))
         seq = t->snd_una + (seq - t->snd_una) / 8;
-    nj__sent_acked(&w->tcp, t, seq, &news, w->now);
+    nj__scoreboard_ack(&w->tcp, t, seq, &news, w->now);
     t->snd_una = seq;
 }
 
 static void unlose(struct board *b)
 {
     b->n_unlost += b->w.tcb->x->n_lost > 0;
-    nj__sent_unlose(b->w.tcb->x);
+    nj__scoreboard_unmark_lost(b->w.tcb->x);
 }
 
 static void give_up(struct board *b)
@@ -123,16 +125,16 @@ static void give_up(struct board *b)
 
     switch (below(b, 4)) {
     case 0: /* a smaller path MTU */
-        nj__sent_lose_until(&w->tcp, w->tcb, w->tcb->snd_nxt);
+        nj__scoreboard_lose_until(&w->tcp, w->tcb, w->tcb->snd_nxt);
         w->tcb->snd_mss = (uint16_t)(MSS / 2 + below(b, MSS / 2));
-        nj__sent_recut(&w->tcp, w->tcb);
+        nj__scoreboard_resegment(&w->tcp, w->tcb);
         w->tcb->snd_mss = MSS;
         break;
     case 1:
-        nj__sent_forget_sacks(w->tcb);
+        nj__scoreboard_renege(w->tcb);
         break;
     default:
-        nj__sent_lose_until(&w->tcp, w->tcb, some_seq(b));
+        nj__scoreboard_lose_until(&w->tcp, w->tcb, some_seq(b));
     }
 }
 
@@ -174,15 +176,15 @@ static void walk_all(const struct world *w, bool timed_out, struct verdict *v)
     nj_ns last = 0;
 
     v->lost = false;
-    for (const struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r), i++) {
+    for (const struct nj_sent_run *r = nj_sent_run_first(x); r; r = nj_sent_run_next(x, r), i++) {
         nj_ns due = r->at + x->rack_rtt;
-        bool counts =
-            timed_out || (x->rack_at != 0 && nj_sent_after(x->rack_at, x->rack_end, r->at, r->end));
+        bool counts = timed_out || (x->rack_at != 0 &&
+                                    nj_rack_sent_after(x->rack_at, x->rack_end, r->at, r->end));
         v->fate[i] = r->fate;
-        if (r->fate != NJ_FLYING || !counts)
+        if (r->fate != NJ_RUN_IN_FLIGHT || !counts)
             continue;
         if (due <= w->now) {
-            v->fate[i] = NJ_LOST;
+            v->fate[i] = NJ_RUN_LOST;
             v->lost = true;
         } else if (due > last) {
             last = due;
@@ -203,7 +205,7 @@ static void compare(struct board *b)
     x->reordering = false;
     x->rack_rtt = (1 + below(b, 3000)) * NJ_US;
     if (timed_out) /* the first segment goes in any case; it may be cut off */
-        nj__sent_lose_until(&w->tcp, w->tcb, w->tcb->snd_una + w->tcb->snd_mss);
+        nj__scoreboard_lose_until(&w->tcp, w->tcb, w->tcb->snd_una + w->tcb->snd_mss);
     walk_all(w, timed_out, &v);
     if (timed_out) {
         nj__rack_timed_out(&w->tcp, w->tcb, w->now);
@@ -213,7 +215,7 @@ static void compare(struct board *b)
         b->n_lost += v.lost;
         b->n_waits += v.reo_at != NJ_NEVER;
     }
-    for (const struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r), i++)
+    for (const struct nj_sent_run *r = nj_sent_run_first(x); r; r = nj_sent_run_next(x, r), i++)
         cr_assert_eq(r->fate, v.fate[i], "run %u: %u, not %u", i, r->fate, v.fate[i]);
 }
 
@@ -254,12 +256,12 @@ Test(tcp_rack_order, finds_what_a_walk_over_all_finds, .timeout = 100)
 
 #define RUNS 2000u
 
-static struct nj_sent *run(const struct world *w, uint32_t n)
+static struct nj_sent_run *run(const struct world *w, uint32_t n)
 {
-    struct nj_sent *r = nj_sent_first(w->tcb->x);
+    struct nj_sent_run *r = nj_sent_run_first(w->tcb->x);
 
     while (n-- > 0)
-        r = nj_sent_next(w->tcb->x, r);
+        r = nj_sent_run_next(w->tcb->x, r);
     return r;
 }
 
@@ -269,7 +271,7 @@ static void hear(struct world *w, uint32_t n)
     struct nj_sack_block b = {w->iss + AT(n), w->iss + AT(n + 1)};
     struct nj_seg seg = {.ack = w->tcb->snd_una, .opts = {.n_sack = 1, .sack = {b}}};
 
-    nj__sent_sacked(&w->tcp, w->tcb, &seg, &(struct nj_ack_news){0}, w->now);
+    nj__scoreboard_sack(&w->tcp, w->tcb, &seg, &(struct nj_ack_result){0}, w->now);
 }
 
 /* RUNS segments, one every microsecond, of which RACK has seen number `seen` arrive just now, a
@@ -278,7 +280,7 @@ static void open_runs(struct world *w, uint32_t seen)
 {
     open_flight(w, NULL);
     for (uint32_t i = 0; i < RUNS; i++) {
-        nj__sent_push(&w->tcp, w->tcb, MSS, w->now);
+        nj__scoreboard_append(&w->tcp, w->tcb, MSS, w->now);
         w->now += 1 * NJ_US;
     }
     cr_assert_eq(w->tcb->x->n_runs, RUNS);
@@ -291,9 +293,9 @@ static void open_runs(struct world *w, uint32_t seen)
  * all others, so that RACK has not overtaken it. */
 static void set_trap(struct world *w, uint32_t first, uint32_t end, nj_ns at)
 {
-    struct nj_sent *r = run(w, first);
+    struct nj_sent_run *r = run(w, first);
 
-    for (uint32_t i = first; i < end; i++, r = nj_sent_next(w->tcb->x, r))
+    for (uint32_t i = first; i < end; i++, r = nj_sent_run_next(w->tcb->x, r))
         r->at = at;
 }
 
@@ -353,17 +355,17 @@ Test(tcp_rack_order, a_mistake_restores_the_order)
     struct world w;
 
     open_runs(&w, RUNS - 1);
-    nj__sent_lose_until(&w.tcp, w.tcb, w.tcb->snd_nxt);
-    struct nj_sent *half = run(&w, RUNS / 2);
+    nj__scoreboard_lose_until(&w.tcp, w.tcb, w.tcb->snd_nxt);
+    struct nj_sent_run *half = run(&w, RUNS / 2);
     for (uint32_t i = 0; i < 2; i++) {
-        nj__sent_again(&w.tcp, w.tcb, i ? run(&w, 0) : half, w.iss + AT(i ? RUNS / 2 : RUNS - 1),
-                       w.now);
+        nj__scoreboard_rexmitted(&w.tcp, w.tcb, i ? run(&w, 0) : half,
+                                 w.iss + AT(i ? RUNS / 2 : RUNS - 1), w.now);
         w.now += 1 * MS;
     }
-    nj__sent_lose_until(&w.tcp, w.tcb, w.iss + AT(RUNS - 1));
-    nj__sent_unlose(w.tcb->x);
+    nj__scoreboard_lose_until(&w.tcp, w.tcb, w.iss + AT(RUNS - 1));
+    nj__scoreboard_unmark_lost(w.tcb->x);
     expect_order(w.tcb->x);
-    cr_expect_eq(nj_sent_oldest(w.tcb->x), half);
+    cr_expect_eq(nj_sent_run_oldest(w.tcb->x), half);
     cr_expect_eq(w.tcb->x->n_flight, (RUNS - 1) * MSS);
     close_runs(&w);
 }

@@ -16,8 +16,8 @@ Test(tcp_receive, ack_is_delayed_but_not_for_long)
     nj_ns at = w.now;
     nj_dsl_run(&w, 500 * MS);
     struct dsl_out *o = EXPECT(&w, .flags = A, .seq = 1, .ack = 101);
-    cr_expect_geq(o->at - at, NJ_TCP_DELACK);
-    cr_expect_leq(o->at - at, NJ_TCP_DELACK + 2 * MS);
+    cr_expect_geq(o->at - at, NJ_TCP_DELAYED_ACK);
+    cr_expect_leq(o->at - at, NJ_TCP_DELAYED_ACK + 2 * MS);
     NOTHING(&w);
     nj_dsl_fini(&w);
 }
@@ -443,7 +443,7 @@ Test(tcp_receive, ack_waits_for_room)
     SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 1460);
     SEND(&w, .flags = A, .seq = 1461, .ack = 1, .len = 1460);
     NOTHING(&w);
-    cr_expect_eq(nj_tcp_next(&w.tcp), 0);
+    cr_expect_eq(nj_tcp_next_deadline(&w.tcp), 0);
     w.room = 1;
     nj_dsl_step(&w);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 2921);

@@ -33,7 +33,7 @@ Test(tcp_reset_attack, rst_in_window_is_challenged)
         SEND(&w, .flags = R, .seq = seq[i]);
         EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
         STATE(&w, ESTABLISHED);
-        nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
+        nj_dsl_run(&w, NJ_TCP_CHALLENGE_INTERVAL);
     }
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_challenge_ack), 3);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_reset), 3);
@@ -78,10 +78,10 @@ Test(tcp_reset_attack, syn_is_challenged)
     nj_dsl_open(&w);
     SEND(&w, .flags = S, .seq = 1);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
-    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_INTERVAL);
     SEND(&w, .flags = S, .seq = 500);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
-    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_INTERVAL);
     SEND(&w, .flags = SA, .seq = 500, .ack = 1);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     SEND(&w, .flags = S, .seq = 0x70000000);
@@ -204,7 +204,7 @@ Test(tcp_reset_attack, challenges_of_one_connection_are_limited)
         SEND(&w, .flags = R, .seq = 100);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     NOTHING(&w);
-    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY - MS);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_INTERVAL - MS);
     SEND(&w, .flags = S, .seq = 100);
     NOTHING(&w);
     w.tuple.rport++; /* meanwhile, another one */
@@ -231,10 +231,10 @@ Test(tcp_reset_attack, acks_out_of_range_are_challenged)
     NOTHING(&w);
     SEND(&w, .flags = A, .seq = 1, .ack = 502, .len = 10); /* data never sent */
     EXPECT(&w, .flags = A, .seq = 501, .ack = 1);
-    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_INTERVAL);
     SEND(&w, .flags = A, .seq = 1, .ack = 501 - 1001, .len = 10);
     EXPECT(&w, .flags = A, .seq = 501, .ack = 1);
-    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_INTERVAL);
     SEND(&w, .flags = A, .seq = 1, .ack = 0x80000000, .len = 10);
     EXPECT(&w, .flags = A, .seq = 501, .ack = 1);
     cr_expect_eq(w.n_read, 0);
@@ -327,7 +327,7 @@ Test(tcp_reset_attack, across_the_wrap)
     SEND(&w, .flags = R, .seq = 0);
     SEND(&w, .flags = R, .seq = 70000);
     NOTHING(&w);
-    nj_dsl_run(&w, NJ_TCP_CHALLENGE_EVERY);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_INTERVAL);
     WRITE(&w, 10);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1, .len = 10);
     SEND(&w, .flags = A, .seq = 1, .ack = 12);

@@ -74,11 +74,11 @@ Test(tcp_rtt, after_the_handshake)
 {
     struct nj_xfer x = {.rto = NJ_TCP_RTO_INITIAL, .syn_at = 5 * NJ_SEC};
     struct nj_tcb t = fresh(&x);
-    nj__tcp_rto_opened(&t, 5100 * NJ_MS);
+    nj__tcp_rto_handshake_done(&t, 5100 * NJ_MS);
     cr_expect_eq(t.srtt_us * NJ_US, 100 * NJ_MS);
     x = (struct nj_xfer){.rto = 8 * NJ_SEC, .n_backoffs = 3};
     t = fresh(&x);
-    nj__tcp_rto_opened(&t, NJ_SEC);
+    nj__tcp_rto_handshake_done(&t, NJ_SEC);
     cr_expect_eq(x.rto, NJ_TCP_RTO_SYN_LOST); /* 5.7 */
     cr_expect_eq(x.n_backoffs, 0);
 }

@@ -118,7 +118,7 @@ static void check_runs(struct net *n)
     const struct nj_xfer *x = t->x;
     uint32_t at = t->snd_una, bytes[3] = {0}, n_runs = 0;
 
-    for (const struct nj_sent *r = nj_sent_first(x); r; r = nj_sent_next(x, r)) {
+    for (const struct nj_sent_run *r = nj_sent_run_first(x); r; r = nj_sent_run_next(x, r)) {
         cr_assert_eq(r->seq, at, "a gap between runs");
         cr_assert(nj_seq_lt(r->seq, r->end), "an empty run");
         bytes[r->fate] += r->end - r->seq;
@@ -128,9 +128,9 @@ static void check_runs(struct net *n)
     cr_assert_eq(at, t->snd_nxt);
     cr_assert_eq(n_runs, x->n_runs);
     expect_order(x);
-    cr_assert_eq(bytes[NJ_FLYING], x->n_flight);
-    cr_assert_eq(bytes[NJ_SACKED], x->n_sacked);
-    cr_assert_eq(bytes[NJ_LOST], x->n_lost);
+    cr_assert_eq(bytes[NJ_RUN_IN_FLIGHT], x->n_flight);
+    cr_assert_eq(bytes[NJ_RUN_SACKED], x->n_sacked);
+    cr_assert_eq(bytes[NJ_RUN_LOST], x->n_lost);
     if (t->snd_una != t->snd_nxt)
         cr_assert_neq(x->rexmit_at, NJ_NEVER, "nothing would ever be sent again");
 }
@@ -189,7 +189,7 @@ static void write_some(struct net *n)
 static void turn(struct net *n)
 {
     struct world *w = &n->w;
-    nj_ns next = nj_tcp_next(&w->tcp);
+    nj_ns next = nj_tcp_next_deadline(&w->tcp);
 
     if (next <= w->now)
         next = w->now + NJ_MS;
@@ -232,7 +232,7 @@ static void open_net(struct net *n, uint64_t seed, uint32_t runs_max, bool ts)
     w->ts = ts;
     SEND(w, .flags = A, .seq = 1, .ack = 1);
     if (runs_max)
-        w->tcp.runs.n_max = runs_max + NJ_SENT_RUNS_SURE * w->tcp.cfg.conns_max;
+        w->tcp.runs.n_max = runs_max + NJ_SENT_RUNS_RESERVED * w->tcp.cfg.conns_max;
     n->rcv_nxt = 1;
     n->got[0] = 1;
     n->strict = n->sack && runs_max == 0;
@@ -282,7 +282,7 @@ Test(tcp_scoreboard, first_run_is_always_there)
         struct world w;
         nj_dsl_init(&w, NULL);
         nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1000, .sack_ok = true});
-        w.tcp.runs.n_max = RUNS_MAX + NJ_SENT_RUNS_SURE * w.tcp.cfg.conns_max;
+        w.tcp.runs.n_max = RUNS_MAX + NJ_SENT_RUNS_RESERVED * w.tcp.cfg.conns_max;
         w.tcp.n_runs_shared = RUNS_MAX;
         if (closed)
             SEND(&w, .flags = A, .seq = 1, .ack = 1, .no_wnd = true);
@@ -408,7 +408,7 @@ Test(tcp_scoreboard, what_arrived_is_one_run)
     HEAR(&w, SEGS(2, 6));
     HEAR(&w, SEGS(2, 7));
     cr_expect_eq(w.tcb->x->n_runs, 6);
-    nj_sent_next(w.tcb->x, nj_sent_first(w.tcb->x))->again = true; /* number 1 */
+    nj_sent_run_next(w.tcb->x, nj_sent_run_first(w.tcb->x))->again = true; /* number 1 */
     HEAR(&w, SEGS(1, 10));
     cr_expect_eq(w.tcb->x->n_runs, 3);
     cr_expect_eq(w.tcb->x->n_sacked, 9 * MSS);

@@ -51,7 +51,7 @@ static void fini(struct queue *q)
 {
     nj__mbuf_queue_free(&q->tcb.x->sndq);
     cr_expect_eq(q->ref.n, 1, "references left: %u", q->ref.n - 1);
-    nj__fresh_return(&q->tcp);
+    nj__mbuf_cache_drain(&q->tcp);
     cr_expect(nj_test_pool_full(q->pool));
     free(q->stream);
 }
@@ -73,7 +73,7 @@ static void queue_some(struct queue *q, struct nj_prng *r, uint32_t n)
 
 static void ack(struct queue *q, uint32_t n)
 {
-    nj__sndq_acked(&q->tcb, n);
+    nj__sndq_drop_acked(&q->tcb, n);
     q->tcb.snd_una += n;
     q->n_acked += n;
 }
@@ -84,7 +84,7 @@ static void fill(struct queue *q, uint32_t off, uint32_t n)
     if (!m)
         return;
     bool summed = (off + n) % 3 != 0;
-    uint64_t sum = nj__sndq_fill(&q->tcb, q->tcb.snd_una + off, n, m, summed);
+    uint64_t sum = nj__sndq_copy(&q->tcb, q->tcb.snd_una + off, n, m, summed);
     cr_assert_eq(m->pkt_len, n);
     cr_assert_eq(nj__csum_fold(sum), summed ? nj__csum_fold(nj__csum_add_mbuf(0, m)) : 0);
     cr_assert(memcmp(rte_pktmbuf_mtod(m, void *), q->stream + q->n_acked + off, n) == 0,
@@ -266,7 +266,7 @@ Test(tcp_send_queue, old_and_new_in_turn)
         uint32_t n = i % 2 ? N / 2 + i / 4 : i / 8 * 2; /* new: the second half; old: every other */
         struct rte_mbuf *m = nj_test_mbuf(q.pool, "", 0);
         cr_assert_not_null(m);
-        nj__sndq_fill(t, t->snd_una + n * LEN, LEN, m, false);
+        nj__sndq_copy(t, t->snd_una + n * LEN, LEN, m, false);
         cr_assert_eq(memcmp(rte_pktmbuf_mtod(m, void *), q.stream + n * LEN, LEN), 0);
         rte_pktmbuf_free(m);
     }

@@ -407,7 +407,7 @@ Test(tcp_send_recovery, empty_pool)
     unsigned n = 0;
     open_slow(&w, &(struct dsl_options){.pool_mbufs = 64});
     nj_dsl_write(&w, 20 * MSS);
-    while ((hog[n] = nj__fresh(&w.tcp))) /* those that lie ready, too */
+    while ((hog[n] = nj__mbuf_get(&w.tcp))) /* those that lie ready, too */
         n++;
     nj_dsl_step(&w);
     NOTHING(&w);

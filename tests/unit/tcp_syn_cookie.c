@@ -325,7 +325,7 @@ Test(tcp_syn_cookie, leaves_room_for_data)
 {
     struct world w;
     begin(&w, NULL);
-    w.room = NJ_TCP_COOKIE_ROOM;
+    w.room = NJ_TCP_COOKIE_TX_RESERVE;
     SEND(&w, .flags = S, .mss = 1460);
     NOTHING(&w);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_backlog), 1);

@@ -93,10 +93,10 @@ Test(tcp_train, ends_with_the_mbufs)
     uint32_t n = 0;
     open_train(&w, (struct dsl_options){0});
     nj_dsl_write(&w, 8 * MSS);
-    while ((hog[n] = nj__fresh(&w.tcp)))
+    while ((hog[n] = nj__mbuf_get(&w.tcp)))
         n++;
-    w.tcp.fresh[w.tcp.n_fresh++] = hog[--n];
-    w.tcp.fresh[w.tcp.n_fresh++] = hog[--n];
+    w.tcp.fresh[w.tcp.n_mbuf_cache++] = hog[--n];
+    w.tcp.fresh[w.tcp.n_mbuf_cache++] = hog[--n];
     rte_pktmbuf_free(hog[--n]);
     uint64_t had = nj_dsl_count(&w, NJ_C_mbuf_none);
     struct nj_tcp_config was = w.tcp.cfg;

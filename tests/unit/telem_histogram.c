@@ -21,7 +21,7 @@ static void check_bound(nj_ns value)
     clear();
     nj_histogram_add(&h, value);
     nj_histogram_add(&h, UINT64_MAX);
-    nj_ns at = nj_histogram_at(&h, 0.5);
+    nj_ns at = nj_histogram_quantile(&h, 0.5);
     nj_ns room = value < 1024 ? 127 : value / 8;
     cr_assert(at >= value && at - value <= room, "%" PRIu64 " is shown as %" PRIu64, value, at);
 }
@@ -46,29 +46,29 @@ Test(histogram, values_of_one_bucket_are_one)
     nj_histogram_add(&h, 1024);
     nj_histogram_add(&h, 1151);
     nj_histogram_add(&h, 1152);
-    cr_assert_eq(nj_histogram_at(&h, 1.0 / 3), 1151);
-    cr_assert_eq(nj_histogram_at(&h, 2.0 / 3), 1151);
-    cr_assert_eq(nj_histogram_at(&h, 1), 1152);
+    cr_assert_eq(nj_histogram_quantile(&h, 1.0 / 3), 1151);
+    cr_assert_eq(nj_histogram_quantile(&h, 2.0 / 3), 1151);
+    cr_assert_eq(nj_histogram_quantile(&h, 1), 1152);
 }
 
 Test(histogram, none_is_zero)
 {
     cr_assert_eq(nj_histogram_count(&h), 0);
-    cr_assert_eq(nj_histogram_at(&h, 0.5), 0);
-    cr_assert_eq(nj_histogram_at(&h, 1), 0);
+    cr_assert_eq(nj_histogram_quantile(&h, 0.5), 0);
+    cr_assert_eq(nj_histogram_quantile(&h, 1), 0);
 }
 
 Test(histogram, extremes_are_kept)
 {
     nj_histogram_add(&h, 0);
-    cr_assert_eq(nj_histogram_at(&h, 1), 0);
+    cr_assert_eq(nj_histogram_quantile(&h, 1), 0);
     nj_histogram_add(&h, 1ull << 46);
     nj_histogram_add(&h, 1ull << 50); /* 13 days: beyond the buckets */
     cr_assert_eq(nj_histogram_count(&h), 3);
     cr_assert_eq(h.sum_ns, (1ull << 46) + (1ull << 50));
     cr_assert_eq(h.max_ns, 1ull << 50);
-    cr_assert_eq(nj_histogram_at(&h, 1), 1ull << 50);
-    cr_assert_eq(nj_histogram_at(&h, 0.000001), 127);
+    cr_assert_eq(nj_histogram_quantile(&h, 1), 1ull << 50);
+    cr_assert_eq(nj_histogram_quantile(&h, 0.000001), 127);
 }
 
 /* A share of few is rounded up to a whole one, and a product that is a whole number but for the
@@ -77,10 +77,10 @@ Test(histogram, shares_are_rounded_up)
 {
     for (nj_ns i = 1; i <= 100; i++)
         nj_histogram_add(&h, 1ull << 20 << (i > 7) << (i > 99));
-    cr_assert_eq(nj_histogram_at(&h, 0.07), (9ull << 17) - 1);
-    cr_assert_eq(nj_histogram_at(&h, 0.071), (9ull << 18) - 1);
-    cr_assert_eq(nj_histogram_at(&h, 0.99), (9ull << 18) - 1);
-    cr_assert_eq(nj_histogram_at(&h, 0.991), 1ull << 22);
+    cr_assert_eq(nj_histogram_quantile(&h, 0.07), (9ull << 17) - 1);
+    cr_assert_eq(nj_histogram_quantile(&h, 0.071), (9ull << 18) - 1);
+    cr_assert_eq(nj_histogram_quantile(&h, 0.99), (9ull << 18) - 1);
+    cr_assert_eq(nj_histogram_quantile(&h, 0.991), 1ull << 22);
 }
 
 static int by_value(const void *a, const void *b)
@@ -107,13 +107,13 @@ Test(histogram, percentiles_of_random_values)
     cr_assert_eq(h.sum_ns, sum);
     cr_assert_eq(h.max_ns, value[N - 1]);
     for (unsigned k = 1; k <= 1000; k++) {
-        nj_ns is = value[N / 1000 * k - 1], at = nj_histogram_at(&h, k / 1000.0);
+        nj_ns is = value[N / 1000 * k - 1], at = nj_histogram_quantile(&h, k / 1000.0);
         nj_ns room = is < 1024 ? 127 : is / 8;
         cr_assert(at >= is && at - is <= room,
                   "seed %" PRIu64 ", share %u/1000: %" PRIu64 " is shown as %" PRIu64, seed, k, is,
                   at);
     }
-    cr_assert_eq(nj_histogram_at(&h, 1), value[N - 1]);
+    cr_assert_eq(nj_histogram_quantile(&h, 1), value[N - 1]);
 }
 
 Test(histogram, a_sum_is_as_if_all_had_come_to_one)
@@ -124,8 +124,8 @@ Test(histogram, a_sum_is_as_if_all_had_come_to_one)
         nj_histogram_add(&h, v);
         nj_histogram_add(v % 2 ? &one : &two, v);
     }
-    nj_histogram_sum(&sum, &one);
-    nj_histogram_sum(&sum, &two);
+    nj_histogram_merge(&sum, &one);
+    nj_histogram_merge(&sum, &two);
     cr_assert_eq(nj_histogram_count(&sum), nj_histogram_count(&h));
     cr_assert_eq(sum.sum_ns, h.sum_ns);
     cr_assert_eq(sum.max_ns, h.max_ns);

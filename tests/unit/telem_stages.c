@@ -18,7 +18,7 @@ static uint64_t spent(const struct nj_stages *s, enum nj_stage stage)
 /* A step in which each stage takes another time, and one takes a turn in another. */
 static void step(struct nj_stages *s, bool busy)
 {
-    nj_stages_begin(s);
+    nj_stages_begin_step(s);
     tsc += 1;
     nj_stage(s, NJ_STAGE_TCP);
     tsc += 10;
@@ -28,7 +28,7 @@ static void step(struct nj_stages *s, bool busy)
     tsc += 20;
     nj_stage(s, NJ_STAGE_TX);
     tsc += 1000;
-    nj_stages_end(s, busy);
+    nj_stages_end_step(s, busy);
     tsc += 100000; /* between two steps */
 }
 
@@ -36,7 +36,7 @@ Test(stages, one_step_in_so_many)
 {
     struct nj_stages s = {.cycles = cycles};
 
-    for (unsigned i = 0; i < 3 * NJ_STAGES_EVERY; i++)
+    for (unsigned i = 0; i < 3 * NJ_STAGES_PERIOD; i++)
         step(&s, true);
     cr_expect_eq(s.n_measured, 3);
     cr_expect_eq(spent(&s, NJ_STAGE_RX), 3);
@@ -50,8 +50,8 @@ Test(stages, idle_steps_do_not_count)
 {
     struct nj_stages s = {.cycles = cycles};
 
-    for (unsigned i = 0; i < 4 * NJ_STAGES_EVERY; i++)
-        step(&s, i >= 2 * NJ_STAGES_EVERY);
+    for (unsigned i = 0; i < 4 * NJ_STAGES_PERIOD; i++)
+        step(&s, i >= 2 * NJ_STAGES_PERIOD);
     cr_expect_eq(s.n_measured, 2);
     cr_expect_eq(spent(&s, NJ_STAGE_H2), 200);
 }
@@ -60,7 +60,7 @@ Test(stages, without_a_counter_nothing_is_measured)
 {
     struct nj_stages s = {0};
 
-    for (unsigned i = 0; i < 2 * NJ_STAGES_EVERY; i++)
+    for (unsigned i = 0; i < 2 * NJ_STAGES_PERIOD; i++)
         step(&s, true);
     cr_expect_eq(s.n_measured, 0);
     cr_expect_eq(spent(&s, NJ_STAGE_TX), 0);

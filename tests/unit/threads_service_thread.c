@@ -20,15 +20,16 @@ struct job {
     uint64_t offset;
 };
 
-static uint32_t poll_jobs(struct nj_worker *w, uint32_t shard, struct job **jobs, uint32_t n)
+static uint32_t poll_jobs(struct nj_service_thread *w, uint32_t shard, struct job **jobs,
+                          uint32_t n)
 {
-    return nj_worker_poll(nj_worker_port(w, shard), (void **)jobs, n);
+    return nj_service_poll(nj_service_rings(w, shard), (void **)jobs, n);
 }
 
-static bool submit(struct nj_worker_port *port, struct job *job)
+static bool submit(struct nj_service_rings *port, struct job *job)
 {
-    bool ok = nj_worker_submit(port, job);
-    nj_worker_flush(port);
+    bool ok = nj_service_submit(port, job);
+    nj_service_flush(port);
     return ok;
 }
 
@@ -57,10 +58,10 @@ static void tidy(void *ctx)
         rte_pause();
 }
 
-static struct nj_worker *start(struct tally *t)
+static struct nj_service_thread *start(struct tally *t)
 {
-    struct nj_worker *w = NULL;
-    struct nj_worker_config config = {
+    struct nj_service_thread *w = NULL;
+    struct nj_service_config config = {
         .name = "nj-log",
         .n_shards = SHARDS,
         .jobs_max = JOBS_MAX,
@@ -68,11 +69,11 @@ static struct nj_worker *start(struct tally *t)
         .tidy = tidy,
         .ctx = t,
     };
-    cr_assert_eq(nj_worker_start(&config, &w), 0);
+    cr_assert_eq(nj_service_start(&config, &w), 0);
     return w;
 }
 
-static struct job *poll_one(struct nj_worker *w, uint32_t shard)
+static struct job *poll_one(struct nj_service_thread *w, uint32_t shard)
 {
     struct job *job;
     while (poll_jobs(w, shard, &job, 1) == 0)
@@ -81,7 +82,7 @@ static struct job *poll_one(struct nj_worker *w, uint32_t shard)
 }
 
 struct shard {
-    struct nj_worker *w;
+    struct nj_service_thread *w;
     uint32_t index, n_jobs, depth;
     uint64_t n_bad;
     bool idles; /* now and then, long enough for the worker to fall asleep */
@@ -92,7 +93,7 @@ struct shard {
 static void *drive_shard(void *arg)
 {
     struct shard *s = arg;
-    struct nj_worker_port *port = nj_worker_port(s->w, s->index);
+    struct nj_service_rings *port = nj_service_rings(s->w, s->index);
     uint32_t n_in = 0, n_back = 0;
 
     while (n_back < s->n_jobs) {
@@ -117,10 +118,10 @@ static void *drive_shard(void *arg)
     return NULL;
 }
 
-static void stop(struct nj_worker *w)
+static void stop(struct nj_service_thread *w)
 {
-    nj_worker_begin_stop(w);
-    while (!nj_worker_join(w, 60000))
+    nj_service_begin_stop(w);
+    while (!nj_service_join(w, 60000))
         ;
 }
 
@@ -132,7 +133,7 @@ static void drive(uint32_t n_jobs, uint32_t depth, bool idles, uint32_t tidy_pau
 
     memset(&t, 0, sizeof t);
     t.tidy_pauses = tidy_pauses;
-    struct nj_worker *w = start(&t);
+    struct nj_service_thread *w = start(&t);
     for (uint32_t i = 0; i < SHARDS; i++) {
         shards[i].w = w;
         shards[i].index = i;
@@ -148,7 +149,7 @@ static void drive(uint32_t n_jobs, uint32_t depth, bool idles, uint32_t tidy_pau
     stop(w);
     cr_expect_eq(atomic_load(&t.n_run), (uint64_t)SHARDS * n_jobs);
     cr_expect_gt(atomic_load(&t.n_tidy), 0);
-    nj_worker_free(w);
+    nj_service_free(w);
 }
 
 /* One job at a time: the worker is often about to sleep when the next one comes, the more so as
@@ -166,8 +167,8 @@ Test(threads_service_thread, many_at_once, .timeout = 60)
 Test(threads_service_thread, name_and_bound, .timeout = 60)
 {
     struct tally t = {0};
-    struct nj_worker *w = start(&t);
-    struct nj_worker_port *port = nj_worker_port(w, 1);
+    struct nj_service_thread *w = start(&t);
+    struct nj_service_rings *port = nj_service_rings(w, 1);
     static struct job jobs[JOBS_MAX + 1];
 
     for (int i = 0; i < JOBS_MAX; i++)
@@ -181,15 +182,15 @@ Test(threads_service_thread, name_and_bound, .timeout = 60)
     cr_expect_eq(poll_jobs(w, 0, &none, 1), 0);
     stop(w);
     cr_expect_str_eq(t.thread_name, "nj-log");
-    nj_worker_free(w);
+    nj_service_free(w);
 }
 
 Test(threads_service_thread, stop_runs_what_was_submitted, .timeout = 60)
 {
     for (int round = 0; round < 50; round++) {
         struct tally t = {0};
-        struct nj_worker *w = start(&t);
-        struct nj_worker_port *port = nj_worker_port(w, round % SHARDS);
+        struct nj_service_thread *w = start(&t);
+        struct nj_service_rings *port = nj_service_rings(w, round % SHARDS);
         static struct job jobs[JOBS_MAX];
         struct job *back[JOBS_MAX];
 
@@ -198,7 +199,7 @@ Test(threads_service_thread, stop_runs_what_was_submitted, .timeout = 60)
         stop(w);
         cr_expect(!submit(port, &jobs[0]));
         cr_expect_eq(poll_jobs(w, round % SHARDS, back, JOBS_MAX), (uint32_t)round);
-        nj_worker_free(w);
+        nj_service_free(w);
     }
 }
 
@@ -206,10 +207,10 @@ Test(threads_service_thread, stop_runs_what_was_submitted, .timeout = 60)
 Test(threads_service_thread, tidies_while_idle, .timeout = 60)
 {
     struct tally t = {0};
-    struct nj_worker *w = NULL;
+    struct nj_service_thread *w = NULL;
     cpu_set_t cpus;
     sched_getaffinity(0, sizeof cpus, &cpus);
-    struct nj_worker_config config = {
+    struct nj_service_config config = {
         .name = "nj-log",
         .n_shards = 1,
         .jobs_max = 1,
@@ -219,9 +220,9 @@ Test(threads_service_thread, tidies_while_idle, .timeout = 60)
         .tidy_ms = 1,
         .affinity = &cpus,
     };
-    cr_assert_eq(nj_worker_start(&config, &w), 0);
+    cr_assert_eq(nj_service_start(&config, &w), 0);
     while (atomic_load(&t.n_tidy) < 5)
         sched_yield();
     stop(w);
-    nj_worker_free(w);
+    nj_service_free(w);
 }

@@ -23,14 +23,14 @@
 /* --- nothing is lost ------------------------------------------------------------------------ */
 
 struct shard {
-    struct nj_workers *w;
+    struct nj_worker_pool *w;
     uint32_t index, n_jobs, n_displaced;
     struct job *jobs;
     struct nj_prng prng;
 };
 
 /* It is withdrawn if it is out, and was not before. Returns 1 when it is back at once. */
-static uint32_t take_back(struct nj_task_port *port, struct job *j)
+static uint32_t take_back(struct nj_worker_ops *port, struct job *j)
 {
     if (j->n_home > 0 || j->n_withdrawn > 0 || j->n_rejected > 0 || j->cancelled)
         return 0;
@@ -44,7 +44,7 @@ static uint32_t take_back(struct nj_task_port *port, struct job *j)
 static void *drive_shard(void *arg)
 {
     struct shard *s = arg;
-    struct nj_task_port port = nj_workers_port(s->w, s->index, NJ_WORKERS_HANDLERS);
+    struct nj_worker_ops port = nj_worker_pool_ops(s->w, s->index, NJ_WORKER_HANDLERS);
     uint32_t n_in = 0, n_back = 0;
 
     while (n_back + s->n_displaced < s->n_jobs) {
@@ -73,7 +73,7 @@ Test(threads_worker_pool, each_task_once, .timeout = 100)
     pthread_t threads[SHARDS];
     static char client[5][NJ_CACHE_LINE];
     static struct nj_task_class quick[SHARDS][2];
-    struct nj_workers *w = start(3, 100);
+    struct nj_worker_pool *w = start(3, 100);
 
     printf("NJ_SEED=%lu\n", (unsigned long)seed);
     for (uint32_t i = 0; i < SHARDS; i++) {
@@ -103,7 +103,7 @@ Test(threads_worker_pool, each_task_once, .timeout = 100)
         cr_expect_gt(n_never, 0);
         n_displaced += shards[i].n_displaced;
     }
-    cr_expect_eq(nj_workers_stats(w).kind[NJ_WORKERS_HANDLERS].n_displaced, n_displaced);
+    cr_expect_eq(nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_displaced, n_displaced);
     finish(w);
     for (uint32_t i = 0; i < SHARDS; i++)
         free(shards[i].jobs);
@@ -115,23 +115,24 @@ Test(threads_worker_pool, bound, .timeout = 60)
     enum { MAX = 40 };
     sem_t gate;
     sem_init(&gate, 0, 0);
-    struct nj_workers *w = start(2, MAX);
-    struct nj_task_port port = nj_workers_port(w, 1, NJ_WORKERS_HANDLERS),
-                        other = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
+    struct nj_worker_pool *w = start(2, MAX);
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 1, NJ_WORKER_HANDLERS),
+                         other = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS);
     struct job *jobs = new_jobs(MAX + 2, &gate);
-    struct nj_task_class quick = {.away_ns = 1};
+    struct nj_task_class quick = {.worker_max_ns = 1};
 
     for (int i = 0; i < MAX; i++) {
         jobs[i].task.class_of = &quick;
         send(&port, &jobs[i]);
     }
     cr_expect(!port.submit(port.ctx, &jobs[MAX].task));
-    cr_expect_eq(nj_workers_stats(w).kind[NJ_WORKERS_HANDLERS].n_refused, 1);
-    cr_expect_eq(nj_workers_load(w, 1, NJ_WORKERS_HANDLERS).n_out, MAX);
-    cr_expect_eq(nj_workers_load(w, 1, NJ_WORKERS_HANDLERS).n_waiting, MAX - 2 * NJ_WORKER_DEPTH);
+    cr_expect_eq(nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_refused, 1);
+    cr_expect_eq(nj_worker_pool_load(w, 1, NJ_WORKER_HANDLERS).n_out, MAX);
+    cr_expect_eq(nj_worker_pool_load(w, 1, NJ_WORKER_HANDLERS).n_waiting,
+                 MAX - 2 * NJ_WORKER_DEPTH);
     for (int i = 0; i < 100; i++)
         cr_expect_eq(take_home(&port, 1), 0);
-    cr_expect_eq(nj_workers_stats(w).kind[NJ_WORKERS_HANDLERS].n_held_back,
+    cr_expect_eq(nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_held_back,
                  MAX - 2 * NJ_WORKER_DEPTH, "each once, however often it was looked at");
     send(&other, &jobs[MAX]); /* another lcore's bound is another one */
     for (int i = 0; i < MAX + 2; i++)
@@ -140,7 +141,7 @@ Test(threads_worker_pool, bound, .timeout = 60)
     await_home(&port, 1);
     send(&port, &jobs[MAX + 1]);
     await_home(&port, MAX);
-    cr_expect_eq(nj_workers_load(w, 1, NJ_WORKERS_HANDLERS).n_out, 0);
+    cr_expect_eq(nj_worker_pool_load(w, 1, NJ_WORKER_HANDLERS).n_out, 0);
     cr_expect_eq(take_home(&port, 1), 0);
     finish(w);
     for (int i = 0; i < MAX + 2; i++)
@@ -157,9 +158,9 @@ Test(threads_worker_pool, one_free_worker_is_enough, .timeout = 60)
     enum { WORKERS = 4, QUICK = 2000 };
     sem_t gate;
     sem_init(&gate, 0, 0);
-    struct nj_workers *w = start(WORKERS, 100);
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS),
-                        other = nj_workers_port(w, 1, NJ_WORKERS_HANDLERS);
+    struct nj_worker_pool *w = start(WORKERS, 100);
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS),
+                         other = nj_worker_pool_ops(w, 1, NJ_WORKER_HANDLERS);
     struct job *held = new_jobs(WORKERS - 1, &gate), *quick = new_jobs(QUICK, NULL);
 
     for (int i = 0; i < WORKERS - 1; i++) {
@@ -185,9 +186,9 @@ Test(threads_worker_pool, a_held_thread_binds_no_other_task, .timeout = 60)
     enum { QUICK = 90 };
     sem_t gate;
     sem_init(&gate, 0, 0);
-    struct nj_workers *w = start(2, 100);
-    struct nj_task_class quick_class = {.away_ns = 1};
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
+    struct nj_worker_pool *w = start(2, 100);
+    struct nj_task_class quick_class = {.worker_max_ns = 1};
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS);
     struct job *held = new_jobs(1, &gate), *quick = new_jobs(QUICK, NULL);
 
     held->task.class_of = &quick_class;
@@ -211,21 +212,21 @@ Test(threads_worker_pool, a_held_thread_binds_no_other_task, .timeout = 60)
 Test(threads_worker_pool, kinds_leave_each_other_threads, .timeout = 60)
 {
     enum { HANDLERS = 3, FILES = 2, QUICK = 500 };
-    struct nj_workers_config c = {
+    struct nj_worker_pool_config c = {
         .n_shards = SHARDS,
         .kind = {{.n_max = HANDLERS, .tasks_max = 100}, {.n_max = FILES, .tasks_max = 100}}};
 
-    for (uint32_t stuck = 0; stuck < NJ_WORKERS_N_KINDS; stuck++) {
-        enum nj_workers_kind kind = (enum nj_workers_kind)stuck,
-                             other = (enum nj_workers_kind) !kind;
+    for (uint32_t stuck = 0; stuck < NJ_WORKER_N_KINDS; stuck++) {
+        enum nj_worker_kind kind = (enum nj_worker_kind)stuck, other = (enum nj_worker_kind) !kind;
         uint32_t n_max = c.kind[kind].n_max;
         sem_t gate;
         sem_init(&gate, 0, 0);
-        struct nj_workers *w = NULL;
-        cr_assert_eq(nj_workers_start(&c, &w), 0);
-        struct nj_task_port a = nj_workers_port(w, 0, kind), b = nj_workers_port(w, 1, other);
+        struct nj_worker_pool *w = NULL;
+        cr_assert_eq(nj_worker_pool_start(&c, &w), 0);
+        struct nj_worker_ops a = nj_worker_pool_ops(w, 0, kind),
+                             b = nj_worker_pool_ops(w, 1, other);
         struct job *held = new_jobs(n_max + 4, &gate), *quick = new_jobs(QUICK, NULL);
-        struct nj_task_class quick_class = {.away_ns = 1};
+        struct nj_task_class quick_class = {.worker_max_ns = 1};
         for (uint32_t i = 0; i < n_max + 4; i++) {
             held[i].task.class_of = &quick_class;
             send(&a, &held[i]);
@@ -238,7 +239,7 @@ Test(threads_worker_pool, kinds_leave_each_other_threads, .timeout = 60)
         }
         for (uint32_t i = n_max; i < n_max + 4; i++)
             cr_expect(!atomic_load(&held[i].started));
-        struct nj_workers_stats s = nj_workers_stats(w);
+        struct nj_worker_pool_stats s = nj_worker_pool_stats(w);
         cr_expect_eq(s.n_threads, HANDLERS + FILES);
         cr_expect(s.kind[kind].n_running == n_max && s.kind[kind].n_out == n_max + 4);
         cr_expect_eq(s.kind[other].n_done, QUICK);
@@ -259,9 +260,9 @@ Test(threads_worker_pool, withdrawn, .timeout = 60)
 {
     sem_t gate;
     sem_init(&gate, 0, 0);
-    struct nj_workers *w = start(1, 100);
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
-    struct nj_task_class quick = {.away_ns = 1};
+    struct nj_worker_pool *w = start(1, 100);
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS);
+    struct nj_task_class quick = {.worker_max_ns = 1};
     struct job *jobs = new_jobs(12, &gate);
 
     for (int i = 0; i < 12; i++) {
@@ -274,7 +275,7 @@ Test(threads_worker_pool, withdrawn, .timeout = 60)
         cr_expect(!port.withdraw(port.ctx, &jobs[i].task), "%d: the worker has it", i);
     for (int i = NJ_WORKER_DEPTH; i < 12; i++)
         cr_expect(port.withdraw(port.ctx, &jobs[i].task), "%d: it waits", i);
-    cr_expect_eq(nj_workers_load(w, 0, NJ_WORKERS_HANDLERS).n_out, NJ_WORKER_DEPTH);
+    cr_expect_eq(nj_worker_pool_load(w, 0, NJ_WORKER_HANDLERS).n_out, NJ_WORKER_DEPTH);
     for (int i = 0; i < 12; i++)
         sem_post(&gate);
     await_home(&port, NJ_WORKER_DEPTH);
@@ -302,8 +303,8 @@ Test(threads_worker_pool, time_is_measured, .timeout = 60)
     static const struct nj_task_ops burning = {burn, reject};
     sem_t gate;
     sem_init(&gate, 0, 0);
-    struct nj_workers *w = start(2, 10);
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
+    struct nj_worker_pool *w = start(2, 10);
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS);
     struct job *held = new_jobs(1, &gate), *busy = new_jobs(1, NULL);
 
     send(&port, held);
@@ -337,8 +338,8 @@ static void look_and_spoil(struct nj_task *t)
 Test(threads_worker_pool, clean_context, .timeout = 60)
 {
     static const struct nj_task_ops spoil = {look_and_spoil, reject};
-    struct nj_workers *w = start(1, 10);
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
+    struct nj_worker_pool *w = start(1, 10);
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS);
     struct job *jobs = new_jobs(3, NULL);
 
     for (int i = 0; i < 3; i++) {
@@ -361,17 +362,17 @@ Test(threads_worker_pool, stop_runs_or_rejects, .timeout = 60)
 {
     enum { JOBS = 60 };
     for (uint32_t round = 0; round < 200; round++) {
-        struct nj_workers *w = start(1 + round % 3, 100);
-        struct nj_task_port port = nj_workers_port(w, round % SHARDS, NJ_WORKERS_HANDLERS);
+        struct nj_worker_pool *w = start(1 + round % 3, 100);
+        struct nj_worker_ops port = nj_worker_pool_ops(w, round % SHARDS, NJ_WORKER_HANDLERS);
         struct job *jobs = new_jobs(JOBS, NULL);
         uint32_t n_in = round % JOBS, n_run = 0, n_rejected = 0;
 
         for (uint32_t i = 0; i < n_in; i++)
             cr_assert(port.submit(port.ctx, &jobs[i].task));
         port.flush(port.ctx);
-        cr_assert_eq(nj_workers_stop(w, FOR_EVER), 0);
+        cr_assert_eq(nj_worker_pool_stop(w, FOR_EVER), 0);
         cr_expect(!port.submit(port.ctx, &jobs[n_in].task));
-        while (nj_workers_load(w, round % SHARDS, NJ_WORKERS_HANDLERS).n_out > 0)
+        while (nj_worker_pool_load(w, round % SHARDS, NJ_WORKER_HANDLERS).n_out > 0)
             take_home(&port, 16);
         for (uint32_t i = 0; i < JOBS; i++) {
             cr_expect_eq(jobs[i].n_home, jobs[i].n_run);
@@ -380,7 +381,7 @@ Test(threads_worker_pool, stop_runs_or_rejects, .timeout = 60)
             n_rejected += jobs[i].n_rejected;
         }
         cr_expect_eq(n_run + n_rejected, n_in);
-        nj_workers_free(w);
+        nj_worker_pool_free(w);
         free(jobs);
     }
 }
@@ -391,24 +392,24 @@ Test(threads_worker_pool, stop_does_not_wait_for_ever, .timeout = 60)
     enum { BEHIND = 30 };
     sem_t gate;
     sem_init(&gate, 0, 0);
-    struct nj_workers *w = start(1, 100);
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
+    struct nj_worker_pool *w = start(1, 100);
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS);
     struct job *held = new_jobs(1, &gate), *behind = new_jobs(BEHIND, NULL);
 
     send(&port, held);
     await_start(held);
     for (int i = 0; i < BEHIND; i++)
         send(&port, &behind[i]);
-    cr_expect_eq(nj_workers_stop(w, 1), 1);
+    cr_expect_eq(nj_worker_pool_stop(w, 1), 1);
     cr_expect_eq(take_home(&port, 16), 0);
     sem_post(&gate);
-    cr_expect_eq(nj_workers_stop(w, FOR_EVER), 0);
-    while (nj_workers_load(w, 0, NJ_WORKERS_HANDLERS).n_out > 0)
+    cr_expect_eq(nj_worker_pool_stop(w, FOR_EVER), 0);
+    while (nj_worker_pool_load(w, 0, NJ_WORKER_HANDLERS).n_out > 0)
         take_home(&port, 16);
     cr_expect(held->n_run == 1 && held->n_home == 1 && held->n_rejected == 0);
     for (int i = 0; i < BEHIND; i++)
         cr_expect(behind[i].n_run == 0 && behind[i].n_home == 0 && behind[i].n_rejected == 1);
-    nj_workers_free(w);
+    nj_worker_pool_free(w);
     free(held);
     free(behind);
 }
@@ -420,38 +421,38 @@ Test(threads_worker_pool, stop_does_not_wait_for_ever, .timeout = 60)
  * woken runs into the time-out. */
 Test(threads_worker_pool, wakes_who_waits_for_the_task, .timeout = 60)
 {
-    static struct nj_waker wakers[SHARDS];
+    static struct nj_wakeup wakeups[SHARDS];
     struct job *job = new_jobs(1, NULL);
-    struct nj_workers *w = NULL;
-    struct nj_workers_config config = {
+    struct nj_worker_pool *w = NULL;
+    struct nj_worker_pool_config config = {
         .n_shards = SHARDS + 1, /* the last one has no lcore */
         .kind = {{.n_max = 1, .tasks_max = 10}, {.n_max = 1, .tasks_max = 10}},
-        .wakers = wakers,
-        .n_wakers = SHARDS,
+        .wakeups = wakeups,
+        .n_wakeups = SHARDS,
     };
 
     for (uint32_t i = 0; i < SHARDS; i++)
-        cr_assert(nj_waker_open(&wakers[i]));
-    cr_assert_eq(nj_workers_start(&config, &w), 0);
-    nj_waker_arm(&wakers[0]);
+        cr_assert(nj_wakeup_open(&wakeups[i]));
+    cr_assert_eq(nj_worker_pool_start(&config, &w), 0);
+    nj_wakeup_arm(&wakeups[0]);
     for (uint32_t i = 0; i < 2000; i++) {
-        struct nj_task_port port = nj_workers_port(w, 1, (enum nj_workers_kind)(i % 2));
+        struct nj_worker_ops port = nj_worker_pool_ops(w, 1, (enum nj_worker_kind)(i % 2));
         send(&port, job);
-        nj_waker_disarm(&wakers[1]);
+        nj_wakeup_disarm(&wakeups[1]);
         while (take_home(&port, 1) == 0) {
-            if (nj_waker_armed(&wakers[1]))
-                nj_waker_wait(&wakers[1], -1, 3600 * NJ_SEC);
+            if (nj_wakeup_is_armed(&wakeups[1]))
+                nj_wakeup_wait(&wakeups[1], -1, 3600 * NJ_SEC);
             else
-                nj_waker_arm(&wakers[1]);
+                nj_wakeup_arm(&wakeups[1]);
         }
     }
-    struct nj_task_port port = nj_workers_port(w, SHARDS, NJ_WORKERS_FILES);
+    struct nj_worker_ops port = nj_worker_pool_ops(w, SHARDS, NJ_WORKER_FILES);
     send(&port, job);
     await_home(&port, 1);
-    cr_expect(nj_waker_armed(&wakers[0]));
+    cr_expect(nj_wakeup_is_armed(&wakeups[0]));
     finish(w);
     for (uint32_t i = 0; i < SHARDS; i++)
-        nj_waker_close(&wakers[i]);
+        nj_wakeup_close(&wakeups[i]);
     free(job);
 }
 
@@ -465,15 +466,15 @@ static void prepare(void)
 
 Test(threads_worker_pool, prepares_its_thread, .timeout = 60)
 {
-    struct nj_workers *w = NULL;
-    struct nj_workers_config config = {
+    struct nj_worker_pool *w = NULL;
+    struct nj_worker_pool_config config = {
         .n_shards = 1,
         .kind = {{.n_max = 2, .tasks_max = 10, .prepare = prepare}, {.n_max = 2, .tasks_max = 10}}};
     struct job *jobs = new_jobs(10, NULL);
 
-    cr_assert_eq(nj_workers_start(&config, &w), 0);
+    cr_assert_eq(nj_worker_pool_start(&config, &w), 0);
     for (uint32_t i = 0; i < 10; i++) {
-        struct nj_task_port port = nj_workers_port(w, 0, (enum nj_workers_kind)(i % 2));
+        struct nj_worker_ops port = nj_worker_pool_ops(w, 0, (enum nj_worker_kind)(i % 2));
         send(&port, &jobs[i]);
         await_home(&port, 1);
         cr_expect_eq(atomic_load(&n_prepared), i / 2 + 1);
@@ -517,8 +518,8 @@ static void forbid_system_calls(struct nj_task *t)
 Test(threads_worker_pool, coming_home_costs_no_system_call, .timeout = 60)
 {
     static const struct nj_task_ops forbid = {forbid_system_calls, reject};
-    struct nj_workers *w = start(1, 10);
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
+    struct nj_worker_pool *w = start(1, 10);
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS);
     struct job *jobs = new_jobs(1000, NULL);
 
     jobs[0].task.ops = &forbid;

@@ -8,10 +8,10 @@ Test(threads_worker_pool_turns, lanes_take_turns, .timeout = 60)
     enum { MANY = NJ_WORKER_DEPTH };
     sem_t gate;
     sem_init(&gate, 0, 0);
-    struct nj_workers *w = start(1, 100);
-    struct nj_task_class quick = {.away_ns = 1};
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS),
-                        other = nj_workers_port(w, 1, NJ_WORKERS_HANDLERS);
+    struct nj_worker_pool *w = start(1, 100);
+    struct nj_task_class quick = {.worker_max_ns = 1};
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS),
+                         other = nj_worker_pool_ops(w, 1, NJ_WORKER_HANDLERS);
     struct job *many = new_jobs(MANY, &gate), *one = new_jobs(1, &gate);
 
     for (unsigned i = 0; i < MANY; i++) {
@@ -36,27 +36,27 @@ Test(threads_worker_pool_turns, only_short_tasks_go_ahead, .timeout = 60)
 {
     enum { TASKS = 20 };
     static struct {
-        nj_ns away_ns;
+        nj_ns worker_max_ns;
         uint32_t n_ahead;
-    } cases[] = {{0, 1}, {1, NJ_WORKER_DEPTH}, {NJ_WORKER_AHEAD_NS + 1, 1}};
+    } cases[] = {{0, 1}, {1, NJ_WORKER_DEPTH}, {NJ_WORKER_SHORT_TASK_NS + 1, 1}};
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(cases); i++) {
         sem_t gate;
         sem_init(&gate, 0, 0);
-        struct nj_workers *w = start(1, 100);
-        struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
+        struct nj_worker_pool *w = start(1, 100);
+        struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS);
         struct job *jobs = new_jobs(TASKS, &gate);
-        struct nj_task_class c = {.away_ns = cases[i].away_ns};
+        struct nj_task_class c = {.worker_max_ns = cases[i].worker_max_ns};
         for (int k = 0; k < TASKS; k++) {
             jobs[k].task.class_of = &c;
             send(&port, &jobs[k]);
         }
-        cr_expect_eq(nj_workers_load(w, 0, NJ_WORKERS_HANDLERS).n_waiting, TASKS - cases[i].n_ahead,
-                     "case %zu", i);
+        cr_expect_eq(nj_worker_pool_load(w, 0, NJ_WORKER_HANDLERS).n_waiting,
+                     TASKS - cases[i].n_ahead, "case %zu", i);
         for (int k = 0; k < TASKS; k++)
             sem_post(&gate);
         await_home(&port, TASKS);
-        cr_expect_gt(c.away_ns, 0, "it was learned");
+        cr_expect_gt(c.worker_max_ns, 0, "it was learned");
         finish(w);
         free(jobs);
     }
@@ -72,8 +72,8 @@ Test(threads_worker_pool_turns, the_first_of_another_client_is_next, .timeout = 
     sem_t gate, gate_b;
     sem_init(&gate, 0, 0);
     sem_init(&gate_b, 0, 1);
-    struct nj_workers *w = start(1, MANY + 1);
-    struct nj_task_port port = nj_workers_port(w, 0, NJ_WORKERS_HANDLERS);
+    struct nj_worker_pool *w = start(1, MANY + 1);
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS);
     struct job *a = new_jobs(MANY, &gate), *b = new_jobs(1, &gate_b);
 
     for (int i = 0; i < MANY; i++) {

@@ -32,8 +32,8 @@ Test(topo_cpus, lists)
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         char text[64];
         cpu_set_t set;
-        cr_expect_eq(nj_cpus_read(rows[i].text, &set), rows[i].again != NULL, "row %zu", i);
-        nj_cpus_text(&set, text, sizeof text);
+        cr_expect_eq(nj_cpus_parse(rows[i].text, &set), rows[i].again != NULL, "row %zu", i);
+        nj_cpus_format(&set, text, sizeof text);
         cr_expect_str_eq(text, rows[i].again ? rows[i].again : "", "row %zu", i);
     }
 }
@@ -43,7 +43,7 @@ Test(topo_cpus, a_text_that_is_cut_ends_with_a_whole_number)
     char text[8];
     cpu_set_t set;
 
-    cr_assert(nj_cpus_read("10,20,30", &set));
-    nj_cpus_text(&set, text, sizeof text);
+    cr_assert(nj_cpus_parse("10,20,30", &set));
+    nj_cpus_format(&set, text, sizeof text);
     cr_expect_str_eq(text, "10,20");
 }

@@ -15,12 +15,12 @@
 #define CHIPLETS_SMT "pack:1 [numa] l3:2 core:4 pu:2"
 
 static struct nj_topo t;
-static struct nj_place p;
+static struct nj_placement p;
 static char why[256];
 
 static void machine(const char *description, int nic_node)
 {
-    cr_assert_eq(nj_topo_describe(&t, description, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(nj_topo_synthetic(&t, description, why, sizeof why), 0, "%s", why);
     t.nic_node = nic_node;
 }
 
@@ -28,7 +28,7 @@ static void machine(const char *description, int nic_node)
 static const char *lcores(void)
 {
     static char text[512];
-    nj_place_eal(&t, &p, text, sizeof text);
+    nj_placement_eal_args(&t, &p, text, sizeof text);
     text[strcspn(text + 3, " ") + 3] = '\0';
     return text + 3;
 }
@@ -49,10 +49,10 @@ static const char *worker(uint32_t w)
 static void check_apart(void)
 {
     for (uint32_t i = 0; i < p.n_lcores; i++) {
-        cr_expect(p.crowded || !CPU_ISSET(p.lcore[i], &p.rest));
-        cr_expect_lt(p.nearest[i], p.n_workers);
+        cr_expect(p.no_spare_cpu || !CPU_ISSET(p.lcore[i], &p.housekeeping));
+        cr_expect_lt(p.nearest_worker[i], p.n_workers);
         for (uint32_t w = 0; w < p.n_workers; w++)
-            cr_expect(p.crowded || !CPU_ISSET(p.lcore[i], &p.worker[w]));
+            cr_expect(p.no_spare_cpu || !CPU_ISSET(p.lcore[i], &p.worker[w]));
     }
     for (uint32_t w = 0; w < p.n_workers; w++)
         cr_expect_gt(CPU_COUNT(&p.worker[w]), 0);
@@ -61,16 +61,16 @@ static void check_apart(void)
 static void plan(const char *description, int nic_node, uint32_t n_lcores, uint32_t n_workers)
 {
     machine(description, nic_node);
-    nj_place_plan(&t, n_lcores, n_workers, &p);
+    nj_placement_plan(&t, n_lcores, n_workers, &p);
     check_apart();
-    struct nj_fault f[NJ_FAULTS_MAX];
-    if (!p.crowded)
-        cr_expect_eq(nj_place_faults(&t, &p, f), 0, "our own plan has no fault");
+    struct nj_placement_fault f[NJ_PLACEMENT_FAULTS_MAX];
+    if (!p.no_spare_cpu)
+        cr_expect_eq(nj_placement_find_faults(&t, &p, f), 0, "our own plan has no fault");
 }
 
 static void around(const uint32_t *cpu, uint32_t n, uint32_t n_workers)
 {
-    nj_place_around(&t, cpu, n, n_workers, &p);
+    nj_placement_for_lcores(&t, cpu, n, n_workers, &p);
     check_apart();
 }
 
@@ -84,7 +84,7 @@ Test(topo_place, two_sockets_smt)
     cr_expect_eq(p.n_workers, 4);
     for (uint32_t w = 0; w < 4; w++) {
         cr_expect_eq(p.near[w], NJ_NEAR_CORE);
-        cr_expect_eq(p.nearest[w], w);
+        cr_expect_eq(p.nearest_worker[w], w);
     }
     cr_expect_str_eq(worker(0), "8");
     cr_expect_str_eq(worker(3), "11");
@@ -96,8 +96,8 @@ Test(topo_place, nic_on_the_far_socket)
     cr_expect_str_eq(lcores(), "4-7");
     cr_expect_str_eq(worker(0), "12,13"); /* works for lcores 4 and 5 */
     cr_expect_str_eq(worker(1), "14,15");
-    cr_expect_eq(p.nearest[1], 0);
-    cr_expect_eq(p.nearest[2], 1);
+    cr_expect_eq(p.nearest_worker[1], 0);
+    cr_expect_eq(p.nearest_worker[2], 1);
 }
 
 Test(topo_place, more_workers_than_lcores)
@@ -118,7 +118,7 @@ Test(topo_place, chiplets)
     cr_expect_str_eq(worker(1), "4");
     cr_expect_str_eq(worker(3), "12");
     cr_expect_eq(p.near[3], NJ_NEAR_L3);
-    cr_expect_eq(p.nearest[3], 1);
+    cr_expect_eq(p.nearest_worker[3], 1);
 }
 
 Test(topo_place, chiplets_smt)
@@ -158,8 +158,8 @@ Test(topo_place, one_core)
 {
     plan("core:1 pu:1", -1, 0, 0);
     cr_expect_str_eq(lcores(), "0");
-    cr_expect(p.crowded);
-    cr_expect_eq(p.near[0], NJ_NEAR_SAME);
+    cr_expect(p.no_spare_cpu);
+    cr_expect_eq(p.near[0], NJ_NEAR_SAME_CPU);
     plan("core:1 pu:2", -1, 0, 0);
     cr_expect_str_eq(lcores(), "0");
     cr_expect_str_eq(worker(0), "1");
@@ -171,13 +171,13 @@ Test(topo_place, nothing_usable_near_the_nic)
     machine(TWO_SOCKETS_SMT, 0);
     for (uint32_t i = 0; i < t.n_cpus; i++)
         t.cpu[i].usable = t.cpu[i].node == 1;
-    nj_place_plan(&t, 0, 0, &p);
+    nj_placement_plan(&t, 0, 0, &p);
     cr_expect_str_eq(lcores(), "4-7");
-    struct nj_fault f[NJ_FAULTS_MAX];
-    cr_expect_eq(nj_place_faults(&t, &p, f), 0);
+    struct nj_placement_fault f[NJ_PLACEMENT_FAULTS_MAX];
+    cr_expect_eq(nj_placement_find_faults(&t, &p, f), 0);
     for (uint32_t i = 0; i < t.n_cpus; i++)
         t.cpu[i].usable = false;
-    nj_place_plan(&t, 0, 0, &p);
+    nj_placement_plan(&t, 0, 0, &p);
     cr_expect_eq(p.n_lcores, 0);
 }
 
@@ -202,12 +202,12 @@ Test(topo_place, random_machines)
         for (uint32_t k = 0; k < t.n_cpus; k++)
             t.cpu[k].usable = nj_prng_below(&prng, 4) > 0;
         t.cpu[nj_prng_below(&prng, t.n_cpus)].usable = true;
-        nj_place_plan(&t, nj_prng_below(&prng, 9), nj_prng_below(&prng, 9), &p);
+        nj_placement_plan(&t, nj_prng_below(&prng, 9), nj_prng_below(&prng, 9), &p);
         check_apart();
         cr_expect_gt(p.n_lcores, 0);
-        struct nj_fault f[NJ_FAULTS_MAX];
-        uint32_t n = nj_place_faults(&t, &p, f);
-        cr_expect(n == 0 || (n == 1 && f[0].kind == NJ_FAULT_CROWDED && p.n_lcores == 1), "%s",
+        struct nj_placement_fault f[NJ_PLACEMENT_FAULTS_MAX];
+        uint32_t n = nj_placement_find_faults(&t, &p, f);
+        cr_expect(n == 0 || (n == 1 && f[0].kind == NJ_FAULT_NO_SPARE_CPU && p.n_lcores == 1), "%s",
                   text);
     }
 }
@@ -218,11 +218,11 @@ Test(topo_place, random_machines)
 static const char *fault(uint32_t i)
 {
     static char text[256];
-    struct nj_fault f[NJ_FAULTS_MAX];
+    struct nj_placement_fault f[NJ_PLACEMENT_FAULTS_MAX];
 
-    if (i >= nj_place_faults(&t, &p, f))
+    if (i >= nj_placement_find_faults(&t, &p, f))
         return "";
-    nj_fault_text(&t, &f[i], text, sizeof text);
+    nj_placement_fault_text(&t, &f[i], text, sizeof text);
     return text;
 }
 
@@ -254,11 +254,11 @@ Test(topo_place, all_that_is_wrong)
     machine("pack:2 [numa] core:2 pu:1", 1);
     around((uint32_t[]){0, 1, 2, 3, 3}, 5, 0);
     cr_expect_eq(p.n_workers, 1);
-    struct nj_fault f[NJ_FAULTS_MAX];
-    cr_assert_eq(nj_place_faults(&t, &p, f), 3);
+    struct nj_placement_fault f[NJ_PLACEMENT_FAULTS_MAX];
+    cr_assert_eq(nj_placement_find_faults(&t, &p, f), 3);
     cr_expect_eq(f[0].kind, NJ_FAULT_SAME_CPU);
-    cr_expect_eq(f[1].kind, NJ_FAULT_FAR);
-    cr_expect_eq(f[2].kind, NJ_FAULT_CROWDED);
+    cr_expect_eq(f[1].kind, NJ_FAULT_NIC_REMOTE);
+    cr_expect_eq(f[2].kind, NJ_FAULT_NO_SPARE_CPU);
 }
 
 /* --- text --------------------------------------------------------------------------------------
@@ -269,10 +269,10 @@ Test(topo_place, eal_arguments)
     char text[128];
 
     plan(TWO_SOCKETS_SMT, 1, 3, 0);
-    nj_place_eal(&t, &p, text, sizeof text);
+    nj_placement_eal_args(&t, &p, text, sizeof text);
     cr_expect_str_eq(text, "-l 4-6 --socket-mem 0,600");
     plan("core:4 pu:1", -1, 0, 0);
-    nj_place_eal(&t, &p, text, sizeof text);
+    nj_placement_eal_args(&t, &p, text, sizeof text);
     cr_expect_str_eq(text, "-l 1-3");
 }
 
@@ -284,8 +284,8 @@ Test(topo_place, picture)
 
     plan("pack:2 [numa] l3:1 core:1 pu:2", 1, 0, 1);
     t.cpu[1].usable = false;
-    nj_place_plan(&t, 0, 1, &p);
-    nj_place_draw(&t, &p, f);
+    nj_placement_plan(&t, 0, 1, &p);
+    nj_placement_draw(&t, &p, f);
     fclose(f);
     cr_expect_str_eq(text, "NIC: not known (name it with -a before the --)\n"
                            "node 0\n"

@@ -11,7 +11,7 @@ static char why[256];
 
 Test(topo_topo, smt_and_caches)
 {
-    cr_assert_eq(nj_topo_describe(&t, "pack:2 l3:2 l2:2 core:2 pu:2", why, sizeof why), 0, "%s",
+    cr_assert_eq(nj_topo_synthetic(&t, "pack:2 l3:2 l2:2 core:2 pu:2", why, sizeof why), 0, "%s",
                  why);
     cr_expect_eq(t.n_cpus, 32);
     cr_expect_eq(t.nic_node, -1);
@@ -30,9 +30,9 @@ Test(topo_topo, smt_and_caches)
 /* Numbers as kernels give them: first one thread of each core, then the other. */
 Test(topo_topo, nodes_and_numbers)
 {
-    cr_assert_eq(
-        nj_topo_describe(&t, "pack:2 [numa] core:2 pu:2(indexes=0,4,1,5,2,6,3,7)", why, sizeof why),
-        0, "%s", why);
+    cr_assert_eq(nj_topo_synthetic(&t, "pack:2 [numa] core:2 pu:2(indexes=0,4,1,5,2,6,3,7)", why,
+                                   sizeof why),
+                 0, "%s", why);
     cr_expect_eq(t.n_cpus, 8);
     cr_expect_eq(nj_topo_cpu(&t, 4)->core, nj_topo_cpu(&t, 0)->core);
     cr_expect_eq(nj_topo_cpu(&t, 4)->node, 0);
@@ -42,7 +42,7 @@ Test(topo_topo, nodes_and_numbers)
 
 Test(topo_topo, nonsense)
 {
-    cr_expect_eq(nj_topo_describe(&t, "pack:2 pu:", why, sizeof why), -1);
+    cr_expect_eq(nj_topo_synthetic(&t, "pack:2 pu:", why, sizeof why), -1);
     cr_expect_str_eq(why, "hwloc does not understand \"pack:2 pu:\"");
 }
 
@@ -54,12 +54,12 @@ Test(topo_topo, this_machine)
 
     unsetenv("HWLOC_SYNTHETIC");
     sched_getaffinity(0, sizeof ours, &ours);
-    cr_assert_eq(nj_topo_read(&t, &ours, NULL, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(nj_topo_discover(&t, &ours, NULL, why, sizeof why), 0, "%s", why);
     for (uint32_t i = 0; i < t.n_cpus; i++)
         n_usable += t.cpu[i].usable;
     cr_expect_eq(n_usable, (uint32_t)CPU_COUNT(&ours));
     CPU_ZERO(&ours);
-    cr_assert_eq(nj_topo_read(&t, &ours, NULL, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(nj_topo_discover(&t, &ours, NULL, why, sizeof why), 0, "%s", why);
     for (uint32_t i = 0; i < t.n_cpus; i++)
         cr_expect(!t.cpu[i].usable);
 }
@@ -70,7 +70,7 @@ Test(topo_topo, another_machine_in_its_place)
 
     CPU_ZERO(&none);
     setenv("HWLOC_SYNTHETIC", "core:3 pu:2", 1);
-    cr_assert_eq(nj_topo_read(&t, &none, NULL, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(nj_topo_discover(&t, &none, NULL, why, sizeof why), 0, "%s", why);
     unsetenv("HWLOC_SYNTHETIC");
     cr_expect_eq(t.n_cpus, 6);
     cr_expect(t.cpu[5].usable);

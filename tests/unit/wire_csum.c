@@ -18,7 +18,7 @@ static void expect_same(const uint8_t *bytes, uint32_t shift, uint32_t n)
     uint64_t start = 0x1234567890ull;
 
     memcpy(mem + shift, bytes, n);
-    cr_assert_eq(nj__csum_add_long(start, mem + shift, n), nj__csum_add(start, mem + shift, n),
+    cr_assert_eq(nj__csum_add_bulk(start, mem + shift, n), nj__csum_add(start, mem + shift, n),
                  "%u bytes at %u", n, shift);
     free(mem);
 }
@@ -61,8 +61,8 @@ Test(wire_csum, copied)
         memcpy(from + shift, bytes, n);
         to[n] = 0xa5;
         uint64_t sum = nj_csum_copy(to, from + shift, first);
-        sum =
-            nj_csum_join(sum, nj_csum_copy(to + first, from + shift + first, n - first), first & 1);
+        sum = nj_csum_combine(sum, nj_csum_copy(to + first, from + shift + first, n - first),
+                              first & 1);
         cr_assert_eq(memcmp(to, bytes, n), 0, "%u bytes, %u first", n, first);
         cr_assert_eq(to[n], 0xa5);
         cr_assert_eq(nj__csum_fold(sum), nj__csum_fold(nj__csum_add(0, bytes, n)),

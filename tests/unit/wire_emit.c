@@ -171,7 +171,7 @@ static uint32_t random_peer_ip(struct nj_prng *r, const struct nj_iface *iface)
 {
     for (;;) {
         uint32_t ip = (uint32_t)nj_prng_next(r);
-        if (nj_ip_source_ok(iface, ip))
+        if (nj_ip4_source_ok(iface, ip))
             return ip;
     }
 }
@@ -310,17 +310,17 @@ Test(wire_emit, head_once_more)
         uint32_t n_segment, n = nj_prng_below(&r, 1400);
         uint16_t ident = (uint16_t)nj_prng_next(&r);
 
-        struct nj_head head;
+        struct nj_l2l3_cache head;
         struct rte_mbuf *first = frame(pool, &iface, &e, &tx, nj_prng_below(&r, 1400),
                                        (uint16_t)nj_prng_next(&r), &n_segment);
-        nj_head_keep(&head, first, n_segment, v4);
+        nj_l2l3_cache_save(&head, first, n_segment, v4);
         struct rte_mbuf *want = frame(pool, &iface, &e, &tx, n, ident, &n_segment);
         struct rte_mbuf *m = nj_test_mbuf(pool, "", 0);
         memcpy(rte_pktmbuf_append(m, (uint16_t)n_segment),
                rte_pktmbuf_mtod_offset(want, void *, want->pkt_len - n_segment), n_segment);
         m->ol_flags = want->ol_flags;
         m->l4_len = want->l4_len;
-        nj_head_prepend(m, &head, ident);
+        nj_l2l3_cache_prepend(m, &head, ident);
         expect_same_frame(run, m, want);
         cr_assert_eq(m->tx_offload, want->tx_offload);
         rte_pktmbuf_free(first);
@@ -340,7 +340,7 @@ Test(wire_emit, tcp_head_once_more)
 
     for (unsigned run = 0; run < 3000; run++) {
         struct nj_tcp_emit e;
-        struct nj_tcp_head head;
+        struct nj_tcp_hdr_cache head;
         uint32_t n = nj_prng_below(&r, sizeof bytes + 1);
         random_segment(&r, &iface, &e);
         if (nj_prng_below(&r, 2)) { /* IPv6 */
@@ -350,13 +350,13 @@ Test(wire_emit, tcp_head_once_more)
         random_bytes(&r, bytes, sizeof bytes);
         struct rte_mbuf *first = nj_test_mbuf(pool, bytes, nj_prng_below(&r, 1400));
         nj_tcp_prepend(first, &e, &(struct nj_tx_offload){.tcp_csum = false});
-        nj_tcp_head_keep(&head, first, &e);
+        nj_tcp_hdr_cache_save(&head, first, &e);
 
         e.seq = (uint32_t)nj_prng_next(&r);
         random_bytes(&r, bytes, sizeof bytes);
         struct rte_mbuf *want = nj_test_mbuf(pool, bytes, n), *m = nj_test_mbuf(pool, bytes, n);
         nj_tcp_prepend(want, &e, &(struct nj_tx_offload){.tcp_csum = false});
-        nj_tcp_head_prepend(m, &head, e.seq, nj__csum_add(0, bytes, n));
+        nj_tcp_hdr_cache_prepend(m, &head, e.seq, nj__csum_add(0, bytes, n));
         expect_same_frame(run, m, want);
         rte_pktmbuf_free(first);
         rte_pktmbuf_free(want);

@@ -70,7 +70,7 @@ Test(wire_icmp4_parse, what_is_quoted)
     cr_assert_eq(parse_with(0, good[0], &p), NONE);
     cr_assert_eq(p.kind, NJ_PACKET_ICMP_ERROR);
     const struct nj_icmp_error *e = &p.icmp_error;
-    cr_expect_eq(e->news, NJ_ICMP_TOO_BIG);
+    cr_expect_eq(e->error_kind, NJ_ICMP_TOO_BIG);
     cr_expect_eq(e->mtu, 1300);
     cr_expect_eq(e->seq, 0xfedcba98);
     struct nj_tuple t = {nj_addr_v4(htonl(0xc0000209)), nj_addr_v4(htonl(0x0a000001)), 40000, 443};
@@ -83,14 +83,14 @@ Test(wire_icmp4_parse, types_and_codes)
     static const struct {
         uint8_t type, code_first, code_last;
         enum nj_counter verdict;
-        enum nj_icmp_news news;
+        enum nj_icmp_error_kind error_kind;
     } cases[] = {
-        {3, 0, 1, NONE, NJ_ICMP_UNREACHABLE},  {3, 2, 3, NONE, NJ_ICMP_REFUSED},
-        {3, 4, 4, NONE, NJ_ICMP_TOO_BIG},      {3, 5, 8, NONE, NJ_ICMP_UNREACHABLE},
-        {3, 9, 10, NONE, NJ_ICMP_REFUSED},     {3, 11, 12, NONE, NJ_ICMP_UNREACHABLE},
-        {3, 13, 13, NONE, NJ_ICMP_REFUSED},    {3, 14, 15, NONE, NJ_ICMP_UNREACHABLE},
-        {3, 16, 255, NJ_C_drop_icmp_type, 0},  {11, 0, 1, NONE, NJ_ICMP_UNREACHABLE},
-        {12, 0, 2, NONE, NJ_ICMP_UNREACHABLE}, {0, 0, 255, NJ_C_drop_icmp_type, 0},
+        {3, 0, 1, NONE, NJ_ICMP_SOFT_ERROR},   {3, 2, 3, NONE, NJ_ICMP_HARD_ERROR},
+        {3, 4, 4, NONE, NJ_ICMP_TOO_BIG},      {3, 5, 8, NONE, NJ_ICMP_SOFT_ERROR},
+        {3, 9, 10, NONE, NJ_ICMP_HARD_ERROR},  {3, 11, 12, NONE, NJ_ICMP_SOFT_ERROR},
+        {3, 13, 13, NONE, NJ_ICMP_HARD_ERROR}, {3, 14, 15, NONE, NJ_ICMP_SOFT_ERROR},
+        {3, 16, 255, NJ_C_drop_icmp_type, 0},  {11, 0, 1, NONE, NJ_ICMP_SOFT_ERROR},
+        {12, 0, 2, NONE, NJ_ICMP_SOFT_ERROR},  {0, 0, 255, NJ_C_drop_icmp_type, 0},
         {4, 0, 255, NJ_C_drop_icmp_type, 0}, /* source quench, RFC 6633 */
         {5, 0, 255, NJ_C_drop_icmp_type, 0}, /* redirect */
         {8, 1, 255, NJ_C_drop_icmp_type, 0},   {13, 0, 255, NJ_C_drop_icmp_type, 0},
@@ -106,8 +106,9 @@ Test(wire_icmp4_parse, types_and_codes)
             cr_assert_eq(parse(b, ALL, &p), cases[i].verdict, "%u/%u", cases[i].type, code);
             if (cases[i].verdict != NONE)
                 continue;
-            cr_expect_eq(p.icmp_error.news, cases[i].news, "%u/%u", cases[i].type, code);
-            cr_expect_eq(p.icmp_error.mtu, p.icmp_error.news == NJ_ICMP_TOO_BIG ? 1300 : 0);
+            cr_expect_eq(p.icmp_error.error_kind, cases[i].error_kind, "%u/%u", cases[i].type,
+                         code);
+            cr_expect_eq(p.icmp_error.mtu, p.icmp_error.error_kind == NJ_ICMP_TOO_BIG ? 1300 : 0);
         }
 }
 

@@ -25,7 +25,7 @@ static enum nj_counter take(struct rte_mbuf *m, const struct nj_iface *as, struc
     nj_eth_prepend(m, &(struct rte_ether_addr){{0x33, 0x33, 0, 0, 0, 1}}, &our_mac,
                    RTE_ETHER_TYPE_IPV6);
     nj_packet_parse(as, m, p);
-    return p->kind <= NJ_PACKET_PROBLEM ? p->drop : NONE;
+    return p->kind <= NJ_PACKET_PARAM_PROBLEM ? p->drop : NONE;
 }
 
 Test(wire_icmp6_emit, what_we_build)
@@ -93,7 +93,7 @@ Test(wire_icmp6_emit, reports_and_problems)
     cr_expect_eq(m->pkt_len, 40 + 16);
     expect_report(m, 133, 40, 255);
     m = rte_pktmbuf_alloc(pool);
-    nj_icmp6_problem_build(m, &us, &peer, 2, 42, packet, sizeof packet);
+    nj_icmp6_param_problem_build(m, &us, &peer, 2, 42, packet, sizeof packet);
     cr_expect_eq(m->pkt_len, 1280, "the quote is cut");
     cr_expect_eq(rte_pktmbuf_mtod(m, uint8_t *)[47], 42);
     expect_report(m, 4, 40, 64);

@@ -34,7 +34,7 @@ static struct nj_iface several(void)
 
 static void expect_source(const struct nj_iface *i, struct nj_addr to, struct nj_addr from)
 {
-    const struct nj_addr *got = nj_iface_source(i, &to);
+    const struct nj_addr *got = nj_iface_source_for(i, &to);
     cr_expect(got && nj_addr_eq(got, &from));
 }
 
@@ -43,10 +43,10 @@ Test(wire_iface, which_are_ours)
     struct nj_iface i = several();
     struct nj_addr a = v4(0x0a000101), b = v6(1, 1), c = v6(2, 1), d = v6(3, 1), e = v6(1, 2);
 
-    cr_expect(nj_iface_has(&i, &a) && nj_iface_has(&i, &b));
-    cr_expect(nj_iface_find(&i, &c) && !nj_iface_has(&i, &c), "tentative");
-    cr_expect(!nj_iface_find(&i, &d), "expired");
-    cr_expect(!nj_iface_find(&i, &e));
+    cr_expect(nj_iface_has_addr(&i, &a) && nj_iface_has_addr(&i, &b));
+    cr_expect(nj_iface_find_addr(&i, &c) && !nj_iface_has_addr(&i, &c), "tentative");
+    cr_expect(!nj_iface_find_addr(&i, &d), "expired");
+    cr_expect(!nj_iface_find_addr(&i, &e));
 }
 
 Test(wire_iface, where_questions_come_from)
@@ -61,7 +61,7 @@ Test(wire_iface, where_questions_come_from)
     expect_source(&i, (struct nj_addr){{0xfe, 0x80, [15] = 9}}, i.addr[5].ip);
     i.n_addrs = 2;
     struct nj_addr to = v6(1, 9);
-    cr_expect_null(nj_iface_source(&i, &to));
+    cr_expect_null(nj_iface_source_for(&i, &to));
 }
 
 Test(wire_iface, next_hops)
@@ -123,8 +123,8 @@ Test(wire_iface, sources)
     struct nj_iface i = several();
     const uint32_t bad[] = {0x0a0000ff, 0x0a0001ff, 0x0a000001, 0x0a000101};
     for (unsigned k = 0; k < 4; k++)
-        cr_expect(!nj_ip_source_ok(&i, rte_cpu_to_be_32(bad[k])), "%u", k);
-    cr_expect(nj_ip_source_ok(&i, rte_cpu_to_be_32(0x0a0002ff)));
+        cr_expect(!nj_ip4_source_ok(&i, rte_cpu_to_be_32(bad[k])), "%u", k);
+    cr_expect(nj_ip4_source_ok(&i, rte_cpu_to_be_32(0x0a0002ff)));
 }
 
 Test(wire_iface, prefixes)

@@ -123,7 +123,7 @@ static enum nj_counter parse(const struct frame *f, struct nj_packet *p)
     memset(p, 0xaa, sizeof *p);
     nj_packet_parse(&iface, &m, p);
     free(mem);
-    return p->kind <= NJ_PACKET_PROBLEM ? p->drop : NONE;
+    return p->kind <= NJ_PACKET_PARAM_PROBLEM ? p->drop : NONE;
 }
 
 Test(wire_ip6_parse, tcp_and_echo)
@@ -207,8 +207,8 @@ Test(wire_ip6_parse, extension_headers)
         bool told = ext_rows[i].pointer > 0;
 
         cr_expect_eq(parse(&f, &p), ext_rows[i].verdict, "%s", ext_rows[i].what);
-        cr_expect_eq(p.kind == NJ_PACKET_PROBLEM, told, "%s", ext_rows[i].what);
-        if (told && p.kind == NJ_PACKET_PROBLEM) {
+        cr_expect_eq(p.kind == NJ_PACKET_PARAM_PROBLEM, told, "%s", ext_rows[i].what);
+        if (told && p.kind == NJ_PACKET_PARAM_PROBLEM) {
             cr_expect_eq(p.problem.code, ext_rows[i].code, "%s", ext_rows[i].what);
             cr_expect_eq(p.problem.pointer, ext_rows[i].pointer, "%s", ext_rows[i].what);
             cr_expect(p.problem.off == IP && p.problem.n_bytes == f.n - IP);
@@ -244,7 +244,7 @@ Test(wire_ip6_parse, whom_errors_are_told)
         put(&f, msg, sizeof msg);
         finish(&f, UP + 8, IPPROTO_ICMPV6);
         cr_expect_eq(parse(&f, &p), NJ_C_drop_ip6_ext, "row %zu", i);
-        cr_expect_eq(p.kind == NJ_PACKET_PROBLEM, row[i].told, "row %zu", i);
+        cr_expect_eq(p.kind == NJ_PACKET_PARAM_PROBLEM, row[i].told, "row %zu", i);
     }
 }
 
@@ -331,12 +331,12 @@ Test(wire_ip6_parse, errors_about_segments_of_ours)
 {
     static const struct {
         uint8_t type, code;
-        enum nj_icmp_news news;
+        enum nj_icmp_error_kind error_kind;
     } row[] = {
-        {1, 0, NJ_ICMP_UNREACHABLE}, {1, 1, NJ_ICMP_REFUSED},     {1, 2, NJ_ICMP_UNREACHABLE},
-        {1, 3, NJ_ICMP_UNREACHABLE}, {1, 4, NJ_ICMP_REFUSED},     {1, 6, NJ_ICMP_REFUSED},
-        {2, 0, NJ_ICMP_TOO_BIG},     {2, 9, NJ_ICMP_TOO_BIG},     {3, 0, NJ_ICMP_UNREACHABLE},
-        {3, 1, NJ_ICMP_UNREACHABLE}, {4, 0, NJ_ICMP_UNREACHABLE}, {4, 1, NJ_ICMP_REFUSED},
+        {1, 0, NJ_ICMP_SOFT_ERROR}, {1, 1, NJ_ICMP_HARD_ERROR}, {1, 2, NJ_ICMP_SOFT_ERROR},
+        {1, 3, NJ_ICMP_SOFT_ERROR}, {1, 4, NJ_ICMP_HARD_ERROR}, {1, 6, NJ_ICMP_HARD_ERROR},
+        {2, 0, NJ_ICMP_TOO_BIG},    {2, 9, NJ_ICMP_TOO_BIG},    {3, 0, NJ_ICMP_SOFT_ERROR},
+        {3, 1, NJ_ICMP_SOFT_ERROR}, {4, 0, NJ_ICMP_SOFT_ERROR}, {4, 1, NJ_ICMP_HARD_ERROR},
     };
     struct nj_packet p;
     struct frame f;
@@ -345,7 +345,7 @@ Test(wire_ip6_parse, errors_about_segments_of_ours)
         f = error(row[i].type, row[i].code, 1280, &us, &peer, IPPROTO_TCP, 20);
         cr_assert_eq(parse(&f, &p), NONE, "row %zu", i);
         cr_expect_eq(p.kind, NJ_PACKET_ICMP_ERROR);
-        cr_expect_eq(p.icmp_error.news, row[i].news, "row %zu", i);
+        cr_expect_eq(p.icmp_error.error_kind, row[i].error_kind, "row %zu", i);
         cr_expect_eq(p.icmp_error.mtu, row[i].type == 2 ? 1280 : 0);
         cr_expect(nj_addr_eq(&p.icmp_error.tuple.local, &us));
         cr_expect(nj_addr_eq(&p.icmp_error.tuple.remote, &peer));
@@ -455,7 +455,7 @@ Test(wire_ip6_parse, discovery_that_is_good)
     cr_assert_eq(parse(&f, &p), NONE);
     cr_expect(p.nd.kind == NJ_ND_ROUTER_ADVERT && p.nd.has_mac);
     struct nj_ra r;
-    nj_ra_read(&r, f.b + p.nd.off, p.nd.n_bytes);
+    nj_ra_parse(&r, f.b + p.nd.off, p.nd.n_bytes);
     cr_expect_eq(r.lifetime_s, 1800);
     cr_expect_eq(r.reachable_ms, 30000);
     cr_expect_eq(r.retrans_ms, 1000);
@@ -546,7 +546,7 @@ Test(wire_ip6_parse, listener_queries)
         enum nj_counter got = parse(&f, &p);
         cr_expect_eq(got, flaw == 0 || flaw == 4 ? NONE : NJ_C_drop_nd_bad, "flaw %u", flaw);
         if (got == NONE) {
-            cr_expect(p.nd.kind == NJ_ND_LISTENER_QUERY && p.nd.old_query == (flaw == 4));
+            cr_expect(p.nd.kind == NJ_ND_LISTENER_QUERY && p.nd.mldv1_query == (flaw == 4));
             cr_expect_eq(p.nd.delay_ms, 10000);
         }
     }
@@ -585,12 +585,12 @@ Test(wire_ip6_parse, mutated, .timeout = 30)
             cr_assert(p.nd.n_bytes >= 16 && p.nd.off + p.nd.n_bytes <= f.n);
         if (p.kind == NJ_PACKET_ICMP_ECHO)
             cr_assert(p.icmp.n_bytes >= 8 && p.icmp.off + p.icmp.n_bytes <= f.n);
-        if (p.kind == NJ_PACKET_PROBLEM)
+        if (p.kind == NJ_PACKET_PARAM_PROBLEM)
             cr_assert(p.problem.off + p.problem.n_bytes <= f.n &&
                       p.problem.pointer < p.problem.n_bytes);
         if (p.kind == NJ_PACKET_ND && p.nd.kind == NJ_ND_ROUTER_ADVERT) {
             struct nj_ra got;
-            nj_ra_read(&got, f.b + p.nd.off, p.nd.n_bytes);
+            nj_ra_parse(&got, f.b + p.nd.off, p.nd.n_bytes);
             cr_assert_leq(got.n_prefixes, NJ_RA_PREFIXES_MAX);
         }
     }

@@ -429,24 +429,24 @@ Test(wire_packet, sources_and_links)
     struct nj_addr a = nj_addr_v4(ip4(10, 0, 0, 77)), b = nj_addr_v4(ip4(10, 0, 1, 77)),
                    six = {{1}};
 
-    cr_expect(nj_ip_source_ok(&i, ip4(10, 0, 0, 0)));
-    cr_expect(nj_ip_source_ok(&i, ip4(10, 0, 1, 255)));
-    cr_expect_not(nj_ip_source_ok(&i, ip4(10, 0, 0, 255)));
-    cr_expect_not(nj_ip_source_ok(&i, ip4(255, 255, 255, 255)));
-    cr_expect(nj_ip_source_ok(&i, ip4(223, 255, 255, 255)));
-    cr_expect(nj_ip_on_link(&i, &a));
-    cr_expect_not(nj_ip_on_link(&i, &b));
-    cr_expect_not(nj_ip_on_link(&i, &six));
+    cr_expect(nj_ip4_source_ok(&i, ip4(10, 0, 0, 0)));
+    cr_expect(nj_ip4_source_ok(&i, ip4(10, 0, 1, 255)));
+    cr_expect_not(nj_ip4_source_ok(&i, ip4(10, 0, 0, 255)));
+    cr_expect_not(nj_ip4_source_ok(&i, ip4(255, 255, 255, 255)));
+    cr_expect(nj_ip4_source_ok(&i, ip4(223, 255, 255, 255)));
+    cr_expect(nj_ip_is_on_link(&i, &a));
+    cr_expect_not(nj_ip_is_on_link(&i, &b));
+    cr_expect_not(nj_ip_is_on_link(&i, &six));
 
     i.addr[0].prefix_bits = 0;
-    cr_expect(nj_ip_on_link(&i, &b));
-    cr_expect(nj_ip_source_ok(&i, ip4(10, 0, 0, 255)));
+    cr_expect(nj_ip_is_on_link(&i, &b));
+    cr_expect(nj_ip4_source_ok(&i, ip4(10, 0, 0, 255)));
     i.addr[0].prefix_bits = 31; /* the pair 10.0.0.0 and 10.0.0.1, no broadcast */
     i.addr[0].ip = nj_addr_v4(ip4(10, 0, 0, 0));
-    cr_expect(nj_ip_source_ok(&i, ip4(10, 0, 0, 1)));
+    cr_expect(nj_ip4_source_ok(&i, ip4(10, 0, 0, 1)));
     i.addr[0].prefix_bits = 32;
-    cr_expect_not(nj_ip_on_link(&i, &a));
-    cr_expect(nj_ip_on_link(&i, &i.addr[0].ip));
+    cr_expect_not(nj_ip_is_on_link(&i, &a));
+    cr_expect(nj_ip_is_on_link(&i, &i.addr[0].ip));
 }
 
 /* Whatever is accepted must lie within the frame. */
@@ -454,7 +454,7 @@ static void check_sane(const struct frame *f, const struct nj_packet *p)
 {
     switch (p->kind) {
     case NJ_PACKET_DROP:
-    case NJ_PACKET_PROBLEM:
+    case NJ_PACKET_PARAM_PROBLEM:
     case NJ_PACKET_ND: /* of IPv6: not spoken here */
         cr_assert_eq(p->kind, NJ_PACKET_DROP);
         cr_assert(p->drop < NJ_N_COUNTERS);

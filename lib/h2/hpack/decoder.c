@@ -12,15 +12,15 @@ enum {
     PREFIX_INDEXED = 7,
     PREFIX_INSERT = 6,
     PREFIX_UPDATE = 5,
-    PREFIX_PLAIN = 4,
+    PREFIX_NO_INDEX = 4,
     PREFIX_STRING = 7
 };
 
 #define UPDATES_MAX 2u /* RFC 7541 4.2: the smallest and the final size */
 
-struct nj__hpack_in *nj__hpack_in_new(struct nj__hpack_shared *shared)
+struct nj__hpack_decoder *nj__hpack_decoder_new(struct nj__hpack_shared *shared)
 {
-    struct nj__hpack_in *in = nj__h2_alloc_zero(shared->alloc, sizeof *in);
+    struct nj__hpack_decoder *in = nj__h2_alloc_zero(shared->alloc, sizeof *in);
     if (!in)
         return NULL;
     in->shared = shared;
@@ -28,7 +28,7 @@ struct nj__hpack_in *nj__hpack_in_new(struct nj__hpack_shared *shared)
     return in;
 }
 
-void nj__hpack_in_free(struct nj__hpack_in *in)
+void nj__hpack_decoder_free(struct nj__hpack_decoder *in)
 {
     if (!in)
         return;
@@ -36,18 +36,18 @@ void nj__hpack_in_free(struct nj__hpack_in *in)
     nj__h2_alloc_free(in->shared->alloc, in);
 }
 
-void nj__hpack_block(struct nj__hpack_in *in, const uint8_t *data, size_t n_bytes)
+void nj__hpack_decode_begin(struct nj__hpack_decoder *in, const uint8_t *data, size_t n_bytes)
 {
-    nj__hpack_shared_begin(in->shared);
+    nj__hpack_scratch_reset(in->shared);
     in->at = data;
     in->end = data + n_bytes;
     in->n_updates = 0;
-    in->begun = in->shown = false;
+    in->field_seen = in->strings_in_use = false;
 }
 
 /* RFC 7541 5.1: the octets after a prefix of ones. False: the integer exceeds 2^32 - 1, or is
  * incomplete. */
-static __attribute__((noinline)) bool long_number(struct nj__hpack_in *in, uint32_t *v)
+static __attribute__((noinline)) bool number_rest(struct nj__hpack_decoder *in, uint32_t *v)
 {
     uint64_t sum = *v;
     unsigned shift = 0;
@@ -64,16 +64,16 @@ static __attribute__((noinline)) bool long_number(struct nj__hpack_in *in, uint3
 }
 
 /* Decode an integer. The caller ensures that one octet remains. */
-static bool number(struct nj__hpack_in *in, unsigned prefix, uint32_t *out)
+static bool number(struct nj__hpack_decoder *in, unsigned prefix, uint32_t *out)
 {
     uint32_t most = (1u << prefix) - 1;
     *out = *in->at++ & most;
-    return nj_likely(*out < most) || long_number(in, out);
+    return nj_likely(*out < most) || number_rest(in, out);
 }
 
-static int huffman(struct nj__hpack_in *in, uint32_t n_bytes, struct nj_str *out)
+static int huffman(struct nj__hpack_decoder *in, uint32_t n_bytes, struct nj_str *out)
 {
-    uint8_t *to = nj__hpack_scratch(in->shared, nj__huffman_decoded_max(n_bytes));
+    uint8_t *to = nj__hpack_scratch_reserve(in->shared, nj__huffman_decoded_max(n_bytes));
     if (!to)
         return NJ__HPACK_NO_MEMORY;
     ptrdiff_t n = nj__huffman_decode(&in->shared->huffman, to, in->at, n_bytes);
@@ -86,7 +86,7 @@ static int huffman(struct nj__hpack_in *in, uint32_t n_bytes, struct nj_str *out
 }
 
 /* RFC 7541 5.2. A literal without Huffman code is not copied. */
-static int string(struct nj__hpack_in *in, struct nj_str *out)
+static int string(struct nj__hpack_decoder *in, struct nj_str *out)
 {
     uint32_t n;
     if (in->at == in->end)
@@ -102,16 +102,16 @@ static int string(struct nj__hpack_in *in, struct nj_str *out)
 }
 
 /* The entry at an index of the dynamic table; the newest has index 0. */
-static const struct nj__hpack_entry *entry_at(struct nj__hpack_in *in, uint32_t index)
+static const struct nj__hpack_entry *entry_at(struct nj__hpack_decoder *in, uint32_t index)
 {
-    if (index >= nj__hpack_entries(in))
+    if (index >= nj__hpack_n_entries(in))
         return NULL;
-    in->shown = true;
+    in->strings_in_use = true;
     return nj__hpack_entry(in->store, in->next - 1u - index);
 }
 
-static const char *show_name(const struct nj__hpack_in *in, const struct nj__hpack_entry *e,
-                             struct nj__hpack_field *field)
+static const char *entry_name(const struct nj__hpack_decoder *in, const struct nj__hpack_entry *e,
+                              struct nj__hpack_field *field)
 {
     const char *p = (const char *)in->store + e->at;
     if (e->name_index) {
@@ -123,84 +123,86 @@ static const char *show_name(const struct nj__hpack_in *in, const struct nj__hpa
 }
 
 /* RFC 7541 6.1. */
-static int indexed(struct nj__hpack_in *in, struct nj__hpack_field *field)
+static int indexed(struct nj__hpack_decoder *in, struct nj__hpack_field *field)
 {
     uint32_t index;
     if (!number(in, PREFIX_INDEXED, &index) || index == 0)
         return NJ__HPACK_BROKEN;
-    if (index <= NJ__HPACK_STATIC) {
+    if (index <= NJ__HPACK_N_STATIC) {
         *field = nj__hpack_static[index];
         return 1;
     }
-    const struct nj__hpack_entry *e = entry_at(in, index - NJ__HPACK_STATIC - 1);
+    const struct nj__hpack_entry *e = entry_at(in, index - NJ__HPACK_N_STATIC - 1);
     if (!e)
         return NJ__HPACK_BROKEN;
-    field->value = (struct nj_str){show_name(in, e, field), e->n_value};
-    field->token = e->mark & NJ__HPACK_TOKEN;
-    field->malformed = e->mark & NJ__HPACK_BAD;
+    field->value = (struct nj_str){entry_name(in, e, field), e->n_value};
+    field->token = e->token_flags & NJ__HPACK_TOKEN_MASK;
+    field->malformed = e->token_flags & NJ__HPACK_MALFORMED;
     return 1;
 }
 
 /* The name of a literal by its index. */
-static int name_by_index(struct nj__hpack_in *in, uint32_t index, struct nj__hpack_field *field,
-                         uint8_t *name_index, uint8_t *mark)
+static int name_by_index(struct nj__hpack_decoder *in, uint32_t index,
+                         struct nj__hpack_field *field, uint8_t *name_index, uint8_t *token_flags)
 {
-    if (index <= NJ__HPACK_STATIC) {
+    if (index <= NJ__HPACK_N_STATIC) {
         field->name = nj__hpack_static[index].name;
         *name_index = (uint8_t)index;
-        *mark = nj__hpack_static[index].token;
+        *token_flags = nj__hpack_static[index].token;
         return 0;
     }
-    const struct nj__hpack_entry *e = entry_at(in, index - NJ__HPACK_STATIC - 1);
+    const struct nj__hpack_entry *e = entry_at(in, index - NJ__HPACK_N_STATIC - 1);
     if (!e)
         return NJ__HPACK_BROKEN;
-    show_name(in, e, field);
+    entry_name(in, e, field);
     *name_index = e->name_index;
-    *mark = e->mark & (NJ__HPACK_TOKEN | NJ__HPACK_NAME_BAD);
+    *token_flags = e->token_flags & (NJ__HPACK_TOKEN_MASK | NJ__HPACK_NAME_MALFORMED);
     return 0;
 }
 
-static int name_as_string(struct nj__hpack_in *in, struct nj__hpack_field *field, uint8_t *mark)
+static int name_as_string(struct nj__hpack_decoder *in, struct nj__hpack_field *field,
+                          uint8_t *token_flags)
 {
     int rv = string(in, &field->name);
     if (rv < 0)
         return rv;
-    *mark = nj__hpack_token(field->name);
-    bool known = *mark != NJ__TOKEN_OTHER && *mark != NJ__TOKEN_PSEUDO_OTHER;
-    if (!known && !nj__hpack_name_ok(field->name))
-        *mark |= NJ__HPACK_NAME_BAD;
+    *token_flags = nj__hpack_token_of(field->name);
+    bool known = *token_flags != NJ__TOKEN_OTHER && *token_flags != NJ__TOKEN_PSEUDO_OTHER;
+    if (!known && !nj__hpack_is_name_valid(field->name))
+        *token_flags |= NJ__HPACK_NAME_MALFORMED;
     return 0;
 }
 
 /* RFC 7541 6.2. Not inlined, so decoding an indexed field saves fewer registers. */
-static __attribute__((noinline)) int literal(struct nj__hpack_in *in, unsigned prefix,
+static __attribute__((noinline)) int literal(struct nj__hpack_decoder *in, unsigned prefix,
                                              struct nj__hpack_field *field)
 {
     uint32_t index;
-    uint8_t name_index = 0, mark;
+    uint8_t name_index = 0, token_flags;
     if (!number(in, prefix, &index))
         return NJ__HPACK_BROKEN;
-    int rv = index ? name_by_index(in, index, field, &name_index, &mark)
-                   : name_as_string(in, field, &mark);
+    int rv = index ? name_by_index(in, index, field, &name_index, &token_flags)
+                   : name_as_string(in, field, &token_flags);
     if (rv == 0)
         rv = string(in, &field->value);
     if (rv < 0)
         return rv;
-    if (mark & NJ__HPACK_NAME_BAD ||
-        !nj__hpack_value_ok((enum nj__token)(mark & NJ__HPACK_TOKEN), field->value))
-        mark |= NJ__HPACK_BAD;
-    field->token = mark & NJ__HPACK_TOKEN;
-    field->malformed = mark & NJ__HPACK_BAD;
-    if (prefix == PREFIX_INSERT && !nj__hpack_insert(in, field, name_index, mark))
+    if (token_flags & NJ__HPACK_NAME_MALFORMED ||
+        !nj__hpack_is_value_valid((enum nj__token)(token_flags & NJ__HPACK_TOKEN_MASK),
+                                  field->value))
+        token_flags |= NJ__HPACK_MALFORMED;
+    field->token = token_flags & NJ__HPACK_TOKEN_MASK;
+    field->malformed = token_flags & NJ__HPACK_MALFORMED;
+    if (prefix == PREFIX_INSERT && !nj__hpack_insert(in, field, name_index, token_flags))
         return NJ__HPACK_NO_MEMORY;
     return 1;
 }
 
 /* RFC 7541 6.3, 4.2: before the first field only. */
-static __attribute__((noinline)) bool update(struct nj__hpack_in *in)
+static __attribute__((noinline)) bool update(struct nj__hpack_decoder *in)
 {
     uint32_t limit;
-    if (in->begun || in->n_updates++ == UPDATES_MAX || !number(in, PREFIX_UPDATE, &limit) ||
+    if (in->field_seen || in->n_updates++ == UPDATES_MAX || !number(in, PREFIX_UPDATE, &limit) ||
         limit > NJ__HPACK_TABLE_BYTES)
         return false;
     in->limit = (uint16_t)limit;
@@ -213,17 +215,17 @@ static __attribute__((noinline)) bool update(struct nj__hpack_in *in)
     return true;
 }
 
-int nj__hpack_next(struct nj__hpack_in *in, struct nj__hpack_field *field)
+int nj__hpack_decode_next(struct nj__hpack_decoder *in, struct nj__hpack_field *field)
 {
     while (in->at != in->end) {
         uint8_t octet = *in->at;
         if (nj_likely(octet & 0x80)) {
-            in->begun = true;
+            in->field_seen = true;
             return indexed(in, field);
         }
         if ((octet & 0xe0) != 0x20) {
-            in->begun = true;
-            return literal(in, octet & 0x40 ? PREFIX_INSERT : PREFIX_PLAIN, field);
+            in->field_seen = true;
+            return literal(in, octet & 0x40 ? PREFIX_INSERT : PREFIX_NO_INDEX, field);
         }
         if (!update(in))
             return NJ__HPACK_BROKEN;

@@ -23,12 +23,12 @@ _Static_assert(NJ__HPACK_TABLE_BYTES + HEAD_BYTES + sizeof(struct nj__hpack_entr
                    TOTAL_MAX / 4 * 3,
                "the largest store has room for the largest table, and a quarter more");
 
-static uint32_t stored_bytes(const struct nj__hpack_entry *e)
+static uint32_t n_stored_bytes(const struct nj__hpack_entry *e)
 {
     return (e->name_index ? 0 : e->n_name) + (uint32_t)e->n_value;
 }
 
-void nj__hpack_evict(struct nj__hpack_in *in, uint32_t size_max)
+void nj__hpack_evict(struct nj__hpack_decoder *in, uint32_t size_max)
 {
     while (in->size > size_max) {
         const struct nj__hpack_entry *e = nj__hpack_entry(in->store, in->first++);
@@ -37,7 +37,7 @@ void nj__hpack_evict(struct nj__hpack_in *in, uint32_t size_max)
 }
 
 /* The smallest store of which `n_wanted` bytes are at most three quarters. */
-static struct nj__hpack_store *store_new(struct nj__hpack_in *in, uint32_t n_wanted)
+static struct nj__hpack_store *store_new(struct nj__hpack_decoder *in, uint32_t n_wanted)
 {
     size_t i = 0;
     while (n_wanted > totals[i] / 4u * 3)
@@ -49,10 +49,10 @@ static struct nj__hpack_store *store_new(struct nj__hpack_in *in, uint32_t n_wan
 }
 
 /* Move live entries to the start of `to`, which may be the current store. */
-static void move_entries(struct nj__hpack_in *in, struct nj__hpack_store *to)
+static void move_entries(struct nj__hpack_decoder *in, struct nj__hpack_store *to)
 {
     struct nj__hpack_store *from = in->store;
-    uint32_t n = nj__hpack_entries(in);
+    uint32_t n = nj__hpack_n_entries(in);
     if (n > 0) {
         uint16_t begin = nj__hpack_entry(from, in->first)->at, by = begin - HEAD_BYTES;
         memmove(to->bytes, (uint8_t *)from + begin, in->used - begin);
@@ -68,26 +68,26 @@ static void move_entries(struct nj__hpack_in *in, struct nj__hpack_store *to)
     in->next = (uint16_t)n;
 }
 
-static void store_leave(struct nj__hpack_in *in)
+static void store_release(struct nj__hpack_decoder *in)
 {
     struct nj__hpack_store *old = in->store;
-    if (old && in->shown) {
+    if (old && in->strings_in_use) {
         old->next = in->shared->retired;
         in->shared->retired = old;
     } else {
         nj__h2_alloc_free(in->shared->alloc, old);
     }
-    in->shown = false;
+    in->strings_in_use = false;
 }
 
 /* Make room for an entry with `n_bytes` of strings. */
-static bool make_room(struct nj__hpack_in *in, uint32_t n_bytes)
+static bool make_room(struct nj__hpack_decoder *in, uint32_t n_bytes)
 {
-    uint32_t n = nj__hpack_entries(in), wanted = HEAD_BYTES + n_bytes;
+    uint32_t n = nj__hpack_n_entries(in), wanted = HEAD_BYTES + n_bytes;
     if (n > 0)
         wanted += in->used - nj__hpack_entry(in->store, in->first)->at;
     wanted += (n + 1) * (uint32_t)sizeof(struct nj__hpack_entry);
-    if (in->store && !in->shown && wanted <= in->store->n_total / 4u * 3) {
+    if (in->store && !in->strings_in_use && wanted <= in->store->n_total / 4u * 3) {
         move_entries(in, in->store);
         return true;
     }
@@ -95,19 +95,19 @@ static bool make_room(struct nj__hpack_in *in, uint32_t n_bytes)
     if (!s)
         return false;
     move_entries(in, s);
-    store_leave(in);
+    store_release(in);
     in->store = s;
     return true;
 }
 
-static bool has_room(const struct nj__hpack_in *in, uint32_t n_bytes)
+static bool has_room(const struct nj__hpack_decoder *in, uint32_t n_bytes)
 {
     return in->store && in->used + n_bytes + (in->next + 1u) * sizeof(struct nj__hpack_entry) <=
                             in->store->n_total;
 }
 
-bool nj__hpack_insert(struct nj__hpack_in *in, const struct nj__hpack_field *field,
-                      uint8_t name_index, uint8_t mark)
+bool nj__hpack_insert(struct nj__hpack_decoder *in, const struct nj__hpack_field *field,
+                      uint8_t name_index, uint8_t token_flags)
 {
     uint64_t size = (uint64_t)field->name.n_bytes + field->value.n_bytes + NJ__HPACK_ENTRY_BYTES;
     if (size > in->limit) { /* RFC 7541 4.4: not an error; the table becomes empty */
@@ -118,8 +118,8 @@ bool nj__hpack_insert(struct nj__hpack_in *in, const struct nj__hpack_field *fie
     struct nj__hpack_entry entry = {.n_name = (uint16_t)field->name.n_bytes,
                                     .n_value = (uint16_t)field->value.n_bytes,
                                     .name_index = name_index,
-                                    .mark = mark};
-    uint32_t n_bytes = stored_bytes(&entry);
+                                    .token_flags = token_flags};
+    uint32_t n_bytes = n_stored_bytes(&entry);
     /* The name may refer to an entry just evicted. Its bytes are intact, since make_room() does not
      * move entries within a store that decoded strings refer to. */
     if (!has_room(in, n_bytes) && !make_room(in, n_bytes))

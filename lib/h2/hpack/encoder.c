@@ -13,44 +13,44 @@
 
 #define NUMBER_BYTES 6u /* RFC 7541 5.1: of 32 bits, at most */
 
-struct nj__hpack_out *nj__hpack_out_new(struct nj__hpack_shared *shared)
+struct nj__hpack_encoder *nj__hpack_encoder_new(struct nj__hpack_shared *shared)
 {
-    struct nj__hpack_out *out = nj__h2_alloc_zero(shared->alloc, sizeof *out);
+    struct nj__hpack_encoder *out = nj__h2_alloc_zero(shared->alloc, sizeof *out);
     if (!out)
         return NULL;
     out->shared = shared;
     out->limit = NJ__HPACK_TABLE_BYTES;
-    out->latest = NJ__HPACK_SLOTS;
+    out->date_slot = NJ__HPACK_SLOTS;
     memset(out->slots, 0xff, sizeof out->slots); /* NJ__HPACK_SLOT_EMPTY */
     return out;
 }
 
 /* ---- the peer's dynamic table ---- */
 
-static void forget_oldest(struct nj__hpack_out *out)
+static void evict_oldest(struct nj__hpack_encoder *out)
 {
     uint8_t slot = (uint8_t)(out->head - out->n--) % NJ__HPACK_SLOTS;
     uint16_t which = out->slots[slot];
     out->slots[slot] = NJ__HPACK_SLOT_EMPTY;
-    if (which == NJ__HPACK_SLOT_PAST) {
-        out->size -= NJ__HPACK_LATEST_SIZE;
+    if (which == NJ__HPACK_SLOT_OLD_DATE) {
+        out->size -= NJ__HPACK_DATE_SIZE;
         return;
     }
-    out->size -= out->shared->kept[which].size;
-    out->shared->kept[which].n_holders--;
-    if (slot == out->latest)
-        out->latest = NJ__HPACK_SLOTS;
+    out->size -= out->shared->cached[which].size;
+    out->shared->cached[which].n_holders--;
+    if (slot == out->date_slot)
+        out->date_slot = NJ__HPACK_SLOTS;
 }
 
 /* The peer evicts by the same rule (RFC 7541 4.3, 4.4); entries that it has in addition are older.
  */
-static void evict(struct nj__hpack_out *out, uint32_t size_max)
+static void evict(struct nj__hpack_encoder *out, uint32_t size_max)
 {
     while (out->size > size_max)
-        forget_oldest(out);
+        evict_oldest(out);
 }
 
-void nj__hpack_out_free(struct nj__hpack_out *out)
+void nj__hpack_encoder_free(struct nj__hpack_encoder *out)
 {
     if (!out)
         return;
@@ -59,23 +59,23 @@ void nj__hpack_out_free(struct nj__hpack_out *out)
 }
 
 /* Release the previous date, which is never sent again, so its cache entry can be reused. */
-static void leave_latest(struct nj__hpack_out *out)
+static void release_date(struct nj__hpack_encoder *out)
 {
-    if (out->latest == NJ__HPACK_SLOTS)
+    if (out->date_slot == NJ__HPACK_SLOTS)
         return;
-    out->shared->kept[out->slots[out->latest]].n_holders--;
-    out->slots[out->latest] = NJ__HPACK_SLOT_PAST;
-    out->latest = NJ__HPACK_SLOTS;
+    out->shared->cached[out->slots[out->date_slot]].n_holders--;
+    out->slots[out->date_slot] = NJ__HPACK_SLOT_OLD_DATE;
+    out->date_slot = NJ__HPACK_SLOTS;
 }
 
-static void push(struct nj__hpack_out *out, uint32_t which, bool latest)
+static void table_push(struct nj__hpack_encoder *out, uint32_t which, bool is_date)
 {
-    struct nj__hpack_kept *k = &out->shared->kept[which];
-    if (latest)
-        leave_latest(out);
+    struct nj__hpack_cached_field *k = &out->shared->cached[which];
+    if (is_date)
+        release_date(out);
     evict(out, (uint32_t)out->limit - k->size);
     if (out->n == NJ__HPACK_SLOTS)
-        forget_oldest(out);
+        evict_oldest(out);
     uint8_t slot = out->head;
     out->slots[slot] = (uint16_t)which;
     out->head = (slot + 1) % NJ__HPACK_SLOTS;
@@ -83,15 +83,15 @@ static void push(struct nj__hpack_out *out, uint32_t which, bool latest)
     out->size += k->size;
     k->n_holders++;
     k->slot = slot;
-    if (latest)
-        out->latest = slot;
+    if (is_date)
+        out->date_slot = slot;
 }
 
 /* The index of a field in the peer's table, or 0. Connections with equal requests have it in the
  * same slot, so the slot of the last hit is tried first. */
-static uint32_t index_of(const struct nj__hpack_out *out, uint32_t which)
+static uint32_t index_of(const struct nj__hpack_encoder *out, uint32_t which)
 {
-    struct nj__hpack_kept *k = &out->shared->kept[which];
+    struct nj__hpack_cached_field *k = &out->shared->cached[which];
     if (nj_unlikely(out->slots[k->slot] != which)) {
         uint8_t slot = 0;
         while (slot < NJ__HPACK_SLOTS && out->slots[slot] != which)
@@ -100,19 +100,19 @@ static uint32_t index_of(const struct nj__hpack_out *out, uint32_t which)
             return 0;
         k->slot = slot;
     }
-    return NJ__HPACK_STATIC + (uint8_t)(out->head - k->slot - 1) % NJ__HPACK_SLOTS + 1;
+    return NJ__HPACK_N_STATIC + (uint8_t)(out->head - k->slot - 1) % NJ__HPACK_SLOTS + 1;
 }
 
 /* ---- limits of the peer ---- */
 
-void nj__hpack_out_limit(struct nj__hpack_out *out, uint32_t n_bytes)
+void nj__hpack_encoder_limit(struct nj__hpack_encoder *out, uint32_t n_bytes)
 {
     uint16_t limit = n_bytes < NJ__HPACK_TABLE_BYTES ? (uint16_t)n_bytes : NJ__HPACK_TABLE_BYTES;
     if (limit == out->limit)
         return; /* a pending change remains pending */
-    if (!out->update || limit < out->update_min)
-        out->update_min = limit;
-    out->update = true;
+    if (!out->size_update_due || limit < out->size_update_min)
+        out->size_update_min = limit;
+    out->size_update_due = true;
     out->limit = limit;
     evict(out, limit);
 }
@@ -142,20 +142,20 @@ static inline uint8_t *put_string(uint8_t *to, struct nj_str s)
 static uint8_t *put_literal(uint8_t *to, const struct nj__hpack_name *name,
                             const struct nj_field *field)
 {
-    to = nj__hpack_put_number(to, name->use == NJ__HPACK_SECRET ? 0x10 : 0, 4, name->index);
+    to = nj__hpack_put_number(to, name->use == NJ__HPACK_NEVER_INDEX ? 0x10 : 0, 4, name->index);
     if (!name->index)
         to = put_string(to, field->name);
     return put_string(to, field->value);
 }
 
 /* multipart/byteranges: each response has its own boundary, so the value is not indexed. */
-static bool comes_once(const struct nj_field *field)
+static bool is_one_time(const struct nj_field *field)
 {
     return field->value.n_bytes > 10 && memcmp(field->value.p, "multipart/", 10) == 0;
 }
 
 /* A field whose name has no row of its own was sent before on this connection. */
-static bool seen_before(struct nj__hpack_out *out, uint32_t hash)
+static bool was_seen_before(struct nj__hpack_encoder *out, uint32_t hash)
 {
     uint16_t mark = (uint16_t)(hash >> 9);
     for (uint32_t i = 0; i < NJ__HPACK_SEEN; i++)
@@ -166,32 +166,32 @@ static bool seen_before(struct nj__hpack_out *out, uint32_t hash)
     return false;
 }
 
-/* The cache position of a field to be added to the peer's table, or NJ__HPACK_NOT_KEPT. */
-static uint32_t to_insert(struct nj__hpack_out *out, uint32_t which, uint32_t hash, unsigned row,
-                          const struct nj_field *field)
+/* The cache position of a field to be added to the peer's table, or NJ__HPACK_NOT_CACHED. */
+static uint32_t field_to_insert(struct nj__hpack_encoder *out, uint32_t which, uint32_t hash,
+                                unsigned row, const struct nj_field *field)
 {
-    enum nj__hpack_use use = nj__hpack_names[row].use;
-    if (use == NJ__HPACK_MAYBE && !seen_before(out, hash))
-        return NJ__HPACK_NOT_KEPT;
-    if (which != NJ__HPACK_NOT_KEPT)
+    enum nj__hpack_indexing use = nj__hpack_names[row].use;
+    if (use == NJ__HPACK_INDEX_REPEATED && !was_seen_before(out, hash))
+        return NJ__HPACK_NOT_CACHED;
+    if (which != NJ__HPACK_NOT_CACHED)
         return which;
-    if (comes_once(field))
+    if (is_one_time(field))
         return which;
-    return nj__hpack_kept_add(out->shared, hash, row, field);
+    return nj__hpack_cache_add(out->shared, hash, row, field);
 }
 
 /* Encode a field that is not in the peer's table, and add it there if its name calls for it. */
-static uint8_t *put_new(struct nj__hpack_out *out, uint8_t *to, uint32_t which, uint32_t hash,
-                        unsigned row, const struct nj_field *field)
+static uint8_t *put_unindexed(struct nj__hpack_encoder *out, uint8_t *to, uint32_t which,
+                              uint32_t hash, unsigned row, const struct nj_field *field)
 {
     const struct nj__hpack_name *name = &nj__hpack_names[row];
-    which = to_insert(out, which, hash, row, field);
-    if (which == NJ__HPACK_NOT_KEPT)
+    which = field_to_insert(out, which, hash, row, field);
+    if (which == NJ__HPACK_NOT_CACHED)
         return put_literal(to, name, field);
-    const struct nj__hpack_kept *k = &out->shared->kept[which];
+    const struct nj__hpack_cached_field *k = &out->shared->cached[which];
     memcpy(to, k->bytes, k->n_encoded);
     to += k->n_encoded;
-    push(out, which, name->use == NJ__HPACK_LATEST);
+    table_push(out, which, name->use == NJ__HPACK_INDEX_DATE);
     return to;
 }
 
@@ -202,40 +202,40 @@ static uint8_t *put_index(uint8_t *to, uint32_t index)
 }
 
 /* Encode a field that is not the last hit by its name, or is not in this peer's table. */
-static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_out *out, uint8_t *to,
+static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_encoder *out, uint8_t *to,
                                                        uint32_t which, unsigned row,
                                                        const struct nj_field *field)
 {
-    uint32_t hash = nj__hpack_kept_hash(out->shared, row, field), index = 0;
-    if (which == NJ__HPACK_NOT_KEPT &&
-        (which = nj__hpack_kept_find(out->shared, hash, row, field)) != NJ__HPACK_NOT_KEPT) {
-        out->shared->kept_last[row] = (uint16_t)which;
+    uint32_t hash = nj__hpack_cache_hash(out->shared, row, field), index = 0;
+    if (which == NJ__HPACK_NOT_CACHED &&
+        (which = nj__hpack_cache_find(out->shared, hash, row, field)) != NJ__HPACK_NOT_CACHED) {
+        out->shared->cache_last[row] = (uint16_t)which;
         index = index_of(out, which);
     }
-    return index > 0 ? put_index(to, index) : put_new(out, to, which, hash, row, field);
+    return index > 0 ? put_index(to, index) : put_unindexed(out, to, which, hash, row, field);
 }
 
 /* Encode a field that may be in the peer's table. */
-static inline uint8_t *put_kept(struct nj__hpack_out *out, uint8_t *to, unsigned row,
-                                const struct nj_field *field)
+static inline uint8_t *put_cached(struct nj__hpack_encoder *out, uint8_t *to, unsigned row,
+                                  const struct nj_field *field)
 {
-    uint32_t which = nj__hpack_kept_again(out->shared, row, field);
-    uint32_t index = nj_likely(which != NJ__HPACK_NOT_KEPT) ? index_of(out, which) : 0;
+    uint32_t which = nj__hpack_cache_try_last(out->shared, row, field);
+    uint32_t index = nj_likely(which != NJ__HPACK_NOT_CACHED) ? index_of(out, which) : 0;
     return nj_likely(index > 0) ? put_index(to, index) : find_and_put(out, to, which, row, field);
 }
 
-static inline uint8_t *put_field(struct nj__hpack_out *out, uint8_t *to, unsigned row,
+static inline uint8_t *put_field(struct nj__hpack_encoder *out, uint8_t *to, unsigned row,
                                  const struct nj_field *field)
 {
     const struct nj__hpack_name *name = &nj__hpack_names[row];
     uint64_t size = (uint64_t)field->name.n_bytes + field->value.n_bytes + NJ__HPACK_ENTRY_BYTES;
-    if (name->use >= NJ__HPACK_APART || size > out->limit || size > NJ__HPACK_KEPT_BYTES ||
-        (name->use == NJ__HPACK_LATEST && size != NJ__HPACK_LATEST_SIZE))
+    if (name->use >= NJ__HPACK_NO_INDEX || size > out->limit || size > NJ__HPACK_CACHE_FIELD_MAX ||
+        (name->use == NJ__HPACK_INDEX_DATE && size != NJ__HPACK_DATE_SIZE))
         return put_literal(to, name, field);
-    return put_kept(out, to, row, field);
+    return put_cached(out, to, row, field);
 }
 
-static uint8_t *put_status(struct nj__hpack_out *out, uint8_t *to, uint16_t status)
+static uint8_t *put_status(struct nj__hpack_encoder *out, uint8_t *to, uint16_t status)
 {
     static const uint16_t in_static[] = {200, 204, 206, 304, 400, 404, 500};
     for (uint8_t i = 0; i < NJ_ARRAY_LEN(in_static); i++) {
@@ -244,35 +244,36 @@ static uint8_t *put_status(struct nj__hpack_out *out, uint8_t *to, uint16_t stat
             return to;
         }
     }
-    char digits[NJ_DIGITS_MAX];
+    char digits[NJ_U64_DIGITS_MAX];
     char *p = nj_put_digits(digits + sizeof digits, status);
     const struct nj_field field = {NJ_STR(":status"), {p, (uint32_t)(digits + sizeof digits - p)}};
     return put_field(out, to, NJ__HPACK_ROW_STATUS, &field);
 }
 
 /* RFC 7541 4.2: the smallest limit since the last block, then the current one. */
-static uint8_t *put_updates(struct nj__hpack_out *out, uint8_t *to)
+static uint8_t *put_updates(struct nj__hpack_encoder *out, uint8_t *to)
 {
-    if (out->update_min < out->limit)
-        to = nj__hpack_put_number(to, 0x20, 5, out->update_min);
-    out->update = false;
+    if (out->size_update_min < out->limit)
+        to = nj__hpack_put_number(to, 0x20, 5, out->size_update_min);
+    out->size_update_due = false;
     return nj__hpack_put_number(to, 0x20, 5, out->limit);
 }
 
 /* ---- cache of encoded blocks ---- */
 
-static struct nj__hpack_head *head_at(struct nj__hpack_shared *shared, uint64_t stamp)
+static struct nj__hpack_cached_block *cached_block_at(struct nj__hpack_shared *shared,
+                                                      uint64_t stamp)
 {
-    return &shared->heads[stamp % NJ__HPACK_HEADS];
+    return &shared->cached_blocks[stamp % NJ__HPACK_CACHED_BLOCKS];
 }
 
-static bool is_noted(const struct nj__hpack_shared *shared, const struct nj__hpack_head *head,
-                     uint64_t stamp)
+static bool is_cached(const struct nj__hpack_shared *shared,
+                      const struct nj__hpack_cached_block *head, uint64_t stamp)
 {
     return head->stamp == stamp && head->n_replaced == shared->n_replaced;
 }
 
-static bool note(struct nj__hpack_head *head, const uint8_t *from, const uint8_t *to)
+static bool record(struct nj__hpack_cached_block *head, const uint8_t *from, const uint8_t *to)
 {
     size_t n = (size_t)(to - from);
     if (n > sizeof head->bytes - head->n_bytes)
@@ -284,44 +285,44 @@ static bool note(struct nj__hpack_head *head, const uint8_t *from, const uint8_t
 
 /* Begin to cache a block. NULL: it is in the cache, and this peer lacks one of its fields; or the
  * static table does not have its status, which is rare. */
-static struct nj__hpack_head *note_begin(struct nj__hpack_shared *shared, uint64_t stamp,
-                                         const uint8_t *status, const uint8_t *end)
+static struct nj__hpack_cached_block *record_begin(struct nj__hpack_shared *shared, uint64_t stamp,
+                                                   const uint8_t *status, const uint8_t *end)
 {
-    struct nj__hpack_head *head = head_at(shared, stamp);
-    if (is_noted(shared, head, stamp) || status == end || !(*status & 0x80) ||
-        *status > (0x80 | NJ__HPACK_STATIC))
+    struct nj__hpack_cached_block *head = cached_block_at(shared, stamp);
+    if (is_cached(shared, head, stamp) || status == end || !(*status & 0x80) ||
+        *status > (0x80 | NJ__HPACK_N_STATIC))
         return NULL;
     head->stamp = 0;
     head->n_replaced = shared->n_replaced;
-    head->n_bytes = head->n_kept = 0;
-    return note(head, status, end) ? head : NULL;
+    head->n_bytes = head->n_indexes = 0;
+    return record(head, status, end) ? head : NULL;
 }
 
 /* False: the block can't be cached, since the field is added to the peer's table or may be at the
  * next time, or is never indexed. */
-static bool note_field(const struct nj__hpack_out *out, struct nj__hpack_head *head, unsigned row,
-                       const uint8_t *from, const uint8_t *to)
+static bool record_field(const struct nj__hpack_encoder *out, struct nj__hpack_cached_block *head,
+                         unsigned row, const uint8_t *from, const uint8_t *to)
 {
     if (*from & 0x80) {
-        if (head->n_kept == NJ__HPACK_HEAD_KEPT)
+        if (head->n_indexes == NJ__HPACK_CACHED_INDEXES_MAX)
             return false;
-        uint8_t back = (*from & 0x7f) - NJ__HPACK_STATIC;
-        head->at[head->n_kept] = head->n_bytes;
-        head->kept[head->n_kept++] = out->slots[(uint8_t)(out->head - back) % NJ__HPACK_SLOTS];
-    } else if (nj__hpack_names[row].use != NJ__HPACK_APART) {
+        uint8_t back = (*from & 0x7f) - NJ__HPACK_N_STATIC;
+        head->at[head->n_indexes] = head->n_bytes;
+        head->cached[head->n_indexes++] = out->slots[(uint8_t)(out->head - back) % NJ__HPACK_SLOTS];
+    } else if (nj__hpack_names[row].use != NJ__HPACK_NO_INDEX) {
         return false;
     }
-    return note(head, from, to);
+    return record(head, from, to);
 }
 
-size_t nj__hpack_again(const struct nj__hpack_out *out, uint8_t *to, uint64_t stamp)
+size_t nj__hpack_encode_cached(const struct nj__hpack_encoder *out, uint8_t *to, uint64_t stamp)
 {
-    const struct nj__hpack_head *head = head_at(out->shared, stamp);
-    if (nj_unlikely(out->update || !is_noted(out->shared, head, stamp)))
+    const struct nj__hpack_cached_block *head = cached_block_at(out->shared, stamp);
+    if (nj_unlikely(out->size_update_due || !is_cached(out->shared, head, stamp)))
         return 0;
     memcpy(to, head->bytes, sizeof head->bytes); /* a constant size is faster */
-    for (uint32_t i = 0; i < head->n_kept; i++) {
-        uint32_t index = index_of(out, head->kept[i]);
+    for (uint32_t i = 0; i < head->n_indexes; i++) {
+        uint32_t index = index_of(out, head->cached[i]);
         if (nj_unlikely(index == 0))
             return 0;
         put_index(to + head->at[i], index);
@@ -331,27 +332,27 @@ size_t nj__hpack_again(const struct nj__hpack_out *out, uint8_t *to, uint64_t st
 
 size_t nj__hpack_bound(const struct nj_field *fields, size_t n_fields)
 {
-    size_t n = 2 * NUMBER_BYTES + NUMBER_BYTES + NJ_DIGITS_MAX; /* updates, status */
+    size_t n = 2 * NUMBER_BYTES + NUMBER_BYTES + NJ_U64_DIGITS_MAX; /* updates, status */
     for (size_t i = 0; i < n_fields; i++)
         n += 1 + NUMBER_BYTES + fields[i].name.n_bytes + NUMBER_BYTES + fields[i].value.n_bytes;
     return n;
 }
 
-size_t nj__hpack_encode(struct nj__hpack_out *out, uint8_t *to, uint16_t status,
+size_t nj__hpack_encode(struct nj__hpack_encoder *out, uint8_t *to, uint16_t status,
                         const struct nj_field *fields, size_t n_fields, uint64_t stamp)
 {
     uint8_t *at = to;
-    if (nj_unlikely(out->update))
+    if (nj_unlikely(out->size_update_due))
         at = put_updates(out, at);
     uint8_t *from = at;
     if (status > 0)
         at = put_status(out, at, status);
-    struct nj__hpack_head *head = stamp ? note_begin(out->shared, stamp, from, at) : NULL;
+    struct nj__hpack_cached_block *head = stamp ? record_begin(out->shared, stamp, from, at) : NULL;
     for (size_t i = 0; i < n_fields; i++) {
         uint8_t *field = at;
-        unsigned row = nj__hpack_name_row(out->shared, fields[i].name);
+        unsigned row = nj__hpack_find_name_row(out->shared, fields[i].name);
         at = put_field(out, at, row, &fields[i]);
-        if (head && !note_field(out, head, row, field, at))
+        if (head && !record_field(out, head, row, field, at))
             head = NULL;
     }
     if (head)

@@ -42,15 +42,15 @@ enum nj__token {
     NJ__TOKEN_PRIORITY, /* RFC 9218 */
     NJ__TOKEN_EXPECT,   /* RFC 9110 10.1.1 */
     /* connection, proxy-connection, keep-alive, transfer-encoding, upgrade */
-    NJ__TOKEN_OF_CONNECTION,
-    NJ__TOKEN_KNOWN /* and above: plus enum nj_header */
+    NJ__TOKEN_CONN_SPECIFIC,
+    NJ__TOKEN_HEADER_BASE /* and above: plus enum nj_header */
 };
 
 /* ---- decoder ---- */
 
 struct nj__hpack_field {
-    /* Valid until the next nj__hpack_block() of any connection of the context, and no longer than
-     * `data`: literal strings without Huffman code refer to it. */
+    /* Valid until the next nj__hpack_decode_begin() of any connection of the context, and no longer
+     * than `data`: literal strings without Huffman code refer to it. */
     struct nj_str name, value;
     uint8_t token; /* enum nj__token */
     /* By RFC 9113 8.2.1: the name has a forbidden octet, or the value has a control character other
@@ -60,47 +60,47 @@ struct nj__hpack_field {
     bool malformed;
 };
 
-struct nj__hpack_in; /* one per connection */
+struct nj__hpack_decoder; /* one per connection */
 
 /* NULL: out of memory. */
-struct nj__hpack_in *nj__hpack_in_new(struct nj__hpack_shared *shared);
-void nj__hpack_in_free(struct nj__hpack_in *in);
+struct nj__hpack_decoder *nj__hpack_decoder_new(struct nj__hpack_shared *shared);
+void nj__hpack_decoder_free(struct nj__hpack_decoder *in);
 
 /* Begin to decode a complete header block, the joined fragments of HEADERS and CONTINUATION. `data`
  * must outlive the use of the decoded strings. A context decodes one block at a time. */
-void nj__hpack_block(struct nj__hpack_in *in, const uint8_t *data, size_t n_bytes);
+void nj__hpack_decode_begin(struct nj__hpack_decoder *in, const uint8_t *data, size_t n_bytes);
 /*
  * Decode the next field. Returns 1; 0 after the last field; BROKEN if the block can't be decoded,
  * a connection error COMPRESSION_ERROR (RFC 9113 4.3); or NO_MEMORY. After an error the decoder may
  * only be freed.
  */
 enum { NJ__HPACK_BROKEN = -1, NJ__HPACK_NO_MEMORY = -2 };
-int nj__hpack_next(struct nj__hpack_in *in, struct nj__hpack_field *field);
+int nj__hpack_decode_next(struct nj__hpack_decoder *in, struct nj__hpack_field *field);
 
 /* ---- encoder ---- */
 
-struct nj__hpack_out; /* one per connection */
+struct nj__hpack_encoder; /* one per connection */
 
-struct nj__hpack_out *nj__hpack_out_new(struct nj__hpack_shared *shared);
-void nj__hpack_out_free(struct nj__hpack_out *out);
+struct nj__hpack_encoder *nj__hpack_encoder_new(struct nj__hpack_shared *shared);
+void nj__hpack_encoder_free(struct nj__hpack_encoder *out);
 
 /* Apply the peer's SETTINGS_HEADER_TABLE_SIZE. The next block begins with the size update required
  * by RFC 7541 4.2. */
-void nj__hpack_out_limit(struct nj__hpack_out *out, uint32_t n_bytes);
+void nj__hpack_encoder_limit(struct nj__hpack_encoder *out, uint32_t n_bytes);
 
 /* Upper bound of the encoded bytes of these fields and :status. */
 size_t nj__hpack_bound(const struct nj_field *fields, size_t n_fields);
 /* Encode a block at `to` and return its length. `status` 0: trailers, without :status. Fields that
  * differ between responses (etag, content-length, set-cookie and similar) are not indexed. With a
- * `stamp` other than 0 the block is cached for nj__hpack_again(); equal stamps require equal status
- * and fields. */
-size_t nj__hpack_encode(struct nj__hpack_out *out, uint8_t *to, uint16_t status,
+ * `stamp` other than 0 the block is cached for nj__hpack_encode_cached(); equal stamps require
+ * equal status and fields. */
+size_t nj__hpack_encode(struct nj__hpack_encoder *out, uint8_t *to, uint16_t status,
                         const struct nj_field *fields, size_t n_fields, uint64_t stamp);
 /* Write the cached block of a stamp, encoded for any connection, and return its length. Up to
- * NJ__HPACK_AGAIN_MAX bytes at `to` may be written. 0: the block is not cached, or one of its
- * fields is missing in this peer's table; the caller then uses nj__hpack_encode(). */
-#define NJ__HPACK_AGAIN_MAX 120u
-size_t nj__hpack_again(const struct nj__hpack_out *out, uint8_t *to, uint64_t stamp);
+ * NJ__HPACK_CACHED_BLOCK_MAX bytes at `to` may be written. 0: the block is not cached, or one of
+ * its fields is missing in this peer's table; the caller then uses nj__hpack_encode(). */
+#define NJ__HPACK_CACHED_BLOCK_MAX 120u
+size_t nj__hpack_encode_cached(const struct nj__hpack_encoder *out, uint8_t *to, uint64_t stamp);
 
 /* ---- shared by the connections of a context ---- */
 
@@ -113,6 +113,6 @@ struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc,
 void nj__hpack_shared_free(struct nj__hpack_shared *shared);
 /* Free the memory of decoded strings, which become invalid. Returns the bytes of `alloc` that the
  * shared state itself uses. */
-size_t nj__hpack_shared_rest(struct nj__hpack_shared *shared);
+size_t nj__hpack_shared_trim(struct nj__hpack_shared *shared);
 
 #endif

@@ -10,8 +10,8 @@
 
 #include "base/attr.h"
 
-#define N_SYMBOLS (NJ__HUFFMAN_EOS + 1)
-#define LOOKUP    NJ__HUFFMAN_LOOKUP_BITS
+#define N_SYMBOLS   (NJ__HUFFMAN_EOS + 1)
+#define LOOKUP_BITS NJ__HUFFMAN_LOOKUP_BITS
 
 /* RFC 7541 Appendix B: bits of the code of each symbol. */
 static const uint8_t n_bits_of[N_SYMBOLS] = {
@@ -43,17 +43,17 @@ static void sort_codes(struct nj__huffman *h)
 {
     uint32_t code = 0;
     uint16_t n = 0;
-    for (unsigned len = 1; len <= NJ__HUFFMAN_LONGEST; len++) {
+    for (unsigned len = 1; len <= NJ__HUFFMAN_CODE_BITS_MAX; len++) {
         code <<= 1;
         h->first[len] = code;
-        h->begin[len] = n;
+        h->sorted_at[len] = n;
         for (uint16_t s = 0; s < N_SYMBOLS; s++) {
             if (n_bits_of[s] != len)
                 continue;
             h->sorted[n++] = s;
             h->code[s] = code++;
         }
-        h->behind[len] = (uint64_t)code << (32 - len);
+        h->code_end[len] = (uint64_t)code << (32 - len);
     }
 }
 
@@ -62,20 +62,20 @@ static void sort_codes(struct nj__huffman *h)
 static unsigned symbol_at(const struct nj__huffman *h, uint32_t bits, unsigned len,
                           unsigned *n_bits)
 {
-    while (bits >= h->behind[len])
+    while (bits >= h->code_end[len])
         len++;
     *n_bits = len;
-    return h->sorted[h->begin[len] + (bits >> (32 - len)) - h->first[len]];
+    return h->sorted[h->sorted_at[len] + (bits >> (32 - len)) - h->first[len]];
 }
 
 static uint32_t make_entry(const struct nj__huffman *h, uint32_t bits)
 {
     unsigned n_first, n_second;
     unsigned a = symbol_at(h, bits, 1, &n_first);
-    if (n_first > LOOKUP)
+    if (n_first > LOOKUP_BITS)
         return 0;
     unsigned b = symbol_at(h, bits << n_first, 1, &n_second);
-    if (n_first + n_second > LOOKUP)
+    if (n_first + n_second > LOOKUP_BITS)
         return entry_of(a, 0, n_first, n_first, 1);
     return entry_of(a, b, n_first + n_second, n_first, 2);
 }
@@ -84,26 +84,26 @@ void nj__huffman_init(struct nj__huffman *h)
 {
     memset(h, 0, sizeof *h);
     sort_codes(h);
-    for (uint32_t i = 0; i < 1u << LOOKUP; i++)
-        h->lookup[i] = make_entry(h, i << (32 - LOOKUP));
+    for (uint32_t i = 0; i < 1u << LOOKUP_BITS; i++)
+        h->lookup[i] = make_entry(h, i << (32 - LOOKUP_BITS));
 }
 
-/* Code that was read and not yet decoded is in the upper `have` bits of `bits`. The bits below are
- * either the following code or 0. */
-struct reader {
+/* Code that was read and not yet decoded is in the upper `n_bits_read` bits of `bits`. The bits
+ * below are either the following code or 0. */
+struct bit_reader {
     const uint8_t *at, *end;
     uint64_t bits;
-    unsigned have;
+    unsigned n_bits_read;
 };
 
-static void skip(struct reader *r, unsigned n_bits)
+static void skip_bits(struct bit_reader *r, unsigned n_bits)
 {
     r->bits <<= n_bits;
-    r->have -= n_bits;
+    r->n_bits_read -= n_bits;
 }
 
 /* Write the symbols of an entry; two bytes are written also for one symbol. */
-static uint8_t *put(uint8_t *to, uint32_t entry)
+static uint8_t *put_symbols(uint8_t *to, uint32_t entry)
 {
     to[0] = (uint8_t)entry;
     to[1] = (uint8_t)(entry >> 8);
@@ -111,66 +111,66 @@ static uint8_t *put(uint8_t *to, uint32_t entry)
 }
 
 /* Decode all symbols that are certain to lie within the bits read. NULL: EOS was found. */
-static inline uint8_t *decode_whole(const struct nj__huffman *h, struct reader *r, uint8_t *to)
+static inline uint8_t *decode_whole(const struct nj__huffman *h, struct bit_reader *r, uint8_t *to)
 {
     for (;;) {
-        uint32_t e = h->lookup[r->bits >> (64 - LOOKUP)];
+        uint32_t e = h->lookup[r->bits >> (64 - LOOKUP_BITS)];
         if (nj_likely(e != 0)) {
-            if (r->have < LOOKUP)
+            if (r->n_bits_read < LOOKUP_BITS)
                 return to;
-            to = put(to, e);
-            skip(r, ENTRY_BITS(e));
+            to = put_symbols(to, e);
+            skip_bits(r, ENTRY_BITS(e));
             continue;
         }
-        if (r->have < NJ__HUFFMAN_LONGEST)
+        if (r->n_bits_read < NJ__HUFFMAN_CODE_BITS_MAX)
             return to;
-        unsigned n_bits, s = symbol_at(h, (uint32_t)(r->bits >> 32), LOOKUP + 1, &n_bits);
+        unsigned n_bits, s = symbol_at(h, (uint32_t)(r->bits >> 32), LOOKUP_BITS + 1, &n_bits);
         if (s == NJ__HUFFMAN_EOS)
             return NULL;
         *to++ = (uint8_t)s;
-        skip(r, n_bits);
+        skip_bits(r, n_bits);
     }
 }
 
 /* Decode while at least eight bytes of input remain. */
-static uint8_t *decode_wide(const struct nj__huffman *h, struct reader *r, uint8_t *to)
+static uint8_t *decode_wide(const struct nj__huffman *h, struct bit_reader *r, uint8_t *to)
 {
     while (to && r->end - r->at >= 8) {
         uint64_t next;
         memcpy(&next, r->at, 8);
-        r->bits |= __builtin_bswap64(next) >> r->have;
-        r->at += (63 - r->have) >> 3;
-        r->have |= 56;
+        r->bits |= __builtin_bswap64(next) >> r->n_bits_read;
+        r->at += (63 - r->n_bits_read) >> 3;
+        r->n_bits_read |= 56;
         to = decode_whole(h, r, to);
     }
     return to;
 }
 
-static void fill(struct reader *r)
+static void read_bytes(struct bit_reader *r)
 {
-    while (r->have <= 56 && r->at < r->end) {
-        r->bits |= (uint64_t)*r->at++ << (56 - r->have);
-        r->have += 8;
+    while (r->n_bits_read <= 56 && r->at < r->end) {
+        r->bits |= (uint64_t)*r->at++ << (56 - r->n_bits_read);
+        r->n_bits_read += 8;
     }
 }
 
 /* Decode the last symbols, which are followed by ones as padding. */
-static uint8_t *decode_last(const struct nj__huffman *h, struct reader *r, uint8_t *to)
+static uint8_t *decode_last(const struct nj__huffman *h, struct bit_reader *r, uint8_t *to)
 {
-    while (r->have > 0) {
-        uint64_t bits = r->bits | UINT64_MAX >> r->have;
+    while (r->n_bits_read > 0) {
+        uint64_t bits = r->bits | UINT64_MAX >> r->n_bits_read;
         if (bits == UINT64_MAX) /* only padding, or an error that the caller detects */
             break;
-        uint32_t e = h->lookup[bits >> (64 - LOOKUP)];
+        uint32_t e = h->lookup[bits >> (64 - LOOKUP_BITS)];
         unsigned n_bits = ENTRY_FIRST(e), s = e & 0xff;
         if (!e)
-            s = symbol_at(h, (uint32_t)(bits >> 32), LOOKUP + 1, &n_bits);
-        if (n_bits > r->have)
+            s = symbol_at(h, (uint32_t)(bits >> 32), LOOKUP_BITS + 1, &n_bits);
+        if (n_bits > r->n_bits_read)
             break;
         if (s == NJ__HUFFMAN_EOS)
             return NULL;
         *to++ = (uint8_t)s;
-        skip(r, n_bits);
+        skip_bits(r, n_bits);
     }
     return to;
 }
@@ -178,17 +178,17 @@ static uint8_t *decode_last(const struct nj__huffman *h, struct reader *r, uint8
 ptrdiff_t nj__huffman_decode(const struct nj__huffman *h, uint8_t *to, const uint8_t *from,
                              size_t n_bytes)
 {
-    struct reader r = {.at = from, .end = from + n_bytes};
+    struct bit_reader r = {.at = from, .end = from + n_bytes};
     uint8_t *at = decode_wide(h, &r, to);
     while (at && r.at < r.end) {
-        fill(&r);
+        read_bytes(&r);
         at = decode_whole(h, &r, at);
     }
     /* decode_whole() stops early at a code longer than the lookup. */
     if (at)
         at = decode_last(h, &r, at);
     /* RFC 7541 5.2: padding is a prefix of EOS and shorter than an octet. */
-    if (!at || r.have > 7 || (r.bits | UINT64_MAX >> r.have) != UINT64_MAX)
+    if (!at || r.n_bits_read > 7 || (r.bits | UINT64_MAX >> r.n_bits_read) != UINT64_MAX)
         return -1;
     return at - to;
 }

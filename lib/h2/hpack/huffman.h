@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NJ__HUFFMAN_EOS         256u
-#define NJ__HUFFMAN_LONGEST     30u /* bits of a code */
-#define NJ__HUFFMAN_LOOKUP_BITS 11u /* looked up at once: one or two symbols, 8 KiB */
+#define NJ__HUFFMAN_EOS           256u
+#define NJ__HUFFMAN_CODE_BITS_MAX 30u /* bits of a code */
+#define NJ__HUFFMAN_LOOKUP_BITS   11u /* looked up at once: one or two symbols, 8 KiB */
 
 /* Tables of a canonical Huffman code, built once from the code lengths: codes of equal length are
  * consecutive in the order of their symbols. */
@@ -16,9 +16,9 @@ struct nj__huffman {
     uint32_t lookup[1u << NJ__HUFFMAN_LOOKUP_BITS];
     /* By code length: the first code; one past the last code, left-aligned in 32 bits; the position
      * of the first symbol in `sorted`. */
-    uint32_t first[NJ__HUFFMAN_LONGEST + 1];
-    uint64_t behind[NJ__HUFFMAN_LONGEST + 1];
-    uint16_t begin[NJ__HUFFMAN_LONGEST + 1];
+    uint32_t first[NJ__HUFFMAN_CODE_BITS_MAX + 1];
+    uint64_t code_end[NJ__HUFFMAN_CODE_BITS_MAX + 1];
+    uint16_t sorted_at[NJ__HUFFMAN_CODE_BITS_MAX + 1];
     uint16_t sorted[NJ__HUFFMAN_EOS + 1];
     uint32_t code[NJ__HUFFMAN_EOS + 1];
 };

@@ -8,10 +8,10 @@
 /* Minimum size of a chunk. 128 KiB of Huffman code decode to 205 KiB, which is 13 chunks. */
 #define CHUNK_BYTES (16u * 1024u - 64u)
 
-static void scratch_all(struct nj__hpack_shared *shared)
+static void scratch_rewind(struct nj__hpack_shared *shared)
 {
-    shared->scratch = shared->own;
-    shared->scratch_end = shared->own + sizeof shared->own;
+    shared->scratch = shared->own_scratch;
+    shared->scratch_end = shared->own_scratch + sizeof shared->own_scratch;
 }
 
 struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc,
@@ -22,18 +22,18 @@ struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc,
     if (!shared)
         return NULL;
     shared->alloc = alloc;
-    shared->kept_key = nj_mix_key_of(key, "fields");
+    shared->cache_key = nj_mix_key_derive(key, "fields");
     shared->n_bytes = alloc->bytes_used - before;
     nj__huffman_init(&shared->huffman);
-    nj__hpack_name_rows(shared->row_at);
-    scratch_all(shared);
+    nj__hpack_name_rows_init(shared->row_by_bucket);
+    scratch_rewind(shared);
     return shared;
 }
 
-void nj__hpack_shared_begin(struct nj__hpack_shared *shared)
+void nj__hpack_scratch_reset(struct nj__hpack_shared *shared)
 {
     while (shared->chunks) {
-        struct nj__hpack_chunk *next = shared->chunks->next;
+        struct nj__hpack_scratch_chunk *next = shared->chunks->next;
         nj__h2_alloc_free(shared->alloc, shared->chunks);
         shared->chunks = next;
     }
@@ -42,12 +42,12 @@ void nj__hpack_shared_begin(struct nj__hpack_shared *shared)
         nj__h2_alloc_free(shared->alloc, shared->retired);
         shared->retired = next;
     }
-    scratch_all(shared);
+    scratch_rewind(shared);
 }
 
-size_t nj__hpack_shared_rest(struct nj__hpack_shared *shared)
+size_t nj__hpack_shared_trim(struct nj__hpack_shared *shared)
 {
-    nj__hpack_shared_begin(shared);
+    nj__hpack_scratch_reset(shared);
     return shared->n_bytes;
 }
 
@@ -55,17 +55,17 @@ void nj__hpack_shared_free(struct nj__hpack_shared *shared)
 {
     if (!shared)
         return;
-    nj__hpack_shared_begin(shared);
-    nj__hpack_kept_clear(shared);
+    nj__hpack_scratch_reset(shared);
+    nj__hpack_cache_clear(shared);
     nj__h2_alloc_free(shared->alloc, shared);
 }
 
-uint8_t *nj__hpack_scratch(struct nj__hpack_shared *shared, size_t n_max)
+uint8_t *nj__hpack_scratch_reserve(struct nj__hpack_shared *shared, size_t n_max)
 {
     if (nj_likely((size_t)(shared->scratch_end - shared->scratch) >= n_max))
         return shared->scratch;
     size_t n = n_max > CHUNK_BYTES ? n_max : CHUNK_BYTES;
-    struct nj__hpack_chunk *chunk = nj__h2_alloc(shared->alloc, sizeof *chunk + n);
+    struct nj__hpack_scratch_chunk *chunk = nj__h2_alloc(shared->alloc, sizeof *chunk + n);
     if (!chunk)
         return NULL;
     chunk->next = shared->chunks;

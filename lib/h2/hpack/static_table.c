@@ -19,7 +19,7 @@
 #define KNOWN(n, v, k)                                                                             \
     {                                                                                              \
         .name = NJ_STR_INIT(n), .value = NJ_STR_INIT(v),                                           \
-        .token = NJ__TOKEN_KNOWN + (uint8_t)NJ_HEADER_##k,                                         \
+        .token = NJ__TOKEN_HEADER_BASE + (uint8_t)NJ_HEADER_##k,                                   \
     }
 
 /* An entry whose empty value is invalid for the field. */
@@ -29,7 +29,7 @@
         .malformed = true,                                                                         \
     }
 
-const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1] = {
+const struct nj__hpack_field nj__hpack_static[NJ__HPACK_N_STATIC + 1] = {
     [1] = EMPTY(":authority", AUTHORITY),
     [2] = FIELD(":method", "GET", METHOD),
     [3] = FIELD(":method", "POST", METHOD),
@@ -86,7 +86,7 @@ const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1] = {
     [54] = FIELD("server", "", OTHER),
     [55] = FIELD("set-cookie", "", OTHER),
     [56] = FIELD("strict-transport-security", "", OTHER),
-    [57] = FIELD("transfer-encoding", "", OF_CONNECTION),
+    [57] = FIELD("transfer-encoding", "", CONN_SPECIFIC),
     [58] = KNOWN("user-agent", "", USER_AGENT),
     [59] = FIELD("vary", "", OTHER),
     [60] = FIELD("via", "", OTHER),
@@ -97,7 +97,7 @@ const struct nj__hpack_field nj__hpack_static[NJ__HPACK_STATIC + 1] = {
 
 static bool is(struct nj_str s, const char *literal)
 {
-    return nj__hpack_same(s.p, literal, s.n_bytes);
+    return nj__hpack_bytes_equal(s.p, literal, s.n_bytes);
 }
 
 static enum nj__token token_of_7(struct nj_str name)
@@ -108,7 +108,7 @@ static enum nj__token token_of_7(struct nj_str name)
         return NJ__TOKEN_SCHEME;
     if (is(name, ":status"))
         return NJ__TOKEN_STATUS;
-    return is(name, "upgrade") ? NJ__TOKEN_OF_CONNECTION : NJ__TOKEN_OTHER;
+    return is(name, "upgrade") ? NJ__TOKEN_CONN_SPECIFIC : NJ__TOKEN_OTHER;
 }
 
 static enum nj__token token_of_10(struct nj_str name)
@@ -116,7 +116,7 @@ static enum nj__token token_of_10(struct nj_str name)
     if (is(name, ":authority"))
         return NJ__TOKEN_AUTHORITY;
     if (is(name, "connection") || is(name, "keep-alive"))
-        return NJ__TOKEN_OF_CONNECTION;
+        return NJ__TOKEN_CONN_SPECIFIC;
     return NJ__TOKEN_OTHER;
 }
 
@@ -140,15 +140,15 @@ static enum nj__token token_by_length(struct nj_str name)
     case 14:
         return is(name, "content-length") ? NJ__TOKEN_CONTENT_LENGTH : NJ__TOKEN_OTHER;
     case 16:
-        return is(name, "proxy-connection") ? NJ__TOKEN_OF_CONNECTION : NJ__TOKEN_OTHER;
+        return is(name, "proxy-connection") ? NJ__TOKEN_CONN_SPECIFIC : NJ__TOKEN_OTHER;
     case 17:
-        return is(name, "transfer-encoding") ? NJ__TOKEN_OF_CONNECTION : NJ__TOKEN_OTHER;
+        return is(name, "transfer-encoding") ? NJ__TOKEN_CONN_SPECIFIC : NJ__TOKEN_OTHER;
     default:
         return NJ__TOKEN_OTHER;
     }
 }
 
-uint8_t nj__hpack_token(struct nj_str name)
+uint8_t nj__hpack_token_of(struct nj_str name)
 {
     enum nj__token token = token_by_length(name);
 
@@ -156,8 +156,8 @@ uint8_t nj__hpack_token(struct nj_str name)
         return (uint8_t)token;
     if (name.n_bytes > 0 && name.p[0] == ':')
         return NJ__TOKEN_PSEUDO_OTHER;
-    enum nj_header known = nj_header_of(name);
-    return known == NJ_N_HEADERS ? NJ__TOKEN_OTHER : (uint8_t)(NJ__TOKEN_KNOWN + known);
+    enum nj_header known = nj_header_by_name(name);
+    return known == NJ_N_HEADERS ? NJ__TOKEN_OTHER : (uint8_t)(NJ__TOKEN_HEADER_BASE + known);
 }
 
 /* ---- syntax of names and values ---- */
@@ -171,7 +171,7 @@ enum {
     S = 32, /* :scheme: RFC 3986 3.1 */
 };
 
-static const uint8_t may_be_in[256] = {
+static const uint8_t allowed_in[256] = {
     ['\t'] = V,
     [' '] = V,
     ['!'] = N | V | P | A | M,
@@ -205,44 +205,44 @@ static const uint8_t may_be_in[256] = {
     [0x80 ... 0xff] = V | P,
 };
 
-static bool all_in(struct nj_str s, unsigned what)
+static bool consists_of(struct nj_str s, unsigned what)
 {
     for (uint32_t i = 0; i < s.n_bytes; i++)
-        if (!(may_be_in[(uint8_t)s.p[i]] & what))
+        if (!(allowed_in[(uint8_t)s.p[i]] & what))
             return false;
     return true;
 }
 
-#define EACH(octet) (UINT64_C(0x0101010101010101) * (octet))
+#define REPEAT8(octet) (UINT64_C(0x0101010101010101) * (octet))
 
 /* Not 0 if one of eight octets is below `least` or DEL. */
-static uint64_t controls(const char *p, uint8_t least)
+static uint64_t find_controls(const char *p, uint8_t least)
 {
     uint64_t x, del;
     memcpy(&x, p, 8);
-    del = x ^ EACH(0x7f);
-    return (((x - EACH(least)) & ~x) | ((del - EACH(1)) & ~del)) & EACH(0x80);
+    del = x ^ REPEAT8(0x7f);
+    return (((x - REPEAT8(least)) & ~x) | ((del - REPEAT8(1)) & ~del)) & REPEAT8(0x80);
 }
 
 /* Test eight octets at a time. All octets from `least` on except DEL are allowed by `what`; if any
  * other occurs, each octet is tested. */
-static bool all_in_fast(struct nj_str s, uint8_t least, unsigned what)
+static bool consists_of_fast(struct nj_str s, uint8_t least, unsigned what)
 {
     if (s.n_bytes < 8)
-        return all_in(s, what);
-    uint64_t found = controls(s.p + s.n_bytes - 8, least);
+        return consists_of(s, what);
+    uint64_t found = find_controls(s.p + s.n_bytes - 8, least);
     for (uint32_t i = 0; i + 8 < s.n_bytes; i += 8)
-        found |= controls(s.p + i, least);
-    return found == 0 || all_in(s, what);
+        found |= find_controls(s.p + i, least);
+    return found == 0 || consists_of(s, what);
 }
 
-bool nj__hpack_name_ok(struct nj_str name)
+bool nj__hpack_is_name_valid(struct nj_str name)
 {
     if (name.n_bytes > 0 && name.p[0] == ':') {
         name.p++;
         name.n_bytes--;
     }
-    return name.n_bytes > 0 && all_in(name, N);
+    return name.n_bytes > 0 && consists_of(name, N);
 }
 
 static bool is_blank(char c)
@@ -250,11 +250,11 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-static bool value_ok(struct nj_str v)
+static bool is_value_valid(struct nj_str v)
 {
     if (v.n_bytes == 0)
         return true;
-    return !is_blank(v.p[0]) && !is_blank(v.p[v.n_bytes - 1]) && all_in_fast(v, ' ', V);
+    return !is_blank(v.p[0]) && !is_blank(v.p[v.n_bytes - 1]) && consists_of_fast(v, ' ', V);
 }
 
 static bool is_letter(char c)
@@ -262,18 +262,18 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-bool nj__hpack_value_ok(enum nj__token token, struct nj_str v)
+bool nj__hpack_is_value_valid(enum nj__token token, struct nj_str v)
 {
     switch (token) {
     case NJ__TOKEN_METHOD:
-        return v.n_bytes > 0 && all_in(v, M);
+        return v.n_bytes > 0 && consists_of(v, M);
     case NJ__TOKEN_SCHEME:
-        return v.n_bytes > 0 && is_letter(v.p[0]) && all_in(v, S);
+        return v.n_bytes > 0 && is_letter(v.p[0]) && consists_of(v, S);
     case NJ__TOKEN_PATH:
-        return v.n_bytes > 0 && all_in_fast(v, '!', P);
+        return v.n_bytes > 0 && consists_of_fast(v, '!', P);
     case NJ__TOKEN_AUTHORITY:
     case NJ__TOKEN_HOST:
-        return v.n_bytes > 0 && all_in(v, A);
+        return v.n_bytes > 0 && consists_of(v, A);
     case NJ__TOKEN_OTHER:
     case NJ__TOKEN_STATUS:
     case NJ__TOKEN_PSEUDO_OTHER:
@@ -281,10 +281,10 @@ bool nj__hpack_value_ok(enum nj__token token, struct nj_str v)
     case NJ__TOKEN_TE:
     case NJ__TOKEN_PRIORITY:
     case NJ__TOKEN_EXPECT:
-    case NJ__TOKEN_OF_CONNECTION:
-    case NJ__TOKEN_KNOWN:
+    case NJ__TOKEN_CONN_SPECIFIC:
+    case NJ__TOKEN_HEADER_BASE:
     default:
-        return value_ok(v);
+        return is_value_valid(v);
     }
 }
 
@@ -295,48 +295,49 @@ bool nj__hpack_value_ok(enum nj__token token, struct nj_str v)
         .name = (n), .n_bytes = sizeof(n) - 1, .index = (i), .use = NJ__HPACK_##u                  \
     }
 
-/* Fields with NJ__HPACK_APART differ between files or responses and would evict constant fields. */
+/* Fields with NJ__HPACK_NO_INDEX differ between files or responses and would evict constant fields.
+ */
 const struct nj__hpack_name nj__hpack_names[] = {
-    {.use = NJ__HPACK_MAYBE},
-    ROW(":status", 8, IN),
-    ROW("age", 21, APART),
-    ROW("via", 60, IN),
-    ROW("date", 33, LATEST),
-    ROW("etag", 34, APART),
-    ROW("vary", 59, IN),
-    ROW("link", 45, MAYBE),
-    ROW("allow", 22, IN),
-    ROW("server", 54, IN),
-    ROW("alt-svc", 0, IN),
-    ROW("expires", 36, APART),
-    ROW("refresh", 52, MAYBE),
-    ROW("location", 46, APART),
-    ROW("set-cookie", 55, SECRET),
-    ROW("retry-after", 53, APART),
-    ROW("content-type", 31, IN),
-    ROW("accept-ranges", 18, IN),
-    ROW("last-modified", 44, APART),
-    ROW("cache-control", 24, IN),
-    ROW("content-range", 30, APART),
-    ROW("content-length", 28, APART),
-    ROW("content-encoding", 26, IN),
-    ROW("content-language", 27, IN),
-    ROW("content-location", 29, APART),
-    ROW("www-authenticate", 61, IN),
-    ROW("proxy-authenticate", 48, IN),
-    ROW("content-disposition", 25, MAYBE),
-    ROW("strict-transport-security", 56, IN),
-    ROW("access-control-allow-origin", 20, IN),
+    {.use = NJ__HPACK_INDEX_REPEATED},
+    ROW(":status", 8, INDEX),
+    ROW("age", 21, NO_INDEX),
+    ROW("via", 60, INDEX),
+    ROW("date", 33, INDEX_DATE),
+    ROW("etag", 34, NO_INDEX),
+    ROW("vary", 59, INDEX),
+    ROW("link", 45, INDEX_REPEATED),
+    ROW("allow", 22, INDEX),
+    ROW("server", 54, INDEX),
+    ROW("alt-svc", 0, INDEX),
+    ROW("expires", 36, NO_INDEX),
+    ROW("refresh", 52, INDEX_REPEATED),
+    ROW("location", 46, NO_INDEX),
+    ROW("set-cookie", 55, NEVER_INDEX),
+    ROW("retry-after", 53, NO_INDEX),
+    ROW("content-type", 31, INDEX),
+    ROW("accept-ranges", 18, INDEX),
+    ROW("last-modified", 44, NO_INDEX),
+    ROW("cache-control", 24, INDEX),
+    ROW("content-range", 30, NO_INDEX),
+    ROW("content-length", 28, NO_INDEX),
+    ROW("content-encoding", 26, INDEX),
+    ROW("content-language", 27, INDEX),
+    ROW("content-location", 29, NO_INDEX),
+    ROW("www-authenticate", 61, INDEX),
+    ROW("proxy-authenticate", 48, INDEX),
+    ROW("content-disposition", 25, INDEX_REPEATED),
+    ROW("strict-transport-security", 56, INDEX),
+    ROW("access-control-allow-origin", 20, INDEX),
 };
 
-_Static_assert(NJ_ARRAY_LEN(nj__hpack_names) <= NJ__HPACK_ROWS_AT,
+_Static_assert(NJ_ARRAY_LEN(nj__hpack_names) <= NJ__HPACK_NAME_BUCKETS,
                "arrays by row have room for all rows");
 
-void nj__hpack_name_rows(uint8_t row_at[NJ__HPACK_ROWS_AT])
+void nj__hpack_name_rows_init(uint8_t row_by_bucket[NJ__HPACK_NAME_BUCKETS])
 {
     for (uint8_t row = NJ__HPACK_ROW_STATUS + 1; row < NJ_ARRAY_LEN(nj__hpack_names); row++) {
         const struct nj__hpack_name *n = &nj__hpack_names[row];
-        uint8_t *at = &row_at[nj__hpack_row_at((struct nj_str){n->name, n->n_bytes})];
+        uint8_t *at = &row_by_bucket[nj__hpack_name_bucket((struct nj_str){n->name, n->n_bytes})];
         NJ_CHECK(*at == 0); /* the sum was chosen so */
         *at = row;
     }

@@ -30,7 +30,7 @@ static void put(struct sink *s, const char *text)
 
 static void put_number(struct sink *s, uint64_t v)
 {
-    char digits[NJ_DIGITS_MAX], *end = digits + sizeof digits;
+    char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
     const char *p = nj_put_digits(end, v);
 
     put_bytes(s, p, (size_t)(end - p));
@@ -60,7 +60,7 @@ static void put_html(struct sink *s, struct nj_str text)
     while (text.n_bytes > 0) {
         const char *p = text.p;
         uint32_t c = nj_utf8_next(&text);
-        const char *html = c == NJ_NO_CHAR ? "\xef\xbf\xbd" /* U+FFFD */ : html_of(c);
+        const char *html = c == NJ_UTF8_INVALID ? "\xef\xbf\xbd" /* U+FFFD */ : html_of(c);
         if (html)
             put(s, html);
         else
@@ -74,7 +74,7 @@ static void put_text(struct sink *s, const char *p, bool json)
     size_t room = s->n < s->n_max ? s->n_max - s->n : 0;
 
     if (json)
-        s->n += nj_json_chars(room > 0 ? s->out + s->n : NULL, room, text, NJ_JSON_REPLACED);
+        s->n += nj_json_escape(room > 0 ? s->out + s->n : NULL, room, text, NJ_JSON_REPLACE);
     else
         put_html(s, text);
 }
@@ -149,7 +149,7 @@ static void render_json(struct sink *s, const struct nj_listing *l)
 {
     put(s, "{\"path\":\"");
     put_folder(s, l, true);
-    put(s, l->is_cut ? "\",\"cut\":true,\"entries\":[" : "\",\"cut\":false,\"entries\":[");
+    put(s, l->is_truncated ? "\",\"cut\":true,\"entries\":[" : "\",\"cut\":false,\"entries\":[");
     for (uint32_t i = 0; i < l->n_entries; i++) {
         put(s, i > 0 ? ",\n" : "\n");
         put_json_entry(s, &l->entries[i]);
@@ -228,7 +228,7 @@ static void render_html(struct sink *s, const struct nj_listing *l)
     for (uint32_t i = 0; i < l->n_entries; i++)
         put_html_entry(s, &l->entries[i]);
     put(s, "</tbody>\n</table>\n");
-    if (l->is_cut)
+    if (l->is_truncated)
         put(s, "<p>This list is incomplete: the folder has more entries.</p>\n");
     if (l->n_entries == 0)
         put(s, "<p>This folder is empty.</p>\n");
@@ -246,7 +246,7 @@ size_t nj_listing_render(const struct nj_listing *l, bool json, char *out, size_
     return s.n;
 }
 
-bool nj_listing_shows(const char *name)
+bool nj_listing_may_show(const char *name)
 {
     if (name[0] == '.' || name[0] == '\0')
         return false;

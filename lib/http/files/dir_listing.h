@@ -27,12 +27,12 @@ struct nj_listing {
     const char *path; /* of the folder, without '/' at either end; "" for the root */
     struct nj_listing_entry *entries;
     uint32_t n_entries;
-    bool is_cut; /* the folder has more entries */
+    bool is_truncated; /* the folder has more entries */
 };
 
 /* True if a listing may show this name: not hidden, and a request can name it
  * (http/proto/path.h). */
-bool nj_listing_shows(const char *name);
+bool nj_listing_may_show(const char *name);
 
 /* Sorts entries: folders first, then by the bytes of the name. */
 void nj_listing_sort(struct nj_listing *l);

@@ -21,56 +21,57 @@
 
 /* A body that sends at most this much between two rests is slow: a small chunk lasts for four such
  * bursts, and 4 MiB/s need 500 of them a second. */
-#define SLOW_TURN_BYTES (8u * 1024u)
+#define SLOW_BURST_BYTES (8u * 1024u)
 /* Read-ahead limit of one body, in units of NJ_CHUNK_BYTES: 2 MiB. At 1 GB/s that covers a read of
  * 2 ms by a busy disk. */
-#define AHEAD_MAX       8u
+#define READAHEAD_MAX    8u
 /* After this many timely chunks the read-ahead shrinks by one, until a chunk is late. */
-#define IN_TIME_MAX     64u
+#define READAHEAD_DECAY  64u
 /* Before this many bytes a body is not classified as slow or fast. */
-#define FIRST_BYTES     (4u * NJ_CHUNK_SMALL_BYTES)
+#define FIRST_BYTES      (4u * NJ_CHUNK_SMALL_BYTES)
 
 struct bytes_body {
     struct nj_body body;
-    struct nj__files *files;
+    struct nj__file_bodies *files;
     struct nj_ref *ref;
     const uint8_t *data;
     uint64_t n_left;
 };
 
 struct chunk_body {
-    struct nj_body body, *face; /* `face` is the body to wake: this one or the one that wraps it */
-    struct nj__files *files;
-    struct nj_object *object;
-    struct nj_chunk *current, *ahead; /* the first that is not NULL has the byte at `next` */
-    uint64_t next, end;  /* offsets in the object: next byte to send; past the last byte */
-    uint64_t asked;      /* bytes requested so far: selects the chunk size */
-    uint64_t rested_at;  /* `next` at the last rest */
-    uint64_t turn_bytes; /* estimate of bytes sent between two rests; 0: none yet */
-    uint32_t n_ahead;    /* chunks to have ready besides `ahead` */
-    uint32_t n_in_time;  /* timely chunks since `n_ahead` changed */
+    struct nj_body body,
+        *outer; /* `outer` is the body to wake: this one or the one that wraps it */
+    struct nj__file_bodies *files;
+    struct nj_file_object *object;
+    struct nj_file_chunk *current, *ahead; /* the first that is not NULL has the byte at `next` */
+    uint64_t next, end;   /* offsets in the object: next byte to send; past the last byte */
+    uint64_t n_requested; /* bytes requested so far: selects the chunk size */
+    uint64_t rested_at;   /* `next` at the last rest */
+    uint64_t burst_bytes; /* estimate of bytes sent between two rests; 0: none yet */
+    uint32_t n_ahead;     /* chunks to have ready besides `ahead` */
+    uint32_t n_timely;    /* timely chunks since `n_ahead` changed */
     const void *client;
-    struct nj__job *reading;
+    struct nj__file_job *reading;
     struct nj_list starved;
-    bool broke;
+    bool failed;
     bool waiting; /* peek returned no bytes: wake the waiter */
 };
 
-bool nj__files_init(struct nj__files *f, const struct nj_site_config *config)
+bool nj__file_bodies_init(struct nj__file_bodies *f, const struct nj_file_server_config *config)
 {
-    *f = (struct nj__files){
-        .port = config->files,
+    *f = (struct nj__file_bodies){
+        .file_ops = config->files,
         .counters = config->txns->counters,
         .wake = config->txns->events->wake,
     };
     nj_list_init(&f->starved);
-    return nj_pool_init(&f->jobs, sizeof(struct nj__job), 2 * config->exchanges_max) &&
+    return nj_pool_init(&f->jobs, sizeof(struct nj__file_job), 2 * config->exchanges_max) &&
            nj_pool_init(&f->bytes_bodies, sizeof(struct bytes_body), NJ_BYTES_BODIES_MAX) &&
            nj_pool_init(&f->chunk_bodies, sizeof(struct chunk_body), config->exchanges_max) &&
-           nj__parts_init(f, config->exchanges_max);
+           nj__multipart_init(f, config->exchanges_max);
 }
 
-void nj__files_fini(struct nj__files *f)
+void nj__file_bodies_fini(struct nj__file_bodies *f)
 {
     NJ_ASSERT(f->jobs_out == 0);
     NJ_ASSERT(f->jobs.n_used == 0 && f->bytes_bodies.n_used == 0 && f->chunk_bodies.n_used == 0);
@@ -81,9 +82,9 @@ void nj__files_fini(struct nj__files *f)
     nj_pool_fini(&f->chunk_bodies);
 }
 
-struct nj__job *nj__job_take(struct nj__files *f)
+struct nj__file_job *nj__file_job_take(struct nj__file_bodies *f)
 {
-    struct nj__job *job = nj_pool_take(&f->jobs);
+    struct nj__file_job *job = nj_pool_take(&f->jobs);
     if (!job)
         return NULL;
     nj_list_init(&job->pending);
@@ -91,12 +92,12 @@ struct nj__job *nj__job_take(struct nj__files *f)
     return job;
 }
 
-bool nj__job_submit(struct nj__files *f, struct nj__job *job)
+bool nj__file_job_submit(struct nj__file_bodies *f, struct nj__file_job *job)
 {
     enum nj_file_op op = job->file.op;
 
     f->jobs_out++;
-    if (!f->port->submit(f->port->ctx, &job->file)) {
+    if (!f->file_ops->submit(f->file_ops->ctx, &job->file)) {
         f->jobs_out--;
         return false;
     }
@@ -104,15 +105,15 @@ bool nj__job_submit(struct nj__files *f, struct nj__job *job)
     return true;
 }
 
-bool nj__job_withdraw(struct nj__files *f, struct nj__job *job)
+bool nj__file_job_withdraw(struct nj__file_bodies *f, struct nj__file_job *job)
 {
-    if (!f->port->withdraw || !f->port->withdraw(f->port->ctx, &job->file))
+    if (!f->file_ops->withdraw || !f->file_ops->withdraw(f->file_ops->ctx, &job->file))
         return false;
     f->jobs_out--;
     return true;
 }
 
-void nj__job_put(struct nj__files *f, struct nj__job *job)
+void nj__file_job_put(struct nj__file_bodies *f, struct nj__file_job *job)
 {
     nj_pool_put(&f->jobs, job);
 }
@@ -163,8 +164,8 @@ static const struct nj_body_ops bytes_ops = {
 };
 
 /* Makes a body over bytes that `ref` keeps alive; takes a reference. NULL: none left. */
-static struct nj_body *body_of_bytes(struct nj__files *f, const uint8_t *data, uint64_t n_bytes,
-                                     struct nj_ref *ref)
+static struct nj_body *body_of_bytes(struct nj__file_bodies *f, const uint8_t *data,
+                                     uint64_t n_bytes, struct nj_ref *ref)
 {
     struct bytes_body *b = nj_pool_take(&f->bytes_bodies);
     if (!b)
@@ -179,39 +180,39 @@ static struct nj_body *body_of_bytes(struct nj__files *f, const uint8_t *data, u
 /* A body that sends more than a small chunk without a rest is not slow. */
 static bool is_slow(const struct chunk_body *b)
 {
-    return b->turn_bytes > 0 && b->turn_bytes <= SLOW_TURN_BYTES &&
+    return b->burst_bytes > 0 && b->burst_bytes <= SLOW_BURST_BYTES &&
            b->next - b->rested_at <= NJ_CHUNK_SMALL_BYTES;
 }
 
 /* Updates the estimate with a burst of `n_bytes`. An increase counts by a quarter: the scheduler
  * may have been late. */
-static void learn_turn(struct chunk_body *b, uint64_t n_bytes)
+static void update_burst(struct chunk_body *b, uint64_t n_bytes)
 {
-    if (b->turn_bytes == 0 || n_bytes < b->turn_bytes)
-        b->turn_bytes = n_bytes;
+    if (b->burst_bytes == 0 || n_bytes < b->burst_bytes)
+        b->burst_bytes = n_bytes;
     else
-        b->turn_bytes += (n_bytes - b->turn_bytes) / 4;
+        b->burst_bytes += (n_bytes - b->burst_bytes) / 4;
 }
 
 /* The first chunks are small: a client that opens many streams and reads little of each pins little
  * memory. */
 static uint32_t next_size(const struct chunk_body *b)
 {
-    bool small = b->asked < FIRST_BYTES || is_slow(b);
+    bool small = b->n_requested < FIRST_BYTES || is_slow(b);
     return small ? NJ_CHUNK_SMALL_BYTES : NJ_CHUNK_BYTES;
 }
 
-static uint64_t end_of(const struct nj_chunk *c)
+static uint64_t end_of(const struct nj_file_chunk *c)
 {
     return c->offset + c->n_bytes;
 }
 
-static bool covers(const struct nj_chunk *c, uint64_t offset)
+static bool covers(const struct nj_file_chunk *c, uint64_t offset)
 {
     return offset >= c->offset && offset < end_of(c);
 }
 
-static void let_go(struct nj_chunk **c)
+static void drop_chunk(struct nj_file_chunk **c)
 {
     if (*c)
         nj_ref_put(&(*c)->ref);
@@ -220,13 +221,13 @@ static void let_go(struct nj_chunk **c)
 
 /* Requests the chunk after the current one, unless one is in flight or none follows. False:
  * refused. If the job completes at once, `ahead` is set or the body has an error on return. */
-static bool ask(struct chunk_body *b)
+static bool request_chunk(struct chunk_body *b)
 {
     uint64_t offset = b->current ? end_of(b->current) : b->next;
 
-    if (b->broke || b->reading || b->ahead || offset >= b->end)
+    if (b->failed || b->reading || b->ahead || offset >= b->end)
         return true;
-    struct nj__job *job = nj__job_take(b->files);
+    struct nj__file_job *job = nj__file_job_take(b->files);
     if (!job)
         return false;
     uint32_t n_bytes = min_u64(b->end - offset, next_size(b));
@@ -237,54 +238,54 @@ static bool ask(struct chunk_body *b)
     job->file.n_ahead = n_bytes > NJ_CHUNK_SMALL_BYTES ? b->n_ahead : 0;
     job->file.end = b->end;
     job->file.was_read = false;
-    job->file.asker = b;
+    job->file.owner = b;
     job->file.client = b->client;
     nj_ref_take(&b->object->ref);
     b->reading = job;
-    if (nj__job_submit(b->files, job)) {
-        b->asked += n_bytes;
+    if (nj__file_job_submit(b->files, job)) {
+        b->n_requested += n_bytes;
         return true;
     }
     b->reading = NULL;
     nj_ref_put(&b->object->ref);
-    nj__job_put(b->files, job);
+    nj__file_job_put(b->files, job);
     return false;
 }
 
 static void wake(struct chunk_body *b)
 {
-    struct nj__files *f = b->files;
+    struct nj__file_bodies *f = b->files;
 
     if (!b->waiting)
         return;
     b->waiting = false;
-    f->wake(b->face->waiter);
+    f->wake(b->outer->waiter);
 }
 
 /* Adapts the read-ahead when a chunk arrives. It grows when the body could have sent but waited for
  * the disk. A body limited by its client or its rate never waits. */
-static void learn_ahead(struct chunk_body *b, bool was_read)
+static void update_readahead(struct chunk_body *b, bool was_read)
 {
-    bool was_late = was_read && b->waiting && b->asked > FIRST_BYTES && !is_slow(b);
+    bool was_late = was_read && b->waiting && b->n_requested > FIRST_BYTES && !is_slow(b);
 
     if (was_late)
-        b->n_ahead += b->n_ahead < AHEAD_MAX;
-    else if (++b->n_in_time >= IN_TIME_MAX)
+        b->n_ahead += b->n_ahead < READAHEAD_MAX;
+    else if (++b->n_timely >= READAHEAD_DECAY)
         b->n_ahead -= b->n_ahead > 0;
     else
         return;
-    b->n_in_time = 0;
+    b->n_timely = 0;
 }
 
-void nj__body_read_done(struct nj__files *f, struct nj__job *job)
+void nj__body_read_done(struct nj__file_bodies *f, struct nj__file_job *job)
 {
-    struct chunk_body *b = job->file.asker;
-    struct nj_chunk *chunk = job->file.chunk;
+    struct chunk_body *b = job->file.owner;
+    struct nj_file_chunk *chunk = job->file.chunk;
     bool ok = job->file.result == NJ_FILE_OK && chunk && covers(chunk, job->file.offset);
     bool was_read = job->file.was_read;
 
     nj_ref_put(&job->file.object->ref);
-    nj__job_put(f, job);
+    nj__file_job_put(f, job);
     if (chunk && (!ok || !b)) {
         nj_ref_put(&chunk->ref);
         chunk = NULL;
@@ -294,14 +295,14 @@ void nj__body_read_done(struct nj__files *f, struct nj__job *job)
     NJ_ASSERT(b->reading == job && !b->ahead);
     b->reading = NULL;
     b->ahead = chunk;
-    b->broke = !ok;
-    learn_ahead(b, was_read);
+    b->failed = !ok;
+    update_readahead(b, was_read);
     wake(b);
 }
 
 /* A READ is refused only while the queue is full. Then some job will leave the queue, and this
  * function is called. If no job is in flight it would wait for ever: the body fails instead. */
-void nj__body_retry(struct nj__files *f)
+void nj__body_retry(struct nj__file_bodies *f)
 {
     if (f->retrying) /* a job completed at once: the loop below is further up the stack */
         return;
@@ -309,7 +310,7 @@ void nj__body_retry(struct nj__files *f)
     while (!nj_list_empty(&f->starved)) {
         struct chunk_body *b = nj_container_of(f->starved.next, struct chunk_body, starved);
         nj_list_del(&b->starved);
-        if (ask(b)) {
+        if (request_chunk(b)) {
             if (!b->reading)
                 wake(b);
             continue;
@@ -318,25 +319,25 @@ void nj__body_retry(struct nj__files *f)
             nj_list_push_back(f->starved.next, &b->starved); /* at the front */
             break;
         }
-        b->broke = true;
+        b->failed = true;
         wake(b);
     }
     f->retrying = false;
 }
 
 /* The body has no bytes: request a chunk; it may be there at once. */
-static void ask_or_starve(struct chunk_body *b)
+static void request_or_queue(struct chunk_body *b)
 {
-    if (nj_list_linked(&b->starved) || ask(b))
+    if (nj_list_linked(&b->starved) || request_chunk(b))
         return;
     if (b->files->jobs_out > 0)
         nj_list_push_back(&b->files->starved, &b->starved);
     else
-        b->broke = true;
+        b->failed = true;
 }
 
 /* Bytes of the current chunk still to be sent. */
-static uint64_t left_of_current(const struct chunk_body *b)
+static uint64_t current_left(const struct chunk_body *b)
 {
     uint64_t end = end_of(b->current);
 
@@ -345,9 +346,9 @@ static uint64_t left_of_current(const struct chunk_body *b)
 }
 
 /* True if the next chunk is to be requested. */
-static bool is_time_to_ask(const struct chunk_body *b, uint64_t n_left)
+static bool is_readahead_due(const struct chunk_body *b, uint64_t n_left)
 {
-    return n_left <= (is_slow(b) ? b->turn_bytes + SLOW_TURN_BYTES : b->current->n_bytes / 2);
+    return n_left <= (is_slow(b) ? b->burst_bytes + SLOW_BURST_BYTES : b->current->n_bytes / 2);
 }
 
 static int chunk_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
@@ -355,17 +356,17 @@ static int chunk_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out
     struct chunk_body *b = nj_container_of(body, struct chunk_body, body);
 
     if (!b->current && !b->ahead)
-        ask_or_starve(b);
+        request_or_queue(b);
     if (!b->current) {
         b->current = b->ahead;
         b->ahead = NULL;
     }
     if (!b->current) {
-        b->waiting = !b->broke;
-        return b->broke ? -1 : 0;
+        b->waiting = !b->failed;
+        return b->failed ? -1 : 0;
     }
-    struct nj_chunk *c = b->current;
-    uint64_t n_left = left_of_current(b);
+    struct nj_file_chunk *c = b->current;
+    uint64_t n_left = current_left(b);
     *out = (struct nj_slice){c->bytes + (b->next - c->offset), min_u64(n_max, n_left), &c->ref};
     return (int)out->n_bytes;
 }
@@ -373,15 +374,15 @@ static int chunk_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out
 static void chunk_advance(struct nj_body *body, uint32_t n_bytes)
 {
     struct chunk_body *b = nj_container_of(body, struct chunk_body, body);
-    uint64_t n_left = left_of_current(b);
+    uint64_t n_left = current_left(b);
 
     NJ_ASSERT(b->current && n_bytes <= n_left);
     n_left -= n_bytes;
-    if (is_time_to_ask(b, n_left))
-        (void)ask(b); /* if refused, peek requests it when it is needed */
+    if (is_readahead_due(b, n_left))
+        (void)request_chunk(b); /* if refused, peek requests it when it is needed */
     b->next += n_bytes;
     if (n_left == 0)
-        let_go(&b->current);
+        drop_chunk(&b->current);
 }
 
 static uint64_t chunk_remaining(const struct nj_body *body)
@@ -398,7 +399,7 @@ static void chunk_rest(struct nj_body *body)
     struct chunk_body *b = nj_container_of(body, struct chunk_body, body);
 
     if (b->next > b->rested_at) {
-        learn_turn(b, b->next - b->rested_at);
+        update_burst(b, b->next - b->rested_at);
         b->rested_at = b->next;
     }
     if (is_slow(b))
@@ -406,23 +407,23 @@ static void chunk_rest(struct nj_body *body)
     if (!is_slow(b) || b->reading)
         return;
     if (b->ahead && b->ahead->n_bytes > NJ_CHUNK_SMALL_BYTES)
-        let_go(&b->ahead);
+        drop_chunk(&b->ahead);
     if (b->ahead || !b->current || b->current->n_bytes <= NJ_CHUNK_SMALL_BYTES)
         return;
-    let_go(&b->current);
-    (void)ask(b);
+    drop_chunk(&b->current);
+    (void)request_chunk(b);
 }
 
 /* Abandons the READ in flight. Its result, if any, is dropped. */
 static void abandon(struct chunk_body *b)
 {
-    struct nj__job *job = b->reading;
+    struct nj__file_job *job = b->reading;
 
-    job->file.asker = NULL;
-    if (!nj__job_withdraw(b->files, job))
+    job->file.owner = NULL;
+    if (!nj__file_job_withdraw(b->files, job))
         return;
     nj_ref_put(&job->file.object->ref);
-    nj__job_put(b->files, job);
+    nj__file_job_put(b->files, job);
 }
 
 static void chunk_close(struct nj_body *body)
@@ -432,8 +433,8 @@ static void chunk_close(struct nj_body *body)
     if (b->reading)
         abandon(b);
     nj_list_del(&b->starved);
-    let_go(&b->current);
-    let_go(&b->ahead);
+    drop_chunk(&b->current);
+    drop_chunk(&b->ahead);
     nj_ref_put(&b->object->ref);
     nj_pool_put(&b->files->chunk_bodies, b);
 }
@@ -446,14 +447,14 @@ static const struct nj_body_ops chunk_ops = {
     .rest = chunk_rest,
 };
 
-static void chunk_aim(struct chunk_body *b, struct nj_range range)
+static void chunk_set_range(struct chunk_body *b, struct nj_range range)
 {
     b->next = b->rested_at = range.first;
     b->end = range.first + range.n_bytes;
 }
 
-struct nj_body *nj__body_of_range(struct nj__files *f, struct nj_object *object,
-                                  struct nj_range range, const void *client)
+struct nj_body *nj__range_body_new(struct nj__file_bodies *f, struct nj_file_object *object,
+                                   struct nj_range range, const void *client)
 {
     if (object->bytes)
         return body_of_bytes(f, object->bytes + range.first, range.n_bytes, &object->ref);
@@ -461,21 +462,21 @@ struct nj_body *nj__body_of_range(struct nj__files *f, struct nj_object *object,
     if (!b)
         return NULL;
     b->body.ops = &chunk_ops;
-    b->face = &b->body;
+    b->outer = &b->body;
     b->files = f;
     b->object = object;
     b->client = client;
-    chunk_aim(b, range);
+    chunk_set_range(b, range);
     nj_list_init(&b->starved);
     nj_ref_take(&object->ref);
     return &b->body;
 }
 
-void nj__body_aim(struct nj_body *body, struct nj_object *object, struct nj_range range)
+void nj__body_set_range(struct nj_body *body, struct nj_file_object *object, struct nj_range range)
 {
     NJ_ASSERT(body->ops->remaining(body) == 0);
     if (body->ops == &chunk_ops) {
-        chunk_aim(nj_container_of(body, struct chunk_body, body), range);
+        chunk_set_range(nj_container_of(body, struct chunk_body, body), range);
         return;
     }
     struct bytes_body *b = nj_container_of(body, struct bytes_body, body);
@@ -483,8 +484,8 @@ void nj__body_aim(struct nj_body *body, struct nj_object *object, struct nj_rang
     b->n_left = range.n_bytes;
 }
 
-void nj__body_set_face(struct nj_body *body, struct nj_body *face)
+void nj__body_set_outer(struct nj_body *body, struct nj_body *outer)
 {
     if (body->ops == &chunk_ops)
-        nj_container_of(body, struct chunk_body, body)->face = face;
+        nj_container_of(body, struct chunk_body, body)->outer = outer;
 }

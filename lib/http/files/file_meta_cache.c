@@ -17,91 +17,91 @@
 #define SWEEP_MAX 2
 
 struct entry {
-    struct nj_list chain, used;
+    struct nj_list chain, lru;
     uint64_t hash;
     nj_ns expires_at;
-    struct nj_known known;
+    struct nj_file_meta meta;
     uint32_t n_bytes;
     char name[NJ_PATH_MAX]; /* not terminated */
 };
 
-struct kind {
-    struct nj_list used; /* least recently used first */
+struct lru_list {
+    struct nj_list lru; /* least recently lru first */
     uint32_t n, n_max;
 };
 
-struct nj_object_table {
+struct nj_meta_cache {
     struct nj_pool entries;
-    struct kind files, others;
+    struct lru_list files, absent;
     uint64_t cost; /* sum over all files */
     struct nj_list buckets[N_BUCKETS];
 };
 
-struct nj_object_table *nj_object_table_new(void)
+struct nj_meta_cache *nj_meta_cache_new(void)
 {
-    struct nj_object_table *t = calloc(1, sizeof *t);
+    struct nj_meta_cache *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
     /* One more than the bounds: an entry is added before the bound is enforced. */
     if (!nj_pool_init(&t->entries, sizeof(struct entry),
-                      NJ_OBJECT_TABLE_FILES_MAX + NJ_OBJECT_TABLE_OTHERS_MAX + 1)) {
+                      NJ_META_CACHE_FILES_MAX + NJ_META_CACHE_ABSENT_MAX + 1)) {
         free(t);
         return NULL;
     }
-    t->files.n_max = NJ_OBJECT_TABLE_FILES_MAX;
-    t->others.n_max = NJ_OBJECT_TABLE_OTHERS_MAX;
-    nj_list_init(&t->files.used);
-    nj_list_init(&t->others.used);
+    t->files.n_max = NJ_META_CACHE_FILES_MAX;
+    t->absent.n_max = NJ_META_CACHE_ABSENT_MAX;
+    nj_list_init(&t->files.lru);
+    nj_list_init(&t->absent.lru);
     for (uint32_t i = 0; i < N_BUCKETS; i++)
         nj_list_init(&t->buckets[i]);
     return t;
 }
 
-static uint64_t cost_of(const struct nj_object *object)
+static uint64_t cost_of(const struct nj_file_object *object)
 {
     if (!object)
         return 0;
-    return object->bytes ? object->size_bytes : NJ_OBJECT_TABLE_LARGE_COST;
+    return object->bytes ? object->size_bytes : NJ_META_CACHE_LARGE_COST;
 }
 
-static struct kind *kind_of(struct nj_object_table *t, const struct entry *e)
+static struct lru_list *list_of(struct nj_meta_cache *t, const struct entry *e)
 {
-    return e->known.object ? &t->files : &t->others;
+    return e->meta.object ? &t->files : &t->absent;
 }
 
-static void drop(struct nj_object_table *t, struct entry *e)
+static void drop(struct nj_meta_cache *t, struct entry *e)
 {
-    kind_of(t, e)->n--;
-    t->cost -= cost_of(e->known.object);
+    list_of(t, e)->n--;
+    t->cost -= cost_of(e->meta.object);
     nj_list_del(&e->chain);
-    nj_list_del(&e->used);
-    if (e->known.object)
-        nj_ref_put(&e->known.object->ref);
+    nj_list_del(&e->lru);
+    if (e->meta.object)
+        nj_ref_put(&e->meta.object->ref);
     nj_pool_put(&t->entries, e);
 }
 
-static struct entry *oldest(struct kind *k)
+static struct entry *oldest(struct lru_list *k)
 {
-    return nj_list_empty(&k->used) ? NULL : nj_container_of(k->used.next, struct entry, used);
+    return nj_list_empty(&k->lru) ? NULL : nj_container_of(k->lru.next, struct entry, lru);
 }
 
-void nj_object_table_free(struct nj_object_table *t)
+void nj_meta_cache_free(struct nj_meta_cache *t)
 {
     struct entry *e;
 
     if (!t)
         return;
-    while ((e = oldest(&t->files)) || (e = oldest(&t->others)))
+    while ((e = oldest(&t->files)) || (e = oldest(&t->absent)))
         drop(t, e);
     NJ_ASSERT(t->cost == 0 && t->entries.n_used == 0);
     nj_pool_fini(&t->entries);
     free(t);
 }
 
-/* Drops expired entries, so that unused files are not pinned. Checking the least recently used
+/* Drops expired entries, so that unused files are not pinned. Checking the least recently lru
  * entry suffices: if it is valid, it was stored less than a second ago, so every other entry was
- * used within that second. */
-static void sweep(struct nj_object_table *t, struct kind *k, nj_ns now)
+ * lru within that second. */
+static void sweep(struct nj_meta_cache *t, struct lru_list *k, nj_ns now)
 {
     for (int i = 0; i < SWEEP_MAX; i++) {
         struct entry *e = oldest(k);
@@ -111,12 +111,12 @@ static void sweep(struct nj_object_table *t, struct kind *k, nj_ns now)
     }
 }
 
-static struct nj_list *bucket_of(struct nj_object_table *t, uint64_t hash)
+static struct nj_list *bucket_of(struct nj_meta_cache *t, uint64_t hash)
 {
     return &t->buckets[hash % N_BUCKETS];
 }
 
-static struct entry *lookup(struct nj_object_table *t, const struct nj_object_name *name)
+static struct entry *lookup(struct nj_meta_cache *t, const struct nj_file_name *name)
 {
     struct nj_list *bucket = bucket_of(t, name->hash);
 
@@ -129,11 +129,11 @@ static struct entry *lookup(struct nj_object_table *t, const struct nj_object_na
     return NULL;
 }
 
-struct nj_known *nj_object_table_find(struct nj_object_table *t, const struct nj_object_name *name,
-                                      nj_ns now)
+struct nj_file_meta *nj_meta_cache_find(struct nj_meta_cache *t, const struct nj_file_name *name,
+                                        nj_ns now)
 {
     sweep(t, &t->files, now);
-    sweep(t, &t->others, now);
+    sweep(t, &t->absent, now);
 
     struct entry *e = lookup(t, name);
     if (!e)
@@ -142,45 +142,45 @@ struct nj_known *nj_object_table_find(struct nj_object_table *t, const struct nj
         drop(t, e);
         return NULL;
     }
-    nj_list_del(&e->used);
-    nj_list_push_back(&kind_of(t, e)->used, &e->used);
-    return &e->known;
+    nj_list_del(&e->lru);
+    nj_list_push_back(&list_of(t, e)->lru, &e->lru);
+    return &e->meta;
 }
 
-static bool is_worth_keeping(enum nj_file_result result)
+static bool is_cacheable(enum nj_file_result result)
 {
     return result == NJ_FILE_OK || result == NJ_FILE_IS_DIR || result == NJ_FILE_ABSENT ||
            result == NJ_FILE_DENIED;
 }
 
-void nj_object_table_put(struct nj_object_table *t, const struct nj_object_name *name,
-                         const struct nj_known *known, nj_ns now)
+void nj_meta_cache_put(struct nj_meta_cache *t, const struct nj_file_name *name,
+                       const struct nj_file_meta *meta, nj_ns now)
 {
-    struct nj_object *object = known->object;
+    struct nj_file_object *object = meta->object;
 
     NJ_ASSERT(name->n_bytes < NJ_PATH_MAX);
-    NJ_ASSERT((known->result == NJ_FILE_OK) == (object != NULL));
+    NJ_ASSERT((meta->result == NJ_FILE_OK) == (object != NULL));
 
     struct entry *e = lookup(t, name);
     if (e)
         drop(t, e);
-    if (!is_worth_keeping(known->result))
+    if (!is_cacheable(meta->result))
         return;
     e = nj_pool_take(&t->entries);
     NJ_CHECK(e); /* the bounds leave one free */
     e->hash = name->hash;
-    e->expires_at = now + NJ_OBJECT_TABLE_TTL;
-    e->known = *known;
+    e->expires_at = now + NJ_META_CACHE_TTL;
+    e->meta = *meta;
     e->n_bytes = name->n_bytes;
     memcpy(e->name, name->p, name->n_bytes);
     if (object)
         nj_ref_take(&object->ref);
 
-    struct kind *k = kind_of(t, e);
+    struct lru_list *k = list_of(t, e);
     k->n++;
     t->cost += cost_of(object);
     nj_list_push_back(bucket_of(t, e->hash), &e->chain);
-    nj_list_push_back(&k->used, &e->used);
-    while (k->n > k->n_max || (t->cost > NJ_OBJECT_TABLE_BYTES_MAX && k->n > 1 && object))
+    nj_list_push_back(&k->lru, &e->lru);
+    while (k->n > k->n_max || (t->cost > NJ_META_CACHE_BYTES_MAX && k->n > 1 && object))
         drop(t, oldest(k));
 }

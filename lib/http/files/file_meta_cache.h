@@ -19,42 +19,42 @@
 #include "http/proto/path.h"
 #include "http/proto/preconditions.h"
 
-#define NJ_OBJECT_TABLE_FILES_MAX  1024u
-#define NJ_OBJECT_TABLE_OTHERS_MAX 256u
-#define NJ_OBJECT_TABLE_BYTES_MAX  (64u * 1024u * 1024u)
+#define NJ_META_CACHE_FILES_MAX  1024u
+#define NJ_META_CACHE_ABSENT_MAX 256u
+#define NJ_META_CACHE_BYTES_MAX  (64u * 1024u * 1024u)
 /* A large object pins an open file, not memory. It counts as this much: 64 of them fill the
  * cache. */
-#define NJ_OBJECT_TABLE_LARGE_COST (1024u * 1024u)
-#define NJ_OBJECT_TABLE_TTL        NJ_SEC
+#define NJ_META_CACHE_LARGE_COST (1024u * 1024u)
+#define NJ_META_CACHE_TTL        NJ_SEC
 
 /* The result of OPEN or LIST for a name, and response fields derived from the object once. */
-struct nj_known {
+struct nj_file_meta {
     enum nj_file_result result;
-    uint8_t siblings;         /* as in nj_file_job */
-    struct nj_object *object; /* one reference; NULL: none */
-    struct nj_str type;       /* content-type; lives as long as the mime table */
+    uint8_t siblings;              /* as in nj_file_job */
+    struct nj_file_object *object; /* one reference; NULL: none */
+    struct nj_str type;            /* content-type; lives as long as the mime table */
     struct nj_validators validators;
     char modified[NJ_DATE_BYTES]; /* text of validators.modified_s, if has_date */
     uint8_t n_length;
-    char length[NJ_DIGITS_MAX]; /* size of the object, in decimal */
-    uint64_t stamp[2];          /* of responses with 200 at the time `said_s`, plain and coded, see
-                                   file_response.c; 0: none */
-    int64_t said_s;
+    char length[NJ_U64_DIGITS_MAX]; /* size of the object, in decimal */
+    uint64_t stamp[2]; /* of responses with 200 at the time `stamp_s`, plain and coded, see
+                          file_response.c; 0: none */
+    int64_t stamp_s;
 };
 
-struct nj_object_table;
+struct nj_meta_cache;
 
 /* NULL when memory is refused. */
-struct nj_object_table *nj_object_table_new(void);
-void nj_object_table_free(struct nj_object_table *t);
+struct nj_meta_cache *nj_meta_cache_new(void);
+void nj_meta_cache_free(struct nj_meta_cache *t);
 
 /* Looks up a name. The entry is borrowed until the next call. NULL: no valid entry. */
-struct nj_known *nj_object_table_find(struct nj_object_table *t, const struct nj_object_name *name,
-                                      nj_ns now);
+struct nj_file_meta *nj_meta_cache_find(struct nj_meta_cache *t, const struct nj_file_name *name,
+                                        nj_ns now);
 
 /* Stores a result; takes its own reference to the object. Results that do not depend on the name
  * (no memory, I/O error) are not stored. */
-void nj_object_table_put(struct nj_object_table *t, const struct nj_object_name *name,
-                         const struct nj_known *known, nj_ns now);
+void nj_meta_cache_put(struct nj_meta_cache *t, const struct nj_file_name *name,
+                       const struct nj_file_meta *meta, nj_ns now);
 
 #endif

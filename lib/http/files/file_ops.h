@@ -17,15 +17,15 @@
 #include "sched/task.h"
 
 /* Files up to this size are held in memory entirely; larger ones are read in chunks. */
-#define NJ_OBJECT_WHOLE_MAX  (16u * 1024u * 1024u)
+#define NJ_OBJECT_IN_MEMORY_MAX (16u * 1024u * 1024u)
 /* Largest chunk. One chunk of read-ahead hides the worker's latency. */
-#define NJ_CHUNK_BYTES       (256u * 1024u)
+#define NJ_CHUNK_BYTES          (256u * 1024u)
 /* A READ of at most this many bytes returns a chunk of at most this size. */
-#define NJ_CHUNK_SMALL_BYTES (32u * 1024u)
+#define NJ_CHUNK_SMALL_BYTES    (32u * 1024u)
 
 /* One version of one file, immutable and shared by all shards. Allocated and freed by the
  * implementation. */
-struct nj_object {
+struct nj_file_object {
     struct nj_ref ref;
     uint64_t size_bytes;
     const uint8_t *bytes; /* all of it, or NULL: read it in chunks */
@@ -37,7 +37,7 @@ struct nj_object {
 #define NJ_OBJECT_NO_TIME INT64_MIN
 
 /* A part of a large object, shared by all readers. Allocated and freed by the implementation. */
-struct nj_chunk {
+struct nj_file_chunk {
     struct nj_ref ref;
     uint32_t n_bytes;
     uint64_t offset; /* of bytes[0] within the object */
@@ -56,9 +56,9 @@ enum nj_file_result {
     NJ_FILE_ABSENT, /* no such file, or the path leaves the root */
     NJ_FILE_DENIED, /* no permission */
     NJ_FILE_NO_MEMORY,
-    NJ_FILE_NO_ROOM, /* OPEN, LIST: not done: another client's job took its place in the queue */
-    NJ_FILE_BUSY,    /* READ, internal to the implementation: another thread reads the same bytes */
-    NJ_FILE_BROKEN,  /* I/O error, or the file changed since it was opened */
+    NJ_FILE_DISPLACED, /* OPEN, LIST: not done: another client's job took its place in the queue */
+    NJ_FILE_BUSY,   /* READ, internal to the implementation: another thread reads the same bytes */
+    NJ_FILE_BROKEN, /* I/O error, or the file changed since it was opened */
 };
 
 struct nj_file_job {
@@ -71,37 +71,37 @@ struct nj_file_job {
     uint8_t siblings;       /* OPEN out: bit 1 << enum nj_coding of each sibling found */
     bool json;              /* LIST in: JSON instead of HTML. The object is in memory */
 
-    struct nj_object *object; /* OPEN out: one reference for the submitter, or NULL. READ in: the
-                                 job holds a reference */
-    uint64_t offset;          /* READ in */
-    uint32_t n_bytes;         /* READ in: 1..NJ_CHUNK_BYTES, not past the end; a hint */
-    uint32_t n_ahead;       /* READ in: NJ_CHUNK_BYTES units of read-ahead after this one (hint) */
-    uint64_t end;           /* READ in: ... below this offset (hint) */
-    struct nj_chunk *chunk; /* READ out: one reference for the submitter, or NULL. The byte at
+    struct nj_file_object *object; /* OPEN out: one reference for the submitter, or NULL. READ in:
+                                 the job holds a reference */
+    uint64_t offset;               /* READ in */
+    uint32_t n_bytes;              /* READ in: 1..NJ_CHUNK_BYTES, not past the end; a hint */
+    uint32_t n_ahead; /* READ in: NJ_CHUNK_BYTES units of read-ahead after this one (hint) */
+    uint64_t end;     /* READ in: ... below this offset (hint) */
+    struct nj_file_chunk *chunk; /* READ out: one reference for the submitter, or NULL. The byte at
                                `offset` is in it; it may begin earlier, and end earlier or later */
-    bool was_read;          /* READ in: false; out: it had to be read from the file system */
+    bool was_read;               /* READ in: false; out: it had to be read from the file system */
 
-    void *asker; /* READ: the waiting body; NULL: cancelled. The implementation only tests it */
+    void *owner; /* READ: the waiting body; NULL: cancelled. The implementation only tests it */
     const void *client;       /* the client of the request, as struct nj_task.client */
     struct nj_file_job *next; /* next to lane: the implementation's while it has the job */
     uint64_t seen;
     uint32_t place;
-    bool by_reader;
+    bool read_by_reader;
     struct nj_task task;
     void *lane;
 };
 
-struct nj_file_port {
+struct nj_file_ops {
     void *ctx;
     /* Submits a job. False: the queue is full, and the caller still owns the job. It completes
-     * through nj_site_file_done() on the same lcore. A READ without memory waits until other chunks
-     * are released; a READ of bytes that another thread is reading waits for that thread. Both end
-     * when `asker` is NULL. Any failure of a READ ends its body. */
+     * through nj_file_server_job_done() on the same lcore. A READ without memory waits until other
+     * chunks are released; a READ of bytes that another thread is reading waits for that thread.
+     * Both end when `owner` is NULL. Any failure of a READ ends its body. */
     bool (*submit)(void *ctx, struct nj_file_job *job);
-    /* Takes up to `n` completed jobs. The caller passes them to nj_site_file_done(). */
+    /* Takes up to `n` completed jobs. The caller passes them to nj_file_server_job_done(). */
     uint32_t (*poll)(void *ctx, struct nj_file_job **jobs, uint32_t n);
     /* True if poll() must be called repeatedly because READs wait. NULL: none ever wait. */
-    bool (*keeps)(void *ctx);
+    bool (*needs_polling)(void *ctx);
     /* After poll(): true if a job left the queue (completed, waiting or withdrawn) since one was
      * refused. NULL: every job that leaves the queue completes. */
     bool (*has_room)(void *ctx);

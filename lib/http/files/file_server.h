@@ -4,7 +4,7 @@
  * from a folder with preconditions (RFC 9110 13), ranges (14) and precompressed codings (12).
  *
  * It never blocks. A cached file is answered on the lcore at once; other requests wait for a
- * worker's job, without a stack. Pure: files are opened and read through nj_file_port. Each shard
+ * worker's job, without a stack. Pure: files are opened and read through nj_file_ops. Each shard
  * has its own file server and cache. One lcore only.
  */
 #ifndef NJ_HTTP_FILES_FILE_SERVER_H
@@ -23,51 +23,54 @@
 #include "http/proto/path_cache.h"
 #include "http/transaction.h"
 
-struct nj_site_config {
+struct nj_file_server_config {
     struct nj_txns *txns; /* owns all requests */
-    const struct nj_file_port *files;
+    const struct nj_file_ops *files;
     uint32_t exchanges_max; /* limit of waiting requests, and of bodies streamed by workers */
-    const struct nj_site_options *options; /* NULL: the defaults */
+    const struct nj_file_server_options *options; /* NULL: the defaults */
     struct nj_hash_key hash_key; /* random, so that clients cannot choose colliding names */
 };
 
-struct nj_site;
-struct nj_site_wait; /* a request that waits for a file job */
+struct nj_file_server;
+struct nj_file_wait; /* a request that waits for a file job */
 
 /* NULL when memory is refused. */
-struct nj_site *nj_site_new(const struct nj_site_config *config);
+struct nj_file_server *nj_file_server_new(const struct nj_file_server_config *config);
 /* Before: every waiting request is cancelled, every body closed and every file job completed. */
-void nj_site_free(struct nj_site *site);
+void nj_file_server_free(struct nj_file_server *site);
 
 /* Parses a request target, for the file server and for all other users of its path. Strings are
  * valid until the next call, and no longer than `path`. */
-void nj_site_target(struct nj_site *site, struct nj_str path, struct nj_target *out);
+void nj_file_server_parse_target(struct nj_file_server *site, struct nj_str path,
+                                 struct nj_target *out);
 
 /* Responds to a request, usually before this returns; else sets t->wait until the response or
- * nj_site_cancel(). `target` is nj_site_target() of its path. */
-void nj_site_serve(struct nj_site *site, struct nj_txn *t, const struct nj_request_head *head,
-                   const struct nj_target *target, nj_ns now);
+ * nj_file_server_cancel(). `target` is nj_file_server_parse_target() of its path. */
+void nj_file_server_serve(struct nj_file_server *site, struct nj_txn *t,
+                          const struct nj_request_head *head, const struct nj_target *target,
+                          nj_ns now);
 /* Sends a file on behalf of a handler. `name` is relative to the root, without leading '/', 1 to
  * NJ_PATH_MAX - 1 bytes, without "." and ".." segments. `extra` are fields of the handler, which
  * live as long as `t`. Preconditions, ranges and codings of `head` apply if its method is GET or
  * HEAD. */
-void nj_site_send(struct nj_site *site, struct nj_txn *t, const struct nj_request_head *head,
-                  struct nj_str name, const struct nj_field *extra, uint32_t n_extra, nj_ns now);
+void nj_file_server_send(struct nj_file_server *site, struct nj_txn *t,
+                         const struct nj_request_head *head, struct nj_str name,
+                         const struct nj_field *extra, uint32_t n_extra, nj_ns now);
 /* Cancels a waiting request: its stream has closed. */
-void nj_site_cancel(struct nj_site_wait *x);
+void nj_file_server_cancel(struct nj_file_wait *x);
 
 /* Handles a completed file job, which belongs to the file server from here on. */
-void nj_site_file_done(struct nj_site *site, struct nj_file_job *job, nj_ns now);
+void nj_file_server_job_done(struct nj_file_server *site, struct nj_file_job *job, nj_ns now);
 
 /* To be called after each poll of completed jobs, when they were handled. */
-void nj_site_polled(struct nj_site *site);
+void nj_file_server_polled(struct nj_file_server *site);
 /* True if a READ waits for room in the queue, which only poll() can signal. */
-bool nj_site_wants_room(const struct nj_site *site);
+bool nj_file_server_awaits_room(const struct nj_file_server *site);
 
 /* Number of further requests that may wait for a worker or stream from one. */
-uint32_t nj_site_left(const struct nj_site *site);
+uint32_t nj_file_server_slots_left(const struct nj_file_server *site);
 
 /* Submitted jobs that have not completed. */
-uint32_t nj_site_jobs_out(const struct nj_site *site);
+uint32_t nj_file_server_jobs_in_flight(const struct nj_file_server *site);
 
 #endif

@@ -14,22 +14,22 @@
 #include "http/proto/range.h"
 
 /* Hash buckets of pending OPENs. */
-#define NJ__OPENS 256u
+#define NJ__OPEN_BUCKETS 256u
 
 /* Limit of the field bytes that are stored while a request waits; beyond: 431. Clients send a few
  * hundred bytes at most. */
-#define NJ__ASKED_BYTES 4096u
+#define NJ__REQ_FIELDS_MAX 4096u
 
 /* The relation of the file being looked up to the request. */
 enum nj__stage {
     NJ__STAGE_FILE,    /* the file that the request names */
     NJ__STAGE_VARIANT, /* its precompressed sibling */
-    NJ__STAGE_LIST,    /* a directory listing */
+    NJ__STAGE_LISTING, /* a directory listing */
     NJ__STAGE_ERROR,   /* the error page of a status */
 };
 
 /* Parsed request: all that a response depends on besides the file. */
-struct nj__asker {
+struct nj__file_request {
     struct nj_txn *txn;
     enum nj__stage stage;
     bool had_slash;               /* the target was "dir/" */
@@ -40,70 +40,72 @@ struct nj__asker {
     uint16_t status;              /* ERROR: the status */
     uint64_t size_bytes;          /* ERROR 416: size of the requested file */
     struct nj_str type;           /* VARIANT: content-type of the uncompressed file */
-    uint8_t without;              /* codings whose siblings turned out to be absent */
+    uint8_t missing_codings;      /* codings whose siblings turned out to be absent */
     const struct nj_field *extra; /* n_extra fields of a handler; live as long as txn */
     uint32_t n_extra;
     struct nj_str accept_encoding; /* parsed only if there are siblings */
     struct nj_str query;
-    struct nj_conditions conditions; /* last, and valid only with has_conditions */
+    struct nj_preconditions conditions; /* last, and valid only with has_conditions */
 };
 
-struct nj_site {
-    struct nj_site_config config;
-    struct nj_site_options options;
-    struct nj__files files;
-    struct nj_object_table *table;
-    struct nj_pool exchanges;
+struct nj_file_server {
+    struct nj_file_server_config config;
+    struct nj_file_server_options options;
+    struct nj__file_bodies files;
+    struct nj_meta_cache *meta_cache;
+    struct nj_pool wait_pool;
     uint64_t stamp;                     /* last stamp issued */
     struct nj_str index, cache_control; /* from options */
-    struct nj_targets targets;
+    struct nj_path_cache paths;
     /* Scratch space of the current request; too big for the stack. */
-    char name[NJ_PATH_MAX];       /* derived name: of a sibling or a listing */
-    char joined[NJ__ASKED_BYTES]; /* joined values of repeated fields */
-    struct nj_list opens[NJ__OPENS];
+    char name[NJ_PATH_MAX];          /* derived name: of a sibling or a listing */
+    char joined[NJ__REQ_FIELDS_MAX]; /* joined values of repeated fields */
+    struct nj_list opens[NJ__OPEN_BUCKETS];
 };
 
 /* Fields that affect the response of a file. */
-#define NJ__CONDITIONS                                                                             \
+#define NJ__PRECOND_FIELDS                                                                         \
     (1u << NJ_HEADER_IF_MATCH | 1u << NJ_HEADER_IF_MODIFIED_SINCE |                                \
      1u << NJ_HEADER_IF_NONE_MATCH | 1u << NJ_HEADER_IF_RANGE |                                    \
      1u << NJ_HEADER_IF_UNMODIFIED_SINCE | 1u << NJ_HEADER_RANGE)
-#define NJ__LOOKED_AT (NJ__CONDITIONS | 1u << NJ_HEADER_ACCEPT | 1u << NJ_HEADER_ACCEPT_ENCODING)
+#define NJ__USED_FIELDS                                                                            \
+    (NJ__PRECOND_FIELDS | 1u << NJ_HEADER_ACCEPT | 1u << NJ_HEADER_ACCEPT_ENCODING)
 
-/* Parses these fields. False: they exceed NJ__ASKED_BYTES. */
-bool nj__keep_fields(struct nj_site *site, const struct nj_request_head *head,
-                     struct nj__asker *who);
+/* Parses these fields. False: they exceed NJ__REQ_FIELDS_MAX. */
+bool nj__collect_fields_slow(struct nj_file_server *fs, const struct nj_request_head *head,
+                             struct nj__file_request *req);
 
-static inline bool nj__read_fields(struct nj_site *site, const struct nj_request_head *head,
-                                   struct nj__asker *who)
+static inline bool nj__collect_fields(struct nj_file_server *fs, const struct nj_request_head *head,
+                                      struct nj__file_request *req)
 {
-    return !(head->header_set & NJ__LOOKED_AT) || nj__keep_fields(site, head, who);
+    return !(head->header_set & NJ__USED_FIELDS) || nj__collect_fields_slow(fs, head, req);
 }
 
 /* The evaluated response to a request for a file: 200, 206, 304, 412 or 416. */
-struct nj__verdict {
+struct nj__response_plan {
     uint16_t status;
     struct nj_validators validators; /* of the selected representation */
     struct nj_ranges ranges;         /* for 206 */
 };
 
-void nj__judge(const struct nj__asker *who, const struct nj_known *known, struct nj__verdict *out);
+void nj__eval_request(const struct nj__file_request *req, const struct nj_file_meta *meta,
+                      struct nj__response_plan *out);
 
 /* --- responses --- */
 
 /* Each ends the request, which must not be touched afterwards. */
 
 /* Sends an error with one line of text and the field that the status requires. */
-void nj__reply_status(const struct nj__asker *who, uint16_t status);
+void nj__respond_status(const struct nj__file_request *req, uint16_t status);
 /* Sends 503: no waiting slot, job or body is left. */
-void nj__reply_busy(const struct nj__asker *who);
-void nj__reply_options(const struct nj__asker *who);
-void nj__reply_redirect(const struct nj__asker *who, const char *name);
-/* Sends 200, 206 or 304 with a file or a listing, as nj__judge() decided. */
-void nj__reply_object(struct nj_site *site, const struct nj__asker *who, struct nj_known *known,
-                      const struct nj__verdict *verdict);
+void nj__respond_busy(const struct nj__file_request *req);
+void nj__respond_options(const struct nj__file_request *req);
+void nj__respond_redirect(const struct nj__file_request *req, const char *name);
+/* Sends 200, 206 or 304 with a file or a listing, as nj__eval_request() decided. */
+void nj__respond_object(struct nj_file_server *fs, const struct nj__file_request *req,
+                        struct nj_file_meta *meta, const struct nj__response_plan *plan);
 /* Sends the error page for the request's status. */
-void nj__reply_page(struct nj_site *site, const struct nj__asker *who,
-                    const struct nj_known *known);
+void nj__respond_error_page(struct nj_file_server *fs, const struct nj__file_request *req,
+                            const struct nj_file_meta *meta);
 
 #endif

@@ -12,7 +12,7 @@ struct nj_mime_table; /* http/files/mime.h: types of a mime.types file; take pre
                          built-in ones */
 
 /* One folder's options. */
-struct nj_site_options {
+struct nj_file_server_options {
     const char *index;                /* file served for "dir/"; NULL: index.html */
     bool listing;                     /* list folders without an index file, as HTML or JSON */
     bool no_precompressed;            /* never send the siblings name.br, .zst and .gz */

@@ -92,7 +92,7 @@ static const struct row rows[] = {
 /* The table's extension is terminated, the one looked for is not. */
 static int compare(struct nj_str ext, const char *row)
 {
-    int order = nj_order_nocase(ext.p, row, ext.n_bytes);
+    int order = nj_strncasecmp(ext.p, row, ext.n_bytes);
     return order ? order : -(row[ext.n_bytes] != '\0');
 }
 

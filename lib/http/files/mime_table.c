@@ -73,7 +73,7 @@ static const char *check_extension(struct nj_str s)
     return NULL;
 }
 
-static struct nj_str keep(struct reader *r, struct nj_str s, const char *more)
+static struct nj_str store_str(struct reader *r, struct nj_str s, const char *more)
 {
     struct nj_str kept = {r->names, s.n_bytes + (uint32_t)strlen(more)};
 
@@ -107,15 +107,15 @@ static bool read_line(struct reader *r, struct nj_str line)
     r->why = check_type(word);
     if (r->why)
         return false;
-    bool is_text = word.n_bytes > 5 && nj_order_nocase(word.p, "text/", 5) == 0;
-    type = keep(r, word, is_text && !memchr(word.p, ';', word.n_bytes) ? UTF8 : "");
+    bool is_text = word.n_bytes > 5 && nj_strncasecmp(word.p, "text/", 5) == 0;
+    type = store_str(r, word, is_text && !memchr(word.p, ';', word.n_bytes) ? UTF8 : "");
     while (next_word(&line, &word)) {
         r->why = check_extension(word);
         if (!r->why && r->t->n == r->n_max)
             r->why = "too many extensions";
         if (r->why)
             return false;
-        r->t->rows[r->t->n++] = (struct row){keep(r, word, ""), type, r->line};
+        r->t->rows[r->t->n++] = (struct row){store_str(r, word, ""), type, r->line};
     }
     return true;
 }
@@ -123,7 +123,7 @@ static bool read_line(struct reader *r, struct nj_str line)
 static int order_of(struct nj_str a, struct nj_str b)
 {
     uint32_t n = a.n_bytes < b.n_bytes ? a.n_bytes : b.n_bytes;
-    int order = nj_order_nocase(a.p, b.p, n);
+    int order = nj_strncasecmp(a.p, b.p, n);
     return order ? order : (a.n_bytes > b.n_bytes) - (a.n_bytes < b.n_bytes);
 }
 
@@ -135,7 +135,7 @@ static int by_extension(const void *x, const void *y)
 }
 
 /* Sorts the rows and keeps the first of each extension, which is from the last line. */
-static void settle(struct nj_mime_table *t)
+static void sort_and_dedup(struct nj_mime_table *t)
 {
     uint32_t n = 0;
 
@@ -186,7 +186,7 @@ struct nj_mime_table *nj_mime_table_read(const char *text, size_t n_bytes, uint3
         }
         text = stop + 1;
     }
-    settle(r.t);
+    sort_and_dedup(r.t);
     return r.t;
 }
 

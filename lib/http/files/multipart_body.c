@@ -13,8 +13,8 @@
 
 struct parts_body {
     struct nj_body body;
-    struct nj__files *files;
-    struct nj_object *object;
+    struct nj__file_bodies *files;
+    struct nj_file_object *object;
     struct nj_body *inner; /* sends range `part` */
     struct nj_block *text;
     struct nj_ranges ranges;
@@ -23,7 +23,7 @@ struct parts_body {
     uint64_t n_left;
 };
 
-bool nj__parts_init(struct nj__files *f, uint32_t n_max)
+bool nj__multipart_init(struct nj__file_bodies *f, uint32_t n_max)
 {
     return nj_pool_init(&f->parts_bodies, sizeof(struct parts_body), n_max);
 }
@@ -46,7 +46,7 @@ static void put(struct writer *w, struct nj_str s)
 
 static void put_number(struct writer *w, uint64_t v)
 {
-    char digits[NJ_DIGITS_MAX], *end = digits + sizeof digits;
+    char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
     const char *p = nj_put_digits(end, v);
 
     put(w, (struct nj_str){p, (uint32_t)(end - p)});
@@ -108,7 +108,7 @@ static void parts_advance(struct nj_body *body, uint32_t n_bytes)
         return;
     b->part++;
     if (b->part < b->ranges.n)
-        nj__body_aim(b->inner, b->object, b->ranges.range[b->part]);
+        nj__body_set_range(b->inner, b->object, b->ranges.range[b->part]);
 }
 
 static void parts_rest(struct nj_body *body)
@@ -144,9 +144,10 @@ static const struct nj_body_ops parts_ops = {
     .rest = parts_rest,
 };
 
-struct nj_body *nj__body_of_parts(struct nj__files *f, struct nj_object *object,
-                                  const struct nj_ranges *ranges, struct nj_str type,
-                                  struct nj_str boundary, const void *client, uint64_t *n_bytes)
+struct nj_body *nj__multipart_body_new(struct nj__file_bodies *f, struct nj_file_object *object,
+                                       const struct nj_ranges *ranges, struct nj_str type,
+                                       struct nj_str boundary, const void *client,
+                                       uint64_t *n_bytes)
 {
     struct parts_body *b = nj_pool_take(&f->parts_bodies);
     struct writer w = {0};
@@ -159,7 +160,7 @@ struct nj_body *nj__body_of_parts(struct nj__files *f, struct nj_object *object,
     nj_ref_take(&object->ref);
     put_texts(b, type, boundary, &w);
     b->text = nj_block_alloc(w.n);
-    b->inner = nj__body_of_range(f, object, ranges->range[0], client);
+    b->inner = nj__range_body_new(f, object, ranges->range[0], client);
     if (!b->text || !b->inner) {
         parts_close(&b->body);
         return NULL;
@@ -167,7 +168,7 @@ struct nj_body *nj__body_of_parts(struct nj__files *f, struct nj_object *object,
     w = (struct writer){(char *)b->text->bytes, 0};
     put_texts(b, type, boundary, &w);
     b->text->n_bytes = w.n;
-    nj__body_set_face(b->inner, &b->body);
+    nj__body_set_outer(b->inner, &b->body);
     b->n_left = w.n;
     for (uint32_t i = 0; i < ranges->n; i++)
         b->n_left += ranges->range[i].n_bytes;

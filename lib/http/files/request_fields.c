@@ -8,11 +8,11 @@
 
 /* Joins the lines of a repeated field (RFC 9110 5.3). For a field that is no list the result is
  * malformed and thus ignored. False: no room. */
-static bool join(struct nj_site *site, const struct nj_request_head *head, enum nj_header which,
-                 struct nj_str *value, uint32_t *n_joined)
+static bool join(struct nj_file_server *fs, const struct nj_request_head *head,
+                 enum nj_header which, struct nj_str *value, uint32_t *n_joined)
 {
     const struct nj_str name = nj_header_name(which);
-    char *to = site->joined + *n_joined, *end = site->joined + sizeof site->joined, *at = to;
+    char *to = fs->joined + *n_joined, *end = fs->joined + sizeof fs->joined, *at = to;
 
     for (const struct nj_field *f = head->fields; f < head->fields + head->n_fields; f++) {
         if (!nj_str_eq(f->name, name))
@@ -28,13 +28,13 @@ static bool join(struct nj_site *site, const struct nj_request_head *head, enum 
     return true;
 }
 
-bool nj__keep_fields(struct nj_site *site, const struct nj_request_head *head,
-                     struct nj__asker *who)
+bool nj__collect_fields_slow(struct nj_file_server *fs, const struct nj_request_head *head,
+                             struct nj__file_request *req)
 {
-    struct nj_conditions *c = &who->conditions;
+    struct nj_preconditions *c = &req->conditions;
     struct nj_str accept = {0}, *const slot[NJ_N_HEADERS] = {
                                     [NJ_HEADER_ACCEPT] = &accept,
-                                    [NJ_HEADER_ACCEPT_ENCODING] = &who->accept_encoding,
+                                    [NJ_HEADER_ACCEPT_ENCODING] = &req->accept_encoding,
                                     [NJ_HEADER_IF_MATCH] = &c->if_match,
                                     [NJ_HEADER_IF_MODIFIED_SINCE] = &c->if_modified_since,
                                     [NJ_HEADER_IF_NONE_MATCH] = &c->if_none_match,
@@ -44,19 +44,19 @@ bool nj__keep_fields(struct nj_site *site, const struct nj_request_head *head,
                                 };
     uint32_t n_joined = 0, n_bytes = 0;
 
-    who->has_conditions = head->header_set & NJ__CONDITIONS;
-    if (nj_unlikely(who->has_conditions))
-        *c = (struct nj_conditions){0};
-    for (uint32_t rest = head->header_set & NJ__LOOKED_AT; rest; rest &= rest - 1) {
+    req->has_conditions = head->header_set & NJ__PRECOND_FIELDS;
+    if (nj_unlikely(req->has_conditions))
+        *c = (struct nj_preconditions){0};
+    for (uint32_t rest = head->header_set & NJ__USED_FIELDS; rest; rest &= rest - 1) {
         enum nj_header i = (enum nj_header)__builtin_ctz(rest);
         struct nj_str value = head->header[i];
-        if (head->header_repeated >> i & 1 && !join(site, head, i, &value, &n_joined))
+        if (head->header_repeated >> i & 1 && !join(fs, head, i, &value, &n_joined))
             return false;
         n_bytes += value.n_bytes + 2;
-        if (n_bytes > NJ__ASKED_BYTES)
+        if (n_bytes > NJ__REQ_FIELDS_MAX)
             return false;
         *slot[i] = value;
     }
-    who->json = site->options.listing && accept.p && nj_accept_json(accept);
+    req->json = fs->options.listing && accept.p && nj_accept_prefers_json(accept);
     return true;
 }

@@ -23,25 +23,25 @@ static const struct {
     {NJ_BLOCK_HUGE_BYTES, NJ_BLOCKS_HUGE},
 };
 
-struct nj_blocks {
+struct nj_block_pool {
     struct nj_pool pool[N_SIZES];
     uint32_t n_out;
     bool closed;
 };
 
-struct nj_blocks *nj_blocks_new(uint32_t share)
+struct nj_block_pool *nj_block_pool_new(uint32_t share)
 {
-    struct nj_blocks *b = calloc(1, sizeof *b);
+    struct nj_block_pool *b = calloc(1, sizeof *b);
     for (uint32_t i = 0; b && i < N_SIZES; i++) {
         if (nj_pool_init(&b->pool[i], sizes[i].n_bytes, sizes[i].n_max / share))
             continue;
-        nj_blocks_close(b);
+        nj_block_pool_close(b);
         return NULL;
     }
     return b;
 }
 
-static void free_if_over(struct nj_blocks *b)
+static void free_if_over(struct nj_block_pool *b)
 {
     if (!b->closed || b->n_out > 0)
         return;
@@ -50,7 +50,7 @@ static void free_if_over(struct nj_blocks *b)
     free(b);
 }
 
-void nj_blocks_close(struct nj_blocks *b)
+void nj_block_pool_close(struct nj_block_pool *b)
 {
     if (!b)
         return;
@@ -58,7 +58,7 @@ void nj_blocks_close(struct nj_blocks *b)
     free_if_over(b);
 }
 
-uint64_t nj_blocks_left(const struct nj_blocks *b)
+uint64_t nj_block_pool_left(const struct nj_block_pool *b)
 {
     uint64_t n = 0;
 
@@ -67,7 +67,7 @@ uint64_t nj_blocks_left(const struct nj_blocks *b)
     return n;
 }
 
-uint32_t nj_blocks_out(const struct nj_blocks *b)
+uint32_t nj_block_pool_in_use(const struct nj_block_pool *b)
 {
     return b->n_out;
 }
@@ -75,7 +75,7 @@ uint32_t nj_blocks_out(const struct nj_blocks *b)
 static void pooled_last(struct nj_ref *ref)
 {
     struct nj_block *block = nj_container_of(ref, struct nj_block, ref);
-    struct nj_blocks *b = block->home;
+    struct nj_block_pool *b = block->home_pool;
     nj_pool_put(&b->pool[block->size], block);
     b->n_out--;
     free_if_over(b);
@@ -86,16 +86,16 @@ static void alloced_last(struct nj_ref *ref)
     free(nj_container_of(ref, struct nj_block, ref));
 }
 
-static void block_init(struct nj_block *block, struct nj_blocks *home, uint32_t n_room)
+static void block_init(struct nj_block *block, struct nj_block_pool *home_pool, uint32_t n_room)
 {
-    block->home = home;
+    block->home_pool = home_pool;
     block->next = NULL;
     block->n_room = n_room;
     block->n_bytes = block->n_taken = block->size = 0;
-    nj_ref_init(&block->ref, home ? pooled_last : alloced_last);
+    nj_ref_init(&block->ref, home_pool ? pooled_last : alloced_last);
 }
 
-struct nj_block *nj_block_take(struct nj_blocks *b, uint32_t n_bytes)
+struct nj_block *nj_block_take(struct nj_block_pool *b, uint32_t n_bytes)
 {
     NJ_ASSERT(!b->closed);
     for (uint32_t i = 0; i < N_SIZES; i++) {
@@ -122,7 +122,7 @@ struct nj_block *nj_block_alloc(uint32_t n_bytes)
 
 /* --- queues --- */
 
-static struct nj_block *append(struct nj_bytes *q, struct nj_blocks *b, uint32_t n_bytes)
+static struct nj_block *append(struct nj_byte_queue *q, struct nj_block_pool *b, uint32_t n_bytes)
 {
     uint32_t most = NJ_BLOCK_LARGE_BYTES - HEAD;
     n_bytes = n_bytes < most ? n_bytes : most;
@@ -142,8 +142,8 @@ static struct nj_block *append(struct nj_bytes *q, struct nj_blocks *b, uint32_t
     return block;
 }
 
-uint32_t nj_bytes_put(struct nj_bytes *q, struct nj_blocks *b, const void *data, uint32_t n_bytes,
-                      uint32_t more)
+uint32_t nj_byte_queue_put(struct nj_byte_queue *q, struct nj_block_pool *b, const void *data,
+                           uint32_t n_bytes, uint32_t more)
 {
     const uint8_t *from = data;
     uint32_t left = n_bytes;
@@ -163,7 +163,7 @@ uint32_t nj_bytes_put(struct nj_bytes *q, struct nj_blocks *b, const void *data,
 }
 
 /* Removes bytes from the front. Empty blocks are released, or moved to the front of `used`. */
-static void pass(struct nj_bytes *q, uint32_t n_bytes, struct nj_bytes *used)
+static void drop_front(struct nj_byte_queue *q, uint32_t n_bytes, struct nj_byte_queue *used)
 {
     NJ_ASSERT(n_bytes <= q->n_bytes);
     q->n_bytes -= n_bytes;
@@ -187,12 +187,13 @@ static void pass(struct nj_bytes *q, uint32_t n_bytes, struct nj_bytes *used)
     }
 }
 
-void nj_bytes_skip(struct nj_bytes *q, uint32_t n_bytes)
+void nj_byte_queue_skip(struct nj_byte_queue *q, uint32_t n_bytes)
 {
-    pass(q, n_bytes, NULL);
+    drop_front(q, n_bytes, NULL);
 }
 
-uint32_t nj_bytes_get(struct nj_bytes *q, void *out, uint32_t n_bytes, struct nj_bytes *used)
+uint32_t nj_byte_queue_get(struct nj_byte_queue *q, void *out, uint32_t n_bytes,
+                           struct nj_byte_queue *used)
 {
     uint8_t *to = out;
     uint32_t got = 0;
@@ -203,12 +204,12 @@ uint32_t nj_bytes_get(struct nj_bytes *q, void *out, uint32_t n_bytes, struct nj
         uint32_t n = here < left ? here : left;
         memcpy(to + got, block->bytes + block->n_taken, n);
         got += n;
-        pass(q, n, used);
+        drop_front(q, n, used);
     }
     return got;
 }
 
-void nj_bytes_clear(struct nj_bytes *q)
+void nj_byte_queue_clear(struct nj_byte_queue *q)
 {
     struct nj_block *block;
 
@@ -216,5 +217,5 @@ void nj_bytes_clear(struct nj_bytes *q)
         q->head = block->next;
         nj_ref_put(&block->ref);
     }
-    *q = (struct nj_bytes){0};
+    *q = (struct nj_byte_queue){0};
 }

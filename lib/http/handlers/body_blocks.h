@@ -16,47 +16,48 @@
 
 #include "base/ref.h"
 
-struct nj_blocks;
+struct nj_block_pool;
 
 struct nj_block {
     struct nj_ref ref;
-    struct nj_blocks *home; /* NULL: from malloc() */
-    struct nj_block *next;  /* next in a queue */
+    struct nj_block_pool *home_pool; /* NULL: from malloc() */
+    struct nj_block *next;           /* next in a queue */
     uint32_t n_room, n_bytes, n_taken;
     uint32_t size; /* index into the pool's sizes */
     uint8_t bytes[] __attribute__((aligned(16)));
 };
 
 /* Makes pools of NJ_BLOCKS_* blocks, divided by `share`. NULL when memory is refused. */
-struct nj_blocks *nj_blocks_new(uint32_t share);
+struct nj_block_pool *nj_block_pool_new(uint32_t share);
 /* Closes the pools: no block may be allocated any more. Memory is freed with the last block. */
-void nj_blocks_close(struct nj_blocks *b);
-uint32_t nj_blocks_out(const struct nj_blocks *b);
+void nj_block_pool_close(struct nj_block_pool *b);
+uint32_t nj_block_pool_in_use(const struct nj_block_pool *b);
 /* Free bytes, without the smallest size, which is for small writes only. */
-uint64_t nj_blocks_left(const struct nj_blocks *b);
+uint64_t nj_block_pool_left(const struct nj_block_pool *b);
 
 /* Allocates a block with room for `n_bytes`; if that size is used up, of the next larger size.
  * NULL: none left, or `n_bytes` exceeds the largest. The caller owns the only reference. */
-struct nj_block *nj_block_take(struct nj_blocks *b, uint32_t n_bytes);
+struct nj_block *nj_block_take(struct nj_block_pool *b, uint32_t n_bytes);
 /* The same from malloc(), for threads without pools. */
 struct nj_block *nj_block_alloc(uint32_t n_bytes);
 
 /* --- queues of bytes in blocks --- */
 
-struct nj_bytes {
+struct nj_byte_queue {
     struct nj_block *head, *tail;
     uint32_t n_bytes, n_held; /* n_held: memory of the blocks */
 };
 
 /* Appends a copy. Returns the bytes appended: fewer than `n_bytes` when no block is free. `b` NULL:
  * malloc(). `more`: bytes likely to follow, to choose the size of a new block. */
-uint32_t nj_bytes_put(struct nj_bytes *q, struct nj_blocks *b, const void *data, uint32_t n_bytes,
-                      uint32_t more);
+uint32_t nj_byte_queue_put(struct nj_byte_queue *q, struct nj_block_pool *b, const void *data,
+                           uint32_t n_bytes, uint32_t more);
 /* Copies up to `n_bytes` from the front and removes them. Empty blocks are released; or moved to
  * `used`, for a thread that must not touch their pool: the pool's owner clears that queue. */
-uint32_t nj_bytes_get(struct nj_bytes *q, void *out, uint32_t n_bytes, struct nj_bytes *used);
+uint32_t nj_byte_queue_get(struct nj_byte_queue *q, void *out, uint32_t n_bytes,
+                           struct nj_byte_queue *used);
 /* Removes `n_bytes` from the front. */
-void nj_bytes_skip(struct nj_bytes *q, uint32_t n_bytes);
-void nj_bytes_clear(struct nj_bytes *q);
+void nj_byte_queue_skip(struct nj_byte_queue *q, uint32_t n_bytes);
+void nj_byte_queue_clear(struct nj_byte_queue *q);
 
 #endif

@@ -14,9 +14,9 @@
 #include "telem/counters.h"
 
 /* Interval at which blocks are granted: some bytes have to be sent first. */
-#define HUNGRY_NS  (1 * NJ_MS)
+#define BUF_RETRY_NS   (1 * NJ_MS)
 /* Grants per interval. */
-#define HUNGRY_MAX 16u
+#define BUF_GRANTS_MAX 16u
 
 /* Exchanges settled per call; each may run callbacks of its handler. */
 #define SETTLE_MAX 256u
@@ -32,16 +32,16 @@ struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, 
     set->config = *config;
     set->now = now;
     nj_list_init(&set->dirty);
-    nj_list_init(&set->hungry);
-    nj_list_init(&set->home);
+    nj_list_init(&set->waiting_for_buf);
+    nj_list_init(&set->undispatched);
     nj_list_init(&set->holders);
     nj_wheel_init(&set->wheel, now);
     uint32_t share = config->blocks_share ? config->blocks_share : 1;
     set->n_held_max = NJ_WORKER_HELD_BYTES / share;
-    set->blocks = nj_blocks_new(share);
-    set->bodies = nj_blocks_new(share);
-    set->longest = calloc(nj_routes_count(config->routes), sizeof *set->longest);
-    if (set->blocks && set->bodies && set->longest &&
+    set->blocks = nj_block_pool_new(share);
+    set->bodies = nj_block_pool_new(share);
+    set->longest_response = calloc(nj_routes_count(config->routes), sizeof *set->longest_response);
+    if (set->blocks && set->bodies && set->longest_response &&
         nj_pool_init(&set->pool, sizeof(struct nj_exchange),
                      config->n_max ? config->n_max : NJ_EXCHANGES_MAX))
         return set;
@@ -55,9 +55,9 @@ void nj_exchanges_free(struct nj_exchanges *set)
         return;
     NJ_ASSERT(set->pool.n_used == 0 && set->n_held == 0);
     nj_pool_fini(&set->pool);
-    nj_blocks_close(set->blocks);
-    nj_blocks_close(set->bodies);
-    free(set->longest);
+    nj_block_pool_close(set->blocks);
+    nj_block_pool_close(set->bodies);
+    free(set->longest_response);
     free(set);
 }
 
@@ -66,14 +66,14 @@ uint32_t nj_exchanges_open(const struct nj_exchanges *set)
     return set->pool.n_used;
 }
 
-uint32_t nj_exchanges_left(const struct nj_exchanges *set)
+uint32_t nj_exchanges_slots_left(const struct nj_exchanges *set)
 {
     return set->pool.n_max - set->pool.n_used;
 }
 
-uint32_t nj_exchanges_away(const struct nj_exchanges *set)
+uint32_t nj_exchanges_on_worker(const struct nj_exchanges *set)
 {
-    return set->n_away;
+    return set->n_on_worker;
 }
 
 struct nj_task *nj_exchange_task(struct nj_exchange *x)
@@ -91,17 +91,17 @@ struct nj_exchange *nj_exchange_of_node(struct nj_list *node)
     return nj_container_of(node, struct nj_exchange, node);
 }
 
-void nj__mark(struct nj_exchange *x)
+void nj__mark_dirty(struct nj_exchange *x)
 {
     if (!nj_list_linked(&x->dirty))
         nj_list_push_back(&x->set->dirty, &x->dirty);
 }
 
-void nj__hoards(const struct nj_exchange *x, enum nj_counter why)
+void nj__report_hoarding(const struct nj_exchange *x, enum nj_counter why)
 {
     nj_count(nj__counters(x->set), why);
-    if (nj__is_open(x))
-        nj_txn_abuse(x->txn, why);
+    if (nj__stream_is_open(x))
+        nj_txn_report_abuse(x->txn, why);
 }
 
 /* --- a request arrives --- */
@@ -112,48 +112,49 @@ static struct nj_view view(const char *p, uint32_t n_bytes)
 }
 
 /* Appends a string behind the fields. */
-static struct nj_str keep(char **at, struct nj_str s)
+static struct nj_str append_str(char **at, struct nj_str s)
 {
-    struct nj_str kept = {*at, s.n_bytes};
+    struct nj_str is_deferred = {*at, s.n_bytes};
     if (s.n_bytes > 0) /* `p` may be NULL if empty */
         memcpy(*at, s.p, s.n_bytes);
     *at += s.n_bytes;
-    return kept;
+    return is_deferred;
 }
 
-static struct nj_view keep_view(char **at, struct nj_str s)
+static struct nj_view append_view(char **at, struct nj_str s)
 {
-    struct nj_str kept = keep(at, s);
-    return view(kept.p, kept.n_bytes);
+    struct nj_str is_deferred = append_str(at, s);
+    return view(is_deferred.p, is_deferred.n_bytes);
 }
 
 /* Copies a head into one block. NULL: none is free. */
-static struct nj_block *copy_head(struct nj_blocks *blocks, const struct nj_request_head *from,
+static struct nj_block *copy_head(struct nj_block_pool *blocks, const struct nj_request_head *from,
                                   struct nj_str plain_path)
 {
     size_t n_fields = from->n_fields * sizeof(struct nj_field);
-    size_t n = sizeof(struct nj__head) + n_fields + from->method.n_bytes + from->scheme.n_bytes +
-               from->authority.n_bytes + from->path.n_bytes + plain_path.n_bytes;
+    size_t n = sizeof(struct nj__stored_head) + n_fields + from->method.n_bytes +
+               from->scheme.n_bytes + from->authority.n_bytes + from->path.n_bytes +
+               plain_path.n_bytes;
     for (uint32_t i = 0; i < from->n_fields; i++)
         n += from->fields[i].name.n_bytes + from->fields[i].value.n_bytes;
     struct nj_block *block = n < UINT32_MAX ? nj_block_take(blocks, (uint32_t)n) : NULL;
     if (!block)
         return NULL;
-    struct nj__head *head = (struct nj__head *)block->bytes;
+    struct nj__stored_head *head = (struct nj__stored_head *)block->bytes;
     char *at = (char *)block->bytes + sizeof *head + n_fields;
-    head->method = keep_view(&at, from->method);
-    head->scheme = keep_view(&at, from->scheme);
-    head->authority = keep_view(&at, from->authority);
-    struct nj_str path = keep(&at, from->path);
+    head->method = append_view(&at, from->method);
+    head->scheme = append_view(&at, from->scheme);
+    head->authority = append_view(&at, from->authority);
+    struct nj_str path = append_str(&at, from->path);
     const char *mark = path.n_bytes ? memchr(path.p, '?', path.n_bytes) : NULL;
     uint32_t n_path = mark ? (uint32_t)(mark - path.p) : path.n_bytes;
     head->path = view(path.p, n_path);
-    head->plain_path = keep_view(&at, plain_path);
+    head->plain_path = append_view(&at, plain_path);
     head->query = mark ? view(mark + 1, path.n_bytes - n_path - 1) : view("", 0);
     head->n_fields = from->n_fields;
     for (uint32_t i = 0; i < from->n_fields; i++) {
-        head->fields[i].name = keep(&at, from->fields[i].name);
-        head->fields[i].value = keep(&at, from->fields[i].value);
+        head->fields[i].name = append_str(&at, from->fields[i].name);
+        head->fields[i].value = append_str(&at, from->fields[i].value);
     }
     return block;
 }
@@ -176,7 +177,7 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     nj_list_init(&x->task.node);
     nj_list_init(&x->node);
     nj_list_init(&x->dirty);
-    nj_list_init(&x->hungry);
+    nj_list_init(&x->waiting_for_buf);
     nj_timer_init(&x->timer);
     x->set = set;
     x->txn = txn;
@@ -184,9 +185,9 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     x->route = index;
     x->req.n_max = body_max(set, index);
     x->req.complete = head->ends;
-    x->expects = head->expects_continue;
+    x->wants_continue = head->expects_continue;
     x->req.is_head = txn->is_head;
-    x->resp.declared = NJ_BODY_UNKNOWN;
+    x->resp.declared_length = NJ_BODY_LEN_UNKNOWN;
     x->resp.blocks = set->blocks;
 }
 
@@ -195,7 +196,7 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
                                       struct nj_txn *txn)
 {
     if (head->content_length > body_max(set, index)) {
-        nj_reply_error(txn, 413, (struct nj_field){0});
+        nj_respond_error(txn, 413, (struct nj_field){0});
         return NULL;
     }
     struct nj_exchange *x = nj_pool_take(&set->pool);
@@ -204,7 +205,7 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
         if (x)
             nj_pool_put(&set->pool, x);
         nj_count(nj__counters(set), NJ_C_exchange_full);
-        nj_reply_error(txn, 503, (struct nj_field){0});
+        nj_respond_error(txn, 503, (struct nj_field){0});
         return NULL;
     }
     exchange_init(x, set, index, head, txn);
@@ -218,43 +219,43 @@ const struct nj_routes *nj_exchanges_routes(const struct nj_exchanges *set)
     return set->config.routes;
 }
 
-void nj_exchange_join(struct nj_exchange *x, struct nj_exchange_peer *peer)
+void nj_exchange_attach(struct nj_exchange *x, struct nj_conn_exchanges *conn)
 {
-    x->peer = peer;
-    peer->n++;
-    nj_list_push_back(&peer->exchanges, &x->node);
+    x->conn = conn;
+    conn->n++;
+    nj_list_push_back(&conn->exchanges, &x->node);
 }
 
 /* Removes the exchange from its connection's list. */
-static void part(struct nj_exchange *x)
+static void detach(struct nj_exchange *x)
 {
-    if (!x->peer)
+    if (!x->conn)
         return;
     nj_list_del(&x->node);
-    x->peer->n--;
-    x->peer = NULL;
+    x->conn->n--;
+    x->conn = NULL;
 }
 
-void nj_exchange_peer_gone(struct nj_exchange_peer *peer)
+void nj_conn_exchanges_detach(struct nj_conn_exchanges *conn)
 {
-    while (!nj_list_empty(&peer->exchanges))
-        part(nj_exchange_of_node(peer->exchanges.next));
+    while (!nj_list_empty(&conn->exchanges))
+        detach(nj_exchange_of_node(conn->exchanges.next));
 }
 
-void nj_exchange_offered(struct nj_exchange *x)
+void nj_exchange_submitted(struct nj_exchange *x)
 {
-    NJ_ASSERT(x->state == NJ__ASKED);
-    x->state = NJ__OFFERED;
-    x->at_work = true;
-    x->txn->requester->n_at_work++;
+    NJ_ASSERT(x->state == NJ__CREATED);
+    x->state = NJ__SUBMITTED;
+    x->needs_stack = true;
+    x->txn->requester->n_need_stack++;
 }
 
-void nj__off_stack(struct nj_exchange *x)
+void nj__release_stack(struct nj_exchange *x)
 {
-    if (!x->at_work)
+    if (!x->needs_stack)
         return;
-    x->txn->requester->n_at_work--;
-    x->at_work = false;
+    x->txn->requester->n_need_stack--;
+    x->needs_stack = false;
 }
 
 struct nj_txn *nj_exchange_txn(const struct nj_exchange *x)
@@ -267,105 +268,106 @@ struct nj_txn *nj_exchange_txn(const struct nj_exchange *x)
 /* Resets the stream at the next settle and cancels the handler. RST_STREAM closes the stream only
  * when it has left the output buffer, which a client that acknowledges nothing can delay; the
  * handler and its stack are released now. */
-static void give_up(struct nj_exchange *x, enum nj_reset why)
+static void reset_stream(struct nj_exchange *x, enum nj_reset why)
 {
     x->reset = (uint8_t)why;
-    if (x->state == NJ__RUNNING)
+    if (x->state == NJ__FIBER_RUNNING)
         nj_fiber_cancel(x->fiber);
-    nj__mark(x);
+    nj__mark_dirty(x);
 }
 
-void nj_exchange_cut(struct nj_exchange *x)
+void nj_exchange_abort_body(struct nj_exchange *x)
 {
     if (!x->req.complete && !x->reset)
-        give_up(x, NJ_RESET_CANCEL);
+        reset_stream(x, NJ_RESET_CANCEL);
 }
 
-bool nj_exchange_late(struct nj_exchange *x)
+bool nj_exchange_body_timeout(struct nj_exchange *x)
 {
-    if (x->req.complete || x->reset || x->late)
+    if (x->req.complete || x->reset || x->body_overdue)
         return false;
-    x->late = true;
-    if (x->state == NJ__PACKING)
-        nj__mark(x);
+    x->body_overdue = true;
+    if (x->state == NJ__AWAITING_BODY)
+        nj__mark_dirty(x);
     else
-        nj_exchange_cut(x);
+        nj_exchange_abort_body(x);
     return true;
 }
 
 /* Keeps the exchange in its connection's list while its handler runs, before those that are yet to
  * be submitted. */
-static void stay(struct nj_exchange *x)
+static void keep_while_running(struct nj_exchange *x)
 {
-    if (!nj_exchange_runs_on(x)) {
-        part(x);
-    } else if (x->peer) {
+    if (!nj_exchange_is_running(x)) {
+        detach(x);
+    } else if (x->conn) {
         nj_list_del(&x->node);
-        nj_list_push_back(x->peer->exchanges.next, &x->node); /* becomes the first */
+        nj_list_push_back(x->conn->exchanges.next, &x->node); /* becomes the first */
     }
 }
 
-bool nj_exchange_runs_on(const struct nj_exchange *x)
+bool nj_exchange_is_running(const struct nj_exchange *x)
 {
-    return x->state == NJ__AWAY || x->state == NJ__RUNNING;
+    return x->state == NJ__ON_WORKER || x->state == NJ__FIBER_RUNNING;
 }
 
-void nj_exchange_gone(struct nj_exchange *x)
+void nj_exchange_stream_closed(struct nj_exchange *x)
 {
-    NJ_ASSERT(!nj__is_open(x) && !x->body_open);
-    nj__owe(x);
-    nj_list_del(&x->hungry);
-    nj__mark(x);
+    NJ_ASSERT(!nj__stream_is_open(x) && !x->body_open);
+    nj__charge_body(x);
+    nj_list_del(&x->waiting_for_buf);
+    nj__mark_dirty(x);
     switch ((enum nj__exchange_state)x->state) {
-    case NJ__ASKED:
+    case NJ__CREATED:
         nj_list_del(&x->task.node);
-        nj__leave(x);
+        nj__handler_done(x);
         break;
-    case NJ__RUNNING: /* parked on a fiber: only the root context runs now */
+    case NJ__FIBER_RUNNING: /* parked on a fiber: only the root context runs now */
         NJ_ASSERT(x->fiber);
         nj_fiber_cancel(x->fiber);
         break;
-    case NJ__OFFERED: /* free its place: a client that requests and resets must not fill the queue
-                       */
+    case NJ__SUBMITTED: /* free its place: a client that requests and resets must not fill the queue
+                         */
         x->set->config.withdraw(x->set->config.strategy, &x->task);
-        nj__leave(x);
+        nj__handler_done(x);
         break;
-    case NJ__AWAY:
-        (void)nj__errand_withdraw(x);
+    case NJ__ON_WORKER:
+        (void)nj__dispatch_withdraw(x);
         break;
-    case NJ__KEPT:
-    case NJ__PACKING:
-    case NJ__LEFT:
+    case NJ__DEFERRED:
+    case NJ__AWAITING_BODY:
+    case NJ__FINISHED:
         break;
     }
-    stay(x);
+    keep_while_running(x);
 }
 
-bool nj_exchange_is_stuck(const struct nj_exchange *x)
+bool nj_exchange_is_blocked(const struct nj_exchange *x)
 {
-    return x->state == NJ__RUNNING && nj__is_open(x) && !x->reset && x->waiting != NJ__WAIT_NONE;
+    return x->state == NJ__FIBER_RUNNING && nj__stream_is_open(x) && !x->reset &&
+           x->waiting != NJ__WAIT_NONE;
 }
 
 void nj_exchange_evict(struct nj_exchange *x, enum nj_reset why)
 {
-    NJ_ASSERT(nj_exchange_is_stuck(x));
-    nj__off_stack(x);
-    give_up(x, why);
+    NJ_ASSERT(nj_exchange_is_blocked(x));
+    nj__release_stack(x);
+    reset_stream(x, why);
 }
 
-uint64_t nj_exchange_came(const struct nj_exchange *x)
+uint64_t nj_exchange_received(const struct nj_exchange *x)
 {
-    return x->req.n_came;
+    return x->req.n_received;
 }
 
 struct nj_exchange *nj_exchange_of_task(struct nj_task *task)
 {
-    return nj__of_task(task);
+    return nj__exchange_of_task(task);
 }
 
-bool nj_exchange_is_away(const struct nj_exchange *x)
+bool nj_exchange_is_on_worker(const struct nj_exchange *x)
 {
-    return x->state == NJ__AWAY;
+    return x->state == NJ__ON_WORKER;
 }
 
 bool nj_exchange_sends_file(const struct nj_exchange *x)
@@ -373,19 +375,19 @@ bool nj_exchange_sends_file(const struct nj_exchange *x)
     return x->resp.file && x->head_sent;
 }
 
-bool nj_exchange_is_ours(const struct nj_exchange *x)
+bool nj_exchange_awaits_handler(const struct nj_exchange *x)
 {
     switch ((enum nj__exchange_state)x->state) {
-    case NJ__ASKED:
-    case NJ__OFFERED:
-    case NJ__AWAY:
+    case NJ__CREATED:
+    case NJ__SUBMITTED:
+    case NJ__ON_WORKER:
         return true;
-    case NJ__RUNNING:
+    case NJ__FIBER_RUNNING:
         return x->waiting == NJ__WAIT_NONE;
-    case NJ__KEPT: /* without a timer it waits for the client to send or read */
+    case NJ__DEFERRED: /* without a timer it waits for the client to send or read */
         return nj_timer_armed(&x->timer) || (x->req.complete && x->resp.out.n_bytes == 0);
-    case NJ__PACKING:
-    case NJ__LEFT:
+    case NJ__AWAITING_BODY:
+    case NJ__FINISHED:
         break;
     }
     return false;
@@ -393,22 +395,22 @@ bool nj_exchange_is_ours(const struct nj_exchange *x)
 
 /* --- running the handler --- */
 
-void nj__leave(struct nj_exchange *x)
+void nj__handler_done(struct nj_exchange *x)
 {
-    nj__off_stack(x);
-    x->state = NJ__LEFT;
+    nj__release_stack(x);
+    x->state = NJ__FINISHED;
     x->resp.ended = true;
     x->due = 0;
-    nj_bytes_clear(
+    nj_byte_queue_clear(
         &x->req.body); /* HTTP/2 returns the flow-control credit when the stream closes */
     nj_timer_disarm(&x->set->wheel, &x->timer);
-    nj_list_del(&x->hungry);
-    if (!nj__is_open(x))
-        part(x);
-    nj__mark(x);
+    nj_list_del(&x->waiting_for_buf);
+    if (!nj__stream_is_open(x))
+        detach(x);
+    nj__mark_dirty(x);
 }
 
-void nj__handle(struct nj_exchange *x)
+void nj__run_handler(struct nj_exchange *x)
 {
     const struct nj_route *route = nj__route_of(x);
     route->handle(&x->req, &x->resp, route->arg);
@@ -416,47 +418,47 @@ void nj__handle(struct nj_exchange *x)
 
 static void run(struct nj_task *task)
 {
-    struct nj_exchange *x = nj__of_task(task);
+    struct nj_exchange *x = nj__exchange_of_task(task);
 
     if (x->resp.on_worker) { /* a worker must not touch anything else */
-        nj__handle(x);
+        nj__run_handler(x);
         return;
     }
-    NJ_ASSERT(nj__is_open(x));
+    NJ_ASSERT(nj__stream_is_open(x));
     if (x->reset) { /* the reset says that the request was not processed (RFC 9113 8.7) */
-        nj__leave(x);
+        nj__handler_done(x);
         return;
     }
-    x->state = NJ__RUNNING;
+    x->state = NJ__FIBER_RUNNING;
     x->fiber = nj_fiber_self();
-    nj__handle(x);
+    nj__run_handler(x);
     x->fiber = NULL;
-    if (x->resp.kept && !x->resp.ended) {
-        x->state = NJ__KEPT;
-        nj__off_stack(x);
-        nj__mark(x);
+    if (x->resp.is_deferred && !x->resp.ended) {
+        x->state = NJ__DEFERRED;
+        nj__release_stack(x);
+        nj__mark_dirty(x);
     } else {
-        nj__leave(x);
+        nj__handler_done(x);
     }
 }
 
 static void reject(struct nj_task *task)
 {
-    struct nj_exchange *x = nj__of_task(task);
+    struct nj_exchange *x = nj__exchange_of_task(task);
 
-    if (x->state == NJ__AWAY) /* the workers stop, or another client's task displaced it */
-        nj__errand_home(x);
-    if (task->displaced && nj__errand_again(x))
+    if (x->state == NJ__ON_WORKER) /* the workers stop, or another client's task displaced it */
+        nj__dispatch_returned(x);
+    if (task->displaced && nj__dispatch_requeue(x))
         return;
     nj_count(nj__counters(x->set), NJ_C_exchange_rejected);
     if (task->displaced)
-        nj__hoards(x, NJ_C_task_displaced);
-    if (x->with_port) /* the strategy does not count it */
+        nj__report_hoarding(x, NJ_C_task_displaced);
+    if (x->with_workers) /* the strategy does not count it */
         nj_task_class_count(task->class_of, NJ_MODE_REJECTED);
-    x->with_port = false;
-    if (nj__is_open(x))
-        nj__answer_error(x, 503);
-    nj__leave(x);
+    x->with_workers = false;
+    if (nj__stream_is_open(x))
+        nj__exchange_fail(x, 503);
+    nj__handler_done(x);
 }
 
 const struct nj_task_ops nj__exchange_task_ops = {run, reject};
@@ -465,91 +467,91 @@ const struct nj_task_ops nj__exchange_task_ops = {run, reject};
 
 static void call(struct nj_exchange *x, const struct nj__hook *hook)
 {
-    if (x->state == NJ__KEPT && hook->fn)
+    if (x->state == NJ__DEFERRED && hook->fn)
         hook->fn(&x->req, &x->resp, hook->arg);
 }
 
 /* Runs the pending callbacks of a handler. */
-static void call_back(void *exchange)
+static void run_callbacks(void *exchange)
 {
     struct nj_exchange *x = exchange;
     uint8_t due = x->due;
-    bool before = nj_tag_set();
+    bool before = nj_noblock_set();
 
     x->due &= NJ__DUE_TIMER; /* a callback may disarm the timer */
-    if (!nj__is_open(x)) {
+    if (!nj__stream_is_open(x)) {
         call(x, &x->req.on_body);
-        call(x, &x->resp.on_gone);
-        nj__leave(x);
+        call(x, &x->resp.on_cancelled);
+        nj__handler_done(x);
     }
     if (due & NJ__DUE_BODY) {
-        x->req.was_told = true;
+        x->req.body_notified = true;
         call(x, &x->req.on_body);
     }
-    if (due & NJ__DUE_ROOM)
-        call(x, &x->resp.on_room);
+    if (due & NJ__DUE_WRITABLE)
+        call(x, &x->resp.on_writable);
     if (x->due & NJ__DUE_TIMER) {
         x->due &= (uint8_t)~NJ__DUE_TIMER;
         call(x, &x->resp.on_timer);
     }
-    nj_tag_restore(before);
+    nj_noblock_restore(before);
 }
 
 static void exchange_free(struct nj_exchange *x)
 {
     NJ_ASSERT(!nj_list_linked(&x->task.node) && !nj_timer_armed(&x->timer));
-    nj_bytes_clear(&x->req.body);
-    nj_bytes_clear(&x->resp.out);
-    nj__lent_clear(&x->resp.lent);
+    nj_byte_queue_clear(&x->req.body);
+    nj_byte_queue_clear(&x->resp.out);
+    nj__borrowed_clear(&x->resp.borrowed);
     if (x->resp.file)
         nj_ref_put(&x->resp.file->ref);
-    nj__errand_holds(x, 0);
-    nj__fields_clear(&x->resp.fields);
-    nj__fields_clear(&x->resp.trailers);
+    nj__dispatch_reserve(x, 0);
+    nj__resp_fields_clear(&x->resp.fields);
+    nj__resp_fields_clear(&x->resp.trailers);
     nj_ref_put(&x->req.block->ref);
-    NJ_ASSERT(!x->peer);
+    NJ_ASSERT(!x->conn);
     nj_list_del(&x->dirty);
-    nj_list_del(&x->hungry);
+    nj_list_del(&x->waiting_for_buf);
     nj_txn_release(x->txn);
     nj_pool_put(&x->set->pool, x);
 }
 
 /* Sends a due 100 (Continue), when the handler reads or a worker is to get the body. Until then a
  * request that is refused for its head gets its final status instead (RFC 9110 10.1.1). */
-static void let_body_come(struct nj_exchange *x)
+static void send_due_continue(struct nj_exchange *x)
 {
-    bool wanted = x->waiting == NJ__WAIT_BODY || x->state == NJ__PACKING ||
-                  (x->state == NJ__KEPT && x->req.on_body.fn);
+    bool wanted = x->waiting == NJ__WAIT_BODY || x->state == NJ__AWAITING_BODY ||
+                  (x->state == NJ__DEFERRED && x->req.on_body.fn);
 
-    if (!wanted || !nj__is_open(x) || x->head_sent || x->reset)
+    if (!wanted || !nj__stream_is_open(x) || x->head_sent || x->reset)
         return;
-    x->expects = false;
-    x->txn->framing->go_on(x->txn->stream);
+    x->wants_continue = false;
+    x->txn->framing->send_continue(x->txn->stream);
 }
 
 static void settle(struct nj_exchange *x)
 {
     const struct nj_exchanges_config *config = &x->set->config;
 
-    if (x->state == NJ__KEPT && (x->due || !nj__is_open(x))) {
+    if (x->state == NJ__DEFERRED && (x->due || !nj__stream_is_open(x))) {
         if (config->call)
-            config->call(config->strategy, x->task.class_of, call_back, x);
+            config->call(config->strategy, x->task.class_of, run_callbacks, x);
         else
-            call_back(x);
+            run_callbacks(x);
     }
-    if (x->state == NJ__PACKING)
-        nj__errand_settle(x);
-    if (nj_unlikely(x->expects))
-        let_body_come(x);
-    nj__owe(x);
-    if (nj__is_open(x) && x->n_done > 0) {
-        size_t n = x->n_done;
-        x->n_done = 0;
+    if (x->state == NJ__AWAITING_BODY)
+        nj__dispatch_settle(x);
+    if (nj_unlikely(x->wants_continue))
+        send_due_continue(x);
+    nj__charge_body(x);
+    if (nj__stream_is_open(x) && x->n_window_credit > 0) {
+        size_t n = x->n_window_credit;
+        x->n_window_credit = 0;
         x->txn->framing->consume(x->txn->stream, n);
     }
-    if (nj__is_open(x) && x->state != NJ__AWAY)
-        nj__answer(x);
-    if (!nj__is_open(x) && x->state == NJ__LEFT && !x->with_port)
+    if (nj__stream_is_open(x) && x->state != NJ__ON_WORKER)
+        nj__exchange_respond(x);
+    if (!nj__stream_is_open(x) && x->state == NJ__FINISHED && !x->with_workers)
         exchange_free(x);
 }
 
@@ -570,13 +572,13 @@ uint32_t nj_exchanges_settle(struct nj_exchanges *set, nj_ns now)
 
 /* --- time --- */
 
-static void fire(void *ctx, struct nj_timer *timer)
+static void timer_expired(void *ctx, struct nj_timer *timer)
 {
     struct nj_exchange *x = nj_container_of(timer, struct nj_exchange, timer);
 
     (void)ctx;
     x->due |= NJ__DUE_TIMER;
-    nj__mark(x);
+    nj__mark_dirty(x);
 }
 
 static bool has_blocks(struct nj_exchanges *set)
@@ -589,20 +591,20 @@ static bool has_blocks(struct nj_exchanges *set)
 }
 
 /* Grants free blocks, in FIFO order. */
-static void feed(struct nj_exchanges *set)
+static void grant_bufs(struct nj_exchanges *set)
 {
     struct nj_list *node;
 
-    set->n_fed = 0; /* grants not used within the interval expire */
-    while (set->n_fed < HUNGRY_MAX && has_blocks(set)) {
-        if (!(node = nj_list_pop(&set->hungry)))
+    set->n_granted = 0; /* grants not used within the interval expire */
+    while (set->n_granted < BUF_GRANTS_MAX && has_blocks(set)) {
+        if (!(node = nj_list_pop(&set->waiting_for_buf)))
             return;
-        struct nj_exchange *x = nj_container_of(node, struct nj_exchange, hungry);
-        x->fed = true;
-        set->n_fed++;
-        nj__have_room(x);
-        if (x->state == NJ__KEPT) /* settle it now: fibers run before the dirty list and would use
-                                     up the blocks */
+        struct nj_exchange *x = nj_container_of(node, struct nj_exchange, waiting_for_buf);
+        x->buf_granted = true;
+        set->n_granted++;
+        nj__notify_writable(x);
+        if (x->state == NJ__DEFERRED) /* settle it now: fibers run before the dirty list and would
+                                     use up the blocks */
             settle(x);
     }
 }
@@ -610,20 +612,20 @@ static void feed(struct nj_exchanges *set)
 void nj_exchanges_tick(struct nj_exchanges *set, nj_ns now)
 {
     set->now = now;
-    nj_wheel_advance(&set->wheel, now, fire, set);
-    if ((!nj_list_empty(&set->hungry) || set->n_fed > 0) && now >= set->feed_at) {
-        set->feed_at = now + HUNGRY_NS;
-        feed(set);
+    nj_wheel_advance(&set->wheel, now, timer_expired, set);
+    if ((!nj_list_empty(&set->waiting_for_buf) || set->n_granted > 0) && now >= set->grant_at) {
+        set->grant_at = now + BUF_RETRY_NS;
+        grant_bufs(set);
     }
 }
 
-nj_ns nj_exchanges_next(const struct nj_exchanges *set)
+nj_ns nj_exchanges_next_at(const struct nj_exchanges *set)
 {
-    nj_ns next = nj_wheel_next(&set->wheel);
+    nj_ns next = nj_wheel_next_due(&set->wheel);
 
-    if (!nj_list_empty(&set->dirty) || !nj_list_empty(&set->home))
+    if (!nj_list_empty(&set->dirty) || !nj_list_empty(&set->undispatched))
         return 0;
-    if ((!nj_list_empty(&set->hungry) || set->n_fed > 0) && set->feed_at < next)
-        next = set->feed_at;
+    if ((!nj_list_empty(&set->waiting_for_buf) || set->n_granted > 0) && set->grant_at < next)
+        next = set->grant_at;
     return next;
 }

@@ -33,7 +33,7 @@ struct nj_exchanges_config {
     struct nj_txns *txns; /* transactions of the same shard */
     const struct nj_routes *routes;
     struct nj_task_class *classes; /* one per route; the strategy keeps counts in them */
-    const struct nj_task_port *workers;
+    const struct nj_worker_ops *workers;
     /* Withdraws a submitted task that has not started. NULL: tasks never queue. */
     void (*withdraw)(void *ctx, struct nj_task *task);
     /* Calls fn(arg) on behalf of a route, in a context that must not block. NULL: called directly,
@@ -51,9 +51,9 @@ void nj_exchanges_free(struct nj_exchanges *set);
 /* Number of open exchanges. */
 uint32_t nj_exchanges_open(const struct nj_exchanges *set);
 /* Number of further exchanges that can begin. */
-uint32_t nj_exchanges_left(const struct nj_exchanges *set);
+uint32_t nj_exchanges_slots_left(const struct nj_exchanges *set);
 /* Number of exchanges on a worker. */
-uint32_t nj_exchanges_away(const struct nj_exchanges *set);
+uint32_t nj_exchanges_on_worker(const struct nj_exchanges *set);
 
 /*
  * Begins an exchange for route `index`; `plain_path` as in http/proto/path.h. Returns the exchange,
@@ -67,10 +67,10 @@ const struct nj_routes *nj_exchanges_routes(const struct nj_exchanges *set);
 struct nj_task *nj_exchange_task(struct nj_exchange *x);
 /* To be called when the task is submitted: the strategy owns it from here on, and it counts for its
  * client. */
-void nj_exchange_offered(struct nj_exchange *x);
+void nj_exchange_submitted(struct nj_exchange *x);
 struct nj_txn *nj_exchange_txn(const struct nj_exchange *x);
 /* A connection's exchanges. */
-struct nj_exchange_peer {
+struct nj_conn_exchanges {
     struct nj_list exchanges;
     struct nj_list holder; /* in the set's list while n_body_bytes > 0 */
     uint32_t n_body_bytes; /* request body bytes held; nj_exchanges_settle() updates it */
@@ -78,9 +78,9 @@ struct nj_exchange_peer {
 };
 /* Appends the exchange to its connection's list. It stays there until its stream has closed and its
  * handler has finished. */
-void nj_exchange_join(struct nj_exchange *x, struct nj_exchange_peer *peer);
+void nj_exchange_attach(struct nj_exchange *x, struct nj_conn_exchanges *conn);
 /* The connection ends, after all of its streams: detaches exchanges whose handlers still run. */
-void nj_exchange_peer_gone(struct nj_exchange_peer *peer);
+void nj_conn_exchanges_detach(struct nj_conn_exchanges *conn);
 struct nj_list *nj_exchange_node(struct nj_exchange *x);
 struct nj_exchange *nj_exchange_of_node(struct nj_list *node);
 
@@ -90,44 +90,44 @@ void nj_exchange_body_end(struct nj_exchange *x);
 /* The stream has closed; called by nj_txn_end(). A queued task is withdrawn. If the handler has
  * finished, the exchange is freed and its transaction released. If it still runs, the exchange
  * stays in its connection's list, before all exchanges that were not submitted. */
-void nj_exchange_gone(struct nj_exchange *x);
+void nj_exchange_stream_closed(struct nj_exchange *x);
 /* True while the handler runs or is parked, on a fiber or a worker. */
-bool nj_exchange_runs_on(const struct nj_exchange *x);
+bool nj_exchange_is_running(const struct nj_exchange *x);
 /* The rest of the request body will not arrive: cancels the handler and resets the stream at the
  * next settle. No effect if the body is complete. */
-void nj_exchange_cut(struct nj_exchange *x);
+void nj_exchange_abort_body(struct nj_exchange *x);
 
-/* The request body timed out: responds 408 if the handler has not begun, else as nj_exchange_cut().
- * False: the body is complete, or the stream is being reset. */
-bool nj_exchange_late(struct nj_exchange *x);
+/* The request body timed out: responds 408 if the handler has not begun, else as
+ * nj_exchange_abort_body(). False: the body is complete, or the stream is being reset. */
+bool nj_exchange_body_timeout(struct nj_exchange *x);
 
 /* True if the handler holds a stack and waits for the client: for request bytes, or for room in the
  * response buffer. */
-bool nj_exchange_is_stuck(const struct nj_exchange *x);
-/* Cancels a stuck handler and resets its stream. It no longer counts in n_at_work. */
+bool nj_exchange_is_blocked(const struct nj_exchange *x);
+/* Cancels a stuck handler and resets its stream. It no longer counts in n_need_stack. */
 void nj_exchange_evict(struct nj_exchange *x, enum nj_reset why);
 /* Request body bytes received. */
-uint64_t nj_exchange_came(const struct nj_exchange *x);
+uint64_t nj_exchange_received(const struct nj_exchange *x);
 struct nj_exchange *nj_exchange_of_task(struct nj_task *task);
 
 /* True while a worker has the exchange. */
-bool nj_exchange_is_away(const struct nj_exchange *x);
+bool nj_exchange_is_on_worker(const struct nj_exchange *x);
 /* True if the file server has taken over the response. */
 bool nj_exchange_sends_file(const struct nj_exchange *x);
 /* True if it waits for the handler rather than for the client. */
-bool nj_exchange_is_ours(const struct nj_exchange *x);
+bool nj_exchange_awaits_handler(const struct nj_exchange *x);
 
 /*
  * The workers' task port, wrapped: a request is sent to a worker when its body is complete. A
  * strategy uses this in place of the workers' own port, with the set as context.
  */
-struct nj_task_port nj_exchanges_port(struct nj_exchanges *set);
+struct nj_worker_ops nj_exchanges_task_port(struct nj_exchanges *set);
 
 /* Carries out the recorded actions of handlers. Returns the number of exchanges handled. */
 uint32_t nj_exchanges_settle(struct nj_exchanges *set, nj_ns now);
 /* Runs expired timers, and grants blocks to exchanges that wait for memory. */
 void nj_exchanges_tick(struct nj_exchanges *set, nj_ns now);
 /* Time of the next timer; 0: settle now. */
-nj_ns nj_exchanges_next(const struct nj_exchanges *set);
+nj_ns nj_exchanges_next_at(const struct nj_exchanges *set);
 
 #endif

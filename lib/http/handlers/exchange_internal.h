@@ -8,7 +8,7 @@
  * request_api.c        nj_request_*()
  * request_body.c       the request body as it arrives
  * response_api.c       nj_response_*()
- * response_fields.c    packed fields of a response
+ * response_fields.c    body_buffered fields of a response
  * wait_api.c           nj_sleep(), nj_await()
  *
  * While a handler is on a worker, only the worker touches its struct nj_request and struct
@@ -31,24 +31,25 @@ struct nj__hook {
     void *arg;
 };
 
-/* Fields packed in the order they were added: lengths, name, value. */
-struct nj__fields {
+/* Fields body_buffered in the order they were added: lengths, name, value. */
+struct nj__resp_fields {
     struct nj_block *block;
     uint32_t n, n_bytes; /* bytes of names and values */
 };
 
 struct nj_request_head;
 /* request_api.c: the request head as a framing provides it; strings live as long as the request. */
-void nj__head_of(const struct nj_request *req, struct nj_request_head *out);
+void nj__stored_head_view(const struct nj_request *req, struct nj_request_head *out);
 
 /* response_fields.c: adds a field. `b` NULL: memory from malloc(). 0 or enum nj_error. */
-int nj__fields_add(struct nj__fields *f, struct nj_blocks *b, const char *name, const char *value);
+int nj__resp_fields_add(struct nj__resp_fields *f, struct nj_block_pool *b, const char *name,
+                        const char *value);
 /* Writes the fields as views; `out` has room for NJ_RESPONSE_FIELDS_MAX. */
-uint32_t nj__fields_list(const struct nj__fields *f, struct nj_field *out);
-void nj__fields_clear(struct nj__fields *f);
+uint32_t nj__resp_fields_views(const struct nj__resp_fields *f, struct nj_field *out);
+void nj__resp_fields_clear(struct nj__resp_fields *f);
 
 /* A request head in one block, with its strings. */
-struct nj__head {
+struct nj__stored_head {
     struct nj_view method, scheme, authority, path, plain_path, query;
     uint32_t n_fields;
     struct nj_field fields[];
@@ -56,18 +57,18 @@ struct nj__head {
 
 struct nj_request {
     struct nj_block *block; /* the head */
-    struct nj_bytes body;
-    struct nj_bytes used; /* blocks that a worker has read; released on the lcore */
-    uint64_t n_came, n_max;
+    struct nj_byte_queue body;
+    struct nj_byte_queue used; /* blocks that a worker has read; released on the lcore */
+    uint64_t n_received, n_max;
     bool complete;
-    bool was_told; /* on_body was called since the last bytes */
+    bool body_notified; /* on_body was called since the last bytes */
     bool too_large;
     bool is_head;
     struct nj__hook on_body;
 };
 
-/* Class, rate and priority that a handler set; applied by nj__answer(). */
-struct nj__wishes {
+/* Class, rate and priority that a handler set; applied by nj__exchange_respond(). */
+struct nj__send_options {
     bool class_of, rate, priority;
     bool is_unchecked; /* class_name was set on a worker and is not validated */
     uint8_t urgency;
@@ -77,7 +78,7 @@ struct nj__wishes {
 };
 
 /* A handler's buffer sent by reference; always the last part of the body. */
-struct nj__lent {
+struct nj__borrowed {
     const uint8_t *p;
     uint64_t n_bytes;   /* not yet sent */
     struct nj_ref *ref; /* NULL: no buffer */
@@ -85,68 +86,68 @@ struct nj__lent {
 
 struct nj_response {
     bool on_worker;
-    bool homesick;  /* a worker's handler needs a function of the lcore */
-    bool committed; /* the head is final: a body byte was written, or flushed */
-    bool kept, ended, broken;
-    bool is_last;           /* a buffer or a file was given: no more bytes may follow */
-    uint16_t status;        /* 0: not set */
-    uint64_t declared;      /* content-length set by the handler, or NJ_BODY_UNKNOWN */
-    uint32_t wants_room;    /* free bytes at which on_room is to be called; 0: not requested */
-    uint64_t n_written;     /* includes bytes not sent because the method is HEAD */
-    struct nj_bytes out;    /* written, not yet sent */
-    struct nj__lent lent;   /* sent after `out` */
-    struct nj_block *file;  /* name of the file to send as the response, or NULL */
-    struct nj_field *extra; /* room for its fields as views */
-    struct nj__wishes wishes;
-    struct nj_blocks *blocks; /* NULL: malloc() */
-    struct nj__fields fields, trailers;
-    struct nj__hook on_room, on_timer, on_gone;
+    bool needs_lcore; /* a worker's handler needs a function of the lcore */
+    bool committed;   /* the head is final: a body byte was written, or flushed */
+    bool is_deferred, ended, broken;
+    bool is_final;            /* a buffer or a file was given: no more bytes may follow */
+    uint16_t status;          /* 0: not set */
+    uint64_t declared_length; /* content-length set by the handler, or NJ_BODY_LEN_UNKNOWN */
+    uint32_t wants_room; /* free bytes at which on_writable is to be called; 0: not requested */
+    uint64_t n_written;  /* includes bytes not sent because the method is HEAD */
+    struct nj_byte_queue out;     /* written, not yet sent */
+    struct nj__borrowed borrowed; /* sent after `out` */
+    struct nj_block *file;        /* name of the file to send as the response, or NULL */
+    struct nj_field *file_fields; /* room for its fields as views */
+    struct nj__send_options send_options;
+    struct nj_block_pool *blocks; /* NULL: malloc() */
+    struct nj__resp_fields fields, trailers;
+    struct nj__hook on_writable, on_timer, on_cancelled;
 };
 
 enum nj__exchange_state {
-    NJ__ASKED,   /* its task waits in its connection's list */
-    NJ__OFFERED, /* its task is with the strategy */
-    NJ__RUNNING, /* its handler runs or is parked */
-    NJ__KEPT,    /* its handler returned and gets callbacks */
-    NJ__PACKING, /* waits for the complete body, then goes to a worker */
-    NJ__AWAY,    /* on a worker */
-    NJ__LEFT,    /* its handler has finished */
+    NJ__CREATED,       /* its task waits in its connection's list */
+    NJ__SUBMITTED,     /* its task is with the strategy */
+    NJ__FIBER_RUNNING, /* its handler runs or is parked */
+    NJ__DEFERRED,      /* its handler returned and gets callbacks */
+    NJ__AWAITING_BODY, /* waits for the complete body, then goes to a worker */
+    NJ__ON_WORKER,     /* on a worker */
+    NJ__FINISHED,      /* its handler has finished */
 };
 
-enum nj__waiting { NJ__WAIT_NONE, NJ__WAIT_BODY, NJ__WAIT_ROOM };
+enum nj__waiting { NJ__WAIT_NONE, NJ__WAIT_BODY, NJ__WAIT_WRITABLE };
 
 /* Pending callbacks of a handler that returned. */
-enum { NJ__DUE_BODY = 1, NJ__DUE_ROOM = 2, NJ__DUE_TIMER = 4 };
+enum { NJ__DUE_BODY = 1, NJ__DUE_WRITABLE = 2, NJ__DUE_TIMER = 4 };
 
 struct nj_exchange {
     struct nj_task task;
-    struct nj_list node;   /* in its connection's list */
-    struct nj_list dirty;  /* in set->dirty: there is something to settle */
-    struct nj_list hungry; /* in set->hungry: no block was free */
+    struct nj_list node;            /* in its connection's list */
+    struct nj_list dirty;           /* in set->dirty: there is something to settle */
+    struct nj_list waiting_for_buf; /* in set->waiting_for_buf: no block was free */
     struct nj_exchanges *set;
     struct nj_txn *txn;
-    struct nj_exchange_peer *peer;
+    struct nj_conn_exchanges *conn;
     struct nj_body body;
     uint32_t route;
     uint8_t state;   /* enum nj__exchange_state */
     uint8_t waiting; /* enum nj__waiting: what its fiber waits for */
     uint8_t due;
-    bool body_open; /* HTTP/2 owns the body */
-    bool with_port; /* worker_dispatch.c owns its task, until poll() returns it */
-    bool head_sent, end_told, reset_sent;
-    bool late;       /* the body timed out */
-    bool packed;     /* the body is buffered here, and its bytes were returned to the flow-control
-                        windows on arrival */
-    bool fed;        /* it waited for blocks and may allocate now */
-    bool grew;       /* bytes were written since resume */
-    bool expects;    /* 100 (Continue) is to be sent when the body is wanted */
-    uint8_t reset;   /* enum nj_reset: reason of a reset to be sent */
-    uint16_t error;  /* not 0: respond with an error of this status */
-    uint64_t n_done; /* request bytes to return to the flow-control windows */
-    bool at_work;    /* counted in its client's n_at_work */
-    uint32_t n_held; /* its part of set->n_held */
-    uint32_t n_owed; /* its part of peer->n_body_bytes */
-    struct nj_fiber *fiber; /* RUNNING: its fiber; NULL if inline */
+    bool body_open;    /* HTTP/2 owns the body */
+    bool with_workers; /* worker_dispatch.c owns its task, until poll() returns it */
+    bool head_sent, end_sent, reset_sent;
+    bool body_overdue;        /* the body timed out */
+    bool body_buffered;       /* the body is buffered here, and its bytes were returned to the
+                          flow-control       windows on arrival */
+    bool buf_granted;         /* it waited for blocks and may allocate now */
+    bool has_new_bytes;       /* bytes were written since resume */
+    bool wants_continue;      /* 100 (Continue) is to be sent when the body is wanted */
+    uint8_t reset;            /* enum nj_reset: reason of a reset to be sent */
+    uint16_t error;           /* not 0: respond with an error of this status */
+    uint64_t n_window_credit; /* request bytes to return to the flow-control windows */
+    bool needs_stack;         /* counted in its client's n_need_stack */
+    uint32_t n_held;          /* its part of set->n_held */
+    uint32_t n_charged;       /* its part of conn->n_body_bytes */
+    struct nj_fiber *fiber;   /* RUNNING: its fiber; NULL if inline */
     struct nj_waiter waiter;
     struct nj_timer timer;
     struct nj_request req;
@@ -156,31 +157,31 @@ struct nj_exchange {
 struct nj_exchanges {
     struct nj_exchanges_config config;
     struct nj_pool pool;
-    struct nj_blocks *blocks; /* for request heads and responses */
-    struct nj_blocks *bodies; /* for request bodies */
-    struct nj_list dirty, hungry;
-    struct nj_list holders; /* struct nj_exchange_peer.holder */
-    struct nj_list home;    /* tasks that were not sent to a worker, for poll() to return */
+    struct nj_block_pool *blocks; /* for request heads and responses */
+    struct nj_block_pool *bodies; /* for request bodies */
+    struct nj_list dirty, waiting_for_buf;
+    struct nj_list holders;      /* struct nj_conn_exchanges.holder */
+    struct nj_list undispatched; /* tasks that were not sent to a worker, for poll() to return */
     struct nj_wheel wheel;
-    nj_ns now, feed_at;
-    uint32_t n_fed; /* exchanges granted blocks that have not allocated yet */
-    uint32_t n_away;
-    bool unflushed;    /* tasks were submitted since the last flush */
-    uint32_t *longest; /* per route: longest response from a worker, decaying */
+    nj_ns now, grant_at;
+    uint32_t n_granted; /* exchanges granted blocks that have not allocated yet */
+    uint32_t n_on_worker;
+    bool unflushed;             /* tasks were submitted since the last flush */
+    uint32_t *longest_response; /* per route: longest_response response from a worker, decaying */
     uint64_t n_held, n_held_max;
 };
 
 /* exchange.c */
 extern const struct nj_task_ops nj__exchange_task_ops;
-static inline struct nj_exchange *nj__of_request(const struct nj_request *req)
+static inline struct nj_exchange *nj__exchange_of_req(const struct nj_request *req)
 {
     return (struct nj_exchange *)((char *)(uintptr_t)req - offsetof(struct nj_exchange, req));
 }
-static inline struct nj_exchange *nj__of_response(const struct nj_response *resp)
+static inline struct nj_exchange *nj__exchange_of_resp(const struct nj_response *resp)
 {
     return (struct nj_exchange *)((char *)(uintptr_t)resp - offsetof(struct nj_exchange, resp));
 }
-static inline struct nj_exchange *nj__of_task(const struct nj_task *task)
+static inline struct nj_exchange *nj__exchange_of_task(const struct nj_task *task)
 {
     return (struct nj_exchange *)((char *)(uintptr_t)task - offsetof(struct nj_exchange, task));
 }
@@ -189,7 +190,7 @@ static inline const struct nj_route *nj__route_of(const struct nj_exchange *x)
     return nj_routes_at(x->set->config.routes, x->route);
 }
 /* True until the stream has closed. */
-static inline bool nj__is_open(const struct nj_exchange *x)
+static inline bool nj__stream_is_open(const struct nj_exchange *x)
 {
     return x->txn->stream != NULL;
 }
@@ -198,36 +199,36 @@ static inline struct nj_counters *nj__counters(const struct nj_exchanges *set)
     return set->config.txns->counters;
 }
 /* Queues the exchange for nj_exchanges_settle(). */
-void nj__mark(struct nj_exchange *x);
+void nj__mark_dirty(struct nj_exchange *x);
 /* Calls the route's handler. */
-void nj__handle(struct nj_exchange *x);
+void nj__run_handler(struct nj_exchange *x);
 /* The handler wants the body: sends a due 100 (Continue) at the next settle. */
-static inline void nj__body_wanted(struct nj_exchange *x)
+static inline void nj__want_body(struct nj_exchange *x)
 {
-    if (nj_unlikely(x->expects))
-        nj__mark(x);
+    if (nj_unlikely(x->wants_continue))
+        nj__mark_dirty(x);
 }
 /* Counts and reports that its client or connection exceeds its share. */
-void nj__hoards(const struct nj_exchange *x, enum nj_counter why);
+void nj__report_hoarding(const struct nj_exchange *x, enum nj_counter why);
 /* The exchange no longer needs a fiber stack. */
-void nj__off_stack(struct nj_exchange *x);
+void nj__release_stack(struct nj_exchange *x);
 /* The handler has finished; no callback follows. */
-void nj__leave(struct nj_exchange *x);
+void nj__handler_done(struct nj_exchange *x);
 
 /* request_body.c: updates the body bytes that count for its connection. */
-void nj__owe(struct nj_exchange *x);
+void nj__charge_body(struct nj_exchange *x);
 
 /* worker_dispatch.c */
-void nj__errand_settle(struct nj_exchange *x);
+void nj__dispatch_settle(struct nj_exchange *x);
 /* The workers are full. True: the route had been moved to the workers, and the task is submitted
- * again with its declared type. */
-bool nj__errand_again(struct nj_exchange *x);
+ * again with its declared_length type. */
+bool nj__dispatch_requeue(struct nj_exchange *x);
 /* Withdraws the task from the workers. False: a worker runs it, and it will complete. */
-bool nj__errand_withdraw(struct nj_exchange *x);
+bool nj__dispatch_withdraw(struct nj_exchange *x);
 /* The exchange has returned from a worker. */
-void nj__errand_home(struct nj_exchange *x);
+void nj__dispatch_returned(struct nj_exchange *x);
 /* Sets the bytes reserved or held for a worker's response. */
-void nj__errand_holds(struct nj_exchange *x, uint32_t n_bytes);
+void nj__dispatch_reserve(struct nj_exchange *x, uint32_t n_bytes);
 
 /* response_api.c: bytes that can be written now. */
 uint32_t nj__response_room(const struct nj_response *resp);
@@ -235,18 +236,18 @@ uint32_t nj__response_room(const struct nj_response *resp);
 /* send_response.c */
 extern const struct nj_body_ops nj__exchange_body_ops;
 /* Sends to the stream what has changed: head, bytes, end, error or reset. */
-void nj__answer(struct nj_exchange *x);
+void nj__exchange_respond(struct nj_exchange *x);
 /* Releases the handler's buffer. */
-void nj__lent_clear(struct nj__lent *lent);
+void nj__borrowed_clear(struct nj__borrowed *borrowed);
 /* Turns the response into an error of that status; if the head was sent, breaks the response
  * off. */
-void nj__answer_error(struct nj_exchange *x, uint16_t status);
+void nj__exchange_fail(struct nj_exchange *x, uint16_t status);
 /* The response buffer or the pools have room again: wakes the handler. */
-void nj__have_room(struct nj_exchange *x);
+void nj__notify_writable(struct nj_exchange *x);
 
 /* wait_api.c: parks the handler's fiber. 0 or enum nj_error. */
 int nj__wait_for(struct nj_exchange *x, enum nj__waiting what);
 /* Returns NJ_ERR_CANCELLED. A handler that calls repeatedly yields the core each time. */
-int nj__gone(const struct nj_exchange *x);
+int nj__stream_gone(const struct nj_exchange *x);
 
 #endif

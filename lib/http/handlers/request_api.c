@@ -4,9 +4,9 @@
 
 #include "http/handlers/exchange_internal.h"
 
-static const struct nj__head *head_of(const struct nj_request *req)
+static const struct nj__stored_head *head_of(const struct nj_request *req)
 {
-    return (const struct nj__head *)req->block->bytes;
+    return (const struct nj__stored_head *)req->block->bytes;
 }
 
 static struct nj_str str_of(struct nj_view v)
@@ -14,9 +14,9 @@ static struct nj_str str_of(struct nj_view v)
     return (struct nj_str){v.p, v.n_bytes};
 }
 
-void nj__head_of(const struct nj_request *req, struct nj_request_head *out)
+void nj__stored_head_view(const struct nj_request *req, struct nj_request_head *out)
 {
-    const struct nj__head *head = head_of(req);
+    const struct nj__stored_head *head = head_of(req);
 
     *out = (struct nj_request_head){.method = str_of(head->method),
                                     .scheme = str_of(head->scheme),
@@ -25,7 +25,7 @@ void nj__head_of(const struct nj_request *req, struct nj_request_head *out)
                                     .fields = head->fields,
                                     .n_fields = head->n_fields};
     for (uint32_t i = 0; i < head->n_fields; i++) {
-        enum nj_header which = nj_header_of(head->fields[i].name);
+        enum nj_header which = nj_header_by_name(head->fields[i].name);
         if (which != NJ_N_HEADERS)
             nj_header_add(out, which, head->fields[i].value);
     }
@@ -33,7 +33,7 @@ void nj__head_of(const struct nj_request *req, struct nj_request_head *out)
 
 void nj_request_peer(const struct nj_request *req, struct nj_peer *out)
 {
-    const struct nj_txn *t = nj__of_request(req)->txn;
+    const struct nj_txn *t = nj__exchange_of_req(req)->txn;
 
     memcpy(out->address, t->remote.b, sizeof out->address);
     out->port = t->rport;
@@ -41,8 +41,8 @@ void nj_request_peer(const struct nj_request *req, struct nj_peer *out)
 
 int64_t nj_request_arrival_ns(const struct nj_request *req)
 {
-    const struct nj_txn *t = nj__of_request(req)->txn;
-    return t->set->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)t->came;
+    const struct nj_txn *t = nj__exchange_of_req(req)->txn;
+    return t->set->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)t->arrived_at;
 }
 
 struct nj_view nj_request_method(const struct nj_request *req)
@@ -77,7 +77,7 @@ struct nj_view nj_request_authority(const struct nj_request *req)
 
 struct nj_view nj_request_header(const struct nj_request *req, const char *name)
 {
-    const struct nj__head *head = head_of(req);
+    const struct nj__stored_head *head = head_of(req);
     struct nj_str key = {name, (uint32_t)strlen(name)};
     const struct nj_field *f = nj_field_find(head->fields, head->n_fields, key);
 
@@ -87,7 +87,7 @@ struct nj_view nj_request_header(const struct nj_request *req, const char *name)
 bool nj_request_field(const struct nj_request *req, uint32_t i, struct nj_view *name,
                       struct nj_view *value)
 {
-    const struct nj__head *head = head_of(req);
+    const struct nj__stored_head *head = head_of(req);
 
     if (i >= head->n_fields)
         return false;
@@ -99,21 +99,21 @@ bool nj_request_field(const struct nj_request *req, uint32_t i, struct nj_view *
 /* Reads without waiting. NJ_ERR_WOULD_BLOCK: no bytes yet. */
 static int64_t read_now(struct nj_request *req, void *out, uint32_t n_bytes)
 {
-    bool on_worker = nj__of_request(req)->resp.on_worker;
-    struct nj_exchange *x = nj__of_request(req);
+    bool on_worker = nj__exchange_of_req(req)->resp.on_worker;
+    struct nj_exchange *x = nj__exchange_of_req(req);
 
-    if (!on_worker && !nj__is_open(x))
-        return nj__gone(x);
+    if (!on_worker && !nj__stream_is_open(x))
+        return nj__stream_gone(x);
     if (!on_worker && x->reset) /* a part of the body was dropped for lack of memory */
-        return nj__gone(x);
+        return nj__stream_gone(x);
     if (req->too_large)
         return NJ_ERR_TOO_LARGE;
     if (req->body.n_bytes == 0)
         return req->complete ? 0 : NJ_ERR_WOULD_BLOCK;
-    uint32_t got = nj_bytes_get(&req->body, out, n_bytes, on_worker ? &req->used : NULL);
+    uint32_t got = nj_byte_queue_get(&req->body, out, n_bytes, on_worker ? &req->used : NULL);
     if (!on_worker) {
-        x->n_done += x->packed ? 0 : got;
-        nj__mark(x);
+        x->n_window_credit += x->body_buffered ? 0 : got;
+        nj__mark_dirty(x);
     }
     return got;
 }
@@ -128,7 +128,7 @@ int64_t nj_request_read(struct nj_request *req, void *out, size_t n_bytes)
         int64_t n = read_now(req, out, most);
         if (n != NJ_ERR_WOULD_BLOCK)
             return n;
-        int rc = nj__wait_for(nj__of_request(req), NJ__WAIT_BODY);
+        int rc = nj__wait_for(nj__exchange_of_req(req), NJ__WAIT_BODY);
         if (rc != 0)
             return rc;
     }
@@ -136,16 +136,16 @@ int64_t nj_request_read(struct nj_request *req, void *out, size_t n_bytes)
 
 void nj_request_on_body(struct nj_request *req, nj__callback *fn, void *arg)
 {
-    struct nj_exchange *x = nj__of_request(req);
+    struct nj_exchange *x = nj__exchange_of_req(req);
 
-    bool knows = req->was_told && fn == req->on_body.fn && arg == req->on_body.arg;
+    bool knows = req->body_notified && fn == req->on_body.fn && arg == req->on_body.arg;
 
     req->on_body = (struct nj__hook){fn, arg};
     if (x->resp.on_worker || !fn || knows)
         return;
     if (req->body.n_bytes > 0 || req->complete || req->too_large) {
         x->due |= NJ__DUE_BODY;
-        nj__mark(x);
+        nj__mark_dirty(x);
     }
-    nj__body_wanted(x);
+    nj__want_body(x);
 }

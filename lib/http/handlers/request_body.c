@@ -7,74 +7,75 @@
 #include "telem/counters.h"
 
 /* Connections compared for each piece that arrives above a connection's share. */
-#define HOLDERS_LOOK 64u
+#define HOLDERS_SCAN_MAX 64u
 
-static void tell_of_body(struct nj_exchange *x)
+static void notify_body(struct nj_exchange *x)
 {
-    x->req.was_told = false;
+    x->req.body_notified = false;
     if (x->waiting == NJ__WAIT_BODY)
         nj_fiber_wake(x->waiter, NJ_WAKE_OK);
-    if (x->state == NJ__KEPT && x->req.on_body.fn)
+    if (x->state == NJ__DEFERRED && x->req.on_body.fn)
         x->due |= NJ__DUE_BODY;
-    nj__mark(x);
+    nj__mark_dirty(x);
 }
 
-static void owe_as_much(struct nj_exchange *x, uint32_t n_bytes)
+static void charge(struct nj_exchange *x, uint32_t n_bytes)
 {
-    struct nj_exchange_peer *peer = x->peer;
+    struct nj_conn_exchanges *conn = x->conn;
 
-    peer->n_body_bytes += n_bytes - x->n_owed; /* modulo 2^32: the pool of bodies is smaller */
-    x->n_owed = n_bytes;
-    if (peer->n_body_bytes == 0)
-        nj_list_del(&peer->holder);
-    else if (!nj_list_linked(&peer->holder))
-        nj_list_push_back(&x->set->holders, &peer->holder);
+    conn->n_body_bytes += n_bytes - x->n_charged; /* modulo 2^32: the pool of bodies is smaller */
+    x->n_charged = n_bytes;
+    if (conn->n_body_bytes == 0)
+        nj_list_del(&conn->holder);
+    else if (!nj_list_linked(&conn->holder))
+        nj_list_push_back(&x->set->holders, &conn->holder);
 }
 
-void nj__owe(struct nj_exchange *x)
+void nj__charge_body(struct nj_exchange *x)
 {
-    if (!x->peer)
+    if (!x->conn)
         return;
-    if (!nj__is_open(x))
-        owe_as_much(x, 0);
-    else if (x->state != NJ__AWAY) /* while a worker has it, the previous value counts */
-        owe_as_much(x, x->req.body.n_held);
+    if (!nj__stream_is_open(x))
+        charge(x, 0);
+    else if (x->state != NJ__ON_WORKER) /* while a worker has it, the previous value counts */
+        charge(x, x->req.body.n_held);
 }
 
 static void drop_body(struct nj_exchange *x)
 {
-    if (!x->packed) /* else it was returned on arrival */
-        x->n_done += x->req.body.n_bytes;
-    nj_bytes_clear(&x->req.body);
-    nj__owe(x);
+    if (!x->body_buffered) /* else it was returned on arrival */
+        x->n_window_credit += x->req.body.n_bytes;
+    nj_byte_queue_clear(&x->req.body);
+    nj__charge_body(x);
 }
 
 /* No memory for the body: resets the stream, and lets the client repeat a request that was not
  * begun. */
 static void give_up_body(struct nj_exchange *x)
 {
-    bool begun = x->state != NJ__ASKED && x->state != NJ__OFFERED;
+    bool begun = x->state != NJ__CREATED && x->state != NJ__SUBMITTED;
 
     x->reset = begun ? NJ_RESET_INTERNAL : NJ_RESET_REFUSED;
-    tell_of_body(x);
+    notify_body(x);
 }
 
-static bool takes_body(const struct nj_exchange *x)
+static bool accepts_body(const struct nj_exchange *x)
 {
-    return x->state != NJ__LEFT && !x->req.too_large && !x->reset;
+    return x->state != NJ__FINISHED && !x->req.too_large && !x->reset;
 }
 
 /* The exchange of a connection with the longest body that can be dropped. */
-static struct nj_exchange *longest_body(const struct nj_exchange_peer *peer)
+static struct nj_exchange *longest_body(const struct nj_conn_exchanges *conn)
 {
-    const struct nj_list *all = &peer->exchanges;
+    const struct nj_list *all = &conn->exchanges;
     struct nj_exchange *longest = NULL;
     uint32_t most = 0;
 
     for (struct nj_list *n = all->next; n != all;
          n = n->next) { /* bounded by the number of streams */
         struct nj_exchange *x = nj_exchange_of_node(n);
-        if (!nj__is_open(x) || x->state == NJ__AWAY || !takes_body(x) || x->req.body.n_held <= most)
+        if (!nj__stream_is_open(x) || x->state == NJ__ON_WORKER || !accepts_body(x) ||
+            x->req.body.n_held <= most)
             continue;
         longest = x;
         most = x->req.body.n_held;
@@ -82,63 +83,64 @@ static struct nj_exchange *longest_body(const struct nj_exchange_peer *peer)
     return longest;
 }
 
-/* Of HOLDERS_LOOK connections and this one, the one that holds most. The list rotates. */
-static struct nj_exchange_peer *worst_holder(struct nj_exchange *x)
+/* Of HOLDERS_SCAN_MAX connections and this one, the one that holds most. The list rotates. */
+static struct nj_conn_exchanges *worst_holder(struct nj_exchange *x)
 {
-    struct nj_exchange_peer *worst = x->peer;
+    struct nj_conn_exchanges *worst = x->conn;
 
-    for (uint32_t i = 0; i < HOLDERS_LOOK; i++) {
+    for (uint32_t i = 0; i < HOLDERS_SCAN_MAX; i++) {
         struct nj_list *n = nj_list_pop(&x->set->holders); /* not empty: x's connection is in it */
-        struct nj_exchange_peer *peer = nj_container_of(n, struct nj_exchange_peer, holder);
+        struct nj_conn_exchanges *conn = nj_container_of(n, struct nj_conn_exchanges, holder);
         nj_list_push_back(&x->set->holders, n);
-        if (peer->n_body_bytes > worst->n_body_bytes)
-            worst = peer;
+        if (conn->n_body_bytes > worst->n_body_bytes)
+            worst = conn;
     }
     return worst;
 }
 
 /* Bytes arrive for a connection above its share: drops one body per piece, of the connection that
  * holds most. Bodies that are read on arrival are short and survive. */
-static void keep_to_share(struct nj_exchange *x)
+static void enforce_share(struct nj_exchange *x)
 {
-    if (!x->peer || x->peer->n_body_bytes <= nj_blocks_left(x->set->bodies) / NJ_BODY_SHARES)
+    if (!x->conn ||
+        x->conn->n_body_bytes <= nj_block_pool_left(x->set->bodies) / NJ_BODY_SHARE_DIVISOR)
         return;
     struct nj_exchange *longest = longest_body(worst_holder(x));
     longest = longest ? longest : x;
     give_up_body(longest);
-    nj__hoards(longest, NJ_C_body_hoard);
+    nj__report_hoarding(longest, NJ_C_body_hoard);
     drop_body(longest);
 }
 
 void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes)
 {
-    NJ_ASSERT(nj__is_open(x) && x->state != NJ__AWAY);
+    NJ_ASSERT(nj__stream_is_open(x) && x->state != NJ__ON_WORKER);
     struct nj_request *req = &x->req;
 
-    x->expects = false; /* the client did not wait for 100 (Continue) */
-    req->n_came += n_bytes;
-    if (req->n_came > req->n_max && !req->too_large) {
+    x->wants_continue = false; /* the client did not wait for 100 (Continue) */
+    req->n_received += n_bytes;
+    if (req->n_received > req->n_max && !req->too_large) {
         req->too_large = true;
         drop_body(x);
     }
-    if (takes_body(x))
-        keep_to_share(x);
+    if (accepts_body(x))
+        enforce_share(x);
     uint32_t n = 0;
-    if (takes_body(x)) {
-        n = nj_bytes_put(&req->body, x->set->bodies, data, (uint32_t)n_bytes, 0);
+    if (accepts_body(x)) {
+        n = nj_byte_queue_put(&req->body, x->set->bodies, data, (uint32_t)n_bytes, 0);
         if (n < n_bytes) {
             give_up_body(x);
             nj_count(nj__counters(x->set), NJ_C_exchange_full);
         }
     }
-    nj__owe(x);
-    x->n_done += x->packed ? n_bytes : n_bytes - n;
-    tell_of_body(x);
+    nj__charge_body(x);
+    x->n_window_credit += x->body_buffered ? n_bytes : n_bytes - n;
+    notify_body(x);
 }
 
 void nj_exchange_body_end(struct nj_exchange *x)
 {
-    NJ_ASSERT(nj__is_open(x) && x->state != NJ__AWAY);
+    NJ_ASSERT(nj__stream_is_open(x) && x->state != NJ__ON_WORKER);
     x->req.complete = true;
-    tell_of_body(x);
+    notify_body(x);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Implements nj_response_*() of nightjar/handler.h. Calls record what the handler wants;
- * nj__answer() sends it from the root context. */
+ * nj__exchange_respond() sends it from the root context. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -9,22 +9,23 @@
 #include "sched/ewyk.h"
 
 /* Fits in the smallest block. */
-#define MODEST_BYTES (NJ_BLOCK_SMALL_BYTES - (uint32_t)sizeof(struct nj_block))
+#define SMALL_WRITE_MAX (NJ_BLOCK_SMALL_BYTES - (uint32_t)sizeof(struct nj_block))
 
-/* 0 if the response can still be changed: not ended, not broken off, and the stream is open. */
-static int closed(const struct nj_response *resp)
+/* 0 if the response can still be mark_changed: not ended, not broken off, and the stream is open.
+ */
+static int check_open(const struct nj_response *resp)
 {
-    const struct nj_exchange *x = nj__of_response(resp);
+    const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (!resp->on_worker && !nj__is_open(x))
-        return nj__gone(x);
+    if (!resp->on_worker && !nj__stream_is_open(x))
+        return nj__stream_gone(x);
     return resp->ended || resp->broken ? NJ_ERR_INVALID : 0;
 }
 
-static void changed(struct nj_response *resp)
+static void mark_changed(struct nj_response *resp)
 {
     if (!resp->on_worker)
-        nj__mark(nj__of_response(resp));
+        nj__mark_dirty(nj__exchange_of_resp(resp));
 }
 
 /* RFC 9110 6.4.1: statuses without content. */
@@ -35,7 +36,7 @@ static bool is_empty_status(uint16_t status)
 
 int nj_response_status(struct nj_response *resp, unsigned status)
 {
-    int rc = closed(resp);
+    int rc = check_open(resp);
 
     if (rc != 0)
         return rc;
@@ -50,15 +51,16 @@ static int declare(struct nj_response *resp, const char *value)
     struct nj_str digits = {value, (uint32_t)strnlen(value, UINT32_MAX)};
     uint64_t n;
 
-    if (resp->declared != NJ_BODY_UNKNOWN || !nj_str_number(digits, &n) || n == NJ_BODY_UNKNOWN)
+    if (resp->declared_length != NJ_BODY_LEN_UNKNOWN || !nj_str_parse_u64(digits, &n) ||
+        n == NJ_BODY_LEN_UNKNOWN)
         return NJ_ERR_INVALID;
-    resp->declared = n;
+    resp->declared_length = n;
     return 0;
 }
 
 int nj_response_header(struct nj_response *resp, const char *name, const char *value)
 {
-    int rc = closed(resp);
+    int rc = check_open(resp);
 
     if (rc != 0)
         return rc;
@@ -66,18 +68,18 @@ int nj_response_header(struct nj_response *resp, const char *name, const char *v
         return NJ_ERR_INVALID;
     if (strcmp(name, "content-length") == 0)
         return declare(resp, value);
-    return nj__fields_add(&resp->fields, resp->blocks, name, value);
+    return nj__resp_fields_add(&resp->fields, resp->blocks, name, value);
 }
 
 int nj_response_trailer(struct nj_response *resp, const char *name, const char *value)
 {
-    int rc = closed(resp);
+    int rc = check_open(resp);
 
     if (rc != 0)
         return rc;
     if (strcmp(name, "content-length") == 0) /* RFC 9110 6.5.1 */
         return NJ_ERR_INVALID;
-    return nj__fields_add(&resp->trailers, resp->blocks, name, value);
+    return nj__resp_fields_add(&resp->trailers, resp->blocks, name, value);
 }
 
 /* Bytes of a response to HEAD are never sent. If it exceeds the buffer the handler waits as usual,
@@ -86,75 +88,75 @@ int nj_response_trailer(struct nj_response *resp, const char *name, const char *
 uint32_t nj__response_room(const struct nj_response *resp)
 {
     uint32_t most = resp->on_worker ? NJ_WORKER_RESPONSE_BYTES : NJ_RESPONSE_BUFFER_BYTES;
-    uint64_t held = nj__of_response(resp)->req.is_head ? resp->n_written : resp->out.n_bytes;
+    uint64_t held = nj__exchange_of_resp(resp)->req.is_head ? resp->n_written : resp->out.n_bytes;
     return held < most ? most - (uint32_t)held : 0;
 }
 
 /* 0 if `n_bytes` may be written now, else enum nj_error. */
 static int may_write(const struct nj_response *resp, size_t n_bytes)
 {
-    int rc = closed(resp);
+    int rc = check_open(resp);
 
     if (rc != 0)
         return rc;
-    if (resp->is_last)
+    if (resp->is_final)
         return NJ_ERR_INVALID;
     if (n_bytes > 0 && is_empty_status(resp->status))
         return NJ_ERR_INVALID;
-    return n_bytes > resp->declared - resp->n_written ? NJ_ERR_INVALID : 0;
+    return n_bytes > resp->declared_length - resp->n_written ? NJ_ERR_INVALID : 0;
 }
 
 /* The route uses a function that workers lack, so it must not be moved there. */
-static void pin(struct nj_exchange *x)
+static void pin_route(struct nj_exchange *x)
 {
     x->task.class_of->pinned = true;
 }
 
-static void note_taken(struct nj_response *resp, bool is_hungry)
+static void note_written(struct nj_response *resp, bool is_hungry)
 {
-    struct nj_exchange *x = nj__of_response(resp);
+    struct nj_exchange *x = nj__exchange_of_resp(resp);
 
     if (resp->on_worker)
         return;
-    x->grew = true;
+    x->has_new_bytes = true;
     if (resp->n_written > NJ_WORKER_RESPONSE_BYTES)
-        pin(x);
-    if (is_hungry && !nj_list_linked(&x->hungry))
-        nj_list_push_back(&x->set->hungry, &x->hungry);
-    nj__mark(x);
+        pin_route(x);
+    if (is_hungry && !nj_list_linked(&x->waiting_for_buf))
+        nj_list_push_back(&x->set->waiting_for_buf, &x->waiting_for_buf);
+    nj__mark_dirty(x);
 }
 
 /* False while earlier exchanges wait for blocks: free blocks are theirs. */
-static bool may_take(const struct nj_response *resp)
+static bool may_use_blocks(const struct nj_response *resp)
 {
-    struct nj_exchange *x = nj__of_response(resp);
+    struct nj_exchange *x = nj__exchange_of_resp(resp);
 
     if (resp->on_worker || x->req.is_head)
         return true;
-    if (!x->fed)
-        return nj_list_empty(&x->set->hungry) && x->set->n_fed == 0;
-    x->fed = false;
-    x->set->n_fed -= x->set->n_fed > 0;
+    if (!x->buf_granted)
+        return nj_list_empty(&x->set->waiting_for_buf) && x->set->n_granted == 0;
+    x->buf_granted = false;
+    x->set->n_granted -= x->set->n_granted > 0;
     return true;
 }
 
 /* Appends as much as fits; a response to HEAD only counts. `first`: ahead of exchanges that wait
  * for blocks. */
-static uint32_t take_in(struct nj_response *resp, const void *data, size_t n_bytes, bool first)
+static uint32_t append_some(struct nj_response *resp, const void *data, size_t n_bytes, bool first)
 {
-    const struct nj_exchange *x = nj__of_response(resp);
+    const struct nj_exchange *x = nj__exchange_of_resp(resp);
     uint32_t fits = nj__response_room(resp), n = n_bytes < fits ? (uint32_t)n_bytes : fits;
 
     resp->committed = true;
-    if (!first && !may_take(resp)) {
+    if (!first && !may_use_blocks(resp)) {
         n = 0;
     } else if (!x->req.is_head) {
         size_t more = n_bytes - n;
-        n = nj_bytes_put(&resp->out, resp->blocks, data, n,
-                         more < UINT16_MAX ? (uint32_t)more : UINT16_MAX);
+        n = nj_byte_queue_put(&resp->out, resp->blocks, data, n,
+                              more < UINT16_MAX ? (uint32_t)more : UINT16_MAX);
     }
     resp->n_written += n;
-    note_taken(resp, n < n_bytes && n < fits);
+    note_written(resp, n < n_bytes && n < fits);
     return n;
 }
 
@@ -164,7 +166,7 @@ int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t
 
     if (rc != 0)
         return rc;
-    uint32_t n = take_in(resp, data, n_bytes, false);
+    uint32_t n = append_some(resp, data, n_bytes, false);
     if (n < n_bytes)
         resp->wants_room = 1;
     return n;
@@ -172,24 +174,24 @@ int64_t nj_response_try_write(struct nj_response *resp, const void *data, size_t
 
 /* Writes all bytes or none, where waiting is not possible: on a worker, or in a context that must
  * not block. */
-static int write_whole(struct nj_response *resp, const void *data, size_t n_bytes)
+static int write_all_or_none(struct nj_response *resp, const void *data, size_t n_bytes)
 {
     if (n_bytes > nj__response_room(resp)) {
         if (!resp->on_worker) {
             if (n_bytes <= NJ_RESPONSE_BUFFER_BYTES) /* larger writes never fit */
                 resp->wants_room = (uint32_t)n_bytes;
-            return nj__wait_for(nj__of_response(resp), NJ__WAIT_ROOM);
+            return nj__wait_for(nj__exchange_of_resp(resp), NJ__WAIT_WRITABLE);
         }
-        resp->broken = resp->homesick =
+        resp->broken = resp->needs_lcore =
             true; /* the bytes written so far must not pass for the complete body */
         return NJ_ERR_TOO_LARGE;
     }
     /* Waiting exchanges do not need the smallest blocks, and a context that cannot wait would
      * starve. */
-    if (take_in(resp, data, n_bytes, n_bytes <= MODEST_BYTES) == n_bytes)
+    if (append_some(resp, data, n_bytes, n_bytes <= SMALL_WRITE_MAX) == n_bytes)
         return 0;
     resp->broken = true; /* a part was appended and cannot be removed */
-    changed(resp);
+    mark_changed(resp);
     return NJ_ERR_MEMORY;
 }
 
@@ -201,16 +203,16 @@ int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes
     if (rc != 0)
         return rc;
     if (resp->on_worker || nj_must_not_block() || !nj_fiber_self())
-        return write_whole(resp, data, n_bytes);
+        return write_all_or_none(resp, data, n_bytes);
     for (;;) {
-        uint32_t n = take_in(resp, from, n_bytes, false);
+        uint32_t n = append_some(resp, from, n_bytes, false);
         from += n;
         n_bytes -= n;
         if (n_bytes == 0)
             return 0;
-        rc = nj__wait_for(nj__of_response(resp), NJ__WAIT_ROOM);
+        rc = nj__wait_for(nj__exchange_of_resp(resp), NJ__WAIT_WRITABLE);
         if (rc == 0)
-            rc = closed(resp);
+            rc = check_open(resp);
         if (rc != 0)
             return rc;
     }
@@ -219,27 +221,27 @@ int nj_response_write(struct nj_response *resp, const void *data, size_t n_bytes
 /* --- bytes and files sent by reference --- */
 
 /* A reference to a handler's buffer; stored in a block that it releases. */
-struct lease {
+struct borrow {
     struct nj_ref ref;
     struct nj_block *block;
     void (*release)(void *arg);
     void *arg;
 };
 
-static void last_reference(struct nj_ref *ref)
+static void borrow_released(struct nj_ref *ref)
 {
-    struct lease lease = *(struct lease *)ref; /* ref is the first member */
+    struct borrow borrow = *(struct borrow *)ref; /* ref is the first member */
 
-    nj_ref_put(&lease.block->ref);
-    if (lease.release)
-        lease.release(lease.arg);
+    nj_ref_put(&borrow.block->ref);
+    if (borrow.release)
+        borrow.release(borrow.arg);
 }
 
-void nj__lent_clear(struct nj__lent *lent)
+void nj__borrowed_clear(struct nj__borrowed *borrowed)
 {
-    if (lent->ref)
-        nj_ref_put(lent->ref);
-    *lent = (struct nj__lent){0};
+    if (borrowed->ref)
+        nj_ref_put(borrowed->ref);
+    *borrowed = (struct nj__borrowed){0};
 }
 
 /* Allocates response memory for `n_bytes`. NULL: none. */
@@ -252,24 +254,24 @@ int nj_response_send(struct nj_response *resp, const void *data, size_t n_bytes,
                      void (*release)(void *arg), void *arg)
 {
     int rc = may_write(resp, n_bytes);
-    struct nj_block *block = rc == 0 ? take_block(resp, sizeof(struct lease)) : NULL;
+    struct nj_block *block = rc == 0 ? take_block(resp, sizeof(struct borrow)) : NULL;
 
     if (rc != 0)
         return rc;
     if (!block)
         return NJ_ERR_MEMORY;
-    struct lease *lease = (struct lease *)block->bytes;
-    *lease = (struct lease){.block = block, .release = release, .arg = arg};
-    nj_ref_init(&lease->ref, last_reference);
-    resp->is_last = resp->committed = true;
+    struct borrow *borrow = (struct borrow *)block->bytes;
+    *borrow = (struct borrow){.block = block, .release = release, .arg = arg};
+    nj_ref_init(&borrow->ref, borrow_released);
+    resp->is_final = resp->committed = true;
     resp->n_written += n_bytes;
-    if (nj__of_response(resp)->req.is_head)
-        nj_ref_put(&lease->ref);
+    if (nj__exchange_of_resp(resp)->req.is_head)
+        nj_ref_put(&borrow->ref);
     else
-        resp->lent = (struct nj__lent){data, n_bytes, &lease->ref};
+        resp->borrowed = (struct nj__borrowed){data, n_bytes, &borrow->ref};
     if (!resp->on_worker)
-        nj__of_response(resp)->grew = true;
-    changed(resp);
+        nj__exchange_of_resp(resp)->has_new_bytes = true;
+    mark_changed(resp);
     return 0;
 }
 
@@ -277,11 +279,11 @@ int nj_response_send(struct nj_response *resp, const void *data, size_t n_bytes,
 int nj_response_file(struct nj_response *resp, const char *path)
 {
     struct nj_str s = {path, (uint32_t)strnlen(path, NJ_PATH_MAX + 1)};
-    int rc = closed(resp);
+    int rc = check_open(resp);
 
     if (rc != 0)
         return rc;
-    if (resp->committed || resp->is_last || !nj_path_names_file(s))
+    if (resp->committed || resp->is_final || !nj_path_names_file(s))
         return NJ_ERR_INVALID;
     uint32_t n_name = s.n_bytes - 1, at = (n_name + 1 + 15) / 16 * 16;
     struct nj_block *block =
@@ -291,10 +293,10 @@ int nj_response_file(struct nj_response *resp, const char *path)
     memcpy(block->bytes, s.p + 1, n_name);
     block->bytes[n_name] = '\0';
     block->n_bytes = n_name;
-    resp->extra = (struct nj_field *)(block->bytes + at);
+    resp->file_fields = (struct nj_field *)(block->bytes + at);
     resp->file = block;
-    resp->is_last = true;
-    changed(resp);
+    resp->is_final = true;
+    mark_changed(resp);
     return 0;
 }
 
@@ -302,51 +304,51 @@ int nj_response_file(struct nj_response *resp, const char *path)
 
 int nj_response_class(struct nj_response *resp, const char *name)
 {
-    int rc = closed(resp);
+    int rc = check_open(resp);
 
     if (rc != 0)
         return rc;
     if (resp->committed || strnlen(name, NJ_CLASS_NAME_MAX) == NJ_CLASS_NAME_MAX)
         return NJ_ERR_INVALID;
-    if (!resp->on_worker && !nj_txns_class(nj__of_response(resp)->txn->set, name))
+    if (!resp->on_worker && !nj_txns_find_class(nj__exchange_of_resp(resp)->txn->set, name))
         return NJ_ERR_INVALID;
-    strcpy(resp->wishes.class_name, name); /* its length was checked */
-    resp->wishes.class_of = true;
-    resp->wishes.is_unchecked = resp->on_worker;
-    changed(resp);
+    strcpy(resp->send_options.class_name, name); /* its length was checked */
+    resp->send_options.class_of = true;
+    resp->send_options.is_unchecked = resp->on_worker;
+    mark_changed(resp);
     return 0;
 }
 
 int nj_response_rate(struct nj_response *resp, uint64_t bytes_per_s)
 {
-    const struct nj_exchange *x = nj__of_response(resp);
+    const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (!resp->on_worker && !nj__is_open(x))
-        return nj__gone(x);
-    resp->wishes.bytes_per_s = bytes_per_s;
-    resp->wishes.rate = true;
-    changed(resp);
+    if (!resp->on_worker && !nj__stream_is_open(x))
+        return nj__stream_gone(x);
+    resp->send_options.bytes_per_s = bytes_per_s;
+    resp->send_options.rate = true;
+    mark_changed(resp);
     return 0;
 }
 
 int nj_response_priority(struct nj_response *resp, unsigned urgency, bool incremental)
 {
-    const struct nj_exchange *x = nj__of_response(resp);
+    const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    if (!resp->on_worker && !nj__is_open(x))
-        return nj__gone(x);
+    if (!resp->on_worker && !nj__stream_is_open(x))
+        return nj__stream_gone(x);
     if (urgency > 7)
         return NJ_ERR_INVALID;
-    resp->wishes.urgency = (uint8_t)urgency;
-    resp->wishes.incremental = incremental;
-    resp->wishes.priority = true;
-    changed(resp);
+    resp->send_options.urgency = (uint8_t)urgency;
+    resp->send_options.incremental = incremental;
+    resp->send_options.priority = true;
+    mark_changed(resp);
     return 0;
 }
 
 int nj_response_flush(struct nj_response *resp)
 {
-    int rc = closed(resp);
+    int rc = check_open(resp);
 
     if (rc != 0)
         return rc;
@@ -354,64 +356,64 @@ int nj_response_flush(struct nj_response *resp)
         return NJ_ERR_INVALID;
     resp->committed = true;
     if (!resp->on_worker)
-        pin(nj__of_response(resp));
-    changed(resp);
+        pin_route(nj__exchange_of_resp(resp));
+    mark_changed(resp);
     return 0;
 }
 
 void nj_response_reset(struct nj_response *resp)
 {
-    if (closed(resp) != 0)
+    if (check_open(resp) != 0)
         return;
     resp->broken = true;
-    changed(resp);
+    mark_changed(resp);
 }
 
 /* --- callbacks --- */
 
 void nj_response_defer(struct nj_response *resp)
 {
-    struct nj_exchange *x = nj__of_response(resp);
+    struct nj_exchange *x = nj__exchange_of_resp(resp);
 
     if (resp->on_worker && nj__route_of(x)->type == NJ_NON_BLOCKING) {
-        resp->kept = resp->homesick = true;
+        resp->is_deferred = resp->needs_lcore = true;
     } else if (!resp->on_worker && nj_must_not_block()) {
-        resp->kept = true;
-        pin(x);
+        resp->is_deferred = true;
+        pin_route(x);
     }
 }
 
 void nj_response_end(struct nj_response *resp)
 {
-    struct nj_exchange *x = nj__of_response(resp);
+    struct nj_exchange *x = nj__exchange_of_resp(resp);
 
     if (resp->on_worker)
-        resp->kept = false;
+        resp->is_deferred = false;
     if (resp->on_worker || resp->ended)
         return;
     resp->ended = true;
-    if (x->state == NJ__KEPT)
-        nj__leave(x);
+    if (x->state == NJ__DEFERRED)
+        nj__handler_done(x);
     else
-        nj__mark(x);
+        nj__mark_dirty(x);
 }
 
 void nj_response_on_writable(struct nj_response *resp, nj__callback *fn, void *arg)
 {
-    struct nj_exchange *x = nj__of_response(resp);
+    struct nj_exchange *x = nj__exchange_of_resp(resp);
 
-    resp->on_room = (struct nj__hook){fn, arg};
+    resp->on_writable = (struct nj__hook){fn, arg};
     if (resp->on_worker || !fn || resp->wants_room == 0 ||
-        nj__response_room(resp) < resp->wants_room || nj_list_linked(&x->hungry))
+        nj__response_room(resp) < resp->wants_room || nj_list_linked(&x->waiting_for_buf))
         return;
     resp->wants_room = 0;
-    x->due |= NJ__DUE_ROOM;
-    nj__mark(x);
+    x->due |= NJ__DUE_WRITABLE;
+    nj__mark_dirty(x);
 }
 
 void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns, nj__callback *fn, void *arg)
 {
-    struct nj_exchange *x = nj__of_response(resp);
+    struct nj_exchange *x = nj__exchange_of_resp(resp);
 
     if (resp->on_worker || resp->ended)
         return;
@@ -426,5 +428,5 @@ void nj_response_on_timer(struct nj_response *resp, uint64_t in_ns, nj__callback
 
 void nj_response_on_cancelled(struct nj_response *resp, nj__callback *fn, void *arg)
 {
-    resp->on_gone = (struct nj__hook){fn, arg};
+    resp->on_cancelled = (struct nj__hook){fn, arg};
 }

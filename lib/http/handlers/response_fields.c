@@ -18,7 +18,7 @@ static bool is_name(const char *name, size_t n)
 }
 
 /* Connection-specific fields, RFC 9113 8.2.2. */
-static bool is_of_connection(const char *name)
+static bool is_connection_specific(const char *name)
 {
     static const char *const names[] = {"connection",        "keep-alive", "proxy-connection",
                                         "transfer-encoding", "upgrade",    "te"};
@@ -28,7 +28,8 @@ static bool is_of_connection(const char *name)
     return false;
 }
 
-static struct nj_block *make_room(struct nj__fields *f, struct nj_blocks *b, uint32_t n_bytes)
+static struct nj_block *make_room(struct nj__resp_fields *f, struct nj_block_pool *b,
+                                  uint32_t n_bytes)
 {
     struct nj_block *old = f->block;
     if (old && old->n_room - old->n_bytes >= n_bytes)
@@ -46,11 +47,12 @@ static struct nj_block *make_room(struct nj__fields *f, struct nj_blocks *b, uin
     return grown;
 }
 
-int nj__fields_add(struct nj__fields *f, struct nj_blocks *b, const char *name, const char *value)
+int nj__resp_fields_add(struct nj__resp_fields *f, struct nj_block_pool *b, const char *name,
+                        const char *value)
 {
     size_t n_name = strlen(name), n_value = strlen(value);
 
-    if (!is_name(name, n_name) || !nj_field_value_is_good(value) || is_of_connection(name))
+    if (!is_name(name, n_name) || !nj_field_value_is_valid(value) || is_connection_specific(name))
         return NJ_ERR_INVALID;
     if (f->n == NJ_RESPONSE_FIELDS_MAX || n_name + n_value > NJ_RESPONSE_HEAD_BYTES - f->n_bytes)
         return NJ_ERR_TOO_LARGE;
@@ -68,7 +70,7 @@ int nj__fields_add(struct nj__fields *f, struct nj_blocks *b, const char *name, 
     return 0;
 }
 
-uint32_t nj__fields_list(const struct nj__fields *f, struct nj_field *out)
+uint32_t nj__resp_fields_views(const struct nj__resp_fields *f, struct nj_field *out)
 {
     const char *at = f->block ? (const char *)f->block->bytes : NULL;
 
@@ -83,9 +85,9 @@ uint32_t nj__fields_list(const struct nj__fields *f, struct nj_field *out)
     return f->n;
 }
 
-void nj__fields_clear(struct nj__fields *f)
+void nj__resp_fields_clear(struct nj__resp_fields *f)
 {
     if (f->block)
         nj_ref_put(&f->block->ref);
-    *f = (struct nj__fields){0};
+    *f = (struct nj__resp_fields){0};
 }

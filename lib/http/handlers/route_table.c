@@ -17,7 +17,7 @@ struct pattern {
 };
 
 /* All routes with the same pattern. */
-struct place {
+struct group {
     struct pattern pattern;
     uint32_t first, n; /* in order[] */
     uint32_t n_allow;
@@ -27,9 +27,9 @@ struct place {
 struct nj_routes {
     const struct nj_route *list;
     uint32_t n;
-    uint32_t n_exact, n_places;    /* exact patterns by path; then prefixes, longest first */
+    uint32_t n_exact, n_groups;    /* exact patterns by path; then prefixes, longest first */
     uint32_t order[NJ_ROUTES_MAX]; /* indexes into list, by pattern, then in the order given */
-    struct place place[NJ_ROUTES_MAX];
+    struct group group[NJ_ROUTES_MAX];
     struct pattern pattern[NJ_ROUTES_MAX]; /* of list; paths are owned */
     char *name[NJ_ROUTES_MAX];
 };
@@ -80,20 +80,20 @@ static bool is_pattern(const char *path)
 static int check_one(const struct nj_route *r, uint32_t i, char *why, size_t n)
 {
     if (!r->path)
-        return nj_fail(why, n, "route %u: path is missing", i);
+        return nj_set_error(why, n, "route %u: path is missing", i);
     if (!is_pattern(r->path))
-        return nj_fail(
+        return nj_set_error(
             why, n,
             "route %u, %.64s: expected a path such as /status, or /files/* for all below "
             "it, percent-encoded, without //, . and .. and an encoded /, at most %u bytes",
             i, r->path, NJ_ROUTE_PATH_MAX);
     if (r->method && !is_method(r->method))
-        return nj_fail(why, n, "route %u, %s: expected a method such as GET, at most %u bytes", i,
-                       r->path, NJ_ROUTE_METHOD_MAX);
+        return nj_set_error(why, n, "route %u, %s: expected a method such as GET, at most %u bytes",
+                            i, r->path, NJ_ROUTE_METHOD_MAX);
     if (!r->handle)
-        return nj_fail(why, n, "route %u, %s: handler is missing", i, r->path);
+        return nj_set_error(why, n, "route %u, %s: handler is missing", i, r->path);
     if ((unsigned)r->type >= NJ_N_TASK_TYPES)
-        return nj_fail(why, n, "route %u, %s: unknown task type %d", i, r->path, (int)r->type);
+        return nj_set_error(why, n, "route %u, %s: unknown task type %d", i, r->path, (int)r->type);
     return 0;
 }
 
@@ -105,7 +105,7 @@ static bool same_method(const struct nj_route *a, const struct nj_route *b)
 static int check(const struct nj_route *list, uint32_t n_list, char *why, size_t n)
 {
     if (n_list > NJ_ROUTES_MAX)
-        return nj_fail(why, n, "%u routes: at most %u are allowed", n_list, NJ_ROUTES_MAX);
+        return nj_set_error(why, n, "%u routes: at most %u are allowed", n_list, NJ_ROUTES_MAX);
     for (uint32_t i = 0; i < n_list; i++)
         if (check_one(&list[i], i, why, n) != 0)
             return -1;
@@ -124,8 +124,9 @@ static int check_pairs(const struct nj_routes *r, char *why, size_t n)
     for (uint32_t i = 0; i < r->n; i++)
         for (uint32_t k = 0; k < i; k++)
             if (same_pattern(&r->pattern[i], &r->pattern[k]) && same_method(&list[i], &list[k]))
-                return nj_fail(why, n, "routes %u and %u are both for %s %s", k, i,
-                               list[i].method ? list[i].method : "any method of", list[i].path);
+                return nj_set_error(why, n, "routes %u and %u are both for %s %s", k, i,
+                                    list[i].method ? list[i].method : "any method of",
+                                    list[i].path);
     return 0;
 }
 
@@ -138,10 +139,10 @@ static int by_order(struct nj_str a, struct nj_str b)
     return c ? c : a.n_bytes < b.n_bytes ? -1 : a.n_bytes > b.n_bytes;
 }
 
-static int by_place(const void *x, const void *y)
+static int by_group(const void *x, const void *y)
 {
-    const struct pattern *a = &((const struct place *)x)->pattern;
-    const struct pattern *b = &((const struct place *)y)->pattern;
+    const struct pattern *a = &((const struct group *)x)->pattern;
+    const struct pattern *b = &((const struct group *)y)->pattern;
 
     if (a->is_prefix != b->is_prefix)
         return a->is_prefix ? 1 : -1;
@@ -165,16 +166,16 @@ static bool read_patterns(struct nj_routes *r)
     return true;
 }
 
-static void add_place(struct nj_routes *r, const struct pattern *pattern)
+static void add_group(struct nj_routes *r, const struct pattern *pattern)
 {
-    for (uint32_t i = 0; i < r->n_places; i++)
-        if (same_pattern(&r->place[i].pattern, pattern))
+    for (uint32_t i = 0; i < r->n_groups; i++)
+        if (same_pattern(&r->group[i].pattern, pattern))
             return;
-    r->place[r->n_places++].pattern = *pattern;
+    r->group[r->n_groups++].pattern = *pattern;
     r->n_exact += !pattern->is_prefix;
 }
 
-static void allow(struct place *p, const char *method)
+static void allow(struct group *p, const char *method)
 {
     size_t n = strlen(method);
 
@@ -188,12 +189,12 @@ static void allow(struct place *p, const char *method)
     p->n_allow += (uint32_t)n;
 }
 
-static void gather(struct nj_routes *r)
+static void fill_groups(struct nj_routes *r)
 {
     uint32_t at = 0;
 
-    for (uint32_t k = 0; k < r->n_places; k++) {
-        struct place *p = &r->place[k];
+    for (uint32_t k = 0; k < r->n_groups; k++) {
+        struct group *p = &r->group[k];
         bool get = false, head = false;
         p->first = at;
         for (uint32_t i = 0; i < r->n; i++) {
@@ -213,7 +214,7 @@ static void gather(struct nj_routes *r)
     }
 }
 
-static bool name_all(struct nj_routes *r)
+static bool make_names(struct nj_routes *r)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         const char *method = r->list[i].method ? r->list[i].method : "*";
@@ -235,18 +236,18 @@ struct nj_routes *nj_routes_new(const struct nj_route *list, uint32_t n, char *w
         return NULL;
     struct nj_routes *r = calloc(1, sizeof *r);
     if (!r) {
-        nj_fail(why, n_why, "not enough memory for the routes");
+        nj_set_error(why, n_why, "not enough memory for the routes");
         return NULL;
     }
     r->list = list;
     r->n = n;
-    if (!read_patterns(r) || !name_all(r)) {
-        nj_fail(why, n_why, "not enough memory for the routes");
+    if (!read_patterns(r) || !make_names(r)) {
+        nj_set_error(why, n_why, "not enough memory for the routes");
     } else if (check_pairs(r, why, n_why) == 0) {
         for (uint32_t i = 0; i < n; i++)
-            add_place(r, &r->pattern[i]);
-        qsort(r->place, r->n_places, sizeof r->place[0], by_place);
-        gather(r);
+            add_group(r, &r->pattern[i]);
+        qsort(r->group, r->n_groups, sizeof r->group[0], by_group);
+        fill_groups(r);
         return r;
     }
     nj_routes_free(r);
@@ -283,13 +284,13 @@ const char *nj_routes_name(const struct nj_routes *r, uint32_t index)
 
 /* --- looking up --- */
 
-static const struct place *find_exact(const struct nj_routes *r, struct nj_str path)
+static const struct group *find_exact(const struct nj_routes *r, struct nj_str path)
 {
     uint32_t low = 0, high = r->n_exact;
 
     while (low < high) {
         uint32_t mid = (low + high) / 2;
-        const struct place *p = &r->place[mid];
+        const struct group *p = &r->group[mid];
         int c = by_order(path, p->pattern.path);
         if (c == 0)
             return p;
@@ -301,12 +302,12 @@ static const struct place *find_exact(const struct nj_routes *r, struct nj_str p
     return NULL;
 }
 
-static const struct place *find_prefix(const struct nj_routes *r, struct nj_str path)
+static const struct group *find_prefix(const struct nj_routes *r, struct nj_str path)
 {
-    for (uint32_t i = r->n_exact; i < r->n_places; i++) {
-        struct nj_str begin = r->place[i].pattern.path;
+    for (uint32_t i = r->n_exact; i < r->n_groups; i++) {
+        struct nj_str begin = r->group[i].pattern.path;
         if (begin.n_bytes <= path.n_bytes && memcmp(begin.p, path.p, begin.n_bytes) == 0)
-            return &r->place[i];
+            return &r->group[i];
     }
     return NULL;
 }
@@ -317,7 +318,7 @@ static bool str_is(struct nj_str s, const char *text)
 }
 
 /* Rank of a route's method for a request: 3 equal, 2 GET for HEAD, 1 any, 0 none. */
-static unsigned fits(const struct nj_route *route, struct nj_str method)
+static unsigned method_rank(const struct nj_route *route, struct nj_str method)
 {
     if (!route->method)
         return 1;
@@ -333,18 +334,18 @@ enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str met
 
     if (!r || r->n == 0 || path.n_bytes == 0)
         return NJ_ROUTE_NONE;
-    const struct place *p = find_exact(r, path);
+    const struct group *p = find_exact(r, path);
     if (!p)
         p = find_prefix(r, path);
     if (!p)
         return NJ_ROUTE_NONE;
     for (uint32_t i = p->first; i < p->first + p->n; i++) {
-        unsigned fit = fits(&r->list[r->order[i]], method);
+        unsigned fit = method_rank(&r->list[r->order[i]], method);
         if (fit <= best)
             continue;
         best = fit;
         out->index = r->order[i];
     }
     out->allow = (struct nj_str){p->allow, p->n_allow};
-    return best > 0 ? NJ_ROUTE_FOUND : NJ_ROUTE_METHOD;
+    return best > 0 ? NJ_ROUTE_FOUND : NJ_ROUTE_BAD_METHOD;
 }

@@ -22,8 +22,8 @@ struct nj_routes;
 
 enum nj_route_result {
     NJ_ROUTE_FOUND,
-    NJ_ROUTE_NONE,   /* no pattern matches the path */
-    NJ_ROUTE_METHOD, /* the path matches, the method does not: 405 */
+    NJ_ROUTE_NONE,       /* no pattern matches the path */
+    NJ_ROUTE_BAD_METHOD, /* the path matches, the method does not: 405 */
 };
 
 struct nj_route_match {

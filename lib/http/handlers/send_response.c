@@ -9,7 +9,7 @@
 #include "http/handlers/exchange_internal.h"
 #include "http/response_head.h"
 
-void nj__answer_error(struct nj_exchange *x, uint16_t status)
+void nj__exchange_fail(struct nj_exchange *x, uint16_t status)
 {
     struct nj_response *resp = &x->resp;
 
@@ -17,13 +17,13 @@ void nj__answer_error(struct nj_exchange *x, uint16_t status)
         resp->broken = true;
         return;
     }
-    nj_bytes_clear(&resp->out);
-    nj__lent_clear(&resp->lent);
-    nj__errand_holds(x, 0);
-    nj__fields_clear(&resp->fields);
-    nj__fields_clear(&resp->trailers);
+    nj_byte_queue_clear(&resp->out);
+    nj__borrowed_clear(&resp->borrowed);
+    nj__dispatch_reserve(x, 0);
+    nj__resp_fields_clear(&resp->fields);
+    nj__resp_fields_clear(&resp->trailers);
     resp->status = status;
-    resp->declared = NJ_BODY_UNKNOWN;
+    resp->declared_length = NJ_BODY_LEN_UNKNOWN;
     resp->n_written = 0;
     resp->broken = false;
     x->error = status;
@@ -33,15 +33,15 @@ void nj__answer_error(struct nj_exchange *x, uint16_t status)
 
 /* True if the head has a content-length. RFC 9110 8.6: none in a 204; in a 304 it would be that of
  * the 200. */
-static bool says_length(const struct nj_exchange *x)
+static bool has_length(const struct nj_exchange *x)
 {
     const struct nj_response *resp = &x->resp;
 
     if (resp->status == 204)
         return false;
-    if (resp->declared != NJ_BODY_UNKNOWN)
+    if (resp->declared_length != NJ_BODY_LEN_UNKNOWN)
         return true;
-    return (resp->ended || resp->is_last) && resp->trailers.n == 0 && resp->status != 304;
+    return (resp->ended || resp->is_final) && resp->trailers.n == 0 && resp->status != 304;
 }
 
 static void send_head(struct nj_exchange *x)
@@ -49,35 +49,36 @@ static void send_head(struct nj_exchange *x)
     const struct nj_response *resp = &x->resp;
     bool whole = resp->ended && (resp->trailers.n == 0 || x->req.is_head);
     bool empty = x->req.is_head || resp->status == 204 || resp->status == 304 ||
-                 (whole && resp->out.n_bytes == 0 && resp->lent.n_bytes == 0);
-    struct nj_reply r;
+                 (whole && resp->out.n_bytes == 0 && resp->borrowed.n_bytes == 0);
+    struct nj_resp_head r;
 
     x->head_sent = true;
-    x->grew = false;
-    x->end_told = whole;
+    x->has_new_bytes = false;
+    x->end_sent = whole;
     x->body_open = !empty;
-    nj_reply_begin(&r, x->txn, resp->status ? resp->status : 200);
-    r.n_fields = nj__fields_list(&resp->fields, r.fields);
-    nj_reply_add_own(&r);
-    if (says_length(x))
-        nj_reply_add_length(&r,
-                            resp->declared != NJ_BODY_UNKNOWN ? resp->declared : resp->n_written);
-    nj_reply_send(&r, 0, empty ? NULL : &x->body);
+    nj_resp_head_begin(&r, x->txn, resp->status ? resp->status : 200);
+    r.n_fields = nj__resp_fields_views(&resp->fields, r.fields);
+    nj_resp_head_add_defaults(&r);
+    if (has_length(x))
+        nj_resp_head_add_length(&r, resp->declared_length != NJ_BODY_LEN_UNKNOWN
+                                        ? resp->declared_length
+                                        : resp->n_written);
+    nj_resp_head_send(&r, 0, empty ? NULL : &x->body);
 }
 
 /* The transaction was answered without the handler. Further bytes of the handler are dropped; it is
  * cancelled when the stream closes. */
-static void is_answered(struct nj_exchange *x)
+static void mark_responded(struct nj_exchange *x)
 {
-    x->head_sent = x->end_told = true;
-    nj_bytes_clear(&x->resp.out);
-    nj__lent_clear(&x->resp.lent);
+    x->head_sent = x->end_sent = true;
+    nj_byte_queue_clear(&x->resp.out);
+    nj__borrowed_clear(&x->resp.borrowed);
 }
 
 static void send_error(struct nj_exchange *x)
 {
-    is_answered(x);
-    nj_reply_error(x->txn, x->error, (struct nj_field){0});
+    mark_responded(x);
+    nj_respond_error(x->txn, x->error, (struct nj_field){0});
 }
 
 /* --- trailers and end --- */
@@ -85,22 +86,22 @@ static void send_error(struct nj_exchange *x)
 static void send_end(struct nj_exchange *x)
 {
     struct nj_field f[NJ_RESPONSE_FIELDS_MAX];
-    uint32_t n = nj__fields_list(&x->resp.trailers, f);
+    uint32_t n = nj__resp_fields_views(&x->resp.trailers, f);
     struct nj_txn *t = x->txn;
 
     if (n > 0 && x->body_open)
         t->framing->trailers(t->stream, f, n);
-    x->end_told = true;
+    x->end_sent = true;
     if (x->body_open)
         t->framing->resume(t->stream);
 }
 
-/* True if the handler wrote fewer bytes than it declared. For a file the file server sets the
- * length. */
+/* True if the handler wrote fewer bytes than it declared_length. For a file the file server sets
+ * the length. */
 static bool is_short(const struct nj_response *resp)
 {
-    return resp->ended && !resp->file && resp->declared != NJ_BODY_UNKNOWN &&
-           resp->n_written != resp->declared;
+    return resp->ended && !resp->file && resp->declared_length != NJ_BODY_LEN_UNKNOWN &&
+           resp->n_written != resp->declared_length;
 }
 
 static void check(struct nj_exchange *x)
@@ -111,7 +112,7 @@ static void check(struct nj_exchange *x)
         return;
     if (resp->ended && x->req.too_large && !x->head_sent && !resp->committed && !resp->file &&
         resp->status == 0)
-        nj__answer_error(x, 413);
+        nj__exchange_fail(x, 413);
     if (is_short(resp) && !x->req.is_head && resp->status != 304)
         resp->broken = true;
     if (resp->broken && !x->reset)
@@ -120,27 +121,27 @@ static void check(struct nj_exchange *x)
 
 /* --- class, rate and priority --- */
 
-/* The class refused the request: the head was sent. */
-static void refused(struct nj_exchange *x)
+/* The class respond_429 the request: the head was sent. */
+static void respond_429(struct nj_exchange *x)
 {
-    nj__answer_error(x, 429);
-    is_answered(x);
-    x->resp.wishes = (struct nj__wishes){0};
+    nj__exchange_fail(x, 429);
+    mark_responded(x);
+    x->resp.send_options = (struct nj__send_options){0};
 }
 
 /* Applies class, rate and priority. A class set on a worker was not validated: an unknown one gives
  * 500. A class that has been removed since it was validated is ignored. */
-static void carry_out(struct nj_exchange *x)
+static void apply_options(struct nj_exchange *x)
 {
-    struct nj__wishes *w = &x->resp.wishes;
+    struct nj__send_options *w = &x->resp.send_options;
     struct nj_txn *t = x->txn;
 
-    if (w->class_of && !t->head_at) {
-        const struct nj_class *c = nj_txns_class(t->set, w->class_name);
+    if (w->class_of && !t->head_sent_at) {
+        const struct nj_class *c = nj_txns_find_class(t->set, w->class_name);
         if (!c && w->is_unchecked) {
-            nj__answer_error(x, 500);
+            nj__exchange_fail(x, 500);
         } else if (c && !nj_txn_set_class(t, c)) {
-            refused(x);
+            respond_429(x);
             return;
         }
     }
@@ -150,7 +151,7 @@ static void carry_out(struct nj_exchange *x)
     }
     if (w->priority)
         t->framing->prioritize(t->stream, w->urgency, w->incremental);
-    *w = (struct nj__wishes){0};
+    *w = (struct nj__send_options){0};
 }
 
 /* The file server owns the transaction from here on. */
@@ -160,28 +161,29 @@ static void send_file(struct nj_exchange *x)
     const struct nj_txns *set = x->txn->set;
     struct nj_request_head head;
 
-    x->head_sent = x->end_told = true;
-    if (set->no_site) {
-        nj_reply_error(x->txn, 404, (struct nj_field){0});
+    x->head_sent = x->end_sent = true;
+    if (set->no_files) {
+        nj_respond_error(x->txn, 404, (struct nj_field){0});
         return;
     }
-    if (nj_txn_hoards(x->txn, nj_site_left(set->site)))
+    if (nj_txn_deny_hoarder(x->txn, nj_file_server_slots_left(set->site)))
         return;
-    nj__head_of(&x->req, &head);
-    nj__fields_list(&x->resp.fields, x->resp.extra);
-    nj_site_send(set->site, x->txn, &head,
-                 (struct nj_str){(const char *)name->bytes, name->n_bytes}, x->resp.extra,
-                 x->resp.fields.n, *set->now);
+    nj__stored_head_view(&x->req, &head);
+    nj__resp_fields_views(&x->resp.fields, x->resp.file_fields);
+    nj_file_server_send(set->site, x->txn, &head,
+                        (struct nj_str){(const char *)name->bytes, name->n_bytes},
+                        x->resp.file_fields, x->resp.fields.n, *set->now);
 }
 
-void nj__answer(struct nj_exchange *x)
+void nj__exchange_respond(struct nj_exchange *x)
 {
     const struct nj_response *resp = &x->resp;
 
     check(x);
-    if (nj_unlikely(resp->wishes.class_of || resp->wishes.rate || resp->wishes.priority) &&
+    if (nj_unlikely(resp->send_options.class_of || resp->send_options.rate ||
+                    resp->send_options.priority) &&
         !x->reset)
-        carry_out(x);
+        apply_options(x);
     if (x->reset) {
         if (!x->reset_sent)
             x->txn->framing->reset(x->txn->stream, (enum nj_reset)x->reset);
@@ -195,12 +197,12 @@ void nj__answer(struct nj_exchange *x)
     } else if (!x->head_sent) {
         if (resp->ended || resp->committed)
             send_head(x);
-        if (x->head_sent && resp->ended && !x->end_told)
+        if (x->head_sent && resp->ended && !x->end_sent)
             send_end(x);
-    } else if (resp->ended && !x->end_told) {
+    } else if (resp->ended && !x->end_sent) {
         send_end(x);
-    } else if (x->grew && x->body_open) {
-        x->grew = false;
+    } else if (x->has_new_bytes && x->body_open) {
+        x->has_new_bytes = false;
         x->txn->framing->resume(x->txn->stream);
     }
 }
@@ -212,7 +214,7 @@ static struct nj_exchange *of_body(const struct nj_body *body)
     return (struct nj_exchange *)((char *)(uintptr_t)body - offsetof(struct nj_exchange, body));
 }
 
-static int show_lent(const struct nj__lent *l, uint32_t n_max, struct nj_slice *out)
+static int peek_borrowed(const struct nj__borrowed *l, uint32_t n_max, struct nj_slice *out)
 {
     *out = (struct nj_slice){l->p, l->n_bytes < n_max ? (uint32_t)l->n_bytes : n_max, l->ref};
     return (int)out->n_bytes;
@@ -220,10 +222,10 @@ static int show_lent(const struct nj__lent *l, uint32_t n_max, struct nj_slice *
 
 static int body_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
 {
-    const struct nj_bytes *q = &of_body(body)->resp.out;
+    const struct nj_byte_queue *q = &of_body(body)->resp.out;
 
     if (q->n_bytes == 0)
-        return show_lent(&of_body(body)->resp.lent, n_max, out);
+        return peek_borrowed(&of_body(body)->resp.borrowed, n_max, out);
     struct nj_block *block = q->head;
     uint32_t here = block->n_bytes - block->n_taken;
     *out =
@@ -231,42 +233,42 @@ static int body_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
     return (int)out->n_bytes;
 }
 
-void nj__have_room(struct nj_exchange *x)
+void nj__notify_writable(struct nj_exchange *x)
 {
-    if (nj_list_linked(&x->hungry)) /* it waits for a block to be granted */
+    if (nj_list_linked(&x->waiting_for_buf)) /* it waits for a block to be granted */
         return;
-    if (x->waiting == NJ__WAIT_ROOM)
+    if (x->waiting == NJ__WAIT_WRITABLE)
         nj_fiber_wake(x->waiter, NJ_WAKE_OK);
     uint32_t wants = x->resp.wants_room;
-    if (x->state == NJ__KEPT && x->resp.on_room.fn && wants > 0 &&
+    if (x->state == NJ__DEFERRED && x->resp.on_writable.fn && wants > 0 &&
         nj__response_room(&x->resp) >= wants) {
         x->resp.wants_room = 0;
-        x->due |= NJ__DUE_ROOM;
-        nj__mark(x);
+        x->due |= NJ__DUE_WRITABLE;
+        nj__mark_dirty(x);
     }
 }
 
 static void body_advance(struct nj_body *body, uint32_t n_bytes)
 {
     struct nj_exchange *x = of_body(body);
-    struct nj__lent *lent = &x->resp.lent;
+    struct nj__borrowed *borrowed = &x->resp.borrowed;
 
     if (x->resp.out.n_bytes == 0) {
-        lent->p += n_bytes;
-        lent->n_bytes -= n_bytes;
+        borrowed->p += n_bytes;
+        borrowed->n_bytes -= n_bytes;
         return;
     }
-    nj_bytes_skip(&x->resp.out, n_bytes);
+    nj_byte_queue_skip(&x->resp.out, n_bytes);
     if (x->n_held > 0)
-        nj__errand_holds(x, x->resp.out.n_bytes);
+        nj__dispatch_reserve(x, x->resp.out.n_bytes);
     if (x->resp.out.n_bytes <= NJ_RESPONSE_BUFFER_BYTES / 2)
-        nj__have_room(x);
+        nj__notify_writable(x);
 }
 
 static uint64_t body_remaining(const struct nj_body *body)
 {
     const struct nj_exchange *x = of_body(body);
-    return x->end_told ? x->resp.out.n_bytes + x->resp.lent.n_bytes : NJ_BODY_UNKNOWN;
+    return x->end_sent ? x->resp.out.n_bytes + x->resp.borrowed.n_bytes : NJ_BODY_LEN_UNKNOWN;
 }
 
 static void body_close(struct nj_body *body)
@@ -274,9 +276,9 @@ static void body_close(struct nj_body *body)
     struct nj_exchange *x = of_body(body);
 
     x->body_open = false;
-    nj_bytes_clear(&x->resp.out);
-    nj__lent_clear(&x->resp.lent);
-    nj__errand_holds(x, 0);
+    nj_byte_queue_clear(&x->resp.out);
+    nj__borrowed_clear(&x->resp.borrowed);
+    nj__dispatch_reserve(x, 0);
 }
 
 const struct nj_body_ops nj__exchange_body_ops = {body_peek, body_advance, body_remaining,

@@ -29,12 +29,12 @@ bool nj_view_is(struct nj_view v, const char *text)
 
 bool nj_view_is_nocase(struct nj_view v, const char *text)
 {
-    return nj_str_is_nocase(str(v), text);
+    return nj_str_eq_nocase_cstr(str(v), text);
 }
 
 bool nj_view_begins(struct nj_view v, const char *text)
 {
-    return nj_str_begins(str(v), str(nj_view_of(text)));
+    return nj_str_starts_with(str(v), str(nj_view_of(text)));
 }
 
 bool nj_view_cut(struct nj_view v, char separator, struct nj_view *before, struct nj_view *after)
@@ -70,10 +70,10 @@ bool nj_query_next(struct nj_view *rest, struct nj_view *name, struct nj_view *v
 /* Takes one decoded byte. */
 static char next_byte(struct nj_str *s)
 {
-    int escaped = nj__unescaped(s->p, s->n_bytes);
+    int escaped = nj__percent_decode(s->p, s->n_bytes);
     char c = escaped >= 0 ? (char)escaped : *s->p == '+' ? ' ' : *s->p;
 
-    nj__skip(s, escaped >= 0 ? 3 : 1);
+    nj__str_skip(s, escaped >= 0 ? 3 : 1);
     return c;
 }
 
@@ -120,7 +120,7 @@ bool nj_view_to_u64(struct nj_view v, uint64_t min, uint64_t max, uint64_t *out)
 {
     uint64_t n;
 
-    if (!nj_str_number(str(v), &n) || n < min || n > max)
+    if (!nj_str_parse_u64(str(v), &n) || n < min || n > max)
         return false;
     *out = n;
     return true;
@@ -142,7 +142,7 @@ bool nj_view_to_i64(struct nj_view v, int64_t min, int64_t max, int64_t *out)
 
 size_t nj_u64_digits(uint64_t n, char *out)
 {
-    char digits[NJ_DIGITS_MAX], *end = digits + sizeof digits, *p = nj_put_digits(end, n);
+    char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits, *p = nj_put_digits(end, n);
 
     memcpy(out, p, (size_t)(end - p));
     return ended(out, NJ_U64_BYTES, (size_t)(end - p));
@@ -150,8 +150,8 @@ size_t nj_u64_digits(uint64_t n, char *out)
 
 size_t nj_json_string(struct nj_view v, char *out, size_t n_out)
 {
-    size_t n = nj_json_chars(n_out > 1 ? out + 1 : NULL, n_out > 1 ? n_out - 1 : 0, str(v),
-                             NJ_JSON_REPLACED);
+    size_t n = nj_json_escape(n_out > 1 ? out + 1 : NULL, n_out > 1 ? n_out - 1 : 0, str(v),
+                              NJ_JSON_REPLACE);
 
     if (n + 2 < n_out)
         out[0] = out[n + 1] = '"';

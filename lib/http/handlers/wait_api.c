@@ -8,7 +8,7 @@
 #include "sched/ewyk.h"
 #include "telem/counters.h"
 
-static int error_of(enum nj_wake why)
+static int error_of(enum nj_wake_reason why)
 {
     switch (why) {
     case NJ_WAKE_OK:
@@ -25,7 +25,7 @@ static int error_of(enum nj_wake why)
 
 bool nj_must_not_block(void)
 {
-    return nj_tag_must_not_block();
+    return nj_noblock_is_set();
 }
 
 int nj__wait_for(struct nj_exchange *x, enum nj__waiting what)
@@ -34,28 +34,28 @@ int nj__wait_for(struct nj_exchange *x, enum nj__waiting what)
         if (what == NJ__WAIT_BODY && x->req.on_body.fn) /* on_body reports further bytes */
             return NJ_ERR_WOULD_BLOCK;
         if (!x->resp.on_worker)
-            nj_fiber_refused();
+            nj_fiber_note_would_block();
         return NJ_ERR_WOULD_BLOCK;
     }
     x->waiting = (uint8_t)what;
     if (what == NJ__WAIT_BODY)
-        nj__body_wanted(x);
-    enum nj_wake why = nj_fiber_park(&x->waiter, NJ_NEVER);
+        nj__want_body(x);
+    enum nj_wake_reason why = nj_fiber_park(&x->waiter, NJ_NEVER);
     x->waiting = NJ__WAIT_NONE;
     x->waiter = (struct nj_waiter){0};
     return error_of(why);
 }
 
-int nj__gone(const struct nj_exchange *x)
+int nj__stream_gone(const struct nj_exchange *x)
 {
     if (x->fiber && x->fiber == nj_fiber_self())
-        nj_fiber_told();
+        nj_fiber_note_cancelled();
     return NJ_ERR_CANCELLED;
 }
 
-static int refused(void)
+static int refuse_to_block(void)
 {
-    nj_fiber_refused();
+    nj_fiber_note_would_block();
     return NJ_ERR_WOULD_BLOCK;
 }
 
@@ -79,10 +79,10 @@ static int sleep_thread(uint64_t ns)
 int nj_sleep(uint64_t ns)
 {
     if (nj_must_not_block())
-        return refused();
+        return refuse_to_block();
     if (!nj_fiber_self())
         return sleep_thread(ns);
-    enum nj_wake why = nj_fiber_park(NULL, deadline_in(ns));
+    enum nj_wake_reason why = nj_fiber_park(NULL, deadline_in(ns));
     return why == NJ_WAKE_TIMEOUT ? 0 : error_of(why);
 }
 
@@ -93,11 +93,11 @@ int nj_await(struct nj_event *event, uint64_t timeout_ns)
     if (event->set)
         return 0;
     if (nj_must_not_block() || !nj_fiber_self())
-        return refused();
+        return refuse_to_block();
     if (event->waiter)
         return NJ_ERR_INVALID;
     event->waiter = &w;
-    enum nj_wake why = nj_fiber_park(&w, timeout_ns ? deadline_in(timeout_ns) : NJ_NEVER);
+    enum nj_wake_reason why = nj_fiber_park(&w, timeout_ns ? deadline_in(timeout_ns) : NJ_NEVER);
     event->waiter = NULL;
     return error_of(why);
 }

@@ -84,7 +84,7 @@ void nj_date_format(int64_t unix_s, char out[NJ_DATE_BYTES])
     put_digits(out + 23, in_day % 60, 2);
 }
 
-struct nj_str nj_date_of_now(struct nj_date_of_now *d, int64_t unix_s)
+struct nj_str nj_date_cached(struct nj_date_cached *d, int64_t unix_s)
 {
     if (unix_s != d->unix_s || d->text[0] == '\0') {
         nj_date_format(unix_s, d->text);
@@ -110,7 +110,7 @@ static void expect(struct scan *s, const char *literal)
     s->p += s->ok ? n : 0;
 }
 
-static uint32_t digits(struct scan *s, uint32_t n)
+static uint32_t scan_digits(struct scan *s, uint32_t n)
 {
     uint32_t v = 0;
 
@@ -123,7 +123,7 @@ static uint32_t digits(struct scan *s, uint32_t n)
 }
 
 /* Index of a three-letter name in `names`. */
-static uint32_t name3(struct scan *s, const char *names)
+static uint32_t scan_name3(struct scan *s, const char *names)
 {
     for (uint32_t i = 0; s->ok && s->end - s->p >= 3 && names[3 * (size_t)i]; i++) {
         if (memcmp(s->p, names + 3 * (size_t)i, 3) == 0) {
@@ -135,35 +135,35 @@ static uint32_t name3(struct scan *s, const char *names)
     return 0;
 }
 
-struct moment {
+struct date_time {
     struct civil day;
     uint32_t hour, minute, second;
 };
 
-static void read_time(struct scan *s, struct moment *m)
+static void read_time(struct scan *s, struct date_time *m)
 {
-    m->hour = digits(s, 2);
+    m->hour = scan_digits(s, 2);
     expect(s, ":");
-    m->minute = digits(s, 2);
+    m->minute = scan_digits(s, 2);
     expect(s, ":");
-    m->second = digits(s, 2);
+    m->second = scan_digits(s, 2);
 }
 
 /* ", 06 Nov 1994 08:49:37 GMT" */
-static void read_fixdate(struct scan *s, struct moment *m)
+static void read_fixdate(struct scan *s, struct date_time *m)
 {
     expect(s, ", ");
-    m->day.day = digits(s, 2);
+    m->day.day = scan_digits(s, 2);
     expect(s, " ");
-    m->day.month = name3(s, month_names);
+    m->day.month = scan_name3(s, month_names);
     expect(s, " ");
-    m->day.year = digits(s, 4);
+    m->day.year = scan_digits(s, 4);
     expect(s, " ");
     read_time(s, m);
     expect(s, " GMT");
 }
 
-static int64_t unix_of(const struct moment *m)
+static int64_t unix_of(const struct date_time *m)
 {
     uint32_t y = m->day.year - 1, in_year = m->day.day - 1;
 
@@ -175,25 +175,25 @@ static int64_t unix_of(const struct moment *m)
 
 /* "day, 06-Nov-94 08:49:37 GMT". A date more than 50 years from now is one of the past (RFC 9110
  * 5.6.7). */
-static void read_rfc850(struct scan *s, uint32_t weekday, int64_t now_s, struct moment *m)
+static void read_rfc850(struct scan *s, uint32_t weekday, int64_t now_s, struct date_time *m)
 {
     static const char *const rests[] = {"day", "sday", "nesday", "rsday", "day", "urday", "day"};
 
     expect(s, rests[weekday]);
     expect(s, ", ");
-    m->day.day = digits(s, 2);
+    m->day.day = scan_digits(s, 2);
     expect(s, "-");
-    m->day.month = name3(s, month_names);
+    m->day.month = scan_name3(s, month_names);
     expect(s, "-");
-    uint32_t in_century = digits(s, 2);
+    uint32_t in_century = scan_digits(s, 2);
     expect(s, " ");
     read_time(s, m);
     expect(s, " GMT");
 
     now_s = now_s < 0 ? 0 : now_s > UNIX_MAX ? UNIX_MAX : now_s;
     uint32_t in_day = (uint32_t)((now_s - UNIX_MIN) % DAY_S);
-    struct moment latest = {civil_from_days((uint32_t)((now_s - UNIX_MIN) / DAY_S)), in_day / 3600,
-                            in_day / 60 % 60, in_day % 60};
+    struct date_time latest = {civil_from_days((uint32_t)((now_s - UNIX_MIN) / DAY_S)),
+                               in_day / 3600, in_day / 60 % 60, in_day % 60};
     latest.day.year = latest.day.year + 50 < 9999 ? latest.day.year + 50 : 9999;
     m->day.year = latest.day.year - latest.day.year % 100 + in_century;
     if (s->ok && unix_of(m) > unix_of(&latest))
@@ -201,28 +201,28 @@ static void read_rfc850(struct scan *s, uint32_t weekday, int64_t now_s, struct 
 }
 
 /* " Nov  6 08:49:37 1994" */
-static void read_asctime(struct scan *s, struct moment *m)
+static void read_asctime(struct scan *s, struct date_time *m)
 {
     expect(s, " ");
-    m->day.month = name3(s, month_names);
+    m->day.month = scan_name3(s, month_names);
     expect(s, " ");
     if (s->end - s->p > 0 && *s->p == ' ') {
         s->p++;
-        m->day.day = digits(s, 1);
+        m->day.day = scan_digits(s, 1);
     } else {
-        m->day.day = digits(s, 2);
+        m->day.day = scan_digits(s, 2);
     }
     expect(s, " ");
     read_time(s, m);
     expect(s, " ");
-    m->day.year = digits(s, 4);
+    m->day.year = scan_digits(s, 4);
 }
 
 bool nj_date_parse(struct nj_str text, int64_t now_s, int64_t *unix_s)
 {
     struct scan s = {text.p, text.p + text.n_bytes, true};
-    struct moment m = {0};
-    uint32_t weekday = name3(&s, day_names);
+    struct date_time m = {0};
+    uint32_t weekday = scan_name3(&s, day_names);
 
     if (s.p == s.end)
         return false;

@@ -16,13 +16,13 @@
 void nj_date_format(int64_t unix_s, char out[NJ_DATE_BYTES]);
 
 /* The current date, formatted once a second. Initially all zero. */
-struct nj_date_of_now {
+struct nj_date_cached {
     int64_t unix_s;
     char text[NJ_DATE_BYTES];
 };
 
 /* The string is valid until the next call with another second. */
-struct nj_str nj_date_of_now(struct nj_date_of_now *d, int64_t unix_s);
+struct nj_str nj_date_cached(struct nj_date_cached *d, int64_t unix_s);
 
 /* Parses an HTTP-date: IMF-fixdate, RFC 850 or asctime(). False: none of these formats, or not a
  * calendar day. The name of the weekday is not verified. `now_s` selects the century of a two-digit

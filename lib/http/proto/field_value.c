@@ -25,14 +25,14 @@ bool nj__list_next(struct nj_str *rest, struct nj_str *element)
     while (rest->n_bytes > 0) {
         uint32_t n = span_to(*rest, ',');
         *element = nj_str_trim((struct nj_str){rest->p, n});
-        nj__skip(rest, n < rest->n_bytes ? n + 1 : n);
+        nj__str_skip(rest, n < rest->n_bytes ? n + 1 : n);
         if (element->n_bytes > 0)
             return true;
     }
     return false;
 }
 
-bool nj__number(struct nj_str *s, uint64_t *out)
+bool nj__take_number(struct nj_str *s, uint64_t *out)
 {
     uint64_t v = 0;
     bool any = false;
@@ -40,7 +40,7 @@ bool nj__number(struct nj_str *s, uint64_t *out)
     while (s->n_bytes > 0 && *s->p >= '0' && *s->p <= '9') {
         uint64_t digit = (uint64_t)(*s->p - '0');
         v = v > (UINT64_MAX - digit) / 10 ? UINT64_MAX : 10 * v + digit;
-        nj__skip(s, 1);
+        nj__str_skip(s, 1);
         any = true;
     }
     *out = v;
@@ -63,14 +63,14 @@ static bool read_q(struct nj_str s, uint16_t *q)
     return v <= 1000;
 }
 
-bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q)
+bool nj__parse_weighted(struct nj_str element, struct nj_str *name, uint16_t *q)
 {
     uint32_t n = span_to(element, ';');
 
     *name = nj_str_trim((struct nj_str){element.p, n});
     *q = 1000;
     while (n < element.n_bytes) {
-        nj__skip(&element, n + 1);
+        nj__str_skip(&element, n + 1);
         n = span_to(element, ';');
         struct nj_str p = nj_str_trim((struct nj_str){element.p, n});
         if (p.n_bytes >= 2 && (p.p[0] == 'q' || p.p[0] == 'Q') && p.p[1] == '=')
@@ -79,7 +79,7 @@ bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q)
     return true;
 }
 
-bool nj_field_value_is_good(const char *value)
+bool nj_field_value_is_valid(const char *value)
 {
     size_t n = strlen(value);
 
@@ -97,7 +97,7 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-int nj__unescaped(const char *p, size_t n)
+int nj__percent_decode(const char *p, size_t n)
 {
     int high = n > 2 && p[0] == '%' ? hex_value(p[1]) : -1;
     int low = high >= 0 ? hex_value(p[2]) : -1;

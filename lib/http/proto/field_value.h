@@ -9,14 +9,14 @@
 
 #include "base/field.h"
 
-static inline void nj__skip(struct nj_str *s, uint32_t n)
+static inline void nj__str_skip(struct nj_str *s, uint32_t n)
 {
     s->p += n;
     s->n_bytes -= n;
 }
 
 /* Takes digits from the front. A number that does not fit becomes UINT64_MAX. False: no digit. */
-bool nj__number(struct nj_str *s, uint64_t *out);
+bool nj__take_number(struct nj_str *s, uint64_t *out);
 
 /* Takes the next non-empty element of a comma-separated list (RFC 9110 5.6.1.2), trimmed. Commas in
  * quoted strings do not separate. False: no element is left. */
@@ -24,15 +24,15 @@ bool nj__list_next(struct nj_str *rest, struct nj_str *element);
 
 /* Splits an element of Accept or a similar field into the part before the first ';' and its weight
  * in thousandths (RFC 9110 12.4.2), 1000 by default. False: the weight is malformed. */
-bool nj__weighted(struct nj_str element, struct nj_str *name, uint16_t *q);
+bool nj__parse_weighted(struct nj_str element, struct nj_str *name, uint16_t *q);
 
 /* True if the value may be sent: no line break or other control character (clients reset the stream
  * for one), no blank at either end (RFC 9110 5.5, RFC 9113 8.2.1). Also used outside of
  * lib/http. */
-bool nj_field_value_is_good(const char *value);
+bool nj_field_value_is_valid(const char *value);
 
 /* Decodes a percent-encoded byte such as "%41" at the front of `n` bytes (RFC 3986 2.1). -1: there
  * is none. */
-int nj__unescaped(const char *p, size_t n);
+int nj__percent_decode(const char *p, size_t n);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "http/proto/field_value.h"
 
-#define UNSAID 0xffffu
+#define Q_UNSET 0xffffu
 
 static uint32_t coding_of(struct nj_str name)
 {
@@ -13,45 +13,45 @@ static uint32_t coding_of(struct nj_str name)
         [NJ_CODING_BR] = "br",
         [NJ_CODING_ZSTD] = "zstd",
         [NJ_CODING_GZIP] = "gzip",
-        [NJ_NO_CODING] = "identity",
+        [NJ_CODING_IDENTITY] = "identity",
     };
-    for (uint32_t i = 0; i <= NJ_NO_CODING; i++)
-        if (nj_str_is_nocase(name, names[i]))
+    for (uint32_t i = 0; i <= NJ_CODING_IDENTITY; i++)
+        if (nj_str_eq_nocase_cstr(name, names[i]))
             return i;
-    return nj_str_is_nocase(name, "x-gzip") ? NJ_CODING_GZIP : UNSAID; /* RFC 9110 8.4.1.3 */
+    return nj_str_eq_nocase_cstr(name, "x-gzip") ? NJ_CODING_GZIP : Q_UNSET; /* RFC 9110 8.4.1.3 */
 }
 
-struct nj_codings nj_codings_parse(struct nj_str value)
+struct nj_accepted_codings nj_accept_encoding_parse(struct nj_str value)
 {
-    struct nj_codings c;
+    struct nj_accepted_codings c;
     struct nj_str element, name;
-    uint16_t q, others = UNSAID;
+    uint16_t q, others = Q_UNSET;
 
-    for (uint32_t i = 0; i <= NJ_NO_CODING; i++)
-        c.q[i] = UNSAID;
+    for (uint32_t i = 0; i <= NJ_CODING_IDENTITY; i++)
+        c.q[i] = Q_UNSET;
     while (nj__list_next(&value, &element)) {
-        if (!nj__weighted(element, &name, &q))
+        if (!nj__parse_weighted(element, &name, &q))
             continue;
         uint32_t i = coding_of(name);
-        if (i != UNSAID)
-            c.q[i] = c.q[i] == UNSAID || q > c.q[i] ? q : c.q[i];
-        else if (nj_str_is_nocase(name, "*"))
+        if (i != Q_UNSET)
+            c.q[i] = c.q[i] == Q_UNSET || q > c.q[i] ? q : c.q[i];
+        else if (nj_str_eq_nocase_cstr(name, "*"))
             others = q;
     }
-    for (uint32_t i = 0; i <= NJ_NO_CODING; i++)
-        if (c.q[i] == UNSAID)
-            c.q[i] = others != UNSAID ? others : i == NJ_NO_CODING;
+    for (uint32_t i = 0; i <= NJ_CODING_IDENTITY; i++)
+        if (c.q[i] == Q_UNSET)
+            c.q[i] = others != Q_UNSET ? others : i == NJ_CODING_IDENTITY;
     return c;
 }
 
-uint32_t nj_codings_pick(const struct nj_codings *c, uint8_t siblings)
+uint32_t nj_coding_select(const struct nj_accepted_codings *c, uint8_t siblings)
 {
-    uint32_t best = NJ_NO_CODING;
+    uint32_t best = NJ_CODING_IDENTITY;
 
     for (uint32_t i = 0; i < NJ_N_CODINGS; i++) {
         if (!(siblings & 1u << i) || c->q[i] == 0)
             continue;
-        if (c->q[i] > c->q[best] || (best == NJ_NO_CODING && c->q[i] == c->q[best]))
+        if (c->q[i] > c->q[best] || (best == NJ_CODING_IDENTITY && c->q[i] == c->q[best]))
             best = i;
     }
     return best;
@@ -78,33 +78,33 @@ struct nj_str nj_coding_suffix(uint32_t coding)
 }
 
 /* The most specific media range so far that covers a type, and its weight. */
-struct match {
+struct media_match {
     uint32_t precision; /* 0: none; 1: any type; 2: any subtype; 3: exact */
     uint16_t q;
 };
 
-static void consider(struct match *m, struct nj_str name, uint16_t q, const char *type,
-                     const char *kind)
+static void match_media_range(struct media_match *m, struct nj_str name, uint16_t q,
+                              const char *type, const char *kind)
 {
-    uint32_t precision = nj_str_is_nocase(name, type)    ? 3
-                         : nj_str_is_nocase(name, kind)  ? 2
-                         : nj_str_is_nocase(name, "*/*") ? 1
-                                                         : 0;
+    uint32_t precision = nj_str_eq_nocase_cstr(name, type)    ? 3
+                         : nj_str_eq_nocase_cstr(name, kind)  ? 2
+                         : nj_str_eq_nocase_cstr(name, "*/*") ? 1
+                                                              : 0;
     if (precision > m->precision)
-        *m = (struct match){precision, q};
+        *m = (struct media_match){precision, q};
 }
 
-bool nj_accept_json(struct nj_str value)
+bool nj_accept_prefers_json(struct nj_str value)
 {
-    struct match json = {0}, html = {0};
+    struct media_match json = {0}, html = {0};
     struct nj_str element, name;
     uint16_t q;
 
     while (nj__list_next(&value, &element)) {
-        if (!nj__weighted(element, &name, &q))
+        if (!nj__parse_weighted(element, &name, &q))
             continue;
-        consider(&json, name, q, "application/json", "application/*");
-        consider(&html, name, q, "text/html", "text/*");
+        match_media_range(&json, name, q, "application/json", "application/*");
+        match_media_range(&html, name, q, "text/html", "text/*");
     }
     return json.q > html.q || (json.q > 0 && json.q == html.q && json.precision > html.precision);
 }

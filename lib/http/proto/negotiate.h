@@ -11,20 +11,20 @@
 
 /* Weights of codings in thousandths; 0: not acceptable. The last is "identity" (no coding), which
  * has the lowest non-zero weight if the client does not list it. */
-struct nj_codings {
+struct nj_accepted_codings {
     uint16_t q[NJ_N_CODINGS + 1];
 };
 
-#define NJ_NO_CODING NJ_N_CODINGS
+#define NJ_CODING_IDENTITY NJ_N_CODINGS
 
 /* Parses Accept-Encoding. `value.p` NULL: no such field. RFC 9110 would then allow any coding; here
  * the client is assumed not to decode any. */
-struct nj_codings nj_codings_parse(struct nj_str value);
+struct nj_accepted_codings nj_accept_encoding_parse(struct nj_str value);
 
 /* The coding with the highest weight of those available; `siblings` as in nj_file_job. At equal
- * weights: the one that is likely the smallest. If none is acceptable: NJ_NO_CODING, as without the
- * field (RFC 9110 12.4.1 allows that or 406, which helps nobody). */
-uint32_t nj_codings_pick(const struct nj_codings *c, uint8_t siblings);
+ * weights: the one that is likely the smallest. If none is acceptable: NJ_CODING_IDENTITY, as
+ * without the field (RFC 9110 12.4.1 allows that or 406, which helps nobody). */
+uint32_t nj_coding_select(const struct nj_accepted_codings *c, uint8_t siblings);
 
 /* The coding's name in Content-Encoding, and its suffix of file names. */
 struct nj_str nj_coding_name(uint32_t coding);
@@ -32,6 +32,6 @@ struct nj_str nj_coding_suffix(uint32_t coding);
 
 /* True if this Accept field prefers JSON to HTML. At equal weights JSON must be named more
  * precisely. */
-bool nj_accept_json(struct nj_str value);
+bool nj_accept_prefers_json(struct nj_str value);
 
 #endif

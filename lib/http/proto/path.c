@@ -19,7 +19,7 @@ static int decode(struct nj_str path, uint32_t *at)
 {
     uint8_t c = (uint8_t)path.p[(*at)++];
     if (c == '%') {
-        int escaped = nj__unescaped(path.p + *at - 1, path.n_bytes - *at + 1);
+        int escaped = nj__percent_decode(path.p + *at - 1, path.n_bytes - *at + 1);
         if (escaped < 0)
             return -1;
         *at += 2;
@@ -50,7 +50,7 @@ static enum nj_path_result check_segment(const char *seg, uint32_t n)
  * that a traversal attempt gets 400 wherever it is. */
 static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *out)
 {
-    enum nj_path_result verdict = NJ_PATH_OK;
+    enum nj_path_result result = NJ_PATH_OK;
     uint32_t n = 0, seg = 0; /* bytes written; where the current segment began */
 
     out->slash = '/';
@@ -68,7 +68,7 @@ static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *ou
         if (r == NJ_PATH_BAD)
             return r;
         if (r != NJ_PATH_OK)
-            verdict = r;
+            result = r;
         if (!end && n > seg) /* an empty segment is a doubled slash: collapsed */
             out->name[n++] = '/';
         seg = end ? seg : n;
@@ -76,7 +76,7 @@ static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *ou
     out->n_bytes = n;
     out->n_path = 1 + n;
     out->had_slash = n == seg;
-    return verdict;
+    return result;
 }
 
 enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, struct nj_path *out)
@@ -124,7 +124,7 @@ bool nj_path_is_plain(struct nj_str path)
             continue;
         }
         char c = path.p[i];
-        if (nj__unescaped(path.p + i, path.n_bytes - i) >= 0 || is_control((uint8_t)c) ||
+        if (nj__percent_decode(path.p + i, path.n_bytes - i) >= 0 || is_control((uint8_t)c) ||
             strchr("?#\\", c))
             return false;
     }
@@ -174,7 +174,7 @@ static size_t escape(char *out, const char *p, size_t n_bytes, bool in_query)
     return n;
 }
 
-size_t nj_path_location(const char *name, struct nj_str query, char *out)
+size_t nj_path_dir_location(const char *name, struct nj_str query, char *out)
 {
     size_t n = 0, n_name = strlen(name);
     NJ_ASSERT(n_name + query.n_bytes < NJ_PATH_MAX);

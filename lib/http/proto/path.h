@@ -43,7 +43,7 @@ struct nj_path {
 };
 
 /* A file name with its hash, as hash tables look it up. */
-struct nj_object_name {
+struct nj_file_name {
     const char *p; /* n_bytes < NJ_PATH_MAX */
     uint32_t n_bytes;
     uint64_t hash; /* keyed */
@@ -61,7 +61,7 @@ bool nj_path_is_plain(struct nj_str path);
  * segments. Segments may begin with a dot. For paths from handlers. */
 bool nj_path_names_file(struct nj_str path);
 
-/* Longest result of nj_path_location(): every byte encoded, and two slashes. */
+/* Longest result of nj_path_dir_location(): every byte encoded, and two slashes. */
 #define NJ_PATH_LOCATION_MAX (3 * NJ_PATH_MAX + 2)
 
 /*
@@ -70,6 +70,6 @@ bool nj_path_names_file(struct nj_str path);
  * and `query` come from one target, so together they are shorter than NJ_PATH_MAX. `out` has
  * NJ_PATH_LOCATION_MAX bytes and is not terminated.
  */
-size_t nj_path_location(const char *name, struct nj_str query, char *out);
+size_t nj_path_dir_location(const char *name, struct nj_str query, char *out);
 
 #endif

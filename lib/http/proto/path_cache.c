@@ -7,26 +7,28 @@
 
 #include "base/attr.h"
 
-void nj_targets_init(struct nj_targets *t, struct nj_str index, const struct nj_hash_key *key)
+void nj_path_cache_init(struct nj_path_cache *t, struct nj_str index, const struct nj_hash_key *key)
 {
     t->index = index;
     t->key = *key;
-    t->place_key = nj_mix_key_of(key, "targets");
+    t->slot_key = nj_mix_key_derive(key, "targets");
 }
 
-static struct nj_target_known *place_of(struct nj_targets *t, struct nj_str target)
+static struct nj_path_cache_entry *slot_of(struct nj_path_cache *t, struct nj_str target)
 {
-    return &t->known[nj_mix_bytes(&t->place_key, 0, target.p, target.n_bytes) % NJ_TARGETS];
+    return &t->entries[nj_mix_bytes(&t->slot_key, 0, target.p, target.n_bytes) %
+                       NJ_PATH_CACHE_ENTRIES];
 }
 
-static bool is_known(const struct nj_target_known *k, struct nj_str target)
+static bool is_hit(const struct nj_path_cache_entry *k, struct nj_str target)
 {
     return k->n_target == target.n_bytes && memcmp(k->target, target.p, target.n_bytes) == 0;
 }
 
-static void remember(struct nj_target_known *k, struct nj_str target, const struct nj_target *what)
+static void store_entry(struct nj_path_cache_entry *k, struct nj_str target,
+                        const struct nj_target *what)
 {
-    if (what->name.n_bytes >= NJ_TARGET_BYTES_MAX)
+    if (what->name.n_bytes >= NJ_PATH_CACHE_KEY_MAX)
         return;
     k->hash = what->name.hash;
     k->n_target = (uint8_t)target.n_bytes;
@@ -41,7 +43,7 @@ static void remember(struct nj_target_known *k, struct nj_str target, const stru
 /* Parses a target that is not cached. Not inlined: the compiler probes the stack for the functions
  * it calls, and cached targets need no such probe. */
 static __attribute__((noinline)) enum nj_path_result
-look_into(struct nj_targets *t, struct nj_str target, struct nj_target *out)
+parse_uncached(struct nj_path_cache *t, struct nj_str target, struct nj_target *out)
 {
     struct nj_path *p = &t->path;
     enum nj_path_result r = nj_path_parse(target, t->index, p);
@@ -54,26 +56,26 @@ look_into(struct nj_targets *t, struct nj_str target, struct nj_target *out)
     out->had_slash = p->had_slash;
     if (r == NJ_PATH_OK)
         out->name =
-            (struct nj_object_name){p->name, p->n_bytes, nj_hash(&t->key, p->name, p->n_bytes)};
+            (struct nj_file_name){p->name, p->n_bytes, nj_hash(&t->key, p->name, p->n_bytes)};
     return r;
 }
 
-enum nj_path_result nj_target_parse(struct nj_targets *t, struct nj_str target,
-                                    struct nj_target *out)
+enum nj_path_result nj_path_cache_parse(struct nj_path_cache *t, struct nj_str target,
+                                        struct nj_target *out)
 {
-    if (nj_unlikely(target.n_bytes > NJ_TARGET_BYTES_MAX || target.n_bytes == 0))
-        return look_into(t, target, out);
-    struct nj_target_known *k = place_of(t, target);
-    if (nj_likely(is_known(k, target))) {
+    if (nj_unlikely(target.n_bytes > NJ_PATH_CACHE_KEY_MAX || target.n_bytes == 0))
+        return parse_uncached(t, target, out);
+    struct nj_path_cache_entry *k = slot_of(t, target);
+    if (nj_likely(is_hit(k, target))) {
         out->result = NJ_PATH_OK;
         out->path = (struct nj_str){k->plain, k->n_path};
         out->query = (struct nj_str){target.p + target.n_bytes - k->n_query, k->n_query};
         out->had_slash = k->had_slash;
-        out->name = (struct nj_object_name){k->plain + 1, k->n_name, k->hash};
+        out->name = (struct nj_file_name){k->plain + 1, k->n_name, k->hash};
         return NJ_PATH_OK;
     }
-    enum nj_path_result r = look_into(t, target, out);
+    enum nj_path_result r = parse_uncached(t, target, out);
     if (r == NJ_PATH_OK)
-        remember(k, target, out);
+        store_entry(k, target, out);
     return r;
 }

@@ -22,7 +22,7 @@ static uint32_t put_hex(char *out, uint64_t v)
     return n;
 }
 
-void nj_validators_of(const struct nj_object *object, struct nj_validators *out)
+void nj_validators_of_object(const struct nj_file_object *object, struct nj_validators *out)
 {
     int64_t ns = object->mtime_ns;
     char *p = out->etag;
@@ -44,7 +44,7 @@ void nj_validators_of(const struct nj_object *object, struct nj_validators *out)
     out->n_etag = (uint32_t)(p - out->etag);
 }
 
-void nj_validators_mark(struct nj_validators *v, struct nj_str mark)
+void nj_validators_add_coding(struct nj_validators *v, struct nj_str mark)
 {
     if (v->n_etag == 0)
         return;
@@ -63,7 +63,7 @@ static bool read_tag(struct nj_str *s, struct nj_str *tag, bool *weak)
 {
     *weak = s->n_bytes >= 2 && s->p[0] == 'W' && s->p[1] == '/';
     if (*weak)
-        nj__skip(s, 2);
+        nj__str_skip(s, 2);
     if (s->n_bytes < 2 || s->p[0] != '"')
         return false;
     uint32_t n = 1;
@@ -76,7 +76,7 @@ static bool read_tag(struct nj_str *s, struct nj_str *tag, bool *weak)
     if (n == s->n_bytes)
         return false;
     *tag = (struct nj_str){s->p, n + 1};
-    nj__skip(s, n + 1);
+    nj__str_skip(s, n + 1);
     return true;
 }
 
@@ -87,7 +87,7 @@ static bool same_tag(struct nj_str tag, bool weak, const struct nj_validators *v
     bool own_weak = own.n_bytes > 0 && own.p[0] == 'W';
 
     if (own_weak)
-        nj__skip(&own, 2);
+        nj__str_skip(&own, 2);
     if (strongly && (weak || own_weak))
         return false;
     return nj_str_eq(tag, own);
@@ -104,7 +104,7 @@ static bool lists_tag(struct nj_str list, const struct nj_validators *v, bool st
         struct nj_str tag;
         bool weak;
         if (*list.p == ',') {
-            nj__skip(&list, 1);
+            nj__str_skip(&list, 1);
         } else if (!read_tag(&list, &tag, &weak)) {
             return false;
         } else if (same_tag(tag, weak, v, strongly)) {
@@ -128,37 +128,38 @@ static int64_t modified(const struct nj_validators *v, int64_t now_s)
 }
 
 /* True if the field is present and a valid date, and the file has a date to compare with. */
-static bool date_of(struct nj_str value, const struct nj_validators *v, int64_t now_s, int64_t *out)
+static bool usable_date(struct nj_str value, const struct nj_validators *v, int64_t now_s,
+                        int64_t *out)
 {
     return value.p && v->has_date && nj_date_parse(nj_str_trim(value), now_s, out);
 }
 
-enum nj_verdict nj_conditions_check(const struct nj_conditions *c, const struct nj_validators *v,
-                                    int64_t now_s)
+enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
+                                             const struct nj_validators *v, int64_t now_s)
 {
     int64_t date;
 
     if (c->if_match.p) {
         if (!lists_tag(c->if_match, v, true))
-            return NJ_VERDICT_FAILED;
-    } else if (date_of(c->if_unmodified_since, v, now_s, &date)) {
+            return NJ_PRECOND_FAILED;
+    } else if (usable_date(c->if_unmodified_since, v, now_s, &date)) {
         if (modified(v, now_s) > date)
-            return NJ_VERDICT_FAILED;
+            return NJ_PRECOND_FAILED;
     }
     if (c->if_none_match.p) {
         if (lists_tag(c->if_none_match, v, false))
-            return NJ_VERDICT_NOT_MODIFIED;
-    } else if (date_of(c->if_modified_since, v, now_s, &date)) {
+            return NJ_PRECOND_NOT_MODIFIED;
+    } else if (usable_date(c->if_modified_since, v, now_s, &date)) {
         if (modified(v, now_s) <= date)
-            return NJ_VERDICT_NOT_MODIFIED;
+            return NJ_PRECOND_NOT_MODIFIED;
     }
-    return NJ_VERDICT_SEND;
+    return NJ_PRECOND_PASSED;
 }
 
 /* RFC 9110 13.1.5. A date must equal ours and be in the past (8.8.2.2): responses within that
  * second may be of different versions. */
-bool nj_conditions_range_counts(const struct nj_conditions *c, const struct nj_validators *v,
-                                int64_t now_s)
+bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validators *v,
+                       int64_t now_s)
 {
     struct nj_str value = nj_str_trim(c->if_range), tag;
     int64_t date;
@@ -169,5 +170,5 @@ bool nj_conditions_range_counts(const struct nj_conditions *c, const struct nj_v
     if (value.n_bytes > 0 && (value.p[0] == '"' || value.p[0] == 'W') &&
         read_tag(&value, &tag, &weak))
         return value.n_bytes == 0 && same_tag(tag, weak, v, true);
-    return date_of(c->if_range, v, now_s, &date) && date == v->modified_s && date < now_s;
+    return usable_date(c->if_range, v, now_s, &date) && date == v->modified_s && date < now_s;
 }

@@ -11,7 +11,7 @@
 #include "http/files/file_ops.h"
 
 /* Values of the precondition fields, several lines joined with commas. p NULL: absent. */
-struct nj_conditions {
+struct nj_preconditions {
     struct nj_str if_match, if_none_match, if_modified_since, if_unmodified_since, if_range, range;
 };
 
@@ -27,18 +27,18 @@ struct nj_validators {
 
 /* The validators of an object: a strong entity tag, or a weak one if the object is racy. A listing
  * has none. */
-void nj_validators_of(const struct nj_object *object, struct nj_validators *out);
+void nj_validators_of_object(const struct nj_file_object *object, struct nj_validators *out);
 /* Adds the coding's name `mark` to the entity tag: another coding is another representation and
  * needs another tag (RFC 9110 8.8.3.3). */
-void nj_validators_mark(struct nj_validators *v, struct nj_str mark);
+void nj_validators_add_coding(struct nj_validators *v, struct nj_str mark);
 
-enum nj_verdict { NJ_VERDICT_SEND, NJ_VERDICT_NOT_MODIFIED, NJ_VERDICT_FAILED /* 412 */ };
+enum nj_precond_result { NJ_PRECOND_PASSED, NJ_PRECOND_NOT_MODIFIED, NJ_PRECOND_FAILED /* 412 */ };
 
 /* Evaluates steps 1 to 4 of RFC 9110 13.2.2. Only for requests that would get 200. */
-enum nj_verdict nj_conditions_check(const struct nj_conditions *c, const struct nj_validators *v,
-                                    int64_t now_s);
+enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
+                                             const struct nj_validators *v, int64_t now_s);
 /* Step 5: true if If-Range is absent or matches, so that the Range field applies. */
-bool nj_conditions_range_counts(const struct nj_conditions *c, const struct nj_validators *v,
-                                int64_t now_s);
+bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validators *v,
+                       int64_t now_s);
 
 #endif

@@ -8,26 +8,26 @@
 #include "http/proto/field_value.h"
 
 /* One element: positions of the first and last byte. Either may be missing. */
-struct spec {
+struct range_spec {
     bool has_first, has_last;
     uint64_t first, last; /* without `first`: length of the suffix */
 };
 
 /* RFC 9110 14.1.1: int-range or suffix-range. */
-static bool read_spec(struct nj_str s, struct spec *out)
+static bool read_spec(struct nj_str s, struct range_spec *out)
 {
-    out->has_first = nj__number(&s, &out->first);
+    out->has_first = nj__take_number(&s, &out->first);
     if (s.n_bytes == 0 || *s.p != '-')
         return false;
-    nj__skip(&s, 1);
-    out->has_last = nj__number(&s, &out->last);
+    nj__str_skip(&s, 1);
+    out->has_last = nj__take_number(&s, &out->last);
     if (s.n_bytes > 0 || (!out->has_first && !out->has_last))
         return false;
     return !(out->has_first && out->has_last && out->last < out->first);
 }
 
 /* False: beyond the end (RFC 9110 14.1.2). */
-static bool resolve(const struct spec *s, uint64_t size, struct nj_range *out)
+static bool resolve(const struct range_spec *s, uint64_t size, struct nj_range *out)
 {
     if (!s->has_first) {
         uint64_t n = s->last < size ? s->last : size;
@@ -59,18 +59,18 @@ enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes,
     uint32_t n_specs = 0;
 
     out->n = 0;
-    if (value.n_bytes < sizeof unit - 1 || nj_order_nocase(value.p, unit, sizeof unit - 1) != 0)
+    if (value.n_bytes < sizeof unit - 1 || nj_strncasecmp(value.p, unit, sizeof unit - 1) != 0)
         return NJ_RANGES_IGNORED;
-    nj__skip(&value, sizeof unit - 1);
+    nj__str_skip(&value, sizeof unit - 1);
     while (nj__list_next(&value, &element)) {
-        struct spec spec;
+        struct range_spec range_spec;
         struct nj_range range;
-        if (!read_spec(element, &spec) || ++n_specs > NJ_RANGES_MAX)
+        if (!read_spec(element, &range_spec) || ++n_specs > NJ_RANGES_MAX)
             return NJ_RANGES_IGNORED;
         /* A suffix of an empty file is satisfiable, but 206 cannot express it. */
-        if (!spec.has_first && spec.last > 0 && size_bytes == 0)
+        if (!range_spec.has_first && range_spec.last > 0 && size_bytes == 0)
             return NJ_RANGES_IGNORED;
-        if (!resolve(&spec, size_bytes, &range))
+        if (!resolve(&range_spec, size_bytes, &range))
             continue;
         if (overlaps(out, &range))
             return NJ_RANGES_IGNORED;

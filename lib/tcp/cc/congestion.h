@@ -52,7 +52,7 @@ static inline uint32_t nj_tcb_flight(const struct nj_tcb *t)
  * not count; less if the application did not use the window. */
 static inline uint32_t nj_cc_flight(const struct nj_tcb *t)
 {
-    uint32_t now = nj_tcb_flight(t), was = t->x->flight_was;
+    uint32_t now = nj_tcb_flight(t), was = t->x->flight_before_ack;
     uint32_t flight = was > now ? was : now;
     return flight < t->cwnd ? flight : t->cwnd;
 }
@@ -73,8 +73,8 @@ static inline void nj_cc_grow(struct nj_tcb *t, uint32_t n_bytes)
 }
 
 /* RFC 5681 3.1: one segment when the SYN or SYN-ACK was lost. RFC 6928 2: not after a single
- * retransmission, which may be spurious with an initial RTO of 1 s (nj__tcp_rto_opened). */
-static inline void nj_cc_opened(struct nj_tcb *t)
+ * retransmission, which may be spurious with an initial RTO of 1 s (nj__tcp_rto_handshake_done). */
+static inline void nj_cc_init_window(struct nj_tcb *t)
 {
     t->cwnd = t->x->syn_lost ? t->snd_mss : nj_cc_initial_window(t);
     t->ssthresh = NJ_CC_SSTHRESH_NONE;
@@ -85,7 +85,7 @@ static inline void nj_cc_opened(struct nj_tcb *t)
 /* RFC 5681 4.1: after an idle RTO no ACKs pace the sending, so cwnd returns to the restart window.
  * ssthresh keeps 3/4 of the old cwnd (RFC 7661 4.4.2), so that slow start leads back. False:
  * nothing had to change. */
-static inline bool nj_cc_restart(struct nj_tcb *t)
+static inline bool nj_cc_restart_idle(struct nj_tcb *t)
 {
     uint32_t restart = nj_cc_initial_window(t), most = t->cwnd / 4 * 3;
 

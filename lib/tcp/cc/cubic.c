@@ -195,8 +195,8 @@ static void remember(const struct nj_tcb *t, struct cubic *c)
     c->can_undo = true;
 }
 
-/* RFC 9438 4.6, and fast convergence of 4.7: a flow that loses below its last W_max releases
- * bandwidth. */
+/* RFC 9438 4.6, and fast convergence of RFC 9438 4.7: a flow that loses below its last W_max
+ * releases bandwidth. */
 static void lost(struct nj_tcb *t, nj_ns now)
 {
     struct cubic *c = priv(t);
@@ -243,7 +243,7 @@ static void idle(struct nj_tcb *t, nj_ns now, nj_ns for_ns)
 
     (void)now;
     (void)for_ns;
-    if (nj_cc_restart(t))
+    if (nj_cc_restart_idle(t))
         enter(c, NO_STAGE);
     else if (c->stage == EPOCH)
         c->epoch.ack_at = 0;
@@ -251,7 +251,7 @@ static void idle(struct nj_tcb *t, nj_ns now, nj_ns for_ns)
 
 const struct nj_cc_ops nj_cc_cubic = {
     .name = "cubic",
-    .opened = nj_cc_opened,
+    .opened = nj_cc_init_window,
     .acked = acked,
     .lost = lost,
     .timed_out = timed_out,

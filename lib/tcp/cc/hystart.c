@@ -51,11 +51,11 @@ static void enter_css(struct nj_hystart *h, uint32_t base_us)
 
 /* Enter conservative slow start if ACK trains cover more than half a round trip: the path has no
  * room for twice the window. This is not jitter, so it is not reverted (base 0). */
-static void follow_trains(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
+static void follow_ack_trains(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
 {
     uint32_t gap = us_of(now) - h->ack_at_us;
     uint32_t most =
-        nj_min_u32(NJ_HYSTART_TRAIN_GAP_US, t->min_rtt_us / NJ_HYSTART_TRAIN_GAP_DIVISOR);
+        nj_min_u32(NJ_HYSTART_ACK_TRAIN_GAP_US, t->min_rtt_us / NJ_HYSTART_TRAIN_GAP_DIVISOR);
 
     h->ack_at_us = us_of(now);
     if (h->in_css || gap > most)
@@ -109,7 +109,7 @@ void nj__slow_start(struct nj_tcb *t, struct nj_hystart *h, const struct nj_cc_a
     if (!h->running)
         begin(h, t, ack->now);
     nj_cc_grow(t, h->in_css ? n / NJ_HYSTART_CSS_GROWTH_DIVISOR : n);
-    follow_trains(h, t, ack->now);
+    follow_ack_trains(h, t, ack->now);
     take_sample(h, ack->rtt_us);
     if (round_over(h, t, ack->now))
         t->ssthresh = t->cwnd;

@@ -20,7 +20,7 @@
 /* Maximum gap between the ACKs of a train: this time, and this part of a round trip, since on a
  * short path the pause between two windows is as short. Trains of windows below SEGS_MIN are
  * ignored. */
-#define NJ_HYSTART_TRAIN_GAP_US      2000u
+#define NJ_HYSTART_ACK_TRAIN_GAP_US  2000u
 #define NJ_HYSTART_TRAIN_GAP_DIVISOR 8u
 #define NJ_HYSTART_TRAIN_SEGS_MIN    16u
 

@@ -63,13 +63,13 @@ static void idle(struct nj_tcb *t, nj_ns now, nj_ns for_ns)
 {
     (void)now;
     (void)for_ns;
-    if (nj_cc_restart(t))
+    if (nj_cc_restart_idle(t))
         memset(priv(t), 0, sizeof *priv(t));
 }
 
 const struct nj_cc_ops nj_cc_newreno = {
     .name = "newreno",
-    .opened = nj_cc_opened,
+    .opened = nj_cc_init_window,
     .acked = acked,
     .lost = lost,
     .timed_out = timed_out,

@@ -32,14 +32,14 @@ static void take_min_rtt(struct nj_tcb *t, uint32_t us, nj_ns now)
 
 /* Step 2: was an earlier copy acknowledged? Yes if TSecr is older than the retransmission, or if
  * the round trip would be below the minimum RTT. */
-static bool is_of_earlier_copy(const struct nj_tcb *t, const struct nj_sent *r, nj_ns rtt)
+static bool is_of_earlier_copy(const struct nj_tcb *t, const struct nj_sent_run *r, nj_ns rtt)
 {
     if (t->x->echo != 0 && nj_seq_lt(t->x->echo, nj__tcp_ts_now(t, r->at)))
         return true;
     return rtt < (nj_ns)t->min_rtt_us * NJ_US;
 }
 
-void nj__rack_update(struct nj_tcb *t, const struct nj_sent *r, nj_ns now)
+void nj__rack_update(struct nj_tcb *t, const struct nj_sent_run *r, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     nj_ns rtt = now - r->at;
@@ -52,7 +52,7 @@ void nj__rack_update(struct nj_tcb *t, const struct nj_sent *r, nj_ns now)
         x->reordering = true; /* sent only once, delivered late */
     if (r->again && is_of_earlier_copy(t, r, rtt))
         return;
-    if (x->rack_at == 0 || nj_sent_after(r->at, r->end, x->rack_at, x->rack_end)) {
+    if (x->rack_at == 0 || nj_rack_sent_after(r->at, r->end, x->rack_at, x->rack_end)) {
         x->rack_at = r->at;
         x->rack_end = r->end;
         x->rack_rtt = rtt;
@@ -72,20 +72,21 @@ static nj_ns reordering_window(const struct nj_tcb *t)
 }
 
 /* Was data sent after this run delivered? */
-static bool overtaken(const struct nj_xfer *x, const struct nj_sent *r)
+static bool overtaken(const struct nj_xfer *x, const struct nj_sent_run *r)
 {
-    return nj_sent_after(x->rack_at, x->rack_end, r->at, r->end);
+    return nj_rack_sent_after(x->rack_at, x->rack_end, r->at, r->end);
 }
 
 /* The latest sent run in flight that RACK's segment has overtaken. At least one exists. RACK's
  * segment only moves forward, so each run is passed once per transmission. */
-static const struct nj_sent *last_overtaken(struct nj_xfer *x)
+static const struct nj_sent_run *last_overtaken(struct nj_xfer *x)
 {
     struct nj_list *next;
 
-    while ((next = x->overtaken->next) != &x->by_time && overtaken(x, nj_sent_by_time(next)))
+    while ((next = x->overtaken->next) != &x->by_send_time &&
+           overtaken(x, nj_sent_run_of_node(next)))
         x->overtaken = next;
-    return nj_sent_by_time(x->overtaken);
+    return nj_sent_run_of_node(x->overtaken);
 }
 
 /* Step 5. Runs are ordered by send time, so the walk ends at the first run that is too young. */
@@ -98,13 +99,13 @@ bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
     if (x->rack_at == 0 || (x->ca == NJ_CA_OPEN && x->n_sacked == 0))
         return false; /* no run is overtaken */
     nj_ns wait = x->rack_rtt + reordering_window(t);
-    struct nj_sent *r;
-    while ((r = nj_sent_oldest(x)) && overtaken(x, r)) {
+    struct nj_sent_run *r;
+    while ((r = nj_sent_run_oldest(x)) && overtaken(x, r)) {
         if (r->at + wait > now) {
             x->reo_at = last_overtaken(x)->at + wait;
             break;
         }
-        lost |= nj__sent_lose(t, r);
+        lost |= nj__scoreboard_mark_lost(t, r);
     }
     return lost;
 }
@@ -117,16 +118,16 @@ void nj__rack_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj_ns wait = x->rack_rtt + reordering_window(t);
 
     if (!t->sack_on) {
-        nj__sent_lose_until(tcp, t, t->snd_nxt);
+        nj__scoreboard_lose_until(tcp, t, t->snd_nxt);
         return;
     }
-    nj__sent_lose_until(tcp, t, t->snd_una + t->snd_mss);
-    struct nj_sent *r;
-    while ((r = nj_sent_oldest(x)) && r->at + wait <= now)
-        nj__sent_lose(t, r);
+    nj__scoreboard_lose_until(tcp, t, t->snd_una + t->snd_mss);
+    struct nj_sent_run *r;
+    while ((r = nj_sent_run_oldest(x)) && r->at + wait <= now)
+        nj__scoreboard_mark_lost(t, r);
 }
 
-void nj__rack_dsack(struct nj_tcb *t)
+void nj__rack_widen_window(struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
 
@@ -139,7 +140,7 @@ void nj__rack_dsack(struct nj_tcb *t)
     x->reo_persist = REO_PERSIST;
 }
 
-void nj__rack_recovered(struct nj_xfer *x)
+void nj__rack_recovery_ended(struct nj_xfer *x)
 {
     if (x->reo_persist > 0 && --x->reo_persist == 0)
         x->reo_mult = 1;
@@ -156,7 +157,8 @@ static nj_ns probe_at(const struct nj_tcb *t, nj_ns now)
     nj_ns least = srtt / 8 + NJ_TCP_TLP_SLACK;
 
     if (t->x->n_flight <= t->snd_mss) {
-        nj_ns late = nj_sent_last(t->x)->at + srtt + NJ_TCP_TLP_ACK_DELAY + nj_min_u64(var, srtt);
+        nj_ns late =
+            nj_sent_run_last(t->x)->at + srtt + NJ_TCP_TLP_ACK_DELAY + nj_min_u64(var, srtt);
         return late > now + NJ_TCP_TLP_SLACK ? late : now + NJ_TCP_TLP_SLACK;
     }
     nj_ns spread = nj_min_u64(var, half);
@@ -177,13 +179,13 @@ void nj__tlp_schedule(struct nj_tcb *t, nj_ns now)
         x->pto_at = at;
 }
 
-bool nj__tlp_acked(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_ack_news *news)
+bool nj__tlp_acked(struct nj_tcb *t, const struct nj_seg *seg, const struct nj_ack_result *news)
 {
     struct nj_xfer *x = t->x;
 
     if (!x->tlp_out || nj_seq_lt(seg->ack, x->tlp_end))
         return false;
-    if (!x->tlp_again || news->dsack) { /* new data, or D-SACK: both copies arrived */
+    if (!x->tlp_was_rexmit || news->dsack) { /* new data, or D-SACK: both copies arrived */
         x->tlp_out = false;
         return false;
     }

@@ -48,8 +48,8 @@ static void remember(struct nj_tcb *t)
 }
 
 /* Is it proven that the retransmissions were spurious? */
-static bool was_mistaken(const struct nj_tcb *t, const struct nj_seg *seg,
-                         const struct nj_ack_news *news)
+static bool is_spurious(const struct nj_tcb *t, const struct nj_seg *seg,
+                        const struct nj_ack_result *news)
 {
     const struct nj_xfer *x = t->x;
 
@@ -65,7 +65,7 @@ static bool was_mistaken(const struct nj_tcb *t, const struct nj_seg *seg,
     if (x->ca != NJ_CA_LOSS || x->frto == 0)
         return false;
     /* RFC 5682 3 and 2.1 step 3b: originals are delivered although they were marked as lost. */
-    return t->sack_on ? news->lost_once : x->frto == 2 && news->n_acked > 0;
+    return t->sack_on ? news->lost_first_copy : x->frto == 2 && news->n_acked > 0;
 }
 
 static void undo(struct nj_tcp *tcp, struct nj_tcb *t)
@@ -77,16 +77,16 @@ static void undo(struct nj_tcp *tcp, struct nj_tcb *t)
         t->cwnd = x->undo_cwnd; /* in OPEN cwnd may have grown beyond it */
     t->ssthresh = x->undo_ssthresh;
     tcp->cfg.cc->undone(t);
-    nj__sent_unlose(x);
+    nj__scoreboard_unmark_lost(x);
     x->undo_cwnd = 0;
     x->ca = NJ_CA_OPEN;
     x->frto = 0;
     x->n_backoffs = 0;
     x->dupacks = 0;
-    x->send_one = false;
+    x->send_one_anyway = false;
 }
 
-void nj__recovery_dsack(struct nj_tcb *t, const struct nj_sack_block *b, struct nj_ack_news *news)
+void nj__recovery_dsack(struct nj_tcb *t, const struct nj_sack_block *b, struct nj_ack_result *news)
 {
     struct nj_xfer *x = t->x;
     uint32_t n = b->end - b->first;
@@ -94,7 +94,7 @@ void nj__recovery_dsack(struct nj_tcb *t, const struct nj_sack_block *b, struct 
     if (!nj_seq_lt(b->first, b->end) || nj_seq_lt(t->snd_nxt, b->end) || n > t->snd_wnd_max)
         return;
     news->dsack = true;
-    nj__rack_dsack(t);
+    nj__rack_widen_window(t);
     /* Before the first retransmission it cannot be a duplicate of ours, so it does not count. */
     if (x->undo_cwnd && x->undo_ts != 0 && nj_seq_le(x->undo_una, b->first))
         x->undo_bytes -= (int32_t)n;
@@ -104,7 +104,7 @@ void nj__recovery_dsack(struct nj_tcb *t, const struct nj_sack_block *b, struct 
 
 /* `news`: the effect of the ACK that caused it, or zeros. */
 static void begin(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_ca ca,
-                  const struct nj_ack_news *news, nj_ns now)
+                  const struct nj_ack_result *news, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     bool slowing = x->ca == NJ_CA_CWR; /* one reduction per round trip is enough */
@@ -118,7 +118,7 @@ static void begin(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_ca ca,
     }
     if (ca == NJ_CA_RECOVERY) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_fast_retransmit);
-        x->send_one = true;
+        x->send_one_anyway = true;
     } else {
         x->undo_cwnd = 0;
     }
@@ -136,11 +136,11 @@ static void end(struct nj_tcb *t)
     if (x->ca != NJ_CA_LOSS)
         t->cwnd = t->ssthresh;
     if (x->ca != NJ_CA_CWR)
-        nj__rack_recovered(x);
+        nj__rack_recovery_ended(x);
     x->ca = NJ_CA_OPEN;
     x->dupacks = 0;
     x->frto = 0;
-    x->send_one = false;
+    x->send_one_anyway = false;
 }
 
 /* RFC 9937 6.2 (PRR). While pipe exceeds ssthresh, send in proportion to deliveries; below it, as
@@ -169,7 +169,7 @@ static void reduce(struct nj_tcb *t, uint32_t n_delivered, bool safe)
 
 /* RFC 5682: if the first ACK after a time-out advances snd_una, send two new segments instead of
  * retransmissions. The next ACK shows whether the originals were lost. */
-static void frto_step(struct nj_tcb *t, const struct nj_ack_news *news)
+static void frto_step(struct nj_tcb *t, const struct nj_ack_result *news)
 {
     struct nj_xfer *x = t->x;
 
@@ -185,7 +185,7 @@ static void frto_step(struct nj_tcb *t, const struct nj_ack_news *news)
 
 /* RFC 5681 3.1: grow cwnd by cumulatively acknowledged bytes. SACKed bytes only let new segments
  * out (RFC 3042 2); they count when the hole before them is filled. */
-static void grow(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_news *news,
+static void grow(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_result *news,
                  uint32_t una_before, bool after_rto, nj_ns now)
 {
     struct nj_xfer *x = t->x;
@@ -193,7 +193,7 @@ static void grow(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_news 
     struct nj_cc_ack ack = {
         .now = now,
         .n_bytes = news->n_acked,
-        .rtt_us = news->once_last_at ? (uint32_t)((now - news->once_last_at) / NJ_US) : 0,
+        .rtt_us = news->newest_once_at ? (uint32_t)((now - news->newest_once_at) / NJ_US) : 0,
         .limited = limited || after_rto,
     };
 
@@ -208,7 +208,7 @@ static void grow(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_news 
 /* Without SACK (RFC 5681 3.2, RFC 6582 3.2): the third duplicate ACK, then each partial ACK, marks
  * the first segment as lost. */
 static bool detect_without_sack(struct nj_tcp *tcp, struct nj_tcb *t,
-                                const struct nj_ack_news *news)
+                                const struct nj_ack_result *news)
 {
     struct nj_xfer *x = t->x;
     bool partial = x->ca == NJ_CA_RECOVERY && news->n_acked > 0;
@@ -225,13 +225,13 @@ static bool detect_without_sack(struct nj_tcp *tcp, struct nj_tcb *t,
         return false;
     if (partial && nj_seq_le(x->high_seq, t->snd_una))
         return false;
-    x->send_one = true; /* RFC 6582 3.2 step 3: regardless of cwnd */
-    nj__sent_lose_until(tcp, t, t->snd_una + t->snd_mss);
+    x->send_one_anyway = true; /* RFC 6582 3.2 step 3: regardless of cwnd */
+    nj__scoreboard_lose_until(tcp, t, t->snd_una + t->snd_mss);
     return x->n_lost > 0;
 }
 
 void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
-                        const struct nj_ack_news *news, uint32_t una_before, nj_ns now)
+                        const struct nj_ack_result *news, uint32_t una_before, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     uint32_t n_guessed = t->sack_on ? 0 : x->dupacks * t->snd_mss;
@@ -240,7 +240,7 @@ void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
         begin(tcp, t, NJ_CA_CWR, news, now);
         x->high_seq = t->snd_una; /* repaired already: only reduce once (RFC 8985 7.4.2) */
     }
-    if (was_mistaken(t, seg, news))
+    if (is_spurious(t, seg, news))
         undo(tcp, t);
     if (x->undo_cwnd && x->ca == NJ_CA_OPEN &&
         t->snd_una - x->high_seq > x->undo_cwnd) /* too long ago to undo */
@@ -282,7 +282,7 @@ void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
 void nj__recovery_dupack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
-    const struct nj_ack_news none = {0};
+    const struct nj_ack_result none = {0};
 
     if (x->dupacks < UINT8_MAX)
         x->dupacks++;
@@ -295,10 +295,10 @@ void nj__recovery_dupack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         reduce(t, x->prr_delivered < x->prr_flight ? t->snd_mss : 0, false);
 }
 
-void nj__recovery_reordered_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+void nj__recovery_reo_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (nj__rack_detect(t, now) && t->x->ca < NJ_CA_RECOVERY) {
-        begin(tcp, t, NJ_CA_RECOVERY, &(struct nj_ack_news){0}, now);
+        begin(tcp, t, NJ_CA_RECOVERY, &(struct nj_ack_result){0}, now);
         reduce(t, 0, false);
     }
 }
@@ -306,15 +306,15 @@ void nj__recovery_reordered_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 void nj__recovery_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
-    const struct nj_sent *head = nj_sent_first(x);
+    const struct nj_sent_run *head = nj_sent_run_first(x);
     bool first = x->n_backoffs == 0;
 
     remember(t);
     if (x->ca == NJ_CA_OPEN || (x->ca == NJ_CA_LOSS && first))
         tcp->cfg.cc->timed_out(t, now); /* else cwnd was reduced for this loss already */
     x->frto = first && x->ca < NJ_CA_RECOVERY && head && !head->again;
-    if (head && head->fate == NJ_SACKED) {
-        nj__sent_forget_sacks(t); /* the peer has reneged */
+    if (head && head->fate == NJ_RUN_SACKED) {
+        nj__scoreboard_renege(t); /* the peer has reneged */
         x->undo_cwnd = 0;         /* do not restore a cwnd that grew with these SACKs */
     }
     nj__rack_timed_out(tcp, t, now);
@@ -324,7 +324,7 @@ void nj__recovery_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     x->dupacks = 0;
     x->tlp_out = false;
     x->pto_at = x->reo_at = NJ_NEVER;
-    x->send_one = true;
+    x->send_one_anyway = true;
     x->cwr_due = t->ecn_on;
 }
 

@@ -13,7 +13,7 @@
 #define OPTION_BYTES 4u /* kind, length and padding */
 #define BLOCK_BYTES  8u
 
-void nj__sack_duplicate(struct nj_tcb *t, uint32_t first, uint32_t end)
+void nj__sack_note_dsack(struct nj_tcb *t, uint32_t first, uint32_t end)
 {
     if (!t->sack_on || t->x->dsack.first != t->x->dsack.end)
         return; /* the first duplicate is kept until it is reported (RFC 2883 4) */
@@ -40,7 +40,7 @@ static struct nj_sack_block held_part(const struct nj_tcb *t, uint32_t first, ui
     return dup;
 }
 
-void nj__sack_arrived(struct nj_tcb *t, uint32_t first, uint32_t end)
+void nj__sack_note_block(struct nj_tcb *t, uint32_t first, uint32_t end)
 {
     struct nj_xfer *x = t->x;
 
@@ -48,12 +48,12 @@ void nj__sack_arrived(struct nj_tcb *t, uint32_t first, uint32_t end)
         return;
     struct nj_sack_block dup = held_part(t, first, end);
     if (dup.first != dup.end)
-        nj__sack_duplicate(t, dup.first, dup.end);
+        nj__sack_note_dsack(t, dup.first, dup.end);
     if (first == t->rcv_nxt)
         return; /* acknowledged soon */
     memmove(&x->sack_at[1], &x->sack_at[0], sizeof x->sack_at - sizeof x->sack_at[0]);
     x->sack_at[0] = first;
-    x->n_sack_at += x->n_sack_at < NJ_SACK_BLOCKS_MAX;
+    x->n_recent_blocks += x->n_recent_blocks < NJ_SACK_BLOCKS_MAX;
 }
 
 static bool within(const struct nj_sack_block *b, uint32_t seq)
@@ -70,7 +70,7 @@ struct report {
 
 static void classify(struct report *r, const struct nj_xfer *x, const struct nj_sack_block *b)
 {
-    for (uint32_t i = 0; i < x->n_sack_at; i++)
+    for (uint32_t i = 0; i < x->n_recent_blocks; i++)
         if (within(b, x->sack_at[i])) {
             r->recent[i] = *b;
             r->found[i] = true;
@@ -99,10 +99,10 @@ static void forget(struct nj_xfer *x, const struct report *r)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < x->n_sack_at; i++)
+    for (uint32_t i = 0; i < x->n_recent_blocks; i++)
         if (r->found[i])
             x->sack_at[n++] = x->sack_at[i];
-    x->n_sack_at = (uint8_t)n;
+    x->n_recent_blocks = (uint8_t)n;
 }
 
 static uint32_t blocks_that_fit(const struct nj_tcb *t, uint32_t n_payload)
@@ -120,7 +120,7 @@ static void add(struct nj_tcp_opts *o, const struct nj_sack_block *b, uint32_t m
         o->sack[o->n_sack++] = *b;
 }
 
-uint32_t nj__sack_blocks(struct nj_tcb *t, struct nj_tcp_opts *o, uint32_t n_payload)
+uint32_t nj__sack_write_blocks(struct nj_tcb *t, struct nj_tcp_opts *o, uint32_t n_payload)
 {
     struct nj_xfer *x = t->x;
     uint32_t most = blocks_that_fit(t, n_payload);
@@ -134,7 +134,7 @@ uint32_t nj__sack_blocks(struct nj_tcb *t, struct nj_tcp_opts *o, uint32_t n_pay
         add(o, &x->dsack, most);
     x->dsack.end = x->dsack.first;
     read_list(&r, x);
-    for (uint32_t i = 0; i < x->n_sack_at; i++)
+    for (uint32_t i = 0; i < x->n_recent_blocks; i++)
         if (r.found[i])
             add(o, &r.recent[i], most);
     for (uint32_t i = 0; i < r.n_other; i++)

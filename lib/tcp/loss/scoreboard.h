@@ -13,10 +13,10 @@
  * Runs in flight are also on a list ordered by their last send time, so that RACK finds the oldest
  * first (RFC 8985 6.2). A run leaves this list when it is acknowledged, SACKed or marked as lost.
  *
- * The number of runs is bounded. Each connection has NJ_SENT_RUNS_SURE reserved; beyond that it may
- * hold one part in NJ_SENT_RUNS_PART of the free runs of the shard (dynamic thresholds, as for
- * received mbufs). Without a free run the scoreboard gets coarser: a SACK that would split a run is
- * ignored, and new data joins the last run.
+ * The number of runs is bounded. Each connection has NJ_SENT_RUNS_RESERVED reserved; beyond that it
+ * may hold one part in NJ_SENT_RUNS_DIVISOR of the free runs of the shard (dynamic thresholds, as
+ * for received mbufs). Without a free run the scoreboard gets coarser: a SACK that would split a
+ * run is ignored, and new data joins the last run.
  */
 #ifndef NJ_TCP_LOSS_SCOREBOARD_H
 #define NJ_TCP_LOSS_SCOREBOARD_H
@@ -26,113 +26,119 @@
 
 struct nj_tcp;
 
-enum nj_fate {
-    NJ_FLYING, /* sent, neither acknowledged nor lost */
-    NJ_SACKED, /* selectively acknowledged; the peer may still renege */
-    NJ_LOST,   /* to be retransmitted */
+enum nj_run_state {
+    NJ_RUN_IN_FLIGHT, /* sent, neither acknowledged nor lost */
+    NJ_RUN_SACKED,    /* selectively acknowledged; the peer may still renege */
+    NJ_RUN_LOST,      /* to be retransmitted */
 };
 
-struct nj_sent {
+struct nj_sent_run {
     struct nj_list node;
-    struct nj_list by_time; /* member of nj_xfer.by_time while in flight */
-    nj_ns at;               /* last send time */
+    struct nj_list by_send_time; /* member of nj_xfer.by_send_time while in flight */
+    nj_ns at;                    /* last send time */
     uint32_t seq, end;
     uint32_t edge;      /* a segment begins here, and one every seg_bytes after it; */
     uint16_t seg_bytes; /* not 0. edge may be below seq after an ACK */
-    uint8_t fate;       /* enum nj_fate */
+    uint8_t fate;       /* enum nj_run_state */
     bool again;         /* retransmitted */
 };
 
-static_assert(sizeof(struct nj_sent) <= NJ_CACHE_LINE, "NJ_SENT_RUNS_* count 64 bytes for each");
+static_assert(sizeof(struct nj_sent_run) <= NJ_CACHE_LINE,
+              "NJ_SENT_RUNS_* count 64 bytes for each");
 
 /* The effect of one ACK. */
-struct nj_ack_news {
-    uint32_t n_acked;     /* advance of snd_una */
-    uint32_t n_delivered; /* newly acknowledged or SACKed */
-    uint32_t n_sacked;    /* newly SACKed */
-    bool again_acked;     /* snd_una passed retransmitted bytes */
-    bool once_delivered;  /* delivered: bytes sent only once, in flight */
-    bool lost_once;       /* delivered: bytes sent only once, marked as lost */
-    nj_ns once_first_at;  /* oldest send time of bytes sent only once; 0: none */
-    nj_ns once_last_at;   /* newest send time of those */
-    nj_ns again_last_at;  /* newest send time of retransmitted bytes; 0: none */
-    bool dsack;           /* D-SACK received (RFC 2883) */
-    bool repeats;         /* duplicate ACK: no text, same number and window (RFC 5681 2) */
+struct nj_ack_result {
+    uint32_t n_acked;       /* advance of snd_una */
+    uint32_t n_delivered;   /* newly acknowledged or SACKed */
+    uint32_t n_sacked;      /* newly SACKed */
+    bool rexmit_acked;      /* snd_una passed retransmitted bytes */
+    bool first_copy_acked;  /* delivered: bytes sent only once, in flight */
+    bool lost_first_copy;   /* delivered: bytes sent only once, marked as lost */
+    nj_ns oldest_once_at;   /* oldest send time of bytes sent only once; 0: none */
+    nj_ns newest_once_at;   /* newest send time of those */
+    nj_ns newest_rexmit_at; /* newest send time of retransmitted bytes; 0: none */
+    bool dsack;             /* D-SACK received (RFC 2883) */
+    bool repeats;           /* duplicate ACK: no text, same number and window (RFC 5681 2) */
 };
 
-static inline struct nj_sent *nj_sent_first(const struct nj_xfer *x)
+static inline struct nj_sent_run *nj_sent_run_first(const struct nj_xfer *x)
 {
-    return nj_list_empty(&x->sent) ? NULL : nj_container_of(x->sent.next, struct nj_sent, node);
+    return nj_list_empty(&x->sent) ? NULL : nj_container_of(x->sent.next, struct nj_sent_run, node);
 }
 
-static inline struct nj_sent *nj_sent_last(const struct nj_xfer *x)
+static inline struct nj_sent_run *nj_sent_run_last(const struct nj_xfer *x)
 {
-    return nj_list_empty(&x->sent) ? NULL : nj_container_of(x->sent.prev, struct nj_sent, node);
+    return nj_list_empty(&x->sent) ? NULL : nj_container_of(x->sent.prev, struct nj_sent_run, node);
 }
 
-static inline struct nj_sent *nj_sent_next(const struct nj_xfer *x, const struct nj_sent *r)
+static inline struct nj_sent_run *nj_sent_run_next(const struct nj_xfer *x,
+                                                   const struct nj_sent_run *r)
 {
-    return r->node.next == &x->sent ? NULL : nj_container_of(r->node.next, struct nj_sent, node);
+    return r->node.next == &x->sent ? NULL
+                                    : nj_container_of(r->node.next, struct nj_sent_run, node);
 }
 
-static inline struct nj_sent *nj_sent_prev(const struct nj_xfer *x, const struct nj_sent *r)
+static inline struct nj_sent_run *nj_sent_run_prev(const struct nj_xfer *x,
+                                                   const struct nj_sent_run *r)
 {
-    return r->node.prev == &x->sent ? NULL : nj_container_of(r->node.prev, struct nj_sent, node);
+    return r->node.prev == &x->sent ? NULL
+                                    : nj_container_of(r->node.prev, struct nj_sent_run, node);
 }
 
 /* RACK_sent_after of RFC 8985 6.2: was the run (at1, end1) sent after (at2, end2)? Ties are decided
  * by sequence number. */
-static inline bool nj_sent_after(nj_ns at1, uint32_t end1, nj_ns at2, uint32_t end2)
+static inline bool nj_rack_sent_after(nj_ns at1, uint32_t end1, nj_ns at2, uint32_t end2)
 {
     return at1 > at2 || (at1 == at2 && nj_seq_lt(end2, end1));
 }
 
-static inline struct nj_sent *nj_sent_by_time(struct nj_list *node)
+static inline struct nj_sent_run *nj_sent_run_of_node(struct nj_list *node)
 {
-    return nj_container_of(node, struct nj_sent, by_time);
+    return nj_container_of(node, struct nj_sent_run, by_send_time);
 }
 
 /* The run in flight with the oldest send time, or NULL. */
-static inline struct nj_sent *nj_sent_oldest(const struct nj_xfer *x)
+static inline struct nj_sent_run *nj_sent_run_oldest(const struct nj_xfer *x)
 {
-    return nj_list_empty(&x->by_time) ? NULL : nj_sent_by_time(x->by_time.next);
+    return nj_list_empty(&x->by_send_time) ? NULL : nj_sent_run_of_node(x->by_send_time.next);
 }
 
 /* Record `n_seq` new sequence numbers sent from snd_nxt on; advances snd_nxt. */
-void nj__sent_push(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq, nj_ns now);
-/* May nj__sent_push() be called: can the last run be extended, or is a run available? */
-bool nj__sent_has_room(const struct nj_tcp *, const struct nj_tcb *);
+void nj__scoreboard_append(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq, nj_ns now);
+/* May nj__scoreboard_append() be called: can the last run be extended, or is a run available? */
+bool nj__scoreboard_has_room(const struct nj_tcp *, const struct nj_tcb *);
 /* Are `n` runs available for new data, without joining the last run? */
-bool nj__sent_has_runs(const struct nj_tcp *, const struct nj_tcb *, uint32_t n);
+bool nj__scoreboard_has_runs(const struct nj_tcp *, const struct nj_tcb *, uint32_t n);
 /* Lost bytes from `r` on that one call may retransmit while keeping segment boundaries, also when
  * snd_mss has grown. All of `r` if its segments have snd_mss bytes; else one segment made of as
  * many whole old segments of `r` and the lost runs after it as fit. */
-uint32_t nj__sent_again_max(const struct nj_tcb *, const struct nj_sent *r);
+uint32_t nj__scoreboard_rexmit_max(const struct nj_tcb *, const struct nj_sent_run *r);
 /* The bytes from the start of `r` up to `end` were retransmitted. */
-void nj__sent_again(struct nj_tcp *, struct nj_tcb *, struct nj_sent *r, uint32_t end, nj_ns now);
+void nj__scoreboard_rexmitted(struct nj_tcp *, struct nj_tcb *, struct nj_sent_run *r, uint32_t end,
+                              nj_ns now);
 /* snd_mss was reduced and all in flight is marked as lost: set new segment boundaries. */
-void nj__sent_recut(struct nj_tcp *, struct nj_tcb *);
+void nj__scoreboard_resegment(struct nj_tcp *, struct nj_tcb *);
 /* Split the last `n_seq` numbers off the last run, if a run is available, and return the last run.
  * Segment boundaries are kept. */
-struct nj_sent *nj__sent_tail(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq);
+struct nj_sent_run *nj__scoreboard_split_tail(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq);
 /* Mark `r` as lost. Returns false for a path MTU probe, whose loss is no sign of congestion (RFC
  * 4821 7.6.2). */
-bool nj__sent_lose(struct nj_tcb *, struct nj_sent *r);
+bool nj__scoreboard_mark_lost(struct nj_tcb *, struct nj_sent_run *r);
 /* Mark all data in flight before `end` as lost. */
-void nj__sent_lose_until(struct nj_tcp *, struct nj_tcb *, uint32_t end);
+void nj__scoreboard_lose_until(struct nj_tcp *, struct nj_tcb *, uint32_t end);
 /* The peer may have reneged: mark all SACKed data as lost (RFC 2018 8). */
-void nj__sent_forget_sacks(struct nj_tcb *);
+void nj__scoreboard_renege(struct nj_tcb *);
 /* Undo: all lost runs are in flight, each with its old send time. */
-void nj__sent_unlose(struct nj_xfer *);
+void nj__scoreboard_unmark_lost(struct nj_xfer *);
 /* The first lost run, or NULL. */
-struct nj_sent *nj__sent_first_lost(struct nj_xfer *);
+struct nj_sent_run *nj__scoreboard_first_lost(struct nj_xfer *);
 
 /* Process a cumulative ACK: remove all before `ack`. */
-void nj__sent_acked(struct nj_tcp *, struct nj_tcb *, uint32_t ack, struct nj_ack_news *,
-                    nj_ns now);
+void nj__scoreboard_ack(struct nj_tcp *, struct nj_tcb *, uint32_t ack, struct nj_ack_result *,
+                        nj_ns now);
 /* Process the SACK option of a segment (RFC 2018, RFC 2883 5). */
-void nj__sent_sacked(struct nj_tcp *, struct nj_tcb *, const struct nj_seg *, struct nj_ack_news *,
-                     nj_ns now);
-void nj__sent_free(struct nj_tcp *, struct nj_xfer *);
+void nj__scoreboard_sack(struct nj_tcp *, struct nj_tcb *, const struct nj_seg *,
+                         struct nj_ack_result *, nj_ns now);
+void nj__scoreboard_free(struct nj_tcp *, struct nj_xfer *);
 
 #endif
