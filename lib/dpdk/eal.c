@@ -176,8 +176,7 @@ bool nj_eal_find_unbound(const char *sysfs, int argc, char **argv, char *why, si
             continue;
         snprintf(path, sizeof path, "%s/%s", sysfs, address);
         if (access(path, F_OK) != 0) {
-            snprintf(why, why_bytes, "%s: there is no such PCI device (lspci -D lists them)",
-                     address);
+            snprintf(why, why_bytes, "%s: no such PCI device (lspci -D lists them)", address);
             return true;
         }
         nj_pci_driver_of(sysfs, address, driver, sizeof driver);

@@ -64,7 +64,7 @@ class Report(CrashCase):
         functions, report = self.check("/crash", "SIGSEGV at address 0x8", "crash")
         self.assertEqual(functions[0], "crash", report)
         self.assertIn("nj_shard_step", functions, report)  # not exported, and named
-        self.assertIn("main_lcore", functions, report)
+        self.assertIn("main_lcore_thread", functions, report)
         self.assertIn("libnightjar.so", report)
 
     def test_on_a_stack_of_its_own(self):
