@@ -42,7 +42,7 @@ static const uint32_t limit_first_key[] = {0, 3, 6};
 
 #define BURST_MIN (2u * NJ_QUANTUM_MIN_BYTES)
 
-static const char *const actions[] = {"serve", "drop", "reset", "forbid", "later"};
+static const char *const actions[] = {"serve", "drop", "reset", "forbid", "429"};
 
 _Static_assert(NJ_ARRAY_LEN(class_key_table) <= 32, "a bit for each");
 
@@ -77,6 +77,8 @@ static bool is_burst(const struct key *k)
 
 static bool parse_action(const char *value, uint64_t *out)
 {
+    if (strcmp(value, "later") == 0) /* the former word for 429 */
+        value = "429";
     for (*out = 0; *out < NJ_ARRAY_LEN(actions); (*out)++)
         if (strcmp(actions[*out], value) == 0)
             return true;
@@ -104,7 +106,7 @@ static bool read_key(const struct key *k, const char *value, uint64_t *out, cons
         *out = nj_parse_seconds(value, &seconds) && seconds <= 86400 ? (uint64_t)seconds : 0;
         return *out > 0;
     case ACTION:
-        *expected = "serve, drop, reset, forbid or later";
+        *expected = "serve, drop, reset, forbid or 429";
         return parse_action(value, out);
     default:
         return false;

@@ -255,7 +255,7 @@ static void warn_of_class(const struct warn_ctx *w, const struct nj_policy *p,
     if (c->caps.requests_per_s == 0)
         warn_no_effect(w, c->name, "requests_burst", "requests is not set");
     if (c->action != NJ_ACTION_TOO_MANY)
-        warn_no_effect(w, c->name, "retry_after", "the action is not later");
+        warn_no_effect(w, c->name, "retry_after", "the action is not 429");
     for (uint32_t i = 0; c->action != NJ_ACTION_SERVE && i < nj_class_keys_count(); i++) {
         const char *key = nj_class_key_name(i);
         if (strcmp(key, "action") != 0 && strcmp(key, "retry_after") != 0 &&

@@ -206,7 +206,7 @@ static void begin_linger(struct nj_conn *c, nj_ns now)
 static void record_abuse(const struct nj_conn *c)
 {
     static const enum nj_counter reason[NJ_H2_N_ABUSES] = {
-#define NJ_H2_ABUSE(NAME, name, text) [NJ_H2_ABUSE_##NAME] = NJ_C_h2_calm_##name,
+#define NJ_H2_ABUSE(NAME, name, text) [NJ_H2_ABUSE_##NAME] = NJ_C_h2_abuse_##name,
 #include "h2/glitch.def"
 #undef NJ_H2_ABUSE
     };
@@ -279,7 +279,7 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
         begin_linger(c, now);
         break;
     case NJ_SNIFF_GARBAGE:
-        nj_count(&s->counters, NJ_C_conn_garbage);
+        nj_count(&s->counters, NJ_C_conn_unknown);
         begin_linger(c, now);
         break;
     }

@@ -245,7 +245,7 @@ static uint32_t evict_conns(struct nj_shard *s, nj_ns now)
             sh->n_to_evict = 0;
             break;
         }
-        nj__abuse_record(s, NJ_C_conn_yielded, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(s, NJ_C_conn_evicted, &c->tcb->flow.tuple.remote);
         if (gently)
             nj__conn_close(c, now);
         else

@@ -134,7 +134,7 @@ uint32_t nj__pressure_tick(struct nj_shard *s, nj_ns now)
 
     if (!c)
         return 0;
-    nj__abuse_record(s, NJ_C_conn_hoard, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(s, NJ_C_conn_rx_limit, &c->tcb->flow.tuple.remote);
     nj__conn_reset(c, now);
     return 1;
 }

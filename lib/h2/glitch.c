@@ -47,7 +47,7 @@ static enum nj_h2_abuse abuse_of(const struct nj_h2 *h)
     case NJ__H2_HEADERS:
         return NJ_H2_ABUSE_REQUESTS;
     case NJ__H2_CONTINUATION:
-        return NJ_H2_ABUSE_BLOCKS;
+        return NJ_H2_ABUSE_CONTINUATIONS;
     default:
         return NJ_H2_ABUSE_FRAMES;
     }
@@ -130,7 +130,7 @@ void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut)
     if (cut && n_bytes < DRIBBLE_BYTES) {
         h->glitches += NJ__H2_GLITCH;
         if (h->glitches > h->core->limits.glitches_max)
-            nj_h2_end_for_abuse(h, NJ_H2_ABUSE_CRUMBS);
+            nj_h2_end_for_abuse(h, NJ_H2_ABUSE_SMALL_WINDOWS);
         return;
     }
     window_credit(h, n_bytes);
@@ -146,7 +146,7 @@ void nj__h2_glitch_continuation(struct nj_h2 *h)
     uint64_t max = (uint64_t)h->core->limits.header_bytes_max * NJ__H2_HARD_LIMIT_FACTOR;
 
     if (h->block_frames > CONTINUATIONS_MAX || h->block_bytes > max)
-        nj_h2_end_for_abuse(h, NJ_H2_ABUSE_BLOCKS);
+        nj_h2_end_for_abuse(h, NJ_H2_ABUSE_CONTINUATIONS);
     else if (h->frame.n_bytes == 0 && !(h->frame.flags & NJ__H2_END_HEADERS))
         (void)nj__h2_glitch_add(h, NJ__H2_GLITCH_ERROR);
 }

@@ -134,7 +134,7 @@ static void refuse(struct nj_txn *t, const struct nj_class *class_of, enum nj_ac
         t->framing->reset(t->stream, NJ_RESET_REFUSED);
         break;
     }
-    nj_count(t->set->counters, NJ_C_ask_refused);
+    nj_count(t->set->counters, NJ_C_request_refused);
     nj_shape_count_refused(t->set->shape, class_of);
 }
 
@@ -159,14 +159,14 @@ static void refuse_client(struct nj_txn *t, const struct nj_class *class_of,
                           const struct nj_addr *addr, enum nj_action action, uint32_t retry_after_s)
 {
     refuse(t, class_of, action, retry_after_s);
-    t->set->events->abuse(t->set->shard, NJ_C_ask_refused, addr);
+    t->set->events->abuse(t->set->shard, NJ_C_request_refused, addr);
 }
 
 /* The shaper is full. The request no longer counts for the client. */
 static void shaper_is_full(struct nj_txn *t, struct nj_client *client)
 {
     nj_client_request_end(client);
-    nj_count(t->set->counters, NJ_C_ask_full);
+    nj_count(t->set->counters, NJ_C_request_no_memory);
     nj_respond_error(t, 503, (struct nj_field){0});
 }
 
@@ -202,8 +202,8 @@ bool nj_txn_deny_hoarder(struct nj_txn *t, uint32_t n_left)
 
     if (nj_likely(r->n_open / NJ_CLIENT_SHARE_FACTOR < n_left) || r->n_open == 1) /* this request */
         return false;
-    nj_count(t->set->counters, NJ_C_client_hoard);
-    nj_txn_report_abuse(t, NJ_C_client_hoard);
+    nj_count(t->set->counters, NJ_C_client_share_limit);
+    nj_txn_report_abuse(t, NJ_C_client_share_limit);
     nj_respond_error(t, 503, (struct nj_field){0});
     return true;
 }
@@ -215,13 +215,13 @@ static struct nj_txn *take(struct nj_txns *set, struct nj_requester *r,
                            const struct nj_policy_verdict *v)
 {
     if (nj_unlikely(is_greedy(r, set->pool.n_max - set->pool.n_used))) {
-        nj_count(set->counters, NJ_C_client_hoard);
-        set->events->abuse(set->shard, NJ_C_client_hoard, &v->client);
+        nj_count(set->counters, NJ_C_client_share_limit);
+        set->events->abuse(set->shard, NJ_C_client_share_limit, &v->client);
         return NULL;
     }
     struct nj_txn *t = nj_pool_take_raw(&set->pool);
     if (!t) {
-        nj_count(set->counters, NJ_C_ask_full);
+        nj_count(set->counters, NJ_C_request_no_memory);
         return NULL;
     }
     memset(t, 0, offsetof(struct nj_txn, text));

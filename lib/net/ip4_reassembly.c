@@ -118,7 +118,7 @@ static bool free_death_row(struct nj_ip4_reasm *f, struct rte_ip_frag_death_row 
     bool refused = false;
     for (uint32_t i = 0; i < dead->cnt; i++)
         refused |= dead->row[i] == m;
-    nj_count_n(f->counters, NJ_C_frag_given_up, dead->cnt - refused);
+    nj_count_n(f->counters, NJ_C_frag_timeout, dead->cnt - refused);
     rte_ip_frag_free_death_row(dead, 0);
     return refused;
 }

@@ -344,7 +344,7 @@ static void apply_tcp_hint(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj
     if (why == NJ_NEIGH_CONFIRMED) {
         enter_state(n, e, NJ_NEIGH_REACHABLE, now);
     } else if (why == NJ_NEIGH_SUSPECT && now - e->heard_at >= SUSPECT_AFTER) {
-        nj_count(n->counters, NJ_C_neigh_doubted);
+        nj_count(n->counters, NJ_C_neigh_probed);
         begin_probe(n, e, now);
     }
 }
@@ -356,7 +356,7 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
     bool new = !e;
 
     if (new &&why == NJ_NEIGH_REPLY && !(e = add_unsolicited(n, ip, now))) {
-        drop(n, m, NJ_C_drop_tx_stranger);
+        drop(n, m, NJ_C_drop_tx_unsolicited);
         return;
     }
     if (new && !e)

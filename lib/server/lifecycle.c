@@ -236,7 +236,7 @@ void nj_server_read_stats(const struct nj_server *s, struct nj_server_stats *sta
         .status_3xx = nj__server_count(s, NJ_C_status_3xx),
         .status_4xx = nj__server_count(s, NJ_C_status_4xx),
         .status_5xx = nj__server_count(s, NJ_C_status_5xx),
-        .refused = nj__server_count(s, NJ_C_ask_refused),
+        .refused = nj__server_count(s, NJ_C_request_refused),
         .body_bytes = nj__server_count(s, NJ_C_body_bytes),
         .connections = nj__server_count(s, NJ_C_connections),
         .accepted = nj__server_count(s, NJ_C_tcp_accepted),

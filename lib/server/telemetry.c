@@ -64,10 +64,24 @@ void nj__telemetry_add_counters(const struct nj_server *s, uint32_t from, uint32
     }
 }
 
+static const struct {
+    const char *former;
+    enum nj_counter counter;
+} counter_aliases[] = {
+#define NJ_COUNTER_ALIAS(former, name) {#former, NJ_C_##name},
+#include "telem/counter_aliases.def"
+#undef NJ_COUNTER_ALIAS
+};
+_Static_assert(NJ_N_COUNTERS + NJ_ARRAY_LEN(counter_aliases) <= RTE_TEL_MAX_DICT_ENTRIES,
+               "one reply has all counters");
+
 static bool stats(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
     for (enum nj_counter i = 0; i < NJ_N_COUNTERS; i++)
         rte_tel_data_add_dict_uint(d, nj_counter_info[i].name, nj__server_count(s, i));
+    for (size_t i = 0; i < NJ_ARRAY_LEN(counter_aliases); i++)
+        rte_tel_data_add_dict_uint(d, counter_aliases[i].former,
+                                   nj__server_count(s, counter_aliases[i].counter));
     return true;
 }
 

@@ -114,7 +114,7 @@ static void merge_all_adjacent(struct nj_tcp *tcp, struct nj_tcb *t)
     x->rcvq.tail = merge_adjacent(tcp, t, x->rcvq.head, false);
     merge_adjacent(tcp, t, x->reasm, true);
     if (x->rcvq.n_mbufs < n)
-        nj_count(tcp->cfg.counters, NJ_C_tcp_gathered);
+        nj_count(tcp->cfg.counters, NJ_C_tcp_rx_compacted);
 }
 
 bool nj__rcv_make_room(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)

@@ -14,7 +14,7 @@ from h2client import Client
 from world import CLIENT_ADDR, until
 
 FLOODS = 12
-LINE = re.compile(r" nightjar: warning: abuse: client (\S+): h2_calm_resets (\d+) times?: ", re.M)
+LINE = re.compile(r" nightjar: warning: abuse: client (\S+): h2_abuse_resets (\d+) times?: ", re.M)
 
 
 class Told(ServerCase):
@@ -47,8 +47,8 @@ class Told(ServerCase):
             self.assertEqual(b"too many streams reset", goaway.additional_data)
         until("all are told", lambda: sum(n for _, n in self.lines()) == FLOODS)
         took = time.monotonic() - began
-        self.assertEqual(FLOODS, self.counted("h2_calm_resets"))
+        self.assertEqual(FLOODS, self.counted("h2_abuse_resets"))
         self.assertEqual({CLIENT_ADDR}, {address for address, _ in self.lines()})
         self.assertLessEqual(len(self.lines()), took + 1)
-        told = self.server.telemetry("/nightjar/abuse")["h2_calm_resets"]
+        told = self.server.telemetry("/nightjar/abuse")["h2_abuse_resets"]
         self.assertEqual((FLOODS, CLIENT_ADDR), (told["count"], told["client"]))

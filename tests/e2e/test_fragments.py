@@ -30,5 +30,5 @@ class FragmentsOnTap(ServerCase):
         self.assertIn(" 100% packet loss", done.stdout)
         self.assertGreater(self.counted("drop_ip_fragment"), 0)
         until("the fragments are given up",
-              lambda: self.counted("frag_given_up") + self.counted("drop_frag_full") +
+              lambda: self.counted("frag_timeout") + self.counted("drop_frag_full") +
               self.counted("drop_frag_overlap") >= self.counted("rx_fragments"))

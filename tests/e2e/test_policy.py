@@ -311,7 +311,7 @@ class Changes(ServerCase):
         text = "[class default]\nconnections = 123457\n"
         for i in range(31):
             text += f"[class {'c' * 29}{i}]\npath = /{i}/\nretry_after = 12345s\n"
-            text += "action = later\n" + every
+            text += "action = 429\n" + every
         now = self.change_policy(text)
         self.assertEqual(34, len(now))
         for i in range(31):
@@ -329,7 +329,7 @@ path = /closed/
 action = forbid
 [class later]
 path = /later/
-action = later
+action = 429
 retry_after = 7s
 [class rude]
 path = /rude/

@@ -122,4 +122,4 @@ class Requests(ServerCase):
                 except ConnectionResetError:
                     pass
                 sock.close()
-        self.assertEqual(4, self.counted("conn_garbage") + self.counted("h2_error"))
+        self.assertEqual(4, self.counted("conn_unknown") + self.counted("h2_error"))

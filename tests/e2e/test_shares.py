@@ -20,13 +20,13 @@ class Greedy(ServerCase):
         greedy = [Client(self.world.connect(source=CLIENT_ADDR)) for _ in range(FULL)]
         for client in greedy:
             client.ping()
-        self.assertEqual(0, self.counted("conn_yielded"), "nobody else wants a place")
+        self.assertEqual(0, self.counted("conn_evicted"), "nobody else wants a place")
         others = [Client(self.world.connect(source=a)) for a in addresses]
         for _ in range(2):
             for client in others:
                 self.assertEqual(200, client.get("/one")[0])
-        self.assertGreaterEqual(self.counted("conn_yielded"), OTHERS)
+        self.assertGreaterEqual(self.counted("conn_evicted"), OTHERS)
         self.assertEqual(0, self.counted("drop_tcp_full"))
-        self.assertIn(f"abuse: client {CLIENT_ADDR}: conn_yielded ", self.world.errors())
+        self.assertIn(f"abuse: client {CLIENT_ADDR}: conn_evicted ", self.world.errors())
         for client in greedy + others:
             client.close()

@@ -38,10 +38,10 @@ Test(conn_abuse_counts, rapid_reset)
         cr_expect_eq(rig_h2_frames(p, 7, &goaway), 1);
         cr_expect_eq(memcmp(goaway + 8, "too many streams reset", 22), 0);
     }
-    struct nj_abuse_view v = view_of(r, NJ_C_h2_calm_resets);
+    struct nj_abuse_view v = view_of(r, NJ_C_h2_abuse_resets);
     cr_expect_eq(v.n, 3);
     cr_expect(is_against(&v, FLOODER) && !v.others);
-    cr_expect_eq(rig_count(r, NJ_C_h2_calm_resets), 3);
+    cr_expect_eq(rig_count(r, NJ_C_h2_abuse_resets), 3);
     cr_expect_eq(rig_count(r, NJ_C_h2_abuse), 3);
     rig_free(r);
 }
@@ -58,7 +58,7 @@ Test(conn_abuse_counts, slowness)
     deaf->manual = true;
     rig_get(r, deaf, 1, "/whole");
     rig_run(r, 100 * NJ_SEC);
-    struct nj_abuse_view v = view_of(r, NJ_C_h2_calm_slow);
+    struct nj_abuse_view v = view_of(r, NJ_C_h2_abuse_slow);
     cr_expect(v.n == 1 && is_against(&v, RIG_PEER_IP));
     v = view_of(r, NJ_C_conn_timeout);
     cr_expect(v.n == 1 && is_against(&v, FLOODER), "%u", (unsigned)v.n);
@@ -86,7 +86,7 @@ Test(conn_abuse_counts, caps)
     rig_settle(r);
     struct nj_abuse_view v = view_of(r, NJ_C_conn_client_full);
     cr_expect(v.n == 1 && is_against(&v, FLOODER));
-    v = view_of(r, NJ_C_ask_refused);
+    v = view_of(r, NJ_C_request_refused);
     cr_expect(v.n == 3 && is_against(&v, FLOODER), "%u", (unsigned)v.n);
     rig_free(r);
 }

@@ -270,7 +270,7 @@ Test(conn_accept_policy, actions)
     cr_expect_str_eq(hr_reply_of(c, busy)->retry_after, "77");
     cr_expect_eq(hr_reply_of(c, fine)->status, 200);
     cr_expect_eq(hr_reply_of(c, fine)->n_got, 100);
-    cr_expect_eq(rig_count(h->r, NJ_C_ask_refused), 5);
+    cr_expect_eq(rig_count(h->r, NJ_C_request_refused), 5);
     const struct nj_shape *shape = h->r->s->txns.shape;
     cr_expect_eq(nj_shape_class_stats(shape, 0)->n_refused, 0);
     cr_expect_eq(nj_shape_class_stats(shape, 2)->n_refused, 2);

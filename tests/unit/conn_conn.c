@@ -90,7 +90,7 @@ Test(conn_conn, lingering_ends)
 
     rig_send(r, p, "\x16\x03\x01", 3);
     rig_settle(r);
-    cr_expect_eq(rig_count(r, NJ_C_conn_garbage), 1);
+    cr_expect_eq(rig_count(r, NJ_C_conn_unknown), 1);
     cr_expect(p->got_fin && !p->got_rst);
     cr_expect_eq(p->n_got, 0);
     for (int i = 0; i < 30; i++) { /* sending does not extend the time */

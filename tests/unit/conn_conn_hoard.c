@@ -75,7 +75,7 @@ Test(conn_conn_hoard, hoarders_are_shed)
     rig_get(r, q, 1, "/index.html");
     rig_settle(r);
     cr_expect_eq(rig_h2_frames(q, HEADERS, NULL), 1);
-    uint64_t n_gone = rig_count(r, NJ_C_conn_hoard);
+    uint64_t n_gone = rig_count(r, NJ_C_conn_rx_limit);
     cr_expect(n_gone > 0 && n_gone < n, "%lu of %u", n_gone, n);
     cr_expect(p[0]->got_rst && !p[n - 1]->got_rst);
     cr_expect(!modest->got_rst && !q->got_rst);

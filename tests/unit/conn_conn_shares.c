@@ -64,14 +64,14 @@ Test(conn_conn_shares, one_client_takes_all_and_others_are_served)
 
     hoard(r, 120, greedy);
     cr_assert_eq(r->s->tcp.tcbs.n_used, FULL, "%u", r->s->tcp.tcbs.n_used);
-    cr_expect_eq(rig_count(r, NJ_C_conn_yielded), 0, "nobody else wants a place");
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 0, "nobody else wants a place");
     for (uint32_t i = 0; i < 40; i++) {
         other[i] = open_h2(r, OTHER + i, 2000);
         n_served += is_served(r, other[i]);
     }
     cr_expect_eq(n_served, 40, "%u of 40 were served", n_served);
     cr_expect_eq(n_ended(other, 40), 0);
-    cr_expect_geq(rig_count(r, NJ_C_conn_yielded), 40);
+    cr_expect_geq(rig_count(r, NJ_C_conn_evicted), 40);
     rig_free(r);
 }
 
@@ -150,7 +150,7 @@ Test(conn_conn_shares, idle_ones_are_told_to_leave_first)
         n_told += told;
     }
     cr_expect_geq(n_told, 4, "%u", n_told);
-    cr_expect_eq(rig_count(r, NJ_C_conn_yielded), n_told);
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), n_told);
     rig_free(r);
 }
 
@@ -183,7 +183,7 @@ Test(conn_conn_shares, nobody_yields_to_a_syn)
         rig_syn_from(r, OTHER + i, 2000)->manual = true;
     rig_settle(r);
     cr_expect_eq(n_ended(greedy, FULL), 0);
-    cr_expect_eq(rig_count(r, NJ_C_conn_yielded), 0);
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 0);
     rig_free(r);
 }
 
@@ -200,7 +200,7 @@ Test(conn_conn_shares, equals_do_not_yield)
     cr_expect(!late->got_synack && !late->got_rst);
     cr_expect_eq(rig_count(r, NJ_C_drop_tcp_full), 1);
     cr_expect_eq(n_ended(p, FULL), 0);
-    cr_expect_eq(rig_count(r, NJ_C_conn_yielded), 0);
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 0);
     rig_free(r);
 }
 
@@ -226,7 +226,7 @@ Test(conn_conn_shares, addresses_of_one_network_are_one_client)
     struct rig_peer *other = rig_syn_between(r, &from, &us, 1000);
     rig_speak_h2(r, other);
     cr_expect(is_served(r, other));
-    cr_expect_eq(rig_count(r, NJ_C_conn_yielded), 1);
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 1);
     rig_free(r);
 }
 
@@ -306,7 +306,7 @@ Test(conn_conn_shares, a_thousand_behind_one_address)
         n_served += rig_h2_frames(p[i], 0, NULL) > 0;
     cr_expect_eq(n_served, 1000, "%u", n_served);
     cr_expect_eq(n_ended(p, 1000), 0);
-    cr_expect_eq(rig_count(r, NJ_C_conn_yielded), 0);
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 0);
     cr_expect_eq(rig_count(r, NJ_C_drop_tcp_full), 0);
     cr_expect_eq(rig_count(r, NJ_C_conn_client_full), 0);
     rig_free(r);

@@ -575,7 +575,7 @@ static void leaves_some(struct hr *h, struct nj_pool *pool)
     pool->n_max = 90;
     slow_open(h, &s, OTHER(0), 100);
     cr_expect_eq(pool->n_used, 80, "%u", pool->n_used);
-    cr_expect_eq(rig_count(h->r, NJ_C_client_hoard), 20);
+    cr_expect_eq(rig_count(h->r, NJ_C_client_share_limit), 20);
     const struct hr_reply *last = hr_reply_of(s.c, s.id[99]);
     cr_expect(last->status == 503 && !strcmp(last->retry_after, "1"), "%d", last->status);
     answered_at_once(h, c, 3);

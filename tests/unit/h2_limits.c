@@ -555,7 +555,8 @@ Test(h2_limits, dribble)
     }
     cr_expect_leq(n, 1010);
     output(r);
-    cr_expect_eq(nj_h2_abuse_reason(r->h), NJ_H2_ABUSE_CRUMBS, "%d", (int)nj_h2_abuse_reason(r->h));
+    cr_expect_eq(nj_h2_abuse_reason(r->h), NJ_H2_ABUSE_SMALL_WINDOWS, "%d",
+                 (int)nj_h2_abuse_reason(r->h));
     expect_end(r, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 

@@ -608,7 +608,7 @@ Test(http_exchange, responses_that_one_client_holds)
         n_held += w.stream[i].status == 200;
     }
     cr_expect(n_held * LARGE < w.set->n_held_max - LARGE, "%u of %u bytes", n_held, LARGE);
-    cr_expect_eq(nj_counter_read(&w.counters, NJ_C_response_hoard), 12 - n_held);
+    cr_expect_eq(nj_counter_read(&w.counters, NJ_C_response_limit), 12 - n_held);
     cr_assert(ask(STREAMS - 1, 4, 10));
     nj_exchange_body_end(w.x[STREAMS - 1]);
     offer(STREAMS - 1);
@@ -667,7 +667,7 @@ Test(http_exchange, moved_where_there_is_no_room)
     cr_expect_eq(w.stream[DROPPED].reset, NJ_RESET_REFUSED);
     cr_expect_eq(w.stream[DROPPED].n_consumed, 100000);
     cr_expect_eq(w.counters.n[NJ_C_exchange_rejected], 0);
-    cr_expect_eq(w.counters.n[NJ_C_task_again], 3);
+    cr_expect_eq(w.counters.n[NJ_C_task_inline], 3);
     end_world();
 }
 
@@ -678,7 +678,7 @@ Test(http_exchange, moved_where_responses_wait)
 
     begin_world(0);
     n_large = LARGE;
-    for (; w.counters.n[NJ_C_response_hoard] == 0; i++) {
+    for (; w.counters.n[NJ_C_response_limit] == 0; i++) {
         ask(i, 4, 10);
         nj_exchange_body_end(w.x[i]);
         offer(i);
@@ -692,7 +692,7 @@ Test(http_exchange, moved_where_responses_wait)
     cr_expect_eq(w.stream[i].n_again, 1);
     offer(i);
     cr_expect_eq(w.stream[i].status, 200);
-    cr_expect_eq(w.counters.n[NJ_C_response_hoard], 1);
+    cr_expect_eq(w.counters.n[NJ_C_response_limit], 1);
     cr_expect_eq(w.counters.n[NJ_C_exchange_rejected], 1);
     end_world();
 }

@@ -266,7 +266,7 @@ Test(http_transaction, records_run_out)
     cr_expect_eq(hr_reply_of(c, site)->status, 503);
     cr_expect_eq(hr_reply_of(c, route)->status, 503);
     cr_expect_str_eq(hr_reply_of(c, site)->retry_after, "1");
-    cr_expect_eq(rig_count(h->r, NJ_C_ask_full), 2);
+    cr_expect_eq(rig_count(h->r, NJ_C_request_no_memory), 2);
     cr_assert_eq(book.n_lines, 2);
     for (int i = 0; i < 2; i++)
         cr_expect(book.line[i].status == 503 && book.line[i].complete &&

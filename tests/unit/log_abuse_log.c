@@ -66,36 +66,36 @@ Test(log_abuse_log, one_line_per_second)
 
     for (uint32_t tick = 0; tick < 500; tick++, now += 20 * NJ_MS) {
         for (uint32_t i = 0; i < SHARDS; i++)
-            act(i, NJ_C_h2_calm_resets, "198.18.0.9", 7);
+            act(i, NJ_C_h2_abuse_resets, "198.18.0.9", 7);
         for (const char *l = next(); *l; l = next()) {
             unsigned n = 0;
-            cr_assert_eq(sscanf(l, "abuse: client 198.18.0.9: h2_calm_resets %u time", &n), 1, "%s",
-                         l);
+            cr_assert_eq(sscanf(l, "abuse: client 198.18.0.9: h2_abuse_resets %u time", &n), 1,
+                         "%s", l);
             n_told += n;
             n_lines++;
         }
     }
     now += NJ_SEC;
     unsigned n = 0;
-    cr_expect_eq(sscanf(next(), "abuse: client 198.18.0.9: h2_calm_resets %u time", &n), 1);
+    cr_expect_eq(sscanf(next(), "abuse: client 198.18.0.9: h2_abuse_resets %u time", &n), 1);
     cr_expect_eq(n_lines, 10, "%u lines in ten seconds", n_lines);
     cr_expect_eq(n_told + n, 500 * SHARDS * 7, "%u", (unsigned)n_told + n);
-    cr_expect_eq(nj_counter_read(&shard[0]->counters, NJ_C_h2_calm_resets), 500 * 7);
+    cr_expect_eq(nj_counter_read(&shard[0]->counters, NJ_C_h2_abuse_resets), 500 * 7);
     cr_expect_str_eq(next(), "");
 }
 
 /* Reasons do not wait for each other. */
 Test(log_abuse_log, reasons_by_themselves)
 {
-    act(0, NJ_C_conn_hoard, "198.18.0.9", 1);
-    cr_expect(has(next(), "client 198.18.0.9: conn_hoard 1 time: "), "%s", line);
+    act(0, NJ_C_conn_rx_limit, "198.18.0.9", 1);
+    cr_expect(has(next(), "client 198.18.0.9: conn_rx_limit 1 time: "), "%s", line);
     cr_expect_str_eq(next(), "");
     act(1, NJ_C_conn_shed, "2001:db8::7", 2);
-    act(0, NJ_C_conn_hoard, "198.18.0.9", 1);
+    act(0, NJ_C_conn_rx_limit, "198.18.0.9", 1);
     cr_expect(has(next(), "client 2001:db8::7: conn_shed 2 times: "), "%s", line);
     cr_expect_str_eq(next(), "");
     now += NJ_SEC;
-    cr_expect(has(next(), "client 198.18.0.9: conn_hoard 1 time: "), "%s", line);
+    cr_expect(has(next(), "client 198.18.0.9: conn_rx_limit 1 time: "), "%s", line);
     cr_expect_str_eq(next(), "");
 }
 
@@ -103,13 +103,13 @@ Test(log_abuse_log, reasons_by_themselves)
 Test(log_abuse_log, the_worst_is_named)
 {
     for (uint32_t i = 0; i < 10; i++) {
-        act(0, NJ_C_conn_yielded, "198.18.0.9", 3);
-        act(0, NJ_C_conn_yielded, i % 2 ? "198.18.0.10" : "198.18.0.11", 1);
+        act(0, NJ_C_conn_evicted, "198.18.0.9", 3);
+        act(0, NJ_C_conn_evicted, i % 2 ? "198.18.0.10" : "198.18.0.11", 1);
     }
-    act(2, NJ_C_conn_yielded, "198.18.0.12", 5);
-    cr_expect(has(next(), "client 198.18.0.9 and others: conn_yielded 45 times"), "%s", line);
+    act(2, NJ_C_conn_evicted, "198.18.0.12", 5);
+    cr_expect(has(next(), "client 198.18.0.9 and others: conn_evicted 45 times"), "%s", line);
     now += 2 * NJ_SEC; /* what was is forgotten */
-    act(2, NJ_C_conn_yielded, "198.18.0.12", 50);
+    act(2, NJ_C_conn_evicted, "198.18.0.12", 50);
     cr_expect(has(next(), "client 198.18.0.12"), "%s", line);
 }
 
@@ -119,17 +119,17 @@ Test(log_abuse_log, who_acted_long_ago_is_not_named)
     struct nj_abuse_view sum;
     struct nj_addr last = addr("198.18.0.14");
 
-    act(0, NJ_C_conn_yielded, "198.18.0.9", 100);
-    act(0, NJ_C_conn_yielded, "198.18.0.10", 1);
-    cr_expect(has(next(), "client 198.18.0.9 and others: conn_yielded 101 times"), "%s", line);
+    act(0, NJ_C_conn_evicted, "198.18.0.9", 100);
+    act(0, NJ_C_conn_evicted, "198.18.0.10", 1);
+    cr_expect(has(next(), "client 198.18.0.9 and others: conn_evicted 101 times"), "%s", line);
     now += NJ_SEC;
-    act(1, NJ_C_conn_yielded, "198.18.0.12", 3);
-    cr_expect(has(next(), "client 198.18.0.12: conn_yielded 3 times"), "%s", line);
+    act(1, NJ_C_conn_evicted, "198.18.0.12", 3);
+    cr_expect(has(next(), "client 198.18.0.12: conn_evicted 3 times"), "%s", line);
     now += 3600 * NJ_SEC;
-    act(0, NJ_C_conn_yielded, "198.18.0.13", 2);
-    cr_expect(has(next(), "client 198.18.0.13: conn_yielded 2 times"), "%s", line);
-    act(1, NJ_C_conn_yielded, "198.18.0.14", 4);
-    cr_assert(nj_abuse_sum(of, SHARDS, NJ_C_conn_yielded, &sum));
+    act(0, NJ_C_conn_evicted, "198.18.0.13", 2);
+    cr_expect(has(next(), "client 198.18.0.13: conn_evicted 2 times"), "%s", line);
+    act(1, NJ_C_conn_evicted, "198.18.0.14", 4);
+    cr_assert(nj_abuse_sum(of, SHARDS, NJ_C_conn_evicted, &sum));
     cr_expect(sum.n == 110 && sum.others);
     cr_expect(nj_addr_eq(&sum.client, &last));
 }
@@ -137,16 +137,16 @@ Test(log_abuse_log, who_acted_long_ago_is_not_named)
 /* A record that could not be read, for its lcore was writing to it, is told later. */
 Test(log_abuse_log, a_torn_record_is_told_later)
 {
-    _Atomic uint32_t *version = &shard[1]->abuse.slot[NJ_C_conn_yielded].version;
+    _Atomic uint32_t *version = &shard[1]->abuse.slot[NJ_C_conn_evicted].version;
 
-    act(0, NJ_C_conn_yielded, "198.18.0.9", 2);
-    cr_expect(has(next(), "conn_yielded 2 times"), "%s", line);
+    act(0, NJ_C_conn_evicted, "198.18.0.9", 2);
+    cr_expect(has(next(), "conn_evicted 2 times"), "%s", line);
     now += 2 * NJ_SEC;
-    act(1, NJ_C_conn_yielded, "198.18.0.10", 1);
+    act(1, NJ_C_conn_evicted, "198.18.0.10", 1);
     atomic_fetch_add(version, 1);
     cr_expect_str_eq(next(), "");
     atomic_fetch_add(version, 1);
-    cr_expect(has(next(), "client 198.18.0.10: conn_yielded 1 time:"), "%s", line);
+    cr_expect(has(next(), "client 198.18.0.10: conn_evicted 1 time:"), "%s", line);
     cr_expect_str_eq(next(), "");
 }
 

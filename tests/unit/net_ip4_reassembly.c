@@ -174,7 +174,7 @@ static void overlap(uint32_t first, uint32_t last, bool more)
     cr_expect_eq(COUNTED(&w, drop_frag_overlap), 2, "%u..%u", first, last);
     cr_expect_eq(w.r->n_out, before);
     rig_run(w.r, NJ_SEC);
-    cr_expect_eq(COUNTED(&w, frag_given_up), 2);
+    cr_expect_eq(COUNTED(&w, frag_timeout), 2);
     for (uint32_t i = 0; i < 3; i++) /* afterwards the number is as good as new */
         deliver(&w, 1, i == 0 ? 0 : i == 1 ? 480 : 800, i == 0 ? 480 : i == 1 ? 800 : 1000);
     cr_expect(answered(&w));
@@ -211,7 +211,7 @@ Test(net_ip4_reassembly, timeout)
     w.r->now += 1;
     rig_settle(w.r);
     cr_expect_eq(rte_mempool_avail_count(w.r->rx_pool), n_free);
-    cr_expect_eq(COUNTED(&w, frag_given_up), 2);
+    cr_expect_eq(COUNTED(&w, frag_timeout), 2);
     deliver(&w, 1, 960, 1000); /* too late: the beginning of another */
     cr_expect_eq(COUNTED(&w, rx_icmp), 0);
     cr_expect_eq(rte_mempool_avail_count(w.r->rx_pool), n_free - 1);
@@ -234,7 +234,7 @@ Test(net_ip4_reassembly, bounds)
     w.r->now += NJ_FRAG_TIMEOUT + 1;
     deliver(&w, 500, 0, 8);
     cr_expect_eq(COUNTED(&w, drop_frag_full), 2);
-    cr_expect_eq(COUNTED(&w, frag_given_up), 4 + NJ_FRAG_PACKETS_MAX - 1);
+    cr_expect_eq(COUNTED(&w, frag_timeout), 4 + NJ_FRAG_PACKETS_MAX - 1);
     end(&w);
 }
 

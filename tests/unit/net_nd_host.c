@@ -313,7 +313,7 @@ static void made_up_neighbours(const struct rte_ether_addr *mac)
         b->now += 10 * NJ_US;
     }
     cr_expect_eq(n_asked, mac ? 0 : NJ_NEIGH_UNSOLICITED_MAX);
-    cr_expect_geq(count(b, NJ_C_drop_tx_stranger) + NJ_NEIGH_UNSOLICITED_MAX, mac ? 0 : 20000);
+    cr_expect_geq(count(b, NJ_C_drop_tx_unsolicited) + NJ_NEIGH_UNSOLICITED_MAX, mac ? 0 : 20000);
     b->n_sent = 0;
     send_to(b, &router, 2);
     cr_assert_eq(b->n_sent, 1);

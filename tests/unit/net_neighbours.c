@@ -288,7 +288,7 @@ Test(net_neighbours, failover_without_an_announcement)
     cr_expect(sent(b, 0)->arp && sent(b, 0)->request);
     cr_expect(rte_is_same_ether_addr(&sent(b, 0)->dst, &mac_a));
     cr_expect(!sent(b, 1)->arp && rte_is_same_ether_addr(&sent(b, 1)->dst, &mac_a));
-    cr_expect_eq(count(b, NJ_C_neigh_doubted), 1);
+    cr_expect_eq(count(b, NJ_C_neigh_probed), 1);
     live(b, now, now + 3 * NJ_SEC, 0, 0);
     cr_expect(goes_to(b, &mac_b, now + 3 * NJ_SEC));
     bench_free(b);
@@ -306,7 +306,7 @@ Test(net_neighbours, doubts_within_bounds)
         n_asked += n_questions(b);
         live(b, now, now + 10 * NJ_MS, NJ_NEVER, NJ_NEVER);
     }
-    cr_expect_eq(n_asked, count(b, NJ_C_neigh_doubted));
+    cr_expect_eq(n_asked, count(b, NJ_C_neigh_probed));
     cr_expect_geq(n_asked, 5, "%u questions", n_asked);
     cr_expect_leq(n_asked, 6, "%u questions", n_asked);
     bench_free(b);
@@ -508,7 +508,7 @@ Test(net_neighbours, made_up_neighbours)
     cr_expect_geq(n_asked, 9 * NJ_NEIGH_UNSOLICITED_MAX / 2, "%u questions", n_asked);
     cr_expect_leq(used_max, NJ_NEIGH_UNSOLICITED_MAX * NJ_NEIGH_PENDING_MAX);
     cr_expect_eq(count(b, NJ_C_arp_evicted), 0);
-    cr_expect_gt(count(b, NJ_C_drop_tx_stranger), all - 300);
+    cr_expect_gt(count(b, NJ_C_drop_tx_unsolicited), all - 300);
     for (uint32_t i = 0; i < 32; i++)
         reply_to(b, OWN + 1000 + i, 2, now);
     cr_expect_eq(b->n_sent, 32);

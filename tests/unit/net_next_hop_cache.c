@@ -153,9 +153,9 @@ Test(net_next_hop_cache, time_outs_make_it_ask)
     rig_step(r);
     rig_step(r);
     uint64_t before = r->n_out;
-    cr_expect_eq(rig_count(r, NJ_C_neigh_doubted), 0);
+    cr_expect_eq(rig_count(r, NJ_C_neigh_probed), 0);
     rig_run(r, 2 * NJ_SEC);
-    cr_expect_eq(rig_count(r, NJ_C_neigh_doubted), 1);
+    cr_expect_eq(rig_count(r, NJ_C_neigh_probed), 1);
     uint32_t n_queries = 0;
     cr_assert_leq(r->n_out - before, RIG_OUT_MAX);
     for (uint64_t i = before; i < r->n_out; i++) {

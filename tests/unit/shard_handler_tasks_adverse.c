@@ -266,7 +266,7 @@ Test(shard_handler_tasks_adverse, bodies_are_held)
             hr_post(c[i], "/holds", NJ_H2_STREAM_WINDOW_BYTES);
         hr_settle(h);
     }
-    cr_expect_gt(rig_count(h->r, NJ_C_body_hoard), 0);
+    cr_expect_gt(rig_count(h->r, NJ_C_body_limit), 0);
     cr_expect_eq(rig_count(h->r, NJ_C_exchange_full), 0);
     for (int i = 0; i < HOARDERS; i++)
         cr_expect_gt(n_open(c[i], STREAMS), 2, "%d: %u", i, n_open(c[i], STREAMS));

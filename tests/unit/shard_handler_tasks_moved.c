@@ -177,7 +177,7 @@ Test(shard_handler_tasks_moved, full_when_they_come)
         cr_expect_eq(n_counted(h, i), 2, "%s", routes[i].path);
         cr_expect_eq(hr_class(h, i)->n[i == OS ? NJ_MODE_REJECTED : mode[i]], 2);
     }
-    cr_expect_eq(rig_count(h->r, NJ_C_task_again), 6);
+    cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 6);
     cr_expect_eq(rig_count(h->r, NJ_C_exchange_rejected), 2);
     pool.works = true;
     pool.n_max = 10;
@@ -207,7 +207,7 @@ Test(shard_handler_tasks_moved, full_when_the_body_is_whole)
             cr_expect(a->status == 200 && a->n_got == N && !a->wrong && a->ended, "%s: %d",
                       routes[i].path, a->status);
         }
-    cr_expect_eq(rig_count(h->r, NJ_C_task_again), 9);
+    cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 9);
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
     end(h);
 }
@@ -230,7 +230,7 @@ Test(shard_handler_tasks_moved, displaced)
     cr_expect_eq(pool.queue.n, PLACES);
     for (int i = 0; i < PLACES; i++)
         cr_expect_eq(hr_reply_of(a, id[i])->status, i < PLACES / 2 ? 0 : 200, "%d", i);
-    cr_expect_eq(rig_count(h->r, NJ_C_task_again), PLACES / 2);
+    cr_expect_eq(rig_count(h->r, NJ_C_task_inline), PLACES / 2);
     cr_expect_eq(rig_count(h->r, NJ_C_task_displaced), 0, "no request was refused");
     cr_expect_eq(rig_count(h->r, NJ_C_exchange_rejected), 0);
     pool.works = true;
@@ -319,7 +319,7 @@ Test(shard_handler_tasks_moved, all_stacks_are_stuck)
         cr_expect_eq(either->status, 200);
     }
     cr_expect_eq(hr_class(h, EITHER)->n[NJ_MODE_PIC], 50);
-    cr_expect_eq(rig_count(h->r, NJ_C_task_again), 101);
+    cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 101);
     cr_expect_eq(blocking->status, 0, "it waits for a stack");
     hr_reset(a, 1);
     hr_settle(h);
@@ -374,7 +374,7 @@ Test(shard_handler_tasks_moved, gone_before_it_begins_again)
         task->ops->reject(task); /* between two steps: not yet run */
     }
     hr_settle(h);
-    cr_expect_eq(rig_count(h->r, NJ_C_task_again), 4);
+    cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 4);
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
     cr_expect_eq(n_counted(h, BLOCKING) + n_counted(h, NON), 1, "the one of d that was not reset");
     end(h);
@@ -397,7 +397,7 @@ Test(shard_handler_tasks_moved, gone_while_it_waits_for_a_worker)
     task->displaced = true;
     task->ops->reject(task);
     hr_settle(h);
-    cr_expect_eq(rig_count(h->r, NJ_C_task_again), 0);
+    cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 0);
     cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
     end(h);
 }
@@ -415,7 +415,7 @@ Test(shard_handler_tasks_moved, all_on_workers)
     cr_expect_eq(a->status, 503);
     cr_expect_eq(hr_class(h, NON)->n[NJ_MODE_REJECTED], 1);
     cr_expect_eq(n_counted(h, NON), 1);
-    cr_expect_eq(rig_count(h->r, NJ_C_task_again), 0);
+    cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 0);
     end(h);
 }
 

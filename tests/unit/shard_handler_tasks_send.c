@@ -274,7 +274,7 @@ Test(shard_handler_tasks_send, files_left_to_others)
     hr_settle(h);
     cr_expect_eq(pool->n_used, 8, "%u", pool->n_used);
     cr_expect(last->status == 503 && !strcmp(last->retry_after, "1"), "%d", last->status);
-    cr_expect_eq(rig_count(h->r, NJ_C_client_hoard), 1);
+    cr_expect_eq(rig_count(h->r, NJ_C_client_share_limit), 1);
     h->r->files_slow = false;
     hr_settle(h);
     cr_expect_eq(pool->n_used, 0);
@@ -320,10 +320,10 @@ Test(shard_handler_tasks_send, class_that_is_full)
     cr_expect_eq(hr_reply_of(c, second)->status, 429);
     cr_expect_str_eq(hr_reply_of(c, second)->retry_after, "1");
     cr_expect_eq(n_released, 2);
-    cr_expect_eq(rig_count(h->r, NJ_C_ask_refused), 1);
+    cr_expect_eq(rig_count(h->r, NJ_C_request_refused), 1);
     cr_expect_eq(nj_shape_class_stats(h->r->s->txns.shape, 1)->n_refused, 1);
     struct nj_abuse_view v = {0};
-    nj_abuse_view(&h->r->s->abuse, NJ_C_ask_refused, &v);
+    nj_abuse_view(&h->r->s->abuse, NJ_C_request_refused, &v);
     cr_expect_eq(v.n, 1);
     hr_free(h);
 }

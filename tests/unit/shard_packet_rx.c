@@ -207,7 +207,7 @@ static void made_up_neighbours(uint32_t stray_seq, uint8_t stray_flags)
         rig_step(r);
     }
     cr_expect_eq(r->n_out - had, NJ_NEIGH_UNSOLICITED_MAX, "%lu questions", r->n_out - had);
-    cr_expect_geq(rig_count(r, NJ_C_drop_tx_stranger), N - NJ_NEIGH_UNSOLICITED_MAX);
+    cr_expect_geq(rig_count(r, NJ_C_drop_tx_unsolicited), N - NJ_NEIGH_UNSOLICITED_MAX);
     rig_get(r, known, 1, "/index.html");
     rig_settle(r);
     cr_expect_eq(rig_count(r, NJ_C_responses), 1);

@@ -41,7 +41,7 @@ bool nj__dispatch_requeue(struct nj_exchange *x)
 {
     if (!may_requeue(x))
         return false;
-    nj_count(nj__counters(x->set), NJ_C_task_again);
+    nj_count(nj__counters(x->set), NJ_C_task_inline);
     nj__release_stack(x);
     x->task.as_declared = true;
     x->task.displaced = false;
@@ -64,7 +64,7 @@ static bool may_reserve(const struct nj_exchange *x, uint32_t n_bytes)
         has + n_bytes <= (set->n_held_max - set->n_held - n_bytes) * NJ_CLIENT_SHARE_FACTOR)
         return true;
     if (!may_requeue(x))
-        nj__report_hoarding(x, NJ_C_response_hoard);
+        nj__report_hoarding(x, NJ_C_response_limit);
     return false;
 }
 

@@ -375,7 +375,7 @@ static bool whole_segments(struct nj_tcp *tcp, const struct nj_tcb *t, const str
     if (b->end != r->end && !is_fin(t, b->end))
         b->end = segment_begin(r, b->end);
     if (b->first != asked.first || b->end != asked.end)
-        nj_count(tcp->cfg.counters, NJ_C_tcp_sack_cut);
+        nj_count(tcp->cfg.counters, NJ_C_tcp_sack_partial);
     return nj_seq_lt(b->first, b->end);
 }
 
@@ -408,7 +408,7 @@ static struct nj_sent_run *mark(struct nj_tcp *tcp, struct nj_tcb *t, const stru
         if (whole_segments(tcp, t, r, &part)) {
             own = cut_out(tcp, x, r, &part);
             if (!own)
-                nj_count(tcp->cfg.counters, NJ_C_tcp_sack_short);
+                nj_count(tcp->cfg.counters, NJ_C_tcp_sack_overflow);
         }
         if (!own && more)
             return r;
