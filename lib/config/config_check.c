@@ -118,7 +118,7 @@ static void show_networks(const struct nj_policy_file *f, uint32_t list)
 /* The effective [files], [limits] and [log], from the file and the command line. */
 static void show_config(const struct nj_server_config *config)
 {
-    const struct nj_config_file_key *c;
+    const struct nj_option *c;
     const char *section = "";
     char text[1024];
 

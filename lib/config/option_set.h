@@ -7,13 +7,10 @@
 
 #include <nightjar/server.h>
 
-/* A field that the policy file can set: in [section], with '_' in place of '-'. */
-struct nj_config_file_key {
-    const char *name, *section;
-};
+#include "config/option_table.h"
 
-/* The i-th such field, or NULL. */
-const struct nj_config_file_key *nj_config_file_key_at(uint32_t i);
+/* The i-th option that the policy file can set, or NULL. */
+const struct nj_option *nj_config_file_key_at(uint32_t i);
 
 /* Is the field set? */
 bool nj_config_is_set(const struct nj_server_config *config, const char *name);

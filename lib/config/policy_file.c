@@ -53,7 +53,7 @@ static bool is_server(const struct section *s)
 static const char *key_name(void *section, uint32_t i)
 {
     const struct section *s = section;
-    const struct nj_config_file_key *c;
+    const struct nj_option *c;
 
     if (s->kind == CONFIG) {
         uint32_t k = 0;
@@ -95,7 +95,7 @@ static void copy_key(char to[NJ_INI_NAME_BYTES], const char *from, char was, cha
 static bool report_misplaced_key(struct nj__policy_reader *r, const struct section *s,
                                  const char *word, const struct nj_ini_entry *e)
 {
-    const struct nj_config_file_key *c;
+    const struct nj_option *c;
     char key[NJ_INI_NAME_BYTES];
 
     for (uint32_t i = 0; (c = nj_config_file_key_at(i)); i++) {
@@ -413,7 +413,7 @@ static bool read_config(struct nj__policy_reader *r, const struct section *s, co
     char name[NJ_INI_NAME_BYTES], why[512];
     uint32_t i = 0;
     struct nj_settings settings = {.config = &r->file_config};
-    const struct nj_config_file_key *c;
+    const struct nj_option *c;
 
     copy_key(name, key, '_', '-');
     while ((c = nj_config_file_key_at(i)) &&

@@ -333,7 +333,7 @@ static void warn_of_overruled(const struct warn_ctx *w)
         {"default", "streams", "streams-per-client", g->streams_per_client != 0},
         {"default", "requests", "requests-per-client", g->requests_per_client != 0},
     };
-    const struct nj_config_file_key *c;
+    const struct nj_option *c;
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(limits); i++)
         if (limits[i].given)

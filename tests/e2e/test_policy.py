@@ -61,8 +61,8 @@ class video: no limits
     matches: path = /v/*, /iso/ ; images
 class gold 23:00-01:00: rate = 5MiB/s
 list bots: 192.0.2.0/24, 2001:db8::/32
-limits: max_body = 1MiB, body_timeout = 500ms, min_rate = none
 files: listing = yes
+limits: max_body = 1MiB, body_timeout = 500ms, min_rate = none
 log: access_log = -
 """
 

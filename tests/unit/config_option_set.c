@@ -77,8 +77,8 @@ Test(config_option_set, numbers)
         {"rx-ring", "63", "a number of descriptors from 64 to 8192"},
         {"tx-ring", "8193", "a number of descriptors from 64 to 8192"},
         {"listen", "0", "a port from 1 to 65535"},
-        {"requests-per-client", "0", "a number from 1, or none"},
-        {"requests-per-client", "99999999999999999999", "a number from 1, or none"},
+        {"requests-per-client", "0", "a number from 1 to 1073741824, or none"},
+        {"requests-per-client", "99999999999999999999", "a number from 1 to 1073741824, or none"},
         {"max-headers", "129", "a number from 8 to 128"},
     };
 
@@ -105,8 +105,8 @@ Test(config_option_set, quantities)
         {"rate", "", NJ_RATE_SYNTAX ", or none"},
         {"rate", "-1", NJ_RATE_SYNTAX ", or none"},
         {"rate", "1025GiB/s", NJ_RATE_SYNTAX ", or none"},
-        {"max-header-size", "33KiB", "a size from 1KiB to 32KiB"},
-        {"idle-timeout", "0", "a time such as 500ms or 10s, 100ms to a day"},
+        {"max-header-size", "33KiB", "a size, 1KiB to 32KiB"},
+        {"idle-timeout", "0", "a time such as 500ms or 10s, 100ms to 86400s"},
     };
 
     give(options, NJ_ARRAY_LEN(options));
@@ -159,7 +159,7 @@ Test(config_option_set, the_file_comes_second)
     cr_expect_str_eq(why, "yes or no");
     cr_expect_eq(c.max_body, 0);
     cr_expect_eq(nj_config_set_from_file(&c, "max-body", "1 KiB", why, sizeof why), -1);
-    cr_expect_str_eq(why, "a size such as 64KiB or 10MiB, from 1 byte, or none");
+    cr_expect_str_eq(why, "a size such as 64KiB or 10MiB, at least 1B, or none");
     cr_expect_eq(nj_config_set_from_file(&c, "max-body", "1KiB", why, sizeof why), 0);
     cr_expect(c.max_body == 1024);
     uint32_t n = 0;
@@ -189,6 +189,37 @@ Test(config_option_set, nothing_but_numbers_with_units)
     for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++)
         cr_expect(!nj_parse_bytes(bad[i], &n), "'%s'", bad[i]);
     cr_expect(nj_parse_bytes("1.5KiB", &n) && n == 1536);
+}
+
+/* Defaults that nj_server_config_init() sets are those that --help tells. */
+Test(config_option_set, default_texts)
+{
+    char text[64];
+    uint32_t n = 0;
+
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        if (!nj_option_has_field(o) || !nj_config_format(&c, o->name, text, sizeof text))
+            continue;
+        cr_expect(o->default_text && strcmp(o->default_text, text) == 0, "%s: %s", o->name, text);
+        n++;
+    }
+    cr_expect_eq(n, 7);
+}
+
+/* Each option has what its kind needs, and a name of its own. */
+Test(config_option_set, table)
+{
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        cr_expect(o->help && (o == nj_options) <= (o->group != NULL), "%s", o->name);
+        cr_expect_eq(nj_option_takes_value(o), o->value || o->kind == NJ_OPTION_WORD, "%s",
+                     o->name);
+        cr_expect_eq(nj_server_config_takes(o->name),
+                     nj_option_has_field(o) ? nj_option_takes_value(o) : -1, "%s", o->name);
+        cr_expect_eq(o->kind >= NJ_OPTION_NUMBER, o->expected != NULL, "%s", o->name);
+        cr_expect(o->kind < NJ_OPTION_NUMBER || o->min < o->max, "%s", o->name);
+        for (const struct nj_option *other = nj_options; other < o; other++)
+            cr_expect_str_neq(o->name, other->name);
+    }
 }
 
 static void site(const char *expected)
@@ -246,13 +277,13 @@ Test(config_option_set, files)
 Test(config_option_set, requests)
 {
     c.max_headers = 129;
-    site("--max-headers: expected 8 to 128");
+    site("--max-headers: expected a number from 8 to 128");
     c.max_header_size = 1000;
-    site("--max-header-size: expected 1024 to 32768 bytes");
+    site("--max-header-size: expected a size, 1KiB to 32KiB");
     c.send_timeout_s = -1;
-    site("--send-timeout: expected 0.1 to 86400 seconds");
+    site("--send-timeout: expected a time such as 500ms or 10s, 100ms to 86400s");
     c.rate = NJ_RATE_MAX + 1;
-    site("--rate: expected " NJ_RATE_SYNTAX);
+    site("--rate: expected " NJ_RATE_SYNTAX ", or none");
     c.symlinks = (enum nj_symlinks)9;
     site("--symlinks: expected none, owner or beneath");
     c.rate = NJ_NONE;

@@ -384,15 +384,18 @@ Test(config_settings, the_rest)
     expect(&c, "--listen: expected a port from 1 to 65535");
     c = good();
     c.mtu = 1000;
-    expect(&c, "--mtu: expected 1280 to 9000");
+    expect(&c, "--mtu: expected a number of bytes from 1280 to 9000");
     c.mtu = 9000;
     c.rx_ring = 32;
-    expect(&c, "--rx-ring, --tx-ring: expected 64 to 8192");
+    expect(&c, "--rx-ring: expected a number of descriptors from 64 to 8192");
+    c = good();
+    c.tx_ring = 8193;
+    expect(&c, "--tx-ring: expected a number of descriptors from 64 to 8192");
     c = good();
     c.conns_max = 0;
-    expect(&c, "--max-connections: expected 1 to 16777216");
+    expect(&c, "--max-connections: expected a number from 1 to 16777216");
     c.conns_max = (1u << 24) + 1;
-    expect(&c, "--max-connections: expected 1 to 16777216");
+    expect(&c, "--max-connections: expected a number from 1 to 16777216");
     c.conns_max = 1u << 24;
     expect(&c, NULL);
 }
@@ -410,9 +413,9 @@ Test(config_settings, handlers)
     char why[256];
 
     c.fibers_max = 0;
-    expect(&c, "--fibers: expected 1 to 16384");
+    expect(&c, "--fibers: expected a number from 1 to 16384");
     c.fibers_max = 16385;
-    expect(&c, "--fibers: expected 1 to 16384");
+    expect(&c, "--fibers: expected a number from 1 to 16384");
     c = good();
     c.strategy = (enum nj_run)7;
     expect(&c, "--strategy: expected ewyk, pc or pec");
@@ -434,10 +437,10 @@ Test(config_settings, times)
     for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
         struct nj_server_config c = good();
         c.preface_timeout_s = bad[i];
-        expect(&c, "--preface-timeout: expected 0.1 to 86400 seconds");
+        expect(&c, "--preface-timeout: expected a time such as 500ms or 10s, 100ms to 86400s");
         c = good();
         c.idle_timeout_s = bad[i];
-        expect(&c, "--idle-timeout: expected 0.1 to 86400 seconds");
+        expect(&c, "--idle-timeout: expected a time such as 500ms or 10s, 100ms to 86400s");
     }
     struct nj_server_config c = good();
     c.preface_timeout_s = 0.1;

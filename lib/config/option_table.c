@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of all options, in the order of --help. `./dev options` writes docs/options.md and
+ * man/nightjar.1 from it. */
+#include "config/option_table.h"
+
+#include <stdio.h>
+
+#include <nightjar/server.h>
+
+#include "base/attr.h"
+#include "base/limits.h"
+#include "base/units.h"
+#include "sched/fiber.h"
+
+/* Designators of struct nj_option that depend on the kind, for field `f`. */
+#define AT(f)                                                                                      \
+    .width = sizeof(((struct nj_server_config *)0)->f),                                            \
+    .offset = offsetof(struct nj_server_config, f)
+#define TEXT(f)   .kind = NJ_OPTION_TEXT, AT(f)
+#define SWITCH(f) .kind = NJ_OPTION_SWITCH, AT(f)
+#define LIST(f)                                                                                    \
+    .kind = NJ_OPTION_LIST, AT(f), .max = NJ_ARRAY_LEN(((struct nj_server_config *)0)->f)
+#define WORD(f, first, last, words)                                                                \
+    .kind = NJ_OPTION_WORD, AT(f), .min = first, .max = last, .expected = words
+#define NUMBER(f, least, most, noun)                                                               \
+    .kind = NJ_OPTION_NUMBER, AT(f), .min = least, .max = most, .expected = noun
+#define SIZE(f, least, most, noun)                                                                 \
+    .kind = NJ_OPTION_SIZE, AT(f), .min = least, .max = most, .expected = noun, .value = "SIZE"
+#define TIME(f, least)                                                                             \
+    .kind = NJ_OPTION_TIME, AT(f), .min = least, .max = 86400,                                     \
+    .expected = "a time such as 500ms or 10s", .value = "TIME"
+/* Limits that can be "none". */
+#define SOME(f) NUMBER(f, 1, 1 << 30, "a number"), .may_be_none = true, .value = "N"
+#define SOME_BYTES(f)                                                                              \
+    SIZE(f, 1, NJ_OPTION_UNLIMITED, "a size such as 64KiB or 10MiB"), .may_be_none = true
+#define SOME_RATE(f)                                                                               \
+    .kind = NJ_OPTION_RATE, AT(f), .min = 1, .max = NJ_RATE_MAX, .expected = NJ_RATE_SYNTAX,       \
+    .may_be_none = true, .value = "RATE"
+
+/* clang-format off */
+const struct nj_option nj_options[] = {
+    {.name = "preset", .kind = NJ_OPTION_EAL, .value = "NAME,KEY=VALUE,...",
+     .group = "before the --",
+     .help = "EAL arguments for a family of devices, and what to expect of the port, e.g. "
+             "ixgbe,pci=0000:03:00.0 or tap,iface=nj0; list: print the presets and exit; "
+             "NAME,help: print what a preset needs, expects and cannot do, and exit"},
+    {.name = "print-preset", .kind = NJ_OPTION_EAL, .value = "NAME,KEY=VALUE,...",
+     .help = "print the EAL arguments of a preset and exit"},
+
+    {.name = "port", LIST(port), .value = "N[=LCORES]", .group = "network",
+     .help = "DPDK port number, needed if the EAL finds several ports. Each lcore polls one port: "
+             "the listed lcores (=4-7), or an equal share of the lcores that no port lists. With "
+             "several ports, append @N to a value of --addr, --gateway, --route, --neighbour or "
+             "--vlan to select the port"},
+    {.name = "addr", LIST(addr), .value = "ADDRESS/PREFIX|auto6", .default_text = "required",
+     .help = "address of the server, IPv4 or IPv6, at most 8 per port; without @N: for the first "
+             "port; auto6: IPv6 addresses by router advertisements (SLAAC)"},
+    {.name = "gateway", LIST(gateway), .value = "ADDRESS",
+     .default_text = "IPv6: from router advertisements",
+     .help = "default router, one for each address family"},
+    {.name = "route", LIST(route), .value = "NETWORK/PREFIX=ADDRESS",
+     .help = "router for a network, at most 16 per port"},
+    {.name = "neighbour", LIST(neighbour), .value = "ADDRESS=MAC",
+     .help = "static neighbour entry, usually for a gateway: ARP and neighbour discovery cannot "
+             "change it; at most 7 per port"},
+    {.name = "vlan", LIST(vlan), .value = "ID", .default_text = "untagged",
+     .help = "802.1Q VLAN ID, 1 to 4094"},
+    {.name = "mtu", NUMBER(mtu, NJ_MTU_MIN, NJ_MTU_MAX, "a number of bytes"), .value = "N",
+     .default_text = "the device's, at most 1500", .help = "IP MTU in bytes"},
+    {.name = "listen", NUMBER(listen_port, 1, 65535, "a port"), .value = "PORT",
+     .default_text = "80", .help = "TCP port"},
+    {.name = "rx-ring", NUMBER(rx_ring, NJ_RING_MIN, NJ_RING_MAX, "a number of descriptors"),
+     .value = "N", .default_text = "1024", .help = "descriptors per receive queue"},
+    {.name = "tx-ring", NUMBER(tx_ring, NJ_RING_MIN, NJ_RING_MAX, "a number of descriptors"),
+     .value = "N", .default_text = "1024", .help = "descriptors per transmit queue"},
+    {.name = "rss-key", TEXT(rss_key), .value = "HEX", .default_text = "random",
+     .help = "RSS key that spreads connections over lcores, 80 hexadecimal digits; for use with "
+             "other equipment that needs it"},
+    {.name = "no-offload", SWITCH(no_offload), .help = "compute checksums in software"},
+    {.name = "newreno", SWITCH(newreno), .default_text = "CUBIC",
+     .help = "use NewReno congestion control"},
+    {.name = "no-ecn", SWITCH(no_ecn), .help = "disable ECN (RFC 3168)"},
+
+    {.name = "root", TEXT(root), .value = "DIR", .group = "content", .help = "folder to serve"},
+    {.name = "serve-private", SWITCH(serve_private), .default_text = "403",
+     .help = "as root, also serve files that other users cannot read"},
+    {.name = "cache", SIZE(cache_bytes, 0, NJ_OPTION_UNLIMITED, "a size such as 64MiB or 1GiB"),
+     .default_text = "1GiB", .help = "memory for file contents, e.g. 512MiB"},
+    {.name = "index", .section = "files", TEXT(index), .value = "NAME",
+     .default_text = "index.html", .help = "index file of a folder"},
+    {.name = "listing", .section = "files", SWITCH(listing),
+     .help = "list folders without an index file, as HTML or JSON"},
+    {.name = "no-precompressed", .section = "files", SWITCH(no_precompressed),
+     .help = "do not send FILE.br, FILE.zst or FILE.gz in place of FILE"},
+    {.name = "mime-types", .section = "files", TEXT(mime_types), .value = "FILE",
+     .help = "content types (mime.types) that override the built-in table"},
+    {.name = "cache-control", .section = "files", TEXT(cache_control), .value = "VALUE",
+     .default_text = "none", .help = "Cache-Control header field of files, e.g. max-age=3600"},
+    {.name = "error-page", .section = "files", LIST(error_page), .value = "STATUS=/FILE",
+     .help = "file below the root to send with a status, e.g. 404=/404.html"},
+    {.name = "symlinks", .section = "files", .default_text = "beneath",
+     WORD(symlinks, NJ_SYMLINKS_NONE, NJ_SYMLINKS_BENEATH, "none|owner|beneath"),
+     .help = "symbolic links to follow: none, those to files of the link's owner, or those that "
+             "stay below the root"},
+    {.name = "file-reads", .default_text = "auto",
+     WORD(file_reads, NJ_FILE_READS_AUTO, NJ_FILE_READS_THREADS, "auto|direct|buffered|threads"),
+     .help = "how to read large files: io_uring bypassing the page cache, io_uring through it, or "
+             "threads; auto: direct if available, else threads"},
+
+    {.name = "config", TEXT(policy_file), .value = "FILE", .group = "limits (docs/policy.md)",
+     .help = "policy file: classes, clients, lists, hours; reloaded on SIGHUP. Options override "
+             "the file"},
+    {.name = "check", .kind = NJ_OPTION_MODE,
+     .help = "check options and policy file, print the result with errors and warnings, and exit"},
+    {.name = "rate", SOME_RATE(rate), .default_text = "none",
+     .help = "rate of the whole server, e.g. 20MiB/s or 100Mbit/s"},
+    {.name = "rate-per-client", SOME_RATE(rate_per_client), .default_text = "none",
+     .help = "rate of one client address (IPv6: one /64), over all its connections; if there are "
+             "classes, in each class"},
+    {.name = "rate-per-request", SOME_RATE(rate_per_request), .default_text = "none",
+     .help = "rate of one response"},
+    {.name = "rate-after", SOME_BYTES(rate_after), .default_text = "0",
+     .help = "first bytes of a response that --rate-per-request does not limit"},
+    {.name = "connections-per-client", SOME(connections_per_client), .default_text = "none",
+     .help = "open connections of one client"},
+    {.name = "streams-per-client", SOME(streams_per_client), .default_text = "none",
+     .help = "open requests of one client"},
+    {.name = "requests-per-client", SOME(requests_per_client), .default_text = "none",
+     .help = "requests per second of one client; above: 429"},
+    {.name = "trusted-proxy", LIST(trusted_proxy), .value = "NETWORK",
+     .help = "proxies whose connections count for no client and who may name clients in a header, "
+             "e.g. 10.0.0.0/8"},
+
+    {.name = "max-body", .section = "limits", SOME_BYTES(max_body), .group = "requests",
+     .default_text = "set by the route", .help = "maximum request body; above: 413"},
+    {.name = "max-header-size", .section = "limits",
+     SIZE(max_header_size, 1024, 32 * 1024, "a size"), .default_text = "32KiB",
+     .help = "maximum size of a request header; above: 431"},
+    {.name = "max-headers", .section = "limits", NUMBER(max_headers, 8, 128, "a number"),
+     .value = "N", .default_text = "128",
+     .help = "maximum number of header fields; above: 431"},
+    {.name = "preface-timeout", TIME(preface_timeout_s, 0.1), .default_text = "10s",
+     .help = "maximum time until a new connection sends its first bytes"},
+    {.name = "header-timeout", .section = "limits", TIME(header_timeout_s, 0.1),
+     .default_text = "10s", .help = "maximum time to receive a request header"},
+    {.name = "body-timeout", .section = "limits", TIME(body_timeout_s, 0.1),
+     .default_text = "60s", .help = "maximum time without progress of a request body"},
+    {.name = "min-upload-rate", .section = "limits", SOME_RATE(min_upload_rate),
+     .default_text = "500B/s", .help = "minimum average rate of a request body over --body-timeout"},
+    {.name = "body-deadline", .section = "limits", TIME(body_deadline_s, 0.1),
+     .default_text = "1h", .help = "maximum time from a request to the end of its body"},
+    {.name = "send-timeout", .section = "limits", TIME(send_timeout_s, 0.1),
+     .default_text = "60s",
+     .help = "maximum time a response may stall (time spent paced does not count)"},
+    {.name = "min-rate", .section = "limits", SOME_RATE(min_rate), .default_text = "none",
+     .help = "minimum average rate of a response over --send-timeout"},
+    {.name = "idle-timeout", TIME(idle_timeout_s, 0.1), .default_text = "75s",
+     .help = "maximum time a connection may have no running request"},
+    {.name = "max-connections", NUMBER(conns_max, 1, 1 << 24, "a number"), .value = "N",
+     .default_text = "65536", .help = "maximum TCP connections per lcore"},
+
+    {.name = "access-log", .section = "log", TEXT(access_log), .value = "FILE",
+     .group = "running", .default_text = "none",
+     .help = "log one line per request; -: standard output"},
+    {.name = "log-format", .section = "log", .default_text = "combined",
+     WORD(log_format, NJ_LOG_COMBINED, NJ_LOG_JSON, "combined|json"),
+     .help = "format of the access log"},
+    {.name = "drain-timeout", TIME(drain_timeout_s, 0), .default_text = "10s",
+     .help = "time for running responses after SIGTERM, e.g. 500ms"},
+    {.name = "workers", NUMBER(workers, 1, NJ_WORKERS_MAX, "a number"), .value = "N",
+     .default_text = "one per CPU without an lcore, at most 4",
+     .help = "threads for OS_BLOCKING handlers"},
+    {.name = "fibers", NUMBER(fibers_max, 1, NJ_FIBERS_MAX, "a number"), .value = "N",
+     .default_text = "256", .help = "maximum waiting handlers per lcore"},
+    {.name = "strategy", WORD(strategy, NJ_RUN_EWYK, NJ_RUN_PEC, "ewyk|pc|pec"),
+     .default_text = "ewyk",
+     .help = "where handlers run: ewyk (by their type), or for comparison pc (all inline) or pec "
+             "(all on workers)"},
+    {.name = "idle", WORD(idle, NJ_IDLE_SLEEP, NJ_IDLE_INTERRUPT, "sleep|spin|pause|interrupt"),
+     .default_text = "sleep",
+     .help = "what an idle lcore does: sleep (up to 1 ms; with a tap or veth until a packet "
+             "arrives), spin (poll), pause (poll at low power, if the CPU can), interrupt (wait "
+             "for a receive interrupt, if the NIC has them)"},
+    {.name = "busy-poll", SWITCH(busy_poll), .help = "same as --idle spin"},
+    {.name = "live", SWITCH(live),
+     .help = "print rates every second, if stderr is a terminal"},
+    {.name = "print-placement", .kind = NJ_OPTION_MODE,
+     .help = "draw which CPU polls which queue and where the workers run, for the lcores of -l or "
+             "else the best ones of this host, and exit"},
+    {.name = "help", .kind = NJ_OPTION_MODE, .help = "print the options and exit"},
+    {.name = "version", .kind = NJ_OPTION_MODE, .help = "print the version and exit"},
+};
+/* clang-format on */
+
+_Static_assert(NJ_ARRAY_LEN(nj_options) <= NJ_OPTIONS_MAX, "raise NJ_OPTIONS_MAX");
+
+const uint32_t nj_n_options = NJ_ARRAY_LEN(nj_options);
+
+bool nj_option_has_field(const struct nj_option *o)
+{
+    return o->kind > NJ_OPTION_MODE;
+}
+
+bool nj_option_takes_value(const struct nj_option *o)
+{
+    return o->kind != NJ_OPTION_MODE && o->kind != NJ_OPTION_SWITCH;
+}
+
+static void format_bound(const struct nj_option *o, double bound, char *text, size_t n)
+{
+    if (o->kind == NJ_OPTION_SIZE)
+        nj_format_bytes((uint64_t)bound, text, n);
+    else if (o->kind == NJ_OPTION_RATE)
+        nj_format_rate((uint64_t)bound, text, n);
+    else if (o->kind == NJ_OPTION_TIME)
+        nj_format_seconds(bound, text, n);
+    else
+        nj_format_number(bound, text, n);
+}
+
+void nj_option_range(const struct nj_option *o, char *text, size_t n_text)
+{
+    char min[24], max[24];
+    bool is_unlimited = o->max == NJ_OPTION_UNLIMITED;
+
+    text[0] = '\0';
+    if (o->kind == NJ_OPTION_LIST)
+        snprintf(text, n_text, "up to %u times", (unsigned)o->max);
+    if (o->kind <= NJ_OPTION_SWITCH || o->kind == NJ_OPTION_WORD || (o->min == 0 && is_unlimited))
+        return;
+    format_bound(o, o->min, min, sizeof min);
+    format_bound(o, o->max, max, sizeof max);
+    snprintf(text, n_text, is_unlimited ? "at least %s" : "%s to %s", min, max);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of all options. The parser of the command line, the policy file, the range checks,
+ * --help, docs/options.md and man/nightjar.1 are made from it. The program compiles this file, too,
+ * so it may include lib/base only and constants of other layers. */
+#ifndef NJ_CONFIG_OPTION_TABLE_H
+#define NJ_CONFIG_OPTION_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum nj_option_kind {
+    NJ_OPTION_EAL,    /* takes a value, before the --; preset.c reads it; no field */
+    NJ_OPTION_MODE,   /* takes no value; the program prints something and exits; no field */
+    NJ_OPTION_TEXT,   /* const char * */
+    NJ_OPTION_LIST,   /* const char *[max]: each call appends one value */
+    NJ_OPTION_SWITCH, /* bool; the kinds after it have a range */
+    NJ_OPTION_NUMBER, /* of `width` bytes, from min to max */
+    NJ_OPTION_SIZE,   /* of `width` bytes */
+    NJ_OPTION_RATE,   /* uint64_t */
+    NJ_OPTION_TIME,   /* double */
+    NJ_OPTION_WORD, /* an enum: the index of the word in `expected` (separated by '|'), plus min */
+};
+
+#define NJ_OPTION_UNLIMITED 1e15 /* as `max`: as much as nj_parse_bytes() accepts */
+
+struct nj_option {
+    const char *name;
+    const char *section; /* of the policy file, where '_' stands for '-'; NULL: command line only */
+    enum nj_option_kind kind;
+    bool may_be_none;       /* "none" means NJ_NONE of that width */
+    uint16_t width, offset; /* of the field in struct nj_server_config, in bytes */
+    double min, max;
+    const char *expected; /* syntax of the value, for error messages, without range and "none" */
+
+    const char *group;        /* title of the group that begins here; NULL: the group goes on */
+    const char *value;        /* placeholder of the value; a WORD shows the words in place of it */
+    const char *default_text; /* NULL: off, or none is needed */
+    const char *help;         /* without range and default */
+};
+
+#define NJ_OPTIONS_MAX 96 /* for arrays with one element per option */
+
+extern const struct nj_option nj_options[];
+extern const uint32_t nj_n_options;
+
+/* Does nj_server_config_set() accept the option? */
+bool nj_option_has_field(const struct nj_option *o);
+bool nj_option_takes_value(const struct nj_option *o);
+/* Format the range, "1280 to 9000", or of a list "up to 8 times"; "" if there is none to tell. */
+void nj_option_range(const struct nj_option *o, char *text, size_t n_text);
+
+#endif
