@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Texts of --help, of which docs/options.md and man/nightjar.1 consist, too. */
+#ifndef NJ_APP_HELP_H
+#define NJ_APP_HELP_H
+
+#include <stdio.h>
+
+#include "config/option_table.h"
+#include "options.h"
+
+#define HELP_TEXT_BYTES 512
+
+/* Exit statuses, {NULL} last. */
+struct help_exit_status {
+    const char *status, *meaning;
+};
+extern const struct help_exit_status help_exit_statuses[];
+
+/* The placeholder of the value, or "" if the option takes none. */
+const char *help_value(const struct nj_option *o);
+/* Format "HELP (RANGE) [DEFAULT]". The range of a time, or of a limit that can be "none", is left
+ * out. */
+void help_describe(const struct nj_option *o, char text[HELP_TEXT_BYTES]);
+void help_print(FILE *out, const struct nj_app *app);
+
+#endif
