@@ -185,7 +185,14 @@ def guard(pattern):
 
 
 PACKAGE = ("package_abi", "package_examples", "package_hardening", "package_headers",
-           "package_pkg_config", "package_reference")
+           "package_options", "package_pkg_config", "package_reference")
+
+
+def package_targets(pattern):
+    """The libraries, and for package_options the programs with the table of options."""
+    libraries = library_targets(pattern, *PACKAGE)
+    programs = targets_named("nightjar", "nj-option-docs") if pattern in "package_options" else []
+    return libraries + [file for file in programs if libraries and file not in libraries]
 
 
 def package(pattern):
@@ -249,7 +256,7 @@ def suites_of(pattern):
     return portable if pattern == "portable" else portable | {
         "tidy": other(tidy, lambda words: library_targets(words, "tidy")),
         "guard": other(guard),
-        "package": other(package, lambda words: library_targets(words, *PACKAGE)),
+        "package": other(package, package_targets),
         "nic": other(nic),
         "end to end": other(e2e, e2e_targets),
     }
