@@ -453,7 +453,7 @@ static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c
     c->held_max = p->dev.held_max;
     c->tx_pool = p->dev.tx_pool[c->index];
     c->frag_table = p->dev.frags[c->index];
-    nj_shard_rings_connect(&p->fabric, &s->end[i], c->index, &s->waker[i], &c->port);
+    nj_shard_rings_connect(&p->fabric, &s->end[i], c->index, &s->waker[i], &c->ops);
 }
 
 static bool up_shards(struct nj_server *s)
@@ -490,14 +490,14 @@ static bool up_shards(struct nj_server *s)
             struct nj_worker_ops reader = {0};
             if (s->reader)
                 reader = nj_file_reader_port(s->reader, i);
-            c.port.files = nj_file_client_init(&s->lane[i], &way, &reader, s->store);
+            c.ops.files = nj_file_client_init(&s->lane[i], &way, &reader, s->store);
         }
-        c.port.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
-        c.port.clock = read_clock;
-        c.port.cycles = read_cycles;
-        c.port.clock_ctx = &s->clock;
-        c.port.log = log_note;
-        c.port.log_ctx = &s->notes[i];
+        c.ops.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
+        c.ops.clock = read_clock;
+        c.ops.cycles = read_cycles;
+        c.ops.clock_ctx = &s->clock;
+        c.ops.log = log_note;
+        c.ops.log_ctx = &s->notes[i];
         if (s->access)
             c.access = nj_access_log_port(s->access, i);
         s->shard[i] = nj_pages_map(sizeof *s->shard[i], 0); /* has keys */

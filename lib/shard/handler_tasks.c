@@ -17,7 +17,7 @@
 
 static nj_ns read_clock(const struct nj_shard *s)
 {
-    return s->cfg.port.clock ? s->cfg.port.clock(s->cfg.port.clock_ctx) : 0;
+    return s->cfg.ops.clock ? s->cfg.ops.clock(s->cfg.ops.clock_ctx) : 0;
 }
 
 static nj_ns ewyk_clock(void *shard)
@@ -28,8 +28,8 @@ static nj_ns ewyk_clock(void *shard)
 static void ewyk_log(void *shard, const char *line)
 {
     const struct nj_shard *s = shard;
-    if (s->cfg.port.log)
-        s->cfg.port.log(s->cfg.port.log_ctx, line);
+    if (s->cfg.ops.log)
+        s->cfg.ops.log(s->cfg.ops.log_ctx, line);
 }
 
 static bool submit(void *shard, struct nj_task *task)
@@ -47,8 +47,8 @@ static struct nj_ewyk *ewyk_new(struct nj_shard *s, nj_ns now)
         .n_queue_max =
             s->cfg.handlers_queue_max ? s->cfg.handlers_queue_max : NJ_HANDLERS_QUEUE_MAX,
         .now = now,
-        .clock = s->cfg.port.clock ? ewyk_clock : NULL,
-        .submit = s->cfg.port.workers.submit ? submit : NULL,
+        .clock = s->cfg.ops.clock ? ewyk_clock : NULL,
+        .submit = s->cfg.ops.workers.submit ? submit : NULL,
         .log = ewyk_log,
         .ctx = s,
         .would_block = NJ_EWYK_WOULD_BLOCK_COUNTED, /* handlers get an error, see handler.h */
@@ -95,7 +95,7 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
         .txns = &s->txns,
         .routes = s->cfg.routes,
         .classes = h->classes,
-        .workers = &s->cfg.port.workers,
+        .workers = &s->cfg.ops.workers,
         .withdraw = withdraw,
         .call = s->cfg.strategy == NJ_RUN_EWYK ? call : NULL,
         .strategy = s,
@@ -125,7 +125,7 @@ static enum nj_run_mode offer_pc(struct nj_task *task)
 
 static enum nj_run_mode offer_pec(struct nj_shard *s, struct nj_task *task)
 {
-    if (s->cfg.port.workers.submit && submit(s, task))
+    if (s->cfg.ops.workers.submit && submit(s, task))
         return NJ_MODE_PEC_WORKER;
     task->ops->reject(task);
     return NJ_MODE_REJECTED;
@@ -203,7 +203,7 @@ static uint32_t collect_worker_tasks(struct nj_shard *s)
     struct nj_handlers *h = &s->handlers;
     struct nj_task *task[NJ_HANDLERS_POLL_MAX];
 
-    if (!s->cfg.port.workers.submit)
+    if (!s->cfg.ops.workers.submit)
         return 0;
     uint32_t n = h->port.poll(h->port.ctx, task, NJ_HANDLERS_POLL_MAX);
     for (uint32_t i = 0; i < n; i++)
@@ -242,7 +242,7 @@ void nj__handlers_flush_workers(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
-    if (h->exchanges && s->cfg.port.workers.submit)
+    if (h->exchanges && s->cfg.ops.workers.submit)
         h->port.flush(h->port.ctx);
 }
 

@@ -44,7 +44,7 @@ static void forward_to_owner(struct nj_shard *s, struct rte_mbuf *m, enum nj_pac
     if (s->steer.mode == NJ_STEER_ON_MISS && kind == NJ_PACKET_TCP)
         nj_count(&s->counters, NJ_C_steer_misplaced);
     m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
-    if (s->cfg.port.forward(s->cfg.port.ctx, owner, m))
+    if (s->cfg.ops.forward(s->cfg.ops.ctx, owner, m))
         nj_count(&s->counters, NJ_C_rx_steered_out);
     else
         drop(s, m, NJ_C_drop_steer_full);
@@ -146,7 +146,7 @@ static void replicate(struct nj_shard *s, const struct rte_mbuf *m, nj_ns now)
     if (s->steer.n_shards == 1)
         return;
     if (nj_ratelimit_ok(&s->replicate_rate, REPLICAS_PER_S, now))
-        s->cfg.port.replicate(s->cfg.port.ctx, m);
+        s->cfg.ops.replicate(s->cfg.ops.ctx, m);
 }
 
 static void input_neighbour(struct nj_shard *s, struct rte_mbuf *m, const struct nj_packet *p,
@@ -211,18 +211,18 @@ uint32_t nj__net_rx_burst(struct nj_shard *s, nj_ns now)
 {
     struct rte_mbuf *m[NJ_BURST_MAX];
     struct rx_batch in; /* 8 KiB: not zeroed in each step */
-    const struct nj_shard_ops *port = &s->cfg.port;
+    const struct nj_shard_ops *ops = &s->cfg.ops;
     uint64_t n_bytes = 0;
 
     in.n = 0;
     /* Packets from other shards are processed first: an ARP reply that another shard replicates is
      * in the ring before the packets that depend on it are in our queue. For the same reason the
      * queue is polled before the ring. */
-    uint32_t n_rx = port->rx(port->ctx, m, NJ_BURST_MAX);
+    uint32_t n_rx = ops->rx(ops->ctx, m, NJ_BURST_MAX);
     uint32_t n_steered = 0;
     if (s->steer.n_shards > 1) {
         struct rte_mbuf *from_others[NJ_BURST_MAX];
-        n_steered = port->rx_steered(port->ctx, from_others, NJ_BURST_MAX);
+        n_steered = ops->rx_steered(ops->ctx, from_others, NJ_BURST_MAX);
         parse_burst(s, &in, from_others, n_steered, true, now);
     }
     uint32_t n_first = in.n;

@@ -177,7 +177,7 @@ void nj__net_icmp6_problem(struct nj_shard *s, const struct rte_mbuf *m, const s
 
 uint32_t nj__net_tx_burst(struct nj_shard *s)
 {
-    const struct nj_shard_ops *port = &s->cfg.port;
+    const struct nj_shard_ops *ops = &s->cfg.ops;
     enum nj_stage was = nj_stage(&s->stages, NJ_STAGE_TX);
     uint32_t total = 0;
     uint64_t n_bytes = 0;
@@ -189,7 +189,7 @@ uint32_t nj__net_tx_burst(struct nj_shard *s)
         uint32_t bytes[NJ_BURST_MAX];
         for (uint32_t i = 0; i < n; i++) /* afterwards the device owns the mbufs */
             bytes[i] = s->txq[s->txq_head + i]->pkt_len;
-        uint32_t taken = port->tx(port->ctx, &s->txq[s->txq_head], n);
+        uint32_t taken = ops->tx(ops->ctx, &s->txq[s->txq_head], n);
         for (uint32_t i = 0; i < taken; i++)
             n_bytes += bytes[i];
         s->txq_head = (s->txq_head + taken) % NJ_TXQ_MAX;

@@ -96,7 +96,7 @@ static bool init_site(struct nj_shard *s)
 {
     struct nj_file_server_config c = {
         .txns = &s->txns,
-        .files = &s->cfg.port.files,
+        .files = &s->cfg.ops.files,
         .hash_key = s->cfg.flow_key,
         .exchanges_max = site_open_max(&s->cfg),
         .options = s->cfg.site,
@@ -139,7 +139,7 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     memset(s, 0, sizeof *s);
     s->cfg = *config;
     default_timeouts(&s->cfg);
-    s->stages.cycles = config->port.cycles;
+    s->stages.cycles = config->ops.cycles;
     s->now = now;
     for (uint32_t i = 0; i < NJ_N_CONN_WAITS; i++)
         nj_list_init(&s->waits_for[i]);

@@ -59,7 +59,7 @@ struct nj_shard_config {
     uint32_t reta_size;
     struct nj_rss_key rss_key; /* the same for all shards */
     struct nj_iface iface;
-    struct nj_shard_ops port;
+    struct nj_shard_ops ops;
     struct rte_mempool *tx_pool;        /* this shard's own; see nj_tcp_config.mp */
     struct rte_ip_frag_tbl *frag_table; /* see nj_ip4_reasm_init() */
     struct nj_tx_offload tx;            /* offloads of the device */

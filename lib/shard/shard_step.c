@@ -27,7 +27,7 @@
 uint32_t nj__files_complete_jobs(struct nj_shard *s, nj_ns now)
 {
     struct nj_file_job *job[NJ_BURST_MAX];
-    const struct nj_file_ops *files = &s->cfg.port.files;
+    const struct nj_file_ops *files = &s->cfg.ops.files;
     uint32_t n = files->poll ? files->poll(files->ctx, job, NJ_BURST_MAX) : 0;
 
     for (uint32_t i = 0; i < n; i++)
@@ -87,7 +87,7 @@ static nj_ns next_frags(const struct nj_shard *s)
  * and has to be polled. */
 static nj_ns next_files(const struct nj_shard *s)
 {
-    const struct nj_file_ops *files = &s->cfg.port.files;
+    const struct nj_file_ops *files = &s->cfg.ops.files;
     bool kept = files->needs_polling && files->needs_polling(files->ctx);
     return kept || (s->txns.site && nj_file_server_awaits_room(s->txns.site))
                ? s->now + FILE_RETRY_NS

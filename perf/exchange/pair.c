@@ -80,7 +80,7 @@ static struct nj_shard_config common(struct pair *p, bool client)
         .n_shards = 1,
         .reta_size = 128,
         .iface = ends[client],
-        .port = {.ctx = p, .rx_steered = nothing, .forward = nobody, .replicate = to_nobody},
+        .ops = {.ctx = p, .rx_steered = nothing, .forward = nobody, .replicate = to_nobody},
         .tx_pool = client ? p->client_tx : p->server_tx,
         .listen_port = SERVER_PORT,
         .conns_max = p->shape->n_conns + p->shape->n_conns / 8 + 64, /* never nearly full */
@@ -114,10 +114,10 @@ static bool start_server(struct pair *p)
     struct nj_shard_config c = common(p, false);
 
     c.ecn = true; /* as the server is unless it is told otherwise */
-    c.port.rx = server_rx;
-    c.port.tx = server_tx;
-    c.port.cycles = p->cycles;
-    c.port.files = file_port(&p->file);
+    c.ops.rx = server_rx;
+    c.ops.tx = server_tx;
+    c.ops.cycles = p->cycles;
+    c.ops.files = file_port(&p->file);
     c.routes = p->handler.routes;
     p->server = start(&c);
     p->handler.server = p->server;
@@ -147,8 +147,8 @@ static bool start_client(struct pair *p)
     c.listen_port = 1;
     c.no_files = true;
     c.fibers_max = 1;
-    c.port.rx = client_rx;
-    c.port.tx = client_tx;
+    c.ops.rx = client_rx;
+    c.ops.tx = client_tx;
     p->client = start(&c);
     return p->client && h2_plan_make(&o->plan, "198.18.0.1", fields, NJ_ARRAY_LEN(fields)) &&
            crowd_init(&p->crowd, o, p->client, 0, 1);

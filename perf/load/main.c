@@ -84,7 +84,7 @@ static bool up_shard(uint32_t i, nj_ns now)
 
     c.iface.mac = l->port.mac;
     c.iface.mtu = l->port.mtu;
-    nj_shard_rings_connect(&l->fabric, &l->end[i], i, NULL, &c.port);
+    nj_shard_rings_connect(&l->fabric, &l->end[i], i, NULL, &c.ops);
     if (getrandom(&c.flow_key, sizeof c.flow_key, 0) < 0 ||
         getrandom(&c.isn_key, sizeof c.isn_key, 0) < 0 ||
         getrandom(&c.ndp_key, sizeof c.ndp_key, 0) < 0 ||

@@ -111,7 +111,7 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
         .steering = NJ_STEER_ALWAYS,
         .reta_size = 128,
         .iface = nj_sim_iface[SIM_SERVER],
-        .port = {l, port_rx, port_rx_steered, port_tx, port_forward, port_share, files_port(l)},
+        .ops = {l, port_rx, port_rx_steered, port_tx, port_forward, port_share, files_port(l)},
         .tx_pool = tx_pool,
         .listen_port = SIM_SERVER_PORT,
         .conns_max = 64 + 2 * sim->mix.n_conns,

@@ -146,10 +146,10 @@ static inline struct hr *hr_new(const struct nj_route *routes, uint32_t n)
     NJ_CHECK(h->routes);
     h->config.routes = h->routes;
     h->jobs_max = HR_JOBS_MAX;
-    h->config.port.workers = (struct nj_worker_ops){
+    h->config.ops.workers = (struct nj_worker_ops){
         .ctx = h, .submit = hr_submit, .flush = hr_flush_workers, .poll = hr_poll};
-    h->config.port.clock = hr_clock;
-    h->config.port.log = hr_log;
+    h->config.ops.clock = hr_clock;
+    h->config.ops.log = hr_log;
     hr_here = h;
     return h;
 }

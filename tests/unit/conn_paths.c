@@ -51,7 +51,7 @@ static struct hr *start(const struct nj_route *list, uint32_t n, const struct nj
     struct hr *h = hr_new(list, n);
 
     h->config.policy = p;
-    h->config.port.files.submit = submit;
+    h->config.ops.files.submit = submit;
     return hr_start(h);
 }
 

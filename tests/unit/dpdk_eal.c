@@ -54,7 +54,7 @@ Test(dpdk_eal, not_bound)
                      "(dpdk-devbind.py --bind=vfio-pci 0000:02:00.0)");
     cr_expect(strstr(reason("--allow=01:00.0", NULL), "0000:01:00.0 is bound to the kernel's"));
     cr_expect_str_eq(reason("--allow", "0000:09:00.0"),
-                     "0000:09:00.0: there is no such PCI device (lspci -D lists them)");
+                     "0000:09:00.0: no such PCI device (lspci -D lists them)");
     cr_expect_null(reason("-a", "0000:03:00.0"));
     cr_expect_null(reason("-a", "0000:04:00.0"));
     cr_expect_null(reason("-a", "0000:05:00.0"));

@@ -104,11 +104,11 @@ static struct hr *new (uint32_t n_max, uint32_t n_queue_max)
     pool.n_max = n_max;
     pool.works = false;
     nj_task_queue_init(&pool.queue);
-    h->config.port.workers = (struct nj_worker_ops){.ctx = h,
-                                                    .submit = pool_submit,
-                                                    .flush = pool_flush,
-                                                    .poll = pool_poll,
-                                                    .withdraw = pool_withdraw};
+    h->config.ops.workers = (struct nj_worker_ops){.ctx = h,
+                                                   .submit = pool_submit,
+                                                   .flush = pool_flush,
+                                                   .poll = pool_poll,
+                                                   .withdraw = pool_withdraw};
     h->config.handlers_queue_max = n_queue_max;
     h->config.fibers_max = n_queue_max ? 1 : 0;
     return h;
@@ -387,7 +387,7 @@ Test(shard_handler_tasks_moved, gone_while_it_waits_for_a_worker)
     struct hr_client *c = connect_from(h, OTHER(0));
     int32_t id = hr_get(c, "/non");
 
-    h->r->s->cfg.port.workers.withdraw = NULL;
+    h->r->s->cfg.ops.workers.withdraw = NULL;
     hr_settle(h);
     hr_reset(c, id);
     hr_settle(h);
