@@ -253,7 +253,7 @@ class Changes(ServerCase):
                              (",class=slow", "nothing to change"), (",rate", "KEY=VALUE"),
                              (",streams=3", "[server]"), (',ra"te=1', "expected"),
                              (",class=slow,connections=3", "default"),
-                             (",rate=2MiB/s,ceiling=1MiB/s", "above"),
+                             (",rate=2MiB/s,ceiling=1MiB/s", "must not exceed"),
                              ("," + "x" * 900, "expected")):
             with self.subTest(params=params):
                 self.assertIn(word, self.limits(params)["error"])
