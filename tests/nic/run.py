@@ -41,20 +41,20 @@ CHECKS = {"start": "starts", "page": "serves", "ipv6": "IPv6", "sha256": "sha256
           "restart": "restart", "killed": "kill -9", "no_link": "no link",
           "interrupt": "interrupt", "jumbo": "jumbo"}
 LEGEND = f"""\
-| column | what is checked |
+| column | check |
 |---|---|
-| starts | the server is ready, and the port is as its preset expects |
+| starts | the server reports ready, and the port matches its preset |
 | serves, IPv6 | a page over IPv4; 200 KiB over IPv6, compared by sha256 |
 | sha256 | 10 MiB, compared by sha256 |
 | h2load | {REQUESTS:,} requests of {SESSIONS} connections succeed |
-| RSS | each lcore has connections. device: the NIC spreads them; rings: lcores hand them over |
-| flap | link down in a download, until the driver says so and TCP has a time-out; then up |
-| drain | SIGTERM in a download: it is finished, and the exit status is 0 |
-| restart | another start, with a preset for another binding, which is told; a page, the end |
-| kill -9 | SIGKILL in a download; the next start serves |
-| no link | a start while the link is down; it comes up, and a page is served |
-| interrupt | `--idle interrupt`: lcores asleep answer; polled: there are no receive interrupts |
-| jumbo | `--mtu {JUMBO_MTU}`: 10 MiB in frames above {JUMBO_BYTES:,} bytes; peers of 1,500 too |
+| RSS | each lcore has connections. device: RSS of the NIC; rings: lcores pass packets on |
+| flap | link down during a download until the driver reports it and TCP times out; then up |
+| drain | SIGTERM during a download: the download completes, and the exit status is 0 |
+| restart | second start, with a preset of another binding: a warning; a page; shutdown |
+| kill -9 | SIGKILL during a download; the next start serves a page |
+| no link | start while the link is down; after link up a page is served |
+| interrupt | `--idle interrupt`: sleeping lcores respond; polled: no receive interrupts |
+| jumbo | `--mtu {JUMBO_MTU}`: 10 MiB in frames above {JUMBO_BYTES:,} bytes; peer MTU 1,500, too |
 """
 ADVICE_CHECKS = {"uio": ("advice", "serve"), "vfio": ("advice", "serve", "session")}
 TOGETHER = "nic.together"
@@ -254,12 +254,13 @@ def page(report, kernel_path):
     """The table and what it is about."""
     return (
         "# PCI NICs under QEMU\n\n"
-        "`sudo ./dev test nic --table docs/nics.md` wrote this page: nightjar on DPDK's\n"
-        "poll-mode drivers of the PCI NICs that QEMU emulates. No hardware was tried.\n"
-        "The e1000 (82540EM) has one queue, so one lcore, although its driver says two.\n\n"
+        "nightjar on DPDK's poll-mode drivers of the PCI NICs that QEMU emulates. No hardware was "
+        "tested.\n`sudo ./dev test nic --table docs/nics.md` generates this page. The e1000 "
+        "(82540EM) has one queue,\nso it has one lcore, although its driver reports two queues."
+        "\n\n"
         f"QEMU {version_of(QEMU, '--version')} without KVM, "
         f"DPDK {version_of('pkg-config', '--modversion', 'libdpdk')}, "
-        f"in the guest {os.path.basename(kernel_path).removeprefix('vmlinuz-')}.\n\n"
+        f"guest kernel {os.path.basename(kernel_path).removeprefix('vmlinuz-')}.\n\n"
         f"{report.table()}\n{LEGEND}")
 
 
