@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define COMMENT    '#'
-#define FILE_SHOWN 400 /* bytes of its name */
+#define FILE_SHOWN 400 /* bytes of the file's name */
 
 /* --- diagnostics ---------------------------------------------------------------------------- */
 
@@ -182,7 +182,7 @@ static const char *comment(const char *p, const char *end)
     return end;
 }
 
-/* "\#" stands for a literal '#'. */
+/* Replaces "\#" by '#'. */
 static char *unescape(char *value)
 {
     char *to = value;
@@ -263,7 +263,7 @@ struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
         return NULL;
     }
     if (n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        text += 3; /* a byte order mark, which some editors leave */
+        text += 3; /* UTF-8 byte order mark */
     while (text < end) {
         const char *eol = memchr(text, '\n', (size_t)(end - text));
         parse_line(&s, text, eol ? eol : end);

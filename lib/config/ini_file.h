@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An INI file: sections, keys and values, each with the number of its line. Unlike
- * rte_cfgfile, which skips or truncates invalid lines, this parser reports each of them. Pure, but
- * for nj_ini_read_file(). The caller owns what is returned.
+ * An INI file: sections, keys and values, each with its line number. Unlike rte_cfgfile, which
+ * skips or truncates invalid lines, this parser reports each of them. Pure, except
+ * nj_ini_read_file(). The caller owns the results.
  */
 #ifndef NJ_CONFIG_INI_FILE_H
 #define NJ_CONFIG_INI_FILE_H
@@ -42,7 +42,7 @@ struct nj_ini_entry {
 struct nj_ini_section {
     const char *name;        /* not empty */
     uint32_t line, first, n; /* entries */
-    bool is_incomplete;      /* an invalid line of it was skipped */
+    bool is_incomplete;      /* an invalid line in it was skipped */
 };
 
 struct nj_ini {

@@ -19,7 +19,7 @@
 /* --- EAL's arguments ----------------------------------------------------------------------------
  */
 
-/* Insert an lcore, sorted by number: queues have that order. */
+/* Inserts an lcore, sorted by number, as queues are. */
 static bool add_lcore(struct nj_eal_selection *w, uint32_t *id, uint32_t lcore, uint32_t cpu)
 {
     uint32_t i = w->n_lcores;

@@ -6,9 +6,9 @@
 #include "topo/place.h"
 
 /*
- * Place workers around `n_lcores` lcores on these CPUs. `usable`: where the process may run;
- * `n_workers` 0: the default; `nic_node` -1: not known. A machine that can't be read gets a
- * placement all the same, with every thread on any CPU. Main thread.
+ * Place workers around `n_lcores` lcores on these CPUs. `usable`: the allowed CPUs of the process;
+ * `n_workers` 0: the default; `nic_node` -1: not known. If the topology cannot be read, every
+ * thread may run on any CPU. Main thread.
  */
 void nj_placement_make(const uint32_t *cpu, uint32_t n_lcores, uint32_t n_workers, int nic_node,
                        const cpu_set_t *usable, struct nj_placement *out);

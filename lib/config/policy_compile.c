@@ -68,7 +68,7 @@ static void apply_overrides(const struct nj_policy_file *f, uint32_t of, uint64_
 
 static void compile_rules(const struct nj_class_def *c, uint8_t index, struct nj_policy *out)
 {
-    if (!c->has_match) /* only handlers name it */
+    if (!c->has_match) /* used by handlers only */
         return;
     for (uint32_t i = 0; i < (c->n_paths ? c->n_paths : 1); i++) {
         for (uint32_t k = 0; k < (c->n_hosts ? c->n_hosts : 1); k++) {

@@ -17,7 +17,7 @@ enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, INVALID };
 struct section {
     const struct nj_ini_section *ini;
     enum kind kind;
-    uint8_t index; /* of the list, of the class or override */
+    uint8_t index; /* of the list, class or override */
     const char *name;
 };
 
@@ -266,7 +266,7 @@ static enum kind classify_section(struct nj__policy_reader *r, struct section *s
     return unknown_section(r, s, word[0]);
 }
 
-/* Equal except for white space between words? */
+/* Compares names, ignoring differences in white space between words. */
 static bool same_section_name(const char *a, const char *b)
 {
     char x[4][NJ_INI_NAME_BYTES], y[4][NJ_INI_NAME_BYTES];

@@ -18,12 +18,12 @@
 
 #define NJ_POLICY_BYTES_MAX    NJ_INI_BYTES_MAX
 #define NJ_LIST_BYTES_MAX      (4u << 20)
-#define NJ_NETWORKS_MAX        65536u /* of all lists; 0.5 KB each, once built */
+#define NJ_NETWORKS_MAX        65536u /* in all lists; 0.5 KB each once compiled */
 #define NJ_POLICY_HOURS_MAX    32u    /* sections with hours, and classes with hours: 32 each */
 #define NJ_POLICY_VALUES_MAX   32u    /* paths of a class, hosts of a class */
 #define NJ_POLICY_WHOLE_SERVER UINT8_MAX
 
-/* Minutes of the day [from, to), possibly past midnight. Equal values: always. */
+/* Minutes of the day [from, to), possibly past midnight. Equal values: the whole day. */
 struct nj_hours {
     uint16_t from, to;
 };
@@ -35,8 +35,8 @@ struct nj_class_def {
     uint32_t slot_gen; /* see struct nj_class */
     struct nj_hours hours;
     struct nj_class_keys keys;
-    bool has_match;     /* path, host, list or header is given, valid or not */
-    bool is_incomplete; /* an invalid line of it was skipped */
+    bool has_match;     /* has a key path, host, list or header, valid or not */
+    bool is_incomplete; /* an invalid line in it was skipped */
     uint32_t n_paths, n_hosts, lists;
     struct nj_str path[NJ_POLICY_VALUES_MAX], host[NJ_POLICY_VALUES_MAX];
     struct nj_str header, value;
@@ -96,8 +96,8 @@ struct nj_policy_changes {
  * policies. */
 uint64_t nj_policy_active_hours(const struct nj_policy_file *f, uint32_t minute);
 
-/* Compile the policy of that moment, without its version and the list matcher. Strings are the
- * file's. `flags` (the command line) and `changes` may be NULL. Pure. */
+/* Compile the policy of that moment, without its version and the list matcher. Strings belong to
+ * the file. `flags` (the command line) and `changes` may be NULL. Pure. */
 void nj_policy_compile(const struct nj_policy_file *f, const struct nj_server_config *flags,
                        const struct nj_policy_changes *changes, uint64_t hours,
                        struct nj_policy *out);

@@ -97,7 +97,7 @@ void nj__policy_add_trusted(struct nj__policy_reader *r, const char *networks, c
     add_networks(r, f->n_lists, networks, file, line);
 }
 
-/* One network in a line, comments as in the policy file. */
+/* One network per line, with comments as in the policy file. */
 static void parse_list_line(struct nj__policy_reader *r, uint32_t list, const char *file,
                             uint32_t line, const char *p, const char *end)
 {

@@ -23,7 +23,7 @@ struct source {
     struct nj_policy_file *file;
     struct nj_acl *acl;
     uint32_t n_refs;  /* snapshots, and struct nj_policies */
-    bool is_borrowed; /* the file is the caller's */
+    bool is_borrowed; /* the file belongs to the caller */
 };
 
 struct snapshot {
@@ -39,7 +39,7 @@ struct slots {
 
 struct nj_policies {
     pthread_mutex_t lock;
-    struct nj_server_config given; /* by the command line */
+    struct nj_server_config given; /* configuration of the command line */
     struct nj_server_config effective;
     struct nj_policy_ops ops;
     struct source *source;
@@ -98,8 +98,8 @@ static uint8_t find_slot(const struct slots *s, const char *name)
     return 0;
 }
 
-/* For a new class: a slot that was never used, or one whose class is gone and has no open
- * responses, since the counters of a slot belong to one class. 0: none. */
+/* A slot for a new class: one that was never used, or one without open responses whose class no
+ * longer exists, since the counters of a slot belong to one class. 0: none. */
 static uint8_t find_free_slot(const struct nj_policies *p, const struct slots *s, uint32_t taken)
 {
     uint8_t unused = find_slot(s, "");
@@ -341,9 +341,9 @@ uint64_t nj_policies_tick(struct nj_policies *p, uint32_t minute)
     return version;
 }
 
-/* --- by telemetry --------------------------------------------------------------------------- */
+/* --- changes by telemetry ------------------------------------------------------------------- */
 
-/* "KEY=VALUE" into the changes of a class, or of the server (`keys` of which `of` is -1). */
+/* Parses "KEY=VALUE" into the changes of a class, or of the server (index -1). */
 static bool parse_change(struct nj_class_keys *keys, int of, char *pair, char *why, size_t n)
 {
     char *is = strchr(pair, '=');
@@ -369,7 +369,7 @@ static bool parse_changes(const struct nj_policy_file *f, char *params,
     struct nj_class_keys fresh = {0};
     const char *wrong;
     char *save = NULL, *pair = strtok_r(params, ", ", &save);
-    int of = -1; /* the server's */
+    int of = -1; /* -1: the server */
 
     if (pair && strncmp(pair, "class=", 6) == 0) {
         of = nj_policy_file_find_class(f, pair + 6);

@@ -24,7 +24,7 @@ struct nj_policy_ops {
 
 struct nj_policies;
 
-/* Create version 1 from the file read at start, which stays the caller's. `given` is the
+/* Create version 1 from the file read at start, which remains the caller's. `given` is the
  * configuration of the command line. Lists need the EAL. NULL with the reason. */
 struct nj_policies *nj_policies_new(struct nj_policy_file *first,
                                     const struct nj_server_config *given,
@@ -36,9 +36,9 @@ const struct nj_policy *nj_policies_initial(const struct nj_policies *p);
 /* From now on, pass changes to these shards. */
 void nj_policies_set_ops(struct nj_policies *p, const struct nj_policy_ops *port);
 
-/* Reload the file. Returns the new version, or 0 with the reasons in `faults`; then the current
- * policy is kept. `warnings`: those of nj_policy_warn(). `note`: a remark for the operator, or
- * empty. */
+/* Reload the file. Returns the new version, or 0 with the reasons in `faults`; the current
+ * policy is then kept. `warnings`: those of nj_policy_warn(). `note`: a remark for the
+ * operator, or empty. */
 uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_diags *faults,
                             struct nj_diags *warnings, char *note, size_t note_bytes);
 /* Apply the hours of the day and free unused snapshots. Returns the new version, or 0. */

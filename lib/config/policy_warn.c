@@ -17,9 +17,9 @@ struct warn_ctx {
     struct nj_diags *out;
 };
 
-/* --- where things stand ----------------------------------------------------------------------- */
+/* --- line numbers ----------------------------------------------------------------------------- */
 
-/* The words of a section's name: how many, at most three. */
+/* Splits a section's name into at most three words. Returns their number. */
 static int section_words(const struct nj_ini_section *s, char word[3][NJ_INI_NAME_BYTES])
 {
     word[0][0] = word[1][0] = word[2][0] = '\0';
@@ -34,7 +34,7 @@ static bool same_key(const char *a, const char *b)
     return *a == *b;
 }
 
-/* The line of a key in [KIND] or [KIND NAME]; 0: it is not there. */
+/* The line of a key in [KIND] or [KIND NAME]; 0: not found. */
 static uint32_t line_of(const struct warn_ctx *w, const char *kind, const char *name,
                         const char *key)
 {
@@ -58,7 +58,7 @@ static bool is_always(struct nj_hours h)
     return h.from == h.to;
 }
 
-/* --- text ------------------------------------------------------------------------------------- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 /* White space and a semicolon look like a comment. */
 static const char *looks_like_comment(const char *value)
@@ -88,7 +88,7 @@ static void warn_of_text(const struct warn_ctx *w)
     }
 }
 
-/* --- classes that others leave nothing -------------------------------------------------------- */
+/* --- unreachable classes ---------------------------------------------------------------------- */
 
 /* Apart from path and host, does `x` match all requests of `c`? */
 static bool covers_clients_of(const struct nj_class_def *x, const struct nj_class_def *c)
@@ -271,7 +271,7 @@ static void warn_of_classes(const struct warn_ctx *w)
 
     nj_policy_compile(w->f, w->given, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
     for (uint32_t i = 0; i < p.n_classes; i++) {
-        bool others = false; /* hours may give its keys a meaning */
+        bool others = false; /* the key may have an effect with the limits of some hours */
         for (uint32_t k = 0; k < w->f->n_overrides; k++)
             others |=
                 w->f->override[k].class_index == nj_policy_file_find_class(w->f, p.classes[i].name);

@@ -24,14 +24,14 @@ bool nj__policy_is_valid_name(const char *text, size_t n)
 
 void nj__policy_to_lower(struct nj_str s)
 {
-    char *p = (char *)s.p; /* in memory of ours, see nj_ini */
+    char *p = (char *)s.p; /* inside the buffer of nj_ini, which is writable */
 
     for (uint32_t i = 0; i < s.n_bytes; i++)
         if (p[i] >= 'A' && p[i] <= 'Z')
             p[i] |= 0x20;
 }
 
-/* How many letters have to be added, left out or changed to make one of the other. */
+/* Levenshtein distance: insertions, deletions and substitutions. */
 static uint32_t distance(const char *a, const char *b)
 {
     uint32_t row[NJ_INI_NAME_BYTES + 1], n = (uint32_t)strlen(b);
@@ -55,7 +55,7 @@ static uint32_t distance(const char *a, const char *b)
 const char *nj__policy_closest_name(const char *word, const char *(*name)(void *ctx, uint32_t i),
                                     void *ctx)
 {
-    uint32_t best = (uint32_t)strlen(word) / 2 + 1; /* beyond half of it, it is something else */
+    uint32_t best = (uint32_t)strlen(word) / 2 + 1; /* a larger distance is no similarity */
     const char *found = NULL, *candidate;
 
     for (uint32_t i = 0; (candidate = name(ctx, i)); i++) {

@@ -44,7 +44,7 @@ static int assign_named(const struct nj_lcore_node *lcore, uint32_t n_lcores,
     return -1;
 }
 
-/* Assign up to `n` free lcores to port `k`, of this node (-1: any). Returns how many. */
+/* Assign up to `n` free lcores of this node (-1: any) to port `k`. Returns their number. */
 static uint32_t assign_free(const struct nj_lcore_node *lcore, uint32_t n_lcores, uint32_t n,
                             int node, uint8_t k, uint8_t *port_of)
 {
@@ -70,7 +70,7 @@ static void assign_rest(const struct nj_lcore_node *lcore, uint32_t n_lcores,
     for (uint32_t k = 0; k < n_ports; k++)
         if (!has_explicit_lcores(&port[k]))
             quota[k] = n_free / n_sharing + (turn++ < n_free % n_sharing);
-    for (uint32_t n_taken = 1; n_taken > 0;) { /* in turn: ports of one node share its lcores */
+    for (uint32_t n_taken = 1; n_taken > 0;) { /* round robin: ports of one node share its lcores */
         n_taken = 0;
         for (uint32_t k = 0; k < n_ports; k++) {
             bool looks = quota[k] > 0 && port[k].node >= 0;

@@ -11,9 +11,9 @@
 #include "base/limits.h"
 
 struct nj_port_request {
-    int id;           /* DPDK's number of the port */
-    int node;         /* NUMA node of its device; -1: none in particular */
-    cpu_set_t lcores; /* ids of its lcores; empty: a share of the others */
+    int id;           /* port id of DPDK */
+    int node;         /* NUMA node of its device; -1: unknown */
+    cpu_set_t lcores; /* ids of its lcores; empty: a share of the lcores that no port lists */
 };
 
 struct nj_lcore_node {

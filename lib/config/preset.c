@@ -30,11 +30,11 @@ struct preset_request {
     uint32_t n_given;
 };
 
-/* --- an argument that grows ------------------------------------------------------------------- */
+/* --- argument buffer -------------------------------------------------------------------------- */
 
 struct arg {
     char text[ARG_MAX];
-    size_t n; /* ARG_MAX: it was too long */
+    size_t n; /* ARG_MAX: truncated */
 };
 
 static NJ_PRINTF(2, 3) void add(struct arg *a, const char *format, ...)
@@ -73,7 +73,7 @@ static bool read_pci(struct nj_str text, char *out, size_t n)
     char address[24];
     int n_text = snprintf(address, sizeof address, "%.*s", (int)text.n_bytes, text.p);
 
-    /* Else sscanf() would take white space, signs and 0x. */
+    /* sscanf() would accept white space, signs and 0x */
     return !address[strspn(address, "0123456789abcdefABCDEF:.")] &&
            nj_pci_parse_address(address, out, n) == (size_t)n_text;
 }
@@ -149,7 +149,7 @@ static int check_needs(const struct preset_request *w, char *why, size_t n)
                         pci ? ": an address such as 0000:03:00.0 (lspci -D lists them)" : "");
 }
 
-/* "NAME" of NAME,KEY=VALUE,...; *rest is at the comma, or the end. */
+/* Finds the preset of "NAME,KEY=VALUE,..."; *rest is set to the comma or the end. */
 static int find_preset(const char *text, const char **rest, const struct nj_preset_file **file,
                        char *why, size_t n)
 {
@@ -224,7 +224,7 @@ static void add_key(struct arg *a, struct nj_str key, struct nj_str value)
     add(a, ",%.*s=%.*s", (int)key.n_bytes, key.p, (int)value.n_bytes, value.p);
 }
 
-/* Does the device of the file have that argument, with a value other than {pci}? */
+/* Does the device in the file have that argument, with a value other than {pci}? */
 static bool file_has_key(struct nj_str device, struct nj_str key)
 {
     char item[64];
@@ -242,7 +242,7 @@ static void add_remaining_keys(struct arg *a, const struct preset_request *w, st
             add_key(a, w->given[i].key, w->given[i].value);
 }
 
-/* Append "KEY=VALUE" of the file: unchanged, with the given value, or once per PCI address. */
+/* Append "KEY=VALUE" of the file: unchanged, with the user's value, or once per PCI address. */
 static void add_item(struct arg *a, const struct preset_request *w, struct nj_str item)
 {
     const char *equal = memchr(item.p, '=', item.n_bytes);
@@ -270,7 +270,7 @@ static bool names_device(const char *arg, const char *name)
     return strncmp(arg, name, n) == 0 && (arg[n] == '\0' || arg[n] == ',');
 }
 
-/* Is there a device of that name in the arguments so far, or in the user's? */
+/* Is a device of that name in the arguments so far, or in the user's? */
 static bool is_taken(const struct nj_presets *out, const char *name)
 {
     bool taken = false;
@@ -315,7 +315,7 @@ static int push_vdev(struct nj_presets *out, const struct preset_request *w, str
     return push(out, &a, why, n) == 0 ? record_device(out, w, name, why, n) : -1;
 }
 
-/* "-a {pci}", for each address. */
+/* Append "-a {pci}" for each address. */
 static int push_pci(struct nj_presets *out, const struct preset_request *w, char *why, size_t n)
 {
     bool is_device = !has_vdev(&w->preset);
@@ -435,7 +435,7 @@ static int expand_one(struct nj_presets *out, const char *text, int n_rest, char
     return append_summary(out, &w, from) ? 0 : nj_set_error(why, n, "out of memory");
 }
 
-/* The value of the --preset in argv[*i], which moves to its last word; or NULL. */
+/* The value of the --preset at argv[*i], or NULL. Advances *i to its last word. */
 static const char *preset_at(int argc, char **argv, int *i)
 {
     if (strncmp(argv[*i], "--preset=", 9) == 0)
@@ -497,7 +497,7 @@ const char *nj_presets_summary(const struct nj_presets *p)
     return p->summary;
 }
 
-/* --- for people ------------------------------------------------------------------------------- */
+/* --- --preset list, --preset NAME,help, --print-preset ---------------------------------------- */
 
 static int list(void)
 {

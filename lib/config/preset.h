@@ -3,8 +3,8 @@
  * Expands --preset NAME,KEY=VALUE,... among the EAL arguments to the arguments of the file NAME
  * (preset_file.h), and compares the resulting port with the expectations of the file. Main thread.
  *
- * pci=ADDRESS replaces {pci} in the file. Every other key is an argument of the last device that
- * the file names: it replaces KEY=... there, or is appended.
+ * pci=ADDRESS replaces {pci} in the file. Every other key is an argument of the last device in the
+ * file: it replaces KEY=... there, or is appended.
  */
 #ifndef NJ_CONFIG_PRESET_H
 #define NJ_CONFIG_PRESET_H
@@ -30,21 +30,21 @@ struct nj_presets {
     uint32_t n_devices;
 };
 
-/* Expand argv[0..argc-1], up to "--". Strings without a preset stay the caller's. Returns 0, or -1
- * with the reason in `why`; call nj_presets_free() in both cases. */
+/* Expand argv[0..argc-1], up to "--". Strings outside presets are not copied and remain the
+ * caller's. Returns 0, or -1 with the reason in `why`; call nj_presets_free() in both cases. */
 int nj_presets_expand(struct nj_presets *out, int argc, char **argv, char *why, size_t n);
 void nj_presets_free(struct nj_presets *p);
 
-/* "preset NAME: ARGUMENTS", a line for each preset, or NULL when there is none. */
+/* "preset NAME: ARGUMENTS", one line per preset, or NULL without presets. */
 const char *nj_presets_summary(const struct nj_presets *p);
 
-/* Check that each device of the presets has a port. Returns 0, or -1 with the first that has none
- * in `why`. Call after the EAL's start. */
+/* Check that each device of the presets has a port. Returns 0, or -1 with the first missing one in
+ * `why`. Call after rte_eal_init(). */
 int nj_presets_check_ports(const struct nj_presets *p, char *why, size_t n);
 
 /* Write the differences between a port and its preset to `text`, one per line; "" if there are none
  * or the port has no preset. `offload`: offloads are enabled. `sysfs`: /sys/bus/pci/devices, or a
- * test's. */
+ * substitute in tests. */
 void nj_presets_diff(const struct nj_presets *p, const struct nj_dpdk_port *port, uint32_t n_shards,
                      bool offload, const char *sysfs, char *text, size_t n);
 /* The same, logged as warnings. */

@@ -11,7 +11,7 @@
 #include "log/log.h"
 #include "topo/pci.h"
 
-/* Lines that grow. */
+/* A growing buffer of lines. */
 struct lines {
     const struct nj_preset *preset;
     const struct nj_dpdk_port *port;
@@ -47,7 +47,7 @@ static void compare_driver(struct lines *l)
                        l->port->driver);
 }
 
-/* Only a PCI device is bound to anything. */
+/* Only PCI devices are bound to a kernel driver. */
 static void compare_binding(struct lines *l, const char *sysfs)
 {
     struct nj_str expected = l->preset->bind;
@@ -89,7 +89,7 @@ static void compare_offloads(struct lines *l)
                            has & names[i].bit ? "has it" : "lacks it");
 }
 
-/* With one lcore, or fewer queues than lcores, RSS is of no use. */
+/* RSS has no effect with one lcore, or with fewer queues than lcores. */
 static void compare_rss(struct lines *l, uint32_t n_shards)
 {
     const struct nj_dpdk_port *port = l->port;

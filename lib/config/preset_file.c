@@ -64,7 +64,7 @@ bool nj_preset_next_line(const char **at, struct nj_str *line)
 
 /* --- keys ------------------------------------------------------------------------------------- */
 
-/* A word such as "pci..." without its dots. */
+/* Removes "..." at the end of a word such as "pci...". */
 static bool strip_ellipsis(struct nj_str *key)
 {
     bool has = key->n_bytes > 3 && memcmp(key->p + key->n_bytes - 3, "...", 3) == 0;
@@ -114,7 +114,7 @@ bool nj_preset_closest_key(const struct nj_preset *p, struct nj_str key, char *n
     return found;
 }
 
-/* --- which files there are -------------------------------------------------------------------- */
+/* --- list of files ---------------------------------------------------------------------------- */
 
 const struct nj_preset_file *nj_preset_find(struct nj_str name)
 {
@@ -140,7 +140,7 @@ const char *nj_preset_closest(struct nj_str name)
 
 /* --- facts ------------------------------------------------------------------------------------ */
 
-/* A file that is being read. */
+/* State of the parser. */
 struct parse_state {
     struct nj_preset *p;
     struct nj_str queues, offloads, rss;
@@ -155,7 +155,7 @@ static int parse_error(const struct parse_state *r, const char *what, struct nj_
                         (int)word.n_bytes, word.p);
 }
 
-/* "#: KEY VALUE" without the "#:". */
+/* Parses "KEY VALUE" of a line "#: KEY VALUE". */
 static int parse_fact(struct parse_state *r, struct nj_str rest)
 {
     const struct {

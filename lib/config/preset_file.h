@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A preset: EAL arguments for a family of devices, and what to expect of such a port. Each is a
- * file of drivers-config, compiled in. Its lines:
+ * A preset: EAL arguments for a family of devices, and the expected properties of its ports. Each
+ * is a file of drivers-config, compiled in. Its lines:
  *
- *     # for people; the first one is the title
- *     #: driver net_ixgbe            of the port, any of these, or `any`
- *     #: bind vfio-pci igb_uio       the kernel's driver of the PCI device, `any`, or `none`
- * without
- *     #: queues 64                   that each device of the family has at least
- *     #: offloads rx-checksum tso?   with `?`: perhaps; or `none`, or `any`
+ *     # comment; the first one is the title
+ *     #: driver net_ixgbe            drivers of the port, or `any`
+ *     #: bind vfio-pci igb_uio       kernel drivers of the PCI device, or `any`, or `none`
+ *     #: queues 64                   minimum number of queues in the family
+ *     #: offloads rx-checksum tso?   `?`: optional; or `none`, or `any`
  *     #: rss device                  or `rings`, or `any`
- *     #: needs pci...                keys, one of which must be given; with `...`: several times
- *     #: takes iface                 keys that may be given
- *     #: tried under QEMU            how, for people
- *     #: source DPDK's guide         for people
- *     -a {pci}                       all others are arguments
+ *     #: needs pci...                keys, one of which is required; `...`: repeatable
+ *     #: takes iface                 optional keys
+ *     #: tried under QEMU            documentation: how it was tested
+ *     #: source DPDK's guide         documentation
+ *     -a {pci}                       every other line is an argument
  */
 #ifndef NJ_CONFIG_PRESET_FILE_H
 #define NJ_CONFIG_PRESET_FILE_H
@@ -22,7 +21,7 @@
 #include "base/field.h"
 
 struct nj_preset_file {
-    const char *name, *text; /* NULL: behind the last */
+    const char *name, *text; /* both NULL after the last file */
 };
 extern const struct nj_preset_file nj_preset_files[];
 
@@ -35,13 +34,13 @@ enum nj_preset_offload {
 
 enum nj_preset_rss { NJ_PRESET_RSS_ANY, NJ_PRESET_RSS_DEVICE, NJ_PRESET_RSS_RINGS };
 
-/* A file that was read; strings are in its text. */
+/* A parsed file. Strings point into its text. */
 struct nj_preset {
     const struct nj_preset_file *file;
     struct nj_str title, driver, bind, needs, takes, tried, source;
     uint32_t queues;
     uint32_t offloads;          /* expected, of enum nj_preset_offload */
-    uint32_t offloads_optional; /* that may be there or not */
+    uint32_t offloads_optional; /* expected or absent */
     enum nj_preset_rss rss;
 };
 
@@ -50,20 +49,20 @@ int nj_preset_read(const struct nj_preset_file *file, struct nj_preset *out, cha
 
 /* The file of that name, or NULL. */
 const struct nj_preset_file *nj_preset_find(struct nj_str name);
-/* The name most like it, or NULL. */
+/* The most similar name, or NULL. */
 const char *nj_preset_closest(struct nj_str name);
 
-/* The next line of arguments behind *at, which begins as the text of the file. False: no more. */
+/* The next line of arguments after *at, which starts as the text of the file. False: none left. */
 bool nj_preset_next_line(const char **at, struct nj_str *line);
-/* The next word between blanks of *rest, which shrinks. False: no more. */
+/* The next blank-separated word of *rest, which shrinks. False: none left. */
 bool nj_preset_next_word(struct nj_str *rest, struct nj_str *word);
 /* Is it one of these words? */
 bool nj_preset_has_word(struct nj_str words, struct nj_str word);
 
 enum nj_preset_key_kind { NJ_KEY_UNKNOWN, NJ_KEY_ONCE, NJ_KEY_REPEATABLE };
-/* How often may the key be given? */
+/* May the key be given never, once or several times? */
 enum nj_preset_key_kind nj_preset_key_kind(const struct nj_preset *p, struct nj_str key);
-/* The key of the file that is most like it, in `near`, or false. */
+/* Write the most similar key of the file to `near`. False: none. */
 bool nj_preset_closest_key(const struct nj_preset *p, struct nj_str key, char *near, size_t n);
 
 #endif

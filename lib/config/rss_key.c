@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* One of five or so spreads: that none of so many does has a probability below 10^-90. */
+/* About one key in five spreads well: the probability that 1000 tries fail is below 10^-90. */
 #define TRIES 1000u
 
 bool nj_rss_key_parse(const char *text, struct nj_rss_key *key)

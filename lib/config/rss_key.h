@@ -5,10 +5,10 @@
 
 #include "net/flow_steering.h"
 
-/* 80 hexadecimal digits, not all of them zero; colons between bytes may stand. */
+/* 80 hexadecimal digits, not all zero; colons between bytes are allowed. */
 bool nj_rss_key_parse(const char *text, struct nj_rss_key *key);
 
-/* A random one, of those that spread (nj_rss_key_spreads()). False: there are no random numbers. */
+/* A random key that spreads (nj_rss_key_spreads()). False: no random numbers available. */
 bool nj_rss_key_generate(struct nj_rss_key *key);
 
 #endif

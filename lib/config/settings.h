@@ -14,15 +14,15 @@
 #include "net/flow_steering.h"
 #include "wire/iface.h"
 
-/* Exit statuses (see --help): a failure at run time, and an invalid configuration, with which
- * another try fails too. */
+/* Exit statuses (see --help): a failure at run time, and an invalid configuration, which a restart
+ * does not cure. */
 #define NJ_EXIT_FAILED 1
 #define NJ_EXIT_USAGE  2
 
 /* A port and the settings of its link. */
 struct nj_settings_port {
-    int id;                /* DPDK's number; -1: the only port */
-    cpu_set_t lcores;      /* that poll it; empty: a share of the lcores that no port lists */
+    int id;           /* port id of DPDK; -1: the only port */
+    cpu_set_t lcores; /* lcores that poll it; empty: a share of the lcores that no port lists */
     struct nj_iface iface; /* without MAC address and MTU, which come from the device */
     bool slaac;            /* --addr auto6 */
 };
@@ -39,19 +39,19 @@ struct nj_settings {
     struct nj_file_server_options site;
     struct nj_mime_table *mime;
     struct nj_policy_file *policy;
-    struct nj_diags faults; /* of the policy file, for stderr, before `why` */
+    struct nj_diags faults; /* errors of the policy file, printed on stderr before `why` */
 };
 
-/* 0, or -1 with what is wrong and what to do in `why`, and more of it in s->faults, which
- * nj_settings_free() frees in any case. Changes nothing in the world. */
+/* Returns 0, or -1 with the reason and the remedy in `why`, and further errors in s->faults, which
+ * nj_settings_free() frees in both cases. No side effects. */
 int nj_settings_read(struct nj_settings *s, const struct nj_server_config *config, char *why,
                      size_t why_bytes);
-/* The same, of a configuration that may lack what a server needs to start: addresses, a folder. */
+/* The same for a configuration that may lack addresses and a folder. */
 int nj_settings_check(struct nj_settings *s, const struct nj_server_config *config, char *why,
                       size_t why_bytes);
 void nj_settings_free(struct nj_settings *s);
 
-/* settings_link.c: ports, addresses, gateways, routes, neighbours, VLANs, the key of RSS. */
+/* settings_link.c: ports, addresses, gateways, routes, neighbours, VLANs, RSS key. */
 int nj__settings_read_link(struct nj_settings *s, char *why, size_t why_bytes);
 
 /* settings_files.c: file serving. */

@@ -17,7 +17,7 @@
 
 _Static_assert((unsigned)NJ_SERVER_ERROR_PAGES_MAX == NJ_ERROR_PAGES_MAX, "one for each");
 
-/* Names a file below a folder without leaving it: no segment is empty, . or .. */
+/* A relative path below a folder: no segment is empty, . or .. */
 static bool is_below(const char *path)
 {
     if (strlen(path) >= NJ_PATH_MAX)

@@ -19,13 +19,13 @@
 
 #define PORT_ADDRS_MAX 8u    /* addresses that are configured */
 #define VLAN_MAX       4094u /* 0 and 4095 are reserved (IEEE 802.1Q) */
-#define TEXT_BYTES     160u  /* of any value that may be right */
+#define TEXT_BYTES     160u  /* maximum length of a valid value */
 
 _Static_assert(PORT_ADDRS_MAX < NJ_ADDRS_MAX, "room for the link-local address and others");
 
-/* --- words --------------------------------------------------------------------------------- */
+/* --- parsers ------------------------------------------------------------------------------- */
 
-/* The bits of an address behind its prefix: all 0, all 1? (All 0 has none of them set.) */
+/* Are the bits of the address after the prefix all 1 (`ones`), or all 0? */
 static bool host_bits_are(const struct nj_addr *ip, unsigned first, bool ones)
 {
     for (unsigned bit = first; bit < 128; bit++)
@@ -49,7 +49,7 @@ static bool is_host_address(const struct nj_addr *ip, unsigned prefix_bits)
            !edge;
 }
 
-/* "ADDRESS/PREFIX", all of the `n_bytes` at `text`. */
+/* Parses "ADDRESS/PREFIX", `n_bytes` at `text`. */
 static bool parse_address_prefix(const char *text, size_t n_bytes, struct nj_iface_addr *a)
 {
     unsigned bits = 0;
@@ -60,7 +60,7 @@ static bool parse_address_prefix(const char *text, size_t n_bytes, struct nj_ifa
     return ok && bits > 0;
 }
 
-/* Six pairs of hexadecimal digits between colons, of a host: not zero, and of no group. */
+/* Parses six pairs of hexadecimal digits separated by colons; rejects zero and group addresses. */
 static bool read_mac(const char *text, struct rte_ether_addr *mac)
 {
     return strlen(text) == 17 && rte_ether_unformat_addr(text, mac) == 0 &&
@@ -76,18 +76,18 @@ static bool read_number(const char *text, uint64_t max, unsigned *out)
     return ok;
 }
 
-/* Of a network: the bits behind the prefix are 0, as in a routing table. */
+/* Network addresses, as in a routing table, have zero bits after the prefix. */
 static bool is_network(const struct nj_iface_addr *a)
 {
     return host_bits_are(&a->ip, a->prefix_bits + (nj_addr_is_v4(&a->ip) ? 96u : 0u), false);
 }
 
-/* --- which port ---------------------------------------------------------------------------- */
+/* --- the port of a value ------------------------------------------------------------------- */
 
-/* A value, and the ports that it may be about: all, or the one that is named behind it. */
+/* A value and the ports that it applies to: all, or the one named after '@'. */
 struct value {
     const char *option, *given;
-    char *why; /* for what is wrong with it */
+    char *why; /* receives the reason of an error */
     size_t why_bytes;
     char text[TEXT_BYTES]; /* without "@PORT" */
     struct nj_settings_port *first, *end;
@@ -113,7 +113,7 @@ static int NJ_PRINTF(2, 3) value_error(const struct value *v, const char *fmt, .
     return nj_set_error(v->why, v->why_bytes, "%s %s: %s", v->option, v->given, text);
 }
 
-/* The value without its port. */
+/* Splits the value from its port. */
 static int read_value(struct nj_settings *s, struct value *v)
 {
     const char *at = strrchr(v->given, '@');
@@ -129,12 +129,12 @@ static int read_value(struct nj_settings *s, struct value *v)
             return value_error(v, "there is no --port %s", at + 1);
     }
     size_t n_text = at ? (size_t)(at - v->given) : strlen(v->given);
-    if (n_text < sizeof v->text) /* else it stays empty, which is never right */
+    if (n_text < sizeof v->text) /* otherwise it stays empty, which is never valid */
         memcpy(v->text, v->given, n_text);
     return 0;
 }
 
-/* Is it another host on the link of one of our addresses? */
+/* Is the address another host on the link of one of our addresses? */
 static bool is_on_link(const struct nj_iface *iface, const struct nj_addr *ip)
 {
     if (!nj_addr_is_v4(ip) && nj_ip6_is_link_local(ip))
@@ -147,8 +147,8 @@ static bool is_on_link(const struct nj_iface *iface, const struct nj_addr *ip)
     return false;
 }
 
-/* The one interface on whose link the host `ip` is, or NULL with the reason. `who`: what it is to
- * us. */
+/* Returns the only interface with the host `ip` on its link, or NULL with the reason. `who` names
+ * the role of the host in messages. */
 static struct nj_iface *find_link(const struct value *v, const char *who, const struct nj_addr *ip)
 {
     struct nj_settings_port *found = NULL;
@@ -173,7 +173,7 @@ static struct nj_iface *find_link(const struct value *v, const char *who, const 
     return found ? &found->iface : NULL;
 }
 
-/* --- the options --------------------------------------------------------------------------- */
+/* --- options ------------------------------------------------------------------------------- */
 
 static int read_port(struct nj_settings *s, const struct value *v)
 {
@@ -302,7 +302,7 @@ static int read_vlan(struct nj_settings *s, const struct value *v)
     return 0;
 }
 
-/* The message does not repeat the key: it would end in logs. */
+/* The message omits the key, because messages end up in logs. */
 static int read_rss_key(struct nj_settings *s, char *why, size_t n)
 {
     s->has_rss_key = s->config->rss_key != NULL;
@@ -312,7 +312,7 @@ static int read_rss_key(struct nj_settings *s, char *why, size_t n)
                         2 * NJ_RSS_KEY_BYTES);
 }
 
-/* All values of an option. */
+/* Parses all values of an option. */
 static int read_all(struct nj_settings *s, const char *option, const char *const *given,
                     unsigned n_max, int (*read)(struct nj_settings *, const struct value *),
                     char *why, size_t n)
@@ -333,7 +333,7 @@ int nj__settings_read_link(struct nj_settings *s, char *why, size_t n)
         return -1;
     if (s->n_ports == 0)
         s->port[s->n_ports++].id = -1;
-    /* Who is a neighbour follows from all addresses. */
+    /* whether a host is a neighbour depends on all addresses */
     if (read_all(s, "--addr", c->addr, NJ_SERVER_ADDRS_MAX, read_addr, why, n) != 0 ||
         read_all(s, "--gateway", c->gateway, NJ_SERVER_GATEWAYS_MAX, read_gateway, why, n) != 0 ||
         read_all(s, "--route", c->route, NJ_SERVER_ROUTES_MAX, read_route, why, n) != 0 ||

@@ -40,9 +40,10 @@ const char *nj_strerror(int error)
     return is_known ? text[-error] : "unknown error";
 }
 
-/* --- one at a time ---------------------------------------------------------------------------- */
+/* --- one server per process ------------------------------------------------------------------- */
 
-/* Telemetry, the sink of log lines and the lcores belong to the process. */
+/* Telemetry, the sink of log lines and the lcores are per process, so that one server at a time
+ * runs. */
 static enum use { UNUSED, IN_USE, STUCK } _Atomic use;
 
 static int why_in_use(enum use was, char *why, size_t n)
@@ -72,7 +73,7 @@ static void release_process(bool is_stuck)
     atomic_store(&use, is_stuck ? STUCK : UNUSED);
 }
 
-/* --- the life of a server --------------------------------------------------------------------- */
+/* --- life cycle of a server ------------------------------------------------------------------- */
 
 static void free_server(struct nj_server *s)
 {
@@ -82,8 +83,8 @@ static void free_server(struct nj_server *s)
     nj_pages_unmap(s, sizeof *s);
 }
 
-/* Errors of the policy file are lines of the log. `why` has the first one as well, unless the
- * program is the server: then whoever reads `why` has just read them. */
+/* Logs the errors of the policy file. `why` gets the first one as well, except in nj_server_run(),
+ * which prints both to the same place. */
 static void log_config_errors(const struct nj_server *s, char *why, size_t why_bytes)
 {
     const struct nj_diags *faults = &s->settings.faults;
@@ -125,7 +126,7 @@ static struct nj_server *create_server(bool is_program, int eal_argc, char **eal
                                        const struct nj_server_config *config, char *why,
                                        size_t why_bytes)
 {
-    struct nj_server *s = nj_pages_map(sizeof *s, 0); /* has a key */
+    struct nj_server *s = nj_pages_map(sizeof *s, 0); /* contains a key */
 
     if (!s) {
         nj_set_error(why, why_bytes, "out of memory");
@@ -145,9 +146,10 @@ struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
     return create_server(false, eal_argc, eal_argv, config, why, why_bytes);
 }
 
-/* Threads inherit the mask of the one that starts them: signals are for the program's threads. What
- * a thread does to itself is not put off. Drivers use real-time signals (net_tap has one for each
- * queue): where every thread blocks them, their queue runs over, and SIGIO ends the process. */
+/* Threads inherit the signal mask of the thread that starts them, and signals belong to the
+ * program's threads. Synchronous signals (SIGSEGV) stay unblocked. So do real-time signals: net_tap
+ * uses one for each queue, and if all threads block it, its queue overflows and SIGIO ends the
+ * process. */
 static void block_signals(sigset_t *was)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
@@ -174,7 +176,7 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
     bool ok = nj__server_bring_up(s);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     if (ok) {
-        if (s->is_program) /* nobody else runs where an lcore polls */
+        if (s->is_program) /* no other thread runs on a CPU that an lcore polls on */
             pthread_setaffinity_np(pthread_self(), sizeof s->place.housekeeping,
                                    &s->place.housekeeping);
         nj__server_log_ready(s);
@@ -263,20 +265,21 @@ void nj_eal_cleanup(void)
         nj_log(NJ_LEVEL_ERROR, "nj_eal_cleanup() did nothing: a server uses the EAL");
 }
 
-/* --- a program that is a server --------------------------------------------------------------- */
+/* --- nj_server_run() -------------------------------------------------------------------------- */
 
-/* Each large file that is being sent is open, and they may be very many different ones. */
+/* Each large file that is being sent needs an open descriptor. */
 static void raise_fd_limit(void)
 {
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* if not, some are asked to come later */
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* without it, requests beyond the limit get 503 */
     }
 }
 
-/* The route whose handler runs on the stack with its guard at `address`; in a signal handler. */
+/* Returns the route whose handler's stack has its guard page at `address`. Called in a signal
+ * handler. */
 static const char *route_at_guard_page(void *ctx, const void *address)
 {
     const struct nj_task_class *class_of = NULL;
@@ -294,7 +297,7 @@ static void block_handled_signals(sigset_t *set)
     sigaddset(set, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, set, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a log at the limit of a file's size is a full disk, not our end */
+    signal(SIGXFSZ, SIG_IGN); /* a log at the maximum file size counts as a full disk */
 }
 
 static void handle_signal(struct nj_server *s, int number)
@@ -311,7 +314,7 @@ static void handle_signal(struct nj_server *s, int number)
     }
 }
 
-/* Signals, until the server has ended. */
+/* Handles signals until the server has ended. */
 static void wait_for_signals(struct nj_server *s, const sigset_t *set)
 {
     const struct timespec tick = {.tv_nsec = (long)(20 * NJ_MS)};
@@ -330,7 +333,7 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     sigset_t set;
     enum use was = atomic_load(&use);
 
-    if (was != UNUSED) { /* its signals and its EAL are left alone */
+    if (was != UNUSED) { /* the running server keeps its signals and its EAL */
         why_in_use(was, why, sizeof why);
         nj_log(NJ_LEVEL_ERROR, "%s", why);
         return NJ_EXIT_FAILED;
@@ -354,7 +357,7 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     else
         nj_log(NJ_LEVEL_ERROR, "%s", why);
     if (nj_server_free(s) != 0)
-        _exit(NJ_EXIT_FAILED); /* what handlers that did not return may touch stays as it is */
+        _exit(NJ_EXIT_FAILED); /* a handler that did not return may still use memory and the EAL */
     nj_eal_cleanup();
     if (reports_crashes)
         nj_crash_report_remove();

@@ -9,11 +9,11 @@
 #include "log/log.h"
 #include "server/server_internal.h"
 
-/* Clients that are known at once, of all lcores together: 128 bytes each, 8 MiB. Beyond, those that
- * have something open share what one of them may have. */
+/* Clients tracked at once, over all lcores: 128 bytes each, 8 MiB. When the table is full, clients
+ * with open connections or responses share the limits of one client. */
 #define CLIENTS_MAX 65536u
 
-/* Takes them. */
+/* Logs the warnings and frees them. */
 static void log_warnings(struct nj_diags *warnings)
 {
     if (warnings->text)
@@ -70,7 +70,7 @@ static uint64_t adopted_by_all(void *server)
     return least;
 }
 
-/* What begins while we look is of the class that is gone: nj_shape_set_policy() sorts it out. */
+/* A response may start in an old class during this check; nj_shape_set_policy() handles that. */
 static bool has_open_responses(void *server, uint8_t slot)
 {
     const struct nj_server *s = server;

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-/* Packets that were given and not sent, beyond what the rings hold, before a line says so; and how
- * long it has to be so, since counters of a device may be late. */
+/* Packets handed to the device and not sent, beyond those that fit its rings, before they are
+ * logged. They must persist for UNSENT_TIME, since device counters lag. */
 #define UNSENT_MIN  100u
 #define UNSENT_TIME (5 * NJ_SEC)
 
@@ -16,8 +16,8 @@ void nj_port_watch_init(struct nj_port_watch *w, const char *name, uint32_t in_f
     snprintf(w->name, sizeof w->name, "%s", name);
 }
 
-/* Since the last line about it. Where the device cuts segments (TSO) it sends more packets than it
- * is given, and those can hide what is lost. */
+/* Unsent packets since the last line about them. With TSO the device counts more packets than it
+ * was given, and the surplus can hide losses. */
 static uint64_t unsent(const struct nj_port_watch *w)
 {
     const struct nj_port_stats *s = &w->seen;
@@ -32,14 +32,14 @@ void nj_port_watch_update(struct nj_port_watch *w, const struct nj_port_stats *s
 
     w->seen = *sight;
     w->has_seen = true;
-    if (first) { /* what came before anybody polled is no news, nor is a link that is up */
+    if (first) { /* neither earlier losses nor a link that is up are logged */
         w->first_at = now;
         w->link_logged = true;
         w->logged[NJ__PORT_MISSED] = sight->rx_missed;
         w->logged[NJ__PORT_NOMBUF] = sight->rx_nombuf;
         w->logged[NJ__PORT_RX_ERRORS] = sight->rx_errors;
     }
-    if (!sight->link_up) { /* what is not sent meanwhile has a reason */
+    if (!sight->link_up) { /* a link that is down explains unsent packets */
         w->logged[NJ__PORT_UNSENT] += unsent(w);
         w->logged[NJ__PORT_TX_ERRORS] = sight->tx_errors;
     }
@@ -72,7 +72,7 @@ static bool may_log_again(struct nj_port_watch *w, enum nj__port_reason reason, 
     return true;
 }
 
-/* A count that grew. */
+/* Logs the increase of a count. */
 static bool format_count_line(struct nj_port_watch *w, enum nj__port_reason reason, uint64_t count,
                               nj_ns now, const char *what, char *line)
 {

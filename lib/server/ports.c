@@ -33,7 +33,7 @@ int nj__server_numa_node(const struct nj_server *s)
     return s->port[0].dev.node;
 }
 
-/* The lcores of a port stand together from now on, in the order of the ports. */
+/* Sorts the lcores by port, in the order of the ports. */
 static void group_lcores_by_port(struct nj_server *s, const uint8_t *port_of)
 {
     struct nj_lcore was[NJ_SHARDS_MAX];
@@ -49,7 +49,7 @@ static void group_lcores_by_port(struct nj_server *s, const uint8_t *port_of)
     }
 }
 
-/* Which device is which port, and who polls it. */
+/* Chooses the device of each port, and the lcores that poll it. */
 static bool assign_ports(struct nj_server *s)
 {
     struct nj_port_request wish[NJ_SERVER_PORTS_MAX];
@@ -76,7 +76,7 @@ static bool assign_ports(struct nj_server *s)
     return true;
 }
 
-/* What was asked for and cannot be had. */
+/* Warns about requested features that the device lacks. */
 static void warn_unsupported(const struct nj_server *s, const struct nj_server_port *p)
 {
     enum nj_idle idle = nj__server_idle_mode(s->settings.config);
@@ -136,7 +136,7 @@ bool nj__server_open_ports(struct nj_server *s)
     for (; ok && n_open < s->n_ports; n_open++)
         ok = open_port(s, &s->port[n_open], &key);
     explicit_bzero(&key, sizeof key);
-    s->n_ports = n_open; /* those after a failed one were not touched */
+    s->n_ports = n_open; /* ports after a failed one were never opened */
     if (!ok)
         nj__server_close_ports(s);
     return ok;

@@ -23,19 +23,19 @@
 
 #define HALF_OPEN_MAX   4096u
 #define TIME_WAIT       (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
-#define JOBS_MAX        1024u         /* per shard, with a worker */
-/* Per shard, with the reader: also those that wait for the disk have a place, so that who reads
- * what is in memory finds one. */
+#define JOBS_MAX        1024u         /* per shard, on workers */
+/* Reads per shard, with the reader. Reads that wait for the disk count, so the bound leaves room
+ * for reads of cached data. */
 #define READS_MAX       16384u
 #define NO_RANDOM       "cannot get random numbers from the system"
-#define STOP_TIMEOUT_MS 2000u /* for what runs on workers at the end */
+#define STOP_TIMEOUT_MS 2000u /* for tasks on workers at shutdown */
 
 uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; i < s->n_shards; i++)
         n += nj_counter_read(&s->shard[i]->counters, which);
-    /* These are no lcore's. */
+    /* These are counted by the thread of the access log. */
     if (s->access && which == NJ_C_access_written)
         n += nj_access_log_counts(s->access).n_written;
     if (s->access && which == NJ_C_access_lost)
@@ -54,7 +54,8 @@ uint64_t nj__server_count_kind(const struct nj_server *s, enum nj_counter_kind k
 
 /* --- the steps ----------------------------------------------------------------------------- */
 
-/* Where any of our threads may run: the EAL has pinned its own, and may have pinned this one. */
+/* CPUs that any thread of the process may use. The EAL has pinned its own threads, and possibly
+ * this one. */
 static void usable_cpus(cpu_set_t *cpus)
 {
     DIR *tasks = nj_eal_is_up() ? opendir("/proc/self/task") : NULL;
@@ -85,7 +86,7 @@ static bool start_eal(struct nj_server *s)
         nj_log(NJ_LEVEL_INFO, "%s", nj_presets_summary(eal));
     sched_getaffinity(0, sizeof mine, &mine);
     int rc = nj_eal_init(eal->argc, eal->argv, cause, sizeof cause);
-    /* The main lcore's shard gets a thread of its own: this one stays the program's. */
+    /* The shard of the main lcore gets a thread of its own. This thread returns to the program. */
     sched_setaffinity(0, sizeof mine, &mine);
     if (rc != 0)
         snprintf(s->why, sizeof s->why, "EAL: %s (the arguments before -- are DPDK's)", cause);
@@ -140,7 +141,7 @@ static bool up_lcores(struct nj_server *s)
     return true;
 }
 
-/* Say now what every request for a file would be told. */
+/* Warns at start if every request for a file would get 403. */
 static void check_rights(const char *root)
 {
     if (!nj_file_rights_drop())
@@ -228,7 +229,7 @@ static bool up_workers(struct nj_server *s)
     return rc == 0;
 }
 
-/* Where a later step failed nobody has stopped them. */
+/* If a later step of bring-up failed, the workers still run here. */
 static void down_workers(struct nj_server *s)
 {
     if (nj_worker_pool_stop(s->workers, STOP_TIMEOUT_MS) > 0)
@@ -295,7 +296,7 @@ static void down_reader(struct nj_server *s)
         nj_file_reader_free(s->reader);
 }
 
-/* As shards reckon it. */
+/* UNIX time on the clock of the shards, in nanoseconds. */
 static int64_t wall_ns(void *server)
 {
     struct nj_server *s = server;
@@ -317,7 +318,7 @@ static bool up_access(struct nj_server *s)
     return !c.path || nj_access_log_open(&c, &s->access, s->why, sizeof s->why) == 0;
 }
 
-/* When the shards have gone, and put what they had to say. */
+/* Runs after the shards have written their last records. */
 static void down_access(struct nj_server *s)
 {
     struct nj_access_counts counts;
@@ -325,7 +326,8 @@ static void down_access(struct nj_server *s)
     if (!s->access)
         return;
     bool has_ended = nj_access_log_close(s->access, &counts);
-    s->is_stuck = s->is_stuck || (!has_ended && !s->is_program); /* its process ends now */
+    s->is_stuck =
+        s->is_stuck || (!has_ended && !s->is_program); /* nj_server_run() exits after this */
     s->access = NULL;
     if (counts.n_lost > 0)
         nj_log(NJ_LEVEL_WARNING, "access log: %lu lines written, %lu requests not logged",
@@ -354,8 +356,8 @@ static uint32_t log_stuck_fibers(const struct nj_server *s)
     return n_stuck;
 }
 
-/* Before the shards go, whose requests the tasks work on. What a handler that does not return may
- * touch cannot be freed. */
+/* Runs before the shards are freed, because tasks work on their requests. Memory that a handler
+ * which does not return may use cannot be freed. */
 static void stop_handlers(struct nj_server *s)
 {
     uint32_t n_stuck = nj_worker_pool_stop(s->workers, STOP_TIMEOUT_MS);
@@ -369,7 +371,7 @@ static void stop_handlers(struct nj_server *s)
     if (log_stuck_fibers(s) + n_stuck + n_reads == 0)
         return;
     s->is_stuck = true;
-    down_access(s); /* what is in it is written, in bounded time */
+    down_access(s); /* writes the pending records, in bounded time */
 }
 
 static bool random_bytes(void *out, size_t n)
@@ -387,7 +389,7 @@ static uint64_t read_cycles(void)
     return rte_rdtsc();
 }
 
-/* From an lcore, and rare: a route moved to the workers, or back. */
+/* Rare, from an lcore: a route moved to the workers, or back. */
 static void log_note(void *notes, const char *line)
 {
     nj_lcore_log_put(notes, line);
@@ -398,7 +400,7 @@ static nj_ns to_ns(double seconds)
     return (nj_ns)(seconds * (double)NJ_SEC);
 }
 
-/* What the operator wants of requests; 0 stands for the shard's own defaults. */
+/* Limits of requests as configured; 0 selects the default of the shard. */
 static void fill_request_limits(struct nj_shard_config *c, const struct nj_settings *set)
 {
     const struct nj_server_config *config = set->config;
@@ -434,7 +436,7 @@ static void init_lcore(struct nj_server *s, uint32_t i)
     l->hook_ctx = s->given.lcore_ctx;
 }
 
-/* What shard `i` has of its port. */
+/* The part of shard `i` in its port. */
 static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c)
 {
     struct nj_server_port *p = &s->port[nj__server_port_of(s, i) - s->port];
@@ -500,7 +502,7 @@ static bool up_shards(struct nj_server *s)
         c.ops.log_ctx = &s->notes[i];
         if (s->access)
             c.access = nj_access_log_port(s->access, i);
-        s->shard[i] = nj_pages_map(sizeof *s->shard[i], 0); /* has keys */
+        s->shard[i] = nj_pages_map(sizeof *s->shard[i], 0); /* contains keys */
         if (!random_bytes(&c.flow_key, sizeof c.flow_key) ||
             !random_bytes(&c.isn_key, sizeof c.isn_key) || !random_bytes(&c.seed, sizeof c.seed) ||
             !s->shard[i] || !nj_shard_init(s->shard[i], &c, now)) {
@@ -509,7 +511,7 @@ static bool up_shards(struct nj_server *s)
         }
         init_lcore(s, i);
     }
-    explicit_bzero(&c, sizeof c); /* has keys */
+    explicit_bzero(&c, sizeof c); /* contains keys */
     nj__server_attach_policy(s);
     return true;
 }
@@ -540,7 +542,7 @@ static void down_telemetry(struct nj_server *s)
 static void stop_lcores(struct nj_server *s)
 {
     nj__server_set_phase(s, NJ_PHASE_STOP);
-    /* nj_server_run() has nobody to return to before they have left. */
+    /* nj_server_run() cannot return before the lcores have. */
     uint32_t n =
         nj_lcores_wait(s->lcore, s->n_shards, s->is_program ? UINT32_MAX : STOP_TIMEOUT_MS);
     for (uint32_t i = 0; n > 0 && i < s->n_shards; i++)
@@ -576,8 +578,8 @@ static void down_supervisor(struct nj_server *s)
 /* clang-format off */
 static const struct step {
     bool (*up)(struct nj_server *);
-    void (*down)(struct nj_server *); /* only after its up() was true */
-    bool is_serving;                      /* nj__server_stop_serving() takes it back */
+    void (*down)(struct nj_server *); /* called only if up() returned true */
+    bool is_serving;                      /* nj__server_stop_serving() undoes it */
 } steps[] = {
     {up_eal,        NULL,            false},
     {up_lcores,     down_lcores,     false},

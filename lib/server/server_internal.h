@@ -38,8 +38,8 @@ struct nj_server_port {
     struct nj_dpdk_port dev;
     struct nj_shard_rings fabric;
     uint32_t first, n_shards;
-    struct nj_port_watch watch;         /* the supervisor's */
-    struct nj_address_logged addresses; /* the supervisor's */
+    struct nj_port_watch watch;         /* supervisor only */
+    struct nj_address_logged addresses; /* supervisor only */
     struct nj_port_stats sight;         /* last sample, for telemetry; under port_lock */
 };
 
@@ -52,17 +52,17 @@ struct nj_server {
     bool is_program;           /* runs as nj_server_run(): owns signals, stderr and the EAL's end */
     bool is_stuck;             /* a thread did not end; the memory that it uses stays allocated */
 
-    cpu_set_t cpus; /* where the process was allowed to run before the EAL pinned its threads */
+    cpu_set_t cpus; /* allowed CPUs of the process before the EAL pinned its threads */
     struct nj_tsc_clock clock;
-    int64_t wall_s_at_zero; /* of that clock; UNIX time */
+    int64_t wall_s_at_zero; /* UNIX time at zero of `clock` */
     struct nj_lcore_control control;
     struct nj_file_store *store;
     struct nj_placement place;
     struct nj_worker_pool *workers; /* run OS_BLOCKING tasks and file operations */
     struct nj_file_reader *reader;  /* reads large files; NULL: workers do */
     struct nj_file_client lane[NJ_SHARDS_MAX];
-    struct nj_task tidy; /* of the store; the supervisor's */
-    bool tidying;        /* `tidy` is with the workers */
+    struct nj_task tidy; /* supervisor only: the task that tidies the store */
+    bool tidying;        /* `tidy` was submitted to the workers */
     nj_ns tidy_at;       /* time of the next submission */
     struct nj_access_log *access;
     struct nj_policies *policies;
@@ -78,10 +78,10 @@ struct nj_server {
     pthread_t supervisor;
     sem_t stops;                              /* one post per call of nj_server_stop() */
     _Atomic bool is_over;                     /* the supervisor has ended */
-    struct nj_watchdog watch[NJ_SHARDS_MAX];  /* the supervisor's */
-    struct nj_lcore_log notes[NJ_SHARDS_MAX]; /* for it */
-    struct nj_abuse_log abuse_log;            /* the supervisor's */
-    nj_ns port_seen_at;                       /* the supervisor's */
+    struct nj_watchdog watch[NJ_SHARDS_MAX];  /* supervisor only */
+    struct nj_lcore_log notes[NJ_SHARDS_MAX]; /* lines from the lcores, for the supervisor */
+    struct nj_abuse_log abuse_log;            /* supervisor only */
+    nj_ns port_seen_at;                       /* supervisor only */
     pthread_mutex_t port_lock;                /* of port[].sight */
     struct nj_class_rate class_rate[NJ_CLASSES_MAX];
     nj_ns class_rates_at;
@@ -104,11 +104,11 @@ bool nj__server_open_ports(struct nj_server *s);
 void nj__server_close_ports(struct nj_server *s);
 /* The port of a shard, by its number among all. */
 const struct nj_server_port *nj__server_port_of(const struct nj_server *s, uint32_t shard);
-/* The NUMA node of all ports; -1 when they have several, or none in particular. */
+/* The common NUMA node of all ports; -1 if they have several or none. */
 int nj__server_numa_node(const struct nj_server *s);
 /* Wake all lcores. */
 void nj__server_wake_lcores(struct nj_server *s);
-/* What idle lcores do. */
+/* The idle mode of lcores. */
 enum nj_idle nj__server_idle_mode(const struct nj_server_config *config);
 
 /* policy_attach.c: create and free the policy and the state that shards share. */

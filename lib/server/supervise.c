@@ -15,9 +15,9 @@
 #define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 20u) /* " http://[...]:65535/" */
 
 #define TICK        (20 * NJ_MS)
-#define TIDY_PERIOD NJ_SEC        /* between two looks at what the file store may let go of */
+#define TIDY_PERIOD NJ_SEC        /* between two removals of unused entries from the file store */
 #define ABORT_MIN   (200 * NJ_MS) /* for the last RSTs to leave */
-#define ABORT_MAX   (2 * NJ_SEC)  /* a device that takes nothing any more can't hold us */
+#define ABORT_MAX   (2 * NJ_SEC)  /* even if the device no longer sends */
 
 static nj_ns monotonic_now(void)
 {
@@ -26,7 +26,7 @@ static nj_ns monotonic_now(void)
     return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
 }
 
-/* Waits for a tick. Was nj_server_stop() called? */
+/* Waits for one tick. Returns whether nj_server_stop() was called. */
 static bool is_stopped(struct nj_server *s)
 {
     nj_ns at = monotonic_now() + TICK;
@@ -41,7 +41,7 @@ struct live {
     bool on;
 };
 
-/* Once a second, rewritten in place. Only on a terminal: a log that is kept would be full of it. */
+/* Once per second, on a terminal only, rewritten in place. */
 static void print_live_line(const struct nj_server *s, struct live *l, nj_ns now)
 {
     if (!l->on || now - l->at < NJ_SEC)
@@ -61,7 +61,7 @@ static void print_live_line(const struct nj_server *s, struct live *l, nj_ns now
     l->bytes = bytes;
 }
 
-/* What an lcore has to say. */
+/* Logs the messages of an lcore. */
 static void log_notes(struct nj_lcore_log *notes)
 {
     char line[NJ_LCORE_LOG_BYTES];
@@ -83,7 +83,7 @@ static void log_abuse(struct nj_server *s)
         nj_log(NJ_LEVEL_WARNING, "%s", line);
 }
 
-/* A line for each lcore that is kept from polling. */
+/* Logs each lcore that does not poll. */
 static void watch(struct nj_server *s)
 {
     char line[256];
@@ -141,7 +141,7 @@ static void watch_ports(struct nj_server *s)
         watch_port(s, &s->port[k], now);
 }
 
-/* The addresses of a port, as its first shard has them. */
+/* Logs changes of a port's addresses, as its first shard sees them. */
 static void log_addresses(struct nj_server *s)
 {
     for (uint32_t k = 0; k < s->n_ports; k++)
@@ -162,7 +162,7 @@ void nj__server_set_phase(struct nj_server *s, enum nj_run_phase phase)
     nj__server_wake_lcores(s);
 }
 
-/* --print-placement says the same lines, as a program. */
+/* --print-placement prints the same text. */
 static void log_advice(char *advice)
 {
     static const char head[] = "nightjar: ";
@@ -173,7 +173,7 @@ static void log_advice(char *advice)
                line + (strncmp(line, head, strlen(head)) == 0 ? strlen(head) : 0));
 }
 
-/* " 2, 3": their ids, in words. */
+/* Writes the ids of the lcores, such as " 2, 3". */
 static void format_lcores(const struct nj_server *s, const struct nj_server_port *p, char *text,
                           size_t n)
 {
@@ -183,7 +183,7 @@ static void format_lcores(const struct nj_server *s, const struct nj_server_port
         at += (size_t)snprintf(text + at, n - at, "%s %u", i ? "," : "", s->lcore[p->first + i].id);
 }
 
-/* A line for the port; its addresses go to `urls`. */
+/* Logs the port; appends its addresses to `urls`. */
 static void log_port(const struct nj_server *s, const struct nj_server_port *p, char *urls,
                      size_t n_urls)
 {
@@ -213,7 +213,7 @@ void nj__server_log_ready(const struct nj_server *s)
     char routes[64] = "";
 
     if (s->n_ports == 1 ||
-        nj__server_numa_node(s) >= 0) { /* else lcores are to be on several nodes */
+        nj__server_numa_node(s) >= 0) { /* otherwise lcores have to be on several nodes */
         nj_placement_advice(&s->place, nj__server_numa_node(s), &s->cpus, advice, sizeof advice);
         log_advice(advice);
     }
@@ -251,7 +251,8 @@ void nj__server_reap_tidy(struct nj_server *s)
         s->tidying = false;
 }
 
-/* Also without requests the store lets go of what nobody holds; on a worker, for that may block. */
+/* Removes unused entries of the store also when no requests arrive. Runs on a worker, since it may
+ * block. */
 static void tidy_store(struct nj_server *s, nj_ns now)
 {
     static const struct nj_task_ops ops = {run_tidy, reject_tidy};

@@ -20,14 +20,14 @@
 #include "server/server_internal.h"
 #include "wire/dpdk_compat.h"
 
-/* The callbacks of rte_telemetry have no context argument, and run on threads of its own: the lock
- * keeps the server from going away under one. */
+/* Callbacks of rte_telemetry have no context argument and run on its threads. The lock keeps the
+ * server allocated while one runs. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct nj_server *attached;
 
-/* One answer of the socket holds 16 KiB: beyond so many shards, the list of them is a short one. */
+/* A response of the socket holds 16 KiB. With more shards, /nightjar/shards is a short list. */
 #define SHARDS_IN_FULL 12u
-/* The socket refuses a command that has more to say for itself. */
+/* Limit of rte_telemetry for the help text of a command. */
 #define HELP_MAX       127u
 
 struct rte_tel_data *nj__telemetry_add_dict(struct rte_tel_data *d, const char *name_fmt, ...)
@@ -90,7 +90,7 @@ static unsigned in_use(const struct rte_mempool *mp)
     return mp ? rte_mempool_in_use_count(mp) : 0;
 }
 
-/* What one looks at first. */
+/* Overview of a shard. */
 static void add_shard_summary(const struct nj_server *s, uint32_t i, struct rte_tel_data *d)
 {
     static const enum nj_counter shown[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_rx_packets,
@@ -103,7 +103,7 @@ static void add_shard_summary(const struct nj_server *s, uint32_t i, struct rte_
     rte_tel_data_add_dict_uint(d, "tx_drops", nj_counters_sum(c, NJ_KIND_TX_DROP));
 }
 
-/* How it is fed, what it holds, and why it dropped what it dropped. */
+/* Details of a shard: steering, cycles, packets, drops by reason, memory in use. */
 static void add_shard_details(const struct nj_server *s, uint32_t i, struct rte_tel_data *d)
 {
     static const char *const steering[] = {
@@ -131,7 +131,7 @@ static void add_shard_details(const struct nj_server *s, uint32_t i, struct rte_
     }
 }
 
-/* What the supervisor saw of the port within the last second. */
+/* The last sample of the supervisor, at most a second old. */
 static struct nj_port_stats port_sight(const struct nj_server *s, const struct nj_server_port *p)
 {
     pthread_mutex_t *seen = (pthread_mutex_t *)(uintptr_t)&s->port_lock;
@@ -173,7 +173,7 @@ static void add_port(const struct nj_server *s, const struct nj_server_port *p,
     nj__telemetry_add_rows(d, rows, NJ_ARRAY_LEN(rows)); /* a device may lack a count */
 }
 
-/* The one there is; of several the one that is named by DPDK's number, or all. */
+/* The only port; with several ports the one given by its DPDK number, or all. */
 static bool port(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
     char *end = NULL;
@@ -196,7 +196,7 @@ static bool port(const struct nj_server *s, const char *params, struct rte_tel_d
 
 static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
 {
-    if (s->n_ports == 1) { /* else /nightjar/port tells them apart */
+    if (s->n_ports == 1) { /* with several ports /nightjar/port lists them */
         const struct nj_server_port *p = &s->port[0];
         struct nj_port_stats sight = port_sight(s, p);
         rte_tel_data_add_dict_string(d, "device", p->dev.name);
@@ -242,7 +242,7 @@ static bool shards(const struct nj_server *s, const char *params, struct rte_tel
     return true;
 }
 
-/* Of all busy cycles each stage has the part that it has of the measured ones. */
+/* Scales the cycles of each stage from the measured steps to all busy steps. */
 static bool stages(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
     static const enum nj_counter besides[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_loops_busy,
@@ -306,7 +306,8 @@ static bool memory(const struct nj_server *s, const char *params, struct rte_tel
     return true;
 }
 
-/* As the first shard of their port sees them: the one that has them checked. */
+/* Addresses as the first shard of their port sees them: it runs their duplicate address
+ * detection. */
 static void add_addresses(const struct nj_iface *iface, struct rte_tel_data *d)
 {
     unsigned n = __atomic_load_n(&iface->n_addrs, __ATOMIC_ACQUIRE);
@@ -321,7 +322,7 @@ static void add_addresses(const struct nj_iface *iface, struct rte_tel_data *d)
     }
 }
 
-/* A list, since names in a dictionary may hold neither dots nor colons. */
+/* A list, since names in a dictionary must not contain dots or colons. */
 static int addresses(const char *cmd, const char *params, struct rte_tel_data *d)
 {
     rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
@@ -332,7 +333,7 @@ static int addresses(const char *cmd, const char *params, struct rte_tel_data *d
     return 0;
 }
 
-/* Commands that are answered with a dictionary. */
+/* Commands whose response is a dictionary. */
 static const struct {
     const char *name, *help;
     bool (*answer)(const struct nj_server *s, const char *params, struct rte_tel_data *d);
@@ -403,7 +404,7 @@ static int answer(const char *cmd, const char *params, struct rte_tel_data *d)
 
 void nj_telemetry_attach(const struct nj_server *server)
 {
-    static bool is_registered; /* which cannot be undone */
+    static bool is_registered; /* rte_telemetry cannot unregister */
 
     pthread_mutex_lock(&lock);
     bool first = !is_registered;

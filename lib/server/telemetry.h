@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rte_telemetry commands:
- *   /nightjar/stats   every counter, summed over the shards
- *   /nightjar/shards    per shard: lcore, steering, cycles, packets, drops by reason, what it holds
- *   /nightjar/shards,N  the same of one
- *   /nightjar/memory    what connections are made of: sizes, how many are in use, how many were
- *   /nightjar/memory,N  the same of one shard
- *   /nightjar/ewyk        how handlers were run, by route; who waits
- *   /nightjar/ewyk,N      of one route, and how each shard takes it now
- *   /nightjar/ewyk,reset  from zero
- *   /nightjar/workers     the pool of workers: tasks that run and wait, and who looks for them
+ *   /nightjar/stats   all counters, summed over the shards
+ *   /nightjar/shards    per shard: lcore, steering, cycles, packets, drops by reason, memory in use
+ *   /nightjar/shards,N  the same for one shard
+ *   /nightjar/memory    memory of connections: sizes, number in use, maximum so far
+ *   /nightjar/memory,N  the same for one shard
+ *   /nightjar/ewyk        executions of handlers per route and mode; waiting requests
+ *   /nightjar/ewyk,N      one route, with its mode on each shard
+ *   /nightjar/ewyk,reset  reset these counters
+ *   /nightjar/workers     the worker pool: running and queued tasks, producers
  *   /nightjar/limits      the policy in force: limits of the server and of its classes
- *   /nightjar/limits,class=video,rate=5MiB/s,...   change it, for what is under way, too; without a
- *                         class the server's total; until the policy file is read again
- *   /nightjar/classes     what each class asked for and got, and gets now
- *   /nightjar/clients,N   the N clients with most bytes; 10
- *   /nightjar/clients,N,by=streams   with most streams open, or connections
- *   /nightjar/shaping     how responses are paced; with ,N on one shard
- *   /nightjar/files       what is kept of files, and how often that helped
- *   /nightjar/latency     how long responses took; with ,N of one shard
- *   /nightjar/abuse       protection that acted: reason, how often, against whom
+ *   /nightjar/limits,class=video,rate=5MiB/s,...   change limits, also of responses in progress;
+ *                         without class: of the server; until the policy file is reloaded
+ *   /nightjar/classes     per class: requests, bytes and current rates
+ *   /nightjar/clients,N   the N clients with most bytes; default 10
+ *   /nightjar/clients,N,by=streams   ... with most open streams, or by=connections
+ *   /nightjar/shaping     pacing of responses; with ,N of one shard
+ *   /nightjar/files       the file store: contents and hit counts
+ *   /nightjar/latency     response times; with ,N of one shard
+ *   /nightjar/abuse       protective actions: reason, count, client
  */
 #ifndef NJ_SERVER_TELEMETRY_H
 #define NJ_SERVER_TELEMETRY_H
@@ -34,28 +34,28 @@
 struct nj_server;
 struct rte_tel_data;
 
-/* Make the commands answer for this server; NULL makes them answer with nothing. */
+/* Attach the commands to this server. After NULL they return empty dictionaries. */
 void nj_telemetry_attach(const struct nj_server *server);
 
-/* Which shards a command is about: all, or the one its parameter names. */
+/* Parse the shards that a command is about: all, or the one in `params`. */
 bool nj__telemetry_parse_shards(const struct nj_server *s, const char *params, uint32_t *from,
                                 uint32_t *to);
 
-/* A dictionary within this one, by that name, for the caller to fill; NULL: there is no memory. */
+/* Add an empty dictionary under that name. NULL if there is no memory. */
 struct rte_tel_data *nj__telemetry_add_dict(struct rte_tel_data *d, const char *name_fmt, ...)
     NJ_PRINTF(2, 3);
-/* These counters, summed over shards from..to-1, by their names. */
+/* Add the sums of these counters over shards from..to-1 under their names. */
 void nj__telemetry_add_counters(const struct nj_server *s, uint32_t from, uint32_t to,
                                 const enum nj_counter *which, size_t n, struct rte_tel_data *d);
 
-/* A number by its name. UINT64_MAX: there is none, and it is left out. */
+/* A named number. UINT64_MAX: not available, the row is omitted. */
 struct nj__telemetry_row {
     const char *name;
     uint64_t value;
 };
 void nj__telemetry_add_rows(struct rte_tel_data *d, const struct nj__telemetry_row *rows, size_t n);
 
-/* The answers of telemetry_*.c: into a dictionary. False: the parameters make no sense. */
+/* Handlers of telemetry_*.c; they fill a dictionary. False: invalid parameters. */
 bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_limits(const struct nj_server *s, const char *params, struct rte_tel_data *d);

@@ -12,7 +12,7 @@
 #include "server/telemetry.h"
 #include "wire/dpdk_compat.h"
 
-/* One answer of the socket holds 16 KiB, a route some 400 bytes of it. */
+/* A response of the socket holds 16 KiB, and a route takes about 400 bytes of it. */
 #define ROUTES_SHOWN 32u
 #define NAME_SHOWN   64
 
@@ -26,7 +26,7 @@ static const char *type_name(enum nj_task_type type)
     return names[type];
 }
 
-/* A route, of shards from..to-1 together. */
+/* Counters of a route, summed over shards from..to-1. */
 struct sum {
     uint64_t n[NJ_N_MODES];
     uint64_t overruns, would_block, moves, longest_ns, ewma_ns, tail_ppm;
@@ -71,7 +71,7 @@ static void add_route(const struct nj_server *s, uint32_t route, uint32_t from, 
     rte_tel_data_add_dict_uint(d, "tail_ppm", sum.tail_ppm);
 }
 
-/* Where the route is taken for something else than it says, and by which shards. */
+/* Adds the shards that run the route in another mode than it declares. */
 static void add_shards(const struct nj_server *s, uint32_t route, struct rte_tel_data *d)
 {
     char key[32];
@@ -99,7 +99,7 @@ static void add_fibers(const struct nj_server *s, struct rte_tel_data *d)
     rte_tel_data_add_dict_uint(d, "fibers_high_water", high); /* of one lcore */
     rte_tel_data_add_dict_uint(d, "fibers_max", s->settings.config->fibers_max);
     rte_tel_data_add_dict_uint(d, "waiting", waiting);
-    rte_tel_data_add_dict_uint(d, "resetting", resetting); /* shards that have yet to */
+    rte_tel_data_add_dict_uint(d, "resetting", resetting); /* shards that have not reset yet */
 }
 
 static void add_all(const struct nj_server *s, struct rte_tel_data *d)
@@ -115,7 +115,7 @@ static void add_all(const struct nj_server *s, struct rte_tel_data *d)
     }
 }
 
-/* The lcores do it, as they are the ones that count. */
+/* Each lcore resets its own counters. */
 static void request_reset(const struct nj_server *s, struct rte_tel_data *d)
 {
     for (uint32_t i = 0; i < s->n_shards; i++)
@@ -123,7 +123,7 @@ static void request_reset(const struct nj_server *s, struct rte_tel_data *d)
     rte_tel_data_add_dict_uint(d, "reset", s->n_shards);
 }
 
-/* "ROUTE", or "ROUTE,SHARD": what one lcore had to do with it. */
+/* "ROUTE", or "ROUTE,SHARD" for the counters of one shard. */
 static bool add_one(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
     char *end;

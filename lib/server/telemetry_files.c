@@ -31,7 +31,7 @@ bool nj__telemetry_files(const struct nj_server *s, const char *params, struct r
 {
     if (params)
         return false;
-    if (!s->store) /* all is done by handlers */
+    if (!s->store) /* all routes are handlers */
         return true;
     const struct nj_file_store_stats *st = nj_file_store_stats(s->store);
     const struct nj__telemetry_row rows[] = {
@@ -54,7 +54,7 @@ bool nj__telemetry_files(const struct nj_server *s, const char *params, struct r
         {"unused_bytes", st->unused_bytes},
         {"changed", st->changed},
         {"listings", st->listings},
-        /* Those that shards had at hand did not come to the store. */
+        /* Requests answered from a shard's own cache do not reach the store. */
         {"shard_hits", nj__server_count(s, NJ_C_file_hits)},
         {"jobs", nj__server_count(s, NJ_C_file_jobs)},
         {"busy", nj__server_count(s, NJ_C_file_busy)},

@@ -13,7 +13,7 @@ static uint64_t us(nj_ns ns)
     return ns / NJ_US;
 }
 
-/* Percentiles are of buckets: at most an eighth too long (telem/histogram.h). */
+/* Percentiles are upper bounds of buckets: at most an eighth too high (telem/histogram.h). */
 static void add_histogram(const struct nj_histogram *h, const char *name, struct rte_tel_data *d)
 {
     static const struct {

@@ -19,7 +19,7 @@ static void add_limits(struct rte_tel_data *d, const struct nj_class *c)
     }
 }
 
-/* Only what is limited, so that 32 classes fit into an answer. */
+/* Only configured limits, so that 32 classes fit into a response. */
 static void add_policy(void *dict, const struct nj_policy *p)
 {
     struct nj_class server = {.total = p->total};
@@ -38,7 +38,7 @@ bool nj__telemetry_limits(const struct nj_server *s, const char *params, struct 
     char why[256];
 
     if (params && nj_policies_change(s->policies, params, why, sizeof why) == 0) {
-        for (char *p = why; *p; p++) /* a JSON string without escapes */
+        for (char *p = why; *p; p++) /* avoid characters that JSON has to escape */
             if (*p == '"' || *p == '\\' || (unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e)
                 *p = '?';
         rte_tel_data_add_dict_string(d, "error", why);

@@ -14,7 +14,7 @@
 #include "server/telemetry.h"
 #include "wire/dpdk_compat.h"
 
-/* A reply of the socket holds 16 KiB, a client some 230 bytes of it. */
+/* A response of the socket holds 16 KiB, and a client takes about 230 bytes of it. */
 #define CLIENTS_SHOWN     10u
 #define CLIENTS_SHOWN_MAX 64u
 
@@ -59,7 +59,7 @@ static void add_class(const struct nj_server *s, const struct nj_class *c, struc
     rte_tel_data_add_dict_uint(one, "bytes_per_s", nj_load_relaxed(&rate->bytes_per_s));
 }
 
-/* Arguments of a callback that adds to a reply, under the lock of the policy. */
+/* Arguments of a callback that adds to a response, under the lock of the policy. */
 struct dict_ctx {
     const struct nj_server *s;
     struct rte_tel_data *d;
@@ -82,7 +82,7 @@ bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct
     return !params;
 }
 
-/* A class that has got the place of another one counts from zero. */
+/* The counters of a slot restart from zero when another class gets it. */
 static void set_rate(_Atomic uint64_t *rate, uint64_t *was, uint64_t is, nj_ns passed)
 {
     uint64_t more = is > *was ? is - *was : 0;
@@ -108,7 +108,7 @@ void nj__class_rates_update(struct nj_server *s, nj_ns now)
 
 /* --- clients ------------------------------------------------------------------------------- */
 
-/* As the policy tells clients apart: 198.18.0.7, 2001:db8:0:1::/64. */
+/* A client's address or prefix in the policy's sense: 198.18.0.7, 2001:db8:0:1::/64. */
 static void client_name(const struct nj_policy *p, const struct nj_client *c, char *to, size_t n)
 {
     struct nj_addr addr = nj_client_addr(c);
