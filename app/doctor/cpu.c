@@ -9,10 +9,10 @@
 #include "doctor/doctor.h"
 #include "topo/cpus.h"
 
-#define LIST_BYTES 512u /* for as many CPUs as there may be shards */
+#define LIST_BYTES 512u /* for NJ_SHARDS_MAX CPUs */
 #define CPUS       "/sys/devices/system/cpu"
 
-/* A file with a list of CPUs. What is none there ("(null)") is the empty set. */
+/* Reads a file with a list of CPUs. A file without a list ("(null)") is the empty set. */
 static bool read_set(const struct nj_doctor *d, cpu_set_t *set, const char *path)
 {
     char text[4096];
@@ -22,7 +22,7 @@ static bool read_set(const struct nj_doctor *d, cpu_set_t *set, const char *path
     return is_there;
 }
 
-/* The threads of the CPU's core. */
+/* The hardware threads of the CPU's core. */
 static void siblings_of(const struct nj_doctor *d, int cpu, cpu_set_t *set)
 {
     char path[128];
@@ -32,7 +32,7 @@ static void siblings_of(const struct nj_doctor *d, int cpu, cpu_set_t *set)
     CPU_SET(cpu, set);
 }
 
-/* Those of `set` that are not in `other`. */
+/* Returns `set` minus `other`. */
 static cpu_set_t without(const cpu_set_t *set, const cpu_set_t *other)
 {
     cpu_set_t left;
@@ -42,7 +42,7 @@ static cpu_set_t without(const cpu_set_t *set, const cpu_set_t *other)
     return left;
 }
 
-/* One CPU of each core, not more than there may be shards. */
+/* One CPU of each core, at most NJ_SHARDS_MAX. */
 static void one_per_core(const struct nj_doctor *d, cpu_set_t left, cpu_set_t *lcores)
 {
     CPU_ZERO(lcores);
@@ -56,7 +56,8 @@ static void one_per_core(const struct nj_doctor *d, cpu_set_t left, cpu_set_t *l
     }
 }
 
-/* Where somebody isolated CPUs, these; else all but the core of CPU 0, which the kernel needs. */
+/* The isolated CPUs, or if there are none one of each core except the core of CPU 0, which the
+ * kernel needs. */
 static void guess_lcores(struct nj_doctor *d)
 {
     cpu_set_t isolated, core;
@@ -83,7 +84,7 @@ bool nj__facts_cpus(struct nj_doctor *d, const char *lcores, char *why, size_t w
     return true;
 }
 
-/* Lcores that this host has, as far as it says what it has. */
+/* The lcores that are online CPUs, if the online CPUs are known. */
 static cpu_set_t lcores_here(const struct nj_doctor *d)
 {
     cpu_set_t here;
@@ -92,7 +93,7 @@ static cpu_set_t lcores_here(const struct nj_doctor *d)
     return CPU_COUNT(&d->online) > 0 ? here : d->lcores;
 }
 
-/* No CPU is left for the kernel. */
+/* Do the lcores leave no CPU for the kernel? */
 static bool uses_all_cpus(const struct nj_doctor *d)
 {
     cpu_set_t here = lcores_here(d);
@@ -140,7 +141,7 @@ static void advise_isolation(struct nj_doctor *d)
     nj__advise_cmdline(d, "cpus", line);
 }
 
-/* Are all lcores in the set? `is_known` false: the kernel can't do it. */
+/* Are all lcores in the set? `is_known` false: the kernel does not support it. */
 static void check_set(struct nj_doctor *d, const char *id, const cpu_set_t *set, bool is_known,
                       const char *else_what)
 {
@@ -159,7 +160,7 @@ static void check_set(struct nj_doctor *d, const char *id, const cpu_set_t *set,
     }
 }
 
-/* "7", or "N", which is the last CPU. */
+/* Parses "7", or "N" for the last CPU. */
 static unsigned parse_cpu(const char **text, unsigned last)
 {
     char *end;
@@ -173,7 +174,8 @@ static unsigned parse_cpu(const char **text, unsigned last)
     return n < NJ_TOPO_CPUS_MAX ? (unsigned)n : NJ_TOPO_CPUS_MAX - 1;
 }
 
-/* A list of the kernel's command line: "1-3,8", "1-N", "all", "0-31:2/4" (2 of each 4). */
+/* Parses a CPU list of the kernel's command line: "1-3,8", "1-N", "all", "0-31:2/4" (2 of each
+ * 4). */
 static void read_kernel_list(const struct nj_doctor *d, const char *text, cpu_set_t *set)
 {
     unsigned last = 0;
@@ -204,7 +206,7 @@ static void check_isolation(struct nj_doctor *d)
 
     read_set(d, &isolated, CPUS "/isolated");
     bool has_nohz = read_set(d, &nohz, CPUS "/nohz_full");
-    /* Nothing in /sys tells of this one. Without a list it is for all; nohz_full has it too. */
+    /* /sys does not show rcu_nocbs. Without a list it applies to all CPUs; nohz_full implies it. */
     if (nj__host_cmdline(d, "rcu_nocbs", text, sizeof text) && !*text)
         snprintf(text, sizeof text, "all");
     read_kernel_list(d, text, &rcu);
@@ -246,7 +248,7 @@ static void check_governor(struct nj_doctor *d)
     }
 }
 
-/* Two lcores on one core, the first such pair. */
+/* The first pair of lcores on one core. */
 static bool find_pair(const struct nj_doctor *d, int *a, int *b)
 {
     for (*a = 0; *a < (int)NJ_TOPO_CPUS_MAX; (*a)++) {

@@ -22,7 +22,7 @@ static void check_all(struct nj_doctor *d)
     nj__print_finding(d);
 }
 
-/* What follows from the lines as a whole. */
+/* The conclusion from all findings. */
 static const char *conclusion(const struct nj_doctor *d)
 {
     if (d->n_printed[NJ_VERDICT_ERROR] > 0)
@@ -54,7 +54,7 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* The exit status, once all is written. */
+/* The exit status after all output. */
 static int finish(const struct nj_doctor *d, char *why, size_t why_bytes)
 {
     errno = 0;
@@ -75,7 +75,7 @@ int nj__doctor_run(const struct nj_doctor_config *config, FILE *out, char *why, 
         return NJ_DOCTOR_FAILED;
     }
     d->root = config->root ? config->root : "";
-    /* By sudo we are root, but the shell that the advice is typed into is not. */
+    /* under sudo this process is root, but the user's shell is not */
     d->sudo = geteuid() == 0 && !getenv("SUDO_USER") ? "" : "sudo ";
     d->out = out;
     d->json = config->json;

@@ -10,7 +10,7 @@
 
 #define PATH_BYTES 1024u
 
-/* False: it is too long, so there is no such file. */
+/* Formats a path. False: too long, so no such file exists. */
 static NJ_PRINTF(3, 0) bool path_of(const struct nj_doctor *d, char path[PATH_BYTES],
                                     const char *fmt, va_list ap)
 {

@@ -12,8 +12,8 @@ struct module {
     bool found;
 };
 
-/* "kernel/drivers/vfio/pci/vfio-pci.ko.xz: ..." of modules.dep, or the same without what follows
- * ".ko" in modules.builtin. '-' and '_' are the same in names of modules. */
+/* Parses "kernel/drivers/vfio/pci/vfio-pci.ko.xz: ..." of modules.dep, and modules.builtin, which
+ * ends at ".ko". Module names do not distinguish '-' from '_'. */
 static void parse_module(void *ctx, const char *path, char *line)
 {
     struct module *m = ctx;
@@ -32,7 +32,7 @@ static void parse_module(void *ctx, const char *path, char *line)
     }
 }
 
-/* `name` with '_', as in /sys/module. */
+/* `name` is written with '_', as in /sys/module. */
 static enum nj_module module_state(const struct nj_doctor *d, const char *name, const char *driver)
 {
     struct module m = {name, false};
@@ -47,8 +47,8 @@ static enum nj_module module_state(const struct nj_doctor *d, const char *name, 
     return m.found ? NJ_MODULE_AVAILABLE : NJ_MODULE_NONE;
 }
 
-/* The name of an interrupt's chip says whether it is remapped: "IR-PCI-MSI" of x86; what goes
- * through an ITS of ARM always is. */
+/* The name of an interrupt's chip shows remapping: "IR-PCI-MSI" on x86. Interrupts through an ARM
+ * ITS are always remapped. */
 static void parse_interrupt(void *ctx, const char *path, char *line)
 {
     if (strstr(line, " IR-") || strstr(line, " ITS-"))
@@ -163,7 +163,7 @@ static void check_iommu(struct nj_doctor *d)
                         d->bind_method == NJ_BIND_UIO
                             ? ", uio_pci_generic can, by root; a NIC can then "
                               "write to all memory"
-                        : d->bind_method == NJ_BIND_NOIOMMU ? " but by root without protection"
+                        : d->bind_method == NJ_BIND_NOIOMMU ? " except by root, without protection"
                                                             : "");
         advise_iommu(d);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: parses its command line (getopt_long(3)) and prints the reason of a failure. */
+/* nightjar doctor: parses its command line (getopt_long(3)) and prints the reason for a failure. */
 #include "doctor/doctor.h"
 
 #include <getopt.h>

@@ -9,28 +9,27 @@
 #include "base/units.h"
 #include "doctor/doctor.h"
 
-#define KIB         ((uint64_t)1024)
-#define MIB         (1024 * KIB)
-#define LCORE_BYTES (NJ_LCORE_EAL_MIB * MIB)
-#define WANTED_BYTES                                                                               \
-    (1024 * MIB) /* what is advised where the memory is there: for up to 5 lcores */
+#define KIB              ((uint64_t)1024)
+#define MIB              (1024 * KIB)
+#define LCORE_BYTES      (NJ_LCORE_EAL_MIB * MIB)
+#define WANTED_BYTES     (1024 * MIB) /* recommended if available: for up to 5 lcores */
 #define SIZES_MAX        8u
 #define SYSCTL_FILES_MAX 256u
 
-/* --- what there is --------------------------------------------------------------------------- */
+/* --- state of memory ------------------------------------------------------------------------- */
 
 struct pages {
     uint64_t bytes;    /* of one page */
-    int64_t all, free; /* how many */
+    int64_t all, free; /* number of pages */
 };
 
 struct node {
     int64_t id;    /* -1: a kernel without NUMA */
-    char path[64]; /* "": what /proc/meminfo says */
+    char path[64]; /* "": use /proc/meminfo */
     uint32_t n_sizes;
     struct pages size[SIZES_MAX];
     uint64_t all_bytes, free_bytes;
-    bool is_wanted; /* a server takes memory there */
+    bool is_wanted; /* a server allocates memory on it */
 };
 
 static void read_node(const struct nj_doctor *d, struct node *node)
@@ -82,7 +81,7 @@ static struct meminfo read_meminfo(const struct nj_doctor *d)
     return m;
 }
 
-/* What the kernel as a whole says of pages of the usual size. */
+/* Default-size pages of the whole kernel. */
 static void read_global_pages(const struct nj_doctor *d, struct node *node)
 {
     struct meminfo m = read_meminfo(d);
@@ -95,7 +94,7 @@ static void read_global_pages(const struct nj_doctor *d, struct node *node)
     node->free_bytes = (uint64_t)m.free * m.page;
 }
 
-/* Lcores are near the NIC, and take memory where they are. True: the node is that of a NIC. */
+/* Lcores are near the NIC and allocate on their own node. True: the node has a NIC. */
 static bool is_near(const struct nj_doctor *d, const struct node *node)
 {
     for (uint32_t i = 0; i < d->n_nics; i++) {
@@ -107,7 +106,7 @@ static bool is_near(const struct nj_doctor *d, const struct node *node)
     return false;
 }
 
-/* Where no NIC says which node, or one that has no huge pages, it is the first that can. */
+/* If no NIC names a node with huge pages, the first node that can have them is wanted. */
 static void mark_wanted(const struct nj_doctor *d, struct node *nodes, uint32_t n_nodes)
 {
     struct node *first = NULL;
@@ -123,7 +122,7 @@ static void mark_wanted(const struct nj_doctor *d, struct node *nodes, uint32_t 
         (first ? first : nodes)->is_wanted = true;
 }
 
-/* For free(). */
+/* The caller frees the result. */
 static struct node *read_nodes(const struct nj_doctor *d, uint32_t *n_nodes)
 {
     struct dirent **names;
@@ -157,7 +156,7 @@ static struct node *read_nodes(const struct nj_doctor *d, uint32_t *n_nodes)
     return nodes;
 }
 
-/* "\040" is a space. What a terminal obeys stays as it is. */
+/* Decodes "\040" to a space. Control characters stay encoded. */
 static void decode_path(char *path)
 {
     char *to = path;
@@ -194,7 +193,7 @@ static void parse_mount(void *ctx, const char *path, char *line)
     d->n_mounts++;
 }
 
-/* How many of that size are on this node. */
+/* Number of pages of that size on this node. */
 static uint64_t pages_there(const struct node *node, uint64_t page_bytes)
 {
     for (uint32_t i = 0; i < node->n_sizes; i++)
@@ -227,7 +226,7 @@ static uint64_t bytes_needed(const struct nj_doctor *d)
     return LCORE_BYTES * (d->lcores_given ? (uint64_t)CPU_COUNT(&d->lcores) : 1);
 }
 
-/* "Node 0 MemFree: 1000 kB", and FilePages, which the kernel can drop. */
+/* Parses "Node 0 MemFree: 1000 kB", and FilePages, which the kernel can drop. */
 static void parse_node_meminfo(void *ctx, const char *path, char *line)
 {
     unsigned long long kib;
@@ -237,7 +236,7 @@ static void parse_node_meminfo(void *ctx, const char *path, char *line)
         *(uint64_t *)ctx += kib * KIB;
 }
 
-/* Bytes that more pages on the node can have at most. */
+/* Upper bound of bytes for further pages on the node. */
 static uint64_t memory_left(const struct nj_doctor *d, const struct node *node)
 {
     uint64_t all = read_meminfo(d).available, here = 0;
@@ -248,8 +247,8 @@ static uint64_t memory_left(const struct nj_doctor *d, const struct node *node)
     return here < all ? here : all;
 }
 
-/* How many pages of the usual size are advised for a node: those it has, as many as are needed,
- * and more where memory is free. */
+/* Recommended number of default-size pages for a node: the present ones plus those needed, and more
+ * if memory is free. */
 static uint64_t pages_wanted(const struct nj_doctor *d, const struct node *node, uint32_t n_nodes)
 {
     struct meminfo m = read_meminfo(d);
@@ -268,7 +267,7 @@ static uint64_t pages_wanted(const struct nj_doctor *d, const struct node *node,
     return pages > there ? pages : there;
 }
 
-/* Can the node have as many pages as are advised? */
+/* Can the node have the recommended number of pages? */
 static bool pages_fit(const struct nj_doctor *d, const struct node *node, uint32_t n_nodes)
 {
     uint64_t page = read_meminfo(d).page;
@@ -277,7 +276,7 @@ static bool pages_fit(const struct nj_doctor *d, const struct node *node, uint32
     return more * page <= memory_left(d, node);
 }
 
-/* The file that takes how many pages of the usual size there are to be; false: there is none. */
+/* Path of the file that sets the number of default-size pages. False: none. */
 static bool nr_hugepages_path(const struct nj_doctor *d, const struct node *node, char *path,
                               size_t n)
 {
@@ -345,11 +344,11 @@ static void check_node(struct nj_doctor *d, const struct node *node, uint32_t n_
     }
 }
 
-/* --- at boot --------------------------------------------------------------------------------- */
+/* --- reservation at boot --------------------------------------------------------------------- */
 
 struct at_boot {
-    char where[256]; /* "": nowhere */
-    char zero[256];  /* the file that has the last word, and sets them to 0 */
+    char where[256]; /* source of the setting; "": none */
+    char zero[256];  /* the last file to set them, if it sets 0 */
 };
 
 static bool is_comment(const char *line)
@@ -358,7 +357,7 @@ static bool is_comment(const char *line)
     return *line == '#' || *line == ';';
 }
 
-/* Cuts the number off the end of a line. -1: there is none. */
+/* Removes the number at the end of a line. -1: none. */
 static int64_t number_at_end(char *line)
 {
     size_t n = strlen(line);
@@ -370,14 +369,14 @@ static int64_t number_at_end(char *line)
     return line[n] ? strtoll(line + n, NULL, 10) : -1;
 }
 
-/* "vm.nr_hugepages = 512" of sysctl.d; the last one counts, which may set them to 0. */
+/* Parses "vm.nr_hugepages = 512" of sysctl.d; the last line wins, and may set 0. */
 static void parse_sysctl(void *ctx, const char *path, char *line)
 {
     struct at_boot *b = ctx;
     int64_t n = number_at_end(line);
 
     line += strspn(line, " \t");
-    line += *line == '-'; /* whose failure is ignored */
+    line += *line == '-'; /* '-': sysctl ignores failures of this line */
     if (n < 0 ||
         (strncmp(line, "vm.nr_hugepages", 15) != 0 && strncmp(line, "vm/nr_hugepages", 15) != 0))
         return;
@@ -385,7 +384,7 @@ static void parse_sysctl(void *ctx, const char *path, char *line)
     snprintf(b->zero, sizeof b->zero, "%s", n > 0 ? "" : path);
 }
 
-/* "w /sys/.../nr_hugepages - - - - 512" of tmpfiles.d, which is done after sysctl.d. */
+/* Parses "w /sys/.../nr_hugepages - - - - 512" of tmpfiles.d, which is applied after sysctl.d. */
 static void parse_tmpfile(void *ctx, const char *path, char *line)
 {
     struct at_boot *b = ctx;
@@ -404,7 +403,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct sysctl_file *)a)->name, ((const struct sysctl_file *)b)->name);
 }
 
-/* A file hides those of the same name in folders that come later. */
+/* A file overrides files of the same name in later folders. */
 static uint32_t add_sysctl_files(const struct nj_doctor *d, struct sysctl_file *files, uint32_t n,
                                  const char *folder)
 {
@@ -425,7 +424,7 @@ static uint32_t add_sysctl_files(const struct nj_doctor *d, struct sysctl_file *
     return n;
 }
 
-/* In the order of sysctl.d(5): that of the files' names, whatever their folder. */
+/* sysctl.d(5): files are read in the order of their names, in whichever folder. */
 static void read_sysctl(const struct nj_doctor *d, struct at_boot *b)
 {
     static const char *const folders[] = {"/etc/sysctl.d", "/run/sysctl.d",
@@ -443,7 +442,7 @@ static void read_sysctl(const struct nj_doctor *d, struct at_boot *b)
     free(files);
 }
 
-/* "512", or "0:512,1:0" of nodes. */
+/* Parses "512", or "0:512,1:0" for nodes. */
 static bool is_nonzero_count(const char *count)
 {
     for (const char *end; *count; count = *end == ',' ? end + 1 : end) {
@@ -457,8 +456,8 @@ static bool is_nonzero_count(const char *count)
     return false;
 }
 
-/* The count that a command line of the kernel has for huge pages: for those of 2 MiB, or else of
- * another size. False: none are reserved. */
+/* The count of huge pages on a kernel command line: of 2 MiB pages, or else of another size. False:
+ * none are reserved. */
 static bool find_count(char *line, char *count, size_t n)
 {
     bool is_2m = true, found = false;
@@ -505,7 +504,7 @@ static void advise_boot(struct nj_doctor *d, const struct node *nodes, uint32_t 
     for (uint32_t i = 0; i < n_nodes; i++) {
         uint64_t pages = pages_wanted(d, &nodes[i], n_nodes);
         if (nodes[i].is_wanted && !pages_fit(d, &nodes[i], n_nodes))
-            return; /* the line of the node says so */
+            return; /* the finding of the node reports it */
         if (pages > most)
             most = pages;
     }
@@ -535,7 +534,7 @@ static void check_boot(struct nj_doctor *d, const struct node *nodes, uint32_t n
     }
 }
 
-/* --- where they are mounted ------------------------------------------------------------------ */
+/* --- mounts ---------------------------------------------------------------------------------- */
 
 static bool is_mounted(const struct nj_doctor *d, uint64_t page_bytes)
 {
@@ -545,7 +544,7 @@ static bool is_mounted(const struct nj_doctor *d, uint64_t page_bytes)
     return false;
 }
 
-/* The size of which there are pages and no mount; 0: there is none. */
+/* The size of existing pages without a mount; 0: none. */
 static uint64_t not_mounted(const struct nj_doctor *d, const struct node *nodes, uint32_t n_nodes)
 {
     for (uint32_t i = 0; i < n_nodes; i++)
@@ -581,7 +580,7 @@ static void check_mounts(struct nj_doctor *d, const struct node *nodes, uint32_t
     }
 }
 
-/* --- transparent ones, for what is not the EAL's ---------------------------------------------- */
+/* --- transparent huge pages, for memory outside the EAL --------------------------------------- */
 
 static void check_transparent(struct nj_doctor *d)
 {

@@ -7,19 +7,20 @@
 
 #define CLASS_NETWORK 0x02 /* PCI Code and ID Assignment Specification: base classes */
 #define CLASS_BRIDGE  0x06
-#define CLASS_OTHER   0x0280 /* with a subclass: of a network, and of no kind that is listed */
+#define CLASS_OTHER   0x0280 /* with a subclass: an unlisted kind of network device */
 
-#define VENDOR_MELLANOX 0x15b3 /* has virtual functions of that class */
+#define VENDOR_MELLANOX 0x15b3 /* its virtual functions have that class */
 
 /* --- facts ---------------------------------------------------------------------------------- */
 
 struct pci_ids {
     struct nj_nic *nic;
     char vendor[80];
-    bool here; /* within the lines of the vendor */
+    bool here; /* within the entries of the vendor */
 };
 
-/* "8086  Intel Corporation", and below it "<tab>100e  82540EM Gigabit Ethernet Controller". */
+/* Parses "8086  Intel Corporation", followed by "<tab>100e  82540EM Gigabit Ethernet
+ * Controller". */
 static void parse_pci_id(void *ctx, const char *path, char *line)
 {
     struct pci_ids *ids = ctx;
@@ -70,7 +71,7 @@ static void read_interface(const struct nj_doctor *d, struct nj_nic *nic, const 
     }
 }
 
-/* In the folder of the device, or of the virtio device that it carries. */
+/* Interfaces in the folder of the device, or of its virtio device. */
 static void read_interfaces(const struct nj_doctor *d, struct nj_nic *nic, const char *below)
 {
     struct dirent **names;
@@ -114,7 +115,7 @@ static int64_t class_of(const struct nj_doctor *d, const char *address)
     return nj__host_number(d, &class, "/sys/bus/pci/devices/%s/class", address) ? class >> 16 : -1;
 }
 
-/* Not so what is for WiFi. */
+/* Excludes WiFi. */
 static bool is_nic(const struct nj_doctor *d, const char *address)
 {
     int64_t class, vendor;
@@ -146,7 +147,7 @@ static void read_nic(const struct nj_doctor *d, struct nj_nic *nic, const char *
     nic->binding = nj_pci_binding(nic->driver);
     read_name(d, nic);
     read_interfaces(d, nic, "");
-    /* Where routes are not known, each interface may have the one that must not go. */
+    /* with unknown routes, any interface may carry the default route */
     nic->has_default |= d->no_routes && nic->interface[0];
 }
 
@@ -160,14 +161,14 @@ static const struct nj_nic *nic_at(const struct nj_doctor *d, const char *addres
     return NULL;
 }
 
-/* Does vfio mind this driver of another device of the group? Bridges have their own. */
+/* Does this driver of another device in the group block vfio? Drivers of bridges do not. */
 static bool blocks_vfio(const struct nj_doctor *d, const char *address, const char *driver)
 {
     return *driver && strcmp(driver, "vfio-pci") != 0 && strcmp(driver, "pci-stub") != 0 &&
            class_of(d, address) != CLASS_BRIDGE;
 }
 
-/* Who stays with the kernel: what is no NIC may be the disk that this runs from. */
+/* Devices other than NICs stay with the kernel: one may be the system's disk. */
 static bool must_stay_with_kernel(const struct nj_doctor *d, const char *address)
 {
     const struct nj_nic *nic = nic_at(d, address);
@@ -181,8 +182,8 @@ static void warn_routes_end(struct nj_doctor *d, const struct nj_nic *nic)
         nj__advise(d, "# %s has kernel routes, which this removes\n", nic->route_of);
 }
 
-/* The devices of the group that hinder vfio. How many; of these, `*n_stay` have to stay with the
- * kernel, one of them is named in `why`. `advise`: commands that unbind the others. */
+/* Counts the devices of the group that block vfio. `*n_stay` of them must stay with the kernel;
+ * `why` names one. `advise`: print commands that unbind the others. */
 static uint32_t check_group_others(struct nj_doctor *d, const struct nj_nic *nic, uint32_t *n_stay,
                                    bool advise, char *why, size_t why_bytes)
 {
@@ -213,7 +214,7 @@ static uint32_t check_group_others(struct nj_doctor *d, const struct nj_nic *nic
     return n_others;
 }
 
-/* --- what can be done with it ---------------------------------------------------------------- */
+/* --- state of a NIC -------------------------------------------------------------------------- */
 
 static bool iommu_translates(const struct nj_doctor *d, const struct nj_nic *nic)
 {
@@ -267,8 +268,8 @@ static enum nj_nic_state state_of(struct nj_doctor *d, struct nj_nic *nic)
     return n_stay > 0 ? NJ_NIC_UNBINDABLE : NJ_NIC_BINDABLE;
 }
 
-/* Where a default route leads to no known NIC (ppp0, a port of Open vSwitch), it goes through one
- * that has a link. */
+/* A default route without a known NIC (ppp0, an Open vSwitch port) may use any NIC that has a
+ * link. */
 static void protect_suspects(struct nj_doctor *d)
 {
     d->route_without_nic = nj__route_without_nic(d);
@@ -344,7 +345,7 @@ static void advise_binding(struct nj_doctor *d, const struct nj_nic *nic,
                nic->address, driver);
 }
 
-/* Where no driver for DPDK can be had yet, the one that fits this host. */
+/* No driver for DPDK is available yet: advise the one that suits this host. */
 static void advise_other_driver(struct nj_doctor *d, const struct nj_nic *nic)
 {
     enum nj_bind_method bind_method = d->bind_method;
@@ -427,8 +428,8 @@ static void find_word(void *ctx, const char *path, char *line)
     s->found = s->found || (line[0] != '#' && strstr(line, s->word));
 }
 
-/* Will it be bound at the next boot, as far as files say: of driverctl, of Debian's dpdk.service,
- * or rules of udev that name it? */
+/* Will it be bound at the next boot, according to the files of driverctl, Debian's dpdk.service, or
+ * udev rules that name it? */
 static bool is_bound_at_boot(const struct nj_doctor *d, const struct nj_nic *nic)
 {
     struct word_search s = {.word = nic->address};
@@ -456,7 +457,7 @@ static void check_boot(struct nj_doctor *d, const struct nj_nic *nic)
     }
 }
 
-/* A virtual function of a NIC that has to stay can be bound in its place. */
+/* A virtual function can be bound instead of a NIC that must stay. */
 static void advise_virtual(struct nj_doctor *d)
 {
     int64_t n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nightjar doctor: the interfaces that the kernel has routes through, and those below them (of a
- * bond, a bridge, a VLAN). Only the main tables of this network namespace are seen.
+ * nightjar doctor: interfaces with kernel routes, and their lower interfaces (of bonds, bridges,
+ * VLANs). Reads only the main tables of this network namespace.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "doctor/doctor.h"
 
-/* linux/route.h and linux/ipv6_route.h, which can't be included together with net/if.h */
+/* linux/route.h and linux/ipv6_route.h conflict with net/if.h */
 #define ROUTE_UP     0x1u
 #define ROUTE_REJECT 0x200u
 #define ROUTE_LOCAL  0x80000000u
@@ -25,7 +25,7 @@ struct nj_route_if *nj__route_of(const struct nj_doctor *d, const char *interfac
     return NULL;
 }
 
-/* True when that is news. */
+/* Returns whether anything changed. */
 static bool add_interface(struct nj_doctor *d, const char *name, const char *top, bool is_default)
 {
     struct nj_route_if *more, *known = nj__route_of(d, name);
@@ -48,26 +48,26 @@ static bool add_interface(struct nj_doctor *d, const char *name, const char *top
     return true;
 }
 
-/* "*" is that of routes that lead nowhere. */
+/* "*" marks routes without an interface. */
 static bool is_outside(const char *name)
 {
     return strcmp(name, "lo") != 0 && strcmp(name, "*") != 0;
 }
 
-/* What the kernel writes in a line of /proc/net/route: hexadecimal, in the order of the network.
- * The halves 0.0.0.0/1 and 128.0.0.0/1 are a default route, too. */
+/* Parses a line of /proc/net/route: hexadecimal, network byte order. The halves 0.0.0.0/1 and
+ * 128.0.0.0/1 count as a default route. */
 static void parse_route4(void *ctx, const char *path, char *line)
 {
     char name[64];
     unsigned to, gateway, flags, mask;
 
     if (sscanf(line, "%63s %x %x %x %*s %*s %*s %x", name, &to, &gateway, &flags, &mask) != 5)
-        return; /* the head */
+        return; /* the header */
     if (is_outside(name) && (flags & ROUTE_UP) && !(flags & ROUTE_REJECT))
         add_interface(ctx, name, name, (ntohl(mask) & 0x7fffffff) == 0);
 }
 
-/* ::/0, its halves, or 2000::/3 of all global addresses. */
+/* ::/0, its halves, or 2000::/3 (all global addresses). */
 static bool is_default6(const char *to, unsigned prefix)
 {
     return prefix <= 1 || (prefix == 3 && *to == '2');
@@ -86,7 +86,7 @@ static void parse_route6(void *ctx, const char *path, char *line)
         add_interface(ctx, name, name, is_default6(to, prefix));
 }
 
-/* Those below an interface. True when some are news. */
+/* Adds the lower interfaces. Returns whether anything changed. */
 static bool add_lower_interfaces(struct nj_doctor *d, struct nj_route_if upper)
 {
     struct dirent **names;
@@ -105,7 +105,8 @@ void nj__facts_routes(struct nj_doctor *d)
     bool news = true;
 
     d->no_routes = !nj__host_lines(d, parse_route4, d, "/proc/net/route");
-    nj__host_lines(d, parse_route6, d, "/proc/net/ipv6_route"); /* a kernel may have no IPv6 */
+    nj__host_lines(d, parse_route6, d,
+                   "/proc/net/ipv6_route"); /* absent in a kernel without IPv6 */
     while (news) {
         news = false;
         for (uint32_t i = 0; i < d->n_routes; i++)
@@ -113,7 +114,7 @@ void nj__facts_routes(struct nj_doctor *d)
     }
 }
 
-/* Takes that from an interface below it. True when it is news. */
+/* Inherits has_device from lower interfaces. Returns whether it changed. */
 static bool inherit_has_device(const struct nj_doctor *d, struct nj_route_if *upper)
 {
     struct dirent **names;

@@ -8,10 +8,10 @@
 
 static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};
 
-/* Room that append_text() leaves for it. */
+/* append_text() reserves space for it */
 static const char more[] = "# more lines of the same kind did not fit\n";
 
-/* A name may have bytes that a terminal obeys. */
+/* Replaces control characters, since names may contain terminal escapes. */
 static void clean(char *text, const char *keep)
 {
     for (char *p = text; *p; p++)
@@ -19,7 +19,7 @@ static void clean(char *text, const char *keep)
             *p = '?';
 }
 
-/* Add all of it, or nothing where it does not fit: so no command is cut in half. */
+/* Appends all of the text or nothing, so that no command is cut in half. */
 static void NJ_PRINTF(2, 0) append_text(struct nj_text *t, const char *fmt, va_list ap)
 {
     size_t room = sizeof t->p - sizeof more - t->n;
@@ -66,7 +66,7 @@ static void print_as_json(struct nj_doctor *d, const struct nj_finding *f)
     put_member(d, ", ", "verdict", words[f->verdict], strlen(words[f->verdict]));
     put_member(d, ", ", "what", f->what.p, f->what.n);
     put_member(d, ", ", "advice", f->advice.p,
-               f->advice.n ? f->advice.n - 1 : 0); /* no '\n' at its end */
+               f->advice.n ? f->advice.n - 1 : 0); /* without the last '\n' */
     fputs("}", d->out);
 }
 

@@ -15,9 +15,9 @@
 #define PATH_BYTES      1024u
 #define NAME_WORD_BYTES NJ_SHELL_WORD_BYTES(sizeof(((struct nj_account *)0)->name))
 
-/* --- who it is ------------------------------------------------------------------------------- */
+/* --- the user -------------------------------------------------------------------------------- */
 
-/* A file below the root, as the C library would have that of this host. */
+/* Opens a file below the root, as the C library reads the host's. */
 static FILE *open_below(const struct nj_doctor *d, const char *name)
 {
     char path[1024];
@@ -75,7 +75,7 @@ static bool set_account(struct nj_doctor *d, const struct passwd *p)
     if (*d->root)
         return true;
     if (getgrouplist(a->name, p->pw_gid, a->group, &a->n_groups) < 0)
-        a->n_groups = NJ_DOCTOR_GROUPS_MAX; /* these are there */
+        a->n_groups = NJ_DOCTOR_GROUPS_MAX; /* the first ones are stored */
     return true;
 }
 
@@ -105,7 +105,7 @@ bool nj__facts_user(struct nj_doctor *d, const char *name, char *why, size_t why
         nj_set_error(why, why_bytes, "--user %s: there is no such user", name);
         return false;
     }
-    d->account.uid = geteuid(); /* one without a name, as in containers */
+    d->account.uid = geteuid(); /* a uid without a name, as in containers */
     d->account.is_current_user = true;
     d->account.group[0] = getegid();
     d->account.n_groups = 1;
@@ -113,10 +113,10 @@ bool nj__facts_user(struct nj_doctor *d, const char *name, char *why, size_t why
     return true;
 }
 
-/* --- memory that may be locked ---------------------------------------------------------------- */
+/* --- memory lock limit ------------------------------------------------------------------------ */
 
 struct limit {
-    int rank;       /* of what set it: 3 the user, 2 a group, 1 everybody; 0: nothing did */
+    int rank;       /* specificity: 3 user, 2 group, 1 everybody; 0: not set */
     uint64_t bytes; /* UINT64_MAX: unlimited */
     char where[128];
 };
@@ -126,7 +126,7 @@ struct memlock {
     struct limit soft, hard;
 };
 
-/* "Max locked memory         8388608              8388608              bytes" */
+/* Parses "Max locked memory         8388608              8388608              bytes". */
 static void parse_limit(void *ctx, const char *path, char *line)
 {
     struct memlock *m = ctx;
@@ -139,7 +139,7 @@ static void parse_limit(void *ctx, const char *path, char *line)
     snprintf(m->soft.where, sizeof m->soft.where, "of this process");
 }
 
-/* "1000:2000", "1000:" of what is not below, ":1000" of this one. False: it is something else. */
+/* Parses ranges "1000:2000", "1000:" (from 1000), ":1000" (only 1000). False: not a range. */
 static bool read_range(const char *text, uint64_t *min, uint64_t *max)
 {
     const char *colon = strchr(text, ':');
@@ -151,7 +151,7 @@ static bool read_range(const char *text, uint64_t *min, uint64_t *max)
     return true;
 }
 
-/* Of a range only the first group counts. */
+/* limits.conf(5): of a range only the first group counts. */
 static bool is_of_groups(const struct nj_doctor *d, const char *domain)
 {
     uint64_t min, max;
@@ -163,7 +163,7 @@ static bool is_of_groups(const struct nj_doctor *d, const char *domain)
     return d->account.group[0] >= min && d->account.group[0] <= max;
 }
 
-/* How much a line about this domain weighs; 0: it is about others. limits.conf(5). */
+/* Specificity of a line for this domain; 0: it does not apply. limits.conf(5). */
 static int rank_of(const struct nj_doctor *d, const char *domain)
 {
     const struct nj_account *a = &d->account;
@@ -190,7 +190,7 @@ static void set_limit(struct limit *l, int rank, const char *value, const char *
     snprintf(l->where, sizeof l->where, "by %.100s", path);
 }
 
-/* "nj - memlock unlimited", else KiB. A later line wins over one that weighs no more. */
+/* Parses "nj - memlock unlimited", or KiB. A later line wins unless it is less specific. */
 static void parse_pam_limit(void *ctx, const char *path, char *line)
 {
     struct memlock *m = ctx;
@@ -205,7 +205,7 @@ static void parse_pam_limit(void *ctx, const char *path, char *line)
         set_limit(&m->hard, rank_of(m->d, domain), value, path);
 }
 
-/* What is in force; rank 0: it is not known. */
+/* The limit in force; rank 0: not known. */
 static struct limit read_memlock(const struct nj_doctor *d)
 {
     struct memlock m = {.d = d};
@@ -249,13 +249,12 @@ static void check_memlock(struct nj_doctor *d)
     else if (m.rank > 0 && m.bytes == UINT64_MAX)
         nj__add_text(d, "unlimited for %s %s", d->account.name, m.where);
     else if (m.rank > 0 && d->huge_bytes > 0 && m.bytes >= d->huge_bytes)
-        nj__add_text(d, "%s for %s %s, as much as there are huge pages", is, d->account.name,
-                     m.where);
+        nj__add_text(d, "%s for %s %s, enough for all huge pages", is, d->account.name, m.where);
     else {
         nj__set_verdict(d, d->needs_vfio ? NJ_VERDICT_ERROR : NJ_VERDICT_OK,
                         "%s for %s%s%s; vfio locks all memory that it maps, up to %s%s",
-                        m.rank > 0 ? is : "nothing is set", d->account.name, *m.where ? " " : "",
-                        m.where, d->huge_bytes ? need : "all huge pages",
+                        m.rank > 0 ? is : "not set", d->account.name, *m.where ? " " : "", m.where,
+                        d->huge_bytes ? need : "all huge pages",
                         d->needs_vfio ? "" : " (not used on this host)");
         if (d->needs_vfio)
             advise_memlock(d, &m);
@@ -264,7 +263,7 @@ static void check_memlock(struct nj_doctor *d)
 
 /* --- permissions ----------------------------------------------------------------------------- */
 
-/* Lists of access (ACLs) count only for who runs this. */
+/* ACLs are only checked for the user of this process. */
 static bool may(const struct nj_doctor *d, const char *path, const struct stat *st, int want)
 {
     const struct nj_account *a = &d->account;
@@ -277,7 +276,7 @@ static bool may(const struct nj_doctor *d, const char *path, const struct stat *
     return ((int)(st->st_mode >> shift) & want) == want;
 }
 
-/* May the user read and write, and in a folder search? */
+/* May the user read and write it, and search it if it is a folder? */
 static bool may_read_write(const struct nj_doctor *d, const char *path, const struct stat *st)
 {
     return may(d, path, st, S_ISDIR(st->st_mode) ? R_OK | W_OK | X_OK : R_OK | W_OK);
@@ -290,8 +289,8 @@ static bool find(const struct nj_doctor *d, const char *path, char below[PATH_BY
            stat(below, st) == 0;
 }
 
-/* The first folder above the path that the user may not search, so that rights below it do not
- * matter. */
+/* The first folder of the path that the user may not search. It makes later permissions
+ * irrelevant. */
 static bool find_unsearchable(const struct nj_doctor *d, const char *path, char folder[PATH_BYTES])
 {
     char below[PATH_BYTES];
@@ -347,7 +346,7 @@ void nj__facts_usable(struct nj_doctor *d)
     }
 }
 
-/* What hinders one NIC is no error while another can be used. */
+/* A problem of one NIC is a warning if another NIC is usable. */
 static enum nj_verdict severity_for(const struct nj_doctor *d, const struct nj_nic *nic)
 {
     bool other = d->n_usable > 0 || (d->n_ready > 0 && nic->state != NJ_NIC_READY);
@@ -355,8 +354,8 @@ static enum nj_verdict severity_for(const struct nj_doctor *d, const struct nj_n
     return other ? NJ_VERDICT_WARNING : NJ_VERDICT_ERROR;
 }
 
-/* `path` without the root. `for_boot`: how it stays so, as a line of shell. Returns whether it is
- * there. */
+/* `path` is relative to the root. `for_boot`: a shell line that makes the mode permanent. Returns
+ * whether the file exists. */
 static bool check_path(struct nj_doctor *d, const char *path, enum nj_verdict bad,
                        const char *command, const char *for_boot)
 {
@@ -417,7 +416,7 @@ static void check_uio(struct nj_doctor *d, const struct nj_nic *nic, const char 
     nj__host_names_free(names, n);
 }
 
-/* Without an IOMMU a NIC is told physical addresses, which only root gets to know. */
+/* Without an IOMMU the NIC needs physical addresses, which only root can read. */
 static void check_root(struct nj_doctor *d)
 {
     bool physical =

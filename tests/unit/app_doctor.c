@@ -407,7 +407,7 @@ Test(app_doctor, little_memory_may_be_locked)
     says("memlock", "ok", "2GiB for nj", NULL);
     take_away("/etc/security/limits.d/nj.conf");
     cr_expect_eq(doctor(), 1);
-    says("memlock", "error", "nothing is set for nj", "*");
+    says("memlock", "error", "not set for nj", "*");
     cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch, .user = "root"}), 0);
     says("memlock", "ok", "root", NULL);
 }
