@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GET /events: server-sent events, five a second, until the client goes. Between two events the
- * handler occupies a timer and a few bytes, no thread and no stack.
+ * GET /events: server-sent events, five per second, until the client disconnects. Between two
+ * events the handler occupies a timer and a few bytes, no thread and no stack.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void on_timer(struct nj_request *req, struct nj_response *resp, void *arg
     int error = nj_response_write(resp, event, (size_t)n);
 
     (void)req;
-    /* A client that reads slowly has a full buffer: it misses this event, all of it. */
+    /* if the client reads too slowly, its buffer is full, and it misses this whole event */
     if (error != 0 && error != NJ_ERR_WOULD_BLOCK) {
         free(feed);
         nj_response_reset(resp);
@@ -55,7 +55,7 @@ static void events(struct nj_request *req, struct nj_response *resp, void *arg)
         nj_response_reset(resp);
         return;
     }
-    nj_response_defer(resp); /* it goes on after this function has returned */
+    nj_response_defer(resp); /* the response continues after this function has returned */
     nj_response_on_cancelled(resp, on_cancelled, feed);
     on_timer(req, resp, feed);
 }
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     config.addr[0] = argv[1];
     config.routes = routes;
     config.n_routes = sizeof routes / sizeof routes[0];
-    config.drain_timeout_s = 1; /* these responses do not end by themselves */
+    config.drain_timeout_s = 1; /* these responses never end by themselves */
     argv[1] = argv[0];          /* the EAL expects the name of the program before its arguments */
     return nj_server_run(argc - 1, argv + 1, &config);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shortest server: one handler, which answers GET / with a line of text. */
+/* The shortest server: one handler that answers GET / with a line of text. */
 #include <stdio.h>
 #include <string.h>
 

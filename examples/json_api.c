@@ -16,12 +16,12 @@
 #define PREFIX   "/hosts/"
 #define HOST_MAX 253 /* characters of a name of the DNS as text (RFC 1035 2.3.4) */
 
-/* The host name in the path, as a string. False if it is none: one has no characters that have to
- * be escaped in JSON. */
+/* Copies the host name from the path. False: not a host name. Host names need no escaping in
+ * JSON. */
 static bool host_name(const struct nj_request *req, char out[HOST_MAX + 1])
 {
     struct nj_view path = nj_request_plain_path(req);
-    size_t n = path.n_bytes - strlen(PREFIX); /* the path begins so, because the route matched */
+    size_t n = path.n_bytes - strlen(PREFIX); /* the route matched this prefix */
 
     if (n == 0 || n > HOST_MAX)
         return false;
@@ -30,7 +30,7 @@ static bool host_name(const struct nj_request *req, char out[HOST_MAX + 1])
     return strspn(out, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == n;
 }
 
-/* Write the answer for a name. Returns the status. */
+/* Writes the response for a name. Returns the status. */
 static unsigned print_addresses(FILE *out, const char *name)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GET /download: 8 MiB that are made while they are sent, in a class of the policy of their own,
- * whose rates are those of paced.conf. The handler does not wait for the client: it writes as much
- * as there is room for, and is called again when there is more.
+ * GET /download: 8 MiB, generated while they are sent, in a class of the policy with the rates of
+ * paced.conf. The handler never waits for the client: it writes as much as fits, and is called
+ * again when there is room.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 static unsigned char pattern[64 * PERIOD];
 
 struct download {
-    uint64_t at, n_bytes; /* of the body: written so far, and all */
+    uint64_t at, n_bytes; /* of the body: written so far, total */
 };
 
 static void end(struct nj_response *resp, struct download *d)
@@ -48,7 +48,7 @@ static void on_writable(struct nj_request *req, struct nj_response *resp, void *
         }
         d->at += (uint64_t)taken;
         if ((uint64_t)taken < n)
-            return; /* no more room: this function is called again when there is some */
+            return; /* no room left: this function is called again */
     }
     end(resp, d);
 }
@@ -70,7 +70,7 @@ static void download(struct nj_request *req, struct nj_response *resp, void *arg
         return;
     }
     d->n_bytes = strtoull(BODY_BYTES, NULL, 10);
-    nj_response_defer(resp); /* it goes on after this function has returned */
+    nj_response_defer(resp); /* the response continues after this function has returned */
     nj_response_on_cancelled(resp, on_cancelled, d);
     nj_response_on_writable(resp, on_writable, d);
     on_writable(req, resp, d);
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
         pattern[i] = (unsigned char)(i % PERIOD);
     nj_server_config_init(&config);
     config.addr[0] = argv[1];
-    config.policy_file = "paced.conf"; /* SIGHUP has it read again */
+    config.policy_file = "paced.conf"; /* SIGHUP reloads it */
     config.routes = routes;
     config.n_routes = sizeof routes / sizeof routes[0];
     argv[1] = argv[0]; /* the EAL expects the name of the program before its arguments */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GET /1GiB.bin: a file by reference. Input such as class=iso,rate=10MiB/s changes limits. */
+/* GET /1GiB.bin: a file sent by reference. Lines on stdin such as class=iso,rate=10MiB/s change
+ * limits. */
 #include <err.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ int main(int argc, char **argv)
         err(2, "usage: reference ADDRESS/PREFIX FILE [EAL ARGUMENT...]");
     nj_server_config_init(&config);
     config.addr[0] = argv[1];
-    config.policy_file = "iso.conf"; /* it has the class */
+    config.policy_file = "iso.conf"; /* defines class iso */
     config.routes = &route;
     config.n_routes = 1;
     argv[2] = argv[0]; /* the EAL expects the name of the program before its arguments */
@@ -36,5 +37,5 @@ int main(int argc, char **argv)
     while (scanf(" %127[^\n]", change) == 1)
         if (nj_server_change_limits(server, change, why, sizeof why) != 0)
             warnx("%s", why);
-    return nj_server_free(server) == 0 ? 0 : 1; /* at the end of the input */
+    return nj_server_free(server) == 0 ? 0 : 1; /* at the end of stdin */
 }

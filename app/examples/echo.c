@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends the request body back as it arrives. Reading waits for the peer to send, writing waits for
- * it to receive. */
+/* Sends the request body back as it arrives. Reading waits for data from the peer, writing for its
+ * flow-control window. */
 #include "examples.h"
 
 void echo(struct nj_request *req, struct nj_response *resp, void *arg)
@@ -18,7 +18,8 @@ void echo(struct nj_request *req, struct nj_response *resp, void *arg)
     }
     while ((n = nj_request_read(req, buf, sizeof buf)) > 0)
         if (nj_response_write(resp, buf, (size_t)n) != 0)
-            return; /* nobody listens any more */
+            return; /* the peer has gone */
     if (n < 0)
-        nj_response_reset(resp); /* half of it came: let nobody take that for all */
+        nj_response_reset(resp); /* the body is incomplete: reset, so that the peer does not take it
+                                    for the whole */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Server-sent events without a stack: between two of them nothing is left of the handler but its
- * timer and a few bytes. So there can be many times more of these than fibers.
+ * Server-sent events without a stack: between two events the handler occupies a timer and a few
+ * bytes, so that there can be many more of them than fibers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void tick(struct nj_request *req, struct nj_response *resp, void *arg)
     int n = snprintf(line, sizeof line, "id: %lu\ndata: tick %lu\n\n", feed->n, feed->n);
 
     (void)req;
-    /* A peer that does not read finds its buffer full and misses events, whole ones. */
+    /* if the peer does not read, its buffer is full and it misses whole events */
     nj_response_write(resp, line, (size_t)n);
     if (++feed->n < feed->n_max) {
         nj_response_on_timer(resp, EVERY_NS, tick, feed);

@@ -11,7 +11,7 @@ void slow(struct nj_request *req, struct nj_response *resp, void *arg);
 void events(struct nj_request *req, struct nj_response *resp, void *arg);
 void lookup(struct nj_request *req, struct nj_response *resp, void *arg);
 
-/* The decimal number behind "KEY=" in the query, or `otherwise`; at most `most`. */
+/* The decimal number after "KEY=" in the query, or `otherwise`; at most `most`. */
 unsigned long query_number(const struct nj_request *req, const char *key, unsigned long otherwise,
                            unsigned long most);
 

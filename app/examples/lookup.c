@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Resolves a name with the C library, which blocks in the kernel. So the handler is OS_BLOCKING and
- * runs on a worker. */
+/* Resolves a name with the C library, which blocks in the kernel. Therefore the handler is
+ * OS_BLOCKING and runs on a worker. */
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>

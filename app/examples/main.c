@@ -12,7 +12,7 @@ static const struct nj_route routes[] = {
      .path = "/echo",
      .type = NJ_BLOCKING,
      .handle = echo,
-     .body_max_bytes = UINT32_MAX}, /* it keeps none of it */
+     .body_max_bytes = UINT32_MAX}, /* not stored */
     {.method = "GET", .path = "/slow", .type = NJ_BLOCKING, .handle = slow},
     {.method = "GET", .path = "/events", .type = NJ_NON_BLOCKING, .handle = events},
     {.method = "GET", .path = "/lookup/*", .type = NJ_OS_BLOCKING, .handle = lookup},

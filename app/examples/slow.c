@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A handler that waits, as for a backend: straight-line code. The lcore serves other requests
- * meanwhile. */
+/* A handler that waits, as for a backend, in straight-line code. Meanwhile the lcore serves other
+ * requests. */
 #include <stdio.h>
 
 #include "examples.h"
@@ -12,7 +12,7 @@ void slow(struct nj_request *req, struct nj_response *resp, void *arg)
 
     (void)arg;
     if (nj_sleep(ms * 1000000) != 0)
-        return; /* the stream is gone, or it must not wait here: an empty answer */
+        return; /* cancelled, or on a thread that must not wait: an empty response */
     int n = snprintf(line, sizeof line, "That took %lu ms.\n", ms);
     nj_response_write(resp, line, (size_t)n);
 }

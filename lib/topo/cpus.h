@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is in the set, "" when it is empty; as many ranges as fit in `n` bytes. */
+/* Format the set, "" if empty, with as many ranges as fit in `n` bytes. */
 void nj_cpus_format(const cpu_set_t *set, char *text, size_t n);
 
-/* The number of a CPU, below NJ_TOPO_CPUS_MAX, that *text begins with; *text is behind it then. */
+/* Parse the number of a CPU below NJ_TOPO_CPUS_MAX, and advance *text past it. */
 bool nj_cpu_parse(const char **text, unsigned *cpu);
 
-/* The set that `text` names; "" is the empty one. False, with an empty set, when it is no such
- * list, or names a CPU from NJ_TOPO_CPUS_MAX on. */
+/* Parse the list in `text`; "" is the empty set. False, with an empty set, for an invalid list or a
+ * CPU number of NJ_TOPO_CPUS_MAX or more. */
 bool nj_cpus_parse(const char *text, cpu_set_t *set);
 
 #endif

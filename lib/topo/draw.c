@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Print a placement: its faults, the arguments for the EAL, and a diagram. */
+/* Prints a placement: its problems, the EAL arguments, and a diagram. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -83,7 +83,7 @@ void nj_placement_eal_args(const struct nj_topo *t, const struct nj_placement *p
                lcores_on(t, p, node) * p->lcore_mib);
 }
 
-/* --- the picture ------------------------------------------------------------------------------ */
+/* --- the diagram ------------------------------------------------------------------------------ */
 
 static void draw_cpu(const struct nj_placement *p, const struct nj_topo_cpu *c, FILE *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PCI addresses, and kernel drivers by sysfs. Contract: pci.h. */
+/* Parses PCI addresses and reads kernel drivers from sysfs. Contract: pci.h. */
 #include "topo/pci.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Placement of lcores and workers on CPUs, by NUMA node, cache and core. Contract: place.h. */
+/* Places lcores and workers on CPUs, by NUMA node, cache and core. Contract: place.h. */
 #include "topo/place.h"
 
 #include <string.h>
 
 #define WORKERS_DEFAULT 4u
-/* Cores per L3 for each one that gets no lcore: 4 to 11 cores spare 1, 12 to 19 spare 2. */
+/* One core in this many per L3 gets no lcore: with 4 to 11 cores 1, with 12 to 19 cores 2. */
 #define CORES_PER_SPARE 8u
 
 static bool is_first_of_core(const struct nj_topo *t, uint32_t i)
@@ -35,7 +35,8 @@ static uint32_t cores_of(const struct nj_topo *t, int node, const struct nj_topo
     return n;
 }
 
-/* The NIC's node, or when it is not known or has no core for us the one with most of them. */
+/* Cores of the NIC's node, or if it is unknown or has no usable core, of the node with most
+ * cores. */
 static uint32_t cores_of_best_node(const struct nj_topo *t, const struct nj_topo_cpu **cores)
 {
     const struct nj_topo_cpu *c[NJ_TOPO_CPUS_MAX];
@@ -54,8 +55,8 @@ static uint32_t cores_of_best_node(const struct nj_topo *t, const struct nj_topo
     return most > 0 ? cores_of(t, best, cores) : 0;
 }
 
-/* Take out the cores that are left to workers and kernel: the first ones around each L3, as the
- * kernel's own work is mostly on the first CPUs. None, where cores have a second thread. */
+/* Reserves cores for workers and the kernel: the first ones of each L3, since the kernel mostly
+ * uses the first CPUs. None if cores have a second thread. */
 static uint32_t reserve_spare_cores(const struct nj_topo *t, const struct nj_topo_cpu **cores,
                                     uint32_t n)
 {
@@ -99,7 +100,7 @@ void nj_placement_plan(const struct nj_topo *t, uint32_t n_lcores, uint32_t n_wo
         n = NJ_SHARDS_MAX;
     for (uint32_t i = 0; i < n; i++)
         lcore[i] = cores[i]->id;
-    sort(lcore, n); /* EAL, too, numbers queues in this order */
+    sort(lcore, n); /* the EAL numbers queues in this order */
     nj_placement_for_lcores(t, lcore, n, n_workers, out);
 }
 
@@ -124,7 +125,7 @@ static bool is_near(const struct nj_topo_cpu *a, const struct nj_topo_cpu *b,
     return true;
 }
 
-/* Add the unpolled CPUs that are near the CPU of an lcore. */
+/* Add the CPUs without an lcore that are near the CPU of an lcore. */
 static void add_near(const struct nj_topo *t, const struct nj_placement *p, uint32_t cpu,
                      enum nj_proximity near, cpu_set_t *set)
 {
@@ -135,7 +136,7 @@ static void add_near(const struct nj_topo *t, const struct nj_placement *p, uint
             CPU_SET(t->cpu[i].id, set);
 }
 
-/* Is lcore i one of those that worker w works for in the first place? */
+/* Is worker w the preferred worker of lcore i? */
 static bool worker_serves(const struct nj_placement *p, uint32_t w, uint32_t i)
 {
     return p->n_workers < p->n_lcores ? p->nearest_worker[i] == w : w % p->n_lcores == i;
@@ -193,7 +194,7 @@ void nj_placement_for_lcores(const struct nj_topo *t, const uint32_t *lcore, uin
         place_worker(t, out, w);
 }
 
-/* --- faults ----------------------------------------------------------------------------------- */
+/* --- problems --------------------------------------------------------------------------------- */
 
 static bool pair_has_fault(const struct nj_topo *t, enum nj_placement_fault_kind kind,
                            const struct nj_topo_cpu *a, const struct nj_topo_cpu *b)
@@ -233,7 +234,7 @@ static uint32_t find_lcore_off_nic_node(const struct nj_topo *t, const struct nj
     const struct nj_topo_cpu *cores[NJ_TOPO_CPUS_MAX];
 
     if (t->nic_node < 0 || cores_of(t, t->nic_node, cores) == 0)
-        return 0; /* no core is nearer */
+        return 0; /* no closer core exists */
     for (uint32_t i = 0; i < p->n_lcores; i++) {
         const struct nj_topo_cpu *c = nj_topo_cpu(t, p->lcore[i]);
         if (c && c->node != t->nic_node) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Read the CPU topology and the NUMA node of the NIC by hwloc. Contract: topo.h. */
+/* Reads the CPU topology and the NUMA node of the NIC with hwloc. Contract: topo.h. */
 #include "topo/topo.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static void set_nic(struct nj_topo *t, hwloc_topology_t h, hwloc_obj_t device)
     t->nic_node = numa_node_of_pci(h, device);
 }
 
-/* All Ethernet devices on one node: then the one that is used is there, too. */
+/* If all Ethernet devices are on one node, the NIC is there too. */
 static void find_nic(struct nj_topo *t, hwloc_topology_t h)
 {
     bool agree = true;
