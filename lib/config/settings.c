@@ -7,14 +7,8 @@
 #include <sys/stat.h>
 
 #include "base/error_text.h"
-#include "base/limits.h"
 #include "config/option_set.h"
 #include "http/files/mime.h"
-
-static bool ring_ok(uint16_t n)
-{
-    return n == 0 || (n >= NJ_RING_MIN && n <= NJ_RING_MAX);
-}
 
 /* Called last, since only this step allocates. */
 static int read_handlers(struct nj_settings *s, const struct nj_server_config *config, char *why,
@@ -33,11 +27,6 @@ static int read_remaining(struct nj_settings *s, const struct nj_server_config *
 
     if (nj__settings_read_link(s, why, n) != 0)
         return -1;
-    if (!ring_ok(config->rx_ring) || !ring_ok(config->tx_ring))
-        return nj_set_error(why, n, "--rx-ring, --tx-ring: expected %u to %u", NJ_RING_MIN,
-                            NJ_RING_MAX);
-    if (config->listen_port == 0)
-        return nj_set_error(why, n, "--listen: expected a port from 1 to 65535");
     if (nj_config_check_ranges(config, why, n) != 0)
         return -1;
     if (config->root && stat(config->root, &st) != 0)
