@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Implements the life of an HTTP transaction: admission by the policy, the client's limits, pacing,
- * and the access-log open_record. Follows RFC 9110 3.4 for requests and responses, and RFC 6585 4
+ * and the access-log record. Follows RFC 9110 3.4 for requests and responses, and RFC 6585 4
  * for 429.
  */
 #include "http/transaction.h"

@@ -10,7 +10,7 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-/* The plateau table of RFC 1191 7.1, for routers that report no MTU. */
+/* The plateau table of RFC 1191 7, for routers that report no MTU. */
 static const uint16_t plateau[] = {17914, 8166, 4352, 2002, 1492, 1006, 508, 296};
 
 #define MTU_V4_MIN     68u   /* RFC 791: a smaller claim is invalid */
