@@ -3,13 +3,13 @@
 """
 ./dev bench page [--check] [JSON ...]
 
-Writes docs/performance.md, and its charts into docs/performance, from what ./dev bench serve, echo,
-peers and exchange wrote with --json, and from the guard's perf/baseline.json. Without arguments
-from all of perf/results and the baseline, which is what the page in the repository has to be made
-of: --check says whether it is, as ./dev test does.
+Writes docs/performance.md, and its charts into docs/performance, from the --json output of
+./dev bench serve, echo, peers and exchange, and from perf/baseline.json. Without arguments it reads
+all files of perf/results and the baseline. The committed page must be made of these; --check
+verifies that, as ./dev test does.
 
-What is not ahead is said first: every target that is missed or that nobody measured, and every peer
-and shape where nightjar is behind.
+Shortfalls come first: each target that is missed or not measured, and each peer and shape for
+which nightjar is slower.
 """
 import argparse
 import glob
@@ -57,7 +57,7 @@ def rows_of(head, rows):
 
 
 def short(value):
-    """Three digits that count."""
+    """The value with three significant digits."""
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
@@ -94,10 +94,10 @@ def not_ahead(r, found):
         for one in run.get("failed", []) + run.get("missing", []):
             name = " ".join(filter(None, (one["shape"], one.get("peer"), one["link"])))
             why = " ".join(one["why"].split())[:200]
-            lines.append(f"- **Did not come to an end**: {bench}, {name}: {why}")
+            lines.append(f"- **Failed**: {bench}, {name}: {why}")
     if not lines:
         lines = ["Nothing: every target is reached, and no peer is ahead at any shape."]
-    return "## 1. What is not ahead\n\n" + "\n".join(lines) + "\n"
+    return "## 1. Shortfalls\n\n" + "\n".join(lines) + "\n"
 
 
 def wanted(found):
@@ -110,8 +110,8 @@ def wanted(found):
 
 
 def where(runs):
-    """Machine and commands; what makes runs hard to compare is said."""
-    lines = ["## 3. Where and how\n"]
+    """Machine and commands, with a note if the runs are not comparable."""
+    lines = ["## 3. Runs and machine\n"]
     for run in runs:
         c = run["commit"]
         with_changes = ", with changes that are not committed" if c["dirty"] else ""
@@ -156,9 +156,9 @@ def serve_section(run):
     more += [f"- {row['shape']} over {row['link']}: {value_of(row, 'connection_bytes')} bytes of "
              "ordinary memory per connection"
              for row in run["rows"] if "connection_bytes" in row["values"]]
-    return ("What a request costs the server's core, without a kernel between it and "
-            "nightjar-load. `./dev bench serve --help` tells the shapes and what the columns "
-            "are.\n\n"
+    return ("CPU cost of a request on the server's core, with no kernel between server and "
+            "nightjar-load. `./dev bench serve --help` describes the shapes and the "
+            "columns.\n\n"
             "![nanoseconds per request](performance/serve.svg)\n\n" + table + "\n"
             + "\n".join(more) + "\n")
 
@@ -172,15 +172,15 @@ def echo_section(run):
           value_of(row, "idle", 0.01) + " %" + (" (generator's limit)" if limited(row) else ""),
           row["beside"], f"{row['share']:.2f}")
          for row in run["rows"] if row["peer"] != "nightjar"])
-    return ("testpmd in the server's place swaps MAC addresses and sends back what came: what the "
-            "device lets a core do. The share is bench serve's rate by this one, in turns.\n\n"
+    return ("testpmd in place of the server swaps MAC addresses and returns each frame: the limit "
+            "of the device. The share is the rate of bench serve divided by this, in turns.\n\n"
             + table)
 
 
 def peers_section(run):
-    text = ("The same files on the same CPU. Peers are under h2load over veth; nightjar there, "
-            "too, and over memif under nightjar-load. `req/s of a core` is by CPU time of the "
-            "server, not by the clock.\n\n![requests per core-second](performance/peers.svg)\n")
+    text = ("The same files on the same CPU. h2load loads the peers and nightjar over veth; "
+            "nightjar-load loads nightjar over memif. `req/s of a core` is per second of the "
+            "server's CPU time.\n\n![requests per core-second](performance/peers.svg)\n")
     for shape in dict.fromkeys(row["shape"] for row in run["rows"]):
         rows = [row for row in run["rows"] if row["shape"] == shape]
         rows.sort(key=lambda row: -row["values"]["full"]["median"])
@@ -199,9 +199,9 @@ def peers_section(run):
 
 
 def exchange_section(run):
-    return ("The server's code alone, its clients in the same thread and no device: a lower bound, "
-            "and what a second lcore that is as busy changes, for nothing is shared between "
-            "them.\n\n" + rows_of(
+    return ("The server's code alone, with its clients in the same thread and no device: a lower "
+            "bound. The last columns show the effect of a second busy lcore; the lcores share no "
+            "data.\n\n" + rows_of(
                 ("shape", "req/s of a core", "ns", "least to most", "cycles",
                  *(f"{s}, ns" for s in STAGES), "cycles on 2 lcores against 1", "least to most",
                  "by the least of all rounds"),
@@ -215,7 +215,7 @@ def exchange_section(run):
 def guard_section(baseline):
     tools = ", ".join(f"{name} {value}" for name, value in baseline["tools"].items())
     return ("Instructions of a fixed exchange, counted by callgrind; CI fails when they grow by "
-            f"3 %. Not a time: no cache misses are in it. {tools}.\n\n" + rows_of(
+            f"3 %. They exclude the cost of cache misses. {tools}.\n\n" + rows_of(
                 ("shape", "instructions per request"),
                 [(shape, short(found["instructions"]))
                  for shape, found in baseline["shapes"].items()]))
@@ -225,12 +225,12 @@ def page(runs, baseline):
     r = Results(runs)
     found = targets(r)
     parts = ["# Performance\n\nGenerated by `./dev bench page` from the runs in "
-             f"[{RESULTS}](../{RESULTS}); `./dev test` says when it is not what they say. Medians "
-             "of all rounds; [perf/README.md](../perf/README.md) tells how each instrument works, "
-             "and what it can't tell.\n", not_ahead(r, found), wanted(found), where(runs)]
-    sections = {"serve": ("A request, stage by stage", serve_section),
-                "peers": ("Beside other servers", peers_section),
-                "echo": ("Beside the bare device", echo_section),
+             f"[{RESULTS}](../{RESULTS}); `./dev test` fails if they differ. Values are medians "
+             "of all rounds. [perf/README.md](../perf/README.md) describes each benchmark and "
+             "its limits.\n", not_ahead(r, found), wanted(found), where(runs)]
+    sections = {"serve": ("CPU cost per request and stage", serve_section),
+                "peers": ("Comparison with other servers", peers_section),
+                "echo": ("Comparison with testpmd", echo_section),
                 "exchange": ("One lcore and two", exchange_section)}
     number = 4
     for bench, (title, section) in sections.items():
@@ -301,14 +301,14 @@ def charts(runs, folder):
 
 
 def committed():
-    """What the page in the repository is made of."""
+    """The runs and the baseline of the committed page."""
     found = sorted(glob.glob(os.path.join(REPO, RESULTS, "*.json")))
     baseline = os.path.join(REPO, BASELINE)
     return found + ([baseline] if found and os.path.exists(baseline) else [])
 
 
 def complaint():
-    """Why the committed page is not what the committed runs say; None: it is."""
+    """How the committed page differs from the committed runs; None if it does not."""
     paths, path = committed(), os.path.join(REPO, PAGE)
     there = record.read_text(path)
     if not paths:
