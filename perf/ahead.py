@@ -12,9 +12,9 @@ A second table has t as the variable, with 128 streams.
 A HANDLER runs inline, or with --fiber on a stack of its own. For each request it touches a word of
 each cache line of: nothing (plain), the same memory for all requests (shared:SIZE), memory of the
 connection (conn:SIZE), or memory that no request has touched for the last 64 MiB (cold:SIZE).
-body:SIZE reads the body of a POST: it is the data that production brought in.
+body:SIZE reads the body of a POST, which the parser has just read.
 
-Told are, per request: instructions and misses of simulated caches (as ./dev bench guard
+The tables show, per request: instructions and misses of simulated caches (as ./dev bench guard
 --cache-sim), and CPU time of the server's steps on this machine over rounds of some milliseconds,
 in which all k take turns: the least, and the quartiles.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-How far apart the server's CPU and the generator's are (perf/link/apart.c), for it decides what
-packets cost that go from one to the other: 200 KiB took 40 us or 150 on one machine. A virtual
-machine's CPUs are moved by its host as it sees fit, so a run is of one machine or of another by
-chance. Here runs end on CPUs that are near, where these can be had:
+Measures the communication delay between the server's CPU and the generator's (perf/link/apart.c).
+It determines the cost of packets between them: 200 KiB took 40 us or 150 us on one machine. The
+host moves the CPUs of a virtual machine, so the delay differs between runs. near() repeats a run
+until the CPUs are near each other, if possible:
 
     values = near(lambda: pair.measure(...))
     values["apart_ns"], values["apart_before"]      # at the end of the run; runs thrown away for it

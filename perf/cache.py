@@ -4,8 +4,8 @@
 ./dev bench cache [--quick] [--seeds N] [--seed S] [--json FILE] [TRACE ...]
 ./dev bench cache --log FILE
 
-Hit ratios of policies of a cache. S3-FIFO is the server's own code (lib/store/cache_policy.c).
-LRU, SIEVE and W-TinyLFU are there to compare. `former` is what the store had before: files of up to
+Hit ratios of cache policies. S3-FIFO is the server's own code (lib/store/cache_policy.c).
+LRU, SIEVE and W-TinyLFU are for comparison. `former` is the server's former policy: files of up to
 16 MiB on trial or hot, in four fifths of the memory, pieces of larger ones by LRU in the rest.
 `trial` is the first of these for all. Belady knows the trace. An entry is a file of up to 256 KiB
 or a piece of 256 KiB of a larger one. 100 readers read one piece after the other, in random turns.
@@ -15,8 +15,8 @@ A TRACE is made from a seed:
 {traces}
 
 Sizes are log-normal (median 1 MiB, sigma 2.2) or log-uniform, from 4 KiB to 4 GiB; or all 1 MiB.
-The cache has 1, 5 or 10 % of all files' bytes. Hits of the second half of the looks are counted: by
-bytes, and by requests, which count when nothing that they read was missing.
+The cache has 1, 5 or 10 % of all files' bytes. Hits in the second half of the lookups are counted:
+by bytes, and by requests, which are hits if all their pieces were in the cache.
 
 --log takes an access log in the combined format instead, with its GETs that were answered by 200.
 """

@@ -3,13 +3,13 @@
 """
 ./dev bench echo [--hugepages] [--rounds N] [--seconds S] [--json FILE] [LINK/BYTES ...]
 
-How much a core can do at all on these devices: DPDK's testpmd in the server's place swaps MAC
-addresses and sends back what came (macswap), while another testpmd on the generator's CPU sends as
-fast as it can and throws away what returns (flowgen). Beside it, in turn, the runs of bench serve
-that such frames stand for, and the share that they reach.
+Packet rate of a core on these devices. DPDK's testpmd in place of the server swaps MAC addresses
+and returns each frame (macswap), while another testpmd on the generator's CPU sends at full rate
+and drops returned frames (flowgen). Corresponding runs of bench serve alternate with it; the table
+shows their rate as a share of the echo's.
 
   memif/80       the frame of a small request: against 1000x1, where each request is a packet
-  memif/243      the frame of its answer: the same, counted with the larger one
+  memif/243      the frame of its response: the same, counted with the larger one
   memif/1514     full frames: bytes per second, against 10MiB
   virtio/1514    the same over virtio
   virtio/65226   what TSO hands to the host at most, against 10MiB over virtio

@@ -4,7 +4,7 @@
 ./dev bench fiber                                        nanoseconds, on this machine
 ./dev bench fiber --count [--functions] [--json FILE]    instructions
 
-What a task that does nearly nothing costs inline (PC), on a stack of its own (EPC), and so on.
+Cost of an almost empty task inline (PC), on its own stack (EPC), and in other modes.
 
   offer     nj_ewyk_offer(): the producer gives the task to the lcore's strategy, which runs it
   measured  the strategy has a clock, and measures how long the task holds the core
@@ -17,7 +17,7 @@ with more tasks, and the difference is divided by them: what is done once is in 
 done now and then has its share. The counts are the same each time, whatever else the machine does.
 The clock stands still.
 
---functions tells in which functions.
+--functions lists the counts by function.
 """
 import argparse
 import collections

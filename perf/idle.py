@@ -3,13 +3,13 @@
 """
 ./dev bench idle [--seconds 60] [--tries 20] [--modes sleep ...] [--json FILE]
 
-What a server without work costs, and how late it answers then, over a tap and with two lcores: the
-CPU time of the process while nothing comes, in percent of one CPU, and the time from a request on
+CPU use and response delay of an idle server, over a tap and with two lcores: the
+CPU time of the process without traffic, in percent of one CPU, and the time from a request on
 an open connection to the end of its response, each time after a second without packets.
 
-A processor that was idle takes its time to wake, on a virtual machine more than most servers need
-for an answer, and the client's has to wake, too. So there is a floor beside it: the same client and
-a process that waits in recv() and returns what it gets, over the kernel's TCP on the loopback.
+An idle CPU wakes slowly, on a virtual machine more slowly than most servers respond, and the CPU of
+the client must wake, too. The table therefore shows a floor: the same client and
+an echo process that waits in recv(), over the kernel's TCP on the loopback.
 """
 import argparse
 import os

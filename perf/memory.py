@@ -3,14 +3,14 @@
 """
 ./dev bench memory [--connections N] [--get K] [--json FILE]
 
-What an idle connection costs a release build of the server. Opens N connections (1,000,000) that
-say nothing and reads, at 0, N/4, N/2 and N of them, what the kernel says of the server's memory;
-splits the growth by what the server says of its objects (/nightjar/memory); then sends a request
-over K random ones (1000) and checks each answer; then resets all and sees the server forget them.
+Memory of an idle connection in a release build of the server. Opens N (1,000,000) idle connections
+and reads the server's memory from the kernel at 0, N/4, N/2 and N of them. Splits the growth by
+object with /nightjar/memory. Then sends a request over K (1000) random connections and checks each
+response. Then resets all and checks that the server frees them.
 
 The server and the clients are two DPDK processes with a memif link between them; both need about
 N times 0.7 KB. Growth of anonymous memory is what connections cost; EAL memory (packet buffers) is
-shown beside it, for it does not depend on N.
+shown separately, as it does not depend on N.
 """
 import argparse
 import json

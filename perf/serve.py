@@ -4,8 +4,8 @@
 ./dev bench serve [--link memif|virtio] [--hugepages] [--rounds N] [--seconds S] [--json FILE]
                   [SHAPE ...]
 
-A release build of the server on one CPU, nightjar-load on another, and no kernel between them: what
-a request costs the lcore that serves it, and where that goes. The shapes alternate within each
+A release build of the server on one CPU, nightjar-load on another, and no kernel between them: CPU
+cost of a request on the server's lcore, by stage. The shapes alternate within each
 round; the table has medians, and below them the spread of the cost.
 
   1x1 1x100 16x32 1000x1   connections x streams, a file of 128 bytes

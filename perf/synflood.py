@@ -4,14 +4,14 @@
 ./dev bench synflood [--seconds 60] [--rate N] [--json FILE]
 
 SYNs from random sources against nightjar, as fast as the veth takes them, while once a second a
-real client (curl, a new connection each time) wants its answer within a second. Tells how fast the
-flood was, how many clients were answered and how late, and the server's memory before, during and
+real client (curl, a new connection each time) expects a response within a second. Reports the rate
+of the flood, the number and delay of responses, and the server's memory before, during and
 after.
 
-The flood and the client share one CPU, the server has the other. Answers to strangers go to a
-router that is none; what becomes of them costs the server's CPU next to nothing. What the device's
-ring can't take is lost before the server sees it, the client's packets like all others: the last
-line but one says how much that was.
+The flood and the client share one CPU, the server has the other. Responses to the random
+sources go to a router that does not exist, at almost no cost for the server's CPU. Packets beyond
+the device's ring are lost before the server, those of the client included: the last
+line but one shows their number.
 """
 import argparse
 import os
