@@ -46,187 +46,187 @@ extern "C" {
 #define NJ_SERVER_ERROR_PAGES_MAX 16 /**< error pages of a server */
 #define NJ_SERVER_TRUSTED_MAX     16 /**< networks of trusted proxies of a server */
 
-/** For a limit of struct nj_server_config: none, whatever the policy file says. 0 is what the file
- * says, and none where that is silent, too. */
+/** Value of a limit of struct nj_server_config: no limit, in place of the policy file's. 0: the
+ * limit of the file, and no limit if the file sets none. */
 #define NJ_NONE   UINT64_MAX
 #define NJ_NONE32 UINT32_MAX /**< NJ_NONE for limits of 32 bits */
 
-/** How files that are read piece by piece are read. */
+/** How large files are read. */
 enum nj_file_reads {
-    NJ_FILE_READS_DEFAULT,  /**< NJ_FILE_READS_AUTO */
-    NJ_FILE_READS_AUTO,     /**< DIRECT if the kernel lets us, else THREADS */
-    NJ_FILE_READS_DIRECT,   /**< io_uring, past the page cache where the file system can */
+    NJ_FILE_READS_DEFAULT, /**< NJ_FILE_READS_AUTO */
+    NJ_FILE_READS_AUTO,    /**< DIRECT if the kernel supports it, else THREADS */
+    NJ_FILE_READS_DIRECT,  /**< io_uring, bypassing the page cache where the file system supports it
+                            */
     NJ_FILE_READS_BUFFERED, /**< io_uring, through the page cache */
     NJ_FILE_READS_THREADS,  /**< by workers, through the page cache */
 };
 
 /** Symbolic links below the root. */
 enum nj_symlinks {
-    NJ_SYMLINKS_DEFAULT, /**< as the policy file says, else NJ_SYMLINKS_BENEATH */
-    NJ_SYMLINKS_NONE,    /**< are not followed: 404 */
-    NJ_SYMLINKS_OWNER,   /**< are followed to files of the link's owner */
-    NJ_SYMLINKS_BENEATH, /**< are followed while they stay below the root */
+    NJ_SYMLINKS_DEFAULT, /**< as the policy file sets, else NJ_SYMLINKS_BENEATH */
+    NJ_SYMLINKS_NONE,    /**< not followed: 404 */
+    NJ_SYMLINKS_OWNER,   /**< followed if link and file have the same owner */
+    NJ_SYMLINKS_BENEATH, /**< followed within the root */
 };
 
-/** How urgent a line of the log is. */
+/** Severity of a log line. */
 enum nj_log_level {
-    NJ_LOG_ERROR,   /**< something does not work, or the server ends for it */
-    NJ_LOG_WARNING, /**< it works on, and somebody should look */
-    NJ_LOG_INFO,    /**< what it does */
+    NJ_LOG_ERROR,   /**< a failure; it may end the server */
+    NJ_LOG_WARNING, /**< the server continues; the operator should look into it */
+    NJ_LOG_INFO,    /**< normal operation */
 };
 
-/** What a line of the access log looks like. */
+/** Format of an access log line. */
 enum nj_log_format {
-    NJ_LOG_DEFAULT,  /**< as the policy file says, else NJ_LOG_COMBINED */
-    NJ_LOG_COMBINED, /**< the combined format of Apache httpd and nginx, and more behind it */
+    NJ_LOG_DEFAULT,  /**< as the policy file sets, else NJ_LOG_COMBINED */
+    NJ_LOG_COMBINED, /**< the combined format of Apache httpd and nginx, with further fields at the
+                        end */
     NJ_LOG_JSON,     /**< a JSON object (RFC 8259) */
 };
 
-/** What an lcore does while it has no work. The first packet afterwards waits no longer than named.
- * Other lcores and threads wake one that sleeps. */
+/** Behaviour of an lcore without work, and how long the first packet afterwards may wait. Other
+ * lcores and threads wake a sleeping lcore. */
 enum nj_idle {
-    NJ_IDLE_SLEEP, /**< wait for the file that net_tap and net_af_packet receive from; with other
-                    * drivers sleep for 50 us, after 100 ms without work for 1 ms */
-    NJ_IDLE_SPIN,  /**< poll: nothing waits, and the core is never idle */
-    NJ_IDLE_PAUSE, /**< poll every 5 us with the CPU's instruction for waiting with less power */
-    NJ_IDLE_INTERRUPT, /**< wait for the receive interrupt; without one as NJ_IDLE_SLEEP */
+    NJ_IDLE_SLEEP,     /**< wait for the file descriptor of net_tap and net_af_packet; with other
+                          drivers sleep for 50 us, after 100 ms without work for 1 ms */
+    NJ_IDLE_SPIN,      /**< poll: no packet waits, and the core is always busy */
+    NJ_IDLE_PAUSE,     /**< poll every 5 us with the CPU's low-power wait instruction */
+    NJ_IDLE_INTERRUPT, /**< wait for the receive interrupt; without one like NJ_IDLE_SLEEP */
 };
 
-/** Strings, routes and contexts are the caller's, and must live until nj_server_free() or the end
- * of nj_server_run(). The struct itself is copied.
+/** Configuration of a server. Strings, routes and contexts belong to the caller, and must live
+ * until nj_server_free() or the end of nj_server_run(). The struct itself is copied.
  *
- * It grows at its end only. A program that was built with an older nightjar has a smaller struct,
- * and the fields that it lacks have their defaults. One that was built with a newer nightjar may
- * run with this one as long as it leaves the fields that are not known here zero. */
+ * New versions append fields only. A program that was built with an older nightjar has a shorter
+ * struct; missing fields get their defaults. A program that was built with a newer nightjar works
+ * with this one if the fields that this one lacks are zero. */
 struct nj_server_config {
     size_t size_bytes; /**< of this struct; set by nj_server_config_init() */
-    /** The ports to serve on, by DPDK's numbers; none: the only one there is. "N", or with the ids
-     * of the lcores that poll it "N=4-7". Each lcore polls one port: ports that name none share the
-     * lcores that no port names.
+    /** Ports to serve on, by port id of DPDK; none: the only port. "N", or "N=4-7" with the ids of
+     * the lcores that poll it. Each lcore polls one port: ports without lcores share those that no
+     * port lists.
      *
-     * What is said of the link below is of one port: "@N" behind it names the port. Without it, an
-     * address is of the first port; a gateway, route or neighbour is of the port on whose link it
-     * is; a VLAN is of every port. */
+     * The link options below apply to one port, named by "@N" at the end. Without it, an address
+     * belongs to the first port; a gateway, route or neighbour to the port on whose link it is; a
+     * VLAN to every port. */
     const char *port[NJ_SERVER_PORTS_MAX];
-    /** Our addresses; at least one for each port, at most eight. The first NULL ends this list and
-     * each of those below. "ADDRESS/PREFIX" of IPv4 or IPv6, or "auto6": IPv6 addresses as routers
-     * tell. With any IPv6 goes a link-local address. */
+    /** Our addresses: one to eight per port. The first NULL ends this list and each list below.
+     * "ADDRESS/PREFIX" of IPv4 or IPv6, or "auto6": IPv6 addresses from router advertisements. A
+     * port with IPv6 also gets a link-local address. */
     const char *addr[NJ_SERVER_ADDRS_MAX];
-    /** A router on a port's link for IPv4, and one for IPv6, in any order. Without: only the link
-     * is reached, or with IPv6 what routers advertise. */
+    /** Routers on a port's link, one for IPv4 and one for IPv6, in any order. Without one only the
+     * link is reachable, or for IPv6 what routers advertise. */
     const char *gateway[NJ_SERVER_GATEWAYS_MAX];
-    /** Networks behind another router of that link: "NETWORK/PREFIX=ROUTER", at most 16 for a
-     * port. The longest prefix that an address has counts, those of `addr` among them; then comes
-     * the gateway. */
+    /** Networks behind another router of the link: "NETWORK/PREFIX=ROUTER", at most 16 per port.
+     * The longest matching prefix wins, including those of `addr`; then the gateway. */
     const char *route[NJ_SERVER_ROUTES_MAX];
-    /** Hosts of that link, gateways among them, whose MAC address is given: "ADDRESS=MAC", at most
-     * seven for a port. ARP and neighbour discovery are not asked for them, and not believed. */
+    /** Hosts of the link, possibly gateways, with a static MAC address: "ADDRESS=MAC", at most
+     * seven per port. ARP and neighbour discovery are neither sent for them nor accepted. */
     const char *neighbour[NJ_SERVER_NEIGHBOURS_MAX];
     const char *vlan[NJ_SERVER_PORTS_MAX]; /**< 802.1Q VLAN id, 1..4094; none: untagged frames */
-    const char *rss_key;                   /**< of the hash that spreads connections over lcores, 80
-                                              hexadecimal digits; a random one for each start */
-    uint16_t mtu;     /**< of IP packets, 1280..9000 bytes; 0: the device's, at most 1500 */
-    uint16_t rx_ring; /**< descriptors of each receive queue, 64..8192; 0: 1024. A device with other
-                         bounds takes the nearest number */
-    uint16_t tx_ring; /**< the same of each transmit queue */
+    const char *rss_key; /**< RSS key, which spreads connections over lcores: 80 hexadecimal digits;
+                            default: a random one for each start */
+    uint16_t mtu;        /**< of IP packets, 1280..9000 bytes; 0: the device's, at most 1500 */
+    uint16_t rx_ring;    /**< descriptors of each receive queue, 64..8192; 0: 1024. Adjusted to the
+                            bounds of the device */
+    uint16_t tx_ring;    /**< the same for each transmit queue */
     uint16_t listen_port;          /**< TCP port; 80 */
-    const char *root;              /**< folder to serve; required where there are no routes */
-    const struct nj_route *routes; /**< handlers, which come before the folder; see handler.h */
-    uint32_t n_routes;             /**< their number, at most NJ_ROUTES_MAX */
-    uint32_t fibers_max;           /**< handlers of one lcore that can wait at once; 256 */
+    const char *root;              /**< folder to serve; required without routes */
+    const struct nj_route *routes; /**< handlers, tried before the folder; see handler.h */
+    uint32_t n_routes;             /**< number of routes, at most NJ_ROUTES_MAX */
+    uint32_t fibers_max;           /**< handlers of an lcore that can wait at once; 256 */
     enum nj_run strategy;          /**< where handlers run; NJ_RUN_EWYK */
-    uint64_t cache_bytes;          /**< of file contents kept in memory; 1 GiB */
-    uint32_t conns_max;            /**< TCP connections of one lcore; 65536 */
-    double preface_timeout_s;      /**< a new connection may be silent for so long; 10 */
-    double idle_timeout_s;         /**< one without a running request; 75 */
-    double drain_timeout_s;        /**< after SIGTERM, running responses get this long; 10 */
-    uint32_t workers;   /**< threads for OS_BLOCKING handlers, at most 32; 0: up to 4, as many as
-                           CPUs are left by the lcores, at least 1 */
-    bool no_offload;    /**< checksums by software, whatever the device offers; off */
-    bool newreno;       /**< congestion control by NewReno instead of CUBIC; off */
-    bool no_ecn;        /**< no ECN (RFC 3168) for peers that ask for it; off */
-    bool serve_private; /**< as root, also files that others may not read; off */
-    enum nj_idle idle;  /**< what lcores do without work; NJ_IDLE_SLEEP */
-    bool busy_poll;     /**< the same as NJ_IDLE_SPIN, and wins over `idle`; off */
-    bool live;          /**< a line of rates on stderr every second, if that is a terminal; off.
-                           Of nj_server_run() only */
-    /** Of nj_server_run() only. A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a
-     * backtrace on stderr before the signal's default action. Signals that the program has handlers
-     * for already are left alone. Off: a program's handling of its crashes is its own. */
+    uint64_t cache_bytes;          /**< bytes of file contents kept in memory; 1 GiB */
+    uint32_t conns_max;            /**< TCP connections per lcore; 65536 */
+    double preface_timeout_s;      /**< maximum silence of a new connection; 10 */
+    double idle_timeout_s;         /**< the same without a running request; 75 */
+    double drain_timeout_s;        /**< maximum time of running responses after SIGTERM; 10 */
+    uint32_t workers;   /**< threads for OS_BLOCKING handlers, at most 32; 0: one per CPU that the
+                           lcores leave, at least 1 and at most 4 */
+    bool no_offload;    /**< checksums in software, even if the device offers them; off */
+    bool newreno;       /**< NewReno as congestion control instead of CUBIC; off */
+    bool no_ecn;        /**< no ECN (RFC 3168) even if the peer requests it; off */
+    bool serve_private; /**< as root, also serve files that other users may not read; off */
+    enum nj_idle idle;  /**< behaviour of lcores without work; NJ_IDLE_SLEEP */
+    bool busy_poll;     /**< NJ_IDLE_SPIN; takes precedence over `idle`; off */
+    bool live; /**< nj_server_run() only: print rates every second if stderr is a terminal; off */
+    /** nj_server_run() only. A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a backtrace
+     * on stderr before the default action of the signal. Signals for which the program has
+     * handlers are not changed. Default: off. */
     bool crash_report;
 
-    /** Who may have what: classes, clients, lists, hours of the day; docs/policy.md. What is set
-     * here wins over the same in that file. NULL: none. */
+    /** File with classes, clients, lists and hours of the day; see docs/policy.md. Values set here
+     * override those of the file. NULL: none. */
     const char *policy_file;
-    /* Bytes of response bodies per second. Clients and responses of classes that say otherwise have
-     * what their class says. */
-    uint64_t rate;             /**< bytes per second of response bodies, of the whole server */
-    uint64_t rate_per_client;  /**< the same of one client, whatever it opens */
-    uint64_t rate_per_request; /**< the same of one response, behind its first rate_after bytes */
-    uint64_t rate_after;       /**< bytes of a response that rate_per_request does not limit */
-    /* Of one client: an address of IPv4 or a /64 of IPv6, unless the policy file says otherwise. */
-    uint32_t connections_per_client; /**< TCP connections of one client, open at once */
-    uint32_t streams_per_client;     /**< requests of one client, open at once */
+    /* Bytes of response bodies per second. Classes may set other limits per client and response. */
+    uint64_t rate;             /**< bytes per second of response bodies, for the whole server */
+    uint64_t rate_per_client;  /**< the same for one client, over all its connections */
+    uint64_t rate_per_request; /**< the same for one response, after its first rate_after bytes */
+    uint64_t rate_after;       /**< initial bytes of a response without rate_per_request */
+    /* Per client: an IPv4 address or an IPv6 /64, unless the policy file sets another prefix. */
+    uint32_t connections_per_client; /**< open TCP connections of one client */
+    uint32_t streams_per_client;     /**< open requests of one client */
     uint32_t requests_per_client;    /**< requests of one client per second */
 
-    /** Networks of proxies ("10.0.0.0/8"): their connections count for no client, and only they are
-     * believed when the policy takes clients from a header. The policy file may name more. */
+    /** Networks of trusted proxies ("10.0.0.0/8"). Their connections do not count for any client,
+     * and only they may name clients in a header. The policy file may add networks. */
     const char *trusted_proxy[NJ_SERVER_TRUSTED_MAX];
 
-    /* Of requests. 0: as the policy file says, else the default named. */
-    uint64_t max_body;        /**< bytes, beyond: 413; what routes say, for files any */
-    uint32_t max_header_size; /**< bytes as RFC 9113 6.5.2 counts, beyond: 431; 32 KiB, the most */
-    uint32_t max_headers;     /**< fields, beyond: 431; 128, the most */
+    /* Limits of requests. 0: as the policy file sets, else the default at the end of the
+     * comment. */
+    uint64_t max_body;        /**< bytes of a body, more: 413; as routes set, for files unlimited */
+    uint32_t max_header_size; /**< bytes as RFC 9113 6.5.2 counts, more: 431; 32 KiB, the maximum */
+    uint32_t max_headers;     /**< fields, more: 431; 128, the maximum */
     double header_timeout_s;  /**< from the first byte of a header block to its last; 10 */
     double body_timeout_s;    /**< without progress of a request body; 60 */
-    double send_timeout_s;    /**< without progress of a response that may go; 60 */
-    double body_deadline_s; /**< from a request to the end of its body, unless it is being answered
-                             * before; 3600 */
-    uint64_t min_upload_rate; /**< bytes per second of a request body that a peer sends on the
-                               * average of body_timeout_s, unless it is being answered; 500 */
-    uint64_t min_rate;        /**< bytes per second that a peer takes on the average of
-                               * send_timeout_s, or its response is ended; none */
+    double send_timeout_s;    /**< without progress of a response, except while paced; 60 */
+    double body_deadline_s;   /**< from a request to the end of its body, unless the response has
+                                 begun; 3600 */
+    uint64_t min_upload_rate; /**< minimum bytes per second of a request body, averaged over
+                                 body_timeout_s, unless the response has begun; 500 */
+    uint64_t min_rate;        /**< minimum bytes per second that the peer receives, averaged over
+                                 send_timeout_s; a slower response is ended; none */
 
-    /* Of files. NULL and off: as the policy file says, else the default named. */
-    const char *index;         /**< what "folder/" stands for; index.html */
-    bool listing;              /**< a folder without one is listed; off */
-    bool no_precompressed;     /**< name.br, .zst and .gz are not looked for; off */
-    const char *mime_types;    /**< a mime.types file, looked at before our own table; none */
-    const char *cache_control; /**< that field of 200, 206 and 304; none */
-    /** "404=/404.html": a file below the root for a status. */
+    /* Files. NULL and off: as the policy file sets, else the default at the end of the comment. */
+    const char *index;         /**< file name for "folder/"; index.html */
+    bool listing;              /**< list a folder without an index file; off */
+    bool no_precompressed;     /**< do not look for name.br, .zst and .gz; off */
+    const char *mime_types;    /**< a mime.types file, used before the built-in table; none */
+    const char *cache_control; /**< value of that field in 200, 206 and 304; none */
+    /** "404=/404.html": a file below the root as the body of a status. */
     const char *error_page[NJ_SERVER_ERROR_PAGES_MAX];
-    enum nj_symlinks symlinks;     /**< how symbolic links are followed */
-    enum nj_file_reads file_reads; /**< how files are read */
+    enum nj_symlinks symlinks;     /**< symbolic links below the root */
+    enum nj_file_reads file_reads; /**< how large files are read */
 
-    const char *access_log;        /**< a file, or "-": standard output; none */
-    enum nj_log_format log_format; /**< of its lines */
+    const char *access_log;        /**< a file, or "-" for standard output; none */
+    enum nj_log_format log_format; /**< format of its lines */
 
-    /** Gets each line that the server has to say, without time and newline. Called from threads of
-     * the library, of which several may call at once, never from an lcore; and from those that call
-     * the functions below. It may block; then the supervision of lcores waits for it. It must not
-     * call functions of this header. NULL: lines go to stderr, with time and level. */
+    /** Called for each log line of the server, without time and newline. The callers are threads of
+     * the library, several at once, never an lcore, and threads that call the functions below. It
+     * may block, which also delays the supervision of lcores. It must not call functions of this
+     * header. NULL: lines are written to stderr, with time and level. */
     void (*log)(void *ctx, enum nj_log_level level, const char *line);
-    void *log_ctx; /**< for `log` */
+    void *log_ctx; /**< argument of `log` */
 
     /** Called on the thread of each lcore before its first step, and so before any handler runs
-     * there; nj_server_start() waits for it. For state of handlers by lcore: see nj_lcore_id().
-     * NULL: none. */
+     * there. nj_server_start() waits for it. Use it for per-lcore state of handlers: see
+     * nj_lcore_id(). NULL: none. */
     void (*lcore_init)(unsigned lcore_id, void *ctx);
     /** Called on the thread of each lcore after its last step, when all handlers there have ended.
      * NULL: none. */
     void (*lcore_fini)(unsigned lcore_id, void *ctx);
-    void *lcore_ctx; /**< for these two */
+    void *lcore_ctx; /**< argument of both */
 };
 
 /**
- * Fill in the defaults of a struct of `size_bytes`. Programs call nj_server_config_init().
+ * Set the defaults in a struct of `size_bytes`. Programs call nj_server_config_init().
  *
  * Context: any thread.
  */
 NJ_API void nj_server_config_init_sized(struct nj_server_config *config, size_t size_bytes);
 
 /**
- * Fill in the defaults. Compiled into the program, so that the size is of its struct.
+ * Set the defaults. Inline, so that it uses the struct size of the program.
  *
  * Context: any thread.
  */
@@ -236,11 +236,11 @@ static inline void nj_server_config_init(struct nj_server_config *config)
 }
 
 /**
- * Set what the command line calls --NAME, from text: ("rate", "20MiB/s"), ("busy-poll", NULL).
- * `nightjar --help` lists the names. Some names take several values, one in each call.
+ * Set the option --NAME of the command line from text: ("rate", "20MiB/s"), ("busy-poll", NULL).
+ * `nightjar --help` lists the names. Some options take several values, one per call.
  *
  * Context:   any thread; one at a time for one `config`.
- * Ownership: a value that is kept stays the caller's and must live as long as the server runs.
+ * Ownership: values that are stored remain the caller's and must live as long as the server runs.
  * Errors:    in `why`, cut to why_bytes: "--NAME VALUE: expected ...".
  * Returns:   0, or -1.
  */
@@ -248,39 +248,38 @@ NJ_API int nj_server_config_set(struct nj_server_config *config, const char *nam
                                 const char *value, char *why, size_t why_bytes);
 
 /**
- * Look whether nj_server_config_set() knows the name, and whether that takes a value.
+ * Test whether nj_server_config_set() accepts the name, and whether it takes a value.
  *
  * Context: any thread.
  * Errors:  none.
- * Returns: 1 when it takes one, 0 when it is a switch, -1 when there is no such name.
+ * Returns: 1 if it takes a value, 0 if it is a switch, -1 if there is no such name.
  */
 NJ_API int nj_server_config_takes(const char *name);
 
 /**
- * Find the option that is most like `name`, which is none: for "did you mean". `more` are names
- * that the caller takes besides, with NULL behind the last, or NULL.
+ * Find the option that is most similar to `name`, an invalid name, for "did you mean". `more` are
+ * further names that the caller accepts, with NULL at the end, or NULL.
  *
  * Context: any thread.
- * Returns: one of these names, or NULL when none is near.
+ * Returns: one of these names, or NULL if none is similar.
  */
 NJ_API const char *nj_server_config_near(const char *name, const char *const *more);
 
 struct nj_server;
 
 /**
- * Make a server from its configuration. Reads the policy file and the arguments; starts nothing,
+ * Create a server from its configuration. Reads the policy file and the arguments. Starts nothing,
  * and opens no device.
  *
- * `eal_argv` are the arguments for the EAL, with the program's name first, as rte_eal_init() takes
- * them, and --preset NAME,... among them as with nj_server_run(). When the EAL of the process is
- * initialised already, by the program or by an earlier server, nj_server_start() leaves it as it
- * is and does not use them: then 0 and NULL will do.
+ * `eal_argv` are the EAL arguments, as for rte_eal_init(), starting with the name of the program.
+ * --preset NAME,... may be among them, as with nj_server_run(). If the program or an earlier server
+ * has initialised the EAL already, nj_server_start() ignores them: then 0 and NULL are valid.
  *
  * Context:   any thread.
- * Ownership: the caller's, for nj_server_free(). Arguments and what `config` points at stay the
- *            caller's, see struct nj_server_config.
- * Errors:    what is wrong and what to do in `why`, cut to why_bytes. Each error of a policy file
- *            is a line of the log besides, and the first one is in `why`.
+ * Ownership: the server is the caller's, for nj_server_free(). The arguments, and objects that
+ *            `config` points to, remain the caller's, see struct nj_server_config.
+ * Errors:    the reason and the remedy in `why`, cut to why_bytes. Each error of a policy file is
+ *            also logged; `why` has the first one.
  * Returns:   the server, or NULL.
  */
 NJ_API struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
@@ -288,108 +287,109 @@ NJ_API struct nj_server *nj_server_new(int eal_argc, char **eal_argv,
                                        size_t why_bytes);
 
 /**
- * Initialise the EAL, unless it is already; open the ports; run a shard on each lcore of the EAL;
- * return when they serve. Threads that this starts block all signals but those of faults (SIGSEGV
- * and the like). Lcores are threads of the EAL, but the main lcore: its thread is the program's,
- * and its shard runs on another thread with the same CPUs. The caller keeps its signal mask and its
- * CPUs, also where rte_eal_init() would pin it.
+ * Initialise the EAL unless that is done; open the ports; run a shard on each lcore of the EAL.
+ * Returns when they serve. Threads that this starts block all signals except synchronous ones (such
+ * as SIGSEGV). Lcores run on threads of the EAL, except the main lcore: its EAL thread is the
+ * program's, and its shard runs on another thread with the same CPUs. The caller keeps its signal
+ * mask and its CPU affinity, although rte_eal_init() would pin it.
  *
- * A process runs one server at a time: from the start of one until nj_server_free() of it another
- * one is refused.
+ * A process runs one server at a time: until nj_server_free() of a started server, starting another
+ * one fails.
  *
- * Context: any thread; for one server one thread at a time calls nj_server_start(),
+ * Context: any thread; for one server only one thread at a time calls nj_server_start(),
  *          nj_server_wait(), nj_server_free(). Once, or again after an error.
- * Errors:  what is wrong and what to do in `why`. Nothing that was started stays, but the EAL.
+ * Errors:  the reason and the remedy in `why`. Everything that was started is stopped, except the
+ *          EAL.
  * Returns: 0, or -1.
  */
 NJ_API int nj_server_start(struct nj_server *server, char *why, size_t why_bytes);
 
 /**
- * Open the access log anew, in case that its file was renamed, and read the policy file again. A
- * good one is in force at once, also for what is under way.
+ * Reopen the access log, for log rotation, and reload the policy file. A valid file takes effect at
+ * once, also for requests in progress.
  *
- * Context: any thread, between nj_server_start() and nj_server_wait() or nj_server_free(). Reads
- *          a file, and may wait for lcores.
- * Errors:  NJ_ERR_INVALID: the policy file has errors, or cannot be put in force now. Lines of the
- *          log say why, and the policy in force stays.
+ * Context: any thread, between nj_server_start() and nj_server_wait() or nj_server_free(). Reads a
+ *          file, and may wait for lcores.
+ * Errors:  NJ_ERR_INVALID: the policy file has errors, or cannot take effect now. The reasons are
+ *          logged, and the current policy is kept.
  * Returns: 0, also without a policy file, or that error.
  */
 NJ_API int nj_server_reload(struct nj_server *server);
 
 /**
- * Change limits of a class, "class=NAME,KEY=VALUE,...", or without class= of the whole server: keys
- * and values of the policy file ("class=video,request_rate=5MiB/s"). In force at once, also for
- * responses that are being sent, until the policy file is read again.
+ * Change limits of a class, "class=NAME,KEY=VALUE,...", or without class= of the whole server, with
+ * keys and values of the policy file ("class=video,request_rate=5MiB/s"). Takes effect at once,
+ * also for responses in progress, until the policy file is reloaded.
  *
  * Context: any thread, between the return of nj_server_start() and nj_server_free(); not a handler
- *          on an lcore. After many changes in a row it waits for lcores to adopt them, some 0.1 s.
- * Errors:  what is wrong in `why`; nothing has changed.
+ *          on an lcore. After many changes in a row it waits about 0.1 s for lcores to adopt them.
+ * Errors:  the reason in `why`; nothing has changed.
  * Returns: 0, or -1.
  */
 NJ_API int nj_server_change_limits(struct nj_server *server, const char *change, char *why,
                                    size_t why_bytes);
 
 /**
- * Begin the graceful end: no new connections, GOAWAY, running responses are finished, at most
- * drain_timeout_s long. The second call resets the connections that are still open. Returns
- * without waiting. A server that is not started yet ends as soon as it has started.
+ * Start the graceful shutdown: no new connections, GOAWAY, running responses are completed within
+ * drain_timeout_s. The second call resets the connections that are still open. Returns without
+ * waiting. A server that is not started yet ends as soon as it has started.
  *
- * Context: any thread, signal handlers too; between nj_server_new() and nj_server_free().
+ * Context: any thread, also a signal handler; between nj_server_new() and nj_server_free().
  */
 NJ_API void nj_server_stop(struct nj_server *server);
 
 /**
- * Wait until the server has ended after nj_server_stop(): then no handler runs any more, and hooks
- * of lcores have returned.
+ * Wait until the server has ended after nj_server_stop(). Then no handler runs any more, and the
+ * lcore hooks have returned.
  *
  * Context: see nj_server_start(). Not from a handler.
  * Errors:  NJ_ERR_TIMEOUT: handlers did not return within two seconds after the end, or the disk
- *          did not answer; lines of the log say which.
+ *          did not respond; the log names them.
  * Returns: 0, or that error.
  */
 NJ_API int nj_server_wait(struct nj_server *server);
 
 /**
- * End the server, as nj_server_stop() and nj_server_wait() do if they were not called, and free all
- * that it has. Left are the EAL and its devices, which are probed again: ports are as they were
- * after the EAL's start, with the same numbers. NULL is fine.
+ * End the server, as nj_server_stop() and nj_server_wait() do if they were not called, and free its
+ * memory. The EAL and its devices remain. The devices are probed again: ports are as they were
+ * after the start of the EAL, with the same numbers. NULL is valid.
  *
  * Context: see nj_server_start(). Not from a handler.
- * Errors:  NJ_ERR_TIMEOUT: as of nj_server_wait(). Memory and ports that these handlers may still
- *          use are not freed, then or later, what the configuration points at has to stay, too,
- *          and no other server can start in this process: the program should end. The server
- *          itself may not be used any more.
+ * Errors:  NJ_ERR_TIMEOUT: as for nj_server_wait(). Memory and ports that these handlers may still
+ *          use are never freed, objects that the configuration points to must remain, and no other
+ *          server can start in this process: the program should end. The server itself must not be
+ *          used any more.
  * Returns: 0, or that error.
  */
 NJ_API int nj_server_free(struct nj_server *server);
 
-/** Sums over all lcores since the start of the server, and what is there now; from the counters of
- * /nightjar/stats. Grows at its end only. */
+/** Sums over all lcores since the start of the server, and current values (gauges), from the
+ * counters of /nightjar/stats. New versions append fields only. */
 struct nj_server_stats {
     size_t size_bytes;      /**< of this struct; set by nj_server_stats_init() */
-    uint64_t requests;      /**< with a complete head */
-    uint64_t responses;     /**< sent to the last byte */
-    uint64_t status_2xx;    /**< responses with a status of 200 to 299 */
-    uint64_t status_3xx;    /**< of 300 to 399 */
-    uint64_t status_4xx;    /**< of 400 to 499 */
-    uint64_t status_5xx;    /**< of 500 to 599 */
+    uint64_t requests;      /**< requests with a complete head */
+    uint64_t responses;     /**< responses sent completely */
+    uint64_t status_2xx;    /**< responses with status 200 to 299 */
+    uint64_t status_3xx;    /**< ... with status 300 to 399 */
+    uint64_t status_4xx;    /**< ... with status 400 to 499 */
+    uint64_t status_5xx;    /**< ... with status 500 to 599 */
     uint64_t refused;       /**< requests that the policy refused */
-    uint64_t body_bytes;    /**< of responses */
-    uint64_t connections;   /**< TCP connections now */
+    uint64_t body_bytes;    /**< bytes of response bodies */
+    uint64_t connections;   /**< current TCP connections */
     uint64_t accepted;      /**< connections that peers established */
-    uint64_t retransmitted; /**< TCP segments */
-    uint64_t rx_packets;    /**< received */
-    uint64_t tx_packets;    /**< sent */
-    uint64_t rx_bytes;      /**< of frames that were received */
-    uint64_t tx_bytes;      /**< of frames that were sent */
-    uint64_t rx_drops;      /**< received packets that were dropped, for whatever reason */
-    uint64_t tx_drops;      /**< packets that were not sent, for whatever reason */
+    uint64_t retransmitted; /**< TCP segments sent again */
+    uint64_t rx_packets;    /**< packets received */
+    uint64_t tx_packets;    /**< packets sent */
+    uint64_t rx_bytes;      /**< bytes of received frames */
+    uint64_t tx_bytes;      /**< bytes of sent frames */
+    uint64_t rx_drops;      /**< received packets dropped, for any reason */
+    uint64_t tx_drops;      /**< packets not sent, for any reason */
     uint64_t access_lost;   /**< requests without a line in the access log */
 };
 
 /**
- * Prepare a struct for nj_server_read_stats(). Compiled into the program, so that the size is of
- * its struct.
+ * Prepare a struct for nj_server_read_stats(). Inline, so that it uses the struct size of the
+ * program.
  *
  * Context: any thread.
  */
@@ -399,8 +399,8 @@ static inline void nj_server_stats_init(struct nj_server_stats *stats)
 }
 
 /**
- * Read the counters into a struct that nj_server_stats_init() has prepared. Lcores write the
- * counters meanwhile: each is of a recent moment, not all of the same. Gauges are up to 50 ms old.
+ * Read the counters into a struct prepared by nj_server_stats_init(). Lcores keep writing them
+ * meanwhile: each value is recent, but not all are of the same moment. Gauges are up to 50 ms old.
  * Fields that this version does not know become 0.
  *
  * Context: any thread, between the return of nj_server_start() and nj_server_free(), also after
@@ -409,44 +409,43 @@ static inline void nj_server_stats_init(struct nj_server_stats *stats)
 NJ_API void nj_server_read_stats(const struct nj_server *server, struct nj_server_stats *stats);
 
 /**
- * Release the EAL that nj_server_start() initialised, after nj_server_free(). Nothing of DPDK can
- * be used afterwards, and no server started. An EAL that the program initialised is left alone.
- * While a server uses the EAL, also after an nj_server_free() that failed, nothing happens but a
- * line of the log.
+ * Release the EAL that nj_server_start() initialised, after nj_server_free(). Afterwards DPDK
+ * cannot be used, and no server can be started. An EAL that the program initialised is not
+ * released. While a server uses the EAL, also after a failed nj_server_free(), this only logs a
+ * line.
  *
  * Context: the thread that started the first server.
  */
 NJ_API void nj_eal_cleanup(void);
 
 /**
- * Start the EAL with the user's arguments, serve until SIGTERM or SIGINT, and clean up. SIGHUP
- * reads the policy file again: a good one is in force at once, also for what is under way; of a bad
- * one every fault is told on stderr, and the old one stays.
+ * Start the EAL with the given arguments, serve until SIGTERM or SIGINT, and clean up. SIGHUP
+ * reloads the policy file: a valid one takes effect at once, also for requests in progress; of an
+ * invalid one every error is printed on stderr, and the current policy is kept.
  *
- * The first signal begins the graceful end: no new connections, GOAWAY, running responses are
- * finished, at most drain_timeout_s long. A second one ends at once.
+ * The first SIGTERM or SIGINT starts the graceful shutdown: no new connections, GOAWAY, running
+ * responses are completed within drain_timeout_s. The second ends at once.
  *
- * SIGUSR1 has the access log opened anew: its file was renamed.
+ * SIGUSR1 reopens the access log, for log rotation.
  *
- * Among the EAL's arguments, --preset NAME,KEY=VALUE,... stands for those of
- * drivers-config/NAME.args, which are said on stderr; where the port is not as that file expects, a
- * warning says so.
+ * Among the EAL arguments, --preset NAME,KEY=VALUE,... is replaced by those of
+ * drivers-config/NAME.args, which are printed on stderr. Differences between the port and that file
+ * are logged as warnings.
  *
- * Context: main thread, once per process. These signals are the server's; they stay blocked
- *          afterwards, so that a late one can't cut the cleaning at exit short, and SIGPIPE and
- *          SIGXFSZ stay ignored. Returns when everything it started is gone.
- * Errors:  a line of the log, "what is wrong: what to do". The log is stderr, where each line
- *          begins with "TIME nightjar: error: ", unless the configuration has `log`. stdout is left
- *          to an access log that is "-". Where handlers do not return at the end, the process exits
- *          with status 1.
- * Returns: 0 after a signal; 2 when the configuration is wrong, and nothing was tried; 1 when it
- *          could not start.
+ * Context: main thread, once per process. The server handles these signals; they stay blocked
+ *          afterwards, so that a late one cannot interrupt the cleanup at exit, and SIGPIPE and
+ *          SIGXFSZ stay ignored. Returns after everything it started has ended.
+ * Errors:  a log line, "what is wrong: what to do". The log is stderr, where each line begins with
+ *          "TIME nightjar: error: ", unless the configuration has `log`. stdout is only used by the
+ *          access log "-". If handlers do not return at the end, the process exits with status 1.
+ * Returns: 0 after a signal; 2 if the configuration is invalid, and nothing was started; 1 if the
+ *          start failed.
  */
 NJ_API int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config);
 
 /**
- * Read the configuration, and the policy file it names, as nj_server_run() would, and say on stdout
- * what they come to. Addresses and folder may be missing. Starts nothing, needs no privileges.
+ * Read the configuration and its policy file as nj_server_run() would, and print the result on
+ * stdout. Addresses and folder may be missing. Starts nothing, needs no privileges.
  *
  * Context: any thread.
  * Errors:  each on a line of stderr; those of the file as "FILE:LINE: what is wrong".
@@ -455,19 +454,19 @@ NJ_API int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_c
 NJ_API int nj_server_check(const struct nj_server_config *config);
 
 /**
- * Draw on stdout which CPU polls which queue and where the workers run, with the EAL arguments for
- * it: for the lcores that the EAL's arguments name, or if they name none for the best ones of this
- * machine. What is wrong with named ones, and better ones, go to stderr. Starts nothing.
+ * Draw on stdout the CPU of each lcore and queue and the CPUs of the workers, with the matching EAL
+ * arguments: for the lcores in `eal_argv`, or without any for the best ones of this machine.
+ * Problems of the given lcores, and better ones, are printed on stderr. Starts nothing.
  *
  * Context: any thread.
  * Errors:  one line on stderr.
- * Returns: 0; 2 when the arguments can't be drawn; 1 when the machine can't be read.
+ * Returns: 0; 2 for invalid arguments; 1 if the machine's topology cannot be read.
  */
 NJ_API int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_config *config);
 
 /**
- * Print on stdout the EAL's arguments that --preset `preset` stands for: "NAME,KEY=VALUE,...". Or,
- * for "NAME,help", the file of it, and for "list" or "help" all names. Starts nothing.
+ * Print on stdout the EAL arguments of --preset `preset`: "NAME,KEY=VALUE,...". "NAME,help" prints
+ * its file, "list" or "help" all names. Starts nothing.
  *
  * Context: any thread.
  * Errors:  one line on stderr.
