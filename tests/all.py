@@ -8,7 +8,7 @@ the suite's name: unit, fuzz, script, sim, tidy, guard, package, nic.quick, e2e;
 is part of unit; or portable, which is unit, fuzz, script and sim: as many tests on every release of
 Debian.
 
-`all.py --targets PATTERN` runs nothing: it prints what ninja has to build before.
+`--targets PATTERN` runs nothing: it prints what ninja has to build before.
 """
 import collections
 import concurrent.futures
@@ -22,6 +22,7 @@ import time
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("NJ_BUILD", "build")
 RELEASE = "build-release"
+PYTHON = (sys.executable, "-m")  # of what is in packages, from the root
 SIM_SEEDS = int(os.environ.get("NJ_SIM_SEEDS", "1250"))  # 1000 of them 5 % of each fault
 TCPSIM_SEEDS = 8 * SIM_SEEDS  # they take a tenth of the time
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
@@ -146,10 +147,10 @@ def sim(pattern):
     return len(runs) - failed, failed
 
 
-def unittests(*paths):
+def unittests(*modules):
     passed = failed = 0
-    for path in paths:
-        status, text = run(sys.executable, path, show=False)
+    for module in modules:
+        status, text = run(*PYTHON, module, show=False)
         count = int((re.findall(r"^Ran (\d+) test", text, re.M) or ["0"])[-1])
         if status:
             print(text)
@@ -167,8 +168,8 @@ def tidy(pattern):
     """The house rules, which are the same in every build."""
     if pattern not in "tidy" or os.environ.get("NJ_SANITIZED"):
         return 0, 0
-    runs = [summary_of(*run(sys.executable, "tests/tidy/tidy.py")),
-            unittests(*(f"tests/tidy/test_{name}.py" for name in ("tidy", "rfc", "ewyk", "page")))]
+    runs = [summary_of(*run(*PYTHON, "tests.tidy.tidy")),
+            unittests(*(f"tests.tidy.test_{name}" for name in ("tidy", "rfc", "ewyk", "page")))]
     passed, failed = (sum(column) for column in zip(*runs))
     return passed, failed
 
@@ -177,9 +178,9 @@ def guard(pattern):
     """Instructions per request, of the release build: sanitizers have other reasons to count."""
     if pattern not in "guard" or os.environ.get("NJ_SANITIZED"):
         return 0, 0
-    runs = [unittests("tests/guard/test_guard.py")]
+    runs = [unittests("tests.guard.test_guard")]
     if os.path.exists(os.path.join(REPO, RELEASE, "perf", "exchange", "nj-exchange")):
-        runs.append(summary_of(*run("env", f"NJ_BUILD={RELEASE}", sys.executable, "perf/guard.py")))
+        runs.append(summary_of(*run("env", f"NJ_BUILD={RELEASE}", *PYTHON, "perf.bench.guard")))
     passed, failed = (sum(column) for column in zip(*runs))
     return passed, failed
 
@@ -199,7 +200,7 @@ def package(pattern):
     """What is installed: the release build's binaries, and what users compile and link with."""
     if os.environ.get("NJ_SANITIZED"):
         return 0, 0
-    return unittests(*(f"tests/package/test_{name.removeprefix('package_')}.py" for name in PACKAGE
+    return unittests(*(f"tests.package.test_{name.removeprefix('package_')}" for name in PACKAGE
                        if pattern in name))
 
 
@@ -211,16 +212,16 @@ def nic(pattern):
     if pattern not in "nic.quick" or os.environ.get("NJ_SANITIZED") or os.geteuid() != 0:
         return 0, 0
     optional = [] if pattern else ["--optional"]
-    runs = [unittests("tests/nic/test_nic.py"),
-            summary_of(*run("env", f"NJ_BUILD={RELEASE}", sys.executable, "tests/nic/run.py",
-                            "--quick", *optional))]
+    runs = [unittests("tests.nic.test_nic"),
+            summary_of(*run("env", f"NJ_BUILD={RELEASE}", *PYTHON, "tests.nic.run", "--quick",
+                            *optional))]
     passed, failed = (sum(column) for column in zip(*runs))
     return passed, failed
 
 
 def e2e_targets(pattern):
     """Servers, load generators and other instruments: which of them is the test's own business."""
-    done = subprocess.run([sys.executable, "tests/e2e/run.py", "--list", pattern], cwd=REPO,
+    done = subprocess.run([*PYTHON, "tests.e2e.run", "--list", pattern], cwd=REPO,
                           capture_output=True, text=True, check=True)
     folders = tuple(os.path.join(REPO, folder, "") for folder in ("app", "perf", "tests/e2e"))
     return [file for target in introspected("targets") if done.stdout
@@ -229,7 +230,7 @@ def e2e_targets(pattern):
 
 
 def e2e(pattern):
-    return summary_of(*run(sys.executable, "tests/e2e/run.py", *([pattern] if pattern else [])))
+    return summary_of(*run(*PYTHON, "tests.e2e.run", *([pattern] if pattern else [])))
 
 
 Suite = collections.namedtuple("Suite", "run targets")  # what it runs, and what is built before

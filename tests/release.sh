@@ -82,7 +82,7 @@ if [ "${2-}" = inside ]; then
     inside './dev build'
     inside "$fetch_a_page" || die "no page came from ./dev run"
     say "a page came from ./dev run"
-    inside 'NJ_BUILD=build exec /usr/bin/python3 tests/all.py portable'
+    inside 'NJ_BUILD=build exec /usr/bin/python3 -m tests.all portable'
     exit
 fi
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nj-cache: hit ratios of policies on one trace, which is made from a seed or read from standard
- * input. Prints one line of JSON for each policy and budget; perf/cache.py runs many.
+ * input. Prints one line of JSON for each policy and budget; perf/bench/cache.py runs many.
  *
  *     nj-cache POLICY,... BUDGET[%|MiB],... KEY=NUMBER ...
  *     nj-cache POLICY,... BUDGET[%|MiB],... - < TRACE

@@ -2,7 +2,7 @@
 /*
  * nj-ewyk-delays, and nj-ewyk-virtual in virtual time: how long OS_BLOCKING tasks wait until they
  * start, while some of them are stuck. One cell, measured once; prints one line of JSON.
- * perf/ewyk_delays.py runs many.
+ * perf/bench/ewyk_delays.py runs many.
  *
  * The calling thread plays the lcores of all shards. Tasks are due at exponential gaps, which do
  * not depend on what the pool does; a delay counts from there.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nj-ewyk-bench: one cell, measured once; prints one line of JSON. perf/ewyk.py runs many. */
+/* nj-ewyk-bench: one cell, measured once; prints one line of JSON. perf/bench/ewyk.py runs many. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>

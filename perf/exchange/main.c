@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nj-exchange: a server's shard and its clients' in one thread, without a device between (pair.h).
- * With --count it takes no time, for callgrind counts instructions (perf/guard.py). Otherwise it
- * measures, on one CPU alone and on two at once, each with a pair of its own.
+ * With --count it takes no time, for callgrind counts instructions (perf/bench/guard.py). Otherwise
+ * it measures, on one CPU alone and on two at once, each with a pair of its own.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -6,7 +6,8 @@
  * many rounds, in one order and in the other. Shown are the median and the quartiles of the rounds;
  * what one way costs more than another is the difference within one round.
  *
- * bench_fiber --count WAY N does one of them N times, for perf/fiber.py, which counts instructions.
+ * bench_fiber --count WAY N does one of them N times, for perf/bench/fiber.py, which counts
+ * instructions.
  */
 #include <stdio.h>
 #include <stdlib.h>

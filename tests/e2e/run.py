@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Runs the end-to-end tests whose name contains the pattern (all when there is none), a line for each.
-`e2e` chooses all. `run.py --list PATTERN` prints their names and runs none. Each test has a
+`e2e` chooses all. `--list PATTERN` prints their names and runs none. Each test has a
 deadline of its own. Those of classes that say `mostly_waits` run beside the others, and tell at the
 end.
 """
@@ -15,11 +15,16 @@ import tempfile
 import time
 import unittest
 
+from tests.netlab import world
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-import world  # noqa: E402
 
 TEST_SECONDS_MAX = 120 * world.SLOW
+
+
+def name_of(test):
+    """Without the package."""
+    return test.id().removeprefix(f"{__package__}.")
 
 
 def flat(suite):
@@ -41,7 +46,7 @@ class Lines(unittest.TestResult):
 
     def startTest(self, test):
         super().startTest(test)
-        self.began, self.at = time.monotonic(), test.id()
+        self.began, self.at = time.monotonic(), name_of(test)
         signal.alarm(TEST_SECONDS_MAX)
 
     def stopTest(self, test):
@@ -49,7 +54,7 @@ class Lines(unittest.TestResult):
         super().stopTest(test)
 
     def say(self, word, test, text=""):
-        name = test.id().removeprefix("test_")
+        name = name_of(test).removeprefix("test_")
         print(f"{word:<4} {name} ({time.monotonic() - self.began:.1f} s)", flush=True)
         if text:
             print("     " + text.rstrip().replace("\n", "\n     "), flush=True)
@@ -138,10 +143,10 @@ def run(tests, beside=None):
 def main():
     listed = sys.argv[1:2] == ["--list"]
     pattern = "".join(sys.argv[1 + listed:][:1])
-    found = flat(unittest.defaultTestLoader.discover(HERE, "test_*.py"))
-    chosen = [t for t in found if pattern in t.id() or pattern == "e2e"]
+    found = flat(unittest.defaultTestLoader.discover(HERE, "test_*.py", world.REPO))
+    chosen = [t for t in found if pattern in name_of(t) or pattern == "e2e"]
     if listed:
-        print("".join(t.id() + "\n" for t in chosen), end="")
+        print("".join(name_of(t) + "\n" for t in chosen), end="")
         return 0
     if chosen and os.geteuid() != 0:
         print("FAIL the end-to-end tests need root (namespaces, a tap): sudo ./dev test")

@@ -9,9 +9,9 @@ import time
 import h2.errors
 import h2.events
 
-from case import ServerCase
-from h2client import Client
-from world import CLIENT_ADDR, until
+from tests.netlab.case import ServerCase
+from tests.netlab.h2client import Client
+from tests.netlab.world import CLIENT_ADDR, until
 
 FLOODS = 12
 LINE = re.compile(r" nightjar: warning: abuse: client (\S+): h2_abuse_resets (\d+) times?: ", re.M)

@@ -10,9 +10,9 @@ import subprocess
 import time
 import unittest
 
-from case import ServerCase
-from h2client import Client
-from world import CLIENT_ADDR, Failed, World, until
+from tests.netlab.case import ServerCase
+from tests.netlab.h2client import Client
+from tests.netlab.world import CLIENT_ADDR, Failed, World, until
 
 KEYS = ["time", "remote", "port", "method", "path", "authority", "protocol", "status", "bytes",
         "referer", "user_agent", "class", "ttfb_ms", "total_ms", "throttled_ms", "complete", "cut",

@@ -13,16 +13,12 @@ import tempfile
 import unittest
 from unittest import mock
 
-import priority
-import reaper
-from world import REPO, SANITIZED, Failed
-
-sys.path.insert(0, os.path.join(REPO, "perf"))
-import apart  # noqa: E402
-import serve  # noqa: E402
-from echo import TESTPMD, Echo  # noqa: E402
-from hugepages import Memory  # noqa: E402
-from pair import FILES, Pair  # noqa: E402
+from perf.bench import apart, serve
+from perf.bench.echo import TESTPMD, Echo
+from perf.bench.hugepages import Memory
+from perf.bench.pair import FILES, Pair
+from tests.netlab import priority, reaper
+from tests.netlab.world import REPO, SANITIZED, Failed
 
 SEGMENTS = FILES["200KiB"] // 1448
 SECONDS = 0.3
@@ -69,8 +65,8 @@ class Interrupted(unittest.TestCase):
     def test_what_was_measured_is_told(self):
         """Ctrl-C, as a terminal says it: to all processes of the group."""
         with subprocess.Popen(
-                [sys.executable, os.path.join(REPO, "perf", "h2load.py"), "--rounds", "99",
-                 "16x32/128"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                [sys.executable, "-m", "perf.bench.h2load", "--rounds", "99", "16x32/128"],
+                cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 start_new_session=True, preexec_fn=hear) as bench:
             try:
                 said, char = "", "."
@@ -89,13 +85,14 @@ class Interrupted(unittest.TestCase):
 
 class Help(unittest.TestCase):
     def test_each_tells_what_it_does(self):
-        for path in glob.glob(os.path.join(REPO, "perf", "*.py")):
+        for path in glob.glob(os.path.join(REPO, "perf", "bench", "*.py")):
             with open(path) as f:
                 if '__name__ == "__main__"' not in f.read():
                     continue
-            with self.subTest(os.path.basename(path)):
-                run = subprocess.run([sys.executable, path, "--help"], capture_output=True,
-                                     text=True, timeout=60)
+            name = os.path.basename(path).removesuffix(".py")
+            with self.subTest(name):
+                run = subprocess.run([sys.executable, "-m", f"perf.bench.{name}", "--help"],
+                                     cwd=REPO, capture_output=True, text=True, timeout=60)
                 self.assertEqual((0, ""), (run.returncode, run.stderr))
                 self.assertRegex(run.stdout, "^usage: ")
 
@@ -124,7 +121,7 @@ while True:
     def test_thread_of_no_group(self):
         refused = OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         with subprocess.Popen(["sleep", "60"], start_new_session=True) as process, \
-                mock.patch("priority.open", side_effect=refused, create=True):
+                mock.patch("tests.netlab.priority.open", side_effect=refused, create=True):
             try:
                 priority.first(process.pid)
                 self.assertEqual(-20, os.getpriority(os.PRIO_PROCESS, process.pid))

@@ -12,19 +12,17 @@ import sys
 import tempfile
 import unittest
 
-from world import REPO, SLOW, until
+from perf.bench import disk
+from tests.netlab.world import REPO, SLOW, until
 
-sys.path.insert(0, os.path.join(REPO, "perf"))
-import disk  # noqa: E402
-
-PROGRAM = [sys.executable, os.path.join(REPO, "perf", "disk.py")]
+PROGRAM = [sys.executable, "-m", "perf.bench.disk"]
 
 
 class BenchDisk(unittest.TestCase):
     def start(self, folder, *options):
         return subprocess.Popen([*PROGRAM, "--peers", "nightjar", "--large", "32x17", *options],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                env=os.environ | {"NJ_BENCH_DIR": folder})
+                                cwd=REPO, env=os.environ | {"NJ_BENCH_DIR": folder})
 
     def left(self, folder, pid):
         return [path for where in (folder, "/run/netns", "/run", "/var/run/dpdk")

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from world import REPO, SANITIZED, SLOW
+from tests.netlab.world import REPO, SANITIZED, SLOW
 
 REFUSES = "#!/bin/sh\necho 'not today' >&2\nexit 3\n"
 OF_A_PEER = {"rate", "bytes", "ns", "full", "bytes_full", "busy", "client_busy", "busy_ns"}
@@ -25,11 +25,11 @@ class BenchPeers(unittest.TestCase):
                 f.write(REFUSES)
             os.chmod(f.name, 0o755)
             path = os.path.join(folder, "run.json")
-            command = [sys.executable, os.path.join(REPO, "perf", "peers.py"), "--rounds", "1",
+            command = [sys.executable, "-m", "perf.bench.peers", "--rounds", "1",
                        "--seconds", "0.3", "--peers", "nightjar,nghttpd,h2o", "--json", path,
                        "16x32", "200KiB"]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                       text=True, env=os.environ | {
+                                       text=True, cwd=REPO, env=os.environ | {
                                            "PATH": f"{folder}:{os.environ['PATH']}"})
             cls.out, cls.err = process.communicate(timeout=100 * SLOW)
             cls.pid, cls.status = process.pid, process.returncode

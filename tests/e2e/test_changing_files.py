@@ -12,9 +12,9 @@ import subprocess
 
 import h2.events
 
-from case import ServerCase
-from h2client import Client
-from world import SLOW, until
+from tests.netlab.case import ServerCase
+from tests.netlab.h2client import Client
+from tests.netlab.world import SLOW, until
 
 MIB = 1 << 20
 LARGE = 20 * MIB + 12345  # read in pieces: more than 16 MiB are not held whole

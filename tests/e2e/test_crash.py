@@ -5,10 +5,10 @@ import re
 import signal
 import unittest
 
-from case import fill_site
-from h2client import Client
-from handlers_case import make_gate
-from world import SANITIZED, World
+from tests.netlab.case import fill_site
+from tests.netlab.h2client import Client
+from tests.netlab.handlers_case import make_gate
+from tests.netlab.world import SANITIZED, World
 
 ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # of x86-64 and arm64, whatever is mapped there
 FRAME = re.compile(r"^  #(\d+) (?:\(in no module\)|\S.*?\+0x[0-9a-f]+"

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from world import REPO, SLOW, server_for_nobody
+from tests.netlab.world import REPO, SLOW, server_for_nobody
 
 NIC = "0000:03:00.0"
 NODE = "sys/devices/system/node/node0/hugepages/hugepages-2048kB"

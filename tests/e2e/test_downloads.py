@@ -7,9 +7,9 @@ import subprocess
 
 import h2.events
 
-from case import FILES, GIB, ServerCase
-from h2client import Client
-from world import SANITIZED, SLOW
+from tests.netlab.case import FILES, GIB, ServerCase
+from tests.netlab.h2client import Client
+from tests.netlab.world import SANITIZED, SLOW
 
 N = 100
 

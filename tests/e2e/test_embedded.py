@@ -9,10 +9,10 @@ import signal
 import subprocess
 import unittest
 
-from case import fill_site
-from h2client import Client
-from world import (PREFIX_BITS, SERVER_ADDR, SLOW, Failed, World, lcore_args, server_path,
-                   until)
+from tests.netlab.case import fill_site
+from tests.netlab.h2client import Client
+from tests.netlab.world import (PREFIX_BITS, SERVER_ADDR, SLOW, Failed, World, lcore_args,
+                                server_path, until)
 
 CYCLES = 100
 GOOD = "[class slow]\npath = /slow/\nrequest_rate = 1MiB/s\n"

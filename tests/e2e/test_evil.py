@@ -13,10 +13,10 @@ import re
 import time
 import unittest
 
-from case import ServerCase
-from downloader import Downloads
-from flood import resident_kib
-from world import REPO, SANITIZED, SLOW, until
+from tests.netlab.case import ServerCase
+from tests.netlab.downloader import Downloads
+from tests.netlab.flood import resident_kib
+from tests.netlab.world import REPO, SANITIZED, SLOW, until
 
 BOTS = 1000
 SEND_TIMEOUT_SECONDS = 4

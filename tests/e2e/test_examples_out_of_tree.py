@@ -6,17 +6,14 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
 import h2.events
 
-from h2client import Client
-from world import PREFIX_BITS, REPO, SANITIZED, SERVER_ADDR, Failed, Server, World, until
-
-sys.path.insert(0, os.path.join(REPO, "tests", "package"))
-from prefix import Prefix  # noqa: E402
+from tests.netlab.h2client import Client
+from tests.netlab.world import PREFIX_BITS, SANITIZED, SERVER_ADDR, Failed, Server, World, until
+from tests.package.prefix import Prefix
 
 DOWNLOAD = (bytes(range(251)) * ((8 << 20) // 251 + 1))[:8 << 20]  # of paced.c
 N_EVENTS = 4

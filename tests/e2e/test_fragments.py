@@ -4,8 +4,8 @@ Fragments from a real sender (sentence 119): behind an MTU of 576 the kernel cut
 in three, and in more than are kept; the answers come in one piece. (Only on tap: net_af_packet has
 the kernel put fragments together.)
 """
-from case import ServerCase
-from world import SERVER_ADDR, ip, until
+from tests.netlab.case import ServerCase
+from tests.netlab.world import SERVER_ADDR, ip, until
 
 
 class FragmentsOnTap(ServerCase):

@@ -8,9 +8,9 @@ import random
 import secrets
 import unittest
 
-from case import ServerCase, counter_kinds
-from frames import Frames
-from world import CLIENT_ADDR, PREFIX_BITS, SANITIZED, SERVER_ADDR, ip, until
+from tests.netlab.case import ServerCase, counter_kinds
+from tests.netlab.frames import Frames
+from tests.netlab.world import CLIENT_ADDR, PREFIX_BITS, SANITIZED, SERVER_ADDR, ip, until
 
 N_FRAMES, BATCH = 10_000, 50
 PEER = "198.18.0.77"  # nobody: the kernel has no address while the frames fly, so it answers none

@@ -9,10 +9,11 @@ import signal
 import subprocess
 import unittest
 
-import generator
-from case import fill_site
-from generator import Pair
-from world import CLIENT_ADDR, PREFIX_BITS, SANITIZED, SERVER_ADDR, Failed, World, until
+from tests.netlab import generator
+from tests.netlab.case import fill_site
+from tests.netlab.generator import Pair
+from tests.netlab.world import (CLIENT_ADDR, PREFIX_BITS, SANITIZED, SERVER_ADDR, Failed, World,
+                                until)
 
 SIZES = {"/one": 1, "/200KiB": 200 << 10}
 MINE = generator.PROGRAM

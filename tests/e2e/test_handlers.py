@@ -11,9 +11,9 @@ from hashlib import sha256
 import h2.events
 from h2.settings import SettingCodes
 
-from case import ServerCase
-from h2client import Client
-from world import SLOW, until
+from tests.netlab.case import ServerCase
+from tests.netlab.h2client import Client
+from tests.netlab.world import SLOW, until
 
 FIBERS = 2  # of an lcore
 STUCK = FIBERS + 50

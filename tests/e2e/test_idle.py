@@ -3,9 +3,9 @@
 import time
 import unittest
 
-from case import ServerCase
-from h2client import Client
-from world import World, until
+from tests.netlab.case import ServerCase
+from tests.netlab.h2client import Client
+from tests.netlab.world import World, until
 
 RESTS = 3
 LOOPS_PER_SECOND_MAX = 100  # of an lcore that sleeps: it looks each 50 ms, and for its timers

@@ -9,9 +9,9 @@ import socket
 import struct
 import unittest
 
-from case import ServerCase
-from frames import PEER_MAC, icmp6
-from world import SERVER_ADDR6, World, ip, until
+from tests.netlab.case import ServerCase
+from tests.netlab.frames import PEER_MAC, icmp6
+from tests.netlab.world import SERVER_ADDR6, World, ip, until
 
 ROUTER, PREFIX, ROUTED = "fe80::1:1", "2001:db8:5::", "2001:db8:5::77"
 ALL_NODES, ALL_NODES_MAC = "ff02::1", bytes.fromhex("333300000001")

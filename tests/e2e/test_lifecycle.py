@@ -8,11 +8,11 @@ import subprocess
 import time
 import unittest
 
-from case import fill_site
-from frames import Frames
-from h2client import Client
-from world import (SERVER_ADDR, SLOW, TIME, World, driver_args, ip, lcore_args, server_for_nobody,
-                   server_path, until)
+from tests.netlab.case import fill_site
+from tests.netlab.frames import Frames
+from tests.netlab.h2client import Client
+from tests.netlab.world import (SERVER_ADDR, SLOW, TIME, World, driver_args, ip, lcore_args,
+                                server_for_nobody, server_path, until)
 
 
 class Drain(unittest.TestCase):

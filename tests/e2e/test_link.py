@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The link of ./dev bench differential does to a download what it was told, and no more."""
 import os
-import sys
 import unittest
 
-from world import REPO, SLOW
-
-sys.path.insert(0, os.path.join(REPO, "perf"))
-from lab import Lab  # noqa: E402
+from perf.bench.lab import Lab
+from tests.netlab.world import SLOW
 
 N_BYTES, SECONDS_MAX = 64 << 10, 20 * SLOW
 PATH = "rate=100M,delay=10ms,queue=256K"

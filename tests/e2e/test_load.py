@@ -6,8 +6,8 @@ import os
 import re
 import socket
 
-from case import ServerCase
-from world import SANITIZED
+from tests.netlab.case import ServerCase
+from tests.netlab.world import SANITIZED
 
 REQUESTS = 50_000 if SANITIZED else 200_000
 SYS_PIDFD_GETFD = 438

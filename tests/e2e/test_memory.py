@@ -2,8 +2,8 @@
 """./dev bench memory, small: thousands of silent connections, some that ask, and the end of all."""
 import unittest
 
-from crowd import Crowd, room_for
-from world import until
+from tests.netlab.crowd import Crowd, room_for
+from tests.netlab.world import until
 
 N = 2000
 

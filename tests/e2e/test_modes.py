@@ -4,9 +4,9 @@ import re
 
 import h2.events
 
-from case import ServerCase
-from handlers_case import HandlersCase, MODES
-from world import SANITIZED, until
+from tests.netlab.case import ServerCase
+from tests.netlab.handlers_case import HandlersCase, MODES
+from tests.netlab.world import SANITIZED, until
 
 FAST = 99
 REQUESTS = 5_000 if SANITIZED else 30_000

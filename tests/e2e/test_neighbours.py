@@ -6,8 +6,8 @@ nothing, a failover that is announced is followed, a neighbour that is configure
 import socket
 import struct
 
-from case import ServerCase
-from world import CLIENT_ADDR, SERVER_ADDR, ip, until
+from tests.netlab.case import ServerCase
+from tests.netlab.world import CLIENT_ADDR, SERVER_ADDR, ip, until
 
 FORGED = bytes.fromhex("02c0ffee0001")
 MOVED = "02:00:00:00:77:01"

@@ -16,8 +16,8 @@ import random
 import re
 import subprocess
 
-from case import ServerCase
-from world import until
+from tests.netlab.case import ServerCase
+from tests.netlab.world import until
 
 MODIFIED = 784111777  # Sun, 06 Nov 1994 08:49:37 GMT, a date of RFC 9110
 SIZE = 1000

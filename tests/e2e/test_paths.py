@@ -14,8 +14,8 @@ import stat
 
 import h2.events
 
-from case import ServerCase
-from h2client import Client
+from tests.netlab.case import ServerCase
+from tests.netlab.h2client import Client
 
 SECRET = b"outside the root, nobody's business\n"
 DOTFILE = b"a dotfile, nobody's business\n"

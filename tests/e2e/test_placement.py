@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from world import World, server_for_nobody
+from tests.netlab.world import World, server_for_nobody
 
 FILE_TASKS = 4  # NJ_FILE_TASKS_MAX
 

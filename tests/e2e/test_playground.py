@@ -12,8 +12,8 @@ import tempfile
 import time
 import unittest
 
-from reaper import pids_in
-from world import REPO, SANITIZED, SLOW, until
+from tests.netlab.reaper import pids_in
+from tests.netlab.world import REPO, SANITIZED, SLOW, until
 
 
 def free_port():

@@ -6,9 +6,9 @@ import subprocess
 import tempfile
 import unittest
 
-from case import ServerCase
-from h2client import Client
-from world import CLIENT_ADDR, REPO, SLOW, server_path, until
+from tests.netlab.case import ServerCase
+from tests.netlab.h2client import Client
+from tests.netlab.world import CLIENT_ADDR, REPO, SLOW, server_path, until
 
 FAULTS = """\
 [server]

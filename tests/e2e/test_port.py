@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The device as an operator sees it: link, rings, MTU, and what it lost."""
-from case import ServerCase
-from world import ip, until
+from tests.netlab.case import ServerCase
+from tests.netlab.world import ip, until
 
 
 class Port(ServerCase):

@@ -4,9 +4,9 @@ import hashlib
 import os
 import subprocess
 
-from case import ServerCase
-from lacp import Partner
-from world import CLIENT_ADDR, SERVER_ADDR, ip, until
+from tests.netlab.case import ServerCase
+from tests.netlab.lacp import Partner
+from tests.netlab.world import CLIENT_ADDR, SERVER_ADDR, ip, until
 
 BEHIND, ELSEWHERE = "198.19.7.1", "198.19.8.1"  # of the clients, not on the link
 

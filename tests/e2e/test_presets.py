@@ -9,7 +9,7 @@ import re
 import subprocess
 import unittest
 
-from world import REPO, SLOW, World, lcore_args, server_path
+from tests.netlab.world import REPO, SLOW, World, lcore_args, server_path
 
 
 def preset(world, text, lcores=2):

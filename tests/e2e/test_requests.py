@@ -3,8 +3,8 @@
 import os
 import re
 
-from case import ServerCase
-from h2client import Client
+from tests.netlab.case import ServerCase
+from tests.netlab.h2client import Client
 
 SECRET = b"outside the root\n"
 

@@ -2,7 +2,7 @@
 """With whose rights handlers run, on threads that look up names with the rights of nobody."""
 import os
 
-from handlers_case import HandlersCase
+from tests.netlab.handlers_case import HandlersCase
 
 TEXT = b"for root alone\n"
 ROUNDS = 30

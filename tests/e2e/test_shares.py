@@ -2,9 +2,9 @@
 """
 One address has all connections that a server lets in; others come, and are let in and served.
 """
-from case import ServerCase
-from h2client import Client
-from world import CLIENT_ADDR
+from tests.netlab.case import ServerCase
+from tests.netlab.h2client import Client
+from tests.netlab.world import CLIENT_ADDR
 
 PLACES = 300
 FULL = PLACES - PLACES // 32  # the rest is for handshakes under way

@@ -9,10 +9,10 @@ import os
 
 import h2.events
 
-from case import ServerCase
-from flood import resident_kib
-from h2client import Client
-from world import SANITIZED
+from tests.netlab.case import ServerCase
+from tests.netlab.flood import resident_kib
+from tests.netlab.h2client import Client
+from tests.netlab.world import SANITIZED
 
 KIB, MIB = 1 << 10, 1 << 20
 FILES = 300

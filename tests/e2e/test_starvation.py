@@ -8,9 +8,9 @@ import random
 import unittest
 import zlib
 
-from h2client import Client, Holder
-from handlers_case import HandlersCase, STREAMS_MAX, counted_bytes, stuck
-from world import SLOW, until
+from tests.netlab.h2client import Client, Holder
+from tests.netlab.handlers_case import HandlersCase, STREAMS_MAX, counted_bytes, stuck
+from tests.netlab.world import SLOW, until
 
 BEYOND = 50  # more requests than stacks, per lcore
 N_BYTES = 70_000  # more than a response's buffer (64 KiB), so that a handler waits for a window

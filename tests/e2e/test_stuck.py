@@ -16,10 +16,10 @@ import unittest
 import h2.errors
 import h2.events
 
-from case import fill_site
-from h2client import Client, Holder
-from handlers_case import HandlersCase, STREAMS_MAX, make_gate, open_gate, stuck
-from world import World, until
+from tests.netlab.case import fill_site
+from tests.netlab.h2client import Client, Holder
+from tests.netlab.handlers_case import HandlersCase, STREAMS_MAX, make_gate, open_gate, stuck
+from tests.netlab.world import World, until
 
 QUEUE = 4096  # requests that can wait for a stack, per lcore
 TASKS_OUT = 1024  # requests that workers can have or wait for, per lcore

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """In a flood of SYNs, every real client is answered, and memory stays flat."""
-from case import ServerCase
-from flood import OPTIONS, Flood, Router, resident_kib, visit
-from priority import first_of
-from world import SANITIZED, until
+from tests.netlab.case import ServerCase
+from tests.netlab.flood import OPTIONS, Flood, Router, resident_kib, visit
+from tests.netlab.priority import first_of
+from tests.netlab.world import SANITIZED, until
 
 VISITS = 50
 # How soon is for ./dev bench synflood: a machine that is short of CPUs loses packets, and a client

@@ -3,9 +3,9 @@
 import os
 import subprocess
 
-from case import GIB, ServerCase
-from h2client import Client
-from world import CLIENT_ADDR, until
+from tests.netlab.case import GIB, ServerCase
+from tests.netlab.h2client import Client
+from tests.netlab.world import CLIENT_ADDR, until
 
 CLASS_KEYS = {"name", "requests", "refused", "open", "waiting", "bytes", "throttled_ms",
               "requests_per_s", "bytes_per_s"}

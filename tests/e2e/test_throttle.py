@@ -11,9 +11,9 @@ import os
 import time
 import unittest
 
-from case import FILES, ServerCase
-from downloader import Downloads
-from world import CLIENT_ADDR, PREFIX_BITS, SANITIZED, SLOW, ip, until
+from tests.netlab.case import FILES, ServerCase
+from tests.netlab.downloader import Downloads
+from tests.netlab.world import CLIENT_ADDR, PREFIX_BITS, SANITIZED, SLOW, ip, until
 
 KIB, MIB = 1 << 10, 1 << 20
 LATE_SECONDS = 0.5 * SLOW  # as long may bytes be on their way to a client that gets no CPU

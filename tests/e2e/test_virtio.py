@@ -13,8 +13,8 @@ import shutil
 import subprocess
 import unittest
 
-from case import fill_site
-from world import SERVER_ADDR, World, lcore_args, until
+from tests.netlab.case import fill_site
+from tests.netlab.world import SERVER_ADDR, World, lcore_args, until
 
 TESTPMD = shutil.which("dpdk-testpmd")
 TCP_CKSUM = "0x8"  # RTE_ETH_RX_OFFLOAD_TCP_CKSUM and its like for transmission

@@ -8,9 +8,9 @@ import hashlib
 import socket
 import struct
 
-from case import ServerCase
-from frames import Frames
-from world import SERVER_ADDR, until
+from tests.netlab.case import ServerCase
+from tests.netlab.frames import Frames
+from tests.netlab.world import SERVER_ADDR, until
 
 VLAN = 7
 OTHERS = "198.18.0.9"

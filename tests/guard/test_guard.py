@@ -1,18 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""perf/guard.py: what it reads of callgrind, and when it fails."""
+"""perf/bench/guard.py: what it reads of callgrind, and when it fails."""
 import contextlib
 import io
 import json
 import os
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "perf"))
-import ahead  # noqa: E402
-import exchange  # noqa: E402
-import guard  # noqa: E402
+from perf.bench import ahead, exchange, guard
 
 EXCHANGE = "ob=/a/b/build-release/perf/exchange/nj-exchange\n"
 PROFILE = EXCHANGE + """fl=???

@@ -7,9 +7,9 @@ import json
 import re
 import shlex
 
-from checks import Checks, GuestServer
-from pack import SHELL, USER, as_user
-from world import Failed, server_path
+from tests.netlab.world import Failed, server_path
+from tests.nic.checks import Checks, GuestServer
+from tests.nic.pack import SHELL, USER, as_user
 
 UNTESTED = "# (untested)"  # the commands before it
 OF_A_PACKAGE = "/boot"  # driverctl, which the guest does not have: typed by hand in a whole Debian

@@ -11,9 +11,9 @@ import socket
 import subprocess
 import time
 
-import pack
-from world import (PREFIX_BITS, PREFIX_BITS6, SERVER_ADDR, SERVER_ADDR6, Failed, Server, inside, ip,
-                   server_path, until)
+from tests.netlab.world import (PREFIX_BITS, PREFIX_BITS6, SERVER_ADDR, SERVER_ADDR6, Failed,
+                                Server, inside, ip, server_path, until)
+from tests.nic import pack
 
 SERVER_SECONDS_MAX = 180  # to start or to end; 5 on a quiet machine
 CURL_SECONDS_MAX = 120

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from world import Failed, how_it_ended, ip
+from tests.netlab.world import Failed, how_it_ended, ip
 
 QEMU = "qemu-system-x86_64"
 HUGEPAGES_PER_LCORE, OTHER_MIB = 170, 620  # an lcore with jumbo frames wants 300 MiB

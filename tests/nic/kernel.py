@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 
-from world import Failed
+from tests.netlab.world import Failed
 
 CACHE = os.environ.get("NJ_GUEST_KERNELS", "/var/cache/nightjar/kernels")
 META_PACKAGE = "linux-image-cloud-amd64"  # it depends on the newest kernel

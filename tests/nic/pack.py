@@ -12,8 +12,8 @@ import shlex
 import shutil
 import subprocess
 
-from case import fill_site
-from world import Failed, server_path
+from tests.netlab.case import fill_site
+from tests.netlab.world import Failed, server_path
 
 # With those that they need. Which of them there are depends on the kernel's version.
 MODULES = ("irqbypass", "iommufd", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core",

@@ -17,14 +17,12 @@ import sys
 import time
 import traceback
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "e2e")]
-from advice import Advice  # noqa: E402
-from checks import JUMBO_BYTES, JUMBO_MTU, REQUESTS, SESSIONS, Bond, Checks  # noqa: E402
-from guest import KERNEL_DRIVERS, QEMU, Guest, Nic  # noqa: E402
-from kernel import Missing, kernel  # noqa: E402
-from pack import pack  # noqa: E402
-from world import Failed, World, server_path  # noqa: E402
+from tests.netlab.world import Failed, World, server_path
+from tests.nic.advice import Advice
+from tests.nic.checks import JUMBO_BYTES, JUMBO_MTU, REQUESTS, SESSIONS, Bond, Checks
+from tests.nic.guest import KERNEL_DRIVERS, QEMU, Guest, Nic
+from tests.nic.kernel import Missing, kernel
+from tests.nic.pack import pack
 
 VIRTIO = Nic("virtio", "virtio-net-pci", "mq=on", queues=2)
 # The driver says that the e1000 (82540EM) has two queues. It has one.

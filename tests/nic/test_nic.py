@@ -13,13 +13,9 @@ import tempfile
 import unittest
 from unittest import mock
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "e2e")]
-import guest  # noqa: E402
-import kernel  # noqa: E402
-import reaper  # noqa: E402
-import run  # noqa: E402
-from world import Failed, until  # noqa: E402
+from tests.netlab import reaper
+from tests.netlab.world import REPO, Failed, until
+from tests.nic import guest, kernel, run
 
 NO_NETWORK = "echo 'E: Could not resolve deb.debian.org' >&2; exit 100"
 KNOWN = "echo '  Depends: linux-image-6.1.0-1-cloud-amd64'"
@@ -162,7 +158,7 @@ class Report(unittest.TestCase):
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which(run.QEMU), "needs root, and QEMU")
 class Killed(unittest.TestCase):
     def test_nothing_stays(self):
-        tests = subprocess.Popen([sys.executable, os.path.join(HERE, "run.py"), "--quick"],
+        tests = subprocess.Popen([sys.executable, "-m", "tests.nic.run", "--quick"], cwd=REPO,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(tests.communicate)
         self.addCleanup(tests.kill)

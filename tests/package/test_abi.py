@@ -20,7 +20,7 @@ BUILD = os.path.join(REPO, os.environ.get("NJ_BUILD", "build"))
 NAME = "docs/abi/libnightjar.abi"
 LIBRARY = os.path.join(BUILD, "lib", "libnightjar.so")
 HEADERS = os.path.join(REPO, "lib/include/nightjar")
-RENEW = "/usr/bin/python3 tests/package/test_abi.py --renew"
+RENEW = "/usr/bin/python3 -m tests.package.test_abi --renew"
 # Neither places in sources nor machine paths, and nothing of the types that no public header has.
 SMALL = ("--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed",
          "--no-parameter-names", "--exported-interfaces-only", "--drop-private-types",

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import unittest
 
-from prefix import EXAMPLES, Prefix, run
+from tests.package.prefix import EXAMPLES, Prefix, run
 
 NAMES = sorted(os.path.basename(path)[:-2] for path in glob.glob(os.path.join(EXAMPLES, "*.c")))
 DPDK = re.compile(r"\b(?:rte_\w+\.h|RTE_\w+)|dpdk", re.I)

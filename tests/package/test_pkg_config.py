@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import unittest
 
-from prefix import REPO, Prefix, run
+from tests.package.prefix import REPO, Prefix, run
 
 PROGRAM = r"""
 #include <stdio.h>

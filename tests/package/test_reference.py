@@ -8,15 +8,12 @@ import glob
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
 
-from prefix import REPO
-
-sys.path.insert(0, os.path.join(REPO, "lib"))
-import exports
+from lib import exports
+from tests.package.prefix import REPO
 
 INCLUDE = os.path.join(REPO, "lib/include/nightjar")
 LABELS = ("Context", "Ownership", "Errors", "Returns")

@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 
-import built
+from tests.relaxed import built
 
 WORD, RESERVED = "lib/sched/strategy_state.c", "lib/sched/reserved_threads.c"
 PARK, STRATEGY = "lib/sched/futex_park.c", "lib/sched/thread_strategy.c"

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 
-import built
+from tests.relaxed import built
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 REPO = os.path.dirname(os.path.dirname(HERE))

@@ -6,7 +6,7 @@ writes it from docs/ewyk-sentences.txt.
 """
 import re
 
-from rfc import cell, comments, listing, place, python_tests
+from tests.tidy.rfc import cell, comments, listing, place, python_tests
 
 LIST, PAGE = "docs/ewyk-sentences.txt", "docs/ewyk-sentences.md"
 LAST = 62

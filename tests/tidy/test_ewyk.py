@@ -3,9 +3,8 @@
 """ewyk.py: what counts as a test of a sentence, and what is found missing."""
 import unittest
 
-import ewyk
-import tidy
-from tidy import Source
+from tests.tidy import ewyk, tidy
+from tests.tidy.tidy import Source
 
 TEST = "Test(sched, eats)\n{\n    f();\n}\n"
 

@@ -1,17 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""perf/page.py: what is not ahead comes first, and the committed page is what the runs say."""
+"""page.py: what is not ahead comes first, and the committed page is what the runs say."""
 import json
 import os
-import sys
 import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "perf"))
-import page  # noqa: E402
-import record  # noqa: E402
-from targets import Results, behind, targets  # noqa: E402
+from perf.bench import page, record
+from perf.bench.targets import Results, behind, targets
 
 
 def run(bench, rows, **more):

@@ -3,9 +3,8 @@
 """rfc.py: what counts as a citation, what as a test, and what is found missing."""
 import unittest
 
-import rfc
-import tidy
-from tidy import Source
+from tests.tidy import rfc, tidy
+from tests.tidy.tidy import Source
 
 LIST = "[One]\n1 | RFC 9293 3.8.4 | It holds.\n"
 

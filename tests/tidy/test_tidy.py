@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each rule of tidy.py with a snippet it must refuse and one it must let pass."""
 import os
-import sys
 import tempfile
 import unittest
 
-import tidy
-from tidy import Source
+from tests.tidy import tidy
+from tests.tidy.tidy import Source
 
 TABLE = tidy.layer_table("""
 layers = {
@@ -258,8 +257,7 @@ class Docstrings(unittest.TestCase):
 
     def test_every_public_function_is_seen(self):
         """exports.py, which the linker's script comes from, finds the same ones."""
-        sys.path.insert(0, os.path.join(tidy.REPO, "lib"))
-        import exports
+        from lib import exports
         seen = 0
         for name in sorted(os.listdir(os.path.join(tidy.REPO, tidy.PUBLIC))):
             source = Source(f"{tidy.PUBLIC}/{name}", tidy.read(f"{tidy.PUBLIC}/{name}"))

@@ -15,8 +15,7 @@ import shutil
 import subprocess
 import sys
 
-import ewyk
-import rfc
+from tests.tidy import ewyk, rfc
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LINE_MAX, FILE_MAX, FUNCTION_MAX = 100, 700, 70

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Measures the communication delay between the server's CPU and the generator's (perf/link/apart.c).
+It determines the cost of packets between them: 200 KiB took 40 us or 150 us on one machine. The
+host moves the CPUs of a virtual machine, so the delay differs between runs. near() repeats a run
+until the CPUs are near each other, if possible:
+
+    values = near(lambda: pair.measure(...))
+    values["apart_ns"], values["apart_before"]      # at the end of the run; runs thrown away for it
+"""
+import os
+import subprocess
+import time
+
+from tests.netlab.priority import FIRST
+from tests.netlab.world import BUILD, Failed
+
+PROGRAMS = os.path.join(BUILD, "perf", "link")
+NEAR_NS = 150  # a round trip of a cache line: 50 to 100 within a shared cache, beyond it 200 to 600
+TRIES = 4
+WAIT_SECONDS, LOOKS = 0.2, 10  # for them to come near before a run begins
+
+
+def ask(program, *arguments):
+    """What it says of the first and the last CPU of ours. It goes first, as a server does."""
+    mine = sorted(os.sched_getaffinity(0))
+    done = subprocess.run([os.path.join(PROGRAMS, program), str(mine[0]), str(mine[-1]),
+                           *map(str, arguments)], capture_output=True, text=True, timeout=60,
+                          **FIRST)
+    if done.returncode:
+        raise Failed(f"{program}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def apart():
+    """Nanoseconds from one to the other and back."""
+    return int(ask("nj-apart"))
+
+
+def floor(seconds):
+    """p99.9 of waiting for a CPU that does nothing but look, of the worse of the two, in ns
+    (perf/link/stalls.c). They must have nothing else to do meanwhile."""
+    return max(int(line.split()[0]) for line in ask("nj-stalls", seconds).splitlines())
+
+
+def come_near():
+    for _ in range(LOOKS):
+        if apart() < NEAR_NS:
+            return True
+        time.sleep(WAIT_SECONDS)
+    return False
+
+
+def near(run):
+    """What run() returns, and what is said above. It is called again when the CPUs were near at its
+    begin and apart at its end; the last time counts whatever they were."""
+    for i in range(TRIES):
+        hope = come_near()  # else they are two sockets', say
+        values = run()
+        values["apart_ns"], values["apart_before"] = apart(), i
+        if values["apart_ns"] < NEAR_NS or not hope:
+            break
+    return values
+
+
+def summary(all_runs):
+    """A line about the runs of a table, which has a list of them for each row."""
+    runs = [run for some in all_runs for run in some]
+    if not runs:
+        return ""
+    far = sum(run["apart_ns"] >= NEAR_NS for run in runs)
+    return (f"between the two CPUs and back: {min(run['apart_ns'] for run in runs)} to "
+            f"{max(run['apart_ns'] for run in runs)} ns; "
+            f"{sum(run['apart_before'] for run in runs)} runs of CPUs that were further apart than "
+            f"{NEAR_NS} ns were thrown away" +
+            (f", {far} could not be had otherwise" if far else ""))

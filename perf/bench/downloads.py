@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+./dev bench downloads [--quick] [--json FILE] [--svg FILE] [SHAPE ...]
+
+Very many paced downloads from one lcore, and beside it nginx (limit_rate) with one worker on the
+same CPU, over the same kind of link to the same client. The two take turns.
+
+  article  a client at 200 KiB/s reads 200 KiB again and again; one more every so often until they
+           are 100: response time and time to the first byte, against those of one alone
+  crowd    10, 100, 1,000, 10,000 downloads at 20 KiB/s: each one's rate over the window, what a
+           newcomer waits for its first byte, wake-ups that sent nothing, CPU
+  global   a limit of 20 MiB/s for all: reached, and what came in the worst 100 ms
+  share    two classes that are sure of 3:1
+  client   one client with 8 connections of 32 streams with ranges, against its rate
+  change   a limit changes under way: when it shows
+  evil     a thousand bots that ask for 10 MiB and do not read: what others then wait
+"""
+import argparse
+import json
+import os
+import platform
+import sys
+
+from perf.bench.downloads_shapes import PEERS, SHAPES, Figure
+from perf.bench.lab import backlog_drops
+from perf.bench.peers_worlds import haproxy_can, nginx_version
+from perf.bench.svg import multiplot
+from tests.netlab.world import Failed
+
+
+def table(figures):
+    print(f"\n{'shape':<12}{'server':<10}{'what':<50} {'measured':<48} {'target':<12}")
+    for f in figures:
+        verdict = "" if f.met is None else "met" if f.met else "BELOW"
+        print(f"{f.shape:<12}{f.who:<10}{f.what:<50} {f.text:<48} {f.target:<12}{verdict}")
+    judged = [f for f in figures if f.met is not None]
+    print(f"\n{sum(f.met for f in judged)} of {len(judged)} targets met")
+
+
+def limits(dropped):
+    print(f"""
+One lcore or one worker process on one CPU, the client on another; a veth pair with an MTU of 1500,
+all offloads off, both sides' kernel TCP on its own side's CPU. nginx {nginx_version()} with
+limit_rate, HTTP/2 without TLS; it lets a second's worth go at once. HAProxy {haproxy_can()}
+(bwlim came with 2.7, Debian 12 has 2.6). "CPU busy" is of nightjar's lcore from its cycle counters,
+of nginx's worker from the kernel's accounts, which leave out what packets that come in cost.
+Bytes count when the client has read them. Packets dropped in the machine's own input queues, by
+anybody: {dropped}.""")
+
+
+def data(name, points):
+    return f"${name} << EOD\n" + "\n".join(" ".join(map(str, p)) for p in points) + "\nEOD\n"
+
+
+def plot(title, x, y, series, log=""):
+    """`series` is {who: [(x, y)]}; `log` names the axes with a logarithmic scale."""
+    script = f"set title '{title}'\nset xlabel '{x}'\nset ylabel '{y}'\nunset logscale\n"
+    script += f"set yrange [{'*' if 'y' in log else 0}:*]\n" + f"set logscale {log}\n" * bool(log)
+    for who, points in series.items():
+        script += data(who, points)
+    return script + "plot " + ", ".join(f"${who} using 1:2 title '{who}'" for who in series) + "\n"
+
+
+def chart(results, path):
+    """Response time and time to the first byte, over the number of clients."""
+    plots = []
+    if "article" in results:
+        curves = {who: runs[0]["curve"] for who, runs in results["article"].items()}
+        for column, what, scale in ((1, "response time", 1), (2, "time to the first byte", 1e3)):
+            unit = "s" if scale == 1 else "ms"
+            plots.append(plot(f"{what}, 200 KiB at 200 KiB/s", "clients", unit,
+                              {who: [(p[0], p[column] * scale) for p in points]
+                               for who, points in curves.items()}))
+    if "crowd" in results:
+        runs = results["crowd"]
+        plots.append(plot("time to the first byte of newcomers, downloads at 20 KiB/s",
+                          "downloads", "ms",
+                          {who: [(r["n"], r["within"]["ttfb_p50"] * 1e3) for r in rs]
+                           for who, rs in runs.items()}, "xy"))
+        plots.append(plot("largest error of a rate", "downloads", "%",
+                          {who: [(r["n"], r["error"]["max_abs"] * 100) for r in rs]
+                           for who, rs in runs.items()}, "x"))
+    if not plots:
+        sys.exit("bench: --svg shows article and crowd, and neither was measured")
+    multiplot(path, plots, 420, "set key top left\nset style data linespoints")
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="./dev bench downloads", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="shorter ramps and windows")
+    parser.add_argument("--full", action="store_true",
+                        help="the article's own times: one more each 6 s, then 10 minutes")
+    parser.add_argument("--rounds", type=int, default=1, help="of article [1]")
+    parser.add_argument("--crowd", type=lambda text: [int(n) for n in text.split(",")],
+                        metavar="N,N,...", help="[10,100,1000,10000]")
+    parser.add_argument("--streams", type=int, default=10, help="of a connection of a crowd [10]")
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=["nightjar", "nginx"],
+                        metavar="NAME,NAME")
+    parser.add_argument("--json", metavar="FILE", help="everything that was measured")
+    parser.add_argument("--svg", metavar="FILE", help="curves over the number of clients")
+    parser.add_argument("--strict", action="store_true",
+                        help="exit status 1 when a target is missed")
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=[])
+    args = parser.parse_args()
+    args.shapes = args.shapes or list(SHAPES)
+    if wrong := set(args.shapes) - set(SHAPES):
+        parser.error(f"no such shape: {', '.join(wrong)}; there are {', '.join(SHAPES)}")
+    if wrong := set(args.peers) - set(PEERS):
+        parser.error(f"no such peer: {', '.join(wrong)}; there are {', '.join(PEERS)}")
+    args.alone, args.hold, args.ramp_ms = (10, 10, 100) if args.quick else (20, 30, 600)
+    if args.full:
+        args.alone, args.hold, args.ramp_ms = 60, 600, 6000
+    args.crowd = args.crowd or ([10, 10_000] if args.quick else [10, 100, 1000, 10_000])
+    args.crowd_hold, args.crowd_ramp_ms, args.probe = 30, 5000, 5 if args.quick else 10
+    return args
+
+
+def main():
+    args = options()
+    before = backlog_drops()
+    results, figures = {}, []
+    for shape in args.shapes:
+        try:
+            results[shape], found = SHAPES[shape](
+                args, lambda what: print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True))
+            figures += found
+        except Failed as failed:  # what others took minutes to find out is not lost
+            print(f"\r\033[Kbench: {shape}: {failed}", file=sys.stderr)
+            figures.append(Figure(shape, "", "could not be measured", None, "", "", False))
+    print("\r\033[K", end="", file=sys.stderr)
+    table(figures)
+    limits(backlog_drops() - before)
+    if args.json:
+        with open(args.json, "w") as f:
+            json.dump({"kernel": platform.release(), "results": results,
+                       "figures": [figure.as_dict() for figure in figures]}, f, indent=1)
+    if args.svg:
+        chart(results, args.svg)
+    return int(args.strict and any(f.met is False for f in figures))
+
+
+if __name__ == "__main__":
+    os.chdir(os.environ.get("NJ_CALLER", "."))
+    try:
+        sys.exit(main())
+    except Failed as failed:
+        sys.exit(f"bench: {failed}")

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+./dev bench fiber                                        nanoseconds, on this machine
+./dev bench fiber --count [--functions] [--json FILE]    instructions
+
+Cost of an almost empty task inline (PC), on its own stack (EPC), and in other modes.
+
+  offer     nj_ewyk_offer(): the producer gives the task to the lcore's strategy, which runs it
+  measured  the strategy has a clock, and measures how long the task holds the core
+  recruit: start, over a call
+            what makes another context ready to produce. On an lcore that is a stack for the task,
+            so that the root can go on: nj_fiber_start() to its end, minus a call of the same
+
+With --count callgrind counts a release build's bench_fiber. Each way is run twice, the second time
+with more tasks, and the difference is divided by them: what is done once is in neither, and what is
+done now and then has its share. The counts are the same each time, whatever else the machine does.
+The clock stands still.
+
+--functions lists the counts by function.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import subprocess
+import sys
+import tempfile
+
+from perf.bench import guard, record
+
+BUILD = os.environ.get("NJ_BUILD", "build-release")
+PROGRAM = os.path.join(record.REPO, BUILD, "perf", "micro", "bench_fiber")
+WAYS = {"call": "a call through a pointer", "start": "nj_fiber_start, to its end",
+        "pc": "offer, PC", "epc": "offer, EPC that never parks",
+        "pc-measured": "offer, PC, measured", "epc-measured": "offer, EPC, measured",
+        "park": "wake, resume, park", "park-measured": "wake, resume, park, measured"}
+OVER = {"EPC that never parks, over PC": ("epc", "pc"),
+        "the same, measured": ("epc-measured", "pc-measured"),
+        "recruit: start, over a call": ("start", "call")}
+FEW, MANY = 10000, 30000  # with as many digits, which are read
+SECONDS = 300  # for one run, on whatever machine
+
+
+def count(way, n):
+    """{function: instructions} of all that the program does."""
+    with tempfile.TemporaryDirectory(prefix="nj-fiber-") as scratch:
+        out = os.path.join(scratch, "callgrind.out")
+        # Where things lie decides how they are copied: the same name and environment everywhere.
+        run = subprocess.run(
+            ["valgrind", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no",
+             f"--callgrind-out-file={out}", "./" + os.path.basename(PROGRAM), "--count", way,
+             str(n)], cwd=os.path.dirname(PROGRAM), env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+        if run.returncode:
+            raise guard.Failed(f"{way}: {run.stderr}")
+        with open(out) as f:
+            return guard.parse(f)[0]
+
+
+def per_task(way):
+    few, many = count(way, FEW), count(way, MANY)
+    functions = {name: (many[name] - few[name]) / (MANY - FEW) for name in many}
+    return collections.Counter({name: n for name, n in functions.items() if abs(n) > 1e-3})
+
+
+def tell(found, functions):
+    print(f"{'instructions per task':<36}{'':>8}")
+    for what, (way, other) in OVER.items():
+        difference = sum(found[way].values()) - sum(found[other].values())
+        print(f"{what:<36}{difference:>+8.1f}")
+    for way, name in WAYS.items():
+        print(f"{name:<36}{sum(found[way].values()):>8.1f}")
+        for function, n in found[way].most_common() if functions else ():
+            print(f"{'':<36}{'':>8}{n:>8.1f}  {function}")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench fiber", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", action="store_true", help="instructions, not nanoseconds")
+    parser.add_argument("--functions", action="store_true")
+    parser.add_argument("--json", metavar="FILE")
+    args = parser.parse_args()
+    if not args.count:
+        parser.error("other options are for --count")
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        found = dict(zip(WAYS, pool.map(per_task, WAYS)))
+    tell(found, args.functions)
+    if args.json:
+        record.dump(args.json, {"tools": guard.tools(), "instructions": found})
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (guard.Failed, subprocess.TimeoutExpired) as failure:
+        sys.exit(f"bench fiber: {failure}")

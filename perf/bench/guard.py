@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+./dev bench guard [--renew] [--profile N] [--cache-sim] [--json FILE] [SHAPE ...]
+
+What a request costs the server in instructions, which machines that are slow or busy count alike:
+callgrind counts a release build's nj-exchange, a server and its clients in one thread, and only
+what the server does, past its first requests (./dev bench exchange --help has the shapes).
+
+The counts are compared with perf/baseline.json. More than 3 % above is a failure, and the functions
+that grew are named; more than 3 % below asks for a new baseline: --renew writes one, to be
+committed with what earned it. Where compiler or libraries are others than the baseline's,
+differences are told and nothing fails. --profile only shows where the instructions go: the N
+dearest functions.
+
+--cache-sim only shows misses per request in caches that callgrind simulates: 32 KiB for
+instructions (I1) and 32 KiB for data (D1), 8 ways each, and 1 MiB behind both (LL), 16 ways.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from perf.bench import record
+
+BUILD = os.environ.get("NJ_BUILD", "build-release")
+PROGRAM = os.path.join(record.REPO, BUILD, "perf", "exchange", "nj-exchange")
+BASELINE = os.path.join(record.REPO, "perf", "baseline.json")
+PAGE = os.path.join(record.REPO, "docs", "performance.md")
+SHAPES = ("1x1", "16x32", "route", "1000x1", "200KiB", "10MiB")
+LIMIT = 0.03
+COUNTED = "nj_exchange_server_step"
+# The same simulated machine everywhere: what callgrind takes by default is the host's.
+CACHES = ("--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
+MISSES = {"I1": ("I1mr",), "D1 read": ("D1mr",), "D1 write": ("D1mw",),
+          "LL": ("ILmr", "DLmr", "DLmw")}
+KEPT = 80  # functions of a shape in the baseline; the others are one sum
+TOLD = 15  # functions that grew, in a report
+SECONDS = 900  # for one shape, on whatever machine: 10 on an idle one
+REST = "(all others)"
+OURS = ("nj-exchange", "nj-ahead")
+AROUND = ("main", "(below main)", "libc: (below main)", "libc: __libc_start_main@@GLIBC_2.34",
+          "run", "count_shape", "pair_run", "until_done", "turn", COUNTED)  # who calls the server
+CLONE = re.compile(r"(?:\.(?:part|isra|constprop|cold|lto_priv)(?:\.\d+)?)+$")
+VARIANT = re.compile(r"_(?:sse\d|ssse3|avx|evex|erms|x86_64)")  # libc's, of which the CPU chooses
+
+
+class Failed(Exception):
+    pass
+
+
+# ---- what callgrind counted ----
+
+def name_of(object_path, function):
+    """As the baseline has it: the same whatever CPU, path, version of a library or clone."""
+    library = os.path.basename(object_path).split(".so")[0]
+    function = CLONE.sub("", re.sub(r"'\d+$", "", function))
+    if library in OURS:
+        return function
+    if function.startswith("0x") or function == "???":
+        function = "(no name)"  # a stripped library's own functions; where depends on its build
+    elif library == "libc" and VARIANT.search(function):
+        function = "mem* and str*"
+    return f"{library}: {function}"
+
+
+def parse(lines):
+    """(own, inclusive): instructions by name, of a file that was written without compression."""
+    own, inclusive = collections.Counter(), collections.Counter()
+    object_path = function = ""
+    called = False
+    for line in lines:
+        key, equals, value = line.rstrip("\n").partition("=")
+        if equals and key in ("ob", "fn", "cob", "calls"):
+            if key == "ob":
+                object_path = value
+            elif key == "fn":
+                function = name_of(object_path, value)
+            called = called or key == "calls"
+        elif line[:1].isdigit():
+            n = int(line.split()[1])
+            if not called:
+                own[function] += n
+            inclusive[function] += n
+            called = False
+    return own, inclusive
+
+
+def misses(lines):
+    """Of the whole file, by cache; nothing where no cache was simulated."""
+    events, totals = [], []
+    for line in lines:
+        key, _, values = line.partition(":")
+        events = values.split() if key == "events" else events
+        totals = [int(n) for n in values.split()] if key == "totals" else totals
+    if "D1mr" not in events:
+        return {}
+    totals += [0] * (len(events) - len(totals))  # callgrind leaves out zeros at the end
+    total = dict(zip(events, totals))
+    return {cache: sum(total[event] for event in of) for cache, of in MISSES.items()}
+
+
+def count(program, arguments, options=()):
+    """Of the server that runs in `program`, for one request. `options` are callgrind's."""
+    with tempfile.TemporaryDirectory(prefix="nj-guard-") as scratch:
+        out = os.path.join(scratch, "callgrind.out")
+        # Where things lie decides how they are copied: the same name and environment everywhere.
+        run = subprocess.run(
+            ["valgrind", "--tool=callgrind", f"--toggle-collect={COUNTED}",
+             "--compress-strings=no", "--compress-pos=no", f"--callgrind-out-file={out}", *options,
+             "./" + os.path.basename(program), "--count", *arguments],
+            cwd=os.path.dirname(program), env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+        if run.returncode:
+            raise Failed(f"{' '.join(arguments)}: {run.stderr}")
+        with open(out) as f:
+            lines = f.readlines()
+    own, inclusive = parse(lines)
+    found = json.loads(run.stdout)
+    n, missed = found["requests"], misses(lines)
+    if not own:
+        raise Failed(f"{' '.join(arguments)}: callgrind has counted nothing in {COUNTED}()")
+    return {"requests": n, "instructions": sum(own.values()) / n,
+            **{key: found[key] / n for key in ("steps", "rx_packets", "tx_packets")},
+            **({"misses": {cache: m / n for cache, m in missed.items()}} if missed else {}),
+            "functions": {name: cost / n for name, cost in own.items()},
+            "inclusive": {name: cost / n for name, cost in inclusive.items()}}
+
+
+def tools():
+    """What instructions depend on besides our own code."""
+    def version(package):
+        return record.said_by("pkg-config", "--modversion", package)
+    comment = subprocess.run(["readelf", "-p", ".comment", PROGRAM], capture_output=True, text=True)
+    compiler = re.search(r"\]\s+(.*\S)", comment.stdout)
+    with open("/proc/cpuinfo") as f:
+        avx2 = " avx2 " in f.read().replace("\n", " ")
+    return {"compiler": compiler[1] if compiler else "unknown", "libdpdk": version("libdpdk"),
+            "libsodium": version("libsodium"), "libc": os.confstr("CS_GNU_LIBC_VERSION"),
+            "avx2": "yes" if avx2 else "no"}
+
+
+# ---- before and after ----
+
+def shortened(functions):
+    """The dearest, and one sum of the others."""
+    ranked = sorted(functions.items(), key=lambda item: (-item[1], item[0]))
+    kept = {name: round(cost, 1) for name, cost in ranked[:KEPT]}
+    kept[REST] = round(sum(cost for _, cost in ranked[KEPT:]), 1)
+    return kept
+
+
+def grown(before, after):
+    """(name, what it was, what it is) of functions that cost more than they did, the worst first.
+    What the baseline does not have by name cost at most as much as the least that it has."""
+    least = min((cost for name, cost in before.items() if name != REST), default=0)
+    least = least if before.get(REST) else 0
+    found = []
+    for name, cost in after.items():
+        growth = cost - before.get(name, least)
+        if growth >= 0.5:  # baselines are rounded
+            was = f"{before[name]:,.1f}" if name in before else f"up to {least:,.1f}"
+            found.append((growth, name, was if least or name in before else "new", cost))
+    return [entry[1:] for entry in sorted(found, key=lambda entry: (-entry[0], entry[1]))]
+
+
+def compare(shape, before, after):
+    """(verdict, lines): "grown", "same" or "shrunk", and what there is to say of it."""
+    was, now = before["instructions"], after["instructions"]
+    change = now / was - 1
+    lines = [f"{shape:<8}{was:>14,.1f} -> {now:>14,.1f} instructions per request, {change:+.2%}"]
+    for key, what in (("rx_packets", "packets to"), ("tx_packets", "packets from")):
+        if abs(after[key] / before[key] - 1) > LIMIT:
+            lines.append(f"    {what} the server, per request: {before[key]:.2f} -> "
+                         f"{after[key]:.2f}")
+    if change > LIMIT:
+        for name, told, cost in grown(before["functions"], after["functions"])[:TOLD]:
+            lines.append(f"    {told:>18} -> {cost:>14,.1f}  {name}")
+        return "grown", lines
+    return ("shrunk" if change < -LIMIT else "same"), lines
+
+
+def differences(before, after):
+    return [f"{name}: {before.get(name)} then, {after.get(name)} now"
+            for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
+
+
+def judge(baseline, now_tools, results):
+    """Says what it found. (shapes that passed, shapes that failed)"""
+    verdicts = collections.Counter()
+    for shape, after in results.items():
+        before = baseline["shapes"].get(shape)
+        if not before:
+            print(f"{shape:<8}{'':>17} {after['instructions']:>14,.1f} instructions per request; "
+                  "it has no baseline: --renew")
+            verdicts["grown"] += 1
+            continue
+        verdict, lines = compare(shape, before, after)
+        verdicts[verdict] += 1
+        print(*lines, sep="\n")
+    others = differences(baseline["tools"], now_tools)
+    if others:
+        print("The baseline was made with other tools, so nothing fails:", *others, sep="\n    ")
+        if verdicts["grown"] or verdicts["shrunk"]:
+            print("If they stay: ./dev bench guard --renew")
+        return len(results), 0
+    if verdicts["shrunk"]:
+        print(f"More than {LIMIT:.0%} fewer instructions: keep them with ./dev bench guard --renew")
+    if verdicts["grown"]:
+        print(f"More than {LIMIT:.0%} more instructions. If they are worth it: "
+              "./dev bench guard --renew, and say why in the commit.")
+    return len(results) - verdicts["grown"], verdicts["grown"]
+
+
+def renew(now_tools, results):
+    """The shapes that were counted; what is there of others stays, if the tools are the same."""
+    try:
+        with open(BASELINE) as f:
+            baseline = json.load(f)
+    except FileNotFoundError:
+        baseline = {"tools": now_tools, "shapes": {}}
+    if baseline["tools"] != now_tools:
+        if set(results) != set(SHAPES):
+            raise Failed("the tools are others than the baseline's: renew all shapes at once")
+        baseline = {"tools": now_tools, "shapes": {}}
+    for shape, after in results.items():
+        baseline["shapes"][shape] = {
+            "requests": after["requests"], "instructions": round(after["instructions"], 1),
+            **{key: round(after[key], 4) for key in ("steps", "rx_packets", "tx_packets")},
+            "functions": shortened(after["functions"])}
+    with open(BASELINE, "w") as f:
+        json.dump(baseline, f, indent=1)
+        f.write("\n")
+    print(f"{os.path.relpath(BASELINE, record.REPO)} is renewed: commit it")
+    if os.path.exists(PAGE):
+        print("docs/performance.md has these figures, too: ./dev bench page")
+
+
+def profile(shape, found, n):
+    total = found["instructions"]
+    print(f"\n{shape}: {total:,.1f} instructions per request; per request "
+          f"{found['steps']:.3f} steps, {found['rx_packets']:.3f} packets in, "
+          f"{found['tx_packets']:.3f} out")
+    for title, key in (("its own", "functions"), ("with all it calls", "inclusive")):
+        costs = {name: cost for name, cost in found[key].items()
+                 if key == "functions" or (name not in AROUND and "(no name)" not in name)}
+        print(f"\n{'':>12}{'share':>8}  {title}")
+        for name, cost in sorted(costs.items(), key=lambda item: (-item[1], item[0]))[:n]:
+            print(f"{cost:>12,.1f}{cost / total:>8.2%}  {name}")
+
+
+def show_misses(results):
+    print(f"{'per request':<11} {'instructions':>12}  misses:", *(f"{c:>9}" for c in MISSES))
+    for shape, found in results.items():
+        print(f"{shape:<11} {found['instructions']:>12,.1f}         ",
+              *(f"{found['misses'][cache]:>9,.2f}" for cache in MISSES))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev bench guard", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--renew", action="store_true", help="write perf/baseline.json")
+    parser.add_argument("--profile", type=int, metavar="N")
+    parser.add_argument("--cache-sim", action="store_true",
+                        help="show misses of simulated caches; compares nothing")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=list(SHAPES))
+    args = parser.parse_args()
+    record.check_names(parser, args.shapes, SHAPES)
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        options = CACHES if args.cache_sim else ()
+        results = dict(zip(args.shapes, pool.map(lambda shape: count(PROGRAM, [shape], options),
+                                                 args.shapes)))
+    now_tools = tools()
+    if args.json:
+        with open(record.caller_path(args.json), "w") as f:
+            json.dump({"tools": now_tools, "shapes": results}, f, indent=1)
+            f.write("\n")
+    for shape in results if args.profile else ():
+        profile(shape, results[shape], args.profile)
+    if args.cache_sim:
+        show_misses(results)
+    if args.renew:
+        renew(now_tools, results)
+    if args.renew or args.profile or args.cache_sim:
+        return 0
+    with open(BASELINE) as f:
+        passed, failed = judge(json.load(f), now_tools, results)
+    print(f"{passed} passed, {failed} failed")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Failed, subprocess.TimeoutExpired) as failure:
+        sys.exit(f"bench guard: {failure}")

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+A server on one CPU, nightjar-load on another, and between them one of two links without a kernel:
+
+  memif   both ends are net_memif; packets of the MTU, checksums by software
+  virtio  the server has net_virtio_user, as in a virtual machine, the generator is its host
+          (net_vhost): checksums are left out and 64 KiB go as one segment (TSO)
+
+The host copies each packet on its own CPU, in both directions; over memif each end copies what it
+receives, or the generator nothing and the server both where hugepages let its buffers be shared.
+"""
+import os
+import time
+
+from tests.netlab import generator
+from tests.netlab.priority import first_of
+from tests.netlab.world import Failed, until
+
+FILES = {"128": 128, "200KiB": 200 << 10, "10MiB": 10 << 20}
+ADDRESSES = ["198.18.0.1", *(f"198.18.0.{i}" for i in range(5, 8))]  # of 32,768 connections each
+SHAPES = {
+    "1x1": ("/128", ["-c", 1, "-m", 1]),
+    "1x100": ("/128", ["-c", 1, "-m", 100]),
+    "16x32": ("/128", ["-c", 16, "-m", 32]),
+    "half": ("/128", ["-c", 16, "-m", 32]),  # at a rate that is told
+    "1000x1": ("/128", ["-c", 1000, "-m", 1]),
+    "100kx1": ("/128", ["-c", 100_000, "-m", 1, "--in-flight", 1000]),
+    "100k": ("/128", ["-c", 100_000, "-m", 1, "-r", 50_000]),
+    "200KiB": ("/200KiB", ["-c", 16, "-m", 4]),
+    "10MiB": ("/10MiB", ["-c", 8, "-m", 1]),
+}
+CROWDS = ("100kx1", "100k")  # each needs a server of its own, whose memory is measured, too
+STAGES = ("rx", "tcp", "h2", "handler", "tx")
+LINKS = ("memif", "virtio")
+OPEN_SECONDS, WARM_SECONDS, SPARE_SECONDS = 90, 1.0, 60
+
+
+def cpus():
+    """(the generator's, the server's)"""
+    mine = sorted(os.sched_getaffinity(0))
+    if len(mine) < 2:
+        raise Failed("a CPU for the server and one for the generator: there is only one")
+    return mine[0], mine[-1]
+
+
+def device(link, role, socket, huge):
+    """EAL's argument. vhost is to hand on large segments, and in one buffer: the stack does not
+    take packets in pieces."""
+    if link == "memif":
+        copies = ",zero-copy=yes" if huge and role == "client" else ""
+        return f"--vdev=net_memif0,role={role},socket={socket},socket-abstract=no{copies}"
+    if role == "server":
+        return f"--vdev=virtio_user0,path={socket},queue_size=1024"
+    return f"--vdev=net_vhost0,iface={socket},tso=1,linear-buffer=1,ext-buffer=1"
+
+
+def listens(world, socket):
+    """Whether somebody does; that the socket is there does not say so yet."""
+    return socket in world.run_in(world.server_ns, "ss", "-xlH").stdout
+
+
+class Pair(generator.Pair):
+    """`memory` is a hugepages.Memory. Over virtio it is good for one run: the host has to be there
+    before the guest, and stays as long. The same holds for the shapes of CROWDS."""
+
+    def __init__(self, link="memif", memory=None):
+        self.kind, self.huge = link, memory is not None and memory.huge
+        eal = memory.eal if memory else generator.NO_HUGEPAGES
+        super().__init__(lcores=f"0@{cpus()[1]}", memory=eal, options=[
+            "--busy-poll", "--max-connections", "131072", "--preface-timeout", "10m",
+            "--idle-timeout", "10m"])
+        self.root = os.path.join(self.scratch, "site")
+        os.mkdir(self.root)
+        for name, n_bytes in FILES.items():
+            with open(os.path.join(self.root, name), "wb") as f:
+                f.write(os.urandom(n_bytes))
+
+    def __enter__(self):
+        try:
+            self.make_namespaces()
+            if self.kind != "virtio":
+                self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        """Connections that are left are nobody's: no orderly end."""
+        if self.server:
+            self.server.process.kill()
+            self.server.process.wait()
+        self.close()
+
+    def device(self, role):
+        return device(self.kind, role, self.socket(), self.huge)
+
+    def socket(self):
+        return f"{self.scratch}/link"
+
+    def start(self):
+        super().start()
+        first_of(self.server_ns)
+
+    def start_load(self, *options, urls):
+        """The generator; over virtio it is the first, and the server comes now."""
+        process = self.load_popen("-q", *options, urls=urls, lcores=f"0@{cpus()[0]}",
+                                  addresses=ADDRESSES)
+        if self.kind != "virtio":
+            return process
+        self.reaper.will_make("prefix", self.prefix)
+        try:
+            until("the generator listens for the server",
+                  lambda: listens(self, self.socket()) or process.poll() is not None, 30)
+            if process.poll() is not None:
+                generator.finish(process, 1)
+            self.start()
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
+        return process
+
+    def look(self):
+        return {**self.server.telemetry("/nightjar/stages"), "at": time.monotonic(),
+                "body_bytes": self.server.stats()["body_bytes"]}
+
+    def all_open(self, process, n):
+        """Whether so many connections are, and have had a request each. Raises what the generator
+        says when it has given up."""
+        if process.poll() is not None:
+            generator.finish(process, 1)
+            raise Failed("nightjar-load ended before its time")
+        stats = self.server.stats()
+        return stats["connections"] == n and stats["requests"] - self.asked_before >= n
+
+    def measure(self, shape, seconds, *more):
+        """What it costs, of a time in which all connections are open, have asked before and stay
+        open. The generator's part of it is `seconds` long, the server's begins 2 s earlier and ends
+        a moment later: what we do meanwhile takes time of these CPUs, and the latencies are to be
+        without. `more` are further options of nightjar-load."""
+        url, options = SHAPES[shape]
+        connections = options[options.index("-c") + 1]
+        if self.server:
+            until("the connections of the run before have ended",
+                  lambda: not self.server.stats()["connections"], 60)
+        self.asked_before = self.server.stats()["requests"] if self.server else 0
+        memory = self.memory()["anonymous"] if self.server else 0
+        process = self.start_load(
+            *options, *more, "-w", f"{3 * WARM_SECONDS}s", "-d", f"{seconds + SPARE_SECONDS}s",
+            "--timeout", "60s", urls=[url])
+        try:
+            until(f"{connections:,} connections, and a request over each",
+                  lambda: self.all_open(process, connections), OPEN_SECONDS)
+            time.sleep(WARM_SECONDS)
+            grown = self.memory()["anonymous"] - memory
+            before = self.look()
+            time.sleep(2 * WARM_SECONDS + seconds)
+            process.terminate()  # it tells what it has measured: nothing ended within our time
+            after = self.look()
+            found = generator.finish(process, 120)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+        lost = {name: found["in_all"][name] for name in ("reset", "timeout", "lost", "broken")}
+        if any(lost.values()) or found["in_all"]["status_2"] != found["in_all"]["done"]:
+            raise Failed(f"not all requests were answered: {found['in_all']}")
+        return figures(found, before, after, FILES[url[1:]],
+                       grown / connections if shape in CROWDS and memory else None)
+
+
+def figures(found, before, after, file_bytes, connection_bytes):
+    d = {name: after[name] - before[name] for name in before if name != "tsc_hz"}
+    hz = after["tsc_hz"]
+    n = d["body_bytes"] / file_bytes  # requests; of long ones, what was done of them
+    if not n:
+        raise Failed("nothing was served")
+    measured = sum(d[stage] for stage in STAGES)
+    cost, latency = d["cycles_busy"] / n, found["latency_ns"]
+    busy = d["cycles_busy"] / (d["cycles_busy"] + d["cycles_idle"])
+    values = {"rate": n / d["at"], "full": hz / cost, "ns": cost / hz * 1e9, "cycles": cost,
+              **{stage: cost * d[stage] / measured / hz * 1e9 if measured else None
+                 for stage in STAGES},
+              "busy": busy, "idle": 1 - busy, "steps": d["loops_busy"] / n,
+              "rx_packets": d["rx_packets"] / n, "tx_packets": d["tx_packets"] / n,
+              "bytes_full": file_bytes * hz / cost, "bytes": d["body_bytes"] / d["at"],
+              "connection_bytes": connection_bytes,
+              "client_busy": found["client_busy"], "p50": latency["p50"], "p99": latency["p99"],
+              "p99.9": latency["p99.9"],
+              "spread": latency["p99.9"] / latency["p50"] if latency["p50"] else None}
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+./dev bench peers [--quick] [--rounds N] [--seconds S] [--json FILE] [--svg FILE] [SHAPE ...]
+
+nightjar beside h2o, nginx, nghttpd, HAProxy and Jetty: what a request costs each server's core. All
+serve the same files on the same CPU, one worker each, to the same h2load on another CPU; nightjar
+also over memif to nightjar-load. In each round everybody has a turn at every shape, the one that
+begins moves on by one each round, and who has no turn stands still (SIGSTOP).
+
+  1x1 1x100 16x32 1000x1   connections x streams, a file of 128 bytes
+  200KiB 10MiB             downloads: 16 connections of 4 streams; 8 of one
+
+Links:
+  veth      a veth pair without offloads: everybody's packets are of the MTU, with their checksums
+  veth+tso  the same with TSO and checksums left to the device: what a good network card does for
+            the kernel. In downloads only; nightjar does not use it
+  memif     shared memory between nightjar and nightjar-load, no kernel between
+
+Columns:
+  CPU us/req   what the server's core did for one request. Peers: user and system time of their
+               processes, which is what is compared. nightjar: cycles of its steps that found work,
+               the device's system calls in them
+  all us/req   peers: all that the CPU was not idle: with the TCP of packets that came in while the
+               server slept, or that ksoftirqd took. (Else the kernel charges it to the server.)
+  req/core-s   requests per second of the server's core: the inverse of CPU per request. Downloads
+               count by their bytes
+  x h2o        the ratio of that to h2o's over the plain veth
+  busy         share of its CPU that the server used: nightjar's own steps, the peers' CPU
+  client       the same of the client's CPU. Where it is above 95 % and the server's is not, the
+               client was the limit: req/s is a floor, CPU per request is still the server's
+  p50 p99      of the client's requests, from a short run beside the measured one, for h2load logs
+               each with a system call; of memif from the measured one
+
+Settings are in perf/peers/. Jetty's compiler needs work to learn from: it has 15 seconds of 16x32
+and 3 of every other shape first (--quick: 8 and 1), all others half a second each.
+"""
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import time
+
+from perf.bench import record, serve
+from perf.bench.apart import near, summary
+from perf.bench.peers_contenders import Memif, OverKernel, OverVeth
+from perf.bench.peers_report import chart, table, verdicts, wanted
+from perf.bench.peers_worlds import KERNEL_PEERS, versions
+from tests.netlab.reaper import Reaper
+from tests.netlab.world import Failed
+
+SHAPES = ["1x1", "1x100", "16x32", "1000x1", "200KiB", "10MiB"]
+BULK = ("200KiB", "10MiB")
+EVERYBODY = ["nightjar", *KERNEL_PEERS]
+BROKEN = (Failed, OSError, subprocess.SubprocessError)  # what spoils one contender's turn, not all
+WARM_SECONDS = 0.5
+
+
+def start_all(stack, args, root, say):
+    """Those that started, and {peer: why} of the others. Without nightjar there is no point."""
+    contenders, failed = [], {}
+    for make in (Memif, OverVeth):
+        if "nightjar" in args.peers:
+            say(f"nightjar over {make.link} starts")
+            contenders.append(make(stack, root))
+    for name in KERNEL_PEERS:
+        if name in args.peers:
+            say(f"{name} starts")
+            try:
+                contenders.append(OverKernel(stack, root, name))
+            except BROKEN as why:
+                failed[name] = str(why)
+                print(f"\r\033[Kbench: {name} is left out: {why}", file=sys.stderr)
+    return contenders, failed
+
+
+def warm(contender, args):
+    for shape in args.shapes:
+        if contender.name == "jetty":
+            seconds = args.jit[0] if shape == "16x32" else args.jit[1]
+        else:
+            seconds = WARM_SECONDS
+        try:
+            contender.warm(shape, seconds)
+        except BROKEN as why:  # what it does in its turns will be told
+            print(f"\r\033[Kbench: {contender.name}, {shape}, to get warm: {why}", file=sys.stderr)
+
+
+def lanes(contenders, shape):
+    """[(contender, link)]: who has a turn at a shape."""
+    return [(c, link) for c in contenders for link in c.links(shape in BULK)]
+
+
+class Progress:
+    def __init__(self, n):
+        self.n, self.done, self.began = n, 0, time.monotonic()
+
+    def __call__(self, what):
+        text = f"\r{what}"
+        if self.done:
+            left = (time.monotonic() - self.began) / self.done * (self.n - self.done)
+            text += f"; about {left / 60:.1f} min left"
+        print(text + "\033[K", end="", file=sys.stderr, flush=True)
+        self.done += 1
+
+
+def take_turn(contender, shape, link, args, runs, failed):
+    key = (shape, contender.name, link)
+    try:
+        values = near(lambda: contender.run(shape, link, args.seconds))
+        runs.setdefault(key, []).append(values)
+    except BROKEN as why:
+        failed[key] = str(why)
+        print(f"\r\033[Kbench: {' '.join(key)}: {why}", file=sys.stderr)
+
+
+def measure(contenders, args):
+    """({(shape, peer, link): [values of a round]}, {(shape, peer, link): why a round has none},
+    the rounds)"""
+    runs, failed = {}, {}
+    say = Progress(args.rounds * sum(len(lanes(contenders, shape)) for shape in args.shapes))
+    with record.Rounds(args.rounds) as rounds:
+        for i in rounds:
+            for shape in args.shapes:
+                turns = lanes(contenders, shape)
+                first = i % len(turns)
+                for contender, link in turns[first:] + turns[:first]:
+                    say(f"round {i + 1} of {args.rounds}, {shape}, {contender.name} over {link}")
+                    take_turn(contender, shape, link, args, runs, failed)
+    return runs, failed, rounds
+
+
+def make_site(stack):
+    """The files that all serve; some of the peers as nobody."""
+    reaper = Reaper()
+    stack.callback(reaper.finish)
+    root = f"/run/njt-{os.getpid()}-site"
+    reaper.will_make("folder", root)
+    os.mkdir(root)
+    os.chmod(root, 0o755)
+    for name, n_bytes in serve.FILES.items():
+        with open(os.path.join(root, name), "wb") as f:
+            f.write(os.urandom(n_bytes))
+    return root
+
+
+def bench(args):
+    run = record.begin("peers")
+    run.facts["versions"] |= versions()
+    say = lambda what: print(f"\r{what}\033[K", end="", file=sys.stderr, flush=True)  # noqa: E731
+    with contextlib.ExitStack() as stack:
+        contenders, absent = start_all(stack, args, make_site(stack), say)
+        for contender in list(contenders):
+            say(f"{contender.name} over {contender.link} is checked, and gets warm")
+            try:
+                contender.check()
+                warm(contender, args)
+            except BROKEN as why:
+                if contender.name == "nightjar":
+                    raise
+                contenders.remove(contender)
+                absent[contender.name] = str(why)
+                print(f"\r\033[Kbench: {contender.name} is left out: {why}", file=sys.stderr)
+        if not contenders:
+            raise Failed("nobody is left to measure")
+        runs, failed, rounds = measure(contenders, args)
+    print("\r\033[K", end="", file=sys.stderr)
+    for key in sorted(runs, key=lambda key: args.shapes.index(key[0])):  # rounds may have begun
+        row = run.row(key[0], runs[key], peer=key[1], link=key[2])     # with different ones
+        row["client_limited"] = client_limited(row["values"])
+    failed |= {("", name, ""): why for name, why in absent.items()}
+    return run, runs, failed, rounds
+
+
+def client_limited(values):
+    return values["client_busy"]["median"] > 0.95 > values["busy"]["median"]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, help="[5, quick: 2]")
+    parser.add_argument("--seconds", type=float, help="of each run [2, quick: 0.8]")
+    parser.add_argument("--quick", action="store_true", help="about 4 minutes instead of 13")
+    parser.add_argument("--peers", metavar="NAME,...", default=",".join(EVERYBODY),
+                        help="these only [%(default)s]")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--svg", metavar="FILE", help="requests per core-second, all in one chart")
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=SHAPES)
+    args = parser.parse_args()
+    args.peers = args.peers.split(",")
+    args.rounds = (2 if args.quick else 5) if args.rounds is None else args.rounds
+    args.seconds = (0.8 if args.quick else 2) if args.seconds is None else args.seconds
+    if args.rounds < 1 or not 0.1 <= args.seconds <= 600:
+        parser.error("at least one round; from 0.1 to 600 seconds")
+    args.jit = (8, 1) if args.quick else (15, 3)
+    record.check_names(parser, args.shapes, SHAPES)
+    record.check_names(parser, args.peers, EVERYBODY, "peer")
+    return args
+
+
+def main():
+    args = arguments()
+    run, runs, failed, rounds = bench(args)
+    table(run, failed, args, rounds)
+    verdicts(wanted(run))
+    print("\n" + summary(runs.values()))
+    if args.json:
+        missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))
+                   for key, why in failed.items()]
+        run.write(args.json, **rounds.facts(), seconds=args.seconds, missing=missing)
+    if args.svg and run.rows:
+        chart(run.rows, record.caller_path(args.svg))
+    return rounds.status or int(bool(failed))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failed as why:
+        sys.exit(f"bench peers: {why}")
+    except KeyboardInterrupt:
+        sys.exit(record.interrupted("bench peers"))

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Who takes part in ./dev bench peers, and what a turn of theirs tells:
+
+    rate       requests per second
+    ns         CPU time of the server per request: what is compared
+    device_ns  of nightjar: what of it its device's transmit function took
+    busy_ns    of a peer: time per request in which its CPU was not idle
+    full       requests per second of the server's core
+    bytes, bytes_full     the same of the bodies' bytes
+    busy, client_busy     shares of the two CPUs
+    p50, p99   latency in nanoseconds
+"""
+import contextlib
+import os
+import re
+import signal
+import time
+
+from perf.bench import serve
+from perf.bench.lab import cpus
+from perf.bench.pair import STAGES
+from perf.bench.peers_worlds import KERNEL_PEERS, Nightjar, connections_of, cpu_seconds, family
+from tests.netlab.priority import FIRST
+from tests.netlab.world import Failed, until
+
+LATENCY_SECONDS = 0.3
+TICK = os.sysconf("SC_CLK_TCK")
+VETH, VETH_TSO, MEMIF = "veth", "veth+tso", "memif"
+
+
+def idle_seconds(cpu):
+    """That a CPU had nothing to do, or was another guest's. Kept to the nanosecond by a kernel
+    whose clock stops in idle CPUs, told in hundredths."""
+    with open("/proc/stat") as f:
+        fields = next(line.split() for line in f if line.startswith(f"cpu{cpu} "))
+    return sum(int(fields[i]) for i in (4, 5, 8)) / TICK  # idle, iowait, steal
+
+
+class Contender:
+    """A server that stands still unless it has its turn. `stack` ends it."""
+    name, link = "", VETH
+
+    def __init__(self, stack, world):
+        self.world = world
+        stack.enter_context(world)
+        stack.callback(self.let_go)  # called first, so that it can end
+        self.signal(signal.SIGSTOP)
+
+    def signal(self, number):
+        for pid in family(self.world.server.process.pid):
+            os.kill(pid, number)
+
+    def let_go(self):
+        with contextlib.suppress(OSError):  # it is gone already
+            self.signal(signal.SIGCONT)
+
+    def awake(self):
+        """True when what its counters tell from now on is of this turn."""
+        return True
+
+    def turn(self, work, *args):
+        self.signal(signal.SIGCONT)
+        try:
+            until("it is awake", self.awake)
+            return work(*args)
+        finally:
+            with contextlib.suppress(OSError):  # why it is gone, the work has found out
+                self.signal(signal.SIGSTOP)
+
+    def links(self, _bulk):
+        return [self.link]
+
+    def run(self, shape, link, seconds):
+        return self.turn(self.measure, shape, link, seconds)
+
+    def warm(self, shape, seconds):
+        self.turn(self.measure, shape, self.link, seconds)
+
+
+class Nightjars(Contender):
+    name = "nightjar"
+
+    def awake(self):
+        """The step of its loop in which it was stopped has ended, and counted that time as idle."""
+        idle = lambda: self.world.server.stats()["cycles_idle"]  # noqa: E731
+        was = idle()
+        return until("its lcore is awake", lambda: idle() != was)
+
+
+class OverVeth(Nightjars):
+    """Loaded with h2load. This one is nightjar."""
+
+    def __init__(self, stack, root):
+        super().__init__(stack, self.make(root))
+
+    def make(self, root):
+        return Nightjar(root=root)
+
+    # --- what differs with nightjar -------------------------------------------------------------
+
+    def connections(self):
+        return self.world.server.stats()["connections"]
+
+    def look(self):
+        return self.world.server.telemetry("/nightjar/stages")
+
+    @staticmethod
+    def cost(before, after, _passed, _not_idle):
+        """{"cpu": seconds, "busy": share of the server's CPU, "device": share of the CPU time that
+        went into the device's transmit function: system calls here}"""
+        d = {name: after[name] - before[name] for name in after}
+        measured = sum(d[stage] for stage in STAGES)
+        return {"cpu": d["cycles_busy"] / after["tsc_hz"],
+                "busy": d["cycles_busy"] / (d["cycles_busy"] + d["cycles_idle"]),
+                "device": d["tx"] / measured if measured else 0}
+
+    # --- and what does not ----------------------------------------------------------------------
+
+    def check(self):
+        self.turn(self.compare)
+
+    def compare(self):
+        """Each file has to come as it is, with its length."""
+        for name, n_bytes in serve.FILES.items():
+            path = os.path.join(self.world.scratch, "got")
+            done = self.world.client("curl", "-sS", "-f", "--max-time", "20",
+                                     "--http2-prior-knowledge", "-D", "-", "-o", path,
+                                     self.world.url("/" + name))
+            with open(os.path.join(self.world.root, name), "rb") as wanted:
+                same = done.returncode == 0 and open(path, "rb").read() == wanted.read()
+            if not same or not re.search(rf"(?im)^content-length: {n_bytes}$", done.stdout):
+                raise Failed(f"{self.name}: /{name} did not come as it is: {done.stdout[-300:]} "
+                             f"{done.stderr[-300:]}")
+
+    def h2load(self, shape, seconds, *more):
+        url, options = serve.SHAPES[shape]
+        return self.world.client("taskset", "-c", str(cpus()[0]), "h2load", *map(str, options),
+                                 "-D", f"{round(seconds * 1e3)}ms", *more, self.world.url(url),
+                                 seconds=seconds + 20, **FIRST)
+
+    def measure(self, shape, _link, seconds):
+        before, began = self.look(), time.monotonic()
+        idle = [idle_seconds(cpu) for cpu in cpus()]
+        done = self.h2load(shape, seconds)
+        passed = time.monotonic() - began
+        idle = [min(passed, idle_seconds(cpu) - was) for cpu, was in zip(cpus(), idle)]
+        until("the connections have ended", lambda: not self.connections(), 60)
+        cost = self.cost(before, self.look(), passed, passed - idle[1])
+        n_bytes, took = self.carried(shape, done)
+        n = n_bytes / serve.FILES[serve.SHAPES[shape][0][1:]]
+        values = {"rate": n / took, "bytes": n_bytes / took, "ns": cost["cpu"] / n * 1e9,
+                  "full": n / cost["cpu"], "bytes_full": n_bytes / cost["cpu"],
+                  "busy": cost["busy"], "client_busy": 1 - idle[0] / passed}
+        if "not_idle" in cost:
+            values["busy_ns"] = cost["not_idle"] / n * 1e9
+        if "device" in cost:
+            values["device_ns"] = values["ns"] * cost["device"]
+        return values
+
+    def carried(self, shape, done):
+        """(bytes of bodies, those of downloads included that were under way when it ended, and
+        seconds; it may go on for longer than it was asked to)"""
+        data = re.search(r"\((\d+)\) data", done.stdout)
+        took = re.search(r"finished in ([\d.]+)(us|ms|s)", done.stdout)
+        fine = " 0 failed, 0 errored, 0 timeout" in done.stdout
+        if not fine or not took or not data or not int(data[1]):
+            raise Failed(f"{self.name}, {shape}: h2load: {done.stdout[-600:]}{done.stderr[-300:]}")
+        return int(data[1]), float(took[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1}[took[2]]
+
+    def latency(self, shape):
+        path = os.path.join(self.world.scratch, "log")
+        with open(path, "w"):
+            pass
+        self.carried(shape, self.h2load(shape, LATENCY_SECONDS, f"--log-file={path}"))
+        with open(path) as f:
+            took = sorted(int(line.split()[2]) for line in f)
+        until("the connections have ended", lambda: not self.connections(), 60)
+        return {name: took[int(len(took) * share)] * 1e3
+                for name, share in (("p50", 0.5), ("p99", 0.99))}
+
+    def run(self, shape, link, seconds):
+        values = super().run(shape, link, seconds)
+        if serve.SHAPES[shape][0] == "/128":
+            values |= self.turn(self.latency, shape)
+        return values
+
+
+class OverKernel(OverVeth):
+    def __init__(self, stack, root, name):
+        self.name = name
+        super().__init__(stack, root)
+
+    def make(self, root):
+        return KERNEL_PEERS[self.name](root=root)
+
+    awake = Contender.awake
+
+    def links(self, bulk):
+        return [VETH, VETH_TSO] if bulk else [VETH]
+
+    def connections(self):
+        return connections_of(self.world.server.process.pid)
+
+    def look(self):
+        return cpu_seconds(self.world.server.process.pid)
+
+    @staticmethod
+    def cost(before, after, passed, not_idle):
+        return {"cpu": after - before, "not_idle": not_idle, "busy": not_idle / passed}
+
+    def measure(self, shape, link, seconds):
+        if link != VETH_TSO:
+            return super().measure(shape, link, seconds)
+        self.world.offloads(True)
+        try:
+            return super().measure(shape, link, seconds)
+        finally:
+            self.world.offloads(False)
+
+
+class Memif(Nightjars):
+    """bench serve's two processes."""
+    link = MEMIF
+    VALUES = ("rate", "bytes", "ns", "full", "bytes_full", "client_busy", "p50", "p99")
+
+    def __init__(self, stack, _root):
+        super().__init__(stack, serve.Pair())
+
+    def check(self):
+        """nightjar-load counts what is not a whole 200, and serve.Pair fails on any."""
+
+    def warm(self, _shape, _seconds):
+        """nightjar-load does so in each of its runs."""
+
+    def measure(self, shape, _link, seconds):
+        found = self.world.measure(shape, seconds)
+        return {name: found[name] for name in self.VALUES} | {
+            "busy": found["rate"] * found["ns"] / 1e9}  # not before the generator starts, or after

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ./dev bench peers says: a table per shape, how nightjar stands, and a chart."""
+from perf.bench import record, serve
+from perf.bench.svg import multiplot
+from perf.bench.targets import Results, targets
+
+TITLES = {
+    "1x1": "1x1: one connection, one request at a time, 128 bytes",
+    "1x100": "1x100: one connection of 100 streams, 128 bytes",
+    "16x32": "16x32: 16 connections of 32 streams, 128 bytes",
+    "1000x1": "1000x1: 1,000 connections of one request at a time, 128 bytes",
+    "200KiB": "200KiB: 16 connections of 4 streams, 200 KiB",
+    "10MiB": "10MiB: 8 connections of one stream, 10 MiB",
+}
+LINKS = ("memif", "veth", "veth+tso")
+PEERS = ("nightjar", "h2o", "nginx", "nghttpd", "haproxy", "jetty")
+HEAD = ("peer      link      ", "     req/s", "CPU us/req", "   least", "    most", "all us/req",
+        "req/core-s", "  x h2o", "    busy", "  client")
+
+
+def us(ns):
+    """Three digits that count."""
+    value = ns / 1e3
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def h2o_of(rows, shape):
+    """What all of a shape are compared with."""
+    return next((row["values"] for row in rows if row["shape"] == shape and row["peer"] == "h2o" and
+                 row["link"] == "veth"), None)
+
+
+def order(row):
+    return PEERS.index(row["peer"]), LINKS.index(row["link"])
+
+
+def line(row, h2o):
+    values = row["values"]
+    m = {name: value["median"] for name, value in values.items()}
+    cost = values["ns"]
+    ratio = f"{m['full'] / h2o['full']['median']:.2f}" if h2o else "-"
+    bulk = serve.SHAPES[row["shape"]][0] != "/128"
+    last = (f"{m['bytes'] / 1e6:>9,.0f}{m['bytes_full'] / 1e9:>11.2f}" if bulk else
+            f"{us(m['p50']):>9}{us(m['p99']):>11}")
+    return (f"{row['peer']:<10}{row['link']:<10}{m['rate']:>11,.0f}{us(cost['median']):>12}"
+            f"{us(cost['min']):>9}{us(cost['max']):>9}"
+            f"{us(m['busy_ns']) if 'busy_ns' in m else '-':>12}{m['full']:>12,.0f}{ratio:>9}"
+            f"{m['busy'] * 100:>8.0f}%{m['client_busy'] * 100:>8.0f}%{last}"
+            + ("  the client was the limit" if row["client_limited"] else ""))
+
+
+def table(run, failed, args, rounds):
+    print(record.headline(run.facts))
+    print("nightjar beside " + ", ".join(
+        f"{name} {run.facts['versions'][name]}" for name in PEERS[1:] if name in args.peers)
+        + f"; {rounds.n_done} rounds of {args.seconds} s: medians")
+    for shape in args.shapes:
+        rows = sorted((row for row in run.rows if row["shape"] == shape), key=order)
+        ends = ("     MB/s", "  GB/core-s") if serve.SHAPES[shape][0] != "/128" else \
+            ("   p50 us", "     p99 us")
+        print(f"\n{TITLES[shape]}\n{HEAD[0]}" + " ".join(("", *HEAD[1:])) + "".join(ends))
+        for row in rows:
+            print(line(row, h2o_of(run.rows, shape)))
+        for (where, peer, link), why in failed.items():
+            if where in (shape, ""):
+                some = any((r["peer"], r["link"]) == (peer, link) for r in rows)
+                print(f"{peer:<10}{link:<10} {'A ROUND FAILED' if some else 'NOT MEASURED'}: "
+                      f"{' '.join(why.split())[:150]}")
+
+
+# --- what is wanted of nightjar -------------------------------------------------------------------
+
+def wanted(run):
+    """Targets that these rows say something to; what is missed is said first."""
+    found = targets(Results([{"bench": "peers", "rows": run.rows}]))
+    return sorted((t for t in found if t.met is not None), key=lambda t: t.met)
+
+
+def verdicts(found):
+    if found:
+        print("\nWanted of nightjar:")
+    for t in found:
+        print(f"  {'met  ' if t.met else 'BELOW'}  {t.what}: {t.reached}, {t.wanted}")
+
+
+# --- chart ----------------------------------------------------------------------------------------
+
+SERIES = [("nightjar", "memif", "nightjar, memif", "#b2182b"),
+          ("nightjar", "veth", "nightjar, veth", "#ef8a62"), ("h2o", "veth", "h2o", "#2166ac"),
+          ("nginx", "veth", "nginx", "#4393c3"), ("nghttpd", "veth", "nghttpd", "#92c5de"),
+          ("haproxy", "veth", "HAProxy", "#878787"), ("jetty", "veth", "Jetty", "#c4c4c4")]
+SETTINGS = """
+set style data histograms
+set style histogram errorbars gap 1.5 lw 1
+set style fill solid 1 noborder
+set boxwidth 0.9
+set errorbars 0.4 front lc rgb '#303030' lw 1
+set datafile missing '?'
+set key outside top center horizontal
+set xtics scale 0
+unset grid
+set grid ytics
+set logscale y
+set format y '%.0s%c'
+"""
+
+
+def group(rows, shape, tso):
+    """A line of the chart's data: median, least and most of each of SERIES. nightjar's are the same
+    beside peers with TSO and without."""
+    words = [f'"{shape}\\npeers: TSO"' if tso else f'"{shape}"']
+    for peer, link, _, _ in SERIES:
+        link = "veth+tso" if tso and peer != "nightjar" else link
+        values = next((r["values"]["full"] for r in rows if (r["shape"], r["peer"], r["link"]) ==
+                       (shape, peer, link)), None)
+        words += [f"{values[name]:.6g}" for name in ("median", "min", "max")] if values else "???"
+    return " ".join(words) + "\n"
+
+
+def chart(rows, path):
+    shapes = dict.fromkeys(row["shape"] for row in rows)
+    data = "".join(group(rows, shape, False) for shape in shapes) + "".join(
+        group(rows, shape, True) for shape in shapes
+        if any(r["shape"] == shape and r["link"] == "veth+tso" for r in rows))
+    least = min(row["values"]["full"]["min"] for row in rows)
+    plot = f"$rows << EOD\n{data}EOD\nset yrange [{least / 2}:*]\n"
+    plot += "set title 'Requests per second of the server''s core (log scale; bars: least to most)'"
+    plot += "\nplot " + ", ".join(
+        f"$rows using {2 + 3 * i}:{3 + 3 * i}:{4 + 3 * i}" + (":xtic(1)" if i == 0 else "")
+        + f" title '{title}' lc rgb '{colour}'" for i, (_, _, title, colour) in enumerate(SERIES))
+    multiplot(path, [plot + "\n"], 620, SETTINGS, columns=1)

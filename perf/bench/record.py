@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+What a run measured, as JSON that says by itself where and how: page.py makes pages of it.
+
+    run = record.begin("serve")             # at the start: machine, commit, versions, command
+    run.row("16x32", values, link="memif")  # values: one {name: number} per round
+    run.write(args.json, rounds=5)
+
+    {"bench": "serve", "machine": {...}, "commit": {...}, "versions": {...}, "command": [...],
+     "date": ..., "rounds": 5, "rows": [{"shape": "16x32", "peer": "nightjar", "link": "memif",
+      "values": {"ns": {"median": ..., "min": ..., "max": ..., "runs": [...]}, ...}}]}
+
+A row may say more beside its values: whatever is true of all its rounds, like "client_limit".
+"""
+import datetime
+import json
+import os
+import platform
+import re
+import signal
+import statistics
+import subprocess
+import sys
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+KEYS = ("bench", "machine", "commit", "versions", "command", "date", "rounds", "rows")
+# What a run writes itself does not make the next one's sources others than the commit's.
+NOT_SOURCES = (":!perf/results", ":!docs/performance", ":!docs/performance.md")
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def said_by(*command):
+    """The first line that a command prints, or nothing when it can't be run."""
+    try:
+        done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=20)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip().split("\n")[0] if done.returncode == 0 else ""
+
+
+def caller_path(path):
+    """`path` as seen by whoever called ./dev, which works in the repository."""
+    return os.path.join(os.environ.get("NJ_CALLER", "."), path)
+
+
+def dump(path, found):
+    """Writes what a bench that keeps no rounds has measured, where --json says."""
+    with open(caller_path(path), "w", encoding="utf-8") as f:
+        json.dump(found, f, indent=1)
+
+
+def check_names(parser, names, known, what="shape"):
+    for name in names:
+        if name not in known:
+            parser.error(f"{name}: no such {what}; there are {', '.join(known)}")
+
+
+def read_text(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+    except OSError:
+        return ""
+
+
+def machine():
+    cpu = read_text("/proc/cpuinfo")
+    memory = dict(re.findall(r"^(\w+): +(\d+)", read_text("/proc/meminfo"), re.M))
+    model = re.search(r"^model name\s*: (.*)", cpu, re.M)
+    system = re.search(r'^PRETTY_NAME="?([^"\n]*)', read_text("/etc/os-release"), re.M)
+    return {"cpu": model[1] if model else platform.machine(),
+            "cores": len(os.sched_getaffinity(0)), "virtual": " hypervisor" in cpu,
+            "memory_bytes": int(memory.get("MemTotal", 0)) << 10,
+            "kernel": platform.release(), "system": system[1] if system else "",
+            "hugepages": {"reserved": int(memory.get("HugePages_Total", 0)),
+                          "free": int(memory.get("HugePages_Free", 0)),
+                          "bytes_each": int(memory.get("Hugepagesize", 0)) << 10},
+            "load": os.getloadavg()[0]}
+
+
+def commit():
+    """git refuses root a clone that belongs to somebody else, unless told."""
+    git = ("git", "-c", "safe.directory=*")
+    return {"id": said_by(*git, "rev-parse", "HEAD"),
+            "name": said_by(*git, "describe", "--always", "--abbrev=12"),
+            "dirty": bool(said_by(*git, "status", "--porcelain", "-uno", "--", ".",
+                                  *NOT_SOURCES))}
+
+
+def versions():
+    found = {"dpdk": said_by("pkg-config", "--modversion", "libdpdk"),
+             "gcc": said_by("cc", "-dumpfullversion"),
+             "nghttp2": said_by("pkg-config", "--modversion", "libnghttp2")}
+    return {name: version or "unknown" for name, version in found.items()}
+
+
+def facts(bench):
+    """What a run's JSON begins with. `bench` is the word after ./dev bench."""
+    return {"bench": bench, "machine": machine(), "commit": commit(), "versions": versions(),
+            "command": ["./dev", "bench", bench, *sys.argv[1:]],
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+
+
+def headline(f):
+    """Machine and commit, in one line for a terminal."""
+    m, c = f["machine"], f["commit"]
+    return (f"{m['cpu']}, {m['cores']} CPUs{' (virtual)' if m['virtual'] else ''}, Linux "
+            f"{m['kernel']}; commit {c['name'] or 'unknown'}"
+            f"{' with changes' if c['dirty'] else ''}; load {m['load']:.1f} at the start")
+
+
+def summary(runs):
+    """{name: {"median", "min", "max", "runs"}} of one {name: number} per round. A value that some
+    rounds lack, or that is None there, is of those that have it."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    found = {}
+    for name in names:
+        values = [run[name] for run in runs if run.get(name) is not None]
+        if values:
+            values = [float(f"{v:.6g}") for v in values]
+            found[name] = {"median": statistics.median(values), "min": min(values),
+                           "max": max(values), "runs": values}
+    return found
+
+
+def compact(value):
+    """JSON whose innermost lists and objects stand on one line each: it is committed and read."""
+    text = json.dumps(value, indent=1)
+    one_line = lambda m: re.sub(r"\s*\n\s*", " ", m[0])
+    text = re.sub(r"\[[^\[\]{}\"]*\]", one_line, text)
+    return re.sub(r"\{[^{}]*\}", one_line, text) + "\n"
+
+
+class Run:
+    """A run's JSON as it grows."""
+
+    def __init__(self, bench):
+        self.facts, self.rows = facts(bench), []
+
+    def row(self, shape, runs, peer="nightjar", link="memif", **more):
+        self.rows.append({"shape": shape, "peer": peer, "link": link, "values": summary(runs),
+                          **more})
+        return self.rows[-1]
+
+    def write(self, path, rounds, **more):
+        with open(caller_path(path), "w", encoding="utf-8") as f:
+            f.write(compact({**self.facts, "rounds": rounds, **more, "rows": self.rows}))
+
+
+def begin(bench):
+    return Run(bench)
+
+
+class Rounds:
+    """`for i in rounds:` within `with Rounds(n) as rounds:`. Ctrl-C ends them: who has a whole
+    round can still tell what was measured, `n_done` rounds and a part of one; `status` is then to
+    be the program's."""
+
+    def __init__(self, n):
+        self.n, self.n_done, self.status = n, 0, 0
+
+    def __iter__(self):
+        for i in range(self.n):
+            yield i
+            self.n_done = i + 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None or not issubclass(kind, KeyboardInterrupt) or self.n_done == 0:
+            return False
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left to be done is short
+        print(f"\r\033[Kinterrupted: this is of {self.n_done} of {self.n} rounds",
+              file=sys.stderr)
+        self.status = INTERRUPTED
+        return True
+
+    def facts(self):
+        """What a run's JSON says of them."""
+        return {"rounds": self.n_done, "interrupted": self.status != 0}
+
+
+def interrupted(bench):
+    """Before a round was whole, or after the last. The program's exit status."""
+    print(f"\n{bench}: interrupted", file=sys.stderr)
+    return INTERRUPTED
+
+
+class Unreadable(Exception):
+    """It is not the JSON of a run; the text is for a person."""
+
+
+def read_json(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)
+    except (OSError, ValueError) as why:
+        raise Unreadable(f"{path}: {why}") from None
+
+
+def checked(path, run):
+    """The run that `path` has, if it is one."""
+    missing = [key for key in KEYS if not isinstance(run, dict) or key not in run]
+    if missing:
+        raise Unreadable(f"{path}: not what a ./dev bench writes with --json: it has no "
+                         f"{', '.join(missing)}")
+    return run
+
+
+def read(path):
+    return checked(path, read_json(path))

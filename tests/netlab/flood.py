@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A flood of SYNs against a world's server, and a real client in the midst of it."""
+import json
+import os
+import re
+import select
+import socket
+import struct
+import subprocess
+import threading
+
+from tests.netlab.priority import FIRST
+from tests.netlab.world import BUILD, SERVER_ADDR, inside
+
+CLIENT_SECONDS_MAX = 1
+# What answers to strangers goes to a router, out of sight of the kernel that has the other end: it
+# throws away what is for another MAC before it looks at it.
+ROUTER_ADDR, ROUTER_MAC = "198.18.0.254", bytes.fromhex("0200000000fe")
+OPTIONS = ("--gateway", ROUTER_ADDR)
+ARP_REQUEST, ARP_REPLY = 1, 2
+
+
+class Router:
+    """A router in name only: it answers who asks for its MAC."""
+
+    def __init__(self, world):
+        with inside(world.client_ns):
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0806))
+            self.socket.bind(("nj0", 0x0806))
+        self.woken, self.wake = os.pipe()
+        self.thread = threading.Thread(target=self.answer)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.wake)
+        self.thread.join()
+        os.close(self.woken)
+        self.socket.close()
+
+    def answer(self):
+        while True:
+            ready, _, _ = select.select([self.socket, self.woken], [], [])
+            if self.woken in ready:
+                return
+            frame = self.socket.recv(64)
+            if len(frame) >= 42 and struct.unpack("!H", frame[20:22])[0] == ARP_REQUEST \
+                    and frame[38:42] == socket.inet_aton(ROUTER_ADDR):
+                asker = frame[22:32]  # MAC and address
+                self.socket.send(asker[:6] + ROUTER_MAC + b"\x08\x06" + struct.pack(
+                    "!HHBBH6s4s", 1, 0x0800, 6, 4, ARP_REPLY, ROUTER_MAC, frame[38:42]) + asker)
+
+
+class Flood:
+    """
+    nj-synflood, from where the clients live. `rate` per second; 0: what the device takes. It comes
+    from elsewhere, as it were, and does not wait for what this machine does besides.
+    """
+
+    def __init__(self, world, seconds, rate=0, seed=1):
+        mac = world.server_mac().hex(":")
+        self.process = world.client_popen(
+            os.path.join(BUILD, "perf", "link", "nj-synflood"), "--to", SERVER_ADDR, "--mac", mac,
+            "--seconds", str(seconds), "--rate", str(rate), "--seed", str(seed), "nj0",
+            stdout=subprocess.PIPE, text=True, **FIRST)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait(10)
+
+    def running(self):
+        return self.process.poll() is None
+
+    def end(self):
+        """{sent, failed, seconds, per_second}"""
+        self.process.terminate()
+        return json.loads(self.process.communicate(timeout=10)[0])
+
+
+def visit(world, path="/", seconds_max=CLIENT_SECONDS_MAX):
+    """A new connection and one request: (whether it was answered in that time, how long)."""
+    done = world.client("curl", "-s", "-o", "/dev/null", "--http2-prior-knowledge", "--max-time",
+                        str(seconds_max), "-w", "%{http_code} %{time_total}",
+                        world.url(path), **FIRST)
+    status, seconds = done.stdout.split()
+    return done.returncode == 0 and status == "200", float(seconds)
+
+
+def resident_kib(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(r"^VmRSS:\s+(\d+) kB", f.read(), re.M)[1])

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+A server and nightjar-load (perf/load), without a kernel between them: the two share the rings of a
+memif link, whose memory is their own, so that neither needs hugepages.
+
+    with Pair(options=["--root", folder]) as pair:
+        found = pair.load("-c", 16, "-m", 32, "-d", "2s", urls=["/index.html"])
+        found["requests_per_second"], found["latency_ns"]["p99"]
+"""
+import json
+import os
+import re
+import subprocess
+
+from tests.netlab.world import (BUILD, CLIENT_ADDR, PREFIX_BITS, SERVER_ADDR, SLOW, Failed, World,
+                                lcore_args)
+
+PROGRAM = os.path.join(BUILD, "perf", "load", "nightjar-load")
+NO_HUGEPAGES = ("--no-huge", "-m", "512")
+# Sums of the kernel over all of a process's memory, in KiB, as we name them.
+SMAPS = {"Rss": "rss", "Pss": "pss", "Pss_Anon": "anonymous", "Pss_Shmem": "shared_memory",
+         "Private_Hugetlb": "hugepages", "AnonHugePages": "transparent_hugepages"}
+
+
+def command(device, prefix, options, urls, lcores=1, addresses=(CLIENT_ADDR,),
+            memory=NO_HUGEPAGES):
+    """nightjar-load over the EAL's `device`."""
+    own = [word for a in addresses for word in ("--addr", f"{a}/{PREFIX_BITS}")]
+    return [PROGRAM, "--no-pci", "--no-shconf", *memory, device, *lcore_args(lcores),
+            "--file-prefix", prefix, "--", *own, "--json", "-", *map(str, options),
+            f"http://{SERVER_ADDR}{urls[0]}", *urls[1:]]
+
+
+def finish(process, seconds):
+    """What nightjar-load said in the end."""
+    try:
+        out, err = process.communicate(timeout=seconds * SLOW)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise Failed(f"nightjar-load did not end within {seconds * SLOW} s") from None
+    if process.returncode:
+        raise Failed(f"nightjar-load ended with {process.returncode}: {err.strip()[-800:]}")
+    return json.loads(out)
+
+
+class Memif(World):
+    """A server whose port is one end of a memif link; `prefix` is the EAL's, of the other end."""
+
+    def __init__(self, lcores=1, options=(), program="nightjar", memory=NO_HUGEPAGES):
+        super().__init__("null", lcores=lcores, options=options, program=program)
+        self.eal_memory = memory
+        self.eal = ["--no-pci", "--no-shconf", *memory, self.device("server"), *lcore_args(lcores)]
+        self.prefix = self.name + "c"
+
+    def device(self, role):
+        return f"--vdev=net_memif0,role={role},socket={self.scratch}/memif,socket-abstract=no"
+
+    def start(self):
+        super().start()
+        self.reaper.will_make("prefix", self.prefix)
+
+    def memory(self):
+        """Bytes that the server's process has, by kind."""
+        with open(f"/proc/{self.server.process.pid}/smaps_rollup", encoding="ascii") as f:
+            found = dict(re.findall(r"^(\w+): +(\d+) kB", f.read(), re.M))
+        return {name: int(found[field]) << 10 for field, name in SMAPS.items()}
+
+
+class Pair(Memif):
+    def load_popen(self, *options, urls, lcores=1, addresses=(CLIENT_ADDR,)):
+        return self.client_popen(
+            *command(self.device("client"), self.prefix, options, urls, lcores, addresses,
+                     self.eal_memory),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def load(self, *options, urls, seconds=60, **more):
+        return finish(self.load_popen(*options, urls=urls, **more), seconds)

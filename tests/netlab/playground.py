@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+`./dev run`: nightjar on up to two lcores behind a tap in a namespace of its own, reachable from the
+ordinary machine at 127.0.0.1:8080. No NIC, no hugepages, no configuration; nothing stays behind.
+
+The way of a byte: curl -> 127.0.0.1:8080 -> relay.py (accepts here, connects inside) -> the
+kernel's TCP -> the tap -> DPDK -> nightjar's own TCP.
+"""
+import argparse
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+from tests.netlab import world
+from tests.netlab.reaper import Reaper
+from tests.netlab.relay import relay
+from tests.netlab.world import Failed, REPO, Server, ip
+
+TAP, SERVER_ADDR, KERNEL_SIDE = "nj0", "198.18.0.2", "198.18.0.1/24"
+EXAMPLES = ("hello", "slow?ms=500", "events?n=5", "lookup/localhost")
+BIG_FILES = {"10MiB.bin": 10 << 20, "1GiB.bin": 1 << 30}
+
+
+class Ended(BaseException):
+    """Somebody sent a signal to end this."""
+
+
+def end(*_):
+    raise Ended
+
+
+def options():
+    p = argparse.ArgumentParser(prog="./dev run", description=(
+        "Build nightjar and serve a folder over HTTP/2 on 127.0.0.1. Ctrl-C ends it."))
+    p.add_argument("--root", metavar="DIR", help="the folder to serve (default: a sample site)")
+    p.add_argument("--examples", action="store_true",
+                   help="with the handlers of app/examples (nightjar-examples)")
+    p.add_argument("--port", type=int, default=8080, help="port on 127.0.0.1 (default: 8080)")
+    p.add_argument("--lcores", type=int, metavar="N",
+                   help="lcores, also more than there are CPUs (default: 2, or as many as leave a "
+                        "CPU to all else)")
+    p.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # for ./dev
+    p.add_argument("options", nargs="*", metavar="-- OPTION",
+                   help="of nightjar's, e.g. -- --rate-per-request 2MiB/s; "
+                        "nightjar --help lists them")
+    chosen = p.parse_args()
+    if chosen.options and "--" not in sys.argv:
+        p.error(f"unrecognized arguments: {' '.join(chosen.options)}")
+    if not 1 <= chosen.port <= 65535:
+        p.error("--port takes 1 to 65535")
+    if chosen.lcores is not None and not 1 <= chosen.lcores <= 64:
+        p.error("--lcores takes 1 to 64")
+    if chosen.root is not None and not os.path.isdir(chosen.root):
+        p.error(f"--root {chosen.root}: no such folder")
+    return chosen
+
+
+def sample_site(folder):
+    """app/site and two large files to download, which take no space."""
+    shutil.copytree(os.path.join(REPO, "app", "site"), folder)
+    for name, n_bytes in BIG_FILES.items():
+        with open(os.path.join(folder, name), "wb") as f:
+            f.truncate(n_bytes)
+    return folder
+
+
+def listen(port):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        s.bind(("127.0.0.1", port))
+    except OSError as why:
+        raise Failed(f"port {port}: {why.strerror}; choose another with --port") from None
+    s.listen(512)
+    return s
+
+
+def lcores_for(n):
+    """EAL arguments for `n` lcores, or for up to two, and how many these are: on the CPUs that the
+    server finds best here. More than those it has no advice for."""
+    done = subprocess.run([world.server_path(), "--print-placement"], capture_output=True,
+                          text=True, timeout=20)
+    found = re.search(r"^EAL arguments: -l ([\d,]+)", done.stdout, re.M)
+    best = found[1].split(",") if found else []
+    n = n or max(1, min(2, len(best)))
+    if n > len(best):
+        return world.lcore_args(n), n
+    return ["--lcores", ",".join(f"{i}@{cpu}" for i, cpu in enumerate(best[:n]))], n
+
+
+def serve(chosen, reaper):
+    name = f"njrun-{os.getpid()}"
+    listener = listen(chosen.port)
+    for kind, what in (("namespace", name), ("prefix", name), ("folder", f"/run/{name}")):
+        reaper.will_make(kind, what)
+    os.mkdir(f"/run/{name}")
+    root = chosen.root or sample_site(f"/run/{name}/site")
+    world.make_namespace(name)
+    lcores, n = lcores_for(chosen.lcores)
+    live = ["--live"] if os.isatty(2) else []  # it is for terminals
+    server = Server(name, name, world.driver_args("tap") + lcores,
+                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, *live, *chosen.options],
+                    program="nightjar-examples" if chosen.examples else "nightjar")
+    server.wait_ready()
+    ip("-n", name, "addr", "add", KERNEL_SIDE, "dev", TAP)
+    ip("-n", name, "link", "set", TAP, "up")
+    relay(listener, name, (SERVER_ADDR, 80))
+
+    url = f"http://127.0.0.1:{chosen.port}/"
+    lcores = "1 lcore" if n == 1 else f"{n} lcores"
+    paths = ("", *(EXAMPLES if chosen.examples else ()))
+    print(f"\nnightjar serves {chosen.root or 'a sample site'} on {lcores}. "
+          f"Ctrl-C ends it.\n\n  {url}\n" +
+          "".join(f"  curl --http2-prior-knowledge {shlex.quote(url + path)}\n" for path in paths) +
+          f"  dpdk-telemetry.py -f {name}    (as root: what it counts, and its limits)\n",
+          flush=True)
+    try:
+        status = server.process.wait()  # it says nothing on standard output
+    except Ended:
+        print("\nending: open downloads get 10 s, Ctrl-C again cuts them", flush=True)
+        server.signal()
+        return server.wait(15)
+    raise Failed(f"the server ended by itself: {world.how_it_ended(status)}")
+
+
+def main():
+    os.chdir(os.environ.get("NJ_CALLER", "."))  # where the user's relative paths begin
+    chosen = options()
+    if chosen.check:
+        try:
+            listen(chosen.port).close()
+        except Failed as why:
+            print(f"dev: {why}", file=sys.stderr)
+            return 1
+        return 0
+    reaper = Reaper()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    status = 1
+    try:
+        status = serve(chosen, reaper)
+    except Failed as why:
+        print(f"dev: {why}", file=sys.stderr)
+        status = why.status
+    except Ended:
+        pass
+    finally:
+        reaper.finish()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+One nightjar and its clients in network namespaces of their own.
+
+    with World("tap") as world:
+        world.client("curl", "--http2-prior-knowledge", world.url("/"))
+
+On "tap" the server and the clients share one namespace: the server's driver makes the tap nj0, and
+the kernel side of it is the clients' address. On "veth" there are two, joined by a veth pair, and
+the server drives its end with net_af_packet. With `vlan` the clients are in that VLAN.
+On "null" nobody is connected to anything. Whatever is
+made is taken away by reaper.py, also when this process is killed. Every wait has a deadline.
+"""
+import contextlib
+import ctypes
+import glob
+import itertools
+import json
+import os
+import pty
+import re
+import select
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import tty
+
+from tests.netlab.reaper import Reaper
+from tests.netlab.vlan import Tagger
+
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(REPO, os.environ.get("NJ_BUILD", "build"))
+SANITIZED = os.environ.get("NJ_SANITIZED") == "1"
+SLOW = 4 if SANITIZED else 1  # how much longer everything may take
+
+SERVER_ADDR, CLIENT_ADDR, PREFIX_BITS = "198.18.0.2", "198.18.0.1", 24
+SERVER_ADDR6, CLIENT_ADDR6, PREFIX_BITS6 = "2001:db8::2", "2001:db8::1", 64
+CLONE_NEWNET = 0x40000000
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"  # before each line that a server says
+_numbers = itertools.count(1)
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Failed(Exception):
+    """
+    Something the world needed did not happen; the text is for a person. `status`: what a program
+    that ends for it exits with.
+    """
+
+    def __init__(self, text, status=1):
+        super().__init__(text)
+        self.status = status
+
+
+def how_it_ended(status):
+    """The return code of a process, in words."""
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+PROGRAMS = {"nightjar": "app/nightjar", "nightjar-examples": "app/examples",
+            "nightjar-test-handlers": "tests/e2e/handlers",
+            "nightjar-test-embedded": "tests/e2e/embedded", "nj-ewyk-server": "perf/ewyk"}
+
+
+def server_path(program="nightjar"):
+    return os.path.join(BUILD, PROGRAMS[program], program)
+
+
+def server_for_nobody(folder):
+    """(a copy of the server in `folder`, the variables it needs): another user may be unable to
+    reach the build."""
+    for library in glob.glob(f"{BUILD}/lib/libnightjar.so.?"):
+        shutil.copy(library, folder)
+    os.chmod(folder, 0o755)
+    return shutil.copy(server_path(), folder), {"LD_LIBRARY_PATH": folder}
+
+
+def driver_args(name):
+    """The EAL arguments of drivers-config/NAME.args."""
+    with open(os.path.join(REPO, "drivers-config", name + ".args")) as lines:
+        return shlex.split(lines.read(), comments=True)
+
+
+def lcore_args(n):
+    """EAL's --lcores for `n` lcores on the CPUs we may use, sharing them when there are fewer; or
+    what is asked for in EAL's own words."""
+    if isinstance(n, str):
+        return ["--lcores", n]
+    cpus = sorted(os.sched_getaffinity(0))
+    return ["--lcores", ",".join(f"{i}@{cpus[i % len(cpus)]}" for i in range(n))]
+
+
+def until(what, condition, seconds=10):
+    """Asks `condition` until it says yes, and returns what it said. `what` may be a function."""
+    give_up = time.monotonic() + seconds * SLOW
+    while True:
+        answer = condition()
+        if answer:
+            return answer
+        if time.monotonic() > give_up:
+            raise Failed(f"not within {seconds * SLOW} s: {what() if callable(what) else what}")
+        select.select([], [], [], 0.01)
+
+
+def ip(*args, **more):
+    done = subprocess.run(["ip", *args], capture_output=True, text=True, timeout=20, **more)
+    if done.returncode:
+        raise Failed(f"ip {' '.join(args)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+@contextlib.contextmanager
+def inside(namespace):
+    """This thread, for a while, in another namespace; sockets made there stay there."""
+    def enter(fd):
+        if _libc.setns(fd, CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"setns {namespace}")
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
+    try:
+        enter(there)
+        yield
+    finally:
+        enter(home)
+        os.close(home)
+        os.close(there)
+
+
+def make_namespace(name, ipv6=False):
+    """A network namespace. Without IPv6 its kernel sends nothing that nobody asked for."""
+    ip("netns", "add", name)
+    with inside(name):
+        for which in ("all", "default"):
+            with open(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6", "w") as f:
+                f.write("01"[not ipv6])
+
+
+class Server:
+    """A running nightjar, or another of PROGRAMS. `ns` is where it runs, `prefix` its EAL file
+    prefix, `more` is for subprocess.Popen()."""
+
+    def __init__(self, ns, prefix, eal, options, stderr=None, program="nightjar", variables=(),
+                 **more):
+        self.prefix = prefix
+        self.output = ""  # its standard output, once it has ended
+        self.said = ""    # on standard error, so far
+        self.says_more = threading.Condition()
+        self.is_silent = False
+        env = dict(os.environ) | dict(variables)
+        env.setdefault("ASAN_OPTIONS", "exitcode=99")
+        env.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1:exitcode=99")
+        env.setdefault("LSAN_OPTIONS",
+                       f"suppressions={REPO}/tests/lsan.supp:print_suppressions=0")
+        # Where ours is a terminal, so is the server's: some of what it says is for terminals only.
+        errors, its_errors = pty.openpty() if stderr is None and os.isatty(2) else os.pipe()
+        if os.isatty(its_errors):
+            tty.setraw(its_errors)
+        command = self.command(program, options, [*eal, "--file-prefix", prefix])
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", ns, *command], stdout=subprocess.PIPE, stderr=its_errors,
+            env=env, start_new_session=True, **{"stdin": subprocess.DEVNULL} | more)
+        os.close(its_errors)
+        self.listener = threading.Thread(target=self.listen, daemon=True,
+                                         args=(errors, os.dup(stderr.fileno() if stderr else 2)))
+        self.listener.start()
+
+    def command(self, program, options, eal):
+        """What is run, as a list of words."""
+        return [server_path(program), *eal, "--", *options]
+
+    def listen(self, errors, to):
+        """In a thread: what the server says on standard error goes where it would have gone."""
+        while True:
+            try:
+                chunk = os.read(errors, 65536)
+            except OSError:  # the other end of a terminal was closed
+                chunk = b""
+            if chunk:
+                os.write(to, chunk)
+            with self.says_more:
+                self.said = (self.said + chunk.decode(errors="replace"))[-65536:]
+                self.is_silent = not chunk
+                self.says_more.notify_all()
+            if not chunk:
+                os.close(errors)
+                os.close(to)
+                return
+
+    def wait_ready(self, seconds=30):
+        """Returns its `nightjar: info: ready` line."""
+        def ready():
+            return re.search(r"^\S+ nightjar: info: ready.*\n", self.said, re.M)
+        with self.says_more:
+            self.says_more.wait_for(lambda: ready() or self.is_silent, seconds * SLOW)
+            line = ready()
+        if line:
+            return line.group().rstrip("\n")
+        if not self.is_silent:
+            raise Failed(f"the server was not ready within {seconds * SLOW} s")
+        status = self.process.wait(10)
+        raise Failed(f"the server ended before it was ready: {how_it_ended(status)}",
+                     2 if status == 2 else 1)  # 2: an option or the policy file is wrong
+
+    def signal(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+
+    def wait(self, seconds=20):
+        """Its exit status. Reads on meanwhile, so that it can't block on a full pipe."""
+        try:
+            out, _ = self.process.communicate(timeout=seconds * SLOW)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+            raise Failed(f"the server did not end within {seconds * SLOW} s") from None
+        self.output += out.decode(errors="replace")
+        self.listener.join(10)
+        return self.process.returncode
+
+    def telemetry(self, command):
+        """The answer of DPDK's telemetry socket to `command`."""
+        path = f"/var/run/dpdk/{self.prefix}/dpdk_telemetry.v2"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(5 * SLOW)
+            try:
+                s.connect(path)
+            except ConnectionRefusedError:
+                raise Failed(f"nobody listens at {path}: the server has ended, "
+                             f"status {self.process.poll()}") from None
+            answer_bytes_max = json.loads(s.recv(4096))["max_output_len"]
+            s.send(command.encode())
+            return json.loads(s.recv(answer_bytes_max + 1024))[command.split(",")[0]]
+
+    def stats(self):
+        """All counters, summed over the shards."""
+        return self.telemetry("/nightjar/stats")
+
+    def ewyk(self):
+        """How handlers were run, with "by_route": {name: counts}."""
+        answer = self.telemetry("/nightjar/ewyk")
+        routes = (value for value in answer.values() if isinstance(value, dict))
+        return answer | {"by_route": {route["route"]: route for route in routes}}
+
+    def addresses(self):
+        """{"ADDRESS/PREFIX": state}"""
+        return dict(line.split() for line in self.telemetry("/nightjar/addresses"))
+
+    def shards(self):
+        """A list with one dict per shard."""
+        answer = self.telemetry("/nightjar/shards")
+        return [value for name, value in answer.items() if re.fullmatch(r"shard\d+", name)]
+
+
+class World:
+    def __init__(self, link="tap", lcores=2, root=None, options=(), eal=(), ipv6=False,
+                 vlan=None, program="nightjar"):
+        number = next(_numbers)
+        self.name = f"njt-{os.getpid()}-{number}"
+        self.link = link
+        self.server_ns = self.name + "s"
+        self.client_ns = self.name + "c" if link == "veth" else self.server_ns
+        self.root, self.options, self.ipv6 = root, list(options), ipv6
+        self.vlan = vlan
+        self.program, self.variables = program, {}
+        self.client_dev = f"nj0.{vlan}" if vlan else "nj0"
+        self.eal = driver_args({"veth": "af_packet"}.get(link, link)) + lcore_args(lcores)
+        self.eal += eal
+        self.server = None
+        self.tagger = None
+        self.reaper = Reaper()
+        self.scratch = f"/run/{self.name}"
+        self.reaper.will_make("folder", self.scratch)
+        os.mkdir(self.scratch)
+        self.server_errors = open(f"{self.scratch}/stderr", "ab")
+
+    def __enter__(self):
+        try:
+            self.make_namespaces()
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            if self.server and self.server.process.poll() is None:
+                status = self.stop()
+                if status and kind is None:
+                    raise Failed(f"exit status {status} after SIGTERM\n{self.errors()}")
+        finally:
+            self.close()
+
+    def make_namespaces(self):
+        for ns in dict.fromkeys((self.server_ns, self.client_ns)):
+            self.reaper.will_make("namespace", ns)
+            make_namespace(ns, self.ipv6 and ns == self.client_ns)
+            ip("-n", ns, "link", "set", "lo", "up")
+        if self.link == "veth":
+            ip("-n", self.server_ns, "link", "add", "nj0", "type", "veth",
+               "peer", "name", "nj0", "netns", self.client_ns)
+            for ns in (self.server_ns, self.client_ns):
+                self.run_in(ns, "ethtool", "-K", "nj0", "rx", "off", "tx", "off", "tso", "off",
+                            "gso", "off", "gro", "off")
+            ip("-n", self.server_ns, "link", "set", "nj0", "up")
+            self.address_client()
+
+    def address_client(self):
+        if self.vlan:
+            ip("-n", self.client_ns, "link", "set", "nj0", "up")
+            self.make_vlan()
+        ip("-n", self.client_ns, "addr", "add", f"{CLIENT_ADDR}/{PREFIX_BITS}",
+           "dev", self.client_dev)
+        if self.ipv6:
+            ip("-n", self.client_ns, "addr", "add", f"{CLIENT_ADDR6}/{PREFIX_BITS6}",
+               "dev", self.client_dev, "nodad")
+        ip("-n", self.client_ns, "link", "set", self.client_dev, "up")
+
+    def more_addresses(self, n):
+        """Addresses that the clients have besides."""
+        more = [f"198.18.0.{100 + i}" for i in range(n)]
+        for address in more:
+            ip("-n", self.client_ns, "addr", "add", f"{address}/{PREFIX_BITS}", "dev",
+               self.client_dev)
+        return more
+
+    def make_vlan(self):
+        made = self.run_in(self.client_ns, "ip", "link", "add", "link", "nj0", "name",
+                           self.client_dev, "type", "vlan", "id", str(self.vlan))
+        if made.returncode:
+            with inside(self.client_ns):
+                self.tagger = Tagger("nj0", self.client_dev, self.vlan)
+
+    def start(self):
+        self.reaper.will_make("prefix", self.name)
+        options = ["--addr", f"{SERVER_ADDR}/{PREFIX_BITS}", *self.options]
+        if self.vlan:
+            options += ["--vlan", str(self.vlan)]
+        if self.root:
+            options += ["--root", self.root]
+        self.server = Server(self.server_ns, self.name, self.eal, options, self.server_errors,
+                             self.program, self.variables)
+        self.wait_ready()
+
+    def wait_ready(self):
+        try:
+            self.server.wait_ready()
+        except Failed as failed:
+            raise Failed(f"{failed}\n{self.errors()}") from None
+        if self.link == "tap":
+            self.address_client()
+
+    def stop(self, seconds=60):
+        self.server.signal()
+        return self.server.wait(seconds)
+
+    def close(self):
+        if self.tagger:
+            self.tagger.close()
+            self.tagger = None
+        self.server_errors.close()
+        self.reaper.finish()
+
+    def errors(self):
+        """The end of what the server said on stderr."""
+        with open(self.server_errors.name, "rb") as f:
+            return f.read().decode(errors="replace")[-8000:]
+
+    def run_in(self, ns, *command, seconds=60, **more):
+        more = {"capture_output": True, "text": True} | more
+        return subprocess.run(["ip", "netns", "exec", ns, *command],
+                              timeout=seconds * SLOW, **more)
+
+    def client(self, *command, **more):
+        """Runs a command where the clients live."""
+        return self.run_in(self.client_ns, *command, **more)
+
+    def client_popen(self, *command, **more):
+        return subprocess.Popen(["ip", "netns", "exec", self.client_ns, *command], **more)
+
+    def connect(self, seconds=10, source=None):
+        """A TCP connection from the clients' namespace to the server, from an address of there."""
+        with inside(self.client_ns):
+            s = socket.socket()
+        s.settimeout(seconds * SLOW)
+        if source:
+            s.bind((source, 0))
+        s.connect((SERVER_ADDR, 80))
+        return s
+
+    def raw_socket(self):
+        """Sends whole frames to the server."""
+        with inside(self.client_ns):
+            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        s.bind(("nj0", 0))
+        return s
+
+    def server_mac(self):
+        self.client("ping", "-c1", "-W5", SERVER_ADDR)
+        line = ip("-n", self.client_ns, "neigh", "show", SERVER_ADDR, "dev", self.client_dev)
+        return bytes.fromhex(line.split("lladdr ")[1].split()[0].replace(":", ""))
+
+    @staticmethod
+    def url(path):
+        return f"http://{SERVER_ADDR}{path}"
