@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Dr. Evil: a thousand bots that ask for 10 MiB each and do not read.
+Slow-read denial of service: a thousand bots that ask for 10 MiB each and do not read.
 
 What they cost is bounded: of each at most NJ_SENDQ_BYTES_MIN is in a send queue, which refers to
 the file's bytes and does not copy them, and the rest of a connection is small; and of files there
@@ -41,7 +41,7 @@ LARGE_PAGES = 8 * MIB  # the flow table, and the last ones of pools, of which no
 SANITIZERS = 64 * MIB if SANITIZED else 0  # what was freed is kept aside for a while (../all.py)
 
 
-class Bots(ServerCase):
+class NothingRead(ServerCase):
     lcores = 1
     kind = "stop"
     path = "/10MiB"
@@ -94,39 +94,39 @@ class Bots(ServerCase):
         self.assertLess(within, 20 * alone + 10 * BOTS)
 
 
-class NoStreamWindow(Bots):
+class NoStreamWindow(NothingRead):
     kind = "stream"
 
 
-class NoConnectionWindow(Bots):
+class NoConnectionWindow(NothingRead):
     kind = "connection"
 
 
-class Dribble(Bots):
+class WindowOfOneByte(NothingRead):
     """There is progress, a byte at a time."""
     kind = "dribble"
     more = ("--every", 200)
-    options = (*Bots.options, "--min-rate", "1KiB/s")
+    options = (*NothingRead.options, "--min-rate", "1KiB/s")
 
 
-class Sip(Dribble):
+class ReadsOfSixteenBytes(WindowOfOneByte):
     kind = "sip"
     more = ("--every", 200, "--sip", 16)
 
 
-class SmallBuffers(Bots):
+class SmallReceiveBuffer(NothingRead):
     """The smallest a socket can have."""
     more = ("--rcvbuf", 2048)
 
 
-class ElsewhereEach(Bots):
+class DistinctRanges(NothingRead):
     """
     None wants the bytes that another wants, so nothing they hold is shared. Pieces become small,
     and send queues hold many of them: mbufs would run short if each took what it may.
     """
     path = "/wide"
     more = ("--range", 1 << 20)
-    options = (*Bots.options, "--cache", "32MiB")
+    options = (*NothingRead.options, "--cache", "32MiB")
     files_bytes = 32 * MIB + 128 * MIB  # the cache, and four times as much of pieces (NJ__CHUNK_*)
 
     @classmethod
@@ -137,5 +137,5 @@ class ElsewhereEach(Bots):
 
 def load_tests(loader, tests, _):
     """Sanitizers, with which a time-out takes four times as long, see what differs most."""
-    chosen = map(loader.loadTestsFromTestCase, [Sip, ElsewhereEach])
+    chosen = map(loader.loadTestsFromTestCase, [ReadsOfSixteenBytes, DistinctRanges])
     return unittest.TestSuite(chosen) if SANITIZED else tests
