@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 `./dev test [PATTERN]`: every suite in turn, on the build in NJ_BUILD, and one line at the end.

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 ./dev bench ewyk [--quick] [--pool N] [--rate RATE] [--json FILE] [--svg FILE] [CELL ...]

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 ./dev bench ewyk --delays [--quick] [--virtual] [--rounds N] [--json FILE] [CELL ...]

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """./dev bench exchange: nj-exchange; its figures with --json in the form of record.py."""
 import json

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 ./dev bench guard [--renew] [--profile N] [--cache-sim] [--json FILE] [SHAPE ...]

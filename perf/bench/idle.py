@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 ./dev bench idle [--seconds 60] [--tries 20] [--modes sleep ...] [--json FILE]

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 ./dev bench serve [--link memif|virtio] [--hugepages] [--rounds N] [--seconds S] [--json FILE]

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Runs the end-to-end tests whose name contains the pattern (all when there is none), a line for each.

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """perf/bench/guard.py: what it reads of callgrind, and when it fails."""
 import contextlib

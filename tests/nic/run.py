@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 nightjar on the poll-mode drivers of PCI NICs, in guests under QEMU: each device that Debian's QEMU

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """tests/nic: what it says when it has no kernel, no QEMU, a failure; and that it cleans up."""
 import contextlib

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 The binary interface of libnightjar.so, as docs/abi/libnightjar.abi has it: exported functions, and

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The programs of examples/, built outside of the tree with nothing but pkg-config."""
 import glob

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What SECURITY.md promises of the release build, read from its binaries."""
 import os

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The public headers compile as C11 and as C++17, each alone and twice, without warnings."""
 import glob

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A program of handlers, compiled as a user would: outside of the tree, with what is installed."""
 import os

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 The reference pages that Doxygen makes of the public headers (docs/Doxyfile): without a warning, and

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Orders of memory that are too weak, and a sleeper in park.c whom nobody wakes: nj-relaxed has to

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 What is checked is what is built. Arguments: the build folder, the checker, libnightjar and the

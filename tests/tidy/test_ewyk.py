@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """ewyk.py: what counts as a test of a sentence, and what is found missing."""
 import unittest

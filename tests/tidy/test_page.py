@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """page.py: what is not ahead comes first, and the committed page is what the runs say."""
 import json

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """rfc.py: what counts as a citation, what as a test, and what is found missing."""
 import unittest

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Each rule of tidy.py with a snippet it must refuse and one it must let pass."""
 import os

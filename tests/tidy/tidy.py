@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 The house rules that the compiler can't enforce. Prints `file:line: rule: what, do instead`.
