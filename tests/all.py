@@ -178,7 +178,7 @@ def guard(pattern):
     if pattern not in "guard" or os.environ.get("NJ_SANITIZED"):
         return 0, 0
     runs = [unittests("tests.guard.test_guard")]
-    if os.path.exists(os.path.join(REPO, RELEASE, "perf", "exchange", "nj-exchange")):
+    if os.path.exists(os.path.join(REPO, RELEASE, "perf", "tools", "exchange", "nj-exchange")):
         runs.append(summary_of(*run("env", f"NJ_BUILD={RELEASE}", *PYTHON, "perf.bench.guard")))
     passed, failed = (sum(column) for column in zip(*runs))
     return passed, failed

@@ -23,7 +23,8 @@ struct nj_rss_key {
 
 /* Are the owners of connections to one place spread over the whole table by our port alone, and by
  * 128 ports in a row over a table of 128 entries? Random keys are not all so, one of five or so:
- * a connection that is opened to come home (perf/load/active.h) may find no port with others. */
+ * a connection that is opened to come home (perf/tools/load/active.h) may find no port with
+ * others. */
 bool nj_rss_key_spreads(const struct nj_rss_key *key);
 
 /* When a shard checks the owner of a received flow. */

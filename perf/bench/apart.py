@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Measures the communication delay between the server's CPU and the generator's (perf/link/apart.c).
+Measures the communication delay between the server's CPU and the generator's (perf/tools/link/apart.c).
 It determines the cost of packets between them: 200 KiB took 40 us or 150 us on one machine. The
 host moves the CPUs of a virtual machine, so the delay differs between runs. near() repeats a run
 until the CPUs are near each other, if possible:
@@ -15,7 +15,7 @@ import time
 from tests.netlab.priority import FIRST
 from tests.netlab.world import BUILD, Failed
 
-PROGRAMS = os.path.join(BUILD, "perf", "link")
+PROGRAMS = os.path.join(BUILD, "perf", "tools", "link")
 NEAR_NS = 150  # a round trip of a cache line: 50 to 100 within a shared cache, beyond it 200 to 600
 TRIES = 4
 WAIT_SECONDS, LOOKS = 0.2, 10  # for them to come near before a run begins
@@ -39,7 +39,7 @@ def apart():
 
 def floor(seconds):
     """p99.9 of waiting for a CPU that does nothing but look, of the worse of the two, in ns
-    (perf/link/stalls.c). They must have nothing else to do meanwhile."""
+    (perf/tools/link/stalls.c). They must have nothing else to do meanwhile."""
     return max(int(line.split()[0]) for line in ask("nj-stalls", seconds).splitlines())
 
 

@@ -10,7 +10,7 @@ import tempfile
 from perf.bench import record
 
 BUILD = os.environ.get("NJ_BUILD", "build-release")
-PROGRAM = os.path.join(record.REPO, BUILD, "perf", "exchange", "nj-exchange")
+PROGRAM = os.path.join(record.REPO, BUILD, "perf", "tools", "exchange", "nj-exchange")
 
 
 def per_request(cost):

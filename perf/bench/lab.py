@@ -32,7 +32,7 @@ OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
 # 100 ms holds 1.25 MB, and as much again in its queue.
 RECEIVER_SYSCTLS = {"net.ipv4.tcp_rmem": "4096 1048576 33554432"}
 SENDER_SYSCTLS = {"net.ipv4.tcp_wmem": "4096 16384 33554432", "net.ipv4.tcp_no_metrics_save": "1"}
-PROGRAMS = os.path.join(BUILD, "perf", "link")
+PROGRAMS = os.path.join(BUILD, "perf", "tools", "link")
 
 
 class Unfit(Failed):

@@ -9,7 +9,7 @@ import unittest
 
 from perf.bench import ahead, exchange, guard
 
-EXCHANGE = "ob=/a/b/build-release/perf/exchange/nj-exchange\n"
+EXCHANGE = "ob=/a/b/build-release/perf/tools/exchange/nj-exchange\n"
 PROFILE = EXCHANGE + """fl=???
 fn=nj_shard_step
 0 100

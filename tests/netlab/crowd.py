@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A server and a crowd: very many connections from perf/memory/main.c, over a memif link.
+A server and a crowd: very many connections from perf/tools/memory/main.c, over a memif link.
 
     with Crowd(1_000_000) as crowd:
         crowd.open(1_000_000)
@@ -45,7 +45,7 @@ class Crowd(Memif):
         cpu = max(os.sched_getaffinity(0))
         errors = self.progress or open(f"{self.scratch}/clients", "wb")
         self.clients = self.client_popen(
-            os.path.join(BUILD, "perf", "memory", "nj-memory-client"), "--no-pci",
+            os.path.join(BUILD, "perf", "tools", "memory", "nj-memory-client"), "--no-pci",
             "--no-shconf", *NO_HUGEPAGES, self.device("client"), "--lcores", f"0@{cpu}",
             "--file-prefix", self.prefix, "--", str(self.connections), GATEWAY,
             SERVER_ADDR, f"{self.root}/body", stdin=subprocess.PIPE, stdout=subprocess.PIPE,

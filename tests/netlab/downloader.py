@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Very many downloads at once, and what came when: perf/downloads (nj-downloads --help tells what it
-can do).
+Very many downloads at once, and what came when: perf/tools/downloads (nj-downloads --help tells
+what it can do).
 
     got = Downloads(world, "--downloads", 100, "--hold", 5, paths=["/file"]).end()
     got["payload_bytes"], got.rates(), got.rows
@@ -17,7 +17,7 @@ import time
 
 from tests.netlab.world import BUILD, SERVER_ADDR, SLOW, Failed
 
-PROGRAM = os.path.join(BUILD, "perf", "downloads", "nj-downloads")
+PROGRAM = os.path.join(BUILD, "perf", "tools", "downloads", "nj-downloads")
 Row = collections.namedtuple("Row", "slot group active asked ttfb total n_bytes status how")
 _numbers = itertools.count(1)
 

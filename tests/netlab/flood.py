@@ -62,9 +62,9 @@ class Flood:
     def __init__(self, world, seconds, rate=0, seed=1):
         mac = world.server_mac().hex(":")
         self.process = world.client_popen(
-            os.path.join(BUILD, "perf", "link", "nj-synflood"), "--to", SERVER_ADDR, "--mac", mac,
-            "--seconds", str(seconds), "--rate", str(rate), "--seed", str(seed), "nj0",
-            stdout=subprocess.PIPE, text=True, **FIRST)
+            os.path.join(BUILD, "perf", "tools", "link", "nj-synflood"), "--to", SERVER_ADDR,
+            "--mac", mac, "--seconds", str(seconds), "--rate", str(rate), "--seed", str(seed),
+            "nj0", stdout=subprocess.PIPE, text=True, **FIRST)
 
     def __enter__(self):
         return self

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A server and nightjar-load (perf/load), without a kernel between them: the two share the rings of a
-memif link, whose memory is their own, so that neither needs hugepages.
+A server and nightjar-load (perf/tools/load), without a kernel between them: the two share the rings
+of a memif link, whose memory is their own, so that neither needs hugepages.
 
     with Pair(options=["--root", folder]) as pair:
         found = pair.load("-c", 16, "-m", 32, "-d", "2s", urls=["/index.html"])
@@ -15,7 +15,7 @@ import subprocess
 from tests.netlab.world import (BUILD, CLIENT_ADDR, PREFIX_BITS, SERVER_ADDR, SLOW, Failed, World,
                                 lcore_args)
 
-PROGRAM = os.path.join(BUILD, "perf", "load", "nightjar-load")
+PROGRAM = os.path.join(BUILD, "perf", "tools", "load", "nightjar-load")
 NO_HUGEPAGES = ("--no-huge", "-m", "512")
 # Sums of the kernel over all of a process's memory, in KiB, as we name them.
 SMAPS = {"Rss": "rss", "Pss": "pss", "Pss_Anon": "anonymous", "Pss_Shmem": "shared_memory",
