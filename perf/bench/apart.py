@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Measures the communication delay between the server's CPU and the generator's (perf/tools/link/apart.c).
-It determines the cost of packets between them: 200 KiB took 40 us or 150 us on one machine. The
-host moves the CPUs of a virtual machine, so the delay differs between runs. near() repeats a run
-until the CPUs are near each other, if possible:
+Measures the communication delay between the server's CPU and the generator's
+(perf/tools/link/apart.c). It determines the cost of packets between them: 200 KiB took 40 us or 150
+us on one machine. The host moves the CPUs of a virtual machine, so the delay differs between runs.
+near() repeats a run until the CPUs are near each other, if possible:
 
     values = near(lambda: pair.measure(...))
     values["apart_ns"], values["apart_before"]      # at the end of the run; runs thrown away for it
