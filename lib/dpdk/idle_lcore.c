@@ -18,7 +18,7 @@
 #include <rte_power_intrinsics.h>
 
 /*
- * The max_sleep sleep depends on how the receive queue reports packets.
+ * The longest sleep depends on how the receive queue reports packets.
  *
  * A polled queue reports nothing, so packets wait for the end of the sleep. A ring has 1,024
  * descriptors; at 10 Gbit/s packets of the minimum size fill it in 70 us. So sleeps are short while

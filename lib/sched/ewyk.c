@@ -39,7 +39,7 @@ struct nj_ewyk {
     uint64_t n_would_block;
     struct hold hold NJ_CACHE_ALIGNED;
     struct nj_ewyk_long_hold
-        long_hold; /* read by the watchdog while has_long_hold, else written by the lcore */
+        long_hold; /* read by the watchdog if has_long_hold is set, else written by the lcore */
     _Atomic bool has_long_hold;
 };
 

@@ -17,7 +17,7 @@
  * but several times as many lines of instructions, and take 13 % more time.
  *
  * A request that cannot be answered at once (its file is not in memory) is given to a worker and
- * continues in a later step. A handler that waits needs_polling its stack and is resumed in a later
+ * continues in a later step. A handler that waits keeps its stack and is resumed in a later
  * step.
  */
 #include "shard/shard_internal.h"

@@ -46,7 +46,7 @@ struct nj__task_rings_config {
     uint32_t n_max;                       /* tasks that may run at once */
     uint32_t depth;                       /* short tasks in the ring for each of them */
     uint32_t tasks_max;                   /* tasks between submit and poll */
-    struct nj_wakeup *waker;              /* has_priority when a task completes; NULL: none */
+    struct nj_wakeup *waker;              /* signalled when a task completes; NULL: none */
     int kind;                             /* of the service */
 };
 

@@ -37,8 +37,7 @@ struct nj_worker_pool_config {
     const cpu_set_t *affinity, *housekeeping;
     uint32_t n_affinity;
     bool eal;                  /* register threads with the EAL, which must be initialised */
-    struct nj_wakeup *wakeups; /* one for each lcore's shard, has_priority for completed tasks;
-                                * NULL: none */
+    struct nj_wakeup *wakeups; /* one per shard, signalled when a task completes; NULL: none */
     uint32_t n_wakeups;
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parse IPv6 headers (RFC 8200). The ext_walk continues after an error that needs a parameter
- * problem, because an ICMPv6 error must not be sent in reply to an ICMPv6 error (RFC 4443 2.4).
+ * Parse IPv6 headers (RFC 8200). The walk over extension headers continues after an error that
+ * needs a parameter problem, because an ICMPv6 error must not be sent in reply to an ICMPv6 error
+ * (RFC 4443 2.4).
  */
 #include "wire/ip6_parse.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A lane whose jobs a test does one by one, and what it needs_polling while a thread is stuck. */
+/* A file client whose jobs a test runs one by one, and its state while a thread is stuck. */
 #include "lane_rig.h"
 
 TestSuite(store_file_client_stuck, .init = start_stuck, .fini = scratch_remove, .timeout = 60);

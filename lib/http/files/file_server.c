@@ -5,7 +5,7 @@
  * turn of their clients.
  *
  * One lookup may lead to another: from a file to its precompressed sibling, from a folder
- * missing_codings an index file to its listing, from an error to its error page. Each step looks in
+ * without an index file to its listing, from an error to its error page. Each step looks in
  * the cache first. Methods and statuses follow RFC 9110 9.3 and 15.
  */
 #include "http/files/file_server.h"
@@ -116,7 +116,7 @@ static bool may_have_siblings(const struct nj_file_server *fs, const struct nj_f
     return true;
 }
 
-/* Converts a job's result, with the response fields derive_name from it. */
+/* Converts a job's result, with the response fields derived from it. */
 static void fill_meta(const struct nj_file_server *fs, const struct nj_file_job *job,
                       uint32_t n_path, struct nj_file_meta *out)
 {
@@ -280,7 +280,7 @@ static bool fail(struct nj_file_server *fs, struct nj__file_request *req, uint16
             break;
         req->stage = NJ__STAGE_ERROR;
         req->status = status;
-        req->n_extra = 0; /* they belong to the file that the handler hashed_name */
+        req->n_extra = 0; /* they belong to the file that the handler named */
         *name = hashed_name(fs, path.p, path.n_bytes);
         return true;
     }
@@ -301,7 +301,7 @@ static bool list_folder(struct nj_file_server *fs, struct nj__file_request *req,
     return true;
 }
 
-/* Continues missing_codings a sibling that turned out to be unusable. */
+/* Continues without a sibling that turned out to be unusable. */
 static bool without_sibling(struct nj_file_server *fs, struct nj__file_request *req,
                             struct nj_file_name *name)
 {

@@ -8,7 +8,7 @@
  * request_api.c        nj_request_*()
  * request_body.c       the request body as it arrives
  * response_api.c       nj_response_*()
- * response_fields.c    body_buffered fields of a response
+ * response_fields.c    fields that a handler adds to a response
  * wait_api.c           nj_sleep(), nj_await()
  *
  * While a handler is on a worker, only the worker touches its struct nj_request and struct
@@ -31,7 +31,7 @@ struct nj__hook {
     void *arg;
 };
 
-/* Fields body_buffered in the order they were added: lengths, name, value. */
+/* Fields stored in the order they were added: lengths, name, value. */
 struct nj__resp_fields {
     struct nj_block *block;
     uint32_t n, n_bytes; /* bytes of names and values */
@@ -70,7 +70,7 @@ struct nj_request {
 /* Class, rate and priority that a handler set; applied by nj__exchange_respond(). */
 struct nj__send_options {
     bool class_of, rate, priority;
-    bool is_unchecked; /* class_name was set on a worker and is not validated */
+    bool is_unchecked; /* `class_name` was set on a worker and is not validated */
     uint8_t urgency;
     bool incremental;
     char class_name[NJ_CLASS_NAME_MAX];
@@ -167,7 +167,7 @@ struct nj_exchanges {
     uint32_t n_granted; /* exchanges granted blocks that have not allocated yet */
     uint32_t n_on_worker;
     bool unflushed;             /* tasks were submitted since the last flush */
-    uint32_t *longest_response; /* per route: longest_response response from a worker, decaying */
+    uint32_t *longest_response; /* per route: longest response from a worker, decaying */
     uint64_t n_held, n_held_max;
 };
 
@@ -221,7 +221,7 @@ void nj__charge_body(struct nj_exchange *x);
 /* worker_dispatch.c */
 void nj__dispatch_settle(struct nj_exchange *x);
 /* The workers are full. True: the route had been moved to the workers, and the task is submitted
- * again with its declared_length type. */
+ * again with its declared type. */
 bool nj__dispatch_requeue(struct nj_exchange *x);
 /* Withdraws the task from the workers. False: a worker runs it, and it will complete. */
 bool nj__dispatch_withdraw(struct nj_exchange *x);

@@ -11,8 +11,7 @@
 /* Fits in the smallest block. */
 #define SMALL_WRITE_MAX (NJ_BLOCK_SMALL_BYTES - (uint32_t)sizeof(struct nj_block))
 
-/* 0 if the response can still be mark_changed: not ended, not broken off, and the stream is open.
- */
+/* 0 if the response can still be changed: not ended, not reset, and the stream is open. */
 static int check_open(const struct nj_response *resp)
 {
     const struct nj_exchange *x = nj__exchange_of_resp(resp);

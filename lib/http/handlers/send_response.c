@@ -121,7 +121,7 @@ static void check(struct nj_exchange *x)
 
 /* --- class, rate and priority --- */
 
-/* The class respond_429 the request: the head was sent. */
+/* The class refused the request: responds with 429. */
 static void respond_429(struct nj_exchange *x)
 {
     nj__exchange_fail(x, 429);

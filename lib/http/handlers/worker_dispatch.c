@@ -10,7 +10,7 @@
 #include "sched/ewyk.h"
 #include "telem/counters.h"
 
-/* Finishes an exchange that was not sent; poll() returns its task with run_ns 0. */
+/* Finishes an exchange that was not sent; poll() returns its task with a CPU time of 0. */
 static void finish_undispatched(struct nj_exchange *x)
 {
     nj__handler_done(x);
