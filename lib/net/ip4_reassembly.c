@@ -31,8 +31,8 @@ static bool is_expired(const struct nj_frag_queue *n, nj_ns now)
     return now > n->first_frag_at + NJ_FRAG_TIMEOUT;
 }
 
-/* The entry of this packet, or a free one, or NULL with the reason. An expired entry is free, as
- * are its fragments in the table. */
+/* The entry of this packet, or a free one, or NULL with the reason. An expired entry and its
+ * fragments in the table are free. */
 static struct nj_frag_queue *find_or_reserve(struct nj_ip4_reasm *f, const struct nj_packet *p,
                                              nj_ns now, enum nj_counter *why)
 {
@@ -49,7 +49,7 @@ static struct nj_frag_queue *find_or_reserve(struct nj_ip4_reasm *f, const struc
             continue;
         n_of_source++;
         if (n->id == p->fragment.id && nj_addr_eq(&n->dst, &p->ip_dst))
-            return n; /* whatever its protocol: the table would join the two */
+            return n; /* also with another protocol: the table would join the two */
     }
     *why = n_of_source >= NJ_FRAG_SOURCE_MAX ? NJ_C_drop_frag_share : NJ_C_drop_frag_full;
     if (n_of_source >= NJ_FRAG_SOURCE_MAX)
@@ -101,7 +101,7 @@ static bool has_all_bytes(const struct nj_frag_queue *n)
     uint32_t sum = 0;
     for (uint32_t i = 0; i < n->n_parts; i++)
         sum += n->part[i].end - n->part[i].first;
-    return sum == n->n_bytes; /* for none of them overlap */
+    return sum == n->n_bytes; /* since none of them overlap */
 }
 
 static void drop(struct nj_ip4_reasm *f, struct rte_mbuf *m, enum nj_counter why)
@@ -123,7 +123,7 @@ static bool free_death_row(struct nj_ip4_reasm *f, struct rte_ip_frag_death_row 
     return refused;
 }
 
-/* The joined packet as nj_packet_parse() wants it. */
+/* Sets the joined packet to the form that nj_packet_parse() expects. */
 static struct rte_mbuf *finish_datagram(struct nj_ip4_reasm *f, struct rte_mbuf *m, uint32_t ip_off,
                                         bool ce)
 {
@@ -135,8 +135,8 @@ static struct rte_mbuf *finish_datagram(struct nj_ip4_reasm *f, struct rte_mbuf 
     uint8_t *tos = rte_pktmbuf_mtod_offset(m, uint8_t *, ip_off + 1);
     if (ce)
         *tos |= NJ_ECN_CE;
-    /* The header was checked with each fragment and has no sum now. What the device said of the
-     * rest was about the first fragment. */
+    /* The header checksum was verified per fragment and is not updated. The device's checksum
+     * flags refer to the first fragment. */
     m->ol_flags &= ~(RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK);
     m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
     return m;

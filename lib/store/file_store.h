@@ -56,15 +56,15 @@ struct nj_file_store_stats {
     _Atomic uint64_t evictions;                  /* to make room for others */
     _Atomic uint64_t whole_bytes;                /* contents in memory, cached or only lent */
     _Atomic uint64_t chunk_bytes;                /* of buffers for chunks */
-    _Atomic uint64_t chunk_lent_bytes;           /* of these, held by somebody */
+    _Atomic uint64_t chunk_lent_bytes;           /* of these, referenced */
     _Atomic uint64_t chunk_hits;                 /* READs that found their chunk */
-    _Atomic uint64_t chunk_returns;              /* chunks that their last holder let go of */
+    _Atomic uint64_t chunk_returns;              /* chunks whose last reference was dropped */
     _Atomic uint64_t reads, read_bytes;          /* from the file system */
-    _Atomic uint64_t ahead;                      /* of the reads, before somebody asked */
-    _Atomic uint64_t ahead_bytes;                /* of chunk_bytes: nobody has asked so far */
-    _Atomic uint64_t unused_bytes;   /* of read_bytes: let go of before somebody asked, or broken */
-    _Atomic uint64_t waits;          /* READs put off for want of memory */
-    _Atomic uint64_t waits_for_read; /* put off while another thread read the same */
+    _Atomic uint64_t ahead;                      /* of the reads: readahead */
+    _Atomic uint64_t ahead_bytes;                /* of chunk_bytes: readahead not requested yet */
+    _Atomic uint64_t unused_bytes; /* of read_bytes: freed before they were requested, or broken */
+    _Atomic uint64_t waits;        /* READs delayed by lack of memory */
+    _Atomic uint64_t waits_for_read; /* READs delayed by a read of the same chunk */
     _Atomic uint64_t changed;        /* READs that found another file */
     _Atomic uint64_t listings;
 };

@@ -12,31 +12,31 @@
 #define NJ_ACCESS_TEXT_BYTES 704u
 
 struct nj_access_record {
-    int64_t wall_ns; /* UNIX time at which the request came */
+    int64_t wall_ns; /* UNIX time of the request's arrival */
     struct nj_addr remote;
     uint16_t rport;
     uint16_t status; /* 0: none was sent */
     uint32_t stream_id, shard;
-    uint64_t conn;     /* a number for each connection of its shard */
-    uint64_t n_bytes;  /* of the body, that left */
-    nj_ns ttfb, total; /* from the request's head to the first byte of the body, to the end; ttfb
-                        * of a response without a body: to its head */
-    nj_ns throttled;   /* of these, waiting for credit */
-    bool complete;     /* the last byte left */
+    uint64_t conn;     /* number of the connection, unique within its shard */
+    uint64_t n_bytes;  /* sent bytes of the body */
+    nj_ns ttfb, total; /* from the request's head to the first byte of the body (without a body: to
+                          the response's head), and to the end */
+    nj_ns throttled;   /* part of these times spent waiting for credit */
+    bool complete;     /* the last byte was sent */
     char class_of[32];
-    /* method, path, authority, referer, user-agent, one behind the other in text[] */
+    /* method, path, authority, referer, user-agent, consecutively in text[] */
     uint16_t n_method, n_path, n_authority, n_referer, n_agent;
     bool cut;
     char text[NJ_ACCESS_TEXT_BYTES];
 };
 
-/* Records belong to the port. Never waits. */
+/* Operations of the log for one shard. It owns the records and never waits. */
 struct nj_access_ops {
     void *ctx;
-    /* A record to fill in, for as long as its request takes; NULL: none is free, and the port has
-     * counted that (access_lost). */
+    /* A record for the duration of a request; NULL: none is free, which is counted as
+     * access_lost. */
     struct nj_access_record *(*take)(void *ctx);
-    /* It is complete: write it. */
+    /* The record is complete: write it. */
     void (*put)(void *ctx, struct nj_access_record *a);
 };
 

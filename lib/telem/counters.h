@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters of one shard. The shard's lcore is the only writer; anyone may read at any time and sees
- * each number at some recent value.
+ * Counters of one shard. Only the shard's lcore writes them. Any thread may read them and gets a
+ * recent value of each.
  */
 #ifndef NJ_TELEM_COUNTERS_H
 #define NJ_TELEM_COUNTERS_H
@@ -64,7 +64,7 @@ static inline uint64_t nj_counter_read(const struct nj_counters *c, enum nj_coun
     return __atomic_load_n(&c->n[which], __ATOMIC_RELAXED);
 }
 
-/* Sum of all counters of one kind. Any thread; exact only while the shard stands still. */
+/* Sum of all counters of one kind. Any thread; exact only while the shard does not run. */
 uint64_t nj_counters_sum(const struct nj_counters *c, enum nj_counter_kind kind);
 
 #endif

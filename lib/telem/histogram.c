@@ -4,8 +4,8 @@
 
 #include "base/atomics.h"
 
-#define FIRST_BITS           10u /* below 2^10 ns buckets are equally wide */
-#define SUB_BUCKET_BITS      3u  /* eight per doubling */
+#define FIRST_BITS           10u /* below 2^10 ns all buckets have the same width */
+#define SUB_BUCKET_BITS      3u  /* eight per power of two */
 #define BUCKETS_PER_DOUBLING (1u << SUB_BUCKET_BITS)
 #define LAST_BITS            46u
 
@@ -24,7 +24,7 @@ static unsigned bucket_of(nj_ns value)
     return BUCKETS_PER_DOUBLING + (bits - FIRST_BITS) * BUCKETS_PER_DOUBLING + part;
 }
 
-/* The smallest value of a bucket. */
+/* Lower bound of a bucket. */
 static nj_ns bucket_min(unsigned bucket)
 {
     if (bucket < BUCKETS_PER_DOUBLING)
@@ -38,7 +38,7 @@ void nj_histogram_add(struct nj_histogram *h, nj_ns value)
 {
     _Atomic uint64_t *n = &h->n[bucket_of(value)];
 
-    /* Nobody else writes: no need for a locked instruction. */
+    /* a single writer needs no locked instruction */
     nj_add_single_writer(n, 1);
     nj_add_single_writer(&h->sum_ns, value);
     if (value > nj_load_relaxed(&h->max_ns))
@@ -75,8 +75,8 @@ nj_ns nj_histogram_quantile(const struct nj_histogram *h, double share)
         if (seen >= rank)
             break;
     }
-    /* The last bucket has no end but the maximum. A maximum below the bucket is one that its
-     * writer has yet to correct. */
+    /* The last bucket is bounded only by the maximum. A maximum below the bucket has not been
+     * updated yet by the writer. */
     nj_ns highest = i == NJ_HISTOGRAM_BUCKETS - 1 ? UINT64_MAX : bucket_min(i + 1) - 1;
     return max < bucket_min(i) ? bucket_min(i) : max < highest ? max : highest;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Durations in buckets that grow by an eighth: each is known to 12.5 %, from 1 us to 19 hours
- * (2^10 to 2^46 ns), below that to 128 ns. One writer, read by anyone. */
+/* A histogram of durations whose buckets grow by an eighth: the error is at most 12.5 % from 1 us
+ * to 19 hours (2^10 to 2^46 ns), below that 128 ns. One writer; any thread may read. */
 #ifndef NJ_TELEM_HISTOGRAM_H
 #define NJ_TELEM_HISTOGRAM_H
 
@@ -9,8 +9,7 @@
 
 #include "base/types.h"
 
-/* Eight for what is shorter than 2^10 ns, eight for each of 36 doublings, and one for what is
- * longer. */
+/* Eight below 2^10 ns, eight for each of 36 powers of two, and one for longer durations. */
 #define NJ_HISTOGRAM_BUCKETS 297u
 
 struct nj_histogram {
@@ -18,8 +17,7 @@ struct nj_histogram {
     _Atomic uint64_t sum_ns, max_ns;
 };
 
-/* How many of n are this share, rounded up; but 0.07 * 100 is to be 7 although it comes out as a
- * little more. */
+/* share * n, rounded up; 0.07 * 100, which is slightly more than 7 in floating point, must be 7. */
 static inline uint64_t nj_histogram_rank(double share, uint64_t n)
 {
     double exact = share * (double)n * (1 - 1e-12);

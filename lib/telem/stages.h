@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the cycles of a shard go. One step in NJ_STAGES_PERIOD is measured, at the places where the
- * work changes its kind; the others pay for a branch at each. A step that finds nothing to do is
- * not counted. One writer, read by anyone.
+ * Cycles of a shard per processing stage. One step in NJ_STAGES_PERIOD is measured, at the stage
+ * transitions; in other steps each costs a branch. Steps without work are not counted. One writer;
+ * any thread may read.
  */
 #ifndef NJ_TELEM_STAGES_H
 #define NJ_TELEM_STAGES_H
@@ -13,15 +13,15 @@
 
 #include "base/attr.h"
 
-/* A measured step reads the counter some ten times, once or twice more for each connection and
- * twice for each burst that leaves, so only one in so many is. */
+/* A measured step reads the cycle counter about ten times, plus once or twice per connection and
+ * twice per sent burst. Therefore only one step in this many is measured. */
 #define NJ_STAGES_PERIOD 64u
 
 enum nj_stage {
     NJ_STAGE_RX,      /* the device's queue, rings, headers of Ethernet and IP */
     NJ_STAGE_TCP,     /* segments in and out, timers, the send queue */
     NJ_STAGE_H2,      /* frames and HPACK, both ways */
-    NJ_STAGE_HANDLER, /* what is asked: the site, routes, limits; answers of workers */
+    NJ_STAGE_HANDLER, /* requests: files, routes, limits; results of workers */
     NJ_STAGE_TX,      /* packets to the device */
     NJ_N_STAGES
 };
@@ -29,10 +29,10 @@ enum nj_stage {
 extern const char *const nj_stage_name[NJ_N_STAGES];
 
 struct nj_stages {
-    uint64_t (*cycles)(void); /* NULL: nothing is measured */
+    uint64_t (*cycles)(void); /* NULL: no measurements */
     uint64_t since;
     uint32_t n_steps;
-    bool on; /* in this step */
+    bool on; /* this step is measured */
     enum nj_stage now;
     uint64_t pending[NJ_N_STAGES]; /* of this step */
     _Atomic uint64_t spent[NJ_N_STAGES], n_measured;

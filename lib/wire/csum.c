@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Internet checksum over much data, and over chained mbufs; see csum.h. */
+/* The Internet checksum (RFC 1071) over long data and chained mbufs. Contract: csum.h. */
 #include "wire/csum.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>
 
-/* One round of the loop. Less than two of them is not worth the way there and back. */
+/* Bytes per iteration. Shorter data does not repay the start-up cost. */
 #define WIDE_BYTES 128u
 #define WIDE_MIN   (2 * WIDE_BYTES)
 
 #define LOAD(p, i)     _mm256_loadu_si256((const __m256i *)(const void *)((p) + 32 * (i)))
 #define STORE(p, i, v) _mm256_storeu_si256((__m256i *)(void *)((p) + 32 * (i)), v)
 
-/* Whole rounds of `n_bytes`, copied to `to` on the way if that is asked for. Each 64-bit lane takes
- * its word's halves apart and adds both, so it overflows as late as the plain loop's sum does. */
+/* Sums whole iterations of `n_bytes`, and copies them to `to` unless it is NULL. Each 64-bit lane
+ * adds both halves of its word, so it overflows no earlier than the scalar loop. */
 __attribute__((target("avx2"), always_inline)) static inline uint64_t
 rounds(uint64_t sum, bool copied, uint8_t *to, const uint8_t *p, size_t n_bytes)
 {
@@ -55,7 +55,7 @@ __attribute__((target("avx2"))) static uint64_t copy_rounds(uint8_t *to, const u
     return rounds(0, true, to, p, n_bytes);
 }
 
-/* The question is a load and a test: libgcc asked the processor before main(). */
+/* The test is one load: libgcc has detected the CPU's features before main(). */
 uint64_t nj__csum_add_bulk(uint64_t sum, const void *data, size_t n_bytes)
 {
     const uint8_t *p = data;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Internet checksum (RFC 1071): for this layer, and for callers that sum while copying.
+ * The Internet checksum (RFC 1071), for this layer and for callers that sum while copying.
  *
- * DPDK's rte_raw_cksum_mbuf() would do, but in 22.11 it cuts the sum of a segment that starts at an
- * odd offset to 16 bits before the carries are folded in, and payloads of ours are chained at any
- * offset. This one also adds eight bytes at a time instead of two.
+ * It replaces DPDK's rte_raw_cksum_mbuf(), which in 22.11 truncates the sum of a segment at an odd
+ * offset to 16 bits before it folds the carries; our payloads are chained at any offset. It also
+ * adds eight bytes at a time instead of two.
  *
- * Sums are kept in the byte order of memory; their order does not matter until the end (RFC 1071
- * 2B). A 64-bit sum of 32-bit words cannot overflow before 16 GiB.
+ * Sums are kept in the byte order of memory, which is irrelevant until the end (RFC 1071 2B). A
+ * 64-bit sum of 32-bit words cannot overflow before 16 GiB.
  */
 #ifndef NJ_WIRE_CSUM_H
 #define NJ_WIRE_CSUM_H
@@ -22,7 +22,7 @@
 
 #include "base/types.h"
 
-/* Add `n_bytes` at `data`, which starts at an even offset of what is summed. */
+/* Add `n_bytes` at `data`, at an even offset of the summed data. */
 static inline uint64_t nj__csum_add(uint64_t sum, const void *data, size_t n_bytes)
 {
     const uint8_t *p = data;
@@ -40,8 +40,8 @@ static inline uint64_t nj__csum_add(uint64_t sum, const void *data, size_t n_byt
     return sum;
 }
 
-/* The sum as a 16-bit word. It is 0xffff when what was summed held its own right checksum; the
- * complement is what goes into a header. */
+/* The sum as a 16-bit word. It is 0xffff if the data contains its own valid checksum. The
+ * complement is stored in a header. */
 static inline uint16_t nj__csum_fold(uint64_t sum)
 {
     sum = (sum >> 32) + (sum & UINT32_MAX);
@@ -66,7 +66,7 @@ static inline uint64_t nj__csum_pseudo6(const struct nj_addr *src, const struct 
     return sum + rte_cpu_to_be_32(protocol) + rte_cpu_to_be_32(n_bytes);
 }
 
-/* The pseudo-header of the family that the addresses are of. */
+/* The pseudo-header for the family of the addresses. */
 static inline uint64_t nj__csum_pseudo_of(const struct nj_addr *src, const struct nj_addr *dst,
                                           uint8_t protocol, uint16_t n_bytes)
 {
@@ -75,20 +75,20 @@ static inline uint64_t nj__csum_pseudo_of(const struct nj_addr *src, const struc
                : nj__csum_pseudo6(src, dst, protocol, n_bytes);
 }
 
-/* Join the sum of what follows. At an odd offset its bytes are the other halves of their words (RFC
- * 1071 2B). */
+/* Add the sum of the following data. At an odd offset its bytes are in the other halves of their
+ * words (RFC 1071 2B). */
 static inline uint64_t nj_csum_combine(uint64_t sum, uint64_t next, bool odd)
 {
     return sum + (odd ? rte_bswap16(nj__csum_fold(next)) : next);
 }
 
-/* The same sum, to the bit, for payloads: with the widest registers that the processor has. */
+/* The identical sum for payloads, with the widest vector registers of the CPU. */
 uint64_t nj__csum_add_bulk(uint64_t sum, const void *data, size_t n_bytes);
 
-/* Copy `n_bytes` that do not overlap, in one pass with their sum, which it returns. */
+/* Copy `n_bytes` to a non-overlapping place and return their sum. */
 uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes);
 
-/* Add all data of a chain of mbufs, however it is cut. */
+/* Add all data of an mbuf chain, with segments of any length. */
 uint64_t nj__csum_add_mbuf(uint64_t sum, const struct rte_mbuf *m);
 
 #endif

@@ -16,7 +16,7 @@
 #define rte_tel_data_add_dict_uint rte_tel_data_add_dict_u64
 #endif
 
-/* What net_bonding calls a port of its bond, in --vdev, and how such a port is marked. */
+/* The --vdev argument of net_bonding for a member port, and the flag that marks such a port. */
 #if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
 #define NJ_BOND_MEMBER         "slave"
 #define NJ_ETH_DEV_BOND_MEMBER RTE_ETH_DEV_BONDED_SLAVE

@@ -47,8 +47,8 @@ static uint8_t *put_u32(uint8_t *p, uint32_t v)
     return put_u16(put_u16(p, (uint16_t)(v >> 16)), (uint16_t)v);
 }
 
-/* Padding stands before an option, so that its last byte ends a 32-bit word and no EOL is needed.
- * SACK-permitted takes the place of the timestamps' padding. */
+/* Padding precedes an option, so that its last byte ends a 32-bit word and no EOL is needed.
+ * SACK-permitted replaces the padding of timestamps. */
 uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o)
 {
     uint32_t n = 0;
@@ -66,7 +66,7 @@ uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o)
     return n;
 }
 
-/* Write what nj_tcp_opts_bytes() counted; returns the end. */
+/* Writes the options that nj_tcp_opts_bytes() counted; returns the end. */
 static uint8_t *put_options(uint8_t *p, const struct nj_tcp_opts *o)
 {
     if (o->has_mss) {
@@ -107,8 +107,8 @@ static uint8_t *put_options(uint8_t *p, const struct nj_tcp_opts *o)
     return p;
 }
 
-/* Tell the device that the checksum, which holds the sum of the pseudo-header, is its work; where
- * it cuts the segment, the length of each piece is its to add. */
+/* Requests checksum offload, with the sum of the pseudo-header in the checksum field. With TSO the
+ * device adds the length of each segment. */
 static uint16_t prepare_offload(struct rte_mbuf *m, const struct nj_tcp_emit *e,
                                 const struct nj_tx_offload *tx, uint16_t hdr_bytes)
 {
@@ -128,7 +128,7 @@ static uint16_t prepare_offload(struct rte_mbuf *m, const struct nj_tcp_emit *e,
         nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP, seg_bytes));
 }
 
-/* As put_options(), where timestamps are all there is: mostly. Returns the sum, too. */
+/* put_options() for the usual case of timestamps only. Also returns the sum. */
 static inline uint64_t put_timestamps(uint8_t *to, const struct nj_tcp_opts *o)
 {
     const uint32_t word[] = {
@@ -138,8 +138,8 @@ static inline uint64_t put_timestamps(uint8_t *to, const struct nj_tcp_opts *o)
     return (uint64_t)word[0] + word[1] + word[2];
 }
 
-/* The header without its checksum at `to`; returns its sum. Words are added before they are
- * written: to load across what was just stored in pieces would stall. */
+/* Writes the header without its checksum to `to`; returns its sum. Words are added before they are
+ * stored: loads across recent smaller stores would stall. */
 static uint64_t put_header(uint8_t *to, const struct nj_tcp_emit *e, uint16_t hdr_bytes)
 {
     const struct nj_tcp_opts *o = &e->opts;
@@ -162,7 +162,7 @@ static uint64_t put_header(uint8_t *to, const struct nj_tcp_emit *e, uint16_t hd
     return nj__csum_add(sum, to, (size_t)(end - to));
 }
 
-/* With the sum of the header, which is of even length, so the payload's is added as it is. */
+/* The header has an even length, so the sum of the payload is added unchanged. */
 static uint16_t software_csum(const struct rte_mbuf *m, const struct nj_tcp_emit *e,
                               uint16_t hdr_bytes, uint64_t sum)
 {
@@ -211,7 +211,7 @@ void nj_tcp_hdr_cache_prepend(struct rte_mbuf *m, const struct nj_tcp_hdr_cache 
 
     NJ_ASSERT(n_bytes <= UINT16_MAX);
     NJ_ASSERT(rte_pktmbuf_headroom(m) >= NJ_TCP_HDR_BYTES_MAX);
-    /* A copy of known length takes less than one of the bytes that count. */
+    /* A copy of constant length is faster than one of the exact length. */
     memcpy(rte_pktmbuf_mtod(m, uint8_t *) - NJ_TCP_HDR_BYTES_MAX, head->bytes,
            NJ_TCP_HDR_BYTES_MAX);
     uint8_t *to = prepend_room(m, head->n_bytes);
@@ -288,7 +288,7 @@ void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
     uint32_t n_bytes = rte_pktmbuf_pkt_len(m);
 
     if (from->vlan != 0) {
-        /* The type of what follows goes behind the tag, which takes its place. */
+        /* The EtherType of the payload moves behind the tag. */
         struct rte_vlan_hdr tag = {rte_cpu_to_be_16(from->vlan), rte_cpu_to_be_16(type)};
         prepend(m, &tag, sizeof tag);
         type = RTE_ETHER_TYPE_VLAN;
@@ -318,7 +318,8 @@ void nj_l2l3_cache_save(struct nj_l2l3_cache *head, const struct rte_mbuf *m, ui
     }
 }
 
-/* Write what differs in the IPv4 header at `ip`: total length and identification, and the sum. */
+/* Writes the varying fields of the IPv4 header at `ip`: total length, identification and
+ * checksum. */
 static void put_ip4_length_and_id(uint8_t *ip, const struct rte_mbuf *m,
                                   const struct nj_l2l3_cache *head, uint16_t ident)
 {
@@ -339,7 +340,7 @@ void nj_l2l3_cache_prepend(struct rte_mbuf *m, const struct nj_l2l3_cache *head,
 
     NJ_ASSERT(head->n_bytes - head->l2_bytes + n_segment <= UINT16_MAX);
     NJ_ASSERT(rte_pktmbuf_headroom(m) >= NJ_L2L3_BYTES_MAX);
-    /* A copy of known length takes less than one of the bytes that count. */
+    /* A copy of constant length is faster than one of the exact length. */
     memcpy(rte_pktmbuf_mtod(m, uint8_t *) - NJ_L2L3_BYTES_MAX, head->bytes, NJ_L2L3_BYTES_MAX);
     uint8_t *ip = prepend_room(m, head->n_bytes) + head->l2_bytes;
     if (head->v4)
@@ -352,7 +353,7 @@ void nj_l2l3_cache_prepend(struct rte_mbuf *m, const struct nj_l2l3_cache *head,
     }
 }
 
-/* Put `n_bytes` into the empty mbuf `m` and return where they are. */
+/* Appends `n_bytes` to the empty mbuf `m` and returns their address. */
 static uint8_t *fill(struct rte_mbuf *m, const void *data, uint16_t n_bytes)
 {
     NJ_ASSERT(rte_pktmbuf_pkt_len(m) == 0);

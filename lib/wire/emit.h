@@ -14,11 +14,11 @@
 
 #include "wire/packet.h"
 
-/* What TCP knows of the path to a peer when it sends a segment (RFC 4861 7.3.1). */
+/* TCP's knowledge of the path to a peer when it sends a segment (RFC 4861 7.3.1). */
 enum nj_reach {
     NJ_REACH_UNKNOWN,
-    NJ_REACH_CONFIRMED, /* a segment that was sent there within the last second has arrived */
-    NJ_REACH_SUSPECT,   /* the last word of the retransmission timer was a time-out */
+    NJ_REACH_CONFIRMED, /* a segment sent within the last second was acknowledged */
+    NJ_REACH_SUSPECT,   /* the retransmission timer has expired since the last acknowledgment */
 };
 
 /* Addresses and ECN for the IP header of a segment, and hints for the neighbour cache. */
@@ -29,17 +29,17 @@ struct nj_ip_meta {
     uint8_t reach;   /* hint: enum nj_reach */
 };
 
-/* What the device finishes in the TCP segments that it is given; all false: nothing. */
+/* Work that the device does for TCP segments; all false: none. */
 struct nj_tx_offload {
     bool tcp_csum;
-    bool ip_csum;           /* of those segments, with tcp_csum only */
-    bool tso;               /* cut large segments, with tcp_csum only */
-    uint32_t tso_bytes_max; /* payload of a segment that is to be cut */
-    uint16_t tso_mbufs_max; /* it may be chained of; tso_bytes_max fit all but the first of them */
+    bool ip_csum; /* also the IPv4 header checksum of those segments; only with tcp_csum */
+    bool tso;     /* TCP segmentation offload; only with tcp_csum */
+    uint32_t tso_bytes_max; /* maximum payload of a TSO packet */
+    uint16_t tso_mbufs_max; /* maximum mbufs of its chain; all but the first hold tso_bytes_max */
 };
 
-/* Mbufs of one packet, where the device would take more: 65,415 bytes of payload (what IP allows)
- * fill 32, the headers have one, and the rest is for references that don't fill theirs. */
+/* Mbufs of a TSO packet, even if the device accepts more: 65,415 bytes of payload (the limit of
+ * IP) fill 32, the headers take one, and the rest is for partly filled references. */
 #define NJ_TSO_MBUFS_MAX 40u
 
 #define NJ_TCP_HDR_BYTES      20u
@@ -53,21 +53,20 @@ struct nj_tcp_emit {
     uint8_t flags;
     uint8_t ecn;             /* for the IP header */
     uint8_t reach;           /* enum nj_reach, see nj_ip_meta */
-    uint16_t tso_mss;        /* not 0: the device cuts the payload into pieces of so many bytes */
-    bool has_payload_sum;    /* payload_sum is valid: */
+    uint16_t tso_mss;        /* not 0: segment size of TSO */
+    bool has_payload_sum;    /* payload_sum is valid */
     uint64_t payload_sum;    /* the result of nj_csum_copy() for the payload */
-    struct nj_tcp_opts opts; /* each one that is set is written, padded to 4 bytes */
+    struct nj_tcp_opts opts; /* each set option is written, padded to 4 bytes */
 };
 
-/* Bytes that the options of `o` will take, a multiple of 4. */
+/* Bytes of the options of `o`, a multiple of 4. */
 uint32_t nj_tcp_opts_bytes(const struct nj_tcp_opts *o);
 
 /*
- * Prepend the TCP header and its options to `m`, whose data is the payload (it may be chained), and
- * fill in the checksum over pseudo-header, header and payload.
- * Needs NJ_TCP_HDR_BYTES + nj_tcp_opts_bytes() of headroom. What `tx` says that the device does is
- * only prepared: the mbuf tells it how (RTE_MBUF_F_TX_*), and the functions below add to that.
- * e->tso_mss wants tx->tso.
+ * Prepend the TCP header and its options to `m`, whose data is the payload (possibly chained), and
+ * fill in the checksum over pseudo-header, header and payload. Needs NJ_TCP_HDR_BYTES +
+ * nj_tcp_opts_bytes() of headroom. Work of the device according to `tx` is only requested in the
+ * mbuf (RTE_MBUF_F_TX_*); the functions below extend the request. e->tso_mss requires tx->tso.
  */
 void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e,
                     const struct nj_tx_offload *tx);
@@ -77,16 +76,16 @@ void nj_tcp_prepend(struct rte_mbuf *m, const struct nj_tcp_emit *e,
 /* Cached TCP header of a burst of segments, at the end of `bytes`. */
 struct nj_tcp_hdr_cache {
     uint8_t n_bytes;
-    uint64_t sum; /* with that of the pseudo-header, without what differs in each segment */
+    uint64_t sum; /* including the pseudo-header, without the fields that differ per segment */
     uint8_t bytes[NJ_TCP_HDR_BYTES_MAX];
 };
 
-/* Keep that of the segment `m`, which was prepended for `e`. */
+/* Store the header of segment `m`, which was prepended for `e`. */
 void nj_tcp_hdr_cache_save(struct nj_tcp_hdr_cache *head, const struct rte_mbuf *m,
                            const struct nj_tcp_emit *e);
 
-/* Prepend it to another payload, whose sum is known: as nj_tcp_prepend() does with an `e` that has
- * this number and is the same otherwise. Needs NJ_TCP_HDR_BYTES_MAX of headroom. */
+/* Prepend the stored header to another payload with a known sum. Equivalent to nj_tcp_prepend()
+ * with an `e` that differs only in the sequence number. Needs NJ_TCP_HDR_BYTES_MAX of headroom. */
 void nj_tcp_hdr_cache_prepend(struct rte_mbuf *m, const struct nj_tcp_hdr_cache *head, uint32_t seq,
                               uint64_t payload_sum);
 
@@ -94,11 +93,11 @@ void nj_tcp_hdr_cache_prepend(struct rte_mbuf *m, const struct nj_tcp_hdr_cache 
 void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
                      uint16_t ident);
 
-/* Prepend an IPv6 header. ECN is all that is set of the traffic class; the flow label is zero. */
+/* Prepend an IPv6 header. Of the traffic class only ECN is set; the flow label is zero. */
 void nj_ipv6_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
                      uint8_t hop_limit);
 
-/* Prepend the IP header of the family that the addresses are of. `ident`: for IPv4. */
+/* Prepend the IP header for the family of the addresses. `ident`: for IPv4. */
 void nj_ip_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t protocol,
                    uint16_t ident);
 
@@ -106,8 +105,8 @@ void nj_ip_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t prot
 void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
                     const struct rte_ether_addr *src, uint16_t type);
 
-/* Prepend the Ethernet header of a frame from `from`: with its tag, at priority 0 whatever the
- * peer's frames have, when it is in a VLAN. */
+/* Prepend the Ethernet header of a frame from `from`, with its VLAN tag if it has one, at priority
+ * 0 regardless of the peer's frames. */
 void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
                      const struct nj_iface *from, uint16_t type);
 
@@ -117,16 +116,16 @@ void nj_link_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
 struct nj_l2l3_cache {
     bool v4;
     uint8_t n_bytes, l2_bytes;
-    uint64_t sum; /* of the IPv4 header, without what differs from packet to packet */
+    uint64_t sum; /* of the IPv4 header, without the fields that differ per packet */
     uint8_t bytes[NJ_L2L3_BYTES_MAX];
 };
 
-/* Keep that of the frame `m`, which `n_segment` bytes follow. `v4`: the IP header is IPv4's. */
+/* Store the headers of frame `m`, which precede `n_segment` bytes. `v4`: the IP header is IPv4. */
 void nj_l2l3_cache_save(struct nj_l2l3_cache *head, const struct rte_mbuf *m, uint32_t n_segment,
                         bool v4);
 
-/* Prepend it to another segment of the same hosts and ECN, as the functions above would have done.
- * Needs NJ_L2L3_BYTES_MAX of headroom, all of which may be written to. */
+/* Prepend the stored headers to another segment of the same hosts and ECN. Equivalent to the
+ * functions above. Needs NJ_L2L3_BYTES_MAX of headroom, all of which may be overwritten. */
 void nj_l2l3_cache_prepend(struct rte_mbuf *m, const struct nj_l2l3_cache *head, uint16_t ident);
 
 /* Fill the empty mbuf `m` with an ARP packet (without the Ethernet header) from `mac` at `ip`.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parse ICMP errors about TCP segments of ours (RFC 792, RFC 1122 3.2.2, RFC 1191). */
+/* Parses ICMP errors about our TCP segments (RFC 792, RFC 1122 3.2.2, RFC 1191). */
 #include "wire/icmp4_parse.h"
 
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 
 #define OK NJ_N_COUNTERS
 
-/* RFC 792: type, code, checksum, 32 bits that depend on the type, then what is quoted. */
+/* RFC 792: type, code, checksum, 32 bits that depend on the type, then the quote. */
 #define HEADER_BYTES 8u
 #define MTU_AT       6u /* RFC 1191 4 */
 
@@ -41,7 +41,7 @@ static bool classify_error4(uint8_t type, uint8_t code, enum nj_icmp_error_kind 
             return false;
         *error_kind = unreachable_kind[code];
         return true;
-    case ICMP_TIME_EXCEEDED: /* may pass, as both of these (RFC 1122 4.2.3.9) */
+    case ICMP_TIME_EXCEEDED: /* may be transient, like both of these (RFC 1122 4.2.3.9) */
     case ICMP_PARAMETERPROB:
         *error_kind = NJ_ICMP_SOFT_ERROR;
         return true;
@@ -70,8 +70,8 @@ enum nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct
     if (ip.version_ihl >> 4 != IPVERSION || hdr_bytes < sizeof ip ||
         n_bytes < HEADER_BYTES + hdr_bytes + QUOTED_TCP_BYTES)
         return NJ_C_drop_icmp_bad;
-    /* An error goes to the source of what it quotes (RFC 792), so that has to be the address it
-     * came to. The quoted sums are not checked: routers change what they forward. */
+    /* An error is sent to the source of the quoted packet (RFC 792), so both addresses must be
+     * equal. The quoted checksums are not verified: routers change forwarded headers. */
     if (ip.src_addr != nj_addr_to_v4(&out->ip_dst) || ip.next_proto_id != IPPROTO_TCP ||
         (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK)))
         return NJ_C_drop_icmp_error;

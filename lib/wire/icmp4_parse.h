@@ -6,9 +6,9 @@
 #include "wire/packet.h"
 
 /*
- * The message is the `n_bytes` at `p`, its checksum is right, and its outer addresses stand in
- * `out`. When it is an error about a TCP segment that we sent, fill in `out` and return
- * NJ_N_COUNTERS, else the reason to drop it.
+ * Parse the message of `n_bytes` at `p`, whose checksum is valid and whose outer addresses are set
+ * in `out`. For an error about a TCP segment that we sent, fill in `out` and return NJ_N_COUNTERS,
+ * otherwise return the drop reason.
  */
 enum nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct nj_packet *out);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICMPv6 as we send it: echo replies, parameter problems, neighbour discovery (RFC 4861) and
- * multicast listener reports (RFC 3810, RFC 2710). And router advertisements, read on request.
+ * ICMPv6 messages that we send: echo replies, parameter problems, neighbour discovery (RFC 4861)
+ * and multicast listener reports (RFC 3810, RFC 2710). Also parses router advertisements.
  *
- * Except for the echo reply, each function fills an empty mbuf with a whole IPv6 packet, to which
- * only the Ethernet header is missing. None can fail: the largest is below 1,280 bytes.
+ * Except for the echo reply, each function fills an empty mbuf with an IPv6 packet without the
+ * Ethernet header. None can fail: the largest packet is below 1,280 bytes.
  */
 #ifndef NJ_WIRE_ICMP6_H
 #define NJ_WIRE_ICMP6_H
@@ -16,7 +16,7 @@
 
 #include "wire/packet.h"
 
-/* Prefixes of one router advertisement that are looked at. Links have one or two. */
+/* Prefixes that are read of a router advertisement. Links have one or two. */
 #define NJ_RA_PREFIXES_MAX 4u
 
 #define NJ_LIFETIME_FOREVER UINT32_MAX
@@ -30,18 +30,18 @@ struct nj_ra_prefix {
 
 /* A router advertisement (RFC 4861 4.2). */
 struct nj_ra {
-    uint16_t lifetime_s;               /* as a default router; 0: it is none */
-    uint32_t reachable_ms, retrans_ms; /* 0: not said */
-    uint32_t mtu;                      /* 0: not said */
+    uint16_t lifetime_s;               /* as a default router; 0: it is not one */
+    uint32_t reachable_ms, retrans_ms; /* 0: unspecified */
+    uint32_t mtu;                      /* 0: unspecified */
     uint32_t n_prefixes;
     struct nj_ra_prefix prefix[NJ_RA_PREFIXES_MAX];
 };
 
-/* Read the advertisement of `n_bytes` at `msg`, which nj_packet_parse() found to be well-formed. */
+/* Parse the advertisement of `n_bytes` at `msg`, which nj_packet_parse() has validated. */
 void nj_ra_parse(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes);
 
-/* Fill the empty mbuf `m` with the reply (without IP header) to the echo request at `request`, as
- * it will go from `src` to `dst`. RFC 4443 4.2. */
+/* Fill the empty mbuf `m` with the reply (without IP header) to the echo request at `request`, to
+ * be sent from `src` to `dst`. RFC 4443 4.2. */
 void nj_icmp6_echo_reply_build(struct rte_mbuf *m, const struct nj_addr *src,
                                const struct nj_addr *dst, const uint8_t *request, uint32_t n_bytes);
 
@@ -66,12 +66,12 @@ void nj_nd_advertise_build(struct rte_mbuf *m, const struct nj_addr *src, const 
 void nj_nd_router_solicit_build(struct rte_mbuf *m, const struct nj_addr *src,
                                 const struct rte_ether_addr *mac);
 
-/* Report that we listen to `n` groups. `joined`: since now, else in answer to a query
- * (RFC 3810 5.2). At most NJ_ADDRS_MAX. */
+/* Report that we listen to `n` groups, at most NJ_ADDRS_MAX. `joined`: unsolicited, after joining;
+ * else in reply to a query (RFC 3810 5.2). */
 void nj_mld2_report_build(struct rte_mbuf *m, const struct nj_addr *src,
                           const struct nj_addr *groups, uint32_t n, bool joined);
 
-/* The same for one group, as RFC 2710 has it. */
+/* The same for one group, in the format of RFC 2710. */
 void nj_mld1_report_build(struct rte_mbuf *m, const struct nj_addr *src,
                           const struct nj_addr *group);
 

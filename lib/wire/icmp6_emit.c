@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Emit ICMPv6, neighbour discovery and MLD messages; see icmp6.h. Each is written to a local
- * buffer, then checksummed and copied. */
+/* Writes ICMPv6, neighbour discovery and MLD messages (RFC 4443, RFC 4861, RFC 3810). Each is
+ * written to a local buffer, then checksummed and copied. */
 #include <netinet/in.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "wire/icmp6_type.h"
 #include "wire/ip6.h"
 
-/* The longest of ours is a report of NJ_ADDRS_MAX groups: 8 + 12 * 20 bytes. */
+/* Our longest message is a report of NJ_ADDRS_MAX groups: 8 + 12 * 20 bytes. */
 #define MESSAGE_MAX 256u
 
 struct message {
@@ -26,7 +26,7 @@ static void put_msg_bytes(struct message *m, const void *data, size_t n_bytes)
     m->n_bytes += (uint16_t)n_bytes;
 }
 
-/* Type, code, checksum still to come, and the 32 bits whose sense is the type's. */
+/* Type, code, checksum to be filled in, and 32 bits that depend on the type. */
 static struct message begin_message(uint8_t type, uint8_t code, uint32_t word)
 {
     struct message m = {.n_bytes = 0};
@@ -57,7 +57,7 @@ static uint8_t *append(struct rte_mbuf *m, const void *data, uint32_t n_bytes)
     return to;
 }
 
-/* The message at `p` is complete but for its checksum (RFC 4443 2.3). */
+/* The message at `p` is complete except for its checksum (RFC 4443 2.3). */
 static void put_checksum(uint8_t *p, uint32_t n_bytes, const struct nj_addr *src,
                          const struct nj_addr *dst)
 {
@@ -139,8 +139,8 @@ void nj_nd_router_solicit_build(struct rte_mbuf *m, const struct nj_addr *src,
     finish_packet(m, &msg, src, &routers, 255);
 }
 
-/* Reports go with hop limit 1 and a router alert, so that routers which route no multicast of this
- * group look at them too (RFC 3810 5, RFC 2710 3). */
+/* Reports have hop limit 1 and a router alert, so that routers that do not forward the group's
+ * multicast process them too (RFC 3810 5, RFC 2710 3). */
 static void finish_report(struct rte_mbuf *m, struct message *msg, const struct nj_addr *src,
                           const struct nj_addr *dst)
 {
@@ -164,7 +164,7 @@ void nj_mld2_report_build(struct rte_mbuf *m, const struct nj_addr *src,
     NJ_ASSERT(n <= NJ_ADDRS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         const uint8_t record[4] = {joined ? CHANGE_TO_EXCLUDE : MODE_IS_EXCLUDE};
-        put_msg_bytes(&msg, record, sizeof record); /* excluding no source: from all of them */
+        put_msg_bytes(&msg, record, sizeof record); /* excludes no source: receive from all */
         put_msg_bytes(&msg, groups[i].b, sizeof groups[i].b);
     }
     finish_report(m, &msg, src, &listeners);

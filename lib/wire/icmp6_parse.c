@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parse ICMPv6 (RFC 4443): errors, echo, neighbour discovery (RFC 4861) and multicast listener
+/* Parses ICMPv6 (RFC 4443): errors, echo, neighbour discovery (RFC 4861) and multicast listener
  * queries (RFC 3810). */
 #include <netinet/in.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static bool classify_error(const uint8_t *p, struct nj_icmp_error *e)
         e->error_kind = code == 1 || code == 4 || code == 5 || code == 6 ? NJ_ICMP_HARD_ERROR
                                                                          : NJ_ICMP_SOFT_ERROR;
         return code <= 6;
-    case NJ__ICMP6_TOO_BIG: /* its code is to be ignored (RFC 4443 3.2) */
+    case NJ__ICMP6_TOO_BIG: /* the code is ignored (RFC 4443 3.2) */
         e->error_kind = NJ_ICMP_TOO_BIG;
         e->mtu = get_u32(p + 4);
         return true;
@@ -65,8 +65,8 @@ static bool classify_error(const uint8_t *p, struct nj_icmp_error *e)
     }
 }
 
-/* RFC 4443 2.4: the error quotes as much of our packet as fits. We put no header between IPv6 and
- * TCP, so a quote of ours has none. */
+/* RFC 4443 2.4: the error quotes as much of our packet as fits. We send no extension headers
+ * before TCP, so the quote has none. */
 static enum nj_counter parse_error(const struct message *m, struct nj_packet *out)
 {
     struct rte_ipv6_hdr quoted;
@@ -95,8 +95,8 @@ static enum nj_counter parse_error(const struct message *m, struct nj_packet *ou
 
 /* --- neighbour discovery ------------------------------------------------------------------- */
 
-/* The options behind the first `at` bytes. False when a length is 0 or beyond the message
- * (RFC 4861 7.1), or a MAC address is none of one host. */
+/* Parses the options after the first `at` bytes. False if a length is 0 or exceeds the message
+ * (RFC 4861 7.1), or a MAC address is not a unicast address. */
 static bool read_options(const struct message *m, uint32_t at, uint8_t mac_kind, struct nj_nd *nd)
 {
     while (at < m->n_bytes) {
@@ -168,7 +168,8 @@ static enum nj_counter parse_nd(const struct message *m, uint32_t off, struct nj
         ok = parse_advert(m, nd);
     else
         ok = parse_router_advert(m, out, nd);
-    /* A router would have taken one off the hop limit: it is from this link (RFC 4861 7.1). */
+    /* A router would have decremented the hop limit, so the packet is from this link (RFC 4861
+     * 7.1). */
     if (!ok || m->ip->hop_limit != 255 || m->p[1] != 0)
         return NJ_C_drop_nd_bad;
     out->kind = NJ_PACKET_ND;
@@ -187,7 +188,7 @@ static enum nj_counter parse_mld_query(const struct message *m, uint32_t off, st
                              .mldv1_query = m->n_bytes < NJ__MLD2_QUERY_BYTES,
                              .delay_ms = get_u16(m->p + 4),
                              .target = get_addr(m->p + 8)};
-    /* From 32768 on it is a floating-point number (RFC 3810 5.1.3); a minute is enough for us. */
+    /* Values from 32768 on are floating-point numbers (RFC 3810 5.1.3); a minute suffices. */
     if (out->nd.delay_ms >= 32768)
         out->nd.delay_ms = 32767;
     out->kind = NJ_PACKET_ND;
@@ -217,16 +218,16 @@ void nj_ra_parse(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes)
     }
 }
 
-/* --- the rest ------------------------------------------------------------------------------ */
+/* --- other messages ------------------------------------------------------------------------ */
 
-/* RFC 4443 4.1. A group is not answered for the link: that would be an amplifier. */
+/* RFC 4443 4.1. Echo requests to a group are ignored, since replies would amplify. */
 static enum nj_counter parse_echo(const struct nj_iface *iface, const struct message *m,
                                   uint32_t off, struct nj_packet *out)
 {
     if (m->p[1] != 0 || m->to_multicast)
         return NJ_C_drop_icmp_type;
     if (m->n_bytes + NJ_IP6_HDR_BYTES > nj_iface_mtu(iface, &out->ip_src))
-        return NJ_C_drop_icmp_bad; /* the reply is as long, and leaves in one packet */
+        return NJ_C_drop_icmp_bad; /* the reply has the same length and is sent in one packet */
     out->kind = NJ_PACKET_ICMP_ECHO;
     out->icmp.off = off;
     out->icmp.n_bytes = m->n_bytes;

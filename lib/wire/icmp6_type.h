@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Types of ICMPv6 messages and of neighbour discovery's options, for parse and emit. */
+/* Types of ICMPv6 messages and of neighbour discovery options. */
 #ifndef NJ_WIRE_ICMP6_TYPE_H
 #define NJ_WIRE_ICMP6_TYPE_H
 
@@ -30,7 +30,7 @@ enum nj__nd_opt {
     NJ__ND_OPT_NONCE = 14,
 };
 
-#define NJ__ND_ADVERT_BYTES        24u /* also of a solicitation */
+#define NJ__ND_ADVERT_BYTES        24u /* also for a solicitation */
 #define NJ__ND_ROUTER_ADVERT_BYTES 16u
 #define NJ__MLD_BYTES              24u
 #define NJ__MLD2_QUERY_BYTES       28u

@@ -45,7 +45,7 @@ bool nj_ip4_source_ok(const struct nj_iface *iface, uint32_t ip_be)
     return true;
 }
 
-/* Prefix length in the 128-bit form: v4-mapped addresses have 96 bits more. */
+/* Prefix length in the 128-bit form: 96 bits more for v4-mapped addresses. */
 static unsigned prefix_bits_of_128(const struct nj_iface_addr *a)
 {
     return a->prefix_bits + (nj_addr_is_v4(&a->ip) ? 96u : 0u);
@@ -57,7 +57,7 @@ static bool is_in_prefix_of(const struct nj_iface_addr *a, const struct nj_addr 
            nj_ip6_same_prefix(&a->ip, ip, prefix_bits_of_128(a));
 }
 
-/* Is `ip` within a prefix of ours of at least `bits` bits? */
+/* Is `ip` in one of our prefixes with at least `bits` bits? */
 static bool is_within_own_prefix(const struct nj_iface *iface, const struct nj_addr *ip,
                                  unsigned bits)
 {

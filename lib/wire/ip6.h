@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kinds of IPv6 addresses (RFC 4291 2), and those that are made from others. */
+/* Kinds of IPv6 addresses (RFC 4291 2), and addresses derived from others. */
 #ifndef NJ_WIRE_IP6_H
 #define NJ_WIRE_IP6_H
 
@@ -9,7 +9,7 @@
 
 #define NJ_IP6_HDR_BYTES 40u
 #define NJ_IP6_MTU_MIN   1280u /* RFC 8200 5 */
-#define NJ_IP6_HOP_LIMIT 64u   /* of what we send, unless a protocol wants another */
+#define NJ_IP6_HOP_LIMIT 64u   /* of sent packets, unless a protocol requires another */
 
 static inline bool nj_ip6_is_multicast(const struct nj_addr *a)
 {
@@ -45,14 +45,14 @@ static inline struct nj_addr nj_ip6_all_routers(void)
     return (struct nj_addr){{0xff, 2, [15] = 2}};
 }
 
-/* ff02::1:ffXX:XXXX, the group in which a host listens for questions about its address. */
+/* ff02::1:ffXX:XXXX, the group in which a host listens for solicitations of its address. */
 static inline struct nj_addr nj_ip6_solicited_node(const struct nj_addr *a)
 {
     return (struct nj_addr){
         {0xff, 2, [11] = 1, [12] = 0xff, [13] = a->b[13], [14] = a->b[14], [15] = a->b[15]}};
 }
 
-/* Where a multicast packet goes on Ethernet (RFC 2464 7). */
+/* The Ethernet address of a multicast group (RFC 2464 7). */
 static inline struct rte_ether_addr nj_ip6_multicast_mac(const struct nj_addr *a)
 {
     return (struct rte_ether_addr){{0x33, 0x33, a->b[12], a->b[13], a->b[14], a->b[15]}};

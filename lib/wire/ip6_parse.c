@@ -23,9 +23,9 @@ enum { BAD_FIELD = 0, UNKNOWN_HEADER = 1, UNKNOWN_OPTION = 2 };
 
 struct ext_walk {
     const uint8_t *p;    /* the IPv6 header */
-    uint32_t at, end;    /* the header that is next, the packet's end */
-    uint32_t next_at;    /* of the field that says what it is */
-    uint8_t next;        /* what it is */
+    uint32_t at, end;    /* offset of the next header, and of the packet's end */
+    uint32_t next_at;    /* offset of the field with the type of that header */
+    uint8_t next;        /* type of that header */
     bool to_multicast;   /* the packet went to a multicast address */
     bool notify_sender;  /* send the sender a parameter problem */
     uint8_t code;        /* ... with this code */
@@ -45,8 +45,7 @@ static void problem(struct ext_walk *w, enum nj_counter why, bool notify_sender,
     w->pointer = pointer;
 }
 
-/* The two high bits of an option that we do not know say what becomes of its packet
- * (RFC 8200 4.2). */
+/* The two high bits of an unknown option select the action (RFC 8200 4.2). */
 static void handle_unknown_option(struct ext_walk *w, uint8_t type, uint32_t at)
 {
     static const bool notifies[] = {false, false, true, true};
@@ -57,7 +56,7 @@ static void handle_unknown_option(struct ext_walk *w, uint8_t type, uint32_t at)
                 UNKNOWN_OPTION, at);
 }
 
-/* The options between `at` and `end`. False when their lengths can't be. */
+/* Parses the options between `at` and `end`. False if their lengths are invalid. */
 static bool walk_options(struct ext_walk *w, uint32_t at, uint32_t end)
 {
     while (at < end) {
@@ -71,15 +70,15 @@ static bool walk_options(struct ext_walk *w, uint32_t at, uint32_t end)
         if (type == OPT_ROUTER_ALERT)
             w->load->router_alert = true;
         else
-            handle_unknown_option(w, type,
-                                  at); /* PadN is 1: to be skipped, as any with these bits */
+            handle_unknown_option(
+                w, type, at); /* PadN (1) is skipped, like any option with these high bits */
         at += 2u + w->p[at + 1];
     }
     return true;
 }
 
-/* Step over the extension header at w->at. Its length is in the second byte, in units of 8 and
- * without the first 8, but for the fragment header, where that byte is 0 (RFC 8200 4.5). */
+/* Skips the extension header at w->at. Its length is in the second byte, in units of 8 and without
+ * the first 8; of a fragment header that byte is 0 (RFC 8200 4.5). */
 static bool skip_ext_header(struct ext_walk *w)
 {
     if (w->end - w->at < 8)
@@ -91,16 +90,16 @@ static bool skip_ext_header(struct ext_walk *w)
 
     switch (w->next) {
     case IPPROTO_ROUTING:
-        /* Without segments left it is as if it were not there; with some, we are asked to route,
-         * by a type that no host obeys (RFC 5095 3, RFC 8200 4.4). */
+        /* A routing header without segments left is ignored. One with segments left requests
+         * forwarding, by a type that hosts reject (RFC 5095 3, RFC 8200 4.4). */
         if (h[3] != 0)
             problem(w, NJ_C_drop_ip6_ext, !w->to_multicast, BAD_FIELD, w->at + 2);
         break;
     case IPPROTO_FRAGMENT:
-        /* One that is whole is no fragment (RFC 6946 4). */
+        /* An atomic fragment is a whole packet (RFC 6946 4). */
         if (h[2] != 0 || (h[3] & 0xf9) != 0) {
             problem(w, NJ_C_drop_ip_fragment, false, 0, 0);
-            w->notify_sender = false; /* what follows may be any part of a packet */
+            w->notify_sender = false; /* the rest may be any part of a packet */
             w->next = IPPROTO_NONE;
             return true;
         }
@@ -120,7 +119,7 @@ static void walk_ext_headers(struct ext_walk *w)
 {
     for (unsigned n = 0; n <= NJ__IP6_EXT_MAX; n++) {
         bool hop_by_hop = w->next == IPPROTO_HOPOPTS;
-        if (hop_by_hop && n > 0) { /* it may only stand first (RFC 8200 4.1) */
+        if (hop_by_hop && n > 0) { /* allowed only as the first header (RFC 8200 4.1) */
             problem(w, NJ_C_drop_ip6_ext, !w->to_multicast, UNKNOWN_HEADER, w->next_at);
             return;
         }
@@ -136,8 +135,8 @@ static void walk_ext_headers(struct ext_walk *w)
     }
 }
 
-/* Our own address, or a group that every host listens to. What is tentative may be asked about,
- * which happens in its group. */
+/* Our own address, or a group that every host joins. Solicitations for a tentative address are
+ * sent to its group. */
 static bool is_own_destination(const struct nj_iface *iface, const struct nj_addr *dst)
 {
     struct nj_addr all = nj_ip6_all_nodes();
@@ -154,8 +153,8 @@ static bool is_own_destination(const struct nj_iface *iface, const struct nj_add
     return false;
 }
 
-/* RFC 4291 2.5.3, 2.7. An IPv4 address has no business in an IPv6 header: it would stand for the
- * connections of IPv4. */
+/* RFC 4291 2.5.3, 2.7. IPv4-mapped addresses are rejected, since they identify connections of
+ * IPv4. */
 static bool is_valid_source(const struct nj_iface *iface, const struct nj_addr *src)
 {
     return !nj_ip6_is_multicast(src) && !nj_ip6_is_loopback(src) && !nj_addr_is_v4(src) &&
@@ -168,7 +167,7 @@ static bool unspecified_source_ok(const struct ext_walk *w)
     return w->next == IPPROTO_ICMPV6 && w->at < w->end && w->p[w->at] == 135;
 }
 
-/* An ICMPv6 error, or one that was cut before it says what it is. */
+/* An ICMPv6 error, or a message truncated before its type. */
 static bool is_icmp6_error(const struct ext_walk *w)
 {
     return w->next == IPPROTO_ICMPV6 && (w->at >= w->end || w->p[w->at] < 128);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The IPv6 part of a packet's parse, inside this layer (RFC 8200). */
+/* The IPv6 part of packet parsing (RFC 8200). Internal to lib/wire. */
 #ifndef NJ_WIRE_IP6_PARSE_H
 #define NJ_WIRE_IP6_PARSE_H
 
@@ -8,13 +8,13 @@
 
 #include "wire/packet.h"
 
-/* Extension headers of one packet. Real ones have none or two; RFC 8504 5.3 lets a host set a
- * bound. */
+/* Maximum number of extension headers of a packet. Real packets have none or two; RFC 8504 5.3
+ * allows a limit. */
 #define NJ__IP6_EXT_MAX 6u
 
-/* What the headers of an IPv6 packet say, and what stands behind them. */
+/* Results of the IPv6 headers, and the payload after them. */
 struct nj__ip6_payload {
-    uint32_t off, n_bytes; /* of the upper protocol, from the IPv6 header on */
+    uint32_t off, n_bytes; /* of the payload, from the IPv6 header on */
     uint8_t protocol;
     uint8_t hop_limit;
     uint8_t ecn;
@@ -22,10 +22,10 @@ struct nj__ip6_payload {
 };
 
 /*
- * The packet begins at `p` and ends at latest after `n_bytes`. Fills in addresses of `out`, and
- * `load`. Returns NJ_N_COUNTERS when it is for us and may go on; else the reason of the drop, and
- * `out->kind` is NJ_PACKET_PARAM_PROBLEM when its sender is to be told, with problem.off counted
- * from `p`.
+ * Parse the packet at `p`, which ends at `n_bytes` or before. Fills in addresses of `out`, and
+ * `load`. Returns NJ_N_COUNTERS if the packet is for this host and valid; otherwise the drop
+ * reason. `out->kind` is NJ_PACKET_PARAM_PROBLEM if the sender must be notified, with problem.off
+ * counted from `p`.
  */
 enum nj_counter nj__ip6_parse(const struct nj_iface *iface, const uint8_t *p, uint32_t n_bytes,
                               struct nj_packet *out, struct nj__ip6_payload *load);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parse Ethernet, ARP (RFC 826), IPv4 (RFC 791) and ICMP (RFC 792). TCP is in tcp_parse.c.
+ * Parses Ethernet, ARP (RFC 826), IPv4 (RFC 791) and ICMP (RFC 792). TCP is in tcp_parse.c.
  *
  * Only the first segment of an mbuf is parsed. Headers are copied before they are read, since a
- * frame may start at any address. Each parser gets exactly the bytes its header may use and says
- * with NJ_C_... which drop it is, or OK.
+ * frame may start at any address. Each parser gets exactly the bytes of its header and payload, and
+ * returns a drop reason (NJ_C_...) or OK.
  */
 #include "wire/packet.h"
 
@@ -27,13 +27,13 @@
 
 #define OK NJ_N_COUNTERS
 
-/* The part of a frame that is still to be parsed. */
+/* The part of a frame that is not parsed yet. */
 struct parse_view {
     const struct rte_mbuf *m;
     const uint8_t *p;
     uint32_t n_bytes;
     uint32_t off; /* of `p`, from the start of the mbuf's data */
-    uint8_t ecn;  /* of the IP header, once that is off */
+    uint8_t ecn;  /* of the IP header, after it was parsed */
 };
 
 static void advance(struct parse_view *v, uint32_t n_bytes)
@@ -43,7 +43,7 @@ static void advance(struct parse_view *v, uint32_t n_bytes)
     v->n_bytes -= n_bytes;
 }
 
-/* Did the device check the checksum that `mask` is about? NONE says that the data is intact while
+/* Did the device verify the checksum that `mask` selects? NONE means that the data is intact and
  * the field was never filled in, as between virtual machines of one host. */
 static bool device_checked(const struct rte_mbuf *m, uint64_t mask, uint64_t good, uint64_t none)
 {
@@ -72,7 +72,7 @@ static enum nj_counter parse_arp(const struct nj_iface *iface, const struct pars
     if (!rte_is_valid_assigned_ether_addr(&h.arp_data.arp_sha) ||
         !rte_is_same_ether_addr(&h.arp_data.arp_sha, eth_src))
         return NJ_C_drop_arp_bad;
-    /* A probe asks whether an address is free and has none itself yet (RFC 5227 2.1.1). */
+    /* An address probe (RFC 5227 2.1.1): its sender has no address yet. */
     bool probe = request && h.arp_data.arp_sip == 0;
     if (!probe && !nj_ip4_source_ok(iface, h.arp_data.arp_sip))
         return NJ_C_drop_arp_bad;
@@ -85,7 +85,7 @@ static enum nj_counter parse_arp(const struct nj_iface *iface, const struct pars
     return OK;
 }
 
-/* RFC 792: echo requests (type 8, code 0), and errors about what we sent. */
+/* RFC 792: echo requests (type 8, code 0), and errors about our packets. */
 static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct parse_view *v,
                                   struct nj_packet *out)
 {
@@ -100,8 +100,8 @@ static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct par
         return nj__icmp4_parse_error(v->p, v->n_bytes, out);
     if (h.icmp_code != 0)
         return NJ_C_drop_icmp_type;
-    /* The reply is as long as the request and must leave in one packet. A device that joins
-     * packets could bring a longer one. */
+    /* The reply has the length of the request and is sent in one packet. A device that joins
+     * packets could deliver a longer one. */
     if (v->n_bytes + sizeof(struct rte_ipv4_hdr) > iface->mtu)
         return NJ_C_drop_icmp_bad;
 
@@ -142,8 +142,7 @@ static enum nj_counter parse_tcp(const struct parse_view *v, struct nj_packet *o
     return OK;
 }
 
-/* Check the header's form and narrow `v` to what the packet carries: options are skipped, and so is
- * what stands behind the packet to fill the frame. */
+/* Validates the header and narrows `v` to the payload, without options and Ethernet padding. */
 static enum nj_counter strip_ipv4(struct parse_view *v, struct rte_ipv4_hdr *h)
 {
     if (v->n_bytes < sizeof *h)
@@ -168,8 +167,8 @@ static enum nj_counter strip_ipv4(struct parse_view *v, struct rte_ipv4_hdr *h)
     return OK;
 }
 
-/* A fragment, in which `v` is what stands behind the header (RFC 791 3.2). All of the packet is
- * going to be in one mbuf, as if it had come in one frame. */
+/* A fragment; `v` is the part after its header (RFC 791 3.2). The reassembled packet must fit in
+ * one mbuf, like the packet of one frame. */
 static enum nj_counter parse_fragment(const struct nj_iface *iface, const struct parse_view *v,
                                       const struct rte_ipv4_hdr *h, struct nj_packet *out)
 {
@@ -217,9 +216,9 @@ static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct parse_vie
     return h.next_proto_id == IPPROTO_TCP ? parse_tcp(v, out) : parse_icmp(iface, v, out);
 }
 
-/* The VLAN id of a frame, from the tag that the device took off or the one behind the addresses
- * (IEEE 802.1Q). 0 is no VLAN: without a tag, or with one that only tells a priority. A second tag,
- * or one cut short, stays and is then no EtherType that we speak. */
+/* The VLAN id of a frame, from the tag that the device stripped or the one after the addresses
+ * (IEEE 802.1Q). 0: untagged, or a priority tag. A second or truncated tag remains and is an
+ * unknown EtherType. */
 static uint16_t strip_vlan(struct parse_view *v, rte_be16_t *ether_type)
 {
     struct rte_vlan_hdr h;
@@ -243,7 +242,7 @@ static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct parse_vie
 
     if (group && !nj_ip6_is_multicast(&out->ip_dst) && why != NJ_C_drop_ip_header) {
         out->kind = NJ_PACKET_DROP;
-        return NJ_C_drop_eth_dst; /* as for IPv4: it was a link-layer multicast */
+        return NJ_C_drop_eth_dst; /* as for IPv4: link-layer multicast */
     }
     if (why != OK) {
         if (out->kind == NJ_PACKET_PARAM_PROBLEM)
@@ -258,8 +257,8 @@ static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct parse_vie
     return nj_ip6_is_multicast(&out->ip_dst) ? NJ_C_drop_ip_dst : parse_tcp(v, out);
 }
 
-/* Is it an IPv6 multicast frame? The IP destination decides whether it is for a group of ours
- * (RFC 2464 7). */
+/* Is it an IPv6 multicast frame? The IP destination then decides whether we joined the group (RFC
+ * 2464 7). */
 static bool is_ip6_multicast_frame(const struct nj_iface *iface, const struct rte_ether_hdr *h)
 {
     return iface->ip6 && h->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) &&
@@ -300,7 +299,7 @@ void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, str
     struct parse_view v = {m, rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, 0, 0};
 
     out->kind = NJ_PACKET_DROP;
-    /* Queues of TCP link mbufs by `next`, so a packet has one, also if only padding is behind it.
-     */
+    /* TCP's queues link mbufs by `next`, so a packet must have one mbuf, even if the second would
+     * only hold padding. */
     out->drop = nj_unlikely(m->nb_segs > 1) ? NJ_C_drop_eth_long : parse_eth(iface, &v, out);
 }

@@ -16,7 +16,7 @@
 #include "telem/counters.h"
 #include "wire/iface.h"
 
-/* TCP flags (RFC 9293 3.1), as they stand in the header. */
+/* TCP flags (RFC 9293 3.1), with their values in the header. */
 #define NJ_TCP_FIN 0x01u
 #define NJ_TCP_SYN 0x02u
 #define NJ_TCP_RST 0x04u
@@ -37,16 +37,16 @@ struct nj_sack_block {
     uint32_t first, end;
 };
 
-#define NJ_SACK_BLOCKS_MAX 4u /* what 40 bytes of options hold */
+#define NJ_SACK_BLOCKS_MAX 4u /* limit of 40 bytes of options */
 
-/* Options that we understand (RFC 9293 3.2, RFC 7323, RFC 2018). */
+/* Supported options (RFC 9293 3.2, RFC 7323, RFC 2018). */
 struct nj_tcp_opts {
     bool has_mss, has_wscale, has_ts, sack_permitted;
     uint8_t wscale; /* as sent; callers clamp to 14 (RFC 7323 2.3) */
     uint8_t n_sack;
     uint16_t mss; /* as sent */
     uint32_t ts_val, ts_ecr;
-    struct nj_sack_block sack[NJ_SACK_BLOCKS_MAX]; /* as sent: nothing is known of their order */
+    struct nj_sack_block sack[NJ_SACK_BLOCKS_MAX]; /* as sent, in any order */
 };
 
 /* A TCP segment (the SEG.* variables of RFC 9293 3.3.1). */
@@ -67,17 +67,17 @@ static inline uint32_t nj_seg_len(const struct nj_seg *s)
     return s->payload_bytes + !!(s->flags & NJ_TCP_SYN) + !!(s->flags & NJ_TCP_FIN);
 }
 
-/* An ICMP error about a TCP segment of ours (RFC 792, RFC 4443), with the data it quotes. It may be
+/* An ICMP error about one of our TCP segments (RFC 792, RFC 4443), with the quoted data. It may be
  * forged: check the quoted sequence number before acting on it (RFC 5927). */
 enum nj_icmp_error_kind {
-    NJ_ICMP_SOFT_ERROR, /* net, host, time exceeded, ...: may pass */
-    NJ_ICMP_HARD_ERROR, /* protocol or port unreachable, prohibited: nobody there */
+    NJ_ICMP_SOFT_ERROR, /* net, host, time exceeded, ...: may be transient */
+    NJ_ICMP_HARD_ERROR, /* protocol or port unreachable, prohibited */
     NJ_ICMP_TOO_BIG,    /* fragmentation needed, packet too big */
 };
 
 struct nj_icmp_error {
     enum nj_icmp_error_kind error_kind;
-    struct nj_tuple tuple; /* local = us, who sent the quoted segment */
+    struct nj_tuple tuple; /* local = this host, the sender of the quoted segment */
     uint32_t seq;          /* of the quoted segment */
     uint32_t mtu;          /* TOO_BIG: of the next hop; 0 from routers older than RFC 1191 */
 };
@@ -91,11 +91,12 @@ struct nj_nd {
     enum nj_nd_kind kind;
     bool router, solicited, override; /* ADVERT */
     bool has_mac, has_nonce;
-    bool mldv1_query;          /* LISTENER_QUERY: of MLDv1 (RFC 2710) */
+    bool mldv1_query;          /* LISTENER_QUERY: version 1 (RFC 2710) */
     struct rte_ether_addr mac; /* of the sender; ADVERT: of the target */
     uint8_t nonce[NJ_ND_NONCE_BYTES];
-    uint16_t delay_ms;     /* LISTENER_QUERY: answer within */
-    struct nj_addr target; /* SOLICIT, ADVERT: who; LISTENER_QUERY: the group, or zero for all */
+    uint16_t delay_ms; /* LISTENER_QUERY: maximum response delay */
+    struct nj_addr
+        target; /* SOLICIT, ADVERT: the address; LISTENER_QUERY: the group, or zero for all */
     uint32_t off, n_bytes; /* the whole message, from the start of the mbuf's data */
 };
 
@@ -103,10 +104,10 @@ struct nj_nd {
 struct nj_fragment {
     uint32_t id;
     uint8_t protocol, ecn;
-    bool more;           /* it is not the last one */
+    bool more;           /* not the last fragment */
     uint8_t ip_off;      /* of the IP header, from the start of the mbuf's data */
-    uint16_t hdr_bytes;  /* of the IP header, with all that is not payload */
-    uint32_t first, end; /* which bytes of the payload, first <= i < end */
+    uint16_t hdr_bytes;  /* of the IP header, including options */
+    uint32_t first, end; /* range of the payload, first <= i < end */
 };
 
 enum nj_packet_kind {
@@ -123,14 +124,14 @@ enum nj_packet_kind {
 /* A parsed packet. */
 struct nj_packet {
     enum nj_packet_kind kind;
-    enum nj_counter drop;          /* kinds DROP and PROBLEM: why */
+    enum nj_counter drop;          /* reason, for kinds DROP and PROBLEM */
     struct nj_addr ip_src, ip_dst; /* not set for ARP */
     union {
         struct nj_seg tcp;
         struct {
             bool request;              /* else a reply */
             struct rte_ether_addr mac; /* sender */
-            struct nj_addr ip, target; /* sender's and asked-for protocol address */
+            struct nj_addr ip, target; /* sender's and target protocol address */
         } arp;
         struct {
             uint32_t off, n_bytes; /* the whole ICMP message, from the start of the mbuf's data */
@@ -147,13 +148,13 @@ struct nj_packet {
 };
 
 /*
- * Parse one frame. `m` is only read; chained mbufs are dropped as drop_eth_long (devices are set up
- * so that a frame of the MTU fits in one).
- * Checksums are verified in software unless the device already said they are good, or that the data
- * is intact without one (RTE_MBUF_F_RX_*_CKSUM_GOOD, _NONE). Ethernet padding is ignored (sentence
- * 59 of our TCP list).
- * ARP is delivered whatever its target address; so is neighbour discovery in a group of ours.
- * Safe for any bytes.
+ * Parse one frame. `m` is not changed. Chained mbufs are dropped as drop_eth_long (devices are
+ * configured so that a frame of the MTU fits in one).
+ * Checksums are verified in software unless the device reports them as valid, or the data as intact
+ * without one (RTE_MBUF_F_RX_*_CKSUM_GOOD, _NONE). Ethernet padding is ignored (sentence 59 of our
+ * TCP list).
+ * ARP is delivered for any target address, and neighbour discovery in any of our groups. Safe for
+ * any bytes.
  */
 void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kinds and lengths of the TCP options we know, for parse and emit. */
+/* Kinds and lengths of the supported TCP options, for parse and emit. */
 #ifndef NJ_WIRE_TCP_OPT_H
 #define NJ_WIRE_TCP_OPT_H
 
@@ -13,11 +13,11 @@ enum nj__tcp_opt_kind {
     NJ__OPT_TS = 8,
 };
 
-/* Bytes with kind and length. */
+/* Bytes including kind and length. */
 #define NJ__OPT_MSS_BYTES            4
 #define NJ__OPT_WSCALE_BYTES         3
 #define NJ__OPT_SACK_PERMITTED_BYTES 2
-#define NJ__OPT_SACK_BLOCK_BYTES     8 /* and 2 for kind and length */
+#define NJ__OPT_SACK_BLOCK_BYTES     8 /* plus 2 for kind and length */
 #define NJ__OPT_TS_BYTES             10
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TCP header and options (RFC 9293 3.1 and 3.2). Bytes are copied before they are looked at: a
- * packet may start at any address.
+ * Parses the TCP header and options (RFC 9293 3.1 and 3.2). Bytes are copied before they are read,
+ * since a packet may start at any address.
  */
 #include "wire/tcp_parse.h"
 
@@ -22,7 +22,7 @@ static uint32_t get_u32(const uint8_t *p)
     return (uint32_t)get_u16(p) << 16 | get_u16(p + 2);
 }
 
-/* RFC 9293 3.1: a data offset that can't be is refused. */
+/* RFC 9293 3.1: an invalid data offset is rejected. */
 bool nj__tcp_parse_header(const uint8_t *p, uint32_t n_bytes, struct nj_seg *seg)
 {
     struct rte_tcp_hdr h;
@@ -48,7 +48,8 @@ bool nj__tcp_parse_header(const uint8_t *p, uint32_t n_bytes, struct nj_seg *seg
     return true;
 }
 
-/* RFC 2018 3. 40 bytes of options hold four blocks; a second SACK option would be a fifth. */
+/* RFC 2018 3. 40 bytes of options hold four blocks; blocks of a second SACK option would exceed
+ * them. */
 static bool parse_sack(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj_tcp_opts *opts)
 {
     if (n_bytes == 0 || n_bytes % NJ__OPT_SACK_BLOCK_BYTES != 0)
@@ -62,8 +63,8 @@ static bool parse_sack(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj_t
     return true;
 }
 
-/* One option of `n_bytes`, kind and length included. False when it is one that we know and has
- * another length than it must have. */
+/* Parses one option of `n_bytes`, including kind and length. False if a supported option has an
+ * invalid length. */
 static bool parse_option(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj_tcp_opts *opts)
 {
     switch (p[0]) {
@@ -94,7 +95,7 @@ static bool parse_option(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj
         opts->ts_ecr = get_u32(p + 6);
         return true;
     default:
-        return true; /* RFC 9293 3.1, MUST-6: what we do not know is skipped */
+        return true; /* RFC 9293 3.1, MUST-6: unknown options are skipped */
     }
 }
 
@@ -104,12 +105,12 @@ bool nj__tcp_parse_options(const uint8_t *p, uint32_t n_bytes, bool syn, struct 
 
     while (n_bytes > 0) {
         if (p[0] == NJ__OPT_EOL)
-            return true; /* what follows is padding, whatever it holds */
+            return true; /* the rest is padding */
         if (p[0] == NJ__OPT_NOP) {
             p++, n_bytes--;
             continue;
         }
-        /* RFC 9293 3.1, MUST-7: a length that can't be must not harm us. */
+        /* RFC 9293 3.1, MUST-7: invalid lengths must be handled. */
         if (n_bytes < 2 || p[1] < 2 || p[1] > n_bytes)
             return false;
         uint32_t opt_bytes = p[1];

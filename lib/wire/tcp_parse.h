@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The TCP part of a packet's parse, inside this layer (RFC 9293 3.1). */
+/* The TCP part of packet parsing (RFC 9293 3.1). Internal to lib/wire. */
 #ifndef NJ_WIRE_TCP_PARSE_H
 #define NJ_WIRE_TCP_PARSE_H
 
@@ -8,11 +8,11 @@
 
 #include "wire/packet.h"
 
-/* The segment is the `n_bytes` at `p`. Fill in everything of `seg` but addresses and options, with
- * payload_off counted from `p`. False when the header is malformed. */
+/* Parse the segment of `n_bytes` at `p`. Fills in `seg` except addresses and options, with
+ * payload_off counted from `p`. False if the header is malformed. */
 bool nj__tcp_parse_header(const uint8_t *p, uint32_t n_bytes, struct nj_seg *seg);
 
-/* Fill in `opts` from the `n_bytes` of options at `p`. False when they are malformed. */
+/* Parse `n_bytes` of options at `p`. False if they are malformed. */
 bool nj__tcp_parse_options(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj_tcp_opts *opts);
 
 #endif
