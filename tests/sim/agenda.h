@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What will happen when: a heap of events in virtual time. Events of one instant come in the order
- * in which they were added, so a seed always tells the same story. */
+/* The event queue of virtual time: a heap. Events of one instant occur in the order in which they
+ * were added, so a seed always gives the same run. */
 #ifndef NJ_TESTS_SIM_AGENDA_H
 #define NJ_TESTS_SIM_AGENDA_H
 
@@ -9,7 +9,7 @@
 struct sim_event {
     nj_ns at;
     uint64_t order;
-    uint32_t kind; /* the user's own enumeration */
+    uint32_t kind; /* an enumeration of the user */
     void *what;
 };
 
@@ -20,11 +20,11 @@ struct sim_agenda {
 };
 
 void nj_sim_agenda_add(struct sim_agenda *a, nj_ns at, uint32_t kind, void *what);
-/* NJ_NEVER when it is empty. */
+/* NJ_NEVER if it is empty. */
 nj_ns nj_sim_agenda_next(const struct sim_agenda *a);
-/* The earliest event; there must be one. */
+/* The earliest event. Precondition: not empty. */
 struct sim_event nj_sim_agenda_pop(struct sim_agenda *a);
-/* It must be empty. */
+/* Precondition: empty. */
 void nj_sim_agenda_fini(struct sim_agenda *a);
 
 #endif

@@ -6,8 +6,7 @@
 
 #include "base/assert.h"
 
-/* Gilbert and Elliott: a wire that is now good, now bad, and changes with some chance per packet.
- */
+/* Gilbert-Elliott loss: a good and a bad state, with a probability of changing per packet. */
 static bool lost_in_bad(struct sim_channel *c, unsigned from)
 {
     const struct sim_faults *f = &c->faults[from];
@@ -17,7 +16,7 @@ static bool lost_in_bad(struct sim_channel *c, unsigned from)
     return c->bad[from] && nj_sim_chance(&c->prng, f->bad_loss);
 }
 
-/* Also the order of random draws must not depend on what comes of them. */
+/* All random numbers are drawn in any case, so that their order does not depend on results. */
 static bool is_lost(struct sim_channel *c, unsigned from, nj_ns now)
 {
     const struct sim_faults *f = &c->faults[from];
@@ -31,7 +30,7 @@ static bool is_lost(struct sim_channel *c, unsigned from, nj_ns now)
     return nj_sim_chance(&c->prng, f->loss) | lost_in_bad(c, from);
 }
 
-/* When it arrives; NJ_NEVER when the queue of a slow link is full. */
+/* Time of arrival; NJ_NEVER if the queue of a slow link is full. */
 static nj_ns arrival(struct sim_channel *c, unsigned from, uint32_t n_bytes, nj_ns now, bool calm,
                      bool *mark)
 {
@@ -50,7 +49,7 @@ static nj_ns arrival(struct sim_channel *c, unsigned from, uint32_t n_bytes, nj_
     nj_ns at = leaves + f->delay + (f->jitter ? nj_prng_next(&c->prng) % f->jitter : 0);
     if (!calm && nj_sim_chance(&c->prng, f->reorder)) {
         c->stats.reordered++;
-        return at + nj_prng_next(&c->prng) % f->reorder_max; /* others may pass */
+        return at + nj_prng_next(&c->prng) % f->reorder_max; /* other packets may overtake it */
     }
     if (at < c->in_order_until[from])
         at = c->in_order_until[from];

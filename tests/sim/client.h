@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client host: one TCP machine, one neighbour table, some connections. */
+/* The client host: one struct nj_tcp, one neighbour table, several connections. */
 #ifndef NJ_TESTS_SIM_CLIENT_H
 #define NJ_TESTS_SIM_CLIENT_H
 
@@ -10,8 +10,8 @@
 
 struct sim_client {
     struct nj_prng prng;
-    struct nj_prng again_prng; /* for what came later, so that seeds keep the rest */
-    struct sim_name popular;   /* the largest of the files that are read in pieces */
+    struct nj_prng again_prng; /* separate, so that other draws of old seeds stay the same */
+    struct sim_name popular;   /* the largest of the chunked files */
     struct rte_mempool *rx_pool;
     struct nj_counters counters;
     struct nj_iface iface;
@@ -29,7 +29,7 @@ void nj_sim_client_fini(struct sim *sim);
 void nj_sim_client_receive(struct sim *sim, const struct sim_frame *f);
 nj_ns nj_sim_client_next(const struct sim *sim);
 void nj_sim_client_step(struct sim *sim);
-/* Every connection has come to its end. */
+/* Have all connections ended? */
 bool nj_sim_client_done(const struct sim *sim);
 
 #endif

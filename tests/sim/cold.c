@@ -2,20 +2,19 @@
 /*
  * nj-sim-cold: hot clients without and with 100 cold readers, in virtual time.
  *
- * Hot clients ask for files that are in the cache, again and again; each READ of them goes through
- * the reader. Cold readers take large files, each its own, as fast as the disk gives them: it is
- * busy all the time. The hot clients must keep 0.9 of their rate, and the 99th percentile of the
- * time to their first byte must stay below 1.2 times what it is without cold readers. This is
- * measured with a disk of 1 GB/s, where cold bytes cost the cores time, and with one of 100 MB/s,
- * where a READ that has to wait for the disk waits for 0.3 s.
+ * Hot clients request cached files repeatedly; each READ goes through the reader. Each cold reader
+ * takes a large file of its own, as fast as the disk allows, so the disk is always busy. The hot
+ * clients must keep 0.9 of their rate, and the 99th percentile of their time to the first byte must
+ * stay below 1.2 times the value without cold readers. Measured with a disk of 1 GB/s, where cold
+ * bytes cost CPU time, and with one of 100 MB/s, where a READ waits 0.3 s for the disk.
  *
- * Time passes for what would take it. A shard takes CPU time for each step and for each frame in or
- * out, about that of the server where it was measured: 250 ns for 1.5 KB are 6 GB/s. Its frames
- * leave when that time is over. The reader has one step each SIM_STEP_GAP, the disk is that of
- * disk.h, and the round trip takes 0.5 ms. Nothing is lost on the way.
+ * Costs in virtual time: a shard takes CPU time for each step and each frame in or out, about that
+ * of the real server: 250 ns for 1.5 KB are 6 GB/s. Its frames are sent after that time. The reader
+ * takes one step each SIM_STEP_GAP, the disk is that of disk.h, and the round trip takes 0.5 ms. No
+ * packet is lost.
  *
- * A shard's step takes longer with cold bytes in it, by 20 to 40 us in the 99th percentile whatever
- * the round trip is. So with one of 0.1 ms the second bound is not kept beside the fast disk.
+ * Cold bytes lengthen a shard's step by 20 to 40 us in the 99th percentile, independently of the
+ * round trip. With a round trip of 0.1 ms the second bound would not hold beside the fast disk.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,13 +26,13 @@
 #include "sim.h"
 #include "support/mbuf_env.h"
 
-#define HOT         4u /* clients */
+#define HOT         4u /* number of clients */
 #define HOT_FILES   SIM_REQUESTS_MAX
 #define HOT_BYTES   (64u * 1024u)
 #define COLD        100u
 #define COLD_BYTES  (1024u * 1024u * 1024u)
-#define CACHE_BYTES (64u * 1024u * 1024u) /* cold readers take several times as much */
-#define HEAD_START  (30 * NJ_MS)          /* hot files are in the cache then */
+#define CACHE_BYTES (64u * 1024u * 1024u) /* cold readers read several times as much */
+#define HEAD_START  (30 * NJ_MS)          /* by then the hot files are cached */
 #define WARM_UP     (80 * NJ_MS)
 #define MEASURED    (200 * NJ_MS)
 #define FIRSTS_MAX  100000u
@@ -69,7 +68,7 @@ static void ask_for(struct sim_request *r, uint32_t id, uint64_t size)
     snprintf(r->path, sizeof r->path, "/k-%u-%lu", id, (unsigned long)size);
 }
 
-/* Hot clients have an address, and cold readers the others of their host. */
+/* All hot clients share an address; cold readers share the others of their host. */
 static void plan(struct sim_conn *c, struct sim *sim, uint32_t index)
 {
     struct world *w = nj_container_of(sim, struct world, sim);
@@ -108,7 +107,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* All come to their end. */
+/* Lets all connections end. */
 static void let_go(struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->client.n_conns; i++) {
@@ -244,7 +243,7 @@ int main(int argc, char **argv)
         ok = measure(w, seed, &beside[i], &with);
         kept &= ok && is_kept(&without, &with);
     }
-    if (!ok) { /* leaks of the failed world are not the news */
+    if (!ok) { /* leaks of a failed run are not reported */
         fflush(stdout);
         _Exit(1);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Life of a client connection on TCP. */
+/* A client connection on TCP (RFC 9293): its life from open to close. */
 #include "conn.h"
 
 #include "base/assert.h"
@@ -22,12 +22,12 @@ void nj_sim_conn_fini(struct sim_conn *c)
     c->h2 = NULL;
 }
 
-/* An end that is no fault of the server's. */
+/* Is this end not the server's fault? */
 static bool may_die(const struct sim_conn *c)
 {
     const struct sim *sim = c->sim;
     if (c->state == SIM_CLOSED && c->peer_fin)
-        return true; /* TIME_WAIT ended before we had read all */
+        return true; /* TIME_WAIT ended before all was read */
     return c->aborted || c->kind == SIM_SILENT || sim->mix.harsh || (sim->draining && !c->heard);
 }
 
@@ -44,7 +44,7 @@ static void over(struct sim_conn *c, bool died)
     if (died && !excused)
         nj_sim_fail(sim, "conn %u died, %u of %u requests done", c->index, c->n_done,
                     c->n_requests);
-    bool unheard = sim->draining && c->n_read == 0 && !c->heard; /* the server left before */
+    bool unheard = sim->draining && c->n_read == 0 && !c->heard; /* the server ended it before */
     if (died || c->aborted || c->was_late || c->kind == SIM_SILENT || unheard)
         return;
     if (c->kind == SIM_H2)
@@ -106,7 +106,7 @@ static void read_some(struct sim_conn *c)
     }
 }
 
-/* Have something in c->out, if there is anything to say. */
+/* Fills c->out if there is anything to send. */
 static bool refill(struct sim_conn *c)
 {
     const uint8_t *data;
@@ -148,7 +148,7 @@ static void close_now(struct sim_conn *c)
     nj_tcp_close(&c->sim->client.tcp, c->tcb, c->sim->now);
 }
 
-/* Nothing is left to be said or heard? */
+/* Detects that nothing is left to send or receive. */
 static void see_end(struct sim_conn *c)
 {
     bool all_read = c->peer_fin && nj_tcp_recv_peek(c->tcb, &(const uint8_t *){NULL}) == 0;
@@ -165,7 +165,7 @@ static void go_on(struct sim_conn *c)
 {
     read_some(c);
     if (c->aborted)
-        return; /* EV_DEAD comes next */
+        return; /* EV_DEAD follows */
     if (c->h2 && !c->stay && !c->said_bye && nj_sim_h2_done(c))
         nj_sim_h2_bye(c);
     write_some(c);
@@ -185,7 +185,7 @@ void nj_sim_conn_turn(struct sim_conn *c, uint8_t events)
     go_on(c);
 }
 
-/* A port that is used again rests until it is free. */
+/* A reused port pauses until it is free. */
 static nj_ns begins_at(const struct sim_conn *c)
 {
     if (c->port_of < 0)
@@ -214,7 +214,7 @@ nj_ns nj_sim_conn_next(const struct sim_conn *c)
     return next;
 }
 
-/* A port that is used again must be free on our side; on the server's it may be in TIME_WAIT. */
+/* A reused port must be free at the client; at the server it may be in TIME_WAIT. */
 static void open_now(struct sim_conn *c)
 {
     struct sim *sim = c->sim;
@@ -250,6 +250,6 @@ void nj_sim_conn_alarm(struct sim_conn *c)
         c->stalled_until = 0;
     if (c->state == SIM_OPEN && c->close_at <= sim->now)
         close_now(c);
-    if (c->tcb->state != NJ_TCP_CLOSED) /* else EV_DEAD is on its way */
+    if (c->tcb->state != NJ_TCP_CLOSED) /* otherwise EV_DEAD follows */
         go_on(c);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a connection will do, drawn from the seed. */
+/* The plan of a connection, drawn from the seed. */
 #include <stdio.h>
 
 #include "sim.h"
 
 static const char *const kind_name[] = {"h2", "http/1", "garbage", "silent"};
 
-/* Sizes that stand at an edge of something: frames, windows, send queues, chunks. */
+/* Sizes near boundaries: frames, windows, send queues, chunks. */
 static uint64_t draw_size(struct sim *sim)
 {
     static const uint32_t edges[] = {0,      1,      2,      1447,   1448,  1449,
@@ -45,7 +45,7 @@ static void name_file(struct sim_request *r, char kind, uint64_t size)
     snprintf(r->path, sizeof r->path, "/%c-%u-%lu", kind, r->file.id, (unsigned long)size);
 }
 
-/* Of those who read in pieces many read the same file: READs find pieces, and share reads. */
+/* Many readers of chunked files read the same file, so that READs hit chunks and share reads. */
 static void be_popular(struct sim *sim, struct sim_request *r)
 {
     struct sim_client *c = &sim->client;
@@ -117,7 +117,7 @@ static void plan_request(struct sim *sim, struct sim_request *r)
 
     r->method = "GET";
     r->reset_after = NJ_NEVER;
-    r->file.id = nj_prng_below(p, 5); /* few, so that several ask for one file at once */
+    r->file.id = nj_prng_below(p, 5); /* few, so that several request one file at once */
     r->may_be_busy = sim->mix.file_queue < 64 || sim->mix.file_refuse > 0;
     if (sim->mix.odd_clients && nj_prng_below(p, 8) == 0) {
         r->method = "POST";
@@ -144,7 +144,7 @@ static void plan_odd_ways(struct sim_conn *c, struct nj_prng *p)
         c->stall_for = nj_prng_next(p) % (20 * NJ_SEC);
         c->n_stalls = 1;
     }
-    if (dice == 6) { /* sips */
+    if (dice == 6) { /* reads small amounts */
         c->stall_after = nj_prng_below(p, 10000);
         c->stall_gap = 1 + nj_prng_below(p, 100000);
         c->stall_for = nj_prng_next(p) % (100 * NJ_MS);
@@ -152,8 +152,7 @@ static void plan_odd_ways(struct sim_conn *c, struct nj_prng *p)
     }
 }
 
-/* After its FIN a client can't open HTTP/2 windows any more: all bodies must fit in the first one.
- */
+/* After its FIN a client cannot open HTTP/2 windows, so all bodies must fit in the first one. */
 static bool may_half_close(const struct sim_conn *c)
 {
     uint64_t total = 0;
@@ -190,9 +189,9 @@ void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index)
         plan_request(sim, &c->req[i]);
     c->half_close = sim->mix.odd_clients && nj_prng_below(p, 2) && may_half_close(c);
     c->port = (uint16_t)(40000 + (sim->seed + index * 7919) % 20000);
-    /* Only the second: a chain of them would wait for TIME_WAIT after TIME_WAIT. */
-    /* After a reset there is no TIME_WAIT and only timestamps tell old packets from new ones: the
-     * clocks behind those must have moved on. */
+    /* Only the second connection: a chain would wait for one TIME_WAIT after another. */
+    /* A reset leaves no TIME_WAIT, and only timestamps distinguish old packets from new ones. The
+     * timestamp clocks must have advanced. */
     c->rest = 5 * NJ_MS + 2 * sim->mix.net.jitter + nj_prng_next(p) % (50 * NJ_MS);
     c->port_of = index == 1 && nj_prng_below(p, 2) ? 0 : -1;
     nj_sim_log(sim, "conn %u: %s, %u requests, %u at once", index, kind_name[c->kind],

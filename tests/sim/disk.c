@@ -14,7 +14,7 @@ struct sim_disk_read {
     int32_t result;
 };
 
-/* nj__uring_open() is told of no world. */
+/* nj__uring_open() has no argument for the world */
 static struct sim_disk *next_opened;
 
 void nj_sim_disk_init(struct sim_disk *d, struct sim *sim)
@@ -45,7 +45,7 @@ bool nj__uring_is_registered(const struct nj__uring *r)
     return false;
 }
 
-/* When a read that comes now has ended. */
+/* Time at which a read submitted now ends. */
 static nj_ns serve(struct sim_disk *d, uint32_t n_bytes)
 {
     const struct sim_disk_plan *plan = &d->sim->mix.disk;

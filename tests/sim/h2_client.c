@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The HTTP/2 half of a client: an nghttp2 session that asks and checks every answer. */
+/* The HTTP/2 part of a client (RFC 9113): an nghttp2 session that sends requests and checks every
+ * response. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -54,7 +55,7 @@ static void check_head(struct sim_conn *c, struct sim_request *r)
 
     if (++r->n_heads > 1)
         wrong(c, r, "a second response");
-    if (busy) { /* the rest is compared with this */
+    if (busy) { /* the rest checks against this */
         r->text = busy_text;
         r->length = sizeof busy_text - 1;
         r->body_bytes = strcmp(r->method, "HEAD") == 0 ? 0 : r->length;
@@ -188,7 +189,7 @@ static ssize_t upload(nghttp2_session *s, int32_t stream, uint8_t *buf, size_t n
 
 static void ask(struct sim_conn *c, struct sim_request *r)
 {
-    r->n_heads = 0; /* it may be asked again */
+    r->n_heads = 0; /* it may be requested again */
     r->got = r->uploaded = 0;
     r->sent = r->closed = false;
     nghttp2_data_provider body = {.source.ptr = r, .read_callback = upload};
@@ -200,7 +201,7 @@ static void ask(struct sim_conn *c, struct sim_request *r)
     r->asked_at = c->sim->now;
 }
 
-/* Keep as many requests going as planned, until the server says that it goes away. */
+/* Keeps the planned number of requests open until GOAWAY. */
 static void ask_more(struct sim_conn *c)
 {
     while (c->n_begun < c->n_requests && c->n_begun - c->n_done < c->parallel &&
@@ -239,7 +240,7 @@ size_t nj_sim_h2_output(struct sim_conn *c, const uint8_t **data)
 {
     ssize_t n = nghttp2_session_mem_send(c->h2, data);
 
-    if (n == 0) { /* a reset that has left ended its stream: others may begin */
+    if (n == 0) { /* a sent reset has ended its stream: others may start */
         ask_more(c);
         n = nghttp2_session_mem_send(c->h2, data);
     }
@@ -265,7 +266,7 @@ void nj_sim_h2_check(struct sim_conn *c)
         nj_sim_fail(c->sim, "conn %u ended, %u of %u requests were never sent", c->index,
                     c->n_requests - c->n_begun, c->n_requests);
     if (c->sim->draining && !c->heard)
-        return; /* it came too late */
+        return; /* too late */
     for (uint32_t i = 0; i < c->n_begun && i < SIM_REQUESTS_MAX; i++) {
         const struct sim_request *r = &c->req[i];
         bool due = (r->sent || !c->sim->draining) && r->stream <= c->last_served;

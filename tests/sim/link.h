@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The wire between server and client. */
+/* The link between server and client. */
 #ifndef NJ_TESTS_SIM_LINK_H
 #define NJ_TESTS_SIM_LINK_H
 
@@ -11,7 +11,7 @@ struct sim;
 
 enum sim_side { SIM_SERVER, SIM_CLIENT };
 
-/* Put a copy of `m` on the wire, now or later. */
+/* Send a copy of `m` at that time. */
 void nj_sim_link_send(struct sim *sim, enum sim_side from, const struct rte_mbuf *m, nj_ns at);
 
 #endif

@@ -12,7 +12,7 @@
 #include "sim.h"
 #include "support/mbuf_env.h"
 
-/* One core's simulator. */
+/* The simulator of one process. */
 struct world {
     struct sim sim;
     struct sim_pools pools;

@@ -22,7 +22,7 @@ static void draw_network(struct sim_mix *m, struct nj_prng *p)
     m->net.reorder_max = span(p, 1 * NJ_MS, 300 * NJ_MS);
     if (nj_prng_below(p, 3) == 0) {
         m->net.ns_per_byte = 1 + nj_prng_below(p, 5000); /* from 8 Gbit/s to 1.6 Mbit/s */
-        /* At least 20 packets: with less, TCP crawls and takes longer than we wait. */
+        /* At least 20 packets: with fewer, TCP is too slow for the time limit. */
         m->net.queue_max = (nj_ns)20 * 1514 * m->net.ns_per_byte + span(p, 0, 500 * NJ_MS);
     }
     if (nj_prng_below(p, 3) == 0) {
@@ -51,7 +51,7 @@ static void draw_host(struct sim_mix *m, struct nj_prng *p)
     m->file_refuse = nj_prng_below(p, 6) == 0 ? 300000 : 0;
 }
 
-/* With numbers of its own, so that seeds keep their network and their clients. */
+/* Uses a generator of its own, so that old seeds keep their network and clients. */
 static void draw_disk(struct sim_mix *m, uint64_t seed)
 {
     struct nj_prng p;

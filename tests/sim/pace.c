@@ -15,7 +15,7 @@ static struct nj_limit limit(struct nj_prng *p, uint64_t least, uint64_t most)
     return (struct nj_limit){.rate = nj_prng_below(p, 3) ? rate : 0, .ceiling = rate};
 }
 
-/* Slow enough to matter, and fast enough that all bodies of a seed are through in time. */
+/* Rates low enough to matter, and high enough that all bodies of a seed complete in time. */
 static void draw(struct nj_policy *policy, uint64_t version, struct nj_prng *p)
 {
     static const char *const prefix[] = {"", "/w-", "/k-"};
@@ -103,7 +103,7 @@ void nj_sim_limits_check(struct sim *sim)
         return;
     }
     uint64_t leaked = (sim->now - l->at) * total->ceiling / NJ_SEC;
-    if (leaked > 0 || l->level == 0) { /* else it is counted the next time */
+    if (leaked > 0 || l->level == 0) { /* otherwise counted the next time */
         l->level -= leaked < l->level ? leaked : l->level;
         l->at = sim->now;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits of the server in some of the seeds: a policy, another one in the middle of it, and whether
- * what left kept to them. */
+/* Rate limits of the server in some seeds: a policy, a change to another one, and a check that the
+ * sent bytes comply. */
 #ifndef NJ_TESTS_SIM_PACE_H
 #define NJ_TESTS_SIM_PACE_H
 
@@ -12,8 +12,8 @@ struct sim_limits {
     struct nj_shape_shared *shared; /* NULL: this seed has none */
     struct nj_policy policy[2];
     uint32_t in_use; /* of these */
-    nj_ns change_at; /* to the second; NJ_NEVER */
-    /* A bucket that leaks at the server's rate. */
+    nj_ns change_at; /* a whole second; NJ_NEVER */
+    /* A leaky bucket at the server's rate. */
     uint64_t seen; /* body bytes of both shards */
     uint64_t level;
     nj_ns at;
@@ -21,9 +21,9 @@ struct sim_limits {
 
 void nj_sim_limits_init(struct sim *sim);
 void nj_sim_limits_fini(struct sim *sim);
-/* The policy of the begin; NULL: none. */
+/* The initial policy; NULL: none. */
 const struct nj_policy *nj_sim_limits_policy(const struct sim *sim);
-/* It is time for the other one. */
+/* Changes to the second policy. */
 void nj_sim_limits_change(struct sim *sim);
 /* After each step of a shard. */
 void nj_sim_limits_check(struct sim *sim);

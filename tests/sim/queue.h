@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets that wait for a simulated machine to look at them. */
+/* A queue of packets for a simulated machine. */
 #ifndef NJ_TESTS_SIM_QUEUE_H
 #define NJ_TESTS_SIM_QUEUE_H
 

@@ -33,7 +33,7 @@ void nj_sim_put32(uint8_t *p, uint32_t v)
     nj_sim_put16(p + 2, (uint16_t)v);
 }
 
-/* Where the TCP header begins and the packet ends; 0: it is none that we know. */
+/* Finds the TCP header and the end of the packet; 0: unknown format. */
 static uint32_t find_tcp(const uint8_t *f, uint32_t n_bytes, struct sim_raw *r)
 {
     const uint8_t *ip = f + SIM_ETH_BYTES;
@@ -117,7 +117,7 @@ void nj_sim_raw_opts(const uint8_t *f, const struct sim_raw *r, struct sim_raw_o
     }
 }
 
-/* RFC 1071, two bytes at a time: this is the other opinion on what lib/wire computes. */
+/* RFC 1071, two bytes at a time: independent of lib/wire. */
 static uint32_t sum(uint32_t s, const uint8_t *p, uint32_t n_bytes)
 {
     for (; n_bytes > 1; p += 2, n_bytes -= 2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames as bytes: the simulators' own view of a TCP segment, which does not go through lib/wire.
- * What reads, rewrites and forges segments on the simulated wire uses it.
+ * Frames as bytes: the simulators' own parser of TCP segments, independent of lib/wire. Used by all
+ * code that reads, rewrites and forges segments on the simulated link.
  */
 #ifndef NJ_TESTS_SIM_RAW_H
 #define NJ_TESTS_SIM_RAW_H
@@ -14,17 +14,17 @@
 #define SIM_ETH_BYTES 14u
 #define SIM_TCP_BYTES 20u
 
-/* Where things stand in a frame that holds a whole TCP segment, and what they say. */
+/* Offsets and values in a frame with a whole TCP segment. */
 struct sim_raw {
     bool v6;
-    uint32_t ip, tcp, opts, data, end; /* offsets; options stand from `opts` to `data` */
+    uint32_t ip, tcp, opts, data, end; /* offsets; options are from `opts` to `data` */
     uint32_t n_data;
     uint16_t sport, dport, wnd;
     uint32_t seq, ack;
     uint8_t flags, ecn;
 };
 
-/* Options of a segment; 0 in `at`: not there. Positions are offsets in the frame. */
+/* Options of a segment, as offsets in the frame; 0 in `at`: absent. */
 struct sim_raw_opts {
     uint32_t mss_at, wscale_at, sack_ok_at, ts_at, sack_at; /* of the kind byte */
     uint16_t mss;
@@ -32,14 +32,14 @@ struct sim_raw_opts {
     uint32_t ts_val, ts_ecr;
 };
 
-/* False when it is no TCP segment, or not a whole one. Checksums are not looked at. */
+/* False if it is not a whole TCP segment. Does not verify checksums. */
 bool nj_sim_raw_parse(const uint8_t *frame, uint32_t n_bytes, struct sim_raw *r);
 void nj_sim_raw_opts(const uint8_t *frame, const struct sim_raw *r, struct sim_raw_opts *o);
 
-/* The segment was changed: write lengths and checksums anew for a frame of `n_bytes`. */
+/* Update lengths and checksums of a changed segment, for a frame of `n_bytes`. */
 void nj_sim_raw_seal(uint8_t *frame, uint32_t n_bytes);
 
-/* The Internet checksum of `n_bytes`, ready for a header (RFC 1071). */
+/* The Internet checksum of `n_bytes` for a header (RFC 1071). */
 uint16_t nj_sim_sum16(const uint8_t *p, uint32_t n_bytes);
 
 uint32_t nj_sim_get32(const uint8_t *p);

@@ -64,7 +64,7 @@ static void print_frame(const struct sim_record *r, nj_ns now, unsigned from, co
     printf(" %s\n", fate);
 }
 
-/* Classic pcap with nanoseconds. */
+/* Classic pcap format with nanoseconds. */
 static void keep(const struct sim_record *r, nj_ns now, const uint8_t *bytes, uint32_t n_bytes)
 {
     uint32_t head[4] = {(uint32_t)(now / NJ_SEC), (uint32_t)(now % NJ_SEC), n_bytes, n_bytes};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a run leaves behind: a line per event, a pcap file, and a hash of every packet. */
+/* Records of a run: a line per event, a pcap file, and a hash of every packet. */
 #ifndef NJ_TESTS_SIM_RECORD_H
 #define NJ_TESTS_SIM_RECORD_H
 
@@ -14,21 +14,21 @@ struct sim_record {
     bool trace;
     FILE *pcap;
     uint64_t hash;
-    nj_ns zero; /* the time that a trace begins with */
+    nj_ns zero; /* start time of the trace */
     bool failed;
-    char why[SIM_WHY_BYTES]; /* it failed */
+    char why[SIM_WHY_BYTES]; /* reason of the failure */
 };
 
-/* A seed begins, at this time. */
+/* Start of a seed, at this time. */
 void nj_sim_record_begin(struct sim_record *r, uint64_t seed, nj_ns zero);
-/* The first failure of a seed counts. */
+/* Only the first failure of a seed is kept. */
 void nj_sim_record_fail(struct sim_record *r, nj_ns now, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A packet leaves; `from` is 0 or 1, `fate` is "" or what the wire does to it. */
+/* A packet is sent; `from` is 0 or 1, `fate` is "" or what the link does to it. */
 void nj_sim_record_frame(struct sim_record *r, nj_ns now, unsigned from, const uint8_t *bytes,
                          uint32_t n_bytes, const char *fate);
-/* Anything else, on a line of its own in the trace. */
+/* Another event, as a line of the trace. */
 void nj_sim_record_line(const struct sim_record *r, nj_ns now, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 FILE *nj_sim_pcap_open(const char *path);

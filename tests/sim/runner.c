@@ -15,14 +15,14 @@
 
 #define REGRESSIONS_MAX 1024u
 
-/* How a worker ends when it has told of a seed that failed. */
+/* Exit status of a worker that has reported a failed seed. */
 #define EXIT_TOLD 3
 
-/* A seed that computes for so long never ends. The worker dies of SIGVTALRM then and its seed is
- * told; results never depend on it. */
+/* CPU time after which a seed counts as endless. SIGVTALRM then ends the worker, and its seed is
+ * reported. Results never depend on it. */
 #define SEED_CPU_S_MAX 120
 
-/* What the workers share. */
+/* Shared by the workers. */
 struct board {
     uint64_t n_regressions, regression[REGRESSIONS_MAX];
     _Atomic uint64_t next; /* of all seeds to run, regressions first */
@@ -30,7 +30,7 @@ struct board {
     _Atomic bool stop;
     _Atomic uint64_t link[sizeof(struct sim_channel_stats) / sizeof(uint64_t)];
     _Atomic uint64_t counter[NJ_N_COUNTERS];
-    _Atomic uint64_t at_work[SIM_JOBS_MAX]; /* the seed of each worker */
+    _Atomic uint64_t at_work[SIM_JOBS_MAX]; /* current seed of each worker */
 };
 
 static bool number(const char *s, uint64_t *out)
@@ -101,14 +101,14 @@ bool nj_sim_options(int argc, char **argv, bool has_golden, struct sim_options *
             return false;
         many |= c == 'n';
     }
-    if (o->one && many) /* so many seeds from this one on */
+    if (o->one && many) /* this many seeds from this one on */
         o->one = false;
     else if (o->one)
         o->n = 1;
     return optind == argc && (o->one || (!o->trace && !o->pcap));
 }
 
-/* Lines of "seed  why it is there", and comments. */
+/* Reads lines of "seed  reason", and comments. */
 static bool read_regressions(const struct sim_program *p, struct board *b)
 {
     char line[256];
@@ -179,7 +179,7 @@ static void wind_up_watchdog(void)
     NJ_CHECK(setitimer(ITIMER_VIRTUAL, &limit, NULL) == 0);
 }
 
-/* Take seeds until there are none. False when one failed; the world is not to be used again. */
+/* Runs seeds until none is left. False: one failed, and the world cannot be used again. */
 static bool work(const struct sim_program *p, const struct sim_options *o, struct board *b,
                  uint32_t job)
 {
@@ -211,14 +211,14 @@ static pid_t spawn(const struct sim_program *p, const struct sim_options *o, str
     if (pid > 0)
         return pid;
     bool ok = work(p, o, b, job);
-    if (!ok) { /* what a failed seed leaves behind is no leak */
+    if (!ok) { /* a failed seed leaves memory behind, which is not a leak */
         fflush(stdout);
         _exit(EXIT_TOLD);
     }
     exit(0);
 }
 
-/* A worker has ended: did it say why? */
+/* After the end of a worker: reports its seed if the worker did not. */
 static void bury(const struct sim_program *p, struct board *b, uint32_t job, int status)
 {
     char why[80];
@@ -261,7 +261,7 @@ static void run_many(const struct sim_program *p, const struct sim_options *o, s
     }
 }
 
-/* In this process, for a debugger; with trace and pcap. */
+/* Runs in this process, for a debugger, with trace and pcap. */
 static void run_single(const struct sim_program *p, const struct sim_options *o, struct board *b,
                        FILE *pcap)
 {
@@ -317,7 +317,7 @@ int nj_sim_run_seeds(const struct sim_program *p, const struct sim_options *o)
     print_totals(b, o->counters);
     bool ok = b->n_failed == 0 && b->n_passed > 0;
     fflush(stdout);
-    if (!ok) /* leaks of the failed world are not the news */
+    if (!ok) /* leaks of a failed run are not reported */
         _exit(1);
     return 0;
 }

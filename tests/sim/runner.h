@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the simulators' command lines have in common: seeds spread over the cores, the list of seeds
- * that failed once, the word about the one that fails now, and totals.
+ * Common parts of the simulators' command lines: distributes seeds over the cores, runs earlier
+ * failures first, reports a failure, and prints totals.
  *
- * Each core gets a process of its own, so that a seed that crashes takes nothing with it but its
- * name.
+ * Each core gets a process of its own, so that a crash loses only its seed.
  */
 #ifndef NJ_TESTS_SIM_RUNNER_H
 #define NJ_TESTS_SIM_RUNNER_H
@@ -24,7 +23,7 @@ struct sim_options {
     const char *pcap, *golden_file;
 };
 
-/* What a seed has to tell when it is over. */
+/* Results of a seed. */
 struct sim_outcome {
     bool ok;
     uint64_t hash;
@@ -35,18 +34,18 @@ struct sim_outcome {
 
 struct sim_program {
     const char *name;
-    const char *seeds_file;  /* seeds that failed once, one per line */
-    uint64_t replay_every;   /* of so many seeds one is run twice */
-    uint64_t progress_every; /* a line after so many: about a second or two */
-    /* Make the world, in the process that will run it; `record` tells what to write where. NULL is
-     * no answer. */
+    const char *seeds_file;  /* seeds that failed earlier, one per line */
+    uint64_t replay_every;   /* one seed in this many is run twice */
+    uint64_t progress_every; /* a progress line per this many seeds: about 1 to 2 s */
+    /* Create the world, in the process that runs it; `record` selects the output. NULL is not
+     * returned. */
     void *(*start)(const struct sim_record *record);
     void (*run)(void *world, uint64_t seed, struct sim_outcome *out);
-    /* Only after seeds that did not fail. */
+    /* Called only if no seed failed. */
     void (*stop)(void *world);
 };
 
-/* False: the arguments are wrong. */
+/* False: invalid arguments. */
 bool nj_sim_options(int argc, char **argv, bool has_golden, struct sim_options *o);
 /* Returns the exit status. */
 int nj_sim_run_seeds(const struct sim_program *p, const struct sim_options *o);

@@ -9,7 +9,8 @@
 #include "store/file_reader.h"
 #include "tcp/mbuf_priv.h"
 
-/* Steps in a row that ask for another one at once while nothing moves: longer than any reason. */
+/* Consecutive steps that request another one at once while nothing moves: a livelock beyond
+ * this. */
 #define VAIN_MAX 2000u
 
 #define V4(a, b, c, d)                                                                             \
@@ -76,7 +77,7 @@ static void port_share(void *ctx, const struct rte_mbuf *m)
         rte_pktmbuf_free(copy);
 }
 
-/* They come home in bursts. */
+/* Completed jobs arrive in bursts. */
 static uint32_t poll_files(void *ctx, struct nj_file_job **jobs, uint32_t n)
 {
     struct sim_lane *l = nj_container_of(ctx, struct sim_lane, files);
@@ -224,7 +225,7 @@ bool nj_sim_server_busy(const struct sim *sim)
 {
     for (uint32_t i = 0; i < SIM_SHARDS; i++)
         if (nj_shard_busy(sim->server.lane[i].shard) ||
-            nj_tcp_conns(&sim->server.lane[i].shard->tcp) > 0) /* those that may stay behind, too */
+            nj_tcp_conns(&sim->server.lane[i].shard->tcp) > 0) /* including those that may remain */
             return true;
     return false;
 }

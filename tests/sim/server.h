@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server host: two real shards behind one MAC address. The device has no RSS: it brings each
- * packet to either shard, and they hand over what belongs to the other. */
+/* The server host: two real shards behind one MAC address. The device has no RSS: it delivers each
+ * packet to either shard, and the shards steer it to its owner. */
 #ifndef NJ_TESTS_SIM_SERVER_H
 #define NJ_TESTS_SIM_SERVER_H
 
@@ -16,7 +16,7 @@ struct sim_pools;
 
 #define SIM_SHARDS 2u
 
-/* One shard and what its port needs. */
+/* One shard and the state of its port. */
 struct sim_lane {
     struct sim *sim;
     uint32_t index;
@@ -25,7 +25,7 @@ struct sim_lane {
     struct sim_workers workers;
     struct nj_file_client files;
     uint32_t (*poll_files)(void *files, struct nj_file_job **jobs, uint32_t n);
-    bool has_files; /* some may have come home from the reader */
+    bool has_files; /* the reader may have completed jobs */
     nj_ns stepped_at;
     nj_ns spent, worked; /* CPU time: of that step, of all */
     uint64_t progress_seen;
@@ -46,10 +46,10 @@ extern const struct nj_iface nj_sim_iface[2]; /* by enum sim_side */
 void nj_sim_server_init(struct sim *sim, const struct sim_pools *pools);
 void nj_sim_server_fini(struct sim *sim);
 void nj_sim_server_receive(struct sim *sim, const struct sim_frame *f);
-/* When a lane is to be stepped; at once when it has input. */
+/* Time of the lane's next step; immediate if it has input. */
 nj_ns nj_sim_lane_next(const struct sim_lane *lane);
 void nj_sim_lane_step(struct sim_lane *lane);
-/* The reader's turn. */
+/* Let the reader run. */
 void nj_sim_server_read(struct sim *sim);
 bool nj_sim_server_busy(const struct sim *sim);
 

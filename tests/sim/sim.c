@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop over virtual time: jump to whatever comes next, and let it happen. */
+/* The event loop of virtual time: advances to the next event and executes it. */
 #include "sim.h"
 
 #include <stdlib.h>
 
-/* With the faults over, all that was begun is done by then: two rounds of the longest back-off of
- * TCP, 60 s, and what a slow link needs. */
+/* Time after the end of all faults in which everything must complete: two rounds of TCP's maximum
+ * back-off, 60 s, and the time of a slow link. */
 #define CALM_MAX  (180 * NJ_SEC)
-/* A drained server waits for peers that are gone: 60 s for their FIN, 75 s idle. */
+/* A draining server waits for absent peers: 60 s for their FIN, 75 s idle. */
 #define DRAIN_MAX (180 * NJ_SEC)
 
 static void happen(struct sim *sim, const struct sim_event *e)
@@ -74,7 +74,7 @@ static void drain(struct sim *sim)
         nj_shard_drain(sim->server.lane[i].shard, sim->now);
 }
 
-/* Clients that wait for the server to end their connections are still there. */
+/* Are only clients left that wait for the server to end their connections? */
 static bool only_stayers_left(const struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->client.n_conns; i++) {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One simulated world: a server of two shards, a host of clients, a wire that loses, repeats,
- * reorders and damages packets, and time that jumps from event to event. All that happens follows
- * from the seed.
+ * One simulated world: a server of two shards, a host of clients, a link that loses, duplicates,
+ * reorders and damages packets, and virtual time. A seed determines the whole run.
  *
- *   main.c    command line            mix.c     what a seed brings
- *   sim.c     the loop over time      agenda.c  what will happen when
- *   server.c  two shards, their port  link.c    the wire
- *   client.c  TCP and ARP of clients  store.c   files behind the server
- *   conn.c    one client connection   disk.c    the disk that they are on
- *   pace.c    limits of what leaves   workers.c who opens them
- *   oracle.c  what must be true in the end
- *   runner.c  many seeds, many cores  channel.c what a wire does to a packet
+ *   main.c    command line            mix.c     parameters drawn from a seed
+ *   sim.c     event loop              agenda.c  event queue
+ *   server.c  two shards, their port  link.c    the link
+ *   client.c  TCP and ARP of clients  store.c   files of the server
+ *   conn.c    one client connection   disk.c    the disk of the files
+ *   pace.c    rate limits             workers.c workers that open files
+ *   oracle.c  invariants at the end
+ *   runner.c  many seeds and cores    channel.c faults of a packet on a link
  *   record.c  trace, pcap, hash       raw.c     frames as bytes
  *
- * The last four and agenda.c serve the simulator of TCP alone, too (tcp_sim.h).
+ * The last four and agenda.c are shared with the simulator of TCP alone (tcp_sim.h).
  */
 #ifndef NJ_TESTS_SIM_SIM_H
 #define NJ_TESTS_SIM_SIM_H
@@ -29,7 +28,7 @@
 #include "server.h"
 #include "store.h"
 
-/* Two steps of one machine are at least this far apart. */
+/* Minimum time between two steps of one machine. */
 #define SIM_STEP_GAP (5 * NJ_US)
 
 enum sim_event_kind { SIM_FRAME_TO_SERVER, SIM_FRAME_TO_CLIENT, SIM_TASK_DONE, SIM_DISK_DONE };
@@ -38,38 +37,38 @@ struct sim {
     uint64_t seed;
     struct sim_mix mix;
     nj_ns now;
-    bool calm;         /* faults are over */
-    bool draining;     /* the server was told to stop */
-    uint64_t progress; /* packets and files that moved: a world without is stuck */
+    bool calm;         /* faults have ended */
+    bool draining;     /* the server is shutting down */
+    uint64_t progress; /* packets and files that moved: without any the world is stuck */
     struct sim_agenda agenda;
     struct sim_channel link;
     struct nj_file_store *store;
     struct sim_disk disk;
-    uint32_t n_files_left; /* files and pieces that nobody gave back */
+    uint32_t n_files_left; /* files and chunks that were never released */
     struct sim_server server;
     struct sim_client client;
     struct sim_limits limits;
     struct sim_record record;
-    uint64_t served[NJ_N_COUNTERS]; /* counters of both shards, when all is done */
+    uint64_t served[NJ_N_COUNTERS]; /* counters of both shards at the end */
 };
 
-/* What is kept from seed to seed, because making it takes longer than running one. */
+/* Kept from seed to seed, because creation takes longer than a run. */
 struct sim_pools {
     struct rte_mempool *server_rx, *client_rx, *client_tx;
     struct rte_mempool *server_tx[SIM_SHARDS], *server_tx_tight[SIM_SHARDS];
 };
 
-/* A world as sim->mix says, at its beginning; one moment of it, not later than `until`; and its
- * end, to which all connections come by themselves. */
+/* Begin a world with sim->mix; process one instant, not later than `until`; end the world, in
+ * which all connections end by themselves. */
 void nj_sim_begin(struct sim *sim, uint64_t seed, const struct sim_mix *mix,
                   const struct sim_pools *pools);
 void nj_sim_moment(struct sim *sim, nj_ns until);
 bool nj_sim_end(struct sim *sim, const struct sim_pools *pools);
 
-/* Run one seed to its end. False: sim->record.why says what was wrong; nothing is freed then. */
+/* Run one seed to its end. False: the reason is in sim->record.why; nothing is freed. */
 bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools);
 
-/* The first failure of a seed counts. */
+/* Only the first failure of a seed is kept. */
 #define nj_sim_fail(sim, ...) nj_sim_record_fail(&(sim)->record, (sim)->now, __VA_ARGS__)
 /* A line in the trace. */
 #define nj_sim_log(sim, ...)  nj_sim_record_line(&(sim)->record, (sim)->now, __VA_ARGS__)
@@ -78,7 +77,7 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools);
 
 /* After each step of a shard. */
 void nj_sim_check_sums(struct sim *sim, const struct nj_shard *s);
-/* When all is said and done, before anything is freed; and after. */
+/* At the end, before memory is freed; and after. */
 void nj_sim_check_quiet(struct sim *sim);
 void nj_sim_check_freed(struct sim *sim, const struct sim_pools *pools);
 

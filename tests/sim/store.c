@@ -15,11 +15,11 @@
 #include "store/file_read.h"
 
 #define FILES_MAX 256u
-/* Addresses of files stand in hashes: they are the same in each process, where that is free. */
+/* Hashes include addresses of files: the same ones in each process, if that range is free. */
 #define PLACE     ((void *)0x200000000000)
-/* No descriptor of the process has such a number. */
+/* beyond all descriptors of the process */
 #define FD_BASE   1000000
-/* Bytes of another version are those of another file. */
+/* another version has the bytes of another file */
 #define VERSION   1000000u
 
 struct file {
@@ -28,7 +28,7 @@ struct file {
     uint32_t version;
 };
 
-/* A name of which a read has failed. */
+/* A name with a failed read. */
 struct failure {
     struct sim_name name;
     nj_ns at;
@@ -43,7 +43,7 @@ struct nj_file_store {
     struct nj__chunks chunks;
     uint32_t n_files, n_failures;
     nj_ns aged_at;
-    struct file file[FILES_MAX]; /* in use: those whose name has a kind */
+    struct file file[FILES_MAX]; /* in use if their name has a kind */
     struct failure failure[FILES_MAX];
 };
 
@@ -87,7 +87,7 @@ uint64_t nj_sim_version_size(const struct sim_name *n, uint32_t version)
     return n->kind == 'x' && version > 0 ? n->size / 2 : n->size;
 }
 
-/* Version v was changed v seconds after 1970 began. */
+/* Version v was modified v seconds after 1970 began. */
 uint32_t nj_sim_version_of(const char *modified, size_t n)
 {
     unsigned version;
@@ -99,7 +99,7 @@ static bool is_same(const struct sim_name *a, const struct sim_name *b)
     return a->kind == b->kind && a->id == b->id && a->size == b->size;
 }
 
-/* When the second version of a file takes the place of the first. */
+/* Time at which the second version of a file replaces the first. */
 static nj_ns changes_at(const struct sim *sim, const struct sim_name *n)
 {
     if (n->kind != 'r' && n->kind != 'x')
@@ -132,7 +132,7 @@ static void note_failure(struct nj_file_store *s, const struct sim_name *n)
     f->at = s->sim->now;
 }
 
-/* A shard keeps what an OPEN has found for a while. */
+/* A shard caches the result of an OPEN for a while. */
 bool nj_sim_may_have_broken(const struct sim *sim, const struct sim_name *n, nj_ns asked_at)
 {
     const struct failure *f = failure_of(sim->store, n);
@@ -165,7 +165,7 @@ int32_t nj_sim_store_read(struct nj_file_store *s, int fd, uint8_t *out, uint32_
         return -EIO;
     }
     if (off >= readable)
-        return 0; /* it ends before */
+        return 0; /* the file ends before */
     if (n_bytes > readable - off)
         n_bytes = (uint32_t)(readable - off);
     fill(n->id + version * VERSION, off, out, n_bytes);
@@ -185,7 +185,7 @@ void nj__file_mark_changed(struct nj__file *f)
     nj__store_unlock(f->shared);
 }
 
-/* By a worker. */
+/* Called by a worker. */
 bool nj__file_read_chunk(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
                          uint64_t offset)
 {
@@ -217,7 +217,8 @@ static void free_file(struct nj__deferred *g)
     struct nj__file *f = nj_container_of(g, struct nj__file, grave);
 
     if (f->memory)
-        memset(f->memory, 0xdd, f->object.size_bytes); /* who still reads it gets it wrong */
+        memset(f->memory, 0xdd,
+               f->object.size_bytes); /* a reader after the free gets wrong bytes */
     free(f->memory);
     file_of(f)->name.kind = 0;
 }
@@ -230,7 +231,7 @@ static void on_last_file_ref(struct nj_ref *ref)
     nj__store_defer_free(f->shared, &f->grave);
 }
 
-/* The address of a file stands in hashes: the same place for the same history. */
+/* Hashes include the address of a file: equal histories get equal addresses. */
 static struct file *take_place(struct nj_file_store *s)
 {
     for (uint32_t i = 0; i < FILES_MAX; i++)
@@ -271,7 +272,7 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct sim_name 
     return f;
 }
 
-/* With the lock. */
+/* Called with the lock. */
 static struct nj__file *open_file(struct nj_file_store *s, const char *path,
                                   const struct sim_name *n)
 {

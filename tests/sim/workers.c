@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "sim.h"
 
-/* A task and whose it is, while it waits on the agenda. */
+/* A task and its owner, as argument of an event. */
 struct errand {
     struct sim_workers *workers;
     struct nj_task *task;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The workers of a simulated shard: a task runs when its delay is over, in an instant. */
+/* The workers of a simulated shard: a task runs in an instant, after its delay. */
 #ifndef NJ_TESTS_SIM_WORKERS_H
 #define NJ_TESTS_SIM_WORKERS_H
 
@@ -16,7 +16,7 @@ struct sim_workers {
 };
 
 struct nj_worker_ops nj_sim_workers_port(struct sim_workers *w);
-/* Its delay is over. `errand` is what the agenda kept. */
+/* The delay has passed. `errand` is the argument of the event. */
 void nj_sim_workers_done(struct sim *sim, void *errand);
 
 #endif
