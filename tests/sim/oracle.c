@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must be true: every packet accounted for, everything given back. */
+/* Invariants at the end of a run: every packet is counted, and everything is released. */
 #include "base/assert.h"
 #include "sim.h"
 #include "support/mbuf_env.h"
@@ -30,7 +30,7 @@ void nj_sim_check_sums(struct sim *sim, const struct nj_shard *s)
                     (unsigned long)tx_in, (unsigned long)tx_done, (unsigned long)tx_waits);
 }
 
-/* Nobody but the wire makes malformed packets here. */
+/* Only the link creates malformed packets. */
 static void check_malformed(struct sim *sim, const struct nj_counters *c, const char *who)
 {
     static const enum nj_counter malformed[] = {
@@ -67,7 +67,7 @@ static void check_shard(struct sim *sim, struct nj_shard *s)
                     s->tcp.n_half_open, s->active_conns.n_used, s->tcp.wheel.n_timers);
 }
 
-/* Nobody asks for anything any more, and so nobody has credit or waits for it. */
+/* No request is open, so no credit is held or awaited. */
 static void check_requests(struct sim *sim, struct nj_shard *s)
 {
     nj_shard_publish(s); /* the last response may have ended after the last run */

@@ -6,15 +6,15 @@
 #include "base/field.h"
 #include "tcp_sim.h"
 
-/* A prime, so that bytes that are off by any round number differ. */
+/* A prime, so that bytes shifted by any round number differ. */
 #define PATTERN_BYTES 1048573u
 
-/* An end whose peer vanished without a word gives up after this. */
+/* Time after which an end whose peer disappeared silently gives up. */
 #define PATIENCE      (30 * NJ_SEC)
-/* Where nothing is promised, both ends give up so long after the last fault. */
+/* If completion is not guaranteed, both ends give up this long after the last fault. */
 #define LAST_PATIENCE (60 * NJ_SEC)
-/* An application leaves so much of the pool for segments: when all of it waits to be sent, nothing
- * can be. Later it looks again. */
+/* Mbufs that an application leaves for segments: if all held unsent data, nothing could be sent.
+ * It retries later. */
 #define MBUFS_LEFT    100u
 #define WRITE_RETRY   (5 * NJ_MS)
 
@@ -64,12 +64,13 @@ static bool finished(const struct tsim_side *s)
     return s->closed && s->peer_fin;
 }
 
-/* May it die without anybody being to blame? */
+/* May the connection end abnormally without a fault of TCP? */
 static bool may_die(const struct tsim_side *s)
 {
     const struct tsim_side *o = other(s);
 
-    /* An echo from before the jump makes a round trip of a minute, and the time-out as long. */
+    /* An echo from before the clock jump measures a round trip of a minute, and as long a
+     * time-out. */
     bool jumped = s->flow->sim->mix.evil & TSIM_TS_JUMP;
     return nothing_promised(s->flow->sim) || jumped || s->aborted || o->aborted || o->died ||
            finished(s) || (o->leaves && o->state == TSIM_OVER);
@@ -84,7 +85,7 @@ static void over(struct tsim_side *s, bool died)
     s->state = TSIM_OVER;
     s->over_at = sim->now;
     s->died = died && !finished(s);
-    /* TIME_WAIT, which a slow reader outlived, took what was unread with it. */
+    /* TIME_WAIT ended while a slow reader had unread data, which was freed. */
     bool cut = died && finished(s) && s->slow;
     if (finished(s) && !has_all(s) && !cut && !other(s)->aborted && !s->aborted &&
         !nothing_promised(sim))
@@ -151,7 +152,7 @@ static void read_some(struct tsim_side *s)
 
 /* --- writing ------------------------------------------------------------------------------- */
 
-/* Rounds that may have begun by what was read. */
+/* Rounds that the received bytes allow to start. */
 static uint32_t rounds_open(const struct tsim_side *s)
 {
     uint64_t per_round = other(s)->per_round, rounds;
@@ -162,7 +163,7 @@ static uint32_t rounds_open(const struct tsim_side *s)
     return rounds < s->flow->n_rounds ? (uint32_t)rounds : s->flow->n_rounds;
 }
 
-/* Bytes that may have been written by now; begins the next round when it is time for it. */
+/* Bytes that may have been written by now; starts the next round when it is due. */
 static uint64_t allowed(struct tsim_side *s)
 {
     uint64_t limit = s->n_rounds_begun * s->per_round;
@@ -206,8 +207,8 @@ static void write_some(struct tsim_side *s)
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-/* After the peer's FIN the last word waits until all was read: the connection may be over at once
- * then, and what is unread is gone. */
+/* After the peer's FIN, the last write waits until all was read: the connection may end right
+ * after it, and unread data would be freed. */
 static void maybe_close(struct tsim_side *s)
 {
     if (s->closed || s->sent < nj_tsim_total(s->flow, s->host) || (s->polite && !s->peer_fin) ||
@@ -265,7 +266,7 @@ static void open_now(struct tsim_side *s)
     s->state = TSIM_OPENING;
 }
 
-/* When it loses its patience. */
+/* Time at which it gives up. */
 static nj_ns gives_up_at(const struct tsim_side *s)
 {
     const struct tsim *sim = s->flow->sim;
@@ -310,14 +311,15 @@ void nj_tsim_side_alarm(struct tsim_side *s)
     clear_if_past(&s->stalled_until, now);
     clear_if_past(&s->retry_at, now);
     if (nj_tsim_look(s->tcb).state == NJ_TCP_CLOSED)
-        return; /* EV_DEAD is on its way */
+        return; /* EV_DEAD follows */
     if (!s->aborted && gives_up_at(s) <= now)
         give_up(s, "the peer is gone");
     else
         go_on(s);
 }
 
-/* A peer has opened: whose is it? NULL: nobody's, the flow is over and an old SYN came. */
+/* The side that a new peer connection belongs to. NULL: none, an old SYN of a finished flow
+ * arrived. */
 static struct tsim_side *accept_from(struct tsim *sim, unsigned host, struct nj_tcb *tcb)
 {
     const struct nj_tuple *t = nj_tsim_tuple(tcb);
@@ -364,7 +366,7 @@ void nj_tsim_flow_check(const struct tsim_flow *f)
     const struct tsim_side *a = &f->side[0], *b = &f->side[1];
 
     if (nothing_promised(f->sim) || a->aborted || b->aborted || a->died || b->died)
-        return; /* excused when it happened, or told by then */
+        return; /* excused when it happened, or reported by then */
     for (unsigned h = 0; h < 2; h++) {
         if (f->side[h].state != TSIM_OVER)
             nj_tsim_fail(f->sim, "flow %u never came to host %u", f->index, h);

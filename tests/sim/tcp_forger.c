@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A third party that knows the four numbers of a connection and puts in segments under the peer's
- * name. None of them is one that RFC 9293 and RFC 5961 would obey, so none may change anything.
+ * An attacker that knows the four-tuple of a connection and injects segments in the name of the
+ * peer. RFC 9293 and RFC 5961 accept none of them, so none may change anything.
  */
 #include "tcp_sim.h"
 
-/* So many and no more: the events of one seed. */
+/* Limit of forged events per seed. */
 #define FORGED_MAX 3000u
 
 enum kind {
@@ -13,10 +13,10 @@ enum kind {
     RST_OUTSIDE,
     SYN_ANYWHERE,
     TEXT_OUTSIDE,
-    TEXT_WRONG_ACK, /* in the window, but acknowledges what was never sent */
-    TEXT_OLD_ACK,   /* ... or what was acknowledged ages ago */
-    TEXT_OLD,       /* what was received long since, with other bytes */
-    TEXT_NO_TS,     /* in the window, without the timestamp that was agreed on */
+    TEXT_WRONG_ACK, /* in the window, but acknowledges unsent data */
+    TEXT_OLD_ACK,   /* ... or data acknowledged long before */
+    TEXT_OLD,       /* data received before, with other bytes */
+    TEXT_NO_TS,     /* in the window, without the negotiated timestamp */
     TEXT_OLD_TS,    /* ... or with an old one */
     ACK_WRONG,
     NO_FLAGS,
@@ -54,7 +54,7 @@ static uint8_t *put_tcp(uint8_t *t, uint16_t sport, uint16_t dport, const struct
     return t + hdr + g->n_data;
 }
 
-/* Headers below TCP for a frame to `to`; returns where TCP begins. */
+/* Writes the headers below TCP for a frame to `to`; returns the position of TCP. */
 static uint8_t *put_below(uint8_t *frame, const struct tsim_host *to, const struct nj_addr *src)
 {
     uint8_t *ip = frame + SIM_ETH_BYTES;
@@ -82,7 +82,7 @@ static void send(struct tsim_host *to, const struct nj_addr *src, uint16_t sport
     nj_tsim_host_inject(to, frame, (uint32_t)(end - frame));
 }
 
-/* A number that is not in the receive window: beyond it, or long before. */
+/* A sequence number outside the receive window: beyond it, or far before. */
 static uint32_t outside(struct nj_prng *p, const struct tsim_look *l, uint32_t n)
 {
     uint32_t far = 1 + nj_prng_below(p, nj_prng_below(p, 2) ? 100 : 1u << 30);
@@ -94,7 +94,7 @@ static uint32_t inside(struct nj_prng *p, const struct tsim_look *l)
     return l->rcv_nxt + nj_prng_below(p, l->rcv_wnd);
 }
 
-/* Make up a segment of this kind. False when the state of the connection has no such thing. */
+/* Makes a segment of this kind. False if the connection's state does not allow one. */
 static bool make(struct nj_prng *p, enum kind kind, const struct tsim_look *l, struct forged *g)
 {
     *g = (struct forged){.flags = NJ_TCP_ACK,
@@ -215,7 +215,7 @@ void nj_tsim_flood(struct tsim *sim)
     struct nj_addr src = sim->host[0].ip;
     struct forged g = {.flags = NJ_TCP_SYN, .seq = (uint32_t)nj_prng_next(p)};
 
-    src.b[15] = (uint8_t)(3 + nj_prng_below(p, 250)); /* nobody has these addresses */
+    src.b[15] = (uint8_t)(3 + nj_prng_below(p, 250)); /* unused addresses */
     for (uint32_t n = 1 + nj_prng_below(p, 20); n > 0; n--)
         send(&sim->host[1], &src, (uint16_t)(1 + nj_prng_below(p, 65535)), TSIM_LISTEN_PORT, &g);
     again(sim, sim->mix.flood_every, TSIM_FLOOD);

@@ -13,22 +13,22 @@
 #include "tcp_sim.h"
 
 #define NS_PER_BYTE 200u /* 40 Mbit/s */
-#define WORSE_BY    1.03 /* fails */
+#define WORSE_BY    1.03 /* threshold of a failure */
 #define CELLS_MAX   128u
 
-/* Runs of a cell that are averaged. Where nothing is random they differ only in their numbers;
- * where packets are lost, so many that the mean is known to a few percent (the column "+-"); losses
- * by place make the difference of two algorithms better known than that. */
+/* Runs averaged per cell. Without randomness they differ only in their sequence numbers. With loss
+ * their number makes the mean known to a few percent (column "+-"). With losses by place the
+ * difference of two algorithms is known better than that. */
 #define RUNS_EXACT 3u
 #define RUNS_BULK  60u
 #define RUNS_SHORT 600u
 
 struct cell {
     uint32_t n_bytes, rtt_ms, loss_ppm, tail_drop;
-    uint32_t buffer_pct; /* of the product of rate and round trip */
+    uint32_t buffer_pct; /* of the bandwidth-delay product */
     uint32_t n_runs;
-    double mean_ms; /* of the time from the opening to the last byte */
-    double error;   /* its standard error, relative */
+    double mean_ms; /* mean time from the opening to the last byte */
+    double error;   /* relative standard error of the mean */
     bool failed;
 };
 
@@ -38,7 +38,7 @@ struct table {
     _Atomic uint32_t next;
 };
 
-/* --- what is measured ---------------------------------------------------------------------- */
+/* --- cells of the table -------------------------------------------------------------------- */
 
 static void add(struct table *t, struct cell c)
 {
@@ -47,7 +47,8 @@ static void add(struct table *t, struct cell c)
     t->cell[t->n++] = c;
 }
 
-/* A grid of long transfers; then short ones that lose their end, where time-outs decide. */
+/* A grid of long transfers; then short ones that lose their last segments, where time-outs
+ * dominate. */
 static void fill(struct table *t)
 {
     static const uint32_t rtts[] = {1, 20, 100, 300}, losses[] = {0, 1000, 10000, 30000};
@@ -89,7 +90,7 @@ static uint32_t bytes_of(struct tsim *sim)
     return (uint32_t)sim->mix.bytes_budget;
 }
 
-/* A request of 100 bytes, and its answer. */
+/* A request of 100 bytes, and its response. */
 static void plan(struct tsim_flow *f, struct tsim *sim, uint32_t index)
 {
     f->n_rounds = 1;
@@ -110,7 +111,7 @@ static void plan(struct tsim_flow *f, struct tsim *sim, uint32_t index)
 static struct tsim_mix mix_of(const struct cell *c, uint64_t seed)
 {
     nj_ns rtt = c->rtt_ms * NJ_MS, queue = rtt * c->buffer_pct / 100;
-    nj_ns least = 2 * SIM_FRAME_MAX * NS_PER_BYTE; /* less is no queue */
+    nj_ns least = 2 * SIM_FRAME_MAX * NS_PER_BYTE; /* a smaller buffer cannot queue */
     struct sim_faults f = {
         .loss = c->loss_ppm,
         .delay = rtt / 2,
@@ -121,7 +122,7 @@ static struct tsim_mix mix_of(const struct cell *c, uint64_t seed)
     nj_ns start_at = NJ_SEC + seed * 12345 * NJ_US;
 
     struct sim_faults data = f;
-    data.loss = 0; /* else twice */
+    data.loss = 0; /* otherwise twice */
     return (struct tsim_mix){
         .net = {f, data},
         .host = {host, host},
@@ -135,7 +136,7 @@ static struct tsim_mix mix_of(const struct cell *c, uint64_t seed)
     };
 }
 
-/* Milliseconds from the opening to the last byte of the answer; negative: it failed. */
+/* Milliseconds from the opening to the last byte of the response; negative: failed. */
 static double run(struct tsim *sim, const struct tsim_env *env, const struct cell *c, uint64_t seed)
 {
     struct tsim_mix mix = mix_of(c, seed);
@@ -174,7 +175,7 @@ static void work(struct table *t)
     NJ_CHECK(sim);
     while ((i = atomic_fetch_add(&t->next, 1)) < t->n) {
         measure(sim, &env, &t->cell[i]);
-        if (t->cell[i].failed) { /* its world is not to be used again */
+        if (t->cell[i].failed) { /* its world cannot be used again */
             fflush(stdout);
             _exit(1);
         }
@@ -183,7 +184,7 @@ static void work(struct table *t)
     free(sim);
 }
 
-/* Cells are taken in turn by as many processes as there are cores. False when one of them died. */
+/* One process per core takes cells in turn. False: a process died. */
 static bool measure_all(struct table *t, uint32_t jobs)
 {
     bool ok = true;
@@ -203,7 +204,7 @@ static bool measure_all(struct table *t, uint32_t jobs)
     return ok;
 }
 
-/* --- the table ----------------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------------------------- */
 
 static void print_cell(const struct cell *c)
 {
@@ -224,7 +225,7 @@ static void print(const struct table *t)
         print_cell(&t->cell[i]);
 }
 
-/* The time that the file has for this cell; negative: none. */
+/* The time of this cell in the file; negative: none. */
 static double golden_ms(FILE *f, const struct cell *c)
 {
     char line[256], text[100];

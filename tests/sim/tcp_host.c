@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A host of the simulator of TCP: what lib/shard and lib/dpdk are to a real one, in small. */
+/* A host of the simulator of TCP: a small substitute for lib/shard and lib/dpdk. */
 #include <netinet/in.h>
 
 #include "base/assert.h"
@@ -9,7 +9,7 @@
 #define CONNS_MAX     64u
 #define HALF_OPEN_MAX 16u
 
-/* A step that changed nothing is not repeated sooner than this, however loudly TCP asks. */
+/* Minimum time before a step without effect is repeated, even if TCP requests it. */
 #define VAIN_GAP_MAX (1 * NJ_MS)
 
 static void address(struct tsim_host *h, const struct tsim_mix *mix)
@@ -35,7 +35,8 @@ static void leaves(struct tsim_host *h, uint8_t *frame, uint32_t n_bytes)
         return;
     }
     h->n_resets += !!(r.flags & NJ_TCP_RST);
-    /* After a time-out what was SACKed may go again: it may have been thrown away (RFC 2018 8). */
+    /* After a time-out SACKed data may be retransmitted: it may have been discarded (RFC 2018
+     * 8). */
     if (nj_counter_read(&h->counters, NJ_C_tcp_rto) != h->rto_seen)
         for (uint32_t i = 0; i < sim->n_flows; i++)
             sim->flow[i].track[h->index].n_sacked = 0;
@@ -64,7 +65,7 @@ static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_
         nj_sim_flatten(m, frame);
         leaves(h, frame, m->pkt_len);
     }
-    rte_pktmbuf_free(m); /* else it goes to somebody whose address was forged */
+    rte_pktmbuf_free(m); /* otherwise the destination address was forged */
 }
 
 static uint32_t room(void *ctx)
@@ -136,7 +137,7 @@ void nj_tsim_host_receive(struct tsim_host *h, const uint8_t *bytes, uint32_t n_
     }
 }
 
-/* What is no TCP segment: a router's word, or a frame that was damaged. */
+/* Handles other packets: ICMP of a router, or damaged frames. */
 static void other(struct tsim_host *h, const struct nj_packet *p)
 {
     bool dropped = p->kind == NJ_PACKET_DROP || p->kind == NJ_PACKET_PARAM_PROBLEM;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must hold inside a machine: windows, time-outs, accounts, everything given back. */
+/* Invariants inside a host: windows, time-outs, counts, released memory. */
 #include "support/mbuf_env.h"
 #include "tcp_sim.h"
 
@@ -14,8 +14,8 @@ static uint32_t initial_window(const struct tsim_look *l)
     return TSIM_IW_SEGS * l->mss > TSIM_IW_BYTES ? TSIM_IW_SEGS * l->mss : TSIM_IW_BYTES;
 }
 
-/* However many ACKs say it: a window grows by no more than what was acknowledged (RFC 5681 3.1, RFC
- * 3465), and it never falls below a segment. */
+/* For any number of ACKs, a window grows by at most the acknowledged bytes (RFC 5681 3.1, RFC
+ * 3465), and never falls below one segment. */
 static void check_cwnd(struct tsim_side *s)
 {
     struct tsim_look l = nj_tsim_look(s->tcb);
@@ -25,7 +25,7 @@ static void check_cwnd(struct tsim_side *s)
         return;
     if (l.cwnd < l.mss)
         law(s, "cwnd below a segment", l.cwnd, l.mss);
-    /* What a liar says has arrived counts when it says so, and again when it takes it back. */
+    /* Bytes that a false SACK reports count when reported, and again when it is withdrawn. */
     bool lies = s->flow->sim->mix.evil & (TSIM_LIE_SACK | TSIM_OPTIMISTIC);
     if (!lies && !l.in_recovery && l.cwnd > initial_window(&l) + acked + l.sacked)
         law(s, "cwnd grew by more than was acknowledged", l.cwnd, acked);
@@ -43,8 +43,8 @@ void nj_tsim_check_new_data(struct tsim_side *s, uint32_t n_bytes)
         law(s, "new data beyond the congestion window", l.pipe + n_bytes, l.cwnd);
 }
 
-/* When the segment that holds `seq` was sent first, as far as is known; 0: long ago. Sending it
- * again need not restart the timer (RFC 6298 5.3). */
+/* Time of the first transmission of the segment with `seq`, if known; 0: long ago. A
+ * retransmission need not restart the timer (RFC 6298 5.3). */
 static nj_ns sent_at(const struct tsim_track *k, uint32_t seq)
 {
     uint32_t n = k->n_sends < TSIM_SENDS_MAX ? k->n_sends : TSIM_SENDS_MAX;
@@ -59,7 +59,7 @@ static nj_ns sent_at(const struct tsim_track *k, uint32_t seq)
     return 0;
 }
 
-/* RFC 6298 5: the time-out runs from when its segment was sent, or later. */
+/* RFC 6298 5: the time-out starts when its segment is sent, or later. */
 static void check_rto(struct tsim_side *s, const struct tsim_look *l)
 {
     nj_ns now = s->flow->sim->now, at = sent_at(&s->flow->track[s->host], l->snd_una);
@@ -89,14 +89,14 @@ void nj_tsim_check_resent(struct tsim_side *s, const struct sim_raw *r)
     struct tsim_look l = nj_tsim_look(s->tcb);
     if (nj_counter_read(&h->counters, NJ_C_tcp_rto) != h->rto_seen) {
 
-        /* The counter is the host's: with one flow it tells whose time-out that was. */
+        /* The counter belongs to the host: with one flow it identifies the flow's time-out. */
         bool its_own = s->flow->sim->n_flows == 1 && r->seq == l.snd_una;
         if (its_own && nj_counter_read(&h->counters, NJ_C_mbuf_none) == 0)
             check_rto(s, &l);
     }
-    /* The first byte may go again: that it is missing says that it was thrown away. */
+    /* The first byte may be retransmitted: its absence shows that it was discarded. */
     bool lies = s->flow->sim->mix.evil & (TSIM_LIE_SACK | TSIM_OPTIMISTIC);
-    /* What an overtaken ACK says is not heard when its number or timestamp is too old. */
+    /* A reordered ACK is ignored if its number or timestamp is too old. */
     bool unheard = nj_counter_read(&h->counters, NJ_C_drop_tcp_window) > 0 ||
                    nj_counter_read(&h->counters, NJ_C_drop_tcp_paws) > 0 ||
                    nj_counter_read(&h->counters, NJ_C_drop_tcp_ack) > 0;
@@ -104,7 +104,7 @@ void nj_tsim_check_resent(struct tsim_side *s, const struct sim_raw *r)
         law(s, "sends again what was SACKed", r->seq - k->iss, r->n_data);
 }
 
-/* --- accounts ------------------------------------------------------------------------------ */
+/* --- counts -------------------------------------------------------------------------------- */
 
 static void check_accounts(struct tsim_host *h)
 {
@@ -118,7 +118,7 @@ static void check_accounts(struct tsim_host *h)
         nj_tsim_fail(h->sim, "host %u: %lu resets were sent, %lu counted", h->index,
                      (unsigned long)h->n_resets,
                      (unsigned long)nj_counter_read(c, NJ_C_tcp_rst_out));
-    /* Simultaneous openings come through SYN-RECEIVED, too. */
+    /* Simultaneous opens also pass through SYN-RECEIVED. */
     if (nj_tsim_half_open(&h->tcp) > h->tcp.cfg.half_open_max + TSIM_FLOWS_MAX ||
         nj_tsim_blocks(&h->tcp) > h->tcp.cfg.conns_max ||
         (h->tcp.cfg.held_max && nj_tsim_held(&h->tcp) > h->tcp.cfg.held_max + TSIM_FLOWS_MAX))
@@ -126,7 +126,7 @@ static void check_accounts(struct tsim_host *h)
                      nj_tsim_half_open(&h->tcp), nj_tsim_blocks(&h->tcp), nj_tsim_held(&h->tcp));
 }
 
-/* A second by our watch touches at most two of the machine's. */
+/* A second of this check overlaps at most two of the host's. */
 static void check_challenges(struct tsim_host *h)
 {
     uint64_t n = nj_counter_read(&h->counters, NJ_C_tcp_challenge_ack);
@@ -153,7 +153,7 @@ void nj_tsim_check_step(struct tsim_host *h)
     check_accounts(h);
 }
 
-/* --- the end ------------------------------------------------------------------------------- */
+/* --- at the end ---------------------------------------------------------------------------- */
 
 static void check_host(struct tsim_host *h)
 {
@@ -170,8 +170,9 @@ static void check_host(struct tsim_host *h)
                      (unsigned long)h->n_malformed, (unsigned long)(l->corrupted + l->truncated));
     uint64_t n_rto = nj_counter_read(&h->counters, NJ_C_tcp_rto);
     uint64_t again = nj_counter_read(&h->counters, NJ_C_tcp_retransmit);
-    /* The segment may not have left when its ACK comes, of each flow once: their time-outs may come
-     * in the same moment, and so may the ACKs, with what the peer sends again after as long. */
+    /* A segment may be unsent when its ACK arrives, once per flow: time-outs of all flows may
+     * coincide, and so may the ACKs, together with the peer's retransmissions after the same
+     * time. */
     if (n_rto > h->sim->n_flows + again + nj_counter_read(&h->counters, NJ_C_mbuf_none))
         nj_tsim_fail(h->sim, "host %u: %lu time-outs, %lu retransmissions", h->index,
                      (unsigned long)n_rto, (unsigned long)again);

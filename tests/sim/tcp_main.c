@@ -11,7 +11,7 @@
 #include "tcp_golden.h"
 #include "tcp_sim.h"
 
-/* One core's simulator. */
+/* The simulator of one process. */
 struct world {
     struct tsim sim;
     struct tsim_env env;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the hosts: what middleboxes and bad peers make of a segment, then the channel. */
+/* The path between the hosts: changes by middleboxes and bad peers, then the channel. */
 #include <netinet/in.h>
 
 #include "base/assert.h"
 #include "tcp_sim.h"
 
-#define PIECES_MAX 16u /* of a segment that is cut, or of an ACK that is divided */
+#define PIECES_MAX 16u /* of a split segment, or of a divided ACK */
 
-/* --- onto the wire ------------------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------------------------- */
 
 static void mark_ce(uint8_t *frame, uint32_t n_bytes, const struct sim_raw *r)
 {
@@ -43,14 +43,14 @@ static void put(struct tsim *sim, unsigned from, uint8_t *frame, uint32_t n_byte
         launch(sim, from, frame, n_bytes);
 }
 
-/* RFC 792, RFC 1191: "fragmentation needed", at `ip`, with the quote behind the header. */
+/* RFC 792, RFC 1191: writes "fragmentation needed" at `ip`, with the quote after the header. */
 static uint32_t too_big_v4(const struct tsim_mix *mix, uint8_t *ip, const uint8_t *cause)
 {
     ip[0] = 0x45;
     nj_sim_put16(ip + 2, 20 + 8 + 28);
     ip[8] = 64;
     ip[9] = IPPROTO_ICMP;
-    memcpy(ip + 12, cause + 12, 3); /* a neighbour of both */
+    memcpy(ip + 12, cause + 12, 3); /* an unused address of the same network */
     ip[15] = 254;
     memcpy(ip + 16, cause + 12, 4);
     nj_sim_put16(ip + 10, nj_sim_sum16(ip, 20));
@@ -62,8 +62,8 @@ static uint32_t too_big_v4(const struct tsim_mix *mix, uint8_t *ip, const uint8_
     return 20 + 8 + 28;
 }
 
-/* RFC 4443 3.2: "packet too big". Its checksum covers a pseudo-header, which is put where the
- * header's beginning will be and summed with the addresses behind it. */
+/* RFC 4443 3.2: "packet too big". Its checksum covers a pseudo-header, which is written
+ * temporarily before the addresses in place of the header's first bytes. */
 static uint32_t too_big_v6(const struct tsim_mix *mix, uint8_t *ip, const uint8_t *cause)
 {
     uint32_t n = 8 + 60;
@@ -76,7 +76,7 @@ static uint32_t too_big_v6(const struct tsim_mix *mix, uint8_t *ip, const uint8_
     ip[40] = 2;
     nj_sim_put32(ip + 44, mix->path_mtu);
     memcpy(ip + 48, cause, 60);
-    ip[7] = IPPROTO_ICMPV6; /* for the sum: length in 4 and 5, the protocol in 7 */
+    ip[7] = IPPROTO_ICMPV6; /* for the checksum: length in 4 and 5, protocol in 7 */
     ip[6] = 0;
     nj_sim_put16(ip + 42, nj_sim_sum16(ip, 40 + n));
     ip[0] = 0x60;
@@ -85,7 +85,7 @@ static uint32_t too_big_v6(const struct tsim_mix *mix, uint8_t *ip, const uint8_
     return 40 + n;
 }
 
-/* The router in the middle says how much fits, and quotes what did not. */
+/* The router sends the supported size, and quotes the packet. */
 static void too_big(struct tsim *sim, unsigned from, const uint8_t *frame)
 {
     uint8_t icmp[SIM_ETH_BYTES + 40 + 8 + 60] = {0};
@@ -104,7 +104,7 @@ static void too_big(struct tsim *sim, unsigned from, const uint8_t *frame)
     nj_sim_record_frame(&sim->record, sim->now, !from, icmp, n, p.fate);
 }
 
-/* --- what middleboxes do ------------------------------------------------------------------- */
+/* --- middleboxes --------------------------------------------------------------------------- */
 
 static void erase(uint8_t *frame, uint32_t at)
 {
@@ -129,9 +129,9 @@ static void rewrite_syn(const struct tsim_mix *mix, uint8_t *frame, uint32_t n_b
     nj_sim_raw_seal(frame, n_bytes);
 }
 
-/* --- what bad peers do --------------------------------------------------------------------- */
+/* --- bad peers ----------------------------------------------------------------------------- */
 
-/* One of the two has a clock that jumps, and stays where it jumped to. */
+/* Makes the clock of one host jump permanently. */
 static void jump(struct tsim *sim, unsigned from, uint8_t *frame, uint32_t n_bytes,
                  const struct sim_raw *r)
 {
@@ -147,7 +147,7 @@ static void jump(struct tsim *sim, unsigned from, uint8_t *frame, uint32_t n_byt
     nj_sim_raw_seal(frame, n_bytes);
 }
 
-/* A number near those that mean something: around `una` and `max`, or anywhere at all. */
+/* A number near a significant one, `una` or `max`, or any number. */
 static uint32_t number_near(struct nj_prng *p, uint32_t una, uint32_t max)
 {
     switch (nj_prng_below(p, 5)) {
@@ -162,7 +162,7 @@ static uint32_t number_near(struct nj_prng *p, uint32_t una, uint32_t max)
     }
 }
 
-/* SACK blocks of all shapes on an ACK that has none. Returns the new length of the frame. */
+/* Adds SACK blocks of any form to an ACK without any. Returns the new length of the frame. */
 static uint32_t lie_sack(struct tsim *sim, const struct tsim_flow *f, unsigned from, uint8_t *frame,
                          uint32_t n_bytes, const struct sim_raw *r)
 {
@@ -208,7 +208,7 @@ static void optimistic(struct tsim *sim, const struct tsim_flow *f, unsigned fro
     nj_sim_raw_seal(frame, n_bytes);
 }
 
-/* The ACK in many steps, the last of which is the caller's to send. */
+/* Divides the ACK into many; the caller sends the last one. */
 static void divide(struct tsim *sim, const struct tsim_flow *f, unsigned from, const uint8_t *frame,
                    uint32_t n_bytes, const struct sim_raw *r)
 {
@@ -225,7 +225,7 @@ static void divide(struct tsim *sim, const struct tsim_flow *f, unsigned from, c
     }
 }
 
-/* The segment in pieces; the first few may be single bytes. */
+/* Splits the segment; the first few pieces may be single bytes. */
 static void crumble(struct tsim *sim, unsigned from, const uint8_t *frame, const struct sim_raw *r)
 {
     uint32_t least = r->n_data / PIECES_MAX + 1;
@@ -246,7 +246,7 @@ static void crumble(struct tsim *sim, unsigned from, const uint8_t *frame, const
     }
 }
 
-/* True when the segment was sent in another shape. */
+/* True if the segment was sent in another form. */
 static bool turn_bad(struct tsim *sim, const struct tsim_flow *f, unsigned from, uint8_t *frame,
                      uint32_t *n_bytes, struct sim_raw *r)
 {
@@ -268,9 +268,9 @@ static bool turn_bad(struct tsim *sim, const struct tsim_flow *f, unsigned from,
     return true;
 }
 
-/* --- a frame leaves ------------------------------------------------------------------------ */
+/* --- entry --------------------------------------------------------------------------------- */
 
-/* Losses of the table of throughput. */
+/* Losses for the table of throughput. */
 static bool lost_by_place(struct tsim *sim, const struct tsim_flow *f, const struct sim_raw *r,
                           bool fresh)
 {

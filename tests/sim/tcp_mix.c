@@ -13,7 +13,7 @@ static bool one_in(struct nj_prng *p, uint32_t n)
     return nj_prng_below(p, n) == 0;
 }
 
-/* A time whose order of magnitude is drawn first: from so many microseconds, `n` decades up. */
+/* A random time on a logarithmic scale: from `least` microseconds, over `n` decades. */
 static nj_ns decades(struct nj_prng *p, nj_ns least, uint32_t n)
 {
     for (uint32_t i = nj_prng_below(p, n); i > 0; i--)
@@ -68,7 +68,7 @@ static void draw_network(struct tsim_mix *m, struct nj_prng *p)
         f->blackout_for = span(p, 100 * NJ_MS, 15 * NJ_SEC);
     }
     m->net[1] = *f;
-    if (one_in(p, 4)) { /* only one direction loses: data without ACKs, or ACKs without data */
+    if (one_in(p, 4)) { /* only one direction has losses: data without ACKs, or ACKs without data */
         struct sim_faults *g = &m->net[nj_prng_below(p, 2)];
         g->loss = g->burst = g->to_bad = 0;
         g->blackout_for = 0;

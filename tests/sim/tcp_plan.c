@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the applications at both ends of a flow mean to do, drawn from the seed. */
+/* The plans of the applications at both ends of a flow, drawn from the seed. */
 #include "tcp_sim.h"
 
-/* Sizes that stand at an edge of something: segments, windows, send queues. Most are small, so that
- * a seed takes little time. */
+/* Sizes near boundaries: segments, windows, send queues. Most are small, so that a seed takes
+ * little time. */
 static uint64_t draw_size(struct tsim *sim, struct nj_prng *p)
 {
     static const uint32_t edges[] = {0,    0,     1,     1,     2,     100,   535,
@@ -29,13 +29,13 @@ static void draw_reader(struct tsim_side *s, struct nj_prng *p)
     s->sip = UINT32_MAX;
     s->stall_after = NJ_NEVER;
     switch (nj_prng_below(p, 6)) {
-    case 0: /* stops once, for long: the window closes */
+    case 0: /* one long pause: the window closes */
         s->stall_after = nj_prng_below(p, 100000);
         s->stall_for = nj_prng_next(p) % (8 * NJ_SEC);
         s->n_stalls = 1;
         s->slow = true;
         break;
-    case 1: /* sips */
+    case 1: /* reads small amounts */
         s->sip = 1 + nj_prng_below(p, 3000);
         s->stall_after = nj_prng_below(p, 5000);
         s->stall_gap = 1 + nj_prng_below(p, 20000);
@@ -81,7 +81,7 @@ void nj_tsim_plan(struct tsim_flow *f, struct tsim *sim, uint32_t index)
         f->salt[h] = nj_prng_below(p, 1u << 20);
         draw_side(&f->side[h], sim, p);
     }
-    unsigned polite = nj_prng_below(p, 3); /* 2: nobody waits for the other's FIN */
+    unsigned polite = nj_prng_below(p, 3); /* 2: neither end waits for the other's FIN */
     if (polite < 2)
         f->side[polite].polite = true;
     nj_ns start_at = sim->now + (nj_prng_below(p, 3) ? 0 : nj_prng_next(p) % NJ_SEC);

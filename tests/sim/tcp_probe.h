@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Everything that the simulator of TCP knows of the inside of lib/tcp: what it can do by now, where
- * its numbers stand, and the calls whose shape may change. When struct nj_tcb moves its fields,
- * this is the file to adapt.
+ * All accesses of the simulator to internals of lib/tcp: its features, its constants, and calls
+ * that may change. Adapt this file if fields of struct nj_tcb move.
  */
 #ifndef NJ_TESTS_SIM_TCP_PROBE_H
 #define NJ_TESTS_SIM_TCP_PROBE_H
@@ -11,35 +10,35 @@
 #include "tcp/seq.h"
 #include "tcp/tcp.h"
 
-/* --- what lib/tcp can do: 1 lets seeds draw it ----------------------------------------------- */
+/* --- features of lib/tcp; 1: seeds draw them ------------------------------------------------- */
 
-#define TSIM_HAS_PMTUD       1 /* it obeys ICMP "too big": links narrower than the hosts think */
-#define TSIM_HAS_BLACK_HOLES 1 /* ... and finds out by itself when no ICMP comes */
+#define TSIM_HAS_PMTUD       1 /* handles ICMP "too big": links narrower than the hosts assume */
+#define TSIM_HAS_BLACK_HOLES 1 /* ... and detects such links without ICMP */
 
-/* --- numbers of lib/tcp that laws are about -------------------------------------------------- */
+/* --- constants of lib/tcp used by invariants ------------------------------------------------- */
 
-#define TSIM_MSS_FLOOR        216u          /* smaller offers are taken for this */
-#define TSIM_RTO_LEAST        (200 * NJ_MS) /* no time-out before */
-/* 1: also not before what struct nj_xfer says in `rto`. Seeds 409 and 504 fire before it. */
+#define TSIM_MSS_FLOOR        216u          /* minimum of the peer's MSS */
+#define TSIM_RTO_LEAST        (200 * NJ_MS) /* minimum time-out */
+/* 1: time-outs are not before `rto` of struct nj_xfer. Seeds 409 and 504 fail with it. */
 #define TSIM_RTO_EXACT        0
-#define TSIM_TICK             (2 * NJ_MS) /* so much early is no fault: ticks of the wheel */
+#define TSIM_TICK             (2 * NJ_MS) /* tolerated earliness: ticks of the timer wheel */
 #define TSIM_IW_SEGS          10u         /* RFC 6928 */
 #define TSIM_IW_BYTES         14600u
-/* New data beyond the congestion window: limited transmit (RFC 3042), tail loss probe (RFC 8985).
- */
+/* New data allowed beyond the congestion window: limited transmit (RFC 3042), tail loss probe (RFC
+ * 8985). */
 #define TSIM_OVER_CWND_SEGS   3u
-/* Challenge ACKs in any one second (RFC 5961 7). */
+/* Challenge ACKs within any second (RFC 5961 7). */
 #define TSIM_CHALLENGES_PER_S 150u
 
-/* --- a look into a connection ---------------------------------------------------------------- */
+/* --- state of a connection ------------------------------------------------------------------- */
 
 struct tsim_look {
     enum nj_tcp_state state;
-    uint32_t snd_una, snd_max, rcv_nxt, rcv_wnd; /* rcv_wnd: what we promised beyond rcv_nxt */
+    uint32_t snd_una, snd_max, rcv_nxt, rcv_wnd; /* rcv_wnd: advertised bytes from rcv_nxt on */
     uint32_t snd_wnd_max;
     uint32_t cwnd, ssthresh, mss;
-    uint32_t pipe;     /* bytes taken to be in the network, as the algorithm counts them */
-    uint32_t pipe_max; /* what they may be: cwnd, or what PRR comes down from (RFC 9937) */
+    uint32_t pipe;     /* bytes in flight as the algorithm counts them */
+    uint32_t pipe_max; /* their limit: cwnd, or the start of the reduction by PRR (RFC 9937) */
     uint32_t sacked;
     bool in_recovery;
     nj_ns rto;
@@ -50,7 +49,7 @@ struct tsim_look {
 static inline struct tsim_look nj_tsim_look(const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x; /* an idle connection has none */
-    /* Without SACK each duplicate ACK says that a segment has left (RFC 6582). */
+    /* Without SACK each duplicate ACK means that a segment has left (RFC 6582). */
     uint32_t left = x && !t->sack_on ? x->dupacks * t->snd_mss : 0;
     uint32_t pipe = x && x->n_flight > left ? x->n_flight - left : 0;
     return (struct tsim_look){
@@ -73,7 +72,7 @@ static inline struct tsim_look nj_tsim_look(const struct nj_tcb *t)
     };
 }
 
-/* --- a connection and its user --------------------------------------------------------------- */
+/* --- calls of the user ----------------------------------------------------------------------- */
 
 static inline void nj_tsim_set_user(struct nj_tcb *t, void *user)
 {
@@ -90,7 +89,7 @@ static inline const struct nj_tuple *nj_tsim_tuple(const struct nj_tcb *t)
     return &t->flow.tuple;
 }
 
-/* --- the machine as a whole ------------------------------------------------------------------ */
+/* --- the whole struct nj_tcp ----------------------------------------------------------------- */
 
 static inline void nj_tsim_input(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_seg *seg,
                                  nj_ns now)
@@ -99,7 +98,7 @@ static inline void nj_tsim_input(struct nj_tcp *tcp, struct rte_mbuf *m, const s
     nj_tcp_input(tcp, nj_flow_find(&tcp->flows, hash, &seg->tuple), m, seg, now);
 }
 
-/* False: nobody believed it. */
+/* False: ignored. */
 static inline bool nj_tsim_icmp(struct nj_tcp *tcp, const struct nj_icmp_error *e)
 {
     uint32_t hash = nj_flow_hash(&tcp->flows, &e->tuple);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop over virtual time: jump to whatever comes next, and let it happen. */
+/* The event loop of virtual time: advances to the next event and executes it. */
 #include "tcp_sim.h"
 
 #include <stdlib.h>
@@ -11,16 +11,16 @@
 #define TX_MBUFS       8192u
 #define TX_MBUFS_TIGHT 300u
 
-/* With the faults over, all that was begun is done by then: two rounds of the longest back-off of
- * TCP, 60 s, FIN-WAIT-2's 60 s, slow readers; and a time-out now and then per packet where the
- * queue is so short that packets are still lost. */
+/* Time after the end of all faults in which everything must complete: two rounds of TCP's maximum
+ * back-off, 60 s, FIN-WAIT-2's 60 s, slow readers; and occasional time-outs if the queue is so
+ * short that packets are still lost. */
 #define CALM_MAX        (260 * NJ_SEC)
 #define CALM_PER_PACKET (100 * NJ_MS)
 
-/* Frames on the wire per segment that carries the data once, and at least: beyond is a storm. */
+/* Limit of frames on the link per necessary segment, and minimum limit: more is a packet storm. */
 #define FRAMES_PER_PACKET 60u
 #define FRAMES_LEAST      100000u
-/* More moments than any seed needs, or it does not end. */
+/* Limit of event times, above that of any valid seed. */
 #define MOMENTS_MAX       5000000u
 
 struct tsim_flow *nj_tsim_find(struct tsim *sim, unsigned host, uint16_t lport, uint16_t rport)
@@ -72,7 +72,7 @@ static void happen(struct tsim *sim, const struct sim_event *e)
     }
 }
 
-/* One moment of the world, not later than `until`. */
+/* Processes one instant, not later than `until`. */
 static void moment(struct tsim *sim, nj_ns until)
 {
     nj_ns next = until, at[3] = {nj_sim_agenda_next(&sim->agenda), nj_tsim_host_next(&sim->host[0]),
@@ -119,7 +119,7 @@ static void say_stuck(struct tsim *sim)
                  nj_tcp_conns(&sim->host[1].tcp));
 }
 
-/* All that applications want to send, in bytes and in segments. */
+/* All bytes that applications plan to send, with the segments. */
 static uint64_t all_bytes(const struct tsim *sim)
 {
     uint64_t n = 0;

@@ -3,7 +3,7 @@
 
 #include "tcp_sim.h"
 
-/* --- what is sent -------------------------------------------------------------------------- */
+/* --- sent segments ------------------------------------------------------------------------- */
 
 static void law(struct tsim_flow *f, unsigned from, const char *what, uint32_t a, uint32_t b)
 {
@@ -18,7 +18,7 @@ static void sent_syn(struct tsim_flow *f, unsigned from, const uint8_t *frame,
 
     if (k->syn && k->iss == r->seq)
         return;
-    /* After the end an old SYN of the peer may begin what never opens. */
+    /* After its end an old SYN of the peer may start a connection that never opens. */
     if (k->syn && f->side[from].state == TSIM_OPEN && !f->side[from].aborted)
         law(f, from, "another SYN in the middle", k->iss, r->seq);
     bool peer_syn = k->peer_syn, scales = k->peer_scales, sacks = k->peer_sacks;
@@ -47,7 +47,7 @@ static bool scaling(const struct tsim_track *k)
     return k->offers_scale && k->peer_scales;
 }
 
-/* ACK and right edge only go forward (RFC 9293 3.8.6.2.1: shrinking is SHLD-14). */
+/* ACK and right edge never decrease (RFC 9293 3.8.6.2.1: shrinking is SHLD-14). */
 static void check_promises(struct tsim_flow *f, unsigned from, const struct sim_raw *r)
 {
     struct tsim_track *k = &f->track[from];
@@ -58,7 +58,7 @@ static void check_promises(struct tsim_flow *f, unsigned from, const struct sim_
         return;
     if (k->acked_any && nj_seq_lt(r->ack, k->last_ack))
         law(f, from, "ACK goes back", k->last_ack, r->ack);
-    /* TIME_WAIT promises nothing more, also to a SYN-ACK that an old SYN called forth. */
+    /* TIME_WAIT advertises nothing more, also in reply to a SYN-ACK caused by an old SYN. */
     bool all_came = f->track[!from].fin || k->peer_done || f->side[from].peer_fin;
     if (k->acked_any && !all_came && nj_seq_lt(edge, k->told_edge))
         law(f, from, "the window's right edge goes back", k->told_edge, edge);
@@ -83,8 +83,8 @@ static bool right_bytes(const struct tsim_flow *f, unsigned from, uint32_t pos, 
     return true;
 }
 
-/* The text must be what the application wrote, fit the peer's MSS and its window, and not be what
- * the peer said it has. */
+/* The text must equal what the application wrote, fit the peer's MSS and window, and not be
+ * acknowledged already. */
 static void check_text(struct tsim_flow *f, unsigned from, const uint8_t *frame,
                        const struct sim_raw *r)
 {
@@ -98,7 +98,7 @@ static void check_text(struct tsim_flow *f, unsigned from, const uint8_t *frame,
         law(f, from, "sends wrong bytes", pos, r->n_data);
     if (r->n_data + (r->data - r->opts) > mss)
         law(f, from, "segment longer than the peer's MSS", r->n_data, mss);
-    /* One byte beyond is a probe (RFC 9293 3.8.6.1). */
+    /* One byte beyond the window is a probe (RFC 9293 3.8.6.1). */
     if (nj_seq_lt(k->edge + 1, end))
         law(f, from, "sends beyond the peer's window", k->edge, end);
 }
@@ -153,7 +153,7 @@ bool nj_tsim_track_sent(struct tsim_flow *f, unsigned from, const uint8_t *frame
     return fresh;
 }
 
-/* --- what is delivered --------------------------------------------------------------------- */
+/* --- delivered segments -------------------------------------------------------------------- */
 
 static void syn_came(struct tsim_track *k, const uint8_t *frame, const struct sim_raw *r)
 {
@@ -167,7 +167,7 @@ static void syn_came(struct tsim_track *k, const uint8_t *frame, const struct si
     k->peer_mss = o.mss_at ? o.mss : 536;
 }
 
-/* Keep what stands in at least one block; blocks that touch become one. */
+/* Keeps the union of the blocks; adjacent blocks are merged. */
 static void add_sacked(struct tsim_track *k, uint32_t first, uint32_t end)
 {
     for (uint32_t i = 0; i < k->n_sacked;) {
@@ -209,7 +209,7 @@ void nj_tsim_track_came(struct tsim_flow *f, unsigned to, const uint8_t *frame,
         return;
     if (syn)
         syn_came(k, frame, r);
-    /* Of an older connection of the same ports, or made up. */
+    /* From an older connection of the same ports, or forged. */
     if (!k->syn || !(r->flags & NJ_TCP_ACK) || nj_seq_lt(r->ack, k->iss) ||
         nj_seq_lt(k->max, r->ack))
         return;

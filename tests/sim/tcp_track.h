@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a sender may send, judged from the wire alone: from what it sent before and from what was
+ * Checks of the segments that a sender sends, based only on what it sent before and what was
  * delivered to it. One per direction of a flow.
  */
 #ifndef NJ_TESTS_SIM_TCP_TRACK_H
@@ -25,17 +25,17 @@ struct tsim_send {
 };
 
 struct tsim_track {
-    bool syn, fin;  /* were sent */
-    bool peer_done; /* the peer's FIN was, before it began anew */
-    bool again;     /* it is the second connection of these ports */
+    bool syn, fin;  /* sent */
+    bool peer_done; /* the peer's FIN was delivered, before the ports were reused */
+    bool again;     /* second connection of these ports */
     uint32_t iss;
-    uint32_t max;       /* one past the last number sent */
+    uint32_t max;       /* one after the last sequence number sent */
     uint32_t last_ack;  /* sent */
-    uint32_t told_edge; /* the right edge that was promised to the peer */
+    uint32_t told_edge; /* right edge advertised to the peer */
     bool acked_any;     /* last_ack and told_edge are set */
     bool offers_scale, offers_sack;
-    uint8_t shift; /* of windows it sends */
-    /* What was delivered to it. */
+    uint8_t shift; /* scale of the windows it sends */
+    /* Delivered to it. */
     bool peer_syn;
     bool peer_scales, peer_sacks;
     uint8_t peer_shift;
@@ -44,12 +44,12 @@ struct tsim_track {
     uint32_t edge; /* the furthest right edge */
     uint32_t n_sacked;
     struct tsim_span sacked[TSIM_SACKS_MAX];
-    /* The last segments with data. */
+    /* The last data segments. */
     uint32_t n_sends;
     struct tsim_send send[TSIM_SENDS_MAX];
 };
 
-/* `from` sends this segment. True when it has bytes that were never sent before. */
+/* `from` sends this segment. True if it has bytes that were never sent before. */
 bool nj_tsim_track_sent(struct tsim_flow *f, unsigned from, const uint8_t *frame,
                         const struct sim_raw *r);
 /* This segment is delivered to `to`. */
