@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any record: a line of each format that is valid, and one line. */
+/* Fuzz target: an access record of any bytes. Each format must give one valid line. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Any fields of a request, a line each, without a name: If-Match, If-None-Match, If-Modified-Since,
- * If-Unmodified-Since, If-Range, Accept-Encoding, Accept. An empty line is a field that is missing.
+ * Fuzz target: request fields of any bytes, one per line, without names: If-Match, If-None-Match,
+ * If-Modified-Since, If-Unmodified-Since, If-Range, Accept-Encoding, Accept. An empty line is an
+ * absent field.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static void check_conditions(const struct nj_preconditions *c)
     nj_validators_of_object(&o, &v);
     for (int64_t now_s = 784111776; now_s < 784111779; now_s++) {
         enum nj_precond_result verdict = nj_preconditions_eval(c, &v, now_s);
-        /* Without conditions of its kind a verdict has no reason. */
+        /* Without conditions of its kind a result must not occur. */
         require(verdict != NJ_PRECOND_FAILED || c->if_match.p || c->if_unmodified_since.p);
         require(verdict != NJ_PRECOND_NOT_MODIFIED || c->if_none_match.p || c->if_modified_since.p);
         require(c->if_range.p || nj_if_range_holds(c, &v, now_s));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any HTTP-date: what is read is a time that can be written, and is read again as the same. */
+/* Fuzz target: any HTTP-date. An accepted time can be formatted, and parses to the same time. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
         int64_t t, again;
         if (!nj_date_parse((struct nj_str){(const char *)data, (uint32_t)n_bytes}, nows[i], &t))
             continue;
-        require(t >= -62135596800 && t <= 253402300800); /* a leap second may be beyond the last */
+        require(t >= -62135596800 && t <= 253402300800); /* a leap second may exceed the last one */
         nj_date_format(t, text);
         require(nj_date_parse((struct nj_str){text, NJ_DATE_BYTES}, nows[i], &again));
         require(again == t || t == 253402300800);

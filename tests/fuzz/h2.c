@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes of a peer into an HTTP/2 connection. The first four bytes of the input steer the test (size
- * of the reads, room in the sink, which allocation fails, flags), the rest comes from the peer.
- * With READ, request bodies are read and fields shown. The end of a run checks that everything was
- * given back.
+ * Fuzz target: bytes of a peer for an HTTP/2 connection. The first four bytes of the input are
+ * parameters (size of the reads, room in the sink, failing allocation, flags); the rest comes from
+ * the peer. With READ, request bodies are read and fields are printed. The end of a run checks that
+ * everything was released.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct peer_body {
     struct nj_body body;
     struct fuzz *f;
     uint32_t left, calls;
-    bool unknown; /* its length, until a peek comes upon the end */
+    bool unknown; /* length unknown until a peek reaches the end */
 };
 
 struct peer_stream {
@@ -42,7 +42,7 @@ struct fuzz {
     uint32_t room, room_max, flags;
     uint64_t n_held;
     int n_streams, n_bodies;
-    struct peer_stream *late[LATE_MAX]; /* not yet answered, or waiting for their body */
+    struct peer_stream *late[LATE_MAX]; /* no response yet, or waiting for their body */
 };
 
 static const uint8_t bytes[20000];
@@ -157,7 +157,7 @@ static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, si
     uint32_t sum = sum_up(0, data, (uint32_t)n_bytes);
     q->n_held += (uint32_t)n_bytes;
     f->n_held += n_bytes;
-    /* One frame may go beyond a window before nghttp2 ends what broke it. */
+    /* One frame may exceed a window before nghttp2 detects the error. */
     NJ_CHECK(q->n_held <= NJ_H2_STREAM_WINDOW_BYTES + 16384);
     NJ_CHECK(f->n_held <= NJ_H2_CONN_WINDOW_BYTES + 16384);
     if (sum % 3 == 0)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Header blocks of a peer, to our decoder and to nghttp2's. The first byte chooses which allocation
- * fails (0: none); then come blocks, each behind its length in two bytes, by turns for two
- * connections of one core.
+ * Fuzz target: header blocks of a peer, for our decoder and for nghttp2's. The first byte selects a
+ * failing allocation (0: none). Blocks follow, each after its length in two bytes, alternately for
+ * two connections of one core.
  */
 #include "support/hpack_both.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 
-/* Exactly as long as the block, so that a sanitizer sees one byte too far; it lives as long as its
+/* Exactly as long as the block, so that a sanitizer detects an overread. It lives as long as its
  * strings. */
 static int block(struct both *b, const uint8_t *data, size_t n_bytes)
 {
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
     struct nj__h2_alloc alloc;
     static struct both b[2];
-    if (n_bytes < 1 || n_bytes > 60000) /* nghttp2 takes strings of 64 KiB at most */
+    if (n_bytes < 1 || n_bytes > 60000) /* nghttp2 accepts strings of 64 KiB at most */
         return 0;
     nj__h2_alloc_init(&alloc);
     struct nj__hpack_shared *shared = nj__hpack_shared_new(&alloc, &hpack_key);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of any bytes in a listing: as HTML they bring no markup, as JSON they end no string, both
- * are UTF-8, and each link leads back to its name.
+ * Fuzz target: names of any bytes in a listing. They add no markup to HTML, end no string in JSON,
+ * both are UTF-8, and each link resolves to its name.
  *
- * Input: entries that end in a zero byte: a byte of kind, and the name. The first is the folder's.
+ * Input: entries that end in a zero byte: a byte for the kind, and the name. The first is the
+ * folder's.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static uint32_t count(const char *p, size_t n, char c)
     return found;
 }
 
-/* By the table of RFC 3629 4, by code points: another way than the one that is tested. */
+/* By the table of RFC 3629 4, by code points: independent of the tested code. */
 static void require_utf8(const uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n;) {
@@ -45,7 +46,7 @@ static void require_utf8(const uint8_t *p, size_t n)
     }
 }
 
-/* Strings and braces of JSON, as far as names could break them. Returns how many objects. */
+/* Checks the strings and braces of JSON that names could break. Returns the number of objects. */
 static uint32_t check_json(const char *p, size_t n)
 {
     uint32_t depth = 0, objects = 0;
@@ -81,7 +82,7 @@ static char *render(const struct nj_listing *l, int json, size_t *n)
     return page;
 }
 
-/* The link of each entry names it, and nothing else, when a client asks for it. */
+/* The link of each entry must resolve to it for a client. */
 static void check_links(const struct nj_listing *l, const char *json, size_t n)
 {
     static const char key[] = "\"href\":\"";
@@ -133,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     size_t n_html, n_json, n_empty;
     char *html = render(&l, 0, &n_html), *json = render(&l, 1, &n_json);
     char *none = render(&empty, 0, &n_empty);
-    /* 14 tags of each entry; those of the page differ by the parent's link and two paragraphs. */
+    /* 14 tags per entry; those of the page vary by the parent's link and two paragraphs. */
     uint32_t tags = count(html, n_html, '<') - 14 * l.n_entries;
     uint32_t base = count(none, n_empty, '<');
     require(tags >= base - 2 && tags <= base + 6 && tags % 2 == base % 2);

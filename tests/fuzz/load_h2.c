@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes of a server into a connection of the load generator. The first four bytes of the input
- * steer the test (size of the reads, streams, flags, room for answers), the rest comes from the
- * server. Every request ends once, however it ends.
+ * Fuzz target: bytes of a server for a connection of the load generator. The first four bytes of
+ * the input are parameters (size of the reads, streams, flags, room for output); the rest comes
+ * from the server. Every request must end exactly once.
  */
 #include "h2.h"
 

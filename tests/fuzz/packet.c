@@ -2,9 +2,9 @@
 /*
  * Fuzz target: one frame of any bytes through nj_packet_parse().
  *
- * Checksums cannot be guessed, so the first byte says whether the device vouched for them; without
- * that nothing behind the IPv4 header would be reached. Corpus files start with that byte: 0 for
- * "verify", 1 for IP, 2 for TCP, 3 for both. ICMP is always verified.
+ * A fuzzer cannot guess checksums, so the first byte states whether the device verified them;
+ * otherwise nothing after the IPv4 header would be reached. Corpus files start with that byte: 0
+ * for "verify", 1 for IP, 2 for TCP, 3 for both. ICMP is always verified.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 || size > UINT16_MAX)
         return 0;
     size_t n_bytes = size - 1;
-    /* A copy of the exact size, for AddressSanitizer to guard. */
+    /* A copy of exact size for AddressSanitizer. */
     uint8_t *frame = malloc(n_bytes ? n_bytes : 1);
     NJ_CHECK(frame);
     memcpy(frame, data + 1, n_bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any target: what is accepted names something below the root, and redirects stay on this host. */
+/* Fuzz target: any request target. Accepted ones name a path below the root, and redirects stay on
+ * this host. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static void check_segments(const struct nj_path *p, bool hidden)
     }
 }
 
-/* What policy and routes go by, and the file that is opened, are of the same bytes. */
+/* The path of policy and routes and the path of the opened file have the same bytes. */
 static void check_plain(const struct nj_path *p)
 {
     const struct nj_str plain = {p->plain, p->n_path};
@@ -58,14 +59,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     check_plain(&p);
     for (uint32_t i = 0; i < p.n_bytes; i++)
         require((uint8_t)p.name[i] >= 0x20 && p.name[i] != 0x7f);
-    if (p.had_slash || r == NJ_PATH_HIDDEN || n_bytes >= NJ_PATH_MAX) /* or it is refused */
+    if (p.had_slash || r == NJ_PATH_HIDDEN || n_bytes >= NJ_PATH_MAX) /* otherwise it is refused */
         return 0;
 
     size_t n = nj_path_dir_location(p.name, p.query, location);
     require(n >= 3 && n <= sizeof location && location[0] == '/' && location[1] != '/');
     for (size_t i = 0; i < n; i++)
         require(location[i] > 0x20 && location[i] < 0x7f && location[i] != '\\');
-    /* Following the redirect asks for the index of the same folder. */
+    /* The redirect leads to the index of the same folder. */
     if (n < NJ_PATH_MAX - 11) {
         static struct nj_path again;
         require(nj_path_parse((struct nj_str){location, (uint32_t)n}, NJ_STR("index.html"),

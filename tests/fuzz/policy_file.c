@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any policy file: it is refused with a fault, or every policy that is made of it keeps its bounds.
- */
+/* Fuzz target: any policy file. It is rejected with an error, or every policy compiled from it
+ * keeps its limits. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void require(int cond)
 
 #define NAME "@@the policy@@"
 
-/* By hand, so that the fuzzer does not learn the name from a comparison. */
+/* Byte by byte, so that the fuzzer does not learn the name from a comparison. */
 static int begins_with(const char *text, const char *with)
 {
     while (*with && *text == *with) {
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     struct nj_policy_file *f = nj_policy_file_parse(NAME, text, n_bytes, &config, &faults);
     free(text);
     require((f != NULL) == (faults.n == 0));
-    /* Each fault names a line: none is of the file as a whole. */
+    /* Each error names a line. */
     for (const char *line = faults.text; line && *line; line = strchr(line, '\n') + 1)
         require(!begins_with(line, NAME ": "));
     for (uint32_t minute = 0; f && minute < 1440; minute += 97) {

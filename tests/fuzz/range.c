@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any Range field, of a file of any size: what comes out lies within it, overlaps nothing, and
- * never adds up to more. The first eight bytes are the size. */
+/* Fuzz target: any Range field for a file of any size. The resulting ranges are within the file,
+ * do not overlap, and are not longer in total. The first eight bytes are the size. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: a whole shard on arrays, fed with frames, time and a device that is full at times.
+ * Fuzz target: a whole shard on arrays, with frames, time and a device that is full at times.
  *
- * The input is a list of operations, each one byte and its arguments; bytes that are missing at the
- * end are zero. Peers complete handshakes and acknowledge by themselves, so that an input gets far
- * with few bytes:
- *   0 raw frame       u16 n, n bytes (u8 before: 1 = checksums vouched for, 2 = from a shard)
- *   1 connect         u8 peer (high bit: with the HTTP/2 hello)
+ * The input is a list of operations, each one byte and its arguments; missing bytes at the end are
+ * zero. Peers complete handshakes and acknowledge automatically, so that few bytes reach far:
+ *   0 raw frame       u16 n, n bytes (u8 before: 1 = checksums verified by the device, 2 = from a
+ *                     shard)
+ *   1 connect         u8 peer (high bit: with the HTTP/2 preface)
  *   2 bytes in order  u8 peer, u8 n, n bytes
  *   3 segment         u8 peer, u8 flags, i8 offset from snd_nxt, i8 ack offset, u8 n, n bytes
  *   4 h2 frame        u8 peer, u8 type, u8 flags, u8 stream, u8 n, n bytes
- *   5 GET             u8 peer, u8 stream, u8 which path
+ *   5 GET             u8 peer, u8 stream, u8 index of the path
  *   6 time            u8 n: n * n * 150 us
- *   7 device          u8 n: takes n frames more; 255 = any number
+ *   7 device          u8 n: takes n more frames; 255 = unlimited
  *   8 window of peer  u8 peer, u8 n: n * 257 bytes
- *   9 switches        u8: 1 = files slow, 2 = ARP unanswered, 4 = peer acknowledges nothing,
+ *   9 switches        u8: 1 = slow files, 2 = no ARP replies, 4 = peer acknowledges nothing,
  *                         8 = drain, 16 = abort, 32 = rings full; u8 peer
  *  10 ARP             u8: 1 = request, u8 sender's last octet, u8 target's
  *  11 many steps      u8 n
- * Before them one byte: 1 = one of two shards, 2 = that only steers what its flow table misses, 4 =
- * a gateway, 8 = abort at the end, 16 = IPv6, 32 = routes, whose handlers read and write.
- * After each the shard steps, and the rig checks counters and bounds. At the end all must be back.
+ * The first byte of the input: 1 = one of two shards, 2 = steers only flow table misses, 4 = a
+ * gateway, 8 = abort at the end, 16 = IPv6, 32 = routes, whose handlers read and write. The shard
+ * steps after each operation, and the rig checks counters and bounds. At the end everything must be
+ * released.
  */
 #include <nightjar/handler.h>
 
@@ -233,7 +234,7 @@ static void operate(struct rig *r, struct input *in, uint16_t *port)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct rig *r; /* pools are slow to make */
+    static struct rig *r; /* creating pools is slow */
     struct input in = {data, size};
     uint16_t port = 1000;
 

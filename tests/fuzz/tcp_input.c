@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: a script of segments, user's calls and time steps against one struct nj_tcp.
+ * Fuzz target: a script of segments, user calls and time steps for one struct nj_tcp.
  *
- * Each step is a byte that says what, and a few bytes of operands. Numbers in segments are small
- * distances from what the connection expects, so that scripts get deep: past the handshake, into
- * recovery, to probes of the path MTU, into every closing state. nj__tcb_assert_valid() runs by
- * itself after every segment. At the end everything is aborted and the pools must be full.
+ * Each step is an operation byte and a few bytes of operands. Sequence numbers are small offsets
+ * from those that the connection expects, so that scripts reach far: past the handshake, into
+ * recovery, to path MTU probes, into every closing state. nj__tcb_assert_valid() runs after every
+ * segment. At the end everything is aborted and the pools must be full.
  */
 #include <stdlib.h>
 
@@ -28,9 +28,9 @@ struct world {
     nj_ns now;
     uint64_t n_fed;
     uint32_t irs[PORTS]; /* the peer's initial number */
-    uint32_t last_iss;   /* of the SYNs that came out: a cookie, perhaps */
+    uint32_t last_iss;   /* of sent SYNs: possibly a cookie */
     bool reads, ts;
-    struct nj_tcb *held[8]; /* what the user has */
+    struct nj_tcb *held[8]; /* held by the user */
     const uint8_t *in;
     size_t left;
 };
@@ -113,7 +113,7 @@ static struct nj_tuple tuple_of(uint8_t which)
     return t;
 }
 
-/* A small distance, mostly; sometimes a segment, sometimes far away. */
+/* Mostly a small offset; sometimes a segment, sometimes a large one. */
 static uint32_t near(struct world *w)
 {
     uint8_t b = byte(w);
@@ -129,7 +129,7 @@ static uint32_t near(struct world *w)
     }
 }
 
-/* What of our data has arrived out of order: `n` blocks, from a distance behind the ACK on. */
+/* Blocks of our data that arrived out of order: `n`, from an offset after the ACK on. */
 static void sack(struct world *w, struct nj_seg *seg, uint8_t n)
 {
     uint32_t at = seg->ack;
@@ -237,7 +237,7 @@ static void turn(struct world *w, nj_ns step)
     nj_tcp_output(&w->tcp, w->now);
 }
 
-/* A router says that what is in flight is too long, with the MTU of its next link. */
+/* A router reports that segments in flight exceed the MTU of its next link. */
 static void too_big(struct world *w, uint8_t which)
 {
     struct nj_icmp_error e = {.error_kind = NJ_ICMP_TOO_BIG, .tuple = tuple_of(which)};
@@ -323,7 +323,7 @@ static void end(struct world *w)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct rte_mempool *pool, *rx_pool; /* making them takes longer than a run */
+    static struct rte_mempool *pool, *rx_pool; /* creating them takes longer than a run */
     struct world *w = calloc(1, sizeof *w);
 
     NJ_CHECK(w);

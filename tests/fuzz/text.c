@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Any bytes as query string, number, and text of a JSON string. */
+/* Fuzz target: any bytes as query string, number, and text of a JSON string. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

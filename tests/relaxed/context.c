@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a thread knows of itself, which lib/sched/thread_context.c and fiber.c keep in variables of
- * threads: relacy's threads are contexts of one. */
+/* State of a thread that lib/sched/thread_context.c and fiber.c keep in thread-local variables.
+ * Threads of relacy are contexts of one thread. */
 #include <string.h>
 
 #include "relaxed.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-relaxed [PART-OF-A-NAME [FIRST-RUN [RUNS]]]: worlds of threads under C11's memory model
- * (relaxed.h). Exit status 0 when nothing is wrong in any run; it ends with the first run in which
- * something is, and prints the steps that led there. NJ_TEST_SEED is the first run, too.
+ * nj-relaxed [PART-OF-A-NAME [FIRST-RUN [RUNS]]]: runs worlds of threads under C11's memory model
+ * (relaxed.h). Exit status 0 if no run fails; otherwise it ends with the first failing run and
+ * prints its steps. NJ_TEST_SEED also sets the first run.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "relaxed.h"
 
 static uint64_t first_run = 1;
-static uint32_t n_runs = 50000; /* of each world: together they take some seconds */
+static uint32_t n_runs = 50000; /* of each world: some seconds in total */
 
 static bool run(const struct relaxed_world *worlds, const char *only)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reserved threads: some that offer themselves when one is wanted, some that hand over tasks, and
- * one that stops it all. reserved.c and park.c are the real ones.
+ * Reserved threads: some offer themselves when one is wanted, some hand over tasks, and one stops
+ * everything. The code of lib/sched is unchanged: reserved_threads.c and futex_park.c.
  *
- * A task that was accepted runs once, and whoever runs it sees what the giver wrote. A wake-up that
- * is lost is a deadlock: nobody stops the others before all accepted tasks have run, unless a
- * thread of the world does nothing else.
+ * An accepted task runs once, and its thread sees the giver's writes. A lost wake-up is a deadlock:
+ * no thread stops the others before all accepted tasks have run, unless a thread of the world does
+ * only that.
  */
 #include <string.h>
 
@@ -16,10 +16,10 @@
 #define TASKS_MAX 4u
 
 struct model {
-    uint32_t n_servers, n_givers, n_each; /* tasks of each giver */
+    uint32_t n_servers, n_givers, n_each; /* tasks per giver */
     uint32_t capacity, n_min;
     nj_ns idle_ns;
-    bool stops; /* the last thread stops it, at any time */
+    bool stops; /* the last thread stops everything, at any time */
     bool needs; /* the last thread needs one of the servers elsewhere */
 };
 
@@ -33,11 +33,11 @@ static struct {
     const struct model *model;
     struct nj_reserved *r;
     struct task tasks[TASKS_MAX];
-    _Atomic uint32_t n_wanted;    /* orders the call of wanted() before the thread that comes */
+    _Atomic uint32_t n_wanted;    /* orders the call of wanted() before the thread that it starts */
     uint32_t n_calls, n_answered; /* of wanted() */
-    uint32_t n_busy;              /* givers, tasks and needs that are not done */
-    _Atomic bool needed;          /* what is_needed() tells */
-    uint32_t n_needs, n_roused, n_told; /* threads needed; told to come, and told that they were */
+    uint32_t n_busy;              /* givers, tasks and needs in progress */
+    _Atomic bool needed;          /* result of is_needed() */
+    uint32_t n_needs, n_roused, n_told; /* threads needed; asked to leave, and that learned of it */
     bool over;
 } w;
 
@@ -72,7 +72,7 @@ static void on_wanted(void *ctx)
     relaxed_changed();
 }
 
-/* As the pool asks, which says the same in seq_cst: nobody is there for the queue. */
+/* The same test as in the pool, with seq_cst: no thread waits for the queue. */
 static bool is_needed(void *ctx)
 {
     (void)ctx;
@@ -160,7 +160,7 @@ static void begin(const struct relaxed_world *world)
     w.n_busy = m->n_givers + m->needs;
     w.r = nj_reserved_new(&config);
     for (uint32_t i = 0; i < m->capacity; i++)
-        nj_reserved_try_execute(w.r, NULL); /* nobody has it, but now one more is wanted */
+        nj_reserved_try_execute(w.r, NULL); /* no thread has it, but now one more is wanted */
 }
 
 static void end(void)

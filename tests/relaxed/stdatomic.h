@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The one header that stands between the code under test and the checker: it is found in place of
- * the compiler's <stdatomic.h>. Each operation becomes a call, which relacy.cpp hands to relacy
- * with the address of the object and the order of memory that the code asked for.
+ * Replaces the compiler's <stdatomic.h> for the code under test. Each operation becomes a call,
+ * which relacy.cpp passes to relacy with the address of the object and the memory order.
  *
- * An object is plain memory here. What relacy knows of it begins with its value at the first
- * operation, which has to be in the setup of a world (relaxed.h).
+ * An object is plain memory here. relacy tracks it from its first operation, which must be in the
+ * setup of a world (relaxed.h).
  */
 #ifndef NJ_RELAXED_STDATOMIC_H
 #define NJ_RELAXED_STDATOMIC_H
@@ -25,7 +24,7 @@ typedef enum {
     memory_order_seq_cst
 } memory_order;
 
-/* Where in the source something happens, for the history of a failure. */
+/* Source location for the history of a failure. */
 struct relaxed_place {
     const char *function, *file;
     unsigned line;
@@ -39,13 +38,13 @@ uint64_t relaxed_load(const void *object, size_t n_bytes, memory_order order,
                       struct relaxed_place at);
 void relaxed_store(void *object, size_t n_bytes, uint64_t value, memory_order order,
                    struct relaxed_place at);
-/* `weak`: it may fail although the value is the expected one. */
+/* `weak`: it may fail spuriously. */
 bool relaxed_swap(void *object, size_t n_bytes, uint64_t *expected, uint64_t value, bool weak,
                   memory_order order, memory_order failure_order, struct relaxed_place at);
 uint64_t relaxed_change(void *object, size_t n_bytes, enum relaxed_rmw how, uint64_t operand,
                         memory_order order, struct relaxed_place at);
 
-/* `value` with the type of the object. */
+/* Converts `value` to the type of the object. */
 #define RELAXED_CAST(object, value)                                                                \
     __extension__({                                                                                \
         __typeof__(((void)0, *(object))) relaxed_value = (__typeof__(relaxed_value))(value);       \

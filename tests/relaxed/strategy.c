@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Strategies of threads: callers that bring tasks, a thread of the pool for what is queued, and a
- * reserved one. strategy_state.c, strategy.c and the ways to consume are the real ones, as is
- * reserved.c.
+ * Strategies of threads: callers with tasks, a pool thread for queued tasks, and a reserved thread.
+ * The code of lib/sched is unchanged: strategy_state.c, the strategies, and reserved_threads.c.
  *
- * What a caller queued before it asked for production has to be found by whoever produces next, and
- * what a producer did has to be known to the one after it: nothing here but the state word orders
- * the one before the other. So a task is queued by a relaxed store, and what producers keep is
- * plain memory.
+ * The next producer must find tasks that a caller queued before it requested production, and see
+ * the writes of the previous producer: only the state word orders them. Therefore tasks are queued
+ * by relaxed stores, and the producers' data is plain memory.
  */
 #include <string.h>
 
@@ -25,13 +23,13 @@ enum how { DISPATCH, PRODUCE, STOP, RESTART };
 struct model {
     enum nj_strategy_kind kind;
     enum nj_task_type type;  /* of all tasks */
-    enum how how[TASKS_MAX]; /* what caller i does, with a task of its own */
+    enum how how[TASKS_MAX]; /* action of caller i with its own task */
     uint32_t n_callers, n_pool, n_reserved;
-    uint32_t n_refusals; /* the executor may refuse so often */
+    uint32_t n_refusals; /* number of times that the executor may refuse */
     bool queued_before;  /* all tasks are queued when the callers begin */
     bool first_waits;    /* task 0 blocks until all others have run */
-    bool says;           /* the producer says whether it has more */
-    bool brings; /* task 0 brings one more, and nobody but its consumer asks for production */
+    bool says;           /* the producer reports whether it has more */
+    bool brings;         /* task 0 adds one more, and only its consumer requests production */
     bool keeps_two;
 };
 
@@ -47,7 +45,7 @@ struct job {
     const struct nj_strategy *of;
 };
 
-/* The strategy's recruit, in a task that says when it is done. */
+/* The strategy's recruit, in a task that reports its end. */
 struct recruit {
     struct nj_task task, *is;
 };
@@ -63,11 +61,11 @@ static struct {
     struct job jobs[JOBS_MAX];
     struct recruit recruits[JOBS_MAX];
     uint32_t n_jobs, n_taken_jobs, n_recruits;
-    _Atomic uint32_t n_wanted;    /* orders the call of wanted() before the thread that comes */
+    _Atomic uint32_t n_wanted;    /* orders the call of wanted() before the thread that it starts */
     uint32_t n_calls, n_answered; /* of wanted() */
-    uint32_t n_busy;              /* what is not done, see starts() and done() */
+    uint32_t n_busy;              /* work in progress, see starts() and done() */
     uint32_t n_refusals;
-    uint32_t production; /* stands for all that a producer keeps */
+    uint32_t production; /* represents all data of producers */
     bool producing, stopped, restarted, over;
     uint8_t n_on_stopped;
 } w;
@@ -80,7 +78,7 @@ static bool stops_at_the_end(void)
     return w.model->kind == NJ_STRATEGY_DUAL && w.model->how[w.model->n_callers - 1] != STOP;
 }
 
-/* It is over when nobody has anything to do: callers, jobs and recruits; or callers and tasks. */
+/* The run ends when all are done: callers, jobs and recruits; or callers and tasks. */
 static void done(void)
 {
     if (--w.n_busy)
@@ -235,7 +233,7 @@ static bool try_execute(struct nj_executor *e, struct nj_task *task)
     r->task.ops = &ops;
     r->is = task;
     bool accepted = nj_reserved_try_execute(w.reserved, &r->task);
-    w.n_busy -= !accepted; /* the caller is counted, too: it is not over */
+    w.n_busy -= !accepted; /* the caller counts too: the run has not ended */
     return accepted;
 }
 
@@ -275,7 +273,7 @@ static void on_stopped(void *ctx)
 {
     (void)ctx;
     if (!restarts())
-        WRITES(&w.production); /* as who frees the producer: all that it did is over */
+        WRITES(&w.production); /* like the thread that frees the producer, after all its work */
     w.n_on_stopped++;
     relaxed_changed();
 }
@@ -380,7 +378,7 @@ static void begin(const struct relaxed_world *world)
     atomic_init(&w.n_wanted, 0);
     if (m->n_reserved) {
         w.reserved = nj_reserved_new(&seats);
-        nj_reserved_try_execute(w.reserved, NULL); /* nobody has it, but now one is wanted */
+        nj_reserved_try_execute(w.reserved, NULL); /* no thread has it, but now one is wanted */
     }
 }
 
