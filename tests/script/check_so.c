@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The shared object as packetdrill would use it, call by call and without a script: loaded by name,
- * driven through the table. Argument: its path.
+ * Tests the shared object as packetdrill uses it, without a script: loads it by name and calls the
+ * functions of its table. Argument: its path.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -23,15 +23,15 @@
 #define OUR_IP  0xc0a80001u
 #define PEER_IP 0xc0000201u
 #define ISN     7000u
-#define DATA    500u  /* less than the MSS that no option makes: 536 */
-#define LARGE   9000u /* more than the MTU: what a device that joins segments would bring */
+#define DATA    500u  /* less than the default MSS of 536 */
+#define LARGE   9000u /* more than the MTU, as from a device that joins segments */
 
 struct check {
     struct packetdrill_interface t;
     int listener, fd;
-    int left_open; /* an epoll set that nobody closes through the table */
+    int left_open; /* an epoll set that is not closed through the table */
     uint32_t iss;
-    uint32_t seq; /* that the peer has sent before the numbers of send_seg() */
+    uint32_t seq; /* bytes sent by the peer before the numbers of send_seg() */
     struct pkt last;
     uint8_t bytes[SCRIPT_PACKET_MAX];
 };
@@ -48,7 +48,7 @@ static void send_seg(struct check *c, uint8_t flags, uint32_t seq, uint32_t ack,
     NJ_CHECK(c->t.netdev_send(c->t.userdata, c->bytes, n) == 0);
 }
 
-/* The next packet that leaves; its time in microseconds. */
+/* The next sent packet; its time in microseconds. */
 static long long want_seg(struct check *c, uint8_t flags, uint32_t n_bytes)
 {
     long long at_us = 0;
@@ -71,7 +71,7 @@ static long long clock_us(struct check *c)
 static void check_clock(struct check *c)
 {
     long long before = clock_us(c), after = clock_us(c);
-    NJ_CHECK(after > before); /* or packetdrill's spin never ends */
+    NJ_CHECK(after > before); /* otherwise packetdrill's busy loop never ends */
     NJ_CHECK(c->t.usleep(c->t.userdata, 250) == 0);
     NJ_CHECK(clock_us(c) - after >= 250 && clock_us(c) - after < 260);
 }
@@ -100,9 +100,9 @@ static void *accept_in_thread(void *arg)
     return returned_us;
 }
 
-/* accept() waits in a second thread while this one brings the handshake and moves on. Whichever
- * thread comes first, the call returns and is told the time of the ACK or, when it began only after
- * that, a later one. */
+/* accept() waits in a second thread while this one delivers the handshake and advances the clock.
+ * In any order of the threads, the call returns and gets the time of the ACK, or a later one if it
+ * began after that. */
 static void check_handshake(struct check *c)
 {
     pthread_t thread;
@@ -154,16 +154,16 @@ static void check_epoll(struct check *c)
     long long before = clock_us(c);
     NJ_CHECK(c->t.epoll_wait(c->t.userdata, ep, &got, 1, 300) == 0);
     NJ_CHECK(clock_us(c) - before >= 300000); /* of virtual time */
-    want_seg(c, NJ_TCP_ACK, 0);               /* the delayed ACK of the data fell due meanwhile */
+    want_seg(c, NJ_TCP_ACK, 0);               /* the delayed ACK of the data was due meanwhile */
     send_seg(c, NJ_TCP_ACK, 1 + DATA, 1 + DATA, 1);
     NJ_CHECK(c->t.epoll_wait(c->t.userdata, ep, &got, 1, 300) == 1);
     NJ_CHECK(got.events == EPOLLIN && got.data.fd == 42);
     NJ_CHECK(c->t.close(c->t.userdata, ep) == 0);
 }
 
-/* The stock runner ends with the kernel's close() on every descriptor that the script left open,
- * and takes an error there for the failure of the script. So they are the kernel's descriptors: two
- * sockets never have the same one, and what the table closes is closed in the kernel. */
+/* At the end the stock runner calls the kernel's close() on every descriptor that the script left
+ * open, and treats an error as a failure of the script. Therefore descriptors are the kernel's:
+ * they are unique, and closing one through the table closes it in the kernel. */
 static void check_descriptors(struct check *c)
 {
     int a = c->t.socket(c->t.userdata, AF_INET, SOCK_STREAM, IPPROTO_TCP);
@@ -175,7 +175,8 @@ static void check_descriptors(struct check *c)
     NJ_CHECK(fcntl(a, F_GETFL) >= 0 && fcntl(b, F_GETFL) >= 0 && fcntl(ep, F_GETFL) >= 0);
     NJ_CHECK(c->t.close(c->t.userdata, a) == 0);
     NJ_CHECK(fcntl(a, F_GETFL) == -1 && errno == EBADF);
-    /* Closed behind our back; then the number may belong to somebody else, who keeps it. */
+    /* Closed outside the table. The number may then be reused by another owner, whose descriptor
+     * must not be closed. */
     NJ_CHECK(close(b) == 0);
     int other = dup2(STDERR_FILENO, b);
     NJ_CHECK(other == b && c->t.close(c->t.userdata, b) == 0);
@@ -183,7 +184,7 @@ static void check_descriptors(struct check *c)
     c->left_open = ep;
 }
 
-/* Without a buffer: EFAULT where the kernel would say so, and only when it would touch it. */
+/* Without a buffer: EFAULT where the kernel returns it, and only if it would access the buffer. */
 static void check_no_buffer(struct check *c)
 {
     struct packetdrill_interface *t = &c->t;
@@ -194,7 +195,7 @@ static void check_no_buffer(struct check *c)
     socklen_t n = sizeof a;
     void *u = t->userdata;
 
-    NJ_CHECK(t->read(u, c->fd, NULL, 4) == -1 && errno == EAGAIN); /* nothing is there */
+    NJ_CHECK(t->read(u, c->fd, NULL, 4) == -1 && errno == EAGAIN); /* no data */
     NJ_CHECK(t->read(u, c->fd, NULL, 0) == 0);
     send_seg(c, NJ_TCP_PSH | NJ_TCP_ACK, 1, 1, 4);
     NJ_CHECK(t->read(u, c->fd, NULL, 4) == -1 && errno == EFAULT);
@@ -207,7 +208,7 @@ static void check_no_buffer(struct check *c)
     NJ_CHECK(t->recvmsg(u, c->fd, NULL, 0) == -1 && errno == EFAULT);
     NJ_CHECK(t->read(u, c->fd, data, 4) == 4 && memcmp(data, "what", 4) == 0); /* all still there */
     send_seg(c, NJ_TCP_PSH | NJ_TCP_ACK, 5, 1, 4);
-    NJ_CHECK(t->recv(u, c->fd, NULL, 4, MSG_TRUNC) == 4); /* tcp(7): thrown away */
+    NJ_CHECK(t->recv(u, c->fd, NULL, 4, MSG_TRUNC) == 4); /* tcp(7): discarded */
     NJ_CHECK(t->write(u, c->fd, NULL, 4) == -1 && errno == EFAULT);
     NJ_CHECK(t->write(u, c->fd, NULL, 0) == 0);
     NJ_CHECK(t->send(u, c->fd, NULL, 4, 0) == -1 && errno == EFAULT);
@@ -231,7 +232,7 @@ static void check_no_buffer(struct check *c)
     want_seg(c, NJ_TCP_ACK, 0); /* of the eight bytes */
 }
 
-/* Above the MTU, as after a device or a kernel that joins segments; up to what IP can say. */
+/* Longer than the MTU, as after a device or a kernel that joins segments; up to the limit of IP. */
 static void check_large_segment(struct check *c)
 {
     static uint8_t data[LARGE];
@@ -241,7 +242,7 @@ static void check_large_segment(struct check *c)
     NJ_CHECK(c->last.ack == ISN + 9 + LARGE);
     NJ_CHECK(c->t.read(c->t.userdata, c->fd, data, sizeof data) == LARGE);
     NJ_CHECK(memcmp(data, "what the peer says", 18) == 0);
-    c->seq = 9 + LARGE - 1; /* from here on the peer's numbers are so much higher */
+    c->seq = 9 + LARGE - 1; /* offset of the peer's numbers from here on */
 }
 
 static void check_options(struct check *c)
@@ -260,8 +261,8 @@ static void check_options(struct check *c)
     NJ_CHECK(c->t.read(c->t.userdata, STDERR_FILENO, &info, 1) == -1 && errno == EBADF);
 }
 
-/* For code in scripts the stock runner asks the kernel for TCP_INFO, not the table: with the object
- * preloaded, too, its question comes here. What is no descriptor of ours is the kernel's affair. */
+/* For code in scripts the stock runner asks the kernel for TCP_INFO, not the table. With the
+ * object preloaded, that call arrives here. Other descriptors are passed to the kernel. */
 static void check_preloaded(struct check *c)
 {
     struct tcp_info info = {0}, same = {0};
@@ -291,13 +292,13 @@ static void check_fin(struct check *c)
     NJ_CHECK(c->t.read(c->t.userdata, c->fd, data, 8) == 0);
     NJ_CHECK(c->t.close(c->t.userdata, c->fd) == 0);
     NJ_CHECK(c->t.close(c->t.userdata, c->fd) == -1 && errno == EBADF);
-    /* TIME_WAIT says nothing more, and the one who waits for a packet is told so. */
+    /* TIME_WAIT sends nothing more, and a waiting receive returns. */
     size_t n = sizeof c->bytes;
     long long at_us;
     NJ_CHECK(c->t.netdev_receive(c->t.userdata, c->bytes, &n, &at_us) == 0 && n == 0);
 }
 
-/* free() sends home who is still blocked. */
+/* free() makes blocked calls return. */
 static void check_free(struct check *c)
 {
     pthread_t thread;
@@ -329,7 +330,7 @@ int main(int argc, char **argv)
     NJ_CHECK(!c.t.userdata);
     init.fn(NULL, &c.t);
     NJ_CHECK(c.t.userdata);
-    for (size_t at = 0; at < sizeof c.t; at += sizeof(void *)) { /* no member was left out */
+    for (size_t at = 0; at < sizeof c.t; at += sizeof(void *)) { /* no member is missing */
         void *member;
         memcpy(&member, (char *)&c.t + at, sizeof member);
         NJ_CHECK(member);

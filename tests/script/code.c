@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `%{ print(tcpi_snd_cwnd); cwnd += 1; assert tcpi_snd_cwnd == cwnd, tcpi_snd_cwnd }%`: the part of
- * Python that scripts use, on numbers, the fields of TCP_INFO of the last connection, and names
- * that earlier code of the script gave a value.
+ * `%{ print(tcpi_snd_cwnd); cwnd += 1; assert tcpi_snd_cwnd == cwnd, tcpi_snd_cwnd }%`: the subset
+ * of Python that scripts use, with numbers, the fields of TCP_INFO of the last connection, and
+ * names assigned by earlier code of the script.
  *
  *   code        = statement { ( ";" | newline ) statement }
  *   statement   = "assert" expression [ "," message ] | "print" arguments | "pass"
@@ -16,7 +16,7 @@
  *   atom        = number | constant | field | name | "-" atom | "(" expression ")"
  *               | ( "abs" | "int" | "min" | "max" ) "(" expression { "," expression } ")"
  *
- * "/" is Python 3's. Messages are not looked at; print() shows strings as they are written.
+ * "/" is Python 3's. Messages are ignored; print() prints strings as written.
  */
 #include <ctype.h>
 #include <linux/tcp.h>
@@ -100,7 +100,7 @@ struct code {
     unsigned depth; /* of parentheses, in which a newline is space */
     bool has_info;
     struct tcp_info info;
-    char not_held[160]; /* the comparison that was false last */
+    char not_held[160]; /* the last false comparison */
 };
 
 static number expression(struct code *x);
@@ -185,7 +185,7 @@ static bool word(struct code *x, char name[SCRIPT_WORD_MAX])
 
 static bool field(struct code *x, const char *name, number *value)
 {
-    uint64_t v = 0; /* little endian, as the whole of this program's world */
+    uint64_t v = 0; /* little endian, like all of this program */
     bool found = false;
 
     if (strncmp(name, "tcpi_", 5) != 0)
@@ -197,7 +197,7 @@ static bool field(struct code *x, const char *name, number *value)
         if (found)
             memcpy(&v, (const char *)&x->info + fields[i].at, fields[i].n_bytes);
     }
-    /* These two are bit-fields, which have no offset. */
+    /* these two are bit-fields, which have no offset */
     if (strcmp(name, "tcpi_snd_wscale") == 0)
         v = x->info.tcpi_snd_wscale;
     else if (strcmp(name, "tcpi_rcv_wscale") == 0)
@@ -220,7 +220,7 @@ static struct variable *variable(struct run *r, const char *name, bool make)
     return v;
 }
 
-/* abs(), int(), min() and max(), behind their name. */
+/* abs(), int(), min() and max(), after their name. */
 static number function(struct code *x, const char *name)
 {
     bool largest = strcmp(name, "max") == 0;
@@ -413,7 +413,7 @@ static bool at_end(struct code *x)
     return x->p == x->end || *x->p == '\n' || *x->p == ';';
 }
 
-/* What stands behind an assertion: strings may hold what would end it. */
+/* Skips an assertion's message: its strings may contain terminators. */
 static void skip_message(struct code *x)
 {
     const char *from;
@@ -452,7 +452,7 @@ static void print(struct code *x)
         else
             at += (size_t)snprintf(line + at, sizeof line - at, " %.18Lg", expression(x));
         at = at < sizeof line ? at : sizeof line - 1;
-        if (!is(x, ",")) /* "..." % value: shown one behind the other */
+        if (!is(x, ",")) /* "..." % value: printed one after the other */
             is(x, "%");
     }
     printf("%s:%d:%s\n", x->r->s->path, x->line, line);

@@ -120,7 +120,7 @@ static int64_t constant(struct script *s)
     return n;
 }
 
-/* `name=` or `name(...)=` before a member of a struct; else nothing is taken. */
+/* Parses `name=` or `name(...)=` before a member of a struct, or nothing. */
 static void member_name(struct script *s, char name[SCRIPT_WORD_MAX])
 {
     const char *p = s->p;

@@ -2,19 +2,18 @@
 /*
  * nj-script [OPTIONS] FILE.pkt|FOLDER...
  *
- * With --must-fail a script passes when it fails with what its first line announces: `// fails:
- * WHY`.
+ * --must-fail: a script passes if it fails with the message in its first line, `// fails: MESSAGE`.
  *
- * With --ipv6 a script runs over IPv6, with an MTU of 20 bytes more than it says, so that segments
- * are as long as over IPv4; those that name a version themselves are left out.
+ * --ipv6: scripts run over IPv6, with an MTU 20 bytes larger, so that segments are as long as over
+ * IPv4. Scripts that select a version themselves are skipped.
  *
- * With --foreign, for scripts that were written for another stack: shell commands, which would set
- * up a kernel's TCP, are left out (else a script that has one fails), and of what is sent is not
- * compared what RFCs leave to the sender: PSH (RFC 9293 3.9.1.2), the size of our window, and the
- * shift by which it is scaled (RFC 7323 2.3).
+ * --foreign: for scripts written for another stack. Shell commands, which would configure a
+ * kernel's TCP, are skipped (otherwise the script fails). Properties that RFCs leave to the sender
+ * are not compared: PSH (RFC 9293 3.9.1.2), the size of our window, and the window scale (RFC 7323
+ * 2.3).
  *
- * Runs scripts in packetdrill's language on virtual time, through the same shared object and the
- * same table that google/packetdrill would use. Each script has a stack of its own.
+ * Runs scripts in packetdrill's language in virtual time, through the shared object and table that
+ * google/packetdrill uses. Each script has a stack of its own.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -77,7 +76,7 @@ int64_t run_clock(struct run *r)
     return tv.tv_sec * 1000000 + tv.tv_usec - r->start_us;
 }
 
-/* `at_us` is when it happened; relative times count from the event before. */
+/* `at_us` is the time of the event; relative times count from the previous event. */
 void run_check_time(struct run *r, const struct event *e, int64_t at_us, const char *what)
 {
     int64_t base = e->time == TIME_RELATIVE ? r->now_us : 0, slack = r->s->tolerance_us;
@@ -157,7 +156,7 @@ static void begin_peers(struct run *r)
     r->last_conn = -1;
 }
 
-/* Did it fail for the reason it is there to show? */
+/* Did it fail for the announced reason? */
 static bool failed_rightly(const struct script *s)
 {
     static const char mark[] = "// fails: ";
@@ -184,7 +183,7 @@ static enum outcome run_file(const char *path, const struct how *how)
     enum outcome outcome = FAILED;
 
     s->path = path;
-    s->tolerance_us = 4000; /* as packetdrill's own */
+    s->tolerance_us = 4000; /* the default of packetdrill */
     s->remote_isn = 0x2f00f00d;
     s->foreign = how->foreign;
     s->text = read_text(path);
@@ -238,7 +237,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A folder stands for the scripts in it, not for those in folders below. */
+/* A folder contributes its own scripts, without subfolders. */
 static void add(struct files *f, const char *path)
 {
     DIR *d = opendir(path);
@@ -259,7 +258,7 @@ static void add(struct files *f, const char *path)
     closedir(d);
 }
 
-/* The shared object stands beside this program, or where --so says. */
+/* The shared object is in the folder of this program, or at --so. */
 static init_fn *load(const char *path)
 {
     char beside[4096] = "";

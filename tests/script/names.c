@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The constants that scripts may name. */
+/* Names of constants in scripts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table through which google/packetdrill talks to a TCP that lives in a shared object
- * (`--so_filename`). Only the order and the types of the members matter: the program that loads us
- * was compiled with its own declaration. Names of members follow the calls they stand for; every
- * call takes `userdata` first and otherwise behaves like the system call of its name, errno and
- * all.
+ * The table by which google/packetdrill calls a TCP in a shared object (`--so_filename`). Only the
+ * order and types of the members matter: the loading program was compiled with its own declaration.
+ * Members are named after their calls. Every call takes `userdata` first and otherwise behaves like
+ * the system call of that name, including errno.
  */
 #ifndef NJ_TESTS_SCRIPT_PACKETDRILL_ABI_H
 #define NJ_TESTS_SCRIPT_PACKETDRILL_ABI_H
@@ -46,11 +45,11 @@ struct packetdrill_interface {
     int (*setsockopt)(void *, int, int, int, const void *, socklen_t);
     int (*poll)(void *, struct pollfd *, nfds_t, int);
 
-    /* An IP packet for the stack. 0, or -1. */
+    /* Pass an IP packet to the stack. 0, or -1. */
     int (*netdev_send)(void *, const void *, size_t);
-    /* The next IP packet that leaves the stack: waits for it. The size of the buffer goes in by
-     * `count` and the size of the packet comes out, 0 when there will be none; with it the time
-     * when the packet left, in microseconds of the clock below. 0, or -1. */
+    /* Wait for the next IP packet that the stack sends. `count` is the size of the buffer on entry
+     * and the size of the packet on return, 0 if none will follow; with the time of sending in
+     * microseconds of the clock below. 0, or -1. */
     int (*netdev_receive)(void *, void *, size_t *count, long long *time_us);
 
     /* The clock. */
@@ -64,7 +63,7 @@ struct packetdrill_interface {
     int (*splice)(void *, int, loff_t *, int, loff_t *, size_t, unsigned);
 };
 
-/* The one symbol that is looked up. `flags` is the text of `--so_flags`, or NULL. */
+/* The only symbol that is looked up. `flags` is the text of `--so_flags`, or NULL. */
 void packetdrill_interface_init(const char *flags, struct packetdrill_interface *table);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From text to events: `TIME EVENT`, one after the other, however the lines are broken. */
+/* Parses a script to events: `TIME EVENT`, in sequence, with any line breaks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void take_option(struct script *s, const char *name, const char *value)
     else if (strcmp(name, "mtu") == 0)
         s->mtu = (uint32_t)strtoul(value, NULL, 10);
     else if (strcmp(name, "send_omit_free") == 0)
-        return; /* buffers of send() are never looked at again here */
+        return; /* buffers of send() are not read again */
     else if (strcmp(name, "ip_version") == 0 && strcmp(value, "ipv4") == 0)
         s->v4_only = true;
     else if (strcmp(name, "ip_version") == 0 && strcmp(value, "ipv6") == 0)
@@ -135,13 +135,13 @@ static void call(struct script *s, struct event *e)
     if (!lex_is(s, "=") || lex_is(s, "..."))
         return;
     result(s, e);
-    if (lex_is(s, "(")) { /* what it means, as strace shows it */
+    if (lex_is(s, "(")) { /* the meaning, as in strace's output */
         s->p += strcspn(s->p, ")\n");
         lex_want(s, ")");
     }
 }
 
-/* A shell command, behind its first backtick: it would be about a kernel's TCP. */
+/* A shell command, after its first backtick: it would configure a kernel's TCP. */
 static void command(struct script *s)
 {
     const char *end = strchr(s->p, '`');
@@ -193,7 +193,7 @@ void script_parse(struct script *s)
     lex_space(s);
     head(s);
     for (lex_space(s); *s->p; lex_space(s)) {
-        if (lex_is(s, "`")) { /* at the head and at the end they have no time */
+        if (lex_is(s, "`")) { /* at the start and at the end without a time */
             command(s);
             continue;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls that last: `0.1...0.3 read(4, ..., 1000) = 1000`. As in packetdrill, such a call runs in a
- * thread of its own while the script goes on, and the kernel is asked whether that thread sleeps:
- * the table has no other way to tell a call that waits from one that works.
+ * Calls with a duration: `0.1...0.3 read(4, ..., 1000) = 1000`. As in packetdrill, such a call runs
+ * in a thread of its own while the script continues. The state of the thread in /proc shows whether
+ * it sleeps: the table cannot distinguish a waiting call from a running one.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -16,9 +16,9 @@
 struct blocked {
     pthread_t thread;
     struct job job;
-    _Atomic int tid; /* 0: not yet begun */
+    _Atomic int tid; /* 0: not started */
     _Atomic bool done;
-    int64_t until_us; /* script time when it has to return */
+    int64_t until_us; /* script time by which it must return */
 };
 
 static void *thread_main(void *arg)
@@ -41,11 +41,11 @@ static bool sleeps(int tid)
     size_t n = fread(text, 1, sizeof text - 1, f);
     fclose(f);
     text[n] = '\0';
-    const char *state = strrchr(text, ')'); /* the name before it may have spaces */
+    const char *state = strrchr(text, ')'); /* the name before it may contain spaces */
     return state && state[1] == ' ' && state[2] == 'S';
 }
 
-/* Until the call has returned (true) or waits. */
+/* Waits until the call has returned (true) or sleeps. */
 static bool returned(struct blocked *b)
 {
     for (;;) {
@@ -106,7 +106,7 @@ void run_end(struct run *r)
     struct blocked *b = r->blocked;
 
     if (b)
-        (void)returned(b); /* or it is asleep, and wakes up as the stack ends */
+        (void)returned(b); /* or it sleeps, and wakes when the stack ends */
     atomic_store(&r->ends, true);
     if (r->call.userdata)
         r->call.free(r->call.userdata);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of a script: arguments in, results and what they left behind compared. */
+/* Calls of a script: converts arguments, and compares results and output arguments. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,7 @@ static int64_t num(struct job *j, uint32_t i)
     return arg(j, i)->num;
 }
 
-/* The descriptor in argument `i`. One that the script never got is given as it is: EBADF. */
+/* The descriptor in argument `i`. A number that the script never got is passed unchanged: EBADF. */
 static int fd(struct job *j, uint32_t i)
 {
     return run_live_fd(j->run, num(j, i));
@@ -140,13 +140,13 @@ static int64_t call_accept(struct job *j, struct packetdrill_interface *c)
     socklen_t n = sizeof a;
 
     j->new_live_fd = c->accept(c->userdata, fd(j, 0), &a.any, &n);
-    for (int i = 0; i < SCRIPT_PEERS_MAX; i++) /* the port has the same place in both families */
+    for (int i = 0; i < SCRIPT_PEERS_MAX; i++) /* the port has the same offset in both families */
         if (j->new_live_fd >= 0 && j->run->peer[i].remote_port == ntohs(a.v4.sin_port))
             j->new_peer = &j->run->peer[i];
     return j->new_live_fd;
 }
 
-/* The script's peer becomes the end that is called: port 8080, and ours is seen on its SYN. */
+/* The script's peer becomes the listening end, on port 8080. Our port is learned from our SYN. */
 static int64_t call_connect(struct job *j, struct packetdrill_interface *c)
 {
     struct peer *p = j->run->cur;
@@ -169,7 +169,7 @@ static int64_t call_connect(struct job *j, struct packetdrill_interface *c)
 /* --- bytes -------------------------------------------------------------------------------------
  */
 
-/* Buffers of a call: given by a length, or by a list of {..., length}. */
+/* Buffers of a call: a length, or a list of {..., length}. */
 struct buffers {
     struct iovec iov[SCRIPT_ITEMS_MAX];
     int n;
@@ -223,7 +223,7 @@ static ssize_t check_read(struct job *j, const uint8_t *data, ssize_t n, int fla
     return n;
 }
 
-/* `0` or NULL in place of a buffer: there is none. */
+/* `0` or NULL in place of a buffer: NULL. */
 static void *buffer(struct job *j, uint32_t i, void *data)
 {
     return arg(j, i)->kind == V_INT && num(j, i) == 0 ? NULL : data;
@@ -323,7 +323,7 @@ static int64_t call_fcntl(struct job *j, struct packetdrill_interface *c)
     return c->fcntl(c->userdata, fd(j, 0), (int)num(j, 1), has_value ? (int)num(j, 2) : 0);
 }
 
-/* ioctl(4, SIOCINQ, [1000]) = 0: the number is what comes out. */
+/* ioctl(4, SIOCINQ, [1000]) = 0: the number is an output. */
 static int64_t call_ioctl(struct job *j, struct packetdrill_interface *c)
 {
     const struct value *want = arg(j, 2);
@@ -406,7 +406,7 @@ static int64_t call_epoll_ctl(struct job *j, struct packetdrill_interface *c)
     return c->epoll_ctl(c->userdata, fd(j, 0), (int)num(j, 1), fd(j, 2), &e);
 }
 
-/* epoll_wait(5, {events=EPOLLIN, fd=4}, 1, 100) = 1: one event can be told apart. */
+/* epoll_wait(5, {events=EPOLLIN, fd=4}, 1, 100) = 1: only one event can be compared. */
 static int64_t call_epoll_wait(struct job *j, struct packetdrill_interface *c)
 {
     const struct value *v = arg(j, 1);
@@ -421,7 +421,7 @@ static int64_t call_epoll_wait(struct job *j, struct packetdrill_interface *c)
     return result;
 }
 
-/* Ours: peer(2) makes the second peer the one that the lines below speak of. */
+/* Our extension: peer(2) selects the second peer for the following lines. */
 static int64_t call_peer(struct job *j, struct packetdrill_interface *c)
 {
     int64_t n = num(j, 0);
@@ -488,7 +488,7 @@ void job_run(struct job *j)
     wrong(j, "%s() is not known here", j->event->call);
 }
 
-/* A new descriptor gets the number that the script gave it. */
+/* A new descriptor is mapped to the number in the script. */
 static void name_fd(struct run *r, const struct job *j)
 {
     struct fd_entry *f = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Segments of a script: in, and out as expected. */
+/* Segments of a script: sends them to the stack, and compares those of the stack. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 /* --- in ----------------------------------------------------------------------------------------
  */
 
-/* The script's numbers become those on the wire. Timestamps of the peer are the script's own; what
- * it echoes are ours, counted from the last pair that is known. */
+/* Converts script sequence numbers to live ones. Timestamps of the peer are unchanged; its echoes
+ * are our timestamps, counted from the last known pair. */
 static void to_live(const struct peer *peer, struct pkt *p)
 {
     p->seq += p->is_icmp ? peer->local_off : peer->remote_off;
@@ -57,7 +57,7 @@ void run_inbound(struct run *r, const struct event *e)
 /* --- out ---------------------------------------------------------------------------------------
  */
 
-/* And back. */
+/* Converts live numbers to script numbers. */
 static void to_script(const struct peer *peer, struct pkt *p)
 {
     p->seq -= peer->local_off;
@@ -77,7 +77,7 @@ static bool same_option(const struct script *s, const struct opt *a, const struc
         return false;
     if (a->kind == OPT_WSCALE && s->foreign)
         return true;
-    if (a->kind == OPT_TS) /* val is the sender's own affair */
+    if (a->kind == OPT_TS) /* the value is up to the sender */
         return a->b == b->b;
     return a->a == b->a && memcmp(a->sack, b->sack, sizeof a->sack) == 0;
 }
@@ -95,7 +95,7 @@ static uint32_t count_real(const struct pkt *p)
     return n;
 }
 
-/* Without --strict_options only the set counts: RFC 9293 leaves the order to the sender. */
+/* Without --strict_options only the set is compared: RFC 9293 leaves the order to the sender. */
 static bool same_options(const struct script *s, const struct pkt *want, const struct pkt *got)
 {
     bool strict = s->strict_options;
@@ -149,13 +149,13 @@ static _Noreturn void NJ_PRINTF(6, 7)
     if (want)
         segment_print(want, a, sizeof a);
     if (want && !want->has_win)
-        got->has_win = false; /* not of interest */
+        got->has_win = false; /* not compared */
     segment_print(got, b, sizeof b);
     script_fail(r->s, line, "%s\n    wanted: %s\n    got:    %s  at %.6f", why, a, b,
                 (double)at_us / 1e6);
 }
 
-/* Wait for the next packet. False: there will be none. */
+/* Waits for the next packet. False: none will follow. */
 static bool receive(struct run *r, uint8_t *packet, size_t *n, int64_t *at_us)
 {
     long long live_us = 0;
@@ -190,7 +190,7 @@ static void learn_timestamp(struct peer *peer, const struct pkt *want, const str
     }
 }
 
-/* The next packet that leaves, as the script would say it. */
+/* The next sent packet, in script numbers. */
 static void next_segment(struct run *r, const struct event *e, struct pkt *got, int64_t *at_us)
 {
     uint8_t packet[SCRIPT_PACKET_MAX];
@@ -207,7 +207,7 @@ static void next_segment(struct run *r, const struct event *e, struct pkt *got, 
     if (wrong)
         script_fail(r->s, e->line, "what was sent is broken: %s", wrong);
     if (peer->local_port == 0)
-        peer->local_port = got->sport; /* active open: it chose the port */
+        peer->local_port = got->sport; /* active open: our side chose the port */
     if (peer->new_isn && (got->flags & NJ_TCP_SYN)) {
         peer->local_off = got->seq - want->seq;
         peer->local_known = true;
@@ -220,8 +220,8 @@ static void next_segment(struct run *r, const struct event *e, struct pkt *got, 
     check_payload(r, e->line, got, packet + got->payload_off);
 }
 
-/* May `next` stand behind `all` in what the script calls one segment? As packetdrill does it: all
- * pieces but the last are as long as the first. */
+/* May `next` follow `all` in one segment of the script? As in packetdrill, all parts but the last
+ * have the length of the first. */
 static bool continues(const struct pkt *all, const struct pkt *next, uint32_t n_piece,
                       uint32_t n_wanted)
 {
@@ -233,8 +233,8 @@ static bool continues(const struct pkt *all, const struct pkt *next, uint32_t n_
             (next->n_bytes < n_piece && all->n_bytes + next->n_bytes == n_wanted));
 }
 
-/* Segments that leave at the same time, one behind the other, until they are as long as the line
- * says: a script that was written for a stack whose device cuts segments tells them as one. */
+/* Joins segments sent at the same time until they have the length in the script: scripts for
+ * stacks with segmentation offload describe them as one. */
 static void join(struct run *r, const struct event *e, struct pkt *all, int64_t at_us)
 {
     uint32_t n_piece = all->n_bytes, n_wanted = e->pkt.n_bytes;
@@ -270,8 +270,8 @@ void run_outbound(struct run *r, const struct event *e)
     learn_timestamp(r->cur, want, &got);
 }
 
-/* At the end of the script: what was sent until now and no line has asked for. Time runs on to
- * learn it, so this comes last. */
+/* At the end of the script: fails on sent packets that no line expects. Called last, because the
+ * clock advances. */
 void run_nothing_left(struct run *r)
 {
     uint8_t packet[SCRIPT_PACKET_MAX];

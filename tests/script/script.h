@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scripts in packetdrill's language, as our own runner understands it (docs/rfc/packetdrill.md):
- * what a script is after parsing, and what a run of it needs.
+ * Scripts in packetdrill's language, as our own runner supports it (docs/rfc/packetdrill.md): the
+ * parsed script, and the state of a run.
  */
 #ifndef NJ_TESTS_SCRIPT_SCRIPT_H
 #define NJ_TESTS_SCRIPT_SCRIPT_H
@@ -16,7 +16,7 @@
 #include "base/types.h"
 #include "script/packetdrill_abi.h"
 
-/* Bounds of a script; a longer one is refused with its line. */
+/* Bounds of a script; beyond them it is rejected with the line number. */
 #define SCRIPT_BYTES_MAX     (256u * 1024u)
 #define SCRIPT_EVENTS_MAX    2048u
 #define SCRIPT_ITEMS_MAX     16u /* arguments of a call, members of a list */
@@ -28,7 +28,7 @@
 #define SCRIPT_VARIABLES_MAX 32u
 #define SCRIPT_PEERS_MAX     16
 #define SCRIPT_PACKET_MAX    65536u
-#define SCRIPT_SEGMENT_MAX   65280u /* bytes of data: what so_world.h takes, less the headers */
+#define SCRIPT_SEGMENT_MAX   65280u /* bytes of data: the limit of so_world.h without headers */
 
 /* --- segments as text ------------------------------------------------------------------------- */
 
@@ -44,7 +44,7 @@ enum opt_kind {
 
 struct opt {
     uint8_t kind;
-    uint8_t n_bytes; /* as the length field says; of a kind without a name it may be a lie */
+    uint8_t n_bytes; /* of the length field; may be false for an unnamed kind */
     uint32_t a, b;   /* mss, shift, or val and ecr */
     uint32_t sack[4][2];
     uint8_t n_sack;
@@ -52,17 +52,17 @@ struct opt {
 
 struct pkt {
     bool inbound, is_icmp;
-    int ecn; /* -1: not said */
+    int ecn; /* -1: not given */
     bool bad_sum;
     uint8_t flags;
-    uint32_t seq, n_bytes; /* of an ICMP error: what it quotes */
+    uint32_t seq, n_bytes; /* of an ICMP error: quoted values */
     uint32_t ack, win, urg;
     bool has_win, any_opts;
     uint32_t n_opts;
     struct opt opt[SCRIPT_OPTS_MAX];
     uint8_t icmp_type, icmp_code;
     uint16_t icmp_mtu;
-    uint16_t sport, dport; /* of what was sent */
+    uint16_t sport, dport; /* of the sent segment */
     uint32_t payload_off;
 };
 
@@ -93,14 +93,14 @@ struct event {
     struct value args; /* a list */
     bool any_result;
     int64_t result;
-    int error;        /* errno with a result of -1; 0: not said */
+    int error;        /* errno with a result of -1; 0: not given */
     const char *text; /* of code: from here to the closing mark */
 };
 
 struct script {
     const char *path;
     char *text;
-    const char *p; /* where the parser is */
+    const char *p; /* position of the parser */
     int line;
     uint32_t n_events;
     struct event *event;
@@ -110,22 +110,22 @@ struct script {
     uint32_t remote_isn;
     bool strict_options, strict_segments, open_end;
     bool foreign;       /* written for another stack: see main.c */
-    uint32_t mtu;       /* 0: not said */
+    uint32_t mtu;       /* 0: not given */
     bool v4_only, v6;   /* v6: run over IPv6 */
-    char message[2048]; /* why it failed */
+    char message[2048]; /* reason of the failure */
     jmp_buf failed;
     void *allocated[SCRIPT_EVENTS_MAX * 4];
     uint32_t n_allocated;
 };
 
-/* The script fails here. Only from the thread that runs it. */
+/* Fail the script. Only from the thread that runs it. */
 _Noreturn void script_fail(struct script *s, int line, const char *format, ...) NJ_PRINTF(3, 4);
 /* Zeroed memory until the script ends. */
 void *script_alloc(struct script *s, size_t n);
 
 /* lex.c: words and values at the cursor. */
 void lex_space(struct script *s);
-bool lex_is(struct script *s, const char *token); /* take it, if it comes next */
+bool lex_is(struct script *s, const char *token); /* consume it if it comes next */
 void lex_want(struct script *s, const char *token);
 bool lex_number(struct script *s, int64_t *n); /* decimal or 0x; no sign */
 int64_t lex_want_number(struct script *s, const char *what);
@@ -135,7 +135,7 @@ void lex_value(struct script *s, struct value *v, unsigned depth);
 /* names.c */
 bool name_value(const char *name, int64_t *value);
 const char *name_of_errno(int e); /* "EAGAIN" */
-int name_errno(const char *name); /* 0: none of that name */
+int name_errno(const char *name); /* 0: unknown name */
 
 /* parse.c */
 void script_parse(struct script *s);
@@ -146,27 +146,26 @@ void segment_print(const struct pkt *p, char *to, size_t n);
 
 /* wire.c */
 struct wire_ends {
-    struct nj_addr src, dst; /* IPv4 mapped, or IPv6: that makes the family of the packet */
+    struct nj_addr src, dst; /* IPv4-mapped, or IPv6: determines the family of the packet */
     uint16_t sport, dport;
 };
 /* Bytes of an IP packet; `p` holds live numbers. `payload` may be NULL. */
 size_t wire_build(uint8_t *to, const struct pkt *p, const struct wire_ends *ends,
                   const uint8_t *payload);
-/* NULL, or what is wrong with it. Every checksum is looked at. */
+/* NULL, or an error. Verifies every checksum. */
 const char *wire_parse(const uint8_t *bytes, size_t n, struct pkt *p);
 
 /* --- runs ------------------------------------------------------------------------------------- */
 
-/* The other end of a connection, and how its numbers in the script and on the wire belong together.
- */
+/* The other end of a connection, and the mapping of its script numbers to live numbers. */
 struct peer {
-    uint16_t local_port, remote_port;        /* local_port 0: not known before its SYN */
-    bool local_known, remote_known, new_isn; /* new_isn: the next SYN of ours may begin anywhere */
+    uint16_t local_port, remote_port;        /* local_port 0: unknown before its SYN */
+    bool local_known, remote_known, new_isn; /* new_isn: our next SYN may start at any number */
     uint32_t local_off, remote_off;          /* live = script + off */
     uint32_t last_syn;                       /* script's number of the peer's last SYN */
     bool ts_known;
-    uint32_t ts_script, ts_live; /* of the last segment we expected */
-    uint32_t n_written, n_read;  /* the next byte's place in the stream, from 1 */
+    uint32_t ts_script, ts_live; /* of the last expected segment */
+    uint32_t n_written, n_read;  /* position of the next byte in the stream, from 1 */
 };
 
 struct fd_entry {
@@ -174,14 +173,14 @@ struct fd_entry {
     struct peer *peer;
 };
 
-/* A call on its way, or done. */
+/* A running or completed call. */
 struct job {
     const struct event *event;
     struct run *run;
     int64_t result;
     int error;
     int64_t end_us;
-    char message[512]; /* what is wrong with its output arguments */
+    char message[512]; /* error in its output arguments */
     int new_live_fd;
     struct peer *new_peer;
 };
@@ -195,16 +194,16 @@ struct variable {
 struct run {
     struct script *s;
     struct packetdrill_interface call;
-    int64_t start_us, now_us; /* live time 0 of the script, and script time of the last event */
+    int64_t start_us, now_us; /* live time of script time 0, and script time of the last event */
     struct peer peer[SCRIPT_PEERS_MAX];
     struct peer *cur;
     struct fd_entry fd[SCRIPT_FDS_MAX];
     uint32_t n_fds;
-    int last_conn; /* script's number of the last connection, for code; -1 */
+    int last_conn; /* script descriptor of the last connection, for code; -1 */
     struct variable variable[SCRIPT_VARIABLES_MAX];
     uint32_t n_variables;
     struct blocked *blocked;
-    _Atomic bool ends; /* the stack, and its clock with it */
+    _Atomic bool ends; /* the stack and its clock are ending */
 };
 
 struct nj_addr run_addr(const struct script *s, bool peer);
@@ -225,11 +224,11 @@ int run_live_fd(struct run *r, int64_t script_fd); /* -1 */
 
 /* run_blocked.c: calls with a time range, in a thread of their own. */
 void run_blocking(struct run *r, const struct event *e);
-/* Has the blocked call returned? Then it is checked. */
+/* Has the blocked call returned? If so, check it. */
 void run_settle(struct run *r);
-/* The script is over: it must have. */
+/* At the end of the script: it must have returned. */
 void run_all_returned(struct run *r);
-/* The table's free(), which sends home whoever is blocked; then no thread is left. */
+/* The table's free(), which makes blocked calls return; then joins the thread. */
 void run_end(struct run *r);
 
 /* code.c */

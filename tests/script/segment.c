@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Segments in tcpdump's notation, as packetdrill writes them: read and printed. */
+/* Parses and formats segments in tcpdump's notation, as packetdrill writes them. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static void range(struct script *s, struct pkt *p)
 static void flags(struct script *s, struct pkt *p)
 {
     lex_space(s);
-    if (*s->p == '-') { /* none at all */
+    if (*s->p == '-') { /* none */
         s->p++;
         return;
     }
@@ -127,7 +127,7 @@ static void option(struct script *s, struct opt *o)
         o->a = (uint32_t)lex_want_number(s, "TS val");
         lex_want(s, "ecr");
         o->b = (uint32_t)lex_want_number(s, "TS ecr");
-    } else if (lex_is(s, "opt")) { /* ours: any kind, with any length, zeros inside */
+    } else if (lex_is(s, "opt")) { /* our extension: any kind, any length, zeros as data */
         o->kind = (uint8_t)lex_want_number(s, "the kind");
         lex_want(s, ":");
         o->n_bytes = (uint8_t)lex_want_number(s, "the length");

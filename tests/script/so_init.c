@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What packetdrill looks up, and the table it gets. See docs/rfc/packetdrill.md. */
+/* The entry point that packetdrill looks up, and the table it gets. See docs/rfc/packetdrill.md. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #include "base/assert.h"
 #include "script/so_world.h"
 
-/* The world of this process, for getsockopt() below, which has no table. */
+/* The world of this process, for getsockopt() below, which has no argument for it. */
 static struct so_world *_Atomic the_world;
 
-/* Whoever is still blocked goes home, everything is aborted, and every mbuf must be back. */
+/* Makes blocked calls return, aborts everything, and checks that all mbufs were released. */
 static void end(void *arg)
 {
     struct so_world *w = arg, *was = w;
@@ -92,8 +92,8 @@ static const struct packetdrill_interface calls = {
     .splice = no_splice,
 };
 
-/* The C library's, for programs that have this object preloaded: packetdrill asks for TCP_INFO in a
- * script's code with the system call, not through the table. */
+/* Replaces the C library's in programs that preload this object: packetdrill gets TCP_INFO for a
+ * script's code by the system call, not by the table. */
 __attribute__((visibility("default"))) int getsockopt(int fd, int level, int name,
                                                       void *restrict value, socklen_t *restrict n)
 {
@@ -114,7 +114,7 @@ packetdrill_interface_init(const char *flags, struct packetdrill_interface *tabl
 {
     struct so_world *w = aligned_alloc(NJ_CACHE_LINE, RTE_ALIGN(sizeof *w, NJ_CACHE_LINE));
 
-    *table = calls; /* with userdata NULL: it did not come up */
+    *table = calls; /* userdata NULL: the start failed */
     if (!w)
         return;
     memset(w, 0, sizeof *w);

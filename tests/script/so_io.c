@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes to and from a connection. Every form of read and write comes down to a list of buffers. */
+/* Bytes to and from a connection. Every form of read and write is converted to a list of
+ * buffers. */
 #include <errno.h>
 
 #include "script/so_world.h"
@@ -23,7 +24,7 @@ static bool can_write(void *arg)
            (s->tcb && s->opened && nj_tcp_send_room(s->tcb) > 0);
 }
 
-/* An error is told once. */
+/* An error is reported once. */
 static ssize_t end_of_stream(struct sock *s)
 {
     int e = s->error;
@@ -31,8 +32,8 @@ static ssize_t end_of_stream(struct sock *s)
     return e && e != EPIPE ? so_fail(e) : 0;
 }
 
-/* Take up to `n` bytes, or only look at them: then no more than lie in one piece. MSG_TRUNC is
- * TCP's way to throw bytes away (tcp(7)); otherwise none are taken without a buffer. */
+/* Reads up to `n` bytes. With MSG_PEEK at most the first contiguous part. MSG_TRUNC discards bytes
+ * (tcp(7)); otherwise none are read without a buffer. */
 static size_t take_bytes(struct so_world *w, struct sock *s, uint8_t *to, size_t n, int flags)
 {
     const uint8_t *data;
@@ -78,7 +79,7 @@ static ssize_t read_locked(struct so_world *w, struct sock *s, const struct iove
             got += take_bytes(w, s, to, iov[i].iov_len - at, flags);
         }
         if (got == 0 && s->tcb && probe_unread(s->tcb) > 0)
-            return so_fail(EFAULT); /* there are bytes, and no place to put them */
+            return so_fail(EFAULT); /* there are bytes and no buffer */
         if (got == before)
             break; /* the end */
     } while ((flags & MSG_WAITALL) && got < wanted);
@@ -134,7 +135,7 @@ static ssize_t read_any(void *arg, int fd, const struct iovec *iov, size_t n, in
     return result;
 }
 
-/* One piece after the other; a short write ends it. */
+/* One buffer after the other; a short write ends it. */
 static ssize_t write_any(void *arg, int fd, const struct iovec *iov, size_t n, int flags)
 {
     struct so_world *w = arg;
@@ -176,7 +177,7 @@ ssize_t so_recvfrom(void *w, int fd, void *buf, size_t n, int flags, struct sock
 {
     (void)from;
     if (n_from)
-        *n_from = 0; /* a stream has no senders to tell */
+        *n_from = 0; /* a stream has no sender addresses */
     return so_recv(w, fd, buf, n, flags);
 }
 

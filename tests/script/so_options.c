@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Socket options, fcntl() and ioctl(). What lib/tcp does not know is refused, not swallowed. */
+/* Socket options, fcntl() and ioctl(). Features that lib/tcp lacks are refused, not ignored. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
@@ -179,8 +179,8 @@ static int set_linger(struct sock *s, const void *value, socklen_t n)
     return 0;
 }
 
-/* Buffers have one size here, so asking for another is refused; an address is never in use for
- * longer than its connection, so SO_REUSEADDR is always granted. */
+/* Buffers have a fixed size, so setting another one is refused. An address is never in use longer
+ * than its connection, so SO_REUSEADDR always succeeds. */
 static int set_option(struct so_world *w, struct sock *s, int level, int name, int v)
 {
     if (level == SOL_SOCKET && (name == SO_REUSEADDR || name == SO_REUSEPORT)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* poll() and epoll: what is true of a socket now, and waiting until something is. */
+/* poll() and epoll: current state of sockets, and waiting for changes. */
 #include <errno.h>
 
 #include "script/so_world.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets: made, named, connected, closed. */
+/* Sockets: creation, binding, connecting, closing. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,15 +43,15 @@ int so_sock_open(struct so_world *w, struct sock *s)
     int fd = fcntl(w->anchor, F_DUPFD_CLOEXEC, SO_FD_MIN);
     struct sock *stale = fd >= 0 ? so_sock(w, fd) : NULL;
 
-    if (stale) /* its descriptor was closed by the kernel's close(), and the number is given anew */
+    if (stale) /* its descriptor was closed by the kernel's close(), and the number was reused */
         stale->fd = -1;
     if (fd >= 0)
         s->fd = fd;
     return fd;
 }
 
-/* Only while it is ours: the stock runner closes descriptors itself, and then the number may be
- * somebody else's. */
+/* Only if it is ours: the stock runner closes descriptors itself, and the number may have another
+ * owner. */
 static void close_descriptor(const struct so_world *w, struct sock *s)
 {
     struct stat is, ours;
@@ -109,7 +109,7 @@ static struct sock *listener_of(struct so_world *w, uint16_t port)
     return NULL;
 }
 
-/* A peer opened a connection: it waits for accept() as a socket without a number. */
+/* A peer opened a connection: it waits for accept() as a socket without a descriptor. */
 static struct sock *arrived(struct so_world *w, struct nj_tcb *t)
 {
     struct sock *listener = listener_of(w, probe_tuple(t)->lport);
@@ -126,8 +126,8 @@ static struct sock *arrived(struct so_world *w, struct nj_tcb *t)
     return s;
 }
 
-/* Why did it end? By a time-out, or by what the peer sent. A close that both ends wanted is none.
- */
+/* Error of an ended connection: by a time-out, or by a segment of the peer. A close by both ends
+ * is none. */
 static int why_dead(const struct so_world *w, const struct sock *s)
 {
     if (s->peer_fin && s->no_more_writes)
@@ -145,12 +145,12 @@ void so_sock_events(struct so_world *w, struct nj_tcb *t, uint8_t events)
 
     if (!s && !(events & NJ_TCP_EV_DEAD))
         s = arrived(w, t);
-    if (!s) { /* nobody listens any more, or it died before anybody saw it */
+    if (!s) { /* the listener is gone, or the connection ended before accept() */
         nj_tcp_release(&w->tcp, t, w->now);
         return;
     }
     s->news++;
-    /* A connect() that fails says both at once: it never opened. */
+    /* A failed connect() reports both at once: it never opened. */
     s->opened |= (events & (NJ_TCP_EV_OPENED | NJ_TCP_EV_DEAD)) == NJ_TCP_EV_OPENED;
     s->peer_fin |= (events & NJ_TCP_EV_PEER_FIN) != 0;
     if (!(events & NJ_TCP_EV_DEAD))
@@ -241,7 +241,7 @@ static struct sock *oldest_unaccepted(struct so_world *w, const struct sock *lis
     return oldest;
 }
 
-/* What a blocking call waits on. */
+/* The condition of a blocking call. */
 struct wish {
     struct so_world *w;
     struct sock *s;
@@ -263,7 +263,7 @@ static int accept_locked(struct so_world *w, struct sock *s, struct sockaddr *ad
         return so_fail(EAGAIN);
     struct sock *c = s->kind == SOCK_LISTENER ? oldest_unaccepted(w, s) : NULL;
     if (!c)
-        return so_fail(EINVAL); /* closed meanwhile */
+        return so_fail(EINVAL); /* closed in the meantime */
     if (addr && !n)
         return so_fail(EFAULT);
     if (so_sock_open(w, c) < 0)
@@ -338,7 +338,7 @@ int so_connect(void *arg, int fd, const struct sockaddr *addr, socklen_t n)
     return result;
 }
 
-/* The user lets go of the connection, if there still is one. */
+/* The user releases the connection, if it still exists. */
 static void let_go(struct so_world *w, struct sock *s, bool abort)
 {
     struct nj_tcb *t = s->tcb;
@@ -350,7 +350,7 @@ static void let_go(struct so_world *w, struct sock *s, bool abort)
         return;
     if (abort)
         nj_tcp_abort(&w->tcp, t, w->now);
-    else if (probe_unread(t) == 0) /* else it is reset: RFC 2525 2.17 */
+    else if (probe_unread(t) == 0) /* otherwise it is reset: RFC 2525 2.17 */
         nj_tcp_close(&w->tcp, t, w->now);
     nj_tcp_release(&w->tcp, t, w->now);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The machine under the sockets: its clock, its wire, and who waits for what. */
+/* The stack under the sockets: its clock, its packets, and waiting calls. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "support/mbuf_env.h"
 #include "wire/emit.h"
 
-#define START         (1000000 * NJ_SEC) /* the clock begins anywhere but at 0 */
+#define START         (1000000 * NJ_SEC) /* the clock does not start at 0 */
 #define IP4_BYTES_MIN 20u
 #define IP6_BYTES     40u
 #define IP_V4         4
@@ -22,7 +22,7 @@
 static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 1}};
 static const struct rte_ether_addr their_mac = {{2, 0, 0, 0, 0, 2}};
 
-/* --- the wire: IP packets, no frames -------------------------------------------------------- */
+/* --- IP packets ----------------------------------------------------------------------------- */
 
 static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
@@ -30,7 +30,7 @@ static void emit(void *ctx, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_
 
     nj_ip_prepend(m, ip, IPPROTO_TCP, 0);
     NJ_CHECK(m->pkt_len <= w->tcp.cfg.mtu && m->pkt_len <= SO_PACKET_MAX);
-    if (w->n_out == SO_OUT_MAX) { /* a script that looks at nothing */
+    if (w->n_out == SO_OUT_MAX) { /* a script that reads no packets */
         w->out_first = (w->out_first + 1) % SO_OUT_MAX;
         w->n_out--;
     }
@@ -60,7 +60,7 @@ static void free_block(void *addr, void *block)
     free(block);
 }
 
-/* An mbuf of the pool, or one with a buffer of its own where the packet is longer than those. */
+/* An mbuf of the pool, or with a larger packet one with a buffer of its own. */
 static struct rte_mbuf *mbuf_for(struct so_world *w, size_t n)
 {
     struct rte_mbuf *m = rte_pktmbuf_alloc(w->rx_pool);
@@ -82,7 +82,7 @@ static struct rte_mbuf *mbuf_for(struct so_world *w, size_t n)
     return m;
 }
 
-/* A frame of `n` bytes behind that header. */
+/* Space for `n` bytes after that header. */
 static struct rte_mbuf *frame_of(struct so_world *w, const struct rte_ether_hdr *eth,
                                  const uint8_t *bytes, size_t n)
 {
@@ -96,8 +96,8 @@ static struct rte_mbuf *frame_of(struct so_world *w, const struct rte_ether_hdr 
     return m;
 }
 
-/* The parser wants a frame and an interface: the packet gets the one and makes up the other, since
- * packetdrill gives us whatever address it likes. */
+/* The parser needs a frame and an interface: both are made for the packet, since packetdrill uses
+ * arbitrary addresses. */
 static void take_packet(struct so_world *w, const uint8_t *bytes, size_t n, bool v6)
 {
     struct nj_iface iface = {.mac = our_mac, .mtu = w->tcp.cfg.mtu, .ip6 = v6, .n_addrs = 1};
@@ -155,7 +155,7 @@ int so_netdev_receive(void *arg, void *bytes, size_t *n, long long *time_us)
 
     so_lock(w);
     if (!so_wait(w, something_out, w, w->now + SO_NEVER_US * NJ_US)) {
-        *n = 0; /* there is nothing left that could make it send */
+        *n = 0; /* nothing is left that could make it send */
         so_unlock(w);
         return 0;
     }
@@ -170,7 +170,7 @@ int so_netdev_receive(void *arg, void *bytes, size_t *n, long long *time_us)
     return 0;
 }
 
-/* --- the machine ------------------------------------------------------------------------------ */
+/* --- the stack -------------------------------------------------------------------------------- */
 
 static void hear_news(struct so_world *w)
 {
@@ -192,7 +192,7 @@ static bool waits(const struct so_world *w, uint64_t number)
     return false;
 }
 
-/* Let each blocked call that can go on do so, and wait until it has returned. */
+/* Lets each blocked call whose condition is true continue, and waits until it has returned. */
 static void let_waiters_go(struct so_world *w)
 {
     for (struct waiter *x = w->waiters; x;) {
@@ -200,18 +200,18 @@ static void let_waiters_go(struct so_world *w)
             x = x->next;
             continue;
         }
-        uint64_t number = x->number; /* the place on its stack may be used again at once */
+        uint64_t number = x->number; /* its stack frame may be reused at once */
         x->go = true;
         pthread_cond_broadcast(&w->turn);
         while (waits(w, number))
             pthread_cond_wait(&w->turn, &w->lock);
-        x = w->waiters; /* what it did may have let another one go on */
+        x = w->waiters; /* its effects may let another one continue */
     }
 }
 
 void so_turn(struct so_world *w)
 {
-    hear_news(w); /* of input: these ends are the peer's doing */
+    hear_news(w); /* caused by input: the peer ended these */
     w->in_tick = true;
     nj_tcp_tick(&w->tcp, w->now);
     hear_news(w);
@@ -221,7 +221,7 @@ void so_turn(struct so_world *w)
     let_waiters_go(w);
 }
 
-/* When something happens by itself: of the machine, or of a blocked call that has a deadline. */
+/* Time of the next timer, of the stack or of a blocked call's deadline. */
 static nj_ns next_event(const struct so_world *w)
 {
     nj_ns next = nj_tcp_next_deadline(&w->tcp);
@@ -295,8 +295,9 @@ int so_usleep(void *arg, useconds_t us)
     return 0;
 }
 
-/* Whoever spins on the clock gets ahead by a microsecond per look. A thread whose call was blocked
- * is told once when that call returned: the other thread may have moved on before it asks. */
+/* A thread that polls the clock advances it by a microsecond per call. A thread whose call was
+ * blocked gets once the time of that call's return: the other thread may have advanced the clock
+ * since. */
 int so_gettimeofday(void *arg, struct timeval *tv, struct timezone *tz)
 {
     struct so_world *w = arg;

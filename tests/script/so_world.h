@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The world behind the table of packetdrill_abi.h: one struct nj_tcp on virtual time, sockets on
- * top of it, and IP packets below.
+ * The world behind the table of packetdrill_abi.h: one struct nj_tcp in virtual time, sockets above
+ * it, and IP packets below.
  *
- * Two threads may call: the one that made the world (it runs the script: packets, clock, calls that
- * don't block) and one for blocking calls. All of it happens under one lock. A blocking call of
- * that second thread sleeps, and whoever moves the clock or brings packets meanwhile, and thereby
- * lets it go on, waits until it has returned before anything else happens: so a run repeats
- * exactly. A blocking call made by the first thread moves the clock itself until it can return.
+ * Two threads may call: the creating one (it runs the script: packets, clock, calls that don't
+ * block) and one for blocking calls. One lock protects everything. A blocking call of the second
+ * thread sleeps. When the first thread makes its condition true, by the clock or a packet, it waits
+ * until that call has returned, so that runs are reproducible. A blocking call of the first thread
+ * advances the clock itself until it can return.
  */
 #ifndef NJ_TESTS_SCRIPT_SO_WORLD_H
 #define NJ_TESTS_SCRIPT_SO_WORLD_H
@@ -17,17 +17,16 @@
 #include "script/packetdrill_abi.h"
 #include "script/tcp_probe.h"
 
-/* Script-sized bounds: the longest published scripts open a few dozen sockets. */
+/* Bounds for scripts: the longest published ones open a few dozen sockets. */
 #define SO_FDS_MAX      128
-#define SO_FD_MIN       3     /* descriptors begin here, whatever of 0 to 2 is closed */
-#define SO_OUT_MAX      4096  /* packets that nobody has received yet; the oldest go then */
-#define SO_PACKET_MAX   2048u /* of what is sent */
-/* Of what is received: as long as an mbuf's 16-bit length of its buffer lets a packet be, with room
- * for a frame's header before it. */
+#define SO_FD_MIN       3     /* first descriptor, even if some of 0 to 2 are closed */
+#define SO_OUT_MAX      4096  /* packets not read yet; the oldest are dropped then */
+#define SO_PACKET_MAX   2048u /* of sent packets */
+/* Of received packets: the 16-bit length of an mbuf's buffer, minus room for a frame header. */
 #define SO_RECEIVED_MAX (UINT16_MAX - RTE_PKTMBUF_HEADROOM - RTE_ETHER_HDR_LEN)
 #define SO_MBUFS        2048u
 #define SO_WATCHES_MAX  16
-#define SO_NEVER_US     (2ull * 3600 * 1000 * 1000) /* nobody waits for longer than this */
+#define SO_NEVER_US     (2ull * 3600 * 1000 * 1000) /* maximum of any wait */
 
 enum sock_kind { SOCK_FREE, SOCK_FRESH, SOCK_LISTENER, SOCK_CONNECTION, SOCK_EPOLL };
 
@@ -35,29 +34,29 @@ enum sock_kind { SOCK_FREE, SOCK_FRESH, SOCK_LISTENER, SOCK_CONNECTION, SOCK_EPO
 struct watch {
     int fd; /* 0: free */
     struct epoll_event event;
-    uint32_t seen; /* struct sock.news when it was told last, for EPOLLET */
+    uint32_t seen; /* value of sock.news at the last report, for EPOLLET */
 };
 
 struct sock {
     enum sock_kind kind;
-    int fd; /* the kernel's; -1: it has none yet */
+    int fd; /* descriptor of the kernel; -1: none yet */
     bool nonblock;
-    bool bound, accepted;  /* accepted: the user has its number */
+    bool bound, accepted;  /* accepted: the user has its descriptor */
     struct nj_addr local;  /* bound to */
     uint16_t port;         /* bound to */
-    int family;            /* as the user asked for it */
-    struct nj_tcb *tcb;    /* NULL before connect() and when the connection is over */
-    struct nj_tuple tuple; /* stays when the connection is over */
+    int family;            /* as the user requested */
+    struct nj_tcb *tcb;    /* NULL before connect() and after the end of the connection */
+    struct nj_tuple tuple; /* kept after the end of the connection */
     bool opened, peer_fin, dead, no_more_reads, no_more_writes;
-    int error; /* what SO_ERROR and the next call will say */
+    int error; /* for SO_ERROR and the next call */
     bool linger_on;
     int linger_s;
     bool reuse_addr, keepalive;
     int sndbuf, rcvbuf, backlog;
-    struct tcp_info last_info; /* when the connection is over */
+    struct tcp_info last_info; /* after the end of the connection */
     struct sock *listener;     /* of a connection that waits for accept() */
-    uint64_t born;             /* accept() takes the oldest */
-    uint32_t news;             /* counts events */
+    uint64_t born;             /* accept() returns the oldest */
+    uint32_t news;             /* number of events */
     struct watch watch[SO_WATCHES_MAX];
 };
 
@@ -70,20 +69,20 @@ struct out_packet {
 /* A thread in a blocking call, on its stack. */
 struct waiter {
     struct waiter *next;
-    bool (*ready)(void *arg); /* may it go on? */
+    bool (*ready)(void *arg); /* may it continue? */
     void *arg;
     nj_ns deadline;
     uint64_t number;
-    bool go; /* it was told to, and nothing moves until it has left */
+    bool go; /* it may continue, and nothing else happens until it has returned */
 };
 
 struct so_world {
     pthread_mutex_t lock;
-    pthread_cond_t turn; /* a waiter may go on, or has left */
+    pthread_cond_t turn; /* a waiter may continue, or has returned */
     pthread_t first;
     struct waiter *waiters;
     uint64_t n_waits;
-    bool returns; /* the thread `returning` is on its way out of a blocked call, since then: */
+    bool returns; /* the thread `returning` is returning from a blocked call, since then: */
     pthread_t returning;
     nj_ns returned_at;
     bool ending;
@@ -95,8 +94,8 @@ struct so_world {
     struct nj_addr local;
     uint16_t next_port;
     uint64_t n_born;
-    bool in_tick; /* what ends now ends by a time-out */
-    int anchor;   /* a memory file: every descriptor of ours is a copy of this one */
+    bool in_tick; /* connections that end now end by a time-out */
+    int anchor;   /* a memfd: each of our descriptors is a copy of it */
     struct sock sock[SO_FDS_MAX];
     struct out_packet *out; /* a ring */
     uint32_t out_first, n_out;
@@ -118,9 +117,9 @@ bool so_stack_init(struct so_world *w, const char *flags);
 void so_stack_fini(struct so_world *w);
 /* One turn of a shard: time-outs, news for the sockets, segments out. */
 void so_turn(struct so_world *w);
-/* Move the clock to `t`, with a turn whenever one is due. */
+/* Advance the clock to `t`, with a turn whenever one is due. */
 void so_advance(struct so_world *w, nj_ns t);
-/* A call has to wait: until `ready` says yes (true) or the time is up (false). */
+/* Wait until `ready` returns true (true) or the deadline (false). */
 bool so_wait(struct so_world *w, bool (*ready)(void *), void *arg, nj_ns deadline);
 
 int so_netdev_send(void *w, const void *bytes, size_t n);
@@ -130,18 +129,18 @@ int so_gettimeofday(void *w, struct timeval *tv, struct timezone *tz);
 
 /* --- so_socket.c ------------------------------------------------------------------------------ */
 
-/* The socket behind a number, or NULL with errno set. */
+/* The socket of a descriptor, or NULL with errno set. */
 struct sock *so_sock(struct so_world *w, int fd);
-/* A new one without a descriptor, or NULL with errno set. */
+/* A new socket without a descriptor, or NULL with errno set. */
 struct sock *so_sock_new(struct so_world *w, enum sock_kind kind);
-/* Gives it a descriptor of the kernel's, which the user may close(), fcntl() and dup() like any
- * other. Returns that, or -1 with errno set; then the socket is as it was. */
+/* Give it a kernel descriptor, which the user may close(), fcntl() and dup() like any other.
+ * Returns it, or -1 with errno set; then the socket is unchanged. */
 int so_sock_open(struct so_world *w, struct sock *s);
-/* The user is done with it, whether it has a descriptor or not. */
+/* The user releases it, with or without a descriptor. */
 void so_sock_close(struct so_world *w, struct sock *s);
-/* A connection has news. */
+/* Handle events of a connection. */
 void so_sock_events(struct so_world *w, struct nj_tcb *t, uint8_t events);
-/* Poll events that are true now. */
+/* Current poll events. */
 short so_sock_ready(const struct so_world *w, const struct sock *s);
 void so_addr_put(const struct sock *s, const struct nj_addr *ip, uint16_t port, struct sockaddr *to,
                  socklen_t *n);

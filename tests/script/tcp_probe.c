@@ -142,7 +142,7 @@ bool probe_configure(struct nj_tcp_config *c, const char *name, const char *valu
     return true;
 }
 
-/* Nagle's rule is left out of lib/tcp, so TCP_NODELAY is how every connection is. */
+/* lib/tcp has no Nagle algorithm, so TCP_NODELAY is always set. */
 bool probe_set_option(struct nj_tcp *tcp, struct nj_tcb *t, int level, int name, int value,
                       nj_ns now)
 {

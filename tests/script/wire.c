@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IP packets as bytes, of both families. Written apart from lib/wire, which is under test here too:
- * this side puts together what a script says, right or wrong, and takes apart what was sent with
- * every check.
+ * IP packets as bytes, of both families. Independent of lib/wire, which is also under test: builds
+ * the packets of a script, valid or not, and parses sent packets with every check.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -37,7 +36,7 @@ static uint32_t r32(const uint8_t *p)
     return r16(p) << 16 | r16(p + 2);
 }
 
-/* RFC 1071, the plain way. */
+/* RFC 1071, straightforward. */
 static uint32_t sum(const uint8_t *p, size_t n, uint32_t acc)
 {
     for (size_t i = 0; i + 1 < n; i += 2)
@@ -81,7 +80,7 @@ static size_t build_option(uint8_t *to, const struct opt *o)
     return o->n_bytes < 2 ? 2 : o->n_bytes;
 }
 
-/* Filled up to a multiple of four; 41 bytes or more are cut to what the header can say. */
+/* Padded to a multiple of four; truncated at 41 bytes or more, the limit of the header. */
 static size_t build_options(uint8_t to[40], const struct pkt *p)
 {
     uint8_t all[SCRIPT_OPTS_MAX * 256] = {0};
@@ -94,7 +93,7 @@ static size_t build_options(uint8_t to[40], const struct pkt *p)
     return n;
 }
 
-/* The header of a packet that carries `n_l4` bytes; returns its length. */
+/* Header of a packet with `n_l4` bytes of payload; returns its length. */
 static size_t build_ip(uint8_t *to, size_t n_l4, uint8_t protocol, int ecn,
                        const struct nj_addr *src, const struct nj_addr *dst)
 {
@@ -122,7 +121,7 @@ static size_t build_ip(uint8_t *to, size_t n_l4, uint8_t protocol, int ecn,
     return IP4_BYTES;
 }
 
-/* What ICMPv6 calls it (RFC 4443 3): scripts use the names of RFC 792. */
+/* The type in ICMPv6 (RFC 4443 3): scripts use the names of RFC 792. */
 static void icmp6_kind(const struct pkt *p, uint8_t *type, uint8_t *code)
 {
     static const struct {
@@ -139,8 +138,7 @@ static void icmp6_kind(const struct pkt *p, uint8_t *type, uint8_t *code)
     }
 }
 
-/* What a router says about a segment of ours: its IP header and the first twenty bytes behind it.
- */
+/* An ICMP error about one of our segments: its IP header and the following twenty bytes. */
 static size_t build_icmp(uint8_t *to, const struct pkt *p, const struct wire_ends *ends)
 {
     bool v6 = !nj_addr_is_v4(&ends->src);
@@ -191,8 +189,7 @@ size_t wire_build(uint8_t *to, const struct pkt *p, const struct wire_ends *ends
     return n_ip + n_tcp;
 }
 
-/* --- what was sent -----------------------------------------------------------------------------
- */
+/* --- sent packets ----------------------------------------------------------------------------- */
 
 static void parse_option(const uint8_t *p, struct opt *o)
 {
@@ -230,7 +227,7 @@ static bool parse_options(const uint8_t *p, size_t n, struct pkt *to)
     return true;
 }
 
-/* NULL, or what is wrong with the IP header; *n_ip is its length. */
+/* NULL, or the error in the IP header; *n_ip is its length. */
 static const char *parse_ip(const uint8_t *b, size_t n, struct pkt *p, size_t *n_ip)
 {
     bool v6 = n > 0 && b[0] >> 4 == 6;
