@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""perf/bench/guard.py: what it reads of callgrind, and when it fails."""
+"""Tests perf/bench/guard.py: parsing of callgrind's output, and the threshold of failure."""
 import contextlib
 import io
 import json
@@ -214,7 +214,7 @@ class Renew(unittest.TestCase):
 
 
 class Exchange(unittest.TestCase):
-    """What nj-exchange measured, as rows for pages."""
+    """Results of nj-exchange as rows of a page."""
 
     @staticmethod
     def cost(cycles):
@@ -247,7 +247,7 @@ class Exchange(unittest.TestCase):
 
 
 class Ahead(unittest.TestCase):
-    """What nj-ahead measured, as a table."""
+    """Results of nj-ahead as a table."""
     simulated = [{"instructions": 6106.4, "misses": {"I1": 59.6, "D1 read": 30.0, "D1 write": 35.9,
                                                      "LL": 1.706}},
                  {"instructions": 5931.0, "misses": {"I1": 16.6, "D1 read": 45.0, "D1 write": 38.2,

@@ -1,30 +1,30 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Mistakes that the tests have to find: mutants.py [-j N] BUILD [PATTERN].
+Mutation tests: mutants.py [-j N] BUILD [PATTERN].
 
-tests/mutants/NAME.txt has the mistakes in lib/sched/NAME.c, tests/mutants/LAYER/NAME.txt those in
-lib/LAYER/NAME.c, tests/mutants/reference/NAME.txt those in perf/reference/NAME.c:
+tests/mutants/NAME.txt lists mutations of lib/sched/NAME.c, tests/mutants/LAYER/NAME.txt those of
+lib/LAYER/NAME.c, tests/mutants/reference/NAME.txt those of perf/reference/NAME.c:
 
     [name]
-    What is wrong, in one sentence.
+    The fault, in one sentence.
     killed by: explore WORLDS
-    -lines of the source, as in a diff (those that begin with a blank stay),
-    +and what stands there instead
+    -lines of the source, as in a diff (lines that begin with a blank are kept),
+    +and their replacement
 
 Each mutant is compiled into the programs of its `killed by` lines, with the flags of BUILD, and all
-of them have to fail:
+of them must fail:
 
-    explore WORLDS     nj-explore WORLDS quick, with a message of the explorer's
-    unit NAME [TEST]   tests/unit/NAME.c, or one test of it, with a failure of Criterion's
-    hang NAME TEST     this test, which does not end
-    sim SEEDS          nj-sim, with one of so many seeds
+    explore WORLDS     nj-explore WORLDS quick, with a message of the explorer
+    unit NAME [TEST]   tests/unit/NAME.c, or one test of it, with a failure of Criterion
+    hang NAME TEST     this test, which must not end
+    sim SEEDS          nj-sim, with one of this many seeds
     cold               nj-sim-cold: the bounds of hot clients
-    race               the stress test with ThreadSanitizer, which tells of a data race in the
+    race               the stress test with ThreadSanitizer, which must report a data race in the
                        producer
 
 A mutant whose lines are not in the source exactly once, or that does not compile, is an error: the
-list has to follow the code.
+list must be kept up to date with the code.
 """
 import argparse
 import collections
@@ -47,14 +47,14 @@ LIBRARIES = [REFERENCE, "lib/libnj_sched.a", "lib/libnj_base.a"]
 SHARED = "lib/libnightjar-internal.so"
 SYSTEM = ["-lboost_context", "-lsodium", "-lm", "-pthread"]
 LONGEST = 120  # seconds for a program, on a busy machine
-HANG = 10  # seconds for a test that is to hang, and takes milliseconds without the mistake
+HANG = 10  # seconds for a test that must hang, and takes milliseconds without the mutation
 RACES = 5  # runs of the stress test, each with its seed
 
 Mutant = collections.namedtuple("Mutant", "name source what killers old new")
 
 
 class Broken(Exception):
-    """The list, or a mutant in it, is not what it should be."""
+    """The list, or a mutant in it, is invalid."""
 
 
 # --- the lists --------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class Build:
         self.shared, self.lock = {}, threading.Lock()
 
     def objects(self, target):
-        """(object, source, flags) of all that a target of meson's is made of."""
+        """(object, source, flags) of all objects of a target of meson."""
         found = [c for c in self.commands if c["output"].startswith(target + ".p/")]
         if not found:
             raise Broken(f"{target} is not in this build")
@@ -130,9 +130,8 @@ class Build:
 
     def link(self, target):
         """
-        What is behind the objects in the command that links a target: options and libraries. The
-        layers' archives take the place of the shared library, whose functions would not call the
-        mutant's.
+        The arguments after the objects in a target's link command: options and libraries. The
+        layers' archives replace the shared library, whose functions would not call the mutant's.
         """
         command = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", "-s", target],
                                  capture_output=True, text=True, check=True).stdout
@@ -151,7 +150,7 @@ class Build:
             raise Broken(f"does not compile: {error[0] if error else done.stderr}")
 
     def once(self, name, compile_it):
-        """What several mutants share is compiled by the first."""
+        """Objects that several mutants share are compiled by the first."""
         with self.lock:
             if name not in self.shared:
                 self.shared[name] = compile_it()
@@ -159,14 +158,14 @@ class Build:
 
 
 def has(source, mutant):
-    """Is it the mutant's source, or does it include that?"""
+    """Is it the mutated source, or does it include that?"""
     with open(source, encoding="utf-8") as f:
         return source.endswith(f"/{mutant.source}") or \
             f'#include "{mutant.source.split("/", 1)[1]}"' in f.read()
 
 
 class Program:
-    """A target of meson's with a mutant in it, in a folder of its own below the build."""
+    """A target of meson with a mutant, in a folder of its own below the build."""
 
     def __init__(self, build, mutant, target, name, extra=(), options=()):
         self.build, self.extra, self.options = build, list(extra), list(options)
@@ -194,7 +193,7 @@ class Program:
         return found
 
     def compiled(self, name, source, words):
-        """A mistake is no reason to warn, and the mutant's folder comes first in the path."""
+        """Without warnings, and with the mutant's folder first in the include path."""
         if has(source, self.mutant):
             if source.endswith(f"/{self.mutant.source}"):
                 source = self.source
@@ -216,7 +215,7 @@ class Program:
 # --- killing ----------------------------------------------------------------------------------
 
 def ran(*command, longest=LONGEST, **more):
-    """(exit status or None when it took too long, what it printed)"""
+    """(exit status, or None after a timeout, output)"""
     program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                errors="replace", env=os.environ | more, start_new_session=True)
     try:
@@ -281,7 +280,7 @@ def cold(build, mutant):
 
 
 class RaceProgram(Program):
-    """All of lib/sched, so that ThreadSanitizer sees what synchronises."""
+    """All of lib/sched, so that ThreadSanitizer sees all synchronisation."""
 
     def sources(self, target):
         found = list(super().sources(target))
@@ -296,7 +295,7 @@ KILLERS = {"explore": explore, "unit": unit, "hang": hang, "race": race, "sim": 
 
 
 def judge(build, mutant):
-    """(was it killed by all, what is to be said)"""
+    """(was it killed by all, message)"""
     said, began = [], time.monotonic()
     try:
         for name, *arguments in mutant.killers:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What users compile and link with: a prefix as `meson install` makes it, from NJ_BUILD's build."""
+"""An installation prefix for tests: the result of `meson install` of the build in NJ_BUILD."""
 import glob
 import json
 import os
@@ -20,7 +20,7 @@ def run(*command, **more):
 
 
 def installed_headers():
-    """[(header, where it is installed below the folder of headers)] of the build's plan."""
+    """[(header, installed path below the include folder)] of the build's plan."""
     with open(os.path.join(BUILD, "meson-info/intro-install_plan.json"), encoding="utf-8") as f:
         plan = json.load(f)["headers"]
     return [(source, entry["destination"].removeprefix("{includedir}/"))
@@ -28,7 +28,7 @@ def installed_headers():
 
 
 class Prefix:
-    """In `folder`. `env` lets pkg-config find it, and the loader its library."""
+    """An installation in `folder`. `env` makes pkg-config and the loader find it."""
 
     def __init__(self, folder):
         self.include, self.lib = (os.path.join(folder, name) for name in ("include", "lib"))
@@ -52,8 +52,8 @@ class Prefix:
         return run("pkg-config", which, "nightjar", env=self.env).split()
 
     def make_examples(self, folder, **variables):
-        """Builds the examples in `folder`, which this makes, with these variables of make. Returns
-        what make prints."""
+        """Creates `folder` and builds the examples in it, with these variables of make. Returns the
+        output of make."""
         os.mkdir(folder)
         for pattern in ("*.c", "*.conf", "Makefile"):
             for path in glob.glob(os.path.join(EXAMPLES, pattern)):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-The binary interface of libnightjar.so, as docs/abi/libnightjar.abi has it: exported functions, and
-the types of the public headers. `test_abi.py --renew` writes that file.
+Compares the binary interface of libnightjar.so (exported functions, types of the public headers)
+with docs/abi/libnightjar.abi. `test_abi.py --renew` writes that file.
 
-Programs that were linked with a library run with each later one that has the same soname. So the
-library has to be compatible with every version of the file, in this repository's history, that has
-the library's soname. The development build is read, because a release has no debug information.
+A program runs with each later library of the same soname. Therefore the library must be compatible
+with every version of the file, in this repository's history, that has its soname. Reads the
+development build, because a release has no debug information.
 """
 import os
 import re
@@ -20,7 +20,7 @@ NAME = "docs/abi/libnightjar.abi"
 LIBRARY = os.path.join(BUILD, "lib", "libnightjar.so")
 HEADERS = os.path.join(REPO, "lib/include/nightjar")
 RENEW = "/usr/bin/python3 -m tests.package.test_abi --renew"
-# Neither places in sources nor machine paths, and nothing of the types that no public header has.
+# Without source locations, machine paths, and types that are not in a public header.
 SMALL = ("--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed",
          "--no-parameter-names", "--exported-interfaces-only", "--drop-private-types",
          "--type-id-style", "hash", "--headers-dir")
@@ -33,8 +33,8 @@ def described(library, headers=HEADERS):
 
 def differences(old, new, *options):
     """
-    What abidiff prints of two descriptions, or '' when nothing is different. It is not given the
-    library, of whose types it would drop the public ones, too: descriptions have no places.
+    The output of abidiff for two descriptions, '' if they are equal. Descriptions have no source
+    locations, so for the library itself abidiff would drop the public types as well.
     """
     with tempfile.TemporaryDirectory(prefix="nj-abi-") as folder:
         paths = [os.path.join(folder, name) for name in ("old.abi", "new.abi")]
@@ -43,7 +43,7 @@ def differences(old, new, *options):
                 f.write(text)
         done = subprocess.run(["abidiff", "--no-show-locs", *options, *paths], capture_output=True,
                               text=True)
-    if done.returncode & 3:  # 4 and 8 are of differences
+    if done.returncode & 3:  # 4 and 8 mean differences
         raise RuntimeError(f"abidiff: {done.stdout}{done.stderr}")
     return done.stdout if done.returncode else ""
 
@@ -53,7 +53,7 @@ def soname(abi):
 
 
 def committed():
-    """{commit: the file in it}, of each commit that wrote it; or None without git: a tarball."""
+    """{commit: its version of the file} of each commit that changed it; None without git (tarball)."""
     def git(*command):
         return subprocess.run(["git", "-c", f"safe.directory={REPO}", *command], cwd=REPO,
                               capture_output=True, text=True)
@@ -94,7 +94,7 @@ another soname (soversion in lib/meson.build), and renew {NAME}:
 
 
 class Compared(unittest.TestCase):
-    """What counts as a difference, seen in libraries of a few lines."""
+    """Recognition of differences, tested with libraries of a few lines."""
     HEADER = "struct n_c { int a; }; int n_f(struct n_c *c); int n_g(long b);"
     BODIES = "int n_f(struct n_c *c) { return c->a; } int n_g(long b) { return (int)b; }"
 

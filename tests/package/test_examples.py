@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of examples/, built outside of the tree with nothing but pkg-config."""
+"""The programs of examples/, built outside of the tree with pkg-config only."""
 import glob
 import os
 import re
@@ -30,7 +30,7 @@ class Examples(unittest.TestCase):
                 self.assertTrue(os.access(os.path.join(self.folder, name), os.X_OK), self.said)
 
     def test_nothing_of_dpdk_is_exposed(self):
-        """Neither by the flags, nor by a header, a macro or a library that they lead to."""
+        """The flags expose no header, macro or library of DPDK."""
         for which in ("--cflags", "--libs", "--static --libs"):
             flags = run("pkg-config", *which.split(), "nightjar", env=self.prefix.env)
             self.assertNotRegex(flags, DPDK)
@@ -46,7 +46,7 @@ class Examples(unittest.TestCase):
                                  set(re.findall(r"\(NEEDED\).*\[(.*)\]", needed)))
 
     def test_usage(self):
-        """A program without arguments says which it takes."""
+        """A program without arguments prints its usage."""
         for name in NAMES:
             with self.subTest(program=name):
                 with self.assertRaisesRegex(AssertionError, r"usage: \S+ ADDRESS/PREFIX "):

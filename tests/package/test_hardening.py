@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What SECURITY.md promises of the release build, read from its binaries."""
+"""The hardening that SECURITY.md documents for the release build, read from its binaries."""
 import os
 import re
 import subprocess
@@ -18,7 +18,7 @@ def readelf(option, path):
 
 
 def imports(path):
-    """Functions that the binary takes from other libraries."""
+    """Functions that the binary imports."""
     found = set()
     for line in readelf("--dyn-syms", path).split("\n"):
         if match := re.search(r" UND (\w+)", line):
@@ -64,13 +64,13 @@ class Hardening(unittest.TestCase):
         for path in self.each((LIBRARY,)):
             found = {name for name in imports(path) if name.endswith("_chk")}
             self.assertTrue(found & {"__snprintf_chk", "__fprintf_chk", "__vsnprintf_chk"}, found)
-            # memcpy() whose size only the run knows: level 3, and some of level 2
+            # memcpy() with a run-time size: level 3, and some of level 2
             self.assertIn("__memcpy_chk", found)
 
     def test_large_frames_probe_each_page(self):
-        """Or one could step over a guard page."""
+        """Otherwise a large frame could skip a guard page."""
         for path in self.each((LIBRARY,)):
-            if X86:  # a page at a time, each touched
+            if X86:  # one page at a time, each touched
                 self.assertRegex(disassembled(path), r"sub\s+\$0x1000,%rsp\n\s*\w+:\s+orq\s+\$0x0,")
 
 

@@ -11,14 +11,14 @@ INCLUDE = os.path.join(REPO, "lib/include")
 HEADERS = sorted(os.path.relpath(path, INCLUDE)
                  for path in glob.glob(os.path.join(INCLUDE, "nightjar/*.h")))
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
-# C++: with the name of each function as C has it, or no program links.
+# C++: functions need their C names, or no program links.
 LANGUAGES = {"c": ("gcc", "-std=c11"), "cpp": ("g++", "-std=c++17")}
 VERSION = "const char *used(void); const char *used(void) { return nj_version(); }\n"
 
 
 class Headers(unittest.TestCase):
     def compiled(self, suffix, text):
-        """What nm prints of the object."""
+        """Output of nm for the object."""
         compiler = LANGUAGES[suffix]
         with tempfile.TemporaryDirectory(prefix="nj-headers-") as folder:
             source, made = (os.path.join(folder, name) for name in ("header." + suffix, "header.o"))

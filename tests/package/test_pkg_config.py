@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program of handlers, compiled as a user would: outside of the tree, with what is installed."""
+"""A program with handlers, compiled outside of the tree with the installed files."""
 import os
 import shutil
 import tempfile
@@ -57,7 +57,7 @@ class PkgConfig(unittest.TestCase):
             self.assertRegex(run(program, env=self.prefix.env), r"^\d+\.\d+\.\d+ 80\n$")
 
     def test_packagers_need_no_second_http2(self):
-        """Neither tests nor instruments: then there is nothing to compare with."""
+        """A build without tests and tools needs no other HTTP/2 library for comparisons."""
         build = os.path.join(self.scratch, "configured")
         run("meson", "setup", build, REPO, "-Dtests=false", "-Dperf=false")
         wanted = run("meson", "introspect", "--dependencies", build)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-The reference pages that Doxygen makes of the public headers (docs/Doxyfile): without a warning, and
-with each paragraph of each function's docstring.
+The reference pages of the public headers (docs/Doxyfile): Doxygen must give no warning, and include
+each paragraph of each function's docstring.
 """
 import glob
 import os
@@ -19,7 +19,7 @@ LABELS = ("Context", "Ownership", "Errors", "Returns")
 
 
 def doxygen(folder, *settings):
-    """(exit status, what it says) of docs/Doxyfile with further settings; pages go to `folder`."""
+    """(exit status, output) of Doxygen with docs/Doxyfile and more settings; writes to `folder`."""
     with open(os.path.join(REPO, "docs/Doxyfile"), encoding="utf-8") as f:
         text = "\n".join([f.read(), f"OUTPUT_DIRECTORY = {folder}", *settings])
     done = subprocess.run(["doxygen", "-"], input=text, cwd=REPO, capture_output=True, text=True)
@@ -42,7 +42,7 @@ def described(folder):
 
 
 def written():
-    """The same as the headers have it, without Markdown's code marks."""
+    """The same read from the headers, without Markdown's code marks."""
     found = {}
     for path in glob.glob(os.path.join(INCLUDE, "*.h")):
         with open(path, encoding="utf-8") as f:
@@ -77,7 +77,7 @@ class Reference(unittest.TestCase):
             self.assertRegex(f.read(), r'class="section user"><dt>Context</dt><dd>')
 
     def test_warnings_fail(self):
-        """Of a header with a function without docstring, and a docstring with a broken command."""
+        """For a function without a docstring, and for a docstring with an invalid command."""
         for number, text in enumerate(("/** @file */\nvoid nj_f(void);\n",
                                        "/** @file */\n/** It is @nothing. */\nvoid nj_f(void);\n")):
             header = os.path.join(self.folder, f"bad{number}.h")

@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Orders of memory that are too weak, and a sleeper in park.c whom nobody wakes: nj-relaxed has to
-find each of them. Arguments: the build folder, nj-relaxed.
+Memory orders that are too weak, and a lost wake-up in futex_park.c: nj-relaxed must find each of
+them. Arguments: the build folder, nj-relaxed.
 
-A mutant is (file, text that is in it once, text in its place, name of the world that finds it, what
-is wrong). The mutated file is compiled and linked in place of the real one, by the commands that
-built nj-relaxed.
+A mutant is (file, text that occurs in it once, replacement, name of the world that finds it,
+fault). The mutated file replaces the real one, with the commands that built nj-relaxed.
 
-Weaker orders that are no faults, so that nothing can find them:
+Weaker orders that are not faults, so that no test can find them:
   strategy_state.c, seats.c
-              Of a swap that does not make the caller producer, the acquire half: dispatch, undo,
-              leave, pause, leave_to_seated, call. Of one that neither gives production away nor
-              asks for it for the caller's sake, the release half: undo, retake, join, call. What
-              others released stays in the release sequence.
-  reserved.c  All of `count`, and STOPPED in it: who has to see STOPPED acquires n_wakes, which
-              stop() releases afterwards. The store of FREE: a seat protects nothing but itself;
-              without it and without release and acquire in `count` somebody may look for a free
-              seat for longer, as the one that was counted shows late. The acquire half of
-              seat_change(): a task is read after the load in take().
-  strategy.c  `stopped`: who sees it only leaves, and who frees the strategy acquires `n_refs`.
+      The acquire half of a swap that does not make the caller the producer: dispatch, undo, leave,
+      pause, leave_to_seated, call. The release half of a swap that neither gives production away
+      nor requests it for the caller: undo, retake, join, call. Releases of other threads stay in
+      the release sequence.
+  reserved_threads.c
+      All of `count`, including STOPPED: threads that must see STOPPED acquire n_wakes, which
+      stop() releases afterwards. The store of FREE: a seat protects only itself; without it and
+      without release and acquire in `count` a thread may search longer for a free seat, since the
+      counted one becomes visible late. The acquire half of seat_change(): a task is read after
+      the load in take().
+  thread_strategy.c
+      `stopped`: a thread that sees it only leaves; the thread that frees the strategy acquires
+      `n_refs`.
 """
 import concurrent.futures
 import os
@@ -42,7 +44,7 @@ WAKE = "syscall(SYS_futex, n_wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0)"
 
 
 def swap(arguments, order, world, what, now="&now", file=WORD):
-    """One call of swap() gets an order of its own."""
+    """Gives one call of swap() another order."""
     return (file, f"swap(w, {now}, {arguments})",
             f"atomic_compare_exchange_strong_explicit(w, {now}, nj__make_state({arguments}), "
             f"memory_order_{order}, memory_order_relaxed)", world, what)
@@ -123,7 +125,7 @@ class Checker:
             return self.find_in(folder, mutant)
 
     def find_in(self, folder, mutant):
-        """What the checker says about a mutant, or None when it finds nothing."""
+        """The checker's message about a mutant, or None."""
         name, text, instead, world, _ = mutant
         obj, (source, command) = next((o, c) for o, c in self.commands.items()
                                       if c[0].endswith("/" + name))
@@ -136,7 +138,7 @@ class Checker:
         with open(mutated, "w", encoding="utf-8") as f:
             f.write(original.replace(text, instead))
         self.run(*[mutated if os.path.realpath(os.path.join(self.build, word)) == source else
-                   word.replace(obj, out) for word in command])  # -MF names it, too
+                   word.replace(obj, out) for word in command])  # -MF contains it as well
         self.run("c++", "-Wl,--wrap=syscall", "-o", program, out,
                  *[o for o in self.commands if o != obj])
         done = subprocess.run([program, world], capture_output=True, text=True, errors="replace")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What stdatomic.h, relaxed.h and the kernel's futex are made of, with relacy. Objects are found by
-// their address: relacy's own atomics, of 64 bits whatever the object has, stand in a table that is
-// empty again at the beginning of each run.
+// Implements stdatomic.h, relaxed.h and the kernel's futex with relacy. Objects are identified by
+// address: relacy's own atomics, of 64 bits for any object, are in a table that is empty at the
+// start of each run.
 
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 #include <relacy/relacy.hpp>
 #pragma pop_macro("errno")
 
-#undef new // relacy's words are for what it tests, not for this file
+#undef new // relacy's macros are for the tested code, not for this file
 #undef delete
 #undef malloc
 #undef calloc
@@ -58,7 +58,7 @@ struct plain_object {
 
 struct {
     const relaxed_world *world;
-    const char *why; // it failed, or NULL when that is relacy's to say
+    const char *why; // reason of the failure, or NULL if relacy reports it
     bool setting_up;
     unsigned n_objects, n_plain;
     object objects[objects_max];
@@ -75,7 +75,7 @@ rl::debug_info info_of(const relaxed_place &at)
 {
     now.why = what;
     rl::ctx().fail_test(what, rl::test_result_user_assert_failed, info);
-    abort(); // relacy has left this context for good
+    abort(); // relacy never resumes this context
 }
 
 rl::memory_order order_of(memory_order order)
@@ -145,8 +145,8 @@ struct suite : rl::test_suite<suite, RELAXED_THREADS_MAX> {
     }
 };
 
-// What relacy prints, kept for the case that it is worth reading: without allocating, as relacy
-// counts what is allocated during a run.
+// Stores relacy's output, which is printed after a failure. Does not allocate, since relacy counts
+// allocations of a run.
 class text : public std::streambuf
 {
   public:
@@ -230,7 +230,7 @@ void relaxed_writes(void *object, struct relaxed_place at)
     plain_at(object, info)(info).store(0);
 }
 
-// Nothing comes in between the look and the sleep: relacy changes threads at atomic operations.
+// The test and the sleep are atomic: relacy switches threads at atomic operations only.
 void relaxed_wait(bool (*until)(void))
 {
     while (!until())
@@ -248,7 +248,7 @@ void relaxed_init(void *object, size_t n_bytes, uint64_t value, struct relaxed_p
 {
     rl::debug_info info = info_of(at);
     unsigned n_known = now.n_objects;
-    word &w = *object_at(object, n_bytes, info).value; // a new one has the value that is in memory
+    word &w = *object_at(object, n_bytes, info).value; // a new one gets the value in memory
 
     if (n_known == now.n_objects)
         w.store(value, rl::mo_relaxed, info);
@@ -305,9 +305,9 @@ uint64_t relaxed_change(void *object, size_t n_bytes, enum relaxed_rmw how, uint
 
 // --- the kernel -------------------------------------------------------------------------------
 
-// lib/sched/park.c asks it, which is linked with --wrap=syscall. The kernel compares the word's
-// last value with the expected one, and nothing comes in between that and the sleep. It orders
-// nothing for its callers: what they need, their own orders have to say.
+// Called by lib/sched/futex_park.c, which is linked with --wrap=syscall. The kernel compares the
+// last value of the word with the expected one and sleeps, atomically. It orders nothing for its
+// callers, whose own memory orders must suffice.
 long __wrap_syscall(long number, ...)
 {
     rl::debug_info info = RL_INFO;

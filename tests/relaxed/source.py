@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What is checked is what is built. Arguments: the build folder, the checker, libnightjar and the
-library of perf/reference.
+Verifies that the checked code is the built code. Arguments: the build folder, the checker,
+libnightjar and the library of perf/reference.
 
-Each source of theirs that goes into the checker is the same file there, which reads the same
-headers and gets the same definitions. The only exception is stdatomic.h of this folder.
+Each library source in the checker is the same file, with the same headers and definitions. The
+only exception is stdatomic.h of this folder.
 strategy_state.c, reserved_threads.c and dual.c are among them.
 """
 import os
@@ -20,7 +20,7 @@ MUST = ("lib/sched/strategy_state.c", "lib/sched/reserved_threads.c", "perf/refe
 
 
 def read(build, command):
-    """The files of this repository that a compilation reads, but for the shim."""
+    """The files of this repository that a compilation reads, except stdatomic.h."""
     words = iter(command)
     listing = [w for w in words if w not in ("-c", "-MD") and
                not (w in ("-o", "-MF", "-MQ") and next(words))]
@@ -31,7 +31,7 @@ def read(build, command):
 
 
 def definitions(command):
-    """What it is compiled with that could change its meaning."""
+    """Compiler arguments that could change the meaning of the code."""
     return {a for a in command if a.startswith(("-D", "-U", "-include", "-imacros"))}
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-docs/ewyk-sentences.md: each sentence that our scheduling holds itself to, and the tests that name
-it, by `EWYK 5.26` in a comment (of C, or the docstring of a test in Python). `./dev tidy --rfc`
-writes it from docs/ewyk-sentences.txt.
+Generates docs/ewyk-sentences.md: each requirement of our scheduling, and the tests that cite it by
+`EWYK 5.26` in a comment (of C, or the docstring of a test in Python). `./dev tidy --rfc` writes it
+from docs/ewyk-sentences.txt.
 """
 import re
 

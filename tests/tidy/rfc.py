@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-docs/rfc/tcp.md: each sentence about TCP that we hold ourselves to, the clause it comes from, the
-code that names the clause, the tests that name the sentence. `./dev tidy --rfc` writes it.
+Generates docs/rfc/tcp.md: each requirement of TCP that we implement, its clause, the code that
+cites the clause, the tests that cite the sentence. `./dev tidy --rfc` writes it.
 
-The list is docs/rfc/tcp-clauses.txt. The code says `RFC 9293 3.8.4` in a comment; a test says
-`Sentence 66` (`sentences 43, 45`, `sentences 98 - 100`) in the comment right above it: a Criterion
-Test, the head of a packet script, the docstring of an end-to-end test. Places are named by function
-and test, not by line, so that the page changes only when what it says does.
+The list is docs/rfc/tcp-clauses.txt. Code cites `RFC 9293 3.8.4` in a comment. A test cites
+`Sentence 66` (`sentences 43, 45`, `sentences 98 - 100`) in the comment directly above it: a
+Criterion Test, the head of a packet script, the docstring of an end-to-end test. Citations are located by
+function and test, not by line, so that moved code does not change the page.
 """
 import ast
 import re
@@ -14,7 +14,7 @@ import re
 CLAUSES, PAGE = "docs/rfc/tcp-clauses.txt", "docs/rfc/tcp.md"
 LAST = 124
 
-# A section, and what narrows it down: one of the eight steps of RFC 9293 3.10.7.4.
+# A section, and optionally one of the eight steps of RFC 9293 3.10.7.4.
 STEPS = "first|second|third|fourth|fifth|sixth|seventh|eighth"
 SECTION = r"(?:[A-Z]\.)?\d+(?:\.\d+)*(?:,? (?:%s)\b)?" % STEPS
 SECTIONS = rf"{SECTION}(?:(?:,| and| -|, and) {SECTION}(?![\w.]*\w))*"
@@ -41,7 +41,7 @@ def numbers(text):
 
 
 def flat(comment):
-    """A comment as one line, without its stars."""
+    """A comment as one line, without asterisks."""
     return re.sub(r"\s+", " ", re.sub(r"^\s*(?:/\*+|\*/|\*|//|#)|\*/", " ", comment, flags=re.M))
 
 
@@ -58,7 +58,7 @@ def steps(first, last):
 
 
 def citations_of(comment):
-    """{(document, section)} that a comment names; section "" for the document as a whole."""
+    """{(document, section)} cited in a comment; section "" for the whole document."""
     found = set()
     for match in CITATION.finditer(flat(comment)):
         document, listed = match.groups()
@@ -74,7 +74,7 @@ def citations_of(comment):
 
 
 def answers(cited, clause):
-    """Is what the code cites the clause, or a part of it?"""
+    """Does the code cite the clause, or a part of it?"""
     (document, section), (wanted_document, wanted) = cited, clause
     part = re.match(re.escape(wanted) + r"[. ]", section) is not None
     return document == wanted_document and (not wanted or section == wanted or part)
@@ -119,7 +119,7 @@ def order(clause):
 # --- code and tests -----------------------------------------------------------------------------
 
 def comments(text):
-    """(first line, last line, comment) of C; comments on lines that follow each other are one."""
+    """(first line, last line, comment) of C; comments on consecutive lines are joined."""
     pattern = r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
     for match in re.finditer(pattern, text, re.S):
         if match.group()[0] == "/":
@@ -136,7 +136,7 @@ def define_at(lines, number):
 
 
 def place(source, functions, first, last):
-    """What a comment is about: a function, a macro, or just the file ("")."""
+    """The subject of a comment: a function, a macro, or the file ("")."""
     for name, begin, end in functions:
         if begin <= first <= end or last + 1 == begin:
             return name
@@ -181,7 +181,7 @@ def tests_of(sources, scripts, functions):
     """{sentence: {(file, test or "")}}. `scripts`: {path: text} of packet scripts."""
     found = {}
     named = [(path, "", script_head(text)) for path, text in scripts.items()
-             if path.count("/") == 2]  # those that pass: neither pending nor broken
+             if path.count("/") == 2]  # passing scripts: neither pending nor broken
     for source in sources:
         if source.is_c and source.under("tests/unit"):
             named += [(source.path, *test) for test in c_tests(source, functions)]
@@ -196,7 +196,7 @@ def tests_of(sources, scripts, functions):
 # --- the page -----------------------------------------------------------------------------------
 
 def narrow(places):
-    """Functions rather than files, .c rather than .h, where there are any."""
+    """Prefers functions to files, and .c to .h."""
     for better in (lambda p: p[1] and p[0].endswith(".c"), lambda p: p[1],
                    lambda p: p[0].endswith(".c")):
         if chosen := {p for p in places if better(p)}:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ewyk.py: what counts as a test of a sentence, and what is found missing."""
+"""Tests ewyk.py: recognition of tests that cite a sentence, and reports of missing ones."""
 import unittest
 
 from tests.tidy import ewyk, tidy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""page.py: what is not ahead comes first, and the committed page is what the runs say."""
+"""Tests perf/bench/page.py: shortfalls come first, and the committed page matches the recorded runs."""
 import json
 import os
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rfc.py: what counts as a citation, what as a test, and what is found missing."""
+"""Tests rfc.py: recognition of citations and tests, and reports of missing ones."""
 import unittest
 
 from tests.tidy import rfc, tidy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each rule of tidy.py with a snippet it must refuse and one it must let pass."""
+"""Tests each rule of tidy.py with a snippet that it must reject and one that it must accept."""
 import os
 import tempfile
 import unittest
@@ -22,7 +22,7 @@ def rules_broken(findings):
 
 
 class Bans(unittest.TestCase):
-    # rule: [(path, what is refused, what passes)]
+    # rule: [(path, rejected snippet, accepted snippet)]
     CASES = {
         "clock": [("lib/tcp/a.c", "x = time(NULL);", "x = rtt.time(1) + c->time(2) + retime(3);"),
                   ("lib/shard/a.c", "rte_rdtsc_precise();", "/* rte_rdtsc() is banned */"),
@@ -178,7 +178,7 @@ class Docstrings(unittest.TestCase):
         lines = "".join(f" * {label}: {self.LINES[label]}\n" for label in labels)
         return f"/**\n * Do it.\n *\n{lines} */\n{declaration}\n"
 
-    # declaration: the labels that it has to have
+    # declaration: required labels
     WANTED = {
         "NJ_API void nj_f(struct nj_x *x, const char *name);": ("Context",),
         "NJ_API bool nj_f(uint32_t i,\n                 uint32_t k);": ("Context", "Returns"),
@@ -255,7 +255,7 @@ class Docstrings(unittest.TestCase):
         self.assertFalse(self.broken("#define NJ_API extern\n/* NJ_API int nj_f(void); */\n"))
 
     def test_every_public_function_is_seen(self):
-        """exports.py, which the linker's script comes from, finds the same ones."""
+        """exports.py, which generates the linker script, finds the same functions."""
         from lib import exports
         seen = 0
         for name in sorted(os.listdir(os.path.join(tidy.REPO, tidy.PUBLIC))):

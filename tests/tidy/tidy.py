@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-The house rules that the compiler can't enforce. Prints `file:line: rule: what, do instead`.
+Checks the code conventions that the compiler cannot. Prints `file:line: rule: finding, remedy`.
 
-A rule is a function from one Source to findings; rules that need the whole tree take the list of
-sources. test_tidy.py shows each rule a good and a bad snippet. ratchet.txt records what was too
-long when a rule came: such a thing may shrink, never grow.
+A rule is a function from one Source to findings; rules about the whole tree take the list of
+sources. test_tidy.py tests each rule with a good and a bad snippet. ratchet.txt lists functions and
+files that exceeded a limit when it was introduced: they may shrink and must not grow.
 """
 import concurrent.futures
 import os
@@ -29,7 +29,7 @@ class Finding:
 
 
 def blank(text):
-    """C without comments and without the inside of strings; lines and columns stay."""
+    """C code with comments and strings blanked; lines and columns are unchanged."""
     def spaces(match):
         token = match.group()
         if token[0] == "/":
@@ -68,19 +68,19 @@ class Source:
                 yield number, match.group(1)
 
 
-# --- bans, each with what to do instead -------------------------------------------------------
+# --- bans, each with an alternative -----------------------------------------------------------
 
 CALL = r"(?<![\w.>])(%s)\s*\("
 MACHINES = ("lib", "tests/unit", "tests/sim", "tests/script")
 DATAPATH = tuple(
     "lib/" + x for x in ("wire", "net", "tcp", "h2", "http", "conn", "shard", "sched", "shape"))
 
-# Layers whose code may ask the system: not pure, not on the datapath.
+# Layers that may call the system: not pure, not on the datapath.
 SERVICES = tuple("lib/" + x for x in ("dpdk", "threads", "store", "log", "config", "server"))
 
-# name: (where it holds, where not, calls, included files, what to do instead)
+# name: (paths, excluded paths, calls, included files, alternative)
 BANS = {
-    "clock": (MACHINES, (*SERVICES, "tests/sim/main.c"),  # tells its progress
+    "clock": (MACHINES, (*SERVICES, "tests/sim/main.c"),  # prints its progress
               r"clock_gettime|gettimeofday|time|clock|rte_rdtsc\w*|rte_get_(?:tsc|timer)_\w+",
               None, "take the `now` argument"),
     "random": (MACHINES, SERVICES,
@@ -107,7 +107,7 @@ BANS = {
     "assert": (("lib",), (), r"assert", r"assert\.h", "use NJ_ASSERT (base/assert.h)"),
 }
 
-# The one exception that is not a folder: workers register their thread with EAL.
+# The only exception for a file: workers register their thread with the EAL.
 WORKER = re.compile(r"lib/(?:threads/service_thread|threads/worker_pool|store/file_reader)\.c")
 
 
@@ -134,7 +134,7 @@ def rule_include_up(source):
 
 
 def layer_table(meson_text):
-    """{layer: set of layers it may include} from the table in lib/meson.build."""
+    """{layer: set of layers that it may include}, from the table in lib/meson.build."""
     table = {}
     for name, lower in re.findall(r"'(\w+)':\s*\[\[([^\]]*)\]", meson_text):
         table[name] = set(re.findall(r"'(\w+)'", lower))
@@ -157,7 +157,7 @@ def rule_layers(source, table):
 # --- shape: head comments, lengths, mutable data ----------------------------------------------
 
 def rule_head(source, paths):
-    """A .c file may leave its head comment to the header of the same name."""
+    """Head comments. The header of the same name may have that of a .c file."""
     if not source.path.endswith((".c", ".h", ".py", ".build", ".sh")):
         return
     if "SPDX-License-Identifier: BSD-3-Clause" not in "\n".join(source.lines[:2]):
@@ -223,7 +223,7 @@ def functions(source):
             yield name, first, last
 
 
-# The one exception: which stack runs on this thread, see there.
+# The only exception: the stack that runs on this thread, see there.
 THREAD_LOCAL = ("lib/sched/fiber.c", "_Thread_local struct nj__current nj__current;")
 
 
@@ -249,7 +249,7 @@ def rule_mutable(source):
 
 
 def lengths(sources):
-    """(key, path, line, length, limit) of everything that has a limit."""
+    """(key, path, line, length, limit) of each function and file with a limit."""
     for source in sources:
         if source.path.endswith((".c", ".h", ".py")) or source.path == "dev":
             yield source.path, source.path, 1, source.text.count("\n"), FILE_MAX
@@ -285,8 +285,8 @@ DECLARATION = re.compile(r"^(?:NJ_API|static inline)\s+([^;{(]*?)(\w+)\(([^;{]*)
 
 
 def labels_wanted(returns, parameters):
-    """{label: why} of what a docstring has to say. Whatever else is kept, or handed over, is for
-    the author to see: `Ownership` is asked for where a type tells of it."""
+    """{label: reason} of the paragraphs that a docstring must have. `Ownership` is required only if a
+    type shows that something is kept or handed over; the author adds other cases."""
     wanted = {"Context": "is public"}
     if re.search(r"\bconst void \*|\(\*\w*\)\(|\bvoid \*arg\b", parameters):
         wanted["Ownership"] = "takes const void *, void *arg or a function"
@@ -309,7 +309,7 @@ def docstring_before(source, at):
 
 
 def rule_docstring(source):
-    """Each function of a public header has a docstring of its own, as CONTRIBUTING.md has it."""
+    """Each function of a public header has a docstring in the form of CONTRIBUTING.md."""
     if not source.path.endswith(".h") or not source.under(PUBLIC):
         return
     for match in DECLARATION.finditer(source.code):
@@ -349,7 +349,7 @@ def rule_listed(sources, meson_text):
 
 
 def rule_mirrored(sources):
-    """Warnings only: not everything can be tested without a device."""
+    """Warnings only, since some files cannot be tested without a device."""
     tested = {s.path for s in sources}
     for source in sources:
         if source.path.endswith(".c") and source.layer:
@@ -367,7 +367,7 @@ def rule_symbols(nm_text):
 
 
 def nm(build):
-    """What the built libraries export, or None when nothing is built."""
+    """Symbols that the built libraries export, or None without a build."""
     libs = []
     for folder, _, names in os.walk(os.path.join(build, "lib")):
         libs += [os.path.join(folder, n) for n in sorted(names)
@@ -420,7 +420,7 @@ def scripts():
 
 
 def written(rule, page, text, write):
-    """The page is the one that is committed."""
+    """The committed page is up to date."""
     if write:
         with open(os.path.join(REPO, page), "w", encoding="utf-8") as f:
             f.write(text)
@@ -429,7 +429,7 @@ def written(rule, page, text, write):
 
 
 def rule_rfc(sources, write):
-    """The page of sentences, clauses, code and tests is whole."""
+    """The page of sentences, clauses, code and tests is complete."""
     text, complaints = rfc.matrix(read(rfc.CLAUSES), sources, scripts(),
                                   sorted(os.listdir(os.path.join(REPO, "docs/adr"))), functions)
     for line, complaint in complaints:
@@ -447,7 +447,7 @@ def rule_ewyk(sources, write):
 
 # --- history ----------------------------------------------------------------------------------
 
-# Commits behind this one have messages in the form that CONTRIBUTING.md asks for.
+# Commits after this one have messages in the form of CONTRIBUTING.md.
 COMMITS_SINCE = "30862a7f76719439991a1a0978de6d328a2652f5"
 SUBJECT_MAX = 72
 
@@ -463,7 +463,7 @@ def commit_findings(name, subject, body):
 
 
 def rule_commits():
-    """Nothing is found without git, in a tarball, or where that commit is not: a shallow clone."""
+    """No findings without git, in a tarball, or in a shallow clone without that commit."""
     done = subprocess.run(
         ["git", "-c", f"safe.directory={REPO}", "log", "--no-merges",
          "--format=%h%x00%s%x00%b%x01", f"{COMMITS_SINCE}..HEAD"],
@@ -477,8 +477,8 @@ def rule_commits():
 # --- running them -----------------------------------------------------------------------------
 
 def repository():
-    """Every text file of ours, tracked or about to be. Git is not asked: it may be missing, and it
-    refuses root a clone that belongs to somebody else."""
+    """Every text file of the repository, tracked or not. Does not use git, which may be missing and
+    refuses to run as root in another user's clone."""
     wanted = (".c", ".h", ".py", ".sh", ".build", ".def")
     for folder, below, names in os.walk(REPO):
         top = folder == REPO
@@ -501,7 +501,7 @@ def each(rule, sources, *args):
 
 
 def report(rules):
-    """Prints what each of {name: function} finds, and how many found nothing."""
+    """Prints the findings of each of {name: function}, and the number of functions without any."""
     failed = 0
     for findings in ([*rule()] for rule in rules.values()):
         failed += bool(findings)
