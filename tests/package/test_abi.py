@@ -53,7 +53,7 @@ def soname(abi):
 
 
 def committed():
-    """{commit: its version of the file} of each commit that changed it; None without git (tarball)."""
+    """{commit: version of the file} of each commit that changed it; None without git (tarball)."""
     def git(*command):
         return subprocess.run(["git", "-c", f"safe.directory={REPO}", *command], cwd=REPO,
                               capture_output=True, text=True)

@@ -5,8 +5,8 @@ cites the clause, the tests that cite the sentence. `./dev tidy --rfc` writes it
 
 The list is docs/rfc/tcp-clauses.txt. Code cites `RFC 9293 3.8.4` in a comment. A test cites
 `Sentence 66` (`sentences 43, 45`, `sentences 98 - 100`) in the comment directly above it: a
-Criterion Test, the head of a packet script, the docstring of an end-to-end test. Citations are located by
-function and test, not by line, so that moved code does not change the page.
+Criterion Test, the head of a packet script, the docstring of an end-to-end test. Citations are
+located by function and test, not by line, so that moved code does not change the page.
 """
 import ast
 import re

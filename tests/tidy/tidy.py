@@ -285,8 +285,8 @@ DECLARATION = re.compile(r"^(?:NJ_API|static inline)\s+([^;{(]*?)(\w+)\(([^;{]*)
 
 
 def labels_wanted(returns, parameters):
-    """{label: reason} of the paragraphs that a docstring must have. `Ownership` is required only if a
-    type shows that something is kept or handed over; the author adds other cases."""
+    """{label: reason} of the paragraphs that a docstring must have. `Ownership` is required only
+    if a type shows that something is kept or handed over; the author adds other cases."""
     wanted = {"Context": "is public"}
     if re.search(r"\bconst void \*|\(\*\w*\)\(|\bvoid \*arg\b", parameters):
         wanted["Ownership"] = "takes const void *, void *arg or a function"
