@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tests perf/bench/page.py: shortfalls come first, and the committed page matches the recorded runs."""
+"""Tests perf/bench/page.py: shortfalls come first, the committed page matches the recorded runs."""
 import json
 import os
 import tempfile
