@@ -13,7 +13,7 @@
 
 #include "config/class_keys.h"
 #include "config/ini_file.h"
-#include "dpdk/address_acl.h"
+#include "dpdk/address_lists.h"
 #include "shape/request_class.h"
 
 #define NJ_POLICY_BYTES_MAX    NJ_INI_BYTES_MAX

@@ -18,7 +18,7 @@
 
 #include "base/error_text.h"
 #include "base/signal_stack.h"
-#include "base/thread.h"
+#include "base/thread_start.h"
 
 _Static_assert(RTE_MAX_LCORE <= NJ_LCORES_MAX, "ids of lcores are below NJ_LCORES_MAX");
 

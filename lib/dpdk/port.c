@@ -540,7 +540,8 @@ static uint32_t add_device(uint16_t id, struct rte_device **devices, uint32_t n)
     return n;
 }
 
-uint32_t nj_dpdk_port_devices(const struct nj_dpdk_port *p, struct rte_device **devices, uint32_t n)
+uint32_t nj_dpdk_port_add_devs(const struct nj_dpdk_port *p, struct rte_device **devices,
+                               uint32_t n)
 {
     uint16_t member[RTE_MAX_ETHPORTS];
     uint32_t n_members = p->bond ? list_members(member) : 0;

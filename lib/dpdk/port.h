@@ -107,8 +107,8 @@ struct rte_device;
 /* Appends the port's device to `devices`, which holds `n` of RTE_MAX_ETHPORTS entries; for a bond
  * the devices of its members first. Returns the new number. Between nj_dpdk_port_open() and
  * nj_dpdk_port_close(). */
-uint32_t nj_dpdk_port_devices(const struct nj_dpdk_port *p, struct rte_device **devices,
-                              uint32_t n);
+uint32_t nj_dpdk_port_add_devs(const struct nj_dpdk_port *p, struct rte_device **devices,
+                               uint32_t n);
 /* Probes devices with closed ports again, so that they have ports as after rte_eal_init(). A device
  * with another open port is skipped. Returns 0, or -1 with the reason in `why`: at least one device
  * has no port; the others were probed. */

@@ -43,7 +43,7 @@ void nj__h2_data_begin(struct nj_h2 *h)
     nj__h2_glitch_data_begins(h, st);
     h->pad = 0;
     h->pad_length_due = f->flags & NJ__H2_PADDED;
-    if (!nj__h2_window_receive(h, f->n_bytes)) {
+    if (!nj__h2_window_take_data(h, f->n_bytes)) {
         nj__h2_conn_error(h, NJ__H2_FLOW_CONTROL_ERROR);
         return;
     }

@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 
-bool nj__h2_window_receive(struct nj_h2 *h, uint32_t n_bytes)
+bool nj__h2_window_take_data(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (n_bytes > h->window - h->n_received)
         return false;

@@ -60,7 +60,7 @@ size_t nj_h2_context_bytes_used(const struct nj_h2_context *core)
     return core->alloc.bytes_used - n_own;
 }
 
-void nj__h2_context_fail_after(struct nj_h2_context *core, uint64_t n)
+void nj__h2_context_fail_nth(struct nj_h2_context *core, uint64_t n)
 {
     core->alloc.fail_countdown = n;
 }

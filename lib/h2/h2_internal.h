@@ -115,7 +115,7 @@ struct nj_h2_context {
 };
 
 /* For tests: the `n`-th allocation from now fails, once; 0: none fails. */
-void nj__h2_context_fail_after(struct nj_h2_context *core, uint64_t n);
+void nj__h2_context_fail_nth(struct nj_h2_context *core, uint64_t n);
 
 /* ---- a connection ---- */
 
@@ -248,7 +248,7 @@ void nj__h2_settings_acked(struct nj_h2 *h);
 /* ---- flow_control.c ---- */
 
 /* Count a DATA frame of `n_bytes`. False: it exceeds the connection's window. */
-bool nj__h2_window_receive(struct nj_h2 *h, uint32_t n_bytes);
+bool nj__h2_window_take_data(struct nj_h2 *h, uint32_t n_bytes);
 /* Return consumed bytes to the window of the connection, and of a stream. */
 void nj__h2_window_consume(struct nj_h2 *h, uint32_t n_bytes);
 void nj__h2_stream_window_consume(struct nj_h2_stream *st, uint32_t n_bytes);

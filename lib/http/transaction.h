@@ -11,7 +11,7 @@
 #ifndef NJ_HTTP_TRANSACTION_H
 #define NJ_HTTP_TRANSACTION_H
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "base/list.h"
 #include "base/pool.h"
 #include "base/request_head.h"

@@ -11,7 +11,7 @@
 #ifndef NJ_NET_ND_HOST_H
 #define NJ_NET_ND_HOST_H
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "net/neighbours.h"
 
 /* Length of the default router list. RFC 4861 6.3.4 requires at least two. */

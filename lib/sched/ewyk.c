@@ -601,7 +601,7 @@ void nj_ewyk_stop(struct nj_ewyk *e)
         reject_all(e);
 }
 
-void nj_ewyk_cancel_all(struct nj_ewyk *e)
+void nj_ewyk_cancel_fibers(struct nj_ewyk *e)
 {
     for (uint32_t i = 0; i < e->fibers->n_max; i++)
         if (e->fibers->fiber[i].state != NJ__FIBER_FREE)

@@ -170,7 +170,7 @@ bool nj_ewyk_is_idle(const struct nj_ewyk *);
  * context of the thread. */
 void nj_ewyk_stop(struct nj_ewyk *);
 /* Ends the current and all later waits of every fiber. */
-void nj_ewyk_cancel_all(struct nj_ewyk *);
+void nj_ewyk_cancel_fibers(struct nj_ewyk *);
 /* As nj_fibers_trim(), while no task is on a fiber. */
 uint32_t nj_ewyk_trim(struct nj_ewyk *, uint32_t n_keep, uint32_t n_max);
 /* The class of one task that is on a fiber. NULL: no fiber is in use. */

@@ -128,7 +128,7 @@ static uint32_t count_before(const struct nj_task_client *c, const struct nj_tas
     return n;
 }
 
-bool nj_task_queue_reassign(struct nj_task_queue *q, struct nj_task *task, const void *client)
+bool nj_task_queue_to_client(struct nj_task_queue *q, struct nj_task *task, const void *client)
 {
     const struct nj_task_client *from = client_of(q, task), *to = find_client(q, client);
 

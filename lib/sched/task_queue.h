@@ -18,7 +18,7 @@
  * NJ_TASKS_OUT_MAX, 12 KiB for each lcore. */
 #define NJ_TASK_QUEUE_CLIENTS 256u
 
-/* nj_task_queue_reassign() examines at most this many tasks. */
+/* nj_task_queue_to_client() examines at most this many tasks. */
 #define NJ_TASK_QUEUE_REASSIGN_MAX 32u
 
 struct nj_task_client {
@@ -52,7 +52,7 @@ void nj_task_queue_done(struct nj_task_queue *q, const struct nj_task *task);
 struct nj_task *nj_task_queue_displace(struct nj_task_queue *q, const struct nj_task *task);
 /* Moves a waiting task to the end of another client's tasks, if it runs earlier there. True: moved.
  * A client with more than NJ_TASK_QUEUE_REASSIGN_MAX tasks gets none. */
-bool nj_task_queue_reassign(struct nj_task_queue *q, struct nj_task *task, const void *client);
+bool nj_task_queue_to_client(struct nj_task_queue *q, struct nj_task *task, const void *client);
 /* Removes a waiting task, not for a worker. */
 void nj_task_queue_remove(struct nj_task_queue *q, struct nj_task *task);
 

@@ -149,7 +149,7 @@ void nj__server_close_ports(struct nj_server *s)
     char why[256];
 
     for (uint32_t k = 0; k < s->n_ports; k++)
-        n_devices = nj_dpdk_port_devices(&s->port[k].dev, device, n_devices);
+        n_devices = nj_dpdk_port_add_devs(&s->port[k].dev, device, n_devices);
     for (; s->n_ports > 0; s->n_ports--) {
         struct nj_server_port *p = &s->port[s->n_ports - 1];
         nj_shard_rings_close(&p->fabric);

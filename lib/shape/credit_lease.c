@@ -69,7 +69,7 @@ bool nj__is_active(const struct nj_shape *s, const struct nj__node *n)
            (n->state == NJ__IDLE && n->unready_at && s->now - n->unready_at < NJ__DEFICIT_KEPT_NS);
 }
 
-uint64_t nj__lcore_weight(const struct nj_shape *s, const struct nj__class *c)
+uint64_t nj__class_weight_here(const struct nj_shape *s, const struct nj__class *c)
 {
     return c->weight * class_share(s, c) / NJ__SHARE_ONE;
 }
@@ -86,7 +86,7 @@ static uint64_t root_share(struct nj_shape *s)
         bool there = nj__is_active(s, &c->node);
         publish_peak(s, c);
         if (there)
-            here += nj__lcore_weight(s, c);
+            here += nj__class_weight_here(s, c);
         if (there || wanted_elsewhere(s, c))
             all += c->weight;
     }

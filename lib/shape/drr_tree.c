@@ -169,7 +169,7 @@ static void weigh_round(struct nj_shape *s, struct nj__node *p)
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
         const struct nj__class *c = &s->class_of[i];
         if (c->policy && nj__is_active(s, &c->node))
-            p->round_weight += nj__lcore_weight(s, c);
+            p->round_weight += nj__class_weight_here(s, c);
     }
 }
 
@@ -177,7 +177,7 @@ static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, st
 {
     uint64_t bytes;
     if (p->level == NJ__ROOT) {
-        uint64_t weight = nj__lcore_weight(s, nj__class_of_node(n));
+        uint64_t weight = nj__class_weight_here(s, nj__class_of_node(n));
         bytes =
             (uint64_t)((unsigned __int128)p->round_bytes * weight / nj_max_u64(p->round_weight, 1));
     } else {

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/field.h"
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "base/request_head.h"
 #include "base/types.h"
 #include "shape/rate_limit.h"

@@ -190,7 +190,7 @@ void nj__group_update_share(struct nj_paced_group *g);
 /* Is the node scheduled, or was it until a moment before? */
 bool nj__is_active(const struct nj_shape *s, const struct nj__node *n);
 /* The weight of a class on this lcore. */
-uint64_t nj__lcore_weight(const struct nj_shape *s, const struct nj__class *c);
+uint64_t nj__class_weight_here(const struct nj_shape *s, const struct nj__class *c);
 /* This lcore's part of a lease. */
 uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n);
 /* Returns the time it is due, and its size in *n_bytes. */

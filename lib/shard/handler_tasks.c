@@ -293,7 +293,7 @@ static void cancel_fibers(struct nj_shard *s)
     struct nj_handlers *h = &s->handlers;
 
     nj_ewyk_stop(h->ewyk);
-    nj_ewyk_cancel_all(h->ewyk);
+    nj_ewyk_cancel_fibers(h->ewyk);
     uint64_t n_fibers = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
     uint64_t n = (n_fibers / NJ_HANDLERS_RUN_MAX + 1) * NJ_HANDLERS_CANCEL_TURNS;
     for (; n > 0 && !nj_ewyk_is_idle(h->ewyk); n--)

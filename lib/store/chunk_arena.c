@@ -210,7 +210,7 @@ void nj__arena_release(uint8_t *block)
     madvise(block, LARGEST, MADV_DONTNEED);
 }
 
-void nj__arena_put_released(struct nj__arena *a, uint8_t *block)
+void nj__arena_put_unbacked(struct nj__arena *a, uint8_t *block)
 {
     push_released(a, index_of(a, 2, block));
 }

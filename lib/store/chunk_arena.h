@@ -36,17 +36,17 @@ uint8_t *nj__arena_take(struct nj__arena *a, uint32_t n_room);
 void nj__arena_put(struct nj__arena *a, uint8_t *block, uint32_t n_room);
 
 /* Release the pages of one block beyond NJ__ARENA_KEEP_MAX to the system, in three steps: take it
- * with the lock, nj__arena_release() without the lock, nj__arena_put_released() with the lock.
+ * with the lock, nj__arena_release() without the lock, nj__arena_put_unbacked() with the lock.
  * Returns NULL if there is none. */
 uint8_t *nj__arena_take_surplus(struct nj__arena *a);
 void nj__arena_release(uint8_t *block);
-void nj__arena_put_released(struct nj__arena *a, uint8_t *block);
+void nj__arena_put_unbacked(struct nj__arena *a, uint8_t *block);
 
 /* Are fewer than NJ__ARENA_LOW_WATER blocks populated, and could others be? Any thread, without the
  * lock; the answer may be stale. */
 bool nj__arena_needs_pages(const struct nj__arena *a);
 /* Populate one block, in three steps: take it with the lock, nj__arena_populate() without the lock,
- * nj__arena_put_populated() with the lock, or nj__arena_put_released() on failure. Returns NULL if
+ * nj__arena_put_populated() with the lock, or nj__arena_put_unbacked() on failure. Returns NULL if
  * NJ__ARENA_HIGH_WATER blocks are populated or no block lacks pages. */
 uint8_t *nj__arena_take_released(struct nj__arena *a);
 /* Returns 0 or a negative errno: EINVAL before Linux 5.14. */

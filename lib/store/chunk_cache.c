@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "base/atomics.h"
 #include "base/attr.h"
-#include "store/file_read.h"
+#include "store/verified_read.h"
 
 struct chunk_entry {
     struct nj_file_chunk chunk;
@@ -400,7 +400,7 @@ static enum nj_file_result finish_lookup(struct nj__chunks *c, struct nj_file_jo
 
     if (p->is_filling) {
         job->place = p->place;
-        job->seen = nj__chunks_n_fills(c, job->place);
+        job->seen = nj__chunks_fills_ended(c, job->place);
         nj__file_stat_add(&stats->waits_for_read, 1);
         return NJ_FILE_BUSY;
     }
@@ -602,7 +602,7 @@ int nj__chunks_populate(struct nj__chunks *c)
     if (rc == 0)
         nj__arena_put_populated(c->arena, block);
     else
-        nj__arena_put_released(c->arena, block);
+        nj__arena_put_unbacked(c->arena, block);
     nj__store_unlock(c->shared);
     return rc;
 }
@@ -617,7 +617,7 @@ void nj__chunks_trim(struct nj__chunks *c)
             return;
         nj__arena_release(block);
         nj__store_lock(c->shared);
-        nj__arena_put_released(c->arena, block);
+        nj__arena_put_unbacked(c->arena, block);
         nj__store_unlock(c->shared);
     }
 }

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "base/atomics.h"
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "base/list.h"
 #include "http/files/file_ops.h"
 #include "store/chunk_arena.h"
@@ -76,8 +76,8 @@ struct nj__chunk_fill {
 
 /*
  * READs of a large file `f`, which the job references. Call without the lock. OK: job->chunk is the
- * chunk. BUSY: another thread fills it, and job->seen is nj__chunks_n_fills() of job->place, which
- * changes when that fill has ended. NO_MEMORY: job->seen is the counter chunk_returns.
+ * chunk. BUSY: another thread fills it, and job->seen is nj__chunks_fills_ended() of job->place,
+ * which changes when that fill has ended. NO_MEMORY: job->seen is the counter chunk_returns.
  */
 
 /* Look the chunk up. Returns true if it is cached (job->result OK) or being filled (BUSY). */
@@ -98,7 +98,7 @@ enum nj_file_result nj__chunks_filled(struct nj__chunks *c, const struct nj__chu
 enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
                                     struct nj_file_job *job);
 /* Count of fills that ended in bucket `place`. Without the lock. */
-static inline uint32_t nj__chunks_n_fills(const struct nj__chunks *c, uint32_t place)
+static inline uint32_t nj__chunks_fills_ended(const struct nj__chunks *c, uint32_t place)
 {
     return nj_load_relaxed(&c->n_fills[place]);
 }

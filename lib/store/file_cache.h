@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "base/list.h"
 #include "http/files/file_ops.h"
 #include "store/store_shared.h"

@@ -22,7 +22,7 @@
 #include "sched/task_queue.h"
 #include "store/arena_populate.h"
 #include "store/chunk_cache.h"
-#include "store/file_read.h"
+#include "store/verified_read.h"
 #include "store/io_uring.h"
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"
@@ -114,7 +114,7 @@ static void hand_to_workers(struct nj_file_reader *r, struct nj__task_slot *s)
 
     job->place = 0;
     job->seen =
-        nj__chunks_n_fills(r->chunks, 0) - 1; /* that is news: see nj_file_store_may_retry() */
+        nj__chunks_fills_ended(r->chunks, 0) - 1; /* that is news: see nj_file_store_may_retry() */
     finish(s, NJ_FILE_BUSY);
 }
 
@@ -278,7 +278,7 @@ static void recheck_busy(struct nj_file_reader *r)
     for (; s; s = next) {
         const struct nj_file_job *job = job_of(s);
         next = s->next;
-        if (nj__chunks_n_fills(r->chunks, job->place) != job->seen || is_cancelled(r, s))
+        if (nj__chunks_fills_ended(r->chunks, job->place) != job->seen || is_cancelled(r, s))
             accept_job(r, s);
         else
             add_busy(r, s);

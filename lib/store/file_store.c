@@ -20,10 +20,10 @@
 #include "store/chunk_cache.h"
 #include "store/dir_reader.h"
 #include "store/file_cache.h"
-#include "store/file_read.h"
+#include "store/verified_read.h"
 #include "store/file_rights.h"
 #include "store/file_root.h"
-#include "store/open_files.h"
+#include "store/fd_budget.h"
 #include "threads/os_clock.h"
 
 /* Whole files in memory beyond the cache's budget, referenced by slow clients. Above this limit,
@@ -100,7 +100,7 @@ uint32_t nj_file_store_n_held(const struct nj_file_store *s)
 bool nj_file_store_may_retry(struct nj_file_store *s, const struct nj_file_job *job)
 {
     if (job->result == NJ_FILE_BUSY)
-        return nj__chunks_n_fills(&s->chunks, job->place) != job->seen;
+        return nj__chunks_fills_ended(&s->chunks, job->place) != job->seen;
     return nj_load_relaxed(&s->shared.stats.chunk_returns) != job->seen ||
            nj__store_has_deferred(&s->shared);
 }

@@ -13,7 +13,7 @@
 
 #include <rte_prefetch.h>
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "base/pool.h"
 #include "base/types.h"
 

@@ -52,7 +52,7 @@ void nj__tcp_request_eviction(const struct nj_tcp *tcp, const struct nj_tcp_arri
         (void)can_evict_for(tcp, a, true);
 }
 
-enum nj_tcp_verdict nj__tcp_check_syn_allowed(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
+enum nj_tcp_verdict nj__tcp_check_syn_room(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
 {
     if (tcp->draining)
         return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
@@ -99,7 +99,7 @@ static enum nj_tcp_verdict input_listen(struct nj_tcp *tcp, struct nj_tcp_arriva
     }
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_FIN)) != NJ_TCP_SYN)
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
-    if ((v = nj__tcp_check_syn_allowed(tcp, a)) != PASS)
+    if ((v = nj__tcp_check_syn_room(tcp, a)) != PASS)
         return v;
     /* Text on a SYN is not acknowledged: the peer sends it again. */
     if (!nj__syn_backlog_full(tcp))

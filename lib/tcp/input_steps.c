@@ -406,7 +406,7 @@ static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
     }
     /* In-order data is always accepted when nothing is held, or in exchange for out-of-order data.
      * Otherwise a full queue could never drain. */
-    if (t->x->rcvq.n_mbufs > 0 && !nj__rcv_make_room(tcp, t, seg->payload_bytes) &&
+    if (t->x->rcvq.n_mbufs > 0 && !nj__rcv_merge_for_room(tcp, t, seg->payload_bytes) &&
         !nj__reasm_drop_last(tcp, t))
         return nj__tcp_drop(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
     bool filled_hole = t->x->reasm != NULL;

@@ -117,7 +117,7 @@ static void merge_all_adjacent(struct nj_tcp *tcp, struct nj_tcb *t)
         nj_count(tcp->cfg.counters, NJ_C_tcp_rx_compacted);
 }
 
-bool nj__rcv_make_room(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
+bool nj__rcv_merge_for_room(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
 {
     const struct nj_mbuf_queue *q = &t->x->rcvq;
 

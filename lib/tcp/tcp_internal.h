@@ -101,7 +101,7 @@ void nj__tcp_apply_syn_options(struct nj_tcp *, struct nj_tcb *, const struct nj
 /* input.c */
 bool nj__tcp_is_listening(const struct nj_tcp *, uint16_t port);
 /* Returns PASS if a SYN may open a connection now, else the verdict for it. */
-enum nj_tcp_verdict nj__tcp_check_syn_allowed(const struct nj_tcp *, struct nj_tcp_arrival *);
+enum nj_tcp_verdict nj__tcp_check_syn_room(const struct nj_tcp *, struct nj_tcp_arrival *);
 /* A handshake completes: if few control blocks are left, request the eviction of a connection. */
 void nj__tcp_request_eviction(const struct nj_tcp *, const struct nj_tcp_arrival *);
 
@@ -330,7 +330,7 @@ static inline bool nj__ecn_must_echo(const struct nj_tcb *t)
     return t->ecn_on && t->x->ce_seen;
 }
 
-/* sack_input.c: the SACK option of our ACKs. [first, end) arrived out of order or fills a hole.
+/* sack_option.c: the SACK option of our ACKs. [first, end) arrived out of order or fills a hole.
  * Call it before the bytes are queued. */
 void nj__sack_note_block(struct nj_tcb *, uint32_t first, uint32_t end);
 /* [first, end) is a duplicate: the next ACK reports it as D-SACK. */
@@ -347,7 +347,7 @@ bool nj__reasm_insert(struct nj_tcp *, struct nj_tcb *, struct rte_mbuf *m, cons
 bool nj__rcv_may_hold(const struct nj_tcp *, const struct nj_tcb *);
 /* Is there room for `n_bytes` more in order, in a new mbuf or in those held? Merges held mbufs if
  * needed, which invalidates the pointer of nj_tcp_recv_peek(). */
-bool nj__rcv_make_room(struct nj_tcp *, struct nj_tcb *, uint32_t n_bytes);
+bool nj__rcv_merge_for_room(struct nj_tcp *, struct nj_tcb *, uint32_t n_bytes);
 /* Move bytes that are now in order to the receive queue. Returns their number. */
 uint32_t nj__reasm_move_ready(struct nj_tcp *, struct nj_tcb *);
 /* One past the last byte that has arrived, in order or not. */

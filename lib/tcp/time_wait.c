@@ -124,7 +124,7 @@ bool nj__time_wait_may_reuse(const struct nj_seg *seg, uint32_t rcv_nxt, bool ts
 enum nj_tcp_verdict nj__time_wait_check_reuse(const struct nj_tcp *tcp, struct nj_tcp_arrival *a,
                                               bool ts_on)
 {
-    enum nj_tcp_verdict v = nj__tcp_check_syn_allowed(tcp, a);
+    enum nj_tcp_verdict v = nj__tcp_check_syn_room(tcp, a);
 
     if (v == PASS && nj__syn_backlog_full(tcp) && !(ts_on && a->seg.opts.has_ts))
         return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_backlog);

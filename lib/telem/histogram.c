@@ -70,7 +70,7 @@ nj_ns nj_histogram_quantile(const struct nj_histogram *h, double share)
 
     if (n == 0)
         return 0;
-    for (uint64_t rank = nj_histogram_rank(share, n); i < NJ_HISTOGRAM_BUCKETS - 1; i++) {
+    for (uint64_t rank = nj_percentile_rank(share, n); i < NJ_HISTOGRAM_BUCKETS - 1; i++) {
         seen += nj_load_relaxed(&h->n[i]);
         if (seen >= rank)
             break;

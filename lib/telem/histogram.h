@@ -18,7 +18,7 @@ struct nj_histogram {
 };
 
 /* share * n, rounded up; 0.07 * 100, which is slightly more than 7 in floating point, must be 7. */
-static inline uint64_t nj_histogram_rank(double share, uint64_t n)
+static inline uint64_t nj_percentile_rank(double share, uint64_t n)
 {
     double exact = share * (double)n * (1 - 1e-12);
     uint64_t rank = (uint64_t)exact;

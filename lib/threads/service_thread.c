@@ -24,7 +24,7 @@
 #include "base/assert.h"
 #include "base/attr.h"
 #include "base/signal_stack.h"
-#include "base/thread.h"
+#include "base/thread_start.h"
 #include "sched/futex_park.h"
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"

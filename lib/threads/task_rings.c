@@ -152,7 +152,7 @@ static bool withdraw(void *ctx, struct nj_task *job)
 
 static bool join(void *ctx, struct nj_task *job, const void *client)
 {
-    return nj_task_queue_reassign(&((struct nj__task_rings *)ctx)->waiting, job, client);
+    return nj_task_queue_to_client(&((struct nj__task_rings *)ctx)->waiting, job, client);
 }
 
 static void flush(void *ctx)

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/attr.h"
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "sim.h"
 #include "store/cache_policy.h"
 

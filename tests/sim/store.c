@@ -12,7 +12,7 @@
 #include "http/files/file_meta_cache.h"
 #include "sim.h"
 #include "store/chunk_cache.h"
-#include "store/file_read.h"
+#include "store/verified_read.h"
 
 #define FILES_MAX 256u
 /* Hashes include addresses of files: the same ones in each process, if that range is free. */
@@ -142,7 +142,8 @@ bool nj_sim_may_have_broken(const struct sim *sim, const struct sim_name *n, nj_
            (sim->now >= at && asked_at <= at + NJ_META_CACHE_TTL);
 }
 
-/* --- reads, in place of file_read.c ----------------------------------------------------------- */
+/* --- reads, in place of verified_read.c
+ * ----------------------------------------------------------- */
 
 static struct file *file_of(struct nj__file *f)
 {
@@ -347,7 +348,7 @@ void nj_file_store_reclaim(void *store)
 bool nj_file_store_may_retry(struct nj_file_store *s, const struct nj_file_job *job)
 {
     if (job->result == NJ_FILE_BUSY)
-        return nj__chunks_n_fills(&s->chunks, job->place) != job->seen;
+        return nj__chunks_fills_ended(&s->chunks, job->place) != job->seen;
     return atomic_load(&s->shared.stats.chunk_returns) != job->seen ||
            nj__store_has_deferred(&s->shared);
 }

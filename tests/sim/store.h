@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file store of the simulated server, in place of lib/store/file_store.c and file_read.c, which
- * ask the system for names, times and contents. Cache, chunks and memory are the server's. The
- * bytes depend on the name, which is <kind>-<id>-<size>:
+ * The file store of the simulated server, in place of lib/store/file_store.c and verified_read.c,
+ * which ask the system for names, times and contents. Cache, chunks and memory are the server's.
+ * The bytes depend on the name, which is <kind>-<id>-<size>:
  *
  *   w  whole in memory    k  read in chunks
  *   t  in chunks, unreadable (EIO) in its second half

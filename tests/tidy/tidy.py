@@ -94,7 +94,7 @@ BANS = {
                 "use h2/h2.h: only tests and perf compare with another HTTP/2"),
     "hwloc": (("lib", "app"), ("lib/topo",), r"hwloc_\w+", r"hwloc\.h|hwloc/.*", "ask lib/topo"),
     "sodium": (("lib", "app"), ("lib/base",), r"sodium_\w+|crypto_\w+", r"sodium\.h",
-               "use base/hash.h"),
+               "use base/keyed_hash.h"),
     "printing": (DATAPATH, (), r"v?f?printf|f?puts|putchar|perror|v?syslog|rte_log|RTE_LOG", None,
                  "count it (telem/counters.def); the shard never waits for a terminal"),
     "heap": (("lib/wire", "lib/tcp"), (), r"malloc|calloc|realloc|free|rte_z?malloc|rte_free", None,

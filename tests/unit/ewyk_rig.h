@@ -115,7 +115,7 @@ static inline void rig_free(struct rig *r)
 {
     nj_ewyk_stop(r->e);
     while (!nj_ewyk_is_idle(r->e)) {
-        nj_ewyk_cancel_all(r->e);
+        nj_ewyk_cancel_fibers(r->e);
         nj_ewyk_run(r->e, r->now, 100);
     }
     nj_ewyk_free(r->e);

@@ -471,7 +471,7 @@ Test(sched_ewyk, stop)
         nj_fiber_wake(stuck[0].w, NJ_WAKE_OK);
         nj_ewyk_run(r->e, r->now, 10);
         cr_assert(stuck[0].n_ended == 1 && stuck[0].why == NJ_WAKE_OK);
-        nj_ewyk_cancel_all(r->e);
+        nj_ewyk_cancel_fibers(r->e);
         nj_ewyk_run(r->e, r->now, 10);
         cr_assert(nj_ewyk_is_idle(r->e));
         cr_assert_eq(stuck[1].n_run + stuck[1].n_rejected, 1);

@@ -270,7 +270,7 @@ static void check_end(struct stress *s)
         for (uint32_t i = 0; i < N_LIVE; i++)
             if (s->actor[i].state == WAITING)
                 note_cancelled(s, &s->actor[i]);
-        nj_ewyk_cancel_all(r->e);
+        nj_ewyk_cancel_fibers(r->e);
         nj_ewyk_run(r->e, r->now, 100);
     }
     work(s);

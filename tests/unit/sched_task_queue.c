@@ -79,16 +79,16 @@ Test(sched_task_queue, joined)
         nj_task_queue_push(&q, &a[i]);
     for (int i = 0; i < 4; i++)
         nj_task_queue_push(&q, &b[i]);
-    cr_expect_not(nj_task_queue_reassign(&q, &a[4], keys[1]), "it would be the fifth there, too");
-    cr_expect_not(nj_task_queue_reassign(&q, &a[9], keys[0]));
+    cr_expect_not(nj_task_queue_to_client(&q, &a[4], keys[1]), "it would be the fifth there, too");
+    cr_expect_not(nj_task_queue_to_client(&q, &a[9], keys[0]));
     cr_expect_eq(a[4].client, keys[0]);
-    cr_expect(nj_task_queue_reassign(&q, &a[5], keys[1]));
+    cr_expect(nj_task_queue_to_client(&q, &a[5], keys[1]));
     cr_expect_eq(a[5].client, keys[1]);
     cr_expect_eq(q.n, 14);
-    cr_expect(nj_task_queue_reassign(&q, &a[9], keys[2]));
+    cr_expect(nj_task_queue_to_client(&q, &a[9], keys[2]));
     cr_expect_eq(q.n_clients, 3);
-    cr_expect_not(nj_task_queue_reassign(&q, &a[9], keys[1]), "it would be later there");
-    cr_expect_not(nj_task_queue_reassign(&q, c, keys[3]), "it does not wait");
+    cr_expect_not(nj_task_queue_to_client(&q, &a[9], keys[1]), "it would be later there");
+    cr_expect_not(nj_task_queue_to_client(&q, c, keys[3]), "it does not wait");
 
     struct nj_task *const order[] = {&a[0], &b[0], &a[9], &a[1], &b[1], &a[2], &b[2],
                                      &a[3], &b[3], &a[4], &a[5], &a[6], &a[7], &a[8]};
@@ -110,8 +110,8 @@ Test(sched_task_queue, joined_by_who_has_nothing_with_a_worker)
     for (int i = 0; i < 2; i++)
         nj_task_queue_push(&q, &a[i]);
     cr_expect_eq(nj_task_queue_pop(&q), &a[0]);
-    cr_expect(nj_task_queue_reassign(&q, &a[1], keys[1]), "the first there as here");
-    cr_expect_not(nj_task_queue_reassign(&q, &a[1], keys[0]));
+    cr_expect(nj_task_queue_to_client(&q, &a[1], keys[1]), "the first there as here");
+    cr_expect_not(nj_task_queue_to_client(&q, &a[1], keys[0]));
     cr_expect_eq(nj_task_queue_pop(&q), &a[1]);
     free(a);
 }
@@ -128,9 +128,9 @@ Test(sched_task_queue, joined_by_who_has_many)
         nj_task_queue_push(&q, &a[i]);
     for (int i = 0; i <= MOST; i++)
         nj_task_queue_push(&q, &b[i]);
-    cr_expect_not(nj_task_queue_reassign(&q, &a[3 * MOST - 1], keys[1]));
+    cr_expect_not(nj_task_queue_to_client(&q, &a[3 * MOST - 1], keys[1]));
     nj_task_queue_remove(&q, &b[MOST]);
-    cr_expect(nj_task_queue_reassign(&q, &a[3 * MOST - 1], keys[1]));
+    cr_expect(nj_task_queue_to_client(&q, &a[3 * MOST - 1], keys[1]));
     free(a);
     free(b);
 }

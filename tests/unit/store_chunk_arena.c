@@ -168,7 +168,7 @@ Test(store_chunk_arena, gives_pages_back)
         nj__arena_put(a, block[i], 256 * KIB);
     for (uint8_t *spare; (spare = nj__arena_take_surplus(a)); n++) {
         nj__arena_release(spare);
-        nj__arena_put_released(a, spare);
+        nj__arena_put_unbacked(a, spare);
     }
     cr_expect_eq(n, 64);
     cr_expect_eq(n_resident(a), NJ__ARENA_KEEP_MAX * 64u);

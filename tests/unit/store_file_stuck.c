@@ -3,7 +3,7 @@
 #include "stuck_rig.h"
 
 #include "base/attr.h"
-#include "store/file_read.h"
+#include "store/verified_read.h"
 
 TestSuite(store_file_stuck, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
 

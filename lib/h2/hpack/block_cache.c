@@ -47,8 +47,8 @@ static uint16_t encode_insert(const struct nj__hpack_shared *shared, uint8_t *to
     return (uint16_t)(at - to);
 }
 
-uint32_t nj__hpack_cache_add(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
-                             const struct nj_field *field)
+uint32_t nj__hpack_cache_field(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
+                               const struct nj_field *field)
 {
     uint8_t encoded[NJ__HPACK_CACHE_FIELD_MAX]; /* at most 5 bytes more than name and value */
     uint32_t i = choose_place(shared, hash), n_value = field->value.n_bytes,

@@ -177,7 +177,7 @@ static uint32_t field_to_insert(struct nj__hpack_encoder *out, uint32_t which, u
         return which;
     if (is_one_time(field))
         return which;
-    return nj__hpack_cache_add(out->shared, hash, row, field);
+    return nj__hpack_cache_field(out->shared, hash, row, field);
 }
 
 /* Encode a field that is not in the peer's table, and add it there if its name calls for it. */
@@ -219,7 +219,7 @@ static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_encoder 
 static inline uint8_t *put_cached(struct nj__hpack_encoder *out, uint8_t *to, unsigned row,
                                   const struct nj_field *field)
 {
-    uint32_t which = nj__hpack_cache_try_last(out->shared, row, field);
+    uint32_t which = nj__hpack_last_by_name(out->shared, row, field);
     uint32_t index = nj_likely(which != NJ__HPACK_NOT_CACHED) ? index_of(out, which) : 0;
     return nj_likely(index > 0) ? put_index(to, index) : find_and_put(out, to, which, row, field);
 }

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/field.h"
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "base/request_head.h"
 
 struct nj__h2_alloc;

@@ -174,8 +174,8 @@ struct nj__hpack_cached_field {
 };
 
 /* Add a field. Returns its position, or NJ__HPACK_NOT_CACHED. */
-uint32_t nj__hpack_cache_add(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
-                             const struct nj_field *field);
+uint32_t nj__hpack_cache_field(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
+                               const struct nj_field *field);
 void nj__hpack_cache_clear(struct nj__hpack_shared *shared);
 
 /* ---- encoder.c ---- */
@@ -301,8 +301,8 @@ static inline uint32_t nj__hpack_cache_set(uint32_t hash)
 }
 _Static_assert(NJ__HPACK_CACHE_SETS == 1u << (32 - 25), "upper bits of a hash choose the set");
 
-static inline bool nj__hpack_cache_matches(const struct nj__hpack_cached_field *k, unsigned row,
-                                           const struct nj_field *field)
+static inline bool nj__hpack_field_equals(const struct nj__hpack_cached_field *k, unsigned row,
+                                          const struct nj_field *field)
 {
     if (k->row != row || k->n_value != field->value.n_bytes)
         return false;
@@ -317,12 +317,12 @@ static inline bool nj__hpack_cache_matches(const struct nj__hpack_cached_field *
 
 /* The position of the last hit by this name, if it equals the field, as for most fields; otherwise
  * NJ__HPACK_NOT_CACHED. */
-static inline uint32_t nj__hpack_cache_try_last(const struct nj__hpack_shared *shared, unsigned row,
-                                                const struct nj_field *field)
+static inline uint32_t nj__hpack_last_by_name(const struct nj__hpack_shared *shared, unsigned row,
+                                              const struct nj_field *field)
 {
     uint32_t i = shared->cache_last[row];
     bool again =
-        shared->cache_tags[i] != 0 && nj__hpack_cache_matches(&shared->cached[i], row, field);
+        shared->cache_tags[i] != 0 && nj__hpack_field_equals(&shared->cached[i], row, field);
     return again ? i : NJ__HPACK_NOT_CACHED;
 }
 
@@ -332,8 +332,7 @@ static inline uint32_t nj__hpack_cache_find(const struct nj__hpack_shared *share
 {
     uint32_t from = nj__hpack_cache_set(hash);
     for (uint32_t i = from; i < from + NJ__HPACK_CACHE_WAYS; i++)
-        if (shared->cache_tags[i] == hash &&
-            nj__hpack_cache_matches(&shared->cached[i], row, field))
+        if (shared->cache_tags[i] == hash && nj__hpack_field_equals(&shared->cached[i], row, field))
             return i;
     return NJ__HPACK_NOT_CACHED;
 }

@@ -8,7 +8,7 @@
 #ifndef NJ_HTTP_PROTO_PATH_CACHE_H
 #define NJ_HTTP_PROTO_PATH_CACHE_H
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "http/proto/path.h"
 
 /* Number of slots. A target has exactly one. */

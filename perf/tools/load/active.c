@@ -10,7 +10,7 @@
  */
 #include "active.h"
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "telem/counters.h"
 
 /* What the start depends on. No padding, and no struct nj_tuple, whose hash is the ISN's. */

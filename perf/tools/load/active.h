@@ -3,7 +3,7 @@
 #ifndef NJ_PERF_LOAD_ACTIVE_H
 #define NJ_PERF_LOAD_ACTIVE_H
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "net/flow_steering.h"
 #include "shard/shard.h"
 #include "tcp/flow_table.h"

@@ -77,7 +77,7 @@ double latency_mean(const struct latency *l)
 nj_ns latency_at(const struct latency *l, double share)
 {
     uint64_t n = latency_count(l), max = get(&l->max_ns), seen = 0;
-    uint64_t rank = nj_histogram_rank(share, n);
+    uint64_t rank = nj_percentile_rank(share, n);
 
     if (n == 0)
         return 0;

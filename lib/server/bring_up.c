@@ -11,7 +11,7 @@
 #include <rte_errno.h>
 
 #include "base/page_alloc.h"
-#include "base/thread.h"
+#include "base/thread_start.h"
 #include "config/rss_key.h"
 #include "dpdk/eal.h"
 #include "log/log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SipHash-2-4 by libsodium, and keys for the fast table hash. Contract: hash.h. */
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 
 #include <sodium/crypto_shorthash.h>
 

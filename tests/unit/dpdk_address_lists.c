@@ -7,7 +7,7 @@
 
 #include "base/attr.h"
 #include "base/prng.h"
-#include "dpdk/address_acl.h"
+#include "dpdk/address_lists.h"
 #include "support/addr.h"
 #include "support/mbuf_env.h"
 
@@ -18,7 +18,7 @@ static void init(void)
     nj_test_eal();
 }
 
-TestSuite(dpdk_address_acl, .init = init, .timeout = 100);
+TestSuite(dpdk_address_lists, .init = init, .timeout = 100);
 
 static bool bit(const struct nj_addr *a, unsigned i)
 {
@@ -40,7 +40,7 @@ static uint32_t search(const struct nj_network *net, uint32_t n, const struct nj
     return lists;
 }
 
-Test(dpdk_address_acl, some)
+Test(dpdk_address_lists, some)
 {
     struct nj_network net[] = {
         {addr("192.0.2.0"), 96 + 24, 1},
@@ -68,7 +68,7 @@ Test(dpdk_address_acl, some)
     nj_acl_free(acl);
 }
 
-Test(dpdk_address_acl, none)
+Test(dpdk_address_lists, none)
 {
     struct nj_acl *acl = nj_acl_new(NULL, 0, why, sizeof why);
     struct nj_addr a = addr("192.0.2.1");
@@ -122,7 +122,7 @@ static void compare(struct nj_prng *r, uint32_t n)
     free(copy);
 }
 
-Test(dpdk_address_acl, random_networks)
+Test(dpdk_address_lists, random_networks)
 {
     const char *given = getenv("NJ_TEST_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 0) : 1;

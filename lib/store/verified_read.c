@@ -14,7 +14,7 @@
  * whose page was dirty already, and a rewrite with its mtime set back and permissions changed
  * between two looks.
  */
-#include "store/file_read.h"
+#include "store/verified_read.h"
 
 #include <errno.h>
 #include <linux/magic.h>

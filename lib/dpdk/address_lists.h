@@ -3,8 +3,8 @@
  * The lists that an address is on. A lookup takes a few hundred nanoseconds for any number of
  * networks of both families (rte_acl). An ACL is immutable: when a list changes a new one is built.
  */
-#ifndef NJ_DPDK_ADDRESS_ACL_H
-#define NJ_DPDK_ADDRESS_ACL_H
+#ifndef NJ_DPDK_ADDRESS_LISTS_H
+#define NJ_DPDK_ADDRESS_LISTS_H
 
 #include <stddef.h>
 #include <stdint.h>

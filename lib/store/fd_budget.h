@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The share of the process's descriptors that large files may use. Large files are open while they
  * are cached or read. Any thread may call. */
-#ifndef NJ_STORE_OPEN_FILES_H
-#define NJ_STORE_OPEN_FILES_H
+#ifndef NJ_STORE_FD_BUDGET_H
+#define NJ_STORE_FD_BUDGET_H
 
 #include <stdbool.h>
 #include <stdint.h>

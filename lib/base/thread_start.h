@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Start a thread with a CPU affinity. */
-#ifndef NJ_BASE_THREAD_H
-#define NJ_BASE_THREAD_H
+#ifndef NJ_BASE_THREAD_START_H
+#define NJ_BASE_THREAD_START_H
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Splits the process's descriptors (RLIMIT_NOFILE, getrlimit(2)) between large files and all other
  * uses. The limit is read on each call, since it may change. */
-#include "store/open_files.h"
+#include "store/fd_budget.h"
 
 #include <sys/resource.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads file contents and verifies that all bytes are of one version. Thread-safe; call without the
  * store's lock. */
-#ifndef NJ_STORE_FILE_READ_H
-#define NJ_STORE_FILE_READ_H
+#ifndef NJ_STORE_VERIFIED_READ_H
+#define NJ_STORE_VERIFIED_READ_H
 
 #include <errno.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * Two keyed hashes. nj_hash() is SipHash-2-4 (libsodium), for values that a peer must not predict,
  * such as initial sequence numbers. nj_mix() is faster and for hash tables only.
  */
-#ifndef NJ_BASE_HASH_H
-#define NJ_BASE_HASH_H
+#ifndef NJ_BASE_KEYED_HASH_H
+#define NJ_BASE_KEYED_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>

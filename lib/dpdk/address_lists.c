@@ -3,7 +3,7 @@
  * Looks up the lists that an address is on, with rte_acl (DPDK's multi-field classifier). Each
  * list is one category of the ACL, so one lookup answers for all lists.
  */
-#include "dpdk/address_acl.h"
+#include "dpdk/address_lists.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
