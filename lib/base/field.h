@@ -64,14 +64,31 @@ static inline bool nj_str_eq_nocase_cstr(struct nj_str s, const char *word)
     return nj_str_eq_nocase(s, (struct nj_str){word, (uint32_t)strlen(word)});
 }
 
-/* Remove leading and trailing OWS: spaces and tabs (RFC 9110 5.6.3). */
+/* OWS of RFC 9110 5.6.3 */
+static inline bool nj_is_ows(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* Remove leading and trailing OWS. */
 static inline struct nj_str nj_str_trim(struct nj_str s)
 {
-    while (s.n_bytes > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))
+    while (s.n_bytes > 0 && nj_is_ows(s.p[0]))
         s.p++, s.n_bytes--;
-    while (s.n_bytes > 0 && (s.p[s.n_bytes - 1] == ' ' || s.p[s.n_bytes - 1] == '\t'))
+    while (s.n_bytes > 0 && nj_is_ows(s.p[s.n_bytes - 1]))
         s.n_bytes--;
     return s;
+}
+
+/* Remove the next word from `line`. Spaces, tabs and CR separate words. False at the end. */
+static inline bool nj_str_next_word(struct nj_str *line, struct nj_str *word)
+{
+    while (line->n_bytes > 0 && (nj_is_ows(*line->p) || *line->p == '\r'))
+        line->p++, line->n_bytes--;
+    *word = (struct nj_str){line->p, 0};
+    while (line->n_bytes > 0 && !nj_is_ows(*line->p) && *line->p != '\r')
+        line->p++, line->n_bytes--, word->n_bytes++;
+    return word->n_bytes > 0;
 }
 
 /* Parse a decimal number: digits only, no sign, no blanks. False if malformed or above 2^64 - 1. */

@@ -134,7 +134,7 @@ static int check_needs(const struct preset_request *w, char *why, size_t n)
 {
     struct nj_str needs = w->preset.needs, word, first = {.p = NULL};
 
-    while (nj_preset_next_word(&needs, &word)) {
+    while (nj_str_next_word(&needs, &word)) {
         if (word.n_bytes > 3 && memcmp(word.p + word.n_bytes - 3, "...", 3) == 0)
             word.n_bytes -= 3;
         if (was_given(w, word))
@@ -360,7 +360,7 @@ static int push_plain(struct nj_presets *out, struct nj_str line, char *why, siz
     struct nj_str word;
     bool first = true;
 
-    while (nj_preset_next_word(&line, &word)) {
+    while (nj_str_next_word(&line, &word)) {
         if (first &&
             (has_word(out, word) || (nj_str_eq(word, NJ_STR("-m")) && user_sets_memory(out))))
             return 0;
@@ -379,7 +379,7 @@ static size_t max_arguments(const struct preset_request *w)
     size_t n_words = 0;
 
     while (nj_preset_next_line(&at, &line))
-        while (nj_preset_next_word(&line, &word))
+        while (nj_str_next_word(&line, &word))
             n_words++;
     return n_words + 2 * (size_t)w->n_given;
 }

@@ -12,31 +12,11 @@
 #define KEYS_MAX 24u
 #define KEY_MAX  32u
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-bool nj_preset_next_word(struct nj_str *rest, struct nj_str *word)
-{
-    while (rest->n_bytes > 0 && is_blank(*rest->p)) {
-        rest->p++;
-        rest->n_bytes--;
-    }
-    *word = (struct nj_str){rest->p, 0};
-    while (rest->n_bytes > 0 && !is_blank(*rest->p)) {
-        rest->p++;
-        rest->n_bytes--;
-        word->n_bytes++;
-    }
-    return word->n_bytes > 0;
-}
-
 bool nj_preset_has_word(struct nj_str words, struct nj_str word)
 {
     struct nj_str w;
 
-    while (nj_preset_next_word(&words, &w))
+    while (nj_str_next_word(&words, &w))
         if (nj_str_eq(w, word))
             return true;
     return false;
@@ -56,7 +36,7 @@ bool nj_preset_next_line(const char **at, struct nj_str *line)
 {
     while (next_line(at, line)) {
         struct nj_str rest = *line, word;
-        if (nj_preset_next_word(&rest, &word) && *word.p != '#')
+        if (nj_str_next_word(&rest, &word) && *word.p != '#')
             return true;
     }
     return false;
@@ -78,7 +58,7 @@ enum nj_preset_key_kind nj_preset_key_kind(const struct nj_preset *p, struct nj_
     struct nj_str lists[] = {p->needs, p->takes}, word;
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(lists); i++)
-        while (nj_preset_next_word(&lists[i], &word)) {
+        while (nj_str_next_word(&lists[i], &word)) {
             bool often = strip_ellipsis(&word);
             if (nj_str_eq(word, key))
                 return often ? NJ_KEY_REPEATABLE : NJ_KEY_ONCE;
@@ -104,7 +84,7 @@ bool nj_preset_closest_key(const struct nj_preset *p, struct nj_str key, char *n
     char wanted[KEY_MAX];
 
     for (size_t i = 0; i < NJ_ARRAY_LEN(lists); i++)
-        while (keys.n < KEYS_MAX && nj_preset_next_word(&lists[i], &word)) {
+        while (keys.n < KEYS_MAX && nj_str_next_word(&lists[i], &word)) {
             strip_ellipsis(&word);
             snprintf(keys.name[keys.n++], KEY_MAX, "%.*s", (int)word.n_bytes, word.p);
         }
@@ -168,10 +148,10 @@ static int parse_fact(struct parse_state *r, struct nj_str rest)
     };
     struct nj_str key, word, all = rest;
 
-    if (!nj_preset_next_word(&rest, &key))
+    if (!nj_str_next_word(&rest, &key))
         return parse_error(r, "expected a fact behind", NJ_STR("#:"));
     struct nj_str value = rest;
-    if (!nj_preset_next_word(&value, &word))
+    if (!nj_str_next_word(&value, &word))
         return parse_error(r, "expected a value behind", key);
     for (size_t i = 0; i < NJ_ARRAY_LEN(facts); i++) {
         if (strlen(facts[i].key) != key.n_bytes || memcmp(facts[i].key, key.p, key.n_bytes) != 0)
@@ -220,7 +200,7 @@ static int read_offloads(struct parse_state *r)
     r->p->offloads_optional = nj_str_eq(rest, NJ_STR("any")) ? NJ_PRESET_OFFLOADS : 0;
     if (r->p->offloads_optional || nj_str_eq(rest, NJ_STR("none")))
         return 0;
-    while (nj_preset_next_word(&rest, &word)) {
+    while (nj_str_next_word(&rest, &word)) {
         bool open = word.p[word.n_bytes - 1] == '?';
         struct nj_str name = {word.p, word.n_bytes - open};
         uint32_t bit = 0;

@@ -54,8 +54,6 @@ const char *nj_preset_closest(struct nj_str name);
 
 /* The next line of arguments after *at, which starts as the text of the file. False: none left. */
 bool nj_preset_next_line(const char **at, struct nj_str *line);
-/* The next blank-separated word of *rest, which shrinks. False: none left. */
-bool nj_preset_next_word(struct nj_str *rest, struct nj_str *word);
 /* Is it one of these words? */
 bool nj_preset_has_word(struct nj_str words, struct nj_str word);
 

@@ -48,10 +48,10 @@ static void consume(void *stream, size_t n_bytes)
 static void reset(void *stream, enum nj_reset why)
 {
     static const uint32_t code[] = {
-        [NJ_RESET_INTERNAL] = 2,      /* INTERNAL_ERROR */
-        [NJ_RESET_REFUSED] = 7,       /* REFUSED_STREAM */
-        [NJ_RESET_CANCEL] = 8,        /* CANCEL */
-        [NJ_RESET_ENHANCE_CALM] = 11, /* ENHANCE_YOUR_CALM (RFC 9113 7) */
+        [NJ_RESET_INTERNAL] = NJ_H2_INTERNAL_ERROR,
+        [NJ_RESET_REFUSED] = NJ_H2_REFUSED_STREAM,
+        [NJ_RESET_CANCEL] = NJ_H2_CANCEL,
+        [NJ_RESET_ENHANCE_CALM] = NJ_H2_ENHANCE_YOUR_CALM,
     };
 
     mark_ready(stream);

@@ -52,15 +52,11 @@ static enum nj_conn_wait wait_of(const struct nj_conn *c)
     return c->mid_frame ? NJ_CONN_WAIT_FRAME : NJ_CONN_WAIT_IDLE;
 }
 
-static nj_ns min_ns(nj_ns a, nj_ns b)
-{
-    return a < b ? a : b;
-}
-
 /* At most the timeout of any event it may prove to have waited for. */
 static nj_ns ack_timeout(const struct nj_shard_config *c)
 {
-    return min_ns(min_ns(c->idle_timeout, c->header_timeout), min_ns(c->send_timeout, ACK_TIMEOUT));
+    return nj_min_u64(nj_min_u64(c->idle_timeout, c->header_timeout),
+                      nj_min_u64(c->send_timeout, ACK_TIMEOUT));
 }
 
 static nj_ns timeout_of(const struct nj_shard *s, enum nj_conn_wait waits_for)
@@ -396,7 +392,7 @@ static void check_txn(struct nj_txn *t, nj_ns now)
 static nj_ns check_interval(const struct nj_shard *s)
 {
     const struct nj_shard_config *c = &s->cfg;
-    return min_ns(c->send_timeout, c->body_timeout) / CHECKS_PER_TIMEOUT;
+    return nj_min_u64(c->send_timeout, c->body_timeout) / CHECKS_PER_TIMEOUT;
 }
 
 void nj__txn_watch(struct nj_txn *t, nj_ns now)

@@ -30,7 +30,7 @@ static void check_content_length(struct nj_h2 *h, struct nj_h2_stream *st, uint3
     if (!st || st->length_left == NJ__H2_NO_LENGTH)
         return;
     if (n_bytes > st->length_left)
-        nj__h2_stream_error(h, h->frame.id, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_stream_error(h, h->frame.id, NJ_H2_PROTOCOL_ERROR);
     else
         st->length_left -= n_bytes;
 }
@@ -44,11 +44,11 @@ void nj__h2_data_begin(struct nj_h2 *h)
     h->pad = 0;
     h->pad_length_due = f->flags & NJ__H2_PADDED;
     if (!nj__h2_window_take_data(h, f->n_bytes)) {
-        nj__h2_conn_error(h, NJ__H2_FLOW_CONTROL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FLOW_CONTROL_ERROR);
         return;
     }
     if (st && f->n_bytes > NJ_H2_STREAM_WINDOW_BYTES - st->n_received) {
-        nj__h2_stream_error(h, f->id, NJ__H2_FLOW_CONTROL_ERROR);
+        nj__h2_stream_error(h, f->id, NJ_H2_FLOW_CONTROL_ERROR);
         return;
     }
     if (st)
@@ -73,7 +73,7 @@ static bool read_pad_length(struct nj_h2 *h, uint8_t pad)
     h->pad_length_due = false;
     h->payload_left--;
     if (pad > h->payload_left) {
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         return false;
     }
     h->pad = pad;

@@ -48,9 +48,9 @@ void nj__h2_stream_window_consume(struct nj_h2_stream *st, uint32_t n_bytes)
 static void conn_window_update(struct nj_h2 *h, uint32_t more)
 {
     if (more == 0)
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     else if ((int64_t)h->send_window + more > NJ__H2_WINDOW_MAX)
-        nj__h2_conn_error(h, NJ__H2_FLOW_CONTROL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FLOW_CONTROL_ERROR);
     else
         h->send_window += (int32_t)more;
 }
@@ -65,9 +65,9 @@ void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more)
     if (!st || st->reset || st->half_closed)
         return;
     if (more == 0) {
-        nj__h2_stream_error(h, id, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_stream_error(h, id, NJ_H2_PROTOCOL_ERROR);
     } else if ((int64_t)st->window + more > NJ__H2_WINDOW_MAX) {
-        nj__h2_stream_error(h, id, NJ__H2_FLOW_CONTROL_ERROR);
+        nj__h2_stream_error(h, id, NJ_H2_FLOW_CONTROL_ERROR);
     } else {
         st->window += (int32_t)more;
         nj__h2_schedule(st);
@@ -78,7 +78,7 @@ void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more)
 void nj__h2_set_initial_window(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (n_bytes > NJ__H2_WINDOW_MAX) {
-        nj__h2_conn_error(h, NJ__H2_FLOW_CONTROL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FLOW_CONTROL_ERROR);
         return;
     }
     int64_t more = (int64_t)n_bytes - h->initial_window;
@@ -86,7 +86,7 @@ void nj__h2_set_initial_window(struct nj_h2 *h, uint32_t n_bytes)
     for (struct nj_list *n = h->streams.next; n != &h->streams; n = n->next) {
         struct nj_h2_stream *st = nj_container_of(n, struct nj_h2_stream, link);
         if (st->window + more > NJ__H2_WINDOW_MAX) {
-            nj__h2_conn_error(h, NJ__H2_FLOW_CONTROL_ERROR);
+            nj__h2_conn_error(h, NJ_H2_FLOW_CONTROL_ERROR);
             return;
         }
         st->window = (int32_t)(st->window + more);

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 #define NJ__H2_PREFACE        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define NJ__H2_PREFACE_BYTES  24u
 #define NJ__H2_FRAME_HEAD     9u
@@ -42,20 +44,6 @@ enum {
     NJ__H2_HAS_PRIORITY = 0x20,
 };
 
-/* RFC 9113 7 */
-enum nj__h2_error_code {
-    NJ__H2_NO_ERROR = 0,
-    NJ__H2_PROTOCOL_ERROR = 1,
-    NJ__H2_INTERNAL_ERROR = 2,
-    NJ__H2_FLOW_CONTROL_ERROR = 3,
-    NJ__H2_STREAM_CLOSED = 5,
-    NJ__H2_FRAME_SIZE_ERROR = 6,
-    NJ__H2_REFUSED_STREAM = 7,
-    NJ__H2_CANCEL = 8,
-    NJ__H2_COMPRESSION_ERROR = 9,
-    NJ__H2_ENHANCE_YOUR_CALM = 11,
-};
-
 /* RFC 9113 6.5.2, and RFC 8441, RFC 9218 */
 enum {
     NJ__H2_HEADER_TABLE_SIZE = 1,
@@ -68,27 +56,14 @@ enum {
     NJ__H2_NO_RFC7540_PRIORITIES = 9,
 };
 
-static inline uint32_t nj__h2_get32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-static inline void nj__h2_put32(uint8_t *p, uint32_t v)
-{
-    p[0] = (uint8_t)(v >> 24);
-    p[1] = (uint8_t)(v >> 16);
-    p[2] = (uint8_t)(v >> 8);
-    p[3] = (uint8_t)v;
-}
-
 /* Write a frame header at `p`. Returns the address of the payload. */
 static inline uint8_t *nj__h2_put_frame_head(uint8_t *p, uint32_t n_payload,
                                              enum nj__h2_frame_type type, uint8_t flags,
                                              uint32_t id)
 {
-    nj__h2_put32(p, n_payload << 8 | (uint32_t)type);
+    nj_put_be32(p, n_payload << 8 | (uint32_t)type);
     p[4] = flags;
-    nj__h2_put32(p + 5, id);
+    nj_put_be32(p + 5, id);
     return p + NJ__H2_FRAME_HEAD;
 }
 

@@ -19,6 +19,20 @@
 #include "base/request_head.h"
 #include "base/types.h"
 
+/* Error codes (RFC 9113 7) */
+enum nj_h2_error_code {
+    NJ_H2_NO_ERROR = 0,
+    NJ_H2_PROTOCOL_ERROR = 1,
+    NJ_H2_INTERNAL_ERROR = 2,
+    NJ_H2_FLOW_CONTROL_ERROR = 3,
+    NJ_H2_STREAM_CLOSED = 5,
+    NJ_H2_FRAME_SIZE_ERROR = 6,
+    NJ_H2_REFUSED_STREAM = 7,
+    NJ_H2_CANCEL = 8,
+    NJ_H2_COMPRESSION_ERROR = 9,
+    NJ_H2_ENHANCE_YOUR_CALM = 11,
+};
+
 struct nj_counters;
 
 struct nj_h2_context; /* what the connections of a shard share: callbacks, limits, allocator */

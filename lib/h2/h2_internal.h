@@ -218,7 +218,7 @@ struct nj_h2 {
     uint32_t window;           /* our receive window of the connection */
     uint32_t n_received;       /* bytes received that no WINDOW_UPDATE has returned */
     uint32_t n_consumed;       /* of these, bytes consumed */
-    uint32_t end_code;         /* enum nj__h2_error_code */
+    uint32_t end_code;         /* enum nj_h2_error_code */
     struct nj__h2_buf partial; /* the received part of an incomplete frame or header block */
     struct nj_list half_closed;
     nj_ns unfinished_since;
@@ -231,9 +231,9 @@ struct nj_h2 {
 /* ---- session.c ---- */
 
 /* Record why the connection must end. Only the first call has an effect. */
-void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj__h2_error_code code);
+void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code);
 /* Connection error (RFC 9113 5.4.1). */
-void nj__h2_conn_error(struct nj_h2 *h, enum nj__h2_error_code code);
+void nj__h2_conn_error(struct nj_h2 *h, enum nj_h2_error_code code);
 void nj__h2_out_of_memory(struct nj_h2 *h);
 /* Queue the GOAWAY of a recorded end. Returns -1 if the connection must end, else 0. */
 int nj__h2_goaway_if_ended(struct nj_h2 *h);
@@ -326,10 +326,10 @@ void nj__h2_response_sent(struct nj_h2_stream *st);
 /* The request is complete. */
 void nj__h2_request_ended(struct nj_h2_stream *st);
 /* Queue RST_STREAM for a reason of ours. The stream is freed once the frame is written. */
-void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj__h2_error_code code);
+void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj_h2_error_code code);
 /* Stream error (RFC 9113 5.4.2): adds glitches and queues RST_STREAM. The stream need not be open.
  */
-void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_error_code code);
+void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj_h2_error_code code);
 
 /* ---- response.c ---- */
 

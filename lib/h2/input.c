@@ -39,7 +39,7 @@ static bool may_receive(struct nj_h2 *h, uint32_t id)
 
     if (st ? !st->end_received : !id_bit(h, h->id_ended, id))
         return true;
-    nj__h2_conn_error(h, NJ__H2_STREAM_CLOSED);
+    nj__h2_conn_error(h, NJ_H2_STREAM_CLOSED);
     return false;
 }
 
@@ -50,13 +50,13 @@ static void data_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id == 0 || is_idle(h, f->id)) {
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     } else if (f->flags & NJ__H2_PADDED && f->n_bytes == 0) {
-        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
     } else if (may_receive(h, f->id)) {
         h->payload_mode = NJ__H2_PAYLOAD_STREAMED;
         if (id_bit(h, h->id_reset, f->id) && !nj__h2_find_stream(h, f->id))
-            nj__h2_stream_error(h, f->id, NJ__H2_STREAM_CLOSED);
+            nj__h2_stream_error(h, f->id, NJ_H2_STREAM_CLOSED);
         nj__h2_data_begin(h);
     }
 }
@@ -83,7 +83,7 @@ static void headers_begin(struct nj_h2 *h)
     bool is_new = f->id > h->id_high;
 
     if (f->id % 2 == 0 || !is_id_in_order(h, f->id)) {
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         return;
     }
     if (!nj__h2_glitch_headers(h) || (!is_new && !may_receive(h, f->id)))
@@ -101,15 +101,15 @@ static void priority_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id == 0) {
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     } else if (!nj__h2_glitch_add(h, NJ__H2_GLITCH)) {
         return;
     } else if (f->n_bytes == PRIORITY_BYTES) {
         h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
     } else if (nj__h2_find_stream(h, f->id)) {
-        nj__h2_stream_error(h, f->id, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_stream_error(h, f->id, NJ_H2_FRAME_SIZE_ERROR);
     } else { /* a stream that is not open can't be reset */
-        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
     }
 }
 
@@ -118,9 +118,9 @@ static void rst_stream_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id == 0 || (f->n_bytes == 4 && is_idle(h, f->id)))
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     else if (f->n_bytes != 4)
-        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
     else if (nj__h2_glitch_add(h, NJ__H2_GLITCH_RESET))
         h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
 }
@@ -131,9 +131,9 @@ static void settings_begin(struct nj_h2 *h)
     bool ack = f->flags & NJ__H2_ACK;
 
     if (f->id != 0)
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     else if (ack ? f->n_bytes > 0 : f->n_bytes % 6 != 0)
-        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
     else if (nj__h2_glitch_add(h, NJ__H2_GLITCH))
         h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
 }
@@ -143,9 +143,9 @@ static void ping_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id != 0)
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     else if (f->n_bytes != PING_BYTES)
-        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
     else if (nj__h2_glitch_ping(h, f->flags & NJ__H2_ACK))
         h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
 }
@@ -156,9 +156,9 @@ static void goaway_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id != 0)
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     else if (f->n_bytes < 8)
-        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
     else if (nj__h2_glitch_add(h, NJ__H2_GLITCH))
         h->peer_goaway = true;
 }
@@ -168,9 +168,9 @@ static void window_update_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->n_bytes != 4) {
-        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
     } else if (f->id != 0 && is_idle(h, f->id)) {
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     } else {
         nj__h2_glitch_window_update(h);
         h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
@@ -192,9 +192,9 @@ static void priority_update_begins(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (f->id != 0)
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     else if (f->n_bytes < 4)
-        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
     else if (nj__h2_glitch_add(h, NJ__H2_GLITCH) && f->n_bytes <= 4 + PRIORITY_VALUE_MAX)
         h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
 }
@@ -218,7 +218,7 @@ static void frame_begins(struct nj_h2 *h)
         settings_begin(h);
         break;
     case NJ__H2_PUSH_PROMISE: /* RFC 9113 8.4: not from a client */
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         break;
     case NJ__H2_PING:
         ping_begins(h);
@@ -248,14 +248,14 @@ static bool is_frame_allowed(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
 
     if (nj_unlikely(f->n_bytes > NJ__H2_PAYLOAD_MAX)) {
-        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
         return false;
     }
     bool first = !h->settings_seen && (f->type != NJ__H2_SETTINGS || f->flags & NJ__H2_ACK);
     bool more = f->type == NJ__H2_CONTINUATION;
     if (nj_likely(!first && more == h->block_open && (!more || f->id == h->block_id)))
         return true;
-    nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+    nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     return false;
 }
 
@@ -266,9 +266,9 @@ static bool is_frame_allowed(struct nj_h2 *h)
  * SETTINGS_NO_RFC7540_PRIORITIES (RFC 9218 2.1). */
 static bool is_priority_ok(struct nj_h2 *h, const uint8_t *p)
 {
-    bool ok = h->no_rfc7540 == 1 + 1 || (nj__h2_get32(p) & NJ__H2_ID_MAX) != h->frame.id;
+    bool ok = h->no_rfc7540 == 1 + 1 || (nj_get_be32(p) & NJ__H2_ID_MAX) != h->frame.id;
     if (!ok)
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     return ok;
 }
 
@@ -279,13 +279,13 @@ static const uint8_t *fragment_of(struct nj_h2 *h, const uint8_t *p, uint32_t *n
     uint32_t pad = 0, front = (flags & NJ__H2_PADDED ? 1u : 0u) +
                               (flags & NJ__H2_HAS_PRIORITY ? PRIORITY_BYTES : 0u);
     if (*n < front) {
-        nj__h2_conn_error(h, NJ__H2_FRAME_SIZE_ERROR);
+        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
         return NULL;
     }
     if (flags & NJ__H2_PADDED)
         pad = p[0];
     if (pad > *n - front) {
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         return NULL;
     }
     if (flags & NJ__H2_HAS_PRIORITY && !is_priority_ok(h, p + front - PRIORITY_BYTES))
@@ -357,7 +357,7 @@ static void frame_complete(struct nj_h2 *h, const uint8_t *p, uint32_t n)
         ping(h, p);
         break;
     case NJ__H2_WINDOW_UPDATE:
-        nj__h2_window_update(h, h->frame.id, nj__h2_get32(p) & NJ__H2_ID_MAX);
+        nj__h2_window_update(h, h->frame.id, nj_get_be32(p) & NJ__H2_ID_MAX);
         break;
     case NJ__H2_PRIORITY:
         (void)is_priority_ok(h, p);
@@ -429,10 +429,10 @@ static const uint8_t *payload(struct nj_h2 *h, const uint8_t *at, const uint8_t 
 
 static void frame_head(struct nj_h2 *h, const uint8_t *p)
 {
-    h->frame.n_bytes = nj__h2_get32(p) >> 8;
+    h->frame.n_bytes = nj_get_be32(p) >> 8;
     h->frame.type = p[3];
     h->frame.flags = p[4];
-    h->frame.id = nj__h2_get32(p + 5) & NJ__H2_ID_MAX;
+    h->frame.id = nj_get_be32(p + 5) & NJ__H2_ID_MAX;
     h->payload_left = h->frame.n_bytes;
     h->payload_mode = NJ__H2_PAYLOAD_SKIP;
     h->n_frames += h->frame.type != NJ__H2_CONTINUATION;
@@ -476,7 +476,7 @@ static const uint8_t *preface(struct nj_h2 *h, const uint8_t *at, const uint8_t 
 
     while (at < end && h->n_hdr_buf < NJ__H2_PREFACE_BYTES) {
         if (*at++ != (uint8_t)expected[h->n_hdr_buf++]) {
-            nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+            nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
             return end;
         }
     }

@@ -99,7 +99,7 @@ void nj__h2_put_u32_frame(struct nj_h2 *h, enum nj__h2_frame_type type, uint32_t
 {
     uint8_t *p = nj__h2_out_put(h, NJ__H2_FRAME_HEAD + 4);
     if (p)
-        nj__h2_put32(nj__h2_put_frame_head(p, 4, type, 0, id), value);
+        nj_put_be32(nj__h2_put_frame_head(p, 4, type, 0, id), value);
 }
 
 uint8_t *nj__h2_put_ack(struct nj_h2 *h, uint32_t n_bytes)
@@ -244,7 +244,7 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
     st->deferred = false;
     if (got < 0) {
         nj__h2_body_close(st);
-        nj__h2_stream_reset(st, NJ__H2_INTERNAL_ERROR);
+        nj__h2_stream_reset(st, NJ_H2_INTERNAL_ERROR);
         return;
     }
     uint32_t n = slice.n_bytes = (uint32_t)got;

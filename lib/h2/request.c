@@ -43,7 +43,7 @@ static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *bloc
     if (!head)
         return;
     if (head->bad || (ends && head->length > 0)) {
-        nj__h2_stream_error(h, id, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_stream_error(h, id, NJ_H2_PROTOCOL_ERROR);
         return;
     }
     if (nj_unlikely(head->refuse_status == 400) && !nj__h2_glitch_add(h, NJ__H2_GLITCH_ERROR))
@@ -72,7 +72,7 @@ static void trailers(struct nj_h2_stream *st, bool ends, const uint8_t *block, s
     if (!nj__h2_head_decode(h, &head, block, n))
         return;
     if (head.bad || !ends) {
-        nj__h2_stream_error(h, (uint32_t)st->id, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_stream_error(h, (uint32_t)st->id, NJ_H2_PROTOCOL_ERROR);
         return;
     }
     nj__h2_glitch_refund(h);
@@ -80,7 +80,7 @@ static void trailers(struct nj_h2_stream *st, bool ends, const uint8_t *block, s
         nj__h2_request_ended(st);
         return;
     }
-    nj__h2_stream_reset(st, NJ__H2_ENHANCE_YOUR_CALM);
+    nj__h2_stream_reset(st, NJ_H2_ENHANCE_YOUR_CALM);
     (void)nj__h2_glitch_add(h, NJ__H2_GLITCH_ERROR);
 }
 
@@ -97,7 +97,7 @@ static void refuse_stream(struct nj_h2 *h, uint32_t id)
 {
     nj_count(h->core->counters, NJ_C_h2_streams_full);
     nj_count(h->core->counters, NJ_C_h2_reset_out);
-    nj__h2_put_u32_frame(h, NJ__H2_RST_STREAM, id, NJ__H2_REFUSED_STREAM);
+    nj__h2_put_u32_frame(h, NJ__H2_RST_STREAM, id, NJ_H2_REFUSED_STREAM);
 }
 
 static bool was_reset(const struct nj_h2 *h, uint32_t id)
@@ -126,6 +126,6 @@ void nj__h2_handle_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint
         else if (is_new && !too_late)
             refuse_stream(h, id);
         else if (!is_new && was_reset(h, id))
-            nj__h2_stream_error(h, id, NJ__H2_STREAM_CLOSED);
+            nj__h2_stream_error(h, id, NJ_H2_STREAM_CLOSED);
     }
 }

@@ -255,7 +255,7 @@ bool nj__h2_head_decode(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t
     else if (rv == TOO_MANY)
         nj_h2_end_for_abuse(h, NJ_H2_ABUSE_HEADER);
     else
-        nj__h2_conn_error(h, NJ__H2_COMPRESSION_ERROR);
+        nj__h2_conn_error(h, NJ_H2_COMPRESSION_ERROR);
     return false;
 }
 

@@ -152,11 +152,11 @@ static void set_priority(struct nj_h2_stream *st, uint8_t priority)
 
 void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
 {
-    uint32_t id = nj__h2_get32(p) & NJ__H2_ID_MAX;
+    uint32_t id = nj_get_be32(p) & NJ__H2_ID_MAX;
     const struct nj_str value = {(const char *)p + 4, n_bytes - 4};
 
     if (id % 2 == 0) { /* a push stream, which can't exist */
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         return;
     }
     uint8_t priority = nj__h2_priority_parse(value, NJ__H2_PRIORITY_DEFAULT);

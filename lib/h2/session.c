@@ -76,7 +76,7 @@ void nj_h2_close(struct nj_h2 *h)
 
     NJ_ASSERT(!h->busy);
     /* Calls made by the callbacks below have no effect. */
-    nj__h2_end(h, NJ__H2_END_CLOSED, NJ__H2_NO_ERROR);
+    nj__h2_end(h, NJ__H2_END_CLOSED, NJ_H2_NO_ERROR);
     h->write_closed = true;
     while (!nj_list_empty(&h->streams))
         nj__h2_stream_destroy(nj_container_of(h->streams.next, struct nj_h2_stream, link));
@@ -86,7 +86,7 @@ void nj_h2_close(struct nj_h2 *h)
     core->n_conns--;
 }
 
-void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj__h2_error_code code)
+void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code)
 {
     if (h->end)
         return;
@@ -98,7 +98,7 @@ void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj__h2_error_code cod
         nj_count(h->core->counters, NJ_C_h2_abuse);
 }
 
-void nj__h2_conn_error(struct nj_h2 *h, enum nj__h2_error_code code)
+void nj__h2_conn_error(struct nj_h2 *h, enum nj_h2_error_code code)
 {
     nj__h2_end(h, NJ__H2_END_PROTOCOL, code);
 }
@@ -106,14 +106,14 @@ void nj__h2_conn_error(struct nj_h2 *h, enum nj__h2_error_code code)
 void nj__h2_out_of_memory(struct nj_h2 *h)
 {
     h->write_closed = true; /* the sink may hold part of a frame */
-    nj__h2_end(h, NJ__H2_END_MEMORY, NJ__H2_INTERNAL_ERROR);
+    nj__h2_end(h, NJ__H2_END_MEMORY, NJ_H2_INTERNAL_ERROR);
 }
 
 void nj_h2_end_for_abuse(struct nj_h2 *h, enum nj_h2_abuse why)
 {
     if (!h->end)
         h->abuse = (uint8_t)why;
-    nj__h2_end(h, NJ__H2_END_ABUSE, NJ__H2_ENHANCE_YOUR_CALM);
+    nj__h2_end(h, NJ__H2_END_ABUSE, NJ_H2_ENHANCE_YOUR_CALM);
 }
 
 enum nj_h2_abuse nj_h2_abuse_reason(const struct nj_h2 *h)
@@ -159,13 +159,13 @@ static const char *frame_text(const struct nj_h2 *h)
 static const char *code_text(uint32_t code)
 {
     switch (code) {
-    case NJ__H2_FLOW_CONTROL_ERROR:
+    case NJ_H2_FLOW_CONTROL_ERROR:
         return ": beyond the window";
-    case NJ__H2_FRAME_SIZE_ERROR:
+    case NJ_H2_FRAME_SIZE_ERROR:
         return ": wrong length";
-    case NJ__H2_STREAM_CLOSED:
+    case NJ_H2_STREAM_CLOSED:
         return ": stream is closed";
-    case NJ__H2_COMPRESSION_ERROR:
+    case NJ_H2_COMPRESSION_ERROR:
         return ": can't be decoded";
     default:
         return ": not allowed by RFC 9113";
@@ -183,8 +183,8 @@ static void put_goaway(struct nj_h2 *h, uint32_t last, uint32_t code, const char
     if (!p)
         return;
     p = nj__h2_put_frame_head(p, n, NJ__H2_GOAWAY, 0, 0);
-    nj__h2_put32(p, last);
-    nj__h2_put32(p + 4, code);
+    nj_put_be32(p, last);
+    nj_put_be32(p + 4, code);
     memcpy(p + GOAWAY_BYTES, what, n_what);
     memcpy(p + GOAWAY_BYTES + n_what, why, n_why);
 }
@@ -231,11 +231,11 @@ void nj_h2_goaway(struct nj_h2 *h)
     if (h->end || h->goaways == 2)
         return;
     if (h->goaways++ == 0) {
-        put_goaway(h, NJ__H2_ID_MAX, NJ__H2_NO_ERROR, "", "");
+        put_goaway(h, NJ__H2_ID_MAX, NJ_H2_NO_ERROR, "", "");
         return;
     }
     nj__h2_half_closed_reset_all(h);
-    put_goaway(h, h->id_last, NJ__H2_NO_ERROR, "", "");
+    put_goaway(h, h->id_last, NJ_H2_NO_ERROR, "", "");
 }
 
 void nj_h2_ping(struct nj_h2 *h)
@@ -244,8 +244,8 @@ void nj_h2_ping(struct nj_h2 *h)
     if (!p)
         return;
     p = nj__h2_put_frame_head(p, PING_BYTES, NJ__H2_PING, 0, 0);
-    nj__h2_put32(p, 0);
-    nj__h2_put32(p + 4, 0);
+    nj_put_be32(p, 0);
+    nj_put_be32(p + 4, 0);
     h->n_pings += h->n_pings < UINT8_MAX;
 }
 

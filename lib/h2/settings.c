@@ -15,7 +15,7 @@ static uint8_t *put_entry(uint8_t *p, uint16_t id, uint32_t value)
 {
     p[0] = (uint8_t)(id >> 8);
     p[1] = (uint8_t)id;
-    nj__h2_put32(p + 2, value);
+    nj_put_be32(p + 2, value);
     return p + ENTRY_BYTES;
 }
 
@@ -41,7 +41,7 @@ void nj__h2_send_settings(struct nj_h2 *h)
 void nj__h2_settings_acked(struct nj_h2 *h)
 {
     if (h->settings_acked)
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     h->settings_acked = true;
 }
 
@@ -65,7 +65,7 @@ static void set_no_rfc7540(struct nj_h2 *h, uint32_t value)
     bool changed = h->no_rfc7540 && h->no_rfc7540 != value + 1;
 
     if (value > 1 || changed || (h->settings_seen && !h->no_rfc7540 && value == 1))
-        nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     h->no_rfc7540 = (uint8_t)(value + 1);
 }
 
@@ -79,14 +79,14 @@ static void apply_setting(struct nj_h2 *h, uint16_t id, uint32_t value)
     case NJ__H2_ENABLE_PUSH:
     case NJ__H2_ENABLE_CONNECT_PROTOCOL:
         if (value > 1)
-            nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+            nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         break;
     case NJ__H2_INITIAL_WINDOW_SIZE:
         nj__h2_set_initial_window(h, value);
         break;
     case NJ__H2_MAX_FRAME_SIZE:
         if (value < NJ__H2_PAYLOAD_MAX || value > 0xffffffu)
-            nj__h2_conn_error(h, NJ__H2_PROTOCOL_ERROR);
+            nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         h->data_max = value < NJ__H2_DATA_MAX ? value : NJ__H2_DATA_MAX;
         break;
     case NJ__H2_NO_RFC7540_PRIORITIES:
@@ -104,7 +104,7 @@ void nj__h2_apply_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
         return;
     }
     for (uint32_t i = 0; i < n_bytes && !h->end; i += ENTRY_BYTES)
-        apply_setting(h, (uint16_t)(p[i] << 8 | p[i + 1]), nj__h2_get32(p + i + 2));
+        apply_setting(h, (uint16_t)(p[i] << 8 | p[i + 1]), nj_get_be32(p + i + 2));
     h->settings_seen = true;
     uint8_t *ack = h->end ? NULL : nj__h2_put_ack(h, NJ__H2_FRAME_HEAD);
     if (ack)

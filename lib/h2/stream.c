@@ -168,7 +168,7 @@ void nj__h2_request_ended(struct nj_h2_stream *st)
 
     st->end_received = true;
     if (st->length_left > 0) {
-        nj__h2_stream_error(h, (uint32_t)st->id, NJ__H2_PROTOCOL_ERROR);
+        nj__h2_stream_error(h, (uint32_t)st->id, NJ_H2_PROTOCOL_ERROR);
         return;
     }
     if (st->shown_to_user && h->core->events->on_end)
@@ -179,13 +179,13 @@ void nj__h2_request_ended(struct nj_h2_stream *st)
 
 /* ---- resets ---- */
 
-static void put_reset(struct nj_h2 *h, uint32_t id, enum nj__h2_error_code code)
+static void put_reset(struct nj_h2 *h, uint32_t id, enum nj_h2_error_code code)
 {
     nj_count(h->core->counters, NJ_C_h2_reset_out);
     nj__h2_put_u32_frame(h, NJ__H2_RST_STREAM, id, code);
 }
 
-void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj__h2_error_code code)
+void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj_h2_error_code code)
 {
     if (st->reset || st->h->end)
         return;
@@ -195,7 +195,7 @@ void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj__h2_error_code code)
 }
 
 /* The peer provokes a reset (CVE-2025-8671): count the error and the reset. */
-void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_error_code code)
+void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj_h2_error_code code)
 {
     struct nj_h2_stream *st = nj__h2_find_stream(h, id);
 
@@ -209,7 +209,7 @@ void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj__h2_error_code co
 
 void nj_h2_reset_stream(struct nj_h2_stream *st, uint32_t error)
 {
-    nj__h2_stream_reset(st, (enum nj__h2_error_code)error);
+    nj__h2_stream_reset(st, (enum nj_h2_error_code)error);
 }
 
 /* ---- queries of the owner ---- */

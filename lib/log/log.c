@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/types.h"
+#include "threads/os_clock.h"
 
 #define TEXT_BYTES                                                                                 \
     (80u * 1024u) /* the faults of a policy file: 64 lines of a KiB, and one more                  \
@@ -76,12 +77,10 @@ void nj_log_set_sink(struct nj_log_sink sink)
 void nj_log_lines(struct nj_log_sink sink, enum nj_log level, const char *text)
 {
     char head[HEAD_BYTES], line[LINE_BYTES];
-    struct timespec now;
 
-    clock_gettime(CLOCK_REALTIME, &now);
     bool journal = nj_log_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO);
     size_t n_head = nj_log_format_head(head, sizeof head, level, journal,
-                                       (int64_t)now.tv_sec * (int64_t)NJ_SEC + now.tv_nsec);
+                                       (int64_t)nj_os_clock_ns(CLOCK_REALTIME));
     for (const char *p = text; *p;) {
         size_t n = strcspn(p, "\n");
         if (sink.log) {

@@ -2,7 +2,6 @@
 /* The supervisor thread: drives the shutdown phases, logs events of lcores and ports, and prints
  * the live line. It never touches a packet. */
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -11,6 +10,7 @@
 #include "log/address_text.h"
 #include "log/log.h"
 #include "server/server_internal.h"
+#include "threads/os_clock.h"
 
 #define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 20u) /* " http://[...]:65535/" */
 
@@ -19,17 +19,10 @@
 #define ABORT_MIN   (200 * NJ_MS) /* for the last RSTs to leave */
 #define ABORT_MAX   (2 * NJ_SEC)  /* even if the device no longer sends */
 
-static nj_ns monotonic_now(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
-}
-
 /* Waits for one tick. Returns whether nj_server_stop() was called. */
 static bool is_stopped(struct nj_server *s)
 {
-    nj_ns at = monotonic_now() + TICK;
+    nj_ns at = nj_os_clock_ns(CLOCK_MONOTONIC) + TICK;
     const struct timespec until = {(time_t)(at / NJ_SEC), (long)(at % NJ_SEC)};
 
     return sem_clockwait(&s->stops, CLOCK_MONOTONIC, &until) == 0;
@@ -75,7 +68,7 @@ static void log_abuse(struct nj_server *s)
 {
     const struct nj_abuse *of[NJ_SHARDS_MAX];
     char line[NJ_ABUSE_LINE_BYTES];
-    nj_ns now = monotonic_now();
+    nj_ns now = nj_os_clock_ns(CLOCK_MONOTONIC);
 
     for (uint32_t i = 0; i < s->n_shards; i++)
         of[i] = &s->shard[i]->abuse;
@@ -132,7 +125,7 @@ static void watch_port(struct nj_server *s, struct nj_server_port *p, nj_ns now)
 
 static void watch_ports(struct nj_server *s)
 {
-    nj_ns now = monotonic_now();
+    nj_ns now = nj_os_clock_ns(CLOCK_MONOTONIC);
 
     if (now - s->port_seen_at < NJ_PORT_WATCH_PERIOD)
         return;
@@ -272,7 +265,8 @@ void *nj__server_supervise(void *server)
 {
     struct nj_server *s = server;
     bool wanted = s->settings.config->live && s->is_program;
-    struct live live = {.at = monotonic_now(), .on = wanted && isatty(STDERR_FILENO)};
+    struct live live = {.at = nj_os_clock_ns(CLOCK_MONOTONIC),
+                        .on = wanted && isatty(STDERR_FILENO)};
     void *altstack = nj_altstack_install();
 
     if (wanted && !live.on)
@@ -280,34 +274,34 @@ void *nj__server_supervise(void *server)
     while (!is_stopped(s)) {
         nj__server_tick_policy(s);
         log_addresses(s);
-        print_live_line(s, &live, monotonic_now());
+        print_live_line(s, &live, nj_os_clock_ns(CLOCK_MONOTONIC));
         watch_ports(s);
-        nj__class_rates_update(s, monotonic_now());
+        nj__class_rates_update(s, nj_os_clock_ns(CLOCK_MONOTONIC));
         watch(s);
         log_abuse(s);
-        tidy_store(s, monotonic_now());
+        tidy_store(s, nj_os_clock_ns(CLOCK_MONOTONIC));
     }
 
-    nj_ns deadline =
-        monotonic_now() + (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
+    nj_ns deadline = nj_os_clock_ns(CLOCK_MONOTONIC) +
+                     (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
     if (live.on)
         fputc('\n', stderr);
     uint64_t open = nj__server_count(s, NJ_C_connections);
     nj_log(NJ_LEVEL_INFO, "stopping: %lu connection%s open", (unsigned long)open,
            open == 1 ? "" : "s");
     nj__server_set_phase(s, NJ_PHASE_DRAIN);
-    while (!all_drained(s) && monotonic_now() < deadline && !is_stopped(s)) {
+    while (!all_drained(s) && nj_os_clock_ns(CLOCK_MONOTONIC) < deadline && !is_stopped(s)) {
         watch_ports(s);
         watch(s);
         log_abuse(s);
     }
     if (!all_drained(s)) {
         nj__server_set_phase(s, NJ_PHASE_ABORT);
-        nj_ns began = monotonic_now(), waited = 0;
+        nj_ns began = nj_os_clock_ns(CLOCK_MONOTONIC), waited = 0;
         while (waited < ABORT_MIN || (waited < ABORT_MAX && !all_drained(s))) {
             if (is_stopped(s))
                 break;
-            waited = monotonic_now() - began;
+            waited = nj_os_clock_ns(CLOCK_MONOTONIC) - began;
         }
     }
     nj__server_set_phase(s, NJ_PHASE_STOP);

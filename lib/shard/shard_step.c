@@ -129,17 +129,12 @@ static inline uint32_t tick_parts(struct nj_shard *s, nj_ns now)
     return work;
 }
 
-static nj_ns min_ns(nj_ns a, nj_ns b)
-{
-    return a < b ? a : b;
-}
-
 nj_ns nj_shard_next_at(const struct nj_shard *s)
 {
     nj_ns next = s->n_txq > 0 ? 0 : NJ_NEVER;
 
 #define PASS(stage)
-#define ASK(part) next = min_ns(next, next_##part(s));
+#define ASK(part) next = nj_min_u64(next, next_##part(s));
     PARTS(PASS, ASK)
     return next;
 }

@@ -6,11 +6,6 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-static nj_ns earlier(nj_ns a, nj_ns b)
-{
-    return a < b ? a : b;
-}
-
 static nj_ns next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
@@ -18,8 +13,8 @@ static nj_ns next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
 
     if (!x)
         return idle;
-    nj_ns d = earlier(earlier(x->rexmit_at, x->pto_at), earlier(x->reo_at, x->delack_at));
-    return earlier(earlier(d, x->next_burst_at), earlier(idle, x->close_at));
+    nj_ns d = nj_min_u64(nj_min_u64(x->rexmit_at, x->pto_at), nj_min_u64(x->reo_at, x->delack_at));
+    return nj_min_u64(nj_min_u64(d, x->next_burst_at), nj_min_u64(idle, x->close_at));
 }
 
 void nj__tcp_rearm_timer(struct nj_tcp *tcp, struct nj_tcb *t)

@@ -6,6 +6,7 @@
 
 #include <rte_ip.h>
 
+#include "base/bytes.h"
 #include "wire/csum.h"
 #include "wire/icmp6.h"
 #include "wire/icmp6_type.h"
@@ -20,16 +21,6 @@ struct message {
     const struct nj__ip6_payload *ip;
     bool to_multicast;
 };
-
-static uint16_t get_u16(const uint8_t *p)
-{
-    return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static uint32_t get_u32(const uint8_t *p)
-{
-    return (uint32_t)get_u16(p) << 16 | get_u16(p + 2);
-}
 
 static struct nj_addr get_addr(const void *p)
 {
@@ -52,7 +43,7 @@ static bool classify_error(const uint8_t *p, struct nj_icmp_error *e)
         return code <= 6;
     case NJ__ICMP6_TOO_BIG: /* the code is ignored (RFC 4443 3.2) */
         e->error_kind = NJ_ICMP_TOO_BIG;
-        e->mtu = get_u32(p + 4);
+        e->mtu = nj_get_be32(p + 4);
         return true;
     case NJ__ICMP6_TIME_EXCEEDED:
         e->error_kind = NJ_ICMP_SOFT_ERROR;
@@ -85,9 +76,9 @@ static enum nj_counter parse_error(const struct message *m, struct nj_packet *ou
     /* The error must be addressed to the sender of the quoted packet. */
     if (!nj_addr_eq(&e.tuple.local, &out->ip_dst) || nj_addr_is_v4(&e.tuple.remote))
         return NJ_C_drop_icmp_bad;
-    e.tuple.lport = get_u16(tcp);
-    e.tuple.rport = get_u16(tcp + 2);
-    e.seq = get_u32(tcp + 4);
+    e.tuple.lport = nj_get_be16(tcp);
+    e.tuple.rport = nj_get_be16(tcp + 2);
+    e.seq = nj_get_be32(tcp + 4);
     out->kind = NJ_PACKET_ICMP_ERROR;
     out->icmp_error = e;
     return OK;
@@ -186,7 +177,7 @@ static enum nj_counter parse_mld_query(const struct message *m, uint32_t off, st
                              .off = off,
                              .n_bytes = m->n_bytes,
                              .mldv1_query = m->n_bytes < NJ__MLD2_QUERY_BYTES,
-                             .delay_ms = get_u16(m->p + 4),
+                             .delay_ms = nj_get_be16(m->p + 4),
                              .target = get_addr(m->p + 8)};
     /* Values from 32768 on are floating-point numbers (RFC 3810 5.1.3); a minute suffices. */
     if (out->nd.delay_ms >= 32768)
@@ -198,13 +189,13 @@ static enum nj_counter parse_mld_query(const struct message *m, uint32_t off, st
 void nj_ra_parse(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes)
 {
     memset(ra, 0, sizeof *ra);
-    ra->lifetime_s = get_u16(msg + 6);
-    ra->reachable_ms = get_u32(msg + 8);
-    ra->retrans_ms = get_u32(msg + 12);
+    ra->lifetime_s = nj_get_be16(msg + 6);
+    ra->reachable_ms = nj_get_be32(msg + 8);
+    ra->retrans_ms = nj_get_be32(msg + 12);
     for (uint32_t at = NJ__ND_ROUTER_ADVERT_BYTES; at < n_bytes; at += msg[at + 1] * 8u) {
         const uint8_t *o = msg + at;
         if (o[0] == NJ__ND_OPT_MTU && o[1] == 1)
-            ra->mtu = get_u32(o + 4);
+            ra->mtu = nj_get_be32(o + 4);
         if (o[0] != NJ__ND_OPT_PREFIX || o[1] != 4 || ra->n_prefixes == NJ_RA_PREFIXES_MAX)
             continue;
         ra->prefix[ra->n_prefixes++] = (struct nj_ra_prefix){
@@ -212,8 +203,8 @@ void nj_ra_parse(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes)
             .bits = o[2],
             .on_link = o[3] & 0x80,
             .autonomous = o[3] & 0x40,
-            .valid_s = get_u32(o + 4),
-            .preferred_s = get_u32(o + 8),
+            .valid_s = nj_get_be32(o + 4),
+            .preferred_s = nj_get_be32(o + 8),
         };
     }
 }

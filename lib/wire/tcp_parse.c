@@ -10,17 +10,8 @@
 #include <rte_byteorder.h>
 #include <rte_tcp.h>
 
+#include "base/bytes.h"
 #include "wire/tcp_opt.h"
-
-static uint16_t get_u16(const uint8_t *p)
-{
-    return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static uint32_t get_u32(const uint8_t *p)
-{
-    return (uint32_t)get_u16(p) << 16 | get_u16(p + 2);
-}
 
 /* RFC 9293 3.1: an invalid data offset is rejected. */
 bool nj__tcp_parse_header(const uint8_t *p, uint32_t n_bytes, struct nj_seg *seg)
@@ -57,7 +48,7 @@ static bool parse_sack(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj_t
     for (; n_bytes > 0 && !syn; n_bytes -= NJ__OPT_SACK_BLOCK_BYTES) {
         if (opts->n_sack == NJ_SACK_BLOCKS_MAX)
             return false;
-        opts->sack[opts->n_sack++] = (struct nj_sack_block){get_u32(p), get_u32(p + 4)};
+        opts->sack[opts->n_sack++] = (struct nj_sack_block){nj_get_be32(p), nj_get_be32(p + 4)};
         p += NJ__OPT_SACK_BLOCK_BYTES;
     }
     return true;
@@ -72,7 +63,7 @@ static bool parse_option(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj
         if (n_bytes != NJ__OPT_MSS_BYTES)
             return false;
         opts->has_mss = syn;
-        opts->mss = syn ? get_u16(p + 2) : 0;
+        opts->mss = syn ? nj_get_be16(p + 2) : 0;
         return true;
     case NJ__OPT_WSCALE:
         if (n_bytes != NJ__OPT_WSCALE_BYTES)
@@ -91,8 +82,8 @@ static bool parse_option(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj
         if (n_bytes != NJ__OPT_TS_BYTES)
             return false;
         opts->has_ts = true;
-        opts->ts_val = get_u32(p + 2);
-        opts->ts_ecr = get_u32(p + 6);
+        opts->ts_val = nj_get_be32(p + 2);
+        opts->ts_ecr = nj_get_be32(p + 6);
         return true;
     default:
         return true; /* RFC 9293 3.1, MUST-6: unknown options are skipped */

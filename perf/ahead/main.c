@@ -16,6 +16,7 @@
 #include "eal.h"
 #include "pair.h"
 #include "pause.h"
+#include "threads/os_clock.h"
 
 static const char USAGE[] =
     "usage: nj-ahead [options]\n"
@@ -65,10 +66,7 @@ struct variant {
 /* The thread's own time on a CPU: others may have it in between. */
 static uint64_t cpu_ns(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * NJ_SEC + (uint64_t)t.tv_nsec;
+    return nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* ---- options ---- */

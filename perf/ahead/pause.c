@@ -40,7 +40,7 @@ static size_t piece_of(const struct nj_h2 *h, const uint8_t *data, size_t n_byte
         whole.n++;
     while (whole.n < ahead && at + NJ__H2_FRAME_HEAD <= n_bytes) {
         const uint8_t *head = data + at;
-        at += NJ__H2_FRAME_HEAD + (nj__h2_get32(head) >> 8);
+        at += NJ__H2_FRAME_HEAD + (nj_get_be32(head) >> 8);
         whole.n += at <= n_bytes && ends_request(head[3], head[4]);
     }
     return whole.n >= ahead ? at : n_bytes;

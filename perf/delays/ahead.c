@@ -18,6 +18,7 @@
 #include "sched/futex_park.h"
 #include "sched/os_thread.h"
 #include "sched/task_queue.h"
+#include "threads/os_clock.h"
 
 #define SPINS       1000u
 #define AWAY_FORGET 64u
@@ -51,20 +52,13 @@ struct ahead {
 
 /* --- a worker --------------------------------------------------------------------------------- */
 
-static nj_ns clock_ns(clockid_t which)
-{
-    struct timespec ts;
-    clock_gettime(which, &ts);
-    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
-}
-
 static void run_task(struct nj_task *task)
 {
-    nj_ns began = clock_ns(CLOCK_THREAD_CPUTIME_ID), since = clock_ns(CLOCK_MONOTONIC);
+    nj_ns began = nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID), since = nj_os_clock_ns(CLOCK_MONOTONIC);
 
     task->ops->run(task);
-    task->run_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
-    task->wall_ns = clock_ns(CLOCK_MONOTONIC) - since;
+    task->run_ns = nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    task->wall_ns = nj_os_clock_ns(CLOCK_MONOTONIC) - since;
 }
 
 /* One batch of each shard. */

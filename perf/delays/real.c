@@ -6,13 +6,7 @@
 #include <time.h>
 
 #include "delays.h"
-
-static nj_ns clock_ns(clockid_t which)
-{
-    struct timespec ts;
-    clock_gettime(which, &ts);
-    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
-}
+#include "threads/os_clock.h"
 
 int time_run(int (*main)(void))
 {
@@ -21,15 +15,15 @@ int time_run(int (*main)(void))
 
 nj_ns time_now(void)
 {
-    return clock_ns(CLOCK_MONOTONIC);
+    return nj_os_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* As much CPU, however often others have it meanwhile. */
 void time_burn(nj_ns ns)
 {
-    nj_ns end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+    nj_ns end = nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
 
-    while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+    while (nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
         for (int i = 0; i < 200; i++)
             __asm__ volatile("" : : : "memory");
 }
@@ -52,7 +46,7 @@ nj_ns time_cpu_of_others(void)
     getrusage(RUSAGE_SELF, &u);
     return (nj_ns)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NJ_SEC +
            (nj_ns)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * NJ_US -
-           clock_ns(CLOCK_THREAD_CPUTIME_ID);
+           nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Called before the workers start, which inherit the CPUs; and after that for the driver. */

@@ -7,15 +7,14 @@
 #include <time.h>
 
 #include "bench.h"
+#include "threads/os_clock.h"
 
 _Atomic bool bench_over;
 _Atomic nj_ns bench_from = NJ_NEVER;
 
 nj_ns bench_now(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (nj_ns)ts.tv_sec * NJ_SEC + (nj_ns)ts.tv_nsec;
+    return nj_os_clock_ns(CLOCK_MONOTONIC);
 }
 
 void bench_wait(nj_ns ns)

@@ -17,6 +17,7 @@
 #include "base/attr.h"
 #include "dpdk/tsc_clock.h"
 #include "sched/ewyk.h"
+#include "threads/os_clock.h"
 
 #define ROUNDS 401
 #define TIMES  2000 /* per round */
@@ -149,10 +150,7 @@ static const struct {
 
 static double now_ns(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+    return (double)nj_os_clock_ns(CLOCK_MONOTONIC);
 }
 
 static double once(void (*run)(void))

@@ -71,10 +71,10 @@ Test(config_preset_file, facts)
     cr_expect(!nj_preset_closest_key(&p, NJ_STR("zzzzzz"), near, sizeof near));
     cr_assert(nj_preset_next_line(&at, &line) && says(line, "-a {pci}"));
     cr_assert(nj_preset_next_line(&at, &line));
-    cr_assert(nj_preset_next_word(&line, &word) && says(word, "--no-huge"));
-    cr_assert(nj_preset_next_word(&line, &word) && says(word, "-m"));
-    cr_assert(nj_preset_next_word(&line, &word) && says(word, "512"));
-    cr_expect(!nj_preset_next_word(&line, &word));
+    cr_assert(nj_str_next_word(&line, &word) && says(word, "--no-huge"));
+    cr_assert(nj_str_next_word(&line, &word) && says(word, "-m"));
+    cr_assert(nj_str_next_word(&line, &word) && says(word, "512"));
+    cr_expect(!nj_str_next_word(&line, &word));
     cr_expect(!nj_preset_next_line(&at, &line));
 }
 

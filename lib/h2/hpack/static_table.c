@@ -245,16 +245,11 @@ bool nj__hpack_is_name_valid(struct nj_str name)
     return name.n_bytes > 0 && consists_of(name, N);
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 static bool is_value_valid(struct nj_str v)
 {
     if (v.n_bytes == 0)
         return true;
-    return !is_blank(v.p[0]) && !is_blank(v.p[v.n_bytes - 1]) && consists_of_fast(v, ' ', V);
+    return !nj_is_ows(v.p[0]) && !nj_is_ows(v.p[v.n_bytes - 1]) && consists_of_fast(v, ' ', V);
 }
 
 static bool is_letter(char c)

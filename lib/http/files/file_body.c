@@ -118,10 +118,10 @@ void nj__file_job_put(struct nj__file_bodies *f, struct nj__file_job *job)
     nj_pool_put(&f->jobs, job);
 }
 
-static uint32_t min_u64(uint64_t a, uint64_t b)
+/* The size of a slice: nj_body.peek returns it as an int. */
+static uint32_t slice_bytes(uint64_t n_max, uint64_t n_left)
 {
-    uint64_t m = a < b ? a : b;
-    return m < INT_MAX ? (uint32_t)m : INT_MAX;
+    return (uint32_t)nj_min_u64(nj_min_u64(n_max, n_left), INT_MAX);
 }
 
 /* --- bytes in memory --- */
@@ -130,7 +130,7 @@ static int bytes_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out
 {
     struct bytes_body *b = nj_container_of(body, struct bytes_body, body);
 
-    *out = (struct nj_slice){b->data, min_u64(n_max, b->n_left), b->ref};
+    *out = (struct nj_slice){b->data, slice_bytes(n_max, b->n_left), b->ref};
     return (int)out->n_bytes;
 }
 
@@ -230,7 +230,7 @@ static bool request_chunk(struct chunk_body *b)
     struct nj__file_job *job = nj__file_job_take(b->files);
     if (!job)
         return false;
-    uint32_t n_bytes = min_u64(b->end - offset, next_size(b));
+    uint32_t n_bytes = slice_bytes(b->end - offset, next_size(b));
     job->file.op = NJ_FILE_READ;
     job->file.object = b->object;
     job->file.offset = offset;
@@ -367,7 +367,7 @@ static int chunk_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out
     }
     struct nj_file_chunk *c = b->current;
     uint64_t n_left = current_left(b);
-    *out = (struct nj_slice){c->bytes + (b->next - c->offset), min_u64(n_max, n_left), &c->ref};
+    *out = (struct nj_slice){c->bytes + (b->next - c->offset), slice_bytes(n_max, n_left), &c->ref};
     return (int)out->n_bytes;
 }
 

@@ -26,11 +26,6 @@ struct reader {
     char *names; /* next free byte of `t->names` */
 };
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
 /* tchar of RFC 9110 5.6.2 */
 static bool is_tchar(char c)
 {
@@ -86,16 +81,7 @@ static struct nj_str store_str(struct reader *r, struct nj_str s, const char *mo
 /* Takes the next word of a line. False at its end. */
 static bool next_word(struct nj_str *line, struct nj_str *word)
 {
-    while (line->n_bytes > 0 && is_blank(*line->p)) {
-        line->p++;
-        line->n_bytes--;
-    }
-    *word = (struct nj_str){line->p, 0};
-    while (word->n_bytes < line->n_bytes && !is_blank(line->p[word->n_bytes]))
-        word->n_bytes++;
-    line->p += word->n_bytes;
-    line->n_bytes -= word->n_bytes;
-    return word->n_bytes > 0 && *word->p != '#';
+    return nj_str_next_word(line, word) && *word->p != '#';
 }
 
 static bool read_line(struct reader *r, struct nj_str line)

@@ -50,11 +50,6 @@ static struct cubic *priv(struct nj_tcb *t)
     return (struct cubic *)t->x->cc;
 }
 
-static uint32_t max_u32(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Bit by bit from bit 21: the cube of 2^22 exceeds 64 bits. */
 uint32_t nj__cube_root(uint64_t n)
 {
@@ -109,7 +104,7 @@ static void begin_epoch(struct nj_tcb *t, struct cubic *c, nj_ns now)
     if (t->w_max == 0)
         t->w_max = t->cwnd;
     e->ack_at = now;
-    e->origin = max_u32(t->w_max, t->cwnd);
+    e->origin = nj_max_u32(t->w_max, t->cwnd);
     e->k_ms = nj__cubic_k_ms(e->origin - t->cwnd, t->snd_mss);
     e->w_est = t->cwnd;
     if (c->cwnd_prior == 0)
@@ -156,14 +151,14 @@ static void avoid_congestion(struct nj_tcb *t, struct cubic *c, const struct nj_
     uint32_t w = nj__cubic_window(e->origin, e->k_ms, e->elapsed_us / 1000, t->snd_mss);
     grow_reno(e, n, t, c->cwnd_prior);
     if (w < e->w_est) { /* 4.3: the Reno-friendly region */
-        nj_cc_grow(t, max_u32(e->w_est, t->cwnd) - t->cwnd);
+        nj_cc_grow(t, nj_max_u32(e->w_est, t->cwnd) - t->cwnd);
         return;
     }
     /* 4.2, 4.4, 4.5: (target - cwnd) / cwnd per segment, so that the target is reached after one
      * round trip. */
     uint32_t target =
         nj__cubic_window(e->origin, e->k_ms, (e->elapsed_us + rtt_us) / 1000, t->snd_mss);
-    target = nj_min_u32(max_u32(target, t->cwnd), t->cwnd + t->cwnd / 2);
+    target = nj_min_u32(nj_max_u32(target, t->cwnd), t->cwnd + t->cwnd / 2);
     uint64_t product = (uint64_t)(target - t->cwnd) * n + e->carry;
     e->carry = (uint32_t)(product % t->cwnd);
     nj_cc_grow(t, (uint32_t)(product / t->cwnd));
@@ -204,7 +199,7 @@ static void lost(struct nj_tcb *t, nj_ns now)
     (void)now;
     remember(t, c);
     t->w_max = t->cwnd < t->w_max ? CONVERGE(t->cwnd) : t->cwnd;
-    t->ssthresh = max_u32(BETA(nj_cc_flight(t)), 2u * t->snd_mss);
+    t->ssthresh = nj_max_u32(BETA(nj_cc_flight(t)), 2u * t->snd_mss);
     c->cwnd_prior = t->cwnd;
     enter(c, NO_STAGE);
 }

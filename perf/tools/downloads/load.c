@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections and time: who begins when, and what the kernel has for us. */
 #include "load.h"
+#include "threads/os_clock.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -13,10 +14,7 @@
 
 nj_ns load_clock(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (nj_ns)t.tv_sec * NJ_SEC + (nj_ns)t.tv_nsec;
+    return nj_os_clock_ns(CLOCK_MONOTONIC);
 }
 
 bool load_init(struct load *l)

@@ -2,30 +2,23 @@
 #include "link.h"
 
 #include <poll.h>
-#include <time.h>
+
+#include "threads/os_clock.h"
 
 #define BATCH     64u /* frames read from one port before the other has its turn */
 #define STAMP_MAX (200 * NJ_MS)
 #define SLEEP_MAX (100 * NJ_MS) /* how long a request to stop may go unnoticed */
 
-static nj_ns clock_ns(clockid_t which)
-{
-    struct timespec t;
-
-    clock_gettime(which, &t);
-    return (nj_ns)t.tv_sec * NJ_SEC + (nj_ns)t.tv_nsec;
-}
-
 nj_ns nj_link_clock(void)
 {
-    return clock_ns(CLOCK_MONOTONIC);
+    return nj_os_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* The kernel stamps with CLOCK_REALTIME, which somebody may set. A stamp that makes no sense gives
  * way to the present. */
 static nj_ns arrival(nj_ns stamp)
 {
-    nj_ns real = clock_ns(CLOCK_REALTIME), now = nj_link_clock();
+    nj_ns real = nj_os_clock_ns(CLOCK_REALTIME), now = nj_link_clock();
 
     return stamp > real || real - stamp > STAMP_MAX ? now : now - (real - stamp);
 }

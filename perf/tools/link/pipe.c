@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/bytes.h"
+
 #define ETH_BYTES    14u
 #define TCP_FLAG_SYN 0x02u
 
@@ -13,29 +15,19 @@ struct sight {
     uint32_t seq, n_data;
 };
 
-static uint32_t be16(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 8 | p[1];
-}
-
-static uint32_t be32(const uint8_t *p)
-{
-    return be16(p) << 16 | be16(p + 2);
-}
-
 /* The TCP header and the length of what follows it, from the IP header's own length: short frames
  * are padded. IPv6 with extension headers counts as something else than TCP. */
 static struct sight look(const uint8_t *f, uint32_t n)
 {
     struct sight s = {0};
-    uint32_t type = n >= ETH_BYTES + 40 ? be16(f + 12) : 0, at, end;
+    uint32_t type = n >= ETH_BYTES + 40 ? nj_get_be16(f + 12) : 0, at, end;
 
     if (type == 0x0800 && f[23] == 6) {
         at = ETH_BYTES + (f[14] & 15u) * 4;
-        end = ETH_BYTES + be16(f + 16);
+        end = ETH_BYTES + nj_get_be16(f + 16);
     } else if (type == 0x86dd && f[20] == 6) {
         at = ETH_BYTES + 40;
-        end = at + be16(f + 18);
+        end = at + nj_get_be16(f + 18);
     } else {
         return s;
     }
@@ -46,7 +38,7 @@ static struct sight look(const uint8_t *f, uint32_t n)
         return s;
     s.is_tcp = true;
     s.syn = (f[at + 13] & TCP_FLAG_SYN) != 0;
-    s.seq = be32(f + at + 4);
+    s.seq = nj_get_be32(f + at + 4);
     s.n_data = end - at - n_head;
     return s;
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "link.h"
+#include "threads/os_clock.h"
 
 #define N_PROBES    2000u
 #define PROBE_BYTES 1514u
@@ -29,14 +30,6 @@ struct probe {
     uint32_t n_came;
 };
 
-static nj_ns real_clock(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (nj_ns)t.tv_sec * NJ_SEC + (nj_ns)t.tv_nsec;
-}
-
 static void send_probe(struct probe *p, uint32_t number)
 {
     uint8_t frame[PROBE_BYTES] = {[0] = 2, [6] = 2, [11] = 1};
@@ -44,7 +37,7 @@ static void send_probe(struct probe *p, uint32_t number)
     frame[12] = PROBE_TYPE >> 8;
     frame[13] = PROBE_TYPE & 0xff;
     memcpy(frame + NUMBER_AT, &number, sizeof number);
-    p->sent[number] = real_clock();
+    p->sent[number] = nj_os_clock_ns(CLOCK_REALTIME);
     nj_port_send(&p->from, frame, sizeof frame);
 }
 

@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/prng.h"
 #include "base/types.h"
+#include "threads/os_clock.h"
 
 #define BATCH       64u
 #define ETH_BYTES   14u
@@ -47,14 +47,6 @@ static volatile sig_atomic_t ended;
 static void end(int number)
 {
     ended = 1;
-}
-
-static nj_ns clock_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (nj_ns)t.tv_sec * NJ_SEC + (nj_ns)t.tv_nsec;
 }
 
 static uint32_t add(uint32_t sum, const uint8_t *p, uint32_t n)
@@ -166,9 +158,9 @@ static void send_batch(struct flood *f)
 /* At most `rate` a second, 0 for as many as there can be. */
 static nj_ns run(struct flood *f, nj_ns duration, uint64_t rate)
 {
-    nj_ns began = clock_ns(), now = began;
+    nj_ns began = nj_os_clock_ns(CLOCK_MONOTONIC), now = began;
 
-    for (; !ended && now - began < duration; now = clock_ns()) {
+    for (; !ended && now - began < duration; now = nj_os_clock_ns(CLOCK_MONOTONIC)) {
         nj_ns due = rate ? (f->sent + f->failed) * NJ_SEC / rate : 0;
         if (due > now - began) {
             struct timespec t = {.tv_nsec = (long)((due - (now - began)) % NJ_SEC)};

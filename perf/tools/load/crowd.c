@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "active.h"
+#include "base/atomics.h"
 #include "base/attr.h"
 #include "wire/ip6.h"
 
@@ -29,18 +30,6 @@ struct client {
     struct h2_conn h2;
 };
 
-static void add(_Atomic uint64_t *p, uint64_t n)
-{
-    atomic_store_explicit(p, atomic_load_explicit(p, memory_order_relaxed) + n,
-                          memory_order_relaxed);
-}
-
-static void add32(_Atomic uint32_t *p, int32_t n)
-{
-    atomic_store_explicit(p, atomic_load_explicit(p, memory_order_relaxed) + (uint32_t)n,
-                          memory_order_relaxed);
-}
-
 /* ---- requests ---- */
 
 static void ended(void *user, const struct h2_stream *s, enum h2_end end, nj_ns now)
@@ -52,12 +41,12 @@ static void ended(void *user, const struct h2_stream *s, enum h2_end end, nj_ns 
     _Atomic uint64_t *const class_of[] = {&n->status_1, &n->status_2, &n->status_3, &n->status_4,
                                           &n->status_5};
 
-    add32(&c->n_under_way, -1);
-    add(how[end], 1);
+    nj_add_single_writer(&c->n_under_way, -1);
+    nj_add_single_writer(how[end], 1);
     if (end != H2_DONE)
         return;
     if (s->status < 600)
-        add(class_of[s->status / 100 - 1], 1);
+        nj_add_single_writer(class_of[s->status / 100 - 1], 1);
     if (s->due < c->measure_from || s->due >= c->measure_to)
         return;
     latency_add(&c->total, now - s->due);
@@ -67,7 +56,7 @@ static void ended(void *user, const struct h2_stream *s, enum h2_end end, nj_ns 
 static void came(void *user, uint32_t n_bytes)
 {
     struct client *k = user;
-    add(&k->crowd->counts.body_bytes, n_bytes);
+    nj_add_single_writer(&k->crowd->counts.body_bytes, n_bytes);
 }
 
 static uint32_t choose_path(struct crowd *c)
@@ -90,8 +79,9 @@ static void ask(struct client *k, nj_ns due)
 
     h2_ask(&k->h2, choose_path(c), due, &c->out);
     c->budget -= c->budget != UINT64_MAX;
-    add32(&c->n_under_way, 1); /* before: whoever sees the second has seen the first */
-    add(&c->counts.asked, 1);
+    nj_add_single_writer(&c->n_under_way,
+                         1); /* before: whoever sees the second has seen the first */
+    nj_add_single_writer(&c->counts.asked, 1);
 }
 
 static bool asking(const struct crowd *c)
@@ -186,7 +176,7 @@ static void go_on(struct client *k, nj_ns now)
         uint32_t room = nj_tcp_send_room(k->tcb);
         c->out.n_max = room < OUT_PART ? room : OUT_PART;
         if (c->out.n_bytes < c->out.n_max)
-            add(&c->counts.upload_bytes, h2_upload(&k->h2, &c->out));
+            nj_add_single_writer(&c->counts.upload_bytes, h2_upload(&k->h2, &c->out));
         c->out.n_max = OUT_BYTES;
     }
     send_out(k);
@@ -202,14 +192,15 @@ static void gone(struct client *k, nj_ns now)
 {
     struct crowd *c = k->crowd;
 
-    add32(&c->n_open, -(int32_t)k->open);
+    nj_add_single_writer(&c->n_open, -(int32_t)k->open);
     c->n_opening -= !k->open;
     if (!k->h2.settled)
         c->retry_at = now + RETRY_AFTER;
     if (k->h2.fault)
         atomic_store_explicit(&c->fault, k->h2.fault, memory_order_relaxed);
     if (!k->closing && c->phase < LOAD_CLOSING)
-        add(k->open ? k->h2.fault ? &c->counts.broken : &c->counts.closed : &c->counts.refused, 1);
+        nj_add_single_writer(
+            k->open ? k->h2.fault ? &c->counts.broken : &c->counts.closed : &c->counts.refused, 1);
     h2_close(&k->h2, now);
     nj_list_del(&k->link);
     nj_list_del(&k->behind);
@@ -227,8 +218,8 @@ static bool opened(struct client *k)
 
     c->n_opening--;
     k->open = true;
-    add32(&c->n_open, 1);
-    add(&c->counts.connected, 1);
+    nj_add_single_writer(&c->n_open, 1);
+    nj_add_single_writer(&c->counts.connected, 1);
     if (h2_open(&k->h2, &c->plan, k, &c->out))
         return true;
     nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
@@ -242,7 +233,7 @@ static void close_one(struct client *k, nj_ns now)
     if (k->closing)
         return;
     k->closing = true;
-    add(&k->crowd->counts.closed, k->crowd->phase != LOAD_CLOSING);
+    nj_add_single_writer(&k->crowd->counts.closed, k->crowd->phase != LOAD_CLOSING);
     nj_tcp_close(&k->crowd->shard->tcp, k->tcb, now);
 }
 

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "h2/h2.h"
+
 #define HEAD_BYTES     9u
 #define TABLE_BYTES    4096u /* of a peer that says nothing (RFC 9113 6.5.2) */
 #define ENTRY_BYTES    32u   /* that each entry counts besides (RFC 7541 4.1) */
@@ -29,20 +32,6 @@ enum {
 };
 enum { END_STREAM = 1, ACK = 1, END_HEADERS = 4, PADDED = 8, WITH_PRIORITY = 0x20 };
 enum { SET_TABLE_BYTES = 1, SET_ENABLE_PUSH = 2, SET_STREAMS = 3, SET_WINDOW = 4 };
-enum { CANCEL = 8 };
-
-static uint32_t get32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-static void put32(uint8_t *p, uint32_t v)
-{
-    p[0] = (uint8_t)(v >> 24);
-    p[1] = (uint8_t)(v >> 16);
-    p[2] = (uint8_t)(v >> 8);
-    p[3] = (uint8_t)v;
-}
 
 /* ---- what is asked, encoded (RFC 7541) ---- */
 
@@ -159,7 +148,7 @@ static void put_head(uint8_t *f, uint32_t n, uint8_t type, uint8_t flags, uint32
     f[2] = (uint8_t)n;
     f[3] = type;
     f[4] = flags;
-    put32(f + 5, stream);
+    nj_put_be32(f + 5, stream);
 }
 
 static void put_frame(struct h2_out *out, uint8_t type, uint8_t flags, uint32_t stream,
@@ -178,7 +167,7 @@ static void put_frame32(struct h2_out *out, uint8_t type, uint32_t stream, uint3
 {
     uint8_t payload[4];
 
-    put32(payload, value);
+    nj_put_be32(payload, value);
     put_frame(out, type, 0, stream, payload, sizeof payload);
 }
 
@@ -207,7 +196,7 @@ bool h2_open(struct h2_conn *c, const struct h2_plan *plan, void *user, struct h
     if (!f)
         return false;
     memcpy(f, preface, sizeof preface - 1);
-    put32(settings + 8, plan->window);
+    nj_put_be32(settings + 8, plan->window);
     put_frame(out, SETTINGS, 0, 0, settings, sizeof settings);
     put_frame32(out, WINDOW_UPDATE, 0, WINDOW_MAX - WINDOW_BYTES);
     return true;
@@ -349,7 +338,7 @@ void h2_give_up(struct h2_conn *c, nj_ns due, nj_ns now, struct h2_out *out)
         struct h2_stream *s = &c->stream[i];
         if (!s->id || s->due >= due)
             continue;
-        put_frame32(out, RST_STREAM, s->id, CANCEL);
+        put_frame32(out, RST_STREAM, s->id, NJ_H2_CANCEL);
         stream_over(c, s, H2_TIMEOUT, now);
     }
 }
@@ -368,7 +357,7 @@ static bool response_over(struct h2_conn *c, struct h2_stream *s, nj_ns now, str
     if (s->length != UINT64_MAX && s->status != 304 && s->length != s->n_body)
         return wrong(c, "a body of another length than content-length says");
     if (!s->asked_all) /* it has answered before it had all; RFC 9113 8.1 */
-        put_frame32(out, RST_STREAM, s->id, CANCEL);
+        put_frame32(out, RST_STREAM, s->id, NJ_H2_CANCEL);
     stream_over(c, s, H2_DONE, now);
     return true;
 }
@@ -480,7 +469,7 @@ static bool take_settings(struct h2_conn *c, const uint8_t *p, uint32_t n, struc
     if (n % 6)
         return wrong(c, "SETTINGS of an odd size");
     for (; n > 0; p += 6, n -= 6) {
-        uint32_t id = (uint32_t)p[0] << 8 | p[1], value = get32(p + 2);
+        uint32_t id = (uint32_t)p[0] << 8 | p[1], value = nj_get_be32(p + 2);
         if (id == SET_TABLE_BYTES && value < TABLE_BYTES)
             c->plain = true;
         if (id == SET_STREAMS)
@@ -503,7 +492,7 @@ static bool take_goaway(struct h2_conn *c, const uint8_t *p, uint32_t n, nj_ns n
 {
     if (n < 8)
         return wrong(c, "GOAWAY that is too short");
-    uint32_t last = get32(p) & WINDOW_MAX;
+    uint32_t last = nj_get_be32(p) & WINDOW_MAX;
     c->leaving = true;
     for (uint32_t i = 0; i <= c->mask; i++)
         if (c->stream[i].id > last)
@@ -518,9 +507,9 @@ static bool take_window(struct h2_conn *c, uint32_t id, const uint8_t *p, uint32
     if (n != 4)
         return wrong(c, "WINDOW_UPDATE of another size");
     if (id == 0)
-        c->window += get32(p) & WINDOW_MAX;
+        c->window += nj_get_be32(p) & WINDOW_MAX;
     else if (s)
-        s->window += get32(p) & WINDOW_MAX;
+        s->window += nj_get_be32(p) & WINDOW_MAX;
     return true;
 }
 
@@ -601,7 +590,7 @@ static bool take_part(struct h2_conn *c, const uint8_t *data, uint32_t n, bool w
                       struct h2_out *out)
 {
     uint8_t type = c->head[3], flags = c->head[4];
-    uint32_t id = get32(c->head + 5) & WINDOW_MAX;
+    uint32_t id = nj_get_be32(c->head + 5) & WINDOW_MAX;
 
     if (type == DATA && !(flags & PADDED))
         return take_data(c, id, n, 0, whole && (flags & END_STREAM), now, out);
@@ -621,7 +610,7 @@ static bool take_part(struct h2_conn *c, const uint8_t *data, uint32_t n, bool w
 static bool begin_frame(struct h2_conn *c)
 {
     uint8_t type = c->head[3];
-    uint32_t id = get32(c->head + 5) & WINDOW_MAX;
+    uint32_t id = nj_get_be32(c->head + 5) & WINDOW_MAX;
 
     c->left = (uint32_t)c->head[0] << 16 | (uint32_t)c->head[1] << 8 | c->head[2];
     if (!c->settled && type != SETTINGS)
