@@ -10,6 +10,7 @@
 #include "config/settings.h"
 #include "log/access_file.h"
 #include "log/address_text.h"
+#include "log/log.h"
 
 #define NETWORKS_SHOWN 8u /* of a list */
 
@@ -195,7 +196,7 @@ static void print_warnings(const struct nj_settings *s, const struct nj_server_c
     if (warnings.text)
         fputs(warnings.text, stderr);
     if (warnings.n > NJ_DIAGS_MAX)
-        fprintf(stderr, "nightjar: %u more warnings\n", warnings.n - NJ_DIAGS_MAX);
+        nj_log(NJ_LEVEL_WARNING, "%u more warnings", warnings.n - NJ_DIAGS_MAX);
     nj_diags_free(&warnings);
 }
 
@@ -214,7 +215,7 @@ int nj_server_check(const struct nj_server_config *config)
     if (settings.faults.text)
         fputs(settings.faults.text, stderr);
     else if (rc != 0)
-        fprintf(stderr, "nightjar: %s\n", why);
+        nj_log(NJ_LEVEL_ERROR, "%s", why);
     else {
         show_policy(settings.policy, settings.config);
         fflush(stdout);

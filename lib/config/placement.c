@@ -180,7 +180,7 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
         rc = nj_topo_discover(&t, &usable, wish.nic[0] ? wish.nic : NULL, why, sizeof why);
     }
     if (rc != 0) {
-        fprintf(stderr, "nightjar: %s\n", why);
+        nj_log(NJ_LEVEL_ERROR, "%s", why);
         return status;
     }
     if (wish.n_lcores > 0)
@@ -191,10 +191,9 @@ int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_con
         p.lcore_mib = NJ_LCORE_EAL_JUMBO_MIB;
     nj_placement_draw(&t, &p, stdout);
     if (wish.nic[0] && !t.nic[0])
-        fprintf(
-            stderr,
-            "nightjar: -a %s: no such PCI device (lspci -D lists them); NUMA distance is ignored\n",
-            wish.nic);
+        nj_log(NJ_LEVEL_WARNING,
+               "-a %s: no such PCI device (lspci -D lists them); NUMA distance is ignored",
+               wish.nic);
     format_advice(&t, &p, text, sizeof text);
     fflush(stdout);
     fputs(text, stderr);

@@ -11,6 +11,7 @@
 #include "base/attr.h"
 #include "base/error_text.h"
 #include "config/settings.h"
+#include "log/log.h"
 #include "topo/pci.h"
 #include "wire/dpdk_compat.h"
 
@@ -541,7 +542,7 @@ int nj_print_preset(const char *preset)
             printf("%s%s", p.argv[i], i + 1 < p.argc ? " " : "\n");
     }
     if (rc != 0)
-        fprintf(stderr, "nightjar: %s\n", why);
+        nj_log(NJ_LEVEL_ERROR, "%s", why);
     nj_presets_free(&p);
     free(text);
     return rc == 0 ? 0 : NJ_EXIT_USAGE;

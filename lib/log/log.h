@@ -3,6 +3,9 @@
  * The server's log: lines on standard error, each with a timestamp and a level. Standard output is
  * only for requested output (--check, --print-placement, the access log).
  *
+ * The rule: a diagnostic is an nj_log() line or a text that is returned to the caller. Only a file
+ * whose job is requested output prints; ./dev tidy has their list (rule `printing`).
+ *
  *     2026-11-23T02:57:00.123Z nightjar: warning: the access log ...
  *
  * If standard error is the journal (systemd sets JOURNAL_STREAM), a line has the priority prefix of

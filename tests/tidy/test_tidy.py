@@ -39,7 +39,8 @@ class Bans(unittest.TestCase):
                     ("lib/http/a.c", "nghttp2_session_del(s);", "nj_h2_close(s);")],
         "hwloc": [("lib/server/a.c", "#include <hwloc.h>", "#include <stdio.h>")],
         "sodium": [("lib/tcp/a.c", "#include <sodium.h>", '#include "base/keyed_hash.h"')],
-        "printing": [("lib/wire/a.c", "fprintf(stderr, 0);", "snprintf(b, n, 0);")],
+        "printing": [("lib/wire/a.c", "fprintf(stderr, 0);", "snprintf(b, n, 0);"),
+                     ("lib/store/a.c", "dprintf(2, why);", "nj_log(NJ_LEVEL_ERROR, why);")],
         "heap": [("lib/tcp/a.c", "free(p);", "nj_pool_free(&pool, p);")],
         "abort": [("lib/http/a.c", "exit(1);", "on_exit_1();")],
         "sleep": [("tests/unit/a.c", "usleep(10);", "asleep(1);")],
@@ -48,6 +49,7 @@ class Bans(unittest.TestCase):
     ALLOWED = [("lib/dpdk/a.c", "rte_eth_rx_burst(rte_rdtsc());"),
                ("lib/base/keyed_hash.c", "#include <sodium.h>"),
                ("lib/base/assert.c", "abort();"),
+               ("lib/topo/draw.c", "fputc(c, out);"),
                ("lib/threads/service_thread.c", "#include <rte_lcore.h>"),
                ("tests/unit/h2.c", "#include <nghttp2/nghttp2.h>")]
 

@@ -78,6 +78,12 @@ DATAPATH = tuple(
 # Layers that may call the system: not pure, not on the datapath.
 SERVICES = tuple("lib/" + x for x in ("dpdk", "threads", "store", "log", "config", "server"))
 
+# Files that print: requested output (--check, --preset, --print-placement), the live line, EAL's own
+# output with NJ_EAL_VERBOSE, and the failed assertion.
+PRINTERS = ("lib/base/assert.c", "lib/config/config_check.c", "lib/config/placement.c",
+            "lib/config/preset.c", "lib/dpdk/eal_log.c", "lib/server/supervise.c",
+            "lib/topo/draw.c")
+
 # name: (paths, excluded paths, calls, included files, alternative)
 BANS = {
     "clock": (MACHINES, (*SERVICES, "tests/sim/main.c"),  # prints its progress
@@ -95,8 +101,9 @@ BANS = {
     "hwloc": (("lib", "app"), ("lib/topo",), r"hwloc_\w+", r"hwloc\.h|hwloc/.*", "ask lib/topo"),
     "sodium": (("lib", "app"), ("lib/base",), r"sodium_\w+|crypto_\w+", r"sodium\.h",
                "use base/keyed_hash.h"),
-    "printing": (DATAPATH, (), r"v?f?printf|f?puts|putchar|perror|v?syslog|rte_log|RTE_LOG", None,
-                 "count it (telem/counters.def); the shard never waits for a terminal"),
+    "printing": (("lib",), PRINTERS,
+                 r"v?[fd]?printf|f?put[cs]|putchar|perror|v?syslog|rte_log|RTE_LOG", None,
+                 "nj_log() it or return a text; on the datapath count it (telem/counters.def)"),
     "heap": (("lib/wire", "lib/tcp"), (), r"malloc|calloc|realloc|free|rte_z?malloc|rte_free", None,
              "use a pool of base/pool.h, sized at start"),
     "abort": (("lib",), ("lib/base/assert.c", *SERVICES), r"abort|_?exit|rte_exit|rte_panic", None,
