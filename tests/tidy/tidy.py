@@ -78,8 +78,8 @@ DATAPATH = tuple(
 # Layers that may call the system: not pure, not on the datapath.
 SERVICES = tuple("lib/" + x for x in ("dpdk", "threads", "store", "log", "config", "server"))
 
-# Files that print: requested output (--check, --preset, --print-placement), the live line, EAL's own
-# output with NJ_EAL_VERBOSE, and the failed assertion.
+# Files that print: requested output (--check, --preset, --print-placement), the live line, the
+# output of the EAL with NJ_EAL_VERBOSE, and the failed assertion.
 PRINTERS = ("lib/base/assert.c", "lib/config/config_check.c", "lib/config/placement.c",
             "lib/config/preset.c", "lib/dpdk/eal_log.c", "lib/server/supervise.c",
             "lib/topo/draw.c")
