@@ -16,8 +16,8 @@
 #define NJ_LARGE_PAGE ((size_t)2 << 20)
 
 /* Map zeroed memory. Blocks of NJ_LARGE_PAGE or more are aligned to NJ_LARGE_PAGE, and use large
- * pages behind the first `n_small` bytes (a multiple of NJ_LARGE_PAGE, or all). A large `n_small`
- * saves memory where few bytes are touched. Returns NULL if the kernel refuses. Any thread. */
+ * pages after the first `n_small` bytes (a multiple of NJ_LARGE_PAGE, or all). A large `n_small`
+ * saves memory if few bytes are touched. Returns NULL if the kernel refuses. Any thread. */
 void *nj_pages_map(size_t n_bytes, size_t n_small);
 /* Unmap. `n_bytes` as in nj_pages_map(). `mem` may be NULL. */
 void nj_pages_unmap(void *mem, size_t n_bytes);

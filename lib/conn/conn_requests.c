@@ -242,7 +242,7 @@ void nj__conn_begin_requests(struct nj_conn *c, nj_ns now)
             active->round_credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
         }
         if (active->next_request)
-            nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* behind connections that wait already */
+            nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* after connections that wait already */
     }
     nj__handlers_apply_results(c->shard, now);
 }

@@ -53,7 +53,7 @@ static bool is_alone(const struct nj_admission *st, const struct nj_requester *c
 }
 
 /* May the client have one of `n_free` fibers? Small numbers of fibers are not divided. A trusted
- * proxy without a named client stands for many clients. */
+ * proxy without a named client represents many clients. */
 static bool may_have(struct nj_shard *s, const struct nj_txn *t, uint32_t n_free)
 {
     const struct nj_requester *c = t->requester;

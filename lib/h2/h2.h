@@ -35,7 +35,7 @@ enum nj_h2_error_code {
 
 struct nj_counters;
 
-struct nj_h2_context; /* what the connections of a shard share: callbacks, limits, allocator */
+struct nj_h2_context; /* shared by the connections of a shard: callbacks, limits, allocator */
 struct nj_h2;         /* one connection */
 struct nj_h2_stream;  /* one request and its response */
 

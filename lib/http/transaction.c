@@ -297,7 +297,7 @@ const struct nj_class *nj_txns_find_class(const struct nj_txns *set, const char 
 bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
 {
     struct nj_txns *set = t->set;
-    /* The client that stands for those beyond the table's size has no address. */
+    /* The shared client for those beyond the table's size has no address. */
     const struct nj_addr addr =
         t->client == nj_clients_overflow(set->clients) ? t->remote : nj_client_addr(t->client);
     uint32_t retry_after_s;

@@ -212,8 +212,8 @@ const struct nj_class *nj_txns_find_class(const struct nj_txns *set, const char 
  * of them, and the request was answered with 503. */
 bool nj_txn_deny_hoarder(struct nj_txn *t, uint32_t n_left);
 
-/* The client of a key, with one reference. When the client table is full: the client that stands
- * for all others. */
+/* The client of a key, with one reference. If the client table is full: the shared client for all
+ * others. */
 struct nj_client *nj_txns_get_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr);
 void nj_txns_put_client(struct nj_txns *set, struct nj_client *client);
 

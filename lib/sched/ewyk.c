@@ -104,7 +104,7 @@ static void reset_tail(struct nj_task_class *c, nj_ns since)
 /*
  * A leaky bucket for each class. Time of a hold beyond the budget flows in; 1 / tail.of of the
  * passing time leaks out. While a class exceeds that share the level grows, for holds 5 ms or 5 s
- * apart. Below that share the bucket becomes empty from time to time, and the tail begins anew. The
+ * apart. Below that share the bucket becomes empty from time to time, and a new tail starts. The
  * longest hold is not counted. A class is moved at a level of NJ_EWYK_TAIL_NS after at least
  * NJ_EWYK_TAIL_HOLDS holds. It returns when the bucket is empty. A moved class leaks half the share
  * (hysteresis), so a class between the two shares stays. The level is bounded, but the bound always

@@ -166,7 +166,7 @@ static uintptr_t wait_for_task(struct nj_reserved *r)
             continue; /* it was given one */
         if (release_place(r, leaves ? 0 : r->config.n_min))
             return FREE;
-        seat = sit_down(r); /* one of the few who stay */
+        seat = sit_down(r); /* one of the few threads that stay */
     }
 }
 

@@ -296,7 +296,7 @@ static bool wait_idle(struct nj_thread_pool *p, struct thread *t)
     bool woken = nj_park(&t->n_wakes, seen, p->config.idle_ns);
     lock(p);
     if (!t->idle)
-        return false; /* somebody called it */
+        return false; /* another thread woke it */
     remove_idle(p, t);
     return !woken && p->n_threads > p->config.n_min;
 }

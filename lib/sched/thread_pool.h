@@ -53,10 +53,10 @@ void nj_thread_pool_unlease(struct nj_thread_pool *p, uint32_t n);
 
 struct nj_thread_pool_counts {
     uint32_t n_threads;  /* all threads */
-    uint32_t n_idle;     /* those that wait for the queue */
-    uint32_t n_reserved; /* those that wait on a seat */
+    uint32_t n_idle;     /* threads that wait for the queue */
+    uint32_t n_reserved; /* threads that wait on a seat */
     uint32_t n_wanted;   /* reserved threads that are still wanted */
-    uint32_t n_utilised; /* those that run a task */
+    uint32_t n_utilised; /* threads that run a task */
     uint32_t n_leased;   /* seats, and threads of nj_thread_pool_lease() */
     uint32_t n_queued;   /* tasks in the queue */
 };

@@ -456,7 +456,7 @@ static enum nj_file_result lend_or_begin(struct nj__chunks *c, struct nj__file *
         return fail_no_memory(c, job);
     p = new_chunk(c, f, job->offset, n_room, bytes);
     if (!p)
-        return NJ_FILE_BROKEN; /* no event would tell when memory is free */
+        return NJ_FILE_BROKEN; /* no event would announce free memory */
     struct chunk_entry *from = lend_larger(c, f, p);
     nj__file_stat_add(from ? &stats->chunk_hits : &stats->reads, 1);
     nj__file_stat_add(&stats->read_bytes, from ? 0 : p->chunk.n_bytes);

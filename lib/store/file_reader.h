@@ -33,7 +33,7 @@ struct nj_file_reader_config {
     uint32_t tasks_max;        /* of one shard, from submit to poll */
     const cpu_set_t *affinity; /* NULL: where its creator may run */
     bool eal;                  /* EAL is up: register the thread with it */
-    bool no_thread;            /* its creator does what the thread would, nj__file_reader_step() */
+    bool no_thread;            /* no thread: the creator calls nj__file_reader_step() */
     struct nj_wakeup *wakeups; /* the reader wakes a shard's when a job comes home; NULL: none */
 };
 

@@ -21,7 +21,7 @@
 #include "base/atomics.h"
 #include "threads/os_clock.h"
 
-/* openat2(2) may ask to try again when something in the path was renamed meanwhile. */
+/* openat2(2) returns EAGAIN if a component of the path was renamed meanwhile. */
 #define OPEN_TRIES 4
 /* Interval of the checks whether the root was replaced. */
 #define CHECK_MS   1000

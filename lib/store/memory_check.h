@@ -10,7 +10,7 @@
 /* In bytes, without hugepages; UINT64_MAX: not known. */
 struct nj_memory_info {
     uint64_t all, available;
-    uint64_t group_max; /* what the process's control group may have (cgroup v2, memory.max) */
+    uint64_t group_max; /* memory limit of the process's control group (cgroup v2, memory.max) */
 };
 
 /* `root` is the prefix of /proc and /sys: "", or a folder in tests. */

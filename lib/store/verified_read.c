@@ -2,17 +2,17 @@
 /*
  * Reads a file and detects concurrent changes by stat(2) before and after, as git does ("racy").
  *
- * Every write(2) and truncate(2) sets mtime and ctime before bytes change, so a look at the file
- * after its bytes were read tells whether they are of the version that was opened. Times advance
- * with the kernel's tick: a file changed a tick ago is left alone until that is over. mtime can be
- * set back, ctime cannot; but ctime also changes with permissions, owners and names. Where one of
- * those explains it, it is taken for that; a ctime that changed by itself may be a rewrite whose
- * mtime was set back, so the file is given up. (So is one that was renamed or relabelled while it
- * was sent: an error where none was needed, but no wrong bytes.)
+ * Every write(2) and truncate(2) sets mtime and ctime before bytes change, so a stat(2) after the
+ * read shows whether the bytes are of the opened version. Times advance with the kernel's tick: a
+ * file changed a tick ago is not read until that tick is over. mtime can be set back, ctime cannot;
+ * but ctime also changes with permissions, owners and names. Such a change explains a new ctime. A
+ * ctime that changed alone may be a rewrite whose mtime was set back, so the body is broken off.
+ * (This includes a file that was renamed or relabelled while it was sent: an unnecessary error, but
+ * no wrong bytes.)
  *
- * Not seen: a write(2) still under way that began before the file was opened, a store to a mapping
+ * Not detected: a write(2) in progress that began before the file was opened, a store to a mapping
  * whose page was dirty already, and a rewrite with its mtime set back and permissions changed
- * between two looks.
+ * between two calls of stat(2).
  */
 #include "store/verified_read.h"
 

@@ -191,7 +191,7 @@ static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
 }
 
 /* A higher ACK always updates the window, whatever its sequence number. Otherwise an old window
- * would be counted from the new snd_una and exceed what the peer advertised. */
+ * would be counted from the new snd_una and exceed the peer's advertisement. */
 static void update_window(struct nj_tcb *t, const struct nj_seg *seg)
 {
     if (nj_seq_lt(t->snd_wl1, seg->seq) || nj_seq_lt(t->snd_wl2, seg->ack) ||

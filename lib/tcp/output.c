@@ -246,7 +246,8 @@ static uint8_t flags_at(const struct nj_tcb *t, uint32_t seq, uint32_t n_bytes)
     return flags | (reaches_end && t->fin_queued ? NJ_TCP_FIN : 0);
 }
 
-/* RFC 9293 3.8.6.1: send one byte beyond a closed window, or what a nearly closed one admits. */
+/* RFC 9293 3.8.6.1: send one byte beyond a closed window, or the bytes that a nearly closed one
+ * admits. */
 bool nj__tcp_send_window_probe(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     uint32_t n =

@@ -66,7 +66,7 @@ bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data,
 {
     nj__tcb_attach_xfer(tcp, t);
     struct nj_mbuf_queue *q = &t->x->sndq;
-    /* Small pieces share an mbuf: a tail that is ours and has room takes the beginning. */
+    /* Small pieces share an mbuf: our own tail mbuf takes the beginning if it has room. */
     uint32_t room = q->tail && RTE_MBUF_DIRECT(q->tail) ? rte_pktmbuf_tailroom(q->tail) : 0;
     uint32_t first = n_bytes < room ? n_bytes : room;
     struct rte_mbuf *fresh = NULL, **link = &fresh;

@@ -342,8 +342,8 @@ uint32_t nj__sack_write_blocks(struct nj_tcb *, struct nj_tcp_opts *, uint32_t n
 /* reassembly.c: out-of-order data. False when it was refused: then `m` stays the caller's. */
 bool nj__reasm_insert(struct nj_tcp *, struct nj_tcb *, struct rte_mbuf *m, const struct nj_seg *);
 /* May this connection hold one more mbuf? Dynamic thresholds (Choudhury and Hahne 1998): each
- * connection may hold a quarter of what is left, so a few may have much and some is always left for
- * the next. */
+ * connection may hold a quarter of the remaining mbufs, so a few may hold many and some always
+ * remain for the next. */
 bool nj__rcv_may_hold(const struct nj_tcp *, const struct nj_tcb *);
 /* Is there room for `n_bytes` more in order, in a new mbuf or in those held? Merges held mbufs if
  * needed, which invalidates the pointer of nj_tcp_recv_peek(). */

@@ -52,7 +52,7 @@ struct nj_service_thread {
     struct nj_service_rings ports[] NJ_CACHE_ALIGNED;
 };
 
-/* rte_ring_empty() for the consumer, with an atomic read of what the producer writes. */
+/* rte_ring_empty() for the consumer, with an atomic read of the producer's index. */
 static bool is_empty(const struct rte_ring *r)
 {
     return __atomic_load_n(&r->prod.tail, __ATOMIC_ACQUIRE) == r->cons.tail;

@@ -25,7 +25,7 @@
 
 /* --- the service's side ----------------------------------------------------------------------- */
 
-/* rte_ring_empty() for the consumer, with an atomic read of what the producer writes. */
+/* rte_ring_empty() for the consumer, with an atomic read of the producer's index. */
 bool nj__task_rings_is_empty(const struct nj__task_rings *l)
 {
     return __atomic_load_n(&l->ring->prod.tail, __ATOMIC_ACQUIRE) ==

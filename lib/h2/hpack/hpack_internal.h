@@ -50,7 +50,7 @@ struct nj__hpack_name {
     uint8_t use;   /* enum nj__hpack_indexing */
 };
 
-/* Names of response fields. Row 0 stands for all other names. */
+/* Names of response fields. Row 0 is for all other names. */
 extern const struct nj__hpack_name nj__hpack_names[];
 #define NJ__HPACK_ROW_STATUS   1u  /* ":status", which is not looked up by name */
 #define NJ__HPACK_NAME_BUCKETS 64u /* buckets of the lookup by name */

@@ -109,8 +109,8 @@ void nj__eval_request(const struct nj__file_request *req, const struct nj_file_m
         out->status = v == NJ_PRECOND_FAILED ? 412 : 304;
         return;
     }
-    /* RFC 9110 14.2: ranges apply to GET only. Listings have none: each request renders the listing
-     * anew. */
+    /* RFC 9110 14.2: ranges apply to GET only. Listings have none: they are rendered per
+     * request. */
     if (!req->conditions.range.p || req->txn->is_head || req->stage == NJ__STAGE_LISTING ||
         !nj_if_range_holds(&req->conditions, &out->validators, now_s))
         return;

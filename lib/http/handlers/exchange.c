@@ -111,7 +111,7 @@ static struct nj_view view(const char *p, uint32_t n_bytes)
     return (struct nj_view){p, n_bytes};
 }
 
-/* Appends a string behind the fields. */
+/* Appends a string after the fields. */
 static struct nj_str append_str(char **at, struct nj_str s)
 {
     struct nj_str is_deferred = {*at, s.n_bytes};

@@ -23,7 +23,7 @@ struct nj_accepted_codings nj_accept_encoding_parse(struct nj_str value);
 
 /* The coding with the highest weight of those available; `siblings` as in nj_file_job. At equal
  * weights: the one that is likely the smallest. If none is acceptable: NJ_CODING_IDENTITY, as
- * without the field (RFC 9110 12.4.1 allows that or 406, which helps nobody). */
+ * without the field (RFC 9110 12.4.1 allows that or 406). */
 uint32_t nj_coding_select(const struct nj_accepted_codings *c, uint8_t siblings);
 
 /* The coding's name in Content-Encoding, and its suffix of file names. */

@@ -71,8 +71,8 @@ uint32_t nj__cubic_k_ms(uint32_t n_bytes, uint32_t mss)
 }
 
 /* W_cubic(t) = C (t - K)^3 + W_max, figure 1. Beyond 2^20 ms (17 minutes) on either side the curve
- * has left what a window may be: 0.4 * 1048^3 segments are more than 2^28. So the cube stays below
- * 2^60, and the product below 2^58. The first quotient counts in 0.0004 segments. */
+ * exceeds any window: 0.4 * 1048^3 segments are more than 2^28. So the cube stays below 2^60, and
+ * the product below 2^58. The first quotient counts in 0.0004 segments. */
 uint32_t nj__cubic_window(uint32_t origin, uint32_t k_ms, uint64_t t_ms, uint32_t mss)
 {
     uint64_t d = t_ms > k_ms ? t_ms - k_ms : k_ms - t_ms;
