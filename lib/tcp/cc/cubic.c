@@ -190,8 +190,8 @@ static void remember(const struct nj_tcb *t, struct cubic *c)
     c->can_undo = true;
 }
 
-/* RFC 9438 4.6, and fast convergence of RFC 9438 4.7: a flow that loses below its last W_max
- * releases bandwidth. */
+/* RFC 9438 4.6 and 4.7 (fast convergence): a flow that loses below its last W_max releases
+ * bandwidth. */
 static void lost(struct nj_tcb *t, nj_ns now)
 {
     struct cubic *c = priv(t);
