@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Error messages: one line that says what is wrong and what to do. */
+/* Error messages: one line with the problem and the remedy. */
 #ifndef NJ_BASE_ERROR_TEXT_H
 #define NJ_BASE_ERROR_TEXT_H
 

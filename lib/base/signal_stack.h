@@ -6,7 +6,7 @@
 #ifndef NJ_BASE_SIGNAL_STACK_H
 #define NJ_BASE_SIGNAL_STACK_H
 
-/* Room for a handler that unwinds, besides what the kernel saves of the CPU's registers. */
+/* Room for a handler that unwinds, besides the CPU registers that the kernel saves. */
 #define NJ_ALTSTACK_BYTES (64u << 10)
 
 /* Give the calling thread a signal stack with a guard page below it. Returns a handle for

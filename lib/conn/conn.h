@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say n
 void nj__conn_reset(struct nj_conn *c, nj_ns now);
 /* Ends the connection: GOAWAY if it is HTTP/2, then FIN. Open streams end. */
 void nj__conn_close(struct nj_conn *c, nj_ns now);
-/* Output has to wait until the peer acknowledges bytes. */
+/* Must output wait until the peer acknowledges bytes? */
 bool nj__conn_is_send_full(const struct nj_conn *c);
 /* Ends a connection whose timeout expired. */
 void nj__conn_expire(struct nj_conn *c, nj_ns now);
@@ -81,7 +81,7 @@ static inline bool nj__conn_has_input(const struct nj_conn *c)
     return nj_tcp_recv_peek(c->tcb, &data) > 0;
 }
 
-/* Returns false while input has to wait: the peer does not read our output, so its input is not
+/* Returns false while input must wait: the peer does not read our output, so its input is not
  * read either. */
 bool nj__conn_may_read(const struct nj_conn *c);
 

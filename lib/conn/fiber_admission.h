@@ -13,7 +13,7 @@
  * evicted, the slowest peers first. Handlers that wait for anything else are not.
  *
  * A client is the requester, whatever the class of the request. A trusted proxy that does not name
- * its client stands for many: each of its connections is a client, may use the reserved quarter,
+ * its client represents many: each of its connections is a client, may use the reserved quarter,
  * and is evicted only when no other client is above its share. All calls belong to the shard's
  * lcore.
  */

@@ -96,7 +96,7 @@ static uint64_t bytes_at_rate(nj_ns time, uint64_t rate)
     return rate / 1000 * ms + rate % 1000 * ms / 1000;
 }
 
-/* Bytes that a peer has to acknowledge within `time` at `rate`; at least 1. */
+/* Bytes that a peer must acknowledge within `time` at `rate`; at least 1. */
 static uint64_t min_bytes_due(const struct nj_shard *s, nj_ns time, uint64_t rate)
 {
     uint64_t ms = time / NJ_MS, all_ms = s->cfg.send_timeout / NJ_MS + 1;
@@ -305,7 +305,7 @@ static void give_up_body(struct nj_txn *t, enum nj_counter why)
 }
 
 /* The server waits for body bytes. While a response is being sent the request may be a dialogue, in
- * which any byte is progress; else the body has to arrive at min_upload_rate. So a body of N bytes
+ * which any byte is progress; else the body must arrive at min_upload_rate. So a body of N bytes
  * takes at most body_timeout + N / min_upload_rate of waiting time. */
 static void check_body(struct nj_txn *t, bool progressed, nj_ns now)
 {

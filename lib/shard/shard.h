@@ -92,9 +92,9 @@ struct nj_shard_config {
     nj_ns body_timeout;   /* longest time without progress of a request body; 0: 60 s */
     nj_ns send_timeout;   /* longest time without progress of a response that has credit, or of its
                              file; 0: 60 s */
-    uint64_t min_rate;    /* bytes per second that a peer has to acknowledge on the average of
+    uint64_t min_rate;    /* bytes per second that a peer must acknowledge on the average of
                              send_timeout; time paced by our limits does not count; 0: no minimum */
-    /* Bytes per second of a request body that a peer has to send on the average of body_timeout,
+    /* Bytes per second of a request body that a peer must send on the average of body_timeout,
      * while the server waits for it and no response has begun. 0: no minimum. */
     uint64_t min_upload_rate;
     nj_ns

@@ -49,7 +49,7 @@ void nj__net_icmp_echo(struct nj_shard *, const struct rte_mbuf *, const struct 
                        nj_ns now);
 void nj__net_icmp6_problem(struct nj_shard *, const struct rte_mbuf *, const struct nj_packet *,
                            nj_ns now);
-/* Sends what connections have queued. Returns the number of connections that sent something. */
+/* Sends the queued output of connections. Returns the number of connections that sent something. */
 uint32_t nj__net_tcp_output(struct nj_shard *, nj_ns now);
 /* Offers the transmit queue to the device. Returns the number of packets taken. */
 uint32_t nj__net_tx_burst(struct nj_shard *);
