@@ -172,8 +172,7 @@ struct nj_server_config {
      * and only they may name clients in a header. The policy file may add networks. */
     const char *trusted_proxy[NJ_SERVER_TRUSTED_MAX];
 
-    /* Limits of requests. 0: as the policy file sets, else the default at the end of the
-     * comment. */
+    /* Requests. 0: as the policy file sets, else the default at the end of the comment. */
     uint64_t max_body;        /**< bytes of a body, more: 413; as routes set, for files unlimited */
     uint32_t max_header_size; /**< bytes as RFC 9113 6.5.2 counts, more: 431; 32 KiB, the maximum */
     uint32_t max_headers;     /**< fields, more: 431; 128, the maximum */
