@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GET /1GiB.bin: a file sent by reference. Lines on stdin such as class=iso,rate=10MiB/s change
- * limits. */
+/* GET /1GiB.bin: a file by reference. Lines of stdin, as class=iso,rate=10MiB/s, change limits. */
 #include <err.h>
 #include <fcntl.h>
 #include <stdio.h>

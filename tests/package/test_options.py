@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
 docs/options.md and man/nightjar.1 are what lib/config/option_table.c says, as `nightjar --help` is.
@@ -10,7 +9,7 @@ import re
 import shutil
 import unittest
 
-from prefix import BUILD, REPO, run
+from tests.package.prefix import BUILD, REPO, run
 
 PAGE, MAN = "docs/options.md", "man/nightjar.1"
 PROGRAM, WRITER = (os.path.join(BUILD, "app/nightjar", name)
