@@ -127,8 +127,8 @@ class Virtio(unittest.TestCase):
     def test_segments_are_cut_by_the_other_end(self):
         world = self.start(tso=True)
         self.assertIn("TSO too", world.errors())
-        self.assertIn("warning: preset virtio_user: virtio_user0: expected no TSO by the device, "
-                      "the port does it\n", world.errors())
+        self.assertIn("warning: preset virtio_user: virtio_user0: expected no TSO, "
+                      "the port has it\n", world.errors())
         self.download(world, "10MiB")
         stats = world.server.stats()
         self.assertEqual(0, world.stop(), world.errors())
