@@ -40,7 +40,7 @@ def run(*command, show=True):
 
 
 def summary_of(status, text):
-    """The (passed, failed) that a suite of ours prints last."""
+    """The (passed, failed) of the last line that a suite prints."""
     counts = SUMMARY.findall(text)
     passed, failed = map(int, counts[-1]) if counts else (0, 0)
     return passed, failed or int(status != 0)

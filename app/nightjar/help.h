@@ -16,7 +16,7 @@ struct help_exit_status {
 };
 extern const struct help_exit_status help_exit_statuses[];
 
-/* The placeholder of the value, or "" if the option takes none. */
+/* The name of the value in the help text, or "" if the option takes none. */
 const char *help_value(const struct nj_option *o);
 /* Format "HELP (RANGE) [DEFAULT]". The range of a time, or of a limit that can be "none", is left
  * out. */

@@ -34,7 +34,7 @@ struct nj_option {
     const char *expected; /* syntax of the value, for error messages, without range and "none" */
 
     const char *group;        /* title of the group that begins here; NULL: the group goes on */
-    const char *value;        /* placeholder of the value; a WORD shows the words in place of it */
+    const char *value;        /* name of the value in help texts; a WORD shows its words instead */
     const char *default_text; /* NULL: off, or none is needed */
     const char *help;         /* without range and default */
 };

@@ -325,7 +325,8 @@ void nj__h2_body_close(struct nj_h2_stream *st);
 void nj__h2_response_sent(struct nj_h2_stream *st);
 /* The request is complete. */
 void nj__h2_request_ended(struct nj_h2_stream *st);
-/* Queue RST_STREAM for a reason of ours. The stream is freed once the frame is written. */
+/* Queue RST_STREAM because of an error or a limit. The stream is freed once the frame is written.
+ */
 void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj_h2_error_code code);
 /* Stream error (RFC 9113 5.4.2): adds glitches and queues RST_STREAM. The stream need not be open.
  */
@@ -411,7 +412,7 @@ void nj__h2_glitch_refund(struct nj_h2 *h);
 /* A request head is valid: remove the glitch of its HEADERS frame. */
 void nj__h2_glitch_headers_ok(struct nj_h2 *h);
 void nj__h2_glitch_window_update(struct nj_h2 *h);
-/* A PING, or the acknowledgment of ours. */
+/* A PING of the peer arrived, or (`ack`) its acknowledgment of a PING that we sent. */
 bool nj__h2_glitch_ping(struct nj_h2 *h, bool ack);
 /* A DATA frame of `n_bytes` was sent; `cut`: the peer's window limited its size. */
 void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut);

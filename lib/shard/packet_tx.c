@@ -155,7 +155,7 @@ void nj__net_icmp_echo(struct nj_shard *s, const struct rte_mbuf *m, const struc
               v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6, NJ_NEIGH_REPLY, now);
 }
 
-/* RFC 4443 3.4. A packet to a multicast address is answered from a unicast address of ours. */
+/* RFC 4443 3.4. The answer to a packet for a multicast address has a unicast source address. */
 void nj__net_icmp6_problem(struct nj_shard *s, const struct rte_mbuf *m, const struct nj_packet *p,
                            nj_ns now)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * RFC 9293 3.10.7.4: segment arrival in a synchronized state. The steps are in the order of the
- * RFC; each returns a verdict, and only input.c acts on it. Step 3 (security) is not implemented.
- * Step 6 (urgent, RFC 9293 3.8.5) is ignored: urgent data stays in the stream.
+ * RFC; each returns a verdict, and only input.c acts on it. Step 3 (security compartments) has no
+ * function, because IP options are ignored. Step 6 (urgent, RFC 9293 3.8.5) is ignored: urgent data
+ * stays in the stream.
  */
 #include <rte_mbuf.h>
 

@@ -45,7 +45,7 @@ static inline struct nj_addr nj_ip6_all_routers(void)
     return (struct nj_addr){{0xff, 2, [15] = 2}};
 }
 
-/* ff02::1:ffXX:XXXX, the group in which a host listens for solicitations of its address. */
+/* The solicited-node multicast address (RFC 4291 2.7.1): ff02::1:ff00:0/104 and 24 bits of `a`. */
 static inline struct nj_addr nj_ip6_solicited_node(const struct nj_addr *a)
 {
     return (struct nj_addr){

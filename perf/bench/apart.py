@@ -22,7 +22,7 @@ WAIT_SECONDS, LOOKS = 0.2, 10  # for them to come near before a run begins
 
 
 def ask(program, *arguments):
-    """What it says of the first and the last CPU of ours. It goes first, as a server does."""
+    """Output of `program` for this process's first and last CPU, at a server's priority."""
     mine = sorted(os.sched_getaffinity(0))
     done = subprocess.run([os.path.join(PROGRAMS, program), str(mine[0]), str(mine[-1]),
                            *map(str, arguments)], capture_output=True, text=True, timeout=60,

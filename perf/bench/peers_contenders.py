@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Who takes part in ./dev bench peers, and what a turn of theirs tells:
+The servers that ./dev bench peers compares, and the values of one measurement:
 
     rate       requests per second
-    ns         CPU time of the server per request: what is compared
-    device_ns  of nightjar: what of it its device's transmit function took
+    ns         CPU time of the server per request: the value compared
+    device_ns  of nightjar: the part of ns in the transmit function of its device
     busy_ns    of a peer: time per request in which its CPU was not idle
     full       requests per second of the server's core
     bytes, bytes_full     the same of the bodies' bytes

@@ -63,7 +63,7 @@ class TwoPorts(ServerCase):
         self.assertEqual([1, 2], [now - then for now, then in zip(self.requests(), before)])
 
     def test_an_address_belongs_to_one_port(self):
-        """A packet for the other port's address is none of ours (and we are no router)."""
+        """A port drops packets for the other port's address: nightjar is no router."""
         ns = self.world.client_ns
         ip("-n", ns, "route", "add", self.ADDR, "via", SERVER_ADDR, "table", "7")
         ip("-n", ns, "rule", "add", "from", "198.18.0.1", "table", "7")

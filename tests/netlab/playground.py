@@ -3,7 +3,7 @@
 `./dev run`: nightjar on up to two lcores behind a tap in a namespace of its own, reachable from the
 ordinary machine at 127.0.0.1:8080. No NIC, no hugepages, no configuration; nothing stays behind.
 
-The way of a byte: curl -> 127.0.0.1:8080 -> relay.py (accepts here, connects inside) -> the
+The path of a byte: curl -> 127.0.0.1:8080 -> relay.py (accepts here, connects inside) -> the
 kernel's TCP -> the tap -> DPDK -> nightjar's own TCP.
 """
 import argparse
@@ -27,7 +27,7 @@ BIG_FILES = {"10MiB.bin": 10 << 20, "1GiB.bin": 1 << 30}
 
 
 class Ended(BaseException):
-    """Somebody sent a signal to end this."""
+    """A signal ended the run."""
 
 
 def end(*_):
@@ -43,10 +43,10 @@ def options():
     p.add_argument("--port", type=int, default=8080, help="port on 127.0.0.1 (default: 8080)")
     p.add_argument("--lcores", type=int, metavar="N",
                    help="lcores, also more than there are CPUs (default: 2, or as many as leave a "
-                        "CPU to all else)")
+                        "CPU for other programs)")
     p.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # for ./dev
     p.add_argument("options", nargs="*", metavar="-- OPTION",
-                   help="of nightjar's, e.g. -- --rate-per-request 2MiB/s; "
+                   help="options of nightjar, e.g. -- --rate-per-request 2MiB/s; "
                         "nightjar --help lists them")
     chosen = p.parse_args()
     if chosen.options and "--" not in sys.argv:
@@ -117,7 +117,7 @@ def serve(chosen, reaper):
     print(f"\nnightjar serves {chosen.root or 'a sample site'} on {lcores}. "
           f"Ctrl-C ends it.\n\n  {url}\n" +
           "".join(f"  curl --http2-prior-knowledge {shlex.quote(url + path)}\n" for path in paths) +
-          f"  dpdk-telemetry.py -f {name}    (as root: what it counts, and its limits)\n",
+          f"  dpdk-telemetry.py -f {name}    (as root: counters and limits)\n",
           flush=True)
     try:
         status = server.process.wait()  # it says nothing on standard output

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-An interface in a VLAN, for kernels that were built without 802.1Q: a tap whose frames leave the
-parent with a tag, and to which frames of the VLAN that reach the parent are given without it. A
-thread of ours moves them.
+An interface in a VLAN, for kernels without 802.1Q: a tap. A thread moves frames between the tap and
+the parent: it adds the tag to frames of the tap, and removes it from frames of the VLAN.
 """
 import fcntl
 import os

@@ -46,7 +46,7 @@ struct hr_client {
     uint32_t n_out;
     bool goaway;
     uint32_t n_windows;                /* WINDOW_UPDATEs that came for the connection */
-    unsigned n_pings;                  /* of ours that were answered */
+    unsigned n_pings;                  /* PINGs of the server that were acknowledged */
     unsigned n_asked;                  /* PINGs of the server */
     struct hr_reply reply[HR_STREAMS]; /* by stream id / 2 */
 };

@@ -29,7 +29,7 @@ struct both {
     bool broken;       /* the connection would be over */
 };
 
-/* Another decoder of ours, or NULL for lack of memory. */
+/* A pair of decoders. False: out of memory. */
 static inline bool both_init(struct both *b, struct nj__hpack_shared *shared)
 {
     memset(b, 0, sizeof *b);

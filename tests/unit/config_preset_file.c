@@ -21,10 +21,10 @@ Test(config_preset_file, each_file)
         char why[256] = "";
         cr_expect_eq(nj_preset_read(f, &p, why, sizeof why), 0, "%s", why);
         cr_expect_eq(nj_preset_find((struct nj_str){f->name, (uint32_t)strlen(f->name)}), f);
-        bool placeholder = strstr(f->text, "{pci}");
-        cr_expect_eq(placeholder, nj_preset_key_kind(&p, NJ_STR("pci")) == NJ_KEY_REPEATABLE, "%s",
+        bool has_variable = strstr(f->text, "{pci}");
+        cr_expect_eq(has_variable, nj_preset_key_kind(&p, NJ_STR("pci")) == NJ_KEY_REPEATABLE, "%s",
                      f->name);
-        cr_expect_eq(placeholder, !says(p.bind, "none"), "%s", f->name);
+        cr_expect_eq(has_variable, !says(p.bind, "none"), "%s", f->name);
         cr_expect_lt(p.title.n_bytes, 90, "%s", f->name);
     }
     cr_expect_geq(n, 18);

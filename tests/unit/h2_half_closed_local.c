@@ -94,7 +94,7 @@ Test(h2_half_closed_local, reset_when_the_response_was_read)
     cr_expect_str_eq(tell(r), "HEADERS1. PING0 ");
     frame(NGHTTP2_DATA, 0, 1, zeros, 10000);
     cr_expect_str_eq(tell(r), "");
-    frame(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, "others..", 8); /* of no PING of ours */
+    frame(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, "others..", 8); /* acknowledges no PING that we sent */
     cr_expect_str_eq(tell(r), "");
     frame(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, pinged, 8);
     cr_expect_str_eq(tell(r), "RST1 ");

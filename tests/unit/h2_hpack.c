@@ -338,8 +338,8 @@ static nghttp2_session *their_session(bool *bad)
     return s;
 }
 
-/* A server's session of theirs, and this field alone in a request: it is known as soon as it comes
- * whether it is malformed, while the request never ends. */
+/* A server session of nghttp2 that receives a request of this field alone: it reports a malformed
+ * field as soon as the field arrives, although the request never ends. */
 static bool malformed_to_them(struct nj_str name, struct nj_str value)
 {
     static const uint8_t hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";

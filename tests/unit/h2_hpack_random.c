@@ -13,10 +13,10 @@
 enum { CONNS = 4, BLOCKS = 8000, FIELDS = 24, TEXT = 64 * 1024, BLOCK = 256 * 1024 };
 
 struct conn {
-    struct both in;                 /* what comes, to our decoder and theirs */
-    nghttp2_hd_deflater *deflater;  /* what makes it */
-    struct nj__hpack_encoder *out;  /* what goes */
-    struct nj__hpack_decoder *back; /* and both decoders for it */
+    struct both in;                 /* nightjar's and nghttp2's decoder of requests */
+    nghttp2_hd_deflater *deflater;  /* nghttp2's encoder of requests */
+    struct nj__hpack_encoder *out;  /* nightjar's encoder of responses */
+    struct nj__hpack_decoder *back; /* both decoders of responses */
     nghttp2_hd_inflater *peer;
 };
 
@@ -254,7 +254,7 @@ static void expect(struct life *l, struct conn *c, const uint8_t **at, const uin
     cr_assert(!nj_str_eq(name, NJ_STR("set-cookie")) || nv.flags & NGHTTP2_NV_FLAG_NO_INDEX);
 }
 
-/* A block of ours, to both decoders. */
+/* Encode a block and pass it to both decoders. */
 static void expect_fields(struct life *l, struct conn *c, uint16_t status, size_t n)
 {
     const uint8_t *at = l->block, *end = at + n;

@@ -243,8 +243,8 @@ RFC_CASE(h2_rfc9113_responses, large_head)
     rfc_expect_alive(c);
 }
 
-/* Trailers of ours: the last HEADERS bears END_STREAM, behind the last byte of the body, which may
- * be none at all; they wait for no window of their own. */
+/* Trailers that the server sends: the last HEADERS has END_STREAM and follows the last byte of the
+ * body, which may be empty. Trailers need no window. */
 RFC_CASE(h2_rfc9113_responses, trailers)
 {
     const struct nj_field field = {NJ_STR("x-sum"), NJ_STR("12")};

@@ -558,7 +558,7 @@ RFC_CASE(h2_rfc9113_errors, of_one_stream)
     rfc_expect_answer(c, 5);
 }
 
-/* 5.4.1: after GOAWAY of ours with an error there is no answer any more. */
+/* 5.4.1: after the server has sent GOAWAY with an error, it answers nothing. */
 RFC_CASE(h2_rfc9113_errors, owner_is_told)
 {
     c->hold = true;

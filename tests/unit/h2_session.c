@@ -391,7 +391,7 @@ Test(h2_session, goaway_says_why)
     rig_free(r);
 }
 
-/* ... of an error of the protocol: in which frame, and what is wrong, in words of ours. */
+/* ... of a protocol error: the frame and the error, in fixed words, not in bytes of the peer. */
 Test(h2_session, goaway_says_what_is_wrong)
 {
     static const uint8_t bad[] = {0, 0, 3, 3, 0, 0, 0, 0, 1, 'e', 'v', 'e'}; /* RST_STREAM */

@@ -135,7 +135,7 @@ Test(access_file, is_tried_and_nothing_is_made)
     tried(path, 0, "a FIFO");
 }
 
-/* Who may write to the folder of the log must not choose which file of ours grows. */
+/* A user who can write to the folder of the log must not choose the file that grows. */
 Test(access_file, links_are_not_followed)
 {
     char victim[100];

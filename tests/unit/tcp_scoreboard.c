@@ -13,7 +13,7 @@
 #define PACKETS_MAX 2048u
 #define RUNS_MAX    64u
 
-/* A segment of ours or an ACK of the peer's, on its way. Numbers are relative. */
+/* A segment that we sent or an ACK of the peer, in flight. Numbers are relative. */
 struct packet {
     nj_ns at;
     bool ours, fin;

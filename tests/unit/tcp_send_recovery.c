@@ -204,7 +204,7 @@ Test(tcp_send_recovery, time_out_starts_over)
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + MSS);
     expect_full(&w, 1, 2);
     NOTHING(&w);
-    /* An ACK of ours must not look old to a peer that has all ten. */
+    /* Our ACK must not look old to a peer that has all ten. */
     SEND(&w, .flags = A, .seq = 500, .ack = 1 + MSS, .len = 10);
     EXPECT(&w, .flags = A, .seq = 1 + 10 * MSS, .ack = 1);
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + 10 * MSS); /* it was only the ACKs that got lost */

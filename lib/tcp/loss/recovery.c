@@ -95,7 +95,7 @@ void nj__recovery_dsack(struct nj_tcb *t, const struct nj_sack_block *b, struct 
         return;
     news->dsack = true;
     nj__rack_widen_window(t);
-    /* Before the first retransmission the segment cannot be a duplicate of ours, so it does not
+    /* Before the first retransmission the duplicate cannot be a retransmission, so it does not
      * count. */
     if (x->undo_cwnd && x->undo_ts != 0 && nj_seq_le(x->undo_una, b->first))
         x->undo_bytes -= (int32_t)n;
