@@ -23,7 +23,6 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 
 from perf.bench import guard, record
 
@@ -134,7 +133,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (guard.Failed, subprocess.TimeoutExpired) as failure:
-        sys.exit(f"bench ahead: {failure}")
+    record.run_main("bench ahead", main, guard.Failed, subprocess.TimeoutExpired)

@@ -26,7 +26,6 @@ import os
 import re
 import statistics
 import subprocess
-import sys
 
 from perf.bench import record
 
@@ -207,7 +206,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (Failed, subprocess.TimeoutExpired) as failure:
-        sys.exit(f"bench cache: {failure}")
+    record.run_main("bench cache", main, Failed, subprocess.TimeoutExpired)

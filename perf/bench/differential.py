@@ -240,7 +240,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failed as failed:
-        sys.exit(f"bench: {failed}")
+    record.run_main("bench differential", main, Failed)

@@ -303,9 +303,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failed as failure:
-        sys.exit(f"bench disk: {failure}")
-    except KeyboardInterrupt:
-        sys.exit(record.interrupted("bench disk"))
+    record.run_main("bench disk", main, Failed)

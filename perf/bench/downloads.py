@@ -21,6 +21,7 @@ import os
 import platform
 import sys
 
+from perf.bench import record
 from perf.bench.downloads_shapes import PEERS, SHAPES, Figure
 from perf.bench.lab import backlog_drops
 from perf.bench.peers_worlds import haproxy_can, nginx_version
@@ -142,7 +143,4 @@ def main():
 
 if __name__ == "__main__":
     os.chdir(os.environ.get("NJ_CALLER", "."))
-    try:
-        sys.exit(main())
-    except Failed as failed:
-        sys.exit(f"bench: {failed}")
+    record.run_main("bench downloads", main, Failed)

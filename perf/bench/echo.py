@@ -252,9 +252,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failed as failed:
-        sys.exit(f"bench echo: {failed}")
-    except KeyboardInterrupt:
-        sys.exit(record.interrupted("bench echo"))
+    record.run_main("bench echo", main, Failed)

@@ -28,6 +28,7 @@ import re
 import statistics
 import sys
 
+from perf.bench import record
 from perf.bench.h2load import cycles, tsc_hz
 from tests.netlab.world import Failed, World
 
@@ -152,7 +153,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failed as failed:
-        sys.exit(f"bench: {failed}")
+    record.run_main("bench ewyk --server", main, Failed)

@@ -23,7 +23,6 @@ import collections
 import concurrent.futures
 import os
 import subprocess
-import sys
 import tempfile
 
 from perf.bench import guard, record
@@ -91,7 +90,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (guard.Failed, subprocess.TimeoutExpired) as failure:
-        sys.exit(f"bench fiber: {failure}")
+    record.run_main("bench fiber", main, guard.Failed, subprocess.TimeoutExpired)

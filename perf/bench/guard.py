@@ -22,7 +22,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
 from perf.bench import record
@@ -295,7 +294,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (Failed, subprocess.TimeoutExpired) as failure:
-        sys.exit(f"bench guard: {failure}")
+    record.run_main("bench guard", main, Failed, subprocess.TimeoutExpired)

@@ -112,9 +112,4 @@ def measure(args, root):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failed as failed:
-        sys.exit(f"bench: {failed}")
-    except KeyboardInterrupt:
-        sys.exit(record.interrupted("bench"))
+    record.run_main("bench", main, Failed)

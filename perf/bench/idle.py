@@ -14,7 +14,6 @@ import argparse
 import os
 import socket
 import statistics
-import sys
 import time
 
 from perf.bench import record
@@ -130,7 +129,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failed as failed:
-        sys.exit(f"bench: {failed}")
+    record.run_main("bench idle", main, Failed)

@@ -105,7 +105,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failed as failed:
-        sys.exit(f"bench: {failed}")
+    record.run_main("bench memory", main, Failed)

@@ -215,9 +215,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failed as why:
-        sys.exit(f"bench peers: {why}")
-    except KeyboardInterrupt:
-        sys.exit(record.interrupted("bench peers"))
+    record.run_main("bench peers", main, Failed)

@@ -181,10 +181,15 @@ class Rounds:
         return {"rounds": self.n_done, "interrupted": self.status != 0}
 
 
-def interrupted(bench):
-    """Before a round was whole, or after the last. The program's exit status."""
-    print(f"\n{bench}: interrupted", file=sys.stderr)
-    return INTERRUPTED
+def run_main(bench, main, *failures):
+    """Run main() of a benchmark and exit with its status. A failure or Ctrl-C is one line."""
+    try:
+        sys.exit(main())
+    except failures as failure:
+        sys.exit(f"{bench}: {failure}")
+    except KeyboardInterrupt:
+        print(f"\n{bench}: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
 class Unreadable(Exception):

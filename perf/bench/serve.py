@@ -198,9 +198,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failed as failed:
-        sys.exit(f"bench serve: {failed}")
-    except KeyboardInterrupt:
-        sys.exit(record.interrupted("bench serve"))
+    record.run_main("bench serve", main, Failed)

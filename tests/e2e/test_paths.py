@@ -12,7 +12,6 @@ import shutil
 import socket
 import stat
 
-import h2.events
 
 from tests.netlab.case import ServerCase
 from tests.netlab.h2client import Client
