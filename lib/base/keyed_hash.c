@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SipHash-2-4 by libsodium, and keys for the fast table hash. Contract: hash.h. */
+/* SipHash-2-4 by libsodium, and keys for the fast table hash. Contract: keyed_hash.h. */
 #include "base/keyed_hash.h"
 
 #include <sodium/crypto_shorthash.h>

@@ -35,7 +35,7 @@
 #define FDS_EVICTED     8u
 
 struct nj_file_store {
-    struct nj_hash_key key; /* here alone: see base/pages.h */
+    struct nj_hash_key key; /* here alone: see base/page_alloc.h */
     struct nj__root root;
     bool drop_rights;
     uint32_t n_reserved_fds;

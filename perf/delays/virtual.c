@@ -2,7 +2,7 @@
 /*
  * Virtual time (delays.h): threads are contexts of one thread, and the clock goes to the next one
  * that has something to do. The pools are the real ones; only what they have from the system is
- * here: sched/park.h, sched/thread.h, and clock_gettime().
+ * here: sched/futex_park.h, sched/os_thread.h, and clock_gettime().
  *
  * Code takes no time. What does: a task that computes or is stuck; a thread that is woken goes on
  * WAKE_NS later; a step of the driver takes STEP_NS. As many threads compute at once as like. A

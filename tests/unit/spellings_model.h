@@ -2,7 +2,7 @@
 /*
  * What a target means, and what a server with a table of routes and classes does with it. Shares
  * nothing with lib: percent-decoding (RFC 3986 2.1), remove_dot_segments (5.2.4), and what
- * http/path.h promises of the result.
+ * http/proto/path.h promises of the result.
  */
 #ifndef TESTS_SPELLINGS_MODEL_H
 #define TESTS_SPELLINGS_MODEL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Types shared by the parts of the file server: file_server.c resolves a request to an object,
  * file_response.c sends the response, request_fields.c parses fields. One lcore only. Each
- * nj__reply function ends the request. */
+ * nj__respond_*() function ends the request. */
 #ifndef NJ_HTTP_FILES_FILE_SERVER_INTERNAL_H
 #define NJ_HTTP_FILES_FILE_SERVER_INTERNAL_H
 
