@@ -83,8 +83,7 @@ static void read_header(struct nj__policy_reader *r, struct nj_class_def *c,
 
     c->header = (struct nj_str){e->value, (uint32_t)(colon - e->value)};
     nj__policy_to_lower(c->header);
-    while (*value == ' ' || *value == '\t')
-        value++;
+    value += strspn(value, " \t");
     c->value = (struct nj_str){value, (uint32_t)strlen(value)};
     if (c->header.n_bytes == 0 ||
         strspn(c->header.p, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") !=

@@ -89,15 +89,9 @@ static const char *member_end(const char *p, const char *end)
 /* The entry without its parameters, none of which are defined, and without surrounding blanks. */
 static struct nj_str member_of(const char *p, const char *end)
 {
-    const char *at = p;
+    const char *semicolon = memchr(p, ';', (size_t)(end - p));
 
-    while (at < end && *at != ';')
-        at++;
-    while (p < at && (*p == ' ' || *p == '\t'))
-        p++;
-    while (p < at && (at[-1] == ' ' || at[-1] == '\t'))
-        at--;
-    return (struct nj_str){p, (uint32_t)(at - p)};
+    return nj_str_trim((struct nj_str){p, (uint32_t)((semicolon ? semicolon : end) - p)});
 }
 
 static uint8_t apply_member(struct nj_str m, uint8_t was)

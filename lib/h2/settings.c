@@ -104,7 +104,7 @@ void nj__h2_apply_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
         return;
     }
     for (uint32_t i = 0; i < n_bytes && !h->end; i += ENTRY_BYTES)
-        apply_setting(h, (uint16_t)(p[i] << 8 | p[i + 1]), nj_get_be32(p + i + 2));
+        apply_setting(h, nj_get_be16(p + i), nj_get_be32(p + i + 2));
     h->settings_seen = true;
     uint8_t *ack = h->end ? NULL : nj__h2_put_ack(h, NJ__H2_FRAME_HEAD);
     if (ack)

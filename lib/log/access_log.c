@@ -92,8 +92,7 @@ static struct nj_access_record *take(void *ctx)
         recycle_records(p);
     struct nj_access_record *a = nj_pool_take_raw(&p->records);
     if (!a) {
-        uint64_t n = nj_load_relaxed(&p->n_refused);
-        nj_store_relaxed(&p->n_refused, n + 1);
+        nj_add_single_writer(&p->n_refused, 1);
         return NULL;
     }
     memset(a, 0, offsetof(struct nj_access_record, text));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "wire/csum.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
@@ -30,14 +31,9 @@ static void put_msg_bytes(struct message *m, const void *data, size_t n_bytes)
 static struct message begin_message(uint8_t type, uint8_t code, uint32_t word)
 {
     struct message m = {.n_bytes = 0};
-    const uint8_t head[NJ__ICMP6_HDR_BYTES] = {type,
-                                               code,
-                                               0,
-                                               0,
-                                               (uint8_t)(word >> 24),
-                                               (uint8_t)(word >> 16),
-                                               (uint8_t)(word >> 8),
-                                               (uint8_t)word};
+    uint8_t head[NJ__ICMP6_HDR_BYTES] = {type, code};
+
+    nj_put_be32(head + 4, word);
     put_msg_bytes(&m, head, sizeof head);
     return m;
 }
