@@ -69,7 +69,7 @@ bool nj_parse_bytes(const char *text, uint64_t *out)
 {
     double q;
 
-    if (!parse_quantity(text, byte_units, &q) || q > 1e15)
+    if (!parse_quantity(text, byte_units, &q) || q > NJ_BYTES_MAX)
         return false;
     *out = (uint64_t)q;
     return true;
@@ -126,10 +126,12 @@ void nj_format_number(double number, char *text, size_t n_text)
 void nj_format_seconds(double seconds, char *text, size_t n_text)
 {
     bool is_long = seconds >= 1;
+    bool hours = seconds >= 3600 && seconds < 1e9 && seconds == (double)(uint64_t)seconds &&
+                 (uint64_t)seconds % 3600 == 0;
 
-    nj_format_number(is_long ? seconds : seconds * 1000, text, n_text);
+    nj_format_number(hours ? seconds / 3600 : is_long ? seconds : seconds * 1000, text, n_text);
     size_t n = strlen(text);
-    snprintf(text + n, n_text - n, "%s", is_long ? "s" : "ms");
+    snprintf(text + n, n_text - n, "%s", hours ? "h" : is_long ? "s" : "ms");
 }
 
 bool nj_parse_number(const char *text, uint64_t *out)

@@ -30,9 +30,8 @@
     .kind = NJ_OPTION_TIME, AT(f), .min = least, .max = 86400,                                     \
     .expected = "a time such as 500ms or 10s", .value = "TIME"
 /* Limits that can be "none". */
-#define SOME(f) NUMBER(f, 1, 1 << 30, "a number"), .may_be_none = true, .value = "N"
-#define SOME_BYTES(f)                                                                              \
-    SIZE(f, 1, NJ_OPTION_UNLIMITED, "a size such as 64KiB or 10MiB"), .may_be_none = true
+#define SOME(f)       NUMBER(f, 1, 1 << 30, "a number"), .may_be_none = true, .value = "N"
+#define SOME_BYTES(f) SIZE(f, 1, NJ_BYTES_MAX, "a size such as 64KiB or 10MiB"), .may_be_none = true
 #define SOME_RATE(f)                                                                               \
     .kind = NJ_OPTION_RATE, AT(f), .min = 1, .max = NJ_RATE_MAX, .expected = NJ_RATE_SYNTAX,       \
     .may_be_none = true, .value = "RATE"
@@ -84,7 +83,7 @@ const struct nj_option nj_options[] = {
     {.name = "root", TEXT(root), .value = "DIR", .group = "content", .help = "folder to serve"},
     {.name = "serve-private", SWITCH(serve_private),
      .help = "as root, also serve files that other users cannot read; without it: 403"},
-    {.name = "cache", SIZE(cache_bytes, 0, NJ_OPTION_UNLIMITED, "a size such as 64MiB or 1GiB"),
+    {.name = "cache", SIZE(cache_bytes, 0, NJ_BYTES_MAX, "a size such as 64MiB or 1GiB"),
      .default_text = "1GiB", .help = "memory for file contents, e.g. 512MiB"},
     {.name = "index", .section = "files", TEXT(index), .value = "NAME",
      .default_text = "index.html", .help = "index file of a folder"},
@@ -119,7 +118,7 @@ const struct nj_option nj_options[] = {
              "classes, in each class"},
     {.name = "rate-per-request", SOME_RATE(rate_per_request), .default_text = "none",
      .help = "rate of one response"},
-    {.name = "rate-after", SOME_BYTES(rate_after), .default_text = "0",
+    {.name = "rate-after", SOME_BYTES(rate_after), .default_text = "no bytes",
      .help = "first bytes of a response that --rate-per-request does not limit"},
     {.name = "connections-per-client", SOME(connections_per_client), .default_text = "none",
      .help = "open connections of one client"},
@@ -222,7 +221,7 @@ static void format_bound(const struct nj_option *o, double bound, char *text, si
 void nj_option_range(const struct nj_option *o, char *text, size_t n_text)
 {
     char min[24], max[24];
-    bool is_unlimited = o->max == NJ_OPTION_UNLIMITED;
+    bool is_unlimited = o->max == NJ_BYTES_MAX;
 
     text[0] = '\0';
     if (o->kind == NJ_OPTION_LIST)

@@ -22,8 +22,6 @@ enum nj_option_kind {
     NJ_OPTION_WORD, /* an enum: the index of the word in `expected` (separated by '|'), plus min */
 };
 
-#define NJ_OPTION_UNLIMITED 1e15 /* as `max`: as much as nj_parse_bytes() accepts */
-
 struct nj_option {
     const char *name;
     const char *section; /* of the policy file, where '_' stands for '-'; NULL: command line only */

@@ -106,7 +106,7 @@ Test(config_option_set, quantities)
         {"rate", "-1", NJ_RATE_SYNTAX ", or none"},
         {"rate", "1025GiB/s", NJ_RATE_SYNTAX ", or none"},
         {"max-header-size", "33KiB", "a size, 1KiB to 32KiB"},
-        {"idle-timeout", "0", "a time such as 500ms or 10s, 100ms to 86400s"},
+        {"idle-timeout", "0", "a time such as 500ms or 10s, 100ms to 24h"},
     };
 
     give(options, NJ_ARRAY_LEN(options));
@@ -219,7 +219,31 @@ Test(config_option_set, table)
         cr_expect(o->kind < NJ_OPTION_NUMBER || o->min < o->max, "%s", o->name);
         for (const struct nj_option *other = nj_options; other < o; other++)
             cr_expect_str_neq(o->name, other->name);
+        if (o->kind != NJ_OPTION_WORD)
+            continue;
+        uint32_t n_words = 1;
+        for (const char *p = o->expected; (p = strchr(p, '|')); p++)
+            n_words++;
+        cr_expect_eq(n_words, (uint32_t)(o->max - o->min) + 1, "%s", o->name);
     }
+}
+
+/* --check prints the options of a section in one line, so they stand together in the table. */
+Test(config_option_set, sections_are_contiguous)
+{
+    const char *seen[8] = {NULL}, *section = "";
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; nj_config_file_key_at(i); i++) {
+        const char *of = nj_config_file_key_at(i)->section;
+        if (strcmp(of, section) == 0)
+            continue;
+        for (uint32_t k = 0; k < n; k++)
+            cr_expect_str_neq(of, seen[k]);
+        cr_assert_lt(n, NJ_ARRAY_LEN(seen));
+        seen[n++] = section = of;
+    }
+    cr_expect_gt(n, 1);
 }
 
 static void site(const char *expected)
@@ -281,7 +305,7 @@ Test(config_option_set, requests)
     c.max_header_size = 1000;
     site("--max-header-size: expected a size, 1KiB to 32KiB");
     c.send_timeout_s = -1;
-    site("--send-timeout: expected a time such as 500ms or 10s, 100ms to 86400s");
+    site("--send-timeout: expected a time such as 500ms or 10s, 100ms to 24h");
     c.rate = NJ_RATE_MAX + 1;
     site("--rate: expected " NJ_RATE_SYNTAX ", or none");
     c.symlinks = (enum nj_symlinks)9;

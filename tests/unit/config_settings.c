@@ -437,10 +437,10 @@ Test(config_settings, times)
     for (size_t i = 0; i < NJ_ARRAY_LEN(bad); i++) {
         struct nj_server_config c = good();
         c.preface_timeout_s = bad[i];
-        expect(&c, "--preface-timeout: expected a time such as 500ms or 10s, 100ms to 86400s");
+        expect(&c, "--preface-timeout: expected a time such as 500ms or 10s, 100ms to 24h");
         c = good();
         c.idle_timeout_s = bad[i];
-        expect(&c, "--idle-timeout: expected a time such as 500ms or 10s, 100ms to 86400s");
+        expect(&c, "--idle-timeout: expected a time such as 500ms or 10s, 100ms to 24h");
     }
     struct nj_server_config c = good();
     c.preface_timeout_s = 0.1;
