@@ -5,9 +5,9 @@
 
 Hit ratios of cache policies. S3-FIFO is the server's own code (lib/store/cache_policy.c).
 LRU, SIEVE and W-TinyLFU are for comparison. `former` is the server's former policy: files of up to
-16 MiB on trial or hot, in four fifths of the memory, pieces of larger ones by LRU in the rest.
+16 MiB on trial or hot, in four fifths of the memory, chunks of larger ones by LRU in the rest.
 `trial` is the first of these for all. Belady knows the trace. An entry is a file of up to 256 KiB
-or a piece of 256 KiB of a larger one. 100 readers read one piece after the other, in random turns.
+or a chunk of 256 KiB of a larger one. 100 readers read one chunk after the other, in random turns.
 
 A TRACE is made from a seed:
 
@@ -15,7 +15,7 @@ A TRACE is made from a seed:
 
 Sizes are log-normal (median 1 MiB, sigma 2.2) or log-uniform, from 4 KiB to 4 GiB; or all 1 MiB.
 The cache has 1, 5 or 10 % of all files' bytes. Hits in the second half of the lookups are counted:
-by bytes, and by requests, which are hits if all their pieces were in the cache.
+by bytes, and by requests, which are hits if all their chunks were in the cache.
 
 --log takes an access log in the combined format instead, with its GETs that were answered by 200.
 """

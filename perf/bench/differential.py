@@ -23,7 +23,8 @@ import subprocess
 import sys
 
 from perf.bench import record
-from perf.bench.lab import PROGRAMS, Failed, Lab, Unfit, backlog_drops
+from perf.bench.lab import PROGRAMS, Lab, Unfit, backlog_drops
+from tests.netlab.world import Failed
 
 LOSSES, RTTS = (0, 0.1, 1, 3), (1, 20, 100)
 SHORT_KIB, TAILS, SHORT_RTTS = (16, 64), (0, 1, 3), (20, 100)
@@ -193,11 +194,11 @@ def report(cells, args, what):
     print(f"\n{len(results) - below} of {len(results)} cells reach their target")
     print(limits(what, args))
     if args.json:
-        with open(args.json, "w") as f:
-            json.dump({"kernel": platform.release(), "rate_mbit": args.rate, "rounds": args.rounds,
-                       "bulk_seconds": args.seconds, "seed": args.seed, "control": args.control,
-                       "instrument": what, "cells": results,
-                       "runs": {cell.name: cell.runs for cell in cells}}, f, indent=1)
+        record.dump(args.json, {
+            "kernel": platform.release(), "rate_mbit": args.rate, "rounds": args.rounds,
+            "bulk_seconds": args.seconds, "seed": args.seed, "control": args.control,
+            "instrument": what, "cells": results,
+            "runs": {cell.name: cell.runs for cell in cells}})
     return below
 
 
@@ -219,7 +220,6 @@ def options():
     args = parser.parse_args()
     args.rounds = args.rounds or (3 if args.quick else 5)
     args.seconds = args.seconds or (2 if args.quick else 5)
-    args.json = args.json and record.caller_path(args.json)
     cells = [c for c in all_cells() if any(fnmatch.fnmatch(c.name, p) for p in args.cells)]
     if not cells:
         parser.error(f"no such cell; there are {', '.join(c.name for c in all_cells())}")

@@ -3,14 +3,14 @@
 ./dev bench disk [--quick|--full] [--rounds N] [--json FILE] [SHAPE ...]
 
 Large files, from the disk and from memory: nightjar (16 MiB and less are read whole; larger files
-in pieces of 256 KiB by io_uring), nginx, h2o, and fio for what the disk can do. Each server has one
+in chunks of 256 KiB by io_uring), nginx, h2o, and fio for what the disk can do. Each server has one
 CPU, the last one, the clients the first. In each round everybody has a turn at a shape with a
 process of its own, and the one that begins moves on by one each round.
 
   cold    16 connections read a file each, once, none of which is in memory: the page cache is told
           to forget them (posix_fadvise). First 16 files with a server that has just started
           (fresh), then 16 others (cold). nightjar's cache holds a quarter of 16. fio reads the
-          second ones with O_DIRECT, in the same pieces, --depth of them at once, into ordinary
+          second ones with O_DIRECT, in the same chunks, --depth of them at once, into ordinary
           memory (4 KiB) and into transparent hugepages (THP), as nightjar's is where it can be
   cached  16 connections read files (--large) again and again that are all in memory, against one
           of them (hot): CPU per GB. nightjar's are in its cache (--cache), the others' in the page

@@ -16,8 +16,6 @@ same CPU, over the same kind of link to the same client. The two take turns.
   evil     a thousand bots that ask for 10 MiB and do not read: what others then wait
 """
 import argparse
-import json
-import os
 import platform
 import sys
 
@@ -133,14 +131,12 @@ def main():
     table(figures)
     limits(backlog_drops() - before)
     if args.json:
-        with open(args.json, "w") as f:
-            json.dump({"kernel": platform.release(), "results": results,
-                       "figures": [figure.as_dict() for figure in figures]}, f, indent=1)
+        record.dump(args.json, {"kernel": platform.release(), "results": results,
+                                "figures": [figure.as_dict() for figure in figures]})
     if args.svg:
-        chart(results, args.svg)
+        chart(results, record.caller_path(args.svg))
     return int(args.strict and any(f.met is False for f in figures))
 
 
 if __name__ == "__main__":
-    os.chdir(os.environ.get("NJ_CALLER", "."))
     record.run_main("bench downloads", main, Failed)

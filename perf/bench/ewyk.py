@@ -49,7 +49,6 @@ missed could not be sent, as no thread waited.
 one round, medians and quartiles of 20 rounds, in about five minutes.
 """
 import argparse
-import fnmatch
 import itertools
 import json
 import os
@@ -78,10 +77,7 @@ RECRUITS = ("sent", "useful", "wasted", "missed")
 
 def cells(patterns):
     every = ["/".join(c) for c in itertools.product(TASKS, BLOCKING, ("1", "2"))]
-    chosen = [c for c in every if any(fnmatch.fnmatch(c, p) for p in patterns)]
-    if not chosen:
-        sys.exit(f"bench: no cell is {' or '.join(patterns)}; there are {', '.join(every)}")
-    return chosen
+    return record.chosen(every, patterns)
 
 
 class Others:
@@ -291,13 +287,12 @@ def main():
         table(found)
         tell_others(r for cell in found.values() for runs in cell.values() for r in runs)
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as f:
+        with open(record.caller_path(args.json), "w", encoding="utf-8") as f:
             f.write(record.compact({**facts, **rounds.facts(), "window": WINDOW, "ms": ms, **more}))
     if args.svg:
-        chart(found, args.svg, rounds.n_done)
+        chart(found, record.caller_path(args.svg), rounds.n_done)
     return rounds.status
 
 
 if __name__ == "__main__":
-    os.chdir(os.environ.get("NJ_CALLER", "."))
-    sys.exit(main())
+    record.run_main("bench ewyk", main)

@@ -22,13 +22,13 @@ of which has a seed of its own for both pools.
 many threads compute at once as like, and nothing else uses the machine. CPU is not counted there.
 """
 import argparse
-import fnmatch
 import json
 import os
 import statistics
 import subprocess
 import sys
 
+from perf.bench import record
 from perf.bench.record import REPO
 
 BUILD = os.environ.get("NJ_BUILD", "build-release")
@@ -42,10 +42,7 @@ DELAYS = ("p50_ns", "p99_ns", "p999_ns", "max_ns")
 
 def cells(patterns):
     every = [f"{w}/{load}/{s}" for w, load in RATES for s in STUCK if load == "slow" or s == "0"]
-    chosen = [c for c in every if any(fnmatch.fnmatch(c, p) for p in patterns)]
-    if not chosen:
-        sys.exit(f"bench: no cell is {' or '.join(patterns)}; there are {', '.join(every)}")
-    return chosen
+    return record.chosen(every, patterns)
 
 
 def run(program, pool, cell, ms, seed):
@@ -116,11 +113,9 @@ def main():
     print("\r\033[K", end="", file=sys.stderr)
     table(results, args.virtual)
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as f:
-            json.dump({"rounds": rounds, "ms": ms, "seed": args.seed, "virtual": args.virtual,
-                       "cells": results}, f, indent=1)
+        record.dump(args.json, {"rounds": rounds, "ms": ms, "seed": args.seed,
+                                "virtual": args.virtual, "cells": results})
 
 
 if __name__ == "__main__":
-    os.chdir(os.environ.get("NJ_CALLER", "."))
-    main()
+    record.run_main("bench ewyk --delays", main)

@@ -18,10 +18,8 @@ counters, which is also the time that it was blocked; of the CPU time of workers
 the mean and the longest time that h2load waited for a response.
 """
 import argparse
-import fnmatch
 import glob
 import itertools
-import json
 import os
 import random
 import re
@@ -42,10 +40,7 @@ KEYS = ("per_second", "lcore_us", "workers_us", "mean_ms", "max_ms")
 
 def cells(patterns):
     every = ["/".join(c) for c in itertools.product(REQUESTS, WAITING)]
-    chosen = [c for c in every if any(fnmatch.fnmatch(c, p) for p in patterns)]
-    if not chosen:
-        sys.exit(f"bench: no cell is {' or '.join(patterns)}; there are {', '.join(every)}")
-    return chosen
+    return record.chosen(every, patterns)
 
 
 def mix(world, cell):
@@ -147,9 +142,8 @@ def main():
     results = measure(args, cells(args.cells))
     table(results)
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as f:
-            json.dump({"rounds": args.rounds, "ms": args.ms, "connections": CONNECTIONS,
-                       "streams": STREAMS, "workers": WORKERS, "cells": results}, f, indent=1)
+        record.dump(args.json, {"rounds": args.rounds, "ms": args.ms, "connections": CONNECTIONS,
+                                "streams": STREAMS, "workers": WORKERS, "cells": results})
 
 
 if __name__ == "__main__":

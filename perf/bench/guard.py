@@ -276,9 +276,7 @@ def main():
                                                  args.shapes)))
     now_tools = tools()
     if args.json:
-        with open(record.caller_path(args.json), "w") as f:
-            json.dump({"tools": now_tools, "shapes": results}, f, indent=1)
-            f.write("\n")
+        record.dump(args.json, {"tools": now_tools, "shapes": results})
     for shape in results if args.profile else ():
         profile(shape, results[shape], args.profile)
     if args.cache_sim:

@@ -17,9 +17,8 @@ import statistics
 import time
 
 from perf.bench import record
-from perf.bench.lab import Failed
 from tests.netlab.h2client import Client
-from tests.netlab.world import World
+from tests.netlab.world import Failed, World
 
 MODES = ("sleep", "interrupt", "pause", "spin")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")

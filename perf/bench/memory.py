@@ -12,7 +12,6 @@ N times 0.7 KB. Growth of anonymous memory is what connections cost; EAL memory 
 shown separately, as it does not depend on N.
 """
 import argparse
-import json
 import sys
 
 from perf.bench import record
@@ -99,9 +98,7 @@ def main():
     result = measure(args)
     show(result["points"], result["per_connection"], result["got"])
     if args.json:
-        with open(record.caller_path(args.json), "w", encoding="utf-8") as f:
-            json.dump(result, f, indent=1)
-            f.write("\n")
+        record.dump(args.json, result)
 
 
 if __name__ == "__main__":

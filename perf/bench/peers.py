@@ -41,8 +41,9 @@ import subprocess
 import sys
 import time
 
-from perf.bench import record, serve
+from perf.bench import record
 from perf.bench.apart import near, summary
+from perf.bench.pair import FILES
 from perf.bench.peers_contenders import Memif, OverKernel, OverVeth
 from perf.bench.peers_report import chart, table, verdicts, wanted
 from perf.bench.peers_worlds import KERNEL_PEERS, versions
@@ -138,7 +139,7 @@ def make_site(stack):
     reaper.will_make("folder", root)
     os.mkdir(root)
     os.chmod(root, 0o755)
-    for name, n_bytes in serve.FILES.items():
+    for name, n_bytes in FILES.items():
         with open(os.path.join(root, name), "wb") as f:
             f.write(os.urandom(n_bytes))
     return root

@@ -19,7 +19,7 @@ import time
 
 from perf.bench import serve
 from perf.bench.lab import cpus
-from perf.bench.pair import STAGES
+from perf.bench.pair import FILES, STAGES
 from perf.bench.peers_worlds import KERNEL_PEERS, Nightjar, connections_of, cpu_seconds, family
 from tests.netlab.priority import FIRST
 from tests.netlab.world import Failed, until
@@ -122,7 +122,7 @@ class OverVeth(Nightjars):
 
     def compare(self):
         """Each file has to come as it is, with its length."""
-        for name, n_bytes in serve.FILES.items():
+        for name, n_bytes in FILES.items():
             path = os.path.join(self.world.scratch, "got")
             done = self.world.client("curl", "-sS", "-f", "--max-time", "20",
                                      "--http2-prior-knowledge", "-D", "-", "-o", path,
@@ -148,7 +148,7 @@ class OverVeth(Nightjars):
         until("the connections have ended", lambda: not self.connections(), 60)
         cost = self.cost(before, self.look(), passed, passed - idle[1])
         n_bytes, took = self.carried(shape, done)
-        n = n_bytes / serve.FILES[serve.SHAPES[shape][0][1:]]
+        n = n_bytes / FILES[serve.SHAPES[shape][0][1:]]
         values = {"rate": n / took, "bytes": n_bytes / took, "ns": cost["cpu"] / n * 1e9,
                   "full": n / cost["cpu"], "bytes_full": n_bytes / cost["cpu"],
                   "busy": cost["busy"], "client_busy": 1 - idle[0] / passed}

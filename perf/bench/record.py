@@ -13,6 +13,7 @@ What a run measured, as JSON that says by itself where and how: page.py makes pa
 A row may say more beside its values: whatever is true of all its rounds, like "client_limit".
 """
 import datetime
+import fnmatch
 import json
 import os
 import platform
@@ -44,9 +45,18 @@ def caller_path(path):
 
 
 def dump(path, found):
-    """Writes what a bench that keeps no rounds has measured, where --json says."""
+    """Write the results of a benchmark without rounds to the file of --json."""
     with open(caller_path(path), "w", encoding="utf-8") as f:
         json.dump(found, f, indent=1)
+        f.write("\n")
+
+
+def chosen(every, patterns):
+    """The cells of `every` that a pattern matches. Exits if there is none."""
+    found = [c for c in every if any(fnmatch.fnmatch(c, p) for p in patterns)]
+    if not found:
+        sys.exit(f"bench: no cell is {' or '.join(patterns)}; there are {', '.join(every)}")
+    return found
 
 
 def check_names(parser, names, known, what="shape"):

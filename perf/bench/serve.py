@@ -29,7 +29,7 @@ import sys
 from perf.bench import record
 from perf.bench.apart import floor, near, summary
 from perf.bench.hugepages import Memory
-from perf.bench.pair import CROWDS, FILES, LINKS, SHAPES, STAGES, Pair  # noqa: F401
+from perf.bench.pair import CROWDS, LINKS, SHAPES, STAGES, Pair
 from tests.netlab.world import Failed
 
 DOWNLOADS = ("200KiB", "10MiB")

@@ -19,10 +19,10 @@ import sys
 import time
 
 from perf.bench import record
-from perf.bench.lab import Failed, cpus
+from perf.bench.lab import cpus
 from tests.netlab.flood import OPTIONS, Flood, Router, resident_kib, visit
 from tests.netlab.priority import first_of
-from tests.netlab.world import World
+from tests.netlab.world import Failed, World
 
 EVERY_SECONDS = 1
 
