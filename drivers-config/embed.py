@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes the C file with which the server knows these files: embed.py OUTPUT FILE.args ..."""
 import json

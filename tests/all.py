@@ -2,7 +2,7 @@
 """
 `./dev test [PATTERN]`: every suite in turn, on the build in NJ_BUILD, and one line at the end.
 
-A pattern chooses tests by part of their name (`tcp`, `downloads`, `gibberish`), or a whole suite by
+A pattern chooses tests by part of their name (`tcp`, `downloads`, `frames`), or a whole suite by
 the suite's name: unit, fuzz, script, sim, tidy, guard, package, nic.quick, e2e; or threads, which
 is part of unit; or portable, which is unit, fuzz, script and sim: as many tests on every release of
 Debian.

@@ -196,7 +196,7 @@ static bool is_greedy(const struct nj_requester *r, uint32_t n_left)
     return r->n_open > 0 && r->n_open / NJ_CLIENT_SHARE_FACTOR >= n_left;
 }
 
-bool nj_txn_deny_hoarder(struct nj_txn *t, uint32_t n_left)
+bool nj_txn_deny_over_share(struct nj_txn *t, uint32_t n_left)
 {
     const struct nj_requester *r = t->requester;
 

@@ -87,8 +87,8 @@ struct nj_server {
     nj_ns class_rates_at;
 };
 
-/* server.c: run all steps of bring-up. On error undoes the completed steps and returns false, with
- * the reason in s->why. */
+/* bring_up.c: run all steps of bring-up. On error undoes the completed steps and returns false,
+ * with the reason in s->why. */
 bool nj__server_bring_up(struct nj_server *s);
 /* Tear down: the first stops handlers and serving, the second the rest. Both stop early if a thread
  * is stuck. */

@@ -31,8 +31,8 @@
  * paid back in later steps.
  *
  * Requests left for a later step are cold in the cache. By this number, with 16 connections of 128
- * streams, a request took ns and missed lines in 1 MiB (./dev bench ahead; docs/ewyk.md, "How hot
- * the cache is"):
+ * streams, a request took ns and missed lines in 1 MiB (./dev bench ahead; docs/ewyk.md, "Cache
+ * locality"):
  *
  *            8    16    32    64   128
  *     ns   599   534   454   446   455

@@ -12,7 +12,7 @@
  * of them after NJ_ROUND_NS. Responses are queued. Further requests wait for a later step.
  *
  * So one core parses and consumes a request, but not one request after the other. The effect on
- * caches is measured (docs/ewyk.md, "How hot the cache is"): with 16 connections of 32 requests
+ * caches is measured (docs/ewyk.md, "Cache locality"): with 16 connections of 32 requests
  * each, a request misses 2.1 lines in 1 MiB, and 84 in 32 KiB. One by one it would miss 1.7 and 66,
  * but several times as many lines of instructions, and take 13 % more time.
  *

@@ -425,7 +425,7 @@ static enum nj_file_result fail_no_memory(const struct nj__chunks *c, struct nj_
 static void set_fill(struct nj__chunk_fill *fill, struct chunk_entry *p, struct chunk_entry *from)
 {
     *fill = (struct nj__chunk_fill){
-        .piece = p,
+        .chunk = p,
         .from = from,
         .out = p->bytes,
         .n_room = p->n_room,
@@ -489,7 +489,7 @@ enum nj_file_result nj__chunks_begin_fill(struct nj__chunks *c, struct nj__file 
 enum nj_file_result nj__chunks_filled(struct nj__chunks *c, const struct nj__chunk_fill *fill,
                                       bool ok, struct nj_file_job *job)
 {
-    struct chunk_entry *p = fill->piece;
+    struct chunk_entry *p = fill->chunk;
 
     nj__store_lock(c->shared);
     p->is_filling = false;
@@ -568,7 +568,7 @@ enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
     enum nj_file_result r = nj__chunks_begin_fill(c, f, job, &fill);
     bool ok = true;
 
-    if (!fill.piece)
+    if (!fill.chunk)
         return r;
     if (fill.from)
         nj__chunks_copy_fill(&fill);

@@ -66,7 +66,7 @@ void nj__chunks_fini(struct nj__chunks *c);
  * calls nj__chunks_filled(). It may write all n_room bytes. `from` not NULL: nj__chunks_copy_fill()
  * fills it without a read. */
 struct nj__chunk_fill {
-    struct chunk_entry *piece; /* NULL: nothing to fill */
+    struct chunk_entry *chunk; /* NULL: nothing to fill */
     struct chunk_entry *from;
     uint8_t *out;
     uint32_t n_room, n_bytes;
@@ -82,7 +82,7 @@ struct nj__chunk_fill {
 
 /* Look the chunk up. Returns true if it is cached (job->result OK) or being filled (BUSY). */
 bool nj__chunks_lookup(struct nj__chunks *c, struct nj__file *f, struct nj_file_job *job);
-/* Look up or start a fill. OK with fill->piece: the caller fills and ends it. */
+/* Look up or start a fill. OK with fill->chunk: the caller fills and ends it. */
 enum nj_file_result nj__chunks_begin_fill(struct nj__chunks *c, struct nj__file *f,
                                           struct nj_file_job *job, struct nj__chunk_fill *fill);
 /* Start readahead of the first chunk of 256 KiB between `offset` and `end` that is neither cached

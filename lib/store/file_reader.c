@@ -134,7 +134,7 @@ static void add_busy(struct nj_file_reader *r, struct nj__task_slot *s)
 static void wait_for_fill(struct nj_file_reader *r, struct nj__task_slot *s)
 {
     for (uint32_t i = 0; i < NJ_FILE_READS_MAX; i++)
-        if (r->read_slots[i].fill.piece && r->read_slots[i].fill.place == job_of(s)->place) {
+        if (r->read_slots[i].fill.chunk && r->read_slots[i].fill.place == job_of(s)->place) {
             add_busy(r, s);
             return;
         }
@@ -293,12 +293,12 @@ static void begin_read(struct nj_file_reader *r, struct nj__task_slot *s)
     struct nj__chunk_fill fill;
     enum nj_file_result result = nj__chunks_begin_fill(r->chunks, f, job, &fill);
 
-    if (fill.piece && !fill.from) {
+    if (fill.chunk && !fill.from) {
         submit(r, take_read_slot(r, s, f, &fill));
         read_ahead(r, f, job);
         return;
     }
-    if (fill.piece) {
+    if (fill.chunk) {
         nj__chunks_copy_fill(&fill);
         result = nj__chunks_filled(r->chunks, &fill, true, job);
     }
@@ -351,7 +351,7 @@ static void end_read(struct nj_file_reader *r, struct read_slot *x, bool ok)
         r->n_ahead--;
         nj_ref_put(&x->file->object.ref);
     }
-    x->fill.piece = NULL;
+    x->fill.chunk = NULL;
     x->next = r->free;
     r->free = x;
     count_pending(r, -1);

@@ -26,7 +26,7 @@ struct nj_flow {
     struct nj_tuple tuple;
     uint32_t hash;
     uint8_t kind;          /* enum nj_flow_kind */
-    uint8_t flags;         /* of minisocks: NJ_BARE_* */
+    uint8_t flags;         /* of minisocks: NJ_MINISOCK_* */
     uint16_t stray_ack_ms; /* last ACK of an unacceptable segment, modulo 2^16 */
 };
 _Static_assert(sizeof(struct nj_flow) == 44, "a head of 44 bytes leaves 20 of a cache line");

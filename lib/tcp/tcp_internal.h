@@ -24,8 +24,8 @@
 #define NJ_TCP_DELAYED_ACK        (40 * NJ_MS) /* RFC 9293 3.8.6.3 allows 500 ms */
 /* From this number of held mbufs on, each payload is copied to the end of the last mbuf if it fits.
  * Two neighbours then carry more than one buffer of 2,176 bytes holds. So 248 mbufs (all but one
- * part in GATHER_PART, see reassembly.c) carry more than the window of 256 KiB. In-order bytes
- * within the window are then refused only if other connections hold the mbufs. */
+ * part in NJ_TCP_MERGE_PART, see reassembly.c) carry more than the window of 256 KiB. In-order
+ * bytes within the window are then refused only if other connections hold the mbufs. */
 #define NJ_TCP_COALESCE_ALL_MBUFS (NJ_RECV_MBUFS_MAX / 2)
 #define NJ_TCP_MERGE_PART         32u
 #define NJ_TCP_QUICK_ACKS         10u            /* the peer's first flight, RFC 6928 2 */

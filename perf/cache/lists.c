@@ -128,7 +128,7 @@ static bool look_trial(void *self, uint32_t i)
 
 const struct sim_policy sim_trial = {"trial", make, look_trial, free_lists};
 
-/* Small files had a budget with that policy; pieces of large ones had LRU and a quarter of it. */
+/* Small files had a budget with that policy; chunks of large ones had LRU and a quarter of it. */
 struct two {
     struct lists *small, *large;
 };

@@ -160,7 +160,7 @@ static void make_trace(struct sim_trace *t, char **words)
     sim_trace_make(t, &kind, (uint64_t)k.seed);
 }
 
-/* `former` has four fifths of the budget for small files, and one for pieces of large ones. */
+/* `former` has four fifths of the budget for small files, and one for chunks of large ones. */
 static double least_budget(const struct sim_trace *t)
 {
     double least = SIM_PAGE_BYTES;
@@ -184,7 +184,7 @@ static uint64_t budget_of(const char *word, const struct sim_trace *t)
     else
         fail("not a budget like 5% or 1024MiB", word);
     if (bytes < least_budget(t) || bytes > 1e15)
-        fail("too small for the largest file or piece, or too large", word);
+        fail("too small for the largest file or chunk, or too large", word);
     return (uint64_t)bytes;
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/prng.h"
 
-/* What is kept as one: a file of up to so many bytes, or a piece of a larger one. */
+/* What is kept as one: a file of up to so many bytes, or a chunk of a larger one. */
 #define SIM_PIECE_BYTES (256u * 1024u)
 #define SIM_FILE_LEAST  4096u
 #define SIM_FILE_MOST   (UINT64_C(4) << 30)
@@ -28,7 +28,7 @@ struct sim_look {
 struct sim_trace {
     uint32_t n_entries;
     uint32_t *n_bytes; /* of each entry, in whole pages */
-    uint8_t *is_large; /* of each entry: a piece of a file that the former store read by piece */
+    uint8_t *is_large; /* of each entry: a chunk of a file that the former store read by chunk */
     uint64_t footprint;
     uint32_t n_files, n_looks, n_client_looks, n_requests;
     struct sim_look *looks;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traces. Readers take turns in no order: each reads its request piece after piece, then draws the
- * next one, so the pieces of many requests mingle as those of a server's clients do. A crawl reads
- * every file once, in the order of files, a piece for each piece that a client reads.
+ * Traces. Readers take turns in no order: each reads its request chunk after chunk, then draws the
+ * next one, so the chunks of many requests mingle as those of a server's clients do. A crawl reads
+ * every file once, in the order of files, a chunk for each chunk that a client reads.
  */
 #include <math.h>
 #include <stdlib.h>

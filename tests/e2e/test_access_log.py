@@ -388,7 +388,3 @@ class Elsewhere(unittest.TestCase):
         with open(log) as f:
             record, = map(json.loads, f)
         self.assertEqual([200, 65535, False], [record[k] for k in ("status", "bytes", "complete")])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -198,7 +198,3 @@ class Hugepages(unittest.TestCase):
 def load_tests(loader, tests, _):
     """The programs have tests of their own; how they are called is no matter of sanitizers."""
     return unittest.TestSuite() if SANITIZED else tests
-
-
-if __name__ == "__main__":
-    unittest.main()

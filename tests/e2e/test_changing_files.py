@@ -17,7 +17,7 @@ from tests.netlab.h2client import Client
 from tests.netlab.world import SLOW, until
 
 MIB = 1 << 20
-LARGE = 20 * MIB + 12345  # read in pieces: more than 16 MiB are not held whole
+LARGE = 20 * MIB + 12345  # read in chunks: more than 16 MiB are not held whole
 SMALL = 3 * MIB + 1
 BEFORE = MIB              # that a client has taken when the change comes
 OLD_NS = 10 ** 18         # mtime

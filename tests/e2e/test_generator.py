@@ -294,7 +294,3 @@ def load_tests(loader, tests, _):
     """What it measures is no matter of sanitizers; they see it send and receive."""
     chosen = map(loader.loadTestsFromTestCase, [OnTwoLcores, Uploads, Arguments])
     return unittest.TestSuite(chosen) if SANITIZED else tests
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -30,7 +30,3 @@ class Memory(unittest.TestCase):
             self.assertEqual(0, stats["conn_timeout"])
             crowd.abort()
             self.assertEqual(N, crowd.server.stats()["tcp_reset_in"])
-
-
-if __name__ == "__main__":
-    unittest.main()

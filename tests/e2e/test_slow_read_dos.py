@@ -4,7 +4,7 @@ Slow-read denial of service: a thousand bots that ask for 10 MiB each and do not
 
 What they cost is bounded: of each at most NJ_SENDQ_BYTES_MIN is in a send queue, which refers to
 the file's bytes and does not copy them, and the rest of a connection is small; and of files there
-is never more than the cache and the budget of pieces. Others are served meanwhile. And the bots are
+is never more than the cache and the budget of chunks. Others are served meanwhile. And the bots are
 gone some time after the time that a response may stand still.
 """
 import collections
@@ -121,13 +121,13 @@ class SmallReceiveBuffer(NothingRead):
 
 class DistinctRanges(NothingRead):
     """
-    None wants the bytes that another wants, so nothing they hold is shared. Pieces become small,
+    None wants the bytes that another wants, so nothing they hold is shared. Chunks become small,
     and send queues hold many of them: mbufs would run short if each took what it may.
     """
     path = "/wide"
     more = ("--range", 1 << 20)
     options = (*NothingRead.options, "--cache", "32MiB")
-    files_bytes = 32 * MIB + 128 * MIB  # the cache, and four times as much of pieces (NJ__CHUNK_*)
+    files_bytes = 32 * MIB + 128 * MIB  # the cache, and four times as much of chunks (NJ__CHUNK_*)
 
     @classmethod
     def prepare(cls):

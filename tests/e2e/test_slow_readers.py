@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Very many paced downloads of as many large files: what they hold of file contents is bounded by the
-pieces they need, not by the files, and every byte is right.
+chunks they need, not by the files, and every byte is right.
 """
 import collections
 import hashlib
@@ -16,11 +16,11 @@ from tests.netlab.world import SANITIZED
 
 KIB, MIB = 1 << 10, 1 << 20
 FILES = 300
-LARGE = 17 * MIB      # read in pieces
-PART = 96 * KIB       # that each client wants: three pieces of 32 KiB
+LARGE = 17 * MIB      # read in chunks
+PART = 96 * KIB       # that each client wants: three chunks of 32 KiB
 STREAMS = 100         # of one connection
 FLOW_TABLES = 2 * 4 * KIB  # of two lcores, in KiB
-READY = 32 * KIB           # for the next pieces, pages that are there ahead of time, in KiB
+READY = 32 * KIB           # for the next chunks, pages that are there ahead of time, in KiB
 
 
 def contents(number):
@@ -72,10 +72,10 @@ class SlowReaders(ServerCase):
         for (client, stream), i in wanted.items():
             self.assertEqual(contents(i), bytes(client.data[stream]), f"file {i}")
         self.assertEqual(FILES * PART // (32 * KIB), self.counted("file_reads"),
-                         "each piece is read once, however many turns it takes to send it")
-        # Two pieces each, and 16 KiB for everything else: streams, sessions, what is on its way.
+                         "each chunk is read once, however many turns it takes to send it")
+        # Two chunks each, and 16 KiB for everything else: streams, sessions, what is on its way.
         # And the flow tables, on large pages from the first connection on; and the pages for the
-        # next pieces.
+        # next chunks.
         if not SANITIZED:  # their shadow is memory, too
             self.assertLess(most - before, FILES * (2 * 32 + 16) + FLOW_TABLES + READY)
         for client in clients:

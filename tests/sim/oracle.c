@@ -107,5 +107,5 @@ void nj_sim_check_freed(struct sim *sim, const struct sim_pools *pools)
     check_pool(sim, pools->client_rx, "client's receive");
     check_pool(sim, pools->client_tx, "client's transmit");
     if (sim->n_files_left != 0)
-        nj_sim_fail(sim, "%u files and pieces are still referred to", sim->n_files_left);
+        nj_sim_fail(sim, "%u files and chunks are still referred to", sim->n_files_left);
 }

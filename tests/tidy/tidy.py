@@ -72,8 +72,6 @@ class Source:
 
 CALL = r"(?<![\w.>])(%s)\s*\("
 MACHINES = ("lib", "tests/unit", "tests/sim", "tests/script")
-DATAPATH = tuple(
-    "lib/" + x for x in ("wire", "net", "tcp", "h2", "http", "conn", "shard", "sched", "shape"))
 
 # Layers that may call the system: not pure, not on the datapath.
 SERVICES = tuple("lib/" + x for x in ("dpdk", "threads", "store", "log", "config", "server"))

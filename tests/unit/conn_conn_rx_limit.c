@@ -51,7 +51,7 @@ static uint32_t hoarders(struct rig *r, struct rig_peer **p, uint32_t n_max)
 /* Peers that send and do not read hold the received mbufs. When their input has waited for a second
  * they are reset, the one with most mbufs first, until new connections are accepted. A peer with
  * few mbufs stays. */
-Test(conn_conn_hoard, hoarders_are_shed)
+Test(conn_conn_rx_limit, hoarders_are_shed)
 {
     enum { N = 40 };
     struct rig *r = rig_alloc(8192, 8192);

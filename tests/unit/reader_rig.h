@@ -137,12 +137,12 @@ static inline void end_world(void)
 }
 
 /* From here on the job is the port's. */
-static inline void ask_for_ahead(struct nj_file_job *job, uint64_t piece, const void *client,
+static inline void ask_for_ahead(struct nj_file_job *job, uint64_t chunk, const void *client,
                                  uint8_t n_ahead)
 {
     *job = (struct nj_file_job){.op = NJ_FILE_READ,
                                 .object = w.object,
-                                .offset = piece * PIECE,
+                                .offset = chunk * PIECE,
                                 .n_bytes = PIECE,
                                 .owner = job,
                                 .n_ahead = n_ahead,
@@ -153,9 +153,9 @@ static inline void ask_for_ahead(struct nj_file_job *job, uint64_t piece, const 
     w.port.flush(w.port.ctx);
 }
 
-static inline void ask_for(struct nj_file_job *job, uint64_t piece, const void *client)
+static inline void ask_for(struct nj_file_job *job, uint64_t chunk, const void *client)
 {
-    ask_for_ahead(job, piece, client, 0);
+    ask_for_ahead(job, chunk, client, 0);
 }
 
 static inline uint32_t poll_some(struct nj_file_job **jobs, uint32_t n)
@@ -212,33 +212,33 @@ static inline void finish(uint32_t i, int32_t result)
 static inline uint64_t piece_of(uint32_t i)
 {
     pthread_mutex_lock(&disk.lock);
-    uint64_t piece = disk.all[i].read.offset / PIECE;
+    uint64_t chunk = disk.all[i].read.offset / PIECE;
     pthread_mutex_unlock(&disk.lock);
-    return piece;
+    return chunk;
 }
 
-/* The reader has looked at all that was submitted: a READ of a piece that is here comes home. */
-static inline void read_cached(uint64_t piece)
+/* The reader has looked at all that was submitted: a READ of a chunk that is here comes home. */
+static inline void read_cached(uint64_t chunk)
 {
     struct nj_file_job job;
 
-    ask_for(&job, piece, NULL);
+    ask_for(&job, chunk, NULL);
     cr_assert_eq(await_one(), &job);
     cr_assert_eq(job.result, NJ_FILE_OK);
     nj_ref_put(&job.chunk->ref);
 }
 
-static inline void cache(uint64_t piece)
+static inline void cache(uint64_t chunk)
 {
     struct nj_file_job job;
     uint32_t n = n_pending();
 
-    ask_for(&job, piece, NULL);
+    ask_for(&job, chunk, NULL);
     await_pending(n + 1);
     finish(n, ALL);
     cr_assert_eq(await_one(), &job);
     cr_assert_eq(job.result, NJ_FILE_OK);
-    cr_expect_eq(job.chunk->offset, piece * PIECE);
+    cr_expect_eq(job.chunk->offset, chunk * PIECE);
     cr_expect(job.chunk->bytes[0] == FILL && job.chunk->bytes[PIECE - 1] == FILL);
     nj_ref_put(&job.chunk->ref);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for pieces: blocks do not overlap, become one again, and give their pages back. */
+/* Memory for chunks: blocks do not overlap, become one again, and give their pages back. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Large files in pieces: what is shared, what is bounded, and what a change does. */
+/* Large files in chunks: what is shared, what is bounded, and what a change does. */
 #include "store_rig.h"
 
 #include <sched.h>
@@ -27,7 +27,7 @@ Test(store_chunk_cache, large_file)
     begin(&b, 64 * MIB);
     struct nj_file_object *o = open_large(&b, "f");
     struct nj_file_chunk *c = get(&b, o, NJ_OBJECT_IN_MEMORY_MAX + 2, NJ_CHUNK_BYTES);
-    cr_expect_eq(c->offset, NJ_OBJECT_IN_MEMORY_MAX, "pieces begin at multiples of their size");
+    cr_expect_eq(c->offset, NJ_OBJECT_IN_MEMORY_MAX, "chunks begin at multiples of their size");
     cr_expect_eq(c->n_bytes, NJ_CHUNK_BYTES);
     cr_expect_eq(memcmp(c->bytes, "mark\0\0", 6), 0);
     put(c);
@@ -162,7 +162,7 @@ Test(store_chunk_cache, what_is_lent_is_bounded)
     end(&b);
 }
 
-/* Ten thousand slow downloads of as many files, with the least cache: each gets a piece, all of
+/* Ten thousand slow downloads of as many files, with the least cache: each gets a chunk, all of
  * them two, and all their bytes are right. */
 Test(store_chunk_cache, ten_thousand_files, .timeout = 120)
 {
@@ -454,7 +454,7 @@ Test(store_chunk_cache, reads_ahead, .timeout = 30)
     end(&b);
 }
 
-/* Small pieces all over the memory, of which one in eight is lent, or was asked for twice: there is
+/* Small chunks all over the memory, of which one in eight is lent, or was asked for twice: there is
  * no room for a large one, and a smaller one does. */
 static void among_small_ones(bool is_lent)
 {

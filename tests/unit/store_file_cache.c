@@ -191,7 +191,7 @@ Test(store_file_cache, a_scan_leaves_what_is_in_demand)
     stop();
 }
 
-/* Large files without pieces go in the order of their last use; those with pieces stay. */
+/* Large files without chunks go in the order of their last use; those with chunks stay. */
 Test(store_file_cache, large_files_without_pieces)
 {
     enum { MORE = 10 };
@@ -219,7 +219,7 @@ Test(store_file_cache, large_files_without_pieces)
     stop();
 }
 
-/* Large files "0" to "n - 1", which have pieces. */
+/* Large files "0" to "n - 1", which have chunks. */
 static void open_with_pieces(int n)
 {
     char name[16];
@@ -246,7 +246,7 @@ static const char *kept(int n)
     return text;
 }
 
-/* First those without pieces, then those that were not used again; never one that somebody holds,
+/* First those without chunks, then those that were not used again; never one that somebody holds,
  * which would close nothing. */
 Test(store_file_cache, least_useful_large_files_go)
 {

@@ -202,7 +202,7 @@ static void *read_about(void *arg)
     return NULL;
 }
 
-/* Pieces that one lets go of while another asks for them. */
+/* Chunks that one lets go of while another asks for them. */
 Test(store_file_client, readers_share_pieces, .timeout = 60)
 {
     static uint64_t words[MIB / sizeof(uint64_t)];
@@ -232,7 +232,7 @@ Test(store_file_client, readers_share_pieces, .timeout = 60)
     }
     for (uint32_t i = 0; i < 2; i++)
         pthread_join(thread[i], NULL);
-    cr_expect_geq(stats(&x->b)->chunk_hits, 39000, "36 pieces, read once or a little more");
+    cr_expect_geq(stats(&x->b)->chunk_hits, 39000, "36 chunks, read once or a little more");
     cr_expect_leq(stats(&x->b)->read_bytes, 100 * MIB);
     stop(x);
 }

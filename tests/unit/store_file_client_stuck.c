@@ -51,7 +51,7 @@ Test(store_file_client_stuck, a_job_does_not_look_for_deleted_files)
     end(&b);
 }
 
-/* A large file of a new store, whose first piece another thread reads and does not get. */
+/* A large file of a new store, whose first chunk another thread reads and does not get. */
 static struct nj_file_object *begin_stuck_read(struct bench *b, struct shard *sh,
                                                struct other *other)
 {
@@ -63,8 +63,8 @@ static struct nj_file_object *begin_stuck_read(struct bench *b, struct shard *sh
     return o;
 }
 
-/* Many wait for one piece, while others of the file are read: only the first is asked for again,
- * when that was read. Two pieces may count as one, but seldom. */
+/* Many wait for one chunk, while others of the file are read: only the first is asked for again,
+ * when that was read. Two chunks may count as one, but seldom. */
 Test(store_file_client_stuck, a_lane_waits_for_its_piece)
 {
     enum { N = 500, FILLS = 50 };
@@ -184,7 +184,7 @@ Test(store_file_client_stuck, a_displaced_read)
 
     end_other(&other, false);
     cr_expect_eq(take_all(&sh), 0);
-    cr_assert_eq(sh.direct.n_in, 2, "memory came back, and the piece was read");
+    cr_assert_eq(sh.direct.n_in, 2, "memory came back, and the chunk was read");
     cr_expect_not(sh.port.needs_polling(sh.port.ctx));
     while (sh.direct.n_in > 0)
         direct_run_next(&sh.direct);

@@ -17,7 +17,7 @@ Test(store_file_reader, all_who_want_a_piece_share_one_read)
     finish(1, ALL);
     for (int i = 0; i < 50; i++)
         await_one();
-    for (int i = 0; i < 50; i++) /* now: a piece just put by its last holder may be read again */
+    for (int i = 0; i < 50; i++) /* now: a chunk just put by its last holder may be read again */
         take_home(&job[i]);
     cr_expect_eq(stats(&w.b)->reads, 2);
     cr_expect_eq(n_pending(), 2);
@@ -207,7 +207,7 @@ Test(store_file_reader, reads_ahead)
         }
         cr_assert_eq(await_one(), &job);
         take_home(&job);
-        cr_expect_eq(n_pending(), 5, "pieces 1 to 4, each once");
+        cr_expect_eq(n_pending(), 5, "chunks 1 to 4, each once");
     }
     for (uint64_t k = 2; k < 5; k++)
         read_cached(k);
@@ -286,7 +286,7 @@ Test(store_file_reader, what_a_worker_reads)
     struct nj__chunk_fill fill;
 
     cr_assert_eq(nj__chunks_begin_fill(c, f, &worker, &fill), NJ_FILE_OK);
-    cr_assert(fill.piece);
+    cr_assert(fill.chunk);
     ask_for_ahead(&job, 0, NULL, 4);
     cr_assert_eq(await_one(), &job);
     cr_expect_eq(job.result, NJ_FILE_BUSY);

@@ -25,7 +25,7 @@
 #define LARGEST     (24ull * MIB)
 #define SMALLEST    (17ull * MIB)  /* not whole */
 #define N_FEW       250u           /* bodies without NJ_SOAK_S */
-#define LENT_LEAST  (128ull * MIB) /* pieces that may be lent whatever the budget is */
+#define LENT_LEAST  (128ull * MIB) /* chunks that may be lent whatever the budget is */
 
 /* --- a disk with faults, in place of io_uring.c ---------------------------------------------- */
 
@@ -257,7 +257,7 @@ static void ask_for_piece(struct shard *sh, struct body *x)
     x->job.n_ahead = nj_prng_below(&sh->prng, 4);
     x->job.end = x->end;
     if (nj_prng_below(&sh->prng, 8) == 0 && x->job.n_bytes > 100)
-        x->job.n_bytes = 100; /* a small piece */
+        x->job.n_bytes = 100; /* a small chunk */
     send(sh, x);
 }
 
@@ -438,7 +438,7 @@ Test(store_file_soak, bodies_are_of_one_version, .timeout = 1200)
         printf("shard %u: %lu bodies whole, %lu not, %lu mixed, %lu files absent, %lu MiB\n", i,
                (unsigned long)sh->n_whole, (unsigned long)sh->n_broken, (unsigned long)sh->n_mixed,
                (unsigned long)sh->n_absent, (unsigned long)(sh->n_bytes / MIB));
-        cr_expect_eq(sh->n_wrong, 0, "%lu pieces; the first one at %lx, not of version %lu",
+        cr_expect_eq(sh->n_wrong, 0, "%lu chunks; the first one at %lx, not of version %lu",
                      sh->n_wrong, sh->wrong_at, sh->wrong_version);
         cr_expect(sh->n_whole > 0 && sh->n_broken > 0);
     }

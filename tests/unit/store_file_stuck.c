@@ -130,7 +130,7 @@ Test(store_file_stuck, a_read_that_the_system_has_no_memory_for)
     end(&b);
 }
 
-/* Whoever reads in large pieces does not wait for a small one, nor the other way round. */
+/* Whoever reads in large chunks does not wait for a small one, nor the other way round. */
 Test(store_file_stuck, pieces_of_other_sizes)
 {
     struct bench b;

@@ -389,7 +389,7 @@ Test(store_file_threads, random_jobs)
     run_jobs(seed + 1, 2 * MIB);
 }
 
-/* Memory for pieces runs out again and again, and never is there more. */
+/* Memory for chunks runs out again and again, and never is there more. */
 
 #define POOR_READS 5500u
 #define POOR_HELD  5000u          /* more than a quarter of the 17,500 for which there is memory */

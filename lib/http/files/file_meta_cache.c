@@ -26,7 +26,7 @@ struct entry {
 };
 
 struct lru_list {
-    struct nj_list lru; /* least recently lru first */
+    struct nj_list lru; /* least recently used first */
     uint32_t n, n_max;
 };
 
@@ -98,9 +98,9 @@ void nj_meta_cache_free(struct nj_meta_cache *t)
     free(t);
 }
 
-/* Drops expired entries, so that unused files are not pinned. Checking the least recently lru
+/* Drops expired entries, so that unused files are not pinned. Checking the least recently used
  * entry suffices: if it is valid, it was stored less than a second ago, so every other entry was
- * lru within that second. */
+ * used within that second. */
 static void sweep(struct nj_meta_cache *t, struct lru_list *k, nj_ns now)
 {
     for (int i = 0; i < SWEEP_MAX; i++) {

@@ -97,7 +97,7 @@ void nj__mark_dirty(struct nj_exchange *x)
         nj_list_push_back(&x->set->dirty, &x->dirty);
 }
 
-void nj__report_hoarding(const struct nj_exchange *x, enum nj_counter why)
+void nj__report_over_limit(const struct nj_exchange *x, enum nj_counter why)
 {
     nj_count(nj__counters(x->set), why);
     if (nj__stream_is_open(x))
@@ -452,7 +452,7 @@ static void reject(struct nj_task *task)
         return;
     nj_count(nj__counters(x->set), NJ_C_exchange_rejected);
     if (task->displaced)
-        nj__report_hoarding(x, NJ_C_task_displaced);
+        nj__report_over_limit(x, NJ_C_task_displaced);
     if (x->with_workers) /* the strategy does not count it */
         nj_task_class_count(task->class_of, NJ_MODE_REJECTED);
     x->with_workers = false;

@@ -209,7 +209,7 @@ static inline void nj__want_body(struct nj_exchange *x)
         nj__mark_dirty(x);
 }
 /* Counts and reports that its client or connection exceeds its share. */
-void nj__report_hoarding(const struct nj_exchange *x, enum nj_counter why);
+void nj__report_over_limit(const struct nj_exchange *x, enum nj_counter why);
 /* The exchange no longer needs a fiber stack. */
 void nj__release_stack(struct nj_exchange *x);
 /* The handler has finished; no callback follows. */

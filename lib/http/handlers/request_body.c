@@ -108,7 +108,7 @@ static void enforce_share(struct nj_exchange *x)
     struct nj_exchange *longest = longest_body(worst_holder(x));
     longest = longest ? longest : x;
     give_up_body(longest);
-    nj__report_hoarding(longest, NJ_C_body_limit);
+    nj__report_over_limit(longest, NJ_C_body_limit);
     drop_body(longest);
 }
 

@@ -64,7 +64,7 @@ static bool may_reserve(const struct nj_exchange *x, uint32_t n_bytes)
         has + n_bytes <= (set->n_held_max - set->n_held - n_bytes) * NJ_CLIENT_SHARE_FACTOR)
         return true;
     if (!may_requeue(x))
-        nj__report_hoarding(x, NJ_C_response_limit);
+        nj__report_over_limit(x, NJ_C_response_limit);
     return false;
 }
 
