@@ -4,83 +4,193 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/prng.h"
 
-static struct nj_histogram h;
+/* Either histogram. */
+union any {
+    struct nj_histogram coarse;
+    struct nj_histogram_fine fine;
+};
+
+/* The functions of one precision, and what its header promises. */
+struct precision {
+    const char *name;
+    unsigned part_bits, first_bits, last_bits, n_buckets;
+    nj_ns least_error; /* of short durations */
+    void (*add)(union any *h, nj_ns value);
+    void (*merge)(union any *to, const union any *h);
+    uint64_t (*count)(const union any *h);
+    nj_ns (*quantile)(const union any *h, double share);
+    const struct nj_histogram_totals *(*all)(const union any *h);
+    uint64_t (*bucket)(const union any *h, unsigned i);
+};
+
+#define FUNCTIONS(member, prefix)                                                                  \
+    static void member##_add(union any *h, nj_ns value)                                            \
+    {                                                                                              \
+        prefix##_add(&h->member, value);                                                           \
+    }                                                                                              \
+    static void member##_merge(union any *to, const union any *h)                                  \
+    {                                                                                              \
+        prefix##_merge(&to->member, &h->member);                                                   \
+    }                                                                                              \
+    static uint64_t member##_count(const union any *h)                                             \
+    {                                                                                              \
+        return prefix##_count(&h->member);                                                         \
+    }                                                                                              \
+    static nj_ns member##_quantile(const union any *h, double share)                               \
+    {                                                                                              \
+        return prefix##_quantile(&h->member, share);                                               \
+    }                                                                                              \
+    static const struct nj_histogram_totals *member##_all(const union any *h)                      \
+    {                                                                                              \
+        return &h->member.all;                                                                     \
+    }                                                                                              \
+    static uint64_t member##_bucket(const union any *h, unsigned i)                                \
+    {                                                                                              \
+        return h->member.n[i];                                                                     \
+    }
+FUNCTIONS(coarse, nj_histogram)
+FUNCTIONS(fine, nj_histogram_fine)
+
+static const struct precision precisions[] = {
+    {"coarse", 3, 10, 46, NJ_HISTOGRAM_BUCKETS, 127, coarse_add, coarse_merge, coarse_count,
+     coarse_quantile, coarse_all, coarse_bucket},
+    {"fine", 7, 7, 42, NJ_HISTOGRAM_FINE_BUCKETS, 0, fine_add, fine_merge, fine_count,
+     fine_quantile, fine_all, fine_bucket},
+};
+
+static union any h;
 
 static void clear(void)
 {
-    h = (struct nj_histogram){0};
+    memset(&h, 0, sizeof h);
+}
+
+/* Run the rest of a test once for each precision, with an empty histogram. */
+#define EACH(p)                                                                                    \
+    for (const struct precision *p = precisions;                                                   \
+         p < precisions + sizeof precisions / sizeof *precisions && (clear(), true); p++)
+
+/* How far above `value` a quantile may be. */
+static nj_ns room(const struct precision *p, nj_ns value)
+{
+    return value < 1ull << p->first_bits ? p->least_error : value >> p->part_bits;
 }
 
 /* What the header promises of a value alone, with a larger one beside it so that the maximum does
  * not help. */
-static void check_bound(nj_ns value)
+static void check_bound(const struct precision *p, nj_ns value)
 {
     clear();
-    nj_histogram_add(&h, value);
-    nj_histogram_add(&h, UINT64_MAX);
-    nj_ns at = nj_histogram_quantile(&h, 0.5);
-    nj_ns room = value < 1024 ? 127 : value / 8;
-    cr_assert(at >= value && at - value <= room, "%" PRIu64 " is shown as %" PRIu64, value, at);
+    p->add(&h, value);
+    p->add(&h, UINT64_MAX);
+    nj_ns at = p->quantile(&h, 0.5);
+    cr_assert(at >= value && at - value <= room(p, value), "%s: %" PRIu64 " is shown as %" PRIu64,
+              p->name, value, at);
 }
 
-Test(histogram, every_edge_is_known_to_an_eighth)
+Test(histogram, every_edge_is_known_to_the_precision)
 {
-    for (nj_ns v = 0; v < 3000; v++)
-        check_bound(v);
-    for (unsigned bits = 10; bits < 46; bits++)
-        for (nj_ns part = 8; part < 16; part++) {
-            nj_ns edge = part << (bits - 3);
-            check_bound(edge - 1);
-            check_bound(edge);
-            check_bound(edge + 1);
-        }
-    check_bound((1ull << 46) - 1);
+    EACH(p)
+    {
+        for (nj_ns v = 0; v < 70000; v++)
+            check_bound(p, v);
+        for (unsigned bits = 16; bits < p->last_bits; bits++)
+            for (nj_ns part = 1ull << p->part_bits; part < 2ull << p->part_bits; part++) {
+                nj_ns edge = part << (bits - p->part_bits);
+                check_bound(p, edge - 1);
+                check_bound(p, edge);
+                check_bound(p, edge + 1);
+            }
+        check_bound(p, (1ull << p->last_bits) - 1);
+    }
 }
 
 /* The bound is the best one: the first value of a bucket is shown as its last one. */
 Test(histogram, values_of_one_bucket_are_one)
 {
-    nj_histogram_add(&h, 1024);
-    nj_histogram_add(&h, 1151);
-    nj_histogram_add(&h, 1152);
-    cr_assert_eq(nj_histogram_quantile(&h, 1.0 / 3), 1151);
-    cr_assert_eq(nj_histogram_quantile(&h, 2.0 / 3), 1151);
-    cr_assert_eq(nj_histogram_quantile(&h, 1), 1152);
+    EACH(p)
+    {
+        nj_ns first = 1 << 20, next = first + (first >> p->part_bits);
+        p->add(&h, first);
+        p->add(&h, next - 1);
+        p->add(&h, next);
+        cr_assert_eq(p->quantile(&h, 1.0 / 3), next - 1, "%s", p->name);
+        cr_assert_eq(p->quantile(&h, 2.0 / 3), next - 1, "%s", p->name);
+        cr_assert_eq(p->quantile(&h, 1), next, "%s", p->name);
+    }
+}
+
+/* ... and no two buckets are one: each has a value that only it has. */
+Test(histogram, every_bucket_is_used_in_order)
+{
+    EACH(p)
+    {
+        unsigned i = 0;
+        for (nj_ns v = 0; i < p->n_buckets - 1; i++) {
+            p->add(&h, v);
+            cr_assert_eq(p->bucket(&h, i), 1, "%s: %u", p->name, i);
+            v += 1ull << (v < 1ull << p->first_bits
+                              ? p->first_bits - p->part_bits
+                              : 63u - (unsigned)__builtin_clzll(v) - p->part_bits);
+        }
+        p->add(&h, 1ull << p->last_bits);
+        cr_assert_eq(p->bucket(&h, i), 1, "%s", p->name);
+        cr_assert_eq(p->count(&h), p->n_buckets, "%s", p->name);
+    }
+}
+
+Test(histogram, fine_buckets_follow_each_other)
+{
+    for (unsigned i = 1; i < NJ_HISTOGRAM_FINE_BUCKETS; i++)
+        cr_assert_gt(nj_histogram_fine_bucket_max(i), nj_histogram_fine_bucket_max(i - 1), "%u", i);
+    cr_assert_eq(nj_histogram_fine_bucket_max(NJ_HISTOGRAM_FINE_BUCKETS - 1), NJ_NEVER);
+    cr_assert_eq(nj_histogram_fine_bucket_max(NJ_HISTOGRAM_FINE_BUCKETS - 2), (1ull << 42) - 1);
 }
 
 Test(histogram, none_is_zero)
 {
-    cr_assert_eq(nj_histogram_count(&h), 0);
-    cr_assert_eq(nj_histogram_quantile(&h, 0.5), 0);
-    cr_assert_eq(nj_histogram_quantile(&h, 1), 0);
+    EACH(p)
+    {
+        cr_assert_eq(p->count(&h), 0);
+        cr_assert_eq(p->quantile(&h, 0.5), 0);
+        cr_assert_eq(p->quantile(&h, 1), 0);
+    }
 }
 
 Test(histogram, extremes_are_kept)
 {
-    nj_histogram_add(&h, 0);
-    cr_assert_eq(nj_histogram_quantile(&h, 1), 0);
-    nj_histogram_add(&h, 1ull << 46);
-    nj_histogram_add(&h, 1ull << 50); /* 13 days: beyond the buckets */
-    cr_assert_eq(nj_histogram_count(&h), 3);
-    cr_assert_eq(h.sum_ns, (1ull << 46) + (1ull << 50));
-    cr_assert_eq(h.max_ns, 1ull << 50);
-    cr_assert_eq(nj_histogram_quantile(&h, 1), 1ull << 50);
-    cr_assert_eq(nj_histogram_quantile(&h, 0.000001), 127);
+    EACH(p)
+    {
+        p->add(&h, 0);
+        cr_assert_eq(p->quantile(&h, 1), 0, "%s", p->name);
+        p->add(&h, 1ull << p->last_bits);
+        p->add(&h, 1ull << 50); /* 13 days: beyond the buckets */
+        cr_assert_eq(p->count(&h), 3, "%s", p->name);
+        cr_assert_eq(p->all(&h)->sum_ns, (1ull << p->last_bits) + (1ull << 50), "%s", p->name);
+        cr_assert_eq(p->all(&h)->max_ns, 1ull << 50, "%s", p->name);
+        cr_assert_eq(p->quantile(&h, 1), 1ull << 50, "%s", p->name);
+        cr_assert_eq(p->quantile(&h, 0.000001), p->least_error, "%s", p->name);
+    }
 }
 
 /* A share of few is rounded up to a whole one, and a product that is a whole number but for the
  * last bit is that number. */
 Test(histogram, shares_are_rounded_up)
 {
-    for (nj_ns i = 1; i <= 100; i++)
-        nj_histogram_add(&h, 1ull << 20 << (i > 7) << (i > 99));
-    cr_assert_eq(nj_histogram_quantile(&h, 0.07), (9ull << 17) - 1);
-    cr_assert_eq(nj_histogram_quantile(&h, 0.071), (9ull << 18) - 1);
-    cr_assert_eq(nj_histogram_quantile(&h, 0.99), (9ull << 18) - 1);
-    cr_assert_eq(nj_histogram_quantile(&h, 0.991), 1ull << 22);
+    EACH(p)
+    {
+        nj_ns width = (1ull << 20) >> p->part_bits;
+        for (nj_ns i = 1; i <= 100; i++)
+            p->add(&h, 1ull << 20 << (i > 7) << (i > 99));
+        cr_assert_eq(p->quantile(&h, 0.07), (1ull << 20) + width - 1, "%s", p->name);
+        cr_assert_eq(p->quantile(&h, 0.071), (1ull << 21) + 2 * width - 1, "%s", p->name);
+        cr_assert_eq(p->quantile(&h, 0.99), (1ull << 21) + 2 * width - 1, "%s", p->name);
+        cr_assert_eq(p->quantile(&h, 0.991), 1ull << 22, "%s", p->name);
+    }
 }
 
 static int by_value(const void *a, const void *b)
@@ -98,37 +208,60 @@ Test(histogram, percentiles_of_random_values)
 
     nj_prng_init(&rng, seed);
     for (unsigned i = 0; i < N; i++) {
-        value[i] = nj_prng_next(&rng) >> (18 + nj_prng_next(&rng) % 46);
+        value[i] = nj_prng_next(&rng) >> (22 + nj_prng_next(&rng) % 42);
         sum += value[i];
-        nj_histogram_add(&h, value[i]);
     }
     qsort(value, N, sizeof value[0], by_value);
-    cr_assert_eq(nj_histogram_count(&h), N);
-    cr_assert_eq(h.sum_ns, sum);
-    cr_assert_eq(h.max_ns, value[N - 1]);
-    for (unsigned k = 1; k <= 1000; k++) {
-        nj_ns is = value[N / 1000 * k - 1], at = nj_histogram_quantile(&h, k / 1000.0);
-        nj_ns room = is < 1024 ? 127 : is / 8;
-        cr_assert(at >= is && at - is <= room,
-                  "seed %" PRIu64 ", share %u/1000: %" PRIu64 " is shown as %" PRIu64, seed, k, is,
-                  at);
+    EACH(p)
+    {
+        for (unsigned i = 0; i < N; i++)
+            p->add(&h, value[i * 7919u % N]);
+        cr_assert_eq(p->count(&h), N, "%s", p->name);
+        cr_assert_eq(p->all(&h)->sum_ns, sum, "%s", p->name);
+        cr_assert_eq(p->all(&h)->max_ns, value[N - 1], "%s", p->name);
+        for (unsigned k = 1; k <= 1000; k++) {
+            nj_ns is = value[N / 1000 * k - 1], at = p->quantile(&h, k / 1000.0);
+            cr_assert(at >= is && at - is <= room(p, is),
+                      "%s, seed %" PRIu64 ", share %u/1000: %" PRIu64 " is shown as %" PRIu64,
+                      p->name, seed, k, is, at);
+        }
+        cr_assert_eq(p->quantile(&h, 1), value[N - 1], "%s", p->name);
     }
-    cr_assert_eq(nj_histogram_quantile(&h, 1), value[N - 1]);
 }
 
 Test(histogram, a_sum_is_as_if_all_had_come_to_one)
 {
-    static struct nj_histogram one, two, sum;
+    static union any part[2], sum;
 
-    for (nj_ns v = 1; v < 1ull << 50; v = v * 3 + 1) {
-        nj_histogram_add(&h, v);
-        nj_histogram_add(v % 2 ? &one : &two, v);
+    EACH(p)
+    {
+        memset(part, 0, sizeof part);
+        memset(&sum, 0, sizeof sum);
+        for (nj_ns v = 1; v < 1ull << 50; v = v * 3 + 1) {
+            p->add(&h, v);
+            p->add(&part[v % 2], v);
+        }
+        p->merge(&sum, &part[0]);
+        p->merge(&sum, &part[1]);
+        cr_assert_eq(p->count(&sum), p->count(&h), "%s", p->name);
+        cr_assert_eq(memcmp(&sum, &h, sizeof h), 0, "%s", p->name);
     }
-    nj_histogram_merge(&sum, &one);
-    nj_histogram_merge(&sum, &two);
-    cr_assert_eq(nj_histogram_count(&sum), nj_histogram_count(&h));
-    cr_assert_eq(sum.sum_ns, h.sum_ns);
-    cr_assert_eq(sum.max_ns, h.max_ns);
-    for (unsigned i = 0; i < NJ_HISTOGRAM_BUCKETS; i++)
-        cr_assert_eq(sum.n[i], h.n[i], "bucket %u", i);
+}
+
+Test(histogram, fine_knows_the_minimum)
+{
+    static struct nj_histogram_fine low, high, none, sum;
+
+    nj_histogram_fine_add(&high, 900);
+    nj_histogram_fine_add(&high, 700);
+    nj_histogram_fine_add(&high, 800);
+    cr_assert_eq(high.all.min_ns, 700);
+    nj_histogram_fine_add(&low, 5);
+    nj_histogram_fine_merge(&sum, &none);
+    cr_assert_eq(sum.all.min_ns, 0);
+    nj_histogram_fine_merge(&sum, &high);
+    cr_assert_eq(sum.all.min_ns, 700);
+    nj_histogram_fine_merge(&sum, &low);
+    nj_histogram_fine_merge(&sum, &high);
+    cr_assert_eq(sum.all.min_ns, 5);
 }

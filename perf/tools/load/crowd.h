@@ -11,9 +11,9 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "h2.h"
-#include "latency.h"
 #include "options.h"
 #include "shard/shard.h"
+#include "telem/histogram.h"
 
 enum load_phase {
     LOAD_OPENING,   /* connections only */
@@ -42,7 +42,8 @@ struct load_counts {
 struct client;
 
 struct crowd {
-    struct latency total, first; /* of what was measured: to the last byte, to the first */
+    struct nj_histogram_fine total,
+        first; /* of what was measured: to the last byte, to the first */
     struct load_counts counts;
     _Atomic uint32_t n_open, n_under_way; /* connections; requests */
     _Atomic uint64_t n_unsent;            /* due, and not asked yet */

@@ -22,7 +22,7 @@ struct load_report {
     const char *driver;
     uint32_t n_lcores;
     struct load_sum from, to, end; /* of what was measured; of all */
-    struct latency total, first;
+    struct nj_histogram_fine total, first;
     struct load_sum last;
     uint32_t n_series;
     uint32_t *series; /* answers of each second of what was measured */
