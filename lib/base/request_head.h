@@ -24,6 +24,17 @@ enum nj_header {
     NJ_N_HEADERS
 };
 
+/* Methods on which responses of files depend (RFC 9110 9.3). */
+enum nj_method { NJ_METHOD_OTHER, NJ_METHOD_GET, NJ_METHOD_HEAD, NJ_METHOD_OPTIONS };
+
+static inline enum nj_method nj_method_of(struct nj_str method)
+{
+    return nj_str_eq(method, NJ_STR("GET"))       ? NJ_METHOD_GET
+           : nj_str_eq(method, NJ_STR("HEAD"))    ? NJ_METHOD_HEAD
+           : nj_str_eq(method, NJ_STR("OPTIONS")) ? NJ_METHOD_OPTIONS
+                                                  : NJ_METHOD_OTHER;
+}
+
 /* Strings are valid until the call returns that passed the head. Copy them to keep them. */
 struct nj_request_head {
     /* As sent. `path` is the target, with its query; empty when there is none (CONNECT). The Host

@@ -118,7 +118,7 @@ static const struct nj_body_ops text_ops = {text_peek, text_advance, text_remain
 
 static void error(struct nj_txn *t, uint16_t status, struct nj_str text, struct nj_field extra)
 {
-    bool has_body = text.n_bytes > 0 && !t->is_head;
+    bool has_body = text.n_bytes > 0 && t->method != NJ_METHOD_HEAD;
     struct nj_resp_head r;
 
     nj_resp_head_begin(&r, t, status);

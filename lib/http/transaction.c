@@ -267,7 +267,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     t->rport = from->rport;
     t->asker = v.asker;
     t->arrived_at = t->progressed_at = *set->now;
-    t->is_head = nj_str_eq(head->method, NJ_STR("HEAD"));
+    t->method = (uint8_t)nj_method_of(head->method);
     t->request_whole = head->ends;
     t->client_unknown = v.client_unknown;
     nj_list_init(&t->node);

@@ -90,7 +90,7 @@ struct nj_txn {
     nj_ns arrived_at,
         head_sent_at;    /* when the request arrived; when the response head was sent, 0: not yet */
     uint16_t status;     /* of the response; 0: none yet */
-    bool is_head;        /* the method is HEAD */
+    uint8_t method;      /* enum nj_method */
     bool client_unknown; /* the request is from a trusted proxy that does not name its client */
     bool admitted;       /* counted for its client; `paced` is valid */
     bool request_whole;  /* the request has arrived completely */

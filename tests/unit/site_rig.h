@@ -380,7 +380,7 @@ static inline struct nj_file_wait *ask_with(struct bench *b, const char *method,
     *t = (struct nj_txn){.set = &b->txns,
                          .framing = &framing,
                          .stream = (void *)path,
-                         .is_head = strcmp(method, "HEAD") == 0};
+                         .method = (uint8_t)nj_method_of(head.method)};
     nj_file_server_serve(b->site, t, &head, &target, b->now);
     return t->wait;
 }

@@ -102,6 +102,7 @@ static struct nj_file_wait *get(struct world *w, const char *who, const char *pa
     *t = (struct nj_txn){.set = &w->txns,
                          .framing = &framing,
                          .stream = (void *)(uintptr_t)who,
+                         .method = NJ_METHOD_GET,
                          .requester = client_of(who)};
     nj_file_server_serve(w->site, t, &head, &target, NJ_SEC);
     return t->wait;

@@ -111,7 +111,8 @@ void nj__eval_request(const struct nj__file_request *req, const struct nj_file_m
     }
     /* RFC 9110 14.2: ranges apply to GET only. Listings have none: they are rendered per
      * request. */
-    if (!req->conditions.range.p || req->txn->is_head || req->stage == NJ__STAGE_LISTING ||
+    if (!req->conditions.range.p || req->txn->method == NJ_METHOD_HEAD ||
+        req->stage == NJ__STAGE_LISTING ||
         !nj_if_range_holds(&req->conditions, &out->validators, now_s))
         return;
     switch (nj_ranges_parse(req->conditions.range, meta->object->size_bytes, &out->ranges)) {
@@ -214,7 +215,7 @@ static bool make_body(struct nj_file_server *fs, const struct nj__file_request *
 {
     struct nj_range all = {0, meta->object->size_bytes};
 
-    if (*body || req->txn->is_head || all.n_bytes == 0)
+    if (*body || req->txn->method == NJ_METHOD_HEAD || all.n_bytes == 0)
         return true;
     *body = nj__range_body_new(&fs->files, meta->object, range ? *range : all, req->txn->requester);
     return *body != NULL;

@@ -447,6 +447,11 @@ static uint16_t check_target(const struct nj_request_head *head, const struct nj
     return too_long ? 414 : 0;
 }
 
+static bool is_get_or_head(const struct nj_txn *t)
+{
+    return t->method == NJ_METHOD_GET || t->method == NJ_METHOD_HEAD;
+}
+
 /* Error status of a request, or 0: then its fields are parsed and *name is set. */
 static uint16_t check_request(struct nj_file_server *fs, const struct nj_request_head *head,
                               const struct nj_target *target, struct nj__file_request *req,
@@ -454,7 +459,7 @@ static uint16_t check_request(struct nj_file_server *fs, const struct nj_request
 {
     uint16_t status = check_target(head, target);
 
-    if (!req->txn->is_head && !nj_str_eq(head->method, NJ_STR("GET")))
+    if (!is_get_or_head(req->txn))
         return status && head->path.n_bytes > 0 ? status : 405; /* CONNECT has no path to reject */
     if (status)
         return status;
@@ -483,12 +488,11 @@ void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
     struct nj__file_request req;
     struct nj_file_wait *x = NULL;
     struct nj_file_name name;
-    bool is_options = nj_str_eq(head->method, NJ_STR("OPTIONS"));
 
     memset(&req, 0, offsetof(struct nj__file_request, conditions));
     req.txn = t;
-    uint16_t status =
-        is_options ? check_options(head, target) : check_request(fs, head, target, &req, &name);
+    uint16_t status = t->method == NJ_METHOD_OPTIONS ? check_options(head, target)
+                                                     : check_request(fs, head, target, &req, &name);
     if (status == 204) {
         nj__respond_options(&req);
         return;
@@ -511,8 +515,7 @@ void nj_file_server_send(struct nj_file_server *fs, struct nj_txn *t,
     req.txn = t;
     req.extra = extra;
     req.n_extra = n_extra;
-    bool counts = t->is_head || nj_str_eq(head->method, NJ_STR("GET"));
-    if (counts && !nj__collect_fields(fs, head, &req) && !fail(fs, &req, 431, &name))
+    if (is_get_or_head(t) && !nj__collect_fields(fs, head, &req) && !fail(fs, &req, 431, &name))
         return;
     if (resolve(fs, &req, &x, &name, now) == RESPONDED && x)
         free_wait(x);

@@ -186,7 +186,7 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     x->req.n_max = body_max(set, index);
     x->req.complete = head->ends;
     x->wants_continue = head->expects_continue;
-    x->req.is_head = txn->is_head;
+    x->req.is_head = txn->method == NJ_METHOD_HEAD;
     x->resp.declared_length = NJ_BODY_LEN_UNKNOWN;
     x->resp.blocks = set->blocks;
 }
