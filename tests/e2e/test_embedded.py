@@ -233,7 +233,7 @@ class Embedded(unittest.TestCase):
                 self.serve()
                 client = self.client()
                 client.request(path)
-                until("it has begun", lambda: figures(self.program.ask("stats"))["requests"] == 1)
+                until("it has begun", lambda: figures(self.program.ask("counts"))["stuck"] == 1)
                 self.assertEqual("stopping", self.program.ask("stop"))
                 self.assertEqual("stopping", self.program.ask("stop"))
                 self.assertEqual("ended timed out, freed timed out",

@@ -156,8 +156,8 @@ NJ_API size_t nj_u64_digits(uint64_t n, char *out);
 
 /**
  * Write a view as a JSON string with quotes (RFC 8259 7). Quotes and backslashes are escaped;
- * control characters (C0, DEL, C1), U+2028 and U+2029 become \u and four hexadecimal digits. Bytes
- * outside valid UTF-8 sequences (RFC 3629 4) are replaced by U+FFFD.
+ * control characters (C0, DEL, C1), U+2028 and U+2029 become a backslash, "u" and four hexadecimal
+ * digits. Bytes outside valid UTF-8 sequences (RFC 3629 4) are replaced by U+FFFD.
  *
  * Context: any thread.
  * Returns: the bytes of the string. If that is >= n_out, `out` is "" (unless n_out is 0), which no

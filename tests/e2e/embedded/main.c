@@ -26,7 +26,7 @@ static struct nj_server_config config;
 static struct nj_server *server;
 static int n_eal;
 static char **eal;
-static atomic_int n_hooks[2], n_log[NJ_LOG_INFO + 1], n_signals;
+static atomic_int n_hooks[2], n_log[NJ_LOG_INFO + 1], n_signals, n_stuck;
 static atomic_bool is_released; /* the handler of /stuck may return */
 
 /* --- what the server calls -------------------------------------------------------------------- */
@@ -47,6 +47,7 @@ static void stuck(struct nj_request *req, struct nj_response *resp, void *arg)
     (void)req;
     (void)resp;
     (void)arg;
+    atomic_fetch_add(&n_stuck, 1);
     while (!atomic_load(&is_released))
         usleep(1000);
 }
@@ -221,9 +222,9 @@ static void obey(const char *line)
         atomic_store(&is_released, true);
         printf("released\n");
     } else if (strcmp(line, "counts") == 0) {
-        printf("init=%d fini=%d errors=%d warnings=%d infos=%d signals=%d\n", n_hooks[0],
+        printf("init=%d fini=%d errors=%d warnings=%d infos=%d signals=%d stuck=%d\n", n_hooks[0],
                n_hooks[1], n_log[NJ_LOG_ERROR], n_log[NJ_LOG_WARNING], n_log[NJ_LOG_INFO],
-               n_signals);
+               n_signals, n_stuck);
     } else {
         printf("what is %s?\n", line);
     }
