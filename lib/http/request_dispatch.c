@@ -22,11 +22,9 @@ static void serve_file(struct nj_txn *t, const struct nj_request_head *head,
  * malformed. */
 static uint16_t not_found(const struct nj_request_head *head, const struct nj_target *target)
 {
-    bool none = head->path.n_bytes == 0 || nj_str_eq(head->path, NJ_STR("*"));
-
     if (target->result == NJ_PATH_TOO_LONG)
         return 414;
-    return target->result == NJ_PATH_BAD && !none ? 400 : 404;
+    return target->result == NJ_PATH_BAD && head->path.n_bytes > 0 ? 400 : 404;
 }
 
 static struct nj_exchange *serve_route(struct nj_txn *t, uint32_t route,

@@ -70,11 +70,13 @@ static struct nj_access_record *open_record(struct nj_txns *set, const struct nj
     r->conn = from->conn_number;
     r->class_of[0] = '\0';
     r->cut = false;
+    const struct nj_str referer = nj_header_value(head, NJ_HEADER_REFERER);
+    const struct nj_str agent = nj_header_value(head, NJ_HEADER_USER_AGENT);
     r->n_method = append_text(r, &at, head->method);
     r->n_path = append_text(r, &at, head->path);
     r->n_authority = append_text(r, &at, head->authority);
-    r->n_referer = append_text(r, &at, nj_header_value(head, NJ_HEADER_REFERER));
-    r->n_agent = append_text(r, &at, nj_header_value(head, NJ_HEADER_USER_AGENT));
+    r->n_referer = append_text(r, &at, referer);
+    r->n_agent = append_text(r, &at, agent);
     return r;
 }
 

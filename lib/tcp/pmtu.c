@@ -34,8 +34,8 @@ uint16_t nj__tcp_our_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple)
 uint16_t nj__tcp_peer_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple,
                           const struct nj_tcp_opts *o)
 {
-    uint32_t mss = o->has_mss ? o->mss : nj_addr_is_v4(&tuple->remote) ? 536 : 1220;
     uint32_t ours = nj__tcp_our_mss(tcp, tuple);
+    uint32_t mss = o->has_mss ? o->mss : nj_addr_is_v4(&tuple->remote) ? 536 : 1220;
 
     if (mss < NJ_TCP_MSS_MIN)
         mss = NJ_TCP_MSS_MIN;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sequence numbers: arithmetic modulo 2^32 (RFC 9293 3.4). */
+/* Sequence numbers (RFC 9293 3.4): arithmetic modulo 2^32, the length of a segment, the test of
+ * whether it is acceptable. */
 #ifndef NJ_TCP_SEQ_H
 #define NJ_TCP_SEQ_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "wire/packet.h"
 
 /* a - b as a signed distance; meaningful while the two are less than 2^31 apart. */
 static inline int32_t nj_seq_diff(uint32_t a, uint32_t b)
@@ -31,6 +34,12 @@ static inline uint32_t nj_seq_max(uint32_t a, uint32_t b)
 static inline bool nj_seq_in(uint32_t s, uint32_t first, uint32_t n)
 {
     return s - first < n;
+}
+
+/* SEG.LEN (RFC 9293 3.3.1): payload plus one for SYN and one for FIN. */
+static inline uint32_t nj_seg_len(const struct nj_seg *s)
+{
+    return s->payload_bytes + !!(s->flags & NJ_TCP_SYN) + !!(s->flags & NJ_TCP_FIN);
 }
 
 /* Table 6 of RFC 9293 3.4; but at a closed window ACK, RST and URG count although the text has no

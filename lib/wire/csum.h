@@ -70,9 +70,10 @@ static inline uint64_t nj__csum_pseudo6(const struct nj_addr *src, const struct 
 static inline uint64_t nj__csum_pseudo_of(const struct nj_addr *src, const struct nj_addr *dst,
                                           uint8_t protocol, uint16_t n_bytes)
 {
-    return nj_addr_is_v4(dst)
-               ? nj__csum_pseudo(nj_addr_to_v4(src), nj_addr_to_v4(dst), protocol, n_bytes)
-               : nj__csum_pseudo6(src, dst, protocol, n_bytes);
+    const uint32_t src4_be = nj_addr_to_v4(src), dst4_be = nj_addr_to_v4(dst);
+
+    return nj_addr_is_v4(dst) ? nj__csum_pseudo(src4_be, dst4_be, protocol, n_bytes)
+                              : nj__csum_pseudo6(src, dst, protocol, n_bytes);
 }
 
 /* Add the sum of the following data. At an odd offset its bytes are in the other halves of their

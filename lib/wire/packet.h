@@ -61,12 +61,6 @@ struct nj_seg {
     struct nj_tcp_opts opts;
 };
 
-/* SEG.LEN: payload plus one for SYN and one for FIN. */
-static inline uint32_t nj_seg_len(const struct nj_seg *s)
-{
-    return s->payload_bytes + !!(s->flags & NJ_TCP_SYN) + !!(s->flags & NJ_TCP_FIN);
-}
-
 /* An ICMP error about one of our TCP segments (RFC 792, RFC 4443), with the quoted data. It may be
  * forged: check the quoted sequence number before acting on it (RFC 5927). */
 enum nj_icmp_error_kind {

@@ -19,6 +19,7 @@
 #include "shard/shard_internal.h"
 #include "support/mbuf_env.h"
 #include "support/rss_key.h"
+#include "tcp/seq.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 #include "wire/ip6.h"

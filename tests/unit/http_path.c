@@ -54,7 +54,7 @@ Test(http_path, refused)
         enum nj_path_result want;
     } rows[] = {
         {"", NJ_PATH_BAD},
-        {"*", NJ_PATH_BAD},
+        {"*", NJ_PATH_ASTERISK},
         {"a", NJ_PATH_BAD},
         {"?a", NJ_PATH_BAD},
         {"http://host/", NJ_PATH_BAD},

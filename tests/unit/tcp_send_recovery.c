@@ -2,6 +2,7 @@
 /* Sending and retransmission: RFC 9293 3.8, RFC 6298, RFC 5681, RFC 6582. */
 #include "base/prng.h"
 #include "tcp/cc/congestion.h"
+#include "tcp/seq.h"
 
 #include "support/tcp_dsl.h"
 #include "tcp/cc/congestion.h"

@@ -9,6 +9,7 @@
 #include "base/attr.h"
 #include "base/prng.h"
 #include "support/mbuf_env.h"
+#include "tcp/seq.h"
 #include "wire/csum.h"
 #include "wire/packet.h"
 

@@ -441,7 +441,7 @@ void nj_file_server_parse_target(struct nj_file_server *fs, struct nj_str path,
  * a wait stores it, so the target is bounded. */
 static uint16_t check_target(const struct nj_request_head *head, const struct nj_target *target)
 {
-    if (target->result == NJ_PATH_BAD)
+    if (target->result == NJ_PATH_BAD || target->result == NJ_PATH_ASTERISK)
         return 400;
     bool too_long = target->result == NJ_PATH_TOO_LONG || head->path.n_bytes >= NJ_PATH_MAX;
     return too_long ? 414 : 0;
@@ -477,7 +477,7 @@ static uint16_t check_request(struct nj_file_server *fs, const struct nj_request
  * invalid. */
 static uint16_t check_options(const struct nj_request_head *head, const struct nj_target *target)
 {
-    uint16_t status = nj_str_eq(head->path, NJ_STR("*")) ? 0 : check_target(head, target);
+    uint16_t status = target->result == NJ_PATH_ASTERISK ? 0 : check_target(head, target);
     return status ? status : 204;
 }
 

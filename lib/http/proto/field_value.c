@@ -93,7 +93,7 @@ static int hex_value(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
-    c = nj_lower(c);
+    c |= 0x20; /* letters to lower case */
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 

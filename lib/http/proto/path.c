@@ -81,6 +81,8 @@ static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *ou
 
 enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, struct nj_path *out)
 {
+    if (target.n_bytes == 1 && target.p[0] == '*')
+        return NJ_PATH_ASTERISK;
     if (target.n_bytes == 0 || target.p[0] != '/')
         return NJ_PATH_BAD;
 

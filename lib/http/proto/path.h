@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Request targets in origin form, the plain paths they denote, and file names below the root (RFC
- * 3986 3.3, RFC 9112 3.2.1). Pure.
+ * Request targets in origin or asterisk form, the plain paths they denote, and file names below the root (RFC
+ * 3986 3.3, RFC 9112 3.2). Pure.
  *
  * A target is decoded once and checked segment by segment. The result is its plain path, which
  * policy, routes and files all use: percent-decoded, without the query, with "//" collapsed to "/".
@@ -24,6 +24,7 @@ enum nj_path_result {
     /* Malformed or ambiguous: 400. Causes: a dot segment, an encoded '/', a backslash or control
      * character (encoded or not), an invalid percent-encoding, a '#', or no leading '/'. */
     NJ_PATH_BAD,
+    NJ_PATH_ASTERISK, /* "*", the server as a whole (RFC 9112 3.2.4): only OPTIONS may have it */
     NJ_PATH_TOO_LONG, /* without its query: 414 */
     NJ_PATH_HIDDEN,   /* a segment begins with '.' (except ".well-known"): no file is served, 404 */
 };
