@@ -8,7 +8,7 @@ import sys
 
 def main(output, *files):
     with open(output, "w") as out:
-        out.write('#include "config/preset_file.h"\n'
+        out.write('#include "config/eal_preset_file.h"\n'
                   "const struct nj_preset_file nj_preset_files[] = {\n")
         for path in files:
             name = os.path.basename(path).removesuffix(".args")

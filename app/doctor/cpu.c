@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error_text.h"
+#include "base/set_error.h"
 #include "base/limits.h"
 #include "doctor/doctor.h"
 #include "topo/cpus.h"

@@ -10,7 +10,7 @@
 
 #include <nightjar/server.h>
 
-#include "base/error_text.h"
+#include "base/set_error.h"
 
 static void check_all(struct nj_doctor *d)
 {

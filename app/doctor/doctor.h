@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "base/attr.h"
-#include "topo/pci.h"
-#include "topo/topo.h"
+#include "base/compiler.h"
+#include "topo/pci_driver.h"
+#include "topo/hwloc_topology.h"
 
 /* --- findings ------------------------------------------------------------------------------- */
 

@@ -144,7 +144,7 @@ static void read_nic(const struct nj_doctor *d, struct nj_nic *nic, const char *
     nic->group = group_of(d, address);
     nic->has_uverbs = nj__host_exists(d, "/sys/bus/pci/devices/%s/infiniband_verbs", address);
     driver_of(d, address, nic->driver, sizeof nic->driver);
-    nic->binding = nj_pci_binding(nic->driver);
+    nic->binding = nj_pci_binding_of_driver(nic->driver);
     read_name(d, nic);
     read_interfaces(d, nic, "");
     /* with unknown routes, any interface may carry the default route */

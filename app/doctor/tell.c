@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/json_string.h"
+#include "base/json_escape_utf8.h"
 #include "doctor/doctor.h"
 
 static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error_text.h"
+#include "base/set_error.h"
 #include "base/units.h"
 #include "doctor/doctor.h"
 

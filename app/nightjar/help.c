@@ -25,7 +25,7 @@ void help_describe(const struct nj_option *o, char text[HELP_TEXT_BYTES])
 {
     char range[64];
 
-    nj_option_range(o, range, sizeof range);
+    nj_option_format_range(o, range, sizeof range);
     /* All times have nearly the same range, up to a day. */
     bool show_range = range[0] && !o->may_be_none && o->kind != NJ_OPTION_TIME;
     snprintf(text, HELP_TEXT_BYTES, "%s%s%s%s%s%s%s", o->help, show_range ? " (" : "",

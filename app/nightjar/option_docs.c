@@ -177,7 +177,7 @@ static void markdown_option(const struct nj_option *o)
     put_cell(value);
     fputs("` | ", stdout);
     put_cell(o->help);
-    nj_option_range(o, range, sizeof range);
+    nj_option_format_range(o, range, sizeof range);
     printf(" | %s%s | %s | ", range, o->may_be_none ? ", or none" : "",
            o->default_text ? o->default_text : "");
     if (o->section) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two keyed hashes. nj_hash() is SipHash-2-4 (libsodium), for values that a peer must not predict,
- * such as initial sequence numbers. nj_mix() is faster and for hash tables only.
+ * such as initial sequence numbers. nj_mix_word() is faster and for hash tables only.
  */
 #ifndef NJ_BASE_KEYED_HASH_H
 #define NJ_BASE_KEYED_HASH_H
@@ -29,7 +29,7 @@ struct nj_mix_key {
 /* Derive a table key. `what` separates the keys derived from one `key`. */
 struct nj_mix_key nj_mix_key_derive(const struct nj_hash_key *key, const char *what);
 
-static inline uint64_t nj_mix(const struct nj_mix_key *k, uint64_t h, uint64_t word)
+static inline uint64_t nj_mix_word(const struct nj_mix_key *k, uint64_t h, uint64_t word)
 {
     unsigned __int128 p = (unsigned __int128)(word ^ k->a) * (h ^ k->b);
     return (uint64_t)p ^ (uint64_t)(p >> 64);
@@ -46,7 +46,7 @@ static inline uint64_t nj_mix_bytes(const struct nj_mix_key *k, uint64_t h, cons
     if (n_bytes >= 8) {
         for (uint32_t i = 0; i + 8 < n_bytes; i += 8) {
             memcpy(&word, p + i, 8);
-            h = nj_mix(k, h, word);
+            h = nj_mix_word(k, h, word);
         }
         memcpy(&word, p + n_bytes - 8, 8);
     } else if (n_bytes >= 4) {
@@ -58,7 +58,7 @@ static inline uint64_t nj_mix_bytes(const struct nj_mix_key *k, uint64_t h, cons
         for (uint32_t i = 0; i < n_bytes; i++)
             word = word << 8 | p[i];
     }
-    return nj_mix(k, h, word);
+    return nj_mix_word(k, h, word);
 }
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/page_alloc.h"
 
 /* In checked builds a freed object is filled with this, so that a stale read is noticed. */

@@ -15,12 +15,12 @@ static const struct nj_str names[NJ_N_HEADERS] = {
     [NJ_HEADER_USER_AGENT] = NJ_STR_INIT("user-agent"),
 };
 
-struct nj_str nj_header_name(enum nj_header which)
+struct nj_str nj_header_name_of_id(enum nj_header which)
 {
     return names[which];
 }
 
-enum nj_header nj_header_by_name(struct nj_str name)
+enum nj_header nj_header_id_of_name(struct nj_str name)
 {
     unsigned i = 0;
 

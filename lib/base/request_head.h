@@ -6,7 +6,7 @@
 #ifndef NJ_BASE_REQUEST_HEAD_H
 #define NJ_BASE_REQUEST_HEAD_H
 
-#include "base/field.h"
+#include "base/header_field.h"
 
 /* Fields that the server itself reads. The decoder stores their values by number, so that readers
  * need not search the list. */
@@ -27,7 +27,7 @@ enum nj_header {
 /* Methods on which responses of files depend (RFC 9110 9.3). */
 enum nj_method { NJ_METHOD_OTHER, NJ_METHOD_GET, NJ_METHOD_HEAD, NJ_METHOD_OPTIONS };
 
-static inline enum nj_method nj_method_of(struct nj_str method)
+static inline enum nj_method nj_method_parse(struct nj_str method)
 {
     return nj_str_eq(method, NJ_STR("GET"))       ? NJ_METHOD_GET
            : nj_str_eq(method, NJ_STR("HEAD"))    ? NJ_METHOD_HEAD
@@ -52,8 +52,8 @@ struct nj_request_head {
 };
 
 /* The number of the field with this name (lower case), or NJ_N_HEADERS. */
-enum nj_header nj_header_by_name(struct nj_str name);
-struct nj_str nj_header_name(enum nj_header which);
+enum nj_header nj_header_id_of_name(struct nj_str name);
+struct nj_str nj_header_name_of_id(enum nj_header which);
 
 /* The decoder calls this for each field. A repeated field keeps its first value. */
 static inline void nj_header_add(struct nj_request_head *head, enum nj_header which,
@@ -75,8 +75,8 @@ static inline bool nj_header_has(const struct nj_request_head *head, enum nj_hea
 }
 
 /* The value of the first field of this name. `p` is NULL if there is none. */
-static inline struct nj_str nj_header_value(const struct nj_request_head *head,
-                                            enum nj_header which)
+static inline struct nj_str nj_header_first_value(const struct nj_request_head *head,
+                                                  enum nj_header which)
 {
     return nj_header_has(head, which) ? head->header[which] : (struct nj_str){NULL, 0};
 }

@@ -44,7 +44,7 @@ struct nj_addr {
 };
 
 /* `v4_be`: the four octets in network byte order. */
-static inline struct nj_addr nj_addr_v4(uint32_t v4_be)
+static inline struct nj_addr nj_addr_from_v4(uint32_t v4_be)
 {
     struct nj_addr a = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}};
     memcpy(&a.b[12], &v4_be, 4);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/field.h"
+#include "base/str.h"
 
 /* A unit, and its size in multiples of the first unit of its table. */
 struct unit {
@@ -115,7 +115,7 @@ void nj_format_rate(uint64_t n, char *text, size_t n_text)
              as_bits ? shown_bits[u_bits] : shown_bytes[u]);
 }
 
-void nj_format_number(double number, char *text, size_t n_text)
+void nj_format_double(double number, char *text, size_t n_text)
 {
     locale_t locale = use_c_locale();
 
@@ -129,12 +129,12 @@ void nj_format_seconds(double seconds, char *text, size_t n_text)
     bool hours = seconds >= 3600 && seconds < 1e9 && seconds == (double)(uint64_t)seconds &&
                  (uint64_t)seconds % 3600 == 0;
 
-    nj_format_number(hours ? seconds / 3600 : is_long ? seconds : seconds * 1000, text, n_text);
+    nj_format_double(hours ? seconds / 3600 : is_long ? seconds : seconds * 1000, text, n_text);
     size_t n = strlen(text);
     snprintf(text + n, n_text - n, "%s", hours ? "h" : is_long ? "s" : "ms");
 }
 
-bool nj_parse_number(const char *text, uint64_t *out)
+bool nj_parse_decimal(const char *text, uint64_t *out)
 {
     struct nj_str s = {text, (uint32_t)strnlen(text, UINT32_MAX)};
 

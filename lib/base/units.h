@@ -16,7 +16,7 @@
 bool nj_parse_seconds(const char *text, double *out);        /* 500ms, 10s, 10, 2m, 1h */
 bool nj_parse_bytes(const char *text, uint64_t *out);        /* 64KiB, 1GiB, 100 */
 bool nj_parse_rate(const char *text, uint64_t *out);         /* 20MiB/s, 100Mbit/s, 1000 */
-bool nj_parse_number(const char *text, uint64_t *out);       /* decimal digits */
+bool nj_parse_decimal(const char *text, uint64_t *out);      /* decimal digits */
 bool nj_parse_time_range(const char *text, uint16_t out[2]); /* 22:00-06:00, of the day */
 
 /* Print. The functions above parse the result back to the same number. A rate is printed in bits if
@@ -24,6 +24,6 @@ bool nj_parse_time_range(const char *text, uint16_t out[2]); /* 22:00-06:00, of 
 void nj_format_bytes(uint64_t n, char *text, size_t n_text);
 void nj_format_rate(uint64_t bytes_per_s, char *text, size_t n_text);
 void nj_format_seconds(double seconds, char *text, size_t n_text);
-void nj_format_number(double number, char *text, size_t n_text); /* 0.5, 1e+15: up to 15 digits */
+void nj_format_double(double number, char *text, size_t n_text); /* 0.5, 1e+15: up to 15 digits */
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <nightjar/server.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/limits.h"
 #include "base/units.h"
 #include "sched/fiber.h"
@@ -215,10 +215,10 @@ static void format_bound(const struct nj_option *o, double bound, char *text, si
     else if (o->kind == NJ_OPTION_TIME)
         nj_format_seconds(bound, text, n);
     else
-        nj_format_number(bound, text, n);
+        nj_format_double(bound, text, n);
 }
 
-void nj_option_range(const struct nj_option *o, char *text, size_t n_text)
+void nj_option_format_range(const struct nj_option *o, char *text, size_t n_text)
 {
     char min[24], max[24];
     bool is_unlimited = o->max == NJ_BYTES_MAX;

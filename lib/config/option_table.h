@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum nj_option_kind {
-    NJ_OPTION_EAL,    /* takes a value, before the --; preset.c reads it; no field */
+    NJ_OPTION_EAL,    /* takes a value, before the --; eal_preset.c reads it; no field */
     NJ_OPTION_MODE,   /* takes no value; the program prints something and exits; no field */
     NJ_OPTION_TEXT,   /* const char * */
     NJ_OPTION_LIST,   /* const char *[max]: each call appends one value */
@@ -46,6 +46,6 @@ extern const uint32_t nj_n_options;
 bool nj_option_has_field(const struct nj_option *o);
 bool nj_option_takes_value(const struct nj_option *o);
 /* Format the range, "1280 to 9000", or of a list "up to 8 times"; "" if there is none to tell. */
-void nj_option_range(const struct nj_option *o, char *text, size_t n_text);
+void nj_option_format_range(const struct nj_option *o, char *text, size_t n_text);
 
 #endif

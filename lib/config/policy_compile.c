@@ -15,7 +15,7 @@ static bool is_active_at(struct nj_hours h, uint32_t minute)
 }
 
 /* Bits of overrides, then of classes. */
-uint64_t nj_policy_active_hours(const struct nj_policy_file *f, uint32_t minute)
+uint64_t nj_policy_active_hours_mask(const struct nj_policy_file *f, uint32_t minute)
 {
     uint64_t bits = 0;
 
@@ -95,7 +95,7 @@ static void compile_class(const struct nj_policy_file *f, uint32_t i,
     *c = (struct nj_class){.slot = from->slot, .slot_gen = from->slot_gen};
     memcpy(c->name, from->name, sizeof c->name);
     if (i > 0)
-        nj_class_inherit(c, &out->classes[0]);
+        nj_class_copy_inherited_limits(c, &out->classes[0]);
     nj_class_keys_apply(&from->keys, c);
     apply_overrides(f, i, hours, c);
     if (i == 0 && flags)

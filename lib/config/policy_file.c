@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "config/option_set.h"
-#include "config/settings.h"
+#include "config/config_by_name.h"
+#include "config/settings_validate.h"
 
 enum kind { SERVER, CLIENT, LIST, CLASS, HOURS, CONFIG, INVALID };
 
@@ -57,7 +57,7 @@ static const char *key_name(void *section, uint32_t i)
 
     if (s->kind == CONFIG) {
         uint32_t k = 0;
-        while ((c = nj_config_file_key_at(k++)))
+        while ((c = nj_config_file_option_at(k++)))
             if (strcmp(c->section, s->name) == 0 && i-- == 0)
                 return c->name;
         return NULL;
@@ -69,7 +69,7 @@ static const char *key_name(void *section, uint32_t i)
         return extra_keys[s->kind][i];
     i -= n;
     for (uint32_t k = 0; has_limits(s) && k < nj_class_keys_count(); k++)
-        if ((!is_server(s) || nj_class_key_is_server_wide(k)) && i-- == 0)
+        if ((!is_server(s) || nj_class_key_allowed_for_server(k)) && i-- == 0)
             return nj_class_key_name(k);
     return NULL;
 }
@@ -98,7 +98,7 @@ static bool report_misplaced_key(struct nj__policy_reader *r, const struct secti
     const struct nj_option *c;
     char key[NJ_INI_NAME_BYTES];
 
-    for (uint32_t i = 0; (c = nj_config_file_key_at(i)); i++) {
+    for (uint32_t i = 0; (c = nj_config_file_option_at(i)); i++) {
         if (strcmp(c->name, word) != 0)
             continue;
         nj_diag_add(r->faults, r->path, e->line, "%s: unknown in [%s]: it belongs in [%s]", e->key,
@@ -317,7 +317,7 @@ static bool read_limit(struct nj__policy_reader *r, const struct section *s, con
                                  : s->kind == HOURS ? &f->override[s->index].keys
                                                     : &f->class_at[s->index].keys;
     uint32_t of = s->kind == HOURS ? f->override[s->index].class_index : s->index;
-    if (is_server(s) && !nj_class_key_is_server_wide((uint32_t)i))
+    if (is_server(s) && !nj_class_key_allowed_for_server((uint32_t)i))
         return false;
     if (!is_server(s) && of != 0 && strcmp(key, "connections") == 0)
         nj_diag_add(
@@ -334,10 +334,10 @@ static bool read_server(struct nj__policy_reader *r, const char *key, const stru
     struct nj_policy_file *f = r->f;
 
     if (strcmp(key, "allow") == 0) {
-        f->allow |= nj__policy_read_lists(r, e);
+        f->allow |= nj__policy_parse_list_names(r, e);
         f->allow_only = true;
     } else if (strcmp(key, "deny") == 0) {
-        f->deny |= nj__policy_read_lists(r, e);
+        f->deny |= nj__policy_parse_list_names(r, e);
     } else if (strcmp(key, "deny_action") != 0) {
         return false;
     } else if (strcmp(e->value, "drop") == 0) {
@@ -390,15 +390,15 @@ static bool read_client(struct nj__policy_reader *r, const char *key, const stru
     if (strcmp(key, "by") == 0) {
         read_client_by(r, e);
     } else if (strcmp(key, "prefix4") == 0) {
-        if (!nj_parse_number(e->value, &bits) || bits < 8 || bits > 32)
+        if (!nj_parse_decimal(e->value, &bits) || bits < 8 || bits > 32)
             nj__policy_bad_value(r, e, "a number of bits from 8 to 32");
         r->f->client_bits4 = (uint8_t)bits;
     } else if (strcmp(key, "prefix6") == 0) {
-        if (!nj_parse_number(e->value, &bits) || bits < 16 || bits > 128)
+        if (!nj_parse_decimal(e->value, &bits) || bits < 16 || bits > 128)
             nj__policy_bad_value(r, e, "a number of bits from 16 to 128");
         r->f->client_bits6 = (uint8_t)bits;
     } else if (strcmp(key, "trusted_proxy") == 0) {
-        nj__policy_add_trusted(r, e->value, r->path, e->line);
+        nj__policy_add_trusted_proxies(r, e->value, r->path, e->line);
     } else {
         return false;
     }
@@ -416,15 +416,15 @@ static bool read_config(struct nj__policy_reader *r, const struct section *s, co
     const struct nj_option *c;
 
     copy_key(name, key, '_', '-');
-    while ((c = nj_config_file_key_at(i)) &&
+    while ((c = nj_config_file_option_at(i)) &&
            (strcmp(c->section, s->name) != 0 || strcmp(c->name, name) != 0))
         i++;
     if (!c)
         return false;
     struct nj_server_config before = r->file_config;
-    if (nj_config_set_from_file(&r->file_config, name, e->value, why, sizeof why) != 0) {
+    if (nj_config_set_file_option(&r->file_config, name, e->value, why, sizeof why) != 0) {
         nj__policy_bad_value(r, e, why);
-    } else if (nj__settings_read_files(&settings, why, sizeof why) != 0) {
+    } else if (nj__settings_read_file_serving(&settings, why, sizeof why) != 0) {
         nj_diag_add(r->faults, r->path, e->line, "%s", why + strspn(why, "-"));
         r->file_config = before;
     }
@@ -476,7 +476,7 @@ static bool read_entry(struct nj__policy_reader *r, const struct section *s, con
         (key[0] == 'n' ? nj__policy_add_networks : nj__policy_load_list)(r, s->index, e);
         return true;
     case CLASS:
-        return nj__policy_read_match(r, &r->f->class_at[s->index], key, e);
+        return nj__policy_parse_match_key(r, &r->f->class_at[s->index], key, e);
     case CONFIG:
         return read_config(r, s, key, e);
     case HOURS:
@@ -571,7 +571,7 @@ static void read_sections(struct nj__policy_reader *r)
 static void add_trusted_options(struct nj__policy_reader *r, const struct nj_server_config *config)
 {
     for (uint32_t i = 0; i < NJ_SERVER_TRUSTED_MAX && config->trusted_proxy[i]; i++)
-        nj__policy_add_trusted(r, config->trusted_proxy[i], "--trusted-proxy", 0);
+        nj__policy_add_trusted_proxies(r, config->trusted_proxy[i], "--trusted-proxy", 0);
 }
 
 static struct nj_policy_file *policy_without_file(const struct nj_server_config *config,
@@ -610,7 +610,7 @@ struct nj_policy_file *nj_policy_file_parse(const char *path, const char *text, 
         nj_policy_file_free(r.f);
         return NULL;
     }
-    nj_config_fill_unset(config, &r.file_config);
+    nj_config_fill_unset_from_file(config, &r.file_config);
     return r.f;
 }
 
@@ -621,7 +621,7 @@ struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_co
 
     if (!path)
         return policy_without_file(config, faults);
-    char *text = nj_ini_read_file(path, NJ_POLICY_BYTES_MAX, &n_bytes, faults);
+    char *text = nj_ini_read_file_text(path, NJ_POLICY_BYTES_MAX, &n_bytes, faults);
     if (!text)
         return NULL;
     struct nj_policy_file *f = nj_policy_file_parse(path, text, n_bytes, config, faults);

@@ -11,10 +11,10 @@
 
 #include <nightjar/server.h>
 
-#include "config/class_keys.h"
-#include "config/ini_file.h"
-#include "dpdk/address_lists.h"
-#include "shape/request_class.h"
+#include "config/class_limit_keys.h"
+#include "config/ini_file_diagnostics.h"
+#include "dpdk/address_list_lookup.h"
+#include "shape/request_policy.h"
 
 #define NJ_POLICY_BYTES_MAX    NJ_INI_BYTES_MAX
 #define NJ_LIST_BYTES_MAX      (4u << 20)
@@ -94,7 +94,7 @@ struct nj_policy_changes {
 
 /* Which hours are active at a minute of the day (0 to 1439), as bits. Equal values give equal
  * policies. */
-uint64_t nj_policy_active_hours(const struct nj_policy_file *f, uint32_t minute);
+uint64_t nj_policy_active_hours_mask(const struct nj_policy_file *f, uint32_t minute);
 
 /* Compile the policy of that moment, without its version and the list matcher. Strings belong to
  * the file. `flags` (the command line) and `changes` may be NULL. Pure. */
@@ -115,17 +115,17 @@ struct nj__policy_reader {
 void nj__policy_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
                           const char *expected);
 
-/* policy_class.c: parse a key that selects requests of a class. False: no such key. */
-bool nj__policy_read_match(struct nj__policy_reader *r, struct nj_class_def *c, const char *key,
-                           const struct nj_ini_entry *e);
+/* policy_class_match.c: parse a key that selects requests of a class. False: no such key. */
+bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def *c,
+                                const char *key, const struct nj_ini_entry *e);
 /* Parse names of lists. Returns them as bits. */
-uint32_t nj__policy_read_lists(struct nj__policy_reader *r, const struct nj_ini_entry *e);
+uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct nj_ini_entry *e);
 
-/* policy_words.c: helpers of the parsers. */
+/* policy_parse_util.c: helpers of the parsers. */
 
 /* The next item of a comma-separated list, trimmed. False for an empty item. Advances `*at`, to
  * NULL after the last item. */
-bool nj__policy_next_word(const char **at, struct nj_str *word);
+bool nj__policy_next_list_item(const char **at, struct nj_str *word);
 /* The name closest to `word` (Levenshtein distance), or NULL if none is close. */
 const char *nj__policy_closest_name(const char *word, const char *(*name)(void *ctx, uint32_t i),
                                     void *ctx);
@@ -133,12 +133,12 @@ const char *nj__policy_closest_name(const char *word, const char *(*name)(void *
 void nj__policy_to_lower(struct nj_str s);
 bool nj__policy_is_valid_name(const char *text, size_t n);
 
-/* policy_lists.c */
+/* policy_network_lists.c */
 void nj__policy_add_networks(struct nj__policy_reader *r, uint32_t list,
                              const struct nj_ini_entry *e);
 /* Add networks of trusted proxies, comma-separated. Call after all lists are declared. */
-void nj__policy_add_trusted(struct nj__policy_reader *r, const char *networks, const char *file,
-                            uint32_t line);
+void nj__policy_add_trusted_proxies(struct nj__policy_reader *r, const char *networks,
+                                    const char *file, uint32_t line);
 void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const struct nj_ini_entry *e);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "config/option_set.h"
+#include "config/config_by_name.h"
 
 struct warn_ctx {
     const struct nj_policy_file *f;
@@ -190,7 +190,7 @@ static void warn_of_rates(const struct warn_ctx *w)
     char when[32];
 
     for (uint32_t minute = 0; minute < 24 * 60 && w->out->n == n_before; minute++) {
-        uint64_t hours = nj_policy_active_hours(w->f, minute);
+        uint64_t hours = nj_policy_active_hours_mask(w->f, minute);
         if (hours == before)
             continue;
         nj_policy_compile(w->f, w->given, NULL, hours, &p);
@@ -339,7 +339,7 @@ static void warn_of_overruled(const struct warn_ctx *w)
         if (limits[i].given)
             warn_no_effect(w, limits[i].class_name, limits[i].key,
                            "overridden by --%s on the command line", limits[i].option);
-    for (uint32_t i = 0; (c = nj_config_file_key_at(i)); i++) {
+    for (uint32_t i = 0; (c = nj_config_file_option_at(i)); i++) {
         uint32_t line = nj_config_is_set(g, c->name) ? line_of(w, c->section, NULL, c->name) : 0;
         if (line > 0)
             nj_diag_add(w->out, w->path, line,

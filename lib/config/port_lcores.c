@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/error_text.h"
+#include "base/set_error.h"
 
 #define UNASSIGNED UINT8_MAX
 

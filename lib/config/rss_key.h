@@ -3,7 +3,7 @@
 #ifndef NJ_CONFIG_RSS_KEY_H
 #define NJ_CONFIG_RSS_KEY_H
 
-#include "net/flow_steering.h"
+#include "net/rss_flow_owner.h"
 
 /* 80 hexadecimal digits, not all zero; colons between bytes are allowed. */
 bool nj_rss_key_parse(const char *text, struct nj_rss_key *key);

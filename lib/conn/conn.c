@@ -13,7 +13,7 @@
 #include <rte_mempool.h>
 #include <rte_prefetch.h>
 
-#include "conn/abuse_counts.h"
+#include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "conn/preface_detect.h"
 #include "shard/shard_internal.h"
@@ -73,7 +73,7 @@ static bool exceeds_mbuf_share(const struct nj_conn *c)
              n_kept = c->shard->cfg.tx_pool->size / NJ_TX_POOL_RESERVE;
     uint32_t share = (n_left > n_kept ? n_left - n_kept : 0) / NJ_TX_SHARES;
     uint32_t most = NJ_TX_SHARE_MAX + c->tcb->cwnd / NJ_TX_SHARE_BYTES;
-    return nj_tcp_queued_mbufs(c->tcb) > (share < most ? share : most);
+    return nj_tcp_send_queue_mbufs(c->tcb) > (share < most ? share : most);
 }
 
 /* Bytes that may be queued; 0 when there is too little room, or the mbuf limit is reached. */
@@ -130,7 +130,7 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
     c->waits_for = NJ_N_CONN_WAITS; /* on no list */
     nj_list_init(&c->node);
     tcb->user = &c->user;
-    nj__conn_arm_timeout(c, now);
+    nj__conn_update_timeout_list(c, now);
     nj__conn_shares_add(c);
     return c;
 }
@@ -207,7 +207,7 @@ static void record_abuse(const struct nj_conn *c)
 {
     static const enum nj_counter reason[NJ_H2_N_ABUSES] = {
 #define NJ_H2_ABUSE(NAME, name, text) [NJ_H2_ABUSE_##NAME] = NJ_C_h2_abuse_##name,
-#include "h2/glitch.def"
+#include "h2/abuse_kinds.def"
 #undef NJ_H2_ABUSE
     };
     enum nj_h2_abuse waste = nj_h2_abuse_reason(c->active->h2);
@@ -332,7 +332,7 @@ static void track_input(struct nj_conn *c, nj_ns now)
 static void output_h2(struct nj_conn *c)
 {
     struct nj_shard *s = c->shard;
-    uint32_t had = nj_tcp_queued_mbufs(c->tcb);
+    uint32_t had = nj_tcp_send_queue_mbufs(c->tcb);
     uint64_t n_body = nj_counter_read(&s->counters, NJ_C_body_bytes);
     enum nj_stage was = nj_stage(&s->stages, NJ_STAGE_H2);
 
@@ -341,7 +341,7 @@ static void output_h2(struct nj_conn *c)
         nj_h2_output(c->active->h2, &sink, c); /* the GOAWAY with the error */
     }
     nj_stage(&s->stages, was);
-    uint32_t taken = nj_tcp_queued_mbufs(c->tcb) - had;
+    uint32_t taken = nj_tcp_send_queue_mbufs(c->tcb) - had;
     s->n_tx_mbufs_left -= taken < s->n_tx_mbufs_left ? taken : s->n_tx_mbufs_left;
     if (nj_counter_read(&s->counters, NJ_C_body_bytes) == n_body)
         return;
@@ -359,12 +359,13 @@ static void write_output(struct nj_conn *c, nj_ns now)
     bool peer_left = c->peer_fin && !nj__conn_has_input(c) && (!h2 || nj_h2_n_streams(h2) == 0);
     if (c->failed || peer_left || nj_h2_is_finished(h2))
         begin_linger(c, now);
-    else if (c->shard->pool_low && nj_tcp_queued_mbufs(c->tcb) == 0)
+    else if (c->shard->pool_low && nj_tcp_send_queue_mbufs(c->tcb) == 0)
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* no ACK would wake it */
 }
 
 /* When everything is queued and TCP may send all of it, the ACK is not reported. This holds only
- * for a peer that had no ACKs outstanding before: its ACK is expected to come (timeouts.c). */
+ * for a peer that had no ACKs outstanding before: its ACK is expected to come
+ * (conn_request_timeouts.c). */
 static void choose_ack_events(struct nj_conn *c)
 {
     bool quiet = c->state == H2 && !c->failed && !c->peer_fin && nj_h2_is_idle(h2_of(c)) &&
@@ -417,8 +418,8 @@ static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events,
         track_input(c, now);
     }
     if (c->peer_fin && !nj__conn_has_input(c))
-        nj__conn_truncate_bodies(c);
-    nj__conn_begin_requests(c, now);
+        nj__conn_abort_request_bodies(c);
+    nj__conn_serve_requests(c, now);
     s->processing = NULL;
     write_output(c, now);
     if (events & NJ_TCP_EV_PEER_FIN)
@@ -429,10 +430,10 @@ static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events,
     nj__pressure_track(c, now);
     if (nj__conn_has_input(c) && nj__conn_may_read(c))
         nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room, or the input is to be discarded */
-    else if (c->state == LINGER && c->peer_fin && nj__conn_all_acked(c))
+    else if (c->state == LINGER && c->peer_fin && nj__conn_is_fin_acked(c))
         conn_free(c, now); /* both sides are finished */
     else
-        nj__conn_arm_timeout(c, now);
+        nj__conn_update_timeout_list(c, now);
 }
 
 /* Delivers events to the user of the connection. A newly opened connection becomes the server's. */
@@ -455,7 +456,8 @@ static void dispatch_events(struct nj_shard *s, struct nj_tcb *tcb, uint8_t even
         nj_tcp_release(&s->tcp, tcb, now);
 }
 
-/* Like nj_tcp_prefetch(), for the data above TCP of the next few connections of the batch. */
+/* Like nj_tcp_prefetch_tcb_refs(), for the data above TCP of the next few connections of the batch.
+ */
 static void prefetch(const struct nj_list *batch)
 {
     const struct nj_conn_active *active[PREFETCH_AHEAD];
@@ -463,7 +465,7 @@ static void prefetch(const struct nj_list *batch)
 
     for (const struct nj_list *at = batch->next; at != batch && n_seen++ < PREFETCH_AHEAD;
          at = at->next) {
-        const struct nj_conn_user *user = nj_tcp_peek_ready(at)->user;
+        const struct nj_conn_user *user = nj_tcp_ready_node_tcb(at)->user;
         if (!user || user->on_events != conn_process)
             continue;
         active[n] = nj_container_of(user, const struct nj_conn, user)->active;
@@ -485,7 +487,7 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
     uint32_t n_processed = 0;
 
     nj_list_init(&batch);
-    nj_tcp_take_ready(&s->tcp, &batch);
+    nj_tcp_take_ready_batch(&s->tcp, &batch);
     if (!nj_list_empty(&batch))
         s->n_tx_mbufs_left = nj__pressure_tx_left(s);
     for (;;) {
@@ -499,7 +501,7 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
         n_processed++;
     }
     if (s->n_tx_mbufs_left < NJ_TX_POOL_LOW)
-        nj__pressure_shed_tx(s, now);
+        nj__pressure_reset_unacking(s, now);
     nj__handlers_flush_workers(s);
     return n_processed;
 }
@@ -519,15 +521,15 @@ void nj__conn_close(struct nj_conn *c, nj_ns now)
         }
     }
     begin_linger(c, now);
-    nj__conn_arm_timeout(c, now);
+    nj__conn_update_timeout_list(c, now);
 }
 
 void nj__conn_expire(struct nj_conn *c, nj_ns now)
 {
     struct nj_shard *s = c->shard;
 
-    if (c->state == LINGER && nj__conn_all_acked(c)) {
-        if (nj__conn_shares_is_tight(s)) /* TCP would keep its TCB for a minute */
+    if (c->state == LINGER && nj__conn_is_fin_acked(c)) {
+        if (nj__conn_shares_is_nearly_full(s)) /* TCP would keep its TCB for a minute */
             nj__conn_reset(c, now);
         else
             conn_free(c, now);
@@ -567,8 +569,8 @@ static void goaway_all(struct nj_shard *s, nj_ns now)
 
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
-    uint32_t n =
-        nj__pressure_tick(s, now) + nj__timeouts_tick(s, now) + nj__conn_shares_run(s, now);
+    uint32_t n = nj__pressure_reset_unreading(s, now) + nj__timeouts_tick(s, now) +
+                 nj__conn_shares_count_and_evict(s, now);
 
     if (!s->draining || now < s->goaway_at)
         return n;
@@ -582,7 +584,7 @@ nj_ns nj__conns_next_at(const struct nj_shard *s)
     nj_ns patience = nj__timeouts_next_at(s), pressure = nj__pressure_next_at(s);
     nj_ns next = patience < pressure ? patience : pressure;
 
-    if (nj__conn_shares_is_busy(s))
+    if (nj__conn_shares_has_work(s))
         return 0;
     return s->draining && s->goaway_at < next ? s->goaway_at : next;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A connection of the server. Shared by the files of lib/conn: conn.c has its states and its bytes,
- * conn_requests.c its requests, timeouts.c its timeouts. All calls belong to the shard's lcore. */
+ * conn_requests.c its requests, conn_request_timeouts.c its timeouts. All calls belong to the
+ * shard's lcore. */
 #ifndef NJ_CONN_CONN_H
 #define NJ_CONN_CONN_H
 
@@ -64,15 +65,15 @@ void nj__conn_close(struct nj_conn *c, nj_ns now);
 bool nj__conn_is_send_full(const struct nj_conn *c);
 /* Ends a connection whose timeout expired. */
 void nj__conn_expire(struct nj_conn *c, nj_ns now);
-/* timeouts.c: puts the connection on the list of what it waits for. Called after each time it was
- * served. */
-void nj__conn_arm_timeout(struct nj_conn *c, nj_ns now);
+/* conn_request_timeouts.c: puts the connection on the list of what it waits for. Called after each
+ * time it was served. */
+void nj__conn_update_timeout_list(struct nj_conn *c, nj_ns now);
 /* Begins requests of the connection within its share, and passes results of handlers to streams. */
-void nj__conn_begin_requests(struct nj_conn *c, nj_ns now);
+void nj__conn_serve_requests(struct nj_conn *c, nj_ns now);
 /* Offers a request of a route again: it becomes the next one of its connection. */
-void nj__conn_requeue_request(struct nj_txn *t);
+void nj__conn_requeue_request_first(struct nj_txn *t);
 /* The peer sent FIN: incomplete request bodies end. */
-void nj__conn_truncate_bodies(struct nj_conn *c);
+void nj__conn_abort_request_bodies(struct nj_conn *c);
 
 /* Received bytes wait to be read. */
 static inline bool nj__conn_has_input(const struct nj_conn *c)
@@ -93,7 +94,7 @@ static inline bool nj__conn_has_streams(const struct nj_conn *c)
 }
 
 /* Has the peer acknowledged our FIN, and so everything before it? */
-static inline bool nj__conn_all_acked(const struct nj_conn *c)
+static inline bool nj__conn_is_fin_acked(const struct nj_conn *c)
 {
     return c->tcb->state == NJ_TCP_FIN_WAIT_2 || c->tcb->state == NJ_TCP_TIME_WAIT;
 }
@@ -106,10 +107,10 @@ uint32_t nj__pressure_tx_left(const struct nj_shard *s);
 /* Called after the connection was served: records whether ACKs are outstanding and input waits. */
 void nj__pressure_track(struct nj_conn *c, nj_ns now);
 /* The pool is nearly empty: resets peers that acknowledge nothing. */
-void nj__pressure_shed_tx(struct nj_shard *s, nj_ns now);
+void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now);
 /* Received mbufs are short: resets one peer that sends but does not read. To be called again at
  * once while the shortage lasts. Returns how many were reset. */
-uint32_t nj__pressure_tick(struct nj_shard *s, nj_ns now);
+uint32_t nj__pressure_reset_unreading(struct nj_shard *s, nj_ns now);
 nj_ns nj__pressure_next_at(const struct nj_shard *s);
 
 #endif

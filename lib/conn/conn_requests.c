@@ -4,7 +4,7 @@
  * routes are queued in order of arrival; each time a connection is served it begins some of them
  * (deficit round robin over connections, in time).
  */
-#include "conn/abuse_counts.h"
+#include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "shard/shard_internal.h"
 
@@ -92,8 +92,8 @@ static void leave_stack_queue(struct nj_txn *t)
 
 const struct nj_txn_events nj__txn_events = {
     .abuse = abuse,
-    .requeue = nj__conn_requeue_request,
-    .watch_progress = nj__txn_watch,
+    .requeue = nj__conn_requeue_request_first,
+    .watch_progress = nj__txn_schedule_progress_check,
     .leave_stack_queue = leave_stack_queue,
     .wake = nj__conn_wake_stream,
 };
@@ -133,7 +133,7 @@ static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_
     struct nj_exchange *x = nj_http_dispatch(t, head, &target, c->active->peer.n);
     if (!x)
         return;
-    nj_exchange_attach(x, &c->active->peer);
+    nj_exchange_attach_to_conn(x, &c->active->peer);
     if (!c->active->next_request)
         c->active->next_request = nj_exchange_node(x);
 }
@@ -182,7 +182,7 @@ static void on_data(void *user, struct nj_h2_stream *st, const uint8_t *data, si
     if (t)
         t->body_progressed = true;
     if (t && t->exchange)
-        nj_exchange_data(t->exchange, data, n_bytes);
+        nj_exchange_receive_body(t->exchange, data, n_bytes);
     else
         nj_h2_consume(st, n_bytes);
 }
@@ -196,7 +196,7 @@ static void on_end(void *user, struct nj_h2_stream *st)
     if (t)
         t->request_whole = true;
     if (t && t->exchange)
-        nj_exchange_body_end(t->exchange);
+        nj_exchange_on_body_end(t->exchange);
 }
 
 static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_request_head *head,
@@ -205,7 +205,7 @@ static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_requ
     struct nj_conn *c = user;
     struct nj_txn_origin from = origin(c, st);
 
-    nj_txn_refuse_unpooled(&c->shard->txns, &from, head, status);
+    nj_txns_refuse_and_log(&c->shard->txns, &from, head, status);
 }
 
 const struct nj_h2_events nj__conn_h2_events = {
@@ -225,7 +225,7 @@ const struct nj_h2_events nj__conn_h2_route_events = {
 /* --- rounds over connections --------------------------------------------------------------- */
 
 /* Begins requests of the connection, within its share of the round. */
-void nj__conn_begin_requests(struct nj_conn *c, nj_ns now)
+void nj__conn_serve_requests(struct nj_conn *c, nj_ns now)
 {
     struct nj_conn_active *active = c->active;
 
@@ -236,7 +236,7 @@ void nj__conn_begin_requests(struct nj_conn *c, nj_ns now)
         for (uint32_t n = 0; active->next_request && active->round_credit_ns > 0 && n < most; n++) {
             struct nj_exchange *x = nj_exchange_of_node(active->next_request);
             advance_next_request(active);
-            if (nj__handlers_admit(c->shard, x) != NJ_ADMIT_NOW)
+            if (nj__handlers_admit_request(c->shard, x) != NJ_ADMIT_NOW)
                 continue; /* later requests may not need what this one waits for */
             nj_ns took = nj__handlers_offer(c->shard, x);
             active->round_credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
@@ -244,10 +244,10 @@ void nj__conn_begin_requests(struct nj_conn *c, nj_ns now)
         if (active->next_request)
             nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* after connections that wait already */
     }
-    nj__handlers_apply_results(c->shard, now);
+    nj__handlers_deliver_responses(c->shard, now);
 }
 
-void nj__conn_requeue_request(struct nj_txn *t)
+void nj__conn_requeue_request_first(struct nj_txn *t)
 {
     struct nj_conn *c = t->conn;
     struct nj_conn_active *active = c->active;
@@ -260,11 +260,11 @@ void nj__conn_requeue_request(struct nj_txn *t)
     nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* it may have been served in this step already */
 }
 
-void nj__conn_truncate_bodies(struct nj_conn *c)
+void nj__conn_abort_request_bodies(struct nj_conn *c)
 {
     if (c->state != H2)
         return;
     struct nj_list *all = &c->active->peer.exchanges;
     for (struct nj_list *n = all->next; n != all; n = n->next)
-        nj_exchange_abort_body(nj_exchange_of_node(n));
+        nj_exchange_cancel_if_incomplete(nj_exchange_of_node(n));
 }

@@ -4,7 +4,7 @@
  * rules. */
 #include "conn/fiber_admission.h"
 
-#include "conn/abuse_counts.h"
+#include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "shard/shard_internal.h"
 
@@ -83,7 +83,7 @@ static struct nj_requester *client_at(struct nj_list *turn)
 static void reject_waiting(struct nj_shard *s, struct nj_txn *t, nj_ns now)
 {
     nj__admission_dequeue(s, t);
-    nj__txn_watch(t, now);
+    nj__txn_schedule_progress_check(t, now);
     nj__handlers_reject(s, t->exchange);
     nj__conn_mark_ready(t->conn);
 }
@@ -167,7 +167,7 @@ static struct nj_requester *next_client(struct nj_shard *s, uint32_t n_free)
 static void start_request(struct nj_shard *s, struct nj_txn *t, nj_ns now)
 {
     nj__admission_dequeue(s, t);
-    nj__txn_watch(t, now);
+    nj__txn_schedule_progress_check(t, now);
     nj_exchange_task(t->exchange)->queued = true;
     nj__conn_mark_ready(t->conn);
     nj__handlers_offer(s, t->exchange);
@@ -244,7 +244,7 @@ static void consider_victim(void *search, struct nj_task *task)
     struct search *f = search;
     struct nj_exchange *x = nj_exchange_of_task(task);
 
-    if (!nj_exchange_is_blocked(x))
+    if (!nj_exchange_waits_for_client(x))
         return;
     struct nj_txn *t = nj_exchange_txn(x);
     uint32_t n_has = t->requester->n_need_stack;
@@ -264,7 +264,7 @@ static void consider_victim(void *search, struct nj_task *task)
 static void evict(struct nj_shard *s, struct nj_txn *t)
 {
     nj__abuse_record(s, NJ_C_stack_evicted, &t->conn->tcb->flow.tuple.remote);
-    nj_exchange_evict(t->exchange, NJ_RESET_ENHANCE_CALM);
+    nj_exchange_cancel_and_reset(t->exchange, NJ_RESET_ENHANCE_CALM);
     nj__conn_mark_ready(t->conn);
 }
 
@@ -307,7 +307,7 @@ static uint32_t reject_expired(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-uint32_t nj__admission_run(struct nj_shard *s, nj_ns now)
+uint32_t nj__admission_start_and_evict(struct nj_shard *s, nj_ns now)
 {
     struct nj_admission *st = admission_of(s);
 

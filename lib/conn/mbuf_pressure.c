@@ -3,7 +3,7 @@
  * send but do not read; the shard keeps both on lists, so they are found at once. */
 #include <rte_mempool.h>
 
-#include "conn/abuse_counts.h"
+#include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "shard/shard_internal.h"
 
@@ -46,14 +46,14 @@ static bool has_acked(struct nj_conn_active *active)
 
 /* Keeps shard->unacked in the order of the last ACK. A connection that was moved within
  * UNACKED_GRAIN stays: its neighbours on the list are not in the cache. A connection whose ACK was
- * not reported stays too; nj__pressure_shed_tx() notices the ACK. */
+ * not reported stays too; nj__pressure_reset_unacking() notices the ACK. */
 static void track_unacked(struct nj_conn *c, nj_ns now)
 {
     struct nj_conn_active *active = c->active;
 
     if (!active) /* no input yet, so no output either */
         return;
-    bool owes = nj_tcp_queued_mbufs(c->tcb) > 0, listed = nj_list_linked(&active->unacked);
+    bool owes = nj_tcp_send_queue_mbufs(c->tcb) > 0, listed = nj_list_linked(&active->unacked);
     bool late = ms_of(now) - active->unacked_ms >= UNACKED_GRAIN / NJ_MS;
     if (!owes)
         nj_list_del(&active->unacked);
@@ -61,14 +61,14 @@ static void track_unacked(struct nj_conn *c, nj_ns now)
         list_unacked(active, now);
 }
 
-void nj__pressure_shed_tx(struct nj_shard *s, nj_ns now)
+void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now)
 {
     uint32_t n_shed = 0;
 
     for (uint32_t i = 0; i < SHED_SCAN && n_shed < SHED_MAX && !nj_list_empty(&s->unacked); i++) {
         struct nj_conn_active *active =
             nj_container_of(s->unacked.next, struct nj_conn_active, unacked);
-        if (nj_tcp_queued_mbufs(active->conn->tcb) == 0) {
+        if (nj_tcp_send_queue_mbufs(active->conn->tcb) == 0) {
             nj_list_del(&active->unacked);
         } else if (has_acked(active)) {
             list_unacked(active, now);
@@ -120,7 +120,7 @@ static struct nj_conn *largest_unread(struct nj_shard *s, nj_ns now)
         if (now - active->unread_at < UNREAD_TIMEOUT)
             break;
         uint32_t n_mbufs = active->conn->tcb->x->rcvq.n_mbufs;
-        if (nj_tcp_queued_mbufs(active->conn->tcb) == 0 || n_mbufs <= most)
+        if (nj_tcp_send_queue_mbufs(active->conn->tcb) == 0 || n_mbufs <= most)
             continue;
         worst = active->conn;
         most = n_mbufs;
@@ -128,7 +128,7 @@ static struct nj_conn *largest_unread(struct nj_shard *s, nj_ns now)
     return worst;
 }
 
-uint32_t nj__pressure_tick(struct nj_shard *s, nj_ns now)
+uint32_t nj__pressure_reset_unreading(struct nj_shard *s, nj_ns now)
 {
     struct nj_conn *c = rx_mbufs_are_low(s) ? largest_unread(s, now) : NULL;
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 /* Methods an HTTP/1.x client may begin with (RFC 9110 9.1, RFC 5789, WebDAV's common ones). */
 static const char *const methods[] = {"GET ",     "HEAD ",  "POST ",     "PUT ",   "DELETE ",

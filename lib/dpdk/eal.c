@@ -20,10 +20,10 @@
 #include <rte_errno.h>
 #include <rte_memory.h>
 
-#include "base/attr.h"
-#include "base/error_text.h"
-#include "dpdk/eal_log.h"
-#include "topo/pci.h"
+#include "base/compiler.h"
+#include "base/set_error.h"
+#include "dpdk/eal_output_capture.h"
+#include "topo/pci_driver.h"
 
 /* Do the arguments ask for help (the EAL prints it and exits) or the version? */
 static bool wants_output(int argc, char **argv)
@@ -126,11 +126,11 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
     nj_eal_find_unbound("/sys/bus/pci/devices", argc, argv, not_bound, sizeof not_bound);
     atexit(remove_runtime_dir);
     if (!wants_output(argc, argv))
-        nj_eal_log_capture();
+        nj_eal_log_capture_stdio();
     int rc = rte_eal_init(argc, argv);
     if (rc < 0)
         snprintf(why, why_bytes, "%s", rte_strerror(rte_errno));
-    nj_eal_log_release(rc < 0 ? why : device_error, rc < 0 ? why_bytes : sizeof device_error);
+    nj_eal_log_end_get_cause(rc < 0 ? why : device_error, rc < 0 ? why_bytes : sizeof device_error);
     if (rc >= 0) {
         exclude_from_core_dumps();
         if (*not_bound)
@@ -145,9 +145,9 @@ void nj_eal_fini(void)
     if (eal != EAL_OURS)
         return;
     eal = EAL_ENDED;
-    nj_eal_log_capture(); /* drivers print the device memory that they unmap */
+    nj_eal_log_capture_stdio(); /* drivers print the device memory that they unmap */
     rte_eal_cleanup();
-    nj_eal_log_release(NULL, 0);
+    nj_eal_log_end_get_cause(NULL, 0);
 }
 
 const char *nj_eal_option_value(int argc, char **argv, int *i, const char *name)
@@ -180,7 +180,7 @@ bool nj_eal_find_unbound(const char *sysfs, int argc, char **argv, char *why, si
             return true;
         }
         nj_pci_driver_of(sysfs, address, driver, sizeof driver);
-        if (nj_pci_binding(driver) != NJ_BOUND_KERNEL)
+        if (nj_pci_binding_of_driver(driver) != NJ_BOUND_KERNEL)
             continue;
         snprintf(why, why_bytes,
                  "%s is bound to %s%s: bind it to vfio-pci first (dpdk-devbind.py --bind=vfio-pci "

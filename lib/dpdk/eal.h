@@ -8,8 +8,8 @@
 
 /*
  * Initialises the EAL with argv[0..argc-1]. Output of the EAL and its drivers is captured
- * (eal_log.h). Returns 0, or -1 with the line that names the cause in `why`. The calling thread
- * becomes the main lcore's thread and is pinned to its CPUs. Once per process.
+ * (eal_output_capture.h). Returns 0, or -1 with the line that names the cause in `why`. The calling
+ * thread becomes the main lcore's thread and is pinned to its CPUs. Once per process.
  */
 int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes);
 

@@ -40,8 +40,8 @@
  * gone or down). The queue is polled then, until packets come again. */
 #define SPURIOUS_MAX 8u
 
-void nj_idle_begin(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup *waker,
-                   const struct nj_rx_source *rx)
+void nj_idle_init(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup *waker,
+                  const struct nj_rx_source *rx)
 {
     *i = (struct nj_idle_state){.mode = mode, .waker = waker, .rx = *rx};
     if (i->rx.notify != NJ_RX_INTERRUPT)
@@ -55,9 +55,9 @@ void nj_idle_begin(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup 
     i->rx.notify = NJ_RX_POLLED;
 }
 
-void nj_idle_end(struct nj_idle_state *i)
+void nj_idle_fini(struct nj_idle_state *i)
 {
-    nj_idle_reset(i);
+    nj_idle_note_work(i);
     if (i->rx.notify == NJ_RX_INTERRUPT) {
         rte_eth_dev_rx_intr_ctl_q(i->rx.port, i->rx.queue, i->rx.fd, RTE_INTR_EVENT_DEL, NULL);
         close(i->rx.fd);
@@ -87,7 +87,7 @@ static void arm_wakeup(struct nj_idle_state *i)
         i->n_spurious = SPURIOUS_MAX; /* polled, until there is work again */
 }
 
-void nj__idle_disarm(struct nj_idle_state *i)
+void nj__idle_disarm_wakeup(struct nj_idle_state *i)
 {
     nj_wakeup_disarm(i->waker);
     i->armed = false;
@@ -115,7 +115,7 @@ static void on_rx_event(struct nj_idle_state *i)
 
     if (i->rx.notify == NJ_RX_INTERRUPT)
         (void)rte_epoll_wait(i->rx.fd, &event, 1, 0);
-    nj__idle_disarm(i);
+    nj__idle_disarm_wakeup(i);
     i->n_steps = 0;
     i->n_spurious++;
 }

@@ -26,24 +26,24 @@ struct nj_idle_state {
 
 /* `waker` wakes this lcore; `rx` is the queue that it polls. Once, on the lcore, after the port has
  * started. */
-void nj_idle_begin(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup *waker,
-                   const struct nj_rx_source *rx);
-void nj_idle_end(struct nj_idle_state *i);
+void nj_idle_init(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup *waker,
+                  const struct nj_rx_source *rx);
+void nj_idle_fini(struct nj_idle_state *i);
 
 /* Called after a step without work at `now`; the shard's next timer is due at `next`. Returns when
  * that timer is due, after NJ_IDLE_SLEEP_MAX, or on a wake-up. Before the first sleep it arms the
  * waker and returns once, so that one more step checks all inputs. On the lcore. */
 void nj_idle_wait(struct nj_idle_state *i, nj_ns now, nj_ns next);
 
-void nj__idle_disarm(struct nj_idle_state *i);
+void nj__idle_disarm_wakeup(struct nj_idle_state *i);
 
 /* Called after a step with work: the next wait begins with spinning. */
-static inline void nj_idle_reset(struct nj_idle_state *i)
+static inline void nj_idle_note_work(struct nj_idle_state *i)
 {
     i->n_steps = 0;
     i->n_spurious = 0;
     if (nj_unlikely(i->armed))
-        nj__idle_disarm(i);
+        nj__idle_disarm_wakeup(i);
 }
 
 /* Does the CPU have a low-power timed wait (WAITPKG, WFET)? Without it NJ_IDLE_PAUSE spins. */

@@ -16,9 +16,9 @@
 
 #include <nightjar/handler.h>
 
-#include "base/error_text.h"
+#include "base/set_error.h"
 #include "base/signal_stack.h"
-#include "base/thread_start.h"
+#include "base/thread_start_on_cpus.h"
 
 _Static_assert(RTE_MAX_LCORE <= NJ_LCORES_MAX, "ids of lcores are below NJ_LCORES_MAX");
 
@@ -48,7 +48,8 @@ static void apply_phase(struct nj_lcore *l, enum nj_run_phase *done, nj_ns now)
         nj_shard_abort(l->shard, now);
     *done = wanted;
     if (wanted >= NJ_PHASE_DRAIN)
-        atomic_store_explicit(&l->drained, !nj_shard_busy(l->shard), memory_order_release);
+        atomic_store_explicit(&l->drained, !nj_shard_has_unfinished_work(l->shard),
+                              memory_order_release);
 }
 
 static int loop(void *lcore)
@@ -67,16 +68,16 @@ static int loop(void *lcore)
     if (l->init)
         l->init(l->id, l->hook_ctx);
     atomic_store_explicit(&l->state, NJ_LCORE_RUNS, memory_order_release);
-    nj_idle_begin(&idler, l->idle, l->waker, &l->rx);
+    nj_idle_init(&idler, l->idle, l->waker, &l->rx);
     prctl(PR_SET_TIMERSLACK, 1ul); /* ns: a sleep of 50 us should not become 100 */
     while (phase != NJ_PHASE_STOP) {
-        nj_ns now = nj_tsc_clock_ns(l->clock, tsc);
+        nj_ns now = nj_tsc_clock_to_ns(l->clock, tsc);
         apply_phase(l, &phase, now);
         uint32_t work = nj_shard_step(l->shard, now);
-        nj_shard_rings_wake(l->end);
+        nj_shard_rings_wake_receivers(l->end);
 
         if (work || nj_shard_rings_has_tx(l->end))
-            nj_idle_reset(&idler);
+            nj_idle_note_work(&idler);
         else
             nj_idle_wait(&idler, now, nj_shard_next_at(l->shard));
         if (n_steps++ % PUBLISH_STEP == 0 || idler.n_steps == PUBLISH_IDLE ||
@@ -90,8 +91,8 @@ static int loop(void *lcore)
         nj_count_n(c, work ? NJ_C_cycles_busy : NJ_C_cycles_idle, tsc - then);
         nj_count(c, work ? NJ_C_loops_busy : NJ_C_loops_idle);
     }
-    nj_idle_end(&idler);
-    nj_shard_shutdown(l->shard);
+    nj_idle_fini(&idler);
+    nj_shard_end_conns_and_handlers(l->shard);
     nj_shard_publish(l->shard);
     if (l->fini)
         l->fini(l->id, l->hook_ctx);
@@ -157,7 +158,7 @@ static int launch(struct nj_lcore *l)
     return nj_thread_start(&l->thread, &cpus, main_lcore_thread, l);
 }
 
-int nj_lcores_start(struct nj_lcore *lcores, uint32_t n, char *why, size_t why_bytes)
+int nj_lcores_start_loops(struct nj_lcore *lcores, uint32_t n, char *why, size_t why_bytes)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct nj_lcore *l = &lcores[i];

@@ -60,7 +60,7 @@ uint32_t nj_lcores_list(struct nj_lcore *lcores, uint32_t n_max);
  * -1 with the reason in `why`; the caller then sets NJ_PHASE_STOP and calls nj_lcores_wait(). One
  * thread.
  */
-int nj_lcores_start(struct nj_lcore *lcores, uint32_t n, char *why, size_t why_bytes);
+int nj_lcores_start_loops(struct nj_lcore *lcores, uint32_t n, char *why, size_t why_bytes);
 
 /* Waits at most `wait_ms` until all loops have ended. Returns the number of lcores that still run:
  * these are in a handler, and use their shard when it returns. To be called by the thread that

@@ -20,10 +20,10 @@
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
 
-#include "base/error_text.h"
-#include "dpdk/af_packet.h"
+#include "base/set_error.h"
+#include "dpdk/af_packet_sockets.h"
 #include "dpdk/eal.h"
-#include "dpdk/eal_log.h"
+#include "dpdk/eal_output_capture.h"
 #include "dpdk/offloads.h"
 #include "dpdk/rss.h"
 #include "net/ip4_reassembly.h"
@@ -98,7 +98,7 @@ static uint32_t count_driver(const char *driver, uint16_t *id)
     return n;
 }
 
-bool nj_dpdk_has_port(const char *device)
+bool nj_dpdk_device_has_port(const char *device)
 {
     uint16_t id;
 
@@ -132,9 +132,9 @@ static int join_members(uint16_t id, char *why, size_t n)
     const struct rte_eth_conf conf = {.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE};
     char cause[384] = "";
 
-    nj_eal_log_capture();
+    nj_eal_log_capture_stdio();
     int rc = rte_eth_dev_configure(id, 1, 1, &conf);
-    nj_eal_log_release(cause, sizeof cause);
+    nj_eal_log_end_get_cause(cause, sizeof cause);
     if (rc == 0)
         return 0;
     return nj_set_error(why, n, "port %u: the bond does not accept its members: %s%s", id,
@@ -204,14 +204,14 @@ static int make_pools(struct nj_dpdk_port *p, uint32_t n_shards, char *why, size
     p->held_max = n_rx / 2 / n_shards;
     n_rx += n_more_rx;
     n_tx += n_more_tx;
-    nj_eal_log_capture(); /* DPDK prints a line for each region that cannot be mapped */
+    nj_eal_log_capture_stdio(); /* DPDK prints a line for each region that cannot be mapped */
     for (unsigned i = 0; i < n_shards; i++) {
         if (i < p->n_rxq && !(p->rx_pool[i] = make_pool(p, "rx", i, n_rx)))
             break;
         if (!(p->tx_pool[i] = make_pool(p, "tx", i, n_tx)))
             break;
     }
-    nj_eal_log_release(NULL, 0);
+    nj_eal_log_end_get_cause(NULL, 0);
     if (!p->tx_pool[n_shards - 1])
         return nj_set_error(
             why, n,
@@ -226,12 +226,12 @@ static int make_frag_tables(struct nj_dpdk_port *p, uint32_t n_shards, char *why
     int socket = rte_eth_dev_socket_id(p->id);
     uint32_t n_made = 0;
 
-    nj_eal_log_capture(); /* DPDK prints the size of each table */
+    nj_eal_log_capture_stdio(); /* DPDK prints the size of each table */
     while (n_made < n_shards && (p->frags[n_made] = rte_ip_frag_table_create(
                                      NJ_FRAG_BUCKETS, NJ_FRAG_BUCKET_ENTRIES, NJ_FRAG_PACKETS_MAX,
                                      NJ_FRAG_TIMEOUT, socket)))
         n_made++;
-    nj_eal_log_release(NULL, 0);
+    nj_eal_log_end_get_cause(NULL, 0);
     return n_made == n_shards ? 0 : nj_set_error(why, n, "not enough memory for IP fragments");
 }
 
@@ -246,12 +246,12 @@ static int configure(struct nj_dpdk_port *p, const struct rte_eth_dev_info *info
     if (rss) {
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         conf.rx_adv_conf.rss_conf.rss_key = p->device_key;
-        conf.rx_adv_conf.rss_conf.rss_key_len = nj_rss_device_key(info, &p->rss_key, p->device_key);
+        conf.rx_adv_conf.rss_conf.rss_key_len = nj_rss_expand_key(info, &p->rss_key, p->device_key);
         conf.rx_adv_conf.rss_conf.rss_hf = nj_rss_hash_types(info);
     }
-    nj_eal_log_capture();
+    nj_eal_log_capture_stdio();
     int rc = rte_eth_dev_configure(p->id, p->n_rxq, p->n_txq, &conf);
-    nj_eal_log_release(cause, sizeof cause);
+    nj_eal_log_end_get_cause(cause, sizeof cause);
     if (rc != 0)
         return nj_set_error(why, n, "%s: the device refused %u receive and %u transmit queues: %s",
                             p->name, p->n_rxq, p->n_txq, cause[0] ? cause : rte_strerror(-rc));
@@ -271,7 +271,7 @@ static int start(struct nj_dpdk_port *p, bool with_mtu, char *why, size_t n)
     int socket = rte_eth_dev_socket_id(p->id), rc = 0;
     char cause[384] = "";
 
-    nj_eal_log_capture();
+    nj_eal_log_capture_stdio();
     for (uint16_t q = 0; rc == 0 && q < p->n_rxq; q++)
         rc = rte_eth_rx_queue_setup(p->id, q, p->n_rxd, (unsigned)socket, NULL, p->rx_pool[q]);
     for (uint16_t q = 0; rc == 0 && q < p->n_txq; q++)
@@ -280,7 +280,7 @@ static int start(struct nj_dpdk_port *p, bool with_mtu, char *why, size_t n)
         rc = set_mtu(p);
     if (rc == 0)
         rc = rte_eth_dev_start(p->id);
-    nj_eal_log_release(cause, sizeof cause);
+    nj_eal_log_end_get_cause(cause, sizeof cause);
     if (rc != 0)
         return nj_set_error(why, n, "%s: the device does not start: %s", p->name,
                             cause[0] ? cause : rte_strerror(-rc));
@@ -298,7 +298,7 @@ static void choose_steering(struct nj_dpdk_port *p, const struct rte_eth_dev_inf
     if (n_shards == 1) {
         p->steering = NJ_STEER_NONE;
         snprintf(p->spread, sizeof p->spread, "one shard takes every packet");
-    } else if (rss && nj_rss_apply(p->id, info, &p->rss_key, n_shards)) {
+    } else if (rss && nj_rss_write_and_verify(p->id, info, &p->rss_key, n_shards)) {
         p->steering = NJ_STEER_ON_MISS;
         p->reta_size = info->reta_size;
         snprintf(p->spread, sizeof p->spread,
@@ -353,9 +353,9 @@ static void settle_rings(struct nj_dpdk_port *p, uint16_t n_rxd, uint16_t n_txd)
 {
     p->n_rxd = n_rxd ? n_rxd : NJ_RING_DEFAULT;
     p->n_txd = n_txd ? n_txd : NJ_RING_DEFAULT;
-    nj_eal_log_capture();
+    nj_eal_log_capture_stdio();
     rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->n_rxd, &p->n_txd);
-    nj_eal_log_release(NULL, 0);
+    nj_eal_log_end_get_cause(NULL, 0);
 }
 
 /* Has every receive queue an interrupt? */
@@ -363,10 +363,10 @@ static bool has_rx_interrupts(struct nj_dpdk_port *p)
 {
     bool has = p->rx_interrupts;
 
-    nj_eal_log_capture();
+    nj_eal_log_capture_stdio();
     for (uint16_t q = 0; has && q < p->n_rxq; q++)
         has = (p->rx_fd[q] = rte_eth_dev_rx_intr_ctl_q_get_fd(p->id, q)) >= 0;
-    nj_eal_log_release(NULL, 0);
+    nj_eal_log_end_get_cause(NULL, 0);
     return has;
 }
 
@@ -495,7 +495,7 @@ void nj_dpdk_port_read_stats(const struct nj_dpdk_port *p, struct nj_port_stats 
     out->tx_packets = p->n_txq > RTE_ETHDEV_QUEUE_STAT_CNTRS ? UINT64_MAX : stats.opackets;
 }
 
-struct nj_rx_source nj_dpdk_port_rx_source(const struct nj_dpdk_port *p, uint32_t shard)
+struct nj_rx_source nj_dpdk_port_rx_queue_of_shard(const struct nj_dpdk_port *p, uint32_t shard)
 {
     if (shard >= p->n_rxq)
         return (struct nj_rx_source){.notify = NJ_RX_NO_QUEUE};
@@ -509,13 +509,13 @@ void nj_dpdk_port_close(struct nj_dpdk_port *p)
         uint32_t n_members = p->bond ? list_members(member) : 0;
         if (p->started)
             rte_eth_dev_stop(p->id);
-        nj_eal_log_capture(); /* drivers print the device memory that they unmap */
+        nj_eal_log_capture_stdio(); /* drivers print the device memory that they unmap */
         rte_eth_dev_close(p->id);
         for (uint32_t i = 0; i < n_members; i++) { /* their queues hold mbufs of these pools */
             rte_eth_dev_stop(member[i]);
             rte_eth_dev_close(member[i]);
         }
-        nj_eal_log_release(NULL, 0);
+        nj_eal_log_end_get_cause(NULL, 0);
     }
     for (unsigned i = 0; i < NJ_SHARDS_MAX; i++) {
         if (p->frags[i])
@@ -540,8 +540,8 @@ static uint32_t add_device(uint16_t id, struct rte_device **devices, uint32_t n)
     return n;
 }
 
-uint32_t nj_dpdk_port_add_devs(const struct nj_dpdk_port *p, struct rte_device **devices,
-                               uint32_t n)
+uint32_t nj_dpdk_port_append_devices(const struct nj_dpdk_port *p, struct rte_device **devices,
+                                     uint32_t n)
 {
     uint16_t member[RTE_MAX_ETHPORTS];
     uint32_t n_members = p->bond ? list_members(member) : 0;
@@ -587,7 +587,7 @@ int nj_dpdk_devices_reprobe(struct rte_device **devices, uint32_t n, char *why, 
     char cause[384] = "";
     int result = 0;
 
-    nj_eal_log_capture();
+    nj_eal_log_capture_stdio();
     for (uint32_t i = n; was && i-- > 0;) { /* a bond before its members */
         was[i].is_removed = !is_used(devices[i]) && copy_device_name(devices[i], &was[i]) &&
                             rte_dev_remove(devices[i]) == 0;
@@ -601,7 +601,7 @@ int nj_dpdk_devices_reprobe(struct rte_device **devices, uint32_t n, char *why, 
         free(was[i].name);
         free(was[i].args);
     }
-    nj_eal_log_release(cause, sizeof cause);
+    nj_eal_log_end_get_cause(cause, sizeof cause);
     free(was);
     return result;
 }

@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 #include "dpdk/rss.h"
-#include "net/flow_steering.h"
+#include "net/rss_flow_owner.h"
 #include "wire/emit.h"
 
 /* How a receive queue reports packets to an lcore without work. */
@@ -77,7 +77,7 @@ struct nj_dpdk_port_config {
 };
 
 /* Does a port of the device with this EAL name exist? */
-bool nj_dpdk_has_port(const char *device);
+bool nj_dpdk_device_has_port(const char *device);
 
 /* Sets *id to the port `wanted`; for -1 to the only port, or the only bond. Sets *node to its NUMA
  * node or -1. Returns 0, or -1 with the reason in `why`. */
@@ -100,15 +100,15 @@ bool nj_dpdk_port_allmulticast(const struct nj_dpdk_port *p);
  * it is incomplete: virtual devices count the first 16 queues only. */
 void nj_dpdk_port_read_stats(const struct nj_dpdk_port *p, struct nj_port_stats *out);
 /* The receive queue that the lcore of shard `shard` polls. After nj_dpdk_port_open(). */
-struct nj_rx_source nj_dpdk_port_rx_source(const struct nj_dpdk_port *p, uint32_t shard);
+struct nj_rx_source nj_dpdk_port_rx_queue_of_shard(const struct nj_dpdk_port *p, uint32_t shard);
 void nj_dpdk_port_close(struct nj_dpdk_port *p);
 
 struct rte_device;
 /* Appends the port's device to `devices`, which holds `n` of RTE_MAX_ETHPORTS entries; for a bond
  * the devices of its members first. Returns the new number. Between nj_dpdk_port_open() and
  * nj_dpdk_port_close(). */
-uint32_t nj_dpdk_port_add_devs(const struct nj_dpdk_port *p, struct rte_device **devices,
-                               uint32_t n);
+uint32_t nj_dpdk_port_append_devices(const struct nj_dpdk_port *p, struct rte_device **devices,
+                                     uint32_t n);
 /* Probes devices with closed ports again, so that they have ports as after rte_eal_init(). A device
  * with another open port is skipped. Returns 0, or -1 with the reason in `why`: at least one device
  * has no port; the others were probed. */

@@ -28,7 +28,7 @@ uint64_t nj_rss_hash_types(const struct rte_eth_dev_info *info)
     return FUNCTIONS & info->flow_type_rss_offloads;
 }
 
-uint8_t nj_rss_device_key(const struct rte_eth_dev_info *info, const struct nj_rss_key *key,
+uint8_t nj_rss_expand_key(const struct rte_eth_dev_info *info, const struct nj_rss_key *key,
                           uint8_t out[NJ_RSS_DEVICE_KEY_MAX])
 {
     uint8_t n_bytes = info->hash_key_size ? info->hash_key_size : NJ_RSS_KEY_BYTES;
@@ -55,7 +55,7 @@ static bool write_key(uint16_t port, const struct rte_eth_dev_info *info,
 {
     uint8_t ours[NJ_RSS_DEVICE_KEY_MAX];
     struct rte_eth_rss_conf conf = {.rss_key = ours,
-                                    .rss_key_len = nj_rss_device_key(info, key, ours),
+                                    .rss_key_len = nj_rss_expand_key(info, key, ours),
                                     .rss_hf = nj_rss_hash_types(info)};
 
     bool takes = has_key(port, ours) ||
@@ -82,8 +82,8 @@ static bool write_reta(uint16_t port, uint16_t size, uint32_t n_shards)
     return true;
 }
 
-bool nj_rss_apply(uint16_t port, const struct rte_eth_dev_info *info, const struct nj_rss_key *key,
-                  uint32_t n_shards)
+bool nj_rss_write_and_verify(uint16_t port, const struct rte_eth_dev_info *info,
+                             const struct nj_rss_key *key, uint32_t n_shards)
 {
     return write_key(port, info, key) && write_reta(port, info->reta_size, n_shards);
 }

@@ -96,7 +96,7 @@ bool nj_shard_rings_has_tx(const struct nj_shard_endpoint *e)
     return pending;
 }
 
-void nj__shard_rings_wake(struct nj_shard_endpoint *e)
+void nj__shard_rings_wake_receivers(struct nj_shard_endpoint *e)
 {
     for (; e->to_wake; e->to_wake &= e->to_wake - 1) {
         struct nj_wakeup *w = e->fabric->waker[__builtin_ctzll(e->to_wake)];
@@ -186,8 +186,8 @@ static void replicate(void *ctx, const struct rte_mbuf *m)
     }
 }
 
-void nj_shard_rings_connect(struct nj_shard_rings *f, struct nj_shard_endpoint *end, uint32_t shard,
-                            struct nj_wakeup *waker, struct nj_shard_ops *port)
+void nj_shard_rings_bind_ops(struct nj_shard_rings *f, struct nj_shard_endpoint *end,
+                             uint32_t shard, struct nj_wakeup *waker, struct nj_shard_ops *port)
 {
     *end = (struct nj_shard_endpoint){.fabric = f, .shard = shard};
     f->end[shard] = end;

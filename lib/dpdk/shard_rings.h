@@ -15,7 +15,7 @@
 
 #include "dpdk/port.h"
 #include "dpdk/wakeup.h"
-#include "shard/shard_ops.h"
+#include "shard/shard_env_ops.h"
 
 /* Size of a ring, 32 full bursts: the packets of one poller while the owner is delayed by about a
  * millisecond. */
@@ -54,19 +54,19 @@ void nj_shard_rings_close(struct nj_shard_rings *f);
 /* Fills in the packet functions of a shard's port: rx, rx_steered, tx, forward, replicate and ctx.
  * `shard` is the index within the port. `end` must live until nj_shard_rings_close(). `waker`
  * belongs to the shard's lcore; NULL: that lcore never sleeps. */
-void nj_shard_rings_connect(struct nj_shard_rings *f, struct nj_shard_endpoint *end, uint32_t shard,
-                            struct nj_wakeup *waker, struct nj_shard_ops *port);
+void nj_shard_rings_bind_ops(struct nj_shard_rings *f, struct nj_shard_endpoint *end,
+                             uint32_t shard, struct nj_wakeup *waker, struct nj_shard_ops *port);
 
 /* Does this shard still have packets of other shards to send? On its lcore. */
 bool nj_shard_rings_has_tx(const struct nj_shard_endpoint *end);
 
-void nj__shard_rings_wake(struct nj_shard_endpoint *end);
+void nj__shard_rings_wake_receivers(struct nj_shard_endpoint *end);
 
 /* Wakes the lcores of shards that received packets in this step. On its lcore, after each step. */
-static inline void nj_shard_rings_wake(struct nj_shard_endpoint *end)
+static inline void nj_shard_rings_wake_receivers(struct nj_shard_endpoint *end)
 {
     if (end->to_wake)
-        nj__shard_rings_wake(end);
+        nj__shard_rings_wake_receivers(end);
 }
 
 #endif

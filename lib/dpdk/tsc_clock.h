@@ -19,7 +19,7 @@ static inline void nj_tsc_clock_init(struct nj_tsc_clock *c)
 }
 
 /* The clock starts at one second, so that 0 is never a valid time. */
-static inline nj_ns nj_tsc_clock_ns(const struct nj_tsc_clock *c, uint64_t tsc)
+static inline nj_ns nj_tsc_clock_to_ns(const struct nj_tsc_clock *c, uint64_t tsc)
 {
     unsigned __int128 q = (unsigned __int128)(tsc - c->tsc_base) * c->ns_per_cycle_q32;
     return NJ_SEC + (nj_ns)(q >> 32);

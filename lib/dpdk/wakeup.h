@@ -30,7 +30,7 @@
 
 #include <rte_atomic.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/types.h"
 
 struct nj_wakeup {

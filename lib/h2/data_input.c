@@ -12,7 +12,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 
-bool nj__h2_is_body_read(const struct nj_h2_stream *st)
+bool nj__h2_has_body_reader(const struct nj_h2_stream *st)
 {
     return st && st->shown_to_user && !st->reset && st->h->core->events->on_data;
 }
@@ -43,7 +43,7 @@ void nj__h2_data_begin(struct nj_h2 *h)
     nj__h2_glitch_data_begins(h, st);
     h->pad = 0;
     h->pad_length_due = f->flags & NJ__H2_PADDED;
-    if (!nj__h2_window_take_data(h, f->n_bytes)) {
+    if (!nj__h2_conn_window_charge_data(h, f->n_bytes)) {
         nj__h2_conn_error(h, NJ_H2_FLOW_CONTROL_ERROR);
         return;
     }
@@ -60,9 +60,9 @@ void nj__h2_data_begin(struct nj_h2 *h)
 /* Return bytes that are not passed to the owner. */
 static void discard(struct nj_h2 *h, struct nj_h2_stream *st, uint32_t n_bytes)
 {
-    nj__h2_window_consume(h, n_bytes);
+    nj__h2_conn_window_return(h, n_bytes);
     if (st)
-        nj__h2_stream_window_consume(st, n_bytes);
+        nj__h2_stream_window_return(st, n_bytes);
 }
 
 /* Process the Pad Length field. False: it exceeds the payload. */
@@ -86,7 +86,7 @@ static void content(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes)
 {
     struct nj_h2_stream *st = current_stream(h);
 
-    if (!nj__h2_is_body_read(st)) {
+    if (!nj__h2_has_body_reader(st)) {
         discard(h, st, n_bytes);
         return;
     }
@@ -136,6 +136,6 @@ void nj_h2_consume(struct nj_h2_stream *st, size_t n_bytes)
     st->n_held -= (uint32_t)n_bytes;
     if (n_bytes == 0)
         return;
-    nj__h2_window_consume(st->h, (uint32_t)n_bytes);
-    nj__h2_stream_window_consume(st, (uint32_t)n_bytes);
+    nj__h2_conn_window_return(st->h, (uint32_t)n_bytes);
+    nj__h2_stream_window_return(st, (uint32_t)n_bytes);
 }

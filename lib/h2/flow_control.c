@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 
-bool nj__h2_window_take_data(struct nj_h2 *h, uint32_t n_bytes)
+bool nj__h2_conn_window_charge_data(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (n_bytes > h->window - h->n_received)
         return false;
@@ -17,7 +17,7 @@ bool nj__h2_window_take_data(struct nj_h2 *h, uint32_t n_bytes)
     return true;
 }
 
-void nj__h2_window_consume(struct nj_h2 *h, uint32_t n_bytes)
+void nj__h2_conn_window_return(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (h->end)
         return;
@@ -31,8 +31,8 @@ void nj__h2_window_consume(struct nj_h2 *h, uint32_t n_bytes)
 }
 
 /* No WINDOW_UPDATE for a stream whose request is complete, reset, or to be discarded
- * (half_closed_local.c). */
-void nj__h2_stream_window_consume(struct nj_h2_stream *st, uint32_t n_bytes)
+ * (reset_after_response.c). */
+void nj__h2_stream_window_return(struct nj_h2_stream *st, uint32_t n_bytes)
 {
     if (st->end_received || st->reset || st->half_closed || st->h->end)
         return;

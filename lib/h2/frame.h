@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "base/bytes.h"
+#include "base/big_endian.h"
 
 #define NJ__H2_PREFACE        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define NJ__H2_PREFACE_BYTES  24u

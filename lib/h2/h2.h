@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/body_source.h"
+#include "base/header_field.h"
 #include "base/keyed_hash.h"
 #include "base/request_head.h"
 #include "base/types.h"
@@ -223,7 +224,7 @@ nj_ns nj_h2_unfinished_frame_since(struct nj_h2 *h, nj_ns now);
 enum nj_h2_abuse {
     NJ_H2_ABUSE_NONE,
 #define NJ_H2_ABUSE(NAME, name, text) NJ_H2_ABUSE_##NAME,
-#include "h2/glitch.def"
+#include "h2/abuse_kinds.def"
 #undef NJ_H2_ABUSE
     NJ_H2_N_ABUSES
 };

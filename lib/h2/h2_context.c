@@ -56,11 +56,11 @@ uint32_t nj_h2_context_n_conns(const struct nj_h2_context *core)
 
 size_t nj_h2_context_bytes_used(const struct nj_h2_context *core)
 {
-    size_t n_own = nj__hpack_shared_trim(core->hpack);
+    size_t n_own = nj__hpack_shared_free_scratch(core->hpack);
     return core->alloc.bytes_used - n_own;
 }
 
-void nj__h2_context_fail_nth(struct nj_h2_context *core, uint64_t n)
+void nj__h2_context_fail_nth_alloc(struct nj_h2_context *core, uint64_t n)
 {
     core->alloc.fail_countdown = n;
 }

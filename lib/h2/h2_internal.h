@@ -3,30 +3,28 @@
  * Types and functions shared by the files of lib/h2. Only these files and their tests include it.
  *
  *   frame.h              wire format of frames
- *   conn_alloc.c         allocator for connections and streams
+ *   size_class_alloc.c         allocator for connections and streams
  *   h2_context.c         state shared by all connections of a shard
  *   session.c            start and end of a connection
  *   input.c              input: preface and frames, one function per frame type
  *   settings.c           SETTINGS, sent and received
  *   flow_control.c       flow control in both directions
- *   request.c            dispatch of header blocks: requests, trailers, blocks to be ignored
- *   request_head.c       decoding and validation of a header block's fields
- *   data_input.c         received DATA
- *   response.c           responses: heads and trailers
- *   output.c             output: queued frames, and DATA
- *   send_scheduler.c     order of DATA between streams (RFC 9218)
- *   stream.c             life cycle of a stream, and the table of open streams
- *   half_closed_local.c  streams whose response is complete and whose request is not
- *   glitch.c             budget for abuse by the peer
- *   hpack/hpack.h        header compression
+ *   header_block_dispatch.c            dispatch of header blocks: requests, trailers, blocks to be
+ * ignored request_head.c       decoding and validation of a header block's fields data_input.c
+ * received DATA response.c           responses: heads and trailers output.c             output:
+ * queued frames, and DATA send_scheduler.c     order of DATA between streams (RFC 9218) stream.c
+ * life cycle of a stream, and the table of open streams reset_after_response.c  streams whose
+ * response is complete and whose request is not glitch_budget.c             budget for abuse by the
+ * peer hpack/hpack.h        header compression
  *
  * One lcore makes all calls on an nj_h2_context and its connections. Lengths are bytes.
  */
 #ifndef NJ_H2_H2_INTERNAL_H
 #define NJ_H2_H2_INTERNAL_H
 
-#include "base/attr.h"
-#include "base/field.h"
+#include "base/compiler.h"
+#include "base/body_source.h"
+#include "base/header_field.h"
 #include "base/list.h"
 #include "h2/frame.h"
 #include "h2/h2.h"
@@ -44,7 +42,7 @@
 /* PRIORITY_UPDATEs remembered for streams that are not open yet. */
 #define NJ__H2_EARLY_PRIORITIES    2u
 
-/* ---- conn_alloc.c ---- */
+/* ---- size_class_alloc.c ---- */
 
 #define NJ__H2_SIZE_CLASSES     18u
 #define NJ__H2_SMALL_SIZE_STEPS 65u /* lookup by 16 bytes, up to 1024 */
@@ -115,7 +113,7 @@ struct nj_h2_context {
 };
 
 /* For tests: the `n`-th allocation from now fails, once; 0: none fails. */
-void nj__h2_context_fail_nth(struct nj_h2_context *core, uint64_t n);
+void nj__h2_context_fail_nth_alloc(struct nj_h2_context *core, uint64_t n);
 
 /* ---- a connection ---- */
 
@@ -167,7 +165,7 @@ struct nj_h2 {
     bool busy;            /* nj_h2_input() or nj_h2_output() is running */
     bool peer_goaway;
     bool settings_acked; /* the peer acknowledged our SETTINGS */
-    bool late_asked;     /* a PING of half_closed_local.c is unanswered */
+    bool late_asked;     /* a PING of reset_after_response.c is unanswered */
     struct nj__h2_frame frame;
     uint32_t n_frames; /* frames received; a header block counts once */
 
@@ -177,7 +175,7 @@ struct nj_h2 {
      */
     uint32_t glitches, decayed_at;
     uint32_t window_credit; /* WINDOW_UPDATE frames accepted without a glitch */
-    /* Streams whose response is not complete; half-closed ones (half_closed_local.c); all in the
+    /* Streams whose response is not complete; half-closed ones (reset_after_response.c); all in the
      * table. */
     uint32_t n_streams, n_half_closed, n_open;
     uint32_t table_mask;
@@ -231,7 +229,7 @@ struct nj_h2 {
 /* ---- session.c ---- */
 
 /* Record why the connection must end. Only the first call has an effect. */
-void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code);
+void nj__h2_record_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code);
 /* Connection error (RFC 9113 5.4.1). */
 void nj__h2_conn_error(struct nj_h2 *h, enum nj_h2_error_code code);
 void nj__h2_out_of_memory(struct nj_h2 *h);
@@ -248,10 +246,10 @@ void nj__h2_settings_acked(struct nj_h2 *h);
 /* ---- flow_control.c ---- */
 
 /* Count a DATA frame of `n_bytes`. False: it exceeds the connection's window. */
-bool nj__h2_window_take_data(struct nj_h2 *h, uint32_t n_bytes);
+bool nj__h2_conn_window_charge_data(struct nj_h2 *h, uint32_t n_bytes);
 /* Return consumed bytes to the window of the connection, and of a stream. */
-void nj__h2_window_consume(struct nj_h2 *h, uint32_t n_bytes);
-void nj__h2_stream_window_consume(struct nj_h2_stream *st, uint32_t n_bytes);
+void nj__h2_conn_window_return(struct nj_h2 *h, uint32_t n_bytes);
+void nj__h2_stream_window_return(struct nj_h2_stream *st, uint32_t n_bytes);
 void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more);
 /* Apply the peer's SETTINGS_INITIAL_WINDOW_SIZE. */
 void nj__h2_set_initial_window(struct nj_h2 *h, uint32_t n_bytes);
@@ -270,7 +268,7 @@ struct nj__h2_head *nj__h2_head_decode_request(struct nj_h2 *h, const uint8_t *b
 /* Forget the remembered block of a connection that is being freed. */
 void nj__h2_last_block_forget(const struct nj_h2 *h);
 
-/* ---- request.c ---- */
+/* ---- header_block_dispatch.c ---- */
 
 #define NJ__H2_NEW_STREAM 0x80u /* added to the flags of HEADERS: the stream id is new */
 
@@ -317,7 +315,7 @@ struct nj_h2_stream *nj__h2_find_stream(const struct nj_h2 *h, uint32_t id);
 /* NULL: out of memory, which ends the connection. */
 struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id);
 /* Close the body and call on_stream_close; the stream stays in the table. */
-void nj__h2_stream_detach(struct nj_h2_stream *st);
+void nj__h2_stream_close_for_user(struct nj_h2_stream *st);
 /* Detach the stream, unless that was done, and free it. */
 void nj__h2_stream_destroy(struct nj_h2_stream *st);
 void nj__h2_body_close(struct nj_h2_stream *st);
@@ -339,22 +337,22 @@ void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj_h2_error_code cod
 bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
                        size_t n_fields, uint64_t stamp, bool ends);
 /* Queue the end of the body: trailers, or an empty DATA frame. False: out of memory. */
-bool nj__h2_put_end(struct nj_h2_stream *st);
+bool nj__h2_put_body_end(struct nj_h2_stream *st);
 
 /* ---- output.c ---- */
 
 /* Append `n_bytes` to the outbox and return their address, valid until the next call. NULL: out of
  * memory, or output has ended. */
-uint8_t *nj__h2_out_put(struct nj_h2 *h, uint32_t n_bytes);
+uint8_t *nj__h2_out_extend(struct nj_h2 *h, uint32_t n_bytes);
 /* Queue a frame with a payload of four bytes. */
 void nj__h2_put_u32_frame(struct nj_h2 *h, enum nj__h2_frame_type type, uint32_t id,
                           uint32_t value);
-/* As nj__h2_out_put(), for an acknowledgment. Too many of them unsent end the connection. */
-uint8_t *nj__h2_put_ack(struct nj_h2 *h, uint32_t n_bytes);
+/* As nj__h2_out_extend(), for an acknowledgment. Too many of them unsent end the connection. */
+uint8_t *nj__h2_out_extend_for_ack(struct nj_h2 *h, uint32_t n_bytes);
 /* End the stream once the current content of the outbox is written. */
-void nj__h2_close_when_flushed(struct nj_h2_stream *st);
+void nj__h2_stream_end_when_flushed(struct nj_h2_stream *st);
 /* The peer reset a stream whose response head, of `n_bytes`, may still be in the outbox. */
-void nj__h2_count_reset_bytes(struct nj_h2 *h, uint32_t n_bytes);
+void nj__h2_count_outbox_reset_bytes(struct nj_h2 *h, uint32_t n_bytes);
 /* Ensure room for `n_bytes` more. False: out of memory, which ends the connection. */
 bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes);
 void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b);
@@ -369,28 +367,28 @@ void nj__h2_reschedule(struct nj_h2_stream *st);
 uint8_t nj__h2_priority_parse(struct nj_str value, uint8_t was);
 void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
 /* Set the priority of a new stream from its head and from earlier PRIORITY_UPDATEs. */
-void nj__h2_priority_init(struct nj_h2_stream *st, const struct nj__h2_head *head);
+void nj__h2_priority_set_initial(struct nj_h2_stream *st, const struct nj__h2_head *head);
 /* Adapt the default priority to a response body of `n_bytes`, or NJ_BODY_LEN_UNKNOWN. */
 void nj__h2_priority_by_size(struct nj_h2_stream *st, uint64_t n_bytes);
 
 /* ---- data_input.c ---- */
 
 /* The owner reads the request body of this stream. */
-bool nj__h2_is_body_read(const struct nj_h2_stream *st);
+bool nj__h2_has_body_reader(const struct nj_h2_stream *st);
 /* The header of a DATA frame was received; then, parts of its payload. */
 void nj__h2_data_begin(struct nj_h2 *h);
 void nj__h2_data_input(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes);
 
-/* ---- half_closed_local.c ---- */
+/* ---- reset_after_response.c ---- */
 
 /* The response is complete and the request is not: enter half-closed (local). */
 void nj__h2_half_close(struct nj_h2_stream *st);
 /* An acknowledgment of a PING was received, with these eight bytes. */
-void nj__h2_half_closed_ping_ack(struct nj_h2 *h, const uint8_t *p);
+void nj__h2_half_closed_on_ping_ack(struct nj_h2 *h, const uint8_t *p);
 /* Reset all half-closed streams, because the connection is being shut down. */
 void nj__h2_half_closed_reset_all(struct nj_h2 *h);
 
-/* ---- glitch.c ---- */
+/* ---- glitch_budget.c ---- */
 
 /* Glitches per event; limits.glitches_max is the budget. */
 enum {

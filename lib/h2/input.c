@@ -323,17 +323,17 @@ static void rst_stream(struct nj_h2 *h)
     if (!st)
         return;
     st->reset_received = true;
-    nj__h2_count_reset_bytes(h, st->n_head_out);
+    nj__h2_count_outbox_reset_bytes(h, st->n_head_out);
     nj__h2_stream_destroy(st);
 }
 
 static void ping(struct nj_h2 *h, const uint8_t *p)
 {
     if (h->frame.flags & NJ__H2_ACK) {
-        nj__h2_half_closed_ping_ack(h, p);
+        nj__h2_half_closed_on_ping_ack(h, p);
         return;
     }
-    uint8_t *to = nj__h2_put_ack(h, NJ__H2_FRAME_HEAD + PING_BYTES);
+    uint8_t *to = nj__h2_out_extend_for_ack(h, NJ__H2_FRAME_HEAD + PING_BYTES);
     if (to)
         memcpy(nj__h2_put_frame_head(to, PING_BYTES, NJ__H2_PING, NJ__H2_ACK, 0), p, PING_BYTES);
 }

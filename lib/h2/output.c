@@ -80,7 +80,7 @@ static void compact(struct nj_h2 *h)
     h->out_at = 0;
 }
 
-uint8_t *nj__h2_out_put(struct nj_h2 *h, uint32_t n_bytes)
+uint8_t *nj__h2_out_extend(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (nj_unlikely(h->write_closed))
         return NULL;
@@ -97,20 +97,20 @@ uint8_t *nj__h2_out_put(struct nj_h2 *h, uint32_t n_bytes)
 
 void nj__h2_put_u32_frame(struct nj_h2 *h, enum nj__h2_frame_type type, uint32_t id, uint32_t value)
 {
-    uint8_t *p = nj__h2_out_put(h, NJ__H2_FRAME_HEAD + 4);
+    uint8_t *p = nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + 4);
     if (p)
         nj_put_be32(nj__h2_put_frame_head(p, 4, type, 0, id), value);
 }
 
-uint8_t *nj__h2_put_ack(struct nj_h2 *h, uint32_t n_bytes)
+uint8_t *nj__h2_out_extend_for_ack(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (h->n_acks++ < ACKS_PENDING_MAX)
-        return nj__h2_out_put(h, n_bytes);
+        return nj__h2_out_extend(h, n_bytes);
     nj_h2_end_for_abuse(h, NJ_H2_ABUSE_UNREAD); /* the peer does not read them */
     return NULL;
 }
 
-void nj__h2_count_reset_bytes(struct nj_h2 *h, uint32_t n_bytes)
+void nj__h2_count_outbox_reset_bytes(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (n_unflushed(h) == 0)
         return;
@@ -119,7 +119,7 @@ void nj__h2_count_reset_bytes(struct nj_h2 *h, uint32_t n_bytes)
         nj_h2_end_for_abuse(h, NJ_H2_ABUSE_UNREAD);
 }
 
-void nj__h2_close_when_flushed(struct nj_h2_stream *st)
+void nj__h2_stream_end_when_flushed(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
 
@@ -166,7 +166,7 @@ static void flush(struct nj_h2 *h, uint32_t n_max)
 /* The body ended with an earlier frame. */
 static void end_after_body(struct nj_h2_stream *st)
 {
-    if (nj__h2_put_end(st))
+    if (nj__h2_put_body_end(st))
         nj__h2_response_sent(st);
 }
 
@@ -174,7 +174,7 @@ static void end_after_body(struct nj_h2_stream *st)
 static void end_with_frame(struct nj_h2_stream *st)
 {
     st->end_queued = true;
-    if (!st->trailers || nj__h2_put_end(st))
+    if (!st->trailers || nj__h2_put_body_end(st))
         nj__h2_response_sent(st);
 }
 
@@ -195,7 +195,7 @@ static bool emit_data(struct nj_h2_stream *st, const struct nj_slice *slice, uin
     struct nj_h2 *h = st->h;
     uint32_t n = slice->n_bytes;
     bool copied = n < COPY_BELOW_BYTES;
-    uint8_t *p = nj__h2_out_put(h, NJ__H2_FRAME_HEAD + (copied ? n : 0));
+    uint8_t *p = nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + (copied ? n : 0));
 
     if (!p)
         return false;

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 enum { TOO_MANY = -3 }; /* in addition to the results of nj__hpack_decode_next() */
 

@@ -46,7 +46,7 @@ static bool ensure_encoder(struct nj_h2 *h)
 static uint8_t *room_for_block(struct nj_h2 *h, size_t n_max)
 {
     size_t n_heads = NJ__H2_FRAME_HEAD * (1 + n_max / NJ__H2_PAYLOAD_MAX);
-    uint8_t *p = nj__h2_out_put(h, (uint32_t)(n_max + n_heads));
+    uint8_t *p = nj__h2_out_extend(h, (uint32_t)(n_max + n_heads));
     if (p)
         h->out.n -= (uint32_t)(n_max + n_heads);
     return p;
@@ -73,7 +73,7 @@ static bool put_cached(struct nj_h2_stream *st, uint64_t stamp, bool ends)
 {
     struct nj_h2 *h = st->h;
     uint8_t *p = room_for_block(h, NJ__HPACK_CACHED_BLOCK_MAX);
-    size_t n = p ? nj__hpack_encode_cached(h->hpack_encoder, p + NJ__H2_FRAME_HEAD, stamp) : 0;
+    size_t n = p ? nj__hpack_put_cached_block(h->hpack_encoder, p + NJ__H2_FRAME_HEAD, stamp) : 0;
 
     if (n > 0)
         frame_block(st, p, (uint32_t)n, ends);
@@ -141,14 +141,14 @@ int nj_h2_set_trailers(struct nj_h2_stream *st, const struct nj_field *fields, s
     return st->trailers ? 0 : -1;
 }
 
-bool nj__h2_put_end(struct nj_h2_stream *st)
+bool nj__h2_put_body_end(struct nj_h2_stream *st)
 {
     const struct nj__h2_trailers *t = st->trailers;
 
     st->end_queued = true;
     if (t)
         return nj__h2_put_fields(st, 0, t->fields, t->n_fields, 0, true);
-    uint8_t *p = nj__h2_out_put(st->h, NJ__H2_FRAME_HEAD);
+    uint8_t *p = nj__h2_out_extend(st->h, NJ__H2_FRAME_HEAD);
     if (p)
         nj__h2_put_frame_head(p, 0, NJ__H2_DATA, NJ__H2_END_STREAM, (uint32_t)st->id);
     return p != NULL;
@@ -177,7 +177,7 @@ static void start_body(struct nj_h2_stream *st, uint16_t status)
         nj__h2_schedule(st);
     } else {
         st->end_queued = true;
-        nj__h2_close_when_flushed(st);
+        nj__h2_stream_end_when_flushed(st);
     }
 }
 
@@ -203,7 +203,7 @@ int nj_h2_respond_cacheable(struct nj_h2_stream *st, uint16_t status, const stru
     }
     bool ends = !st->body && !st->trailers;
     if (!nj__h2_put_fields(st, status, fields, n_fields, stamp, ends) ||
-        (!st->body && !ends && !nj__h2_put_end(st))) {
+        (!st->body && !ends && !nj__h2_put_body_end(st))) {
         nj__h2_body_close(st);
         return -1;
     }
@@ -251,8 +251,8 @@ void nj_h2_resume(struct nj_h2_stream *st)
         return;
     if (nj_unlikely(ends_without_window(st))) {
         st->deferred = false;
-        if (nj__h2_put_end(st))
-            nj__h2_close_when_flushed(st);
+        if (nj__h2_put_body_end(st))
+            nj__h2_stream_end_when_flushed(st);
     } else if (st->deferred) {
         st->deferred = false;
         nj__h2_schedule(st);

@@ -168,7 +168,7 @@ void nj_h2_prioritize(struct nj_h2_stream *st, uint8_t urgency, bool incremental
     set_priority(st, (uint8_t)(urgency << 4 | (incremental ? INCREMENTAL : 0)));
 }
 
-void nj__h2_priority_init(struct nj_h2_stream *st, const struct nj__h2_head *head)
+void nj__h2_priority_set_initial(struct nj_h2_stream *st, const struct nj__h2_head *head)
 {
     const struct nj_h2 *h = st->h;
 

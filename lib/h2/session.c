@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/limits.h"
 
 /* WINDOW_UPDATEs that a client may send before its first request. */
@@ -76,7 +76,7 @@ void nj_h2_close(struct nj_h2 *h)
 
     NJ_ASSERT(!h->busy);
     /* Calls made by the callbacks below have no effect. */
-    nj__h2_end(h, NJ__H2_END_CLOSED, NJ_H2_NO_ERROR);
+    nj__h2_record_end(h, NJ__H2_END_CLOSED, NJ_H2_NO_ERROR);
     h->write_closed = true;
     while (!nj_list_empty(&h->streams))
         nj__h2_stream_destroy(nj_container_of(h->streams.next, struct nj_h2_stream, link));
@@ -86,7 +86,7 @@ void nj_h2_close(struct nj_h2 *h)
     core->n_conns--;
 }
 
-void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code)
+void nj__h2_record_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code)
 {
     if (h->end)
         return;
@@ -100,20 +100,20 @@ void nj__h2_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code
 
 void nj__h2_conn_error(struct nj_h2 *h, enum nj_h2_error_code code)
 {
-    nj__h2_end(h, NJ__H2_END_PROTOCOL, code);
+    nj__h2_record_end(h, NJ__H2_END_PROTOCOL, code);
 }
 
 void nj__h2_out_of_memory(struct nj_h2 *h)
 {
     h->write_closed = true; /* the sink may hold part of a frame */
-    nj__h2_end(h, NJ__H2_END_MEMORY, NJ_H2_INTERNAL_ERROR);
+    nj__h2_record_end(h, NJ__H2_END_MEMORY, NJ_H2_INTERNAL_ERROR);
 }
 
 void nj_h2_end_for_abuse(struct nj_h2 *h, enum nj_h2_abuse why)
 {
     if (!h->end)
         h->abuse = (uint8_t)why;
-    nj__h2_end(h, NJ__H2_END_ABUSE, NJ_H2_ENHANCE_YOUR_CALM);
+    nj__h2_record_end(h, NJ__H2_END_ABUSE, NJ_H2_ENHANCE_YOUR_CALM);
 }
 
 enum nj_h2_abuse nj_h2_abuse_reason(const struct nj_h2 *h)
@@ -126,12 +126,12 @@ enum nj_h2_abuse nj_h2_abuse_reason(const struct nj_h2 *h)
 static const char *const abuse_text[NJ_H2_N_ABUSES] = {
     [NJ_H2_ABUSE_NONE] = "",
 #define NJ_H2_ABUSE(NAME, name, text) [NJ_H2_ABUSE_##NAME] = text,
-#include "h2/glitch.def"
+#include "h2/abuse_kinds.def"
 #undef NJ_H2_ABUSE
 };
 #define NJ_H2_ABUSE(NAME, name, text)                                                              \
     _Static_assert(sizeof text - 1 <= NJ_H2_ABUSE_TEXT_MAX, "debug data is short");
-#include "h2/glitch.def"
+#include "h2/abuse_kinds.def"
 #undef NJ_H2_ABUSE
 
 static const char *frame_text(const struct nj_h2 *h)
@@ -178,7 +178,7 @@ static void put_goaway(struct nj_h2 *h, uint32_t last, uint32_t code, const char
 {
     uint32_t n_what = (uint32_t)strlen(what), n_why = (uint32_t)strlen(why);
     uint32_t n = GOAWAY_BYTES + n_what + n_why;
-    uint8_t *p = nj__h2_out_put(h, NJ__H2_FRAME_HEAD + n);
+    uint8_t *p = nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + n);
 
     if (!p)
         return;
@@ -240,7 +240,7 @@ void nj_h2_goaway(struct nj_h2 *h)
 
 void nj_h2_ping(struct nj_h2 *h)
 {
-    uint8_t *p = h->end ? NULL : nj__h2_out_put(h, NJ__H2_FRAME_HEAD + PING_BYTES);
+    uint8_t *p = h->end ? NULL : nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + PING_BYTES);
     if (!p)
         return;
     p = nj__h2_put_frame_head(p, PING_BYTES, NJ__H2_PING, 0, 0);

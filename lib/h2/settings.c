@@ -24,7 +24,7 @@ static uint8_t *put_entry(uint8_t *p, uint16_t id, uint32_t value)
 void nj__h2_send_settings(struct nj_h2 *h)
 {
     const struct nj_h2_limits *max = &h->core->limits;
-    uint8_t *p = nj__h2_out_put(h, NJ__H2_FRAME_HEAD + 4 * ENTRY_BYTES);
+    uint8_t *p = nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + 4 * ENTRY_BYTES);
 
     if (!p)
         return;
@@ -106,7 +106,7 @@ void nj__h2_apply_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
     for (uint32_t i = 0; i < n_bytes && !h->end; i += ENTRY_BYTES)
         apply_setting(h, nj_get_be16(p + i), nj_get_be32(p + i + 2));
     h->settings_seen = true;
-    uint8_t *ack = h->end ? NULL : nj__h2_put_ack(h, NJ__H2_FRAME_HEAD);
+    uint8_t *ack = h->end ? NULL : nj__h2_out_extend_for_ack(h, NJ__H2_FRAME_HEAD);
     if (ack)
         nj__h2_put_frame_head(ack, 0, NJ__H2_SETTINGS, NJ__H2_ACK, 0);
 }

@@ -99,7 +99,7 @@ void nj__h2_body_close(struct nj_h2_stream *st)
         body->ops->close(body);
 }
 
-void nj__h2_stream_detach(struct nj_h2_stream *st)
+void nj__h2_stream_close_for_user(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
     bool shown_to_user = st->shown_to_user;
@@ -111,7 +111,7 @@ void nj__h2_stream_detach(struct nj_h2_stream *st)
     if (shown_to_user)
         h->core->events->on_stream_close(h->user, st, st->complete);
     if (st->n_held > 0)
-        nj__h2_window_consume(h, st->n_held);
+        nj__h2_conn_window_return(h, st->n_held);
     st->n_held = 0;
 }
 
@@ -138,7 +138,7 @@ void nj__h2_stream_destroy(struct nj_h2_stream *st)
         nj_list_del(&st->link);
         h->n_half_closed--;
     } else {
-        nj__h2_stream_detach(st);
+        nj__h2_stream_close_for_user(st);
     }
     record_end(h, st);
     table_remove(h, st);
@@ -191,7 +191,7 @@ void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj_h2_error_code code)
         return;
     st->reset = true;
     put_reset(st->h, (uint32_t)st->id, code);
-    nj__h2_close_when_flushed(st);
+    nj__h2_stream_end_when_flushed(st);
 }
 
 /* The peer provokes a reset (CVE-2025-8671): count the error and the reset. */

@@ -30,7 +30,7 @@ void nj_resp_head_add_defaults(struct nj_resp_head *r)
 
 void nj_resp_head_add_length(struct nj_resp_head *r, uint64_t n_bytes)
 {
-    char *end = r->length + sizeof r->length, *p = nj_put_digits(end, n_bytes);
+    char *end = r->length + sizeof r->length, *p = nj_put_digits_backward(end, n_bytes);
     nj_resp_head_add(r, NJ_STR("content-length"), (struct nj_str){p, (uint32_t)(end - p)});
 }
 
@@ -40,7 +40,7 @@ void nj_resp_head_add_type(struct nj_resp_head *r, struct nj_str type)
     nj_resp_head_add(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
 }
 
-void nj_resp_head_add_required(struct nj_resp_head *r, struct nj_field extra)
+void nj_resp_head_add_by_status(struct nj_resp_head *r, struct nj_field extra)
 {
     if (extra.name.n_bytes > 0)
         nj_resp_head_add(r, extra.name, extra.value);
@@ -126,7 +126,7 @@ static void error(struct nj_txn *t, uint16_t status, struct nj_str text, struct 
     if (text.n_bytes > 0)
         nj_resp_head_add_type(&r, NJ_STR("text/plain; charset=utf-8"));
     nj_resp_head_add_length(&r, text.n_bytes);
-    nj_resp_head_add_required(&r, extra);
+    nj_resp_head_add_by_status(&r, extra);
     t->text = (struct nj_text_body){.body.ops = &text_ops, .rest = text};
     nj_resp_head_send(&r, 0, has_body ? &t->text.body : NULL);
 }

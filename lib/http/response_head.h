@@ -30,7 +30,7 @@ void nj_resp_head_add_type(struct nj_resp_head *r, struct nj_str type);
 
 /* Adds the field that a status requires: `extra`, unless its name is empty, such as allow with 405
  * and content-range with 416 (RFC 9110 15.5.6, 15.5.17); else retry-after: 1 with 503 (15.6.4). */
-void nj_resp_head_add_required(struct nj_resp_head *r, struct nj_field extra);
+void nj_resp_head_add_by_status(struct nj_resp_head *r, struct nj_field extra);
 
 /* Sends the response; see nj_txn_respond(). */
 int nj_resp_head_send(const struct nj_resp_head *r, uint64_t stamp, struct nj_body *body);

@@ -7,7 +7,7 @@
 #include "http/transaction.h"
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/limits.h"
 #include "http/files/file_server.h"
 #include "http/handlers/exchange.h"
@@ -70,8 +70,8 @@ static struct nj_access_record *open_record(struct nj_txns *set, const struct nj
     r->conn = from->conn_number;
     r->class_of[0] = '\0';
     r->cut = false;
-    const struct nj_str referer = nj_header_value(head, NJ_HEADER_REFERER);
-    const struct nj_str agent = nj_header_value(head, NJ_HEADER_USER_AGENT);
+    const struct nj_str referer = nj_header_first_value(head, NJ_HEADER_REFERER);
+    const struct nj_str agent = nj_header_first_value(head, NJ_HEADER_USER_AGENT);
     r->n_method = append_text(r, &at, head->method);
     r->n_path = append_text(r, &at, head->path);
     r->n_authority = append_text(r, &at, head->authority);
@@ -113,7 +113,7 @@ static struct nj_requester *requester_of(struct nj_txns *set, uint64_t asker, ui
 static void respond_429(struct nj_txn *t, uint32_t retry_after_s)
 {
     char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
-    const char *p = nj_put_digits(end, retry_after_s);
+    const char *p = nj_put_digits_backward(end, retry_after_s);
 
     nj_respond_error(t, 429, (struct nj_field){NJ_STR("retry-after"), {p, (uint32_t)(end - p)}});
 }
@@ -233,7 +233,7 @@ static struct nj_txn *take(struct nj_txns *set, struct nj_requester *r,
 }
 
 /* The transaction is on the stack: it ends with this call. */
-void nj_txn_refuse_unpooled(struct nj_txns *set, const struct nj_txn_origin *from,
+void nj_txns_refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *from,
                             const struct nj_request_head *head, uint16_t status)
 {
     struct nj_txn t = {.set = set,
@@ -253,12 +253,12 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
         .addr = from->remote, .path = path, .head = head, .memo = &set->memo};
     struct nj_policy_verdict v;
 
-    nj_policy_decide(nj_shape_policy(set->shape), &set->client_key, &q, &v);
+    nj_policy_decide_request(nj_shape_policy(set->shape), &set->client_key, &q, &v);
     struct nj_txn *t =
         take(set, requester_of(set, v.asker, v.client_unknown ? from->conn_number : 0), &v);
     *out = t;
     if (!t) {
-        nj_txn_refuse_unpooled(set, from, head, 503);
+        nj_txns_refuse_and_log(set, from, head, 503);
         return false;
     }
     t->set = set;
@@ -269,7 +269,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     t->rport = from->rport;
     t->asker = v.asker;
     t->arrived_at = t->progressed_at = *set->now;
-    t->method = (uint8_t)nj_method_of(head->method);
+    t->method = (uint8_t)nj_method_parse(head->method);
     t->request_whole = head->ends;
     t->client_unknown = v.client_unknown;
     nj_list_init(&t->node);
@@ -286,7 +286,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     return true;
 }
 
-const struct nj_class *nj_txns_find_class(const struct nj_txns *set, const char *name)
+const struct nj_class *nj_txns_find_class_by_name(const struct nj_txns *set, const char *name)
 {
     const struct nj_policy *p = nj_shape_policy(set->shape);
 
@@ -305,7 +305,7 @@ bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
     uint32_t retry_after_s;
 
     NJ_ASSERT(t->admitted && !t->head_sent_at);
-    if (nj_paced_has_class(&t->paced, class_of)) /* already counted in this class */
+    if (nj_paced_is_of_class(&t->paced, class_of)) /* already counted in this class */
         return true;
     if (t->access)
         memcpy(t->access->class_of, class_of->name, sizeof class_of->name);
@@ -315,7 +315,7 @@ bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
     }
     struct nj_client *old = t->client;
     struct nj_client *client =
-        nj_txns_get_client(set, nj_policy_class_key(t->asker, class_of), &addr);
+        nj_txns_get_client(set, nj_policy_client_key_in_class(t->asker, class_of), &addr);
     enum nj_action action =
         nj_client_request_begin(client, &class_of->caps, *set->now, &retry_after_s);
     bool moved = action == NJ_ACTION_SERVE && nj_paced_set_class(&t->paced, class_of, client);
@@ -387,7 +387,7 @@ void nj_txn_end(struct nj_txn *t, bool complete)
         set->events->leave_stack_queue(t);
     nj_list_del(&t->node);
     if (t->exchange)
-        nj_exchange_stream_closed(t->exchange);
+        nj_exchange_on_stream_closed(t->exchange);
     else
         nj_txn_release(t);
 }

@@ -17,7 +17,7 @@
 #include "base/request_head.h"
 #include "http/proto/date.h"
 #include "shape/shaper.h"
-#include "telem/access.h"
+#include "telem/access_log_record.h"
 #include "telem/counters.h"
 #include "telem/histogram.h"
 
@@ -74,7 +74,7 @@ struct nj_text_body {
 };
 
 struct nj_txn {
-    struct nj_list node; /* in conn/timeouts.c's list, or in nj_requester.waiting */
+    struct nj_list node; /* in conn/conn_request_timeouts.c's list, or in nj_requester.waiting */
     struct nj_txns *set;
     const struct nj_framing *framing;
     void *stream;         /* NULL: the stream has closed */
@@ -97,7 +97,8 @@ struct nj_txn {
     bool awaits_stack;   /* queued for a stack: node is in requester->waiting */
     nj_ns stack_since;   /* when it was queued for a stack; if not queued, when it was submitted */
 
-    /* conn/timeouts.c: progress at the last check that found the stream fast enough. */
+    /* conn/conn_request_timeouts.c: progress at the last check that found the stream fast enough.
+     */
     nj_ns progressed_at, progress_throttled;
     uint64_t progress_sent,
         progress_received; /* bytes of the response; bytes of the request body */
@@ -181,7 +182,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
                   const struct nj_request_head *head, struct nj_str path, struct nj_txn **out);
 /* Answers a request with an error and logs it, without a transaction from the pool. For requests
  * that the framing refuses because of their head. They do not count for a client. */
-void nj_txn_refuse_unpooled(struct nj_txns *set, const struct nj_txn_origin *from,
+void nj_txns_refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *from,
                             const struct nj_request_head *head, uint16_t status);
 /* Dispatches a request to the handler of a route, or to the file server, which is mounted at "/"
  * and may respond at once. `n_conn_tasks` is the number of running handlers of the connection.
@@ -206,7 +207,7 @@ bool nj_txn_respond_cached(struct nj_txn *t, uint16_t status, uint64_t stamp, st
  * the class's action or its limits for a client refused the request, which was answered. */
 bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of);
 /* A class of the active policy by name, or NULL. */
-const struct nj_class *nj_txns_find_class(const struct nj_txns *set, const char *name);
+const struct nj_class *nj_txns_find_class_by_name(const struct nj_txns *set, const char *name);
 
 /* `n_left` slots of a shared resource are free. True: the client has too many open requests for one
  * of them, and the request was answered with 503. */

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "conn/abuse_counts.h"
+#include "conn/abuse_reason_counts.h"
 
 #define NJ_ABUSE_LINE_BYTES 256u
 

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
-#include "base/error_text.h"
+#include "base/relaxed_atomics.h"
+#include "base/set_error.h"
 #include "log/log.h"
 #include "threads/os_clock.h"
 
@@ -386,7 +386,7 @@ static void check_renamed(struct nj_access_file *f, nj_ns now)
     }
 }
 
-void nj_access_file_poll(struct nj_access_file *f, nj_ns now)
+void nj_access_file_write_due(struct nj_access_file *f, nj_ns now)
 {
     size_t n = f->to - f->from;
 
@@ -400,13 +400,13 @@ void nj_access_file_poll(struct nj_access_file *f, nj_ns now)
 
 void nj_access_file_close(struct nj_access_file *f)
 {
-    nj_ns until = nj_os_clock_ns(CLOCK_MONOTONIC) + NJ_ACCESS_CLOSE_NS;
+    nj_ns until = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) + NJ_ACCESS_CLOSE_NS;
 
-    f->now = nj_os_clock_ns(CLOCK_MONOTONIC);
+    f->now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
     bool more = f->from < f->to && open_if_closed(f);
     while (more && f->from < f->to && f->now < until) {
         more = write_once(f, (int)((until - f->now) / NJ_MS) + 1);
-        f->now = nj_os_clock_ns(CLOCK_MONOTONIC);
+        f->now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
     }
     if (f->from < f->to) {
         uint64_t n_left = lines_in(f->kept + f->from, f->to - f->from);

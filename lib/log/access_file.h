@@ -64,7 +64,7 @@ char *nj_access_file_reserve(struct nj_access_file *f, size_t n_bytes);
 /* Commit the line of n_bytes written there, including its '\n'. */
 void nj_access_file_commit(struct nj_access_file *f, size_t n_bytes, nj_ns now);
 /* Write the buffer if it is due; check whether the file was renamed or removed. */
-void nj_access_file_poll(struct nj_access_file *f, nj_ns now);
+void nj_access_file_write_due(struct nj_access_file *f, nj_ns now);
 /* Reopen the path; lines that the old file did not take go to the new one. */
 void nj_access_file_reopen(struct nj_access_file *f, nj_ns now);
 

@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "base/assert.h"
-#include "base/json_string.h"
-#include "log/address_text.h"
+#include "base/json_escape_utf8.h"
+#include "log/address_text_and_log.h"
 
 /* --- fields -------------------------------------------------------------------------------- */
 

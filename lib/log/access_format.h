@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "telem/access.h"
+#include "telem/access_log_record.h"
 
 enum nj_access_format {
     NJ_ACCESS_COMBINED, /* Apache's and nginx's, followed by further fields */

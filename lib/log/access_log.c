@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 #include "base/pool.h"
 #include "log/access_file.h"
 #include "log/log.h"
@@ -44,8 +44,8 @@ struct nj_access_log {
 static void set_skew(struct nj_access_log *log)
 {
     if (log->config.wall_ns)
-        log->skew_ns =
-            (int64_t)nj_os_clock_ns(CLOCK_REALTIME) - log->config.wall_ns(log->config.wall_ctx);
+        log->skew_ns = (int64_t)nj_os_clock_gettime_ns(CLOCK_REALTIME) -
+                       log->config.wall_ns(log->config.wall_ctx);
 }
 
 static void write_record(void *ctx, void *record)
@@ -58,18 +58,18 @@ static void write_record(void *ctx, void *record)
         return;
     a->wall_ns += log->skew_ns;
     size_t n_bytes = nj_access_format_line(log->config.format, a, &log->clock, room);
-    nj_access_file_commit(&log->file, n_bytes, nj_os_clock_ns(CLOCK_MONOTONIC));
+    nj_access_file_commit(&log->file, n_bytes, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
 }
 
 static void poll_file(void *ctx)
 {
     struct nj_access_log *log = ctx;
-    nj_ns now = nj_os_clock_ns(CLOCK_MONOTONIC);
+    nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 
     set_skew(log);
     if (atomic_exchange_explicit(&log->reopen, false, memory_order_relaxed))
         nj_access_file_reopen(&log->file, now);
-    nj_access_file_poll(&log->file, now);
+    nj_access_file_write_due(&log->file, now);
 }
 
 /* --- the shards ---------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ static void put(void *ctx, struct nj_access_record *a)
     /* The ring has room for all records of the pool. */
     NJ_CHECK(nj_service_submit(p->out, a));
     if (++p->n_unflushed >= NJ_ACCESS_WAKE_RECORDS) {
-        nj_service_flush(p->out);
+        nj_service_wake_if_submitted(p->out);
         p->n_unflushed = 0;
     }
 }
@@ -164,7 +164,7 @@ static int start(struct nj_access_log *log, char *why, size_t why_bytes)
         ok = nj_pool_init(&log->ports[i].records, sizeof(struct nj_access_record), c->n_records);
     int rc = ok ? nj_service_start(&worker, &log->worker) : -ENOMEM;
     for (uint32_t i = 0; rc == 0 && i < c->n_shards; i++)
-        log->ports[i].out = nj_service_rings(log->worker, i);
+        log->ports[i].out = nj_service_shard_rings(log->worker, i);
     if (rc != 0)
         snprintf(why, why_bytes, "the writer of the access log does not start: %s", strerror(-rc));
     return rc;

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "log/access_format.h"
-#include "telem/access.h"
+#include "telem/access_log_record.h"
 
 /* Records of a shard: open requests and lines not written yet. 832 bytes each, 52 MiB of address
  * space in total, touched on use; plus 512 KiB for each ring. */

@@ -18,9 +18,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/signal_stack.h"
-#include "dpdk/eal_log.h"
+#include "dpdk/eal_output_capture.h"
 #include "log/crash_symbols.h"
 
 #define FRAMES_MAX 64 /* a recursion without end shows itself in fewer */
@@ -83,7 +83,7 @@ static void put_number(struct line *l, uint64_t number, unsigned base)
 static void print(struct line *l)
 {
     l->text[l->n++] = '\n';
-    ssize_t n = write(nj_eal_log_stderr(), l->text, l->n);
+    ssize_t n = write(nj_eal_log_original_stderr_fd(), l->text, l->n);
     (void)n; /* an error cannot be handled here */
     l->n = 0;
 }

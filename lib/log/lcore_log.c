@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 
 void nj_lcore_log_put(struct nj_lcore_log *notes, const char *line)
 {

@@ -27,8 +27,8 @@ static bool is_line_due(nj_ns *logged_at, nj_ns now)
     return true;
 }
 
-bool nj_watchdog_check(struct nj_watchdog *w, const struct nj_watchdog_sample *sight, nj_ns now,
-                       char *line, size_t n)
+bool nj_watchdog_check_sample(struct nj_watchdog *w, const struct nj_watchdog_sample *sight,
+                              nj_ns now, char *line, size_t n)
 {
     if (w->progress_at == 0 || sight->loops != w->loops)
         w->progress_at = now;

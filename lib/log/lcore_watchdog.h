@@ -35,7 +35,7 @@ struct nj_watchdog_sample {
 };
 
 /* Check one sample. Returns true if `line` has a report, without '\n'. `w` starts as zero. */
-bool nj_watchdog_check(struct nj_watchdog *w, const struct nj_watchdog_sample *sight, nj_ns now,
-                       char *line, size_t n);
+bool nj_watchdog_check_sample(struct nj_watchdog *w, const struct nj_watchdog_sample *sight,
+                              nj_ns now, char *line, size_t n);
 
 #endif

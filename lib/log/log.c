@@ -21,7 +21,7 @@
 #define HEAD_BYTES 64u
 #define LINE_BYTES 2048u
 
-bool nj_log_is_journal(const char *stream, int fd)
+bool nj_log_fd_is_journal(const char *stream, int fd)
 {
     uintmax_t device, inode;
     struct stat st;
@@ -74,13 +74,13 @@ void nj_log_set_sink(struct nj_log_sink sink)
     process_sink = sink;
 }
 
-void nj_log_lines(struct nj_log_sink sink, enum nj_log level, const char *text)
+void nj_log_lines_to_sink(struct nj_log_sink sink, enum nj_log level, const char *text)
 {
     char head[HEAD_BYTES], line[LINE_BYTES];
 
-    bool journal = nj_log_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO);
+    bool journal = nj_log_fd_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO);
     size_t n_head = nj_log_format_head(head, sizeof head, level, journal,
-                                       (int64_t)nj_os_clock_ns(CLOCK_REALTIME));
+                                       (int64_t)nj_os_clock_gettime_ns(CLOCK_REALTIME));
     for (const char *p = text; *p;) {
         size_t n = strcspn(p, "\n");
         if (sink.log) {
@@ -103,6 +103,6 @@ void nj_log(enum nj_log level, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, TEXT_BYTES, format, ap);
     va_end(ap);
-    nj_log_lines(process_sink, level, text);
+    nj_log_lines_to_sink(process_sink, level, text);
     free(text);
 }

@@ -20,7 +20,7 @@
 
 #include <nightjar/server.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 enum nj_log {
     NJ_LEVEL_ERROR = NJ_LOG_ERROR,
@@ -36,7 +36,7 @@ struct nj_log_sink {
 /* Set the sink of the process. Call while no other thread of the library runs. */
 void nj_log_set_sink(struct nj_log_sink sink);
 /* Pass each line of `text` to `sink`. */
-void nj_log_lines(struct nj_log_sink sink, enum nj_log level, const char *text);
+void nj_log_lines_to_sink(struct nj_log_sink sink, enum nj_log level, const char *text);
 
 /* Log one line, or several separated by '\n', each with its own head and one write(2). Long lines
  * are truncated. May block on the reader of standard error: any thread except lcores, which use
@@ -46,6 +46,6 @@ void nj_log(enum nj_log level, const char *format, ...) NJ_PRINTF(2, 3);
 /* Format the head of a line. `wall_ns` is UNIX time in ns. Returns its length. Pure. */
 size_t nj_log_format_head(char *out, size_t n, enum nj_log level, bool to_journal, int64_t wall_ns);
 /* Does `fd` match `stream`, the value of JOURNAL_STREAM ("DEVICE:INODE")? NULL: no. */
-bool nj_log_is_journal(const char *stream, int fd);
+bool nj_log_fd_is_journal(const char *stream, int fd);
 
 #endif

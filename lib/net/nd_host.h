@@ -6,7 +6,7 @@
  *
  * Every shard runs this over the same packets, which shards forward to each other, and with the
  * same key, so that all derive the same addresses. One shard sends the unsolicited messages. Used
- * on the shard's lcore only; other threads may read addresses by nj_iface_addr_get().
+ * on the shard's lcore only; other threads may read addresses by nj_iface_addr_load_atomic().
  */
 #ifndef NJ_NET_ND_HOST_H
 #define NJ_NET_ND_HOST_H
@@ -76,7 +76,8 @@ bool nj_nd_host_input(struct nj_nd_host *d, const struct nj_packet *p, const uin
 
 /* The neighbour `ip` stopped replying (`silent`), or is no longer a router. If it is the current
  * default router, select another one. */
-void nj_nd_host_neigh_lost(struct nj_nd_host *d, const struct nj_addr *ip, bool silent, nj_ns now);
+void nj_nd_host_replace_lost_router(struct nj_nd_host *d, const struct nj_addr *ip, bool silent,
+                                    nj_ns now);
 
 /* Run expired timers: probes, reports, lifetimes. Cheap if none has expired. */
 void nj_nd_host_tick(struct nj_nd_host *d, nj_ns now);

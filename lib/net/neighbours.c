@@ -178,7 +178,7 @@ struct rte_mbuf *nj_neigh_alloc_mbuf(struct nj_neigh *n)
 static void send_own_frame(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst,
                            uint16_t type)
 {
-    nj_link_prepend(m, dst, n->iface, type);
+    nj_eth_vlan_prepend(m, dst, n->iface, type);
     nj_count(n->counters, NJ_C_tx_made);
     n->send(n->ctx, m);
 }
@@ -245,7 +245,7 @@ static void begin_probe(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
 
 static void send_resolved(struct nj_neigh *n, struct nj_neigh_entry *e, struct rte_mbuf *m)
 {
-    nj_link_prepend(m, &e->mac, n->iface, is_v4(e) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
+    nj_eth_vlan_prepend(m, &e->mac, n->iface, is_v4(e) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
     n->send(n->ctx, m);
 }
 
@@ -464,7 +464,7 @@ bool nj_neigh_advert_input(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now
     return true;
 }
 
-void nj_neigh_announce(struct nj_neigh *n)
+void nj_neigh_send_gratuitous_arp(struct nj_neigh *n)
 {
     for (unsigned i = 0; i < n->iface->n_addrs; i++) {
         const struct nj_addr *own = &n->iface->addr[i].ip;

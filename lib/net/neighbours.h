@@ -16,7 +16,7 @@
 #include <rte_mbuf.h>
 
 #include "base/limits.h"
-#include "base/rate.h"
+#include "base/event_rate_limit.h"
 #include "base/types.h"
 #include "telem/counters.h"
 #include "wire/packet.h"
@@ -101,7 +101,7 @@ bool nj_neigh_learn(struct nj_neigh *n, const struct nj_addr *ip, const struct r
 bool nj_neigh_advert_input(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now);
 
 /* Announce our IPv4 addresses by gratuitous ARP (RFC 5227 3). */
-void nj_neigh_announce(struct nj_neigh *n);
+void nj_neigh_send_gratuitous_arp(struct nj_neigh *n);
 
 /* Allocate an mbuf for an ARP or ND packet. Returns NULL, counted as mbuf_none, if none is free. */
 struct rte_mbuf *nj_neigh_alloc_mbuf(struct nj_neigh *n);

@@ -19,9 +19,9 @@
 #endif
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "sched/fiber_internal.h"
-#include "sched/fp_mode.h"
+#include "sched/fpu_control.h"
 
 #if defined(NJ__ASAN) || defined(NJ__TSAN)
 #define STACK_FACTOR 4u
@@ -119,7 +119,7 @@ void nj_fibers_free(struct nj_fibers *fs)
     if (nj__current.home == fs)
         nj__current.home = NULL;
     for (uint32_t i = 0; i < fs->n_max; i++) {
-        nj__stack_release(&fs->fiber[i].lane);
+        nj__sanitizer_forget_stack(&fs->fiber[i].lane);
         VALGRIND_STACK_DEREGISTER(fs->fiber[i].valgrind_id);
     }
     if (fs->n_max)
@@ -199,10 +199,10 @@ static void enter(struct nj_fibers *fs, struct nj_fiber *f)
     nj__current.fiber = f;
     nj__current.tagged = false; /* a task starts untagged, and a tagged fiber never parks */
     errno = f->saved_errno;
-    nj__stack_set_current(&fs->root_stack);
-    nj__switch_begin(&fs->root_stack, &f->lane);
+    nj__sanitizer_register_current(&fs->root_stack);
+    nj__sanitizer_start_switch(&fs->root_stack, &f->lane);
     struct nj__transfer t = jump_fcontext(f->context, f);
-    nj__switch_end(&fs->root_stack, &f->lane);
+    nj__sanitizer_finish_switch(&fs->root_stack, &f->lane);
     f->context = t.from;
     f->saved_errno = errno;
     errno = root_errno;
@@ -214,9 +214,9 @@ static void leave(struct nj_fiber *f)
 {
     struct nj_fibers *fs = f->all;
 
-    nj__switch_begin(&f->lane, &fs->root_stack);
+    nj__sanitizer_start_switch(&f->lane, &fs->root_stack);
     struct nj__transfer t = jump_fcontext(fs->root, NULL);
-    nj__switch_end(&f->lane, &fs->root_stack);
+    nj__sanitizer_finish_switch(&f->lane, &fs->root_stack);
     fs->root = t.from;
 }
 
@@ -227,14 +227,14 @@ static void leave(struct nj_fiber *f)
 static void body(struct nj__transfer t)
 {
     struct nj_fiber *f = t.data;
-    uint64_t fp_mode = nj__fp_mode(); /* the root's, when this stack was first used */
+    uint64_t fp_mode = nj__fpu_get_control(); /* the root's, when this stack was first used */
 
-    nj__switch_end(&f->lane, &f->all->root_stack);
+    nj__sanitizer_finish_switch(&f->lane, &f->all->root_stack);
     f->all->root = t.from;
     for (;;) {
         f->fn(f->arg);
-        if (nj_unlikely(nj__fp_mode() != fp_mode))
-            nj__fp_set_mode(fp_mode);
+        if (nj_unlikely(nj__fpu_get_control() != fp_mode))
+            nj__fpu_set_control(fp_mode);
         f->state = NJ__FIBER_FREE;
         leave(f);
     }
@@ -243,7 +243,7 @@ static void body(struct nj__transfer t)
 /* For a stack that was never used, or whose memory was released. */
 static void make_context(struct nj_fiber *f)
 {
-    nj__stack_prepare(&f->lane);
+    nj__sanitizer_prepare_stack(&f->lane);
 #ifdef NJ_CHECKED
     fill(f);
 #endif
@@ -257,8 +257,8 @@ static void free_fiber(struct nj_fibers *fs, struct nj_fiber *f)
     fs->n_in_use--;
 }
 
-enum nj_fiber_started nj__fiber_start_for(struct nj_fibers *fs, void (*fn)(void *arg), void *arg,
-                                          struct nj_task_class *class_of)
+enum nj_fiber_started nj__fiber_start_for_class(struct nj_fibers *fs, void (*fn)(void *arg),
+                                                void *arg, struct nj_task_class *class_of)
 {
     struct nj_fiber *f = fs->free;
 
@@ -285,7 +285,7 @@ enum nj_fiber_started nj__fiber_start_for(struct nj_fibers *fs, void (*fn)(void 
 enum nj_fiber_started nj_fiber_start(struct nj_fibers *fs, void (*fn)(void *arg), void *arg)
 {
     nj__fibers_bind(fs);
-    return nj__fiber_start_for(fs, fn, arg, NULL);
+    return nj__fiber_start_for_class(fs, fn, arg, NULL);
 }
 
 struct nj_fiber *nj_fiber_self(void)
@@ -368,7 +368,7 @@ static enum nj_wake_reason report_would_block(void)
     return NJ_WAKE_WOULD_BLOCK;
 }
 
-void nj_fiber_note_would_block(void)
+void nj_fiber_report_would_block(void)
 {
     if (nj__current.home)
         report_would_block();
@@ -387,7 +387,7 @@ static void yield_if_ignoring(struct nj_fiber *f)
     leave(f);
 }
 
-void nj_fiber_note_cancelled(void)
+void nj_fiber_count_cancelled_call(void)
 {
     if (nj__current.fiber && !nj__current.tagged)
         yield_if_ignoring(nj__current.fiber);
@@ -454,7 +454,7 @@ uint32_t nj__fibers_wake_due(struct nj_fibers *fs, nj_ns now)
     return fs->n_runnable;
 }
 
-struct nj_fiber *nj__fibers_pop(struct nj_fibers *fs)
+struct nj_fiber *nj__fibers_pop_runnable(struct nj_fibers *fs)
 {
     fs->n_runnable--;
     return nj_container_of(nj_list_pop(&fs->runnable), struct nj_fiber, node);
@@ -475,7 +475,7 @@ uint32_t nj_fibers_run(struct nj_fibers *fs, nj_ns now, uint32_t n_max)
 
     n = n < n_max ? n : n_max;
     for (uint32_t i = 0; i < n; i++)
-        nj__fiber_resume(nj__fibers_pop(fs));
+        nj__fiber_resume(nj__fibers_pop_runnable(fs));
     return n;
 }
 

@@ -85,10 +85,10 @@ nj_ns nj_fiber_now(void);
 enum nj_wake_reason nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
 /* Reports an attempt to wait in a context that must not block, by a caller that did not reach
  * nj_fiber_park(): calls config.would_block(). No effect on a thread without fibers. */
-void nj_fiber_note_would_block(void);
+void nj_fiber_report_would_block(void);
 /* Counts a call that reported the cancellation to the running fiber. After many such calls each one
  * yields the core. No effect outside a fiber, or while tagged. */
-void nj_fiber_note_cancelled(void);
+void nj_fiber_count_cancelled_call(void);
 
 /* Makes a parked fiber runnable; it runs in the next nj_fibers_run(). False: that wait is already
  * over. Any context of the owning thread. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Internals that fiber.c shares with the strategy of an lcore (ewyk.c). Owning thread only. */
+/* Internals that fiber.c shares with the strategy of an lcore (ewyk_fiber_scheduler.c). Owning
+ * thread only. */
 #ifndef NJ_SCHED_FIBER_INTERNAL_H
 #define NJ_SCHED_FIBER_INTERNAL_H
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "sched/fiber.h"
 #include "sched/stack_switch.h"
 
@@ -68,12 +69,12 @@ struct nj__current {
 extern _Thread_local struct nj__current nj__current __attribute__((tls_model("initial-exec")));
 
 /* As nj_fiber_start(), for a task of this class. The root must be bound. */
-enum nj_fiber_started nj__fiber_start_for(struct nj_fibers *, void (*fn)(void *arg), void *arg,
-                                          struct nj_task_class *class_of);
+enum nj_fiber_started nj__fiber_start_for_class(struct nj_fibers *, void (*fn)(void *arg),
+                                                void *arg, struct nj_task_class *class_of);
 /* Makes due fibers runnable. Returns the number of runnable fibers. */
 uint32_t nj__fibers_wake_due(struct nj_fibers *, nj_ns now);
 /* Takes the next runnable fiber from the queue, which must not be empty. */
-struct nj_fiber *nj__fibers_pop(struct nj_fibers *);
+struct nj_fiber *nj__fibers_pop_runnable(struct nj_fibers *);
 void nj__fiber_resume(struct nj_fiber *f);
 /* Makes this thread the owner. */
 void nj__fibers_bind(struct nj_fibers *);

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sched/explore_step.h"
+#include "sched/interleaving_points.h"
 
 #define ASLEEP    1u
 #define WAKE_UNIT 2u

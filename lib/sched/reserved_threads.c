@@ -9,7 +9,8 @@
  *
  * No thread sleeps that is needed elsewhere. A thread writes WAITING and then calls is_needed(). A
  * caller that needs a thread writes its request and then searches for WAITING in
- * nj_reserved_release(). All four accesses are sequentially consistent, so one side sees the other.
+ * nj_reserved_unreserve_one(). All four accesses are sequentially consistent, so one side sees the
+ * other.
  *
  * `count` holds the seats in use, the wanted threads and the stop flag in one word. A thread raises
  * the seats in use before it takes a seat, so a free one exists. It frees its seat before it lowers
@@ -20,10 +21,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/attr.h"
-#include "sched/explore_step.h"
+#include "base/compiler.h"
+#include "sched/interleaving_points.h"
 #include "sched/futex_park.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 
 enum { FREE, WAITING, ROUSED }; /* any other value is the address of a task */
 
@@ -224,12 +225,12 @@ bool nj_reserved_serve(struct nj_reserved *r)
         uintptr_t got = wait_for_task(r);
         if (got == FREE || got == ROUSED)
             return got == ROUSED;
-        nj__run_isolated(NULL, (struct nj_task *)got);
+        nj__run_task_in_clean_state(NULL, (struct nj_task *)got);
     }
     return false;
 }
 
-bool nj_reserved_release(struct nj_reserved *r)
+bool nj_reserved_unreserve_one(struct nj_reserved *r)
 {
     for (uint32_t i = 0; i < r->config.capacity; i++) {
         NJ__SCHED_POINT(NJ__AT_RELEASE, i);
@@ -249,7 +250,8 @@ void nj_reserved_stop(struct nj_reserved *r)
         nj_unpark(&r->seats[i].n_wakes);
 }
 
-void nj_reserved_count(const struct nj_reserved *r, uint32_t *n_reserved, uint32_t *n_wants)
+void nj_reserved_count_and_wanted(const struct nj_reserved *r, uint32_t *n_reserved,
+                                  uint32_t *n_wants)
 {
     uint32_t count = look(r);
     *n_reserved = count & N_SEATED;

@@ -44,17 +44,18 @@ bool nj_reserved_try_execute(struct nj_reserved *r, struct nj_task *task);
 bool nj_reserved_is_wanted(const struct nj_reserved *r);
 /* Makes the calling thread reserved, if one is wanted: it runs the tasks that it is given. Returns
  * when enough others are reserved, after idle_ns, when the thread is needed elsewhere, or after a
- * stop. True: because of a nj_reserved_release(). */
+ * stop. True: because of a nj_reserved_unreserve_one(). */
 bool nj_reserved_serve(struct nj_reserved *r);
 
 /* Makes one waiting thread return from nj_reserved_serve(). False: none waits; a thread that starts
  * to wait later calls is_needed() first. Any thread. */
-bool nj_reserved_release(struct nj_reserved *r);
+bool nj_reserved_unreserve_one(struct nj_reserved *r);
 
 /* Later calls of try_execute() fail, and waiting threads return. Accepted tasks run. Any thread. */
 void nj_reserved_stop(struct nj_reserved *r);
 
 /* The numbers of threads that are reserved (or were just given a task) and wanted. Any thread. */
-void nj_reserved_count(const struct nj_reserved *r, uint32_t *n_reserved, uint32_t *n_wanted);
+void nj_reserved_count_and_wanted(const struct nj_reserved *r, uint32_t *n_reserved,
+                                  uint32_t *n_wanted);
 
 #endif

@@ -54,7 +54,8 @@ struct nj__switch_stack {
 #define NJ__INLINE static inline __attribute__((always_inline))
 
 /* Directly before the jump, in the function that jumps. */
-NJ__INLINE void nj__switch_begin(struct nj__switch_stack *from, const struct nj__switch_stack *to)
+NJ__INLINE void nj__sanitizer_start_switch(struct nj__switch_stack *from,
+                                           const struct nj__switch_stack *to)
 {
     (void)from, (void)to;
 #ifdef NJ__ASAN
@@ -66,7 +67,8 @@ NJ__INLINE void nj__switch_begin(struct nj__switch_stack *from, const struct nj_
 }
 
 /* Directly after the jump, on the new stack. */
-NJ__INLINE void nj__switch_end(struct nj__switch_stack *me, struct nj__switch_stack *from)
+NJ__INLINE void nj__sanitizer_finish_switch(struct nj__switch_stack *me,
+                                            struct nj__switch_stack *from)
 {
     (void)me, (void)from;
 #ifdef NJ__ASAN
@@ -76,7 +78,7 @@ NJ__INLINE void nj__switch_end(struct nj__switch_stack *me, struct nj__switch_st
 }
 
 /* Before the first switch to a stack, and before its memory is released. */
-NJ__INLINE void nj__stack_prepare(struct nj__switch_stack *lane)
+NJ__INLINE void nj__sanitizer_prepare_stack(struct nj__switch_stack *lane)
 {
     (void)lane;
 #ifdef NJ__ASAN
@@ -89,7 +91,7 @@ NJ__INLINE void nj__stack_prepare(struct nj__switch_stack *lane)
 #endif
 }
 
-NJ__INLINE void nj__stack_release(struct nj__switch_stack *lane)
+NJ__INLINE void nj__sanitizer_forget_stack(struct nj__switch_stack *lane)
 {
     (void)lane;
 #ifdef NJ__ASAN
@@ -102,7 +104,7 @@ NJ__INLINE void nj__stack_release(struct nj__switch_stack *lane)
 }
 
 /* Registers the running stack, before the first switch away from it. */
-NJ__INLINE void nj__stack_set_current(struct nj__switch_stack *lane)
+NJ__INLINE void nj__sanitizer_register_current(struct nj__switch_stack *lane)
 {
     (void)lane;
 #ifdef NJ__TSAN

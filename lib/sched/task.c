@@ -4,7 +4,7 @@
  */
 #include "sched/task.h"
 
-enum nj_task_type nj_task_type_checked(enum nj_task_type declared)
+enum nj_task_type nj_task_type_or_blocking(enum nj_task_type declared)
 {
     switch (declared) {
     case NJ_NON_BLOCKING:
@@ -21,8 +21,8 @@ enum nj_task_type nj_task_type_checked(enum nj_task_type declared)
 
 enum nj_task_type nj_task_type_stricter(enum nj_task_type a, enum nj_task_type b)
 {
-    a = nj_task_type_checked(a);
-    b = nj_task_type_checked(b);
+    a = nj_task_type_or_blocking(a);
+    b = nj_task_type_or_blocking(b);
     if (a == b || b == NJ_EITHER)
         return a;
     if (a == NJ_EITHER)

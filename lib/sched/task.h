@@ -64,6 +64,6 @@ struct nj_task {
  * blocks the thread must never run on the lcore. Other differing types give BLOCKING. */
 enum nj_task_type nj_task_type_stricter(enum nj_task_type a, enum nj_task_type b);
 /* Replaces UNTYPED and invalid values by BLOCKING. */
-enum nj_task_type nj_task_type_checked(enum nj_task_type declared);
+enum nj_task_type nj_task_type_or_blocking(enum nj_task_type declared);
 
 #endif

@@ -17,12 +17,12 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
-#include "sched/explore_step.h"
+#include "base/compiler.h"
+#include "sched/interleaving_points.h"
 #include "sched/futex_park.h"
-#include "sched/os_thread.h"
+#include "sched/os_thread_mutex.h"
 #include "sched/reserved_threads.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 
 enum life { NONE, ALIVE, GONE }; /* GONE: ended, not joined */
 
@@ -157,7 +157,7 @@ static struct thread *get_thread(struct nj_thread_pool *p)
         return t;
     NJ__SCHED_POINT(NJ__AT_POOL_FLAG, 0);
     atomic_store(&p->lacks_thread, true); /* before the look at the seats: see is_needed() */
-    if (nj_reserved_release(p->reserved)) {
+    if (nj_reserved_unreserve_one(p->reserved)) {
         p->n_called++;
         NJ__SCHED_POINT(NJ__AT_POOL_FLAG, 1);
         atomic_store(&p->lacks_thread, false);
@@ -307,7 +307,7 @@ static void run(struct nj_thread_pool *p, struct nj_task *task)
 
     unlock(p);
     wake(t);
-    nj__run_isolated(task->of, task);
+    nj__run_task_in_clean_state(task->of, task);
     lock(p);
 }
 
@@ -453,12 +453,12 @@ void nj_thread_pool_unlease(struct nj_thread_pool *p, uint32_t n)
     unlock(p);
 }
 
-struct nj_thread_pool_counts nj_thread_pool_count(struct nj_thread_pool *p)
+struct nj_thread_pool_counts nj_thread_pool_get_counts(struct nj_thread_pool *p)
 {
     struct nj_thread_pool_counts c;
 
     lock(p);
-    nj_reserved_count(p->reserved, &c.n_reserved, &c.n_wanted);
+    nj_reserved_count_and_wanted(p->reserved, &c.n_reserved, &c.n_wanted);
     c.n_threads = p->n_threads;
     c.n_idle = p->n_idle;
     c.n_leased = p->n_leased;
@@ -592,7 +592,7 @@ static uint32_t wake_all_idle(struct nj_thread_pool *p)
     return n_threads;
 }
 
-uint32_t nj_thread_pool_await(struct nj_thread_pool *p, nj_ns wait_ns)
+uint32_t nj_thread_pool_timed_join(struct nj_thread_pool *p, nj_ns wait_ns)
 {
     uint32_t seen = atomic_load_explicit(&p->n_exited, memory_order_acquire);
 
@@ -613,7 +613,7 @@ uint32_t nj_thread_pool_await(struct nj_thread_pool *p, nj_ns wait_ns)
 void nj_thread_pool_stop(struct nj_thread_pool *p)
 {
     nj_thread_pool_begin_stop(p);
-    while (nj_thread_pool_await(p, NJ_NEVER) > 0)
+    while (nj_thread_pool_timed_join(p, NJ_NEVER) > 0)
         ;
 }
 

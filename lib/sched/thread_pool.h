@@ -37,7 +37,7 @@ void nj_thread_pool_begin_stop(struct nj_thread_pool *p);
 /* Waits until a thread has ended, at most `wait_ns`; may return early. Returns the number of
  * threads left; 0: all are joined. After nj_thread_pool_begin_stop(), not from a task, one thread.
  */
-uint32_t nj_thread_pool_await(struct nj_thread_pool *p, nj_ns wait_ns);
+uint32_t nj_thread_pool_timed_join(struct nj_thread_pool *p, nj_ns wait_ns);
 /* Stops the pool and waits until all threads have ended. */
 void nj_thread_pool_stop(struct nj_thread_pool *p);
 /* After all threads have ended. `p` may be NULL. */
@@ -60,6 +60,6 @@ struct nj_thread_pool_counts {
     uint32_t n_leased;   /* seats, and threads of nj_thread_pool_lease() */
     uint32_t n_queued;   /* tasks in the queue */
 };
-struct nj_thread_pool_counts nj_thread_pool_count(struct nj_thread_pool *p);
+struct nj_thread_pool_counts nj_thread_pool_get_counts(struct nj_thread_pool *p);
 
 #endif

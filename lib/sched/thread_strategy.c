@@ -12,9 +12,9 @@
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "sched/explore_step.h"
+#include "sched/interleaving_points.h"
 #include "sched/fiber.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 #include "sched/thread_strategy_internal.h"
 
 void nj__count(struct nj_strategy *s, enum nj__count what)
@@ -90,7 +90,7 @@ static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
 
     if (s->config.ops->arrive)
         s->config.ops->arrive(s, &is_recruit);
-    else if (nj__state_arrive(&s->word, recruit))
+    else if (nj__state_try_become_producer(&s->word, recruit))
         nj__produce_and_consume(s, &is_recruit, NULL);
     if (is_recruit)
         nj__count(s, NJ__COUNT_RECRUITS_WASTED);
@@ -111,7 +111,7 @@ static void sure_run(struct nj_task *task)
     struct nj_strategy *s = nj_container_of(task, struct nj_strategy, sure_recruit);
 
     for (uint32_t i = 0; i < LOOKS; i++) {
-        if (nj__production_of(atomic_load_explicit(&s->word, memory_order_relaxed)) == NJ__IDLE)
+        if (nj__state_production(atomic_load_explicit(&s->word, memory_order_relaxed)) == NJ__IDLE)
             break;
         nj_cpu_relax();
     }
@@ -123,7 +123,7 @@ static void queued_reject(struct nj_task *task)
 {
     struct nj_strategy *s = nj_container_of(task, struct nj_strategy, queued_recruit);
 
-    nj__state_undo_queued(&s->word);
+    nj__state_undo_queued_recruit(&s->word);
     nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
     ref_put(s);
 }
@@ -143,7 +143,7 @@ bool nj__send_recruit(struct nj_strategy *s)
         nj__count(s, NJ__COUNT_RECRUITS_SENT);
         return true;
     }
-    nj__state_undo_queued(&s->word);
+    nj__state_undo_queued_recruit(&s->word);
     nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
     ref_put(s);
     return false;
@@ -168,24 +168,25 @@ static bool pause_production(struct nj_strategy *s)
 {
     struct nj_producer *p = s->config.producer;
 
-    if (!p->has_more || p->has_more(p) || !nj__state_pause(&s->word))
+    if (!p->has_more || p->has_more(p) || !nj__state_try_leave(&s->word))
         return false;
     nj__count(s, NJ__COUNT_RECRUITS_SPARED);
     return true;
 }
 
-bool nj__leave_production(struct nj_strategy *s)
+bool nj__hand_over_production(struct nj_strategy *s)
 {
     if (pause_production(s))
         return true;
-    return !nj__state_leave(&s->word, NJ__SURE) || try_recruit(s) || !nj__state_retake(&s->word);
+    return !nj__state_leave_and_recruit(&s->word, NJ__SURE) || try_recruit(s) ||
+           !nj__state_undo_sure_recruit(&s->word);
 }
 
-enum nj_task_type nj__strategy_task_type(const struct nj_strategy *s, const struct nj_task *task)
+enum nj_task_type nj__strategy_type_of_task(const struct nj_strategy *s, const struct nj_task *task)
 {
     enum nj_task_type type = s->config.type_of ? s->config.type_of(task) : NJ_UNTYPED;
 
-    type = nj_task_type_checked(type);
+    type = nj_task_type_or_blocking(type);
     return type == NJ_OS_BLOCKING ? NJ_BLOCKING : type;
 }
 
@@ -211,7 +212,7 @@ void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *co
                               .sure_recruit = {.ops = &sure_ops}};
     nj_list_init(&s->queued_recruit.node);
     nj_list_init(&s->sure_recruit.node);
-    atomic_init(&s->word, nj__make_state(NJ__IDLE, NJ__NO_RECRUIT));
+    atomic_init(&s->word, nj__state_pack(NJ__IDLE, NJ__NO_RECRUIT));
     atomic_init(&s->n_refs, 1);
 }
 
@@ -222,7 +223,7 @@ bool nj_strategy_produce(struct nj_strategy *s)
     if (!ref_get(s))
         return false;
     bool alive = !nj__is_stopped(s), is_recruit = false;
-    if (alive && nj__state_arrive(&s->word, NJ__NO_RECRUIT))
+    if (alive && nj__state_try_become_producer(&s->word, NJ__NO_RECRUIT))
         nj__produce_and_consume(s, &is_recruit, NULL);
     ref_put(s);
     return alive;
@@ -233,7 +234,7 @@ bool nj_strategy_dispatch(struct nj_strategy *s)
     if (!ref_get(s))
         return false;
     bool sent = !nj__is_stopped(s);
-    if (sent && nj__state_dispatch(&s->word))
+    if (sent && nj__state_request_production(&s->word))
         sent = nj__send_recruit(s);
     else if (sent && s->config.ops->on_dispatch)
         s->config.ops->on_dispatch(s);
@@ -256,7 +257,7 @@ bool nj_strategy_restart(struct nj_strategy *s)
     if (!nj__is_stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
         return false;
     NJ__SCHED_POINT(NJ__AT_RESTART, 0);
-    atomic_store_explicit(&s->word, nj__make_state(NJ__IDLE, NJ__NO_RECRUIT), memory_order_relaxed);
+    atomic_store_explicit(&s->word, nj__state_pack(NJ__IDLE, NJ__NO_RECRUIT), memory_order_relaxed);
     NJ__SCHED_POINT(NJ__AT_RESTART, 1);
     atomic_store_explicit(&s->stopped, false, memory_order_relaxed);
     NJ__SCHED_POINT(NJ__AT_RESTART, 2);
@@ -284,7 +285,7 @@ struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s)
     return c;
 }
 
-void nj_strategy_reset(struct nj_strategy *s)
+void nj_strategy_reset_counters(struct nj_strategy *s)
 {
     for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
         atomic_store_explicit(&s->at_reset[i],
@@ -300,7 +301,7 @@ int nj_strategy_format(const struct nj_strategy *s, char *out, size_t n_bytes)
 
     return snprintf(out, n_bytes,
                     "%s %s p=%d [pc=%" PRIu64 ",pic=%" PRIu64 ",pec=%" PRIu64 ",epc=%" PRIu64 "]",
-                    s->config.ops->name, states[nj__production_of(word)],
-                    __builtin_popcount(nj__recruits_of(word) & (NJ__QUEUED | NJ__SURE)), c.pc,
-                    c.pic, c.pec, c.epc);
+                    s->config.ops->name, states[nj__state_production(word)],
+                    __builtin_popcount(nj__state_recruit_mask(word) & (NJ__QUEUED | NJ__SURE)),
+                    c.pc, c.pic, c.pec, c.epc);
 }

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "sched/strategy_state.h"
 #include "sched/task.h"
 
@@ -134,7 +134,7 @@ bool nj_strategy_restart(struct nj_strategy *s);
 
 struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s);
 /* Resets the counters to zero. One thread at a time. */
-void nj_strategy_reset(struct nj_strategy *s);
+void nj_strategy_reset_counters(struct nj_strategy *s);
 /* Formats the state as "adaptive PRODUCING p=1 [pc=0,pic=0,pec=2,epc=7]"; p is the number of
  * recruits. Returns as snprintf(). Takes no lock. Any thread. */
 int nj_strategy_format(const struct nj_strategy *s, char *out, size_t n_bytes);
@@ -142,8 +142,8 @@ int nj_strategy_format(const struct nj_strategy *s, char *out, size_t n_bytes);
 /* --- the decision ----------------------------------------------------------------------------- */
 
 /*
- * Chooses the mode by the task's type (from nj_task_type_checked()), whether the context must not
- * block, and whether a recruit takes over: PC, PIC, EPC (NJ_MODE_EPC_INLINE) or PEC
+ * Chooses the mode by the task's type (from nj_task_type_or_blocking()), whether the context must
+ * not block, and whether a recruit takes over: PC, PIC, EPC (NJ_MODE_EPC_INLINE) or PEC
  * (NJ_MODE_PEC_WORKER). Pure.
  */
 enum nj_run_mode nj_run_mode_choose(enum nj_task_type type, bool must_not_block, bool recruit);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Internals shared by thread_strategy.c, adaptive_strategy.c and the strategies of perf/reference.
- * On a thread that holds a reference to the strategy. */
+/* Internals shared by thread_strategy.c, ewyk_thread_strategy.c and the strategies of
+ * perf/reference. On a thread that holds a reference to the strategy. */
 #ifndef NJ_SCHED_THREAD_STRATEGY_INTERNAL_H
 #define NJ_SCHED_THREAD_STRATEGY_INTERNAL_H
 
@@ -28,16 +28,17 @@ void nj__count(struct nj_strategy *s, enum nj__count what);
 bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagged,
                          bool (*leave)(struct nj_strategy *));
 
-enum nj_task_type nj__strategy_task_type(const struct nj_strategy *s, const struct nj_task *task);
+enum nj_task_type nj__strategy_type_of_task(const struct nj_strategy *s,
+                                            const struct nj_task *task);
 /* Runs the task on another thread, or rejects it. */
 void nj__execute(struct nj_strategy *s, struct nj_task *task);
-/* Queues the QUEUED recruit that nj__state_leave() or nj__state_dispatch() recorded; it holds a
- * reference until it arrives. False: refused, and the record was undone. */
+/* Queues the QUEUED recruit that nj__state_leave_and_recruit() or nj__state_request_production()
+ * recorded; it holds a reference until it arrives. False: refused, and the record was undone. */
 bool nj__send_recruit(struct nj_strategy *s);
 /* The producer leaves production before it consumes a task that may block. True: another thread
  * produces, is sure to, or is recruited when the next task is announced. False: there is no such
  * thread, and this one still produces. */
-bool nj__leave_production(struct nj_strategy *s);
+bool nj__hand_over_production(struct nj_strategy *s);
 
 bool nj__is_stopped(const struct nj_strategy *s);
 

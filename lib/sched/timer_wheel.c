@@ -5,7 +5,7 @@
  */
 #include "sched/timer_wheel.h"
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 #define SLOT_MASK (NJ_WHEEL_SLOTS - 1u)
 

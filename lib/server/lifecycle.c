@@ -9,13 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/error_text.h"
+#include "base/set_error.h"
 #include "base/page_alloc.h"
-#include "config/config_copy.h"
+#include "config/config_abi_copy.h"
 #include "dpdk/eal.h"
 #include "log/crash_report.h"
 #include "log/log.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "sched/fiber.h"
 #include "server/server_internal.h"
 
@@ -91,8 +91,8 @@ static void log_config_errors(const struct nj_server *s, char *why, size_t why_b
 
     if (!faults->text)
         return;
-    nj_log_lines((struct nj_log_sink){s->given.log, s->given.log_ctx}, NJ_LEVEL_ERROR,
-                 faults->text);
+    nj_log_lines_to_sink((struct nj_log_sink){s->given.log, s->given.log_ctx}, NJ_LEVEL_ERROR,
+                         faults->text);
     int n_first = (int)strcspn(faults->text, "\n");
     if (s->is_program)
         return;
@@ -114,10 +114,10 @@ static int read_config(struct nj_server *s, int eal_argc, char **eal_argv,
                 why, why_bytes,
                 "%s: nightjar's options are not EAL arguments: set them in the configuration",
                 eal_argv[i + 1]);
-    if (nj_config_copy(&s->given, config, why, why_bytes) != 0 ||
-        nj_presets_expand(&s->presets, eal_argc, eal_argv, why, why_bytes) != 0)
+    if (nj_config_convert_version(&s->given, config, why, why_bytes) != 0 ||
+        nj_presets_expand_eal_args(&s->presets, eal_argc, eal_argv, why, why_bytes) != 0)
         return -1;
-    int rc = nj_settings_read(&s->settings, &s->given, why, why_bytes);
+    int rc = nj_settings_from_config(&s->settings, &s->given, why, why_bytes);
     log_config_errors(s, why, why_bytes);
     return rc;
 }
@@ -207,7 +207,7 @@ void nj_server_stop(struct nj_server *s)
 
 int nj_server_wait(struct nj_server *s)
 {
-    nj__server_stop_serving(s);
+    nj__server_tear_down_serving(s);
     return s->is_stuck ? NJ_ERR_TIMEOUT : 0;
 }
 
@@ -218,7 +218,7 @@ int nj_server_free(struct nj_server *s)
     bool was_started = s->n_steps_up > 0;
     if (was_started) {
         nj_server_stop(s);
-        nj__server_stop_serving(s);
+        nj__server_tear_down_serving(s);
         nj__server_tear_down(s);
         release_process(s->is_stuck);
     }
@@ -232,24 +232,24 @@ void nj_server_read_stats(const struct nj_server *s, struct nj_server_stats *sta
 {
     struct nj_server_stats all = {
         .size_bytes = stats->size_bytes,
-        .requests = nj__server_count(s, NJ_C_requests),
-        .responses = nj__server_count(s, NJ_C_responses),
-        .status_2xx = nj__server_count(s, NJ_C_status_2xx),
-        .status_3xx = nj__server_count(s, NJ_C_status_3xx),
-        .status_4xx = nj__server_count(s, NJ_C_status_4xx),
-        .status_5xx = nj__server_count(s, NJ_C_status_5xx),
-        .refused = nj__server_count(s, NJ_C_request_refused),
-        .body_bytes = nj__server_count(s, NJ_C_body_bytes),
-        .connections = nj__server_count(s, NJ_C_connections),
-        .accepted = nj__server_count(s, NJ_C_tcp_accepted),
-        .retransmitted = nj__server_count(s, NJ_C_tcp_retransmit),
-        .rx_packets = nj__server_count(s, NJ_C_rx_packets),
-        .tx_packets = nj__server_count(s, NJ_C_tx_packets),
-        .rx_bytes = nj__server_count(s, NJ_C_rx_bytes),
-        .tx_bytes = nj__server_count(s, NJ_C_tx_bytes),
-        .rx_drops = nj__server_count_kind(s, NJ_KIND_RX_DROP),
-        .tx_drops = nj__server_count_kind(s, NJ_KIND_TX_DROP),
-        .access_lost = nj__server_count(s, NJ_C_access_lost),
+        .requests = nj__server_sum_counter(s, NJ_C_requests),
+        .responses = nj__server_sum_counter(s, NJ_C_responses),
+        .status_2xx = nj__server_sum_counter(s, NJ_C_status_2xx),
+        .status_3xx = nj__server_sum_counter(s, NJ_C_status_3xx),
+        .status_4xx = nj__server_sum_counter(s, NJ_C_status_4xx),
+        .status_5xx = nj__server_sum_counter(s, NJ_C_status_5xx),
+        .refused = nj__server_sum_counter(s, NJ_C_request_refused),
+        .body_bytes = nj__server_sum_counter(s, NJ_C_body_bytes),
+        .connections = nj__server_sum_counter(s, NJ_C_connections),
+        .accepted = nj__server_sum_counter(s, NJ_C_tcp_accepted),
+        .retransmitted = nj__server_sum_counter(s, NJ_C_tcp_retransmit),
+        .rx_packets = nj__server_sum_counter(s, NJ_C_rx_packets),
+        .tx_packets = nj__server_sum_counter(s, NJ_C_tx_packets),
+        .rx_bytes = nj__server_sum_counter(s, NJ_C_rx_bytes),
+        .tx_bytes = nj__server_sum_counter(s, NJ_C_tx_bytes),
+        .rx_drops = nj__server_sum_counter_kind(s, NJ_KIND_RX_DROP),
+        .tx_drops = nj__server_sum_counter_kind(s, NJ_KIND_TX_DROP),
+        .access_lost = nj__server_sum_counter(s, NJ_C_access_lost),
     };
     size_t known = all.size_bytes < sizeof all ? all.size_bytes : sizeof all;
 

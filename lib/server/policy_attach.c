@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connects the policy (config/policy_reload.h) to the shards: at start, on SIGHUP, and once per
+/* Connects the policy (config/policy_snapshots.h) to the shards: at start, on SIGHUP, and once per
  * minute. */
 #include <stdio.h>
 #include <time.h>
 
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 #include "config/policy_warn.h"
 #include "log/log.h"
 #include "server/server_internal.h"
@@ -81,7 +81,7 @@ static bool has_open_responses(void *server, uint8_t slot)
     return n > 0;
 }
 
-void nj__server_attach_policy(struct nj_server *s)
+void nj__server_set_policy_ops(struct nj_server *s)
 {
     nj_policies_set_ops(s->policies, &(struct nj_policy_ops){s, set_policy_on_all, adopted_by_all,
                                                              has_open_responses});
@@ -97,7 +97,7 @@ static void log_policy(struct nj_server *s, uint64_t version, const char *why)
 {
     char text[64];
 
-    nj_policies_visit(s->policies, format_counts, text);
+    nj_policies_call_with_current(s->policies, format_counts, text);
     nj_log(NJ_LEVEL_INFO, "policy %lu: %s in force, %s", (unsigned long)version, text, why);
 }
 
@@ -124,9 +124,9 @@ bool nj__server_reload_policy(struct nj_server *s)
     return version != 0;
 }
 
-void nj__server_tick_policy(struct nj_server *s)
+void nj__server_apply_policy_hours(struct nj_server *s)
 {
-    uint64_t version = nj_policies_tick(s->policies, nj_minute_of_day(time(NULL)));
+    uint64_t version = nj_policies_apply_hours(s->policies, nj_minute_of_day(time(NULL)));
     if (version != 0)
         log_policy(s, version, "hours changed");
 }

@@ -16,7 +16,7 @@ enum nj_idle nj__server_idle_mode(const struct nj_server_config *config)
     return config->busy_poll ? NJ_IDLE_SPIN : config->idle;
 }
 
-const struct nj_server_port *nj__server_port_of(const struct nj_server *s, uint32_t shard)
+const struct nj_server_port *nj__server_port_of_shard(const struct nj_server *s, uint32_t shard)
 {
     const struct nj_server_port *p = s->port;
 
@@ -25,7 +25,7 @@ const struct nj_server_port *nj__server_port_of(const struct nj_server *s, uint3
     return p;
 }
 
-int nj__server_numa_node(const struct nj_server *s)
+int nj__server_common_numa_node(const struct nj_server *s)
 {
     for (uint32_t k = 1; k < s->n_ports; k++)
         if (s->port[k].dev.node != s->port[0].dev.node)
@@ -56,7 +56,7 @@ static bool assign_ports(struct nj_server *s)
     struct nj_lcore_node at[NJ_SHARDS_MAX];
     uint8_t port_of[NJ_SHARDS_MAX];
 
-    if (nj_presets_check_ports(&s->presets, s->why, sizeof s->why) != 0)
+    if (nj_presets_check_ports_exist(&s->presets, s->why, sizeof s->why) != 0)
         return false;
     for (uint32_t k = 0; k < s->n_ports; k++) {
         struct nj_server_port *p = &s->port[k];
@@ -110,7 +110,7 @@ static bool open_port(struct nj_server *s, struct nj_server_port *p, const struc
     nj_port_watch_init(&p->watch, p->dev.name,
                        p->dev.n_txq * p->dev.n_txd + p->n_shards * NJ_SHARD_RING_SIZE);
     nj_dpdk_port_read_stats(&p->dev, &p->sight);
-    nj_presets_warn_diff(&s->presets, &p->dev, p->n_shards, want.offload);
+    nj_presets_warn_port_diff(&s->presets, &p->dev, p->n_shards, want.offload);
     warn_unsupported(s, p);
     if (nj_shard_rings_open(&p->fabric, &p->dev, p->n_shards))
         return true;
@@ -149,7 +149,7 @@ void nj__server_close_ports(struct nj_server *s)
     char why[256];
 
     for (uint32_t k = 0; k < s->n_ports; k++)
-        n_devices = nj_dpdk_port_add_devs(&s->port[k].dev, device, n_devices);
+        n_devices = nj_dpdk_port_append_devices(&s->port[k].dev, device, n_devices);
     for (; s->n_ports > 0; s->n_ports--) {
         struct nj_server_port *p = &s->port[s->n_ports - 1];
         nj_shard_rings_close(&p->fabric);

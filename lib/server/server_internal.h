@@ -7,19 +7,19 @@
 #include <sched.h>
 #include <semaphore.h>
 
-#include "config/placement.h"
-#include "config/policy_reload.h"
-#include "config/preset.h"
-#include "config/settings.h"
+#include "config/worker_placement.h"
+#include "config/policy_snapshots.h"
+#include "config/eal_preset.h"
+#include "config/settings_validate.h"
 #include "dpdk/lcore_loop.h"
 #include "dpdk/port.h"
 #include "dpdk/shard_rings.h"
 #include "log/abuse_log.h"
 #include "log/access_log.h"
-#include "log/address_text.h"
+#include "log/address_text_and_log.h"
 #include "log/lcore_log.h"
 #include "log/lcore_watchdog.h"
-#include "server/port_watch.h"
+#include "server/port_health_log.h"
 #include "shard/shard.h"
 #include "store/file_client.h"
 #include "store/file_reader.h"
@@ -87,25 +87,25 @@ struct nj_server {
     nj_ns class_rates_at;
 };
 
-/* bring_up.c: run all steps of bring-up. On error undoes the completed steps and returns false,
- * with the reason in s->why. */
+/* bring_up_tear_down.c: run all steps of bring-up. On error undoes the completed steps and returns
+ * false, with the reason in s->why. */
 bool nj__server_bring_up(struct nj_server *s);
 /* Tear down: the first stops handlers and serving, the second the rest. Both stop early if a thread
  * is stuck. */
-void nj__server_stop_serving(struct nj_server *s);
+void nj__server_tear_down_serving(struct nj_server *s);
 void nj__server_tear_down(struct nj_server *s);
 
 /* Sums over all shards, of a counter and of a kind of counters. Any thread. */
-uint64_t nj__server_count(const struct nj_server *s, enum nj_counter which);
-uint64_t nj__server_count_kind(const struct nj_server *s, enum nj_counter_kind kind);
+uint64_t nj__server_sum_counter(const struct nj_server *s, enum nj_counter which);
+uint64_t nj__server_sum_counter_kind(const struct nj_server *s, enum nj_counter_kind kind);
 
 /* ports.c: the ports, each with its lcores, and the rings between the shards of each. */
 bool nj__server_open_ports(struct nj_server *s);
 void nj__server_close_ports(struct nj_server *s);
 /* The port of a shard, by its number among all. */
-const struct nj_server_port *nj__server_port_of(const struct nj_server *s, uint32_t shard);
+const struct nj_server_port *nj__server_port_of_shard(const struct nj_server *s, uint32_t shard);
 /* The common NUMA node of all ports; -1 if they have several or none. */
-int nj__server_numa_node(const struct nj_server *s);
+int nj__server_common_numa_node(const struct nj_server *s);
 /* Wake all lcores. */
 void nj__server_wake_lcores(struct nj_server *s);
 /* The idle mode of lcores. */
@@ -115,25 +115,25 @@ enum nj_idle nj__server_idle_mode(const struct nj_server_config *config);
 bool nj__server_init_policy(struct nj_server *s);
 void nj__server_free_policy(struct nj_server *s);
 /* Call when the shards exist. */
-void nj__server_attach_policy(struct nj_server *s);
+void nj__server_set_policy_ops(struct nj_server *s);
 /* Apply hours of the day. The supervisor, once per tick. */
-void nj__server_tick_policy(struct nj_server *s);
+void nj__server_apply_policy_hours(struct nj_server *s);
 /* Reload the policy file. Any thread. False: it has errors, which are logged, or no file is
  * configured. */
 bool nj__server_reload_policy(struct nj_server *s);
 
 /* telemetry_shape.c: update the rates of classes, once per second. The supervisor. */
-void nj__class_rates_update(struct nj_server *s, nj_ns now);
+void nj__server_measure_class_rates(struct nj_server *s, nj_ns now);
 
 /* supervise.c: reap the task that tidies the store, if it is done. The supervisor, or after its end
  * the thread that stops the workers. */
-void nj__server_reap_tidy(struct nj_server *s);
+void nj__server_reap_tidy_task(struct nj_server *s);
 
 /* supervise.c: waits for nj_server_stop(), drives the phases, prints the live line. For
  * pthread_create(). */
 void *nj__server_supervise(void *server);
 /* supervise.c: set the phase of all lcores. */
-void nj__server_set_phase(struct nj_server *s, enum nj_run_phase phase);
+void nj__server_set_lcore_phase(struct nj_server *s, enum nj_run_phase phase);
 /* supervise.c: log a line for each port and the ready line. */
 void nj__server_log_ready(const struct nj_server *s);
 

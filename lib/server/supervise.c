@@ -7,7 +7,7 @@
 #include <rte_cycles.h>
 
 #include "base/signal_stack.h"
-#include "log/address_text.h"
+#include "log/address_text_and_log.h"
 #include "log/log.h"
 #include "server/server_internal.h"
 #include "threads/os_clock.h"
@@ -22,7 +22,7 @@
 /* Waits for one tick. Returns whether nj_server_stop() was called. */
 static bool is_stopped(struct nj_server *s)
 {
-    nj_ns at = nj_os_clock_ns(CLOCK_MONOTONIC) + TICK;
+    nj_ns at = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) + TICK;
     const struct timespec until = {(time_t)(at / NJ_SEC), (long)(at % NJ_SEC)};
 
     return sem_clockwait(&s->stops, CLOCK_MONOTONIC, &until) == 0;
@@ -39,15 +39,15 @@ static void print_live_line(const struct nj_server *s, struct live *l, nj_ns now
 {
     if (!l->on || now - l->at < NJ_SEC)
         return;
-    uint64_t requests = nj__server_count(s, NJ_C_requests);
-    uint64_t bytes = nj__server_count(s, NJ_C_tx_bytes);
+    uint64_t requests = nj__server_sum_counter(s, NJ_C_requests);
+    uint64_t bytes = nj__server_sum_counter(s, NJ_C_tx_bytes);
     double secs = (double)(now - l->at) / (double)NJ_SEC;
     fprintf(stderr,
             "\r%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops\033[K",
             (double)(requests - l->requests) / secs, (double)(bytes - l->bytes) * 8e-6 / secs,
-            (unsigned long)nj__server_count(s, NJ_C_connections), (unsigned long)requests,
-            (unsigned long)(nj__server_count_kind(s, NJ_KIND_RX_DROP) +
-                            nj__server_count_kind(s, NJ_KIND_TX_DROP)));
+            (unsigned long)nj__server_sum_counter(s, NJ_C_connections), (unsigned long)requests,
+            (unsigned long)(nj__server_sum_counter_kind(s, NJ_KIND_RX_DROP) +
+                            nj__server_sum_counter_kind(s, NJ_KIND_TX_DROP)));
     fflush(stderr);
     l->at = now;
     l->requests = requests;
@@ -68,7 +68,7 @@ static void log_abuse(struct nj_server *s)
 {
     const struct nj_abuse *of[NJ_SHARDS_MAX];
     char line[NJ_ABUSE_LINE_BYTES];
-    nj_ns now = nj_os_clock_ns(CLOCK_MONOTONIC);
+    nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 
     for (uint32_t i = 0; i < s->n_shards; i++)
         of[i] = &s->shard[i]->abuse;
@@ -100,8 +100,8 @@ static void watch(struct nj_server *s)
             sight.ended_since = past.hold.since;
             sight.ended_ns = past.ns;
         }
-        nj_ns now = nj_tsc_clock_ns(&s->clock, rte_rdtsc());
-        if (nj_watchdog_check(&s->watch[i], &sight, now, line, sizeof line))
+        nj_ns now = nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
+        if (nj_watchdog_check_sample(&s->watch[i], &sight, now, line, sizeof line))
             nj_log(NJ_LEVEL_WARNING, "%s", line);
     }
 }
@@ -125,7 +125,7 @@ static void watch_port(struct nj_server *s, struct nj_server_port *p, nj_ns now)
 
 static void watch_ports(struct nj_server *s)
 {
-    nj_ns now = nj_os_clock_ns(CLOCK_MONOTONIC);
+    nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 
     if (now - s->port_seen_at < NJ_PORT_WATCH_PERIOD)
         return;
@@ -149,7 +149,7 @@ static bool all_drained(const struct nj_server *s)
     return true;
 }
 
-void nj__server_set_phase(struct nj_server *s, enum nj_run_phase phase)
+void nj__server_set_lcore_phase(struct nj_server *s, enum nj_run_phase phase)
 {
     atomic_store_explicit(&s->control.phase, phase, memory_order_release);
     nj__server_wake_lcores(s);
@@ -206,8 +206,9 @@ void nj__server_log_ready(const struct nj_server *s)
     char routes[64] = "";
 
     if (s->n_ports == 1 ||
-        nj__server_numa_node(s) >= 0) { /* otherwise lcores have to be on several nodes */
-        nj_placement_advice(&s->place, nj__server_numa_node(s), &s->cpus, advice, sizeof advice);
+        nj__server_common_numa_node(s) >= 0) { /* otherwise lcores have to be on several nodes */
+        nj_placement_format_advice(&s->place, nj__server_common_numa_node(s), &s->cpus, advice,
+                                   sizeof advice);
         log_advice(advice);
     }
     for (uint32_t k = 0; k < s->n_ports; k++)
@@ -222,7 +223,7 @@ void nj__server_log_ready(const struct nj_server *s)
 
 static void run_tidy(struct nj_task *task)
 {
-    nj_file_store_tidy(nj_container_of(task, struct nj_server, tidy)->store);
+    nj_file_store_run_housekeeping(nj_container_of(task, struct nj_server, tidy)->store);
 }
 
 static void reject_tidy(struct nj_task *task)
@@ -235,7 +236,7 @@ static struct nj_worker_ops port_of_files(struct nj_server *s)
     return nj_worker_pool_ops(s->workers, s->n_shards, NJ_WORKER_FILES);
 }
 
-void nj__server_reap_tidy(struct nj_server *s)
+void nj__server_reap_tidy_task(struct nj_server *s)
 {
     struct nj_worker_ops port = port_of_files(s);
     struct nj_task *home;
@@ -251,7 +252,7 @@ static void tidy_store(struct nj_server *s, nj_ns now)
     static const struct nj_task_ops ops = {run_tidy, reject_tidy};
     struct nj_worker_ops port = port_of_files(s);
 
-    nj__server_reap_tidy(s);
+    nj__server_reap_tidy_task(s);
     if (!s->store || s->tidying || now < s->tidy_at)
         return;
     s->tidy_at = now + TIDY_PERIOD;
@@ -265,46 +266,47 @@ void *nj__server_supervise(void *server)
 {
     struct nj_server *s = server;
     bool wanted = s->settings.config->live && s->is_program;
-    struct live live = {.at = nj_os_clock_ns(CLOCK_MONOTONIC),
+    struct live live = {.at = nj_os_clock_gettime_ns(CLOCK_MONOTONIC),
                         .on = wanted && isatty(STDERR_FILENO)};
     void *altstack = nj_altstack_install();
 
     if (wanted && !live.on)
         nj_log(NJ_LEVEL_INFO, "--live: standard error is not a terminal: no live line");
     while (!is_stopped(s)) {
-        nj__server_tick_policy(s);
+        nj__server_apply_policy_hours(s);
         log_addresses(s);
-        print_live_line(s, &live, nj_os_clock_ns(CLOCK_MONOTONIC));
+        print_live_line(s, &live, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         watch_ports(s);
-        nj__class_rates_update(s, nj_os_clock_ns(CLOCK_MONOTONIC));
+        nj__server_measure_class_rates(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         watch(s);
         log_abuse(s);
-        tidy_store(s, nj_os_clock_ns(CLOCK_MONOTONIC));
+        tidy_store(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
     }
 
-    nj_ns deadline = nj_os_clock_ns(CLOCK_MONOTONIC) +
+    nj_ns deadline = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) +
                      (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
     if (live.on)
         fputc('\n', stderr);
-    uint64_t open = nj__server_count(s, NJ_C_connections);
+    uint64_t open = nj__server_sum_counter(s, NJ_C_connections);
     nj_log(NJ_LEVEL_INFO, "stopping: %lu connection%s open", (unsigned long)open,
            open == 1 ? "" : "s");
-    nj__server_set_phase(s, NJ_PHASE_DRAIN);
-    while (!all_drained(s) && nj_os_clock_ns(CLOCK_MONOTONIC) < deadline && !is_stopped(s)) {
+    nj__server_set_lcore_phase(s, NJ_PHASE_DRAIN);
+    while (!all_drained(s) && nj_os_clock_gettime_ns(CLOCK_MONOTONIC) < deadline &&
+           !is_stopped(s)) {
         watch_ports(s);
         watch(s);
         log_abuse(s);
     }
     if (!all_drained(s)) {
-        nj__server_set_phase(s, NJ_PHASE_ABORT);
-        nj_ns began = nj_os_clock_ns(CLOCK_MONOTONIC), waited = 0;
+        nj__server_set_lcore_phase(s, NJ_PHASE_ABORT);
+        nj_ns began = nj_os_clock_gettime_ns(CLOCK_MONOTONIC), waited = 0;
         while (waited < ABORT_MIN || (waited < ABORT_MAX && !all_drained(s))) {
             if (is_stopped(s))
                 break;
-            waited = nj_os_clock_ns(CLOCK_MONOTONIC) - began;
+            waited = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - began;
         }
     }
-    nj__server_set_phase(s, NJ_PHASE_STOP);
+    nj__server_set_lcore_phase(s, NJ_PHASE_STOP);
     nj_altstack_remove(altstack);
     atomic_store_explicit(&s->is_over, true, memory_order_release);
     return NULL;

@@ -15,8 +15,8 @@
 #include <rte_telemetry.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
-#include "log/address_text.h"
+#include "base/relaxed_atomics.h"
+#include "log/address_text_and_log.h"
 #include "server/server_internal.h"
 #include "wire/dpdk_compat.h"
 
@@ -46,7 +46,8 @@ struct rte_tel_data *nj__telemetry_add_dict(struct rte_tel_data *d, const char *
     return one;
 }
 
-void nj__telemetry_add_rows(struct rte_tel_data *d, const struct nj__telemetry_row *rows, size_t n)
+void nj__telemetry_add_numbers(struct rte_tel_data *d, const struct nj__telemetry_row *rows,
+                               size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (rows[i].value != UINT64_MAX)
@@ -78,10 +79,10 @@ _Static_assert(NJ_N_COUNTERS + NJ_ARRAY_LEN(counter_aliases) <= RTE_TEL_MAX_DICT
 static bool stats(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
     for (enum nj_counter i = 0; i < NJ_N_COUNTERS; i++)
-        rte_tel_data_add_dict_uint(d, nj_counter_info[i].name, nj__server_count(s, i));
+        rte_tel_data_add_dict_uint(d, nj_counter_info[i].name, nj__server_sum_counter(s, i));
     for (size_t i = 0; i < NJ_ARRAY_LEN(counter_aliases); i++)
         rte_tel_data_add_dict_uint(d, counter_aliases[i].former,
-                                   nj__server_count(s, counter_aliases[i].counter));
+                                   nj__server_sum_counter(s, counter_aliases[i].counter));
     return true;
 }
 
@@ -99,8 +100,8 @@ static void add_shard_summary(const struct nj_server *s, uint32_t i, struct rte_
 
     rte_tel_data_add_dict_uint(d, "lcore", s->lcore[i].id);
     nj__telemetry_add_counters(s, i, i + 1, shown, NJ_ARRAY_LEN(shown), d);
-    rte_tel_data_add_dict_uint(d, "rx_drops", nj_counters_sum(c, NJ_KIND_RX_DROP));
-    rte_tel_data_add_dict_uint(d, "tx_drops", nj_counters_sum(c, NJ_KIND_TX_DROP));
+    rte_tel_data_add_dict_uint(d, "rx_drops", nj_counters_sum_of_kind(c, NJ_KIND_RX_DROP));
+    rte_tel_data_add_dict_uint(d, "tx_drops", nj_counters_sum_of_kind(c, NJ_KIND_TX_DROP));
 }
 
 /* Details of a shard: steering, cycles, packets, drops by reason, memory in use. */
@@ -114,7 +115,7 @@ static void add_shard_details(const struct nj_server *s, uint32_t i, struct rte_
         NJ_C_file_jobs,       NJ_C_exchanges,  NJ_C_tx_queued,
     };
     const struct nj_counters *c = &s->shard[i]->counters;
-    const struct nj_server_port *p = nj__server_port_of(s, i);
+    const struct nj_server_port *p = nj__server_port_of_shard(s, i);
     uint32_t queue = i - p->first;
 
     rte_tel_data_add_dict_uint(d, "port", p->dev.id);
@@ -170,7 +171,7 @@ static void add_port(const struct nj_server *s, const struct nj_server_port *p,
     rte_tel_data_add_dict_string(d, "offloads", p->dev.offloads);
     rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
     rte_tel_data_add_dict_int(d, "numa_node", p->dev.node);
-    nj__telemetry_add_rows(d, rows, NJ_ARRAY_LEN(rows)); /* a device may lack a count */
+    nj__telemetry_add_numbers(d, rows, NJ_ARRAY_LEN(rows)); /* a device may lack a count */
 }
 
 /* The only port; with several ports the one given by its DPDK number, or all. */
@@ -277,10 +278,10 @@ static void add_pool(const struct nj_server *s, uint32_t from, uint32_t to, uint
         const struct nj_pool_gauge *g = &s->shard[i]->pool_gauge[pool];
         n_used += nj_load_relaxed(&g->n_used);
         n_high += nj_load_relaxed(&g->n_high);
-        n_max += nj_shard_pool(s->shard[i], pool)->n_max;
+        n_max += nj_shard_pool_by_index(s->shard[i], pool)->n_max;
     }
     const struct nj__telemetry_row row[] = {
-        {"bytes", nj_shard_pool(s->shard[from], pool)->obj_bytes},
+        {"bytes", nj_shard_pool_by_index(s->shard[from], pool)->obj_bytes},
         {"used", n_used},
         {"high", n_high},
         {"max", n_max},
@@ -301,7 +302,7 @@ static bool memory(const struct nj_server *s, const char *params, struct rte_tel
     for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++)
         add_pool(s, from, to, i, d);
     for (uint32_t i = from; i < to; i++)
-        flow_bytes += nj_shard_flow_bytes(s->shard[i]);
+        flow_bytes += nj_shard_flow_table_bytes(s->shard[i]);
     rte_tel_data_add_dict_uint(d, "flow_table_bytes", flow_bytes);
     return true;
 }
@@ -315,7 +316,7 @@ static void add_addresses(const struct nj_iface *iface, struct rte_tel_data *d)
     for (unsigned i = 0; i < n; i++) {
         struct nj_iface_addr a;
         char line[NJ_ADDRESS_TEXT_BYTES + 32], text[NJ_ADDRESS_TEXT_BYTES];
-        nj_iface_addr_get(&iface->addr[i], &a);
+        nj_iface_addr_load_atomic(&iface->addr[i], &a);
         snprintf(line, sizeof line, "%s/%u %s", nj_address_text(&a.ip, text), a.prefix_bits,
                  nj_address_state_text(&a));
         rte_tel_data_add_array_string(d, line);
@@ -356,7 +357,7 @@ static const struct {
     {"/nightjar/ewyk",
      "How handlers were run, by route. Parameter: the number of one route, or of a route and a "
      "shard: 0,1; or \"reset\".",
-     nj__telemetry_ewyk},
+     nj__telemetry_handlers},
     {"/nightjar/workers",
      "The pool of workers: tasks that run and wait, and how its threads are assigned. No "
      "parameters.",
@@ -364,7 +365,7 @@ static const struct {
     {"/nightjar/limits",
      "The limits in force. Parameters change them: class=NAME,KEY=VALUE,...; without class the "
      "server's.",
-     nj__telemetry_limits},
+     nj__telemetry_show_or_set_limits},
     {"/nightjar/classes",
      "For each class: requests, bytes, waiting responses, and current rates. No parameters.",
      nj__telemetry_classes},

@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "telem/counters.h"
 
 struct nj_server;
@@ -53,12 +53,14 @@ struct nj__telemetry_row {
     const char *name;
     uint64_t value;
 };
-void nj__telemetry_add_rows(struct rte_tel_data *d, const struct nj__telemetry_row *rows, size_t n);
+void nj__telemetry_add_numbers(struct rte_tel_data *d, const struct nj__telemetry_row *rows,
+                               size_t n);
 
 /* Handlers of telemetry_*.c; they fill a dictionary. False: invalid parameters. */
-bool nj__telemetry_ewyk(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_handlers(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct rte_tel_data *d);
-bool nj__telemetry_limits(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_show_or_set_limits(const struct nj_server *s, const char *params,
+                                      struct rte_tel_data *d);
 bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct rte_tel_data *d);

@@ -2,7 +2,7 @@
 /* `/nightjar/files`: counters of the file store and its reader. */
 #include <rte_telemetry.h>
 
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "store/file_reader.h"
@@ -55,11 +55,11 @@ bool nj__telemetry_files(const struct nj_server *s, const char *params, struct r
         {"changed", st->changed},
         {"listings", st->listings},
         /* Requests answered from a shard's own cache do not reach the store. */
-        {"shard_hits", nj__server_count(s, NJ_C_file_hits)},
-        {"jobs", nj__server_count(s, NJ_C_file_jobs)},
-        {"busy", nj__server_count(s, NJ_C_file_busy)},
+        {"shard_hits", nj__server_sum_counter(s, NJ_C_file_hits)},
+        {"jobs", nj__server_sum_counter(s, NJ_C_file_jobs)},
+        {"busy", nj__server_sum_counter(s, NJ_C_file_busy)},
     };
-    nj__telemetry_add_rows(d, rows, NJ_ARRAY_LEN(rows));
+    nj__telemetry_add_numbers(d, rows, NJ_ARRAY_LEN(rows));
     if (s->reader)
         add_reader_stats(nj_file_reader_stats(s->reader), d);
     return true;

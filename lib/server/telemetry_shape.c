@@ -8,8 +8,8 @@
 
 #include <rte_telemetry.h>
 
-#include "base/atomics.h"
-#include "log/address_text.h"
+#include "base/relaxed_atomics.h"
+#include "log/address_text_and_log.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "wire/dpdk_compat.h"
@@ -78,7 +78,7 @@ bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct
     struct dict_ctx a = {s, d};
 
     if (!params)
-        nj_policies_visit(s->policies, add_classes, &a);
+        nj_policies_call_with_current(s->policies, add_classes, &a);
     return !params;
 }
 
@@ -91,7 +91,7 @@ static void set_rate(_Atomic uint64_t *rate, uint64_t *was, uint64_t is, nj_ns p
     *was = is;
 }
 
-void nj__class_rates_update(struct nj_server *s, nj_ns now)
+void nj__server_measure_class_rates(struct nj_server *s, nj_ns now)
 {
     nj_ns passed = now - s->class_rates_at;
 
@@ -191,7 +191,7 @@ bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct
 
     if (!read_clients(params, &c))
         return false;
-    nj_policies_visit(s->policies, add_clients, &c);
+    nj_policies_call_with_current(s->policies, add_clients, &c);
     return true;
 }
 

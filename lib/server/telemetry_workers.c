@@ -2,7 +2,7 @@
 /* `/nightjar/workers`: counters of the worker pool and of its thread strategy. */
 #include <rte_telemetry.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 
@@ -22,7 +22,7 @@ static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_w
     struct rte_tel_data *one = nj__telemetry_add_dict(d, "%s", name);
 
     if (one)
-        nj__telemetry_add_rows(one, rows, NJ_ARRAY_LEN(rows));
+        nj__telemetry_add_numbers(one, rows, NJ_ARRAY_LEN(rows));
 }
 
 bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct rte_tel_data *d)
@@ -42,7 +42,7 @@ bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct
 
     if (params)
         return false;
-    nj__telemetry_add_rows(d, rows, NJ_ARRAY_LEN(rows));
+    nj__telemetry_add_numbers(d, rows, NJ_ARRAY_LEN(rows));
     add_kind(d, "handlers", &stats, NJ_WORKER_HANDLERS);
     add_kind(d, "files", &stats, NJ_WORKER_FILES);
     return true;

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 
 /* With half of the table in use, all 16 slots of a key are used with a probability of 1/65,536. */
 #define PROBES       16u

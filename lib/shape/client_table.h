@@ -16,10 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/types.h"
 #include "shape/gcra.h"
-#include "shape/request_class.h"
+#include "shape/request_policy.h"
 
 struct nj_clients;
 

@@ -4,7 +4,7 @@
  * one atomic per class and client, and read when a lease is made
  * (docs/adr/0009-leases-are-times.md).
  */
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 #include "shape/shaper_internal.h"
 
 /* With a small burst, a node holds at most one lease, including the remainder of the last one. */
@@ -30,7 +30,7 @@ static uint64_t top_up(const struct nj__node *n, uint64_t n_bytes)
     return has_small_burst(n) && n->credit < n_bytes ? n_bytes - n->credit : n_bytes;
 }
 
-void nj__publish_wanted(struct nj_shape *s, struct nj__class *c, int64_t wanted)
+void nj__publish_class_demand(struct nj_shape *s, struct nj__class *c, int64_t wanted)
 {
     if (wanted == c->published)
         return;
@@ -42,7 +42,7 @@ void nj__publish_wanted(struct nj_shape *s, struct nj__class *c, int64_t wanted)
  * grant. */
 static void publish_peak(struct nj_shape *s, struct nj__class *c)
 {
-    nj__publish_wanted(s, c, c->peak);
+    nj__publish_class_demand(s, c, c->peak);
     c->peak = c->wanted;
 }
 
@@ -63,7 +63,7 @@ static bool wanted_elsewhere(const struct nj_shape *s, const struct nj__class *c
 }
 
 /* Is the node scheduled, or was it until NJ__DEFICIT_KEPT_NS ago? */
-bool nj__is_active(const struct nj_shape *s, const struct nj__node *n)
+bool nj__node_is_active(const struct nj_shape *s, const struct nj__node *n)
 {
     return n->state == NJ__READY || n->state == NJ__ROUND_DONE ||
            (n->state == NJ__IDLE && n->unready_at && s->now - n->unready_at < NJ__DEFICIT_KEPT_NS);
@@ -83,7 +83,7 @@ static uint64_t root_share(struct nj_shape *s)
         struct nj__class *c = &s->class_of[i];
         if (!c->policy)
             continue;
-        bool there = nj__is_active(s, &c->node);
+        bool there = nj__node_is_active(s, &c->node);
         publish_peak(s, c);
         if (there)
             here += nj__class_weight_here(s, c);
@@ -122,17 +122,18 @@ void nj__lease_cancel(struct nj_shape *s, struct nj__node *n)
 }
 
 /* Returns the time the lease is due, and its size in *n_bytes. */
-nj_ns nj__lease(struct nj_shape *s, struct nj__node *n, uint64_t wanted, uint64_t *n_bytes)
+nj_ns nj__lease_from_gcra(struct nj_shape *s, struct nj__node *n, uint64_t wanted,
+                          uint64_t *n_bytes)
 {
     *n_bytes = top_up(n, wanted);
     nj_count(s->counters, NJ_C_shape_leases);
-    return nj_gcra_lease(n->rate_gcra, n->rate, gcra_burst(n), *n_bytes, s->now);
+    return nj_gcra_reserve_bytes(n->rate_gcra, n->rate, gcra_burst(n), *n_bytes, s->now);
 }
 
-bool nj__lease_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
+bool nj__lease_take_if_due(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
 {
     uint64_t n_bytes;
-    if (nj__lease(s, n, wanted, &n_bytes) > s->now) {
+    if (nj__lease_from_gcra(s, n, wanted, &n_bytes) > s->now) {
         nj_gcra_return(n->rate_gcra, n->rate, n_bytes);
         n->contended_until = s->now + NJ__CONTENDED_NS;
         return false;
@@ -153,7 +154,7 @@ void nj__group_update_share(struct nj_paced_group *g)
         c->peak = c->wanted;
 }
 
-void nj__publish_all(struct nj_shape *s)
+void nj__publish_all_class_demand(struct nj_shape *s)
 {
     s->publish_at = s->now + NJ__CONTENDED_NS;
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)

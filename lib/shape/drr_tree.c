@@ -8,11 +8,11 @@
  * is back or NJ__IN_SERVICE_NS has passed, and its remaining deficit is served first. Otherwise
  * many slow clients would take the share of a single fast one.
  */
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 #include "shape/shaper_internal.h"
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 
 void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gcra *rate_gcra,
                    uint8_t level)
@@ -24,7 +24,7 @@ void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gcra *
     nj_list_init(&n->surplus_list);
 }
 
-void nj__node_limit(struct nj__node *n, const struct nj_limit *limit)
+void nj__node_set_limit(struct nj__node *n, const struct nj_limit *limit)
 {
     n->rate = limit->ceiling;
     n->burst = nj_max_u64(limit->burst ? limit->burst : n->rate / 20, 2 * NJ_QUANTUM_MIN_BYTES);
@@ -126,7 +126,7 @@ static void set_aside(struct nj_shape *s, struct nj__node *n, enum nj__node_stat
     nj_list_push_back(state == NJ__NO_CREDIT ? &s->no_credit : &s->round_done, &n->link);
 }
 
-void nj__drr_enqueue(struct nj_shape *s, struct nj_paced *f)
+void nj__drr_queue_response(struct nj_shape *s, struct nj_paced *f)
 {
     struct nj__node *g = &f->group->node;
     nj_list_push_back(f->source_empty ? g->ready_list.next : &g->ready_list, &f->want);
@@ -140,7 +140,7 @@ void nj__drr_enqueue(struct nj_shape *s, struct nj_paced *f)
     }
 }
 
-void nj__drr_dequeue(struct nj_shape *s, struct nj_paced *f)
+void nj__drr_remove_response(struct nj_shape *s, struct nj_paced *f)
 {
     struct nj__node *g = &f->group->node;
     nj_list_del(&f->want);
@@ -168,7 +168,7 @@ static void weigh_round(struct nj_shape *s, struct nj__node *p)
     p->round_weight = 0;
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++) {
         const struct nj__class *c = &s->class_of[i];
-        if (c->policy && nj__is_active(s, &c->node))
+        if (c->policy && nj__node_is_active(s, &c->node))
             p->round_weight += nj__class_weight_here(s, c);
     }
 }
@@ -261,7 +261,7 @@ static uint32_t clip_grant(const struct nj__node *n, uint32_t n_bytes)
 static bool has_credit(struct nj_shape *s, struct nj__node *n, uint32_t need)
 {
     return n->rate == 0 || n->credit >= need ||
-           (s->now >= n->contended_until && nj__lease_now(s, n, nj__lease_bytes(s, n)));
+           (s->now >= n->contended_until && nj__lease_take_if_due(s, n, nj__lease_bytes(s, n)));
 }
 
 /* Records how many responses wait when a run begins to serve; later grants of the run use the same
@@ -273,7 +273,7 @@ static void note_backlog(const struct nj_shape *s, struct nj__node *n)
     n->backlog_run = s->run;
 }
 
-struct nj_paced *nj__drr_next(struct nj_shape *s, uint32_t *n_bytes)
+struct nj_paced *nj__drr_charge_next_response(struct nj_shape *s, uint32_t *n_bytes)
 {
     while (s->root.state == NJ__READY) {
         struct nj__node *c = next_child(s, &s->root);
@@ -295,14 +295,14 @@ struct nj_paced *nj__drr_next(struct nj_shape *s, uint32_t *n_bytes)
         }
         for (n = g; n; n = n->parent)
             note_backlog(s, n);
-        uint32_t quantum = nj__paced_quantum(s, f);
+        uint32_t quantum = nj__paced_next_grant_bytes(s, f);
         *n_bytes = quantum;
         for (n = g; n; n = n->parent)
             *n_bytes = clip_grant(n, *n_bytes);
         f->carried_bytes = quantum - *n_bytes;
         for (n = g; n; n = n->parent)
             charge(n, *n_bytes);
-        nj__drr_dequeue(s, f);
+        nj__drr_remove_response(s, f);
         for (n = g; n->parent; n = n->parent)
             if (n->state == NJ__IDLE)
                 enter_service(s, n);
@@ -328,10 +328,10 @@ static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n,
     }
     if (p->rate == 0 || p->credit >= need)
         return true;
-    return !busy && nj__lease_now(s, p, nj_max_u64(need, p->burst / 16));
+    return !busy && nj__lease_take_if_due(s, p, nj_max_u64(need, p->burst / 16));
 }
 
-uint32_t nj__drr_try_take(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
+uint32_t nj__drr_try_charge_at_once(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
 {
     struct nj__node *g = &f->group->node;
     struct nj__node *from = NULL;
@@ -388,7 +388,7 @@ static void restore_deficit(struct nj__node *n, uint32_t n_bytes)
     }
 }
 
-void nj__drr_return(struct nj_shape *s, struct nj_paced_group *g, uint32_t n_bytes)
+void nj__drr_return_credit(struct nj_shape *s, struct nj_paced_group *g, uint32_t n_bytes)
 {
     for (struct nj__node *n = &g->node; n; n = n->parent) {
         if (n->rate)
@@ -409,7 +409,7 @@ static void add_lease(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
     set_ready(s, n);
 }
 
-void nj__lease_ready(struct nj_shape *s, struct nj__node *n)
+void nj__lease_collect_due(struct nj_shape *s, struct nj__node *n)
 {
     uint64_t n_bytes = n->leased;
     n->leased = 0;
@@ -419,7 +419,7 @@ void nj__lease_ready(struct nj_shape *s, struct nj__node *n)
 static void request_lease(struct nj_shape *s, struct nj__node *n)
 {
     uint64_t n_bytes;
-    nj_ns due = nj__lease(s, n, nj__lease_bytes(s, n), &n_bytes);
+    nj_ns due = nj__lease_from_gcra(s, n, nj__lease_bytes(s, n), &n_bytes);
     if (due <= s->now) {
         add_lease(s, n, n_bytes);
         return;
@@ -445,13 +445,13 @@ static void collect_leases(struct nj_shape *s)
         if (n->state != NJ__LEASED)
             continue;
         if (n->lease_due <= s->now)
-            nj__lease_ready(s, n);
+            nj__lease_collect_due(s, n);
         else if (n->lease_due < s->due)
             s->due = n->lease_due;
     }
 }
 
-void nj__drr_begin_run(struct nj_shape *s)
+void nj__drr_begin_shaper_run(struct nj_shape *s)
 {
     struct nj_list *l;
     while ((l = nj_list_pop(&s->surplus_list))) {
@@ -472,7 +472,7 @@ void nj__drr_begin_run(struct nj_shape *s)
     while ((l = nj_list_pop(&s->no_credit)))
         request_lease(s, nj_container_of(l, struct nj__node, link));
     if (s->now >= s->publish_at)
-        nj__publish_all(s);
+        nj__publish_all_class_demand(s);
 }
 
 /* ---- changed limits ---- */
@@ -487,14 +487,14 @@ static void forget_credit(struct nj_shape *s, struct nj__node *n)
     n->contended_until = 0;
 }
 
-void nj__node_reset(struct nj_shape *s, struct nj__node *n)
+void nj__node_return_all_credit(struct nj_shape *s, struct nj__node *n)
 {
     NJ_ASSERT(n->state == NJ__IDLE && n->n_waiting == 0 && nj_list_empty(&n->ready_list));
     forget_credit(s, n);
 }
 
-void nj__node_change(struct nj_shape *s, struct nj__node *n, struct nj__node *parent,
-                     const struct nj_limit *limit)
+void nj__node_set_limit_and_parent(struct nj_shape *s, struct nj__node *n, struct nj__node *parent,
+                                   const struct nj_limit *limit)
 {
     bool wanted = n->state != NJ__IDLE;
     if (wanted)
@@ -505,7 +505,7 @@ void nj__node_change(struct nj_shape *s, struct nj__node *n, struct nj__node *pa
     n->parent = parent;
     for (struct nj__node *p = parent; p; p = p->parent)
         p->n_waiting += n->n_waiting;
-    nj__node_limit(n, limit);
+    nj__node_set_limit(n, limit);
     nj_gcra_clamp(n->rate_gcra, n->rate, n->burst, s->now);
     if (wanted)
         set_ready(s, n);

@@ -49,7 +49,7 @@ static bool parse_node(struct nj_str s, struct nj_addr *out)
     memcpy(text, s.p, s.n_bytes);
     text[s.n_bytes] = '\0';
     if (inet_pton(AF_INET, text, &v4) == 1) {
-        *out = nj_addr_v4(v4.s_addr);
+        *out = nj_addr_from_v4(v4.s_addr);
         return true;
     }
     return inet_pton(AF_INET6, text, out->b) == 1;

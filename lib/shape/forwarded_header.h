@@ -9,8 +9,8 @@
 #ifndef NJ_SHAPE_FORWARDED_HEADER_H
 #define NJ_SHAPE_FORWARDED_HEADER_H
 
-#include "base/field.h"
-#include "shape/request_class.h"
+#include "base/str.h"
+#include "shape/request_policy.h"
 
 /* Elements examined, from the right. A request passes two or three proxies. */
 #define NJ_FORWARDED_HOPS_MAX 16u

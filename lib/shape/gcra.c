@@ -3,7 +3,7 @@
  * Leases advance it with compare-and-swap, so lcores need no lock and no refill timer. */
 #include "shape/gcra.h"
 
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 
 #define UNITS_PER_S ((uint64_t)NJ_GCRA_UNITS * NJ_SEC)
 /* 9 years: the sum of two of these does not overflow. */
@@ -29,8 +29,8 @@ uint64_t nj_gcra_cost_up(uint64_t bytes_per_s, uint64_t n_bytes)
     return units < UNITS_MAX ? (uint64_t)units : UNITS_MAX;
 }
 
-nj_ns nj_gcra_lease(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t burst, uint64_t n_bytes,
-                    nj_ns now)
+nj_ns nj_gcra_reserve_bytes(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t burst,
+                            uint64_t n_bytes, nj_ns now)
 {
     if (bytes_per_s == 0)
         return now;

@@ -34,8 +34,8 @@ uint64_t nj_gcra_cost_down(uint64_t bytes_per_s, uint64_t n_bytes);
 /* Leases `n_bytes` at `bytes_per_s`. Returns the time from which they may be sent; `now` or
  * earlier: at once. A later lease is to be waited for, or returned. With bytes_per_s 0 it returns
  * `now` and has no effect. */
-nj_ns nj_gcra_lease(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t burst, uint64_t n_bytes,
-                    nj_ns now);
+nj_ns nj_gcra_reserve_bytes(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t burst,
+                            uint64_t n_bytes, nj_ns now);
 /* Returns unused bytes of a lease, at the rate of the lease. Returned credit is worth at most the
  * burst, whenever it is returned. */
 void nj_gcra_return(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t n_bytes);

@@ -5,11 +5,11 @@
  * nothing while it waits: first for the response's own limit (GCRA, in the timer wheel), then for
  * the common limits (deficit round robin, in its client's list). A grant charges all limits.
  */
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 #include "shape/shaper_internal.h"
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 
 static struct nj_paced *paced_of(struct nj_body *body)
 {
@@ -84,7 +84,7 @@ uint32_t nj__paced_min_grant(const struct nj_paced *f)
     return (uint32_t)nj_min_u64(NJ_QUANTUM_MIN_BYTES, remaining_of(f));
 }
 
-uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f)
+uint32_t nj__paced_next_grant_bytes(const struct nj_shape *s, const struct nj_paced *f)
 {
     uint64_t q = own_limit_of(f)->quantum, most;
     uint64_t free = unlimited_bytes(f);
@@ -143,7 +143,7 @@ static void stop_waiting(struct nj_shape *s, struct nj_paced *f)
         nj_timer_disarm(&s->wheel, &f->timer.timer);
         f->state = NJ__PACED_NOT_WAITING;
     } else if (f->state == NJ__PACED_WAIT_SHARED) {
-        nj__drr_dequeue(s, f);
+        nj__drr_remove_response(s, f);
     }
 }
 
@@ -177,7 +177,7 @@ void nj__paced_return_grant(struct nj_shape *s, struct nj_paced *f)
     if (f->woken)
         nj_count(s->counters, NJ_C_shape_wakes_empty);
     if (f->granted_limits_gen == f->group->limits_gen) /* else other limits were charged, or none */
-        nj__drr_return(s, f->group, f->granted);
+        nj__drr_return_credit(s, f->group, f->granted);
     uint32_t own = (uint32_t)nj_min_u64(f->granted, f->granted_own);
     if (own > 0)
         f->tat -= nj_min_u64(nj_gcra_cost_down(own_limit_of(f)->rate, own), f->tat - 1);
@@ -188,7 +188,7 @@ void nj__paced_return_grant(struct nj_shape *s, struct nj_paced *f)
 /* Gets a grant at once, or returns false and waits. */
 static bool ask_credit(struct nj_shape *s, struct nj_paced *f)
 {
-    uint32_t n = nj__paced_quantum(s, f);
+    uint32_t n = nj__paced_next_grant_bytes(s, f);
     if (n == 0)
         return false; /* the body has ended */
     nj_ns due = own_due(s, f, n);
@@ -198,10 +198,10 @@ static bool ask_credit(struct nj_shape *s, struct nj_paced *f)
         return false;
     }
     if (f->group->node.slowest_rate) {
-        n = nj__drr_try_take(s, f, n);
+        n = nj__drr_try_charge_at_once(s, f, n);
         if (n == 0) {
             wait_begins(s, f);
-            nj__drr_enqueue(s, f);
+            nj__drr_queue_response(s, f);
             return false;
         }
     }
@@ -210,19 +210,19 @@ static bool ask_credit(struct nj_shape *s, struct nj_paced *f)
 }
 
 /* The response's own limit allows the next grant. */
-void nj__paced_own_limit_due(struct nj_shape *s, struct nj_paced *f)
+void nj__paced_on_own_limit_timer(struct nj_shape *s, struct nj_paced *f)
 {
     f->state = NJ__PACED_NOT_WAITING;
     if (!f->limited || remaining_of(f) == 0) {
         nj__paced_wake(s, f);
         return;
     }
-    uint32_t n = nj__paced_quantum(s, f);
+    uint32_t n = nj__paced_next_grant_bytes(s, f);
     nj_ns due = own_due(s, f, n);
     if (due > s->now) {
         wait_own_limit(s, f, due);
     } else if (f->group->node.slowest_rate) {
-        nj__drr_enqueue(s, f);
+        nj__drr_queue_response(s, f);
     } else {
         nj__paced_grant(s, f, n);
         nj__paced_wake(s, f);
@@ -348,7 +348,7 @@ void nj_paced_end(struct nj_paced *f)
     f->group = NULL;
 }
 
-bool nj_paced_has_class(const struct nj_paced *f, const struct nj_class *class_of)
+bool nj_paced_is_of_class(const struct nj_paced *f, const struct nj_class *class_of)
 {
     const struct nj_paced_group *g = f->group;
     return g->class_of == &f->shape->class_of[class_of->slot] && g->slot_gen == class_of->slot_gen;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 #include "shape/shaper_internal.h"
 
 /* ---- state common to all lcores ---- */
@@ -63,7 +63,7 @@ void nj__paced_limit_init(struct nj_paced_limit *own, const struct nj_limit *lim
 {
     struct nj__node n = {0};
 
-    nj__node_limit(&n, limit);
+    nj__node_set_limit(&n, limit);
     own->rate = limit->ceiling;
     own->full_burst = limit->burst > 0;
     own->burst_units = own->rate ? nj_gcra_cost_down(own->rate, n.burst) : 0;
@@ -97,7 +97,7 @@ static void apply_class_limits(struct nj_shape *s, const struct nj_policy *p)
         if (c->slot_gen != k->slot_gen)
             reset_class(c, k->slot_gen);
         c->weight = k->total.rate ? k->total.rate : others;
-        nj__node_change(s, &c->node, &s->root, &k->total);
+        nj__node_set_limit_and_parent(s, &c->node, &s->root, &k->total);
         nj__paced_limit_init(&c->own, &c->policy->request);
     }
 }
@@ -106,7 +106,7 @@ static void apply_limits(struct nj_shape *s, const struct nj_policy *p)
 {
     s->policy = p;
     s->limits_gen++;
-    nj__node_change(s, &s->root, NULL, &p->total);
+    nj__node_set_limit_and_parent(s, &s->root, NULL, &p->total);
     apply_class_limits(s, p);
 }
 
@@ -117,8 +117,8 @@ static void free_retired(struct nj_shape *s)
         struct nj__class *c = &s->class_of[i];
         if (!c->is_retired)
             continue;
-        nj__node_reset(s, &c->node);
-        nj__publish_wanted(s, c, 0);
+        nj__node_return_all_credit(s, &c->node);
+        nj__publish_class_demand(s, c, 0);
         c->policy = NULL;
         c->is_retired = false;
         c->peak = 0;
@@ -223,9 +223,9 @@ void nj_shape_free(struct nj_shape *s)
     if (!s)
         return;
     NJ_ASSERT(s->n_responses == 0);
-    nj__group_drop_idle(s);
+    nj__group_free_idle_spare(s);
     for (uint32_t i = 0; s->shared && i < NJ_CLASSES_MAX; i++)
-        nj__publish_wanted(s, &s->class_of[i], 0);
+        nj__publish_class_demand(s, &s->class_of[i], 0);
     nj_pool_fini(&s->groups);
     free(s->bucket);
     free(s);
@@ -238,11 +238,11 @@ static void timer_due(void *ctx, struct nj_timer *t)
     struct nj_shape *s = ctx;
     struct nj_shape_timer *st = nj_container_of(t, struct nj_shape_timer, timer);
     if (st->kind == NJ__TIMER_OWN)
-        nj__paced_own_limit_due(s, nj_container_of(st, struct nj_paced, timer));
+        nj__paced_on_own_limit_timer(s, nj_container_of(st, struct nj_paced, timer));
     else if (st->kind == NJ__TIMER_LEASE)
-        nj__lease_ready(s, &nj_container_of(st, struct nj_paced_group, lease_timer)->node);
+        nj__lease_collect_due(s, &nj_container_of(st, struct nj_paced_group, lease_timer)->node);
     else
-        nj__group_linger_due(s, nj_container_of(st, struct nj_paced_group, linger_timer));
+        nj__group_on_linger_timer(s, nj_container_of(st, struct nj_paced_group, linger_timer));
 }
 
 void nj_shape_publish(struct nj_shape *s)
@@ -269,10 +269,10 @@ uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, voi
     if (nj_unlikely(!nj_shape_is_migrated(s)))
         migrate_some(s);
     nj_wheel_advance(&s->wheel, now, timer_due, s);
-    nj__drr_begin_run(s);
+    nj__drr_begin_shaper_run(s);
     uint32_t n;
     struct nj_paced *f;
-    while ((f = nj__drr_next(s, &n))) {
+    while ((f = nj__drr_charge_next_response(s, &n))) {
         nj__paced_grant(s, f, n);
         nj__paced_wake(s, f);
     }

@@ -17,12 +17,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/body_source.h"
 #include "base/list.h"
 #include "base/types.h"
 #include "sched/timer_wheel.h"
 #include "shape/client_table.h"
-#include "shape/request_class.h"
+#include "shape/request_policy.h"
 #include "telem/counters.h"
 
 /* State of all lcores: GCRAs of the server and of classes, and the clients. */
@@ -125,7 +125,7 @@ bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_clas
 struct nj_body *nj_paced_wrap(struct nj_paced *f, struct nj_body *inner);
 void nj_paced_end(struct nj_paced *f);
 /* Is the response of that class of the policy in use? */
-bool nj_paced_has_class(const struct nj_paced *f, const struct nj_class *class_of);
+bool nj_paced_is_of_class(const struct nj_paced *f, const struct nj_class *class_of);
 /* Changes class and client before the response is wrapped. A limit of its own is kept. Returns
  * false without memory; nothing has changed then. */
 bool nj_paced_set_class(struct nj_paced *f, const struct nj_class *class_of,

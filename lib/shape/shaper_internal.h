@@ -4,7 +4,7 @@
 #ifndef NJ_SHAPE_SHAPER_INTERNAL_H
 #define NJ_SHAPE_SHAPER_INTERNAL_H
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/pool.h"
 #include "shape/shaper.h"
 
@@ -159,68 +159,69 @@ static inline struct nj_paced_group *nj__group_of_node(struct nj__node *n)
 
 void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gcra *rate_gcra,
                    uint8_t level);
-void nj__node_limit(struct nj__node *n, const struct nj_limit *limit);
+void nj__node_set_limit(struct nj__node *n, const struct nj_limit *limit);
 /* Adds a response to, or removes it from, the queue for common credit. */
-void nj__drr_enqueue(struct nj_shape *s, struct nj_paced *f);
-void nj__drr_dequeue(struct nj_shape *s, struct nj_paced *f);
+void nj__drr_queue_response(struct nj_shape *s, struct nj_paced *f);
+void nj__drr_remove_response(struct nj_shape *s, struct nj_paced *f);
 /* Charges and returns up to `n` bytes at once, if no other response is passed over. 0: it has to
  * wait. */
-uint32_t nj__drr_try_take(struct nj_shape *s, struct nj_paced *f, uint32_t n);
+uint32_t nj__drr_try_charge_at_once(struct nj_shape *s, struct nj_paced *f, uint32_t n);
 /* The next response with credit, already charged on all levels; NULL: none in this run. */
-struct nj_paced *nj__drr_next(struct nj_shape *s, uint32_t *n);
+struct nj_paced *nj__drr_charge_next_response(struct nj_shape *s, uint32_t *n);
 /* Returns unused credit. */
-void nj__drr_return(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
+void nj__drr_return_credit(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
 /* Start of a run: leases and lists, before the first grant. */
-void nj__drr_begin_run(struct nj_shape *s);
-void nj__lease_ready(struct nj_shape *s, struct nj__node *n);
+void nj__drr_begin_shaper_run(struct nj_shape *s);
+void nj__lease_collect_due(struct nj_shape *s, struct nj__node *n);
 /* Returns all credit to the GCRAs and resets the deficit. No response waits in the subtree. */
-void nj__node_reset(struct nj_shape *s, struct nj__node *n);
+void nj__node_return_all_credit(struct nj_shape *s, struct nj__node *n);
 /* Sets other limits, and perhaps another parent. Waiting responses continue to wait. */
-void nj__node_change(struct nj_shape *s, struct nj__node *n, struct nj__node *parent,
-                     const struct nj_limit *limit);
+void nj__node_set_limit_and_parent(struct nj_shape *s, struct nj__node *n, struct nj__node *parent,
+                                   const struct nj_limit *limit);
 
 /* ---- credit_lease.c: credit common to lcores ---- */
 
-void nj__publish_wanted(struct nj_shape *s, struct nj__class *c, int64_t wanted);
+void nj__publish_class_demand(struct nj_shape *s, struct nj__class *c, int64_t wanted);
 /* Publishes the demand of this lcore, at intervals. */
-void nj__publish_all(struct nj_shape *s);
+void nj__publish_all_class_demand(struct nj_shape *s);
 /* Updates the part of a READY group: less than NJ__SHARE_ONE if other lcores serve the same client.
  */
 void nj__group_update_share(struct nj_paced_group *g);
 /* Is the node scheduled, or was it until a moment before? */
-bool nj__is_active(const struct nj_shape *s, const struct nj__node *n);
+bool nj__node_is_active(const struct nj_shape *s, const struct nj__node *n);
 /* The weight of a class on this lcore. */
 uint64_t nj__class_weight_here(const struct nj_shape *s, const struct nj__class *c);
 /* This lcore's part of a lease. */
 uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n);
 /* Returns the time it is due, and its size in *n_bytes. */
-nj_ns nj__lease(struct nj_shape *s, struct nj__node *n, uint64_t wanted, uint64_t *n_bytes);
+nj_ns nj__lease_from_gcra(struct nj_shape *s, struct nj__node *n, uint64_t wanted,
+                          uint64_t *n_bytes);
 /* Takes a lease if it is due at once, else returns false. */
-bool nj__lease_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted);
+bool nj__lease_take_if_due(struct nj_shape *s, struct nj__node *n, uint64_t wanted);
 /* Returns the lease of a LEASED node. */
 void nj__lease_cancel(struct nj_shape *s, struct nj__node *n);
 
-/* ---- client_group.c: clients on this shard ---- */
+/* ---- client_response_group.c: clients on this shard ---- */
 
 struct nj_paced_group *nj__group_join(struct nj_shape *s, struct nj__class *c,
                                       struct nj_client *client);
 void nj__group_leave(struct nj_shape *s, struct nj_paced_group *g);
 /* Frees the group that is kept without responses. */
-void nj__group_drop_idle(struct nj_shape *s);
+void nj__group_free_idle_spare(struct nj_shape *s);
 /* Updates the group to the policy in use. */
 void nj__group_migrate(struct nj_shape *s, struct nj_paced_group *g);
 void nj__group_count_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
 void nj__group_flush_counts(struct nj_paced_group *g);
-void nj__group_linger_due(struct nj_shape *s, struct nj_paced_group *g);
+void nj__group_on_linger_timer(struct nj_shape *s, struct nj_paced_group *g);
 
 /* ---- paced_body.c: responses ---- */
 
 /* The quantum of the response, and the least that is worth a wake. */
-uint32_t nj__paced_quantum(const struct nj_shape *s, const struct nj_paced *f);
+uint32_t nj__paced_next_grant_bytes(const struct nj_shape *s, const struct nj_paced *f);
 uint32_t nj__paced_min_grant(const struct nj_paced *f);
 void nj__paced_grant(struct nj_shape *s, struct nj_paced *f, uint32_t n);
 void nj__paced_wake(struct nj_shape *s, struct nj_paced *f);
-void nj__paced_own_limit_due(struct nj_shape *s, struct nj_paced *f);
+void nj__paced_on_own_limit_timer(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_return_grant(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_migrate(struct nj_shape *s, struct nj_paced *f);
 /* Computes the limit of one response from `limit`. */

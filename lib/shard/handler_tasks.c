@@ -3,13 +3,13 @@
  * Runs handlers of routes for the requests of a shard.
  *
  * The parser only queues a request with its connection (conn.c), because no handler may run within
- * HTTP/2's input. The request is offered to the strategy (EWYK, sched/ewyk.h) when the parser has
- * returned. What the handler responded is passed to the stream after the handler has returned or
- * parked.
+ * HTTP/2's input. The request is offered to the strategy (EWYK, sched/ewyk_fiber_scheduler.h) when
+ * the parser has returned. What the handler responded is passed to the stream after the handler has
+ * returned or parked.
  */
 #include <stdlib.h>
 
-#include "conn/abuse_counts.h"
+#include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "shard/shard_internal.h"
 
@@ -65,7 +65,7 @@ static void withdraw(void *shard, struct nj_task *task)
 static void call(void *shard, struct nj_task_class *route, void (*fn)(void *arg), void *arg)
 {
     struct nj_shard *s = shard;
-    nj_ewyk_call_inline(s->handlers.ewyk, route, fn, arg);
+    nj_ewyk_call_measured(s->handlers.ewyk, route, fn, arg);
 }
 
 static void classes_init(struct nj_shard *s, uint32_t n)
@@ -103,7 +103,7 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
     h->exchanges = s->txns.exchanges = nj_exchanges_new(&c, now);
     if (!h->exchanges)
         return false;
-    h->port = nj_exchanges_task_port(h->exchanges);
+    h->port = nj_exchanges_wrap_worker_ops(h->exchanges);
     if (s->cfg.strategy != NJ_RUN_EWYK)
         return true;
     h->ewyk = ewyk_new(s, now);
@@ -138,17 +138,17 @@ static void offer_baseline(struct nj_shard *s, struct nj_task *task)
     enum nj_run_mode mode = s->cfg.strategy == NJ_RUN_PC ? offer_pc(task) : offer_pec(s, task);
 
     if (mode != NJ_MODE_PEC_WORKER) /* counted when it comes back */
-        nj_task_class_count(c, mode);
+        nj_task_class_count_run(c, mode);
 }
 
-enum nj_admit nj__handlers_admit(struct nj_shard *s, struct nj_exchange *x)
+enum nj_admit nj__handlers_admit_request(struct nj_shard *s, struct nj_exchange *x)
 {
     struct nj_task *task = nj_exchange_task(x);
     struct nj_txn *t = nj_exchange_txn(x);
 
     if (!s->handlers.ewyk)
         return NJ_ADMIT_NOW;
-    switch (nj_task_current_type(task)) {
+    switch (nj_task_effective_type(task)) {
     case NJ_NON_BLOCKING:
     case NJ_OS_BLOCKING:
         return NJ_ADMIT_NOW;
@@ -170,7 +170,7 @@ enum nj_admit nj__handlers_admit(struct nj_shard *s, struct nj_exchange *x)
 
 void nj__handlers_reject(struct nj_shard *s, struct nj_exchange *x)
 {
-    nj_exchange_submitted(x);
+    nj_exchange_note_scheduled(x);
     nj_ewyk_reject(s->handlers.ewyk, nj_exchange_task(x));
 }
 
@@ -182,7 +182,7 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
     struct nj_txn *t = nj_exchange_txn(x);
     t->stack_since = s->now;
     task->client = t->requester;
-    nj_exchange_submitted(x);
+    nj_exchange_note_scheduled(x);
     if (s->handlers.ewyk)
         nj_ewyk_offer(s->handlers.ewyk, task);
     else
@@ -192,7 +192,7 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
 
 /* --- results, timers and shutdown ----------------------------------------------------------- */
 
-void nj__handlers_apply_results(struct nj_shard *s, nj_ns now)
+void nj__handlers_deliver_responses(struct nj_shard *s, nj_ns now)
 {
     if (s->handlers.exchanges)
         nj_exchanges_settle(s->handlers.exchanges, now);
@@ -208,19 +208,19 @@ static uint32_t collect_worker_tasks(struct nj_shard *s)
     uint32_t n = h->port.poll(h->port.ctx, task, NJ_HANDLERS_POLL_MAX);
     for (uint32_t i = 0; i < n; i++)
         if (h->ewyk)
-            nj_ewyk_worker_done(h->ewyk, task[i]->class_of, task[i]->run_ns);
+            nj_ewyk_account_worker_run(h->ewyk, task[i]->class_of, task[i]->run_ns);
         else
-            nj_task_class_count(task[i]->class_of, NJ_MODE_PEC_WORKER);
+            nj_task_class_count_run(task[i]->class_of, NJ_MODE_PEC_WORKER);
     return n;
 }
 
 static void reset_route_counts(struct nj_shard *s)
 {
     for (uint32_t i = 0; i < nj_routes_count(s->cfg.routes); i++)
-        nj_task_class_reset(&s->handlers.classes[i]);
+        nj_task_class_reset_counters(&s->handlers.classes[i]);
 }
 
-uint32_t nj__handlers_run(struct nj_shard *s, nj_ns now)
+uint32_t nj__handlers_run_due(struct nj_shard *s, nj_ns now)
 {
     struct nj_handlers *h = &s->handlers;
 
@@ -230,7 +230,7 @@ uint32_t nj__handlers_run(struct nj_shard *s, nj_ns now)
     uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
     n += collect_worker_tasks(s);
     if (h->ewyk)
-        n += nj__admission_run(s, now);
+        n += nj__admission_start_and_evict(s, now);
     if (h->ewyk && now >= h->trim_at) {
         h->trim_at = now + NJ_FIBERS_TRIM_EVERY;
         nj_ewyk_trim(h->ewyk, NJ_FIBERS_KEEP, NJ_FIBERS_TRIM);
@@ -261,7 +261,7 @@ nj_ns nj__handlers_next_at(const struct nj_shard *s)
 
 bool nj__handlers_busy(const struct nj_shard *s)
 {
-    return s->handlers.exchanges && nj_exchanges_open(s->handlers.exchanges) > 0;
+    return s->handlers.exchanges && nj_exchanges_n_open(s->handlers.exchanges) > 0;
 }
 
 void nj__handlers_publish(struct nj_shard *s)
@@ -270,7 +270,7 @@ void nj__handlers_publish(struct nj_shard *s)
 
     if (!h->exchanges)
         return;
-    nj_gauge_set(&s->counters, NJ_C_exchanges, nj_exchanges_open(h->exchanges));
+    nj_gauge_set(&s->counters, NJ_C_exchanges, nj_exchanges_n_open(h->exchanges));
     if (atomic_load_explicit(&h->reset, memory_order_acquire)) {
         reset_route_counts(s);
         atomic_store_explicit(&h->reset, false,
@@ -297,11 +297,11 @@ static void cancel_fibers(struct nj_shard *s)
     uint64_t n_fibers = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
     uint64_t n = (n_fibers / NJ_HANDLERS_RUN_MAX + 1) * NJ_HANDLERS_CANCEL_TURNS;
     for (; n > 0 && !nj_ewyk_is_idle(h->ewyk); n--)
-        nj__handlers_run(s, s->now);
+        nj__handlers_run_due(s, s->now);
     h->n_stuck = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
 }
 
-void nj__handlers_cancel(struct nj_shard *s)
+void nj__handlers_cancel_waiting(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
@@ -317,7 +317,7 @@ uint32_t nj_shard_stuck_fibers(const struct nj_shard *s, const char **route)
     const struct nj_handlers *h = &s->handlers;
 
     if (h->n_stuck > 0)
-        *route = nj_ewyk_fiber_class(h->ewyk)->name;
+        *route = nj_ewyk_any_fiber_class(h->ewyk)->name;
     return h->n_stuck;
 }
 

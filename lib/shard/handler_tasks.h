@@ -8,7 +8,7 @@
 
 #include "conn/fiber_admission.h"
 #include "http/handlers/exchange.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 
 /* Requests of one shard that may be queued for a fiber: those of 32 connections with 128 streams.
  * Further ones are answered with 503. */

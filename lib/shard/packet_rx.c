@@ -135,9 +135,9 @@ static void prefetch_flows(const struct nj_shard *s, const struct rx_batch *in)
             nj_tcp_prefetch_block(flow[n++]);
     }
     for (uint32_t i = 0; i < n; i++)
-        nj_tcp_prefetch(flow[i]);
+        nj_tcp_prefetch_tcb_refs(flow[i]);
     for (uint32_t i = 0; i < n; i++)
-        nj_tcp_prefetch_sent(flow[i]);
+        nj_tcp_prefetch_unacked(flow[i]);
 }
 
 /* Replicates a neighbour packet to the other shards. */

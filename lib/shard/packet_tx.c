@@ -119,10 +119,10 @@ void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *
     nj__net_enqueue(s, m);
 }
 
-uint32_t nj__net_tcp_output(struct nj_shard *s, nj_ns now)
+uint32_t nj__net_tcp_output_all(struct nj_shard *s, nj_ns now)
 {
     s->tx_head.state = NJ_TX_HEAD_EMPTY;
-    uint32_t n_served = nj_tcp_output(&s->tcp, now);
+    uint32_t n_served = nj_tcp_output_pending(&s->tcp, now);
     s->tx_head.state = NJ_TX_HEAD_OFF;
     return n_served;
 }

@@ -25,13 +25,13 @@ const char *nj_shard_pool_name(uint32_t i)
     return pools[i].name;
 }
 
-const struct nj_pool *nj_shard_pool(const struct nj_shard *s, uint32_t i)
+const struct nj_pool *nj_shard_pool_by_index(const struct nj_shard *s, uint32_t i)
 {
     NJ_ASSERT(i < NJ_SHARD_POOLS);
     return (const struct nj_pool *)((const char *)s + pools[i].at);
 }
 
-uint64_t nj_shard_flow_bytes(const struct nj_shard *s)
+uint64_t nj_shard_flow_table_bytes(const struct nj_shard *s)
 {
     return ((uint64_t)s->tcp.flows.mask + 1) * sizeof *s->tcp.flows.entry;
 }
@@ -39,7 +39,7 @@ uint64_t nj_shard_flow_bytes(const struct nj_shard *s)
 void nj__pools_publish(struct nj_shard *s)
 {
     for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++) {
-        const struct nj_pool *p = nj_shard_pool(s, i);
+        const struct nj_pool *p = nj_shard_pool_by_index(s, i);
         atomic_store_explicit(&s->pool_gauge[i].n_used, p->n_used, memory_order_relaxed);
         atomic_store_explicit(&s->pool_gauge[i].n_high, p->n_touched, memory_order_relaxed);
     }

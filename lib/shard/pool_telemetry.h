@@ -22,10 +22,10 @@ struct nj_pool_gauge {
 /* Name and pool number `i`, 0..NJ_SHARD_POOLS-1. Other threads read shard->pool_gauge[i] for the
  * counts, which are the lcore's own in the pool. Any thread. */
 const char *nj_shard_pool_name(uint32_t i);
-const struct nj_pool *nj_shard_pool(const struct nj_shard *s, uint32_t i);
+const struct nj_pool *nj_shard_pool_by_index(const struct nj_shard *s, uint32_t i);
 
 /* Bytes of the flow table. Flows of all kinds use at most two thirds. All pages are touched soon,
  * as the hash spreads connections over the table. Any thread. */
-uint64_t nj_shard_flow_bytes(const struct nj_shard *s);
+uint64_t nj_shard_flow_table_bytes(const struct nj_shard *s);
 
 #endif

@@ -33,7 +33,7 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .cc = s->cfg.newreno ? &nj_cc_newreno : &nj_cc_cubic,
         .ecn = s->cfg.ecn,
         .accept_filter = nj__policy_accept_filter,
-        .can_evict_for = nj__conn_shares_can_evict,
+        .can_evict_for = nj__conn_shares_request_room,
         .emit = nj__net_emit_tcp,
         .room = nj__net_tx_room,
         .ctx = s,
@@ -109,7 +109,7 @@ static bool init_site(struct nj_shard *s)
 static void neighbour_lost(void *shard, const struct nj_addr *ip, bool is_silent, nj_ns now)
 {
     struct nj_shard *s = shard;
-    nj_nd_host_neigh_lost(&s->ndp, ip, is_silent, now);
+    nj_nd_host_replace_lost_router(&s->ndp, ip, is_silent, now);
 }
 
 static void init_neigh(struct nj_shard *s, nj_ns now)
@@ -155,25 +155,25 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
         init_txns(s) && init_h2(s) && init_site(s) && nj__handlers_init(s, now) &&
         nj__policy_init(s, now) && nj__conn_shares_init(s)) {
         if (config->index == 0)
-            nj_neigh_announce(&s->neigh);
+            nj_neigh_send_gratuitous_arp(&s->neigh);
         return true;
     }
     nj_shard_fini(s);
     return false;
 }
 
-void nj_shard_shutdown(struct nj_shard *s)
+void nj_shard_end_conns_and_handlers(struct nj_shard *s)
 {
     if (s->conns.mem) {
         nj_tcp_abort_all(&s->tcp, s->now);
         nj__conns_process(s, s->now);
     }
-    nj__handlers_cancel(s);
+    nj__handlers_cancel_waiting(s);
 }
 
 void nj_shard_fini(struct nj_shard *s)
 {
-    nj_shard_shutdown(s);
+    nj_shard_end_conns_and_handlers(s);
     nj__handlers_fini(s);
     while (s->txns.site && nj_file_server_jobs_in_flight(s->txns.site) > 0)
         nj__files_complete_jobs(s, s->now); /* workers will return them */
@@ -216,8 +216,8 @@ void nj_shard_abort(struct nj_shard *s, nj_ns now)
     nj_tcp_abort_all(&s->tcp, now);
 }
 
-bool nj_shard_busy(const struct nj_shard *s)
+bool nj_shard_has_unfinished_work(const struct nj_shard *s)
 {
-    return nj_tcp_conns_unfinished(&s->tcp) > 0 ||
+    return nj_tcp_conns_less_fin2_orphans(&s->tcp) > 0 ||
            nj_file_server_jobs_in_flight(s->txns.site) > 0 || s->n_txq > 0 || nj__handlers_busy(s);
 }

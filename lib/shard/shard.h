@@ -13,21 +13,21 @@
 
 #include "base/limits.h"
 #include "base/pool.h"
-#include "base/rate.h"
+#include "base/event_rate_limit.h"
 #include "base/types.h"
-#include "conn/abuse_counts.h"
-#include "conn/conn_shares.h"
+#include "conn/abuse_reason_counts.h"
+#include "conn/conn_fair_eviction.h"
 #include "h2/h2.h"
 #include "http/files/file_server.h"
 #include "http/transaction.h"
-#include "net/flow_steering.h"
+#include "net/rss_flow_owner.h"
 #include "net/ip4_reassembly.h"
 #include "net/nd_host.h"
 #include "net/neighbours.h"
 #include "shape/shaper.h"
 #include "shard/handler_tasks.h"
 #include "shard/pool_telemetry.h"
-#include "shard/shard_ops.h"
+#include "shard/shard_env_ops.h"
 #include "tcp/tcp.h"
 #include "telem/counters.h"
 #include "telem/stages.h"
@@ -163,10 +163,10 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
 /* Aborts connections without sending RST (for RST call nj_shard_abort() and step once first) and
  * cancels handlers that wait. Has to be called by the thread that stepped, as fibers belong to it.
  * Precedes nj_shard_fini(), which any thread may call. */
-void nj_shard_shutdown(struct nj_shard *s);
-/* After nj_shard_shutdown(): the number of handlers that did not return, and the route of one of
- * them. Their stacks are leaked, and after nj_shard_fini() the objects they refer to. Their code
- * must stay loaded. */
+void nj_shard_end_conns_and_handlers(struct nj_shard *s);
+/* After nj_shard_end_conns_and_handlers(): the number of handlers that did not return, and the
+ * route of one of them. Their stacks are leaked, and after nj_shard_fini() the objects they refer
+ * to. Their code must stay loaded. */
 uint32_t nj_shard_stuck_fibers(const struct nj_shard *s, const char **route);
 /* Waits for file jobs and for handlers that run on workers. */
 void nj_shard_fini(struct nj_shard *s);
@@ -204,6 +204,6 @@ void nj_shard_drain(struct nj_shard *s, nj_ns now);
 void nj_shard_abort(struct nj_shard *s, nj_ns now);
 /* Are connections, file jobs or packets unfinished? A connection whose peer has acknowledged
  * everything and only has not closed does not count. */
-bool nj_shard_busy(const struct nj_shard *s);
+bool nj_shard_has_unfinished_work(const struct nj_shard *s);
 
 #endif

@@ -50,7 +50,7 @@ void nj__net_icmp_echo(struct nj_shard *, const struct rte_mbuf *, const struct 
 void nj__net_icmp6_problem(struct nj_shard *, const struct rte_mbuf *, const struct nj_packet *,
                            nj_ns now);
 /* Sends the queued output of connections. Returns the number of connections that sent something. */
-uint32_t nj__net_tcp_output(struct nj_shard *, nj_ns now);
+uint32_t nj__net_tcp_output_all(struct nj_shard *, nj_ns now);
 /* Offers the transmit queue to the device. Returns the number of packets taken. */
 uint32_t nj__net_tx_burst(struct nj_shard *);
 
@@ -63,21 +63,21 @@ uint32_t nj__files_complete_jobs(struct nj_shard *, nj_ns now);
 /* handler_tasks.c */
 bool nj__handlers_init(struct nj_shard *, nj_ns now);
 /* Cancels handlers that wait. By the thread they wait on. */
-void nj__handlers_cancel(struct nj_shard *);
+void nj__handlers_cancel_waiting(struct nj_shard *);
 /* Waits for handlers that run on workers. */
 void nj__handlers_fini(struct nj_shard *);
 /* May the handler begin? LATER: the request is queued for a fiber, and offered later. NEVER: the
  * queue is full, and the request was answered with 503. */
 enum nj_admit { NJ_ADMIT_NOW, NJ_ADMIT_QUEUED, NJ_ADMIT_REJECTED };
-enum nj_admit nj__handlers_admit(struct nj_shard *, struct nj_exchange *x);
+enum nj_admit nj__handlers_admit_request(struct nj_shard *, struct nj_exchange *x);
 /* Answers a request that was not offered with 503. */
 void nj__handlers_reject(struct nj_shard *, struct nj_exchange *x);
 /* Gives the request to the strategy. Returns the time it took, for the round over connections. */
 nj_ns nj__handlers_offer(struct nj_shard *, struct nj_exchange *x);
 /* Continues fibers, the queue, and tasks that workers finished. */
-uint32_t nj__handlers_run(struct nj_shard *, nj_ns now);
+uint32_t nj__handlers_run_due(struct nj_shard *, nj_ns now);
 /* Passes responses of handlers to their streams. */
-void nj__handlers_apply_results(struct nj_shard *, nj_ns now);
+void nj__handlers_deliver_responses(struct nj_shard *, nj_ns now);
 /* Called after the last submit of a step. */
 void nj__handlers_flush_workers(struct nj_shard *);
 nj_ns nj__handlers_next_at(const struct nj_shard *);
@@ -87,20 +87,20 @@ void nj__handlers_publish(struct nj_shard *);
 /* conn_requests.c: operations that transactions need from the shard. */
 extern const struct nj_txn_events nj__txn_events;
 
-/* timeouts.c */
+/* conn_request_timeouts.c */
 /* Schedules the next check of the transaction's progress. */
-void nj__txn_watch(struct nj_txn *t, nj_ns now);
+void nj__txn_schedule_progress_check(struct nj_txn *t, nj_ns now);
 /* Does the transaction wait for its peer? */
 bool nj__txn_waits_for_peer(const struct nj_txn *t);
 uint32_t nj__timeouts_tick(struct nj_shard *, nj_ns now);
 nj_ns nj__timeouts_next_at(const struct nj_shard *);
 
-/* accept_policy.c */
+/* shard_policy.c */
 bool nj__policy_init(struct nj_shard *, nj_ns now);
 /* Every transaction has ended. */
 void nj__policy_fini(struct nj_shard *);
 /* Adopts a new policy, and wakes responses that have credit. Returns how many. */
-uint32_t nj__policy_run(struct nj_shard *, nj_ns now);
+uint32_t nj__policy_adopt_and_run_shaper(struct nj_shard *, nj_ns now);
 nj_ns nj__policy_next_at(const struct nj_shard *);
 /* For nj_tcp_config: may this peer connect? */
 enum nj_tcp_accept nj__policy_accept_filter(void *shard, const struct nj_addr *remote);

@@ -33,7 +33,7 @@ uint32_t nj__files_complete_jobs(struct nj_shard *s, nj_ns now)
     for (uint32_t i = 0; i < n; i++)
         nj_file_server_job_done(s->txns.site, job[i], now);
     if (files->poll)
-        nj_file_server_polled(s->txns.site);
+        nj_file_server_retry_reads(s->txns.site);
     return n;
 }
 
@@ -89,7 +89,7 @@ static nj_ns next_files(const struct nj_shard *s)
 {
     const struct nj_file_ops *files = &s->cfg.ops.files;
     bool kept = files->needs_polling && files->needs_polling(files->ctx);
-    return kept || (s->txns.site && nj_file_server_awaits_room(s->txns.site))
+    return kept || (s->txns.site && nj_file_server_has_refused_reads(s->txns.site))
                ? s->now + FILE_RETRY_NS
                : NJ_NEVER;
 }
@@ -97,9 +97,9 @@ static nj_ns next_files(const struct nj_shard *s)
 #define tick_conns    nj__conns_tick
 #define next_conns    nj__conns_next_at
 #define tick_files    nj__files_complete_jobs
-#define tick_handlers nj__handlers_run
+#define tick_handlers nj__handlers_run_due
 #define next_handlers nj__handlers_next_at
-#define tick_policy   nj__policy_run
+#define tick_policy   nj__policy_adopt_and_run_shaper
 #define next_policy   nj__policy_next_at
 
 /* The parts of a shard that act without a packet, in the order they run. tick_PART() returns the
@@ -150,8 +150,8 @@ uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
     nj_stage(&s->stages, NJ_STAGE_TCP);
     uint32_t n_processed = nj__conns_process(s, now); /* input -> requests -> responses */
 
-    uint32_t n_served = nj__net_tcp_output(s, now); /* data, window updates, one ACK each   */
-    uint32_t n_tx = nj__net_tx_burst(s);            /* tx burst                             */
+    uint32_t n_served = nj__net_tcp_output_all(s, now); /* data, window updates, one ACK each   */
+    uint32_t n_tx = nj__net_tx_burst(s);                /* tx burst                             */
 
     uint32_t work = n_rx + n_due + n_processed + n_served + n_tx;
     nj_stages_end_step(&s->stages, work > 0);

@@ -15,7 +15,7 @@ static void populate_loop(struct nj__populator *p)
         /* Cleared first: a reader that takes blocks from here on posts the semaphore again. */
         atomic_store(&p->is_wake_pending, false);
         int rc = -EAGAIN;
-        while (!atomic_load(&p->is_stopping) && (rc = nj__chunks_populate(p->chunks)) == 0)
+        while (!atomic_load(&p->is_stopping) && (rc = nj__chunks_populate_block(p->chunks)) == 0)
             ;
         if (atomic_load(&p->is_stopping))
             return;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/page_alloc.h"
 
 #define PAGE_BYTES 4096u
@@ -199,7 +199,7 @@ static bool requeue_if_used(struct nj__cache_policy *p, struct nj__cache_entry *
     return true;
 }
 
-struct nj__cache_entry *nj__cache_policy_victim(struct nj__cache_policy *p, uint64_t n_bytes)
+struct nj__cache_entry *nj__cache_policy_pop_victim(struct nj__cache_policy *p, uint64_t n_bytes)
 {
     struct nj__cache_entry *e;
 

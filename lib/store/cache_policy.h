@@ -15,9 +15,9 @@
  *
  * Locking: the caller holds its own lock in every call. No call blocks. Only init and fini make
  * system calls. Ownership: the caller owns entries and their contents at all times, and frees the
- * entries that nj__cache_policy_victim() returns:
+ * entries that nj__cache_policy_pop_victim() returns:
  *
- *     while ((e = nj__cache_policy_victim(p, n_bytes)))
+ *     while ((e = nj__cache_policy_pop_victim(p, n_bytes)))
  *         free the file or chunk of `e`;
  *     if (!nj__cache_policy_fits(p, n_bytes))
  *         all entries are pinned: wait until one is unpinned, or do not cache;
@@ -82,7 +82,7 @@ bool nj__cache_policy_init(struct nj__cache_policy *p, uint64_t n_bytes_max);
 void nj__cache_policy_fini(struct nj__cache_policy *p);
 
 /* Bytes of all entries, including pinned ones. */
-static inline uint64_t nj__cache_policy_bytes(const struct nj__cache_policy *p)
+static inline uint64_t nj__cache_policy_used_bytes(const struct nj__cache_policy *p)
 {
     return p->small.n_bytes + p->main.n_bytes;
 }
@@ -90,12 +90,12 @@ static inline uint64_t nj__cache_policy_bytes(const struct nj__cache_policy *p)
 /* Do `n_bytes` more fit into the budget? */
 static inline bool nj__cache_policy_fits(const struct nj__cache_policy *p, uint64_t n_bytes)
 {
-    return n_bytes <= p->n_bytes_max && nj__cache_policy_bytes(p) <= p->n_bytes_max - n_bytes;
+    return n_bytes <= p->n_bytes_max && nj__cache_policy_used_bytes(p) <= p->n_bytes_max - n_bytes;
 }
 
 /* Remove and return the next entry to evict so that `n_bytes` more fit. Returns NULL if they fit
  * already, exceed the whole budget, or all entries are pinned. */
-struct nj__cache_entry *nj__cache_policy_victim(struct nj__cache_policy *p, uint64_t n_bytes);
+struct nj__cache_entry *nj__cache_policy_pop_victim(struct nj__cache_policy *p, uint64_t n_bytes);
 
 /* Add an entry. `fingerprint` is a keyed hash of the identity of its contents and is stable over
  * time. No other entry with these contents may be present. The caller checks that it fits. */

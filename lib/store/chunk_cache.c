@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 #include "store/verified_read.h"
 
 struct chunk_entry {
@@ -132,7 +132,7 @@ static void free_chunk_entry(struct chunk_entry *p)
     if (!p->is_used)
         nj__file_stat_add(&c->shared->stats.unused_bytes, p->chunk.n_bytes);
     nj__arena_put(c->arena, p->bytes, p->n_room);
-    nj__store_free_unlocked(c->shared, &p->grave);
+    nj__store_free_after_unlock(c->shared, &p->grave);
 }
 
 static void evict(struct nj__cache_item *cached)
@@ -250,7 +250,7 @@ static struct chunk_entry *find_and_lend(struct nj__chunks *c, const struct nj__
     if (!p || lend(p))
         return p;
     /* It has no references, and its deferred free is pending. */
-    nj__store_reclaim(c->shared);
+    nj__store_unlink_deferred(c->shared);
     p = find(c, f, offset, n_room);
     if (!p || lend(p))
         return p;
@@ -299,7 +299,7 @@ static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
     uint64_t most = c->shared->policy.n_bytes_max;
 
     if (!nj__cache_policy_fits(&c->shared->policy, n_room))
-        nj__store_reclaim(c->shared);
+        nj__store_unlink_deferred(c->shared);
     if (c->n_lent_bytes + n_room > c->lent_max)
         return NULL;
     nj__store_make_room(c->shared, n_room < most ? n_room : most);
@@ -400,7 +400,7 @@ static enum nj_file_result finish_lookup(struct nj__chunks *c, struct nj_file_jo
 
     if (p->is_filling) {
         job->place = p->place;
-        job->seen = nj__chunks_fills_ended(c, job->place);
+        job->seen = nj__chunks_count_ended_fills(c, job->place);
         nj__file_stat_add(&stats->waits_for_read, 1);
         return NJ_FILE_BUSY;
     }
@@ -471,23 +471,24 @@ bool nj__chunks_lookup(struct nj__chunks *c, struct nj__file *f, struct nj_file_
     struct chunk_entry *p = find_any_size(c, f, job);
     if (p)
         job->result = finish_lookup(c, job, p);
-    nj__store_unlock(c->shared);
+    nj__store_unlock_and_free(c->shared);
     return p;
 }
 
-enum nj_file_result nj__chunks_begin_fill(struct nj__chunks *c, struct nj__file *f,
-                                          struct nj_file_job *job, struct nj__chunk_fill *fill)
+enum nj_file_result nj__chunks_lookup_or_begin_fill(struct nj__chunks *c, struct nj__file *f,
+                                                    struct nj_file_job *job,
+                                                    struct nj__chunk_fill *fill)
 {
     *fill = (struct nj__chunk_fill){NULL};
     nj__store_lock(c->shared);
     enum nj_file_result r = lend_or_begin(c, f, job, fill);
-    nj__store_unlock(c->shared);
+    nj__store_unlock_and_free(c->shared);
     return r;
 }
 
 /* READs that got BUSY see the fill counter change and retry. */
-enum nj_file_result nj__chunks_filled(struct nj__chunks *c, const struct nj__chunk_fill *fill,
-                                      bool ok, struct nj_file_job *job)
+enum nj_file_result nj__chunks_end_fill(struct nj__chunks *c, const struct nj__chunk_fill *fill,
+                                        bool ok, struct nj_file_job *job)
 {
     struct chunk_entry *p = fill->chunk;
 
@@ -497,7 +498,7 @@ enum nj_file_result nj__chunks_filled(struct nj__chunks *c, const struct nj__chu
     if (!ok)
         drop_entry(p);
     nj_add_relaxed(&c->n_fills[p->place], 1);
-    nj__store_unlock(c->shared);
+    nj__store_unlock_and_free(c->shared);
     if (fill->from)
         nj_ref_put(&fill->from->chunk.ref);
     if (ok && job) {
@@ -545,11 +546,11 @@ bool nj__chunks_begin_readahead(struct nj__chunks *c, struct nj__file *f, uint64
         nj__file_stat_add(&stats->ahead, 1);
         nj__file_stat_add(&stats->read_bytes, p->chunk.n_bytes);
     }
-    nj__store_unlock(c->shared);
+    nj__store_unlock_and_free(c->shared);
     return p;
 }
 
-void nj__chunks_tick(struct nj__chunks *c)
+void nj__chunks_expire_readahead(struct nj__chunks *c)
 {
     struct chunk_entry *p;
 
@@ -558,14 +559,14 @@ void nj__chunks_tick(struct nj__chunks *c)
     while ((p = oldest_readahead(c)) && c->now_s - p->readahead_since > NJ__CHUNK_AHEAD_S)
         end_readahead(c, p);
     nj__store_make_room(c->shared, 0);
-    nj__store_unlock(c->shared);
+    nj__store_unlock_and_free(c->shared);
 }
 
-enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
-                                    struct nj_file_job *job)
+enum nj_file_result nj__chunks_do_read_blocking(struct nj__chunks *c, struct nj__file *f,
+                                                struct nj_file_job *job)
 {
     struct nj__chunk_fill fill;
-    enum nj_file_result r = nj__chunks_begin_fill(c, f, job, &fill);
+    enum nj_file_result r = nj__chunks_lookup_or_begin_fill(c, f, job, &fill);
     bool ok = true;
 
     if (!fill.chunk)
@@ -573,8 +574,8 @@ enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
     if (fill.from)
         nj__chunks_copy_fill(&fill);
     else
-        ok = nj__file_read_chunk(f, fill.out, fill.n_bytes, fill.n_room, fill.offset);
-    r = nj__chunks_filled(c, &fill, ok, job);
+        ok = nj__file_read_chunk_verified(f, fill.out, fill.n_bytes, fill.n_room, fill.offset);
+    r = nj__chunks_end_fill(c, &fill, ok, job);
     if (ok && !fill.from && fill.n_room == NJ_CHUNK_BYTES)
         posix_fadvise(f->fd, (off_t)(fill.offset + fill.n_room), NJ__CHUNK_AHEAD_BYTES,
                       POSIX_FADV_WILLNEED);
@@ -586,15 +587,15 @@ void nj__chunks_reclaim(struct nj__chunks *c)
     if (!nj__store_has_deferred(c->shared))
         return;
     nj__store_lock(c->shared);
-    nj__store_reclaim(c->shared);
-    nj__store_unlock(c->shared);
+    nj__store_unlink_deferred(c->shared);
+    nj__store_unlock_and_free(c->shared);
 }
 
-int nj__chunks_populate(struct nj__chunks *c)
+int nj__chunks_populate_block(struct nj__chunks *c)
 {
     nj__store_lock(c->shared);
-    uint8_t *block = nj__arena_take_released(c->arena);
-    nj__store_unlock(c->shared);
+    uint8_t *block = nj__arena_take_unpopulated(c->arena);
+    nj__store_unlock_and_free(c->shared);
     if (!block)
         return -EAGAIN;
     int rc = nj__arena_populate(block);
@@ -603,21 +604,21 @@ int nj__chunks_populate(struct nj__chunks *c)
         nj__arena_put_populated(c->arena, block);
     else
         nj__arena_put_unbacked(c->arena, block);
-    nj__store_unlock(c->shared);
+    nj__store_unlock_and_free(c->shared);
     return rc;
 }
 
-void nj__chunks_trim(struct nj__chunks *c)
+void nj__chunks_release_free_memory(struct nj__chunks *c)
 {
     for (;;) {
         nj__store_lock(c->shared);
         uint8_t *block = nj__arena_take_surplus(c->arena);
-        nj__store_unlock(c->shared);
+        nj__store_unlock_and_free(c->shared);
         if (!block)
             return;
-        nj__arena_release(block);
+        nj__arena_release_block_pages(block);
         nj__store_lock(c->shared);
         nj__arena_put_unbacked(c->arena, block);
-        nj__store_unlock(c->shared);
+        nj__store_unlock_and_free(c->shared);
     }
 }

@@ -22,11 +22,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 #include "base/keyed_hash.h"
 #include "base/list.h"
 #include "http/files/file_ops.h"
-#include "store/chunk_arena.h"
+#include "store/chunk_buddy_arena.h"
 #include "store/file_cache.h"
 
 #define NJ__CHUNK_TINY_BYTES  4096u
@@ -50,7 +50,7 @@ struct nj__chunks {
     uint64_t n_lent_bytes;
     _Atomic uint32_t n_lent; /* read without the lock */
     struct nj_list ahead;    /* readahead without a READ so far; oldest first */
-    uint32_t now_s;          /* count of calls of nj__chunks_tick() */
+    uint32_t now_s;          /* count of calls of nj__chunks_expire_readahead() */
     struct nj_list buckets[NJ__CHUNK_BUCKETS];
     /* Fills that ended in each bucket, failed ones included. Read without the lock. */
     _Atomic uint32_t n_fills[NJ__CHUNK_BUCKETS];
@@ -63,8 +63,8 @@ bool nj__chunks_init(struct nj__chunks *c, const struct nj_hash_key *key, uint64
 void nj__chunks_fini(struct nj__chunks *c);
 
 /* A fill: the caller of a begin function writes n_bytes of the file at `offset` to `out`, then
- * calls nj__chunks_filled(). It may write all n_room bytes. `from` not NULL: nj__chunks_copy_fill()
- * fills it without a read. */
+ * calls nj__chunks_end_fill(). It may write all n_room bytes. `from` not NULL:
+ * nj__chunks_copy_fill() fills it without a read. */
 struct nj__chunk_fill {
     struct chunk_entry *chunk; /* NULL: nothing to fill */
     struct chunk_entry *from;
@@ -76,15 +76,17 @@ struct nj__chunk_fill {
 
 /*
  * READs of a large file `f`, which the job references. Call without the lock. OK: job->chunk is the
- * chunk. BUSY: another thread fills it, and job->seen is nj__chunks_fills_ended() of job->place,
- * which changes when that fill has ended. NO_MEMORY: job->seen is the counter chunk_returns.
+ * chunk. BUSY: another thread fills it, and job->seen is nj__chunks_count_ended_fills() of
+ * job->place, which changes when that fill has ended. NO_MEMORY: job->seen is the counter
+ * chunk_returns.
  */
 
 /* Look the chunk up. Returns true if it is cached (job->result OK) or being filled (BUSY). */
 bool nj__chunks_lookup(struct nj__chunks *c, struct nj__file *f, struct nj_file_job *job);
 /* Look up or start a fill. OK with fill->chunk: the caller fills and ends it. */
-enum nj_file_result nj__chunks_begin_fill(struct nj__chunks *c, struct nj__file *f,
-                                          struct nj_file_job *job, struct nj__chunk_fill *fill);
+enum nj_file_result nj__chunks_lookup_or_begin_fill(struct nj__chunks *c, struct nj__file *f,
+                                                    struct nj_file_job *job,
+                                                    struct nj__chunk_fill *fill);
 /* Start readahead of the first chunk of 256 KiB between `offset` and `end` that is neither cached
  * nor being filled. Returns false if there is none or its memory is needed for READs. The caller
  * references the file. */
@@ -92,13 +94,13 @@ bool nj__chunks_begin_readahead(struct nj__chunks *c, struct nj__file *f, uint64
                                 uint64_t end, struct nj__chunk_fill *fill);
 void nj__chunks_copy_fill(const struct nj__chunk_fill *fill);
 /* End a fill. OK: job->chunk is set. `job` is NULL for readahead. */
-enum nj_file_result nj__chunks_filled(struct nj__chunks *c, const struct nj__chunk_fill *fill,
-                                      bool ok, struct nj_file_job *job);
+enum nj_file_result nj__chunks_end_fill(struct nj__chunks *c, const struct nj__chunk_fill *fill,
+                                        bool ok, struct nj_file_job *job);
 /* Do a whole READ with pread(2). */
-enum nj_file_result nj__chunks_read(struct nj__chunks *c, struct nj__file *f,
-                                    struct nj_file_job *job);
+enum nj_file_result nj__chunks_do_read_blocking(struct nj__chunks *c, struct nj__file *f,
+                                                struct nj_file_job *job);
 /* Count of fills that ended in bucket `place`. Without the lock. */
-static inline uint32_t nj__chunks_fills_ended(const struct nj__chunks *c, uint32_t place)
+static inline uint32_t nj__chunks_count_ended_fills(const struct nj__chunks *c, uint32_t place)
 {
     return nj_load_relaxed(&c->n_fills[place]);
 }
@@ -107,14 +109,14 @@ void nj__chunks_drop_file(struct nj__file *f);
 /* With the lock: free all chunks without references. */
 void nj__chunks_clear(struct nj__chunks *c);
 /* Without the lock: call once a second, to expire readahead. */
-void nj__chunks_tick(struct nj__chunks *c);
+void nj__chunks_expire_readahead(struct nj__chunks *c);
 /* Without the lock: unlink chunks and files without references; closes no file. Cheap if there are
  * none. */
 void nj__chunks_reclaim(struct nj__chunks *c);
 /* Without the lock: populate one block. Returns 0 or a negative errno: EAGAIN if enough blocks are
  * populated, EINVAL if the system does not support it. One thread. */
-int nj__chunks_populate(struct nj__chunks *c);
+int nj__chunks_populate_block(struct nj__chunks *c);
 /* Without the lock: release surplus free memory to the system. One thread. */
-void nj__chunks_trim(struct nj__chunks *c);
+void nj__chunks_release_free_memory(struct nj__chunks *c);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 
 static int64_t to_ns(const struct timespec *ts)
 {
@@ -156,7 +156,7 @@ void nj__file_cache_add(struct nj__file_cache *c, const char *path, struct nj__f
         nj_list_push_back(&c->open, &f->open);
         nj__file_cache_mark_chunkless(c, f);
         if (++c->n_open > c->open_max)
-            nj__file_cache_evict(c, 1);
+            nj__file_cache_evict_large(c, 1);
         return;
     }
     f->cached.evict = evict;
@@ -196,7 +196,7 @@ static struct nj__file *least_useful(struct nj_list *list)
     return least;
 }
 
-bool nj__file_cache_evict(struct nj__file_cache *c, uint32_t n)
+bool nj__file_cache_evict_large(struct nj__file_cache *c, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct nj__file *f = least_useful(&c->chunkless);
@@ -210,7 +210,7 @@ bool nj__file_cache_evict(struct nj__file_cache *c, uint32_t n)
     return true;
 }
 
-struct nj__file *nj__file_cache_next_check(struct nj__file_cache *c, int64_t now_s)
+struct nj__file *nj__file_cache_next_delete_check(struct nj__file_cache *c, int64_t now_s)
 {
     struct nj__file *f = first_open(c);
 

@@ -103,12 +103,12 @@ void nj__file_cache_mark_chunked(struct nj__file_cache *c, struct nj__file *f);
 void nj__file_cache_mark_chunkless(struct nj__file_cache *c, struct nj__file *f);
 /* Evict up to `n` large files without other references, least used first. Returns false if the next
  * NJ__FILE_SCAN_MAX files contain none; the next call continues behind them. */
-bool nj__file_cache_evict(struct nj__file_cache *c, uint32_t n);
+bool nj__file_cache_evict_large(struct nj__file_cache *c, uint32_t n);
 /* Remove a file if it is cached; remove all files. */
 void nj__file_cache_remove(struct nj__file_cache *c, struct nj__file *f);
 void nj__file_cache_clear(struct nj__file_cache *c);
 /* The next open file that is due for a check for deletion, with a reference for the caller; or
  * NULL. A deleted file occupies its disk space while it is open. */
-struct nj__file *nj__file_cache_next_check(struct nj__file_cache *c, int64_t now_s);
+struct nj__file *nj__file_cache_next_delete_check(struct nj__file_cache *c, int64_t now_s);
 
 #endif

@@ -6,7 +6,7 @@
  */
 #include "store/file_client.h"
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "store/file_reader.h"
 
 /* Parked READs that one poll examines or resubmits. */
@@ -46,8 +46,8 @@ static void run(struct nj_task *task)
 {
     const struct nj_file_client *lane = job_of(task)->lane;
 
-    nj_file_store_run(lane->store, job_of(task));
-    nj_file_store_reclaim(lane->store);
+    nj_file_store_do_job(lane->store, job_of(task));
+    nj_file_store_free_unreferenced(lane->store);
 }
 
 /* Called in submit or poll of the workers' port: the task was displaced, or the workers stop. */
@@ -95,7 +95,7 @@ static bool submit(void *ctx, struct nj_file_job *job)
 
     job->lane = lane;
     job->read_by_reader =
-        job->op == NJ_FILE_READ && lane->reader.submit && nj_file_reader_can_do(job);
+        job->op == NJ_FILE_READ && lane->reader.submit && nj_file_reader_would_not_block(job);
     /* Durations at the reader do not predict those of workers. */
     struct nj_task_class *class_of = job->read_by_reader ? NULL : &lane->by_op[job->op];
     job->task = (struct nj_task){.ops = &task_ops, .class_of = class_of, .client = job->client};
@@ -145,7 +145,7 @@ static void retry_no_memory(struct nj_file_client *lane)
             w->look = &w->first; /* the next poll gives it back */
             break;
         }
-        if (!nj_file_store_may_retry(lane->store, w->first) || !resubmit(lane, w, &w->first))
+        if (!nj_file_store_may_retry_read(lane->store, w->first) || !resubmit(lane, w, &w->first))
             break;
     }
 }
@@ -157,7 +157,7 @@ static uint32_t retry_busy(struct nj_file_client *lane, struct nj_file_job **job
 
     for (uint32_t i = 0; w->first && n < n_max && i < RETRIES_MAX; i++) {
         const struct nj_file_job *job = *w->look;
-        if (job && job->owner && nj_file_store_may_retry(lane->store, job)) {
+        if (job && job->owner && nj_file_store_may_retry_read(lane->store, job)) {
             if (!resubmit(lane, w, w->look))
                 break;
         } else if ((jobs[n] = take_abandoned(w))) {

@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-#include "sched/ewyk.h"
-#include "sched/task_port.h"
+#include "sched/ewyk_fiber_scheduler.h"
+#include "sched/worker_ops.h"
 #include "store/file_store.h"
 
 /* A FIFO list of parked READs. */

@@ -15,11 +15,11 @@
 #include <rte_pause.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 #include "base/limits.h"
 #include "base/signal_stack.h"
-#include "sched/task_queue.h"
+#include "sched/fair_task_queue.h"
 #include "store/arena_populate.h"
 #include "store/chunk_cache.h"
 #include "store/verified_read.h"
@@ -86,7 +86,7 @@ static bool needs_worker(const struct nj__file *f)
     return nj_load_relaxed(&f->needs_worker);
 }
 
-bool nj_file_reader_can_do(const struct nj_file_job *job)
+bool nj_file_reader_would_not_block(const struct nj_file_job *job)
 {
     const struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
     return f->is_local && nj_load_relaxed(&f->is_settled) && !needs_worker(f);
@@ -98,13 +98,13 @@ static void finish(struct nj__task_slot *s, enum nj_file_result result)
 {
     job_of(s)->result = result;
     s->job->run_ns = s->job->wall_ns = 0;
-    nj__task_rings_complete(s);
+    nj__task_rings_return_to_shard(s);
 }
 
 static void finish_not_run(struct nj__task_slot *s)
 {
     s->job->run_ns = NJ__NOT_RUN;
-    nj__task_rings_complete(s);
+    nj__task_rings_return_to_shard(s);
 }
 
 /* The shard resubmits it at once, to the workers. */
@@ -113,8 +113,8 @@ static void hand_to_workers(struct nj_file_reader *r, struct nj__task_slot *s)
     struct nj_file_job *job = job_of(s);
 
     job->place = 0;
-    job->seen =
-        nj__chunks_fills_ended(r->chunks, 0) - 1; /* that is news: see nj_file_store_may_retry() */
+    job->seen = nj__chunks_count_ended_fills(r->chunks, 0) -
+                1; /* that is news: see nj_file_store_may_retry_read() */
     finish(s, NJ_FILE_BUSY);
 }
 
@@ -200,7 +200,7 @@ static struct read_slot *take_read_slot(struct nj_file_reader *r, struct nj__tas
 
     r->free = x->next;
     *x = (struct read_slot){
-        .slot = s, .file = f, .fill = *fill, .since = nj_os_clock_ns(CLOCK_MONOTONIC)};
+        .slot = s, .file = f, .fill = *fill, .since = nj_os_clock_gettime_ns(CLOCK_MONOTONIC)};
     count_pending(r, 1);
     return x;
 }
@@ -278,7 +278,7 @@ static void recheck_busy(struct nj_file_reader *r)
     for (; s; s = next) {
         const struct nj_file_job *job = job_of(s);
         next = s->next;
-        if (nj__chunks_fills_ended(r->chunks, job->place) != job->seen || is_cancelled(r, s))
+        if (nj__chunks_count_ended_fills(r->chunks, job->place) != job->seen || is_cancelled(r, s))
             accept_job(r, s);
         else
             add_busy(r, s);
@@ -291,7 +291,7 @@ static void begin_read(struct nj_file_reader *r, struct nj__task_slot *s)
     struct nj_file_job *job = job_of(s);
     struct nj__file *f = file_of(s);
     struct nj__chunk_fill fill;
-    enum nj_file_result result = nj__chunks_begin_fill(r->chunks, f, job, &fill);
+    enum nj_file_result result = nj__chunks_lookup_or_begin_fill(r->chunks, f, job, &fill);
 
     if (fill.chunk && !fill.from) {
         submit(r, take_read_slot(r, s, f, &fill));
@@ -300,7 +300,7 @@ static void begin_read(struct nj_file_reader *r, struct nj__task_slot *s)
     }
     if (fill.chunk) {
         nj__chunks_copy_fill(&fill);
-        result = nj__chunks_filled(r->chunks, &fill, true, job);
+        result = nj__chunks_end_fill(r->chunks, &fill, true, job);
     }
     nj_task_queue_done(&r->waiting, &s->task);
     if (result == NJ_FILE_BUSY)
@@ -314,7 +314,8 @@ static bool begin_reads(struct nj_file_reader *r)
     bool any = false;
 
     while (r->free && r->waiting.n > 0) {
-        struct nj_task *task = nj_task_queue_pop_below(&r->waiting, NJ_FILE_READS_CLIENT_MAX);
+        struct nj_task *task =
+            nj_task_queue_pop_client_capped(&r->waiting, NJ_FILE_READS_CLIENT_MAX);
         if (!task)
             break;
         struct nj__task_slot *s = nj_container_of(task, struct nj__task_slot, task);
@@ -339,8 +340,8 @@ static void end_read(struct nj_file_reader *r, struct read_slot *x, bool ok)
 
     if (!ok && !x->needs_worker)
         nj__file_mark_changed(x->file);
-    enum nj_file_result result = nj__chunks_filled(r->chunks, &x->fill, ok, s ? job_of(s) : NULL);
-    nj_histogram_add(&r->stats.latency, nj_os_clock_ns(CLOCK_MONOTONIC) - x->since);
+    enum nj_file_result result = nj__chunks_end_fill(r->chunks, &x->fill, ok, s ? job_of(s) : NULL);
+    nj_histogram_add(&r->stats.latency, nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - x->since);
     if (s) {
         nj_task_queue_done(&r->waiting, &s->task);
         if (x->needs_worker)
@@ -397,7 +398,7 @@ static void on_read_done(struct nj_file_reader *r, struct read_slot *x, int32_t 
 static bool reap(struct nj_file_reader *r)
 {
     struct nj__uring_done done[BATCH];
-    uint32_t n = nj__uring_reap(r->ring, done, BATCH);
+    uint32_t n = nj__uring_submit_and_reap(r->ring, done, BATCH);
 
     for (uint32_t i = 0; i < n; i++)
         on_read_done(r, done[i].user, done[i].result);
@@ -448,7 +449,7 @@ static void reader_loop(struct nj_file_reader *r)
             rte_pause();
             continue;
         }
-        nj__uring_prepare_wait(r->ring);
+        nj__uring_mark_asleep(r->ring);
         if (!has_jobs(r) && (!is_stopping(r) || r->n_pending > 0))
             nj__uring_wait(r->ring);
     }
@@ -457,7 +458,7 @@ static void reader_loop(struct nj_file_reader *r)
 /* Called on the reader thread, which owns the io_uring. */
 static int open_ring(struct nj_file_reader *r)
 {
-    struct nj__arena_memory memory = nj__arena_memory(r->chunks->arena);
+    struct nj__arena_memory memory = nj__arena_memory_range(r->chunks->arena);
     return nj__uring_open(&r->ring, NJ_FILE_READS_MAX, &memory);
 }
 
@@ -557,7 +558,7 @@ int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_f
     return rc;
 }
 
-struct nj_worker_ops nj_file_reader_port(struct nj_file_reader *r, uint32_t shard)
+struct nj_worker_ops nj_file_reader_ops_of_shard(struct nj_file_reader *r, uint32_t shard)
 {
     NJ_CHECK(shard < r->config.n_shards);
     return nj__task_rings_ops(&r->lanes[shard]);
@@ -602,7 +603,7 @@ const struct nj_file_reader_stats *nj_file_reader_stats(const struct nj_file_rea
     return &r->stats;
 }
 
-bool nj_file_reader_is_registered(const struct nj_file_reader *r)
+bool nj_file_reader_has_fixed_buffers(const struct nj_file_reader *r)
 {
-    return nj__uring_is_registered(r->ring);
+    return nj__uring_has_registered_buffers(r->ring);
 }

@@ -3,14 +3,14 @@
  * The reader: one thread that performs the READs of all shards for a store, by io_uring(7).
  *
  * A READ whose chunk is in memory completes at once. Other READs enter a queue that is fair between
- * clients (sched/task_queue.h). At most NJ_FILE_READS_MAX reads are in progress, and at most
+ * clients (sched/fair_task_queue.h). At most NJ_FILE_READS_MAX reads are in progress, and at most
  * NJ_FILE_READS_CLIENT_MAX of one client. A READ of a chunk that is being filled waits for that
  * fill. Free capacity is used for readahead (struct nj_file_job.n_ahead).
  *
  * The thread never blocks on a disk. READs that might block are tasks of the workers: files on
- * network file systems, files changed just before they were opened (nj_file_reader_can_do()), and
- * READs that failed repeatedly for lack of kernel memory. The thread closes no files:
- * nj_file_store_reclaim() on other threads does.
+ * network file systems, files changed just before they were opened
+ * (nj_file_reader_would_not_block()), and READs that failed repeatedly for lack of kernel memory.
+ * The thread closes no files: nj_file_store_free_unreferenced() on other threads does.
  */
 #ifndef NJ_STORE_FILE_READER_H
 #define NJ_STORE_FILE_READER_H
@@ -22,7 +22,7 @@
 
 #include "dpdk/wakeup.h"
 #include "http/files/file_ops.h"
-#include "sched/task_port.h"
+#include "sched/worker_ops.h"
 #include "store/file_store.h"
 #include "telem/histogram.h"
 
@@ -43,9 +43,9 @@ struct nj_file_reader;
 int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_file_reader **out);
 /* The port of one shard, for one thread. Its tasks are the `task` of a struct nj_file_job with op
  * READ. */
-struct nj_worker_ops nj_file_reader_port(struct nj_file_reader *r, uint32_t shard);
+struct nj_worker_ops nj_file_reader_ops_of_shard(struct nj_file_reader *r, uint32_t shard);
 /* Can the reader do this READ without blocking? Any thread. */
-bool nj_file_reader_can_do(const struct nj_file_job *job);
+bool nj_file_reader_would_not_block(const struct nj_file_job *job);
 
 /* Stop: start no more READs and wait up to `wait_ms` for those in progress. Polls of the ports
  * return the others. Returns the number of reads still in progress plus one for the thread, or 0.
@@ -69,6 +69,6 @@ struct nj_file_reader_stats {
 /* Any thread. */
 const struct nj_file_reader_stats *nj_file_reader_stats(const struct nj_file_reader *r);
 /* Is the store's memory registered with the kernel? */
-bool nj_file_reader_is_registered(const struct nj_file_reader *r);
+bool nj_file_reader_has_fixed_buffers(const struct nj_file_reader *r);
 
 #endif

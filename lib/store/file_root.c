@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 #include "threads/os_clock.h"
 
 /* openat2(2) returns EAGAIN if a component of the path was renamed meanwhile. */
@@ -46,7 +46,7 @@ static int open_at(int dir_fd, const char *path, uint64_t flags, uint64_t resolv
 
 static int64_t now_ms(void)
 {
-    return (int64_t)(nj_os_clock_ns(CLOCK_MONOTONIC_COARSE) / NJ_MS);
+    return (int64_t)(nj_os_clock_gettime_ns(CLOCK_MONOTONIC_COARSE) / NJ_MS);
 }
 
 static int fill_error(int err, char *out, size_t n_out, const char *what, const char *root)

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 #include "base/page_alloc.h"
 #include "http/files/dir_listing.h"
 #include "http/proto/negotiate.h"
@@ -21,7 +21,7 @@
 #include "store/dir_reader.h"
 #include "store/file_cache.h"
 #include "store/verified_read.h"
-#include "store/file_rights.h"
+#include "store/thread_file_rights.h"
 #include "store/file_root.h"
 #include "store/fd_budget.h"
 #include "threads/os_clock.h"
@@ -92,15 +92,15 @@ struct nj__chunks *nj__file_store_chunks(struct nj_file_store *s)
     return &s->chunks;
 }
 
-uint32_t nj_file_store_n_held(const struct nj_file_store *s)
+uint32_t nj_file_store_count_held_objects(const struct nj_file_store *s)
 {
     return nj_load_relaxed(&s->n_files) + nj_load_relaxed(&s->chunks.n_lent);
 }
 
-bool nj_file_store_may_retry(struct nj_file_store *s, const struct nj_file_job *job)
+bool nj_file_store_may_retry_read(struct nj_file_store *s, const struct nj_file_job *job)
 {
     if (job->result == NJ_FILE_BUSY)
-        return nj__chunks_fills_ended(&s->chunks, job->place) != job->seen;
+        return nj__chunks_count_ended_fills(&s->chunks, job->place) != job->seen;
     return nj_load_relaxed(&s->shared.stats.chunk_returns) != job->seen ||
            nj__store_has_deferred(&s->shared);
 }
@@ -121,14 +121,14 @@ static void drop_from_cache(struct nj_file_store *s, struct nj__file *f)
 {
     nj__store_lock(&s->shared);
     nj__file_cache_remove(&s->cache, f);
-    nj__store_unlock(&s->shared);
+    nj__store_unlock_and_free(&s->shared);
 }
 
 static struct nj__file *next_to_check(struct nj_file_store *s, int64_t now_s)
 {
     nj__store_lock(&s->shared);
-    struct nj__file *f = nj__file_cache_next_check(&s->cache, now_s);
-    nj__store_unlock(&s->shared);
+    struct nj__file *f = nj__file_cache_next_delete_check(&s->cache, now_s);
+    nj__store_unlock_and_free(&s->shared);
     return f;
 }
 
@@ -150,22 +150,22 @@ static void drop_deleted(struct nj_file_store *s, int64_t now_s)
     nj_store_relaxed(&s->checked_at_s, now_s);
 }
 
-void nj_file_store_reclaim(void *store)
+void nj_file_store_free_unreferenced(void *store)
 {
     struct nj_file_store *s = store;
 
     nj__chunks_reclaim(&s->chunks);
-    nj__store_free_blocking(&s->shared);
+    nj__store_run_blocking_frees(&s->shared);
 }
 
-void nj_file_store_tidy(void *store)
+void nj_file_store_run_housekeeping(void *store)
 {
     struct nj_file_store *s = store;
 
-    nj__chunks_tick(&s->chunks);
-    drop_deleted(s, (int64_t)(nj_os_clock_ns(CLOCK_MONOTONIC_COARSE) / NJ_SEC));
-    nj_file_store_reclaim(s);
-    nj__chunks_trim(&s->chunks);
+    nj__chunks_expire_readahead(&s->chunks);
+    drop_deleted(s, (int64_t)(nj_os_clock_gettime_ns(CLOCK_MONOTONIC_COARSE) / NJ_SEC));
+    nj_file_store_free_unreferenced(s);
+    nj__chunks_release_free_memory(&s->chunks);
 }
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -221,7 +221,7 @@ static void detach_file(struct nj__deferred *g)
     count_files(store_of(f), -1);
     if (f->memory)
         unreserve(store_of(f), f->id.size);
-    nj__store_free_unlocked(f->shared, g);
+    nj__store_free_after_unlock(f->shared, g);
 }
 
 static void free_file(struct nj__deferred *g)
@@ -292,7 +292,7 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
     if (!f)
         return NJ_FILE_NO_MEMORY;
     struct stat st;
-    bool ok = nj__file_read(fd, f->memory, id->size, 0) && fstat(fd, &st) == 0;
+    bool ok = nj__file_pread_exact(fd, f->memory, id->size, 0) && fstat(fd, &st) == 0;
     if (ok) {
         struct nj__file_id after = nj__file_id(&st);
         ok = nj__file_id_eq(&after, id);
@@ -312,8 +312,8 @@ static bool evict_open_files(struct nj_file_store *s, uint32_t n_looks)
 {
     nj__store_lock(&s->shared);
     bool is_round = n_looks >= s->cache.n_open;
-    nj__file_cache_evict(&s->cache, FDS_EVICTED);
-    nj__store_unlock(&s->shared);
+    nj__file_cache_evict_large(&s->cache, FDS_EVICTED);
+    nj__store_unlock_and_free(&s->shared);
     return is_round;
 }
 
@@ -323,10 +323,10 @@ static bool free_descriptors(struct nj_file_store *s)
     uint64_t n = atomic_load(&s->n_closed);
     bool is_round = false;
 
-    nj_file_store_reclaim(s);
+    nj_file_store_free_unreferenced(s);
     for (uint32_t i = 1; !is_round && atomic_load(&s->n_closed) == n; i++) {
         is_round = evict_open_files(s, i * NJ__FILE_SCAN_MAX);
-        nj_file_store_reclaim(s);
+        nj_file_store_free_unreferenced(s);
     }
     return atomic_load(&s->n_closed) != n;
 }
@@ -456,7 +456,7 @@ static struct nj__file *find(struct nj_file_store *s, const char *path, const st
 
     nj__store_lock(&s->shared);
     struct nj__file *f = find_valid(s, path, &now);
-    nj__store_unlock(&s->shared);
+    nj__store_unlock_and_free(&s->shared);
     nj__file_stat_add(f ? &s->shared.stats.hits : &s->shared.stats.misses, 1);
     return f;
 }
@@ -468,7 +468,7 @@ static struct nj__file *add_to_cache(struct nj_file_store *s, const char *path, 
     struct nj__file *other = find_valid(s, path, &f->id);
     if (!other)
         nj__file_cache_add(&s->cache, path, f);
-    nj__store_unlock(&s->shared);
+    nj__store_unlock_and_free(&s->shared);
     if (!other)
         return f;
     nj_ref_put(&f->object.ref);
@@ -484,7 +484,7 @@ static void drop_failed(struct nj_file_store *s, const char *path, enum nj_file_
     struct nj__file *kept = nj__file_cache_find(&s->cache, path);
     if (kept)
         nj__file_cache_remove(&s->cache, kept);
-    nj__store_unlock(&s->shared);
+    nj__store_unlock_and_free(&s->shared);
 }
 
 /* May the folder be entered? Its files may be readable though its names cannot be listed. */
@@ -618,7 +618,7 @@ static enum nj_file_result read_chunk(struct nj_file_store *s, struct nj_file_jo
     NJ_ASSERT(f->shared == &s->shared && f->fd >= 0);
     NJ_ASSERT(job->n_bytes > 0 && job->n_bytes <= NJ_CHUNK_BYTES);
     NJ_ASSERT(job->offset < f->object.size_bytes);
-    return nj__chunks_read(&s->chunks, f, job);
+    return nj__chunks_do_read_blocking(&s->chunks, f, job);
 }
 
 static bool use_rights(const struct nj_file_store *s)
@@ -636,7 +636,7 @@ static void verify_rights(const struct nj_file_store *s, struct nj_file_job *job
     job->result = NJ_FILE_BROKEN;
 }
 
-void nj_file_store_run(void *store, struct nj_file_job *job)
+void nj_file_store_do_job(void *store, struct nj_file_job *job)
 {
     struct nj_file_store *s = store;
 
@@ -664,12 +664,12 @@ uint32_t nj_file_store_close(struct nj_file_store *s)
 {
     nj__store_lock(&s->shared);
     nj__file_cache_clear(&s->cache);
-    nj__store_reclaim(&s->shared);
+    nj__store_unlink_deferred(&s->shared);
     nj__chunks_clear(&s->chunks);
-    nj__store_unlock(&s->shared);
-    nj__store_free_blocking(&s->shared);
+    nj__store_unlock_and_free(&s->shared);
+    nj__store_run_blocking_frees(&s->shared);
     nj__root_close(&s->root);
-    uint32_t n = nj_file_store_n_held(s);
+    uint32_t n = nj_file_store_count_held_objects(s);
     if (n == 0) {
         nj__chunks_fini(&s->chunks);
         nj__store_fini(&s->shared);

@@ -28,7 +28,7 @@ struct nj_file_store_options {
     uint64_t cache_bytes;
     enum nj_symlinks symlinks; /* DEFAULT is BENEATH */
     uint32_t n_threads;        /* that may do jobs at once; 0 is 1 */
-    bool drop_rights;          /* open files with dropped rights (file_rights.h) */
+    bool drop_rights;          /* open files with dropped rights (thread_file_rights.h) */
 };
 
 struct nj_file_store;
@@ -40,14 +40,14 @@ int nj_file_store_open(const struct nj_file_store_options *options, struct nj_fi
 /* Do a job and fill in its outputs. `store` is a struct nj_file_store. Any thread that may block.
  * With `drop_rights` the thread may keep the dropped rights; if they cannot be dropped, the result
  * is DENIED. */
-void nj_file_store_run(void *store, struct nj_file_job *job);
+void nj_file_store_do_job(void *store, struct nj_file_job *job);
 
 /* Free objects without references; the close(2) of files may block. Cheap if there are none. Any
  * thread that may block (not the reader). Call after each job. */
-void nj_file_store_reclaim(void *store);
+void nj_file_store_free_unreferenced(void *store);
 /* The same, plus housekeeping: expires readahead, closes deleted files, releases memory. May block
  * on a disk. Any thread; call once a second. */
-void nj_file_store_tidy(void *store);
+void nj_file_store_run_housekeeping(void *store);
 
 /* Counters. Any thread may read. */
 struct nj_file_store_stats {
@@ -73,13 +73,13 @@ const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store
 /* Could a READ that failed with NO_MEMORY or BUSY succeed now? For the owner of the job; any
  * thread.
  */
-bool nj_file_store_may_retry(struct nj_file_store *store, const struct nj_file_job *job);
+bool nj_file_store_may_retry_read(struct nj_file_store *store, const struct nj_file_job *job);
 
 /* The chunk cache, for the reader. */
 struct nj__chunks *nj__file_store_chunks(struct nj_file_store *store);
 
 /* Number of objects and lent chunks, including cached files. Any thread. */
-uint32_t nj_file_store_n_held(const struct nj_file_store *store);
+uint32_t nj_file_store_count_held_objects(const struct nj_file_store *store);
 
 /* Empty the cache and free everything. Precondition: no job runs. Returns the number of objects and
  * chunks still referenced; if it is not 0, their memory stays allocated. */

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 
 #define REGISTERED_MAX (1024u * 1024u * 1024u) /* bytes of one buffer, by the kernel's limit */
 
@@ -117,7 +117,7 @@ void nj__uring_close(struct nj__uring *r)
     free(r);
 }
 
-bool nj__uring_is_registered(const struct nj__uring *r)
+bool nj__uring_has_registered_buffers(const struct nj__uring *r)
 {
     return r->is_registered;
 }
@@ -138,7 +138,7 @@ void nj__uring_read(struct nj__uring *r, const struct nj__uring_read *read, void
     io_uring_sqe_set_data(sqe, user);
 }
 
-uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
+uint32_t nj__uring_submit_and_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
 {
     struct io_uring_cqe *cqe;
     uint32_t n_done = 0;
@@ -156,7 +156,7 @@ uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32
     return n_done;
 }
 
-void nj__uring_prepare_wait(struct nj__uring *r)
+void nj__uring_mark_asleep(struct nj__uring *r)
 {
     atomic_exchange(&r->state, ASLEEP);
 }

@@ -82,8 +82,8 @@ static const char *show(uint64_t n, char text[24])
     return text;
 }
 
-void nj_memory_check_advise(const struct nj_memory_info *m, uint64_t cache_bytes, bool is_huge,
-                            char *out, size_t n_out)
+void nj_memory_check_warn_cache(const struct nj_memory_info *m, uint64_t cache_bytes, bool is_huge,
+                                char *out, size_t n_out)
 {
     bool is_group = m->group_max < m->available;
     uint64_t most = is_group ? m->group_max : m->available;

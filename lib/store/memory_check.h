@@ -18,7 +18,7 @@ struct nj_memory_info nj_memory_info_read(const char *root);
 
 /* Write a warning for the operator into `out` if `cache_bytes` exceeds the available memory, else
  * "". `is_huge`: chunks lie in hugepages. Pure. */
-void nj_memory_check_advise(const struct nj_memory_info *m, uint64_t cache_bytes, bool is_huge,
-                            char *out, size_t n_out);
+void nj_memory_check_warn_cache(const struct nj_memory_info *m, uint64_t cache_bytes, bool is_huge,
+                                char *out, size_t n_out);
 
 #endif

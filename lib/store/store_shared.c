@@ -5,7 +5,7 @@
 #include "store/store_shared.h"
 
 #include "base/assert.h"
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 
 bool nj__store_init(struct nj__store *sh, uint64_t n_bytes)
 {
@@ -31,15 +31,15 @@ static bool evict(struct nj__store *sh, struct nj__cache_entry *e)
 
 bool nj__store_make_room(struct nj__store *sh, uint64_t n_bytes)
 {
-    while (evict(sh, nj__cache_policy_victim(&sh->policy, n_bytes)))
+    while (evict(sh, nj__cache_policy_pop_victim(&sh->policy, n_bytes)))
         ;
     return nj__cache_policy_fits(&sh->policy, n_bytes);
 }
 
 bool nj__store_evict_one(struct nj__store *sh)
 {
-    uint64_t n = nj__cache_policy_bytes(&sh->policy), most = sh->policy.n_bytes_max;
-    return evict(sh, nj__cache_policy_victim(&sh->policy, n < most ? most - n + 1 : 1));
+    uint64_t n = nj__cache_policy_used_bytes(&sh->policy), most = sh->policy.n_bytes_max;
+    return evict(sh, nj__cache_policy_pop_victim(&sh->policy, n < most ? most - n + 1 : 1));
 }
 
 void nj__store_lock(struct nj__store *sh)
@@ -47,7 +47,7 @@ void nj__store_lock(struct nj__store *sh)
     pthread_mutex_lock(&sh->lock);
 }
 
-void nj__store_unlock(struct nj__store *sh)
+void nj__store_unlock_and_free(struct nj__store *sh)
 {
     struct nj__deferred *g = sh->to_free;
 
@@ -68,7 +68,7 @@ void nj__store_defer_free(struct nj__store *sh, struct nj__deferred *g)
         ;
 }
 
-void nj__store_reclaim(struct nj__store *sh)
+void nj__store_unlink_deferred(struct nj__store *sh)
 {
     if (!nj__store_has_deferred(sh))
         return;
@@ -80,7 +80,7 @@ void nj__store_reclaim(struct nj__store *sh)
     }
 }
 
-void nj__store_free_unlocked(struct nj__store *sh, struct nj__deferred *g)
+void nj__store_free_after_unlock(struct nj__store *sh, struct nj__deferred *g)
 {
     if (g->may_block) {
         g->next = nj_load_relaxed(&sh->to_close);
@@ -96,14 +96,14 @@ static bool has_blocking_frees(const struct nj__store *sh)
     return nj_load_relaxed(&sh->to_close) != NULL;
 }
 
-void nj__store_free_blocking(struct nj__store *sh)
+void nj__store_run_blocking_frees(struct nj__store *sh)
 {
     while (has_blocking_frees(sh)) {
         nj__store_lock(sh);
         struct nj__deferred *g = nj_load_relaxed(&sh->to_close);
         if (g)
             nj_store_relaxed(&sh->to_close, g->next);
-        nj__store_unlock(sh);
+        nj__store_unlock_and_free(sh);
         if (g)
             g->free(g);
     }

@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 #include "threads/os_clock.h"
 
 /* File times advance with the kernel's tick, 10 ms at the slowest, and lag by as much. */
@@ -36,7 +36,7 @@
 static int64_t now_ns(void)
 {
     /* Not the coarse clock: Linux 6.13 and later stamp files ahead of it. */
-    return (int64_t)nj_os_clock_ns(CLOCK_REALTIME);
+    return (int64_t)nj_os_clock_gettime_ns(CLOCK_REALTIME);
 }
 
 bool nj__file_is_racy(const struct nj__file_id *id)
@@ -72,7 +72,7 @@ static int read_some(int fd, uint8_t *out, uint64_t n_bytes, uint64_t n_room, ui
     return 0;
 }
 
-bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset)
+bool nj__file_pread_exact(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset)
 {
     return read_some(fd, out, n_bytes, n_bytes, offset) == 0;
 }
@@ -114,7 +114,7 @@ static uint32_t n_rights_changes(struct nj__file *f)
 {
     nj__store_lock(f->shared);
     uint32_t n = f->n_rights_changes;
-    nj__store_unlock(f->shared);
+    nj__store_unlock_and_free(f->shared);
     return n;
 }
 
@@ -156,7 +156,7 @@ bool nj__file_is_unchanged(struct nj__file *f)
             return false;
         nj__store_lock(f->shared);
         v = compare_ids(f, &now, n);
-        nj__store_unlock(f->shared);
+        nj__store_unlock_and_free(f->shared);
     }
     return v == SAME;
 }
@@ -165,12 +165,12 @@ void nj__file_mark_changed(struct nj__file *f)
 {
     nj__store_lock(f->shared);
     f->has_changed = true;
-    nj__store_unlock(f->shared);
+    nj__store_unlock_and_free(f->shared);
     nj__file_stat_add(&f->shared->stats.changed, 1);
 }
 
-bool nj__file_read_chunk(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
-                         uint64_t offset)
+bool nj__file_read_chunk_verified(struct nj__file *f, uint8_t *out, uint64_t n_bytes,
+                                  uint64_t n_room, uint64_t offset)
 {
     wait_for_tick(f);
     int err = read_some(f->fd, out, n_bytes, n_room, offset);

@@ -28,13 +28,13 @@ static inline bool nj__file_is_enomem(int err)
 #define NJ__FILE_RETRY_NS     10000000
 
 /* Read exactly `n_bytes`. Returns false if the file is shorter, on an error, or without memory. */
-bool nj__file_read(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset);
+bool nj__file_pread_exact(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset);
 
 /* The same for an open large file. Also returns false if the file has changed since its open; then
  * all further reads fail. With O_DIRECT, `out`, `offset` and `n_room` (the size of `out`) are
  * multiples of 4096. */
-bool nj__file_read_chunk(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
-                         uint64_t offset);
+bool nj__file_read_chunk_verified(struct nj__file *f, uint8_t *out, uint64_t n_bytes,
+                                  uint64_t n_room, uint64_t offset);
 
 /* Steps of it for callers with their own reads. Precondition: is_settled of struct nj__file. */
 

@@ -15,7 +15,7 @@ uint32_t nj__tcp_isn(const struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_
 /* One offset per tuple, so that timestamps continue across connections. PAWS then distinguishes
  * segments of successive connections (RFC 7323 5.8, RFC 6191 2), even if the sequence numbers of a
  * fast connection ran ahead of M. */
-uint32_t nj__tcp_ts_offset(const struct nj_tcp *tcp, const struct nj_tuple *tuple)
+uint32_t nj__tcp_ts_offset_of_tuple(const struct nj_tcp *tcp, const struct nj_tuple *tuple)
 {
     return (uint32_t)(nj_hash(&tcp->cfg.isn_key, tuple, sizeof *tuple) >> 32);
 }

@@ -7,7 +7,7 @@
 #define STRAY_MS (NJ_TCP_STRAY_ACK_INTERVAL / NJ_MS)
 
 /* The interval counts as elapsed, so that the first unacceptable segment is answered. */
-void nj__flow_init(struct nj_flow *f, enum nj_flow_kind kind, nj_ns now)
+void nj__flow_init_kind(struct nj_flow *f, enum nj_flow_kind kind, nj_ns now)
 {
     f->kind = (uint8_t)kind;
     f->stray_ack_ms = (uint16_t)(now / NJ_MS - STRAY_MS);
@@ -27,7 +27,7 @@ enum nj_tcp_verdict nj__minisock_reject_stray(struct nj_minisock *b, struct nj_t
                                               enum nj_counter why, nj_ns now)
 {
     bool quiet = (a->seg.flags & NJ_TCP_RST) || !nj__flow_may_ack_stray(&b->flow, now);
-    return nj__tcp_drop(a, quiet ? DROP : DROP_ACK, why);
+    return nj__tcp_drop_verdict(a, quiet ? DROP : DROP_ACK, why);
 }
 
 enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *b, struct nj_tcp_arrival *a,
@@ -38,7 +38,7 @@ enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *b, struct nj_tcp
     if (!(b->flow.flags & NJ_MINISOCK_TS) || (seg->flags & NJ_TCP_RST))
         return PASS;
     if (!seg->opts.has_ts) /* RFC 7323 3.2; not the SYN of a restarted peer */
-        return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop(a, DROP, NJ_C_drop_tcp_paws);
+        return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_paws);
     if (nj_seq_lt(seg->opts.ts_val, b->ts_recent))
         return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_paws, now);
     return PASS;
@@ -54,7 +54,7 @@ void nj__flow_fill_timestamp(const struct nj_tcp *tcp, const struct nj_flow *f,
         o->ts_ecr = t->ts_recent;
     } else {
         o->has_ts = f->flags & NJ_MINISOCK_TS;
-        o->ts_val = nj__tcp_clock_ms(now) + nj__tcp_ts_offset(tcp, &f->tuple);
+        o->ts_val = nj__tcp_ts_clock_ms(now) + nj__tcp_ts_offset_of_tuple(tcp, &f->tuple);
         o->ts_ecr = ((const struct nj_minisock *)f)->ts_recent;
     }
 }

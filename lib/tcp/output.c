@@ -289,7 +289,7 @@ static uint32_t peer_room(const struct nj_tcb *t, uint32_t seq)
     return off < t->snd_wnd ? t->snd_wnd - off : 0;
 }
 
-bool nj__tcp_has_new_data(const struct nj_tcb *t)
+bool nj__tcp_has_new_data_in_window(const struct nj_tcb *t)
 {
     return unsent(t) > 0 && peer_room(t, t->snd_nxt) > 0;
 }
@@ -358,7 +358,7 @@ static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_s
     uint32_t end = r->seq + old, more = 0;
 
     old = nj_min_u32(n, old);
-    if (end == t->snd_nxt && nj__scoreboard_has_room(tcp, t))
+    if (end == t->snd_nxt && nj__scoreboard_can_append(tcp, t))
         more = n - old;
     n = nj_min_u32(old + more, left);
     bool fin = n == left && nj_seq_lt(r->seq + n, end);
@@ -428,10 +428,11 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
 
     if (n == 0 && !fin)
         return NOTHING;
-    if ((!fin && !avoids_silly_window(t, n, queued)) || !nj__scoreboard_has_room(tcp, t))
+    if ((!fin && !avoids_silly_window(t, n, queued)) || !nj__scoreboard_can_append(tcp, t))
         return NOTHING;
-    bool may_probe = queued > 1 && t->snd_mss < t->mss_max &&
-                     nj__scoreboard_has_runs(tcp, t, 2); /* for the probe, and for later data */
+    bool may_probe =
+        queued > 1 && t->snd_mss < t->mss_max &&
+        nj__scoreboard_has_free_runs(tcp, t, 2); /* for the probe, and for later data */
     uint32_t probe = may_probe ? nj__pmtu_probe_bytes(t, nj_min_u32(queued - 1, room), now)
                                : 0; /* less the last byte: no FIN, no PSH */
     if (probe)
@@ -457,7 +458,7 @@ static bool may_send(const struct nj_tcb *t)
 static void note_cwnd_limited(struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
-    bool held = nj__tcp_has_new_data(t) && cwnd_room(t) < t->snd_mss;
+    bool held = nj__tcp_has_new_data_in_window(t) && cwnd_room(t) < t->snd_mss;
 
     if (!held && (t->cwnd >= t->ssthresh || nj__pipe(t) < t->cwnd / 2))
         return;
@@ -548,7 +549,7 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     struct nj_sent_run *last = nj_sent_run_last(x);
-    bool fresh = nj__tcp_has_new_data(t);
+    bool fresh = nj__tcp_has_new_data_in_window(t);
     enum sending s = NOTHING;
 
     if (!last || last->fate != NJ_RUN_IN_FLIGHT || t->snd_wnd == 0 ||
@@ -575,7 +576,7 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 }
 
 /* Serve the pending connections in turn. One that lacks mbufs or device room stays pending. */
-uint32_t nj_tcp_output(struct nj_tcp *tcp, nj_ns now)
+uint32_t nj_tcp_output_pending(struct nj_tcp *tcp, nj_ns now)
 {
     struct nj_list batch, *n;
     uint32_t served = 0;
@@ -588,7 +589,7 @@ uint32_t nj_tcp_output(struct nj_tcp *tcp, nj_ns now)
         if (done && t->ack_now)
             done = tcp->cfg.room(tcp->cfg.ctx) > 0 && nj__tcp_send_ack(tcp, t, now);
         served++;
-        if (nj__tcb_try_time_wait(tcp, t, now))
+        if (nj__tcb_try_time_wait_minisock(tcp, t, now))
             continue;
         nj__tcp_rearm_timer(tcp, t);
         nj__tcb_assert_valid(t);

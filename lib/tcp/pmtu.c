@@ -4,7 +4,7 @@
  * 5927). Without ICMP, time-outs reduce the segment size and probes raise it again (RFC 4821, RFC
  * 8899).
  */
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "tcp/loss/recovery.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"

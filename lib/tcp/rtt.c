@@ -39,7 +39,7 @@ nj_ns nj__tcp_rto_base(const struct nj_tcb *t)
     return t->srtt_us ? rto_of(t) : NJ_TCP_RTO_INITIAL;
 }
 
-void nj__tcp_rto_reduce(struct nj_tcb *t)
+void nj__tcp_rto_halve_on_ack(struct nj_tcb *t)
 {
     nj_ns twice = 2 * nj__tcp_rto_base(t), half = t->x->rto / 2;
     if (t->x->rto > twice)

@@ -9,7 +9,7 @@
 #include <rte_memcpy.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "wire/csum.h"

@@ -54,7 +54,7 @@ bool nj__syn_send_synack(struct nj_tcp *tcp, const struct nj_minisock *b, uint32
 
 static void answer(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 {
-    uint32_t ts = nj__tcp_clock_ms(now) + nj__tcp_ts_offset(tcp, &s->bare.flow.tuple);
+    uint32_t ts = nj__tcp_ts_clock_ms(now) + nj__tcp_ts_offset_of_tuple(tcp, &s->bare.flow.tuple);
 
     if (s->n_sent < UINT8_MAX)
         s->n_sent++;
@@ -76,7 +76,7 @@ struct nj_flow *nj__syn_new(struct nj_tcp *tcp, const struct nj_tcp_arrival *a, 
     NJ_ASSERT(s != NULL); /* the pool holds a full backlog */
     s->bare.flow.tuple = seg->tuple;
     s->bare.flow.hash = nj_flow_hash(&tcp->flows, &seg->tuple);
-    nj__flow_init(&s->bare.flow, NJ_FLOW_SYN, now);
+    nj__flow_init_kind(&s->bare.flow, NJ_FLOW_SYN, now);
     nj__syn_parse(tcp, seg, &s->bare);
     uint32_t iss = nj__tcp_isn(tcp, &seg->tuple, now);
     if (a->follows && nj_seq_lt(iss, a->iss_min))
@@ -133,7 +133,7 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
         return nj__minisock_reject_stray(&s->bare, a, NJ_C_drop_tcp_window, now);
     if (seg->flags & NJ_TCP_RST) { /* RFC 9293 3.10.7.4 second */
         if (seg->seq != s->bare.rcv_nxt)
-            return nj__tcp_drop(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+            return nj__tcp_drop_verdict(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
         nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
         end(tcp, s);
         return GONE;
@@ -143,9 +143,9 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
         return ANEW;
     }
     if (!(seg->flags & NJ_TCP_ACK))
-        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_flags);
     if (seg->ack != s->bare.snd_nxt)
-        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_ack);
+        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_ack);
     return PASS;
 }
 
@@ -167,7 +167,7 @@ struct nj_tcb *nj__syn_make_tcb(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
         .n_waits = s->n_waits,
         .n_sent = s->n_sent,
     };
-    struct nj_tcb *t = nj__tcb_from_handshake(tcp, &s->bare.flow, NULL, &h, now);
+    struct nj_tcb *t = nj__tcb_new_syn_received(tcp, &s->bare.flow, NULL, &h, now);
     if (t)
         put(tcp, s);
     return t;

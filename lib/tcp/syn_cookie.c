@@ -89,7 +89,7 @@ bool nj__cookie_send(struct nj_tcp *tcp, const struct nj_seg *seg, nj_ns now)
     if (!(b.flow.flags & NJ_MINISOCK_TS)) /* the options cannot be encoded */
         b.flow.flags = 0;
     b.snd_nxt = cookie(tcp, &seg->tuple, seg->seq, (uint32_t)(now / PERIOD), mss_place(mss)) + 1;
-    uint32_t ts_now = nj__tcp_clock_ms(now) + nj__tcp_ts_offset(tcp, &seg->tuple);
+    uint32_t ts_now = nj__tcp_ts_clock_ms(now) + nj__tcp_ts_offset_of_tuple(tcp, &seg->tuple);
     if (!nj__syn_send_synack(tcp, &b, stamp(ts_now, bits_of(&b, seg->opts.wscale)), now))
         return false;
     tcp->cookie_at = now;
@@ -130,14 +130,14 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *tcp, struct nj_tcp_arrival *
     if ((period & 1) != !!(h.iss & AGE_BIT))
         period--;
     if (h.iss != cookie(tcp, &seg->tuple, h.irs, period, h.iss & (AGE_BIT - 1)))
-        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_cookie);
+        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_cookie);
     if (tcp->draining)
-        return nj__tcp_drop(a, DROP_RST, NJ_C_drop_tcp_draining);
+        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_draining);
     remember(tcp, seg, h.iss, &h);
-    nj__tcp_request_eviction(tcp, a);
-    *t = nj__tcb_from_handshake(tcp, NULL, &seg->tuple, &h, now);
+    nj__tcp_evict_if_nearly_full(tcp, a);
+    *t = nj__tcb_new_syn_received(tcp, NULL, &seg->tuple, &h, now);
     if (!*t) /* the peer's next segment carries the cookie again */
-        return nj__tcp_drop(a, DROP, NJ_C_drop_tcp_full);
+        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_full);
     nj_count(tcp->cfg.counters, NJ_C_tcp_cookie_ok);
     return PASS;
 }

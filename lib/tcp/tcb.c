@@ -49,7 +49,7 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple,
     struct nj_tcb *t = nj_pool_take(&tcp->tcbs);
     if (!t)
         return NULL;
-    nj__flow_init(&t->flow, NJ_FLOW_TCB, now);
+    nj__flow_init_kind(&t->flow, NJ_FLOW_TCB, now);
     t->challenge_ms = (uint16_t)((now - NJ_TCP_CHALLENGE_INTERVAL) / NJ_MS);
     if (old) {
         nj_flow_replace(&tcp->flows, old, &t->flow);
@@ -60,7 +60,7 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple,
     }
     tuple = &t->flow.tuple;
     t->heard_at = now;
-    t->ts_offset = nj__tcp_ts_offset(tcp, tuple);
+    t->ts_offset = nj__tcp_ts_offset_of_tuple(tcp, tuple);
     nj_timer_init(&t->timer);
     t->snd_una = t->snd_nxt = iss;
     nj__tcb_attach_xfer(tcp, t);
@@ -71,9 +71,9 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple,
     return t;
 }
 
-struct nj_tcb *nj__tcb_from_handshake(struct nj_tcp *tcp, const struct nj_flow *old,
-                                      const struct nj_tuple *tuple, const struct nj_handshake *h,
-                                      nj_ns now)
+struct nj_tcb *nj__tcb_new_syn_received(struct nj_tcp *tcp, const struct nj_flow *old,
+                                        const struct nj_tuple *tuple, const struct nj_handshake *h,
+                                        nj_ns now)
 {
     struct nj_tcb *t = nj__tcb_new(tcp, tuple, old, h->iss, now);
     if (!t)
@@ -147,7 +147,7 @@ void nj__tcb_enter_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     t->x->close_at = now + tcp->cfg.time_wait;
 }
 
-bool nj__tcb_try_time_wait(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+bool nj__tcb_try_time_wait_minisock(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (t->state != NJ_TCP_TIME_WAIT || !t->is_orphan || t->ack_now)
         return false;
@@ -246,7 +246,7 @@ uint32_t nj_tcp_conns(const struct nj_tcp *tcp)
     return tcp->tcbs.n_used + tcp->syns.n_used - waiting;
 }
 
-uint32_t nj_tcp_conns_unfinished(const struct nj_tcp *tcp)
+uint32_t nj_tcp_conns_less_fin2_orphans(const struct nj_tcp *tcp)
 {
     return nj_tcp_conns(tcp) - tcp->n_fin_acked_orphans;
 }

@@ -16,7 +16,7 @@
 
 #include <rte_mbuf_core.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/list.h"
 #include "base/types.h"
 #include "sched/timer_wheel.h"
@@ -66,7 +66,7 @@ enum nj_ca {
 
 /* State of an active connection: data in transit in either direction, a pending event, or a due
  * ACK. An idle connection has none. The fields of the common path come first: see
- * nj_tcp_prefetch(). */
+ * nj_tcp_prefetch_tcb_refs(). */
 struct nj_xfer {
     struct nj_tcb *tcb;
     struct nj_list ready;   /* member of nj_tcp.ready while events wait for the user */
@@ -126,7 +126,7 @@ struct nj_xfer {
     /* Receive side. */
     nj_ns text_at;             /* last arrival of payload; 0: none yet */
     struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
-    struct rte_mbuf *reasm;    /* out of order, by sequence number; see reassembly.c */
+    struct rte_mbuf *reasm;    /* out of order, by sequence number; see recv_queue_reassembly.c */
     uint32_t reasm_bytes;
     uint16_t n_held_since_merge; /* mbufs added since all were last merged */
     uint16_t rcv_mss;            /* longest payload received so far */
@@ -213,7 +213,7 @@ static inline void nj_tcp_prefetch_block(const struct nj_flow *flow)
         rte_prefetch0((const uint8_t *)flow + at);
 }
 
-static inline void nj_tcp_prefetch(const struct nj_flow *flow)
+static inline void nj_tcp_prefetch_tcb_refs(const struct nj_flow *flow)
 {
     const struct nj_tcb *t = (const struct nj_tcb *)flow;
 
@@ -224,7 +224,7 @@ static inline void nj_tcp_prefetch(const struct nj_flow *flow)
         rte_prefetch0((const uint8_t *)t->x + at);
 }
 
-static inline void nj_tcp_prefetch_sent(const struct nj_flow *flow)
+static inline void nj_tcp_prefetch_unacked(const struct nj_flow *flow)
 {
     const struct nj_xfer *x = flow->kind == NJ_FLOW_TCB ? ((const struct nj_tcb *)flow)->x : NULL;
 

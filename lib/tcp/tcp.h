@@ -7,15 +7,15 @@
  * finished segments go to config.emit.
  *
  * A step of the shard calls nj_tcp_input() for each segment of the burst, then nj_tcp_tick(). It
- * then takes events with nj_tcp_take_ready() and reads, sends and closes. nj_tcp_output() comes
- * last.
+ * then takes events with nj_tcp_take_ready_batch() and reads, sends and closes.
+ * nj_tcp_output_pending() comes last.
  */
 #ifndef NJ_TCP_TCP_H
 #define NJ_TCP_TCP_H
 
 #include <rte_mempool.h>
 
-#include "base/field.h"
+#include "base/body_source.h"
 #include "base/limits.h"
 #include "base/pool.h"
 #include "base/prng.h"
@@ -113,7 +113,7 @@ bool nj_tcp_listen(struct nj_tcp *tcp, uint16_t port);
 /* Number of connections with a user or with unfinished sending: all but TIME-WAIT. */
 uint32_t nj_tcp_conns(const struct nj_tcp *tcp);
 /* The same without orphans in FIN-WAIT-2, which only wait for the peer's FIN. */
-uint32_t nj_tcp_conns_unfinished(const struct nj_tcp *tcp);
+uint32_t nj_tcp_conns_less_fin2_orphans(const struct nj_tcp *tcp);
 
 /* Are the control blocks that are left reserved for handshakes already under way? */
 bool nj_tcp_is_nearly_full(const struct nj_tcp *tcp);
@@ -134,7 +134,7 @@ void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now);
 
 /* Send all that is due: data, window updates, at most one ACK per connection. Returns the number of
  * connections served. */
-uint32_t nj_tcp_output(struct nj_tcp *tcp, nj_ns now);
+uint32_t nj_tcp_output_pending(struct nj_tcp *tcp, nj_ns now);
 
 /* Time of the next due work: 0 when output or events are pending, NJ_NEVER when there is none. */
 nj_ns nj_tcp_next_deadline(const struct nj_tcp *tcp);
@@ -147,13 +147,13 @@ struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, 
 
 /* Append all connections that have events to `batch`, an initialised list. Later events wait for
  * the next call. */
-void nj_tcp_take_ready(struct nj_tcp *tcp, struct nj_list *batch);
+void nj_tcp_take_ready_batch(struct nj_tcp *tcp, struct nj_list *batch);
 /* Remove the next connection from the batch; NULL when it is empty. *events: its events
  * (NJ_TCP_EV_*). A connection opened by a peer appears here first, with EV_OPENED: set tcb->user or
  * release it. After EV_DEAD only nj_tcp_release() is legal. */
 struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events);
 /* The connection of a node of a batch, for prefetching. The node stays in the batch. */
-const struct nj_tcb *nj_tcp_peek_ready(const struct nj_list *node);
+const struct nj_tcb *nj_tcp_ready_node_tcb(const struct nj_list *node);
 /* Add events and put the connection on the ready list. */
 void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *tcb, uint8_t events);
 
@@ -172,7 +172,7 @@ static inline uint32_t nj_tcp_queued_end(const struct nj_tcb *t)
 }
 
 /* Number of mbufs in the send queue. */
-static inline uint32_t nj_tcp_queued_mbufs(const struct nj_tcb *t)
+static inline uint32_t nj_tcp_send_queue_mbufs(const struct nj_tcb *t)
 {
     return t->x ? t->x->sndq.n_mbufs : 0;
 }

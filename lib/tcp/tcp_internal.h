@@ -24,8 +24,8 @@
 #define NJ_TCP_DELAYED_ACK        (40 * NJ_MS) /* RFC 9293 3.8.6.3 allows 500 ms */
 /* From this number of held mbufs on, each payload is copied to the end of the last mbuf if it fits.
  * Two neighbours then carry more than one buffer of 2,176 bytes holds. So 248 mbufs (all but one
- * part in NJ_TCP_MERGE_PART, see reassembly.c) carry more than the window of 256 KiB. In-order
- * bytes within the window are then refused only if other connections hold the mbufs. */
+ * part in NJ_TCP_MERGE_PART, see recv_queue_reassembly.c) carry more than the window of 256 KiB.
+ * In-order bytes within the window are then refused only if other connections hold the mbufs. */
 #define NJ_TCP_COALESCE_ALL_MBUFS (NJ_RECV_MBUFS_MAX / 2)
 #define NJ_TCP_MERGE_PART         32u
 #define NJ_TCP_QUICK_ACKS         10u            /* the peer's first flight, RFC 6928 2 */
@@ -84,14 +84,14 @@ struct nj_tcp_arrival {
     uint32_t iss_min;    /* then the least initial sequence number */
 };
 
-static inline enum nj_tcp_verdict nj__tcp_drop(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
-                                               enum nj_counter why)
+static inline enum nj_tcp_verdict nj__tcp_drop_verdict(struct nj_tcp_arrival *a,
+                                                       enum nj_tcp_verdict v, enum nj_counter why)
 {
     a->why = why;
     return v;
 }
 
-/* input_steps.c: RFC 9293 3.10.7.4. */
+/* input_synchronized.c: RFC 9293 3.10.7.4. */
 enum nj_tcp_verdict nj__tcp_input_synchronized(struct nj_tcp *, struct nj_tcb *,
                                                struct nj_tcp_arrival *, nj_ns now);
 /* Apply the options of the peer's SYN. */
@@ -103,10 +103,10 @@ bool nj__tcp_is_listening(const struct nj_tcp *, uint16_t port);
 /* Returns PASS if a SYN may open a connection now, else the verdict for it. */
 enum nj_tcp_verdict nj__tcp_check_syn_room(const struct nj_tcp *, struct nj_tcp_arrival *);
 /* A handshake completes: if few control blocks are left, request the eviction of a connection. */
-void nj__tcp_request_eviction(const struct nj_tcp *, const struct nj_tcp_arrival *);
+void nj__tcp_evict_if_nearly_full(const struct nj_tcp *, const struct nj_tcp_arrival *);
 
 /* minisock.c: flows of any kind, and those without a control block. */
-void nj__flow_init(struct nj_flow *, enum nj_flow_kind, nj_ns now);
+void nj__flow_init_kind(struct nj_flow *, enum nj_flow_kind, nj_ns now);
 /* Rate limit of ACKs for unacceptable segments, against ACK loops. True: send one, and the interval
  * restarts. */
 bool nj__flow_may_ack_stray(struct nj_flow *, nj_ns now);
@@ -152,8 +152,8 @@ void nj__time_wait_from_tcb(struct nj_tcp *, const struct nj_tcb *, nj_ns now);
 bool nj__time_wait_may_reuse(const struct nj_seg *, uint32_t rcv_nxt, bool ts_on,
                              uint32_t ts_recent);
 /* May such a SYN be answered now? If not, the old connection stays in TIME-WAIT. */
-enum nj_tcp_verdict nj__time_wait_check_reuse(const struct nj_tcp *, struct nj_tcp_arrival *,
-                                              bool ts_on);
+enum nj_tcp_verdict nj__time_wait_check_syn_room(const struct nj_tcp *, struct nj_tcp_arrival *,
+                                                 bool ts_on);
 enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *, struct nj_time_wait *,
                                         struct nj_tcp_arrival *, nj_ns now);
 void nj__time_wait_tick(struct nj_tcp *);
@@ -175,9 +175,9 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *, const struct nj_tuple *, const struc
                            uint32_t iss, nj_ns now);
 /* A block in SYN-RECEIVED, ready to process the handshake's ACK. One of `old` and `tuple` is NULL.
  */
-struct nj_tcb *nj__tcb_from_handshake(struct nj_tcp *, const struct nj_flow *old,
-                                      const struct nj_tuple *, const struct nj_handshake *,
-                                      nj_ns now);
+struct nj_tcb *nj__tcb_new_syn_received(struct nj_tcp *, const struct nj_flow *old,
+                                        const struct nj_tuple *, const struct nj_handshake *,
+                                        nj_ns now);
 void nj__tcb_free(struct nj_tcp *, struct nj_tcb *);
 void nj__tcb_set_state(struct nj_tcp *, struct nj_tcb *, enum nj_tcp_state);
 /* End the connection. Its user, if any, gets EV_DEAD; otherwise the block is freed. */
@@ -185,7 +185,7 @@ void nj__tcb_end(struct nj_tcp *, struct nj_tcb *);
 void nj__tcb_enter_time_wait(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* If the connection is in TIME-WAIT without a user or a due ACK, free the block and keep a struct
  * nj_time_wait. Returns true if so. */
-bool nj__tcb_try_time_wait(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+bool nj__tcb_try_time_wait_minisock(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 void nj__tcb_assert_valid(const struct nj_tcb *);
 static inline void nj__tcb_note_output(struct nj_tcp *tcp, struct nj_tcb *t)
 {
@@ -193,13 +193,13 @@ static inline void nj__tcb_note_output(struct nj_tcp *tcp, struct nj_tcb *t)
         nj_list_push_back(&tcp->pending, &t->x->pending);
 }
 
-/* idle_conn.c */
+/* idle_shrink_keepalive.c */
 /* Attach a struct nj_xfer if there is none. Cannot fail. */
 void nj__tcb_attach_xfer(struct nj_tcp *, struct nj_tcb *);
 /* Time of its release, or of the next keepalive. */
-nj_ns nj__idle_conn_deadline(const struct nj_tcp *, const struct nj_tcb *);
+nj_ns nj__idle_shrink_or_keepalive_at(const struct nj_tcp *, const struct nj_tcb *);
 /* False: the block is gone. */
-bool nj__idle_conn_tick(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+bool nj__idle_shrink_or_keepalive(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 
 /* pmtu.c: MSS and path MTU. */
 uint16_t nj__tcp_our_mss(const struct nj_tcp *, const struct nj_tuple *);
@@ -222,7 +222,7 @@ void nj__pmtu_probe_lost(struct nj_tcb *);
 void nj__pmtu_timed_out(struct nj_tcp *, struct nj_tcb *);
 
 /* initial_seq.c */
-uint32_t nj__tcp_ts_offset(const struct nj_tcp *, const struct nj_tuple *);
+uint32_t nj__tcp_ts_offset_of_tuple(const struct nj_tcp *, const struct nj_tuple *);
 uint32_t nj__tcp_isn(const struct nj_tcp *, const struct nj_tuple *, nj_ns now);
 
 /* output.c */
@@ -243,7 +243,7 @@ bool nj__tcp_send_window_probe(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* False when nothing could be sent. */
 bool nj__tcp_send_tlp(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* Is there data that was never sent, and room for some in the peer's window? */
-bool nj__tcp_has_new_data(const struct nj_tcb *);
+bool nj__tcp_has_new_data_in_window(const struct nj_tcb *);
 
 /* receive_window.c */
 uint32_t nj__tcp_rcv_wnd(const struct nj_tcb *); /* RCV.WND: advertised and not used */
@@ -266,7 +266,7 @@ void nj__tcp_rtt_sample(struct nj_tcb *, nj_ns rtt);
 void nj__tcp_rto_back_off(struct nj_tcb *);
 /* New data was acknowledged: halve the RTO, but not below twice the estimate (RFC 6298 5, Karn).
  * Without timestamps a new sample may be long in coming. */
-void nj__tcp_rto_reduce(struct nj_tcb *);
+void nj__tcp_rto_halve_on_ack(struct nj_tcb *);
 /* The RTO from the samples so far, without back-off. */
 nj_ns nj__tcp_rto_base(const struct nj_tcb *);
 /* Time until the next zero-window probe. Leaves the RTO as it is. */
@@ -275,13 +275,13 @@ nj_ns nj__tcp_persist_back_off(struct nj_tcb *);
  */
 void nj__tcp_rto_handshake_done(struct nj_tcb *, nj_ns now);
 /* Our timestamp clock in ms, without the offset of the tuple. */
-static inline uint32_t nj__tcp_clock_ms(nj_ns now)
+static inline uint32_t nj__tcp_ts_clock_ms(nj_ns now)
 {
     return (uint32_t)(now / NJ_MS);
 }
 static inline uint32_t nj__tcp_ts_now(const struct nj_tcb *t, nj_ns now)
 {
-    return nj__tcp_clock_ms(now) + t->ts_offset;
+    return nj__tcp_ts_clock_ms(now) + t->ts_offset;
 }
 
 /* The smoothed round trip, 0 before the first sample. */
@@ -320,7 +320,7 @@ bool nj__sndq_chain(struct nj_tcp *, struct nj_tcb *, uint32_t seq, uint32_t n_b
                     struct rte_mbuf *head);
 void nj__mbuf_queue_free(struct nj_mbuf_queue *);
 
-/* ack_policy.c: delayed ACKs and ECN. */
+/* delayed_ack_ecn.c: delayed ACKs and ECN. */
 void nj__ack_schedule(struct nj_tcb *, const struct nj_seg *, bool filled_hole, nj_ns now);
 /* Process the ECN field and CWR of a segment with text (RFC 3168 6.1.3). */
 void nj__ecn_process(struct nj_tcb *, const struct nj_seg *);
@@ -339,7 +339,8 @@ void nj__sack_note_dsack(struct nj_tcb *, uint32_t first, uint32_t end);
  * Returns their number. The D-SACK counts as reported, so the segment must be sent. */
 uint32_t nj__sack_write_blocks(struct nj_tcb *, struct nj_tcp_opts *, uint32_t n_payload);
 
-/* reassembly.c: out-of-order data. False when it was refused: then `m` stays the caller's. */
+/* recv_queue_reassembly.c: out-of-order data. False when it was refused: then `m` stays the
+ * caller's. */
 bool nj__reasm_insert(struct nj_tcp *, struct nj_tcb *, struct rte_mbuf *m, const struct nj_seg *);
 /* May this connection hold one more mbuf? Dynamic thresholds (Choudhury and Hahne 1998): each
  * connection may hold a quarter of the remaining mbufs, so a few may hold many and some always
@@ -351,7 +352,7 @@ bool nj__rcv_merge_for_room(struct nj_tcp *, struct nj_tcb *, uint32_t n_bytes);
 /* Move bytes that are now in order to the receive queue. Returns their number. */
 uint32_t nj__reasm_move_ready(struct nj_tcp *, struct nj_tcb *);
 /* One past the last byte that has arrived, in order or not. */
-uint32_t nj__reasm_highest_seq(const struct nj_tcb *);
+uint32_t nj__reasm_end_seq(const struct nj_tcb *);
 /* Drop the last mbuf of the out-of-order list; the peer retransmits it. False: the list is empty.
  */
 bool nj__reasm_drop_last(struct nj_tcp *, struct nj_tcb *);

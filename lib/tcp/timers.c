@@ -9,7 +9,7 @@
 static nj_ns next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     const struct nj_xfer *x = t->x;
-    nj_ns idle = nj__idle_conn_deadline(tcp, t);
+    nj_ns idle = nj__idle_shrink_or_keepalive_at(tcp, t);
 
     if (!x)
         return idle;
@@ -164,7 +164,7 @@ static void fire(void *ctx, struct nj_timer *timer)
     }
     if (t->x && !on_deadlines(tcp, t, tick->now))
         return;
-    if (nj__idle_conn_tick(tcp, t, tick->now))
+    if (nj__idle_shrink_or_keepalive(tcp, t, tick->now))
         nj__tcp_rearm_timer(tcp, t);
 }
 

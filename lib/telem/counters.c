@@ -8,7 +8,7 @@ const struct nj_counter_info nj_counter_info[NJ_N_COUNTERS] = {
 #undef NJ_COUNTER
 };
 
-uint64_t nj_counters_sum(const struct nj_counters *c, enum nj_counter_kind kind)
+uint64_t nj_counters_sum_of_kind(const struct nj_counters *c, enum nj_counter_kind kind)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < NJ_N_COUNTERS; i++)

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 enum nj_counter {
 #define NJ_COUNTER(kind, name, what) NJ_C_##name,
@@ -65,6 +65,6 @@ static inline uint64_t nj_counter_read(const struct nj_counters *c, enum nj_coun
 }
 
 /* Sum of all counters of one kind. Any thread; exact only while the shard does not run. */
-uint64_t nj_counters_sum(const struct nj_counters *c, enum nj_counter_kind kind);
+uint64_t nj_counters_sum_of_kind(const struct nj_counters *c, enum nj_counter_kind kind);
 
 #endif

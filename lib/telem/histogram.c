@@ -4,7 +4,7 @@
  * Contract: histogram.h. */
 #include "telem/histogram.h"
 
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 
 struct shape {
     uint8_t part_bits;  /* 2^part_bits buckets per power of two */

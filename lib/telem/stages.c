@@ -2,7 +2,7 @@
 /* Cycles per processing stage, sampled in one step of many. Contract: stages.h. */
 #include "telem/stages.h"
 
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 
 const char *const nj_stage_name[NJ_N_STAGES] = {"rx", "tcp", "h2", "handler", "tx"};
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 /* A measured step reads the cycle counter about ten times, plus once or twice per connection and
  * twice per sent burst. Therefore only one step in this many is measured. */

@@ -8,7 +8,7 @@
 
 #include "base/types.h"
 
-static inline nj_ns nj_os_clock_ns(clockid_t which)
+static inline nj_ns nj_os_clock_gettime_ns(clockid_t which)
 {
     struct timespec ts;
 
@@ -19,7 +19,7 @@ static inline nj_ns nj_os_clock_ns(clockid_t which)
 /* The time `wait_ms` from now, for sem_timedwait(3) and pthread_timedjoin_np(3). */
 static inline struct timespec nj_os_clock_deadline(uint32_t wait_ms)
 {
-    nj_ns at = nj_os_clock_ns(CLOCK_REALTIME) + wait_ms * NJ_MS;
+    nj_ns at = nj_os_clock_gettime_ns(CLOCK_REALTIME) + wait_ms * NJ_MS;
 
     return (struct timespec){(time_t)(at / NJ_SEC), (long)(at % NJ_SEC)};
 }

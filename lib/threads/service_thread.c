@@ -22,9 +22,9 @@
 #include <rte_ring.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/signal_stack.h"
-#include "base/thread_start.h"
+#include "base/thread_start_on_cpus.h"
 #include "sched/futex_park.h"
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"
@@ -131,7 +131,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-struct nj_service_rings *nj_service_rings(struct nj_service_thread *w, uint32_t shard)
+struct nj_service_rings *nj_service_shard_rings(struct nj_service_thread *w, uint32_t shard)
 {
     NJ_CHECK(shard < w->config.n_shards);
     return &w->ports[shard];
@@ -147,7 +147,7 @@ bool nj_service_submit(struct nj_service_rings *p, void *job)
     return true;
 }
 
-void nj_service_flush(struct nj_service_rings *p)
+void nj_service_wake_if_submitted(struct nj_service_rings *p)
 {
     if (p->unflushed)
         nj_unpark(&p->worker->n_wakes);

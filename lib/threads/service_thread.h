@@ -39,11 +39,11 @@ int nj_service_start(const struct nj_service_config *config, struct nj_service_t
  * still poll.
  */
 struct nj_service_rings;
-struct nj_service_rings *nj_service_rings(struct nj_service_thread *w, uint32_t shard);
+struct nj_service_rings *nj_service_shard_rings(struct nj_service_thread *w, uint32_t shard);
 /* False: jobs_max jobs are not polled yet, or the worker was stopped. */
 bool nj_service_submit(struct nj_service_rings *p, void *job);
 /* Wakes the worker if jobs were submitted since the last flush and it sleeps. */
-void nj_service_flush(struct nj_service_rings *p);
+void nj_service_wake_if_submitted(struct nj_service_rings *p);
 /* Takes up to `n` completed jobs and returns their number. */
 uint32_t nj_service_poll(struct nj_service_rings *p, void **jobs, uint32_t n);
 /* The number of jobs submitted and not polled. */

@@ -15,9 +15,9 @@
 #include <rte_ring.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
+#include "base/relaxed_atomics.h"
 #include "base/limits.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 
 /* The recorded maximum of a class decays by 1/AWAY_FORGET with each completed task. A task of
  * 100 ms among quick ones keeps its class above NJ_WORKER_SHORT_TASK_NS for some 430 tasks. */
@@ -38,7 +38,7 @@ struct nj__task_slot *nj__task_rings_pop(struct nj__task_rings *l)
     return rte_ring_sc_dequeue(l->ring, &slot) == 0 ? slot : NULL;
 }
 
-void nj__task_rings_complete(struct nj__task_slot *s)
+void nj__task_rings_return_to_shard(struct nj__task_slot *s)
 {
     struct nj__task_rings *l = s->lane;
     struct nj_wakeup *waker = l->config.waker;
@@ -113,7 +113,7 @@ static bool make_room(struct nj__task_rings *l, const struct nj_task *job)
 {
     if (l->n_out + l->waiting.n < l->config.tasks_max)
         return true;
-    struct nj_task *other = nj_task_queue_displace(&l->waiting, job);
+    struct nj_task *other = nj_task_queue_evict_from_longest(&l->waiting, job);
     if (!other)
         return false;
     nj_add_single_writer(&l->n_displaced, 1);
@@ -152,7 +152,7 @@ static bool withdraw(void *ctx, struct nj_task *job)
 
 static bool join(void *ctx, struct nj_task *job, const void *client)
 {
-    return nj_task_queue_to_client(&((struct nj__task_rings *)ctx)->waiting, job, client);
+    return nj_task_queue_move_to_client(&((struct nj__task_rings *)ctx)->waiting, job, client);
 }
 
 static void flush(void *ctx)

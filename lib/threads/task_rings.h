@@ -7,11 +7,11 @@
  * The ring has one producer, the shard's thread, and one consumer at a time. A task occupies a slot
  * from the ring until it is polled. The service sees the slot only.
  *
- * Tasks without room in the ring wait in a queue that is fair between clients (sched/task_queue.h).
- * The ring takes as many tasks as may run at once, and up to `depth` for each of these while the
- * classes of the tasks are known to be short (NJ_WORKER_SHORT_TASK_NS). So the first task of a
- * client waits for these few tasks only. When the queue is full, a task of the client with the most
- * tasks is displaced and rejected.
+ * Tasks without room in the ring wait in a queue that is fair between clients
+ * (sched/fair_task_queue.h). The ring takes as many tasks as may run at once, and up to `depth` for
+ * each of these while the classes of the tasks are known to be short (NJ_WORKER_SHORT_TASK_NS). So
+ * the first task of a client waits for these few tasks only. When the queue is full, a task of the
+ * client with the most tasks is displaced and rejected.
  */
 #ifndef NJ_THREADS_TASK_RINGS_H
 #define NJ_THREADS_TASK_RINGS_H
@@ -20,10 +20,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "dpdk/wakeup.h"
-#include "sched/task_port.h"
-#include "sched/task_queue.h"
+#include "sched/worker_ops.h"
+#include "sched/fair_task_queue.h"
 
 #define NJ__NOT_RUN UINT64_MAX /* value of run_ns: cancelled, or the service stops */
 
@@ -83,6 +83,6 @@ bool nj__task_rings_is_empty(const struct nj__task_rings *l);
 struct nj__task_slot *nj__task_rings_pop(struct nj__task_rings *l); /* NULL: empty */
 /* Completes the job: it has run, or run_ns is NJ__NOT_RUN. The slot may be reused at once. Any
  * thread. */
-void nj__task_rings_complete(struct nj__task_slot *s);
+void nj__task_rings_return_to_shard(struct nj__task_slot *s);
 
 #endif

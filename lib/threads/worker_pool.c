@@ -25,10 +25,10 @@
 #include <rte_pause.h>
 
 #include "base/assert.h"
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 #include "base/signal_stack.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "sched/thread_pool.h"
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"
@@ -137,11 +137,11 @@ static void run_job(const struct nj_worker_pool *w, enum nj_worker_kind kind, st
     if (w->config.kind[kind].prepare)
         w->config.kind[kind].prepare();
     errno = 0;
-    uint64_t began = nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID),
-             since = nj_os_clock_ns(CLOCK_MONOTONIC);
+    uint64_t began = nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID),
+             since = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
     job->ops->run(job);
-    job->run_ns = nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
-    job->wall_ns = nj_os_clock_ns(CLOCK_MONOTONIC) - since;
+    job->run_ns = nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    job->wall_ns = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - since;
     fesetenv(FE_DFL_ENV);
 }
 
@@ -153,7 +153,7 @@ static void run_slot(struct nj_task *task)
     bool queued = s->queued;
 
     run_job(w, kind, s->job);
-    nj__task_rings_complete(s); /* the slot may be reused from here on */
+    nj__task_rings_return_to_shard(s); /* the slot may be reused from here on */
     atomic_fetch_sub(&w->kind[kind].n_running, 1);
     rte_smp_mb(); /* see the head of this file */
     if (queued)
@@ -167,7 +167,7 @@ static void reject_slot(struct nj_task *task)
     enum nj_worker_kind kind = kind_of(s->lane);
 
     s->job->run_ns = NJ__NOT_RUN;
-    nj__task_rings_complete(s);
+    nj__task_rings_return_to_shard(s);
     atomic_fetch_sub(&w->kind[kind].n_running, 1);
 }
 
@@ -221,8 +221,8 @@ struct nj_worker_ops nj_worker_pool_ops(struct nj_worker_pool *w, uint32_t shard
     return nj__task_rings_ops(rings_of(w, shard, kind));
 }
 
-struct nj_worker_pool_load nj_worker_pool_load(const struct nj_worker_pool *w, uint32_t shard,
-                                               enum nj_worker_kind kind)
+struct nj_worker_pool_load nj_worker_pool_shard_load(const struct nj_worker_pool *w, uint32_t shard,
+                                                     enum nj_worker_kind kind)
 {
     const struct nj__task_rings *l = rings_of(w, shard, kind);
     return (struct nj_worker_pool_load){.n_out = l->n_out + l->waiting.n,
@@ -371,13 +371,13 @@ static void begin_stop(struct nj_worker_pool *w)
 
 uint32_t nj_worker_pool_stop(struct nj_worker_pool *w, uint32_t wait_ms)
 {
-    uint64_t now = nj_os_clock_ns(CLOCK_MONOTONIC), end = now + wait_ms * (uint64_t)NJ_MS;
+    uint64_t now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC), end = now + wait_ms * (uint64_t)NJ_MS;
     uint32_t n_left;
 
     begin_stop(w);
     do {
-        n_left = nj_thread_pool_await(w->threads, now < end ? end - now : 0);
-        now = nj_os_clock_ns(CLOCK_MONOTONIC);
+        n_left = nj_thread_pool_timed_join(w->threads, now < end ? end - now : 0);
+        now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
     } while (n_left > 0 && now < end);
     for (uint32_t i = 0; n_left == 0 && i < w->n_rings; i++)
         w->lanes[i].ended = true;

@@ -20,7 +20,7 @@
 
 #include "base/limits.h"
 #include "dpdk/wakeup.h"
-#include "sched/task_port.h"
+#include "sched/worker_ops.h"
 #include "sched/thread_strategy.h"
 
 enum nj_worker_kind { NJ_WORKER_HANDLERS, NJ_WORKER_FILES, NJ_WORKER_N_KINDS };
@@ -67,8 +67,8 @@ void nj_worker_pool_free(struct nj_worker_pool *w);
 struct nj_worker_pool_load {
     uint32_t n_out, n_waiting;
 };
-struct nj_worker_pool_load nj_worker_pool_load(const struct nj_worker_pool *w, uint32_t shard,
-                                               enum nj_worker_kind kind);
+struct nj_worker_pool_load nj_worker_pool_shard_load(const struct nj_worker_pool *w, uint32_t shard,
+                                                     enum nj_worker_kind kind);
 
 /* State and counters for telemetry. Any thread. */
 struct nj_worker_pool_stats {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "topo/topo.h"
+#include "topo/hwloc_topology.h"
 
 void nj_cpus_format(const cpu_set_t *set, char *text, size_t n)
 {

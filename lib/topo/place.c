@@ -101,7 +101,7 @@ void nj_placement_plan(const struct nj_topo *t, uint32_t n_lcores, uint32_t n_wo
     for (uint32_t i = 0; i < n; i++)
         lcore[i] = cores[i]->id;
     sort(lcore, n); /* the EAL numbers queues in this order */
-    nj_placement_for_lcores(t, lcore, n, n_workers, out);
+    nj_placement_plan_workers(t, lcore, n, n_workers, out);
 }
 
 /* --- the workers ------------------------------------------------------------------------------ */
@@ -174,8 +174,8 @@ static void find_housekeeping(const struct nj_topo *t, struct nj_placement *p)
         p->housekeeping = all;
 }
 
-void nj_placement_for_lcores(const struct nj_topo *t, const uint32_t *lcore, uint32_t n_lcores,
-                             uint32_t n_workers, struct nj_placement *out)
+void nj_placement_plan_workers(const struct nj_topo *t, const uint32_t *lcore, uint32_t n_lcores,
+                               uint32_t n_workers, struct nj_placement *out)
 {
     memset(out, 0, sizeof *out);
     out->lcore_mib = NJ_LCORE_EAL_MIB;

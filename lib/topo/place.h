@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "base/limits.h"
-#include "topo/topo.h"
+#include "topo/hwloc_topology.h"
 
 /* The closest resource that a worker's CPUs share with those of its lcores. */
 enum nj_proximity {
@@ -42,8 +42,8 @@ struct nj_placement {
 void nj_placement_plan(const struct nj_topo *t, uint32_t n_lcores, uint32_t n_workers,
                        struct nj_placement *out);
 /* The best placement of workers around given lcores. */
-void nj_placement_for_lcores(const struct nj_topo *t, const uint32_t *lcore, uint32_t n_lcores,
-                             uint32_t n_workers, struct nj_placement *out);
+void nj_placement_plan_workers(const struct nj_topo *t, const uint32_t *lcore, uint32_t n_lcores,
+                               uint32_t n_workers, struct nj_placement *out);
 
 enum nj_placement_fault_kind {
     NJ_FAULT_SAME_CPU,    /* lcores `a` and `b` */

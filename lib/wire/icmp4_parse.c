@@ -8,7 +8,7 @@
 
 #include <rte_ip.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 #define OK NJ_N_COUNTERS
 
@@ -79,8 +79,8 @@ enum nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct
     const uint8_t *tcp = p + HEADER_BYTES + hdr_bytes;
     memcpy(ports, tcp, sizeof ports);
     memcpy(&seq, tcp + sizeof ports, sizeof seq);
-    e.tuple = (struct nj_tuple){.remote = nj_addr_v4(ip.dst_addr),
-                                .local = nj_addr_v4(ip.src_addr),
+    e.tuple = (struct nj_tuple){.remote = nj_addr_from_v4(ip.dst_addr),
+                                .local = nj_addr_from_v4(ip.src_addr),
                                 .rport = rte_be_to_cpu_16(ports[1]),
                                 .lport = rte_be_to_cpu_16(ports[0])};
     e.seq = rte_be_to_cpu_32(seq);

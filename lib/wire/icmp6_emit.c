@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/bytes.h"
+#include "base/big_endian.h"
 #include "wire/csum.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"

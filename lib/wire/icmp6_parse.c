@@ -6,7 +6,7 @@
 
 #include <rte_ip.h>
 
-#include "base/bytes.h"
+#include "base/big_endian.h"
 #include "wire/csum.h"
 #include "wire/icmp6.h"
 #include "wire/icmp6_type.h"

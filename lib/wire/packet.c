@@ -17,7 +17,7 @@
 #include <rte_tcp.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "wire/csum.h"
 #include "wire/dpdk_compat.h"
 #include "wire/icmp4_parse.h"
@@ -80,8 +80,8 @@ static enum nj_counter parse_arp(const struct nj_iface *iface, const struct pars
     out->kind = NJ_PACKET_ARP;
     out->arp.request = request;
     out->arp.mac = h.arp_data.arp_sha;
-    out->arp.ip = nj_addr_v4(h.arp_data.arp_sip);
-    out->arp.target = nj_addr_v4(h.arp_data.arp_tip);
+    out->arp.ip = nj_addr_from_v4(h.arp_data.arp_sip);
+    out->arp.target = nj_addr_from_v4(h.arp_data.arp_tip);
     return OK;
 }
 
@@ -202,8 +202,8 @@ static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct parse_vie
 
     if (why != OK)
         return why;
-    out->ip_src = nj_addr_v4(h.src_addr);
-    out->ip_dst = nj_addr_v4(h.dst_addr);
+    out->ip_src = nj_addr_from_v4(h.src_addr);
+    out->ip_dst = nj_addr_from_v4(h.dst_addr);
     if (!nj_iface_has_addr(iface, &out->ip_dst))
         return NJ_C_drop_ip_dst;
     if (!nj_ip4_source_ok(iface, h.src_addr))

@@ -10,7 +10,7 @@
 #include <rte_byteorder.h>
 #include <rte_tcp.h>
 
-#include "base/bytes.h"
+#include "base/big_endian.h"
 #include "wire/tcp_opt.h"
 
 /* RFC 9293 3.1: an invalid data offset is rejected. */

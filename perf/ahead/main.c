@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/limits.h"
 #include "base/units.h"
 #include "dpdk/eal.h"
@@ -66,14 +66,14 @@ struct variant {
 /* The thread's own time on a CPU: others may have it in between. */
 static uint64_t cpu_ns(void)
 {
-    return nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    return nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* ---- options ---- */
 
 static bool number(const char *text, uint64_t most, uint64_t *out)
 {
-    return nj_parse_number(text, out) && *out >= 1 && *out <= most;
+    return nj_parse_decimal(text, out) && *out >= 1 && *out <= most;
 }
 
 static bool number32(const char *text, uint32_t most, uint32_t *out)

@@ -2,7 +2,7 @@
 /*
  * A server that consumes after every k requests that it has parsed. nightjar parses the whole input
  * of a connection first; here the linker puts a wrapper in front of nj_h2_input()
- * (--wrap), which gives it the input in parts and calls nj__conn_begin_requests() after each.
+ * (--wrap), which gives it the input in parts and calls nj__conn_serve_requests() after each.
  */
 #ifndef NJ_PERF_AHEAD_PAUSE_H
 #define NJ_PERF_AHEAD_PAUSE_H

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/list.h"
 #include "sim.h"
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "sim.h"
 
 static const struct sim_policy *const policies[] = {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/keyed_hash.h"
 #include "sim.h"
 #include "store/cache_policy.h"
@@ -49,7 +49,7 @@ static bool look(void *self, uint32_t i)
         nj__cache_policy_touch(e);
         return true;
     }
-    while (nj__cache_policy_victim(&s->policy, n_bytes))
+    while (nj__cache_policy_pop_victim(&s->policy, n_bytes))
         continue; /* its memory stays here */
     NJ_CHECK(nj__cache_policy_fits(&s->policy, n_bytes));
     nj__cache_policy_add(&s->policy, e, nj_mix_bytes(&s->key, 0, &number, sizeof number), n_bytes);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/list.h"
 #include "sim.h"
 

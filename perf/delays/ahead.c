@@ -11,13 +11,13 @@
 #include <rte_ring.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/limits.h"
 #include "delays.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "sched/futex_park.h"
-#include "sched/os_thread.h"
-#include "sched/task_queue.h"
+#include "sched/os_thread_mutex.h"
+#include "sched/fair_task_queue.h"
 #include "threads/os_clock.h"
 
 #define SPINS       1000u
@@ -54,11 +54,12 @@ struct ahead {
 
 static void run_task(struct nj_task *task)
 {
-    nj_ns began = nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID), since = nj_os_clock_ns(CLOCK_MONOTONIC);
+    nj_ns began = nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID),
+          since = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 
     task->ops->run(task);
-    task->run_ns = nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
-    task->wall_ns = nj_os_clock_ns(CLOCK_MONOTONIC) - since;
+    task->run_ns = nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    task->wall_ns = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - since;
 }
 
 /* One batch of each shard. */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/types.h"
-#include "sched/task_port.h"
+#include "sched/worker_ops.h"
 
 /* --- time ------------------------------------------------------------------------------------- */
 

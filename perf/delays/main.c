@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "delays.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "threads/worker_pool.h"
 
 #define SHARDS    2u

@@ -15,15 +15,15 @@ int time_run(int (*main)(void))
 
 nj_ns time_now(void)
 {
-    return nj_os_clock_ns(CLOCK_MONOTONIC);
+    return nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 }
 
 /* As much CPU, however often others have it meanwhile. */
 void time_burn(nj_ns ns)
 {
-    nj_ns end = nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+    nj_ns end = nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
 
-    while (nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+    while (nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) < end)
         for (int i = 0; i < 200; i++)
             __asm__ volatile("" : : : "memory");
 }
@@ -46,7 +46,7 @@ nj_ns time_cpu_of_others(void)
     getrusage(RUSAGE_SELF, &u);
     return (nj_ns)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NJ_SEC +
            (nj_ns)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * NJ_US -
-           nj_os_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+           nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Called before the workers start, which inherit the CPUs; and after that for the driver. */

@@ -2,7 +2,7 @@
 /*
  * Virtual time (delays.h): threads are contexts of one thread, and the clock goes to the next one
  * that has something to do. The pools are the real ones; only what they have from the system is
- * here: sched/futex_park.h, sched/os_thread.h, and clock_gettime().
+ * here: sched/futex_park.h, sched/os_thread_mutex.h, and clock_gettime().
  *
  * Code takes no time. What does: a task that computes or is stuck; a thread that is woken goes on
  * WAKE_NS later; a step of the driver takes STEP_NS. As many threads compute at once as like. A
@@ -21,9 +21,9 @@
 #include "delays.h"
 #include "sched/fiber.h"
 #include "sched/futex_park.h"
-#include "sched/os_thread.h"
+#include "sched/os_thread_mutex.h"
 #include "sched/stack_switch.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 
 #define WAKE_NS     (5 * NJ_US)
 #define STEP_NS     (2 * NJ_US)
@@ -61,11 +61,11 @@ static void to_root(void)
     struct thread *t = v.self;
 
     t->tag = nj_noblock_is_set();
-    t->frame = nj__frame_top();
+    t->frame = nj__strategy_frame_top();
     t->turn = v.turn++;
-    nj__switch_begin(&t->lane, &v.root_stack);
+    nj__sanitizer_start_switch(&t->lane, &v.root_stack);
     struct nj__transfer from = jump_fcontext(v.root, NULL);
-    nj__switch_end(&t->lane, &v.root_stack);
+    nj__sanitizer_finish_switch(&t->lane, &v.root_stack);
     v.root = from.from;
 }
 
@@ -85,7 +85,7 @@ static void entry(struct nj__transfer from)
 {
     struct thread *t = v.self;
 
-    nj__switch_end(&t->lane, &v.root_stack);
+    nj__sanitizer_finish_switch(&t->lane, &v.root_stack);
     v.root = from.from;
     t->fn(t->arg);
     t->done = true;
@@ -97,10 +97,10 @@ static void go_on(struct thread *t)
 {
     v.self = t;
     nj_noblock_restore(t->tag);
-    nj__frame_set_top(t->frame);
-    nj__switch_begin(&v.root_stack, &t->lane);
+    nj__strategy_frame_set_top(t->frame);
+    nj__sanitizer_start_switch(&v.root_stack, &t->lane);
     struct nj__transfer from = jump_fcontext(t->at, NULL);
-    nj__switch_end(&v.root_stack, &t->lane);
+    nj__sanitizer_finish_switch(&v.root_stack, &t->lane);
     t->at = from.from;
 }
 
@@ -113,7 +113,7 @@ static struct thread *start(void *(*fn)(void *arg), void *arg)
     t->lane.bottom = malloc(STACK_BYTES);
     t->lane.n_bytes = STACK_BYTES;
     NJ_CHECK(t->lane.bottom);
-    nj__stack_prepare(&t->lane);
+    nj__sanitizer_prepare_stack(&t->lane);
     t->at = make_fcontext((char *)(uintptr_t)t->lane.bottom + STACK_BYTES, STACK_BYTES, entry);
     return t;
 }

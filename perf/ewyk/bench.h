@@ -18,11 +18,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "base/types.h"
 #include "reference/strategies.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 
 #define BUFFERS       2048u /* of a producer: 8 MiB, more than the caches of one core */
 #define BUFFER_BYTES  4096u

@@ -44,7 +44,7 @@ static struct measured measure(const struct options *o, struct producer *const *
     nj_ns from = bench_now(), cpu = cpu_ns();
     atomic_store(&bench_from, from);
     for (uint32_t i = 0; i < o->n_producers; i++)
-        nj_strategy_reset(&p[i]->strategy);
+        nj_strategy_reset_counters(&p[i]->strategy);
     uint64_t n = n_consumed(p, o->n_producers);
     bench_wait(o->ms * NJ_MS);
     m.n_tasks = n_consumed(p, o->n_producers) - n;

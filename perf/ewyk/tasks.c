@@ -14,7 +14,7 @@ _Atomic nj_ns bench_from = NJ_NEVER;
 
 nj_ns bench_now(void)
 {
-    return nj_os_clock_ns(CLOCK_MONOTONIC);
+    return nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 }
 
 void bench_wait(nj_ns ns)

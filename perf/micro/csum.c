@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "wire/csum.h"
 
 #define ROUNDS      201

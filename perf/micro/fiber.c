@@ -14,9 +14,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "dpdk/tsc_clock.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "threads/os_clock.h"
 
 #define ROUNDS 401
@@ -38,7 +38,7 @@ static struct bench b;
 static nj_ns look_at_clock(void *ctx)
 {
     (void)ctx;
-    return nj_tsc_clock_ns(&b.clock, rte_rdtsc());
+    return nj_tsc_clock_to_ns(&b.clock, rte_rdtsc());
 }
 
 static void eat(struct nj_task *t)
@@ -150,7 +150,7 @@ static const struct {
 
 static double now_ns(void)
 {
-    return (double)nj_os_clock_ns(CLOCK_MONOTONIC);
+    return (double)nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 }
 
 static double once(void (*run)(void))

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "h2/h2_internal.h"
 #include "h2/hpack/hpack.h"
 

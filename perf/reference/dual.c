@@ -38,11 +38,11 @@
  *     the queue behind them. Here a connection's strategy, which keeps no threads, is PEC until a
  *     recruit has come.
  *
- * It uses no reserved threads, which came later in Jetty (adaptive_strategy.c).
+ * It uses no reserved threads, which came later in Jetty (ewyk_thread_strategy.c).
  */
 #include "reference/seats.h"
 #include "reference/strategies.h"
-#include "sched/explore_step.h"
+#include "sched/interleaving_points.h"
 #include "sched/futex_park.h"
 #include "sched/thread_strategy_internal.h"
 

@@ -4,25 +4,25 @@
  * another thread is recruited to produce, and the task runs at once where it was produced.
  *
  * The recruit goes through the ordinary queue and may never run: when all threads consume, it waits
- * behind them, and no thread produces. adaptive_strategy.c solves that.
+ * behind them, and no thread produces. ewyk_thread_strategy.c solves that.
  */
 #include "reference/strategies.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 #include "sched/thread_strategy_internal.h"
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     (void)tagged;
-    if (nj__strategy_task_type(s, task) == NJ_NON_BLOCKING) {
+    if (nj__strategy_type_of_task(s, task) == NJ_NON_BLOCKING) {
         nj__count(s, NJ__COUNT_PC);
         nj__run_task(s, task, true);
         return true;
     }
     nj__count(s, NJ__COUNT_EPC);
-    if (nj__state_leave(&s->word, NJ__QUEUED))
+    if (nj__state_leave_and_recruit(&s->word, NJ__QUEUED))
         nj__send_recruit(s); /* refused: nobody takes over, and we resume */
     nj__run_task(s, task, false);
-    return nj__state_resume(&s->word, s->config.asks_after_run);
+    return nj__state_try_resume(&s->word, s->config.asks_after_run);
 }
 
 const struct nj_strategy_ops nj_epc_ops = {.name = "epc", .consume = consume};

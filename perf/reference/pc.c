@@ -4,14 +4,14 @@
  * blocks delays all others.
  */
 #include "reference/strategies.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 #include "sched/thread_strategy_internal.h"
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     (void)tagged; /* an existing tag stays set */
     nj__count(s, NJ__COUNT_PC);
-    nj__run_task(s, task, nj__strategy_task_type(s, task) != NJ_BLOCKING);
+    nj__run_task(s, task, nj__strategy_type_of_task(s, task) != NJ_BLOCKING);
     return true;
 }
 

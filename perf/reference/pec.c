@@ -5,12 +5,12 @@
  */
 #include "base/assert.h"
 #include "reference/strategies.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 #include "sched/thread_strategy_internal.h"
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
-    switch (nj__strategy_task_type(s, task)) {
+    switch (nj__strategy_type_of_task(s, task)) {
     case NJ_NON_BLOCKING:
         nj__count(s, NJ__COUNT_PC);
         nj__run_task(s, task, true);
@@ -27,7 +27,7 @@ static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
     case NJ_N_TASK_TYPES:
         break;
     }
-    NJ_UNREACHABLE("no type of nj__strategy_task_type()");
+    NJ_UNREACHABLE("no type of nj__strategy_type_of_task()");
 }
 
 const struct nj_strategy_ops nj_pec_ops = {.name = "pec", .consume = consume};

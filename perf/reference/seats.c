@@ -6,13 +6,13 @@
 #include "reference/seats.h"
 
 #include "base/assert.h"
-#include "sched/explore_step.h"
+#include "sched/interleaving_points.h"
 
 /* Releases this thread's writes to the next producer, and acquires those of the previous one. A
  * failure means that another thread made progress (lock-free), so callers may retry forever. */
 static bool swap(nj__state_word *w, uint32_t *now, enum nj__production state, uint32_t recruits)
 {
-    return atomic_compare_exchange_strong_explicit(w, now, nj__make_state(state, recruits),
+    return atomic_compare_exchange_strong_explicit(w, now, nj__state_pack(state, recruits),
                                                    memory_order_acq_rel, memory_order_relaxed);
 }
 
@@ -26,7 +26,7 @@ static uint32_t read_once(nj__state_word *w)
 
 static uint32_t seats_of(uint32_t word)
 {
-    return nj__recruits_of(word) / NJ__SEAT_BIT;
+    return nj__state_recruit_mask(word) / NJ__SEAT_BIT;
 }
 
 static int lowest(uint32_t seats)
@@ -37,7 +37,7 @@ static int lowest(uint32_t seats)
 /* `kept`: the recruits and seats without this thread's own; the thread may take `seat`. */
 static bool join(nj__state_word *w, uint32_t *now, uint32_t kept, int seat, int *where)
 {
-    enum nj__production state = nj__production_of(*now);
+    enum nj__production state = nj__state_production(*now);
 
     if (state == NJ__IDLE) {
         state = NJ__PRODUCING;
@@ -59,7 +59,7 @@ int nj__state_join(nj__state_word *w, enum nj__recruit recruit)
 
     do
         NJ__SCHED_POINT(NJ__AT_JOIN, now | (uint64_t)recruit << 32);
-    while (!join(w, &now, nj__recruits_of(now) & ~(uint32_t)recruit, 0, &where));
+    while (!join(w, &now, nj__state_recruit_mask(now) & ~(uint32_t)recruit, 0, &where));
     return where;
 }
 
@@ -69,10 +69,10 @@ int nj__state_leave_seat(nj__state_word *w, int seat)
     int where;
 
     do {
-        if (!(nj__recruits_of(now) & NJ__SURE))
+        if (!(nj__state_recruit_mask(now) & NJ__SURE))
             return seat;
         NJ__SCHED_POINT(NJ__AT_LEAVE_SEAT, now | (uint64_t)(uint32_t)seat << 32);
-    } while (!join(w, &now, nj__recruits_of(now) & ~mine, seat, &where));
+    } while (!join(w, &now, nj__state_recruit_mask(now) & ~mine, seat, &where));
     return where;
 }
 
@@ -81,11 +81,11 @@ bool nj__state_take_seat(nj__state_word *w, int *where)
     uint32_t now = read_once(w);
 
     for (;;) {
-        bool again = nj__production_of(now) == NJ__REPRODUCING;
-        uint32_t recruits = nj__recruits_of(now);
+        bool again = nj__state_production(now) == NJ__REPRODUCING;
+        uint32_t recruits = nj__state_recruit_mask(now);
         int seat = again || seats_of(now) == ALL_SEATS ? NJ__LEAVES : lowest(~seats_of(now));
 
-        NJ_CHECK(nj__production_of(now) != NJ__IDLE);
+        NJ_CHECK(nj__state_production(now) != NJ__IDLE);
         NJ__SCHED_POINT(NJ__AT_TRY_IDLE, now);
         if (swap(w, &now, again ? NJ__PRODUCING : NJ__IDLE,
                  seat >= 0 ? recruits | (uint32_t)NJ__SEAT_BIT << seat : recruits)) {
@@ -100,12 +100,12 @@ bool nj__state_leave_seated(nj__state_word *w, bool *send)
     uint32_t now = read_once(w);
 
     for (;;) {
-        uint32_t recruits = nj__recruits_of(now);
+        uint32_t recruits = nj__state_recruit_mask(now);
         bool leaves = seats_of(now);
 
-        NJ_CHECK(nj__production_of(now) != NJ__IDLE);
+        NJ_CHECK(nj__state_production(now) != NJ__IDLE);
         NJ__SCHED_POINT(NJ__AT_LEAVE_TO_SEATED, now);
-        if (swap(w, &now, leaves ? NJ__IDLE : nj__production_of(now), recruits | NJ__QUEUED)) {
+        if (swap(w, &now, leaves ? NJ__IDLE : nj__state_production(now), recruits | NJ__QUEUED)) {
             *send = !(recruits & NJ__QUEUED);
             return leaves;
         }
@@ -117,11 +117,12 @@ int nj__state_wake_seated(nj__state_word *w)
     uint32_t now = read_once(w);
 
     for (;;) {
-        uint32_t recruits = nj__recruits_of(now);
-        bool calls = nj__production_of(now) == NJ__IDLE && seats_of(now) && !(recruits & NJ__SURE);
+        uint32_t recruits = nj__state_recruit_mask(now);
+        bool calls =
+            nj__state_production(now) == NJ__IDLE && seats_of(now) && !(recruits & NJ__SURE);
 
         NJ__SCHED_POINT(NJ__AT_WAKE_SEATED, now);
-        if (swap(w, &now, nj__production_of(now), calls ? recruits | NJ__SURE : recruits))
-            return calls ? lowest(seats_of(nj__make_state(NJ__IDLE, recruits))) : -1;
+        if (swap(w, &now, nj__state_production(now), calls ? recruits | NJ__SURE : recruits))
+            return calls ? lowest(seats_of(nj__state_pack(NJ__IDLE, recruits))) : -1;
     }
 }

@@ -35,7 +35,8 @@ bool nj__state_take_seat(nj__state_word *w, int *where);
 
 /* The producer leaves production to consume a task. True: a thread sleeps, and production is IDLE;
  * the caller calls nj__state_wake_seated(). False: no thread sleeps, and the caller still produces.
- * `*send`: a QUEUED recruit was recorded, and the caller sends it or calls nj__state_undo_queued().
+ * `*send`: a QUEUED recruit was recorded, and the caller sends it or calls
+ * nj__state_undo_queued_recruit().
  */
 bool nj__state_leave_seated(nj__state_word *w, bool *send);
 

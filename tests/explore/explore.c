@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attr.h"
-#include "sched/explore_step.h"
+#include "base/compiler.h"
+#include "sched/interleaving_points.h"
 #include "sched/fiber.h"
 #include "sched/stack_switch.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 
 #define THREADS_MAX 16u
 #define STACK_BYTES (32u * 1024u)
@@ -301,7 +301,7 @@ static void to_root(void)
     struct thread *t = x.self;
 
     t->tag = nj_noblock_is_set();
-    t->frame = nj__frame_top();
+    t->frame = nj__strategy_frame_top();
     t->frame_pointer = __builtin_frame_address(0);
     x.root = jump_fcontext(x.root, NULL).from;
 }
@@ -320,7 +320,7 @@ static void resume_thread(struct thread *t)
     x.self = t;
     t->is_hashed = false;
     nj_noblock_restore(t->tag);
-    nj__frame_set_top(t->frame);
+    nj__strategy_frame_set_top(t->frame);
     memset((char *)t->at - WIPED_BYTES, 0, WIPED_BYTES);
     t->at = jump_fcontext(t->at, NULL).from;
     x.self = NULL;
@@ -506,7 +506,7 @@ struct explore_result explore(const struct explore_world *world, uint64_t states
             ;
         tell(); /* of what is no matter of steps */
     }
-    nj__frame_set_top(NULL);
+    nj__strategy_frame_set_top(NULL);
     nj_noblock_restore(false);
     x.result.n_states = x.places.n;
     return x.result;

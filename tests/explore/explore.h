@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 struct explore_world {
     void (*begin)(void *ctx);          /* set up, and start the first threads */

@@ -95,7 +95,7 @@ void model_threads_end(const struct nj_thread_pool *p, unsigned n_blocked)
     uint32_t n_reserved, n_wanted;
     bool waits = p->first || atomic_load(&p->inbox);
 
-    nj_reserved_count(p->reserved, &n_reserved, &n_wanted);
+    nj_reserved_count_and_wanted(p->reserved, &n_reserved, &n_wanted);
     check(!waits || p->n_idle == 0, "a task waits while a thread is idle");
     check(!waits || n_reserved == 0, "a task waits while a thread is reserved");
     check(!waits || n_blocked == p->config.n_max || !explore_system_is_whole(),

@@ -30,7 +30,7 @@ static struct {
     struct task tasks[TASKS_MAX];
     uint8_t n_tried;
     bool served;                       /* a thread was reserved */
-    uint8_t n_roused, n_back_roused;   /* by nj_reserved_release(), and said so by _serve() */
+    uint8_t n_roused, n_back_roused;   /* by nj_reserved_unreserve_one(), and said so by _serve() */
     bool stopped, has_stopped, needed; /* has: stop() has returned */
 } w;
 
@@ -92,7 +92,7 @@ static void rouser(void *arg)
     (void)arg;
     explore_step(PLACE_ROUSE, 0);
     w.needed = true;
-    w.n_roused = nj_reserved_release(w.r);
+    w.n_roused = nj_reserved_unreserve_one(w.r);
     explore_note("rouses %u", w.n_roused);
 }
 

@@ -12,9 +12,9 @@
 
 #include "explore.h"
 #include "models.h"
-#include "sched/explore_step.h"
+#include "sched/interleaving_points.h"
 #include "sched/fiber.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 #include "sched/thread_pool.h"
 #include "system.h"
 
@@ -116,9 +116,9 @@ static struct nj_task *produce(struct nj_producer *p)
 {
     (void)p;
     check(!w.producing, "two threads produce"); /* EWYK 5.1 */
-    check(nj__production_of(atomic_load(&w.strategy.word)) != NJ__IDLE,
+    check(nj__state_production(atomic_load(&w.strategy.word)) != NJ__IDLE,
           "produces while IDLE"); /* EWYK 5.8 */
-    for (const struct nj__frame *f = nj__frame_top(); f; f = f->below)
+    for (const struct nj__frame *f = nj__strategy_frame_top(); f; f = f->below)
         check(f->of != &w.strategy, "produces in the middle of a task");
     w.producing = true;
     explore_step(PLACE_IN_PRODUCE, 0);
@@ -219,7 +219,7 @@ static void from_queue(void *arg)
         explore_note("the executor rejects %s", recruit ? "the recruit" : "a task");
         task->ops->reject(task);
     } else {
-        nj__run_isolated(recruit ? NULL : &w.strategy, task);
+        nj__run_task_in_clean_state(recruit ? NULL : &w.strategy, task);
         if (!recruit && w.model->one_at_a_time) /* the strategy asks again after its own only */
             nj_strategy_dispatch(&w.strategy);
     }
@@ -428,11 +428,11 @@ static uint64_t hash(const void *ctx)
                                        w.producing << 16 | w.sure_out << 9 | w.queued_out << 8 |
                                        w.stopped << 1 | w.restarted << 2 | w.lost << 3);
 
-    check(nj__recruits_of(word) < (w.model->kind == NJ_STRATEGY_DUAL ? 16 : NJ__SEAT_BIT),
+    check(nj__state_recruit_mask(word) < (w.model->kind == NJ_STRATEGY_DUAL ? 16 : NJ__SEAT_BIT),
           "recruits"); /* EWYK 5.7 */
     for (int seat = 0; seat < NJ__N_SEATS; seat++)
         h = explore_mix(h, atomic_load(&w.dual.n_wakes[seat]));
-    check(nj__production_of(word) <= NJ__REPRODUCING, "the state word");
+    check(nj__state_production(word) <= NJ__REPRODUCING, "the state word");
     check(w.n_on_stopped <= w.stopped, "stopped, but not by its owner, or twice"); /* EWYK 5.51 */
     h = explore_mix(h, (uint64_t)w.n_unfinished << 16 | (uint64_t)w.n_free << 8 | w.n_late_rejects);
     for (unsigned i = 0; i < w.n_behind; i++)
@@ -474,7 +474,7 @@ static void on_bounded_end(void)
         check(!w.tasks[w.queue[i]].by_produce, "a task is left, though production was called");
     check(!w.sure_out, "a recruit has not come");
     check(w.n_behind == 0 || w.n_free == 0, "a thread of the pool has nothing to do");
-    uint32_t seats = nj__recruits_of(atomic_load(&w.strategy.word)) / NJ__SEAT_BIT;
+    uint32_t seats = nj__state_recruit_mask(atomic_load(&w.strategy.word)) / NJ__SEAT_BIT;
     check(!seats || w.head == w.tail, "a task is left, and a thread sleeps that would produce it");
     check(w.n_blocked || w.model->n_pool <= __builtin_popcount(seats) || n_left() == 0,
           "a task is left, and no thread is stuck");
@@ -505,7 +505,7 @@ static void on_end(void *ctx)
     const struct model_strategy *m = ctx;
     uint32_t word = atomic_load(&w.strategy.word);
     struct nj_strategy_counters c = nj_strategy_counters(&w.strategy);
-    uint32_t seats = nj__recruits_of(word) / NJ__SEAT_BIT;
+    uint32_t seats = nj__state_recruit_mask(word) / NJ__SEAT_BIT;
     bool over = w.stopped && !w.restarted;
     unsigned n_asleep = m->keeps_two && !over ? (unsigned)__builtin_popcount(seats) : 0;
 
@@ -531,7 +531,7 @@ static void on_end(void *ctx)
     bool stays = m->kind == NJ_STRATEGY_PC && explore_n_stuck(); /* its producer is stuck */
     check(m->is_bounded || stays ||
               word ==
-                  nj__make_state(NJ__IDLE, m->keeps_two ? seats * NJ__SEAT_BIT : NJ__NO_RECRUIT),
+                  nj__state_pack(NJ__IDLE, m->keeps_two ? seats * NJ__SEAT_BIT : NJ__NO_RECRUIT),
           "not IDLE at the end"); /* EWYK 5.17, EWYK 5.50 */
     check(w.lost || c.pc + c.pic + c.pec + c.epc == w.n_tasks,
           "the counters do not add up"); /* EWYK 5.28 */

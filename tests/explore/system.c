@@ -3,7 +3,7 @@
 
 #include "explore.h"
 #include "sched/futex_park.h"
-#include "sched/os_thread.h"
+#include "sched/os_thread_mutex.h"
 
 #define STARTED_MAX 12u
 

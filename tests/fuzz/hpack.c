@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     blocks(b, data + 1, n_bytes - 1);
     both_fini(&b[0]);
     both_fini(&b[1]);
-    NJ_CHECK(nj__hpack_shared_trim(shared) == n_shared && alloc.bytes_used == n_shared);
+    NJ_CHECK(nj__hpack_shared_free_scratch(shared) == n_shared && alloc.bytes_used == n_shared);
     nj__hpack_shared_free(shared);
     NJ_CHECK(alloc.bytes_used == 0);
     nj__h2_alloc_fini(&alloc);

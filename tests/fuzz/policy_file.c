@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     for (const char *line = faults.text; line && *line; line = strchr(line, '\n') + 1)
         require(!begins_with(line, NAME ": "));
     for (uint32_t minute = 0; f && minute < 1440; minute += 97) {
-        nj_policy_compile(f, &config, NULL, nj_policy_active_hours(f, minute), &p);
+        nj_policy_compile(f, &config, NULL, nj_policy_active_hours_mask(f, minute), &p);
         check_policy(&p);
     }
     nj_policy_file_free(f);

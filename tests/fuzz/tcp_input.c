@@ -168,8 +168,9 @@ static void segment(struct world *w, uint8_t which)
     seg.payload_bytes = n_bytes;
     seg.opts.has_ts = w->ts;
     seg.opts.ts_val = (uint32_t)(w->now / NJ_MS);
-    seg.opts.ts_ecr = t ? nj__tcp_ts_now(t, w->now)
-                        : nj__tcp_clock_ms(w->now) + nj__tcp_ts_offset(&w->tcp, &seg.tuple);
+    seg.opts.ts_ecr =
+        t ? nj__tcp_ts_now(t, w->now)
+          : nj__tcp_ts_clock_ms(w->now) + nj__tcp_ts_offset_of_tuple(&w->tcp, &seg.tuple);
     if (seg.flags & NJ_TCP_SYN) {
         uint8_t o = byte(w);
         seg.opts.has_mss = o & 1;
@@ -234,7 +235,7 @@ static void turn(struct world *w, nj_ns step)
     w->now += step;
     nj_tcp_tick(&w->tcp, w->now);
     user_turn(w);
-    nj_tcp_output(&w->tcp, w->now);
+    nj_tcp_output_pending(&w->tcp, w->now);
 }
 
 /* A router reports that segments in flight exceed the MTU of its next link. */
@@ -316,7 +317,7 @@ static void end(struct world *w)
     nj__mbuf_cache_drain(&w->tcp);
     NJ_CHECK(nj_test_pool_full(w->pool) && nj_test_pool_full(w->rx_pool));
     NJ_CHECK(nj_counter_read(&w->counters, NJ_C_rx_tcp) +
-                 nj_counters_sum(&w->counters, NJ_KIND_RX_DROP) ==
+                 nj_counters_sum_of_kind(&w->counters, NJ_KIND_RX_DROP) ==
              w->n_fed);
     nj_tcp_fini(&w->tcp);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* State of a thread that lib/sched/thread_context.c and fiber.c keep in thread-local variables.
+/* State of a thread that lib/sched/strategy_nesting.c and fiber.c keep in thread-local variables.
  * Threads of relacy are contexts of one thread. */
 #include <string.h>
 
 #include "relaxed.h"
 #include "sched/fiber.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 
 static bool tagged[RELAXED_THREADS_MAX];
 
@@ -48,7 +48,7 @@ void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag)
         nj_noblock_restore(before);
 }
 
-void nj__run_isolated(const struct nj_strategy *of, struct nj_task *task)
+void nj__run_task_in_clean_state(const struct nj_strategy *of, struct nj_task *task)
 {
     (void)of;
     nj_noblock_restore(false);

@@ -46,22 +46,22 @@ WAKE = "syscall(SYS_futex, n_wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0)"
 def swap(arguments, order, world, what, now="&now", file=WORD):
     """Gives one call of swap() another order."""
     return (file, f"swap(w, {now}, {arguments})",
-            f"atomic_compare_exchange_strong_explicit(w, {now}, nj__make_state({arguments}), "
+            f"atomic_compare_exchange_strong_explicit(w, {now}, nj__state_pack({arguments}), "
             f"memory_order_{order}, memory_order_relaxed)", world, what)
 
 
 DISPATCH = "state, send ? (uint32_t)NJ__QUEUED : recruits"
 ARRIVE = ("idle ? NJ__PRODUCING : NJ__REPRODUCING,\n"
-          "                 nj__recruits_of(now) & ~(uint32_t)recruit")
-REST = "again ? NJ__PRODUCING : NJ__IDLE, nj__recruits_of(now)"
+          "                 nj__state_recruit_mask(now) & ~(uint32_t)recruit")
+REST = "again ? NJ__PRODUCING : NJ__IDLE, nj__state_recruit_mask(now)"
 LEAVE = "NJ__IDLE, send ? recruits | recruit : recruits"
-RETAKE = ("idle ? NJ__PRODUCING : nj__production_of(now),\n"
-          "                 nj__recruits_of(now) & ~(uint32_t)NJ__SURE")
-PAUSE = "NJ__IDLE, nj__recruits_of(now)"
-RESUME = "idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__recruits_of(now)"
+RETAKE = ("idle ? NJ__PRODUCING : nj__state_production(now),\n"
+          "                 nj__state_recruit_mask(now) & ~(uint32_t)NJ__SURE")
+PAUSE = "NJ__IDLE, nj__state_recruit_mask(now)"
+RESUME = "idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__state_recruit_mask(now)"
 SIT = ("again ? NJ__PRODUCING : NJ__IDLE,\n"
        "                 seat >= 0 ? recruits | (uint32_t)NJ__SEAT_BIT << seat : recruits")
-LEAVE_TO_SEATED = "leaves ? NJ__IDLE : nj__production_of(now), recruits | NJ__QUEUED"
+LEAVE_TO_SEATED = "leaves ? NJ__IDLE : nj__state_production(now), recruits | NJ__QUEUED"
 
 MUTANTS = [
     (WORD, ORDER, "memory_order_relaxed", "one after the other", "all swaps relaxed"),
@@ -69,7 +69,7 @@ MUTANTS = [
     (WORD, ORDER, "memory_order_release", "one after the other", "no swap acquires"),
     swap(DISPATCH, "acquire", "one who dispatches", "dispatch() does not release"),
     (WORD, f"if (swap(w, &now, {DISPATCH}))",
-     "if (state == nj__production_of(now) && !send)\nreturn false;\n"
+     "if (state == nj__state_production(now) && !send)\nreturn false;\n"
      f"if (swap(w, &now, {DISPATCH}))",
      "two who dispatch", "dispatch() does not swap where it changes nothing"),
     swap(ARRIVE, "acquire", "two who produce", "arrive() does not release"),

@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "relaxed.h"
 #include "sched/reserved_threads.h"
 
@@ -107,7 +107,7 @@ static void needer(void)
     w.n_needs++;
     relaxed_changed();
     atomic_store(&w.needed, true);
-    if (nj_reserved_release(w.r)) {
+    if (nj_reserved_unreserve_one(w.r)) {
         w.n_roused++;
         atomic_store(&w.needed, false);
     }
@@ -169,7 +169,7 @@ static void end(void)
 
     for (uint32_t i = 0; i < TASKS_MAX; i++) /* EWYK 5.39, EWYK 5.40 */
         CHECK(w.tasks[i].n_run == w.tasks[i].accepted, "an accepted task does not run");
-    nj_reserved_count(w.r, &n_reserved, &n_wanted);
+    nj_reserved_count_and_wanted(w.r, &n_reserved, &n_wanted);
     CHECK(!n_reserved, "a seat is taken"); /* EWYK 5.42 */
     CHECK(w.n_roused == w.n_told, "a roused thread does not say so");
 }

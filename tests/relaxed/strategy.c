@@ -13,7 +13,7 @@
 #include "relaxed.h"
 #include "sched/fiber.h"
 #include "sched/reserved_threads.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 
 #define TASKS_MAX 4u
 #define JOBS_MAX  8u
@@ -203,7 +203,7 @@ static void pool_thread(void)
         uintptr_t task;
         while (!(task = atomic_exchange_explicit(&job->task, 0, memory_order_acquire)))
             ;
-        nj__run_isolated(job->of, (struct nj_task *)task);
+        nj__run_task_in_clean_state(job->of, (struct nj_task *)task);
         if (!stops_at_the_end())
             done();
     }
@@ -393,7 +393,7 @@ static void end(void)
     for (uint32_t i = 0; i < n_tasks(); i++)
         CHECK(w.tasks[i].n_run + w.tasks[i].n_rejected == 1, "a task is left"); /* EWYK 5.10 */
     if (!stops_at_the_end())
-        CHECK(word == nj__make_state(NJ__IDLE, NJ__NO_RECRUIT),
+        CHECK(word == nj__state_pack(NJ__IDLE, NJ__NO_RECRUIT),
               "not IDLE at the end"); /* EWYK 5.17 */
 }
 

@@ -39,7 +39,8 @@ struct check {
 static void send_seg(struct check *c, uint8_t flags, uint32_t seq, uint32_t ack, uint32_t n_bytes)
 {
     static const uint8_t data[LARGE] = "what the peer says";
-    struct wire_ends ends = {nj_addr_v4(htonl(PEER_IP)), nj_addr_v4(htonl(OUR_IP)), 50000, 8080};
+    struct wire_ends ends = {nj_addr_from_v4(htonl(PEER_IP)), nj_addr_from_v4(htonl(OUR_IP)), 50000,
+                             8080};
     struct pkt p = {
         .flags = flags, .seq = ISN + c->seq + seq, .win = 65535, .n_bytes = n_bytes, .ecn = -1};
 

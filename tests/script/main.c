@@ -61,7 +61,7 @@ struct nj_addr run_addr(const struct script *s, bool peer)
 
     if (s->v6)
         return peer ? theirs : ours;
-    return nj_addr_v4(htonl(peer ? 0xc0000201 : 0xc0a80001)); /* 192.0.2.1 and 192.168.0.1 */
+    return nj_addr_from_v4(htonl(peer ? 0xc0000201 : 0xc0a80001)); /* 192.0.2.1 and 192.168.0.1 */
 }
 
 uint8_t run_byte(uint32_t place, bool inbound)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/types.h"
 #include "script/packetdrill_abi.h"
 

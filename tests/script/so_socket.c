@@ -69,7 +69,7 @@ static bool addr_get(const struct sockaddr *from, socklen_t n, struct nj_addr *i
     if (n >= sizeof(struct sockaddr_in) && from->sa_family == AF_INET) {
         struct sockaddr_in in;
         memcpy(&in, from, sizeof in);
-        *ip = nj_addr_v4(in.sin_addr.s_addr);
+        *ip = nj_addr_from_v4(in.sin_addr.s_addr);
         *port = ntohs(in.sin_port);
         return true;
     }

@@ -107,7 +107,8 @@ static void take_packet(struct so_world *w, const uint8_t *bytes, size_t n, bool
     uint32_t dst_be;
 
     memcpy(&dst_be, bytes + 16, sizeof dst_be);
-    iface.addr[0] = (struct nj_iface_addr){.ip = nj_addr_v4(dst_be), .prefix_bits = v6 ? 64 : 16};
+    iface.addr[0] =
+        (struct nj_iface_addr){.ip = nj_addr_from_v4(dst_be), .prefix_bits = v6 ? 64 : 16};
     if (v6)
         memcpy(iface.addr[0].ip.b, bytes + 24, sizeof iface.addr[0].ip.b);
     struct rte_mbuf *m = frame_of(w, &eth, bytes, n);
@@ -179,7 +180,7 @@ static void hear_news(struct so_world *w)
     uint8_t events;
 
     nj_list_init(&batch);
-    nj_tcp_take_ready(&w->tcp, &batch);
+    nj_tcp_take_ready_batch(&w->tcp, &batch);
     while ((t = nj_tcp_next_ready(&batch, &events)))
         so_sock_events(w, t, events);
 }
@@ -216,7 +217,7 @@ void so_turn(struct so_world *w)
     nj_tcp_tick(&w->tcp, w->now);
     hear_news(w);
     w->in_tick = false;
-    nj_tcp_output(&w->tcp, w->now);
+    nj_tcp_output_pending(&w->tcp, w->now);
     hear_news(w);
     let_waiters_go(w);
 }
@@ -333,7 +334,7 @@ static bool take_flag(struct so_world *w, struct nj_tcp_config *c, char *word)
     if (strcmp(word, "local") == 0) {
         if (inet_pton(AF_INET, value, &ip_be) != 1)
             return false;
-        w->local = nj_addr_v4(ip_be);
+        w->local = nj_addr_from_v4(ip_be);
         return true;
     }
     if (strcmp(word, "start_us") == 0) { /* of the clock: moves the initial sequence numbers */
@@ -374,7 +375,7 @@ bool so_stack_init(struct so_world *w, const char *flags)
     };
 
     w->now = START;
-    w->local = nj_addr_v4(htonl(0xc0a80001)); /* 192.168.0.1 */
+    w->local = nj_addr_from_v4(htonl(0xc0a80001)); /* 192.168.0.1 */
     w->next_port = 33000;
     if (!take_flags(w, &c, flags))
         return false;

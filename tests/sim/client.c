@@ -136,7 +136,7 @@ void nj_sim_client_step(struct sim *sim)
             nj_sim_conn_alarm(&c->conn[i]);
     while ((t = nj_tcp_next_ready(&c->tcp.ready, &events)))
         nj_sim_conn_turn(t->user, events);
-    nj_tcp_output(&c->tcp, sim->now);
+    nj_tcp_output_pending(&c->tcp, sim->now);
 }
 
 bool nj_sim_client_done(const struct sim *sim)

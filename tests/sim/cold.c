@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "sim.h"
 #include "support/mbuf_env.h"
 

@@ -39,7 +39,7 @@ void nj__uring_close(struct nj__uring *r)
     NJ_CHECK(((struct sim_disk *)r)->n_under_way == 0);
 }
 
-bool nj__uring_is_registered(const struct nj__uring *r)
+bool nj__uring_has_registered_buffers(const struct nj__uring *r)
 {
     (void)r;
     return false;
@@ -97,7 +97,7 @@ void nj_sim_disk_done(struct sim *sim, void *read)
     d->done[d->n_done++] = x;
 }
 
-uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
+uint32_t nj__uring_submit_and_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
 {
     struct sim_disk *d = (struct sim_disk *)r;
     uint32_t n_taken = d->n_done < n ? d->n_done : n;
@@ -112,7 +112,7 @@ uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32
     return n_taken;
 }
 
-void nj__uring_prepare_wait(struct nj__uring *r)
+void nj__uring_mark_asleep(struct nj__uring *r)
 {
     (void)r;
     NJ_UNREACHABLE("a reader without a thread does not wait");
@@ -120,7 +120,7 @@ void nj__uring_prepare_wait(struct nj__uring *r)
 
 void nj__uring_wait(struct nj__uring *r)
 {
-    nj__uring_prepare_wait(r);
+    nj__uring_mark_asleep(r);
 }
 
 void nj__uring_wake(struct nj__uring *r)

@@ -16,10 +16,12 @@ static uint64_t waiting_for_arp(const struct nj_neigh *n)
 void nj_sim_check_sums(struct sim *sim, const struct nj_shard *s)
 {
     const struct nj_counters *c = &s->counters;
-    uint64_t rx_in = nj_counters_sum(c, NJ_KIND_RX_IN);
-    uint64_t rx_done = nj_counters_sum(c, NJ_KIND_RX_OUT) + nj_counters_sum(c, NJ_KIND_RX_DROP);
-    uint64_t tx_in = nj_counters_sum(c, NJ_KIND_TX_IN);
-    uint64_t tx_done = nj_counters_sum(c, NJ_KIND_TX_OUT) + nj_counters_sum(c, NJ_KIND_TX_DROP);
+    uint64_t rx_in = nj_counters_sum_of_kind(c, NJ_KIND_RX_IN);
+    uint64_t rx_done =
+        nj_counters_sum_of_kind(c, NJ_KIND_RX_OUT) + nj_counters_sum_of_kind(c, NJ_KIND_RX_DROP);
+    uint64_t tx_in = nj_counters_sum_of_kind(c, NJ_KIND_TX_IN);
+    uint64_t tx_done =
+        nj_counters_sum_of_kind(c, NJ_KIND_TX_OUT) + nj_counters_sum_of_kind(c, NJ_KIND_TX_DROP);
     uint64_t tx_waits = s->n_txq + waiting_for_arp(&s->neigh);
 
     if (rx_in != rx_done)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "sim.h"
 #include "store/file_reader.h"
 #include "tcp/mbuf_priv.h"
@@ -90,7 +90,7 @@ static uint32_t poll_files(void *ctx, struct nj_file_job **jobs, uint32_t n)
 static struct nj_file_ops files_port(struct sim_lane *l)
 {
     struct nj_worker_ops way = nj_sim_workers_port(&l->workers);
-    struct nj_worker_ops reader = nj_file_reader_port(l->sim->server.reader, l->index);
+    struct nj_worker_ops reader = nj_file_reader_ops_of_shard(l->sim->server.reader, l->index);
     struct nj_file_ops port = nj_file_client_init(&l->files, &way, &reader, l->sim->store);
 
     l->poll_files = port.poll;
@@ -224,7 +224,7 @@ void nj_sim_server_read(struct sim *sim)
 bool nj_sim_server_busy(const struct sim *sim)
 {
     for (uint32_t i = 0; i < SIM_SHARDS; i++)
-        if (nj_shard_busy(sim->server.lane[i].shard) ||
+        if (nj_shard_has_unfinished_work(sim->server.lane[i].shard) ||
             nj_tcp_conns(&sim->server.lane[i].shard->tcp) > 0) /* including those that may remain */
             return true;
     return false;

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
-#include "http/files/file_meta_cache.h"
+#include "base/compiler.h"
+#include "http/files/file_lookup_cache.h"
 #include "sim.h"
 #include "store/chunk_cache.h"
 #include "store/verified_read.h"
@@ -183,12 +183,12 @@ void nj__file_mark_changed(struct nj__file *f)
 {
     nj__store_lock(f->shared);
     f->has_changed = true;
-    nj__store_unlock(f->shared);
+    nj__store_unlock_and_free(f->shared);
 }
 
 /* Called by a worker. */
-bool nj__file_read_chunk(struct nj__file *f, uint8_t *out, uint64_t n_bytes, uint64_t n_room,
-                         uint64_t offset)
+bool nj__file_read_chunk_verified(struct nj__file *f, uint8_t *out, uint64_t n_bytes,
+                                  uint64_t n_room, uint64_t offset)
 {
     struct nj_file_store *s = nj_container_of(f->shared, struct nj_file_store, shared);
     int32_t n = nj_sim_store_read(s, f->fd, out, (uint32_t)n_bytes, offset);
@@ -210,7 +210,7 @@ static void detach_file(struct nj__deferred *g)
 
     nj__chunks_drop_file(f);
     nj_container_of(f->shared, struct nj_file_store, shared)->n_files--;
-    nj__store_free_unlocked(f->shared, g);
+    nj__store_free_after_unlock(f->shared, g);
 }
 
 static void free_file(struct nj__deferred *g)
@@ -318,11 +318,11 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
     }
     nj__store_lock(&s->shared);
     job->object = &open_file(s, job->path, &n)->object;
-    nj__store_unlock(&s->shared);
+    nj__store_unlock_and_free(&s->shared);
     return NJ_FILE_OK;
 }
 
-void nj_file_store_run(void *store, struct nj_file_job *job)
+void nj_file_store_do_job(void *store, struct nj_file_job *job)
 {
     struct nj_file_store *s = store;
 
@@ -330,25 +330,25 @@ void nj_file_store_run(void *store, struct nj_file_job *job)
         struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
         NJ_CHECK(job->n_bytes > 0 && job->n_bytes <= NJ_CHUNK_BYTES);
         NJ_CHECK(job->offset + job->n_bytes <= job->object->size_bytes);
-        job->result = nj__chunks_read(&s->chunks, f, job);
+        job->result = nj__chunks_do_read_blocking(&s->chunks, f, job);
     } else {
         job->result = open_object(s, job);
     }
 }
 
-void nj_file_store_reclaim(void *store)
+void nj_file_store_free_unreferenced(void *store)
 {
     struct nj_file_store *s = store;
 
     nj__store_lock(&s->shared);
-    nj__store_reclaim(&s->shared);
-    nj__store_unlock(&s->shared);
+    nj__store_unlink_deferred(&s->shared);
+    nj__store_unlock_and_free(&s->shared);
 }
 
-bool nj_file_store_may_retry(struct nj_file_store *s, const struct nj_file_job *job)
+bool nj_file_store_may_retry_read(struct nj_file_store *s, const struct nj_file_job *job)
 {
     if (job->result == NJ_FILE_BUSY)
-        return nj__chunks_fills_ended(&s->chunks, job->place) != job->seen;
+        return nj__chunks_count_ended_fills(&s->chunks, job->place) != job->seen;
     return atomic_load(&s->shared.stats.chunk_returns) != job->seen ||
            nj__store_has_deferred(&s->shared);
 }
@@ -356,7 +356,7 @@ bool nj_file_store_may_retry(struct nj_file_store *s, const struct nj_file_job *
 void nj_sim_store_age(struct nj_file_store *s)
 {
     for (; s->sim->now - s->aged_at >= NJ_SEC; s->aged_at += NJ_SEC)
-        nj__chunks_tick(&s->chunks);
+        nj__chunks_expire_readahead(&s->chunks);
 }
 
 struct nj__chunks *nj__file_store_chunks(struct nj_file_store *s)
@@ -394,9 +394,9 @@ uint32_t nj_sim_store_free(struct nj_file_store *s)
 {
     nj__store_lock(&s->shared);
     nj__file_cache_clear(&s->cache);
-    nj__store_reclaim(&s->shared);
+    nj__store_unlink_deferred(&s->shared);
     nj__chunks_clear(&s->chunks);
-    nj__store_unlock(&s->shared);
+    nj__store_unlock_and_free(&s->shared);
     uint32_t n = s->n_files + s->chunks.n_lent;
     if (n > 0)
         return n;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "base/field.h"
+#include "base/body_source.h"
 #include "tcp_sim.h"
 
 /* A prime, so that bytes shifted by any round number differ. */

@@ -17,7 +17,7 @@ static void address(struct tsim_host *h, const struct tsim_mix *mix)
     static const struct nj_addr v6 = {{0x20, 0x01, 0x0d, 0xb8}};
     struct nj_iface *i = &h->iface;
 
-    h->ip = mix->v6 ? v6 : nj_addr_v4(RTE_BE32(10u << 24));
+    h->ip = mix->v6 ? v6 : nj_addr_from_v4(RTE_BE32(10u << 24));
     h->ip.b[15] = (uint8_t)(h->index + 1);
     *i = (struct nj_iface){.mtu = mix->host[h->index].mtu, .ip6 = mix->v6, .n_addrs = 1};
     i->mac.addr_bytes[0] = 2;
@@ -208,7 +208,7 @@ static void users_turn(struct tsim_host *h)
         if (nj_tsim_side_next(&sim->flow[i].side[h->index]) <= sim->now)
             nj_tsim_side_alarm(&sim->flow[i].side[h->index]);
     nj_list_init(&batch);
-    nj_tcp_take_ready(&h->tcp, &batch);
+    nj_tcp_take_ready_batch(&h->tcp, &batch);
     while ((t = nj_tcp_next_ready(&batch, &events)))
         nj_tsim_turn(sim, h->index, t, events);
 }
@@ -227,7 +227,7 @@ void nj_tsim_host_step(struct tsim_host *h)
         feed(h, m[i], false);
     nj_tcp_tick(&h->tcp, sim->now);
     users_turn(h);
-    nj_tcp_output(&h->tcp, sim->now);
+    nj_tcp_output_pending(&h->tcp, sim->now);
     nj_tsim_check_step(h);
     bool vain = n == 0 && h->n_emitted == n_before && nj_tsim_host_next(h) <= sim->now + h->gap;
     h->gap = !vain ? mix->step_gap : 2 * h->gap < VAIN_GAP_MAX ? 2 * h->gap : VAIN_GAP_MAX;

@@ -3,7 +3,7 @@
 #ifndef NJ_TESTS_SIM_WORKERS_H
 #define NJ_TESTS_SIM_WORKERS_H
 
-#include "sched/task_port.h"
+#include "sched/worker_ops.h"
 
 struct sim;
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "telem/access.h"
+#include "telem/access_log_record.h"
 
 struct access_reader {
     const uint8_t *p, *end;

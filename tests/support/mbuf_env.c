@@ -13,7 +13,7 @@
 #include <rte_spinlock.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define POISON 1

@@ -18,7 +18,7 @@ void nj__uring_close(struct nj__uring *r)
     (void)r;
 }
 
-bool nj__uring_is_registered(const struct nj__uring *r)
+bool nj__uring_has_registered_buffers(const struct nj__uring *r)
 {
     (void)r;
     return false;

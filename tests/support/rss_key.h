@@ -3,7 +3,7 @@
 #ifndef NJ_TESTS_SUPPORT_RSS_KEY_H
 #define NJ_TESTS_SUPPORT_RSS_KEY_H
 
-#include "net/flow_steering.h"
+#include "net/rss_flow_owner.h"
 
 static const struct nj_rss_key test_rss_key = {
     {0x4e, 0x51, 0xd7, 0x32, 0xc2, 0x25, 0x4c, 0x98, 0xcd, 0x60, 0x76, 0xb3, 0xe6, 0xaa,

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "shard/shard.h"
 #include "shard/shard_internal.h"
 #include "support/mbuf_env.h"
@@ -227,7 +227,7 @@ static inline bool rig_frame(struct rig *r, const void *bytes, size_t n)
 
 static inline struct nj_addr rig_addr(uint32_t ip)
 {
-    return nj_addr_v4(htonl(ip));
+    return nj_addr_from_v4(htonl(ip));
 }
 
 static inline struct rte_mbuf *rig_arp_frame(struct rig *r, bool request, uint32_t from,
@@ -484,11 +484,12 @@ static inline uint32_t rig_arp_waiting(const struct rig *r)
 static inline void rig_check_sums(const struct rig *r)
 {
     const struct nj_counters *c = &r->s->counters;
-    NJ_CHECK(nj_counters_sum(c, NJ_KIND_RX_IN) ==
-             nj_counters_sum(c, NJ_KIND_RX_OUT) + nj_counters_sum(c, NJ_KIND_RX_DROP));
-    NJ_CHECK(nj_counters_sum(c, NJ_KIND_TX_IN) == nj_counters_sum(c, NJ_KIND_TX_OUT) +
-                                                      nj_counters_sum(c, NJ_KIND_TX_DROP) +
-                                                      r->s->n_txq + rig_arp_waiting(r));
+    NJ_CHECK(nj_counters_sum_of_kind(c, NJ_KIND_RX_IN) ==
+             nj_counters_sum_of_kind(c, NJ_KIND_RX_OUT) +
+                 nj_counters_sum_of_kind(c, NJ_KIND_RX_DROP));
+    NJ_CHECK(nj_counters_sum_of_kind(c, NJ_KIND_TX_IN) ==
+             nj_counters_sum_of_kind(c, NJ_KIND_TX_OUT) +
+                 nj_counters_sum_of_kind(c, NJ_KIND_TX_DROP) + r->s->n_txq + rig_arp_waiting(r));
     NJ_CHECK(rig_count(r, NJ_C_tx_packets) == r->n_out);
 }
 

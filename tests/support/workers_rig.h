@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/attr.h"
-#include "sched/ewyk.h"
+#include "base/compiler.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "threads/worker_pool.h"
 
 #define SHARDS   2

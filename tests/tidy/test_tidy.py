@@ -49,7 +49,7 @@ class Bans(unittest.TestCase):
     ALLOWED = [("lib/dpdk/a.c", "rte_eth_rx_burst(rte_rdtsc());"),
                ("lib/base/keyed_hash.c", "#include <sodium.h>"),
                ("lib/base/assert.c", "abort();"),
-               ("lib/topo/draw.c", "fputc(c, out);"),
+               ("lib/topo/placement_text.c", "fputc(c, out);"),
                ("lib/threads/service_thread.c", "#include <rte_lcore.h>"),
                ("tests/unit/h2.c", "#include <nghttp2/nghttp2.h>")]
 
@@ -141,7 +141,7 @@ class Shape(unittest.TestCase):
         self.assertFalse([*tidy.rule_mutable(Source("lib/server/a.c", "static int n;"))])
         which, exception = tidy.THREAD_LOCAL
         self.assertFalse([*tidy.rule_mutable(Source(which, exception))])
-        self.assertTrue([*tidy.rule_mutable(Source("lib/sched/ewyk.c", exception))])
+        self.assertTrue([*tidy.rule_mutable(Source("lib/sched/ewyk_fiber_scheduler.c", exception))])
 
     def function(self, n_lines):
         return "int f(int a)\n{\n" + "    a++;\n" * (n_lines - 3) + "}\n"

@@ -78,9 +78,9 @@ SERVICES = tuple("lib/" + x for x in ("dpdk", "threads", "store", "log", "config
 
 # Files that print: requested output (--check, --preset, --print-placement), the live line, the
 # output of the EAL with NJ_EAL_VERBOSE, and the failed assertion.
-PRINTERS = ("lib/base/assert.c", "lib/config/config_check.c", "lib/config/placement.c",
-            "lib/config/preset.c", "lib/dpdk/eal_log.c", "lib/server/supervise.c",
-            "lib/topo/draw.c")
+PRINTERS = ("lib/base/assert.c", "lib/config/config_check_print.c", "lib/config/worker_placement.c",
+            "lib/config/eal_preset.c", "lib/dpdk/eal_output_capture.c", "lib/server/supervise.c",
+            "lib/topo/placement_text.c")
 
 # name: (paths, excluded paths, calls, included files, alternative)
 BANS = {

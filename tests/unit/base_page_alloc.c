@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/page_alloc.h"
 
 static const size_t sizes[] = {

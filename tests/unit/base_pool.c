@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/pool.h"
 #include "base/prng.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/field.h"
+#include "base/str.h"
 #include "base/units.h"
 #include "support/scratch.h"
 

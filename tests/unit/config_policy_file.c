@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "config/policy_file.h"
-#include "log/address_text.h"
+#include "log/address_text_and_log.h"
 #include "support/scratch.h"
 
 static struct nj_diags faults;
@@ -40,7 +40,7 @@ static void parse(const char *text)
 
 static void make(uint32_t minute)
 {
-    nj_policy_compile(f, &config, NULL, nj_policy_active_hours(f, minute), &p);
+    nj_policy_compile(f, &config, NULL, nj_policy_active_hours_mask(f, minute), &p);
 }
 
 static const struct nj_class *class_named(const char *name)
@@ -323,7 +323,8 @@ Test(config_policy_file, hours)
     /* Whoever asks each minute sees each change, whatever the clock did between. */
     uint32_t changes = 0;
     for (uint32_t m = 1; m <= 1440; m++)
-        changes += nj_policy_active_hours(f, m % 1440) != nj_policy_active_hours(f, m - 1);
+        changes +=
+            nj_policy_active_hours_mask(f, m % 1440) != nj_policy_active_hours_mask(f, m - 1);
     cr_expect_eq(changes, 7);
 }
 

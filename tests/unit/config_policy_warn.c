@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "config/policy_warn.h"
 
 static struct nj_diags warnings;

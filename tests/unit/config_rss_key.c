@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "config/rss_key.h"
 
 #define TEN "00112233445566778899"

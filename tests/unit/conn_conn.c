@@ -318,7 +318,7 @@ Test(conn_conn, drain)
     rig_fin(r, idle);
     rig_fin(r, fresh);
     rig_settle(r);
-    cr_expect(nj_shard_busy(r->s));
+    cr_expect(nj_shard_has_unfinished_work(r->s));
 
     busy->rcv_wnd = 65535;
     rig_ack(r, busy);
@@ -328,7 +328,7 @@ Test(conn_conn, drain)
     cr_expect(busy->got_fin && !busy->got_rst);
     rig_fin(r, busy);
     rig_settle(r);
-    cr_expect(!nj_shard_busy(r->s));
+    cr_expect(!nj_shard_has_unfinished_work(r->s));
     cr_expect_eq(rig_count(r, NJ_C_responses), 1);
     rig_free(r);
 }
@@ -348,14 +348,14 @@ Test(conn_conn, drain_does_not_wait_for_who_does_not_close)
     cr_expect_gt(stays->n_got, RIG_WHOLE);
     rig_fin(r, leaves);
     rig_settle(r);
-    cr_expect(nj_shard_busy(r->s), "it lingers for a while");
+    cr_expect(nj_shard_has_unfinished_work(r->s), "it lingers for a while");
     rig_run(r, 2 * NJ_SEC);
     cr_expect_eq(nj_tcp_conns(&r->s->tcp), 1);
-    cr_expect_not(nj_shard_busy(r->s));
+    cr_expect_not(nj_shard_has_unfinished_work(r->s));
     rig_fin(r, stays); /* it closes in the end */
     rig_settle(r);
     cr_expect_eq(nj_tcp_conns(&r->s->tcp), 0);
-    cr_expect_not(nj_shard_busy(r->s));
+    cr_expect_not(nj_shard_has_unfinished_work(r->s));
     cr_expect(!stays->got_rst && !leaves->got_rst);
     rig_free(r);
 }
@@ -380,7 +380,7 @@ Test(conn_conn, abort_resets_everything)
     nj_shard_abort(r->s, r->now);
     rig_settle(r);
     cr_expect(sniffed->got_rst && h2->got_rst && half->got_rst && orphan->got_rst);
-    cr_expect(!nj_shard_busy(r->s));
+    cr_expect(!nj_shard_has_unfinished_work(r->s));
     cr_expect_eq(r->s->conns.n_used, 0);
     cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
     rig_free(r);
@@ -668,10 +668,10 @@ Test(conn_conn, files_come_back_to_nobody)
     }
     nj_shard_publish(r->s);
     cr_expect_gt(rig_count(r, NJ_C_file_jobs), 0);
-    cr_expect(nj_shard_busy(r->s));
+    cr_expect(nj_shard_has_unfinished_work(r->s));
     nj_shard_abort(r->s, r->now);
     rig_settle(r);
-    cr_expect(nj_shard_busy(r->s), "jobs are out");
+    cr_expect(nj_shard_has_unfinished_work(r->s), "jobs are out");
     rig_free(r);
 }
 

@@ -485,7 +485,7 @@ static struct nj_policy policy;
 
 static uint32_t proxies(const void *ctx, const struct nj_addr *a)
 {
-    struct nj_addr proxy = nj_addr_v4(htonl(OTHER(0)));
+    struct nj_addr proxy = nj_addr_from_v4(htonl(OTHER(0)));
     return nj_addr_eq(a, &proxy);
 }
 

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "conn/preface_detect.h"
 
 /* `verdicts` has one letter per number of bytes, from 1 on: . more, 2, 1, x; the last one repeats.

@@ -29,7 +29,7 @@ static struct rig_peer *answered(struct rig *r, uint16_t port)
     p->manual = true;
     rig_settle(r);
     cr_assert_eq(rig_count(r, NJ_C_responses) % 2, 0);
-    cr_assert_gt(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);
+    cr_assert_gt(nj_tcp_send_queue_mbufs(tcb_of(r, p)), 0);
     return p;
 }
 
@@ -37,7 +37,7 @@ static void acknowledge(struct rig *r, struct rig_peer *p)
 {
     rig_ack(r, p);
     rig_settle(r);
-    cr_assert_eq(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);
+    cr_assert_eq(nj_tcp_send_queue_mbufs(tcb_of(r, p)), 0);
 }
 
 static bool hears(const struct rig *r, const struct rig_peer *p)
@@ -265,7 +265,7 @@ Test(conn_quiet, acknowledged_by_bytes)
 static void shed_at(struct rig *r, nj_ns now)
 {
     r->now = now;
-    nj__pressure_shed_tx(r->s, now);
+    nj__pressure_reset_unacking(r->s, now);
 }
 
 Test(conn_quiet, who_has_acknowledged_all_is_not_shed)
@@ -327,6 +327,6 @@ Test(conn_quiet, part_of_an_answer_counts)
     p->rcv_nxt -= 10; /* except for the last bytes */
     rig_ack(r, p);
     rig_step(r);
-    cr_assert_gt(nj_tcp_queued_mbufs(tcb_of(r, p)), 0);
+    cr_assert_gt(nj_tcp_send_queue_mbufs(tcb_of(r, p)), 0);
     expect_shed_late(r, then);
 }

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "dpdk/eal.h"
 #include "support/scratch.h"
 

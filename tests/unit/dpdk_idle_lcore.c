@@ -19,12 +19,12 @@ static void bed_make(struct bed *b, enum nj_idle mode, enum nj_rx_notify notify)
     cr_assert(nj_wakeup_open(&b->waker));
     cr_assert_eq(pipe(b->ends), 0);
     const struct nj_rx_source rx = {.notify = notify, .fd = b->ends[0]};
-    nj_idle_begin(&b->idler, mode, &b->waker, &rx);
+    nj_idle_init(&b->idler, mode, &b->waker, &rx);
 }
 
 static void bed_free(struct bed *b)
 {
-    nj_idle_end(&b->idler);
+    nj_idle_fini(&b->idler);
     close(b->ends[0]);
     close(b->ends[1]);
     nj_wakeup_close(&b->waker);
@@ -67,7 +67,7 @@ Test(dpdk_idle_lcore, others_get_it_up_and_it_looks_again_before_it_sleeps)
         cr_expect_not(nj_wakeup_is_armed(&b.waker));
         nj_idle_wait(&b.idler, NOW, NJ_NEVER);
         cr_expect(nj_wakeup_is_armed(&b.waker), "it returned at once, armed again");
-        nj_idle_reset(&b.idler);
+        nj_idle_note_work(&b.idler);
         cr_expect_not(nj_wakeup_is_armed(&b.waker), "there was work");
         bed_free(&b);
     }
@@ -87,7 +87,7 @@ Test(dpdk_idle_lcore, a_broken_file_is_polled_until_there_is_work)
     arm_wakeup(&b);
     nj_idle_wait(&b.idler, NOW, NJ_NEVER);
     cr_expect(b.idler.armed, "it slept, and did not look at the file");
-    nj_idle_reset(&b.idler);
+    nj_idle_note_work(&b.idler);
     arm_wakeup(&b);
     nj_idle_wait(&b.idler, NOW, NJ_NEVER);
     cr_expect_not(b.idler.armed, "it tries again");

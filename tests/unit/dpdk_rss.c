@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "dpdk/rss.h"
 
 /* --- the device: it takes the place of DPDK's functions --------------------------------------- */
@@ -110,7 +110,7 @@ Test(dpdk_rss, devices)
         cr_expect(!nj_rss_is_offered(&info, 1), "%s: one shard needs none", rows[i].driver);
         if (!rows[i].good)
             continue;
-        cr_expect(nj_rss_apply(0, &info, &key, 3), "%s", rows[i].driver);
+        cr_expect(nj_rss_write_and_verify(0, &info, &key, 3), "%s", rows[i].driver);
         cr_expect_eq(memcmp(device.key, key.b, NJ_RSS_KEY_BYTES), 0, "%s", rows[i].driver);
         for (unsigned k = 0; k < rows[i].n_entries; k++)
             cr_expect_eq(device.table[k], k % 3, "%s", rows[i].driver);
@@ -132,11 +132,11 @@ Test(dpdk_rss, key_as_long_as_the_device_wants_it)
     const struct nj_rss_key key = our_key();
     uint8_t out[NJ_RSS_DEVICE_KEY_MAX];
 
-    cr_expect_eq(nj_rss_device_key(&info, &key, out), 52);
+    cr_expect_eq(nj_rss_expand_key(&info, &key, out), 52);
     cr_expect_eq(memcmp(out, key.b, 40), 0);
     cr_expect_eq(memcmp(out + 40, key.b, 12), 0);
     info.hash_key_size = 0;
-    cr_expect_eq(nj_rss_device_key(&info, &key, out), 40);
+    cr_expect_eq(nj_rss_expand_key(&info, &key, out), 40);
 }
 
 Test(dpdk_rss, only_what_we_need_is_hashed)
@@ -153,11 +153,11 @@ Test(dpdk_rss, devices_that_do_not_do_as_told)
     struct rte_eth_dev_info info = info_of(40, 128);
 
     device.keeps_first_key = true;
-    cr_expect(!nj_rss_apply(0, &info, &key, 2));
+    cr_expect(!nj_rss_write_and_verify(0, &info, &key, 2));
     info = info_of(40, 128);
     device.forgets_table = true;
-    cr_expect(!nj_rss_apply(0, &info, &key, 2));
+    cr_expect(!nj_rss_write_and_verify(0, &info, &key, 2));
     info = info_of(40, 128);
     device.key_bytes = 52; /* it says 40 */
-    cr_expect(!nj_rss_apply(0, &info, &key, 2));
+    cr_expect(!nj_rss_write_and_verify(0, &info, &key, 2));
 }

@@ -42,7 +42,7 @@ static struct world *world_new(uint32_t n_shards)
     cr_assert(nj_shard_rings_open(&w->fabric, &w->port, n_shards));
     for (uint32_t i = 0; i < n_shards; i++) {
         cr_assert(nj_wakeup_open(&w->waker[i]));
-        nj_shard_rings_connect(&w->fabric, &w->end[i], i, &w->waker[i], &w->view[i]);
+        nj_shard_rings_bind_ops(&w->fabric, &w->end[i], i, &w->waker[i], &w->view[i]);
     }
     return w;
 }
@@ -193,13 +193,13 @@ Test(dpdk_shard_rings, receivers_are_woken)
         nj_wakeup_arm(&w->waker[i]);
     cr_assert(w->view[1].forward(w->view[1].ctx, 3, m));
     cr_expect(nj_wakeup_is_armed(&w->waker[3]), "once for a step, not for each packet");
-    nj_shard_rings_wake(&w->end[1]);
+    nj_shard_rings_wake_receivers(&w->end[1]);
     cr_expect_not(nj_wakeup_is_armed(&w->waker[3]));
     cr_expect(nj_wakeup_is_armed(&w->waker[0]) && nj_wakeup_is_armed(&w->waker[2]));
 
     m = numbered(w, 3);
     cr_assert_eq(w->view[2].tx(w->view[2].ctx, &m, 1), 1);
-    nj_shard_rings_wake(&w->end[2]);
+    nj_shard_rings_wake_receivers(&w->end[2]);
     cr_expect_not(nj_wakeup_is_armed(&w->waker[0]), "it sends for the others");
     cr_expect(nj_wakeup_is_armed(&w->waker[1]));
 
@@ -207,7 +207,7 @@ Test(dpdk_shard_rings, receivers_are_woken)
     nj_wakeup_arm(&w->waker[3]);
     w->view[2].replicate(w->view[2].ctx, arp);
     rte_pktmbuf_free(arp);
-    nj_shard_rings_wake(&w->end[2]);
+    nj_shard_rings_wake_receivers(&w->end[2]);
     for (uint32_t i = 0; i < 4; i++)
         cr_expect_eq(nj_wakeup_is_armed(&w->waker[i]), i == 2);
     world_free(w);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
-#include "sched/ewyk.h"
+#include "base/compiler.h"
+#include "sched/ewyk_fiber_scheduler.h"
 
 #define RIG_WORKER_MAX 64
 

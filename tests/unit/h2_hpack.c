@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "support/hpack_both.h"
 
 static struct nj__h2_alloc alloc;
@@ -25,7 +25,7 @@ static void end(void)
 {
     nj__hpack_decoder_free(in);
     nj__hpack_encoder_free(out);
-    cr_assert_eq(nj__hpack_shared_trim(shared), alloc.bytes_used, "only what is shared is left");
+    cr_assert_eq(nj__hpack_shared_free_scratch(shared), alloc.bytes_used);
     nj__hpack_shared_free(shared);
     cr_assert_eq(alloc.bytes_used, 0);
     nj__h2_alloc_fini(&alloc);
@@ -453,12 +453,11 @@ Test(h2_hpack, tokens)
         cr_expect_eq(nj__hpack_token_of(name), names[i].token, "%s", names[i].name);
     }
     for (uint32_t i = 1; i <= NJ__HPACK_N_STATIC; i++)
-        cr_expect_eq(nj__hpack_static[i].token, nj__hpack_token_of(nj__hpack_static[i].name), "%u",
-                     i);
-    for (unsigned row = 2; nj__hpack_names[row].n_bytes < 27; row++)
-        cr_expect_eq(nj__hpack_find_name_row(shared, (struct nj_str){nj__hpack_names[row].name,
-                                                                     nj__hpack_names[row].n_bytes}),
-                     row);
+        cr_expect_eq(nj__hpack_static[i].token, nj__hpack_token_of(nj__hpack_static[i].name));
+    for (unsigned row = 2; nj__hpack_names[row].n_bytes < 27; row++) {
+        struct nj_str name = {nj__hpack_names[row].name, nj__hpack_names[row].n_bytes};
+        cr_expect_eq(nj__hpack_find_response_name(shared, name), row);
+    }
 }
 
 /* ---- out ---- */
@@ -505,27 +504,27 @@ static size_t stamped(uint64_t stamp, const struct nj_field *fields, size_t n, u
 Test(h2_hpack, again)
 {
     uint8_t b[512], again[512];
-    cr_expect_eq(nj__hpack_encode_cached(out, b, 1), 0);
+    cr_expect_eq(nj__hpack_put_cached_block(out, b, 1), 0);
     stamped(1, site, NJ_ARRAY_LEN(site), b);
-    cr_expect_eq(nj__hpack_encode_cached(out, b, 1), 0, "the first went into the table");
+    cr_expect_eq(nj__hpack_put_cached_block(out, b, 1), 0, "the first went into the table");
     size_t n = stamped(1, site, NJ_ARRAY_LEN(site), b);
-    cr_expect_eq(nj__hpack_encode_cached(out, again, 1), n);
+    cr_expect_eq(nj__hpack_put_cached_block(out, again, 1), n);
     cr_expect_arr_eq(again, b, n);
-    cr_expect_eq(nj__hpack_encode_cached(out, again, 1 + NJ__HPACK_CACHED_BLOCKS), 0);
+    cr_expect_eq(nj__hpack_put_cached_block(out, again, 1 + NJ__HPACK_CACHED_BLOCKS), 0);
 
     struct nj__hpack_encoder *mine = out;
     out = nj__hpack_encoder_new(shared);
-    cr_expect_eq(nj__hpack_encode_cached(out, again, 1), 0, "another peer has none of them");
+    cr_expect_eq(nj__hpack_put_cached_block(out, again, 1), 0, "another peer has none of them");
     const struct nj_field vary = {NJ_STR("vary"), NJ_STR("accept")};
     stamped(1, &site[2], 1, b);
     stamped(2, &vary, 1, b);
     stamped(1, site, NJ_ARRAY_LEN(site), b);
-    cr_expect_eq(nj__hpack_encode_cached(out, again, 1), n);
+    cr_expect_eq(nj__hpack_put_cached_block(out, again, 1), n);
     encode(200, site, NJ_ARRAY_LEN(site), b);
     cr_expect_arr_eq(again, b, n, "its own indexes");
     nj__hpack_encoder_free(out);
     out = mine;
-    cr_expect_eq(nj__hpack_encode_cached(out, again, 1), n);
+    cr_expect_eq(nj__hpack_put_cached_block(out, again, 1), n);
 }
 
 /* RFC 7541 4.2, 4.4: not before an update of the limit, nor when something was evicted. */
@@ -534,14 +533,14 @@ Test(h2_hpack, again_with_another_limit)
     uint8_t b[512];
     for (int i = 0; i < 2; i++)
         stamped(1, site, NJ_ARRAY_LEN(site), b);
-    cr_expect_gt(nj__hpack_encode_cached(out, b, 1), 0);
+    cr_expect_gt(nj__hpack_put_cached_block(out, b, 1), 0);
     nj__hpack_encoder_limit(out, 4000);
-    cr_expect_eq(nj__hpack_encode_cached(out, b, 1), 0, "the update goes first");
+    cr_expect_eq(nj__hpack_put_cached_block(out, b, 1), 0, "the update goes first");
     encode(200, NULL, 0, b);
-    cr_expect_gt(nj__hpack_encode_cached(out, b, 1), 0);
+    cr_expect_gt(nj__hpack_put_cached_block(out, b, 1), 0);
     nj__hpack_encoder_limit(out, 150);
     encode(200, NULL, 0, b);
-    cr_expect_eq(nj__hpack_encode_cached(out, b, 1), 0, "server was evicted");
+    cr_expect_eq(nj__hpack_put_cached_block(out, b, 1), 0, "server was evicted");
 }
 
 /* What would be in the table next time, what is secret and what is too long is not noted, nor a
@@ -555,17 +554,17 @@ Test(h2_hpack, again_of_what_cannot_be)
     uint8_t b[512];
     for (uint32_t i = 0; i < NJ_ARRAY_LEN(fields); i++) {
         stamped(1 + i, &fields[i], 1, b);
-        cr_expect_eq(nj__hpack_encode_cached(out, b, 1 + i), 0, "%s", fields[i].name.p);
+        cr_expect_eq(nj__hpack_put_cached_block(out, b, 1 + i), 0, "%s", fields[i].name.p);
     }
     struct nj_field many[NJ__HPACK_CACHED_INDEXES_MAX + 1];
     for (uint32_t i = 0; i < NJ_ARRAY_LEN(many); i++)
         many[i] = site[0];
     for (int i = 0; i < 2; i++)
         stamped(9, many, NJ_ARRAY_LEN(many), b);
-    cr_expect_eq(nj__hpack_encode_cached(out, b, 9), 0);
+    cr_expect_eq(nj__hpack_put_cached_block(out, b, 9), 0);
     for (int i = 0; i < 2; i++)
         nj__hpack_encode(out, b, 301, site, 1, 10);
-    cr_expect_eq(nj__hpack_encode_cached(out, b, 10), 0);
+    cr_expect_eq(nj__hpack_put_cached_block(out, b, 10), 0);
 }
 
 /* A field gave way to another one, which has its number from then on. */
@@ -577,7 +576,7 @@ Test(h2_hpack, again_of_a_field_that_is_another)
     for (int i = 0; i < 2; i++)
         stamped(1, &mine, 1, b);
     uint32_t which = out->slots[0], tag = shared->cache_tags[which];
-    cr_expect_eq(nj__hpack_encode_cached(out, b, 1), 2);
+    cr_expect_eq(nj__hpack_put_cached_block(out, b, 1), 2);
     for (uint32_t i = 0; shared->cache_tags[which] == tag; i++) {
         if (i == 10 * NJ__HPACK_CACHE_FIELDS) /* all are taken: of its set, no other is idle from
                                                  now on */
@@ -591,7 +590,7 @@ Test(h2_hpack, again_of_a_field_that_is_another)
     for (uint32_t k = 1; k < NJ__HPACK_CACHE_WAYS; k++)
         shared->cached[which ^ k].n_holders--;
     cr_expect_eq(out->slots[(out->head - 1u) % NJ__HPACK_SLOTS], which);
-    cr_expect_eq(nj__hpack_encode_cached(out, b, 1), 0);
+    cr_expect_eq(nj__hpack_put_cached_block(out, b, 1), 0);
 }
 
 /* RFC 7541 7.1.3. */

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "support/hpack_both.h"
 
@@ -287,7 +287,7 @@ static void encoded(struct life *l, struct conn *c)
         change_limit(l, c);
     size_t bound = nj__hpack_bound(l->fields, l->n_fields);
     cr_assert_leq(bound, BLOCK);
-    size_t n = stamp ? nj__hpack_encode_cached(c->out, l->block, stamp) : 0;
+    size_t n = stamp ? nj__hpack_put_cached_block(c->out, l->block, stamp) : 0;
     l->n_stamped += stamp != 0;
     l->n_again += n > 0;
     if (n == 0)
@@ -342,7 +342,7 @@ static void live(uint64_t seed)
             (unsigned long)l->n_octets, (unsigned long)l->n_strings, (unsigned long)l->n_again,
             (unsigned long)l->n_stamped);
     cr_expect_gt(l->n_again, l->n_stamped / 10);
-    cr_expect_eq(nj__hpack_shared_trim(l->shared), l->alloc.bytes_used);
+    cr_expect_eq(nj__hpack_shared_free_scratch(l->shared), l->alloc.bytes_used);
     nj__hpack_shared_free(l->shared);
     cr_expect_eq(l->alloc.bytes_used, 0);
     nj__h2_alloc_fini(&l->alloc);

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "h2/h2.h"
 #include "h2/h2_internal.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "http/proto/date.h"
 
 static void expect_like_libc(int64_t t)

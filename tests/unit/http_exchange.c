@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "telem/counters.h"
 
 #define SHARE   1024u /* 64 small blocks, 16 medium, 16 large, 1 huge */
@@ -203,7 +203,7 @@ static const struct nj_worker_ops workers = {.submit = worker_submit, .poll = wo
 
 static bool submit(void *ctx, struct nj_task *task)
 {
-    struct nj_worker_ops port = nj_exchanges_task_port(w.set);
+    struct nj_worker_ops port = nj_exchanges_wrap_worker_ops(w.set);
     return port.submit(port.ctx, task);
 }
 
@@ -260,7 +260,7 @@ static struct nj_exchange *ask(int i, uint32_t route, uint32_t n_value)
 
 static void offer(int i)
 {
-    nj_exchange_submitted(w.x[i]);
+    nj_exchange_note_scheduled(w.x[i]);
     nj_ewyk_offer(w.ewyk, nj_exchange_task(w.x[i]));
     nj_exchanges_settle(w.set, w.now);
 }
@@ -277,7 +277,7 @@ static void close_stream(int i)
         return;
     w.txn[i]->stream = NULL;
     if (w.x[i])
-        nj_exchange_stream_closed(w.x[i]);
+        nj_exchange_on_stream_closed(w.x[i]);
     else
         nj_txn_release(w.txn[i]);
     w.x[i] = NULL;
@@ -289,7 +289,7 @@ static void step(void)
     w.now += 2 * NJ_MS;
     nj_exchanges_tick(w.set, w.now);
     nj_ewyk_run(w.ewyk, w.now, 100);
-    struct nj_worker_ops port = nj_exchanges_task_port(w.set);
+    struct nj_worker_ops port = nj_exchanges_wrap_worker_ops(w.set);
     struct nj_task *home[8];
     port.poll(port.ctx, home, 8);
     nj_exchanges_settle(w.set, w.now);
@@ -301,7 +301,7 @@ static void end_world(void)
         close_stream(i);
     for (int i = 0; i < 10; i++)
         step();
-    cr_expect_eq(nj_exchanges_open(w.set), 0);
+    cr_expect_eq(nj_exchanges_n_open(w.set), 0);
     cr_expect_eq(nj_block_pool_in_use(w.set->blocks), 0);
     cr_expect_eq(nj_block_pool_in_use(w.set->bodies), 0);
     cr_expect_eq(w.set->n_held, 0);
@@ -350,7 +350,7 @@ Test(http_exchange, no_block_for_the_body)
     for (int i = 0; i < 4; i++)
         ask(i, 1, 10);
     for (int k = 0; k < 200 && refused < 0; k++) {
-        nj_exchange_data(w.x[k % 4], data, sizeof data);
+        nj_exchange_receive_body(w.x[k % 4], data, sizeof data);
         nj_exchanges_settle(w.set, w.now);
         if (w.stream[k % 4].reset)
             refused = k % 4;
@@ -358,7 +358,7 @@ Test(http_exchange, no_block_for_the_body)
     cr_assert_geq(refused, 0);
     cr_expect_eq(w.stream[refused].reset, NJ_RESET_REFUSED);
     cr_expect_gt(nj_counter_read(&w.counters, NJ_C_exchange_full), 0);
-    nj_exchange_data(w.x[refused], data, sizeof data); /* being handled already */
+    nj_exchange_receive_body(w.x[refused], data, sizeof data); /* being handled already */
     nj_exchanges_settle(w.set, w.now);
     cr_expect_geq(w.stream[refused].n_consumed, sizeof data, "what is thrown away counts no more");
     cr_expect(ask(10, 0, 10));
@@ -446,7 +446,7 @@ Test(http_exchange, bytes_that_are_referred_to)
     close_stream(0);
     step();
     step();
-    cr_expect_eq(nj_exchanges_open(w.set), 0);
+    cr_expect_eq(nj_exchanges_n_open(w.set), 0);
     cr_expect_eq(nj_block_pool_in_use(w.set->blocks), 1);
     nj_exchanges_free(w.set);
     cr_expect_eq(slice.data[999], 0, "still there");
@@ -470,8 +470,8 @@ Test(http_exchange, a_body_that_is_cut)
     offer(ERRAND);
     ask(LATE, 3, 10);
     for (int i = PARKED; i <= LATE; i++) {
-        nj_exchange_data(w.x[i], data, i == PARKED ? sizeof data : 1000);
-        nj_exchange_body_end(w.x[i]);
+        nj_exchange_receive_body(w.x[i], data, i == PARKED ? sizeof data : 1000);
+        nj_exchange_on_body_end(w.x[i]);
     }
     step();
     offer(ASKED);
@@ -493,7 +493,7 @@ Test(http_exchange, the_longest_is_forgotten)
         n_large = i == 0 ? LARGE : 100;
         w.stream[0] = (struct stream){0};
         ask(0, 4, 10);
-        nj_exchange_body_end(w.x[0]);
+        nj_exchange_on_body_end(w.x[0]);
         offer(0);
         step();
         cr_expect_eq(take_all(0), n_large);
@@ -518,7 +518,7 @@ Test(http_exchange, responses_of_workers_that_nobody_takes)
     n_large = LARGE;
     for (int i = 0; i < fit + 10; i++) {
         ask(i, 4, 10);
-        nj_exchange_body_end(w.x[i]);
+        nj_exchange_on_body_end(w.x[i]);
         offer(i);
         step();
         cr_expect_eq(w.stream[i].status, i < fit ? 200 : 503, "stream %d", i);
@@ -530,7 +530,7 @@ Test(http_exchange, responses_of_workers_that_nobody_takes)
     for (int i = fit + 10; i < fit + 14; i++) {
         ask(i, 4, 10);
         offer(i);
-        nj_exchange_body_end(w.x[i]); /* later, in this test */
+        nj_exchange_on_body_end(w.x[i]); /* later, in this test */
         step();
         step();
         cr_expect_eq(w.stream[i].status, i < fit + 12 ? 200 : 503, "stream %d", i);
@@ -573,13 +573,13 @@ Test(http_exchange, a_stack_does_not_wait_for_its_stream)
         cr_assert_eq(nj_ewyk_gauges(w.ewyk).n_fibers_in_use, 1);
         switch (i) {
         case 0:
-            nj_exchange_abort_body(w.x[i]);
+            nj_exchange_cancel_if_incomplete(w.x[i]);
             break;
         case 1:
-            cr_expect(nj_exchange_body_timeout(w.x[i]));
+            cr_expect(nj_exchange_on_body_timeout(w.x[i]));
             break;
         case 2:
-            nj_exchange_evict(w.x[i], NJ_RESET_ENHANCE_CALM);
+            nj_exchange_cancel_and_reset(w.x[i], NJ_RESET_ENHANCE_CALM);
             break;
         }
         step();
@@ -588,7 +588,7 @@ Test(http_exchange, a_stack_does_not_wait_for_its_stream)
         cr_expect_eq(w.stream[i].reset, i == 2 ? NJ_RESET_ENHANCE_CALM : NJ_RESET_CANCEL, "%d: %u",
                      i, w.stream[i].reset);
         cr_expect_eq(w.stream[i].status, 0, "%d", i);
-        cr_expect_eq(nj_exchanges_open(w.set), (uint32_t)i + 1, "%d", i);
+        cr_expect_eq(nj_exchanges_n_open(w.set), (uint32_t)i + 1, "%d", i);
     }
     end_world();
 }
@@ -602,7 +602,7 @@ Test(http_exchange, responses_that_one_client_holds)
     n_large = LARGE;
     for (int i = 0; i < 12; i++) {
         cr_assert(ask(i, 4, 10));
-        nj_exchange_body_end(w.x[i]);
+        nj_exchange_on_body_end(w.x[i]);
         offer(i);
         step();
         n_held += w.stream[i].status == 200;
@@ -610,7 +610,7 @@ Test(http_exchange, responses_that_one_client_holds)
     cr_expect(n_held * LARGE < w.set->n_held_max - LARGE, "%u of %u bytes", n_held, LARGE);
     cr_expect_eq(nj_counter_read(&w.counters, NJ_C_response_limit), 12 - n_held);
     cr_assert(ask(STREAMS - 1, 4, 10));
-    nj_exchange_body_end(w.x[STREAMS - 1]);
+    nj_exchange_on_body_end(w.x[STREAMS - 1]);
     offer(STREAMS - 1);
     step();
     cr_expect_eq(w.stream[STREAMS - 1].status, 200, "%d", w.stream[STREAMS - 1].status);
@@ -624,10 +624,10 @@ static void pack(int i, uint32_t n_body, struct nj_conn_exchanges *peer)
     static const uint8_t data[100000];
 
     ask(i, 2, 10);
-    nj_exchange_attach(w.x[i], peer);
+    nj_exchange_attach_to_conn(w.x[i], peer);
     offer(i);
-    nj_exchange_data(w.x[i], data, n_body);
-    nj_exchange_body_end(w.x[i]);
+    nj_exchange_receive_body(w.x[i], data, n_body);
+    nj_exchange_on_body_end(w.x[i]);
     step();
     cr_expect_eq(w.stream[i].n_again, 1);
     cr_expect_eq(w.stream[i].n_consumed, n_body);
@@ -657,12 +657,13 @@ Test(http_exchange, moved_where_there_is_no_room)
     pack(CLOSED, 20000, &peer);
     close_stream(CLOSED);
     step();
-    cr_expect_eq(nj_exchanges_open(w.set), 1);
+    cr_expect_eq(nj_exchanges_n_open(w.set), 1);
     pack(DROPPED, 100000, &peer);
     ask(MORE, 1, 10);
-    nj_exchange_attach(w.x[MORE], &peer);
+    nj_exchange_attach_to_conn(w.x[MORE], &peer);
     for (int i = 0; i < 90 && w.x[DROPPED]->reset == 0; i++)
-        nj_exchange_data(w.x[MORE], data, sizeof data); /* until its connection exceeds its share */
+        nj_exchange_receive_body(w.x[MORE], data,
+                                 sizeof data); /* until its connection exceeds its share */
     step();
     cr_expect_eq(w.stream[DROPPED].reset, NJ_RESET_REFUSED);
     cr_expect_eq(w.stream[DROPPED].n_consumed, 100000);
@@ -680,14 +681,14 @@ Test(http_exchange, moved_where_responses_wait)
     n_large = LARGE;
     for (; w.counters.n[NJ_C_response_limit] == 0; i++) {
         ask(i, 4, 10);
-        nj_exchange_body_end(w.x[i]);
+        nj_exchange_on_body_end(w.x[i]);
         offer(i);
         step();
     }
     w.classes[5].type = NJ_OS_BLOCKING;
     w.set->longest_response[5] = LARGE;
     ask(i, 5, 10);
-    nj_exchange_body_end(w.x[i]);
+    nj_exchange_on_body_end(w.x[i]);
     offer(i);
     cr_expect_eq(w.stream[i].n_again, 1);
     offer(i);

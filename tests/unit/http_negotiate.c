@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "http/proto/negotiate.h"
 
 #define BR   (1u << NJ_CODING_BR)

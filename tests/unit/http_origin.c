@@ -446,7 +446,7 @@ Test(http_origin, media_types_of_a_file)
 {
     uint32_t line;
     const char *why;
-    struct nj_mime_table *mime = nj_mime_table_read("a/b html\n", 9, &line, &why);
+    struct nj_mime_table *mime = nj_mime_table_parse("a/b html\n", 9, &line, &why);
     struct nj_file_server_options options = {.mime = mime};
     struct bench *b = begin_with(&options);
     get(b, "/x.html", NULL);

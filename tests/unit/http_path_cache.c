@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "http/proto/path_cache.h"
 

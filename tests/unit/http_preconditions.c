@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "http/proto/preconditions.h"
 
 #define MODIFIED 784111777 /* Sun, 06 Nov 1994 08:49:37 GMT */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "http/proto/range.h"
 
 static enum nj_ranges_result parse(const char *value, uint64_t size, struct nj_ranges *r)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "http/handlers/route_table.h"
 
 static void handle(struct nj_request *req, struct nj_response *resp, void *arg)

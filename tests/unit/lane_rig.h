@@ -3,7 +3,7 @@
 #ifndef NJ_TESTS_LANE_RIG_H
 #define NJ_TESTS_LANE_RIG_H
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "store/file_client.h"
 #include "stuck_rig.h"
 

@@ -54,7 +54,7 @@ static bool line(const char *text)
 static void after(nj_ns wait)
 {
     now += wait;
-    nj_access_file_poll(&f, now);
+    nj_access_file_write_due(&f, now);
 }
 
 static size_t read_fd(int fd, char *to, size_t room)

@@ -39,7 +39,7 @@ static struct nj_access_record some(void)
     uint32_t v4;
 
     memcpy(&v4, addr, 4);
-    a.remote = nj_addr_v4(v4);
+    a.remote = nj_addr_from_v4(v4);
     memcpy(a.text, text, sizeof text - 1);
     cr_assert_eq(a.n_method + a.n_path + a.n_authority + a.n_referer + a.n_agent, sizeof text - 1);
     return a;

@@ -19,7 +19,7 @@ static void begin(void)
 /* What is said at a time, "" for nothing. */
 static const char *at(nj_ns now)
 {
-    return nj_watchdog_check(&w, &sight, now, line, sizeof line) ? line : "";
+    return nj_watchdog_check_sample(&w, &sight, now, line, sizeof line) ? line : "";
 }
 
 /* EWYK 5.55: a task that has its core for too long is named. */

@@ -40,13 +40,13 @@ Test(log_log, journal)
 
     cr_assert(f && fstat(fileno(f), &st) == 0);
     snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-    cr_expect(nj_log_is_journal(stream, fileno(f)));
+    cr_expect(nj_log_fd_is_journal(stream, fileno(f)));
     snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino + 1);
-    cr_expect(!nj_log_is_journal(stream, fileno(f)));
-    cr_expect(!nj_log_is_journal(NULL, fileno(f)));
-    cr_expect(!nj_log_is_journal("", fileno(f)));
-    cr_expect(!nj_log_is_journal("8:x", fileno(f)));
-    cr_expect(!nj_log_is_journal(stream, -1));
+    cr_expect(!nj_log_fd_is_journal(stream, fileno(f)));
+    cr_expect(!nj_log_fd_is_journal(NULL, fileno(f)));
+    cr_expect(!nj_log_fd_is_journal("", fileno(f)));
+    cr_expect(!nj_log_fd_is_journal("8:x", fileno(f)));
+    cr_expect(!nj_log_fd_is_journal(stream, -1));
     fclose(f);
 }
 
@@ -113,6 +113,6 @@ Test(log_log, to_the_program)
     nj_log_set_sink((struct nj_log_sink){NULL, NULL});
     said(true, text, sizeof text);
     cr_expect_eq(strncmp(text, "<3>nightjar: p:3: a\n", 20), 0, "to standard error again");
-    nj_log_lines((struct nj_log_sink){sink, sunk}, NJ_LEVEL_ERROR, "d\n");
+    nj_log_lines_to_sink((struct nj_log_sink){sink, sunk}, NJ_LEVEL_ERROR, "d\n");
     cr_expect_str_eq(sunk, "[1 a1][1 ][1 b][2 c][0 d]");
 }

@@ -3,7 +3,7 @@
  * checks of our addresses), routers, prefixes, groups. */
 #include <criterion/criterion.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "shard_ndp_rig.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
@@ -405,7 +405,7 @@ Test(net_nd_host, what_routers_say_of_the_link)
     cr_expect_eq(nj_iface_mtu(&b->iface, &peer), 1500);
     advertise(b, &router, 1800, NULL, 0, 1400);
     cr_expect_eq(nj_iface_mtu(&b->iface, &peer), 1400);
-    const struct nj_addr v4 = nj_addr_v4(1);
+    const struct nj_addr v4 = nj_addr_from_v4(1);
     cr_expect_eq(nj_iface_mtu(&b->iface, &v4), 1500);
     bench_free(b);
 }

@@ -10,7 +10,7 @@ static const struct rte_ether_addr mac_all = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xf
 
 static struct nj_addr addr(uint32_t ip)
 {
-    return nj_addr_v4(rte_cpu_to_be_32(ip));
+    return nj_addr_from_v4(rte_cpu_to_be_32(ip));
 }
 
 static struct bench *bench_new(void)

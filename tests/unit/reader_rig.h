@@ -6,7 +6,7 @@
 
 #include <sched.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/limits.h"
 #include "store/chunk_cache.h"
 #include "store/file_client.h"
@@ -47,7 +47,7 @@ void nj__uring_read(struct nj__uring *r, const struct nj__uring_read *read, void
     pthread_mutex_unlock(&disk.lock);
 }
 
-uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
+uint32_t nj__uring_submit_and_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
 {
     uint32_t n_done = 0;
 
@@ -63,7 +63,7 @@ uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32
     return n_done;
 }
 
-void nj__uring_prepare_wait(struct nj__uring *r)
+void nj__uring_mark_asleep(struct nj__uring *r)
 {
     (void)r;
 }
@@ -124,7 +124,7 @@ static inline void start_world(void)
     w.object = open_large(&w.b, "f");
     struct nj_file_reader_config c = {.store = w.b.store, .n_shards = 1, .tasks_max = 200};
     cr_assert_eq(nj_file_reader_start(&c, &w.reader), 0);
-    w.port = nj_file_reader_port(w.reader, 0);
+    w.port = nj_file_reader_ops_of_shard(w.reader, 0);
 }
 
 static inline void end_world(void)
@@ -132,7 +132,7 @@ static inline void end_world(void)
     cr_expect_eq(nj_file_reader_stop(w.reader, FOR_EVER), 0);
     nj_file_reader_free(w.reader);
     nj_ref_put(&w.object->ref);
-    nj_file_store_tidy(w.b.store);
+    nj_file_store_run_housekeeping(w.b.store);
     end(&w.b);
 }
 

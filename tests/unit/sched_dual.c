@@ -60,7 +60,7 @@ Test(sched_dual, one_recruit_for_many_tasks)
     nj_strategy_produce(&w->s);
     cr_assert_eq(w->n_execute, 11);
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 10);
-    cr_assert_eq(word(w), nj__make_state(NJ__IDLE, NJ__QUEUED));
+    cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__QUEUED));
     run_queue(w); /* it finds nothing, and leaves. EWYK 5.17 */
     cr_assert_eq(word(w), IDLE_0);
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
@@ -84,34 +84,34 @@ Test(sched_dual, refused_recruit)
 /* Next to a producer one sleeps. Where production rests another one may. EWYK 5.7, EWYK 5.17 */
 Test(sched_dual, no_more_no_less)
 {
-    nj__state_word word = nj__make_state(NJ__IDLE, NJ__QUEUED);
+    nj__state_word word = nj__state_pack(NJ__IDLE, NJ__QUEUED);
     bool send;
     int seat;
 
     cr_assert_eq(nj__state_join(&word, NJ__QUEUED), NJ__PRODUCES);
     cr_assert_not(nj__state_leave_seated(&word, &send), "alone");
     cr_assert(send);
-    cr_assert_eq(word, nj__make_state(NJ__PRODUCING, NJ__QUEUED));
+    cr_assert_eq(word, nj__state_pack(NJ__PRODUCING, NJ__QUEUED));
     cr_assert_eq(nj__state_join(&word, NJ__QUEUED), 0);
     cr_assert_eq(nj__state_join(&word, NJ__NO_RECRUIT), NJ__LEAVES);
-    cr_assert_eq(word, nj__make_state(NJ__REPRODUCING, NJ__SEAT_BIT),
+    cr_assert_eq(word, nj__state_pack(NJ__REPRODUCING, NJ__SEAT_BIT),
                  "the producer will look again");
     cr_assert_not(nj__state_take_seat(&word, &seat));
     cr_assert(nj__state_take_seat(&word, &seat));
     cr_assert_eq(seat, 1);
-    cr_assert_eq(word, nj__make_state(NJ__IDLE, 3 * NJ__SEAT_BIT));
+    cr_assert_eq(word, nj__state_pack(NJ__IDLE, 3 * NJ__SEAT_BIT));
 
     cr_assert_eq(nj__state_leave_seat(&word, 1), 1, "nobody called");
     cr_assert_eq(nj__state_wake_seated(&word), 0);
     cr_assert_eq(nj__state_wake_seated(&word), -1, "one is on its way");
     cr_assert_eq(nj__state_leave_seat(&word, 0), NJ__PRODUCES);
     cr_assert_eq(nj__state_wake_seated(&word), -1, "another thread produces");
-    cr_assert_eq(word, nj__make_state(NJ__PRODUCING, 2 * NJ__SEAT_BIT));
+    cr_assert_eq(word, nj__state_pack(NJ__PRODUCING, 2 * NJ__SEAT_BIT));
     cr_assert(nj__state_leave_seated(&word, &send));
     cr_assert_eq(nj__state_wake_seated(&word), 1);
-    cr_assert(nj__state_resume(&word, false), "the consumer is back before it comes");
+    cr_assert(nj__state_try_resume(&word, false), "the consumer is back before it comes");
     cr_assert_eq(nj__state_leave_seat(&word, 1), 1, "it sleeps on");
-    cr_assert_eq(word, nj__make_state(NJ__PRODUCING, NJ__QUEUED | 2 * NJ__SEAT_BIT));
+    cr_assert_eq(word, nj__state_pack(NJ__PRODUCING, NJ__QUEUED | 2 * NJ__SEAT_BIT));
 }
 
 /* Recruits on their way count, who sleeps does not. EWYK 5.53 */
@@ -125,7 +125,7 @@ Test(sched_dual, describes_itself)
     nj_strategy_produce(&w->s);
     nj_strategy_format(&w->s, text, sizeof text);
     cr_assert_str_eq(text, "dual IDLE p=2 [pc=0,pic=0,pec=0,epc=1]");
-    cr_assert_eq(word(w), nj__make_state(NJ__IDLE, NJ__QUEUED | NJ__SURE | NJ__SEAT_BIT));
+    cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__QUEUED | NJ__SURE | NJ__SEAT_BIT));
 }
 
 /* --- on a pool ---------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ static void wait_for(_Atomic uint32_t *n, uint32_t value)
 
 static void wait_for_word(enum nj__production state, uint32_t recruits)
 {
-    while (atomic_load(&v.s.word) != nj__make_state(state, recruits))
+    while (atomic_load(&v.s.word) != nj__state_pack(state, recruits))
         sched_yield();
 }
 
@@ -299,7 +299,7 @@ Test(sched_dual, leaves_at_rest, .timeout = 60)
         nj_strategy_dispatch(&v.s);
         wait_for(&v.n_run, 1 + i);
         wait_for_word(NJ__IDLE, NJ__NO_RECRUIT);
-        while (nj_thread_pool_count(v.pool).n_utilised)
+        while (nj_thread_pool_get_counts(v.pool).n_utilised)
             sched_yield();
     }
     finish();
@@ -320,11 +320,11 @@ Test(sched_dual, the_consumer_stands_by, .timeout = 60)
     open_gate(0);
     wait_for(&v.n_at_gate[1], 1);
     wait_for(&v.n_at_gate[2], 1);
-    cr_assert_eq(atomic_load(&v.s.word), nj__make_state(NJ__PRODUCING, NJ__QUEUED));
+    cr_assert_eq(atomic_load(&v.s.word), nj__state_pack(NJ__PRODUCING, NJ__QUEUED));
     open_gate(1);
-    while (nj__recruits_of(atomic_load(&v.s.word)) < NJ__SEAT_BIT)
+    while (nj__state_recruit_mask(atomic_load(&v.s.word)) < NJ__SEAT_BIT)
         sched_yield();
-    cr_assert_eq(atomic_load(&v.s.word), nj__make_state(NJ__PRODUCING, NJ__QUEUED | NJ__SEAT_BIT));
+    cr_assert_eq(atomic_load(&v.s.word), nj__state_pack(NJ__PRODUCING, NJ__QUEUED | NJ__SEAT_BIT));
     cr_assert_not(pthread_equal(steps[1].ran_on, steps[2].ran_on));
     open_gate(2);
     wait_for(&v.n_run, 4);

@@ -90,7 +90,7 @@ Test(sched_ewyk_measure, longest_hold_and_overruns)
     cr_assert_eq(nj_ewyk_run(r->e, r->now, 2), 2);
     cr_assert_eq(r->blocking.n_overruns, 2, "each by itself");
     cr_assert_eq(r->blocking.longest_ns, BUDGET + 1);
-    nj_task_class_reset(&r->blocking);
+    nj_task_class_reset_counters(&r->blocking);
     cr_assert_eq(r->blocking.longest_ns + r->blocking.n_overruns, 0);
     rig_free(r);
 }
@@ -146,10 +146,10 @@ Test(sched_ewyk_measure, a_hog_is_moved_and_comes_back)
         cr_assert_eq(r->n_at_worker, 1);
         /* Not at the budget, not just below it: at half of it. */
         for (int k = 0; k < 1000; k++)
-            nj_ewyk_worker_done(r->e, c, BUDGET * 6 / 10);
+            nj_ewyk_account_worker_run(r->e, c, BUDGET * 6 / 10);
         cr_assert_eq(c->type, NJ_OS_BLOCKING);
         for (int k = 0; k < 30; k++)
-            nj_ewyk_worker_done(r->e, c, BUDGET * 4 / 10);
+            nj_ewyk_account_worker_run(r->e, c, BUDGET * 4 / 10);
         cr_assert_eq(c->type, c->declared);
         cr_assert_eq(r->n_logged, 2);
         cr_assert_not_null(strstr(r->line, "back from the workers"));
@@ -190,19 +190,19 @@ Test(sched_ewyk_measure, who_goes_to_and_fro_stays_longer)
     for (int i = 0; i < 1000; i++) {
         enum nj_run_mode mode = compute(r, c, 5 * NJ_MS);
         if (mode == NJ_MODE_PEC_WORKER)
-            nj_ewyk_worker_done(r->e, c, 10 * NJ_US);
+            nj_ewyk_account_worker_run(r->e, c, 10 * NJ_US);
         n_core += mode == NJ_MODE_PC;
     }
     cr_expect_lt(n_core, 30, "%u of 1000 held the core", n_core);
     cr_expect_leq(r->n_logged, 12);
     cr_expect_gt(c->n_moves, 2, "it is tried again");
     for (uint32_t i = 0; i < NJ_EWYK_FAST_RUNS_MAX; i++)
-        nj_ewyk_worker_done(r->e, c, 10 * NJ_US);
+        nj_ewyk_account_worker_run(r->e, c, 10 * NJ_US);
     cr_expect_eq(c->type, NJ_NON_BLOCKING);
     r->now += NJ_EWYK_PROBATION_NS;
     cr_expect_gt(until_moved(r, c, 2 * BUDGET), 1);
     for (int i = 0; i < 20; i++)
-        nj_ewyk_worker_done(r->e, c, 10 * NJ_US);
+        nj_ewyk_account_worker_run(r->e, c, 10 * NJ_US);
     cr_expect_eq(c->type, NJ_NON_BLOCKING, "a new beginning");
     rig_free(r);
 }
@@ -253,10 +253,10 @@ Test(sched_ewyk_measure, who_is_not_moved)
     cr_assert_eq(until_moved(r, &r->blocking, 10 * BUDGET), 0, "pinned");
     cr_assert_gt(until_moved(r, &r->non_blocking, 10 * BUDGET), 0);
     r->non_blocking.pinned = true;
-    nj_ewyk_worker_done(r->e, &r->non_blocking, 10 * BUDGET);
+    nj_ewyk_account_worker_run(r->e, &r->non_blocking, 10 * BUDGET);
     cr_assert_eq(r->non_blocking.type, NJ_NON_BLOCKING, "pinned later");
     for (int i = 0; i < 100; i++)
-        nj_ewyk_worker_done(r->e, &r->os_blocking, 10 * BUDGET);
+        nj_ewyk_account_worker_run(r->e, &r->os_blocking, 10 * BUDGET);
     cr_assert_eq(r->os_blocking.n_moves, 0, "there already");
     rig_free(r);
 
@@ -346,10 +346,10 @@ Test(sched_ewyk_measure, a_light_tail_stays)
         rig_free(r);
     }
     struct rig *r = rig_new(1, 0);
-    cr_expect_eq(nj_task_class_tail_ppm(&r->non_blocking, r->now), 0);
+    cr_expect_eq(nj_task_class_overrun_time_ppm(&r->non_blocking, r->now), 0);
     compute(r, &r->non_blocking, BUDGET + NJ_MS);
     r->now += 9 * NJ_MS - BUDGET;
-    cr_expect_eq(nj_task_class_tail_ppm(&r->non_blocking, r->now), 100000, "1 ms of 10");
+    cr_expect_eq(nj_task_class_overrun_time_ppm(&r->non_blocking, r->now), 100000, "1 ms of 10");
     compute(r, &r->non_blocking, 10 * NJ_SEC);
     until_tail_moves(r, &r->non_blocking, BUDGET + NJ_US, 0, 2000);
     cr_expect_eq(r->non_blocking.type, NJ_NON_BLOCKING);
@@ -368,12 +368,12 @@ Test(sched_ewyk_measure, a_tail_keeps_its_class_away)
     for (unsigned i = 0; i < 20000; i++) {
         nj_ns ns = i % 10 ? BUDGET / 50 : 5 * NJ_MS;
         r->now += ns;
-        nj_ewyk_worker_done(r->e, c, ns);
+        nj_ewyk_account_worker_run(r->e, c, ns);
         cr_assert_eq(c->type, NJ_OS_BLOCKING, "%u", i);
     }
     for (; c->type == NJ_OS_BLOCKING && n_fast_runs < 1000000; n_fast_runs++) {
         r->now += 100 * NJ_US;
-        nj_ewyk_worker_done(r->e, c, BUDGET / 50);
+        nj_ewyk_account_worker_run(r->e, c, BUDGET / 50);
     }
     cr_expect_eq(c->type, NJ_NON_BLOCKING);
     cr_expect_gt(n_fast_runs * 100 * NJ_US, 100 * NJ_MS, "after %u", n_fast_runs);
@@ -401,11 +401,11 @@ static unsigned n_on_core(struct rig *r, struct nj_task_class *c, nj_ns hold, nj
             if (c->type == c->declared)
                 compute(r, c, BUDGET / 50);
             else
-                nj_ewyk_worker_done(r->e, c, BUDGET / 50);
+                nj_ewyk_account_worker_run(r->e, c, BUDGET / 50);
         }
         r->now = next > r->now ? next : r->now;
         if (moved && c->type != c->declared)
-            nj_ewyk_worker_done(r->e, c, hold);
+            nj_ewyk_account_worker_run(r->e, c, hold);
     }
     return n_core;
 }
@@ -443,10 +443,10 @@ Test(sched_ewyk_measure, share_of_a_tail)
 
     until_tail_moves(r, c, 200 * NJ_MS, 500 * NJ_MS, 1000);
     cr_assert_eq(c->type, NJ_OS_BLOCKING);
-    uint32_t ppm = nj_task_class_tail_ppm(c, r->now);
+    uint32_t ppm = nj_task_class_overrun_time_ppm(c, r->now);
     cr_expect(ppm > 350000 && ppm <= 450000, "%u", ppm);
     n_on_core(r, c, 200 * NJ_MS, NJ_SEC, 100);
-    ppm = nj_task_class_tail_ppm(c, r->now);
+    ppm = nj_task_class_overrun_time_ppm(c, r->now);
     cr_expect(ppm > 150000 && ppm < 250000, "%u", ppm);
     rig_free(r);
 }

@@ -235,7 +235,7 @@ static void work(struct stress *s)
         a->job.n_run++;
         a->state = ENDED;
         s->n_run++;
-        nj_ewyk_worker_done(r->e, t->class_of, 0);
+        nj_ewyk_account_worker_run(r->e, t->class_of, 0);
     }
 }
 

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "sched/fiber_internal.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -46,7 +46,7 @@ static void leap_in_fiber(void *arg)
 
     sigaltstack(&alt, NULL);
     sigaction(SIGSEGV, &act, NULL);
-    nj__fiber_start_for(arg, leap, NULL, &of_route);
+    nj__fiber_start_for_class(arg, leap, NULL, &of_route);
 }
 
 static void stay(void *arg)

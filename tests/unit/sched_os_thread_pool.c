@@ -11,9 +11,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "sched/fiber.h"
-#include "sched/fp_mode.h"
+#include "sched/fpu_control.h"
 #include "sched/thread_pool.h"
 
 #define TASKS_MAX 256u
@@ -61,14 +61,14 @@ static void run(struct nj_task *task)
         errno = EDOM;
         nj_noblock_set();
 #ifdef __x86_64__
-        nj__fp_set_mode(nj__fp_mode() ^ 0x6000); /* rounds the other way */
+        nj__fpu_set_control(nj__fpu_get_control() ^ 0x6000); /* rounds the other way */
 #endif
         break;
     case CLEAN:
         if (errno || nj_noblock_is_set())
             atomic_fetch_add(&w.n_bad, 1);
 #ifdef __x86_64__
-        if (nj__fp_mode() & 0x6000)
+        if (nj__fpu_get_control() & 0x6000)
             atomic_fetch_add(&w.n_bad, 1);
 #endif
         break;
@@ -145,7 +145,7 @@ static void wait_for(_Atomic unsigned *n, unsigned value)
 
 static struct nj_thread_pool_counts counts(void)
 {
-    return nj_thread_pool_count(w.pool);
+    return nj_thread_pool_get_counts(w.pool);
 }
 
 static void *stop(void *arg)
@@ -352,9 +352,9 @@ Test(sched_os_thread_pool, posted_at_the_end, .timeout = 60)
     nj_thread_pool_begin_stop(w.pool);
     cr_assert_eq(w.tasks[1].n_rejected, 1);
     cr_assert(!post(add(NJ_BLOCKING, QUICK)), "it is its caller's");
-    cr_assert_eq(nj_thread_pool_await(w.pool, 1), 1, "one is at the gate");
+    cr_assert_eq(nj_thread_pool_timed_join(w.pool, 1), 1, "one is at the gate");
     atomic_store(&w.open, true);
-    while (nj_thread_pool_await(w.pool, NJ_NEVER) > 0)
+    while (nj_thread_pool_timed_join(w.pool, NJ_NEVER) > 0)
         ;
     cr_assert(w.tasks[0].n_run == 1 && w.tasks[1].n_run == 0 && w.tasks[2].n_run == 0);
     nj_thread_pool_free(w.pool);

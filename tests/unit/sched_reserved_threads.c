@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "sched/reserved_threads.h"
 
 #define THREADS 3u
@@ -76,7 +76,7 @@ static void end(struct world *w)
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(w->threads[i], NULL);
     uint32_t n_reserved, n_wanted;
-    nj_reserved_count(w->r, &n_reserved, &n_wanted);
+    nj_reserved_count_and_wanted(w->r, &n_reserved, &n_wanted);
     cr_assert_eq(n_reserved, 0, "all went");
     nj_reserved_free(w->r);
 }
@@ -91,7 +91,7 @@ Test(sched_reserved_threads, wants_no_more_than_its_capacity)
     cr_assert(!nj_reserved_is_wanted(w.r), "nobody is reserved before somebody is missed");
     for (unsigned i = 0; i < 100000; i++)
         cr_assert(!nj_reserved_try_execute(w.r, &w.tasks[0].task));
-    nj_reserved_count(w.r, &n_reserved, &n_wanted);
+    nj_reserved_count_and_wanted(w.r, &n_reserved, &n_wanted);
     cr_assert_eq(n_reserved, 0);
     cr_assert_eq(n_wanted, 3);
     cr_assert_eq(w.n_wanted, 3, "and says so as often");
@@ -187,7 +187,7 @@ Test(sched_reserved_threads, shrinks_to_its_least, .timeout = 60)
     /* One is left, and no other on its way, for good: else the time-out ends this. */
     for (unsigned n_looks = 0; n_looks < 1000; n_looks++) {
         sched_yield();
-        nj_reserved_count(w.r, &n_reserved, &n_wanted);
+        nj_reserved_count_and_wanted(w.r, &n_reserved, &n_wanted);
         cr_assert_leq(n_reserved + n_wanted, 3); /* 0: each of them runs a task just now */
         if (n_reserved != 1 || n_wanted != 0)
             n_looks = 0;

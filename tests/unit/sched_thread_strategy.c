@@ -102,7 +102,7 @@ Test(sched_thread_strategy, recruit_that_comes_at_once)
 /* No thread waits, and another caller became the producer meanwhile: as good as a recruit. */
 static void other_comes(struct world *w)
 {
-    cr_assert(nj__state_arrive(&w->s.word, NJ__NO_RECRUIT));
+    cr_assert(nj__state_try_become_producer(&w->s.word, NJ__NO_RECRUIT));
 }
 
 Test(sched_thread_strategy, other_producer_in_place_of_a_recruit)
@@ -114,7 +114,7 @@ Test(sched_thread_strategy, other_producer_in_place_of_a_recruit)
     nj_strategy_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.epc == 1 && c.pec == 0 && c.recruits_missed == 1 && c.recruits_sent == 0);
-    cr_assert_eq(word(w), nj__make_state(NJ__PRODUCING, NJ__NO_RECRUIT), "it is the other's");
+    cr_assert_eq(word(w), nj__state_pack(NJ__PRODUCING, NJ__NO_RECRUIT), "it is the other's");
 }
 
 /* All threads are busy, so what is in the queue may never come. Who consumed a task that blocks,
@@ -130,7 +130,7 @@ Test(sched_thread_strategy, recruit_in_the_queue_is_not_counted_on)
     nj_strategy_produce(&w->s);
     cr_assert_eq(w->n_produced, 4);
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 4);
-    cr_assert_eq(word(w), nj__make_state(NJ__IDLE, NJ__QUEUED));
+    cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__QUEUED));
     run_queue(w);
     cr_assert_eq(word(w), IDLE_0);
 }
@@ -147,10 +147,10 @@ Test(sched_thread_strategy, counters_add_up)
     cr_assert(c.epc == 0 && c.pc == 4 && c.pic == 4 && c.pec == 4);
 
     nj_strategy_dispatch(&w->s);
-    nj_strategy_reset(&w->s);
+    nj_strategy_reset_counters(&w->s);
     c = nj_strategy_counters(&w->s);
     cr_assert_eq(c.pc + c.pic + c.pec + c.epc, 0);
-    cr_assert_eq(word(w), nj__make_state(NJ__IDLE, 1), "a reset changes no state");
+    cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, 1), "a reset changes no state");
     for (unsigned i = 0; i < 5; i++)
         add(w, NJ_NON_BLOCKING);
     run_queue(w);
@@ -185,14 +185,14 @@ Test(sched_thread_strategy, consumer_leaves_when_others_produce)
     /* The other one stays the producer: its state is set as it would be. */
     w = world(NJ_STRATEGY_ADAPTIVE);
     nj__state_word *s = &w->s.word;
-    cr_assert(nj__state_arrive(s, NJ__NO_RECRUIT));
-    atomic_store(s, nj__make_state(NJ__PRODUCING, 1));
-    cr_assert_not(nj__state_resume(s, false));
-    atomic_store(s, nj__make_state(NJ__REPRODUCING, 0));
-    cr_assert_not(nj__state_resume(s, false));
-    atomic_store(s, nj__make_state(NJ__IDLE, 1));
-    cr_assert(nj__state_resume(s, false));
-    cr_assert_eq(atomic_load(s), nj__make_state(NJ__PRODUCING, 1));
+    cr_assert(nj__state_try_become_producer(s, NJ__NO_RECRUIT));
+    atomic_store(s, nj__state_pack(NJ__PRODUCING, 1));
+    cr_assert_not(nj__state_try_resume(s, false));
+    atomic_store(s, nj__state_pack(NJ__REPRODUCING, 0));
+    cr_assert_not(nj__state_try_resume(s, false));
+    atomic_store(s, nj__state_pack(NJ__IDLE, 1));
+    cr_assert(nj__state_try_resume(s, false));
+    cr_assert_eq(atomic_load(s), nj__state_pack(NJ__PRODUCING, 1));
 }
 
 static void others_come(struct world *w, struct task *t)
@@ -211,7 +211,7 @@ Test(sched_thread_strategy, recruit_that_finds_another_producer)
     nj_strategy_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.recruits_sent == 1 && c.recruits_useful == 0 && c.recruits_wasted == 1);
-    cr_assert_eq(word(w), nj__make_state(NJ__REPRODUCING, NJ__NO_RECRUIT), "they look once more");
+    cr_assert_eq(word(w), nj__state_pack(NJ__REPRODUCING, NJ__NO_RECRUIT), "they look once more");
 }
 
 /* A recruit that is pending is used for every task until it comes. EWYK 5.25 */
@@ -225,7 +225,7 @@ Test(sched_thread_strategy, one_recruit_for_many_tasks)
     nj_strategy_produce(&w->s);
     cr_assert_eq(w->n_try, 1);
     cr_assert_eq(nj_strategy_counters(&w->s).epc, 10);
-    cr_assert_eq(word(w), nj__make_state(NJ__IDLE, NJ__SURE));
+    cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__SURE));
     run_handed(w); /* all is done: it comes, finds nothing and goes. EWYK 5.17 */
     cr_assert_eq(word(w), IDLE_0);
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
@@ -289,7 +289,8 @@ static void dispatches(struct world *w, struct task *t)
 {
     (void)t;
     cr_assert(nj_strategy_dispatch(&w->s));
-    cr_assert_eq(nj__recruits_of(word(w)), NJ__QUEUED, "whoever brings a task sends for a thread");
+    cr_assert_eq(nj__state_recruit_mask(word(w)), NJ__QUEUED,
+                 "whoever brings a task sends for a thread");
 }
 
 static void dispatches_too_early(struct world *w)

@@ -79,7 +79,7 @@ static void demand_one_more(struct world *w, struct task *t)
 {
     unsigned depth = 0;
 
-    for (const struct nj__frame *f = nj__frame_top(); f; f = f->below)
+    for (const struct nj__frame *f = nj__strategy_frame_top(); f; f = f->below)
         depth++;
     cr_assert_eq(depth, 1, "a task runs inside of another");
     if (--n_demands) {
@@ -136,7 +136,7 @@ static void nest(struct world *w, struct task *t)
     struct nj_strategy *next = (struct nj_strategy *)(uintptr_t)w->queue[TASKS_MAX - 1];
 
     (void)t;
-    cr_assert(nj__frame_top()->depth <= NJ_STRATEGY_DEPTH_MAX);
+    cr_assert(nj__strategy_frame_top()->depth <= NJ_STRATEGY_DEPTH_MAX);
     if (next)
         nj_strategy_produce(next);
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "sched/timer_wheel.h"
 

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "reference/strategies.h"
 #include "sched/fiber.h"
@@ -508,7 +508,7 @@ static void epc_is_stuck(uint32_t n_threads, uint32_t n_reserved)
     cr_assert(w.selecting && n_waiting() == n_threads);
     cr_assert_eq(n_waiting() + w.selecting, w.n_threads, "that is all threads");
     unlock();
-    cr_assert_eq(nj_thread_pool_count(w.pool).n_queued, 1, "the recruit");
+    cr_assert_eq(nj_thread_pool_get_counts(w.pool).n_queued, 1, "the recruit");
     cr_assert(nj_strategy_produce(&c->strategy));
     lock();
     wait_for_all();

@@ -10,7 +10,7 @@
 
 static struct nj_addr addr_of(uint32_t n)
 {
-    return nj_addr_v4(n);
+    return nj_addr_from_v4(n);
 }
 
 Test(shape_client_table, one_key_is_one_client)
@@ -235,7 +235,7 @@ static void *take_and_put(void *arg)
         crowd.n_wrong += !nj_addr_eq(&seen, &addr) || c->key != 1000 + k;
         if (nj_client_request_begin(c, &caps, now, &after) == NJ_ACTION_SERVE) {
             crowd.n_over += atomic_fetch_add(&crowd.n_open[k], 1) >= 2;
-            (void)nj_gcra_lease(&c->rate_gcra, 1000, 1000, 10, now);
+            (void)nj_gcra_reserve_bytes(&c->rate_gcra, 1000, 1000, 10, now);
             atomic_fetch_sub(&crowd.n_open[k], 1);
             nj_client_request_end(c);
         }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "shape/forwarded_header.h"
 #include "support/addr.h"
 
@@ -49,11 +49,11 @@ static struct nj_policy_verdict ask(const char *peer, const char *first, const c
         f[n++] = (struct nj_field){p.client_field, str(first)};
     if (second)
         f[n++] = (struct nj_field){p.client_field, str(second)};
-    nj_policy_decide(&p, &key,
-                     &(struct nj_policy_request){.addr = &from,
-                                                 .path = NJ_STR("/"),
-                                                 .head = HEAD(.fields = f, .n_fields = n)},
-                     &v);
+    nj_policy_decide_request(&p, &key,
+                             &(struct nj_policy_request){.addr = &from,
+                                                         .path = NJ_STR("/"),
+                                                         .head = HEAD(.fields = f, .n_fields = n)},
+                             &v);
     return v;
 }
 
@@ -206,11 +206,11 @@ Test(shape_forwarded_header, cookies_of_that_name)
         for (uint32_t k = 0; k < 2; k++) {
             struct nj_field f[] = {{NJ_STR("cookie"), str(line)},
                                    {p.client_field, str(k ? "192.0.2.1" : "192.0.2.2")}};
-            nj_policy_decide(&p, &key,
-                             &(struct nj_policy_request){.addr = &from,
-                                                         .path = NJ_STR("/"),
-                                                         .head = HEAD(.fields = f, .n_fields = 2)},
-                             &v[k]);
+            nj_policy_decide_request(
+                &p, &key,
+                &(struct nj_policy_request){
+                    .addr = &from, .path = NJ_STR("/"), .head = HEAD(.fields = f, .n_fields = 2)},
+                &v[k]);
             cr_expect(nj_addr_eq(&v[k].client, &from), "%s", names[i]);
         }
         cr_expect_eq(v[0].client_key, v[1].client_key, "%s", names[i]);

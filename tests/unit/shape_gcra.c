@@ -16,7 +16,7 @@ static uint64_t drain(struct nj_gcra *g, uint64_t rate, uint64_t burst, uint64_t
     nj_ns end = *now + span;
     uint64_t sum = 0;
     for (;;) {
-        nj_ns due = nj_gcra_lease(g, rate, burst, n, *now);
+        nj_ns due = nj_gcra_reserve_bytes(g, rate, burst, n, *now);
         if (due > end) {
             nj_gcra_return(g, rate, n);
             *now = end;
@@ -31,7 +31,7 @@ static uint64_t drain(struct nj_gcra *g, uint64_t rate, uint64_t burst, uint64_t
 Test(shape_gcra, no_rate_is_no_limit)
 {
     struct nj_gcra g = {0};
-    cr_expect_eq(nj_gcra_lease(&g, 0, 0, UINT64_MAX, START), START);
+    cr_expect_eq(nj_gcra_reserve_bytes(&g, 0, 0, UINT64_MAX, START), START);
     nj_gcra_return(&g, 0, UINT64_MAX);
     cr_expect_eq(g.tat, 0);
 }
@@ -40,9 +40,9 @@ Test(shape_gcra, first_the_burst_then_the_rate)
 {
     struct nj_gcra g = {0};
     nj_ns now = START;
-    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 500, now), now, "the burst at once");
-    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 100, now), now + 100 * NJ_MS);
-    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 100, now), now + 200 * NJ_MS, "in turn");
+    cr_expect_eq(nj_gcra_reserve_bytes(&g, 1000, 500, 500, now), now, "the burst at once");
+    cr_expect_eq(nj_gcra_reserve_bytes(&g, 1000, 500, 100, now), now + 100 * NJ_MS);
+    cr_expect_eq(nj_gcra_reserve_bytes(&g, 1000, 500, 100, now), now + 200 * NJ_MS, "in turn");
 }
 
 Test(shape_gcra, a_long_pause_is_worth_one_burst)
@@ -51,8 +51,8 @@ Test(shape_gcra, a_long_pause_is_worth_one_burst)
     nj_ns now = START;
     (void)drain(&g, 1000, 500, 100, &now, NJ_SEC);
     now += 3600 * NJ_SEC;
-    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 500, now), now);
-    cr_expect_gt(nj_gcra_lease(&g, 1000, 500, 1, now), now);
+    cr_expect_eq(nj_gcra_reserve_bytes(&g, 1000, 500, 500, now), now);
+    cr_expect_gt(nj_gcra_reserve_bytes(&g, 1000, 500, 1, now), now);
 }
 
 /* From one byte per second to 100 Gbit/s: the rate is reached and never exceeded. */
@@ -88,25 +88,25 @@ Test(shape_gcra, what_comes_back_can_be_had_again)
 {
     struct nj_gcra g = {0};
     nj_ns now = START;
-    (void)nj_gcra_lease(&g, 1000, 500, 500, now);
+    (void)nj_gcra_reserve_bytes(&g, 1000, 500, 500, now);
     nj_gcra_return(&g, 1000, 200);
     nj_gcra_return(&g, 1000, 100);
-    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 300, now), now);
-    cr_expect_gt(nj_gcra_lease(&g, 1000, 500, 1, now), now);
+    cr_expect_eq(nj_gcra_reserve_bytes(&g, 1000, 500, 300, now), now);
+    cr_expect_gt(nj_gcra_reserve_bytes(&g, 1000, 500, 1, now), now);
 }
 
 Test(shape_gcra, what_comes_back_late_is_no_more_than_the_burst)
 {
     struct nj_gcra g = {0};
     nj_ns now = START;
-    (void)nj_gcra_lease(&g, 1000, 500, 500, now);
+    (void)nj_gcra_reserve_bytes(&g, 1000, 500, 500, now);
     now += 60 * NJ_SEC;
     nj_gcra_return(&g, 1000, 500);
-    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 500, now), now);
-    cr_expect_gt(nj_gcra_lease(&g, 1000, 500, 1, now), now);
+    cr_expect_eq(nj_gcra_reserve_bytes(&g, 1000, 500, 500, now), now);
+    cr_expect_gt(nj_gcra_reserve_bytes(&g, 1000, 500, 1, now), now);
     nj_gcra_return(&g, 1, 1u << 30); /* worth more than the elapsed time */
-    cr_expect_eq(nj_gcra_lease(&g, 1000, 500, 500, now), now);
-    cr_expect_gt(nj_gcra_lease(&g, 1000, 500, 1, now), now);
+    cr_expect_eq(nj_gcra_reserve_bytes(&g, 1000, 500, 500, now), now);
+    cr_expect_gt(nj_gcra_reserve_bytes(&g, 1000, 500, 1, now), now);
 }
 
 Test(shape_gcra, a_faster_rate_forgives_the_slow_past)
@@ -115,7 +115,7 @@ Test(shape_gcra, a_faster_rate_forgives_the_slow_past)
     nj_ns now = START;
     (void)drain(&g, 1, 5840, 2920, &now, 0); /* 5,840 s ahead */
     nj_gcra_clamp(&g, 1u << 20, 65536, now);
-    nj_ns due = nj_gcra_lease(&g, 1u << 20, 65536, 2920, now);
+    nj_ns due = nj_gcra_reserve_bytes(&g, 1u << 20, 65536, 2920, now);
     cr_expect_gt(due, now, "it is no gift");
     cr_expect_leq(due, now + 3 * NJ_MS);
 }
@@ -132,8 +132,8 @@ Test(shape_gcra, a_slower_rate_begins_with_one_burst)
 Test(shape_gcra, years_do_not_go_around)
 {
     struct nj_gcra g = {0};
-    cr_expect_gt(nj_gcra_lease(&g, 1, 1, UINT64_MAX, START), START + 3600 * NJ_SEC);
-    cr_expect_gt(nj_gcra_lease(&g, 1, 1, UINT64_MAX, START), START + 3600 * NJ_SEC);
+    cr_expect_gt(nj_gcra_reserve_bytes(&g, 1, 1, UINT64_MAX, START), START + 3600 * NJ_SEC);
+    cr_expect_gt(nj_gcra_reserve_bytes(&g, 1, 1, UINT64_MAX, START), START + 3600 * NJ_SEC);
 }
 
 /* For any sequence of leases, waits and returns: no interval sees more than burst + rate * length,
@@ -150,7 +150,7 @@ Test(shape_gcra, any_window_holds_a_burst_and_the_rate)
         uint64_t bytes[N];
         for (unsigned i = 0; i < N; i++) {
             bytes[i] = 1 + nj_prng_below(&r, (uint32_t)burst);
-            at[i] = nj_gcra_lease(&g, rate, burst, bytes[i], now);
+            at[i] = nj_gcra_reserve_bytes(&g, rate, burst, bytes[i], now);
             if (nj_prng_below(&r, 4) == 0) { /* returned unused */
                 nj_gcra_return(&g, rate, bytes[i]);
                 bytes[i] = 0;

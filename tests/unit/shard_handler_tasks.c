@@ -444,7 +444,7 @@ Test(shard_handler_tasks, callbacks_time_and_the_end)
     hr_reset(c, id);
     hr_settle(h);
     cr_expect_eq(echoed.gone, 1);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     hr_get(c, "/ticks"); /* the shard ends with an armed timer */
     hr_settle(h);
     hr_free(h);
@@ -493,7 +493,7 @@ Test(shard_handler_tasks, workers)
     struct hr_reply *post = hr_reply_of(c, id);
     hr_settle(h);
     cr_expect(get->status == 200 && !strcmp(get->length, "0") && !strcmp(get->x, "worker"));
-    cr_expect(post->status == 0 && nj_exchanges_on_worker(h->r->s->handlers.exchanges) == 0,
+    cr_expect(post->status == 0 && nj_exchanges_n_on_worker(h->r->s->handlers.exchanges) == 0,
               "it goes when it is whole");
     hr_send_more(c, id, 500000);
     hr_settle(h);
@@ -534,10 +534,10 @@ Test(shard_handler_tasks, workers_are_full_or_late)
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/hello"));
     hr_settle(h);
     cr_expect_eq(a->status, 200);
-    cr_expect_eq(nj_exchanges_on_worker(h->r->s->handlers.exchanges), 3);
+    cr_expect_eq(nj_exchanges_n_on_worker(h->r->s->handlers.exchanges), 3);
     hr_reset(c, id[0]); /* its stream closes meanwhile */
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_on_worker(h->r->s->handlers.exchanges), 3);
+    cr_expect_eq(nj_exchanges_n_on_worker(h->r->s->handlers.exchanges), 3);
     hr_run(h, 100 * NJ_SEC); /* slow workers do not count against the client */
     cr_expect(!c->p->got_rst);
     h->workers_slow = false;
@@ -545,7 +545,7 @@ Test(shard_handler_tasks, workers_are_full_or_late)
     cr_expect(hr_reply_of(c, id[0])->status == 0, "thrown away");
     cr_expect(hr_reply_of(c, id[1])->status == 200 && hr_reply_of(c, id[2])->status == 200);
     cr_expect_eq(hr_class(h, 0)->n[NJ_MODE_PEC_WORKER], 3);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     h->workers_slow = true; /* the shard ends with one exchange on a worker */
     hr_get(c, "/errand");
     hr_get(c, "/errand");
@@ -562,10 +562,10 @@ Test(shard_handler_tasks, over_before_it_went)
 
     hr_ask(d, "POST", "/errand", 1000, 500, NULL, NULL);
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 2);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 2);
     hr_reset(c, id);
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 1);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 1);
     hr_free(h); /* with the other one */
 }
 
@@ -584,6 +584,6 @@ Test(shard_handler_tasks, workers_stop)
     h->workers_stopped = true;
     hr_settle(h);
     cr_expect_eq(a->status, 503);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     hr_free(h);
 }

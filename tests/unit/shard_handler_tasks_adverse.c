@@ -40,7 +40,7 @@ Test(shard_handler_tasks_adverse, head_of_a_body_without_end)
         cr_expect_eq(last, ends[i], "%s: %d", endless_ones[i].path, last);
         cr_expect(a->closed && a->n_got == 0, "%s", endless_ones[i].path);
     }
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -170,7 +170,7 @@ Test(shard_handler_tasks_adverse, who_has_left_is_asked)
     rig_seg(h->r, c->p, seq, NJ_TCP_RST, NULL, 0);
     hr_settle(h);
     cr_expect_eq(told_gone, 1);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -270,7 +270,7 @@ Test(shard_handler_tasks_adverse, bodies_are_held)
     cr_expect_eq(rig_count(h->r, NJ_C_exchange_full), 0);
     for (int i = 0; i < HOARDERS; i++)
         cr_expect_gt(n_open(c[i], STREAMS), 2, "%d: %u", i, n_open(c[i], STREAMS));
-    cr_expect_gt(nj_block_pool_left(set->bodies), 2u << 20);
+    cr_expect_gt(nj_block_pool_bytes_left(set->bodies), 2u << 20);
     uploads(h, hr_connect(h), "one that reads");
     uploads(h, c[1], "one that holds");
     for (int i = 0; i < HOARDERS; i++)
@@ -342,7 +342,7 @@ static void is_deaf(const char *path)
     cr_expect(n_heard > n_before && n_heard <= n_before + 2, "%s: in turn", path);
     stop = true;
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -370,7 +370,7 @@ Test(shard_handler_tasks_adverse, deaf_to_the_end_of_the_server)
     for (int i = 0; i < 50; i++)
         hr_step(h);
     nj_shard_abort(s, h->r->now);
-    nj_shard_shutdown(s);
+    nj_shard_end_conns_and_handlers(s);
     cr_expect_eq(nj_shard_stuck_fibers(s, &route), 3);
     cr_expect_str_eq(route, nj_routes_name(h->routes, 0));
     cr_expect_lt(n_heard, 10000);
@@ -389,7 +389,7 @@ Test(shard_handler_tasks_adverse, slow_to_leave)
     stop = false;
     hr_get(c, "/deaf");
     hr_settle(h);
-    nj_shard_shutdown(h->r->s);
+    nj_shard_end_conns_and_handlers(h->r->s);
     cr_expect_eq(nj_shard_stuck_fibers(h->r->s, &route), 0);
     cr_expect_eq(n_heard, 1000000);
     hr_free(h);

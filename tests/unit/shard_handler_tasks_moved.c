@@ -8,7 +8,7 @@
 
 #include <nightjar/handler.h>
 
-#include "sched/task_queue.h"
+#include "sched/fair_task_queue.h"
 #include "support/handlers_rig.h"
 
 #define STACKS   NJ_FIBERS_DEFAULT
@@ -25,7 +25,7 @@ static struct {
 static bool pool_submit(void *ctx, struct nj_task *task)
 {
     if (pool.queue.n >= pool.n_max) {
-        struct nj_task *other = nj_task_queue_displace(&pool.queue, task);
+        struct nj_task *other = nj_task_queue_evict_from_longest(&pool.queue, task);
         if (!other)
             return false;
         other->ops->reject(other);
@@ -127,7 +127,7 @@ static struct hr *start(uint32_t n_max, uint32_t n_queue_max)
             hr_settle(h);
         }
         cr_assert_eq(hr_class(h, i)->type, NJ_OS_BLOCKING, "%s", routes[i].path);
-        nj_task_class_reset(&h->r->s->handlers.classes[i]);
+        nj_task_class_reset_counters(&h->r->s->handlers.classes[i]);
     }
     hold_ns = 60 * NJ_US; /* enough that they do not return to the core */
     return h;
@@ -208,7 +208,7 @@ Test(shard_handler_tasks_moved, full_when_the_body_is_whole)
                       routes[i].path, a->status);
         }
     cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 9);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     end(h);
 }
 
@@ -237,7 +237,7 @@ Test(shard_handler_tasks_moved, displaced)
     hr_settle(h);
     for (uint32_t i = NON; i < OS; i++)
         cr_expect_eq(n_counted(h, i), PLACES / 3, "%s", routes[i].path);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     end(h);
 }
 
@@ -375,7 +375,7 @@ Test(shard_handler_tasks_moved, gone_before_it_begins_again)
     }
     hr_settle(h);
     cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 4);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     cr_expect_eq(n_counted(h, BLOCKING) + n_counted(h, NON), 1, "the one of d that was not reset");
     end(h);
 }
@@ -398,7 +398,7 @@ Test(shard_handler_tasks_moved, gone_while_it_waits_for_a_worker)
     task->ops->reject(task);
     hr_settle(h);
     cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 0);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     end(h);
 }
 

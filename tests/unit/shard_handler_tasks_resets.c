@@ -9,7 +9,7 @@
 #include <nightjar/handler.h>
 
 #include "h2/h2_internal.h"
-#include "sched/task_queue.h"
+#include "sched/fair_task_queue.h"
 #include "support/handlers_rig.h"
 
 #define WORKERS   4
@@ -29,7 +29,7 @@ static struct {
 static bool pool_submit(void *ctx, struct nj_task *task)
 {
     if (pool.n_tasks >= NJ_TASKS_OUT_MAX) {
-        struct nj_task *other = nj_task_queue_displace(&pool.queue, task);
+        struct nj_task *other = nj_task_queue_evict_from_longest(&pool.queue, task);
         if (!other)
             return false;
         other->ops->reject(other);
@@ -124,7 +124,7 @@ static void drain(struct hr *h)
 {
     hr_run(h, 2 * NJ_SEC);
     cr_expect_eq(pool.n_tasks, 0, "%u", pool.n_tasks);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -277,7 +277,7 @@ Test(shard_handler_tasks_resets, a_connection_has_no_more_than_its_streams)
     for (int i = 0; i < 60; i++)
         hr_reset(c, id[i]);
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 60, "they run on");
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 60, "they run on");
     unsigned n_served = 0;
     for (int i = 0; i < 70; i++) {
         const struct hr_reply *w = hr_reply_of(c, hr_get(c, "/wait"));
@@ -339,11 +339,11 @@ Test(shard_handler_tasks_resets, the_connection_is_gone_first)
     rig_seg(h->r, c->p, c->p->snd_nxt, NJ_TCP_RST, NULL, 0);
     hr_run(h, NJ_SEC);
     cr_expect_eq(h->r->s->conns.n_used, 0);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 10);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 10);
     cr_expect_eq(h->r->s->txns.pool.n_used, 10);
     h->workers_slow = false;
     hr_run(h, 10 * NJ_MS);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     cr_expect_eq(h->r->s->txns.pool.n_used, 0);
     hr_free(h);
 }

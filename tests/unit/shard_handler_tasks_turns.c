@@ -239,7 +239,7 @@ Test(shard_handler_tasks, what_never_ran_moves_nothing)
     }
     cr_expect_eq(hr_class(h, 0)->type, NJ_OS_BLOCKING);
     cr_expect_eq(hr_class(h, 0)->n_moves, 1);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     hr_free(h);
 }
 

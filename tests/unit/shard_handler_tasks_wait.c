@@ -214,7 +214,7 @@ Test(shard_handler_tasks_wait, too_many_are_refused)
     }
     cr_expect_eq(hr_class(h, 2)->n[NJ_MODE_REJECTED], 2);
     cr_expect_eq(rig_count(h->r, NJ_C_exchange_rejected), 2);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 4, "nothing is left of them");
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 4, "nothing is left of them");
     for (uint32_t i = 0; i < 4; i++)
         hr_send_more(c, id[i], BODY);
     hr_settle(h);
@@ -313,7 +313,7 @@ Test(shard_handler_tasks_wait, told_that_it_is_over)
             } else {
                 hr_settle(h);
                 cr_expect_eq(life.over, 1, "at %d by %d", at, by);
-                cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+                cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
                 cr_expect(nj_ewyk_is_idle(h->r->s->handlers.ewyk));
                 hr_free(h);
             }
@@ -371,7 +371,7 @@ static bool end_mixed(int by, unsigned n_steps)
         cr_expect(b->ended && b->n_got == BODY && !b->wrong && !strcmp(b->trailer, "all"),
                   "the other one, at step %u by %d: %lu", n_steps, by, (unsigned long)b->n_got);
     cr_expect_eq(life.parked, life.over, "step %u by %d", n_steps, by);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     hr_free(h);
     return over;
 }
@@ -403,11 +403,11 @@ Test(shard_handler_tasks_wait, over_before_it_began)
     cr_assert_eq(life.parked, 1);
     hr_reset(c, b);
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 1, "its place is free");
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 1, "its place is free");
     hr_reset(c, a);
     hr_settle(h);
     cr_expect(life.parked == 1 && life.over == 1);
-    cr_expect_eq(nj_exchanges_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -561,16 +561,16 @@ Test(shard_handler_tasks_wait, the_peer_half_closes)
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/meet"));
     struct hr_reply *b = hr_reply_of(d, hr_get(d, "/nap"));
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_open(set), 4);
+    cr_expect_eq(nj_exchanges_n_open(set), 4);
     rig_fin(h->r, c->p);
     rig_fin(h->r, d->p);
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_open(set), 2);
+    cr_expect_eq(nj_exchanges_n_open(set), 2);
     cr_expect_eq(left_with, NJ_ERR_CANCELLED);
     hr_run(h, 3 * NJ_SEC);
     cr_expect_str_eq(a->body, "alone");
     hr_run(h, 60 * NJ_SEC);
-    cr_expect_eq(nj_exchanges_open(set), 0);
+    cr_expect_eq(nj_exchanges_n_open(set), 0);
     cr_expect_eq(b->status, 0);
     hr_free(h);
 }
@@ -585,7 +585,7 @@ Test(shard_handler_tasks_wait, drain)
     hr_settle(h);
     nj_shard_drain(h->r->s, h->r->now);
     hr_run(h, 100 * NJ_SEC);
-    cr_expect(c->goaway && nj_shard_busy(h->r->s) && a->status == 0);
+    cr_expect(c->goaway && nj_shard_has_unfinished_work(h->r->s) && a->status == 0);
     hr_run(h, 201 * NJ_SEC);
     cr_expect_str_eq(a->body, "nap");
     cr_expect(c->p->got_fin && !c->p->got_rst);

@@ -19,7 +19,7 @@ static const struct nj_addr nobody;
 
 static inline void on_lost(void *ctx, const struct nj_addr *ip, bool silent, nj_ns now)
 {
-    nj_nd_host_neigh_lost(&((struct bench *)ctx)->d, ip, silent, now);
+    nj_nd_host_replace_lost_router(&((struct bench *)ctx)->d, ip, silent, now);
 }
 
 static inline struct bench *bench_with(bool sends_unsolicited, bool slaac,

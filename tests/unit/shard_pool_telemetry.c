@@ -43,9 +43,9 @@ Test(shard_pool_telemetry, counts_what_is_and_what_was)
     cr_expect_eq(atomic_load(&gauge(r, "xfer")->n_used), 0);
     expect(r, "syn", 0, 1); /* one at a time */
     for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++)
-        cr_expect_geq(nj_shard_pool(r->s, i)->n_max, RIG_PEERS);
+        cr_expect_geq(nj_shard_pool_by_index(r->s, i)->n_max, RIG_PEERS);
     /* As many half-open entries as connections, twice as many in TIME-WAIT, and at most two thirds
      * in use. */
-    cr_expect_eq(nj_shard_flow_bytes(r->s), 8 * RIG_PEERS * sizeof(struct nj_flow_entry));
+    cr_expect_eq(nj_shard_flow_table_bytes(r->s), 8 * RIG_PEERS * sizeof(struct nj_flow_entry));
     rig_free(r);
 }

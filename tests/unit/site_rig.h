@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "http/files/file_server.h"
-#include "http/files/mime.h"
+#include "http/files/mime_type.h"
 #include "http/response_head.h"
 #include "telem/counters.h"
 
@@ -369,7 +369,7 @@ static inline struct nj_file_wait *ask_with(struct bench *b, const char *method,
         cr_assert(colon && n < 16);
         fields[n].name = (struct nj_str){lines[n], (uint32_t)(colon - lines[n])};
         fields[n].value = str(colon + 2);
-        enum nj_header known = nj_header_by_name(fields[n].name);
+        enum nj_header known = nj_header_id_of_name(fields[n].name);
         if (known != NJ_N_HEADERS)
             nj_header_add(&head, known, fields[n].value);
     }
@@ -380,7 +380,7 @@ static inline struct nj_file_wait *ask_with(struct bench *b, const char *method,
     *t = (struct nj_txn){.set = &b->txns,
                          .framing = &framing,
                          .stream = (void *)path,
-                         .method = (uint8_t)nj_method_of(head.method)};
+                         .method = (uint8_t)nj_method_parse(head.method)};
     nj_file_server_serve(b->site, t, &head, &target, b->now);
     return t->wait;
 }

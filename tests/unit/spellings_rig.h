@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "http/files/file_server.h"
 #include "http/handlers/exchange_internal.h"
 #include "http/response_head.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 
 #define ROUTES      8u
 #define RULES       6u
@@ -350,7 +350,7 @@ static inline void serve(struct rig *g, struct nj_txn *t, const struct nj_reques
     if (!x)
         return;
     struct nj_task *task = nj_exchange_task(x);
-    nj_exchange_submitted(x);
+    nj_exchange_note_scheduled(x);
     task->ops->run(task);
     nj_exchanges_settle(g->txns.exchanges, g->now);
 }
@@ -358,7 +358,7 @@ static inline void serve(struct rig *g, struct nj_txn *t, const struct nj_reques
 static inline void rig_ask(struct rig *g, const char *method, const struct bytes *target,
                            struct seen *seen)
 {
-    const struct nj_addr addr = nj_addr_v4(0x01020304);
+    const struct nj_addr addr = nj_addr_from_v4(0x01020304);
     struct nj_request_head head = {
         .method = {method, (uint32_t)strlen(method)}, .path = {target->p, target->n}, .ends = true};
     struct nj_txn_origin from = {.framing = &framing, .stream = g, .remote = &addr};

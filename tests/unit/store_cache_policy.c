@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "store/cache_policy.h"
 
@@ -40,7 +40,7 @@ static void stop(void)
     for (uint32_t i = 0; i < ENTRIES; i++)
         nj__cache_policy_remove(&policy, &entries[i]);
     cr_expect_eq(policy.n_entries, 0);
-    cr_expect_eq(nj__cache_policy_bytes(&policy), 0);
+    cr_expect_eq(nj__cache_policy_used_bytes(&policy), 0);
     cr_expect_eq(policy.n_pinned_bytes, 0);
     nj__cache_policy_fini(&policy);
 }
@@ -52,7 +52,7 @@ static bool ask_sized(uint32_t i, uint32_t n_bytes)
         nj__cache_policy_touch(&entries[i]);
         return true;
     }
-    while (nj__cache_policy_victim(&policy, n_bytes))
+    while (nj__cache_policy_pop_victim(&policy, n_bytes))
         continue;
     cr_assert(nj__cache_policy_fits(&policy, n_bytes));
     nj__cache_policy_add(&policy, &entries[i], fingerprint_of(i), n_bytes);
@@ -183,8 +183,8 @@ Test(store_cache_policy, larger_than_the_budget)
     start(100 * UNIT);
     for (uint32_t i = 0; i < 100; i++)
         ask(i);
-    cr_expect_null(nj__cache_policy_victim(&policy, 100 * UNIT + 1));
-    cr_expect_null(nj__cache_policy_victim(&policy, UINT64_MAX));
+    cr_expect_null(nj__cache_policy_pop_victim(&policy, 100 * UNIT + 1));
+    cr_expect_null(nj__cache_policy_pop_victim(&policy, UINT64_MAX));
     cr_expect_not(nj__cache_policy_fits(&policy, UINT64_MAX));
     cr_expect_eq(policy.n_entries, 100);
     cr_expect_not(ask_sized(200, 100 * UNIT), "as large as it");
@@ -202,11 +202,11 @@ Test(store_cache_policy, a_pinned_one_is_no_victim)
     nj__cache_policy_pin(&policy, &entries[0]);
     nj__cache_policy_pin(&policy, &entries[2]);
     cr_expect_eq(policy.n_pinned_bytes, 2 * UNIT);
-    cr_expect_eq(number_of(nj__cache_policy_victim(&policy, UNIT)), 1);
-    cr_expect_eq(number_of(nj__cache_policy_victim(&policy, 2 * UNIT)), 3);
-    cr_expect_null(nj__cache_policy_victim(&policy, 2 * UNIT));
+    cr_expect_eq(number_of(nj__cache_policy_pop_victim(&policy, UNIT)), 1);
+    cr_expect_eq(number_of(nj__cache_policy_pop_victim(&policy, 2 * UNIT)), 3);
+    cr_expect_null(nj__cache_policy_pop_victim(&policy, 2 * UNIT));
     nj__cache_policy_unpin(&policy, &entries[2]);
-    cr_expect_eq(number_of(nj__cache_policy_victim(&policy, 3 * UNIT)), 2);
+    cr_expect_eq(number_of(nj__cache_policy_pop_victim(&policy, 3 * UNIT)), 2);
     nj__cache_policy_remove(&policy, &entries[0]);
     cr_expect_eq(policy.n_pinned_bytes, 0);
     nj__cache_policy_unpin(&policy, &entries[0]);
@@ -227,7 +227,7 @@ Test(store_cache_policy, pinned_again)
     nj__cache_policy_unpin(&policy, &entries[1]);
     nj__cache_policy_pin(&policy, &entries[0]);
     nj__cache_policy_unpin(&policy, &entries[0]);
-    cr_expect_eq(number_of(nj__cache_policy_victim(&policy, UNIT)), 1);
+    cr_expect_eq(number_of(nj__cache_policy_pop_victim(&policy, UNIT)), 1);
     stop();
 }
 
@@ -243,7 +243,7 @@ Test(store_cache_policy, removed_while_aside)
     nj__cache_policy_remove(&policy, &entries[0]);
     ask(0);
     nj__cache_policy_unpin(&policy, &entries[0]);
-    cr_expect_eq(number_of(nj__cache_policy_victim(&policy, UNIT)), 2, "not 0, which is new");
+    cr_expect_eq(number_of(nj__cache_policy_pop_victim(&policy, UNIT)), 2, "not 0, which is new");
     stop();
 }
 
@@ -255,10 +255,10 @@ Test(store_cache_policy, all_are_pinned)
         nj__cache_policy_pin(&policy, &entries[i]);
         ask(i);
     }
-    cr_expect_null(nj__cache_policy_victim(&policy, UNIT));
+    cr_expect_null(nj__cache_policy_pop_victim(&policy, UNIT));
     cr_expect_not(nj__cache_policy_fits(&policy, UNIT));
     nj__cache_policy_unpin(&policy, &entries[70]);
-    cr_expect_eq(number_of(nj__cache_policy_victim(&policy, UNIT)), 70);
+    cr_expect_eq(number_of(nj__cache_policy_pop_victim(&policy, UNIT)), 70);
     stop();
 }
 
@@ -284,7 +284,7 @@ Test(store_cache_policy, a_victim_is_found_soon)
     start(ENTRIES * UNIT);
     for (uint32_t i = 0; i < 20 * ENTRIES; i++)
         ask(i % ENTRIES);
-    cr_expect_not_null(nj__cache_policy_victim(&policy, UNIT));
+    cr_expect_not_null(nj__cache_policy_pop_victim(&policy, UNIT));
     uint32_t n_looked_at = 0;
     for (uint32_t i = 0; i < ENTRIES; i++)
         n_looked_at += entries[i].n_uses < NJ__CACHE_USES_MAX;
@@ -417,7 +417,7 @@ static void walk_ask(uint32_t i, uint32_t n_bytes)
     struct nj__cache_entry *e;
     do {
         uint32_t expected = model_victim(n_bytes);
-        e = nj__cache_policy_victim(&policy, n_bytes);
+        e = nj__cache_policy_pop_victim(&policy, n_bytes);
         cr_assert_eq(e ? number_of(e) : ENTRIES, expected);
     } while (e);
     if (!nj__cache_policy_fits(&policy, n_bytes)) {
@@ -448,7 +448,7 @@ static void check(void)
     cr_assert_eq(policy.small.n_bytes, model_bytes(&m.small, false));
     cr_assert_eq(policy.main.n_bytes, model_bytes(&m.main, false));
     cr_assert_eq(policy.n_pinned_bytes, model_bytes(NULL, true));
-    cr_assert_leq(nj__cache_policy_bytes(&policy), policy.n_bytes_max);
+    cr_assert_leq(nj__cache_policy_used_bytes(&policy), policy.n_bytes_max);
     for (uint64_t i = 0; i < policy.n_buckets * NJ_CACHE_LINE / sizeof *policy.ghosts; i++)
         n_ghosts += policy.ghosts[i].fingerprint != 0;
     for (uint32_t i = 0; i < ENTRIES; i++) {

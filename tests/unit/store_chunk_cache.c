@@ -71,7 +71,7 @@ Test(store_chunk_cache, who_reads_the_same_shares)
     c = get(&b, o, 5, NJ_CHUNK_BYTES);
     cr_expect_eq(a, c, "let go of a moment ago");
     put(c);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     c = get(&b, o, 5, NJ_CHUNK_BYTES);
     cr_expect_eq(a, c, "held by nobody for a while");
     cr_expect_eq(stats(&b)->reads, 1);
@@ -143,19 +143,19 @@ Test(store_chunk_cache, what_is_lent_is_bounded)
     cr_expect_geq(n_of_size[1], 1000);
     cr_expect_geq(n_of_size[2], 16000);
     cr_expect_eq(stats(&b)->chunk_lent_bytes, lent);
-    cr_expect_not(nj_file_store_may_retry(b.store, &b.job));
+    cr_expect_not(nj_file_store_may_retry_read(b.store, &b.job));
     struct nj_file_job refused = b.job;
 
     put(chunks[--n]);
-    cr_expect(nj_file_store_may_retry(b.store, &refused), "also before it is buried");
-    nj_file_store_tidy(b.store);
-    cr_expect(nj_file_store_may_retry(b.store, &refused), "and after");
-    nj_file_store_run(b.store, &refused);
+    cr_expect(nj_file_store_may_retry_read(b.store, &refused), "also before it is buried");
+    nj_file_store_run_housekeeping(b.store);
+    cr_expect(nj_file_store_may_retry_read(b.store, &refused), "and after");
+    nj_file_store_do_job(b.store, &refused);
     cr_assert_eq(refused.result, NJ_FILE_OK);
     chunks[n++] = refused.chunk;
     while (n > 0)
         put(chunks[--n]);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(stats(&b)->chunk_lent_bytes, 0);
     cr_expect_leq(stats(&b)->chunk_bytes, 8 * MIB, "idle ones are few");
     nj_ref_put(&o->ref);
@@ -203,7 +203,7 @@ Test(store_chunk_cache, ten_thousand_files, .timeout = 120)
                 put(held[i]);
             held[i] = next;
         }
-        nj_file_store_tidy(b.store);
+        nj_file_store_run_housekeeping(b.store);
         cr_expect_leq(stats(&b)->chunk_bytes, 128 * MIB);
     }
     cr_expect_eq(stats(&b)->waits, 0);
@@ -405,7 +405,7 @@ Test(store_chunk_cache, never_of_two_versions, .timeout = 60)
             if (c[i])
                 put(c[i]);
         nj_ref_put(&o->ref);
-        nj_file_store_tidy(b.store);
+        nj_file_store_run_housekeeping(b.store);
     }
     atomic_store(&w.stop, true);
     pthread_join(thread, NULL);
@@ -472,18 +472,18 @@ static void among_small_ones(bool is_lent)
             held[i / SPARSE] = c;
         else
             put(c);
-        nj_file_store_reclaim(b.store);
+        nj_file_store_free_unreferenced(b.store);
     }
     for (uint64_t i = 0; !is_lent && i < PIECES; i += SPARSE) {
         put(get(&b, o, i * SMALL, SMALL));
-        nj_file_store_reclaim(b.store);
+        nj_file_store_free_unreferenced(b.store);
     }
     uint64_t n_before = stats(&b)->evictions;
     put(get(&b, o, 512 * (uint64_t)MIB, NJ_CHUNK_BYTES));
     cr_expect_lt(stats(&b)->evictions - n_before, 40);
     for (uint32_t i = 0; is_lent && i < PIECES / SPARSE; i++)
         put(held[i]);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     nj_ref_put(&o->ref);
     end(&b);
 }

@@ -10,7 +10,7 @@ static enum nj_file_result list(struct bench *b, const char *path)
     b->job.op = NJ_FILE_LIST;
     b->job.json = true;
     strcpy(b->job.path, path);
-    nj_file_store_run(b->store, &b->job);
+    nj_file_store_do_job(b->store, &b->job);
     cr_assert_eq(b->job.object != NULL, b->job.result == NJ_FILE_OK);
     return b->job.result;
 }
@@ -33,7 +33,7 @@ static void names_of(struct bench *b, const char *path, char *out)
         out += sprintf(out, "%.*s ", (int)strcspn(p + 8, "\""), p + 8);
     free(text);
     nj_ref_put(&b->job.object->ref);
-    nj_file_store_tidy(b->store);
+    nj_file_store_run_housekeeping(b->store);
 }
 
 static void fill_folder(struct bench *b)
@@ -107,8 +107,8 @@ Test(store_dir_reader, page)
     free(text);
     nj_ref_put(&b.job.object->ref);
     cr_expect_eq(stats(&b)->listings, 1);
-    nj_file_store_tidy(b.store);
-    cr_expect_eq(nj_file_store_n_held(b.store), 0, "nobody keeps it");
+    nj_file_store_run_housekeeping(b.store);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 0, "nobody keeps it");
     cr_expect_eq(stats(&b)->whole_bytes, 0);
 
     cr_expect_eq(list(&b, "none"), NJ_FILE_ABSENT);

@@ -24,8 +24,8 @@ static bool read_ahead(struct bench *b, struct nj_file_object *o, uint64_t offse
         return false;
     cr_assert_geq(fill.offset, offset);
     memset(fill.out, 'a', fill.n_bytes);
-    nj__chunks_filled(c, &fill, true, NULL);
-    nj_file_store_reclaim(b->store);
+    nj__chunks_end_fill(c, &fill, true, NULL);
+    nj_file_store_free_unreferenced(b->store);
     return true;
 }
 
@@ -33,7 +33,7 @@ static void read_one(struct bench *b, struct nj_file_object *o, uint64_t piece)
 {
     cr_assert_eq(read_job(b, o, piece * PIECE, PIECE), NJ_FILE_OK);
     nj_ref_put(&b->job.chunk->ref);
-    nj_file_store_reclaim(b->store);
+    nj_file_store_free_unreferenced(b->store);
 }
 
 /* So many files of 128 pieces, once each. */
@@ -86,9 +86,9 @@ Test(store_file_ahead, does_not_stay_for_ever)
     struct nj_file_object *o = open_large(&b, "f");
     cr_assert(read_ahead(&b, o, 0));
     for (uint32_t i = 0; i < NJ__CHUNK_AHEAD_S; i++)
-        nj_file_store_tidy(b.store);
+        nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(stats(&b)->ahead_bytes, PIECE);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(stats(&b)->ahead_bytes, 0);
     cr_expect_eq(stats(&b)->unused_bytes, 0, "it is still here");
     crawl(&b, 'a', 5);
@@ -107,7 +107,7 @@ Test(store_file_ahead, leaves_the_budget_as_it_is)
         cr_assert(read_ahead(&b, o, 0));
     cr_expect_eq(stats(&b)->chunk_bytes, 8 * PIECE);
     for (uint32_t i = 0; i <= NJ__CHUNK_AHEAD_S; i++)
-        nj_file_store_tidy(b.store);
+        nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(stats(&b)->chunk_bytes, 4 * PIECE);
     nj_ref_put(&o->ref);
     end(&b);

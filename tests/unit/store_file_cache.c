@@ -2,7 +2,7 @@
 /* What stays in the cache by name, and what pushes out what. */
 #include "store_rig.h"
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "store/file_cache.h"
 
 TestSuite(store_file_cache, .fini = scratch_remove);
@@ -23,14 +23,14 @@ static void free_it(struct nj__deferred *g)
 
 static void detach(struct nj__deferred *g)
 {
-    nj__store_free_unlocked(&shared, g);
+    nj__store_free_after_unlock(&shared, g);
 }
 
 static void tidy(void)
 {
     nj__store_lock(&shared);
-    nj__store_reclaim(&shared);
-    nj__store_unlock(&shared);
+    nj__store_unlink_deferred(&shared);
+    nj__store_unlock_and_free(&shared);
 }
 
 static void last(struct nj_ref *ref)
@@ -95,7 +95,7 @@ static void stop(void)
     tidy();
     cr_expect_eq(counts.cached_files, 0);
     cr_expect_eq(counts.cached_bytes, 0);
-    cr_expect_eq(nj__cache_policy_bytes(&shared.policy), 0);
+    cr_expect_eq(nj__cache_policy_used_bytes(&shared.policy), 0);
     cr_expect_eq(cache.n_chunkless, 0);
     cr_expect_eq(cache.n_open, 0);
     nj__store_fini(&shared);
@@ -104,7 +104,7 @@ static void stop(void)
 /* The name of the open file that is due, or NULL; it is looked at now. */
 static const char *due(int64_t now_s)
 {
-    struct nj__file *f = nj__file_cache_next_check(&cache, now_s);
+    struct nj__file *f = nj__file_cache_next_delete_check(&cache, now_s);
 
     if (!f)
         return NULL;
@@ -134,8 +134,8 @@ Test(store_file_cache, open_files_are_looked_at_in_turn)
     cr_expect_null(due(1033));
     tidy();
     cr_expect_eq(n_dead, 1);
-    cr_expect(nj__file_cache_evict(&cache, 3));
-    cr_expect_not(nj__file_cache_evict(&cache, 3));
+    cr_expect(nj__file_cache_evict_large(&cache, 3));
+    cr_expect_not(nj__file_cache_evict_large(&cache, 3));
     tidy();
     cr_expect_eq(n_dead, 3);
     cr_expect_null(due(2000));
@@ -148,7 +148,7 @@ Test(store_file_cache, dropped_twice)
 {
     start(64 * MIB);
     ask_open("a", 10);
-    struct nj__file *f = nj__file_cache_next_check(&cache, 1000);
+    struct nj__file *f = nj__file_cache_next_delete_check(&cache, 1000);
     nj__file_cache_remove(&cache, f);
     nj__file_cache_remove(&cache, f);
     cr_expect_eq(counts.cached_files, 0);
@@ -260,14 +260,14 @@ Test(store_file_cache, least_useful_large_files_go)
     nj__file_cache_touch(&cache, nj__file_cache_find(&cache, "3"));
     static const char *const then[] = {"012345", "01345", "0135", "013", "03", "0"};
     for (size_t i = 0; i < NJ_ARRAY_LEN(then); i++) {
-        cr_expect(nj__file_cache_evict(&cache, 1));
+        cr_expect(nj__file_cache_evict_large(&cache, 1));
         cr_expect_str_eq(kept(7), then[i]);
     }
-    cr_expect_not(nj__file_cache_evict(&cache, 1));
+    cr_expect_not(nj__file_cache_evict_large(&cache, 1));
     tidy();
     cr_expect_eq(n_dead, NJ_ARRAY_LEN(then));
     nj_ref_put(&held->object.ref);
-    cr_expect(nj__file_cache_evict(&cache, 2), "one of two");
+    cr_expect(nj__file_cache_evict_large(&cache, 2), "one of two");
     cr_expect_eq(counts.evictions, NJ_ARRAY_LEN(then) + 1);
     stop();
 }
@@ -287,9 +287,9 @@ Test(store_file_cache, looks_at_all_files_in_turn)
         held[i] = nj__file_cache_find(&cache, name);
         nj_ref_take(&held[i]->object.ref);
     }
-    cr_expect_not(nj__file_cache_evict(&cache, 1));
+    cr_expect_not(nj__file_cache_evict_large(&cache, 1));
     nj_ref_put(&held[0]->object.ref); /* it was looked at */
-    while (!nj__file_cache_evict(&cache, 1))
+    while (!nj__file_cache_evict_large(&cache, 1))
         cr_assert_leq(n_calls++, N / NJ__FILE_SCAN_MAX);
     cr_expect_eq(cache.n_open, N - 1);
     for (int i = 1; i < N; i++)

@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "store/file_client.h"
 #include "threads/worker_pool.h"
@@ -368,7 +368,7 @@ Test(store_file_client, each_comes_back_once, .timeout = 120)
     cr_expect_gt(any.n_ok, 0);
     cr_expect_gt(any.n_withdrawn, 0);
     cr_expect_gt(n_displaced, 0);
-    nj_file_store_tidy(any.b.store);
+    nj_file_store_run_housekeeping(any.b.store);
     cr_expect_eq(stats(&any.b)->chunk_lent_bytes, 0);
     for (int i = 0; i < 2; i++)
         nj_ref_put(&any.o[i]->ref);

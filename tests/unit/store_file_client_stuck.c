@@ -45,7 +45,7 @@ Test(store_file_client_stuck, a_job_does_not_look_for_deleted_files)
     ask(&sh, &job, o, 0);
     cr_expect_eq(take_all(&sh), 1);
     cr_expect_eq(n_calls, 0);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(n_calls, 1);
     nj_ref_put(&o->ref);
     end(&b);
@@ -80,7 +80,7 @@ Test(store_file_client_stuck, a_lane_waits_for_its_piece)
     cr_expect_eq(stats(&b)->waits_for_read, N);
     for (uint32_t i = 1; i <= FILLS; i++) {
         read_and_put(&b, o, i * SMALL);
-        nj_file_store_reclaim(b.store);
+        nj_file_store_free_unreferenced(b.store);
         for (uint32_t k = 0; k < 2; k++) /* the lane looks at some in each poll */
             cr_assert_eq(take_all(&sh), 0);
     }

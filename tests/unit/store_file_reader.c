@@ -285,15 +285,15 @@ Test(store_file_reader, what_a_worker_reads)
     struct nj__file *f = nj_container_of(w.object, struct nj__file, object);
     struct nj__chunk_fill fill;
 
-    cr_assert_eq(nj__chunks_begin_fill(c, f, &worker, &fill), NJ_FILE_OK);
+    cr_assert_eq(nj__chunks_lookup_or_begin_fill(c, f, &worker, &fill), NJ_FILE_OK);
     cr_assert(fill.chunk);
     ask_for_ahead(&job, 0, NULL, 4);
     cr_assert_eq(await_one(), &job);
     cr_expect_eq(job.result, NJ_FILE_BUSY);
     cr_expect_eq(n_pending(), 4, "the reader looks at no job that is home");
-    cr_expect_not(nj_file_store_may_retry(w.b.store, &job));
-    cr_assert_eq(nj__chunks_filled(c, &fill, true, &worker), NJ_FILE_OK);
-    cr_expect(nj_file_store_may_retry(w.b.store, &job));
+    cr_expect_not(nj_file_store_may_retry_read(w.b.store, &job));
+    cr_assert_eq(nj__chunks_end_fill(c, &fill, true, &worker), NJ_FILE_OK);
+    cr_expect(nj_file_store_may_retry_read(w.b.store, &job));
     nj_ref_put(&worker.chunk->ref);
     for (uint32_t i = 0; i < 4; i++)
         finish(i, ALL);

@@ -52,7 +52,7 @@ Test(store_file_reader_system, closes_no_file)
     cr_expect_eq(stats(&w.b)->whole_bytes, 0, "they were buried");
     cr_expect_eq(n_frees, 0);
     cr_expect_neq(fcntl(fd, F_GETFD), -1);
-    nj_file_store_reclaim(w.b.store);
+    nj_file_store_free_unreferenced(w.b.store);
     cr_expect_eq(fcntl(fd, F_GETFD), -1);
     end_world();
 }
@@ -77,7 +77,7 @@ Test(store_file_reader_system, reads_into_memory_that_is_there)
     const struct nj__arena *a = nj__file_store_chunks(w.b.store)->arena;
 
     cr_assert(nj__arena_needs_pages(a));
-    if (nj__arena_populate(nj__arena_memory(a).at) == -EINVAL) { /* before Linux 5.14 */
+    if (nj__arena_populate(nj__arena_memory_range(a).at) == -EINVAL) { /* before Linux 5.14 */
         end_world();
         return;
     }
@@ -133,13 +133,13 @@ Test(store_file_reader_system, what_it_cannot_read_now)
         for (int k = 0; k < 2; k++) {
             cr_expect_eq(home[k]->result, NJ_FILE_BUSY);
             cr_expect_null(home[k]->chunk);
-            cr_expect(nj_file_store_may_retry(w.b.store, home[k]));
-            cr_expect_not(nj_file_reader_can_do(home[k]));
+            cr_expect(nj_file_store_may_retry_read(w.b.store, home[k]));
+            cr_expect_not(nj_file_reader_would_not_block(home[k]));
         }
         for (int k = 0; k < 2; k++) {
-            nj_file_store_run(w.b.store, home[k]);
+            nj_file_store_do_job(w.b.store, home[k]);
             take_home(home[k]);
-            cr_expect(nj_file_reader_can_do(home[k]), "as before");
+            cr_expect(nj_file_reader_would_not_block(home[k]), "as before");
         }
         cache(10 + i);
     }

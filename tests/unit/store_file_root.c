@@ -177,7 +177,7 @@ Test(store_file_root, links_that_change_under_our_eyes, .timeout = 60)
             nj_ref_put(&b.job.object->ref);
             n_ok++;
         }
-        nj_file_store_tidy(b.store);
+        nj_file_store_run_housekeeping(b.store);
     }
     atomic_store(&s.stop, true);
     pthread_join(thread, NULL);
@@ -302,7 +302,7 @@ static uint8_t siblings(struct bench *b, const char *name)
     b->job.op = NJ_FILE_OPEN;
     b->job.wants_siblings = true;
     strcpy(b->job.path, name);
-    nj_file_store_run(b->store, &b->job);
+    nj_file_store_do_job(b->store, &b->job);
     cr_assert_eq(b->job.result, NJ_FILE_OK);
     nj_ref_put(&b->job.object->ref);
     return b->job.siblings;

@@ -116,7 +116,7 @@ static void poll_site(struct world *w)
 
     for (uint32_t i = 0; i < n; i++)
         nj_file_server_job_done(w->site, jobs[i], NJ_SEC);
-    nj_file_server_polled(w->site);
+    nj_file_server_retry_reads(w->site);
 }
 
 static void close_bodies(struct world *w)
@@ -280,7 +280,7 @@ static struct world *begin_queue(uint32_t tasks_max)
 
 static uint32_t n_waiting(const struct world *w)
 {
-    return nj_worker_pool_load(w->workers, 0, NJ_WORKER_FILES).n_waiting;
+    return nj_worker_pool_shard_load(w->workers, 0, NJ_WORKER_FILES).n_waiting;
 }
 
 static void run_down(struct world *w)
@@ -411,17 +411,17 @@ Test(store_file_site, a_body_that_is_closed)
     cr_expect_eq(show(two), 0);
     poll_site(w);
     cr_expect_eq(nj_file_server_jobs_in_flight(w->site), 2);
-    cr_expect(nj_file_server_awaits_room(w->site));
+    cr_expect(nj_file_server_has_refused_reads(w->site));
     one->ops->close(one);
     cr_expect_eq(nj_file_server_jobs_in_flight(w->site), 1);
     cr_expect_eq(n_waiting(w), 0);
     poll_site(w);
     cr_expect_eq(n_waiting(w), 1);
-    cr_expect_not(nj_file_server_awaits_room(w->site));
+    cr_expect_not(nj_file_server_has_refused_reads(w->site));
     run_down(w);
     cr_expect_gt(show(two), 0);
     two->ops->close(two);
-    nj_file_store_tidy(w->b.store);
+    nj_file_store_run_housekeeping(w->b.store);
     cr_expect_eq(stats(&w->b)->chunk_lent_bytes, 0);
     end_site(w);
 }

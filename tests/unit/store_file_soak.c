@@ -9,7 +9,7 @@
 #include <signal.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/limits.h"
 #include "base/prng.h"
 #include "store/file_client.h"
@@ -70,7 +70,7 @@ static int32_t one_read(const struct nj__uring_read *r)
     return n < 0 ? -errno : (int32_t)n;
 }
 
-uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
+uint32_t nj__uring_submit_and_reap(struct nj__uring *r, struct nj__uring_done *done, uint32_t n)
 {
     uint32_t n_done = 0;
 
@@ -87,7 +87,7 @@ uint32_t nj__uring_reap(struct nj__uring *r, struct nj__uring_done *done, uint32
     return n_done;
 }
 
-void nj__uring_prepare_wait(struct nj__uring *r)
+void nj__uring_mark_asleep(struct nj__uring *r)
 {
     (void)r;
     atomic_store(&disk.is_awake, false);
@@ -389,7 +389,7 @@ static void start_shards(struct nj_worker_pool *workers, struct nj_file_reader *
     for (uint32_t i = 0; i < SHARDS; i++) {
         struct shard *sh = &shards[i];
         struct nj_worker_ops way = nj_worker_pool_ops(workers, i, NJ_WORKER_FILES);
-        struct nj_worker_ops reads = nj_file_reader_port(reader, i);
+        struct nj_worker_ops reads = nj_file_reader_ops_of_shard(reader, i);
         sh->port = nj_file_client_init(&sh->lane, &way, &reads, b.store);
         nj_prng_init(&sh->prng, seed + 1 + i);
         cr_assert_eq(pthread_create(&sh->thread, NULL, drive, sh), 0);
@@ -426,7 +426,7 @@ Test(store_file_soak, bodies_are_of_one_version, .timeout = 1200)
     }
     while (!is_enough(soak_s)) {
         change_one(&prng);
-        nj_file_store_tidy(b.store);
+        nj_file_store_run_housekeeping(b.store);
         cr_assert_leq(stats(&b)->chunk_bytes + stats(&b)->cached_bytes, CACHE_BYTES + LENT_LEAST);
         for (uint32_t i = nj_prng_below(&prng, 100); i > 0; i--)
             sched_yield();
@@ -451,7 +451,7 @@ Test(store_file_soak, bodies_are_of_one_version, .timeout = 1200)
     cr_expect_eq(nj_worker_pool_stop(workers, 60000), 0);
     nj_file_reader_free(reader);
     nj_worker_pool_free(workers);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(stats(&b)->chunk_lent_bytes, 0);
     end(&b);
     cr_expect_eq(n_descriptors(), n_fds);

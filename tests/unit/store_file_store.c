@@ -88,15 +88,15 @@ Test(store_file_store, keeps_what_is_unchanged)
     struct nj_file_store_options o = {.root = "/etc", .cache_bytes = MIB};
     cr_assert_eq(nj_file_store_open(&o, &s, err, sizeof err), 0, "%s", err);
     struct nj_file_job a = {.op = NJ_FILE_OPEN, .path = "passwd"}, c = a;
-    nj_file_store_run(s, &a);
-    nj_file_store_run(s, &c);
+    nj_file_store_do_job(s, &a);
+    nj_file_store_do_job(s, &c);
     cr_assert(a.result == NJ_FILE_OK && c.result == NJ_FILE_OK);
     cr_expect_eq(a.object, c.object);
-    cr_expect_eq(nj_file_store_n_held(s), 1);
+    cr_expect_eq(nj_file_store_count_held_objects(s), 1);
     nj_ref_put(&a.object->ref);
     nj_ref_put(&c.object->ref);
-    nj_file_store_tidy(s);
-    cr_expect_eq(nj_file_store_n_held(s), 1, "the cache holds it");
+    nj_file_store_run_housekeeping(s);
+    cr_expect_eq(nj_file_store_count_held_objects(s), 1, "the cache holds it");
     cr_expect_eq(nj_file_store_close(s), 0);
 }
 
@@ -109,7 +109,7 @@ Test(store_file_store, old_version_lives_while_held)
     struct nj_file_object *old = b.job.object;
     write_file(&b, "f", "newer", 5);
     expect_text(&b, "f", "newer");
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(memcmp(old->bytes, "old", 3), 0);
     nj_ref_put(&old->ref);
     end(&b);
@@ -126,20 +126,20 @@ Test(store_file_store, budget)
         write_file(&b, name, data, sizeof data);
         cr_assert_eq(peek(&b, name), NJ_FILE_OK);
         cr_assert_leq(nj_file_store_stats(b.store)->cached_bytes, MIB);
-        cr_assert_leq(nj_file_store_n_held(b.store), 10);
+        cr_assert_leq(nj_file_store_count_held_objects(b.store), 10);
     }
-    cr_expect_eq(nj_file_store_n_held(b.store), 10);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 10);
     /* Larger than the budget: served, not kept, and nothing else suffers. */
     sparse_file(&b, "huge", 2 * MIB);
     cr_expect_eq(peek(&b, "huge"), NJ_FILE_OK);
-    cr_expect_eq(nj_file_store_n_held(b.store), 10);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 10);
     /* Tiny files are bounded as well: each costs a page. */
     for (int i = 0; i < 600; i++) {
         char name[16];
         snprintf(name, sizeof name, "t%d", i);
         write_file(&b, name, "", 0);
         cr_assert_eq(peek(&b, name), NJ_FILE_OK);
-        cr_assert_leq(nj_file_store_n_held(b.store), 256);
+        cr_assert_leq(nj_file_store_count_held_objects(b.store), 256);
     }
     cr_expect_leq(nj_file_store_stats(b.store)->cached_bytes, MIB);
     end(&b);
@@ -187,7 +187,7 @@ Test(store_file_store, what_is_lent_is_bounded)
 
     for (uint32_t i = 0; i < N; i++)
         nj_ref_put(&held[i]->ref);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_assert_eq(open_job(&b, "f0"), NJ_FILE_OK);
     cr_expect_not_null(b.job.object->bytes, "there is room again");
     nj_ref_put(&b.job.object->ref);
@@ -245,7 +245,7 @@ static bool touch(struct bench *b, uint32_t i)
     cr_assert_eq(read_job(b, o, 0, NJ_CHUNK_SMALL_BYTES), NJ_FILE_OK);
     nj_ref_put(&b->job.chunk->ref);
     nj_ref_put(&o->ref);
-    nj_file_store_reclaim(b->store);
+    nj_file_store_free_unreferenced(b->store);
     return stats(b)->chunk_hits > n;
 }
 
@@ -342,7 +342,7 @@ Test(store_file_store, large_files_leave_descriptors)
     cr_expect_eq(peek(&b, "small"), NJ_FILE_OK);
     cr_expect_eq(peek(&b, "none"), NJ_FILE_ABSENT);
     nj_ref_put(&held[--n]->ref);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(peek(&b, "99"), NJ_FILE_OK, "there is room again");
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     while (n > 0)
@@ -405,10 +405,10 @@ Test(store_file_store, what_is_gone_is_not_kept)
     struct bench b;
     begin(&b, 64 * MIB);
     nj_ref_put(&open_large(&b, "a")->ref);
-    cr_expect_eq(nj_file_store_n_held(b.store), 1);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 1);
     unlink(at(&b, "a"));
     cr_expect_eq(peek(&b, "a"), NJ_FILE_ABSENT);
-    cr_expect_eq(nj_file_store_n_held(b.store), 0);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 0);
     end(&b);
 }
 
@@ -419,9 +419,9 @@ Test(store_file_store, close_tells_leaks)
     write_file(&b, "a", "x", 1);
     cr_assert_eq(open_job(&b, "a"), NJ_FILE_OK);
     struct nj_file_object *o = b.job.object;
-    cr_expect_eq(nj_file_store_n_held(b.store), 1);
-    nj_file_store_tidy(b.store);
-    cr_expect_eq(nj_file_store_n_held(b.store), 1);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 1);
+    nj_file_store_run_housekeeping(b.store);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 1);
     nj_ref_put(&o->ref);
     end(&b);
 }
@@ -474,7 +474,7 @@ Test(store_file_store, changes_while_read, .timeout = 60)
             nj_ref_put(&b.job.object->ref);
             n_ok++;
         }
-        nj_file_store_tidy(b.store);
+        nj_file_store_run_housekeeping(b.store);
     }
     atomic_store(&w.stop, true);
     pthread_join(thread, NULL);

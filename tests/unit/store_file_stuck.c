@@ -2,7 +2,7 @@
 /* Threads of one store, of which one is stuck in a system call: what others do meanwhile. */
 #include "stuck_rig.h"
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "store/verified_read.h"
 
 TestSuite(store_file_stuck, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
@@ -23,18 +23,18 @@ Test(store_file_stuck, a_read_holds_up_nobody_else)
     list_and_put(&b);
     read_and_put(&b, p, NJ_OBJECT_IN_MEMORY_MAX);
     read_and_put(&b, o, 0);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     for (int i = 0; i < 3; i++) {
         cr_expect_eq(read_job(&b, o, NJ_OBJECT_IN_MEMORY_MAX + 5, SMALL), NJ_FILE_BUSY);
-        cr_expect_not(nj_file_store_may_retry(b.store, &b.job));
+        cr_expect_not(nj_file_store_may_retry_read(b.store, &b.job));
     }
     cr_expect_eq(stats(&b)->waits_for_read, 3);
     cr_expect_eq(stats(&b)->waits, 0);
     cr_expect_eq(stats(&b)->reads, 3);
 
     cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
-    cr_expect(nj_file_store_may_retry(b.store, &b.job));
-    nj_file_store_run(b.store, &b.job);
+    cr_expect(nj_file_store_may_retry_read(b.store, &b.job));
+    nj_file_store_do_job(b.store, &b.job);
     cr_assert_eq(b.job.result, NJ_FILE_OK);
     cr_expect_eq(b.job.chunk, other.job.chunk);
     cr_expect_eq(memcmp(b.job.chunk->bytes, "mark", 4), 0);
@@ -57,11 +57,11 @@ Test(store_file_stuck, a_read_that_fails)
     cr_expect_eq(read_job(&b, o, 0, SMALL), NJ_FILE_BUSY);
     cr_expect_eq(end_other(&other, true), NJ_FILE_BROKEN);
     cr_assert_null(other.job.chunk);
-    cr_expect(nj_file_store_may_retry(b.store, &b.job));
-    nj_file_store_run(b.store, &b.job);
+    cr_expect(nj_file_store_may_retry_read(b.store, &b.job));
+    nj_file_store_do_job(b.store, &b.job);
     cr_expect_eq(b.job.result, NJ_FILE_BROKEN);
     cr_expect_eq(stats(&b)->changed, 2);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(stats(&b)->chunk_bytes, 0);
     cr_expect_eq(stats(&b)->chunk_lent_bytes, 0);
     nj_ref_put(&o->ref);
@@ -169,12 +169,12 @@ Test(store_file_stuck, two_open_the_same)
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
     struct nj_file_object *mine = b.job.object;
     cr_expect_not(mine->is_racy);
-    nj_file_store_tidy(b.store);
-    cr_expect_eq(nj_file_store_n_held(b.store), 2);
+    nj_file_store_run_housekeeping(b.store);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 2);
     cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
     cr_expect_eq(other.job.object, mine);
-    nj_file_store_tidy(b.store);
-    cr_expect_eq(nj_file_store_n_held(b.store), 1);
+    nj_file_store_run_housekeeping(b.store);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 1);
     cr_expect_eq(stats(&b)->cached_files, 1);
     cr_expect_eq(stats(&b)->whole_bytes, 4);
     nj_ref_put(&mine->ref);
@@ -200,7 +200,7 @@ Test(store_file_stuck, two_open_what_changes)
     cr_expect_eq(end_other(&other, false), NJ_FILE_OK);
     cr_expect_eq(memcmp(other.job.object->bytes, "old!", 4), 0);
     expect_text(&b, "f", "new!");
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(stats(&b)->cached_files, 2, "f and new");
     nj_ref_put(&other.job.object->ref);
     end(&b);
@@ -319,7 +319,7 @@ Test(store_file_stuck, a_look_for_deleted_files)
     begin(&b, 64 * MIB);
     nj_ref_put(&open_large(&b, "f")->ref);
     nj_ref_put(&open_large(&b, "g")->ref);
-    cr_expect_eq(nj_file_store_n_held(b.store), 2);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 2);
     cr_assert_eq(unlink(at(&b, "f")), 0);
     atomic_fetch_add(&coarse_ahead_s, 17);
     struct other other = {.only_tidies = true};
@@ -327,20 +327,20 @@ Test(store_file_stuck, a_look_for_deleted_files)
     for (int i = 0; i < 40; i++) {
         atomic_fetch_add(&coarse_ahead_s, 1);
         count("fstat");
-        nj_file_store_tidy(b.store);
+        nj_file_store_run_housekeeping(b.store);
         cr_expect_eq(n_calls, 0);
         cr_expect_eq(peek(&b, "g"), NJ_FILE_OK);
     }
-    cr_expect_eq(nj_file_store_n_held(b.store), 2);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 2);
     end_other(&other, false);
-    nj_file_store_tidy(b.store);
-    cr_expect_eq(nj_file_store_n_held(b.store), 1);
+    nj_file_store_run_housekeeping(b.store);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 1);
     cr_assert_eq(unlink(at(&b, "g")), 0);
     for (int i = 0; i < 17; i++) {
         atomic_fetch_add(&coarse_ahead_s, 1);
-        nj_file_store_tidy(b.store);
+        nj_file_store_run_housekeeping(b.store);
     }
-    cr_expect_eq(nj_file_store_n_held(b.store), 0);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 0);
     end(&b);
 }
 
@@ -365,7 +365,7 @@ Test(store_file_stuck, a_file_that_is_being_closed)
     }
     struct other other = {.only_tidies = true};
     begin_other(&other, &b, "close", false);
-    nj_file_store_reclaim(b.store);
+    nj_file_store_free_unreferenced(b.store);
     for (int i = 0; i < 3; i++)
         n_open += fcntl(fd[i], F_GETFD) >= 0;
     cr_expect_eq(n_open, 1);
@@ -417,8 +417,8 @@ static void *do_jobs(void *arg)
         if (meanwhile.stop)
             return NULL;
         struct nj_file_job job = open_of("kept"), read = read_of(meanwhile.large, 0);
-        nj_file_store_run(meanwhile.store, &job);
-        nj_file_store_run(meanwhile.store, &read);
+        nj_file_store_do_job(meanwhile.store, &job);
+        nj_file_store_do_job(meanwhile.store, &read);
         cr_assert_eq(job.result, NJ_FILE_OK);
         cr_assert_eq(read.result, NJ_FILE_OK);
         nj_ref_put(&job.object->ref);
@@ -507,7 +507,7 @@ static void work(struct bench *b)
     run_out(b);
     cr_assert_eq(unlink(at(b, "gone")), 0);
     atomic_fetch_add(&coarse_ahead_s, 17);
-    nj_file_store_tidy(b->store);
+    nj_file_store_run_housekeeping(b->store);
     cr_assert_eq(truncate(at(b, "whole"), 100000), 0);
     cr_expect_eq(peek(b, "whole"), NJ_FILE_OK); /* and the memory of the old one goes */
     cr_assert_eq(unlink(at(b, "whole")), 0);

@@ -8,7 +8,7 @@
 
 #include <sched.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "support/fs_calls.h"
 
@@ -207,7 +207,7 @@ static void open_small(struct worker *w)
     uint32_t k = nj_prng_below(&w->prng, HELD);
 
     name_small(job.path, &w->prng);
-    nj_file_store_run(w->tree->store, &job);
+    nj_file_store_do_job(w->tree->store, &job);
     w->n_of[job.result]++;
     cr_assert(job.result == NJ_FILE_OK || job.result == NJ_FILE_ABSENT ||
               job.result == NJ_FILE_BROKEN);
@@ -233,7 +233,7 @@ static void open_large_one(struct worker *w, struct large *l)
     if (l->object)
         forget_large(l);
     name_large(job.path, &w->prng);
-    nj_file_store_run(w->tree->store, &job);
+    nj_file_store_do_job(w->tree->store, &job);
     w->n_of[job.result]++;
     cr_assert(job.result == NJ_FILE_OK || job.result == NJ_FILE_ABSENT ||
               job.result == NJ_FILE_BROKEN);
@@ -275,11 +275,11 @@ static void read_large(struct worker *w)
                               .n_bytes = nj_prng_below(&w->prng, 3) ? NJ_CHUNK_SMALL_BYTES
                                                                     : NJ_CHUNK_BYTES};
     for (;;) {
-        nj_file_store_run(w->tree->store, &job);
+        nj_file_store_do_job(w->tree->store, &job);
         w->n_of[job.result]++;
         if (job.result != NJ_FILE_BUSY)
             break;
-        while (!nj_file_store_may_retry(w->tree->store, &job))
+        while (!nj_file_store_may_retry_read(w->tree->store, &job))
             sched_yield();
     }
     cr_assert(job.result == NJ_FILE_OK || job.result == NJ_FILE_BROKEN);
@@ -297,7 +297,7 @@ static void list(struct worker *w)
 {
     struct nj_file_job job = {.op = NJ_FILE_LIST, .json = true};
 
-    nj_file_store_run(w->tree->store, &job);
+    nj_file_store_do_job(w->tree->store, &job);
     w->n_of[job.result]++;
     cr_assert_eq(job.result, NJ_FILE_OK);
     cr_assert_eq(memcmp(job.object->bytes, "{\"path\":\"/\"", 11), 0);
@@ -332,7 +332,7 @@ static void *do_jobs(void *arg)
         else
             list(w);
         if (what % 4 == 0)
-            nj_file_store_tidy(w->tree->store);
+            nj_file_store_run_housekeeping(w->tree->store);
         uint32_t n = atomic_fetch_add(&w->tree->n_jobs, 1);
         while (n > atomic_load(&w->tree->n_changes) * JOBS_TO_CHANGE + JOBS_AHEAD)
             sched_yield();
@@ -374,9 +374,9 @@ static void run_jobs(uint64_t seed, uint64_t cache_bytes)
     fprintf(stderr, "%u changes, %u ok, %u absent, %u busy, %u broken, %lu hits, %lu evictions\n",
             t.n_changes, n[NJ_FILE_OK], n[NJ_FILE_ABSENT], n[NJ_FILE_BUSY], n[NJ_FILE_BROKEN],
             (unsigned long)stats(&b)->hits, (unsigned long)stats(&b)->evictions);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(stats(&b)->chunk_lent_bytes, 0);
-    cr_expect_eq(nj_file_store_n_held(b.store), stats(&b)->cached_files);
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), stats(&b)->cached_files);
     cr_expect_eq(stats(&b)->waits_for_read, n[NJ_FILE_BUSY]);
     end(&b);
 }
@@ -425,7 +425,7 @@ static void *read_and_hold(void *arg)
                                   .offset = (uint64_t)nj_prng_below(&r->prng, POOR_PAGES) * PAGE,
                                   .n_bytes = PAGE};
         for (;;) {
-            nj_file_store_run(r->store, &job);
+            nj_file_store_do_job(r->store, &job);
             cr_assert_leq(nj_file_store_stats(r->store)->chunk_bytes, 128 * MIB);
             if (job.result == NJ_FILE_OK)
                 break;
@@ -434,7 +434,7 @@ static void *read_and_hold(void *arg)
                 r->n_refused++;
                 put_some(r, 1 + r->n_held / 64);
             }
-            while (!nj_file_store_may_retry(r->store, &job))
+            while (!nj_file_store_may_retry_read(r->store, &job))
                 sched_yield();
         }
         cr_assert(job.chunk->offset <= job.offset &&
@@ -443,7 +443,7 @@ static void *read_and_hold(void *arg)
             put_some(r, 1);
         r->held[r->n_held++] = job.chunk;
         if (i % 8 == 0)
-            nj_file_store_tidy(r->store);
+            nj_file_store_run_housekeeping(r->store);
     }
     pthread_barrier_wait(&all_hold); /* their sum was too much at one time */
     put_some(r, r->n_held);
@@ -477,7 +477,7 @@ Test(store_file_threads, memory_runs_out)
     fprintf(stderr, "%u refused\n", n_refused);
     cr_expect_gt(n_refused, 0);
     cr_expect_eq(stats(&b)->waits, n_refused);
-    nj_file_store_tidy(b.store);
+    nj_file_store_run_housekeeping(b.store);
     cr_expect_eq(stats(&b)->chunk_lent_bytes, 0);
     cr_expect_leq(stats(&b)->chunk_bytes, 8 * MIB);
     nj_ref_put(&o->ref);

@@ -42,7 +42,7 @@ static void start(void)
     }
     cr_assert_eq(fsync(fd), 0);
     arena = nj__arena_new(PIECES * PIECE);
-    struct nj__arena_memory m = nj__arena_memory(arena);
+    struct nj__arena_memory m = nj__arena_memory_range(arena);
     int rc = nj__uring_open(&ring, PIECES, &m);
     if (rc == -ENOSYS || rc == -EPERM)
         cr_skip("no io_uring");
@@ -61,8 +61,8 @@ TestSuite(store_io_uring, .init = start, .fini = scratch_remove, .timeout = 60);
 
 static void await(struct nj__uring_done *done)
 {
-    while (nj__uring_reap(ring, done, 1) == 0) {
-        nj__uring_prepare_wait(ring);
+    while (nj__uring_submit_and_reap(ring, done, 1) == 0) {
+        nj__uring_mark_asleep(ring);
         nj__uring_wait(ring);
     }
 }
@@ -111,7 +111,7 @@ Test(store_io_uring, seen_without_waiting)
     struct nj__uring_done done;
 
     nj__uring_read(ring, &r, out);
-    while (nj__uring_reap(ring, &done, 1) == 0)
+    while (nj__uring_submit_and_reap(ring, &done, 1) == 0)
         sched_yield();
     cr_expect_eq(done.result, PIECE);
     stop();
@@ -156,9 +156,9 @@ Test(store_io_uring, wake)
 
     pthread_create(&thread, NULL, leave_and_wake, NULL);
     while (atomic_load(&n_seen) < ROUNDS) {
-        cr_assert_eq(nj__uring_reap(ring, &done, 1), 0);
+        cr_assert_eq(nj__uring_submit_and_reap(ring, &done, 1), 0);
         if (atomic_load(&n_left) == atomic_load(&n_seen)) {
-            nj__uring_prepare_wait(ring);
+            nj__uring_mark_asleep(ring);
             if (atomic_load(&n_left) == atomic_load(&n_seen))
                 nj__uring_wait(ring);
         }

@@ -57,7 +57,7 @@ static void expect(const struct nj_memory_info *m, uint64_t cache_bytes, bool is
 {
     char text[512];
 
-    nj_memory_check_advise(m, cache_bytes, is_huge, text, sizeof text);
+    nj_memory_check_warn_cache(m, cache_bytes, is_huge, text, sizeof text);
     cr_expect_str_eq(text, want);
 }
 

@@ -77,7 +77,7 @@ static inline enum nj_file_result open_job(struct bench *b, const char *name)
     memset(&b->job, 0, sizeof b->job);
     b->job.op = NJ_FILE_OPEN;
     strcpy(b->job.path, name);
-    nj_file_store_run(b->store, &b->job);
+    nj_file_store_do_job(b->store, &b->job);
     cr_assert_eq(b->job.object != NULL, b->job.result == NJ_FILE_OK);
     return b->job.result;
 }
@@ -88,7 +88,7 @@ static inline enum nj_file_result peek(struct bench *b, const char *name)
     enum nj_file_result r = open_job(b, name);
     if (b->job.object)
         nj_ref_put(&b->job.object->ref);
-    nj_file_store_tidy(b->store);
+    nj_file_store_run_housekeeping(b->store);
     return r;
 }
 
@@ -106,7 +106,7 @@ static inline enum nj_file_result read_job(struct bench *b, struct nj_file_objec
                                            uint64_t offset, uint32_t n)
 {
     b->job = (struct nj_file_job){.op = NJ_FILE_READ, .object = o, .offset = offset, .n_bytes = n};
-    nj_file_store_run(b->store, &b->job);
+    nj_file_store_do_job(b->store, &b->job);
     cr_assert_eq(b->job.chunk != NULL, b->job.result == NJ_FILE_OK);
     const struct nj_file_chunk *c = b->job.chunk;
     cr_assert(!c || (c->offset <= offset && c->offset + c->n_bytes > offset));
@@ -133,7 +133,7 @@ static inline void wait_for_tick(struct bench *b, const char *name)
         cr_assert_eq(open_job(b, name), NJ_FILE_OK);
         is_racy = b->job.object->is_racy;
         nj_ref_put(&b->job.object->ref);
-        nj_file_store_tidy(b->store);
+        nj_file_store_run_housekeeping(b->store);
     } while (is_racy);
 }
 

@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "reference/strategies.h"
 #include "sched/fiber.h"
-#include "sched/thread_context.h"
+#include "sched/strategy_nesting.h"
 
 #define TASKS_MAX 64u
 
@@ -50,11 +50,11 @@ struct world {
 /* As another thread would: with its own stack of frames and its own tag. */
 static inline void elsewhere(const struct nj_strategy *of, struct nj_task *task)
 {
-    struct nj__frame *top = nj__frame_top();
+    struct nj__frame *top = nj__strategy_frame_top();
     bool tag = nj_noblock_is_set();
 
-    nj__run_isolated(of, task);
-    nj__frame_set_top(top);
+    nj__run_task_in_clean_state(of, task);
+    nj__strategy_frame_set_top(top);
     nj_noblock_restore(tag);
 }
 
@@ -125,7 +125,7 @@ static inline void run(struct nj_task *task)
 
     t->tag = nj_noblock_is_set();
     t->n_run++;
-    t->depth = nj__frame_top()->depth;
+    t->depth = nj__strategy_frame_top()->depth;
     if (t->body)
         t->body(t->w, t);
 }
@@ -190,6 +190,6 @@ static inline uint32_t word(const struct world *w)
     return atomic_load(&w->s.word);
 }
 
-#define IDLE_0 nj__make_state(NJ__IDLE, 0)
+#define IDLE_0 nj__state_pack(NJ__IDLE, 0)
 
 #endif

@@ -29,9 +29,9 @@ static inline void *run_other(void *arg)
 
     gate = &o->gate;
     if (o->only_tidies)
-        nj_file_store_tidy(o->store);
+        nj_file_store_run_housekeeping(o->store);
     else
-        nj_file_store_run(o->store, &o->job);
+        nj_file_store_do_job(o->store, &o->job);
     return NULL;
 }
 
@@ -82,7 +82,7 @@ static inline void read_and_put(struct bench *b, struct nj_file_object *o, uint6
 static inline void list_and_put(struct bench *b)
 {
     b->job = (struct nj_file_job){.op = NJ_FILE_LIST};
-    nj_file_store_run(b->store, &b->job);
+    nj_file_store_do_job(b->store, &b->job);
     cr_assert_eq(b->job.result, NJ_FILE_OK);
     nj_ref_put(&b->job.object->ref);
 }

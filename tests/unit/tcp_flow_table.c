@@ -167,7 +167,7 @@ static void hash_depends(struct nj_tuple a)
 Test(tcp_flow_table, hash_depends_on_key_and_every_field)
 {
     struct nj_tuple v4 = {
-        .remote = nj_addr_v4(1), .local = nj_addr_v4(2), .rport = 1000, .lport = 80};
+        .remote = nj_addr_from_v4(1), .local = nj_addr_from_v4(2), .rport = 1000, .lport = 80};
     hash_depends(v4);
     hash_depends(tuple_of(1));
 }

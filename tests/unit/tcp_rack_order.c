@@ -43,7 +43,8 @@ static void push(struct board *b)
     struct world *w = &b->w;
     uint32_t n = below(b, 2) ? MSS * (1 + below(b, 5)) : 1 + below(b, MSS);
 
-    if (w->tcb->snd_nxt - w->tcb->snd_una < 1000 * MSS && nj__scoreboard_has_room(&w->tcp, w->tcb))
+    if (w->tcb->snd_nxt - w->tcb->snd_una < 1000 * MSS &&
+        nj__scoreboard_can_append(&w->tcp, w->tcb))
         nj__scoreboard_append(&w->tcp, w->tcb, n, w->now);
 }
 
@@ -97,7 +98,7 @@ static void sack(struct board *b)
         seg.opts.sack[i] = nj_seq_lt(one, other) ? (struct nj_sack_block){one, other}
                                                  : (struct nj_sack_block){other, one};
     }
-    nj__scoreboard_sack(&w->tcp, w->tcb, &seg, &news, w->now);
+    nj__scoreboard_process_sack_opt(&w->tcp, w->tcb, &seg, &news, w->now);
 }
 
 static void ack(struct board *b)
@@ -116,7 +117,7 @@ static void ack(struct board *b)
 static void unlose(struct board *b)
 {
     b->n_unlost += b->w.tcb->x->n_lost > 0;
-    nj__scoreboard_unmark_lost(b->w.tcb->x);
+    nj__scoreboard_unmark_all_lost(b->w.tcb->x);
 }
 
 static void give_up(struct board *b)
@@ -131,7 +132,7 @@ static void give_up(struct board *b)
         w->tcb->snd_mss = MSS;
         break;
     case 1:
-        nj__scoreboard_renege(w->tcb);
+        nj__scoreboard_lose_sacked(w->tcb);
         break;
     default:
         nj__scoreboard_lose_until(&w->tcp, w->tcb, some_seq(b));
@@ -210,7 +211,7 @@ static void compare(struct board *b)
     if (timed_out) {
         nj__rack_timed_out(&w->tcp, w->tcb, w->now);
     } else {
-        cr_assert_eq(nj__rack_detect(w->tcb, w->now), v.lost);
+        cr_assert_eq(nj__rack_mark_lost(w->tcb, w->now), v.lost);
         cr_assert_eq(x->reo_at, v.reo_at, "%" PRIu64 ", not %" PRIu64, x->reo_at, v.reo_at);
         b->n_lost += v.lost;
         b->n_waits += v.reo_at != NJ_NEVER;
@@ -271,7 +272,7 @@ static void hear(struct world *w, uint32_t n)
     struct nj_sack_block b = {w->iss + AT(n), w->iss + AT(n + 1)};
     struct nj_seg seg = {.ack = w->tcb->snd_una, .opts = {.n_sack = 1, .sack = {b}}};
 
-    nj__scoreboard_sack(&w->tcp, w->tcb, &seg, &(struct nj_ack_result){0}, w->now);
+    nj__scoreboard_process_sack_opt(&w->tcp, w->tcb, &seg, &(struct nj_ack_result){0}, w->now);
 }
 
 /* RUNS segments, one every microsecond, of which RACK has seen number `seen` arrive just now, a
@@ -314,17 +315,17 @@ Test(tcp_rack_order, stops_at_the_first_run_too_young)
     open_runs(&w, RUNS - 1);
     w.tcb->x->reordering = true;
     w.tcb->srtt_us = w.tcb->min_rtt_us = 100000;
-    cr_expect_not(nj__rack_detect(w.tcb, w.now)); /* finds what was overtaken last */
+    cr_expect_not(nj__rack_mark_lost(w.tcb, w.now)); /* finds what was overtaken last */
     nj_ns last = run(&w, RUNS - 2)->at, due = last + w.tcb->x->rack_rtt + 25 * MS;
     cr_expect_eq(w.tcb->x->reo_at, due);
     set_trap(&w, 2, RUNS - 3, 1); /* the first two are looked at, if the first is lost */
-    cr_expect_not(nj__rack_detect(w.tcb, w.now));
+    cr_expect_not(nj__rack_mark_lost(w.tcb, w.now));
     cr_expect_eq(w.tcb->x->n_lost, 0);
     cr_expect_eq(w.tcb->x->reo_at, due);
     set_trap(&w, 2, RUNS - 3, w.now);
     hear(&w, RUNS - 2); /* the one before it was overtaken last of those that still fly */
     w.tcb->min_rtt_us = 100000;
-    cr_expect_not(nj__rack_detect(w.tcb, w.now));
+    cr_expect_not(nj__rack_mark_lost(w.tcb, w.now));
     cr_expect_eq(w.tcb->x->reo_at, due - 1 * NJ_US);
     set_trap(&w, 2, RUNS - 3, 1);
     w.tcb->x->ca = NJ_CA_OPEN;
@@ -340,10 +341,10 @@ Test(tcp_rack_order, stops_at_the_first_run_not_overtaken)
 
     open_runs(&w, 100);
     set_trap(&w, 102, RUNS, 1);
-    cr_expect(nj__rack_detect(w.tcb, w.now));
+    cr_expect(nj__rack_mark_lost(w.tcb, w.now));
     cr_expect_eq(w.tcb->x->n_lost, 100 * MSS);
     cr_expect_eq(w.tcb->x->reo_at, NJ_NEVER);
-    cr_expect_not(nj__rack_detect(w.tcb, w.now));
+    cr_expect_not(nj__rack_mark_lost(w.tcb, w.now));
     cr_expect_eq(w.tcb->x->n_lost, 100 * MSS);
     close_runs(&w);
 }
@@ -363,7 +364,7 @@ Test(tcp_rack_order, a_mistake_restores_the_order)
         w.now += 1 * MS;
     }
     nj__scoreboard_lose_until(&w.tcp, w.tcb, w.iss + AT(RUNS - 1));
-    nj__scoreboard_unmark_lost(w.tcb->x);
+    nj__scoreboard_unmark_all_lost(w.tcb->x);
     expect_order(w.tcb->x);
     cr_expect_eq(nj_sent_run_oldest(w.tcb->x), half);
     cr_expect_eq(w.tcb->x->n_flight, (RUNS - 1) * MSS);

@@ -138,7 +138,7 @@ static void step(struct rig *g)
                 g->flow[i].tcb = t;
                 cr_assert_not(events & NJ_TCP_EV_DEAD);
             }
-    while (!nj_list_empty(&g->tcp.pending) && nj_tcp_output(&g->tcp, g->now) == 0) {
+    while (!nj_list_empty(&g->tcp.pending) && nj_tcp_output_pending(&g->tcp, g->now) == 0) {
     }
 }
 

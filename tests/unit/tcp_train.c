@@ -101,7 +101,7 @@ Test(tcp_train, ends_with_the_mbufs)
     uint64_t had = nj_dsl_count(&w, NJ_C_mbuf_none);
     struct nj_tcp_config was = w.tcp.cfg;
     w.tcp.cfg.emit = keep;
-    nj_tcp_output(&w.tcp, w.now);
+    nj_tcp_output_pending(&w.tcp, w.now);
     w.tcp.cfg.emit = was.emit;
     cr_expect_eq(n_kept, 3);
     cr_expect_eq(w.tcb->snd_nxt - w.tcb->snd_una, 3 * MSS);

@@ -23,13 +23,13 @@ struct job {
 static uint32_t poll_jobs(struct nj_service_thread *w, uint32_t shard, struct job **jobs,
                           uint32_t n)
 {
-    return nj_service_poll(nj_service_rings(w, shard), (void **)jobs, n);
+    return nj_service_poll(nj_service_shard_rings(w, shard), (void **)jobs, n);
 }
 
 static bool submit(struct nj_service_rings *port, struct job *job)
 {
     bool ok = nj_service_submit(port, job);
-    nj_service_flush(port);
+    nj_service_wake_if_submitted(port);
     return ok;
 }
 
@@ -93,7 +93,7 @@ struct shard {
 static void *drive_shard(void *arg)
 {
     struct shard *s = arg;
-    struct nj_service_rings *port = nj_service_rings(s->w, s->index);
+    struct nj_service_rings *port = nj_service_shard_rings(s->w, s->index);
     uint32_t n_in = 0, n_back = 0;
 
     while (n_back < s->n_jobs) {
@@ -168,7 +168,7 @@ Test(threads_service_thread, name_and_bound, .timeout = 60)
 {
     struct tally t = {0};
     struct nj_service_thread *w = start(&t);
-    struct nj_service_rings *port = nj_service_rings(w, 1);
+    struct nj_service_rings *port = nj_service_shard_rings(w, 1);
     static struct job jobs[JOBS_MAX + 1];
 
     for (int i = 0; i < JOBS_MAX; i++)
@@ -190,7 +190,7 @@ Test(threads_service_thread, stop_runs_what_was_submitted, .timeout = 60)
     for (int round = 0; round < 50; round++) {
         struct tally t = {0};
         struct nj_service_thread *w = start(&t);
-        struct nj_service_rings *port = nj_service_rings(w, round % SHARDS);
+        struct nj_service_rings *port = nj_service_shard_rings(w, round % SHARDS);
         static struct job jobs[JOBS_MAX];
         struct job *back[JOBS_MAX];
 

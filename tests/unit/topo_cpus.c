@@ -2,7 +2,7 @@
 /* Lists of CPUs, read and written. */
 #include <criterion/criterion.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "topo/cpus.h"
 
 /* `again` NULL: it is no list. */

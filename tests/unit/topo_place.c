@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "topo/place.h"
 
@@ -70,7 +70,7 @@ static void plan(const char *description, int nic_node, uint32_t n_lcores, uint3
 
 static void around(const uint32_t *cpu, uint32_t n, uint32_t n_workers)
 {
-    nj_placement_for_lcores(&t, cpu, n, n_workers, &p);
+    nj_placement_plan_workers(&t, cpu, n, n_workers, &p);
     check_apart();
 }
 

@@ -19,7 +19,7 @@ static struct nj_addr v4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
     const uint8_t octets[4] = {a, b, c, d};
     uint32_t be;
     memcpy(&be, octets, 4);
-    return nj_addr_v4(be);
+    return nj_addr_from_v4(be);
 }
 
 static struct nj_iface test_iface(void)
@@ -182,7 +182,7 @@ static void random_segment(struct nj_prng *r, const struct nj_iface *iface, stru
     uint64_t bits = nj_prng_next(r);
 
     memset(e, 0, sizeof *e);
-    e->tuple.local = nj_addr_v4(random_peer_ip(r, iface));
+    e->tuple.local = nj_addr_from_v4(random_peer_ip(r, iface));
     e->tuple.remote = iface->addr[0].ip;
     e->tuple.lport = (uint16_t)(1 + nj_prng_below(r, 65535));
     e->tuple.rport = (uint16_t)(1 + nj_prng_below(r, 65535));
@@ -276,7 +276,7 @@ static struct rte_mbuf *frame(struct rte_mempool *pool, const struct nj_iface *i
     nj_tcp_prepend(m, e, tx);
     *n_segment = rte_pktmbuf_pkt_len(m);
     nj_ip_prepend(m, &ip, IPPROTO_TCP, ident);
-    nj_link_prepend(m, &peer_mac, iface, v4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
+    nj_eth_vlan_prepend(m, &peer_mac, iface, v4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
     return m;
 }
 
@@ -302,8 +302,8 @@ Test(wire_emit, head_once_more)
         struct nj_tcp_emit e = {.flags = NJ_TCP_ACK, .opts.has_ts = nj_prng_below(&r, 2)};
         random_bytes(&r, &e.tuple, sizeof e.tuple);
         if (nj_prng_below(&r, 2)) {
-            e.tuple.local = nj_addr_v4((uint32_t)nj_prng_next(&r));
-            e.tuple.remote = nj_addr_v4((uint32_t)nj_prng_next(&r));
+            e.tuple.local = nj_addr_from_v4((uint32_t)nj_prng_next(&r));
+            e.tuple.remote = nj_addr_from_v4((uint32_t)nj_prng_next(&r));
         }
         bool v4 = nj_addr_is_v4(&e.tuple.local);
         e.ecn = (uint8_t)nj_prng_below(&r, 4);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "wire/csum.h"
 #include "wire/packet.h"
 
@@ -41,7 +41,7 @@ static enum nj_counter parse(const uint8_t *b, uint32_t n, struct nj_packet *p)
 {
     struct nj_iface iface = {.mac = {{2, 0, 0, 0, 0, 0xaa}},
                              .n_addrs = 1,
-                             .addr = {{nj_addr_v4(htonl(0x0a000001)), 24, NJ_ADDR_READY}},
+                             .addr = {{nj_addr_from_v4(htonl(0x0a000001)), 24, NJ_ADDR_READY}},
                              .mtu = 1500};
     uint8_t *mem = malloc(n + 1);
     struct rte_mbuf m = {
@@ -73,7 +73,8 @@ Test(wire_icmp4_parse, what_is_quoted)
     cr_expect_eq(e->error_kind, NJ_ICMP_TOO_BIG);
     cr_expect_eq(e->mtu, 1300);
     cr_expect_eq(e->seq, 0xfedcba98);
-    struct nj_tuple t = {nj_addr_v4(htonl(0xc0000209)), nj_addr_v4(htonl(0x0a000001)), 40000, 443};
+    struct nj_tuple t = {nj_addr_from_v4(htonl(0xc0000209)), nj_addr_from_v4(htonl(0x0a000001)),
+                         40000, 443};
     cr_expect(nj_tuple_eq(&e->tuple, &t), "as in a segment from the peer");
 }
 

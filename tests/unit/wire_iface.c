@@ -10,7 +10,7 @@
 
 static struct nj_addr v4(uint32_t ip)
 {
-    return nj_addr_v4(rte_cpu_to_be_32(ip));
+    return nj_addr_from_v4(rte_cpu_to_be_32(ip));
 }
 
 static struct nj_addr v6(uint8_t net, uint8_t host)

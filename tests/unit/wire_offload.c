@@ -20,13 +20,13 @@ static const struct rte_ether_addr peer_mac = {{2, 0, 0, 0, 0, 0xbb}};
 
 static struct nj_tcp_emit segment(void)
 {
-    return (struct nj_tcp_emit){
-        .tuple = {nj_addr_v4(htonl(0x0a000002)), nj_addr_v4(htonl(0x0a000001)), 40000, 80},
-        .seq = 0xfffffff0,
-        .ack = 77,
-        .wnd = 1000,
-        .flags = NJ_TCP_ACK | NJ_TCP_PSH,
-        .opts = {.has_ts = true, .ts_val = 5, .ts_ecr = 6}};
+    return (struct nj_tcp_emit){.tuple = {nj_addr_from_v4(htonl(0x0a000002)),
+                                          nj_addr_from_v4(htonl(0x0a000001)), 40000, 80},
+                                .seq = 0xfffffff0,
+                                .ack = 77,
+                                .wnd = 1000,
+                                .flags = NJ_TCP_ACK | NJ_TCP_PSH,
+                                .opts = {.has_ts = true, .ts_val = 5, .ts_ecr = 6}};
 }
 
 /* A whole frame with `n` bytes of payload, in two mbufs. */
@@ -40,7 +40,7 @@ static struct rte_mbuf *frame(struct rte_mempool *pool, uint32_t n, const struct
     rte_pktmbuf_chain(m, nj_test_mbuf(pool, bytes + n / 3, n - n / 3));
     nj_tcp_prepend(m, e, tx);
     nj_ipv4_prepend(m, &(struct nj_ip_meta){.src = e->tuple.local, .dst = e->tuple.remote}, 6, 1);
-    nj_link_prepend(m, &peer_mac, &iface, RTE_ETHER_TYPE_IPV4);
+    nj_eth_vlan_prepend(m, &peer_mac, &iface, RTE_ETHER_TYPE_IPV4);
     return m;
 }
 

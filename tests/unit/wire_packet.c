@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "support/mbuf_env.h"
 #include "tcp/seq.h"
@@ -50,7 +50,7 @@ static struct nj_iface test_iface(void)
     return (struct nj_iface){.mac = {{2, 0, 0, 0, 0, 0xaa}},
                              .mtu = 1500,
                              .n_addrs = 1,
-                             .addr = {{nj_addr_v4(be), 24, 0}}};
+                             .addr = {{nj_addr_from_v4(be), 24, 0}}};
 }
 
 static uint32_t ip4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
@@ -427,7 +427,7 @@ Test(wire_packet, echo_larger_than_a_packet)
 Test(wire_packet, sources_and_links)
 {
     struct nj_iface i = test_iface();
-    struct nj_addr a = nj_addr_v4(ip4(10, 0, 0, 77)), b = nj_addr_v4(ip4(10, 0, 1, 77)),
+    struct nj_addr a = nj_addr_from_v4(ip4(10, 0, 0, 77)), b = nj_addr_from_v4(ip4(10, 0, 1, 77)),
                    six = {{1}};
 
     cr_expect(nj_ip4_source_ok(&i, ip4(10, 0, 0, 0)));
@@ -443,7 +443,7 @@ Test(wire_packet, sources_and_links)
     cr_expect(nj_ip_is_on_link(&i, &b));
     cr_expect(nj_ip4_source_ok(&i, ip4(10, 0, 0, 255)));
     i.addr[0].prefix_bits = 31; /* the pair 10.0.0.0 and 10.0.0.1, no broadcast */
-    i.addr[0].ip = nj_addr_v4(ip4(10, 0, 0, 0));
+    i.addr[0].ip = nj_addr_from_v4(ip4(10, 0, 0, 0));
     cr_expect(nj_ip4_source_ok(&i, ip4(10, 0, 0, 1)));
     i.addr[0].prefix_bits = 32;
     cr_expect_not(nj_ip_is_on_link(&i, &a));

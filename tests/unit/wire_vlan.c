@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "support/mbuf_env.h"
 #include "wire/emit.h"
 
@@ -19,7 +19,7 @@ static struct nj_iface iface_in(uint16_t vlan)
 {
     return (struct nj_iface){.mac = mac,
                              .n_addrs = 1,
-                             .addr = {{nj_addr_v4(htonl(0x0a000001)), 24, NJ_ADDR_READY}},
+                             .addr = {{nj_addr_from_v4(htonl(0x0a000001)), 24, NJ_ADDR_READY}},
                              .mtu = 1500,
                              .vlan = vlan};
 }
@@ -35,7 +35,8 @@ static void put_tag(struct rte_mbuf *m, uint16_t tci, uint16_t type)
 static struct rte_mbuf *frame(struct rte_mempool *pool, uint32_t stripped, uint32_t outer,
                               uint32_t inner)
 {
-    struct nj_addr src = nj_addr_v4(htonl(0x0a000002)), dst = nj_addr_v4(htonl(0x0a000001));
+    struct nj_addr src = nj_addr_from_v4(htonl(0x0a000002)),
+                   dst = nj_addr_from_v4(htonl(0x0a000001));
     struct nj_tcp_emit e = {.tuple = {dst, src, 80, 40000}, .seq = 5, .flags = NJ_TCP_SYN};
     struct rte_mbuf *m = nj_test_mbuf(pool, "data", 4);
     uint16_t type = RTE_ETHER_TYPE_IPV4;
@@ -133,12 +134,12 @@ Test(wire_vlan, emitted)
     struct nj_iface in = iface_in(4094), out = iface_in(0);
 
     struct rte_mbuf *m = nj_test_mbuf(pool, "arp", 3);
-    nj_link_prepend(m, &peer_mac, &in, RTE_ETHER_TYPE_ARP);
+    nj_eth_vlan_prepend(m, &peer_mac, &in, RTE_ETHER_TYPE_ARP);
     cr_assert_eq(m->pkt_len, sizeof tagged);
     cr_expect_eq(memcmp(rte_pktmbuf_mtod(m, void *), tagged, sizeof tagged), 0);
     rte_pktmbuf_free(m);
     m = nj_test_mbuf(pool, "arp", 3);
-    nj_link_prepend(m, &peer_mac, &out, RTE_ETHER_TYPE_ARP);
+    nj_eth_vlan_prepend(m, &peer_mac, &out, RTE_ETHER_TYPE_ARP);
     cr_assert_eq(m->pkt_len, sizeof plain);
     cr_expect_eq(memcmp(rte_pktmbuf_mtod(m, void *), plain, sizeof plain), 0);
     rte_pktmbuf_free(m);

@@ -5,7 +5,7 @@
  */
 #include "h2/hpack/hpack_internal.h"
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 /* RFC 7541 5.1: bits of the prefix of an integer. */
 enum {
@@ -79,7 +79,7 @@ static int huffman(struct nj__hpack_decoder *in, uint32_t n_bytes, struct nj_str
     ptrdiff_t n = nj__huffman_decode(&in->shared->huffman, to, in->at, n_bytes);
     if (n < 0)
         return NJ__HPACK_BROKEN;
-    nj__hpack_scratch_take(in->shared, (size_t)n);
+    nj__hpack_scratch_commit(in->shared, (size_t)n);
     in->at += n_bytes;
     *out = (struct nj_str){(const char *)to, (uint32_t)n};
     return 0;
@@ -107,7 +107,7 @@ static const struct nj__hpack_entry *entry_at(struct nj__hpack_decoder *in, uint
     if (index >= nj__hpack_n_entries(in))
         return NULL;
     in->strings_in_use = true;
-    return nj__hpack_entry(in->store, in->next - 1u - index);
+    return nj__hpack_entry_by_number(in->store, in->next - 1u - index);
 }
 
 static const char *entry_name(const struct nj__hpack_decoder *in, const struct nj__hpack_entry *e,

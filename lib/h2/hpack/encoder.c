@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The HPACK encoder (RFC 7541 2.3, 6). The peer's dynamic table is mirrored as a ring of positions
- * in the field cache (block_cache.c). A field is encoded as an index, as a copy of its encoding in
+ * in the field cache (field_cache.c). A field is encoded as an index, as a copy of its encoding in
  * the cache, or as a literal without Huffman code, which would cost more than it saves.
  */
 #include "h2/hpack/hpack_internal.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 
 #define NUMBER_BYTES 6u /* RFC 7541 5.1: of 32 bits, at most */
 
@@ -177,7 +177,7 @@ static uint32_t field_to_insert(struct nj__hpack_encoder *out, uint32_t which, u
         return which;
     if (is_one_time(field))
         return which;
-    return nj__hpack_cache_field(out->shared, hash, row, field);
+    return nj__hpack_field_cache_add(out->shared, hash, row, field);
 }
 
 /* Encode a field that is not in the peer's table, and add it there if its name calls for it. */
@@ -206,9 +206,10 @@ static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_encoder 
                                                        uint32_t which, unsigned row,
                                                        const struct nj_field *field)
 {
-    uint32_t hash = nj__hpack_cache_hash(out->shared, row, field), index = 0;
+    uint32_t hash = nj__hpack_field_cache_hash(out->shared, row, field), index = 0;
     if (which == NJ__HPACK_NOT_CACHED &&
-        (which = nj__hpack_cache_find(out->shared, hash, row, field)) != NJ__HPACK_NOT_CACHED) {
+        (which = nj__hpack_field_cache_find(out->shared, hash, row, field)) !=
+            NJ__HPACK_NOT_CACHED) {
         out->shared->cache_last[row] = (uint16_t)which;
         index = index_of(out, which);
     }
@@ -219,7 +220,7 @@ static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_encoder 
 static inline uint8_t *put_cached(struct nj__hpack_encoder *out, uint8_t *to, unsigned row,
                                   const struct nj_field *field)
 {
-    uint32_t which = nj__hpack_last_by_name(out->shared, row, field);
+    uint32_t which = nj__hpack_field_cache_last_hit(out->shared, row, field);
     uint32_t index = nj_likely(which != NJ__HPACK_NOT_CACHED) ? index_of(out, which) : 0;
     return nj_likely(index > 0) ? put_index(to, index) : find_and_put(out, to, which, row, field);
 }
@@ -245,7 +246,7 @@ static uint8_t *put_status(struct nj__hpack_encoder *out, uint8_t *to, uint16_t 
         }
     }
     char digits[NJ_U64_DIGITS_MAX];
-    char *p = nj_put_digits(digits + sizeof digits, status);
+    char *p = nj_put_digits_backward(digits + sizeof digits, status);
     const struct nj_field field = {NJ_STR(":status"), {p, (uint32_t)(digits + sizeof digits - p)}};
     return put_field(out, to, NJ__HPACK_ROW_STATUS, &field);
 }
@@ -315,7 +316,7 @@ static bool record_field(const struct nj__hpack_encoder *out, struct nj__hpack_c
     return record(head, from, to);
 }
 
-size_t nj__hpack_encode_cached(const struct nj__hpack_encoder *out, uint8_t *to, uint64_t stamp)
+size_t nj__hpack_put_cached_block(const struct nj__hpack_encoder *out, uint8_t *to, uint64_t stamp)
 {
     const struct nj__hpack_cached_block *head = cached_block_at(out->shared, stamp);
     if (nj_unlikely(out->size_update_due || !is_cached(out->shared, head, stamp)))
@@ -350,7 +351,7 @@ size_t nj__hpack_encode(struct nj__hpack_encoder *out, uint8_t *to, uint16_t sta
     struct nj__hpack_cached_block *head = stamp ? record_begin(out->shared, stamp, from, at) : NULL;
     for (size_t i = 0; i < n_fields; i++) {
         uint8_t *field = at;
-        unsigned row = nj__hpack_find_name_row(out->shared, fields[i].name);
+        unsigned row = nj__hpack_find_response_name(out->shared, fields[i].name);
         at = put_field(out, at, row, &fields[i]);
         if (head && !record_field(out, head, row, field, at))
             head = NULL;

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/header_field.h"
 #include "base/keyed_hash.h"
 #include "base/request_head.h"
 
@@ -92,7 +92,7 @@ void nj__hpack_encoder_limit(struct nj__hpack_encoder *out, uint32_t n_bytes);
 size_t nj__hpack_bound(const struct nj_field *fields, size_t n_fields);
 /* Encode a block at `to` and return its length. `status` 0: trailers, without :status. Fields that
  * differ between responses (etag, content-length, set-cookie and similar) are not indexed. With a
- * `stamp` other than 0 the block is cached for nj__hpack_encode_cached(); equal stamps require
+ * `stamp` other than 0 the block is cached for nj__hpack_put_cached_block(); equal stamps require
  * equal status and fields. */
 size_t nj__hpack_encode(struct nj__hpack_encoder *out, uint8_t *to, uint16_t status,
                         const struct nj_field *fields, size_t n_fields, uint64_t stamp);
@@ -100,7 +100,7 @@ size_t nj__hpack_encode(struct nj__hpack_encoder *out, uint8_t *to, uint16_t sta
  * NJ__HPACK_CACHED_BLOCK_MAX bytes at `to` may be written. 0: the block is not cached, or one of
  * its fields is missing in this peer's table; the caller then uses nj__hpack_encode(). */
 #define NJ__HPACK_CACHED_BLOCK_MAX 120u
-size_t nj__hpack_encode_cached(const struct nj__hpack_encoder *out, uint8_t *to, uint64_t stamp);
+size_t nj__hpack_put_cached_block(const struct nj__hpack_encoder *out, uint8_t *to, uint64_t stamp);
 
 /* ---- shared by the connections of a context ---- */
 
@@ -113,6 +113,6 @@ struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc,
 void nj__hpack_shared_free(struct nj__hpack_shared *shared);
 /* Free the memory of decoded strings, which become invalid. Returns the bytes of `alloc` that the
  * shared state itself uses. */
-size_t nj__hpack_shared_trim(struct nj__hpack_shared *shared);
+size_t nj__hpack_shared_free_scratch(struct nj__hpack_shared *shared);
 
 #endif

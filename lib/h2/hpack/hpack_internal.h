@@ -3,10 +3,10 @@
  * Types and functions shared by the files of lib/h2/hpack (RFC 7541) and their tests:
  *
  *   decoder.c         decoding of header blocks
- *   dynamic_table.c   the decoder's dynamic table of one connection
+ *   decoder_dynamic_table.c   the decoder's dynamic table of one connection
  *   encoder.c         encoding of header blocks
- *   block_cache.c     cache of encoded response fields, for all connections of a context
- *   static_table.c    the static table, tokens of names, and syntax of names and values
+ *   field_cache.c     cache of encoded response fields, for all connections of a context
+ *   static_tables_validity.c    the static table, tokens of names, and syntax of names and values
  *   shared_context.c  state shared by the connections of a context
  *   huffman.c         the Huffman code of strings
  */
@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "h2/h2_internal.h"
 #include "h2/hpack/hpack.h"
 #include "h2/hpack/huffman.h"
@@ -23,7 +23,7 @@
 #define NJ__HPACK_N_STATIC    61u /* RFC 7541 Appendix A: 1 .. 61 */
 #define NJ__HPACK_ENTRY_BYTES 32u /* RFC 7541 4.1: overhead of an entry */
 
-/* ---- static_table.c ---- */
+/* ---- static_tables_validity.c ---- */
 
 extern const struct nj__hpack_field nj__hpack_static[NJ__HPACK_N_STATIC + 1];
 
@@ -56,13 +56,13 @@ extern const struct nj__hpack_name nj__hpack_names[];
 #define NJ__HPACK_NAME_BUCKETS 64u /* buckets of the lookup by name */
 
 /* The bucket of a name: a perfect hash of the names in nj__hpack_names. */
-static inline uint32_t nj__hpack_name_bucket(struct nj_str name)
+static inline uint32_t nj__hpack_response_name_bucket(struct nj_str name)
 {
     uint32_t first = (uint8_t)name.p[0], last = (uint8_t)name.p[name.n_bytes - 1];
     return (name.n_bytes + 28 * first + 14 * last) % NJ__HPACK_NAME_BUCKETS;
 }
 
-void nj__hpack_name_rows_init(uint8_t row_by_bucket[NJ__HPACK_NAME_BUCKETS]);
+void nj__hpack_response_names_init(uint8_t row_by_bucket[NJ__HPACK_NAME_BUCKETS]);
 
 static inline uint64_t nj__hpack_load64(const void *p)
 {
@@ -97,7 +97,7 @@ static inline bool nj__hpack_bytes_equal(const void *a, const void *b, size_t n)
     return true;
 }
 
-/* ---- dynamic_table.c ---- */
+/* ---- decoder_dynamic_table.c ---- */
 
 /* An entry. Its bytes are the name, unless the static table has it, and the value. */
 struct nj__hpack_entry {
@@ -142,7 +142,8 @@ static inline uint32_t nj__hpack_n_entries(const struct nj__hpack_decoder *in)
 }
 
 /* The entry with number `k`. */
-static inline struct nj__hpack_entry *nj__hpack_entry(const struct nj__hpack_store *s, uint32_t k)
+static inline struct nj__hpack_entry *nj__hpack_entry_by_number(const struct nj__hpack_store *s,
+                                                                uint32_t k)
 {
     return (struct nj__hpack_entry *)((const uint8_t *)s + s->n_total) - 1 - k;
 }
@@ -153,7 +154,7 @@ void nj__hpack_evict(struct nj__hpack_decoder *in, uint32_t size_max);
 bool nj__hpack_insert(struct nj__hpack_decoder *in, const struct nj__hpack_field *field,
                       uint8_t name_index, uint8_t token_flags);
 
-/* ---- block_cache.c ---- */
+/* ---- field_cache.c ---- */
 
 /* A set-associative cache of response fields in the dynamic tables of peers. It has at most 1,024
  * fields of up to 1 KiB, about 2 KiB with their encoding: 2 MiB per context at worst. A field that
@@ -174,9 +175,9 @@ struct nj__hpack_cached_field {
 };
 
 /* Add a field. Returns its position, or NJ__HPACK_NOT_CACHED. */
-uint32_t nj__hpack_cache_field(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
-                               const struct nj_field *field);
-void nj__hpack_cache_clear(struct nj__hpack_shared *shared);
+uint32_t nj__hpack_field_cache_add(struct nj__hpack_shared *shared, uint32_t hash, unsigned row,
+                                   const struct nj_field *field);
+void nj__hpack_field_cache_free(struct nj__hpack_shared *shared);
 
 /* ---- encoder.c ---- */
 
@@ -258,10 +259,10 @@ struct nj__hpack_shared {
     uint8_t own_scratch[NJ__HPACK_SCRATCH_BYTES];
 };
 
-/* Ensure room for `n_max` bytes; NULL: out of memory. nj__hpack_scratch_take() then takes the bytes
- * that were written. */
+/* Ensure room for `n_max` bytes; NULL: out of memory. nj__hpack_scratch_commit() then takes the
+ * bytes that were written. */
 uint8_t *nj__hpack_scratch_reserve(struct nj__hpack_shared *shared, size_t n_max);
-static inline void nj__hpack_scratch_take(struct nj__hpack_shared *shared, size_t n_bytes)
+static inline void nj__hpack_scratch_commit(struct nj__hpack_shared *shared, size_t n_bytes)
 {
     shared->scratch += n_bytes;
 }
@@ -271,12 +272,12 @@ void nj__hpack_scratch_reset(struct nj__hpack_shared *shared);
 /* ---- lookup in the field cache ---- */
 
 /* The row of a name in nj__hpack_names; 0: none. */
-static inline unsigned nj__hpack_find_name_row(const struct nj__hpack_shared *shared,
-                                               struct nj_str name)
+static inline unsigned nj__hpack_find_response_name(const struct nj__hpack_shared *shared,
+                                                    struct nj_str name)
 {
     if (nj_unlikely(name.n_bytes == 0))
         return 0;
-    unsigned row = shared->row_by_bucket[nj__hpack_name_bucket(name)];
+    unsigned row = shared->row_by_bucket[nj__hpack_response_name_bucket(name)];
     const struct nj__hpack_name *known = &nj__hpack_names[row];
     return known->n_bytes == name.n_bytes &&
                    nj__hpack_bytes_equal(known->name, name.p, name.n_bytes)
@@ -285,8 +286,8 @@ static inline unsigned nj__hpack_find_name_row(const struct nj__hpack_shared *sh
 }
 
 /* A keyed hash of all octets, since peers can influence response fields by paths and ranges. */
-static inline uint32_t nj__hpack_cache_hash(const struct nj__hpack_shared *shared, unsigned row,
-                                            const struct nj_field *field)
+static inline uint32_t nj__hpack_field_cache_hash(const struct nj__hpack_shared *shared,
+                                                  unsigned row, const struct nj_field *field)
 {
     const struct nj_mix_key *k = &shared->cache_key;
     uint64_t h = nj_mix_bytes(k, row, field->value.p, field->value.n_bytes);
@@ -295,14 +296,14 @@ static inline uint32_t nj__hpack_cache_hash(const struct nj__hpack_shared *share
     return (uint32_t)(h >> 32) | 1; /* 0 is an empty place */
 }
 
-static inline uint32_t nj__hpack_cache_set(uint32_t hash)
+static inline uint32_t nj__hpack_hash_to_cache_set(uint32_t hash)
 {
     return (hash >> 25) * NJ__HPACK_CACHE_WAYS;
 }
 _Static_assert(NJ__HPACK_CACHE_SETS == 1u << (32 - 25), "upper bits of a hash choose the set");
 
-static inline bool nj__hpack_field_equals(const struct nj__hpack_cached_field *k, unsigned row,
-                                          const struct nj_field *field)
+static inline bool nj__hpack_cached_field_equals(const struct nj__hpack_cached_field *k,
+                                                 unsigned row, const struct nj_field *field)
 {
     if (k->row != row || k->n_value != field->value.n_bytes)
         return false;
@@ -317,22 +318,24 @@ static inline bool nj__hpack_field_equals(const struct nj__hpack_cached_field *k
 
 /* The position of the last hit by this name, if it equals the field, as for most fields; otherwise
  * NJ__HPACK_NOT_CACHED. */
-static inline uint32_t nj__hpack_last_by_name(const struct nj__hpack_shared *shared, unsigned row,
-                                              const struct nj_field *field)
+static inline uint32_t nj__hpack_field_cache_last_hit(const struct nj__hpack_shared *shared,
+                                                      unsigned row, const struct nj_field *field)
 {
     uint32_t i = shared->cache_last[row];
     bool again =
-        shared->cache_tags[i] != 0 && nj__hpack_field_equals(&shared->cached[i], row, field);
+        shared->cache_tags[i] != 0 && nj__hpack_cached_field_equals(&shared->cached[i], row, field);
     return again ? i : NJ__HPACK_NOT_CACHED;
 }
 
 /* The position of the field, or NJ__HPACK_NOT_CACHED. */
-static inline uint32_t nj__hpack_cache_find(const struct nj__hpack_shared *shared, uint32_t hash,
-                                            unsigned row, const struct nj_field *field)
+static inline uint32_t nj__hpack_field_cache_find(const struct nj__hpack_shared *shared,
+                                                  uint32_t hash, unsigned row,
+                                                  const struct nj_field *field)
 {
-    uint32_t from = nj__hpack_cache_set(hash);
+    uint32_t from = nj__hpack_hash_to_cache_set(hash);
     for (uint32_t i = from; i < from + NJ__HPACK_CACHE_WAYS; i++)
-        if (shared->cache_tags[i] == hash && nj__hpack_field_equals(&shared->cached[i], row, field))
+        if (shared->cache_tags[i] == hash &&
+            nj__hpack_cached_field_equals(&shared->cached[i], row, field))
             return i;
     return NJ__HPACK_NOT_CACHED;
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 #define N_SYMBOLS   (NJ__HUFFMAN_EOS + 1)
 #define LOOKUP_BITS NJ__HUFFMAN_LOOKUP_BITS

@@ -25,7 +25,7 @@ struct nj__hpack_shared *nj__hpack_shared_new(struct nj__h2_alloc *alloc,
     shared->cache_key = nj_mix_key_derive(key, "fields");
     shared->n_bytes = alloc->bytes_used - before;
     nj__huffman_init(&shared->huffman);
-    nj__hpack_name_rows_init(shared->row_by_bucket);
+    nj__hpack_response_names_init(shared->row_by_bucket);
     scratch_rewind(shared);
     return shared;
 }
@@ -45,7 +45,7 @@ void nj__hpack_scratch_reset(struct nj__hpack_shared *shared)
     scratch_rewind(shared);
 }
 
-size_t nj__hpack_shared_trim(struct nj__hpack_shared *shared)
+size_t nj__hpack_shared_free_scratch(struct nj__hpack_shared *shared)
 {
     nj__hpack_scratch_reset(shared);
     return shared->n_bytes;
@@ -56,7 +56,7 @@ void nj__hpack_shared_free(struct nj__hpack_shared *shared)
     if (!shared)
         return;
     nj__hpack_scratch_reset(shared);
-    nj__hpack_cache_clear(shared);
+    nj__hpack_field_cache_free(shared);
     nj__h2_alloc_free(shared->alloc, shared);
 }
 

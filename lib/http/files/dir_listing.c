@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
-#include "base/json_string.h"
+#include "base/compiler.h"
+#include "base/json_escape_utf8.h"
 #include "http/proto/date.h"
 
 /* The output buffer. Bytes beyond n_max are counted only. */
@@ -31,7 +31,7 @@ static void put(struct sink *s, const char *text)
 static void put_number(struct sink *s, uint64_t v)
 {
     char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
-    const char *p = nj_put_digits(end, v);
+    const char *p = nj_put_digits_backward(end, v);
 
     put_bytes(s, p, (size_t)(end - p));
 }

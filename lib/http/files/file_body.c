@@ -16,7 +16,7 @@
 #include <limits.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "telem/counters.h"
 
 /* A body that sends at most this much between two rests is slow: a small chunk lasts for four such
@@ -302,7 +302,7 @@ void nj__body_read_done(struct nj__file_bodies *f, struct nj__file_job *job)
 
 /* A READ is refused only while the queue is full. Then some job will leave the queue, and this
  * function is called. If no job is in flight it would wait for ever: the body fails instead. */
-void nj__body_retry(struct nj__file_bodies *f)
+void nj__file_bodies_retry_reads(struct nj__file_bodies *f)
 {
     if (f->retrying) /* a job completed at once: the loop below is further up the stack */
         return;

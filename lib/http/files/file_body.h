@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/body_source.h"
+#include "base/str.h"
 #include "base/list.h"
 #include "base/pool.h"
 #include "http/files/file_server.h"
@@ -80,6 +81,6 @@ struct nj_body *nj__multipart_body_new(struct nj__file_bodies *f, struct nj_file
 void nj__body_read_done(struct nj__file_bodies *f, struct nj__file_job *job);
 /* Submits the READs of refused bodies once more. Called after each completion, and when the queue
  * has room without one. */
-void nj__body_retry(struct nj__file_bodies *f);
+void nj__file_bodies_retry_reads(struct nj__file_bodies *f);
 
 #endif

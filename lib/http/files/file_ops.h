@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/field.h"
 #include "base/limits.h"
 #include "base/ref.h"
 #include "sched/task.h"

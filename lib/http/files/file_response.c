@@ -3,7 +3,7 @@
  * selects the body. Follows RFC 9110 13.2.2, 14 and 15. */
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "http/files/file_server_internal.h"
 #include "http/response_head.h"
 #include "telem/counters.h"
@@ -30,13 +30,13 @@ static void add_field(struct file_response *r, struct nj_str name, struct nj_str
 static struct nj_str content_range(char buf[CONTENT_RANGE_MAX], const struct nj_range *range,
                                    uint64_t size)
 {
-    char *end = buf + CONTENT_RANGE_MAX, *p = nj_put_digits(end, size);
+    char *end = buf + CONTENT_RANGE_MAX, *p = nj_put_digits_backward(end, size);
 
     *--p = '/';
     if (range) {
-        p = nj_put_digits(p, range->first + range->n_bytes - 1);
+        p = nj_put_digits_backward(p, range->first + range->n_bytes - 1);
         *--p = '-';
-        p = nj_put_digits(p, range->first);
+        p = nj_put_digits_backward(p, range->first);
     } else {
         *--p = '*';
     }
@@ -59,7 +59,7 @@ static struct nj_field required_field(const struct nj__file_request *req, uint16
     return (struct nj_field){0};
 }
 
-void nj__respond_status(const struct nj__file_request *req, uint16_t status)
+void nj__respond_plain_error(const struct nj__file_request *req, uint16_t status)
 {
     char buf[CONTENT_RANGE_MAX];
 
@@ -69,7 +69,7 @@ void nj__respond_status(const struct nj__file_request *req, uint16_t status)
 void nj__respond_busy(const struct nj__file_request *req)
 {
     nj_count(req->txn->set->counters, NJ_C_file_busy);
-    nj__respond_status(req, 503);
+    nj__respond_plain_error(req, 503);
 }
 
 void nj__respond_redirect(const struct nj__file_request *req, const char *name)
@@ -330,9 +330,9 @@ void nj__respond_error_page(struct nj_file_server *fs, const struct nj__file_req
     nj_resp_head_begin(&r.head, req->txn, req->status);
     nj_resp_head_add_defaults(&r.head);
     if (!begin_range(fs, &r, req, meta, NULL)) {
-        nj__respond_status(req, req->status);
+        nj__respond_plain_error(req, req->status);
         return;
     }
-    nj_resp_head_add_required(&r.head, required_field(req, req->status, r.content_range));
+    nj_resp_head_add_by_status(&r.head, required_field(req, req->status, r.content_range));
     nj_resp_head_send(&r.head, 0, r.body);
 }

@@ -14,12 +14,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/list.h"
 #include "base/page_alloc.h"
 #include "http/files/file_body.h"
 #include "http/files/file_server_internal.h"
-#include "http/files/mime.h"
+#include "http/files/mime_type.h"
 #include "telem/counters.h"
 
 struct nj_file_wait {
@@ -51,7 +51,7 @@ struct nj_file_server *nj_file_server_new(const struct nj_file_server_config *co
     fs->cache_control = str(fs->options.cache_control);
     for (uint32_t i = 0; i < NJ__OPEN_BUCKETS; i++)
         nj_list_init(&fs->opens[i]);
-    fs->meta_cache = nj_meta_cache_new();
+    fs->meta_cache = nj_lookup_cache_new();
     bool ok = nj__file_bodies_init(&fs->files, config) &&
               nj_pool_init(&fs->wait_pool, sizeof(struct nj_file_wait), config->exchanges_max);
     if (!fs->meta_cache || !ok) {
@@ -66,7 +66,7 @@ void nj_file_server_free(struct nj_file_server *fs)
     if (!fs)
         return;
     NJ_ASSERT(fs->wait_pool.n_used == 0);
-    nj_meta_cache_free(fs->meta_cache);
+    nj_lookup_cache_free(fs->meta_cache);
     nj__file_bodies_fini(&fs->files);
     nj_pool_fini(&fs->wait_pool);
     nj_pages_unmap(fs, sizeof *fs);
@@ -135,7 +135,7 @@ static void fill_meta(const struct nj_file_server *fs, const struct nj_file_job 
     if (out->validators.has_date)
         nj_date_format(out->validators.modified_s, out->modified);
     char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
-    const char *p = nj_put_digits(end, out->object->size_bytes);
+    const char *p = nj_put_digits_backward(end, out->object->size_bytes);
     out->n_length = (uint8_t)(end - p);
     memcpy(out->length, p, out->n_length);
 }
@@ -284,7 +284,7 @@ static bool fail(struct nj_file_server *fs, struct nj__file_request *req, uint16
         *name = hashed_name(fs, path.p, path.n_bytes);
         return true;
     }
-    nj__respond_status(req, req->stage == NJ__STAGE_ERROR ? req->status : status);
+    nj__respond_plain_error(req, req->stage == NJ__STAGE_ERROR ? req->status : status);
     return false;
 }
 
@@ -408,7 +408,7 @@ static enum outcome resolve(struct nj_file_server *fs, struct nj__file_request *
 {
     struct nj_file_meta *meta;
 
-    while ((meta = nj_meta_cache_find(fs->meta_cache, name, now))) {
+    while ((meta = nj_lookup_cache_find(fs->meta_cache, name, now))) {
         if (meta->object && req->stage == NJ__STAGE_FILE && !*x)
             nj_count(fs->config.txns->counters, NJ_C_file_hits);
         if (!step(fs, req, meta, name))
@@ -617,7 +617,7 @@ static void open_done(struct nj_file_server *fs, struct nj__file_job *job, nj_ns
     fill_meta(fs, &job->file, job->n_path, &meta);
     /* Unlink first: a response may lead to new requests, and may cancel others that wait. */
     nj_list_del(&job->pending);
-    nj_meta_cache_put(fs->meta_cache, &name, &meta, now);
+    nj_lookup_cache_put(fs->meta_cache, &name, &meta, now);
     while ((x = pop_waiter(&job->waiters)))
         resume_request(x, &meta, &name, now);
     if (meta.object)
@@ -637,19 +637,19 @@ void nj_file_server_job_done(struct nj_file_server *fs, struct nj_file_job *file
         resubmit_for_others(fs, job, now);
     else
         open_done(fs, job, now);
-    nj__body_retry(&fs->files);
+    nj__file_bodies_retry_reads(&fs->files);
 }
 
-void nj_file_server_polled(struct nj_file_server *fs)
+void nj_file_server_retry_reads(struct nj_file_server *fs)
 {
     const struct nj_file_ops *file_ops = fs->config.files;
 
     if (!nj_list_empty(&fs->files.starved) && file_ops->has_room &&
         file_ops->has_room(file_ops->ctx))
-        nj__body_retry(&fs->files);
+        nj__file_bodies_retry_reads(&fs->files);
 }
 
-bool nj_file_server_awaits_room(const struct nj_file_server *fs)
+bool nj_file_server_has_refused_reads(const struct nj_file_server *fs)
 {
     return !nj_list_empty(&fs->files.starved);
 }

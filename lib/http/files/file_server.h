@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/header_field.h"
 #include "base/keyed_hash.h"
 #include "base/request_head.h"
 #include "base/types.h"
@@ -63,9 +63,9 @@ void nj_file_server_cancel(struct nj_file_wait *x);
 void nj_file_server_job_done(struct nj_file_server *site, struct nj_file_job *job, nj_ns now);
 
 /* To be called after each poll of completed jobs, when they were handled. */
-void nj_file_server_polled(struct nj_file_server *site);
+void nj_file_server_retry_reads(struct nj_file_server *site);
 /* True if a READ waits for room in the queue, which only poll() can signal. */
-bool nj_file_server_awaits_room(const struct nj_file_server *site);
+bool nj_file_server_has_refused_reads(const struct nj_file_server *site);
 
 /* Number of further requests that may wait for a worker or stream from one. */
 uint32_t nj_file_server_slots_left(const struct nj_file_server *site);

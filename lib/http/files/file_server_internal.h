@@ -6,7 +6,7 @@
 #define NJ_HTTP_FILES_FILE_SERVER_INTERNAL_H
 
 #include "http/files/file_body.h"
-#include "http/files/file_meta_cache.h"
+#include "http/files/file_lookup_cache.h"
 #include "http/files/file_server.h"
 #include "http/proto/negotiate.h"
 #include "http/proto/path_cache.h"
@@ -52,7 +52,7 @@ struct nj_file_server {
     struct nj_file_server_config config;
     struct nj_file_server_options options;
     struct nj__file_bodies files;
-    struct nj_meta_cache *meta_cache;
+    struct nj_lookup_cache *meta_cache;
     struct nj_pool wait_pool;
     uint64_t stamp;                     /* last stamp issued */
     struct nj_str index, cache_control; /* from options */
@@ -72,13 +72,13 @@ struct nj_file_server {
     (NJ__PRECOND_FIELDS | 1u << NJ_HEADER_ACCEPT | 1u << NJ_HEADER_ACCEPT_ENCODING)
 
 /* Parses these fields. False: they exceed NJ__REQ_FIELDS_MAX. */
-bool nj__collect_fields_slow(struct nj_file_server *fs, const struct nj_request_head *head,
-                             struct nj__file_request *req);
+bool nj__collect_present_fields(struct nj_file_server *fs, const struct nj_request_head *head,
+                                struct nj__file_request *req);
 
 static inline bool nj__collect_fields(struct nj_file_server *fs, const struct nj_request_head *head,
                                       struct nj__file_request *req)
 {
-    return !(head->header_set & NJ__USED_FIELDS) || nj__collect_fields_slow(fs, head, req);
+    return !(head->header_set & NJ__USED_FIELDS) || nj__collect_present_fields(fs, head, req);
 }
 
 /* The evaluated response to a request for a file: 200, 206, 304, 412 or 416. */
@@ -96,7 +96,7 @@ void nj__eval_request(const struct nj__file_request *req, const struct nj_file_m
 /* Each ends the request, which must not be touched afterwards. */
 
 /* Sends an error with one line of text and the field that the status requires. */
-void nj__respond_status(const struct nj__file_request *req, uint16_t status);
+void nj__respond_plain_error(const struct nj__file_request *req, uint16_t status);
 /* Sends 503: no waiting slot, job or body is left. */
 void nj__respond_busy(const struct nj__file_request *req);
 void nj__respond_options(const struct nj__file_request *req);

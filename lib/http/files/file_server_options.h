@@ -8,8 +8,8 @@
 
 #define NJ_ERROR_PAGES_MAX 16u
 
-struct nj_mime_table; /* http/files/mime.h: types of a mime.types file; take precedence over the
-                         built-in ones */
+struct nj_mime_table; /* http/files/mime_type.h: types of a mime.types file; take precedence over
+                         the built-in ones */
 
 /* One folder's options. */
 struct nj_file_server_options {

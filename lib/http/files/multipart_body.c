@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "http/files/file_body.h"
 #include "http/handlers/body_blocks.h"
 
@@ -47,7 +47,7 @@ static void put(struct writer *w, struct nj_str s)
 static void put_number(struct writer *w, uint64_t v)
 {
     char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
-    const char *p = nj_put_digits(end, v);
+    const char *p = nj_put_digits_backward(end, v);
 
     put(w, (struct nj_str){p, (uint32_t)(end - p)});
 }
@@ -159,7 +159,7 @@ struct nj_body *nj__multipart_body_new(struct nj__file_bodies *f, struct nj_file
     b->ranges = *ranges;
     nj_ref_take(&object->ref);
     put_texts(b, type, boundary, &w);
-    b->text = nj_block_alloc(w.n);
+    b->text = nj_block_malloc(w.n);
     b->inner = nj__range_body_new(f, object, ranges->range[0], client);
     if (!b->text || !b->inner) {
         parts_close(&b->body);

@@ -11,7 +11,7 @@
 static bool join(struct nj_file_server *fs, const struct nj_request_head *head,
                  enum nj_header which, struct nj_str *value, uint32_t *n_joined)
 {
-    const struct nj_str name = nj_header_name(which);
+    const struct nj_str name = nj_header_name_of_id(which);
     char *to = fs->joined + *n_joined, *end = fs->joined + sizeof fs->joined, *at = to;
 
     for (const struct nj_field *f = head->fields; f < head->fields + head->n_fields; f++) {
@@ -28,8 +28,8 @@ static bool join(struct nj_file_server *fs, const struct nj_request_head *head,
     return true;
 }
 
-bool nj__collect_fields_slow(struct nj_file_server *fs, const struct nj_request_head *head,
-                             struct nj__file_request *req)
+bool nj__collect_present_fields(struct nj_file_server *fs, const struct nj_request_head *head,
+                                struct nj__file_request *req)
 {
     struct nj_preconditions *c = &req->conditions;
     struct nj_str accept = {0}, *const slot[NJ_N_HEADERS] = {

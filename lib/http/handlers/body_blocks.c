@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/limits.h"
 #include "base/pool.h"
 
@@ -58,7 +58,7 @@ void nj_block_pool_close(struct nj_block_pool *b)
     free_if_over(b);
 }
 
-uint64_t nj_block_pool_left(const struct nj_block_pool *b)
+uint64_t nj_block_pool_bytes_left(const struct nj_block_pool *b)
 {
     uint64_t n = 0;
 
@@ -95,7 +95,7 @@ static void block_init(struct nj_block *block, struct nj_block_pool *home_pool, 
     nj_ref_init(&block->ref, home_pool ? pooled_last : alloced_last);
 }
 
-struct nj_block *nj_block_take(struct nj_block_pool *b, uint32_t n_bytes)
+struct nj_block *nj_block_pool_take(struct nj_block_pool *b, uint32_t n_bytes)
 {
     NJ_ASSERT(!b->closed);
     for (uint32_t i = 0; i < N_SIZES; i++) {
@@ -112,7 +112,7 @@ struct nj_block *nj_block_take(struct nj_block_pool *b, uint32_t n_bytes)
     return NULL;
 }
 
-struct nj_block *nj_block_alloc(uint32_t n_bytes)
+struct nj_block *nj_block_malloc(uint32_t n_bytes)
 {
     struct nj_block *block = malloc(HEAD + (size_t)n_bytes);
     if (block)
@@ -126,11 +126,11 @@ static struct nj_block *append(struct nj_byte_queue *q, struct nj_block_pool *b,
 {
     uint32_t most = NJ_BLOCK_LARGE_BYTES - HEAD;
     n_bytes = n_bytes < most ? n_bytes : most;
-    struct nj_block *block = b ? nj_block_take(b, n_bytes) : nj_block_alloc(n_bytes);
+    struct nj_block *block = b ? nj_block_pool_take(b, n_bytes) : nj_block_malloc(n_bytes);
 
     /* A smaller block is better than none. The smallest size is not reserved for heads. */
     if (!block && b)
-        block = nj_block_take(b, NJ_BLOCK_SMALL_BYTES);
+        block = nj_block_pool_take(b, NJ_BLOCK_SMALL_BYTES);
     if (!block)
         return NULL;
     if (q->tail)

@@ -33,13 +33,13 @@ struct nj_block_pool *nj_block_pool_new(uint32_t share);
 void nj_block_pool_close(struct nj_block_pool *b);
 uint32_t nj_block_pool_in_use(const struct nj_block_pool *b);
 /* Free bytes, without the smallest size, which is for small writes only. */
-uint64_t nj_block_pool_left(const struct nj_block_pool *b);
+uint64_t nj_block_pool_bytes_left(const struct nj_block_pool *b);
 
 /* Allocates a block with room for `n_bytes`; if that size is used up, of the next larger size.
  * NULL: none left, or `n_bytes` exceeds the largest. The caller owns the only reference. */
-struct nj_block *nj_block_take(struct nj_block_pool *b, uint32_t n_bytes);
+struct nj_block *nj_block_pool_take(struct nj_block_pool *b, uint32_t n_bytes);
 /* The same from malloc(), for threads without pools. */
-struct nj_block *nj_block_alloc(uint32_t n_bytes);
+struct nj_block *nj_block_malloc(uint32_t n_bytes);
 
 /* --- queues of bytes in blocks --- */
 

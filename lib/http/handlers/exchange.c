@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
 #include "http/response_head.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "telem/counters.h"
 
 /* Interval at which blocks are granted: some bytes have to be sent first. */
@@ -61,7 +61,7 @@ void nj_exchanges_free(struct nj_exchanges *set)
     free(set);
 }
 
-uint32_t nj_exchanges_open(const struct nj_exchanges *set)
+uint32_t nj_exchanges_n_open(const struct nj_exchanges *set)
 {
     return set->pool.n_used;
 }
@@ -71,7 +71,7 @@ uint32_t nj_exchanges_slots_left(const struct nj_exchanges *set)
     return set->pool.n_max - set->pool.n_used;
 }
 
-uint32_t nj_exchanges_on_worker(const struct nj_exchanges *set)
+uint32_t nj_exchanges_n_on_worker(const struct nj_exchanges *set)
 {
     return set->n_on_worker;
 }
@@ -137,7 +137,7 @@ static struct nj_block *copy_head(struct nj_block_pool *blocks, const struct nj_
                plain_path.n_bytes;
     for (uint32_t i = 0; i < from->n_fields; i++)
         n += from->fields[i].name.n_bytes + from->fields[i].value.n_bytes;
-    struct nj_block *block = n < UINT32_MAX ? nj_block_take(blocks, (uint32_t)n) : NULL;
+    struct nj_block *block = n < UINT32_MAX ? nj_block_pool_take(blocks, (uint32_t)n) : NULL;
     if (!block)
         return NULL;
     struct nj__stored_head *head = (struct nj__stored_head *)block->bytes;
@@ -219,7 +219,7 @@ const struct nj_routes *nj_exchanges_routes(const struct nj_exchanges *set)
     return set->config.routes;
 }
 
-void nj_exchange_attach(struct nj_exchange *x, struct nj_conn_exchanges *conn)
+void nj_exchange_attach_to_conn(struct nj_exchange *x, struct nj_conn_exchanges *conn)
 {
     x->conn = conn;
     conn->n++;
@@ -242,7 +242,7 @@ void nj_conn_exchanges_detach(struct nj_conn_exchanges *conn)
         detach(nj_exchange_of_node(conn->exchanges.next));
 }
 
-void nj_exchange_submitted(struct nj_exchange *x)
+void nj_exchange_note_scheduled(struct nj_exchange *x)
 {
     NJ_ASSERT(x->state == NJ__CREATED);
     x->state = NJ__SUBMITTED;
@@ -250,7 +250,7 @@ void nj_exchange_submitted(struct nj_exchange *x)
     x->txn->requester->n_need_stack++;
 }
 
-void nj__release_stack(struct nj_exchange *x)
+void nj__clear_needs_stack(struct nj_exchange *x)
 {
     if (!x->needs_stack)
         return;
@@ -276,13 +276,13 @@ static void reset_stream(struct nj_exchange *x, enum nj_reset why)
     nj__mark_dirty(x);
 }
 
-void nj_exchange_abort_body(struct nj_exchange *x)
+void nj_exchange_cancel_if_incomplete(struct nj_exchange *x)
 {
     if (!x->req.complete && !x->reset)
         reset_stream(x, NJ_RESET_CANCEL);
 }
 
-bool nj_exchange_body_timeout(struct nj_exchange *x)
+bool nj_exchange_on_body_timeout(struct nj_exchange *x)
 {
     if (x->req.complete || x->reset || x->body_overdue)
         return false;
@@ -290,7 +290,7 @@ bool nj_exchange_body_timeout(struct nj_exchange *x)
     if (x->state == NJ__AWAITING_BODY)
         nj__mark_dirty(x);
     else
-        nj_exchange_abort_body(x);
+        nj_exchange_cancel_if_incomplete(x);
     return true;
 }
 
@@ -311,10 +311,10 @@ bool nj_exchange_is_running(const struct nj_exchange *x)
     return x->state == NJ__ON_WORKER || x->state == NJ__FIBER_RUNNING;
 }
 
-void nj_exchange_stream_closed(struct nj_exchange *x)
+void nj_exchange_on_stream_closed(struct nj_exchange *x)
 {
     NJ_ASSERT(!nj__stream_is_open(x) && !x->body_open);
-    nj__charge_body(x);
+    nj__charge_body_to_conn(x);
     nj_list_del(&x->waiting_for_buf);
     nj__mark_dirty(x);
     switch ((enum nj__exchange_state)x->state) {
@@ -342,16 +342,16 @@ void nj_exchange_stream_closed(struct nj_exchange *x)
     keep_while_running(x);
 }
 
-bool nj_exchange_is_blocked(const struct nj_exchange *x)
+bool nj_exchange_waits_for_client(const struct nj_exchange *x)
 {
     return x->state == NJ__FIBER_RUNNING && nj__stream_is_open(x) && !x->reset &&
            x->waiting != NJ__WAIT_NONE;
 }
 
-void nj_exchange_evict(struct nj_exchange *x, enum nj_reset why)
+void nj_exchange_cancel_and_reset(struct nj_exchange *x, enum nj_reset why)
 {
-    NJ_ASSERT(nj_exchange_is_blocked(x));
-    nj__release_stack(x);
+    NJ_ASSERT(nj_exchange_waits_for_client(x));
+    nj__clear_needs_stack(x);
     reset_stream(x, why);
 }
 
@@ -375,7 +375,7 @@ bool nj_exchange_sends_file(const struct nj_exchange *x)
     return x->resp.file && x->head_sent;
 }
 
-bool nj_exchange_awaits_handler(const struct nj_exchange *x)
+bool nj_exchange_handler_must_act(const struct nj_exchange *x)
 {
     switch ((enum nj__exchange_state)x->state) {
     case NJ__CREATED:
@@ -397,7 +397,7 @@ bool nj_exchange_awaits_handler(const struct nj_exchange *x)
 
 void nj__handler_done(struct nj_exchange *x)
 {
-    nj__release_stack(x);
+    nj__clear_needs_stack(x);
     x->state = NJ__FINISHED;
     x->resp.ended = true;
     x->due = 0;
@@ -435,7 +435,7 @@ static void run(struct nj_task *task)
     x->fiber = NULL;
     if (x->resp.is_deferred && !x->resp.ended) {
         x->state = NJ__DEFERRED;
-        nj__release_stack(x);
+        nj__clear_needs_stack(x);
         nj__mark_dirty(x);
     } else {
         nj__handler_done(x);
@@ -448,13 +448,13 @@ static void reject(struct nj_task *task)
 
     if (x->state == NJ__ON_WORKER) /* the workers stop, or another client's task displaced it */
         nj__dispatch_returned(x);
-    if (task->displaced && nj__dispatch_requeue(x))
+    if (task->displaced && nj__dispatch_back_to_lcore(x))
         return;
     nj_count(nj__counters(x->set), NJ_C_exchange_rejected);
     if (task->displaced)
         nj__report_over_limit(x, NJ_C_task_displaced);
     if (x->with_workers) /* the strategy does not count it */
-        nj_task_class_count(task->class_of, NJ_MODE_REJECTED);
+        nj_task_class_count_run(task->class_of, NJ_MODE_REJECTED);
     x->with_workers = false;
     if (nj__stream_is_open(x))
         nj__exchange_fail(x, 503);
@@ -505,7 +505,7 @@ static void exchange_free(struct nj_exchange *x)
     nj__borrowed_clear(&x->resp.borrowed);
     if (x->resp.file)
         nj_ref_put(&x->resp.file->ref);
-    nj__dispatch_reserve(x, 0);
+    nj__set_held_response_bytes(x, 0);
     nj__resp_fields_clear(&x->resp.fields);
     nj__resp_fields_clear(&x->resp.trailers);
     nj_ref_put(&x->req.block->ref);
@@ -540,10 +540,10 @@ static void settle(struct nj_exchange *x)
             run_callbacks(x);
     }
     if (x->state == NJ__AWAITING_BODY)
-        nj__dispatch_settle(x);
+        nj__dispatch_when_body_complete(x);
     if (nj_unlikely(x->wants_continue))
         send_due_continue(x);
-    nj__charge_body(x);
+    nj__charge_body_to_conn(x);
     if (nj__stream_is_open(x) && x->n_window_credit > 0) {
         size_t n = x->n_window_credit;
         x->n_window_credit = 0;
@@ -583,7 +583,7 @@ static void timer_expired(void *ctx, struct nj_timer *timer)
 
 static bool has_blocks(struct nj_exchanges *set)
 {
-    struct nj_block *probe = nj_block_take(set->blocks, NJ_BLOCK_SMALL_BYTES);
+    struct nj_block *probe = nj_block_pool_take(set->blocks, NJ_BLOCK_SMALL_BYTES);
 
     if (probe)
         nj_ref_put(&probe->ref);

@@ -17,14 +17,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/str.h"
 #include "base/list.h"
 #include "base/request_head.h"
 #include "base/types.h"
 #include "http/handlers/route_table.h"
 #include "http/transaction.h"
 #include "sched/task.h"
-#include "sched/task_port.h"
+#include "sched/worker_ops.h"
 
 struct nj_exchanges; /* all exchanges of a shard */
 struct nj_exchange;
@@ -49,11 +49,11 @@ struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, 
 /* Before: every stream has closed and every handler has finished. */
 void nj_exchanges_free(struct nj_exchanges *set);
 /* Number of open exchanges. */
-uint32_t nj_exchanges_open(const struct nj_exchanges *set);
+uint32_t nj_exchanges_n_open(const struct nj_exchanges *set);
 /* Number of further exchanges that can begin. */
 uint32_t nj_exchanges_slots_left(const struct nj_exchanges *set);
 /* Number of exchanges on a worker. */
-uint32_t nj_exchanges_on_worker(const struct nj_exchanges *set);
+uint32_t nj_exchanges_n_on_worker(const struct nj_exchanges *set);
 
 /*
  * Begins an exchange for route `index`; `plain_path` as in http/proto/path.h. Returns the exchange,
@@ -67,7 +67,7 @@ const struct nj_routes *nj_exchanges_routes(const struct nj_exchanges *set);
 struct nj_task *nj_exchange_task(struct nj_exchange *x);
 /* To be called when the task is submitted: the strategy owns it from here on, and it counts for its
  * client. */
-void nj_exchange_submitted(struct nj_exchange *x);
+void nj_exchange_note_scheduled(struct nj_exchange *x);
 struct nj_txn *nj_exchange_txn(const struct nj_exchange *x);
 /* A connection's exchanges. */
 struct nj_conn_exchanges {
@@ -78,34 +78,34 @@ struct nj_conn_exchanges {
 };
 /* Appends the exchange to its connection's list. It stays there until its stream has closed and its
  * handler has finished. */
-void nj_exchange_attach(struct nj_exchange *x, struct nj_conn_exchanges *conn);
+void nj_exchange_attach_to_conn(struct nj_exchange *x, struct nj_conn_exchanges *conn);
 /* The connection ends, after all of its streams: detaches exchanges whose handlers still run. */
 void nj_conn_exchanges_detach(struct nj_conn_exchanges *conn);
 struct nj_list *nj_exchange_node(struct nj_exchange *x);
 struct nj_exchange *nj_exchange_of_node(struct nj_list *node);
 
 /* Request body bytes from the stream; also called within HTTP/2's callbacks. */
-void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes);
-void nj_exchange_body_end(struct nj_exchange *x);
+void nj_exchange_receive_body(struct nj_exchange *x, const uint8_t *data, size_t n_bytes);
+void nj_exchange_on_body_end(struct nj_exchange *x);
 /* The stream has closed; called by nj_txn_end(). A queued task is withdrawn. If the handler has
  * finished, the exchange is freed and its transaction released. If it still runs, the exchange
  * stays in its connection's list, before all exchanges that were not submitted. */
-void nj_exchange_stream_closed(struct nj_exchange *x);
+void nj_exchange_on_stream_closed(struct nj_exchange *x);
 /* True while the handler runs or is parked, on a fiber or a worker. */
 bool nj_exchange_is_running(const struct nj_exchange *x);
 /* The rest of the request body will not arrive: cancels the handler and resets the stream at the
  * next settle. No effect if the body is complete. */
-void nj_exchange_abort_body(struct nj_exchange *x);
+void nj_exchange_cancel_if_incomplete(struct nj_exchange *x);
 
 /* The request body timed out: responds 408 if the handler has not begun, else as
- * nj_exchange_abort_body(). False: the body is complete, or the stream is being reset. */
-bool nj_exchange_body_timeout(struct nj_exchange *x);
+ * nj_exchange_cancel_if_incomplete(). False: the body is complete, or the stream is being reset. */
+bool nj_exchange_on_body_timeout(struct nj_exchange *x);
 
 /* True if the handler holds a stack and waits for the client: for request bytes, or for room in the
  * response buffer. */
-bool nj_exchange_is_blocked(const struct nj_exchange *x);
+bool nj_exchange_waits_for_client(const struct nj_exchange *x);
 /* Cancels a stuck handler and resets its stream. It no longer counts in n_need_stack. */
-void nj_exchange_evict(struct nj_exchange *x, enum nj_reset why);
+void nj_exchange_cancel_and_reset(struct nj_exchange *x, enum nj_reset why);
 /* Request body bytes received. */
 uint64_t nj_exchange_received(const struct nj_exchange *x);
 struct nj_exchange *nj_exchange_of_task(struct nj_task *task);
@@ -115,13 +115,13 @@ bool nj_exchange_is_on_worker(const struct nj_exchange *x);
 /* True if the file server has taken over the response. */
 bool nj_exchange_sends_file(const struct nj_exchange *x);
 /* True if it waits for the handler rather than for the client. */
-bool nj_exchange_awaits_handler(const struct nj_exchange *x);
+bool nj_exchange_handler_must_act(const struct nj_exchange *x);
 
 /*
  * The workers' task port, wrapped: a request is sent to a worker when its body is complete. A
  * strategy uses this in place of the workers' own port, with the set as context.
  */
-struct nj_worker_ops nj_exchanges_task_port(struct nj_exchanges *set);
+struct nj_worker_ops nj_exchanges_wrap_worker_ops(struct nj_exchanges *set);
 
 /* Carries out the recorded actions of handlers. Returns the number of exchanges handled. */
 uint32_t nj_exchanges_settle(struct nj_exchanges *set, nj_ns now);

@@ -17,7 +17,7 @@
 #ifndef NJ_HTTP_HANDLERS_EXCHANGE_INTERNAL_H
 #define NJ_HTTP_HANDLERS_EXCHANGE_INTERNAL_H
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/pool.h"
 #include "http/handlers/body_blocks.h"
 #include "http/handlers/exchange.h"
@@ -203,7 +203,7 @@ void nj__mark_dirty(struct nj_exchange *x);
 /* Calls the route's handler. */
 void nj__run_handler(struct nj_exchange *x);
 /* The handler wants the body: sends a due 100 (Continue) at the next settle. */
-static inline void nj__want_body(struct nj_exchange *x)
+static inline void nj__schedule_due_continue(struct nj_exchange *x)
 {
     if (nj_unlikely(x->wants_continue))
         nj__mark_dirty(x);
@@ -211,24 +211,24 @@ static inline void nj__want_body(struct nj_exchange *x)
 /* Counts and reports that its client or connection exceeds its share. */
 void nj__report_over_limit(const struct nj_exchange *x, enum nj_counter why);
 /* The exchange no longer needs a fiber stack. */
-void nj__release_stack(struct nj_exchange *x);
+void nj__clear_needs_stack(struct nj_exchange *x);
 /* The handler has finished; no callback follows. */
 void nj__handler_done(struct nj_exchange *x);
 
 /* request_body.c: updates the body bytes that count for its connection. */
-void nj__charge_body(struct nj_exchange *x);
+void nj__charge_body_to_conn(struct nj_exchange *x);
 
 /* worker_dispatch.c */
-void nj__dispatch_settle(struct nj_exchange *x);
+void nj__dispatch_when_body_complete(struct nj_exchange *x);
 /* The workers are full. True: the route had been moved to the workers, and the task is submitted
  * again with its declared type. */
-bool nj__dispatch_requeue(struct nj_exchange *x);
+bool nj__dispatch_back_to_lcore(struct nj_exchange *x);
 /* Withdraws the task from the workers. False: a worker runs it, and it will complete. */
 bool nj__dispatch_withdraw(struct nj_exchange *x);
 /* The exchange has returned from a worker. */
 void nj__dispatch_returned(struct nj_exchange *x);
 /* Sets the bytes reserved or held for a worker's response. */
-void nj__dispatch_reserve(struct nj_exchange *x, uint32_t n_bytes);
+void nj__set_held_response_bytes(struct nj_exchange *x, uint32_t n_bytes);
 
 /* response_api.c: bytes that can be written now. */
 uint32_t nj__response_room(const struct nj_response *resp);
@@ -248,6 +248,6 @@ void nj__notify_writable(struct nj_exchange *x);
 /* wait_api.c: parks the handler's fiber. 0 or enum nj_error. */
 int nj__wait_for(struct nj_exchange *x, enum nj__waiting what);
 /* Returns NJ_ERR_CANCELLED. A handler that calls repeatedly yields the core each time. */
-int nj__stream_gone(const struct nj_exchange *x);
+int nj__report_cancelled(const struct nj_exchange *x);
 
 #endif

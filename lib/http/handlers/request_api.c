@@ -25,7 +25,7 @@ void nj__stored_head_view(const struct nj_request *req, struct nj_request_head *
                                     .fields = head->fields,
                                     .n_fields = head->n_fields};
     for (uint32_t i = 0; i < head->n_fields; i++) {
-        enum nj_header which = nj_header_by_name(head->fields[i].name);
+        enum nj_header which = nj_header_id_of_name(head->fields[i].name);
         if (which != NJ_N_HEADERS)
             nj_header_add(out, which, head->fields[i].value);
     }
@@ -103,9 +103,9 @@ static int64_t read_now(struct nj_request *req, void *out, uint32_t n_bytes)
     struct nj_exchange *x = nj__exchange_of_req(req);
 
     if (!on_worker && !nj__stream_is_open(x))
-        return nj__stream_gone(x);
+        return nj__report_cancelled(x);
     if (!on_worker && x->reset) /* a part of the body was dropped for lack of memory */
-        return nj__stream_gone(x);
+        return nj__report_cancelled(x);
     if (req->too_large)
         return NJ_ERR_TOO_LARGE;
     if (req->body.n_bytes == 0)
@@ -147,5 +147,5 @@ void nj_request_on_body(struct nj_request *req, nj__callback *fn, void *arg)
         x->due |= NJ__DUE_BODY;
         nj__mark_dirty(x);
     }
-    nj__want_body(x);
+    nj__schedule_due_continue(x);
 }

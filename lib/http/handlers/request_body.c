@@ -31,7 +31,7 @@ static void charge(struct nj_exchange *x, uint32_t n_bytes)
         nj_list_push_back(&x->set->holders, &conn->holder);
 }
 
-void nj__charge_body(struct nj_exchange *x)
+void nj__charge_body_to_conn(struct nj_exchange *x)
 {
     if (!x->conn)
         return;
@@ -46,7 +46,7 @@ static void drop_body(struct nj_exchange *x)
     if (!x->body_buffered) /* else it was returned on arrival */
         x->n_window_credit += x->req.body.n_bytes;
     nj_byte_queue_clear(&x->req.body);
-    nj__charge_body(x);
+    nj__charge_body_to_conn(x);
 }
 
 /* No memory for the body: resets the stream, and lets the client repeat a request that was not
@@ -103,7 +103,7 @@ static struct nj_conn_exchanges *worst_holder(struct nj_exchange *x)
 static void enforce_share(struct nj_exchange *x)
 {
     if (!x->conn ||
-        x->conn->n_body_bytes <= nj_block_pool_left(x->set->bodies) / NJ_BODY_SHARE_DIVISOR)
+        x->conn->n_body_bytes <= nj_block_pool_bytes_left(x->set->bodies) / NJ_BODY_SHARE_DIVISOR)
         return;
     struct nj_exchange *longest = longest_body(worst_holder(x));
     longest = longest ? longest : x;
@@ -112,7 +112,7 @@ static void enforce_share(struct nj_exchange *x)
     drop_body(longest);
 }
 
-void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes)
+void nj_exchange_receive_body(struct nj_exchange *x, const uint8_t *data, size_t n_bytes)
 {
     NJ_ASSERT(nj__stream_is_open(x) && x->state != NJ__ON_WORKER);
     struct nj_request *req = &x->req;
@@ -133,12 +133,12 @@ void nj_exchange_data(struct nj_exchange *x, const uint8_t *data, size_t n_bytes
             nj_count(nj__counters(x->set), NJ_C_exchange_full);
         }
     }
-    nj__charge_body(x);
+    nj__charge_body_to_conn(x);
     x->n_window_credit += x->body_buffered ? n_bytes : n_bytes - n;
     notify_body(x);
 }
 
-void nj_exchange_body_end(struct nj_exchange *x)
+void nj_exchange_on_body_end(struct nj_exchange *x)
 {
     NJ_ASSERT(nj__stream_is_open(x) && x->state != NJ__ON_WORKER);
     x->req.complete = true;

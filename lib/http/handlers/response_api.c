@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
 #include "http/proto/path.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 
 /* Fits in the smallest block. */
 #define SMALL_WRITE_MAX (NJ_BLOCK_SMALL_BYTES - (uint32_t)sizeof(struct nj_block))
@@ -17,7 +17,7 @@ static int check_open(const struct nj_response *resp)
     const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
     if (!resp->on_worker && !nj__stream_is_open(x))
-        return nj__stream_gone(x);
+        return nj__report_cancelled(x);
     return resp->ended || resp->broken ? NJ_ERR_INVALID : 0;
 }
 
@@ -246,7 +246,7 @@ void nj__borrowed_clear(struct nj__borrowed *borrowed)
 /* Allocates response memory for `n_bytes`. NULL: none. */
 static struct nj_block *take_block(const struct nj_response *resp, uint32_t n_bytes)
 {
-    return resp->blocks ? nj_block_take(resp->blocks, n_bytes) : nj_block_alloc(n_bytes);
+    return resp->blocks ? nj_block_pool_take(resp->blocks, n_bytes) : nj_block_malloc(n_bytes);
 }
 
 int nj_response_send(struct nj_response *resp, const void *data, size_t n_bytes,
@@ -282,7 +282,7 @@ int nj_response_file(struct nj_response *resp, const char *path)
 
     if (rc != 0)
         return rc;
-    if (resp->committed || resp->is_final || !nj_path_names_file(s))
+    if (resp->committed || resp->is_final || !nj_path_is_valid_file_path(s))
         return NJ_ERR_INVALID;
     uint32_t n_name = s.n_bytes - 1, at = (n_name + 1 + 15) / 16 * 16;
     struct nj_block *block =
@@ -309,7 +309,7 @@ int nj_response_class(struct nj_response *resp, const char *name)
         return rc;
     if (resp->committed || strnlen(name, NJ_CLASS_NAME_MAX) == NJ_CLASS_NAME_MAX)
         return NJ_ERR_INVALID;
-    if (!resp->on_worker && !nj_txns_find_class(nj__exchange_of_resp(resp)->txn->set, name))
+    if (!resp->on_worker && !nj_txns_find_class_by_name(nj__exchange_of_resp(resp)->txn->set, name))
         return NJ_ERR_INVALID;
     strcpy(resp->send_options.class_name, name); /* its length was checked */
     resp->send_options.class_of = true;
@@ -323,7 +323,7 @@ int nj_response_rate(struct nj_response *resp, uint64_t bytes_per_s)
     const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
     if (!resp->on_worker && !nj__stream_is_open(x))
-        return nj__stream_gone(x);
+        return nj__report_cancelled(x);
     resp->send_options.bytes_per_s = bytes_per_s;
     resp->send_options.rate = true;
     mark_changed(resp);
@@ -335,7 +335,7 @@ int nj_response_priority(struct nj_response *resp, unsigned urgency, bool increm
     const struct nj_exchange *x = nj__exchange_of_resp(resp);
 
     if (!resp->on_worker && !nj__stream_is_open(x))
-        return nj__stream_gone(x);
+        return nj__report_cancelled(x);
     if (urgency > 7)
         return NJ_ERR_INVALID;
     resp->send_options.urgency = (uint8_t)urgency;

@@ -35,7 +35,7 @@ static struct nj_block *make_room(struct nj__resp_fields *f, struct nj_block_poo
     if (old && old->n_room - old->n_bytes >= n_bytes)
         return old;
     uint32_t n = old ? 2 * old->n_bytes + n_bytes : n_bytes;
-    struct nj_block *grown = b ? nj_block_take(b, n) : nj_block_alloc(n < 512 ? 512 : n);
+    struct nj_block *grown = b ? nj_block_pool_take(b, n) : nj_block_malloc(n < 512 ? 512 : n);
     if (!grown)
         return NULL;
     if (old) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/error_text.h"
+#include "base/set_error.h"
 #include "http/proto/path.h"
 
 /* A parsed pattern: a plain path, or a prefix of plain paths. */

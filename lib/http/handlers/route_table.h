@@ -9,7 +9,7 @@
 
 #include <nightjar/handler.h>
 
-#include "base/field.h"
+#include "base/str.h"
 
 /* Longest pattern, in bytes. */
 #define NJ_ROUTE_PATH_MAX  1024u

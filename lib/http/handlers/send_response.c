@@ -19,7 +19,7 @@ void nj__exchange_fail(struct nj_exchange *x, uint16_t status)
     }
     nj_byte_queue_clear(&resp->out);
     nj__borrowed_clear(&resp->borrowed);
-    nj__dispatch_reserve(x, 0);
+    nj__set_held_response_bytes(x, 0);
     nj__resp_fields_clear(&resp->fields);
     nj__resp_fields_clear(&resp->trailers);
     resp->status = status;
@@ -137,7 +137,7 @@ static void apply_options(struct nj_exchange *x)
     struct nj_txn *t = x->txn;
 
     if (w->class_of && !t->head_sent_at) {
-        const struct nj_class *c = nj_txns_find_class(t->set, w->class_name);
+        const struct nj_class *c = nj_txns_find_class_by_name(t->set, w->class_name);
         if (!c && w->is_unchecked) {
             nj__exchange_fail(x, 500);
         } else if (c && !nj_txn_set_class(t, c)) {
@@ -260,7 +260,7 @@ static void body_advance(struct nj_body *body, uint32_t n_bytes)
     }
     nj_byte_queue_skip(&x->resp.out, n_bytes);
     if (x->n_held > 0)
-        nj__dispatch_reserve(x, x->resp.out.n_bytes);
+        nj__set_held_response_bytes(x, x->resp.out.n_bytes);
     if (x->resp.out.n_bytes <= NJ_RESPONSE_BUFFER_BYTES / 2)
         nj__notify_writable(x);
 }
@@ -278,7 +278,7 @@ static void body_close(struct nj_body *body)
     x->body_open = false;
     nj_byte_queue_clear(&x->resp.out);
     nj__borrowed_clear(&x->resp.borrowed);
-    nj__dispatch_reserve(x, 0);
+    nj__set_held_response_bytes(x, 0);
 }
 
 const struct nj_body_ops nj__exchange_body_ops = {body_peek, body_advance, body_remaining,

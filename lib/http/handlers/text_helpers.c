@@ -4,7 +4,7 @@
 #include <nightjar/text.h>
 #include <string.h>
 
-#include "base/json_string.h"
+#include "base/json_escape_utf8.h"
 #include "http/proto/field_value.h"
 
 static struct nj_str str(struct nj_view v)
@@ -70,7 +70,7 @@ bool nj_query_next(struct nj_view *rest, struct nj_view *name, struct nj_view *v
 /* Takes one decoded byte. */
 static char next_byte(struct nj_str *s)
 {
-    int escaped = nj__percent_decode(s->p, s->n_bytes);
+    int escaped = nj__percent_decode_byte(s->p, s->n_bytes);
     char c = escaped >= 0 ? (char)escaped : *s->p == '+' ? ' ' : *s->p;
 
     nj__str_skip(s, escaped >= 0 ? 3 : 1);
@@ -142,7 +142,8 @@ bool nj_view_to_i64(struct nj_view v, int64_t min, int64_t max, int64_t *out)
 
 size_t nj_u64_digits(uint64_t n, char *out)
 {
-    char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits, *p = nj_put_digits(end, n);
+    char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits,
+                                    *p = nj_put_digits_backward(end, n);
 
     memcpy(out, p, (size_t)(end - p));
     return ended(out, NJ_U64_BYTES, (size_t)(end - p));

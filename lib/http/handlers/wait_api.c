@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "http/handlers/exchange_internal.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "telem/counters.h"
 
 static int error_of(enum nj_wake_reason why)
@@ -34,28 +34,28 @@ int nj__wait_for(struct nj_exchange *x, enum nj__waiting what)
         if (what == NJ__WAIT_BODY && x->req.on_body.fn) /* on_body reports further bytes */
             return NJ_ERR_WOULD_BLOCK;
         if (!x->resp.on_worker)
-            nj_fiber_note_would_block();
+            nj_fiber_report_would_block();
         return NJ_ERR_WOULD_BLOCK;
     }
     x->waiting = (uint8_t)what;
     if (what == NJ__WAIT_BODY)
-        nj__want_body(x);
+        nj__schedule_due_continue(x);
     enum nj_wake_reason why = nj_fiber_park(&x->waiter, NJ_NEVER);
     x->waiting = NJ__WAIT_NONE;
     x->waiter = (struct nj_waiter){0};
     return error_of(why);
 }
 
-int nj__stream_gone(const struct nj_exchange *x)
+int nj__report_cancelled(const struct nj_exchange *x)
 {
     if (x->fiber && x->fiber == nj_fiber_self())
-        nj_fiber_note_cancelled();
+        nj_fiber_count_cancelled_call();
     return NJ_ERR_CANCELLED;
 }
 
 static int refuse_to_block(void)
 {
-    nj_fiber_note_would_block();
+    nj_fiber_report_would_block();
     return NJ_ERR_WOULD_BLOCK;
 }
 

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
-#include "sched/ewyk.h"
+#include "sched/ewyk_fiber_scheduler.h"
 #include "telem/counters.h"
 
 /* Finishes an exchange that was not sent; poll() returns its task with a CPU time of 0. */
@@ -17,7 +17,7 @@ static void finish_undispatched(struct nj_exchange *x)
     nj_list_push_back(&x->set->undispatched, &x->task.node);
 }
 
-void nj__dispatch_reserve(struct nj_exchange *x, uint32_t n_bytes)
+void nj__set_held_response_bytes(struct nj_exchange *x, uint32_t n_bytes)
 {
     uint64_t more = (uint64_t)n_bytes - x->n_held; /* modulo 2^64 */
 
@@ -37,12 +37,12 @@ static bool may_requeue(const struct nj_exchange *x)
            !x->task.as_declared && nj__stream_is_open(x);
 }
 
-bool nj__dispatch_requeue(struct nj_exchange *x)
+bool nj__dispatch_back_to_lcore(struct nj_exchange *x)
 {
     if (!may_requeue(x))
         return false;
     nj_count(nj__counters(x->set), NJ_C_task_inline);
-    nj__release_stack(x);
+    nj__clear_needs_stack(x);
     x->task.as_declared = true;
     x->task.displaced = false;
     x->with_workers = false;
@@ -83,13 +83,13 @@ static bool dispatch(struct nj_exchange *x)
     uint32_t longest_response = x->set->longest_response[x->route];
     if (!may_reserve(x, longest_response))
         return false;
-    nj__dispatch_reserve(x, longest_response);
+    nj__set_held_response_bytes(x, longest_response);
     x->state = NJ__ON_WORKER;
     x->resp.on_worker = true;
     x->resp.blocks = NULL;
     x->set->n_on_worker++;
     if (port->submit(port->ctx, &x->task)) {
-        nj__release_stack(x); /* read by the lcore only */
+        nj__clear_needs_stack(x); /* read by the lcore only */
         x->set->unflushed = true;
         return true;
     }
@@ -103,7 +103,7 @@ void nj__dispatch_returned(struct nj_exchange *x)
     NJ_ASSERT(x->state == NJ__ON_WORKER && x->set->n_on_worker > 0);
     x->set->n_on_worker--;
     nj_byte_queue_clear(&x->req.used);
-    nj__dispatch_reserve(x, x->resp.out.n_bytes);
+    nj__set_held_response_bytes(x, x->resp.out.n_bytes);
     x->resp.on_worker = false;
     x->resp.blocks = x->set->blocks;
     if (x->resp.is_deferred) /* it was deferred on a worker, where no callback can run */
@@ -113,14 +113,15 @@ void nj__dispatch_returned(struct nj_exchange *x)
         x->task.class_of->pinned = true;
 }
 
-void nj__dispatch_settle(struct nj_exchange *x)
+void nj__dispatch_when_body_complete(struct nj_exchange *x)
 {
     if (!nj__stream_is_open(x) || x->reset) {
         finish_undispatched(x);
     } else if (x->body_overdue && !x->req.complete) {
         nj__exchange_fail(x, 408);
         finish_undispatched(x);
-    } else if ((x->req.complete || x->req.too_large) && !dispatch(x) && !nj__dispatch_requeue(x)) {
+    } else if ((x->req.complete || x->req.too_large) && !dispatch(x) &&
+               !nj__dispatch_back_to_lcore(x)) {
         x->task.ops->reject(&x->task);
     }
 }
@@ -138,12 +139,12 @@ static bool submit(void *set, struct nj_task *task)
     if (!x->req.complete && !x->req.too_large) {
         x->state = NJ__AWAITING_BODY;
         x->body_buffered = true;
-        nj__release_stack(x);
+        nj__clear_needs_stack(x);
         x->n_window_credit +=
             x->req.body.n_bytes; /* buffered here, so return the flow-control credit */
         nj__mark_dirty(x);
     } else if (!dispatch(x)) {
-        return nj__dispatch_requeue(x);
+        return nj__dispatch_back_to_lcore(x);
     }
     x->with_workers = true;
     return true;
@@ -214,7 +215,7 @@ static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n_max)
     return n;
 }
 
-struct nj_worker_ops nj_exchanges_task_port(struct nj_exchanges *set)
+struct nj_worker_ops nj_exchanges_wrap_worker_ops(struct nj_exchanges *set)
 {
     return (struct nj_worker_ops){.ctx = set, .submit = submit, .flush = flush, .poll = poll};
 }

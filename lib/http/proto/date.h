@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/str.h"
 
 #define NJ_DATE_BYTES 29 /* "Sun, 06 Nov 1994 08:49:37 GMT" */
 

@@ -97,7 +97,7 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-int nj__percent_decode(const char *p, size_t n)
+int nj__percent_decode_byte(const char *p, size_t n)
 {
     int high = n > 2 && p[0] == '%' ? hex_value(p[1]) : -1;
     int low = high >= 0 ? hex_value(p[2]) : -1;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/str.h"
 
 static inline void nj__str_skip(struct nj_str *s, uint32_t n)
 {
@@ -33,6 +33,6 @@ bool nj_field_value_is_valid(const char *value);
 
 /* Decodes a percent-encoded byte such as "%41" at the front of `n` bytes (RFC 3986 2.1). -1: there
  * is none. */
-int nj__percent_decode(const char *p, size_t n);
+int nj__percent_decode_byte(const char *p, size_t n);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/str.h"
 #include "http/files/file_ops.h"
 
 /* Weights of codings in thousandths; 0: not acceptable. The last is "identity" (no coding), which

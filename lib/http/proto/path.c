@@ -19,7 +19,7 @@ static int decode(struct nj_str path, uint32_t *at)
 {
     uint8_t c = (uint8_t)path.p[(*at)++];
     if (c == '%') {
-        int escaped = nj__percent_decode(path.p + *at - 1, path.n_bytes - *at + 1);
+        int escaped = nj__percent_decode_byte(path.p + *at - 1, path.n_bytes - *at + 1);
         if (escaped < 0)
             return -1;
         *at += 2;
@@ -126,14 +126,14 @@ bool nj_path_is_plain(struct nj_str path)
             continue;
         }
         char c = path.p[i];
-        if (nj__percent_decode(path.p + i, path.n_bytes - i) >= 0 || is_control((uint8_t)c) ||
+        if (nj__percent_decode_byte(path.p + i, path.n_bytes - i) >= 0 || is_control((uint8_t)c) ||
             strchr("?#\\", c))
             return false;
     }
     return true;
 }
 
-bool nj_path_names_file(struct nj_str path)
+bool nj_path_is_valid_file_path(struct nj_str path)
 {
     if (path.n_bytes < 2 || path.n_bytes > NJ_PATH_MAX || path.p[0] != '/')
         return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Request targets in origin or asterisk form, the plain paths they denote, and file names below the root (RFC
- * 3986 3.3, RFC 9112 3.2). Pure.
+ * Request targets in origin or asterisk form, the plain paths they denote, and file names below the
+ * root (RFC 3986 3.3, RFC 9112 3.2). Pure.
  *
  * A target is decoded once and checked segment by segment. The result is its plain path, which
  * policy, routes and files all use: percent-decoded, without the query, with "//" collapsed to "/".
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/str.h"
 #include "base/limits.h"
 
 enum nj_path_result {
@@ -60,7 +60,7 @@ bool nj_path_is_plain(struct nj_str path);
 
 /* True if `path` is '/' and a file name of 1 to NJ_PATH_MAX - 1 bytes without empty, "." or ".."
  * segments. Segments may begin with a dot. For paths from handlers. */
-bool nj_path_names_file(struct nj_str path);
+bool nj_path_is_valid_file_path(struct nj_str path);
 
 /* Longest result of nj_path_dir_location(): every byte encoded, and two slashes. */
 #define NJ_PATH_LOCATION_MAX (3 * NJ_PATH_MAX + 2)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 
 void nj_path_cache_init(struct nj_path_cache *t, struct nj_str index, const struct nj_hash_key *key)
 {

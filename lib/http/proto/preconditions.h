@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/str.h"
 #include "http/files/file_ops.h"
 
 /* Values of the precondition fields, several lines joined with commas. p NULL: absent. */

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "base/field.h"
+#include "base/str.h"
 
 /* Ranges that one response may have. Each costs some 200 bytes of multipart header, and a read of
  * its own if the file is large. */

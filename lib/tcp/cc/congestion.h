@@ -66,7 +66,7 @@ static inline uint32_t nj_cc_initial_window(const struct nj_tcb *t)
     return 10u * t->snd_mss < most ? 10u * t->snd_mss : most;
 }
 
-static inline void nj_cc_grow(struct nj_tcb *t, uint32_t n_bytes)
+static inline void nj_cc_add_to_cwnd(struct nj_tcb *t, uint32_t n_bytes)
 {
     uint32_t room = t->cwnd < NJ_CC_CWND_MAX ? NJ_CC_CWND_MAX - t->cwnd : 0;
     t->cwnd += n_bytes < room ? n_bytes : room;

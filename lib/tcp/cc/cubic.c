@@ -151,7 +151,7 @@ static void avoid_congestion(struct nj_tcb *t, struct cubic *c, const struct nj_
     uint32_t w = nj__cubic_window(e->origin, e->k_ms, e->elapsed_us / 1000, t->snd_mss);
     grow_reno(e, n, t, c->cwnd_prior);
     if (w < e->w_est) { /* 4.3: the Reno-friendly region */
-        nj_cc_grow(t, nj_max_u32(e->w_est, t->cwnd) - t->cwnd);
+        nj_cc_add_to_cwnd(t, nj_max_u32(e->w_est, t->cwnd) - t->cwnd);
         return;
     }
     /* 4.2, 4.4, 4.5: (target - cwnd) / cwnd per segment, so that the target is reached after one
@@ -161,7 +161,7 @@ static void avoid_congestion(struct nj_tcb *t, struct cubic *c, const struct nj_
     target = nj_min_u32(nj_max_u32(target, t->cwnd), t->cwnd + t->cwnd / 2);
     uint64_t product = (uint64_t)(target - t->cwnd) * n + e->carry;
     e->carry = (uint32_t)(product % t->cwnd);
-    nj_cc_grow(t, (uint32_t)(product / t->cwnd));
+    nj_cc_add_to_cwnd(t, (uint32_t)(product / t->cwnd));
 }
 
 static void acked(struct nj_tcb *t, const struct nj_cc_ack *ack)

@@ -103,12 +103,12 @@ void nj__slow_start(struct nj_tcb *t, struct nj_hystart *h, const struct nj_cc_a
         return;
     }
     if (!first) {
-        nj_cc_grow(t, nj_min_u32(n, t->ssthresh - t->cwnd));
+        nj_cc_add_to_cwnd(t, nj_min_u32(n, t->ssthresh - t->cwnd));
         return;
     }
     if (!h->running)
         begin(h, t, ack->now);
-    nj_cc_grow(t, h->in_css ? n / NJ_HYSTART_CSS_GROWTH_DIVISOR : n);
+    nj_cc_add_to_cwnd(t, h->in_css ? n / NJ_HYSTART_CSS_GROWTH_DIVISOR : n);
     follow_ack_trains(h, t, ack->now);
     take_sample(h, ack->rtt_us);
     if (round_over(h, t, ack->now))

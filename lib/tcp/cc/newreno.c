@@ -36,7 +36,7 @@ static void acked(struct nj_tcb *t, const struct nj_cc_ack *ack)
     r->n_acked += ack->n_bytes < t->cwnd ? ack->n_bytes : t->cwnd;
     if (r->n_acked >= t->cwnd) {
         r->n_acked -= t->cwnd;
-        nj_cc_grow(t, t->snd_mss);
+        nj_cc_add_to_cwnd(t, t->snd_mss);
     }
 }
 

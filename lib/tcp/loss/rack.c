@@ -90,7 +90,7 @@ static const struct nj_sent_run *last_overtaken(struct nj_xfer *x)
 }
 
 /* Step 5. Runs are ordered by send time, so the walk ends at the first run that is too young. */
-bool nj__rack_detect(struct nj_tcb *t, nj_ns now)
+bool nj__rack_mark_lost(struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     bool lost = false;

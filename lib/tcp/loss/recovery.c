@@ -77,7 +77,7 @@ static void undo(struct nj_tcp *tcp, struct nj_tcb *t)
         t->cwnd = x->undo_cwnd; /* in OPEN cwnd may have grown beyond it */
     t->ssthresh = x->undo_ssthresh;
     tcp->cfg.cc->undone(t);
-    nj__scoreboard_unmark_lost(x);
+    nj__scoreboard_unmark_all_lost(x);
     x->undo_cwnd = 0;
     x->ca = NJ_CA_OPEN;
     x->frto = 0;
@@ -174,7 +174,7 @@ static void frto_step(struct nj_tcb *t, const struct nj_ack_result *news)
 {
     struct nj_xfer *x = t->x;
 
-    if (x->frto == 1 && news->n_acked > 0 && nj__tcp_has_new_data(t)) {
+    if (x->frto == 1 && news->n_acked > 0 && nj__tcp_has_new_data_in_window(t)) {
         x->frto = 2;
         t->cwnd = nj__pipe(t) + 2u * t->snd_mss;
     } else if (x->frto == 2 || news->n_acked > 0) {
@@ -231,8 +231,8 @@ static bool detect_without_sack(struct nj_tcp *tcp, struct nj_tcb *t,
     return x->n_lost > 0;
 }
 
-void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
-                        const struct nj_ack_result *news, uint32_t una_before, nj_ns now)
+void nj__recovery_update_on_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
+                                const struct nj_ack_result *news, uint32_t una_before, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     uint32_t n_guessed = t->sack_on ? 0 : x->dupacks * t->snd_mss;
@@ -247,7 +247,7 @@ void nj__recovery_acked(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
         t->snd_una - x->high_seq > x->undo_cwnd) /* too long ago to undo */
         x->undo_cwnd = 0;
 
-    bool lost = t->sack_on ? nj__rack_detect(t, now) : detect_without_sack(tcp, t, news);
+    bool lost = t->sack_on ? nj__rack_mark_lost(t, now) : detect_without_sack(tcp, t, news);
     bool loss = x->ca == NJ_CA_LOSS,
          ends = x->ca >= NJ_CA_CWR && nj_seq_le(x->high_seq, t->snd_una);
     if (ends)
@@ -298,7 +298,7 @@ void nj__recovery_dupack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 
 void nj__recovery_reo_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
-    if (nj__rack_detect(t, now) && t->x->ca < NJ_CA_RECOVERY) {
+    if (nj__rack_mark_lost(t, now) && t->x->ca < NJ_CA_RECOVERY) {
         begin(tcp, t, NJ_CA_RECOVERY, &(struct nj_ack_result){0}, now);
         reduce(t, 0, false);
     }
@@ -315,8 +315,8 @@ void nj__recovery_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         tcp->cfg.cc->timed_out(t, now); /* else cwnd was reduced for this loss already */
     x->frto = first && x->ca < NJ_CA_RECOVERY && head && !head->again;
     if (head && head->fate == NJ_RUN_SACKED) {
-        nj__scoreboard_renege(t); /* the peer has reneged */
-        x->undo_cwnd = 0;         /* do not restore a cwnd that grew with these SACKs */
+        nj__scoreboard_lose_sacked(t); /* the peer has reneged */
+        x->undo_cwnd = 0;              /* do not restore a cwnd that grew with these SACKs */
     }
     nj__rack_timed_out(tcp, t, now);
     t->cwnd = t->snd_mss; /* RFC 5681 3.1: the loss window */

@@ -18,7 +18,7 @@
 void nj__rack_update(struct nj_tcb *, const struct nj_sent_run *, nj_ns now);
 /* Mark lost runs, and set reo_at for those that may be lost later (steps 4 and 5). Returns true
  * when a run was newly marked. */
-bool nj__rack_detect(struct nj_tcb *, nj_ns now);
+bool nj__rack_mark_lost(struct nj_tcb *, nj_ns now);
 /* Time-out: mark the first segment and all runs that are old enough as lost (RFC 8985 6.3). */
 void nj__rack_timed_out(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* A D-SACK arrived: widen the reordering window (step 4, RACK_update_reo_wnd). */
@@ -36,8 +36,8 @@ bool nj__tlp_acked(struct nj_tcb *, const struct nj_seg *, const struct nj_ack_r
 /* Estimated bytes in the network (pipe of RFC 6675). */
 uint32_t nj__pipe(const struct nj_tcb *);
 /* React to an ACK that the scoreboard has processed. `una_before`: snd_una before it. */
-void nj__recovery_acked(struct nj_tcp *, struct nj_tcb *, const struct nj_seg *,
-                        const struct nj_ack_result *, uint32_t una_before, nj_ns now);
+void nj__recovery_update_on_ack(struct nj_tcp *, struct nj_tcb *, const struct nj_seg *,
+                                const struct nj_ack_result *, uint32_t una_before, nj_ns now);
 /* D-SACK: the peer received `b` twice (RFC 2883). */
 void nj__recovery_dsack(struct nj_tcb *, const struct nj_sack_block *b, struct nj_ack_result *);
 /* A duplicate ACK, without SACK (RFC 5681 2). */

@@ -85,7 +85,7 @@ static void run_free(struct nj_tcp *tcp, struct nj_xfer *x, struct nj_sent_run *
     nj_pool_put(&tcp->runs, r);
 }
 
-bool nj__scoreboard_has_room(const struct nj_tcp *tcp, const struct nj_tcb *t)
+bool nj__scoreboard_can_append(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     const struct nj_sent_run *last = nj_sent_run_last(t->x);
     if (last && last->fate == NJ_RUN_IN_FLIGHT)
@@ -93,7 +93,7 @@ bool nj__scoreboard_has_room(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return may_have_run(tcp, t->x, 0);
 }
 
-bool nj__scoreboard_has_runs(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n)
+bool nj__scoreboard_has_free_runs(const struct nj_tcp *tcp, const struct nj_tcb *t, uint32_t n)
 {
     return may_have_run(tcp, t->x, NJ_SENT_RUNS_SPARE + n - 1);
 }
@@ -121,7 +121,7 @@ void nj__scoreboard_append(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq,
         nj_list_push_back(&x->sent, &r->node);
         last = r;
     }
-    NJ_ASSERT(last && last->fate == NJ_RUN_IN_FLIGHT); /* nj__scoreboard_has_room() was asked */
+    NJ_ASSERT(last && last->fate == NJ_RUN_IN_FLIGHT); /* nj__scoreboard_can_append() was asked */
     last->end += n_seq;
     sent_at(x, last, now); /* a forced join takes the latest time: no early loss */
     t->snd_nxt += n_seq;
@@ -249,7 +249,7 @@ void nj__scoreboard_lose_until(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t en
     }
 }
 
-void nj__scoreboard_renege(struct nj_tcb *t)
+void nj__scoreboard_lose_sacked(struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
 
@@ -273,7 +273,7 @@ static void merge(struct nj_list *to, struct nj_list *from)
 
 /* The send times of lost runs are in any order, which a peer can influence. So this is a merge
  * sort; bin[i] is empty or a list of 2^i runs. */
-void nj__scoreboard_unmark_lost(struct nj_xfer *x)
+void nj__scoreboard_unmark_all_lost(struct nj_xfer *x)
 {
     struct nj_list bin[UNLOSE_BINS];
 
@@ -471,11 +471,11 @@ static uint32_t sort_blocks(const struct nj_tcb *t, const struct nj_seg *seg, ui
 }
 
 /* All blocks are processed in one walk, which bounds the cost of an ACK; a loss found by
- * nj__rack_detect() adds one for nj__scoreboard_first_lost() (see NJ_SENT_RUNS_MAX). The walk is in
- * sequence order: if an ACK was lost, the next one reports two new blocks, which is no reordering
- * (RFC 8985 6.2 step 3). */
-void nj__scoreboard_sack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
-                         struct nj_ack_result *news, nj_ns now)
+ * nj__rack_mark_lost() adds one for nj__scoreboard_first_lost() (see NJ_SENT_RUNS_MAX). The walk is
+ * in sequence order: if an ACK was lost, the next one reports two new blocks, which is no
+ * reordering (RFC 8985 6.2 step 3). */
+void nj__scoreboard_process_sack_opt(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
+                                     struct nj_ack_result *news, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     struct nj_sack_block block[NJ_SACK_BLOCKS_MAX];

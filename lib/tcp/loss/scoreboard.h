@@ -106,9 +106,9 @@ static inline struct nj_sent_run *nj_sent_run_oldest(const struct nj_xfer *x)
 /* Record `n_seq` new sequence numbers sent from snd_nxt on; advances snd_nxt. */
 void nj__scoreboard_append(struct nj_tcp *, struct nj_tcb *, uint32_t n_seq, nj_ns now);
 /* May nj__scoreboard_append() be called: can the last run be extended, or is a run available? */
-bool nj__scoreboard_has_room(const struct nj_tcp *, const struct nj_tcb *);
+bool nj__scoreboard_can_append(const struct nj_tcp *, const struct nj_tcb *);
 /* Are `n` runs available for new data, without joining the last run? */
-bool nj__scoreboard_has_runs(const struct nj_tcp *, const struct nj_tcb *, uint32_t n);
+bool nj__scoreboard_has_free_runs(const struct nj_tcp *, const struct nj_tcb *, uint32_t n);
 /* Lost bytes from `r` on that one call may retransmit while keeping segment boundaries, also when
  * snd_mss has grown. All of `r` if its segments have snd_mss bytes; else one segment made of as
  * many whole old segments of `r` and the lost runs after it as fit. */
@@ -127,9 +127,9 @@ bool nj__scoreboard_mark_lost(struct nj_tcb *, struct nj_sent_run *r);
 /* Mark all data in flight before `end` as lost. */
 void nj__scoreboard_lose_until(struct nj_tcp *, struct nj_tcb *, uint32_t end);
 /* The peer may have reneged: mark all SACKed data as lost (RFC 2018 8). */
-void nj__scoreboard_renege(struct nj_tcb *);
+void nj__scoreboard_lose_sacked(struct nj_tcb *);
 /* Undo: all lost runs are in flight, each with its old send time. */
-void nj__scoreboard_unmark_lost(struct nj_xfer *);
+void nj__scoreboard_unmark_all_lost(struct nj_xfer *);
 /* The first lost run, or NULL. */
 struct nj_sent_run *nj__scoreboard_first_lost(struct nj_xfer *);
 
@@ -137,8 +137,8 @@ struct nj_sent_run *nj__scoreboard_first_lost(struct nj_xfer *);
 void nj__scoreboard_ack(struct nj_tcp *, struct nj_tcb *, uint32_t ack, struct nj_ack_result *,
                         nj_ns now);
 /* Process the SACK option of a segment (RFC 2018, RFC 2883 5). */
-void nj__scoreboard_sack(struct nj_tcp *, struct nj_tcb *, const struct nj_seg *,
-                         struct nj_ack_result *, nj_ns now);
+void nj__scoreboard_process_sack_opt(struct nj_tcp *, struct nj_tcb *, const struct nj_seg *,
+                                     struct nj_ack_result *, nj_ns now);
 void nj__scoreboard_free(struct nj_tcp *, struct nj_xfer *);
 
 #endif

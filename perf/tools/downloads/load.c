@@ -14,7 +14,7 @@
 
 nj_ns load_clock(void)
 {
-    return nj_os_clock_ns(CLOCK_MONOTONIC);
+    return nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 }
 
 bool load_init(struct load *l)

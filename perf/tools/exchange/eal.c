@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "dpdk/eal.h"
 
 #define MEMORY_MIB "1024" /* four pools of 20 MiB for each thread, and much that is not touched */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/units.h"
 #include "conn/conn.h"
 #include "http/handlers/exchange_internal.h"

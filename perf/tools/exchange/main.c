@@ -14,7 +14,7 @@
 #include <rte_lcore.h>
 #include <rte_pause.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "base/units.h"
 #include "dpdk/eal.h"
 #include "eal.h"
@@ -251,7 +251,7 @@ static void help(void)
 
 static bool number(const char *text, uint64_t most, uint64_t *out)
 {
-    return nj_parse_number(text, out) && *out >= 1 && *out <= most;
+    return nj_parse_decimal(text, out) && *out >= 1 && *out <= most;
 }
 
 /* -1: go on. Otherwise the exit status. */

@@ -7,7 +7,7 @@
 
 #include <rte_lcore.h>
 
-#include "base/attr.h"
+#include "base/compiler.h"
 #include "tcp/mbuf_priv.h"
 
 #define POOL_MBUFS   8191u        /* all that most shapes keep under way */
@@ -71,7 +71,7 @@ static void to_nobody(void *ctx, const struct rte_mbuf *m)
 /* 198.18.0.1 is the server's, .2 and those after it are the client's. */
 static struct nj_addr address(uint32_t i)
 {
-    return nj_addr_v4(rte_cpu_to_be_32(0xc6120001u + i));
+    return nj_addr_from_v4(rte_cpu_to_be_32(0xc6120001u + i));
 }
 
 static struct nj_shard_config common(struct pair *p, bool client)
@@ -195,7 +195,7 @@ struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void))
 static void end_shards(struct pair *p)
 {
     if (p->client)
-        nj_shard_shutdown(p->client); /* its connections are the crowd's to hear of */
+        nj_shard_end_conns_and_handlers(p->client); /* its connections are the crowd's to hear of */
     crowd_fini(&p->crowd, p->now);
     p->crowd = (struct crowd){0};
     if (p->client)

@@ -11,14 +11,14 @@
 
 nj_ns nj_link_clock(void)
 {
-    return nj_os_clock_ns(CLOCK_MONOTONIC);
+    return nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 }
 
 /* The kernel stamps with CLOCK_REALTIME, which somebody may set. A stamp that makes no sense gives
  * way to the present. */
 static nj_ns arrival(nj_ns stamp)
 {
-    nj_ns real = nj_os_clock_ns(CLOCK_REALTIME), now = nj_link_clock();
+    nj_ns real = nj_os_clock_gettime_ns(CLOCK_REALTIME), now = nj_link_clock();
 
     return stamp > real || real - stamp > STAMP_MAX ? now : now - (real - stamp);
 }

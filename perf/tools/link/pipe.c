@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/bytes.h"
+#include "base/big_endian.h"
 
 #define ETH_BYTES    14u
 #define TCP_FLAG_SYN 0x02u

@@ -37,7 +37,7 @@ static void send_probe(struct probe *p, uint32_t number)
     frame[12] = PROBE_TYPE >> 8;
     frame[13] = PROBE_TYPE & 0xff;
     memcpy(frame + NUMBER_AT, &number, sizeof number);
-    p->sent[number] = nj_os_clock_ns(CLOCK_REALTIME);
+    p->sent[number] = nj_os_clock_gettime_ns(CLOCK_REALTIME);
     nj_port_send(&p->from, frame, sizeof frame);
 }
 

@@ -158,9 +158,9 @@ static void send_batch(struct flood *f)
 /* At most `rate` a second, 0 for as many as there can be. */
 static nj_ns run(struct flood *f, nj_ns duration, uint64_t rate)
 {
-    nj_ns began = nj_os_clock_ns(CLOCK_MONOTONIC), now = began;
+    nj_ns began = nj_os_clock_gettime_ns(CLOCK_MONOTONIC), now = began;
 
-    for (; !ended && now - began < duration; now = nj_os_clock_ns(CLOCK_MONOTONIC)) {
+    for (; !ended && now - began < duration; now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC)) {
         nj_ns due = rate ? (f->sent + f->failed) * NJ_SEC / rate : 0;
         if (due > now - began) {
             struct timespec t = {.tv_nsec = (long)((due - (now - began)) % NJ_SEC)};

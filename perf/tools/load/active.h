@@ -4,7 +4,7 @@
 #define NJ_PERF_LOAD_ACTIVE_H
 
 #include "base/keyed_hash.h"
-#include "net/flow_steering.h"
+#include "net/rss_flow_owner.h"
 #include "shard/shard.h"
 #include "tcp/flow_table.h"
 
@@ -12,7 +12,7 @@
  * Choose t->lport; the rest of the tuple is given. `counter` is of the shard alone, and moves on
  * with every port looked at. Returns how many were: while ports are plenty about n_shards, up to
  * three times as many where the key has neighbouring ports go to few shards. With a key that
- * spreads (flow_steering.h) and a table of 128 entries less than 256: each block of 128 ports goes
+ * spreads (rss_flow_owner.h) and a table of 128 entries less than 256: each block of 128 ports goes
  * through the whole table. 0: none of those that steer home is free; to know that takes a look at
  * all of them, 1 to 2 ms.
  */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "active.h"
-#include "base/atomics.h"
-#include "base/attr.h"
+#include "base/relaxed_atomics.h"
+#include "base/compiler.h"
 #include "wire/ip6.h"
 
 #define OPENING_MAX 1024u /* handshakes at a time: a quarter of what a server's backlog takes */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
+#include "base/big_endian.h"
 #include "h2/h2.h"
 
 #define HEAD_BYTES     9u

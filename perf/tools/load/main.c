@@ -16,7 +16,7 @@
 #include <rte_pause.h>
 
 #include "config/rss_key.h"
-#include "config/settings.h"
+#include "config/settings_validate.h"
 #include "crowd.h"
 #include "dpdk/eal.h"
 #include "dpdk/lcore_loop.h"
@@ -84,7 +84,7 @@ static bool up_shard(uint32_t i, nj_ns now)
 
     c.iface.mac = l->port.mac;
     c.iface.mtu = l->port.mtu;
-    nj_shard_rings_connect(&l->fabric, &l->end[i], i, NULL, &c.ops);
+    nj_shard_rings_bind_ops(&l->fabric, &l->end[i], i, NULL, &c.ops);
     if (getrandom(&c.flow_key, sizeof c.flow_key, 0) < 0 ||
         getrandom(&c.isn_key, sizeof c.isn_key, 0) < 0 ||
         getrandom(&c.ndp_key, sizeof c.ndp_key, 0) < 0 ||
@@ -105,7 +105,7 @@ static bool up_shard(uint32_t i, nj_ns now)
 /* What is wrong with the link, before anything is started. */
 static bool check_link(struct load *l)
 {
-    if (nj_settings_check(&l->settings, &l->o.link, l->why, sizeof l->why) != 0)
+    if (nj_settings_from_partial_config(&l->settings, &l->o.link, l->why, sizeof l->why) != 0)
         return false;
     if (l->settings.n_ports == 1)
         return true;
@@ -157,7 +157,7 @@ static bool up(int argc, char **argv)
     if (!nj_shard_rings_open(&l->fabric, &l->port, l->n))
         return false;
     nj_tsc_clock_init(&l->clock);
-    nj_ns now = nj_tsc_clock_ns(&l->clock, rte_rdtsc());
+    nj_ns now = nj_tsc_clock_to_ns(&l->clock, rte_rdtsc());
     for (uint32_t i = 0; i < l->n; i++)
         if (!up_shard(i, now))
             return false;
@@ -171,7 +171,7 @@ static bool up(int argc, char **argv)
 static void down(void)
 {
     struct load *l = &load;
-    nj_ns now = l->clock.ns_per_cycle_q32 ? nj_tsc_clock_ns(&l->clock, rte_rdtsc()) : 0;
+    nj_ns now = l->clock.ns_per_cycle_q32 ? nj_tsc_clock_to_ns(&l->clock, rte_rdtsc()) : 0;
 
     for (uint32_t i = 0; i < l->n && i < NJ_SHARDS_MAX; i++) {
         if (l->crowd[i])
@@ -298,7 +298,7 @@ static int loop(void *arg)
     enum load_phase phase;
 
     while ((phase = atomic_load_explicit(&l->phase, memory_order_acquire)) != LOAD_OVER) {
-        nj_ns now = nj_tsc_clock_ns(&l->clock, tsc);
+        nj_ns now = nj_tsc_clock_to_ns(&l->clock, tsc);
         uint32_t work = crowd_run(c, phase, now) + nj_shard_step(l->shard[i], now);
         if (conductor && n_loops++ % LOOK_EVERY == 0)
             conduct(now);
@@ -315,10 +315,10 @@ static int loop(void *arg)
                               atomic_load_explicit(cycles, memory_order_relaxed) + tsc - then,
                               memory_order_relaxed);
     }
-    nj_ns now = nj_tsc_clock_ns(&l->clock, tsc);
+    nj_ns now = nj_tsc_clock_to_ns(&l->clock, tsc);
     nj_shard_abort(l->shard[i], now); /* who has not closed hears of it */
     nj_shard_step(l->shard[i], now);
-    nj_shard_shutdown(l->shard[i]);
+    nj_shard_end_conns_and_handlers(l->shard[i]);
     return 0;
 }
 

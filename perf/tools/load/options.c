@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error_text.h"
+#include "base/set_error.h"
 #include "base/limits.h"
 #include "base/units.h"
 
@@ -106,7 +106,7 @@ static const struct option known[] = {
 static int number(const char *text, uint64_t least, uint64_t most, uint64_t *out, const char *name,
                   char *why)
 {
-    if (nj_parse_number(text, out) && *out >= least && *out <= most)
+    if (nj_parse_decimal(text, out) && *out >= least && *out <= most)
         return 0;
     return nj_set_error(why, WHY_BYTES, "--%s %s: expected a number from %lu to %lu", name, text,
                         (unsigned long)least, (unsigned long)most);
@@ -190,7 +190,7 @@ static int read_path(struct load_options *o, const char *text, char *why)
     const char *equals = strrchr(text, '=');
     uint64_t weight = 1;
 
-    if (!equals || equals[1] == '\0' || !nj_parse_number(equals + 1, &weight))
+    if (!equals || equals[1] == '\0' || !nj_parse_decimal(equals + 1, &weight))
         return add_path(o, text, strlen(text), 1, why);
     if (weight == 0 || weight > 1000000)
         return nj_set_error(why, WHY_BYTES, "%s: expected a weight from 1 to 1000000", text);
@@ -213,7 +213,7 @@ static bool read_host(const char *text, size_t n, struct nj_addr *out)
         return inet_pton(AF_INET6, buf, out->b) == 1;
     if (inet_pton(AF_INET, buf, &in) != 1)
         return false;
-    *out = nj_addr_v4(in.s_addr);
+    *out = nj_addr_from_v4(in.s_addr);
     return true;
 }
 

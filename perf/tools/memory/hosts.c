@@ -16,7 +16,7 @@
 
 static struct nj_addr addr(uint32_t ip)
 {
-    return nj_addr_v4(htonl(ip));
+    return nj_addr_from_v4(htonl(ip));
 }
 
 static void flush(struct hosts *h)
@@ -122,7 +122,7 @@ uint32_t hosts_in(struct hosts *h, nj_ns now)
 
 uint32_t hosts_out(struct hosts *h, nj_ns now)
 {
-    nj_tcp_output(&h->tcp, now);
+    nj_tcp_output_pending(&h->tcp, now);
     uint32_t had = h->n_txq;
     flush(h);
     return had - h->n_txq;

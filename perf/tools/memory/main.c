@@ -144,7 +144,7 @@ static uint32_t take_news(struct bench *b, nj_ns now)
     uint32_t n = 0;
 
     nj_list_init(&batch);
-    nj_tcp_take_ready(&b->hosts.tcp, &batch);
+    nj_tcp_take_ready_batch(&b->hosts.tcp, &batch);
     for (; (t = nj_tcp_next_ready(&batch, &events)); n++) {
         struct slot *s = t->user;
         if (events & NJ_TCP_EV_DEAD) {
@@ -337,7 +337,7 @@ static void run(struct bench *b)
     uint32_t n_idle = 0;
 
     for (;;) {
-        nj_ns now = nj_tsc_clock_ns(&b->clock, rte_rdtsc());
+        nj_ns now = nj_tsc_clock_to_ns(&b->clock, rte_rdtsc());
         uint32_t work = hosts_in(&b->hosts, now) + take_news(b, now);
         if (b->command == OPEN)
             do_open(b, now);
@@ -390,7 +390,7 @@ static void open_hosts(struct bench *b, char **argv)
         b->port = (uint16_t)atoi(colon + 1);
     }
     nj_tsc_clock_init(&b->clock);
-    nj_ns now = nj_tsc_clock_ns(&b->clock, rte_rdtsc());
+    nj_ns now = nj_tsc_clock_to_ns(&b->clock, rte_rdtsc());
     if (!hosts_open(&b->hosts, read_ip(argv[0]), read_ip(argv[1]), b->n_slots, now, why,
                     sizeof why))
         fail(why);

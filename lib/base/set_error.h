@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Error messages: one line with the problem and the remedy. */
+#ifndef NJ_BASE_SET_ERROR_H
+#define NJ_BASE_SET_ERROR_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/compiler.h"
+
+/* Write the message to `why`, truncated to `why_bytes`. Returns -1, for the caller to return. */
+static inline NJ_PRINTF(3, 4) int nj_set_error(char *why, size_t why_bytes, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, why_bytes, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+#endif

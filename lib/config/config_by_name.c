@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sets, checks, formats and compares fields of a configuration by name, as option_table.c has them.
+ */
+#include "config/config_by_name.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/set_error.h"
+#include "base/units.h"
+#include "config/policy_file.h"
+
+static const struct nj_option *find_option(const char *name)
+{
+    for (uint32_t i = 0; i < nj_n_options; i++)
+        if (nj_option_has_field(&nj_options[i]) && strcmp(nj_options[i].name, name) == 0)
+            return &nj_options[i];
+    return NULL;
+}
+
+const struct nj_option *nj_config_file_option_at(uint32_t i)
+{
+    for (uint32_t k = 0; k < nj_n_options; k++)
+        if (nj_options[k].section && i-- == 0)
+            return &nj_options[k];
+    return NULL;
+}
+
+static void put(const struct nj_option *o, void *at, uint64_t value)
+{
+    memcpy(at, &value, o->width); /* little endian */
+}
+
+static bool in_range(const struct nj_option *o, double value)
+{
+    return value >= o->min && value <= o->max;
+}
+
+/* Append a value to a list. */
+static bool append_value(const struct nj_option *o, const char **list, const char *value)
+{
+    uint32_t n = 0;
+
+    while (n < (uint32_t)o->max && list[n])
+        n++;
+    if (n == (uint32_t)o->max)
+        return false;
+    list[n] = value;
+    return true;
+}
+
+static bool put_word(const struct nj_option *o, void *at, const char *value)
+{
+    uint64_t place = (uint64_t)o->min;
+
+    for (const char *word = o->expected; *word; place++) {
+        size_t n = strcspn(word, "|");
+        if (strlen(value) == n && memcmp(word, value, n) == 0) {
+            put(o, at, place);
+            return true;
+        }
+        word += n + (word[n] == '|');
+    }
+    return false;
+}
+
+static bool put_number(const struct nj_option *o, void *at, const char *value)
+{
+    uint64_t number = 0;
+    bool ok;
+
+    if (o->may_be_none && strcmp(value, "none") == 0) {
+        put(o, at, UINT64_MAX);
+        return true;
+    }
+    if (o->kind == NJ_OPTION_RATE)
+        ok = nj_parse_rate(value, &number);
+    else if (o->kind == NJ_OPTION_SIZE)
+        ok = nj_parse_bytes(value, &number);
+    else
+        ok = nj_parse_decimal(value, &number);
+    if (!ok || !in_range(o, (double)number))
+        return false;
+    put(o, at, number);
+    return true;
+}
+
+static bool put_value(const struct nj_option *o, struct nj_server_config *c, const char *value)
+{
+    void *at = (char *)c + o->offset;
+    double seconds;
+
+    switch (o->kind) {
+    case NJ_OPTION_TEXT:
+        memcpy(at, &value, sizeof value);
+        return true;
+    case NJ_OPTION_LIST:
+        return append_value(o, at, value);
+    case NJ_OPTION_SWITCH:
+        *(bool *)at = true;
+        return true;
+    case NJ_OPTION_NUMBER:
+    case NJ_OPTION_SIZE:
+    case NJ_OPTION_RATE:
+        return put_number(o, at, value);
+    case NJ_OPTION_TIME:
+        if (!nj_parse_seconds(value, &seconds) || !in_range(o, seconds))
+            return false;
+        memcpy(at, &seconds, sizeof seconds);
+        return true;
+    case NJ_OPTION_WORD:
+        return put_word(o, at, value);
+    case NJ_OPTION_EAL:
+    case NJ_OPTION_MODE:
+    default:
+        return false;
+    }
+}
+
+/* "a, b or c" from "a|b|c". */
+static void format_words(const char *words, char *text, size_t n_text)
+{
+    const char *last = strrchr(words, '|');
+    size_t at = 0;
+
+    for (const char *p = words; *p && at + 8 < n_text; p++) {
+        const char *as = *p != '|' ? NULL : p == last ? " or " : ", ";
+        at += (size_t)snprintf(text + at, n_text - at, as ? "%s" : "%.1s", as ? as : p);
+    }
+    text[at] = '\0';
+}
+
+/* Describe the values that the option accepts. */
+static void format_expected(const struct nj_option *o, char *text, size_t n_text)
+{
+    const char *none = o->may_be_none ? ", or none" : "";
+    char range[64];
+
+    nj_option_format_range(o, range, sizeof range);
+    if (o->kind == NJ_OPTION_WORD)
+        format_words(o->expected, text, n_text);
+    else if (o->kind == NJ_OPTION_LIST)
+        snprintf(text, n_text, "at most %u of them", (unsigned)o->max);
+    else if (o->kind == NJ_OPTION_RATE || !range[0]) /* NJ_RATE_SYNTAX has the range */
+        snprintf(text, n_text, "%s%s", o->expected, none);
+    else
+        snprintf(text, n_text, "%s%s%s%s", o->expected,
+                 o->kind == NJ_OPTION_NUMBER ? " from " : ", ", range, none);
+}
+
+int nj_server_config_takes(const char *name)
+{
+    const struct nj_option *o = find_option(name);
+    return o ? nj_option_takes_value(o) : -1;
+}
+
+struct names {
+    const char *const *more;
+};
+
+static const char *name_at(void *ctx, uint32_t i)
+{
+    const struct names *names = ctx;
+
+    for (uint32_t k = 0; k < nj_n_options; k++)
+        if (nj_option_has_field(&nj_options[k]) && i-- == 0)
+            return nj_options[k].name;
+    return names->more ? names->more[i] : NULL;
+}
+
+const char *nj_server_config_near(const char *name, const char *const *more)
+{
+    return nj__policy_closest_name(name, name_at, &(struct names){more});
+}
+
+int nj_server_config_set(struct nj_server_config *c, const char *name, const char *value, char *why,
+                         size_t n)
+{
+    const struct nj_option *o = find_option(name);
+    char expected[160];
+
+    if (!o)
+        return nj_set_error(why, n, "--%s: there is no such option", name);
+    if (!value && o->kind != NJ_OPTION_SWITCH)
+        return nj_set_error(why, n, "--%s: expected a value", name);
+    if (put_value(o, c, value))
+        return 0;
+    format_expected(o, expected, sizeof expected);
+    return nj_set_error(why, n, "--%s %s: expected %s", name, value, expected);
+}
+
+/* Is the field set, that is, not 0? */
+static bool is_set(const struct nj_server_config *c, const struct nj_option *o)
+{
+    static const char nothing[8];
+
+    size_t n = o->kind == NJ_OPTION_LIST ? sizeof(char *) : o->width;
+    return memcmp((const char *)c + o->offset, nothing, n) != 0;
+}
+
+bool nj_config_is_set(const struct nj_server_config *config, const char *name)
+{
+    const struct nj_option *o = find_option(name);
+    return o && is_set(config, o);
+}
+
+static uint64_t load_number(const struct nj_option *o, const void *at)
+{
+    uint64_t v8 = 0;
+
+    memcpy(&v8, at, o->width); /* little endian */
+    return v8;
+}
+
+static bool is_none(const struct nj_option *o, const void *at)
+{
+    return o->may_be_none && load_number(o, at) == UINT64_MAX >> (64 - 8 * o->width);
+}
+
+int nj_config_check_ranges(const struct nj_server_config *config, char *why, size_t n)
+{
+    struct nj_server_config defaults;
+    char expected[160];
+
+    nj_server_config_init(&defaults);
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        if (o->kind <= NJ_OPTION_SWITCH)
+            continue;
+        const void *at = (const char *)config + o->offset;
+        bool is_left_out = !is_set(config, o) && !is_set(&defaults, o);
+        if (is_left_out || is_none(o, at))
+            continue;
+        double value = (double)load_number(o, at);
+        if (o->kind == NJ_OPTION_TIME)
+            memcpy(&value, at, sizeof value);
+        if (in_range(o, value))
+            continue;
+        format_expected(o, expected, sizeof expected);
+        return nj_set_error(why, n, "--%s: expected %s", o->name, expected);
+    }
+    return 0;
+}
+
+/* The word with that index. */
+static void show_word(const struct nj_option *o, uint64_t place, char *text, size_t n)
+{
+    const char *word = o->expected;
+
+    for (uint64_t i = (uint64_t)o->min; i < place && *word; i++)
+        word += strcspn(word, "|") + 1;
+    snprintf(text, n, "%.*s", (int)strcspn(word, "|"), word);
+}
+
+bool nj_config_format_option(const struct nj_server_config *config, const char *name, char *text,
+                             size_t n)
+{
+    const struct nj_option *o = find_option(name);
+    const void *at = o ? (const char *)config + o->offset : NULL;
+    const char *const *list = at;
+    size_t put = 0;
+    double seconds;
+
+    if (!o || !is_set(config, o))
+        return false;
+    if (is_none(o, at)) {
+        snprintf(text, n, "none");
+    } else if (o->kind == NJ_OPTION_SWITCH) {
+        snprintf(text, n, "yes");
+    } else if (o->kind == NJ_OPTION_NUMBER) {
+        snprintf(text, n, "%llu", (unsigned long long)load_number(o, at));
+    } else if (o->kind == NJ_OPTION_SIZE) {
+        nj_format_bytes(load_number(o, at), text, n);
+    } else if (o->kind == NJ_OPTION_RATE) {
+        nj_format_rate(load_number(o, at), text, n);
+    } else if (o->kind == NJ_OPTION_WORD) {
+        show_word(o, load_number(o, at), text, n);
+    } else if (o->kind == NJ_OPTION_TIME) {
+        memcpy(&seconds, at, sizeof seconds);
+        nj_format_seconds(seconds, text, n);
+    } else {
+        for (size_t i = 0;
+             i < (o->kind == NJ_OPTION_LIST ? (size_t)o->max : 1) && list[i] && put < n; i++)
+            put += (size_t)snprintf(text + put, n - put, "%s%s", i ? ", " : "", list[i]);
+    }
+    return true;
+}
+
+void nj_config_fill_unset_from_file(struct nj_server_config *c, const struct nj_server_config *file)
+{
+    const struct nj_option *o;
+
+    for (uint32_t i = 0; (o = nj_config_file_option_at(i)); i++)
+        if (!is_set(c, o))
+            memcpy((char *)c + o->offset, (const char *)file + o->offset, o->width);
+}
+
+static bool texts_equal(const char *const *a, const char *const *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!a[i] || !b[i] ? a[i] != b[i] : strcmp(a[i], b[i]) != 0)
+            return false;
+    return true;
+}
+
+bool nj_config_file_keys_equal(const struct nj_server_config *a, const struct nj_server_config *b)
+{
+    const struct nj_option *o;
+
+    for (uint32_t i = 0; (o = nj_config_file_option_at(i)); i++) {
+        const void *x = (const char *)a + o->offset, *y = (const char *)b + o->offset;
+        bool equal = o->kind == NJ_OPTION_TEXT   ? texts_equal(x, y, 1)
+                     : o->kind == NJ_OPTION_LIST ? texts_equal(x, y, (size_t)o->max)
+                                                 : memcmp(x, y, o->width) == 0;
+        if (!equal)
+            return false;
+    }
+    return true;
+}
+
+int nj_config_set_file_option(struct nj_server_config *c, const char *name, const char *value,
+                              char *why, size_t n)
+{
+    const struct nj_option *o = find_option(name);
+    char expected[160];
+
+    if (o->kind == NJ_OPTION_SWITCH) {
+        if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+            return nj_set_error(why, n, "yes or no");
+        if (value[0] == 'y')
+            put_value(o, c, NULL);
+        return 0;
+    }
+    if (put_value(o, c, value))
+        return 0;
+    format_expected(o, expected, sizeof expected);
+    return nj_set_error(why, n, "%s", expected);
+}

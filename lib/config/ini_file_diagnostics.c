@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses INI files into sections, keys and values, and collects diagnostics by file and line.
+ * Syntax: see docs/policy.md. */
+#include "config/ini_file_diagnostics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COMMENT    '#'
+#define FILE_SHOWN 400 /* bytes of the file's name */
+
+/* --- diagnostics ---------------------------------------------------------------------------- */
+
+/* The line number after "FILE:", or 0. */
+static unsigned long diag_line_number(const char *told, const char *file)
+{
+    size_t n = strnlen(file, FILE_SHOWN);
+    return strncmp(told, file, n) == 0 && told[n] == ':' ? strtoul(told + n + 1, NULL, 10) : 0;
+}
+
+/* Insert before the diagnostics of later lines of the file. */
+static void insert_diag(struct nj_diags *f, const char *file, uint32_t line, const char *text,
+                        size_t n)
+{
+    char *more = realloc(f->text, f->n_bytes + n + 1);
+    size_t at = f->n_bytes;
+
+    if (!more)
+        return;
+    f->text = more;
+    f->text[f->n_bytes] = '\0';
+    for (size_t k = 0; line > 0 && k < at; k += strcspn(f->text + k, "\n") + 1)
+        if (diag_line_number(f->text + k, file) > line)
+            at = k;
+    memmove(f->text + at + n, f->text + at, f->n_bytes - at + 1);
+    memcpy(f->text + at, text, n);
+    f->n_bytes += n;
+}
+
+void nj_diag_add(struct nj_diags *f, const char *file, uint32_t line, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    int n = line ? snprintf(text, sizeof text, "%.*s:%u: ", FILE_SHOWN, file, line)
+                 : snprintf(text, sizeof text, "%.*s: ", FILE_SHOWN, file);
+
+    if (f->n++ >= NJ_DIAGS_MAX)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text + n, sizeof text - (size_t)n - 1, fmt, ap);
+    va_end(ap);
+    size_t len = strlen(text);
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            text[i] = '?'; /* no line breaks, and no terminal escapes */
+    text[len++] = '\n';
+    insert_diag(f, file, line, text, len);
+}
+
+void nj_diags_free(struct nj_diags *f)
+{
+    free(f->text);
+    *f = (struct nj_diags){0};
+}
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+/* Only regular files: opening or reading others may block. */
+static FILE *open_file(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return fdopen(fd, "r");
+    errno = S_ISDIR(st.st_mode) ? EISDIR : ENOTSUP;
+    close(fd);
+    return NULL;
+}
+
+char *nj_ini_read_file_text(const char *path, size_t max_bytes, size_t *n_bytes,
+                            struct nj_diags *faults)
+{
+    FILE *f = open_file(path);
+    char *text = f ? malloc(max_bytes + 2) : NULL;
+
+    *n_bytes = text ? fread(text, 1, max_bytes + 1, f) : 0;
+    if (!text || ferror(f)) {
+        nj_diag_add(faults, path, 0, "cannot be read: %s", strerror(errno));
+    } else if (*n_bytes > max_bytes) {
+        nj_diag_add(faults, path, 0, "too long: expected at most %zu bytes", max_bytes);
+    } else {
+        text[*n_bytes] = '\0';
+        fclose(f);
+        return text;
+    }
+    free(text);
+    if (f)
+        fclose(f);
+    return NULL;
+}
+
+/* --- lines ---------------------------------------------------------------------------------- */
+
+struct scan {
+    const char *file;
+    struct nj_diags *faults;
+    struct nj_ini *ini;
+    uint32_t line;
+    bool in_section; /* a valid one; entries of an invalid section are skipped */
+    bool saw_section;
+    char *free_space; /* unused part of ini->store */
+};
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
+
+void nj_ini_trim_range(const char **from, const char **to)
+{
+    while (*from < *to && is_space(**from))
+        (*from)++;
+    while (*from < *to && is_space((*to)[-1]))
+        (*to)--;
+}
+
+/* A terminated copy. It fits: in the text, '=', ']' or a newline follows each string, in place of
+ * the NUL. */
+static char *copy_string(struct scan *s, const char *p, const char *end)
+{
+    char *copy = s->free_space;
+
+    s->free_space = (char *)mempcpy(copy, p, (size_t)(end - p)) + 1;
+    s->free_space[-1] = '\0';
+    return copy;
+}
+
+static void parse_section(struct scan *s, const char *p, const char *end)
+{
+    const char *close = memchr(p, ']', (size_t)(end - p)), *rest = close ? close + 1 : end;
+
+    s->in_section = false;
+    s->saw_section = true;
+    nj_ini_trim_range(&rest, &end);
+    if (!close || (rest < end && *rest != COMMENT)) {
+        nj_diag_add(s->faults, s->file, s->line, "unterminated section header: expected [NAME]");
+        return;
+    }
+    p++;
+    nj_ini_trim_range(&p, &close);
+    if (p == close || close - p >= NJ_INI_NAME_BYTES || memchr(p, '[', (size_t)(close - p)) ||
+        memchr(p, COMMENT, (size_t)(close - p))) {
+        nj_diag_add(s->faults, s->file, s->line,
+                    "section name: expected 1 to %d characters without [ and #",
+                    NJ_INI_NAME_BYTES - 1);
+        return;
+    }
+    if (s->ini->n_sections == NJ_INI_SECTIONS_MAX) {
+        nj_diag_add(s->faults, s->file, s->line, "too many sections: expected at most %u",
+                    NJ_INI_SECTIONS_MAX);
+        return;
+    }
+    s->ini->section[s->ini->n_sections++] =
+        (struct nj_ini_section){copy_string(s, p, close), s->line, s->ini->n_entries, 0, false};
+    s->in_section = true;
+}
+
+/* Where the comment begins, or `end`. */
+static const char *comment(const char *p, const char *end)
+{
+    for (const char *c = p; c < end; c++)
+        if (*c == COMMENT && (c == p || c[-1] != '\\'))
+            return c;
+    return end;
+}
+
+/* Replaces "\#" by '#'. */
+static char *unescape(char *value)
+{
+    char *to = value;
+
+    for (const char *from = value; *from; from++)
+        if (from[0] != '\\' || from[1] != COMMENT)
+            *to++ = *from;
+    *to = '\0';
+    return value;
+}
+
+static void parse_entry(struct scan *s, const char *p, const char *end)
+{
+    const char *is = memchr(p, '=', (size_t)(end - p)), *key_end = is, *value = is ? is + 1 : NULL;
+
+    if (!is) {
+        nj_diag_add(s->faults, s->file, s->line, "%.*s: expected KEY = VALUE or [SECTION]",
+                    (int)(end - p < 60 ? end - p : 60), p);
+        return;
+    }
+    nj_ini_trim_range(&p, &key_end);
+    nj_ini_trim_range(&value, &end);
+    int n_key = (int)(key_end - p), n_value = (int)(end - value);
+    if (n_key == 0 || n_key >= NJ_INI_NAME_BYTES)
+        nj_diag_add(s->faults, s->file, s->line, "the key before =: expected 1 to %d characters",
+                    NJ_INI_NAME_BYTES - 1);
+    else if (n_value == 0 || n_value >= NJ_INI_VALUE_BYTES)
+        nj_diag_add(s->faults, s->file, s->line, "%.*s: expected a value of 1 to %d characters",
+                    n_key, p, NJ_INI_VALUE_BYTES - 1);
+    else if (!s->in_section && !s->saw_section)
+        nj_diag_add(s->faults, s->file, s->line, "%.*s: expected a [SECTION] before it", n_key, p);
+    else if (s->ini->n_entries == NJ_INI_ENTRIES_MAX)
+        nj_diag_add(s->faults, s->file, s->line, "too many keys: expected at most %u",
+                    NJ_INI_ENTRIES_MAX);
+    else if (s->in_section) {
+        char *kept = copy_string(s, p, key_end);
+        s->ini->entry[s->ini->n_entries++] =
+            (struct nj_ini_entry){kept, unescape(copy_string(s, value, end)), s->line};
+        s->ini->section[s->ini->n_sections - 1].n++;
+    }
+}
+
+static void parse_line(struct scan *s, const char *p, const char *end)
+{
+    s->line++;
+    if (memchr(p, '\0', (size_t)(end - p))) {
+        nj_diag_add(s->faults, s->file, s->line, "NUL byte: expected text");
+        return;
+    }
+    nj_ini_trim_range(&p, &end);
+    if (p == end || *p == COMMENT || *p == ';')
+        return;
+    if (*p == '[') {
+        parse_section(s, p, end);
+        return;
+    }
+    end = comment(p, end);
+    nj_ini_trim_range(&p, &end);
+    uint32_t n_before = s->faults->n;
+    parse_entry(s, p, end);
+    if (s->faults->n > n_before && s->in_section)
+        s->ini->section[s->ini->n_sections - 1].is_incomplete = true;
+}
+
+struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
+                            struct nj_diags *faults)
+{
+    struct nj_ini *ini = calloc(1, sizeof *ini);
+    struct scan s = {.file = file, .faults = faults, .ini = ini};
+    const char *end = text + n_bytes;
+
+    if (!ini)
+        return NULL;
+    ini->entry = calloc(NJ_INI_ENTRIES_MAX, sizeof *ini->entry);
+    ini->store = s.free_space = malloc(n_bytes + 1);
+    if (!ini->entry || !ini->store) {
+        nj_ini_free(ini);
+        return NULL;
+    }
+    if (n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        text += 3; /* UTF-8 byte order mark */
+    while (text < end) {
+        const char *eol = memchr(text, '\n', (size_t)(end - text));
+        parse_line(&s, text, eol ? eol : end);
+        text = eol ? eol + 1 : end;
+    }
+    return ini;
+}
+
+void nj_ini_free(struct nj_ini *ini)
+{
+    if (!ini)
+        return;
+    free(ini->entry);
+    free(ini->store);
+    free(ini);
+}

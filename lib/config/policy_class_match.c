@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parses the keys that select the requests of a class: path, host, list, header and hours.
+ * Reference: docs/policy.md. */
+#include <string.h>
+
+#include "base/units.h"
+#include "config/policy_file.h"
+#include "http/proto/path.h"
+
+#define PATH_WANTS                                                                                 \
+    "paths as they are after decoding, from the root and without . and .., e.g. /iso/, at most "   \
+    "255 bytes"
+#define HOST_WANTS   "hosts without port, e.g. files.example.org or [2001:db8::1]"
+#define HEADER_WANTS "NAME, or NAME: VALUE"
+#define LIST_WANTS   "names of [list NAME] sections"
+
+static bool is_path(struct nj_str p)
+{
+    return p.n_bytes < NJ_PATH_PREFIX_MAX && nj_path_is_plain(p);
+}
+
+static bool is_host(struct nj_str h)
+{
+    bool six = h.p[0] == '[';
+
+    for (uint32_t i = 0; i < h.n_bytes; i++)
+        if (!strchr(six ? "0123456789abcdef:.[]" : "abcdefghijklmnopqrstuvwxyz0123456789-._",
+                    h.p[i]))
+            return false;
+    return h.p[h.n_bytes - 1] != '.' && (!six || h.p[h.n_bytes - 1] == ']');
+}
+
+static void read_values(struct nj__policy_reader *r, const struct nj_ini_entry *e,
+                        struct nj_str *list, uint32_t *n, bool (*ok)(struct nj_str),
+                        const char *expected)
+{
+    const char *at = e->value;
+    struct nj_str word;
+
+    while (at) {
+        bool any = nj__policy_next_list_item(&at, &word);
+        if (any && ok == is_host)
+            nj__policy_to_lower(word);
+        if (!any || !ok(word)) {
+            nj__policy_bad_value(r, e, expected);
+            return;
+        }
+        if (*n == NJ_POLICY_VALUES_MAX) {
+            nj__policy_bad_value(r, e, "at most 32 of them in a class");
+            return;
+        }
+        list[(*n)++] = word;
+    }
+}
+
+uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct nj_ini_entry *e)
+{
+    const char *at = e->value;
+    uint32_t lists = 0;
+    struct nj_str word;
+
+    while (at) {
+        bool any = nj__policy_next_list_item(&at, &word);
+        uint32_t i = 0;
+        while (any && i < r->f->n_lists &&
+               (strlen(r->f->list[i]) != word.n_bytes ||
+                memcmp(r->f->list[i], word.p, word.n_bytes) != 0))
+            i++;
+        if (!any || i == r->f->n_lists) {
+            nj__policy_bad_value(r, e, LIST_WANTS);
+            return 0;
+        }
+        lists |= 1u << i;
+    }
+    r->f->list_used |= lists;
+    return lists;
+}
+
+static void read_header(struct nj__policy_reader *r, struct nj_class_def *c,
+                        const struct nj_ini_entry *e)
+{
+    const char *colon = strchrnul(e->value, ':'), *value = *colon ? colon + 1 : colon;
+
+    c->header = (struct nj_str){e->value, (uint32_t)(colon - e->value)};
+    nj__policy_to_lower(c->header);
+    value += strspn(value, " \t");
+    c->value = (struct nj_str){value, (uint32_t)strlen(value)};
+    if (c->header.n_bytes == 0 ||
+        strspn(c->header.p, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") !=
+            c->header.n_bytes ||
+        (*colon && c->value.n_bytes == 0))
+        nj__policy_bad_value(r, e, HEADER_WANTS);
+}
+
+bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def *c,
+                                const char *key, const struct nj_ini_entry *e)
+{
+    uint16_t minutes[2];
+    bool hours = strcmp(key, "hours") == 0;
+
+    if (strcmp(key, "path") == 0)
+        read_values(r, e, c->path, &c->n_paths, is_path, PATH_WANTS);
+    else if (strcmp(key, "host") == 0)
+        read_values(r, e, c->host, &c->n_hosts, is_host, HOST_WANTS);
+    else if (strcmp(key, "list") == 0)
+        c->lists |= nj__policy_parse_list_names(r, e);
+    else if (strcmp(key, "header") == 0)
+        read_header(r, c, e);
+    else if (!hours)
+        return false;
+    else if (nj_parse_time_range(e->value, minutes))
+        c->hours = (struct nj_hours){minutes[0], minutes[1]};
+    else
+        nj__policy_bad_value(r, e, "hours such as 22:00-06:00");
+    c->has_match |= !hours;
+    return true;
+}

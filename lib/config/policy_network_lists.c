@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads the networks of [list NAME] sections, of list files, and of trusted proxies. Addresses are
+ * in the text form of RFC 4291 2.2 and 2.3. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/policy_file.h"
+#include "log/address_text_and_log.h"
+
+#define WANTS "an address or a network, e.g. 192.0.2.0/24 or 2001:db8::/32"
+
+/* `plain`: the corrected network if bits after the prefix are set, else empty. */
+static bool parse_network(struct nj_str word, struct nj_network *net,
+                          char plain[NJ_NETWORK_TEXT_BYTES])
+{
+    unsigned bits;
+
+    plain[0] = '\0';
+    if (!nj_prefix_parse(word.p, word.n_bytes, &net->addr, &bits))
+        return false;
+    net->bits = (uint8_t)(nj_addr_is_v4(&net->addr) ? 96 + bits : bits);
+    struct nj_addr network = nj_addr_network(&net->addr, net->bits);
+    if (nj_addr_eq(&network, &net->addr))
+        return true;
+    nj_network_text(&network, net->bits, plain);
+    return false;
+}
+
+static void add_network(struct nj__policy_reader *r, uint32_t list, struct nj_str word,
+                        const char *file, uint32_t line)
+{
+    struct nj_policy_file *f = r->f;
+    struct nj_network net;
+    char plain[NJ_NETWORK_TEXT_BYTES];
+    int shown = (int)(word.n_bytes < 60 ? word.n_bytes : 60);
+
+    if (!parse_network(word, &net, plain)) {
+        if (plain[0])
+            nj_diag_add(r->faults, file, line, "%.*s: bits after the prefix are set: expected %s",
+                        shown, word.p, plain);
+        else
+            nj_diag_add(r->faults, file, line, "%.*s: expected " WANTS, shown, word.p);
+        return;
+    }
+    if (f->n_networks == NJ_NETWORKS_MAX) {
+        nj_diag_add(r->faults, file, line, "too many networks: expected at most %u in all lists",
+                    NJ_NETWORKS_MAX);
+        return;
+    }
+    if (f->n_networks == r->network_capacity) {
+        uint32_t n = r->network_capacity ? 2 * r->network_capacity : 64;
+        struct nj_network *more = realloc(f->network, n * sizeof *more);
+        if (!more) {
+            nj_diag_add(r->faults, file, line, "no memory for %u networks", n);
+            return;
+        }
+        f->network = more;
+        r->network_capacity = n;
+    }
+    net.lists = (uint16_t)(1u << list);
+    f->network[f->n_networks++] = net;
+}
+
+static void add_networks(struct nj__policy_reader *r, uint32_t list, const char *text,
+                         const char *file, uint32_t line)
+{
+    struct nj_str word;
+
+    while (text) {
+        if (nj__policy_next_list_item(&text, &word))
+            add_network(r, list, word, file, line);
+        else
+            nj_diag_add(r->faults, file, line, "empty item between commas: expected " WANTS);
+    }
+}
+
+void nj__policy_add_networks(struct nj__policy_reader *r, uint32_t list,
+                             const struct nj_ini_entry *e)
+{
+    add_networks(r, list, e->value, r->path, e->line);
+}
+
+void nj__policy_add_trusted_proxies(struct nj__policy_reader *r, const char *networks,
+                                    const char *file, uint32_t line)
+{
+    struct nj_policy_file *f = r->f;
+
+    if (f->n_lists == NJ_LISTS_MAX) {
+        nj_diag_add(r->faults, file, line,
+                    "trusted proxies count as a list: expected at most %u other lists",
+                    NJ_LISTS_MAX - 1);
+        return;
+    }
+    f->trusted = 1u << f->n_lists;
+    f->list_used |= f->trusted;
+    add_networks(r, f->n_lists, networks, file, line);
+}
+
+/* One network per line, with comments as in the policy file. */
+static void parse_list_line(struct nj__policy_reader *r, uint32_t list, const char *file,
+                            uint32_t line, const char *p, const char *end)
+{
+    const char *mark = memchr(p, '#', (size_t)(end - p));
+
+    end = mark ? mark : end;
+    nj_ini_trim_range(&p, &end);
+    if (p < end && *p != ';')
+        add_network(r, list, (struct nj_str){p, (uint32_t)(end - p)}, file, line);
+}
+
+void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const struct nj_ini_entry *e)
+{
+    const char *name = e->value;
+    const char *slash = strrchr(r->path, '/');
+    int n_folder = name[0] == '/' || !slash ? 0 : (int)(slash - r->path) + 1;
+    char path[4096];
+    size_t n_bytes;
+    uint32_t at = 0, n_before = r->faults->n;
+
+    if ((size_t)snprintf(path, sizeof path, "%.*s%s", n_folder, r->path, name) >= sizeof path) {
+        nj_diag_add(r->faults, r->path, e->line, "file: the name is too long");
+        return;
+    }
+    char *text = nj_ini_read_file_text(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
+    for (const char *p = text; text && p < text + n_bytes;) {
+        const char *eol = memchr(p, '\n', (size_t)(text + n_bytes - p));
+        parse_list_line(r, list, path, ++at, p, eol ? eol : text + n_bytes);
+        p = eol ? eol + 1 : text + n_bytes;
+    }
+    free(text);
+    if (r->faults->n > n_before)
+        nj_diag_add(r->faults, r->path, e->line, "file = %s: has errors (listed above)", name);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Splits comma-separated lists, validates names, and finds the closest known name (Levenshtein
+ * distance). */
+#include <string.h>
+
+#include "config/policy_file.h"
+
+bool nj__policy_next_list_item(const char **at, struct nj_str *word)
+{
+    const char *from = *at, *to = strchrnul(from, ',');
+
+    *at = *to ? to + 1 : NULL;
+    nj_ini_trim_range(&from, &to);
+    *word = (struct nj_str){from, (uint32_t)(to - from)};
+    return word->n_bytes > 0;
+}
+
+bool nj__policy_is_valid_name(const char *text, size_t n)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+
+    return n > 0 && n < NJ_CLASS_NAME_MAX && strspn(text, letters) == n;
+}
+
+void nj__policy_to_lower(struct nj_str s)
+{
+    char *p = (char *)s.p; /* inside the buffer of nj_ini, which is writable */
+
+    for (uint32_t i = 0; i < s.n_bytes; i++)
+        if (p[i] >= 'A' && p[i] <= 'Z')
+            p[i] |= 0x20;
+}
+
+/* Levenshtein distance: insertions, deletions and substitutions. */
+static uint32_t distance(const char *a, const char *b)
+{
+    uint32_t row[NJ_INI_NAME_BYTES + 1], n = (uint32_t)strlen(b);
+
+    if (n > NJ_INI_NAME_BYTES)
+        return UINT32_MAX;
+    for (uint32_t k = 0; k <= n; k++)
+        row[k] = k;
+    for (uint32_t i = 0; a[i]; i++) {
+        uint32_t corner = row[0];
+        row[0] = i + 1;
+        for (uint32_t k = 1; k <= n; k++) {
+            uint32_t change = corner + (a[i] != b[k - 1]);
+            corner = row[k];
+            row[k] = nj_min_u32(change, 1 + nj_min_u32(row[k], row[k - 1]));
+        }
+    }
+    return row[n];
+}
+
+const char *nj__policy_closest_name(const char *word, const char *(*name)(void *ctx, uint32_t i),
+                                    void *ctx)
+{
+    uint32_t best = (uint32_t)strlen(word) / 2 + 1; /* a larger distance is no similarity */
+    const char *found = NULL, *candidate;
+
+    for (uint32_t i = 0; (candidate = name(ctx, i)); i++) {
+        uint32_t d = distance(word, candidate);
+        if (d < best) {
+            best = d;
+            found = candidate;
+        }
+    }
+    return found;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Versions of the policy: reload, hours of the day, and changes by telemetry. Shards adopt
+ * immutable snapshots, and a snapshot is freed when all shards have adopted a later one (as RCU
+ * does). */
+#include "config/policy_snapshots.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/set_error.h"
+#include "config/config_by_name.h"
+#include "config/policy_warn.h"
+
+/* Lcores adopt within some steps (lib/shape/shaper.h). With too many changes pending, a caller
+ * polls this often, once per millisecond, before the change is refused. */
+#define ADOPT_POLLS 100
+
+/* A parsed policy file and the matcher of its lists. */
+struct source {
+    struct nj_policy_file *file;
+    struct nj_acl *acl;
+    uint32_t n_refs;  /* snapshots, and struct nj_policies */
+    bool is_borrowed; /* the file belongs to the caller */
+};
+
+struct snapshot {
+    struct nj_policy policy;
+    struct source *source;
+};
+
+/* The last class in each slot. */
+struct slots {
+    char name[NJ_CLASSES_MAX][NJ_CLASS_NAME_MAX];
+    uint32_t slot_gen[NJ_CLASSES_MAX]; /* number of classes it has had */
+};
+
+struct nj_policies {
+    pthread_mutex_t lock;
+    struct nj_server_config given; /* configuration of the command line */
+    struct nj_server_config effective;
+    struct nj_policy_ops ops;
+    struct source *source;
+    struct nj_policy_changes changes;
+    uint64_t hours;
+    struct snapshot *now;
+    uint32_t n_old;
+    struct snapshot *old[NJ_POLICIES_OLD_MAX];
+    struct slots slots;
+};
+
+/* --- sources and snapshots ------------------------------------------------------------------ */
+
+static void unref_source(struct source *s)
+{
+    if (--s->n_refs > 0)
+        return;
+    nj_acl_free(s->acl);
+    if (!s->is_borrowed)
+        nj_policy_file_free(s->file);
+    free(s);
+}
+
+/* Takes ownership of the file unless `is_borrowed`, also on error. */
+static struct source *new_source(struct nj_policy_file *file, bool is_borrowed, char *why, size_t n)
+{
+    struct source *s = calloc(1, sizeof *s);
+
+    if (!s) {
+        nj_set_error(why, n, "no memory for a policy");
+        if (!is_borrowed)
+            nj_policy_file_free(file);
+        return NULL;
+    }
+    *s = (struct source){.file = file, .n_refs = 1, .is_borrowed = is_borrowed};
+    if (!file->list_used)
+        return s;
+    s->acl = nj_acl_new(file->network, file->n_networks, why, n);
+    if (s->acl)
+        return s;
+    unref_source(s);
+    return NULL;
+}
+
+static void free_snapshot(struct snapshot *s)
+{
+    unref_source(s->source);
+    free(s);
+}
+
+static uint8_t find_slot(const struct slots *s, const char *name)
+{
+    for (uint8_t k = 1; k < NJ_CLASSES_MAX; k++)
+        if (strcmp(s->name[k], name) == 0)
+            return k;
+    return 0;
+}
+
+/* A slot for a new class: one that was never used, or one without open responses whose class no
+ * longer exists, since the counters of a slot belong to one class. 0: none. */
+static uint8_t find_free_slot(const struct nj_policies *p, const struct slots *s, uint32_t taken)
+{
+    uint8_t unused = find_slot(s, "");
+
+    for (uint8_t k = 1; k < NJ_CLASSES_MAX && unused == 0; k++)
+        if (!(taken >> k & 1) && !p->ops.has_responses(p->ops.ctx, k))
+            unused = k;
+    return unused;
+}
+
+/* Classes keep their slots by name; slot 0 is the default class. Returns the first class without a
+ * free slot, or NULL. */
+static const struct nj_class_def *assign_slots(const struct nj_policies *p,
+                                               struct nj_policy_file *f, struct slots *s)
+{
+    uint32_t taken = 1;
+
+    for (uint32_t i = 1; i < f->n_classes; i++) {
+        f->class_at[i].slot = find_slot(s, f->class_at[i].name);
+        taken |= 1u << f->class_at[i].slot;
+    }
+    for (uint32_t i = 1; i < f->n_classes; i++) {
+        struct nj_class_def *c = &f->class_at[i];
+        if (c->slot != 0)
+            continue;
+        c->slot = find_free_slot(p, s, taken);
+        if (c->slot == 0)
+            return c;
+        taken |= 1u << c->slot;
+        snprintf(s->name[c->slot], NJ_CLASS_NAME_MAX, "%s", c->name);
+        s->slot_gen[c->slot]++;
+    }
+    for (uint32_t i = 1; i < f->n_classes; i++)
+        f->class_at[i].slot_gen = s->slot_gen[f->class_at[i].slot];
+    return NULL;
+}
+
+static struct snapshot *make_snapshot(struct nj_policies *p, struct source *source,
+                                      const struct nj_policy_changes *changes, uint64_t hours)
+{
+    struct snapshot *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    nj_policy_compile(source->file, &p->given, changes, hours, &s->policy);
+    s->policy.version = p->now ? p->now->policy.version + 1 : 1;
+    if (source->acl) {
+        s->policy.lists = nj_acl_lookup;
+        s->policy.lists_ctx = source->acl;
+    }
+    s->source = source;
+    source->n_refs++;
+    return s;
+}
+
+/* Free snapshots that no shard uses any more. */
+static void free_adopted(struct nj_policies *p)
+{
+    uint64_t adopted = p->n_old > 0 && p->ops.adopted ? p->ops.adopted(p->ops.ctx) : 0;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < p->n_old; i++) {
+        if (p->old[i]->policy.version < adopted)
+            free_snapshot(p->old[i]);
+        else
+            p->old[kept++] = p->old[i];
+    }
+    p->n_old = kept;
+}
+
+/* Wait until one more snapshot can be replaced. Releases the lock while it waits. */
+static bool wait_until_replaceable(struct nj_policies *p)
+{
+    const struct timespec ms = {.tv_nsec = (long)NJ_MS};
+
+    free_adopted(p);
+    for (uint32_t i = 0; i < ADOPT_POLLS && p->n_old == NJ_POLICIES_OLD_MAX; i++) {
+        pthread_mutex_unlock(&p->lock);
+        nanosleep(&ms, NULL);
+        pthread_mutex_lock(&p->lock);
+        free_adopted(p);
+    }
+    return p->n_old < NJ_POLICIES_OLD_MAX;
+}
+
+static uint64_t publish_snapshot(struct nj_policies *p, struct snapshot *s)
+{
+    if (p->ops.set)
+        p->ops.set(p->ops.ctx, &s->policy);
+    p->old[p->n_old++] = p->now;
+    p->now = s;
+    return s->policy.version;
+}
+
+/* --- create and free ------------------------------------------------------------------------ */
+
+struct nj_policies *nj_policies_new(struct nj_policy_file *first,
+                                    const struct nj_server_config *given,
+                                    const struct nj_server_config *effective, uint32_t minute,
+                                    char *why, size_t n)
+{
+    struct nj_policies *p = calloc(1, sizeof *p);
+
+    if (!p) {
+        nj_set_error(why, n, "no memory for a policy");
+        return NULL;
+    }
+    pthread_mutex_init(&p->lock, NULL);
+    p->given = *given;
+    p->effective = *effective;
+    NJ_CHECK(!assign_slots(p, first, &p->slots)); /* as many slots as classes */
+    p->hours = nj_policy_active_hours_mask(first, minute);
+    p->source = new_source(first, true, why, n);
+    p->now = p->source ? make_snapshot(p, p->source, NULL, p->hours) : NULL;
+    if (p->now)
+        return p;
+    if (p->source)
+        nj_set_error(why, n, "no memory for a policy");
+    nj_policies_free(p);
+    return NULL;
+}
+
+void nj_policies_free(struct nj_policies *p)
+{
+    if (!p)
+        return;
+    for (uint32_t i = 0; i < p->n_old; i++)
+        free_snapshot(p->old[i]);
+    if (p->now)
+        free_snapshot(p->now);
+    if (p->source)
+        unref_source(p->source);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+const struct nj_policy *nj_policies_initial(const struct nj_policies *p)
+{
+    return &p->now->policy;
+}
+
+void nj_policies_set_ops(struct nj_policies *p, const struct nj_policy_ops *ops)
+{
+    pthread_mutex_lock(&p->lock);
+    p->ops = *ops;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* --- reload --------------------------------------------------------------------------------- */
+
+static uint64_t install_file(struct nj_policies *p, struct nj_policy_file *f, uint32_t minute,
+                             struct nj_diags *faults)
+{
+    const char *path = p->given.policy_file;
+    char why[256];
+
+    if (!wait_until_replaceable(p)) {
+        nj_diag_add(faults, path, 0, "an lcore has not applied the last changes yet; try again");
+        nj_policy_file_free(f);
+        return 0;
+    }
+    struct slots slots = p->slots;
+    const struct nj_class_def *unplaced = assign_slots(p, f, &slots);
+    if (unplaced) {
+        nj_diag_add(faults, path, unplaced->line,
+                    "class %s: no free slot: classes that this file removes still have open "
+                    "responses; try again when they have ended, or first load a file with neither",
+                    unplaced->name);
+        nj_policy_file_free(f);
+        return 0;
+    }
+    struct source *source = new_source(f, false, why, sizeof why);
+    if (!source) {
+        nj_diag_add(faults, path, 0, "%s", why);
+        return 0;
+    }
+    uint64_t hours = nj_policy_active_hours_mask(f, minute);
+    struct snapshot *s = make_snapshot(p, source, NULL, hours);
+    if (!s) {
+        nj_diag_add(faults, path, 0, "no memory for a policy");
+        unref_source(source);
+        return 0;
+    }
+    unref_source(p->source);
+    p->source = source;
+    p->slots = slots;
+    p->hours = hours;
+    memset(&p->changes, 0, sizeof p->changes);
+    return publish_snapshot(p, s);
+}
+
+uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_diags *faults,
+                            struct nj_diags *warnings, char *note, size_t n)
+{
+    struct nj_server_config config = p->given;
+
+    note[0] = '\0';
+    if (!p->given.policy_file) {
+        nj_diag_add(faults, "nightjar", 0, "no policy file to reload: expected --config FILE");
+        return 0;
+    }
+    struct nj_policy_file *f = nj_policy_file_read(p->given.policy_file, &config, faults);
+    if (!f)
+        return 0;
+    if (!nj_config_file_keys_equal(&config, &p->effective))
+        snprintf(note, n, "changes to [files], [limits] and [log] take effect at the next start");
+    pthread_mutex_lock(&p->lock);
+    uint64_t version = install_file(p, f, minute, faults);
+    if (version != 0)
+        nj_policy_warn(f, p->given.policy_file, &p->given, warnings);
+    pthread_mutex_unlock(&p->lock);
+    return version;
+}
+
+/* --- hours ---------------------------------------------------------------------------------- */
+
+uint32_t nj_minute_of_day(time_t now)
+{
+    struct tm tm;
+
+    return localtime_r(&now, &tm) ? (uint32_t)(tm.tm_hour * 60 + tm.tm_min) : 0;
+}
+
+uint64_t nj_policies_apply_hours(struct nj_policies *p, uint32_t minute)
+{
+    uint64_t version = 0;
+
+    pthread_mutex_lock(&p->lock);
+    free_adopted(p);
+    uint64_t hours = nj_policy_active_hours_mask(p->source->file, minute);
+    if (hours != p->hours && p->n_old < NJ_POLICIES_OLD_MAX) {
+        struct snapshot *s = make_snapshot(p, p->source, &p->changes, hours);
+        if (s) {
+            p->hours = hours;
+            version = publish_snapshot(p, s);
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return version;
+}
+
+/* --- changes by telemetry ------------------------------------------------------------------- */
+
+/* Parses "KEY=VALUE" into the changes of a class, or of the server (index -1). */
+static bool parse_change(struct nj_class_keys *keys, int of, char *pair, char *why, size_t n)
+{
+    char *is = strchr(pair, '=');
+    const char *expected;
+
+    if (!is)
+        return nj_set_error(why, n, "%.60s: expected KEY=VALUE", pair) == 0;
+    *is = '\0';
+    int key = nj_class_key_find(pair);
+    if (key < 0 || (of < 0 && !nj_class_key_allowed_for_server((uint32_t)key)))
+        return nj_set_error(why, n, "%.60s: expected a limit that [%s] of the policy file has",
+                            pair, of < 0 ? "server" : "class NAME") == 0;
+    if (of > 0 && strcmp(pair, "connections") == 0)
+        return nj_set_error(why, n, "connections: only the class default may set it") == 0;
+    if (!nj_class_key_parse(keys, (uint32_t)key, is + 1, &expected))
+        return nj_set_error(why, n, "%.60s = %.60s: expected %s", pair, is + 1, expected) == 0;
+    return true;
+}
+
+static bool parse_changes(const struct nj_policy_file *f, char *params,
+                          struct nj_policy_changes *changes, char *why, size_t n)
+{
+    struct nj_class_keys fresh = {0};
+    const char *wrong;
+    char *save = NULL, *pair = strtok_r(params, ", ", &save);
+    int of = -1; /* -1: the server */
+
+    if (pair && strncmp(pair, "class=", 6) == 0) {
+        of = nj_policy_file_find_class(f, pair + 6);
+        if (of < 0)
+            return nj_set_error(why, n, "%.60s: there is no such class", pair) == 0;
+        pair = strtok_r(NULL, ", ", &save);
+    }
+    for (; pair; pair = strtok_r(NULL, ", ", &save))
+        if (!parse_change(&fresh, of, pair, why, n))
+            return false;
+    if (fresh.set == 0)
+        return nj_set_error(why, n, "nothing to change: expected KEY=VALUE, e.g. rate=5MiB/s") == 0;
+    if (!nj_class_keys_check(&fresh, &wrong))
+        return nj_set_error(why, n, "%s", wrong) == 0;
+    nj_class_keys_merge(of < 0 ? &changes->server : &changes->of[of], &fresh);
+    return true;
+}
+
+static uint64_t change(struct nj_policies *p, char *params, struct nj_policy_changes *changes,
+                       char *why, size_t n)
+{
+    if (!wait_until_replaceable(p)) {
+        nj_set_error(why, n, "an lcore has not applied the last changes yet; try again");
+        return 0;
+    }
+    *changes = p->changes;
+    if (!parse_changes(p->source->file, params, changes, why, n))
+        return 0;
+    struct snapshot *s = make_snapshot(p, p->source, changes, p->hours);
+    if (!s) {
+        nj_set_error(why, n, "no memory");
+        return 0;
+    }
+    p->changes = *changes;
+    return publish_snapshot(p, s);
+}
+
+uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why, size_t n)
+{
+    struct nj_policy_changes *changes = malloc(sizeof *changes);
+    char *copy = strdup(params);
+    uint64_t version = 0;
+
+    if (changes && copy) {
+        pthread_mutex_lock(&p->lock);
+        version = change(p, copy, changes, why, n);
+        pthread_mutex_unlock(&p->lock);
+    } else {
+        nj_set_error(why, n, "no memory");
+    }
+    free(changes);
+    free(copy);
+    return version;
+}
+
+void nj_policies_call_with_current(struct nj_policies *p,
+                                   void (*see)(void *ctx, const struct nj_policy *policy),
+                                   void *ctx)
+{
+    pthread_mutex_lock(&p->lock);
+    see(ctx, &p->now->policy);
+    pthread_mutex_unlock(&p->lock);
+}

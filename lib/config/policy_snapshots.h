@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The current policy and its changes: reload of the file, hours of the day, telemetry. Shards get
+ * immutable snapshots. A replaced snapshot is freed when every shard has adopted a later one.
+ * Functions may be called from any thread but lcores: a lock serialises them.
+ */
+#ifndef NJ_CONFIG_POLICY_SNAPSHOTS_H
+#define NJ_CONFIG_POLICY_SNAPSHOTS_H
+
+#include <time.h>
+
+#include "config/policy_file.h"
+
+#define NJ_POLICIES_OLD_MAX 16u /* replaced snapshots that a shard may still use */
+
+/* Calls to the shards. */
+struct nj_policy_ops {
+    void *ctx;
+    void (*set)(void *ctx, const struct nj_policy *policy);
+    uint64_t (*adopted)(void *ctx); /* the lowest version that a shard has adopted */
+    bool (*has_responses)(void *ctx,
+                          uint8_t slot); /* does any shard have an open response in that slot? */
+};
+
+struct nj_policies;
+
+/* Create version 1 from the file read at start, which remains the caller's. `given` is the
+ * configuration of the command line. Lists need the EAL. NULL with the reason. */
+struct nj_policies *nj_policies_new(struct nj_policy_file *first,
+                                    const struct nj_server_config *given,
+                                    const struct nj_server_config *effective, uint32_t minute,
+                                    char *why, size_t why_bytes);
+/* Only when no shard uses a snapshot any more. */
+void nj_policies_free(struct nj_policies *p);
+const struct nj_policy *nj_policies_initial(const struct nj_policies *p);
+/* From now on, pass changes to these shards. */
+void nj_policies_set_ops(struct nj_policies *p, const struct nj_policy_ops *port);
+
+/* Reload the file. Returns the new version, or 0 with the reasons in `faults`; the current
+ * policy is then kept. `warnings`: those of nj_policy_warn(). `note`: a remark for the
+ * operator, or empty. */
+uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_diags *faults,
+                            struct nj_diags *warnings, char *note, size_t note_bytes);
+/* Apply the hours of the day and free unused snapshots. Returns the new version, or 0. */
+uint64_t nj_policies_apply_hours(struct nj_policies *p, uint32_t minute);
+
+/* `params`: "class=NAME,KEY=VALUE,KEY=VALUE", without class: the whole server. Lasts until
+ * the next reload. Returns the new version, or 0 with the reason. */
+uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why, size_t why_bytes);
+/* Call `see` with the current policy, under the lock. */
+void nj_policies_call_with_current(struct nj_policies *p,
+                                   void (*see)(void *ctx, const struct nj_policy *policy),
+                                   void *ctx);
+
+/* Minute of the local day, 0 to 1439. */
+uint32_t nj_minute_of_day(time_t now);
+
+#endif

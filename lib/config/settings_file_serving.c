@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Validates the settings of file serving that the table of config_by_name.c cannot check: index,
+ * error pages, MIME types. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/set_error.h"
+#include "base/limits.h"
+#include "config/settings_validate.h"
+#include "http/files/mime_type.h"
+#include "http/proto/field_value.h"
+
+#define MIME_BYTES_MAX (1u << 20)
+
+_Static_assert((unsigned)NJ_SERVER_ERROR_PAGES_MAX == NJ_ERROR_PAGES_MAX, "one for each");
+
+/* A relative path below a folder: no segment is empty, . or .. */
+static bool is_below(const char *path)
+{
+    if (strlen(path) >= NJ_PATH_MAX)
+        return false;
+    for (const char *seg = path; seg; seg = *seg ? seg + 1 : NULL) {
+        size_t n = strcspn(seg, "/");
+        if (n == 0 || (n <= 2 && strspn(seg, ".") >= n))
+            return false;
+        seg += n;
+    }
+    return true;
+}
+
+static bool is_file_below(const char *root, const char *path)
+{
+    char name[2 * NJ_PATH_MAX];
+    struct stat st;
+
+    int n = snprintf(name, sizeof name, "%s/%s", root, path);
+    return n > 0 && (size_t)n < sizeof name && stat(name, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int read_error_page(struct nj_settings *s, const char *text, char *why, size_t n)
+{
+    struct nj_file_server_options *site = &s->site;
+    char *end;
+    unsigned long status = strtoul(text, &end, 10);
+
+    if (end != text + 3 || status < 400 || status > 599 || end[0] != '=' || end[1] != '/' ||
+        !is_below(end + 2))
+        return nj_set_error(
+            why, n,
+            "--error-page %s: expected a status from 400 to 599 and a file below the "
+            "root, e.g. 404=/404.html",
+            text);
+    for (uint32_t i = 0; i < site->n_error_pages; i++)
+        if (site->error_page[i].status == status)
+            return nj_set_error(why, n, "--error-page %s: there is another one for %lu", text,
+                                status);
+    if (s->config->root && !is_file_below(s->config->root, end + 2))
+        return nj_set_error(why, n, "--error-page %s: there is no such file below %s", text,
+                            s->config->root);
+    site->error_page[site->n_error_pages].status = (uint16_t)status;
+    site->error_page[site->n_error_pages++].path = end + 2;
+    return 0;
+}
+
+int nj__settings_read_file_serving(struct nj_settings *s, char *why, size_t n)
+{
+    const struct nj_server_config *c = s->config;
+
+    if (c->index && (!is_below(c->index) || *c->index == '.' || strchr(c->index, '/')))
+        return nj_set_error(why, n, "--index %s: expected the name of a file, e.g. index.html",
+                            c->index);
+    if (c->cache_control && (!*c->cache_control || !nj_field_value_is_valid(c->cache_control)))
+        return nj_set_error(why, n,
+                            "--cache-control: expected a valid header field value, e.g. "
+                            "max-age=3600");
+    if (c->mime_types && access(c->mime_types, R_OK) != 0)
+        return nj_set_error(why, n, "--mime-types %s: %s", c->mime_types, strerror(errno));
+    if (c->access_log && !*c->access_log)
+        return nj_set_error(why, n, "--access-log: expected a file, or - for standard output");
+    for (uint32_t i = 0; i < NJ_SERVER_ERROR_PAGES_MAX && c->error_page[i]; i++)
+        if (read_error_page(s, c->error_page[i], why, n) != 0)
+            return -1;
+    s->site.index = c->index;
+    s->site.listing = c->listing;
+    s->site.no_precompressed = c->no_precompressed;
+    s->site.cache_control = c->cache_control;
+    return 0;
+}
+
+int nj__settings_load_mime_types(struct nj_settings *s, char *why, size_t n)
+{
+    const char *path = s->config->mime_types, *wrong = NULL;
+    struct nj_diags faults = {0};
+    uint32_t line = 0;
+    size_t n_bytes;
+
+    if (!path)
+        return 0;
+    char *text = nj_ini_read_file_text(path, MIME_BYTES_MAX, &n_bytes, &faults);
+    nj_diags_free(&faults);
+    s->mime = text ? nj_mime_table_parse(text, n_bytes, &line, &wrong) : NULL;
+    free(text);
+    s->site.mime = s->mime;
+    if (s->mime)
+        return 0;
+    if (line > 0)
+        return nj_set_error(why, n, "%s:%u: %s", path, line, wrong);
+    return nj_set_error(why, n, "--mime-types %s: cannot read it, or out of memory", path);
+}

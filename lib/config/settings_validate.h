@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A configuration that was parsed and validated. */
+#ifndef NJ_CONFIG_SETTINGS_VALIDATE_H
+#define NJ_CONFIG_SETTINGS_VALIDATE_H
+
+#include <sched.h>
+
+#include <nightjar/server.h>
+
+#include "base/types.h"
+#include "config/policy_file.h"
+#include "http/files/file_server_options.h"
+#include "http/handlers/route_table.h"
+#include "net/rss_flow_owner.h"
+#include "wire/iface.h"
+
+/* Exit statuses (see --help): a failure at run time, and an invalid configuration, which a restart
+ * does not cure. */
+#define NJ_EXIT_FAILED 1
+#define NJ_EXIT_USAGE  2
+
+/* A port and the settings of its link. */
+struct nj_settings_port {
+    int id;           /* port id of DPDK; -1: the only port */
+    cpu_set_t lcores; /* lcores that poll it; empty: a share of the lcores that no port lists */
+    struct nj_iface iface; /* without MAC address and MTU, which come from the device */
+    bool slaac;            /* --addr auto6 */
+};
+
+struct nj_settings {
+    const struct nj_server_config *given;  /* from the command line */
+    const struct nj_server_config *config; /* &effective */
+    struct nj_server_config effective;     /* `given`, completed by the policy file */
+    uint32_t n_ports;
+    struct nj_settings_port port[NJ_SERVER_PORTS_MAX];
+    bool has_rss_key;          /* else a random key is generated at start */
+    struct nj_rss_key rss_key; /* secret */
+    struct nj_routes *routes;
+    struct nj_file_server_options site;
+    struct nj_mime_table *mime;
+    struct nj_policy_file *policy;
+    struct nj_diags faults; /* errors of the policy file, printed on stderr before `why` */
+};
+
+/* Returns 0, or -1 with the reason and the remedy in `why`, and further errors in s->faults, which
+ * nj_settings_free() frees in both cases. No side effects. */
+int nj_settings_from_config(struct nj_settings *s, const struct nj_server_config *config, char *why,
+                            size_t why_bytes);
+/* The same for a configuration that may lack addresses and a folder. */
+int nj_settings_from_partial_config(struct nj_settings *s, const struct nj_server_config *config,
+                                    char *why, size_t why_bytes);
+void nj_settings_free(struct nj_settings *s);
+
+/* settings_network.c: ports, addresses, gateways, routes, neighbours, VLANs, RSS key. */
+int nj__settings_read_network(struct nj_settings *s, char *why, size_t why_bytes);
+
+/* settings_file_serving.c: file serving. */
+int nj__settings_read_file_serving(struct nj_settings *s, char *why, size_t why_bytes);
+int nj__settings_load_mime_types(struct nj_settings *s, char *why, size_t why_bytes);
+
+#endif

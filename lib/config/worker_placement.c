@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Chooses CPUs for the workers around the lcores, parses the EAL arguments that name lcores, and
+ * implements --print-placement. The algorithm is in topo/place.c. */
+#include "config/worker_placement.h"
+
+#include <nightjar/server.h>
+
+#include <string.h>
+
+#include <rte_ether.h>
+
+#include "base/set_error.h"
+#include "config/eal_preset.h"
+#include "config/settings_validate.h"
+#include "dpdk/eal.h"
+#include "log/log.h"
+#include "topo/cpus.h"
+
+/* --- EAL's arguments ----------------------------------------------------------------------------
+ */
+
+/* Inserts an lcore, sorted by number, as queues are. */
+static bool add_lcore(struct nj_eal_selection *w, uint32_t *id, uint32_t lcore, uint32_t cpu)
+{
+    uint32_t i = w->n_lcores;
+
+    if (i == NJ_SHARDS_MAX)
+        return false;
+    for (; i > 0 && id[i - 1] > lcore; i--) {
+        id[i] = id[i - 1];
+        w->cpu[i] = w->cpu[i - 1];
+    }
+    id[i] = lcore;
+    w->cpu[i] = cpu;
+    w->n_lcores++;
+    return true;
+}
+
+/* "CPU", "CPU-CPU" or "LCORE@CPU", several of them with commas. */
+static bool parse_lcores(const char *text, struct nj_eal_selection *w)
+{
+    uint32_t id[NJ_SHARDS_MAX];
+
+    w->n_lcores = 0;
+    for (;; text++) {
+        uint32_t first, last, cpu;
+        if (!nj_cpu_parse(&text, &first))
+            return false;
+        last = cpu = first;
+        if (*text == '@' && (text++, !nj_cpu_parse(&text, &cpu)))
+            return false;
+        if (*text == '-' && (text++, !nj_cpu_parse(&text, &last)))
+            return false;
+        for (uint32_t lcore = first; lcore <= last; lcore++)
+            if (!add_lcore(w, id, lcore, cpu + lcore - first))
+                return false;
+        if (*text != ',')
+            return *text == '\0';
+    }
+}
+
+int nj_placement_parse_eal(int argc, char **argv, struct nj_eal_selection *out, char *why, size_t n)
+{
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < argc; i++) {
+        const char *lcores = nj_eal_option_value(argc, argv, &i, "-l");
+        if (!lcores)
+            lcores = nj_eal_option_value(argc, argv, &i, "--lcores");
+        const char *nic = lcores ? NULL : nj_eal_option_value(argc, argv, &i, "-a");
+        if (!lcores && !nic)
+            nic = nj_eal_option_value(argc, argv, &i, "--allow");
+        if (lcores && !parse_lcores(lcores, out))
+            return nj_set_error(
+                why, n,
+                "%s: cannot draw it; give at most %u lcores, each with one CPU, such as "
+                "-l 2-5,8",
+                lcores, NJ_SHARDS_MAX);
+        if (nic && out->nic[0] == '\0')
+            snprintf(out->nic, sizeof out->nic, "%.*s", (int)strcspn(nic, ","), nic);
+    }
+    return 0;
+}
+
+/* --- the plan ------------------------------------------------------------------------------------
+ */
+
+/* A topology whose CPUs share neither core nor cache. */
+static void flat_topology(struct nj_topo *t, const cpu_set_t *usable)
+{
+    memset(t, 0, sizeof *t);
+    t->n_nodes = 1;
+    for (unsigned i = 0; i < NJ_TOPO_CPUS_MAX; i++)
+        if (CPU_ISSET(i, usable))
+            t->cpu[t->n_cpus++] = (struct nj_topo_cpu){.id = (uint16_t)i,
+                                                       .core = (uint16_t)i,
+                                                       .l2 = NJ_TOPO_NONE,
+                                                       .l3 = NJ_TOPO_NONE,
+                                                       .usable = true};
+}
+
+static void read_machine(struct nj_topo *t, const cpu_set_t *usable, int nic_node)
+{
+    char why[256];
+
+    if (nj_topo_discover_by_hwloc(t, usable, NULL, why, sizeof why) != 0) {
+        nj_log(NJ_LEVEL_WARNING, "%s; workers run on any CPU without an lcore", why);
+        flat_topology(t, usable);
+    }
+    t->nic_node = nic_node;
+}
+
+void nj_placement_place_workers(const uint32_t *cpu, uint32_t n_lcores, uint32_t n_workers,
+                                int nic_node, const cpu_set_t *usable, struct nj_placement *out)
+{
+    struct nj_topo t;
+
+    read_machine(&t, usable, nic_node);
+    nj_placement_plan_workers(&t, cpu, n_lcores, n_workers, out);
+}
+
+/* Find a placement with at most as many lcores and fewer problems. */
+static bool find_better(const struct nj_topo *t, const struct nj_placement *p, uint32_t n_faults,
+                        char *eal, size_t n)
+{
+    struct nj_placement_fault faults[NJ_PLACEMENT_FAULTS_MAX];
+    struct nj_placement better;
+
+    nj_placement_plan(t, p->n_lcores, p->n_workers, &better);
+    better.lcore_mib = p->lcore_mib;
+    if (better.n_lcores == 0 || nj_placement_find_faults(t, &better, faults) >= n_faults)
+        return false;
+    nj_placement_eal_args(t, &better, eal, n);
+    return true;
+}
+
+static void format_advice(const struct nj_topo *t, const struct nj_placement *p, char *text,
+                          size_t n)
+{
+    struct nj_placement_fault faults[NJ_PLACEMENT_FAULTS_MAX];
+    uint32_t n_faults = nj_placement_find_faults(t, p, faults);
+    char eal[512], fault[256];
+
+    text[0] = '\0';
+    if (n_faults == 0 || !find_better(t, p, n_faults, eal, sizeof eal))
+        return;
+    for (uint32_t i = 0; i < n_faults; i++) {
+        size_t at = strlen(text);
+        nj_placement_fault_text(t, &faults[i], fault, sizeof fault);
+        snprintf(text + at, n - at, "nightjar: %s%s%s\n", fault,
+                 i + 1 == n_faults ? "; better: " : "", i + 1 == n_faults ? eal : "");
+    }
+}
+
+void nj_placement_format_advice(const struct nj_placement *p, int nic_node, const cpu_set_t *usable,
+                                char *text, size_t n)
+{
+    struct nj_topo t;
+
+    read_machine(&t, usable, nic_node);
+    format_advice(&t, p, text, n);
+}
+
+int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_server_config *config)
+{
+    char why[512], text[2048];
+    struct nj_presets presets;
+    struct nj_eal_selection wish;
+    struct nj_topo t;
+    struct nj_placement p;
+    cpu_set_t usable;
+
+    sched_getaffinity(0, sizeof usable, &usable);
+    int status = NJ_EXIT_USAGE;
+    int rc = nj_presets_expand_eal_args(&presets, eal_argc, eal_argv, why, sizeof why);
+    if (rc == 0)
+        rc = nj_placement_parse_eal(presets.argc, presets.argv, &wish, why, sizeof why);
+    nj_presets_free(&presets);
+    if (rc == 0) {
+        status = NJ_EXIT_FAILED;
+        rc = nj_topo_discover_by_hwloc(&t, &usable, wish.nic[0] ? wish.nic : NULL, why, sizeof why);
+    }
+    if (rc != 0) {
+        nj_log(NJ_LEVEL_ERROR, "%s", why);
+        return status;
+    }
+    if (wish.n_lcores > 0)
+        nj_placement_plan_workers(&t, wish.cpu, wish.n_lcores, config->workers, &p);
+    else
+        nj_placement_plan(&t, 0, config->workers, &p);
+    if (config->mtu > RTE_ETHER_MTU)
+        p.lcore_mib = NJ_LCORE_EAL_JUMBO_MIB;
+    nj_placement_draw(&t, &p, stdout);
+    if (wish.nic[0] && !t.nic[0])
+        nj_log(NJ_LEVEL_WARNING,
+               "-a %s: no such PCI device (lspci -D lists them); NUMA distance is ignored",
+               wish.nic);
+    format_advice(&t, &p, text, sizeof text);
+    fflush(stdout);
+    fputs(text, stderr);
+    return 0;
+}

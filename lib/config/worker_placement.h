@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Places the server's threads on CPUs, for the lcores that the EAL was given (topo/place.h). */
+#ifndef NJ_CONFIG_WORKER_PLACEMENT_H
+#define NJ_CONFIG_WORKER_PLACEMENT_H
+
+#include "topo/place.h"
+
+/*
+ * Place workers around `n_lcores` lcores on these CPUs. `usable`: the allowed CPUs of the process;
+ * `n_workers` 0: the default; `nic_node` -1: not known. If the topology cannot be read, every
+ * thread may run on any CPU. Main thread.
+ */
+void nj_placement_place_workers(const uint32_t *cpu, uint32_t n_lcores, uint32_t n_workers,
+                                int nic_node, const cpu_set_t *usable, struct nj_placement *out);
+
+/* Write the problems of a placement and better EAL arguments to `text`, one per line; "" if there
+ * are no better ones. Reads the topology again. Main thread. */
+void nj_placement_format_advice(const struct nj_placement *p, int nic_node, const cpu_set_t *usable,
+                                char *text, size_t n);
+
+/* The EAL arguments that matter for placement. */
+struct nj_eal_selection {
+    uint32_t n_lcores; /* 0: not given */
+    uint32_t cpu[NJ_SHARDS_MAX];
+    char nic[64]; /* PCI address; "": not given */
+};
+/* Parse -l and --lcores (one CPU per lcore) and -a. Returns 0, or -1 with the reason. */
+int nj_placement_parse_eal(int argc, char **argv, struct nj_eal_selection *out, char *why,
+                           size_t n);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counts the acts of protection per reason and records the client that caused most of them. The
+ * client is found by the majority algorithm of Boyer and Moore, and read through a seqlock. */
+#include "conn/abuse_reason_counts.h"
+
+#include <string.h>
+
+#include "shard/shard.h"
+
+#define READ_RETRIES 8u /* reads retried while the writer keeps writing */
+
+/* Stores and loads of the address and its version are seq_cst. A reader that saw the same even
+ * version before and after has therefore read one address. */
+static void set_client(struct nj_abuse_slot *slot, const uint64_t addr[2])
+{
+    uint32_t version = atomic_load_explicit(&slot->version, memory_order_relaxed);
+
+    atomic_store(&slot->version, version + 1);
+    atomic_store(&slot->addr[0], addr[0]);
+    atomic_store(&slot->addr[1], addr[1]);
+    atomic_store(&slot->version, version + 2);
+}
+
+static void store_u32(_Atomic uint32_t *to, uint32_t value)
+{
+    atomic_store_explicit(to, value, memory_order_relaxed);
+}
+
+/* Boyer and Moore: a client that caused over half of a second's acts is the recorded one at the end
+ * of that second. */
+static void majority_vote(struct nj_abuse_slot *slot, const struct nj_addr *client, uint32_t second)
+{
+    uint32_t weight = atomic_load_explicit(&slot->weight, memory_order_relaxed);
+    uint64_t addr[2];
+
+    memcpy(addr, client->b, sizeof addr);
+    if (second != atomic_load_explicit(&slot->second, memory_order_relaxed)) {
+        store_u32(&slot->second, second);
+        atomic_store_explicit(&slot->others, false, memory_order_relaxed);
+        weight = 0;
+    }
+    bool same = addr[0] == atomic_load_explicit(&slot->addr[0], memory_order_relaxed) &&
+                addr[1] == atomic_load_explicit(&slot->addr[1], memory_order_relaxed);
+    if (weight > 0 && !same)
+        atomic_store_explicit(&slot->others, true, memory_order_relaxed);
+    if (weight == 0 && !same)
+        set_client(slot, addr);
+    store_u32(&slot->weight, weight == 0 || same ? weight + 1 : weight - 1);
+}
+
+static void increment(_Atomic uint64_t *n)
+{
+    uint64_t old = atomic_load_explicit(n, memory_order_relaxed);
+    atomic_store_explicit(n, old + 1, memory_order_release);
+}
+
+void nj__abuse_attribute(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client)
+{
+    struct nj_abuse_slot *slot = &s->abuse.slot[reason];
+
+    majority_vote(slot, client, (uint32_t)(s->now / NJ_SEC));
+    increment(&slot->n);
+    increment(&s->abuse.n);
+}
+
+void nj__abuse_record(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client)
+{
+    nj_count(&s->counters, reason);
+    nj__abuse_attribute(s, reason, client);
+}
+
+uint64_t nj_abuse_get_count(const struct nj_abuse *a, enum nj_counter reason)
+{
+    return atomic_load_explicit(&a->slot[reason].n, memory_order_acquire);
+}
+
+bool nj_abuse_view(const struct nj_abuse *a, enum nj_counter reason, struct nj_abuse_view *out)
+{
+    const struct nj_abuse_slot *slot = &a->slot[reason];
+
+    out->n = nj_abuse_get_count(a, reason);
+    for (uint32_t i = 0; out->n > 0 && i < READ_RETRIES; i++) {
+        uint32_t version = atomic_load(&slot->version);
+        uint64_t addr[2] = {atomic_load(&slot->addr[0]), atomic_load(&slot->addr[1])};
+        if (version % 2 != 0 || atomic_load(&slot->version) != version)
+            continue;
+        memcpy(out->client.b, addr, sizeof addr);
+        out->second = atomic_load_explicit(&slot->second, memory_order_relaxed);
+        out->weight = atomic_load_explicit(&slot->weight, memory_order_relaxed);
+        out->others = atomic_load_explicit(&slot->others, memory_order_relaxed);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shares of connections: counts connections by client and ends those of the largest client when the
+ * table is nearly full. Follows max-min fairness; conn_fair_eviction.h has the rules. */
+#include "conn/conn_fair_eviction.h"
+
+#include <stdlib.h>
+
+#include "base/compiler.h"
+#include "conn/abuse_reason_counts.h"
+#include "conn/conn.h"
+#include "shard/shard_internal.h"
+
+/* Thresholds in 64ths of the connection table: counting starts, counting ends, idle connections are
+ * closed. NJ_TCP_NEARLY_FULL_PART is above them: from there on connections are reset. */
+#define COUNT_FROM  32u
+#define COUNT_UNTIL 24u
+#define TIGHT_FROM  56u
+
+/* Connections tallied in one step, about 100 ns each, and connections scanned for a victim. */
+#define COUNT_MAX 1024u
+#define SCAN_MAX  256u
+#define SCAN_FEW  32u /* scanned to find the largest client while it is unknown */
+
+/* Minimum size of the table of counters: 20 newcomers collide with a given client with a
+ * probability of 3e-4. */
+#define COUNTS_MIN 65536u
+
+static uint32_t part_of_places(const struct nj_shard *s, uint32_t of_64)
+{
+    return (uint32_t)((uint64_t)s->cfg.conns_max * of_64 / 64);
+}
+
+bool nj__conn_shares_init(struct nj_shard *s)
+{
+    uint32_t n = COUNTS_MIN;
+
+    while (n < s->cfg.conns_max && n < 1u << 30)
+        n *= 2;
+    s->shares.mask = n - 1;
+    s->shares.n = calloc(n, sizeof *s->shares.n); /* not touched before counting starts */
+    return s->shares.n != NULL;
+}
+
+void nj__conn_shares_fini(struct nj_shard *s)
+{
+    free(s->shares.n);
+    s->shares.n = NULL;
+}
+
+/* --- counting ------------------------------------------------------------------------------ */
+
+static uint32_t *count_of(const struct nj_shard *s, const struct nj_addr *remote)
+{
+    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
+    return &s->shares.n[nj_policy_conn_key(p, &s->cfg.client_key, remote) & s->shares.mask];
+}
+
+/* A trusted proxy's connections belong to many clients: no client is charged for them. */
+static bool is_trusted_proxy(const struct nj_shard *s, const struct nj_addr *remote)
+{
+    return nj_policy_trusts(nj_shape_policy(s->txns.shape), remote);
+}
+
+static void update_largest(struct nj_conn_shares *sh, const uint32_t *n)
+{
+    if (*n > sh->n[sh->largest_at])
+        sh->largest_at = (uint32_t)(n - sh->n);
+}
+
+/* Is the connection included in the counters? */
+static bool is_counted(const struct nj_conn *c)
+{
+    const struct nj_shard *s = c->shard;
+    return s->shares.counted_below > 0 && nj_pool_index(&s->conns, c) < s->shares.counted_below;
+}
+
+static void count_conn(struct nj_conn *c)
+{
+    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    uint32_t *n = count_of(c->shard, remote);
+
+    if (is_trusted_proxy(c->shard, remote))
+        return;
+    ++*n;
+    update_largest(&c->shard->shares, n);
+}
+
+void nj__conn_shares_remove(struct nj_conn *c)
+{
+    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+
+    if (nj_unlikely(is_counted(c)) && !is_trusted_proxy(c->shard, remote))
+        --*count_of(c->shard, remote);
+}
+
+void nj__conn_shares_restart_count(struct nj_shard *s)
+{
+    struct nj_conn_shares *sh = &s->shares;
+
+    if (sh->counted_below > 0)
+        memset(sh->n, 0, (sh->mask + 1) * sizeof *sh->n);
+    sh->counted_below = sh->largest_at = sh->n_to_evict = 0;
+}
+
+/* Objects keep their slots in the pool. Connections made meanwhile in slots that were passed are
+ * added when they are made. */
+static uint32_t count_batch(struct nj_shard *s)
+{
+    struct nj_conn_shares *sh = &s->shares;
+    uint32_t n = 0;
+
+    for (; n < COUNT_MAX && sh->counted_below < s->conns.n_touched; n++) {
+        struct nj_conn *c = nj_pool_at(&s->conns, sh->counted_below++);
+        if (c->shard == s)
+            count_conn(c);
+    }
+    if (sh->counted_below >= s->conns.n_touched)
+        sh->counted_below = UINT32_MAX;
+    return n;
+}
+
+/* --- eviction ------------------------------------------------------------------------------ */
+
+/* After the eviction the newcomer's client holds at most as many as the other. The margin covers
+ * collisions of hashes. */
+static bool may_evict_for(uint32_t n_other, uint32_t n_own, bool is_idle)
+{
+    return n_other >= (is_idle ? NJ_SHARE_IDLE_MIN : NJ_SHARE_BUSY_MIN) && n_other >= n_own + 2;
+}
+
+/* No stream and no output is pending. */
+static bool is_idle(const struct nj_conn *c)
+{
+    return c->waits_for != NJ_CONN_WAIT_PROGRESS;
+}
+
+/* May this connection be evicted? A connection on no list is about to be freed. */
+static bool is_evictable(const struct nj_shard *s, const struct nj_conn *c, bool gently)
+{
+    if (c->shard != s || !nj_list_linked(&c->node) || c->tcb->state == NJ_TCP_CLOSED ||
+        is_trusted_proxy(s, &c->tcb->flow.tuple.remote))
+        return false;
+    return !gently || (is_idle(c) && c->state != LINGER);
+}
+
+static struct nj_conn *next_scanned(struct nj_shard *s)
+{
+    struct nj_conn_shares *sh = &s->shares;
+
+    sh->scan_at = sh->scan_at + 1 < s->conns.n_touched ? sh->scan_at + 1 : 0;
+    return nj_pool_at(&s->conns, sh->scan_at);
+}
+
+/* Of the next SCAN_MAX connections, chooses one of the largest client, an idle one if possible. */
+static struct nj_conn *choose_victim(struct nj_shard *s, uint32_t n_own, bool gently)
+{
+    struct nj_conn_shares *sh = &s->shares;
+    struct nj_conn *best = NULL;
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < SCAN_MAX && i < s->conns.n_touched; i++) {
+        struct nj_conn *c = next_scanned(s);
+        if (!is_evictable(s, c, gently))
+            continue;
+        const uint32_t *n = count_of(s, &c->tcb->flow.tuple.remote);
+        update_largest(sh, n);
+        bool better = *n > most || (*n == most && best && is_idle(c) && !is_idle(best));
+        if (!better || !may_evict_for(*n, n_own, is_idle(c)))
+            continue;
+        best = c;
+        most = *n;
+        if (is_idle(c) && *n == sh->n[sh->largest_at])
+            break;
+    }
+    return best;
+}
+
+/* May the largest client lose a connection to a client with `n_own`? */
+static bool largest_yields_to(struct nj_conn_shares *sh, uint32_t n_own)
+{
+    bool yes = may_evict_for(sh->n[sh->largest_at], n_own, true);
+
+    sh->largest_stale |= !yes; /* another client may be the largest by now */
+    return yes;
+}
+
+/* A client with `n_own` connections opens another one while the table is nearly full. */
+static bool request_eviction(struct nj_shard *s, uint32_t n_own)
+{
+    struct nj_conn_shares *sh = &s->shares;
+
+    if (!largest_yields_to(sh, n_own))
+        return false;
+    sh->evict_for_n = sh->n_to_evict == 0 || n_own < sh->evict_for_n ? n_own : sh->evict_for_n;
+    sh->n_to_evict++;
+    return true;
+}
+
+bool nj__conn_shares_is_nearly_full(const struct nj_shard *s)
+{
+    return s->tcp.tcbs.n_used > part_of_places(s, TIGHT_FROM);
+}
+
+/* Other connections of this client. */
+static uint32_t n_other_conns(const struct nj_conn *c)
+{
+    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+    return is_trusted_proxy(c->shard, remote) ? 0 : *count_of(c->shard, remote) - 1;
+}
+
+void nj__conn_shares_add(struct nj_conn *c)
+{
+    struct nj_shard *s = c->shard;
+
+    if (nj_likely(!is_counted(c)))
+        return;
+    count_conn(c);
+    if (nj__conn_shares_is_nearly_full(s) && !nj_tcp_is_nearly_full(&s->tcp)) /* else TCP asked */
+        request_eviction(s, n_other_conns(c));
+}
+
+bool nj__conn_shares_request_room(void *shard, const struct nj_addr *remote, bool proven)
+{
+    struct nj_shard *s = shard;
+    struct nj_conn_shares *sh = &s->shares;
+
+    if (sh->counted_below == 0)
+        return false;
+    uint32_t n_own = is_trusted_proxy(s, remote) ? 0 : *count_of(s, remote);
+    if (!proven) /* SYNs may be spoofed: nothing is evicted for an unproven address */
+        return largest_yields_to(sh, n_own);
+    return request_eviction(s, n_own);
+}
+
+/* Evicts one connection per request: with FIN while the table has free entries, else with RST. */
+static uint32_t evict_conns(struct nj_shard *s, nj_ns now)
+{
+    struct nj_conn_shares *sh = &s->shares;
+    bool gently = !nj_tcp_is_nearly_full(&s->tcp);
+    uint32_t n = 0;
+
+    for (; sh->n_to_evict > 0; sh->n_to_evict--, n++) {
+        struct nj_conn *c = choose_victim(s, sh->evict_for_n, gently);
+        if (!c) { /* clients that still need one will ask again */
+            sh->n_to_evict = 0;
+            break;
+        }
+        nj__abuse_record(s, NJ_C_conn_evicted, &c->tcb->flow.tuple.remote);
+        if (gently)
+            nj__conn_close(c, now);
+        else
+            nj__conn_reset(c, now);
+    }
+    return n;
+}
+
+/* Updates the largest client. */
+static void refresh_largest(struct nj_shard *s)
+{
+    struct nj_conn_shares *sh = &s->shares;
+
+    sh->largest_stale = false;
+    for (uint32_t i = 0; i < SCAN_FEW && i < s->conns.n_touched; i++) {
+        const struct nj_conn *c = next_scanned(s);
+        if (is_evictable(s, c, false))
+            update_largest(sh, count_of(s, &c->tcb->flow.tuple.remote));
+    }
+}
+
+uint32_t nj__conn_shares_count_and_evict(struct nj_shard *s, nj_ns now)
+{
+    struct nj_conn_shares *sh = &s->shares;
+    uint32_t n_used = s->tcp.tcbs.n_used;
+
+    if (nj_likely(sh->counted_below == 0 && n_used <= part_of_places(s, COUNT_FROM)))
+        return 0;
+    if (n_used < part_of_places(s, COUNT_UNTIL)) {
+        nj__conn_shares_restart_count(s);
+        return 0;
+    }
+    uint32_t n = sh->counted_below != UINT32_MAX ? count_batch(s) : 0;
+    if (sh->largest_stale)
+        refresh_largest(s);
+    return n + evict_conns(s, now);
+}
+
+bool nj__conn_shares_has_work(const struct nj_shard *s)
+{
+    const struct nj_conn_shares *sh = &s->shares;
+    return (sh->counted_below > 0 && sh->counted_below != UINT32_MAX) || sh->n_to_evict > 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Applies the operator's policy to a shard: which peers may connect, and how many connections each
+ * client may have. Also carries out the change from one policy to the next. */
+#include "conn/abuse_reason_counts.h"
+#include "conn/conn.h"
+#include "shard/shard_internal.h"
+
+/* Client table of a shard that has none in common with others, as in tests. */
+#define OWN_CLIENTS_MAX 4096u
+/* Connections checked per step after a policy change: 50 ns each, unless the policy has long lists
+ * of networks. */
+#define RECHECK_MAX     1024u
+
+bool nj__policy_init(struct nj_shard *s, nj_ns now)
+{
+    struct nj_shape_config c = {
+        .shared = s->cfg.shape,
+        .policy = s->cfg.policy ? s->cfg.policy : &nj_policy_none,
+        .counters = &s->counters,
+        .paced_max = s->txns.pool.n_max + 1, /* a response counts in two classes while it moves */
+    };
+    if (!c.shared)
+        c.shared = s->own_shared = nj_shape_shared_new(OWN_CLIENTS_MAX);
+    if (!c.shared)
+        return false;
+    s->txns.clients = nj_shape_clients(c.shared);
+    s->txns.shape = nj_shape_new(&c, now);
+    atomic_store_explicit(&s->policy_wanted, c.policy, memory_order_relaxed);
+    atomic_store_explicit(&s->policy_version, c.policy->version, memory_order_relaxed);
+    s->recheck_at = UINT32_MAX;
+    return s->txns.shape != NULL;
+}
+
+void nj__policy_fini(struct nj_shard *s)
+{
+    if (s->txns.shape)
+        nj_shape_free(s->txns.shape);
+    if (s->own_shared)
+        nj_shape_shared_free(s->own_shared);
+    s->txns.shape = NULL;
+    s->own_shared = NULL;
+}
+
+/* --- connections --------------------------------------------------------------------------- */
+
+static enum nj_tcp_accept filter_action(const struct nj_shard *s, const struct nj_addr *remote)
+{
+    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
+
+    if (nj_likely(!nj_policy_filters_conns(p)))
+        return NJ_TCP_ACCEPT_ALLOW;
+    switch (nj_policy_decide_conn(p, remote)) {
+    case NJ_ACTION_DROP:
+        return NJ_TCP_ACCEPT_DROP;
+    case NJ_ACTION_RESET:
+        return NJ_TCP_ACCEPT_RESET;
+    case NJ_ACTION_SERVE: /* the other actions apply to requests */
+    case NJ_ACTION_FORBID:
+    case NJ_ACTION_TOO_MANY:
+        break;
+    }
+    return NJ_TCP_ACCEPT_ALLOW;
+}
+
+enum nj_tcp_accept nj__policy_accept_filter(void *shard, const struct nj_addr *remote)
+{
+    return filter_action(shard, remote);
+}
+
+/* Connections are counted for their client only while a limit is set, so an idle connection without
+ * a limit costs nothing. Connections that were open when the limit was set are not counted. */
+static bool take_client_slot(struct nj_conn *c)
+{
+    struct nj_shard *s = c->shard;
+    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
+    const struct nj_client_caps *caps = &p->classes[0].caps;
+    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
+
+    if (caps->conns_max == 0 || nj_policy_trusts(p, remote))
+        return true;
+    struct nj_client *client =
+        nj_txns_get_client(&s->txns, nj_policy_conn_key(p, &s->cfg.client_key, remote), remote);
+    if (nj_client_conn_begin(client, caps)) {
+        c->client = client;
+        return true;
+    }
+    nj_txns_put_client(&s->txns, client);
+    return false;
+}
+
+bool nj__policy_admit_conn(struct nj_conn *c)
+{
+    struct nj_shard *s = c->shard;
+
+    if (filter_action(s, &c->tcb->flow.tuple.remote) !=
+        NJ_TCP_ACCEPT_ALLOW) { /* the policy changed during the handshake */
+        nj_count(&s->counters, NJ_C_conn_denied);
+        return false;
+    }
+    if (take_client_slot(c))
+        return true;
+    nj__abuse_record(s, NJ_C_conn_client_full, &c->tcb->flow.tuple.remote);
+    return false;
+}
+
+void nj__policy_release_conn(struct nj_conn *c)
+{
+    if (!c->client)
+        return;
+    nj_client_conn_end(c->client);
+    nj_txns_put_client(&c->shard->txns, c->client);
+    c->client = NULL;
+}
+
+/* Checks the next batch of the connections that were open when the policy changed. Objects keep
+ * their slots in the pool; connections made meanwhile are checked when they are made. */
+static uint32_t recheck_conns(struct nj_shard *s, nj_ns now)
+{
+    uint32_t n = 0;
+
+    for (; n < RECHECK_MAX && s->recheck_at < s->conns.n_touched; n++) {
+        struct nj_conn *c = nj_pool_at(&s->conns, s->recheck_at++);
+        if (c->shard != s || c->tcb->state == NJ_TCP_CLOSED ||
+            filter_action(s, &c->tcb->flow.tuple.remote) == NJ_TCP_ACCEPT_ALLOW)
+            continue;
+        nj_count(&s->counters, NJ_C_conn_denied);
+        nj__conn_reset(c, now);
+    }
+    if (s->recheck_at >= s->conns.n_touched)
+        s->recheck_at = UINT32_MAX;
+    return n;
+}
+
+/* --- change -------------------------------------------------------------------------------- */
+
+void nj_shard_set_policy(struct nj_shard *s, const struct nj_policy *policy)
+{
+    atomic_store_explicit(&s->policy_wanted, policy ? policy : &nj_policy_none,
+                          memory_order_release);
+}
+
+uint64_t nj_shard_policy_version(const struct nj_shard *s)
+{
+    return atomic_load_explicit(&s->policy_version, memory_order_acquire);
+}
+
+static const struct nj_policy *wanted_policy(const struct nj_shard *s)
+{
+    return atomic_load_explicit(&s->policy_wanted, memory_order_acquire);
+}
+
+static void wake(void *ctx, void *waiter)
+{
+    (void)ctx;
+    nj__conn_wake_stream(waiter);
+}
+
+uint32_t nj__policy_adopt_and_run_shaper(struct nj_shard *s, nj_ns now)
+{
+    const struct nj_policy *p = wanted_policy(s);
+    uint32_t n = 0;
+
+    if (nj_unlikely(p != nj_shape_policy(s->txns.shape))) {
+        nj_shape_set_policy(s->txns.shape, p, now);
+        s->recheck_at = nj_policy_filters_conns(p) ? 0 : UINT32_MAX;
+        nj__conn_shares_restart_count(s);
+    }
+    if (nj_unlikely(s->recheck_at != UINT32_MAX))
+        n = recheck_conns(s, now);
+    n += nj_shape_run(s->txns.shape, now, wake, s);
+    uint64_t version = atomic_load_explicit(&s->policy_version, memory_order_relaxed);
+    if (nj_unlikely(version != p->version) && nj_shape_is_migrated(s->txns.shape))
+        atomic_store_explicit(&s->policy_version, p->version, memory_order_release);
+    return n;
+}
+
+nj_ns nj__policy_next_at(const struct nj_shard *s)
+{
+    bool changes =
+        wanted_policy(s) != nj_shape_policy(s->txns.shape) || s->recheck_at != UINT32_MAX;
+    return changes ? 0 : nj_shape_next_at(s->txns.shape);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Captures the output of DPDK, so that the user sees one line with the cause of a failure. With
+ * NJ_EAL_VERBOSE in the environment the whole output is printed when the capture ends.
+ */
+#ifndef NJ_DPDK_EAL_OUTPUT_CAPTURE_H
+#define NJ_DPDK_EAL_OUTPUT_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Redirects stdout and stderr of the process to a memory file until nj_eal_log_end_get_cause().
+ * False: no memory file, and nothing is captured. Main thread, while no other thread prints. */
+bool nj_eal_log_capture_stdio(void);
+/* Ends the capture, if there is one. `cause` (may be NULL) receives the line that most likely names
+ * the cause of a failure, with a known remedy. Without such a line `cause` is unchanged. */
+void nj_eal_log_end_get_cause(char *cause, size_t cause_bytes);
+
+/* The descriptor of the original stderr, also during a capture. Any thread; signal handlers too. */
+int nj_eal_log_original_stderr_fd(void);
+
+/* The captured line that reports that vfio could not map memory for devices (DMA); NULL: none.
+ * DPDK continues after this error, but the device cannot access that memory. Main thread. */
+const char *nj_eal_log_dma_error(void);
+
+#endif

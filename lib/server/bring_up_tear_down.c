@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bring-up and tear-down as a table of steps: an error undoes the steps that are complete, in
+ * reverse order. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include <rte_errno.h>
+
+#include "base/page_alloc.h"
+#include "base/thread_start_on_cpus.h"
+#include "config/rss_key.h"
+#include "dpdk/eal.h"
+#include "log/log.h"
+#include "server/server_internal.h"
+#include "server/telemetry.h"
+#include "store/chunk_cache.h"
+#include "store/thread_file_rights.h"
+#include "store/memory_check.h"
+
+#define HALF_OPEN_MAX   4096u
+#define TIME_WAIT       (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
+#define JOBS_MAX        1024u         /* per shard, on workers */
+/* Reads per shard, with the reader. Reads that wait for the disk count, so the bound leaves room
+ * for reads of cached data. */
+#define READS_MAX       16384u
+#define NO_RANDOM       "cannot get random numbers from the system"
+#define STOP_TIMEOUT_MS 2000u /* for tasks on workers at shutdown */
+
+uint64_t nj__server_sum_counter(const struct nj_server *s, enum nj_counter which)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        n += nj_counter_read(&s->shard[i]->counters, which);
+    /* These are counted by the thread of the access log. */
+    if (s->access && which == NJ_C_access_written)
+        n += nj_access_log_counts(s->access).n_written;
+    if (s->access && which == NJ_C_access_lost)
+        n += nj_access_log_counts(s->access).n_lost;
+    return n;
+}
+
+uint64_t nj__server_sum_counter_kind(const struct nj_server *s, enum nj_counter_kind kind)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        n += nj_counters_sum_of_kind(&s->shard[i]->counters, kind);
+    return n;
+}
+
+/* --- the steps ----------------------------------------------------------------------------- */
+
+/* CPUs that any thread of the process may use. The EAL has pinned its own threads, and possibly
+ * this one. */
+static void usable_cpus(cpu_set_t *cpus)
+{
+    DIR *tasks = nj_eal_is_up() ? opendir("/proc/self/task") : NULL;
+    cpu_set_t one;
+
+    sched_getaffinity(0, sizeof *cpus, cpus);
+    for (const struct dirent *e; tasks && (e = readdir(tasks));)
+        if (sched_getaffinity(atoi(e->d_name), sizeof one, &one) == 0)
+            CPU_OR(cpus, cpus, &one);
+    if (tasks)
+        closedir(tasks);
+}
+
+static bool start_eal(struct nj_server *s)
+{
+    const struct nj_presets *eal = &s->presets;
+    const char *tap = nj_eal_find_existing_tap(eal->argc, eal->argv);
+    char cause[384];
+    cpu_set_t mine;
+
+    if (tap) {
+        snprintf(s->why, sizeof s->why,
+                 "tap device %.*s: an interface of that name exists already; choose another iface=",
+                 (int)strcspn(tap, ","), tap);
+        return false;
+    }
+    if (nj_presets_summary(eal))
+        nj_log(NJ_LEVEL_INFO, "%s", nj_presets_summary(eal));
+    sched_getaffinity(0, sizeof mine, &mine);
+    int rc = nj_eal_init(eal->argc, eal->argv, cause, sizeof cause);
+    /* The shard of the main lcore gets a thread of its own. This thread returns to the program. */
+    sched_setaffinity(0, sizeof mine, &mine);
+    if (rc != 0)
+        snprintf(s->why, sizeof s->why, "EAL: %s (the arguments before -- are DPDK's)", cause);
+    return rc == 0;
+}
+
+static bool up_eal(struct nj_server *s)
+{
+    usable_cpus(&s->cpus);
+    if (!nj_eal_is_up() && s->presets.argc > 0)
+        return start_eal(s);
+    if (!nj_eal_is_up())
+        snprintf(s->why, sizeof s->why,
+                 "the EAL is not initialised: give its arguments, or call rte_eal_init() before");
+    else if (s->presets.argc > 0)
+        nj_log(NJ_LEVEL_INFO, "the EAL is initialised already: its arguments are not used");
+    return nj_eal_is_up();
+}
+
+static void down_lcores(struct nj_server *s)
+{
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        nj_wakeup_close(&s->waker[i]);
+}
+
+void nj__server_wake_lcores(struct nj_server *s)
+{
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        nj_wakeup_signal(&s->waker[i]);
+}
+
+static bool up_lcores(struct nj_server *s)
+{
+    for (uint32_t i = 0; i < NJ_SHARDS_MAX; i++)
+        s->waker[i].fd = -1;
+    s->n_shards = nj_lcores_list(s->lcore, NJ_SHARDS_MAX);
+    if (s->n_shards > NJ_SHARDS_MAX) {
+        snprintf(s->why, sizeof s->why, "%u lcores: at most %u are supported; choose them with -l",
+                 s->n_shards, NJ_SHARDS_MAX);
+        return false;
+    }
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        if (!nj_wakeup_open(&s->waker[i])) {
+            snprintf(s->why, sizeof s->why, "cannot open a descriptor to wake an lcore: %s",
+                     strerror(errno));
+            down_lcores(s);
+            return false;
+        }
+    nj_tsc_clock_init(&s->clock);
+    nj_ns now = nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
+    s->wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC);
+    return true;
+}
+
+/* Warns at start if every request for a file would get 403. */
+static void check_rights(const char *root)
+{
+    if (!nj_file_rights_drop())
+        nj_log(NJ_LEVEL_WARNING,
+               "the system does not let a thread drop root's file permissions (setfsuid to user "
+               "%u), so no file is served (403): run as another user, or --serve-private",
+               NJ_NOBODY);
+    nj_file_rights_restore();
+    if (!nj_file_rights_can_reach(root))
+        nj_log(NJ_LEVEL_WARNING,
+               "--root %s: other users cannot enter that folder, so nothing in it is served "
+               "(403): chmod o+x, or --serve-private",
+               root);
+}
+
+static void check_memory(const struct nj_server *s)
+{
+    struct nj_memory_info m = nj_memory_info_read("");
+    bool is_huge = nj__arena_memory_range(nj__file_store_chunks(s->store)->arena).is_huge;
+    char text[512];
+
+    nj_memory_check_warn_cache(&m, s->settings.config->cache_bytes, is_huge, text, sizeof text);
+    if (text[0])
+        nj_log(NJ_LEVEL_WARNING, "%s", text);
+}
+
+static bool up_store(struct nj_server *s)
+{
+    struct nj_file_store_options o = {
+        .root = s->settings.config->root,
+        .cache_bytes = s->settings.config->cache_bytes,
+        .symlinks = s->settings.config->symlinks,
+        .drop_rights = !s->settings.config->serve_private,
+        .n_threads = NJ_FILE_TASKS_MAX,
+    };
+    if (!o.root)
+        return true;
+    if (o.drop_rights)
+        check_rights(o.root);
+    if (nj_file_store_open(&o, &s->store, s->why, sizeof s->why) < 0)
+        return false;
+    check_memory(s);
+    return true;
+}
+
+static void down_store(struct nj_server *s)
+{
+    if (!s->store)
+        return;
+    uint32_t left = nj_file_store_close(s->store);
+    if (left > 0)
+        nj_log(NJ_LEVEL_WARNING, "%u file objects were still in use at the end", left);
+}
+
+static bool up_place(struct nj_server *s)
+{
+    uint32_t cpu[NJ_SHARDS_MAX];
+
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        cpu[i] = s->lcore[i].cpu;
+    nj_placement_place_workers(cpu, s->n_shards, s->settings.config->workers,
+                               nj__server_common_numa_node(s), &s->cpus, &s->place);
+    return true;
+}
+
+static bool up_workers(struct nj_server *s)
+{
+    struct nj_worker_pool_config c = {
+        .n_shards = s->n_shards + 1, /* the last one is the supervisor's */
+        .kind = {[NJ_WORKER_HANDLERS] = {.n_max = s->place.n_workers,
+                                         .tasks_max = NJ_TASKS_OUT_MAX,
+                                         .prepare = nj_file_rights_restore},
+                 [NJ_WORKER_FILES] = {.n_max = s->store ? NJ_FILE_TASKS_MAX : 0,
+                                      .tasks_max = JOBS_MAX}},
+        .affinity = s->place.worker,
+        .n_affinity = s->place.n_workers,
+        .housekeeping = &s->place.housekeeping,
+        .eal = true,
+        .wakeups = s->waker,
+        .n_wakeups = s->n_shards,
+    };
+    int rc = nj_worker_pool_start(&c, &s->workers);
+    if (rc != 0)
+        snprintf(s->why, sizeof s->why, "cannot start the workers: %s", strerror(-rc));
+    return rc == 0;
+}
+
+/* If a later step of bring-up failed, the workers still run here. */
+static void down_workers(struct nj_server *s)
+{
+    if (nj_worker_pool_stop(s->workers, STOP_TIMEOUT_MS) > 0)
+        return;
+    nj__server_reap_tidy_task(s);
+    nj_worker_pool_free(s->workers);
+}
+
+static const char *const read_mode_text[] = {
+    [NJ_FILE_READS_DIRECT] =
+        "by io_uring, bypassing the page cache where the file system supports it",
+    [NJ_FILE_READS_BUFFERED] = "by io_uring, through the page cache",
+    [NJ_FILE_READS_THREADS] = "by threads, through the page cache",
+};
+
+static bool start_reader(struct nj_server *s, enum nj_file_reads how)
+{
+    struct nj_file_reader_config c = {
+        .store = s->store,
+        .no_direct = how == NJ_FILE_READS_BUFFERED,
+        .n_shards = s->n_shards,
+        .tasks_max = READS_MAX,
+        .affinity = &s->place.housekeeping,
+        .eal = true,
+        .wakeups = s->waker,
+    };
+    int rc = nj_file_reader_start(&c, &s->reader);
+
+    if (rc == 0) {
+        nj_log(NJ_LEVEL_INFO, "large files are read %s%s", read_mode_text[how],
+               nj_file_reader_has_fixed_buffers(s->reader) ? ", into hugepages" : "");
+        return true;
+    }
+    snprintf(s->why, sizeof s->why, "io_uring is not available (%s)%s", strerror(-rc),
+             rc == -EPERM ? ": see kernel.io_uring_disabled in sysctl(8), and seccomp" : "");
+    return false;
+}
+
+static bool up_reader(struct nj_server *s)
+{
+    enum nj_file_reads how = s->settings.config->file_reads;
+    bool is_auto = how == NJ_FILE_READS_DEFAULT || how == NJ_FILE_READS_AUTO;
+
+    if (!s->store)
+        return true;
+    if (how != NJ_FILE_READS_THREADS) {
+        if (start_reader(s, is_auto ? NJ_FILE_READS_DIRECT : how))
+            return true;
+        if (!is_auto) {
+            size_t n = strlen(s->why);
+            snprintf(s->why + n, sizeof s->why - n, "; --file-reads threads does not need it");
+            return false;
+        }
+        nj_log(NJ_LEVEL_WARNING, "%s", s->why);
+        s->why[0] = '\0';
+    }
+    nj_log(NJ_LEVEL_INFO, "large files are read %s", read_mode_text[NJ_FILE_READS_THREADS]);
+    return true;
+}
+
+static void down_reader(struct nj_server *s)
+{
+    if (s->reader && nj_file_reader_stop(s->reader, STOP_TIMEOUT_MS) == 0)
+        nj_file_reader_free(s->reader);
+}
+
+/* UNIX time on the clock of the shards, in nanoseconds. */
+static int64_t wall_ns(void *server)
+{
+    struct nj_server *s = server;
+    return s->wall_s_at_zero * (int64_t)NJ_SEC +
+           (int64_t)nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
+}
+
+static bool up_access(struct nj_server *s)
+{
+    const struct nj_server_config *config = s->settings.config;
+    struct nj_access_log_config c = {
+        .path = config->access_log,
+        .format = config->log_format == NJ_LOG_JSON ? NJ_ACCESS_JSON : NJ_ACCESS_COMBINED,
+        .n_shards = s->n_shards,
+        .affinity = &s->place.housekeeping,
+        .eal = true,
+        .wall_ns = wall_ns,
+        .wall_ctx = s,
+    };
+    return !c.path || nj_access_log_open(&c, &s->access, s->why, sizeof s->why) == 0;
+}
+
+/* Runs after the shards have written their last records. */
+static void down_access(struct nj_server *s)
+{
+    struct nj_access_counts counts;
+
+    if (!s->access)
+        return;
+    bool has_ended = nj_access_log_close(s->access, &counts);
+    s->is_stuck =
+        s->is_stuck || (!has_ended && !s->is_program); /* nj_server_run() exits after this */
+    s->access = NULL;
+    if (counts.n_lost > 0)
+        nj_log(NJ_LEVEL_WARNING, "access log: %lu lines written, %lu requests not logged",
+               (unsigned long)counts.n_written, (unsigned long)counts.n_lost);
+}
+
+static bool nothing(struct nj_server *s)
+{
+    (void)s;
+    return true;
+}
+
+static uint32_t log_stuck_fibers(const struct nj_server *s)
+{
+    uint32_t n_stuck = 0;
+
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        const char *route;
+        uint32_t n = nj_shard_stuck_fibers(s->shard[i], &route);
+        n_stuck += n;
+        if (n > 0)
+            nj_log(NJ_LEVEL_ERROR,
+                   "lcore %u: %u handlers (%s) did not return after cancellation; exiting anyway",
+                   s->lcore[i].id, n, route);
+    }
+    return n_stuck;
+}
+
+/* Runs before the shards are freed, because tasks work on their requests. Memory that a handler
+ * which does not return may use cannot be freed. */
+static void stop_handlers(struct nj_server *s)
+{
+    uint32_t n_stuck = nj_worker_pool_stop(s->workers, STOP_TIMEOUT_MS);
+    if (n_stuck > 0)
+        nj_log(NJ_LEVEL_ERROR, "%u task%s on workers did not return within %u ms; exiting anyway",
+               n_stuck, n_stuck == 1 ? "" : "s", STOP_TIMEOUT_MS);
+    uint32_t n_reads = s->reader ? nj_file_reader_stop(s->reader, STOP_TIMEOUT_MS) : 0;
+    if (n_reads > 0)
+        nj_log(NJ_LEVEL_ERROR, "the disk did not answer within %u ms; exiting anyway",
+               STOP_TIMEOUT_MS);
+    if (log_stuck_fibers(s) + n_stuck + n_reads == 0)
+        return;
+    s->is_stuck = true;
+    down_access(s); /* writes the pending records, in bounded time */
+}
+
+static bool random_bytes(void *out, size_t n)
+{
+    return getrandom(out, n, 0) == (ssize_t)n;
+}
+
+static nj_ns read_clock(void *clock)
+{
+    return nj_tsc_clock_to_ns(clock, rte_rdtsc());
+}
+
+static uint64_t read_cycles(void)
+{
+    return rte_rdtsc();
+}
+
+/* Rare, from an lcore: a route moved to the workers, or back. */
+static void log_note(void *notes, const char *line)
+{
+    nj_lcore_log_put(notes, line);
+}
+
+static nj_ns to_ns(double seconds)
+{
+    return (nj_ns)(seconds * (double)NJ_SEC);
+}
+
+/* Limits of requests as configured; 0 selects the default of the shard. */
+static void fill_request_limits(struct nj_shard_config *c, const struct nj_settings *set)
+{
+    const struct nj_server_config *config = set->config;
+
+    c->site = &set->site;
+    c->header_bytes_max = config->max_header_size;
+    c->header_fields_max = config->max_headers;
+    c->header_timeout = to_ns(config->header_timeout_s);
+    c->body_timeout = to_ns(config->body_timeout_s);
+    c->send_timeout = to_ns(config->send_timeout_s);
+    c->min_rate = config->min_rate == NJ_NONE ? 0 : config->min_rate;
+    uint64_t upload = config->min_upload_rate ? config->min_upload_rate : NJ_MIN_UPLOAD_RATE;
+    c->min_upload_rate = upload == NJ_NONE ? 0 : upload;
+    double deadline_s = config->body_deadline_s;
+    c->body_deadline = to_ns(deadline_s > 0 ? deadline_s : (double)NJ_BODY_DEADLINE_S);
+    c->body_max = config->max_body == NJ_NONE ? 0 : config->max_body;
+}
+
+static void init_lcore(struct nj_server *s, uint32_t i)
+{
+    const struct nj_server_port *p = nj__server_port_of_shard(s, i);
+    struct nj_lcore *l = &s->lcore[i];
+
+    l->shard = s->shard[i];
+    l->clock = &s->clock;
+    l->control = &s->control;
+    l->end = &s->end[i];
+    l->idle = nj__server_idle_mode(s->settings.config);
+    l->waker = &s->waker[i];
+    l->rx = nj_dpdk_port_rx_queue_of_shard(&p->dev, i - p->first);
+    l->init = s->given.lcore_init;
+    l->fini = s->given.lcore_fini;
+    l->hook_ctx = s->given.lcore_ctx;
+}
+
+/* The part of shard `i` in its port. */
+static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c)
+{
+    struct nj_server_port *p = &s->port[nj__server_port_of_shard(s, i) - s->port];
+
+    c->number = i;
+    c->index = i - p->first;
+    c->n_shards = p->n_shards;
+    c->steering = p->dev.steering;
+    c->reta_size = p->dev.reta_size;
+    c->rss_key = p->dev.rss_key;
+    c->iface = p->settings->iface;
+    c->iface.mac = p->dev.mac;
+    c->iface.mtu = p->dev.mtu;
+    c->slaac = p->settings->slaac;
+    c->tx = p->dev.tx;
+    c->held_max = p->dev.held_max;
+    c->tx_pool = p->dev.tx_pool[c->index];
+    c->frag_table = p->dev.frags[c->index];
+    nj_shard_rings_bind_ops(&p->fabric, &s->end[i], c->index, &s->waker[i], &c->ops);
+}
+
+static bool up_shards(struct nj_server *s)
+{
+    const struct nj_settings *set = &s->settings;
+    nj_ns now = nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
+    struct nj_shard_config c = {
+        .listen_port = set->config->listen_port,
+        .conns_max = set->config->conns_max,
+        .half_open_max = HALF_OPEN_MAX,
+        .time_wait = TIME_WAIT,
+        .newreno = set->config->newreno,
+        .ecn = !set->config->no_ecn,
+        .preface_timeout = to_ns(set->config->preface_timeout_s),
+        .idle_timeout = to_ns(set->config->idle_timeout_s),
+        .wall_s_at_zero = s->wall_s_at_zero,
+        .routes = set->routes,
+        .no_files = !set->config->root,
+        .fibers_max = set->config->fibers_max,
+        .strategy = set->config->strategy,
+    };
+    fill_request_limits(&c, set);
+    c.shape = s->shape;
+    c.policy = nj_policies_initial(s->policies);
+    if (!random_bytes(&c.ndp_key, sizeof c.ndp_key) ||
+        !random_bytes(&c.client_key, sizeof c.client_key)) {
+        snprintf(s->why, sizeof s->why, NO_RANDOM);
+        return false;
+    }
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        join_port(s, i, &c);
+        if (s->store) {
+            struct nj_worker_ops way = nj_worker_pool_ops(s->workers, i, NJ_WORKER_FILES);
+            struct nj_worker_ops reader = {0};
+            if (s->reader)
+                reader = nj_file_reader_ops_of_shard(s->reader, i);
+            c.ops.files = nj_file_client_init(&s->lane[i], &way, &reader, s->store);
+        }
+        c.ops.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
+        c.ops.clock = read_clock;
+        c.ops.cycles = read_cycles;
+        c.ops.clock_ctx = &s->clock;
+        c.ops.log = log_note;
+        c.ops.log_ctx = &s->notes[i];
+        if (s->access)
+            c.access = nj_access_log_port(s->access, i);
+        s->shard[i] = nj_pages_map(sizeof *s->shard[i], 0); /* contains keys */
+        if (!random_bytes(&c.flow_key, sizeof c.flow_key) ||
+            !random_bytes(&c.isn_key, sizeof c.isn_key) || !random_bytes(&c.seed, sizeof c.seed) ||
+            !s->shard[i] || !nj_shard_init(s->shard[i], &c, now)) {
+            snprintf(s->why, sizeof s->why, "not enough memory for shard %u", i);
+            return false;
+        }
+        init_lcore(s, i);
+    }
+    explicit_bzero(&c, sizeof c); /* contains keys */
+    nj__server_set_policy_ops(s);
+    return true;
+}
+
+static void down_shards(struct nj_server *s)
+{
+    for (uint32_t i = 0; i < s->n_shards; i++) {
+        if (!s->shard[i])
+            continue;
+        nj_shard_fini(s->shard[i]);
+        nj_pages_unmap(s->shard[i], sizeof *s->shard[i]);
+        s->shard[i] = NULL;
+    }
+}
+
+static bool up_telemetry(struct nj_server *s)
+{
+    nj_telemetry_attach(s);
+    return true;
+}
+
+static void down_telemetry(struct nj_server *s)
+{
+    (void)s;
+    nj_telemetry_attach(NULL);
+}
+
+static void stop_lcores(struct nj_server *s)
+{
+    nj__server_set_lcore_phase(s, NJ_PHASE_STOP);
+    /* nj_server_run() cannot return before the lcores have. */
+    uint32_t n =
+        nj_lcores_wait(s->lcore, s->n_shards, s->is_program ? UINT32_MAX : STOP_TIMEOUT_MS);
+    for (uint32_t i = 0; n > 0 && i < s->n_shards; i++)
+        if (atomic_load(&s->lcore[i].state) != NJ_LCORE_IDLE)
+            nj_log(NJ_LEVEL_ERROR, "lcore %u did not return from a handler within %u ms",
+                   s->lcore[i].id, STOP_TIMEOUT_MS);
+    s->is_stuck |= n > 0;
+}
+
+static bool start_lcores(struct nj_server *s)
+{
+    atomic_store_explicit(&s->control.phase, NJ_PHASE_RUN, memory_order_release);
+    if (nj_lcores_start_loops(s->lcore, s->n_shards, s->why, sizeof s->why) == 0)
+        return true;
+    stop_lcores(s);
+    return false;
+}
+
+static bool up_supervisor(struct nj_server *s)
+{
+    int rc = nj_thread_start(&s->supervisor, &s->place.housekeeping, nj__server_supervise, s);
+
+    if (rc != 0)
+        snprintf(s->why, sizeof s->why, "cannot start the supervisor: %s", strerror(rc));
+    return rc == 0;
+}
+
+static void down_supervisor(struct nj_server *s)
+{
+    pthread_join(s->supervisor, NULL);
+}
+
+/* clang-format off */
+static const struct step {
+    bool (*up)(struct nj_server *);
+    void (*down)(struct nj_server *); /* called only if up() returned true */
+    bool is_serving;                      /* nj__server_tear_down_serving() undoes it */
+} steps[] = {
+    {up_eal,        NULL,            false},
+    {up_lcores,     down_lcores,     false},
+    {up_store,      down_store,      false},
+    {nj__server_open_ports, nj__server_close_ports, false},
+    {up_place,      NULL,            false},
+    {up_workers,    down_workers,    false},
+    {up_reader,     down_reader,     false},
+    {up_access,     down_access,     false},
+    {nj__server_init_policy, nj__server_free_policy, false},
+    {up_shards,     down_shards,     false},
+    {nothing,       stop_handlers,   true},
+    {up_telemetry,  down_telemetry,  true},
+    {start_lcores,  stop_lcores,     true},
+    {up_supervisor, down_supervisor, true},
+};
+/* clang-format on */
+
+static void undo_step(struct nj_server *s)
+{
+    const struct step *step = &steps[--s->n_steps_up];
+
+    if (step->down)
+        step->down(s);
+}
+
+void nj__server_tear_down_serving(struct nj_server *s)
+{
+    while (s->n_steps_up > 0 && steps[s->n_steps_up - 1].is_serving && !s->is_stuck)
+        undo_step(s);
+}
+
+void nj__server_tear_down(struct nj_server *s)
+{
+    while (s->n_steps_up > 0 && !s->is_stuck)
+        undo_step(s);
+}
+
+bool nj__server_bring_up(struct nj_server *s)
+{
+    while (s->n_steps_up < NJ_ARRAY_LEN(steps) && steps[s->n_steps_up].up(s))
+        s->n_steps_up++;
+    bool ok = s->n_steps_up == NJ_ARRAY_LEN(steps);
+    if (!ok)
+        nj__server_tear_down(s);
+    return ok;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Idle connections: their struct nj_xfer is freed some time after the last byte, and a new one is
+ * attached with the next segment or call. The state of the path stays in struct nj_tcb. Keepalive
+ * follows RFC 9293 3.8.4.
+ */
+#include "base/assert.h"
+#include "tcp/loss/recovery.h"
+#include "tcp/tcp_internal.h"
+#include "telem/counters.h"
+
+void nj__tcb_attach_xfer(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    if (t->x)
+        return;
+    struct nj_xfer *x = nj_pool_take(&tcp->xfers);
+    NJ_ASSERT(x != NULL); /* there are as many as control blocks */
+    t->x = x;
+    x->tcb = t;
+    nj_list_init(&x->ready);
+    nj_list_init(&x->pending);
+    nj_list_init(&x->sent);
+    nj_list_init(&x->by_send_time);
+    x->overtaken = &x->by_send_time;
+    x->rexmit_at = x->pto_at = x->reo_at = x->delack_at = x->close_at = x->next_burst_at = NJ_NEVER;
+    x->high_seq = t->snd_una - 1;
+    x->rack_fack = t->snd_una;
+    x->reo_mult = 1;
+    x->rto = nj__tcp_rto_base(t);
+    x->mtu_probe_at = t->heard_at + t->mtu_wait_cs * NJ_TCP_MTU_WAIT_UNIT;
+    x->last_send_at = t->heard_at; /* the window may be stale: see nj_cc_ops.idle */
+}
+
+/* Is nothing in flight, queued or due in either direction? */
+static bool is_quiescent(const struct nj_tcb *t)
+{
+    const struct nj_xfer *x = t->x;
+    bool open = t->state == NJ_TCP_ESTABLISHED || t->state == NJ_TCP_CLOSE_WAIT ||
+                t->state == NJ_TCP_FIN_WAIT_2;
+
+    return open && t->snd_una == t->snd_nxt && !x->sndq.head && !x->rcvq.head && !x->reasm &&
+           !t->ack_now && x->delack_at == NJ_NEVER && x->rexmit_at == NJ_NEVER &&
+           x->close_at == NJ_NEVER && t->fin_seen == t->fin_received && !nj__ecn_must_echo(t);
+}
+
+/* A connection that never sent has no state to keep, so it may become idle at once. */
+static nj_ns idle_at(const struct nj_tcb *t)
+{
+    nj_ns wait = t->x->rto > NJ_TCP_IDLE_AFTER ? t->x->rto : NJ_TCP_IDLE_AFTER;
+    return t->heard_at + (t->x->used ? wait : 0);
+}
+
+nj_ns nj__idle_shrink_or_keepalive_at(const struct nj_tcp *tcp, const struct nj_tcb *t)
+{
+    if (t->x && is_quiescent(t))
+        return idle_at(t);
+    if (t->x || tcp->cfg.keepalive == 0)
+        return NJ_NEVER;
+    return t->heard_at + tcp->cfg.keepalive + t->n_keepalives * NJ_TCP_KEEPALIVE_INTERVAL;
+}
+
+_Static_assert((NJ_TCP_MTU_RAISE_WAIT + NJ_TCP_MTU_PROBE_WAIT) / NJ_TCP_MTU_WAIT_UNIT <= UINT16_MAX,
+               "the longest time between two probes fits");
+
+/* RFC 8899 5.1.2: the remaining wait before the next probe. */
+static uint16_t probe_wait(const struct nj_tcb *t)
+{
+    nj_ns at = t->x->mtu_probe_at;
+    nj_ns left = at > t->heard_at ? (at - t->heard_at) / NJ_TCP_MTU_WAIT_UNIT : 0;
+
+    return (uint16_t)(left < UINT16_MAX ? left : UINT16_MAX);
+}
+
+static void detach_xfer(struct nj_tcp *tcp, struct nj_tcb *t)
+{
+    NJ_ASSERT(is_quiescent(t));
+    NJ_ASSERT(nj_list_empty(&t->x->sent));
+    t->mtu_wait_cs = probe_wait(t);
+    nj_pool_put(&tcp->xfers, t->x);
+    t->x = NULL;
+}
+
+/* RFC 9293 3.8.4: send a keepalive with an acknowledged number, which the peer must answer. False:
+ * the block is gone. */
+static bool send_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    if (t->n_keepalives == NJ_TCP_KEEPALIVE_PROBES) {
+        nj_count(tcp->cfg.counters, NJ_C_tcp_keepalive_dead);
+        nj_tcp_abort(tcp, t, now);
+        return false;
+    }
+    t->n_keepalives++;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_keepalive);
+    nj__tcb_attach_xfer(tcp, t);
+    nj__tcp_send_keepalive(tcp, t, now);
+    detach_xfer(tcp, t);
+    return true;
+}
+
+bool nj__idle_shrink_or_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    if (now < nj__idle_shrink_or_keepalive_at(tcp, t))
+        return true;
+    if (!t->x)
+        return send_keepalive(tcp, t, now);
+    if (nj_list_linked(&t->x->ready) || nj_list_linked(&t->x->pending))
+        t->heard_at = now; /* about to be processed: postpone */
+    else
+        detach_xfer(tcp, t);
+    return true;
+}

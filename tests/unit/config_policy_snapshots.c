@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The policy in force: reloads, hours, changes, and when a snapshot may go. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "config/policy_snapshots.h"
+#include "support/scratch.h"
+
+TestSuite(config_policy_snapshots, .fini = scratch_remove);
+
+/* Shards that adopt when they are told to. */
+static struct {
+    _Atomic(const struct nj_policy *) wanted;
+    const struct nj_policy *used;
+    _Atomic uint64_t adopted;
+    uint32_t running;   /* bit i: a response, in slot i */
+    uint32_t adopts_in; /* so many looks; 0: when it is told to */
+} shards;
+
+static char path[64], why[256], note[128];
+static struct nj_diags faults, warnings;
+static struct nj_server_config given, effective;
+static struct nj_policy_file *first;
+static struct nj_policies *policies;
+
+static void set(void *ctx, const struct nj_policy *policy)
+{
+    atomic_store(&shards.wanted, policy);
+}
+
+static void adopt(void);
+
+static uint64_t adopted(void *ctx)
+{
+    if (shards.adopts_in > 0 && --shards.adopts_in == 0)
+        adopt();
+    return atomic_load(&shards.adopted);
+}
+
+static bool runs(void *ctx, uint8_t slot)
+{
+    return shards.running >> slot & 1;
+}
+
+/* They have stopped looking at the old one; only then do they say so. */
+static void adopt(void)
+{
+    shards.used = atomic_load(&shards.wanted);
+    atomic_store(&shards.adopted, shards.used->version);
+}
+
+static void write_file(const char *text)
+{
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+}
+
+static void start(const char *text, uint32_t minute)
+{
+    scratch_make();
+    snprintf(path, sizeof path, "%s/policy", scratch);
+    write_file(text);
+    nj_server_config_init(&given);
+    given.policy_file = path;
+    effective = given;
+    first = nj_policy_file_read(path, &effective, &faults);
+    cr_assert(first, "%s", faults.text);
+    policies = nj_policies_new(first, &given, &effective, minute, why, sizeof why);
+    cr_assert(policies, "%s", why);
+    atomic_store(&shards.wanted, nj_policies_initial(policies));
+    adopt();
+    nj_policies_set_ops(policies, &(struct nj_policy_ops){NULL, set, adopted, runs});
+}
+
+static void finish(void)
+{
+    nj_policies_free(policies);
+    nj_policy_file_free(first);
+    nj_diags_free(&faults);
+    nj_diags_free(&warnings);
+}
+
+static const struct nj_class *class_named(const char *name)
+{
+    for (uint32_t i = 0; i < shards.used->n_classes; i++)
+        if (strcmp(shards.used->classes[i].name, name) == 0)
+            return &shards.used->classes[i];
+    return NULL;
+}
+
+static uint64_t reload(const char *text)
+{
+    write_file(text);
+    nj_diags_free(&faults);
+    nj_diags_free(&warnings);
+    uint64_t version = nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note);
+    adopt();
+    return version;
+}
+
+static uint64_t change(const char *params)
+{
+    uint64_t version = nj_policies_change(policies, params, why, sizeof why);
+    adopt();
+    return version;
+}
+
+Test(config_policy_snapshots, reloads)
+{
+    start("[class a]\npath = /a\n[class b]\npath = /b\n", 0);
+    cr_expect(shards.used->version == 1 && class_named("a")->slot == 1);
+    cr_expect_eq(reload("[class b]\npath = /b\n[class c]\npath = /c\n"), 2);
+    cr_expect_eq(shards.used->version, 2);
+    cr_expect(class_named("b")->slot == 2 && class_named("c")->slot == 3, "they keep their slots");
+    cr_expect_eq(reload("[class b]\nrat = 1\n"), 0);
+    cr_expect(faults.n > 0 && shards.used->version == 2);
+    cr_expect_eq(reload("[class a]\npath = /a\n"), 3);
+    cr_expect_eq(class_named("a")->slot, 1);
+    cr_expect_str_eq(note, "");
+    cr_expect_eq(warnings.n, 0);
+    cr_expect_eq(reload("[class a]\npath = /a*\n"), 4);
+    cr_expect(strstr(warnings.text, "policy:2: warning: path = /a*: * is taken literally"), "%s",
+              warnings.text);
+    cr_expect_eq(reload("[limits]\nmax_body = 1KiB\n"), 5);
+    cr_expect(strstr(note, "next start"), "%s", note);
+    unlink(path);
+    cr_expect_eq(nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note), 0);
+    cr_expect(strstr(faults.text, "No such file"), "%s", faults.text);
+    finish();
+}
+
+/* Classes `letter`0 and so on, in place of what was there. */
+static const char *many(char letter, unsigned n)
+{
+    static char text[4000];
+
+    text[0] = '\0';
+    for (unsigned i = 0; i < n; i++)
+        sprintf(text + strlen(text), "[class %c%u]\npath = /%u\n", letter, i, i);
+    return text;
+}
+
+/* 31 classes at once, 31 others, and the first ones again. */
+Test(config_policy_snapshots, slots_go_round)
+{
+    start(many('a', 31), 0);
+    for (unsigned round = 0; round < 4; round++) {
+        uint32_t slots = 0;
+        cr_assert_neq(reload(many(round % 2 ? 'a' : 'b', 31)), 0);
+        for (uint32_t i = 0; i < shards.used->n_classes; i++)
+            slots |= 1u << shards.used->classes[i].slot;
+        cr_expect_eq(slots, UINT32_MAX, "each has one of its own");
+        cr_expect_eq(shards.used->classes[0].slot, 0);
+    }
+    finish();
+}
+
+/* What runs in a slot would be the new class's. */
+Test(config_policy_snapshots, no_slot_with_downloads_is_given_anew)
+{
+    char where[128];
+
+    start(many('a', 31), 0);
+    uint8_t slot = class_named("a4")->slot;
+    uint32_t slot_gen = class_named("a4")->slot_gen;
+    shards.running = 1u << slot;
+    cr_expect_neq(reload(many('b', 30)), 0);
+    for (uint32_t i = 0; i < shards.used->n_classes; i++)
+        cr_expect_neq(shards.used->classes[i].slot, slot, "%s", shards.used->classes[i].name);
+    cr_expect_eq(reload(many('b', 31)), 0);
+    snprintf(where, sizeof where, "%s:61: class b30: no free slot", path);
+    cr_expect(strstr(faults.text, where), "%s", faults.text);
+    cr_expect(shards.used->version == 2 && !class_named("b30"), "what was in force stays");
+    uint8_t of_b7 = class_named("b7")->slot;
+    cr_expect_eq(class_named("b7")->slot_gen, slot_gen + 1, "it is the second in its slot");
+    cr_expect_eq(reload(many('c', 31)), 0, "30 would have one");
+    cr_expect_eq(reload("[class b7]\npath = /b\n"), 3);
+    cr_expect_eq(class_named("b7")->slot, of_b7, "and nobody was moved for them");
+    cr_expect_neq(reload(many('a', 31)), 0, "who had them gets them");
+    cr_expect_eq(class_named("a4")->slot, slot);
+    cr_expect_eq(class_named("a4")->slot_gen, slot_gen);
+    shards.running = 0;
+    cr_expect_neq(reload(many('b', 31)), 0);
+    finish();
+}
+
+Test(config_policy_snapshots, hours_come_and_go)
+{
+    start("[class a]\npath = /a\nrate = 1MiB/s\n[class a 22:00-06:00]\nrate = 2MiB/s\n"
+          "[class n]\npath = /\nhours = 00:00-06:00\n",
+          12 * 60);
+    cr_expect_eq(nj_policies_apply_hours(policies, 12 * 60), 0, "nothing changes");
+    cr_expect_eq(nj_policies_apply_hours(policies, 22 * 60), 2);
+    adopt();
+    cr_expect_eq(class_named("a")->total.rate, 2u << 20);
+    uint8_t slot = 0;
+    cr_expect_eq(nj_policies_apply_hours(policies, 3), 3, "the clock was set");
+    adopt();
+    cr_assert(class_named("n"));
+    slot = class_named("n")->slot;
+    cr_expect_neq(change("class=a,rate=5MiB/s"), 0);
+    cr_expect_neq(nj_policies_apply_hours(policies, 12 * 60), 0);
+    adopt();
+    cr_expect(!class_named("n"));
+    cr_expect_eq(class_named("a")->total.rate, 5u << 20, "a change outlives the hour");
+    cr_expect_neq(nj_policies_apply_hours(policies, 0), 0);
+    adopt();
+    cr_expect_eq(class_named("n")->slot, slot);
+    cr_expect_neq(reload("[class a]\npath = /a\nrate = 1MiB/s\n"), 0);
+    cr_expect_eq(class_named("a")->total.rate, 1u << 20, "but not another file");
+    cr_expect_neq(change("class=a,streams=3"), 0);
+    cr_expect_eq(class_named("a")->total.rate, 1u << 20, "nor does it come back");
+    finish();
+}
+
+Test(config_policy_snapshots, changes_add_up)
+{
+    start("[server]\nrate = 8MiB/s\nburst = 64KiB\n[class a]\npath = /a\n", 0);
+    cr_expect_eq(change("ceiling=9MiB/s"), 2);
+    cr_expect(shards.used->total.rate == 8u << 20 && shards.used->total.ceiling == 9u << 20);
+    cr_expect_eq(shards.used->total.burst, 65536);
+    cr_expect_eq(change("rate=4MiB/s"), 3);
+    cr_expect_eq(shards.used->total.ceiling, 4u << 20, "a rate alone is both");
+    cr_expect_eq(shards.used->total.burst, 0);
+    cr_expect_eq(change("class=a,streams=5,client_rate=1MiB/s"), 4);
+    cr_expect_eq(change("class=a,client_burst=64KiB"), 5);
+    cr_expect_eq(change("class=default,connections=7"), 6);
+    cr_expect(class_named("a")->caps.streams_max == 5 && class_named("a")->client.rate == 1u << 20);
+    cr_expect(class_named("a")->client.burst == 65536);
+    cr_expect_eq(shards.used->classes[0].caps.conns_max, 7);
+    static const char *const wrong[] = {"",
+                                        "class=a",
+                                        "class=b,rate=1",
+                                        "rate",
+                                        "rate=",
+                                        "rate=x",
+                                        "streams=5",
+                                        "rate=2,ceiling=1",
+                                        "class=a,class=a,rate=1",
+                                        "class=a,connections=1",
+                                        "class=a,path=/b",
+                                        "rate=1,class=a"};
+    for (size_t i = 0; i < NJ_ARRAY_LEN(wrong); i++) {
+        why[0] = '\0';
+        cr_expect_eq(change(wrong[i]), 0, "%s", wrong[i]);
+        cr_expect(strlen(why) > 8 && strcmp(why, "no memory") != 0, "%s: %s", wrong[i], why);
+    }
+    cr_expect_eq(shards.used->version, 6);
+    finish();
+}
+
+/* As long as they may look at a snapshot, it stays; when there are too many, there is no other. */
+Test(config_policy_snapshots, shards_that_do_not_adopt)
+{
+    start("", 0);
+    for (unsigned i = 0; i < NJ_POLICIES_OLD_MAX; i++)
+        cr_expect_neq(nj_policies_change(policies, "rate=1MiB/s", why, sizeof why), 0);
+    cr_expect_eq(nj_policies_change(policies, "rate=1MiB/s", why, sizeof why), 0);
+    cr_expect(strstr(why, "not applied"), "%s", why);
+    cr_expect_eq(shards.used->version, 1, "and can still be read");
+    adopt();
+    cr_expect_eq(nj_policies_change(policies, "rate=2MiB/s", why, sizeof why),
+                 NJ_POLICIES_OLD_MAX + 2);
+    adopt();
+    cr_expect_eq(shards.used->total.rate, 2u << 20);
+    finish();
+}
+
+/* Who changes much in a row waits for them, and the change is made. */
+Test(config_policy_snapshots, shards_that_adopt_soon)
+{
+    start("", 0);
+    for (unsigned i = 0; i < NJ_POLICIES_OLD_MAX; i++)
+        cr_expect_neq(nj_policies_change(policies, "rate=1MiB/s", why, sizeof why), 0);
+    shards.adopts_in = 5;
+    cr_expect_eq(nj_policies_change(policies, "burst=1MiB", why, sizeof why),
+                 NJ_POLICIES_OLD_MAX + 2, "%s", why);
+    cr_expect_eq(shards.used->version, NJ_POLICIES_OLD_MAX + 1);
+    adopt();
+    cr_expect_eq(shards.used->total.rate, 1u << 20, "what was changed before stays");
+    finish();
+}
+
+/* Two o'clock does not come on one night in spring, and comes twice in autumn. */
+Test(config_policy_snapshots, local_minutes)
+{
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset();
+    cr_expect_eq(nj_minute_of_day(1774745999), 119, "2026-03-29 00:59:59 UTC");
+    cr_expect_eq(nj_minute_of_day(1774746000), 180);
+    cr_expect_eq(nj_minute_of_day(1792889999), 179, "2026-10-25 00:59:59 UTC");
+    cr_expect_eq(nj_minute_of_day(1792890000), 120);
+    cr_expect_eq(nj_minute_of_day(1792882800), 60, "2026-10-24 23:00:00 UTC");
+}
+
+static atomic_bool done;
+
+static void *lcore(void *unused)
+{
+    while (!atomic_load(&done)) {
+        adopt();
+        cr_assert(shards.used->n_classes >= 1 && shards.used->version > 0);
+    }
+    return NULL;
+}
+
+static void *telemetry(void *unused)
+{
+    char text[128];
+
+    for (unsigned i = 0; i < 500; i++)
+        while (nj_policies_change(policies, "class=a,rate=3MiB/s", text, sizeof text) == 0)
+            sched_yield(); /* until the lcore has adopted some */
+    return NULL;
+}
+
+Test(config_policy_snapshots, from_several_threads, .timeout = 60)
+{
+    pthread_t thread[3];
+
+    start("[class a]\npath = /a\n[class b]\npath = /b\nhours = 00:00-01:00\n", 0);
+    atomic_store(&done, false);
+    pthread_create(&thread[0], NULL, lcore, NULL);
+    pthread_create(&thread[1], NULL, telemetry, NULL);
+    pthread_create(&thread[2], NULL, telemetry, NULL);
+    for (unsigned i = 0; i < 200; i++) {
+        nj_policies_apply_hours(policies, i % 2 ? 0 : 720);
+        if (i % 20 == 0)
+            nj_policies_reload(policies, 0, &faults, &warnings, note, sizeof note);
+    }
+    pthread_join(thread[1], NULL);
+    pthread_join(thread[2], NULL);
+    atomic_store(&done, true);
+    pthread_join(thread[0], NULL);
+    adopt();
+    cr_expect(shards.used->version > 1000, "%lu", (unsigned long)shards.used->version);
+    finish();
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Acts of protection are recorded with the client that caused them. */
+#include <criterion/criterion.h>
+
+#include "support/shard_rig.h"
+
+#define FLOODER 0xc6120009u /* 198.18.0.9 */
+
+static struct nj_abuse_view view_of(const struct rig *r, enum nj_counter reason)
+{
+    struct nj_abuse_view v = {0};
+    nj_abuse_view(&r->s->abuse, reason, &v);
+    return v;
+}
+
+static bool is_against(const struct nj_abuse_view *v, uint32_t ip)
+{
+    struct nj_addr a = rig_addr(ip);
+    return nj_addr_eq(&v->client, &a);
+}
+
+/* Requests reset at once, until the connection ends, on three connections. */
+Test(conn_abuse_reason_counts, rapid_reset)
+{
+    struct rig *r = rig_new();
+    const uint8_t *goaway = NULL;
+
+    for (uint16_t i = 0; i < 3; i++) {
+        struct rig_peer *p = rig_syn_from(r, FLOODER, 1000 + i);
+        rig_speak_h2(r, p);
+        for (uint32_t k = 0; k < 1200 && !p->got_fin; k++) {
+            uint8_t buf[256];
+            uint32_t n = rig_h2_get(buf, 1 + 2 * k, "/index.html");
+            n += rig_h2(buf + n, 3, 0, 1 + 2 * k, "\0\0\0\10", 4);
+            rig_send(r, p, buf, n);
+            rig_settle(r);
+        }
+        cr_expect_eq(rig_h2_frames(p, 7, &goaway), 1);
+        cr_expect_eq(memcmp(goaway + 8, "too many streams reset", 22), 0);
+    }
+    struct nj_abuse_view v = view_of(r, NJ_C_h2_abuse_resets);
+    cr_expect_eq(v.n, 3);
+    cr_expect(is_against(&v, FLOODER) && !v.others);
+    cr_expect_eq(rig_count(r, NJ_C_h2_abuse_resets), 3);
+    cr_expect_eq(rig_count(r, NJ_C_h2_abuse), 3);
+    rig_free(r);
+}
+
+/* An incomplete frame and an unread response count as abuse; an idle connection does not. */
+Test(conn_abuse_reason_counts, slowness)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *slow = rig_connect_h2(r, 1000), *idle = rig_connect_h2(r, 1001);
+    struct rig_peer *deaf = rig_syn_from(r, FLOODER, 1002);
+
+    rig_speak_h2(r, deaf);
+    rig_send(r, slow, "\0\0\10\6", 4);
+    deaf->manual = true;
+    rig_get(r, deaf, 1, "/whole");
+    rig_run(r, 100 * NJ_SEC);
+    struct nj_abuse_view v = view_of(r, NJ_C_h2_abuse_slow);
+    cr_expect(v.n == 1 && is_against(&v, RIG_PEER_IP));
+    v = view_of(r, NJ_C_conn_timeout);
+    cr_expect(v.n == 1 && is_against(&v, FLOODER), "%u", (unsigned)v.n);
+    cr_expect(idle->got_fin);
+    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), 3);
+    rig_free(r);
+}
+
+/* More than the policy lets a client have. */
+Test(conn_abuse_reason_counts, caps)
+{
+    struct rig *r = rig_alloc(8192, 8192);
+    struct nj_shard_config c = rig_config(r);
+    struct nj_policy p = nj_policy_none;
+
+    p.classes[0].caps.conns_max = 1;
+    p.classes[0].caps.requests_per_s = 2;
+    c.policy = &p;
+    rig_new_with(r, &c);
+    struct rig_peer *a = rig_syn_from(r, FLOODER, 1000);
+    rig_speak_h2(r, a);
+    rig_syn_from(r, FLOODER, 1001);
+    for (uint32_t i = 0; i < 5; i++)
+        rig_get(r, a, 1 + 2 * i, "/index.html");
+    rig_settle(r);
+    struct nj_abuse_view v = view_of(r, NJ_C_conn_client_full);
+    cr_expect(v.n == 1 && is_against(&v, FLOODER));
+    v = view_of(r, NJ_C_request_refused);
+    cr_expect(v.n == 3 && is_against(&v, FLOODER), "%u", (unsigned)v.n);
+    rig_free(r);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The reassembly list against an array of bytes (RFC 9293 3.10.7.4). The first copy of a byte is
+ * kept. */
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+
+#include <rte_mbuf.h>
+
+#include "base/prng.h"
+#include "support/mbuf_env.h"
+#include "tcp/tcp_internal.h"
+
+#define SPAN 4000u
+
+struct queue {
+    struct nj_tcp tcp;
+    struct nj_tcb tcb;
+    struct nj_xfer xfer;
+    struct rte_mempool *pool;
+    uint32_t base;        /* sequence number of byte 0 */
+    int16_t byte[SPAN];   /* the first copy, or -1 */
+    uint32_t n_delivered; /* bytes that left in order */
+};
+
+/* Insert as step 7 does, with bytes of this copy. The model may know less than the queue has to
+ * take: the queue keeps one piece of a segment that spans others, and is right to. */
+static void insert(struct queue *q, uint32_t off, uint32_t n, uint8_t copy)
+{
+    uint8_t data[300];
+    memset(data, copy, n);
+    struct rte_mbuf *m = nj_test_mbuf(q->pool, data, n);
+    cr_assert_not_null(m);
+    uint32_t held = q->tcb.x->reasm_bytes;
+    struct nj_seg seg = {.seq = q->base + off, .payload_bytes = n};
+    if (!nj__reasm_insert(&q->tcp, &q->tcb, m, &seg)) {
+        cr_assert_eq(q->tcb.x->reasm_bytes, held);
+        rte_pktmbuf_free(m);
+        return;
+    }
+    uint32_t first = 0; /* the first gap it reaches is what it fills */
+    while (q->byte[off + first] >= 0)
+        first++;
+    cr_assert_lt(first, n, "took what it has");
+    uint32_t end = first;
+    while (end < n && q->byte[off + end] < 0)
+        q->byte[off + end++] = copy;
+    cr_assert_eq(q->tcb.x->reasm_bytes - held, end - first);
+}
+
+static void check_list(const struct queue *q)
+{
+    uint32_t n_bytes = 0, n_mbufs = 0, at = q->tcb.rcv_nxt - q->base;
+    for (const struct rte_mbuf *m = q->tcb.x->reasm; m; m = m->next) {
+        uint32_t off = m->hash.usr - q->base;
+        cr_assert_geq(off, at, "overlap or disorder");
+        at = off + m->data_len;
+        for (uint32_t i = 0; i < m->data_len; i++)
+            cr_assert_eq(rte_pktmbuf_mtod(m, uint8_t *)[i], q->byte[off + i]);
+        n_bytes += m->data_len;
+        n_mbufs++;
+    }
+    for (const struct rte_mbuf *m = q->tcb.x->rcvq.head; m; m = m->next)
+        n_mbufs++;
+    cr_assert_eq(n_bytes, q->tcb.x->reasm_bytes);
+    cr_assert_eq(n_mbufs, q->tcb.x->rcvq.n_mbufs);
+    cr_assert_leq(n_mbufs, NJ_RECV_MBUFS_MAX);
+    cr_assert_eq(n_mbufs, q->tcp.n_held);
+    cr_assert_eq(nj__reasm_end_seq(&q->tcb) - q->base,
+                 q->tcb.x->reasm ? at : q->tcb.rcv_nxt - q->base);
+}
+
+/* The byte at rcv_nxt arrives, in a segment of `n`. */
+static void fill_hole(struct queue *q, uint32_t n, uint8_t copy)
+{
+    uint8_t data[300];
+    uint32_t off = q->tcb.rcv_nxt - q->base;
+    memset(data, copy, n);
+    nj__rcvq_append(&q->tcp, &q->tcb, nj_test_mbuf(q->pool, data, n), 0, n);
+    q->tcb.rcv_nxt += n;
+    for (uint32_t i = 0; i < n; i++)
+        q->byte[off + i] = copy; /* what stands in order is never looked at again */
+    nj__reasm_move_ready(&q->tcp, &q->tcb);
+    uint32_t end = off;
+    while (end < SPAN && q->byte[end] >= 0)
+        end++;
+    cr_assert_eq(q->tcb.rcv_nxt - q->base, end, "what is in order is pulled, and nothing else");
+}
+
+static void read_all(struct queue *q)
+{
+    const uint8_t *data;
+    uint32_t n;
+    while ((n = nj_tcp_recv_peek(&q->tcb, &data)) > 0) {
+        for (uint32_t i = 0; i < n; i++)
+            cr_assert_eq(data[i], q->byte[q->n_delivered + i]);
+        q->n_delivered += n;
+        nj_tcp_recv_take(&q->tcp, &q->tcb, n);
+    }
+    cr_assert_eq(q->n_delivered, q->tcb.rcv_nxt - q->base);
+}
+
+Test(tcp_recv_queue_reassembly, agrees_with_an_array)
+{
+    const uint64_t seed = 0x4ea5;
+    static struct queue q;
+    struct nj_prng r;
+
+    fprintf(stderr, "seed %#lx\n", (unsigned long)seed);
+    nj_prng_init(&r, seed);
+    nj_list_init(&q.tcp.pending);
+    q.pool = nj_test_pool(300);
+    for (unsigned run = 0; run < 300; run++) {
+        memset(&q.tcb, 0, sizeof q.tcb);
+        memset(&q.xfer, 0, sizeof q.xfer);
+        q.tcb.x = &q.xfer;
+        q.tcp.n_held = 0;
+        memset(q.byte, 0xff, sizeof q.byte);
+        nj_list_init(&q.tcb.x->pending);
+        q.base = run % 2 ? UINT32_MAX - nj_prng_below(&r, SPAN) : nj_prng_below(&r, UINT32_MAX);
+        q.tcb.rcv_nxt = q.base;
+        q.n_delivered = 0;
+        uint32_t len_max = 1 + nj_prng_below(&r, 299), at;
+        for (unsigned i = 0; i < 200 && (at = q.tcb.rcv_nxt - q.base) < SPAN - 700; i++) {
+            uint32_t off = at + 1 + nj_prng_below(&r, 600 < SPAN - at - 301 ? 600 : 100);
+            if (off + 300 < SPAN)
+                insert(&q, off, 1 + nj_prng_below(&r, len_max), (uint8_t)nj_prng_next(&r));
+            check_list(&q);
+            if (nj_prng_below(&r, 20) == 0)
+                fill_hole(&q, 1 + nj_prng_below(&r, len_max), (uint8_t)nj_prng_next(&r));
+            check_list(&q);
+            if (nj_prng_below(&r, 10) == 0)
+                read_all(&q);
+        }
+        nj__mbuf_queue_free(&q.tcb.x->rcvq);
+        nj__reasm_free(&q.tcb);
+        cr_assert(nj_test_pool_full(q.pool));
+    }
+}
+
+Test(tcp_recv_queue_reassembly, drop_last)
+{
+    static struct queue q;
+    q.tcb.x = &q.xfer;
+    q.pool = nj_test_pool(8);
+    memset(q.byte, 0xff, sizeof q.byte);
+    cr_expect_not(nj__reasm_drop_last(&q.tcp, &q.tcb));
+    insert(&q, 30, 10, 3);
+    insert(&q, 10, 10, 1);
+    cr_expect(nj__reasm_drop_last(&q.tcp, &q.tcb));
+    cr_expect_eq(nj__reasm_end_seq(&q.tcb), 20);
+    check_list(&q);
+    cr_expect(nj__reasm_drop_last(&q.tcp, &q.tcb));
+    cr_expect_eq(q.tcb.x->reasm_bytes, 0);
+    cr_expect(nj_test_pool_full(q.pool));
+}
+
+/* Out-of-order data never uses the half of held_max beyond which smaller windows are advertised. So
+ * peers that leave holes open keep nobody out. */
+Test(tcp_recv_queue_reassembly, holes_make_no_pressure)
+{
+    enum { N_CONNS = 64, HELD_MAX = 1000 };
+    static struct nj_tcb tcb[N_CONNS];
+    static struct nj_xfer xfer[N_CONNS];
+    static struct nj_tcp tcp;
+    struct rte_mempool *pool = nj_test_pool(HELD_MAX);
+
+    tcp.cfg.held_max = HELD_MAX;
+    for (uint32_t i = 0; i < N_CONNS; i++)
+        tcb[i].x = &xfer[i];
+    for (uint32_t round = 0; round < 300; round++) {
+        for (uint32_t i = 0; i < N_CONNS; i++) {
+            struct nj_seg seg = {.seq = 2 * round + 1, .payload_bytes = 1};
+            struct rte_mbuf *m = nj_test_mbuf(pool, "x", 1);
+            if (!nj__reasm_insert(&tcp, &tcb[i], m, &seg))
+                rte_pktmbuf_free(m);
+        }
+    }
+    cr_expect_gt(tcp.n_held, HELD_MAX / 3);
+    cr_expect_leq(tcp.n_held, HELD_MAX / 2 + 1);
+    cr_expect_neq(nj__rcv_pressure(&tcp), NJ_RCV_PRESSURE_HIGH);
+    for (uint32_t i = 0; i < N_CONNS; i++)
+        nj__reasm_free(&tcb[i]);
+    cr_expect(nj_test_pool_full(pool));
+}
+
+/* Dynamic thresholds: many hoarding connections leave mbufs for the next one; a few may hold many.
+ */
+Test(tcp_recv_queue_reassembly, hoarders_share_a_bound)
+{
+    enum { N_CONNS = 64, HELD_MAX = 1000 };
+    static struct nj_tcb tcb[N_CONNS + 1];
+    static struct nj_xfer xfer[N_CONNS + 1];
+    static struct nj_tcp tcp;
+    struct rte_mempool *pool = nj_test_pool(HELD_MAX + 64);
+
+    tcp.cfg.held_max = HELD_MAX;
+    for (uint32_t i = 0; i <= N_CONNS; i++)
+        tcb[i].x = &xfer[i];
+    for (uint32_t round = 0; round < 300; round++) {
+        for (uint32_t i = 0; i < N_CONNS; i++) {
+            struct nj_seg seg = {.seq = 2 * round + 1, .payload_bytes = 1};
+            struct rte_mbuf *m = nj_test_mbuf(pool, "x", 1);
+            if (!nj__reasm_insert(&tcp, &tcb[i], m, &seg))
+                rte_pktmbuf_free(m);
+            if (i == 0 && round == 200)
+                cr_expect_lt(tcb[0].x->rcvq.n_mbufs, 200,
+                             "one of many may not have what one alone may");
+        }
+    }
+    cr_expect_lt(tcp.n_held, HELD_MAX - 10);
+    cr_expect(nj__rcv_may_hold(&tcp, &tcb[N_CONNS]), "a newcomer finds room");
+    for (uint32_t i = 0; i < N_CONNS; i++) {
+        cr_expect_geq(tcb[i].x->rcvq.n_mbufs, 3, "nobody is left out");
+        tcp.n_held -= tcb[i].x->rcvq.n_mbufs;
+        nj__reasm_free(&tcb[i]);
+    }
+    for (uint32_t n = 0; n < 199; n++) { /* alone: a fifth of the bound, n < (max - n) / 4 */
+        struct nj_seg seg = {.seq = 2 * n + 1, .payload_bytes = 1};
+        cr_assert(nj__reasm_insert(&tcp, &tcb[N_CONNS], nj_test_mbuf(pool, "x", 1), &seg));
+    }
+    nj__reasm_free(&tcb[N_CONNS]);
+    cr_expect(nj_test_pool_full(pool));
+}
