@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar-examples: a route for each type of handler. */
+/* nightjar-examples: routes for handlers that wait, block and compute. */
 #include "options.h"
 
 #include <string.h>

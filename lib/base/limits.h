@@ -153,7 +153,7 @@
 #define NJ_PATH_MAX 4096
 
 /* Open requests of a shard, for files and routes: 1,024 connections with all their 128 streams;
- * 456 bytes each, 57 MiB when all are in use. A further one gets 503. */
+ * 512 bytes each, 64 MiB when all are in use. A further one gets 503. */
 #define NJ_TXNS_MAX 131072u
 
 /* Requests for files of a shard that wait for a worker or stream a large file: as many as it has

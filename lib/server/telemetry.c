@@ -243,7 +243,7 @@ static bool shards(const struct nj_server *s, const char *params, struct rte_tel
     return true;
 }
 
-/* Scales the cycles of each stage from the measured steps to all busy steps. */
+/* The cycles of each stage, of the measured steps only, beside counters of all steps. */
 static bool stages(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
     static const enum nj_counter besides[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_loops_busy,
@@ -379,7 +379,8 @@ static const struct {
     {"/nightjar/files", "The file cache: what it holds, hits and misses, and reads. No parameters.",
      nj__telemetry_files},
     {"/nightjar/abuse",
-     "Protection that acted against clients: by reason, how often, and the last client. No "
+     "Protection that acted against clients: by reason, how often, and the client with most events "
+     "in a second. No "
      "parameters.",
      nj__telemetry_abuse},
     {"/nightjar/latency",

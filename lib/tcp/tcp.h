@@ -36,9 +36,9 @@ enum nj_tcp_accept {
     NJ_TCP_ACCEPT_DROP,  /* drop without an answer */
 };
 
-/* Maximum number of connections in TIME-WAIT. Each takes 64 bytes and 16 of the flow table, 20 MiB
- * in all. With 2 MSL of 60 s this allows 4,369 active closes per second; beyond that the oldest
- * entries end early. */
+/* Maximum number of connections in TIME-WAIT. Each takes 64 bytes, 16 MiB in all, beside
+ * its slots of the flow table. With 2 MSL of 60 s this allows 4,369 active closes per second;
+ * beyond that the oldest entries end early. */
 #define NJ_TCP_TIME_WAITS (256u * 1024u)
 
 struct nj_tcp_config {
