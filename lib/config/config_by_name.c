@@ -302,7 +302,8 @@ static bool texts_equal(const char *const *a, const char *const *b, size_t n)
     return true;
 }
 
-bool nj_config_file_keys_equal(const struct nj_server_config *a, const struct nj_server_config *b)
+bool nj_config_equals_in_file_options(const struct nj_server_config *a,
+                                      const struct nj_server_config *b)
 {
     const struct nj_option *o;
 

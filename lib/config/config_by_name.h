@@ -30,6 +30,7 @@ int nj_config_set_file_option(struct nj_server_config *config, const char *name,
 void nj_config_fill_unset_from_file(struct nj_server_config *config,
                                     const struct nj_server_config *file);
 /* Are all fields that the policy file can set equal? */
-bool nj_config_file_keys_equal(const struct nj_server_config *a, const struct nj_server_config *b);
+bool nj_config_equals_in_file_options(const struct nj_server_config *a,
+                                      const struct nj_server_config *b);
 
 #endif

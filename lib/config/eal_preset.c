@@ -13,7 +13,7 @@
 #include "config/settings_validate.h"
 #include "log/log.h"
 #include "topo/pci_driver.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 
 #define KEYS_MAX 32u   /* of one --preset */
 #define ARG_MAX  1024u /* bytes of one argument */

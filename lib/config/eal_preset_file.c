@@ -12,7 +12,7 @@
 #define KEYS_MAX 24u
 #define KEY_MAX  32u
 
-bool nj_preset_has_word(struct nj_str words, struct nj_str word)
+bool nj_preset_word_list_contains(struct nj_str words, struct nj_str word)
 {
     struct nj_str w;
 

@@ -55,7 +55,7 @@ const char *nj_preset_closest(struct nj_str name);
 /* The next line of arguments after *at, which starts as the text of the file. False: none left. */
 bool nj_preset_next_arg_line(const char **at, struct nj_str *line);
 /* Is it one of these words? */
-bool nj_preset_has_word(struct nj_str words, struct nj_str word);
+bool nj_preset_word_list_contains(struct nj_str words, struct nj_str word);
 
 enum nj_preset_key_kind { NJ_KEY_UNKNOWN, NJ_KEY_ONCE, NJ_KEY_REPEATABLE };
 /* May the key be given never, once or several times? */

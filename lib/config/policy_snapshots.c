@@ -304,7 +304,7 @@ uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_di
     struct nj_policy_file *f = nj_policy_file_read(p->given.policy_file, &config, faults);
     if (!f)
         return 0;
-    if (!nj_config_file_keys_equal(&config, &p->effective))
+    if (!nj_config_equals_in_file_options(&config, &p->effective))
         snprintf(note, n, "changes to [files], [limits] and [log] take effect at the next start");
     pthread_mutex_lock(&p->lock);
     uint64_t version = install_file(p, f, minute, faults);

@@ -35,7 +35,7 @@ static NJ_PRINTF(2, 3) void add_difference(struct lines *l, const char *format, 
 static bool fits(struct nj_str words, const char *word)
 {
     return nj_str_eq(words, NJ_STR("any")) ||
-           nj_preset_has_word(words, (struct nj_str){word, (uint32_t)strlen(word)});
+           nj_preset_word_list_contains(words, (struct nj_str){word, (uint32_t)strlen(word)});
 }
 
 static void compare_driver(struct lines *l)
@@ -124,7 +124,7 @@ void nj_presets_diff_port(const struct nj_presets *p, const struct nj_dpdk_port 
 
 int nj_presets_check_ports_exist(const struct nj_presets *p, char *why, size_t n)
 {
-    const char *complaint = nj_eal_device_error();
+    const char *complaint = nj_eal_skipped_device_error();
 
     for (uint32_t i = 0; i < p->n_devices; i++)
         if (!nj_dpdk_device_has_port(p->device[i].name))

@@ -74,7 +74,8 @@ uint64_t nj_abuse_get_count(const struct nj_abuse *a, enum nj_counter reason)
     return atomic_load_explicit(&a->slot[reason].n, memory_order_acquire);
 }
 
-bool nj_abuse_view(const struct nj_abuse *a, enum nj_counter reason, struct nj_abuse_view *out)
+bool nj_abuse_get_count_and_client(const struct nj_abuse *a, enum nj_counter reason,
+                                   struct nj_abuse_view *out)
 {
     const struct nj_abuse_slot *slot = &a->slot[reason];
 

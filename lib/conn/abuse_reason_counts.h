@@ -47,7 +47,8 @@ void nj__abuse_record(struct nj_shard *s, enum nj_counter reason, const struct n
 void nj__abuse_attribute(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client);
 
 /* Any thread. Returns false when there was no such act, or its slot is being written. */
-bool nj_abuse_view(const struct nj_abuse *a, enum nj_counter reason, struct nj_abuse_view *out);
+bool nj_abuse_get_count_and_client(const struct nj_abuse *a, enum nj_counter reason,
+                                   struct nj_abuse_view *out);
 uint64_t nj_abuse_get_count(const struct nj_abuse *a, enum nj_counter reason);
 
 #endif

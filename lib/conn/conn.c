@@ -16,7 +16,7 @@
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "conn/preface_detect.h"
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 #include "tcp/seq.h"
 
 #define LINGER_PROGRESS_MAX                                                                        \
@@ -502,7 +502,7 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
     }
     if (s->n_tx_mbufs_left < NJ_TX_POOL_LOW)
         nj__pressure_reset_unacking(s, now);
-    nj__handlers_flush_workers(s);
+    nj__handlers_wake_workers(s);
     return n_processed;
 }
 
@@ -569,7 +569,7 @@ static void goaway_all(struct nj_shard *s, nj_ns now)
 
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
-    uint32_t n = nj__pressure_reset_unreading(s, now) + nj__timeouts_tick(s, now) +
+    uint32_t n = nj__pressure_reset_unreading_peer(s, now) + nj__timeouts_tick(s, now) +
                  nj__conn_shares_count_and_evict(s, now);
 
     if (!s->draining || now < s->goaway_at)

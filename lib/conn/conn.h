@@ -110,7 +110,7 @@ void nj__pressure_track(struct nj_conn *c, nj_ns now);
 void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now);
 /* Received mbufs are short: resets one peer that sends but does not read. To be called again at
  * once while the shortage lasts. Returns how many were reset. */
-uint32_t nj__pressure_reset_unreading(struct nj_shard *s, nj_ns now);
+uint32_t nj__pressure_reset_unreading_peer(struct nj_shard *s, nj_ns now);
 nj_ns nj__pressure_next_at(const struct nj_shard *s);
 
 #endif

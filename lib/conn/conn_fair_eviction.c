@@ -8,7 +8,7 @@
 #include "base/compiler.h"
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 
 /* Thresholds in 64ths of the connection table: counting starts, counting ends, idle connections are
  * closed. NJ_TCP_NEARLY_FULL_PART is above them: from there on connections are reset. */

@@ -17,7 +17,7 @@
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "http/response_head.h"
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 #include "tcp/seq.h"
 
 #define LINGER_TIMEOUT (2 * NJ_SEC) /* all is acknowledged, the peer does not close */
@@ -220,7 +220,7 @@ static enum txn_wait txn_wait_of(const struct nj_txn *t)
         return TXN_WAIT_ACK;
     if (!t->head_sent_at)
         return waits_for_body ? TXN_WAIT_BODY : ours;
-    switch (nj_h2_blocked_by(t->stream)) {
+    switch (nj_h2_stream_blocked_by(t->stream)) {
     case NJ_H2_BLOCKED_BY_BODY: /* a handler may wait for body bytes before it continues */
         if (nj_paced_is_waiting(&t->paced))
             return TXN_WAIT_SERVER;
@@ -245,7 +245,7 @@ static void note_progress(struct nj_txn *t, nj_ns now)
 {
     t->progressed_at = now;
     t->progress_sent = t->paced.n_bytes;
-    t->progress_received = t->exchange ? nj_exchange_received(t->exchange) : 0;
+    t->progress_received = t->exchange ? nj_exchange_body_bytes_received(t->exchange) : 0;
     t->progress_una = t->conn->tcb->snd_una;
     t->progress_throttled = t->paced.throttled_ns;
 }
@@ -315,12 +315,13 @@ static void check_body(struct nj_txn *t, bool progressed, nj_ns now)
     bool enough = progressed;
 
     if (rate > 0)
-        enough =
-            nj_exchange_received(t->exchange) - t->progress_received >= bytes_at_rate(time, rate);
+        enough = nj_exchange_body_bytes_received(t->exchange) - t->progress_received >=
+                 bytes_at_rate(time, rate);
     if (enough)
         note_progress(t, now);
     else if (time >= c->body_timeout)
-        give_up_body(t, progressed || nj_exchange_received(t->exchange) != t->progress_received
+        give_up_body(t, progressed ||
+                                nj_exchange_body_bytes_received(t->exchange) != t->progress_received
                             ? NJ_C_body_slow
                             : NJ_C_body_timeout);
 }

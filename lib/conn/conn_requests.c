@@ -6,7 +6,7 @@
  */
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 
 #define CREDIT_MAX_NS (10 * NJ_MS) /* largest debt of a connection */
 
@@ -238,7 +238,7 @@ void nj__conn_serve_requests(struct nj_conn *c, nj_ns now)
             advance_next_request(active);
             if (nj__handlers_admit_request(c->shard, x) != NJ_ADMIT_NOW)
                 continue; /* later requests may not need what this one waits for */
-            nj_ns took = nj__handlers_offer(c->shard, x);
+            nj_ns took = nj__handlers_schedule_request(c->shard, x);
             active->round_credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
         }
         if (active->next_request)
@@ -266,5 +266,5 @@ void nj__conn_abort_request_bodies(struct nj_conn *c)
         return;
     struct nj_list *all = &c->active->peer.exchanges;
     for (struct nj_list *n = all->next; n != all; n = n->next)
-        nj_exchange_cancel_if_incomplete(nj_exchange_of_node(n));
+        nj_exchange_cancel_if_body_partial(nj_exchange_of_node(n));
 }

@@ -6,7 +6,7 @@
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 
 static struct nj_admission *admission_of(struct nj_shard *s)
 {
@@ -170,7 +170,7 @@ static void start_request(struct nj_shard *s, struct nj_txn *t, nj_ns now)
     nj__txn_schedule_progress_check(t, now);
     nj_exchange_task(t->exchange)->queued = true;
     nj__conn_mark_ready(t->conn);
-    nj__handlers_offer(s, t->exchange);
+    nj__handlers_schedule_request(s, t->exchange);
 }
 
 static uint32_t start_waiting(struct nj_shard *s, nj_ns now)
@@ -251,7 +251,7 @@ static void consider_victim(void *search, struct nj_task *task)
     nj_ns age = f->now - t->stack_since;
     if (n_has <= f->share || age < NJ_FIBERS_GRACE || !nj__txn_waits_for_peer(t))
         return;
-    uint64_t rate = (nj_exchange_received(x) + t->paced.n_bytes) * 1000 / (age / NJ_MS);
+    uint64_t rate = (nj_exchange_body_bytes_received(x) + t->paced.n_bytes) * 1000 / (age / NJ_MS);
     if (f->found && !evict_before(f, t, n_has, rate))
         return;
     f->found = t;
@@ -307,7 +307,7 @@ static uint32_t reject_expired(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-uint32_t nj__admission_start_and_evict(struct nj_shard *s, nj_ns now)
+uint32_t nj__admission_start_evict_handlers(struct nj_shard *s, nj_ns now)
 {
     struct nj_admission *st = admission_of(s);
 

@@ -5,7 +5,7 @@
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 
 #define SHED_TIMEOUT   (5 * NJ_SEC) /* without an ACK */
 #define UNACKED_GRAIN  (1 * NJ_SEC) /* resolution of the time of the last ACK */
@@ -128,7 +128,7 @@ static struct nj_conn *largest_unread(struct nj_shard *s, nj_ns now)
     return worst;
 }
 
-uint32_t nj__pressure_reset_unreading(struct nj_shard *s, nj_ns now)
+uint32_t nj__pressure_reset_unreading_peer(struct nj_shard *s, nj_ns now)
 {
     struct nj_conn *c = rx_mbufs_are_low(s) ? largest_unread(s, now) : NULL;
 

@@ -3,7 +3,7 @@
  * client may have. Also carries out the change from one policy to the next. */
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 
 /* Client table of a shard that has none in common with others, as in tests. */
 #define OWN_CLIENTS_MAX 4096u

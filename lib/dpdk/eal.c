@@ -74,7 +74,7 @@ static void remove_runtime_dir(void)
 
 static char device_error[384]; /* of a device that rte_eal_init() left out */
 
-const char *nj_eal_device_error(void)
+const char *nj_eal_skipped_device_error(void)
 {
     return device_error;
 }

@@ -15,7 +15,7 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes);
 
 /* The error that the EAL or a driver printed about a device that nj_eal_init() left out; "" when
  * there was none. Explains a missing port. After nj_eal_init(). */
-const char *nj_eal_device_error(void);
+const char *nj_eal_skipped_device_error(void);
 
 /* The value of `-x VALUE`, `-xVALUE`, `--long VALUE` or `--long=VALUE` at argv[*i], or NULL. `*i`
  * is advanced to the last word of the option. */

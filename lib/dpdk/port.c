@@ -28,7 +28,7 @@
 #include "dpdk/rss.h"
 #include "net/ip4_reassembly.h"
 #include "tcp/mbuf_priv.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 
 #define POOL_CACHE     256u
 /* Receive: the ring, segments held out of order, and packets in rings between shards.
@@ -119,10 +119,10 @@ static const char *device_error(void)
 {
     static char text[512];
 
-    if (!*nj_eal_device_error())
+    if (!*nj_eal_skipped_device_error())
         return "";
     snprintf(text, sizeof text, ": DPDK: %s (NJ_EAL_VERBOSE=1 shows its full output)",
-             nj_eal_device_error());
+             nj_eal_skipped_device_error());
     return text;
 }
 
@@ -145,7 +145,7 @@ int nj_dpdk_port_choose(int wanted, uint16_t *id, int *node, char *why, size_t n
 {
     uint16_t count = rte_eth_dev_count_avail();
 
-    if (count == 0 && *nj_eal_device_error())
+    if (count == 0 && *nj_eal_skipped_device_error())
         return nj_set_error(why, n, "no Ethernet port%s", device_error());
     if (count == 0)
         return nj_set_error(why, n,

@@ -141,7 +141,7 @@ void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut)
 }
 
 /* Endless header blocks by CONTINUATION frames (CVE-2024-28182 and similar). */
-void nj__h2_glitch_continuation(struct nj_h2 *h)
+void nj__h2_check_continuation_flood(struct nj_h2 *h)
 {
     uint64_t max = (uint64_t)h->core->limits.header_bytes_max * NJ__H2_HARD_LIMIT_FACTOR;
 

@@ -204,7 +204,7 @@ enum nj_h2_blocked_by {
     NJ_H2_BLOCKED_BY_CONN_WINDOW,   /* the peer's flow-control window of the connection is exhausted
                                      */
 };
-enum nj_h2_blocked_by nj_h2_blocked_by(const struct nj_h2_stream *st);
+enum nj_h2_blocked_by nj_h2_stream_blocked_by(const struct nj_h2_stream *st);
 uint32_t nj_h2_stream_id(const struct nj_h2_stream *st);
 
 /* Iterate over the streams passed to on_request that have neither ended nor been reset, oldest

@@ -2,20 +2,23 @@
 /*
  * Types and functions shared by the files of lib/h2. Only these files and their tests include it.
  *
- *   frame.h              wire format of frames
- *   size_class_alloc.c         allocator for connections and streams
- *   h2_context.c         state shared by all connections of a shard
- *   session.c            start and end of a connection
- *   input.c              input: preface and frames, one function per frame type
- *   settings.c           SETTINGS, sent and received
- *   flow_control.c       flow control in both directions
- *   header_block_dispatch.c            dispatch of header blocks: requests, trailers, blocks to be
- * ignored request_head.c       decoding and validation of a header block's fields data_input.c
- * received DATA response.c           responses: heads and trailers output.c             output:
- * queued frames, and DATA send_scheduler.c     order of DATA between streams (RFC 9218) stream.c
- * life cycle of a stream, and the table of open streams reset_after_response.c  streams whose
- * response is complete and whose request is not glitch_budget.c             budget for abuse by the
- * peer hpack/hpack.h        header compression
+ *   frame.h                  wire format of frames
+ *   size_class_alloc.c       allocator for connections and streams
+ *   h2_context.c             state shared by all connections of a shard
+ *   conn_open_close.c        start and end of a connection
+ *   input.c                  input: preface and frames, one function per frame type
+ *   settings.c               SETTINGS, sent and received
+ *   flow_control.c           flow control in both directions
+ *   header_block_dispatch.c  header blocks: requests, trailers, blocks to be ignored
+ *   request_head.c           decoding and validation of a header block's fields
+ *   data_input.c             received DATA
+ *   response.c               responses: heads and trailers
+ *   output.c                 output: queued frames, and DATA
+ *   send_scheduler.c         order of DATA between streams (RFC 9218)
+ *   stream.c                 life cycle of a stream, and the table of open streams
+ *   reset_after_response.c   streams with a complete response and no complete request
+ *   glitch_budget.c          budget for abuse by the peer
+ *   hpack/hpack.h            header compression
  *
  * One lcore makes all calls on an nj_h2_context and its connections. Lengths are bytes.
  */
@@ -226,7 +229,7 @@ struct nj_h2 {
     uint8_t hdr_buf[NJ__H2_FRAME_HEAD];
 };
 
-/* ---- session.c ---- */
+/* ---- conn_open_close.c ---- */
 
 /* Record why the connection must end. Only the first call has an effect. */
 void nj__h2_record_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code);
@@ -352,7 +355,7 @@ uint8_t *nj__h2_out_extend_for_ack(struct nj_h2 *h, uint32_t n_bytes);
 /* End the stream once the current content of the outbox is written. */
 void nj__h2_stream_end_when_flushed(struct nj_h2_stream *st);
 /* The peer reset a stream whose response head, of `n_bytes`, may still be in the outbox. */
-void nj__h2_count_outbox_reset_bytes(struct nj_h2 *h, uint32_t n_bytes);
+void nj__h2_cap_unsent_reset_responses(struct nj_h2 *h, uint32_t n_bytes);
 /* Ensure room for `n_bytes` more. False: out of memory, which ends the connection. */
 bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes);
 void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b);
@@ -418,6 +421,6 @@ void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut);
 void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st);
 void nj__h2_glitch_data_ends(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes);
 /* A CONTINUATION frame of `n_bytes`. */
-void nj__h2_glitch_continuation(struct nj_h2 *h);
+void nj__h2_check_continuation_flood(struct nj_h2 *h);
 
 #endif

@@ -182,7 +182,7 @@ static void continuation_begins(struct nj_h2 *h)
 {
     h->block_bytes += h->frame.n_bytes;
     h->block_frames++;
-    nj__h2_glitch_continuation(h);
+    nj__h2_check_continuation_flood(h);
     h->block_open = !(h->frame.flags & NJ__H2_END_HEADERS);
     h->payload_mode = NJ__H2_PAYLOAD_BLOCK;
 }
@@ -323,7 +323,7 @@ static void rst_stream(struct nj_h2 *h)
     if (!st)
         return;
     st->reset_received = true;
-    nj__h2_count_outbox_reset_bytes(h, st->n_head_out);
+    nj__h2_cap_unsent_reset_responses(h, st->n_head_out);
     nj__h2_stream_destroy(st);
 }
 

@@ -110,7 +110,7 @@ uint8_t *nj__h2_out_extend_for_ack(struct nj_h2 *h, uint32_t n_bytes)
     return NULL;
 }
 
-void nj__h2_count_outbox_reset_bytes(struct nj_h2 *h, uint32_t n_bytes)
+void nj__h2_cap_unsent_reset_responses(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (n_unflushed(h) == 0)
         return;

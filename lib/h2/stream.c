@@ -214,7 +214,7 @@ void nj_h2_reset_stream(struct nj_h2_stream *st, uint32_t error)
 
 /* ---- queries of the owner ---- */
 
-enum nj_h2_blocked_by nj_h2_blocked_by(const struct nj_h2_stream *st)
+enum nj_h2_blocked_by nj_h2_stream_blocked_by(const struct nj_h2_stream *st)
 {
     if (!st->body || st->end_queued || st->reset || st->h->end)
         return NJ_H2_BLOCKED_BY_NOTHING;

@@ -14,7 +14,7 @@ static void serve_file(struct nj_txn *t, const struct nj_request_head *head,
 
     if (set->body_max && head->content_length > set->body_max)
         nj_respond_error(t, 413, (struct nj_field){0});
-    else if (!nj_txn_deny_over_share(t, nj_file_server_slots_left(set->site)))
+    else if (!nj_txn_deny_if_over_share(t, nj_file_server_slots_left(set->site)))
         nj_file_server_serve(set->site, t, head, target, *set->now);
 }
 
@@ -40,7 +40,7 @@ static struct nj_exchange *serve_route(struct nj_txn *t, uint32_t route,
         t->framing->reset(t->stream, NJ_RESET_REFUSED);
         return NULL;
     }
-    if (nj_txn_deny_over_share(t, nj_exchanges_slots_left(set->exchanges)))
+    if (nj_txn_deny_if_over_share(t, nj_exchanges_slots_left(set->exchanges)))
         return NULL;
     return nj_exchange_begin(set->exchanges, route, head, target->path, t);
 }

@@ -147,12 +147,12 @@ struct nj_client *nj_txns_get_client(struct nj_txns *set, uint64_t key, const st
     if (nj_likely(client))
         return client;
     nj_count(set->counters, NJ_C_clients_full);
-    return nj_clients_overflow(set->clients);
+    return nj_clients_overflow_client(set->clients);
 }
 
 void nj_txns_put_client(struct nj_txns *set, struct nj_client *client)
 {
-    if (client != nj_clients_overflow(set->clients))
+    if (client != nj_clients_overflow_client(set->clients))
         nj_client_put(client, *set->now);
 }
 
@@ -198,7 +198,7 @@ static bool is_greedy(const struct nj_requester *r, uint32_t n_left)
     return r->n_open > 0 && r->n_open / NJ_CLIENT_SHARE_FACTOR >= n_left;
 }
 
-bool nj_txn_deny_over_share(struct nj_txn *t, uint32_t n_left)
+bool nj_txn_deny_if_over_share(struct nj_txn *t, uint32_t n_left)
 {
     const struct nj_requester *r = t->requester;
 
@@ -300,8 +300,9 @@ bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
 {
     struct nj_txns *set = t->set;
     /* The shared client for those beyond the table's size has no address. */
-    const struct nj_addr addr =
-        t->client == nj_clients_overflow(set->clients) ? t->remote : nj_client_addr(t->client);
+    const struct nj_addr addr = t->client == nj_clients_overflow_client(set->clients)
+                                    ? t->remote
+                                    : nj_client_addr(t->client);
     uint32_t retry_after_s;
 
     NJ_ASSERT(t->admitted && !t->head_sent_at);

@@ -36,7 +36,7 @@ bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, enum nj_counter 
     *out = (struct nj_abuse_view){0};
     for (uint32_t i = 0; i < n; i++) {
         struct nj_abuse_view view;
-        if (nj_abuse_view(of[i], reason, &view))
+        if (nj_abuse_get_count_and_client(of[i], reason, &view))
             merge_view(out, &view);
     }
     return out->n > 0;

@@ -92,7 +92,7 @@ void nj_address_log_changes(struct nj_address_logged *prev, const struct nj_ifac
 
     for (unsigned i = 0; i < n; i++) {
         struct nj_iface_addr a;
-        nj_iface_addr_load_atomic(&iface->addr[i], &a);
+        nj_iface_addr_read_published(&iface->addr[i], &a);
         struct nj_iface_addr *told = &prev->told[i];
         bool same = i < prev->n_logged && told->state == a.state && nj_addr_eq(&told->ip, &a.ip);
         if (!same && !nj_addr_is_v4(&a.ip))

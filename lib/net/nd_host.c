@@ -94,7 +94,7 @@ static unsigned add_address(struct nj_nd_host *d, const struct nj_addr *ip, uint
 
     if (i == NJ_ADDRS_MAX)
         return i;
-    nj_iface_addr_store_atomic(&d->iface->addr[i], &a);
+    nj_iface_addr_publish(&d->iface->addr[i], &a);
     if (i == d->iface->n_addrs)
         __atomic_store_n(&d->iface->n_addrs, (uint8_t)(i + 1), __ATOMIC_RELEASE);
     d->addr[i] = (struct nj_nd_host_addr){.expires_at = NJ_NEVER};
@@ -162,7 +162,7 @@ static void handle_conflict(struct nj_nd_host *d, unsigned i, nj_ns now)
         return;
     }
     now_is.ip = nj_nd_host_make_addr(&now_is.ip, &d->iface->mac, ++a->n_conflicts);
-    nj_iface_addr_store_atomic(&d->iface->addr[i], &now_is);
+    nj_iface_addr_publish(&d->iface->addr[i], &now_is);
     begin_dad(d, i, now);
 }
 

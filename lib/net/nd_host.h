@@ -6,7 +6,7 @@
  *
  * Every shard runs this over the same packets, which shards forward to each other, and with the
  * same key, so that all derive the same addresses. One shard sends the unsolicited messages. Used
- * on the shard's lcore only; other threads may read addresses by nj_iface_addr_load_atomic().
+ * on the shard's lcore only; other threads may read addresses by nj_iface_addr_read_published().
  */
 #ifndef NJ_NET_ND_HOST_H
 #define NJ_NET_ND_HOST_H

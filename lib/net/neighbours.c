@@ -178,7 +178,7 @@ struct rte_mbuf *nj_neigh_alloc_mbuf(struct nj_neigh *n)
 static void send_own_frame(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_ether_addr *dst,
                            uint16_t type)
 {
-    nj_eth_vlan_prepend(m, dst, n->iface, type);
+    nj_eth_prepend_from_iface(m, dst, n->iface, type);
     nj_count(n->counters, NJ_C_tx_made);
     n->send(n->ctx, m);
 }
@@ -245,7 +245,8 @@ static void begin_probe(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
 
 static void send_resolved(struct nj_neigh *n, struct nj_neigh_entry *e, struct rte_mbuf *m)
 {
-    nj_eth_vlan_prepend(m, &e->mac, n->iface, is_v4(e) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
+    nj_eth_prepend_from_iface(m, &e->mac, n->iface,
+                              is_v4(e) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
     n->send(n->ctx, m);
 }
 

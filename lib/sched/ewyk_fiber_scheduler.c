@@ -278,7 +278,7 @@ static nj_ns hold_end(struct nj_ewyk *e, struct nj_task_class *c, nj_ns start)
     return end;
 }
 
-bool nj_ewyk_current_hold(const struct nj_ewyk *e, struct nj_ewyk_hold *out)
+bool nj_ewyk_current_core_holder(const struct nj_ewyk *e, struct nj_ewyk_hold *out)
 {
     uint64_t turn = atomic_load_explicit(&e->hold.turn, memory_order_acquire);
 
@@ -613,7 +613,7 @@ uint32_t nj_ewyk_trim(struct nj_ewyk *e, uint32_t n_keep, uint32_t n_max)
     return nj_fibers_in_use(e->fibers) == 0 ? nj_fibers_trim(e->fibers, n_keep, n_max) : 0;
 }
 
-const struct nj_task_class *nj_ewyk_any_fiber_class(const struct nj_ewyk *e)
+const struct nj_task_class *nj_ewyk_first_busy_fiber_class(const struct nj_ewyk *e)
 {
     for (uint32_t i = 0; i < e->fibers->n_max; i++)
         if (e->fibers->fiber[i].state != NJ__FIBER_FREE)

@@ -174,7 +174,7 @@ void nj_ewyk_cancel_fibers(struct nj_ewyk *);
 /* As nj_fibers_trim(), while no task is on a fiber. */
 uint32_t nj_ewyk_trim(struct nj_ewyk *, uint32_t n_keep, uint32_t n_max);
 /* The class of one task that is on a fiber. NULL: no fiber is in use. */
-const struct nj_task_class *nj_ewyk_any_fiber_class(const struct nj_ewyk *);
+const struct nj_task_class *nj_ewyk_first_busy_fiber_class(const struct nj_ewyk *);
 
 /* Counts a task of this class that a worker has completed. `on_core_ns` is its CPU time; 0: it did
  * not run. May return the class from the workers. */
@@ -187,7 +187,7 @@ struct nj_ewyk_hold {
 };
 /* Any thread. False: no hold, or it changed during the call; in both cases the lcore makes
  * progress. */
-bool nj_ewyk_current_hold(const struct nj_ewyk *, struct nj_ewyk_hold *out);
+bool nj_ewyk_current_core_holder(const struct nj_ewyk *, struct nj_ewyk_hold *out);
 
 /* Finished holds above the budget and this limit are recorded, as a polling watchdog misses them.
  */

@@ -6,7 +6,7 @@
  * cache, and one thread can always produce.
  */
 #include "base/assert.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 #include "sched/thread_strategy_internal.h"
 
 enum nj_run_mode nj_run_mode_choose(enum nj_task_type type, bool must_not_block, bool recruit)

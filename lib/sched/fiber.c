@@ -387,7 +387,7 @@ static void yield_if_ignoring(struct nj_fiber *f)
     leave(f);
 }
 
-void nj_fiber_count_cancelled_call(void)
+void nj_fiber_yield_if_ignoring_cancel(void)
 {
     if (nj__current.fiber && !nj__current.tagged)
         yield_if_ignoring(nj__current.fiber);
@@ -507,14 +507,14 @@ bool nj_noblock_is_set(void)
     return nj__current.tagged;
 }
 
-bool nj_noblock_set(void)
+bool nj_noblock_enter(void)
 {
     bool before = nj__current.tagged;
     nj__current.tagged = true;
     return before;
 }
 
-void nj_noblock_restore(bool before)
+void nj_noblock_leave(bool before)
 {
     nj__current.tagged = before || (nj__current.home && !nj__current.fiber);
 }

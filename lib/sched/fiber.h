@@ -88,7 +88,7 @@ enum nj_wake_reason nj_fiber_park(struct nj_waiter *w, nj_ns deadline);
 void nj_fiber_report_would_block(void);
 /* Counts a call that reported the cancellation to the running fiber. After many such calls each one
  * yields the core. No effect outside a fiber, or while tagged. */
-void nj_fiber_count_cancelled_call(void);
+void nj_fiber_yield_if_ignoring_cancel(void);
 
 /* Makes a parked fiber runnable; it runs in the next nj_fibers_run(). False: that wait is already
  * over. Any context of the owning thread. */
@@ -119,12 +119,12 @@ uint32_t nj_fibers_trim(struct nj_fibers *, uint32_t n_keep, uint32_t n_max);
 
 /*
  * The tag belongs to a context (root or fiber), not to the thread. A fiber starts untagged. The
- * root context of a thread with fibers is always tagged, and nj_noblock_restore() has no effect
- * there. A thread without fibers has a tag of its own. nj_noblock_set() returns the old value, for
- * nj_noblock_restore().
+ * root context of a thread with fibers is always tagged, and nj_noblock_leave() has no effect
+ * there. A thread without fibers has a tag of its own. nj_noblock_enter() returns the old value,
+ * for nj_noblock_leave().
  */
 bool nj_noblock_is_set(void);
-bool nj_noblock_set(void);
-void nj_noblock_restore(bool before);
+bool nj_noblock_enter(void);
+void nj_noblock_leave(bool before);
 
 #endif

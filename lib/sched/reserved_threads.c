@@ -24,7 +24,7 @@
 #include "base/compiler.h"
 #include "sched/interleaving_points.h"
 #include "sched/futex_park.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 
 enum { FREE, WAITING, ROUSED }; /* any other value is the address of a task */
 

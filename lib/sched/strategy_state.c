@@ -104,7 +104,7 @@ bool nj__state_try_leave(nj__state_word *w)
     return false;
 }
 
-bool nj__state_undo_sure_recruit(nj__state_word *w)
+bool nj__state_undo_recruit_and_resume(nj__state_word *w)
 {
     uint32_t now = look(w);
 

@@ -64,7 +64,7 @@ bool nj__state_try_idle(nj__state_word *w);
  * The producer leaves production to consume a task. Production becomes IDLE before a recruit is
  * sent, because a recruit that arrives in PRODUCING would have nothing to do. True: a recruit of
  * that kind was recorded; the caller sends it, or calls nj__state_undo_queued_recruit() (QUEUED) or
- * nj__state_undo_sure_recruit() (SURE). False: such a recruit is already on its way.
+ * nj__state_undo_recruit_and_resume() (SURE). False: such a recruit is already on its way.
  */
 bool nj__state_leave_and_recruit(nj__state_word *w, enum nj__recruit recruit);
 
@@ -74,7 +74,7 @@ bool nj__state_try_leave(nj__state_word *w);
 
 /* No waiting thread took the SURE recruit. True: the caller produces again. False: another thread
  * does. */
-bool nj__state_undo_sure_recruit(nj__state_word *w);
+bool nj__state_undo_recruit_and_resume(nj__state_word *w);
 
 /* The former producer has consumed its task. True: no thread took over, and it produces again.
  * False: another thread produces; with `asks` that thread will call the producer once more. */

@@ -22,7 +22,7 @@
 #include "sched/futex_park.h"
 #include "sched/os_thread_mutex.h"
 #include "sched/reserved_threads.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 
 enum life { NONE, ALIVE, GONE }; /* GONE: ended, not joined */
 

@@ -14,7 +14,7 @@
 #include "base/assert.h"
 #include "sched/interleaving_points.h"
 #include "sched/fiber.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 #include "sched/thread_strategy_internal.h"
 
 void nj__count(struct nj_strategy *s, enum nj__count what)
@@ -133,7 +133,7 @@ static void sure_reject(struct nj_task *task)
     NJ_UNREACHABLE("a reserved thread rejects no task");
 }
 
-bool nj__send_recruit(struct nj_strategy *s)
+bool nj__queue_recruit(struct nj_strategy *s)
 {
     ref_get(s);
     NJ__SCHED_POINT(NJ__AT_EXECUTE, 0);
@@ -179,7 +179,7 @@ bool nj__hand_over_production(struct nj_strategy *s)
     if (pause_production(s))
         return true;
     return !nj__state_leave_and_recruit(&s->word, NJ__SURE) || try_recruit(s) ||
-           !nj__state_undo_sure_recruit(&s->word);
+           !nj__state_undo_recruit_and_resume(&s->word);
 }
 
 enum nj_task_type nj__strategy_type_of_task(const struct nj_strategy *s, const struct nj_task *task)
@@ -218,8 +218,8 @@ void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *co
 
 bool nj_strategy_produce(struct nj_strategy *s)
 {
-    if (nj__must_dispatch(s))
-        return nj_strategy_dispatch(s);
+    if (nj__must_dispatch_production(s))
+        return nj_strategy_produce_elsewhere(s);
     if (!ref_get(s))
         return false;
     bool alive = !nj__is_stopped(s), is_recruit = false;
@@ -229,13 +229,13 @@ bool nj_strategy_produce(struct nj_strategy *s)
     return alive;
 }
 
-bool nj_strategy_dispatch(struct nj_strategy *s)
+bool nj_strategy_produce_elsewhere(struct nj_strategy *s)
 {
     if (!ref_get(s))
         return false;
     bool sent = !nj__is_stopped(s);
     if (sent && nj__state_request_production(&s->word))
-        sent = nj__send_recruit(s);
+        sent = nj__queue_recruit(s);
     else if (sent && s->config.ops->on_dispatch)
         s->config.ops->on_dispatch(s);
     ref_put(s);

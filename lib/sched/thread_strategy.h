@@ -24,14 +24,14 @@ struct nj_strategy;
 struct nj_producer {
     /*
      * Returns the next task, or NULL: there is none, or producing failed. After NULL a caller of
-     * nj_strategy_produce() or nj_strategy_dispatch() announces the next task. produce() may call
-     * both itself.
+     * nj_strategy_produce() or nj_strategy_produce_elsewhere() announces the next task. produce()
+     * may call both itself.
      */
     struct nj_task *(*produce)(struct nj_producer *);
     /*
      * Called by the producing thread before it consumes a task that may block: would produce()
      * return another task now? False: no recruit is sent, because the next task is announced by
-     * nj_strategy_produce() or nj_strategy_dispatch(). NULL: always true.
+     * nj_strategy_produce() or nj_strategy_produce_elsewhere(). NULL: always true.
      */
     bool (*has_more)(struct nj_producer *);
 };
@@ -63,7 +63,7 @@ struct nj_strategy_ops {
     bool (*rest)(struct nj_strategy *, int *seat);
     /* A recruit has arrived. NULL: it produces, or leaves if another thread does. */
     void (*arrive)(struct nj_strategy *, bool *is_recruit);
-    void (*on_dispatch)(struct nj_strategy *); /* nj_strategy_dispatch() sent no recruit */
+    void (*on_dispatch)(struct nj_strategy *); /* nj_strategy_produce_elsewhere() sent no recruit */
     void (*stopped)(struct nj_strategy *);     /* wake threads that sleep in the strategy */
 };
 /* Eat What You Kill. */
@@ -77,7 +77,8 @@ struct nj_strategy_config {
     /* The declared type of a task; NULL: UNTYPED. OS_BLOCKING counts as BLOCKING: these threads may
      * block. */
     enum nj_task_type (*type_of)(const struct nj_task *);
-    bool uses_post; /* nj_strategy_dispatch() uses post(), for callers that must not block */
+    bool uses_post; /* nj_strategy_produce_elsewhere() uses post(), for callers that must not block
+                     */
     /* The end of a task may enable produce() to return another one: the consumer requests
      * production even if another thread produces. */
     bool asks_after_run;
@@ -116,7 +117,7 @@ void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *co
 /*
  * Announces that tasks may be available: produces and consumes on this thread, unless another
  * thread produces. The context must be allowed to run tasks. Inside a task of the same strategy
- * this is nj_strategy_dispatch(). False: see there.
+ * this is nj_strategy_produce_elsewhere(). False: see there.
  */
 bool nj_strategy_produce(struct nj_strategy *s);
 
@@ -125,7 +126,7 @@ bool nj_strategy_produce(struct nj_strategy *s);
  * is stopped, or the executor refused, and possibly no thread produces, not even for earlier calls.
  * The caller calls again later, or rejects its queued tasks. Any thread.
  */
-bool nj_strategy_dispatch(struct nj_strategy *s);
+bool nj_strategy_produce_elsewhere(struct nj_strategy *s);
 
 /* Ends production; running tasks continue. See on_stopped. Any thread. */
 void nj_strategy_stop(struct nj_strategy *s);

@@ -34,7 +34,7 @@ enum nj_task_type nj__strategy_type_of_task(const struct nj_strategy *s,
 void nj__execute(struct nj_strategy *s, struct nj_task *task);
 /* Queues the QUEUED recruit that nj__state_leave_and_recruit() or nj__state_request_production()
  * recorded; it holds a reference until it arrives. False: refused, and the record was undone. */
-bool nj__send_recruit(struct nj_strategy *s);
+bool nj__queue_recruit(struct nj_strategy *s);
 /* The producer leaves production before it consumes a task that may block. True: another thread
  * produces, is sure to, or is recruited when the next task is announced. False: there is no such
  * thread, and this one still produces. */

@@ -203,7 +203,7 @@ static bool up_place(struct nj_server *s)
     for (uint32_t i = 0; i < s->n_shards; i++)
         cpu[i] = s->lcore[i].cpu;
     nj_placement_place_workers(cpu, s->n_shards, s->settings.config->workers,
-                               nj__server_common_numa_node(s), &s->cpus, &s->place);
+                               nj__server_ports_common_numa_node(s), &s->cpus, &s->place);
     return true;
 }
 

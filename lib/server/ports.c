@@ -25,7 +25,7 @@ const struct nj_server_port *nj__server_port_of_shard(const struct nj_server *s,
     return p;
 }
 
-int nj__server_common_numa_node(const struct nj_server *s)
+int nj__server_ports_common_numa_node(const struct nj_server *s)
 {
     for (uint32_t k = 1; k < s->n_ports; k++)
         if (s->port[k].dev.node != s->port[0].dev.node)

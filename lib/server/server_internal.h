@@ -105,13 +105,13 @@ void nj__server_close_ports(struct nj_server *s);
 /* The port of a shard, by its number among all. */
 const struct nj_server_port *nj__server_port_of_shard(const struct nj_server *s, uint32_t shard);
 /* The common NUMA node of all ports; -1 if they have several or none. */
-int nj__server_common_numa_node(const struct nj_server *s);
+int nj__server_ports_common_numa_node(const struct nj_server *s);
 /* Wake all lcores. */
 void nj__server_wake_lcores(struct nj_server *s);
 /* The idle mode of lcores. */
 enum nj_idle nj__server_idle_mode(const struct nj_server_config *config);
 
-/* policy_attach.c: create and free the policy and the state that shards share. */
+/* policy_load_reload.c: create and free the policy and the state that shards share. */
 bool nj__server_init_policy(struct nj_server *s);
 void nj__server_free_policy(struct nj_server *s);
 /* Call when the shards exist. */

@@ -91,7 +91,7 @@ static void watch(struct nj_server *s)
         struct nj_ewyk *ewyk = s->shard[i]->handlers.ewyk;
         struct nj_ewyk_hold hold;
         struct nj_ewyk_long_hold past;
-        if (ewyk && nj_ewyk_current_hold(ewyk, &hold)) {
+        if (ewyk && nj_ewyk_current_core_holder(ewyk, &hold)) {
             sight.route = hold.class_of->name;
             sight.since = hold.since;
         }
@@ -205,10 +205,10 @@ void nj__server_log_ready(const struct nj_server *s)
     const struct nj_server_config *c = s->settings.config;
     char routes[64] = "";
 
-    if (s->n_ports == 1 ||
-        nj__server_common_numa_node(s) >= 0) { /* otherwise lcores have to be on several nodes */
-        nj_placement_format_advice(&s->place, nj__server_common_numa_node(s), &s->cpus, advice,
-                                   sizeof advice);
+    if (s->n_ports == 1 || nj__server_ports_common_numa_node(s) >=
+                               0) { /* otherwise lcores have to be on several nodes */
+        nj_placement_format_advice(&s->place, nj__server_ports_common_numa_node(s), &s->cpus,
+                                   advice, sizeof advice);
         log_advice(advice);
     }
     for (uint32_t k = 0; k < s->n_ports; k++)

@@ -18,7 +18,7 @@
 #include "base/relaxed_atomics.h"
 #include "log/address_text_and_log.h"
 #include "server/server_internal.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 
 /* Callbacks of rte_telemetry have no context argument and run on its threads. The lock keeps the
  * server allocated while one runs. */
@@ -316,7 +316,7 @@ static void add_addresses(const struct nj_iface *iface, struct rte_tel_data *d)
     for (unsigned i = 0; i < n; i++) {
         struct nj_iface_addr a;
         char line[NJ_ADDRESS_TEXT_BYTES + 32], text[NJ_ADDRESS_TEXT_BYTES];
-        nj_iface_addr_load_atomic(&iface->addr[i], &a);
+        nj_iface_addr_read_published(&iface->addr[i], &a);
         snprintf(line, sizeof line, "%s/%u %s", nj_address_text(&a.ip, text), a.prefix_bits,
                  nj_address_state_text(&a));
         rte_tel_data_add_array_string(d, line);

@@ -6,7 +6,7 @@
 #include "log/address_text_and_log.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 
 bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {

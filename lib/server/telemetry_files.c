@@ -6,7 +6,7 @@
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "store/file_reader.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 
 static void add_reader_stats(const struct nj_file_reader_stats *r, struct rte_tel_data *d)
 {

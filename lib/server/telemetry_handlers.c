@@ -10,7 +10,7 @@
 #include "base/relaxed_atomics.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 
 /* A response of the socket holds 16 KiB, and a route takes about 400 bytes of it. */
 #define ROUTES_SHOWN 32u

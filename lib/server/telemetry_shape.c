@@ -12,7 +12,7 @@
 #include "log/address_text_and_log.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 
 /* A response of the socket holds 16 KiB, and a client takes about 230 bytes of it. */
 #define CLIENTS_SHOWN     10u
@@ -128,7 +128,7 @@ static void add_client(const struct dict_ctx *a, const struct nj_policy *p,
 
     if (!one)
         return;
-    if (c != nj_clients_overflow(nj_shape_clients(a->s->shape)))
+    if (c != nj_clients_overflow_client(nj_shape_clients(a->s->shape)))
         client_name(p, c, name, sizeof name);
     rte_tel_data_add_dict_string(one, "client", name);
     snprintf(key, sizeof key, "%016" PRIx64, nj_load_relaxed(&c->key));

@@ -137,7 +137,7 @@ void nj__group_count_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t
     nj__group_flush_counts(g);
 }
 
-void nj__group_on_linger_timer(struct nj_shape *s, struct nj_paced_group *g)
+void nj__group_release_idle_share(struct nj_shape *s, struct nj_paced_group *g)
 {
     if (g->node.state != NJ__IDLE)
         return; /* armed again when the group has no demand */

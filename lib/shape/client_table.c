@@ -54,7 +54,7 @@ void nj_clients_free(struct nj_clients *t)
     free(t);
 }
 
-struct nj_client *nj_clients_overflow(struct nj_clients *t)
+struct nj_client *nj_clients_overflow_client(struct nj_clients *t)
 {
     return &t->overflow_client;
 }

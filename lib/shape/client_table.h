@@ -41,11 +41,11 @@ struct nj_clients *nj_clients_new(uint32_t n_max);
 void nj_clients_free(struct nj_clients *t);
 
 /* Returns the client of this key, referenced until nj_client_put(). Any lcore. Returns NULL when
- * all slots are in use; the caller then uses nj_clients_overflow(), which all such clients share:
- * limits of bytes hold, caps do not. */
+ * all slots are in use; the caller then uses nj_clients_overflow_client(), which all such clients
+ * share: limits of bytes hold, caps do not. */
 struct nj_client *nj_client_take(struct nj_clients *t, uint64_t key, const struct nj_addr *addr,
                                  nj_ns now);
-struct nj_client *nj_clients_overflow(struct nj_clients *t);
+struct nj_client *nj_clients_overflow_client(struct nj_clients *t);
 void nj_client_put(struct nj_client *c, nj_ns now);
 
 /* Counts one more connection or request if the caps allow it. Each success (true, SERVE) has to be

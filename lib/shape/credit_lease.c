@@ -130,7 +130,7 @@ nj_ns nj__lease_from_gcra(struct nj_shape *s, struct nj__node *n, uint64_t wante
     return nj_gcra_reserve_bytes(n->rate_gcra, n->rate, gcra_burst(n), *n_bytes, s->now);
 }
 
-bool nj__lease_take_if_due(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
+bool nj__lease_try_take_at_once(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
 {
     uint64_t n_bytes;
     if (nj__lease_from_gcra(s, n, wanted, &n_bytes) > s->now) {
@@ -143,7 +143,7 @@ bool nj__lease_take_if_due(struct nj_shape *s, struct nj__node *n, uint64_t want
 }
 
 /* Updates the group's part of its client, which other lcores may serve too. */
-void nj__group_update_share(struct nj_paced_group *g)
+void nj__group_update_class_demand(struct nj_paced_group *g)
 {
     uint32_t n = nj_load_relaxed(&g->client->n_lcores);
     int32_t share = NJ__SHARE_ONE / (int32_t)(n ? n : 1);

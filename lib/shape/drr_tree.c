@@ -49,7 +49,7 @@ static void group_ready(struct nj_paced_group *g)
     if (!g->counted)
         nj_add_relaxed(&g->client->n_lcores, 1);
     g->counted = true;
-    nj__group_update_share(g);
+    nj__group_update_class_demand(g);
 }
 
 /* A positive or negative deficit is kept for NJ__DEFICIT_KEPT_NS, then reset. */
@@ -182,7 +182,7 @@ static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, st
             (uint64_t)((unsigned __int128)p->round_bytes * weight / nj_max_u64(p->round_weight, 1));
     } else {
         struct nj_paced_group *g = nj__group_of_node(n);
-        nj__group_update_share(g);
+        nj__group_update_class_demand(g);
         bytes = nj_max_u64(p->round_bytes / nj_max_u64(p->round_weight, 1), NJ_QUANTUM_MIN_BYTES);
         bytes = bytes * (uint64_t)g->share / NJ__SHARE_ONE;
     }
@@ -261,7 +261,8 @@ static uint32_t clip_grant(const struct nj__node *n, uint32_t n_bytes)
 static bool has_credit(struct nj_shape *s, struct nj__node *n, uint32_t need)
 {
     return n->rate == 0 || n->credit >= need ||
-           (s->now >= n->contended_until && nj__lease_take_if_due(s, n, nj__lease_bytes(s, n)));
+           (s->now >= n->contended_until &&
+            nj__lease_try_take_at_once(s, n, nj__lease_bytes(s, n)));
 }
 
 /* Records how many responses wait when a run begins to serve; later grants of the run use the same
@@ -328,7 +329,7 @@ static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n,
     }
     if (p->rate == 0 || p->credit >= need)
         return true;
-    return !busy && nj__lease_take_if_due(s, p, nj_max_u64(need, p->burst / 16));
+    return !busy && nj__lease_try_take_at_once(s, p, nj_max_u64(need, p->burst / 16));
 }
 
 uint32_t nj__drr_try_charge_at_once(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)

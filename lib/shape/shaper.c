@@ -242,7 +242,7 @@ static void timer_due(void *ctx, struct nj_timer *t)
     else if (st->kind == NJ__TIMER_LEASE)
         nj__lease_collect_due(s, &nj_container_of(st, struct nj_paced_group, lease_timer)->node);
     else
-        nj__group_on_linger_timer(s, nj_container_of(st, struct nj_paced_group, linger_timer));
+        nj__group_release_idle_share(s, nj_container_of(st, struct nj_paced_group, linger_timer));
 }
 
 void nj_shape_publish(struct nj_shape *s)

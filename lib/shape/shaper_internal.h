@@ -186,7 +186,7 @@ void nj__publish_class_demand(struct nj_shape *s, struct nj__class *c, int64_t w
 void nj__publish_all_class_demand(struct nj_shape *s);
 /* Updates the part of a READY group: less than NJ__SHARE_ONE if other lcores serve the same client.
  */
-void nj__group_update_share(struct nj_paced_group *g);
+void nj__group_update_class_demand(struct nj_paced_group *g);
 /* Is the node scheduled, or was it until a moment before? */
 bool nj__node_is_active(const struct nj_shape *s, const struct nj__node *n);
 /* The weight of a class on this lcore. */
@@ -197,7 +197,7 @@ uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n);
 nj_ns nj__lease_from_gcra(struct nj_shape *s, struct nj__node *n, uint64_t wanted,
                           uint64_t *n_bytes);
 /* Takes a lease if it is due at once, else returns false. */
-bool nj__lease_take_if_due(struct nj_shape *s, struct nj__node *n, uint64_t wanted);
+bool nj__lease_try_take_at_once(struct nj_shape *s, struct nj__node *n, uint64_t wanted);
 /* Returns the lease of a LEASED node. */
 void nj__lease_cancel(struct nj_shape *s, struct nj__node *n);
 
@@ -212,7 +212,7 @@ void nj__group_free_idle_spare(struct nj_shape *s);
 void nj__group_migrate(struct nj_shape *s, struct nj_paced_group *g);
 void nj__group_count_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
 void nj__group_flush_counts(struct nj_paced_group *g);
-void nj__group_on_linger_timer(struct nj_shape *s, struct nj_paced_group *g);
+void nj__group_release_idle_share(struct nj_shape *s, struct nj_paced_group *g);
 
 /* ---- paced_body.c: responses ---- */
 

@@ -11,7 +11,7 @@
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 
 /* --- the strategy --------------------------------------------------------------------------- */
 
@@ -103,7 +103,7 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
     h->exchanges = s->txns.exchanges = nj_exchanges_new(&c, now);
     if (!h->exchanges)
         return false;
-    h->port = nj_exchanges_wrap_worker_ops(h->exchanges);
+    h->port = nj_exchanges_full_body_worker_ops(h->exchanges);
     if (s->cfg.strategy != NJ_RUN_EWYK)
         return true;
     h->ewyk = ewyk_new(s, now);
@@ -115,11 +115,11 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
 static enum nj_run_mode offer_pc(struct nj_task *task)
 {
     enum nj_task_type type = task->class_of->declared;
-    bool tag = type == NJ_NON_BLOCKING || type == NJ_EITHER, before = tag && nj_noblock_set();
+    bool tag = type == NJ_NON_BLOCKING || type == NJ_EITHER, before = tag && nj_noblock_enter();
 
     task->ops->run(task);
     if (tag)
-        nj_noblock_restore(before);
+        nj_noblock_leave(before);
     return NJ_MODE_PC;
 }
 
@@ -174,7 +174,7 @@ void nj__handlers_reject(struct nj_shard *s, struct nj_exchange *x)
     nj_ewyk_reject(s->handlers.ewyk, nj_exchange_task(x));
 }
 
-nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
+nj_ns nj__handlers_schedule_request(struct nj_shard *s, struct nj_exchange *x)
 {
     struct nj_task *task = nj_exchange_task(x);
     nj_ns begin = read_clock(s);
@@ -195,7 +195,7 @@ nj_ns nj__handlers_offer(struct nj_shard *s, struct nj_exchange *x)
 void nj__handlers_deliver_responses(struct nj_shard *s, nj_ns now)
 {
     if (s->handlers.exchanges)
-        nj_exchanges_settle(s->handlers.exchanges, now);
+        nj_exchanges_process_dirty(s->handlers.exchanges, now);
 }
 
 static uint32_t collect_worker_tasks(struct nj_shard *s)
@@ -230,15 +230,15 @@ uint32_t nj__handlers_run_due(struct nj_shard *s, nj_ns now)
     uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
     n += collect_worker_tasks(s);
     if (h->ewyk)
-        n += nj__admission_start_and_evict(s, now);
+        n += nj__admission_start_evict_handlers(s, now);
     if (h->ewyk && now >= h->trim_at) {
         h->trim_at = now + NJ_FIBERS_TRIM_EVERY;
         nj_ewyk_trim(h->ewyk, NJ_FIBERS_KEEP, NJ_FIBERS_TRIM);
     }
-    return n + nj_exchanges_settle(h->exchanges, now);
+    return n + nj_exchanges_process_dirty(h->exchanges, now);
 }
 
-void nj__handlers_flush_workers(struct nj_shard *s)
+void nj__handlers_wake_workers(struct nj_shard *s)
 {
     struct nj_handlers *h = &s->handlers;
 
@@ -309,7 +309,7 @@ void nj__handlers_cancel_waiting(struct nj_shard *s)
         return;
     if (h->ewyk)
         cancel_fibers(s);
-    nj_exchanges_settle(h->exchanges, s->now);
+    nj_exchanges_process_dirty(h->exchanges, s->now);
 }
 
 uint32_t nj_shard_stuck_fibers(const struct nj_shard *s, const char **route)
@@ -317,7 +317,7 @@ uint32_t nj_shard_stuck_fibers(const struct nj_shard *s, const char **route)
     const struct nj_handlers *h = &s->handlers;
 
     if (h->n_stuck > 0)
-        *route = nj_ewyk_any_fiber_class(h->ewyk)->name;
+        *route = nj_ewyk_first_busy_fiber_class(h->ewyk)->name;
     return h->n_stuck;
 }
 
@@ -327,7 +327,7 @@ void nj__handlers_fini(struct nj_shard *s)
 
     while (h->n_stuck == 0 && nj__handlers_busy(s)) { /* workers will return them */
         collect_worker_tasks(s);
-        nj_exchanges_settle(h->exchanges, s->now);
+        nj_exchanges_process_dirty(h->exchanges, s->now);
     }
     if (h->n_stuck == 0) { /* else fibers refer to these objects, which are leaked with them */
         if (h->ewyk)

@@ -4,7 +4,7 @@
 
 #include <rte_mbuf.h>
 
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 
@@ -106,7 +106,8 @@ static __attribute__((noinline)) void output_uncached(struct nj_shard *s, struct
     }
 }
 
-void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
+void nj__net_enqueue_tcp_segment(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip,
+                                 nj_ns now)
 {
     struct nj_shard *s = shard;
 

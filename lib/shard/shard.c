@@ -7,7 +7,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 #include "tcp/cc/congestion.h"
 
 #define PREFACE_TIMEOUT (10 * NJ_SEC)
@@ -34,7 +34,7 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .ecn = s->cfg.ecn,
         .accept_filter = nj__policy_accept_filter,
         .can_evict_for = nj__conn_shares_request_room,
-        .emit = nj__net_emit_tcp,
+        .emit = nj__net_enqueue_tcp_segment,
         .room = nj__net_tx_room,
         .ctx = s,
     };

@@ -26,7 +26,7 @@
 #include "net/neighbours.h"
 #include "shape/shaper.h"
 #include "shard/handler_tasks.h"
-#include "shard/pool_telemetry.h"
+#include "shard/pool_gauges.h"
 #include "shard/shard_env_ops.h"
 #include "tcp/tcp.h"
 #include "telem/counters.h"

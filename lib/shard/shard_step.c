@@ -20,7 +20,7 @@
  * continues in a later step. A handler that waits keeps its stack and is resumed in a later
  * step.
  */
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 
 #define FILE_RETRY_NS NJ_MS /* interval for retrying jobs that wait for memory */
 

@@ -132,7 +132,7 @@ static void free_chunk_entry(struct chunk_entry *p)
     if (!p->is_used)
         nj__file_stat_add(&c->shared->stats.unused_bytes, p->chunk.n_bytes);
     nj__arena_put(c->arena, p->bytes, p->n_room);
-    nj__store_free_after_unlock(c->shared, &p->grave);
+    nj__store_queue_free_at_unlock(c->shared, &p->grave);
 }
 
 static void evict(struct nj__cache_item *cached)
@@ -250,7 +250,7 @@ static struct chunk_entry *find_and_lend(struct nj__chunks *c, const struct nj__
     if (!p || lend(p))
         return p;
     /* It has no references, and its deferred free is pending. */
-    nj__store_unlink_deferred(c->shared);
+    nj__store_unlink_unreferenced(c->shared);
     p = find(c, f, offset, n_room);
     if (!p || lend(p))
         return p;
@@ -299,7 +299,7 @@ static uint8_t *make_room(struct nj__chunks *c, uint32_t n_room)
     uint64_t most = c->shared->policy.n_bytes_max;
 
     if (!nj__cache_policy_fits(&c->shared->policy, n_room))
-        nj__store_unlink_deferred(c->shared);
+        nj__store_unlink_unreferenced(c->shared);
     if (c->n_lent_bytes + n_room > c->lent_max)
         return NULL;
     nj__store_make_room(c->shared, n_room < most ? n_room : most);
@@ -582,12 +582,12 @@ enum nj_file_result nj__chunks_do_read_blocking(struct nj__chunks *c, struct nj_
     return r;
 }
 
-void nj__chunks_reclaim(struct nj__chunks *c)
+void nj__chunks_run_nonblocking_frees(struct nj__chunks *c)
 {
     if (!nj__store_has_deferred(c->shared))
         return;
     nj__store_lock(c->shared);
-    nj__store_unlink_deferred(c->shared);
+    nj__store_unlink_unreferenced(c->shared);
     nj__store_unlock_and_free(c->shared);
 }
 

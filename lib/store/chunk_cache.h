@@ -112,7 +112,7 @@ void nj__chunks_clear(struct nj__chunks *c);
 void nj__chunks_expire_readahead(struct nj__chunks *c);
 /* Without the lock: unlink chunks and files without references; closes no file. Cheap if there are
  * none. */
-void nj__chunks_reclaim(struct nj__chunks *c);
+void nj__chunks_run_nonblocking_frees(struct nj__chunks *c);
 /* Without the lock: populate one block. Returns 0 or a negative errno: EAGAIN if enough blocks are
  * populated, EINVAL if the system does not support it. One thread. */
 int nj__chunks_populate_block(struct nj__chunks *c);

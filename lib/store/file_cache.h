@@ -18,7 +18,7 @@
 #include "base/keyed_hash.h"
 #include "base/list.h"
 #include "http/files/file_ops.h"
-#include "store/store_shared.h"
+#include "store/store_lock_budget_frees.h"
 
 /* Identity and version of a file, from stat(2). */
 struct nj__file_id {

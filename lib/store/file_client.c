@@ -95,7 +95,7 @@ static bool submit(void *ctx, struct nj_file_job *job)
 
     job->lane = lane;
     job->read_by_reader =
-        job->op == NJ_FILE_READ && lane->reader.submit && nj_file_reader_would_not_block(job);
+        job->op == NJ_FILE_READ && lane->reader.submit && nj_file_reader_job_cannot_block(job);
     /* Durations at the reader do not predict those of workers. */
     struct nj_task_class *class_of = job->read_by_reader ? NULL : &lane->by_op[job->op];
     job->task = (struct nj_task){.ops = &task_ops, .class_of = class_of, .client = job->client};

@@ -86,7 +86,7 @@ static bool needs_worker(const struct nj__file *f)
     return nj_load_relaxed(&f->needs_worker);
 }
 
-bool nj_file_reader_would_not_block(const struct nj_file_job *job)
+bool nj_file_reader_job_cannot_block(const struct nj_file_job *job)
 {
     const struct nj__file *f = nj_container_of(job->object, struct nj__file, object);
     return f->is_local && nj_load_relaxed(&f->is_settled) && !needs_worker(f);
@@ -428,7 +428,7 @@ bool nj__file_reader_step(struct nj_file_reader *r)
     any |= begin_reads(r);
     any |= reap(r);
     if (any)
-        nj__chunks_reclaim(r->chunks);
+        nj__chunks_run_nonblocking_frees(r->chunks);
     return any;
 }
 

@@ -9,7 +9,7 @@
  *
  * The thread never blocks on a disk. READs that might block are tasks of the workers: files on
  * network file systems, files changed just before they were opened
- * (nj_file_reader_would_not_block()), and READs that failed repeatedly for lack of kernel memory.
+ * (nj_file_reader_job_cannot_block()), and READs that failed repeatedly for lack of kernel memory.
  * The thread closes no files: nj_file_store_free_unreferenced() on other threads does.
  */
 #ifndef NJ_STORE_FILE_READER_H
@@ -45,7 +45,7 @@ int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_f
  * READ. */
 struct nj_worker_ops nj_file_reader_ops_of_shard(struct nj_file_reader *r, uint32_t shard);
 /* Can the reader do this READ without blocking? Any thread. */
-bool nj_file_reader_would_not_block(const struct nj_file_job *job);
+bool nj_file_reader_job_cannot_block(const struct nj_file_job *job);
 
 /* Stop: start no more READs and wait up to `wait_ms` for those in progress. Polls of the ports
  * return the others. Returns the number of reads still in progress plus one for the thread, or 0.

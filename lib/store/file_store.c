@@ -154,7 +154,7 @@ void nj_file_store_free_unreferenced(void *store)
 {
     struct nj_file_store *s = store;
 
-    nj__chunks_reclaim(&s->chunks);
+    nj__chunks_run_nonblocking_frees(&s->chunks);
     nj__store_run_blocking_frees(&s->shared);
 }
 
@@ -221,7 +221,7 @@ static void detach_file(struct nj__deferred *g)
     count_files(store_of(f), -1);
     if (f->memory)
         unreserve(store_of(f), f->id.size);
-    nj__store_free_after_unlock(f->shared, g);
+    nj__store_queue_free_at_unlock(f->shared, g);
 }
 
 static void free_file(struct nj__deferred *g)
@@ -664,7 +664,7 @@ uint32_t nj_file_store_close(struct nj_file_store *s)
 {
     nj__store_lock(&s->shared);
     nj__file_cache_clear(&s->cache);
-    nj__store_unlink_deferred(&s->shared);
+    nj__store_unlink_unreferenced(&s->shared);
     nj__chunks_clear(&s->chunks);
     nj__store_unlock_and_free(&s->shared);
     nj__store_run_blocking_frees(&s->shared);

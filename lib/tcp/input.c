@@ -55,9 +55,9 @@ void nj__tcp_evict_if_nearly_full(const struct nj_tcp *tcp, const struct nj_tcp_
 enum nj_tcp_verdict nj__tcp_check_syn_room(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
 {
     if (tcp->draining)
-        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_draining);
+        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_draining);
     if (must_refuse_syn(tcp, a))
-        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_full);
+        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_full);
     return PASS;
 }
 
@@ -71,11 +71,11 @@ static enum nj_tcp_verdict check_accept_filter(const struct nj_tcp *tcp, struct 
     case NJ_TCP_ACCEPT_ALLOW:
         return PASS;
     case NJ_TCP_ACCEPT_RESET:
-        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_denied);
+        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_denied);
     case NJ_TCP_ACCEPT_DROP:
         break;
     }
-    return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_denied);
+    return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_denied);
 }
 
 /* RFC 9293 3.10.7.1, 3.10.7.2: CLOSED and LISTEN. *t becomes the connection that a cookie opened.
@@ -87,25 +87,25 @@ static enum nj_tcp_verdict input_listen(struct nj_tcp *tcp, struct nj_tcp_arriva
     enum nj_tcp_verdict v;
 
     if (seg->flags & NJ_TCP_RST)
-        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_closed);
+        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_closed);
     if (!nj__tcp_is_listening(tcp, seg->tuple.lport))
-        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_closed);
+        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_closed);
     if ((v = check_accept_filter(tcp, a)) != PASS)
         return v;
     if (seg->flags & NJ_TCP_ACK) {
         if (!(seg->flags & NJ_TCP_SYN) && nj__cookie_is_expected(tcp, now))
             return nj__cookie_input(tcp, a, t, now);
-        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_closed);
+        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_closed);
     }
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_FIN)) != NJ_TCP_SYN)
-        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
     if ((v = nj__tcp_check_syn_room(tcp, a)) != PASS)
         return v;
     /* Text on a SYN is not acknowledged: the peer sends it again. */
     if (!nj__syn_backlog_full(tcp))
         nj__syn_new(tcp, a, now);
     else if (!nj__cookie_send(tcp, seg, now))
-        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_backlog);
+        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_backlog);
     return GONE; /* no control block to be served */
 }
 
@@ -117,16 +117,16 @@ static enum nj_tcp_verdict input_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     bool acks = seg->flags & NJ_TCP_ACK;
 
     if (acks && (nj_seq_le(seg->ack, t->x->iss) || nj_seq_lt(t->snd_nxt, seg->ack)))
-        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_ack);
+        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_ack);
     if (seg->flags & NJ_TCP_RST) {
         if (!acks)
-            return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_flags);
+            return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
         nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
         nj__tcb_end(tcp, t);
         return GONE;
     }
     if (!(seg->flags & NJ_TCP_SYN))
-        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
 
     take_syn(tcp, t, seg, now);
     if (!acks) { /* simultaneous open */
@@ -223,7 +223,7 @@ static enum nj_tcp_verdict input_tcb(struct nj_tcp *tcp, struct nj_tcb *t, struc
         return input_syn_sent(tcp, t, a, now);
     if (!is_replaceable_by(tcp, t, &a->seg))
         return nj__tcp_input_synchronized(tcp, t, a, now);
-    enum nj_tcp_verdict v = nj__time_wait_check_syn_room(tcp, a, t->ts_on);
+    enum nj_tcp_verdict v = nj__time_wait_check_reopen_room(tcp, a, t->ts_on);
     if (v != PASS)
         return v;
     a->follows = true;
@@ -243,7 +243,7 @@ static enum nj_tcp_verdict input_syn_received(struct nj_tcp *tcp, struct nj_syn 
     nj__tcp_evict_if_nearly_full(tcp, a);
     *t = nj__syn_make_tcb(tcp, s, now);
     if (!*t) /* the peer's next segment tries again */
-        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_full);
+        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_full);
     return PASS;
 }
 

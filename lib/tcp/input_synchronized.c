@@ -48,10 +48,11 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
     if (!t->ts_on || (seg->flags & NJ_TCP_RST))
         return PASS;
     if (!seg->opts.has_ts) /* RFC 7323 3.2; the SYN of a restarted peer is challenged in step 4 */
-        return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_paws);
+        return seg->flags & NJ_TCP_SYN ? PASS
+                                       : nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_paws);
     if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && !ts_recent_expired(t, now)) {
         bool quiet = nj_seg_len(seg) == 0 && !nj__flow_may_ack_stray(&t->flow, now);
-        return nj__tcp_drop_verdict(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_paws);
+        return nj__tcp_set_drop_reason(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_paws);
     }
     return PASS;
 }
@@ -157,7 +158,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         if (len == 0 && !quiet)
             quiet = !nj__flow_may_ack_stray(&t->flow, now);
         note_duplicate(t, seg);
-        return nj__tcp_drop_verdict(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
+        return nj__tcp_set_drop_reason(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
     }
     if (wnd == 0 && len > 0)
         t->ack_now = true;
@@ -175,9 +176,9 @@ static enum nj_tcp_verdict step2_reset(struct nj_tcp *tcp, struct nj_tcb *t,
     if (!(a->seg.flags & NJ_TCP_RST))
         return PASS;
     if (t->state == NJ_TCP_TIME_WAIT) /* RFC 1337: no assassination */
-        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_reset);
+        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_reset);
     if (a->seg.seq != t->rcv_nxt)
-        return nj__tcp_drop_verdict(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+        return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
     nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
     nj__tcb_end(tcp, t);
     return GONE;
@@ -188,7 +189,7 @@ static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
 {
     if (!(a->seg.flags & NJ_TCP_SYN))
         return PASS;
-    return nj__tcp_drop_verdict(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+    return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
 }
 
 /* A higher ACK always updates the window, whatever its sequence number. Otherwise an old window
@@ -349,11 +350,11 @@ static enum nj_tcp_verdict step5_check_ack(const struct nj_tcb *t, struct nj_tcp
     bool beyond = nj_seq_lt(t->snd_nxt, seg->ack);
 
     if (!(seg->flags & NJ_TCP_ACK))
-        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
     if (t->state == NJ_TCP_SYN_RECEIVED && (beyond || nj_seq_le(seg->ack, t->snd_una)))
-        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_ack);
+        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_ack);
     if (beyond || nj_seq_lt(seg->ack, t->snd_una - t->snd_wnd_max))
-        return nj__tcp_drop_verdict(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack); /* RFC 5961 5.2 */
+        return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack); /* RFC 5961 5.2 */
     return PASS;
 }
 
@@ -400,7 +401,7 @@ static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
     if (seg->seq != t->rcv_nxt) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_out_of_order);
         if (!nj__reasm_insert(tcp, t, a->m, seg))
-            return nj__tcp_drop_verdict(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
+            return nj__tcp_set_drop_reason(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
         a->m = NULL;
         nj__tcp_send_ack(tcp, t, now); /* RFC 5681 4.2: an immediate duplicate ACK */
         return PASS;
@@ -409,7 +410,7 @@ static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
      * Otherwise a full queue could never drain. */
     if (t->x->rcvq.n_mbufs > 0 && !nj__rcv_merge_for_room(tcp, t, seg->payload_bytes) &&
         !nj__reasm_drop_last(tcp, t))
-        return nj__tcp_drop_verdict(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
+        return nj__tcp_set_drop_reason(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
     bool filled_hole = t->x->reasm != NULL;
     nj__rcvq_append(tcp, t, a->m, seg->payload_off, seg->payload_bytes);
     a->m = NULL;
@@ -426,7 +427,8 @@ static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struc
                                      nj_ns now)
 {
     uint32_t fin_seq = a->seg.seq + a->seg.payload_bytes;
-    if ((a->seg.flags & NJ_TCP_FIN) && !t->fin_seen && nj_seq_le(nj__reasm_end_seq(t), fin_seq)) {
+    if ((a->seg.flags & NJ_TCP_FIN) && !t->fin_seen &&
+        nj_seq_le(nj__rcv_highest_end_seq(t), fin_seq)) {
         t->fin_seen = true; /* a FIN before bytes already received is ignored */
         t->x->fin_seq = fin_seq;
     }

@@ -27,7 +27,7 @@ enum nj_tcp_verdict nj__minisock_reject_stray(struct nj_minisock *b, struct nj_t
                                               enum nj_counter why, nj_ns now)
 {
     bool quiet = (a->seg.flags & NJ_TCP_RST) || !nj__flow_may_ack_stray(&b->flow, now);
-    return nj__tcp_drop_verdict(a, quiet ? DROP : DROP_ACK, why);
+    return nj__tcp_set_drop_reason(a, quiet ? DROP : DROP_ACK, why);
 }
 
 enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *b, struct nj_tcp_arrival *a,
@@ -38,7 +38,8 @@ enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *b, struct nj_tcp
     if (!(b->flow.flags & NJ_MINISOCK_TS) || (seg->flags & NJ_TCP_RST))
         return PASS;
     if (!seg->opts.has_ts) /* RFC 7323 3.2; not the SYN of a restarted peer */
-        return seg->flags & NJ_TCP_SYN ? PASS : nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_paws);
+        return seg->flags & NJ_TCP_SYN ? PASS
+                                       : nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_paws);
     if (nj_seq_lt(seg->opts.ts_val, b->ts_recent))
         return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_paws, now);
     return PASS;

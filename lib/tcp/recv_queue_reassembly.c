@@ -209,7 +209,7 @@ uint32_t nj__reasm_move_ready(struct nj_tcp *tcp, struct nj_tcb *t)
     return pulled;
 }
 
-uint32_t nj__reasm_end_seq(const struct nj_tcb *t)
+uint32_t nj__rcv_highest_end_seq(const struct nj_tcb *t)
 {
     uint32_t end = t->rcv_nxt;
     for (const struct rte_mbuf *m = t->x->reasm; m; m = m->next)

@@ -130,14 +130,14 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *tcp, struct nj_tcp_arrival *
     if ((period & 1) != !!(h.iss & AGE_BIT))
         period--;
     if (h.iss != cookie(tcp, &seg->tuple, h.irs, period, h.iss & (AGE_BIT - 1)))
-        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_cookie);
+        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_cookie);
     if (tcp->draining)
-        return nj__tcp_drop_verdict(a, DROP_RST, NJ_C_drop_tcp_draining);
+        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_draining);
     remember(tcp, seg, h.iss, &h);
     nj__tcp_evict_if_nearly_full(tcp, a);
     *t = nj__tcb_new_syn_received(tcp, NULL, &seg->tuple, &h, now);
     if (!*t) /* the peer's next segment carries the cookie again */
-        return nj__tcp_drop_verdict(a, DROP, NJ_C_drop_tcp_full);
+        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_full);
     nj_count(tcp->cfg.counters, NJ_C_tcp_cookie_ok);
     return PASS;
 }

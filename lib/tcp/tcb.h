@@ -151,7 +151,7 @@ struct nj_xfer {
     uint32_t sack_at[NJ_SACK_BLOCKS_MAX]; /* a byte of each recently changed block, latest first */
     uint16_t icmp_mtu_pending;            /* from ICMP; applied if a time-out confirms it */
     uint8_t n_syns;                       /* SYNs or SYN-ACKs sent, up to UINT8_MAX */
-    bool syn_lost;                        /* a SYN or SYN-ACK was lost: see nj_cc_init_window() */
+    bool syn_lost;                        /* a SYN or SYN-ACK was lost: see nj_cc_init_state() */
     /* A probe for a larger path MTU (RFC 4821): one segment of mtu_probe bytes, up to
      * mtu_probe_end, is in flight. 0: none. */
     uint16_t mtu_probe;

@@ -84,8 +84,8 @@ struct nj_tcp_arrival {
     uint32_t iss_min;    /* then the least initial sequence number */
 };
 
-static inline enum nj_tcp_verdict nj__tcp_drop_verdict(struct nj_tcp_arrival *a,
-                                                       enum nj_tcp_verdict v, enum nj_counter why)
+static inline enum nj_tcp_verdict
+nj__tcp_set_drop_reason(struct nj_tcp_arrival *a, enum nj_tcp_verdict v, enum nj_counter why)
 {
     a->why = why;
     return v;
@@ -152,8 +152,8 @@ void nj__time_wait_from_tcb(struct nj_tcp *, const struct nj_tcb *, nj_ns now);
 bool nj__time_wait_may_reuse(const struct nj_seg *, uint32_t rcv_nxt, bool ts_on,
                              uint32_t ts_recent);
 /* May such a SYN be answered now? If not, the old connection stays in TIME-WAIT. */
-enum nj_tcp_verdict nj__time_wait_check_syn_room(const struct nj_tcp *, struct nj_tcp_arrival *,
-                                                 bool ts_on);
+enum nj_tcp_verdict nj__time_wait_check_reopen_room(const struct nj_tcp *, struct nj_tcp_arrival *,
+                                                    bool ts_on);
 enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *, struct nj_time_wait *,
                                         struct nj_tcp_arrival *, nj_ns now);
 void nj__time_wait_tick(struct nj_tcp *);
@@ -330,7 +330,7 @@ static inline bool nj__ecn_must_echo(const struct nj_tcb *t)
     return t->ecn_on && t->x->ce_seen;
 }
 
-/* sack_option.c: the SACK option of our ACKs. [first, end) arrived out of order or fills a hole.
+/* sack_generate.c: the SACK option of our ACKs. [first, end) arrived out of order or fills a hole.
  * Call it before the bytes are queued. */
 void nj__sack_note_block(struct nj_tcb *, uint32_t first, uint32_t end);
 /* [first, end) is a duplicate: the next ACK reports it as D-SACK. */
@@ -352,7 +352,7 @@ bool nj__rcv_merge_for_room(struct nj_tcp *, struct nj_tcb *, uint32_t n_bytes);
 /* Move bytes that are now in order to the receive queue. Returns their number. */
 uint32_t nj__reasm_move_ready(struct nj_tcp *, struct nj_tcb *);
 /* One past the last byte that has arrived, in order or not. */
-uint32_t nj__reasm_end_seq(const struct nj_tcb *);
+uint32_t nj__rcv_highest_end_seq(const struct nj_tcb *);
 /* Drop the last mbuf of the out-of-order list; the peer retransmits it. False: the list is empty.
  */
 bool nj__reasm_drop_last(struct nj_tcp *, struct nj_tcb *);

@@ -157,7 +157,7 @@ static void run_slot(struct nj_task *task)
     atomic_fetch_sub(&w->kind[kind].n_running, 1);
     rte_smp_mb(); /* see the head of this file */
     if (queued)
-        nj_strategy_dispatch(&w->strategy);
+        nj_strategy_produce_elsewhere(&w->strategy);
 }
 
 static void reject_slot(struct nj_task *task)
@@ -205,7 +205,7 @@ static void ask(struct nj__task_rings *l)
     struct nj_worker_pool *w = workers_of(l);
 
     if (!is_full(w, kind_of(l)))
-        nj_strategy_dispatch(&w->strategy);
+        nj_strategy_produce_elsewhere(&w->strategy);
 }
 
 static struct nj__task_rings *rings_of(const struct nj_worker_pool *w, uint32_t shard,

@@ -15,7 +15,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "wire/csum.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 #include "wire/ip6.h"
 #include "wire/tcp_opt.h"
 
@@ -282,8 +282,8 @@ void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
     prepend(m, &h, sizeof h);
 }
 
-void nj_eth_vlan_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
-                         const struct nj_iface *from, uint16_t type)
+void nj_eth_prepend_from_iface(struct rte_mbuf *m, const struct rte_ether_addr *dst,
+                               const struct nj_iface *from, uint16_t type)
 {
     uint32_t n_bytes = rte_pktmbuf_pkt_len(m);
 

@@ -107,8 +107,8 @@ void nj_eth_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
 
 /* Prepend the Ethernet header of a frame from `from`, with its VLAN tag if it has one, at priority
  * 0 regardless of the peer's frames. */
-void nj_eth_vlan_prepend(struct rte_mbuf *m, const struct rte_ether_addr *dst,
-                         const struct nj_iface *from, uint16_t type);
+void nj_eth_prepend_from_iface(struct rte_mbuf *m, const struct rte_ether_addr *dst,
+                               const struct nj_iface *from, uint16_t type);
 
 #define NJ_L2L3_BYTES_MAX 64u
 

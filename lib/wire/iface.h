@@ -60,8 +60,7 @@ const struct nj_iface_addr *nj_iface_find_addr(const struct nj_iface *iface,
 
 /* For addresses that other threads read. The shard writes with these, and reads its own addresses
  * directly. A concurrent reader may see a partly changed address. */
-static inline void nj_iface_addr_store_atomic(struct nj_iface_addr *a,
-                                              const struct nj_iface_addr *to)
+static inline void nj_iface_addr_publish(struct nj_iface_addr *a, const struct nj_iface_addr *to)
 {
     __atomic_store_n(&a->state, NJ_ADDR_EXPIRED, __ATOMIC_RELAXED);
     for (unsigned i = 0; i < sizeof a->ip.b; i++)
@@ -70,8 +69,8 @@ static inline void nj_iface_addr_store_atomic(struct nj_iface_addr *a,
     __atomic_store_n(&a->state, to->state, __ATOMIC_RELEASE);
 }
 
-static inline void nj_iface_addr_load_atomic(const struct nj_iface_addr *a,
-                                             struct nj_iface_addr *out)
+static inline void nj_iface_addr_read_published(const struct nj_iface_addr *a,
+                                                struct nj_iface_addr *out)
 {
     out->state = __atomic_load_n(&a->state, __ATOMIC_ACQUIRE);
     out->prefix_bits = __atomic_load_n(&a->prefix_bits, __ATOMIC_RELAXED);

@@ -23,7 +23,7 @@
 #include "sched/futex_park.h"
 #include "sched/os_thread_mutex.h"
 #include "sched/stack_switch.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 
 #define WAKE_NS     (5 * NJ_US)
 #define STEP_NS     (2 * NJ_US)
@@ -96,7 +96,7 @@ static void entry(struct nj__transfer from)
 static void go_on(struct thread *t)
 {
     v.self = t;
-    nj_noblock_restore(t->tag);
+    nj_noblock_leave(t->tag);
     nj__strategy_frame_set_top(t->frame);
     nj__sanitizer_start_switch(&v.root_stack, &t->lane);
     struct nj__transfer from = jump_fcontext(t->at, NULL);

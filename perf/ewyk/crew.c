@@ -17,7 +17,7 @@
 
 #include "base/assert.h"
 #include "bench.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 #include "sched/thread_pool.h"
 
 #define ROOM  4096u /* of a queue, a power of two: more than the windows of all producers */

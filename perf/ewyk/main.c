@@ -93,7 +93,7 @@ static void with_threads(const struct options *o, struct producer *const *p,
                                             .executor = executor};
         p[i]->dual.keeps_two = true;
         nj_strategy_init(&p[i]->strategy, &config); /* all tasks are BLOCKING: none declares more */
-        nj_strategy_dispatch(&p[i]->strategy);
+        nj_strategy_produce_elsewhere(&p[i]->strategy);
     }
     struct measured m = measure(o, p);
     for (uint32_t i = 0; i < o->n_producers; i++) {

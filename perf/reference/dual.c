@@ -120,7 +120,7 @@ static bool leave_to_sleeper(struct nj_strategy *s)
     if (left)
         wake_seated(s);
     if (send)
-        nj__send_recruit(s);
+        nj__queue_recruit(s);
     return left;
 }
 

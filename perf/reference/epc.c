@@ -7,7 +7,7 @@
  * behind them, and no thread produces. ewyk_thread_strategy.c solves that.
  */
 #include "reference/strategies.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 #include "sched/thread_strategy_internal.h"
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
@@ -20,7 +20,7 @@ static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
     }
     nj__count(s, NJ__COUNT_EPC);
     if (nj__state_leave_and_recruit(&s->word, NJ__QUEUED))
-        nj__send_recruit(s); /* refused: nobody takes over, and we resume */
+        nj__queue_recruit(s); /* refused: nobody takes over, and we resume */
     nj__run_task(s, task, false);
     return nj__state_try_resume(&s->word, s->config.asks_after_run);
 }

@@ -5,7 +5,7 @@
  */
 #include "base/assert.h"
 #include "reference/strategies.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 #include "sched/thread_strategy_internal.h"
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)

@@ -13,7 +13,7 @@
 #include "sched/interleaving_points.h"
 #include "sched/fiber.h"
 #include "sched/stack_switch.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 
 #define THREADS_MAX 16u
 #define STACK_BYTES (32u * 1024u)
@@ -319,7 +319,7 @@ static void resume_thread(struct thread *t)
 {
     x.self = t;
     t->is_hashed = false;
-    nj_noblock_restore(t->tag);
+    nj_noblock_leave(t->tag);
     nj__strategy_frame_set_top(t->frame);
     memset((char *)t->at - WIPED_BYTES, 0, WIPED_BYTES);
     t->at = jump_fcontext(t->at, NULL).from;
@@ -507,7 +507,7 @@ struct explore_result explore(const struct explore_world *world, uint64_t states
         tell(); /* of what is no matter of steps */
     }
     nj__strategy_frame_set_top(NULL);
-    nj_noblock_restore(false);
+    nj_noblock_leave(false);
     x.result.n_states = x.places.n;
     return x.result;
 }

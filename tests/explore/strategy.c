@@ -14,7 +14,7 @@
 #include "models.h"
 #include "sched/interleaving_points.h"
 #include "sched/fiber.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 #include "sched/thread_pool.h"
 #include "system.h"
 
@@ -143,7 +143,8 @@ static bool is_alive(void *arg)
 static void bring(const struct model_event *event, bool dispatch)
 {
     /* Who is refused has to ask again: so says the contract. */
-    while (!(dispatch ? nj_strategy_dispatch(&w.strategy) : nj_strategy_produce(&w.strategy))) {
+    while (!(dispatch ? nj_strategy_produce_elsewhere(&w.strategy)
+                      : nj_strategy_produce(&w.strategy))) {
         if (w.may_stop && !w.may_restart)
             return;
         if (w.may_restart)
@@ -221,7 +222,7 @@ static void from_queue(void *arg)
     } else {
         nj__run_task_in_clean_state(recruit ? NULL : &w.strategy, task);
         if (!recruit && w.model->one_at_a_time) /* the strategy asks again after its own only */
-            nj_strategy_dispatch(&w.strategy);
+            nj_strategy_produce_elsewhere(&w.strategy);
     }
     if (!w.model->is_bounded)
         return;
@@ -338,10 +339,10 @@ static void event(const struct model_event *e)
         return;
     explore_note("brings task %u", w.n_tasks);
     enqueue(e, false);
-    bool before = e->how == MODEL_PRODUCE_TAGGED && nj_noblock_set();
+    bool before = e->how == MODEL_PRODUCE_TAGGED && nj_noblock_enter();
     bring(e, e->how == MODEL_DISPATCH);
     check(nj_noblock_is_set() == (e->how == MODEL_PRODUCE_TAGGED), "the tag stays"); /* EWYK 5.31 */
-    nj_noblock_restore(before);
+    nj_noblock_leave(before);
 }
 
 /* Two callers whose earlier events are the same behave the same. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* State of a thread that lib/sched/strategy_nesting.c and fiber.c keep in thread-local variables.
- * Threads of relacy are contexts of one thread. */
+/* State of a thread that lib/sched/strategy_thread_context.c and fiber.c keep in thread-local
+ * variables. Threads of relacy are contexts of one thread. */
 #include <string.h>
 
 #include "relaxed.h"
 #include "sched/fiber.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 
 static bool tagged[RELAXED_THREADS_MAX];
 
@@ -19,7 +19,7 @@ bool nj_noblock_is_set(void)
     return tagged[relaxed_self()];
 }
 
-bool nj_noblock_set(void)
+bool nj_noblock_enter(void)
 {
     bool before = nj_noblock_is_set();
 
@@ -27,12 +27,12 @@ bool nj_noblock_set(void)
     return before;
 }
 
-void nj_noblock_restore(bool before)
+void nj_noblock_leave(bool before)
 {
     tagged[relaxed_self()] = before;
 }
 
-bool nj__must_dispatch(const struct nj_strategy *s)
+bool nj__must_dispatch_production(const struct nj_strategy *s)
 {
     (void)s;
     return false; /* no task asks for production */
@@ -40,17 +40,17 @@ bool nj__must_dispatch(const struct nj_strategy *s)
 
 void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag)
 {
-    bool before = tag && nj_noblock_set();
+    bool before = tag && nj_noblock_enter();
 
     (void)of;
     task->ops->run(task);
     if (tag)
-        nj_noblock_restore(before);
+        nj_noblock_leave(before);
 }
 
 void nj__run_task_in_clean_state(const struct nj_strategy *of, struct nj_task *task)
 {
     (void)of;
-    nj_noblock_restore(false);
+    nj_noblock_leave(false);
     task->ops->run(task);
 }

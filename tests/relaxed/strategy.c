@@ -13,7 +13,7 @@
 #include "relaxed.h"
 #include "sched/fiber.h"
 #include "sched/reserved_threads.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 
 #define TASKS_MAX 4u
 #define JOBS_MAX  8u
@@ -305,7 +305,7 @@ static void owner(void)
 static void bring(struct task *t, enum how how)
 {
     bool (*ask)(struct nj_strategy *) =
-        how == DISPATCH ? nj_strategy_dispatch : nj_strategy_produce;
+        how == DISPATCH ? nj_strategy_produce_elsewhere : nj_strategy_produce;
 
     atomic_store_explicit(&t->queued, true, memory_order_relaxed);
     while (!ask(&w.strategy))

@@ -210,7 +210,7 @@ static void detach_file(struct nj__deferred *g)
 
     nj__chunks_drop_file(f);
     nj_container_of(f->shared, struct nj_file_store, shared)->n_files--;
-    nj__store_free_after_unlock(f->shared, g);
+    nj__store_queue_free_at_unlock(f->shared, g);
 }
 
 static void free_file(struct nj__deferred *g)
@@ -341,7 +341,7 @@ void nj_file_store_free_unreferenced(void *store)
     struct nj_file_store *s = store;
 
     nj__store_lock(&s->shared);
-    nj__store_unlink_deferred(&s->shared);
+    nj__store_unlink_unreferenced(&s->shared);
     nj__store_unlock_and_free(&s->shared);
 }
 
@@ -394,7 +394,7 @@ uint32_t nj_sim_store_free(struct nj_file_store *s)
 {
     nj__store_lock(&s->shared);
     nj__file_cache_clear(&s->cache);
-    nj__store_unlink_deferred(&s->shared);
+    nj__store_unlink_unreferenced(&s->shared);
     nj__chunks_clear(&s->chunks);
     nj__store_unlock_and_free(&s->shared);
     uint32_t n = s->n_files + s->chunks.n_lent;

@@ -16,7 +16,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "shard/shard.h"
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 #include "support/mbuf_env.h"
 #include "support/rss_key.h"
 #include "tcp/seq.h"

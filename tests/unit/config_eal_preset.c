@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 #include "config/eal_preset.h"
 #include "support/scratch.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 
 TestSuite(config_eal_preset, .init = scratch_make, .fini = scratch_remove);
 

@@ -56,8 +56,8 @@ Test(config_eal_preset_file, facts)
 
     cr_assert_eq(nj_preset_parse(&f, &p, why, sizeof why), 0, "%s", why);
     cr_expect(says(p.title, "A device: net_x."));
-    cr_expect(nj_preset_has_word(p.driver, NJ_STR("net_y")) &&
-              !nj_preset_has_word(p.driver, NJ_STR("net")));
+    cr_expect(nj_preset_word_list_contains(p.driver, NJ_STR("net_y")) &&
+              !nj_preset_word_list_contains(p.driver, NJ_STR("net")));
     cr_expect_eq(p.queues, 12);
     cr_expect_eq(p.offloads, NJ_PRESET_TX_CHECKSUM);
     cr_expect_eq(p.offloads_optional, NJ_PRESET_RX_CHECKSUM);

@@ -9,7 +9,7 @@
 static struct nj_abuse_view view_of(const struct rig *r, enum nj_counter reason)
 {
     struct nj_abuse_view v = {0};
-    nj_abuse_view(&r->s->abuse, reason, &v);
+    nj_abuse_get_count_and_client(&r->s->abuse, reason, &v);
     return v;
 }
 

@@ -10,7 +10,7 @@ static uint32_t set_of(const struct nj__hpack_shared *of, const char *value)
 {
     const struct nj_field f = {NJ_STR("location"), {value, (uint32_t)strlen(value)}};
     return nj__hpack_hash_to_cache_set(
-        nj__hpack_field_cache_hash(of, nj__hpack_find_response_name(of, f.name), &f));
+        nj__hpack_field_cache_hash(of, nj__hpack_response_name_row(of, f.name), &f));
 }
 
 /* Values that share a set with one key are spread with another, wherever they differ: who does not

@@ -456,7 +456,7 @@ Test(h2_hpack, tokens)
         cr_expect_eq(nj__hpack_static[i].token, nj__hpack_token_of(nj__hpack_static[i].name));
     for (unsigned row = 2; nj__hpack_names[row].n_bytes < 27; row++) {
         struct nj_str name = {nj__hpack_names[row].name, nj__hpack_names[row].n_bytes};
-        cr_expect_eq(nj__hpack_find_response_name(shared, name), row);
+        cr_expect_eq(nj__hpack_response_name_row(shared, name), row);
     }
 }
 

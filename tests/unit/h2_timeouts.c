@@ -7,7 +7,7 @@
 
 static enum nj_h2_blocked_by hold_of(const struct rig *r, unsigned i)
 {
-    return nj_h2_blocked_by(r->req[i].st);
+    return nj_h2_stream_blocked_by(r->req[i].st);
 }
 
 /* Whose window is closed, and whose is not; a body that shows nothing is ours to blame for. */

@@ -203,7 +203,7 @@ static const struct nj_worker_ops workers = {.submit = worker_submit, .poll = wo
 
 static bool submit(void *ctx, struct nj_task *task)
 {
-    struct nj_worker_ops port = nj_exchanges_wrap_worker_ops(w.set);
+    struct nj_worker_ops port = nj_exchanges_full_body_worker_ops(w.set);
     return port.submit(port.ctx, task);
 }
 
@@ -262,7 +262,7 @@ static void offer(int i)
 {
     nj_exchange_note_scheduled(w.x[i]);
     nj_ewyk_offer(w.ewyk, nj_exchange_task(w.x[i]));
-    nj_exchanges_settle(w.set, w.now);
+    nj_exchanges_process_dirty(w.set, w.now);
 }
 
 /* Closes the stream. */
@@ -289,10 +289,10 @@ static void step(void)
     w.now += 2 * NJ_MS;
     nj_exchanges_tick(w.set, w.now);
     nj_ewyk_run(w.ewyk, w.now, 100);
-    struct nj_worker_ops port = nj_exchanges_wrap_worker_ops(w.set);
+    struct nj_worker_ops port = nj_exchanges_full_body_worker_ops(w.set);
     struct nj_task *home[8];
     port.poll(port.ctx, home, 8);
-    nj_exchanges_settle(w.set, w.now);
+    nj_exchanges_process_dirty(w.set, w.now);
 }
 
 static void end_world(void)
@@ -322,7 +322,7 @@ Test(http_exchange, no_more_exchanges)
     cr_expect(w.stream[3].status == 503 && w.stream[3].retry_after && !w.stream[3].body);
     cr_expect_eq(nj_counter_read(&w.counters, NJ_C_exchange_full), 2);
     close_stream(0);
-    nj_exchanges_settle(w.set, w.now);
+    nj_exchanges_process_dirty(w.set, w.now);
     cr_expect(ask(5, 1, 10), "there is room again");
     end_world();
 }
@@ -351,7 +351,7 @@ Test(http_exchange, no_block_for_the_body)
         ask(i, 1, 10);
     for (int k = 0; k < 200 && refused < 0; k++) {
         nj_exchange_receive_body(w.x[k % 4], data, sizeof data);
-        nj_exchanges_settle(w.set, w.now);
+        nj_exchanges_process_dirty(w.set, w.now);
         if (w.stream[k % 4].reset)
             refused = k % 4;
     }
@@ -359,7 +359,7 @@ Test(http_exchange, no_block_for_the_body)
     cr_expect_eq(w.stream[refused].reset, NJ_RESET_REFUSED);
     cr_expect_gt(nj_counter_read(&w.counters, NJ_C_exchange_full), 0);
     nj_exchange_receive_body(w.x[refused], data, sizeof data); /* being handled already */
-    nj_exchanges_settle(w.set, w.now);
+    nj_exchanges_process_dirty(w.set, w.now);
     cr_expect_geq(w.stream[refused].n_consumed, sizeof data, "what is thrown away counts no more");
     cr_expect(ask(10, 0, 10));
     offer(10);
@@ -420,7 +420,7 @@ Test(http_exchange, no_block_for_a_callback)
     cr_assert(ask(20, 6, 10));
     offer(20);
     for (int i = 0; i < 10; i++)
-        nj_exchanges_settle(w.set, w.now);
+        nj_exchanges_process_dirty(w.set, w.now);
     cr_expect_eq(n_rooms, 1);
     for (int k = 0; k < 200; k++) {
         for (int i = 0; i < 21; i++)
@@ -573,7 +573,7 @@ Test(http_exchange, a_stack_does_not_wait_for_its_stream)
         cr_assert_eq(nj_ewyk_gauges(w.ewyk).n_fibers_in_use, 1);
         switch (i) {
         case 0:
-            nj_exchange_cancel_if_incomplete(w.x[i]);
+            nj_exchange_cancel_if_body_partial(w.x[i]);
             break;
         case 1:
             cr_expect(nj_exchange_on_body_timeout(w.x[i]));

@@ -173,7 +173,7 @@ Test(log_abuse_log, threads)
     cr_assert_eq(pthread_create(&writer, NULL, flood, shard[0]), 0);
     while (n < ROUNDS) {
         struct nj_abuse_view view;
-        if (!nj_abuse_view(of[0], NJ_C_send_timeout, &view))
+        if (!nj_abuse_get_count_and_client(of[0], NJ_C_send_timeout, &view))
             continue;
         cr_assert_geq(view.n, n);
         n = view.n;

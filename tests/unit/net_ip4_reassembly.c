@@ -12,7 +12,7 @@
 #include "base/prng.h"
 #include "support/shard_rig.h"
 #include "wire/csum.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 
 #define DATA_MAX 1480u
 

@@ -30,10 +30,10 @@ Test(sched_dual, by_all_that_matters)
         struct task *t = add(w, type);
 
         w->at_produce = sleeper ? one_sits : NULL;
-        bool before = tagged && nj_noblock_set();
+        bool before = tagged && nj_noblock_enter();
         nj_strategy_produce(&w->s);
         cr_assert_eq(nj_noblock_is_set(), tagged, "the tag is as it was");
-        nj_noblock_restore(before);
+        nj_noblock_leave(before);
 
         enum nj_run_mode mode = nj_run_mode_choose(type, tagged, sleeper);
         bool matters = type != NJ_NON_BLOCKING && !tagged;
@@ -251,7 +251,7 @@ static void exhausted_pool(enum nj_strategy_kind kind, int n_reserved)
     wait_for(&v.n_at_gate[0], 3);
     for (unsigned i = 0; i < 3; i++)
         bring(NJ_BLOCKING, AT_GATE);
-    cr_assert(nj_strategy_dispatch(&v.s));
+    cr_assert(nj_strategy_produce_elsewhere(&v.s));
     bring(NJ_NON_BLOCKING, OPENS);
     cr_assert(nj_strategy_produce(&v.s), "and it comes back");
     wait_for(&v.n_run, 7); /* 4 of 4, and those who had the threads */
@@ -275,13 +275,13 @@ Test(sched_dual, keeps_two, .timeout = 60)
     start(NJ_STRATEGY_DUAL, true, 4, 0);
     cr_assert(nj_thread_pool_lease(v.pool, "the strategy", 2, NULL, 0));
     bring(NJ_BLOCKING, QUICK); /* the first finds one thread, and sends for another */
-    nj_strategy_dispatch(&v.s);
+    nj_strategy_produce_elsewhere(&v.s);
     wait_for(&v.n_run, 1);
     wait_for_word(NJ__IDLE, 3 * NJ__SEAT_BIT);
     cr_assert_eq(nj_strategy_counters(&v.s).pec, 1);
     for (uint32_t i = 1; i < NJ_ARRAY_LEN(steps); i++) {
         bring(i % 2 ? NJ_BLOCKING : NJ_EITHER, QUICK);
-        nj_strategy_dispatch(&v.s);
+        nj_strategy_produce_elsewhere(&v.s);
         wait_for(&v.n_run, 1 + i);
         wait_for_word(NJ__IDLE, 3 * NJ__SEAT_BIT);
     }
@@ -296,7 +296,7 @@ Test(sched_dual, leaves_at_rest, .timeout = 60)
     start(NJ_STRATEGY_DUAL, false, 2, 0);
     for (uint32_t i = 0; i < 10; i++) {
         bring(NJ_BLOCKING, QUICK);
-        nj_strategy_dispatch(&v.s);
+        nj_strategy_produce_elsewhere(&v.s);
         wait_for(&v.n_run, 1 + i);
         wait_for_word(NJ__IDLE, NJ__NO_RECRUIT);
         while (nj_thread_pool_get_counts(v.pool).n_utilised)
@@ -312,7 +312,7 @@ Test(sched_dual, the_consumer_stands_by, .timeout = 60)
 {
     start(NJ_STRATEGY_DUAL, false, 2, 0);
     bring(NJ_EITHER, AT_GATE);
-    nj_strategy_dispatch(&v.s);
+    nj_strategy_produce_elsewhere(&v.s);
     wait_for_word(NJ__PRODUCING, NJ__SEAT_BIT);
     bring(NJ_BLOCKING, AT_GATE + 1);
     bring(NJ_NON_BLOCKING, AT_GATE + 2);

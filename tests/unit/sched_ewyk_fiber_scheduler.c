@@ -351,9 +351,9 @@ static struct rig *forgiving(void)
 
 static void waits_tagged(struct job *j)
 {
-    bool before = nj_noblock_set();
+    bool before = nj_noblock_enter();
     waits(j);
-    nj_noblock_restore(before);
+    nj_noblock_leave(before);
     cr_assert_eq(nj_noblock_is_set(), before);
 }
 
@@ -414,7 +414,7 @@ static void leaves_a_mess(struct job *j)
     cr_assert_eq(fegetround(), FE_TONEAREST);
     errno = EDOM;
     fesetround(FE_DOWNWARD);
-    nj_noblock_restore(false);
+    nj_noblock_leave(false);
 }
 
 /* EWYK 5.48: inline, too, nothing is left to the next task or to the producer. */

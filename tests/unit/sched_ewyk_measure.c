@@ -28,13 +28,13 @@ static void looks_at_holder(struct job *j)
     nj_ns since = j->rig->now;
 
     j->rig->now += 3 * NJ_MS;
-    cr_assert(nj_ewyk_current_hold(j->rig->e, hold));
+    cr_assert(nj_ewyk_current_core_holder(j->rig->e, hold));
     cr_assert_eq(hold->class_of, j->task.class_of);
     cr_assert_eq(hold->since, since);
     if (nj_noblock_is_set())
         return;
     nj_fiber_park(&j->w, NJ_NEVER);
-    cr_assert(nj_ewyk_current_hold(j->rig->e, hold));
+    cr_assert(nj_ewyk_current_core_holder(j->rig->e, hold));
     cr_assert_eq(hold->since, since + 53 * NJ_MS, "of this turn, not of the one before");
 }
 
@@ -46,20 +46,20 @@ Test(sched_ewyk_measure, holder)
     struct nj_ewyk_hold hold;
     struct job j[3];
 
-    cr_assert_not(nj_ewyk_current_hold(r->e, &hold), "nobody yet");
+    cr_assert_not(nj_ewyk_current_core_holder(r->e, &hold), "nobody yet");
     for (int i = 0; i < 3; i++) { /* on a fiber, PC, PIC */
         job_init(&j[i], r, class_of[i], looks_at_holder);
         j[i].arg = &hold;
         r->now = 8 * NJ_SEC;
         nj_ewyk_offer(r->e, &j[i].task);
         cr_assert_eq(j[i].n_run, 1);
-        cr_assert_not(nj_ewyk_current_hold(r->e, &hold), "it parked or ended");
+        cr_assert_not(nj_ewyk_current_core_holder(r->e, &hold), "it parked or ended");
     }
     r->now = 8 * NJ_SEC + 53 * NJ_MS;
     nj_fiber_wake(j[0].w, NJ_WAKE_OK);
     nj_ewyk_run(r->e, r->now, 1);
     cr_assert_eq(j[0].n_ended, 1);
-    cr_assert_not(nj_ewyk_current_hold(r->e, &hold));
+    cr_assert_not(nj_ewyk_current_core_holder(r->e, &hold));
     rig_free(r);
 }
 

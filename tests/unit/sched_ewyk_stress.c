@@ -73,7 +73,8 @@ static void offer_one(struct stress *s)
     job_init(&a->job, s->rig, random_class(s), act);
     a->job.task.ops = &ops;
     a->job.arg = s;
-    bool inside = nj_fiber_self() || nj_ewyk_current_hold(s->rig->e, &(struct nj_ewyk_hold){0});
+    bool inside =
+        nj_fiber_self() || nj_ewyk_current_core_holder(s->rig->e, &(struct nj_ewyk_hold){0});
     enum nj_run_mode mode = nj_ewyk_offer(s->rig->e, &a->job.task);
     if (inside)
         cr_assert(mode == NJ_MODE_PEC_QUEUE || mode == NJ_MODE_REJECTED);

@@ -379,9 +379,9 @@ static void tag_errno_fp(void *arg)
     nj_fiber_park(&t->w, NJ_NEVER);
     t->errno_after = errno;
     t->round_after = fegetround();
-    bool before = nj_noblock_set();
+    bool before = nj_noblock_enter();
     t->tagged = nj_noblock_is_set();
-    nj_noblock_restore(before);
+    nj_noblock_leave(before);
     t->after = nj_noblock_is_set();
 }
 
@@ -415,7 +415,7 @@ Test(sched_fiber, contexts_do_not_leak)
         cr_assert_eq(t[i].errno_after, EDOM);
         cr_assert_eq(t[i].round_after, FE_UPWARD);
     }
-    nj_noblock_restore(false);
+    nj_noblock_leave(false);
     cr_assert(nj_noblock_is_set(), "the root keeps it");
     nj_fiber_cancel(t[2].w.fiber);
     nj_fibers_run(fs, 8 * NJ_SEC, 10);
@@ -426,11 +426,11 @@ static void hold_tag(void *arg)
 {
     struct ctx_test *t = arg;
 
-    t->at_start = nj_noblock_set();
-    nj_noblock_restore(t->at_start);
+    t->at_start = nj_noblock_enter();
+    nj_noblock_leave(t->at_start);
     nj_fiber_park(&t->w, NJ_NEVER);
     t->after_switch = nj_noblock_is_set();
-    nj_noblock_set(); /* and not restored: its own business */
+    nj_noblock_enter(); /* and not restored: its own business */
 }
 
 /* EWYK 5.31: restored on return; a task that forgot leaves nothing to the next one. */
@@ -628,10 +628,10 @@ Test(sched_fiber, trim_gives_memory_back)
 static void *without_fibers(void *arg)
 {
     bool *ok = arg;
-    bool first = nj_noblock_is_set(), before = nj_noblock_set();
+    bool first = nj_noblock_is_set(), before = nj_noblock_enter();
 
     *ok = !first && !before && nj_noblock_is_set() && !nj_fiber_self();
-    nj_noblock_restore(before);
+    nj_noblock_leave(before);
     *ok = *ok && !nj_noblock_is_set();
     return NULL;
 }

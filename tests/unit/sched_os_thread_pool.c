@@ -59,7 +59,7 @@ static void run(struct nj_task *task)
         break;
     case DIRTY: /* leaves what the next task must not find */
         errno = EDOM;
-        nj_noblock_set();
+        nj_noblock_enter();
 #ifdef __x86_64__
         nj__fpu_set_control(nj__fpu_get_control() ^ 0x6000); /* rounds the other way */
 #endif
@@ -399,7 +399,7 @@ static void warm_up(unsigned n_reserved)
         w.n_tasks = w.n_produced = 0; /* all are done: begin again */
         memset(w.tasks, 0, sizeof w.tasks);
         add(NJ_BLOCKING, QUICK);
-        nj_strategy_dispatch(&w.s);
+        nj_strategy_produce_elsewhere(&w.s);
         wait_for(&w.n_run, n + 1);
     }
 }
@@ -430,11 +430,11 @@ Test(sched_os_thread_pool, stuck_consumers, .timeout = 60)
     unsigned n = w.n_run;
     add(NJ_BLOCKING, AT_GATE);
     add(NJ_BLOCKING, AT_GATE);
-    nj_strategy_dispatch(&w.s);
+    nj_strategy_produce_elsewhere(&w.s);
     wait_for(&w.n_at_gate, 2);
     for (unsigned i = 1; i <= 30; i++) {
         add((enum nj_task_type)(NJ_NON_BLOCKING + i % 3), QUICK);
-        cr_assert(nj_strategy_dispatch(&w.s));
+        cr_assert(nj_strategy_produce_elsewhere(&w.s));
         wait_for(&w.n_run, n + i);
     }
     end();
@@ -470,7 +470,7 @@ Test(sched_os_thread_pool, first_task_after_a_long_idle, .timeout = 60)
         .n_min = 0, .n_max = 4, .n_reserved = 0, .idle_ns = 1 * NJ_MS});
     for (unsigned i = 1; i <= 5; i++) {
         add(NJ_BLOCKING, QUICK);
-        cr_assert(nj_strategy_dispatch(&w.s));
+        cr_assert(nj_strategy_produce_elsewhere(&w.s));
         wait_for(&w.n_run, i);
         while (counts().n_threads)
             sched_yield();

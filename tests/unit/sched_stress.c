@@ -156,7 +156,7 @@ static void ask(void)
 {
     bool produces = dice(3) == 0;
 
-    while (!(produces ? nj_strategy_produce(&w.s) : nj_strategy_dispatch(&w.s)))
+    while (!(produces ? nj_strategy_produce(&w.s) : nj_strategy_produce_elsewhere(&w.s)))
         sched_yield();
 }
 

@@ -37,14 +37,14 @@ Test(sched_thread_strategy, adaptive_by_all_that_matters)
         struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
         if (queued)
-            nj_strategy_dispatch(&w->s);
+            nj_strategy_produce_elsewhere(&w->s);
         unsigned n_execute = w->n_execute;
         struct task *t = add(w, type);
         w->n_waiting = waiting;
-        bool before = tagged && nj_noblock_set();
+        bool before = tagged && nj_noblock_enter();
         nj_strategy_produce(&w->s);
         cr_assert_eq(nj_noblock_is_set(), tagged, "the tag is as it was");
-        nj_noblock_restore(before);
+        nj_noblock_leave(before);
 
         enum nj_run_mode mode = nj_run_mode_choose(type, tagged, waiting);
         struct nj_strategy_counters c = nj_strategy_counters(&w->s);
@@ -123,7 +123,7 @@ Test(sched_thread_strategy, recruit_in_the_queue_is_not_counted_on)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
-    cr_assert(nj_strategy_dispatch(&w->s));
+    cr_assert(nj_strategy_produce_elsewhere(&w->s));
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_sent, 1);
     for (unsigned i = 0; i < 4; i++)
         add(w, NJ_BLOCKING);
@@ -146,7 +146,7 @@ Test(sched_thread_strategy, counters_add_up)
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.epc == 0 && c.pc == 4 && c.pic == 4 && c.pec == 4);
 
-    nj_strategy_dispatch(&w->s);
+    nj_strategy_produce_elsewhere(&w->s);
     nj_strategy_reset_counters(&w->s);
     c = nj_strategy_counters(&w->s);
     cr_assert_eq(c.pc + c.pic + c.pec + c.epc, 0);
@@ -238,7 +238,7 @@ static void add_and_ask(struct world *w, struct task *found)
 {
     if (!found && w->n_tasks < 3) { /* after the look at the queue, before IDLE */
         add(w, NJ_NON_BLOCKING);
-        cr_assert(nj_strategy_dispatch(&w->s));
+        cr_assert(nj_strategy_produce_elsewhere(&w->s));
     }
 }
 
@@ -260,7 +260,7 @@ Test(sched_thread_strategy, asked_between_none_and_idle)
 static void ask_in_production(struct world *w, struct task *found)
 {
     if (found == &w->tasks[0])
-        nj_strategy_dispatch(&w->s); /* REPRODUCING, which EPC takes back to IDLE */
+        nj_strategy_produce_elsewhere(&w->s); /* REPRODUCING, which EPC takes back to IDLE */
 }
 
 /* A producer that has nothing more sends for nobody; its consumer asks it again afterwards. */
@@ -288,14 +288,14 @@ Test(sched_thread_strategy, nothing_more_to_produce)
 static void dispatches(struct world *w, struct task *t)
 {
     (void)t;
-    cr_assert(nj_strategy_dispatch(&w->s));
+    cr_assert(nj_strategy_produce_elsewhere(&w->s));
     cr_assert_eq(nj__state_recruit_mask(word(w)), NJ__QUEUED,
                  "whoever brings a task sends for a thread");
 }
 
 static void dispatches_too_early(struct world *w)
 {
-    cr_assert(nj_strategy_dispatch(&w->s));
+    cr_assert(nj_strategy_produce_elsewhere(&w->s));
 }
 
 /* Who brings a task while nobody was sent for finds production IDLE; who does so just before that
@@ -328,7 +328,7 @@ Test(sched_thread_strategy, recruits_are_posted)
     config.uses_post = true;
     nj_strategy_init(&w->s, &config);
     struct task *t = add(w, NJ_BLOCKING);
-    cr_assert(nj_strategy_dispatch(&w->s));
+    cr_assert(nj_strategy_produce_elsewhere(&w->s));
     cr_assert_eq(w->n_posted, 1);
     run_queue(w);
     cr_assert_eq(t->n_run + w->n_queued, 1);
@@ -388,10 +388,10 @@ Test(sched_thread_strategy, rejected_dispatch)
 
         add(w, NJ_NON_BLOCKING);
         w->refuses = true;
-        cr_assert_not(nj_strategy_dispatch(&w->s));
+        cr_assert_not(nj_strategy_produce_elsewhere(&w->s));
         cr_assert_eq(word(w), IDLE_0);
         w->refuses = false;
-        cr_assert(nj_strategy_dispatch(&w->s));
+        cr_assert(nj_strategy_produce_elsewhere(&w->s));
         run_queue(w);
         cr_assert_eq(w->tasks[0].n_run, 1);
         cr_assert_eq(nj_strategy_counters(&w->s).dispatch_rejected, 1);
@@ -403,7 +403,7 @@ Test(sched_thread_strategy, accepted_recruit_is_rejected_later)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
-    cr_assert(nj_strategy_dispatch(&w->s));
+    cr_assert(nj_strategy_produce_elsewhere(&w->s));
     w->queue[--w->n_queued]->ops->reject(w->queue[0]);
     cr_assert_eq(word(w), IDLE_0);
     nj_strategy_stop(&w->s);
@@ -431,7 +431,7 @@ Test(sched_thread_strategy, stop_and_restart)
         cr_assert_eq(w->n_produce, 1, "nothing is produced after the stop");
         cr_assert_eq(w->n_stopped, 1);
         cr_assert_not(nj_strategy_produce(&w->s));
-        cr_assert_not(nj_strategy_dispatch(&w->s));
+        cr_assert_not(nj_strategy_produce_elsewhere(&w->s));
         cr_assert_eq(w->n_produce, 1);
         cr_assert(nj_strategy_restart(&w->s));
         nj_strategy_produce(&w->s);

@@ -275,7 +275,7 @@ static void begin(enum nj_strategy_kind kind, uint32_t n_threads, uint32_t n_res
                                           .type_of = type_of_conn,
                                           .on_stopped = on_stopped};
     nj_strategy_init(&w.strategy, &strategy);
-    cr_assert(nj_strategy_dispatch(&w.strategy));
+    cr_assert(nj_strategy_produce_elsewhere(&w.strategy));
 }
 
 static uint64_t n_consumed(const struct nj_strategy *s)

@@ -45,7 +45,7 @@ Test(shape_client_table, the_longest_unused_makes_room)
         cr_assert_not_null(c[i]);
     }
     cr_expect_null(nj_client_take(t, 999, NULL, NJ_SEC), "all are held");
-    cr_expect_not_null(nj_clients_overflow(t));
+    cr_expect_not_null(nj_clients_overflow_client(t));
     nj_client_put(c[3], 30);
     nj_client_put(c[5], 10);
     nj_client_put(c[9], 20);
@@ -156,7 +156,7 @@ Test(shape_client_table, other_caps_are_in_force_at_once)
 Test(shape_client_table, the_rest_has_no_caps)
 {
     struct nj_clients *t = nj_clients_new(16);
-    struct nj_client *c = nj_clients_overflow(t);
+    struct nj_client *c = nj_clients_overflow_client(t);
     struct nj_client_caps caps = {.conns_max = 1, .streams_max = 1, .requests_per_s = 1};
     uint32_t after;
 
@@ -201,9 +201,9 @@ Test(shape_client_table, top_by_bytes)
     cr_assert_eq(nj_clients_top(t, NJ_CLIENTS_BY_BYTES, top, 5), 5);
     for (unsigned i = 0; i < 5; i++)
         cr_expect_eq(top[i]->n_bytes, 40 - i);
-    nj_clients_overflow(t)->n_bytes = 1000;
+    nj_clients_overflow_client(t)->n_bytes = 1000;
     cr_assert_eq(nj_clients_top(t, NJ_CLIENTS_BY_BYTES, top, 1), 1);
-    cr_expect_eq(top[0], nj_clients_overflow(t));
+    cr_expect_eq(top[0], nj_clients_overflow_client(t));
     const struct nj_client *all[64];
     cr_expect_eq(nj_clients_top(t, NJ_CLIENTS_BY_BYTES, all, 64), 41);
     nj_clients_free(t);

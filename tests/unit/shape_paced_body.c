@@ -282,7 +282,7 @@ Test(shape_paced_body, no_memory_for_another_client)
     rig_add(&w, 0, 0, 1, 10);
     rig_add(&w, 0, 0, 2, 10);
     struct nj_paced f;
-    struct nj_client *c = nj_clients_overflow(nj_shape_clients(w.shared));
+    struct nj_client *c = nj_clients_overflow_client(nj_shape_clients(w.shared));
     cr_expect_not(nj_paced_begin(w.shape[0], &f, &w.policy.classes[0], c, w.now));
     rig_fini(&w);
 }

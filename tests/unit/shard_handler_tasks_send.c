@@ -323,7 +323,7 @@ Test(shard_handler_tasks_send, class_that_is_full)
     cr_expect_eq(rig_count(h->r, NJ_C_request_refused), 1);
     cr_expect_eq(nj_shape_class_stats(h->r->s->txns.shape, 1)->n_refused, 1);
     struct nj_abuse_view v = {0};
-    nj_abuse_view(&h->r->s->abuse, NJ_C_request_refused, &v);
+    nj_abuse_get_count_and_client(&h->r->s->abuse, NJ_C_request_refused, &v);
     cr_expect_eq(v.n, 1);
     hr_free(h);
 }

@@ -252,7 +252,7 @@ static void burn_late(struct nj_request *req, struct nj_response *resp, void *ar
     struct nj_ewyk_hold hold;
 
     hr_here->clock += 3 * NJ_MS;
-    if (nj_ewyk_current_hold(hr_here->r->s->handlers.ewyk, &hold))
+    if (nj_ewyk_current_core_holder(hr_here->r->s->handlers.ewyk, &hold))
         snprintf(seen_holder, sizeof seen_holder, "%s", hold.class_of->name);
     errno = EDOM;
     nj_response_end(resp);

@@ -352,7 +352,7 @@ static inline void serve(struct rig *g, struct nj_txn *t, const struct nj_reques
     struct nj_task *task = nj_exchange_task(x);
     nj_exchange_note_scheduled(x);
     task->ops->run(task);
-    nj_exchanges_settle(g->txns.exchanges, g->now);
+    nj_exchanges_process_dirty(g->txns.exchanges, g->now);
 }
 
 static inline void rig_ask(struct rig *g, const char *method, const struct bytes *target,
@@ -382,7 +382,7 @@ static inline void rig_ask(struct rig *g, const char *method, const struct bytes
     if (g->body)
         g->body->ops->close(g->body);
     nj_txn_end(t, true);
-    nj_exchanges_settle(g->txns.exchanges, g->now);
+    nj_exchanges_process_dirty(g->txns.exchanges, g->now);
     cr_assert_eq(g->n_records, 1);
     if (seen->status != 200)
         seen->length = 0; /* of a text for people */

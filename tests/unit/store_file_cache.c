@@ -23,13 +23,13 @@ static void free_it(struct nj__deferred *g)
 
 static void detach(struct nj__deferred *g)
 {
-    nj__store_free_after_unlock(&shared, g);
+    nj__store_queue_free_at_unlock(&shared, g);
 }
 
 static void tidy(void)
 {
     nj__store_lock(&shared);
-    nj__store_unlink_deferred(&shared);
+    nj__store_unlink_unreferenced(&shared);
     nj__store_unlock_and_free(&shared);
 }
 

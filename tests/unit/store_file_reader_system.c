@@ -134,12 +134,12 @@ Test(store_file_reader_system, what_it_cannot_read_now)
             cr_expect_eq(home[k]->result, NJ_FILE_BUSY);
             cr_expect_null(home[k]->chunk);
             cr_expect(nj_file_store_may_retry_read(w.b.store, home[k]));
-            cr_expect_not(nj_file_reader_would_not_block(home[k]));
+            cr_expect_not(nj_file_reader_job_cannot_block(home[k]));
         }
         for (int k = 0; k < 2; k++) {
             nj_file_store_do_job(w.b.store, home[k]);
             take_home(home[k]);
-            cr_expect(nj_file_reader_would_not_block(home[k]), "as before");
+            cr_expect(nj_file_reader_job_cannot_block(home[k]), "as before");
         }
         cache(10 + i);
     }

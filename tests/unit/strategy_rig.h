@@ -14,7 +14,7 @@
 #include "base/compiler.h"
 #include "reference/strategies.h"
 #include "sched/fiber.h"
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 
 #define TASKS_MAX 64u
 
@@ -55,7 +55,7 @@ static inline void elsewhere(const struct nj_strategy *of, struct nj_task *task)
 
     nj__run_task_in_clean_state(of, task);
     nj__strategy_frame_set_top(top);
-    nj_noblock_restore(tag);
+    nj_noblock_leave(tag);
 }
 
 static inline void run_handed(struct world *w)

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "base/prng.h"
-#include "tcp/cc/cubic.h"
+#include "tcp/cc/cubic_math.h"
 #include "tcp/cc/hystart.h"
 
 #define MSS   1000u

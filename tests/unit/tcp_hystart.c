@@ -14,7 +14,7 @@ static struct nj_tcb fresh(void)
     xfer = (struct nj_xfer){0};
     hystart = (struct nj_hystart){0};
     struct nj_tcb t = {.x = &xfer, .snd_mss = MSS, .snd_una = UINT32_MAX - 30000};
-    nj_cc_init_window(&t);
+    nj_cc_init_state(&t);
     t.snd_nxt = t.snd_una + t.cwnd;
     return t;
 }

@@ -276,7 +276,7 @@ static struct rte_mbuf *frame(struct rte_mempool *pool, const struct nj_iface *i
     nj_tcp_prepend(m, e, tx);
     *n_segment = rte_pktmbuf_pkt_len(m);
     nj_ip_prepend(m, &ip, IPPROTO_TCP, ident);
-    nj_eth_vlan_prepend(m, &peer_mac, iface, v4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
+    nj_eth_prepend_from_iface(m, &peer_mac, iface, v4 ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
     return m;
 }
 

@@ -40,7 +40,7 @@ static struct rte_mbuf *frame(struct rte_mempool *pool, uint32_t n, const struct
     rte_pktmbuf_chain(m, nj_test_mbuf(pool, bytes + n / 3, n - n / 3));
     nj_tcp_prepend(m, e, tx);
     nj_ipv4_prepend(m, &(struct nj_ip_meta){.src = e->tuple.local, .dst = e->tuple.remote}, 6, 1);
-    nj_eth_vlan_prepend(m, &peer_mac, &iface, RTE_ETHER_TYPE_IPV4);
+    nj_eth_prepend_from_iface(m, &peer_mac, &iface, RTE_ETHER_TYPE_IPV4);
     return m;
 }
 

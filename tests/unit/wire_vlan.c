@@ -134,12 +134,12 @@ Test(wire_vlan, emitted)
     struct nj_iface in = iface_in(4094), out = iface_in(0);
 
     struct rte_mbuf *m = nj_test_mbuf(pool, "arp", 3);
-    nj_eth_vlan_prepend(m, &peer_mac, &in, RTE_ETHER_TYPE_ARP);
+    nj_eth_prepend_from_iface(m, &peer_mac, &in, RTE_ETHER_TYPE_ARP);
     cr_assert_eq(m->pkt_len, sizeof tagged);
     cr_expect_eq(memcmp(rte_pktmbuf_mtod(m, void *), tagged, sizeof tagged), 0);
     rte_pktmbuf_free(m);
     m = nj_test_mbuf(pool, "arp", 3);
-    nj_eth_vlan_prepend(m, &peer_mac, &out, RTE_ETHER_TYPE_ARP);
+    nj_eth_prepend_from_iface(m, &peer_mac, &out, RTE_ETHER_TYPE_ARP);
     cr_assert_eq(m->pkt_len, sizeof plain);
     cr_expect_eq(memcmp(rte_pktmbuf_mtod(m, void *), plain, sizeof plain), 0);
     rte_pktmbuf_free(m);

@@ -220,7 +220,7 @@ static __attribute__((noinline)) uint8_t *find_and_put(struct nj__hpack_encoder 
 static inline uint8_t *put_cached(struct nj__hpack_encoder *out, uint8_t *to, unsigned row,
                                   const struct nj_field *field)
 {
-    uint32_t which = nj__hpack_field_cache_last_hit(out->shared, row, field);
+    uint32_t which = nj__hpack_field_cache_try_last_hit(out->shared, row, field);
     uint32_t index = nj_likely(which != NJ__HPACK_NOT_CACHED) ? index_of(out, which) : 0;
     return nj_likely(index > 0) ? put_index(to, index) : find_and_put(out, to, which, row, field);
 }
@@ -351,7 +351,7 @@ size_t nj__hpack_encode(struct nj__hpack_encoder *out, uint8_t *to, uint16_t sta
     struct nj__hpack_cached_block *head = stamp ? record_begin(out->shared, stamp, from, at) : NULL;
     for (size_t i = 0; i < n_fields; i++) {
         uint8_t *field = at;
-        unsigned row = nj__hpack_find_response_name(out->shared, fields[i].name);
+        unsigned row = nj__hpack_response_name_row(out->shared, fields[i].name);
         at = put_field(out, at, row, &fields[i]);
         if (head && !record_field(out, head, row, field, at))
             head = NULL;

@@ -2,13 +2,13 @@
 /*
  * Types and functions shared by the files of lib/h2/hpack (RFC 7541) and their tests:
  *
- *   decoder.c         decoding of header blocks
+ *   decoder.c                 decoding of header blocks
  *   decoder_dynamic_table.c   the decoder's dynamic table of one connection
- *   encoder.c         encoding of header blocks
- *   field_cache.c     cache of encoded response fields, for all connections of a context
- *   static_tables_validity.c    the static table, tokens of names, and syntax of names and values
- *   shared_context.c  state shared by the connections of a context
- *   huffman.c         the Huffman code of strings
+ *   encoder.c                 encoding of header blocks
+ *   field_cache.c             cache of encoded response fields, for all connections of a context
+ *   field_names_and_syntax.c  the static table, tokens of names, and syntax of names and values
+ *   shared_context.c          state shared by the connections of a context
+ *   huffman.c                 the Huffman code of strings
  */
 #ifndef NJ_H2_HPACK_HPACK_INTERNAL_H
 #define NJ_H2_HPACK_HPACK_INTERNAL_H
@@ -23,7 +23,7 @@
 #define NJ__HPACK_N_STATIC    61u /* RFC 7541 Appendix A: 1 .. 61 */
 #define NJ__HPACK_ENTRY_BYTES 32u /* RFC 7541 4.1: overhead of an entry */
 
-/* ---- static_tables_validity.c ---- */
+/* ---- field_names_and_syntax.c ---- */
 
 extern const struct nj__hpack_field nj__hpack_static[NJ__HPACK_N_STATIC + 1];
 
@@ -272,8 +272,8 @@ void nj__hpack_scratch_reset(struct nj__hpack_shared *shared);
 /* ---- lookup in the field cache ---- */
 
 /* The row of a name in nj__hpack_names; 0: none. */
-static inline unsigned nj__hpack_find_response_name(const struct nj__hpack_shared *shared,
-                                                    struct nj_str name)
+static inline unsigned nj__hpack_response_name_row(const struct nj__hpack_shared *shared,
+                                                   struct nj_str name)
 {
     if (nj_unlikely(name.n_bytes == 0))
         return 0;
@@ -318,8 +318,9 @@ static inline bool nj__hpack_cached_field_equals(const struct nj__hpack_cached_f
 
 /* The position of the last hit by this name, if it equals the field, as for most fields; otherwise
  * NJ__HPACK_NOT_CACHED. */
-static inline uint32_t nj__hpack_field_cache_last_hit(const struct nj__hpack_shared *shared,
-                                                      unsigned row, const struct nj_field *field)
+static inline uint32_t nj__hpack_field_cache_try_last_hit(const struct nj__hpack_shared *shared,
+                                                          unsigned row,
+                                                          const struct nj_field *field)
 {
     uint32_t i = shared->cache_last[row];
     bool again =

@@ -276,7 +276,7 @@ static void reset_stream(struct nj_exchange *x, enum nj_reset why)
     nj__mark_dirty(x);
 }
 
-void nj_exchange_cancel_if_incomplete(struct nj_exchange *x)
+void nj_exchange_cancel_if_body_partial(struct nj_exchange *x)
 {
     if (!x->req.complete && !x->reset)
         reset_stream(x, NJ_RESET_CANCEL);
@@ -290,7 +290,7 @@ bool nj_exchange_on_body_timeout(struct nj_exchange *x)
     if (x->state == NJ__AWAITING_BODY)
         nj__mark_dirty(x);
     else
-        nj_exchange_cancel_if_incomplete(x);
+        nj_exchange_cancel_if_body_partial(x);
     return true;
 }
 
@@ -355,7 +355,7 @@ void nj_exchange_cancel_and_reset(struct nj_exchange *x, enum nj_reset why)
     reset_stream(x, why);
 }
 
-uint64_t nj_exchange_received(const struct nj_exchange *x)
+uint64_t nj_exchange_body_bytes_received(const struct nj_exchange *x)
 {
     return x->req.n_received;
 }
@@ -448,7 +448,7 @@ static void reject(struct nj_task *task)
 
     if (x->state == NJ__ON_WORKER) /* the workers stop, or another client's task displaced it */
         nj__dispatch_returned(x);
-    if (task->displaced && nj__dispatch_back_to_lcore(x))
+    if (task->displaced && nj__dispatch_requeue_on_lcore(x))
         return;
     nj_count(nj__counters(x->set), NJ_C_exchange_rejected);
     if (task->displaced)
@@ -476,7 +476,7 @@ static void run_callbacks(void *exchange)
 {
     struct nj_exchange *x = exchange;
     uint8_t due = x->due;
-    bool before = nj_noblock_set();
+    bool before = nj_noblock_enter();
 
     x->due &= NJ__DUE_TIMER; /* a callback may disarm the timer */
     if (!nj__stream_is_open(x)) {
@@ -494,7 +494,7 @@ static void run_callbacks(void *exchange)
         x->due &= (uint8_t)~NJ__DUE_TIMER;
         call(x, &x->resp.on_timer);
     }
-    nj_noblock_restore(before);
+    nj_noblock_leave(before);
 }
 
 static void exchange_free(struct nj_exchange *x)
@@ -502,7 +502,7 @@ static void exchange_free(struct nj_exchange *x)
     NJ_ASSERT(!nj_list_linked(&x->task.node) && !nj_timer_armed(&x->timer));
     nj_byte_queue_clear(&x->req.body);
     nj_byte_queue_clear(&x->resp.out);
-    nj__borrowed_clear(&x->resp.borrowed);
+    nj__borrowed_release(&x->resp.borrowed);
     if (x->resp.file)
         nj_ref_put(&x->resp.file->ref);
     nj__set_held_response_bytes(x, 0);
@@ -550,12 +550,12 @@ static void settle(struct nj_exchange *x)
         x->txn->framing->consume(x->txn->stream, n);
     }
     if (nj__stream_is_open(x) && x->state != NJ__ON_WORKER)
-        nj__exchange_respond(x);
+        nj__exchange_send_pending(x);
     if (!nj__stream_is_open(x) && x->state == NJ__FINISHED && !x->with_workers)
         exchange_free(x);
 }
 
-uint32_t nj_exchanges_settle(struct nj_exchanges *set, nj_ns now)
+uint32_t nj_exchanges_process_dirty(struct nj_exchanges *set, nj_ns now)
 {
     struct nj_list batch, *node;
     uint32_t n = 0;

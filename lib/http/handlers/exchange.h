@@ -4,8 +4,8 @@
  * nightjar/handler.h.
  *
  * Handlers run as tasks of a strategy (sched/): on a fiber, inline, or on a worker. API calls only
- * record what the handler wants. The root context carries it out in nj_exchanges_settle(), after
- * the handler parked or returned: handlers never call into HTTP/2.
+ * record what the handler wants. The root context carries it out in nj_exchanges_process_dirty(),
+ * after the handler parked or returned: handlers never call into HTTP/2.
  *
  * An exchange lives until its stream has closed and its handler has finished, in either order. All
  * calls belong to the shard's lcore, in its root context.
@@ -73,7 +73,7 @@ struct nj_txn *nj_exchange_txn(const struct nj_exchange *x);
 struct nj_conn_exchanges {
     struct nj_list exchanges;
     struct nj_list holder; /* in the set's list while n_body_bytes > 0 */
-    uint32_t n_body_bytes; /* request body bytes held; nj_exchanges_settle() updates it */
+    uint32_t n_body_bytes; /* request body bytes held; nj_exchanges_process_dirty() updates it */
     uint32_t n;            /* length of the list */
 };
 /* Appends the exchange to its connection's list. It stays there until its stream has closed and its
@@ -95,10 +95,11 @@ void nj_exchange_on_stream_closed(struct nj_exchange *x);
 bool nj_exchange_is_running(const struct nj_exchange *x);
 /* The rest of the request body will not arrive: cancels the handler and resets the stream at the
  * next settle. No effect if the body is complete. */
-void nj_exchange_cancel_if_incomplete(struct nj_exchange *x);
+void nj_exchange_cancel_if_body_partial(struct nj_exchange *x);
 
 /* The request body timed out: responds 408 if the handler has not begun, else as
- * nj_exchange_cancel_if_incomplete(). False: the body is complete, or the stream is being reset. */
+ * nj_exchange_cancel_if_body_partial(). False: the body is complete, or the stream is being reset.
+ */
 bool nj_exchange_on_body_timeout(struct nj_exchange *x);
 
 /* True if the handler holds a stack and waits for the client: for request bytes, or for room in the
@@ -107,7 +108,7 @@ bool nj_exchange_waits_for_client(const struct nj_exchange *x);
 /* Cancels a stuck handler and resets its stream. It no longer counts in n_need_stack. */
 void nj_exchange_cancel_and_reset(struct nj_exchange *x, enum nj_reset why);
 /* Request body bytes received. */
-uint64_t nj_exchange_received(const struct nj_exchange *x);
+uint64_t nj_exchange_body_bytes_received(const struct nj_exchange *x);
 struct nj_exchange *nj_exchange_of_task(struct nj_task *task);
 
 /* True while a worker has the exchange. */
@@ -121,10 +122,10 @@ bool nj_exchange_handler_must_act(const struct nj_exchange *x);
  * The workers' task port, wrapped: a request is sent to a worker when its body is complete. A
  * strategy uses this in place of the workers' own port, with the set as context.
  */
-struct nj_worker_ops nj_exchanges_wrap_worker_ops(struct nj_exchanges *set);
+struct nj_worker_ops nj_exchanges_full_body_worker_ops(struct nj_exchanges *set);
 
 /* Carries out the recorded actions of handlers. Returns the number of exchanges handled. */
-uint32_t nj_exchanges_settle(struct nj_exchanges *set, nj_ns now);
+uint32_t nj_exchanges_process_dirty(struct nj_exchanges *set, nj_ns now);
 /* Runs expired timers, and grants blocks to exchanges that wait for memory. */
 void nj_exchanges_tick(struct nj_exchanges *set, nj_ns now);
 /* Time of the next timer; 0: settle now. */

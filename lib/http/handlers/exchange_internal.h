@@ -67,7 +67,7 @@ struct nj_request {
     struct nj__hook on_body;
 };
 
-/* Class, rate and priority that a handler set; applied by nj__exchange_respond(). */
+/* Class, rate and priority that a handler set; applied by nj__exchange_send_pending(). */
 struct nj__send_options {
     bool class_of, rate, priority;
     bool is_unchecked; /* `class_name` was set on a worker and is not validated */
@@ -198,7 +198,7 @@ static inline struct nj_counters *nj__counters(const struct nj_exchanges *set)
 {
     return set->config.txns->counters;
 }
-/* Queues the exchange for nj_exchanges_settle(). */
+/* Queues the exchange for nj_exchanges_process_dirty(). */
 void nj__mark_dirty(struct nj_exchange *x);
 /* Calls the route's handler. */
 void nj__run_handler(struct nj_exchange *x);
@@ -222,7 +222,7 @@ void nj__charge_body_to_conn(struct nj_exchange *x);
 void nj__dispatch_when_body_complete(struct nj_exchange *x);
 /* The workers are full. True: the route had been moved to the workers, and the task is submitted
  * again with its declared type. */
-bool nj__dispatch_back_to_lcore(struct nj_exchange *x);
+bool nj__dispatch_requeue_on_lcore(struct nj_exchange *x);
 /* Withdraws the task from the workers. False: a worker runs it, and it will complete. */
 bool nj__dispatch_withdraw(struct nj_exchange *x);
 /* The exchange has returned from a worker. */
@@ -236,9 +236,9 @@ uint32_t nj__response_room(const struct nj_response *resp);
 /* send_response.c */
 extern const struct nj_body_ops nj__exchange_body_ops;
 /* Sends to the stream what has changed: head, bytes, end, error or reset. */
-void nj__exchange_respond(struct nj_exchange *x);
+void nj__exchange_send_pending(struct nj_exchange *x);
 /* Releases the handler's buffer. */
-void nj__borrowed_clear(struct nj__borrowed *borrowed);
+void nj__borrowed_release(struct nj__borrowed *borrowed);
 /* Turns the response into an error of that status; if the head was sent, breaks the response
  * off. */
 void nj__exchange_fail(struct nj_exchange *x, uint16_t status);

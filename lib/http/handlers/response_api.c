@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Implements nj_response_*() of nightjar/handler.h. Calls record what the handler wants;
- * nj__exchange_respond() sends it from the root context. */
+ * nj__exchange_send_pending() sends it from the root context. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -236,7 +236,7 @@ static void borrow_released(struct nj_ref *ref)
         borrow.release(borrow.arg);
 }
 
-void nj__borrowed_clear(struct nj__borrowed *borrowed)
+void nj__borrowed_release(struct nj__borrowed *borrowed)
 {
     if (borrowed->ref)
         nj_ref_put(borrowed->ref);

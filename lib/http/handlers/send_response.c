@@ -18,7 +18,7 @@ void nj__exchange_fail(struct nj_exchange *x, uint16_t status)
         return;
     }
     nj_byte_queue_clear(&resp->out);
-    nj__borrowed_clear(&resp->borrowed);
+    nj__borrowed_release(&resp->borrowed);
     nj__set_held_response_bytes(x, 0);
     nj__resp_fields_clear(&resp->fields);
     nj__resp_fields_clear(&resp->trailers);
@@ -72,7 +72,7 @@ static void mark_responded(struct nj_exchange *x)
 {
     x->head_sent = x->end_sent = true;
     nj_byte_queue_clear(&x->resp.out);
-    nj__borrowed_clear(&x->resp.borrowed);
+    nj__borrowed_release(&x->resp.borrowed);
 }
 
 static void send_error(struct nj_exchange *x)
@@ -166,7 +166,7 @@ static void send_file(struct nj_exchange *x)
         nj_respond_error(x->txn, 404, (struct nj_field){0});
         return;
     }
-    if (nj_txn_deny_over_share(x->txn, nj_file_server_slots_left(set->site)))
+    if (nj_txn_deny_if_over_share(x->txn, nj_file_server_slots_left(set->site)))
         return;
     nj__stored_head_view(&x->req, &head);
     nj__resp_fields_views(&x->resp.fields, x->resp.file_fields);
@@ -175,7 +175,7 @@ static void send_file(struct nj_exchange *x)
                         x->resp.file_fields, x->resp.fields.n, *set->now);
 }
 
-void nj__exchange_respond(struct nj_exchange *x)
+void nj__exchange_send_pending(struct nj_exchange *x)
 {
     const struct nj_response *resp = &x->resp;
 
@@ -277,7 +277,7 @@ static void body_close(struct nj_body *body)
 
     x->body_open = false;
     nj_byte_queue_clear(&x->resp.out);
-    nj__borrowed_clear(&x->resp.borrowed);
+    nj__borrowed_release(&x->resp.borrowed);
     nj__set_held_response_bytes(x, 0);
 }
 

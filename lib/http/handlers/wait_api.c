@@ -49,7 +49,7 @@ int nj__wait_for(struct nj_exchange *x, enum nj__waiting what)
 int nj__report_cancelled(const struct nj_exchange *x)
 {
     if (x->fiber && x->fiber == nj_fiber_self())
-        nj_fiber_count_cancelled_call();
+        nj_fiber_yield_if_ignoring_cancel();
     return NJ_ERR_CANCELLED;
 }
 

@@ -37,7 +37,7 @@ static bool may_requeue(const struct nj_exchange *x)
            !x->task.as_declared && nj__stream_is_open(x);
 }
 
-bool nj__dispatch_back_to_lcore(struct nj_exchange *x)
+bool nj__dispatch_requeue_on_lcore(struct nj_exchange *x)
 {
     if (!may_requeue(x))
         return false;
@@ -121,7 +121,7 @@ void nj__dispatch_when_body_complete(struct nj_exchange *x)
         nj__exchange_fail(x, 408);
         finish_undispatched(x);
     } else if ((x->req.complete || x->req.too_large) && !dispatch(x) &&
-               !nj__dispatch_back_to_lcore(x)) {
+               !nj__dispatch_requeue_on_lcore(x)) {
         x->task.ops->reject(&x->task);
     }
 }
@@ -144,7 +144,7 @@ static bool submit(void *set, struct nj_task *task)
             x->req.body.n_bytes; /* buffered here, so return the flow-control credit */
         nj__mark_dirty(x);
     } else if (!dispatch(x)) {
-        return nj__dispatch_back_to_lcore(x);
+        return nj__dispatch_requeue_on_lcore(x);
     }
     x->with_workers = true;
     return true;
@@ -215,7 +215,7 @@ static uint32_t poll(void *ctx, struct nj_task **tasks, uint32_t n_max)
     return n;
 }
 
-struct nj_worker_ops nj_exchanges_wrap_worker_ops(struct nj_exchanges *set)
+struct nj_worker_ops nj_exchanges_full_body_worker_ops(struct nj_exchanges *set)
 {
     return (struct nj_worker_ops){.ctx = set, .submit = submit, .flush = flush, .poll = poll};
 }

@@ -74,7 +74,7 @@ static inline void nj_cc_add_to_cwnd(struct nj_tcb *t, uint32_t n_bytes)
 
 /* RFC 5681 3.1: one segment when the SYN or SYN-ACK was lost. RFC 6928 2: not after a single
  * retransmission, which may be spurious with an initial RTO of 1 s (nj__tcp_rto_handshake_done). */
-static inline void nj_cc_init_window(struct nj_tcb *t)
+static inline void nj_cc_init_state(struct nj_tcb *t)
 {
     t->cwnd = t->x->syn_lost ? t->snd_mss : nj_cc_initial_window(t);
     t->ssthresh = NJ_CC_SSTHRESH_NONE;

@@ -7,7 +7,7 @@
  * while the sender is limited by cwnd, so that application-limited time does not count (4.2, 5.8).
  * t stops after 71 minutes, when the curve is beyond any possible window.
  */
-#include "tcp/cc/cubic.h"
+#include "tcp/cc/cubic_math.h"
 #include "tcp/cc/hystart.h"
 #include "tcp/tcp_internal.h"
 
@@ -246,7 +246,7 @@ static void idle(struct nj_tcb *t, nj_ns now, nj_ns for_ns)
 
 const struct nj_cc_ops nj_cc_cubic = {
     .name = "cubic",
-    .opened = nj_cc_init_window,
+    .opened = nj_cc_init_state,
     .acked = acked,
     .lost = lost,
     .timed_out = timed_out,

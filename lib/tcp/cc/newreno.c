@@ -69,7 +69,7 @@ static void idle(struct nj_tcb *t, nj_ns now, nj_ns for_ns)
 
 const struct nj_cc_ops nj_cc_newreno = {
     .name = "newreno",
-    .opened = nj_cc_init_window,
+    .opened = nj_cc_init_state,
     .acked = acked,
     .lost = lost,
     .timed_out = timed_out,

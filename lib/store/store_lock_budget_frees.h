@@ -6,11 +6,11 @@
  * thread that blocks in one delays no other thread.
  *
  * Deferred free: an object without references is first unlinked under the lock
- * (nj__store_unlink_deferred()), then freed outside of it. Freeing a file calls close(2) or
+ * (nj__store_unlink_unreferenced()), then freed outside of it. Freeing a file calls close(2) or
  * munmap(2), which may block: nj__store_run_blocking_frees() does it on threads that may block.
  */
-#ifndef NJ_STORE_STORE_SHARED_H
-#define NJ_STORE_STORE_SHARED_H
+#ifndef NJ_STORE_STORE_LOCK_BUDGET_FREES_H
+#define NJ_STORE_STORE_LOCK_BUDGET_FREES_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -53,7 +53,7 @@ bool nj__store_init(struct nj__store *sh, uint64_t n_bytes);
 /* Precondition: nothing is cached. */
 void nj__store_fini(struct nj__store *sh);
 void nj__store_lock(struct nj__store *sh);
-/* Unlock, then free what nj__store_free_after_unlock() queued and does not block. */
+/* Unlock, then free what nj__store_queue_free_at_unlock() queued and does not block. */
 void nj__store_unlock_and_free(struct nj__store *sh);
 
 /* Queue an object whose last reference was dropped. Any thread; no lock, no system call. */
@@ -68,11 +68,11 @@ bool nj__store_make_room(struct nj__store *sh, uint64_t n_bytes);
 /* With the lock: evict one entry. Returns false if there is none or all are pinned. */
 bool nj__store_evict_one(struct nj__store *sh);
 /* With the lock: unlink all queued objects. */
-void nj__store_unlink_deferred(struct nj__store *sh);
+void nj__store_unlink_unreferenced(struct nj__store *sh);
 /* With the lock: have `g->free` called after the unlock, or in nj__store_run_blocking_frees() if it
  * may block.
  */
-void nj__store_free_after_unlock(struct nj__store *sh, struct nj__deferred *g);
+void nj__store_queue_free_at_unlock(struct nj__store *sh, struct nj__deferred *g);
 /* Without the lock: run the frees that may block. Not on lcores or the reader. If one blocks, other
  * threads run the rest. Cheap if there are none. */
 void nj__store_run_blocking_frees(struct nj__store *sh);

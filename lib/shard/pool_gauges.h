@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Telemetry of the object pools of a shard. The lcore publishes the number of objects at intervals,
  * and other threads read it. Sizes and limits do not change once the shard exists. */
-#ifndef NJ_SHARD_POOL_TELEMETRY_H
-#define NJ_SHARD_POOL_TELEMETRY_H
+#ifndef NJ_SHARD_POOL_GAUGES_H
+#define NJ_SHARD_POOL_GAUGES_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Interfaces between the files of lib/shard and lib/conn. All calls belong to the shard's lcore. */
-#ifndef NJ_SHARD_SHARD_INTERNAL_H
-#define NJ_SHARD_SHARD_INTERNAL_H
+#ifndef NJ_SHARD_SHARD_CONN_INTERNAL_H
+#define NJ_SHARD_SHARD_CONN_INTERNAL_H
 
 #include "shard/shard.h"
 
@@ -43,7 +43,8 @@
 
 /* packet_tx.c */
 void nj__net_enqueue(void *shard, struct rte_mbuf *m);
-void nj__net_emit_tcp(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now);
+void nj__net_enqueue_tcp_segment(void *shard, struct rte_mbuf *m, const struct nj_ip_meta *ip,
+                                 nj_ns now);
 uint32_t nj__net_tx_room(void *shard);
 void nj__net_icmp_echo(struct nj_shard *, const struct rte_mbuf *, const struct nj_packet *,
                        nj_ns now);
@@ -73,13 +74,13 @@ enum nj_admit nj__handlers_admit_request(struct nj_shard *, struct nj_exchange *
 /* Answers a request that was not offered with 503. */
 void nj__handlers_reject(struct nj_shard *, struct nj_exchange *x);
 /* Gives the request to the strategy. Returns the time it took, for the round over connections. */
-nj_ns nj__handlers_offer(struct nj_shard *, struct nj_exchange *x);
+nj_ns nj__handlers_schedule_request(struct nj_shard *, struct nj_exchange *x);
 /* Continues fibers, the queue, and tasks that workers finished. */
 uint32_t nj__handlers_run_due(struct nj_shard *, nj_ns now);
 /* Passes responses of handlers to their streams. */
 void nj__handlers_deliver_responses(struct nj_shard *, nj_ns now);
 /* Called after the last submit of a step. */
-void nj__handlers_flush_workers(struct nj_shard *);
+void nj__handlers_wake_workers(struct nj_shard *);
 nj_ns nj__handlers_next_at(const struct nj_shard *);
 bool nj__handlers_busy(const struct nj_shard *);
 void nj__handlers_publish(struct nj_shard *);
@@ -109,7 +110,7 @@ struct nj_conn;
 bool nj__policy_admit_conn(struct nj_conn *);
 void nj__policy_release_conn(struct nj_conn *);
 
-/* pool_telemetry.c */
+/* pool_gauges.c */
 void nj__pools_publish(struct nj_shard *);
 
 /* conn.c */

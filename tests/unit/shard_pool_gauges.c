@@ -19,7 +19,7 @@ static void expect(const struct rig *r, const char *name, uint32_t n_used, uint3
     cr_expect_eq(atomic_load(&g->n_high), n_high, "%s", name);
 }
 
-Test(shard_pool_telemetry, counts_what_is_and_what_was)
+Test(shard_pool_gauges, counts_what_is_and_what_was)
 {
     struct rig *r = rig_new();
 

@@ -3,7 +3,7 @@
  * Per-thread context of strategies: the stack of nested strategies, and the state that is reset
  * between tasks (errno, must-not-block tag, floating-point mode).
  */
-#include "sched/strategy_nesting.h"
+#include "sched/strategy_thread_context.h"
 
 #include <errno.h>
 
@@ -26,7 +26,7 @@ void nj__strategy_frame_set_top(struct nj__frame *frame)
     *top() = frame;
 }
 
-bool nj__must_dispatch(const struct nj_strategy *s)
+bool nj__must_dispatch_production(const struct nj_strategy *s)
 {
     struct nj__frame *frame = nj__strategy_frame_top();
 
@@ -42,13 +42,13 @@ void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag)
 {
     struct nj__frame *below = nj__strategy_frame_top();
     struct nj__frame frame = {of, below, below ? below->depth + 1 : 1};
-    bool before = tag && nj_noblock_set();
+    bool before = tag && nj_noblock_enter();
 
     nj__strategy_frame_set_top(&frame);
     task->ops->run(task); /* may free it */
     nj__strategy_frame_set_top(below);
     if (tag)
-        nj_noblock_restore(before);
+        nj_noblock_leave(before);
 }
 
 void nj__run_task_in_clean_state(const struct nj_strategy *of, struct nj_task *task)
@@ -56,7 +56,7 @@ void nj__run_task_in_clean_state(const struct nj_strategy *of, struct nj_task *t
     uint64_t fp_mode = nj__fpu_get_control();
 
     nj__strategy_frame_set_top(NULL);
-    nj_noblock_restore(false);
+    nj_noblock_leave(false);
     errno = 0;
     if (of)
         nj__run_task(of, task, false);

@@ -63,7 +63,7 @@ static enum nj_counter parse_with(uint32_t at, uint8_t value, struct nj_packet *
     return parse(b, ALL, p);
 }
 
-Test(wire_icmp4_parse, what_is_quoted)
+Test(wire_icmp4_error_parse, what_is_quoted)
 {
     struct nj_packet p;
 
@@ -79,7 +79,7 @@ Test(wire_icmp4_parse, what_is_quoted)
 }
 
 /* RFC 792, RFC 1122 3.2.2.1. */
-Test(wire_icmp4_parse, types_and_codes)
+Test(wire_icmp4_error_parse, types_and_codes)
 {
     static const struct {
         uint8_t type, code_first, code_last;
@@ -113,7 +113,7 @@ Test(wire_icmp4_parse, types_and_codes)
         }
 }
 
-Test(wire_icmp4_parse, each_change_has_its_verdict)
+Test(wire_icmp4_error_parse, each_change_has_its_verdict)
 {
     static const struct {
         const char *what;
@@ -142,7 +142,7 @@ Test(wire_icmp4_parse, each_change_has_its_verdict)
     }
 }
 
-Test(wire_icmp4_parse, checksum)
+Test(wire_icmp4_error_parse, checksum)
 {
     struct nj_packet p;
     uint8_t b[ALL];
@@ -156,7 +156,7 @@ Test(wire_icmp4_parse, checksum)
 }
 
 /* Whatever is cut off, IP length and sums right again. */
-Test(wire_icmp4_parse, cut)
+Test(wire_icmp4_error_parse, cut)
 {
     for (uint32_t n = ICMP; n <= ALL; n++) {
         struct nj_packet p;
@@ -169,7 +169,7 @@ Test(wire_icmp4_parse, cut)
 }
 
 /* IP options in the quoted header are passed over, and more of TCP does no harm. */
-Test(wire_icmp4_parse, quoted_options)
+Test(wire_icmp4_error_parse, quoted_options)
 {
     struct nj_packet p;
     uint8_t b[ALL + 12] = {0};

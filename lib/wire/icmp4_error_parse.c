@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parses ICMP errors about our TCP segments (RFC 792, RFC 1122 3.2.2, RFC 1191). */
-#include "wire/icmp4_parse.h"
+#include "wire/icmp4_error_parse.h"
 
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>

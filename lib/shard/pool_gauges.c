@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Publishes the fill levels of a shard's object pools for telemetry. The lcore stores copies in
  * atomics (single writer), since the pools themselves are not safe to read. */
-#include "shard/pool_telemetry.h"
+#include "shard/pool_gauges.h"
 
 #include "base/assert.h"
-#include "shard/shard_internal.h"
+#include "shard/shard_conn_internal.h"
 
 /* Pools of objects per connection. ./dev bench memory counts every pool of this table. */
 static const struct {

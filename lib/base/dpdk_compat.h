@@ -6,8 +6,8 @@
  * The addresses in struct rte_ipv6_hdr are byte arrays in 22.11 and structs of the same 16 bytes
  * since 24.11: `&hdr->src_addr` is their first byte in both.
  */
-#ifndef NJ_WIRE_DPDK_COMPAT_H
-#define NJ_WIRE_DPDK_COMPAT_H
+#ifndef NJ_BASE_DPDK_COMPAT_H
+#define NJ_BASE_DPDK_COMPAT_H
 
 #include <rte_icmp.h>
 #include <rte_version.h>

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "h2_rig.h"
 
-Test(h2_session, sizes)
+Test(h2_conn_open_close, sizes)
 {
     static const uint32_t sizes[] = {0,     1,     511,    512,     16383,
                                      16384, 16385, 204800, 1 << 20, 5 * 1024 * 1024};
@@ -32,7 +32,7 @@ Test(h2_session, sizes)
     rig_free(r);
 }
 
-Test(h2_session, head_and_connect)
+Test(h2_conn_open_close, head_and_connect)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -49,7 +49,7 @@ Test(h2_session, head_and_connect)
 }
 
 /* RFC 9113 8.3.1: host stands in for a missing :authority. */
-Test(h2_session, host_field)
+Test(h2_conn_open_close, host_field)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -63,7 +63,7 @@ Test(h2_session, host_field)
 }
 
 /* Room that is small and changes, slices that are cut anywhere, input that comes in crumbs. */
-Test(h2_session, tiny_room)
+Test(h2_conn_open_close, tiny_room)
 {
     for (uint64_t seed = 1; seed <= 12; seed++) {
         struct rig *r = rig_new(NULL);
@@ -94,7 +94,7 @@ Test(h2_session, tiny_room)
 }
 
 /* No room: nothing is written. Some room: something is. */
-Test(h2_session, room_rules)
+Test(h2_conn_open_close, room_rules)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -117,7 +117,7 @@ Test(h2_session, room_rules)
     rig_free(r);
 }
 
-Test(h2_session, deferred)
+Test(h2_conn_open_close, deferred)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 1 << 20, false);
@@ -145,7 +145,7 @@ Test(h2_session, deferred)
     rig_free(r);
 }
 
-Test(h2_session, late_answer)
+Test(h2_conn_open_close, late_answer)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -161,7 +161,7 @@ Test(h2_session, late_answer)
     rig_free(r);
 }
 
-Test(h2_session, hundred_streams)
+Test(h2_conn_open_close, hundred_streams)
 {
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct rig *r = rig_new(NULL);
@@ -185,7 +185,7 @@ Test(h2_session, hundred_streams)
     }
 }
 
-Test(h2_session, bytewise_input)
+Test(h2_conn_open_close, bytewise_input)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -197,7 +197,7 @@ Test(h2_session, bytewise_input)
 }
 
 /* The client resets in the middle: the body goes at once, the others live on. */
-Test(h2_session, reset_by_peer)
+Test(h2_conn_open_close, reset_by_peer)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 65535, false);
@@ -217,7 +217,7 @@ Test(h2_session, reset_by_peer)
 }
 
 /* Reset while the response head, with a body behind it, is still queued. */
-Test(h2_session, reset_before_output)
+Test(h2_conn_open_close, reset_before_output)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -235,7 +235,7 @@ Test(h2_session, reset_before_output)
     rig_free(r);
 }
 
-Test(h2_session, close_mid_body)
+Test(h2_conn_open_close, close_mid_body)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 65535, false);
@@ -254,7 +254,7 @@ Test(h2_session, close_mid_body)
     rig_free(r);
 }
 
-Test(h2_session, broken_body)
+Test(h2_conn_open_close, broken_body)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 1 << 20, false);
@@ -281,7 +281,7 @@ static ssize_t upload_read(nghttp2_session *s, int32_t id, uint8_t *buf, size_t 
 }
 
 /* An upload to a server that has answered: RST_STREAM(NO_ERROR), RFC 9113 8.1. */
-Test(h2_session, upload_answered_early)
+Test(h2_conn_open_close, upload_answered_early)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -301,7 +301,7 @@ Test(h2_session, upload_answered_early)
 }
 
 /* The same with an end to it, which the client may come to before it is told to stop. */
-Test(h2_session, upload_answered_early_that_ends)
+Test(h2_conn_open_close, upload_answered_early_that_ends)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -319,7 +319,7 @@ Test(h2_session, upload_answered_early_that_ends)
 }
 
 /* An upload that nobody looks at flows until its end, window updates included. */
-Test(h2_session, upload_swallowed)
+Test(h2_conn_open_close, upload_swallowed)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -335,7 +335,7 @@ Test(h2_session, upload_swallowed)
     rig_free(r);
 }
 
-Test(h2_session, goaway_graceful)
+Test(h2_conn_open_close, goaway_graceful)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 1 << 20, false);
@@ -362,7 +362,7 @@ Test(h2_session, goaway_graceful)
     rig_free(r);
 }
 
-Test(h2_session, goaway_idle)
+Test(h2_conn_open_close, goaway_idle)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -377,7 +377,7 @@ Test(h2_session, goaway_idle)
 
 /* RFC 9113 6.8: "Endpoints MAY append opaque data to the payload of any GOAWAY frame", as a client
  * sees it: nghttp2. */
-Test(h2_session, goaway_says_why)
+Test(h2_conn_open_close, goaway_says_why)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -392,7 +392,7 @@ Test(h2_session, goaway_says_why)
 }
 
 /* ... of a protocol error: the frame and the error, in fixed words, not in bytes of the peer. */
-Test(h2_session, goaway_says_what_is_wrong)
+Test(h2_conn_open_close, goaway_says_what_is_wrong)
 {
     static const uint8_t bad[] = {0, 0, 3, 3, 0, 0, 0, 0, 1, 'e', 'v', 'e'}; /* RST_STREAM */
     struct rig *r = rig_new(NULL);
@@ -405,7 +405,7 @@ Test(h2_session, goaway_says_what_is_wrong)
     rig_free(r);
 }
 
-Test(h2_session, peer_goaway)
+Test(h2_conn_open_close, peer_goaway)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -422,7 +422,7 @@ Test(h2_session, peer_goaway)
 }
 
 /* A closed window stops the body where it stands, and opening it lets it go on. */
-Test(h2_session, flow_control)
+Test(h2_conn_open_close, flow_control)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 1000, true);
@@ -439,7 +439,7 @@ Test(h2_session, flow_control)
 }
 
 /* The sink runs out of memory at its nth call: the connection ends, nothing leaks. */
-Test(h2_session, sink_fails)
+Test(h2_conn_open_close, sink_fails)
 {
     for (uint32_t n = 1; n < 40; n++) {
         struct rig *r = rig_new(NULL);
@@ -476,7 +476,7 @@ static int small_scenario(struct rig *r)
 }
 
 /* Each allocation fails once; whatever comes of it, nothing leaks and nothing is closed twice. */
-Test(h2_session, allocation_fails)
+Test(h2_conn_open_close, allocation_fails)
 {
     unsigned n_failed = 0;
     for (uint64_t n = 1; n < 400; n++) {
@@ -498,7 +498,7 @@ Test(h2_session, allocation_fails)
     cr_expect_gt(n_failed, 0);
 }
 
-Test(h2_session, many_connections_reuse_memory)
+Test(h2_conn_open_close, many_connections_reuse_memory)
 {
     struct rig *r = rig_new(NULL);
     struct nj_h2 *h[200];

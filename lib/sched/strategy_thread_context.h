@@ -4,8 +4,8 @@
  * task never becomes the producer of its own strategy; and the reset of per-thread state between
  * tasks.
  */
-#ifndef NJ_SCHED_STRATEGY_NESTING_H
-#define NJ_SCHED_STRATEGY_NESTING_H
+#ifndef NJ_SCHED_STRATEGY_THREAD_CONTEXT_H
+#define NJ_SCHED_STRATEGY_THREAD_CONTEXT_H
 
 #include <stdbool.h>
 
@@ -30,7 +30,7 @@ void nj__strategy_frame_set_top(struct nj__frame *top);
 
 /* Must produce() of this strategy be a dispatch() here? True inside one of its own tasks, or at
  * NJ_STRATEGY_DEPTH_MAX. */
-bool nj__must_dispatch(const struct nj_strategy *s);
+bool nj__must_dispatch_production(const struct nj_strategy *s);
 
 /* Runs a task of this strategy; `tag`: it must not block. A task must leave by returning. */
 void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag);

@@ -12,7 +12,7 @@ static void open_sack(struct world *w, bool ts)
 }
 
 /* Sentence 38; RFC 2018 2: offered in SYN-ACK to who offers it, and nowhere else. */
-Test(tcp_sack_option, permitted_in_syn_only)
+Test(tcp_sack_generate, permitted_in_syn_only)
 {
     for (unsigned ok = 0; ok < 2; ok++) {
         struct world w;
@@ -27,7 +27,7 @@ Test(tcp_sack_option, permitted_in_syn_only)
 }
 
 /* RFC 2018 4, example 1's mirror: a block grows with what follows it, and goes with the hole. */
-Test(tcp_sack_option, one_hole)
+Test(tcp_sack_generate, one_hole)
 {
     struct world w;
     open_sack(&w, false);
@@ -45,7 +45,7 @@ Test(tcp_sack_option, one_hole)
 
 /* Sentence 51; RFC 2018 4: the block that changed last comes first, the others by when they did; at
  * most four, or three with timestamps. Blocks that grow together are one. */
-Test(tcp_sack_option, most_recent_first)
+Test(tcp_sack_generate, most_recent_first)
 {
     for (unsigned ts = 0; ts < 2; ts++) {
         struct world w;
@@ -75,7 +75,7 @@ Test(tcp_sack_option, most_recent_first)
 }
 
 /* Sentence 52; RFC 2883 4.1.1: a full duplicate below the cumulative ACK, said once. */
-Test(tcp_sack_option, duplicate_below_the_ack)
+Test(tcp_sack_generate, duplicate_below_the_ack)
 {
     struct world w;
     open_sack(&w, false);
@@ -95,7 +95,7 @@ Test(tcp_sack_option, duplicate_below_the_ack)
 
 /* Sentence 52; RFC 2883 4.1.3, 4.2.2: a duplicate of bytes that are held is followed by the block
  * it is in. */
-Test(tcp_sack_option, duplicate_in_a_held_block)
+Test(tcp_sack_generate, duplicate_in_a_held_block)
 {
     struct world w;
     open_sack(&w, false);
@@ -115,7 +115,7 @@ Test(tcp_sack_option, duplicate_in_a_held_block)
 }
 
 /* RFC 2883 4.2: the part of a segment that is old, or that the queue has already. */
-Test(tcp_sack_option, partial_duplicate_in_order)
+Test(tcp_sack_generate, partial_duplicate_in_order)
 {
     struct world w;
     open_sack(&w, false);
@@ -133,7 +133,7 @@ Test(tcp_sack_option, partial_duplicate_in_order)
 }
 
 /* Sentence 53; RFC 2018 8: dropped data is no longer reported. */
-Test(tcp_sack_option, reneging)
+Test(tcp_sack_generate, reneging)
 {
     struct world w;
     open_sack(&w, false);
@@ -155,7 +155,7 @@ Test(tcp_sack_option, reneging)
 
 /* Sentence 26; RFC 6691 2: with blocks, too, a segment is not longer than the peer's MSS allows.
  * The world checks the MTU of each; a full segment goes without blocks, a short one with them. */
-Test(tcp_sack_option, data_segments_leave_room)
+Test(tcp_sack_generate, data_segments_leave_room)
 {
     for (unsigned ts = 0; ts < 2; ts++) {
         struct world w;
@@ -178,7 +178,7 @@ Test(tcp_sack_option, data_segments_leave_room)
 }
 
 /* The D-SACK waits for a segment with room for it. */
-Test(tcp_sack_option, duplicate_waits_for_room)
+Test(tcp_sack_generate, duplicate_waits_for_room)
 {
     struct world w;
     open_sack(&w, false);
@@ -194,7 +194,7 @@ Test(tcp_sack_option, duplicate_waits_for_room)
 }
 
 /* Without SACK-permitted no blocks are sent. */
-Test(tcp_sack_option, not_negotiated)
+Test(tcp_sack_generate, not_negotiated)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
@@ -239,7 +239,7 @@ static void check_report(struct world *w, const struct dsl_out *o, const uint8_t
 }
 
 /* Sentences 51 - 54, across the wrap of the sequence space, against an array of bytes. */
-Test(tcp_sack_option, random_arrivals)
+Test(tcp_sack_generate, random_arrivals)
 {
     const uint64_t seed = 0x5ac4;
     struct nj_prng r;

@@ -2,7 +2,7 @@
 /* The lock, the budget and deferred freeing of a file store. Threads that drop a last reference
  * push the object on a lock-free stack; later steps unlink it under the lock and free it outside.
  */
-#include "store/store_shared.h"
+#include "store/store_lock_budget_frees.h"
 
 #include "base/assert.h"
 #include "base/relaxed_atomics.h"
@@ -68,7 +68,7 @@ void nj__store_defer_free(struct nj__store *sh, struct nj__deferred *g)
         ;
 }
 
-void nj__store_unlink_deferred(struct nj__store *sh)
+void nj__store_unlink_unreferenced(struct nj__store *sh)
 {
     if (!nj__store_has_deferred(sh))
         return;
@@ -80,7 +80,7 @@ void nj__store_unlink_deferred(struct nj__store *sh)
     }
 }
 
-void nj__store_free_after_unlock(struct nj__store *sh, struct nj__deferred *g)
+void nj__store_queue_free_at_unlock(struct nj__store *sh, struct nj__deferred *g)
 {
     if (g->may_block) {
         g->next = nj_load_relaxed(&sh->to_close);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ICMP errors for IPv4, inside this layer (RFC 792, RFC 1122 3.2.2, RFC 1191). */
-#ifndef NJ_WIRE_ICMP4_PARSE_H
-#define NJ_WIRE_ICMP4_PARSE_H
+#ifndef NJ_WIRE_ICMP4_ERROR_PARSE_H
+#define NJ_WIRE_ICMP4_ERROR_PARSE_H
 
 #include "wire/packet.h"
 

@@ -6,7 +6,7 @@
 
 #include "server/server_internal.h"
 #include "server/telemetry.h"
-#include "wire/dpdk_compat.h"
+#include "base/dpdk_compat.h"
 
 static void add_limits(struct rte_tel_data *d, const struct nj_class *c)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The integer arithmetic of CUBIC (RFC 9438 4.2), exposed for tests. Pure functions; windows in
  * bytes. */
-#ifndef NJ_TCP_CC_CUBIC_H
-#define NJ_TCP_CC_CUBIC_H
+#ifndef NJ_TCP_CC_CUBIC_MATH_H
+#define NJ_TCP_CC_CUBIC_MATH_H
 
 #include <stdint.h>
 
