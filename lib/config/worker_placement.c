@@ -88,7 +88,6 @@ int nj_placement_parse_eal(int argc, char **argv, struct nj_eal_selection *out, 
 static void flat_topology(struct nj_topo *t, const cpu_set_t *usable)
 {
     memset(t, 0, sizeof *t);
-    t->n_nodes = 1;
     for (unsigned i = 0; i < NJ_TOPO_CPUS_MAX; i++)
         if (CPU_ISSET(i, usable))
             t->cpu[t->n_cpus++] = (struct nj_topo_cpu){.id = (uint16_t)i,

@@ -135,11 +135,6 @@ void nj_acl_free(struct nj_acl *acl)
     free(acl);
 }
 
-uint32_t nj_acl_n_networks(const struct nj_acl *acl)
-{
-    return acl->n_networks;
-}
-
 uint32_t nj_acl_lookup(const void *acl, const struct nj_addr *addr)
 {
     const struct nj_acl *a = acl;

@@ -23,7 +23,6 @@ struct nj_acl;
  * `networks` in place and merges duplicates; the array stays the caller's. */
 struct nj_acl *nj_acl_new(struct nj_network *networks, uint32_t n, char *why, size_t why_bytes);
 void nj_acl_free(struct nj_acl *acl);
-uint32_t nj_acl_n_networks(const struct nj_acl *acl);
 
 /* Bit i of the result: the address is on list i. `acl` is a struct nj_acl. Any thread. */
 uint32_t nj_acl_lookup(const void *acl, const struct nj_addr *addr);

@@ -31,7 +31,6 @@ struct nj_fiber {
     unsigned valgrind_id; /* of its stack */
     bool cancelled;
     uint32_t n_ignored_cancels; /* waits and calls since then that reported the cancellation */
-    bool filled;                /* the stack was filled, to measure its use */
     struct nj_list node;        /* in the list `runnable` or `soon` */
     struct nj_timer timer;
     struct nj__switch_stack lane;

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/compiler.h"
 #include "sched/interleaving_points.h"
 #include "sched/futex_park.h"
@@ -443,14 +442,6 @@ bool nj_thread_pool_lease(struct nj_thread_pool *p, const char *who, uint32_t n,
         p->n_leased += n;
     unlock(p);
     return fits;
-}
-
-void nj_thread_pool_unlease(struct nj_thread_pool *p, uint32_t n)
-{
-    lock(p);
-    NJ_CHECK(p->n_leased >= n);
-    p->n_leased -= n;
-    unlock(p);
 }
 
 struct nj_thread_pool_counts nj_thread_pool_get_counts(struct nj_thread_pool *p)

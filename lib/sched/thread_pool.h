@@ -45,11 +45,10 @@ void nj_thread_pool_free(struct nj_thread_pool *p);
 
 struct nj_executor *nj_thread_pool_executor(struct nj_thread_pool *p);
 
-/* Leases n threads for long-running tasks of the component `who`. False, with the reason in `why`:
- * no thread would be left for the queue. */
+/* Leases n threads until the pool stops, for long-running tasks of the component `who`. False, with
+ * the reason in `why`: no thread would be left for the queue. */
 bool nj_thread_pool_lease(struct nj_thread_pool *p, const char *who, uint32_t n, char *why,
                           size_t n_why);
-void nj_thread_pool_unlease(struct nj_thread_pool *p, uint32_t n);
 
 struct nj_thread_pool_counts {
     uint32_t n_threads;  /* all threads */

@@ -8,8 +8,7 @@
  */
 #include "sched/thread_strategy.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "sched/interleaving_points.h"
@@ -267,41 +266,13 @@ bool nj_strategy_restart(struct nj_strategy *s)
 
 /* --- counters --------------------------------------------------------------------------------- */
 
-/* Counters are never zeroed, so that a concurrent reset loses no count. */
-static uint64_t since_reset(const struct nj_strategy *s, enum nj__count what)
-{
-    uint64_t zero = atomic_load_explicit(&s->at_reset[what], memory_order_relaxed);
-    return atomic_load_explicit(&s->counts[what], memory_order_relaxed) - zero;
-}
-
 struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s)
 {
     uint64_t n[NJ_STRATEGY_N_COUNTERS];
     struct nj_strategy_counters c;
 
     for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
-        n[i] = since_reset(s, (enum nj__count)i);
+        n[i] = atomic_load_explicit(&s->counts[i], memory_order_relaxed);
     memcpy(&c, n, sizeof c);
     return c;
-}
-
-void nj_strategy_reset_counters(struct nj_strategy *s)
-{
-    for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
-        atomic_store_explicit(&s->at_reset[i],
-                              atomic_load_explicit(&s->counts[i], memory_order_relaxed),
-                              memory_order_relaxed);
-}
-
-int nj_strategy_format(const struct nj_strategy *s, char *out, size_t n_bytes)
-{
-    static const char *const states[] = {"IDLE", "PRODUCING", "REPRODUCING"};
-    struct nj_strategy_counters c = nj_strategy_counters(s);
-    uint32_t word = atomic_load_explicit(&s->word, memory_order_relaxed);
-
-    return snprintf(out, n_bytes,
-                    "%s %s p=%d [pc=%" PRIu64 ",pic=%" PRIu64 ",pec=%" PRIu64 ",epc=%" PRIu64 "]",
-                    s->config.ops->name, states[nj__state_production(word)],
-                    __builtin_popcount(nj__state_recruit_mask(word) & (NJ__QUEUED | NJ__SURE)),
-                    c.pc, c.pic, c.pec, c.epc);
 }

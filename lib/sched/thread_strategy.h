@@ -107,8 +107,7 @@ struct nj_strategy {
         sure_recruit;        /* at most one of each is on its way (strategy_state.h) */
     _Atomic uint32_t n_refs; /* the owner, threads inside, recruits on their way */
     _Atomic bool stopped;
-    /* In the order of struct nj_strategy_counters: since the start, and at the last reset. */
-    _Atomic uint64_t counts[NJ_STRATEGY_N_COUNTERS], at_reset[NJ_STRATEGY_N_COUNTERS];
+    _Atomic uint64_t counts[NJ_STRATEGY_N_COUNTERS]; /* as in struct nj_strategy_counters */
     nj__state_word word NJ_CACHE_ALIGNED;
 };
 
@@ -133,12 +132,8 @@ void nj_strategy_stop(struct nj_strategy *s);
 /* Restarts a stopped strategy. False: not stopped, or a thread is still inside. Owner only. */
 bool nj_strategy_restart(struct nj_strategy *s);
 
+/* Takes no lock. Any thread. */
 struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s);
-/* Resets the counters to zero. One thread at a time. */
-void nj_strategy_reset_counters(struct nj_strategy *s);
-/* Formats the state as "adaptive PRODUCING p=1 [pc=0,pic=0,pec=2,epc=7]"; p is the number of
- * recruits. Returns as snprintf(). Takes no lock. Any thread. */
-int nj_strategy_format(const struct nj_strategy *s, char *out, size_t n_bytes);
 
 /* --- the decision ----------------------------------------------------------------------------- */
 

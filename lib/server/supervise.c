@@ -30,7 +30,7 @@ static bool is_stopped(struct nj_server *s)
 
 struct live {
     nj_ns at;
-    uint64_t requests, bytes, drops;
+    uint64_t requests, bytes;
     bool on;
 };
 

@@ -125,8 +125,6 @@ void nj__cache_policy_add(struct nj__cache_policy *p, struct nj__cache_entry *e,
     e->n_bytes = n_bytes;
     e->n_uses = 0;
     p->n_entries++;
-    if (e->is_pinned)
-        p->n_pinned_bytes += n_bytes;
     enqueue(p, e, take_ghost(p, fingerprint) ? NJ__CACHE_MAIN_QUEUE : NJ__CACHE_SMALL_QUEUE);
 }
 
@@ -136,16 +134,12 @@ void nj__cache_policy_remove(struct nj__cache_policy *p, struct nj__cache_entry 
         return;
     dequeue(p, e);
     p->n_entries--;
-    if (e->is_pinned)
-        p->n_pinned_bytes -= e->n_bytes;
 }
 
-void nj__cache_policy_pin(struct nj__cache_policy *p, struct nj__cache_entry *e)
+void nj__cache_policy_pin(struct nj__cache_entry *e)
 {
     NJ_ASSERT(!e->is_pinned);
     e->is_pinned = true;
-    if (e->queue != NJ__CACHE_NO_QUEUE)
-        p->n_pinned_bytes += e->n_bytes;
 }
 
 /* An entry in `aside` returns to the head of its queue and is the next candidate. */
@@ -153,9 +147,6 @@ void nj__cache_policy_unpin(struct nj__cache_policy *p, struct nj__cache_entry *
 {
     NJ_ASSERT(e->is_pinned);
     e->is_pinned = false;
-    if (e->queue == NJ__CACHE_NO_QUEUE)
-        return;
-    p->n_pinned_bytes -= e->n_bytes;
     if (!e->is_aside)
         return;
     e->is_aside = false;

@@ -69,7 +69,7 @@ struct nj__cache_policy {
     uint64_t n_bytes_max, small_max;
     struct nj__cache_fifo small, main;
     struct nj_list aside; /* pinned entries that reached the head of their queue */
-    uint64_t n_entries, n_pinned_bytes;
+    uint64_t n_entries;
     struct nj__cache_ghost *ghosts; /* a set-associative table; one set is a cache line */
     uint64_t n_buckets;
     uint32_t ghost_clock, ghost_window; /* in pages */
@@ -111,7 +111,7 @@ static inline void nj__cache_policy_touch(struct nj__cache_entry *e)
 
 /* A pinned entry is in use and is never a victim. It counts in the budget. An entry may be pinned
  * before it is added, and unpinned after it was removed. Pins do not nest. */
-void nj__cache_policy_pin(struct nj__cache_policy *p, struct nj__cache_entry *e);
+void nj__cache_policy_pin(struct nj__cache_entry *e);
 void nj__cache_policy_unpin(struct nj__cache_policy *p, struct nj__cache_entry *e);
 
 /* Remove an entry whose contents are stale, pinned or not. Leaves no ghost. Does nothing if the

@@ -235,7 +235,7 @@ static bool lend(struct chunk_entry *p)
         return ref_unless_zero(&p->chunk.ref);
     end_readahead(p->chunks, p);
     p->is_idle = false;
-    nj__cache_policy_pin(&p->chunks->shared->policy, &p->cached.entry);
+    nj__cache_policy_pin(&p->cached.entry);
     nj_ref_init(&p->chunk.ref, on_last_chunk_ref);
     count_lent(p->chunks, p, 1);
     return true;
@@ -362,7 +362,7 @@ static void publish(struct nj__chunks *c, struct nj__file *f, struct chunk_entry
     nj_list_push_back(&c->buckets[p->place], &p->hash_node);
     nj__file_cache_mark_chunked(c->cache, f);
     nj_list_push_back(&f->chunk_list, &p->file_node);
-    nj__cache_policy_pin(policy, &p->cached.entry);
+    nj__cache_policy_pin(&p->cached.entry);
     nj__cache_policy_add(policy, &p->cached.entry, fingerprint(c, f, p), p->n_room);
 }
 

@@ -77,7 +77,6 @@ static int read_topology(struct nj_topo *t, hwloc_topology_t h, const cpu_set_t 
         if (!add_cpu(t, h, pu, usable))
             return nj_set_error(why, n, "more than %u CPUs: not supported",
                                 (unsigned)NJ_TOPO_CPUS_MAX);
-    t->n_nodes = (uint32_t)hwloc_get_nbobjs_by_type(h, HWLOC_OBJ_NUMANODE);
     return 0;
 }
 

@@ -20,7 +20,7 @@ struct nj_topo_cpu {
 };
 
 struct nj_topo {
-    uint32_t n_cpus, n_nodes;
+    uint32_t n_cpus;
     int nic_node; /* node of the NIC; -1: unknown, or the same for all */
     char nic[16]; /* PCI address of the NIC, "" if unknown */
     struct nj_topo_cpu cpu[NJ_TOPO_CPUS_MAX]; /* siblings are adjacent */

@@ -31,9 +31,28 @@ static uint64_t n_consumed(struct producer *const *p, uint32_t n)
     return sum;
 }
 
+static struct nj_strategy_counters sum_counters(struct producer *const *p, uint32_t n)
+{
+    struct nj_strategy_counters sum = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct nj_strategy_counters c = nj_strategy_counters(&p[i]->strategy);
+        sum.pc += c.pc;
+        sum.pic += c.pic;
+        sum.pec += c.pec;
+        sum.epc += c.epc;
+        sum.recruits_sent += c.recruits_sent;
+        sum.recruits_useful += c.recruits_useful;
+        sum.recruits_wasted += c.recruits_wasted;
+        sum.recruits_missed += c.recruits_missed;
+    }
+    return sum;
+}
+
 struct measured {
     uint64_t n_tasks;
     nj_ns wall, cpu, until;
+    struct nj_strategy_counters warm_up; /* the counters before the measurement */
 };
 
 static struct measured measure(const struct options *o, struct producer *const *p)
@@ -43,8 +62,7 @@ static struct measured measure(const struct options *o, struct producer *const *
     bench_wait(o->warm_up_ms * NJ_MS);
     nj_ns from = bench_now(), cpu = cpu_ns();
     atomic_store(&bench_from, from);
-    for (uint32_t i = 0; i < o->n_producers; i++)
-        nj_strategy_reset_counters(&p[i]->strategy);
+    m.warm_up = sum_counters(p, o->n_producers);
     uint64_t n = n_consumed(p, o->n_producers);
     bench_wait(o->ms * NJ_MS);
     m.n_tasks = n_consumed(p, o->n_producers) - n;
@@ -59,6 +77,7 @@ static void print(const struct options *o, struct producer *const *p, struct mea
                   const struct nj_strategy_counters *c)
 {
     struct bench_delays d = bench_delays(p, o->n_producers, m.until);
+    const struct nj_strategy_counters *w = &m.warm_up;
     uint32_t n_violations = 0;
 
     for (uint32_t i = 0; i < o->n_producers; i++)
@@ -74,8 +93,10 @@ static void print(const struct options *o, struct producer *const *p, struct mea
            ", \"recruits_sent\": %" PRIu64 ", \"recruits_useful\": %" PRIu64
            ", \"recruits_wasted\": %" PRIu64 ", \"recruits_missed\": %" PRIu64
            ", \"violations\": %u}\n",
-           c->pc, c->pic, c->pec, c->epc, c->recruits_sent, c->recruits_useful, c->recruits_wasted,
-           c->recruits_missed, n_violations);
+           c->pc - w->pc, c->pic - w->pic, c->pec - w->pec, c->epc - w->epc,
+           c->recruits_sent - w->recruits_sent, c->recruits_useful - w->recruits_useful,
+           c->recruits_wasted - w->recruits_wasted, c->recruits_missed - w->recruits_missed,
+           n_violations);
 }
 
 /* --- the strategies ----------------------------------------------------------------------------
@@ -84,8 +105,6 @@ static void print(const struct options *o, struct producer *const *p, struct mea
 static void with_threads(const struct options *o, struct producer *const *p,
                          enum nj_strategy_kind kind, struct nj_executor *executor)
 {
-    struct nj_strategy_counters sum = {0};
-
     for (uint32_t i = 0; i < o->n_producers; i++) {
         struct nj_strategy_config config = {.ops = nj_strategies[kind],
                                             .ops_data = &p[i]->dual,
@@ -100,16 +119,8 @@ static void with_threads(const struct options *o, struct producer *const *p,
         while (atomic_load(&p[i]->n_under_way) || atomic_load(&p[i]->n_blocked))
             bench_wait(NJ_MS);
         nj_strategy_stop(&p[i]->strategy); /* the threads that the dual one keeps leave */
-        struct nj_strategy_counters c = nj_strategy_counters(&p[i]->strategy);
-        sum.pc += c.pc;
-        sum.pic += c.pic;
-        sum.pec += c.pec;
-        sum.epc += c.epc;
-        sum.recruits_sent += c.recruits_sent;
-        sum.recruits_useful += c.recruits_useful;
-        sum.recruits_wasted += c.recruits_wasted;
-        sum.recruits_missed += c.recruits_missed;
     }
+    struct nj_strategy_counters sum = sum_counters(p, o->n_producers);
     print(o, p, m, &sum);
 }
 

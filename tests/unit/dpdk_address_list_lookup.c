@@ -53,7 +53,6 @@ Test(dpdk_address_list_lookup, some)
     struct nj_acl *acl = nj_acl_new(net, NJ_ARRAY_LEN(net), why, sizeof why);
 
     cr_assert(acl, "%s", why);
-    cr_expect_eq(nj_acl_n_networks(acl), 5);
     cr_expect_eq(nj_acl_lookup(acl, &(struct nj_addr){{0}}), 8);
     const struct {
         const char *a;

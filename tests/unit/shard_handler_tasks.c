@@ -493,7 +493,7 @@ Test(shard_handler_tasks, workers)
     struct hr_reply *post = hr_reply_of(c, id);
     hr_settle(h);
     cr_expect(get->status == 200 && !strcmp(get->length, "0") && !strcmp(get->x, "worker"));
-    cr_expect(post->status == 0 && nj_exchanges_n_on_worker(h->r->s->handlers.exchanges) == 0,
+    cr_expect(post->status == 0 && h->r->s->handlers.exchanges->n_on_worker == 0,
               "it goes when it is whole");
     hr_send_more(c, id, 500000);
     hr_settle(h);
@@ -534,10 +534,10 @@ Test(shard_handler_tasks, workers_are_full_or_late)
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/hello"));
     hr_settle(h);
     cr_expect_eq(a->status, 200);
-    cr_expect_eq(nj_exchanges_n_on_worker(h->r->s->handlers.exchanges), 3);
+    cr_expect_eq(h->r->s->handlers.exchanges->n_on_worker, 3);
     hr_reset(c, id[0]); /* its stream closes meanwhile */
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_n_on_worker(h->r->s->handlers.exchanges), 3);
+    cr_expect_eq(h->r->s->handlers.exchanges->n_on_worker, 3);
     hr_run(h, 100 * NJ_SEC); /* slow workers do not count against the client */
     cr_expect(!c->p->got_rst);
     h->workers_slow = false;

@@ -41,7 +41,6 @@ static void stop(void)
         nj__cache_policy_remove(&policy, &entries[i]);
     cr_expect_eq(policy.n_entries, 0);
     cr_expect_eq(nj__cache_policy_used_bytes(&policy), 0);
-    cr_expect_eq(policy.n_pinned_bytes, 0);
     nj__cache_policy_fini(&policy);
 }
 
@@ -199,18 +198,15 @@ Test(store_cache_policy, a_pinned_one_is_no_victim)
     start(100 * UNIT);
     for (uint32_t i = 0; i < 100; i++)
         ask(i);
-    nj__cache_policy_pin(&policy, &entries[0]);
-    nj__cache_policy_pin(&policy, &entries[2]);
-    cr_expect_eq(policy.n_pinned_bytes, 2 * UNIT);
+    nj__cache_policy_pin(&entries[0]);
+    nj__cache_policy_pin(&entries[2]);
     cr_expect_eq(number_of(nj__cache_policy_pop_victim(&policy, UNIT)), 1);
     cr_expect_eq(number_of(nj__cache_policy_pop_victim(&policy, 2 * UNIT)), 3);
     cr_expect_null(nj__cache_policy_pop_victim(&policy, 2 * UNIT));
     nj__cache_policy_unpin(&policy, &entries[2]);
     cr_expect_eq(number_of(nj__cache_policy_pop_victim(&policy, 3 * UNIT)), 2);
     nj__cache_policy_remove(&policy, &entries[0]);
-    cr_expect_eq(policy.n_pinned_bytes, 0);
     nj__cache_policy_unpin(&policy, &entries[0]);
-    cr_expect_eq(policy.n_pinned_bytes, 0);
     stop();
 }
 
@@ -220,12 +216,12 @@ Test(store_cache_policy, pinned_again)
     start(100 * UNIT);
     for (uint32_t i = 0; i < 100; i++)
         ask(i);
-    nj__cache_policy_pin(&policy, &entries[0]);
-    nj__cache_policy_pin(&policy, &entries[1]);
+    nj__cache_policy_pin(&entries[0]);
+    nj__cache_policy_pin(&entries[1]);
     ask(100);
     nj__cache_policy_unpin(&policy, &entries[0]);
     nj__cache_policy_unpin(&policy, &entries[1]);
-    nj__cache_policy_pin(&policy, &entries[0]);
+    nj__cache_policy_pin(&entries[0]);
     nj__cache_policy_unpin(&policy, &entries[0]);
     cr_expect_eq(number_of(nj__cache_policy_pop_victim(&policy, UNIT)), 1);
     stop();
@@ -237,7 +233,7 @@ Test(store_cache_policy, removed_while_aside)
     start(100 * UNIT);
     for (uint32_t i = 0; i < 100; i++)
         ask(i);
-    nj__cache_policy_pin(&policy, &entries[0]);
+    nj__cache_policy_pin(&entries[0]);
     ask(100);
     cr_assert(entries[0].is_aside);
     nj__cache_policy_remove(&policy, &entries[0]);
@@ -252,7 +248,7 @@ Test(store_cache_policy, all_are_pinned)
 {
     start(100 * UNIT);
     for (uint32_t i = 0; i < 100; i++) {
-        nj__cache_policy_pin(&policy, &entries[i]);
+        nj__cache_policy_pin(&entries[i]);
         ask(i);
     }
     cr_expect_null(nj__cache_policy_pop_victim(&policy, UNIT));
@@ -268,7 +264,7 @@ Test(store_cache_policy, used_while_pinned)
     start(100 * UNIT);
     for (uint32_t i = 0; i < 100; i++)
         ask(i);
-    nj__cache_policy_pin(&policy, &entries[0]);
+    nj__cache_policy_pin(&entries[0]);
     ask(100);
     cr_expect(entries[0].is_aside);
     ask(0);
@@ -399,7 +395,7 @@ static void walk_pin(uint32_t i, bool pin)
         return;
     m.is_pinned[i] = pin;
     if (pin) {
-        nj__cache_policy_pin(&policy, &entries[i]);
+        nj__cache_policy_pin(&entries[i]);
         return;
     }
     nj__cache_policy_unpin(&policy, &entries[i]);
@@ -447,7 +443,6 @@ static void check(void)
     cr_assert_eq(policy.n_entries, m.small.n + m.main.n + m.aside.n);
     cr_assert_eq(policy.small.n_bytes, model_bytes(&m.small, false));
     cr_assert_eq(policy.main.n_bytes, model_bytes(&m.main, false));
-    cr_assert_eq(policy.n_pinned_bytes, model_bytes(NULL, true));
     cr_assert_leq(nj__cache_policy_used_bytes(&policy), policy.n_bytes_max);
     for (uint64_t i = 0; i < policy.n_buckets * NJ_CACHE_LINE / sizeof *policy.ghosts; i++)
         n_ghosts += policy.ghosts[i].fingerprint != 0;

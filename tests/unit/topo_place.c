@@ -197,10 +197,14 @@ Test(topo_place, random_machines)
                  1 + nj_prng_below(&prng, 3), 1 + nj_prng_below(&prng, 3),
                  1 + nj_prng_below(&prng, 2));
         machine(text, (int)nj_prng_below(&prng, 3) - 1);
-        if (t.nic_node >= (int)t.n_nodes)
-            t.nic_node = -1;
-        for (uint32_t k = 0; k < t.n_cpus; k++)
+        int node_max = 0;
+        for (uint32_t k = 0; k < t.n_cpus; k++) {
+            if (t.cpu[k].node > node_max)
+                node_max = t.cpu[k].node;
             t.cpu[k].usable = nj_prng_below(&prng, 4) > 0;
+        }
+        if (t.nic_node > node_max)
+            t.nic_node = -1;
         t.cpu[nj_prng_below(&prng, t.n_cpus)].usable = true;
         nj_placement_plan(&t, nj_prng_below(&prng, 9), nj_prng_below(&prng, 9), &p);
         check_apart();

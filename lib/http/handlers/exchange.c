@@ -71,11 +71,6 @@ uint32_t nj_exchanges_slots_left(const struct nj_exchanges *set)
     return set->pool.n_max - set->pool.n_used;
 }
 
-uint32_t nj_exchanges_n_on_worker(const struct nj_exchanges *set)
-{
-    return set->n_on_worker;
-}
-
 struct nj_task *nj_exchange_task(struct nj_exchange *x)
 {
     return &x->task;

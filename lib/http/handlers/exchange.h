@@ -52,8 +52,6 @@ void nj_exchanges_free(struct nj_exchanges *set);
 uint32_t nj_exchanges_n_open(const struct nj_exchanges *set);
 /* Number of further exchanges that can begin. */
 uint32_t nj_exchanges_slots_left(const struct nj_exchanges *set);
-/* Number of exchanges on a worker. */
-uint32_t nj_exchanges_n_on_worker(const struct nj_exchanges *set);
 
 /*
  * Begins an exchange for route `index`; `plain_path` as in http/proto/path.h. Returns the exchange,

@@ -13,8 +13,6 @@
 
 /* Longest pattern, in bytes. */
 #define NJ_ROUTE_PATH_MAX  1024u
-/* Size of "GET /path", terminated. */
-#define NJ_ROUTE_NAME_MAX  (NJ_ROUTE_METHOD_MAX + 1 + NJ_ROUTE_PATH_MAX + 1)
 /* Longest value of a 405's allow field; further methods are left out. */
 #define NJ_ROUTE_ALLOW_MAX 256u
 

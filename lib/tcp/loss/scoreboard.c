@@ -314,7 +314,6 @@ static void delivered(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sent
         nj__pmtu_probe_acked(tcp, t);
     news->n_delivered += n;
     if (!r->again) {
-        news->first_copy_acked |= r->fate == NJ_RUN_IN_FLIGHT;
         news->lost_first_copy |= r->fate == NJ_RUN_LOST;
         if (news->oldest_once_at == 0 || r->at < news->oldest_once_at)
             news->oldest_once_at = r->at;
@@ -416,7 +415,6 @@ static struct nj_sent_run *mark(struct nj_tcp *tcp, struct nj_tcb *t, const stru
             continue;
         r = own;
         delivered(tcp, t, r, r->end - r->seq, news, now);
-        news->n_sacked += r->end - r->seq;
         set_run_state(x, r, NJ_RUN_SACKED);
         struct nj_sent_run *prev = nj_sent_run_prev(x, r), *next = nj_sent_run_next(x, r);
         if (next)

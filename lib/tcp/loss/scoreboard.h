@@ -50,9 +50,7 @@ static_assert(sizeof(struct nj_sent_run) <= NJ_CACHE_LINE,
 struct nj_ack_result {
     uint32_t n_acked;       /* advance of snd_una */
     uint32_t n_delivered;   /* newly acknowledged or SACKed */
-    uint32_t n_sacked;      /* newly SACKed */
     bool rexmit_acked;      /* snd_una passed retransmitted bytes */
-    bool first_copy_acked;  /* delivered: bytes sent only once, in flight */
     bool lost_first_copy;   /* delivered: bytes sent only once, marked as lost */
     nj_ns oldest_once_at;   /* oldest send time of bytes sent only once; 0: none */
     nj_ns newest_once_at;   /* newest send time of those */
