@@ -252,6 +252,27 @@ uint32_t nj_tcp_recv_peek(const struct nj_tcb *t, const uint8_t **data)
     return m->data_len;
 }
 
+uint32_t nj_tcp_recv_bytes(const struct nj_tcb *t)
+{
+    return t->x ? t->x->rcvq.n_bytes : 0;
+}
+
+uint32_t nj_tcp_recv_pieces(const struct nj_tcb *t, uint32_t n_bytes, struct nj_tcp_piece *pieces,
+                            uint32_t n_max)
+{
+    const struct rte_mbuf *m = t->x ? t->x->rcvq.head : NULL;
+    uint32_t n_pieces = 0;
+
+    for (; n_bytes > 0; m = m->next) {
+        if (!m || n_pieces == n_max)
+            return 0;
+        uint32_t n = nj_min_u32(n_bytes, m->data_len);
+        pieces[n_pieces++] = (struct nj_tcp_piece){rte_pktmbuf_mtod(m, uint8_t *), n};
+        n_bytes -= n;
+    }
+    return n_pieces;
+}
+
 void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
 {
     struct nj_mbuf_queue *q = &t->x->rcvq;

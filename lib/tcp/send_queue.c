@@ -62,28 +62,44 @@ uint32_t nj_tcp_send_room(const struct nj_tcb *t)
     return n < max ? max - n : 0;
 }
 
-bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data, uint32_t n_bytes)
+/* Bytes that fit into the last mbuf of the queue, if it is our own: small pieces share an mbuf. */
+static uint32_t tail_room(const struct nj_mbuf_queue *q)
 {
-    nj__tcb_attach_xfer(tcp, t);
-    struct nj_mbuf_queue *q = &t->x->sndq;
-    /* Small pieces share an mbuf: our own tail mbuf takes the beginning if it has room. */
-    uint32_t room = q->tail && RTE_MBUF_DIRECT(q->tail) ? rte_pktmbuf_tailroom(q->tail) : 0;
-    uint32_t first = n_bytes < room ? n_bytes : room;
-    struct rte_mbuf *fresh = NULL, **link = &fresh;
+    return q->tail && RTE_MBUF_DIRECT(q->tail) ? rte_pktmbuf_tailroom(q->tail) : 0;
+}
 
-    NJ_ASSERT(!t->fin_queued);
-    for (uint32_t left = n_bytes - first; left > 0;) {
+/* Takes empty mbufs with room for `n_bytes`. Returns false, and takes none, if the pool is empty.
+ */
+static bool take_mbufs(struct nj_tcp *tcp, uint32_t n_bytes, struct rte_mbuf **fresh)
+{
+    struct rte_mbuf **link = fresh;
+
+    *fresh = NULL;
+    while (n_bytes > 0) {
         struct rte_mbuf *m = nj__mbuf_get(tcp);
         if (!m) {
-            rte_pktmbuf_free(fresh);
+            rte_pktmbuf_free(*fresh);
             return false;
         }
         m->data_off = 0; /* these mbufs carry bytes, not headers */
         *link = m;
         link = &m->next;
         uint32_t cap = rte_pktmbuf_tailroom(m);
-        left -= left < cap ? left : cap;
+        n_bytes -= n_bytes < cap ? n_bytes : cap;
     }
+    return true;
+}
+
+bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data, uint32_t n_bytes)
+{
+    nj__tcb_attach_xfer(tcp, t);
+    struct nj_mbuf_queue *q = &t->x->sndq;
+    uint32_t first = nj_min_u32(n_bytes, tail_room(q));
+    struct rte_mbuf *fresh;
+
+    NJ_ASSERT(!t->fin_queued);
+    if (!take_mbufs(tcp, n_bytes - first, &fresh))
+        return false;
     if (first)
         copy_into(q, q->tail, data, first);
     for (uint32_t off = first; off < n_bytes;) {
@@ -98,6 +114,44 @@ bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data,
     }
     nj__tcb_note_output(tcp, t);
     return true;
+}
+
+/* Appends `n` bytes that the caller writes, to the last mbuf of the queue. */
+static struct nj_tcp_piece grow_tail(struct nj_mbuf_queue *q, uint32_t n)
+{
+    struct rte_mbuf *m = q->tail;
+    struct nj_tcp_piece piece = {rte_pktmbuf_mtod_offset(m, uint8_t *, m->data_len), n};
+
+    m->data_len = (uint16_t)(m->data_len + n);
+    m->pkt_len = m->data_len;
+    q->n_bytes += n;
+    return piece;
+}
+
+uint32_t nj_tcp_send_reserve(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes,
+                             struct nj_tcp_piece *pieces)
+{
+    nj__tcb_attach_xfer(tcp, t);
+    struct nj_mbuf_queue *q = &t->x->sndq;
+    uint32_t first = nj_min_u32(n_bytes, tail_room(q)), n_pieces = 0;
+    struct rte_mbuf *fresh;
+
+    NJ_ASSERT(!t->fin_queued && n_bytes > 0 && n_bytes <= NJ_TCP_RESERVE_MAX);
+    if (!take_mbufs(tcp, n_bytes - first, &fresh))
+        return 0;
+    if (first)
+        pieces[n_pieces++] = grow_tail(q, first);
+    for (uint32_t left = n_bytes - first; left > 0;) {
+        struct rte_mbuf *m = fresh;
+        fresh = m->next;
+        m->next = NULL;
+        append(q, m);
+        NJ_ASSERT(n_pieces < NJ_TCP_PIECES_MAX);
+        pieces[n_pieces] = grow_tail(q, nj_min_u32(left, rte_pktmbuf_tailroom(m)));
+        left -= pieces[n_pieces++].n_bytes;
+    }
+    nj__tcb_note_output(tcp, t);
+    return n_pieces;
 }
 
 static void put_ref(void *addr, void *opaque)

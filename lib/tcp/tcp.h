@@ -163,6 +163,19 @@ uint32_t nj_tcp_recv_peek(const struct nj_tcb *tcb, const uint8_t **data);
 /* Consume the first `n_bytes` of what nj_tcp_recv_peek() returned. This may open the window. */
 void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *tcb, uint32_t n_bytes);
 
+/* A part of a queue. */
+struct nj_tcp_piece {
+    uint8_t *p;
+    uint32_t n_bytes;
+};
+
+/* Number of bytes that can be read now, in all pieces. */
+uint32_t nj_tcp_recv_bytes(const struct nj_tcb *tcb);
+/* The first `n_bytes` of what can be read, in at most `n_max` pieces. They stay in the queue, and
+ * may be overwritten. Returns the number of pieces; 0 if there are fewer bytes or more pieces. */
+uint32_t nj_tcp_recv_pieces(const struct nj_tcb *tcb, uint32_t n_bytes, struct nj_tcp_piece *pieces,
+                            uint32_t n_max);
+
 /* Free bytes of the send queue, which holds up to two congestion windows. 0 once closed. */
 uint32_t nj_tcp_send_room(const struct nj_tcb *tcb);
 /* The sequence number after the last byte of the send queue. Only from ESTABLISHED on. */
@@ -187,6 +200,14 @@ static inline void nj_tcp_set_ack_events(struct nj_tcb *t, bool tell)
 /* Queue a copy of the data. Returns false, with nothing queued, when the pool is empty. */
 bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *tcb, const uint8_t *data,
                       uint32_t n_bytes);
+/* Bytes that one call may reserve, and the pieces that they take at most. */
+#define NJ_TCP_RESERVE_MAX 17408u
+#define NJ_TCP_PIECES_MAX  12u
+/* Queue `n_bytes` (1..NJ_TCP_RESERVE_MAX) that the caller writes into `pieces`, an array of
+ * NJ_TCP_PIECES_MAX, before it calls TCP again. Returns the number of pieces; 0, with nothing
+ * queued, when the pool is empty. */
+uint32_t nj_tcp_send_reserve(struct nj_tcp *tcp, struct nj_tcb *tcb, uint32_t n_bytes,
+                             struct nj_tcp_piece *pieces);
 /* Queue the slice without copying. The queue takes its own reference on slice->ref. Returns false
  * when the pool is empty. */
 bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *tcb, const struct nj_slice *slice);

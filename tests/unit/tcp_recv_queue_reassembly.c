@@ -87,10 +87,29 @@ static void fill_hole(struct queue *q, uint32_t n, uint8_t copy)
     cr_assert_eq(q->tcb.rcv_nxt - q->base, end, "what is in order is pulled, and nothing else");
 }
 
+/* Some of what can be read, in pieces that stay in the queue. */
+static void look_at(struct queue *q, uint32_t n)
+{
+    struct nj_tcp_piece piece[NJ_RECV_MBUFS_MAX];
+    uint32_t n_all = nj_tcp_recv_bytes(&q->tcb), off = q->n_delivered;
+
+    n = nj_min_u32(n, n_all);
+    uint32_t n_pieces = nj_tcp_recv_pieces(&q->tcb, n, piece, NJ_RECV_MBUFS_MAX);
+    for (uint32_t k = 0; k < n_pieces; k++)
+        for (uint32_t i = 0; i < piece[k].n_bytes; i++)
+            cr_assert_eq(piece[k].p[i], q->byte[off++]);
+    cr_assert_eq(off - q->n_delivered, n);
+    cr_assert_eq(nj_tcp_recv_pieces(&q->tcb, n_all + 1, piece, NJ_RECV_MBUFS_MAX), 0);
+    cr_assert(n_pieces < 2 || nj_tcp_recv_pieces(&q->tcb, n, piece, n_pieces - 1) == 0);
+    cr_assert_eq(nj_tcp_recv_bytes(&q->tcb), n_all);
+}
+
 static void read_all(struct queue *q)
 {
     const uint8_t *data;
     uint32_t n;
+
+    look_at(q, 1 + q->tcb.rcv_nxt % 1500);
     while ((n = nj_tcp_recv_peek(&q->tcb, &data)) > 0) {
         for (uint32_t i = 0; i < n; i++)
             cr_assert_eq(data[i], q->byte[q->n_delivered + i]);
