@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "base/prng.h"
 #include "base/types.h"
-#include "tls/aead.h"
+#include "tls/key_schedule.h"
 
 #define RIG_PIECES_MAX 40u
 
