@@ -13,7 +13,7 @@
 #include "base/compiler.h"
 #include "base/prng.h"
 #include "base/types.h"
-#include "tls/key_schedule.h"
+#include "tls/record.h"
 
 #define RIG_PIECES_MAX 40u
 
@@ -103,6 +103,45 @@ static inline uint32_t rig_cut(struct nj_prng *r, uint32_t n, uint32_t lengths[R
     }
     lengths[i++] = n;
     return i;
+}
+
+/* Pieces of one block of memory; each is a block of its own in `rig_scatter()`. */
+struct rig_pieces {
+    struct nj_tls_src src[RIG_PIECES_MAX];
+    struct nj_tls_dst dst[RIG_PIECES_MAX];
+    uint32_t n;
+};
+
+/* Memory of malloc() for each piece, so that a sanitizer sees one byte too many. `from` may be
+ * NULL. */
+static inline void rig_scatter(struct nj_prng *r, struct rig_pieces *p, const uint8_t *from,
+                               uint32_t n)
+{
+    uint32_t lengths[RIG_PIECES_MAX];
+
+    p->n = rig_cut(r, n, lengths);
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint8_t *mem = malloc(lengths[i] ? lengths[i] : 1);
+        if (from) {
+            memcpy(mem, from, lengths[i]);
+            from += lengths[i];
+        }
+        p->src[i] = (struct nj_tls_src){mem, lengths[i]};
+        p->dst[i] = (struct nj_tls_dst){mem, lengths[i]};
+    }
+}
+
+/* Put the pieces together at `to` and free them. */
+static inline void rig_gather(struct rig_pieces *p, uint8_t *to)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (to) {
+            memcpy(to, p->dst[i].p, p->dst[i].n_bytes);
+            to += p->dst[i].n_bytes;
+        }
+        free(p->dst[i].p);
+    }
+    p->n = 0;
 }
 
 #endif
