@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs libssl on the records of a client until the traffic secrets are known. Follows RFC 8446 2, 4
+ * and 7.1; RFC 7301 (ALPN); RFC 6066 3 (server name); RFC 8449 (record size limit). */
+#include "tls/handshake_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/core_names.h>
+#include <openssl/rand.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include "base/compiler.h"
+#include "tls/aead.h"
+
+static struct nj_tls_handshake *handshake_of(const SSL *ssl)
+{
+    return SSL_get_app_data(ssl);
+}
+
+/* --- callbacks of libssl ------------------------------------------------------------------ */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Reads a secret of hexadecimal digits. Returns its length, or 0 if it is malformed. */
+static uint8_t read_secret(const char *hex, uint8_t *out)
+{
+    uint8_t n = 0;
+
+    for (; hex_digit(hex[0]) >= 0 && hex_digit(hex[1]) >= 0; hex += 2) {
+        if (n == NJ_TLS_SECRET_BYTES_MAX)
+            return 0;
+        out[n++] = (uint8_t)(hex_digit(hex[0]) << 4 | hex_digit(hex[1]));
+    }
+    return n;
+}
+
+/* A line is LABEL, the client's random and the secret, with a space between them. */
+void nj__tls_on_secret(const SSL *ssl, const char *line)
+{
+    struct nj_tls_handshake *h = handshake_of(ssl);
+    const char *random = strchr(line, ' '), *secret = random ? strchr(random + 1, ' ') : NULL;
+    uint8_t *to = NULL;
+
+    if (!secret)
+        return;
+    if (strncmp(line, "CLIENT_TRAFFIC_SECRET_0 ", 24) == 0)
+        to = h->info.client_secret;
+    else if (strncmp(line, "SERVER_TRAFFIC_SECRET_0 ", 24) == 0)
+        to = h->info.server_secret;
+    if (to)
+        h->info.n_secret = read_secret(secret + 1, to);
+    if (h->context->keylog)
+        h->context->keylog(h->context->keylog_ctx, line);
+}
+
+/* The host name of the server_name extension (RFC 6066 3): a list with one name. NULL: none. */
+static const uint8_t *server_name_of(SSL *ssl, size_t *n_name)
+{
+    const unsigned char *ext;
+    size_t n;
+
+    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &ext, &n) != 1 || n < 5 ||
+        (size_t)(ext[0] << 8 | ext[1]) != n - 2 || ext[2] != TLSEXT_NAMETYPE_host_name)
+        return NULL;
+    *n_name = (size_t)(ext[3] << 8 | ext[4]);
+    return *n_name > 0 && *n_name == n - 5 && !memchr(ext + 5, 0, *n_name) ? ext + 5 : NULL;
+}
+
+static void choose_identity(struct nj_tls_handshake *h, SSL *ssl)
+{
+    struct nj_tls_server_context *c = h->context;
+    size_t n;
+    const uint8_t *name = server_name_of(ssl, &n);
+
+    if (!name || n >= sizeof h->info.server_name)
+        return;
+    memcpy(h->info.server_name, name, n);
+    h->info.server_name[n] = '\0';
+    for (uint32_t i = 0; i < c->n_identities; i++) {
+        if (X509_check_host(c->identity[i].cert, h->info.server_name, n, 0, NULL) != 1)
+            continue;
+        SSL_set_SSL_CTX(ssl, c->identity[i].ctx);
+        return;
+    }
+}
+
+static bool offers_tls13(SSL *ssl)
+{
+    const unsigned char *ext;
+    size_t n;
+
+    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_supported_versions, &ext, &n) != 1)
+        return false;
+    for (size_t i = 1; i + 1 < n; i += 2)
+        if (ext[i] == 0x03 && ext[i + 1] == 0x04)
+            return true;
+    return false;
+}
+
+int nj__tls_on_client_hello(SSL *ssl, int *alert, void *context)
+{
+    struct nj_tls_handshake *h = handshake_of(ssl);
+    const unsigned char *ext;
+    size_t n;
+
+    if (!offers_tls13(ssl)) {
+        h->failure = NJ_TLS_FAIL_VERSION;
+        *alert = SSL_AD_PROTOCOL_VERSION;
+        return SSL_CLIENT_HELLO_ERROR;
+    }
+    /* libssl does not call nj__tls_on_alpn() if the client offers nothing. */
+    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &ext,
+                                  &n) != 1) {
+        h->failure = NJ_TLS_FAIL_ALPN;
+        *alert = SSL_AD_NO_APPLICATION_PROTOCOL;
+        return SSL_CLIENT_HELLO_ERROR;
+    }
+    choose_identity(h, ssl);
+    return SSL_CLIENT_HELLO_SUCCESS;
+}
+
+int nj__tls_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out,
+                    const unsigned char *in, unsigned n_in, void *context)
+{
+    for (unsigned i = 0; i < n_in && n_in - i > in[i]; i += 1u + in[i]) {
+        if (in[i] != 2 || memcmp(&in[i + 1], "h2", 2) != 0)
+            continue;
+        *out = &in[i + 1];
+        *n_out = 2;
+        return SSL_TLSEXT_ERR_OK;
+    }
+    handshake_of(ssl)->failure = NJ_TLS_FAIL_ALPN;
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+static bool start_ticket(const struct nj_tls_ticket_key *key, const uint8_t *iv,
+                         EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int is_sealing)
+{
+    char digest[] = "SHA256";
+    uint8_t hmac[sizeof key->hmac];
+    OSSL_PARAM params[3];
+
+    memcpy(hmac, key->hmac, sizeof hmac);
+    params[0] = OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, hmac, sizeof hmac);
+    params[1] = OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0);
+    params[2] = OSSL_PARAM_construct_end();
+    bool ok = EVP_MAC_CTX_set_params(mac, params) == 1 &&
+              EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key->aes, iv, is_sealing) == 1;
+    explicit_bzero(hmac, sizeof hmac);
+    return ok;
+}
+
+/* Results: -1 error, 0 unknown key (a full handshake follows), 1 sealed, 2 opened and to be
+ * renewed: clients use a ticket once (RFC 8446 C.4). */
+int nj__tls_on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
+                      EVP_MAC_CTX *mac, int is_sealing)
+{
+    struct nj_tls_server_context *c = handshake_of(ssl)->context;
+    struct nj_tls_ticket_key key;
+
+    if (is_sealing) {
+        nj_tls_ticket_keys_newest(c->tickets, &key);
+        memcpy(name, key.name, sizeof key.name);
+        if (RAND_bytes_ex(c->lib, iv, 16, 0) != 1) {
+            explicit_bzero(&key, sizeof key);
+            return -1;
+        }
+    } else if (!nj_tls_ticket_keys_find(c->tickets, name, &key)) {
+        return 0;
+    }
+    bool ok = start_ticket(&key, iv, cipher, mac, is_sealing);
+    explicit_bzero(&key, sizeof key);
+    return !ok ? -1 : is_sealing ? 1 : 2;
+}
+
+int nj__tls_on_ocsp(SSL *ssl, void *identity)
+{
+    const struct nj__tls_identity *id = identity;
+    uint8_t *copy;
+
+    /* The server name may have chosen another certificate after this callback was set. */
+    if (SSL_get_SSL_CTX(ssl) != id->ctx || !(copy = OPENSSL_memdup(id->ocsp, id->n_ocsp)))
+        return SSL_TLSEXT_ERR_NOACK;
+    SSL_set_tlsext_status_ocsp_resp(ssl, copy, id->n_ocsp); /* libssl frees it */
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* We accept records of any length: the limit of the RFC and the byte of the type. */
+int nj__tls_add_record_limit(SSL *ssl, unsigned type, unsigned context, const unsigned char **out,
+                             size_t *n_out, X509 *x, size_t chain, int *alert, void *arg)
+{
+    static const uint8_t limit[2] = {(NJ_TLS_CONTENT_MAX + 1) >> 8,
+                                     (NJ_TLS_CONTENT_MAX + 1) & 0xff};
+
+    *out = limit;
+    *n_out = sizeof limit;
+    return 1;
+}
+
+int nj__tls_parse_record_limit(SSL *ssl, unsigned type, unsigned context, const unsigned char *in,
+                               size_t n_in, X509 *x, size_t chain, int *alert, void *arg)
+{
+    uint32_t limit = n_in == 2 ? (uint32_t)(in[0] << 8 | in[1]) : 0;
+
+    if (limit < NJ_TLS_RECORD_LIMIT_LEAST) {
+        *alert = n_in == 2 ? SSL_AD_ILLEGAL_PARAMETER : SSL_AD_DECODE_ERROR;
+        return 0;
+    }
+    if (limit <= NJ_TLS_CONTENT_MAX)
+        handshake_of(ssl)->info.record_plain_max = (uint16_t)(limit - 1);
+    return 1;
+}
+
+/* --- life --------------------------------------------------------------------------------- */
+
+struct nj_tls_handshake *nj_tls_handshake_new(struct nj_tls_server_context *c)
+{
+    struct nj_tls_handshake *h = calloc(1, sizeof *h);
+
+    if (!h)
+        return NULL;
+    nj_tls_server_context_take(c);
+    h->context = c;
+    h->info.record_plain_max = NJ_TLS_CONTENT_MAX;
+    h->ssl = SSL_new(c->identity[0].ctx);
+    h->in = BIO_new(BIO_s_mem());
+    h->out = BIO_new(BIO_s_mem());
+    if (!h->ssl || !h->in || !h->out) {
+        BIO_free(h->in);
+        BIO_free(h->out);
+        SSL_free(h->ssl);
+        nj_tls_server_context_put(c);
+        free(h);
+        return NULL;
+    }
+    BIO_set_mem_eof_return(h->in, -1); /* no bytes yet is not the end */
+    SSL_set_bio(h->ssl, h->in, h->out);
+    SSL_set_app_data(h->ssl, h);
+    SSL_set_accept_state(h->ssl);
+    return h;
+}
+
+void nj_tls_handshake_free(struct nj_tls_handshake *h)
+{
+    if (!h)
+        return;
+    SSL_free(h->ssl);
+    nj_tls_server_context_put(h->context);
+    explicit_bzero(h, sizeof *h);
+    free(h);
+}
+
+/* --- steps -------------------------------------------------------------------------------- */
+
+static enum nj_tls_failure classify(unsigned long error, int verify_result)
+{
+    int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
+
+    if (reason > SSL_AD_REASON_OFFSET) /* the client's alert */
+        return NJ_TLS_FAIL_ALERT;
+    switch (reason) {
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+    case SSL_R_VERSION_TOO_LOW:
+    case SSL_R_WRONG_VERSION_NUMBER:
+        return NJ_TLS_FAIL_VERSION;
+    case SSL_R_NO_SHARED_CIPHER:
+    case SSL_R_NO_SHARED_GROUPS:
+    case SSL_R_NO_SUITABLE_KEY_SHARE:
+    case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+    case SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS:
+        return NJ_TLS_FAIL_NEGOTIATION;
+    case SSL_R_NO_APPLICATION_PROTOCOL:
+        return NJ_TLS_FAIL_ALPN;
+    case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+    case SSL_R_CERTIFICATE_VERIFY_FAILED:
+        return NJ_TLS_FAIL_CLIENT_CERT;
+    default:
+        if (verify_result != X509_V_OK)
+            return NJ_TLS_FAIL_CLIENT_CERT;
+        return reason == ERR_R_MALLOC_FAILURE ? NJ_TLS_FAIL_MEMORY : NJ_TLS_FAIL_MESSAGE;
+    }
+}
+
+static enum nj_tls_handshake_result fail(struct nj_tls_handshake *h, enum nj_tls_failure why)
+{
+    if (h->failure == NJ_TLS_FAIL_NONE)
+        h->failure = why;
+    explicit_bzero(h->info.client_secret, sizeof h->info.client_secret);
+    explicit_bzero(h->info.server_secret, sizeof h->info.server_secret);
+    return NJ_TLS_HANDSHAKE_FAILED;
+}
+
+/* Number of records of application data, which is how records under traffic keys look. */
+static uint32_t count_data_records(const uint8_t *p, uint32_t n)
+{
+    uint32_t count = 0;
+
+    for (uint32_t at = 0; at + NJ_TLS_HEADER_BYTES <= n;
+         at += NJ_TLS_HEADER_BYTES + (uint32_t)(p[at + 3] << 8 | p[at + 4]))
+        count += p[at] == NJ_TLS_APPLICATION_DATA;
+    return count;
+}
+
+static void note_client_subject(struct nj_tls_handshake *h)
+{
+    const X509 *cert = SSL_get0_peer_certificate(h->ssl);
+    BIO *text = cert ? BIO_new(BIO_s_mem()) : NULL;
+
+    if (!text)
+        return;
+    if (X509_NAME_print_ex(text, X509_get_subject_name(cert), 0,
+                           XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_ESC_MSB) > 0) {
+        int n = BIO_read(text, h->info.client_subject, sizeof h->info.client_subject - 1);
+        h->info.client_subject[n > 0 ? n : 0] = '\0';
+    }
+    BIO_free(text);
+}
+
+/* The last flight of the handshake was the client's, so all output of this step is tickets. */
+static enum nj_tls_handshake_result finish(struct nj_tls_handshake *h)
+{
+    const uint8_t *out;
+    uint32_t n = nj_tls_handshake_output(h, &out);
+
+    h->info.cipher = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(h->ssl));
+    if (!nj_tls_cipher_is_known(h->info.cipher) || h->info.n_secret == 0)
+        return fail(h, NJ_TLS_FAIL_MESSAGE);
+    h->info.n_server_records = count_data_records(out, n);
+    h->info.resumed = SSL_session_reused(h->ssl);
+    note_client_subject(h);
+    return NJ_TLS_HANDSHAKE_DONE;
+}
+
+static enum nj_tls_handshake_result step(struct nj_tls_handshake *h, const uint8_t *record,
+                                         uint32_t n)
+{
+    ERR_clear_error();
+    if (BIO_write(h->in, record, (int)n) != (int)n)
+        return fail(h, NJ_TLS_FAIL_MEMORY);
+    int result = SSL_do_handshake(h->ssl);
+    if (result == 1)
+        return finish(h);
+    if (SSL_get_error(h->ssl, result) == SSL_ERROR_WANT_READ)
+        return NJ_TLS_HANDSHAKE_MORE;
+    enum nj_tls_failure why = classify(ERR_peek_error(), (int)SSL_get_verify_result(h->ssl));
+    ERR_clear_error();
+    return fail(h, why);
+}
+
+enum nj_tls_handshake_result nj_tls_handshake_input(struct nj_tls_handshake *h, const uint8_t *data,
+                                                    uint32_t n, uint32_t *n_used)
+{
+    enum nj_tls_handshake_result result = NJ_TLS_HANDSHAKE_MORE;
+
+    *n_used = 0;
+    BIO_reset(h->out);
+    while (result == NJ_TLS_HANDSHAKE_MORE && n - *n_used >= NJ_TLS_HEADER_BYTES) {
+        const uint8_t *p = data + *n_used;
+        uint32_t n_record = NJ_TLS_HEADER_BYTES + (uint32_t)(p[3] << 8 | p[4]);
+        if (n_record <= NJ_TLS_RECORD_BYTES_MAX && n_record > n - *n_used)
+            break;
+        /* One that is too long gets its alert from libssl, which sees it from the header. */
+        result = step(h, p, n_record <= NJ_TLS_RECORD_BYTES_MAX ? n_record : NJ_TLS_HEADER_BYTES);
+        if (result == NJ_TLS_HANDSHAKE_MORE && n_record > NJ_TLS_RECORD_BYTES_MAX)
+            return fail(h, NJ_TLS_FAIL_MESSAGE);
+        *n_used += n_record <= NJ_TLS_RECORD_BYTES_MAX ? n_record : NJ_TLS_HEADER_BYTES;
+    }
+    return result;
+}
+
+uint32_t nj_tls_handshake_output(const struct nj_tls_handshake *h, const uint8_t **data)
+{
+    char *p = NULL;
+    long n = BIO_get_mem_data(h->out, &p);
+
+    *data = (const uint8_t *)p;
+    return n > 0 ? (uint32_t)n : 0;
+}
+
+const struct nj_tls_handshake_info *nj_tls_handshake_info(const struct nj_tls_handshake *h)
+{
+    return &h->info;
+}
+
+enum nj_tls_failure nj_tls_handshake_failure(const struct nj_tls_handshake *h)
+{
+    return h->failure;
+}
+
+const char *nj_tls_failure_name(enum nj_tls_failure f)
+{
+    static const char *const name[NJ_TLS_N_FAILURES] = {
+        [NJ_TLS_FAIL_NONE] = "none",
+        [NJ_TLS_FAIL_VERSION] = "version",
+        [NJ_TLS_FAIL_NEGOTIATION] = "negotiation",
+        [NJ_TLS_FAIL_ALPN] = "alpn",
+        [NJ_TLS_FAIL_CLIENT_CERT] = "client_cert",
+        [NJ_TLS_FAIL_ALERT] = "alert",
+        [NJ_TLS_FAIL_MESSAGE] = "message",
+        [NJ_TLS_FAIL_MEMORY] = "memory",
+    };
+
+    return f < NJ_TLS_N_FAILURES ? name[f] : "unknown";
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's side of a handshake of TLS 1.3 (RFC 8446 2 and 4), made by OpenSSL's libssl on bytes
+ * in memory. It ends with the traffic secrets; libssl is not used after that.
+ *
+ * Only TLS 1.3 with ALPN h2 is accepted (RFC 9113 3.2). There is no early data (0-RTT) and no
+ * authentication after the handshake.
+ *
+ * One thread at a time uses a handshake; it may be another thread for each call.
+ */
+#ifndef NJ_TLS_HANDSHAKE_H
+#define NJ_TLS_HANDSHAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tls/record.h"
+#include "tls/server_context.h"
+
+#define NJ_TLS_NAME_BYTES         256u
+#define NJ_TLS_RECORD_LIMIT_LEAST 64u /* RFC 8449 4 */
+
+enum nj_tls_handshake_result {
+    NJ_TLS_HANDSHAKE_MORE,   /* bytes of the client are needed */
+    NJ_TLS_HANDSHAKE_DONE,   /* the secrets are known */
+    NJ_TLS_HANDSHAKE_FAILED, /* an alert may be in the output; the connection ends after it */
+};
+
+/* Why a handshake failed. */
+enum nj_tls_failure {
+    NJ_TLS_FAIL_NONE,
+    NJ_TLS_FAIL_VERSION,     /* the client has no TLS 1.3 */
+    NJ_TLS_FAIL_NEGOTIATION, /* no cipher suite, group or signature algorithm in common */
+    NJ_TLS_FAIL_ALPN,        /* the client does not offer h2 */
+    NJ_TLS_FAIL_CLIENT_CERT, /* no certificate of the client, or one that does not verify */
+    NJ_TLS_FAIL_ALERT,       /* the client sent an alert */
+    NJ_TLS_FAIL_MESSAGE,     /* malformed or unexpected bytes */
+    NJ_TLS_FAIL_MEMORY,
+    NJ_TLS_N_FAILURES
+};
+
+/* Valid after DONE. */
+struct nj_tls_handshake_info {
+    uint16_t cipher; /* enum nj_tls_cipher */
+    uint8_t n_secret;
+    uint8_t client_secret[NJ_TLS_SECRET_BYTES_MAX]; /* client_application_traffic_secret_0 */
+    uint8_t server_secret[NJ_TLS_SECRET_BYTES_MAX];
+    /* Records that the output has already sealed with the server's first keys (tickets): the first
+     * record of the connection has this number. */
+    uint32_t n_server_records;
+    /* The longest plaintext of a record that the client accepts, without the byte of its type (RFC
+     * 8449 4, where the limit counts that byte). */
+    uint16_t record_plain_max;
+    bool resumed;
+    char server_name[NJ_TLS_NAME_BYTES];    /* "": none was given */
+    char client_subject[NJ_TLS_NAME_BYTES]; /* RFC 4514; "": no certificate. It was verified */
+};
+
+struct nj_tls_handshake;
+
+/* Returns NULL if there is no memory. Takes a reference of the context. */
+struct nj_tls_handshake *nj_tls_handshake_new(struct nj_tls_server_context *c);
+/* Wipes the secrets. `h` may be NULL. */
+void nj_tls_handshake_free(struct nj_tls_handshake *h);
+
+/*
+ * Processes complete records of the client among the `n` bytes at `data`. *n_used is the number of
+ * bytes that were used: an incomplete record at the end is not, and neither is what follows the
+ * last record of the handshake. It takes up to some 100 us of CPU time for a signature with ECDSA,
+ * a millisecond with RSA. Not to be called again after DONE or FAILED.
+ */
+enum nj_tls_handshake_result nj_tls_handshake_input(struct nj_tls_handshake *h, const uint8_t *data,
+                                                    uint32_t n, uint32_t *n_used);
+/* The bytes to be sent, which the handshake keeps until the next input. Returns their number. */
+uint32_t nj_tls_handshake_output(const struct nj_tls_handshake *h, const uint8_t **data);
+/* Valid after DONE, until the handshake is freed. */
+const struct nj_tls_handshake_info *nj_tls_handshake_info(const struct nj_tls_handshake *h);
+/* After FAILED. */
+enum nj_tls_failure nj_tls_handshake_failure(const struct nj_tls_handshake *h);
+/* Name of a failure in counters: "version", "alpn", ... */
+const char *nj_tls_failure_name(enum nj_tls_failure f);
+
+#endif

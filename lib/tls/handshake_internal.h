@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared by server_context.c, which configures libssl, and handshake.c, which runs it. */
+#ifndef NJ_TLS_HANDSHAKE_INTERNAL_H
+#define NJ_TLS_HANDSHAKE_INTERNAL_H
+
+#include <openssl/ssl.h>
+
+#include "base/ref.h"
+#include "tls/handshake.h"
+
+/* A certificate chain with its key, or two of different types for the same name. */
+struct nj__tls_identity {
+    SSL_CTX *ctx;
+    X509 *cert; /* the first one, for its names; owned by ctx */
+    uint8_t *ocsp;
+    uint32_t n_ocsp;
+};
+
+struct nj_tls_server_context {
+    struct nj_ref ref;
+    OSSL_LIB_CTX *lib;
+    struct nj_tls_ticket_keys *tickets;
+    void (*keylog)(void *ctx, const char *line);
+    void *keylog_ctx;
+    uint32_t n_identities;
+    struct nj__tls_identity identity[NJ_TLS_IDENTITIES_MAX];
+};
+
+struct nj_tls_handshake {
+    struct nj_tls_server_context *context;
+    SSL *ssl;
+    BIO *in, *out; /* owned by ssl */
+    enum nj_tls_failure failure;
+    struct nj_tls_handshake_info info;
+};
+
+/* handshake.c: the callbacks that server_context.c sets. */
+void nj__tls_on_secret(const SSL *ssl, const char *line);
+int nj__tls_on_client_hello(SSL *ssl, int *alert, void *context);
+int nj__tls_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out,
+                    const unsigned char *in, unsigned n_in, void *context);
+int nj__tls_on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
+                      EVP_MAC_CTX *mac, int is_sealing);
+int nj__tls_on_ocsp(SSL *ssl, void *identity);
+/* The record_size_limit extension (RFC 8449). */
+int nj__tls_add_record_limit(SSL *ssl, unsigned type, unsigned context, const unsigned char **out,
+                             size_t *n_out, X509 *x, size_t chain, int *alert, void *arg);
+int nj__tls_parse_record_limit(SSL *ssl, unsigned type, unsigned context, const unsigned char *in,
+                               size_t n_in, X509 *x, size_t chain, int *alert, void *arg);
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads certificates and keys, and configures libssl for TLS 1.3 only (RFC 8446). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include "base/compiler.h"
+#include "base/set_error.h"
+#include "tls/handshake_internal.h"
+
+#define OCSP_BYTES_MAX   (64u * 1024u)
+#define EXT_RECORD_LIMIT 28u /* RFC 8449 6 */
+#define CIPHERS          "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+
+/* The reason that OpenSSL gave first. */
+static const char *openssl_reason(void)
+{
+    const char *reason = ERR_reason_error_string(ERR_peek_error());
+    return reason ? reason : "unknown error";
+}
+
+static int cannot_use(const char *path, const char *as, const char *problem, char *why,
+                      size_t n_why)
+{
+    return nj_set_error(why, n_why, "%s: cannot be used as %s: %s", path, as, problem);
+}
+
+/* OpenSSL's message for a file that cannot be opened names neither errno nor the file. */
+static int check_readable(const char *path, const char *as, char *why, size_t n_why)
+{
+    FILE *f = fopen(path, "re");
+
+    if (!f && errno == EACCES)
+        return cannot_use(path, as, "no permission: it must be readable by the server's user", why,
+                          n_why);
+    if (!f)
+        return cannot_use(path, as, strerror(errno), why, n_why);
+    fclose(f);
+    return 0;
+}
+
+static int load_ocsp(struct nj__tls_identity *id, const char *path, char *why, size_t n_why)
+{
+    FILE *f = fopen(path, "re");
+
+    if (!f)
+        return cannot_use(path, "OCSP response", strerror(errno), why, n_why);
+    uint8_t *bytes = malloc(OCSP_BYTES_MAX);
+    size_t n = bytes ? fread(bytes, 1, OCSP_BYTES_MAX, f) : 0;
+    fclose(f);
+    if (n == 0 || n == OCSP_BYTES_MAX || bytes[0] != 0x30) {
+        free(bytes);
+        return cannot_use(path, "OCSP response", "not a response in DER of at most 64 KiB", why,
+                          n_why);
+    }
+    id->ocsp = bytes;
+    id->n_ocsp = (uint32_t)n;
+    return 0;
+}
+
+/* No password is asked for: a server has nobody to answer. */
+static int no_password(char *buf, int size, int is_writing, void *arg)
+{
+    return -1;
+}
+
+static int load_pair(SSL_CTX *ctx, const struct nj_tls_identity_files *files, char *why,
+                     size_t n_why)
+{
+    if (check_readable(files->cert, "certificate", why, n_why) != 0 ||
+        check_readable(files->key, "private key", why, n_why) != 0)
+        return -1;
+    ERR_clear_error();
+    if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
+        return cannot_use(files->cert, "certificate chain in PEM", openssl_reason(), why, n_why);
+    bool loaded = SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) == 1;
+    bool is_of_another = ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_X509;
+    if (!loaded && !is_of_another)
+        return cannot_use(files->key, "private key in PEM without a password", openssl_reason(),
+                          why, n_why);
+    if (!loaded || SSL_CTX_check_private_key(ctx) != 1)
+        return nj_set_error(why, n_why, "%s: is not the private key of the certificate in %s",
+                            files->key, files->cert);
+    return 0;
+}
+
+static int set_client_ca(SSL_CTX *ctx, const struct nj_tls_server_config *config, char *why,
+                         size_t n_why)
+{
+    STACK_OF(X509_NAME) * names;
+
+    if (!config->client_ca)
+        return 0;
+    if (check_readable(config->client_ca, "authority of client certificates", why, n_why) != 0)
+        return -1;
+    ERR_clear_error();
+    if (SSL_CTX_load_verify_file(ctx, config->client_ca) != 1 ||
+        !(names = SSL_load_client_CA_file(config->client_ca)))
+        return cannot_use(config->client_ca, "authority of client certificates in PEM",
+                          openssl_reason(), why, n_why);
+    SSL_CTX_set_client_CA_list(ctx, names);
+    SSL_CTX_set_verify(
+        ctx, SSL_VERIFY_PEER | (config->client_cert_required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+        NULL);
+    return 0;
+}
+
+static SSL_CTX *new_ctx(struct nj_tls_server_context *c)
+{
+    static const unsigned char session_context[] = "nightjar";
+    SSL_CTX *ctx = SSL_CTX_new_ex(c->lib, NULL, TLS_server_method());
+
+    if (!ctx)
+        return NULL;
+    SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
+    SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION);
+    SSL_CTX_set_options(ctx, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets hold the state */
+    SSL_CTX_set_session_id_context(ctx, session_context, sizeof session_context - 1);
+    SSL_CTX_set_num_tickets(ctx, c->tickets ? 1 : 0);
+    SSL_CTX_set_default_passwd_cb(ctx, no_password);
+    SSL_CTX_set_keylog_callback(ctx, nj__tls_on_secret);
+    SSL_CTX_set_client_hello_cb(ctx, nj__tls_on_client_hello, c);
+    SSL_CTX_set_alpn_select_cb(ctx, nj__tls_on_alpn, c);
+    if (c->tickets)
+        SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, nj__tls_on_ticket);
+    bool ok = SSL_CTX_set_ciphersuites(ctx, CIPHERS) == 1 &&
+              SSL_CTX_add_custom_ext(
+                  ctx, EXT_RECORD_LIMIT,
+                  SSL_EXT_CLIENT_HELLO | SSL_EXT_TLS1_3_ENCRYPTED_EXTENSIONS | SSL_EXT_TLS1_3_ONLY,
+                  nj__tls_add_record_limit, NULL, NULL, nj__tls_parse_record_limit, NULL) == 1;
+    if (ok)
+        return ctx;
+    SSL_CTX_free(ctx);
+    return NULL;
+}
+
+/* The first DNS name of a certificate, or NULL. Owned by the caller. */
+static char *first_name(const X509 *cert)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    char *name = NULL;
+
+    for (int i = 0; names && !name && i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *n = sk_GENERAL_NAME_value(names, i);
+        if (n->type == GEN_DNS)
+            name = strdup((const char *)ASN1_STRING_get0_data(n->d.dNSName));
+    }
+    GENERAL_NAMES_free(names);
+    return name;
+}
+
+static int key_type(const X509 *cert)
+{
+    return EVP_PKEY_get_base_id(X509_get0_pubkey(cert));
+}
+
+/* An earlier identity for the same name whose key is of another type: libssl then chooses by the
+ * client's signature algorithms. NULL: none. */
+static struct nj__tls_identity *partner_of(struct nj_tls_server_context *c,
+                                           const struct nj__tls_identity *id)
+{
+    char *name = first_name(id->cert);
+    struct nj__tls_identity *found = NULL;
+
+    for (uint32_t i = 0; name && !found && i < c->n_identities; i++) {
+        struct nj__tls_identity *at = &c->identity[i];
+        if (key_type(at->cert) != key_type(id->cert) &&
+            X509_check_host(at->cert, name, 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, NULL) == 1)
+            found = at;
+    }
+    free(name);
+    return found;
+}
+
+static void free_identity(struct nj__tls_identity *id)
+{
+    SSL_CTX_free(id->ctx);
+    free(id->ocsp);
+    memset(id, 0, sizeof *id);
+}
+
+static int add_identity(struct nj_tls_server_context *c, const struct nj_tls_server_config *config,
+                        const struct nj_tls_identity_files *files, char *why, size_t n_why)
+{
+    struct nj__tls_identity *id = &c->identity[c->n_identities];
+
+    id->ctx = new_ctx(c);
+    if (!id->ctx)
+        return nj_set_error(why, n_why, "cannot start OpenSSL: %s", openssl_reason());
+    if (load_pair(id->ctx, files, why, n_why) != 0 ||
+        set_client_ca(id->ctx, config, why, n_why) != 0)
+        return -1;
+    id->cert = SSL_CTX_get0_certificate(id->ctx);
+    struct nj__tls_identity *partner = partner_of(c, id);
+    if (partner && !files->ocsp) { /* a response is about one certificate */
+        int failed = load_pair(partner->ctx, files, why, n_why);
+        free_identity(id);
+        return failed;
+    }
+    if (files->ocsp && load_ocsp(id, files->ocsp, why, n_why) != 0)
+        return -1;
+    if (id->ocsp) {
+        SSL_CTX_set_tlsext_status_cb(id->ctx, nj__tls_on_ocsp);
+        SSL_CTX_set_tlsext_status_arg(id->ctx, id);
+    }
+    c->n_identities++;
+    return 0;
+}
+
+static void free_context(struct nj_ref *ref)
+{
+    struct nj_tls_server_context *c = nj_container_of(ref, struct nj_tls_server_context, ref);
+
+    for (uint32_t i = 0; i < NJ_TLS_IDENTITIES_MAX; i++)
+        free_identity(&c->identity[i]);
+    OSSL_LIB_CTX_free(c->lib);
+    free(c);
+}
+
+struct nj_tls_server_context *nj_tls_server_context_new(const struct nj_tls_server_config *config,
+                                                        char *why, size_t n_why)
+{
+    struct nj_tls_server_context *c = calloc(1, sizeof *c);
+
+    if (!c) {
+        nj_set_error(why, n_why, "out of memory");
+        return NULL;
+    }
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
+    nj_ref_init(&c->ref, free_context);
+    c->lib = OSSL_LIB_CTX_new(); /* NULL, for lack of memory, is OpenSSL's default one */
+    c->tickets = config->tickets;
+    c->keylog = config->keylog;
+    c->keylog_ctx = config->keylog_ctx;
+    if (config->n_identities == 0 || config->n_identities > NJ_TLS_IDENTITIES_MAX) {
+        nj_set_error(why, n_why, "between 1 and %u certificates are possible, not %u",
+                     NJ_TLS_IDENTITIES_MAX, config->n_identities);
+        nj_ref_put(&c->ref);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < config->n_identities; i++) {
+        if (add_identity(c, config, &config->identities[i], why, n_why) == 0)
+            continue;
+        nj_ref_put(&c->ref);
+        return NULL;
+    }
+    return c;
+}
+
+void nj_tls_server_context_take(struct nj_tls_server_context *c)
+{
+    nj_ref_take(&c->ref);
+}
+
+void nj_tls_server_context_put(struct nj_tls_server_context *c)
+{
+    nj_ref_put(&c->ref);
+}

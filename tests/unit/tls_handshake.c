@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Handshakes with OpenSSL as the client, on bytes in memory: what both sides agree on, resumption,
+ * choice of certificates, refusals with their alerts, and bytes that arrive in any pieces. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <openssl/err.h>
+
+#include "base/prng.h"
+#include "support/tls_certs.h"
+#include "tls/aead.h"
+#include "tls/handshake_internal.h"
+
+static char folder[] = "/tmp/nj-tls-XXXXXX";
+static struct test_cert authority, ecdsa, rsa, other, client_cert;
+static struct nj_tls_ticket_keys tickets;
+static char why[256];
+
+static uint64_t test_seed(void)
+{
+    const char *given = getenv("NJ_TEST_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 0) : 1;
+
+    printf("seed %lu (NJ_TEST_SEED)\n", (unsigned long)seed);
+    return seed;
+}
+
+static void fill(uint8_t *p, size_t n, uint8_t with)
+{
+    memset(p, with, n);
+}
+
+static void rotate(uint8_t with)
+{
+    uint8_t random[sizeof(struct nj_tls_ticket_key)];
+    fill(random, sizeof random, with);
+    nj_tls_ticket_keys_rotate(&tickets, random);
+}
+
+static void begin(void)
+{
+    uint8_t random[sizeof(struct nj_tls_ticket_key)];
+
+    cr_assert(mkdtemp(folder));
+    make_cert(&authority, folder, "authority", "authority.test", false, NULL);
+    make_cert(&ecdsa, folder, "ecdsa", "a.test", false, &authority);
+    make_cert(&rsa, folder, "rsa", "a.test", true, &authority);
+    make_cert(&other, folder, "other", "*.b.test", false, &authority);
+    make_cert(&client_cert, folder, "client", "client.test", false, &authority);
+    fill(random, sizeof random, 1);
+    nj_tls_ticket_keys_init(&tickets, random);
+}
+
+static void end(void)
+{
+    free_cert(&authority);
+    free_cert(&ecdsa);
+    free_cert(&rsa);
+    free_cert(&other);
+    free_cert(&client_cert);
+    rmdir(folder);
+    nj_tls_ticket_keys_wipe(&tickets);
+}
+
+TestSuite(tls_handshake, .init = begin, .fini = end);
+
+/* ---- the two sides ---- */
+
+struct client {
+    SSL_CTX *ctx;
+    SSL *ssl;
+    BIO *in, *out;
+    uint8_t secret[2][NJ_TLS_SECRET_BYTES_MAX]; /* the client's, the server's */
+    SSL_SESSION *session;
+};
+
+static struct client *client_of(const SSL *ssl)
+{
+    return SSL_get_app_data(ssl);
+}
+
+static void client_secret(const SSL *ssl, const char *line)
+{
+    static const char *const label[2] = {"CLIENT_TRAFFIC_SECRET_0 ", "SERVER_TRAFFIC_SECRET_0 "};
+
+    for (unsigned i = 0; i < 2; i++) {
+        if (strncmp(line, label[i], 24) != 0)
+            continue;
+        const char *hex = strrchr(line, ' ') + 1;
+        for (unsigned k = 0; hex[2 * k] && k < NJ_TLS_SECRET_BYTES_MAX; k++) {
+            unsigned byte;
+            sscanf(&hex[2 * k], "%2x", &byte);
+            client_of(ssl)->secret[i][k] = (uint8_t)byte;
+        }
+    }
+}
+
+static int keep_session(SSL *ssl, SSL_SESSION *session)
+{
+    SSL_SESSION_free(client_of(ssl)->session);
+    client_of(ssl)->session = session;
+    return 1;
+}
+
+static void client_open(struct client *c)
+{
+    static const uint8_t h2[] = "\x08http/1.1\x02h2";
+
+    memset(c, 0, sizeof *c);
+    c->ctx = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_keylog_callback(c->ctx, client_secret);
+    SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(c->ctx, keep_session);
+    cr_assert_eq(SSL_CTX_load_verify_file(c->ctx, authority.cert), 1);
+    SSL_CTX_set_verify(c->ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_alpn_protos(c->ctx, h2, sizeof h2 - 1);
+}
+
+/* After the settings of c->ctx. */
+static void client_start(struct client *c)
+{
+    c->ssl = SSL_new(c->ctx);
+    c->in = BIO_new(BIO_s_mem());
+    c->out = BIO_new(BIO_s_mem());
+    BIO_set_mem_eof_return(c->in, -1);
+    SSL_set_bio(c->ssl, c->in, c->out);
+    SSL_set_app_data(c->ssl, c);
+    SSL_set_connect_state(c->ssl);
+}
+
+static void client_close(struct client *c)
+{
+    SSL_SESSION_free(c->session);
+    SSL_set_shutdown(c->ssl, SSL_SENT_SHUTDOWN); /* else the session cannot be resumed */
+    SSL_free(c->ssl);
+    SSL_CTX_free(c->ctx);
+    ERR_clear_error();
+}
+
+struct meeting {
+    struct nj_tls_handshake *h;
+    enum nj_tls_handshake_result result;
+    uint8_t pending[65536]; /* of the client, not used by the server yet */
+    uint32_t n_pending;
+    uint8_t alert; /* which the client received; 0: none */
+};
+
+static void on_client_alert(const SSL *ssl, int where, int value)
+{
+    if (where == SSL_CB_READ_ALERT)
+        ((struct meeting *)SSL_get_ex_data(ssl, 1))->alert = (uint8_t)value;
+}
+
+/* The server's turn. */
+static void serve(struct meeting *m, struct client *c)
+{
+    const uint8_t *out;
+    uint32_t n_used;
+
+    m->result = nj_tls_handshake_input(m->h, m->pending, m->n_pending, &n_used);
+    cr_assert_leq(n_used, m->n_pending);
+    m->n_pending -= n_used;
+    memmove(m->pending, m->pending + n_used, m->n_pending);
+    uint32_t n_out = nj_tls_handshake_output(m->h, &out);
+    cr_assert_eq(BIO_write(c->in, out, (int)n_out), (int)n_out);
+}
+
+/* Moves bytes both ways until neither side goes on. `rng` cuts what the server gets into pieces;
+ * NULL: it gets all at once. */
+static void meet(struct meeting *m, struct nj_tls_server_context *context, struct client *c,
+                 struct nj_prng *rng)
+{
+    memset(m, 0, sizeof *m);
+    m->h = nj_tls_handshake_new(context);
+    m->result = NJ_TLS_HANDSHAKE_MORE;
+    SSL_set_ex_data(c->ssl, 1, m);
+    SSL_set_info_callback(c->ssl, on_client_alert);
+    for (bool moved = true; moved;) {
+        uint8_t bytes[512];
+        int before = BIO_pending(c->in);
+        SSL_do_handshake(c->ssl);
+        SSL_read(c->ssl, bytes, sizeof bytes); /* tickets */
+        moved = BIO_pending(c->in) != before;
+        uint32_t room = sizeof m->pending - m->n_pending;
+        int n = BIO_read(c->out, m->pending + m->n_pending,
+                         (int)(rng ? 1 + nj_prng_below(rng, 40) : room));
+        if (n > 0) {
+            m->n_pending += (uint32_t)n;
+            moved = true;
+        }
+        if (m->result == NJ_TLS_HANDSHAKE_MORE)
+            serve(m, c);
+    }
+}
+
+static void leave(struct meeting *m)
+{
+    nj_tls_handshake_free(m->h);
+}
+
+static struct nj_tls_server_context *context_with(const struct nj_tls_identity_files *files,
+                                                  uint32_t n)
+{
+    const struct nj_tls_server_config config = {
+        .identities = files, .n_identities = n, .tickets = &tickets};
+    struct nj_tls_server_context *context = nj_tls_server_context_new(&config, why, sizeof why);
+
+    cr_assert(context, "%s", why);
+    return context;
+}
+
+static struct nj_tls_server_context *ecdsa_context(void)
+{
+    const struct nj_tls_identity_files files = {ecdsa.cert, ecdsa.key, NULL};
+    return context_with(&files, 1);
+}
+
+/* ---- agreement ---- */
+
+static void agree(const char *suites, uint16_t cipher, uint8_t n_secret)
+{
+    struct nj_tls_server_context *context = ecdsa_context();
+    struct client c;
+    struct meeting m;
+    const unsigned char *alpn;
+    unsigned n_alpn;
+
+    client_open(&c);
+    SSL_CTX_set_ciphersuites(c.ctx, suites);
+    client_start(&c);
+    SSL_set_tlsext_host_name(c.ssl, "a.test");
+    meet(&m, context, &c, NULL);
+    cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE);
+    const struct nj_tls_handshake_info *info = nj_tls_handshake_info(m.h);
+    cr_expect_eq(info->cipher, cipher);
+    cr_expect_eq(info->n_secret, n_secret);
+    cr_expect_arr_eq(info->client_secret, c.secret[0], n_secret);
+    cr_expect_arr_eq(info->server_secret, c.secret[1], n_secret);
+    cr_expect_eq(info->n_server_records, 1, "one ticket");
+    cr_expect_eq(info->record_plain_max, NJ_TLS_CONTENT_MAX);
+    cr_expect_str_eq(info->server_name, "a.test");
+    cr_expect_str_empty(info->client_subject);
+    cr_expect_not(info->resumed);
+    SSL_get0_alpn_selected(c.ssl, &alpn, &n_alpn);
+    cr_expect(n_alpn == 2 && memcmp(alpn, "h2", 2) == 0);
+    cr_expect_neq(c.session, NULL);
+    leave(&m);
+    client_close(&c);
+    nj_tls_server_context_put(context);
+}
+
+Test(tls_handshake, both_sides_have_the_same_secrets)
+{
+    agree("TLS_AES_128_GCM_SHA256", NJ_TLS_AES_128_GCM_SHA256, 32);
+    agree("TLS_AES_256_GCM_SHA384", NJ_TLS_AES_256_GCM_SHA384, 48);
+    agree("TLS_CHACHA20_POLY1305_SHA256", NJ_TLS_CHACHA20_POLY1305_SHA256, 32);
+}
+
+/* Also application data that follows the client's Finished at once is left to the caller. */
+Test(tls_handshake, bytes_arrive_in_any_pieces)
+{
+    struct nj_tls_server_context *context = ecdsa_context();
+    struct nj_prng rng;
+
+    nj_prng_init(&rng, test_seed());
+    for (unsigned i = 0; i < 20; i++) {
+        struct client c;
+        struct meeting m;
+        client_open(&c);
+        client_start(&c);
+        meet(&m, context, &c, &rng);
+        cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE);
+        cr_assert_eq(m.n_pending, 0);
+        leave(&m);
+        client_close(&c);
+    }
+    nj_tls_server_context_put(context);
+}
+
+Test(tls_handshake, data_after_finished_is_not_used)
+{
+    struct nj_tls_server_context *context = ecdsa_context();
+    struct nj_tls_handshake *h = nj_tls_handshake_new(context);
+    struct client c;
+    uint8_t bytes[16384];
+    const uint8_t *out;
+    uint32_t n_used;
+
+    client_open(&c);
+    client_start(&c);
+    SSL_do_handshake(c.ssl);
+    int n = BIO_read(c.out, bytes, sizeof bytes);
+    cr_assert_eq(nj_tls_handshake_input(h, bytes, (uint32_t)n, &n_used), NJ_TLS_HANDSHAKE_MORE);
+    uint32_t n_out = nj_tls_handshake_output(h, &out);
+    BIO_write(c.in, out, (int)n_out);
+    cr_assert_eq(SSL_do_handshake(c.ssl), 1);
+    int n_finished = BIO_pending(c.out);
+    cr_assert_eq(SSL_write(c.ssl, "PRI", 3), 3);
+    n = BIO_read(c.out, bytes, sizeof bytes);
+    cr_assert_eq(nj_tls_handshake_input(h, bytes, (uint32_t)n, &n_used), NJ_TLS_HANDSHAKE_DONE);
+    cr_assert_eq(n_used, (uint32_t)n_finished);
+    nj_tls_handshake_free(h);
+    client_close(&c);
+    nj_tls_server_context_put(context);
+}
+
+/* Our record layer goes on where libssl ended, in both directions. */
+static void exchange_data(const char *suites)
+{
+    struct nj_tls_server_context *context = ecdsa_context();
+    struct nj_tls_aead *aead = nj_tls_aead_new(NJ_TLS_ENGINE_AUTO);
+    struct nj_tls_kdf *kdf = nj_tls_kdf_new();
+    struct nj_tls_expanded *expanded = aligned_alloc(64, nj_tls_expanded_bytes(aead));
+    struct nj_tls_keys read_keys, write_keys;
+    struct nj_tls_opened opened;
+    struct client c;
+    struct meeting m;
+    uint8_t record[256], text[NJ_TLS_OPEN_ROOM];
+
+    memset(expanded, 0, nj_tls_expanded_bytes(aead));
+    client_open(&c);
+    SSL_CTX_set_ciphersuites(c.ctx, suites);
+    client_start(&c);
+    meet(&m, context, &c, NULL);
+    cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE);
+    const struct nj_tls_handshake_info *info = nj_tls_handshake_info(m.h);
+    cr_assert(nj_tls_keys_derive(&read_keys, kdf, info->cipher, info->client_secret));
+    cr_assert(nj_tls_keys_derive(&write_keys, kdf, info->cipher, info->server_secret));
+    write_keys.record_number = info->n_server_records;
+    for (unsigned i = 0; i < 3; i++) {
+        cr_assert_eq(SSL_write(c.ssl, "from client", 11), 11);
+        int n = BIO_read(c.out, record, sizeof record);
+        struct nj_tls_src sealed = {record, (uint32_t)n};
+        cr_assert_eq(
+            nj_tls_record_open(aead, &read_keys, expanded, &sealed, 1, text, sizeof text, &opened),
+            0);
+        cr_expect(opened.n_bytes == 11 && memcmp(text, "from client", 11) == 0);
+        struct nj_tls_src plain = {(const uint8_t *)"from server", 11};
+        struct nj_tls_dst out = {record, sizeof record};
+        n = nj_tls_record_seal(aead, &write_keys, expanded, NJ_TLS_APPLICATION_DATA, &plain, 1,
+                               &out, 1);
+        cr_assert_gt(n, 0);
+        BIO_write(c.in, record, n);
+        cr_assert_eq(SSL_read(c.ssl, text, sizeof text), 11);
+        cr_expect_arr_eq(text, "from server", 11);
+    }
+    leave(&m);
+    client_close(&c);
+    nj_tls_expanded_wipe(aead, expanded);
+    free(expanded);
+    nj_tls_kdf_free(kdf);
+    nj_tls_aead_free(aead);
+    nj_tls_server_context_put(context);
+}
+
+Test(tls_handshake, records_follow_in_both_directions)
+{
+    exchange_data("TLS_AES_128_GCM_SHA256");
+    exchange_data("TLS_AES_256_GCM_SHA384");
+    exchange_data("TLS_CHACHA20_POLY1305_SHA256");
+}
+
+Test(tls_handshake, a_group_that_the_client_did_not_send_takes_a_retry)
+{
+    struct nj_tls_server_context *context = ecdsa_context();
+    struct client c;
+    struct meeting m;
+
+    client_open(&c);
+    SSL_CTX_set1_groups_list(c.ctx, "P-521:P-256");
+    client_start(&c);
+    meet(&m, context, &c, NULL);
+    cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE);
+    leave(&m);
+    client_close(&c);
+    nj_tls_server_context_put(context);
+}
+
+/* ---- resumption ---- */
+
+static bool resumes(struct nj_tls_server_context *context, SSL_SESSION **session)
+{
+    struct client c;
+    struct meeting m;
+
+    client_open(&c);
+    client_start(&c);
+    if (*session)
+        SSL_set_session(c.ssl, *session);
+    meet(&m, context, &c, NULL);
+    cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE);
+    bool resumed = nj_tls_handshake_info(m.h)->resumed;
+    cr_assert_eq(resumed, SSL_session_reused(c.ssl));
+    cr_assert(c.session);
+    SSL_SESSION_free(*session);
+    *session = c.session;
+    c.session = NULL;
+    leave(&m);
+    client_close(&c);
+    return resumed;
+}
+
+Test(tls_handshake, tickets_are_good_for_three_keys_and_another_context)
+{
+    struct nj_tls_server_context *context = ecdsa_context(), *reloaded = ecdsa_context();
+    SSL_SESSION *session = NULL;
+
+    cr_expect_not(resumes(context, &session));
+    cr_expect(resumes(context, &session));
+    cr_expect(resumes(reloaded, &session), "after a reload");
+    rotate(2);
+    rotate(3);
+    cr_expect(resumes(reloaded, &session), "the oldest key that is kept");
+    rotate(4);
+    rotate(5);
+    rotate(6);
+    cr_expect_not(resumes(reloaded, &session), "its key is forgotten: a full handshake");
+    SSL_SESSION_free(session);
+    nj_tls_server_context_put(context);
+    nj_tls_server_context_put(reloaded);
+}
+
+/* ---- certificates ---- */
+
+static void expect_cert(struct nj_tls_server_context *context, const char *name,
+                        const char *sigalgs, const struct test_cert *wanted)
+{
+    struct client c;
+    struct meeting m;
+
+    client_open(&c);
+    if (sigalgs)
+        SSL_CTX_set1_sigalgs_list(c.ctx, sigalgs);
+    client_start(&c);
+    if (name)
+        SSL_set_tlsext_host_name(c.ssl, name);
+    meet(&m, context, &c, NULL);
+    cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE);
+    cr_expect_eq(X509_cmp(SSL_get0_peer_certificate(c.ssl), wanted->x), 0, "%s", name);
+    leave(&m);
+    client_close(&c);
+}
+
+Test(tls_handshake, the_server_name_and_the_signature_algorithms_choose)
+{
+    const struct nj_tls_identity_files files[] = {
+        {ecdsa.cert, ecdsa.key, NULL}, {rsa.cert, rsa.key, NULL}, {other.cert, other.key, NULL}};
+    struct nj_tls_server_context *context = context_with(files, 3);
+
+    expect_cert(context, NULL, NULL, &ecdsa);
+    expect_cert(context, "a.test", NULL, &ecdsa);
+    expect_cert(context, "a.test", "rsa_pss_rsae_sha256", &rsa);
+    expect_cert(context, "x.b.test", NULL, &other);
+    expect_cert(context, "unknown.test", NULL, &ecdsa);
+    nj_tls_server_context_put(context);
+}
+
+Test(tls_handshake, a_client_certificate_is_verified)
+{
+    const struct nj_tls_identity_files files = {ecdsa.cert, ecdsa.key, NULL};
+    const struct nj_tls_server_config config = {.identities = &files,
+                                                .n_identities = 1,
+                                                .client_ca = authority.cert,
+                                                .client_cert_required = true};
+    struct nj_tls_server_context *context = nj_tls_server_context_new(&config, why, sizeof why);
+    struct test_cert stranger;
+
+    cr_assert(context, "%s", why);
+    make_cert(&stranger, folder, "stranger", "stranger.test", false, NULL);
+    const struct test_cert *shown[] = {&client_cert, &stranger, NULL};
+    for (unsigned i = 0; i < 3; i++) {
+        struct client c;
+        struct meeting m;
+        client_open(&c);
+        if (shown[i]) {
+            SSL_CTX_use_certificate(c.ctx, shown[i]->x);
+            SSL_CTX_use_PrivateKey(c.ctx, shown[i]->pkey);
+        }
+        client_start(&c);
+        meet(&m, context, &c, NULL);
+        if (i == 0) {
+            cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE);
+            cr_expect_str_eq(nj_tls_handshake_info(m.h)->client_subject, "CN=client");
+            cr_expect_eq(nj_tls_handshake_info(m.h)->n_server_records, 0, "no tickets");
+        } else {
+            cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_FAILED);
+            cr_expect_eq(nj_tls_handshake_failure(m.h), NJ_TLS_FAIL_CLIENT_CERT);
+            cr_expect_eq(m.alert, i == 1 ? SSL_AD_UNKNOWN_CA : SSL_AD_CERTIFICATE_REQUIRED);
+        }
+        leave(&m);
+        client_close(&c);
+    }
+    free_cert(&stranger);
+    nj_tls_server_context_put(context);
+}
+
+/* ---- refusals ---- */
+
+static void expect_refusal(struct client *c, enum nj_tls_failure failure, uint8_t alert)
+{
+    struct nj_tls_server_context *context = ecdsa_context();
+    struct meeting m;
+
+    client_start(c);
+    meet(&m, context, c, NULL);
+    cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_FAILED);
+    cr_expect_eq(nj_tls_handshake_failure(m.h), failure, "%s, not %s",
+                 nj_tls_failure_name(nj_tls_handshake_failure(m.h)), nj_tls_failure_name(failure));
+    cr_expect_eq(m.alert, alert, "alert %u", m.alert);
+    leave(&m);
+    client_close(c);
+    nj_tls_server_context_put(context);
+}
+
+Test(tls_handshake, refusals_have_an_alert_and_a_reason)
+{
+    static const uint8_t http1[] = "\x08http/1.1";
+    struct client c;
+
+    client_open(&c);
+    SSL_CTX_set_max_proto_version(c.ctx, TLS1_2_VERSION);
+    expect_refusal(&c, NJ_TLS_FAIL_VERSION, SSL_AD_PROTOCOL_VERSION);
+    client_open(&c);
+    SSL_CTX_set_alpn_protos(c.ctx, http1, sizeof http1 - 1);
+    expect_refusal(&c, NJ_TLS_FAIL_ALPN, SSL_AD_NO_APPLICATION_PROTOCOL);
+    client_open(&c);
+    SSL_CTX_set_alpn_protos(c.ctx, NULL, 0);
+    expect_refusal(&c, NJ_TLS_FAIL_ALPN, SSL_AD_NO_APPLICATION_PROTOCOL);
+    client_open(&c);
+    SSL_CTX_set1_sigalgs_list(c.ctx, "rsa_pss_rsae_sha256");
+    expect_refusal(&c, NJ_TLS_FAIL_NEGOTIATION, SSL_AD_HANDSHAKE_FAILURE);
+}
+
+Test(tls_handshake, the_alert_of_a_client_is_a_failure)
+{
+    struct nj_tls_server_context *context = ecdsa_context();
+    struct client c;
+    struct meeting m;
+    X509_STORE *nobody = X509_STORE_new();
+
+    client_open(&c);
+    SSL_CTX_set_cert_store(c.ctx, nobody); /* knows no authority */
+    client_start(&c);
+    meet(&m, context, &c, NULL);
+    cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_FAILED);
+    cr_expect_eq(nj_tls_handshake_failure(m.h), NJ_TLS_FAIL_ALERT);
+    leave(&m);
+    client_close(&c);
+    nj_tls_server_context_put(context);
+}
+
+Test(tls_handshake, garbage_and_long_records_fail)
+{
+    struct nj_tls_server_context *context = ecdsa_context();
+    struct nj_prng rng;
+
+    nj_prng_init(&rng, test_seed());
+    for (unsigned i = 0; i < 2000; i++) {
+        struct nj_tls_handshake *h = nj_tls_handshake_new(context);
+        uint8_t bytes[600];
+        uint32_t n = 5 + (uint32_t)nj_prng_below(&rng, sizeof bytes - 5), n_used;
+        for (uint32_t k = 0; k < n; k++)
+            bytes[k] = (uint8_t)nj_prng_below(&rng, 256);
+        if (i % 2) { /* a record of a handshake */
+            memcpy(bytes, "\x16\x03\x01", 3);
+            bytes[3] = (uint8_t)((n - 5) >> 8);
+            bytes[4] = (uint8_t)(n - 5);
+        }
+        cr_assert_neq(nj_tls_handshake_input(h, bytes, n, &n_used), NJ_TLS_HANDSHAKE_DONE);
+        cr_assert_leq(n_used, n);
+        nj_tls_handshake_free(h);
+    }
+    struct nj_tls_handshake *h = nj_tls_handshake_new(context);
+    uint32_t n_used;
+    cr_assert_eq(nj_tls_handshake_input(h, (const uint8_t *)"\x16\x03\x01\xff\xff....", 9, &n_used),
+                 NJ_TLS_HANDSHAKE_FAILED);
+    cr_expect_eq(nj_tls_handshake_failure(h), NJ_TLS_FAIL_MESSAGE);
+    nj_tls_handshake_free(h);
+    nj_tls_server_context_put(context);
+}
+
+/* ---- files ---- */
+
+static void expect_error(const char *cert, const char *key, const char *message)
+{
+    const struct nj_tls_identity_files files = {cert, key, NULL};
+    const struct nj_tls_server_config config = {.identities = &files, .n_identities = 1};
+
+    cr_assert_null(nj_tls_server_context_new(&config, why, sizeof why));
+    cr_expect(strstr(why, message), "%s: %s", message, why);
+}
+
+Test(tls_handshake, files_that_do_not_fit_are_named)
+{
+    expect_error("/nowhere/a.crt", ecdsa.key,
+                 "/nowhere/a.crt: cannot be used as certificate: No "
+                 "such file");
+    expect_error(ecdsa.cert, "/nowhere/a.key", "/nowhere/a.key: cannot be used as private key");
+    expect_error(ecdsa.key, ecdsa.key, "cannot be used as certificate chain in PEM");
+    expect_error(ecdsa.cert, ecdsa.cert, "cannot be used as private key in PEM");
+    expect_error(ecdsa.cert, other.key, "is not the private key of the certificate in");
+    expect_error(rsa.cert, ecdsa.key, "is not the private key of the certificate in");
+}
