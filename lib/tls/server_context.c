@@ -14,7 +14,9 @@
 
 #define OCSP_BYTES_MAX   (64u * 1024u)
 #define EXT_RECORD_LIMIT 28u /* RFC 8449 6 */
-#define CIPHERS          "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+
+static const char suites[] =
+    "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 
 /* The reason that OpenSSL gave first. */
 static const char *openssl_reason(void)
@@ -129,7 +131,7 @@ static SSL_CTX *new_ctx(struct nj_tls_server_context *c)
     SSL_CTX_set_alpn_select_cb(ctx, nj__tls_on_alpn, c);
     if (c->tickets)
         SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, nj__tls_on_ticket);
-    bool ok = SSL_CTX_set_ciphersuites(ctx, CIPHERS) == 1 &&
+    bool ok = SSL_CTX_set_ciphersuites(ctx, suites) == 1 &&
               SSL_CTX_add_custom_ext(
                   ctx, EXT_RECORD_LIMIT,
                   SSL_EXT_CLIENT_HELLO | SSL_EXT_TLS1_3_ENCRYPTED_EXTENSIONS | SSL_EXT_TLS1_3_ONLY,
