@@ -208,25 +208,11 @@ static void ask(struct nj__task_rings *l)
         nj_strategy_produce_elsewhere(&w->strategy);
 }
 
-static struct nj__task_rings *rings_of(const struct nj_worker_pool *w, uint32_t shard,
-                                       enum nj_worker_kind kind)
-{
-    NJ_CHECK(shard < w->config.n_shards && kind < N_KINDS);
-    return (struct nj__task_rings *)&w->lanes[shard * N_KINDS + kind];
-}
-
 struct nj_worker_ops nj_worker_pool_ops(struct nj_worker_pool *w, uint32_t shard,
                                         enum nj_worker_kind kind)
 {
-    return nj__task_rings_ops(rings_of(w, shard, kind));
-}
-
-struct nj_worker_pool_load nj_worker_pool_shard_load(const struct nj_worker_pool *w, uint32_t shard,
-                                                     enum nj_worker_kind kind)
-{
-    const struct nj__task_rings *l = rings_of(w, shard, kind);
-    return (struct nj_worker_pool_load){.n_out = l->n_out + l->waiting.n,
-                                        .n_waiting = l->waiting.n};
+    NJ_CHECK(shard < w->config.n_shards && kind < N_KINDS);
+    return nj__task_rings_ops(&w->lanes[shard * N_KINDS + kind]);
 }
 
 struct nj_worker_pool_stats nj_worker_pool_stats(const struct nj_worker_pool *w)

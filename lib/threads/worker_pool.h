@@ -62,24 +62,17 @@ uint32_t nj_worker_pool_stop(struct nj_worker_pool *w, uint32_t wait_ms);
 /* After nj_worker_pool_stop() has returned 0 and all tasks were polled. */
 void nj_worker_pool_free(struct nj_worker_pool *w);
 
-/* n_out: tasks of a shard between submit and poll. n_waiting: those of them that are not in the
- * ring yet. The shard's thread only. */
-struct nj_worker_pool_load {
-    uint32_t n_out, n_waiting;
-};
-struct nj_worker_pool_load nj_worker_pool_shard_load(const struct nj_worker_pool *w, uint32_t shard,
-                                                     enum nj_worker_kind kind);
-
 /* State and counters for telemetry. Any thread. */
 struct nj_worker_pool_stats {
     uint32_t n_threads;
     struct {
         uint32_t n_max, n_running;
-        uint32_t n_out, n_waiting; /* of all shards, see struct nj_worker_pool_load */
-        uint64_t n_done;           /* completed tasks */
-        uint64_t n_refused;        /* submits refused for lack of room */
-        uint64_t n_displaced;      /* tasks displaced by a task of another client */
-        uint64_t n_held_back;      /* tasks that waited for room in the ring */
+        uint32_t n_out;       /* tasks of all shards between submit and poll */
+        uint32_t n_waiting;   /* those of n_out that are not in the ring yet */
+        uint64_t n_done;      /* completed tasks */
+        uint64_t n_refused;   /* submits refused for lack of room */
+        uint64_t n_displaced; /* tasks displaced by a task of another client */
+        uint64_t n_held_back; /* tasks that waited for room in the ring */
     } kind[NJ_WORKER_N_KINDS];
     struct nj_strategy_counters strategy;
 };

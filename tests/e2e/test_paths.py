@@ -29,6 +29,7 @@ OUT_OF_THE_ROOT = (
     "/%2e%2e/secret", "/.%2e/secret", "/%2e./secret", "/%2E%2E/secret", "/%2e%2e%2fsecret",
     "/..%2fsecret", "/..%2Fsecret", "/folder%2f..%2f..%2fsecret", "/%2e%2e%2f%2e%2e%2fetc/passwd",
     "/folder/%2e%2e/%2e%2e/secret", "/%2fetc/passwd", "/%2Fetc%2Fpasswd", "/%2f%2fetc/passwd",
+    "/%2fsecret",
     # encoded twice and more, and in ways that nobody should understand
     "/%252e%252e/secret", "/%252e%252e%252fsecret", "/%25252e%25252e/secret",
     "/%%32%65%%32%65/secret",
@@ -40,12 +41,13 @@ OUT_OF_THE_ROOT = (
     "/%5c..%5c..%5csecret", "/..%255csecret",
     # other ends of segments
     "/..;/secret", "/..;a=b/secret", "/.;/../secret", "/..%3b/secret", "/..#/secret",
-    "/folder/..%00/../secret", "/..%20/secret", "/.. /secret", "/..%09/secret", "/..%0d%0a/secret",
-    "/../secret?a=b", "/mine/../../secret",
+    "/folder/..%00/../secret", "/..%00/secret", "/..%20/secret", "/.. /secret", "/..%09/secret",
+    "/..%0d%0a/secret", "/../secret?a=b", "/mine/../../secret",
     # absolute, and targets of other forms
-    "/etc/passwd", "//etc/passwd", "///etc/passwd", "/{scratch}/secret", "//{scratch}/secret",
-    "http://nightjar/../secret", "http://nightjar/secret", "file:///etc/passwd", "nightjar:80",
-    "secret", "../secret", "?../secret", "*", "/proc/self/environ", "/dev/zero",
+    "//secret", "/etc/passwd", "//etc/passwd", "///etc/passwd", "/{scratch}/secret",
+    "//{scratch}/secret", "http://nightjar/../secret", "http://nightjar/secret",
+    "file:///etc/passwd", "nightjar:80", "secret", "../secret", "?../secret", "*",
+    "/proc/self/environ", "/dev/zero",
     # links
     "/link-out", "/link-absolute", "/link-folder/secret", "/link-folder/", "/link-proc/environ",
     "/link-loop", "/link-loop/x", "/link-up/secret", "/link-root/etc/passwd", "/link-dangling",
@@ -73,9 +75,9 @@ CONTROLS = tuple(f"/mine%{byte:02x}" for byte in (0, 1, 7, 8, 9, 10, 13, 27, 31,
 RAW = (b"/mine\x00", b"/mi\x01ne", b"/mine\r\nx: y", b"/mine\n", b"/mi ne\x7f", b"/..\x00/secret",
        b"/\xc0\xae\xc0\xae/secret", b"/\xc0\xae\xc0\xae\xc0\xafsecret", b"/\xff\xfe", b"/\x80\x80",
        b"/\t../secret", b"", b" /mine", b"/../secret\x00.html")
-LONG = ("/" + "a" * 4095, "/" + "a" * 4096, "/" + "a/" * 2100, "/" + "../" * 1400 + "secret",
-        "/" + "%2e%2e/" * 700 + "secret", "/" + "/" * 4000 + "../secret", "/" + "a" * 256,
-        "/" + "./" * 2000, "/x?" + "y" * 5000, "/" + "%61" * 1400)
+LONG = (*("/" + "a" * n for n in (256, 4095, 4096, 5000, 15000)), "/" + "a/" * 2100,
+        "/" + "../" * 1400 + "secret", "/" + "%2e%2e/" * 700 + "secret",
+        "/" + "/" * 4000 + "../secret", "/" + "./" * 2000, "/x?" + "y" * 5000, "/" + "%61" * 1400)
 
 FAILURES = (0, 301, 400, 403, 404, 414)  # 0: the stream was reset
 RANGE = {"range": "bytes=0-3", "if-none-match": '"x"', "accept-encoding": "gzip, br, zstd"}

@@ -6,17 +6,10 @@ import re
 from tests.netlab.case import ServerCase
 from tests.netlab.h2client import Client
 
-SECRET = b"outside the root\n"
-
 
 class Requests(ServerCase):
     @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        with open(os.path.join(cls.world.scratch, "secret"), "wb") as f:
-            f.write(SECRET)
-        os.symlink("../secret", os.path.join(cls.root, "link-out"))
-        os.symlink(cls.world.scratch, os.path.join(cls.root, "folder-out"))
+    def prepare(cls):
         os.symlink("one", os.path.join(cls.root, "link-in"))
 
     def client(self):
@@ -80,26 +73,6 @@ class Requests(ServerCase):
         sent = sum(int(n) for n in
                    re.findall(r"send DATA frame <length=(\d+)", done.stdout))
         self.assertLessEqual(sent, 512 << 10, "windows of a body that is thrown away")
-
-    def test_no_way_out_of_the_root(self):
-        client = self.client()
-        for path in ("/../secret", "/..%2fsecret", "/%2e%2e/secret", "/%2e%2e%2fsecret",
-                     "/folder/../../secret", "/folder/%2e%2e/%2e%2e/secret", "/.%2e/secret",
-                     "/..%5csecret", "/..%00/secret", "/one%00", "/link-out", "/folder-out/secret",
-                     "//secret", "/%2fsecret", "/./../secret", "/..;/secret",
-                     f"/{self.world.scratch}/secret"):
-            with self.subTest(path=path):
-                status, _, body = client.get(path)
-                self.assertIn(status, (400, 403, 404))
-                self.assertNotIn(SECRET, body)
-        client.close()
-
-    def test_long_paths_are_refused(self):
-        client = self.client()
-        for n in (4095, 4096, 5000, 15000):
-            with self.subTest(n=n):
-                self.assertIn(client.get("/" + "a" * n)[0], (400, 404, 414))
-        client.close()
 
     def test_http1_client_gets_505_and_a_close(self):
         sock = self.world.connect()

@@ -6,7 +6,7 @@ from docs/ewyk-sentences.txt.
 """
 import re
 
-from tests.tidy.rfc import cell, comments, listing, place, python_tests
+from tests.tidy.rfc import cell, comments, listing, place, python_tests, rows
 
 LIST, PAGE = "docs/ewyk-sentences.txt", "docs/ewyk-sentences.md"
 LAST = 62
@@ -20,14 +20,8 @@ Written by `./dev tidy --rfc` from `{LIST}` and from the comments of tests that 
 
 def parse(text):
     """([(number, sentence, excuse, group, line)], [(line, complaint)])"""
-    found, complaints, group = [], [], ""
-    for line, row in enumerate(text.split("\n"), 1):
-        if not row.strip() or row.startswith("#"):
-            continue
-        if match := re.fullmatch(r"\[(.+)\]", row.strip()):
-            group = match.group(1)
-            continue
-        cells = [c.strip() for c in row.split("|")]
+    found, complaints = [], []
+    for line, group, cells in rows(text):
         if len(cells) not in (2, 3) or not cells[0].isdigit() or not cells[1] or \
                 (len(cells) == 3 and not re.fullmatch(r"(n/a|not yet): .+", cells[2])):
             complaints.append((line, "write: number | sentence [| n/a: why or not yet: what]"))

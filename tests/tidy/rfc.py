@@ -82,16 +82,20 @@ def answers(cited, clause):
 
 # --- the list -----------------------------------------------------------------------------------
 
-def parse_clauses(text):
-    """(sentences, complaints) of the list; a complaint is (line, text)."""
-    found, complaints, group = [], [], ""
+def rows(text):
+    """(line, group, cells) of each row `cell | cell` of a list whose groups begin with [group]."""
+    group = ""
     for line, row in enumerate(text.split("\n"), 1):
-        if not row.strip() or row.startswith("#"):
-            continue
         if match := re.fullmatch(r"\[(.+)\]", row.strip()):
             group = match.group(1)
-            continue
-        cells = [cell.strip() for cell in row.split("|")]
+        elif row.strip() and not row.startswith("#"):
+            yield line, group, [cell.strip() for cell in row.split("|")]
+
+
+def parse_clauses(text):
+    """(sentences, complaints) of the list; a complaint is (line, text)."""
+    found, complaints = [], []
+    for line, group, cells in rows(text):
         if len(cells) not in (3, 4) or not cells[0].isdigit() or not cells[2]:
             complaints.append((line, "write: number | RFC 9293 3.8.4; ... | sentence [| ADR 1 or "
                                "not yet: why]"))

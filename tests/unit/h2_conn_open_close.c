@@ -62,37 +62,6 @@ Test(h2_conn_open_close, host_field)
     rig_free(r);
 }
 
-/* Room that is small and changes, slices that are cut anywhere, input that comes in crumbs. */
-Test(h2_conn_open_close, tiny_room)
-{
-    for (uint64_t seed = 1; seed <= 12; seed++) {
-        struct rig *r = rig_new(NULL);
-        nj_prng_init(&r->prng, seed);
-        rig_client_new(r, 0, false);
-        r->peek_max = seed % 3 == 0 ? 0 : 1 + nj_prng_below(&r->prng, 20000);
-        int32_t id[20];
-        for (int i = 0; i < 20; i++) {
-            char path[32];
-            snprintf(path, sizeof path, "/%u", nj_prng_below(&r->prng, 60000));
-            id[i] = rig_ask(r, path);
-        }
-        int rv = 0;
-        bool moved = true;
-        for (int turn = 0; turn < 100000 && moved && rv == 0; turn++) {
-            r->room = 4096 + nj_prng_below(&r->prng, turn % 2 ? 100 : 20000);
-            moved = rig_turn(r, 1 + nj_prng_below(&r->prng, 64), &rv);
-        }
-        cr_assert_eq(rv, 0, "seed %d", (int)seed);
-        for (int i = 0; i < 20; i++) {
-            struct rig_reply *a = rig_reply(r, id[i]);
-            cr_expect(a->closed && a->ended, "seed %d stream %d", (int)seed, id[i]);
-            cr_expect_eq(a->n_bytes, a->want);
-        }
-        cr_expect_eq(r->n_over, 0, "seed %d: %u beyond the room", (int)seed, r->n_over);
-        rig_free(r);
-    }
-}
-
 /* No room: nothing is written. Some room: something is. */
 Test(h2_conn_open_close, room_rules)
 {

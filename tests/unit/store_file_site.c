@@ -280,7 +280,7 @@ static struct world *begin_queue(uint32_t tasks_max)
 
 static uint32_t n_waiting(const struct world *w)
 {
-    return nj_worker_pool_shard_load(w->workers, 0, NJ_WORKER_FILES).n_waiting;
+    return nj_worker_pool_stats(w->workers).kind[NJ_WORKER_FILES].n_waiting;
 }
 
 static void run_down(struct world *w)

@@ -338,7 +338,8 @@ Test(tcp_reset_attack, across_the_wrap)
     nj_dsl_fini(&w);
 }
 
-/* Two ends whose windows disagree must not answer each other's ACKs for ever. */
+/* RFC 9293 3.8.4; sentence 66: a keepalive of the peer is answered. Two ends whose windows disagree
+ * must not answer each other's ACKs for ever. */
 Test(tcp_reset_attack, answers_to_stray_acks_are_limited)
 {
     struct world w;

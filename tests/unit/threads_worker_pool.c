@@ -127,8 +127,8 @@ Test(threads_worker_pool, bound, .timeout = 60)
     }
     cr_expect(!port.submit(port.ctx, &jobs[MAX].task));
     cr_expect_eq(nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_refused, 1);
-    cr_expect_eq(nj_worker_pool_shard_load(w, 1, NJ_WORKER_HANDLERS).n_out, MAX);
-    cr_expect_eq(nj_worker_pool_shard_load(w, 1, NJ_WORKER_HANDLERS).n_waiting,
+    cr_expect_eq(nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_out, MAX);
+    cr_expect_eq(nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_waiting,
                  MAX - 2 * NJ_WORKER_DEPTH);
     for (int i = 0; i < 100; i++)
         cr_expect_eq(take_home(&port, 1), 0);
@@ -141,7 +141,7 @@ Test(threads_worker_pool, bound, .timeout = 60)
     await_home(&port, 1);
     send(&port, &jobs[MAX + 1]);
     await_home(&port, MAX);
-    cr_expect_eq(nj_worker_pool_shard_load(w, 1, NJ_WORKER_HANDLERS).n_out, 0);
+    cr_expect_eq(nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_out, 0);
     cr_expect_eq(take_home(&port, 1), 0);
     finish(w);
     for (int i = 0; i < MAX + 2; i++)
@@ -275,7 +275,7 @@ Test(threads_worker_pool, withdrawn, .timeout = 60)
         cr_expect(!port.withdraw(port.ctx, &jobs[i].task), "%d: the worker has it", i);
     for (int i = NJ_WORKER_DEPTH; i < 12; i++)
         cr_expect(port.withdraw(port.ctx, &jobs[i].task), "%d: it waits", i);
-    cr_expect_eq(nj_worker_pool_shard_load(w, 0, NJ_WORKER_HANDLERS).n_out, NJ_WORKER_DEPTH);
+    cr_expect_eq(nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_out, NJ_WORKER_DEPTH);
     for (int i = 0; i < 12; i++)
         sem_post(&gate);
     await_home(&port, NJ_WORKER_DEPTH);
@@ -372,7 +372,7 @@ Test(threads_worker_pool, stop_runs_or_rejects, .timeout = 60)
         port.flush(port.ctx);
         cr_assert_eq(nj_worker_pool_stop(w, FOR_EVER), 0);
         cr_expect(!port.submit(port.ctx, &jobs[n_in].task));
-        while (nj_worker_pool_shard_load(w, round % SHARDS, NJ_WORKER_HANDLERS).n_out > 0)
+        while (nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_out > 0)
             take_home(&port, 16);
         for (uint32_t i = 0; i < JOBS; i++) {
             cr_expect_eq(jobs[i].n_home, jobs[i].n_run);
@@ -404,7 +404,7 @@ Test(threads_worker_pool, stop_does_not_wait_for_ever, .timeout = 60)
     cr_expect_eq(take_home(&port, 16), 0);
     sem_post(&gate);
     cr_expect_eq(nj_worker_pool_stop(w, FOR_EVER), 0);
-    while (nj_worker_pool_shard_load(w, 0, NJ_WORKER_HANDLERS).n_out > 0)
+    while (nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_out > 0)
         take_home(&port, 16);
     cr_expect(held->n_run == 1 && held->n_home == 1 && held->n_rejected == 0);
     for (int i = 0; i < BEHIND; i++)

@@ -51,7 +51,7 @@ Test(threads_worker_pool_turns, only_short_tasks_go_ahead, .timeout = 60)
             jobs[k].task.class_of = &c;
             send(&port, &jobs[k]);
         }
-        cr_expect_eq(nj_worker_pool_shard_load(w, 0, NJ_WORKER_HANDLERS).n_waiting,
+        cr_expect_eq(nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_waiting,
                      TASKS - cases[i].n_ahead, "case %zu", i);
         for (int k = 0; k < TASKS; k++)
             sem_post(&gate);
