@@ -63,7 +63,7 @@ Test(tcp_receive_window, offers_less_under_pressure)
     }
 }
 
-/* Sentence 47: the advertised edge stays, however the pressure changes. */
+/* Sentence 47: changes of the memory pressure do not move the advertised edge. */
 Test(tcp_receive_window, edge_stays_while_pressure_changes)
 {
     const uint64_t seed = 0x47;
