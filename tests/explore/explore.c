@@ -17,7 +17,7 @@
 
 #define THREADS_MAX 16u
 #define STACK_BYTES (32u * 1024u)
-#define WIPED_BYTES 2048u /* below what is live on a stack, see resume_thread() */
+#define WIPED_BYTES 2048u /* below the live part of a stack, see resume_thread() */
 #define ARENA_BYTES (16u * 1024u)
 #define CHOICES_MAX 4096u
 #define NOTES_MAX   512u
@@ -35,11 +35,11 @@ struct thread {
     uint32_t n_asked, answer;    /* explore_choose() */
     uint64_t by_place, by_stack; /* hashes, when is_hashed: it has not run since */
     bool done, waits, is_hashed;
-    bool tag;                /* what a thread of its own would keep in ... */
+    bool tag;                /* state that a real thread would keep in ... */
     struct nj__frame *frame; /* ... thread-local memory */
 };
 
-/* Where more than one way can be taken, and everything as it was then. */
+/* A point with several possible steps, and the saved state before it. */
 struct choice {
     uint32_t chosen, n;
     char *saved;
@@ -65,11 +65,11 @@ static struct {
     uint32_t n_choices, at_choice;
     char notes[NOTES_MAX][80];
     uint32_t n_notes;
-    struct table places, stacks; /* states that were seen, by what they are told apart */
+    struct table places, stacks; /* seen states: by place and knowledge, and by stack */
     struct explore_result result;
     jmp_buf failed;
     char why[160];
-    bool telling; /* goes the way to the failure once more, to note the steps */
+    bool telling; /* repeats the run up to the failure, to record its steps */
 } x;
 
 /* --- states that were seen -------------------------------------------------------------------- */
@@ -113,7 +113,7 @@ static size_t n_live(const struct thread *t)
     return t->done ? 0 : (size_t)(bottom_of(t) + STACK_BYTES - (char *)t->at);
 }
 
-/* The functions that are called, up to the bottom of the stack: where each of them goes on. */
+/* Hash of the return addresses of all frames, up to the bottom of the stack. */
 static uint64_t returns_of(const struct thread *t)
 {
     uintptr_t bottom = (uintptr_t)bottom_of(t), at = (uintptr_t)t->frame_pointer;
@@ -129,7 +129,7 @@ static uint64_t returns_of(const struct thread *t)
     return h;
 }
 
-/* Its place, and what it says that it knows. */
+/* Hash of the thread's place and local knowledge. */
 static uint64_t hash_by_place(const struct thread *t)
 {
     uint64_t h = explore_mix(t->role, t->place << 2 | (uint64_t)t->waits << 1 | t->tag);
@@ -137,8 +137,9 @@ static uint64_t hash_by_place(const struct thread *t)
     return explore_mix(explore_mix(explore_mix(h, returns_of(t)), t->seen), t->knows);
 }
 
-/* Of words in four lanes, so that the processor need not wait for each product. Those that point
- * into the `n_own` bytes at `own` say the same wherever these are. */
+/* Hash of words, in four lanes, so that the processor need not wait for each product. A pointer
+ * into the `n_own` bytes at `own` counts as its offset, so that the hash does not depend on `own`.
+ */
 static uint64_t hash_words(const uint64_t *word, size_t n, uint64_t own, uint64_t n_own)
 {
     uint64_t h[4] = {n};
@@ -153,7 +154,8 @@ static uint64_t hash_by_stack(const struct thread *t)
     return hash_words(t->at, n_live(t) / 8, (uintptr_t)bottom_of(t), STACK_BYTES);
 }
 
-/* Threads in any order: sums of their hashes. Only those that ran since have others. */
+/* The sum of the threads' hashes, so that the order of threads does not matter. Only hashes of
+ * threads that ran since are computed again. */
 static bool is_new(void)
 {
     uint64_t places = 0, all_stacks = 0, shared = x.world->hash(x.world->ctx);
@@ -226,7 +228,7 @@ static void restore(const struct choice *c)
             at = copy_back(x.threads[i].at, at, n_live(&x.threads[i]));
 }
 
-/* 0 to n - 1: as the way says that is gone, then the first. */
+/* Choose 0 to n - 1: the recorded choice of a repeated run, then 0. */
 static uint32_t choose(uint32_t n)
 {
     if (n < 2)
@@ -314,7 +316,8 @@ static void entry(struct nj__transfer from)
     to_root();
 }
 
-/* What calls left on the stack is wiped, so that it is no part of the next frames there. */
+/* The leftovers of finished calls on the stack are wiped, so that they are no part of later frames.
+ */
 static void resume_thread(struct thread *t)
 {
     x.self = t;
@@ -364,8 +367,9 @@ void explore_step(uint64_t place, uint64_t seen)
 
 void nj__sched_point(enum nj__place place, uint64_t seen)
 {
-    /* Whoever comes in at these could as well come a step before or after: reading the word is
-     * followed by a swap that fails, production has a step inside, a queued task has no effect. */
+    /* A switch at these places has the same effect as a switch one step before or after. A read of
+     * the word is followed by a failing swap, production has a step inside, and a queued task has
+     * no effect. */
     const uint64_t unseen = UINT64_C(1) << NJ__AT_WORD_READ | UINT64_C(1) << NJ__AT_PRODUCE;
 
     if (!((unseen | x.world->unseen) >> place & 1) && !(place == NJ__AT_EXECUTE && seen))
@@ -437,7 +441,7 @@ static void begin(void)
     x.world->begin(x.world->ctx);
 }
 
-/* False: this way ends, as nobody can go on, or where another one has been. */
+/* False: this run ends, because no thread can continue, or the state was seen before. */
 static bool step(void)
 {
     struct thread *able[THREADS_MAX];
@@ -504,7 +508,7 @@ struct explore_result explore(const struct explore_world *world, uint64_t states
         begin();
         while (step())
             ;
-        tell(); /* of what is no matter of steps */
+        tell(); /* a failure that does not depend on the steps */
     }
     nj__strategy_frame_set_top(NULL);
     nj_noblock_leave(false);

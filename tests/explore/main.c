@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * nj-explore: the worlds of threads that are explored, all of them or those of one kind. A world is
- * one configuration: which threads call what with which tasks, and what the pool is like.
+/* * nj-explore: explores worlds of threads, all of them or those of one kind. A world is one
+ * configuration: the calls of each thread, their tasks, and the properties of the pool.
  *
- * Exit status 0 when nothing is wrong in any order of any world. With a mistake of tests/mutants in
- * it, it has to fail.
- */
+ * Exit status 0 when no order of any world fails. With a mutant of tests/mutants it has to fail. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,11 +40,11 @@ NJ_PRINTF(1, 2) static void report(const char *format, ...)
     memset(&sum, 0, sizeof sum);
 }
 
-/* The places of threads and what they know are told by hand: where nothing is forgotten there are
- * no more of them when threads are told apart by all that is on their stacks. */
+/* The models declare the places and the local knowledge of threads by hand. If no knowledge was
+ * omitted, a comparison by whole stacks finds the same number of states. */
 static void add_strategy(struct model_strategy *m)
 {
-    m->by_stack = m->kind == NJ_STRATEGY_DUAL; /* its recruits know much */
+    m->by_stack = m->kind == NJ_STRATEGY_DUAL; /* its recruits have much local knowledge */
     struct explore_result r = model_strategy(m, STATES_MAX);
 
     add(r);
@@ -55,7 +52,7 @@ static void add_strategy(struct model_strategy *m)
         return;
     m->by_stack = true;
     if (model_strategy(m, STATES_MAX).n_states != r.n_states) {
-        fprintf(stderr, "explore: a thread knows what its model does not tell\n");
+        fprintf(stderr, "explore: a thread has knowledge that its model does not declare\n");
         exit(1);
     }
     m->by_stack = false;
@@ -110,7 +107,7 @@ static void blocking_events(unsigned n_max)
             }
 }
 
-/* A producer that says whether it has more, or has one task at a time. */
+/* A producer with has_more(), or with one task at a time. */
 static void telling_events(unsigned n_max)
 {
     static const struct model_event events[] = {{MODEL_DISPATCH, NJ_BLOCKING, false},
@@ -126,10 +123,10 @@ static void telling_events(unsigned n_max)
                                    .may_block = true};
 
         select_events(&m, events, NJ_ARRAY_LEN(events), n, 0);
-        report("adaptive, %u, tells whether there is more", n);
+        report("adaptive, %u, with has_more()", n);
         m.may_block = false;
         m.one_at_a_time = true;
-        m.must_fail = "tasks are left, and nobody comes";
+        m.must_fail = "tasks are left without a thread";
         select_events(&m, produced, NJ_ARRAY_LEN(produced), n, 0);
         report("adaptive, %u, one at a time: starves", n);
         m.must_fail = NULL;
@@ -139,7 +136,7 @@ static void telling_events(unsigned n_max)
     }
 }
 
-/* A pool without a free thread, or with one, which a task may keep for ever. */
+/* A pool without a free thread, or with one, which a task may block endlessly. */
 static void bounded_events(unsigned n_max)
 {
     static const struct model_event events[] = {{MODEL_DISPATCH, NJ_BLOCKING, false},
@@ -166,14 +163,14 @@ static void bounded_events(unsigned n_max)
             }
 }
 
-/* Where strategies leave tasks to nobody: what the adaptive one is for. */
+/* Strategies that leave tasks without a thread: the reason for the adaptive one. */
 static void starving_events(unsigned n_max)
 {
     static const struct model_event dispatched[] = {{MODEL_DISPATCH, NJ_BLOCKING, false}},
                                     all[] = {{MODEL_DISPATCH, NJ_BLOCKING, false},
                                              {MODEL_PRODUCE, NJ_BLOCKING, false},
                                              {MODEL_PRODUCE, NJ_EITHER, false}};
-    static const char left[] = "tasks are left, and nobody comes";
+    static const char left[] = "tasks are left without a thread";
 
     for (unsigned n = 2; n <= n_max; n++) {
         struct model_strategy pc = {
@@ -194,7 +191,7 @@ static void starving_events(unsigned n_max)
     }
 }
 
-/* Every kind but the dual one. PC can have no consumer that blocks for ever. */
+/* Every kind but the dual one. PC must not have a consumer that blocks endlessly. */
 static void mixed_events(unsigned n_max)
 {
     for (int kind = 0; kind < NJ_STRATEGY_DUAL; kind++)
@@ -422,15 +419,16 @@ static const char usage[] =
     "threads and tasks. With quick only small worlds: a few seconds, else some minutes.\n"
     "\n"
     "KIND, or a part of its name; \"\" is all:\n"
-    "  park      a thread sleeps, others wake it\n"
+    "  park      one thread sleeps, others wake it\n"
     "  reserved  reserved threads and their seats\n"
-    "  pool      the pool of threads; also by a part of what is printed, as \"pool of 2, 1 seat\"\n"
+    "  pool      the pool of threads; also by a part of the printed name, as \"pool of 2, 1 "
+    "seat\"\n"
     "  threads   the adaptive strategy on the pool of threads\n"
     "  mixed     tasks of all types, each strategy but the dual one\n"
     "  blocking  BLOCKING tasks, adaptive strategy, an executor that refuses\n"
-    "  telling   a producer that tells whether there is more, or has one task at a time\n"
+    "  telling   a producer with has_more(), or with one task at a time\n"
     "  bounded   a pool without a free thread, or with one\n"
-    "  starve    strategies that leave tasks to nobody: a failure is expected and found\n"
+    "  starve    strategies that leave tasks without a thread: a failure is expected\n"
     "  dual      the dual strategy\n"
     "  stop      the strategy is stopped, or stopped and begun anew\n";
 

@@ -21,7 +21,7 @@ enum model_how {
 struct model_event {
     enum model_how how;
     enum nj_task_type type;
-    bool brings; /* the task queues another one, from its own context */
+    bool brings; /* the task queues a second one, from its own context */
 };
 
 #define MODEL_EVENTS_MAX 4u
@@ -61,7 +61,7 @@ struct model_strategy {
 
 struct explore_result model_strategy(const struct model_strategy *m, uint64_t states_max);
 
-/* park.c: one thread sleeps, others bring work and wake it. */
+/* park.c: one thread sleeps, others add work and wake it. */
 struct model_park {
     uint8_t n_wakers, n_timeouts, n_early;
 };
@@ -75,7 +75,7 @@ struct model_reserved {
     uint8_t n_timeouts; /* time-outs of idle threads, in sum */
     uint8_t n_early;    /* spurious wake-ups, in sum */
     bool stops;         /* another thread stops it, at any time */
-    bool rouses;        /* another one needs a thread for something else */
+    bool rouses;        /* a second thread calls nj_reserved_unreserve_one() */
 };
 
 struct explore_result model_reserved(const struct model_reserved *m, uint64_t states_max);
@@ -94,7 +94,7 @@ enum model_call {
 struct model_pool {
     struct model_threads threads;
     enum model_call calls[MODEL_CALLS_MAX]; /* with a task each */
-    uint8_t n_calls, n_each;                /* of one caller, one after the other */
+    uint8_t n_calls, n_each;                /* calls of each caller, one after the other */
     const char *must_fail;
 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * One thread that sleeps until there is work, others that bring it and wake the thread, and the
- * kernel's futex as its manual says. The other worlds have sleep of their own, system.c.
- */
+/* One thread that sleeps until there is work, others that add work and wake the thread, and the
+ * kernel's futex according to its manual. The other worlds use the sleep of system.c. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,7 +31,8 @@ static bool may_wake(void *arg)
     return !w.asleep || w.n_timeouts || w.n_early;
 }
 
-/* The look at the word and falling asleep are one step; so are waking and the look who sleeps. */
+/* The check of the word and falling asleep are one step; so are a wake-up and the search for
+ * sleeping threads. */
 static long model_syscall(long number, _Atomic uint32_t *word, int operation, uint32_t is,
                           const struct timespec *time, const void *unused, int unused_too)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The pool of threads with its reserve: threads that give it tasks in each of its ways, tasks that
- * may block for ever, threads that are idle for too long or cannot be had, and a stop.
+/* The pool of threads with its reserve: threads that call each of its functions, tasks that may
+ * block endlessly, threads that are idle for too long or cannot be created, and a stop.
  *
- * The pool and what it allocates are in memory of the world, of which all bytes count.
+ * The pool and its allocations are in the memory of the world, all bytes of which count as state.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +58,9 @@ struct nj_thread_pool *model_threads_start(const struct model_threads *m)
     struct nj_task nothing = {0};
 
     check(p != NULL, "the pool does not start");
-    if (m->is_warm) { /* a thread is missed, and comes */
-        check(!p->executor.ops->try_execute(&p->executor, &nothing), "a thread nobody wanted");
+    if (m->is_warm) { /* the miss makes the pool reserve a thread */
+        check(!p->executor.ops->try_execute(&p->executor, &nothing),
+              "a thread is reserved before the first miss");
         explore_wait(is_warm, p, PLACE_WARM);
     }
     if (m->n_leased)
@@ -89,7 +89,8 @@ uint64_t model_threads_hash(const struct nj_thread_pool *p)
     return explore_mix(explore_hash_arena(), (uintptr_t)p);
 }
 
-/* Nothing waits that a thread could do: one that is idle, on a seat, or could be made. */
+/* Check that no task waits while a thread could run it: an idle one, a reserved one, or one that
+ * could be created. */
 void model_threads_end(const struct nj_thread_pool *p, unsigned n_blocked)
 {
     uint32_t n_reserved, n_wanted;
@@ -113,7 +114,7 @@ static struct model_task *model_task_of(struct nj_task *task)
     return nj_container_of(task, struct model_task, task);
 }
 
-/* One thread runs what one caller posted in its order. */
+/* Whether one thread runs the tasks that one caller posted in their order. */
 static bool in_turn(const struct model_task *t)
 {
     const struct model_pool *m = w.model;
@@ -133,7 +134,7 @@ static void run_task(struct nj_task *task)
     check(!w.stopped, "a task runs after the stop");
     check(in_turn(t), "a task overtakes the one that the same caller posted before");
     if (explore_choose(2)) {
-        explore_note("task %ld blocks for ever", (long)(t - w.tasks));
+        explore_note("task %ld blocks endlessly", (long)(t - w.tasks));
         w.n_blocked++;
         explore_wait(NULL, NULL, PLACE_BLOCKED);
     }
@@ -242,7 +243,8 @@ static bool is_in(const struct nj_task *first, const struct nj_task *task)
     return first;
 }
 
-/* What was accepted has begun, was rejected or waits; what was refused does not wait. */
+/* Check that an accepted task has begun, was rejected or waits, and that a refused task does not
+ * wait. */
 static void check_none_is_lost(const struct nj_thread_pool *p)
 {
     for (unsigned i = 0; i < w.model->n_calls; i++) {

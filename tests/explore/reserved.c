@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Reserved threads: some that offer themselves, one that hands over tasks, and one that stops it
- * all. Who waits may find at any moment that it waited too long.
- */
+/* Reserved threads: some that reserve themselves, one that hands over tasks, and one that stops
+ * everything. The wait of a reserved thread may time out at any moment. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +28,9 @@ static struct {
     struct task tasks[TASKS_MAX];
     uint8_t n_tried;
     bool served;                       /* a thread was reserved */
-    uint8_t n_roused, n_back_roused;   /* by nj_reserved_unreserve_one(), and said so by _serve() */
-    bool stopped, has_stopped, needed; /* has: stop() has returned */
+    uint8_t n_roused, n_back_roused;   /* calls of nj_reserved_unreserve_one(); returns of _serve()
+                                        * for it */
+    bool stopped, has_stopped, needed; /* n_back_roused: returns of _serve() for that */
 } w;
 
 static void check(bool is, const char *what)
@@ -138,7 +137,7 @@ static uint64_t hash(const void *ctx)
     h = explore_mix(h, (uint64_t)w.n_roused << 8 | w.n_back_roused);
     h = explore_mix(h, explore_system_hash());
     check((count & N_SEATED) + n_wanted(count) <= w.model->capacity,
-          "more reserved and wanted than there is room for"); /* EWYK 5.44 */
+          "more reserved and wanted threads than the capacity"); /* EWYK 5.44 */
     unsigned n_taken = 0;
     for (unsigned i = 0; i < w.model->capacity; i++) {
         struct seat *seat = &w.r->seats[i];
@@ -172,7 +171,7 @@ static void on_end(void *ctx)
     check(n_waiting == (look(w.r) & N_SEATED), "seats and their count differ");
     bool may_leave = w.needed || w.stopped || !w.served;
     check(may_leave || n_waiting >= m->n_min, "fewer are reserved than stay"); /* EWYK 5.45 */
-    check(w.n_roused == w.n_back_roused, "was roused, and does not know");
+    check(w.n_roused == w.n_back_roused, "was roused, and _serve() does not return that");
     check(!w.needed || w.n_roused || n_waiting == 0, "a thread sleeps that is needed elsewhere");
     if (w.stopped)
         check(n_waiting == 0 && explore_n_stuck() == 0, "a reserved thread stays"); /* EWYK 5.42 */

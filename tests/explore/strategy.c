@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A strategy among threads that bring tasks, threads that are reserved, and a queue that may
- * refuse. It always finds a thread in the end; or it has so many, and when these block for ever
- * nothing more of it runs. A consumer that may block may do so for ever. Somebody may stop it, and
- * begin anew.
+/* A strategy with threads that add tasks, reserved threads, and a queue that may refuse. The queue
+ * finds a thread in the end, or has a limited number of threads; when these block endlessly, it
+ * runs no more tasks. A consumer that may block may do so endlessly. A thread may stop the
+ * strategy, and restart it.
  *
- * What a world has to show is in check() and on_end(), each with the sentence of docs/ewyk.md.
- */
+ * The checks are in check() and on_end(), each with the sentence of docs/ewyk.md. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,13 +28,13 @@ enum {
     PLACE_HAS_MORE
 };
 enum { ROLE_EVENT = 1, ROLE_STARTER, ROLE_RESERVED, ROLE_QUEUE, ROLE_TASK };
-enum { KNOWS_OWNER = 1 }; /* its task says the rest */
+enum { KNOWS_OWNER = 1 }; /* its task contains the rest */
 
 struct task {
     struct nj_task task;
     const struct model_event *event;
     bool is_child;
-    bool by_produce; /* whoever brought it called nj_strategy_produce() from outside */
+    bool by_produce; /* the caller that added it called nj_strategy_produce() from outside */
     uint8_t n_run, n_rejected;
 };
 
@@ -55,13 +53,13 @@ static struct {
     uint8_t n_free;   /* threads of the pool without a task, where it has a bound */
     uint8_t n_behind; /* tasks that wait for one of them */
     struct nj_task *behind[TASKS_MAX];
-    bool producing;            /* somebody is inside produce() */
+    bool producing;            /* a thread is inside produce() */
     bool queued_out, sure_out; /* recruits that the executor has and that have not begun */
     bool may_stop, may_restart, stopped;
     bool restarted, lost; /* lost: a recruit was rejected after it had been accepted */
     uint8_t n_on_stopped;
     struct nj_thread_pool *pool;       /* where the model has one */
-    uint8_t n_blocked, n_pool_blocked; /* threads, for ever; those of the pool */
+    uint8_t n_blocked, n_pool_blocked; /* blocked threads; those of the pool */
 } w;
 
 static struct task *task_of(struct nj_task *task)
@@ -80,7 +78,7 @@ static void check(bool is, const char *what)
         explore_fail("%s", what);
 }
 
-/* What a thread knows that is about to do something with a task. */
+/* The local knowledge of a thread that is about to use a task. */
 static uint64_t what_of(const struct task *t)
 {
     return !t->event ? 0
@@ -142,7 +140,7 @@ static bool is_alive(void *arg)
 
 static void bring(const struct model_event *event, bool dispatch)
 {
-    /* Who is refused has to ask again: so says the contract. */
+    /* A refused caller has to request again, as the contract requires. */
     while (!(dispatch ? nj_strategy_produce_elsewhere(&w.strategy)
                       : nj_strategy_produce(&w.strategy))) {
         if (w.may_stop && !w.may_restart)
@@ -171,7 +169,7 @@ static void run(struct nj_task *task)
         bring(t->event, false); /* from the middle of a task: becomes a dispatch */
     }
     if (!tagged && w.model->may_block && explore_choose(2)) {
-        explore_note("task %ld blocks for ever", (long)(t - w.tasks));
+        explore_note("task %ld blocks endlessly", (long)(t - w.tasks));
         w.n_blocked++;
         w.n_pool_blocked += explore_role() == 0;
         explore_wait(NULL, NULL, PLACE_STUCK);
@@ -202,7 +200,7 @@ static void as_recruit(void *arg)
 
     w.sure_out = false;
     task->ops->run(task);
-    w.n_waiting++; /* it waits again; unless its task never comes back */
+    w.n_waiting++; /* it waits again, unless its task never returns */
 }
 
 static void start_from_queue(struct nj_task *task);
@@ -221,7 +219,7 @@ static void from_queue(void *arg)
         task->ops->reject(task);
     } else {
         nj__run_task_in_clean_state(recruit ? NULL : &w.strategy, task);
-        if (!recruit && w.model->one_at_a_time) /* the strategy asks again after its own only */
+        if (!recruit && w.model->one_at_a_time) /* only the strategy's own tasks request again */
             nj_strategy_produce_elsewhere(&w.strategy);
     }
     if (!w.model->is_bounded)
@@ -315,7 +313,7 @@ static bool has_stopped(void *arg)
     return w.n_on_stopped > 0;
 }
 
-/* The owner. Whoever is inside may be stuck there, and then this waits, too. */
+/* The owner. A thread inside may be stuck, and then the owner waits endlessly, too. */
 static void stop(const struct model_event *e)
 {
     explore_note("stops it");
@@ -325,7 +323,7 @@ static void stop(const struct model_event *e)
         return;
     explore_wait(has_stopped, NULL, PLACE_STOPPED);
     explore_add_knowledge(KNOWS_OWNER);
-    check(nj_strategy_restart(&w.strategy), "nobody is inside, but it cannot restart");
+    check(nj_strategy_restart(&w.strategy), "no thread is inside, but it cannot restart");
     explore_add_knowledge(0);
     explore_note("restarted it");
     w.restarted = true;
@@ -345,7 +343,7 @@ static void event(const struct model_event *e)
     nj_noblock_leave(before);
 }
 
-/* Two callers whose earlier events are the same behave the same. */
+/* Two callers with the same earlier events behave in the same way. */
 static uint64_t role_of_caller(const struct model_event *e, unsigned n)
 {
     uint64_t role = ROLE_EVENT;
@@ -459,7 +457,7 @@ static unsigned n_left(void)
     return n;
 }
 
-/* After the last reference nobody looks at more than that there is none. EWYK 5.51 */
+/* After the last reference a thread may only find that there is none. EWYK 5.51 */
 static void access(void *ctx, uint64_t place)
 {
     (void)ctx;
@@ -467,26 +465,26 @@ static void access(void *ctx, uint64_t place)
         check(place == NJ__AT_REF_GET, "used after it has stopped");
 }
 
-/* Who produces is never stuck with a task while another one is to be produced, whatever the pool
- * does; but a recruit in the queue may have to wait for ever. EWYK 5.9, EWYK 5.12 */
+/* A producer is never stuck with a task while another task can be produced, for any pool. But a
+ * queued recruit may have to wait endlessly. EWYK 5.9, EWYK 5.12 */
 static void on_bounded_end(void)
 {
     for (unsigned i = w.head; i < w.tail; i++)
         check(!w.tasks[w.queue[i]].by_produce, "a task is left, though production was called");
     check(!w.sure_out, "a recruit has not come");
-    check(w.n_behind == 0 || w.n_free == 0, "a thread of the pool has nothing to do");
+    check(w.n_behind == 0 || w.n_free == 0, "a thread of the pool is idle");
     uint32_t seats = nj__state_recruit_mask(atomic_load(&w.strategy.word)) / NJ__SEAT_BIT;
     check(!seats || w.head == w.tail, "a task is left, and a thread sleeps that would produce it");
     check(w.n_blocked || w.model->n_pool <= __builtin_popcount(seats) || n_left() == 0,
           "a task is left, and no thread is stuck");
 }
 
-/* On real threads: none has nothing to do while there is something. */
+/* On real threads: no thread is idle while a task is left. */
 static void on_threads_end(void)
 {
     model_threads_end(w.pool, w.n_pool_blocked);
     check(n_left() == 0 || w.n_pool_blocked == w.model->threads.n_max,
-          "tasks are left, and a thread has nothing to do");
+          "tasks are left, and a thread is idle");
     for (unsigned i = w.head; i < w.tail; i++)
         check(!w.tasks[w.queue[i]].by_produce, "a task is left, though production was called");
 }
@@ -498,7 +496,7 @@ static void on_stopped_end(void)
 
     check(w.n_on_stopped == 1, "not stopped exactly once");
     check(n_refs == w.restarted, "references are left");
-    check(!w.restarted || w.lost || n_left() == 0, "tasks are left, and nobody comes");
+    check(!w.restarted || w.lost || n_left() == 0, "tasks are left without a thread");
 }
 
 static void on_end(void *ctx)
@@ -528,7 +526,7 @@ static void on_end(void *ctx)
         return;
     }
     check(w.lost || n_left() == 0,
-          "tasks are left, and nobody comes"); /* EWYK 5.9, EWYK 5.10, EWYK 5.11, EWYK 5.12 */
+          "tasks are left without a thread"); /* EWYK 5.9, EWYK 5.10, EWYK 5.11, EWYK 5.12 */
     bool stays = m->kind == NJ_STRATEGY_PC && explore_n_stuck(); /* its producer is stuck */
     check(m->is_bounded || stays ||
               word ==
@@ -554,7 +552,7 @@ struct explore_result model_strategy(const struct model_strategy *m, uint64_t st
     for (unsigned i = 0; i < m->n_events; i++)
         if (m->events[i].how >= MODEL_STOP)
             return explore(&world, states_max);
-    /* Nobody but its owner has the last reference: then they are as good as not there. */
+    /* Only the owner can hold the last reference, so switches at these places have no effect. */
     world.unseen = UINT64_C(1) << NJ__AT_REF_GET | UINT64_C(1) << NJ__AT_REF_PUT |
                    UINT64_C(1) << NJ__AT_STOPPED;
     return explore(&world, states_max);

@@ -14,7 +14,7 @@ struct started {
     bool done;
 };
 
-/* In the memory of the world, so that it is as it was when the explorer turns back. */
+/* In the memory of the world, so that a backtrack restores it. */
 static struct state {
     struct explore_system may;
     bool refused;
@@ -89,7 +89,7 @@ void nj_unpark(_Atomic uint32_t *n_wakes)
 
 /* --- locks ------------------------------------------------------------------------------------ */
 
-/* The first byte of the mutex says whether somebody has it. */
+/* The first byte of the mutex is 1 while it is locked. */
 static bool *held(struct nj__lock *l)
 {
     return (bool *)&l->os;
@@ -108,7 +108,7 @@ void nj__lock_init(struct nj__lock *l)
 void nj__lock_fini(struct nj__lock *l)
 {
     if (*held(l))
-        explore_fail("a lock that somebody has is freed");
+        explore_fail("a held lock is freed");
 }
 
 void nj__lock_take(struct nj__lock *l)
@@ -129,7 +129,7 @@ void nj__lock_release(struct nj__lock *l)
 {
     nj__sched_point(NJ__AT_POOL_RELEASE, 0);
     if (!*held(l))
-        explore_fail("a lock is released that nobody has");
+        explore_fail("a lock is released that is not held");
     *held(l) = false;
 }
 

@@ -35,7 +35,7 @@ void nj_noblock_leave(bool before)
 bool nj__must_dispatch_production(const struct nj_strategy *s)
 {
     (void)s;
-    return false; /* no task asks for production */
+    return false; /* no task requests production */
 }
 
 void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag)

@@ -37,7 +37,7 @@ static struct {
     uint32_t n_calls, n_answered; /* of wanted() */
     uint32_t n_busy;              /* givers, tasks and needs in progress */
     _Atomic bool needed;          /* result of is_needed() */
-    uint32_t n_needs, n_roused, n_told; /* threads needed; asked to leave, and that learned of it */
+    uint32_t n_needs, n_roused, n_told; /* n_roused: asked to leave; n_told: returned for that */
     bool over;
 } w;
 
@@ -160,7 +160,7 @@ static void begin(const struct relaxed_world *world)
     w.n_busy = m->n_givers + m->needs;
     w.r = nj_reserved_new(&config);
     for (uint32_t i = 0; i < m->capacity; i++)
-        nj_reserved_try_execute(w.r, NULL); /* no thread has it, but now one more is wanted */
+        nj_reserved_try_execute(w.r, NULL); /* a handover without a reserved thread requests one */
 }
 
 static void end(void)
@@ -171,7 +171,7 @@ static void end(void)
         CHECK(w.tasks[i].n_run == w.tasks[i].accepted, "an accepted task does not run");
     nj_reserved_count_and_wanted(w.r, &n_reserved, &n_wanted);
     CHECK(!n_reserved, "a seat is taken"); /* EWYK 5.42 */
-    CHECK(w.n_roused == w.n_told, "a roused thread does not say so");
+    CHECK(w.n_roused == w.n_told, "a roused thread does not return that");
 }
 
 #define MODEL(...)                                                                                 \

@@ -378,7 +378,7 @@ static void begin(const struct relaxed_world *world)
     atomic_init(&w.n_wanted, 0);
     if (m->n_reserved) {
         w.reserved = nj_reserved_new(&seats);
-        nj_reserved_try_execute(w.reserved, NULL); /* no thread has it, but now one is wanted */
+        nj_reserved_try_execute(w.reserved, NULL); /* a miss requests a thread */
     }
 }
 
@@ -407,13 +407,13 @@ const struct relaxed_world relaxed_strategy_worlds[] = {
     {"one after the other", 2,
      MODEL(.kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING, .how = {PRODUCE, PRODUCE},
            .n_callers = 2, .queued_before = true)},
-    {"two who produce", 2,
+    {"two producers", 2,
      MODEL(.kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING, .how = {PRODUCE, PRODUCE},
            .n_callers = 2)},
-    {"one who dispatches", 3,
+    {"one dispatcher", 3,
      MODEL(.kind = NJ_STRATEGY_PC, .type = NJ_NON_BLOCKING, .how = {PRODUCE, DISPATCH},
            .n_callers = 2, .n_pool = 1)},
-    {"two who dispatch", 3,
+    {"two dispatchers", 3,
      MODEL(.kind = NJ_STRATEGY_PEC, .type = NJ_BLOCKING, .how = {DISPATCH, DISPATCH},
            .n_callers = 2, .n_pool = 1)},
     {"refused recruits", 4,
@@ -425,7 +425,7 @@ const struct relaxed_world relaxed_strategy_worlds[] = {
     {"epc, refused recruits", 3,
      MODEL(.kind = NJ_STRATEGY_EPC, .type = NJ_BLOCKING, .how = {PRODUCE, DISPATCH}, .n_callers = 2,
            .n_pool = 1, .n_refusals = 2)},
-    {"adaptive, nobody reserved", 3,
+    {"adaptive, no reserved thread", 3,
      MODEL(.kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_EITHER, .how = {PRODUCE, PRODUCE, PRODUCE},
            .n_callers = 3)},
     {"adaptive", 5,
@@ -437,7 +437,7 @@ const struct relaxed_world relaxed_strategy_worlds[] = {
     {"adaptive, nothing more", 5,
      MODEL(.kind = NJ_STRATEGY_ADAPTIVE, .type = NJ_BLOCKING, .how = {PRODUCE, PRODUCE, DISPATCH},
            .n_callers = 3, .n_pool = 2, .says = true)},
-    {"epc, a task brings another", 4,
+    {"epc, a task adds another", 4,
      MODEL(.kind = NJ_STRATEGY_EPC, .type = NJ_BLOCKING, .how = {PRODUCE, PRODUCE}, .n_callers = 2,
            .n_pool = 2, .brings = true)},
     {"stopped", 3,
@@ -455,7 +455,7 @@ const struct relaxed_world relaxed_strategy_worlds[] = {
     {"dual, two stay", 5,
      MODEL(.kind = NJ_STRATEGY_DUAL, .type = NJ_BLOCKING, .how = {DISPATCH, DISPATCH},
            .n_callers = 2, .n_pool = 3, .keeps_two = true)},
-    {"dual, two stay, who produces", 5,
+    {"dual, two stay, which produces", 5,
      MODEL(.kind = NJ_STRATEGY_DUAL, .type = NJ_EITHER, .how = {PRODUCE, DISPATCH}, .n_callers = 2,
            .n_pool = 3, .keeps_two = true)},
     {"dual, stopped", 5,

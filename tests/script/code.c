@@ -151,7 +151,7 @@ static bool is(struct code *x, const char *token)
 static void want(struct code *x, const char *token)
 {
     if (!is(x, token))
-        fail(x, "'%s' should stand before \"%.*s\"", token, (int)strcspn(x->p, "\n"), x->p);
+        fail(x, "expected '%s' before \"%.*s\"", token, (int)strcspn(x->p, "\n"), x->p);
 }
 
 static void open_parenthesis(struct code *x)
@@ -264,7 +264,7 @@ static number atom(struct code *x)
         }
     }
     if (!word(x, name))
-        fail(x, "a number should stand before \"%.*s\"", (int)strcspn(begin, "\n}"), begin);
+        fail(x, "expected a number before \"%.*s\"", (int)strcspn(begin, "\n}"), begin);
     for (size_t i = 0; i < NJ_ARRAY_LEN(functions); i++)
         if (strcmp(name, functions[i]) == 0)
             return function(x, name);
@@ -470,7 +470,7 @@ static void assignment(struct code *x)
     while (named && op < NJ_ARRAY_LEN(ops) && !is(x, ops[op]))
         op++;
     if (!named || op == NJ_ARRAY_LEN(ops) || *x->p == '=')
-        fail(x, "no statement that this runner knows: %.*s", (int)strcspn(begin, "\n}"), begin);
+        fail(x, "unknown statement: %.*s", (int)strcspn(begin, "\n}"), begin);
     number n = expression(x);
     struct variable *v = variable(x->r, name, op == 3);
     if (!v)

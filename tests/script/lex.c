@@ -49,7 +49,7 @@ bool lex_is(struct script *s, const char *token)
 void lex_want(struct script *s, const char *token)
 {
     if (!lex_is(s, token))
-        script_fail(s, s->line, "'%s' should stand before \"%.20s\"", token, s->p);
+        script_fail(s, s->line, "expected '%s' before \"%.20s\"", token, s->p);
 }
 
 bool lex_number(struct script *s, int64_t *n)
@@ -114,9 +114,9 @@ static int64_t constant(struct script *s)
     if (lex_is(s, "-"))
         return -lex_want_number(s, "what follows '-'");
     if (!lex_word(s, word))
-        script_fail(s, s->line, "a value should stand before \"%.20s\"", s->p);
+        script_fail(s, s->line, "expected a value before \"%.20s\"", s->p);
     if (!name_value(word, &n))
-        script_fail(s, s->line, "%s is no constant that this runner knows", word);
+        script_fail(s, s->line, "unknown constant %s", word);
     return n;
 }
 

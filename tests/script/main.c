@@ -283,19 +283,20 @@ static init_fn *load(const char *path)
 
 static int usage(FILE *to)
 {
-    fputs("usage: nj-script [OPTIONS] FILE.pkt|FOLDER...\n"
-          "\n"
-          "Runs scripts of packets, of a folder all *.pkt in it (docs/rfc/packetdrill.md).\n"
-          "\n"
-          "  --ipv6          over IPv6, but for scripts that name a version\n"
-          "  --foreign       scripts of another stack: no shell commands, and what RFCs leave to\n"
-          "                  the sender is not compared\n"
-          "  --must-fail     a script passes when it fails as its first line says\n"
-          "  --pattern WORD  only files with WORD in their name\n"
-          "  --so FILE       the stack [libnightjar-packetdrill.so beside this program]\n"
-          "\n"
-          "Exit status: 0 when all passed, 1 when a script failed, 2 for a wrong argument.\n",
-          to);
+    fputs(
+        "usage: nj-script [OPTIONS] FILE.pkt|FOLDER...\n"
+        "\n"
+        "Runs scripts of packets, of a folder all *.pkt in it (docs/rfc/packetdrill.md).\n"
+        "\n"
+        "  --ipv6          over IPv6, but for scripts that name a version\n"
+        "  --foreign       scripts of another stack: no shell commands, and choices that the RFCs\n"
+        "                  leave to the sender are not compared\n"
+        "  --must-fail     a script passes when it fails as its first line says\n"
+        "  --pattern WORD  only files with WORD in their name\n"
+        "  --so FILE       the stack [libnightjar-packetdrill.so beside this program]\n"
+        "\n"
+        "Exit status: 0 when all passed, 1 when a script failed, 2 for a wrong argument.\n",
+        to);
     return to == stdout ? 0 : 2;
 }
 

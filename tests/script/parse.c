@@ -72,7 +72,7 @@ static int64_t seconds(struct script *s)
             us += (*s->p - '0') * unit;
     }
     if (s->p == begin)
-        script_fail(s, s->line, "a time should stand before \"%.20s\"", s->p);
+        script_fail(s, s->line, "expected a time before \"%.20s\"", s->p);
     return whole * 1000000 + us;
 }
 
@@ -112,7 +112,7 @@ static void result(struct script *s, struct event *e)
         return;
     e->error = name_errno(word);
     if (!e->error)
-        script_fail(s, s->line, "%s is no errno that this runner knows", word);
+        script_fail(s, s->line, "unknown errno %s", word);
 }
 
 static void call(struct script *s, struct event *e)
@@ -202,5 +202,5 @@ void script_parse(struct script *s)
         event(s, &s->event[s->n_events++]);
     }
     if (s->n_events == 0)
-        script_fail(s, 1, "there is nothing in it");
+        script_fail(s, 1, "the script is empty");
 }

@@ -45,7 +45,7 @@ static const struct value *arg(struct job *j, uint32_t i)
     static const struct value none = {.kind = V_ELLIPSIS};
     if (i < j->event->args.n)
         return &j->event->args.item[i];
-    wrong(j, "%s() wants more arguments", j->event->call);
+    wrong(j, "%s() needs more arguments", j->event->call);
     return &none;
 }
 
@@ -485,7 +485,7 @@ void job_run(struct job *j)
             return;
         }
     }
-    wrong(j, "%s() is not known here", j->event->call);
+    wrong(j, "unknown call %s()", j->event->call);
 }
 
 /* A new descriptor is mapped to the number in the script. */

@@ -205,7 +205,7 @@ static void next_segment(struct run *r, const struct event *e, struct pkt *got, 
     }
     const char *wrong = wire_parse(packet, n, got);
     if (wrong)
-        script_fail(r->s, e->line, "what was sent is broken: %s", wrong);
+        script_fail(r->s, e->line, "the sent packet is invalid: %s", wrong);
     if (peer->local_port == 0)
         peer->local_port = got->sport; /* active open: our side chose the port */
     if (peer->new_isn && (got->flags & NJ_TCP_SYN)) {
@@ -283,7 +283,7 @@ void run_nothing_left(struct run *r)
         return;
     const char *wrong = wire_parse(packet, n, &got);
     if (wrong)
-        script_fail(r->s, r->s->line, "what was sent last is broken: %s", wrong);
+        script_fail(r->s, r->s->line, "the last sent packet is invalid: %s", wrong);
     to_script(r->cur, &got);
     fail_segment(r, r->s->line, NULL, &got, at_us, "a segment that no line expects");
 }

@@ -41,7 +41,7 @@ static void bracket_words(struct script *s, struct pkt *p)
 
     do {
         if (!lex_word(s, word))
-            script_fail(s, s->line, "a word such as ect0 should stand before \"%.20s\"", s->p);
+            script_fail(s, s->line, "expected a word such as ect0 before \"%.20s\"", s->p);
         bool known = false;
         for (unsigned i = 0; i < NJ_ARRAY_LEN(ecn_words); i++) {
             if (strcmp(word, ecn_words[i]) == 0) {
@@ -52,7 +52,7 @@ static void bracket_words(struct script *s, struct pkt *p)
         if (strcmp(word, "badsum") == 0)
             known = p->bad_sum = true;
         if (!known)
-            script_fail(s, s->line, "[%s] is not known", word);
+            script_fail(s, s->line, "unknown word [%s]", word);
     } while (lex_is(s, ","));
     lex_want(s, "]");
 }
@@ -170,7 +170,7 @@ static void icmp(struct script *s, struct pkt *p)
             return;
         }
     }
-    script_fail(s, s->line, "icmp unreachable %s is not known", word);
+    script_fail(s, s->line, "unknown icmp unreachable %s", word);
 }
 
 static bool range_in_brackets(struct script *s)

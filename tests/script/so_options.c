@@ -179,7 +179,7 @@ static int set_linger(struct sock *s, const void *value, socklen_t n)
     return 0;
 }
 
-/* Buffers have a fixed size, so setting another one is refused. An address is never in use longer
+/* Buffers have a fixed size, so setting another size is refused. An address is never in use longer
  * than its connection, so SO_REUSEADDR always succeeds. */
 static int set_option(struct so_world *w, struct sock *s, int level, int name, int v)
 {

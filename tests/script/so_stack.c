@@ -156,7 +156,7 @@ int so_netdev_receive(void *arg, void *bytes, size_t *n, long long *time_us)
 
     so_lock(w);
     if (!so_wait(w, something_out, w, w->now + SO_NEVER_US * NJ_US)) {
-        *n = 0; /* nothing is left that could make it send */
+        *n = 0; /* no event is left that could make it send */
         so_unlock(w);
         return 0;
     }
@@ -206,7 +206,7 @@ static void let_waiters_go(struct so_world *w)
         pthread_cond_broadcast(&w->turn);
         while (waits(w, number))
             pthread_cond_wait(&w->turn, &w->lock);
-        x = w->waiters; /* its effects may let another one continue */
+        x = w->waiters; /* its effects may let another call continue */
     }
 }
 
@@ -351,7 +351,7 @@ static bool take_flags(struct so_world *w, struct nj_tcp_config *c, const char *
     snprintf(text, sizeof text, "%s", flags ? flags : "");
     for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
         if (!take_flag(w, c, word)) {
-            fprintf(stderr, "libnightjar-packetdrill: --so_flags: %s is not known\n", word);
+            fprintf(stderr, "libnightjar-packetdrill: --so_flags: unknown word %s\n", word);
             return false;
         }
     }

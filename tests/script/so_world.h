@@ -73,7 +73,7 @@ struct waiter {
     void *arg;
     nj_ns deadline;
     uint64_t number;
-    bool go; /* it may continue, and nothing else happens until it has returned */
+    bool go; /* it may continue, and all other calls wait until it has returned */
 };
 
 struct so_world {

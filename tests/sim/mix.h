@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one seed brings: the faults of its network, the habits of its clients and of its files. */
+/* Parameters of one seed: the faults of its network, the behaviour of its clients and files. */
 #ifndef NJ_TESTS_SIM_MIX_H
 #define NJ_TESTS_SIM_MIX_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rate limits of the server in some seeds: a policy, a change to another one, and a check that the
- * sent bytes comply. */
+/* Rate limits of the server in some seeds: a policy, a change to another policy, and a check that
+ * the sent bytes comply. */
 #ifndef NJ_TESTS_SIM_PACE_H
 #define NJ_TESTS_SIM_PACE_H
 

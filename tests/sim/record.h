@@ -25,7 +25,7 @@ void nj_sim_record_begin(struct sim_record *r, uint64_t seed, nj_ns zero);
 void nj_sim_record_fail(struct sim_record *r, nj_ns now, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A packet is sent; `from` is 0 or 1, `fate` is "" or what the link does to it. */
+/* A packet is sent; `from` is 0 or 1, `fate` is "" or the fault of the link. */
 void nj_sim_record_frame(struct sim_record *r, nj_ns now, unsigned from, const uint8_t *bytes,
                          uint32_t n_bytes, const char *fate);
 /* Another event, as a line of the trace. */

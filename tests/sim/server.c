@@ -9,7 +9,7 @@
 #include "store/file_reader.h"
 #include "tcp/mbuf_priv.h"
 
-/* Consecutive steps that request another one at once while nothing moves: a livelock beyond
+/* Consecutive steps that request another step at once while no packet moves: a livelock beyond
  * this. */
 #define VAIN_MAX 2000u
 
@@ -208,7 +208,9 @@ void nj_sim_lane_step(struct sim_lane *l)
         l->n_vain = 0;
     l->progress_seen = sim->progress;
     if (++l->n_vain > VAIN_MAX)
-        nj_sim_fail(sim, "shard %u wants to run at once for ever, and nothing moves", l->index);
+        nj_sim_fail(sim,
+                    "shard %u requests another step at once without an end, and no packet moves",
+                    l->index);
 }
 
 void nj_sim_server_read(struct sim *sim)

@@ -326,7 +326,7 @@ static struct tsim_side *accept_from(struct tsim *sim, unsigned host, struct nj_
     struct tsim_flow *f = nj_tsim_find(sim, host, t->lport, t->rport);
 
     if (!f || f->side[host].state != TSIM_ABSENT) {
-        nj_tsim_log(sim, "host %u: somebody unknown came", host);
+        nj_tsim_log(sim, "host %u: an unknown peer connected", host);
         nj_tcp_release(&sim->host[host].tcp, tcb, sim->now);
         return NULL;
     }

@@ -31,7 +31,7 @@ static void leaves(struct tsim_host *h, uint8_t *frame, uint32_t n_bytes)
     struct sim_raw r;
 
     if (!nj_sim_raw_parse(frame, n_bytes, &r)) {
-        nj_tsim_fail(sim, "host %u sends what is no TCP segment", h->index);
+        nj_tsim_fail(sim, "host %u sends a packet that is no TCP segment", h->index);
         return;
     }
     h->n_resets += !!(r.flags & NJ_TCP_RST);

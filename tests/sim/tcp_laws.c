@@ -101,7 +101,7 @@ void nj_tsim_check_resent(struct tsim_side *s, const struct sim_raw *r)
                    nj_counter_read(&h->counters, NJ_C_drop_tcp_paws) > 0 ||
                    nj_counter_read(&h->counters, NJ_C_drop_tcp_ack) > 0;
     if (!lies && !unheard && r->seq != l.snd_una && was_sacked(k, r->seq, r->seq + r->n_data))
-        law(s, "sends again what was SACKed", r->seq - k->iss, r->n_data);
+        law(s, "retransmits SACKed data", r->seq - k->iss, r->n_data);
 }
 
 /* --- counts -------------------------------------------------------------------------------- */

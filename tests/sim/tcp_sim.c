@@ -90,7 +90,7 @@ static void moment(struct tsim *sim, nj_ns until)
         if (nj_tsim_host_next(&sim->host[i]) <= sim->now)
             nj_tsim_host_step(&sim->host[i]);
     if (++sim->n_moments > MOMENTS_MAX)
-        nj_tsim_fail(sim, "stuck: something happens for ever");
+        nj_tsim_fail(sim, "stuck: events without an end");
 }
 
 static bool quiet(const struct tsim *sim)

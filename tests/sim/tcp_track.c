@@ -58,13 +58,13 @@ static void check_promises(struct tsim_flow *f, unsigned from, const struct sim_
         return;
     if (k->acked_any && nj_seq_lt(r->ack, k->last_ack))
         law(f, from, "ACK goes back", k->last_ack, r->ack);
-    /* TIME_WAIT advertises nothing more, also in reply to a SYN-ACK caused by an old SYN. */
+    /* TIME_WAIT advertises no window, also in reply to a SYN-ACK caused by an old SYN. */
     bool all_came = f->track[!from].fin || k->peer_done || f->side[from].peer_fin;
     if (k->acked_any && !all_came && nj_seq_lt(edge, k->told_edge))
-        law(f, from, "the window's right edge goes back", k->told_edge, edge);
+        law(f, from, "the window's right edge moves back", k->told_edge, edge);
     const struct tsim_track *peer = &f->track[!from];
     if (peer->syn && !peer->again && nj_seq_lt(peer->max, r->ack))
-        law(f, from, "ACK of what was never sent", peer->max, r->ack);
+        law(f, from, "ACK of data that was never sent", peer->max, r->ack);
     k->acked_any = true;
     k->last_ack = r->ack;
     k->told_edge = edge;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a line of the access log has to be, whatever the record held: for tests and fuzzers. Each
- * check returns NULL, or what is wrong. */
+/* Requirements for a line of the access log, for any record: for tests and fuzzers. Each check
+ * returns NULL, or the error. */
 #ifndef NJ_TESTS_ACCESS_CHECK_H
 #define NJ_TESTS_ACCESS_CHECK_H
 
@@ -121,7 +121,7 @@ static inline const char *access_check_json(const char *line, size_t n)
     return access_skip(&r, "}\n") && r.p == r.end ? NULL : "something behind the object";
 }
 
-/* A field in quotes, and that it says exactly `want` when its escapes are taken back. */
+/* Check a field in quotes: unescaped, it must equal `want`. */
 static inline const char *access_skip_quoted(struct access_reader *r, const void *want, size_t n)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -141,7 +141,7 @@ static inline const char *access_skip_quoted(struct access_reader *r, const void
             r->p += 3;
         }
         if (got != byte[i])
-            return "a field says something else";
+            return "a field has another value";
     }
     return NULL;
 }

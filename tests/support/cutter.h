@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device with checksum offload and TSO makes of a packet: it reads the mbuf's flags and
- * lengths as a driver does, and nothing that only the sender knows. */
+/* The packets that a device with checksum offload and TSO makes of one packet. Like a driver, it
+ * reads only the mbuf's flags and lengths. */
 #ifndef NJ_TESTS_SUPPORT_CUTTER_H
 #define NJ_TESTS_SUPPORT_CUTTER_H
 
@@ -16,7 +16,7 @@ struct nj_cutter {
 
 /* `m` begins with its IP header; it stays the caller's, and is only read. */
 void nj_cutter_init(struct nj_cutter *c, const struct rte_mbuf *m);
-/* The next packet as it goes onto the wire, from `pool`; NULL after the last. */
+/* The next packet as sent on the wire, from `pool`; NULL after the last. */
 struct rte_mbuf *nj_cutter_next(struct nj_cutter *c, struct rte_mempool *pool);
 
 #endif

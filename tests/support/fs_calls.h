@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * System calls that a test can hold up: functions of libc that the file store calls, in the test's
- * own program, where they stand before those of libc (or of a sanitizer, which they call). A thread
- * whose `gate` is set stops in the call that the gate names, as it would in a disk that does not
- * answer; a thread whose `on_call` is set calls that before each. For tests of one file.
+/* System calls that a test can block: the libc functions that the file store calls, defined in the
+ * test's own program, where they replace those of libc (or of a sanitizer, which they call). A
+ * thread whose `gate` is set stops in the call that the gate names, as with a disk that does not
+ * answer. A thread whose `on_call` is set calls that function before each. For tests of one file.
  */
 #ifndef NJ_TESTS_FS_CALLS_H
 #define NJ_TESTS_FS_CALLS_H
@@ -47,7 +46,7 @@ static bool pass(const char *call, bool after)
     return g->fails;
 }
 
-/* With offsets of 64 bits the names of some are others. */
+/* With 64-bit offsets some functions have other names. */
 static struct {
     __typeof__(&pread) pread;
     __typeof__(&fstat) fstat;
@@ -75,7 +74,7 @@ __attribute__((constructor)) static void find_next(void)
     next.clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
 }
 
-/* So many calls of this thread fail with this errno. */
+/* The number of further preads of this thread that fail with this errno. */
 static _Thread_local uint32_t n_preads_fail;
 static _Thread_local int pread_errno;
 
@@ -140,8 +139,7 @@ int nanosleep(const struct timespec *wait, struct timespec *left)
     return next.nanosleep(wait, left);
 }
 
-/* The store's clocks: the coarse one is ahead by so much, and of the wall clock a test may say what
- * it shows. */
+/* The store's clocks: the coarse one is ahead by this time, and a test may set the wall clock. */
 static _Atomic int64_t coarse_ahead_s, wall_ns;
 
 int clock_gettime(clockid_t id, struct timespec *ts)

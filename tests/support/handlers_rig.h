@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A shard with routes (shard_rig.h), and clients that speak HTTP/2 to it by nghttp2. Nothing is
- * sent or stepped but by hr_step() and what calls it, and time passes only when a test says so.
- */
+/* * A shard with routes (shard_rig.h), and clients that speak HTTP/2 to it by nghttp2. Only
+ * hr_step() and its callers send and step, and only the test advances the time. */
 #ifndef NJ_TESTS_SUPPORT_HANDLERS_RIG_H
 #define NJ_TESTS_SUPPORT_HANDLERS_RIG_H
 
@@ -21,10 +19,10 @@
 #define HR_OUT       65536u
 #define HR_CLASS     "own"
 
-/* One request of a client, and what came back. */
+/* One request of a client, and its response. */
 struct hr_reply {
     uint64_t n_send, n_sent; /* of the request's body */
-    uint64_t may_send;       /* so much of it for now */
+    uint64_t may_send;       /* the bytes of it that may be sent now */
     bool no_end;             /* the body is not ended */
     int status;
     bool closed, ended; /* ended: with END_STREAM */
@@ -42,7 +40,7 @@ struct hr_client {
     struct rig *r;
     struct rig_peer *p;
     nghttp2_session *s;
-    uint8_t out[HR_OUT]; /* what nghttp2 has to say; the shard's receive window lets it go */
+    uint8_t out[HR_OUT]; /* nghttp2's output, as far as the shard's receive window allows */
     uint32_t n_out;
     bool goaway;
     uint32_t n_windows;                /* WINDOW_UPDATEs that came for the connection */
@@ -61,7 +59,7 @@ struct hr {
     uint32_t n_jobs, n_flushed, jobs_max; /* no worker sees a task before it was flushed */
     bool workers_slow, workers_stopped;
     struct nj_task *job[HR_JOBS_MAX];
-    nj_ns clock; /* what the measuring clock shows */
+    nj_ns clock; /* the value of the measuring clock */
     char log[256];
 };
 
@@ -134,7 +132,7 @@ static inline void hr_log(void *ctx, const char *line)
 
 /* ---- life ---- */
 
-/* The shard does not stand yet: config may be changed before hr_start(). */
+/* The shard is not created yet: config may be changed before hr_start(). */
 static inline struct hr *hr_new(const struct nj_route *routes, uint32_t n)
 {
     char why[256];
@@ -183,7 +181,7 @@ static inline void hr_free(struct hr *h)
     free(h);
 }
 
-/* ---- what comes to a client ---- */
+/* ---- input of a client ---- */
 
 static inline struct hr_reply *hr_reply_of(struct hr_client *c, int32_t id)
 {
@@ -311,7 +309,7 @@ static inline struct hr_client *hr_connect_with(struct hr *h, const struct hr_op
     return hr_connect_from(h, RIG_PEER_IP, o);
 }
 
-/* Frames, one behind the other. */
+/* Collect nghttp2's frames, one behind the other. */
 static inline void hr_gather(struct hr_client *c)
 {
     const uint8_t *data;
@@ -324,7 +322,7 @@ static inline void hr_gather(struct hr_client *c)
     }
 }
 
-/* What it has to say, in segments. */
+/* Send the client's output, in segments. */
 static inline bool hr_flush(struct hr_client *c)
 {
     struct rig_peer *p = c->p;
@@ -354,7 +352,7 @@ static inline void hr_feed(struct hr_client *c)
     p->n_got = 0;
 }
 
-/* What clients have to say, one step, and what they hear. False: nothing happened. */
+/* Send the clients' output, run one step, and deliver their input. False: nothing happened. */
 static inline bool hr_step(struct hr *h)
 {
     bool any = h->r->n_in > 0;
@@ -369,7 +367,7 @@ static inline bool hr_step(struct hr *h)
     return any;
 }
 
-/* Until nothing happens, time standing still. */
+/* Step until nothing happens, without time passing. */
 static inline void hr_settle(struct hr *h)
 {
     for (uint32_t i = 0; i < 20000; i++)
@@ -440,7 +438,7 @@ static inline int32_t hr_ask(struct hr_client *c, const char *method, const char
     return id;
 }
 
-/* A request of these fields and no others. Returns the stream. */
+/* A request with exactly these fields. Returns the stream. */
 static inline int32_t hr_ask_fields(struct hr_client *c, const nghttp2_nv *nv, size_t n)
 {
     int32_t id = (int32_t)nghttp2_session_get_next_stream_id(c->s);

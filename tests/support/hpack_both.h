@@ -118,7 +118,7 @@ static inline int both_theirs(struct both *b, const uint8_t **at, const uint8_t 
     }
 }
 
-/* A block. What nj__hpack_decode_next() returned last: 0, -1, or -2 when memory ran out. */
+/* A block. Returns the last result of nj__hpack_decode_next(): 0, -1, or -2 when memory ran out. */
 static inline int both_block(struct both *b, const uint8_t *data, size_t n_bytes)
 {
     const uint8_t *at = data;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The mempool is filled in field by field and its objects are kept on a stack by mempool ops of our
- * own: rte_mempool_create() would want memzones, and those want the EAL.
- */
+/* * The mempool is filled in field by field and its objects are kept on a stack by mempool ops of
+ * our own: rte_mempool_create() needs memzones, which need the EAL. */
 #include "support/mbuf_env.h"
 
 #include <stdlib.h>
@@ -90,7 +88,7 @@ static unsigned stack_count(const struct rte_mempool *mp)
     return s->n;
 }
 
-/* Index of our ops in DPDK's table, registered when first asked for. */
+/* Index of our ops in DPDK's table, registered at the first call. */
 static int ops_index(void)
 {
     static const struct rte_mempool_ops ops = {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Mbufs for unit tests, without the EAL.
+/* * Mbufs for unit tests, without the EAL.
  *
  * Starting the EAL costs 130 ms in each test process, because Debian's loads every driver it finds.
- * A mempool needs none of that: this one is put together by hand, on malloc(). Every mbuf is an
- * allocation of its own and is poisoned while it lies in the pool, so AddressSanitizer sees a
- * write past its end and any use after it was freed.
+ * A mempool needs no driver: this one is built by hand, on malloc(). Every mbuf is an allocation of
+ * its own and is poisoned while it is in the pool, so AddressSanitizer sees a write past its end
+ * and any use after it was freed.
  *
- * What does need the EAL (rte_ring_create(), rte_malloc(), devices) calls nj_test_eal() first.
- */
+ * Tests of functions that need the EAL (rte_ring_create(), rte_malloc(), devices) call
+ * nj_test_eal() first. */
 #ifndef NJ_TESTS_SUPPORT_MBUF_ENV_H
 #define NJ_TESTS_SUPPORT_MBUF_ENV_H
 
@@ -22,13 +21,13 @@
 #define NJ_TEST_PRIV_BYTES 64u
 
 /* A pool of `n` mbufs with RTE_MBUF_DEFAULT_BUF_SIZE of data room, without a cache. Any thread may
- * take and put. Aborts when memory is refused; stays until the process ends or it is freed. */
+ * take and put. Aborts without memory. Valid until the process ends or it is freed. */
 struct rte_mempool *nj_test_pool(unsigned n);
 
 /* Free `pool` and its mbufs, all of which must be back. Not required at the end of a test. */
 void nj_test_pool_free(struct rte_mempool *pool);
 
-/* Is every mbuf back? The question to ask at the end of a test. */
+/* Whether every mbuf was returned. To be checked at the end of a test. */
 bool nj_test_pool_full(const struct rte_mempool *pool);
 
 /* An mbuf of one segment with a copy of `n` bytes, or NULL when the pool is empty. Aborts when they

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A table of neighbours without a shard, and what it sends, taken apart. */
+/* A table of neighbours without a shard, and its parsed output. */
 #ifndef NJ_TESTS_SUPPORT_NEIGH_BENCH_H
 #define NJ_TESTS_SUPPORT_NEIGH_BENCH_H
 

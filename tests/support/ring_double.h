@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A disk of the test's in place of lib/store/io_uring.c: what is the same for all such disks. The
- * program that includes this has `disk`, and defines the reads and the wake-ups. */
+/* A fake disk instead of lib/store/io_uring.c: the common part of all such disks. The program that
+ * includes this defines `disk`, the reads and the wake-ups. */
 #ifndef NJ_TESTS_RING_DOUBLE_H
 #define NJ_TESTS_RING_DOUBLE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A key for tests of several shards: any that spreads (nj_rss_key_spreads()). */
+/* A key for tests of several shards: any key for which nj_rss_key_spreads() is true. */
 #ifndef NJ_TESTS_SUPPORT_RSS_KEY_H
 #define NJ_TESTS_SUPPORT_RSS_KEY_H
 

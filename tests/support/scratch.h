@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A folder in /tmp for one test. With scratch_remove() as the .fini of its suite nothing is left of
- * it, whether the test passes or an assertion fails: each test is a process of its own. */
+/* A folder in /tmp for one test. With scratch_remove() as the .fini of its suite it is removed,
+ * also when an assertion fails: each test is a process of its own. */
 #ifndef NJ_TESTS_SCRATCH_H
 #define NJ_TESTS_SCRATCH_H
 
@@ -29,7 +29,7 @@ static inline int scratch_remove_one(const char *path, const struct stat *st, in
 
 static inline void scratch_remove(void)
 {
-    if (geteuid() != getuid()) /* a test that acts as somebody else did not come to its end */
+    if (geteuid() != getuid()) /* a test that acts as another user failed before its end */
         cr_assert_eq(seteuid(getuid()), 0);
     if (scratch[0])
         nftw(scratch, scratch_remove_one, 8, FTW_DEPTH | FTW_PHYS);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Shards with responses, in virtual time: what is woken sends what it is shown, as HTTP/2 does, in
- * frames of 16 KiB, until it is refused. Time goes from one thing that is due to the next.
- */
+/* Shards with responses, in virtual time. A woken response sends the bytes that its body shows, as
+ * HTTP/2 does, in frames of 16 KiB, until it is refused. Time advances from one due event to the
+ * next. */
 #ifndef NJ_TESTS_SHAPE_RIG_H
 #define NJ_TESTS_SHAPE_RIG_H
 
@@ -138,7 +137,7 @@ static inline struct rig_res *rig_add(struct rig *w, uint32_t shard, uint32_t cl
     return r;
 }
 
-/* So many without an end, of so many clients in turn, `client` the first of them. */
+/* Add endless responses, for the clients in turn from `client` on. */
 static inline void rig_crowd(struct rig *w, uint32_t shard, uint32_t class_index, uint32_t n,
                              uint64_t client, uint32_t n_clients)
 {
@@ -153,7 +152,7 @@ static inline void rig_mark(struct rig *w)
         w->res[i].mark = w->res[i].sent;
 }
 
-/* What these responses sent since then. */
+/* Bytes that these responses sent since rig_mark(). */
 static inline uint64_t rig_sum(const struct rig *w, uint32_t from, uint32_t to)
 {
     uint64_t n = 0;
@@ -189,7 +188,7 @@ static inline uint64_t rig_in_ms(const struct rig *w, uint32_t ms)
     return ms < w->n_ms ? w->per_ms[0][ms] + w->per_ms[1][ms] : 0;
 }
 
-/* As lib/h2/stream.c: one frame after the other, until nothing is shown. */
+/* As lib/h2/stream.c: one frame after the other, until the body shows no bytes. */
 static inline void rig_send(struct rig_res *r)
 {
     struct nj_body *b = &r->f.body;
@@ -267,7 +266,7 @@ static inline void rig_class(struct rig *w, uint32_t i, uint64_t rate, uint64_t 
         w->policy.n_classes = i + 1;
 }
 
-/* A world that begins with two classes, within so much of the whole server (0: any). */
+/* A world that begins with two classes, and a rate of the whole server (0: unlimited). */
 static inline void rig_two(struct rig *w, uint32_t n_shards, uint32_t res_max, uint64_t total,
                            struct nj_limit first, struct nj_limit second)
 {
@@ -349,7 +348,8 @@ static inline uint64_t rig_count(const struct rig *w, enum nj_counter c)
     return sum;
 }
 
-/* What was charged is what was sent; everybody goes, and nothing is left. */
+/* Check that the charged bytes are the sent ones, end all responses, and check that none is left.
+ */
 static inline void rig_fini(struct rig *w)
 {
     cr_expect_eq(rig_count(w, NJ_C_shape_bytes), rig_sent(w));

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A whole shard on arrays: frames in, frames out, files that are made up, and peers that speak TCP
- * by hand. For unit tests and fuzzers; failed checks abort.
+/* * A whole shard on arrays: frames in, frames out, generated files, and peers with a minimal TCP.
+ * For unit tests and fuzzers; failed checks abort.
  *
- * We are 198.18.0.2/24; peers live on the link with 198.18.0.1 and above, all at one MAC, which
- * the rig tells when asked by ARP unless told not to.
- */
+ * We are 198.18.0.2/24; peers live on the link with 198.18.0.1 and above, all at one MAC address.
+ * The rig answers ARP requests for it, unless a test disables that. */
 #ifndef NJ_TESTS_SUPPORT_SHARD_RIG_H
 #define NJ_TESTS_SUPPORT_SHARD_RIG_H
 
@@ -48,14 +46,14 @@ struct rig_frame {
     uint8_t bytes[RIG_FRAME];
 };
 
-/* One end of a connection, as simple as it can be: what arrives in order is kept and acknowledged
- * before the next step. */
+/* One end of a connection, as simple as possible: bytes in order are kept and acknowledged before
+ * the next step. */
 struct rig_peer {
-    bool used, manual;                  /* manual: nothing is acknowledged by itself */
+    bool used, manual;                  /* manual: without automatic acknowledgments */
     struct nj_tuple tuple;              /* local = the peer */
     uint32_t snd_nxt, snd_una, rcv_nxt; /* of the peer */
-    uint32_t rcv_wnd;                   /* what it offers, unscaled: at most 65535 */
-    uint32_t srv_wnd;                   /* what the shard offered last, unscaled */
+    uint32_t rcv_wnd;                   /* the window that it offers, unscaled: at most 65535 */
+    uint32_t srv_wnd;                   /* the last window of the shard, unscaled */
     bool got_synack, got_fin, got_rst, ack_due;
     uint64_t n_got; /* bytes in order, of which the first RIG_GOT_MAX are kept */
     uint8_t *got;
@@ -68,8 +66,8 @@ struct rig {
     nj_ns now;
     uint32_t n_in, n_steered;
     struct rte_mbuf *in[RIG_IN_MAX], *steered[RIG_IN_MAX];
-    uint32_t tx_room; /* frames that the device takes from now on */
-    uint64_t n_out;   /* frames that it took; the last RIG_OUT_MAX are kept */
+    uint32_t tx_room; /* frames that the device still accepts */
+    uint64_t n_out;   /* frames that it accepted; the last RIG_OUT_MAX are kept */
     struct rig_frame out[RIG_OUT_MAX];
     bool no_arp;
     uint32_t n_forwarded, n_shared;
@@ -344,7 +342,8 @@ static inline void rig_peer_rx(struct rig *r, const struct nj_seg *seg, const ui
     }
 }
 
-/* A peer tells its MAC address; who checks an address of its own hears nothing. */
+/* A peer advertises its MAC address. A neighbour solicitation for duplicate address detection gets
+ * no answer. */
 static inline void rig_advert(struct rig *r, const struct nj_packet *asked)
 {
     struct rte_mbuf *m = rte_pktmbuf_alloc(r->rx_pool);
@@ -359,7 +358,7 @@ static inline void rig_advert(struct rig *r, const struct nj_packet *asked)
     rig_queue(r, m);
 }
 
-/* A frame the shard sent: keep it, answer ARP, and give it to its peer. */
+/* A frame that the shard sent: store it, answer ARP, and deliver it to its peer. */
 static inline void rig_frame_out(struct rig *r, struct rte_mbuf *m)
 {
     struct rig_frame *f = &r->out[r->n_out++ % RIG_OUT_MAX];
@@ -373,7 +372,7 @@ static inline void rig_frame_out(struct rig *r, struct rte_mbuf *m)
     struct nj_iface who = {
         .mac = eth->dst_addr, .mtu = 1500, .n_addrs = 1, .addr = {{rig_addr(RIG_PEER_IP), 0, 0}}};
     if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
-        memcpy(&who.addr[0].ip.b[12], f->bytes + 30, 4); /* whoever it is for */
+        memcpy(&who.addr[0].ip.b[12], f->bytes + 30, 4); /* for any destination */
     bool v6 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6);
     if (v6) {
         who.ip6 = true;
@@ -387,7 +386,7 @@ static inline void rig_frame_out(struct rig *r, struct rte_mbuf *m)
         rig_arp(r, false, ntohl(nj_addr_to_v4(&p.arp.target)), &rig_peer_mac, RIG_IP);
     if (p.kind == NJ_PACKET_TCP)
         rig_peer_rx(r, &p.tcp, f->bytes);
-    else /* what we send is well-formed */
+    else /* our frames are well-formed */
         NJ_CHECK(p.kind == NJ_PACKET_ARP || p.kind == NJ_PACKET_ND ||
                  p.drop == NJ_C_drop_icmp_type || (v6 && p.drop == NJ_C_drop_ip_dst));
 }
@@ -493,7 +492,7 @@ static inline void rig_check_sums(const struct rig *r)
     NJ_CHECK(rig_count(r, NJ_C_tx_packets) == r->n_out);
 }
 
-/* What one connection may hold. */
+/* Check the bounds of one connection. */
 static inline void rig_check_bounds(struct rig *r)
 {
     const struct nj_flow_table *f = &r->s->tcp.flows;
@@ -508,7 +507,7 @@ static inline void rig_check_bounds(struct rig *r)
     }
 }
 
-/* One step of the shard; before it peers acknowledge what the step before brought. */
+/* One step of the shard. Before it the peers acknowledge the data of the step before. */
 static inline uint32_t rig_step(struct rig *r)
 {
     for (uint32_t i = 0; i < RIG_PEERS; i++)
@@ -674,7 +673,7 @@ static inline void rig_get(struct rig *r, struct rig_peer *p, uint32_t stream, c
     rig_send(r, p, buf, rig_h2_get(buf, stream, path));
 }
 
-/* How many whole frames of `type` arrived among what was kept; the payload of the last one. */
+/* The number of whole frames of `type` among the stored bytes; the payload of the last one. */
 static inline uint32_t rig_h2_frames(const struct rig_peer *p, uint8_t type, const uint8_t **last)
 {
     uint64_t n = p->n_got < RIG_GOT_MAX ? p->n_got : RIG_GOT_MAX;

@@ -41,14 +41,14 @@ uint16_t nj_dsl_default_mss(void)
 
 /* --- the wire -------------------------------------------------------------------------------- */
 
-/* What comes out goes through our own parser, checksums and all. */
+/* Parse emitted packets by our own parser, with checksums. */
 static void arrive(struct world *w, struct rte_mbuf *m, const struct nj_ip_meta *ip, nj_ns now)
 {
     struct nj_iface iface = peer_iface;
     struct nj_packet p;
 
-    iface.addr[0].ip = ip->dst; /* whoever it is that a script plays */
-    cr_assert_lt(w->n_out, DSL_OUT_MAX, "more segments than a test can want");
+    iface.addr[0].ip = ip->dst; /* for any address of the script */
+    cr_assert_lt(w->n_out, DSL_OUT_MAX, "more segments than a test may emit");
     cr_assert_leq(m->pkt_len, w->tcp.cfg.mtu, "segment of %u bytes", m->pkt_len);
     nj_eth_prepend(m, &iface.mac, &our_mac,
                    nj_addr_is_v4(&ip->dst) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Tests of TCP as scripts: "send this segment, expect that one", in virtual time.
+/* * Tests of TCP as scripts: "send this segment, expect that one", in virtual time.
  *
  * One struct world holds one struct nj_tcp and plays both its user and the peer. Sequence numbers
  * in a script are relative: `seq` to the sender's initial number, `ack` to the other's. So a SYN is
- * seq 0 and the first byte of a stream seq 1, whatever the real numbers are; they may wrap.
+ * seq 0 and the first byte of a stream seq 1, for any real numbers, which may wrap.
  *
  * Each script runs twice, over IPv4 and, with NJ_TEST_FAMILY=6 in the environment, over IPv6. The
  * MTU is 20 bytes larger then, so that a segment carries as much as over IPv4.
  *
- * With NJ_TEST_TSO=1 the wire begins with a device that cuts large segments, and a script sees what
- * it makes of them: nothing but the number of mbufs may differ.
+ * With NJ_TEST_TSO=1 the wire begins with a device that cuts large segments, and a script sees the
+ * resulting segments: only the number of mbufs may differ.
  *
- * The bytes of both streams follow from their position (nj_dsl_byte), so that whatever is delivered
- * or emitted is checked without a word in the test.
- */
+ * The bytes of both streams follow from their position (nj_dsl_byte), so that all delivered and
+ * emitted bytes are checked without code in the test. */
 #ifndef NJ_TESTS_SUPPORT_TCP_DSL_H
 #define NJ_TESTS_SUPPORT_TCP_DSL_H
 
@@ -39,9 +37,9 @@
 #define DSL_PORT    80
 #define DSL_OUT_MAX 1024u
 #define DSL_DATA    1600u
-#define DSL_V6_MORE 20u /* what an IPv6 header is longer than one of IPv4 */
+#define DSL_V6_MORE 20u /* the difference in length of the IPv6 and IPv4 headers */
 
-/* A segment of the script. What is left out is 0, or what the comment says. */
+/* A segment of the script. Omitted members are 0, or as in the comment. */
 struct dsl_seg {
     uint8_t flags;
     uint32_t seq, ack; /* relative */
@@ -82,7 +80,7 @@ struct world {
     uint32_t n_out, next_out;
     uint32_t n_cut,
         n_referred; /* segments that the device cut; mbufs in them that were references */
-    uint32_t room;  /* what config.room answers */
+    uint32_t room;  /* the return value of config.room */
     uint64_t n_fed;
 
     /* The peer. */
@@ -91,8 +89,8 @@ struct world {
     uint32_t irs;          /* the peer's initial sequence number */
     uint32_t iss;          /* ours, from the last SYN seen */
     uint16_t wnd;
-    bool ts, sack;       /* sack: EXPECT looks at the blocks of every segment */
-    uint32_t last_tsval; /* of what we emitted */
+    bool ts, sack;       /* sack: EXPECT checks the blocks of every segment */
+    uint32_t last_tsval; /* of our segments */
 
     /* The user. */
     struct nj_tcb *tcb; /* NULL once released */
@@ -103,29 +101,29 @@ struct world {
     uint32_t n_written;
 };
 
-/* What a test may want to differ. */
+/* Options of a test. */
 struct dsl_options {
     uint32_t conns_max, half_open_max, time_wait_max, pool_mbufs;
     bool ecn;
     uint32_t
-        tso_bytes_max; /* not 0: the device cuts segments, as it does for all with NJ_TEST_TSO=1 */
+        tso_bytes_max; /* not 0: the device cuts segments, as for all tests with NJ_TEST_TSO=1 */
     uint16_t tso_mbufs_max; /* 0: NJ_TSO_MBUFS_MAX */
     uint16_t mtu;
     const struct nj_cc_ops *cc; /* NULL: the default */
     uint32_t irs;
     bool has_iss;
-    uint32_t iss; /* wait until the clock gives this one */
+    uint32_t iss; /* wait until the clock gives this number */
 };
 
 void nj_dsl_init(struct world *w, const struct dsl_options *options);
-/* Abort what is left, and check that every mbuf and block is back and every segment accounted for.
- */
+/* Abort all connections, and check that every mbuf and block was returned and every segment
+ * counted. */
 void nj_dsl_fini(struct world *w);
-/* Are all mbufs in their pools, but for those that TCP has ready? It gives them back for that. */
+/* Whether all mbufs are in their pools, except those in TCP's cache, which is emptied first. */
 bool nj_dsl_mbufs_back(struct world *w);
 
 uint8_t nj_dsl_byte(uint32_t position, bool from_peer);
-/* What a SYN without an MSS option means: 536 or 1220. */
+/* The MSS that a SYN without an MSS option implies: 536 or 1220. */
 uint16_t nj_dsl_default_mss(void);
 
 /* Feed a segment to nj_tcp_input(), without a turn of the shard. */
@@ -139,24 +137,24 @@ struct dsl_out *nj_dsl_expect(struct world *w, const struct dsl_seg *s, int line
 struct dsl_out *nj_dsl_take(struct world *w); /* the next one, or NULL */
 void nj_dsl_nothing(struct world *w, int line);
 
-/* SYN (with what `syn` has for options), SYN-ACK, ACK; the user has the connection afterwards. */
+/* SYN (with the options in `syn`), SYN-ACK, ACK; the user has the connection afterwards. */
 void nj_dsl_open_with(struct world *w, const struct dsl_seg *syn);
 void nj_dsl_open(struct world *w); /* MSS 1460, no other option */
-/* Up to state `state`, with neither data nor anything left to expect. */
+/* Up to state `state`, without data and without unexpected segments. */
 void nj_dsl_open_to(struct world *w, enum nj_tcp_state state);
 
 /* The user's calls. */
-void nj_dsl_write(struct world *w, uint32_t n_bytes); /* queued; goes out with the next step */
+void nj_dsl_write(struct world *w, uint32_t n_bytes); /* queued; sent with the next step */
 void nj_dsl_read(struct world *w, uint32_t n_bytes);
 void nj_dsl_close(struct world *w);
 void nj_dsl_abort(struct world *w);
 void nj_dsl_release(struct world *w);
-struct nj_flow *nj_dsl_flow(struct world *w); /* by tuple, whatever there is */
+struct nj_flow *nj_dsl_flow(struct world *w); /* the flow of the tuple, of any kind */
 struct nj_tcb *nj_dsl_find(struct world *w);  /* the same with a control block, released or not */
-enum nj_tcp_state nj_dsl_state(struct world *w); /* by tuple; CLOSED: nothing is known of it */
+enum nj_tcp_state nj_dsl_state(struct world *w); /* of the tuple; CLOSED: no state is held */
 uint64_t nj_dsl_count(const struct world *w, enum nj_counter which);
 
-/* Feed and give the shard a turn. */
+/* Feed a segment and run a step of the shard. */
 #define SEND(w, ...)                                                                               \
     do {                                                                                           \
         nj_dsl_feed(w, &(struct dsl_seg){__VA_ARGS__});                                            \

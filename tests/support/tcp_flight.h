@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scripts about what is in flight: an MSS of 1000, a round trip of 100 ms, SACK. */
+/* Scripts about data in flight: an MSS of 1000, a round trip of 100 ms, SACK. */
 #ifndef NJ_TESTS_SUPPORT_TCP_FLIGHT_H
 #define NJ_TESTS_SUPPORT_TCP_FLIGHT_H
 
@@ -9,7 +9,7 @@
 
 #define MSS 1000u
 
-/* Where the segment stands in the stream, the first being number 0. */
+/* The offset of the segment in the stream; the first one has number 0. */
 #define AT(n) (1 + (n)*MSS)
 
 /* Segments first .. end - 1, as a block. */
@@ -57,8 +57,8 @@ static inline void fly(struct world *w, uint32_t n, uint32_t more)
     NOTHING(w);
 }
 
-/* Exactly the runs that fly are in the order of time, and none that RACK counts as overtaken comes
- * behind one that it has not. */
+/* Check that exactly the runs in flight are in the order of time, and that RACK's overtaken runs
+ * are before the others. */
 static inline void expect_order(const struct nj_xfer *x)
 {
     const struct nj_list *n = &x->by_send_time;
@@ -82,10 +82,10 @@ static inline void expect_order(const struct nj_xfer *x)
         n_listed++;
     }
     cr_assert_eq(n_listed, n_flying);
-    cr_assert(met, "what was overtaken last flies no more");
+    cr_assert(met, "the run that was overtaken last is not in flight");
 }
 
-/* All segments before number `acked` have arrived, and those of the blocks. */
+/* All segments before number `acked` have arrived, and those in the blocks. */
 #define ACKED(w, acked, ...) SEND(w, .flags = A, .seq = 1, .ack = AT(acked), .sack = {__VA_ARGS__})
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What nightjar/text.h has to do with any bytes, against models that are written in another way.
- * Each check returns NULL, or what is wrong. `n` is at most TEXT_MODEL_MAX. */
+/* The required results of nightjar/text.h for any bytes, against independent models. Each check
+ * returns NULL, or the error. `n` is at most TEXT_MODEL_MAX. */
 #ifndef NJ_TESTS_TEXT_MODEL_H
 #define NJ_TESTS_TEXT_MODEL_H
 
@@ -187,7 +187,7 @@ static inline const char *text_check_json(const uint8_t *p, size_t n)
     return text_check_rooms(nj_json_string, text_view(p, n), json, n_json);
 }
 
-/* Against strtoull() and strtoll(), which take more than a number. */
+/* Against strtoull() and strtoll(), which accept more than a number. */
 static inline const char *text_check_number(const uint8_t *p, size_t n)
 {
     char text[TEXT_MODEL_MAX + 1];

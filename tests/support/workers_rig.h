@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tasks for a pool of workers, and a shard's thread that sends them and takes them home. Where it
- * waits it polls, and the test's time-out is the bound. */
+/* Tasks for a pool of workers, and a shard's thread that sends them and receives them back. Waits
+ * are polls, and the test's time-out is their bound. */
 #ifndef NJ_TESTS_WORKERS_RIG_H
 #define NJ_TESTS_WORKERS_RIG_H
 
@@ -15,10 +15,10 @@
 #include "threads/worker_pool.h"
 
 #define SHARDS   2
-#define FOR_EVER 60000u /* ms: longer than any test may take */
+#define FOR_EVER 60000u /* ms: longer than any test takes */
 
-/* What a shard sends away and looks at again when it is home: plain memory, nothing atomic, so that
- * ThreadSanitizer sees when the rings do not order it. */
+/* A job that a shard sends, and reads when it has returned. It is plain memory without atomics, so
+ * that ThreadSanitizer reports it if the rings do not order the accesses. */
 struct job {
     struct nj_task task;
     uint32_t n_run, n_home, n_rejected, n_withdrawn;
@@ -26,7 +26,7 @@ struct job {
     _Atomic bool started;  /* the one thing to be looked at while it runs */
     bool cancelled;        /* the shard withdrew it, in time or not */
     sem_t *gate;           /* wait for it in run */
-    int err;               /* what it found and what it leaves */
+    int err;               /* the value that it found, and the one that it leaves */
     int rounding;
 };
 

@@ -54,7 +54,8 @@ Test(app_doctor, no_huge_pages)
          "mount -t hugetlbfs -o pagesize=2048K nodev /dev/hugepages\n");
 }
 
-/* No more is advised than half of what is free, but what lcores need, where that is there. */
+/* The advice is at most half of the free memory, unless the lcores need more and it is available.
+ */
 Test(app_doctor, as_many_pages_as_fit)
 {
     static const char *const file =
@@ -84,7 +85,8 @@ Test(app_doctor, as_many_pages_as_fit)
     says("hugepages/node0", "error", "0 pages", advice);
 }
 
-/* Not fewer than there are, nor than are needed: 8 lcores need 800, of which others are there. */
+/* The advice is not below the current number of pages, nor below the need: 8 lcores need 800, of
+ * which some exist. */
 Test(app_doctor, as_many_pages_as_are_needed)
 {
     struct nj_doctor_config config = {.root = scratch, .user = "nj", .lcores = "0-7"};
@@ -116,7 +118,7 @@ Test(app_doctor, huge_pages_on_another_node_than_the_nic)
     put("0", "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages");
     cr_expect_eq(doctor(), 0);
     says("hugepages/node1", "ok", "0 pages", NULL);
-    put_device("0000:81:00.0", "0x020000", "ixgbe", 20); /* nobody uses that one */
+    put_device("0000:81:00.0", "0x020000", "ixgbe", 20); /* no user uses that one */
     put("1", "/sys/bus/pci/devices/0000:81:00.0/numa_node");
     doctor();
     says("hugepages/node1", "ok", "0 pages", NULL);
@@ -170,7 +172,7 @@ Test(app_doctor, kernel_without_numa)
     says("hugepages", "ok", "512 pages of 2MiB", NULL);
 }
 
-/* Of the kernel as a whole, where /sys tells of neither. */
+/* The kernel's global settings, if /sys has none for the node or the size. */
 Test(app_doctor, huge_pages_of_the_kernel)
 {
     take_away("/sys/devices/system/node");
@@ -252,7 +254,7 @@ Test(app_doctor, huge_pages_at_boot)
     }
 }
 
-/* The last one wins, in the order of the names of files, and one hides others of its name. */
+/* The last setting wins, in the order of file names. A file hides others of the same name. */
 Test(app_doctor, settings_at_boot_one_after_the_other)
 {
     put("vm.nr_hugepages = 0", "/usr/lib/sysctl.d/90.conf");
@@ -455,14 +457,14 @@ Test(app_doctor, lines_of_limits)
     }
 }
 
-/* Of who runs it, the limit of the process counts. */
+/* For the calling user the limit of the process counts. */
 Test(app_doctor, memory_that_we_may_lock)
 {
     put("root:x:0:0::/:/bin/sh\nus:x:4242:4242::/:/bin/sh", "/etc/passwd");
     put("Max locked memory         8388608              8388608              bytes",
         "/proc/self/limits");
     if (getuid() != 0)
-        return; /* only root becomes somebody else */
+        return; /* only root can change the user */
     cr_assert_eq(chmod(scratch, 0755), 0);
     cr_assert_eq(seteuid(4242), 0);
     cr_expect_eq(ask(&(struct nj_doctor_config){.root = scratch}), 1);
@@ -509,7 +511,7 @@ Test(app_doctor, output_that_cannot_be_written)
     fclose(full);
 }
 
-/* What is in a folder that the user may not search is out of reach. */
+/* The contents of a folder that the user may not search count as not accessible. */
 Test(app_doctor, folders_above)
 {
     put_mode(0700, "/dev/vfio");
@@ -540,11 +542,11 @@ Test(app_doctor, mounts_with_strange_names)
 Test(app_doctor, permission_of_a_group)
 {
     if (getuid() != 0)
-        return; /* only root gives files away */
+        return; /* only root can change the owner of a file */
     snprintf(path_text, sizeof path_text, "%s/dev/vfio/12", scratch);
     cr_assert_eq(chown(path_text, 0, 4300), 0);
     put_mode(0660, "/dev/vfio/12");
     cr_expect_eq(doctor(), 0, "%s", said);
-    put_mode(0606, "/dev/vfio/12"); /* others may, the group may not */
+    put_mode(0606, "/dev/vfio/12"); /* others may open it, the group may not */
     cr_expect_eq(doctor(), 1, "%s", said);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar doctor: NICs, and what gives them away. */
+/* nightjar doctor: NICs, and the facts by which doctor excludes them. */
 #include <criterion/criterion.h>
 
 #include "doctor_rig.h"
@@ -47,7 +47,7 @@ Test(app_doctor_nic, one_to_bind)
     says("nic/" FREE, "warning", "IOMMU group 12: DPDK cannot use it yet", BIND("vfio-pci"));
     says("nics", "error", "0 of 2 NICs", "# bind one: see its line\n");
     is_left_alone(KEPT);
-    /* Beside one that is ready it may stay what it is. */
+    /* Beside a ready NIC it may keep its driver. */
     put_device(BOUND, "0x020000", "vfio-pci", 13);
     put("", "/dev/vfio/13");
     put_mode(0666, "/dev/vfio/13");
@@ -191,7 +191,7 @@ Test(app_doctor_nic, the_default_route_of_ipv6)
     cr_expect_null(strstr(said, "# eno1 has routes")); /* of its link, and to itself */
 }
 
-/* Interfaces that nothing leads from to a NIC: a tunnel, a port of Open vSwitch. */
+/* Interfaces without a link to a NIC: a tunnel, a port of Open vSwitch. */
 Test(app_doctor_nic, the_default_route_of_an_interface_without_a_nic)
 {
     put_free(12);
@@ -214,7 +214,7 @@ Test(app_doctor_nic, the_default_route_of_an_interface_without_a_nic)
     says("nic/" KEPT, "warning", "DPDK cannot use it yet", "*");
 }
 
-/* One that has another default route keeps that in its line. */
+/* A NIC with another default route mentions that in its line. */
 Test(app_doctor_nic, default_routes_with_and_without_a_nic)
 {
     put_free(12);
@@ -241,7 +241,7 @@ Test(app_doctor_nic, default_routes_that_lead_nowhere)
     says("nic/" FREE, "warning", "DPDK cannot use it yet", BIND("vfio-pci"));
 }
 
-/* What a VPN puts in place of the default route. */
+/* The two routes that a VPN adds instead of the default route. */
 Test(app_doctor_nic, the_default_route_in_halves)
 {
     static const char *const halves4[] = {"00000000", "00000080"};
@@ -421,7 +421,7 @@ Test(app_doctor_nic, group_that_is_not_viable)
     cr_expect_eq(doctor(), 0, "%s", said);
 }
 
-/* What else is in the group may be what the host runs from. */
+/* Another device of the group may hold the host's root disk. */
 Test(app_doctor_nic, group_with_a_disk)
 {
     put_device("0000:00:1f.2", "0x010601", "ahci", 12);
@@ -450,7 +450,7 @@ Test(app_doctor_nic, group_with_the_default_route)
     is_left_alone(FREE);
 }
 
-/* What does not fit is left away command by command. */
+/* Commands that do not fit are left out one by one. */
 Test(app_doctor_nic, a_very_large_group)
 {
     char advice[9000];
@@ -498,7 +498,7 @@ Test(app_doctor_nic, one_that_is_shared)
     says("nic/" FREE, "ok", "never bind it", NULL);
 }
 
-/* WiFi is of another kind, and may be what the host is reached by. */
+/* WiFi is another kind of device, and may be the host's connection. */
 Test(app_doctor_nic, what_is_no_nic)
 {
     put_free(12);
@@ -521,7 +521,7 @@ Test(app_doctor_nic, what_is_no_nic)
 /* --- beside one that can be used ----------------------------------------------------------------
  */
 
-/* A virtual machine has the other one. */
+/* A virtual machine uses the other NIC. */
 Test(app_doctor_nic, one_that_somebody_else_has)
 {
     put_device(FREE, "0x020000", "vfio-pci", 13);
@@ -554,7 +554,7 @@ Test(app_doctor_nic, others_that_are_stuck)
     says("user", "warning", "only root can use a NIC", "*");
 }
 
-/* What vfio needs is no error while a NIC can be used without it. */
+/* Missing parts of vfio are no error while a NIC works without vfio. */
 Test(app_doctor_nic, one_without_vfio_beside_one_with)
 {
     put_mode(0600, "/dev/vfio/12");
@@ -569,7 +569,7 @@ Test(app_doctor_nic, one_without_vfio_beside_one_with)
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* Names are whatever somebody gave to them. */
+/* Names may contain any character. */
 Test(app_doctor_nic, json)
 {
     put_free(12);

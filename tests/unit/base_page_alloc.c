@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory by pages: zeroed, aligned, only touched when used, and all of it given back. */
+/* Memory by pages: zeroed, aligned, resident only when used, and all of it freed. */
 #include <criterion/criterion.h>
 
 #include <stdbool.h>
@@ -43,7 +43,7 @@ Test(base_page_alloc, no_more_than_it_takes_and_all_of_it_back)
 {
     const long small = sysconf(_SC_PAGESIZE), large = (long)NJ_LARGE_PAGE / small;
 
-    n_pages(); /* what reading costs is there now */
+    n_pages(); /* pages that the read of the statistics needs are resident now */
     for (size_t i = 0; i < NJ_ARRAY_LEN(sizes); i++) {
         long unit = sizes[i] < NJ_LARGE_PAGE ? 1 : large, before = n_pages();
         long want = ((long)sizes[i] + unit * small - 1) / (unit * small) * unit;

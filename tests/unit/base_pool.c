@@ -59,7 +59,7 @@ Test(base_pool, random_takes_and_puts)
     for (unsigned i = 0; i < 20000; i++) {
         uint32_t k = nj_prng_below(&r, 64);
         if (obj[k]) {
-            cr_assert_eq(obj[k][8], k, "somebody else wrote here");
+            cr_assert_eq(obj[k][8], k, "another write hit this object");
             nj_pool_put(&p, obj[k]);
             obj[k] = NULL;
             n--;

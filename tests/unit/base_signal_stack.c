@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A signal stack for a thread: it is used, it is given back, and somebody else's stays. */
+/* A signal stack for a thread: it is used and freed, and an existing one stays. */
 #include <criterion/criterion.h>
 
 #include <pthread.h>
@@ -23,7 +23,7 @@ static stack_t present(void)
     return is;
 }
 
-/* Sanitizers give threads such a stack: this one is without at first. */
+/* Sanitizers install a signal stack in each thread: this thread removes it first. */
 static void *without(void *arg)
 {
     stack_t none = {.ss_flags = SS_DISABLE};

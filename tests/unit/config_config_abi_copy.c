@@ -10,8 +10,8 @@
 
 static char why[256];
 
-/* A configuration of `size` bytes with its defaults, at the end of what may be touched: a sanitizer
- * finds who reads or writes behind it. */
+/* A configuration of `size` bytes with its defaults, at the end of accessible memory: a sanitizer
+ * reports accesses behind it. */
 static struct nj_server_config *of_size(size_t size)
 {
     struct nj_server_config *c = malloc(size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options by name: every value that is taken, where it goes, and what is said of others. */
+/* Options by name: every accepted value, where it is stored, and the messages for others. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -148,7 +148,7 @@ Test(config_config_by_name, several)
     cr_expect(strcmp(c.error_page[1], "403=/b") == 0 && !c.error_page[2]);
 }
 
-/* What was given wins over the file, and the file over nothing. */
+/* The command line has precedence over the file, and the file over the defaults. */
 Test(config_config_by_name, the_file_comes_second)
 {
     cr_expect_eq(nj_config_set_file_option(&c, "listing", "no", why, sizeof why), 0);
@@ -191,7 +191,7 @@ Test(config_config_by_name, nothing_but_numbers_with_units)
     cr_expect(nj_parse_bytes("1.5KiB", &n) && n == 1536);
 }
 
-/* Defaults that nj_server_config_init() sets are those that --help tells. */
+/* --help shows the defaults that nj_server_config_init() sets. */
 Test(config_config_by_name, default_texts)
 {
     char text[64];
@@ -206,7 +206,7 @@ Test(config_config_by_name, default_texts)
     cr_expect_eq(n, 7);
 }
 
-/* Each option has what its kind needs, and a name of its own. */
+/* Each option has the fields that its kind needs, and a unique name. */
 Test(config_config_by_name, table)
 {
     for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
@@ -228,7 +228,7 @@ Test(config_config_by_name, table)
     }
 }
 
-/* --check prints the options of a section in one line, so they stand together in the table. */
+/* --check prints the options of a section in one line, so they are contiguous in the table. */
 Test(config_config_by_name, sections_are_contiguous)
 {
     const char *seen[8] = {NULL}, *section = "";
@@ -327,7 +327,7 @@ Test(config_config_by_name, nearest_option)
     cr_expect_null(nj_server_config_near("", more));
 }
 
-/* What is shown is what the policy file would say. */
+/* The shown text has the syntax of the policy file. */
 Test(config_config_by_name, shown)
 {
     static const char *const values[][2] = {

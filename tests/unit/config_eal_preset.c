@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --preset: what becomes of it, what is wrong with it, and where the port is not as expected. */
+/* --preset: the resulting EAL arguments, the errors, and ports that differ from the preset. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static int expand(const char *line)
     return nj_presets_expand_eal_args(&presets, argc, argv, why, sizeof why);
 }
 
-/* What the arguments become, in one line. */
+/* The resulting arguments, in one line. */
 static const char *becomes(const char *line)
 {
     static char text[2048];
@@ -88,7 +88,7 @@ Test(config_eal_preset, pci)
     cr_expect_str_eq(presets.device[1].preset.file->name, "vfio");
 }
 
-/* The next one has another name, and what holds for both is said once. */
+/* The next device gets another name. Arguments that both need occur once. */
 Test(config_eal_preset, several_of_one)
 {
     cr_expect_str_eq(becomes("--preset tap,iface=a --preset tap,iface=b"),
@@ -101,7 +101,8 @@ Test(config_eal_preset, several_of_one)
                      PLAIN "--vdev=net_tap1,iface=nj0 --vdev=net_tap0,iface=a");
 }
 
-/* As much as the user says, wherever that stands; without huge pages does not say how much. */
+/* The user's amount of memory has precedence, at any position. An option without huge pages states
+ * no amount. */
 Test(config_eal_preset, memory)
 {
     cr_expect_str_eq(becomes("--no-huge --preset tap"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The files of drivers-config, each of them; and files that are wrong. */
+/* All files of drivers-config; and files with errors. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The policy file: what it comes to, and what is said of what is wrong with it. */
+/* The policy file: the resulting policy, and the messages for errors. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static const struct nj_class *class_named(const char *name)
     return NULL;
 }
 
-/* `told`: every line, without "p:". */
+/* `told`: all expected lines, without "p:". */
 static const struct {
     const char *text, *told;
 } bad[] = {
@@ -147,7 +147,7 @@ Test(config_policy_file, faults)
     }
 }
 
-/* What was said badly was said: that nothing is left of the section is no second fault. */
+/* A section in which every line had an error gives no second error for being empty. */
 Test(config_policy_file, one_fault_for_one_line)
 {
     char text[900], value[400];
@@ -202,7 +202,7 @@ Test(config_policy_file, many_faults_are_counted)
     unsigned n = 0;
     for (const char *t = faults.text; *t; t++) {
         n += *t == '\n';
-        cr_expect_neq(*t, '\033', "what a terminal would obey");
+        cr_expect_neq(*t, '\033', "control characters of a terminal");
     }
     cr_expect_eq(n, NJ_DIAGS_MAX);
 }
@@ -320,7 +320,7 @@ Test(config_policy_file, hours)
         cr_expect_eq(a->client.rate, rows[i].client << 10, "row %zu", i);
         cr_expect_eq(class_named("n") != NULL, rows[i].n, "row %zu", i);
     }
-    /* Whoever asks each minute sees each change, whatever the clock did between. */
+    /* A caller that asks each minute sees each change, for any steps of the clock in between. */
     uint32_t changes = 0;
     for (uint32_t m = 1; m <= 1440; m++)
         changes +=
@@ -353,7 +353,7 @@ Test(config_policy_file, bounds)
     cr_expect_str_eq(faults.text, "p:33: [list l16]: expected at most 16 lists\n");
 }
 
-/* A rate is shown as a person would write it, and what is shown means the same number. */
+/* A rate is shown in the unit that a person would use. The shown text means the same number. */
 Test(config_policy_file, rates_are_shown_as_people_write_them)
 {
     static const char *const shown[][2] = {
@@ -388,7 +388,8 @@ static bool is_trusted(const char *net)
     return false;
 }
 
-/* They are a list beside those with names; the command line's come to those of the file. */
+/* Trusted proxies are a list like those with names. The command line's are added to those of the
+ * file. */
 Test(config_policy_file, trusted_proxies)
 {
     static const char text[] = "[client]\nby = header X-Forwarded-For\n"
@@ -412,7 +413,7 @@ Test(config_policy_file, trusted_proxies)
     cr_expect_eq(p.trusted, 0);
 }
 
-/* Also without a file. What is wrong is told with the name of the option. */
+/* Also without a file. An error contains the name of the option. */
 Test(config_policy_file, trusted_proxies_of_the_command_line)
 {
     fini();
@@ -445,7 +446,7 @@ Test(config_policy_file, trusted_proxies_take_the_place_of_a_list)
                      "p:34: trusted proxies count as a list: expected at most 15 other lists\n");
 }
 
-/* Only handlers name it: it takes no request by a rule. */
+/* Only handlers use it by name: no rule assigns requests to it. */
 Test(config_policy_file, class_that_matches_nothing)
 {
     parse("[class own]\nrate = 5MiB/s\n[class a]\npath = /a/\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The policy in force: reloads, hours, changes, and when a snapshot may go. */
+/* The policy in force: reloads, hours, changes, and when a snapshot is freed. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,13 +15,13 @@
 
 TestSuite(config_policy_snapshots, .fini = scratch_remove);
 
-/* Shards that adopt when they are told to. */
+/* Shards that adopt a snapshot on command. */
 static struct {
     _Atomic(const struct nj_policy *) wanted;
     const struct nj_policy *used;
     _Atomic uint64_t adopted;
     uint32_t running;   /* bit i: a response, in slot i */
-    uint32_t adopts_in; /* so many looks; 0: when it is told to */
+    uint32_t adopts_in; /* after this many polls; 0: on command */
 } shards;
 
 static char path[64], why[256], note[128];
@@ -49,7 +49,7 @@ static bool runs(void *ctx, uint8_t slot)
     return shards.running >> slot & 1;
 }
 
-/* They have stopped looking at the old one; only then do they say so. */
+/* The shards have stopped using the old snapshot; only then do they report it. */
 static void adopt(void)
 {
     shards.used = atomic_load(&shards.wanted);
@@ -137,7 +137,7 @@ Test(config_policy_snapshots, reloads)
     finish();
 }
 
-/* Classes `letter`0 and so on, in place of what was there. */
+/* Classes `letter`0 and so on, instead of the previous ones. */
 static const char *many(char letter, unsigned n)
 {
     static char text[4000];
@@ -163,7 +163,7 @@ Test(config_policy_snapshots, slots_go_round)
     finish();
 }
 
-/* What runs in a slot would be the new class's. */
+/* Responses that run in a slot would count for the new class. */
 Test(config_policy_snapshots, no_slot_with_downloads_is_given_anew)
 {
     char where[128];
@@ -178,13 +178,13 @@ Test(config_policy_snapshots, no_slot_with_downloads_is_given_anew)
     cr_expect_eq(reload(many('b', 31)), 0);
     snprintf(where, sizeof where, "%s:61: class b30: no free slot", path);
     cr_expect(strstr(faults.text, where), "%s", faults.text);
-    cr_expect(shards.used->version == 2 && !class_named("b30"), "what was in force stays");
+    cr_expect(shards.used->version == 2 && !class_named("b30"), "the policy in force stays");
     uint8_t of_b7 = class_named("b7")->slot;
     cr_expect_eq(class_named("b7")->slot_gen, slot_gen + 1, "it is the second in its slot");
     cr_expect_eq(reload(many('c', 31)), 0, "30 would have one");
     cr_expect_eq(reload("[class b7]\npath = /b\n"), 3);
-    cr_expect_eq(class_named("b7")->slot, of_b7, "and nobody was moved for them");
-    cr_expect_neq(reload(many('a', 31)), 0, "who had them gets them");
+    cr_expect_eq(class_named("b7")->slot, of_b7, "and no response was moved for them");
+    cr_expect_neq(reload(many('a', 31)), 0, "the former classes get the slots");
     cr_expect_eq(class_named("a4")->slot, slot);
     cr_expect_eq(class_named("a4")->slot_gen, slot_gen);
     shards.running = 0;
@@ -217,7 +217,7 @@ Test(config_policy_snapshots, hours_come_and_go)
     cr_expect_neq(reload("[class a]\npath = /a\nrate = 1MiB/s\n"), 0);
     cr_expect_eq(class_named("a")->total.rate, 1u << 20, "but not another file");
     cr_expect_neq(change("class=a,streams=3"), 0);
-    cr_expect_eq(class_named("a")->total.rate, 1u << 20, "nor does it come back");
+    cr_expect_eq(class_named("a")->total.rate, 1u << 20, "and it does not return");
     finish();
 }
 
@@ -257,7 +257,7 @@ Test(config_policy_snapshots, changes_add_up)
     finish();
 }
 
-/* As long as they may look at a snapshot, it stays; when there are too many, there is no other. */
+/* A snapshot stays while shards may use it. When there are too many, a reload is refused. */
 Test(config_policy_snapshots, shards_that_do_not_adopt)
 {
     start("", 0);
@@ -274,7 +274,7 @@ Test(config_policy_snapshots, shards_that_do_not_adopt)
     finish();
 }
 
-/* Who changes much in a row waits for them, and the change is made. */
+/* A caller with many changes in a row waits for the shards, and each change is made. */
 Test(config_policy_snapshots, shards_that_adopt_soon)
 {
     start("", 0);
@@ -285,11 +285,11 @@ Test(config_policy_snapshots, shards_that_adopt_soon)
                  NJ_POLICIES_OLD_MAX + 2, "%s", why);
     cr_expect_eq(shards.used->version, NJ_POLICIES_OLD_MAX + 1);
     adopt();
-    cr_expect_eq(shards.used->total.rate, 1u << 20, "what was changed before stays");
+    cr_expect_eq(shards.used->total.rate, 1u << 20, "earlier changes stay");
     finish();
 }
 
-/* Two o'clock does not come on one night in spring, and comes twice in autumn. */
+/* Two o'clock is missing in one night in spring, and occurs twice in autumn. */
 Test(config_policy_snapshots, local_minutes)
 {
     setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);

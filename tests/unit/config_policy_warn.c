@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What --check says of policy files that are right, and probably not what was meant. */
+/* Warnings of --check for valid policy files that are probably not intended. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static const char *warn(const char *text, const struct nj_server_config *given)
     return warnings.text ? warnings.text : "";
 }
 
-/* `told`: the only line, without "p:" and "warning: "; "": there is none. */
+/* `told`: the only line, without "p:" and "warning: "; "": no line. */
 static const struct {
     const char *text, *told;
 } cases[] = {

@@ -12,7 +12,7 @@ struct row {
     const char *lcores;           /* ids; those below 8 are of node 0 */
     const char *named[PORTS_MAX]; /* NULL behind the last; "" names none */
     int node[PORTS_MAX];
-    const char *port_of; /* a digit for each lcore, or what is wrong */
+    const char *port_of; /* a digit for each lcore, or the error */
 };
 
 static const struct row rows[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keys of RSS: as the operator writes them, and drawn. */
+/* Keys of RSS: in the operator's notation, and random. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -36,7 +36,8 @@ Test(config_rss_key, read)
         cr_expect(!nj_rss_key_parse(bad[i], &key), "%s", bad[i]);
 }
 
-/* Each start has its own, and connections that are opened to come home find their ports. */
+/* Each start has its own key. Connections that the server opens find ports whose replies reach
+ * their shard. */
 Test(config_rss_key, drawn)
 {
     struct nj_rss_key key[20];

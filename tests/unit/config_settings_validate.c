@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Configurations good and bad, and what is said of the bad ones. */
+/* Valid and invalid configurations, and the messages for the invalid ones. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <math.h>
@@ -265,7 +265,7 @@ Test(config_settings_validate, ports_that_are_wrong)
     }
 }
 
-/* Two ports, whose links have an IPv4 network of their own, and fe80::/10 in common. */
+/* Two ports whose links have different IPv4 networks, and share fe80::/10. */
 static struct nj_server_config two_ports(void)
 {
     struct nj_server_config c = good();
@@ -349,7 +349,7 @@ Test(config_settings_validate, which_port)
     expect(&c, "--addr 198.18.0.2/24@0: there is no --port 0");
 }
 
-/* Nor is it repeated where logs would keep it. */
+/* The message does not repeat the key, because logs would keep it. */
 Test(config_settings_validate, rss_key)
 {
     static const char key[] = "6d5a6d5a6d5a6d5a6d5a6d5a6d5a6d5a6d5a6d5a"

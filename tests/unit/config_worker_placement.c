@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the EAL is told of lcores, and what is said of them. */
+/* The EAL's arguments for lcores, and the messages about their placement. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static const char *advice(const char *machine, const uint32_t *cpu, uint32_t n, 
 Test(config_worker_placement, advice)
 {
     cr_expect_str_eq(advice("core:4 pu:1", (uint32_t[]){1, 2}, 2, -1), "");
-    cr_expect_str_eq(advice("core:1 pu:1", (uint32_t[]){0}, 1, 0), "", "nothing is better");
+    cr_expect_str_eq(advice("core:1 pu:1", (uint32_t[]){0}, 1, 0), "", "no placement is better");
     cr_expect_str_eq(advice("core:2 pu:1", (uint32_t[]){0, 1}, 2, 0),
                      "nightjar: every CPU has an lcore: workers and all else share CPUs with them, "
                      "and polling stops while they run; better: -l 1\n");
@@ -89,7 +89,7 @@ Test(config_worker_placement, advice)
                      "packet crosses between them; better: -l 4,6 --socket-mem 0,400\n");
 }
 
-/* Where only some CPUs are ours, nothing goes to the others. */
+/* With a restricted CPU set, no thread is placed on another CPU. */
 Test(config_worker_placement, stays_where_it_may)
 {
     cpu_set_t usable;

@@ -509,7 +509,7 @@ Test(conn_conn, flood_without_reading)
         r->now += NJ_MS;
     }
     cr_expect_lt(p->srv_wnd, 2000, "the window is %u", p->srv_wnd);
-    cr_expect_eq(rig_count(r, NJ_C_h2_abuse), 0, "nobody has looked at it");
+    cr_expect_eq(rig_count(r, NJ_C_h2_abuse), 0, "the server has not read these frames");
     cr_expect_eq(r->s->conns.n_used, 1);
     rig_run(r, 61 * NJ_SEC);
     cr_expect(p->got_rst);

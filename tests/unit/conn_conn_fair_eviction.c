@@ -64,7 +64,7 @@ Test(conn_conn_fair_eviction, one_client_takes_all_and_others_are_served)
 
     hoard(r, 120, greedy);
     cr_assert_eq(r->s->tcp.tcbs.n_used, FULL, "%u", r->s->tcp.tcbs.n_used);
-    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 0, "nobody else wants a place");
+    cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 0, "no other client needs an entry");
     for (uint32_t i = 0; i < 40; i++) {
         other[i] = open_h2(r, OTHER + i, 2000);
         n_served += is_served(r, other[i]);

@@ -208,7 +208,7 @@ Test(conn_conn_request_timeouts, bodies_that_stop)
     }
     for (int i = 0; i < 3; i++)
         cr_expect(in_time(at[i]), "%d: %lu ms", i, at[i] / NJ_MS);
-    cr_expect_eq(hr_reply_of(c, packed)->status, 408, "nobody has looked at it");
+    cr_expect_eq(hr_reply_of(c, packed)->status, 408, "no handler has started");
     cr_expect_eq(hr_reply_of(c, read)->error, NGHTTP2_CANCEL);
     cr_expect_eq(hr_reply_of(c, talk)->error, NGHTTP2_CANCEL);
     cr_expect(!hr_reply_of(c, slow)->closed, "some of it comes");

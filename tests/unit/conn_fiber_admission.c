@@ -180,7 +180,7 @@ Test(conn_fiber_admission, slow_bodies_of_one_address)
 
     slow_open(h, &s[0], OTHER(0), 128);
     slow_open(h, &s[1], OTHER(0), 128);
-    cr_assert_eq(n_in_use(h), STACKS, "%u: nobody else wants one", n_in_use(h));
+    cr_assert_eq(n_in_use(h), STACKS, "%u: no other client needs a fiber", n_in_use(h));
     hr_run(h, 5 * NJ_SEC);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_evicted), 0);
     honest_are_answered(h, s, 2);
@@ -446,7 +446,7 @@ Test(conn_fiber_admission, a_queue_that_one_client_fills)
     cr_assert_eq(h->r->s->handlers.stacks.n_waiting, NJ_HANDLERS_QUEUE_MAX);
     uint64_t n_rejected = rig_count(h->r, NJ_C_exchange_rejected);
     cr_expect_eq(n_rejected, N * 126 - STACKS - NJ_HANDLERS_QUEUE_MAX, "%lu", n_rejected);
-    cr_expect_eq(rig_count(h->r, NJ_C_stack_displaced), 0, "nobody else wants a place");
+    cr_expect_eq(rig_count(h->r, NJ_C_stack_displaced), 0, "no other client needs an entry");
     answered_at_once(h, connect_from(h, OTHER(50), &wide), 5);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_displaced), 1);
     hr_free(h);
@@ -479,7 +479,7 @@ Test(conn_fiber_admission, a_queue_is_divided)
     hr_free(h);
 }
 
-/* ---- who a client is ---- */
+/* ---- identity of a client ---- */
 
 static struct nj_policy policy;
 
@@ -516,7 +516,7 @@ Test(conn_fiber_admission, classes_of_one_client)
     hr_free(h);
 }
 
-/* A trusted proxy that does not name its client stands for many. */
+/* A trusted proxy that does not name its client counts as many clients. */
 Test(conn_fiber_admission, a_proxy_is_not_bounded)
 {
     policy = nj_policy_none;
@@ -563,7 +563,7 @@ Test(conn_fiber_admission, a_proxy_is_ended_last)
     hr_free(h);
 }
 
-/* ---- what else one client must leave to others ---- */
+/* ---- other resources that one client must leave to others ---- */
 
 /* Of 90 transactions one client has 80; another client gets one of the others. */
 static void leaves_some(struct hr *h, struct nj_pool *pool)

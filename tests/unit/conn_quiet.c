@@ -72,7 +72,7 @@ Test(conn_quiet, when_all_is_said)
     rig_ack(r, p);
     rig_get(r, p, 11, "/index.html");
     rig_settle(r);
-    cr_expect(hears(r, p), "what the peer's window keeps back is the peer's to take");
+    cr_expect(hears(r, p), "the peer's window blocks the output");
     rig_free(r);
 }
 
@@ -191,7 +191,7 @@ Test(conn_quiet, the_end_is_heard_of)
     rig_free(r);
 }
 
-/* ---- who does not take its answers ---- */
+/* ---- peers that do not acknowledge responses ---- */
 
 /* The peer acknowledges all but ten bytes, and answers zero-window probes. If `busy`, it sends
  * something each second that needs no reply. Returns when the connection has ended. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Trees of files that stand for a host, and what nightjar doctor says of them. good_host() makes
- * one without a fault, for the user nj; a test breaks what it is about.
- */
+/* Trees of files that represent a host, and the output of nightjar doctor for them. good_host()
+ * makes one without a fault, for the user nj; a test breaks the part under test. */
 #ifndef NJ_TESTS_DOCTOR_RIG_H
 #define NJ_TESTS_DOCTOR_RIG_H
 
@@ -225,7 +223,7 @@ static inline void good_host(void)
     good_user();
 }
 
-/* --- what is said of it ----------------------------------------------------------------------- */
+/* --- the output for it ----------------------------------------------------------------------- */
 
 static char *said; /* all lines of the last run, without "sudo " */
 static char why[256];
@@ -249,8 +247,8 @@ static inline int doctor(void)
     return ask(&(struct nj_doctor_config){.root = scratch, .user = "nj"});
 }
 
-/* The line of that id, cut at its end; NULL: there is none. `advice`, unless NULL, gets what to
- * type. */
+/* The line of that id, cut at its end; NULL: there is none. `advice`, unless NULL, gets the
+ * commands to type. */
 static inline const char *line_of(const char *id, char *advice, size_t n_advice)
 {
     static char line[5000];

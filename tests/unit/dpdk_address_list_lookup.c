@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists of networks against a search that looks at each. */
+/* Lists of networks against a linear search. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static struct nj_addr random_addr(struct nj_prng *r)
 {
     struct nj_addr a;
 
-    for (unsigned i = 0; i < 16; i++) /* crowded, so that networks are within each other */
+    for (unsigned i = 0; i < 16; i++) /* crowded, so that networks contain each other */
         a.b[i] = (uint8_t)(nj_prng_below(r, 3) ? nj_prng_below(r, 4) : nj_prng_next(r));
     uint32_t v4;
     memcpy(&v4, &a.b[12], 4);

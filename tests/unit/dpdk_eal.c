@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands in the way of a device that the EAL was told to use. */
+/* Reasons why the EAL cannot use a device of its arguments. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is printed is held back, and the line that names the cause is found. */
+/* The EAL's output is held back, and the line that names the cause is found. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -76,7 +76,7 @@ Test(dpdk_eal_output_capture, cause)
     }
 }
 
-/* DPDK goes on after it, so whoever wants to know asks later. */
+/* DPDK continues after this line, so the caller asks for it later. */
 Test(dpdk_eal_output_capture, memory_that_is_not_mapped)
 {
     cr_expect_null(nj_eal_log_dma_error());
@@ -94,7 +94,7 @@ Test(dpdk_eal_output_capture, memory_that_is_not_mapped)
                        nj_eal_log_dma_error());
 }
 
-/* A crash while output is held back is told where the process has its stderr. */
+/* A crash while output is held back is reported on the original stderr of the process. */
 Test(dpdk_eal_output_capture, stderr_of_the_process)
 {
     struct stat before, meanwhile;
@@ -121,7 +121,7 @@ Test(dpdk_eal_output_capture, short_buffer_and_none)
     nj_eal_log_end_get_cause(NULL, 0);
 }
 
-/* Run in a child process: what reaches its stdout and stderr. */
+/* Runs in a child process: the text that reaches its stdout and stderr. */
 static void capture(bool verbose, char *text, size_t n_bytes)
 {
     FILE *f = tmpfile();

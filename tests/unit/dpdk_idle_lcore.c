@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When an lcore without work lies down, and what gets it up. A pipe is its receive queue. */
+/* When an lcore without work sleeps, and which events wake it. A pipe plays its receive queue. */
 #include <criterion/criterion.h>
 #include <unistd.h>
 
@@ -78,7 +78,7 @@ Test(dpdk_idle_lcore, a_broken_file_is_polled_until_there_is_work)
     struct bed b;
 
     bed_make(&b, NJ_IDLE_SLEEP, NJ_RX_FILE);
-    close(b.ends[1]); /* the end of the file: it can be read for ever */
+    close(b.ends[1]); /* the end of the file: it is always readable */
     for (uint32_t k = 1; b.idler.n_spurious < k && k <= 8; k++) {
         arm_wakeup(&b);
         nj_idle_wait(&b.idler, NOW, NJ_NEVER);
@@ -86,7 +86,7 @@ Test(dpdk_idle_lcore, a_broken_file_is_polled_until_there_is_work)
     }
     arm_wakeup(&b);
     nj_idle_wait(&b.idler, NOW, NJ_NEVER);
-    cr_expect(b.idler.armed, "it slept, and did not look at the file");
+    cr_expect(b.idler.armed, "it slept, and did not poll the file");
     nj_idle_note_work(&b.idler);
     arm_wakeup(&b);
     nj_idle_wait(&b.idler, NOW, NJ_NEVER);

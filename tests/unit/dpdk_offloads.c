@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which offers of a device are taken. */
+/* Which offloads of a device are used. */
 #include <criterion/criterion.h>
 
 #include "dpdk/offloads.h"
@@ -55,7 +55,8 @@ Test(dpdk_offloads, less)
     cr_expect(o.stack.tcp_csum && o.rx == 0);
     expect_told(&o, "TCP checksums in by software, out by the device");
     o = choose("net_x", 0, TX_TSO | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM, 0);
-    cr_expect(o.tx == 0 && !o.stack.tso && !o.stack.ip_csum, "worth nothing without the checksum");
+    cr_expect(o.tx == 0 && !o.stack.tso && !o.stack.ip_csum,
+              "useless without the checksum offload");
     expect_told(&o, "TCP checksums by software");
     o = choose("net_x", 0, TX_BOTH | RTE_ETH_TX_OFFLOAD_TCP_TSO, 0);
     cr_expect(!o.stack.tso, "one mbuf is too small to be cut");
@@ -63,7 +64,7 @@ Test(dpdk_offloads, less)
     cr_expect_eq(o.stack.tso_bytes_max, 7 * 2048);
     cr_expect_eq(o.stack.tso_mbufs_max, 8);
     o = choose("net_x", 0, TX_BOTH | TX_TSO, 1);
-    cr_expect(!o.stack.tso && o.tx == TX_BOTH, "it says that it can chain, and then that it can't");
+    cr_expect(!o.stack.tso && o.tx == TX_BOTH, "it reports chained mbufs, and then refuses them");
 }
 
 Test(dpdk_offloads, software_in_disguise)

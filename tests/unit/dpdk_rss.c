@@ -7,13 +7,13 @@
 #include "base/compiler.h"
 #include "dpdk/rss.h"
 
-/* --- the device: it takes the place of DPDK's functions --------------------------------------- */
+/* --- the device, which replaces DPDK's functions --------------------------------------- */
 
 static struct {
-    uint8_t key_bytes; /* it takes no other length */
+    uint8_t key_bytes; /* it accepts no other length */
     uint16_t n_entries;
-    bool keeps_first_key; /* says yes to a new key and keeps the old one */
-    bool forgets_table;   /* says yes and keeps zeros */
+    bool keeps_first_key; /* accepts a new key and keeps the old one */
+    bool forgets_table;   /* accepts a table and keeps zeros */
     uint8_t key[NJ_RSS_DEVICE_KEY_MAX];
     uint16_t table[NJ_RETA_MAX];
 } device;
@@ -79,7 +79,7 @@ static struct rte_eth_dev_info info_of(uint8_t key_bytes, uint16_t n_entries)
                                                                RTE_ETH_RSS_NONFRAG_IPV4_UDP};
 }
 
-/* What drivers of DPDK 22.11 and 24.11 report of themselves. */
+/* Capabilities that drivers of DPDK 22.11 and 24.11 report. */
 static const struct {
     const char *driver;
     uint8_t key_bytes;
@@ -91,7 +91,7 @@ static const struct {
     {"i40e", 52, 512, true},
     {"i40e VF, iavf", 52, 64, true},
     {"ice", 52, 2048, true},
-    {"a driver that says nothing of its key", 0, 128, true},
+    {"a driver that does not report its key", 0, 128, true},
     {"tap, af_packet", 0, 0, false},
     {"a key too short for IPv6", 16, 128, false},
     {"a key longer than any that is known", 65, 128, false},
@@ -158,6 +158,6 @@ Test(dpdk_rss, devices_that_do_not_do_as_told)
     device.forgets_table = true;
     cr_expect(!nj_rss_write_and_verify(0, &info, &key, 2));
     info = info_of(40, 128);
-    device.key_bytes = 52; /* it says 40 */
+    device.key_bytes = 52; /* it reports 40 */
     cr_expect(!nj_rss_write_and_verify(0, &info, &key, 2));
 }

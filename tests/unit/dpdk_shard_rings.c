@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rings between shards, with a port that is two ethdev rings: what it sends, it receives. */
+/* Rings between shards, with a port of two ethdev rings, which receives what it sends. */
 #include <criterion/criterion.h>
 
 #include <rte_eth_ring.h>
@@ -21,7 +21,7 @@ struct world {
     struct rte_mempool *mp;
 };
 
-/* One queue pair: shard 0 has it, the others send through shard 0. */
+/* One queue pair: shard 0 uses it, the others send through shard 0. */
 static struct world *world_new(uint32_t n_shards)
 {
     struct rte_eth_conf conf = {0};
@@ -111,9 +111,9 @@ Test(dpdk_shard_rings, full_ring_refuses)
     cr_expect_geq(n, 1000);
     rte_pktmbuf_free(last); /* it stayed ours */
     struct rte_mbuf *arp = numbered(w, 5);
-    w->view[0].replicate(w->view[0].ctx, arp); /* misses it, and nothing leaks */
+    w->view[0].replicate(w->view[0].ctx, arp); /* misses it, and no mbuf leaks */
     rte_pktmbuf_free(arp);
-    world_free(w); /* frees what is in the rings */
+    world_free(w); /* frees the mbufs in the rings */
 }
 
 Test(dpdk_shard_rings, share_copies_to_all_others)
@@ -135,7 +135,7 @@ Test(dpdk_shard_rings, share_copies_to_all_others)
 }
 
 /* Shards 1 and 2 have no transmit queue: shard 0 sends for them, in order and without loss, also
- * while the device takes only some. */
+ * while the device accepts only some packets. */
 Test(dpdk_shard_rings, sends_through_a_proxy)
 {
     struct world *w = world_new(3);
@@ -166,7 +166,7 @@ Test(dpdk_shard_rings, sends_through_a_proxy)
     world_free(w);
 }
 
-/* What shard 0 holds for others when all ends is not lost sight of. */
+/* Packets that shard 0 holds for others are freed at the end. */
 Test(dpdk_shard_rings, held_packets_are_freed_at_the_end)
 {
     struct world *w = world_new(2);
@@ -183,7 +183,7 @@ Test(dpdk_shard_rings, held_packets_are_freed_at_the_end)
     world_free(w);
 }
 
-/* Who sleeps is woken by those that hand it packets, after their step. */
+/* A shard that hands packets to a sleeping shard wakes it after its own step. */
 Test(dpdk_shard_rings, receivers_are_woken)
 {
     struct world *w = world_new(4);
@@ -200,7 +200,7 @@ Test(dpdk_shard_rings, receivers_are_woken)
     m = numbered(w, 3);
     cr_assert_eq(w->view[2].tx(w->view[2].ctx, &m, 1), 1);
     nj_shard_rings_wake_receivers(&w->end[2]);
-    cr_expect_not(nj_wakeup_is_armed(&w->waker[0]), "it sends for the others");
+    cr_expect_not(nj_wakeup_is_armed(&w->waker[0]), "it sends for the other shards");
     cr_expect(nj_wakeup_is_armed(&w->waker[1]));
 
     nj_wakeup_arm(&w->waker[0]);

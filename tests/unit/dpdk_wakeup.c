@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An lcore that sleeps until somebody leaves something for it: no wake-up is lost. Run it under
- * ThreadSanitizer too. The sleeps of these tests are an hour long: who is not woken runs into the
+/* An lcore that sleeps until another thread has work for it: no wake-up is lost. Run it under
+ * ThreadSanitizer too. The sleeps of these tests are an hour long, so a lost wake-up exceeds the
  * test's time-out. */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -35,8 +35,8 @@ static struct rte_ring *ring_new(void)
     return r;
 }
 
-/* Mostly it goes on only when the last thing was taken, and some time later: so it often meets a
- * sleeper that lies down. */
+/* Mostly the next item is sent only after the last one was taken, and some time later. So it often
+ * meets a thread that is about to sleep. */
 static void *give(void *arg)
 {
     struct giver *g = arg;
@@ -147,7 +147,7 @@ Test(dpdk_wakeup, a_file_wakes_too)
     cr_assert_eq(write(ends[1], "x", 1), 1);
     nj_wakeup_arm(&w);
     cr_expect_neq(nj_wakeup_wait(&w, ends[0], HOUR), 0);
-    cr_expect(nj_wakeup_is_armed(&w), "nobody else did");
+    cr_expect(nj_wakeup_is_armed(&w), "no other thread did");
     cr_expect_eq(nj_wakeup_wait(&w, -1, NJ_US), 0); /* the time is over */
     close(ends[0]);
     close(ends[1]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One lcore's strategy in virtual time, and jobs that note how they were treated. */
+/* One lcore's strategy in virtual time, and jobs that record how they were run. */
 #ifndef NJ_TESTS_UNIT_EWYK_RIG_H
 #define NJ_TESTS_UNIT_EWYK_RIG_H
 
@@ -27,7 +27,7 @@ struct rig {
 struct job {
     struct nj_task task;
     struct rig *rig;
-    void (*does)(struct job *); /* NULL: nothing */
+    void (*does)(struct job *); /* NULL: no action */
     void *arg;
     unsigned n_run, n_rejected, n_ended;
     unsigned order; /* which one it was to start, from 1 */
@@ -110,7 +110,7 @@ static inline struct rig *rig_new(uint32_t n_fibers, uint32_t n_queue)
     return rig_from(r, &config);
 }
 
-/* To the end, whatever still waits. */
+/* Run until no task is left, then free the rig. */
 static inline void rig_free(struct rig *r)
 {
     nj_ewyk_stop(r->e);
@@ -136,7 +136,7 @@ static inline enum nj_run_mode job_offer(struct job *j, struct rig *r, struct nj
     return nj_ewyk_offer(r->e, &j->task);
 }
 
-/* What jobs do. */
+/* Bodies of jobs. */
 static inline void waits(struct job *j)
 {
     j->why = nj_fiber_park(&j->w, NJ_NEVER);

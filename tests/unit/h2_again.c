@@ -64,7 +64,7 @@ static bool sink_refer(void *ctx, const struct nj_slice *slice)
 static int input(struct nj_h2 *h, const uint8_t *data, size_t n)
 {
     static const struct nj_h2_sink sink = {sink_room, sink_copy, sink_refer};
-    uint8_t *copy = malloc(n); /* a sanitizer sees who looks at it later */
+    uint8_t *copy = malloc(n); /* a sanitizer reports accesses after the free */
     memcpy(copy, data, n);
     int rv = nj_h2_input(h, copy, n);
     free(copy);
@@ -99,7 +99,7 @@ static void end(void)
 
 TestSuite(h2_again, .init = begin, .fini = end);
 
-/* A block with the next id. What was shown of it. */
+/* A block with the next id. Returns the fields that were shown. */
 static const char *say(struct nj_h2 *h, const char *block, size_t n, uint8_t flags)
 {
     uint8_t frame[256];
@@ -165,11 +165,11 @@ Test(h2_again, after_another_entry)
     cr_expect_str_eq(ASK(one, GET LAST), "GET / a");
     ASK(one, GET ENTERS "b");
     cr_expect_str_eq(ASK(one, GET LAST), "GET / b");
-    ASK(one, "\x3f\x0f" GET ENTERS "c"); /* with an update: nothing else is left */
+    ASK(one, "\x3f\x0f" GET ENTERS "c"); /* with a table size update: no other entry is left */
     cr_expect_str_eq(ASK(one, GET LAST), "GET / c");
 }
 
-/* ... by trailers, or by a block that nobody is shown. */
+/* ... after trailers, or after a block that is not shown. */
 Test(h2_again, after_trailers)
 {
     ASK(one, GET ENTERS "a");
@@ -185,19 +185,19 @@ Test(h2_again, after_trailers)
     cr_expect_str_eq(ASK(one, GET BEFORE), "GET / a");
 }
 
-/* What puts something into the table does so each time. */
+/* A block with literals that enter the table is decoded each time. */
 Test(h2_again, literals)
 {
     for (int i = 0; i < 2; i++)
         cr_expect_str_eq(ASK(one, GET ENTERS "a"), "GET / a");
     cr_expect_str_eq(ASK(one, GET BEFORE), "GET / a");
-    for (int i = 0; i < 2; i++) /* of what is shown where it stands, nothing is kept */
+    for (int i = 0; i < 2; i++) /* of fields shown in place, no copy is kept */
         cr_expect_str_eq(ASK(one, GET LAST "\0\1x\3\xff\xff\xff"), "GET / a x=\xff\xff\xff");
     for (int i = 0; i < 2; i++)
         cr_expect_str_eq(ASK(one, GET "\1\1\xff"), "", "an authority has none such");
 }
 
-/* What is wrong with it is so each time. */
+/* A malformed block is found malformed each time. */
 Test(h2_again, malformed)
 {
     uint32_t was = 0;
@@ -218,7 +218,7 @@ Test(h2_again, too_many)
     }
 }
 
-/* More octets than are kept. */
+/* A block of more octets than the cache keeps. */
 Test(h2_again, long_one)
 {
     char block[NJ__H2_LAST_BLOCK_MAX + 8];
@@ -233,7 +233,7 @@ Test(h2_again, long_one)
     }
 }
 
-/* What nghttp2 makes of a few requests, at random, for both connections. */
+/* Random requests, encoded by nghttp2, for both connections. */
 static void ask_random(struct nj_prng *r, struct nj_h2 *h, nghttp2_hd_deflater *deflater)
 {
     static const char *const paths[] = {"/", "/a", "/bb"}, *const values[] = {"", "x", "yy"};

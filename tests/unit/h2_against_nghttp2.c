@@ -22,7 +22,7 @@
  */
 #include "h2_against_rig.h"
 
-/* ---- what is said ---- */
+/* ---- input ---- */
 
 static void say(struct pair *t, uint8_t type, uint8_t flags, uint32_t id, const void *p, size_t n)
 {
@@ -233,7 +233,7 @@ static void say_small(struct pair *t)
     }
 }
 
-/* ---- what is broken ---- */
+/* ---- malformed input ---- */
 
 static const nghttp2_nv good_head[] = {PAIR(":method", "POST"), PAIR(":scheme", "http"),
                                        PAIR(":path", "/100h"), PAIR(":authority", "a.example")};
@@ -275,7 +275,7 @@ static void say_malformed(struct pair *t)
     say_fields(t, m->id, below(t, 2) ? RFC_END_STREAM : 0, nv, n);
 }
 
-/* A body that is not as long as its head says. */
+/* A body whose length differs from its content-length. */
 static void say_wrong_length(struct pair *t)
 {
     static const uint8_t zeros[100];
@@ -419,7 +419,7 @@ static void say_something(struct pair *t)
         kinds[below(t, NJ_ARRAY_LEN(kinds) - (i < 150 ? 2 : 0))](t);
 }
 
-/* ---- what a client sees ---- */
+/* ---- the output as a client sees it ---- */
 
 #define EXPECT(t, condition, ...)                                                                  \
     do {                                                                                           \
@@ -447,13 +447,13 @@ static void compare_stream(struct pair *t, uint32_t id)
     EXPECT(t, enough || (a->reset == b->reset && a->code == b->code),
            "%u is reset: %d with %u, %d with %u", id, a->reset, a->code, b->reset, b->code);
     EXPECT(t, a->status == b->status, "%u has status %d, %d", id, a->status, b->status);
-    if (a->st) /* else its owner knows it no more */
+    if (a->st) /* otherwise its owner has already released it */
         EXPECT(t, a->n_body == b->n_body && a->body_ended == b->body_ended,
                "%u: body of %d, %d, ended %d, %d", id, (int)a->n_body, (int)b->n_body,
                a->body_ended, b->body_ended);
 }
 
-/* The other one ended with the code of a stream that this one has just reset. */
+/* The other side ended with the code of a stream error that this side has just sent. */
 static bool stream_error(const struct rfc *over, struct rfc *other)
 {
     for (uint32_t i = 0; i < other->n_streams; i++) {
@@ -464,7 +464,7 @@ static bool stream_error(const struct rfc *over, struct rfc *other)
     return false;
 }
 
-/* False when there is nothing more to compare. */
+/* False when the comparison ends. */
 static bool compare(struct pair *t)
 {
     struct rfc *a = t->ours, *b = t->theirs;
@@ -486,7 +486,7 @@ static bool compare(struct pair *t)
     return true;
 }
 
-/* Those whose path does not end in h at once, the others some time later. */
+/* Responses to paths that do not end in h at once, to the others some time later. */
 static void answer(struct pair *t, bool all)
 {
     for (uint32_t i = 0; i < t->n_streams; i++) {
@@ -547,7 +547,7 @@ static void pair_free(struct pair *t)
     free(t);
 }
 
-/* All windows open, all requests answered: every stream comes to its end, in both. */
+/* All windows open, all requests answered: every stream ends, in both. */
 static void finish(struct pair *t)
 {
     uint8_t p[8] = {0, RFC_INITIAL_WINDOW_SIZE, 0, 0x10};
@@ -569,7 +569,7 @@ static void finish(struct pair *t)
     }
 }
 
-/* How the runs ended, so that a generator that makes nothing shows. */
+/* Count how the runs ended, so that a generator without effect shows. */
 static struct tally {
     uint32_t n_runs, n_over, n_shown, n_reset, n_flipped;
 } tally;

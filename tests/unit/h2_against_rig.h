@@ -7,10 +7,10 @@
 
 #define STREAMS 64
 
-struct model { /* what the client has said on a stream */
+struct model { /* frames that the client has sent on a stream */
     uint32_t id;
     bool open; /* it may go on */
-    bool gone; /* reset, or in error: nothing but what is ignored may follow */
+    bool gone; /* reset, or in error: only ignored frames may follow */
     bool answered;
 };
 
@@ -25,7 +25,7 @@ struct pair {
     uint32_t n_streams, id_next;
     uint32_t data_left; /* of the connection's first window */
     bool flipped;       /* a header block was broken at random */
-    bool wrong;         /* one error a step: which of two counts is not told */
+    bool wrong;         /* one error per step: which of two is reported is undefined */
     char said[4000];    /* the last steps, for the report */
     size_t n_said;
 };
@@ -114,8 +114,8 @@ static inline void their_session(struct pair *t)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, their_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(c, their_close);
     nghttp2_option_set_max_continuations(o, 1000);
-    /* PRIORITY_UPDATE is left unknown to it: 1.52 keeps a pointer to a stream that was named by one
-     * before it was opened, and writes there when the stream is long freed. */
+    /* PRIORITY_UPDATE is unknown to nghttp2 here. Version 1.52 keeps a pointer to a stream that
+     * such a frame named before it was opened, and writes there after the stream was freed. */
     cr_assert_eq(nghttp2_session_server_new2(&t->session, c, t, o), 0);
     nghttp2_session_callbacks_del(c);
     nghttp2_option_del(o);
@@ -127,7 +127,7 @@ static inline void their_session(struct pair *t)
 static inline ssize_t their_read(nghttp2_session *s, int32_t id, uint8_t *buf, size_t n,
                                  uint32_t *flags, nghttp2_data_source *source, void *user)
 {
-    /* What is left stands in the pointer itself. */
+    /* The pointer itself holds the remaining length. */
     uintptr_t left = (uintptr_t)source->ptr;
     n = n < left ? n : left;
     memset(buf, 0, n);

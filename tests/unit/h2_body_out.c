@@ -2,7 +2,7 @@
 /* lib/h2: responses of unknown length, trailers, and resets by the server. */
 #include "h2_rig.h"
 
-/* Whichever way the end of a body shows, every byte arrives and nothing after it. */
+/* For each way to signal the end of a body, every byte arrives, and none after it. */
 Test(h2_body_out, unknown_length)
 {
     static const uint32_t sizes[] = {0, 1, 511, 16384, 65535, 65536, 300000};
@@ -32,7 +32,7 @@ Test(h2_body_out, unknown_length)
     }
 }
 
-/* Bytes that come now and then; the end is told late, when everything else has long arrived. */
+/* Bytes that are available in parts; the end is signalled late, after all bytes have arrived. */
 static void told_late(const char *path, unsigned n_trailers)
 {
     struct rig *r = rig_new(NULL);
@@ -46,7 +46,7 @@ static void told_late(const char *path, unsigned n_trailers)
         cr_assert_eq(rig_run(r, 0), 0);
         cr_assert_eq(a->n_bytes, at);
     }
-    nj_h2_resume(r->req[0].st); /* for nothing */
+    nj_h2_resume(r->req[0].st); /* without effect */
     cr_assert_eq(rig_run(r, 0), 0);
     cr_expect(!a->ended && !a->closed && a->n_trailers == 0);
     rig_finish(r->req[0].body);
@@ -65,7 +65,7 @@ Test(h2_body_out, end_told_late)
     told_late("/0duht", 1);
 }
 
-/* A body that breaks before its end was known takes its trailers with it. */
+/* A body that fails before its end was known sends no trailers. */
 Test(h2_body_out, broken)
 {
     struct rig *r = rig_new(NULL);
@@ -151,7 +151,7 @@ static uint32_t longest_of(struct rig *r, const char *path)
     return longest;
 }
 
-/* RFC 9113 4.2: what the peer allows, from the moment it says so. */
+/* RFC 9113 4.2: the peer's SETTINGS_MAX_FRAME_SIZE, from its SETTINGS frame on. */
 Test(h2_body_out, as_long_as_the_peer_allows)
 {
     static const struct {
@@ -173,8 +173,8 @@ Test(h2_body_out, as_long_as_the_peer_allows)
     rig_free(r);
 }
 
-/* RFC 9113 6.9: the end of a body is no byte of it. A peer that has taken all that its windows
- * allow hears of the end, or of trailers, without opening them. */
+/* RFC 9113 6.9: END_STREAM needs no window. A peer that has used up its windows gets the end, or
+ * the trailers, without a WINDOW_UPDATE. */
 Test(h2_body_out, end_needs_no_window)
 {
     static const char *const paths[] = {"/65535uh", "/65535uht"};
@@ -194,7 +194,7 @@ Test(h2_body_out, end_needs_no_window)
     }
 }
 
-/* An end that is in the outbox stays there, whatever a PRIORITY_UPDATE says of its stream. */
+/* A queued end stays at its place, in spite of a PRIORITY_UPDATE for its stream. */
 Test(h2_body_out, end_keeps_its_place)
 {
     static const uint8_t update[] = {0, 0, 7, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'u', '=', '0'};
@@ -210,7 +210,7 @@ Test(h2_body_out, end_keeps_its_place)
     rig_free(r);
 }
 
-/* Trailers behind the last frame of a body, wherever the room ends. */
+/* Trailers behind the last frame of a body, for each size of the room. */
 Test(h2_body_out, trailers_at_the_end_of_the_room)
 {
     for (uint32_t more = 0; more < 400; more++) {
@@ -238,7 +238,7 @@ Test(h2_body_out, reset)
         nj_h2_reset_stream(r->req[0].st, NGHTTP2_ENHANCE_YOUR_CALM);
         nj_h2_reset_stream(r->req[0].st, NGHTTP2_CANCEL);
         cr_expect(!r->req[0].closed);
-        if (i == 0) /* an answer that comes now is thrown away */
+        if (i == 0) /* a response now is discarded */
             cr_expect_eq(rig_answer(r, &r->req[0]), 0);
         else
             nj_h2_resume(r->req[0].st);

@@ -48,7 +48,7 @@ Test(h2_conn_open_close, head_and_connect)
     rig_free(r);
 }
 
-/* RFC 9113 8.3.1: host stands in for a missing :authority. */
+/* RFC 9113 8.3.1: host replaces a missing :authority. */
 Test(h2_conn_open_close, host_field)
 {
     struct rig *r = rig_new(NULL);
@@ -62,7 +62,7 @@ Test(h2_conn_open_close, host_field)
     rig_free(r);
 }
 
-/* No room: nothing is written. Some room: something is. */
+/* Without room no byte is written. With some room some are. */
 Test(h2_conn_open_close, room_rules)
 {
     struct rig *r = rig_new(NULL);
@@ -102,7 +102,7 @@ Test(h2_conn_open_close, deferred)
             if (r->req[i].closed)
                 continue;
             left = true;
-            nj_h2_resume(r->req[i].st); /* a wake-up for nothing is harmless */
+            nj_h2_resume(r->req[i].st); /* a wake-up without reason is harmless */
             nj_h2_resume(r->req[i].st);
             if (nj_prng_below(&r->prng, 3))
                 rig_release(r->req[i].body, 1 + nj_prng_below(&r->prng, 9000));
@@ -165,7 +165,7 @@ Test(h2_conn_open_close, bytewise_input)
     rig_free(r);
 }
 
-/* The client resets in the middle: the body goes at once, the others live on. */
+/* The client resets in the middle: the body is closed at once, the others continue. */
 Test(h2_conn_open_close, reset_by_peer)
 {
     struct rig *r = rig_new(NULL);
@@ -215,7 +215,7 @@ Test(h2_conn_open_close, close_mid_body)
     for (int i = 0; i < 5; i++)
         rig_turn(r, 0, &rv);
     cr_expect_gt(nj_h2_n_streams(r->h), 10);
-    nj_h2_output(r->h, &rig_sink, r); /* slices stay in the sink when the connection goes */
+    nj_h2_output(r->h, &rig_sink, r); /* slices stay in the sink when the connection is freed */
     nj_h2_close(r->h);
     r->h = NULL;
     cr_expect_eq(r->n_closed, r->n_req);
@@ -263,13 +263,13 @@ Test(h2_conn_open_close, upload_answered_early)
     cr_expect(rig_reply(r, id)->closed && rig_reply(r, id)->ended);
     cr_expect_eq(rig_reply(r, id)->error, NGHTTP2_NO_ERROR);
     cr_expect_eq(rig_reply(r, id)->n_bytes, 700);
-    cr_expect_leq(UINT64_MAX - left, NJ_H2_STREAM_WINDOW_BYTES, "no window for what nobody wants");
+    cr_expect_leq(UINT64_MAX - left, NJ_H2_STREAM_WINDOW_BYTES, "no window for discarded DATA");
     cr_expect_eq(rig_count(r, NJ_C_h2_reset_out), 1);
     cr_expect_lt(r->h->glitches, 10);
     rig_free(r);
 }
 
-/* The same with an end to it, which the client may come to before it is told to stop. */
+/* The same with an END_STREAM, which the client may send before it gets the RST_STREAM. */
 Test(h2_conn_open_close, upload_answered_early_that_ends)
 {
     struct rig *r = rig_new(NULL);
@@ -287,7 +287,7 @@ Test(h2_conn_open_close, upload_answered_early_that_ends)
     rig_free(r);
 }
 
-/* An upload that nobody looks at flows until its end, window updates included. */
+/* A discarded upload flows until its end, with window updates. */
 Test(h2_conn_open_close, upload_swallowed)
 {
     struct rig *r = rig_new(NULL);
@@ -390,7 +390,7 @@ Test(h2_conn_open_close, peer_goaway)
     rig_free(r);
 }
 
-/* A closed window stops the body where it stands, and opening it lets it go on. */
+/* A closed window stops the body, and an open one resumes it. */
 Test(h2_conn_open_close, flow_control)
 {
     struct rig *r = rig_new(NULL);
@@ -407,7 +407,7 @@ Test(h2_conn_open_close, flow_control)
     rig_free(r);
 }
 
-/* The sink runs out of memory at its nth call: the connection ends, nothing leaks. */
+/* The sink runs out of memory at its nth call: the connection ends, and no memory leaks. */
 Test(h2_conn_open_close, sink_fails)
 {
     for (uint32_t n = 1; n < 40; n++) {
@@ -444,7 +444,7 @@ static int small_scenario(struct rig *r)
     return rig_run(r, 0);
 }
 
-/* Each allocation fails once; whatever comes of it, nothing leaks and nothing is closed twice. */
+/* Each allocation fails once; in each case no memory leaks and no body is closed twice. */
 Test(h2_conn_open_close, allocation_fails)
 {
     unsigned n_failed = 0;

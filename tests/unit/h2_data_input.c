@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * lib/h2: request bodies. Both windows return exactly the bytes consumed, however the streams end.
- */
+/* lib/h2: request bodies. Both windows return exactly the bytes consumed, for each way in which the
+ * streams end. */
 #include "h2_rig.h"
 
 #include "base/limits.h"
@@ -19,10 +18,8 @@ static struct rig *open_reader(void)
     return r;
 }
 
-/*
- * The oracle: what came and is not held was consumed, and of that less than half a window may wait
- * for its WINDOW_UPDATE. To be called when nothing is under way.
- */
+/* The oracle: all received bytes that are not held were consumed, and of those less than half a
+ * window may wait for its WINDOW_UPDATE. To be called when no frame is under way. */
 static void check_windows(struct rig *r, const char *when)
 {
     uint64_t held = 0;
@@ -131,7 +128,8 @@ Test(h2_data_input, stalled_beside_flowing)
     rig_free(r);
 }
 
-/* Whoever ends a stream, what nobody consumed goes back to the connection (jetty issue 1719). */
+/* For each end of a stream, unconsumed bytes return to the connection's window (jetty issue 1719).
+ */
 Test(h2_data_input, abandoned)
 {
     struct rig *r = open_reader();
@@ -160,7 +158,7 @@ Test(h2_data_input, abandoned)
     rig_free(r);
 }
 
-/* What is consumed after a reset, or after the request's end, counts for the connection alone. */
+/* Bytes consumed after a reset, or after the request's end, count for the connection alone. */
 Test(h2_data_input, consumed_late)
 {
     struct rig *r = open_reader();
@@ -276,7 +274,7 @@ Test(h2_data_input, calls_within_events)
     }
 }
 
-/* ---- an echo: the response is what makes room for the request ---- */
+/* ---- an echo: the response makes room for the request ---- */
 
 static void echo_advance(struct nj_body *b, uint32_t n)
 {
@@ -340,7 +338,7 @@ Test(h2_data_input, echo)
     rig_free(r);
 }
 
-/* ---- frames by hand: what is waste ---- */
+/* ---- frames by hand: discarded bytes ---- */
 
 static void data_frame(uint8_t *to, uint32_t n, uint8_t flags)
 {
@@ -470,7 +468,7 @@ static void poke(struct rig *r, struct rig_stream *q)
     }
 }
 
-/* Bring every stream to its end. */
+/* Run every stream to its end. */
 static void finish(struct rig *r)
 {
     for (int round = 0; round < 1000 && nj_h2_n_streams(r->h) > 0; round++) {
@@ -522,7 +520,7 @@ static void random_uploads(uint64_t seed)
         cr_expect_leq(q->n_ends, 1, "%s", when);
         const struct rig_reply *a = &r->reply[i % RIG_STREAMS];
         if (a->error != 0)
-            continue; /* somebody reset it */
+            continue; /* it was reset */
         cr_expect(q->complete && a->ended && a->n_bytes == a->want, "%s: %s", when, q->path);
         if (q->n_ends)
             cr_expect_eq(q->n_got, a->up_size, "%s: %s", when, q->path);
@@ -563,7 +561,7 @@ static int scenario(struct rig *r)
     return rig_run(r, 0);
 }
 
-/* Each allocation fails once; nothing leaks, nothing is closed twice, no event comes twice. */
+/* Each allocation fails once; no memory leaks, no body is closed twice, no event occurs twice. */
 Test(h2_data_input, allocation_fails)
 {
     unsigned n_failed = 0;

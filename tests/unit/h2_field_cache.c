@@ -13,8 +13,9 @@ static uint32_t set_of(const struct nj__hpack_shared *of, const char *value)
         nj__hpack_field_cache_hash(of, nj__hpack_response_name_row(of, f.name), &f));
 }
 
-/* Values that share a set with one key are spread with another, wherever they differ: who does not
- * know the key can't choose which fields find no place. */
+/* Values that share a set under one key are in different sets under another, for each difference
+ * between the values. A client that does not know the key cannot choose which fields are evicted.
+ */
 Test(h2_field_cache, the_key_decides_the_set)
 {
     static const struct nj_hash_key key = {{3, 1, 4}}, other_key = {{2, 7, 1}};

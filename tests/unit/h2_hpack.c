@@ -48,7 +48,7 @@ static size_t octets_of(const char *hex, uint8_t *to)
     return n;
 }
 
-/* The block's fields as lines, and what nj__hpack_decode_next() said last. */
+/* The block's fields as lines, and the last result of nj__hpack_decode_next(). */
 static int decode(const uint8_t *block, size_t n, char *lines, size_t room)
 {
     struct nj__hpack_field f;
@@ -78,7 +78,7 @@ static int broken(const char *hex)
     return decode(block, octets_of(hex, block), lines, sizeof lines);
 }
 
-/* What both forms of C.3 and C.4, and of C.5 and C.6, say. */
+/* The fields of both forms of C.3 and C.4, and of C.5 and C.6. */
 #define FIRST  ":method: GET\n:scheme: http\n:path: /\n:authority: www.example.com\n"
 #define SECOND FIRST "cache-control: no-cache\n"
 #define THIRD                                                                                      \
@@ -97,7 +97,7 @@ Test(h2_hpack, representations)
     expect_block("82", ":method: GET\n", 55);
 }
 
-/* RFC 7541 C.1.3 and 5.1: 1337, as a limit above it and as an index there is nothing at. */
+/* RFC 7541 C.1.3 and 5.1: 1337, as a limit above it and as an index without an entry. */
 Test(h2_hpack, numbers)
 {
     cr_expect_eq(broken("1f9a0a"), -1);
@@ -196,7 +196,7 @@ Test(h2_hpack, too_large_for_the_table)
     cr_expect_eq(broken("be"), -1);
 }
 
-/* Fields shown stay what they are until the block ends, whatever comes behind. */
+/* Shown fields are valid until the block ends, for any following fields. */
 Test(h2_hpack, shown_and_evicted)
 {
     static uint8_t block[120000];
@@ -220,13 +220,13 @@ Test(h2_hpack, shown_and_evicted)
         n_fields++;
     cr_expect_eq(n_fields, 5000);
     cr_expect(nj_str_eq(first.name, NJ_STR("keep")) && nj_str_eq(first.value, NJ_STR("other")));
-    cr_expect_lt(alloc.bytes_used, shared->n_bytes + 3 * n, "what waits is bounded by the block");
+    cr_expect_lt(alloc.bytes_used, shared->n_bytes + 3 * n, "the block bounds the evicted fields");
     nj__hpack_decode_begin(in, block, 0);
-    cr_expect_lt(alloc.bytes_used, shared->n_bytes + 6500, "and goes with the next");
+    cr_expect_lt(alloc.bytes_used, shared->n_bytes + 6500, "and the next one frees them");
 }
 
-/* What a connection keeps: nothing but its head at first, and less than 768 bytes with the fields
- * of a browser. */
+/* Memory of a connection: only its head at first, and less than 768 bytes with the fields of a
+ * browser. */
 Test(h2_hpack, memory_of_a_connection)
 {
     static const struct {
@@ -261,7 +261,7 @@ Test(h2_hpack, memory_of_a_connection)
     cr_expect_eq(alloc.bytes_used, without, "no table of no size");
 }
 
-/* Each allocation fails once, wherever it is. */
+/* Each allocation fails once. */
 Test(h2_hpack, no_memory_in)
 {
     uint8_t block[40000];
@@ -272,7 +272,7 @@ Test(h2_hpack, no_memory_in)
         n += 37;
     }
     memcpy(block + n, "\x00\x7f\x82\x7f", 4);
-    block[n + 1] = 0xff; /* 16,385 octets of code: '0', beyond what is there for a start */
+    block[n + 1] = 0xff; /* 16,385 octets of code: '0', beyond the initial buffer */
     n += 4;
     memset(block + n, 0, 16385);
     n += 16385;
@@ -304,7 +304,7 @@ Test(h2_hpack, no_memory_in)
     cr_expect_null(nj__hpack_shared_new(&alloc, &hpack_key));
 }
 
-/* ---- what fields may be ---- */
+/* ---- valid and malformed fields ---- */
 
 static int on_header(nghttp2_session *s, const nghttp2_frame *f, const uint8_t *name, size_t n_name,
                      const uint8_t *value, size_t n_value, uint8_t flags, void *user)
@@ -394,7 +394,7 @@ static void expect_same(struct nj_str name, struct nj_str value)
 }
 
 /* Each octet in names and in values, at the beginning, within and at the end, near and far from
- * others; what nghttp2 let through still comes through, and nothing else does. */
+ * others. Octets that nghttp2 accepts are accepted, and no others. */
 Test(h2_hpack, malformed_as_for_nghttp2, .timeout = 60)
 {
     static const struct nj_str names[] = {NJ_STR_INIT(":method"), NJ_STR_INIT(":scheme"),
@@ -421,7 +421,7 @@ Test(h2_hpack, malformed_as_for_nghttp2, .timeout = 60)
     cr_expect_gt(n_malformed, 1000);
 }
 
-/* RFC 9113 8.2.2, 8.3: names that the engine has to know, in each form. */
+/* RFC 9113 8.2.2, 8.3: names with a meaning for the engine, in each representation. */
 Test(h2_hpack, tokens)
 {
     static const struct {
@@ -479,7 +479,8 @@ static size_t encode(uint16_t status, const struct nj_field *fields, size_t n, u
     return n_bytes;
 }
 
-/* What changes from response to response is a literal that enters no table; the rest one octet. */
+/* A field that differs between responses is a literal without indexing; each other field takes one
+ * octet. */
 Test(h2_hpack, second_response)
 {
     uint8_t b[512];
@@ -500,7 +501,7 @@ static size_t stamped(uint64_t stamp, const struct nj_field *fields, size_t n, u
     return nj__hpack_encode(out, to, 200, fields, n, stamp);
 }
 
-/* As it would be encoded, for whoever has its fields in the table, wherever they are. */
+/* The same block as the encoder would make, if the peer's table has its fields, at any index. */
 Test(h2_hpack, again)
 {
     uint8_t b[512], again[512];
@@ -527,7 +528,7 @@ Test(h2_hpack, again)
     cr_expect_eq(nj__hpack_put_cached_block(out, again, 1), n);
 }
 
-/* RFC 7541 4.2, 4.4: not before an update of the limit, nor when something was evicted. */
+/* RFC 7541 4.2, 4.4: not before an update of the limit, and not after an eviction. */
 Test(h2_hpack, again_with_another_limit)
 {
     uint8_t b[512];
@@ -535,7 +536,7 @@ Test(h2_hpack, again_with_another_limit)
         stamped(1, site, NJ_ARRAY_LEN(site), b);
     cr_expect_gt(nj__hpack_put_cached_block(out, b, 1), 0);
     nj__hpack_encoder_limit(out, 4000);
-    cr_expect_eq(nj__hpack_put_cached_block(out, b, 1), 0, "the update goes first");
+    cr_expect_eq(nj__hpack_put_cached_block(out, b, 1), 0, "the size update is first");
     encode(200, NULL, 0, b);
     cr_expect_gt(nj__hpack_put_cached_block(out, b, 1), 0);
     nj__hpack_encoder_limit(out, 150);
@@ -543,8 +544,8 @@ Test(h2_hpack, again_with_another_limit)
     cr_expect_eq(nj__hpack_put_cached_block(out, b, 1), 0, "server was evicted");
 }
 
-/* What would be in the table next time, what is secret and what is too long is not noted, nor a
- * status that has no octet. */
+/* A block is not noted if a field would enter the table next time, is secret or is too long. A
+ * status without an octet is not noted either. */
 Test(h2_hpack, again_of_what_cannot_be)
 {
     static const char etag[NJ__HPACK_CACHED_BLOCK_MAX] = "too long";
@@ -567,7 +568,7 @@ Test(h2_hpack, again_of_what_cannot_be)
     cr_expect_eq(nj__hpack_put_cached_block(out, b, 10), 0);
 }
 
-/* A field gave way to another one, which has its number from then on. */
+/* A field was replaced by another one, which then has its number. */
 Test(h2_hpack, again_of_a_field_that_is_another)
 {
     const struct nj_field mine = {NJ_STR("cache-control"), NJ_STR("no-store")};
@@ -578,8 +579,8 @@ Test(h2_hpack, again_of_a_field_that_is_another)
     uint32_t which = out->slots[0], tag = shared->cache_tags[which];
     cr_expect_eq(nj__hpack_put_cached_block(out, b, 1), 2);
     for (uint32_t i = 0; shared->cache_tags[which] == tag; i++) {
-        if (i == 10 * NJ__HPACK_CACHE_FIELDS) /* all are taken: of its set, no other is idle from
-                                                 now on */
+        if (i == 10 * NJ__HPACK_CACHE_FIELDS) /* all entries are taken: no other of its set is idle
+                                               * from now on */
             for (uint32_t k = 1; k < NJ__HPACK_CACHE_WAYS; k++)
                 shared->cached[which ^ k].n_holders++;
         int n = snprintf(value, sizeof value, "max-age=%u", i);
@@ -604,7 +605,7 @@ Test(h2_hpack, cookies_enter_no_table)
     }
 }
 
-/* A field of no known name is put there when it comes again. */
+/* A field with an unknown name enters the table at its second occurrence. */
 Test(h2_hpack, unknown_names_come_twice)
 {
     const struct nj_field field = {NJ_STR("x-frame-options"), NJ_STR("DENY")};
@@ -684,7 +685,7 @@ Test(h2_hpack, more_fields_than_places)
     const struct nj_field f = {NJ_STR("cache-control"), NJ_STR("max-age=new")};
     out = mine;
     encode(0, &f, 1, b);
-    cr_expect_eq(b[0], 0x58, "a place nobody needs any more is free for another");
+    cr_expect_eq(b[0], 0x58, "an unused entry is free for another field");
 }
 
 /* A field for which the cache has no memory is sent as a literal. */

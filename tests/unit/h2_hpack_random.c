@@ -33,7 +33,7 @@ struct life {
     uint8_t block[BLOCK];
     uint64_t seed;
     unsigned step;
-    uint64_t n_octets, n_strings; /* of what went */
+    uint64_t n_octets, n_strings; /* of the encoded side */
     uint64_t n_stamped, n_again;
 };
 
@@ -140,7 +140,7 @@ static uint64_t stamped_fields(struct life *l)
     return stamp;
 }
 
-/* ---- what comes ---- */
+/* ---- decoding ---- */
 
 static void deflated(struct life *l, struct conn *c)
 {
@@ -167,7 +167,7 @@ static uint8_t *put_string(struct life *l, uint8_t *to, struct nj_str s)
     return to + s.n_bytes;
 }
 
-/* Any representation of a field: what no encoder does, and now and then what none may do. */
+/* Any representation of a field: some that no encoder uses, and sometimes an invalid one. */
 static uint8_t *put_any(struct life *l, uint8_t *to, uint32_t n_entries, const struct nj_field *f)
 {
     static const struct {
@@ -213,7 +213,7 @@ static void conn_in_end(struct conn *c)
     nghttp2_hd_deflate_del(c->deflater);
 }
 
-/* ---- what goes ---- */
+/* ---- encoding ---- */
 
 static void conn_out_begin(struct conn *c, struct nj__hpack_shared *shared)
 {
@@ -250,7 +250,7 @@ static void expect(struct life *l, struct conn *c, const uint8_t **at, const uin
     cr_assert_eq(both_theirs(&theirs, at, end, &nv), 1);
     cr_assert(both_same(name, nv.name, nv.namelen) && both_same(value, nv.value, nv.valuelen),
               "seed %lu step %u", (unsigned long)l->seed, l->step);
-    /* What must not be compressed by anybody says so. */
+    /* A field that must not be compressed has the never-indexed flag. */
     cr_assert(!nj_str_eq(name, NJ_STR("set-cookie")) || nv.flags & NGHTTP2_NV_FLAG_NO_INDEX);
 }
 
@@ -274,7 +274,8 @@ static void expect_fields(struct life *l, struct conn *c, uint16_t status, size_
     cr_assert_eq(nj__hpack_decode_next(c->back, &f), 0);
     cr_assert_eq(both_theirs(&theirs, &at, end, &nv), 0);
     l->n_octets += n;
-    cr_assert_leq(c->out->size, c->back->size, "we count on what the peer does not have");
+    cr_assert_leq(c->out->size, c->back->size,
+                  "the encoder relies on entries that the peer does not have");
 }
 
 static void encoded(struct life *l, struct conn *c)

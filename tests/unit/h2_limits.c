@@ -60,7 +60,7 @@ static void hello(void)
     frame(NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, NULL, 0);
 }
 
-/* What the server wrote: counts by type, and the code of the last GOAWAY. */
+/* The server's output: counts by type, and the code of the last GOAWAY. */
 struct seen {
     uint8_t buf[1 << 16];
     size_t n;
@@ -126,8 +126,8 @@ static struct rig *open_raw(const struct nj_h2_limits *limits)
     return r;
 }
 
-/* Call `make` until the connection ends; how often that was, at most `n_max`. `every`: read what
- * the server has to say after so many; 0: never. */
+/* Call `make` until the connection ends. Returns the number of calls, at most `n_max`. The server's
+ * output is read after each `every` calls; 0: never. */
 static unsigned flood(struct rig *r, void (*make)(unsigned i), unsigned n_max, unsigned every)
 {
     for (unsigned i = 0; i < n_max; i++) {
@@ -213,7 +213,7 @@ static void make_malformed(unsigned i)
     frame(NGHTTP2_HEADERS, ENDS, 1 + 2 * i, head_l, 2); /* no :path */
 }
 
-/* content-length: 5, and the body ends after nothing. */
+/* content-length: 5, and an empty body. */
 static void make_length_lie(unsigned i)
 {
     static const uint8_t head[] = {0x83, 0x86, 0x84, 0x41, 1, 'a', 0x0f, 0x0d, 1, '5'};
@@ -236,7 +236,7 @@ static void make_late_data(unsigned i)
     frame(NGHTTP2_DATA, 0, 1, NULL, 0);
 }
 
-/* HEADERS on a stream that is closed: trailers nobody wants. */
+/* HEADERS on a closed stream: unexpected trailers. */
 static void make_late_headers(unsigned i)
 {
     if (i == 0) {
@@ -253,7 +253,7 @@ Test(h2_limits, floods)
         void (*make)(unsigned i);
         unsigned n_max; /* of calls, the budget being 1000 */
         enum nj_h2_abuse waste;
-        const char *why; /* what the GOAWAY says; NULL: something */
+        const char *why; /* the text of the GOAWAY; NULL: any text */
     } floods[] = {
         {"rapid reset", make_reset, 1002, NJ_H2_ABUSE_RESETS, "too many streams reset"},
         {"ping", make_ping, 1002, NJ_H2_ABUSE_PINGS, "too many PING frames"},
@@ -283,7 +283,7 @@ Test(h2_limits, floods)
     }
 }
 
-/* The same, and the peer reads nothing: what waits for it must not grow. */
+/* The same, and the peer reads nothing: the queued output must not grow. */
 Test(h2_limits, floods_unread)
 {
     void (*const makes[])(unsigned) = {
@@ -299,7 +299,8 @@ Test(h2_limits, floods_unread)
     }
 }
 
-/* More streams than allowed before the SETTINGS could be known: refused, and not for ever. */
+/* More streams than allowed before the client could know SETTINGS: refused, for a limited number of
+ * streams. */
 Test(h2_limits, refused_streams)
 {
     struct rig *r = rig_new(NULL);
@@ -560,7 +561,7 @@ Test(h2_limits, dribble)
     expect_end(r, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
-/* What is begun and not ended is held to the limit of all memory, like what is open. */
+/* The memory of incomplete header blocks counts for the memory limit, like that of open streams. */
 Test(h2_limits, blocks_under_way_have_the_limit_of_memory)
 {
     static const uint8_t part[16384];
@@ -589,7 +590,7 @@ Test(h2_limits, long_download_is_no_abuse)
     rig_free(r);
 }
 
-/* Go's client opens both windows with each 4 KiB that its reader takes. */
+/* Go's client opens both windows after each 4 KiB that its reader consumes. */
 Test(h2_limits, small_window_updates_are_no_abuse)
 {
     struct rig *r = rig_new(NULL);
@@ -607,7 +608,7 @@ Test(h2_limits, small_window_updates_are_no_abuse)
     rig_free(r);
 }
 
-/* gRPC's clients send a PING about once in a round trip while messages come, however small. */
+/* gRPC's clients send about one PING per round trip while messages of any size arrive. */
 Test(h2_limits, pings_beside_data_are_no_abuse)
 {
     struct rig *r = rig_new(NULL);
@@ -623,7 +624,7 @@ Test(h2_limits, pings_beside_data_are_no_abuse)
     rig_free(r);
 }
 
-/* The budget comes back with time, and never more than all of it. */
+/* The budget refills over time, and never exceeds its maximum. */
 Test(h2_limits, time_forgives)
 {
     struct rig *r = rig_new(NULL);

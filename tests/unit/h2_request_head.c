@@ -82,8 +82,8 @@ static const nghttp2_nv known[] = {
 };
 _Static_assert(NJ_ARRAY_LEN(known) == NJ_N_HEADERS, "all of them, in the order of the enum");
 
-/* By whatever index or literal the name comes: each is kept under its number, and is in the list,
- * too; of several the first is kept. */
+/* A field name may arrive as any index or literal: each field is kept under its number, and is in
+ * the list, too; of several the first is kept. */
 Test(h2_request_head, known_fields_are_kept)
 {
     struct rig *r = open_rig();
@@ -124,7 +124,7 @@ Test(h2_request_head, content_length)
     rig_free(r);
 }
 
-/* As many as the limit lets through, and one more. Returns what is held at rest. */
+/* As many fields as the limit allows, and one more. Returns the bytes held at rest. */
 static size_t many_fields(void)
 {
     struct rig *r = open_rig();

@@ -23,14 +23,14 @@ static void frame(uint8_t type, uint8_t flags, uint32_t id, const void *payload,
     n_wire += 9 + n;
 }
 
-/* POST /, which the rig answers at once with nothing; it has no end. */
+/* POST / without END_STREAM, to which the rig responds at once with an empty body. */
 static void post(uint32_t id)
 {
     static const uint8_t head[] = {0x83, 0x86, 0x84, 0x41, 1, 'a'};
     frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, id, head, sizeof head);
 }
 
-/* What the server wrote: a word for each frame, and the payload of the last PING. */
+/* The server's output: a word for each frame, and the payload of the last PING. */
 static char said[4096];
 static uint8_t pinged[8];
 
@@ -49,7 +49,7 @@ static void note(const uint8_t *f)
         cr_expect_eq(f[12], NGHTTP2_NO_ERROR);
 }
 
-/* All that is in `wire` to the server; what it says to that. */
+/* Deliver all of `wire` to the server. Returns its output. */
 static const char *tell(struct rig *r)
 {
     static uint8_t buf[1 << 16];
@@ -84,8 +84,8 @@ static struct rig *open_raw(void)
     return r;
 }
 
-/* A client that finds the reset beside the response may drop both, so it has to have read the
- * response before: its answer to a PING behind that says so. */
+/* A client that receives the reset together with the response may drop both. So it has to have read
+ * the response before: its answer to a PING behind the response shows that. */
 Test(h2_reset_after_response, reset_when_the_response_was_read)
 {
     struct rig *r = open_raw();
@@ -104,7 +104,7 @@ Test(h2_reset_after_response, reset_when_the_response_was_read)
     rig_free(r);
 }
 
-/* Who ends the request, or resets it, meets no reset. */
+/* A request that the client ends or resets gets no RST_STREAM. */
 Test(h2_reset_after_response, no_reset_for_who_ends)
 {
     struct rig *r = open_raw();
@@ -120,7 +120,7 @@ Test(h2_reset_after_response, no_reset_for_who_ends)
     rig_free(r);
 }
 
-/* One PING is out at a time; its answer is about the responses before it, and no others. */
+/* One PING is outstanding at a time; its answer covers the responses before it, and no others. */
 Test(h2_reset_after_response, one_ping_at_a_time)
 {
     struct rig *r = open_raw();
@@ -138,8 +138,8 @@ Test(h2_reset_after_response, one_ping_at_a_time)
     rig_free(r);
 }
 
-/* All that a client may send of a body that nobody wants is the window it had. The connection's
- * window is others', too, and comes back. */
+/* A client may send only its initial window of a discarded body. The connection's window is shared
+ * with other streams, and is returned. */
 Test(h2_reset_after_response, no_windows)
 {
     struct rig *r = open_raw();
@@ -155,8 +155,8 @@ Test(h2_reset_after_response, no_windows)
     rig_free(r);
 }
 
-/* Clients that neither end nor answer PINGs: a bounded number waits, and none is left when the
- * connection is to end. */
+/* Clients that neither end the stream nor answer PINGs: a bounded number of streams waits, and none
+ * is left when the connection ends. */
 Test(h2_reset_after_response, no_answer)
 {
     struct rig *r = open_raw();

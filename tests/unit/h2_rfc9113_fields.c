@@ -5,11 +5,11 @@
 enum verdict {
     GOOD,
     MALFORMED,
-    EITHER, /* the RFC leaves it to the server, or says SHOULD */
+    EITHER, /* the RFC leaves the choice to the server, or says SHOULD */
 };
 
 struct request {
-    const char *name; /* for the messages; NULL: made of what is below */
+    const char *name; /* for the messages; NULL: made from the fields below */
     enum verdict verdict;
     const char *fields[14]; /* names and values by turns */
 };
@@ -164,7 +164,7 @@ Test(h2_rfc9113_pseudo, connect)
         {"of a user", MALFORMED, {":method", "CONNECT", ":authority", "me@a:1"}},
         {"and host", GOOD, {":method", "CONNECT", ":authority", "a:1", "host", "A:1"}},
         {"and another port", MALFORMED, {":method", "CONNECT", ":authority", "a:80", "host", "a"}},
-        /* RFC 8441 3, 4: only where the server has said ENABLE_CONNECT_PROTOCOL. */
+        /* RFC 8441 3, 4: only if the server has sent ENABLE_CONNECT_PROTOCOL. */
         {"extended",
          MALFORMED,
          {":method", "CONNECT", AUTHORITY, SCHEME, PATH, ":protocol", "websocket"}},
@@ -172,7 +172,7 @@ Test(h2_rfc9113_pseudo, connect)
     all_requests(requests, NJ_ARRAY_LEN(requests));
 }
 
-/* The owner sees what was said. */
+/* The owner gets all fields. */
 RFC_CASE(h2_rfc9113_pseudo, shown)
 {
     rfc_hello(c);
@@ -188,7 +188,8 @@ RFC_CASE(h2_rfc9113_pseudo, shown)
         RFC_CHECK(c, strcmp(s->authority, "x:1") == 0, "authority %s", s->authority);
         RFC_CHECK(c, strcmp(s->scheme, "https") == 0 && s->ends, "scheme %s", s->scheme);
     }
-    RFC_CHECK(c, strcmp(rfc_stream(c, 3)->authority, "only.example") == 0, "host stands in");
+    RFC_CHECK(c, strcmp(rfc_stream(c, 3)->authority, "only.example") == 0,
+              "host replaces :authority");
     s = rfc_stream(c, 5);
     RFC_CHECK(c, s->path[0] == '\0' && strcmp(s->method, "CONNECT") == 0, "CONNECT %s", s->path);
     rfc_expect_alive(c);
@@ -352,7 +353,7 @@ RFC_CASE(h2_rfc9113_fields, malformed_beside_others)
     rfc_expect_malformed(c, 5);
 }
 
-/* What a malformed block put into HPACK's table stays there. */
+/* Entries that a malformed block added to HPACK's table stay there. */
 RFC_CASE(h2_rfc9113_fields, malformed_keeps_the_table)
 {
     static const uint8_t block[] = "\x40\1X\1y\x82\x86\x41\1h\x44\5/sync";

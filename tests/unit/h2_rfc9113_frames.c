@@ -29,7 +29,7 @@ static void padded_data(struct rfc *c, const void *arg)
     rfc_say(c, RFC_DATA, RFC_PADDED | RFC_END_STREAM, 1, p, t->n);
     rfc_go(c);
     struct rfc_stream *s = rfc_stream(c, 1);
-    if (t->n == 0) { /* 4.2: a frame too small for what it must hold */
+    if (t->n == 0) { /* 4.2: a frame too small for its mandatory fields */
         rfc_expect_over(c, RFC_E_SIZE | RFC_E_PROTOCOL);
     } else if (t->pad >= t->n) {
         rfc_expect_over(c, RFC_E_PROTOCOL);
@@ -178,7 +178,8 @@ Test(h2_rfc9113_rst_stream, length)
         rfc_every_way(rst_stream_length, &sizes[i]);
 }
 
-/* In the middle of a response: nothing more comes of it, and the others go on. */
+/* A reset in the middle of a response: the stream sends nothing more, and other streams continue.
+ */
 RFC_CASE(h2_rfc9113_rst_stream, in_a_response)
 {
     c->answer_bytes = 1000000;
@@ -193,7 +194,8 @@ RFC_CASE(h2_rfc9113_rst_stream, in_a_response)
     rfc_go(c);
     struct rfc_stream *s = rfc_stream(c, 1);
     RFC_CHECK(c, s->closed && !s->complete && s->n_data == RFC_FIRST_WINDOW && !s->reset, "more");
-    RFC_CHECK(c, rfc_stream(c, 3)->n_data == RFC_FIRST_WINDOW, "the other does not go on");
+    RFC_CHECK(c, rfc_stream(c, 3)->n_data == RFC_FIRST_WINDOW,
+              "the other stream does not continue");
     rfc_expect_alive(c);
 }
 
@@ -245,8 +247,8 @@ RFC_CASE(h2_rfc9113_ping, answers)
     rfc_expect_alive(c);
 }
 
-/* "A PING frame with the ACK flag set MUST NOT be responded to". One that nobody asked for is no
- * error. */
+/* "A PING frame with the ACK flag set MUST NOT be responded to". An ACK without a PING is no error.
+ */
 RFC_CASE(h2_rfc9113_ping, ack_is_not_answered)
 {
     rfc_hello(c);
@@ -318,7 +320,7 @@ RFC_CASE(h2_rfc9113_goaway, on_a_stream)
     rfc_expect_over(c, RFC_E_PROTOCOL);
 }
 
-/* 4.2: too short for what it must hold. */
+/* 4.2: too short for its mandatory fields. */
 RFC_CASE(h2_rfc9113_goaway, too_short)
 {
     rfc_hello(c);
@@ -327,8 +329,8 @@ RFC_CASE(h2_rfc9113_goaway, too_short)
     rfc_expect_over(c, RFC_E_SIZE);
 }
 
-/* What is open is served to its end; its debug data and codes mean nothing. The client may change
- * its mind about the id, downwards. */
+/* Open streams are served to their end; the debug data and the code have no effect. The client may
+ * send another GOAWAY with a smaller id. */
 RFC_CASE(h2_rfc9113_goaway, open_streams_go_on)
 {
     c->hold = true;
@@ -357,8 +359,9 @@ RFC_CASE(h2_rfc9113_goaway, open_streams_go_on)
 
 /* ---- 6.8 GOAWAY of the server, as h2.h has it ---- */
 
-/* First with 2^31-1, so that nothing on its way is lost; then with the last stream seen, and what
- * comes above it is ignored; finished when the last of them is. */
+/* The first GOAWAY has 2^31-1, so that no stream under way is lost. The second has the last stream
+ * seen, and frames for later streams are ignored. The connection is finished with the last stream.
+ */
 RFC_CASE(h2_rfc9113_goaway, graceful)
 {
     c->hold = true;
@@ -395,7 +398,7 @@ RFC_CASE(h2_rfc9113_goaway, graceful)
     RFC_CHECK(c, nj_h2_is_finished(c->h), "not finished");
 }
 
-/* Without streams it is finished at once. A third call changes nothing. */
+/* Without streams the connection is finished at once. A third call has no effect. */
 RFC_CASE(h2_rfc9113_goaway, graceful_when_idle)
 {
     rfc_hello(c);
@@ -413,7 +416,7 @@ RFC_CASE(h2_rfc9113_goaway, graceful_when_idle)
     RFC_CHECK(c, nj_h2_is_finished(c->h) && !c->over, "not finished");
 }
 
-/* An error between the two is told with its own GOAWAY. */
+/* An error between the two is reported by its own GOAWAY. */
 RFC_CASE(h2_rfc9113_goaway, error_after_graceful)
 {
     c->hold = true;

@@ -37,10 +37,10 @@ static void not_decoded(struct rfc *c, const void *arg)
 
 /* 2.3.3: "Indices strictly greater than the sum of the lengths of both tables MUST be treated as a
  * decoding error"; 6.1: "The index value of 0 is not used. It MUST be treated as a decoding error".
- * 4.2, 6.3: a size update stands at the begin of a block and is within the limit. 5.1, 5.2:
- * integers and strings end within the block; "A Huffman-encoded string literal containing the EOS
- * symbol MUST be treated as a decoding error", and so must padding of more than 7 bits, or not of
- * its most significant bits. */
+ * 4.2, 6.3: a size update is at the begin of a block and within the limit. 5.1, 5.2: integers and
+ * strings end within the block; "A Huffman-encoded string literal containing the EOS symbol MUST be
+ * treated as a decoding error", and so must padding of more than 7 bits, or not of its most
+ * significant bits. */
 Test(h2_rfc9113_hpack, errors)
 {
     static const struct bytes blocks[] = {
@@ -85,7 +85,8 @@ Test(h2_rfc9113_hpack, errors)
         rfc_every_way(not_decoded, &blocks[i]);
 }
 
-/* The same where the block is for nobody: a stream that is closed, refused, or has trailers. */
+/* The same for a block without an owner: its stream is closed or refused, or the block is trailers.
+ */
 static void not_decoded_for_nobody(struct rfc *c, const void *arg)
 {
     int what = *(const int *)arg;
@@ -119,7 +120,7 @@ RFC_CASE(h2_rfc9113_hpack, error_behind_a_malformed_field)
     rfc_expect_over(c, RFC_E_COMPRESSION);
 }
 
-/* ---- what is good ---- */
+/* ---- valid blocks ---- */
 
 struct good {
     struct bytes bytes;
@@ -168,7 +169,7 @@ Test(h2_rfc9113_hpack, forms)
         rfc_every_way(decoded, &blocks[i]);
 }
 
-/* 5.1: zeros that mean nothing: a decoder may limit them. */
+/* 5.1: redundant zero octets: a decoder may limit them. */
 RFC_CASE(h2_rfc9113_hpack, integer_with_zeros)
 {
     static const struct bytes block =
@@ -232,7 +233,7 @@ Test(h2_rfc9113_hpack, appendix_c)
 
 /* ---- the table ---- */
 
-/* `n` bytes of 'v' as the value of x-a, kept. */
+/* A field x-a with `n` bytes of 'v', with incremental indexing. */
 static void put_large(struct rfc_block *b, size_t n)
 {
     static char value[8192];
@@ -294,7 +295,7 @@ RFC_CASE(h2_rfc9113_hpack, too_large_empties)
     rfc_expect_over(c, RFC_E_COMPRESSION);
 }
 
-/* 4.3: a smaller size evicts; a larger one later brings nothing back. */
+/* 4.3: a smaller size evicts entries; a later larger one does not restore them. */
 RFC_CASE(h2_rfc9113_hpack, size_evicts)
 {
     rfc_hello(c);
@@ -338,7 +339,7 @@ RFC_CASE(h2_rfc9113_hpack, name_of_the_evicted)
     }
 }
 
-/* 6.2.2, 6.2.3: what is not to be kept is not. */
+/* 6.2.2, 6.2.3: literals without indexing do not enter the table. */
 RFC_CASE(h2_rfc9113_hpack, not_kept)
 {
     rfc_hello(c);

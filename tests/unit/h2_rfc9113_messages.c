@@ -34,7 +34,8 @@ static void say_body(struct rfc *c, const struct length *t)
 
 /* "A request or response that is defined as having content when it contains a Content-Length header
  * field is malformed if the value of the Content-Length header field does not equal the sum of the
- * DATA frame payload lengths that form the content." The owner is not told that it is complete. */
+ * DATA frame payload lengths that form the content." The owner gets no event that the request is
+ * complete. */
 static void one_length(struct rfc *c, const void *arg)
 {
     const struct length *t = arg;
@@ -89,7 +90,7 @@ Test(h2_rfc9113_content_length, values)
         {.value = "100", .data = {99}, .trailers = true, .verdict = MALFORMED},
         {.value = "1", .trailers = true, .verdict = MALFORMED},
         {.value = "100", .data = {101}, .trailers = true, .verdict = MALFORMED},
-        /* RFC 9110 8.6: 1*DIGIT, and what overflows must not be taken for something else. */
+        /* RFC 9110 8.6: 1*DIGIT; a value that overflows must not be accepted as another one. */
         {.value = "", .data = {100}, .verdict = MALFORMED},
         {.value = "+100", .data = {100}, .verdict = MALFORMED},
         {.value = "-1", .data = {100}, .verdict = MALFORMED},
@@ -101,7 +102,7 @@ Test(h2_rfc9113_content_length, values)
         {.value = "99999999999999999999999999", .data = {100}, .verdict = MALFORMED},
         {.value = "100", .value2 = "101", .data = {100}, .verdict = MALFORMED},
         {.value = "101", .value2 = "100", .data = {100}, .verdict = MALFORMED},
-        /* "a sender has repeated it": the server may take it as one. */
+        /* "a sender has repeated it": the server may accept it as one value. */
         {.value = "100", .value2 = "100", .data = {100}, .verdict = EITHER},
         {.value = "100, 100", .data = {100}, .verdict = EITHER},
     };
@@ -190,10 +191,10 @@ RFC_CASE(h2_rfc9113_trailers, data_behind)
     rfc_expect(c, 1, RFC_STREAM(RFC_E_CLOSED));
 }
 
-/* ---- what the server says ---- */
+/* ---- responses ---- */
 
-/* 8.1: "A server can send a complete response prior to the client sending an entire request". It
- * may then ask the client to stop, by NO_ERROR and nothing else, after the response. */
+/* 8.1: "A server can send a complete response prior to the client sending an entire request". After
+ * the response it may send RST_STREAM, with NO_ERROR and no other code. */
 RFC_CASE(h2_rfc9113_responses, before_the_end)
 {
     rfc_hello(c);
@@ -220,8 +221,8 @@ RFC_CASE(h2_rfc9113_responses, to_head)
     rfc_expect_alive(c);
 }
 
-/* Fields of 40 KB: HEADERS and CONTINUATIONs with nothing in between, though other streams have
- * something to say (4.3); none is larger than the client allows. */
+/* Fields of 40 KB: HEADERS and CONTINUATIONs without frames in between, although other streams have
+ * output (4.3). None is larger than the client's SETTINGS_MAX_FRAME_SIZE. */
 RFC_CASE(h2_rfc9113_responses, large_head)
 {
     static char value[10000];
@@ -272,7 +273,7 @@ RFC_CASE(h2_rfc9113_responses, trailers)
     rfc_expect_alive(c);
 }
 
-/* The owner resets: RST_STREAM with its code, at once, and nothing of the stream behind it. */
+/* The owner resets: RST_STREAM with its code, at once, and no frame of the stream behind it. */
 RFC_CASE(h2_rfc9113_responses, reset_by_the_owner)
 {
     static const uint32_t codes[] = {0, 2, 7, 8, 11, 13};

@@ -77,7 +77,8 @@ enum {
     RFC_E_CALM = 1 << 11,
 };
 
-/* What may come of it: the connection or the stream ends with one of these codes, or nothing. */
+/* An allowed reaction: the connection or the stream ends with one of these codes, or there is no
+ * error. */
 struct rfc_may {
     uint32_t conn, reset;
     bool ignored;
@@ -86,20 +87,20 @@ struct rfc_may {
 /* RFC 9113 5.4.1: an error of a stream may be treated as one of the connection. */
 #define RFC_STREAM(codes) ((struct rfc_may){.conn = (codes), .reset = (codes)})
 #define RFC_IGNORED       ((struct rfc_may){.ignored = true})
-/* RFC 9113 5.1: what comes for a closed stream may be an error, or be thrown away. */
+/* RFC 9113 5.1: a frame for a closed stream may be an error, or be discarded. */
 #define RFC_GONE          ((struct rfc_may){RFC_E_CLOSED, RFC_E_CLOSED, true})
 
 #define RFC_STREAMS      512
 #define RFC_FIRST_WINDOW 65535
 #define RFC_ID_MAX       0x7fffffffu
 
-struct rfc_stream { /* as the client sees it, and what the server's owner was shown */
+struct rfc_stream { /* as the client sees it, and the events of the server's owner */
     uint32_t id;
     bool asked, gone; /* HEADERS went out; we reset it */
     int status;       /* of the response; 0: none yet */
     uint64_t n_data;
     uint32_t n_frames; /* DATA */
-    int64_t window;    /* what we let the server send */
+    int64_t window;    /* the window that we gave to the server */
     uint64_t given;    /* WINDOW_UPDATE from the server */
     bool ended, reset;
     uint32_t code; /* of its RST_STREAM */
@@ -117,7 +118,7 @@ struct rfc_body {
     uint64_t left;
 };
 
-/* What the newest entries of the HPACK table must be. */
+/* The expected newest entry of the HPACK table. */
 enum rfc_sync { RFC_SYNC_NONE, RFC_SYNC_PATH, RFC_SYNC_FIELD };
 
 struct rfc {
@@ -126,17 +127,17 @@ struct rfc {
     uint32_t cut;    /* longest piece; 0: at once */
     bool eager;      /* output after every piece */
     bool failed;
-    bool lenient;       /* what comes out is not judged */
+    bool lenient;       /* the output is not checked */
     enum rfc_sync sync; /* of the last block */
     struct nj_prng prng;
 
-    /* What a case may set before its first rfc_go(). */
+    /* Parameters that a case may set before its first rfc_go(). */
     struct nj_h2_limits limits;
     bool no_reader; /* bodies of requests are thrown away */
     /* ... and at any time. */
     bool hold;             /* requests are not answered */
     bool keep;             /* bodies of requests are not consumed */
-    bool no_body;          /* END_STREAM goes with the head */
+    bool no_body;          /* END_STREAM is on the HEADERS */
     uint64_t answer_bytes; /* of a response */
 
     struct nj_counters counters;
@@ -148,7 +149,7 @@ struct rfc {
     uint32_t n_streams, n_shown, n_closed, n_bodies;
     uint32_t id_next;
 
-    bool over;    /* input or output said so */
+    bool over;    /* the return value of input or output was the end */
     bool settled; /* the server's SETTINGS came */
     uint32_t setting[16];
     bool setting_came[16];
@@ -157,7 +158,7 @@ struct rfc {
     uint64_t ping_sent[64];
     uint32_t n_ping_sent;
     uint32_t n_goaways, goaway_code, goaway_last;
-    int64_t window; /* of the connection, what we let the server send */
+    int64_t window; /* of the connection, the window that we gave to the server */
     uint64_t given;
     int64_t window_first;
     uint32_t frame_max;
@@ -170,7 +171,7 @@ struct rfc {
     uint32_t block_id; /* CONTINUATION is to come for it */
     bool block_ends;
 
-    char *log; /* what came, one line a frame */
+    char *log; /* the output, one line per frame */
     size_t n_log, room_log;
 };
 
@@ -266,7 +267,7 @@ static inline void rfc_answer(struct rfc *c, uint32_t id, uint64_t n_bytes)
 {
     struct rfc_stream *s = rfc_stream(c, id);
     const struct nj_field field = {NJ_STR_INIT("server"), NJ_STR_INIT("nightjar")};
-    cr_assert(s->st, "%s: nothing to answer on %u", c->way, id);
+    cr_assert(s->st, "%s: no request to respond to on %u", c->way, id);
     struct rfc_body *b = NULL;
     if (n_bytes > 0) {
         b = malloc(sizeof *b);
@@ -375,7 +376,7 @@ static inline void rfc_open(struct rfc *c)
     cr_assert(c->h);
 }
 
-/* What was said arrives, and the answers are read. */
+/* Deliver the queued input, and read the output. */
 static inline void rfc_go(struct rfc *c)
 {
     rfc_open(c);
@@ -407,9 +408,9 @@ static inline void rfc_hello(struct rfc *c)
     RFC_CHECK(c, c->settled && c->n_acks == 1 && !c->over, "the prefaces");
 }
 
-/* ---- what came of it ---- */
+/* ---- reactions ---- */
 
-/* The connection ended, or did not, and says so in both ways. */
+/* Check that the connection ended, or did not, and that both signals agree. */
 static inline void rfc_check_over(struct rfc *c)
 {
     bool told = c->n_goaways > 0 && c->goaway_code != 0;
@@ -420,7 +421,7 @@ static inline void rfc_check_over(struct rfc *c)
 static inline void rfc_expect_over(struct rfc *c, uint32_t codes)
 {
     rfc_check_over(c);
-    RFC_CHECK(c, c->over, "the connection goes on");
+    RFC_CHECK(c, c->over, "the connection continues");
     RFC_CHECK(c, !c->over || (c->goaway_code < 32 && codes & 1u << c->goaway_code),
               "GOAWAY with %u, not of 0x%x", c->goaway_code, codes);
 }
@@ -434,8 +435,8 @@ static inline void rfc_expect_shown(struct rfc *c, uint32_t id, const char *path
               s->path, path);
 }
 
-/* A PING is answered, and so are requests that take their fields from the HPACK table, also from
- * where rfc_head_sync() put them. */
+/* Check that a PING is answered, and requests that take their fields from the HPACK table, also
+ * from the entries of rfc_head_sync(). */
 static inline void rfc_expect_alive(struct rfc *c)
 {
     static const uint8_t payload[8] = "alive?!";
@@ -476,7 +477,7 @@ static inline void rfc_expect(struct rfc *c, uint32_t id, struct rfc_may may)
         RFC_CHECK(c, s->code < 32 && may.reset & 1u << s->code, "%u was reset with %u, not 0x%x",
                   id, s->code, may.reset);
     else
-        RFC_CHECK(c, may.ignored, "%u: nothing came of it", id);
+        RFC_CHECK(c, may.ignored, "%u: no reaction", id);
     rfc_expect_alive(c);
 }
 
@@ -520,7 +521,7 @@ static inline struct rfc *rfc_new(const char *way, uint32_t cut, bool eager, uin
     return c;
 }
 
-/* The connection goes; then everything has been given back. Returns the log. */
+/* Free the connection; then all memory must have been freed. Returns the log. */
 static inline char *rfc_free(struct rfc *c)
 {
     rfc_open(c);

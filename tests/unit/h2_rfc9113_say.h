@@ -11,7 +11,7 @@ static inline void rfc_bytes(struct rfc *c, const void *p, size_t n)
     rfc_append(&c->in, &c->n_in, &c->room_in, p, n);
 }
 
-/* A frame head, whatever follows it. */
+/* A frame header, for any payload. */
 static inline void rfc_frame_head(struct rfc *c, uint32_t n, uint8_t type, uint8_t flags,
                                   uint32_t id)
 {
@@ -20,7 +20,7 @@ static inline void rfc_frame_head(struct rfc *c, uint32_t n, uint8_t type, uint8
     rfc_bytes(c, head, sizeof head);
 }
 
-/* What we have to remember of our own frames to judge those of the server. */
+/* Record our own frames, to check those of the server. */
 static inline void rfc_remember(struct rfc *c, uint8_t type, uint8_t flags, uint32_t id,
                                 const uint8_t *p, size_t n)
 {
@@ -59,7 +59,7 @@ static inline void rfc_say_zeros(struct rfc *c, uint8_t type, uint8_t flags, uin
     free(p);
 }
 
-/* A frame whose payload is one number. */
+/* A frame whose payload is one 32-bit number. */
 static inline void rfc_say32(struct rfc *c, uint8_t type, uint32_t id, uint32_t v)
 {
     uint8_t p[4];
@@ -145,7 +145,8 @@ static inline void rfc_put_fields(struct rfc_block *b, va_list ap)
 #define RFC_GET  RFC_FIELDS("GET", "/")
 #define RFC_POST RFC_FIELDS("POST", "/")
 
-/* The block of a request, for those who cut it into frames themselves; it lives until the next. */
+/* The block of a request, for cases that cut it into frames themselves. It is valid until the next
+ * call. */
 __attribute__((sentinel)) static inline struct rfc_block *rfc_block(const char *name, ...)
 {
     static struct rfc_block b;
@@ -180,8 +181,8 @@ static inline void rfc_post(struct rfc *c, uint32_t id)
     rfc_head(c, id, RFC_END_HEADERS, RFC_POST);
 }
 
-/* A GET whose path enters the HPACK table (RFC 7541 6.2.1). The rest is of the static table (RFC
- * 7541 A): 2 is GET, 6 is http, 4 is :path, 1 is :authority. */
+/* A GET whose path enters the HPACK table (RFC 7541 6.2.1). The other fields are in the static
+ * table (RFC 7541 A): 2 is GET, 6 is http, 4 is :path, 1 is :authority. */
 static inline void rfc_head_path(struct rfc *c, uint32_t id, uint8_t flags, const char *path)
 {
     struct rfc_block b = {.n = 0};
@@ -190,14 +191,15 @@ static inline void rfc_head_path(struct rfc *c, uint32_t id, uint8_t flags, cons
     rfc_say(c, RFC_HEADERS, flags, id, b.p, b.n);
 }
 
-/* One that takes path and authority as the newest of the table: from the last rfc_head_path(). */
+/* A GET that takes path and authority from the newest entries of the table: from the last
+ * rfc_head_path(). */
 static inline void rfc_head_newest(struct rfc *c, uint32_t id)
 {
     rfc_say(c, RFC_HEADERS, RFC_ENDS, id, "\x82\x86\xbf\xbe", 4);
 }
 
-/* HEADERS that may be refused or ignored; what they put into the table must be there nevertheless
- * (RFC 9113 4.3). rfc_expect_alive() looks for it. */
+/* HEADERS that may be refused or ignored; their entries must be in the table nevertheless (RFC 9113
+ * 4.3). rfc_expect_alive() checks that. */
 static inline void rfc_head_sync(struct rfc *c, uint32_t id, uint8_t flags)
 {
     rfc_head_path(c, id, flags, "/sync");

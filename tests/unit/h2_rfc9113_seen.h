@@ -13,7 +13,7 @@ static inline void rfc_note(struct rfc *c, const char *format, ...)
     va_end(ap);
     uint8_t *log = (uint8_t *)c->log;
     rfc_append(&log, &c->n_log, &c->room_log, line, (size_t)n + 1);
-    c->n_log--; /* the next line begins where this one's terminator stands */
+    c->n_log--; /* the next line overwrites this one's terminator */
     c->log = (char *)log;
 }
 
@@ -28,7 +28,8 @@ struct rfc_frame {
 static inline struct rfc_stream *rfc_seen_stream(struct rfc *c, const struct rfc_frame *f)
 {
     struct rfc_stream *s = rfc_stream(c, f->id);
-    RFC_CHECK(c, f->id % 2 == 1 && s->asked, "frame %u on %u, which nobody opened", f->type, f->id);
+    RFC_CHECK(c, f->id % 2 == 1 && s->asked, "frame %u on %u, which the client did not open",
+              f->type, f->id);
     RFC_CHECK(c, !s->reset || f->type == RFC_PRIORITY, "frame %u on %u, which was reset", f->type,
               f->id);
     return s;
@@ -192,7 +193,7 @@ static inline void rfc_seen_settings(struct rfc *c, const struct rfc_frame *f)
     rfc_note(c, "SETTINGS\n");
 }
 
-/* RFC 9113 6.7: an answer bears what was asked, in order. */
+/* RFC 9113 6.7: an answer has the payload of the PING, in order. */
 static inline void rfc_seen_ping(struct rfc *c, const struct rfc_frame *f)
 {
     RFC_CHECK(c, f->n == 8, "PING of %u bytes", f->n);
@@ -223,11 +224,11 @@ static inline void rfc_seen_goaway(struct rfc *c, const struct rfc_frame *f)
         if (s->asked && s->id > highest)
             highest = s->id;
     }
-    RFC_CHECK(c, last <= highest, "GOAWAY: %u, but nobody asked on it", last);
+    RFC_CHECK(c, last <= highest, "GOAWAY: %u, but the client sent no request on it", last);
     c->goaway_last = last;
     c->goaway_code = rfc_u32(f->p + 4);
     c->n_goaways++;
-    /* Whether a stream counts that came to nothing may depend on how the input is cut. */
+    /* Whether a stream counts that had no effect may depend on how the input is cut. */
     rfc_note(c, "GOAWAY: %u\n", c->goaway_code);
 }
 
@@ -240,7 +241,7 @@ static inline void rfc_seen_window(struct rfc *c, const struct rfc_frame *f)
     *(f->id ? &rfc_seen_stream(c, f)->given : &c->given) += v;
 }
 
-/* What each type may have: flags, and where it stands (RFC 9113 6). */
+/* The allowed flags and streams of each type (RFC 9113 6). */
 static inline void rfc_seen_frame(struct rfc *c, const struct rfc_frame *f)
 {
     static const struct {
@@ -274,7 +275,7 @@ static inline void rfc_seen_frame(struct rfc *c, const struct rfc_frame *f)
     kinds[f->type].seen(c, f);
 }
 
-/* All whole frames; at the end of an output there is no other. */
+/* All whole frames; the output ends with a whole frame. */
 static inline void rfc_seen(struct rfc *c)
 {
     size_t at = 0;

@@ -4,8 +4,8 @@
 
 /* ---- the server's own ---- */
 
-/* 6.5.2: what we mean to say is said, and nothing is there that a server must not send; those that
- * are absent have their initial values. The rig checks the ranges. */
+/* 6.5.2: the server's settings are sent, without any that a server must not send. Absent settings
+ * have their initial values. The rig checks the ranges. */
 RFC_CASE(h2_rfc9113_settings, of_the_server)
 {
     rfc_hello(c);
@@ -30,15 +30,15 @@ RFC_CASE(h2_rfc9113_settings, of_limits)
     RFC_CHECK(c, c->setting[RFC_MAX_HEADER_LIST_SIZE] == 5000, "MAX_HEADER_LIST_SIZE");
 }
 
-/* They come before anything was said (3.4: "The server connection preface consists of a potentially
- * empty SETTINGS frame that MUST be the first frame"). */
+/* The server sends them before any input (3.4: "The server connection preface consists of a
+ * potentially empty SETTINGS frame that MUST be the first frame"). */
 RFC_CASE(h2_rfc9113_settings, unasked)
 {
     rfc_go(c);
     RFC_CHECK(c, c->settled && c->n_acks == 0, "no preface");
 }
 
-/* ---- 6.5 what the frame must be like ---- */
+/* ---- 6.5 the form of the frame ---- */
 
 struct shape {
     uint32_t n;
@@ -96,7 +96,7 @@ RFC_CASE(h2_rfc9113_settings, ack_of_nothing)
     rfc_expect(c, 0, (struct rfc_may){.conn = RFC_E_PROTOCOL, .ignored = true});
 }
 
-/* Ours are in force for the client when it says so; nothing waits for that. */
+/* Our settings are in force for the client with its ACK; the server does not wait for that. */
 RFC_CASE(h2_rfc9113_settings, never_acked)
 {
     rfc_magic(c);
@@ -226,8 +226,8 @@ RFC_CASE(h2_rfc9113_settings, bad_behind_good)
     rfc_expect_over(c, RFC_E_PROTOCOL);
 }
 
-/* As many entries as a frame holds of those that nobody knows; no limit is in the RFC, so that only
- * a server's patience may end it. */
+/* As many unknown settings as fit into a frame. The RFC has no limit, so only the server's own
+ * limit may end the connection. */
 RFC_CASE(h2_rfc9113_settings, many_in_a_frame)
 {
     uint8_t p[6 * 20] = {0};
@@ -241,7 +241,7 @@ RFC_CASE(h2_rfc9113_settings, many_in_a_frame)
     rfc_expect_alive(c);
 }
 
-/* ---- what they do ---- */
+/* ---- effects ---- */
 
 /* MAX_FRAME_SIZE of the client: frames may be larger, and need not; the rig sees that none is too
  * large. */
@@ -262,8 +262,8 @@ RFC_CASE(h2_rfc9113_settings, frame_size_of_the_client)
     rfc_expect_alive(c);
 }
 
-/* HEADER_TABLE_SIZE of the client (RFC 7541 4.2): responses stay within it, and say so where it
- * shrank. The rig's decoder refuses a block that does not. */
+/* HEADER_TABLE_SIZE of the client (RFC 7541 4.2): responses stay within it, and send a size update
+ * after it shrank. The rig's decoder refuses other blocks. */
 RFC_CASE(h2_rfc9113_settings, table_size_of_the_client)
 {
     static const uint32_t sizes[] = {0, 4096, 100, 50, 0, 65536, 4096, 0};
@@ -282,7 +282,7 @@ RFC_CASE(h2_rfc9113_settings, table_size_of_the_client)
     rfc_expect_alive(c);
 }
 
-/* MAX_CONCURRENT_STREAMS of the client is about pushes; ENABLE_PUSH 1 brings none. */
+/* MAX_CONCURRENT_STREAMS of the client limits pushes; ENABLE_PUSH 1 causes none. */
 RFC_CASE(h2_rfc9113_settings, limits_of_pushes)
 {
     rfc_hello(c);
@@ -296,8 +296,8 @@ RFC_CASE(h2_rfc9113_settings, limits_of_pushes)
     rfc_expect_alive(c);
 }
 
-/* MAX_HEADER_LIST_SIZE of the client is advisory. A response of ordinary size either comes, or its
- * stream ends in an error. */
+/* MAX_HEADER_LIST_SIZE of the client is advisory. A response of ordinary size is sent, or its
+ * stream ends with an error. */
 RFC_CASE(h2_rfc9113_settings, header_list_of_the_client)
 {
     rfc_hello(c);

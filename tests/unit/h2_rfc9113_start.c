@@ -41,8 +41,8 @@ RFC_CASE(h2_rfc9113_preface, not_whole_yet)
     rfc_expect_alive(c);
 }
 
-/* "the connection preface ... MUST be followed by a SETTINGS frame, which MAY be empty." What else
- * comes first is an invalid preface. */
+/* "the connection preface ... MUST be followed by a SETTINGS frame, which MAY be empty." Any other
+ * first frame is an invalid preface. */
 struct first {
     const char *name;
     uint8_t type, flags;
@@ -137,7 +137,7 @@ Test(h2_rfc9113_frame_size, one_too_many)
         rfc_every_way(too_large, &sizes[i]);
 }
 
-/* It shows in the head: nobody waits for 16 MiB to come. */
+/* The frame header shows the size: the server does not wait for 16 MiB. */
 RFC_CASE(h2_rfc9113_frame_size, told_by_the_head)
 {
     rfc_hello(c);
@@ -239,7 +239,7 @@ RFC_CASE(h2_rfc9113_blocks, empty_continuation)
     rfc_expect_alive(c);
 }
 
-/* PADDED and PRIORITY belong to HEADERS alone; padding stands at its end, in the midst of the
+/* PADDED and PRIORITY belong to HEADERS alone; its padding is at its end, in the middle of the
  * block. */
 RFC_CASE(h2_rfc9113_blocks, padding_within)
 {
@@ -368,7 +368,7 @@ RFC_CASE(h2_rfc9113_blocks, far_too_large)
     large_head(c, 150);
 }
 
-/* The same for a request whose body follows. */
+/* The same for a request with a body. */
 RFC_CASE(h2_rfc9113_blocks, too_large_to_show_with_body)
 {
     struct rfc_block b = {.n = 0};
@@ -388,7 +388,8 @@ RFC_CASE(h2_rfc9113_blocks, too_large_to_show_with_body)
     rfc_expect_alive(c);
 }
 
-/* HEADERS that is not followed at all: nothing is shown, and the connection can be closed. */
+/* HEADERS without a following frame: the owner gets no request, and the connection can be closed.
+ */
 RFC_CASE(h2_rfc9113_blocks, no_end)
 {
     const struct rfc_block *b = rfc_block(RFC_GET, NULL);

@@ -5,12 +5,12 @@
 enum state {
     IDLE,         /* above all ids so far */
     EVEN,         /* of the server's, none of which is ever opened */
-    OPEN,         /* the request has no end yet, nor a response */
+    OPEN,         /* the request has neither an end nor a response */
     HALF_REMOTE,  /* the request is complete, there is no response yet */
     HALF_LOCAL,   /* the response is complete, the request is not */
     ENDED,        /* both are complete */
     CLIENT_RESET, /* the client has reset it */
-    SERVER_RESET, /* the server has, and the client may not know yet */
+    SERVER_RESET, /* the server has reset it, and the client may not know yet */
     JUMPED,       /* never used, but one above it was (RFC 9113 5.1.1) */
     STATES
 };
@@ -58,14 +58,14 @@ static const char *const form_names[] = {
 #define NOT_ON_STREAMS                                                                             \
     [SETTINGS] = PROTOCOL, [PUSH_PROMISE] = PROTOCOL, [PING] = PROTOCOL, [GOAWAY] = PROTOCOL,      \
     [CONTINUATION] = PROTOCOL
-/* A server need not know PRIORITY_UPDATE (RFC 9218 7.1); if it does, it is one of those. */
+/* A server need not know PRIORITY_UPDATE (RFC 9218 7.1); if it does, it is one of those frames. */
 #define NOT_OURS                                                                                   \
     [PRIORITY] = IGNORED, [UNKNOWN] = IGNORED,                                                     \
     [PRIORITY_UPDATE] = {.conn = RFC_E_PROTOCOL, .ignored = true}
 
 static const struct rfc_may reactions[STATES][FORMS] = {
     /* "Receiving any frame other than HEADERS or PRIORITY on a stream in this state MUST be treated
-     * as a connection error of type PROTOCOL_ERROR", but what is unknown is ignored (4.1, 5.5). */
+     * as a connection error of type PROTOCOL_ERROR", but unknown frames are ignored (4.1, 5.5). */
     [IDLE] = {[DATA] = PROTOCOL,
               [DATA_END] = PROTOCOL,
               [REQUEST] = IGNORED,
@@ -117,7 +117,7 @@ static const struct rfc_may reactions[STATES][FORMS] = {
                     NOT_ON_STREAMS,
                     NOT_OURS},
     /* "An endpoint MAY treat receipt of any other type of frame on a closed stream as a connection
-     * error of type STREAM_CLOSED", but RST_STREAM and WINDOW_UPDATE may be on their way (6.9: "A
+     * error of type STREAM_CLOSED", but RST_STREAM and WINDOW_UPDATE may be under way (6.9: "A
      * receiver MUST NOT treat this as an error"). */
     [ENDED] = {[DATA] = GONE,
                [DATA_END] = GONE,
@@ -148,8 +148,8 @@ static const struct rfc_may reactions[STATES][FORMS] = {
                       [WINDOW_UPDATE] = IGNORED,
                       NOT_ON_STREAMS,
                       NOT_OURS},
-    /* 5.1.1: "The identifier of a newly established stream MUST be numerically greater"; all others
-     * meet a closed stream, or one that never was (6.4, 6.9). */
+    /* 5.1.1: "The identifier of a newly established stream MUST be numerically greater"; all other
+     * frames meet a closed stream, or one that was never opened (6.4, 6.9). */
     [JUMPED] = {[DATA] = {RFC_E_CLOSED | RFC_E_PROTOCOL, RFC_E_CLOSED, true},
                 [DATA_END] = {RFC_E_CLOSED | RFC_E_PROTOCOL, RFC_E_CLOSED, true},
                 [REQUEST] = PROTOCOL,
@@ -285,7 +285,7 @@ static void run_cell(struct rfc *c, const void *arg)
     rfc_go(c);
     rfc_expect(c, id, reactions[cell->state][cell->form]);
     RFC_CHECK(c, cell->form != RST_STREAM || c->over || s->closed == s->shown, "still there");
-    /* Nothing of it reaches the owner of a stream that it does not belong to. */
+    /* The frame does not reach the owner of another stream. */
     if (cell->state != OPEN && cell->state != HALF_LOCAL)
         RFC_CHECK(c, s->n_body == before.n_body && s->body_ended == before.body_ended, "shown");
     if (cell->state == OPEN)

@@ -26,7 +26,7 @@ RFC_CASE(h2_rfc9113_ids, lower_than_before)
     RFC_CHECK(c, !rfc_stream(c, 3)->shown, "it was shown");
 }
 
-/* It closes those below, also when the stream above is gone (5.1.1: "The first use of a new stream
+/* A stream closes those below, also when it was reset itself (5.1.1: "The first use of a new stream
  * identifier implicitly closes all streams in the "idle" state"). */
 RFC_CASE(h2_rfc9113_ids, lower_than_one_that_was_reset)
 {
@@ -134,7 +134,7 @@ RFC_CASE(h2_rfc9113_concurrency, one_too_many)
     one_too_many(c, true, false);
 }
 
-/* The client cannot know the limit yet, so this one must not cost it the connection. */
+/* The client cannot know the limit yet, so this stream must not end the connection. */
 RFC_CASE(h2_rfc9113_concurrency, one_too_many_before_ack)
 {
     one_too_many(c, false, false);
@@ -146,8 +146,8 @@ RFC_CASE(h2_rfc9113_concurrency, one_too_many_open)
     one_too_many(c, false, true);
 }
 
-/* Its body is on its way before the refusal is read: that is no error of the client, and gives the
- * connection's window back. */
+/* The client sends the body before it reads the refusal: that is no error, and the connection's
+ * window is returned. */
 RFC_CASE(h2_rfc9113_concurrency, body_of_one_too_many)
 {
     c->limits.concurrent_streams_max = 3;
@@ -164,7 +164,7 @@ RFC_CASE(h2_rfc9113_concurrency, body_of_one_too_many)
     rfc_say32(c, RFC_WINDOW_UPDATE, 7, 10);
     rfc_trailers_sync(c, 7, RFC_ENDS);
     rfc_go(c);
-    RFC_CHECK(c, RFC_FIRST_WINDOW + c->given > conn, "nothing was given back");
+    RFC_CHECK(c, RFC_FIRST_WINDOW + c->given > conn, "no window was returned");
     for (uint32_t id = 1; id <= 5; id += 2)
         rfc_answer(c, id, 128);
     rfc_go(c);
@@ -172,8 +172,8 @@ RFC_CASE(h2_rfc9113_concurrency, body_of_one_too_many)
     rfc_expect_answer(c, 1);
 }
 
-/* "Streams that are in the "open" state or in either of the "half-closed" states count": who is
- * reset, or answered, does not. */
+/* "Streams that are in the "open" state or in either of the "half-closed" states count": streams
+ * that were reset or answered do not. */
 RFC_CASE(h2_rfc9113_concurrency, room_comes_back)
 {
     c->limits.concurrent_streams_max = 4;
@@ -246,8 +246,8 @@ RFC_CASE(h2_rfc9113_priority, ignored_anywhere)
     rfc_expect_alive(c);
 }
 
-/* RFC 7540 5.3.1 made this an error of the stream. RFC 9113 does not know it any more, and forbids
- * no error; RFC 9218 2.1 does where the client has said that it says nothing of the kind. */
+/* RFC 7540 5.3.1 made this an error of the stream. RFC 9113 no longer defines it, and forbids no
+ * error. RFC 9218 2.1 forbids one after the client has sent SETTINGS_NO_RFC7540_PRIORITIES. */
 RFC_CASE(h2_rfc9113_priority, on_itself)
 {
     c->hold = true;
@@ -277,7 +277,7 @@ RFC_CASE(h2_rfc9113_priority, on_itself_before_it_is)
     rfc_expect(c, 3, RFC_CONN(RFC_E_PROTOCOL));
 }
 
-/* 6.2: with the PRIORITY flag five bytes stand before the block, behind the length of padding. */
+/* 6.2: with the PRIORITY flag five bytes are before the block, behind the length of padding. */
 static void get_that_depends(struct rfc *c, uint32_t on, uint8_t padding)
 {
     struct rfc_block b = {.n = 0};
@@ -360,7 +360,7 @@ RFC_CASE(h2_rfc9113_priority, on_the_connection)
 
 /* ---- RFC 9218 ---- */
 
-/* 4: what does not parse, or is out of range, is as if it were not there. */
+/* 4: a value that does not parse, or is out of range, is ignored. */
 static void priority_field(struct rfc *c, const void *arg)
 {
     const char *value = arg;
@@ -445,7 +445,7 @@ Test(h2_rfc9113_priority, update)
         rfc_every_way(priority_update, &updates[i]);
 }
 
-/* A stream is named while it is idle, and lives and dies as any other. */
+/* The frame names an idle stream, which behaves like any other afterwards. */
 RFC_CASE(h2_rfc9113_priority, update_before_the_request)
 {
     c->hold = true;
@@ -501,7 +501,7 @@ RFC_CASE(h2_rfc9113_errors, last_stream_id_without_streams)
     RFC_CHECK(c, c->goaway_last == 0, "last stream %u", c->goaway_last);
 }
 
-/* What follows the error in the same bytes has no effect, whatever it is. */
+/* Frames that follow the error in the same bytes have no effect, of any type. */
 RFC_CASE(h2_rfc9113_errors, nothing_after_it)
 {
     rfc_hello(c);
@@ -518,7 +518,7 @@ RFC_CASE(h2_rfc9113_errors, nothing_after_it)
 }
 
 /* 5.4.2: "To avoid looping, an endpoint MUST NOT send a RST_STREAM in response to a RST_STREAM
- * frame", of whatever code (7: "Unknown or unsupported error codes MUST NOT trigger any special
+ * frame", with any code (7: "Unknown or unsupported error codes MUST NOT trigger any special
  * behavior"). */
 RFC_CASE(h2_rfc9113_errors, no_reset_for_a_reset)
 {
@@ -538,7 +538,7 @@ RFC_CASE(h2_rfc9113_errors, no_reset_for_a_reset)
     rfc_expect_alive(c);
 }
 
-/* 5.4.2: one stream's error leaves the others alone. */
+/* 5.4.2: the error of one stream does not affect the others. */
 RFC_CASE(h2_rfc9113_errors, of_one_stream)
 {
     c->hold = true;
@@ -558,7 +558,7 @@ RFC_CASE(h2_rfc9113_errors, of_one_stream)
     rfc_expect_answer(c, 5);
 }
 
-/* 5.4.1: after the server has sent GOAWAY with an error, it answers nothing. */
+/* 5.4.1: after the server has sent GOAWAY with an error, it sends no responses. */
 RFC_CASE(h2_rfc9113_errors, owner_is_told)
 {
     c->hold = true;
@@ -572,7 +572,7 @@ RFC_CASE(h2_rfc9113_errors, owner_is_told)
     RFC_CHECK(c, c->n_shown == 2, "%u shown", c->n_shown);
 }
 
-/* ---- 4.1, 5.5 what is unknown ---- */
+/* ---- 4.1, 5.5 unknown frames and codes ---- */
 
 static void unknown_type(struct rfc *c, const void *arg)
 {
@@ -596,7 +596,7 @@ static void unknown_type(struct rfc *c, const void *arg)
 }
 
 /* "Implementations MUST ignore unknown or unsupported values and MUST discard frames that have
- * unknown or unsupported types", whatever their flags and streams. */
+ * unknown or unsupported types", with any flags and stream. */
 Test(h2_rfc9113_unknown, types)
 {
     static const uint8_t types[] = {0x0a, 0x0b, 0x0c, 0x0d, 0x0f, 0x11, 0x20, 0x80, 0xbb, 0xff};

@@ -11,7 +11,7 @@ static uint64_t got(struct rfc *c, uint32_t id)
 #define EXPECT_GOT(c, id, n)                                                                       \
     RFC_CHECK(c, got(c, id) == (n), "line %d: %d bytes on %u", __LINE__, (int)got(c, id), id)
 
-/* ---- 6.9 what the frame must be like ---- */
+/* ---- 6.9 the form of the frame ---- */
 
 struct shape {
     uint32_t n, id;
@@ -155,7 +155,8 @@ RFC_CASE(h2_rfc9113_windows, one_byte_each)
     rfc_expect_alive(c);
 }
 
-/* Streams share the connection's window; who is out of his own does not hold up the others. */
+/* Streams share the connection's window. A stream whose own window is used up does not delay the
+ * others. */
 RFC_CASE(h2_rfc9113_windows, stalled_stream_beside_others)
 {
     c->answer_bytes = 30000;
@@ -312,7 +313,7 @@ RFC_CASE(h2_rfc9113_windows, negative)
     rfc_expect_alive(c);
 }
 
-/* Down to nothing from the very maximum, and back. */
+/* From the maximum down to zero, and back. */
 RFC_CASE(h2_rfc9113_windows, very_negative)
 {
     c->answer_bytes = 70000;
@@ -358,9 +359,9 @@ RFC_CASE(h2_rfc9113_windows, of_requests_without_answer)
     rfc_expect_alive(c);
 }
 
-/* ---- the windows of requests: what the server gives ---- */
+/* ---- the windows of requests, which the server gives ---- */
 
-/* A client that keeps to its windows gets on, however much it sends; they never pass 2^31-1. */
+/* A client that stays within its windows can send any amount. The windows never exceed 2^31-1. */
 RFC_CASE(h2_rfc9113_windows, upload)
 {
     c->hold = true;
@@ -469,7 +470,7 @@ static void thrown_away(struct rfc *c, int who)
         rfc_answer(c, 1, 128);
     rfc_go(c);
     uint64_t n_sent = 0, own = c->setting[RFC_INITIAL_WINDOW_SIZE];
-    /* As the client may not know yet: one window of the stream. */
+    /* The client may not know of the reset yet: it sends one window of the stream. */
     for (; n_sent + 16384 <= own && !c->over; n_sent += 16384) {
         rfc_say_zeros(c, RFC_DATA, 0, 1, 16384);
         rfc_go(c);
@@ -482,7 +483,7 @@ static void thrown_away(struct rfc *c, int who)
         rfc_say32(c, RFC_RST_STREAM, 1, 8);
     rfc_go(c);
     RFC_CHECK(c, !c->over, "the connection ended with %u", c->goaway_code);
-    /* What is left of the window need not come at once, but at most half of it may be kept. */
+    /* The rest of the window may be returned late, but at most half of it may be kept. */
     uint64_t conn = RFC_FIRST_WINDOW + c->given - n_sent;
     RFC_CHECK(c, conn >= own, "only %d are left, %d of them since", (int)conn,
               (int)(c->given - first));

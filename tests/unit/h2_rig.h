@@ -31,7 +31,7 @@
 #define RIG_STREAMS 256
 #define RIG_BODIES  32768
 
-struct rig_data { /* what slices refer to */
+struct rig_data { /* the data that slices refer to */
     struct nj_ref ref;
     struct rig *rig;
     uint8_t *p;
@@ -63,7 +63,7 @@ struct rig_reply { /* client side */
     uint32_t error;
     unsigned n_trailers, n_empty; /* empty: DATA frames without data */
     char trailer[32];             /* the value of x-sum */
-    /* The request's body: what to send; what was sent, and the window for it, as on the wire. */
+    /* The request's body: its size, the sent bytes, and the window for it, as on the wire. */
     uint64_t up_size, up_at;
     bool up_trailers;
     uint64_t n_sent, n_given;
@@ -79,7 +79,7 @@ struct rig {
     struct rig_body *bodies[RIG_BODIES];
     uint32_t peek_max;
 
-    uint32_t room;               /* what the sink takes before it must be drained; 0: no limit */
+    uint32_t room;               /* bytes until the sink must be drained; 0: no limit */
     uint32_t out_fail;           /* the sink fails at this call; 0: never */
     struct nj_slice piece[8192]; /* ref NULL: data is malloc'ed */
     uint32_t n_pieces, n_queued, n_over;
@@ -573,7 +573,8 @@ static inline void rig_free(struct rig *r)
     free(r);
 }
 
-/* What the client has to say, in pieces of up to `chunk_max` bytes (0: as it comes). */
+/* Deliver the client's output, in pieces of up to `chunk_max` bytes (0: as the client makes them).
+ */
 static inline bool rig_upstream(struct rig *r, uint32_t chunk_max, int *rv)
 {
     const uint8_t *p;
@@ -606,7 +607,7 @@ static inline bool rig_turn(struct rig *r, uint32_t chunk_max, int *rv)
     return moved;
 }
 
-/* Until nothing moves. */
+/* Run until neither side has output. */
 static inline int rig_run(struct rig *r, uint32_t chunk_max)
 {
     int rv = 0;

@@ -15,7 +15,7 @@ static struct rig *open_wide(void)
     return r;
 }
 
-/* A GET of so many bytes; `priority` NULL: it says nothing. */
+/* A GET of this many bytes; `priority` NULL: without a priority field. */
 static int32_t get(struct rig *r, const char *path, const char *priority)
 {
     nghttp2_nv nv[] = {RIG_NV(":method", "GET"), RIG_NV(":scheme", "http"), RIG_NV(":path", path),
@@ -49,8 +49,8 @@ static void finish(struct rig *r)
     rig_free(r);
 }
 
-/* Downloads that nobody has said anything about share, frame by frame. Who waits for the second
- * may have a timer for it. */
+/* Downloads without a priority share, frame by frame. A client that waits for the second may have a
+ * timer for it. */
 Test(h2_send_scheduler, large_ones_take_turns)
 {
     static const char *const paths[] = {"/2000000", "/2000000u", "/9000000"};
@@ -68,7 +68,8 @@ Test(h2_send_scheduler, large_ones_take_turns)
     }
 }
 
-/* Small ones are of use when they are whole: one after the other, before large ones. */
+/* Small responses are useful only when they are complete: they are sent one after the other, before
+ * large ones. */
 Test(h2_send_scheduler, small_ones_do_not)
 {
     struct rig *r = open_wide();
@@ -85,8 +86,8 @@ Test(h2_send_scheduler, small_ones_do_not)
     finish(r);
 }
 
-/* What the client says counts: in order of their ids unless they are incremental; an empty value is
- * said, too. */
+/* The client's priority has precedence: in order of the ids unless the streams are incremental. An
+ * empty value counts as a priority, too. */
 Test(h2_send_scheduler, as_the_client_says)
 {
     static const char *const values[] = {"u=3", "", "i=?0"};
@@ -107,7 +108,7 @@ Test(h2_send_scheduler, as_the_client_says)
     finish(r);
 }
 
-/* A large response that is more urgent goes first, and one that is less urgent last. */
+/* A more urgent large response is sent first, and a less urgent one last. */
 Test(h2_send_scheduler, urgency_first)
 {
     struct rig *r = open_wide();
@@ -131,7 +132,7 @@ static void update(struct rig *r, uint32_t id, const char *value)
     cr_assert_eq(nj_h2_input(r->h, f, 13 + strlen(value)), 0);
 }
 
-/* PRIORITY_UPDATE is a signal, too, whenever it comes (RFC 9218 7.1). */
+/* PRIORITY_UPDATE is a priority, too, at any time (RFC 9218 7.1). */
 Test(h2_send_scheduler, updates)
 {
     struct rig *r = open_wide();

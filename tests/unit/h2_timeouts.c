@@ -10,7 +10,8 @@ static enum nj_h2_blocked_by hold_of(const struct rig *r, unsigned i)
     return nj_h2_stream_blocked_by(r->req[i].st);
 }
 
-/* Whose window is closed, and whose is not; a body that shows nothing is ours to blame for. */
+/* Which window is closed, and which is not. The server itself is the reason if a body provides no
+ * bytes. */
 Test(h2_timeouts, who_holds_a_response_back)
 {
     struct rig *r = rig_new(NULL);
@@ -107,7 +108,8 @@ Test(h2_timeouts, a_frame)
     rig_free(r);
 }
 
-/* HEADERS without END_HEADERS and what follows are one; between its frames it is not finished. */
+/* HEADERS without END_HEADERS and its CONTINUATIONs are one frame; between them it is incomplete.
+ */
 Test(h2_timeouts, a_header_block)
 {
     static const uint8_t head[] = {0, 0, 1, 1, 1, 0, 0, 0, 1, 0x82};
@@ -124,7 +126,7 @@ Test(h2_timeouts, a_header_block)
     rig_free(r);
 }
 
-/* A body may take its time; where no stream is open, DATA is a frame like others. */
+/* The DATA of a stream may arrive slowly. Without an open stream DATA is a frame like others. */
 Test(h2_timeouts, data)
 {
     static const uint8_t post[] = {0,    0,    9,    1, 4,   0,   0,    0, 1,
@@ -133,7 +135,7 @@ Test(h2_timeouts, data)
     struct rig *r = open_greeted();
     cr_expect_eq(feed(r, post, sizeof post, T0), NJ_NEVER);
     cr_assert_eq(r->n_req, 1);
-    cr_expect_eq(feed(r, data, 8, T0 + 5), T0 + 5, "who knows what this becomes");
+    cr_expect_eq(feed(r, data, 8, T0 + 5), T0 + 5, "the type of the frame is not known yet");
     cr_expect_eq(feed(r, data + 8, 1, T0 + 6), NJ_NEVER);
     cr_expect_eq(feed(r, "x", 1, T0 + 7), NJ_NEVER);
     nj_h2_reset_stream(r->req[0].st, NGHTTP2_CANCEL);

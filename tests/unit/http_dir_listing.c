@@ -14,7 +14,7 @@ static const char *render(struct nj_listing *l, bool json)
     nj_listing_sort(l);
     size_t n = nj_listing_render(l, json, page, sizeof page - 1);
     cr_assert_lt(n, sizeof page);
-    cr_assert_eq(nj_listing_render(l, json, NULL, 0), n, "what does not fit is counted");
+    cr_assert_eq(nj_listing_render(l, json, NULL, 0), n, "entries that do not fit are counted");
     page[n] = '\0';
     return page;
 }
@@ -50,7 +50,7 @@ Test(http_dir_listing, empty)
     const char *html = render(&l, false);
     expect_has(html, "<title>Index of /</title>");
     expect_has(html, "This folder is empty.");
-    cr_expect_null(strstr(html, "Parent folder"), "there is nothing above the root");
+    cr_expect_null(strstr(html, "Parent folder"), "the root has no parent");
     cr_expect_null(strstr(html, "This list is incomplete"));
 }
 

@@ -115,7 +115,7 @@ static void writer(struct nj_request *req, struct nj_response *resp, void *arg)
 
 static void never(struct nj_request *req, struct nj_response *resp, void *arg)
 {
-    cr_assert(false, "nobody offered it");
+    cr_assert(false, "the room was not offered");
 }
 
 /* Reads the whole body. */
@@ -360,7 +360,7 @@ Test(http_exchange, no_block_for_the_body)
     cr_expect_gt(nj_counter_read(&w.counters, NJ_C_exchange_full), 0);
     nj_exchange_receive_body(w.x[refused], data, sizeof data); /* being handled already */
     nj_exchanges_process_dirty(w.set, w.now);
-    cr_expect_geq(w.stream[refused].n_consumed, sizeof data, "what is thrown away counts no more");
+    cr_expect_geq(w.stream[refused].n_consumed, sizeof data, "a discarded body no longer counts");
     cr_expect(ask(10, 0, 10));
     offer(10);
     cr_expect_eq(w.stream[10].status, 200);
@@ -406,7 +406,7 @@ Test(http_exchange, no_block_for_the_response)
     end_world();
 }
 
-/* Without free blocks no on_room callback comes, whatever room the response's own buffer has. */
+/* Without free blocks no on_room callback comes, for any room in the response's own buffer. */
 Test(http_exchange, no_block_for_a_callback)
 {
     uint64_t sum = 0, others = 0;
@@ -477,7 +477,7 @@ Test(http_exchange, a_body_that_is_cut)
     offer(ASKED);
     offer(LATE);
     step();
-    cr_expect_eq(n_readers, 1, "whoever is refused was not looked at");
+    cr_expect_eq(n_readers, 1, "the refused request was not examined");
     cr_expect_eq(how_it_ended, NJ_ERR_CANCELLED);
     for (int i = PARKED; i <= LATE; i++)
         cr_expect(w.stream[i].reset != 0 && w.stream[i].status == 0, "stream %d", i);
@@ -485,7 +485,7 @@ Test(http_exchange, a_body_that_is_cut)
     end_world();
 }
 
-/* A single long response does not inflate the reservation of its route for ever. */
+/* A single long response does not inflate the reservation of its route permanently. */
 Test(http_exchange, the_longest_is_forgotten)
 {
     begin_world(0);

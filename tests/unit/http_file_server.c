@@ -185,7 +185,7 @@ Test(http_file_server, cancel)
     cr_expect_eq(nj_file_server_jobs_in_flight(b->site), 1, "the job outlives its asker");
     step(b);
     cr_expect_eq(b->n_replies, 0);
-    cr_expect_null(ask(b, "HEAD", "/x"), "what it learned is kept");
+    cr_expect_null(ask(b, "HEAD", "/x"), "the learned value is kept");
 
     /* One of three requests is cancelled; then, during the first response, another, and that one
      * itself. */
@@ -264,7 +264,7 @@ Test(http_file_server, chunks_that_begin_and_end_elsewhere)
     end(b);
 }
 
-/* Takes up to `n_bytes`, then rests, as a paced response does. */
+/* Takes up to `n_bytes`, then pauses, as a paced response does. */
 static void turn(struct bench *b, uint32_t n_bytes)
 {
     struct nj_slice s;
@@ -293,7 +293,7 @@ Test(http_file_server, slow_body_holds_little)
         ;
     cr_expect_gt(b->read_bytes, NJ_CHUNK_SMALL_BYTES);
     turn(b, 3000);
-    cr_expect_eq(b->n_out, 1, "a small one is asked for in place of the large one");
+    cr_expect_eq(b->n_out, 1, "a small chunk is requested instead of the large one");
     while (step(b))
         ;
     cr_expect_eq(b->read_bytes, NJ_CHUNK_SMALL_BYTES);
@@ -302,7 +302,7 @@ Test(http_file_server, slow_body_holds_little)
     uint64_t n_reads = nj_counter_read(&b->counters, NJ_C_file_reads);
     for (uint32_t i = 0; i < 7; i++)
         turn(b, 3000);
-    cr_expect_eq(nj_counter_read(&b->counters, NJ_C_file_reads), n_reads, "rests read nothing");
+    cr_expect_eq(nj_counter_read(&b->counters, NJ_C_file_reads), n_reads, "pauses read nothing");
     turn(b, 3000);
     cr_expect_eq(b->n_out, 1, "8 KiB are left: one is read ahead");
     step(b);
@@ -313,7 +313,7 @@ Test(http_file_server, slow_body_holds_little)
             ;
         cr_assert_leq(live, before + 3);
     }
-    cr_expect_eq(b->n_wakes, n_wakes, "no turn ever had to wait");
+    cr_expect_eq(b->n_wakes, n_wakes, "no turn had to wait");
     close_body(b->body);
     end(b);
 }
@@ -356,7 +356,7 @@ Test(http_file_server, reads_ahead)
     body->ops->advance(body, 1);
     cr_expect_eq(b->n_out, 1);
     step(b);
-    cr_expect_eq(b->n_wakes, 1, "nobody waits for what is read ahead");
+    cr_expect_eq(b->n_wakes, 1, "no body waits for a chunk that is read ahead");
     body->ops->advance(body, 16 * 1024);
     cr_expect_gt(body->ops->peek(body, 100, &s), 0);
     close_body(body);
@@ -390,7 +390,7 @@ Test(http_file_server, reads_further_ahead_when_the_disk_is_late)
     ask(b, "GET", "/huge");
     step(b);
     take_pieces(b, 40, false);
-    cr_expect_eq(b->read_ahead, 0, "what is in memory is not read ahead");
+    cr_expect_eq(b->read_ahead, 0, "chunks in memory are not read ahead");
     b->is_cold = true;
     take_pieces(b, 40, true);
     cr_expect_eq(b->read_ahead, 0, "it never waited");
@@ -480,7 +480,7 @@ Test(http_file_server, withdrawn_jobs)
     ask(b, "GET", "/x");
     struct nj_file_wait *other = ask(b, "GET", "/x");
     b->cancel_in_reply = other;
-    cr_expect(step(b), "it is home, and its last waiter goes");
+    cr_expect(step(b), "the job has completed, and its last waiter is cancelled");
     cr_expect_eq(b->n_replies, 1);
     close_body(b->body);
 
@@ -527,7 +527,7 @@ Test(http_file_server, starved_bodies_take_turns)
     end(b);
 }
 
-/* Refused while no job is in flight: nothing would wake the body, so it fails. */
+/* A READ is refused while no job is in flight: no job would wake the body, so it fails. */
 Test(http_file_server, refused_read_without_hope_breaks)
 {
     struct bench *b = begin();

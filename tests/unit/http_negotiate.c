@@ -31,7 +31,7 @@ Test(http_negotiate, accept_encoding)
         {"gzip;q=1.0, identity; q=0.5, *;q=0", ALL, NJ_CODING_GZIP},
         {"gzip;q=1.0, identity; q=0.5, *;q=0", BR | ZSTD, NJ_CODING_IDENTITY},
         {NULL, ALL, NJ_CODING_IDENTITY},
-        /* what browsers and curl send */
+        /* values of browsers and curl */
         {"gzip, deflate, br, zstd", ALL, NJ_CODING_BR},
         {"gzip, deflate, br, zstd", ZSTD | GZIP, NJ_CODING_ZSTD},
         {"gzip, deflate, br, zstd", GZIP, NJ_CODING_GZIP},

@@ -169,8 +169,8 @@ static uint64_t stamp(struct bench *b, const char *method, const char *path, con
     return b->stamp;
 }
 
-/* Only whole objects, from the second response within a second, have a stamp; other heads have none
- * or another one. (The rig checks that heads with equal stamps are equal.) */
+/* Only whole objects, from the second response within a second, have a stamp; other heads have no
+ * stamp or a different one. (The rig checks that heads with equal stamps are equal.) */
 Test(http_origin, stamps)
 {
     static const char gzip[] = "accept-encoding: gzip";

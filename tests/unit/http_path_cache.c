@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Repeated targets get the same result, whatever other targets came between. */
+/* Repeated targets get the same result, after any other targets. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ Test(http_path_cache, refused)
             cr_expect(!parse(str(all[i])), "%s", all[i]);
 }
 
-/* Nor are long targets, and short targets with a long name. */
+/* Long targets, and short targets with a long name, are not cached either. */
 Test(http_path_cache, long_ones)
 {
     char s[NJ_PATH_MAX + 2];

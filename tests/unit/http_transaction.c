@@ -112,7 +112,7 @@ Test(http_transaction, a_line)
     finish(h);
 }
 
-/* Large files are streamed to as many requests as allowed, on however few connections. */
+/* Large files are streamed to as many requests as allowed, on any number of connections. */
 Test(http_transaction, many_downloads_of_few_connections)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
@@ -361,7 +361,7 @@ Test(http_transaction, heads_that_are_too_large)
     finish(h);
 }
 
-/* --max-header-size; --max-body below and above what the route says. */
+/* --max-header-size; --max-body below and above the route's limit. */
 Test(http_transaction, limits_of_requests)
 {
     static const struct nj_route readers[] = {

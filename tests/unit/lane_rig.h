@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A shard's lane to a file store whose jobs a test does one by one. */
+/* A shard's lane to a file store. A test runs its jobs one by one. */
 #ifndef NJ_TESTS_LANE_RIG_H
 #define NJ_TESTS_LANE_RIG_H
 
@@ -7,7 +7,7 @@
 #include "store/file_client.h"
 #include "stuck_rig.h"
 
-/* A lane over workers that do each task at once, on this thread, or when the test tells them. */
+/* A lane over workers that run each task at once, on this thread, or when the test calls for it. */
 struct direct {
     struct nj_task *in[8], *done[64];
     uint32_t n_in, n;
@@ -47,7 +47,7 @@ static inline uint32_t direct_poll(void *ctx, struct nj_task **tasks, uint32_t n
     struct direct *d = ctx;
     uint32_t i = 0;
 
-    cr_assert_not(d->is_unflushed, "nobody would wake who sleeps");
+    cr_assert_not(d->is_unflushed, "no completion would wake the shard");
     while (i < n && d->n > 0)
         tasks[i++] = d->done[--d->n];
     return i;
@@ -67,7 +67,7 @@ static inline void begin_shard(struct shard *sh, struct bench *b)
     sh->port = nj_file_client_init(&sh->lane, &way, NULL, b->store);
 }
 
-/* The oldest of those that it has. */
+/* Run the oldest of the lane's tasks. */
 static inline void direct_run_next(struct direct *d)
 {
     struct nj_task *task = d->in[0];
@@ -77,7 +77,7 @@ static inline void direct_run_next(struct direct *d)
     direct_run(d, task);
 }
 
-/* The newest of them, out of the queue: another client's took its place. */
+/* Displace the newest of the tasks from the queue, as another client's task would. */
 static inline void direct_displace(struct direct *d)
 {
     cr_assert_gt(d->n_in, 0);

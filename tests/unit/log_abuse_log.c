@@ -57,8 +57,8 @@ static bool has(const char *text, const char *part)
     return strstr(text, part) != NULL;
 }
 
-/* Ten seconds of a flood on all shards, looked at as often as the supervisor does: a line in each
- * second, and what they say adds up. */
+/* Ten seconds of a flood on all shards, polled as often as the supervisor does: one line per
+ * second, and the sums of the lines are correct. */
 Test(log_abuse_log, one_line_per_second)
 {
     uint64_t n_told = 0;
@@ -84,7 +84,7 @@ Test(log_abuse_log, one_line_per_second)
     cr_expect_str_eq(next(), "");
 }
 
-/* Reasons do not wait for each other. */
+/* Each reason has its own limit of lines. */
 Test(log_abuse_log, reasons_by_themselves)
 {
     act(0, NJ_C_conn_rx_limit, "198.18.0.9", 1);
@@ -99,7 +99,7 @@ Test(log_abuse_log, reasons_by_themselves)
     cr_expect_str_eq(next(), "");
 }
 
-/* Who has more than half of it is named, whoever comes last. */
+/* The client with more than half of the acts is named, in any order of the acts. */
 Test(log_abuse_log, the_worst_is_named)
 {
     for (uint32_t i = 0; i < 10; i++) {
@@ -108,12 +108,12 @@ Test(log_abuse_log, the_worst_is_named)
     }
     act(2, NJ_C_conn_evicted, "198.18.0.12", 5);
     cr_expect(has(next(), "client 198.18.0.9 and others: conn_evicted 45 times"), "%s", line);
-    now += 2 * NJ_SEC; /* what was is forgotten */
+    now += 2 * NJ_SEC; /* former acts are forgotten */
     act(2, NJ_C_conn_evicted, "198.18.0.12", 50);
     cr_expect(has(next(), "client 198.18.0.12"), "%s", line);
 }
 
-/* A shard that was quiet since keeps the client of its last act, with all its weight. */
+/* A shard without new acts keeps the client of its last act, with its full count. */
 Test(log_abuse_log, who_acted_long_ago_is_not_named)
 {
     struct nj_abuse_view sum;
@@ -134,7 +134,7 @@ Test(log_abuse_log, who_acted_long_ago_is_not_named)
     cr_expect(nj_addr_eq(&sum.client, &last));
 }
 
-/* A record that could not be read, for its lcore was writing to it, is told later. */
+/* A record that could not be read, because its lcore was writing to it, is reported later. */
 Test(log_abuse_log, a_torn_record_is_told_later)
 {
     _Atomic uint32_t *version = &shard[1]->abuse.slot[NJ_C_conn_evicted].version;
@@ -152,7 +152,7 @@ Test(log_abuse_log, a_torn_record_is_told_later)
 
 #define ROUNDS 200000u
 
-/* Two clients by turns, whose addresses have nothing in common. */
+/* Two alternating clients, whose addresses have no byte in common. */
 static void *flood(void *of_shard)
 {
     struct nj_addr a, b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files that are full, renamed, gone, or pipes. Time is an argument; a full disk is one that a
- * limit of this process makes: writes are cut short there, and then refused. */
+/* Files that are full, renamed, gone, or pipes. Time is an argument; a limit of this process plays
+ * a full disk: a write is short there, and the next ones fail. */
 #include "log/access_file.h"
 
 #include <criterion/criterion.h>
@@ -230,7 +230,7 @@ Test(access_file, half_a_line_is_taken_back)
     nj_access_file_close(&f);
 }
 
-/* Whatever the limit is and however it moves: whole lines, in order, and the sums agree. */
+/* For a limit that changes at random: whole lines, in order, and the sums agree. */
 Test(access_file, a_disk_that_is_full_now_and_then)
 {
     uint64_t seed = 0xd15c, n_sent = 0, next = 0;
@@ -304,8 +304,8 @@ Test(access_file, renamed)
     counted(3, 0);
 }
 
-/* Nobody says so: the second look makes the file again; the first leaves time for who renames it
- * to make it himself. */
+/* Without a signal: the second check creates the file again. The first check leaves time for the
+ * program that renames it to create it. */
 Test(access_file, renamed_in_silence)
 {
     struct stat st;
@@ -321,7 +321,7 @@ Test(access_file, renamed_in_silence)
     cr_assert_str_eq(in_file(path), "here\n");
     cr_assert_str_eq(in_file(other), "");
 
-    /* Another one stands there: at once. */
+    /* Another file is there: it is opened at once. */
     cr_assert_eq(rename(path, other), 0);
     close(open(path, O_CREAT | O_WRONLY, 0600));
     after(NJ_ACCESS_CHECK_NS);
@@ -340,7 +340,7 @@ Test(access_file, reopened_where_nothing_can_be)
     line("goes on");
     after(NJ_ACCESS_BATCH_NS);
     cr_assert_str_eq(in_file(other), "goes on\n");
-    cr_expect(f.has_old_file, "what looks by itself need not say it again");
+    cr_expect(f.has_old_file, "the next check opens it without another signal");
     rmdir(path);
     nj_access_file_close(&f);
 }
@@ -356,7 +356,7 @@ Test(access_file, folder_that_comes_back)
     cr_assert_eq(rename(folder, moved), 0);
     for (int i = 0; i < 10; i++)
         after(NJ_ACCESS_CHECK_NS);
-    cr_expect(f.has_old_file, "people were told, once");
+    cr_expect(f.has_old_file, "the error was reported once");
     cr_assert_eq(mkdir(folder, 0700), 0);
     after(NJ_ACCESS_CHECK_NS);
     line("here");
@@ -366,7 +366,7 @@ Test(access_file, folder_that_comes_back)
     nj_access_file_close(&f);
 }
 
-/* A full disk keeps the lines for the file that comes in its place. */
+/* With a full disk the lines are kept for the new file. */
 Test(access_file, renamed_while_full)
 {
     begin();
@@ -404,7 +404,7 @@ Test(access_file, fifo_without_reader)
     cr_assert_str_eq(got, "early\n");
     close(fd);
 
-    line("nobody"); /* the reader went; a new one comes */
+    line("nobody"); /* the reader exited; a new one opens the pipe */
     after(NJ_ACCESS_BATCH_NS);
     counted(1, 0);
     fd = reader();
@@ -417,7 +417,7 @@ Test(access_file, fifo_without_reader)
     counted(2, 1);
 }
 
-/* Longer than what a pipe takes at once or not at all: it is full in the middle of the line. */
+/* A line longer than PIPE_BUF: the pipe is full in the middle of the line. */
 static int half_in_pipe(void)
 {
     static char wide[50000];
@@ -484,7 +484,7 @@ Test(access_file, half_a_line_that_was_read_by_one_who_left)
     nj_access_file_close(&f);
 }
 
-/* Nobody reads, and the pipe was not ours to make non-blocking: this must not hang. */
+/* The pipe has no reader, and was inherited, so it must stay blocking: this must not hang. */
 Test(access_file, standard_output)
 {
     int end[2], kept = dup(1);
@@ -502,7 +502,7 @@ Test(access_file, standard_output)
         after(NJ_MS);
     }
     cr_assert(f.n_lost > 0);
-    nj_access_file_reopen(&f, now); /* does nothing */
+    nj_access_file_reopen(&f, now); /* has no effect */
     size_t n_bytes = read_fd(end[0], got, sizeof got - 1);
     cr_assert_eq(n_bytes, f.n_written * 11);
     uint64_t n_kept = (f.to - f.from) / 11;

@@ -88,7 +88,7 @@ Test(access_format, json)
               "\"complete\":true,\"cut\":false,\"shard\":1,\"connection\":77,\"stream\":3}\n");
 }
 
-/* Nothing was understood, nothing was sent. */
+/* A record of a request that was not parsed and got no response. */
 Test(access_format, nothing_is_known)
 {
     struct nj_access_record a = {.cut = true};
@@ -159,7 +159,7 @@ Test(access_format, escapes)
 #undef PATH
 }
 
-/* The longest there can be: what NJ_ACCESS_LINE_BYTES is made for. write_line() checks that. */
+/* The longest possible line: NJ_ACCESS_LINE_BYTES is its length. write_line() checks that. */
 Test(access_format, longest)
 {
     struct nj_access_record a;

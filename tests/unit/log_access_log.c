@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shards, the thread that writes, and who has the file opened anew: every record is a line, or is
- * counted. Run it under ThreadSanitizer too. */
+/* Shards, the thread that writes, and a thread that has the file reopened: every record becomes a
+ * line, or is counted. Run it under ThreadSanitizer too. */
 #include "log/access_log.h"
 
 #include <criterion/criterion.h>
@@ -53,8 +53,8 @@ static void fill(struct nj_access_record *a, uint32_t shard, uint64_t number)
     memcpy(a->text, "GET/x", 5);
 }
 
-/* Lines of each shard in `file`, which go on with the number that comes `next`. Returns how many.
- */
+/* Check the lines of each shard in `file`, which continue with the number in `next`. Returns the
+ * number of lines. */
 static uint64_t check_file(const char *file, uint64_t next[SHARDS], uint64_t *skipped)
 {
     FILE *in = fopen(file, "r");
@@ -143,8 +143,8 @@ Test(access_log, every_record_is_a_line, .timeout = 100)
     cr_assert_eq(skipped, 0);
 }
 
-/* More than there are records for: what got one is in the file, the others know that they did not.
- */
+/* More requests than records: each record is in the file, and the caller knows which requests got
+ * none. */
 Test(access_log, few_records, .timeout = 100)
 {
     struct nj_access_counts counts;
@@ -230,7 +230,7 @@ struct rotation {
     unsigned n_done;
 };
 
-/* mv log log.N, and say so; not again before the new one is there. */
+/* mv log log.N, then reopen; not again before the new file exists. */
 static void *rotate(void *arg)
 {
     struct rotation *r = arg;

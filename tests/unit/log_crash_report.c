@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A crash ends the process, whatever becomes of its report. */
+/* A crash ends the process, also when its report cannot be written. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ static void *crash(void *arg)
     abort();
 }
 
-/* Nobody reads its stderr, and its threads block signals, as those of a server do. */
+/* The stderr has no reader, and the threads block signals, as those of a server do. */
 static void crash_with_a_full_stderr(const int pipe_of[2])
 {
     char some[4096];

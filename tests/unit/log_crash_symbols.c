@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of functions from ELF files: of this program, and of files that are none. */
+/* Names of functions from ELF files: of this program, and of other files. */
 #include <criterion/criterion.h>
 
 #include <link.h>
@@ -93,8 +93,8 @@ Test(log_crash_symbols, a_file_that_is_none_has_none)
     }
 }
 
-/* Where it is cut, and whatever is in its head and its section headers: at worst there is no name.
- * What is found lies in what was read (ASan looks). */
+/* Files cut at any length, with any bytes in the ELF header and the section headers: the worst
+ * result is no name. Names are within the bytes that were read (ASan checks that). */
 Test(log_crash_symbols, broken_files)
 {
     const char *given = getenv("NJ_TEST_SEED");

@@ -61,7 +61,7 @@ static void *write_all(void *arg)
     return NULL;
 }
 
-/* A reader on another thread sees whole lines in their order, and those that are missing. */
+/* A reader on another thread gets whole lines in order, and the number of missing ones. */
 Test(log_lcore_log, two_threads)
 {
     pthread_t writer;

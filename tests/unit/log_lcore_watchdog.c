@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the watchdog says of an lcore, and how often. */
+/* The watchdog's lines about an lcore, and how often it writes them. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void begin(void)
     sight = (struct nj_watchdog_sample){.lcore = 3};
 }
 
-/* What is said at a time, "" for nothing. */
+/* The line of this check, "" for none. */
 static const char *at(nj_ns now)
 {
     return nj_watchdog_check_sample(&w, &sight, now, line, sizeof line) ? line : "";
@@ -37,7 +37,8 @@ Test(log_lcore_watchdog, names_who_holds)
                      "it still has it");
 }
 
-/* EWYK 5.55: also one that ended between two looks; once, and not if it was named before. */
+/* EWYK 5.55: a long hold that ended between two checks is reported, too; once, and not if it was
+ * named before. */
 Test(log_lcore_watchdog, names_who_held)
 {
     begin();
@@ -60,7 +61,8 @@ Test(log_lcore_watchdog, names_who_held)
     cr_expect_str_eq(at(5 * NJ_SEC), "", "it was named while it lasted");
 }
 
-/* Of many in a second one line is written, which counts those before it; each of them once. */
+/* Of many holds in a second one line is written, with the number of those before it; each is
+ * counted once. */
 Test(log_lcore_watchdog, is_rate_limited)
 {
     nj_ns now = NJ_SEC;
@@ -82,7 +84,7 @@ Test(log_lcore_watchdog, is_rate_limited)
     cr_expect_str_eq(at(now + 2 * NJ_MS), "the handler of /b has had lcore 3 for 2.0 ms");
 }
 
-/* EWYK 5.19: an lcore that does not come round is seen, whatever keeps it. */
+/* EWYK 5.19: an lcore whose loop does not return is detected, for any cause. */
 Test(log_lcore_watchdog, sees_an_lcore_that_stands)
 {
     begin();
@@ -99,7 +101,7 @@ Test(log_lcore_watchdog, sees_an_lcore_that_stands)
     cr_expect_str_eq(at(9000 * NJ_MS), "");
 }
 
-/* The first look knows nothing of before. */
+/* The first check has no previous state. */
 Test(log_lcore_watchdog, first_look)
 {
     begin();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Heads of lines, and what reaches standard error. */
+/* Prefixes of lines, and the lines that reach standard error. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +30,8 @@ Test(log_log, heads)
     cr_expect_eq(nj_log_format_head(head, 5, NJ_LEVEL_INFO, true, AT), 4);
 }
 
-/* What systemd sets holds for who was started with the journal as standard error, and also for its
- * children whose standard error is something else. */
+/* The variable that systemd sets is valid for the process that was started with the journal as
+ * standard error. A child whose standard error is another file inherits the variable, too. */
 Test(log_log, journal)
 {
     struct stat st;
@@ -50,7 +50,7 @@ Test(log_log, journal)
     fclose(f);
 }
 
-/* In a file that takes the place of standard error. */
+/* Write to a file that replaces standard error. */
 static void said(bool journal, char *text, size_t n)
 {
     FILE *f = tmpfile();

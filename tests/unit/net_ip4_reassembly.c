@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fragments into a whole shard (sentence 119): what comes together is served, what does not is
- * counted and given back. */
+/* Fragments into a whole shard (sentence 119): complete packets are processed, and incomplete ones
+ * are counted and freed. */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -44,10 +44,10 @@ static struct rig *start(struct world *w, uint32_t n_shards)
 static void end(struct world *w)
 {
     rte_ip_frag_table_destroy(w->table);
-    rig_free(w->r); /* asks that every mbuf is back */
+    rig_free(w->r); /* checks that every mbuf was returned */
 }
 
-/* An echo request of `n` bytes in all, whose data tells where it stands. */
+/* An echo request of `n` bytes in all, whose data depends on its offset. */
 static void echo(struct world *w, uint32_t n)
 {
     struct rte_icmp_hdr h = {.icmp_type = RTE_ICMP_TYPE_ECHO_REQUEST, .icmp_ident = 7};
@@ -90,7 +90,7 @@ static struct rte_mbuf *cut(struct world *w, const uint8_t *payload, uint8_t pro
     return cut_from(w, RIG_PEER_IP, payload, protocol, id, first, end, more, ecn);
 }
 
-/* A first fragment of which no more comes. */
+/* A first fragment without the following ones. */
 static void deliver_first(struct world *w, uint32_t src, uint16_t id)
 {
     rig_queue(w->r, cut_from(w, src, w->icmp, IPPROTO_ICMP, id, 0, 8, true, 0));
@@ -158,7 +158,7 @@ Test(net_ip4_reassembly, duplicate)
     end(&w);
 }
 
-/* RFC 5722 4: a packet with an overlap is no packet, whatever else comes. */
+/* RFC 5722 4: a packet with an overlap is dropped, for any other fragments. */
 static void overlap(uint32_t first, uint32_t last, bool more)
 {
     struct world w;
@@ -175,7 +175,7 @@ static void overlap(uint32_t first, uint32_t last, bool more)
     cr_expect_eq(w.r->n_out, before);
     rig_run(w.r, NJ_SEC);
     cr_expect_eq(COUNTED(&w, frag_timeout), 2);
-    for (uint32_t i = 0; i < 3; i++) /* afterwards the number is as good as new */
+    for (uint32_t i = 0; i < 3; i++) /* afterwards the identification can be used again */
         deliver(&w, 1, i == 0 ? 0 : i == 1 ? 480 : 800, i == 0 ? 480 : i == 1 ? 800 : 1000);
     cr_expect(answered(&w));
     end(&w);
@@ -238,8 +238,8 @@ Test(net_ip4_reassembly, bounds)
     end(&w);
 }
 
-/* A source that begins packets and does not end them takes its share, and leaves the others theirs:
- * packets of another one come together all the time. */
+/* A source of incomplete packets uses its share, and leaves the others theirs: packets of another
+ * source are reassembled all the time. */
 Test(net_ip4_reassembly, share_of_a_source)
 {
     struct world w;
@@ -311,7 +311,7 @@ static void syn_in_pieces(struct world *w, uint16_t port, uint8_t ecn_first, uin
     rig_settle(w->r);
 }
 
-/* What a device says of a fragment's TCP checksum says nothing of the packet's. */
+/* A device's checksum result for a fragment does not apply to the packet. */
 Test(net_ip4_reassembly, checksum_of_the_whole)
 {
     struct world w;
@@ -323,7 +323,7 @@ Test(net_ip4_reassembly, checksum_of_the_whole)
     end(&w);
 }
 
-/* The table does not look at the protocol: halves of two packets would make one. */
+/* The table must compare the protocol: otherwise halves of two packets would be joined. */
 Test(net_ip4_reassembly, two_protocols)
 {
     struct world w;
@@ -385,7 +385,8 @@ Test(net_ip4_reassembly, congestion_mark)
     end(&w);
 }
 
-/* Anything, in any order: the books balance (rig_step asks), and in the end nothing is kept. */
+/* Random fragments in any order: the counters balance (rig_step checks), and at the end no fragment
+ * is kept. */
 Test(net_ip4_reassembly, random_fragments)
 {
     uint64_t seed = 0x5f3a;

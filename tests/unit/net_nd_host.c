@@ -25,7 +25,7 @@ Test(net_nd_host, addresses_are_checked_first)
     cr_expect_eq(state_of(b, &own), NJ_ADDR_TENTATIVE);
     cr_expect_eq(state_of(b, &ll), NJ_ADDR_TENTATIVE, "there is a link-local one");
     cr_expect(!nj_iface_has_addr(&b->iface, &own));
-    run(b, 1100 * NJ_MS); /* the first question goes within a second */
+    run(b, 1100 * NJ_MS); /* the first solicitation is sent within a second */
     cr_expect_eq(n_of(b, 135, &own), 1);
     cr_expect_eq(n_of(b, 135, &ll), 1);
     cr_expect_geq(n_of(b, 143, NULL), 2, "the groups were joined before");
@@ -56,7 +56,7 @@ Test(net_nd_host, only_one_shard_speaks)
     bench_free(b);
 }
 
-/* Sentence 118: whoever asks about it too, or says that it has it, keeps it. */
+/* Sentence 118: another node that also solicits the address, or claims it, keeps it. */
 Test(net_nd_host, duplicates_are_given_up)
 {
     for (unsigned how = 0; how < 5; how++) {
@@ -75,7 +75,7 @@ Test(net_nd_host, duplicates_are_given_up)
         case 3:
             news = solicit(b, &nobody, &own, NULL, other_nonce);
             break;
-        default: /* a question to somebody at that address is no claim (RFC 4862 5.4.3) */
+        default: /* a solicitation from a host with an address is no claim (RFC 4862 5.4.3) */
             solicit(b, &peer, &own, &mac_a, NULL);
             break;
         }
@@ -105,7 +105,7 @@ Test(net_nd_host, our_own_question_is_no_claim)
     bench_free(b);
 }
 
-/* RFC 7217 6: of what we made ourselves, three others are tried. */
+/* RFC 7217 6: instead of an address that the host generated, three others are tried. */
 Test(net_nd_host, another_address_is_made)
 {
     struct bench *b = bench_with(true, false, NULL);
@@ -132,7 +132,7 @@ Test(net_nd_host, another_address_is_made)
     }
     run(b, 20 * NJ_SEC);
     cr_expect_eq(state_of(b, &ll), NJ_ADDR_DUPLICATE);
-    cr_expect_eq(state_of(b, &own), NJ_ADDR_READY, "what was configured stays");
+    cr_expect_eq(state_of(b, &own), NJ_ADDR_READY, "a configured address stays");
     cr_expect_eq(n_of(b, 133, NULL), 0);
     bench_free(b);
 }
@@ -161,7 +161,7 @@ Test(net_nd_host, questions_are_answered)
     cr_expect(same_mac(&sent(b, 0)->dst, &mac_a) && nj_addr_eq(&sent(b, 0)->ip_dst, &peer));
     cr_expect_eq(sent(b, 0)->flags, 0x60, "solicited, override");
     cr_expect(nj_addr_eq(&sent(b, 0)->target, &own));
-    solicit(b, &nobody, &own, NULL, NULL); /* somebody checks our address */
+    solicit(b, &nobody, &own, NULL, NULL); /* another node checks our address */
     cr_assert_eq(b->n_sent, 2);
     cr_expect(nj_addr_eq(&sent(b, 1)->ip_dst, &all));
     cr_expect_eq(sent(b, 1)->flags, 0x20);
@@ -179,7 +179,7 @@ Test(net_nd_host, packets_wait_for_the_answer)
     struct nj_addr group = nj_ip6_solicited_node(&peer);
     const struct rte_ether_addr mac = nj_ip6_multicast_mac(&group);
 
-    advert(b, &peer, &mac_b, S | O); /* nobody asked: not believed */
+    advert(b, &peer, &mac_b, S | O); /* unsolicited: not believed */
     for (uint8_t i = 0; i < 6; i++)
         send_to(b, &peer, i);
     cr_assert_eq(b->n_sent, 1);
@@ -221,7 +221,7 @@ Test(net_nd_host, silent_neighbours_are_found_out)
     advert(b, &peer, &mac_a, S);
     b->n_sent = 0;
     run(b, 40 * NJ_SEC);
-    cr_expect_eq(b->n_sent, 0, "nobody uses it, nobody asks");
+    cr_expect_eq(b->n_sent, 0, "an unused entry is not probed");
     send_to(b, &peer, 2);
     cr_expect_eq(b->n_sent, 1, "believed meanwhile");
     run(b, 4800 * NJ_MS);
@@ -254,7 +254,7 @@ static uint8_t entry_state(struct bench *b, const struct nj_addr *ip, struct rte
 }
 
 /* Sentence 118: RFC 4861 7.2.5 for an entry that is REACHABLE at mac_a; but another MAC address is
- * not believed before the old one was asked (docs/adr/0013). */
+ * not believed before the old one was probed (docs/adr/0013). */
 Test(net_nd_host, flags_of_advertisements)
 {
     static const struct {
@@ -280,7 +280,8 @@ Test(net_nd_host, flags_of_advertisements)
     }
 }
 
-/* What a solicitation tells is STALE, and an unsolicited answer about a stranger nothing. */
+/* The MAC address in a solicitation is STALE. An unsolicited advertisement of an unknown neighbour
+ * has no effect. */
 Test(net_nd_host, what_is_learned_from_whom)
 {
     struct bench *b = bench_ready(false);
@@ -295,8 +296,8 @@ Test(net_nd_host, what_is_learned_from_whom)
     bench_free(b);
 }
 
-/* Questions from made-up neighbours: who tells no MAC address is asked for within limits (RFC 6583
- * 7.1), and who tells one does not push out who is in use. */
+/* Solicitations from made-up neighbours. Those without a MAC address are resolved within limits
+ * (RFC 6583 7.1). Those with one do not evict neighbours in use. */
 static void made_up_neighbours(const struct rte_ether_addr *mac)
 {
     struct bench *b = bench_ready(false);
@@ -368,7 +369,7 @@ Test(net_nd_host, routers_come_and_go)
     run(b, 61 * NJ_SEC);
     cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &router2), "its time was over");
     advertise(b, &router, 600, NULL, 0, 0);
-    advertise(b, &router2, 0, NULL, 0, 0); /* it says good-bye */
+    advertise(b, &router2, 0, NULL, 0, 0); /* its last advertisement */
     cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &router));
     for (uint8_t i = 0; i < 10; i++) { /* more than we remember */
         struct nj_addr more = router;
@@ -386,11 +387,11 @@ Test(net_nd_host, a_silent_router_is_left)
 
     advertise(b, &router, 1800, NULL, 0, 0);
     advertise(b, &router2, 1800, NULL, 0, 0);
-    send_to(b, &router, 1); /* STALE: believed, and asked in 5 s */
+    send_to(b, &router, 1); /* STALE: believed, and probed in 5 s */
     run(b, 10 * NJ_SEC);
     cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &router2));
     send_to(b, &router2, 1);
-    advert(b, &router2, &mac_b, S); /* it is none any more, it says */
+    advert(b, &router2, &mac_b, S); /* it advertises that it is no router any more */
     cr_expect(nj_addr_eq(nj_ip_next_hop(&b->iface, &far), &router));
     cr_expect_eq(b->d.n_routers, 1);
     bench_free(b);
@@ -431,7 +432,7 @@ Test(net_nd_host, addresses_from_routers)
     run(b, 3 * NJ_SEC);
     cr_expect_eq(state_of(b, &mine), NJ_ADDR_READY);
     cr_expect_eq(b->iface.n_addrs, 3);
-    for (uint8_t i = 0; i < 30; i++) { /* a bound, whatever routers say */
+    for (uint8_t i = 0; i < 30; i++) { /* a bound, for any router advertisements */
         struct nj_addr more = prefix;
         more.b[6] = i + 1;
         advertise(b, &router, 1800, &more, 3600, 0);
@@ -439,7 +440,7 @@ Test(net_nd_host, addresses_from_routers)
     cr_expect_eq(b->iface.n_addrs, NJ_ADDRS_MAX);
     bench_free(b);
 
-    b = bench_ready(false); /* not asked for */
+    b = bench_ready(false); /* unsolicited */
     advertise(b, &router, 1800, &prefix, 3600, 0);
     cr_expect_eq(b->iface.n_addrs, 2);
     bench_free(b);

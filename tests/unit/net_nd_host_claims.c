@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv6 neighbours that are said to have moved (docs/adr/0013), and what TCP knows of them. */
+/* IPv6 neighbours that are claimed to have moved (docs/adr/0013), and confirmations by TCP. */
 #include <criterion/criterion.h>
 
 #include "shard_ndp_rig.h"
 
-/* A neighbour at mac_a that answers what reaches it there until `dies`, and its successor at mac_b
- * that answers from then on. */
+/* A neighbour at mac_a that answers solicitations until `dies`, and its successor at mac_b that
+ * answers from then on. */
 static void live(struct bench *b, nj_ns time, nj_ns dies)
 {
     for (nj_ns end = b->now + time; b->now < end;) {
@@ -32,7 +32,8 @@ static bool goes_to(struct bench *b, const struct rte_ether_addr *mac)
     return is;
 }
 
-/* Whatever forged advertisements and solicitations say, the neighbour is asked where it was. */
+/* After forged advertisements and solicitations of any kind the neighbour is probed at its known
+ * MAC address. */
 Test(net_nd_host, forged_claims_change_nothing)
 {
     for (unsigned how = 0; how < 3; how++) {
@@ -53,7 +54,7 @@ Test(net_nd_host, forged_claims_change_nothing)
     }
 }
 
-/* RFC 4861 7.2.6: it has another MAC address now, and says so. */
+/* RFC 4861 7.2.6: the neighbour has a new MAC address, and announces it. */
 Test(net_nd_host, neighbours_that_really_move)
 {
     for (nj_ns heard = 0; heard < 40 * NJ_SEC; heard = heard * 2 + 250 * NJ_MS) {
@@ -71,7 +72,8 @@ Test(net_nd_host, neighbours_that_really_move)
     }
 }
 
-/* A forged claim that is no router's does not take the router away; one that comes true does. */
+/* A forged claim about a host, that it is no router, does not remove the router; a true one does.
+ */
 Test(net_nd_host, claims_about_routers)
 {
     for (unsigned real = 0; real < 2; real++) {
@@ -88,7 +90,7 @@ Test(net_nd_host, claims_about_routers)
     }
 }
 
-/* A neighbour through which TCP gets on is not asked, however long it is used. */
+/* A neighbour that TCP confirms is not probed, for any duration of use. */
 Test(net_nd_host, progress_confirms)
 {
     for (unsigned proven = 0; proven < 2; proven++) {

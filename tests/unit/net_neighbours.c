@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ARP: whom we answer, whom we learn, how often we ask, and what waits meanwhile. */
+/* ARP: which requests are answered, which neighbours are learned, how often requests are sent, and
+ * which packets wait meanwhile. */
 #include <criterion/criterion.h>
 
 #include "support/neigh_bench.h"
@@ -33,7 +34,7 @@ static void send_to(struct bench *b, uint32_t ip, uint8_t mark, nj_ns now)
     nj_neigh_output(&b->n, nj_test_mbuf(b->mp, &mark, 1), &to, NJ_NEIGH_OWN, now);
 }
 
-/* A reply to a packet that came from there, it says. */
+/* A reply to a packet whose source address is `ip`. */
 static void reply_to(struct bench *b, uint32_t ip, uint8_t mark, nj_ns now)
 {
     struct nj_addr to = addr(ip);
@@ -74,7 +75,7 @@ Test(net_neighbours, request_is_answered_and_learned)
 Test(net_neighbours, others_are_not_learned)
 {
     struct bench *b = bench_new();
-    cr_expect(!arp(b, true, OWN + 9, &mac_a, OWN + 8, true, NJ_SEC), "asks for somebody else");
+    cr_expect(!arp(b, true, OWN + 9, &mac_a, OWN + 8, true, NJ_SEC), "asks for another host");
     arp(b, false, OWN + 10, &mac_a, OWN, true, NJ_SEC);
     arp(b, false, OWN + 11, &mac_a, OWN + 11, true, NJ_SEC);
     arp(b, true, 0x0b000001, &mac_a, OWN, false, NJ_SEC); /* off the link */
@@ -86,13 +87,13 @@ Test(net_neighbours, others_are_not_learned)
     bench_free(b);
 }
 
-/* An answer that nobody waits for here is one that another shard waits for. */
+/* An answer without a waiting packet here may be one that another shard waits for. */
 Test(net_neighbours, what_the_other_shards_see)
 {
     struct bench *b = bench_new();
     cr_expect(arp(b, false, OWN + 9, &mac_a, OWN, true, NJ_SEC), "an answer to us");
     cr_expect(arp(b, true, OWN + 9, &mac_a, OWN, true, NJ_SEC), "a question to us");
-    cr_expect(arp(b, true, OWN + 9, &mac_a, OWN + 1, true, NJ_SEC), "of one we know");
+    cr_expect(arp(b, true, OWN + 9, &mac_a, OWN + 1, true, NJ_SEC), "of a known neighbour");
     cr_expect(!arp(b, true, OWN + 5, &mac_a, OWN + 1, true, NJ_SEC), "not our business");
     cr_expect(!arp(b, false, 0x0b000001, &mac_a, OWN, true, NJ_SEC), "off the link");
     bench_free(b);
@@ -108,7 +109,7 @@ Test(net_neighbours, copy_is_learned_not_answered)
     bench_free(b);
 }
 
-/* --- a neighbour that is said to have moved ------------------------------------------------- */
+/* --- claims that a neighbour has moved ------------------------------------------------- */
 
 /* Its MAC address, where packets to it go. */
 static struct rte_ether_addr mac_of(struct bench *b, uint32_t ip, nj_ns now)
@@ -128,8 +129,8 @@ static bool goes_to(struct bench *b, const struct rte_ether_addr *mac, nj_ns now
     return rte_is_same_ether_addr(&is, mac);
 }
 
-/* A neighbour at mac_a that answers each question that reaches it there, until `dies_at`; of its
- * successor at mac_b that answers from `succeeds_at` on. Time goes on by 10 ms. */
+/* A neighbour at mac_a that answers each request until `dies_at`, and its successor at mac_b that
+ * answers from `succeeds_at` on. Time advances by 10 ms. */
 static void live(struct bench *b, nj_ns from, nj_ns to, nj_ns dies_at, nj_ns succeeds_at)
 {
     for (nj_ns now = from; now < to; now += 10 * NJ_MS) {
@@ -148,8 +149,8 @@ static void live(struct bench *b, nj_ns from, nj_ns to, nj_ns dies_at, nj_ns suc
     }
 }
 
-/* A forged reply, question or announcement: the neighbour is asked at the MAC address that is
- * known, and answers. Not one packet goes elsewhere. */
+/* A forged reply, request or announcement: the neighbour is probed at its known MAC address, and
+ * answers. No packet is sent to another MAC address. */
 Test(net_neighbours, forged_claims_change_nothing)
 {
     for (unsigned how = 0; how < 3; how++) {
@@ -168,7 +169,7 @@ Test(net_neighbours, forged_claims_change_nothing)
     }
 }
 
-/* However many claims there are, the neighbour is asked once a second. */
+/* For any number of claims the neighbour is probed once a second. */
 Test(net_neighbours, claims_make_us_ask_within_bounds)
 {
     struct bench *b = bench_new();
@@ -189,12 +190,12 @@ Test(net_neighbours, claims_make_us_ask_within_bounds)
     }
     cr_expect_geq(n_asked, 5, "%u questions", n_asked);
     cr_expect_leq(n_asked, 11, "%u questions", n_asked);
-    cr_expect_leq(n_shown, 22, "the other shards see %u", n_shown);
+    cr_expect_leq(n_shown, 22, "%u were replicated to the other shards", n_shown);
     bench_free(b);
 }
 
 /* A gateway fails, and another one takes its address and announces it (RFC 5227 3): packets go
- * there within two seconds, wherever in time the old one was heard last. */
+ * there within two seconds, for any time of the old gateway's last packet. */
 Test(net_neighbours, failover_with_an_announcement)
 {
     for (nj_ns heard = 0; heard <= 3 * NJ_SEC; heard += 250 * NJ_MS) {
@@ -214,8 +215,8 @@ Test(net_neighbours, failover_with_an_announcement)
     }
 }
 
-/* A claim that was believed because the old MAC address was silent, and nobody is at the new one:
- * it is found out, and all are asked. */
+/* A claim is believed because the old MAC address is silent, but the new MAC address has no host:
+ * that is detected, and a request is broadcast. */
 Test(net_neighbours, a_claim_of_nobody)
 {
     struct bench *b = bench_new();
@@ -233,7 +234,7 @@ Test(net_neighbours, a_claim_of_nobody)
     bench_free(b);
 }
 
-/* Known, and not in use: it is asked all the same. */
+/* The neighbour is known, and not in use: it is probed all the same. */
 Test(net_neighbours, a_claim_for_an_idle_neighbour)
 {
     struct bench *b = bench_new();
@@ -253,7 +254,7 @@ static void send_as(struct bench *b, uint32_t ip, enum nj_neigh_reason why, nj_n
     nj_neigh_output(&b->n, nj_test_mbuf(b->mp, "t", 1), &to, why, now);
 }
 
-/* TCP gets acknowledgments through a neighbour: it need not be asked (RFC 4861 7.3.1). */
+/* TCP gets acknowledgments through a neighbour: no probe is needed (RFC 4861 7.3.1). */
 Test(net_neighbours, progress_confirms)
 {
     for (unsigned proven = 0; proven < 2; proven++) {
@@ -273,8 +274,8 @@ Test(net_neighbours, progress_confirms)
     }
 }
 
-/* TCP has time-outs: the neighbour is asked, and packets go on to it until it was silent. Then all
- * are asked, and whoever has the address now gets them. */
+/* TCP has time-outs: the neighbour is probed, and packets are sent to it until the probe fails.
+ * Then a request is broadcast, and the host that has the address now gets the packets. */
 Test(net_neighbours, failover_without_an_announcement)
 {
     struct bench *b = bench_new();
@@ -294,7 +295,7 @@ Test(net_neighbours, failover_without_an_announcement)
     bench_free(b);
 }
 
-/* Many peers behind a gateway that is well have time-outs: it is asked now and then. */
+/* Many peers behind a working gateway have time-outs: it is probed at a limited rate. */
 Test(net_neighbours, doubts_within_bounds)
 {
     struct bench *b = bench_new();
@@ -312,7 +313,7 @@ Test(net_neighbours, doubts_within_bounds)
     bench_free(b);
 }
 
-/* Progress may be pretended, by ACKs of what never arrived: it does not answer a question. */
+/* A peer may fake progress by ACKs of data that never arrived: that does not answer a probe. */
 Test(net_neighbours, pretended_progress)
 {
     struct bench *b = bench_new();
@@ -341,7 +342,7 @@ static struct bench *bench_fixed(void)
     return b;
 }
 
-/* Nothing that comes changes them, they are not asked, and do not expire. */
+/* No packet changes fixed neighbours. They are not probed, and do not expire. */
 Test(net_neighbours, fixed_neighbours)
 {
     struct bench *b = bench_fixed();
@@ -360,7 +361,7 @@ Test(net_neighbours, fixed_neighbours)
     bench_free(b);
 }
 
-/* However many others there are, nobody takes their places. */
+/* For any number of other neighbours the fixed ones keep their entries. */
 Test(net_neighbours, fixed_neighbours_in_a_full_table)
 {
     struct bench *b = bench_fixed();
@@ -442,7 +443,7 @@ Test(net_neighbours, asked_again_while_in_use)
     bench_free(b);
 }
 
-/* The hosts of a /24 find room beside each other. */
+/* All hosts of a /24 fit into the table. */
 Test(net_neighbours, all_of_a_link_are_known)
 {
     struct bench *b = bench_new();
@@ -452,7 +453,7 @@ Test(net_neighbours, all_of_a_link_are_known)
     bench_free(b);
 }
 
-/* A link full of strangers, that ask or that are asked for: who is in use stays. */
+/* A flood of unknown hosts, which send requests or are requested: neighbours in use stay. */
 static void flood(bool they_ask)
 {
     struct bench *b = bench_new();
@@ -484,8 +485,9 @@ Test(net_neighbours, strangers_asked_for)
     flood(false);
 }
 
-/* Packets from made-up addresses of the link, 10,000 per second of which each wants a reply: few
- * are asked for, few packets wait, nobody who is known is forgotten. */
+/* Packets from made-up addresses of the link, 10,000 per second, each of which needs a reply. The
+ * rate of requests and the number of waiting packets are limited, and no known neighbour is
+ * evicted. */
 Test(net_neighbours, made_up_neighbours)
 {
     struct bench *b = bench_new();
@@ -494,7 +496,7 @@ Test(net_neighbours, made_up_neighbours)
 
     for (uint32_t i = 0; i < 9 * 10000; i++) {
         now += 100 * NJ_US;
-        if (i < 32) /* they have asked for us, and were not yet sent to */
+        if (i < 32) /* these sent requests to us, and got no packet yet */
             arp(b, true, OWN + 1000 + i, &mac_a, OWN, false, now);
         nj_neigh_tick(&b->n, now);
         reply_to(b, OWN + 2000 + i % 60000, 1, now);
@@ -514,7 +516,7 @@ Test(net_neighbours, made_up_neighbours)
     cr_expect_eq(b->n_sent, 32);
     cr_expect_eq(n_questions(b), 0);
     b->n_sent = 0;
-    send_to(b, OWN + 200, 3, now); /* a connection of our own: asked for at once */
+    send_to(b, OWN + 200, 3, now); /* a connection of our own: requested at once */
     cr_expect_eq(n_questions(b), 1);
     arp(b, true, OWN + 201, &mac_a, OWN, true, now); /* a new neighbour introduces itself */
     reply_to(b, OWN + 201, 4, now);
@@ -523,7 +525,8 @@ Test(net_neighbours, made_up_neighbours)
     bench_free(b);
 }
 
-/* Those that answer are no burden: the rate bounds how many are asked for, not the places. */
+/* Neighbours that answer do not use up the limit: it bounds the rate of requests, not the entries.
+ */
 Test(net_neighbours, neighbours_that_answer)
 {
     struct bench *b = bench_new();
@@ -544,7 +547,7 @@ Test(net_neighbours, neighbours_that_answer)
     bench_free(b);
 }
 
-/* In a full table somebody idle makes room, and nobody who was heard of or sent to just now. */
+/* In a full table an idle neighbour is evicted, and none that was in use recently. */
 Test(net_neighbours, strangers_and_a_full_table)
 {
     struct bench *b = bench_new();
@@ -598,6 +601,6 @@ Test(net_neighbours, no_mbuf_for_a_question)
     cr_expect_eq(count(b, NJ_C_mbuf_none), 1);
     rte_pktmbuf_free_bulk(all, n);
     run(b, NJ_SEC, 2 * NJ_SEC + 150 * NJ_MS);
-    cr_expect_eq(b->n_sent, 1, "it is asked a second later");
+    cr_expect_eq(b->n_sent, 1, "it is requested a second later");
     bench_free(b);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way that segments of one step share. That each frame is right, to its sums, the rig looks at
- * whenever one leaves. */
+/* The next hop that segments of one step share. The rig checks each frame, with its checksums, when
+ * it is sent. */
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
@@ -61,7 +61,7 @@ static struct nj_neigh_entry *entry_of(struct rig *r, uint32_t ip)
     abort();
 }
 
-/* It has been asked and was silent: whoever claims its address now is believed at once. */
+/* The neighbour was probed without an answer: the next claim of its address is believed at once. */
 static void make_silent(struct rig *r, uint32_t ip)
 {
     struct nj_neigh_entry *e = entry_of(r, ip);
@@ -102,7 +102,8 @@ Test(net_next_hop_cache, asked_for_in_each_step)
     rig_free(r);
 }
 
-/* It moves between segments that are answered as they come, and those that are sent afterwards. */
+/* The neighbour moves between segments that are answered on arrival, and those that are sent later.
+ */
 Test(net_next_hop_cache, not_kept_while_packets_come)
 {
     struct rig *r = rig_new();
@@ -120,7 +121,7 @@ Test(net_next_hop_cache, not_kept_while_packets_come)
     rig_free(r);
 }
 
-/* Nobody knows where the peer is: what waits has left nothing behind. */
+/* The peer's MAC address is unknown: waiting packets leave no entry in the cache. */
 Test(net_next_hop_cache, neighbour_that_is_not_known)
 {
     struct rig *r = rig_new();
@@ -141,7 +142,7 @@ Test(net_next_hop_cache, neighbour_that_is_not_known)
     rig_free(r);
 }
 
-/* A peer that acknowledges nothing: the neighbour is asked, at the MAC address that is known. */
+/* A peer that acknowledges nothing: the neighbour is probed at its known MAC address. */
 Test(net_next_hop_cache, time_outs_make_it_ask)
 {
     struct rig *r = rig_new();
@@ -168,7 +169,7 @@ Test(net_next_hop_cache, time_outs_make_it_ask)
     rig_free(r);
 }
 
-/* A peer that acknowledges: as long as it does, the neighbour's time begins again. */
+/* Each acknowledgment of a peer restarts the neighbour's timer. */
 Test(net_next_hop_cache, progress_confirms)
 {
     struct rig *r = rig_new();

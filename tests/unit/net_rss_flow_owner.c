@@ -17,7 +17,8 @@ static const struct nj_rss_key ms_key = {
      0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
      0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa}};
 
-/* That of many a driver: both directions of a flow hash alike, and everybody knows it. */
+/* The default key of many drivers: both directions of a flow have the same hash, and the key is
+ * public. */
 static struct nj_rss_key symmetric_key(void)
 {
     struct nj_rss_key key;
@@ -148,8 +149,8 @@ Test(net_rss_flow_owner, ipv6)
     }
 }
 
-/* Source ports that somebody chose for one key, so that all of them have one owner, are spread with
- * another. */
+/* Source ports that were chosen for one key, so that all of them have one owner, are spread with
+ * another key. */
 Test(net_rss_flow_owner, the_key_decides_the_owner)
 {
     const struct nj_rss_key known = symmetric_key();
@@ -170,7 +171,7 @@ Test(net_rss_flow_owner, the_key_decides_the_owner)
         cr_expect(share[i] > n / 16 && share[i] < n / 4, "shard %u: %u of %u", i, share[i], n);
 }
 
-/* What it promises, looked at port by port. */
+/* Checks nj_rss_key_spreads() port by port. */
 static bool spreads(const struct nj_rss_key *key)
 {
     struct nj_prng prng;

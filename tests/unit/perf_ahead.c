@@ -87,7 +87,7 @@ Test(perf_ahead, a_body_belongs_to_its_request)
     pause_after(1);
     for (int i = 0; i < 2; i++) {
         hr_post(c, "/swallow", 600);
-        hr_gather(c); /* else the heads of the others would come before the body */
+        hr_gather(c); /* otherwise the heads of the other requests would arrive before the body */
     }
     hr_get(c, "/note");
     hr_step(h);
@@ -109,7 +109,7 @@ static void check_backlog(uint32_t k, uint64_t seed)
         cr_assert(k == 0 || parsed_at[n_checked] - n_checked <= k, "seed %" PRIu64, seed);
 }
 
-/* What the client has to say, in segments of 1 to 60 bytes: most frames lie in two or more. */
+/* Send the client's output in segments of 1 to 60 bytes: most frames span two or more. */
 static void send_crumbs(struct hr_client *c, struct nj_prng *prng)
 {
     uint32_t n;

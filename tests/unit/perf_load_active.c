@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections that a shard opens: their ports, where the replies go, who hears of them. */
+/* Connections that a shard opens: their ports, the shard of the replies, and the events. */
 #include <criterion/criterion.h>
 
 #include "active.h"
@@ -66,7 +66,8 @@ Test(perf_load_active, ports_steer_home_within_few_tries)
     }
 }
 
-/* RFC 6056 3.3.3: a place has a start of its own, which only the key tells, and ports count up. */
+/* RFC 6056 3.3.3: each destination has a first port of its own, which depends on the key, and ports
+ * count up. */
 Test(perf_load_active, ports_count_up_from_a_secret_start)
 {
     struct ports p;
@@ -168,7 +169,7 @@ Test(perf_load_active, the_user_hears_of_everything)
 
     cr_assert(t);
     rig_settle(r);
-    cr_expect_eq(u.n_news, 0, "nothing happened yet");
+    cr_expect_eq(u.n_news, 0, "no event yet");
     struct rig_peer p = answer(t);
     deliver(r, t);
     rig_settle(r);
@@ -237,8 +238,8 @@ Test(perf_load_active, the_server_and_others_live_side_by_side)
     rig_free(r);
 }
 
-/* Every reply that a device without RSS brings to its shard stays there, and another shard would
- * know where it belongs. */
+/* Every reply that a device without RSS delivers to the right shard stays there. Another shard
+ * finds the owner. */
 Test(perf_load_active, replies_come_home)
 {
     enum { N = 200 };
@@ -255,12 +256,12 @@ Test(perf_load_active, replies_come_home)
             uint32_t n_before = r[!i]->n_forwarded;
             deliver(r[!i], t);
             rig_settle(r[!i]);
-            cr_assert_eq(r[!i]->n_forwarded, n_before + 1, "the other shard hands it over");
+            cr_assert_eq(r[!i]->n_forwarded, n_before + 1, "the other shard forwards it");
         }
         cr_expect_eq(rig_count(r[i], NJ_C_tcp_connected), N);
     }
     for (uint32_t i = 0; i < 2; i++) {
-        cr_expect_eq(rig_count(r[i], NJ_C_rx_steered_out), N, "only what was not ours");
+        cr_expect_eq(rig_count(r[i], NJ_C_rx_steered_out), N, "only packets of the other shard");
         rig_free(r[i]);
     }
 }

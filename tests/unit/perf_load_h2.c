@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The load generator's HTTP/2 against nghttp2 as the server, and against bytes that are wrong. */
+/* The load generator's HTTP/2 against nghttp2 as the server, and against malformed input. */
 #include "h2.h"
 
 #include <criterion/criterion.h>
@@ -32,9 +32,9 @@ struct pair {
     uint64_t n_body;
     size_t n_pad, n_big; /* padding of each frame; bytes of one large field */
     bool interim, trailers, refuse, mute;
-    /* What came of it. */
+    /* Results. */
     uint32_t n_ended[H2_N_ENDS];
-    uint64_t n_got, n_came; /* by streams that ended; as it came */
+    uint64_t n_got, n_came; /* n_got: of ended streams; n_came: on arrival */
     uint16_t last_status;
     nj_ns first_at, last_due;
     struct nj_prng prng;
@@ -196,7 +196,7 @@ static void begin_with(struct pair *p, const nghttp2_settings_entry *settings, s
     cr_assert(h2_open(&p->c, &p->plan, p, &p->out));
 }
 
-/* What the client has to say reaches the server. Returns whether there was anything. */
+/* Deliver the client's output to the server. Returns whether there was any. */
 static bool to_server(struct pair *p)
 {
     uint32_t n = p->out.n_bytes;
@@ -248,7 +248,7 @@ static void pair_free(struct pair *p)
 
 static const char *const paths[] = {"/", "/index.html", "/a/rather/long/path?with=query"};
 
-/* One path, and each has the other's SETTINGS. */
+/* One path; each side has got the other's SETTINGS. */
 static struct pair *pair_met(uint32_t streams)
 {
     struct pair *p = pair_new(paths, 1, streams, 0);
@@ -315,7 +315,7 @@ Test(load_h2, a_peer_without_a_table)
     begin_with(p, &none, 1);
     ask_many(p, 3, 50);
     pair_free(p);
-    /* It says so when requests are under way already. */
+    /* The server sends its limit after the first requests. */
     p = pair_new(paths, 3, 4, 0);
     begin_with(p, NULL, 0);
     ask_many(p, 3, 20);
@@ -357,7 +357,7 @@ Test(load_h2, answers_cut_anywhere)
         p->status = seed % 3 ? "404" : "200";
         p->n_body = seed * 131;
         p->n_pad = seed % 5 == 1 ? 200 : 0;
-        p->n_big = seed % 7 == 2 ? 20000 : 0; /* goes on in CONTINUATION */
+        p->n_big = seed % 7 == 2 ? 20000 : 0; /* continues in CONTINUATION */
         p->interim = seed % 4 == 3;
         p->trailers = seed % 6 == 5;
         begin_with(p, NULL, 0);
@@ -379,7 +379,7 @@ Test(load_h2, answers_cut_anywhere)
     }
 }
 
-/* More than any window: what was read is given back. */
+/* More bytes than any window: consumed bytes are returned. */
 Test(load_h2, windows_open_again)
 {
     for (size_t n_pad = 0; n_pad <= 250; n_pad += 250) {
@@ -422,7 +422,7 @@ Test(load_h2, bodies_go_as_windows_allow)
     }
 }
 
-/* No request is longer than it was said to be, whatever the peer's table. */
+/* No request is longer than the computed maximum, for any table of the peer. */
 Test(load_h2, the_longest_request)
 {
     static char text[4001];
@@ -472,7 +472,7 @@ Test(load_h2, streams_that_are_refused_or_left)
     pair_free(p);
 }
 
-/* One that does not end keeps its place, and others go on around it. */
+/* A stream that does not end stays open, and the others continue. */
 Test(load_h2, a_slow_stream_is_in_nobodys_way)
 {
     struct pair *p = pair_met(4);
@@ -503,7 +503,7 @@ Test(load_h2, the_peer_says_how_many_streams)
     pair_free(p);
 }
 
-/* ---- what is wrong ---- */
+/* ---- malformed input ---- */
 
 #define SETTINGS_FRAME 0, 0, 0, 4, 0, 0, 0, 0, 0
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What came when, in ./dev bench downloads: the largest sum of any 100 ms, to the nanosecond. */
+/* Received bytes by time, in ./dev bench downloads: the largest sum of any 100 ms, to the
+ * nanosecond. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The emulated link of ./dev bench, in virtual time: what it does to a frame, to the nanosecond. */
+/* The emulated link of ./dev bench, in virtual time: the fate and the delay of each frame, to the
+ * nanosecond. */
 #include <criterion/criterion.h>
 
 #include "pipe.h"
@@ -141,7 +142,7 @@ Test(perf_pipe, loss_is_of_the_kth_packet_and_as_frequent_as_said)
 
     cr_expect(n > 500 && n < 700, "%u of 20,000 is not 3 %%", n);
     cr_expect_eq(losses("loss=0.03,rate=1G,queue=16M", true, b), n);
-    cr_expect_eq(memcmp(a, b, sizeof a), 0, "what else there is does not change the fates");
+    cr_expect_eq(memcmp(a, b, sizeof a), 0, "other parameters do not change the fates");
     cr_expect_gt(losses("loss=0.03,of=all", true, b), n - 1);
     cr_expect_eq(losses("loss=0", false, a), 0);
     cr_expect_eq(losses("loss=1", false, a), N_MANY);

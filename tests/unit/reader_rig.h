@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reader over a disk of the test's, which ends reads when and how the test says. For tests of
- * one file. */
+/* The file reader over a fake disk: the test decides when and with which result each read ends. For
+ * tests of one file. */
 #ifndef NJ_TESTS_READER_RIG_H
 #define NJ_TESTS_READER_RIG_H
 
@@ -185,7 +185,7 @@ static inline uint32_t n_pending(void)
     return n;
 }
 
-/* So many reads have been begun, ever. */
+/* Wait until `n` reads have been started since the begin of the test. */
 static inline void await_pending(uint32_t n)
 {
     pthread_mutex_lock(&disk.lock);
@@ -217,7 +217,8 @@ static inline uint64_t piece_of(uint32_t i)
     return chunk;
 }
 
-/* The reader has looked at all that was submitted: a READ of a chunk that is here comes home. */
+/* Wait until the reader has processed all submitted jobs: a READ of a cached chunk completes behind
+ * them. */
 static inline void read_cached(uint64_t chunk)
 {
     struct nj_file_job job;

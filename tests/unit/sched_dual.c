@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The dual strategy: who is alone, who sleeps, who leaves. Every order of threads: tests/explore.
- */
+/* The dual strategy: when one of its two threads produces alone, sleeps or leaves. tests/explore
+ * covers every order of threads. */
 #include "strategy_rig.h"
 
 #include <pthread.h>
@@ -12,15 +12,16 @@
 /* --- on one thread -----------------------------------------------------------------------------
  */
 
-/* Another thread comes and sleeps. */
+/* Another thread joins and sleeps. */
 static void one_sits(struct world *w, struct task *found)
 {
     if (found == &w->tasks[0])
         cr_assert_eq(nj__state_join(&w->s.word, NJ__NO_RECRUIT), 0);
 }
 
-/* 3 types x tagged x another thread sleeps: which counter grows, what is queued, where it runs,
- * with which tag. EWYK 5.20, EWYK 5.21, EWYK 5.22, EWYK 5.31 */
+/* All combinations of 3 types, tagged or not, and another thread that sleeps or not: which counter
+ * grows, what is queued, where the task runs, with which tag. EWYK 5.20, EWYK 5.21, EWYK 5.22,
+ * EWYK 5.31 */
 Test(sched_dual, by_all_that_matters)
 {
     for (unsigned bits = 0; bits < 12; bits++) {
@@ -32,7 +33,7 @@ Test(sched_dual, by_all_that_matters)
         w->at_produce = sleeper ? one_sits : NULL;
         bool before = tagged && nj_noblock_enter();
         nj_strategy_produce(&w->s);
-        cr_assert_eq(nj_noblock_is_set(), tagged, "the tag is as it was");
+        cr_assert_eq(nj_noblock_is_set(), tagged, "the tag is unchanged");
         nj_noblock_leave(before);
 
         enum nj_run_mode mode = nj_run_mode_choose(type, tagged, sleeper);
@@ -44,7 +45,7 @@ Test(sched_dual, by_all_that_matters)
         cr_assert_eq(c.pec, mode == NJ_MODE_PEC_WORKER, "%u", bits);
         cr_assert_eq(c.recruits_sent, matters, "%u", bits);
         cr_assert_eq(w->n_execute, matters + (mode == NJ_MODE_PEC_WORKER), "%u", bits);
-        cr_assert_eq(w->n_try, 0, "reserved threads are not asked");
+        cr_assert_eq(w->n_try, 0, "no reserved thread is requested");
         cr_assert_eq(t->n_run, mode != NJ_MODE_PEC_WORKER, "%u", bits);
         cr_assert_eq(t->tag, mode == NJ_MODE_PC || mode == NJ_MODE_PIC, "%u", bits);
     }
@@ -61,12 +62,12 @@ Test(sched_dual, one_recruit_for_many_tasks)
     cr_assert_eq(w->n_execute, 11);
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 10);
     cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__QUEUED));
-    run_queue(w); /* it finds nothing, and leaves. EWYK 5.17 */
+    run_queue(w); /* the recruit finds no task, and leaves. EWYK 5.17 */
     cr_assert_eq(word(w), IDLE_0);
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
 }
 
-/* The executor has no thread: who produces is alone, and goes on. EWYK 5.12, EWYK 5.50 */
+/* The executor has no thread: the producer is alone, and continues. EWYK 5.12, EWYK 5.50 */
 Test(sched_dual, refused_recruit)
 {
     struct world *w = world(NJ_STRATEGY_DUAL);
@@ -81,7 +82,8 @@ Test(sched_dual, refused_recruit)
     cr_assert_eq(word(w), IDLE_0);
 }
 
-/* Next to a producer one sleeps. Where production rests another one may. EWYK 5.7, EWYK 5.17 */
+/* One thread sleeps beside a producer. A second one may sleep while production is IDLE. EWYK 5.7,
+ * EWYK 5.17 */
 Test(sched_dual, no_more_no_less)
 {
     nj__state_word word = nj__state_pack(NJ__IDLE, NJ__QUEUED);
@@ -95,7 +97,7 @@ Test(sched_dual, no_more_no_less)
     cr_assert_eq(nj__state_join(&word, NJ__QUEUED), 0);
     cr_assert_eq(nj__state_join(&word, NJ__NO_RECRUIT), NJ__LEAVES);
     cr_assert_eq(word, nj__state_pack(NJ__REPRODUCING, NJ__SEAT_BIT),
-                 "the producer will look again");
+                 "the producer produces once more");
     cr_assert_not(nj__state_take_seat(&word, &seat));
     cr_assert(nj__state_take_seat(&word, &seat));
     cr_assert_eq(seat, 1);
@@ -109,7 +111,8 @@ Test(sched_dual, no_more_no_less)
     cr_assert_eq(word, nj__state_pack(NJ__PRODUCING, 2 * NJ__SEAT_BIT));
     cr_assert(nj__state_leave_seated(&word, &send));
     cr_assert_eq(nj__state_wake_seated(&word), 1);
-    cr_assert(nj__state_try_resume(&word, false), "the consumer is back before it comes");
+    cr_assert(nj__state_try_resume(&word, false),
+              "the consumer resumes before the woken thread runs");
     cr_assert_eq(nj__state_leave_seat(&word, 1), 1, "it sleeps on");
     cr_assert_eq(word, nj__state_pack(NJ__PRODUCING, NJ__QUEUED | 2 * NJ__SEAT_BIT));
 }
@@ -252,8 +255,8 @@ static void exhausted_pool(enum nj_strategy_kind kind, int n_reserved)
         bring(NJ_BLOCKING, AT_GATE);
     cr_assert(nj_strategy_produce_elsewhere(&v.s));
     bring(NJ_NON_BLOCKING, OPENS);
-    cr_assert(nj_strategy_produce(&v.s), "and it comes back");
-    wait_for(&v.n_run, 7); /* 4 of 4, and those who had the threads */
+    cr_assert(nj_strategy_produce(&v.s), "and the call returns");
+    wait_for(&v.n_run, 7); /* 4 of 4, and the 3 tasks that held the threads */
     finish();
 }
 
@@ -267,8 +270,8 @@ Test(sched_dual, exhausted_pool, .timeout = 60)
             exhausted_pool(kinds[i], n_reserved);
 }
 
-/* Two threads stay: each task that may block is consumed at once from then on, though there is a
- * rest after each; the other threads are free. EWYK 5.18 */
+/* Two threads stay. From then on each task that may block is consumed at once, although production
+ * is IDLE after each; the other threads are free. EWYK 5.18 */
 Test(sched_dual, keeps_two, .timeout = 60)
 {
     start(NJ_STRATEGY_DUAL, true, 4, 0);
@@ -289,7 +292,7 @@ Test(sched_dual, keeps_two, .timeout = 60)
     finish();
 }
 
-/* Connections keep nobody: at rest all threads are the pool's again. */
+/* Connections hold no thread: at rest all threads are back in the pool. */
 Test(sched_dual, leaves_at_rest, .timeout = 60)
 {
     start(NJ_STRATEGY_DUAL, false, 2, 0);
@@ -304,9 +307,9 @@ Test(sched_dual, leaves_at_rest, .timeout = 60)
     finish();
 }
 
-/* What the two do in turn, with no third thread for the recruit. The producer is held up in a task
- * that does not wait for long, and the consumer is back meanwhile: it sleeps, and the next task is
- * consumed where it was produced. */
+/* The two threads alternate, without a third thread for the recruit. The producer is delayed in a
+ * task that does not block for long, and the consumer returns meanwhile: it sleeps, and the next
+ * task is consumed by the thread that produced it. */
 Test(sched_dual, the_consumer_stands_by, .timeout = 60)
 {
     start(NJ_STRATEGY_DUAL, false, 2, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The strategy of an lcore: where each task is eaten, and that none is lost or eaten twice. */
+/* The strategy of an lcore: where each task is consumed. No task is lost or consumed twice. */
 #include <errno.h>
 #include <fenv.h>
 #include <pthread.h>
@@ -61,7 +61,7 @@ static void check_row(const struct row *row, size_t i)
     cr_assert_eq(j.n_run, row->n_run, "row %zu", i);
     cr_assert_eq(j.n_rejected, row->mode == NJ_MODE_REJECTED, "row %zu", i);
     if (row->mode == NJ_MODE_PEC_WORKER) {
-        cr_assert_eq(consumed(&c), 0, "it is not home");
+        cr_assert_eq(consumed(&c), 0, "the task has not returned");
         nj_ewyk_account_worker_run(r->e, &c, 1);
     }
     if (row->mode != NJ_MODE_PEC_QUEUE)
@@ -123,7 +123,8 @@ Test(sched_ewyk_fiber_scheduler, counters)
 
 /* --- one is always left ----------------------------------------------------------------------- */
 
-/* EWYK 5.12, EWYK 5.13, EWYK 5.56: all stacks wait for ever; everything else goes on. */
+/* EWYK 5.12, EWYK 5.13, EWYK 5.56: the tasks on all stacks wait endlessly; all other work
+ * continues. */
 Test(sched_ewyk_fiber_scheduler, all_stacks_blocked_for_ever)
 {
     enum { STACKS = 5, QUEUE = 3 };
@@ -152,7 +153,7 @@ Test(sched_ewyk_fiber_scheduler, all_stacks_blocked_for_ever)
     rig_free(r);
 }
 
-/* EWYK 5.4: started in the order of the offers, whatever each was and whether it parked. */
+/* EWYK 5.4: tasks start in the order of the offers, for each type, parked or not. */
 Test(sched_ewyk_fiber_scheduler, tasks_start_in_order)
 {
     struct rig *r = rig_new(4, 4);
@@ -166,7 +167,8 @@ Test(sched_ewyk_fiber_scheduler, tasks_start_in_order)
     rig_free(r);
 }
 
-/* A BLOCKING task does not overtake those that wait, also when a stack is free for a moment. */
+/* A BLOCKING task does not overtake the queued ones, also when a stack becomes free for a moment.
+ */
 Test(sched_ewyk_fiber_scheduler, the_queue_comes_first)
 {
     struct rig *r = rig_new(1, 4);
@@ -185,7 +187,7 @@ Test(sched_ewyk_fiber_scheduler, the_queue_comes_first)
     rig_free(r);
 }
 
-/* So many are resumed in a step, and the others in the next ones. EWYK 5.55 */
+/* A step resumes a limited number of fibers, and the next steps the remaining ones. EWYK 5.55 */
 Test(sched_ewyk_fiber_scheduler, resumes_no_more_than_it_shall)
 {
     enum { N = 5 };
@@ -205,7 +207,7 @@ Test(sched_ewyk_fiber_scheduler, resumes_no_more_than_it_shall)
     rig_free(r);
 }
 
-/* EWYK 5.50: a refusal leaves nothing behind. */
+/* EWYK 5.50: a rejection leaves no state behind. */
 Test(sched_ewyk_fiber_scheduler, after_a_rejection)
 {
     struct rig *r = rig_new(1, 0);
@@ -223,7 +225,8 @@ Test(sched_ewyk_fiber_scheduler, after_a_rejection)
     rig_free(r);
 }
 
-/* --- what applications offer ------------------------------------------------------------------ */
+/* --- tasks that applications offer
+ * ------------------------------------------------------------------ */
 
 struct child {
     struct job job;
@@ -241,7 +244,8 @@ static void offers(struct job *j)
     c->n_run_on_return = c->job.n_run;
 }
 
-/* EWYK 5.37, EWYK 5.22: inside a task, on a fiber or inline, nothing runs within the offer. */
+/* EWYK 5.37, EWYK 5.22: inside a task, on a fiber or inline, no other task runs within the offer.
+ */
 Test(sched_ewyk_fiber_scheduler, an_application_never_becomes_the_producer)
 {
     struct rig *r = rig_new(2, 4);
@@ -338,7 +342,8 @@ Test(sched_ewyk_fiber_scheduler, an_upgrade_never_runs_a_blocking_task_inline)
     }
 }
 
-/* --- what must not block ---------------------------------------------------------------------- */
+/* --- tasks that must not block
+ * ---------------------------------------------------------------------- */
 
 static struct rig *forgiving(void)
 {
@@ -417,7 +422,7 @@ static void leaves_a_mess(struct job *j)
     nj_noblock_leave(false);
 }
 
-/* EWYK 5.48: inline, too, nothing is left to the next task or to the producer. */
+/* EWYK 5.48: an inline task, too, leaves no state to the next task or to the producer. */
 Test(sched_ewyk_fiber_scheduler, inline_tasks_leave_nothing_behind)
 {
     struct rig *r = rig_new(0, 4);
@@ -440,7 +445,8 @@ static void stops(struct job *j)
     nj_ewyk_stop(j->rig->e);
 }
 
-/* EWYK 5.51, EWYK 5.49: whoever stops it: what waits is rejected once, what runs goes on. */
+/* EWYK 5.51, EWYK 5.49: for every caller of stop: a waiting task is rejected once, a running one
+ * continues. */
 Test(sched_ewyk_fiber_scheduler, stop)
 {
     for (int from = 0; from < 3; from++) {
@@ -500,7 +506,7 @@ Test(sched_ewyk_fiber_scheduler, after_a_long_idle_time)
 #define RING 64u
 #define JOBS 20000u
 
-/* To the worker and back, each with one writer: what the server does with rings. */
+/* To the worker and back, each line with one writer: the server uses rings for that. */
 struct lines {
     _Atomic uint32_t to_worker, to_lcore;
     struct nj_waiter *slot[RING];
@@ -528,7 +534,8 @@ static void asks_worker(struct job *j)
     waits(j);
 }
 
-/* EWYK 5.60: the root polls what workers finished; no wake-up is lost, and none needs a call. */
+/* EWYK 5.60: the root polls for tasks that workers finished; no wake-up is lost, and none needs a
+ * system call. */
 Test(sched_ewyk_fiber_scheduler, completions_of_workers_wake)
 {
     struct rig *r = rig_new(RING / 2, 0);

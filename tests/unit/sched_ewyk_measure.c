@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the strategy of an lcore measures: who holds the core, and which route belongs elsewhere. */
+/* Measurements of the lcore's strategy: which task holds the core, and which route is moved to the
+ * workers. */
 #include "ewyk_rig.h"
 
 #define BUDGET NJ_EWYK_BUDGET_NS
 
-/* Is on the core for so long (*arg). */
+/* Holds the core for the time *arg. */
 static void computes(struct job *j)
 {
     j->rig->now += *(const nj_ns *)j->arg;
@@ -70,7 +71,8 @@ static void computes_waits_computes(struct job *j)
     computes(j);
 }
 
-/* EWYK 5.55: what counts is the time on the core without giving it back, not that of the task. */
+/* EWYK 5.55: the measured time is the time on the core without a yield, not the duration of the
+ * task. */
 Test(sched_ewyk_measure, longest_hold_and_overruns)
 {
     struct rig *r = rig_new(2, 0);
@@ -95,7 +97,7 @@ Test(sched_ewyk_measure, longest_hold_and_overruns)
     rig_free(r);
 }
 
-/* What waited for a stack is measured from its own start. */
+/* A task that waited for a stack is measured from its own start. */
 Test(sched_ewyk_measure, queued_tasks_are_charged_their_own_time)
 {
     struct rig *r = rig_new(1, 2);
@@ -117,7 +119,7 @@ Test(sched_ewyk_measure, queued_tasks_are_charged_their_own_time)
 
 /* --- routes that belong to workers ------------------------------------------------------------ */
 
-/* How many tasks of so long it takes until the class is moved; 0: more than 1000. */
+/* Number of tasks of this length until the class is moved; 0: more than 1000. */
 static unsigned until_moved(struct rig *r, struct nj_task_class *c, nj_ns ns)
 {
     for (unsigned i = 1; i <= 1000; i++) {
@@ -159,7 +161,7 @@ Test(sched_ewyk_measure, a_hog_is_moved_and_comes_back)
     }
 }
 
-/* EWYK 5.55: who looks now and then sees the first long hold since. */
+/* EWYK 5.55: a later query reports the first long hold since the last query. */
 Test(sched_ewyk_measure, a_long_hold_that_ended)
 {
     struct rig *r = rig_new(1, 0);
@@ -207,7 +209,7 @@ Test(sched_ewyk_measure, who_goes_to_and_fro_stays_longer)
     rig_free(r);
 }
 
-/* The kernel took the core away for 50 ms: now and then is no reason to move. */
+/* The kernel preempted the core for 50 ms: rare outliers do not move a class. */
 Test(sched_ewyk_measure, one_outlier_moves_nothing)
 {
     struct rig *r = rig_new(1, 0);
@@ -224,7 +226,8 @@ Test(sched_ewyk_measure, one_outlier_moves_nothing)
     rig_free(r);
 }
 
-/* The workers take no more: who is offered again is consumed as its class declares. */
+/* The workers accept no more tasks: a task that is offered again is consumed as its class declares.
+ */
 Test(sched_ewyk_measure, moved_and_the_workers_are_full)
 {
     for (int i = 0; i < 3; i++) {
@@ -269,7 +272,7 @@ Test(sched_ewyk_measure, who_is_not_moved)
     rig_free(r);
 }
 
-/* Without a clock it works, and nothing is said of time. */
+/* The strategy works without a clock, and reports no times. */
 Test(sched_ewyk_measure, without_a_clock)
 {
     struct rig *r = calloc(1, sizeof *r);
@@ -295,15 +298,15 @@ static unsigned until_tail_moves(struct rig *r, struct nj_task_class *c, nj_ns n
     for (; i < n && c->type == c->declared; i++) {
         nj_ns next = r->now + every;
         compute(r, c, ns);
-        for (unsigned k = 0; k < 9; k++) /* the average sees nothing */
+        for (unsigned k = 0; k < 9; k++) /* the average does not show it */
             compute(r, c, BUDGET / 50);
         r->now = next > r->now ? next : r->now;
     }
     return i;
 }
 
-/* One task in ten has the core for 5 ms, nearly all of its time; or of long ones that are far apart
- * one after the other. */
+/* One task in ten holds the core for 5 ms, which is most of its time; or long tasks, far apart, one
+ * after the other. */
 Test(sched_ewyk_measure, a_heavy_tail_is_moved)
 {
     static const struct {
@@ -331,8 +334,8 @@ Test(sched_ewyk_measure, a_heavy_tail_is_moved)
     }
 }
 
-/* Below the share that is borne, or by one hold alone, however long: the kernel may have had the
- * core. */
+/* A share below the limit, or one long hold alone, moves no class: the kernel may have preempted
+ * the task. */
 Test(sched_ewyk_measure, a_light_tail_stays)
 {
     static const struct {
@@ -356,8 +359,8 @@ Test(sched_ewyk_measure, a_light_tail_stays)
     rig_free(r);
 }
 
-/* It stays away while workers see the tail, comes back some time after it is over, and is moved
- * again only by as much evidence as at first. */
+/* The class stays moved while workers see the tail, and returns some time after the tail is over.
+ * It is moved again only by as much evidence as the first time. */
 Test(sched_ewyk_measure, a_tail_keeps_its_class_away)
 {
     struct rig *r = rig_new(1, 0);
@@ -383,7 +386,7 @@ Test(sched_ewyk_measure, a_tail_keeps_its_class_away)
 }
 
 /* Long tasks, each `every`, and 20 quick ones between two of them. Returns how many of `n` long
- * ones had the core. */
+ * ones ran on the core. */
 static unsigned n_on_core(struct rig *r, struct nj_task_class *c, nj_ns hold, nj_ns every,
                           unsigned n)
 {
@@ -410,8 +413,8 @@ static unsigned n_on_core(struct rig *r, struct nj_task_class *c, nj_ns hold, nj
     return n_core;
 }
 
-/* Long holds that are far apart do not bring the class back in between; nor does a share that is
- * too small to move it. */
+/* Long holds that are far apart do not return the class in between. A share that is too small to
+ * move the class does not return it either. */
 Test(sched_ewyk_measure, a_tail_of_long_holds_keeps_its_class_away)
 {
     static const struct {
@@ -435,7 +438,7 @@ Test(sched_ewyk_measure, a_tail_of_long_holds_keeps_its_class_away)
     }
 }
 
-/* Telemetry tells the share that was seen, when the class moves, too. */
+/* Telemetry reports the share that was seen, also when the class moves. */
 Test(sched_ewyk_measure, share_of_a_tail)
 {
     struct rig *r = rig_new(1, 0);

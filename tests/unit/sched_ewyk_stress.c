@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Random tasks of all types that wait, offer others, wake and cancel each other, in virtual time;
- * and beside them a list of what must come of it. NJ_SEED=n runs that seed alone.
- */
+/* Random tasks of all types that wait, offer others, wake and cancel each other, in virtual time. A
+ * model lists the expected result. NJ_SEED=n runs that seed alone. */
 #include <stdio.h>
 
 #include "base/prng.h"
@@ -11,7 +9,7 @@
 #define TICK   ((nj_ns)1 << NJ_WHEEL_TICK_BITS)
 #define N_LIVE 300u
 
-/* How a task stands, as the list has it. */
+/* The state of a task in the model. */
 enum state { UNUSED, OFFERED, RUNNING, WAITING, ENDED };
 
 struct actor {
@@ -22,8 +20,9 @@ struct actor {
     nj_ns deadline;
     bool over; /* it was ended, with */
     enum nj_wake_reason how;
-    bool or_timeout;      /* its time had come, too: it may have been queued for that already */
-    struct nj_waiter old; /* of a wait before */
+    bool or_timeout;      /* its deadline had passed, too: it may have been queued for that already
+                           */
+    struct nj_waiter old; /* its deadline had passed, too */
 };
 
 struct stress {
@@ -138,7 +137,7 @@ static nj_ns random_deadline(struct stress *s)
     return s->rig->now + nj_prng_next(&s->prng) % most[nj_prng_below(&s->prng, 4)];
 }
 
-/* What the list says of a wait that just ended. */
+/* Check a wait that just ended against the model. */
 static void check_wait(struct stress *s, struct actor *a, bool was_cancelled)
 {
     enum nj_wake_reason why = a->job.why;
@@ -171,7 +170,7 @@ static void wait_once(struct stress *s, struct actor *a)
     s->n_waits++;
 }
 
-/* What every task does: some of everything. */
+/* The body of every task: a random mix of all operations. */
 static void act(struct job *j)
 {
     struct actor *a = nj_container_of(j, struct actor, job);
@@ -200,7 +199,7 @@ static void act(struct job *j)
     a->state = ENDED;
 }
 
-/* Nothing that is due is left over a step. */
+/* No task that is due is left after a step. */
 static void check_due(struct stress *s)
 {
     for (uint32_t i = 0; i < N_LIVE; i++) {
@@ -224,7 +223,7 @@ static void run_all(struct stress *s)
     cr_assert(next == NJ_NEVER || next + TICK > before);
 }
 
-/* A worker takes what it was given, as a task that may block for real: no fiber calls there. */
+/* A worker runs its tasks as tasks that may block the thread: they make no fiber calls. */
 static void work(struct stress *s)
 {
     struct rig *r = s->rig;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose task goes to the next free worker. */
+/* Which client's task the next free worker gets. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,8 +40,8 @@ Test(sched_fair_task_queue, one_client_in_order)
     free(t);
 }
 
-/* A client that has nothing with a worker is before one that has, and behind those who have been
- * waiting like it. */
+/* A client without a running task is served before clients with one, and behind clients that have
+ * waited longer without one. */
 Test(sched_fair_task_queue, the_first_task_of_a_client)
 {
     struct nj_task *a = new_tasks(10, keys[0]), *b = new_tasks(3, keys[1]),
@@ -67,8 +67,7 @@ Test(sched_fair_task_queue, the_first_task_of_a_client)
     free(c);
 }
 
-/* A task that a second client wants waits with those of the client that gives it the earlier turn.
- */
+/* A task that a second client joins waits in the queue of the client whose turn is earlier. */
 Test(sched_fair_task_queue, joined)
 {
     struct nj_task *a = new_tasks(10, keys[0]), *b = new_tasks(4, keys[1]),
@@ -117,8 +116,8 @@ Test(sched_fair_task_queue, joined_by_who_has_nothing_with_a_worker)
     free(a);
 }
 
-/* However far behind it is, it is not moved to the tasks of a client that has very many: they would
- * be counted. */
+/* A task is not moved to the queue of a client with very many tasks, at any position: the move
+ * would count them. */
 Test(sched_fair_task_queue, joined_by_who_has_many)
 {
     enum { MOST = NJ_TASK_QUEUE_REASSIGN_MAX };
@@ -136,8 +135,7 @@ Test(sched_fair_task_queue, joined_by_who_has_many)
     free(b);
 }
 
-/* Places of a full queue: who has less than its part takes them from who has most, the last first.
- */
+/* No client has more tasks with workers than the cap, also when its turn has come. */
 Test(sched_fair_task_queue, no_more_than_so_many_of_a_client)
 {
     struct nj_task *a = new_tasks(4, keys[0]), *b = new_tasks(3, keys[1]);
@@ -162,6 +160,8 @@ Test(sched_fair_task_queue, no_more_than_so_many_of_a_client)
     free(b);
 }
 
+/* A full queue: a client with less than its share displaces tasks of the client with the most, the
+ * last one first. */
 Test(sched_fair_task_queue, displaced)
 {
     struct nj_task *a = new_tasks(10, keys[0]), *b = new_tasks(6, keys[1]),
@@ -196,7 +196,7 @@ Test(sched_fair_task_queue, displaced)
     free(c);
 }
 
-/* All who always have something waiting get as many places as any other, within one. */
+/* Clients that always have waiting tasks start the same number of tasks, within a tolerance. */
 Test(sched_fair_task_queue, equal_shares_at_random)
 {
     enum { CLIENTS = 5, TASKS = 2000, WORKERS = 4 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fibers: stacks, switches, waits; and many of them at random against a list of what must happen.
- */
+/* Fibers: stacks, switches, waits; and many fibers at random against a model. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -55,7 +54,7 @@ static int in_child(void (*fn)(void *arg), void *arg)
     return status;
 }
 
-/* One that waits as told and notes what it saw. */
+/* A fiber that waits as configured and records what it saw. */
 struct sleeper {
     struct nj_waiter w;
     nj_ns deadline;
@@ -111,7 +110,8 @@ Test(sched_fiber, wake_queues_and_run_resumes)
     nj_fibers_free(fs);
 }
 
-/* EWYK 5.38: with no stack free it says so at once, and EWYK 5.40: the task is not run later. */
+/* EWYK 5.38: with no stack free nj_fiber_start() fails at once. EWYK 5.40: the task is not run
+ * later. */
 Test(sched_fiber, none_free)
 {
     struct nj_fibers *fs = new_fibers(2);
@@ -140,7 +140,8 @@ Test(sched_fiber, without_any)
     nj_fibers_free(fs);
 }
 
-/* EWYK 5.58: who holds on to a wait that is over wakes nobody, not even the next task there. */
+/* EWYK 5.58: a wake-up by a reference to a wait that is over wakes no fiber, not even the next task
+ * on that stack. */
 Test(sched_fiber, an_old_waiter_is_harmless)
 {
     struct nj_fibers *fs = new_fibers(1);
@@ -224,7 +225,8 @@ static void second_of_pair(void *arg)
     wake_each_other(arg, 1);
 }
 
-/* What a resumed fiber wakes waits for the next run: two that wake each other do not hold it. */
+/* A fiber that a resumed fiber wakes runs in the next call: two that wake each other do not prolong
+ * a call. */
 Test(sched_fiber, what_a_run_wakes_is_for_the_next)
 {
     struct nj_fibers *fs = new_fibers(2);
@@ -249,7 +251,7 @@ static void yield_five_times(void *arg)
         s->why = nj_fiber_park(NULL, s->deadline);
 }
 
-/* A wait whose deadline has passed gives the core back once: that is how to yield. */
+/* A wait whose deadline has passed yields the core once. */
 Test(sched_fiber, n_max_and_order)
 {
     struct nj_fibers *fs = new_fibers(3);
@@ -319,8 +321,8 @@ static void jump_in_fiber(void *fs)
         nj_fibers_run(fs, 8 * NJ_SEC, 1);
 }
 
-/* EWYK 5.31: a task that jumps within itself; AddressSanitizer complains when it was not told on
- * which stack it is. */
+/* EWYK 5.31: a task that calls longjmp() within itself. AddressSanitizer complains unless it knows
+ * the current stack. */
 Test(sched_fiber, longjmp_within_a_task)
 {
     struct nj_fibers *fs = new_fibers(1);
@@ -404,7 +406,7 @@ Test(sched_fiber, contexts_do_not_leak)
     nj_fibers_run(fs, 8 * NJ_SEC, 10);
     cr_assert_eq(errno, ERANGE);
     cr_assert_eq(fegetround(), FE_TONEAREST);
-    nj_fiber_start(fs, tag_errno_fp, &t[2]); /* on a stack that had other modes */
+    nj_fiber_start(fs, tag_errno_fp, &t[2]); /* on a stack whose last task had other modes */
     for (int i = 0; i < 3; i++) {
         cr_assert_not(t[i].at_start);
         cr_assert_eq(t[i].first_errno, 0);
@@ -416,7 +418,7 @@ Test(sched_fiber, contexts_do_not_leak)
         cr_assert_eq(t[i].round_after, FE_UPWARD);
     }
     nj_noblock_leave(false);
-    cr_assert(nj_noblock_is_set(), "the root keeps it");
+    cr_assert(nj_noblock_is_set(), "the root's value is unchanged");
     nj_fiber_cancel(t[2].w.fiber);
     nj_fibers_run(fs, 8 * NJ_SEC, 10);
     nj_fibers_free(fs);
@@ -433,7 +435,8 @@ static void hold_tag(void *arg)
     nj_noblock_enter(); /* and not restored: its own business */
 }
 
-/* EWYK 5.31: restored on return; a task that forgot leaves nothing to the next one. */
+/* EWYK 5.31: the tag is restored on return; a task that did not clear it leaves none to the next
+ * task. */
 Test(sched_fiber, tag_is_gone_with_the_task)
 {
     struct nj_fibers *fs = new_fibers(1);
@@ -597,7 +600,8 @@ static bool resident(uintptr_t at)
     return in & 1;
 }
 
-/* EWYK 5.45: memory of idle stacks goes back, also while others are in use; and they still work. */
+/* EWYK 5.45: memory of idle stacks is returned to the system, also while other stacks are in use.
+ * The stacks can be used afterwards. */
 Test(sched_fiber, trim_gives_memory_back)
 {
     struct nj_fibers *fs = new_fibers(4);

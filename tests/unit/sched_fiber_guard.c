@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is below a stack, and how a handler of SIGSEGV knows it. */
+/* The guard below a stack, and how a handler of SIGSEGV recognizes it. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -27,7 +27,7 @@ static void leap(void *arg)
 
 static struct nj_task_class of_route;
 
-/* The guard is told from any other address, and whose it is. */
+/* The handler distinguishes the guard from any other address, and finds its stack. */
 static void on_leap(int signal, siginfo_t *info, void *context)
 {
     const struct nj_task_class *c = NULL;
@@ -55,7 +55,8 @@ static void stay(void *arg)
     nj_fiber_park(NULL, NJ_NEVER);
 }
 
-/* EWYK 5.62: a large frame does not skip the guard; the neighbour keeps its stack. */
+/* EWYK 5.62: a large frame does not skip the guard; the memory of the neighbouring stack is
+ * unchanged. */
 Test(sched_fiber_guard, one_large_frame_hits_the_guard)
 {
     struct nj_fibers *fs = nj_fibers_new(&(struct nj_fibers_config){.n_max = 3, .now = NJ_SEC});

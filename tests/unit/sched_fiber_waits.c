@@ -17,7 +17,7 @@ static void sleeper(void *arg)
     s->over = true;
 }
 
-/* However many there were before: those that are over make room in the ordered list. */
+/* After any number of earlier waits: finished ones free their entries in the ordered list. */
 Test(sched_fiber_waits, short_waits_stay_exact)
 {
     nj_ns now = 7 * NJ_SEC + 12345;

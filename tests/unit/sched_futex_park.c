@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread that sleeps and those who wake it, at each moment of the kernel's call: a futex that is
- * played here. A call that would sleep for ever fails. */
+/* A thread that sleeps and threads that wake it, at each step of the kernel's call. The test
+ * implements the futex. A call that would sleep endlessly fails. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static long futex(long number, void *word, int op, uint32_t value, const struct 
     unpark(w.unparks_within);
     if (w.n_wakes)
         return 0;
-    cr_assert(timeout, "nobody wakes it");
+    cr_assert(timeout, "no thread wakes it");
     errno = ETIMEDOUT;
     return -1;
 }

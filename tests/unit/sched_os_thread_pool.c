@@ -57,11 +57,11 @@ static void run(struct nj_task *task)
             sched_yield();
         atomic_fetch_sub(&w.n_at_gate, 1);
         break;
-    case DIRTY: /* leaves what the next task must not find */
+    case DIRTY: /* leaves thread state that the next task must not see */
         errno = EDOM;
         nj_noblock_enter();
 #ifdef __x86_64__
-        nj__fpu_set_control(nj__fpu_get_control() ^ 0x6000); /* rounds the other way */
+        nj__fpu_set_control(nj__fpu_get_control() ^ 0x6000); /* another rounding mode */
 #endif
         break;
     case CLEAN:
@@ -158,8 +158,8 @@ static void *stop(void *arg)
 /* --- the pool ----------------------------------------------------------------------------------
  */
 
-/* Refused when the queue is full; what waits at the end is rejected, once. EWYK 5.49, EWYK 5.42,
- * EWYK 5.3 */
+/* Rejected when the queue is full. Tasks still queued at the end are rejected, once. EWYK 5.49,
+ * EWYK 5.42, EWYK 5.3 */
 Test(sched_os_thread_pool, bounded_queue, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
@@ -279,8 +279,7 @@ Test(sched_os_thread_pool, nothing_is_left_of_the_last_task, .timeout = 60)
     end();
 }
 
-/* --- threads of the reserve, and what is posted ------------------------------------------------
- */
+/* --- reserved threads, and posted tasks ------------------------------------------------ */
 
 static bool post(struct task *t)
 {
@@ -296,7 +295,7 @@ Test(sched_os_thread_pool, reserve_helps_the_queue, .timeout = 60)
         unsigned n = w.n_run;
         w.n_tasks = 0;
         atomic_store(&w.open, false);
-        for (unsigned k = 0; k < 3; k++) { /* each miss asks for one more */
+        for (unsigned k = 0; k < 3; k++) { /* each miss requests one more */
             struct task *t = add(NJ_BLOCKING, AT_GATE);
             while (!w.executor->ops->try_execute(w.executor, &t->task))
                 sched_yield();
@@ -316,7 +315,7 @@ Test(sched_os_thread_pool, reserve_helps_the_queue, .timeout = 60)
     end();
 }
 
-/* What is posted runs like what is executed: on a reserved thread, an idle one, or later. */
+/* A posted task runs like an executed one: on a reserved thread, an idle one, or later. */
 Test(sched_os_thread_pool, posted, .timeout = 60)
 {
     for (int n_reserved = 0; n_reserved < 3; n_reserved++) {
@@ -389,7 +388,7 @@ Test(sched_os_thread_pool, threads_begin_and_end, .timeout = 60)
 /* --- the strategy on it ------------------------------------------------------------------------
  */
 
-/* Wait until somebody is reserved: a miss asks for it. */
+/* Wait until a thread is reserved: a miss requests one. */
 static void warm_up(unsigned n_reserved)
 {
     while (counts().n_reserved < n_reserved) {
@@ -402,7 +401,7 @@ static void warm_up(unsigned n_reserved)
     }
 }
 
-/* A reserved thread begins although all others are busy. EWYK 5.39 */
+/* A reserved thread starts a task although all other threads are busy. EWYK 5.39 */
 Test(sched_os_thread_pool, reserved_thread_waits_for_nobody, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
@@ -419,7 +418,7 @@ Test(sched_os_thread_pool, reserved_thread_waits_for_nobody, .timeout = 60)
     end();
 }
 
-/* As many consumers as there are seats are stuck, and production goes on. EWYK 5.12 */
+/* As many consumers as there are seats are blocked, and production continues. EWYK 5.12 */
 Test(sched_os_thread_pool, stuck_consumers, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
@@ -438,7 +437,8 @@ Test(sched_os_thread_pool, stuck_consumers, .timeout = 60)
     end();
 }
 
-/* Every thread is stuck; who brings a task is the last one, and it always produces. EWYK 5.13 */
+/* All pool threads are blocked. The thread that adds a task is the last one, and it always
+ * produces. EWYK 5.13 */
 Test(sched_os_thread_pool, all_threads_stuck, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){

@@ -81,24 +81,24 @@ static void end(struct world *w)
     nj_reserved_free(w->r);
 }
 
-/* Misses by the thousand ask for no more than there is room for. EWYK 5.44, EWYK 5.40 */
+/* Thousands of misses request no more threads than the capacity. EWYK 5.44, EWYK 5.40 */
 Test(sched_reserved_threads, wants_no_more_than_its_capacity)
 {
     struct world w;
     uint32_t n_reserved, n_wanted;
 
     begin(&w, 3, 0, NJ_NEVER, false);
-    cr_assert(!nj_reserved_is_wanted(w.r), "nobody is reserved before somebody is missed");
+    cr_assert(!nj_reserved_is_wanted(w.r), "no thread is reserved before the first miss");
     for (unsigned i = 0; i < 100000; i++)
         cr_assert(!nj_reserved_try_execute(w.r, &w.tasks[0].task));
     nj_reserved_count_and_wanted(w.r, &n_reserved, &n_wanted);
     cr_assert_eq(n_reserved, 0);
     cr_assert_eq(n_wanted, 3);
-    cr_assert_eq(w.n_wanted, 3, "and says so as often");
+    cr_assert_eq(w.n_wanted, 3, "and the callback was called as often");
     cr_assert_eq(w.n_run, 0);
     nj_reserved_stop(w.r);
     cr_assert(!nj_reserved_is_wanted(w.r));
-    nj_reserved_serve(w.r); /* comes back at once */
+    nj_reserved_serve(w.r); /* returns at once */
     nj_reserved_free(w.r);
 }
 
@@ -108,7 +108,7 @@ Test(sched_reserved_threads, serves_only_when_wanted)
     struct world w;
 
     begin(&w, 2, 0, NJ_NEVER, false);
-    nj_reserved_serve(w.r); /* comes back at once, though there are free seats */
+    nj_reserved_serve(w.r); /* returns at once, though there are free seats */
     nj_reserved_stop(w.r);
     nj_reserved_free(w.r);
 }
@@ -124,7 +124,7 @@ Test(sched_reserved_threads, none)
     nj_reserved_free(w.r);
 }
 
-/* Hand over n tasks, by the same few nodes: what is accepted runs once, what is not, never. */
+/* Hand over n tasks, by the same few nodes: an accepted task runs once, a refused one never. */
 static void hand_over(struct world *w, unsigned n)
 {
     for (unsigned n_accepted = 0, i = 0; n_accepted < n; i++) {
@@ -171,7 +171,7 @@ Test(sched_reserved_threads, hand_over_and_stop, .timeout = 60)
         begin(&w, 2, 1, NJ_NEVER, true);
         hand_over(&w, 1 + i % 3);
         end(&w);
-        cr_assert_eq(w.n_run, 1 + i % 3, "what was accepted ran");
+        cr_assert_eq(w.n_run, 1 + i % 3, "all accepted tasks ran");
         cr_assert_eq(w.n_bad, 0);
     }
 }
@@ -184,7 +184,8 @@ Test(sched_reserved_threads, shrinks_to_its_least, .timeout = 60)
 
     begin(&w, 3, 1, 1 * NJ_MS, true);
     hand_over(&w, 50);
-    /* One is left, and no other on its way, for good: else the time-out ends this. */
+    /* One thread stays, and no other is requested, permanently; otherwise the time-out ends this
+     * test. */
     for (unsigned n_looks = 0; n_looks < 1000; n_looks++) {
         sched_yield();
         nj_reserved_count_and_wanted(w.r, &n_reserved, &n_wanted);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Strategies on a pool, with threads that are held up at random in front of every change of what
- * they share. NJ_TEST_SEED=n chooses other moments. Run it under ThreadSanitizer, too.
- */
+/* Strategies on a pool, with threads that are delayed at random before every change of shared
+ * state. NJ_TEST_SEED=n chooses other delays. Run it under ThreadSanitizer, too. */
 #include <criterion/criterion.h>
 
 #include <pthread.h>
@@ -30,7 +28,7 @@ struct task {
 
 static struct {
     struct nj_thread_pool *pool;
-    struct nj_executor executor; /* looks at what the pool does */
+    struct nj_executor executor; /* observes the pool */
     struct nj_producer producer;
     struct nj_strategy s;
     struct nj_dual_state dual;
@@ -110,8 +108,9 @@ static enum nj_task_type type_of(const struct nj_task *task)
     return ((const struct task *)task)->type;
 }
 
-/* One at a time, and each sees what the one before wrote: ThreadSanitizer would tell of `n_calls`
- * and `next`. So nothing here synchronises but the strategy itself. EWYK 5.1, EWYK 5.2 */
+/* One call at a time, and each sees the writes of the previous one. ThreadSanitizer would report
+ * `n_calls` and `next`, because nothing here but the strategy itself synchronises. EWYK 5.1,
+ * EWYK 5.2 */
 static struct nj_task *produce(struct nj_producer *p)
 {
     struct nj_task *found = NULL;
@@ -151,7 +150,7 @@ static bool try_execute(struct nj_executor *e, struct nj_task *t)
     return accepted;
 }
 
-/* Refused: again, as the contract asks for. */
+/* Refused: call again, as the contract requires. */
 static void ask(void)
 {
     bool produces = dice(3) == 0;
@@ -227,7 +226,7 @@ static void stress(enum nj_strategy_kind kind, bool keeps_two)
         pthread_join(callers[i], NULL);
     while (atomic_load(&w.n_done) < TASKS)
         sched_yield();
-    while (!is_at_rest(atomic_load(&w.s.word))) /* recruits that find nothing */
+    while (!is_at_rest(atomic_load(&w.s.word))) /* recruits that find no task */
         sched_yield();
     nj_strategy_stop(&w.s);
     while (!atomic_load(&w.n_stopped)) /* recruits that are under way */

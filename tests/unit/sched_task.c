@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What joins two types, and what a type is taken for: as tables. */
+/* The join of two types, and the type that a value is taken for: as tables. */
 #include <criterion/criterion.h>
 
 #include "sched/task.h"

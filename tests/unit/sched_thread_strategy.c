@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Strategies of threads: which mode, who produces, refusals and the end. */
+/* Strategies of threads: which mode, which thread produces, refusals and the end. */
 #include "strategy_rig.h"
 
 /* --- which mode ------------------------------------------------------------------------------- */
@@ -26,9 +26,9 @@ Test(sched_thread_strategy, mode_table)
                      rows[i].mode, "row %zu", i);
 }
 
-/* 3 types x tagged x a recruit is in the queue, which does not count x somebody waits: which
- * counter grows, how often somebody is asked, where it runs, with which tag. EWYK 5.20, EWYK 5.21,
- * EWYK 5.22, EWYK 5.23, EWYK 5.25, EWYK 5.31 */
+/* All combinations of 3 types, tagged or not, a queued recruit (which does not count) or none, and
+ * a waiting thread or none: which counter grows, how often a thread is requested, where the task
+ * runs, with which tag. EWYK 5.20, EWYK 5.21, EWYK 5.22, EWYK 5.23, EWYK 5.25, EWYK 5.31 */
 Test(sched_thread_strategy, adaptive_by_all_that_matters)
 {
     for (unsigned bits = 0; bits < 24; bits++) {
@@ -43,7 +43,7 @@ Test(sched_thread_strategy, adaptive_by_all_that_matters)
         w->n_waiting = waiting;
         bool before = tagged && nj_noblock_enter();
         nj_strategy_produce(&w->s);
-        cr_assert_eq(nj_noblock_is_set(), tagged, "the tag is as it was");
+        cr_assert_eq(nj_noblock_is_set(), tagged, "the tag is unchanged");
         nj_noblock_leave(before);
 
         enum nj_run_mode mode = nj_run_mode_choose(type, tagged, waiting);
@@ -53,7 +53,7 @@ Test(sched_thread_strategy, adaptive_by_all_that_matters)
         cr_assert_eq(c.epc, mode == NJ_MODE_EPC_INLINE, "%u", bits);
         cr_assert_eq(c.pec, mode == NJ_MODE_PEC_WORKER, "%u", bits);
         bool may_try = type != NJ_NON_BLOCKING && !tagged;
-        cr_assert_eq(w->n_try, may_try, "asked %u times at %u", w->n_try, bits);
+        cr_assert_eq(w->n_try, may_try, "%u requests at %u", w->n_try, bits);
         cr_assert_eq(w->n_execute - n_execute, mode == NJ_MODE_PEC_WORKER, "%u", bits);
         cr_assert_eq(t->n_run, mode != NJ_MODE_PEC_WORKER, "%u", bits);
         cr_assert_eq(t->tag, mode == NJ_MODE_PC || mode == NJ_MODE_PIC, "%u", bits);
@@ -91,15 +91,15 @@ Test(sched_thread_strategy, recruit_that_comes_at_once)
         struct nj_strategy_counters c = nj_strategy_counters(&w->s);
         cr_assert(c.epc == 1 && c.pc == (uint64_t)more && c.pec == 0);
         cr_assert(c.recruits_sent == 1 && c.recruits_missed == 0);
-        cr_assert_eq(c.recruits_useful, more, "the others find nothing");
+        cr_assert_eq(c.recruits_useful, more, "the others find no task");
         cr_assert_eq(c.recruits_wasted, !more);
-        cr_assert_eq(w->n_produce, 3 + more, "the consumer looks again after its task");
+        cr_assert_eq(w->n_produce, 3 + more, "the consumer produces again after its task");
         cr_assert_eq(word(w), IDLE_0);
         cr_assert_eq(first->n_run, 1);
     }
 }
 
-/* No thread waits, and another caller became the producer meanwhile: as good as a recruit. */
+/* No thread waits, and another caller became the producer meanwhile: it replaces a recruit. */
 static void other_comes(struct world *w)
 {
     cr_assert(nj__state_try_become_producer(&w->s.word, NJ__NO_RECRUIT));
@@ -114,11 +114,12 @@ Test(sched_thread_strategy, other_producer_in_place_of_a_recruit)
     nj_strategy_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.epc == 1 && c.pec == 0 && c.recruits_missed == 1 && c.recruits_sent == 0);
-    cr_assert_eq(word(w), nj__state_pack(NJ__PRODUCING, NJ__NO_RECRUIT), "it is the other's");
+    cr_assert_eq(word(w), nj__state_pack(NJ__PRODUCING, NJ__NO_RECRUIT),
+                 "the other caller is the producer");
 }
 
-/* All threads are busy, so what is in the queue may never come. Who consumed a task that blocks,
- * because a recruit is there, would leave the next ones to nobody. EWYK 5.9, EWYK 5.12 */
+/* All threads are busy, so a queued recruit may never run. A producer that relied on it, and
+ * consumed a task that blocks, would leave the next tasks without a thread. EWYK 5.9, EWYK 5.12 */
 Test(sched_thread_strategy, recruit_in_the_queue_is_not_counted_on)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
@@ -142,7 +143,7 @@ Test(sched_thread_strategy, counters_add_up)
 
     for (unsigned i = 0; i < 12; i++)
         add(w, (enum nj_task_type)(NJ_NON_BLOCKING + i % 3));
-    nj_strategy_produce(&w->s); /* nobody is reserved */
+    nj_strategy_produce(&w->s); /* no thread is reserved */
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.epc == 0 && c.pc == 4 && c.pic == 4 && c.pec == 4);
 
@@ -154,8 +155,8 @@ Test(sched_thread_strategy, counters_add_up)
     cr_assert(c.epc == 0 && c.pc == 9 && c.pic == 4 && c.pec == 4);
 }
 
-/* --- who produces ------------------------------------------------------------------------------
- */
+/* --- which thread produces
+ * ------------------------------------------------------------------------------ */
 
 static void recruit_comes(struct world *w, struct task *t)
 {
@@ -163,8 +164,8 @@ static void recruit_comes(struct world *w, struct task *t)
     run_handed(w);
 }
 
-/* The consumer finds, after its task, that another took over and still produces: a task of the
- * other, which is in the middle of it, lets the first one finish. EWYK 5.30, EWYK 5.5 */
+/* The consumer finds, after its task, that another thread produces, and leaves. The first task runs
+ * the recruit, which produces in the middle of it. EWYK 5.30, EWYK 5.5 */
 Test(sched_thread_strategy, consumer_leaves_when_others_produce)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
@@ -173,11 +174,11 @@ Test(sched_thread_strategy, consumer_leaves_when_others_produce)
     struct task *second = add(w, NJ_NON_BLOCKING);
     w->n_waiting = 1;
     nj_strategy_produce(&w->s);
-    cr_assert_eq(second->n_run, 1); /* ... and rests; so the consumer takes up production again */
+    cr_assert_eq(second->n_run, 1); /* ... and leaves IDLE; so the consumer produces again */
     cr_assert_eq(w->n_produce, 4);
     cr_assert_eq(word(w), IDLE_0);
 
-    /* The other one stays the producer: its state is set as it would be. */
+    /* The other thread stays the producer: the test sets that state directly. */
     w = world(NJ_STRATEGY_ADAPTIVE);
     nj__state_word *s = &w->s.word;
     cr_assert(nj__state_try_become_producer(s, NJ__NO_RECRUIT));
@@ -206,10 +207,11 @@ Test(sched_thread_strategy, recruit_that_finds_another_producer)
     nj_strategy_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.recruits_sent == 1 && c.recruits_useful == 0 && c.recruits_wasted == 1);
-    cr_assert_eq(word(w), nj__state_pack(NJ__REPRODUCING, NJ__NO_RECRUIT), "they look once more");
+    cr_assert_eq(word(w), nj__state_pack(NJ__REPRODUCING, NJ__NO_RECRUIT),
+                 "the other producer produces once more");
 }
 
-/* A recruit that is pending is used for every task until it comes. EWYK 5.25 */
+/* A pending recruit is used for every task until it runs. EWYK 5.25 */
 Test(sched_thread_strategy, one_recruit_for_many_tasks)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
@@ -221,7 +223,7 @@ Test(sched_thread_strategy, one_recruit_for_many_tasks)
     cr_assert_eq(w->n_try, 1);
     cr_assert_eq(nj_strategy_counters(&w->s).epc, 10);
     cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__SURE));
-    run_handed(w); /* all is done: it comes, finds nothing and goes. EWYK 5.17 */
+    run_handed(w); /* no task is left: the recruit runs, finds none and leaves. EWYK 5.17 */
     cr_assert_eq(word(w), IDLE_0);
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
     add(w, NJ_NON_BLOCKING);
@@ -231,7 +233,7 @@ Test(sched_thread_strategy, one_recruit_for_many_tasks)
 
 static void add_and_ask(struct world *w, struct task *found)
 {
-    if (!found && w->n_tasks < 3) { /* after the look at the queue, before IDLE */
+    if (!found && w->n_tasks < 3) { /* after the queue was found empty, before IDLE */
         add(w, NJ_NON_BLOCKING);
         cr_assert(nj_strategy_produce_elsewhere(&w->s));
     }
@@ -247,7 +249,7 @@ Test(sched_thread_strategy, asked_between_none_and_idle)
         nj_strategy_produce(&w->s);
         cr_assert_eq(w->n_tasks, 3);
         cr_assert_eq(w->tasks[2].n_run, 1);
-        cr_assert_eq(w->n_execute, 0, "the producer itself goes round again");
+        cr_assert_eq(w->n_execute, 0, "the producer itself produces once more");
         cr_assert_eq(word(w), IDLE_0);
     }
 }
@@ -255,10 +257,10 @@ Test(sched_thread_strategy, asked_between_none_and_idle)
 static void ask_in_production(struct world *w, struct task *found)
 {
     if (found == &w->tasks[0])
-        nj_strategy_produce_elsewhere(&w->s); /* REPRODUCING, which EPC takes back to IDLE */
+        nj_strategy_produce_elsewhere(&w->s); /* REPRODUCING, which EPC sets back to IDLE */
 }
 
-/* A producer that has nothing more sends for nobody; its consumer asks it again afterwards. */
+/* A producer without more tasks requests no thread; its consumer calls it again afterwards. */
 Test(sched_thread_strategy, nothing_more_to_produce)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
@@ -285,7 +287,7 @@ static void dispatches(struct world *w, struct task *t)
     (void)t;
     cr_assert(nj_strategy_produce_elsewhere(&w->s));
     cr_assert_eq(nj__state_recruit_mask(word(w)), NJ__QUEUED,
-                 "whoever brings a task sends for a thread");
+                 "the caller that adds a task requests a thread");
 }
 
 static void dispatches_too_early(struct world *w)
@@ -293,8 +295,8 @@ static void dispatches_too_early(struct world *w)
     cr_assert(nj_strategy_produce_elsewhere(&w->s));
 }
 
-/* Who brings a task while nobody was sent for finds production IDLE; who does so just before that
- * makes the consumer send for somebody. EWYK 5.9, EWYK 5.10 */
+/* A caller that adds a task while no recruit is under way finds production IDLE. A caller that adds
+ * one just before makes the consumer request a thread. EWYK 5.9, EWYK 5.10 */
 Test(sched_thread_strategy, task_comes_after_nothing_more)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
@@ -309,7 +311,7 @@ Test(sched_thread_strategy, task_comes_after_nothing_more)
     w->at_has_more = dispatches_too_early;
     add(w, NJ_BLOCKING);
     nj_strategy_produce(&w->s);
-    cr_assert_eq(w->n_try, 1, "it was asked for, so somebody has to come");
+    cr_assert_eq(w->n_try, 1, "production was requested, so a thread has to run it");
     run_handed(w);
     cr_assert_eq(word(w), IDLE_0);
 }
@@ -338,7 +340,7 @@ Test(sched_thread_strategy, demand_survives_epc)
     w->n_waiting = 1;
     w->at_produce = ask_in_production;
     nj_strategy_produce(&w->s);
-    cr_assert_eq(w->n_produce, 2, "after its task the consumer asks the producer again");
+    cr_assert_eq(w->n_produce, 2, "after its task the consumer calls the producer again");
     run_handed(w);
     cr_assert_eq(w->n_produce, 3, "and so does the recruit");
 }
@@ -393,7 +395,7 @@ Test(sched_thread_strategy, rejected_dispatch)
     }
 }
 
-/* The pool takes the recruit, and is stopped before it runs. EWYK 5.50 */
+/* The pool accepts the recruit, and is stopped before the recruit runs. EWYK 5.50 */
 Test(sched_thread_strategy, accepted_recruit_is_rejected_later)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
@@ -410,7 +412,7 @@ static void stop_it(struct world *w, struct task *t)
     (void)t;
     nj_strategy_stop(&w->s);
     cr_assert_eq(w->n_stopped, 0, "we are inside");
-    cr_assert_not(nj_strategy_restart(&w->s), "refused while somebody is inside");
+    cr_assert_not(nj_strategy_restart(&w->s), "refused while a thread is inside");
 }
 
 /* EWYK 5.51, EWYK 5.52 */
@@ -423,7 +425,7 @@ Test(sched_thread_strategy, stop_and_restart)
         add(w, NJ_NON_BLOCKING);
         cr_assert_not(nj_strategy_restart(&w->s), "it runs");
         nj_strategy_produce(&w->s);
-        cr_assert_eq(w->n_produce, 1, "nothing is produced after the stop");
+        cr_assert_eq(w->n_produce, 1, "no task is produced after the stop");
         cr_assert_eq(w->n_stopped, 1);
         cr_assert_not(nj_strategy_produce(&w->s));
         cr_assert_not(nj_strategy_produce_elsewhere(&w->s));
@@ -442,7 +444,7 @@ static void stop_it_twice(struct world *w, struct task *t)
     stop_it(w, t);
 }
 
-/* Two who stop it give the owner's reference back once. EWYK 5.51 */
+/* Two calls of stop return the owner's reference once. EWYK 5.51 */
 Test(sched_thread_strategy, stop_twice)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
@@ -452,7 +454,7 @@ Test(sched_thread_strategy, stop_twice)
     cr_assert_eq(w->n_stopped, 1);
 }
 
-/* With a recruit on its way, and one that comes after the stop. EWYK 5.51 */
+/* With a recruit under way, and one that runs after the stop. EWYK 5.51 */
 Test(sched_thread_strategy, stop_with_a_recruit_under_way)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
@@ -476,7 +478,8 @@ static void read_counters(struct world *w, struct task *t)
     cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__SURE));
 }
 
-/* In the middle of a task, while another may produce: there is no lock to take. EWYK 5.53 */
+/* The counters can be read in the middle of a task, while another thread may produce: there is no
+ * lock. EWYK 5.53 */
 Test(sched_thread_strategy, counters_in_a_task)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
@@ -516,7 +519,8 @@ Test(sched_thread_strategy, pec_queues_what_may_block)
     cr_assert(w->tasks[2].n_run == 1 && w->n_try == 0);
 }
 
-/* The recruit is queued, and the task runs at once; refused, production goes on after the task. */
+/* The recruit is queued, and the task runs at once. If the recruit is refused, production continues
+ * after the task. */
 Test(sched_thread_strategy, epc_queues_production)
 {
     struct world *w = world(NJ_STRATEGY_EPC);

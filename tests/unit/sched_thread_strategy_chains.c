@@ -44,7 +44,7 @@ Test(sched_thread_strategy_chains, two_levels)
         cr_assert_eq(in->n_queued, !waiting);
         cr_assert_eq(in->n_execute + out->n_execute, !waiting, "no hand-over with a recruit");
         if (waiting)
-            cr_assert_eq(request->depth, 2, "on the stack of the outer one's task");
+            cr_assert_eq(request->depth, 2, "on the stack of the outer strategy's task");
         run_queue(in);
         run_handed(out);
         run_handed(in);
@@ -52,8 +52,8 @@ Test(sched_thread_strategy_chains, two_levels)
     }
 }
 
-/* An upgrade: a NON_BLOCKING task makes a strategy and starts it. What it produces does not block
- * the producer, although somebody waits. EWYK 5.34, EWYK 5.31 */
+/* An upgrade: a NON_BLOCKING task creates a strategy and starts it. The tasks that it produces do
+ * not block the producer, although a thread waits. EWYK 5.34, EWYK 5.31 */
 Test(sched_thread_strategy_chains, nested_in_non_blocking)
 {
     for (int kind = NJ_STRATEGY_PC; kind < NJ_N_STRATEGIES; kind++) {
@@ -116,7 +116,7 @@ static void produce_outermost(struct world *w, struct task *t)
     cr_assert_eq(outermost->n_produced, 1, "it became the producer");
 }
 
-/* A task of another strategy, in the middle of one of this one's. EWYK 5.36, EWYK 5.37 */
+/* A task of another strategy, in the middle of a task of this one. EWYK 5.36, EWYK 5.37 */
 Test(sched_thread_strategy_chains, the_task_below_counts)
 {
     struct world *in = inner();

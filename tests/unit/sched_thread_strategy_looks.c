@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A recruit that finds another producer: how long it looks whether production becomes IDLE. What it
- * does between two looks is played here: another thread changes the state then. */
+/* A recruit that finds another producer: how long it polls for the state IDLE. The test replaces
+ * the pause between two polls by a change of the state, as by another thread. */
 #include <criterion/criterion.h>
 
 #include "base/compiler.h"
@@ -40,7 +40,7 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
     return true;
 }
 
-/* A recruit comes while another thread produces. */
+/* A recruit arrives while another thread produces. */
 static struct nj_strategy_counters arrive_at_producer(uint32_t idle_after)
 {
     static const struct nj_executor_ops ops = {.execute = execute};
@@ -62,7 +62,7 @@ Test(sched_thread_strategy_looks, it_takes_over)
     struct nj_strategy_counters c = arrive_at_producer(3);
 
     cr_assert(c.recruits_useful == 1 && c.recruits_wasted == 0);
-    cr_assert_eq(w.n_relaxed, 3, "and looks no longer");
+    cr_assert_eq(w.n_relaxed, 3, "and polls no longer");
     cr_assert_eq(atomic_load(&w.s.word), nj__state_pack(NJ__IDLE, NJ__NO_RECRUIT));
 }
 

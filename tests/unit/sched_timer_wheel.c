@@ -80,7 +80,7 @@ static void check(const struct model *m)
             continue;
         n_armed++;
         cr_assert_gt(m->due[i] + TICK, m->now, "timer %u is late", i);
-        /* What is due already fires with the next tick. */
+        /* A timer that is already due fires with the next tick. */
         cr_assert(next < m->due[i] + TICK || next <= m->now + TICK, "next() is too late for %u", i);
     }
     cr_assert_eq(m->wheel.n_timers, n_armed);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A server of two levels, with real threads: a selector produces connections that can be read, and
- * each connection produces requests, by a strategy of its own. Requests are written under flow
- * control: where a window is 0, or a body has not come, a request blocks its thread. What ends that
- * is a frame, which the connection's producer handles itself and which is no task.
+/* A server of two levels, with real threads: a selector produces readable connections, and each
+ * connection produces requests, by a strategy of its own. Requests are written under flow control:
+ * a request blocks its thread while its window is 0, or until its body arrives. A frame ends the
+ * wait. The connection's producer handles frames itself; they are no tasks.
  *
- * The client lets something through only after it saw requests that wait for it. So the server ends
- * if and only if production goes on while all threads that may block do so. The selector waits in
- * produce(): a thread of the pool does nothing else, and is leased for it (two with the dual
- * strategy). NJ_TEST_SEED=n chooses other requests and windows.
- */
+ * The client sends such a frame only after it saw requests that wait for it. So the server ends if
+ * and only if production continues while all threads that may block are blocked. The selector waits
+ * in produce(): it occupies a thread of the pool, which is leased for it (two with the dual
+ * strategy). NJ_TEST_SEED=n chooses other requests and windows. */
 #include <criterion/criterion.h>
 
 #include <pthread.h>
@@ -52,9 +50,9 @@ struct conn {
     struct nj_producer producer;
     struct nj_strategy strategy;
     struct nj_dual_state dual;
-    struct frame frames[FRAMES_MAX];    /* what the client has sent and nobody has read: a ring */
-    uint32_t head, n_frames, n_answers; /* answers: those that are no REQUEST */
-    bool interested;                    /* the selector shall say when there is something to read */
+    struct frame frames[FRAMES_MAX];    /* unread frames of the client: a ring */
+    uint32_t head, n_frames, n_answers; /* n_answers: frames that are no REQUEST */
+    bool interested;                    /* the selector reports when there is a frame to read */
     bool is_ready;
     uint32_t window; /* of the session */
     struct request requests[REQUESTS_MAX];
@@ -63,7 +61,7 @@ struct conn {
 };
 
 static struct {
-    pthread_mutex_t lock; /* of all below but what is atomic */
+    pthread_mutex_t lock; /* of all non-atomic fields below */
     pthread_cond_t changed;
     struct nj_thread_pool *pool;
     uint32_t n_threads;
@@ -72,7 +70,7 @@ static struct {
     struct nj_dual_state dual;
     struct conn conns[CONNS_MAX], *ready[CONNS_MAX];
     uint32_t n_conns, n_ready, n_requests, n_done, n_stopped;
-    bool selecting; /* a thread waits in the selector, and nothing is ready */
+    bool selecting; /* a thread waits in the selector, and no connection is ready */
     bool over;
     _Atomic bool inside;
     _Atomic uint32_t n_bad;
@@ -145,7 +143,7 @@ static void reject(struct nj_task *task)
     atomic_fetch_add(&w.n_bad, 1);
 }
 
-/* What is no request is handled here: no thread is needed for it but the one that produces. */
+/* Frames that are no request are handled here: only the producing thread is needed for them. */
 static struct nj_task *next_request(struct nj_producer *p)
 {
     struct conn *c = nj_container_of(p, struct conn, producer);
@@ -246,7 +244,7 @@ static void begin_conn(struct conn *c, enum nj_strategy_kind kind)
     nj_strategy_init(&c->strategy, &config);
 }
 
-/* With n_threads besides those that the selector keeps. */
+/* With n_threads besides those that the selector occupies. */
 static void begin(enum nj_strategy_kind kind, uint32_t n_threads, uint32_t n_reserved,
                   uint32_t n_conns)
 {
@@ -355,7 +353,8 @@ static void wait_for_all(void)
         wait();
 }
 
-/* A request that waits, and nothing on the way that may be for it. Searched from anywhere. */
+/* A request that waits, with no frame under way that may be for it. The search starts at a random
+ * connection. */
 static struct request *starving(struct nj_prng *prng)
 {
     uint32_t from = nj_prng_below(prng, w.n_conns * REQUESTS_MAX);
@@ -403,7 +402,7 @@ static void random_requests(enum nj_strategy_kind kind, uint32_t n_threads, uint
     for (uint32_t n = 1 + nj_prng_below(prng, REQUESTS_MAX); n; n--) {
         send_request(&w.conns[nj_prng_below(prng, w.n_conns)], nj_prng_below(prng, 3),
                      nj_prng_below(prng, 2) * nj_prng_below(prng, 3), 1 + nj_prng_below(prng, 3));
-        if (nj_prng_below(prng, 4) == 0) { /* others come in */
+        if (nj_prng_below(prng, 4) == 0) { /* other frames arrive */
             unlock();
             lock();
         }
@@ -450,8 +449,8 @@ Test(sched_two_level, dual_ends, .timeout = 120)
     random_worlds(NJ_STRATEGY_DUAL);
 }
 
-/* Each thread that may block does, for the same thing, and as many requests again are in the queue
- * or not yet read. Then it comes. */
+/* Each thread that may block waits for the same frame, and as many requests again are queued or
+ * unread. Then the frame arrives. */
 static void one_frame_for_all(enum nj_strategy_kind kind, uint32_t n_threads, bool bodies)
 {
     begin(kind, n_threads, n_threads > 2 ? 1 : 0, 1);
@@ -488,12 +487,10 @@ Test(sched_two_level, bodies_for_all, .timeout = 60)
             one_frame_for_all(live_kinds[i], n_threads, true);
 }
 
-/*
- * What the others are for. All threads consume requests but the one in the selector, and the thread
- * that would read the WINDOW_UPDATE is a recruit in the queue behind them. This is the end: each
- * thread of the pool waits for what only a thread of the pool could do. The client is one thread
- * more, and when it produces, all requests end.
- */
+/* Why the other strategies exist. All threads consume requests but the one in the selector, and the
+ * thread that would read the WINDOW_UPDATE is a recruit in the queue behind them. So production
+ * stops: each thread of the pool waits for an action that only a thread of the pool could take. The
+ * client is an additional thread, and when it produces, all requests end. */
 static void epc_is_stuck(uint32_t n_threads, uint32_t n_reserved)
 {
     begin(NJ_STRATEGY_EPC, n_threads, n_reserved, 1);

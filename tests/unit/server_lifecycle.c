@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of a server's life needs no EAL; tests/e2e/test_embedded.py has the rest. */
+/* The parts of a server's life that need no EAL; tests/e2e/test_embedded.py has the rest. */
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <pthread.h>
@@ -127,7 +127,7 @@ Test(server_lifecycle, limits_before_the_start)
     nj_server_free(s);
 }
 
-/* Of a program that knows fewer fields, or more. */
+/* Statistics of a program that was compiled with fewer or more fields. */
 Test(server_lifecycle, sizes_of_statistics)
 {
     struct nj_server_config c = good();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is said of a port, and when. */
+/* Log lines about a port, and when they are written. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static void init(void)
 
 TestSuite(server_port_health_log, .init = init);
 
-/* The only line after a look; "": there is none. */
+/* The only line of a check; "": none. */
 static const char *look(void)
 {
     nj_port_watch_update(&w, &sight, now);
@@ -37,7 +37,7 @@ Test(server_port_health_log, a_port_that_works_says_nothing)
 {
     for (unsigned i = 0; i < 100; i++) {
         sight.tx_given += 100000;
-        sight.tx_packets = sight.tx_given - 1000; /* what the rings hold */
+        sight.tx_packets = sight.tx_given - 1000; /* the packets in the rings */
         cr_expect_str_eq(look(), "");
     }
 }
@@ -61,7 +61,7 @@ Test(server_port_health_log, link)
     cr_expect_str_eq(look(), "0000:03:00.0: the link is up");
 }
 
-/* Copper takes seconds after the start. */
+/* A copper link needs seconds after the start. */
 Test(server_port_health_log, a_link_that_comes_up_after_the_start)
 {
     sight.link_up = false;
@@ -110,7 +110,7 @@ Test(server_port_health_log, drops_are_counted_and_told_every_ten_seconds)
     sight.rx_missed++;
     cr_expect(strstr(look(), ": 10 received packets were dropped"), "%s", line);
     now += NJ_PORT_WATCH_LOG_GAP;
-    cr_expect_str_eq(look(), "", "nothing is new");
+    cr_expect_str_eq(look(), "", "no news");
 }
 
 Test(server_port_health_log, each_reason_has_its_line)
@@ -154,10 +154,10 @@ Test(server_port_health_log, a_link_that_is_down_sends_nothing)
     sight.link_up = true;
     cr_expect_str_eq(look(), "0000:03:00.0: the link is up");
     for (unsigned i = 0; i < 30; i++)
-        cr_expect_str_eq(look(), "", "what was lost meanwhile is no news");
+        cr_expect_str_eq(look(), "", "packets lost meanwhile are not reported");
 }
 
-/* Counters of the device that come late, and those of a device that has none, cut packets. */
+/* Device counters that are late, and those of a device without any, report fewer packets. */
 Test(server_port_health_log, more_sent_than_given)
 {
     for (unsigned i = 0; i < 30; i++) {

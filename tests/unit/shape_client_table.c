@@ -68,7 +68,7 @@ Test(shape_client_table, who_comes_back_after_an_eviction_starts_anew)
     nj_client_put(c, 0);
     for (uint64_t i = 0; i < 16; i++)
         cr_assert_not_null(nj_client_take(t, 100 + i, NULL, NJ_SEC));
-    nj_client_put(c, NJ_SEC); /* whichever client it holds now */
+    nj_client_put(c, NJ_SEC); /* of any client that it holds now */
     c = nj_client_take(t, 1, NULL, NJ_SEC);
     cr_assert_not_null(c);
     cr_expect_eq(c->n_requests, 0);
@@ -114,7 +114,7 @@ Test(shape_client_table, requests_per_second_and_when_to_come_again)
         cr_expect_eq(nj_client_request_begin(c, &caps, now, &after), NJ_ACTION_SERVE);
     cr_expect_eq(nj_client_request_begin(c, &caps, now, &after), NJ_ACTION_TOO_MANY);
     cr_expect_eq(after, 1);
-    cr_expect_eq(c->n_streams, 5, "who is refused is not open");
+    cr_expect_eq(c->n_streams, 5, "a refused stream is not open");
     cr_expect_eq(nj_client_request_begin(c, &caps, now + NJ_SEC / 2 - 1, &after),
                  NJ_ACTION_TOO_MANY);
     cr_expect_eq(nj_client_request_begin(c, &caps, now + NJ_SEC / 2, &after), NJ_ACTION_SERVE);

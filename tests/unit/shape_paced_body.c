@@ -43,7 +43,7 @@ Test(shape_paced_body, without_limits_everything_passes)
     struct rig_res *r = one(&w, (struct nj_limit){0}, 100000);
     cr_expect_eq(r->f.body.ops->remaining(&r->f.body), 100000);
     cr_expect_eq(peek(r, 16384), 16384);
-    cr_expect_eq(r->inner.waiter, r, "its source wakes who was refused");
+    cr_expect_eq(r->inner.waiter, r, "its source wakes the refused body");
     take(r, 1000);
     cr_expect_eq(r->f.n_bytes, 1000);
     cr_expect_eq(r->f.first_byte_at, w.now);
@@ -130,7 +130,7 @@ Test(shape_paced_body, credit_goes_back_on_all_levels)
     w.now += NJ_US;
     nj_shape_run(w.shape[0], w.now, rig_wake, NULL);
     uint64_t at = w.now * NJ_GCRA_UNITS;
-    cr_expect_leq(a->client->rate_gcra.tat, at, "the gate is as it was");
+    cr_expect_leq(a->client->rate_gcra.tat, at, "the gate is unchanged");
     cr_expect_eq(nj_shape_next_at(w.shape[0]) == w.now, false, "and all is quiet");
     rig_fini(&w);
 }
@@ -265,7 +265,7 @@ Test(shape_paced_body, a_lease_that_nobody_wants_goes_back)
     uint64_t tat = r->client->rate_gcra.tat;
     cr_assert(nj_paced_is_waiting(&r->f) && nj_paced_is_waiting(&w.res[1].f));
     rig_end(&w.res[1]);
-    cr_expect_eq(r->client->rate_gcra.tat, tat, "one wants it still");
+    cr_expect_eq(r->client->rate_gcra.tat, tat, "one response still waits for it");
     nj_ns until = nj_shape_next_at(w.shape[0]);
     cr_assert_gt(until, w.now, "it has a lease for later");
     struct nj_client *c = r->client;

@@ -23,7 +23,7 @@ Test(shape_rates, ten_thousand_responses, .timeout = 100)
         cr_assert_eq(w.res[i].n_short_wakes, 0);
     }
     cr_expect_leq(rig_count(&w, NJ_C_shape_wakes_empty) * 100, rig_count(&w, NJ_C_shape_wakes));
-    cr_expect_gt(w.res[0].n_rests, 0, "it is told that it waits");
+    cr_expect_gt(w.res[0].n_rests, 0, "rest() of its body is called while it waits");
     rig_fini(&w);
 }
 

@@ -263,7 +263,7 @@ Test(shape_request_policy, allow_and_deny)
     cr_expect_eq(admit("2001:db8::2"), NJ_ACTION_SERVE);
     cr_expect_eq(served("2001:db8::2"), NJ_ACTION_SERVE);
     p.deny_action = NJ_ACTION_FORBID;
-    cr_expect_eq(admit("192.0.2.1"), NJ_ACTION_SERVE, "it is told so");
+    cr_expect_eq(admit("192.0.2.1"), NJ_ACTION_SERVE, "its requests get 403");
     cr_expect_eq(served("192.0.2.1"), NJ_ACTION_FORBID);
     p.allow_only = true;
     p.allow = 1u << 1 | 1u << 2;

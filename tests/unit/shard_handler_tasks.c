@@ -131,7 +131,7 @@ Test(shard_handler_tasks, beside_the_site)
     hr_free(h);
 }
 
-/* ---- what a response may be ---- */
+/* ---- possible responses ---- */
 
 static void says(struct nj_request *req, struct nj_response *resp, void *arg)
 {
@@ -157,7 +157,7 @@ static void says(struct nj_request *req, struct nj_response *resp, void *arg)
         cr_expect_eq(nj_response_header(resp, "y", "1"), NJ_ERR_TOO_LARGE);
         cr_expect_eq(nj_response_status(resp, 418), 0);
         cr_expect_eq(nj_response_write(resp, "", 0), 0);
-        cr_expect_eq(nj_response_status(resp, 200), NJ_ERR_INVALID, "the head stands");
+        cr_expect_eq(nj_response_status(resp, 200), NJ_ERR_INVALID, "the head is complete");
         cr_expect_eq(nj_response_header(resp, "x", "2"), NJ_ERR_INVALID);
     } else if (path_is(req, "/says/many")) {
         for (int i = 0; i < 48; i++)
@@ -267,7 +267,7 @@ Test(shard_handler_tasks, bodies_too_large)
     hr_free(h);
 }
 
-/* ---- those that must not wait ---- */
+/* ---- handlers that must not wait ---- */
 
 static int refused[4];
 

@@ -208,7 +208,7 @@ Test(shard_handler_tasks_adverse, no_content)
     hr_free(h);
 }
 
-/* ---- bodies that nobody reads ---- */
+/* ---- bodies that no handler reads ---- */
 
 static void holds(struct nj_request *req, struct nj_response *resp, void *arg)
 {

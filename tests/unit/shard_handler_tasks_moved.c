@@ -270,7 +270,8 @@ static void fair_shares(bool displaced)
     }
     cr_expect_eq(n_in_use(h), STACKS - STACKS / NJ_FIBERS_RESERVE_PART, "%u", n_in_use(h));
     cr_expect_eq(h->r->s->handlers.stacks.n_waiting, 228 - 191);
-    cr_expect_eq(nj_ewyk_gauges(h->r->s->handlers.ewyk).n_waiting, 0, "nobody is past the shares");
+    cr_expect_eq(nj_ewyk_gauges(h->r->s->handlers.ewyk).n_waiting, 0,
+                 "no client exceeds its share");
     const struct hr_reply *other = hr_reply_of(c, hr_get(c, "/blocking"));
     const struct hr_reply *non = hr_reply_of(b, hr_get(b, "/non"));
     const struct hr_reply *either = hr_reply_of(b, hr_get(b, "/either"));
@@ -278,9 +279,9 @@ static void fair_shares(bool displaced)
     cr_expect_eq(other->status, 200, "%d", other->status);
     cr_expect_eq(non->status, 200);
     cr_expect_eq(either->status, 200);
-    cr_expect_eq(hr_class(h, EITHER)->n[NJ_MODE_PIC], 1, "not on a stack that is for others");
+    cr_expect_eq(hr_class(h, EITHER)->n[NJ_MODE_PIC], 1, "not on a stack of the others");
     hr_run(h, NJ_FIBERS_WAIT_MAX + NJ_SEC);
-    cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 228 - 191, "they wait as others do");
+    cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 228 - 191, "they wait like others");
     end(h);
 }
 

@@ -256,7 +256,7 @@ Test(shard_handler_tasks_resets, an_honest_proxy_goes_on)
     drain(h);
 }
 
-/* ---- what counts until it has come home ---- */
+/* ---- tasks that count until they have returned ---- */
 
 /* Handlers of closed streams count for their connection: it has no more than its limit of streams.
  * Nothing is withdrawn here, as if all of them ran. */
@@ -366,7 +366,7 @@ Test(shard_handler_tasks_resets, nine_connections_of_one_client)
         ask_many(h, &a[i], 128);
     hr_run(h, 5 * NJ_MS);
     cr_assert_eq(pool.n_tasks, NJ_TASKS_OUT_MAX, "%u", pool.n_tasks);
-    cr_expect_eq(rig_count(h->r, NJ_C_task_displaced), 0, "nobody else wants a place");
+    cr_expect_eq(rig_count(h->r, NJ_C_task_displaced), 0, "no other client needs an entry");
     for (int i = 0; i < 5; i++) {
         struct hr_reply *r = hr_reply_of(c, hr_get(c, "/slow?v"));
         nj_ns begun = h->r->now;

@@ -243,8 +243,8 @@ Test(shard_handler_tasks, what_never_ran_moves_nothing)
     hr_free(h);
 }
 
-/* Callbacks occupy the core like handlers: they are measured, the watchdog names their route (EWYK
- * 5.55), and they leave nothing behind (EWYK 5.48). */
+/* Callbacks occupy the core like handlers: they are measured, the watchdog names their route
+ * (EWYK 5.55), and they leave no state behind (EWYK 5.48). */
 static char seen_holder[32];
 
 static void burn_late(struct nj_request *req, struct nj_response *resp, void *arg)

@@ -224,7 +224,7 @@ Test(shard_handler_tasks_wait, too_many_are_refused)
     hr_free(h);
 }
 
-/* ---- the end comes while they wait ---- */
+/* ---- the stream ends while they wait ---- */
 
 enum { AT_SLEEP, AT_READ, AT_AWAIT, AT_WRITE, N_AT };
 

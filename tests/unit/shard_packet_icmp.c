@@ -85,7 +85,7 @@ static void steered(enum nj_steer_mode mode)
     unreachable(r, &t, 1);
     r->steered[r->n_steered++] = r->in[--r->n_in];
     rig_settle(r);
-    cr_expect_eq(r->n_forwarded, 100 - n_ours, "what was handed over is not handed on");
+    cr_expect_eq(r->n_forwarded, 100 - n_ours, "a forwarded packet is not forwarded again");
     cr_expect_eq(rig_count(r, NJ_C_drop_icmp_error), n_ours + 1);
     rig_free(r);
 }

@@ -190,6 +190,6 @@ Test(shard_packet_ip6, other_shards)
         rig_queue(r, icmp(r, &peer, na, sizeof na, 255));
         rig_step(r);
     }
-    cr_expect_leq(r->n_shared, shared + 1000, "so many a second");
+    cr_expect_leq(r->n_shared, shared + 1000, "the rate is limited");
     rig_free(r);
 }

@@ -33,7 +33,7 @@ struct fake_chunk {
     uint8_t bytes[NJ_CHUNK_BYTES];
 };
 
-/* What the test sees and steers. */
+/* State that the test observes and controls. */
 struct bench {
     struct nj_file_server *site;
     struct nj_counters counters;
@@ -41,7 +41,7 @@ struct bench {
 
     struct nj_file_server_options options;
     bool prompt;                 /* jobs complete inside submit */
-    uint32_t room;               /* jobs that submit takes before it refuses */
+    uint32_t room;               /* jobs that submit accepts before it refuses */
     enum nj_file_result failure; /* of OPEN and LIST, unless OK; not of files called page... */
     uint8_t siblings;            /* of every file */
     bool no_siblings;            /* ... and none of them can be opened */
@@ -51,7 +51,7 @@ struct bench {
     bool asked_siblings;         /* the last OPEN did */
     enum nj_file_result read_failure;
     uint64_t read_fails_at;        /* offset from which READs fail */
-    bool short_read;               /* chunks end before the byte that was asked for */
+    bool short_read;               /* chunks end before the requested byte */
     bool odd_chunks;               /* chunks begin earlier and end elsewhere */
     uint32_t read_bytes;           /* the last READ's wish */
     uint32_t read_ahead;           /* and its n_ahead */
@@ -74,7 +74,7 @@ struct bench {
     struct {
         uint64_t stamp;
         char text[4096];
-    } said[16]; /* what went with the last stamps */
+    } said[16]; /* the response of each of the last stamps */
 
     struct nj_file_wait *cancel_in_reply; /* cancelled inside the next response */
     bool close_in_wake;
@@ -175,7 +175,7 @@ static inline void run_read(struct bench *b, struct nj_file_job *job)
     }
     struct fake_chunk *c = malloc(sizeof *c);
     nj_ref_init(&c->chunk.ref, last_chunk);
-    /* Something else than what was asked for, as far as that is allowed. */
+    /* Another range than the requested one, as far as that is allowed. */
     uint64_t first = job->offset, end = first + job->n_bytes;
     if (b->odd_chunks) {
         first -= first % 3000;
@@ -428,7 +428,7 @@ static inline uint64_t drain(struct bench *b, struct nj_body *body, uint32_t n_m
         cr_assert(s.n_bytes == (uint32_t)r && s.n_bytes <= n_max && s.ref);
         for (uint32_t i = 0; i < s.n_bytes; i++)
             cr_assert_eq(s.data[i], big_byte(n + i), "at %lu", (unsigned long)(n + i));
-        /* Take less than was shown, now and then. */
+        /* Consume fewer bytes than shown in some calls. */
         uint32_t take = s.n_bytes > 1 && n % 3 == 0 ? s.n_bytes - 1 : s.n_bytes;
         body->ops->advance(body, take);
         n += take;
@@ -457,7 +457,7 @@ static inline bool has(struct bench *b, const char *name)
     return strcmp(field(b, name), "(none)") != 0;
 }
 
-/* All of a body as text, jobs completed as it waits. */
+/* The whole body as text; jobs are completed while it waits. */
 static inline const char *text_of(struct bench *b)
 {
     static char text[1u << 16];

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a target means, and what a server with a table of routes and classes does with it. Shares
- * nothing with lib: percent-decoding (RFC 3986 2.1), remove_dot_segments (5.2.4), and what
- * http/proto/path.h promises of the result.
- */
+/* The meaning of a request target, and the expected response of a server with a table of routes and
+ * classes. Shares no code with lib: percent-decoding (RFC 3986 2.1), remove_dot_segments (5.2.4),
+ * and the guarantees of http/proto/path.h for the result. */
 #ifndef TESTS_SPELLINGS_MODEL_H
 #define TESTS_SPELLINGS_MODEL_H
 
@@ -13,7 +11,7 @@
 
 enum verdict { PLAIN, HIDDEN, BAD, LONG };
 
-/* What a target means. */
+/* The meaning of a target. */
 struct meaning {
     enum verdict verdict;
     struct bytes path; /* PLAIN, HIDDEN */
@@ -33,7 +31,8 @@ static inline int hex(char c)
     return c && at ? (int)(at - digits) % 16 : -1;
 }
 
-/* Percent-decode once. False: not a path of this server, for reasons other than dot segments. */
+/* Percent-decode once. False: the path cannot exist on this server, for reasons other than dot
+ * segments. */
 static inline bool decode(const char *p, uint32_t n, struct bytes *out)
 {
     out->n = 0;
@@ -170,7 +169,8 @@ static inline void mean(const struct table *t, const char *p, uint32_t n, struct
     m->verdict = is_hidden(&m->path) ? HIDDEN : PLAIN;
 }
 
-/* --- what a server with this table does ------------------------------------------------------- */
+/* --- the expected response of a server with this table
+ * ------------------------------------------------------- */
 
 static inline uint32_t class_for(const struct table *t, const struct bytes *path)
 {

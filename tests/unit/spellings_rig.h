@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A policy, routes and a file server, which are asked as the shard asks them
- * (lib/conn/conn_requests.c). What each of them made of a request is in struct seen.
- */
+/* A policy, routes and a file server, called as the shard calls them (lib/conn/conn_requests.c).
+ * struct seen holds the result of each for a request. */
 #ifndef TESTS_SPELLINGS_RIG_H
 #define TESTS_SPELLINGS_RIG_H
 
@@ -53,7 +51,7 @@ static inline bool same_bytes(const struct bytes *a, const struct bytes *b)
     return a->n == b->n && memcmp(a->p, b->p, a->n) == 0;
 }
 
-/* A route: what it stands for, and how the pattern spells that. */
+/* A route: the path that it matches, and the spelling of its pattern. */
 struct route {
     char plain[PATTERN_MAX];
     uint32_t n_plain;
@@ -75,11 +73,11 @@ struct table {
     bool listing;
 };
 
-/* What came of a request. */
+/* The result of a request. */
 struct seen {
     uint16_t status;
     char class_of[NJ_CLASS_NAME_MAX];
-    int route;          /* whose handler ran; -1: none */
+    int route;          /* whose handler ran; -1: no handler */
     struct bytes path;  /* that the handler was shown */
     struct bytes query; /* likewise */
     struct bytes file;  /* of 200: the name under which the file, or list, was asked for; a response
@@ -87,7 +85,7 @@ struct seen {
     uint64_t length;    /* of 200: its content-length */
 };
 
-/* What the files of this server are: their names decide. */
+/* The kinds of files of this server, by their names. */
 enum kind { THERE, FOLDER, ABSENT };
 
 static inline enum kind kind_of(const char *name, uint32_t n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stays in a cache and what is evicted; and a random walk beside a model made of arrays, from
- * a seed (NJ_SEED replays one). */
+/* Which entries stay in a cache and which are evicted; and random operations against a model made
+ * of arrays, from a seed (NJ_SEED replays one). */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/prng.h"
 #include "store/cache_policy.h"
 
-/* Of an entry, where nothing else is said: large enough that no bucket of ghosts is full. */
+/* The default size of an entry: large enough that no bucket of ghosts is full. */
 #define UNIT    32768u
 #define PAGE    4096u
 #define ENTRIES 400u
@@ -18,7 +18,7 @@
 static struct nj__cache_entry entries[ENTRIES];
 static struct nj__cache_policy policy;
 
-/* Neighbours share a bucket, and no bucket has more of them than another one. */
+/* Neighbours share a bucket, and all buckets have the same number of entries. */
 static uint64_t fingerprint_of(uint32_t i)
 {
     return (uint64_t)i * (UINT64_MAX / ENTRIES) + 2 * i;
@@ -63,7 +63,8 @@ static bool ask(uint32_t i)
     return ask_sized(i, UNIT);
 }
 
-/* Of 100 entries. What was asked for twice stays, however long somebody reads everything else. */
+/* Of 100 entries, those that were requested twice stay, during a scan of any length over the
+ * others. */
 Test(store_cache_policy, a_scan_leaves_what_is_used)
 {
     start(100 * UNIT);
@@ -77,7 +78,7 @@ Test(store_cache_policy, a_scan_leaves_what_is_used)
     stop();
 }
 
-/* Also when the scan comes again and again: what it evicted is older than ghosts get. */
+/* The same with repeated scans: the entries that a scan evicted are older than any ghost. */
 Test(store_cache_policy, repeated_scans_leave_what_is_used)
 {
     start(100 * UNIT);
@@ -94,7 +95,7 @@ Test(store_cache_policy, repeated_scans_leave_what_is_used)
     stop();
 }
 
-/* What was in demand makes room for what is: 20 of 100 are not more than ghosts remember. */
+/* New entries replace the formerly requested ones: 20 of 100 fit among the ghosts. */
 Test(store_cache_policy, demand_changes)
 {
     start(100 * UNIT);
@@ -108,7 +109,8 @@ Test(store_cache_policy, demand_changes)
     stop();
 }
 
-/* Evicted from the queue `small` without another use; asked for again, it begins in `main`. */
+/* An entry that was evicted from the queue `small` without another use begins in `main` when it is
+ * requested again. */
 Test(store_cache_policy, a_ghost_begins_in_main)
 {
     start(100 * UNIT);
@@ -117,18 +119,18 @@ Test(store_cache_policy, a_ghost_begins_in_main)
     cr_expect_eq(entries[0].queue, NJ__CACHE_NO_QUEUE);
     cr_expect_not(ask(0));
     cr_expect_eq(entries[0].queue, NJ__CACHE_MAIN_QUEUE);
-    cr_expect_eq(entries[1].queue, NJ__CACHE_NO_QUEUE, "it went for the other");
+    cr_expect_eq(entries[1].queue, NJ__CACHE_NO_QUEUE, "it was evicted for entry 0");
     stop();
 }
 
-/* A ghost is forgotten when so many bytes were evicted since as the policy says: 38 of 160. */
+/* A ghost is forgotten after the evicted bytes of the policy's limit: 38 of 160. */
 Test(store_cache_policy, a_ghost_gets_no_older)
 {
     start(160 * UNIT);
     cr_assert_eq(policy.ghost_window, 38 * UNIT / PAGE);
     for (uint32_t i = 0; i < 160 + 37; i++)
         ask(i);
-    ask(0); /* another one goes for it */
+    ask(0); /* another entry is evicted for it */
     cr_expect_eq(entries[0].queue, NJ__CACHE_MAIN_QUEUE, "the last moment");
     ask(300);
     ask(1);
@@ -150,20 +152,20 @@ Test(store_cache_policy, parts_of_pages_count)
     stop();
 }
 
-/* There are no more ghosts than a bucket has room for: the oldest goes. */
+/* There are no more ghosts than fit into a bucket: the oldest is removed. */
 Test(store_cache_policy, ghosts_are_bounded)
 {
     start(100 * PAGE);
     for (uint32_t i = 0; i < 100 + 9; i++)
         ask_sized(i, PAGE);
     ask_sized(0, PAGE);
-    cr_expect_eq(entries[0].queue, NJ__CACHE_SMALL_QUEUE, "9 others came after it");
+    cr_expect_eq(entries[0].queue, NJ__CACHE_SMALL_QUEUE, "9 ghosts are newer");
     ask_sized(3, PAGE);
     cr_expect_eq(entries[3].queue, NJ__CACHE_MAIN_QUEUE);
     stop();
 }
 
-/* What is not valid any more was not evicted. */
+/* The removal of an invalid entry is no eviction. */
 Test(store_cache_policy, a_removed_one_is_no_ghost)
 {
     start(100 * UNIT);
@@ -176,7 +178,7 @@ Test(store_cache_policy, a_removed_one_is_no_ghost)
     stop();
 }
 
-/* Nothing goes for what can't be kept anyway. */
+/* No entry is evicted for one that is too large to be kept. */
 Test(store_cache_policy, larger_than_the_budget)
 {
     start(100 * UNIT);
@@ -186,13 +188,13 @@ Test(store_cache_policy, larger_than_the_budget)
     cr_expect_null(nj__cache_policy_pop_victim(&policy, UINT64_MAX));
     cr_expect_not(nj__cache_policy_fits(&policy, UINT64_MAX));
     cr_expect_eq(policy.n_entries, 100);
-    cr_expect_not(ask_sized(200, 100 * UNIT), "as large as it");
+    cr_expect_not(ask_sized(200, 100 * UNIT), "as large as the budget");
     cr_expect_eq(policy.n_entries, 1);
     cr_expect(ask(200));
     stop();
 }
 
-/* One that is lent is passed over, and is the next to go when it comes back. */
+/* The search for a victim skips a pinned entry, which is the next victim after its unpin. */
 Test(store_cache_policy, a_pinned_one_is_no_victim)
 {
     start(100 * UNIT);
@@ -227,7 +229,7 @@ Test(store_cache_policy, pinned_again)
     stop();
 }
 
-/* Removed while it was aside, it is one like others when it comes again. */
+/* An entry that was removed while it was aside is added like any other afterwards. */
 Test(store_cache_policy, removed_while_aside)
 {
     start(100 * UNIT);
@@ -258,7 +260,7 @@ Test(store_cache_policy, all_are_pinned)
     stop();
 }
 
-/* While aside it was used by others: it stays. */
+/* An entry that was used while it was aside stays. */
 Test(store_cache_policy, used_while_pinned)
 {
     start(100 * UNIT);
@@ -274,7 +276,7 @@ Test(store_cache_policy, used_while_pinned)
     stop();
 }
 
-/* However much all are used, one call looks at no more than the limit. */
+/* One call examines no more entries than the limit, even if all are in use. */
 Test(store_cache_policy, a_victim_is_found_soon)
 {
     start(ENTRIES * UNIT);
@@ -453,7 +455,7 @@ static void check(void)
     cr_assert_eq(n_ghosts, n_expected);
 }
 
-/* Some are asked for much more than others; some are pinned for long. */
+/* Some entries are requested much more often than others; some are pinned for long. */
 static void walk(uint64_t seed)
 {
     const uint32_t sizes[] = {4096, 5000, 20480, 32768, 262144, 262144, 1048576};

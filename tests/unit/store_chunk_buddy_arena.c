@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for chunks: blocks do not overlap, become one again, and give their pages back. */
+/* Memory for chunks: blocks do not overlap, are merged, and return their pages to the system. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ Test(store_chunk_buddy_arena, divides_and_becomes_one_again)
     nj__arena_free(a);
 }
 
-/* What is divided already is used first. */
+/* An already divided block is used first. */
 Test(store_chunk_buddy_arena, small_blocks_stay_together)
 {
     struct nj__arena *a = nj__arena_new(2 * MIB);
@@ -116,7 +116,8 @@ static size_t n_resident(const struct nj__arena *a)
     return n;
 }
 
-/* Blocks get pages before their use, so many and no more; and are as good as others then. */
+/* A limited number of blocks gets pages before the first use; these blocks are then used like
+ * others. */
 Test(store_chunk_buddy_arena, has_some_ready)
 {
     enum { BLOCKS = NJ__ARENA_HIGH_WATER + 32 };
@@ -145,7 +146,7 @@ Test(store_chunk_buddy_arena, has_some_ready)
     for (; nj__arena_take(a, 256 * KIB); n++)
         ;
     cr_expect_eq(n, BLOCKS);
-    cr_expect_not(nj__arena_needs_pages(a), "there are no others");
+    cr_expect_not(nj__arena_needs_pages(a), "there are no other blocks");
     nj__arena_free(a);
 }
 

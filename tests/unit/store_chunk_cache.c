@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Large files in chunks: what is shared, what is bounded, and what a change does. */
+/* Large files in chunks: sharing, bounds, and the effect of changes. */
 #include "store_rig.h"
 
 #include <sched.h>
@@ -31,7 +31,7 @@ Test(store_chunk_cache, large_file)
     cr_expect_eq(c->n_bytes, NJ_CHUNK_BYTES);
     cr_expect_eq(memcmp(c->bytes, "mark\0\0", 6), 0);
     put(c);
-    /* Gone by name, or with other permissions: still the same bytes. */
+    /* Deleted, or with other permissions: the bytes are the same. */
     cr_assert_eq(chmod(at(&b, "f"), 0600), 0);
     c = get(&b, o, 0, SMALL);
     put(c);
@@ -65,19 +65,19 @@ Test(store_chunk_cache, who_reads_the_same_shares)
     struct nj_file_object *o = open_large(&b, "f");
     struct nj_file_chunk *a = get(&b, o, 1000, NJ_CHUNK_BYTES);
     struct nj_file_chunk *c = get(&b, o, 200000, NJ_CHUNK_BYTES);
-    cr_expect_eq(a, c, "held by another");
+    cr_expect_eq(a, c, "held by another reader");
     put(a);
     put(c);
     c = get(&b, o, 5, NJ_CHUNK_BYTES);
-    cr_expect_eq(a, c, "let go of a moment ago");
+    cr_expect_eq(a, c, "just released");
     put(c);
     nj_file_store_run_housekeeping(b.store);
     c = get(&b, o, 5, NJ_CHUNK_BYTES);
-    cr_expect_eq(a, c, "held by nobody for a while");
+    cr_expect_eq(a, c, "unreferenced since the housekeeping");
     cr_expect_eq(stats(&b)->reads, 1);
 
     struct nj_file_chunk *small = get(&b, o, 70000, SMALL);
-    cr_expect_eq(small->n_bytes, SMALL, "who takes little pins little");
+    cr_expect_eq(small->n_bytes, SMALL, "a small read pins a small chunk");
     cr_expect_eq(small->offset, 2 * SMALL);
     cr_expect_eq(stats(&b)->reads, 1, "it was in memory");
     put(small);
@@ -108,7 +108,7 @@ Test(store_chunk_cache, another_version_has_other_pieces)
     cr_expect_eq(memcmp(c->bytes, "new\0", 4), 0);
     put(c);
     c = get(&b, old, 0, SMALL);
-    cr_expect_eq(memcmp(c->bytes, "\0\0\0\0", 4), 0, "the old one goes on");
+    cr_expect_eq(memcmp(c->bytes, "\0\0\0\0", 4), 0, "the old version is readable");
     put(c);
     put(a);
     nj_ref_put(&old->ref);
@@ -285,9 +285,9 @@ Test(store_chunk_cache, changes)
     static const struct change changes[] = {
         {"written over", overwrite, NJ_FILE_BROKEN},
         {"grown", grow, NJ_FILE_BROKEN},
-        {"shrunk below what is asked", shrink, NJ_FILE_BROKEN},
+        {"shrunk below the requested offset", shrink, NJ_FILE_BROKEN},
         {"written over, mtime set back", rewrite_and_set_back, NJ_FILE_BROKEN},
-        {"an explained change is good for one look", mode_and_set_back, NJ_FILE_BROKEN},
+        {"an explained change is accepted once", mode_and_set_back, NJ_FILE_BROKEN},
         {"other permissions", change_mode, NJ_FILE_OK},
         {"another name besides", add_link, NJ_FILE_OK},
         {"replaced", replace, NJ_FILE_OK},
@@ -306,14 +306,14 @@ Test(store_chunk_cache, changes)
             cr_expect_eq(*byte_at(&b, 1000), 0);
             put(b.job.chunk);
         }
-        cr_expect_eq(memcmp(held->bytes, "mark", 4), 0, "what was read stays");
+        cr_expect_eq(memcmp(held->bytes, "mark", 4), 0, "a held chunk is unchanged");
         put(held);
         nj_ref_put(&o->ref);
         end(&b);
     }
 }
 
-/* Once another file was found, nothing of it is taken any more, whatever its times say then. */
+/* A file that was found changed stays broken, even if its times are set back later. */
 Test(store_chunk_cache, broken_stays_broken)
 {
     struct bench b;
@@ -328,17 +328,16 @@ Test(store_chunk_cache, broken_stays_broken)
     end(&b);
 }
 
-/* Times tell no two changes within a tick apart: of a file that was changed in this one, nothing is
- * read before it is over. (Linux 6.13 and later tell them apart on the usual file systems, so that
- * the test below can't miss this there.) */
+/* Two changes within one tick of the clock have the same times. So a file that was changed in the
+ * current tick is not read before the tick ends. (Linux 6.13 and later give them different times on
+ * the usual file systems, so that the test below cannot fail there.) */
 Test(store_chunk_cache, waits_for_the_tick_to_end)
 {
     struct stat then, now;
     struct bench b;
     begin(&b, 64 * MIB);
     sparse_file(&b, "f", 2 * NJ_OBJECT_IN_MEMORY_MAX);
-    cr_assert_eq(stat(at(&b, "f"), &then),
-                 0); /* a change after a look gets a time to the ns there: */
+    cr_assert_eq(stat(at(&b, "f"), &then), 0); /* there, a change after stat() gets a time in ns: */
     cr_assert_eq(chmod(at(&b, "f"), 0600), 0); /* one that is ahead of the coarse clock */
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
     struct nj_file_object *o = b.job.object;
@@ -441,21 +440,21 @@ Test(store_chunk_cache, reads_ahead, .timeout = 30)
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);
     if (pages_after(&b, "f", 8 * MIB + NJ_CHUNK_BYTES) > 0) {
-        end(&b); /* a file system that keeps everything in memory has nothing to read ahead */
+        end(&b); /* tmpfs has no disk to read ahead from */
         return;
     }
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
     struct nj_file_object *o = b.job.object;
     put(get(&b, o, 8 * MIB, NJ_CHUNK_BYTES));
-    /* The megabyte that follows comes, though the disk may still be at it. */
+    /* The next megabyte is read ahead; the disk may still be reading. */
     while (pages_after(&b, "f", 8 * MIB + NJ_CHUNK_BYTES) < 256)
         sched_yield();
     nj_ref_put(&o->ref);
     end(&b);
 }
 
-/* Small chunks all over the memory, of which one in eight is lent, or was asked for twice: there is
- * no room for a large one, and a smaller one does. */
+/* Small chunks fill the memory, and one in eight is lent or was requested twice: there is no room
+ * for a large chunk, and a smaller one is used. */
 static void among_small_ones(bool is_lent)
 {
     enum { PIECES = 4096, SPARSE = 8 };

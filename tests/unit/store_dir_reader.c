@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Folders as pages: what is shown of them, and when there is too much. */
+/* Folders as pages: which entries are listed, and the limit of their number. */
 #include "store_rig.h"
 
 TestSuite(store_dir_reader, .fini = scratch_remove);
@@ -15,7 +15,7 @@ static enum nj_file_result list(struct bench *b, const char *path)
     return b->job.result;
 }
 
-/* The page as text; its names without what else it tells. */
+/* The page as text; only the names of it. */
 static char *page_of(struct bench *b)
 {
     const struct nj_file_object *o = b->job.object;
@@ -78,7 +78,7 @@ Test(store_dir_reader, links_of_others)
     struct bench b;
     char names[256];
     if (geteuid() != 0)
-        cr_skip("who is not root gives nothing away");
+        cr_skip("only root can change the owner of a file");
     begin_with(&b, MIB, NJ_SYMLINKS_OWNER);
     fill_folder(&b);
     cr_assert_eq(lchown(at(&b, "link"), 1234, 1234), 0);
@@ -108,7 +108,7 @@ Test(store_dir_reader, page)
     nj_ref_put(&b.job.object->ref);
     cr_expect_eq(stats(&b)->listings, 1);
     nj_file_store_run_housekeeping(b.store);
-    cr_expect_eq(nj_file_store_count_held_objects(b.store), 0, "nobody keeps it");
+    cr_expect_eq(nj_file_store_count_held_objects(b.store), 0, "no cache keeps it");
     cr_expect_eq(stats(&b)->whole_bytes, 0);
 
     cr_expect_eq(list(&b, "none"), NJ_FILE_ABSENT);

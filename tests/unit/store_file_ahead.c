@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pieces that were read ahead: how long they stay, how many there are, and for whom they make room.
- */
+/* Chunks that were read ahead: how long they stay, their limit, and which readers evict them. */
 #include "store/chunk_cache.h"
 #include "store_rig.h"
 
@@ -36,7 +35,7 @@ static void read_one(struct bench *b, struct nj_file_object *o, uint64_t piece)
     nj_file_store_free_unreferenced(b->store);
 }
 
-/* So many files of 128 pieces, once each. */
+/* Read each chunk of `n_files` files of 128 chunks once. */
 static void crawl(struct bench *b, char first, uint32_t n_files)
 {
     for (uint32_t i = 0; i < n_files; i++) {
@@ -53,7 +52,8 @@ static uint64_t n_reads(struct bench *b)
     return stats(b)->reads;
 }
 
-/* Others may evict it when it was lent once, as any other piece, and not before. */
+/* A chunk that was read ahead may be evicted after its first use, like any other chunk, and not
+ * before. */
 Test(store_file_ahead, stays_until_it_is_asked_for)
 {
     struct bench b;
@@ -72,13 +72,14 @@ Test(store_file_ahead, stays_until_it_is_asked_for)
     n = n_reads(&b);
     for (uint32_t i = 0; i < 8; i++)
         read_one(&b, o, i);
-    cr_expect_eq(n_reads(&b), n + 8, "a use by who it was read for is none");
+    cr_expect_eq(n_reads(&b), n + 8,
+                 "the first read of a chunk that was read ahead does not count as a use");
     cr_expect_eq(stats(&b)->unused_bytes, 0);
     nj_ref_put(&o->ref);
     end(&b);
 }
 
-/* Who it was read for has left. */
+/* The reader, for which the chunk was read ahead, does not return. */
 Test(store_file_ahead, does_not_stay_for_ever)
 {
     struct bench b;
@@ -97,7 +98,7 @@ Test(store_file_ahead, does_not_stay_for_ever)
     end(&b);
 }
 
-/* Where that is more than the budget, it goes. */
+/* Chunks read ahead beyond the budget are evicted. */
 Test(store_file_ahead, leaves_the_budget_as_it_is)
 {
     struct bench b;
@@ -113,7 +114,8 @@ Test(store_file_ahead, leaves_the_budget_as_it_is)
     end(&b);
 }
 
-/* A quarter of the budget, and nothing while readers have more than a quarter. */
+/* Read-ahead uses at most a quarter of the budget, and stops while readers hold more than a
+ * quarter. */
 Test(store_file_ahead, has_a_part_of_the_budget)
 {
     struct bench b;
@@ -133,7 +135,7 @@ Test(store_file_ahead, has_a_part_of_the_budget)
     end(&b);
 }
 
-/* What nobody has asked for gives way to those who ask: they may have all of the budget. */
+/* Unused chunks are evicted for readers, which may use all of the budget. */
 Test(store_file_ahead, readers_come_first)
 {
     enum { MOST = 20000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stays in the cache by name, and what pushes out what. */
+/* Which files stay in the cache by name, and which are evicted for which. */
 #include "store_rig.h"
 
 #include "base/compiler.h"
@@ -68,7 +68,7 @@ static bool ask(const char *name, uint32_t n_bytes)
     return f != NULL;
 }
 
-/* A large file that was not there; nothing is done with its descriptor. */
+/* Add a large file to the cache. Its descriptor is not used. */
 static void ask_open(const char *name, int fd)
 {
     cr_assert_null(nj__file_cache_find(&cache, name));
@@ -112,8 +112,8 @@ static const char *due(int64_t now_s)
     return f->path;
 }
 
-/* Each file that has a descriptor is looked at once in 16 s, a new one at once; those without never
- * are. */
+/* Each file with a descriptor is checked once in 16 s, a new one at once. Files without a
+ * descriptor are not checked. */
 Test(store_file_cache, open_files_are_looked_at_in_turn)
 {
     start(64 * MIB);
@@ -143,7 +143,7 @@ Test(store_file_cache, open_files_are_looked_at_in_turn)
     stop();
 }
 
-/* Who dropped it first has done it. */
+/* A second removal has no effect. */
 Test(store_file_cache, dropped_twice)
 {
     start(64 * MIB);
@@ -152,7 +152,7 @@ Test(store_file_cache, dropped_twice)
     nj__file_cache_remove(&cache, f);
     nj__file_cache_remove(&cache, f);
     cr_expect_eq(counts.cached_files, 0);
-    cr_expect_eq(n_dead, 0, "somebody looks at it");
+    cr_expect_eq(n_dead, 0, "the check holds a reference");
     nj_ref_put(&f->object.ref);
     stop();
     cr_expect_eq(n_dead, 1);
@@ -170,7 +170,7 @@ Test(store_file_cache, another_file_of_the_same_name)
     cr_expect_eq(counts.cached_bytes, 8192);
     cr_expect_eq(nj__file_cache_find(&cache, "a")->object.size_bytes, 5000);
     add("a", 65 * MIB, -1);
-    cr_expect_eq(n_dead, 3, "too large for it, and still in the place of the other one");
+    cr_expect_eq(n_dead, 3, "too large for the cache, and it replaces the other file");
     cr_expect_null(nj__file_cache_find(&cache, "a"));
     stop();
 }
@@ -191,7 +191,7 @@ Test(store_file_cache, a_scan_leaves_what_is_in_demand)
     stop();
 }
 
-/* Large files without chunks go in the order of their last use; those with chunks stay. */
+/* Large files without chunks are evicted in the order of their last use; those with chunks stay. */
 Test(store_file_cache, large_files_without_pieces)
 {
     enum { MORE = 10 };
@@ -231,7 +231,7 @@ static void open_with_pieces(int n)
     }
 }
 
-/* The large files that are kept, of "0" to "n - 1", as digits. */
+/* Which of the large files "0" to "n - 1" are in the cache, as digits. */
 static const char *kept(int n)
 {
     static char text[16];
@@ -246,8 +246,8 @@ static const char *kept(int n)
     return text;
 }
 
-/* First those without chunks, then those that were not used again; never one that somebody holds,
- * which would close nothing. */
+/* Files without chunks are evicted first, then those that were not used again. A file with
+ * references is not evicted, as that would close no descriptor. */
 Test(store_file_cache, least_useful_large_files_go)
 {
     start(64 * MIB);
@@ -272,7 +272,7 @@ Test(store_file_cache, least_useful_large_files_go)
     stop();
 }
 
-/* Many are held: others are next in each call, so the one that can go is found. */
+/* With many files in use each call examines other files, so the one evictable file is found. */
 Test(store_file_cache, looks_at_all_files_in_turn)
 {
     enum { N = 3 * NJ__FILE_SCAN_MAX };
@@ -297,7 +297,7 @@ Test(store_file_cache, looks_at_all_files_in_turn)
     stop();
 }
 
-/* One comes, one goes; and when all are held there are more for a while. */
+/* Each new file evicts one. While all files are in use, the bound is exceeded. */
 Test(store_file_cache, large_files_that_are_kept_are_bounded)
 {
     start(64 * MIB);
@@ -326,7 +326,7 @@ Test(store_file_cache, too_large_for_it)
     ask_numbered('a', 1);
     cr_expect_not(ask("big", 101 * 4096));
     cr_expect_not(ask("big", 101 * 4096), "never kept");
-    cr_expect(ask_numbered('a', 1), "and nothing had to go for it");
+    cr_expect(ask_numbered('a', 1), "and no file was evicted for it");
     cr_expect_eq(counts.evictions, 0);
     stop();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* READs that wait for memory, or for another thread's READ: over real workers. */
+/* READs that wait for memory, or for another thread's READ, with real workers. */
 #include "store_rig.h"
 
 #include <sched.h>
@@ -19,14 +19,14 @@ struct world {
     struct nj_file_client lane[2];
     struct nj_file_ops port[2];
     struct nj_file_object *o;
-    struct nj_file_job *jobs; /* as many as it takes to use up the budget */
+    struct nj_file_job *jobs; /* enough to use up the budget */
     uint32_t n_out, n_held;
     struct nj_file_chunk *held[READS];
 };
 
 static struct world world;
 
-/* Two shards, and so many READs at once. */
+/* Two shards, and memory for READS jobs. */
 static struct world *start(uint32_t n_workers)
 {
     struct world *x = &world;
@@ -70,7 +70,7 @@ static struct nj_file_job *ask(struct world *x, uint32_t shard, uint32_t i)
     return job;
 }
 
-/* What came back on one lane. */
+/* Collect the completed jobs of one lane. */
 static uint32_t poll_lane(struct world *x, uint32_t shard)
 {
     struct nj_file_job *done[8];
@@ -81,12 +81,12 @@ static uint32_t poll_lane(struct world *x, uint32_t shard)
         if (done[i]->result == NJ_FILE_OK)
             x->held[x->n_held++] = done[i]->chunk;
         else
-            cr_assert_null(done[i]->owner, "result %u reached somebody", done[i]->result);
+            cr_assert_null(done[i]->owner, "result %u reached an owner", done[i]->result);
     }
     return n;
 }
 
-/* Read until nothing more comes: all memory is lent, and one READ waits in the lane. */
+/* Read until no READ completes: all memory is lent, and one READ waits in the lane. */
 static void use_up(struct world *x)
 {
     const struct nj_file_store_stats *counts = stats(&x->b);
@@ -111,9 +111,9 @@ Test(store_file_client, waits_until_somebody_lets_go, .timeout = 60)
     uint64_t n_waits = stats(&x->b)->waits;
     for (uint32_t i = 0; i < 1000; i++)
         cr_assert_eq(poll_lane(x, 0), 0);
-    cr_expect_eq(stats(&x->b)->waits, n_waits, "nobody asks while nothing changes");
+    cr_expect_eq(stats(&x->b)->waits, n_waits, "no job is retried without a change");
 
-    /* Another lane waits, too; each chunk that comes back is for one of them. */
+    /* Another lane waits, too; each returned chunk completes one of the two READs. */
     ask(x, 1, READS - 1);
     while (!x->lane[1].memory.first)
         poll_lane(x, 1);
@@ -173,7 +173,7 @@ static bool is_right(const struct nj_file_chunk *c)
     return first == c->offset && last == c->offset + c->n_bytes - sizeof last;
 }
 
-/* Reads here and there in the first megabyte, and holds a few of what comes. */
+/* Read at random offsets of the first megabyte, and hold a few of the chunks. */
 static void *read_about(void *arg)
 {
     struct reader *r = arg;
@@ -202,7 +202,7 @@ static void *read_about(void *arg)
     return NULL;
 }
 
-/* Chunks that one lets go of while another asks for them. */
+/* One thread releases chunks while another one requests them. */
 Test(store_file_client, readers_share_pieces, .timeout = 60)
 {
     static uint64_t words[MIB / sizeof(uint64_t)];
@@ -237,8 +237,8 @@ Test(store_file_client, readers_share_pieces, .timeout = 60)
     stop(x);
 }
 
-/* Jobs of five clients at random, which give each other's places away, wait for each other's READs,
- * are joined and withdrawn, or wanted by nobody: each comes back once. */
+/* Random jobs of five clients that displace each other, wait for each other's READs, are joined and
+ * withdrawn, or have lost their owner. Each job completes once. */
 enum { JOBS = 400, CLIENTS = 5, STEPS = 20000, ROUNDS = 10 };
 
 static struct {
@@ -318,7 +318,8 @@ static void poll_any(void)
         came_back(back[i]);
 }
 
-/* Every other time the workers end with jobs out. Returns how many were displaced. */
+/* In every second round the workers stop while jobs are running. Returns the number of displaced
+ * jobs. */
 static uint64_t any_round(bool stops)
 {
     struct nj_worker_pool_config config = {

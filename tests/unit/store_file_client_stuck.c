@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file client whose jobs a test runs one by one, and its state while a thread is stuck. */
+/* A file client whose jobs a test runs one by one, and the client's state while a thread is stuck.
+ */
 #include "lane_rig.h"
 
 TestSuite(store_file_client_stuck, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
@@ -12,7 +13,7 @@ static void ask(struct shard *sh, struct nj_file_job *job, struct nj_file_object
     cr_assert(sh->port.submit(sh->port.ctx, job));
 }
 
-/* Poll until no job comes home any more; each that came has succeeded. */
+/* Poll until no job completes; each completed job has succeeded. */
 static uint32_t take_all(struct shard *sh)
 {
     struct nj_file_job *jobs[8];
@@ -30,7 +31,7 @@ static uint32_t take_all(struct shard *sh)
     return all;
 }
 
-/* A job that is done goes home before anybody looks for deleted files: a disk may not answer. */
+/* A job completes before any thread checks for deleted files, because the disk may not answer. */
 Test(store_file_client_stuck, a_job_does_not_look_for_deleted_files)
 {
     static struct nj_file_job job;
@@ -51,7 +52,7 @@ Test(store_file_client_stuck, a_job_does_not_look_for_deleted_files)
     end(&b);
 }
 
-/* A large file of a new store, whose first chunk another thread reads and does not get. */
+/* A large file of a new store, with a thread that is stuck in the read of the first chunk. */
 static struct nj_file_object *begin_stuck_read(struct bench *b, struct shard *sh,
                                                struct other *other)
 {
@@ -63,8 +64,8 @@ static struct nj_file_object *begin_stuck_read(struct bench *b, struct shard *sh
     return o;
 }
 
-/* Many wait for one chunk, while others of the file are read: only the first is asked for again,
- * when that was read. Two chunks may count as one, but seldom. */
+/* Many READs wait for one chunk, while other chunks of the file are read. Only the first READ is
+ * retried, after the chunk was read. Two chunks may be counted as one, but rarely. */
 Test(store_file_client_stuck, a_lane_waits_for_its_piece)
 {
     enum { N = 500, FILLS = 50 };
@@ -81,10 +82,10 @@ Test(store_file_client_stuck, a_lane_waits_for_its_piece)
     for (uint32_t i = 1; i <= FILLS; i++) {
         read_and_put(&b, o, i * SMALL);
         nj_file_store_free_unreferenced(b.store);
-        for (uint32_t k = 0; k < 2; k++) /* the lane looks at some in each poll */
+        for (uint32_t k = 0; k < 2; k++) /* the lane examines some jobs in each poll */
             cr_assert_eq(take_all(&sh), 0);
     }
-    cr_expect_leq(stats(&b)->waits_for_read, 2 * N, "each fill asked for all that wait");
+    cr_expect_leq(stats(&b)->waits_for_read, 2 * N, "each fill retried all waiting READs");
     end_other(&other, false);
     cr_expect_eq(take_all(&sh), N);
     put(other.job.chunk);
@@ -92,7 +93,7 @@ Test(store_file_client_stuck, a_lane_waits_for_its_piece)
     end(&b);
 }
 
-/* Two disks are stuck. READs of what they owe wait, in whatever order they came; all others go by.
+/* Two disks are stuck. READs of chunks on these disks wait, in any order; all other READs complete.
  */
 Test(store_file_client_stuck, a_lane_keeps_what_is_being_read)
 {
@@ -111,7 +112,7 @@ Test(store_file_client_stuck, a_lane_keeps_what_is_being_read)
         ask(&sh, &jobs[i], o[i % 2], i);
     cr_expect_eq(take_all(&sh), 0);
     cr_expect(sh.port.needs_polling(sh.port.ctx), "it has to be polled");
-    cr_expect_eq(stats(&b)->waits_for_read, N, "nobody asks while nothing changes");
+    cr_expect_eq(stats(&b)->waits_for_read, N, "no job is retried without a change");
     ask(&sh, &more, o[0], MIB);
     cr_expect_eq(take_all(&sh), 1);
 
@@ -120,7 +121,7 @@ Test(store_file_client_stuck, a_lane_keeps_what_is_being_read)
     cr_expect_eq(take_all(&sh), 0);
     sh.direct.is_full = false;
     cr_expect_eq(take_all(&sh), N / 2);
-    for (uint32_t i = 0; i < N; i += 4) /* f: every other one gives up */
+    for (uint32_t i = 0; i < N; i += 4) /* f: every second READ loses its owner */
         jobs[i].owner = NULL;
     uint32_t n = 0;
     for (uint32_t i = 0; i < 100; i++) {
@@ -143,8 +144,8 @@ Test(store_file_client_stuck, a_lane_keeps_what_is_being_read)
     end(&b);
 }
 
-/* A READ that gave its place away is asked for at once, whoever waits for memory or for a stuck
- * thread; as soon as there is a place. */
+/* A displaced READ is submitted again as soon as the queue has room, even if other READs wait for
+ * memory or for a stuck thread. */
 Test(store_file_client_stuck, a_displaced_read)
 {
     static struct nj_file_job stuck, poor, moved[3];
@@ -173,10 +174,10 @@ Test(store_file_client_stuck, a_displaced_read)
     cr_expect_eq(sh.port.poll(sh.port.ctx, &back, 1), 0);
     cr_expect_eq(sh.direct.n_in, 0);
     sh.direct.is_full = false;
-    cr_expect_eq(sh.port.poll(sh.port.ctx, &back, 1), 1, "nobody waits for it");
+    cr_expect_eq(sh.port.poll(sh.port.ctx, &back, 1), 1, "it has no owner");
     cr_expect_eq(back, &moved[1]);
     cr_expect_eq(sh.port.poll(sh.port.ctx, &back, 1), 0);
-    cr_assert_eq(sh.direct.n_in, 2, "both were asked for");
+    cr_assert_eq(sh.direct.n_in, 2, "both were submitted again");
     cr_expect_null(sh.lane.displaced.first);
     while (sh.direct.n_in > 0)
         direct_run_next(&sh.direct);

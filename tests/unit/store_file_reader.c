@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the reader reads, in which order, and what becomes of it. */
+/* Which chunks the reader reads, in which order, and with which results. */
 #include "reader_rig.h"
 
 TestSuite(store_file_reader, .init = start_world, .fini = scratch_remove, .timeout = 60);
@@ -24,8 +24,8 @@ Test(store_file_reader, all_who_want_a_piece_share_one_read)
     end_world();
 }
 
-/* What is in memory goes home while the disk does not answer; and one client, however much it asks
- * for, leaves the disk to others. */
+/* A READ of a cached chunk completes while the disk does not answer. One client with any number of
+ * requests leaves reads to others. */
 Test(store_file_reader, a_stuck_client_holds_up_nobody)
 {
     static struct nj_file_job job[NJ_FILE_READS_CLIENT_MAX + 20], other;
@@ -52,7 +52,7 @@ Test(store_file_reader, a_stuck_client_holds_up_nobody)
     end_world();
 }
 
-/* Between two clients that both want much the disk takes turns. */
+/* The reads of two clients with many requests alternate. */
 Test(store_file_reader, clients_take_turns)
 {
     static struct nj_file_job job[2][40];
@@ -77,7 +77,7 @@ Test(store_file_reader, clients_take_turns)
     end_world();
 }
 
-/* A read that fails is the end of those who wanted it, and of nobody else. */
+/* A failed read fails the jobs that wait for it, and no others. */
 Test(store_file_reader, errors)
 {
     static const int32_t results[] = {-EIO, 0, 4096, -ENODATA};
@@ -96,7 +96,7 @@ Test(store_file_reader, errors)
         await_pending(n + 2);
         uint32_t bad = piece_of(n) == 3 ? n : n + 1;
         finish(bad, results[i]);
-        if (results[i] > 0) { /* the rest is asked for, and there is nothing */
+        if (results[i] > 0) { /* the rest is requested, and the file ends there */
             await_pending(n + 3);
             finish(n + 2, 0);
         }
@@ -115,8 +115,7 @@ Test(store_file_reader, errors)
     end_world();
 }
 
-/* The system did a part, or wants to be asked again; or cannot read past the page cache after all.
- */
+/* The system read a part, or returned EAGAIN or EINTR, or cannot read past the page cache. */
 Test(store_file_reader, goes_on)
 {
     static const int32_t results[] = {8192, -EAGAIN, -EINTR, 100, 1};
@@ -178,8 +177,8 @@ Test(store_file_reader, changed_meanwhile)
     end_world();
 }
 
-/* What a body will want soon is read with what it wants now, once, and not past its end; and not
- * while others wait. */
+/* The chunks that a body will need next are read together with the current one, once, and not past
+ * the body's end. There is no read-ahead while other jobs wait. */
 Test(store_file_reader, reads_ahead)
 {
     static struct nj_file_job job, many[NJ_FILE_READS_MAX + 10];
@@ -231,8 +230,8 @@ Test(store_file_reader, reads_ahead)
     end_world();
 }
 
-/* It ends without those that were not begun, which are rejected, and not while a read is under way:
- * that writes to memory of the store. */
+/* The reader stops without the jobs that it has not started, and rejects them. It does not stop
+ * during a read, because that writes to the store's memory. */
 Test(store_file_reader, stops)
 {
     static struct nj_file_job job[NJ_FILE_READS_MAX + 10];
@@ -254,7 +253,7 @@ Test(store_file_reader, stops)
     end_world();
 }
 
-/* Nobody wants it any more: it is not read. */
+/* A withdrawn job is not read. */
 Test(store_file_reader, withdrawn)
 {
     static struct nj_file_job job[NJ_FILE_READS_MAX + 1];
@@ -277,7 +276,8 @@ Test(store_file_reader, withdrawn)
     end_world();
 }
 
-/* A worker reads the same, which tells nobody when it has: the shard is told to look for that. */
+/* A worker reads the same chunk, and does not notify the reader: the job returns as busy, and the
+ * shard has to retry it. */
 Test(store_file_reader, what_a_worker_reads)
 {
     struct nj_file_job job, worker = {.op = NJ_FILE_READ, .object = w.object, .n_bytes = PIECE};
@@ -290,7 +290,7 @@ Test(store_file_reader, what_a_worker_reads)
     ask_for_ahead(&job, 0, NULL, 4);
     cr_assert_eq(await_one(), &job);
     cr_expect_eq(job.result, NJ_FILE_BUSY);
-    cr_expect_eq(n_pending(), 4, "the reader looks at no job that is home");
+    cr_expect_eq(n_pending(), 4, "the reader does not access a completed job");
     cr_expect_not(nj_file_store_may_retry_read(w.b.store, &job));
     cr_assert_eq(nj__chunks_end_fill(c, &fill, true, &worker), NJ_FILE_OK);
     cr_expect(nj_file_store_may_retry_read(w.b.store, &job));
@@ -318,7 +318,7 @@ static uint32_t poll_none(void *ctx, struct nj_task **tasks, uint32_t n)
     return 0;
 }
 
-/* ... also through a lane of files: what has left the shard and is not begun is not read. */
+/* ... also through the lane of a file client: a submitted job that has not started is not read. */
 Test(store_file_reader, withdrawn_from_a_lane)
 {
     enum { LATE = 20 };
@@ -358,9 +358,8 @@ Test(store_file_reader, withdrawn_from_a_lane)
     end_world();
 }
 
-/* How long READs take workers is not learned from those that the reader does: it gives them no
- * time.
- */
+/* The estimated duration of a worker's READ does not change with the READs of the reader, which
+ * measures none. */
 Test(store_file_reader, how_long_workers_take)
 {
     static struct nj_file_client lane;
@@ -383,7 +382,7 @@ Test(store_file_reader, how_long_workers_take)
     end_world();
 }
 
-/* What is read ahead and what one client asked for leave the disk to others. */
+/* Read-ahead and the requests of one client leave reads to others. */
 Test(store_file_reader, reading_ahead_leaves_the_disk_to_others)
 {
     enum { FIRST = 1 + NJ_FILE_READS_AHEAD_MAX, MORE = NJ_FILE_READS_CLIENT_MAX + 8 };

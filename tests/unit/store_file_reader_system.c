@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The reader and the system: what it leaves to other threads. */
+/* The reader and system calls: which of them it leaves to other threads. */
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -29,8 +29,8 @@ int munmap(void *p, size_t n_bytes)
     return (int)syscall(SYS_munmap, p, n_bytes);
 }
 
-/* Whoever put a file last, and whoever found that: the reader leaves close(2) and munmap(2), which
- * may block, to others. */
+/* The reader leaves close(2) and munmap(2), which may block, to other threads, also when it drops
+ * the last reference or finds the dropped file. */
 Test(store_file_reader_system, closes_no_file)
 {
     sparse_file(&w.b, "whole", MIB);
@@ -68,8 +68,8 @@ static bool is_resident(const uint8_t *at)
     return all;
 }
 
-/* The memory for a read is there before it is begun: the kernel looks for none, nor clears it, in
- * the thread that reads for all. */
+/* The memory for a read is populated before the read begins. So the kernel does not allocate or
+ * clear pages in the reader's thread. */
 Test(store_file_reader_system, reads_into_memory_that_is_there)
 {
     enum { N = 8 };
@@ -98,7 +98,7 @@ Test(store_file_reader_system, reads_into_memory_that_is_there)
     end_world();
 }
 
-/* Ends reads with `result` until a job comes home. */
+/* End reads with `result` until a job completes. */
 static struct nj_file_job *fail_until_home(int32_t result)
 {
     struct nj_file_job *home;
@@ -114,8 +114,8 @@ static struct nj__file *file(void)
     return nj_container_of(w.object, struct nj__file, object);
 }
 
-/* What the system has no memory for is not asked for ever, and the file is as good as before: who
- * wanted it asks again, the workers now. */
+/* A read for which the system lacks memory is not retried endlessly, and the file stays valid. The
+ * job's owner retries it, now with the workers. */
 Test(store_file_reader_system, what_it_cannot_read_now)
 {
     static const int32_t results[] = {-EAGAIN, -ENOMEM, -EINTR};
@@ -149,7 +149,7 @@ Test(store_file_reader_system, what_it_cannot_read_now)
     end_world();
 }
 
-/* Others of the file that wait for their turn go the same way; and what is in memory is lent. */
+/* The other waiting jobs for that file are returned as busy, too. Cached chunks are lent. */
 Test(store_file_reader_system, those_behind_what_it_cannot_read)
 {
     enum { MORE = 5, N = NJ_FILE_READS_CLIENT_MAX + MORE };
@@ -173,7 +173,7 @@ Test(store_file_reader_system, those_behind_what_it_cannot_read)
     end_world();
 }
 
-/* Progress, however slow, is none of that. */
+/* A slow read that makes progress is not returned as busy. */
 Test(store_file_reader_system, a_read_in_many_parts)
 {
     enum { PARTS = PIECE / 4096 };

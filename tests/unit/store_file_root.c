@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How names become files: the root, links by each of the policies, and who may exchange what. */
+/* How names become files: the root, each policy for symbolic links, and which users may replace
+ * files. */
 #include "store_rig.h"
 
 #include "store/file_root.h"
@@ -95,12 +96,12 @@ Test(store_file_root, links_of_the_owner)
     end(&b);
 }
 
-/* Who may write below the root shows nothing that is not theirs. */
+/* A user who may write below the root cannot publish files of other users. */
 Test(store_file_root, links_of_others)
 {
     struct bench b;
     if (geteuid() != 0)
-        cr_skip("who is not root gives nothing away");
+        cr_skip("only root can change the owner of a file");
     begin_with(&b, MIB, NJ_SYMLINKS_OWNER);
     make_links(&b);
     give(&b, "in", 1234);
@@ -118,7 +119,7 @@ Test(store_file_root, links_of_others)
     give(&b, "d", 1234);
     expect_text(&b, "folder/b.txt", "deep");
     give(&b, "chain", 1234);
-    cr_expect_eq(peek(&b, "chain"), NJ_FILE_ABSENT, "what it leads to in the end is ours");
+    cr_expect_eq(peek(&b, "chain"), NJ_FILE_ABSENT, "the target of the last link is ours");
     give(&b, "chain", 0);
     expect_text(&b, "chain", "inside");
     end(&b);
@@ -150,7 +151,7 @@ static void *swap(void *arg)
     return NULL;
 }
 
-/* The check is of what is opened, whatever is put in its place at whatever moment. */
+/* The owner check applies to the file that was opened, even if links are replaced at any moment. */
 Test(store_file_root, links_that_change_under_our_eyes, .timeout = 60)
 {
     static struct swapper s;
@@ -159,7 +160,7 @@ Test(store_file_root, links_that_change_under_our_eyes, .timeout = 60)
     uint32_t n_ok = 0;
 
     if (geteuid() != 0)
-        cr_skip("who is not root gives nothing away");
+        cr_skip("only root can change the owner of a file");
     begin_with(&b, MIB, NJ_SYMLINKS_OWNER);
     write_file(&b, "ours", "ours!!", 6);
     write_file(&b, "theirs", "theirs", 6);
@@ -185,7 +186,7 @@ Test(store_file_root, links_that_change_under_our_eyes, .timeout = 60)
     end(&b);
 }
 
-/* Which folder the root is: its file "f" tells. */
+/* The text of the root's file "f", which identifies the root. */
 static char text_of(struct nj__root *r)
 {
     char c = 0;
@@ -219,7 +220,7 @@ Test(store_file_root, another_root_under_the_same_name)
 struct looker {
     struct nj__root *r;
     _Atomic bool *stop;
-    uint32_t n[2]; /* looks that found the old one, the new one */
+    uint32_t n[2]; /* look-ups that found the old one, the new one */
 };
 
 static void *look_up(void *arg)
@@ -234,8 +235,8 @@ static void *look_up(void *arg)
     return NULL;
 }
 
-/* Two folders change names, again and again, while threads look up what is in the root: each finds
- * the one or the other, and what is there in the end. */
+/* Two folders are renamed to each other's name repeatedly, while threads open files in the root.
+ * Each look-up finds one of the two folders, and at the end the last one. */
 Test(store_file_root, another_root_while_threads_look, .timeout = 60)
 {
     enum { N = 3, ROUNDS = 3000 };
@@ -287,7 +288,7 @@ Test(store_file_root, root_that_becomes_unreadable)
     bool root = geteuid() == 0;
     if (root)
         cr_assert_eq(chmod(scratch, 0755) | seteuid(65534), 0);
-    cr_expect_eq(peek(&b, "a"), NJ_FILE_DENIED, "nor from the cache");
+    cr_expect_eq(peek(&b, "a"), NJ_FILE_DENIED, "and not from the cache either");
     if (root)
         cr_assert_eq(seteuid(0), 0);
     cr_assert_eq(chmod(b.root, 0755), 0);
@@ -330,7 +331,8 @@ Test(store_file_root, siblings)
     set_mtime(&b, "f.br", T - 1);
     set_mtime(&b, "f.gz", T);
     set_mtime(&b, "f.zst", T - T % 1000000000);
-    cr_expect_eq(siblings(&b, "f"), GZIP | ZSTD, "whole seconds come from tools that know no less");
+    cr_expect_eq(siblings(&b, "f"), GZIP | ZSTD,
+                 "tools that set whole seconds know no smaller unit");
     set_mtime(&b, "f.zst", T - T % 1000000000 - 1000000000);
     cr_expect_eq(siblings(&b, "f"), GZIP);
 

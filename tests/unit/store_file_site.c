@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A site over a lane over workers: what requests of several clients get, and when. */
+/* A site over a lane over workers: the responses to requests of several clients, and their order.
+ */
 #include <sched.h>
 
 #include "http/files/file_server.h"
@@ -10,7 +11,7 @@
 TestSuite(store_file_site, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
 
 struct reply {
-    const char *to; /* what the stream was given as */
+    const char *to; /* the name of the stream */
     uint16_t status;
     struct nj_body *body;
 };
@@ -85,7 +86,7 @@ static void end_site(struct world *w)
     end(&w->b);
 }
 
-/* Told apart by the first letter of the name. */
+/* The first letter of the name identifies the client. */
 static struct nj_requester *client_of(const char *who)
 {
     return &world.txns.requester[(int)*who];
@@ -134,8 +135,8 @@ static int show(struct nj_body *body)
     return body->ops->peek(body, 1000, &s);
 }
 
-/* The port has room for one. Its READ is kept, as another thread reads the same: then it has room
- * again, though nothing came back. */
+/* The port has room for one job. Its READ is kept, because another thread reads the same chunk: the
+ * port has room again, although no job completed. */
 Test(store_file_site, a_body_that_was_refused)
 {
     struct world *w = begin_site();
@@ -163,7 +164,7 @@ Test(store_file_site, a_body_that_was_refused)
     for (int i = 0; i < 8; i++)
         poll_site(w);
     cr_expect_eq(w->sh.direct.in[0]->client, client_of("a"), "also a READ is a client's");
-    cr_expect_eq(w->sh.direct.n_in, 1, "nobody asks while it is full");
+    cr_expect_eq(w->sh.direct.n_in, 1, "no READ is submitted while the port is full");
     direct_run_next(&w->sh.direct);
     poll_site(w);
     cr_expect_not_null(w->sh.lane.busy.first);
@@ -191,7 +192,7 @@ static uint16_t status_of(const struct world *w, const char *who)
     return 0;
 }
 
-/* The last of A's gives its place away, while B waits for it: it is asked for again, as B's. */
+/* A's last job is displaced while B waits for the same file: the job is submitted again, as B's. */
 Test(store_file_site, a_displaced_open)
 {
     static const char *const path[] = {"/x", "/y"};
@@ -301,7 +302,7 @@ static void run_down(struct world *w)
     nj_worker_pool_free(w->workers);
 }
 
-/* So many names of its own, and one that others want, too. */
+/* Request `n` files of the client's own, and one that other clients request, too. */
 static void ask_for_many(struct world *w, const char *who, uint32_t n, const char *last)
 {
     static char path[32][16];
@@ -324,8 +325,8 @@ static uint32_t place_of(const struct world *w, const char *who)
     return i;
 }
 
-/* Who asks for a file that another one has asked for after many others has the turn that it has
- * with a file of its own. */
+/* A client that requests a file, which another client has requested behind many others, gets it as
+ * early as a file of its own. */
 Test(store_file_site, a_file_that_two_clients_want)
 {
     struct world *w = begin_queue(64);
@@ -341,7 +342,7 @@ Test(store_file_site, a_file_that_two_clients_want)
     end_site(w);
 }
 
-/* Nor does it lose it to a client whose turn is later. */
+/* The first client does not lose its turn to a client whose turn is later. */
 Test(store_file_site, a_file_that_a_client_with_many_wants)
 {
     struct world *w = begin_queue(64);
@@ -352,7 +353,7 @@ Test(store_file_site, a_file_that_a_client_with_many_wants)
     end_site(w);
 }
 
-/* All places are taken by A and by what B wants of it; then it is A's others that give way. */
+/* The queue is full of A's jobs and one that B shares: another job of A is displaced. */
 Test(store_file_site, a_full_queue)
 {
     struct world *w = begin_queue(8);
@@ -368,7 +369,7 @@ Test(store_file_site, a_full_queue)
     end_site(w);
 }
 
-/* What nobody waits for any more leaves the queue, when the last one has gone. */
+/* A job leaves the queue when its last request was cancelled. */
 Test(store_file_site, requests_that_are_cancelled)
 {
     struct world *w = begin_queue(64);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Readers of two shards over workers and a reader, while files are replaced, rewritten, truncated
- * and deleted, and the disk fails, stops short or takes its time: each body that comes to its end
- * is of one version of its file. NJ_SOAK_S=600 goes on for ten minutes, NJ_SEED for another run.
- */
+/* Readers of two shards with workers and a reader, while files are replaced, rewritten, truncated
+ * and deleted, and the disk fails, reads less or is slow. Each body that reaches its end is of one
+ * version of its file. NJ_SOAK_S=600 runs for ten minutes, NJ_SEED sets another seed. */
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,7 +23,7 @@
 #define LARGEST     (24ull * MIB)
 #define SMALLEST    (17ull * MIB)  /* not whole */
 #define N_FEW       250u           /* bodies without NJ_SOAK_S */
-#define LENT_LEAST  (128ull * MIB) /* chunks that may be lent whatever the budget is */
+#define LENT_LEAST  (128ull * MIB) /* chunks that may be lent for any budget */
 
 /* --- a disk with faults, in place of io_uring.c ---------------------------------------------- */
 
@@ -111,18 +109,17 @@ void nj__uring_wake(struct nj__uring *r)
 static struct bench b;
 static _Atomic bool is_over;
 static uint64_t n_versions;
-/* Begins and ends of rewrites in place, by file: odd while it is rewritten. What is opened
- * meanwhile is of two versions if the rewriter rests for long enough, as that is how the file is.
- */
+/* Count of begins and ends of rewrites in place, by file: odd during a rewrite. A file that is
+ * opened during a rewrite has bytes of two versions, if the rewriter pauses for long enough. */
 static _Atomic uint32_t rewrites[FILES];
 
-/* A word says of which version it is, and where it stands. */
+/* A word contains its version and its offset. */
 static uint64_t word_of(uint64_t version, uint64_t offset)
 {
     return version << 32 | offset;
 }
 
-/* What only one thread has is not watched: these loops are most of the work. */
+/* Memory of one thread only is not instrumented: these loops are most of the work. */
 #define UNWATCHED __attribute__((no_sanitize("thread", "address"), noinline))
 
 UNWATCHED static void fill_words(uint64_t *words, uint64_t n, uint64_t version, uint64_t at)
@@ -178,7 +175,7 @@ static void change_one(struct nj_prng *prng)
     case 1:
         cr_assert(truncate(path, (off_t)(n_bytes / 2)) == 0 || errno == ENOENT);
         return;
-    case 2: { /* in place, which nobody should do */
+    case 2: { /* in place, which users should not do */
         int fd = open(path, O_RDWR);
         if (fd < 0)
             return;
@@ -189,7 +186,7 @@ static void change_one(struct nj_prng *prng)
         close(fd);
         return;
     }
-    default: { /* as it should be */
+    default: { /* by rename(), as recommended */
         int fd = open(other, O_RDWR | O_CREAT | O_TRUNC, 0644);
         cr_assert_geq(fd, 0);
         fill_file(fd, ++n_versions, n_bytes);
@@ -205,7 +202,7 @@ struct body {
     struct nj_file_job job;
     struct nj_file_object *object;
     uint64_t version, at, end;
-    uint32_t file, rewrites; /* of it when it was asked for */
+    uint32_t file, rewrites; /* of the file when it was requested */
     bool is_mixed;           /* opened while it was rewritten */
 };
 

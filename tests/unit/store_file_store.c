@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A store over a real folder in /tmp: what may be opened, what is kept, and what change does. */
+/* A store over a real folder in /tmp: which files it opens and keeps, and the effect of changes. */
 #include "store_rig.h"
 
 TestSuite(store_file_store, .fini = scratch_remove);
@@ -56,8 +56,8 @@ Test(store_file_store, unreadable)
     end(&b);
 }
 
-/* Writes that follow each other within one tick of the file clock, all of the same size.
- * (Linux 6.13 and later tell them apart by themselves on the usual file systems.) */
+/* Writes within one tick of the file clock, all of the same size. (Linux 6.13 and later give them
+ * different times on the usual file systems.) */
 Test(store_file_store, sees_every_change)
 {
     struct bench b;
@@ -129,7 +129,7 @@ Test(store_file_store, budget)
         cr_assert_leq(nj_file_store_count_held_objects(b.store), 10);
     }
     cr_expect_eq(nj_file_store_count_held_objects(b.store), 10);
-    /* Larger than the budget: served, not kept, and nothing else suffers. */
+    /* Larger than the budget: served, not kept, and without effect on other files. */
     sparse_file(&b, "huge", 2 * MIB);
     cr_expect_eq(peek(&b, "huge"), NJ_FILE_OK);
     cr_expect_eq(nj_file_store_count_held_objects(b.store), 10);
@@ -162,7 +162,7 @@ Test(store_file_store, boundary_of_whole)
     end(&b);
 }
 
-/* What peers hold of whole files is bounded: to 256 MiB beyond the cache. */
+/* The memory of whole files that peers hold is bounded: to 256 MiB beyond the cache. */
 Test(store_file_store, what_is_lent_is_bounded)
 {
     enum { N = 20 };
@@ -207,7 +207,8 @@ static struct rlimit take_descriptors(void)
     return limit;
 }
 
-/* Descriptors run out: an error that passes, and those the cache keeps are given up first. */
+/* Without free descriptors an open fails temporarily. The store closes descriptors of cached files
+ * first. */
 Test(store_file_store, descriptors_run_out)
 {
     struct bench b;
@@ -249,8 +250,8 @@ static bool touch(struct bench *b, uint32_t i)
     return stats(b)->chunk_hits > n;
 }
 
-/* When descriptors run out, most of what is in memory of large files stays there, and all that was
- * asked for again; a file that is being read goes on to be shared. */
+/* Without free descriptors most cached chunks of large files stay, and all chunks that were
+ * requested again. A file that is being read stays shared. */
 Test(store_file_store, few_descriptors_are_given_up)
 {
     enum { N = 40, GIVEN_UP = 8 };
@@ -276,7 +277,7 @@ Test(store_file_store, few_descriptors_are_given_up)
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     for (uint32_t i = 0; i < N; i++) {
         bool is_hit = touch(&b, i);
-        cr_expect(i % 2 || is_hit, "%u was asked for twice", i);
+        cr_expect(i % 2 || is_hit, "%u was requested twice", i);
         n_hits += is_hit;
     }
     cr_expect_eq(n_hits, N - GIVEN_UP);
@@ -287,9 +288,8 @@ Test(store_file_store, few_descriptors_are_given_up)
     end(&b);
 }
 
-/* Of 128 descriptors a quarter is others', and an eighth of the rest is for files that are not
- * kept.
- */
+/* Of 128 descriptors a quarter is for other uses, and an eighth of the rest is for files outside
+ * the cache. */
 Test(store_file_store, open_files_that_are_kept)
 {
     enum { N = 100 };
@@ -309,7 +309,7 @@ Test(store_file_store, open_files_that_are_kept)
     end(&b);
 }
 
-/* However many large files are being read, there is a descriptor to look at another one with. */
+/* While large files are read, in any number, a descriptor is left to check another file. */
 Test(store_file_store, large_files_leave_descriptors)
 {
     enum { N = 100 };
@@ -388,7 +388,7 @@ static int next_after_large(uint32_t n_threads, enum nj_symlinks symlinks)
     return next;
 }
 
-/* Each thread may have some of those that are left. */
+/* Each thread may use some of the remaining descriptors. */
 Test(store_file_store, descriptors_of_threads)
 {
     cr_expect_eq(next_after_large(0, NJ_SYMLINKS_BENEATH), 800 - 96);
@@ -399,7 +399,7 @@ Test(store_file_store, descriptors_of_threads)
     cr_expect_eq(next_after_large(2, NJ_SYMLINKS_OWNER), 800 - 164, "a walk over links");
 }
 
-/* Its disk is free again when its name was asked for in vain. */
+/* A deleted file is closed when a request does not find its name. */
 Test(store_file_store, what_is_gone_is_not_kept)
 {
     struct bench b;

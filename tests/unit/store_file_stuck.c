@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads of one store, of which one is stuck in a system call: what others do meanwhile. */
+/* Threads of one store, one of which is stuck in a system call: the work of the others meanwhile.
+ */
 #include "stuck_rig.h"
 
 #include "base/compiler.h"
@@ -7,7 +8,7 @@
 
 TestSuite(store_file_stuck, .init = start_stuck, .fini = scratch_remove, .timeout = 60);
 
-/* All that does not need these very bytes goes on. */
+/* Jobs that do not need the same bytes complete. */
 Test(store_file_stuck, a_read_holds_up_nobody_else)
 {
     struct bench b;
@@ -46,7 +47,7 @@ Test(store_file_stuck, a_read_holds_up_nobody_else)
     end(&b);
 }
 
-/* Those who came for the same hear of it, too. */
+/* Jobs that wait for the same chunk fail, too. */
 Test(store_file_stuck, a_read_that_fails)
 {
     struct bench b;
@@ -68,7 +69,8 @@ Test(store_file_stuck, a_read_that_fails)
     end(&b);
 }
 
-/* A disk that failed once: those who read then hear of it, the next OPEN is one of a good file. */
+/* A disk that failed once: the jobs that read then fail, and the next OPEN returns a new file
+ * object. */
 Test(store_file_stuck, an_open_after_a_read_that_failed)
 {
     struct bench b;
@@ -80,7 +82,7 @@ Test(store_file_stuck, an_open_after_a_read_that_failed)
     struct other other = {.job = read_of(o, 0)};
     begin_other(&other, &b, "pread", false);
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    cr_expect_eq(b.job.object, o, "it is kept");
+    cr_expect_eq(b.job.object, o, "it stays cached");
     nj_ref_put(&b.job.object->ref);
     cr_expect_eq(end_other(&other, true), NJ_FILE_BROKEN);
 
@@ -100,8 +102,8 @@ static void fail_preads(uint32_t n, int err)
     pread_errno = err;
 }
 
-/* Memory that the system lacks is waited for; when there is none for long, the next READ of the
- * file is as good as ever. A disk that fails ends it. */
+/* The store retries a read for which the system lacks memory. When the retries are used up, the
+ * next READ of the file starts again. A disk error breaks the file. */
 Test(store_file_stuck, a_read_that_the_system_has_no_memory_for)
 {
     struct bench b;
@@ -130,7 +132,7 @@ Test(store_file_stuck, a_read_that_the_system_has_no_memory_for)
     end(&b);
 }
 
-/* Whoever reads in large chunks does not wait for a small one, nor the other way round. */
+/* A READ of a large chunk does not wait for a small one, nor a small one for a large one. */
 Test(store_file_stuck, pieces_of_other_sizes)
 {
     struct bench b;
@@ -152,14 +154,15 @@ Test(store_file_stuck, pieces_of_other_sizes)
     end(&b);
 }
 
-/* Both read the file; the second one to be done takes what the first one has put into the cache. */
+/* Two threads read the file; the second one to finish uses the object that the first one has
+ * cached. */
 Test(store_file_stuck, two_open_the_same)
 {
     struct bench b;
     begin(&b, 64 * MIB);
     write_file(&b, "f", "text", 4);
     wait_for_tick(&b, "f");
-    cr_assert_eq(chmod(at(&b, "f"), 0600), 0); /* what the cache has is no longer good */
+    cr_assert_eq(chmod(at(&b, "f"), 0600), 0); /* the cached object is no longer valid */
     struct stat st;
     cr_assert_eq(stat(at(&b, "f"), &st), 0);
     atomic_store(&wall_ns,
@@ -206,7 +209,7 @@ Test(store_file_stuck, two_open_what_changes)
     end(&b);
 }
 
-/* Of a file that was changed in this tick nothing is read before it is over, by no thread. */
+/* No thread reads a file that was changed in the current tick before the tick ends. */
 
 Test(store_file_stuck, each_waits_for_the_tick)
 {
@@ -239,7 +242,7 @@ static void set_mode(struct bench *b, mode_t mode)
     cr_assert_eq(chmod(at(b, "f"), mode), 0);
 }
 
-/* With the mtime that `st` tells. */
+/* Change the content, and set the mtime of `st`. */
 static void rewrite(struct bench *b, const struct stat *st)
 {
     int fd = open(at(b, "f"), O_WRONLY);
@@ -249,8 +252,8 @@ static void rewrite(struct bench *b, const struct stat *st)
     set_mtime(b, "f", (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec);
 }
 
-/* A look from before a change of permissions that comes late: it is taken again, and does not make
- * the change one that is still to come, which would explain a rewrite. */
+/* An fstat() result from before a change of permissions is used late: fstat() is called again. The
+ * change does not count as one that is still to come, which would explain a rewrite. */
 Test(store_file_stuck, late_looks)
 {
     struct bench b;
@@ -273,8 +276,8 @@ Test(store_file_stuck, late_looks)
     end(&b);
 }
 
-/* One thread has read what was rewritten; another one, late, has seen the permissions that were
- * changed before. The first one's look must not pass because of that. */
+/* One thread has read rewritten bytes. Another thread sees the earlier change of permissions late.
+ * The first thread's check must not pass because of that. */
 Test(store_file_stuck, a_late_look_beside_a_rewrite)
 {
     struct bench b;
@@ -296,7 +299,8 @@ Test(store_file_stuck, a_late_look_beside_a_rewrite)
     end(&b);
 }
 
-/* A rewrite that one thread has seen is the end for the other one, whose look came before. */
+/* After one thread has seen a rewrite, the READ of the other thread fails, whose fstat() was
+ * earlier. */
 Test(store_file_stuck, a_late_look_at_a_changed_file)
 {
     struct bench b;
@@ -349,7 +353,7 @@ static int fd_of(struct nj_file_object *o)
     return nj_container_of(o, struct nj__file, object)->fd;
 }
 
-/* A close(2) that does not return keeps no other file open. */
+/* A close(2) that blocks does not delay the close of other files. */
 Test(store_file_stuck, a_file_that_is_being_closed)
 {
     struct bench b;
@@ -395,11 +399,11 @@ Test(store_file_stuck, a_look_at_the_root)
     end(&b);
 }
 
-/* While a thread is in a system call, another one does jobs. */
+/* One thread runs jobs while another one is in a system call. */
 static struct {
     struct nj_file_store *store;
     struct nj_file_object *large;
-    struct nj_file_chunk *first; /* of it, held, so that others bury nothing */
+    struct nj_file_chunk *first; /* a reference to it, so that other threads do not free it */
     sem_t ask, done;
     bool stop;
     struct {
@@ -509,7 +513,7 @@ static void work(struct bench *b)
     atomic_fetch_add(&coarse_ahead_s, 17);
     nj_file_store_run_housekeeping(b->store);
     cr_assert_eq(truncate(at(b, "whole"), 100000), 0);
-    cr_expect_eq(peek(b, "whole"), NJ_FILE_OK); /* and the memory of the old one goes */
+    cr_expect_eq(peek(b, "whole"), NJ_FILE_OK); /* and the memory of the old object is freed */
     cr_assert_eq(unlink(at(b, "whole")), 0);
     cr_expect_eq(peek(b, "whole"), NJ_FILE_ABSENT);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Threads that do random jobs of one store, while another one changes the files. Every job ends;
- * what is read is of one version, right after OPEN and ever after; nothing is lost, and no limit is
- * passed. NJ_TEST_SEED runs a seed again, as far as the threads take turns in the same way.
- */
+/* Threads run random jobs of one store, while another thread changes the files. Every job
+ * completes. All bytes of an object are of one version, right after OPEN and later. No memory is
+ * lost, and no limit is exceeded. NJ_TEST_SEED runs a seed again, as far as the threads are
+ * scheduled in the same order. */
 #include "store_rig.h"
 
 #include <sched.h>
@@ -29,7 +28,7 @@ static uint64_t seed_of_test(void)
     return seed;
 }
 
-/* In a system call, others have their turn now and then. */
+/* Yield to other threads in some system calls. */
 static _Thread_local struct nj_prng turns;
 
 static void let_others_on(const char *call)
@@ -54,7 +53,7 @@ struct tree {
 
 struct large {
     struct nj_file_object *object;
-    uint64_t version; /* 0: not known yet */
+    uint64_t version; /* 0: not yet known */
 };
 
 #define LARGE_HELD 1u
@@ -75,7 +74,7 @@ static void path_of(const struct tree *t, char out[PATH_MAX], const char *name)
     snprintf(out, PATH_MAX, "%s/%s", t->root, name);
 }
 
-/* What changes the files. A version is put in place by rename(), or loses pages at its end. */
+/* The writer. A version is put in place by rename(), or loses pages at its end. */
 
 static void write_words(int fd, uint64_t version, uint32_t n)
 {
@@ -163,7 +162,7 @@ struct changer {
     struct nj_prng prng;
 };
 
-/* One change for so many jobs; those who are ahead wait for the others. */
+/* One change per so many jobs; threads that are ahead wait for the others. */
 #define JOBS_TO_CHANGE 8u
 #define JOBS_AHEAD     64u
 
@@ -184,7 +183,7 @@ static void *change_all(void *arg)
     return NULL;
 }
 
-/* What looks at them. */
+/* Checks of the bytes. */
 
 /* The version of a small file, all of whose words are the same. */
 static uint64_t version_of(const struct nj_file_object *o)

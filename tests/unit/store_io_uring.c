@@ -102,8 +102,7 @@ Test(store_io_uring, past_the_page_cache)
     stop();
 }
 
-/* Who looks again and again, as it has other work, sees the end of a read without waiting for it.
- */
+/* A thread that polls between other work gets the end of a read without waiting for it. */
 Test(store_io_uring, seen_without_waiting)
 {
     uint8_t *out = nj__arena_take(arena, PIECE);

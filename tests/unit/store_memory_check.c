@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A cache larger than the memory there is. */
+/* A cache that is larger than the available memory. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

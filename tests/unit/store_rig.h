@@ -101,7 +101,7 @@ static inline void expect_text(struct bench *b, const char *name, const char *wa
     nj_ref_put(&b->job.object->ref);
 }
 
-/* A READ; its chunk, if there is one, covers the first byte that was asked for. */
+/* A READ; its chunk, if there is one, covers the first requested byte. */
 static inline enum nj_file_result read_job(struct bench *b, struct nj_file_object *o,
                                            uint64_t offset, uint32_t n)
 {
@@ -113,7 +113,7 @@ static inline enum nj_file_result read_job(struct bench *b, struct nj_file_objec
     return b->job.result;
 }
 
-/* The byte at `offset` of what the last READ got. */
+/* The byte at `offset` in the result of the last READ. */
 static inline const uint8_t *byte_at(const struct bench *b, uint64_t offset)
 {
     return b->job.chunk->bytes + (offset - b->job.chunk->offset);
@@ -125,7 +125,7 @@ static inline void set_mtime(struct bench *b, const char *name, int64_t ns)
     cr_assert_eq(utimensat(AT_FDCWD, at(b, name), ts, 0), 0);
 }
 
-/* Until `name`, which nobody changes, is no longer as good as just changed. */
+/* Wait until the last change of `name` is not recent any more. */
 static inline void wait_for_tick(struct bench *b, const char *name)
 {
     bool is_racy;
@@ -137,7 +137,7 @@ static inline void wait_for_tick(struct bench *b, const char *name)
     } while (is_racy);
 }
 
-/* 32 MiB of nothing but "mark" in the middle, of long ago. */
+/* An old file of 32 MiB of zeros with "mark" in the middle. */
 static inline struct nj_file_object *open_large(struct bench *b, const char *name)
 {
     sparse_file(b, name, 2 * NJ_OBJECT_IN_MEMORY_MAX);

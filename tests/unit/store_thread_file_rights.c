@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a thread may read that has the rights of others. As root; else there is nothing to take. */
+/* The file access of a thread with the rights of another user. Needs root, which has rights to
+ * drop. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -81,11 +82,11 @@ Test(store_thread_file_rights, of_others)
     for (unsigned i = 0; i < N; i++) {
         bool all = i == 2 || i == 3;
         cr_expect_eq(there[i], all || !root ? 0 : EACCES, "%s: %s", names[i], strerror(there[i]));
-        cr_expect_eq(here[i], 0, "other threads are as they were: %s", names[i]);
+        cr_expect_eq(here[i], 0, "other threads are unchanged: %s", names[i]);
     }
 }
 
-/* Calls of this thread that change its rights; the functions below stand before those of libc. */
+/* Calls of this thread that change its rights; the functions below replace those of libc. */
 static _Thread_local unsigned n_changes;
 
 int setfsuid(uid_t uid)
@@ -153,14 +154,14 @@ static void *job_and_handler(void *arg)
     return NULL;
 }
 
-/* Some threads are in a job while others are in a handler. */
+/* Some threads run a job while others run a handler. */
 Test(store_thread_file_rights, back_and_forth, .timeout = 60)
 {
     static const gid_t some[] = {0, 1234, 4321};
     pthread_t thread[THREADS];
 
     if (geteuid() != 0)
-        cr_skip("who is not root gives nothing up");
+        cr_skip("only root can drop rights");
     make_files();
     cr_assert_eq(setgroups(3, some), 0);
     at_start = look();
@@ -183,7 +184,7 @@ static void drop(uint32_t cap)
     cr_assert_eq(syscall(SYS_capset, &header, o.caps), 0);
 }
 
-/* What makes the system refuse. */
+/* Causes of a refusal by the system. */
 static const struct {
     const char *what;
     uint32_t cap; /* taken away, or 0 */
@@ -194,7 +195,7 @@ static const struct {
     {"capabilities stay", 0, SECBIT_NO_SETUID_FIXUP},
 };
 
-/* Nothing is looked up then, and nothing has changed. */
+/* Names are not looked up then, and the rights are unchanged. */
 static void *refused(void *arg)
 {
     unsigned i = *(unsigned *)arg;
@@ -225,14 +226,14 @@ Test(store_thread_file_rights, when_the_system_refuses)
     static const gid_t some[] = {0, 1234, 4321};
 
     if (geteuid() != 0)
-        cr_skip("who is not root gives nothing up");
+        cr_skip("only root can drop rights");
     make_files();
     cr_assert_eq(setgroups(3, some), 0);
     for (unsigned i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
         run_on_thread(refused, &i);
 }
 
-/* Names are looked up with the rights of others, what is open is read with any. */
+/* Names are looked up with the other user's rights; open files are read with any rights. */
 static void *store_of_others(void *arg)
 {
     struct nj_file_store_options o = {.root = scratch, .cache_bytes = 1 << 20, .drop_rights = true};
@@ -266,14 +267,14 @@ static void *store_of_others(void *arg)
 Test(store_thread_file_rights, jobs_of_a_store)
 {
     if (geteuid() != 0)
-        cr_skip("who is not root gives nothing up");
+        cr_skip("only root can drop rights");
     make_files();
     cr_assert_eq(truncate(at("open/all"), NJ_OBJECT_IN_MEMORY_MAX + 1), 0);
     run_on_thread(store_of_others, NULL);
 }
 
-/* A handler that becomes another user for a moment, or sets groups: libc does it to all threads,
- * and what a thread had given up it has again. */
+/* A handler temporarily becomes another user, or sets groups: libc applies that to all threads, and
+ * a thread gets back the rights that it had dropped. */
 static const struct {
     const char *what;
     bool with_job_before;
@@ -314,7 +315,7 @@ Test(store_thread_file_rights, a_moment_as_another_user, .timeout = 60)
     static const gid_t some[] = {0, 1234, 4321};
 
     if (geteuid() != 0)
-        cr_skip("who is not root gives nothing up");
+        cr_skip("only root can drop rights");
     make_files();
     cr_assert_eq(setgroups(3, some), 0);
     at_start = look();
@@ -347,7 +348,7 @@ static void *jobs_and_groups(void *arg)
             cr_assert(nj_file_rights_drop());
         if (i == 0) {
             read_all(err);
-            cr_expect_eq(err[1], EACCES, "of a group that others are not in");
+            cr_expect_eq(err[1], EACCES, "of a group without the other user");
         }
         nj_file_rights_restore();
         struct own now = look();
@@ -362,7 +363,7 @@ Test(store_thread_file_rights, other_groups_meanwhile, .timeout = 60)
     pthread_t thread;
 
     if (geteuid() != 0)
-        cr_skip("who is not root gives nothing up");
+        cr_skip("only root can drop rights");
     make_files();
     cr_assert_eq(setgroups(3, some), 0);
     sem_init(&go, 0, 0);
@@ -398,7 +399,7 @@ Test(store_thread_file_rights, root_in_the_middle_of_a_job, .timeout = 60)
     char err[256];
 
     if (geteuid() != 0)
-        cr_skip("who is not root gives nothing up");
+        cr_skip("only root can drop rights");
     make_files();
     cr_assert_eq(nj_file_store_open(&o, &stuck.store, err, sizeof err), 0, "%s", err);
     for (int list = 0; list < 2; list++) {
@@ -428,5 +429,5 @@ Test(store_thread_file_rights, reach)
     cr_expect_eq(nj_file_rights_can_reach(scratch), !root);
     cr_assert_eq(chmod(scratch, 0711), 0);
     cr_expect(nj_file_rights_can_reach(scratch));
-    cr_expect(nj_file_rights_can_reach("/nowhere"), "that is told elsewhere");
+    cr_expect(nj_file_rights_can_reach("/nowhere"), "another check reports that");
 }

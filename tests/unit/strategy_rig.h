@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Strategies on one thread: the test is the executor, and runs what other threads would have run
- * when it likes. Every order of many threads: tests/explore.
- */
+/* Strategies on one thread. The test is the executor, and decides when to run what other threads
+ * would run. tests/explore covers every order of many threads. */
 #ifndef NJ_TESTS_UNIT_STRATEGY_RIG_H
 #define NJ_TESTS_UNIT_STRATEGY_RIG_H
 
@@ -42,7 +40,7 @@ struct world {
     unsigned n_queued, n_execute, n_try, n_waiting, n_started;
     struct nj_task *handed; /* to a waiting thread that has not begun */
     bool refuses, hasty;    /* hasty: a waiting thread begins inside of try_execute() */
-    bool is_more;           /* what has_more() says, where it is asked */
+    bool is_more;           /* the return value of has_more() */
     void (*at_has_more)(struct world *w);
     unsigned n_stopped, n_posted;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads of one store, of which one is stuck in a system call. */
+/* Threads of one store, one of which is stuck in a system call. */
 #ifndef NJ_TESTS_STUCK_RIG_H
 #define NJ_TESTS_STUCK_RIG_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pool that every other test with mbufs leans on. */
+/* The mbuf pool of all other tests. */
 #include <criterion/criterion.h>
 
 #include "support/mbuf_env.h"

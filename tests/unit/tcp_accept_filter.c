@@ -76,6 +76,6 @@ Test(tcp_accept_filter, cookies)
     STATE(&w, ESTABLISHED);
     n_asked = 0;
     SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 10);
-    cr_expect_eq(n_asked, 0, "who is in is not asked again");
+    cr_expect_eq(n_asked, 0, "the filter is not called for an open connection");
     nj_dsl_fini(&w);
 }

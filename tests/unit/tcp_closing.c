@@ -25,7 +25,7 @@ Test(tcp_closing, we_close_first)
     nj_dsl_fini(&w);
 }
 
-/* RFC 9293 3.6 figure 12, the other side; sentence 113 */
+/* RFC 9293 3.6 figure 12, seen by the other end; sentence 113 */
 Test(tcp_closing, peer_closes_first)
 {
     struct world w;
@@ -173,7 +173,8 @@ Test(tcp_closing, simultaneous_close)
     nj_dsl_fini(&w);
 }
 
-/* The peer's FIN comes while ours waits behind text that may not be sent yet. */
+/* The peer's FIN arrives while our FIN waits behind data that the send window does not allow yet.
+ */
 Test(tcp_closing, fin_waits_behind_a_closed_window)
 {
     struct world w;
@@ -252,7 +253,8 @@ Test(tcp_closing, orphan_resets_on_new_text)
     nj_dsl_fini(&w);
 }
 
-/* A peer that keeps its window closed and answers every probe cannot keep an orphan for ever. */
+/* An orphan whose peer keeps its window closed and answers every probe ends after a limited time.
+ */
 Test(tcp_closing, orphan_with_a_closed_window)
 {
     struct world w;
@@ -304,7 +306,7 @@ Test(tcp_closing, orphan_with_a_reader_of_single_bytes)
     }
 }
 
-/* An orphan finishes what was queued, through losses, in order. */
+/* An orphan sends all queued data in order, in spite of losses. */
 Test(tcp_closing, orphan_finishes)
 {
     struct world w;

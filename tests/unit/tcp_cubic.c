@@ -92,7 +92,7 @@ Test(tcp_cubic, curve)
                           w);
             }
     for (uint64_t t = 1; t < (uint64_t)1 << 62;
-         t *= 2) /* the largest stands for an unlimited time */
+         t *= 2) /* the largest value means an unlimited time */
         cr_assert_leq(nj__cubic_window(NJ_CC_CWND_MAX, 1, t, 65535), NJ_CC_CWND_MAX);
     cr_expect_eq(nj__cubic_window(MSS, 0, (uint64_t)1 << 62, 216), NJ_CC_CWND_MAX);
 }
@@ -238,11 +238,12 @@ Test(tcp_cubic, unused_window_stops_the_clock)
     ack_clock(&u, later, 3 * NJ_SEC);
     cr_expect_eq(t.cwnd, u.cwnd);
 
-    nj_cc_cubic.idle(&u, later, NJ_SEC); /* the same for a silence that left the window as it was */
+    nj_cc_cubic.idle(&u, later, NJ_SEC); /* an idle time that does not change the window */
     cr_expect_eq(u.cwnd, 10 * MSS);
 }
 
-/* Sentence 84; RFC 9438 4.9.2: as if nothing had been lost, even though a new epoch has begun. */
+/* Sentence 84; RFC 9438 4.9.2: undo restores the state before the loss, also after a new epoch has
+ * begun. */
 Test(tcp_cubic, undo)
 {
     for (unsigned rto = 0; rto < 2; rto++)
@@ -300,7 +301,7 @@ Test(tcp_cubic, idle_restart)
     cr_expect(t.cwnd > 99 * MSS && t.cwnd < 101 * MSS, "%u", t.cwnd);
 }
 
-/* 2^30 is the end, whatever is acknowledged and however many days it takes. */
+/* The window does not exceed 2^30, for any number of acknowledged bytes and of days. */
 Test(tcp_cubic, ceiling_and_days)
 {
     struct nj_tcb t = after_loss(100);

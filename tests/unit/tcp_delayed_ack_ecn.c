@@ -6,7 +6,8 @@
 #define E  NJ_TCP_ECE
 #define CE NJ_ECN_CE
 
-/* Use up the quick ACKs with full segments of `len`. Returns where the next byte stands. */
+/* Use up the quick ACKs with full segments of `len`. Returns the sequence number of the next byte.
+ */
 static uint32_t talk(struct world *w, uint32_t len)
 {
     uint32_t seq = 1;
@@ -53,7 +54,8 @@ Test(tcp_delayed_ack_ecn, quick_after_a_silence)
     nj_dsl_fini(&w);
 }
 
-/* The ACK of a request is delayed to be carried by the response, whatever the request's length. */
+/* The ACK of a request is delayed, so that the response can carry it, for each length of the
+ * request. */
 Test(tcp_delayed_ack_ecn, what_is_pushed_or_short_waits)
 {
     struct world w;
@@ -111,9 +113,9 @@ Test(tcp_delayed_ack_ecn, at_once)
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     SEND(&w, .flags = A | P, .seq = 201, .ack = 1, .len = 10);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
-    SEND(&w, .flags = A | P, .seq = 1, .ack = 1, .len = 100); /* one hole, not the other */
+    SEND(&w, .flags = A | P, .seq = 1, .ack = 1, .len = 100); /* one of two holes */
     EXPECT(&w, .flags = A, .seq = 1, .ack = 111);
-    SEND(&w, .flags = A | P, .seq = 111, .ack = 1, .len = 10); /* a part of the other */
+    SEND(&w, .flags = A | P, .seq = 111, .ack = 1, .len = 10); /* a part of the second hole */
     EXPECT(&w, .flags = A, .seq = 1, .ack = 121);
     SEND(&w, .flags = A | P, .seq = 121, .ack = 1, .len = 80);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 211);

@@ -123,7 +123,7 @@ Test(tcp_flow_table, agrees_with_an_array)
             used += t.pool[k].n_used;
         n_full += used > N / 2;
     }
-    cr_expect_gt(n_full, 1000, "the table was never full enough to tell");
+    cr_expect_gt(n_full, 1000, "the table was never full enough for this test");
     fini(&t);
 }
 
@@ -144,7 +144,7 @@ Test(tcp_flow_table, sizes)
     nj_tcp_fini(&tcp);
 }
 
-/* All bytes enter the hash; for IPv4 those after the prefix. */
+/* The hash depends on all bytes; for IPv4 on those after the prefix. */
 static void hash_depends(struct nj_tuple a)
 {
     struct table t;

@@ -30,7 +30,8 @@ static void acks(struct nj_tcb *t, uint32_t n, uint32_t rtt_us)
     }
 }
 
-/* A whole round: what was in flight when it began. Returns the number of acknowledgments. */
+/* A whole round: it ends when all data in flight at its begin is acknowledged. Returns the number
+ * of acknowledgments. */
 static uint32_t round_trip(struct nj_tcb *t, uint32_t rtt_us)
 {
     uint32_t end = hystart.running ? hystart.round_end : t->snd_nxt;
@@ -70,7 +71,8 @@ Test(tcp_hystart, threshold)
     }
 }
 
-/* Less than N_RTT_SAMPLE samples prove nothing; an ACK without a sample is none. */
+/* With less than N_RTT_SAMPLE samples there is no decision. An ACK without a sample does not count.
+ */
 Test(tcp_hystart, needs_eight_samples)
 {
     struct nj_tcb t = fresh();
@@ -87,8 +89,8 @@ Test(tcp_hystart, needs_eight_samples)
     cr_expect_not(hystart.in_css, "the last round had no minimum");
 }
 
-/* In conservative slow start the window grows by a quarter of what is acknowledged; after five
- * rounds, the one it began in included, ssthresh is where the window is. */
+/* In conservative slow start the window grows by a quarter of the acknowledged bytes. After five
+ * rounds, the one in which it began included, ssthresh is set to the window. */
 Test(tcp_hystart, conservative_slow_start_ends)
 {
     struct nj_tcb t = fresh();
@@ -106,7 +108,7 @@ Test(tcp_hystart, conservative_slow_start_ends)
     cr_expect_eq(t.ssthresh, t.cwnd);
 }
 
-/* The delay falls below what it was when conservative slow start began: it was jitter. */
+/* The delay falls below its value at the begin of conservative slow start: it was jitter. */
 Test(tcp_hystart, resumes)
 {
     struct nj_tcb t = fresh();

@@ -68,8 +68,9 @@ Test(tcp_idle_shrink_keepalive, keepalive_of_the_peer)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 116; RFC 9293 3.8.4: a segment dropped in step one of 3.10.7.4 is no answer. A blind
- * attacker must neither keep a dead connection alive nor trigger its probes. */
+/* Sentence 116; RFC 9293 3.8.4: a segment dropped in step one of 3.10.7.4 does not count as an
+ * answer to a probe. A blind attacker must not keep a dead connection alive. It must not trigger
+ * keepalive probes either. */
 Test(tcp_idle_shrink_keepalive, keepalive_and_segments_out_of_place)
 {
     static const struct dsl_seg stray[] = {
@@ -143,8 +144,8 @@ Test(tcp_idle_shrink_keepalive, gives_back_and_takes_again)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 81; RFC 5681 4.1: a large window does not survive an idle time, whether the connection
- * still had its struct nj_xfer or not. */
+/* Sentence 81; RFC 5681 4.1: an idle time reduces a large window, with and without a struct
+ * nj_xfer. */
 Test(tcp_idle_shrink_keepalive, window_restarts)
 {
     for (unsigned secs = 0; secs < 20; secs += 10) {
@@ -236,7 +237,7 @@ Test(tcp_idle_shrink_keepalive, abort_of_an_idle_one)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 115: 100,000 connections, idle in between, ended in every way, leak nothing. */
+/* Sentence 115: 100,000 connections, with idle times, that end in every way, leak nothing. */
 Test(tcp_idle_shrink_keepalive, a_hundred_thousand, .timeout = 100)
 {
     struct world w;
@@ -268,7 +269,7 @@ Test(tcp_idle_shrink_keepalive, a_hundred_thousand, .timeout = 100)
             nj_dsl_run(&w, 3 * SEC);
             nj_dsl_abort(&w);
             break;
-        case 3: /* with a hole in what it sent */
+        case 3: /* with a hole in the sent data */
             SEND(&w, .flags = A, .seq = 101, .ack = 1, .len = 50, .sack = {{1461, 3001}});
             SEND(&w, .flags = R, .seq = 1);
             break;

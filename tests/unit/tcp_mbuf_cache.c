@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The mbuf cache: no mbuf is handed out twice, the last ones of the pool are usable, all are
- * returned. */
+/* The mbuf cache: it hands out no mbuf twice, makes the last mbufs of the pool usable, and returns
+ * all of them. */
 #include <criterion/criterion.h>
 
 #include "support/mbuf_env.h"

@@ -66,7 +66,8 @@ Test(tcp_newreno, loss_and_time_out)
 {
     struct nj_tcb t = fresh(20 * MSS);
     nj_cc_newreno.lost(&t, 0);
-    cr_expect_eq(t.ssthresh, 5 * MSS, "what limited transmit sent beyond cwnd does not count");
+    cr_expect_eq(t.ssthresh, 5 * MSS,
+                 "segments that limited transmit sent beyond cwnd do not count");
     t.cwnd = 30 * MSS;
     nj_cc_newreno.lost(&t, 0);
     cr_expect_eq(t.ssthresh, 10 * MSS);
@@ -82,7 +83,7 @@ Test(tcp_newreno, loss_and_time_out)
     cr_expect_eq(t.cwnd, 4 * MSS);
 }
 
-/* RFC 5681 3.1 with RFC 3465 2.1: a segment for each window, however it is acknowledged. */
+/* RFC 5681 3.1 with RFC 3465 2.1: cwnd grows by one segment per window, for any number of ACKs. */
 Test(tcp_newreno, avoidance_counts_bytes)
 {
     struct nj_tcb t = fresh(0);
@@ -99,7 +100,7 @@ Test(tcp_newreno, avoidance_counts_bytes)
     cr_expect_eq(t.cwnd, 13 * MSS, "one per acknowledgment at most");
 }
 
-/* Sentence 81; RFC 5681 4.1: cwnd is the restart window, ssthresh keeps the old one. */
+/* Sentence 81; RFC 5681 4.1: cwnd is the restart window, ssthresh keeps its value. */
 Test(tcp_newreno, idle_restart)
 {
     struct nj_tcb t = fresh(0);

@@ -14,7 +14,7 @@ Test(tcp_opening, syn_gets_syn_ack)
     struct dsl_out *o = EXPECT(&w, .flags = SA, .seq = 0, .ack = 1);
     cr_expect(o->seg.opts.has_mss && o->seg.opts.mss == 1460);
     STATE(&w, SYN_RECEIVED);
-    cr_expect_null(w.tcb, "the user hears of it too early");
+    cr_expect_null(w.tcb, "the user gets the event too early");
     SEND(&w, .flags = A, .seq = 1, .ack = 1);
     NOTHING(&w);
     STATE(&w, ESTABLISHED);
@@ -80,7 +80,7 @@ Test(tcp_opening, repeated_syn_gets_same_syn_ack)
     nj_dsl_fini(&w);
 }
 
-/* A peer cannot stay in the backlog for ever by repeating its SYN. */
+/* A peer that repeats its SYN does not extend its time in the backlog. */
 Test(tcp_opening, repeated_syn_does_not_postpone_the_end)
 {
     struct world w;
@@ -237,7 +237,7 @@ Test(tcp_opening, handshake_waits_for_a_block)
     NOTHING(&w);
     STATE(&w, SYN_RECEIVED);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_full), 1);
-    w.tuple.rport = 3000; /* nor does a new one begin */
+    w.tuple.rport = 3000; /* the ACK does not create a new connection either */
     SEND(&w, .flags = S);
     NOTHING(&w);
     NO_CONNECTION(&w);
@@ -297,7 +297,7 @@ Test(tcp_opening, newest_syn_wins_from_afar)
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     SEND(&w, .flags = S, .seq = 300000); /* at once again: not answered */
     NOTHING(&w);
-    SEND(&w, .flags = R, .seq = 1); /* what the peer answers, being in SYN_SENT */
+    SEND(&w, .flags = R, .seq = 1); /* the answer of a peer in SYN_SENT */
     NO_CONNECTION(&w);
     SEND(&w, .flags = S, .seq = 300000);
     EXPECT(&w, .flags = SA, .ack = 300001);
@@ -508,7 +508,7 @@ Test(tcp_opening, close_abort_release_before_the_answer)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 22: our own SYN comes back to us */
+/* Sentence 22: we receive our own SYN */
 Test(tcp_opening, self_connect)
 {
     struct world w;
@@ -573,7 +573,7 @@ Test(tcp_opening, syn_ack_without_an_mbuf)
         hog[i] = rte_pktmbuf_alloc(w.pool);
     SEND(&w, .flags = S);
     NOTHING(&w);
-    SEND(&w, .flags = A, .ack = 1, .port = 81); /* nor can a reset be sent */
+    SEND(&w, .flags = A, .ack = 1, .port = 81); /* no RST can be sent either */
     NOTHING(&w);
     for (unsigned i = 0; i < 4; i++)
         rte_pktmbuf_free(hog[i]);

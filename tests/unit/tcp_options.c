@@ -127,8 +127,8 @@ Test(tcp_options, paws)
     nj_dsl_fini(&w);
 }
 
-/* ACKs of old segments without text are rate-limited: otherwise two ends could answer each other
- * for ever. */
+/* ACKs of old segments without text are rate-limited. Otherwise two ends could answer each other
+ * endlessly. */
 Test(tcp_options, paws_answers_are_limited)
 {
     struct world w;

@@ -50,7 +50,7 @@ Test(tcp_pmtu, too_big)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 94; RFC 5927 4.1: it must quote what is in flight. */
+/* Sentence 94; RFC 5927 4.1: the ICMP message must quote data in flight. */
 Test(tcp_pmtu, too_big_forged)
 {
     struct world w;
@@ -63,7 +63,7 @@ Test(tcp_pmtu, too_big_forged)
     cr_expect_not(tell(&w, NJ_ICMP_TOO_BIG, 0x80000000u, mtu_of(&w, 1300)));
     NOTHING(&w);
     cr_expect_eq(w.tcb->snd_mss, FULL);
-    /* Larger than what we send, or smaller than any link has. */
+    /* The MTU is larger than our segments, or smaller than that of any link. */
     tell(&w, NJ_ICMP_TOO_BIG, 1, mtu_of(&w, FULL + 1));
     tell(&w, NJ_ICMP_TOO_BIG, 1, w.v6 ? 1279 : 67);
     NOTHING(&w);
@@ -138,8 +138,8 @@ Test(tcp_pmtu, black_hole)
     nj_dsl_fini(&w);
 }
 
-/* What the path carries: segments of up to `most` bytes of payload, which the peer acknowledges one
- * by one a round trip of 20 ms later, with SACK. 0: nothing at all. */
+/* `carry` plays the path: it carries segments of up to `most` bytes of payload. The peer
+ * acknowledges each one, 20 ms of round trip later, with SACK. With 0 the path carries nothing. */
 static unsigned n_too_long; /* segments that it did not carry */
 
 static uint32_t carry(struct world *w, uint32_t una, uint32_t most, nj_ns duration, uint32_t feed)
@@ -192,7 +192,7 @@ Test(tcp_pmtu, length_comes_back_after_an_outage)
         carry(&w, una, 0, 12 * SEC, 0);
         cr_expect_leq(w.tcb->snd_mss, 1240);
         carry(&w, w.tcb->snd_una - w.iss, FULL, 4 * SEC, 1000000);
-        cr_expect_eq(w.tcb->snd_mss, FULL, "%u bytes to a segment for ever", w.tcb->snd_mss);
+        cr_expect_eq(w.tcb->snd_mss, FULL, "%u bytes per segment, and no more", w.tcb->snd_mss);
         cr_expect_eq(w.tcb->mss_acked, FULL);
         cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_mtu_raised), 1);
         nj_dsl_fini(&w);
@@ -264,8 +264,8 @@ Test(tcp_pmtu, lost_probes_are_remembered)
     nj_dsl_fini(&w);
 }
 
-/* An idle connection goes on with a probe, and nothing arrives any more: it is given up after the
- * time that RFC 9293 3.8.3 wants, counted from that probe. */
+/* An idle connection continues with a probe, and no segment arrives any more. The connection ends
+ * after the time of RFC 9293 3.8.3, counted from that probe. */
 Test(tcp_pmtu, a_probe_begins_a_flight)
 {
     struct world w;
@@ -276,7 +276,7 @@ Test(tcp_pmtu, a_probe_begins_a_flight)
     cr_assert_null(w.tcb->x, "it is not idle");
     n_too_long = 0;
     carry(&w, una, 0, NJ_TCP_R2 - 1 * SEC, w.n_written + 30000);
-    cr_expect_gt(n_too_long, 1, "no probe and others behind it");
+    cr_expect_gt(n_too_long, 1, "no probe with segments behind it");
     cr_expect_not(w.dead, "it was given up");
     nj_dsl_run(&w, 100 * SEC);
     cr_expect(w.dead);
@@ -331,8 +331,8 @@ Test(tcp_pmtu, no_probe_without_a_run)
     no_probe_behind(n_most - 1); /* the next segments would join it */
 }
 
-/* The segments behind a probe joined its run after all, as that run took the last but one. Nothing
- * is learned from their ACK, and the next probe goes. */
+/* The segments behind a probe joined the probe's run, because that run took the last free one but
+ * one. Their ACK is no evidence for the probed size, and the next probe is sent. */
 Test(tcp_pmtu, a_probe_that_was_joined)
 {
     struct world w;
@@ -382,7 +382,7 @@ Test(tcp_pmtu, a_claim_holds_for_a_while)
     tell(&w, NJ_ICMP_TOO_BIG, 1, w.v6 ? 1280 : 70);
     cr_expect_eq(w.tcb->snd_mss, w.v6 ? 1220 : 512, "%u", w.tcb->snd_mss);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_mtu_floor), !w.v6);
-    carry(&w, 1, FULL, 100 * MS, 0); /* what went again was taken from the script */
+    carry(&w, 1, FULL, 100 * MS, 0); /* the call took the retransmitted segments from the script */
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + FULL);
     uint32_t una = carry(&w, 1 + FULL, FULL, 5 * SEC, 100000);
     cr_expect_lt(w.tcb->snd_mss, FULL);
@@ -428,8 +428,8 @@ Test(tcp_pmtu, unreachable_before_it_opens)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 91: whatever the MSS becomes while bytes are in flight, the stream stays as it is
- * (the script's wire compares every byte), timestamps and holes included. */
+/* Sentence 91: a change of the MSS while bytes are in flight does not change the stream, also with
+ * timestamps and holes. The script's wire compares every byte. */
 Test(tcp_pmtu, mss_falls_with_holes)
 {
     static const uint16_t smaller[] = {1448, 1300, 1221, 1220};

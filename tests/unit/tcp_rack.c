@@ -20,15 +20,15 @@ Test(tcp_rack, three_sacks)
     for (uint32_t i = 5; i <= 10; i++)
         ACKED(&w, 0, SEGS(1, i));
     nj_dsl_run(&w, 90 * MS);
-    NOTHING(&w); /* all the others are there */
+    NOTHING(&w); /* all other segments have arrived */
     ACKED(&w, 10);
     cr_expect_eq(w.tcb->x->ca, NJ_CA_OPEN);
     cr_expect_eq(w.tcb->cwnd, 7 * MSS);
     nj_dsl_fini(&w);
 }
 
-/* RFC 2883 5: D-SACKs before the first retransmission do not count towards undo, however many. The
- * window is closed, so that nothing is retransmitted. */
+/* RFC 2883 5: D-SACKs before the first retransmission do not count towards undo. The window is
+ * closed, so that nothing is retransmitted. */
 Test(tcp_rack, duplicates_before_the_first_retransmission)
 {
     struct world w;
@@ -58,7 +58,7 @@ Test(tcp_rack, two_holes)
     ACKED(&w, 2, SEGS(8, 10), SEGS(3, 5));
     expect_full(&w, 2, 1);
     expect_full(&w, 5, 1);
-    NOTHING(&w); /* RFC 9937 6.2: no more than what has arrived */
+    NOTHING(&w); /* RFC 9937 6.2: no more bytes than have arrived */
     nj_dsl_run(&w, 100 * MS);
     ACKED(&w, 6, SEGS(8, 10));
     expect_full(&w, 6, 2);
@@ -133,8 +133,9 @@ Test(tcp_rack, least_round_trip_expires)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 77; RFC 8985 6.2 step 4: each round with a D-SACK gives reordering a quarter more, up to
- * a round trip, and after 16 recoveries without one it is a quarter again. */
+/* Sentence 77; RFC 8985 6.2 step 4: each round with a D-SACK adds a quarter of the RTT to the
+ * reordering window, up to one RTT. After 16 recoveries without a D-SACK the window is a quarter of
+ * the RTT again. */
 Test(tcp_rack, window_grows_with_duplicates)
 {
     struct world w;
@@ -208,7 +209,8 @@ Test(tcp_rack, lost_retransmission_of_the_last_one)
     nj_dsl_fini(&w);
 }
 
-/* A round trip that can't be the copy's is that of what was sent before: no news (step 2). */
+/* An ACK that comes too early for the retransmission acknowledges the original segment, and does
+ * not update RACK (step 2). */
 Test(tcp_rack, answer_to_the_first_copy)
 {
     struct world w;

@@ -205,7 +205,7 @@ static void compare(struct board *b)
     x->ca = NJ_CA_RECOVERY;
     x->reordering = false;
     x->rack_rtt = (1 + below(b, 3000)) * NJ_US;
-    if (timed_out) /* the first segment goes in any case; it may be cut off */
+    if (timed_out) /* the first segment is sent in any case, and may be cut off */
         nj__scoreboard_lose_until(&w->tcp, w->tcb, w->tcb->snd_una + w->tcb->snd_mss);
     walk_all(w, timed_out, &v);
     if (timed_out) {
@@ -290,8 +290,8 @@ static void open_runs(struct world *w, uint32_t seen)
     w->tcb->x->ca = NJ_CA_RECOVERY;
 }
 
-/* These seem to have been sent long ago, so that one that is looked at is found lost; or later than
- * all others, so that RACK has not overtaken it. */
+/* Set the send times so that a wrong walk shows. Runs that were sent long ago would be found lost
+ * if RACK looked at them. RACK has not overtaken runs that were sent later than all others. */
 static void set_trap(struct world *w, uint32_t first, uint32_t end, nj_ns at)
 {
     struct nj_sent_run *r = run(w, first);
@@ -307,7 +307,7 @@ static void close_runs(struct world *w)
 }
 
 /* RFC 8985 6.2: "in the order of time sent". A round trip and a quarter has not passed for the
- * first run, so none of those behind it is looked at, but the one that becomes due last. */
+ * first run, so RACK looks at none of the runs behind it, except the one that becomes due last. */
 Test(tcp_rack_order, stops_at_the_first_run_too_young)
 {
     struct world w;
@@ -315,7 +315,7 @@ Test(tcp_rack_order, stops_at_the_first_run_too_young)
     open_runs(&w, RUNS - 1);
     w.tcb->x->reordering = true;
     w.tcb->srtt_us = w.tcb->min_rtt_us = 100000;
-    cr_expect_not(nj__rack_mark_lost(w.tcb, w.now)); /* finds what was overtaken last */
+    cr_expect_not(nj__rack_mark_lost(w.tcb, w.now)); /* finds the run that was overtaken last */
     nj_ns last = run(&w, RUNS - 2)->at, due = last + w.tcb->x->rack_rtt + 25 * MS;
     cr_expect_eq(w.tcb->x->reo_at, due);
     set_trap(&w, 2, RUNS - 3, 1); /* the first two are looked at, if the first is lost */
@@ -323,7 +323,7 @@ Test(tcp_rack_order, stops_at_the_first_run_too_young)
     cr_expect_eq(w.tcb->x->n_lost, 0);
     cr_expect_eq(w.tcb->x->reo_at, due);
     set_trap(&w, 2, RUNS - 3, w.now);
-    hear(&w, RUNS - 2); /* the one before it was overtaken last of those that still fly */
+    hear(&w, RUNS - 2); /* the run before it was overtaken last of those still in flight */
     w.tcb->min_rtt_us = 100000;
     cr_expect_not(nj__rack_mark_lost(w.tcb, w.now));
     cr_expect_eq(w.tcb->x->reo_at, due - 1 * NJ_US);
@@ -334,7 +334,7 @@ Test(tcp_rack_order, stops_at_the_first_run_too_young)
     close_runs(&w);
 }
 
-/* Those before number 100 are lost; those behind it were sent later than it was. */
+/* The runs before number 100 are lost. The runs behind it were sent later than number 100. */
 Test(tcp_rack_order, stops_at_the_first_run_not_overtaken)
 {
     struct world w;
@@ -349,8 +349,8 @@ Test(tcp_rack_order, stops_at_the_first_run_not_overtaken)
     close_runs(&w);
 }
 
-/* What was given up by mistake is in the order again, by the time it was sent: the second half had
- * gone again before the first was lost. */
+/* A segment that was wrongly marked lost is in the order again, by its send time: the second half
+ * had been retransmitted before the first half was lost. */
 Test(tcp_rack_order, a_mistake_restores_the_order)
 {
     struct world w;

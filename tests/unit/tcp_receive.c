@@ -146,7 +146,8 @@ Test(tcp_receive, window_edges)
     nj_dsl_fini(&w);
 }
 
-/* Fill the peer's view of our window to the last byte. Returns where the next byte stands. */
+/* Fill the peer's view of our window to the last byte. Returns the sequence number of the next
+ * byte. */
 static uint32_t fill_window(struct world *w)
 {
     uint32_t seq = 1;
@@ -192,7 +193,8 @@ Test(tcp_receive, zero_window_and_back)
     }
 }
 
-/* RFC 9293 3.10.7.4, first: a FIN alone is taken at a closed window, and closes nothing else. */
+/* RFC 9293 3.10.7.4, first: a FIN without text is accepted at a closed window, and only the peer's
+ * direction closes. */
 Test(tcp_receive, fin_at_a_closed_window)
 {
     struct world w;
@@ -232,7 +234,7 @@ Test(tcp_receive, hole_is_filled_though_the_queue_is_full)
     struct world w;
     nj_dsl_init(&w, NULL);
     nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .wscale_p1 = 8});
-    for (uint32_t i = 1; i <= NJ_RECV_MBUFS_MAX + 10; i++) { /* holes keep them apart */
+    for (uint32_t i = 1; i <= NJ_RECV_MBUFS_MAX + 10; i++) { /* the segments cannot be merged */
         FEED(&w, .flags = A, .seq = 2 + i * 200, .ack = 1, .len = 199);
         w.n_out = 0;
     }
@@ -242,8 +244,9 @@ Test(tcp_receive, hole_is_filled_though_the_queue_is_full)
     nj_dsl_fini(&w);
 }
 
-/* The peer sends segments of `len` bytes, 0: of any length, and the user reads now and then, 0: not
- * at all. Nothing that was promised is refused, and the count of mbufs stays within its bound. */
+/* The peer sends segments of `len` bytes; 0: of random length. The user reads sometimes; `reads` 0:
+ * never. No byte within the advertised window is refused, and the count of mbufs stays within its
+ * bound. */
 static void takes_what_it_promised(uint32_t len, uint32_t reads, uint64_t seed)
 {
     struct world w;
@@ -266,7 +269,7 @@ static void takes_what_it_promised(uint32_t len, uint32_t reads, uint64_t seed)
         if (reads && nj_prng_below(&r, reads) == 0)
             nj_dsl_read(&w, nj_prng_below(&r, 100000));
         if (reads && i % 500 == 250)
-            len = len == 257 ? 600 : 257; /* those that come alone meet those that were gathered */
+            len = len == 257 ? 600 : 257; /* single segments follow merged ones */
         nj_dsl_step(&w);
         w.n_out = w.next_out = 0;
     }
@@ -277,7 +280,7 @@ static void takes_what_it_promised(uint32_t len, uint32_t reads, uint64_t seed)
     nj_dsl_fini(&w);
 }
 
-/* RFC 9293 3.8.6.2.2: an advertised window is never shrunk, whatever the segment lengths. */
+/* RFC 9293 3.8.6.2.2: an advertised window is never shrunk, for any segment lengths. */
 Test(tcp_receive, what_was_promised_is_taken)
 {
     static const uint32_t lens[] = {257, 300, 545, 800, 1089, 1460, 0};
@@ -288,7 +291,7 @@ Test(tcp_receive, what_was_promised_is_taken)
         takes_what_it_promised(seed % 2 ? 257 : 0, 60, seed);
 }
 
-/* Under a share of a few mbufs, too: those that are held take what fits, in order or not. */
+/* The same with a share of a few mbufs: held mbufs are filled, in order or not. */
 Test(tcp_receive, a_share_of_few_mbufs_is_used)
 {
     struct world w;
@@ -308,8 +311,9 @@ Test(tcp_receive, a_share_of_few_mbufs_is_used)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 50: what follows directly on what is held goes into the same mbuf, in order or not; so
- * many small segments are not refused although the count of mbufs is at its bound. */
+/* Sentence 50: a segment that directly follows held data is copied into the same mbuf, in order or
+ * not. So a large number of small segments is accepted even with the count of mbufs at its bound.
+ */
 Test(tcp_receive, small_segments_share_an_mbuf)
 {
     struct world w;

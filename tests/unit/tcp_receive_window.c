@@ -63,7 +63,7 @@ Test(tcp_receive_window, offers_less_under_pressure)
     }
 }
 
-/* RFC 9293 3.8.6; sentence 47: the advertised edge stays, first alone, then while the
+/* RFC 9293 3.8.6; sentence 47: the advertised edge stays, first alone, then while the memory
  * pressure of other connections changes. */
 Test(tcp_receive_window, edge_stays_while_pressure_changes)
 {

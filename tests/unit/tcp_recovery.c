@@ -54,7 +54,8 @@ Test(tcp_recovery, prr_in_numbers)
     nj_dsl_fini(&w);
 }
 
-/* The same against the formula, with losses, ACKs that tell of several at once, and CUBIC. */
+/* The same against the formula, with losses, with ACKs of several segments at once, and with CUBIC.
+ */
 Test(tcp_recovery, prr_agrees_with_the_formula)
 {
     for (uint32_t step = 1; step <= 6; step++) {
@@ -67,7 +68,7 @@ Test(tcp_recovery, prr_agrees_with_the_formula)
         struct prr p = {.recover_fs = 30 * MSS, .ssthresh = w.tcb->ssthresh};
         p.delivered = 3 * MSS;
         p.out = (w.n_out - w.next_out) * MSS;
-        cr_expect_geq(p.out, MSS, "the first goes whatever the window says");
+        cr_expect_geq(p.out, MSS, "the first segment is sent in spite of the window");
         for (uint32_t end = 8 + step; end <= 30 && x->ca == NJ_CA_RECOVERY; end += step) {
             uint32_t pipe = x->n_flight - step * MSS, n = w.n_out;
             p.delivered += step * MSS;
@@ -82,7 +83,8 @@ Test(tcp_recovery, prr_agrees_with_the_formula)
     }
 }
 
-/* Recovery ends with what was in flight when it began; a hole among what came later is another. */
+/* Recovery ends when the data in flight at its begin is acknowledged. A hole in later data starts
+ * another recovery. */
 Test(tcp_recovery, one_reduction_per_flight)
 {
     struct world w;
@@ -116,7 +118,8 @@ Test(tcp_recovery, time_outs_in_a_row)
     nj_dsl_fini(&w);
 }
 
-/* A time-out within recovery: its window has been reduced already, and everything goes again. */
+/* A time-out within recovery: the window has already been reduced, and all segments are sent again.
+ */
 Test(tcp_recovery, time_out_in_recovery)
 {
     struct world w;
@@ -137,7 +140,7 @@ Test(tcp_recovery, time_out_in_recovery)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 74: what is SACKed stays so through a time-out, as long as the peer's word can be true.
+/* Sentence 74: segments stay SACKed through a time-out, unless the peer's SACKs are proved wrong.
  */
 Test(tcp_recovery, time_out_keeps_what_was_sacked)
 {
@@ -145,7 +148,7 @@ Test(tcp_recovery, time_out_keeps_what_was_sacked)
     open_flight(&w, NULL);
     fly(&w, 6, 0);
     nj_dsl_run(&w, 100 * MS);
-    ACKED(&w, 0, SEGS(3, 5)); /* and what RACK sends now is lost */
+    ACKED(&w, 0, SEGS(3, 5)); /* and the segments that RACK sends now are lost */
     nj_dsl_run(&w, 310 * MS);
     cr_expect_geq(nj_dsl_count(&w, NJ_C_tcp_rto), 1);
     w.next_out = w.n_out;
@@ -159,7 +162,7 @@ Test(tcp_recovery, time_out_keeps_what_was_sacked)
 
 /* --- undo of spurious recovery, sentence 84 -------------------------------------------------- */
 
-/* A flight of ten, and a path that takes 500 ms for once. */
+/* A flight of ten segments, and a path that takes 500 ms once. */
 static void delay_spike(struct world *w, const struct dsl_seg *syn, uint32_t more)
 {
     open_flight_with(w, &(struct dsl_options){.cc = &nj_cc_newreno}, syn);
@@ -191,7 +194,7 @@ Test(tcp_recovery, time_out_undone_by_timestamp)
     NOTHING(&w);
     nj_dsl_fini(&w);
 
-    /* The echo of the second copy says that the first was lost. */
+    /* The echoed timestamp of the second copy shows that the first was lost. */
     open_flight_with(&w, &(struct dsl_options){.cc = &nj_cc_newreno},
                      &(struct dsl_seg){.ts = true});
     fly(&w, 10, 0);
@@ -231,7 +234,7 @@ Test(tcp_recovery, recovery_undone_by_dsack)
     }
 }
 
-/* A D-SACK of data never retransmitted, or not sent yet, proves nothing. */
+/* A D-SACK of data that was never retransmitted, or not sent yet, is no evidence. */
 Test(tcp_recovery, forged_dsacks)
 {
     struct world w;
@@ -248,8 +251,9 @@ Test(tcp_recovery, forged_dsacks)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 84; RFC 5682 2.1, without SACK: the first ACK lets two new segments go, and the second
- * one, which moves on over what went once only, proves the mistake. */
+/* Sentence 84; RFC 5682 2.1, without SACK: after the first ACK two new segments are sent. The
+ * second ACK acknowledges segments that were sent only once, which proves that the time-out was
+ * spurious. */
 Test(tcp_recovery, frto)
 {
     struct world w;
@@ -283,7 +287,7 @@ Test(tcp_recovery, frto_finds_losses)
     nj_dsl_fini(&w);
 }
 
-/* RFC 5682 2.1 step 2: all that was sent is acknowledged at once, or there is nothing new. */
+/* RFC 5682 2.1 step 2: one ACK acknowledges all sent data, or there is no new data. */
 Test(tcp_recovery, frto_without_new_data)
 {
     struct world w;
@@ -296,7 +300,8 @@ Test(tcp_recovery, frto_without_new_data)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 84; RFC 5682 3: a SACK of what went once only proves it; one of the copy does not. */
+/* Sentence 84; RFC 5682 3: a SACK of a segment that was sent only once proves that the time-out was
+ * spurious. A SACK of a retransmission does not. */
 Test(tcp_recovery, frto_with_sack)
 {
     for (unsigned copy = 0; copy < 2; copy++) {
@@ -327,7 +332,8 @@ static void open_ecn(struct world *w)
     w->tcb->ecn_on = true;
 }
 
-/* Sentence 93; RFC 3168 6.1.2: one reduction per round trip, told with the next new segment. */
+/* Sentence 93; RFC 3168 6.1.2: one reduction per round trip, reported by CWR in the next new
+ * segment. */
 Test(tcp_recovery, ecn_echo)
 {
     struct world w;
@@ -342,7 +348,7 @@ Test(tcp_recovery, ecn_echo)
     uint32_t n_told = 0;
     for (struct dsl_out *o; (o = nj_dsl_take(&w));) {
         bool told = o->seg.flags & CWR;
-        cr_expect_eq(told, o->rel_seq == AT(10), "the first new one");
+        cr_expect_eq(told, o->rel_seq == AT(10), "CWR is on the first new segment");
         cr_expect_eq(o->seg.ecn, NJ_ECN_ECT_0);
         n_told += told;
     }

@@ -23,8 +23,8 @@ struct queue {
     uint32_t n_delivered; /* bytes that left in order */
 };
 
-/* Insert as step 7 does, with bytes of this copy. The model may know less than the queue has to
- * take: the queue keeps one piece of a segment that spans others, and is right to. */
+/* Insert as step 7 does, with bytes of this copy. The model may accept more than the queue has to:
+ * of a segment that spans held pieces the queue keeps one piece. */
 static void insert(struct queue *q, uint32_t off, uint32_t n, uint8_t copy)
 {
     uint8_t data[300];
@@ -38,10 +38,10 @@ static void insert(struct queue *q, uint32_t off, uint32_t n, uint8_t copy)
         rte_pktmbuf_free(m);
         return;
     }
-    uint32_t first = 0; /* the first gap it reaches is what it fills */
+    uint32_t first = 0; /* the segment fills the first gap that it reaches */
     while (q->byte[off + first] >= 0)
         first++;
-    cr_assert_lt(first, n, "took what it has");
+    cr_assert_lt(first, n, "accepted bytes that it holds");
     uint32_t end = first;
     while (end < n && q->byte[off + end] < 0)
         q->byte[off + end++] = copy;
@@ -79,12 +79,13 @@ static void fill_hole(struct queue *q, uint32_t n, uint8_t copy)
     nj__rcvq_append(&q->tcp, &q->tcb, nj_test_mbuf(q->pool, data, n), 0, n);
     q->tcb.rcv_nxt += n;
     for (uint32_t i = 0; i < n; i++)
-        q->byte[off + i] = copy; /* what stands in order is never looked at again */
+        q->byte[off + i] = copy; /* bytes in order are never compared again */
     nj__reasm_move_ready(&q->tcp, &q->tcb);
     uint32_t end = off;
     while (end < SPAN && q->byte[end] >= 0)
         end++;
-    cr_assert_eq(q->tcb.rcv_nxt - q->base, end, "what is in order is pulled, and nothing else");
+    cr_assert_eq(q->tcb.rcv_nxt - q->base, end,
+                 "the queue pulls the bytes in order, and no others");
 }
 
 /* Some of what can be read, in pieces that stay in the queue. */
@@ -175,7 +176,7 @@ Test(tcp_recv_queue_reassembly, drop_last)
 }
 
 /* Out-of-order data never uses the half of held_max beyond which smaller windows are advertised. So
- * peers that leave holes open keep nobody out. */
+ * peers that leave holes open do not block other connections. */
 Test(tcp_recv_queue_reassembly, holes_make_no_pressure)
 {
     enum { N_CONNS = 64, HELD_MAX = 1000 };
@@ -224,13 +225,13 @@ Test(tcp_recv_queue_reassembly, hoarders_share_a_bound)
                 rte_pktmbuf_free(m);
             if (i == 0 && round == 200)
                 cr_expect_lt(tcb[0].x->rcvq.n_mbufs, 200,
-                             "one of many may not have what one alone may");
+                             "one of many connections has a smaller share than one alone");
         }
     }
     cr_expect_lt(tcp.n_held, HELD_MAX - 10);
     cr_expect(nj__rcv_may_hold(&tcp, &tcb[N_CONNS]), "a newcomer finds room");
     for (uint32_t i = 0; i < N_CONNS; i++) {
-        cr_expect_geq(tcb[i].x->rcvq.n_mbufs, 3, "nobody is left out");
+        cr_expect_geq(tcb[i].x->rcvq.n_mbufs, 3, "each connection holds some");
         tcp.n_held -= tcb[i].x->rcvq.n_mbufs;
         nj__reasm_free(&tcb[i]);
     }

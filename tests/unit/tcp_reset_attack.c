@@ -4,7 +4,7 @@
 
 #include "support/tcp_dsl.h"
 
-#define WINDOW 65535u /* what the SYN-ACK promised */
+#define WINDOW 65535u /* the window that the SYN-ACK advertised */
 
 /* RFC 5961 3.2; sentence 98 */
 Test(tcp_reset_attack, exact_rst_aborts)
@@ -92,7 +92,7 @@ Test(tcp_reset_attack, syn_is_challenged)
     nj_dsl_fini(&w);
 }
 
-/* RFC 5961 4.2: nor is text taken from behind a SYN. */
+/* RFC 5961 4.2: text behind a SYN is not accepted either. */
 Test(tcp_reset_attack, syn_with_text_is_challenged)
 {
     struct world w;
@@ -105,7 +105,7 @@ Test(tcp_reset_attack, syn_with_text_is_challenged)
     nj_dsl_fini(&w);
 }
 
-/* RFC 5961 4.2 for a peer that has started anew, without the timestamps it had; sentence 101 */
+/* RFC 5961 4.2 for a peer that has restarted, and sends no timestamps now; sentence 101 */
 Test(tcp_reset_attack, syn_without_timestamp_is_challenged)
 {
     struct world w;
@@ -164,7 +164,8 @@ Test(tcp_reset_attack, challenges_of_one_handshake_are_limited)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 102: all the half-open ones together do not use up what open connections need. */
+/* Sentence 102: challenge ACKs of half-open connections do not use up the limit of open
+ * connections. */
 Test(tcp_reset_attack, challenges_are_kept_for_open_connections)
 {
     struct world w;
@@ -193,8 +194,8 @@ Test(tcp_reset_attack, challenges_are_kept_for_open_connections)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 102; RFC 5961 7: challenges on one connection take nothing from others and reveal
- * nothing about them (CVE-2016-5696). */
+/* Sentence 102; RFC 5961 7: challenge ACKs on one connection do not reduce the limit of others and
+ * reveal nothing about them (CVE-2016-5696). */
 Test(tcp_reset_attack, challenges_of_one_connection_are_limited)
 {
     struct world w;
@@ -207,7 +208,7 @@ Test(tcp_reset_attack, challenges_of_one_connection_are_limited)
     nj_dsl_run(&w, NJ_TCP_CHALLENGE_INTERVAL - MS);
     SEND(&w, .flags = S, .seq = 100);
     NOTHING(&w);
-    w.tuple.rport++; /* meanwhile, another one */
+    w.tuple.rport++; /* meanwhile, on another connection */
     nj_dsl_open(&w);
     SEND(&w, .flags = R, .seq = 100);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
@@ -284,7 +285,7 @@ Test(tcp_reset_attack, rst_is_never_answered_with_rst)
 }
 
 /* RFC 7323 5.3, RFC 9293 3.10.7.4: a forged segment outside the window must not move TS.Recent,
- * or the real peer's segments all look old. */
+ * otherwise PAWS drops all segments of the real peer. */
 Test(tcp_reset_attack, paws_is_not_poisoned_from_outside_the_window)
 {
     struct world w;
@@ -339,14 +340,15 @@ Test(tcp_reset_attack, across_the_wrap)
 }
 
 /* RFC 9293 3.8.4; sentence 66: a keepalive of the peer is answered. Two ends whose windows disagree
- * must not answer each other's ACKs for ever. */
+ * must not answer each other's ACKs endlessly. */
 Test(tcp_reset_attack, answers_to_stray_acks_are_limited)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
     nj_dsl_open(&w);
     for (unsigned i = 0; i < 50; i++)
-        SEND(&w, .flags = A, .seq = 0, .ack = 1); /* as a keepalive: one before what is due */
+        SEND(&w, .flags = A, .seq = 0, .ack = 1); /* like a keepalive: the sequence number before
+                                                   * RCV.NXT */
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     NOTHING(&w);
     nj_dsl_run(&w, 100 * MS);

@@ -243,7 +243,7 @@ static void deliver(struct rig *g)
     }
 }
 
-/* The victim's transfer of 60 segments; what `attack` does goes on meanwhile. */
+/* The victim's transfer of 60 segments, while `attack` runs. */
 static void transfer(struct rig *g, uint64_t lost, void (*attack)(struct rig *, uint32_t round))
 {
     struct flow *f = &g->flow[0];
@@ -276,12 +276,12 @@ static void expect_same_trace(const struct rig *alone, const struct rig *among)
     }
     cr_assert_eq(alone->n_trace, among->n_trace, "%u packets alone, %u among attackers",
                  alone->n_trace, among->n_trace);
-    cr_assert_gt(alone->n_trace, 60, "nothing was sent again");
+    cr_assert_gt(alone->n_trace, 60, "nothing was retransmitted");
 }
 
 /* --- attacks ---------------------------------------------------------------------------------- */
 
-/* Blocks of one byte, every other byte of what is in flight. */
+/* Blocks of one byte: every other byte in flight. */
 static void sack_bytes(struct rig *g, uint32_t round)
 {
     for (uint32_t i = 1; i <= g->n_attackers; i++) {
@@ -306,8 +306,8 @@ static void byte_attack_setup(struct rig *g)
             sack_bytes(g, round);
 }
 
-/* Many segments of 20 bytes, as answers to PING frames are, each a run of its own; every other one
- * is SACKed, so that none of them join. */
+/* Many segments of 20 bytes, like answers to PING frames, each in a run of its own. Every other one
+ * is SACKed, so that the runs are not merged. */
 static void short_segments_setup(struct rig *g)
 {
     for (uint32_t i = 1; i <= g->n_attackers; i++) {
@@ -389,7 +389,7 @@ Test(tcp_sack_attack, blocks_within_segments_cut_nothing)
         FEED(&w, .flags = A, .seq = 1, .ack = 1, .sack = {{at, at + 1}});
     cr_expect_eq(w.tcb->x->n_runs, 1);
     cr_expect_eq(w.tcb->x->n_sacked, 0);
-    /* From within segment 1 to within 5: those between count. */
+    /* From within segment 1 to within segment 5: only the whole segments between count. */
     FEED(&w, .flags = A, .seq = 1, .ack = 1, .sack = {{AT(1) + 1, AT(6) - 1}});
     cr_expect_eq(w.tcb->x->n_sacked, 3 * MSS);
     nj_dsl_step(&w);
@@ -417,8 +417,8 @@ static uint32_t largest_burst(struct world *w)
     return most;
 }
 
-/* Short segments that the stream was really sent in, with what arrived between them: one MSS of
- * them is 100. */
+/* The application wrote short segments, between full ones that have arrived. One MSS holds 100 of
+ * the short ones. */
 Test(tcp_sack_attack, short_segments_after_a_time_out)
 {
     struct world w;
@@ -444,8 +444,8 @@ Test(tcp_sack_attack, short_segments_after_a_time_out)
     nj_dsl_fini(&w);
 }
 
-/* One ACK of many full segments: what the window then has room for leaves in bursts of ten, and
- * does not wait for another ACK. */
+/* One ACK of many full segments: the segments for which the window then has room are sent in bursts
+ * of ten, and do not wait for another ACK. */
 Test(tcp_sack_attack, full_segments_after_a_time_out)
 {
     struct world w;
@@ -453,7 +453,7 @@ Test(tcp_sack_attack, full_segments_after_a_time_out)
     fly(&w, 60, 0);
     while (nj_dsl_count(&w, NJ_C_tcp_rto) == 0)
         nj_dsl_run(&w, 1 * MS);
-    SEND(&w, .flags = A, .seq = 1, .ack = AT(1)); /* F-RTO has nothing new to send */
+    SEND(&w, .flags = A, .seq = 1, .ack = AT(1)); /* F-RTO has no new data to send */
     w.n_out = w.next_out = 0;
     w.tcb->cwnd = 35 * MSS;
     SEND(&w, .flags = A, .seq = 1, .ack = AT(2));

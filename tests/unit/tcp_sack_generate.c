@@ -11,7 +11,8 @@ static void open_sack(struct world *w, bool ts)
     nj_dsl_open_with(w, &(struct dsl_seg){.mss = 1460, .ts = ts, .sack_ok = true});
 }
 
-/* Sentence 38; RFC 2018 2: offered in SYN-ACK to who offers it, and nowhere else. */
+/* Sentence 38; RFC 2018 2: SACK-Permitted is in the SYN-ACK if the peer's SYN has it, and in no
+ * other segment. */
 Test(tcp_sack_generate, permitted_in_syn_only)
 {
     for (unsigned ok = 0; ok < 2; ok++) {
@@ -26,7 +27,8 @@ Test(tcp_sack_generate, permitted_in_syn_only)
     }
 }
 
-/* RFC 2018 4, example 1's mirror: a block grows with what follows it, and goes with the hole. */
+/* RFC 2018 4, example 1's mirror: a block grows with the data that follows it, and disappears with
+ * the hole. */
 Test(tcp_sack_generate, one_hole)
 {
     struct world w;
@@ -43,8 +45,8 @@ Test(tcp_sack_generate, one_hole)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 51; RFC 2018 4: the block that changed last comes first, the others by when they did; at
- * most four, or three with timestamps. Blocks that grow together are one. */
+/* Sentence 51; RFC 2018 4: the block that changed last is first, and the others follow by time of
+ * change. There are at most four, or three with timestamps. Blocks that touch are merged. */
 Test(tcp_sack_generate, most_recent_first)
 {
     for (unsigned ts = 0; ts < 2; ts++) {
@@ -74,7 +76,7 @@ Test(tcp_sack_generate, most_recent_first)
     }
 }
 
-/* Sentence 52; RFC 2883 4.1.1: a full duplicate below the cumulative ACK, said once. */
+/* Sentence 52; RFC 2883 4.1.1: a full duplicate below the cumulative ACK, reported once. */
 Test(tcp_sack_generate, duplicate_below_the_ack)
 {
     struct world w;
@@ -153,8 +155,9 @@ Test(tcp_sack_generate, reneging)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 26; RFC 6691 2: with blocks, too, a segment is not longer than the peer's MSS allows.
- * The world checks the MTU of each; a full segment goes without blocks, a short one with them. */
+/* Sentence 26; RFC 6691 2: with SACK blocks, too, a segment is not longer than the peer's MSS
+ * allows. struct world checks each one against the MTU. A full segment is sent without blocks, a
+ * short one with them. */
 Test(tcp_sack_generate, data_segments_leave_room)
 {
     for (unsigned ts = 0; ts < 2; ts++) {
@@ -199,7 +202,7 @@ Test(tcp_sack_generate, not_negotiated)
     struct world w;
     nj_dsl_init(&w, NULL);
     nj_dsl_open(&w);
-    w.sack = true; /* look at them all the same */
+    w.sack = true; /* check the blocks all the same */
     SEND(&w, .flags = A, .seq = 501, .ack = 1, .len = 500);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     SEND(&w, .flags = A, .seq = 501, .ack = 1, .len = 500);
@@ -262,7 +265,7 @@ Test(tcp_sack_generate, random_arrivals)
             bool spans = false, new_bytes = false, gap = false;
             for (uint32_t b = seq; b < seq + len; b++) {
                 if (b >= next && !held[b]) {
-                    spans |= gap; /* a second gap: the queue takes the first piece only */
+                    spans |= gap; /* a second gap: the queue keeps the first piece only */
                     new_bytes = true;
                 } else {
                     gap = new_bytes;

@@ -34,9 +34,9 @@ struct net {
     uint8_t got[STREAM_MAX + 2];
     uint32_t rcv_nxt;
 
-    uint8_t known[STREAM_MAX + 2]; /* the machine was told that the peer has it */
+    uint8_t known[STREAM_MAX + 2]; /* the sender got an ACK or SACK of it */
     bool sack;
-    bool strict; /* what is known must not be sent again */
+    bool strict; /* bytes in `known` must not be sent again */
     uint32_t n_bytes, n_again;
 };
 
@@ -61,7 +61,7 @@ static struct nj_sack_block block_at(const struct net *n, uint32_t seq)
     return b;
 }
 
-/* D-SACK if it was all there before; then the block that it belongs to; then others, from anywhere.
+/* D-SACK if all of it had arrived before; then the block to which it belongs; then random others.
  */
 static void answer(struct net *n, uint32_t seq, bool dup, uint32_t dup_end)
 {
@@ -132,7 +132,7 @@ static void check_runs(struct net *n)
     cr_assert_eq(bytes[NJ_RUN_SACKED], x->n_sacked);
     cr_assert_eq(bytes[NJ_RUN_LOST], x->n_lost);
     if (t->snd_una != t->snd_nxt)
-        cr_assert_neq(x->rexmit_at, NJ_NEVER, "nothing would ever be sent again");
+        cr_assert_neq(x->rexmit_at, NJ_NEVER, "the retransmission timer is not armed");
 }
 
 static void machine_sends(struct net *n)
@@ -275,7 +275,7 @@ Test(tcp_scoreboard, few_runs, .timeout = 100)
     free(n);
 }
 
-/* Other connections use all shared runs: each keeps its reserved ones. */
+/* Other connections use all shared runs: each connection keeps its reserved runs. */
 Test(tcp_scoreboard, first_run_is_always_there)
 {
     for (unsigned closed = 0; closed < 2; closed++) {
@@ -321,7 +321,7 @@ Test(tcp_scoreboard, fin_in_runs)
     nj_dsl_write(&w, 3 * MSS);
     CLOSE(&w);
     w.next_out = w.n_out;
-    nj_dsl_run(&w, 100 * MS); /* the peer took the text and not the FIN */
+    nj_dsl_run(&w, 100 * MS); /* the peer accepted the text and not the FIN */
     SEND(&w, .flags = A, .seq = 1, .ack = 1, .sack = {SEGS(1, 3)});
     nj_dsl_run(&w, 30 * MS);
     expect_full(&w, 0, 1);
@@ -366,9 +366,9 @@ Test(tcp_scoreboard, blocks_that_make_no_sense)
     expect_full(&w, 0, 5);
     static const struct nj_sack_block bad[] = {
         {1 + 3 * MSS, 1 + 2 * MSS},   /* backwards */
-        {1 + 4 * MSS, 2 + 5 * MSS},   /* beyond what was sent */
+        {1 + 4 * MSS, 2 + 5 * MSS},   /* beyond the sent data */
         {1 + 90 * MSS, 1 + 91 * MSS}, /* ... all of it */
-        {1, 1 + MSS},                 /* from what the ACK says is missing */
+        {1, 1 + MSS},                 /* within the data that the ACK reports as missing */
     };
     for (unsigned i = 0; i < NJ_ARRAY_LEN(bad); i++) {
         SEND(&w, .flags = A, .seq = 1, .ack = 1, .sack = {bad[i]});
@@ -394,8 +394,8 @@ static void fly_apart(struct world *w, uint32_t n)
 
 #define HEAR(w, ...) FEED(w, .flags = A, .seq = 1, .ack = 1, .sack = {__VA_ARGS__})
 
-/* What has arrived takes one run between two holes, however it was sent and reported; but what was
- * sent twice is remembered as such (Karn). */
+/* Received data takes one run between two holes, independent of how it was sent and SACKed. Runs
+ * with retransmitted data are marked (Karn). */
 Test(tcp_scoreboard, what_arrived_is_one_run)
 {
     struct world w;
@@ -438,7 +438,7 @@ Test(tcp_scoreboard, blocks_in_any_order)
     }
 }
 
-/* RFC 8985 6.2 step 3: the ACK of the lower block was lost, and the latest one stands first. */
+/* RFC 8985 6.2 step 3: the ACK of the lower block was lost, and the most recent block is first. */
 Test(tcp_scoreboard, a_lost_ack_is_no_reordering)
 {
     struct world w;
@@ -452,7 +452,7 @@ Test(tcp_scoreboard, a_lost_ack_is_no_reordering)
     nj_dsl_fini(&w);
 }
 
-/* RFC 8985 5.3, RACK.fack: an ACK of the first part of a burst tells of that part only. */
+/* RFC 8985 5.3, RACK.fack: an ACK of the first part of a burst updates RACK for that part only. */
 Test(tcp_scoreboard, part_of_a_burst_is_no_reordering)
 {
     struct world w;

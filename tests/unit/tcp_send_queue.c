@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The send queue against a plain array: equal bytes wherever a segment begins, and every reference
- * released. */
+/* The send queue against a plain array: the same bytes from every start of a segment, and every
+ * reference released. */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -109,8 +109,8 @@ static void fill(struct queue *q, uint32_t off, uint32_t n)
     rte_pktmbuf_free(m);
 }
 
-/* A TSO packet that the device reads late: its bytes stay valid until then, whatever happens to the
- * queue. */
+/* A TSO packet that the device reads late: its bytes stay valid until then, also when the queue
+ * changes. */
 struct held {
     struct rte_mbuf *m;
     uint32_t at, n; /* of the stream */
@@ -199,7 +199,7 @@ static void run(uint64_t seed, unsigned n_mbufs, uint32_t piece_max)
 {
     struct queue q;
     struct nj_prng r;
-    uint32_t next = 0; /* where a sender that goes forward stands */
+    uint32_t next = 0; /* the position of a sender that sends in order */
 
     fprintf(stderr, "seed %#lx\n", (unsigned long)seed);
     nj_prng_init(&r, seed);
@@ -265,8 +265,8 @@ Test(tcp_send_queue, refused_whole_when_the_pool_is_empty)
     fini(&q);
 }
 
-/* Old data goes between new data, hole after hole, and some of it twice: the same bytes come out,
- * wherever the cursor of either stands. */
+/* Old data is sent between new data, hole after hole, and some of it twice. The bytes are the same
+ * for every position of the two cursors. */
 Test(tcp_send_queue, old_and_new_in_turn)
 {
     enum { N = 2000, LEN = 1000 };
@@ -280,7 +280,8 @@ Test(tcp_send_queue, old_and_new_in_turn)
         cr_assert(nj_tcp_send_refer(&q.tcp, t, &s));
     }
     for (uint32_t i = 0; i < 2 * N; i++) {
-        uint32_t n = i % 2 ? N / 2 + i / 4 : i / 8 * 2; /* new: the second half; old: every other */
+        uint32_t n = i % 2 ? N / 2 + i / 4 : i / 8 * 2; /* new: the second half; old: every second
+                                                         * one */
         struct rte_mbuf *m = nj_test_mbuf(q.pool, "", 0);
         cr_assert_not_null(m);
         nj__sndq_copy(t, t->snd_una + n * LEN, LEN, m, false);

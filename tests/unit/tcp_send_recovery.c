@@ -88,7 +88,7 @@ Test(tcp_send_recovery, no_sample_from_what_was_sent_twice)
     nj_dsl_run(&w, 350 * MS);
     SEND(&w, .flags = A, .seq = 1, .ack = 11);
     cr_expect_eq(w.tcb->srtt_us * NJ_US, 100 * MS);
-    cr_expect_eq(w.tcb->x->rto, 600 * MS, "kept until there is a new sample");
+    cr_expect_eq(w.tcb->x->rto, 600 * MS, "the RTO is kept until there is a new sample");
     WRITE(&w, 10);
     nj_dsl_run(&w, 100 * MS);
     SEND(&w, .flags = A, .seq = 1, .ack = 21);
@@ -130,7 +130,7 @@ Test(tcp_send_recovery, newreno)
     nj_dsl_fini(&w);
 }
 
-/* RFC 5681 2: what is not a duplicate ACK; sentence 72 */
+/* RFC 5681 2: ACKs that are no duplicate ACKs; sentence 72 */
 Test(tcp_send_recovery, what_is_no_duplicate)
 {
     struct world w;
@@ -146,7 +146,7 @@ Test(tcp_send_recovery, what_is_no_duplicate)
     nj_dsl_fini(&w);
 }
 
-/* The same for text that finds our window closed: it is trimmed to nothing. */
+/* The same for text at our closed window: it is trimmed to nothing. */
 Test(tcp_send_recovery, probes_of_the_peer_are_no_duplicates)
 {
     struct world w;
@@ -172,7 +172,7 @@ Test(tcp_send_recovery, recover_follows_the_stream)
 {
     struct world w;
     open_slow(&w, NULL);
-    /* As if that much had been sent: everything that counts bytes moves along. */
+    /* Move the connection ahead by that number of bytes: all sequence numbers change. */
     for (uint32_t i = 0; i < 3; i++) {
         WRITE(&w, 10);
         SEND(&w, .flags = A, .seq = 1, .ack = w.tcb->snd_nxt - w.iss);
@@ -205,7 +205,7 @@ Test(tcp_send_recovery, time_out_starts_over)
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + MSS);
     expect_full(&w, 1, 2);
     NOTHING(&w);
-    /* Our ACK must not look old to a peer that has all ten. */
+    /* A peer that has all ten must not take our ACK for an old one. */
     SEND(&w, .flags = A, .seq = 500, .ack = 1 + MSS, .len = 10);
     EXPECT(&w, .flags = A, .seq = 1 + 10 * MSS, .ack = 1);
     SEND(&w, .flags = A, .seq = 1, .ack = 1 + 10 * MSS); /* it was only the ACKs that got lost */
@@ -242,7 +242,7 @@ Test(tcp_send_recovery, slow_start_counts_bytes)
     nj_dsl_fini(&w);
 }
 
-/* RFC 5681 4.1; sentence 81: ACKs are not data, so they don't keep the window */
+/* RFC 5681 4.1; sentence 81: ACKs are not data, so they do not prevent the restart of the window */
 Test(tcp_send_recovery, idle_restarts_the_window)
 {
     struct world w;
@@ -302,7 +302,7 @@ Test(tcp_send_recovery, window_that_shrinks)
 /* RFC 9293 3.8.6.1; sentence 89 */
 Test(tcp_send_recovery, zero_window_probes)
 {
-    for (unsigned taken = 0; taken < 2; taken++) { /* does the peer keep the probe's byte? */
+    for (unsigned taken = 0; taken < 2; taken++) { /* whether the peer keeps the probe's byte */
         struct world w;
         open_slow(&w, NULL);
         WRITE(&w, 2 * MSS);
@@ -329,7 +329,7 @@ Test(tcp_send_recovery, zero_window_probes)
         w.next_out = w.n_out;
         SEND(&w, .flags = A, .seq = 1, .ack = una);
         EXPECT(&w, .flags = A, .seq = una, .ack = 1, .len = MSS);
-        /* Probing says nothing about the network: the RTO is what it was. */
+        /* A window probe is no evidence about the network: the RTO does not change. */
         cr_expect_leq(w.tcb->x->rto, rto, "%lu", (unsigned long)(w.tcb->x->rto / MS));
         nj_dsl_fini(&w);
     }
@@ -369,7 +369,7 @@ Test(tcp_send_recovery, silly_window)
     SEND(&w, .flags = A, .seq = 1, .ack = 1, .wnd = 100);
     WRITE(&w, 5 * MSS);
     nj_dsl_run(&w, 310 * MS);
-    EXPECT(&w, .flags = A, .seq = 1, .ack = 1, .len = 100); /* after a while anything goes */
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1, .len = 100); /* after some time any length is sent */
     nj_dsl_fini(&w);
 }
 
@@ -385,7 +385,8 @@ Test(tcp_send_recovery, small_segments_do_not_wait)
     nj_dsl_fini(&w);
 }
 
-/* An ACK at a peer whose window is closed has to carry a number that it takes (RFC 9293 table 6) */
+/* An ACK to a peer with a closed window needs a sequence number that this peer accepts (RFC 9293
+ * table 6) */
 Test(tcp_send_recovery, ack_while_the_peer_is_shut)
 {
     struct world w;
@@ -400,7 +401,7 @@ Test(tcp_send_recovery, ack_while_the_peer_is_shut)
     nj_dsl_fini(&w);
 }
 
-/* Without mbufs nothing is lost; sending resumes when there are some. */
+/* Without mbufs no data is lost; sending resumes when mbufs are available. */
 Test(tcp_send_recovery, empty_pool)
 {
     struct world w;
@@ -408,7 +409,7 @@ Test(tcp_send_recovery, empty_pool)
     unsigned n = 0;
     open_slow(&w, &(struct dsl_options){.pool_mbufs = 64});
     nj_dsl_write(&w, 20 * MSS);
-    while ((hog[n] = nj__mbuf_get(&w.tcp))) /* those that lie ready, too */
+    while ((hog[n] = nj__mbuf_get(&w.tcp))) /* also the mbufs in the cache */
         n++;
     nj_dsl_step(&w);
     NOTHING(&w);
@@ -449,7 +450,7 @@ Test(tcp_send_recovery, full_device)
     nj_dsl_fini(&w);
 }
 
-/* Everything again while 2^32 goes by, with random losses; sentences 54, 91 */
+/* All of the above while sequence numbers wrap around 2^32, with random losses; sentences 54, 91 */
 Test(tcp_send_recovery, lossy_transfer_across_the_wrap)
 {
     const uint64_t seed = 54;

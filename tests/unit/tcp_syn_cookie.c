@@ -22,7 +22,7 @@ static void begin(struct world *w, const struct dsl_options *options)
     w->next_out = w->n_out;
 }
 
-/* SYN and the cookie for it; nothing is kept. */
+/* SYN and the cookie for it; no state is kept. */
 static struct dsl_out *get_cookie(struct world *w, const struct dsl_seg *syn)
 {
     struct dsl_seg s = *syn;
@@ -200,7 +200,7 @@ Test(tcp_syn_cookie, forged)
         refused(&w, 1, 1);
         w.tuple.remote.b[12 + bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
-    SEND(&w, .flags = RA, .seq = 1, .ack = 1); /* a peer that did not want it */
+    SEND(&w, .flags = RA, .seq = 1, .ack = 1); /* a peer that did not ask for a connection */
     SEND(&w, .flags = R, .seq = 1);
     NOTHING(&w);
     NO_CONNECTION(&w);
@@ -244,7 +244,7 @@ Test(tcp_syn_cookie, stale)
             struct world w;
             begin(&w, NULL);
             nj_dsl_run(&w, made_at - w.now);
-            w.tuple.rport = 999; /* the stranger goes on */
+            w.tuple.rport = 999; /* the other peer continues */
             SEND(&w, .flags = S);
             w.tuple.rport = 40000;
             w.next_out = w.n_out;
@@ -252,7 +252,7 @@ Test(tcp_syn_cookie, stale)
             nj_ns back_at = k < NJ_ARRAY_LEN(at_s) ? made_at + (nj_ns)at_s[k] * SEC
                                                    : good_until - (k - NJ_ARRAY_LEN(at_s));
             nj_dsl_run(&w, back_at - w.now);
-            w.tcp.cookie_at = w.now; /* as if others were sent all the time */
+            w.tcp.cookie_at = w.now; /* as if cookies were sent all the time */
             w.next_out = w.n_out;
             SEND(&w, .flags = A, .seq = 1, .ack = 1);
             cr_assert_eq(nj_dsl_state(&w), w.now < good_until ? NJ_TCP_ESTABLISHED : NJ_TCP_CLOSED,
@@ -295,8 +295,8 @@ Test(tcp_syn_cookie, not_taken_when_none_was_sent)
     nj_dsl_fini(&w);
 }
 
-/* RFC 7323 5.3: the timestamp of the cookie is of the past, but of the near one, and what follows
- * never looks old to the peer. */
+/* RFC 7323 5.3: the cookie's timestamp is in the recent past, and the peer never takes the
+ * following segments for old ones. */
 Test(tcp_syn_cookie, timestamps_never_go_back)
 {
     struct world w;
@@ -334,7 +334,7 @@ Test(tcp_syn_cookie, leaves_room_for_data)
     nj_dsl_fini(&w);
 }
 
-/* All blocks are in use when the cookie comes back: the peer's next segment brings it again. */
+/* All blocks are in use when the cookie returns: the peer's next segment returns it again. */
 Test(tcp_syn_cookie, waits_for_a_block)
 {
     struct world w;

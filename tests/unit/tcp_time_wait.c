@@ -137,19 +137,20 @@ Test(tcp_time_wait, is_replaced_by_a_new_syn)
         STATE(&w, TIME_WAIT);
         SEND(&w, .flags = S, .seq = 3, .mss = 1460);
         EXPECT(&w, .flags = SA, .ack = 4);
-        cr_expect_eq(w.dead, !released, "the old one's user is told");
+        cr_expect_eq(w.dead, !released, "the user of the old connection gets EV_DEAD");
         cr_expect(nj_seq_lt(old_end, w.iss));
         cr_expect_eq(w.tcp.n_time_wait, 0);
         SEND(&w, .flags = A, .seq = 4, .ack = 1);
         STATE(&w, ESTABLISHED);
-        nj_dsl_run(&w, 61 * SEC); /* what is left of the old one goes, this one stays */
+        nj_dsl_run(&w, 61 * SEC); /* the rest of the old connection ends, this one continues */
         STATE(&w, ESTABLISHED);
         cr_expect_eq(w.tcp.time_waits.n_used, 0);
         nj_dsl_fini(&w);
     }
 }
 
-/* Sentence 112; RFC 6191: the new numbers begin beyond the old ones, however fast those ran. */
+/* Sentence 112; RFC 6191: the new sequence numbers begin beyond the old ones, at any speed of the
+ * old connection. */
 Test(tcp_time_wait, new_numbers_are_beyond_the_old_ones)
 {
     struct world w;
@@ -234,7 +235,7 @@ Test(tcp_time_wait, is_not_replaced_by_who_is_refused)
         if (why == NO_BLOCKS)
             w.tcp.cfg.conns_max = 0;
         if (why == NO_MBUFS)
-            w.tcp.cfg.held_max = w.tcp.n_held = 8; /* others have them */
+            w.tcp.cfg.held_max = w.tcp.n_held = 8; /* other connections hold them */
         SEND(&w, .flags = S, .seq = 90000);
         if (why == DRAINING)
             EXPECT(&w, .flags = RA, .seq = 0 - w.iss, .ack = 90001);
@@ -250,7 +251,7 @@ Test(tcp_time_wait, is_not_replaced_by_who_is_refused)
 }
 
 /* Sentence 112; RFC 9293 3.6.1: a cookie's number can't be chosen to be beyond those of the old
- * connection, so only timestamps can tell the two apart. */
+ * connection, so only timestamps distinguish the two. */
 Test(tcp_time_wait, replacement_by_cookie_needs_timestamps)
 {
     struct world w;
@@ -290,7 +291,7 @@ Test(tcp_time_wait, leaves_the_blocks_to_others)
     }
     cr_expect_eq(w.tcp.n_time_wait, 3);
     cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_time_wait_cut), 7);
-    for (uint16_t i = 0; i < 10; i++) { /* the last ones are those that stayed */
+    for (uint16_t i = 0; i < 10; i++) { /* the last ones are the ones that were kept */
         w.tuple.rport = (uint16_t)(1000 + i);
         cr_expect_eq(nj_dsl_state(&w), i < 7 ? NJ_TCP_CLOSED : NJ_TCP_TIME_WAIT);
     }
@@ -343,7 +344,7 @@ static void do_something(struct world *w, struct model *m, struct nj_prng *r, ui
         FEED(w, .flags = FA, .seq = 1, .ack = 2);
         cr_assert_eq(w->n_out, 1);
         m->ends[i] = w->now + w->tcp.cfg.time_wait;
-    } else if (nj_prng_below(r, 2)) { /* a new connection, which comes to nothing */
+    } else if (nj_prng_below(r, 2)) { /* a new connection that is not established */
         FEED(w, .flags = S, .seq = 3);
         FEED(w, .flags = R, .seq = 4);
         cr_assert_eq(nj_dsl_state(w), NJ_TCP_CLOSED);

@@ -45,7 +45,7 @@ Test(tcp_train, ends_at_the_peers_window)
     nj_dsl_fini(&w);
 }
 
-/* PSH and FIN are on the last one; longer than what is sent in one go. */
+/* PSH and FIN are on the last segment of more data than one call sends. */
 Test(tcp_train, ends_with_the_stream)
 {
     struct world w;

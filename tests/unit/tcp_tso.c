@@ -124,14 +124,14 @@ static void windows(uint64_t seed)
     nj_dsl_fini(&w);
 }
 
-/* Sentence 92: however large the segments, they stay within both windows. */
+/* Sentence 92: segments of any size stay within both windows. */
 Test(tcp_tso, stays_within_both_windows)
 {
     for (uint64_t seed = 0x5200; seed < 0x5210; seed++)
         windows(seed);
 }
 
-/* The scoreboard knows bytes, not segments as they were given to the device. */
+/* The scoreboard holds byte ranges, not the segments as they were passed to the device. */
 Test(tcp_tso, lost_piece_goes_again_alone)
 {
     struct world w;
@@ -164,7 +164,7 @@ Test(tcp_tso, all_lost)
     uint32_t n_cut = w.n_cut;
     for (unsigned i = 0; i < 9 && acked < 10001; i++) {
         uint32_t n = 0;
-        acked += i == 0 ? MSS : 0; /* what the time-out sent */
+        acked += i == 0 ? MSS : 0; /* the segments that the time-out sent */
         SEND(&w, .flags = A, .seq = 1, .ack = acked);
         for (struct dsl_out *o; (o = nj_dsl_take(&w)); n++) {
             cr_assert_eq(o->rel_seq, acked);
@@ -194,7 +194,7 @@ Test(tcp_tso, cwr_once)
         n_cwr += !!(o->seg.flags & NJ_TCP_CWR);
     cr_expect_gt(n, 2);
     cr_expect_eq(n_cwr, 1);
-    cr_expect_geq(w.n_cut, 2, "the others go together");
+    cr_expect_geq(w.n_cut, 2, "the others are sent together");
     nj_dsl_fini(&w);
 }
 
@@ -203,7 +203,7 @@ Test(tcp_tso, few_mbufs)
 {
     struct world w;
     open_tso(&w, (struct dsl_options){.pool_mbufs = 8});
-    nj_dsl_write(&w, 13000); /* six mbufs; the whole window wants at least five more */
+    nj_dsl_write(&w, 13000); /* six mbufs; the whole window needs at least five more */
     nj_dsl_step(&w);
     cr_expect_gt(nj_dsl_count(&w, NJ_C_mbuf_none), 0);
     expect_full(&w, 0, 10);

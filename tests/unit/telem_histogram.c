@@ -14,7 +14,7 @@ union any {
     struct nj_histogram_fine fine;
 };
 
-/* The functions of one precision, and what its header promises. */
+/* The functions of one precision, and the bounds of its header. */
 struct precision {
     const char *name;
     unsigned part_bits, first_bits, last_bits, n_buckets;
@@ -80,8 +80,8 @@ static nj_ns room(const struct precision *p, nj_ns value)
     return value < 1ull << p->first_bits ? p->least_error : value >> p->part_bits;
 }
 
-/* What the header promises of a value alone, with a larger one beside it so that the maximum does
- * not help. */
+/* The header's bounds for a single value, with a larger one beside it, so that the maximum does not
+ * hide an error. */
 static void check_bound(const struct precision *p, nj_ns value)
 {
     clear();

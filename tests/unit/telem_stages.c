@@ -15,7 +15,7 @@ static uint64_t spent(const struct nj_stages *s, enum nj_stage stage)
     return s->spent[stage];
 }
 
-/* A step in which each stage takes another time, and one takes a turn in another. */
+/* A step in which each stage takes another time, and one runs within another. */
 static void step(struct nj_stages *s, bool busy)
 {
     nj_stages_begin_step(s);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker thread with two shards: nothing is lost, however it sleeps. Run it under
- * ThreadSanitizer too. No sleeps: where a test waits, it polls, and the test's time-out is the
- * bound. */
+/* A worker thread with two shards: no job is lost, with any sleep of the worker. Run it under
+ * ThreadSanitizer too. No sleeps: a test that waits polls, and its time-out is the bound. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
@@ -39,7 +38,7 @@ struct tally {
     char thread_name[16];
 };
 
-/* Answer so that the asker can tell that it was this job: the offset, changed. */
+/* Change the offset as the answer, so that the shard recognizes its job. */
 static void run(void *ctx, void *arg)
 {
     struct tally *t = ctx;
@@ -89,7 +88,7 @@ struct shard {
     struct job jobs[JOBS_MAX];
 };
 
-/* Keep `depth` jobs out until n_jobs are done; check that they come back in order and changed. */
+/* Keep `depth` jobs running until n_jobs are done; check that they return in order and changed. */
 static void *drive_shard(void *arg)
 {
     struct shard *s = arg;
@@ -152,8 +151,8 @@ static void drive(uint32_t n_jobs, uint32_t depth, bool idles, uint32_t tidy_pau
     nj_service_free(w);
 }
 
-/* One job at a time: the worker is often about to sleep when the next one comes, the more so as
- * tidy() makes the last moment before the sleep a long one. */
+/* One job at a time: the worker is often about to sleep when the next job is sent. tidy() prolongs
+ * the last moment before the sleep. */
 Test(threads_service_thread, one_at_a_time, .timeout = 60)
 {
     drive(10000, 1, true, 300);
@@ -203,7 +202,7 @@ Test(threads_service_thread, stop_runs_what_was_submitted, .timeout = 60)
     }
 }
 
-/* tidy() comes round without any job when asked for. */
+/* tidy() is called without any job on request. */
 Test(threads_service_thread, tidies_while_idle, .timeout = 60)
 {
     struct tally t = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pool of workers: tasks run once, come home, and are not stuck behind others. Run it under
+/* The pool of workers: tasks run once, return, and are not blocked by others. Run it under
  * ThreadSanitizer too. */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "base/prng.h"
 #include "support/workers_rig.h"
 
-/* --- nothing is lost ------------------------------------------------------------------------ */
+/* --- no task is lost ------------------------------------------------------------------------ */
 
 struct shard {
     struct nj_worker_pool *w;
@@ -63,8 +63,8 @@ static void *drive_shard(void *arg)
     return NULL;
 }
 
-/* EWYK 5.3, EWYK 5.59, EWYK 5.60: shards and workers at random; each task runs once and comes home
- * once, or is displaced, and what was written on one thread is seen on the other. */
+/* EWYK 5.3, EWYK 5.59, EWYK 5.60: shards and workers at random; each task runs once and returns
+ * once, or is displaced. Each thread sees the writes of the other. */
 Test(threads_worker_pool, each_task_once, .timeout = 100)
 {
     const char *given = getenv("NJ_SEED");
@@ -109,7 +109,8 @@ Test(threads_worker_pool, each_task_once, .timeout = 100)
         free(shards[i].jobs);
 }
 
-/* EWYK 5.56: the queue is bounded, what is beyond stays with its owner, and room comes back. */
+/* EWYK 5.56: the queue is bounded, tasks beyond the bound stay with their owner, and room is
+ * available again later. */
 Test(threads_worker_pool, bound, .timeout = 60)
 {
     enum { MAX = 40 };
@@ -133,8 +134,8 @@ Test(threads_worker_pool, bound, .timeout = 60)
     for (int i = 0; i < 100; i++)
         cr_expect_eq(take_home(&port, 1), 0);
     cr_expect_eq(nj_worker_pool_stats(w).kind[NJ_WORKER_HANDLERS].n_held_back,
-                 MAX - 2 * NJ_WORKER_DEPTH, "each once, however often it was looked at");
-    send(&other, &jobs[MAX]); /* another lcore's bound is another one */
+                 MAX - 2 * NJ_WORKER_DEPTH, "each once, for any number of polls");
+    send(&other, &jobs[MAX]); /* another lcore has a bound of its own */
     for (int i = 0; i < MAX + 2; i++)
         sem_post(&gate);
     await_home(&other, 1);
@@ -149,10 +150,10 @@ Test(threads_worker_pool, bound, .timeout = 60)
     free(jobs);
 }
 
-/* --- nobody waits behind a task that never ends ------------------------------------------------
- */
+/* --- no task waits behind a task that does not end
+ * ------------------------------------------------ */
 
-/* EWYK 5.12: all workers but one are held; all else goes through that one. */
+/* EWYK 5.12: all workers but one are held; all other tasks run on that one. */
 Test(threads_worker_pool, one_free_worker_is_enough, .timeout = 60)
 {
     enum { WORKERS = 4, QUICK = 2000 };
@@ -165,7 +166,7 @@ Test(threads_worker_pool, one_free_worker_is_enough, .timeout = 60)
 
     for (int i = 0; i < WORKERS - 1; i++) {
         send(&other, &held[i]);
-        await_start(&held[i]); /* so the next one goes elsewhere */
+        await_start(&held[i]); /* so the next one is sent to another worker */
     }
     for (int i = 0; i < QUICK; i++) {
         send(&port, &quick[i]);
@@ -179,8 +180,8 @@ Test(threads_worker_pool, one_free_worker_is_enough, .timeout = 60)
     free(quick);
 }
 
-/* Of a flood, all come home but the one that is held, though all were known to be short: none is
- * bound to the thread that has it. */
+/* Of many tasks, all return but the held one, although all were known to be short: none is bound to
+ * the held thread. */
 Test(threads_worker_pool, a_held_thread_binds_no_other_task, .timeout = 60)
 {
     enum { QUICK = 90 };
@@ -207,8 +208,8 @@ Test(threads_worker_pool, a_held_thread_binds_no_other_task, .timeout = 60)
     free(quick);
 }
 
-/* As many tasks of one kind are stuck as may run: those of the other kind have their threads, and
- * the stuck ones are as many as may be. */
+/* As many tasks of one kind are stuck as may run. The other kind has threads of its own, and no
+ * more tasks of the first kind start. */
 Test(threads_worker_pool, kinds_leave_each_other_threads, .timeout = 60)
 {
     enum { HANDLERS = 3, FILES = 2, QUICK = 500 };
@@ -252,10 +253,10 @@ Test(threads_worker_pool, kinds_leave_each_other_threads, .timeout = 60)
     }
 }
 
-/* ---- tasks that nobody wants any more ---- */
+/* ---- withdrawn tasks ---- */
 
-/* One that waits in the lane is the caller's again at once; one in a worker's ring comes home
- * without having run; one that runs does so to its end. */
+/* A withdrawn task in the lane belongs to the caller again at once. One in a worker's ring returns
+ * without having run. A running one runs to its end. */
 Test(threads_worker_pool, withdrawn, .timeout = 60)
 {
     sem_t gate;
@@ -283,7 +284,7 @@ Test(threads_worker_pool, withdrawn, .timeout = 60)
         cr_expect_eq(jobs[i].n_run, i == 0, "%d", i);
         cr_expect_eq(jobs[i].n_home, i < (int)NJ_WORKER_DEPTH, "%d", i);
         cr_expect_eq(jobs[i].n_rejected, 0);
-        cr_expect(i == 0 || jobs[i].task.run_ns == 0, "it says nothing of its route");
+        cr_expect(i == 0 || jobs[i].task.run_ns == 0, "it does not change the times of its route");
     }
     finish(w);
     free(jobs);
@@ -296,8 +297,8 @@ static void burn(struct nj_task *t)
     job_of(t)->n_run++;
 }
 
-/* CPU time comes home with a task: the one that waits, before another one begins until after it
- * ended, took less than that. */
+/* A task returns with its CPU time. The task that only waited, from before the other began until
+ * after it ended, used less. */
 Test(threads_worker_pool, time_is_measured, .timeout = 60)
 {
     static const struct nj_task_ops burning = {burn, reject};
@@ -357,7 +358,7 @@ Test(threads_worker_pool, clean_context, .timeout = 60)
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* EWYK 5.3, EWYK 5.42: whenever the stop comes, what was accepted ran or was rejected, once. */
+/* EWYK 5.3, EWYK 5.42: for a stop at any time, each accepted task ran or was rejected, once. */
 Test(threads_worker_pool, stop_runs_or_rejects, .timeout = 60)
 {
     enum { JOBS = 60 };
@@ -386,7 +387,8 @@ Test(threads_worker_pool, stop_runs_or_rejects, .timeout = 60)
     }
 }
 
-/* A task that does not end is told of, those behind it are rejected, and it still comes home. */
+/* A stop reports a task that does not end, rejects those behind it, and the task can still return
+ * later. */
 Test(threads_worker_pool, stop_does_not_wait_for_ever, .timeout = 60)
 {
     enum { BEHIND = 30 };
@@ -417,8 +419,8 @@ Test(threads_worker_pool, stop_does_not_wait_for_ever, .timeout = 60)
 /* --- an lcore that sleeps ------------------------------------------------------------------------
  */
 
-/* It is woken for each task that is done, and for no other's. The sleep is an hour long: who is not
- * woken runs into the time-out. */
+/* A shard is woken for each of its completed tasks, and for no other's. The sleep is an hour long,
+ * so a lost wake-up exceeds the test's time-out. */
 Test(threads_worker_pool, wakes_who_waits_for_the_task, .timeout = 60)
 {
     static struct nj_wakeup wakeups[SHARDS];
@@ -483,12 +485,13 @@ Test(threads_worker_pool, prepares_its_thread, .timeout = 60)
     free(jobs);
 }
 
-/* --- coming home costs no system call ------------------------------------------------------- */
+/* --- the return of a task needs no system call
+ * ------------------------------------------------------- */
 
 /* Sanitizers make calls of their own. */
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-/* From here on this thread may sleep, use the pool's lock and end; any other call of the kernel
- * ends the process. */
+/* From here on this thread may sleep, use the pool's lock and exit; any other system call ends the
+ * process. */
 static void forbid_system_calls(struct nj_task *t)
 {
 #define ALLOW(nr)                                                                                  \
@@ -514,7 +517,7 @@ static void forbid_system_calls(struct nj_task *t)
                      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) != 0;
 }
 
-/* EWYK 5.60: the lcore is told by memory alone. */
+/* EWYK 5.60: the lcore is notified by memory alone. */
 Test(threads_worker_pool, coming_home_costs_no_system_call, .timeout = 60)
 {
     static const struct nj_task_ops forbid = {forbid_system_calls, reject};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pool of workers: lanes and clients take turns, and what may lie ready in a ring. */
+/* The pool of workers: lanes and clients take turns, and the tasks that a ring may hold in advance.
+ */
 #include "support/workers_rig.h"
 
-/* Lanes take turns: the only task of one lcore is not behind all of another one's. */
+/* Lanes take turns: the only task of one lcore is not behind all tasks of another lcore. */
 Test(threads_worker_pool_turns, lanes_take_turns, .timeout = 60)
 {
     enum { MANY = NJ_WORKER_DEPTH };
@@ -31,7 +32,8 @@ Test(threads_worker_pool_turns, lanes_take_turns, .timeout = 60)
     free(one);
 }
 
-/* Short tasks go ahead of time; none stands behind one that is not known to be short. */
+/* Only tasks that are known to be short are put into a ring in advance; none waits behind another
+ * task. */
 Test(threads_worker_pool_turns, only_short_tasks_go_ahead, .timeout = 60)
 {
     enum { TASKS = 20 };
@@ -84,7 +86,7 @@ Test(threads_worker_pool_turns, the_first_of_another_client_is_next, .timeout = 
     send(&port, b);
     await_start(a);
     sem_post(&gate);
-    await_home(&port, 1); /* the one that ran, and its place goes to b */
+    await_home(&port, 1); /* the task that ran, and its place is given to b */
     await_home(&port, 1);
     cr_expect(b->n_home == 1 && !atomic_load(&a[2].started));
     for (int i = 0; i < MANY; i++)

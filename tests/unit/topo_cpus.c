@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists of CPUs, read and written. */
+/* Lists of CPUs: parsing and formatting. */
 #include <criterion/criterion.h>
 
 #include "base/compiler.h"
@@ -24,7 +24,7 @@ static const struct {
     {"1,", NULL},
     {",1", NULL},
     {"1 2", NULL},
-    {"(null)", NULL}, /* what some kernels write for a set that there is not */
+    {"(null)", NULL}, /* the text of some kernels for an absent set */
 };
 
 Test(topo_cpus, lists)

@@ -27,7 +27,7 @@ Test(topo_hwloc_topology, smt_and_caches)
     cr_expect_null(nj_topo_cpu(&t, 32));
 }
 
-/* Numbers as kernels give them: first one thread of each core, then the other. */
+/* Numbers as kernels assign them: first one thread of each core, then the other. */
 Test(topo_hwloc_topology, nodes_and_numbers)
 {
     cr_assert_eq(nj_topo_synthetic(&t, "pack:2 [numa] core:2 pu:2(indexes=0,4,1,5,2,6,3,7)", why,
@@ -46,7 +46,7 @@ Test(topo_hwloc_topology, nonsense)
     cr_expect_str_eq(why, "hwloc does not understand \"pack:2 pu:\"");
 }
 
-/* What we may not use is not usable; the rest is. */
+/* CPUs outside our affinity are not usable; the others are. */
 Test(topo_hwloc_topology, this_machine)
 {
     cpu_set_t ours;

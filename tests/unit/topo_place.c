@@ -45,7 +45,8 @@ static const char *worker(uint32_t w)
     return text;
 }
 
-/* No worker and nothing else is where an lcore polls, unless there is no other CPU. EWYK 5.54 */
+/* No worker and no other thread is on a CPU that an lcore polls on, unless there is no other CPU.
+ * EWYK 5.54 */
 static void check_apart(void)
 {
     for (uint32_t i = 0; i < p.n_lcores; i++) {
@@ -165,7 +166,7 @@ Test(topo_place, one_core)
     cr_expect_str_eq(worker(0), "1");
 }
 
-/* Of the NIC's node nothing is ours: the other one has to do, and is no fault. */
+/* No CPU of the NIC's node is usable: the other node is used, and that is no fault. */
 Test(topo_place, nothing_usable_near_the_nic)
 {
     machine(TWO_SOCKETS_SMT, 0);
@@ -181,7 +182,8 @@ Test(topo_place, nothing_usable_near_the_nic)
     cr_expect_eq(p.n_lcores, 0);
 }
 
-/* Any machine, any part of it usable: whatever comes out, workers and lcores are apart. */
+/* Random machines, of which random CPUs are usable: in each placement workers and lcores have
+ * different CPUs. */
 Test(topo_place, random_machines)
 {
     const char *given = getenv("NJ_SEED");
@@ -252,7 +254,7 @@ Test(topo_place, faults)
     cr_expect_str_eq(fault(1), "");
 }
 
-/* Several at once, each told. */
+/* Several faults at once, each reported. */
 Test(topo_place, all_that_is_wrong)
 {
     machine("pack:2 [numa] core:2 pu:1", 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is emitted: exact bytes where they are known from elsewhere, and everything parsed back. */
+/* Emitted packets: exact bytes where they are known from another source, and every packet parsed.
+ */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -30,7 +31,7 @@ static struct nj_iface test_iface(void)
                              .addr = {{v4(10, 0, 0, 1), 24, 0}}};
 }
 
-/* The checksum as RFC 1071 tells it, two bytes at a time and in host order. */
+/* The checksum as in RFC 1071, two bytes at a time and in host order. */
 static uint16_t slow_csum(const uint8_t *p, size_t n)
 {
     uint32_t sum = 0;
@@ -153,7 +154,7 @@ Test(wire_emit, options_are_aligned)
                                 .sack_permitted = set & 8};
         uint32_t n = nj_tcp_opts_bytes(&o);
         cr_expect_eq(n % 4, 0);
-        cr_expect_leq(n, 20); /* what a SYN of Linux takes */
+        cr_expect_leq(n, 20); /* the length in a SYN of Linux */
         cr_expect_eq(n == 0, set == 0);
     }
 }
@@ -288,7 +289,7 @@ static void expect_same_frame(unsigned run, const struct rte_mbuf *m, const stru
                  0, "run %u", run);
 }
 
-/* A head that is kept makes the same frame of a segment, to the bit. */
+/* A cached header gives exactly the same frame of a segment. */
 Test(wire_emit, head_once_more)
 {
     struct rte_mempool *pool = nj_test_pool(3);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ICMP errors as whole frames: a good one, what each type and code says, and each way to be bad. */
+/* ICMP errors as whole frames: a good one, the meaning of each type and code, and each kind of
+ * invalid frame. */
 #include <criterion/criterion.h>
 
 #include <arpa/inet.h>
@@ -155,7 +156,7 @@ Test(wire_icmp4_error_parse, checksum)
     }
 }
 
-/* Whatever is cut off, IP length and sums right again. */
+/* Frames cut at each length, with correct IP length and checksums. */
 Test(wire_icmp4_error_parse, cut)
 {
     for (uint32_t n = ICMP; n <= ALL; n++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What we send of IPv6 and ICMPv6 is what our own parser takes, as far as it is for hosts. */
+/* Our parser accepts the IPv6 and ICMPv6 packets that we send, except those for routers. */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Several addresses of two families: which are ours, which are on the link, who carries the rest.
- */
+/* Several addresses of two families: which are ours, which are on the link, and the next hop of the
+ * others. */
 #include <criterion/criterion.h>
 
 #include <rte_byteorder.h>
@@ -83,7 +83,7 @@ Test(wire_iface, next_hops)
     cr_expect(nj_addr_eq(nj_ip_next_hop(&i, &near6), &near6));
 }
 
-/* The longest prefix counts, whoever says it; of two that are as long that of the link. */
+/* The longest prefix has precedence, from any source; of two equal ones that of the link. */
 Test(wire_iface, static_routes)
 {
     struct nj_iface i = several();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv6 frames: headers that are walked, options that are not known, sources and destinations, what
- * an ICMPv6 error says, and sentence 118: neighbour discovery only with valid options and a hop
- * limit of 255. */
+/* IPv6 frames: extension headers, unknown options, sources and destinations, ICMPv6 errors, and
+ * sentence 118: neighbour discovery only with valid options and a hop limit of 255. */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -72,7 +71,7 @@ static uint32_t sum_at(const struct frame *f, uint32_t up, uint8_t protocol)
     return at + 2 <= f->n ? at : 0;
 }
 
-/* The payload length, and the checksum of what begins at `up`. */
+/* Set the payload length, and the checksum of the header at `up`. */
 static void finish(struct frame *f, uint32_t up, uint8_t protocol)
 {
     struct nj_addr src, dst;
@@ -154,7 +153,7 @@ Test(wire_ip6_parse, tcp_and_echo)
 #define A(...)   (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
 #define H4(next) (next), 0, 1, 4, 0, 0, 0, 0 /* eight bytes of padding options */
 
-/* What stands between IPv6 and TCP; `pointer` 0: nobody is told. */
+/* Extension headers between IPv6 and TCP; `pointer` 0: no ICMPv6 error is sent. */
 static const struct {
     const char *what;
     uint8_t first;
@@ -187,8 +186,8 @@ static const struct {
     {"first fragment", 44, A(6, 0, 0, 1, 1, 2, 3, 4), NJ_C_drop_ip_fragment, 0, 0},
     {"last fragment", 44, A(6, 0, 0, 8, 1, 2, 3, 4), NJ_C_drop_ip_fragment, 0, 0},
     {"far fragment", 44, A(6, 0, 1, 0, 1, 2, 3, 4), NJ_C_drop_ip_fragment, 0, 0},
-    {"fragment after an option to tell", 60, A(44, 0, 0x9e, 4, 0, 0, 0, 0, 6, 0, 0, 1, 1, 2, 3, 4),
-     NJ_C_drop_ip6_ext, 0, 0},
+    {"fragment after an option that causes an error", 60,
+     A(44, 0, 0x9e, 4, 0, 0, 0, 0, 6, 0, 0, 1, 1, 2, 3, 4), NJ_C_drop_ip6_ext, 0, 0},
     {"UDP", 17, A(0), NJ_C_drop_ip_protocol, 1, 6},
     {"UDP behind options", 60, A(H4(17)), NJ_C_drop_ip_protocol, 1, 40},
     {"no next header", 59, A(0), NJ_C_drop_ip_protocol, 0, 0},
@@ -218,11 +217,11 @@ Test(wire_ip6_parse, extension_headers)
     }
 }
 
-/* RFC 4443 2.4 e: no error about an error, about what a group heard (save one kind), about nobody.
- */
+/* RFC 4443 2.4 e: no error about an error, about a packet to a group (except one kind), or without
+ * a source address. */
 Test(wire_ip6_parse, whom_errors_are_told)
 {
-    static const uint8_t unknown[8] = {IPPROTO_ICMPV6, 0, 0x9e, 4}; /* tell always */
+    static const uint8_t unknown[8] = {IPPROTO_ICMPV6, 0, 0x9e, 4}; /* always an error */
     static const uint8_t single[8] = {IPPROTO_ICMPV6, 0, 0xde, 4};  /* not for a group */
     const struct nj_addr all = nj_ip6_all_nodes();
     const struct {
@@ -290,7 +289,7 @@ Test(wire_ip6_parse, header_and_addresses)
     f = good;
     f.b[HOPS] = 0;
     cr_expect_eq(parse(&f, &p), NJ_C_drop_ip_header);
-    f = good; /* one host's packet, heard by all */
+    f = good; /* a packet of one host, to a group */
     memset(f.b, 0xff, 6);
     cr_expect_eq(parse(&f, &p), NJ_C_drop_eth_dst);
     f = good;
@@ -552,7 +551,7 @@ Test(wire_ip6_parse, listener_queries)
     }
 }
 
-/* Whatever the bytes, what is accepted lies within the frame. */
+/* For all bytes, the accepted fields are within the frame. */
 Test(wire_ip6_parse, mutated, .timeout = 30)
 {
     const uint64_t seed = 0x6666;

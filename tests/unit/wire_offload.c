@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Segments whose checksums a device finishes: what it is told, and that its sum, by the rules that
- * DPDK gives it, is the one that software would have written. */
+/* Segments whose checksums a device completes: the mbuf's flags and lengths. The device's checksum,
+ * by DPDK's rules, equals that of the software. */
 #include <criterion/criterion.h>
 
 #include <arpa/inet.h>
@@ -77,7 +77,7 @@ Test(wire_offload, device_and_software_agree)
             cr_expect_eq(hard->tso_segsz, 0);
             cr_expect_eq(tcp_hard.cksum, rte_ipv4_phdr_cksum(&ip_hard, hard->ol_flags));
 
-            /* what the device does: the sum from the TCP header to the end goes into the field */
+            /* as the device does: the sum from the TCP header to the end is stored in the field */
             rte_pktmbuf_linearize(hard);
             uint16_t sum = (uint16_t)~nj__csum_fold(nj__csum_add(
                 0, rte_pktmbuf_mtod_offset(hard, void *, l2 + 20), hard->pkt_len - l2 - 20));

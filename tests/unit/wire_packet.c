@@ -245,7 +245,7 @@ Test(wire_packet, each_change_has_its_verdict)
     }
 }
 
-/* Sentence 58; RFC 1071: 0x0000 and 0xffff are both zero, whichever of them the sender chose. */
+/* Sentence 58; RFC 1071: 0x0000 and 0xffff are both zero, and a sender may use either. */
 Test(wire_packet, checksum_of_zero)
 {
     struct nj_packet p;
@@ -283,12 +283,11 @@ Test(wire_packet, urgent_pointers)
         fix_sums(&f);
         cr_assert_eq(parse(&f, &p), NONE);
         cr_expect_eq(p.tcp.payload_off, L4 + 20);
-        cr_expect_eq(p.tcp.payload_bytes, 3, "all three bytes are text like any other");
+        cr_expect_eq(p.tcp.payload_bytes, 3, "all three bytes are text");
     }
 }
 
-/* Sentence 121: nothing that was sent to all of the link is answered, whatever IP address it
- * names. */
+/* Sentence 121: a frame to the broadcast MAC address is not answered, for any IP address in it. */
 Test(wire_packet, broadcast_frames)
 {
     struct nj_packet p;
@@ -308,7 +307,7 @@ Test(wire_packet, arp_senders)
     memset(&f.b[IP + 14], 0, 4); /* RFC 5227 probe */
     cr_assert_eq(parse(&f, &p), NONE);
     cr_expect_eq(nj_addr_to_v4(&p.arp.ip), 0);
-    f.b[IP + 7] = 2; /* but a reply from nobody is none */
+    f.b[IP + 7] = 2; /* but a reply from the unspecified address is not */
     cr_expect_eq(parse(&f, &p), NJ_C_drop_arp_bad);
 
     static const struct rte_ether_addr bad[] = {
@@ -390,8 +389,8 @@ Test(wire_packet, device_checksums)
                  NONE);
 }
 
-/* Devices are set up to bring a frame in one segment; one that is chained is not used, also when
- * only padding is in the rest: TCP's queues need `next` of the mbuf for themselves. */
+/* Devices are configured to store a frame in one segment. A chained mbuf is dropped, also when only
+ * padding is in the second segment: TCP's queues use `next` of the mbuf. */
 Test(wire_packet, chained)
 {
     struct rte_mempool *pool = nj_test_pool(2);
@@ -450,7 +449,7 @@ Test(wire_packet, sources_and_links)
     cr_expect(nj_ip_is_on_link(&i, &i.addr[0].ip));
 }
 
-/* Whatever is accepted must lie within the frame. */
+/* Accepted fields must be within the frame. */
 static void check_sane(const struct frame *f, const struct nj_packet *p)
 {
     switch (p->kind) {

@@ -81,7 +81,7 @@ Test(tcp_parse, header_refused)
 Test(tcp_parse, options_of_a_syn)
 {
     struct nj_tcp_opts o;
-    /* What Linux sends. */
+    /* The options of Linux. */
     cr_assert(OPTIONS(&o, true, 2, 4, 0x05, 0xb4, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 9, 1, 3, 3, 7));
     cr_expect(o.has_mss && o.has_wscale && o.has_ts && o.sack_permitted);
     cr_expect_eq(o.mss, 1460);
@@ -120,7 +120,7 @@ Test(tcp_parse, padding_and_unknown)
 
     cr_expect(OPTIONS(&o, true, 1, 1, 1, 1));
     cr_expect(OPTIONS(&o, true, 0, 0, 0, 0));
-    cr_expect(OPTIONS(&o, true, 0, 2, 0, 99)); /* after EOL anything goes */
+    cr_expect(OPTIONS(&o, true, 0, 2, 0, 99)); /* octets after EOL are ignored */
     cr_expect_not(o.has_mss);
     cr_expect(OPTIONS(&o, true, 1, 2, 4, 1, 2, 1, 1, 0));
     cr_expect(o.has_mss && o.mss == 0x0102);
@@ -129,7 +129,7 @@ Test(tcp_parse, padding_and_unknown)
     cr_expect(OPTIONS(&o, false, 1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2));
     cr_expect(o.n_sack == 1 && o.sack[0].first == 1 && o.sack[0].end == 2);
     cr_expect(OPTIONS(&o, true, 1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2));
-    cr_expect_eq(o.n_sack, 0, "a SYN has received nothing");
+    cr_expect_eq(o.n_sack, 0, "SACK blocks in a SYN are ignored");
     cr_expect_not(OPTIONS(&o, false, 1, 1, 5, 9, 0, 0, 0, 1, 0, 0, 0));
     cr_expect_not(OPTIONS(&o, false, 1, 1, 5, 2));
 

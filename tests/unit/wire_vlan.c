@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 802.1Q tags, in and out (sentence 120): which frames are ours, and what ours look like. */
+/* 802.1Q tags, received and sent (sentence 120): which frames are ours, and the tags of our frames.
+ */
 #include <criterion/criterion.h>
 
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nightjar-test-embedded: a program with a main loop of its own, which does what the lines on its
- * standard input say and answers each with one line, for test_embedded.py:
+ * nightjar-test-embedded: a program with a main loop of its own, which runs the commands on its
+ * standard input and answers each with one line, for test_embedded.py:
  *
  *     nightjar-test-embedded ADDRESS/PREFIX ROOT POLICY ACCESS-LOG EAL-ARGUMENT...
  */

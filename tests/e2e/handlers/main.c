@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar-test-handlers: handlers that get stuck or crash in every way there is, for
- * test_handlers.py and test_crash.py. */
+/* nightjar-test-handlers: handlers that get stuck or crash in every way, for test_handlers.py and
+ * test_crash.py. */
 #include "options.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define PART_BYTES 16384
-#define PERIOD     251 /* a prime: no part of PART_BYTES looks like another */
+#define PERIOD     251 /* a prime: all parts of PART_BYTES differ */
 
 static uint8_t pattern[PART_BYTES + PERIOD]; /* byte i is i mod 251 */
 
@@ -59,7 +59,7 @@ static void count(struct nj_request *req, struct nj_response *resp, void *arg)
     }
 }
 
-/* RFC 1950 9, so that the client can check what was read without sending it back. */
+/* RFC 1950 9, so that the client can check the read bytes without a copy of them. */
 static uint32_t adler32(uint32_t sum, const uint8_t *p, size_t n)
 {
     uint32_t a = sum & 0xffff, b = sum >> 16;
@@ -86,7 +86,7 @@ static void digest(struct nj_request *req, struct nj_response *resp, void *arg)
         n_bytes += (uint64_t)n;
     }
     if (n < 0)
-        return; /* too large: 413; gone: nobody cares */
+        return; /* too large: the server sends 413; closed: no response is possible */
     snprintf(line, sizeof line, "%llu %u\n", (unsigned long long)n_bytes, sum);
     say(resp, line);
 }
@@ -98,7 +98,7 @@ static void forever(struct nj_request *req, struct nj_response *resp, void *arg)
     (void)req;
     (void)arg;
     nj_await(&never, 0);
-    say(resp, "for ever is over\n");
+    say(resp, "the endless wait has ended\n");
 }
 
 static void doze(struct nj_request *req, struct nj_response *resp, void *arg)
@@ -118,7 +118,7 @@ static void doze_in_kernel(struct nj_request *req, struct nj_response *resp, voi
     say(resp, "slept\n");
 }
 
-/* Opens a FIFO, which the kernel does not return from before somebody opens its other end. */
+/* Opens a FIFO: the call returns when another process opens its other end. */
 static void gate(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     const char *path = getenv("NJ_TEST_GATE");
@@ -159,7 +159,7 @@ static void where(struct nj_request *req, struct nj_response *resp, void *arg)
     say(resp, nj_must_not_block() ? "inline\n" : "on a stack\n");
 }
 
-/* Keeps the core: n microseconds of its own time, however often the kernel lets others run. */
+/* Holds the core for n microseconds of its own CPU time. */
 static void spin(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     uint64_t end = 0, us = number(req);
@@ -213,8 +213,8 @@ static void crash(struct nj_request *req, struct nj_response *resp, void *arg)
     }
 }
 
-/* Those that stay are not taken for slow ones when the kernel takes an lcore's CPU away in the
- * middle of them, as it does on a busy machine. */
+/* Pinned routes do not count as slow when the kernel preempts an lcore in the middle of them, as on
+ * a busy machine. */
 #define STAYS .pin_to_lcore = true
 
 /* clang-format off */

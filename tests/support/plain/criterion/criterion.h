@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * As much of Criterion as tests with threads use, in one process: Criterion forks its tests around
- * a memory arena at an address that ThreadSanitizer keeps for itself, and does not start. Stands
- * in for it when b_sanitize=thread. Every failed expectation ends the run.
- */
+/* The subset of Criterion that tests with threads use, in one process. Criterion forks its tests
+ * around a memory arena at an address that ThreadSanitizer reserves, and does not start. This
+ * header replaces it when b_sanitize=thread. Every failed expectation ends the run. */
 #ifndef NJ_TESTS_PLAIN_CRITERION_H
 #define NJ_TESTS_PLAIN_CRITERION_H
 
@@ -19,7 +17,7 @@ struct plain_test {
 
 static struct plain_test *plain_tests;
 
-/* One in a file; its time-out is meson's business here, as are those of tests. */
+/* One per file; meson has its time-out here, as those of tests. */
 struct plain_suite {
     void (*init)(void), (*fini)(void);
     double timeout;
@@ -55,7 +53,8 @@ int main(void)
     return 0;
 }
 
-/* What a test made goes, as with Criterion; a second failure on the way ends it at once. */
+/* Runs the test's cleanup, as Criterion does; a second failure during it ends the process at once.
+ */
 static inline _Noreturn void plain_failed(void)
 {
     void (*fini)(void) = plain_suite.fini;
