@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Runs the end-to-end tests whose name contains the pattern (all when there is none), a line for each.
-`e2e` chooses all. `--list PATTERN` prints their names and runs none. Each test has a
-deadline of its own. Those of classes that say `mostly_waits` run beside the others, and tell at the
-end.
+Runs the end-to-end tests whose name contains the pattern and prints a line for each. Without a
+pattern and with the pattern `e2e` it runs all tests. `--list PATTERN` prints the names and runs no
+test. Each test has a deadline. The tests of classes with `mostly_waits` run in a second process at
+the same time; their lines are printed at the end.
 """
 import contextlib
 import os
@@ -22,7 +22,7 @@ TEST_SECONDS_MAX = 120 * world.SLOW
 
 
 def name_of(test):
-    """Without the package."""
+    """The name of the test without the package."""
     return test.id().removeprefix(f"{__package__}.")
 
 
@@ -35,7 +35,7 @@ def flat(suite):
 
 
 class Lines(unittest.TestResult):
-    """One line per test, and what went wrong below it."""
+    """Prints one line per test, and below it the error of a failed test."""
 
     def __init__(self):
         super().__init__()
@@ -83,7 +83,7 @@ def too_long(*_):
 
 
 class Ended(KeyboardInterrupt):
-    """By SIGTERM. unittest takes SystemExit for a test that failed, and goes on."""
+    """SIGTERM ended the run. With SystemExit unittest would count a failure and continue."""
 
 
 def ended(*_):
@@ -91,7 +91,7 @@ def ended(*_):
 
 
 class Beside:
-    """Tests that run in a process of their own."""
+    """Tests that run in a second process."""
 
     def __init__(self, tests):
         self.out = tempfile.TemporaryFile("w+", errors="replace")
@@ -104,17 +104,17 @@ class Beside:
             os.dup2(self.out.fileno(), 2)
             status = run(tests)
         finally:
-            os._exit(status)  # what the parent has open is the parent's to close
+            os._exit(status)  # without closing files of the parent
 
     def end(self):
-        """(passed, failed), after all that they said."""
+        """Waits for the process and prints its output. Returns (passed, failed)."""
         _, status = os.waitpid(self.pid, 0)
         self.out.seek(0)
         *lines, last = self.out.read().splitlines() or [""]
         print(*lines, sep="\n")
         counts = re.fullmatch(r"(\d+) passed, (\d+) failed", last)
         if not counts:
-            print("FAIL the tests that run beside the others: " + last)
+            print("FAIL the tests in the second process: " + last)
         passed, failed = map(int, counts.groups()) if counts else (0, 0)
         return passed, failed or int(status != 0 or not counts)
 

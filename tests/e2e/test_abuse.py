@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Protection that acts is told: to the peer in its GOAWAY, to the operator in a line on stderr, at
-most one per second and reason, whose counts add up; and by telemetry.
+The server closes the connection of an abusive client. The GOAWAY frame carries the reason.
+Standard error has at most one line per second and reason; the counts of the lines add up to the
+number of closed connections. Telemetry has the same count and the address of the client.
 """
 import re
 import time
@@ -17,11 +18,11 @@ FLOODS = 12
 LINE = re.compile(r" nightjar: warning: abuse: client (\S+): h2_abuse_resets (\d+) times?: ", re.M)
 
 
-class Told(ServerCase):
+class Reported(ServerCase):
     mostly_waits = True
 
-    def reset_until_told(self):
-        """Requests that are reset at once, until the server has enough. Returns its GOAWAY."""
+    def reset_until_goaway(self):
+        """Resets each request at once until the server closes. Returns the GOAWAY event."""
         client = Client(self.world.connect())
         client.sock.settimeout(20)
         while not client.goaway():
@@ -30,8 +31,8 @@ class Told(ServerCase):
                     stream = client.prepare("/one")
                     client.h2.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
                 client.flush()
-                client.get("/one")  # a PING could be the frame that is too many
-            except ConnectionError:  # the server has closed: what it said was read before
+                client.get("/one")  # not a PING: it could be the frame that exceeds the limit
+            except ConnectionError:  # the server closed; its frames were read before
                 break
         client.close()
         return next(e for e in client.events if isinstance(e, h2.events.ConnectionTerminated))
@@ -42,13 +43,13 @@ class Told(ServerCase):
     def test_floods_of_resets(self):
         began = time.monotonic()
         for _ in range(FLOODS):
-            goaway = self.reset_until_told()
+            goaway = self.reset_until_goaway()
             self.assertEqual(h2.errors.ErrorCodes.ENHANCE_YOUR_CALM, goaway.error_code)
             self.assertEqual(b"too many streams reset", goaway.additional_data)
-        until("all are told", lambda: sum(n for _, n in self.lines()) == FLOODS)
+        until("a line for each flood", lambda: sum(n for _, n in self.lines()) == FLOODS)
         took = time.monotonic() - began
         self.assertEqual(FLOODS, self.counted("h2_abuse_resets"))
         self.assertEqual({CLIENT_ADDR}, {address for address, _ in self.lines()})
         self.assertLessEqual(len(self.lines()), took + 1)
-        told = self.server.telemetry("/nightjar/abuse")["h2_abuse_resets"]
-        self.assertEqual((FLOODS, CLIENT_ADDR), (told["count"], told["client"]))
+        abuse = self.server.telemetry("/nightjar/abuse")["h2_abuse_resets"]
+        self.assertEqual((FLOODS, CLIENT_ADDR), (abuse["count"], abuse["client"]))

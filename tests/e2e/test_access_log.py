@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The access log: one line for each request, whatever became of it and of the file."""
+"""
+The access log has one line for each request, also for refused and aborted requests and after the
+log file was renamed.
+"""
 import collections
 import json
 import os
@@ -29,7 +32,7 @@ DISK_BYTES = 64 << 10
 
 
 class LogCase(ServerCase):
-    """A server with a log; `lines` are those since the test began."""
+    """A server with an access log. lines() returns the lines since the start of the test."""
     log_format = "json"
 
     @classmethod
@@ -43,7 +46,7 @@ class LogCase(ServerCase):
         self.size_before = os.path.getsize(self.log)
 
     def text(self):
-        """All of the log since the test began, in the order of time."""
+        """The log since the start of the test, the renamed files included, oldest first."""
         text = b""
         for number, name in enumerate(self.renamed + [self.log]):
             with open(name, "rb") as f:
@@ -53,11 +56,11 @@ class LogCase(ServerCase):
 
     def lines(self):
         text = self.text()
-        self.assertTrue(text.endswith(b"\n") or not text, "half a line")
+        self.assertTrue(text.endswith(b"\n") or not text, "the last line is incomplete")
         return text.split(b"\n")[:-1]
 
     def wait_lines(self, n):
-        """The lines, once so many are written; and so many requests came."""
+        """Waits for `n` lines, checks that the server counted `n` requests, returns the lines."""
         self.wait_logged(n)
         self.assertEqual(n, self.counted("requests"))
         self.assertEqual(0, self.counted("access_lost"))
@@ -76,7 +79,7 @@ class LogCase(ServerCase):
         self.assertIn(f"{n} succeeded, 0 failed", done.stdout)
 
     def fetch(self, path, *more):
-        """(status, bytes of the body, local port) as curl sees them."""
+        """Returns (status, bytes of the body, local port) as curl prints them."""
         out = self.curl("-o", os.devnull, "-w", "%{http_code} %{size_download} %{local_port}",
                         *more, self.world.url(path))
         return [int(word) for word in out.split()]
@@ -95,7 +98,7 @@ class Json(LogCase):
             records.append(record)
         return records
 
-    def test_every_kind_of_answer(self):
+    def test_every_kind_of_response(self):
         etag = re.search(r"(?im)^etag: (.*?)\r?$",
                          self.curl("-I", self.world.url("/200KiB"))).group(1)
         asked = [
@@ -111,7 +114,7 @@ class Json(LogCase):
         began = time.time()
         seen = [self.fetch(path, *more) for _, _, path, more in asked]
         by_port = {record["port"]: record for record in self.records(1 + len(asked))}
-        records = [by_port[port] for _, _, port in seen]  # lcores do not wait for each other
+        records = [by_port[port] for _, _, port in seen]  # two lcores: the order differs
         for (status, method, path, _), (code, n_bytes, port), r in zip(asked, seen, records):
             with self.subTest(status=status, method=method, path=path):
                 self.assertEqual(status, code)
@@ -132,7 +135,7 @@ class Json(LogCase):
         self.assertEqual(['a "b" \\ c', "http://example.org/?x=1", "files.example", "/one?q=%22"],
                          [record[key] for key in ("user_agent", "referer", "authority", "path")])
 
-    def test_bytes_that_are_no_text(self):
+    def test_bytes_that_are_not_utf8(self):
         client = Client(self.world.connect())
         agents = [bytes([b]) * 3 for b in range(0x80, 0x100)] + ["é€🦇".encode(), b"\xe2\x82",
                                                                  b"\xe2\x80\xa8\xc2\x85"]
@@ -154,7 +157,7 @@ class Json(LogCase):
         self.assertTrue(path.startswith(record["path"]) and len(record["path"]) > 500)
 
     def test_download_that_is_reset(self):
-        """The peer's window lets so much through, and then it resets the stream."""
+        """The client receives one initial window of 65535 bytes and then resets the stream."""
         client = Client(self.world.connect())
         client.acknowledge = lambda data: None
         stream = client.request("/10MiB")
@@ -166,7 +169,7 @@ class Json(LogCase):
         self.assertEqual([200, 65535, False], [record[k] for k in ("status", "bytes", "complete")])
         self.assertEqual(stream, record["stream"])
 
-    def test_download_whose_connection_goes(self):
+    def test_download_whose_connection_closes(self):
         client = Client(self.world.connect())
         client.acknowledge = lambda data: None
         streams = [client.request("/10MiB"), client.request("/one")]
@@ -192,7 +195,7 @@ class Json(LogCase):
         self.assertEqual({(200, 1, True)},
                          {(r["status"], r["bytes"], r["complete"]) for r in records})
         streams = collections.Counter((r["shard"], r["connection"], r["stream"]) for r in records)
-        self.assertEqual(n, len(streams), "a request is there twice")
+        self.assertEqual(n, len(streams), "a request has two lines")
         self.assertEqual(8, len({(r["shard"], r["connection"]) for r in records}))
         self.assertEqual([n, 0], [self.counted("access_written"), self.counted("access_lost")])
 
@@ -200,8 +203,8 @@ class Json(LogCase):
         self.renamed.append(f"{self.log}.{len(self.renamed) + 1}")
         os.rename(self.log, self.renamed[-1])
 
-    def wait_opened_again(self):
-        until("the log is there again", lambda: os.path.exists(self.log))
+    def wait_reopened(self):
+        until("the server created the log file again", lambda: os.path.exists(self.log))
 
     def test_rotation(self):
         for number in (signal.SIGUSR1, signal.SIGHUP, None):
@@ -211,7 +214,7 @@ class Json(LogCase):
                 self.rename()
                 if number:
                     self.server.signal(number)
-                self.wait_opened_again()
+                self.wait_reopened()
                 self.fetch("/one")
                 self.wait_lines(2 * len(self.renamed))
                 self.assertGreater(os.path.getsize(self.log), 0)
@@ -223,7 +226,7 @@ class Json(LogCase):
         while load.poll() is None:
             self.rename()
             self.server.signal(signal.SIGUSR1)
-            self.wait_opened_again()
+            self.wait_reopened()
         self.assertEqual(0, load.wait())
         self.assertGreater(len(self.renamed), 2)
         self.records(n)
@@ -232,8 +235,8 @@ class Json(LogCase):
         return [line for line in self.world.errors().splitlines() if word in line]
 
     def test_full_disk(self):
-        """A limit of the process stands for the disk: writes are cut short there, then refused."""
-        pid, n, told = self.server.process.pid, 10000, len(self.stderr_lines("trying again"))
+        """RLIMIT_FSIZE emulates a full disk: a write is short at the limit, the next one fails."""
+        pid, n, before = self.server.process.pid, 10000, len(self.stderr_lines("trying again"))
         limits = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         end = os.path.getsize(self.log) + DISK_BYTES
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (end, limits[1]))
@@ -242,7 +245,7 @@ class Json(LogCase):
             until("lines are lost", lambda: self.counted("access_lost") > 0)
             self.assertLessEqual(os.path.getsize(self.log), end)
             self.assertEqual(self.counted("access_written"), len(self.lines()))
-            self.assertEqual(told + 1, len(self.stderr_lines("trying again")))
+            self.assertEqual(before + 1, len(self.stderr_lines("trying again")))
         finally:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
         self.wait_logged(n)
@@ -255,7 +258,7 @@ class Json(LogCase):
 
 
 class Refused(LogCase):
-    """What the policy does not let through has its line, too."""
+    """The log has a line for each request that the policy refuses."""
     policy = """
 [class forbidden]
 path = /forbidden/
@@ -289,7 +292,7 @@ action = reset
 
 class Combined(LogCase):
     log_format = "combined"
-    lcores = 1  # so that lines come in the order of the requests
+    lcores = 1  # the lines have the order of the requests
 
     def test_lines(self):
         self.fetch("/200KiB", "-A", 'a "b" \\ c')
@@ -312,8 +315,8 @@ class Combined(LogCase):
                                delta=100)
 
 
-class Elsewhere(unittest.TestCase):
-    """Where else a log may go. A server for each."""
+class OtherOutputs(unittest.TestCase):
+    """Logs to standard output, a device and a FIFO. Each test starts its own server."""
 
     def world(self, log, *options):
         world = World("tap", lcores=1, options=["--access-log", log, *options])
@@ -347,10 +350,10 @@ class Elsewhere(unittest.TestCase):
         world.start()
         self.load(world, 100)
         self.assertEqual(0, world.stop())
-        lines = world.server.output.splitlines()  # and nothing else
+        lines = world.server.output.splitlines()  # log lines only
         self.assertEqual(100, len([json.loads(line) for line in lines]))
 
-    def test_device_that_is_full(self):
+    def test_full_device(self):
         world = self.world("/dev/full")
         world.start()
         self.load(world, 100)
@@ -359,14 +362,14 @@ class Elsewhere(unittest.TestCase):
         self.assertEqual(1, world.errors().count("trying again"))
 
     def test_fifo(self):
-        """Without a reader lines are kept for one that may come."""
+        """While the FIFO has no reader, the server keeps the lines for a later reader."""
         world = self.world("")
         fifo = os.path.join(world.scratch, "fifo")
         os.mkfifo(fifo)
         world.options[1] = fifo
         world.start()
         self.load(world, 100)
-        fd = os.open(fifo, os.O_RDONLY)  # does not wait forever: there is a writer who tries
+        fd = os.open(fifo, os.O_RDONLY)  # returns: the server retries open()
         with open(fd, "rb") as f:
             lines = [f.readline() for _ in range(100)]
         self.assertTrue(all(COMBINED.fullmatch(line.decode().rstrip("\n")) for line in lines))
@@ -374,7 +377,7 @@ class Elsewhere(unittest.TestCase):
         self.assertEqual(0, world.stop())
         self.assertIn("100 lines written, 10 requests not logged", world.errors())
 
-    def test_download_that_the_end_cuts(self):
+    def test_download_aborted_by_shutdown(self):
         world = self.world("", "--log-format", "json", "--drain-timeout", "0.2")
         log = os.path.join(world.scratch, "access.log")
         world.options[1] = log

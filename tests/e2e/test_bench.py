@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The instruments of ./dev bench serve and echo, small: what they tell is of what was asked for."""
+"""Short runs of ./dev bench serve and ./dev bench echo: their results match the requested load."""
 import contextlib
 import errno
 import glob
@@ -52,39 +52,39 @@ class Instruments(unittest.TestCase):
     def test_the_echo(self):
         for link, n_bytes in (("memif", 80), ("virtio", 65226)):
             with self.subTest(link=link), Echo(link, n_bytes, self.memory) as echo:
-                found = echo.measure(SECONDS)  # it fails when other frames come back
+                found = echo.measure(SECONDS)  # fails if the returned frames differ
                 self.assertGreater(found["full"], 0)
 
 
-def hear():
-    """Who runs in the background of a shell has inherited that SIGINT is ignored."""
+def restore_sigint():
+    """A background process of a shell inherits SIG_IGN for SIGINT."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Interrupted(unittest.TestCase):
-    def test_what_was_measured_is_told(self):
-        """Ctrl-C, as a terminal says it: to all processes of the group."""
+    def test_finished_rounds_are_printed(self):
+        """Ctrl-C in a terminal: all processes of the group receive SIGINT."""
         with subprocess.Popen(
                 [sys.executable, "-m", "perf.bench.h2load", "--rounds", "99", "16x32/128"],
                 cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                start_new_session=True, preexec_fn=hear) as bench:
+                start_new_session=True, preexec_fn=restore_sigint) as bench:
             try:
-                said, char = "", "."
-                while "round 2 of 99" not in said and char:
+                begin, char = "", "."
+                while "round 2 of 99" not in begin and char:
                     char = bench.stderr.read(1)
-                    said += char
+                    begin += char
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(bench.pid, signal.SIGINT)
                 out, err = bench.communicate(timeout=60)
             finally:
                 bench.kill()
-        self.assertEqual(130, bench.returncode, out + said + err)
+        self.assertEqual(130, bench.returncode, out + begin + err)
         n_done = re.search(r"interrupted: this is of ([1-9]\d*) of 99 rounds", err)[1]
         self.assertRegex(out, rf"\({n_done} rounds\)\n16x32/128 +[1-9]")
 
 
 class Help(unittest.TestCase):
-    def test_each_tells_what_it_does(self):
+    def test_help_of_each_program(self):
         for path in glob.glob(os.path.join(REPO, "perf", "bench", "*.py")):
             with open(path) as f:
                 if '__name__ == "__main__"' not in f.read():
@@ -118,7 +118,7 @@ while True:
             finally:
                 process.kill()
 
-    def test_thread_of_no_group(self):
+    def test_thread_without_a_group(self):
         refused = OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         with subprocess.Popen(["sleep", "60"], start_new_session=True) as process, \
                 mock.patch("tests.netlab.priority.open", side_effect=refused, create=True):
@@ -130,7 +130,7 @@ while True:
 
 
 class Plans(unittest.TestCase):
-    def test_who_needs_a_server_of_its_own_has_one(self):
+    def test_shapes_with_a_server_of_their_own(self):
         groups = serve.plan(None, None)
         self.assertIn(("memif", ["100k"]), groups)
         self.assertIn(("memif", ["half"]), groups)
@@ -139,7 +139,7 @@ class Plans(unittest.TestCase):
         self.assertEqual([("virtio", ["1x1"]), ("virtio", ["200KiB"])],
                          serve.plan("virtio", ["1x1", "200KiB"]))
 
-    def test_a_shape_that_fails_does_not_end_the_others(self):
+    def test_other_shapes_run_after_a_failed_one(self):
         class Broken:
             kind = "memif"
 
@@ -164,7 +164,7 @@ class Plans(unittest.TestCase):
         self.assertEqual([("memif", "1x1"), ("memif", "1000x1")], list(bench.results))
         self.assertEqual("why", bench.failed["memif", "16x32"])
 
-    def test_who_stays_far_is_measured_once(self):
+    def test_one_run_if_the_cpus_stay_far_apart(self):
         was, looks, runs = apart.apart, [], []
         self.addCleanup(setattr, apart, "apart", was)
         apart.apart = lambda: looks.pop(0) if looks else 400
@@ -176,14 +176,14 @@ class Plans(unittest.TestCase):
         apart.WAIT_SECONDS = 0
         self.assertEqual({"apart_ns": 400, "apart_before": 0}, apart.near(run))
         self.assertEqual(1, len(runs))
-        looks[:] = [60, 300, 60, 70]  # near, and far when it ended; then near throughout
+        looks[:] = [60, 300, 60, 70]  # far at the end of a run: it is repeated
         self.assertEqual({"apart_ns": 70, "apart_before": 1}, apart.near(run))
         self.assertEqual(3, len(runs))
         self.assertEqual("", apart.summary([]))
 
 
 class Hugepages(unittest.TestCase):
-    def test_what_was_reserved_is_given_back(self):
+    def test_reserved_hugepages_are_freed(self):
         with tempfile.NamedTemporaryFile("w+", encoding="ascii") as f:
             f.write("12\n")
             f.flush()
@@ -196,5 +196,5 @@ class Hugepages(unittest.TestCase):
 
 
 def load_tests(loader, tests, _):
-    """The programs have tests of their own; how they are called is no matter of sanitizers."""
+    """Sanitizers check the programs in other tests. The calls of the programs need no sanitizer."""
     return unittest.TestSuite() if SANITIZED else tests

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench disk with little to do: nightjar alone, once. What it tells has to fit together, and its
-files have to go, however it ends.
+A short run of ./dev bench disk: one round with nightjar alone. The figures are consistent. The
+benchmark removes its files, also when SIGKILL ends it.
 """
 import glob
 import json
@@ -45,7 +45,7 @@ class BenchDisk(unittest.TestCase):
             self.assertAlmostEqual(v["cpu_gb"], v["lcore_gb"] + v["others_gb"], places=3)
             self.assertGreater(v["lcore_gb"], 0)
             self.assertGreater(v["others_gb"], 0)
-            self.assertGreaterEqual(v["from_disk"], 1)  # no two connections read the same file
+            self.assertGreaterEqual(v["from_disk"], 1)  # each connection reads its own file
 
     def test_killed(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -53,10 +53,10 @@ class BenchDisk(unittest.TestCase):
             until("it writes", lambda: glob.glob(f"{folder}/*/large/*"), 30)
             process.send_signal(signal.SIGKILL)
             process.communicate(timeout=30)
-            until("all is gone", lambda: not self.left(folder, process.pid), 30)
+            until("its files are gone", lambda: not self.left(folder, process.pid), 30)
 
     def test_verdicts(self):
-        """Ratios are of one round each, and what was measured in one of two rounds has none."""
+        """A ratio compares values of one round. A value of one of two rounds alone has no ratio."""
         cpu = lambda *values: {i: {"cpu_gb": v} for i, v in enumerate(values) if v}  # noqa: E731
         ours = ("nightjar", "memif")
         rows = disk.judged({("hot", *ours): cpu(1.0, 2.0, 4.0), ("cold", *ours): cpu(1.2, 3.0, 0),

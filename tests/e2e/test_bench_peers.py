@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench peers with little to do: nightjar and nghttpd, once. Its figures mean nothing here, but
-they have to be there, to fit together, and to be missing for a peer that does not start.
+A short run of ./dev bench peers: one round with nightjar and nghttpd. The figures of a short run
+are not precise. The test checks that they exist and are consistent, and that a server which does
+not start has none.
 """
 import glob
 import json
@@ -34,7 +35,7 @@ class BenchPeers(unittest.TestCase):
             cls.out, cls.err = process.communicate(timeout=100 * SLOW)
             cls.pid, cls.status = process.pid, process.returncode
             if not os.path.exists(path):
-                raise AssertionError(f"it wrote no JSON: {cls.out}{cls.err}")
+                raise AssertionError(f"./dev bench peers wrote no JSON: {cls.out}{cls.err}")
             with open(path) as f:
                 cls.run_ = json.load(f)
 
@@ -43,28 +44,28 @@ class BenchPeers(unittest.TestCase):
                 (shape, peer, link))
         return {name: value["median"] for name, value in row["values"].items()}
 
-    def test_who_is_measured(self):
-        """The peers with the device's offloads, too, in downloads only."""
+    def test_measured_servers(self):
+        """Downloads from the other servers are also measured with the offloads of the device."""
         small = [("16x32", "nightjar", "memif"), ("16x32", "nightjar", "veth"),
                  ("16x32", "nghttpd", "veth")]
         bulk = [("200KiB", peer, link) for _, peer, link in small]
         self.assertEqual(sorted([*small, *bulk, ("200KiB", "nghttpd", "veth+tso")]),
                          sorted((r["shape"], r["peer"], r["link"]) for r in self.run_["rows"]))
 
-    def test_who_does_not_start(self):
+    def test_server_that_does_not_start(self):
         missing, = self.run_["missing"]
         self.assertEqual("h2o", missing["peer"])
         self.assertIn("not today", missing["why"])
         self.assertEqual(2, self.out.count("NOT MEASURED"), "once for each shape")
         self.assertEqual(1, self.status)
 
-    def test_figures_fit_together(self):
+    def test_figures_are_consistent(self):
         for row in self.run_["rows"]:
             v = self.values(row["shape"], row["peer"], row["link"])
             n_bytes = 128 if row["shape"] == "16x32" else 200 << 10
             self.assertGreater(v["rate"], 0)
             self.assertAlmostEqual(1, v["full"] * v["ns"] / 1e9, delta=0.01)
-            if row["link"] != "memif":  # there bytes are of another time than requests
+            if row["link"] != "memif":  # memif: bytes and requests of different periods
                 self.assertAlmostEqual(1, v["bytes"] / v["rate"] / n_bytes, delta=0.01)
                 self.assertAlmostEqual(1, v["bytes_full"] / v["full"] / n_bytes, delta=0.01)
             self.assertGreater(v["busy"], 0)
@@ -75,7 +76,7 @@ class BenchPeers(unittest.TestCase):
             v = self.values("16x32", "nightjar", link)
             self.assertLessEqual(v["p50"], v["p99"])
 
-    def test_nothing_stays(self):
+    def test_namespaces_are_removed(self):
         self.assertEqual([], [path for folder in ("/run/netns", "/run", "/var/run/dpdk")
                               for path in glob.glob(f"{folder}/njt-{self.pid}-*")])
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Files that are changed while they are being downloaded: the client gets every byte of the file that
-was there when it asked, or an error. Never anything else.
+Files that change during a download: the client receives all bytes of the file that existed at the
+time of the request, or an error.
 
-A download is held where it is by closing its window; then the file is changed and the window opened
-again.
+The client stops a download by not opening its window. The test changes the file, and then the
+client opens the window again.
 """
 import hashlib
 import os
@@ -17,9 +17,9 @@ from tests.netlab.h2client import Client
 from tests.netlab.world import SLOW, until
 
 MIB = 1 << 20
-LARGE = 20 * MIB + 12345  # read in chunks: more than 16 MiB are not held whole
+LARGE = 20 * MIB + 12345  # read in chunks: the cache holds files up to 16 MiB
 SMALL = 3 * MIB + 1
-BEFORE = MIB              # that a client has taken when the change comes
+BEFORE = MIB              # received by the client before the change
 OLD_NS = 10 ** 18         # mtime
 
 
@@ -79,7 +79,7 @@ BY_NAME = (replace, delete, chmod)
 
 
 class Held(Client):
-    """A download that stops where its window ends, until it is told to go on."""
+    """A client whose download stops at the end of its window until go_on()."""
 
     def __init__(self, sock, path):
         self.data, self.reset, self.done = bytearray(), False, False
@@ -124,7 +124,7 @@ class ChangingCase(ServerCase):
         return path
 
     def download(self, change, n_bytes):
-        """What arrives when the file is changed after BEFORE bytes, and whether it was all."""
+        """Changes the file after BEFORE bytes. Returns the body and whether it is complete."""
         name = f"{change.__name__}-{n_bytes}"
         path = self.make(name, n_bytes)
         client = Held(self.world.connect(), "/" + name)
@@ -137,11 +137,11 @@ class ChangingCase(ServerCase):
 
 
 class LargeFiles(ChangingCase):
-    """However they are read: what the server says of it, and what its counters say."""
+    """The server's message names how it reads large files, and its counters confirm it."""
     reads = "by io_uring, bypassing the page cache"
     is_direct = True
 
-    def test_as_it_says(self):
+    def test_message_and_counters(self):
         self.assertIn(f"large files are read {self.reads}", self.world.errors())
         before = self.server.telemetry("/nightjar/files")
         got, whole = self.download(delete, LARGE)
@@ -158,8 +158,8 @@ class LargeFiles(ChangingCase):
         for change in IN_PLACE:
             with self.subTest(change=change.__name__):
                 got, whole = self.download(change, LARGE)
-                self.assertFalse(whole, "the file can't be had any more")
-                self.assertEqual(old[:len(got)], got, "a byte that never was there")
+                self.assertFalse(whole, "the whole old file no longer exists")
+                self.assertEqual(old[:len(got)], got, "a byte that the file never had")
 
     def test_large_files_changed_by_name(self):
         old = contents(LARGE, "old")
@@ -191,7 +191,7 @@ class ChangingFiles(ChangingCase):
                 self.assertTrue(whole)
                 self.assertEqual(old, got)
 
-    def test_the_next_one_gets_the_new_file(self):
+    def test_the_next_request_gets_the_new_file(self):
         for change in (overwrite, replace):
             name = f"{change.__name__}-{LARGE}"
             self.download(change, LARGE)
@@ -203,9 +203,9 @@ class ChangingFiles(ChangingCase):
                 return done.returncode == 0 and done.stdout == new
             until(f"the new file after {change.__name__}", gets_it, 60)
 
-    def test_curl_that_is_slow(self):
+    def test_slow_curl(self):
         old = contents(LARGE, "old")
-        # What a kernel holds for a program that does not read is to be less than a file.
+        # The client's receive buffer has to be smaller than the file.
         less = f"echo 4096 131072 {2 * MIB} > /proc/sys/net/ipv4/tcp_rmem"
         self.assertEqual(0, self.world.client("sh", "-c", less).returncode)
         for change in (overwrite, replace):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is left of a server that crashed: a report for its developers, and nothing of its peers."""
+"""A crashed server prints a report for its developers. Its core dump has no data of its peers."""
 import os
 import re
 import signal
@@ -10,7 +10,7 @@ from tests.netlab.h2client import Client
 from tests.netlab.handlers_case import make_gate
 from tests.netlab.world import SANITIZED, World
 
-ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # of x86-64 and arm64, whatever is mapped there
+ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # any address of x86-64 or arm64
 FRAME = re.compile(r"^  #(\d+) (?:\(in no module\)|\S.*?\+0x[0-9a-f]+"
                    r"(?: (\w+)(?:\.\w+)*\+0x[0-9a-f]+)?)$", re.M)
 MARK = b"body-of-a-peer/" * 64
@@ -19,7 +19,7 @@ RSS_KEY = bytes((i * 59 + 17) % 256 for i in range(40))
 
 
 class CrashCase(unittest.TestCase):
-    """A server of its own for each."""
+    """Each test starts its own server."""
 
     options = ("--workers", "1")
 
@@ -38,7 +38,7 @@ class CrashCase(unittest.TestCase):
         return client
 
     def crash(self, path, number, **variables):
-        """What the server said at its end, which was by signal `number`."""
+        """Crashes the server, which signal `number` ends. Returns the report on standard error."""
         self.start(**variables).request(path)
         self.assertEqual(self.world.server.wait(), -number)
         return self.world.errors()
@@ -46,7 +46,7 @@ class CrashCase(unittest.TestCase):
 
 class Report(CrashCase):
     def functions(self, report):
-        """Names of the functions of the backtrace, "" for what has none."""
+        """Names of the functions of the backtrace; "" for a frame without a name."""
         frames = FRAME.findall(report)
         self.assertEqual([int(number) for number, _ in frames], list(range(len(frames))), report)
         return [function for _, function in frames]
@@ -63,7 +63,7 @@ class Report(CrashCase):
     def test_inline(self):
         functions, report = self.check("/crash", "SIGSEGV at address 0x8", "crash")
         self.assertEqual(functions[0], "crash", report)
-        self.assertIn("nj_shard_step", functions, report)  # not exported, and named
+        self.assertIn("nj_shard_step", functions, report)  # it is not exported
         self.assertIn("main_lcore_thread", functions, report)
         self.assertIn("libnightjar.so", report)
 
@@ -85,7 +85,7 @@ class Report(CrashCase):
     def test_abort(self):
         self.check("/crash-on-stack?how=2", "SIGABRT", "crash", signal.SIGABRT)
 
-    def test_a_jump_to_where_no_code_is(self):
+    def test_a_jump_to_an_address_without_code(self):
         report = self.crash("/crash?how=3", signal.SIGSEGV)
         self.assertRegex(report, r"(?m)^nightjar: \S+ crashed: SIGSEGV at address 0x8 in thread")
         self.assertIn("#0 (in no module)", report)
@@ -93,19 +93,22 @@ class Report(CrashCase):
         self.assertRegex(report, r"(?m)^nightjar: please report this as SECURITY\.md says")
         self.assertNotRegex(report, ADDRESS)
 
-    def test_the_handler_of_an_embedding_program_stays(self):
+    def test_an_embedding_programs_handler_is_kept(self):
         self.start(NJ_TEST_OWN_HANDLER="1").request("/crash")
         self.assertEqual(self.world.server.wait(), 77)
         self.assertNotIn("crashed", self.world.errors())
 
 
 class CoreDump(CrashCase):
-    """Of what the kernel would write. Not a core dump: where those go is the machine's to say."""
+    """
+    Memory that a core dump would have. The tests write no core dump: the machine's settings decide
+    where the kernel writes it.
+    """
 
     options = CrashCase.options + ("--rss-key", RSS_KEY.hex())
 
     def mappings(self, pid):
-        """(from, to, "is in a core dump") of each that can be read."""
+        """(start, end, "is in a core dump") of each readable mapping."""
         found, at = [], None
         with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as smaps:
             for line in smaps:
@@ -118,7 +121,7 @@ class CoreDump(CrashCase):
         return found
 
     def holders(self, pid, what):
-        """(how many mappings of a core dump, how many others) have these bytes."""
+        """(number of mappings in a core dump, number of other mappings) that contain `what`."""
         counts = [0, 0]
         with open(f"/proc/{pid}/mem", "rb", 0) as memory:
             for start, end, dumped in self.mappings(pid):
@@ -126,7 +129,7 @@ class CoreDump(CrashCase):
         return counts
 
     def has(self, memory, start, end, what, step=1 << 22):
-        """Reserved and never touched memory is large: what is not there is not read."""
+        """Skips pages that are not present: the server reserves much memory that it never uses."""
         with open(f"/proc/{self.world.server.process.pid}/pagemap", "rb", 0) as pages:
             for at in range(start, end, step):
                 n = min(step, end - at)
@@ -141,29 +144,29 @@ class CoreDump(CrashCase):
                     pass  # [vvar] and the like
         return False
 
-    def test_keys_are_not_in_it(self):
+    def test_it_has_no_keys(self):
         client = self.start(NJ_TEST_RANDOM="1")
         client.request("/hello")
         client.ping()
-        # The keys of hashes, and both ends of that of RSS.
+        # The keys of hashes, and both ends of the RSS key.
         for key in RANDOM, RSS_KEY[:16], RSS_KEY[-16:]:
             dumped, left_out = self.holders(self.world.server.process.pid, key)
             self.assertGreater(left_out, 0, key.hex())
             self.assertEqual(dumped, 0, key.hex())
 
-    def test_a_request_body_is_not_in_it(self):
+    def test_it_has_no_request_body(self):
         client = self.start()
         stream = client.request("/os-digest", "POST", ends=False)
         self.assertTrue(client.send(stream, MARK * 20, ends=False))
-        client.ping()  # it has all been read
+        client.ping()  # the server has read the whole body
         dumped, left_out = self.holders(self.world.server.process.pid, MARK[:300])
         self.assertGreater(left_out, 0)
         self.assertEqual(dumped, 0)
-        # What is no peer's is in it: there are mappings that would show a body.
+        # Data of the server itself is in it: so holders() would find a body.
         self.assertGreater(self.holders(self.world.server.process.pid,
                                         self.world.root.encode())[0], 0)
 
 
 def load_tests(loader, standard, pattern):
-    """Sanitizers report crashes themselves, and move memory to where they watch it."""
+    """Not under sanitizers: they report crashes themselves and place memory elsewhere."""
     return unittest.TestSuite() if SANITIZED else standard

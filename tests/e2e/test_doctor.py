@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`nightjar doctor`: its command line, JSON, and advice that is typed. What it says of which host
-is in tests/unit/app_doctor*.c."""
+"""`nightjar doctor`: its command line, its JSON and the commands of its advice.
+tests/unit/app_doctor*.c checks its lines for many kinds of hosts."""
 import json
 import os
 import re
@@ -14,10 +14,10 @@ NIC = "0000:03:00.0"
 NODE = "sys/devices/system/node/node0/hugepages/hugepages-2048kB"
 CPU = "sys/devices/system/cpu"
 TYPE1 = "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts"
-NOBODY = 65534  # runs it
-NJ = 4242  # is to run the server
+NOBODY = 65534  # uid of `nightjar doctor`
+NJ = 4242  # uid of the server
 
-# A host that lacks whatever a file can say. "->" is a symbolic link.
+# A host on which every check of a file fails. "->" is a symbolic link.
 BROKEN = {
     "proc/sys/kernel/osrelease": "6.1.0-test",
     "proc/cmdline": "quiet",
@@ -65,7 +65,7 @@ def fill(root, files):
 
 
 def snapshot(root):
-    """What there is in a folder: {path: status, content}."""
+    """{path: (status, content)} of all files in a folder."""
     found = {}
     for folder, folders, names in os.walk(root):
         for path in (os.path.join(folder, name) for name in folders + names):
@@ -96,7 +96,7 @@ class Doctor(unittest.TestCase):
                               env=env, timeout=30 * SLOW, preexec_fn=lambda: os.setuid(uid))
 
     def lines(self, *args, uid=NOBODY):
-        """(exit status, {id: line}) of JSON."""
+        """(exit status, {id: line}) of the JSON output."""
         done = self.run_it("--json", *args, uid=uid)
         self.assertEqual("", done.stderr)
         answer = json.loads(done.stdout)
@@ -105,18 +105,18 @@ class Doctor(unittest.TestCase):
             self.assertEqual({"id", "verdict", "what", "advice"}, set(line))
             self.assertIn(line["verdict"], ("ok", "warning", "error"))
         lines = {line["id"]: line for line in answer["lines"]}
-        self.assertEqual(len(answer["lines"]), len(lines), "an id stands twice")
+        self.assertEqual(len(answer["lines"]), len(lines), "two lines have the same id")
         return done.returncode, lines
 
     def check_advice(self, lines):
-        """It is a script."""
+        """The shell accepts all commands of the advice."""
         for line in lines.values():
             done = subprocess.run(["sh", "-n"], input=line["advice"], capture_output=True,
                                   text=True, timeout=20)
             self.assertEqual("", done.stderr, line)
 
     def type_advice(self, line):
-        """Types it, for files of the tree."""
+        """Runs the commands of the advice on the files of the tree."""
         script = re.sub(r"(?<=[ (])/(?=(sys|etc|dev)/)", self.root + "/", line["advice"])
         script = script.replace("chown nj", f"chown {NJ}")
         done = subprocess.run(["sh", "-e"], input=script, capture_output=True, text=True,
@@ -156,7 +156,7 @@ class Doctor(unittest.TestCase):
         self.assertIn("| sudo tee ", text)  # the test's user is not root
 
     def test_by_sudo(self):
-        """The shell that started it is not root's."""
+        """Under sudo the advice is for the shell of the user who called sudo."""
         fill(self.root, BROKEN)
         root, op = (self.run_it("--sysroot", self.root, "--user", "nj", uid=0,
                                 sudo_user=user).stdout for user in (None, "op"))
@@ -182,7 +182,7 @@ class Doctor(unittest.TestCase):
             self.assertEqual(int(is_bad), status)
             self.check_advice(lines)
 
-    def test_options_that_are_wrong(self):
+    def test_invalid_options(self):
         for args, what in (
                 (("--sort",), "--sort: there is no such option; see nightjar doctor --help"),
                 (("--user",), "--user: expected a value; see nightjar doctor --help"),

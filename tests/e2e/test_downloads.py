@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every byte of every file arrives, alone and among a hundred others."""
+"""Downloads of files of several sizes, one at a time and 100 at a time, have the right hashes."""
 import collections
 import hashlib
 import os
@@ -15,7 +15,7 @@ N = 100
 
 
 class Hashing(Client):
-    """Many downloads at once; keeps their hashes only."""
+    """A client with many concurrent downloads. It keeps the hash of each, not the body."""
 
     def __init__(self, *args, **more):
         self.sums, self.ended = collections.defaultdict(hashlib.sha256), set()
@@ -72,7 +72,7 @@ class Downloads(ServerCase):
         self.assertEqual(2, len(after))
         for old, new in zip(before, after):
             self.assertGreaterEqual(new[counter] - old[counter], at_least,
-                                    f"{counter} of a shard: half the work or so is its part")
+                                    f"{counter} of one shard of two")
             self.assertGreater(new["cycles_busy"], old["cycles_busy"])
 
 
@@ -83,7 +83,7 @@ class OneGiB(ServerCase):
         whole = hashlib.sha256()
         with open(path, "wb") as f:
             for number in range(GIB // len(block)):
-                block[:8] = number.to_bytes(8, "big")  # a block out of place is found out
+                block[:8] = number.to_bytes(8, "big")  # all blocks differ
                 whole.update(block)
                 f.write(block)
         done = self.world.client("sh", "-c", "curl -sS --http2-prior-knowledge "
@@ -93,5 +93,5 @@ class OneGiB(ServerCase):
 
 
 def load_tests(loader, tests, _):
-    """A long file is many short ones to sanitizers."""
+    """Without OneGiB under sanitizers: a long file runs the same code as many short ones."""
     return loader.loadTestsFromTestCase(Downloads) if SANITIZED else tests

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that starts, uses, ends and frees servers in its own main loop, in one EAL."""
+"""A program that starts, runs, stops and frees servers in its own main loop with one EAL."""
 import contextlib
 import hashlib
 import os
@@ -25,7 +25,7 @@ def figures(line):
 
 
 class Program:
-    """nightjar-test-embedded, which answers each line."""
+    """A running nightjar-test-embedded. It reads commands and prints one line as answer to each."""
 
     def __init__(self, world, policy, log, eal, variables):
         env = dict(os.environ) | dict(variables)
@@ -47,14 +47,14 @@ class Program:
         return self.errors.read().decode(errors="replace")[-8000:]
 
     def ask(self, line, seconds=30):
-        """The answer to a line."""
+        """Sends a command. Returns the line that the program answers."""
         self.process.stdin.write(line.encode() + b"\n")
         while b"\n" not in self.rest:
             if not select.select([self.process.stdout], [], [], seconds * SLOW)[0]:
                 raise Failed(f"no answer to {line} within {seconds * SLOW} s\n{self.said()}")
             data = os.read(self.process.stdout.fileno(), 65536)
             if not data:
-                raise Failed(f"it ended at {line}: {self.process.wait(10)}\n{self.said()}")
+                raise Failed(f"the program ended at {line}: {self.process.wait(10)}\n{self.said()}")
             self.rest += data
         answer, _, self.rest = self.rest.partition(b"\n")
         return answer.decode()
@@ -79,7 +79,7 @@ class Program:
 
 class Embedded(unittest.TestCase):
     def start(self, link="veth", lcores=2, eal=None, **variables):
-        """A program that has not started its server yet."""
+        """Starts the program. It does not start its server yet."""
         self.world = World(link, lcores=lcores)
         self.world.eal = eal or self.world.eal
         self.addCleanup(self.world.close)
@@ -122,7 +122,7 @@ class Embedded(unittest.TestCase):
                          self.program.said())
 
     def cycle(self):
-        """The life of a server. Returns what is left in use."""
+        """Starts, uses, stops and frees a server. Returns the resources still in use."""
         self.serve()
         client = self.client()
         for path, expected, found in (("/200KiB", 200, self.sums["200KiB"]), ("/none", 404, None)):
@@ -143,7 +143,7 @@ class Embedded(unittest.TestCase):
         return self.program.ask("resources")
 
     def live(self, n_lcores, n_lives):
-        """After each, as much is in use as after the first."""
+        """After each server the same resources are in use as after the first."""
         first = self.cycle()
         for i in range(1, n_lives):
             self.assertEqual(first, self.cycle(), f"after {i + 1} servers")
@@ -175,7 +175,7 @@ class Embedded(unittest.TestCase):
                                *lcore_args(1)])
         self.live(1, 3)
 
-    def test_the_eal_may_be_the_programs(self):
+    def test_a_program_that_initializes_the_eal(self):
         self.start(NJ_TEST_OWN_EAL="1")
         self.live(2, 2)
 
@@ -190,7 +190,7 @@ class Embedded(unittest.TestCase):
         self.cycle()
         self.assertEqual(0, self.program.end(), self.program.said())
 
-    def test_signals_are_the_programs(self):
+    def test_the_program_handles_signals(self):
         self.start()
         self.serve()
         for _ in range(2):
@@ -202,7 +202,7 @@ class Embedded(unittest.TestCase):
         self.finish()
         self.assertEqual(0, self.program.end(), self.program.said())
 
-    def test_a_bad_policy_is_told_and_the_old_one_stays(self):
+    def test_a_bad_policy_is_an_error_and_the_old_one_stays(self):
         self.start()
         self.serve()
         self.write_policy(BAD)
@@ -220,7 +220,7 @@ class Embedded(unittest.TestCase):
         self.start()
         self.serve()
         client = self.client()
-        client.request("/10MiB")  # and never reads on
+        client.request("/10MiB")  # the client does not read the response
         client.read()
         self.assertEqual("stopping", self.program.ask("stop"))
         self.finish()
@@ -233,7 +233,8 @@ class Embedded(unittest.TestCase):
                 self.serve()
                 client = self.client()
                 client.request(path)
-                until("it has begun", lambda: figures(self.program.ask("counts"))["stuck"] == 1)
+                until("the handler has begun",
+                      lambda: figures(self.program.ask("counts"))["stuck"] == 1)
                 self.assertEqual("stopping", self.program.ask("stop"))
                 self.assertEqual("stopping", self.program.ask("stop"))
                 self.assertEqual("ended timed out, freed timed out",

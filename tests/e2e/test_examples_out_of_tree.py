@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of examples/, built with nothing but pkg-config, each asked by a client."""
+"""The programs of examples/: pkg-config alone gives the compiler's options. Clients use each."""
 import hashlib
 import json
 import os
@@ -32,7 +32,7 @@ class Example(Server):
         return [os.path.join(self.folder, program), f"{SERVER_ADDR}/{PREFIX_BITS}", *options, *eal]
 
     def class_of(self, name):
-        """What /nightjar/classes tells of it."""
+        """The entry of the class in the answer of /nightjar/classes."""
         classes = self.telemetry("/nightjar/classes")
         return next(one for one in classes.values() if one["name"] == name)
 
@@ -70,7 +70,7 @@ class ExamplesOutOfTree(unittest.TestCase):
         return int(status), kind, done.stdout
 
     def end(self):
-        """It ends by SIGTERM, and nothing is left of its requests before."""
+        """Waits until no request is open, then ends the program by SIGTERM."""
         until("no request is open",
               lambda: not any(shard["exchanges"] for shard in self.server.shards()))
         self.assertEqual(0, self.world.stop(), self.server.said)
@@ -94,9 +94,9 @@ class ExamplesOutOfTree(unittest.TestCase):
                 self.assertIn(status, statuses)
                 self.assertEqual("application/json", kind)
                 self.assertIn(key, json.loads(body))
-        told = json.loads(self.curl("/hosts/localhost")[2])
-        self.assertEqual("localhost", told["name"])
-        self.assertTrue({"127.0.0.1", "::1"} & set(told["addresses"]), told)
+        host = json.loads(self.curl("/hosts/localhost")[2])
+        self.assertEqual("localhost", host["name"])
+        self.assertTrue({"127.0.0.1", "::1"} & set(host["addresses"]), host)
         routes = self.server.ewyk()["by_route"]
         self.assertEqual(6, sum(route["pec_worker"] for route in routes.values()), routes)
         self.end()
@@ -108,11 +108,11 @@ class ExamplesOutOfTree(unittest.TestCase):
         status, fields, body = self.client(window_bytes=1 << 20).get("/download")
         self.assertEqual((200, str(len(DOWNLOAD))), (status, fields["content-length"]))
         self.assertTrue(body == DOWNLOAD, "other bytes")
-        told = until("they are counted", lambda: (
+        limited = until("the class has counted the requests", lambda: (
             (now := self.server.class_of("paced"))["bytes"] >= len(DOWNLOAD) and now))
-        self.assertEqual((1, len(DOWNLOAD)), (told["requests"], told["bytes"]))
+        self.assertEqual((1, len(DOWNLOAD)), (limited["requests"], limited["bytes"]))
         self.assertEqual(0, self.server.class_of("default")["bytes"])
-        self.assertGreater(told["throttled_ms"], 0)
+        self.assertGreater(limited["throttled_ms"], 0)
         self.end()
 
     def test_paced_is_cancelled(self):
@@ -125,7 +125,7 @@ class ExamplesOutOfTree(unittest.TestCase):
         self.end()
 
     def test_events(self):
-        """One after the other, to two clients, until these go."""
+        """Two clients receive the events in order until they close."""
         self.serve("events")
         wanted = "".join(f"id: {i}\ndata: event {i}\n\n" for i in range(N_EVENTS)).encode()
         for client in (self.client(), self.client()):
@@ -136,7 +136,7 @@ class ExamplesOutOfTree(unittest.TestCase):
                 self.assertFalse(client.ended(stream))
                 pieces = [e.data for e in client.events if isinstance(e, h2.events.DataReceived)]
             self.assertEqual(wanted, b"".join(pieces)[:len(wanted)])
-            self.assertGreaterEqual(len(pieces), N_EVENTS - 1)  # each leaves when it is there
+            self.assertGreaterEqual(len(pieces), N_EVENTS - 1)  # each event is sent at once
             head = next(e for e in client.events if isinstance(e, h2.events.ResponseReceived))
             self.assertEqual("text/event-stream", dict(head.headers)["content-type"])
             client.close()
@@ -158,7 +158,7 @@ class ExamplesOutOfTree(unittest.TestCase):
         return self.server.telemetry("/nightjar/limits")["class_iso"].get("rate")
 
     def test_reference(self):
-        """The class is changed while it sends: as slow as that, the test would not end."""
+        """The class changes during a download. At the low rate it would exceed the deadline."""
         path = os.path.join(self.folder, "file")
         data = random.Random(1).randbytes(FILE_BYTES)
         with open(path, "wb") as f:
@@ -173,14 +173,14 @@ class ExamplesOutOfTree(unittest.TestCase):
             self.assertTrue(client.read())
         self.assertEqual(1, self.server.class_of("iso")["requests"])
         self.change("class=iso,rate=quick")
-        until("an error is told", lambda: "quick" in self.server.said)
+        until("an error message about the class", lambda: "quick" in self.server.said)
         self.assertEqual("4KiB/s", self.rate())
         self.change("class=iso,rate=100MiB/s")
         until("a higher rate", lambda: self.rate() == "100MiB/s")
         status, fields, body = client.response(stream)
         self.assertEqual((200, str(FILE_BYTES)), (status, fields["content-length"]))
         self.assertEqual(hashlib.sha256(data).digest(), hashlib.sha256(body).digest())
-        until("its bytes are counted",
+        until("the class has counted the bytes",
               lambda: self.server.class_of("iso")["bytes"] == FILE_BYTES)
         client.close()
         self.assertEqual(0, self.server.wait(), self.server.said)  # this closes its input

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Fragments from a real sender (sentence 119): behind an MTU of 576 the kernel cuts its echo requests
-in three, and in more than are kept; the answers come in one piece. (Only on tap: net_af_packet has
-the kernel put fragments together.)
+Fragments from the kernel (sentence 119): with an MTU of 576 the kernel sends an echo request in
+three fragments, or in more than the server keeps for a packet. The replies are not fragmented.
+The test uses a tap: with net_af_packet the kernel reassembles the fragments.
 """
 from tests.netlab.case import ServerCase
 from tests.netlab.world import SERVER_ADDR, ip, until
@@ -25,7 +25,7 @@ class FragmentsOnTap(ServerCase):
         self.assertEqual(5, self.counted("rx_reassembled"))
 
     def test_more_than_a_packet(self):
-        """What is larger than the MTU could not be answered; its first part is given up in time."""
+        """No reply to a request above the MTU is possible. Its first fragments time out."""
         done = self.ping(3000)
         self.assertIn(" 100% packet loss", done.stdout)
         self.assertGreater(self.counted("drop_ip_fragment"), 0)

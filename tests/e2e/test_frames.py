@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Ten thousand random and mutated frames: each is used, answered or counted as dropped, and the server
-goes on serving. NJ_SEED repeats a run.
+Ten thousand random and mutated frames: the server uses, answers or drops each frame and counts it.
+Afterwards it still serves requests. NJ_SEED repeats a run.
 """
 import os
 import random
@@ -13,12 +13,12 @@ from tests.netlab.frames import Frames
 from tests.netlab.world import CLIENT_ADDR, PREFIX_BITS, SANITIZED, SERVER_ADDR, ip, until
 
 N_FRAMES, BATCH = 10_000, 50
-PEER = "198.18.0.77"  # nobody: the kernel has no address while the frames fly, so it answers none
+PEER = "198.18.0.77"  # no host: the kernel has no address during the test and sends no answer
 
 
 class FramesOnTap(ServerCase):
     mostly_waits = True
-    # A SYN of nobody's is given up after six SYN-ACKs, in 63 s of a CPU that nobody keeps away.
+    # The server drops a half-open connection after six SYN-ACKs, 63 s or, on a busy CPU, later.
     idle_seconds = 150
 
     def setUp(self):
@@ -49,10 +49,10 @@ class FramesOnTap(ServerCase):
         raw.close()
         ip("-n", ns, "addr", "add", f"{CLIENT_ADDR}/{PREFIX_BITS}", "dev", "nj0")
 
-        # Nothing vanished: a packet on its way between shards is in no sum for a moment.
+        # The sums agree once no packet is between two shards: such a packet is in neither sum.
         until("the packets add up", lambda: (s := self.totals())["RX_IN"] ==
               s["RX_OUT"] + s["RX_DROP"])
-        # It still serves, and the connections that the frames opened go away (tearDown waits).
+        # The server still serves. tearDown() waits for the end of connections that frames opened.
         self.assertEqual(24, len(self.curl(self.world.url("/index.html"))))
 
 
@@ -61,8 +61,9 @@ class FramesOnVeth(FramesOnTap):
 
     def passing(self, frames):
         """
-        No VLAN tags: the kernel takes them off, or the frame away, before the driver sees it. No
-        fragments: the driver has the kernel put them together (PACKET_FANOUT_FLAG_DEFRAG).
+        Returns the next frame without a VLAN tag that is not a fragment. The kernel removes VLAN
+        tags or drops the frame before the driver receives it. The kernel reassembles fragments for
+        the driver (PACKET_FANOUT_FLAG_DEFRAG).
         """
         while True:
             frame = frames.next()
@@ -72,6 +73,6 @@ class FramesOnVeth(FramesOnTap):
 
 
 def load_tests(loader, *_):
-    """Half-open connections take a minute to end: one link each, with sanitizers and without."""
+    """Half-open connections last a minute: one link with sanitizers, the other one without."""
     chosen = [FramesOnTap] if SANITIZED else [FramesOnVeth]
     return unittest.TestSuite(map(loader.loadTestsFromTestCase, chosen))

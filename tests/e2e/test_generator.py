@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-nightjar-load is honest: what it counts is what servers count, ours over memif to the last request
-and byte, others as h2load counts them; and latency counts from when a request was due.
+The counters of nightjar-load equal those of the server. Over memif they equal nightjar's to the
+request and the byte. With nghttpd as server they equal those of h2load. The latency of a request
+begins at the time at which the request is due.
 """
 import os
 import re
@@ -20,7 +21,7 @@ MINE = generator.PROGRAM
 
 
 class OnPair(unittest.TestCase):
-    """Memif gives a queue to each end's lcore, or none: both need the same number of them."""
+    """Memif gives both ends the same number of queues: both need the same number of lcores."""
     lcores = 1
 
     @classmethod
@@ -34,10 +35,10 @@ class OnPair(unittest.TestCase):
         cls.pair.start()
 
     def counted(self, *options, **more):
-        """What the generator says, and how the server's counters grew by it."""
+        """The generator's results, and the increments of the server's counters."""
         before = self.pair.server.stats()
         found = self.pair.load(*options, **more)
-        until("the server has forgotten the connections",
+        until("the server has freed the connections",
               lambda: not self.pair.server.stats()["connections"])
         after = self.pair.server.stats()
         return found, {name: after[name] - before[name] for name in before}
@@ -71,7 +72,7 @@ class AgainstOurs(OnPair):
         self.assertLess(0, measured)
         self.assertLess(measured, found["in_all"]["done"])
 
-    def test_one_alone(self):
+    def test_one_connection(self):
         found, grown = self.counted("-n", 500, urls=["/one"])
         self.agree(found, grown, 1)
         latency = found["latency_ns"]
@@ -87,13 +88,13 @@ class AgainstOurs(OnPair):
         self.assertAlmostEqual(1 / 20, large / 4000, delta=0.015)  # the seed is always the same
 
     def test_paths_in_turn(self):
-        """Each as often as the other, whatever their weights."""
+        """The generator requests all paths equally often. It ignores their weights."""
         found, grown = self.counted("-c", 3, "-m", 4, "-n", 300, "--in-turn",
                                     urls=["/200KiB", "/one=19", "/one"])
         self.agree(found, grown)
         self.assertEqual(100 * (SIZES["/200KiB"] + 2), found["in_all"]["body_bytes"])
 
-    def test_an_answer_that_is_no_success_is_one(self):
+    def test_an_error_response_is_a_response(self):
         found, _ = self.counted("-n", 100, urls=["/nothing", "/one"])
         self.assertEqual(100, found["in_all"]["done"])
         self.assertEqual(100, found["in_all"]["status_2"] + found["in_all"]["status_4"])
@@ -105,7 +106,7 @@ class AgainstOurs(OnPair):
         self.agree(found, grown, 1)
 
     def test_taking_turns(self):
-        """Few requests under way over many connections."""
+        """Many connections with few outstanding requests in total."""
         found, grown = self.counted("-c", 60, "-m", 2, "--in-flight", 4, "-n", 600, urls=["/one"])
         self.agree(found, grown, 1)
         self.assertEqual(600, found["in_all"]["done"])
@@ -123,11 +124,11 @@ class AgainstOurs(OnPair):
         self.assertAlmostEqual(500 * found["seconds"], asked + late, delta=30)
         self.assertAlmostEqual(asked - found["before"]["unsent"], found["latency_ns"]["count"],
                                delta=30)
-        self.assertGreater(asked, 500)  # what is late is the machine's, that stood still
+        self.assertGreater(asked, 500)  # late requests: the machine was busy
 
-    def test_what_waits_for_the_server_counts_from_when_it_was_due(self):
-        """The server stands still for a while in the middle: one request would wait in a closed
-        loop; here all do that were due."""
+    def test_latency_begins_when_a_request_is_due(self):
+        """The server is stopped for a while in the middle. In a closed loop one request waits; here
+        all requests wait that are due in that time."""
         rate, pid = 500, self.pair.server.process.pid
         load = self.pair.load_popen("-r", rate, "-d", "4s", "-w", "0s", "--timeout", "20s",
                                     urls=["/one"])
@@ -140,9 +141,9 @@ class AgainstOurs(OnPair):
         found = generator.finish(load, 60)
         self.assertLess(0.5e9, found["latency_ns"]["max"])
         self.assertEqual(found["in_all"]["asked"], found["in_all"]["done"])
-        self.assertLess(0.1e9, found["latency_ns"]["p90"], "a tenth of 4 s, and more, waited")
+        self.assertLess(0.1e9, found["latency_ns"]["p90"], "10 % of the requests waited")
 
-    def test_its_files(self):
+    def test_output_files(self):
         csv, js = (os.path.join(self.pair.scratch, name) for name in ("l.csv", "l.json"))
         load = self.pair.load_popen("-n", 200, "--csv", csv, "--json", js, urls=["/one"])
         out, err = load.communicate(timeout=60)
@@ -157,7 +158,7 @@ class AgainstOurs(OnPair):
         self.assertIn("/nowhere/at/all: No such file", load.communicate(timeout=60)[1])
         self.assertEqual(1, load.returncode)
 
-    def test_nobody_listens_there(self):
+    def test_connections_are_refused(self):
         with self.assertRaisesRegex(Failed, "1: nightjar-load: it does not begin: 0 of 3 "
                                     "connections are open after .* were refused"):
             finished = self.pair.client_popen(*[
@@ -184,7 +185,7 @@ class Uploads(unittest.TestCase):
             found = pair.load("-c", 3, "-m", 4, "-n", 60, "-u", "300KiB", urls=["/echo"])
         self.assertEqual((60, 60), (found["in_all"]["done"], found["in_all"]["status_2"]))
         self.assertEqual(60 * 300 * 1024, found["in_all"]["upload_bytes"])
-        self.assertEqual(60 * 300 * 1024, found["in_all"]["body_bytes"], "it is echoed")
+        self.assertEqual(60 * 300 * 1024, found["in_all"]["body_bytes"], "an echo server")
 
 
 class Kernel(World):
@@ -217,7 +218,7 @@ class Kernel(World):
 
 
 class BesideH2load(unittest.TestCase):
-    """The same server, the same requests: both count alike."""
+    """h2load and nightjar-load count the same for the same requests to the same server."""
 
     @classmethod
     def setUpClass(cls):
@@ -240,7 +241,7 @@ class BesideH2load(unittest.TestCase):
             self.assertEqual((theirs, n_bytes), (mine["status_2"], mine["body_bytes"]))
 
     def test_rate(self):
-        """Both keep a rate which the server can serve: they measure the same."""
+        """Both programs keep a rate that the server can serve, and measure that rate."""
         theirs = self.h2load("-c", 4, "-m", 1, "--rps", 100, "-D", 3, url="/one")[0] / 3
         mine = self.world.mine("-c", 4, "-r", 400, "-d", "3s", urls=["/one"])
         self.assertAlmostEqual(1, mine["requests_per_second"] / theirs, delta=0.02)
@@ -259,7 +260,7 @@ class Arguments(unittest.TestCase):
         self.assertEqual(0, done.returncode)
         self.assertIn("usage: nightjar-load", done.stdout)
 
-    def test_what_is_wrong_is_said(self):
+    def test_error_messages(self):
         own, url = ("--addr", "198.18.0.1/24"), "http://198.18.0.2/"
         for options, words in (
                 ((), "no URL"),
@@ -291,6 +292,6 @@ class Arguments(unittest.TestCase):
 
 
 def load_tests(loader, tests, _):
-    """What it measures is no matter of sanitizers; they see it send and receive."""
+    """Sanitizers run only the tests of sending, receiving and options: they distort rates."""
     chosen = map(loader.loadTestsFromTestCase, [OnTwoLcores, Uploads, Arguments])
     return unittest.TestSuite(chosen) if SANITIZED else tests
