@@ -125,7 +125,8 @@ class ChangingCase(ServerCase):
 
     def download(self, change, n_bytes):
         """Changes the file after BEFORE bytes. Returns the body and whether it is complete."""
-        name = f"{change.__name__}-{n_bytes}"
+        # A name of its own: for a second, the server may answer from a deleted file of that name.
+        name = f"{self._testMethodName}-{change.__name__}-{n_bytes}"
         path = self.make(name, n_bytes)
         client = Held(self.world.connect(), "/" + name)
         self.addCleanup(client.close)
@@ -193,8 +194,8 @@ class ChangingFiles(ChangingCase):
 
     def test_the_next_request_gets_the_new_file(self):
         for change in (overwrite, replace):
-            name = f"{change.__name__}-{LARGE}"
             self.download(change, LARGE)
+            name = f"{self._testMethodName}-{change.__name__}-{LARGE}"
             new = contents(LARGE, "new")
             url = self.world.url("/" + name)
 
