@@ -15,6 +15,7 @@ import time
 import unittest
 
 from tests.netlab import world
+from tests.netlab.ended import ended, exit_with
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -80,14 +81,6 @@ class Lines(unittest.TestResult):
 
 def too_long(*_):
     raise TimeoutError(f"the test took longer than {TEST_SECONDS_MAX} s")
-
-
-class Ended(KeyboardInterrupt):
-    """By SIGTERM. unittest takes SystemExit for a test that failed, and goes on."""
-
-
-def ended(*_):
-    raise Ended
 
 
 class Beside:
@@ -157,7 +150,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt as why:
-        sys.exit(128 + (signal.SIGTERM if isinstance(why, Ended) else signal.SIGINT))
+    exit_with(main)
