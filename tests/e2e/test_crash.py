@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is left of a server that crashed: a report for its developers, and nothing of its peers."""
-import os
 import re
 import signal
 import unittest
 
-from tests.netlab.case import fill_site
-from tests.netlab.h2client import Client
-from tests.netlab.handlers_case import make_gate
-from tests.netlab.world import SANITIZED, World
+from tests.netlab.handlers_case import OwnServerCase
+from tests.netlab.world import SANITIZED
 
 ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # of x86-64 and arm64, whatever is mapped there
 FRAME = re.compile(r"^  #(\d+) (?:\(in no module\)|\S.*?\+0x[0-9a-f]+"
@@ -18,24 +15,12 @@ RANDOM = bytes((i * 37 + 91) % 256 for i in range(16))  # getrandom() of nightja
 RSS_KEY = bytes((i * 59 + 17) % 256 for i in range(40))
 
 
-class CrashCase(unittest.TestCase):
-    """A server of its own for each."""
-
+class CrashCase(OwnServerCase):
     options = ("--workers", "1")
 
     def start(self, **variables):
-        self.world = World(lcores=1, options=self.options, program="nightjar-test-handlers")
-        self.addCleanup(self.world.close)
-        self.world.root = os.path.join(self.world.scratch, "site")
-        os.mkdir(self.world.root)
-        fill_site(self.world.root)
-        make_gate(self.world)
-        self.world.variables |= variables
-        self.world.make_namespaces()
-        self.world.start()
-        client = Client(self.world.connect())
-        self.addCleanup(client.close)
-        return client
+        super().start(**variables)
+        return self.client()
 
     def crash(self, path, number, **variables):
         """What the server said at its end, which was by signal `number`."""
