@@ -77,11 +77,6 @@ class HandlersCase(ServerCase):
         super().tearDown()  # every exchange is over
         until("stacks free", lambda: stuck(self.server) == (0, 0))
 
-    def client(self, kind=Client, source=None):
-        client = kind(self.world.connect(source=source))
-        self.addCleanup(client.close)
-        return client
-
     def client_of_each_shard(self, kind=Client, source=None):
         """A list of them, shard by shard."""
         found = {}
