@@ -3,7 +3,7 @@
 Runs the end-to-end tests whose name contains the pattern (all when there is none), a line for each.
 `e2e` chooses all. `--list PATTERN` prints their names and runs none. Each test has a
 deadline of its own. Those of classes that say `mostly_waits` run beside the others, and tell at the
-end.
+end. Those of modules that say WITHOUT_SANITIZERS do not run under sanitizers.
 """
 import contextlib
 import os
@@ -25,6 +25,11 @@ TEST_SECONDS_MAX = 120 * world.SLOW
 def name_of(test):
     """Without the package."""
     return test.id().removeprefix(f"{__package__}.")
+
+
+def runs_in_this_build(test):
+    module = sys.modules[type(test).__module__]
+    return not (world.SANITIZED and getattr(module, "WITHOUT_SANITIZERS", False))
 
 
 def flat(suite):
@@ -136,7 +141,8 @@ def main():
     listed = sys.argv[1:2] == ["--list"]
     pattern = "".join(sys.argv[1 + listed:][:1])
     found = flat(unittest.defaultTestLoader.discover(HERE, "test_*.py", world.REPO))
-    chosen = [t for t in found if pattern in name_of(t) or pattern == "e2e"]
+    chosen = [t for t in found
+              if (pattern in name_of(t) or pattern == "e2e") and runs_in_this_build(t)]
     if listed:
         print("".join(name_of(t) + "\n" for t in chosen), end="")
         return 0

@@ -2,11 +2,11 @@
 """What is left of a server that crashed: a report for its developers, and nothing of its peers."""
 import re
 import signal
-import unittest
 
 from tests.netlab.handlers_case import OwnServerCase
-from tests.netlab.world import SANITIZED
 
+# Sanitizers report crashes themselves, and move memory to where they watch it.
+WITHOUT_SANITIZERS = True
 ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # of x86-64 and arm64, whatever is mapped there
 FRAME = re.compile(r"^  #(\d+) (?:\(in no module\)|\S.*?\+0x[0-9a-f]+"
                    r"(?: (\w+)(?:\.\w+)*\+0x[0-9a-f]+)?)$", re.M)
@@ -147,8 +147,3 @@ class CoreDump(CrashCase):
         # What is no peer's is in it: there are mappings that would show a body.
         self.assertGreater(self.holders(self.world.server.process.pid,
                                         self.world.root.encode())[0], 0)
-
-
-def load_tests(loader, standard, pattern):
-    """Sanitizers report crashes themselves, and move memory to where they watch it."""
-    return unittest.TestSuite() if SANITIZED else standard
