@@ -26,8 +26,7 @@ import subprocess
 
 from perf.bench import guard, record
 
-BUILD = os.environ.get("NJ_BUILD", "build-release")
-PROGRAM = os.path.join(record.REPO, BUILD, "perf", "ahead", "nj-ahead")
+PROGRAM = record.program("perf/ahead/nj-ahead")
 AHEAD = ("1", "2", "4", "8", "16", "all")
 ROUND_TASKS = ("8", "16", "32", "64", "128")
 HANDLERS = ("plain", "shared:4KiB", "conn:4KiB", "cold:4KiB", "body:4KiB", "shared:64KiB",

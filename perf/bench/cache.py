@@ -29,8 +29,7 @@ import subprocess
 
 from perf.bench import record
 
-BUILD = os.environ.get("NJ_BUILD", "build-release")
-PROGRAM = os.path.join(record.REPO, BUILD, "perf", "cache", "nj-cache")
+PROGRAM = record.program("perf/cache/nj-cache")
 OURS = "S3-FIFO"
 POLICIES = ("LRU", "former", "trial", "SIEVE", "W-TinyLFU", OURS, "Belady")
 BUDGETS = ("1%", "5%", "10%")

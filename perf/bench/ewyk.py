@@ -61,8 +61,7 @@ import time
 from perf.bench import ewyk_targets, record
 from perf.bench.svg import multiplot
 
-BUILD = os.environ.get("NJ_BUILD", "build-release")
-PROGRAM = os.path.join(record.REPO, BUILD, "perf/ewyk/nj-ewyk-bench")
+PROGRAM = record.program("perf/ewyk/nj-ewyk-bench")
 
 STRATEGIES = {  # name: (name in the program, what else it gets)
     "pc": ("pc", {}), "pec": ("pec", {}), "epc": ("epc", {}), "adaptive": ("adaptive", {}),

@@ -23,16 +23,12 @@ many threads compute at once as like, and nothing else uses the machine. CPU is 
 """
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 
 from perf.bench import record
-from perf.bench.record import REPO
 
-BUILD = os.environ.get("NJ_BUILD", "build-release")
-FOLDER = os.path.join(REPO, BUILD, "perf", "delays")
 POOLS = ("ahead", "pool")
 WORK_US, STUCK_MS = 20, 100
 STUCK = {"0": 0, "1": 10, "10": 100}  # of a hundred: of a thousand
@@ -48,8 +44,8 @@ def cells(patterns):
 def run(program, pool, cell, ms, seed):
     workers, load, stuck = cell.split("/")
     arguments = (pool, workers, RATES[workers, load], WORK_US, STUCK[stuck], STUCK_MS, ms, seed)
-    done = subprocess.run([os.path.join(FOLDER, program), *map(str, arguments)],
-                          capture_output=True, text=True, timeout=600)
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=600)
     if done.returncode:
         sys.exit(f"bench: {cell} {pool}: {done.stderr or done.returncode}")
     return json.loads(done.stdout)
@@ -102,7 +98,8 @@ def main():
     args = parser.parse_args()
     rounds = args.rounds or (2 if args.quick else 11)
     ms = args.ms or (500 if args.quick else 20000 if args.virtual else 2000)
-    program = "nj-ewyk-virtual" if args.virtual else "nj-ewyk-delays"
+    name = "nj-ewyk-virtual" if args.virtual else "nj-ewyk-delays"
+    program = record.program(f"perf/delays/{name}")
     results = {cell: {pool: [] for pool in POOLS} for cell in cells(args.cells)}
     for i in range(rounds):
         for cell, runs in results.items():

@@ -8,9 +8,7 @@ import sys
 import tempfile
 
 from perf.bench import record
-
-BUILD = os.environ.get("NJ_BUILD", "build-release")
-PROGRAM = os.path.join(record.REPO, BUILD, "perf", "tools", "exchange", "nj-exchange")
+from perf.bench.guard import PROGRAM
 
 
 def per_request(cost):

@@ -27,8 +27,7 @@ import tempfile
 
 from perf.bench import guard, record
 
-BUILD = os.environ.get("NJ_BUILD", "build-release")
-PROGRAM = os.path.join(record.REPO, BUILD, "perf", "micro", "bench_fiber")
+PROGRAM = record.program("perf/micro/bench_fiber")
 WAYS = {"call": "a call through a pointer", "start": "nj_fiber_start, to its end",
         "pc": "offer, PC", "epc": "offer, EPC that never parks",
         "pc-measured": "offer, PC, measured", "epc-measured": "offer, EPC, measured",

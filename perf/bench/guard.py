@@ -26,8 +26,7 @@ import tempfile
 
 from perf.bench import record
 
-BUILD = os.environ.get("NJ_BUILD", "build-release")
-PROGRAM = os.path.join(record.REPO, BUILD, "perf", "tools", "exchange", "nj-exchange")
+PROGRAM = record.program("perf/tools/exchange/nj-exchange")
 BASELINE = os.path.join(record.REPO, "perf", "baseline.json")
 PAGE = os.path.join(record.REPO, "docs", "performance.md")
 SHAPES = ("1x1", "16x32", "route", "1000x1", "200KiB", "10MiB")

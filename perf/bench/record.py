@@ -30,6 +30,11 @@ NOT_SOURCES = (":!perf/results", ":!docs/performance", ":!docs/performance.md")
 INTERRUPTED = 128 + signal.SIGINT
 
 
+def program(path):
+    """The path of a program in the build folder NJ_BUILD; by default that of the release."""
+    return os.path.join(REPO, os.environ.get("NJ_BUILD", "build-release"), path)
+
+
 def said_by(*command):
     """The first line that a command prints, or nothing when it can't be run."""
     try:

@@ -3,7 +3,8 @@
 Runs the end-to-end tests whose name contains the pattern and prints a line for each. Without a
 pattern and with the pattern `e2e` it runs all tests. `--list PATTERN` prints the names and runs no
 test. Each test has a deadline. The tests of classes with `mostly_waits` run in a second process at
-the same time; their lines are printed at the end.
+the same time; their lines are printed at the end. Modules with WITHOUT_SANITIZERS do not run under
+sanitizers.
 """
 import contextlib
 import os
@@ -15,6 +16,7 @@ import time
 import unittest
 
 from tests.netlab import world
+from tests.netlab.ended import ended, exit_with
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -24,6 +26,11 @@ TEST_SECONDS_MAX = 120 * world.SLOW
 def name_of(test):
     """The name of the test without the package."""
     return test.id().removeprefix(f"{__package__}.")
+
+
+def runs_in_this_build(test):
+    module = sys.modules[type(test).__module__]
+    return not (world.SANITIZED and getattr(module, "WITHOUT_SANITIZERS", False))
 
 
 def flat(suite):
@@ -82,14 +89,6 @@ def too_long(*_):
     raise TimeoutError(f"the test took longer than {TEST_SECONDS_MAX} s")
 
 
-class Ended(KeyboardInterrupt):
-    """SIGTERM ended the run. With SystemExit unittest would count a failure and continue."""
-
-
-def ended(*_):
-    raise Ended
-
-
 class Beside:
     """Tests that run in a second process."""
 
@@ -143,7 +142,8 @@ def main():
     listed = sys.argv[1:2] == ["--list"]
     pattern = "".join(sys.argv[1 + listed:][:1])
     found = flat(unittest.defaultTestLoader.discover(HERE, "test_*.py", world.REPO))
-    chosen = [t for t in found if pattern in name_of(t) or pattern == "e2e"]
+    chosen = [t for t in found
+              if (pattern in name_of(t) or pattern == "e2e") and runs_in_this_build(t)]
     if listed:
         print("".join(name_of(t) + "\n" for t in chosen), end="")
         return 0
@@ -157,7 +157,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt as why:
-        sys.exit(128 + (signal.SIGTERM if isinstance(why, Ended) else signal.SIGINT))
+    exit_with(main)

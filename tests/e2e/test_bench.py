@@ -18,8 +18,10 @@ from perf.bench.echo import TESTPMD, Echo
 from perf.bench.hugepages import Memory
 from perf.bench.pair import FILES, Pair
 from tests.netlab import priority, reaper
-from tests.netlab.world import REPO, SANITIZED, Failed
+from tests.netlab.world import REPO, Failed
 
+# Sanitizers check the programs in other tests. The calls of the programs need no sanitizer.
+WITHOUT_SANITIZERS = True
 SEGMENTS = FILES["200KiB"] // 1448
 SECONDS = 0.3
 PLAIN = set("rate full ns cycles bytes bytes_full idle busy client_busy p50 p99 p99.9".split())
@@ -193,8 +195,3 @@ class Hugepages(unittest.TestCase):
                 reaper.drop_hugepages(n)
                 with open(f.name, encoding="ascii") as now:
                     self.assertEqual(left, int(now.read()))
-
-
-def load_tests(loader, tests, _):
-    """Sanitizers check the programs in other tests. The calls of the programs need no sanitizer."""
-    return unittest.TestSuite() if SANITIZED else tests

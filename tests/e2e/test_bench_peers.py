@@ -12,8 +12,9 @@ import sys
 import tempfile
 import unittest
 
-from tests.netlab.world import REPO, SANITIZED, SLOW
+from tests.netlab.world import REPO, SLOW
 
+WITHOUT_SANITIZERS = True  # as test_bench.py
 REFUSES = "#!/bin/sh\necho 'not today' >&2\nexit 3\n"
 OF_A_PEER = {"rate", "bytes", "ns", "full", "bytes_full", "busy", "client_busy", "busy_ns"}
 
@@ -79,8 +80,3 @@ class BenchPeers(unittest.TestCase):
     def test_namespaces_are_removed(self):
         self.assertEqual([], [path for folder in ("/run/netns", "/run", "/var/run/dpdk")
                               for path in glob.glob(f"{folder}/njt-{self.pid}-*")])
-
-
-def load_tests(loader, tests, _):
-    """As in test_bench.py."""
-    return unittest.TestSuite() if SANITIZED else tests

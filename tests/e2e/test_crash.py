@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A crashed server prints a report for its developers. Its core dump has no data of its peers."""
-import os
 import re
 import signal
-import unittest
 
-from tests.netlab.case import fill_site
-from tests.netlab.h2client import Client
-from tests.netlab.handlers_case import make_gate
-from tests.netlab.world import SANITIZED, World
+from tests.netlab.handlers_case import OwnServerCase
 
+# Sanitizers report crashes themselves and place memory elsewhere.
+WITHOUT_SANITIZERS = True
 ADDRESS = re.compile(r"0x[0-9a-f]{9,}")  # any address of x86-64 or arm64
 FRAME = re.compile(r"^  #(\d+) (?:\(in no module\)|\S.*?\+0x[0-9a-f]+"
                    r"(?: (\w+)(?:\.\w+)*\+0x[0-9a-f]+)?)$", re.M)
@@ -18,24 +15,13 @@ RANDOM = bytes((i * 37 + 91) % 256 for i in range(16))  # getrandom() of nightja
 RSS_KEY = bytes((i * 59 + 17) % 256 for i in range(40))
 
 
-class CrashCase(unittest.TestCase):
+class CrashCase(OwnServerCase):
     """Each test starts its own server."""
-
     options = ("--workers", "1")
 
     def start(self, **variables):
-        self.world = World(lcores=1, options=self.options, program="nightjar-test-handlers")
-        self.addCleanup(self.world.close)
-        self.world.root = os.path.join(self.world.scratch, "site")
-        os.mkdir(self.world.root)
-        fill_site(self.world.root)
-        make_gate(self.world)
-        self.world.variables |= variables
-        self.world.make_namespaces()
-        self.world.start()
-        client = Client(self.world.connect())
-        self.addCleanup(client.close)
-        return client
+        super().start(**variables)
+        return self.client()
 
     def crash(self, path, number, **variables):
         """Crashes the server, which signal `number` ends. Returns the report on standard error."""
@@ -165,8 +151,3 @@ class CoreDump(CrashCase):
         # Data of the server itself is in it: so holders() would find a body.
         self.assertGreater(self.holders(self.world.server.process.pid,
                                         self.world.root.encode())[0], 0)
-
-
-def load_tests(loader, standard, pattern):
-    """Not under sanitizers: they report crashes themselves and place memory elsewhere."""
-    return unittest.TestSuite() if SANITIZED else standard

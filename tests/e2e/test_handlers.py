@@ -212,8 +212,7 @@ class End(Handlers):
         pass
 
     def test_drain(self):
-        client = Client(self.world.connect())
-        self.addCleanup(client.close)
+        client = self.client()
         soon, late = client.request("/slow?ms=1500"), client.request("/slow?ms=60000")
         until("both sleep", lambda: self.ewyk()[0]["fibers_in_use"] == 2)
         began = time.monotonic()

@@ -14,7 +14,6 @@ import stat
 
 
 from tests.netlab.case import ServerCase
-from tests.netlab.h2client import Client
 
 SECRET = b"outside the root, nobody's business\n"
 DOTFILE = b"a dotfile, nobody's business\n"
@@ -118,11 +117,6 @@ class Paths(ServerCase):
         os.mknod(f"{root}/tty", stat.S_IFCHR | 0o666, os.makedev(5, 0))
         os.makedirs(f"{root}/dot-in/.inner")
         put(f"{root}/dot-in/.hidden", DOTFILE)
-
-    def client(self):
-        client = Client(self.world.connect())
-        self.addCleanup(client.close)
-        return client
 
     def nothing_leaks(self, path, status, fields, body):
         for secret in (SECRET, DOTFILE, b"root:", b"nobody's"):

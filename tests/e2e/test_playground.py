@@ -13,7 +13,9 @@ import time
 import unittest
 
 from tests.netlab.reaper import pids_in
-from tests.netlab.world import REPO, SANITIZED, SLOW, until
+from tests.netlab.world import REPO, SLOW, until
+
+WITHOUT_SANITIZERS = True  # the playground always runs a release build
 
 
 def free_port():
@@ -159,8 +161,3 @@ class Playground(unittest.TestCase):
         self.assertIn(f"port {self.port}", lines[0])
         self.assertEqual(1, process.returncode)
         self.assertEqual([], traces(process.pid))
-
-
-def load_tests(loader, tests, _):
-    """It runs a release build, whatever build is tested."""
-    return unittest.TestSuite() if SANITIZED else tests

@@ -4,18 +4,12 @@ import os
 import re
 
 from tests.netlab.case import ServerCase
-from tests.netlab.h2client import Client
 
 
 class Requests(ServerCase):
     @classmethod
     def prepare(cls):
         os.symlink("one", os.path.join(cls.root, "link-in"))
-
-    def client(self):
-        client = Client(self.world.connect())
-        self.addCleanup(client.close)
-        return client
 
     def test_ping(self):
         done = self.world.client("ping", "-c3", "-i0.2", "-W5", "198.18.0.2")

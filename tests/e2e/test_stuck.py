@@ -11,15 +11,14 @@ import socket
 import struct
 import subprocess
 import termios
-import unittest
 
 import h2.errors
 import h2.events
 
-from tests.netlab.case import fill_site
-from tests.netlab.h2client import Client, Holder
-from tests.netlab.handlers_case import HandlersCase, STREAMS_MAX, make_gate, open_gate, stuck
-from tests.netlab.world import World, until
+from tests.netlab.h2client import Holder
+from tests.netlab.handlers_case import (HandlersCase, OwnServerCase, STREAMS_MAX, open_gate,
+                                        stuck)
+from tests.netlab.world import until
 
 QUEUE = 4096  # requests that can wait for a stack, per lcore
 TASKS_OUT = 1024  # requests that workers can have or wait for, per lcore
@@ -34,26 +33,14 @@ def unacknowledged(sock):
     return n[0]
 
 
-class ForEver(unittest.TestCase):
-    """A server of its own for each, which must end with all of that still stuck."""
+class ForEver(OwnServerCase):
+    """Each server must end with all of that still stuck."""
 
     STACKS = 2
     options = ("--fibers", str(STACKS), "--workers", "1", "--drain-timeout", "500ms")
 
     def setUp(self):
-        self.world = World(lcores=1, options=self.options, program="nightjar-test-handlers")
-        self.addCleanup(self.world.close)
-        self.world.root = os.path.join(self.world.scratch, "site")
-        os.mkdir(self.world.root)
-        fill_site(self.world.root)
-        make_gate(self.world)
-        self.world.make_namespaces()
-        self.world.start()
-
-    def client(self):
-        client = Client(self.world.connect())
-        self.addCleanup(client.close)
-        return client
+        self.start()
 
     def occupy(self, *paths):
         """All that is there for such requests, and three more of each path."""
@@ -103,8 +90,7 @@ class ForEver(unittest.TestCase):
         self.assertIn("1 task on workers did not return", self.world.errors())
 
     def test_a_worker_that_returns_in_time(self):
-        client = Client(self.world.connect())
-        self.addCleanup(client.close)
+        client = self.client()
         stream = client.request("/gate")
         until("on its way", lambda: self.world.server.stats()["exchanges"] == 1)
         self.world.server.signal()

@@ -155,6 +155,13 @@ class ServerCase(unittest.TestCase):
                        for a, b in zip(first, last)) and held_of(last)
         return until("every shard at rest", at_rest)
 
+    def client(self, kind=None, source=None):
+        """A client of HTTP/2, closed after the test. `kind`: its class; None: h2client.Client."""
+        from tests.netlab.h2client import Client  # of python3-h2, which tests/nic does without
+        client = (kind or Client)(self.world.connect(source=source))
+        self.addCleanup(client.close)
+        return client
+
     def counted(self, name):
         """How far a counter got since the test began."""
         return self.server.stats()[name] - self.before[name]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Of tests of handlers: nightjar-test-handlers, whose handlers get stuck when they are asked."""
 import os
+import unittest
 
-from tests.netlab.case import ServerCase
+from tests.netlab.case import ServerCase, fill_site
 from tests.netlab.h2client import Client
-from tests.netlab.world import until
+from tests.netlab.world import World, until
 
 STREAMS_MAX = 128  # of one connection
 CONNECTS_MAX = 64  # until each shard has one: with two shards, 2^-63 that it does not
@@ -37,6 +38,28 @@ def make_gate(world):
     world.variables["NJ_TEST_GATE"] = gate_of(world)
 
 
+class OwnServerCase(unittest.TestCase):
+    """Each test starts a server of its own, which may be dead or stuck at the end."""
+
+    options = ()
+
+    def start(self, **variables):
+        self.world = World(lcores=1, options=self.options, program="nightjar-test-handlers")
+        self.addCleanup(self.world.close)
+        self.world.root = os.path.join(self.world.scratch, "site")
+        os.mkdir(self.world.root)
+        fill_site(self.world.root)
+        make_gate(self.world)
+        self.world.variables |= variables
+        self.world.make_namespaces()
+        self.world.start()
+
+    def client(self):
+        client = Client(self.world.connect())
+        self.addCleanup(client.close)
+        return client
+
+
 class HandlersCase(ServerCase):
     program = "nightjar-test-handlers"
     lcores = 1
@@ -53,11 +76,6 @@ class HandlersCase(ServerCase):
         self.doCleanups()  # clients close, gates, too
         super().tearDown()  # every exchange is over
         until("stacks free", lambda: stuck(self.server) == (0, 0))
-
-    def client(self, kind=Client, source=None):
-        client = kind(self.world.connect(source=source))
-        self.addCleanup(client.close)
-        return client
 
     def client_of_each_shard(self, kind=Client, source=None):
         """A list of them, shard by shard."""

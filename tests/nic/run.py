@@ -12,10 +12,10 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import traceback
 
+from tests.netlab.ended import ended, exit_with
 from tests.netlab.world import Failed, World, server_path
 from tests.nic.advice import Advice
 from tests.nic.checks import JUMBO_BYTES, JUMBO_MTU, REQUESTS, SESSIONS, Bond, Checks
@@ -57,14 +57,6 @@ ADVICE_CHECKS = {"uio": ("advice", "serve"), "vfio": ("advice", "serve", "sessio
 TOGETHER = "nic.together"
 QUICK_CHECKS = ("start", "page", "sha256", "drain")
 CHECK_SECONDS_MAX = 400
-
-
-class Ended(KeyboardInterrupt):
-    """By SIGTERM."""
-
-
-def ended(*_):
-    raise Ended
 
 
 def too_long(*_):
@@ -317,7 +309,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt as why:
-        sys.exit(128 + (signal.SIGTERM if isinstance(why, Ended) else signal.SIGINT))
+    exit_with(main)

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The end of a program that runs tests by SIGTERM, or by SIGINT (Ctrl-C)."""
+import signal
+import sys
+
+
+class Ended(KeyboardInterrupt):
+    """SIGTERM ended the run. With SystemExit unittest would count a failure and continue."""
+
+
+def ended(*_):
+    """The handler of SIGTERM."""
+    raise Ended
+
+
+def exit_with(main):
+    """Exits with the status that main() returns, or, as shells do, with 128 + the signal's number."""
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt as why:
+        sys.exit(128 + (signal.SIGTERM if isinstance(why, Ended) else signal.SIGINT))
