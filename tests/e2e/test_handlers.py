@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Handlers of every type, in the examples, asked by curl, h2load and clients that do not read."""
+"""Requests for handlers of each type of nightjar-examples: by curl, h2load and slow readers."""
 import os
 import random
 import re
@@ -15,13 +15,13 @@ from tests.netlab.case import ServerCase
 from tests.netlab.h2client import Client
 from tests.netlab.world import SLOW, until
 
-FIBERS = 2  # of an lcore
+FIBERS = 2  # per lcore
 STUCK = FIBERS + 50
 PIECE = 16384
 
 
 class Reluctant(Client):
-    """It opens no window by itself."""
+    """A client that sends no WINDOW_UPDATE by itself."""
 
     def read(self):
         data = self.sock.recv(1 << 20)
@@ -31,7 +31,7 @@ class Reluctant(Client):
         return bool(data)
 
     def post(self, path, body):
-        """All of a request that the windows let through at once."""
+        """Sends a request at once. Its body has to fit into the windows."""
         stream = self.h2.get_next_available_stream_id()
         fields = {":method": "POST", ":scheme": "http", ":authority": "nightjar", ":path": path}
         self.h2.send_headers(stream, list(fields.items()))
@@ -41,7 +41,7 @@ class Reluctant(Client):
         return stream
 
     def settle(self):
-        """The server's SETTINGS and its window came."""
+        """Waits for the server's SETTINGS and its connection window."""
         while self.h2.outbound_flow_control_window <= 65535:
             assert self.read()
 
@@ -78,7 +78,7 @@ class Handlers(ServerCase):
         self.assertEqual("".join(f"id: {i}\ndata: tick {i}\n\n" for i in range(3)),
                          self.curl(self.world.url("/events?n=3")))
         self.assertRegex(self.curl(self.world.url("/lookup/localhost")), r"127\.0\.0\.1|::1")
-        self.assertIn("<title>", self.curl(self.world.url("/")))  # the folder behind the routes
+        self.assertIn("<title>", self.curl(self.world.url("/")))  # no route: a file of the site
         routes = self.ewyk()[1]
         self.assertEqual(1, routes["GET /hello"]["pc"])
         self.assertEqual(1, routes["GET /slow"]["epc_parked"])
@@ -120,7 +120,7 @@ class Handlers(ServerCase):
                 re.finditer(r"(?:send (DATA) frame|:status: (\d+))", done.stdout)]
 
     def test_expect_continue(self):
-        """nghttp sends no body before it has read 100."""
+        """nghttp sends the body after the response 100."""
         self.assertEqual(["100", "DATA", "200"], self.expect("/echo"))
         self.assertEqual(["405"], self.expect("/hello"))
         self.assertEqual("abc", self.curl("-H", "expect: 100-continue", "-d", "abc",
@@ -137,8 +137,8 @@ class Handlers(ServerCase):
         self.assertEqual(413, client.response(1)[0])
 
     def test_more_stuck_than_stacks(self):
-        """All of them write into a window of zero; one WINDOW_UPDATE, and all finish."""
-        clients = [self.enter(Reluctant) for _ in range(4)]  # some for each lcore
+        """All handlers wait for a zero window. After one WINDOW_UPDATE all of them finish."""
+        clients = [self.enter(Reluctant) for _ in range(4)]  # some on each lcore
         body = os.urandom(100000)  # more than the buffer of a response
         streams = []
         for client in clients:
@@ -153,11 +153,11 @@ class Handlers(ServerCase):
             client.h2.increment_flow_control_window(1 << 28)
             client.h2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 1 << 20})
             client.flush()
-        # All have to be read: those of one may wait for a stack that another's have.
+        # Read from all clients: requests of one may wait for a stack of another's request.
         while sum(isinstance(e, h2.events.StreamEnded) for c in clients
                   for e in c.events) < len(clients) * STUCK:
             ready, _, _ = select.select([c.sock for c in clients], [], [], 10 * SLOW)
-            self.assertTrue(ready, "nothing comes any more")
+            self.assertTrue(ready, "no more data from the server")
             for client in clients:
                 if client.sock in ready:
                     self.assertTrue(client.read())
@@ -167,8 +167,8 @@ class Handlers(ServerCase):
                 self.assertEqual((200, body), (status, back))
         self.assertEqual(0, self.counted("exchange_rejected"))
 
-    def test_gone_at_any_time(self):
-        """Connections that end while their handlers wait; teardown looks for leaks."""
+    def test_connections_that_close_at_any_time(self):
+        """Connections close while their handlers wait. tearDown() checks for leaks."""
         for i in range(40):
             client = Reluctant(self.world.connect())
             client.settle()
@@ -179,7 +179,7 @@ class Handlers(ServerCase):
                 client.h2.reset_stream(stream)
                 client.flush()
             client.close()
-        until("all handlers are gone", lambda: self.ewyk()[0]["fibers_in_use"] == 0)
+        until("all handlers have returned", lambda: self.ewyk()[0]["fibers_in_use"] == 0)
 
     def test_load(self):
         done = self.world.client("h2load", "-n", "2000", "-c", "8", "-m", "16",
@@ -191,7 +191,7 @@ class Strategies(ServerCase):
     program = "nightjar-examples"
     options = ("--strategy", "pec")
 
-    def test_all_by_workers(self):
+    def test_workers_run_all_handlers(self):
         self.assertEqual("Hello from a nightjar.\n", self.curl(self.world.url("/hello")))
         self.assertEqual("That took 20 ms.\n", self.curl(self.world.url("/slow?ms=20")))
         route = self.server.telemetry("/nightjar/ewyk,0")
@@ -199,10 +199,11 @@ class Strategies(ServerCase):
 
 
 class End(Handlers):
-    """SIGTERM while handlers run: they finish, or are told when the time is up."""
+    """SIGTERM while handlers run: they finish, or the server cancels them after the time-out."""
     options = ("--drain-timeout", "3s")
     test_each_type = test_heads_and_methods = test_echo = test_too_large = None
-    test_more_stuck_than_stacks = test_gone_at_any_time = test_load = test_expect_continue = None
+    test_more_stuck_than_stacks = test_connections_that_close_at_any_time = None
+    test_load = test_expect_continue = None
 
     @classmethod
     def tearDownClass(cls):

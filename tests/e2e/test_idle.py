@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--idle: in each mode requests, downloads and timers go on after lcores had no work."""
+"""--idle: in each mode the server handles requests, downloads and timers after an idle period."""
 import time
 import unittest
 
@@ -8,7 +8,7 @@ from tests.netlab.h2client import Client
 from tests.netlab.world import World, until
 
 RESTS = 3
-LOOPS_PER_SECOND_MAX = 100  # of an lcore that sleeps: it looks each 50 ms, and for its timers
+LOOPS_PER_SECOND_MAX = 100  # of a sleeping lcore: one per 50 ms, and its timers
 
 
 class AfterARest:
@@ -23,15 +23,15 @@ class AfterARest:
 
 
 class Asleep:
-    """Where the receive queue can be waited for, lcores do not look for packets again and again."""
+    """Lcores do not poll while idle if the driver can wake them for a packet."""
 
     def loops(self):
         return [shard["loops_idle"] + shard["loops_busy"] for shard in self.server.shards()]
 
-    def test_lcores_sleep_until_something_comes(self):
+    def test_lcores_sleep_until_a_packet_comes(self):
         def sleeps():
             before, began = self.loops(), time.monotonic()
-            time.sleep(0.5)  # the span that is looked at
+            time.sleep(0.5)  # the measured period
             loops_max = LOOPS_PER_SECOND_MAX * (time.monotonic() - began)
             return all(b - a < loops_max for a, b in zip(before, self.loops()))
         for _ in range(RESTS):
@@ -40,30 +40,30 @@ class Asleep:
 
 
 class Sleep(Asleep, AfterARest, ServerCase):
-    """Until a file of the tap can be read."""
+    """Lcores wait until the file descriptor of the tap is readable."""
     options = ("--idle-timeout", "4s")
 
 
 class SleepOnSockets(Asleep, AfterARest, ServerCase):
-    """Until a socket of net_af_packet can be read."""
+    """Lcores wait until a socket of net_af_packet is readable."""
     link = "veth"
     options = ("--idle", "sleep", "--idle-timeout", "4s")
 
 
 class SleepWithoutQueue(Asleep, AfterARest, ServerCase):
-    """Two of three lcores have no queue: others hand them packets, and send theirs."""
+    """Two of three lcores have no queue: the third receives and sends their packets."""
     link = "veth"
     lcores = 3
     options = ("--idle", "sleep", "--idle-timeout", "4s")
 
 
 class InterruptOnTap(Asleep, ServerCase):
-    """A tap has no interrupts, so this is as Sleep."""
+    """A tap has no interrupts: the mode is the same as sleep."""
     options = ("--idle", "interrupt", "--idle-timeout", "4s")
 
 
-class InterruptOfNobody(unittest.TestCase):
-    def test_it_says_so(self):
+class InterruptWithoutSupport(unittest.TestCase):
+    def test_warning(self):
         with World("null", root="/run", options=["--idle", "interrupt"]) as world:
             until("a warning", lambda: "--idle interrupt: net_null0 (net_null) has no receive "
                                        "interrupts: lcores sleep" in world.errors())

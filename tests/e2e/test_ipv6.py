@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-IPv6 beside IPv4: the kernel's neighbour discovery finds us and we find it, requests and downloads
-go over both families and to each address, routers tell prefixes, and an address that another host
-has is not used.
+IPv6 and IPv4 at the same time: neighbour discovery between the kernel and the server, requests and
+downloads over both families and to each address, prefixes from Router Advertisements, and duplicate
+address detection.
 """
 import hashlib
 import socket
@@ -28,7 +28,7 @@ class Ipv6OnTap(ServerCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        until("our addresses are checked",
+        until("duplicate address detection is over",
               lambda: set(cls.server.addresses().values()) == {"ready"})
         cls.world.client("ping", "-6", "-c1", "-W5", SERVER_ADDR6)
         cls.idle = cls.held_at_rest()
@@ -58,21 +58,21 @@ class Ipv6OnTap(ServerCase):
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual(20, done.stdout.count(":status: 200"))
 
-    def test_we_find_the_client(self):
-        """Its MAC address is asked for again, and probed, while nothing goes wrong."""
+    def test_server_resolves_the_client(self):
+        """The client solicits the server's MAC address again. The server accepts all its messages."""
         self.world.client("ip", "-6", "neigh", "flush", "dev", "nj0")
         self.assertEqual("<title>nightjar</title>\n", self.curl("-g", url6("/index.html")))
         self.assertGreater(self.counted("rx_nd"), 0)
         self.assertEqual(0, self.counted("drop_nd_bad"))
 
-    def test_unknown_header_is_told(self):
-        """An experimental extension header comes back as a parameter problem (RFC 4443 3.4)."""
+    def test_unknown_next_header(self):
+        """The answer to an unknown Next Header is a Parameter Problem message (RFC 4443 3.4)."""
         probe = ("import socket, sys\n"
                  "s = socket.socket(socket.AF_INET6, socket.SOCK_RAW, 253)\n"
                  f"s.sendto(b'12345678', ('{SERVER_ADDR6}', 0))\n")
         done = self.world.client("/usr/bin/python3", "-c", probe)
         self.assertEqual(0, done.returncode, done.stderr)
-        until("it was told", lambda: self.counted("icmp_problem_out") == 1)
+        until("a Parameter Problem message", lambda: self.counted("icmp_problem_out") == 1)
         self.assertEqual(1, self.counted("drop_ip_protocol"))
 
 
@@ -80,7 +80,7 @@ class Ipv6OnVeth(Ipv6OnTap):
     link = "veth"
 
 
-class RoutersTell(ServerCase):
+class RouterAdvertisements(ServerCase):
     options = ("--addr", "auto6")
     ipv6 = True
 
@@ -100,12 +100,12 @@ class RoutersTell(ServerCase):
         addr = name.split("/")[0]
         ip("-n", self.world.client_ns, "addr", "add", f"{ROUTED}/64", "dev", "nj0", "nodad")
         self.assertEqual("<title>nightjar</title>\n", self.curl("-g", url6("/index.html", addr)))
-        # Nothing else has a MAC address for the router: what is off the link goes there.
+        # The server accepted the Router Advertisement and its option with the MAC address.
         self.assertEqual(0, self.counted("drop_nd_bad"))
 
 
-class WithOurAddress(World):
-    """A world whose client has our address before we do."""
+class ClientWithServerAddress(World):
+    """A world whose client has the server's address before the server starts."""
 
     def address_client(self):
         super().address_client()
@@ -115,9 +115,9 @@ class WithOurAddress(World):
 class Duplicate(unittest.TestCase):
     def test_it_is_not_used(self):
         name = f"{SERVER_ADDR6}/64"
-        with WithOurAddress("veth", root="/etc", options=["--addr", name], ipv6=True) as world:
-            until("the address is given up", lambda: world.server.addresses()[name] == "duplicate")
-            until("it is said", lambda: f"address {name} is not used" in world.errors())
-            self.assertEqual(2, world.server.stats()["nd_duplicate"])  # each of two shards saw it
+        with ClientWithServerAddress("veth", root="/etc", options=["--addr", name], ipv6=True) as world:
+            until("the address is a duplicate", lambda: world.server.addresses()[name] == "duplicate")
+            until("a message", lambda: f"address {name} is not used" in world.errors())
+            self.assertEqual(2, world.server.stats()["nd_duplicate"])  # one per shard
             done = world.client("curl", "-sS", "--http2-prior-knowledge", world.url("/hostname"))
             self.assertEqual(0, done.returncode, done.stderr)

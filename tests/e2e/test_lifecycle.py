@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ending in order, ending late, and not starting at all."""
+"""Shutdown, shutdown with a time-out, and bad options with which the server does not start."""
 import hashlib
 import os
 import random
@@ -27,7 +27,7 @@ class Drain(unittest.TestCase):
         return self.world.server
 
     def downloading(self):
-        """A client that has read the beginning of a 10 MiB response."""
+        """Returns a client that has read the beginning of a 10 MiB response, and the stream."""
         client = Client(self.world.connect())
         self.addCleanup(client.close)
         stream = client.request("/10MiB")
@@ -49,16 +49,16 @@ class Drain(unittest.TestCase):
                 self.assertEqual(0, server.wait(10), self.world.errors())
                 self.world.close()
 
-    def test_a_stuck_client_cannot_hold_it(self):
+    def test_shutdown_with_a_stuck_client(self):
         server = self.start("--drain-timeout", "2s")
-        self.downloading()  # and never reads on
+        self.downloading()  # the client reads no more
         began = time.monotonic()
         server.signal()
         self.assertEqual(0, server.wait(10), self.world.errors())
-        self.assertGreater(time.monotonic() - began, 1)  # it did wait for the client
+        self.assertGreater(time.monotonic() - began, 1)  # the server waited for the client
         self.assertFalse(os.path.exists(f"/var/run/dpdk/{self.world.name}"))
 
-    def test_a_client_that_does_not_close_cannot_hold_it(self):
+    def test_shutdown_with_a_client_that_does_not_close(self):
         server = self.start("--drain-timeout", "60s")
         client = Client(self.world.connect())
         self.addCleanup(client.close)
@@ -67,14 +67,14 @@ class Drain(unittest.TestCase):
         until("the response sent", lambda: server.stats()["responses"] == 1)
         server.signal()
         self.assertEqual(0, server.wait(20), self.world.errors())
-        while data := client.sock.recv(1 << 16):  # all of it is in the client's kernel
+        while data := client.sock.recv(1 << 16):  # the rest is in the socket buffer
             client.take(client.h2.receive_data(data))
         status, _, body = client.response(stream)
         self.assertEqual(200, status)
         self.assertEqual(self.sums["16KiB-1"], hashlib.sha256(body).hexdigest())
         self.assertTrue(client.goaway(), "no GOAWAY came")
 
-    def test_half_open_connections_cannot_hold_it(self):
+    def test_shutdown_with_half_open_connections(self):
         server = self.start("--drain-timeout", "2s")
         frames = Frames(random.Random(1), self.world.server_mac(), SERVER_ADDR, "198.18.0.77")
         raw = self.world.raw_socket()
@@ -85,7 +85,7 @@ class Drain(unittest.TestCase):
         server.signal()
         self.assertEqual(0, server.wait(10), self.world.errors())
 
-    def test_a_device_that_takes_nothing_cannot_hold_it(self):
+    def test_shutdown_with_a_device_that_is_down(self):
         server = self.start("--drain-timeout", "1s")
         self.downloading()
         ip("-n", self.world.server_ns, "link", "set", "nj0", "down")
@@ -99,26 +99,26 @@ class Drain(unittest.TestCase):
         self.assertFalse(os.path.exists(f"/var/run/dpdk/{self.world.name}"))
         self.assertNotIn("nj0", ip("-n", self.world.server_ns, "link"))
 
-    def test_what_it_says(self):
-        """On stderr alone, each line with time and level; no live line where that is a file."""
+    def test_messages(self):
+        """Messages go to stderr, each with time and level. --live needs a terminal."""
         server = self.start("--live", "--drain-timeout", "1s")
         client = Client(self.world.connect())
         self.addCleanup(client.close)
         client.ping()
         server.signal(signal.SIGHUP)
-        until("it is said", lambda: "SIGHUP: no policy file" in self.world.errors())
+        until("a message", lambda: "SIGHUP: no policy file" in self.world.errors())
         server.signal()
         self.assertEqual(0, server.wait(15), self.world.errors())
         self.assertEqual("", server.output)
         lines = self.world.errors().splitlines()
         for line in lines:
             self.assertRegex(line, f"^{TIME} nightjar: (info|warning): ")
-        for told in ("ready: http://198.18.0.2:80/ serves ", "SIGHUP: no policy file",
-                     "--live: standard error is not a terminal", "stopping: 1 connection open"):
-            self.assertEqual(1, sum(told in line for line in lines), (told, lines))
+        for message in ("ready: http://198.18.0.2:80/ serves ", "SIGHUP: no policy file",
+                        "--live: standard error is not a terminal", "stopping: 1 connection open"):
+            self.assertEqual(1, sum(message in line for line in lines), (message, lines))
 
-    def test_the_journal_is_told_priorities(self):
-        """It notes time and level itself."""
+    def test_messages_for_the_journal_have_priorities(self):
+        """They have no time and level: the journal stores these itself."""
         self.world = World()
         self.addCleanup(self.world.close)
         self.world.make_namespaces()
@@ -129,12 +129,12 @@ class Drain(unittest.TestCase):
             "--root", "/nowhere", capture_output=False, stderr=write,
             env=dict(os.environ) | {"JOURNAL_STREAM": f"{stat.st_dev}:{stat.st_ino}"})
         os.close(write)
-        with os.fdopen(read) as said:
+        with os.fdopen(read) as messages:
             self.assertEqual("<3>nightjar: --root /nowhere: No such file or directory\n",
-                             said.read())
+                             messages.read())
         self.assertEqual(2, done.returncode)
 
-    def test_two_signals_are_as_good_as_one(self):
+    def test_a_second_signal_changes_nothing(self):
         server = self.start()
         server.signal()
         server.signal()
@@ -142,9 +142,9 @@ class Drain(unittest.TestCase):
 
 
 class Spread(unittest.TestCase):
-    """What the start line and telemetry say of how packets find their shard."""
+    """The start message and telemetry have the same text about the spread of packets to shards."""
 
-    def told(self, link):
+    def spread(self, link):
         world = World(link, root="/run")
         self.addCleanup(world.close)
         world.make_namespaces()
@@ -155,14 +155,14 @@ class Spread(unittest.TestCase):
         return spread
 
     def test_rss_is_read_back(self):
-        self.assertTrue(self.told("null").startswith("RSS of the device, key and"))
+        self.assertTrue(self.spread("null").startswith("RSS of the device, key and"))
 
     def test_without_rss_packets_are_steered(self):
-        self.assertTrue(self.told("tap").startswith("Toeplitz steering through rings"))
+        self.assertTrue(self.spread("tap").startswith("Toeplitz steering through rings"))
 
 
 class BadInput(unittest.TestCase):
-    """Each: an exit status that is not 0, one line that says why, and nothing left behind."""
+    """Each test expects an exit status above 0, one error message, and no file or link left."""
 
     GOOD = ["--addr", "198.18.0.2/24", "--root", "/run"]
 
@@ -173,16 +173,19 @@ class BadInput(unittest.TestCase):
         self.world.reaper.will_make("prefix", self.world.name)
 
     def refused(self, options, eal=None, wrapper=(), program=None, links=0):
-        """Runs the server, which must not start; `links` interfaces named nj0 stand after it."""
+        """
+        Runs the server, which must not start. Afterwards there are `links` interfaces named nj0.
+        Returns the error message.
+        """
         w = self.world
         eal = driver_args("tap") + lcore_args(2) if eal is None else eal
         done = w.run_in(w.server_ns, *wrapper, program or server_path(), *eal, "--file-prefix",
                         w.name, "--", *options, seconds=20)
         self.assertNotEqual(0, done.returncode)
-        self.assertLess(done.returncode, 99, f"a crash or a sanitizer:\n{done.stderr}")
+        self.assertLess(done.returncode, 99, f"a crash or a report of a sanitizer:\n{done.stderr}")
         self.assertGreater(done.returncode, 0, f"killed by a signal:\n{done.stderr}")
         lines = [line for line in done.stderr.splitlines() if ": info: preset " not in line]
-        self.assertEqual(1, len(lines), f"not one line:\n{done.stderr}")
+        self.assertEqual(1, len(lines), f"expected one line:\n{done.stderr}")
         self.assertRegex(lines[0], f"^({TIME} nightjar: error|nightjar): ")
         self.assertEqual("", done.stdout)
         self.assertFalse(os.path.exists(f"/var/run/dpdk/{w.name}"), "left in /var/run/dpdk")
@@ -222,21 +225,21 @@ class BadInput(unittest.TestCase):
         self.refused(self.GOOD, eal=["--no-pci", "--no-huge", "-m", "512", "--vdev=net_bogus0"])
 
     def test_a_device_that_cannot_be_probed(self):
-        """The EAL goes on without it: what its driver said is told."""
+        """The EAL ignores the failure. The error message has the driver's message."""
         line = self.refused(self.GOOD, eal=["--no-pci", "--no-huge", "-m", "512", *lcore_args(1),
                                             "--vdev=net_af_packet0,iface=nosuch"])
         self.assertIn("no Ethernet port: DPDK: ", line)
         self.assertIn("No such device", line)
 
     def test_a_pci_device_that_is_not_there(self):
-        """The EAL passes over it without a word."""
+        """The EAL ignores it without a message."""
         line = self.refused(self.GOOD, eal=["--no-huge", "-m", "512", *lcore_args(1),
                                             "-a", "0000:fe:1f.7"])
         self.assertIn("0000:fe:1f.7: no such PCI device (lspci -D lists them)", line)
 
     def test_a_device_of_a_preset_that_cannot_be_probed(self):
-        """Also when there is another port that would serve."""
-        for other, said in (("af_packet,iface=nosuch", "No such device"),
+        """It is an error, also if there is another port."""
+        for other, cause in (("af_packet,iface=nosuch", "No such device"),
                             ("bonding,member=net_tap0,mode=9", "Invalid (slave|member) mode")):
             with self.subTest(other=other):
                 line = self.refused(self.GOOD, eal=["--preset", "tap,iface=nj0", "--preset", other,
@@ -245,7 +248,7 @@ class BadInput(unittest.TestCase):
                                        f"net_\\w+0: .*{said}")
 
     def test_a_member_of_a_bond(self):
-        """It is refused, in each order of the options."""
+        """--port of a member is an error in each order of the options."""
         bond = ["--preset", "tap,iface=nj0", "--preset", "tap,iface=nj1",
                 "--preset", "bonding,mode=1,member=net_tap0,member=net_tap1"]
         for ports in ("0", "2"), ("2", "0"):
@@ -275,7 +278,7 @@ class BadInput(unittest.TestCase):
                   "env", *(f"{name}={value}" for name, value in variables.items()))
         self.refused(self.GOOD, wrapper=nobody, program=program)
 
-    def test_what_the_eal_shows_leaves_nothing(self):
+    def test_help_of_the_eal_leaves_no_files(self):
         w = self.world
         for more in ("-v", "-h"):
             done = w.run_in(w.server_ns, server_path(), "--no-pci", "--no-huge", "-m", "512",
@@ -283,7 +286,7 @@ class BadInput(unittest.TestCase):
             self.assertIn("EAL", done.stdout + done.stderr)
             self.assertFalse(os.path.exists(f"/var/run/dpdk/{w.name}"), "left in /var/run/dpdk")
 
-    def test_a_wrong_eal_argument_beside_help_is_told(self):
+    def test_a_wrong_eal_argument_with_help(self):
         w = self.world
         done = w.run_in(w.server_ns, server_path(), "--bogus", "-h", "--", *self.GOOD)
         self.assertEqual(1, done.returncode)
@@ -291,7 +294,7 @@ class BadInput(unittest.TestCase):
         self.assertRegex(done.stderr.splitlines()[-1],
                          r"nightjar: error: EAL: \w.* \(the arguments")
 
-    def test_help_and_version_need_nothing(self):
+    def test_help_and_version_without_root_and_hugepages(self):
         for option, word in (("--help", "--root"), ("--version", "nightjar")):
             done = subprocess.run([server_path(), "--", option], capture_output=True, text=True,
                                   timeout=20 * SLOW)

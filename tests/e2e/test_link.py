@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The link of ./dev bench differential does to a download what it was told, and no more."""
+"""The emulated link of ./dev bench differential drops and delays the chosen packets only."""
 import os
 import unittest
 
@@ -20,7 +20,7 @@ class Link(unittest.TestCase):
         cls.lab.__enter__()
 
     def download(self, more=""):
-        """What the link did to the server's packets, when all bytes came."""
+        """Downloads a file and checks it. Returns what the link counted of the server's packets."""
         run = self.lab.transfer("nightjar", "file", SECONDS_MAX, PATH + more, PATH, 1, 20)
         self.assertEqual((True, 200, N_BYTES), (run["done"], run["status"], run["bytes"]))
         there, back = run["link"]["ab"], run["link"]["ba"]

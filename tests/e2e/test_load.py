@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""h2load: two hundred thousand requests, none failed, on both kinds of device."""
+"""h2load: 200,000 requests without a failure on tap and on af_packet."""
 import contextlib
 import ctypes
 import os
@@ -16,7 +16,7 @@ LIBC = ctypes.CDLL(None)
 
 @contextlib.contextmanager
 def sockets_of(pid, family):
-    """Those of a process."""
+    """The sockets of a process."""
     with contextlib.ExitStack() as stack:
         process = os.pidfd_open(pid)
         stack.callback(os.close, process)
@@ -51,8 +51,8 @@ class LoadOnAfPacket(LoadOnTap):
         self.assertEqual(self.sums["10MiB"], done.stdout.split()[0])
 
     def test_room_to_send(self):
-        """As much as the ring has frames for, and the kernel counts twice: what is beyond it would
-        stay in the ring until something else is sent."""
+        """The send buffer of the socket is twice the size of the ring: the kernel counts bytes
+        twice. Frames beyond the send buffer would stay in the ring until the next transmission."""
         with sockets_of(self.server.process.pid, socket.AF_PACKET) as sockets:
             room = [s.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) for s in sockets]
         self.assertEqual([32 << 20], room)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who runs what: counted by route, one slow request among fast ones, slow routes that move."""
+"""Modes of execution: their counts per route, a slow request, and slow routes on workers."""
 import re
 
 import h2.events
@@ -10,7 +10,7 @@ from tests.netlab.world import SANITIZED, until
 
 FAST = 99
 REQUESTS = 5_000 if SANITIZED else 30_000
-SPINS = 200  # within which a route has to move
+SPINS = 200  # requests after which a route has moved
 
 
 class Modes(HandlersCase):
@@ -21,7 +21,7 @@ class Modes(HandlersCase):
         for path in ("/doze?ms=200", "/os-doze?ms=200"):
             with self.subTest(slow=path):
                 client = self.client()
-                client.ping()  # the preface is over: what follows fits into two segments
+                client.ping()  # the preface is over: the requests fit into two segments
                 slow = client.prepare(path)
                 fast = {client.prepare(("/hello", "/hello-on-stack", "/where")[i % 3])
                         for i in range(FAST)}
@@ -58,7 +58,7 @@ class Modes(HandlersCase):
         self.assertGreater(sum_of_all(), 0)
         self.server.telemetry("/nightjar/ewyk,reset")
         until("zero", lambda: sum_of_all() == 0)
-        self.assertEqual(200, client.get("/hello")[0])  # counts, and only counts, begin anew
+        self.assertEqual(200, client.get("/hello")[0])  # a reset changes counts only
         self.assertEqual(1, sum_of_all())
         client.close()
 
@@ -86,7 +86,7 @@ class Slow(HandlersCase):
             self.assertEqual((200, b"spun\n"), client.get(path)[::2])
             if self.route()["moves"] == n:
                 return
-        self.fail(f"{SPINS} requests of {path}, and the route did not move: {self.route()}")
+        self.fail(f"{SPINS} requests of {path} did not move the route: {self.route()}")
 
     def test_a_route_that_keeps_the_core_moves_to_the_workers_and_back(self):
         """EWYK 5.55"""
@@ -94,11 +94,11 @@ class Slow(HandlersCase):
         self.until_moved(client, "/spin?us=500", 1)
         self.assertGreaterEqual(self.route()["budget_overrun"], 1)
         self.assertGreaterEqual(self.route()["longest_ns"], 500_000)
-        until("a line", lambda: "GET /spin: moved to the workers" in self.world.errors())
+        until("a message", lambda: "GET /spin: moved to the workers" in self.world.errors())
         client.get("/spin?us=500")
         self.assertGreaterEqual(self.ran("GET /spin")["pec_worker"], 1)
         self.until_moved(client, "/spin?us=0", 2)
-        until("a line", lambda: "GET /spin: back from the workers" in self.world.errors())
+        until("a message", lambda: "GET /spin: back from the workers" in self.world.errors())
         client.close()
 
     def test_the_watchdog_names_a_route_that_holds_its_core(self):
@@ -106,7 +106,7 @@ class Slow(HandlersCase):
         client = self.client()
         client.get("/spin?us=500000")
         client.close()
-        until("the watchdog's line", lambda: re.search(
+        until("the watchdog's message", lambda: re.search(
             r"the handler of GET /spin has had lcore \d+ for", self.world.errors()))
 
 
@@ -124,7 +124,7 @@ class Trailers(HandlersCase):
 
 
 class Inline(ServerCase):
-    """--strategy pc: everything inline, to compare."""
+    """--strategy pc: lcores run all handlers inline."""
     program = "nightjar-test-handlers"
     options = ("--strategy", "pc")
 

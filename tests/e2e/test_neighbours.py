@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Neighbours that move, and those of whom it is only said (docs/adr/0013): forged ARP replies stop
-nothing, a failover that is announced is followed, a neighbour that is configured stays where it is.
+Neighbours with a new MAC address, and forged ones (docs/adr/0013): forged ARP replies do not stop a
+download. The server follows an announced failover. It keeps the address of a configured neighbour.
 """
 import socket
 import struct
@@ -22,12 +22,12 @@ class Neighbours(ServerCase):
 
     @staticmethod
     def forge(raw, server):
-        """The client's address is at another MAC address, says a reply that nobody asked for."""
+        """Sends an unsolicited ARP reply with another MAC address for the client's address."""
         raw.send(server + FORGED + struct.pack("!HHHBBH", 0x0806, 1, 0x0800, 6, 4, 2) + FORGED +
                  socket.inet_aton(CLIENT_ADDR) + server + socket.inet_aton(SERVER_ADDR))
 
     def move(self, mac):
-        """Another host takes the client's address, and announces it."""
+        """The client gets another MAC address and announces it, as after a failover."""
         self.world.client("sh", "-c", "echo 1 >/proc/sys/net/ipv4/conf/nj0/arp_notify")
         ip("-n", self.world.client_ns, "link", "set", "nj0", "address", mac)
 
@@ -38,13 +38,13 @@ class Neighbours(ServerCase):
             for _ in range(10):
                 self.forge(raw, server)
                 self.request()
-        until("claims were counted", lambda: self.counted("neigh_claimed") > 0)
+        until("the server counts claims", lambda: self.counted("neigh_claimed") > 0)
         self.assertEqual(0, self.counted("neigh_moved"))
 
     def test_2_failover(self):
         self.request()
         self.move(MOVED)
-        until("it was followed", lambda: self.counted("neigh_moved") > 0, seconds=5)
+        until("the server uses the new address", lambda: self.counted("neigh_moved") > 0, seconds=5)
         self.request()
 
 
@@ -61,10 +61,10 @@ class ConfiguredNeighbours(Neighbours):
         cls.world.make_namespaces = with_mac
 
     def test_2_failover(self):
-        """There is none: who has the address has to have the MAC address, too."""
+        """There is no failover: the server keeps the configured MAC address."""
         self.request()
         self.move(MOVED)
-        until("it was told", lambda: self.counted("neigh_claimed") > 0)
+        until("the server counts a claim", lambda: self.counted("neigh_claimed") > 0)
         done = self.world.client("ping", "-c2", "-i0.2", "-W1", SERVER_ADDR)
         self.assertIn("100% packet loss", done.stdout)
         self.move(FIXED)

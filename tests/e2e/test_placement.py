@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where threads run, what is said about it, and what --print-placement draws."""
+"""CPUs of the threads, messages about them, and the output of --print-placement."""
 import glob
 import os
 import subprocess
@@ -12,7 +12,7 @@ FILE_TASKS = 4  # NJ_FILE_TASKS_MAX
 
 
 def threads(pid):
-    """{name: set of CPUs} of a process, a list of sets for each name."""
+    """{name of a thread: [set of CPUs for each thread of that name]} of a process."""
     found = {}
     for path in glob.glob(f"/proc/{pid}/task/*/status"):
         with open(path) as f:
@@ -34,20 +34,20 @@ class Threads(unittest.TestCase):
         return world
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two CPUs")
-    def test_nobody_else_runs_where_an_lcore_polls(self):  # EWYK 5.54
+    def test_no_other_thread_on_the_cpu_of_a_polling_lcore(self):  # EWYK 5.54
         polled = min(os.sched_getaffinity(0))
         world = self.start(f"0@{polled}", "--workers", "2")
         found = threads(world.server.process.pid)
         there = [name for name, sets in found.items() for cpus in sets if polled in cpus]
         self.assertEqual(1, len(there), found)  # the lcore itself
-        # Two for handlers, the others for files.
+        # Two workers for handlers, the others for files.
         self.assertEqual({f"nj-worker-{i}" for i in range(2 + FILE_TASKS)},
                          {name for name in found if name.startswith("nj-worker")})
         self.assertNotIn("every CPU has an lcore", world.errors())
         self.assertEqual(0, world.stop(), world.errors())
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two CPUs")
-    def test_a_crowded_machine_is_told_of(self):
+    def test_warning_if_every_cpu_has_an_lcore(self):
         world = self.start(len(os.sched_getaffinity(0)))
         self.assertRegex(world.errors(),
                          r"nightjar: warning: every CPU has an lcore: .*; better: -l \d")
@@ -67,7 +67,7 @@ class Print(unittest.TestCase):
         return subprocess.run([self.program, *args], capture_output=True, text=True, env=env,
                               timeout=60, preexec_fn=lambda: os.setuid(65534))
 
-    def test_the_best_of_this_machine_without_root(self):
+    def test_placement_for_this_machine_without_root(self):
         done = self.run_it("--print-placement")
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         self.assertRegex(done.stdout, r"(?m)^    cpu \d+ +polls queue 0")
@@ -90,7 +90,7 @@ class Print(unittest.TestCase):
                            machine="pack:2 [numa] l3:1 core:2 pu:2")
         self.assertIn("EAL arguments: -l 0,2 --socket-mem 600,0\n", done.stdout, "jumbo frames")
 
-    def test_lcores_that_are_given(self):
+    def test_given_lcores(self):
         done = self.run_it("-l", "0,1", "--", "--print-placement", "--workers", "1",
                            machine="core:2 pu:2")
         self.assertEqual(0, done.returncode)
@@ -99,7 +99,7 @@ class Print(unittest.TestCase):
         self.assertIn("two threads of one core", done.stderr)
         self.assertTrue(done.stderr.endswith("; better: -l 0,2\n"), done.stderr)
 
-    def test_what_cannot_be_drawn(self):
+    def test_invalid_lcores(self):
         done = self.run_it("--lcores", "(0,1)@0", "--", "--print-placement")
         self.assertEqual(2, done.returncode)
         self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device as an operator sees it: link, rings, MTU, and what it lost."""
+"""Telemetry and messages about the device: link, rings, MTU and lost packets."""
 from tests.netlab.case import ServerCase
 from tests.netlab.world import ip, until
 
@@ -8,7 +8,7 @@ class Port(ServerCase):
     lcores = 2
     options = ("--mtu", "1400", "--rx-ring", "512", "--tx-ring", "256")
 
-    def test_what_is_told(self):
+    def test_telemetry(self):
         port = self.server.telemetry("/nightjar/port")
         self.assertEqual(("net_tap0", "net_tap", "up"),
                          (port["device"], port["driver"], port["link"]))
@@ -18,7 +18,7 @@ class Port(ServerCase):
         for key in ("link", "rx_missed", "rx_nombuf", "spread", "offloads"):
             self.assertEqual(port[key], shards[key])
 
-    def test_what_is_sent_is_counted(self):
+    def test_sent_bytes_are_counted(self):
         self.curl("-o", "/dev/null", self.world.url("/10MiB"))
         sent = self.counted("tx_packets")
         until("the device has sent it", lambda: self.server.telemetry(
@@ -31,9 +31,9 @@ class Port(ServerCase):
 
     def test_the_link_goes_down_and_comes_back(self):
         ip("-n", self.world.client_ns, "link", "set", "nj0", "down")
-        until("it is said", lambda: "net_tap0: the link is down" in self.world.errors())
-        until("it is shown",
+        until("a message", lambda: "net_tap0: the link is down" in self.world.errors())
+        until("telemetry shows it",
               lambda: self.server.telemetry("/nightjar/port")["link"] == "down")
         ip("-n", self.world.client_ns, "link", "set", "nj0", "up")
-        until("it is said", lambda: "net_tap0: the link is up" in self.world.errors())
+        until("a message", lambda: "net_tap0: the link is up" in self.world.errors())
         self.curl("-o", "/dev/null", self.world.url("/one"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which way packets take: static routes, several ports, bonds."""
+"""Static routes, several ports and bonds."""
 import hashlib
 import os
 import subprocess
@@ -8,7 +8,7 @@ from tests.netlab.case import ServerCase
 from tests.netlab.lacp import Partner
 from tests.netlab.world import CLIENT_ADDR, SERVER_ADDR, ip, until
 
-BEHIND, ELSEWHERE = "198.19.7.1", "198.19.8.1"  # of the clients, not on the link
+BEHIND, ELSEWHERE = "198.19.7.1", "198.19.8.1"  # clients' addresses that are not on the link
 
 
 class StaticRoutes(ServerCase):
@@ -24,13 +24,13 @@ class StaticRoutes(ServerCase):
     def test_a_network_behind_a_router(self):
         self.assertIn("nightjar", self.curl("--interface", BEHIND, self.world.url("/")))
 
-    def test_a_network_that_no_route_names(self):
+    def test_a_network_without_a_route(self):
         self.world.client("ping", "-c1", "-W1", "-I", ELSEWHERE, SERVER_ADDR)
         self.assertEqual(1, self.counted("drop_tx_no_route"))
 
 
 class TwoPorts(ServerCase):
-    """Each with an lcore of its own: a second tap beside the one that all tests have."""
+    """Two taps, each with its own lcore."""
     ADDR, PEER, ADDR6, PEER6 = "198.18.1.2", "198.18.1.1", "2001:db8:1::2", "2001:db8:1::1"
     ipv6 = True
     options = ("--port", "0", "--port", "1", "--addr", f"{ADDR}/24@1", "--addr", f"{ADDR6}/64@1")
@@ -42,7 +42,7 @@ class TwoPorts(ServerCase):
         for peer, more in ((f"{cls.PEER}/24", ()), (f"{cls.PEER6}/64", ("nodad",))):
             ip("-n", ns, "addr", "add", peer, "dev", "nj1", *more)
         ip("-n", ns, "link", "set", "nj1", "up")
-        until("our address was asked for by nobody else", lambda: cls.server.addresses().get(
+        until("duplicate address detection is over", lambda: cls.server.addresses().get(
             f"{cls.ADDR6}/64") == "ready")
 
     @classmethod
@@ -63,7 +63,7 @@ class TwoPorts(ServerCase):
         self.assertEqual([1, 2], [now - then for now, then in zip(self.requests(), before)])
 
     def test_an_address_belongs_to_one_port(self):
-        """A port drops packets for the other port's address: nightjar is no router."""
+        """A port drops packets for the other port's address: nightjar does not route."""
         ns = self.world.client_ns
         ip("-n", ns, "route", "add", self.ADDR, "via", SERVER_ADDR, "table", "7")
         ip("-n", ns, "rule", "add", "from", "198.18.0.1", "table", "7")
@@ -83,21 +83,21 @@ class TwoPorts(ServerCase):
         self.assertIn("net_tap1 (net_tap)", self.world.errors())
         self.assertIn(f" http://{self.ADDR}:80/", self.world.errors())
 
-    def test_a_link_goes_down(self):
+    def test_a_link_that_goes_down(self):
         ns = self.world.client_ns
         ip("-n", ns, "link", "set", "nj1", "down")
-        until("it is said", lambda: "net_tap1: the link is down" in self.world.errors())
+        until("a message", lambda: "net_tap1: the link is down" in self.world.errors())
         self.assertIn("nightjar", self.curl(self.world.url("/")))
         ip("-n", ns, "link", "set", "nj1", "up")
         ip("-n", ns, "addr", "replace", f"{self.PEER6}/64", "dev", "nj1", "nodad")
-        until("it is said", lambda: "net_tap1: the link is up" in self.world.errors())
+        until("a message", lambda: "net_tap1: the link is up" in self.world.errors())
         self.assertIn("nightjar", self.curl(f"http://{self.ADDR}/"))
 
 
 class Bond(ServerCase):
     """
-    Two taps as one port; the kernel has both in a bridge. net_tap does not tell a bond that a link
-    is down: that is tested with PCI NICs, in tests/nic.
+    Two taps are one port; both belong to a bridge of the kernel. net_tap does not report a link that
+    is down to the bond. tests/nic tests this with PCI NICs.
     """
     mode = 1  # active-backup
 
@@ -135,7 +135,7 @@ class Bond(ServerCase):
 
 
 class BondOfManyLcores(Bond):
-    """More than the queues that a tap has."""
+    """More lcores than a tap has queues."""
     lcores = 5
 
     @classmethod
@@ -145,7 +145,7 @@ class BondOfManyLcores(Bond):
 
 
 class BondByHash(Bond):
-    mode = 2  # a flow keeps to a link
+    mode = 2  # balance-xor: all packets of a flow use one link
 
 
 class Lacp(Bond):
@@ -153,7 +153,7 @@ class Lacp(Bond):
 
     @classmethod
     def held(cls):
-        """An LACPDU may be in the bond's hands."""
+        """Without buffers: the bond may hold one with an LACPDU."""
         return [shard | {"rx_mbufs_used": 0} for shard in super().held()]
 
     @classmethod

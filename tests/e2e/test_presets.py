@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
---preset: the devices of drivers-config that can be had here are as their files expect, and serve.
-What is told of a port that is otherwise: test_virtio.py.
+--preset: the devices of drivers-config that need no hardware have the properties in their files,
+and the server serves on them. test_virtio.py tests the messages about other properties.
 """
 import glob
 import os
@@ -18,7 +18,7 @@ def preset(world, text, lcores=2):
 
 
 def said(world):
-    """Lines about presets, from their level on."""
+    """The messages about presets, from the level on."""
     return [line.split(" nightjar: ", 1)[1] for line in world.errors().splitlines()
             if ": preset " in line]
 
@@ -47,7 +47,7 @@ class Serves(unittest.TestCase):
 
 
 class Null(unittest.TestCase):
-    """A device without a wire, that has RSS."""
+    """The null device: it receives no packets and has RSS."""
 
     def test_null(self):
         world = preset(World("null", root="/run"), "null")
@@ -73,7 +73,7 @@ class Asks(unittest.TestCase):
         with open(os.path.join(REPO, "drivers-config", "README.md")) as page:
             self.assertEqual(listed, sorted(re.findall(r"^\| `(\w+)` \|", page.read(), re.M)))
 
-    def test_help_is_the_file(self):
+    def test_help_is_the_text_of_the_file(self):
         done = self.run_it("--preset", "ice,help")
         with open(os.path.join(REPO, "drivers-config", "ice.args")) as file:
             self.assertEqual((0, file.read(), ""), (done.returncode, done.stdout, done.stderr))
