@@ -3,7 +3,7 @@
 ./dev bench ahead [--quick] [--fiber] [--rounds N] [--json FILE] [HANDLER ...]
 
 How many requests should be parsed before one is consumed? nj-ahead has a server and its clients in
-one thread, 16 connections of 32 streams each, and all requests go to a route. The server parses k
+one thread, 16 connections of 32 streams each, and all requests go to one route. The server parses k
 requests of a connection, consumes them, parses the next k, and so on. k=all is nightjar's order: it
 parses the whole input of a connection, then consumes up to t requests of it (NJ_ROUND_TASKS).
 A second table has t as the variable, with 128 streams.
@@ -38,7 +38,7 @@ SECONDS = 900
 
 
 def n_requests(handler, streams):
-    """Of a round: multiples of what is under way, some milliseconds."""
+    """Requests of a round: a multiple of the requests in flight, some milliseconds."""
     under_way = CONNECTIONS * streams
     return under_way * (1 if handler.endswith("MiB") else 2 if "64KiB" in handler else 4)
 
@@ -51,7 +51,7 @@ def simulate(job):
 
 
 def clock(handler, streams, variants, rounds):
-    """ns per request of each round, for each variant. With 1 MiB a round is long, so fewer do."""
+    """ns per request of each round, for each variant. Rounds with 1 MiB are long, so fewer run."""
     rounds = max(1, rounds // 5) if handler.endswith("MiB") else rounds
     done = subprocess.run([PROGRAM, "--handler", handler, "-m", str(streams), *variants,
                            "--rounds", str(rounds), "-n", str(n_requests(handler, streams))],
@@ -61,10 +61,10 @@ def clock(handler, streams, variants, rounds):
     return [json.loads(line)["ns"] for line in done.stdout.splitlines()]
 
 
-# ---- what was found ----
+# ---- results ----
 
 def figures(found):
-    """Of one simulated variant."""
+    """The values of one simulated variant."""
     missed = found["misses"]
     return {"instructions": found["instructions"], "I1 misses": missed["I1"],
             "D1 misses": missed["D1 read"] + missed["D1 write"], "LL misses": missed["LL"]}

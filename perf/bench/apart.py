@@ -6,7 +6,7 @@ us on one machine. The host moves the CPUs of a virtual machine, so the delay di
 near() repeats a run until the CPUs are near each other, if possible:
 
     values = near(lambda: pair.measure(...))
-    values["apart_ns"], values["apart_before"]      # at the end of the run; runs thrown away for it
+    values["apart_ns"], values["apart_before"]      # at the end of the run; runs discarded
 """
 import os
 import subprocess
@@ -18,7 +18,7 @@ from tests.netlab.world import BUILD, Failed
 PROGRAMS = os.path.join(BUILD, "perf", "tools", "link")
 NEAR_NS = 150  # a round trip of a cache line: 50 to 100 within a shared cache, beyond it 200 to 600
 TRIES = 4
-WAIT_SECONDS, LOOKS = 0.2, 10  # for them to come near before a run begins
+WAIT_SECONDS, LOOKS = 0.2, 10  # limit of the wait for near CPUs before a run
 
 
 def ask(program, *arguments):
@@ -33,13 +33,13 @@ def ask(program, *arguments):
 
 
 def apart():
-    """Nanoseconds from one to the other and back."""
+    """Nanoseconds of a round trip between the two CPUs."""
     return int(ask("nj-apart"))
 
 
 def floor(seconds):
-    """p99.9 of waiting for a CPU that does nothing but look, of the worse of the two, in ns
-    (perf/tools/link/stalls.c). They must have nothing else to do meanwhile."""
+    """p99.9 of the delay that the stalls of a polling CPU cause, of the worse of the two CPUs, in
+    ns (perf/tools/link/stalls.c). Both CPUs must be idle otherwise."""
     return max(int(line.split()[0]) for line in ask("nj-stalls", seconds).splitlines())
 
 
@@ -52,10 +52,10 @@ def come_near():
 
 
 def near(run):
-    """What run() returns, and what is said above. It is called again when the CPUs were near at its
-    begin and apart at its end; the last time counts whatever they were."""
+    """The values of run() and the two keys above. Repeats run() if the CPUs were near at its begin
+    and distant at its end. The last attempt counts in any case."""
     for i in range(TRIES):
-        hope = come_near()  # else they are two sockets', say
+        hope = come_near()  # otherwise they are always distant, such as on two sockets
         values = run()
         values["apart_ns"], values["apart_before"] = apart(), i
         if values["apart_ns"] < NEAR_NS or not hope:
@@ -71,6 +71,6 @@ def summary(all_runs):
     far = sum(run["apart_ns"] >= NEAR_NS for run in runs)
     return (f"between the two CPUs and back: {min(run['apart_ns'] for run in runs)} to "
             f"{max(run['apart_ns'] for run in runs)} ns; "
-            f"{sum(run['apart_before'] for run in runs)} runs of CPUs that were further apart than "
-            f"{NEAR_NS} ns were thrown away" +
-            (f", {far} could not be had otherwise" if far else ""))
+            f"{sum(run['apart_before'] for run in runs)} runs with a round trip of more than "
+            f"{NEAR_NS} ns were discarded" +
+            (f", {far} such runs are included after the last attempt" if far else ""))

@@ -6,8 +6,9 @@
 Hit ratios of cache policies. S3-FIFO is the server's own code (lib/store/cache_policy.c).
 LRU, SIEVE and W-TinyLFU are for comparison. `former` is the server's former policy: files of up to
 16 MiB on trial or hot, in four fifths of the memory, chunks of larger ones by LRU in the rest.
-`trial` is the first of these for all. Belady knows the trace. An entry is a file of up to 256 KiB
-or a chunk of 256 KiB of a larger one. 100 readers read one chunk after the other, in random turns.
+`trial` applies its rule for small files to all entries. Belady is the optimum, which knows the rest
+of the trace. An entry is a file of up to 256 KiB, or a chunk of 256 KiB of a larger one. 100
+readers read one chunk after the other, in random turns.
 
 A TRACE is made from a seed:
 
@@ -17,7 +18,7 @@ Sizes are log-normal (median 1 MiB, sigma 2.2) or log-uniform, from 4 KiB to 4 G
 The cache has 1, 5 or 10 % of all files' bytes. Hits in the second half of the lookups are counted:
 by bytes, and by requests, which are hits if all their chunks were in the cache.
 
---log takes an access log in the combined format instead, with its GETs that were answered by 200.
+--log reads an access log in the combined format instead, and uses the GETs with the status 200.
 """
 import argparse
 import concurrent.futures
@@ -36,32 +37,32 @@ BUDGETS = ("1%", "5%", "10%")
 LOOKS = 4_000_000
 QUICK_LOOKS = 1_000_000
 SECONDS = 900
-# name: (what it is, keys of nj-cache)
+# name: (description, keys of nj-cache)
 TRACES = {
     "zipf-0.8": ("20 GiB, log-normal, popularity by Zipf 0.8, whole files", {"zipf": 0.8}),
     "zipf-1.0": ("the same with Zipf 1.0", {}),
     "equal": ("20 GiB in files of 1 MiB, Zipf 1.0", {"file_bytes": 1 << 20}),
     "wide": ("64 GiB, log-uniform, Zipf 1.0", {"footprint_mib": 65536, "log_uniform": 1}),
-    "ranges": ("the same; 80 of 100 requests are for 64 KiB to 16 MiB from anywhere",
+    "ranges": ("the same; 80 of 100 requests are for 64 KiB to 16 MiB from a random position",
                {"footprint_mib": 65536, "log_uniform": 1, "range_percent": 80}),
     "crawls-0.8": ("zipf-0.8 and 10 crawls over everything",
                    {"zipf": 0.8, "crawls": 10}),
     "crawls-1.0": ("zipf-1.0 and 10 crawls over everything", {"crawls": 10}),
-    "drift": ("zipf-1.0; 20 times a tenth of the files changes ranks with others",
+    "drift": ("zipf-1.0; 20 times a tenth of the files exchanges ranks with others",
               {"shifts": 20, "shift_percent": 10}),
-    "renewal": ("zipf-1.0; 3 times all files change ranks", {"shifts": 3, "shift_percent": 100}),
+    "renewal": ("zipf-1.0; 3 times all files exchange ranks", {"shifts": 3, "shift_percent": 100}),
 }
 QUICK = ("zipf-1.0", "crawls-1.0", "drift")
-# What ADR 0020 asks for: Zipf 1.0 over 20 GiB with 1 GiB, without and with one crawl.
+# The targets of ADR 0020: Zipf 1.0 over 20 GiB with 1 GiB, without and with one crawl.
 TARGET_BUDGET, WITHIN_POINTS, CRAWL_POINTS = "1024MiB", 1.0, 2.0
 
 
 class Failed(Exception):
-    """nj-cache did not do it; the text is for a person."""
+    """nj-cache failed; the text describes the reason."""
 
 
 def simulate(policies, budgets, arguments, text=None):
-    """{(budget, policy): what nj-cache tells}"""
+    """{(budget, policy): a row of nj-cache's output}"""
     done = subprocess.run([PROGRAM, ",".join(policies), ",".join(budgets), *arguments],
                           input=text, capture_output=True, text=True, timeout=SECONDS)
     if done.returncode:
@@ -77,7 +78,8 @@ def of_seed(job):
 
 
 def cell(values, ours):
-    """The median; and how far it lies from ours with the same seed, or from where to where."""
+    """The median, and the range of the differences to S3-FIFO with the same seed; for S3-FIFO the
+    range of its values."""
     apart = values if ours is values else [a - b for a, b in zip(values, ours)]
     sign = "" if ours is values else "+"
     return f"{statistics.median(values):.1f} ({min(apart):{sign}.1f} to {max(apart):{sign}.1f})"
@@ -96,7 +98,7 @@ def table(what, results, budgets):
 
 
 def targets(plain, crawled):
-    """The two things that are wanted of one cache of 1 GiB. Returns whether they are there."""
+    """Prints the two targets of a cache of 1 GiB. Returns whether both are met."""
     rivals = [p for p in POLICIES if p not in (OURS, "Belady")]
     behind = [max(seed[TARGET_BUDGET, p]["bytes"] for p in rivals) -
               seed[TARGET_BUDGET, OURS]["bytes"] for seed in plain]
@@ -104,7 +106,7 @@ def targets(plain, crawled):
     print(f"  {OURS} behind the best of the others with the same seed, points: median "
           f"{statistics.median(behind):.2f}, most {max(behind):.2f} (wanted: at most "
           f"{WITHIN_POINTS:.0f})")
-    print("  points that a crawl over everything costs clients while it runs:")
+    print("  points of hit ratio that clients lose during a crawl over all files:")
     costs = {}
     for p in POLICIES:
         costs[p] = [a[TARGET_BUDGET, p]["middle"] - b[TARGET_BUDGET, p]["middle"]
@@ -121,7 +123,7 @@ def run_traces(args, names):
     jobs = {name: (TRACES[name][1], BUDGETS) for name in names}
     jobs |= {"target": ({}, (TARGET_BUDGET,)), "target, crawl": ({"crawls": 1}, (TARGET_BUDGET,))}
     run = record.begin("cache")
-    print(f"{record.headline(run.facts)}\nseeds {seeds[0]} to {seeds[-1]}, {looks:,} looks of "
+    print(f"{record.headline(run.facts)}\nseeds {seeds[0]} to {seeds[-1]}, {looks:,} lookups of "
           "clients each")
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         found = {name: [pool.submit(of_seed, (*job, looks, seed)) for seed in seeds]
@@ -147,7 +149,7 @@ LINE = re.compile(r'"GET (\S+) [^"]*" 200 (\d+)')
 
 
 def trace_of(lines):
-    """What nj-cache reads, how many files and requests there are."""
+    """(the input of nj-cache, number of files, number of requests)"""
     numbers, sizes, requests = {}, [], []
     for line in lines:
         if match := LINE.search(line):
@@ -167,7 +169,7 @@ def run_log(path):
     except OSError as why:
         raise Failed(f"{path}: {why.strerror}") from None
     if not n_requests:
-        raise Failed(f"{path}: no line is a GET that was answered by 200, in the combined format")
+        raise Failed(f"{path}: no line is a GET with the status 200 in the combined format")
     budgets = ("5%", "10%", "20%")
     found = simulate(POLICIES, budgets, ["-"], text)
     footprint = next(iter(found.values()))["footprint"]
@@ -186,7 +188,7 @@ def main():
                                      description=__doc__.replace("{traces}", told),
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true",
-                        help=f"2 seeds, a quarter of the looks, only {', '.join(QUICK)}")
+                        help=f"2 seeds, a quarter of the lookups, only {', '.join(QUICK)}")
     parser.add_argument("--seeds", type=int, metavar="N", help="how many [9]")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="the first [1]")
     parser.add_argument("--log", metavar="FILE", help="an access log in place of the traces")
@@ -196,7 +198,7 @@ def main():
     record.check_names(parser, args.traces, TRACES, "trace")
     if args.log:
         if args.traces or args.quick or args.json:
-            parser.error("--log: goes with nothing else")
+            parser.error("--log cannot be combined with other options")
         return run_log(args.log)
     args.seeds = args.seeds if args.seeds is not None else 2 if args.quick else 9
     if not 1 <= args.seeds <= 1000 or not 0 <= args.seed <= 10**12:

@@ -2,16 +2,17 @@
 """
 ./dev bench differential [--quick] [--rounds N] [--json FILE] [--cells PATTERN ...]
 
-The same transfer with the kernel's TCP (CUBIC, its other settings as they are) and with nightjar as
+The same transfer with the kernel's TCP (CUBIC, otherwise the default settings) and with nightjar as
 the sender, over the same emulated link to the same receiver: curl on the kernel's TCP.
 
-  lossL/rttR     bulk: goodput in Mbit/s of a download that goes on for a while, where L % of the
-                 packets with data are lost at random on an R ms path
-  SK-tailN/rttR  short: milliseconds until S KiB are there, whose last N packets are lost once
+  lossL/rttR     bulk: goodput in Mbit/s of a download of --seconds, where L % of the packets with
+                 data are lost at random on a path of R ms
+  SK-tailN/rttR  short: milliseconds until S KiB have arrived, whose last N packets are lost once
 
-The senders take turns, each round with its own seed, the same for both: the k-th packet with data
-of either is lost or is not. The queue is one BDP, at least 64 KiB. A ratio above 1 is in nightjar's
-favour, for bulk and for short; next to it stand the least and the greatest ratio within a round.
+The senders alternate. Each round has its own seed, the same for both senders: the link drops the
+k-th packet with data of both senders, or of none. The queue is one BDP, at least 64 KiB. A ratio
+above 1 is in nightjar's favour, for bulk and for short; the table also has the minimum and the
+maximum of the ratios within a round.
 """
 import argparse
 import fnmatch
@@ -31,8 +32,8 @@ SHORT_KIB, TAILS, SHORT_RTTS = (16, 64), (0, 1, 3), (20, 100)
 QUEUE_MIN = 64 << 10
 SHORT_SECONDS_MAX = 10
 TARGET, TARGET_TAIL = 0.95, 1.2
-ATTEMPTS = 3  # of a transfer that the instrument itself has spoilt
-LATE_US_MIN, LATE_SHARE = 500, 0.1  # frames may be late by so much, or this share of the round trip
+ATTEMPTS = 3  # of a transfer that the link itself has disturbed
+LATE_US_MIN, LATE_SHARE = 500, 0.1  # permitted lateness of frames: in us; share of the round trip
 BULK_BYTES = 1 << 30
 
 
@@ -44,7 +45,7 @@ class Cell:
         self.runs = {"linux": [], "nightjar": []}
 
     def specs(self, rate_mbit):
-        """(what happens to the sender's packets, what to the receiver's)"""
+        """(impairment of the sender's packets, impairment of the receiver's packets)"""
         queue = max(QUEUE_MIN, int(rate_mbit * 1e6 / 8 * self.rtt_ms / 1e3))
         back = f"rate={rate_mbit}M,delay={self.rtt_ms / 2}ms,queue={queue}"
         there = back + f",loss={self.loss / 100:.6f}" * (self.loss > 0) + \
@@ -55,8 +56,8 @@ class Cell:
         """Mbit/s of a bulk transfer, milliseconds of a short one."""
         return run["seconds"] * 1e3 if self.kib else run["bytes"] * 8 / run["seconds"] / 1e6
 
-    def figures(self, who):
-        return [self.figure(run) for run in self.runs[who]]
+    def figures(self, sender):
+        return [self.figure(run) for run in self.runs[sender]]
 
     def ratio(self, linux, nightjar):
         if self.kib:
@@ -73,14 +74,14 @@ class Cell:
 
     def remarks(self):
         found = []
-        for who, runs in self.runs.items():
+        for sender, runs in self.runs.items():
             unfinished = sum(self.kib > 0 and not run["done"] for run in runs)
             if unfinished:
-                found.append(f"{who}: {unfinished} not done in {SHORT_SECONDS_MAX} s")
+                found.append(f"{sender}: {unfinished} runs not done in {SHORT_SECONDS_MAX} s")
             if bad := sum(run["status"] != 200 for run in runs):
-                found.append(f"{who}: {bad} without status 200")
+                found.append(f"{sender}: {bad} runs without status 200")
             if other := sum(not self.hit_the_tail(run) for run in runs):
-                found.append(f"{who}: {other} times other packets than the last were lost")
+                found.append(f"{sender}: in {other} runs other packets than the last were lost")
         return found
 
     def hit_the_tail(self, run):
@@ -97,16 +98,16 @@ def all_cells():
 
 
 def disturbed(run, cell):
-    """Whether frames were late by more than belongs to a path like this one."""
+    """Whether frames were later than LATE_US_MIN and LATE_SHARE permit."""
     return run["link"]["late_us"]["p99"] > max(LATE_US_MIN, cell.rtt_ms * 1e3 * LATE_SHARE)
 
 
-def transfer(lab, who, cell, args, seed):
+def transfer(lab, sender, cell, args, seed):
     there, back = cell.specs(args.rate)
     path, seconds = (f"{cell.kib}K", SHORT_SECONDS_MAX) if cell.kib else ("bulk", args.seconds)
     for last in (False,) * (ATTEMPTS - 1) + (True,):
         try:
-            run = lab.transfer(who, path, seconds, there, back, seed, cell.rtt_ms)
+            run = lab.transfer(sender, path, seconds, there, back, seed, cell.rtt_ms)
             if last or not disturbed(run, cell):
                 return run
             why = f"frames left {run['link']['late_us']['p99']} us late (p99)"
@@ -114,12 +115,12 @@ def transfer(lab, who, cell, args, seed):
             if last:
                 raise
             why = failed
-        print(f"\r\033[K{cell.name}: once more: {why}", file=sys.stderr)
+        print(f"\r\033[K{cell.name}: repeated: {why}", file=sys.stderr)
 
 
 def fill(root):
     with open(os.path.join(root, "bulk"), "wb") as f:
-        f.truncate(BULK_BYTES)  # takes no space
+        f.truncate(BULK_BYTES)  # sparse
     for kib in SHORT_KIB:
         with open(os.path.join(root, f"{kib}K"), "wb") as f:
             f.write(os.urandom(kib << 10))
@@ -132,11 +133,11 @@ def measure(cells, args):
         for number in range(args.rounds):
             turns = ("linux", "nightjar") if number % 2 == 0 else ("nightjar", "linux")
             for cell in cells:
-                for who in turns:
-                    print(f"\r\033[Kround {number + 1} of {args.rounds}: {cell.name}, {who}",
+                for sender in turns:
+                    print(f"\r\033[Kround {number + 1} of {args.rounds}: {cell.name}, {sender}",
                           end="", file=sys.stderr, flush=True)
-                    cell.runs[who].append(transfer(lab, "linux" if args.control else who, cell,
-                                                   args, args.seed + 2 * number))
+                    cell.runs[sender].append(transfer(lab, "linux" if args.control else sender,
+                                                      cell, args, args.seed + 2 * number))
     print("\r\033[K", end="", file=sys.stderr)
 
 
@@ -153,8 +154,8 @@ def row(r):
 
 
 def instrument(cells, self_test, dropped):
-    """What the figures can't tell, in words and numbers."""
-    runs = [(run, cell) for cell in cells for who in cell.runs for run in cell.runs[who]]
+    """Errors of the link itself, by which the figures may be off."""
+    runs = [(run, cell) for cell in cells for runs in cell.runs.values() for run in runs]
     late = [run["link"]["late_us"] for run, _ in runs]
     return {
         "disturbed": sum(disturbed(run, cell) for run, cell in runs),
@@ -172,15 +173,17 @@ def limits(what, args):
     return f"""
 Link {args.rate:g} Mbit/s of Ethernet frames ({args.rate * 1448 / 1514:.1f} of data); \
 {args.rounds} rounds, bulk {args.seconds:g} s each, seed {args.seed}.
-Median, least and greatest of the rounds; ratio of the medians, and within the rounds.
+Median, minimum and maximum of the rounds; ratio of the medians, and its minimum and maximum \
+within a round.
 The link delays frames {delay['p50']:.0f} us too long in the median, {delay['p99']:.0f} us at p99 \
 (self-test); its rate is off by {rate:+.3f} %.
 In these transfers frames left {what['late_us_p50']:.0f} us late in the median, p99 of the worst \
-transfer {what['late_us_p99_worst']} us, at most {what['late_us_max']} us; transfers counted \
-although they were disturbed: {what['disturbed']}.
-Packets dropped in the machine's own input queues, by anybody: {what['kernel_backlog_drops']}.
-Few losses fit in {args.seconds:g} s at 0.1 % or at 100 ms: there the spread says more than \
-the median.
+transfer {what['late_us_p99_worst']} us, at most {what['late_us_max']} us; the table includes \
+{what['disturbed']} disturbed transfers.
+Packets dropped in the machine's own input queues, of all processes: \
+{what['kernel_backlog_drops']}.
+Few losses occur in {args.seconds:g} s at 0.1 % or at 100 ms: compare the spread there, not the \
+median.
 Only packets with data are lost at random, no ACK and no SYN. `--control` shows this table for the \
 kernel against itself."""
 
@@ -213,8 +216,8 @@ def options():
     parser.add_argument("--cells", nargs="+", default=["*"], metavar="PATTERN",
                         help="only these, e.g. 'loss1/*' '*tail*'")
     parser.add_argument("--control", action="store_true",
-                        help="the kernel against itself: what the instrument makes of equals")
-    parser.add_argument("--json", metavar="FILE", help="everything that was measured")
+                        help="the kernel against itself: the error of the measurement")
+    parser.add_argument("--json", metavar="FILE", help="write all measured values")
     parser.add_argument("--strict", action="store_true",
                         help="exit status 1 when a cell is below its target")
     args = parser.parse_args()

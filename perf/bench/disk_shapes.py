@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What ./dev bench disk measures. A shape has lanes: {(who, link): a function of the round that starts
-a server, measures, and gives {cell: values}}. The rounds are disk.py's.
+The shapes of ./dev bench disk. A shape has lanes: {(peer, link): function}. The function takes the
+number of the round, starts a server, measures it, and returns {cell: values}. disk.py runs the
+rounds.
 """
 import os
 import time
@@ -13,13 +14,13 @@ from perf.bench.disk_worlds import (CONNECTIONS, GIB, KIB, MIB, PAGES, TURN_SECO
                                     memory_free)
 from tests.netlab.world import Failed, until
 
-COLD_FILES = CONNECTIONS  # by each connection one
+COLD_FILES = CONNECTIONS  # one for each connection
 FILL_PASSES = 4
-SPARE_BYTES = 2 * GIB  # of memory that is to be left for all else
+SPARE_BYTES = 2 * GIB  # of memory, reserved for all other uses
 COLD_RATE, HOT_BYTES, HOT_CLIENTS, HOT_PAUSE_MS = MIB, 200 * KIB, 4, 10
 POLICY = "[class paced]\npath = /medium/\nrequest_rate = {}KiB/s\n"
 NGINX_COLD = f"location /medium/ {{ limit_rate {COLD_RATE // MIB}m; }}"
-# What one of those who leave asks for, and how fast it may have it. It takes half on the average.
+# Length and rate of a request in `leave`. The reader takes half of it on average.
 LEAVE_BYTES, LEAVE_RATE = 4 * MIB, 256 * KIB
 ZIPF_UNIT = 100_000  # the weight of the most popular file
 
@@ -40,7 +41,7 @@ def mib(n_bytes):
 
 
 def paced(args, site, rate):
-    """A server whose every response for a file of `medium` has a rate."""
+    """A server that paces each response for a file of `medium` to `rate`."""
     world = NightjarVeth(site, ("--file-reads", args.file_reads))
     policy = os.path.join(world.scratch, "policy")
     with open(policy, "w", encoding="ascii") as f:
@@ -50,7 +51,8 @@ def paced(args, site, rate):
 
 
 def once(world, paths):
-    """It can't be repeated when the CPUs went apart: that is told, as near() does."""
+    """Reads each path once. Cannot be repeated, so CPUs that are distant at the end are only
+    reported, with near()'s keys."""
     come_near()
     return world.once(paths) | {"apart_ns": apart(), "apart_before": 0}
 
@@ -59,7 +61,7 @@ def once(world, paths):
 
 def cold(args, site):
     paths = site.paths("large")
-    # The second half is read into memory that the first half has been in.
+    # The second half is read into memory that the first half has used.
     halves = paths[:COLD_FILES], paths[COLD_FILES:2 * COLD_FILES]
     n_bytes = COLD_FILES * sites(args)["large"][1]
 
@@ -82,7 +84,7 @@ def cold(args, site):
             **{(make.name, make.link): of(make) for make in (NginxSendfile, NginxAio, H2oFiles)}}
 
 
-# --- cached: one file, and many, out of memory ----------------------------------------------------
+# --- cached: one file, and many, from memory ------------------------------------------------------
 
 def cached(args, site):
     paths, size = site.paths("large"), sites(args)["large"]
@@ -92,7 +94,7 @@ def cached(args, site):
     def room(what):
         if memory_free() < n_bytes + SPARE_BYTES:
             raise Failed(f"{memory_free() / GIB:.1f} GiB of memory are free, {what} needs "
-                         f"{(n_bytes + SPARE_BYTES) / GIB:.1f}: choose --large")
+                         f"{(n_bytes + SPARE_BYTES) / GIB:.1f}: choose a smaller --large")
 
     def windows(world, **more):
         return {"hot": near(lambda: world.steady(paths[:1], args.seconds, **more)),
@@ -125,9 +127,9 @@ def cached(args, site):
 # --- zipf: more than the cache holds --------------------------------------------------------------
 
 def zipf(args, site):
-    """nightjar's cache alone: others have the machine's, of no size of their own."""
+    """nightjar only: the other servers use the page cache, whose size is not configurable."""
     ranked = site.paths("medium")
-    # The first one is the URL, whose weight is 1.
+    # The first path becomes the URL of the command line, which has the weight 1.
     weighted = ["/tiny/0", *(f"{path}={max(1, round(ZIPF_UNIT / (rank + 1)))}"
                              for rank, path in enumerate(ranked))]
     n = args.zipf_requests
@@ -145,7 +147,7 @@ def zipf(args, site):
         seeds = (str(10 * number + phase) for phase in range(3))
         world.requests(weighted, n, "--seed", next(seeds))
         before = world.requests(weighted, n, "--seed", next(seeds))
-        seen = until("the access log has all of it", lambda: lines_of(log, 2 * n))
+        seen = until("the access log has all requests", lambda: lines_of(log, 2 * n))
         crawl = world.once(ranked)
         after = world.requests(weighted, n, "--seed", next(seeds))
         return before | {"hits": 1 - before["from_disk"], "crawl_hits": 1 - crawl["from_disk"],
@@ -155,15 +157,15 @@ def zipf(args, site):
 
 
 def lines_of(path, n):
-    """The first so many of the log, when they are there."""
+    """The first n lines of the log, or None if it has fewer."""
     with open(path, encoding="utf-8") as f:
         lines = f.readlines()
     return lines[:n] if len(lines) >= n else None
 
 
 def simulated(lines, cache_mib):
-    """Hit ratios by nj-cache: the same requests in the order in which they ended, one after the
-    other. It counts the second half of them, as we do."""
+    """Hit ratios of nj-cache for the same requests, one after the other, in the order in which they
+    ended. Like the benchmark it counts the second half of them."""
     text, _, _ = cache.trace_of(lines)
     found = cache.simulate(cache.POLICIES, [f"{cache_mib}MiB"], ["-"], text)
     return {f"sim {policy}": row["bytes"] / 100 for (_, policy), row in found.items()}
@@ -175,14 +177,14 @@ def beside(args, site):
     hot, colds = ["/hot/0"], site.paths("medium")
 
     def visits(world):
-        """A few clients who ask for a small file, and again after a pause."""
+        """A few clients that repeatedly request a small file, with a pause after each response."""
         with world.popen(hot, "--settle", 0.2, "--hold", args.seconds, "--pause", HOT_PAUSE_MS,
                          connections=HOT_CLIENTS) as d:
             result = d.end(TURN_SECONDS)
         world.check(result)
         firsts = sorted(row.ttfb for row in result.rows if row.how == "done")
         if not firsts:
-            raise Failed("no visit came to its end")
+            raise Failed("no visit was completed")
         return {"rate": len(firsts) / result["seconds"],
                 **{f"first_p{p}": firsts[int(len(firsts) * p / 100)] * 1e9 for p in (50, 99)}}
 
@@ -219,7 +221,7 @@ def beside(args, site):
             **{(make.name, make.link): of_nginx(make) for make in (NginxSendfile, NginxAio)}}
 
 
-# --- leave: readers of as many places that do not stay to the end ---------------------------------
+# --- leave: readers at random places that reset their streams before the end ----------------------
 
 def leave(args, site):
     paths = site.paths("medium")

@@ -4,15 +4,15 @@ The servers and clients of ./dev bench disk: nightjar over memif to nightjar-loa
 and h2o over a veth pair to nj-downloads; fio without a network. Each server has a process of its
 own for each turn, on the last CPU; the client is on the first.
 
-A window of a server gives
+The values of a measured window of a server:
 
     bytes        of bodies per second, as the client counted
     cpu_gb       CPU seconds of all its threads per GB of bodies. Of nightjar's lcore only cycles
-                 of steps that found work (lcore_gb); of its other threads what the kernel
-                 accounted to them (others_gb)
+                 of steps that found work (lcore_gb); of its other threads the CPU time that the
+                 kernel accounted to them (others_gb)
     all_gb       of nginx and h2o: seconds in which their CPU was not idle, per GB: their threads,
-                 and the kernel's TCP where it runs on nobody's behalf
-    from_disk    bytes that it read from the disk, by bytes of bodies
+                 and the kernel's TCP work that is accounted to no process
+    from_disk    bytes that the server read from the disk, divided by bytes of bodies
     client_busy  share of the client's CPU
 """
 import json
@@ -39,16 +39,16 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 CONNECTIONS, BLOCK = 16, 256 * KIB
 OPTIONS = ("--idle-timeout", "10m", "--send-timeout", "10m")
 WARM_SECONDS, LOOK_SECONDS, TURN_SECONDS = 0.5, 0.05, 600
-FILLED = 0.002  # of what is asked for, still read from the disk: all is in memory
-GROWS = 0.8     # of what the pass before read from the disk: the cache still fills
-# Past the page cache, by threads of nginx's own, in as large reads as nightjar's.
+FILLED = 0.002  # share of requested bytes read from the disk: below, all files are in memory
+GROWS = 0.8     # that share divided by the pass before's: below, the cache still fills
+# nginx's own threads read without the page cache, in reads as large as nightjar's.
 NGINX_AIO = "aio threads; directio 4m; output_buffers 2 256k;"
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 class Site:
-    """Files below $NJ_BENCH_DIR or /tmp. reaper.py takes them away, also when we are killed."""
+    """Files below $NJ_BENCH_DIR or /tmp. reaper.py removes them, also after SIGKILL."""
 
     def __init__(self, folders):
         """`folders`: {name: (files, bytes of each)}"""
@@ -59,8 +59,8 @@ class Site:
         self.n_bytes = sum(n * size for n, size in folders.values())
         free = shutil.disk_usage(base).free
         if free < self.n_bytes + 2 * GIB:
-            raise Failed(f"{base} has {free / GIB:.1f} GiB free, the files take "
-                         f"{self.n_bytes / GIB:.1f}; NJ_BENCH_DIR names another folder")
+            raise Failed(f"{base} has {free / GIB:.1f} GiB free, the files need "
+                         f"{self.n_bytes / GIB:.1f}: set NJ_BENCH_DIR to another folder")
 
     def __enter__(self):
         try:
@@ -81,7 +81,7 @@ class Site:
 
     @staticmethod
     def write(path, n_bytes, block):
-        """Extents that the file system writes at once are as large as it can make them."""
+        """Allocates the whole file first, so that the file system makes large extents."""
         with open(path, "wb", buffering=0) as f:
             os.posix_fallocate(f.fileno(), 0, n_bytes)
             for at in range(0, n_bytes, len(block)):
@@ -90,20 +90,20 @@ class Site:
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def paths(self, folder, n=None):
-        """As in a URL."""
+        """The paths of the files in a URL."""
         return [f"/{folder}/{i}" for i in range(n or self.folders[folder][0])]
 
     def bytes_each(self, path):
         return self.folders[path.split("/")[1]][1]
 
     def forget(self, paths):
-        """The page cache has nothing of them any more."""
+        """Removes the files from the page cache."""
         for path in paths:
             with open(self.root + path, "rb") as f:
                 os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
     def remember(self, paths):
-        """The page cache has all of them."""
+        """Reads the files into the page cache."""
         buffer = memoryview(bytearray(4 * MIB))
         for path in paths:
             with open(self.root + path, "rb", buffering=0) as f:
@@ -117,10 +117,10 @@ def memory_free():
     return int(found["MemAvailable:"]) * KIB
 
 
-# --- what threads did -----------------------------------------------------------------------------
+# --- accounting of threads ------------------------------------------------------------------------
 
 def thread_seconds(pid, tid):
-    """Of one that has ended meanwhile: none."""
+    """CPU time of a thread; 0 if it has ended."""
     try:
         with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
             return int(f.read().split()[0]) / 1e9
@@ -141,14 +141,14 @@ def threads_named(pid, name):
 
 
 def disk_bytes(pid):
-    """That its threads have had read, readahead included, past the page cache or into it."""
+    """Bytes that its threads read from the disk, with readahead, with or without the page cache."""
     with open(f"/proc/{pid}/io", encoding="ascii") as f:
         return int(next(line for line in f if line.startswith("read_bytes")).split()[1])
 
 
 class Line:
-    """A connection to DPDK's telemetry that stays: each has a thread of the server's, and to make
-    one costs it more than to answer."""
+    """A persistent connection to DPDK's telemetry. The server starts a thread for each connection,
+    which costs more than an answer."""
 
     def __init__(self, server):
         self.lock = threading.Lock()
@@ -164,7 +164,7 @@ class Line:
 
 
 class Watch(threading.Thread):
-    """Looks every now and then how many reads are under way, and where the reader's thread is."""
+    """Samples the number of reads in flight, and the CPU of the reader's thread."""
 
     def __init__(self, world):
         super().__init__(daemon=True)
@@ -181,10 +181,10 @@ class Watch(threading.Thread):
                 for tid in self.readers:
                     with open(f"/proc/{self.pid}/task/{tid}/stat", encoding="ascii") as f:
                         self.cpus.append(int(f.read().rsplit(")", 1)[1].split()[36]))
-            except OSError:  # it has ended: who waits for its answers finds out
+            except OSError:  # the server has ended, which the client of the run reports
                 return
 
-    def told(self):
+    def values(self):
         self.over.set()
         self.join()
         found = {}
@@ -195,10 +195,10 @@ class Watch(threading.Thread):
         return found
 
 
-# --- nightjar's counters, and those of the others -------------------------------------------------
+# --- counters of nightjar and of the peers --------------------------------------------------------
 
 class Ours:
-    """What nightjar says of itself."""
+    """Counters of nightjar, from its telemetry."""
 
     def start(self):
         super().start()
@@ -208,7 +208,7 @@ class Ours:
         return Watch(self)
 
     def look(self):
-        """Its one lcore is left out, and so are the threads that answer us."""
+        """`others` excludes the only lcore and the threads that answer telemetry."""
         pid = self.server.process.pid
         left_out = [tid for name in ("nj-lcore-main", "telemetry-v2")
                     for tid in threads_named(pid, name)]
@@ -221,7 +221,7 @@ class Ours:
 
     @staticmethod
     def cost(before, after, _n_bytes=0):
-        """By the bodies' bytes that the server counted."""
+        """Costs per body byte, by the server's count."""
         d = {name: after[name] - before[name] for name in after}
         gb = d["bodies"] / 1e9
         if not gb:
@@ -232,12 +232,12 @@ class Ours:
 
 
 class NoWatch:
-    def told(self):
+    def values(self):
         return {}
 
 
 class Theirs:
-    """What the kernel says of them."""
+    """Counters of a peer, from the kernel."""
 
     def watch(self):
         return NoWatch()
@@ -255,7 +255,7 @@ class Theirs:
 
     @staticmethod
     def cost(before, after, n_bytes):
-        """`n_bytes` of bodies came to the client."""
+        """Costs per body byte; the client received `n_bytes`."""
         d = {name: after[name] - before[name] for name in after}
         if not n_bytes:
             raise Failed("nothing was served")
@@ -292,7 +292,7 @@ class OverMemif(Ours, generator.Pair):
 
     @staticmethod
     def ended(process):
-        """(what it says, what of it is told)"""
+        """(the generator's report, the values that the benchmark takes from it)"""
         found = generator.finish(process, TURN_SECONDS)
         of = found["in_all"]
         if any(of[how] for how in ("broken", "reset", "timeout", "refused")) or \
@@ -302,16 +302,16 @@ class OverMemif(Ours, generator.Pair):
                        "first_p99": found["first_byte_ns"]["p99"]}
 
     def steady(self, paths, seconds):
-        """Read again and again, in turn: a window of so long."""
+        """Reads the paths in turn, repeatedly, and measures a window of `seconds`."""
         asked = self.server.stats()["requests"]
         process = self.popen(paths, "--in-turn", "-w", 0, "-d", f"{TURN_SECONDS}s")
         try:
-            until("each connection has had an answer, and asked again",
+            until("each connection has had a response, and sent a second request",
                   lambda: self.server.stats()["requests"] - asked >= 2 * CONNECTIONS,
                   TURN_SECONDS)
             watch, before = self.watch(), self.look()
             time.sleep(seconds)
-            after, seen = self.look(), watch.told()
+            after, seen = self.look(), watch.values()
             process.terminate()
             _, values = self.ended(process)
         finally:
@@ -320,7 +320,7 @@ class OverMemif(Ours, generator.Pair):
         return values | seen | self.cost(before, after)
 
     def once(self, paths):
-        """Each path once. Where all are asked for at once the rate counts from then on."""
+        """Reads each path once. If all requests start at once, the rate counts from that time."""
         return self.requests(paths, len(paths), "--in-turn")
 
     def requests(self, paths, n, *options):
@@ -329,7 +329,7 @@ class OverMemif(Ours, generator.Pair):
         try:
             found, values = self.ended(process)
         finally:
-            seen = watch.told()
+            seen = watch.values()
             kill(process)
         if n <= CONNECTIONS:
             took = found["latency_ns"]["max"] / 1e9
@@ -337,7 +337,8 @@ class OverMemif(Ours, generator.Pair):
         return values | seen | self.cost(before, self.look())
 
     def fill(self, paths, passes):
-        """Until a pass reads next to nothing from the disk, or hardly less than the one before."""
+        """Reads all paths until a pass reads next to nothing from the disk, or hardly less than the
+        pass before."""
         before = float("inf")
         for _ in range(passes):
             share = self.once(paths)["from_disk"]
@@ -349,7 +350,7 @@ class OverMemif(Ours, generator.Pair):
 # --- over a veth pair -----------------------------------------------------------------------------
 
 class OverVeth:
-    """Of a World with the veth pair of its own; nj-downloads reads."""
+    """For a World with a veth pair of its own; the client is nj-downloads."""
     link = "veth"
 
     def popen(self, paths, *options, connections=CONNECTIONS, downloads=None):
@@ -372,11 +373,11 @@ class OverVeth:
             after = self.look()
         self.check(result)
         return {"bytes": result.rate(), "client_busy": result["cpu_seconds"] / result["seconds"],
-                **watch.told(),
+                **watch.values(),
                 **self.cost(before, after, result["window_total"])}
 
     def once(self, paths):
-        """Each path once."""
+        """Reads each path once."""
         watch, before = self.watch(), self.look()
         with self.popen(paths, "--settle", 0, "--hold", TURN_SECONDS, "--repeat", 1) as d:
             result = d.end(TURN_SECONDS)
@@ -384,13 +385,13 @@ class OverVeth:
         self.check(result)
         rows = result.rows
         if len(rows) != len(paths) or any(row.how != "done" for row in rows):
-            raise Failed(f"{len(rows)} of {len(paths)} files came")
+            raise Failed(f"only {len(rows)} of {len(paths)} files were received completely")
         took = max(row.asked + row.total for row in rows) - min(row.asked for row in rows)
         n_bytes = sum(row.n_bytes for row in rows)
         firsts = sorted(row.ttfb for row in rows)
         return {"bytes": n_bytes / took, "first_p99": firsts[int(len(firsts) * 0.99)] * 1e9,
                 "client_busy": result["cpu_seconds"] / result["seconds"],
-                **watch.told(), **self.cost(before, after, n_bytes)}
+                **watch.values(), **self.cost(before, after, n_bytes)}
 
 
 class NightjarVeth(Ours, OverVeth, Nightjar):
@@ -411,13 +412,13 @@ class Peer(Theirs, OverVeth):
         super().start()
         self.offloads(True)
         for ns, cpu in ((self.client_ns, cpus()[0]), (self.server_ns, cpus()[1])):
-            self.take_packets_on(ns, cpu)
+            self.receive_on(ns, cpu)
 
-    def take_packets_on(self, ns, cpu):
-        """As a NIC whose interrupts go to that CPU. Otherwise a packet's receiver is worked for on
-        the CPU that sent it, in the time of the thread there: ACKs, and so most of what the server
-        sends, in the client's."""
-        mask = f"{1 << cpu % 32:x}" + ",0" * (cpu // 32)  # in words of 32 bits, the lowest last
+    def receive_on(self, ns, cpu):
+        """Acts like a NIC whose interrupts go to `cpu`. Without RPS the sender's CPU processes a
+        received packet in the time of the sending thread: ACKs, and with them most of the server's
+        sending, would run in the client's time."""
+        mask = f"{1 << cpu % 32:x}" + ",0" * (cpu // 32)  # words of 32 bits, the lowest is the last
         done = self.run_in(ns, "sh", "-c",
                            f"echo {mask} > /sys/class/net/nj0/queues/rx-0/rps_cpus")
         if done.returncode:
@@ -447,13 +448,13 @@ class H2oFiles(Peer, H2o):
 
 # --- fio ------------------------------------------------------------------------------------------
 
-# A virtual disk takes a read into large pages in one piece, and into others in 64.
+# A virtual disk reads 256 KiB into large pages in one segment, and into small pages in 64.
 PAGES = {"4 KiB": "glibc.malloc.hugetlb=0", "THP": "glibc.malloc.hugetlb=1"}
 
 
 def fio(site, paths, depth, pages):
-    """Reads all of it, each file from its beginning, in turns, into memory of such pages. In a
-    namespace, which ends it when we are killed."""
+    """Reads all files, each from its beginning, in turn, into memory of this kind of pages. fio
+    runs in a namespace, so that the reaper ends it after SIGKILL."""
     reaper, name = Reaper(), f"njt-{os.getpid()}-fio"
     reaper.will_make("namespace", name)
     try:

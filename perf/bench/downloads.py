@@ -2,18 +2,18 @@
 """
 ./dev bench downloads [--quick] [--json FILE] [--svg FILE] [SHAPE ...]
 
-Very many paced downloads from one lcore, and beside it nginx (limit_rate) with one worker on the
-same CPU, over the same kind of link to the same client. The two take turns.
+Up to 10,000 paced downloads from one lcore, compared with nginx (limit_rate) with one worker on the
+same CPU, over the same kind of link to the same client. The two servers alternate.
 
-  article  a client at 200 KiB/s reads 200 KiB again and again; one more every so often until they
-           are 100: response time and time to the first byte, against those of one alone
-  crowd    10, 100, 1,000, 10,000 downloads at 20 KiB/s: each one's rate over the window, what a
-           newcomer waits for its first byte, wake-ups that sent nothing, CPU
-  global   a limit of 20 MiB/s for all: reached, and what came in the worst 100 ms
-  share    two classes that are sure of 3:1
-  client   one client with 8 connections of 32 streams with ranges, against its rate
-  change   a limit changes under way: when it shows
-  evil     a thousand bots that ask for 10 MiB and do not read: what others then wait
+  article  clients at 200 KiB/s repeatedly read 200 KiB; their number grows at fixed intervals from
+           1 to 100: response time and time to the first byte, compared with those of one client
+  crowd    10, 100, 1,000, 10,000 downloads at 20 KiB/s: rate of each over the window, time to the
+           first byte of a new client, wake-ups that sent nothing, CPU
+  global   a limit of 20 MiB/s for the whole server: share of it reached, bytes in the worst 100 ms
+  share    two classes with guaranteed rates of 3:1
+  client   one client with 8 connections of 32 streams with ranges, compared with its limit
+  change   a limit changes during the downloads: delay until the rate changes
+  evil     a thousand clients request 10 MiB and do not read: response time of other clients
 """
 import argparse
 import platform
@@ -39,12 +39,12 @@ def table(figures):
 def limits(dropped):
     print(f"""
 One lcore or one worker process on one CPU, the client on another; a veth pair with an MTU of 1500,
-all offloads off, both sides' kernel TCP on its own side's CPU. nginx {nginx_version()} with
-limit_rate, HTTP/2 without TLS; it lets a second's worth go at once. HAProxy {haproxy_can()}
+all offloads off, the kernel's TCP of each side on that side's CPU. nginx {nginx_version()} with
+limit_rate, HTTP/2 without TLS; it sends the bytes of a second at once. HAProxy {haproxy_can()}
 (bwlim came with 2.7, Debian 12 has 2.6). "CPU busy" is of nightjar's lcore from its cycle counters,
-of nginx's worker from the kernel's accounts, which leave out what packets that come in cost.
-Bytes count when the client has read them. Packets dropped in the machine's own input queues, by
-anybody: {dropped}.""")
+of nginx's worker from the kernel's accounts, which exclude the cost of incoming packets.
+Bytes count when the client has read them. Packets dropped in the machine's own input queues, of
+all processes: {dropped}.""")
 
 
 def data(name, points):
@@ -52,33 +52,34 @@ def data(name, points):
 
 
 def plot(title, x, y, series, log=""):
-    """`series` is {who: [(x, y)]}; `log` names the axes with a logarithmic scale."""
+    """`series` is {server: [(x, y)]}; `log` names the axes with a logarithmic scale."""
     script = f"set title '{title}'\nset xlabel '{x}'\nset ylabel '{y}'\nunset logscale\n"
     script += f"set yrange [{'*' if 'y' in log else 0}:*]\n" + f"set logscale {log}\n" * bool(log)
-    for who, points in series.items():
-        script += data(who, points)
-    return script + "plot " + ", ".join(f"${who} using 1:2 title '{who}'" for who in series) + "\n"
+    for server, points in series.items():
+        script += data(server, points)
+    lines = (f"${server} using 1:2 title '{server}'" for server in series)
+    return script + "plot " + ", ".join(lines) + "\n"
 
 
 def chart(results, path):
     """Response time and time to the first byte, over the number of clients."""
     plots = []
     if "article" in results:
-        curves = {who: runs[0]["curve"] for who, runs in results["article"].items()}
+        curves = {server: runs[0]["curve"] for server, runs in results["article"].items()}
         for column, what, scale in ((1, "response time", 1), (2, "time to the first byte", 1e3)):
             unit = "s" if scale == 1 else "ms"
             plots.append(plot(f"{what}, 200 KiB at 200 KiB/s", "clients", unit,
-                              {who: [(p[0], p[column] * scale) for p in points]
-                               for who, points in curves.items()}))
+                              {server: [(p[0], p[column] * scale) for p in points]
+                               for server, points in curves.items()}))
     if "crowd" in results:
         runs = results["crowd"]
-        plots.append(plot("time to the first byte of newcomers, downloads at 20 KiB/s",
+        plots.append(plot("time to the first byte of new clients, downloads at 20 KiB/s",
                           "downloads", "ms",
-                          {who: [(r["n"], r["within"]["ttfb_p50"] * 1e3) for r in rs]
-                           for who, rs in runs.items()}, "xy"))
+                          {server: [(r["n"], r["within"]["ttfb_p50"] * 1e3) for r in rs]
+                           for server, rs in runs.items()}, "xy"))
         plots.append(plot("largest error of a rate", "downloads", "%",
-                          {who: [(r["n"], r["error"]["max_abs"] * 100) for r in rs]
-                           for who, rs in runs.items()}, "x"))
+                          {server: [(r["n"], r["error"]["max_abs"] * 100) for r in rs]
+                           for server, rs in runs.items()}, "x"))
     if not plots:
         sys.exit("bench: --svg shows article and crowd, and neither was measured")
     multiplot(path, plots, 420, "set key top left\nset style data linespoints")
@@ -89,14 +90,15 @@ def options():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="shorter ramps and windows")
     parser.add_argument("--full", action="store_true",
-                        help="the article's own times: one more each 6 s, then 10 minutes")
+                        help="the article's original times: one client more each 6 s, then 10 "
+                             "minutes")
     parser.add_argument("--rounds", type=int, default=1, help="of article [1]")
     parser.add_argument("--crowd", type=lambda text: [int(n) for n in text.split(",")],
                         metavar="N,N,...", help="[10,100,1000,10000]")
-    parser.add_argument("--streams", type=int, default=10, help="of a connection of a crowd [10]")
+    parser.add_argument("--streams", type=int, default=10, help="per connection of crowd [10]")
     parser.add_argument("--peers", type=lambda text: text.split(","), default=["nightjar", "nginx"],
                         metavar="NAME,NAME")
-    parser.add_argument("--json", metavar="FILE", help="everything that was measured")
+    parser.add_argument("--json", metavar="FILE", help="write all measured values")
     parser.add_argument("--svg", metavar="FILE", help="curves over the number of clients")
     parser.add_argument("--strict", action="store_true",
                         help="exit status 1 when a target is missed")
@@ -124,7 +126,7 @@ def main():
             results[shape], found = SHAPES[shape](
                 args, lambda what: print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True))
             figures += found
-        except Failed as failed:  # what others took minutes to find out is not lost
+        except Failed as failed:  # keep the results of the other shapes
             print(f"\r\033[Kbench: {shape}: {failed}", file=sys.stderr)
             figures.append(Figure(shape, "", "could not be measured", None, "", "", False))
     print("\r\033[K", end="", file=sys.stderr)

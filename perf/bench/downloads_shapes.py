@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ./dev bench downloads measures: each shape gives figures, and what is to be said of them."""
+"""The shapes of ./dev bench downloads. Each returns its raw values and a list of Figures."""
 import contextlib
 import os
 import random
@@ -13,28 +13,28 @@ from tests.netlab.priority import FIRST
 from tests.netlab.world import Failed, until
 
 KIB, MIB = 1 << 10, 1 << 20
-BURST_SECONDS = 0.05  # of a ceiling, unless the policy says (lib/shape/rate_limit.h)
+BURST_SECONDS = 0.05  # default burst of a ceiling (lib/shape/rate_limit.h)
 CONNECTIONS_MAX = "12000"
 PEERS = {"nightjar": Nightjar, "nginx": Nginx}
 
 
 class Figure:
-    """Something measured, and whether it is what was wanted; `met` is None where nothing was."""
+    """A measured value, and whether it meets its target; `met` is None without a target."""
 
-    def __init__(self, shape, who, what, value, text, target="", met=None):
-        self.shape, self.who, self.what, self.value = shape, who, what, value
+    def __init__(self, shape, server, what, value, text, target="", met=None):
+        self.shape, self.who, self.what, self.value = shape, server, what, value
         self.text, self.target, self.met = text, target, met
 
     def as_dict(self):
         return dict(vars(self))
 
 
-def at_most(shape, who, what, value, text, limit, target, judged=True):
-    return Figure(shape, who, what, value, text, target, value <= limit if judged else None)
+def at_most(shape, server, what, value, text, limit, target, judged=True):
+    return Figure(shape, server, what, value, text, target, value <= limit if judged else None)
 
 
-def at_least(shape, who, what, value, text, limit, target):
-    return Figure(shape, who, what, value, text, target, value >= limit)
+def at_least(shape, server, what, value, text, limit, target):
+    return Figure(shape, server, what, value, text, target, value >= limit)
 
 
 def ms(seconds):
@@ -51,7 +51,7 @@ def ratio_text(value, one, many):
 
 
 def fill(world, name, n_bytes):
-    """A file without order, repeated: what is not compared need not be all different."""
+    """Writes a file of one random block, repeated. The content is not compared."""
     block = random.Random(1).randbytes(min(n_bytes, MIB))
     with open(os.path.join(world.root, name), "wb") as f:
         for at in range(0, n_bytes, len(block)):
@@ -59,13 +59,13 @@ def fill(world, name, n_bytes):
 
 
 @contextlib.contextmanager
-def serving(who, files, rate=None, options=(), policy=None):
-    """A server whose responses have this rate each, if any; else with these options."""
-    if rate and who == "nginx":
+def serving(server, files, rate=None, options=(), policy=None):
+    """A server that paces each response to `rate`, if given; `options` are nightjar's."""
+    if rate and server == "nginx":
         world = Nginx(f"limit_rate {rate // KIB}k;")
     else:
         paced = ("--rate-per-request", f"{rate // KIB}KiB/s") if rate else ()
-        world = PEERS[who](("--max-connections", CONNECTIONS_MAX, *paced, *options))
+        world = PEERS[server](("--max-connections", CONNECTIONS_MAX, *paced, *options))
     for name, n_bytes in files.items():
         fill(world, name, n_bytes)
     if policy is not None:
@@ -84,7 +84,7 @@ def load(world, *options, path="/f", **more):
 
 
 def watched(world, *options, **more):
-    """(the result, what the server said of itself at the window's ends)"""
+    """(the result, the server's counters at the begin and at the end of the window)"""
     with load(world, *options, **more) as d:
         d.steady(180)
         before = world.look()
@@ -104,14 +104,14 @@ def times(rows):
             "ttfb_p99": quantile([r.ttfb for r in done], .99)}
 
 
-# --- article: one client, then one more every so often until they are a hundred -----------------
+# --- article: one client, then one more per interval, up to a hundred ---------------------------
 
 ARTICLE_CLIENTS, ARTICLE_RATE, ARTICLE_BYTES = 100, 200 * KIB, 200 * KIB
 SLOW_MAX = 1.05
 
 
 def curve(rows, n_clients, n_points=25):
-    """[(clients, median total, median ttfb)] of what was asked while so many were there."""
+    """[(clients, median total, median ttfb)] of the requests with that number of clients."""
     points = {}
     for row in rows:
         if row.how == "done":
@@ -121,8 +121,8 @@ def curve(rows, n_clients, n_points=25):
             for _, group in sorted(points.items())]
 
 
-def article_run(who, args):
-    with serving(who, {"f": ARTICLE_BYTES}, ARTICLE_RATE) as world:
+def article_run(server, args):
+    with serving(server, {"f": ARTICLE_BYTES}, ARTICLE_RATE) as world:
         with load(world, "--hold", args.alone) as d:
             alone = d.end(900).rows
         result, before, after = watched(world, "--downloads", ARTICLE_CLIENTS, "--ramp",
@@ -136,26 +136,26 @@ def article_run(who, args):
 
 
 def article(args, say):
-    runs = {who: [] for who in args.peers}
+    runs = {server: [] for server in args.peers}
     for number in range(args.rounds):
-        for who in args.peers[::1 if number % 2 == 0 else -1]:
-            say(f"article, round {number + 1} of {args.rounds}, {who}")
-            runs[who].append(article_run(who, args))
+        for server in args.peers[::1 if number % 2 == 0 else -1]:
+            say(f"article, round {number + 1} of {args.rounds}, {server}")
+            runs[server].append(article_run(server, args))
     figures = []
-    for who, rounds in runs.items():
+    for server, rounds in runs.items():
         for key, what in (("total_p50", "response time"), ("ttfb_p50", "ttfb")):
             one, many = (statistics.median(r[x][key] for r in rounds) for x in ("alone", "many"))
             value = statistics.median(r["many"][key] / r["alone"][key] for r in rounds)
-            figures.append(at_most("article", who, f"{what}, 100 clients against 1", value,
+            figures.append(at_most("article", server, f"{what}, 100 clients against 1", value,
                                    ratio_text(value, one, many), SLOW_MAX, "<= +5 %",
-                                   who == "nightjar"))
+                                   server == "nightjar"))
         worst = max(r["many"]["total_p99"] for r in rounds)
-        figures.append(Figure("article", who, "response time, p99", worst, ms(worst)))
+        figures.append(Figure("article", server, "response time, p99", worst, ms(worst)))
         most = max(r["max_100ms"] for r in rounds) / (ARTICLE_CLIENTS * ARTICLE_RATE / 10)
-        figures.append(Figure("article", who, "most in 100 ms, of the average", most,
+        figures.append(Figure("article", server, "most in 100 ms, of the average", most,
                               f"{most:.2f}"))
         busy = statistics.median(r["busy"] for r in rounds)
-        figures.append(Figure("article", who, "CPU busy", busy, f"{busy * 100:.1f} %"))
+        figures.append(Figure("article", server, "CPU busy", busy, f"{busy * 100:.1f} %"))
     return runs, figures
 
 
@@ -166,13 +166,13 @@ PROBE = ("--pause", 50, "--settle", 1)
 
 
 def probe(world, seconds):
-    """A newcomer, again and again, who goes before the others' work on the client's side."""
+    """Requests of one new client after the other, with priority over the client's other work."""
     return Downloads(world, *PROBE, "--hold", seconds, paths=["/probe"], cpu=cpus()[0], **FIRST)
 
 
-def crowd_run(who, n, args):
+def crowd_run(server, n, args):
     conns = max(1, n // args.streams)
-    with serving(who, {"f": CROWD_BYTES, "probe": 1000}, CROWD_RATE) as world:
+    with serving(server, {"f": CROWD_BYTES, "probe": 1000}, CROWD_RATE) as world:
         with probe(world, args.probe) as d:
             alone = times(d.end(120).rows)
         with load(world, "--downloads", n, "--connections", conns, "--ramp",
@@ -200,29 +200,30 @@ def crowd_run(who, n, args):
 
 
 def crowd(args, say):
-    runs = {who: [] for who in args.peers}
+    runs = {server: [] for server in args.peers}
     for n in args.crowd:
-        for who in args.peers:
-            say(f"crowd of {n}, {who}")
-            runs[who].append(crowd_run(who, n, args))
-    return runs, [figure for who in runs for run in runs[who] for figure in crowd_says(who, run)]
+        for server in args.peers:
+            say(f"crowd of {n}, {server}")
+            runs[server].append(crowd_run(server, n, args))
+    return runs, [figure for server in runs for run in runs[server]
+                  for figure in crowd_figures(server, run)]
 
 
-def crowd_says(who, run):
+def crowd_figures(server, run):
     name, e = f"crowd {run['n']}", run["error"]
-    mine = who == "nightjar"
-    yield at_most(name, who, "each rate, least to most; |error| p99, most", e["max_abs"],
+    mine = server == "nightjar"
+    yield at_most(name, server, "each rate, min to max; |error| p99, max", e["max_abs"],
                   f"{e['min'] * 100:+.2f} to {e['max'] * 100:+.2f} %; {e['p99_abs'] * 100:.2f} %, "
                   f"{e['max_abs'] * 100:.2f} %", CROWD_ERROR_MAX, "+-1 %", mine)
     one, many = run["alone"]["ttfb_p50"], run["within"]["ttfb_p50"]
-    yield at_most(name, who, "ttfb of newcomers, against alone", many / one,
+    yield at_most(name, server, "ttfb of new clients, against alone", many / one,
                   ratio_text(many / one, one, many) +
                   f", p99 {ms(run['within']['ttfb_p99'])}", SLOW_MAX, "<= +5 %", mine)
     if mine:
         share = run["empty"] / run["wakes"] if run["wakes"] else 1
-        yield at_most(name, who, "empty wake-ups", share,
+        yield at_most(name, server, "empty wake-ups", share,
                       f"{share * 100:.3f} % of {run['wakes']:,}", CROWD_EMPTY_MAX, "< 1 %")
-    yield Figure(name, who, "CPU busy; the client's", run["busy"],
+    yield Figure(name, server, "CPU busy; the client's", run["busy"],
                  f"{run['busy'] * 100:.1f} %; {run['client_cpu'] * 100:.1f} %")
 
 
@@ -294,7 +295,7 @@ def share(args, say):
     return {"both": dict(both), "lone": dict(lone), "few": dict(few), "many": dict(many)}, figures
 
 
-# --- client: what one client opens does not multiply its rate -------------------------------------
+# --- client: more connections and streams of one client do not raise its rate ---------------------
 
 CLIENT_RATE, CLIENT_CONNS, CLIENT_STREAMS, CLIENT_PART = 2 * MIB, 8, 32, 256 * KIB
 
@@ -312,13 +313,13 @@ def client(args, say):
     return {"parts": dict(parts), "one": dict(one)}, figures
 
 
-# --- change: a limit that changes under way -------------------------------------------------------
+# --- change: a limit that changes during the downloads --------------------------------------------
 
 CHANGE_MAX_SECONDS, CHANGE_LOOK_SECONDS, CHANGE_STEP = 0.1, 0.2, 0.01
 
 
 def effect(result, at, rate):
-    """Seconds from the change until what comes within the next 200 ms is what the new rate says."""
+    """Seconds from the change until the bytes of the next 200 ms match the new rate."""
     wanted = rate * CHANGE_LOOK_SECONDS
     for step in range(200):
         start = at + step * CHANGE_STEP
@@ -337,7 +338,7 @@ def change(args, say):
         changed = []
         for number, rate in enumerate(rates):
             until_time += 1.5
-            until("the moment", lambda: time.monotonic() >= until_time)
+            until("it is time for the change", lambda: time.monotonic() >= until_time)
             changed.append(time.monotonic())
             set_limit(world, rate)
         result = d.end()
@@ -350,13 +351,13 @@ def change(args, say):
 
 
 def set_limit(world, rate):
-    """Of the whole server."""
-    said = world.server.telemetry(f"/nightjar/limits,rate={rate // MIB}MiB/s")
-    if not said or "error" in said:
-        raise Failed(f"/nightjar/limits: {said}")
+    """Sets the limit of the whole server."""
+    answer = world.server.telemetry(f"/nightjar/limits,rate={rate // MIB}MiB/s")
+    if not answer or "error" in answer:
+        raise Failed(f"/nightjar/limits: {answer}")
 
 
-# --- evil: others while a thousand bots do not read -----------------------------------------------
+# --- evil: other clients while a thousand clients do not read -------------------------------------
 
 BOTS, VISITS, EVIL_ROUNDS, EVIL_MAX = 1000, 8000, 5, 1.1
 
@@ -368,7 +369,7 @@ def visits(world):
 
 
 def still(world):
-    """All bots have asked, and nothing goes out to them any more."""
+    """Whether all bots have sent a request, and the server sends nothing to them any more."""
     stats = world.look()["stats"]
     was, world.was = getattr(world, "was", None), stats["body_bytes"]
     return stats["connections"] >= BOTS and was == world.was
@@ -380,11 +381,12 @@ def evil(args, say):
                  options=("--send-timeout", "600s")) as world:
         runs = {"alone": [], "within": []}
         for _ in range(EVIL_ROUNDS):
-            until("nobody is there", lambda: not world.look()["stats"]["connections"], 30)
+            until("all connections have ended",
+                  lambda: not world.look()["stats"]["connections"], 30)
             runs["alone"].append(times(visits(world)))
             with load(world, "--downloads", BOTS, "--never-read", "stop", "--settle", 0,
                       "--hold", 300):
-                until("the bots have what they can hold", lambda: still(world), 30)
+                until("the buffers of all bots are full", lambda: still(world), 30)
                 runs["within"].append(times(visits(world)))
     one, many = (statistics.median(run["total_p99"] for run in runs[k])
                  for k in ("alone", "within"))

@@ -7,17 +7,17 @@ and returns each frame (macswap), while another testpmd on the generator's CPU s
 and drops returned frames (flowgen). Corresponding runs of bench serve alternate with it; the table
 shows their rate as a share of the echo's.
 
-  memif/80       the frame of a small request: against 1000x1, where each request is a packet
-  memif/243      the frame of its response: the same, counted with the larger one
-  memif/1514     full frames: bytes per second, against 10MiB
+  memif/80       the frame of a small request, compared with 1000x1 (one packet per request)
+  memif/243      the frame of its response, which is larger, compared with 1000x1
+  memif/1514     full frames: bytes per second, compared with 10MiB
   virtio/1514    the same over virtio
-  virtio/65226   what TSO hands to the host at most, against 10MiB over virtio
+  virtio/65226   the largest segment of TSO, compared with 10MiB over virtio
 
-Rates are of a core at full load: packets by cycles of those polls that brought some, as testpmd
-counts them, like those of bench serve. Where the echo is often idle the generator was the limit;
-then its bursts are smaller and cost more, and the share looks better than it is. Sending back what
-came is twice the bytes of answering with them: over memif each way is a copy; over virtio the host
-makes both, and the echo none.
+Rates are those of a core at full load: packets divided by the cycles of polls that returned
+packets, as testpmd counts them, like those of bench serve. If the echo is often idle, the generator
+was the limit; then its bursts are smaller and cost more, and the share is too high. An echo
+transfers each byte in both directions, a response only in one. Over memif each direction is a copy;
+over virtio the host makes both copies, and the echo none.
 """
 import argparse
 import re
@@ -35,22 +35,22 @@ from tests.netlab.priority import first_of
 from tests.netlab.world import Failed, Server, World, until
 
 TESTPMD = "dpdk-testpmd"
-PACKET, BYTES = "packet", "bytes"  # what a frame is compared by
-FRAMES = {  # (link, bytes): the shape it is beside, and by what
+PACKET, BYTES = "packet", "bytes"  # the values compared
+FRAMES = {  # (link, bytes): the shape to compare with, and the value
     ("memif", 80): ("1000x1", PACKET),
     ("memif", 243): ("1000x1", PACKET),
     ("memif", 1514): ("10MiB", BYTES),
     ("virtio", 1514): ("10MiB", BYTES),
     ("virtio", 65226): ("10MiB", BYTES),
 }
-LARGE = 2048  # beyond, a frame needs a buffer of its own size at its sender, and few of them
+LARGE = 2048  # above, the sender needs buffers of the frame's size, and few of them
 LARGE_MBUF, LARGE_MBUFS, MBUFS = 65535, 1536, 16384
 IDLE_LIMITS = 0.1  # of the echo: above, the generator was the limit
 CYCLES = re.compile(r"\(total cycles=(\d+) / total \S+ packets=(\d+)\) at (\d+) MHz")
 
 
 class Testpmd:
-    """One of them, forwarding on a CPU of its own; its main thread waits for commands."""
+    """A testpmd that forwards on a CPU of its own; its main thread waits for commands."""
 
     def __init__(self, world, name, link_device, cpu, memory, options):
         self.log_path = f"{world.scratch}/{name}"
@@ -75,7 +75,7 @@ class Testpmd:
         self.process.stdin.flush()
 
     def ready(self):
-        """It reads commands once it has said that the port is there."""
+        """Waits until testpmd has reported its port; it reads commands from then on."""
         until(lambda: f"{TESTPMD} is ready: {self.log()[-800:]}",
               lambda: self.process.poll() is not None or "Done\n" in self.log(), 30)
         self.tell("start")
@@ -84,10 +84,10 @@ class Testpmd:
         return Server.telemetry(self, command)
 
     def look(self):
-        """(cycles and packets of its polls that brought some, Hz, when)"""
+        """(cycles and packets of the polls that returned packets, Hz, time)"""
         n = len(CYCLES.findall(self.log()))
         self.tell("show fwd stats all")
-        until("it tells its cycles", lambda: len(CYCLES.findall(self.log())) > n)
+        until("it prints its cycles", lambda: len(CYCLES.findall(self.log())) > n)
         cycles, packets, mhz = map(int, CYCLES.findall(self.log())[-1])
         return cycles, packets, mhz * 1e6, time.monotonic()
 
@@ -120,7 +120,7 @@ class Echo(World):
         return self.ends[-1]
 
     def close(self):
-        """On both CPUs they go before everything else, the reaper too."""
+        """Both processes have priority over all others on both CPUs, also over the reaper."""
         for one in self.ends:
             one.process.kill()
             one.process.communicate()
@@ -145,7 +145,7 @@ class Echo(World):
         cycles, packets, passed = (after[i] - before[i] for i in (0, 1, 3))
         gone = sent_now["opackets"] - sent["opackets"]
         if packets <= 0 or cycles <= 0 or gone <= 0:
-            raise Failed(f"the echo stands still: {self.echo.log()[-800:]}")
+            raise Failed(f"the echo returns no packets: {self.echo.log()[-800:]}")
         bytes_each = (sent_now["obytes"] - sent["obytes"]) / gone
         if abs(bytes_each - self.n_bytes) > 0.02 * self.n_bytes + 4:  # some drivers count the CRC
             raise Failed(f"frames of {bytes_each:.0f} bytes came back, not of {self.n_bytes}")
@@ -180,7 +180,7 @@ class Bench:
             return pair.measure(shape, self.seconds)
 
     def share(self, frame):
-        """What serve reaches of it, of full loads' medians."""
+        """serve's rate as a share of the echo's, by medians at full load."""
         shape, by = FRAMES[frame]
         name = "full" if by == PACKET else "bytes_full"
         return median(self.serves[frame[0], shape], name) / median(self.echoes[frame], name)
@@ -200,7 +200,7 @@ def table(bench):
               f"{median(runs, 'bytes_full') / 1e9:>12.2f}{median(runs, 'cycles'):>10,.0f}"
               f"{idle * 100:>6.0f}%  {told:<32}{bench.share(frame):>6.2f}"
               + ("  the generator was the limit" if idle > IDLE_LIMITS else ""))
-    print("\ncycles per packet, least to most: " + ", ".join(
+    print("\ncycles per packet, min to max: " + ", ".join(
         f"{link}/{n} {min(r['cycles'] for r in runs):,.0f} to {max(r['cycles'] for r in runs):,.0f}"
         for (link, n), runs in bench.echoes.items()))
     print(summary([*bench.echoes.values(), *bench.serves.values()]))

@@ -2,51 +2,51 @@
 """
 ./dev bench ewyk [--quick] [--pool N] [--rate RATE] [--json FILE] [--svg FILE] [CELL ...]
 ./dev bench ewyk --targets [--rounds N] [--ms N] [--json FILE]
-./dev bench ewyk --delays --help    how long OS_BLOCKING tasks wait while some are stuck
-./dev bench ewyk --server --help    who should run a handler: the whole server
+./dev bench ewyk --delays --help    start delay of OS_BLOCKING tasks while some are stuck
+./dev bench ewyk --server --help    strategies in the whole server
 
-Who should consume a task: each strategy (lib/sched, perf/reference) with the same producers and the
-same tasks.
+Comparison of the strategies that consume tasks (lib/sched, perf/reference), with the same producers
+and the same tasks.
 
   pc        produce, consume: inline                 pec    a locked queue to the threads of a pool
-  epc       the classic, production is queued        ring   PEC over a ring (benchmark only)
+  epc       the original EPC: production is queued   ring   PEC over a ring (benchmark only)
   adaptive  Eat What You Kill, with threads          steal  PEC with work stealing (same)
                                                      lcore  Eat What You Kill, with fibers
-  adaptive2 adaptive with 2 reserved threads, as Jetty has for 2 CPUs, and not half of the pool
-  dual      Jetty's "always two": epc while a second thread is there, else pec; none is reserved
-  pec2      pec with producers bound to CPU 0 and consumers to CPU 1; left alone, the kernel of a
-            busy machine runs both on one CPU, and then PEC's cache is hot, too
+  adaptive2 adaptive with 2 reserved threads, Jetty's number for 2 CPUs, instead of half the pool
+  dual      Jetty's "always two": epc while a second thread is available, else pec; no thread is
+            reserved
+  pec2      pec with producers bound to CPU 0 and consumers to CPU 1. Without binding, the kernel of
+            a busy machine runs both on one CPU, and then the cache is hot for PEC, too
 
-Tasks: tiny reads 64 bytes that the producer wrote, 4KiB reads 4096, 5us burns 5 us besides. b0:
-none blocks, b1: one in a hundred waits 1 ms, b10: one in ten; threads sleep, fibers park. 1 or 2
+Tasks: tiny reads 64 bytes that the producer wrote, 4KiB reads 4096, 5us also computes for 5 us. b0:
+no task blocks, b1: one in a hundred waits 1 ms, b10: one in ten; threads sleep, fibers park. 1 or 2
 producers, each with a strategy of its own (on one pool), or an lcore of its own. All tasks are
 BLOCKING.
 
-A cell is TASK/BLOCKING/PRODUCERS, such as 4KiB/b1/2; patterns with * are taken. Told are medians,
-and the middle half of the rounds, in which all strategies take turns; and how much of the machine
-others used meanwhile, which is in the JSON for each run.
+A cell is TASK/BLOCKING/PRODUCERS, such as 4KiB/b1/2; patterns with * are accepted. The table has
+medians and quartiles of the rounds, in which all strategies take turns. It also has the CPU use of
+other processes during the runs; the JSON has it for each run.
 
 Tasks per second, CPU per task and recruits are of a closed loop: a producer always has a next task.
-The window (tasks of a producer that are queued or running) is 64. What waits its 1 ms does not
-count in it, only against the producer's 2048 buffers: these allow 1.5 M tasks that wait per
-second, so 15 M tasks/s where one in ten does, 150 M where one in a hundred does. So with fibers the
-window is not what is measured. Threads have another limit, their number: 64 allow 640 k tasks/s at
-10 %, --pool more.
+The window (tasks of a producer that are queued or running) is 64. A task that waits its 1 ms does
+not count in the window, only against the producer's 2048 buffers. These allow 1.5 M waiting tasks
+per second: 15 M tasks/s in b10, 150 M in b1. So the window does not limit fibers. Threads have
+another limit, their number: 64 allow 640 k tasks/s at 10 %, a larger --pool allows more.
 
-The delay until a task starts is of an open loop: tasks become due at times that were drawn before
-(with exponential gaps, from --seed and the number of the round), whatever the producer does
-meanwhile, and the delay counts from then on. So the tasks behind one that blocks are late, each of
-them. --rate says how many become due: 50000 a second, or 50% of what pc does in the same round
-where none blocks. Producers poll until a task is due. `left` is the share of tasks that had not
-begun when the time was over: they count as if they had begun then, and where there are many the
-delay says nothing but how long was measured.
+The delay until a task starts is of an open loop: tasks become due at times that are determined in
+advance (exponential intervals, from --seed and the number of the round), independent of the
+producer. The delay counts from the due time, so each task behind a blocking task is late. --rate is
+the number of tasks: 50000 per second, or 50% of pc's rate in the same round without blocking tasks.
+Producers poll until a task is due. `left` is the share of tasks that had not started at the end of
+the run: they count as if they had started then. With a large share the delay only reflects the
+length of the run.
 
-Recruits are threads that a strategy sends for, to produce in the place of one that consumes, per
-thousand tasks: useful ones found a task, wasted ones found another producer or nothing, and the
-missed could not be sent, as no thread waited.
+Recruits are threads that a strategy wakes to continue production while the producer consumes a
+task. Per thousand tasks: `useful` recruits found a task, `wasted` ones found another producer or no
+task, `missed` ones could not be sent because no thread waited.
 
---targets measures what is wanted of the strategies, and only that: ratios of neighbouring runs of
-one round, medians and quartiles of 20 rounds, in about five minutes.
+--targets measures only the ratios that have a target: ratios of adjacent runs of one round, medians
+and quartiles of 20 rounds, in about five minutes.
 """
 import argparse
 import itertools
@@ -63,13 +63,13 @@ from perf.bench.svg import multiplot
 
 PROGRAM = record.program("perf/ewyk/nj-ewyk-bench")
 
-STRATEGIES = {  # name: (name in the program, what else it gets)
+STRATEGIES = {  # name: (name in the program, further options)
     "pc": ("pc", {}), "pec": ("pec", {}), "epc": ("epc", {}), "adaptive": ("adaptive", {}),
     "adaptive2": ("adaptive", {"reserved": 2}), "dual": ("dual", {"reserved": 0}),
     "pec2": ("split", {}), "ring": ("ring", {}), "steal": ("steal", {}), "lcore": ("lcore", {}),
 }
 TASKS = {"tiny": (64, 0), "4KiB": (4096, 0), "5us": (4096, 5000)}  # bytes, ns of work
-BLOCKING = {"b0": 0, "b1": 100, "b10": 10}  # every so many tasks
+BLOCKING = {"b0": 0, "b1": 100, "b10": 10}  # one in this many tasks
 WINDOW, POOL, WARM_UP_MS, REST = 64, 64, 30, 0.5  # REST: seconds idle per second of work
 RECRUITS = ("sent", "useful", "wasted", "missed")
 
@@ -80,7 +80,7 @@ def cells(patterns):
 
 
 class Others:
-    """CPU time that others took while something ran, in CPUs: how quiet the machine was."""
+    """CPU use of other processes during a run, in CPUs."""
 
     def __init__(self):
         self.began, self.seconds = time.monotonic(), self.taken()
@@ -98,7 +98,7 @@ class Others:
 
 
 def run(strategy, cell, ms, pool=POOL, rate=0, seed=1):
-    """One cell, once. `rate`: tasks per second that become due, of all producers together."""
+    """Runs one cell once. `rate`: tasks per second that become due, over all producers."""
     task, blocking, producers = cell.split("/")
     name, more = STRATEGIES[strategy]
     n_bytes, work_ns = TASKS[task]
@@ -131,7 +131,7 @@ def short(ns):
 
 
 def columns(runs):
-    """What one strategy did in one cell."""
+    """The row of one strategy in one cell."""
     (low, rate, high), (less, cost, more) = quartiles(runs, "per_second"), quartiles(runs, "cpu_ns")
     total = sum(r[m] for r in runs for m in ("pc", "pic", "pec", "epc")) or 1
     yield f"{rate / 1000:.0f} ({low / 1000:.0f}, {high / 1000:.0f})".rjust(22)
@@ -152,7 +152,7 @@ def columns(runs):
 
 def tell_others(runs):
     low, middle, high = quartiles(list(runs), "others_cpus")
-    print(f"meanwhile others used {middle:.2f} CPUs ({low:.2f}, {high:.2f})")
+    print(f"CPU use of other processes: {middle:.2f} CPUs ({low:.2f}, {high:.2f})")
 
 
 def table(results):
@@ -176,13 +176,13 @@ set grid noxtics
 
 
 def middle(runs, key):
-    """As gnuplot has error bars."""
+    """In gnuplot's format of error bars."""
     low, value, high = quartiles(runs, key)
     return value, low, high
 
 
 def chart(results, path, rounds):
-    """Per cell: tasks per second, and CPU per task; bars with the middle half of the rounds."""
+    """Per cell: tasks per second, and CPU per task; error bars are the quartiles of the rounds."""
     plots = []
     for cell, by_strategy in results.items():
         for key, scale, title in (("per_second", 1e-3, "k tasks/s"), ("cpu_ns", 1, "CPU ns/task")):
@@ -191,11 +191,11 @@ def chart(results, path, rounds):
                 for s, runs in by_strategy.items())
             plots.append(f"$d << EOD\n{rows}\nEOD\nset title '{cell}: {title}'\n"
                          "plot $d using 2:3:4:xtic(1) lc rgb '#4477aa'\n")
-    multiplot(path, plots, 260, BARS, f"Who consumes a task (window {WINDOW}, {rounds} rounds)")
+    multiplot(path, plots, 260, BARS, f"Strategies (window {WINDOW}, {rounds} rounds)")
 
 
 def rate_of(text):
-    """(tasks per second, share of what pc does): one of them."""
+    """(tasks per second, share of pc's rate): one of them is None."""
     number = float(text.rstrip("%"))
     if not number > 0 or text.endswith("%") and number > 1000:
         raise ValueError
@@ -230,7 +230,7 @@ def measure(chosen, strategies, rounds, ms, args):
     return results
 
 
-# What --targets does not take, and what it is if nobody says.
+# Options that --targets does not accept, with their defaults.
 OF_CELLS = {"pool": POOL, "rate": rate_of("50%"), "delays": True, "seed": 1,
             "strategies": list(STRATEGIES)}
 
@@ -239,16 +239,18 @@ def arguments():
     parser = argparse.ArgumentParser(prog="./dev bench ewyk", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="3 short rounds; enough to see it run")
-    parser.add_argument("--targets", action="store_true", help="what is wanted, and only that")
+    parser.add_argument("--targets", action="store_true",
+                        help="measure only the ratios that have a target")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--ms", type=int, help="length of one measurement")
     parser.add_argument("--pool", type=int, default=POOL, metavar="N",
                         help=f"threads of a strategy's pool ({POOL})")
     parser.add_argument("--rate", type=rate_of, default="50%", metavar="RATE",
-                        help="tasks that become due per second, or %% of what pc does (50%%)")
+                        help="tasks that become due per second, or %% of pc's rate (50%%)")
     parser.add_argument("--no-delays", dest="delays", action="store_false",
-                        help="only the closed loops, in half the time")
-    parser.add_argument("--seed", type=int, default=1, help="of the times of the open loops")
+                        help="measure only the closed loops, in half the time")
+    parser.add_argument("--seed", type=int, default=1,
+                        help="seed of the due times in the open loops")
     parser.add_argument("--strategies", default=",".join(STRATEGIES))
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--svg", metavar="FILE")

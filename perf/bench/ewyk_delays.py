@@ -2,24 +2,24 @@
 """
 ./dev bench ewyk --delays [--quick] [--virtual] [--rounds N] [--json FILE] [CELL ...]
 
-How long OS_BLOCKING tasks wait until they start, while some of them are stuck for 100 ms; and what
-they cost. Two pools of workers:
+Delay until OS_BLOCKING tasks start, while some of them are stuck for 100 ms, and CPU per task. Two
+pools of workers:
 
-  ahead  the former one: each worker has rings of its own, and a task is given to a worker ahead of
-         time (perf/delays/ahead.c)
+  ahead  the former pool: each worker has rings of its own, and a task is assigned to a worker ahead
+         of time (perf/delays/ahead.c)
   pool   the server's: any free thread takes the next task (lib/threads/worker_pool.c)
 
 A cell is WORKERS/LOAD/STUCK: 4 or 32 workers; a task computes for 20 us, 32 workers get 2,000
 tasks per second and 4 get 200 (slow), or both 20,000 (busy, only without stuck ones); of 100 tasks
-0, 1 or 10 are stuck. Patterns with * are taken.
+0, 1 or 10 are stuck. Patterns with * are accepted.
 
-Arrivals are open-loop: tasks are due at exponential gaps that are drawn before, whatever the pools
-do, and a delay counts from when a task was due. The driver plays two lcores on a CPU of its own;
-the workers have the others. Pools take turns; told are medians and quartiles of the rounds, each
-of which has a seed of its own for both pools.
+Arrivals are open-loop: tasks are due at exponential intervals that are determined in advance,
+independent of the pools, and a delay counts from the due time. The driver acts as two lcores on a
+CPU of its own; the workers have the others. The pools alternate. The table has medians and
+quartiles of the rounds. Each round has a seed of its own, the same for both pools.
 
---virtual runs the same pools on threads and a clock of their own (perf/delays/virtual.c): there as
-many threads compute at once as like, and nothing else uses the machine. CPU is not counted there.
+--virtual runs the same pools on virtual threads and a virtual clock (perf/delays/virtual.c): any
+number of threads compute at the same time, and no other load exists. CPU is not counted there.
 """
 import argparse
 import json

@@ -2,20 +2,22 @@
 """
 ./dev bench ewyk --server [--quick] [--link tap|veth] [--json FILE] [CELL ...]
 
-Who should run a handler: the whole server under the same requests, forced to each --strategy.
+The strategies in the whole server: the same requests with each --strategy.
 
-  pc    all inline: who waits, blocks the lcore        ewyk  on stacks of the lcore's
-  pec   all on workers, 32 threads
+  pc    all handlers inline: a waiting handler blocks the lcore
+  pec   all handlers on workers, 32 threads
+  ewyk  handlers on stacks of the lcore
 
-Requests: tiny answers 16 bytes, 4KiB 4096. b0: none waits, b1: one in a hundred waits 1 ms, b10:
-one in ten. All are BLOCKING. A cell is REQUEST/WAITING, such as 4KiB/b1; patterns with * are taken.
+Requests: the response to tiny has 16 bytes, to 4KiB 4096. b0: no handler waits, b1: one in a
+hundred waits 1 ms, b10: one in ten. All are BLOCKING. A cell is REQUEST/WAITING, such as 4KiB/b1;
+patterns with * are accepted.
 
 h2load keeps 8 connections of 32 streams busy. There is one lcore, on a CPU of its own; the client
-has the others, and on a machine of two CPUs workers share that one with it, which slows them down
-as much as the client. Strategies alternate within each round, each time in a fresh server. Told are
+has the other CPUs. On a machine of two CPUs the workers share the second CPU with the client, which
+slows down both. Strategies alternate within each round, each time in a new server. The table has
 medians, with the spread, of requests per second; of the lcore's time per request from its own
-counters, which is also the time that it was blocked; of the CPU time of workers per request; and
-the mean and the longest time that h2load waited for a response.
+counters, which includes the time in which it was blocked; of the CPU time of workers per request;
+and the mean and the maximum of h2load's response times.
 """
 import argparse
 import glob
@@ -44,7 +46,7 @@ def cells(patterns):
 
 
 def mix(world, cell):
-    """A file of a thousand addresses, those that wait at random places."""
+    """A file of a thousand URLs; those whose handlers wait are at random places."""
     request, waiting = cell.split("/")
     n = WAITING[waiting]
     paths = [f"/{request}/blocks"] * n + [f"/{request}"] * (1000 - n)
@@ -69,7 +71,7 @@ def workers_ns(pid):
 
 
 def client_cpus(lcore):
-    """All but the lcore's, if there is another."""
+    """All CPUs except the lcore's, if there is another."""
     return ",".join(str(c) for c in sorted(os.sched_getaffinity(0)) if c != lcore) or str(lcore)
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench ewyk --targets: what is wanted of the strategies, as ratios of runs of one round.
+./dev bench ewyk --targets: targets of the strategies, as ratios of runs of one round.
 
-What else the machine does changes from round to round, and less from one run to the next. So the
-runs that are compared are neighbours, in turns the first and the second; a ratio is of one round,
-and told are the median and the quartiles of the rounds.
+The load of the machine changes from round to round, and less from one run to the next. So the
+benchmark compares adjacent runs, and reverses their order each round. A ratio is of one round; the
+table has the median and the quartiles of the rounds.
 """
 import statistics
 import sys
 
-# Of wasted recruits, half of what was measured, with one producer, before IDLE was published ahead
-# of sending for one. With two it is only told.
+# Share of wasted recruits with one producer: half of the share measured before the strategy
+# published IDLE ahead of waking a recruit. With two producers the share is only reported.
 WASTED = {"tiny/b0": 0.97 / 2, "4KiB/b0": 0.89 / 2, "4KiB/b1": 0.66 / 2}
 # (strategy, task, threads, least share of the unblocked rate that is kept, with 1 % blocking)
 KEPT = (("adaptive", "5us", 64, 0.90), ("adaptive", "4KiB", 256, 0.66), ("lcore", "4KiB", 64, 0.98))
@@ -24,7 +24,7 @@ def quartiles(values):
 
 
 def groups():
-    """Lists of (strategy, cell, threads) that are compared with each other, or stand alone."""
+    """Lists of (strategy, cell, threads). The members of a list are compared with each other."""
     for n in PRODUCERS:
         for strategy, task, pool, _ in KEPT:
             yield [(strategy, f"{task}/{blocking}/{n}", pool) for blocking in ("b0", "b1")]
@@ -37,7 +37,7 @@ def name_of(strategy, cell, pool):
 
 
 def measure(run, rounds, ms):
-    """{name: [run, ...]}, one of each round."""
+    """{name: [run, ...]}, one run of each round."""
     results = {}
     for i in rounds:
         for group in groups():
@@ -59,34 +59,34 @@ def cpu_ns(r):
 
 
 def ratios(results, above, below, key):
-    """Not of rounds in which one of them did nothing: the machine had no time for it."""
+    """Omits rounds in which a run completed no task: the machine was too busy."""
     both = zip(results[name_of(*above)], results[name_of(*below)])
     return [key(a) / key(b) for a, b in both if a["per_second"] and b["per_second"]]
 
 
 def wasted(results, *which):
-    """Of the recruits that were sent; not of rounds in which none was."""
+    """Shares of the sent recruits; omits rounds in which none was sent."""
     return [r["recruits_wasted"] / r["recruits_sent"] for r in results[name_of(*which)]
             if r["recruits_sent"]]
 
 
 def lines(results):
-    """(what, values, comparison, limit); without a limit it is only told."""
+    """(name, values, comparison, limit); without a comparison the values are only reported."""
     for strategy, task, pool, least in KEPT:
         for n in PRODUCERS:
             some, none = ((strategy, f"{task}/{b}/{n}", pool) for b in ("b1", "b0"))
             threads = "" if strategy == "lcore" else f", pool of {pool}"
-            yield (f"{strategy} keeps with 1 % blocking, {task}/{n}{threads}",
+            yield (f"{strategy}: rate kept with 1 % blocking, {task}/{n}{threads}",
                    ratios(results, some, none, per_second), ">" if least == 0.66 else ">=", least)
             yield ("the same, tasks per CPU second", ratios(results, none, some, cpu_ns), "", 0)
     for cell, most in WASTED.items():
         one, two = (wasted(results, "adaptive", f"{cell}/{n}", POOL) for n in PRODUCERS)
-        yield f"adaptive wastes of its recruits, {cell}/1", one, "<=", most
+        yield f"share of adaptive's recruits wasted, {cell}/1", one, "<=", most
         yield f"the same, {cell}/2", two, "", 0
     for other, comparison, most in (("pec", "<", 1), ("pc", "<=", 1.3)):
         for n in PRODUCERS:
             of = [(strategy, f"4KiB/b0/{n}", POOL) for strategy in ("adaptive", other)]
-            yield (f"adaptive's CPU per task, of {other}'s, 4KiB/b0/{n}",
+            yield (f"adaptive's CPU per task / {other}'s, 4KiB/b0/{n}",
                    ratios(results, *of, cpu_ns), comparison, most)
 
 
@@ -108,7 +108,7 @@ def verdicts(results):
 
 def tell(found, n_rounds):
     print(f"\n{'median and quartiles of ' + str(n_rounds) + ' rounds':<58}{'median':>8}"
-          f"{'quartiles':>16}{'wanted':>10}")
+          f"{'quartiles':>16}{'target':>10}")
     for t in found:
         what = "    " * t["only_told"] + t["what"]
         if t["median"] is None:

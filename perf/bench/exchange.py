@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""./dev bench exchange: nj-exchange; its figures with --json in the form of record.py."""
+"""./dev bench exchange: runs nj-exchange; --json writes its figures in the form of record.py."""
 import json
 import os
 import statistics
@@ -16,7 +16,7 @@ def per_request(cost):
 
 
 def figures(cost, hz):
-    """Of one round of one thread that was alone."""
+    """The figures of one round of one thread alone."""
     cycles, n, measured = per_request(cost), cost["requests"], sum(cost["stages"].values())
     found = {"cycles": cycles, "ns": cycles / hz * 1e9, "full": hz / cycles,
              "rx_packets": cost["rx_packets"] / n, "tx_packets": cost["tx_packets"] / n}
@@ -25,8 +25,8 @@ def figures(cost, hz):
 
 
 def against_one(threads):
-    """[cycles per request with the other lcore as busy, by those alone], of each thread and round.
-    Together they have run as often in a round as there are threads."""
+    """[cycles per request with the other lcore busy / alone], of each thread and round. A round has
+    one run alone per thread, and as many runs of all threads together as there are threads."""
     n = len(threads)
     return [statistics.median(map(per_request, t["together"][i * n:(i + 1) * n]))
             / per_request(alone)
@@ -34,16 +34,16 @@ def against_one(threads):
 
 
 def least_against_one(threads):
-    """Of the least of all rounds, of each thread: where others have the CPU at times, in long
-    turns, what is left when nobody does. As many of the one as of the other: those right behind
-    each of its own, for the least of more is less."""
+    """The same ratio of the minima of all rounds, of each thread. The minimum excludes rounds in
+    which other processes had the CPU. Both minima are of the same number of runs, because a minimum
+    of more runs is lower: of the runs together, those directly after the thread's own count."""
     n = len(threads)
     return [min(map(per_request, t["together"][i::n])) / min(map(per_request, t["alone"]))
             for i, t in enumerate(threads) if n > 1]
 
 
 def rows(found):
-    """(shape, values of each round) of what nj-exchange --json has written."""
+    """(shape, values of each round) from the output of nj-exchange --json."""
     for shape, of in found["shapes"].items():
         threads, hz = of["threads"], found["tsc_hz"]
         runs = [figures(cost, hz) for cost in threads[0]["alone"]]

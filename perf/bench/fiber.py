@@ -8,13 +8,14 @@ Cost of an almost empty task inline (PC), on its own stack (EPC), and in other m
   offer     nj_ewyk_offer(): the producer gives the task to the lcore's strategy, which runs it
   measured  the strategy has a clock, and measures how long the task holds the core
   recruit: start, over a call
-            what makes another context ready to produce. On an lcore that is a stack for the task,
-            so that the root can go on: nj_fiber_start() to its end, minus a call of the same
+            the cost of making another context ready to produce. On an lcore that is a stack for the
+            task, so that the root can continue: nj_fiber_start() to its end, minus a call of the
+            same task
 
-With --count callgrind counts a release build's bench_fiber. Each way is run twice, the second time
-with more tasks, and the difference is divided by them: what is done once is in neither, and what is
-done now and then has its share. The counts are the same each time, whatever else the machine does.
-The clock stands still.
+With --count callgrind counts a release build's bench_fiber. Each mode runs twice, the second time
+with more tasks. The result is the difference of the counts per additional task: it excludes the
+one-time costs and includes a share of the occasional costs. The counts are the same in each run,
+independent of the load of the machine. The clock does not advance.
 
 --functions lists the counts by function.
 """
@@ -35,15 +36,15 @@ WAYS = {"call": "a call through a pointer", "start": "nj_fiber_start, to its end
 OVER = {"EPC that never parks, over PC": ("epc", "pc"),
         "the same, measured": ("epc-measured", "pc-measured"),
         "recruit: start, over a call": ("start", "call")}
-FEW, MANY = 10000, 30000  # with as many digits, which are read
-SECONDS = 300  # for one run, on whatever machine
+FEW, MANY = 10000, 30000  # of equal length: parsing them costs instructions
+SECONDS = 300  # for one run, also on a slow machine
 
 
 def count(way, n):
-    """{function: instructions} of all that the program does."""
+    """{function: instructions} of the whole program."""
     with tempfile.TemporaryDirectory(prefix="nj-fiber-") as scratch:
         out = os.path.join(scratch, "callgrind.out")
-        # Where things lie decides how they are copied: the same name and environment everywhere.
+        # The alignment of the stack affects copying: use the same name and environment everywhere.
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no",
              f"--callgrind-out-file={out}", "./" + os.path.basename(PROGRAM), "--count", way,

@@ -2,15 +2,16 @@
 """
 ./dev bench guard [--renew] [--profile N] [--cache-sim] [--json FILE] [SHAPE ...]
 
-What a request costs the server in instructions, which machines that are slow or busy count alike:
-callgrind counts a release build's nj-exchange, a server and its clients in one thread, and only
-what the server does, past its first requests (./dev bench exchange --help has the shapes).
+Instructions of the server per request. The counts do not depend on the speed or the load of the
+machine. callgrind counts a release build's nj-exchange, which has a server and its clients in one
+thread. Only the server's instructions count, after its first requests (./dev bench exchange --help
+describes the shapes).
 
-The counts are compared with perf/baseline.json. More than 3 % above is a failure, and the functions
-that grew are named; more than 3 % below asks for a new baseline: --renew writes one, to be
-committed with what earned it. Where compiler or libraries are others than the baseline's,
-differences are told and nothing fails. --profile only shows where the instructions go: the N
-dearest functions.
+The guard compares the counts with perf/baseline.json. A count more than 3 % above it is a failure,
+and the report lists the functions that grew. With a count more than 3 % below it, a new baseline is
+due: --renew writes it; commit it with the change that reduced the count. If compiler or libraries
+differ from the baseline's, the guard reports differences and does not fail. --profile only lists
+the N most expensive functions.
 
 --cache-sim only shows misses per request in caches that callgrind simulates: 32 KiB for
 instructions (I1) and 32 KiB for data (D1), 8 ways each, and 1 MiB behind both (LL), 16 ways.
@@ -32,7 +33,7 @@ PAGE = os.path.join(record.REPO, "docs", "performance.md")
 SHAPES = ("1x1", "16x32", "route", "1000x1", "200KiB", "10MiB")
 LIMIT = 0.03
 COUNTED = "nj_exchange_server_step"
-# The same simulated machine everywhere: what callgrind takes by default is the host's.
+# The same simulated machine everywhere: by default callgrind simulates the host's caches.
 CACHES = ("--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
 MISSES = {"I1": ("I1mr",), "D1 read": ("D1mr",), "D1 write": ("D1mw",),
           "LL": ("ILmr", "DLmr", "DLmw")}
@@ -44,30 +45,30 @@ OURS = ("nj-exchange", "nj-ahead")
 AROUND = ("main", "(below main)", "libc: (below main)", "libc: __libc_start_main@@GLIBC_2.34",
           "run", "count_shape", "pair_run", "until_done", "turn", COUNTED)  # who calls the server
 CLONE = re.compile(r"(?:\.(?:part|isra|constprop|cold|lto_priv)(?:\.\d+)?)+$")
-VARIANT = re.compile(r"_(?:sse\d|ssse3|avx|evex|erms|x86_64)")  # libc's, of which the CPU chooses
+VARIANT = re.compile(r"_(?:sse\d|ssse3|avx|evex|erms|x86_64)")  # libc's, which the CPU selects
 
 
 class Failed(Exception):
     pass
 
 
-# ---- what callgrind counted ----
+# ---- callgrind's counts ----
 
 def name_of(object_path, function):
-    """As the baseline has it: the same whatever CPU, path, version of a library or clone."""
+    """The name in the baseline: independent of CPU, path, library version and clone suffix."""
     library = os.path.basename(object_path).split(".so")[0]
     function = CLONE.sub("", re.sub(r"'\d+$", "", function))
     if library in OURS:
         return function
     if function.startswith("0x") or function == "???":
-        function = "(no name)"  # a stripped library's own functions; where depends on its build
+        function = "(no name)"  # of a stripped library: addresses depend on its build
     elif library == "libc" and VARIANT.search(function):
         function = "mem* and str*"
     return f"{library}: {function}"
 
 
 def parse(lines):
-    """(own, inclusive): instructions by name, of a file that was written without compression."""
+    """(own, inclusive): instructions by name, from a callgrind file without compressed names."""
     own, inclusive = collections.Counter(), collections.Counter()
     object_path = function = ""
     called = False
@@ -89,7 +90,7 @@ def parse(lines):
 
 
 def misses(lines):
-    """Of the whole file, by cache; nothing where no cache was simulated."""
+    """Misses of the whole file, by cache; empty if no cache was simulated."""
     events, totals = [], []
     for line in lines:
         key, _, values = line.partition(":")
@@ -97,16 +98,16 @@ def misses(lines):
         totals = [int(n) for n in values.split()] if key == "totals" else totals
     if "D1mr" not in events:
         return {}
-    totals += [0] * (len(events) - len(totals))  # callgrind leaves out zeros at the end
+    totals += [0] * (len(events) - len(totals))  # callgrind omits trailing zeros
     total = dict(zip(events, totals))
     return {cache: sum(total[event] for event in of) for cache, of in MISSES.items()}
 
 
 def count(program, arguments, options=()):
-    """Of the server that runs in `program`, for one request. `options` are callgrind's."""
+    """Counts of the server in `program`, per request. `options` are callgrind's."""
     with tempfile.TemporaryDirectory(prefix="nj-guard-") as scratch:
         out = os.path.join(scratch, "callgrind.out")
-        # Where things lie decides how they are copied: the same name and environment everywhere.
+        # The alignment of the stack affects copying: use the same name and environment everywhere.
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", f"--toggle-collect={COUNTED}",
              "--compress-strings=no", "--compress-pos=no", f"--callgrind-out-file={out}", *options,
@@ -121,7 +122,7 @@ def count(program, arguments, options=()):
     found = json.loads(run.stdout)
     n, missed = found["requests"], misses(lines)
     if not own:
-        raise Failed(f"{' '.join(arguments)}: callgrind has counted nothing in {COUNTED}()")
+        raise Failed(f"{' '.join(arguments)}: callgrind counted no instructions in {COUNTED}()")
     return {"requests": n, "instructions": sum(own.values()) / n,
             **{key: found[key] / n for key in ("steps", "rx_packets", "tx_packets")},
             **({"misses": {cache: m / n for cache, m in missed.items()}} if missed else {}),
@@ -130,7 +131,7 @@ def count(program, arguments, options=()):
 
 
 def tools():
-    """What instructions depend on besides our own code."""
+    """The tools and libraries that the instruction counts depend on."""
     def version(package):
         return record.said_by("pkg-config", "--modversion", package)
     comment = subprocess.run(["readelf", "-p", ".comment", PROGRAM], capture_output=True, text=True)
@@ -145,7 +146,7 @@ def tools():
 # ---- before and after ----
 
 def shortened(functions):
-    """The dearest, and one sum of the others."""
+    """The most expensive functions, and one sum of the others."""
     ranked = sorted(functions.items(), key=lambda item: (-item[1], item[0]))
     kept = {name: round(cost, 1) for name, cost in ranked[:KEPT]}
     kept[REST] = round(sum(cost for _, cost in ranked[KEPT:]), 1)
@@ -153,8 +154,8 @@ def shortened(functions):
 
 
 def grown(before, after):
-    """(name, what it was, what it is) of functions that cost more than they did, the worst first.
-    What the baseline does not have by name cost at most as much as the least that it has."""
+    """(name, count before, count now) of functions whose count grew, the largest growth first.
+    A function that the baseline does not name had at most the count of its cheapest function."""
     least = min((cost for name, cost in before.items() if name != REST), default=0)
     least = least if before.get(REST) else 0
     found = []
@@ -167,7 +168,7 @@ def grown(before, after):
 
 
 def compare(shape, before, after):
-    """(verdict, lines): "grown", "same" or "shrunk", and what there is to say of it."""
+    """(verdict, lines): "grown", "same" or "shrunk", and the lines of the report."""
     was, now = before["instructions"], after["instructions"]
     change = now / was - 1
     lines = [f"{shape:<8}{was:>14,.1f} -> {now:>14,.1f} instructions per request, {change:+.2%}"]
@@ -183,12 +184,12 @@ def compare(shape, before, after):
 
 
 def differences(before, after):
-    return [f"{name}: {before.get(name)} then, {after.get(name)} now"
+    return [f"{name}: {before.get(name)} in the baseline, {after.get(name)} now"
             for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
 
 
 def judge(baseline, now_tools, results):
-    """Says what it found. (shapes that passed, shapes that failed)"""
+    """Prints the comparison. Returns (shapes that passed, shapes that failed)."""
     verdicts = collections.Counter()
     for shape, after in results.items():
         before = baseline["shapes"].get(shape)
@@ -202,20 +203,21 @@ def judge(baseline, now_tools, results):
         print(*lines, sep="\n")
     others = differences(baseline["tools"], now_tools)
     if others:
-        print("The baseline was made with other tools, so nothing fails:", *others, sep="\n    ")
+        print("The baseline was made with other tools, so differences do not fail:", *others,
+              sep="\n    ")
         if verdicts["grown"] or verdicts["shrunk"]:
-            print("If they stay: ./dev bench guard --renew")
+            print("To keep these tools: ./dev bench guard --renew")
         return len(results), 0
     if verdicts["shrunk"]:
         print(f"More than {LIMIT:.0%} fewer instructions: keep them with ./dev bench guard --renew")
     if verdicts["grown"]:
-        print(f"More than {LIMIT:.0%} more instructions. If they are worth it: "
-              "./dev bench guard --renew, and say why in the commit.")
+        print(f"More than {LIMIT:.0%} more instructions. To accept them: "
+              "./dev bench guard --renew, and give the reason in the commit.")
     return len(results) - verdicts["grown"], verdicts["grown"]
 
 
 def renew(now_tools, results):
-    """The shapes that were counted; what is there of others stays, if the tools are the same."""
+    """Writes the counted shapes. The other shapes stay in the file, if the tools are the same."""
     try:
         with open(BASELINE) as f:
             baseline = json.load(f)
@@ -223,7 +225,7 @@ def renew(now_tools, results):
         baseline = {"tools": now_tools, "shapes": {}}
     if baseline["tools"] != now_tools:
         if set(results) != set(SHAPES):
-            raise Failed("the tools are others than the baseline's: renew all shapes at once")
+            raise Failed("the tools differ from the baseline's: renew all shapes at once")
         baseline = {"tools": now_tools, "shapes": {}}
     for shape, after in results.items():
         baseline["shapes"][shape] = {
@@ -243,7 +245,7 @@ def profile(shape, found, n):
     print(f"\n{shape}: {total:,.1f} instructions per request; per request "
           f"{found['steps']:.3f} steps, {found['rx_packets']:.3f} packets in, "
           f"{found['tx_packets']:.3f} out")
-    for title, key in (("its own", "functions"), ("with all it calls", "inclusive")):
+    for title, key in (("its own", "functions"), ("with callees", "inclusive")):
         costs = {name: cost for name, cost in found[key].items()
                  if key == "functions" or (name not in AROUND and "(no name)" not in name)}
         print(f"\n{'':>12}{'share':>8}  {title}")
@@ -264,7 +266,7 @@ def main():
     parser.add_argument("--renew", action="store_true", help="write perf/baseline.json")
     parser.add_argument("--profile", type=int, metavar="N")
     parser.add_argument("--cache-sim", action="store_true",
-                        help="show misses of simulated caches; compares nothing")
+                        help="show misses of simulated caches, without a comparison")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=list(SHAPES))
     args = parser.parse_args()

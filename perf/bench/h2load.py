@@ -2,11 +2,11 @@
 """
 ./dev bench [--link tap|veth] [--rounds N] [SHAPE ...]
 
-Loads a release build with h2load and tells, per shape, the median and the spread over the rounds
-of requests per second, and what one request cost the server: busy time of its lcores from their own
-cycle counters, divided by requests. The client shares the machine and is mostly the limit, so the
-second number is the one to compare; the shapes alternate within each round, so that what else
-happens on the machine hits all of them.
+Loads a release build with h2load. Prints, per shape, the median and the spread over the rounds of
+requests per second and of the server's CPU time per request: the busy time of its lcores from their
+own cycle counters, divided by requests. The client shares the machine and is mostly the limit, so
+compare the CPU time per request. The shapes alternate within each round, so that other load on the
+machine affects all of them.
 
 A shape is CONNECTIONSxSTREAMS[/FILE], e.g. 16x32/128 or 4x4/1MiB; the file is one of 128, 200KiB,
 1MiB.
@@ -59,7 +59,7 @@ def run(world, shape, tsc_hz):
 
 
 def tsc_hz(world):
-    """Cycles per second, from what an lcore counts in half a second without work."""
+    """Cycles per second, from the counters of an idle lcore over half a second."""
     def total():
         s = world.server.shards()[0]
         return s["cycles_busy"] + s["cycles_idle"]
@@ -89,7 +89,7 @@ def main():
     for shape in args.shapes:
         parse(shape)
     with tempfile.TemporaryDirectory(prefix="nj-bench-") as root:
-        os.chmod(root, 0o755)  # what others may not enter is not served
+        os.chmod(root, 0o755)  # the server does not serve a folder without permissions for others
         for name, n_bytes in FILES.items():
             with open(os.path.join(root, name), "wb") as f:
                 f.write(os.urandom(n_bytes))

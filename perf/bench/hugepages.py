@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Memory of DPDK processes that are measured. On pages of 4 KiB a poller's buffers are more than its
-TLB holds, and every figure has those misses in it; so hugepages are used where the machine has some
-free, and reserved for the time of a run where that is asked for. reaper.py gives them back.
+Memory of the DPDK processes in a benchmark. With pages of 4 KiB the buffers of a polling lcore
+exceed its TLB, and every figure includes the TLB misses. So a benchmark uses hugepages if the
+machine has enough free ones, and reserves them for the run with --hugepages. reaper.py releases
+them.
 """
 import re
 
@@ -13,7 +14,7 @@ PROCESSES, MIB_EACH, SPARE_PAGES = 2, 384, 8
 
 
 def state():
-    """(free ones, MiB of one)"""
+    """(free hugepages, MiB of one)"""
     with open("/proc/meminfo", encoding="ascii") as f:
         found = dict(re.findall(r"^(\w+): +(\d+)", f.read(), re.M))
     free = int(found.get("HugePages_Free", 0)) - int(found.get("HugePages_Rsvd", 0))
@@ -21,7 +22,7 @@ def state():
 
 
 def add(n):
-    """Asks the kernel for more of them; it may have fewer."""
+    """Requests more hugepages from the kernel, which may provide fewer."""
     with open(HUGEPAGES, encoding="ascii") as f:
         wanted = int(f.read()) + n
     with open(HUGEPAGES, "w", encoding="ascii") as f:
@@ -30,7 +31,7 @@ def add(n):
 
 class Memory:
     """
-    Decides on it, for as long as it is not closed.
+    Selects the kind of pages until it is closed.
 
         with Memory(reserve=True) as memory:
             memory.eal   # arguments of each process
@@ -61,7 +62,7 @@ class Memory:
         add(n)
         got = state()[0] - before
         if got < n:
-            self.reaper.will_make("hugepages", got - n)  # there is less to be given back
+            self.reaper.will_make("hugepages", got - n)  # fewer hugepages to release
 
     def facts(self):
         return {"hugepages": self.huge, "text": self.text}

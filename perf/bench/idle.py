@@ -39,7 +39,7 @@ def busy(pid, seconds):
 
 
 def ends_stream(data):
-    """Does an HTTP/2 frame of these end a stream?"""
+    """Whether one of these HTTP/2 frames ends a stream."""
     at = 0
     while at + 9 <= len(data):
         if data[at + 3] <= 1 and data[at + 4] & 1:  # DATA or HEADERS with END_STREAM
@@ -49,7 +49,7 @@ def ends_stream(data):
 
 
 def first_answer(sock, request, is_whole):
-    """Seconds from the request to its answer after a while without packets, and the answer."""
+    """Seconds from a request after an idle period to its response, and the response."""
     answer = b""
     time.sleep(QUIET_SECONDS)
     began = time.perf_counter()
@@ -60,7 +60,7 @@ def first_answer(sock, request, is_whole):
 
 
 def floor(tries):
-    """Seconds until each answer of a process that echoes."""
+    """Seconds until each response of an echo process."""
     listener = socket.create_server(("127.0.0.1", 0))
     child = os.fork()
     if child == 0:
@@ -77,7 +77,7 @@ def floor(tries):
 
 
 def answers(world, tries):
-    """Seconds until each answer."""
+    """Seconds until each response of nightjar."""
     client = Client(world.connect())
     client.response(client.request("/"))
     waits = []
@@ -87,7 +87,7 @@ def answers(world, tries):
         waits.append(seconds)
         client.take(client.h2.receive_data(answer))
         if client.response(stream)[0] != 200:
-            raise Failed("the answer was not the page")
+            raise Failed("the response was not the page")
     return waits
 
 
@@ -105,7 +105,7 @@ def measure(mode, args):
 
 def tell(what, waits):
     waits = [1e3 * seconds for seconds in waits]
-    print(f"{what}; first answer: median {statistics.median(waits):.2f} ms, "
+    print(f"{what}; first response: median {statistics.median(waits):.2f} ms, "
           f"{min(waits):.2f} to {max(waits):.2f}", flush=True)
 
 
@@ -115,10 +115,10 @@ def main():
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--tries", type=int, default=20)
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
-    parser.add_argument("--json", metavar="FILE", help="everything that was measured")
+    parser.add_argument("--json", metavar="FILE", help="write all measured values")
     args = parser.parse_args()
     found = [{"mode": "floor", "busy_percent": 0, "answers": floor(args.tries)}]
-    tell(f"{'floor':<10} {'':6} a process that echoes", found[0]["answers"])
+    tell(f"{'floor':<10} {'':6} an echo process", found[0]["answers"])
     for mode in args.modes:
         one = measure(mode, args)
         found.append(one)

@@ -28,7 +28,7 @@ def look(crowd, n):
 
 
 def split(points):
-    """Bytes per connection at the last point: what each kind of object takes, and the rest."""
+    """Bytes per connection at the last point: of each kind of object, and of the rest."""
     n, objects = points[-1]["connections"], points[-1]["objects"]
     grown = points[-1]["anonymous"] - points[0]["anonymous"]
     parts = {name.removesuffix("_high"): high * objects[name.removesuffix("high") + "bytes"]
@@ -51,10 +51,10 @@ def show(points, parts, got):
     for name, n_bytes in parts.items():
         what = {"tcb": "TCP control block", "xfer": "TCP, under way", "run": "TCP, losses",
                 "syn": "TCP, half open", "time_wait": "TCP, TIME-WAIT",
-                "conn": "connection of the shard", "talk": "connection that spoke",
+                "conn": "connection of the shard", "talk": "connection with a request",
                 "flow_table": "flow table", "rest": "the rest"}.get(name, name)
         print(f"  {what:<24}{n_bytes:>8.1f} B")
-    print(f"\n{got['ok']} requests over random ones answered right: "
+    print(f"\n{got['ok']} requests over random connections answered correctly: "
           f"p50 {got['p50_us']} us, p99 {got['p99_us']} us, at most {got['max_us']} us")
 
 
@@ -69,7 +69,7 @@ def measure(args):
                 points.append(look(crowd, target))
         got = crowd.command(f"get {min(args.get, n)}")
         if crowd.server.stats()["connections"] != n:
-            raise Failed("connections were lost while others were asked")
+            raise Failed("connections were lost during the requests over others")
         with_h2 = look(crowd, n)
         aborted = crowd.abort()
         return {"points": points, "opened": opened, "got": got, "after_get": with_h2,

@@ -38,10 +38,10 @@ def read(paths):
             continue
         run = record.checked(path, run)
         if run["bench"] not in BENCHES:
-            raise Unreadable(f"{path}: of ./dev bench {run['bench']}, which has no place in the "
+            raise Unreadable(f"{path}: of ./dev bench {run['bench']}, which is not part of the "
                              f"page; there are {', '.join(BENCHES)}")
         if any(run["bench"] == other["bench"] for other in runs):
-            raise Unreadable(f"{path}: a second run of {run['bench']}: one of each")
+            raise Unreadable(f"{path}: a second run of {run['bench']}: name one run of each")
         runs.append(run | {"file": os.path.basename(path)})
     return sorted(runs, key=lambda run: list(BENCHES).index(run["bench"])), baseline
 
@@ -254,7 +254,7 @@ set key outside top center horizontal
 
 
 def serve_chart(run, path):
-    """Where the nanoseconds of small requests go, and bytes per second of downloads."""
+    """Nanoseconds of small requests by stage, and bytes per second of downloads."""
     small = [row for row in run["rows"] if row["shape"] not in ("200KiB", "10MiB") and
              all(stage in row["values"] for stage in STAGES)]
     large = [row for row in run["rows"] if row["shape"] in ("200KiB", "10MiB")]
@@ -311,9 +311,9 @@ def complaint():
     paths, path = committed(), os.path.join(REPO, PAGE)
     there = record.read_text(path)
     if not paths:
-        return f"{PAGE} is there, and no run in {RESULTS}" if there else None
+        return f"{PAGE} exists, but {RESULTS} has no run" if there else None
     return None if there == page(*read(paths)) else \
-        f"{PAGE} is not what {RESULTS} says: run ./dev bench page"
+        f"{PAGE} differs from {RESULTS}: run ./dev bench page"
 
 
 def main():
@@ -326,10 +326,10 @@ def main():
         return complaint()
     paths = [record.caller_path(path) for path in args.json] or committed()
     if not paths:
-        return f"no JSON is named, and there is none in {RESULTS}"
+        return f"no JSON file is named, and {RESULTS} has none"
     runs, baseline = read(paths)
     if not runs:
-        return "no run among these: the page needs one of " + ", ".join(BENCHES)
+        return "these files have no run: the page needs one of " + ", ".join(BENCHES)
     charts(runs, os.path.join(REPO, CHARTS))
     with open(os.path.join(REPO, PAGE), "w", encoding="utf-8") as f:
         f.write(page(runs, baseline))

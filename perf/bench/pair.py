@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A server on one CPU, nightjar-load on another, and between them one of two links without a kernel:
+A server on one CPU and nightjar-load on another, connected by one of two links without the kernel:
 
   memif   both ends are net_memif; packets of the MTU, checksums by software
   virtio  the server has net_virtio_user, as in a virtual machine, the generator is its host
-          (net_vhost): checksums are left out and 64 KiB go as one segment (TSO)
+          (net_vhost): packets have no checksums, and 64 KiB are one segment (TSO)
 
-The host copies each packet on its own CPU, in both directions; over memif each end copies what it
-receives, or the generator nothing and the server both where hugepages let its buffers be shared.
+The host copies each packet on its own CPU, in both directions. Over memif each end copies the
+packets that it receives. With hugepages the generator shares its buffers; then the server copies
+in both directions and the generator in none.
 """
 import os
 import time
@@ -22,30 +23,30 @@ SHAPES = {
     "1x1": ("/128", ["-c", 1, "-m", 1]),
     "1x100": ("/128", ["-c", 1, "-m", 100]),
     "16x32": ("/128", ["-c", 16, "-m", 32]),
-    "half": ("/128", ["-c", 16, "-m", 32]),  # at a rate that is told
+    "half": ("/128", ["-c", 16, "-m", 32]),  # at a rate that the caller passes
     "1000x1": ("/128", ["-c", 1000, "-m", 1]),
     "100kx1": ("/128", ["-c", 100_000, "-m", 1, "--in-flight", 1000]),
     "100k": ("/128", ["-c", 100_000, "-m", 1, "-r", 50_000]),
     "200KiB": ("/200KiB", ["-c", 16, "-m", 4]),
     "10MiB": ("/10MiB", ["-c", 8, "-m", 1]),
 }
-CROWDS = ("100kx1", "100k")  # each needs a server of its own, whose memory is measured, too
+CROWDS = ("100kx1", "100k")  # each needs a server of its own; the bench also measures its memory
 STAGES = ("rx", "tcp", "h2", "handler", "tx")
 LINKS = ("memif", "virtio")
 OPEN_SECONDS, WARM_SECONDS, SPARE_SECONDS = 90, 1.0, 60
 
 
 def cpus():
-    """(the generator's, the server's)"""
+    """(the generator's CPU, the server's CPU)"""
     mine = sorted(os.sched_getaffinity(0))
     if len(mine) < 2:
-        raise Failed("a CPU for the server and one for the generator: there is only one")
+        raise Failed("the server and the generator need a CPU each, and there is only one CPU")
     return mine[0], mine[-1]
 
 
 def device(link, role, socket, huge):
-    """EAL's argument. vhost is to hand on large segments, and in one buffer: the stack does not
-    take packets in pieces."""
+    """The EAL argument of the device. vhost passes large segments on, each in one buffer, because
+    the stack does not accept packets in several buffers."""
     if link == "memif":
         copies = ",zero-copy=yes" if huge and role == "client" else ""
         return f"--vdev=net_memif0,role={role},socket={socket},socket-abstract=no{copies}"
@@ -55,13 +56,13 @@ def device(link, role, socket, huge):
 
 
 def listens(world, socket):
-    """Whether somebody does; that the socket is there does not say so yet."""
+    """Whether a process listens on the socket. The socket's file exists before that."""
     return socket in world.run_in(world.server_ns, "ss", "-xlH").stdout
 
 
 class Pair(generator.Pair):
-    """`memory` is a hugepages.Memory. Over virtio it is good for one run: the host has to be there
-    before the guest, and stays as long. The same holds for the shapes of CROWDS."""
+    """`memory` is a hugepages.Memory. Over virtio a Pair serves one run: the host must start before
+    the guest and end with it. The same applies to the shapes of CROWDS."""
 
     def __init__(self, link="memif", memory=None):
         self.kind, self.huge = link, memory is not None and memory.huge
@@ -86,7 +87,7 @@ class Pair(generator.Pair):
         return self
 
     def __exit__(self, *_):
-        """Connections that are left are nobody's: no orderly end."""
+        """Kills the server: an orderly end is not necessary for the remaining connections."""
         if self.server:
             self.server.process.kill()
             self.server.process.wait()
@@ -103,7 +104,7 @@ class Pair(generator.Pair):
         first_of(self.server_ns)
 
     def start_load(self, *options, urls):
-        """The generator; over virtio it is the first, and the server comes now."""
+        """Starts the generator. Over virtio it also starts the server, after the generator."""
         process = self.load_popen("-q", *options, urls=urls, lcores=f"0@{cpus()[0]}",
                                   addresses=ADDRESSES)
         if self.kind != "virtio":
@@ -126,19 +127,19 @@ class Pair(generator.Pair):
                 "body_bytes": self.server.stats()["body_bytes"]}
 
     def all_open(self, process, n):
-        """Whether so many connections are, and have had a request each. Raises what the generator
-        says when it has given up."""
+        """Whether n connections are open and have had a request each. Raises the generator's error
+        if it has ended."""
         if process.poll() is not None:
             generator.finish(process, 1)
-            raise Failed("nightjar-load ended before its time")
+            raise Failed("nightjar-load ended too early")
         stats = self.server.stats()
         return stats["connections"] == n and stats["requests"] - self.asked_before >= n
 
     def measure(self, shape, seconds, *more):
-        """What it costs, of a time in which all connections are open, have asked before and stay
-        open. The generator's part of it is `seconds` long, the server's begins 2 s earlier and ends
-        a moment later: what we do meanwhile takes time of these CPUs, and the latencies are to be
-        without. `more` are further options of nightjar-load."""
+        """Measures an interval in which all connections are open, have had a request and stay open.
+        The generator's interval has `seconds`. The server's begins 2 s earlier and ends slightly
+        later: reading its counters takes time of these CPUs, which must not affect the latencies.
+        `more` are further options of nightjar-load."""
         url, options = SHAPES[shape]
         connections = options[options.index("-c") + 1]
         if self.server:
@@ -156,7 +157,7 @@ class Pair(generator.Pair):
             grown = self.memory()["anonymous"] - memory
             before = self.look()
             time.sleep(2 * WARM_SECONDS + seconds)
-            process.terminate()  # it tells what it has measured: nothing ended within our time
+            process.terminate()  # it then reports its values; no connection ended before
             after = self.look()
             found = generator.finish(process, 120)
         finally:
@@ -173,7 +174,7 @@ class Pair(generator.Pair):
 def figures(found, before, after, file_bytes, connection_bytes):
     d = {name: after[name] - before[name] for name in before if name != "tsc_hz"}
     hz = after["tsc_hz"]
-    n = d["body_bytes"] / file_bytes  # requests; of long ones, what was done of them
+    n = d["body_bytes"] / file_bytes  # requests; the completed part of long ones
     if not n:
         raise Failed("nothing was served")
     measured = sum(d[stage] for stage in STAGES)

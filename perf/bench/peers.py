@@ -2,37 +2,38 @@
 """
 ./dev bench peers [--quick] [--rounds N] [--seconds S] [--json FILE] [--svg FILE] [SHAPE ...]
 
-nightjar beside h2o, nginx, nghttpd, HAProxy and Jetty: what a request costs each server's core. All
-serve the same files on the same CPU, one worker each, to the same h2load on another CPU; nightjar
-also over memif to nightjar-load. In each round everybody has a turn at every shape, the one that
-begins moves on by one each round, and who has no turn stands still (SIGSTOP).
+nightjar compared with h2o, nginx, nghttpd, HAProxy and Jetty: CPU cost per request of each server.
+All servers serve the same files on the same CPU, one worker each, to the same h2load on another
+CPU; nightjar also serves nightjar-load over memif. In each round every server runs each shape once,
+in an order that rotates by one each round. SIGSTOP stops the other servers meanwhile.
 
   1x1 1x100 16x32 1000x1   connections x streams, a file of 128 bytes
   200KiB 10MiB             downloads: 16 connections of 4 streams; 8 of one
 
 Links:
-  veth      a veth pair without offloads: everybody's packets are of the MTU, with their checksums
-  veth+tso  the same with TSO and checksums left to the device: what a good network card does for
-            the kernel. In downloads only; nightjar does not use it
-  memif     shared memory between nightjar and nightjar-load, no kernel between
+  veth      a veth pair without offloads: packets of the MTU, with their checksums
+  veth+tso  the same with TSO and checksum offload, as the kernel has on a good network card.
+            In downloads only; nightjar does not use it
+  memif     shared memory between nightjar and nightjar-load, without the kernel
 
 Columns:
-  CPU us/req   what the server's core did for one request. Peers: user and system time of their
-               processes, which is what is compared. nightjar: cycles of its steps that found work,
-               the device's system calls in them
-  all us/req   peers: all that the CPU was not idle: with the TCP of packets that came in while the
-               server slept, or that ksoftirqd took. (Else the kernel charges it to the server.)
+  CPU us/req   CPU time of the server per request, the value compared. Peers: user and system time
+               of their processes. nightjar: cycles of its steps that found work, including the
+               device's system calls
+  all us/req   peers: all non-idle time of the CPU. It includes the TCP work for packets that arrive
+               while the server sleeps, or that ksoftirqd processes. The kernel charges the TCP work
+               for other packets to the server
   req/core-s   requests per second of the server's core: the inverse of CPU per request. Downloads
                count by their bytes
-  x h2o        the ratio of that to h2o's over the plain veth
+  x h2o        req/core-s divided by h2o's over the plain veth
   busy         share of its CPU that the server used: nightjar's own steps, the peers' CPU
   client       the same of the client's CPU. Where it is above 95 % and the server's is not, the
-               client was the limit: req/s is a floor, CPU per request is still the server's
-  p50 p99      of the client's requests, from a short run beside the measured one, for h2load logs
-               each with a system call; of memif from the measured one
+               client was the limit: req/s is then a lower bound, and CPU per request still holds
+  p50 p99      latency of the client's requests. Over veth from a short separate run, because h2load
+               logs each request with a system call; over memif from the measured run
 
-Settings are in perf/peers/. Jetty's compiler needs work to learn from: it has 15 seconds of 16x32
-and 3 of every other shape first (--quick: 8 and 1), all others half a second each.
+Settings are in perf/peers/. Jetty's JIT compiler needs a warm-up: 15 seconds of 16x32 and 3 of
+every other shape (--quick: 8 and 1). The other servers have half a second for each shape.
 """
 import argparse
 import contextlib
@@ -52,13 +53,13 @@ from tests.netlab.world import Failed
 
 SHAPES = ["1x1", "1x100", "16x32", "1000x1", "200KiB", "10MiB"]
 BULK = ("200KiB", "10MiB")
-EVERYBODY = ["nightjar", *KERNEL_PEERS]
-BROKEN = (Failed, OSError, subprocess.SubprocessError)  # what spoils one contender's turn, not all
+SERVERS = ["nightjar", *KERNEL_PEERS]
+BROKEN = (Failed, OSError, subprocess.SubprocessError)  # failures of one contender's turn
 WARM_SECONDS = 0.5
 
 
 def start_all(stack, args, root, say):
-    """Those that started, and {peer: why} of the others. Without nightjar there is no point."""
+    """(contenders that started, {peer: why it failed}). A failure of nightjar is raised."""
     contenders, failed = [], {}
     for make in (Memif, OverVeth):
         if "nightjar" in args.peers:
@@ -83,12 +84,12 @@ def warm(contender, args):
             seconds = WARM_SECONDS
         try:
             contender.warm(shape, seconds)
-        except BROKEN as why:  # what it does in its turns will be told
-            print(f"\r\033[Kbench: {contender.name}, {shape}, to get warm: {why}", file=sys.stderr)
+        except BROKEN as why:  # the contender's turns report their own failures
+            print(f"\r\033[Kbench: {contender.name}, {shape}, warm-up: {why}", file=sys.stderr)
 
 
 def lanes(contenders, shape):
-    """[(contender, link)]: who has a turn at a shape."""
+    """[(contender, link)]: the turns of a shape."""
     return [(c, link) for c in contenders for link in c.links(shape in BULK)]
 
 
@@ -116,8 +117,8 @@ def take_turn(contender, shape, link, args, runs, failed):
 
 
 def measure(contenders, args):
-    """({(shape, peer, link): [values of a round]}, {(shape, peer, link): why a round has none},
-    the rounds)"""
+    """({(shape, peer, link): [values of a round]}, {(shape, peer, link): why a round failed},
+    rounds)"""
     runs, failed = {}, {}
     say = Progress(args.rounds * sum(len(lanes(contenders, shape)) for shape in args.shapes))
     with record.Rounds(args.rounds) as rounds:
@@ -132,7 +133,7 @@ def measure(contenders, args):
 
 
 def make_site(stack):
-    """The files that all serve; some of the peers as nobody."""
+    """The files that all servers serve. Readable for all, as some peers run as the user nobody."""
     reaper = Reaper()
     stack.callback(reaper.finish)
     root = f"/run/njt-{os.getpid()}-site"
@@ -152,7 +153,7 @@ def bench(args):
     with contextlib.ExitStack() as stack:
         contenders, absent = start_all(stack, args, make_site(stack), say)
         for contender in list(contenders):
-            say(f"{contender.name} over {contender.link} is checked, and gets warm")
+            say(f"check and warm-up of {contender.name} over {contender.link}")
             try:
                 contender.check()
                 warm(contender, args)
@@ -163,11 +164,12 @@ def bench(args):
                 absent[contender.name] = str(why)
                 print(f"\r\033[Kbench: {contender.name} is left out: {why}", file=sys.stderr)
         if not contenders:
-            raise Failed("nobody is left to measure")
+            raise Failed("no server is left to measure")
         runs, failed, rounds = measure(contenders, args)
     print("\r\033[K", end="", file=sys.stderr)
-    for key in sorted(runs, key=lambda key: args.shapes.index(key[0])):  # rounds may have begun
-        row = run.row(key[0], runs[key], peer=key[1], link=key[2])     # with different ones
+    # Rounds may have begun with different shapes.
+    for key in sorted(runs, key=lambda key: args.shapes.index(key[0])):
+        row = run.row(key[0], runs[key], peer=key[1], link=key[2])
         row["client_limited"] = client_limited(row["values"])
     failed |= {("", name, ""): why for name, why in absent.items()}
     return run, runs, failed, rounds
@@ -183,8 +185,8 @@ def arguments():
     parser.add_argument("--rounds", type=int, help="[5, quick: 2]")
     parser.add_argument("--seconds", type=float, help="of each run [2, quick: 0.8]")
     parser.add_argument("--quick", action="store_true", help="about 4 minutes instead of 13")
-    parser.add_argument("--peers", metavar="NAME,...", default=",".join(EVERYBODY),
-                        help="these only [%(default)s]")
+    parser.add_argument("--peers", metavar="NAME,...", default=",".join(SERVERS),
+                        help="only these [%(default)s]")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--svg", metavar="FILE", help="requests per core-second, all in one chart")
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", default=SHAPES)
@@ -196,7 +198,7 @@ def arguments():
         parser.error("at least one round; from 0.1 to 600 seconds")
     args.jit = (8, 1) if args.quick else (15, 3)
     record.check_names(parser, args.shapes, SHAPES)
-    record.check_names(parser, args.peers, EVERYBODY, "peer")
+    record.check_names(parser, args.peers, SERVERS, "peer")
     return args
 
 

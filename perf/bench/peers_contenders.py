@@ -30,21 +30,21 @@ VETH, VETH_TSO, MEMIF = "veth", "veth+tso", "memif"
 
 
 def idle_seconds(cpu):
-    """That a CPU had nothing to do, or was another guest's. Kept to the nanosecond by a kernel
-    whose clock stops in idle CPUs, told in hundredths."""
+    """Seconds in which a CPU was idle, or stolen by the host. A kernel with a dynamic tick measures
+    them in nanoseconds and reports hundredths of a second."""
     with open("/proc/stat") as f:
         fields = next(line.split() for line in f if line.startswith(f"cpu{cpu} "))
     return sum(int(fields[i]) for i in (4, 5, 8)) / TICK  # idle, iowait, steal
 
 
 class Contender:
-    """A server that stands still unless it has its turn. `stack` ends it."""
+    """A server that is stopped except during its turn. `stack` ends it."""
     name, link = "", VETH
 
     def __init__(self, stack, world):
         self.world = world
         stack.enter_context(world)
-        stack.callback(self.let_go)  # called first, so that it can end
+        stack.callback(self.let_go)  # called first: a stopped server cannot end
         self.signal(signal.SIGSTOP)
 
     def signal(self, number):
@@ -52,20 +52,20 @@ class Contender:
             os.kill(pid, number)
 
     def let_go(self):
-        with contextlib.suppress(OSError):  # it is gone already
+        with contextlib.suppress(OSError):  # it has ended already
             self.signal(signal.SIGCONT)
 
     def awake(self):
-        """True when what its counters tell from now on is of this turn."""
+        """True when the counters from now on cover only this turn."""
         return True
 
     def turn(self, work, *args):
         self.signal(signal.SIGCONT)
         try:
-            until("it is awake", self.awake)
+            until("it runs again", self.awake)
             return work(*args)
         finally:
-            with contextlib.suppress(OSError):  # why it is gone, the work has found out
+            with contextlib.suppress(OSError):  # it has ended, which the work has reported
                 self.signal(signal.SIGSTOP)
 
     def links(self, _bulk):
@@ -82,14 +82,14 @@ class Nightjars(Contender):
     name = "nightjar"
 
     def awake(self):
-        """The step of its loop in which it was stopped has ended, and counted that time as idle."""
+        """The lcore's step during the stop has ended and counted the stopped time as idle."""
         idle = lambda: self.world.server.stats()["cycles_idle"]  # noqa: E731
         was = idle()
-        return until("its lcore is awake", lambda: idle() != was)
+        return until("its lcore runs again", lambda: idle() != was)
 
 
 class OverVeth(Nightjars):
-    """Loaded with h2load. This one is nightjar."""
+    """nightjar over veth, loaded with h2load."""
 
     def __init__(self, stack, root):
         super().__init__(stack, self.make(root))
@@ -97,7 +97,7 @@ class OverVeth(Nightjars):
     def make(self, root):
         return Nightjar(root=root)
 
-    # --- what differs with nightjar -------------------------------------------------------------
+    # --- overridden for peers -------------------------------------------------------------------
 
     def connections(self):
         return self.world.server.stats()["connections"]
@@ -115,13 +115,13 @@ class OverVeth(Nightjars):
                 "busy": d["cycles_busy"] / (d["cycles_busy"] + d["cycles_idle"]),
                 "device": d["tx"] / measured if measured else 0}
 
-    # --- and what does not ----------------------------------------------------------------------
+    # --- common to nightjar and peers -----------------------------------------------------------
 
     def check(self):
         self.turn(self.compare)
 
     def compare(self):
-        """Each file has to come as it is, with its length."""
+        """Checks that the server returns each file unchanged, with its length."""
         for name, n_bytes in FILES.items():
             path = os.path.join(self.world.scratch, "got")
             done = self.world.client("curl", "-sS", "-f", "--max-time", "20",
@@ -130,7 +130,7 @@ class OverVeth(Nightjars):
             with open(os.path.join(self.world.root, name), "rb") as wanted:
                 same = done.returncode == 0 and open(path, "rb").read() == wanted.read()
             if not same or not re.search(rf"(?im)^content-length: {n_bytes}$", done.stdout):
-                raise Failed(f"{self.name}: /{name} did not come as it is: {done.stdout[-300:]} "
+                raise Failed(f"{self.name}: /{name} was altered: {done.stdout[-300:]} "
                              f"{done.stderr[-300:]}")
 
     def h2load(self, shape, seconds, *more):
@@ -159,8 +159,8 @@ class OverVeth(Nightjars):
         return values
 
     def carried(self, shape, done):
-        """(bytes of bodies, those of downloads included that were under way when it ended, and
-        seconds; it may go on for longer than it was asked to)"""
+        """(bytes of bodies, including downloads that were unfinished at the end, and seconds).
+        h2load may run for longer than requested."""
         data = re.search(r"\((\d+)\) data", done.stdout)
         took = re.search(r"finished in ([\d.]+)(us|ms|s)", done.stdout)
         fine = " 0 failed, 0 errored, 0 timeout" in done.stdout
@@ -220,7 +220,7 @@ class OverKernel(OverVeth):
 
 
 class Memif(Nightjars):
-    """bench serve's two processes."""
+    """nightjar and nightjar-load over memif, as in bench serve."""
     link = MEMIF
     VALUES = ("rate", "bytes", "ns", "full", "bytes_full", "client_busy", "p50", "p99")
 
@@ -228,10 +228,10 @@ class Memif(Nightjars):
         super().__init__(stack, serve.Pair())
 
     def check(self):
-        """nightjar-load counts what is not a whole 200, and serve.Pair fails on any."""
+        """Not necessary: Pair fails if nightjar-load counts an incomplete response or status."""
 
     def warm(self, _shape, _seconds):
-        """nightjar-load does so in each of its runs."""
+        """Not necessary: each run of nightjar-load has a warm-up."""
 
     def measure(self, shape, _link, seconds):
         found = self.world.measure(shape, seconds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ./dev bench peers says: a table per shape, how nightjar stands, and a chart."""
+"""The report of ./dev bench peers: a table per shape, nightjar's targets, and a chart."""
 from perf.bench import record, serve
 from perf.bench.svg import multiplot
 from perf.bench.targets import Results, targets
@@ -19,13 +19,13 @@ HEAD = ("peer      link      ", "     req/s", "CPU us/req", "   least", "    mos
 
 
 def us(ns):
-    """Three digits that count."""
+    """Three significant digits."""
     value = ns / 1e3
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def h2o_of(rows, shape):
-    """What all of a shape are compared with."""
+    """The row that all rows of a shape are compared with."""
     return next((row["values"] for row in rows if row["shape"] == shape and row["peer"] == "h2o" and
                  row["link"] == "veth"), None)
 
@@ -68,17 +68,17 @@ def table(run, failed, args, rounds):
                       f"{' '.join(why.split())[:150]}")
 
 
-# --- what is wanted of nightjar -------------------------------------------------------------------
+# --- targets --------------------------------------------------------------------------------------
 
 def wanted(run):
-    """Targets that these rows say something to; what is missed is said first."""
+    """Targets that these rows measure; missed targets come first."""
     found = targets(Results([{"bench": "peers", "rows": run.rows}]))
     return sorted((t for t in found if t.met is not None), key=lambda t: t.met)
 
 
 def verdicts(found):
     if found:
-        print("\nWanted of nightjar:")
+        print("\nTargets of nightjar:")
     for t in found:
         print(f"  {'met  ' if t.met else 'BELOW'}  {t.what}: {t.reached}, {t.wanted}")
 
@@ -106,8 +106,8 @@ set format y '%.0s%c'
 
 
 def group(rows, shape, tso):
-    """A line of the chart's data: median, least and most of each of SERIES. nightjar's are the same
-    beside peers with TSO and without."""
+    """A line of the chart's data: median, minimum and maximum of each of SERIES. nightjar's values
+    are the same next to peers with TSO and without."""
     words = [f'"{shape}\\npeers: TSO"' if tso else f'"{shape}"']
     for peer, link, _, _ in SERIES:
         link = "veth+tso" if tso and peer != "nightjar" else link
@@ -124,7 +124,7 @@ def chart(rows, path):
         if any(r["shape"] == shape and r["link"] == "veth+tso" for r in rows))
     least = min(row["values"]["full"]["min"] for row in rows)
     plot = f"$rows << EOD\n{data}EOD\nset yrange [{least / 2}:*]\n"
-    plot += "set title 'Requests per second of the server''s core (log scale; bars: least to most)'"
+    plot += "set title 'Requests per second of the server''s core (log scale; bars: min to max)'"
     plot += "\nplot " + ", ".join(
         f"$rows using {2 + 3 * i}:{3 + 3 * i}:{4 + 3 * i}" + (":xtic(1)" if i == 0 else "")
         + f" title '{title}' lc rgb '{colour}'" for i, (_, _, title, colour) in enumerate(SERIES))

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Servers to compare with, each in a world like nightjar's: the same veth pair, the same addresses,
-the same CPU, only that the kernel has the server's end, too. Their settings are in perf/peers/.
+Servers to compare with, each in a World like nightjar's: the same veth pair, the same addresses,
+the same CPU. The only difference: the server's end of the link also belongs to the kernel's TCP.
+The settings are in perf/peers/.
 
-All offloads are off on both sides, as in lab.py, so that everybody sends packets of the MTU with
-their checksums; offloads(True) gives a kernel's server what it has with a good network card. What a
-packet costs its receiver is the receiver's: without RPS the CPU that sends into a veth pair also
-does the other side's TCP, which no wire does.
+All offloads are off on both sides, as in lab.py, so that all servers send packets of the MTU with
+their checksums. offloads(True) turns on the offloads of a good network card. RPS charges the
+receiving of a packet to the receiver's CPU: without RPS the CPU that sends into a veth pair also
+runs the other side's TCP, unlike with a real link.
 """
 import glob
 import http.server
@@ -29,11 +30,11 @@ JETTY_PARTS = ("server", "http", "io", "util", "servlet", "security", "http2-ser
                "http2-common", "http2-hpack")
 CLASSPATH = ":".join([*(f"{JARS}/jetty9-{part}.jar" for part in JETTY_PARTS),
                       f"{JARS}/servlet-api.jar"])
-OFFLOADS = ("rx", "tx", "tso", "gso")  # as World turns them off; of the veth's GRO see there
+OFFLOADS = ("rx", "tx", "tso", "gso")  # as in World, which also describes the veth's GRO
 
 
 def receive_on(world, ns, cpu):
-    """What comes out of the veth pair there is handled by this CPU."""
+    """Makes `cpu` process the packets that this end of the veth pair receives."""
     done = world.run_in(ns, "sh", "-c",
                         f"echo {1 << cpu:x} > /sys/class/net/nj0/queues/rx-0/rps_cpus")
     if done.returncode:
@@ -41,25 +42,25 @@ def receive_on(world, ns, cpu):
 
 
 def family(pid):
-    """A process and all below it."""
+    """A process and all its descendants."""
     with open(f"/proc/{pid}/task/{pid}/children") as f:
         return [pid, *(p for child in f.read().split() for p in family(int(child)))]
 
 
 def cpu_seconds(pid):
-    """CPU time of a process and all below it, of ended threads too: what clock_getcpuclockid(3)'s
-    clocks tell, to the nanosecond, where /proc/PID/stat has hundredths of a second."""
+    """CPU time of a process and all its descendants, including ended threads. The clocks of
+    clock_getcpuclockid(3) count nanoseconds, /proc/PID/stat only hundredths of a second."""
     return sum(time.clock_gettime((~p << 3) | 2) for p in family(pid))
 
 
 def connections_of(pid):
-    """Connections in the network namespace of that process which are not closed on its side."""
+    """Connections in the process's network namespace that are not closed on its side."""
     with open(f"/proc/{pid}/net/tcp") as f:
         return sum(line.split()[3] in ("01", "08") for line in f)  # ESTABLISHED, CLOSE_WAIT
 
 
 class Nightjar(World):
-    """One lcore on a CPU of its own. It never sleeps: one client alone would see that."""
+    """One lcore on a CPU of its own. It never sleeps: its wake-up would delay a lone client."""
 
     def __init__(self, options=(), root=None):
         super().__init__("veth", lcores=f"0@{cpus()[1]}", options=("--busy-poll", *options))
@@ -77,13 +78,13 @@ class Nightjar(World):
 
     @staticmethod
     def busy(before, after):
-        """Share of its CPU that it was busy."""
+        """Share of its CPU that the lcore used."""
         busy, idle = (b - a for a, b in zip(before["share"], after["share"]))
         return busy / (busy + idle)
 
 
 class KernelServer:
-    """As much of world.Server as a World needs."""
+    """The part of world.Server that a World needs."""
 
     def __init__(self, world, command):
         self.process = subprocess.Popen(
@@ -95,7 +96,7 @@ class KernelServer:
         self.process.send_signal(number)
 
     def wait(self, seconds=20):
-        """What their exit statuses say on SIGTERM is that, or nothing."""
+        """Ignores the exit status, which after SIGTERM differs between the peers."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -105,7 +106,7 @@ class KernelServer:
 
 
 class Kernel(World):
-    """A server on the kernel's TCP, on the CPU that nightjar's lcore has otherwise."""
+    """A server on the kernel's TCP, on the CPU of nightjar's lcore in the other worlds."""
 
     def __init__(self, root=None, first=True):
         super().__init__("veth", lcores=1)
@@ -118,7 +119,7 @@ class Kernel(World):
         raise NotImplementedError
 
     def settings(self, name, **values):
-        """The path of a copy of perf/peers/NAME with the values at their places."""
+        """The path of a copy of perf/peers/NAME with the values filled in."""
         with open(os.path.join(SETTINGS, name)) as f:
             text = f.read()
         for key, value in {"scratch": self.scratch, "addr": SERVER_ADDR, "root": self.root,
@@ -133,7 +134,7 @@ class Kernel(World):
         ip("-n", self.server_ns, "addr", "add", f"{SERVER_ADDR}/{PREFIX_BITS}", "dev", "nj0")
         sysctls(self.server_ns, {"net.core.somaxconn": "16384",
                                  "net.ipv4.tcp_max_syn_backlog": "16384"})
-        # A machine whose default is BBR would have them pace their packets with timers. As lab.py.
+        # With BBR as the default the peers would pace packets with timers. As in lab.py.
         ip("-n", self.server_ns, "route", "replace", "198.18.0.0/24", "dev", "nj0", "src",
            SERVER_ADDR, "congctl", "cubic")
         self.server = KernelServer(self, self.command())
@@ -148,8 +149,8 @@ class Kernel(World):
         return f"{SERVER_ADDR}:80" in self.run_in(self.server_ns, "ss", "-tlnH").stdout
 
     def offloads(self, on):
-        """TCP segmentation and checksums are the device's, as far as that goes: a packet of 64 KiB
-        passes to the client whole, without a checksum. GRO has nothing to do, then."""
+        """Turns TSO and checksum offload on or off. With them a packet of 64 KiB reaches the client
+        whole, without a checksum, and GRO has no packets to merge."""
         for ns in (self.server_ns, self.client_ns):
             done = self.run_in(ns, "ethtool", "-K", "nj0",
                                *(word for o in OFFLOADS for word in (o, "off" if not on else "on")))
@@ -157,8 +158,8 @@ class Kernel(World):
                 raise Failed(f"ethtool: {done.stderr.strip()}")
 
     def look(self):
-        """CPU time of its processes, and when that was: the kernel's TCP counts where it runs on
-        their behalf, or in their time, not when packets come in while they sleep."""
+        """CPU time of its processes, and the time. It includes the kernel's TCP in system calls and
+        in interrupts of these processes, and excludes packets that arrive while they sleep."""
         return {"stats": {}, "share": (cpu_seconds(self.server.process.pid), time.monotonic())}
 
     @staticmethod
@@ -183,7 +184,7 @@ class H2o(Kernel):
 
 
 class Nghttpd(Kernel):
-    """One thread is its default. It keeps open what it serves, and logs nothing unless asked."""
+    """By default nghttpd has one thread, keeps files open, and writes no log."""
 
     def command(self):
         return ["nghttpd", "--no-tls", "-a", SERVER_ADDR, "-m", "128", "-n", "1", "-d", self.root,
@@ -197,7 +198,7 @@ class Haproxy(Kernel):
         return ["haproxy", "-db", "-f", self.settings("haproxy.cfg", origin=self.ORIGIN_PORT)]
 
     def start(self):
-        """Until the large files are in its cache there is an origin that has them."""
+        """HAProxy serves from its cache; an origin provides the large files at first."""
         super().start()
         handler = partial(Quiet, directory=self.root)
         with inside(self.server_ns):
@@ -216,8 +217,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class Jetty(Kernel):
-    """Compiled where it runs. A server's settings: a heap of fixed size, all of it there from the
-    start; on one CPU the serial collector has the least to do."""
+    """The benchmark compiles the server. Settings as for a server: a heap of fixed size, allocated
+    at the start. On one CPU the serial collector has the lowest cost."""
 
     JAVA = ("java", "-server", "-Xms512m", "-Xmx512m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC")
 
@@ -249,7 +250,7 @@ def nginx_version():
 
 
 def jetty_version():
-    """Its jar's other name has it."""
+    """The version is in the versioned file name of the jar."""
     for path in glob.glob(f"{JARS}/jetty9-server-*.jar"):
         return re.search(r"server-([\w.]+)\.jar", path)[1]
     return "not installed"
@@ -265,7 +266,7 @@ def versions():
 
 
 def haproxy_can():
-    """Whether the HAProxy that is here, if one is, can limit bandwidth (2.7 brought it)."""
+    """Version of the installed HAProxy, if any, and whether it can limit bandwidth (since 2.7)."""
     try:
         done = subprocess.run(["haproxy", "-vv"], capture_output=True, text=True)
     except FileNotFoundError:

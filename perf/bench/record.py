@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What a run measured, as JSON that says by itself where and how: page.py makes pages of it.
+The results of a run as JSON, with the machine and the command. page.py makes the page of it.
 
     run = record.begin("serve")             # at the start: machine, commit, versions, command
     run.row("16x32", values, link="memif")  # values: one {name: number} per round
@@ -10,7 +10,7 @@ What a run measured, as JSON that says by itself where and how: page.py makes pa
      "date": ..., "rounds": 5, "rows": [{"shape": "16x32", "peer": "nightjar", "link": "memif",
       "values": {"ns": {"median": ..., "min": ..., "max": ..., "runs": [...]}, ...}}]}
 
-A row may say more beside its values: whatever is true of all its rounds, like "client_limit".
+A row may have further keys for facts about all its rounds, like "client_limited".
 """
 import datetime
 import fnmatch
@@ -25,7 +25,7 @@ import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEYS = ("bench", "machine", "commit", "versions", "command", "date", "rounds", "rows")
-# What a run writes itself does not make the next one's sources others than the commit's.
+# Files that a run writes itself do not count as changes of the sources.
 NOT_SOURCES = (":!perf/results", ":!docs/performance", ":!docs/performance.md")
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -36,7 +36,7 @@ def program(path):
 
 
 def said_by(*command):
-    """The first line that a command prints, or nothing when it can't be run."""
+    """The first line that a command prints, or an empty string if it cannot run."""
     try:
         done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=20)
     except (FileNotFoundError, subprocess.TimeoutExpired):
@@ -45,7 +45,7 @@ def said_by(*command):
 
 
 def caller_path(path):
-    """`path` as seen by whoever called ./dev, which works in the repository."""
+    """`path` relative to the caller's folder; ./dev itself changes to the repository."""
     return os.path.join(os.environ.get("NJ_CALLER", "."), path)
 
 
@@ -94,7 +94,7 @@ def machine():
 
 
 def commit():
-    """git refuses root a clone that belongs to somebody else, unless told."""
+    """For root, git refuses another user's clone unless safe.directory permits it."""
     git = ("git", "-c", "safe.directory=*")
     return {"id": said_by(*git, "rev-parse", "HEAD"),
             "name": said_by(*git, "describe", "--always", "--abbrev=12"),
@@ -110,7 +110,7 @@ def versions():
 
 
 def facts(bench):
-    """What a run's JSON begins with. `bench` is the word after ./dev bench."""
+    """The first keys of a run's JSON. `bench` is the word after ./dev bench."""
     return {"bench": bench, "machine": machine(), "commit": commit(), "versions": versions(),
             "command": ["./dev", "bench", bench, *sys.argv[1:]],
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
@@ -125,8 +125,8 @@ def headline(f):
 
 
 def summary(runs):
-    """{name: {"median", "min", "max", "runs"}} of one {name: number} per round. A value that some
-    rounds lack, or that is None there, is of those that have it."""
+    """{name: {"median", "min", "max", "runs"}} of one {name: number} per round. Rounds in which a
+    value is missing or None do not count for that value."""
     names = dict.fromkeys(name for run in runs for name in run)
     found = {}
     for name in names:
@@ -139,7 +139,7 @@ def summary(runs):
 
 
 def compact(value):
-    """JSON whose innermost lists and objects stand on one line each: it is committed and read."""
+    """JSON with each innermost list and object on one line, for readable diffs."""
     text = json.dumps(value, indent=1)
     one_line = lambda m: re.sub(r"\s*\n\s*", " ", m[0])
     text = re.sub(r"\[[^\[\]{}\"]*\]", one_line, text)
@@ -147,7 +147,7 @@ def compact(value):
 
 
 class Run:
-    """A run's JSON as it grows."""
+    """Collects the rows of a run's JSON."""
 
     def __init__(self, bench):
         self.facts, self.rows = facts(bench), []
@@ -167,9 +167,9 @@ def begin(bench):
 
 
 class Rounds:
-    """`for i in rounds:` within `with Rounds(n) as rounds:`. Ctrl-C ends them: who has a whole
-    round can still tell what was measured, `n_done` rounds and a part of one; `status` is then to
-    be the program's."""
+    """`for i in rounds:` within `with Rounds(n) as rounds:`. Ctrl-C ends the loop. After a complete
+    round the program goes on and reports `n_done` rounds and the completed part of the interrupted
+    round; it then exits with `status`."""
 
     def __init__(self, n):
         self.n, self.n_done, self.status = n, 0, 0
@@ -185,14 +185,14 @@ class Rounds:
     def __exit__(self, kind, *_):
         if kind is None or not issubclass(kind, KeyboardInterrupt) or self.n_done == 0:
             return False
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is left to be done is short
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the rest of the program is short
         print(f"\r\033[Kinterrupted: this is of {self.n_done} of {self.n} rounds",
               file=sys.stderr)
         self.status = INTERRUPTED
         return True
 
     def facts(self):
-        """What a run's JSON says of them."""
+        """The facts about the rounds in a run's JSON."""
         return {"rounds": self.n_done, "interrupted": self.status != 0}
 
 
@@ -208,7 +208,7 @@ def run_main(bench, main, *failures):
 
 
 class Unreadable(Exception):
-    """It is not the JSON of a run; the text is for a person."""
+    """The file is not the JSON of a run; the text describes the reason."""
 
 
 def read_json(path):
@@ -220,10 +220,10 @@ def read_json(path):
 
 
 def checked(path, run):
-    """The run that `path` has, if it is one."""
+    """Returns `run` if it has the keys of a run; raises Unreadable otherwise."""
     missing = [key for key in KEYS if not isinstance(run, dict) or key not in run]
     if missing:
-        raise Unreadable(f"{path}: not what a ./dev bench writes with --json: it has no "
+        raise Unreadable(f"{path}: not the --json output of a ./dev bench command: it has no "
                          f"{', '.join(missing)}")
     return run
 

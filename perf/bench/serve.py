@@ -3,24 +3,25 @@
 ./dev bench serve [--link memif|virtio] [--hugepages] [--rounds N] [--seconds S] [--json FILE]
                   [SHAPE ...]
 
-A release build of the server on one CPU, nightjar-load on another, and no kernel between them: CPU
-cost of a request on the server's lcore, by stage. The shapes alternate within each
-round; the table has medians, and below them the spread of the cost.
+A release build of the server on one CPU, nightjar-load on another, connected without the kernel:
+CPU cost of a request on the server's lcore, by stage. The shapes alternate within each round; the
+table has medians, and below them the spread of the cost.
 
   1x1 1x100 16x32 1000x1   connections x streams, a file of 128 bytes
-  half                     16x32 in an open loop, each request when it is time and so in a packet of
-                           its own, at half the rate that would keep the core busy all the time
-  100kx1                   100,000 connections of which 1,000 in turn have a request under way
-  100k                     the same, of which one in turn asks, 50,000 times a second
+  half                     16x32 in an open loop, at half the rate of a fully busy core. Each
+                           request is sent at its due time and so in a packet of its own
+  100kx1                   100,000 connections, 1,000 of which in turn have a request in flight
+  100k                     100,000 connections, one of which in turn sends a request, 50,000 times
+                           a second
   200KiB 10MiB             downloads: 16 connections of 4 streams; 8 of one
 
-Without --link all over memif, and the downloads over virtio with TSO as well (pair.py).
+Without --link all shapes run over memif, and the downloads over virtio with TSO as well (pair.py).
 
-Cost is the server's: cycles of its steps that found work, from its own counters, by requests; the
-stages are shares of it, measured in one step of 64. `at full load` is what these cycles come to in
-a second: requests per second of a core that does nothing else. An lcore that waits for packets most
-of the time takes them in small bursts, so lower loads cost more per request. The generator is the
-limit where its own column is near 100 %.
+Cost is the server's: cycles of its steps that found work, from its own counters, per request. The
+stages are shares of the cost, measured in one step of 64. `at full load` is the inverse of the
+cost: requests per second of a core without idle time. An lcore that is idle most of the time
+receives packets in small bursts, so a lower load costs more per request. The generator is the limit
+where its own column is near 100 %.
 """
 import argparse
 import statistics
@@ -33,9 +34,9 @@ from perf.bench.pair import CROWDS, LINKS, SHAPES, STAGES, Pair
 from tests.netlab.world import Failed
 
 DOWNLOADS = ("200KiB", "10MiB")
-HALF_FROM, HALF_SECONDS = 200_000, 0.5  # requests per second of the first look, and how long
+HALF_FROM, HALF_SECONDS = 200_000, 0.5  # requests per second of the first estimate, and its length
 FLOOR_SECONDS = 3
-ALONE = (*CROWDS, "half")  # they have a server each
+ALONE = (*CROWDS, "half")  # each of these has a server of its own
 CLIENT_LIMITS = 0.9
 WIDTHS = (8, 11, 9, 9, 9)  # of the stages' columns
 
@@ -63,13 +64,13 @@ class Bench:
         if shape != "half":
             return pair.measure(shape, self.seconds)
         rate = HALF_FROM
-        for _ in range(2):  # the closer to it, the truer is the cost
+        for _ in range(2):  # the second estimate is nearer to half of the load
             rate = int(pair.measure(shape, HALF_SECONDS, "-r", rate)["full"] / 2)
         return pair.measure(shape, self.seconds, "-r", rate)
 
     def alone(self, link, shape):
-        """Of a server for this run only. What the machine takes of half a load's latency is told by
-        two looks while there is none, before and after: the better one."""
+        """Runs a shape with a server of its own. For `half` it also measures the stalls of the CPUs
+        before and after, without a server, and takes the smaller value as the floor."""
         before = floor(min(self.seconds, FLOOR_SECONDS)) if shape == "half" else None
         with Pair(link, self.memory) as pair:
             found = self.measure(pair, shape)
@@ -87,7 +88,7 @@ class Bench:
         return (link, shape) not in self.failed
 
     def group(self, link, shapes, progress):
-        """One server. A shape that fails takes the server with it, and is not tried again."""
+        """Runs the shapes with one server. A failed shape ends the server and is not repeated."""
         shapes = [s for s in shapes if (link, s) not in self.failed]
         if link == "virtio" or shapes and shapes[0] in ALONE:
             for shape in shapes:
@@ -138,12 +139,12 @@ def table(results, rounds):
         if (link, "100kx1") in results and (link, "1000x1") in results:
             ratio = median(results[link, "100kx1"], "full") / median(results[link, "1000x1"],
                                                                      "full")
-            print(f"rate of a core over 100,000 connections, by that over 1,000: {ratio:.2f}")
+            print(f"rate of a core over 100,000 connections / over 1,000: {ratio:.2f}")
         if (link, "half") in results:
-            print(f"p99.9 by p50 at half load: {median(results[link, 'half'], 'spread'):.1f}; of "
-                  "a loop that only looks at the clock on these CPUs, p99.9 is "
+            print(f"p99.9 / p50 at half load: {median(results[link, 'half'], 'spread'):.1f}; of "
+                  "a loop that only reads the clock on these CPUs, p99.9 is "
                   f"{median(results[link, 'half'], 'floor') / 1e3:,.0f} us here")
-    print(f"\n{rounds} rounds; ns per request, least to most: " + ", ".join(
+    print(f"\n{rounds} rounds; ns per request, min to max: " + ", ".join(
         f"{label(key)} {min(r['ns'] for r in runs):,.0f} to {max(r['ns'] for r in runs):,.0f}"
         for key, runs in results.items()))
     print(summary(results.values()))
@@ -186,7 +187,7 @@ def main():
     if bench.results:
         table(bench.results, rounds.n_done)
     for key, why in bench.failed.items():
-        print(f"\n{label(key)} did not come to an end: {why}")
+        print(f"\n{label(key)} failed: {why}")
     if args.json:
         for (link, shape), runs in bench.results.items():
             limit = median(runs, "client_busy") > CLIENT_LIMITS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Charts of what was measured, by gnuplot."""
+"""Charts of the results, by gnuplot."""
 import subprocess
 
 HEAD = """
@@ -12,7 +12,7 @@ set grid
 
 
 def multiplot(path, plots, row_height, settings, title="", columns=2):
-    """`plots` are gnuplot's words for one chart each; `columns` of them stand in a row."""
+    """`plots` are gnuplot commands for one chart each; a row has `columns` charts."""
     rows = (len(plots) + columns - 1) // columns
     script = HEAD.format(path=path, height=row_height * rows, rows=rows, settings=settings,
                          columns=columns, title=f"title '{title}'" if title else "")

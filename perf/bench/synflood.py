@@ -70,9 +70,9 @@ def main():
     parser = argparse.ArgumentParser(prog="./dev bench synflood", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--rate", type=int, default=0, help="SYNs per second [0: all there can be]")
+    parser.add_argument("--rate", type=int, default=0, help="SYNs per second [0: the maximum]")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", metavar="FILE", help="everything that was measured")
+    parser.add_argument("--json", metavar="FILE", help="write all measured values")
     args = parser.parse_args()
     world = World("veth", lcores=f"0@{cpus()[1]}", options=OPTIONS)
     world.root = os.path.join(world.scratch, "site")

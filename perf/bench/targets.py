@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What is wanted of nightjar's speed, and what runs say to it. One target is one line of the page:
+The targets for nightjar's speed, compared with the results of runs. One target is a line of the
+page:
 
-    Target("16x32 ...", ">= 0.7 M", reached="0.71 M", met=True)    # met None: nobody measured it
+    Target("16x32 ...", ">= 0.7 M", reached="0.71 M", met=True)    # met None: not measured
 """
 import collections
 
@@ -12,7 +13,7 @@ DOWNLOADS = ("200KiB", "10MiB")
 
 
 class Results:
-    """Rows of all runs, to be asked for."""
+    """Access to the rows of all runs."""
 
     def __init__(self, runs):
         self.runs = {run["bench"]: run for run in runs}
@@ -29,7 +30,7 @@ class Results:
         return row["values"][value]["median"] if row and value in row["values"] else None
 
     def ours(self, value, shape, link):
-        """From bench serve, or where there is none from bench peers."""
+        """The median from bench serve, or from bench peers if serve has none."""
         found = self.median(value, "serve", shape, link)
         return self.median(value, "peers", shape, link) if found is None else found
 
@@ -39,17 +40,17 @@ class Results:
 
 
 def at_least(what, wanted, value, text, unit=""):
-    return Target(what, f">= {text(wanted)}{unit}", *told(value, text, unit),
+    return Target(what, f">= {text(wanted)}{unit}", reached(value, text, unit),
                   None if value is None else value >= wanted)
 
 
 def at_most(what, wanted, value, text, unit=""):
-    return Target(what, f"<= {text(wanted)}{unit}", *told(value, text, unit),
+    return Target(what, f"<= {text(wanted)}{unit}", reached(value, text, unit),
                   None if value is None else value <= wanted)
 
 
-def told(value, text, unit):
-    return ("not measured" if value is None else f"{text(value)}{unit}",)
+def reached(value, text, unit):
+    return "not measured" if value is None else f"{text(value)}{unit}"
 
 
 def ratio(a, b):
@@ -65,7 +66,7 @@ def millions(x):
 
 
 def beside_h2o(r, shape):
-    """Both of bench peers, where they had turns."""
+    """Both values are from bench peers, whose servers alternate."""
     return ratio(r.median("full", "peers", shape, "memif"),
                  r.median("full", "peers", shape, "veth", "h2o"))
 
@@ -84,13 +85,13 @@ def best_of_kernel(r, shape):
 
 
 def beside(target, value, text):
-    """The target with what else there is to say of its figure."""
+    """The target with a second value in parentheses."""
     return target if value is None else target._replace(
         reached=f"{target.reached} ({text(value)})")
 
 
 def two_lcores(r):
-    """With the same by the least of all rounds: a neighbour of the machine has turns of minutes."""
+    """Also shows the ratio of the minima: other guests of the host may disturb minutes of a run."""
     def worst(name, of):
         return max((row["values"][name][of] for row in r.rows("exchange")
                     if name in row["values"]), default=None)
@@ -102,7 +103,7 @@ def two_lcores(r):
 
 
 def same_veth(r, shape):
-    """With how much of it the kernel's device has: a system call sends no packet for nothing."""
+    """Also shows the share of the device's transmit function, whose system calls send packets."""
     mine = r.median("ns", "peers", shape, "veth")
     target = at_most(f"{shape} over the same veth as h2o, CPU per request against h2o's", 1,
                      ratio(mine, r.median("ns", "peers", shape, "veth", "h2o")), twofold, " x")
@@ -111,7 +112,7 @@ def same_veth(r, shape):
 
 
 def half_load(r):
-    """With what a CPU that does nothing has of it: where others have the CPU at times, that."""
+    """Also shows the floor: the p99.9 of an idle loop, from stalls by other load of the machine."""
     target = at_most("16x32 at half load: p99.9 against p50", 10, r.ours("spread", "half", "memif"),
                      lambda x: f"{x:.1f}", " x")
     floor = ratio(r.ours("floor", "half", "memif"), r.ours("p50", "half", "memif"))
@@ -149,7 +150,7 @@ def targets(r):
 
 
 def behind(r):
-    """[(ratio, text)] of every peer and shape where nightjar is not ahead, the furthest first."""
+    """[(ratio, text)] of every peer and shape where nightjar is not faster, the slowest first."""
     found = []
     for row in r.rows("peers"):
         if row["peer"] == "nightjar":

@@ -171,7 +171,7 @@ class Judge(unittest.TestCase):
     def test_other_tools_warn_only(self):
         counts, text = self.judge({**TOOLS, "compiler": "GCC: 13"}, _1x1=shape(a=150.0))
         self.assertEqual(counts, (1, 0))
-        self.assertIn("compiler: GCC: 12 then, GCC: 13 now", text)
+        self.assertIn("compiler: GCC: 12 in the baseline, GCC: 13 now", text)
         self.assertIn("150.0  a", text)
 
     def test_a_shape_without_baseline_fails(self):

@@ -107,11 +107,11 @@ class Reading(unittest.TestCase):
     def test_what_is_no_run_is_said(self):
         without = serve()
         del without["bench"]
-        self.assertIn("0.json: not what a ./dev bench writes with --json: it has no bench",
+        self.assertIn("0.json: not the --json output of a ./dev bench command: it has no bench",
                       self.complaint(without))
         self.assertIn("it has no bench, machine", self.complaint("[]"))
         self.assertIn("0.json: Expecting", self.complaint("{"))
-        self.assertIn("of ./dev bench memory, which has no place",
+        self.assertIn("of ./dev bench memory, which is not part",
                       self.complaint(run("memory", [])))
         self.assertIn("1.json: a second run of serve", self.complaint(serve(), serve()))
 

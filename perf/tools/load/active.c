@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections that we open. The only choice is the port: one whose replies come home to this shard,
- * whether a NIC's RSS or another shard's steering brings them, and that no other connection to the
- * same place uses.
+ * Active opens. The only choice is the local port. Its replies must come to this shard, by the
+ * NIC's RSS or by another shard's steering, and no other connection to the same destination may use
+ * it.
  *
- * The search begins where RFC 6056 3.3.3 (algorithm 3) says: at a keyed hash of the destination
- * plus a counter, so that who sees the ports to one place learns nothing of those to another, and a
- * port is used again as late as can be.
+ * The search begins at a keyed hash of the destination plus a counter (RFC 6056 3.3.3, algorithm
+ * 3). So an observer of the ports to one destination cannot predict those to another, and a port is
+ * reused as late as possible.
  */
 #include "active.h"
 
 #include "base/keyed_hash.h"
 #include "telem/counters.h"
 
-/* What the start depends on. No padding, and no struct nj_tuple, whose hash is the ISN's. */
+/* Input of the hash. Without padding. Not a struct nj_tuple, whose hash is the ISN's. */
 struct place {
     struct nj_addr remote, local;
     uint16_t rport;

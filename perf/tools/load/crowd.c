@@ -9,14 +9,16 @@
 #include "base/compiler.h"
 #include "wire/ip6.h"
 
-#define OPENING_MAX 1024u /* handshakes at a time: a quarter of what a server's backlog takes */
+#define OPENING_MAX 1024u /* handshakes at a time: a quarter of a server's backlog */
 #define OUT_BYTES   (256u * 1024u)
-#define OUT_PART    (64u * 1024u) /* one connection's share of it, at a time */
-#define ASKS_MAX    64u           /* that are due, in one step: answers get their turn */
+#define OUT_PART    (64u * 1024u) /* of one connection at a time */
+#define ASKS_MAX    64u /* due requests in one step, so that responses are processed in between */
 #define RETRY_AFTER (100 * NJ_MS) /* when a connection was refused */
 #define SWEEP_EVERY (10 * NJ_MS)
-#define KEPT_MAX    (1u << 20) /* bytes that one keeps: more is asked of us than is read */
-#define SWEEPS      100u       /* until all have been looked at */
+#define KEPT_MAX                                                                                   \
+    (1u << 20) /* kept bytes of a connection: above, the peer requires more replies than it reads  \
+                */
+#define SWEEPS 100u /* between two checks of all connections */
 
 struct client {
     struct nj_conn_user user; /* first: see shard.h */
@@ -24,7 +26,7 @@ struct client {
     struct nj_tcb *tcb;  /* NULL: not connected */
     struct nj_list link; /* of opening, of free */
     struct nj_list behind;
-    uint8_t *kept; /* bytes that TCP did not take */
+    uint8_t *kept; /* bytes that TCP did not accept */
     uint32_t n_kept;
     bool open, closing;
     struct h2_conn h2;
@@ -80,7 +82,7 @@ static void ask(struct client *k, nj_ns due)
     h2_ask(&k->h2, choose_path(c), due, &c->out);
     c->budget -= c->budget != UINT64_MAX;
     nj_add_single_writer(&c->n_under_way,
-                         1); /* before: whoever sees the second has seen the first */
+                         1); /* before: a reader of the second count also sees the first */
     nj_add_single_writer(&c->counts.asked, 1);
 }
 
@@ -91,7 +93,7 @@ static bool asking(const struct crowd *c)
 
 /* ---- bytes ---- */
 
-/* How much of it TCP takes now. */
+/* Number of bytes that TCP accepts now. */
 static uint32_t offer(struct client *k, const uint8_t *data, uint32_t n)
 {
     uint32_t room = nj_tcp_send_room(k->tcb);
@@ -106,7 +108,7 @@ static void drop_out(struct crowd *c)
     c->out.full = false;
 }
 
-/* What is in c->out goes to TCP; what it does not take is kept, for the order of bytes. */
+/* Passes c->out to TCP. Keeps the bytes that TCP does not accept, to preserve the order. */
 static void send_out(struct client *k)
 {
     struct crowd *c = k->crowd;
@@ -131,7 +133,7 @@ static void send_out(struct client *k)
         nj_list_push_back(&c->behind, &k->behind);
 }
 
-/* Whether nothing is kept any more. */
+/* Whether no bytes are kept any more. */
 static bool catch_up(struct client *k)
 {
     uint32_t n = k->tcb ? offer(k, k->kept, k->n_kept) : k->n_kept;
@@ -141,7 +143,7 @@ static bool catch_up(struct client *k)
     return k->n_kept == 0;
 }
 
-/* Do connections wait for their turn, or does each ask when it has an answer? */
+/* Whether connections take turns. Otherwise each sends a request after each response. */
 static bool in_turn(const struct crowd *c)
 {
     return c->interval_ns > 0 || c->in_flight > 0;
@@ -152,7 +154,7 @@ static bool usable(const struct client *k)
     return k->open && !k->closing && !k->h2.fault;
 }
 
-/* As many requests as may be under way, in portions that `out` has room for. */
+/* Sends as many requests as may be in flight, in portions that fit in `out`. */
 static void ask_all(struct client *k, nj_ns now)
 {
     struct crowd *c = k->crowd;
@@ -165,7 +167,7 @@ static void ask_all(struct client *k, nj_ns now)
     }
 }
 
-/* All that may be asked and sent on this connection now. */
+/* Sends all requests and bodies that this connection may send now. */
 static void go_on(struct client *k, nj_ns now)
 {
     struct crowd *c = k->crowd;
@@ -226,7 +228,7 @@ static bool opened(struct client *k)
     return false;
 }
 
-/* It is not used any more: by our will at the end, else by the peer's. */
+/* The connection is not used any more: at the end by this client, before that by the peer. */
 static void close_one(struct client *k, nj_ns now)
 {
     send_out(k);
@@ -263,8 +265,8 @@ static void on_events(struct nj_shard *shard, struct nj_tcb *tcb, uint8_t events
 
     if (!dead && (k->h2.fault || (events & NJ_TCP_EV_OPENED && !opened(k)) ||
                   (k->open && !read_all(k, now))))
-        return; /* it was reset: the next on_events is its end */
-    /* Once both sides have said that they are done, TCP sees to the rest. */
+        return; /* it was reset: the next on_events reports its end */
+    /* After both FINs, TCP closes the connection by itself. */
     if (dead || (k->closing && fin)) {
         drop_out(k->crowd);
         nj_tcp_release(&shard->tcp, tcb, now);
@@ -277,7 +279,7 @@ static void on_events(struct nj_shard *shard, struct nj_tcb *tcb, uint8_t events
         go_on(k, now);
 }
 
-/* Of its family, and link-local only toward one that is. */
+/* Of the same family, and link-local only toward a link-local address. */
 static bool suits(const struct crowd *c, const struct nj_iface_addr *from)
 {
     const struct nj_addr *to = &c->o->to;
@@ -310,7 +312,8 @@ static void connect_one(struct client *k, nj_ns now)
 static uint32_t open_more(struct crowd *c, nj_ns now)
 {
     bool known = atomic_load_explicit(&c->counts.connected, memory_order_relaxed) > 0;
-    uint32_t n = 0, most = known ? OPENING_MAX : 1; /* the first one finds its neighbour */
+    uint32_t n = 0,
+             most = known ? OPENING_MAX : 1; /* the first connection resolves the neighbour */
 
     while (now >= c->retry_at && c->n_opening < most && !nj_list_empty(&c->opening)) {
         struct client *k = nj_container_of(c->opening.next, struct client, link);
@@ -322,7 +325,7 @@ static uint32_t open_more(struct crowd *c, nj_ns now)
     return n;
 }
 
-/* ---- what is due ---- */
+/* ---- due requests ---- */
 
 /* The next connection in turn that can take a request, or NULL. */
 static struct client *whose_turn(struct crowd *c)
@@ -330,12 +333,12 @@ static struct client *whose_turn(struct crowd *c)
     while (!nj_list_empty(&c->free)) {
         struct client *k = nj_container_of(nj_list_pop(&c->free), struct client, link);
         if (k->n_kept == 0 && usable(k) && h2_room(&k->h2) > 0)
-            return k; /* others come back with their next on_events */
+            return k; /* other connections return with their next on_events */
     }
     return NULL;
 }
 
-/* As many requests as may be under way, on connections in turn. */
+/* Sends as many requests as may be in flight, on connections in turn. */
 static uint32_t ask_in_turn(struct crowd *c, nj_ns now)
 {
     struct client *k;
@@ -351,7 +354,7 @@ static uint32_t ask_in_turn(struct crowd *c, nj_ns now)
     return n;
 }
 
-/* Requests at their times, on connections in turn; late ones where none has room. */
+/* Sends due requests, on connections in turn; they are late if no connection has room. */
 static uint32_t ask_due(struct crowd *c, nj_ns now)
 {
     struct client *k;
@@ -403,7 +406,7 @@ static uint32_t catch_up_all(struct crowd *c, nj_ns now)
     return n;
 }
 
-/* The measure has begun, or something else that all connections have to be told. */
+/* Notifies all connections of a new phase, such as the measurement. */
 static void enter(struct crowd *c, enum load_phase phase, nj_ns now)
 {
     c->phase = phase;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One lcore's clients: connections on a shard of their own, and what is asked over them. All calls
- * are the lcore's, but counts and latencies may be read by anyone.
+ * The clients of an lcore: connections on a shard of their own, and their requests. Only the lcore
+ * calls these functions. All threads may read counts and latencies.
  */
 #ifndef NJ_PERF_LOAD_CROWD_H
 #define NJ_PERF_LOAD_CROWD_H
@@ -18,7 +18,7 @@
 enum load_phase {
     LOAD_OPENING,   /* connections only */
     LOAD_WARMING,   /* requests, not measured */
-    LOAD_MEASURING, /* those that are due from now on are measured */
+    LOAD_MEASURING, /* requests that are due from now on are measured */
     LOAD_FINISHING, /* no new ones */
     LOAD_CLOSING,   /* connections are closed */
     LOAD_OVER,
@@ -43,21 +43,21 @@ struct client;
 
 struct crowd {
     struct nj_histogram_fine total,
-        first; /* of what was measured: to the last byte, to the first */
+        first; /* of measured requests: to the last byte, to the first */
     struct load_counts counts;
     _Atomic uint32_t n_open, n_under_way; /* connections; requests */
-    _Atomic uint64_t n_unsent;            /* due, and not asked yet */
+    _Atomic uint64_t n_unsent;            /* due and not sent yet */
     _Atomic uint64_t cycles_busy, cycles_idle;
-    const char *_Atomic fault; /* what the last server did wrong, or NULL */
+    const char *_Atomic fault; /* the last protocol error of the server, or NULL */
 
     const struct load_options *o;
-    struct h2_plan plan; /* its own copy, told whom to tell */
+    struct h2_plan plan; /* its own copy, with its own callback */
     struct nj_shard *shard;
     enum load_phase phase;
     uint32_t n_wanted;
-    uint64_t budget;    /* requests that may still be asked; UINT64_MAX: any number */
-    double interval_ns; /* open loop: between two of this lcore's requests; 0: closed loop */
-    double due;         /* ... when the next one is */
+    uint64_t budget;    /* requests that may still be sent; UINT64_MAX: any number */
+    double interval_ns; /* open loop: interval of this lcore's requests; 0: closed loop */
+    double due;         /* due time of the next one */
     uint32_t in_flight; /* closed loop in turn: this lcore's requests at a time, or 0 */
     nj_ns measure_from, measure_to, swept_at, retry_at;
     struct nj_prng prng;
@@ -66,8 +66,8 @@ struct crowd {
     uint32_t sweep_next;
     struct client *clients;
     struct nj_list opening; /* to be opened */
-    struct nj_list free;    /* may ask more: where they take turns */
-    struct nj_list behind;  /* with bytes that TCP had no memory for */
+    struct nj_list free;    /* may send a request, if connections take turns */
+    struct nj_list behind;  /* with bytes that TCP did not accept */
     uint32_t n_opening;
     struct h2_out out;
 };
@@ -77,7 +77,7 @@ bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *
                 uint32_t index, uint32_t n);
 void crowd_fini(struct crowd *c, nj_ns now);
 
-/* Before each step of the shard. Returns how much was done. */
+/* Runs before each step of the shard. Returns the amount of work done. */
 uint32_t crowd_run(struct crowd *c, enum load_phase phase, nj_ns now);
 
 #endif

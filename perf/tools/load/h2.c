@@ -9,13 +9,13 @@
 #include "h2/h2.h"
 
 #define HEAD_BYTES     9u
-#define TABLE_BYTES    4096u /* of a peer that says nothing (RFC 9113 6.5.2) */
-#define ENTRY_BYTES    32u   /* that each entry counts besides (RFC 7541 4.1) */
+#define TABLE_BYTES    4096u /* of a peer without the setting (RFC 9113 6.5.2) */
+#define ENTRY_BYTES    32u   /* additional size of each entry (RFC 7541 4.1) */
 #define STATIC_ENTRIES 61u
 #define WINDOW_BYTES   65535u
 #define WINDOW_MAX     0x7fffffffu
 #define STREAM_ID_MAX  0x7ffff000u /* slots are looked for beyond */
-#define UPLOAD_MIN     1024u       /* bytes of a DATA frame, while more are to come */
+#define UPLOAD_MIN     1024u       /* bytes of a DATA frame, except the last */
 #define REQUEST_REST   64u         /* of a request, besides its path and the common fields */
 
 enum {
@@ -33,9 +33,9 @@ enum {
 enum { END_STREAM = 1, ACK = 1, END_HEADERS = 4, PADDED = 8, WITH_PRIORITY = 0x20 };
 enum { SET_TABLE_BYTES = 1, SET_ENABLE_PUSH = 2, SET_STREAMS = 3, SET_WINDOW = 4 };
 
-/* ---- what is asked, encoded (RFC 7541) ---- */
+/* ---- encoded requests (RFC 7541) ---- */
 
-/* 5.1: an integer with a prefix of so many bits, behind `flags`. Returns its octets, at most 6. */
+/* 5.1: an integer with a prefix of `bits` bits, behind `flags`. Returns its octets, at most 6. */
 static uint32_t put_int(uint8_t *out, uint8_t flags, unsigned prefix, uint32_t value)
 {
     uint32_t most = (1u << prefix) - 1, n = 0;
@@ -185,7 +185,7 @@ bool h2_open(struct h2_conn *c, const struct h2_plan *plan, void *user, struct h
                           .user = user,
                           .next_id = 1,
                           .mask = n_slots - 1,
-                          .streams_max = 100, /* until it says so, as nghttp2 assumes */
+                          .streams_max = 100, /* until its SETTINGS arrive, as nghttp2 assumes */
                           .window = WINDOW_BYTES,
                           .initial_window = WINDOW_BYTES};
     c->stream = calloc(n_slots, sizeof *c->stream);
@@ -242,7 +242,7 @@ uint32_t h2_room(const struct h2_conn *c)
     return c->leaving || c->n_open >= most ? 0 : most - c->n_open;
 }
 
-/* The path, and what else requests have, behind :method and :scheme. */
+/* The path and the other fields of requests, behind :method and :scheme. */
 static uint32_t encode(struct h2_conn *c, uint32_t path, uint8_t *out)
 {
     const struct h2_plan *p = c->plan;
@@ -280,7 +280,8 @@ void h2_ask(struct h2_conn *c, uint32_t path, nj_ns due, struct h2_out *out)
     uint8_t block[H2_BLOCK_BYTES * 2 + 64];
     struct h2_stream *s;
 
-    while ((s = slot_of(c, c->next_id))->id) /* somebody is slow: his place is kept */
+    while (
+        (s = slot_of(c, c->next_id))->id) /* this stream is not finished: its slot stays occupied */
         c->next_id += 2;
     *s = (struct h2_stream){.id = c->next_id,
                             .path = (uint16_t)path,
@@ -296,7 +297,7 @@ void h2_ask(struct h2_conn *c, uint32_t path, nj_ns due, struct h2_out *out)
               encode(c, path, block));
 }
 
-/* One frame of one body; 0: nothing may go. */
+/* One frame of one body; 0: the windows permit none. */
 static uint32_t upload_one(struct h2_conn *c, struct h2_stream *s, struct h2_out *out)
 {
     int64_t n = (int64_t)s->upload_left, space = (int64_t)(out->n_max - out->n_bytes) - HEAD_BYTES;
@@ -353,16 +354,16 @@ static bool wrong(struct h2_conn *c, const char *what)
 
 static bool response_over(struct h2_conn *c, struct h2_stream *s, nj_ns now, struct h2_out *out)
 {
-    /* 304 tells the length that another answer would have (RFC 9110 8.6). */
+    /* In a 304, content-length is the length of the corresponding 200 (RFC 9110 8.6). */
     if (s->length != UINT64_MAX && s->status != 304 && s->length != s->n_body)
         return wrong(c, "a body of another length than content-length says");
-    if (!s->asked_all) /* it has answered before it had all; RFC 9113 8.1 */
+    if (!s->asked_all) /* the response ended before the request; RFC 9113 8.1 */
         put_frame32(out, RST_STREAM, s->id, NJ_H2_CANCEL);
     stream_over(c, s, H2_DONE, now);
     return true;
 }
 
-/* What came is given back when it is half of the window, so that the peer never waits for it. */
+/* Received bytes are returned when they reach half of the window, so that the peer never waits. */
 static void window_back(struct h2_conn *c, struct h2_stream *s, uint32_t n, struct h2_out *out)
 {
     c->n_unreported += n;
@@ -388,7 +389,7 @@ static bool take_data(struct h2_conn *c, uint32_t id, uint32_t n, uint32_t n_pad
         return wrong(c, "DATA of a stream that nobody opened");
     window_back(c, end ? NULL : s, n, out);
     if (!s)
-        return true; /* we gave it up */
+        return true; /* this client cancelled it */
     if (s->status == 0)
         return wrong(c, "DATA before HEADERS");
     s->n_body += n - n_pad;
@@ -487,7 +488,7 @@ static bool take_settings(struct h2_conn *c, const uint8_t *p, uint32_t n, struc
     return true;
 }
 
-/* RFC 9113 6.8: what it did not look at it will not answer. */
+/* RFC 9113 6.8: the peer does not process streams with higher identifiers. */
 static bool take_goaway(struct h2_conn *c, const uint8_t *p, uint32_t n, nj_ns now)
 {
     if (n < 8)
@@ -537,7 +538,7 @@ static bool gather(struct h2_conn *c, const uint8_t *p, uint32_t n)
     return true;
 }
 
-/* A whole frame, but for DATA without padding. */
+/* A complete frame, except DATA without padding. */
 static bool take_frame(struct h2_conn *c, uint8_t type, uint8_t flags, uint32_t id,
                        const uint8_t *p, uint32_t n, nj_ns now, struct h2_out *out)
 {
@@ -554,7 +555,8 @@ static bool take_frame(struct h2_conn *c, uint8_t type, uint8_t flags, uint32_t 
             return take_headers(c, id, flags & END_STREAM, p, n, now, out);
         c->block_stream = id;
         c->block_flags = flags;
-        if (p >= c->part && p <= c->part + c->n_part) { /* it was gathered itself */
+        if (p >= c->part &&
+            p <= c->part + c->n_part) { /* the payload itself is already in the buffer */
             memmove(c->part, p, n);
             c->n_part = n;
             return true;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One connection of an HTTP/2 client (RFC 9113), as a machine: bytes in, bytes out, requests that
- * end. It has no clock, no socket and no thread.
+ * One connection of an HTTP/2 client (RFC 9113), as a state machine: its input is received bytes,
+ * its output bytes to send and completed requests. It has no clock, no socket and no thread.
  *
- * What is asked is known beforehand, so requests are encoded once: fields that all have in common
- * enter the peer's dynamic table (RFC 7541 2.3.2) with the first request of a connection, a path
- * with its second request, and from then on each is one octet, as browsers and h2load have it.
- * nghttp2 decodes what comes back.
+ * The requests are known in advance, so they are encoded once. Fields common to all requests enter
+ * the peer's dynamic table (RFC 7541 2.3.2) with the first request of a connection, a path with its
+ * second request. From then on each of them is one octet, as with browsers and h2load. nghttp2
+ * decodes the responses.
  */
 #ifndef NJ_PERF_LOAD_H2_H
 #define NJ_PERF_LOAD_H2_H
@@ -21,14 +21,15 @@
 #define H2_PATHS_MAX    1024u
 #define H2_FIELDS_MAX   16u
 #define H2_STREAMS_MAX  1024u
-#define H2_FRAME_BYTES  16384u /* of a payload: what a peer may send us unasked (RFC 9113 4.2) */
+#define H2_FRAME_BYTES  16384u /* of a payload: the default SETTINGS_MAX_FRAME_SIZE (RFC 9113 4.2) \
+                                */
 #define H2_BLOCK_BYTES  8192u  /* of all fields of a request */
-#define H2_ANSWER_BYTES 65536u /* of a field section that comes in several frames */
+#define H2_ANSWER_BYTES 65536u /* of a field section in several frames */
 
 enum h2_end {
-    H2_DONE,    /* a whole response, whatever its status */
+    H2_DONE,    /* a complete response, with any status */
     H2_RESET,   /* RST_STREAM by the peer, or refused with GOAWAY */
-    H2_TIMEOUT, /* given up by us */
+    H2_TIMEOUT, /* cancelled by this client, after a timeout */
     H2_LOST,    /* its connection ended */
     H2_N_ENDS
 };
@@ -36,31 +37,31 @@ enum h2_end {
 struct h2_stream {
     uint32_t id; /* 0: none */
     uint16_t path, status;
-    uint64_t length;       /* that content-length promises, of the body; UINT64_MAX: nothing */
-    bool asked_all;        /* END_STREAM is out */
-    nj_ns due, first_at;   /* when it was to be asked; when its first byte came, or 0 */
-    uint64_t n_body;       /* bytes that came */
-    uint64_t upload_left;  /* bytes of the request's body that are still to go */
+    uint64_t length;     /* of the body, from content-length; UINT64_MAX: no content-length */
+    bool asked_all;      /* END_STREAM was sent */
+    nj_ns due, first_at; /* due time of the request; time of the first byte of the response, or 0 */
+    uint64_t n_body;     /* received bytes */
+    uint64_t upload_left;  /* bytes of the request's body that are not sent yet */
     int64_t window;        /* for them */
-    uint32_t n_unreported; /* bytes that came and are not given back to its window */
+    uint32_t n_unreported; /* received bytes that are not returned to its window yet */
 };
 
 struct h2_conn;
 
-/* The same for all connections. */
+/* Shared by all connections. */
 struct h2_plan {
-    uint32_t n_paths, streams; /* at most so many open at once on a connection */
+    uint32_t n_paths, streams; /* maximum of open streams on a connection */
     struct {
         const char *text;
         uint32_t n_bytes;
         bool indexed; /* the peer's table has room for it */
     } path[H2_PATHS_MAX];
     uint64_t upload_bytes; /* of each request's body; 0: GET */
-    uint32_t window;       /* of a stream, for what comes */
+    uint32_t window;       /* of a stream, for responses */
 
     /* Made by h2_plan_make(). */
     uint8_t method;    /* an index of the static table */
-    uint32_t n_common; /* fields all requests have, by now in the peer's dynamic table */
+    uint32_t n_common; /* the common fields, when they are in the peer's dynamic table */
     uint32_t n_first, n_plain;
     uint32_t request_max;          /* bytes of the longest request, without its body */
     uint8_t first[H2_BLOCK_BYTES]; /* them, as they enter the table */
@@ -70,8 +71,8 @@ struct h2_plan {
     void (*ended)(void *user, const struct h2_stream *s, enum h2_end end, nj_ns now);
 };
 
-/* Bytes to be sent. What does not fit is the end of the connection: peers decide what we answer. Of
- * requests, whoever asks sees to it that there are request_max bytes left. */
+/* Bytes to send. If bytes do not fit, the connection ends, because the peer decides the number of
+ * required replies. The caller of a request ensures that request_max bytes are free. */
 struct h2_out {
     uint8_t *data;
     uint32_t n_bytes, n_max;
@@ -82,28 +83,28 @@ struct h2_conn {
     const struct h2_plan *plan;
     void *user;
     nghttp2_hd_inflater *inflater;
-    const char *fault; /* what the peer did wrong, or NULL */
+    const char *fault; /* the peer's protocol error, or NULL */
     uint32_t next_id, n_open, mask;
     uint32_t streams_max; /* the peer's */
-    bool leaving;         /* GOAWAY, or out of numbers: nothing may be asked */
-    bool settled;         /* its SETTINGS came */
+    bool leaving;         /* GOAWAY, or no stream identifiers left: no further requests */
+    bool settled;         /* its SETTINGS were received */
     bool plain;           /* its table is too small */
     bool plain_told;
     uint8_t n_seen;      /* requests so far, up to 1 */
     uint32_t n_inserted; /* into the peer's table */
 
-    uint8_t head[9]; /* of the frame that comes */
+    uint8_t head[9]; /* of the current frame */
     uint8_t n_head;
     uint32_t left; /* of its payload */
-    uint8_t *part; /* a payload that does not come in one piece, or a field section */
+    uint8_t *part; /* a payload that arrives in pieces, or a field section */
     uint32_t n_part;
-    uint32_t block_stream; /* whose field section goes on with CONTINUATION; 0: none */
+    uint32_t block_stream; /* whose field section continues with CONTINUATION; 0: none */
     uint8_t block_flags;
 
-    uint32_t n_unreported; /* bytes that came and are not given back to the connection's window */
+    uint32_t n_unreported; /* received bytes that are not returned to the connection's window yet */
     int64_t window, initial_window;
     uint32_t upload_next; /* slot whose turn it is */
-    uint16_t *known;      /* of each path: 0 not asked yet, else 1 + its number in the table */
+    uint16_t *known;      /* of each path: 0 not requested yet, else 1 + its number in the table */
     struct h2_stream *stream;
 };
 
@@ -112,22 +113,23 @@ struct h2_conn {
 bool h2_plan_make(struct h2_plan *p, const char *authority, const char *const *fields,
                   uint32_t n_fields);
 
-/* `user` is for plan->ended. False when memory is refused. */
+/* `user` is for plan->ended. False without memory. */
 bool h2_open(struct h2_conn *c, const struct h2_plan *plan, void *user, struct h2_out *out);
-/* Its connection has ended: what was asked ends as H2_LOST. Frees what it has. */
+/* The connection has ended: open requests end as H2_LOST. Frees the memory. */
 void h2_close(struct h2_conn *c, nj_ns now);
 
-/* Bytes came. False: the peer broke the protocol, see `fault`; the connection is to be reset. */
+/* Processes received bytes. False: protocol error of the peer, see `fault`; the caller resets the
+ * connection. */
 bool h2_input(struct h2_conn *c, const uint8_t *data, uint32_t n_bytes, nj_ns now,
               struct h2_out *out);
 
-/* So many requests may be asked now. */
+/* Number of requests that may be sent now. */
 uint32_t h2_room(const struct h2_conn *c);
 /* Only while h2_room(). */
 void h2_ask(struct h2_conn *c, uint32_t path, nj_ns due, struct h2_out *out);
-/* Bodies of requests go on, as far as windows allow and `out` has room. Returns bytes of bodies. */
+/* Continues the bodies of requests, as far as windows and `out` permit. Returns bytes of bodies. */
 uint64_t h2_upload(struct h2_conn *c, struct h2_out *out);
-/* Give up what was to be asked before `due`. */
+/* Cancels requests that were due before `due`. */
 void h2_give_up(struct h2_conn *c, nj_ns due, nj_ns now, struct h2_out *out);
 
 #endif

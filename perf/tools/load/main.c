@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * nightjar-load: an HTTP/2 load generator on nightjar's own stack. Each lcore has a shard, as in
- * the server, whose connections are opened by a crowd of clients (crowd.h); the main lcore also
- * conducts: it tells the others when to ask, to measure and to end.
+ * the server; a crowd of clients (crowd.h) opens its connections. The main lcore also conducts: it
+ * sets the phases of the others, such as warm-up, measurement and end.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@
 
 #define LISTEN_PORT 1u /* nobody asks there */
 #define CLOSE_TIME  (2 * NJ_SEC)
-#define CLOSED_TIME (200 * NJ_MS) /* for the last ACKs, which a peer may ask for again */
+#define CLOSED_TIME (200 * NJ_MS) /* for the last ACKs, which a peer may need again */
 #define ENDED_MAX   100u          /* connections, and an eighth, while others are opened */
 #define TIME_WAIT   (NJ_SEC)      /* 2 MSL: our ports come round soon */
 
@@ -44,7 +44,7 @@ struct load {
     struct load_report report;
     _Atomic enum load_phase phase;
     nj_ns phase_at, told_at, closed_at, moved_at;
-    uint64_t moved; /* connections and requests that came to something, until moved_at */
+    uint64_t moved; /* completed connections and requests, until moved_at */
     bool failed;
     char why[256];
 };
@@ -102,7 +102,7 @@ static bool up_shard(uint32_t i, nj_ns now)
     return crowd_init(l->crowd[i], &l->o, l->shard[i], i, l->n);
 }
 
-/* What is wrong with the link, before anything is started. */
+/* The error of the link, before the start. */
 static bool check_link(struct load *l)
 {
     if (nj_settings_from_partial_config(&l->settings, &l->o.link, l->why, sizeof l->why) != 0)
@@ -222,7 +222,7 @@ static void give_up(const char *what, const struct load_sum *s, nj_ns now)
     enter(LOAD_CLOSING, now);
 }
 
-/* Nothing has happened for longer than a request may take. */
+/* No progress for longer than the timeout of a request. */
 static bool stands_still(const struct load_sum *s, nj_ns now)
 {
     struct load *l = &load;
@@ -256,7 +256,7 @@ static void conduct(nj_ns now)
         else if (still)
             give_up("it does not begin", &s, now);
         else if (s.closed + s.broken > l->o.n_conns / 8 + ENDED_MAX)
-            give_up("the server ends them again", &s, now); /* it would go on for ever */
+            give_up("the server ends them again", &s, now); /* it would never end */
         break;
     case LOAD_WARMING:
         if (time >= l->o.warm_up)
@@ -286,7 +286,7 @@ static void conduct(nj_ns now)
 
 /* ---- the loop ---- */
 
-#define LOOK_EVERY 64u /* loops between two looks of the conductor */
+#define LOOK_EVERY 64u /* loops between two checks of the conductor */
 
 static int loop(void *arg)
 {
@@ -316,7 +316,7 @@ static int loop(void *arg)
                               memory_order_relaxed);
     }
     nj_ns now = nj_tsc_clock_to_ns(&l->clock, tsc);
-    nj_shard_abort(l->shard[i], now); /* who has not closed hears of it */
+    nj_shard_abort(l->shard[i], now); /* peers of open connections receive a reset */
     nj_shard_step(l->shard[i], now);
     nj_shard_end_conns_and_handlers(l->shard[i]);
     return 0;
@@ -350,7 +350,7 @@ int main(int argc, char **argv)
 
     while (n_eal < argc && strcmp(argv[n_eal], "--") != 0)
         n_eal++;
-    /* Without "--" there is nothing for the EAL: that is how people ask for help. */
+    /* Without "--" there are no EAL arguments, such as in a call for help. */
     bool split = n_eal < argc;
     switch (load_options_read(&l->o, split ? argc - n_eal : argc, split ? argv + n_eal : argv)) {
     case LOAD_HELPED:

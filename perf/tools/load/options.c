@@ -18,48 +18,48 @@
 static const char USAGE[] =
     "usage: nightjar-load [EAL arguments] -- --addr ADDRESS/PREFIX [options] URL [PATH[=N] ...]\n"
     "\n"
-    "Asks an HTTP/2 server for URL (http://ADDRESS[:PORT]/PATH, without TLS) again and again, by "
+    "Repeatedly requests URL (http://ADDRESS[:PORT]/PATH, without TLS) from an HTTP/2 server, with "
     "a\n"
-    "TCP of its own over a DPDK port, and tells how often and how fast it answered. Further PATHs\n"
-    "of the same server are asked, too; a PATH=N is asked N times as often as URL. (One that ends\n"
-    "so itself needs a weight behind it.)\n"
+    "TCP of its own over a DPDK port, and reports request rate and latency. Further PATHs\n"
+    "of the same server are requested, too; PATH=N is requested N times as often as URL. (A path\n"
+    "that itself ends in =N needs a weight behind it.)\n"
     "\n"
     "Load:\n"
     "  -c, --connections N    [1]\n"
-    "  -m, --streams N        requests under way on each connection, at most [1]\n"
-    "      --in-flight N      requests under way, over connections that take turns: very many can\n"
-    "                         be in use without as many requests at once\n"
-    "  -d, --duration TIME    measure so long [10s]\n"
-    "  -n, --requests N       ... or so many requests, without warming up\n"
-    "  -w, --warm-up TIME     before that, not measured [1s]\n"
-    "  -r, --rate N           requests per second, sent when they are due whether or not others\n"
-    "                         were answered; the latency of each counts from when it was due.\n"
-    "                         Without: the next one when one is answered\n"
-    "  -u, --upload SIZE      POST a body of so many bytes [GET]\n"
+    "  -m, --streams N        maximum of requests in flight on each connection [1]\n"
+    "      --in-flight N      requests in flight, over connections that take turns: allows many\n"
+    "                         connections with fewer requests at once\n"
+    "  -d, --duration TIME    of the measurement [10s]\n"
+    "  -n, --requests N       measure N requests instead, without a warm-up\n"
+    "  -w, --warm-up TIME     before the measurement [1s]\n"
+    "  -r, --rate N           requests per second, sent when they are due, independent of the\n"
+    "                         responses; the latency of each counts from its due time.\n"
+    "                         Without --rate each response triggers the next request\n"
+    "  -u, --upload SIZE      POST a body of SIZE bytes [GET]\n"
     "  -H, --header 'N: V'    one more field of each request\n"
     "      --window SIZE      of a stream, for responses [16MiB]\n"
-    "      --timeout TIME     a request without an answer is given up [10s]\n"
+    "      --timeout TIME     after it a request without a response is cancelled [10s]\n"
     "      --seed N           of the order of paths [1]\n"
-    "      --in-turn          each lcore asks for one path after the other, without weights\n"
+    "      --in-turn          each lcore requests one path after the other, without weights\n"
     "\n"
     "Link:\n"
     "      --addr A/P         our address on the link; several: used in turn, each is good for\n"
     "                         32768 connections\n"
-    "      --gateway A        the way to a server that is not on the link\n"
+    "      --gateway A        router to a server that is not on the link\n"
     "      --vlan ID          [untagged]\n"
     "      --mtu N            of IP packets, 1280 to 9000 [the device's, at most 1500]\n"
-    "      --port N           DPDK's number of the port [the only one]\n"
-    "      --no-offload       checksums and segments by software\n"
+    "      --port N           number of the DPDK port [the only one]\n"
+    "      --no-offload       checksums and segmentation in software\n"
     "\n"
     "Report:\n"
-    "      --json FILE        everything, for programs; - is standard output\n"
-    "      --csv FILE         the latency of all that was measured, a line for each step of 0.8 %\n"
+    "      --json FILE        write all values as JSON; - is standard output\n"
+    "      --csv FILE         write the latency distribution, a line for each bucket of 0.8 %\n"
     "  -q, --quiet            no line of progress each second\n"
     "  -h, --help\n"
     "\n"
     "Each lcore of the EAL (-l, --lcores) takes its share of the connections. It polls all the "
     "time.\n"
-    "Example, beside a server on the other end of a memif:\n"
+    "Example, with a server on the other end of a memif:\n"
     "  nightjar-load --no-pci --vdev=net_memif0,role=client,socket=/run/m,socket-abstract=no -l 1 "
     "\\\n"
     "    -- --addr 198.18.0.1/24 -c 16 -m 32 http://198.18.0.2/index.html\n";
@@ -93,7 +93,7 @@ static const struct option known[] = {
     {"in-turn", no_argument, NULL, OPT_IN_TURN},
     {"json", required_argument, NULL, OPT_JSON},
     {"csv", required_argument, NULL, OPT_CSV},
-    /* The server knows what they mean. */
+    /* These options are the server's, too, and its code parses them. */
     {"addr", required_argument, NULL, OPT_LINK},
     {"gateway", required_argument, NULL, OPT_LINK},
     {"vlan", required_argument, NULL, OPT_LINK},
@@ -142,7 +142,7 @@ static int rate(struct load_options *o, const char *text, char *why)
                         text);
 }
 
-/* "name: value"; the name as RFC 9113 8.2 wants it. */
+/* "name: value"; the name as RFC 9113 8.2 requires it. */
 static int header(struct load_options *o, char *text, char *why)
 {
     char *colon = strchr(text, ':');
@@ -153,7 +153,8 @@ static int header(struct load_options *o, char *text, char *why)
         return nj_set_error(why, WHY_BYTES, "--header: at most %u", H2_FIELDS_MAX);
     for (char *p = text; p < colon; p++) {
         if (*p <= ' ' || *p > '~')
-            return nj_set_error(why, WHY_BYTES, "--header %s: that is no name of a field", text);
+            return nj_set_error(why, WHY_BYTES, "--header %s: this is not a valid name of a field",
+                                text);
         *p = (char)tolower((unsigned char)*p);
     }
     for (char *end = text + strlen(text); end > colon + 1 && strchr(" \t", end[-1]); end--)
@@ -197,7 +198,7 @@ static int read_path(struct load_options *o, const char *text, char *why)
     return add_path(o, text, (size_t)(equals - text), weight, why);
 }
 
-/* Of either family; IPv6 stands in brackets (RFC 3986 3.2.2). */
+/* Of either family; IPv6 in brackets (RFC 3986 3.2.2). */
 static bool read_host(const char *text, size_t n, struct nj_addr *out)
 {
     char buf[INET6_ADDRSTRLEN];
@@ -310,7 +311,7 @@ static bool has_field(const struct load_options *o, const char *name)
     return false;
 }
 
-/* Are there addresses of the server's family, and ports enough? "auto6" may become several. */
+/* Checks for addresses of the server's family, and enough ports. "auto6" may become several. */
 static int check_link(const struct load_options *o, char *why)
 {
     bool v4 = nj_addr_is_v4(&o->to), any = false;

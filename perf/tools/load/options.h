@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What nightjar-load is told on its command line. */
+/* The command line of nightjar-load. */
 #ifndef NJ_PERF_LOAD_OPTIONS_H
 #define NJ_PERF_LOAD_OPTIONS_H
 
@@ -11,8 +11,9 @@
 #define LOAD_CONNS_MAX (1u << 20)
 #define LOAD_PATH_MAX  4096u
 
-/* Connections of an lcore that ask at once: each request is in a buffer of its own until it is
- * acknowledged, and needs another one to be sent. Both together are all 16,383 there are. */
+/* Connections of an lcore that send a request at the same time: each request occupies a buffer of
+ * its own until it is acknowledged, and another one for sending. Together they use all 16,383
+ * buffers. */
 #define LOAD_ASKING_MAX 8000u
 
 struct load_options {
@@ -38,7 +39,7 @@ struct load_options {
 
 enum load_told { LOAD_GO, LOAD_HELPED, LOAD_WRONG };
 
-/* argv behind the "--". What is wrong goes to stderr, help to stdout. */
+/* Parses argv behind the "--". Errors go to stderr, help to stdout. */
 enum load_told load_options_read(struct load_options *o, int argc, char **argv);
 
 #endif

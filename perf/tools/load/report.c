@@ -7,7 +7,7 @@
 
 #include "out.h"
 
-#define CLIENT_LIMITS 0.9 /* busy for more than that, this client may be what is measured */
+#define CLIENT_LIMITS 0.9 /* above this share of busy time the client may be the limit */
 
 static const double SHARES[] = {0.5, 0.75, 0.9, 0.99, 0.999, 0.9999};
 static const char *const SHARE_NAMES[] = {"p50", "p75", "p90", "p99", "p99.9", "p99.99"};
@@ -49,7 +49,7 @@ static double busy(const struct load_sum *from, const struct load_sum *to)
     return all > 0 ? work / all : 0;
 }
 
-/* With a unit that suits it. */
+/* With a suitable unit. */
 static const char *time_text(nj_ns ns, char out[24])
 {
     if (ns < 100 * NJ_US)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What came of it: a line each second, a table at the end, and files for programs. */
+/* The report: a line each second, a table at the end, and files for programs. */
 #ifndef NJ_PERF_LOAD_REPORT_H
 #define NJ_PERF_LOAD_REPORT_H
 
 #include "crowd.h"
 
-/* Of all lcores together, at one moment. */
+/* The sum over all lcores, at one time. */
 struct load_sum {
     nj_ns at;
 #define LOAD_FIELD(name) uint64_t name;
@@ -21,11 +21,11 @@ struct load_report {
     const struct load_options *o;
     const char *driver;
     uint32_t n_lcores;
-    struct load_sum from, to, end; /* of what was measured; of all */
+    struct load_sum from, to, end; /* of the measured requests; of all requests */
     struct nj_histogram_fine total, first;
     struct load_sum last;
     uint32_t n_series;
-    uint32_t *series; /* answers of each second of what was measured */
+    uint32_t *series; /* responses in each measured second */
 };
 
 void load_sum_take(struct load_sum *s, struct crowd *const *crowds, uint32_t n, nj_ns now);
@@ -33,7 +33,7 @@ void load_sum_take(struct load_sum *s, struct crowd *const *crowds, uint32_t n, 
 /* Once a second. */
 void load_report_progress(struct load_report *r, struct crowd *const *crowds, enum load_phase phase,
                           nj_ns now);
-/* The table, and the files that were asked for. False: one could not be written; stderr has why. */
+/* The table, and the requested files. False: a file could not be written; stderr has the reason. */
 bool load_report_end(const struct load_report *r);
 
 #endif
