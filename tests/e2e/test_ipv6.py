@@ -115,8 +115,10 @@ class ClientWithServerAddress(World):
 class Duplicate(unittest.TestCase):
     def test_it_is_not_used(self):
         name = f"{SERVER_ADDR6}/64"
-        with ClientWithServerAddress("veth", root="/etc", options=["--addr", name], ipv6=True) as world:
-            until("the address is a duplicate", lambda: world.server.addresses()[name] == "duplicate")
+        with ClientWithServerAddress("veth", root="/etc", options=["--addr", name],
+                                     ipv6=True) as world:
+            until("the address is a duplicate",
+                  lambda: world.server.addresses()[name] == "duplicate")
             until("a message", lambda: f"address {name} is not used" in world.errors())
             self.assertEqual(2, world.server.stats()["nd_duplicate"])  # one per shard
             done = world.client("curl", "-sS", "--http2-prior-knowledge", world.url("/hostname"))

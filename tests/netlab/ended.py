@@ -14,7 +14,7 @@ def ended(*_):
 
 
 def exit_with(main):
-    """Exits with the status that main() returns, or, as shells do, with 128 + the signal's number."""
+    """Exits with the status of main() or, as shells do, with 128 + the number of the signal."""
     try:
         sys.exit(main())
     except KeyboardInterrupt as why:

@@ -18,10 +18,11 @@
 
 #include "base/types.h"
 
-#define H2_PATHS_MAX    1024u
-#define H2_FIELDS_MAX   16u
-#define H2_STREAMS_MAX  1024u
-#define H2_FRAME_BYTES  16384u /* of a payload: the default SETTINGS_MAX_FRAME_SIZE (RFC 9113 4.2) \
+#define H2_PATHS_MAX   1024u
+#define H2_FIELDS_MAX  16u
+#define H2_STREAMS_MAX 1024u
+#define H2_FRAME_BYTES                                                                             \
+    16384u                     /* of a payload: the default SETTINGS_MAX_FRAME_SIZE (RFC 9113 4.2) \
                                 */
 #define H2_BLOCK_BYTES  8192u  /* of all fields of a request */
 #define H2_ANSWER_BYTES 65536u /* of a field section in several frames */
