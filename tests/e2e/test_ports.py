@@ -96,8 +96,8 @@ class TwoPorts(ServerCase):
 
 class Bond(ServerCase):
     """
-    Two taps are one port; both belong to a bridge of the kernel. net_tap does not tell the bond that
-    a link is down. tests/nic tests this with PCI NICs.
+    Two taps are one port; both belong to a bridge of the kernel. net_tap does not tell the bond
+    that a link is down. tests/nic tests this with PCI NICs.
     """
     mode = 1  # active-backup
 
