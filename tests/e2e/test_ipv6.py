@@ -59,7 +59,7 @@ class Ipv6OnTap(ServerCase):
         self.assertEqual(20, done.stdout.count(":status: 200"))
 
     def test_server_resolves_the_client(self):
-        """The client solicits the server's MAC address again. The server accepts all its messages."""
+        """The client solicits the server's MAC address again. The server accepts its messages."""
         self.world.client("ip", "-6", "neigh", "flush", "dev", "nj0")
         self.assertEqual("<title>nightjar</title>\n", self.curl("-g", url6("/index.html")))
         self.assertGreater(self.counted("rx_nd"), 0)
