@@ -145,7 +145,7 @@ class ExamplesOutOfTree(unittest.TestCase):
     def test_events_end_with_the_server(self):
         self.serve("events")
         client = self.client()
-        stream = client.request("/events")
+        client.request("/events")
         while not any(isinstance(e, h2.events.DataReceived) for e in client.events):
             self.assertTrue(client.read())
         self.assertEqual(0, self.world.stop(), self.server.said)

@@ -283,7 +283,7 @@ class Arguments(unittest.TestCase):
                 ((*own, "-r", "-1", url), "--rate -1: expected"),
                 ((*own, "-u", "0", url), "--upload 0: expected a size"),
                 ((*own, "-H", "nothing", url), "'name: value'"),
-                ((*own, "-H", "a b: c", url), "no name of a field"),
+                ((*own, "-H", "a b: c", url), "not a valid name of a field"),
                 ((*own, "--vlan", "5000", url), "--vlan 5000"),
                 ((*own, "--bogus", url), "--bogus: no such option"),
                 ((*own, url, "-c"), "-c: a value is missing")):

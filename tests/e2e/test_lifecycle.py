@@ -245,7 +245,7 @@ class BadInput(unittest.TestCase):
                 line = self.refused(self.GOOD, eal=["--preset", "tap,iface=nj0", "--preset", other,
                                                     *lcore_args(1)])
                 self.assertRegex(line, f"preset {other.split(',')[0]}: DPDK created no port for "
-                                       f"net_\\w+0: .*{said}")
+                                       f"net_\\w+0: .*{cause}")
 
     def test_a_member_of_a_bond(self):
         """--port of a member is an error in each order of the options."""

@@ -144,7 +144,8 @@ class Limited(TelemetryCase):
     def test_what_waits_is_shown(self):
         client = Client(self.world.connect(), window_bytes=GIB)
         before = self.server.telemetry("/nightjar/shaping")
-        streams = [client.request("/10MiB") for _ in range(8)]
+        for _ in range(8):
+            client.request("/10MiB")
         until("eight wait", lambda: client.read() and
               self.total("/nightjar/classes", "waiting") == 8)
         self.assertEqual(8, self.total("/nightjar/classes", "open"))

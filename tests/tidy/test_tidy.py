@@ -297,6 +297,15 @@ class Tree(unittest.TestCase):
                     f.write(text)
                 self.assertEqual(alone, not [*tidy.compiles_alone(path, [])])
 
+    def test_python(self):
+        """An undefined name is found."""
+        with tempfile.TemporaryDirectory() as folder:
+            for text, good in (("import os\nprint(os.name)\n", True), ("print(nobody)\n", False)):
+                path = os.path.join(folder, "a.py")
+                with open(path, "w") as f:
+                    f.write(text)
+                self.assertEqual(good, not [*tidy.rule_python([Source(path, text)])])
+
     def test_blank_keeps_lines(self):
         text = 'a /* x time(\n*/ b "t(" // c'
         self.assertEqual('a' + ' ' * 11 + '\n   b "  "     ', tidy.blank(text))

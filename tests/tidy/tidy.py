@@ -417,6 +417,15 @@ def rule_format(sources):
             yield Finding(match.group(1), match.group(2), "format", "not formatted, run ./dev fmt")
 
 
+def rule_python(sources):
+    """Undefined and unused names of Python code, by pyflakes."""
+    files = [s.path for s in sources if s.path.endswith(".py")]
+    done = subprocess.run(["pyflakes3", *files], cwd=REPO, capture_output=True,
+                          text=True) if files else None
+    for match in re.finditer(r"^(\S+?):(\d+):\d+:? (.*)$", done.stdout if done else "", re.M):
+        yield Finding(match.group(1), match.group(2), "python", match.group(3))
+
+
 def scripts():
     """{path: text} of the packet scripts."""
     folder = "tests/script"
@@ -537,6 +546,7 @@ def main():
         "commit": rule_commits,
         "self-contained": lambda: rule_self_contained(sources),
         "format": lambda: rule_format(sources),
+        "python": lambda: rule_python(sources),
         "rfc": lambda: rule_rfc(sources, False),
         "ewyk": lambda: rule_ewyk(sources, False),
     }
