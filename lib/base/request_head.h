@@ -7,22 +7,7 @@
 #define NJ_BASE_REQUEST_HEAD_H
 
 #include "base/header_field.h"
-
-/* Fields that the server itself reads. The decoder stores their values by number, so that readers
- * need not search the list. */
-enum nj_header {
-    NJ_HEADER_ACCEPT,
-    NJ_HEADER_ACCEPT_ENCODING,
-    NJ_HEADER_IF_MATCH,
-    NJ_HEADER_IF_MODIFIED_SINCE,
-    NJ_HEADER_IF_NONE_MATCH,
-    NJ_HEADER_IF_RANGE,
-    NJ_HEADER_IF_UNMODIFIED_SINCE,
-    NJ_HEADER_RANGE,
-    NJ_HEADER_REFERER,
-    NJ_HEADER_USER_AGENT,
-    NJ_N_HEADERS
-};
+#include "base/header_id.h"
 
 /* Methods on which responses of files depend (RFC 9110 9.3). */
 enum nj_method { NJ_METHOD_OTHER, NJ_METHOD_GET, NJ_METHOD_HEAD, NJ_METHOD_OPTIONS };
@@ -50,10 +35,6 @@ struct nj_request_head {
     uint64_t content_length;  /* in bytes; 0 when the request gives none */
     struct nj_str header[NJ_N_HEADERS];
 };
-
-/* The number of the field with this name (lower case), or NJ_N_HEADERS. */
-enum nj_header nj_header_id_of_name(struct nj_str name);
-struct nj_str nj_header_name_of_id(enum nj_header which);
 
 /* The decoder calls this for each field. A repeated field keeps its first value. */
 static inline void nj_header_add(struct nj_request_head *head, enum nj_header which,

@@ -307,7 +307,7 @@ static uint32_t reject_expired(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-uint32_t nj__admission_start_evict_handlers(struct nj_shard *s, nj_ns now)
+uint32_t nj__admission_serve_queue(struct nj_shard *s, nj_ns now)
 {
     struct nj_admission *st = admission_of(s);
 

@@ -105,7 +105,7 @@ static void data_frame_ends(struct nj_h2 *h)
         st->end_received |= (f->flags & NJ__H2_END_STREAM) != 0;
         return;
     }
-    nj__h2_glitch_data_ends(h, st, f->n_bytes - (f->flags & NJ__H2_PADDED ? 1u + h->pad : 0));
+    nj__h2_glitch_data_frame_ends(h, st, f->n_bytes - (f->flags & NJ__H2_PADDED ? 1u + h->pad : 0));
     if (h->end)
         return;
     if (f->flags & NJ__H2_END_STREAM)

@@ -166,7 +166,7 @@ void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st)
 }
 
 /* A frame may consist of pad bytes only. */
-void nj__h2_glitch_data_ends(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes)
+void nj__h2_glitch_data_frame_ends(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes)
 {
     bool read = is_read(h, st);
 

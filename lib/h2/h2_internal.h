@@ -419,7 +419,8 @@ bool nj__h2_glitch_ping(struct nj_h2 *h, bool ack);
 void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut);
 /* A DATA frame begins; it ends, with `n_bytes` of content. */
 void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st);
-void nj__h2_glitch_data_ends(struct nj_h2 *h, const struct nj_h2_stream *st, uint32_t n_bytes);
+void nj__h2_glitch_data_frame_ends(struct nj_h2 *h, const struct nj_h2_stream *st,
+                                   uint32_t n_bytes);
 /* A CONTINUATION frame of `n_bytes`. */
 void nj__h2_check_continuation_flood(struct nj_h2 *h);
 

@@ -230,7 +230,7 @@ uint32_t nj__handlers_run_due(struct nj_shard *s, nj_ns now)
     uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
     n += collect_worker_tasks(s);
     if (h->ewyk)
-        n += nj__admission_start_evict_handlers(s, now);
+        n += nj__admission_serve_queue(s, now);
     if (h->ewyk && now >= h->trim_at) {
         h->trim_at = now + NJ_FIBERS_TRIM_EVERY;
         nj_ewyk_trim(h->ewyk, NJ_FIBERS_KEEP, NJ_FIBERS_TRIM);

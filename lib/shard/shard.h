@@ -30,7 +30,7 @@
 #include "shard/shard_env_ops.h"
 #include "tcp/tcp.h"
 #include "telem/counters.h"
-#include "telem/stages.h"
+#include "telem/stage_cycles.h"
 #include "wire/emit.h"
 
 /* Packets made in a step and not yet taken by the device. TCP data leaves the last NJ_TXQ_RESERVE

@@ -33,7 +33,8 @@ struct nj_shard_ops {
     struct nj_worker_ops workers;
     /* Time within a step, to measure handlers. NULL: not measured. */
     nj_ns (*clock)(void *clock_ctx);
-    /* Time stamp counter, to measure stages of a step (telem/stages.h). NULL: not measured. */
+    /* Time stamp counter, to measure stages of a step (telem/stage_cycles.h). NULL: not measured.
+     */
     uint64_t (*cycles)(void);
     void *clock_ctx;
     /* Writes a line to the log. Must not block. May be NULL. */

@@ -26,7 +26,7 @@ struct shape {
 struct cost {
     uint64_t n_requests, n_steps, rx_packets, tx_packets;
     uint64_t cycles;             /* 0: no clock */
-    uint64_t stage[NJ_N_STAGES]; /* of some of the steps, see telem/stages.h */
+    uint64_t stage[NJ_N_STAGES]; /* of some of the steps, see telem/stage_cycles.h */
 };
 
 struct pair {

@@ -4,8 +4,8 @@
  * transitions; in other steps each costs a branch. Steps without work are not counted. One writer;
  * any thread may read.
  */
-#ifndef NJ_TELEM_STAGES_H
-#define NJ_TELEM_STAGES_H
+#ifndef NJ_TELEM_STAGE_CYCLES_H
+#define NJ_TELEM_STAGE_CYCLES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cycles per processing stage, sampled in one step of many. Contract: stages.h. */
-#include "telem/stages.h"
+/* Cycles per processing stage, sampled in one step of many. Contract: stage_cycles.h. */
+#include "telem/stage_cycles.h"
 
 #include "base/relaxed_atomics.h"
 

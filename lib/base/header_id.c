@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of the request header fields that the server itself reads. */
-#include "base/request_head.h"
+/* The table of names. Contract: header_id.h. */
+#include "base/header_id.h"
 
 static const struct nj_str names[NJ_N_HEADERS] = {
     [NJ_HEADER_ACCEPT] = NJ_STR_INIT("accept"),

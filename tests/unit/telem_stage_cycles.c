@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "telem/stages.h"
+#include "telem/stage_cycles.h"
 
 #include <criterion/criterion.h>
 
