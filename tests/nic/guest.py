@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from tests.netlab.world import Failed, how_it_ended, ip
+from tests.netlab.world import Failed, exit_text, ip
 
 QEMU = "qemu-system-x86_64"
 HUGEPAGES_PER_LCORE, OTHER_MIB = 170, 620  # an lcore with jumbo frames wants 300 MiB
@@ -177,7 +177,7 @@ class Guest:
             self.qemu.wait(1)
         if self.qemu.returncode is None:
             return "it still runs"
-        return f"{how_it_ended(self.qemu.returncode)}; {self.qemu.stderr.read().decode().strip()}"
+        return f"{exit_text(self.qemu.returncode)}; {self.qemu.stderr.read().decode().strip()}"
 
     def bind(self, address):
         device, driver = f"/sys/bus/pci/devices/{address}", KERNEL_DRIVERS[self.binding]
