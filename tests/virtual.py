@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Tests the pool of workers in virtual time (perf/delays). While a thread is free, a task waits only
-for the wake-up of that thread, however many other threads are stuck. The benchmark's other pool
+for the wake-up of that thread, even if other threads are stuck. The benchmark's other pool
 assigns tasks to threads ahead of time. Its tasks must wait longer, which shows that this test can
 fail.
 """

@@ -3,8 +3,9 @@
 """
 Mutation tests: mutants.py [-j N] BUILD [PATTERN].
 
-tests/mutants/NAME.txt lists mutations of lib/sched/NAME.c, tests/mutants/LAYER/NAME.txt those of
-lib/LAYER/NAME.c, tests/mutants/reference/NAME.txt those of perf/reference/NAME.c:
+Each list has the mutations of one source. tests/mutants/NAME.txt is for lib/sched/NAME.c,
+tests/mutants/LAYER/NAME.txt for lib/LAYER/NAME.c, and tests/mutants/reference/NAME.txt for
+perf/reference/NAME.c:
 
     [name]
     The fault, in one sentence.
@@ -221,7 +222,7 @@ def ran(*command, longest=LONGEST, **more):
     try:
         text, _ = program.communicate(timeout=longest)
     except subprocess.TimeoutExpired:
-        os.killpg(program.pid, signal.SIGKILL)  # Criterion runs each test in a process of its own
+        os.killpg(program.pid, signal.SIGKILL)  # Criterion runs each test in its own process
         program.communicate()
         return None, ""
     return program.returncode, text

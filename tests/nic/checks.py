@@ -97,7 +97,7 @@ class Checks:
         try:
             yield
         finally:
-            with contextlib.suppress(Failed):  # the tap goes with QEMU
+            with contextlib.suppress(Failed):  # the tap is gone if QEMU has ended
                 ip("-n", self.world.client_ns, "addr", "flush", "dev", self.nic.name,
                    "scope", "global")
 
@@ -269,7 +269,7 @@ class Checks:
         return all(after - before < loops_max for before, after in zip(*loops))
 
     def interrupt(self):
-        """Idle lcores sleep until an interrupt of the NIC. Without interrupts a message says so."""
+        """Idle lcores sleep until an interrupt of the NIC, or a message says that it has none."""
         self.start("--idle", "interrupt")
         self.page()
         polls = "has no receive interrupts: lcores sleep" in self.server.output

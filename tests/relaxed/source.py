@@ -55,7 +55,7 @@ def main():
         if definitions(command) != definitions(shipped[source]):
             faults.append(f"{name}: different definitions: "
                           f"{definitions(command) ^ definitions(shipped[source])}")
-    print("\n".join(faults) or f"{len(checked)} sources are those of the libraries")
+    print("\n".join(faults) or f"{len(checked)} sources are the same as in the libraries")
     return 1 if faults else 0
 
 
