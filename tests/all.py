@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-`./dev test [PATTERN]`: every suite in turn, on the build in NJ_BUILD, and one line at the end.
+`./dev test [PATTERN]`: runs the suites one after another, on the build in NJ_BUILD, and prints the
+numbers of passed and failed tests.
 
-A pattern chooses tests by part of their name (`tcp`, `downloads`, `frames`), or a whole suite by
-the suite's name: unit, fuzz, script, sim, tidy, guard, package, nic.quick, e2e; or threads, which
-is part of unit; or portable, which is unit, fuzz, script and sim: as many tests on every release of
-Debian.
+A pattern chooses tests by a part of their name (`tcp`, `downloads`, `frames`), or a suite by its
+name: unit, fuzz, script, sim, tidy, guard, package, nic.quick, e2e. `threads` is a part of unit.
+`portable` is unit, fuzz, script and sim, which have the same tests on each release of Debian.
 
-`--targets PATTERN` runs nothing: it prints what ninja has to build before.
+`--targets PATTERN` runs no test. It prints the files that ninja has to build for these tests.
 """
 import collections
 import concurrent.futures
@@ -21,14 +21,14 @@ import time
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.environ.get("NJ_BUILD", "build")
 RELEASE = "build-release"
-PYTHON = (sys.executable, "-m")  # of what is in packages, from the root
-SIM_SEEDS = int(os.environ.get("NJ_SIM_SEEDS", "1250"))  # 1000 of them 5 % of each fault
+PYTHON = (sys.executable, "-m")  # for modules of the packages, in the root folder
+SIM_SEEDS = int(os.environ.get("NJ_SIM_SEEDS", "1250"))  # 1000 have 5 % of each fault
 TCPSIM_SEEDS = 8 * SIM_SEEDS  # they take a tenth of the time
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
 
 
 def run(*command, show=True):
-    """Runs it, shows its output as it comes, and returns (exit status, output)."""
+    """Runs a command and shows its output immediately. Returns (exit status, output)."""
     process = subprocess.Popen(command, cwd=REPO, stdout=subprocess.PIPE, text=True,
                                stderr=subprocess.STDOUT, errors="replace")
     text = ""
@@ -47,19 +47,19 @@ def summary_of(status, text):
 
 
 def introspected(what):
-    """What meson says about the build folder."""
+    """A JSON file of meson about the build folder."""
     with open(os.path.join(REPO, BUILD, "meson-info", f"intro-{what}.json")) as f:
         return json.load(f)
 
 
 def targets_named(*names):
-    """The files of these targets of meson's, as far as this build has them."""
+    """The files of these targets of meson, if this build has them."""
     return [file for target in introspected("targets") if target["name"] in names
             for file in target["filename"]]
 
 
 def script_runs(pattern):
-    """What nj-script is to run: lists of arguments."""
+    """Lists of arguments for nj-script."""
     folders = {(): "tests/script", ("--ipv6",): "tests/script",
                ("--foreign",): "tests/script/foreign"}
     chosen = () if pattern in "script" else ("--pattern", pattern)
@@ -78,7 +78,7 @@ def script_targets(pattern):
 
 
 def script(pattern):
-    """The packet scripts whose file the pattern chooses, and the table they go through."""
+    """The packet scripts whose file names have the pattern, and the shared object they use."""
     folder = os.path.join(BUILD, "tests", "script")
     if not script_targets(pattern):
         return 0, 0
@@ -88,11 +88,11 @@ def script(pattern):
     if pattern in "script_so":
         check = (os.path.join(folder, "check_so"),
                  os.path.join(folder, "libnightjar-packetdrill.so"))
-        hows = [()]
-        if os.environ.get("NJ_SANITIZED") != "1":  # a sanitizer wants to be loaded first
-            hows.append(("env", f"LD_PRELOAD={os.path.join(REPO, check[1])}"))
-        for how in hows:
-            status, _ = run(*how, *check)
+        wrappers = [()]
+        if os.environ.get("NJ_SANITIZED") != "1":  # a sanitizer must be loaded first
+            wrappers.append(("env", f"LD_PRELOAD={os.path.join(REPO, check[1])}"))
+        for wrapper in wrappers:
+            status, _ = run(*wrapper, *check)
             passed, failed = passed + int(status == 0), failed + int(status != 0)
     return passed, failed
 
@@ -109,8 +109,8 @@ def meson_targets(suite, pattern):
             for file in target["filename"]]
 
 
-# What sanitizers are told, unless somebody told them. Freed blocks that they keep aside count as a
-# server's memory: 64 MiB of them are enough to see stale pointers.
+# Options of sanitizers, unless the environment has them. The quarantine for freed blocks is part of
+# a server's memory: 64 MiB are enough to detect uses after free.
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=64",
               "UBSAN_OPTIONS": "halt_on_error=1",
               "LSAN_OPTIONS": f"suppressions={REPO}/tests/lsan.supp:print_suppressions=0"}
@@ -133,15 +133,15 @@ def sim_targets(pattern):
 
 
 def sim(pattern):
-    """The simulators; the table of throughput is the same under sanitizers, so only without."""
+    """The simulators. The table of throughput is not checked again under sanitizers."""
     folder = os.path.join(BUILD, "tests", "sim")
     if not sim_targets(pattern):
         return 0, 0
     runs = [("nj-sim", "--seeds", str(SIM_SEEDS)), ("nj-tcpsim", "--seeds", str(TCPSIM_SEEDS))]
     if not os.environ.get("NJ_SANITIZED"):
         runs.append(("nj-tcpsim", "--golden-check", "tests/sim/golden.txt"))
-    with concurrent.futures.ThreadPoolExecutor(len(runs)) as side_by_side:
-        failed = sum(side_by_side.map(
+    with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
+        failed = sum(pool.map(
             lambda words: run(os.path.join(folder, words[0]), *words[1:])[0] != 0, runs))
     return len(runs) - failed, failed
 
@@ -158,13 +158,13 @@ def unittests(*modules):
 
 
 def library_targets(pattern, *names):
-    """The libraries, when the pattern chooses one of these tests of them."""
+    """The libraries, if the pattern chooses one of these tests."""
     chosen = not os.environ.get("NJ_SANITIZED") and any(pattern in name for name in names)
     return [file for file in targets_named("nightjar") if chosen and "/libnightjar" in file]
 
 
 def tidy(pattern):
-    """The house rules, which are the same in every build."""
+    """The code conventions, which do not depend on the build."""
     if pattern not in "tidy" or os.environ.get("NJ_SANITIZED"):
         return 0, 0
     runs = [summary_of(*run(*PYTHON, "tests.tidy.tidy")),
@@ -174,7 +174,7 @@ def tidy(pattern):
 
 
 def guard(pattern):
-    """Instructions per request, of the release build: sanitizers have other reasons to count."""
+    """Instructions per request of the release build. Sanitizers would add instructions."""
     if pattern not in "guard" or os.environ.get("NJ_SANITIZED"):
         return 0, 0
     runs = [unittests("tests.guard.test_guard")]
@@ -196,7 +196,7 @@ def package_targets(pattern):
 
 
 def package(pattern):
-    """What is installed: the release build's binaries, and what users compile and link with."""
+    """The installed files: the binaries of the release build, headers and libraries."""
     if os.environ.get("NJ_SANITIZED"):
         return 0, 0
     return unittests(*(f"tests.package.test_{name.removeprefix('package_')}" for name in PACKAGE
@@ -205,8 +205,8 @@ def package(pattern):
 
 def nic(pattern):
     """
-    Two drivers of PCI NICs, in a guest. It is emulated, so only the release build is quick. Where
-    its packages are not to be had, it is no failure unless it was asked for.
+    Two drivers of PCI NICs, in an emulated guest, with the release build because emulation is slow.
+    Missing packages are a failure only if the pattern chooses this suite.
     """
     if pattern not in "nic.quick" or os.environ.get("NJ_SANITIZED") or os.geteuid() != 0:
         return 0, 0
@@ -219,7 +219,7 @@ def nic(pattern):
 
 
 def e2e_targets(pattern):
-    """Servers, load generators and other instruments: which of them is the test's own business."""
+    """All servers, load generators and other programs, whichever tests are chosen."""
     done = subprocess.run([*PYTHON, "tests.e2e.run", "--list", pattern], cwd=REPO,
                           capture_output=True, text=True, check=True)
     folders = tuple(os.path.join(REPO, folder, "") for folder in ("app", "perf", "tests/e2e"))
@@ -232,11 +232,11 @@ def e2e(pattern):
     return summary_of(*run(*PYTHON, "tests.e2e.run", *([pattern] if pattern else [])))
 
 
-Suite = collections.namedtuple("Suite", "run targets")  # what it runs, and what is built before
+Suite = collections.namedtuple("Suite", "run targets")  # functions
 
 
 def suites_of(pattern):
-    """{name of a suite: Suite}. What builds a release for guard and nic is ../dev."""
+    """{name of a suite: Suite}. ../dev builds the release for guard and nic."""
     def meson_suite(name):
         words = name if pattern == "portable" else pattern
         return Suite(lambda: meson(name, words), lambda: meson_targets(name, words))

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What a test puts in place of a function of lib, libc or DPDK has to be called by lib. Arguments: the
-shared library of all layers, and the programs that are linked with it. The objects of a program may
-not define a function or variable that the library defines or imports: the library would not use it,
-and the test could pass for that reason.
+Checks the tests that are linked with the shared library of all layers. Arguments: the library, the
+programs of the tests.
+
+The library does not use a function that such a program defines in place of one of lib, libc or
+DPDK, so that the test could pass for this reason. Therefore the objects of a program must not
+define a function or variable that the library defines or imports.
 """
 import glob
 import os
@@ -14,7 +16,7 @@ import sys
 
 
 def symbols(*arguments):
-    """(file, symbol) of each, without the version that libc's have."""
+    """[(file, symbol)] of nm, without versions of symbols."""
     text = subprocess.run(["nm", "-A", "-P", *arguments], check=True, capture_output=True,
                           text=True).stdout
     return re.findall(r"^(.*?): ([^\s@]+)", text, re.M)

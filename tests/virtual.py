@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-The pool of workers in virtual time (perf/delays): while a thread is free, a task waits for nothing
-but that thread's wake-up, however many others are stuck. The pool that assigned tasks ahead of
-time, which the bench compares it with, does worse, so this could fail.
+Tests the pool of workers in virtual time (perf/delays). While a thread is free, a task waits only
+for the wake-up of that thread, even if other threads are stuck. The benchmark's other pool
+assigns tasks to threads ahead of time. Its tasks must wait longer, which shows that this test can
+fail.
 """
 import json
 import subprocess
@@ -11,8 +12,8 @@ import sys
 
 WORKERS, RATE, WORK_US, STUCK_MS, MS = 32, 2000, 20, 100, 2000
 SEEDS = (1, 2)
-# Of the tasks that are due at one time each waits for the wake-up of one thread, 5 us, which finds
-# the next one; a step of the driver takes 2 us.
+# A thread that wakes up finds one of the tasks that are due at the same time, and wakes the next
+# thread. So each task waits for one wake-up more, 5 us. A step of the driver takes 2 us.
 LONGEST_NS = 100_000
 
 
@@ -25,13 +26,13 @@ def longest(program, pool, stuck_per_mille, seed):
 
 def main():
     bad = False
-    for stuck_per_mille in (0, 10, 50):  # at most 10 of 32 threads on the average
+    for stuck_per_mille in (0, 10, 50):  # on average at most 10 of 32 threads are stuck
         worst = {pool: max(longest(sys.argv[1], pool, stuck_per_mille, seed) for seed in SEEDS)
                  for pool in ("pool", "ahead")}
         print(f"{stuck_per_mille / 10} % stuck: a task waited {worst['pool']} ns at most; "
               f"{worst['ahead']} ns where tasks are assigned ahead")
         bad |= worst["pool"] > LONGEST_NS
-    bad |= worst["ahead"] < STUCK_MS * 1_000_000 / 4  # with most of them stuck
+    bad |= worst["ahead"] < STUCK_MS * 1_000_000 / 4  # at 5 % stuck tasks
     return int(bad)
 
 

@@ -89,7 +89,7 @@ def too_long(*_):
     raise TimeoutError(f"the test took longer than {TEST_SECONDS_MAX} s")
 
 
-class Beside:
+class SecondProcess:
     """Tests that run in a second process."""
 
     def __init__(self, tests):
@@ -122,16 +122,16 @@ class Beside:
             os.kill(self.pid, signal.SIGTERM)
 
 
-def run(tests, beside=None):
+def run(tests, second=None):
     signal.signal(signal.SIGALRM, too_long)
     signal.signal(signal.SIGTERM, ended)
     result = Lines()
     try:
         unittest.TestSuite(tests).run(result)
-        passed, failed = beside.end() if beside else (0, 0)
+        passed, failed = second.end() if second else (0, 0)
     except BaseException:
-        if beside:
-            beside.kill()
+        if second:
+            second.kill()
         print(f"stopped in {result.at}", flush=True)
         raise
     print(f"{result.passed + passed} passed, {result.failed + failed} failed", flush=True)
@@ -153,7 +153,7 @@ def main():
         return 1
     waiting = [t for t in chosen if getattr(t, "mostly_waits", False)]
     others = [t for t in chosen if t not in waiting]
-    return run(others, Beside(waiting) if waiting else None)
+    return run(others, SecondProcess(waiting) if waiting else None)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class ExamplesOutOfTree(unittest.TestCase):
         """Waits until no request is open, then ends the program by SIGTERM."""
         until("no request is open",
               lambda: not any(shard["exchanges"] for shard in self.server.shards()))
-        self.assertEqual(0, self.world.stop(), self.server.said)
+        self.assertEqual(0, self.world.stop(), self.server.stderr_text)
 
     def test_hello(self):
         self.serve("hello")
@@ -148,7 +148,7 @@ class ExamplesOutOfTree(unittest.TestCase):
         client.request("/events")
         while not any(isinstance(e, h2.events.DataReceived) for e in client.events):
             self.assertTrue(client.read())
-        self.assertEqual(0, self.world.stop(), self.server.said)
+        self.assertEqual(0, self.world.stop(), self.server.stderr_text)
 
     def change(self, limits):
         self.server.process.stdin.write(limits.encode() + b"\n")
@@ -173,7 +173,7 @@ class ExamplesOutOfTree(unittest.TestCase):
             self.assertTrue(client.read())
         self.assertEqual(1, self.server.class_of("iso")["requests"])
         self.change("class=iso,rate=quick")
-        until("an error message about the class", lambda: "quick" in self.server.said)
+        until("an error message about the class", lambda: "quick" in self.server.stderr_text)
         self.assertEqual("4KiB/s", self.rate())
         self.change("class=iso,rate=100MiB/s")
         until("a higher rate", lambda: self.rate() == "100MiB/s")
@@ -183,7 +183,7 @@ class ExamplesOutOfTree(unittest.TestCase):
         until("the class has counted the bytes",
               lambda: self.server.class_of("iso")["bytes"] == FILE_BYTES)
         client.close()
-        self.assertEqual(0, self.server.wait(), self.server.said)  # this closes its input
+        self.assertEqual(0, self.server.wait(), self.server.stderr_text)  # this closes its input
 
     def test_reference_without_its_file(self):
         with self.assertRaisesRegex(Failed, "No such file"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a request may ask for and what it gets; and what is no request at all."""
+"""Requests and their responses, refused uploads, HTTP/1.1 requests, and invalid prefaces."""
 import os
 import re
 
@@ -43,8 +43,8 @@ class Requests(ServerCase):
         client.close()
         self.assertEqual(5, self.counted("status_4xx"))
 
-    def test_an_upload_that_nobody_wants_gets_its_answer(self):
-        """curl takes a reset next to a response for the end of it."""
+    def test_curl_reads_the_response_to_a_refused_upload(self):
+        """curl 7.88 drops a response that it reads together with RST_STREAM."""
         with open(os.path.join(self.world.scratch, "upload"), "wb") as f:
             f.write(os.urandom(3 << 20))
         for n_bytes in (3 << 20, 200_000, 20_000, 100):
@@ -55,8 +55,8 @@ class Requests(ServerCase):
                     "-o/dev/null", "-w", "%{http_code}", "--data-binary",
                     f"@{self.world.scratch}/upload", self.world.url("/one")))
 
-    def test_an_upload_that_nobody_wants_ends(self):
-        """nghttp sends as long as it may, whatever came, unless it is told to stop."""
+    def test_a_refused_upload_ends(self):
+        """nghttp sends its body after the response, until RST_STREAM arrives."""
         with open(os.path.join(self.world.scratch, "endless"), "wb") as f:
             f.truncate(8 << 20)
         done = self.world.client("nghttp", "-nv", "-d", f"{self.world.scratch}/endless",
@@ -66,23 +66,23 @@ class Requests(ServerCase):
         self.assertRegex(done.stdout, r"recv RST_STREAM frame [^\n]*\n[^\n]*NO_ERROR")
         sent = sum(int(n) for n in
                    re.findall(r"send DATA frame <length=(\d+)", done.stdout))
-        self.assertLessEqual(sent, 512 << 10, "windows of a body that is thrown away")
+        self.assertLessEqual(sent, 512 << 10, "the window of a discarded body was opened again")
 
     def test_http1_client_gets_505_and_a_close(self):
         sock = self.world.connect()
         sock.sendall(b"GET / HTTP/1.1\r\nHost: nightjar\r\n\r\n")
-        answer = b"".join(iter(lambda: sock.recv(4096), b""))  # to the close
+        response = b"".join(iter(lambda: sock.recv(4096), b""))  # until the server closes
         sock.close()
-        self.assertTrue(answer.startswith(b"HTTP/1.1 505 "), answer)
-        self.assertIn(b"\r\n\r\n", answer)
+        self.assertTrue(response.startswith(b"HTTP/1.1 505 "), response)
+        self.assertIn(b"\r\n\r\n", response)
         self.assertEqual(1, self.counted("conn_http1"))
 
-    def test_garbage_is_closed(self):
-        for garbage in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", b"\0" * 100, b"\xff" * 3000,
+    def test_connections_with_an_invalid_preface_are_closed(self):
+        for preface in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", b"\0" * 100, b"\xff" * 3000,
                         b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"):
-            with self.subTest(garbage=garbage[:10]):
+            with self.subTest(preface=preface[:10]):
                 sock = self.world.connect()
-                sock.sendall(garbage)
+                sock.sendall(preface)
                 try:
                     while sock.recv(4096):
                         pass

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""With whose rights handlers run, on threads that look up names with the rights of nobody."""
+"""Handlers have root's file permissions, on threads that look up names as user nobody."""
 import os
 
 from tests.netlab.handlers_case import HandlersCase
 
 TEXT = b"for root alone\n"
 ROUNDS = 30
-NAMES = 20  # looked up at once: more than there are threads
+NAMES = 20  # of lookups at a time: more than the threads of the pool
 
 
 class Rights(HandlersCase):
@@ -21,8 +21,8 @@ class Rights(HandlersCase):
         os.chmod(path, 0o600)
         cls.world.variables["NJ_TEST_PRIVATE"] = path
 
-    def test_a_handler_after_file_jobs(self):
-        """Each name is new, so a thread has to look it up; the handler runs on one of them."""
+    def test_a_handler_after_file_tasks(self):
+        """A thread looks up each new name. The handler runs on a thread of the same pool."""
         client = self.client()
         before = self.server.telemetry("/nightjar/workers")
         for i in range(ROUNDS):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Slow-read denial of service: a thousand bots that ask for 10 MiB each and do not read.
+Slow-read denial of service: 1,000 bots request 10 MiB each, and read nothing or very slowly.
 
-What they cost is bounded: of each at most NJ_SENDQ_BYTES_MIN is in a send queue, which refers to
-the file's bytes and does not copy them, and the rest of a connection is small; and of files there
-is never more than the cache and the budget of chunks. Others are served meanwhile. And the bots are
-gone some time after the time that a response may stand still.
+Their cost is bounded. At most NJ_SENDQ_BYTES_MIN of each response is in a send queue, which refers
+to the bytes of the file and does not copy them. The other memory of a connection is small. File
+contents take at most the cache and the budget of chunks. Other clients get complete responses at
+the same time. The server ends the responses of all bots by the send time-out or the minimum rate.
 """
 import collections
 import os
@@ -20,7 +20,7 @@ from tests.netlab.world import REPO, SANITIZED, SLOW, until
 
 BOTS = 1000
 SEND_TIMEOUT_SECONDS = 4
-GONE_SECONDS = 40  # the timer, and as long again for a busy machine
+GONE_SECONDS = 40  # within which the server ends the responses of all bots
 VISITS = 200
 
 
@@ -34,24 +34,24 @@ def limit(name):
     return product
 
 
-# A connection with a session of HTTP/2 and a request takes far less than the second part of it.
+# The second term is far above the memory of a connection with its session and its request.
 BOT_BYTES_MAX = limit("NJ_SENDQ_BYTES_MIN") + 64 * 1024
 MIB = 1 << 20
-LARGE_PAGES = 8 * MIB  # the flow table, and the last ones of pools, of which not all is used
-SANITIZERS = 64 * MIB if SANITIZED else 0  # what was freed is kept aside for a while (../all.py)
+LARGE_PAGES = 8 * MIB  # of the flow table; and the last pages of pools, which are partly used
+SANITIZERS = 64 * MIB if SANITIZED else 0  # the quarantine for freed memory (../all.py)
 
 
 class NothingRead(ServerCase):
     lcores = 1
     kind = "stop"
     path = "/10MiB"
-    files_bytes = 32 * MIB  # /10MiB and those that visitors read, held once for all
+    files_bytes = 32 * MIB  # /10MiB and /200KiB, which all clients share
     more = ()
     options = ("--send-timeout", f"{SEND_TIMEOUT_SECONDS * SLOW}s")
     idle_seconds = 60
 
     def visit(self):
-        """Closed loops of an ordinary client. Returns steps with work of the lcore for each."""
+        """VISITS downloads of an ordinary client, two at a time. Returns the lcore's busy steps."""
         before = self.server.stats()
         with Downloads(self.world, "--downloads", 2, "--repeat", VISITS // 2, "--hold", 60,
                        paths=["/200KiB"]) as client:
@@ -59,25 +59,26 @@ class NothingRead(ServerCase):
         self.assertEqual((VISITS, 0, 0), (result["done"], result["reset"], result["closed"]))
         return self.server.stats()["loops_busy"] - before["loops_busy"]
 
-    def calm(self):
-        """The bots have what they can hold: little has gone out since the last glance, if any."""
-        now, out = time.monotonic(), self.server.stats()["body_bytes"]
-        if now - self.glance[0] < 0.2:
+    def is_steady(self):
+        """Did the server send under 100 bytes per bot since the last sample, 200 ms ago or more?"""
+        now, sent = time.monotonic(), self.server.stats()["body_bytes"]
+        if now - self.sample[0] < 0.2:
             return False
-        little = out - self.glance[1] < 100 * BOTS
-        self.glance = now, out
-        return little
+        steady = sent - self.sample[1] < 100 * BOTS
+        self.sample = now, sent
+        return steady
 
     def test_bots(self):
         pid = self.server.process.pid
         self.visit()
-        rss, alone = resident_kib(pid), self.visit()
+        rss, steps_before = resident_kib(pid), self.visit()
         with Downloads(self.world, "--downloads", BOTS, "--never-read", self.kind, "--hold",
                        GONE_SECONDS * SLOW, "--settle", 0, *self.more, paths=[self.path]) as bots:
-            until("all have asked", lambda: self.counted("requests") >= BOTS + 2 * VISITS, 20)
-            self.glance = 0, 0
-            until("they have what they can hold", self.calm, 20)
-            within = self.visit()
+            until("a request of each bot",
+                  lambda: self.counted("requests") >= BOTS + 2 * VISITS, 20)
+            self.sample = 0, 0
+            until("the server sends no more to the bots", self.is_steady, 20)
+            steps_with_bots = self.visit()
             stats = self.server.stats()
             grown = (resident_kib(pid) - rss) << 10
             self.assertLess(grown, BOTS * BOT_BYTES_MAX + self.files_bytes + LARGE_PAGES
@@ -88,10 +89,10 @@ class NothingRead(ServerCase):
         self.assertEqual(0, how["open"], how)
         self.assertEqual(BOTS, sum(how.values()))
         self.assertEqual(0, how["done"], how)
-        print(f"{self.kind}: {grown >> 10} KiB more; {within} busy steps for {VISITS} visits, "
-              f"{alone} alone; {how}")
-        # What they cost the lcore meanwhile: probes of zero windows, and being thrown out.
-        self.assertLess(within, 20 * alone + 10 * BOTS)
+        print(f"{self.kind}: {grown >> 10} KiB more; {steps_with_bots} busy steps for {VISITS} "
+              f"visits, {steps_before} without bots; {how}")
+        # Bots cost the lcore zero-window probes, and the end of their responses.
+        self.assertLess(steps_with_bots, 20 * steps_before + 10 * BOTS)
 
 
 class NoStreamWindow(NothingRead):
@@ -103,7 +104,7 @@ class NoConnectionWindow(NothingRead):
 
 
 class WindowOfOneByte(NothingRead):
-    """There is progress, a byte at a time."""
+    """A WINDOW_UPDATE of one byte per stream, every 200 ms."""
     kind = "dribble"
     more = ("--every", 200)
     options = (*NothingRead.options, "--min-rate", "1KiB/s")
@@ -115,27 +116,27 @@ class ReadsOfSixteenBytes(WindowOfOneByte):
 
 
 class SmallReceiveBuffer(NothingRead):
-    """The smallest a socket can have."""
+    """SO_RCVBUF of the sockets is 2,048 bytes."""
     more = ("--rcvbuf", 2048)
 
 
 class DistinctRanges(NothingRead):
     """
-    None wants the bytes that another wants, so nothing they hold is shared. Chunks become small,
-    and send queues hold many of them: mbufs would run short if each took what it may.
+    Each bot requests another range, so bots share no chunks. Chunks become small, and send queues
+    hold many of them. With full send queues of all bots the server would have too few mbufs.
     """
     path = "/wide"
     more = ("--range", 1 << 20)
     options = (*NothingRead.options, "--cache", "32MiB")
-    files_bytes = 32 * MIB + 128 * MIB  # the cache, and four times as much of chunks (NJ__CHUNK_*)
+    files_bytes = 32 * MIB + 128 * MIB  # the cache; the budget of chunks (NJ__CHUNK_BUDGET_MIN)
 
     @classmethod
     def prepare(cls):
         with open(os.path.join(cls.root, "wide"), "wb") as f:
-            f.truncate(BOTS << 20)  # takes no space
+            f.truncate(BOTS << 20)  # a sparse file
 
 
 def load_tests(loader, tests, _):
-    """Sanitizers, with which a time-out takes four times as long, see what differs most."""
+    """Two classes that differ most run under sanitizers: time-outs are four times longer there."""
     chosen = map(loader.loadTestsFromTestCase, [ReadsOfSixteenBytes, DistinctRanges])
     return unittest.TestSuite(chosen) if SANITIZED else tests

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Very many paced downloads of as many large files: what they hold of file contents is bounded by the
-chunks they need, not by the files, and every byte is right.
+300 paced downloads of 300 large files. The server's memory for file contents is bounded by the
+chunks in use, not by the sizes of the files. Each received byte is compared.
 """
 import collections
 import hashlib
@@ -17,10 +17,10 @@ from tests.netlab.world import SANITIZED
 KIB, MIB = 1 << 10, 1 << 20
 FILES = 300
 LARGE = 17 * MIB      # read in chunks
-PART = 96 * KIB       # that each client wants: three chunks of 32 KiB
-STREAMS = 100         # of one connection
+PART = 96 * KIB       # requested of each file: three chunks of 32 KiB
+STREAMS = 100         # per connection
 FLOW_TABLES = 2 * 4 * KIB  # of two lcores, in KiB
-READY = 32 * KIB           # for the next chunks, pages that are there ahead of time, in KiB
+READY = 32 * KIB           # populated pages for the next chunks, in KiB
 
 
 def contents(number):
@@ -50,9 +50,9 @@ class SlowReaders(ServerCase):
                 f.write(contents(i))
                 f.truncate(LARGE)
 
-    def test_as_many_files(self):
+    def test_memory_and_contents(self):
         pid = self.server.process.pid
-        before, most, n_read = resident_kib(pid), 0, 0
+        before, high, n_read = resident_kib(pid), 0, 0
         clients, wanted = [], {}
         for first in range(0, FILES, STREAMS):
             client = Parts(self.world.connect(seconds=30), window_bytes=STREAMS * PART)
@@ -68,15 +68,15 @@ class SlowReaders(ServerCase):
                 self.assertTrue(client.read(), "the server closed")
                 n_read += 1
                 if n_read % 100 == 0:
-                    most = max(most, resident_kib(pid))
+                    high = max(high, resident_kib(pid))
         for (client, stream), i in wanted.items():
             self.assertEqual(contents(i), bytes(client.data[stream]), f"file {i}")
         self.assertEqual(FILES * PART // (32 * KIB), self.counted("file_reads"),
-                         "each chunk is read once, however many turns it takes to send it")
-        # Two chunks each, and 16 KiB for everything else: streams, sessions, what is on its way.
-        # And the flow tables, on large pages from the first connection on; and the pages for the
-        # next chunks.
-        if not SANITIZED:  # their shadow is memory, too
-            self.assertLess(most - before, FILES * (2 * 32 + 16) + FLOW_TABLES + READY)
+                         "the server reads each chunk once")
+        # Two chunks per response, and 16 KiB for its stream, its part of the session and its
+        # packets. The flow tables take large pages from the first connection on. Free chunks are
+        # populated ahead of their use.
+        if not SANITIZED:  # shadow memory is resident, too
+            self.assertLess(high - before, FILES * (2 * 32 + 16) + FLOW_TABLES + READY)
         for client in clients:
             client.close()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-More handlers stuck than there are stacks, over real connections: what they wait for reaches them,
-and nobody else notices. With few stacks and many, over one lcore and two.
+More requests with stuck handlers than fibers, over real connections. The data that a handler waits
+for reaches it, and requests of other clients complete. The numbers of fibers per lcore are 1, 2 and
+5 with one lcore and with two, and 256 with one lcore.
 """
 import itertools
 import random
@@ -12,9 +13,9 @@ from tests.netlab.h2client import Client, Holder
 from tests.netlab.handlers_case import HandlersCase, STREAMS_MAX, counted_bytes, stuck
 from tests.netlab.world import SLOW, until
 
-BEYOND = 50  # more requests than stacks, per lcore
-N_BYTES = 70_000  # more than a response's buffer (64 KiB), so that a handler waits for a window
-ASKED = 20  # requests of those who wait for nothing
+BEYOND = 50  # requests without a fiber, per lcore
+N_BYTES = 70_000  # above the buffer of a response (64 KiB), so that a handler waits for a window
+REQUESTS = 20  # of each other client
 
 
 class Starvation:
@@ -26,8 +27,10 @@ class Starvation:
             type(self).addresses = self.world.more_addresses(32)
 
     def streams_of_each_shard(self, kind):
-        """[(client, how many streams)], enough of them for each shard. No client has more of many
-        stacks than an eighth, which is its share of the last ones."""
+        """
+        (client, number of streams): `fibers` + BEYOND streams on each shard. Clients of different
+        addresses stay below an eighth of the fibers, so they may use the reserved quarter.
+        """
         left = self.fibers + BEYOND
         each = self.fibers // 24 if len(self.addresses) > 1 else STREAMS_MAX
         counts = [each] * (left // each) + [left % each] * (left % each > 0)
@@ -35,7 +38,7 @@ class Starvation:
             yield from ((client, n) for client in self.client_of_each_shard(kind, source))
 
     def sources(self, n):
-        """Each its own address, where stacks are shared out."""
+        """The source addresses of `n` clients."""
         return (self.addresses * n)[:n]
 
     def until_stuck(self):
@@ -43,79 +46,79 @@ class Starvation:
         until(lambda: f"{wanted} stuck, but {stuck(self.server)}",
               lambda: stuck(self.server) == wanted)
 
-    def steps_of_others(self, clients):
-        """Each request is answered, wherever it runs; and how many busy steps that took."""
+    def steps_for_requests(self, clients):
+        """Sends requests and checks the responses. Returns the number of busy steps."""
         before = self.counted("loops_busy")
         for client in clients:
-            for _ in range(ASKED):
+            for _ in range(REQUESTS):
                 self.assertEqual((200, b"hello\n"), client.get("/hello")[::2])
         return self.counted("loops_busy") - before
 
-    def others_go_on(self, clients, idle_steps):
-        still = stuck(self.server)
-        # The time between two steps is not ours to assert; their number is. Those who are stuck
-        # cost none, so nobody is behind them.
-        self.assertLessEqual(self.steps_of_others(clients), 3 * idle_steps + 20)
+    def check_other_clients(self, clients, idle_steps):
+        stuck_before = stuck(self.server)
+        # Stuck handlers cost no steps. The test bounds the number of steps, not their duration.
+        self.assertLessEqual(self.steps_for_requests(clients), 3 * idle_steps + 20)
         for client in clients:
             client.ping()
             status, _, body = client.get("/200KiB")
             self.assertEqual((200, 200 << 10), (status, len(body)))
             self.assertEqual((200, b"inline\n"), client.get("/where")[::2])
-        self.assertEqual(still, stuck(self.server))
+        self.assertEqual(stuck_before, stuck(self.server))
         self.assertEqual({"pic": len(clients)}, self.ran("GET /where"))
 
     def check_modes(self, route, inline=0):
-        """Those with a stack waited on it, the others for it; nobody was refused."""
+        """Requests with a fiber parked, the others were queued. No request was rejected."""
         wanted = {"epc_parked": self.fibers * self.lcores, "pec_queue": BEYOND * self.lcores}
         if inline:
             wanted["epc_inline"] = inline
         self.assertEqual(wanted, self.ran(route))
 
-    def test_on_session_windows(self):
+    def test_handlers_that_wait_for_session_windows(self):
         """EWYK 5.12, EWYK 5.13, EWYK 5.14, EWYK 5.16, EWYK 5.21, EWYK 5.56"""
         others = self.client_of_each_shard()
-        idle_steps = self.steps_of_others(others)
-        asked, holders = [], list(self.streams_of_each_shard(Holder))
+        idle_steps = self.steps_for_requests(others)
+        requests, holders = [], list(self.streams_of_each_shard(Holder))
         for client, _ in holders:
-            client.response(client.request(f"/count?n={Holder.WINDOW}"))  # that was all of it
+            # This response uses up the session window.
+            client.response(client.request(f"/count?n={Holder.WINDOW}"))
         for client, n in holders:
             streams = [client.prepare(f"/count?n={N_BYTES}") for _ in range(n)]
             client.flush()
-            asked.append((client, streams))
+            requests.append((client, streams))
         self.until_stuck()
-        self.others_go_on(others, idle_steps)
-        for client, streams in asked:
+        self.check_other_clients(others, idle_steps)
+        for client, streams in requests:
             self.assertFalse(any(client.ended(stream) for stream in streams))
             client.release()
         body = counted_bytes(N_BYTES)
-        for client, streams in asked:
+        for client, streams in requests:
             for stream in streams:
                 status, _, got = client.response(stream)
                 self.assertEqual((200, True), (status, got == body))
             client.close()
-        self.check_modes("GET /count", len(asked))
+        self.check_modes("GET /count", len(requests))
         for client in others:
             client.close()
 
-    def test_on_request_bodies(self):
+    def test_handlers_that_wait_for_request_bodies(self):
         """EWYK 5.12, EWYK 5.13, EWYK 5.15, EWYK 5.16, EWYK 5.56"""
         others = self.client_of_each_shard()
-        idle_steps = self.steps_of_others(others)
-        asked = []
+        idle_steps = self.steps_for_requests(others)
+        requests = []
         for client, n in self.streams_of_each_shard(Client):
-            asked.append((client, [client.prepare("/digest", "POST", ends=False)
-                                   for _ in range(n)]))
+            requests.append((client, [client.prepare("/digest", "POST", ends=False)
+                                      for _ in range(n)]))
             client.flush()
         self.until_stuck()
-        self.others_go_on(others, idle_steps)
+        self.check_other_clients(others, idle_steps)
         body = random.Random(self.fibers).randbytes(N_BYTES)
-        # Last come, first served: those who wait for a stack must not keep the windows from those
-        # who have one.
-        for client, streams in reversed(asked):
+        # The last request gets its body first: bodies of queued requests must leave window to
+        # requests with a fiber.
+        for client, streams in reversed(requests):
             for stream in reversed(streams):
                 self.assertTrue(client.send(stream, body))
         wanted = f"{N_BYTES} {zlib.adler32(body)}\n".encode()
-        for client, streams in asked:
+        for client, streams in requests:
             for stream in streams:
                 self.assertEqual((200, wanted), client.response(stream)[::2])
             client.close()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Handlers that wait for ever, queues that are full, clients that vanish: what goes on regardless, and
-that nothing is left of those who went.
+Handlers that never return, full queues, and clients that reset streams or close connections. Other
+requests complete, and the server frees all objects of closed connections.
 """
 import array
 import fcntl
@@ -20,8 +20,8 @@ from tests.netlab.handlers_case import (HandlersCase, OwnServerCase, STREAMS_MAX
                                         stuck)
 from tests.netlab.world import until
 
-QUEUE = 4096  # requests that can wait for a stack, per lcore
-TASKS_OUT = 1024  # requests that workers can have or wait for, per lcore
+QUEUE = 4096  # of requests that wait for a fiber, per lcore
+TASKS_OUT = 1024  # requests on workers or queued for them, per lcore
 PART_BYTES = 200_000
 HUGE = 1 << 30
 
@@ -33,66 +33,68 @@ def unacknowledged(sock):
     return n[0]
 
 
-class ForEver(OwnServerCase):
-    """Each server must end with all of that still stuck."""
+class StuckAtShutdown(OwnServerCase):
+    """Shutdown while handlers are stuck. Each test starts its own server."""
 
-    STACKS = 2
-    options = ("--fibers", str(STACKS), "--workers", "1", "--drain-timeout", "500ms")
+    FIBERS = 2
+    options = ("--fibers", str(FIBERS), "--workers", "1", "--drain-timeout", "500ms")
 
     def setUp(self):
         self.start()
 
     def occupy(self, *paths):
-        """All that is there for such requests, and three more of each path."""
+        """Sends FIBERS + 3 requests for each path, until all fibers are in use and 3 wait."""
         client = self.client()
         for path in paths:
-            for _ in range(self.STACKS + 3):
+            for _ in range(self.FIBERS + 3):
                 client.prepare(path)
         client.flush()
-        wanted = len(paths) * (self.STACKS + 3)
+        wanted = len(paths) * (self.FIBERS + 3)
         until("all stuck", lambda: self.world.server.stats()["exchanges"] == wanted and
-              stuck(self.world.server) == (self.STACKS, 3))
+              stuck(self.world.server) == (self.FIBERS, 3))
         return client
 
-    def check_life(self, client):
+    def check_other_requests(self, client):
         for path, body in (("/hello", b"hello\n"), ("/where", b"inline\n"), ("/one", None)):
             status, _, got = client.get(path)
             self.assertEqual(200, status)
             self.assertIn(body, (got, None))
         client.ping()
-        upload = client.request("/digest", "POST", ends=False)  # which nobody is there to read
+        upload = client.request("/digest", "POST", ends=False)  # no fiber is free to read it
         client.send(upload, bytes(PART_BYTES), ends=False)
         until("all acknowledged", lambda: unacknowledged(client.sock) == 0)
         client.ping()
 
     def end(self, client):
-        """SIGTERM: who asks before the last GOAWAY is served; then an end, whoever is stuck."""
+        """
+        Sends SIGTERM. A request after the first GOAWAY gets its response. Returns the exit status.
+        """
         self.world.server.signal()
         while not client.goaway():
             self.assertTrue(client.read())
         self.assertEqual(200, client.get("/hello")[0])
         return self.world.server.wait()
 
-    def test_stacks(self):
+    def test_stuck_fibers(self):
         """EWYK 5.12, EWYK 5.13, EWYK 5.16, EWYK 5.21, EWYK 5.51, EWYK 5.56"""
         self.occupy("/forever")
         client = self.client()
-        self.check_life(client)
+        self.check_other_requests(client)
         self.assertEqual(0, self.end(client), self.world.errors())
 
-    def test_stacks_and_workers(self):
+    def test_stuck_fibers_and_workers(self):
         """EWYK 5.12, EWYK 5.13, EWYK 5.16"""
         self.occupy("/forever", "/gate")
         client = self.client()
-        self.check_life(client)
-        # What a worker is in may still use what we would free, so the end is not a clean one.
+        self.check_other_requests(client)
+        # The handler on the worker may still use the server's memory, so the exit status is 1.
         self.assertEqual(1, self.end(client))
         self.assertIn("1 task on workers did not return", self.world.errors())
 
     def test_a_worker_that_returns_in_time(self):
         client = self.client()
         stream = client.request("/gate")
-        until("on its way", lambda: self.world.server.stats()["exchanges"] == 1)
+        until("the request is open", lambda: self.world.server.stats()["exchanges"] == 1)
         self.world.server.signal()
         while not client.goaway():
             self.assertTrue(client.read())
@@ -106,16 +108,16 @@ class Full(HandlersCase):
     options = ("--fibers", "1", "--workers", "1")
 
     def fill(self, path, n):
-        """`n` requests that stay."""
+        """Sends `n` requests that do not complete."""
         for at in range(0, n, STREAMS_MAX):
             client = self.client()
             for _ in range(min(STREAMS_MAX, n - at)):
                 client.prepare(path)
             client.flush()
-        until(f"{n} requests under way", lambda: self.held()[0]["exchanges"] == n)
+        until(f"{n} open requests", lambda: self.held()[0]["exchanges"] == n)
 
     def check_rejected(self, path, n):
-        """`n` more are refused, in words that a client can act upon."""
+        """Sends `n` more requests. Each gets 503 with Retry-After."""
         client = self.client()
         streams = [client.prepare(path) for _ in range(n)]
         client.flush()
@@ -127,37 +129,37 @@ class Full(HandlersCase):
         self.assertEqual(n, self.counted("status_5xx"))
         self.assertEqual(200, client.get("/hello")[0])
 
-    def leave(self):
-        self.doCleanups()  # every client closes
+    def close_clients(self):
+        self.doCleanups()
 
-    def test_the_queue_for_stacks(self):
+    def test_full_queue_for_fibers(self):
         """EWYK 5.3, EWYK 5.49, EWYK 5.56"""
         self.fill("/forever", 1 + QUEUE)
         self.assertEqual((1, QUEUE), stuck(self.server))
         self.check_rejected("/forever", 100)
-        self.leave()
-        until("nobody waits", lambda: stuck(self.server) == (0, 0))
+        self.close_clients()
+        until("no request has or waits for a fiber", lambda: stuck(self.server) == (0, 0))
         self.assertEqual((200, b"on a stack\n"), self.client().get("/untyped")[::2])
-        self.leave()
+        self.close_clients()
 
-    def test_the_queue_for_workers(self):
+    def test_full_queue_for_workers(self):
         """EWYK 5.3, EWYK 5.49"""
         self.fill("/gate", TASKS_OUT)
         self.check_rejected("/gate", 100)
         gate = open_gate(self.world)
-        until("all are through", lambda: self.held()[0]["exchanges"] == 0)
+        until("all requests are complete", lambda: self.held()[0]["exchanges"] == 0)
         self.assertEqual({"pec_worker": TASKS_OUT, "rejected": 100}, self.ran("GET /gate"))
-        self.leave()
+        self.close_clients()
         os.close(gate)
 
 
-class Gone(HandlersCase):
-    """In the middle of something; what it held is free again (tearDown looks)."""
+class Aborted(HandlersCase):
+    """Clients abort requests. tearDown() checks that all objects are free again."""
 
     options = ("--fibers", "4", "--workers", "1")
 
-    def parked(self, n=1):
-        until(f"{n} on stacks", lambda: stuck(self.server)[0] == n)
+    def until_on_fibers(self, n=1):
+        until(f"{n} requests on fibers", lambda: stuck(self.server)[0] == n)
 
     def reset(self, client, stream):
         client.h2.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
@@ -166,14 +168,14 @@ class Gone(HandlersCase):
     def test_reset_in_an_upload(self):
         """EWYK 5.49, EWYK 5.58"""
         client = self.client()
-        for _ in range(18):  # 72 MB: more than the session's window of 64 MiB, if it leaked
+        for _ in range(18):  # 72 MB: above the session window of 64 MiB, if it leaked
             streams = [client.request("/digest", "POST", ends=False) for _ in range(20)]
-            for stream in streams:  # 4 are read, 16 wait for a stack
+            for stream in streams:  # 4 handlers read, 16 requests wait for a fiber
                 client.send(stream, bytes(PART_BYTES), ends=False)
-            self.parked(4)
+            self.until_on_fibers(4)
             for stream in streams:
                 self.reset(client, stream)
-            until("nobody is left", lambda: stuck(self.server) == (0, 0))
+            until("no request has or waits for a fiber", lambda: stuck(self.server) == (0, 0))
         self.assertEqual((200, b"0 1\n"), client.get("/digest", **{":method": "POST"})[::2])
         client.close()
         self.assertEqual(360, self.counted("h2_reset_in"))
@@ -183,69 +185,69 @@ class Gone(HandlersCase):
         client = self.client(Holder)
         for _ in range(10):
             stream = client.request(f"/count?n={HUGE}")
-            self.parked()
+            self.until_on_fibers()
             self.reset(client, stream)
-            until("it is gone", lambda: stuck(self.server) == (0, 0))
+            until("no request has or waits for a fiber", lambda: stuck(self.server) == (0, 0))
         client.release()
         self.assertEqual(200, client.get("/count?n=100000")[0])
         client.close()
 
-    def test_reset_while_it_sleeps_or_waits(self):
+    def test_reset_of_parked_and_queued_requests(self):
         """EWYK 5.58"""
         client = self.client()
         streams = [client.request(path) for path in ("/doze?ms=60000", "/forever") * 4]
-        until("half of them wait", lambda: stuck(self.server) == (4, 4))
+        until("4 parked and 4 queued requests", lambda: stuck(self.server) == (4, 4))
         for stream in streams:
             self.reset(client, stream)
-        until("all are gone", lambda: stuck(self.server) == (0, 0))
+        until("no request has or waits for a fiber", lambda: stuck(self.server) == (0, 0))
         self.assertEqual(200, client.get("/hello")[0])
         client.close()
 
-    def test_reset_while_a_worker_has_it(self):
+    def test_reset_of_requests_for_workers(self):
         """EWYK 5.58"""
         client = self.client()
         streams = [client.request("/gate") for _ in range(10)]
-        until("given to the worker", lambda: self.held()[0]["exchanges"] == 10)
+        until("10 open requests", lambda: self.held()[0]["exchanges"] == 10)
         for stream in streams:
             self.reset(client, stream)
-        client.ping()  # so all resets have come
+        client.ping()  # the server has received all resets
         gate = open_gate(self.world)
-        until("home again", lambda: self.held()[0]["exchanges"] == 0)
+        until("all requests have ended", lambda: self.held()[0]["exchanges"] == 0)
         os.close(gate)
         client.close()
 
     def killed(self, *args, **more):
-        """A curl that ends without a word while its handler has a stack."""
+        """Kills curl with SIGKILL while its handler has a fiber."""
         process = self.world.client_popen("curl", "-sS", "--http2-prior-knowledge", *args,
                                           stdout=subprocess.DEVNULL, **more)
         try:
-            self.parked()
+            self.until_on_fibers()
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait(10)
         return process
 
-    def test_killed_in_a_download(self):
+    def test_client_killed_in_a_download(self):
         """EWYK 5.58"""
         self.killed("--limit-rate", "1000", self.world.url(f"/count?n={HUGE}"))
 
-    def test_killed_in_an_upload(self):
+    def test_client_killed_in_an_upload(self):
         """EWYK 5.58"""
         upload = self.killed("-XPOST", "-T-", self.world.url("/digest"), stdin=subprocess.PIPE)
         upload.stdin.close()
 
-    def test_the_connection_is_reset_while_it_waits(self):
+    def test_reset_of_a_connection_with_waiting_handlers(self):
         """EWYK 5.58"""
         client = self.client()
         for path in ("/forever", "/doze?ms=60000", "/os-digest", "/digest"):
             client.request(path, "POST" if "digest" in path else "GET", ends="digest" not in path)
-        self.parked(3)
+        self.until_on_fibers(3)
         client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
 
 
 class Refused(HandlersCase):
-    def test_method(self):
+    def test_methods_without_a_route(self):
         client = self.client()
         for path, method, allow in (("/hello", "POST", "GET, HEAD"), ("/digest", "GET", "POST"),
                                     ("/gate", "DELETE", "GET, HEAD")):
@@ -254,9 +256,9 @@ class Refused(HandlersCase):
                 self.assertEqual((405, allow), (status, fields["allow"]))
         client.close()
 
-    def test_body(self):
+    def test_bodies_above_the_limit(self):
         for path, most in (("/small", 1000), ("/digest", 16 << 20), ("/os-digest", 1 << 20)):
-            with self.subTest(path=path, said=True):
+            with self.subTest(path=path, declared=True):
                 client = self.client()
                 stream = client.request(path, "POST", False, **{"content-length": str(most + 1)})
                 self.assertEqual(413, client.response(stream)[0])
@@ -270,11 +272,11 @@ class Refused(HandlersCase):
                     self.assertEqual(wanted, client.response(stream)[0])
                     client.close()
 
-    def test_waiting_where_one_must_not(self):
+    def test_wait_in_a_handler_that_must_not_block(self):
         """EWYK 5.31, EWYK 5.33"""
         client = self.client()
         self.assertEqual((200, b"did not sleep\n"), client.get("/wrong?ms=60000")[::2])
         client.close()
-        until("it counts", lambda: self.counted("handler_would_block") == 1)
-        until("it is said", lambda: "/wrong would park in a context that must not block"
+        until("the server counts the call", lambda: self.counted("handler_would_block") == 1)
+        until("a message", lambda: "/wrong would park in a context that must not block"
               in self.world.errors())

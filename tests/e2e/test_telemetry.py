@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The numbers an operator asks for, against what clients saw."""
+"""Telemetry agrees with the requests and responses of the clients."""
 import os
 import subprocess
 
@@ -17,7 +17,7 @@ RATE = 512 << 10  # bytes per second of a response
 
 class TelemetryCase(ServerCase):
     def total(self, command, of):
-        """A number of /nightjar/classes or clients, summed over all of them."""
+        """The sum of a field over all entries of /nightjar/classes or /nightjar/clients."""
         return sum(one[of] for one in self.server.telemetry(command).values())
 
     def fetch(self, path, *more):
@@ -111,14 +111,14 @@ class Unlimited(TelemetryCase):
         workers = self.server.telemetry("/nightjar/workers")
         self.assertEqual(workers["threads"], sum(workers[k]["max"] for k in ("files", "handlers")))
         self.assertGreater(workers["files"]["done"], before)
-        until("nothing to do", lambda: self.server.telemetry("/nightjar/workers")["files"]["out"]
-              == 0)
+        until("no open file task",
+              lambda: self.server.telemetry("/nightjar/workers")["files"]["out"] == 0)
         self.assertEqual(0, workers["handlers"]["done"])
         self.assertGreaterEqual(workers["recruits_sent"], workers["recruits_useful"])
         self.assertIsNone(self.server.telemetry("/nightjar/workers,0"))
 
-    def test_one_answer_holds_all(self):
-        """What an answer has no room for is cut, and no JSON any more."""
+    def test_no_answer_is_truncated(self):
+        """A truncated answer is not valid JSON, so that telemetry() would fail."""
         for command in ("stats", "shards", "classes", "clients,64", "shaping", "latency", "memory",
                         "files", "workers"):
             self.assertTrue(self.server.telemetry("/nightjar/" + command))
@@ -141,7 +141,7 @@ class Limited(TelemetryCase):
             client.close()
         until("none connected", lambda: connections() == 0)
 
-    def test_what_waits_is_shown(self):
+    def test_waiting_responses_are_counted(self):
         client = Client(self.world.connect(), window_bytes=GIB)
         before = self.server.telemetry("/nightjar/shaping")
         for _ in range(8):
@@ -160,15 +160,16 @@ class Limited(TelemetryCase):
         self.assertGreater(after["shape_wakes"], before["shape_wakes"])
         self.assertEqual(after["shape_wakes_empty"] * 1000000 // after["shape_wakes"],
                          after["wakes_empty_ppm"])
-        until("nothing waits",
+        until("no response waits",
               lambda: self.server.telemetry("/nightjar/shaping")["shape_waiting"] == 0)
 
     def test_throttled_time(self):
         self.fetch("/200KiB")
-        until("it is over",
+        until("a throttled response is complete",
               lambda: self.server.telemetry("/nightjar/latency")["throttled"]["count"] > 0)
         latency = self.server.telemetry("/nightjar/latency")
-        # All but what is free has to wait for its time; the first burst of 50 ms leaves at once.
+        # The bytes after --rate-after wait for credit, except the first burst of 50 ms. The test
+        # expects at least half of this time.
         at_least = ((196 << 10) - RATE // 20) * 1000000 // RATE // 2
         self.assertGreater(latency["throttled"]["max_us"], at_least)
         self.assertGreater(self.total("/nightjar/classes", "throttled_ms"), at_least // 1000)

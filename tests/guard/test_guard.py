@@ -57,22 +57,22 @@ def shape(**functions):
 class Parse(unittest.TestCase):
     own, inclusive = guard.parse(PROFILE.splitlines(keepends=True))
 
-    def test_calls_are_the_callee_s(self):
+    def test_costs_of_calls_belong_to_the_callee(self):
         self.assertEqual(self.own["nj_shard_step"], 111)
         self.assertEqual(self.inclusive["nj_shard_step"], 170)
 
     def test_clones_are_one_function(self):
         self.assertEqual(self.own["nj_h2_input"], 50)
 
-    def test_libraries_go_by_their_name(self):
+    def test_functions_of_libraries_have_a_prefix(self):
         self.assertEqual(self.own["libnghttp2: nghttp2_is_fatal"], 1)
         self.assertEqual(self.own["libc: malloc"], 6)
 
-    def test_what_cpu_or_build_chooses_is_one(self):
+    def test_functions_that_differ_by_cpu_or_build_are_one(self):
         self.assertEqual(self.own["libc: mem* and str*"], 9)
         self.assertEqual(self.own["libnghttp2: (no name)"], 41)
 
-    def test_nothing_is_lost(self):
+    def test_the_sum_is_complete(self):
         self.assertEqual(sum(self.own.values()), 111 + 50 + 15 + 42)
 
 
@@ -84,11 +84,11 @@ class Misses(unittest.TestCase):
         self.assertEqual(guard.misses(text.splitlines(keepends=True)),
                          {"I1": 1, "D1 read": 2, "D1 write": 3, "LL": 15})
 
-    def test_zeros_at_the_end_may_be_left_out(self):
+    def test_missing_values_at_the_end_are_zero(self):
         self.assertEqual(guard.misses([self.events, "totals: 900 200 100 1 2\n"]),
                          {"I1": 1, "D1 read": 2, "D1 write": 0, "LL": 0})
 
-    def test_without_simulation_there_are_none(self):
+    def test_no_misses_without_simulation(self):
         self.assertEqual(guard.misses(["events: Ir\n", "totals: 900\n"]), {})
 
     def test_instructions_are_the_first_of_many_costs(self):
@@ -96,7 +96,7 @@ class Misses(unittest.TestCase):
                                       "calls=1 0\n", "0 50 7 7\n"])
         self.assertEqual((own["a"], inclusive["a"]), (900, 950))
 
-    def test_they_are_shown_per_request(self):
+    def test_misses_are_shown_per_request(self):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             guard.show_misses({"16x32": shape(a=100.0) | {"misses": {
@@ -111,38 +111,38 @@ class Compare(unittest.TestCase):
         verdict, lines = guard.compare("16x32", self.before, shape(**functions))
         return verdict, "\n".join(lines)
 
-    def test_a_little_more_passes(self):
+    def test_a_growth_below_the_threshold_passes(self):
         verdict, text = self.verdict(parse=1290.0, send=2000.0, look=7000.0)  # +2.9 %
         self.assertEqual(verdict, "same")
         self.assertIn("+2.90%", text)
 
-    def test_more_fails_and_names_what_grew(self):
+    def test_a_growth_above_the_threshold_fails_and_names_functions(self):
         verdict, text = self.verdict(parse=1310.0, send=2100.0, look=6900.0)  # +3.1 %
         self.assertEqual(verdict, "grown")
         self.assertRegex(text, r"1,000\.0 -> +1,310\.0  parse\n +2,000\.0 -> +2,100\.0  send")
         self.assertNotIn("look", text)
 
-    def test_what_is_new_is_named(self):
+    def test_a_new_function_is_named(self):
         verdict, text = self.verdict(parse=1000.0, send=2000.0, look=7000.0, again=400.0)
         self.assertEqual(verdict, "grown")
         self.assertRegex(text, r" new -> +400\.0  again")
 
-    def test_what_had_no_name_is_named_where_it_must_have_grown(self):
+    def test_a_function_of_the_rest_is_named_if_it_must_have_grown(self):
         before = {"a": 100.0, "b": 20.0, guard.REST: 30.0}
         self.assertEqual(guard.grown(before, {"a": 100.0, "b": 20.0, "c": 19.0, "d": 25.0}),
                          [("d", "up to 20.0", 25.0)])
 
-    def test_less_asks_for_a_new_baseline(self):
+    def test_a_large_decrease_needs_a_new_baseline(self):
         self.assertEqual(self.verdict(parse=700.0, send=2000.0, look=7010.0)[0], "same")
         self.assertEqual(self.verdict(parse=690.0, send=2000.0, look=6990.0)[0], "shrunk")
 
-    def test_other_packets_are_told(self):
+    def test_another_number_of_packets_is_shown(self):
         after = shape(parse=1000.0, send=2000.0, look=7000.0)
         after["tx_packets"] = 0.6
         text = "\n".join(guard.compare("16x32", self.before, after)[1])
         self.assertIn("packets from the server, per request: 0.50 -> 0.60", text)
 
-    def test_the_worst_comes_first(self):
+    def test_the_largest_growth_comes_first(self):
         self.assertEqual(guard.grown({"a": 10.0, "b": 20.0, "c": 5.0, "gone": 9.0},
                                      {"a": 11.0, "b": 25.0, "c": 5.4, "d": 3.0}),
                          [("b", "20.0", 25.0), ("d", "new", 3.0), ("a", "10.0", 11.0)])
@@ -163,7 +163,7 @@ class Judge(unittest.TestCase):
         self.assertEqual(counts, (1, 1))
         self.assertIn("104.0  a", text)
 
-    def test_fewer_instructions_pass_and_are_to_be_kept(self):
+    def test_fewer_instructions_pass_with_advice_to_renew(self):
         counts, text = self.judge(TOOLS, _1x1=shape(a=90.0))
         self.assertEqual(counts, (1, 0))
         self.assertIn("--renew", text)
@@ -191,7 +191,7 @@ class Renew(unittest.TestCase):
         with open(guard.BASELINE) as f:
             return json.load(f)
 
-    def test_its_result_passes(self):
+    def test_a_renewed_baseline_passes(self):
         results = {name: shape(a=1000.04, **{f"f{i}": 2.0 for i in range(100)})
                    for name in guard.SHAPES}
         baseline = self.renew(TOOLS, results)
@@ -201,7 +201,7 @@ class Renew(unittest.TestCase):
         self.assertEqual(len(kept), guard.KEPT + 1)
         self.assertEqual(kept[guard.REST], 2.0 * (101 - guard.KEPT))
 
-    def test_one_shape_leaves_the_others(self):
+    def test_renewal_of_one_shape_keeps_the_others(self):
         self.renew(TOOLS, {"1x1": shape(a=1.0), "16x32": shape(a=2.0)})
         baseline = self.renew(TOOLS, {"1x1": shape(a=3.0)})
         self.assertEqual(baseline["shapes"]["1x1"]["instructions"], 3.0)
@@ -229,7 +229,7 @@ class Exchange(unittest.TestCase):
         self.assertEqual(runs[0], {"cycles": 400, "ns": 200, "full": 5e6, "rx_packets": 1,
                                    "tx_packets": 0.5, "tcp": 150, "h2": 50})
 
-    def test_a_thread_is_held_against_itself_in_the_same_round(self):
+    def test_a_thread_is_compared_with_itself_in_the_same_round(self):
         threads = [{"alone": [self.cost(100), self.cost(200)],
                     "together": [self.cost(c) for c in (100, 120, 210, 230)]},
                    {"alone": [self.cost(50), self.cost(50)],
@@ -237,7 +237,7 @@ class Exchange(unittest.TestCase):
         (_, runs), = exchange.rows({"tsc_hz": 1e9, "shapes": {"1x1": {"threads": threads}}})
         self.assertEqual([round(run["against_one"], 6) for run in runs], [1.1, 1.1, 1, 1.2])
 
-    def test_the_least_of_all_rounds_is_held_against_the_least(self):
+    def test_the_least_of_all_rounds_is_compared_with_the_least(self):
         threads = [{"alone": [self.cost(100), self.cost(200)],
                     "together": [self.cost(c) for c in (150, 99, 120, 230)]},
                    {"alone": [self.cost(80), self.cost(50)],
@@ -253,7 +253,7 @@ class Ahead(unittest.TestCase):
                  {"instructions": 5931.0, "misses": {"I1": 16.6, "D1 read": 45.0, "D1 write": 38.2,
                                                      "LL": 2.08}}]
 
-    def test_figures_stand_below_their_variant(self):
+    def test_figures_are_below_their_variant(self):
         found = ahead.columns(self.simulated, [[500, 460, 480, 470, 490],
                                                [420, 440, 400, 430, 410]])
         lines = ahead.table("plain", ["k=1", "k=all"], found)
@@ -264,7 +264,7 @@ class Ahead(unittest.TestCase):
             ["ns,", "lower", "quartile", "470", "410"], ["ns,", "median", "480", "420"],
             ["ns,", "upper", "quartile", "490", "430"]])
 
-    def test_a_round_is_made_of_whole_turns(self):
+    def test_a_round_has_a_multiple_of_512_requests(self):
         for handler in ahead.HANDLERS:
             n = ahead.n_requests(handler, 32)
             self.assertTrue(n >= 512 and n % 512 == 0, handler)

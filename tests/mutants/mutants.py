@@ -3,8 +3,9 @@
 """
 Mutation tests: mutants.py [-j N] BUILD [PATTERN].
 
-tests/mutants/NAME.txt lists mutations of lib/sched/NAME.c, tests/mutants/LAYER/NAME.txt those of
-lib/LAYER/NAME.c, tests/mutants/reference/NAME.txt those of perf/reference/NAME.c:
+Each list has the mutations of one source. tests/mutants/NAME.txt is for lib/sched/NAME.c,
+tests/mutants/LAYER/NAME.txt for lib/LAYER/NAME.c, and tests/mutants/reference/NAME.txt for
+perf/reference/NAME.c:
 
     [name]
     The fault, in one sentence.
@@ -107,7 +108,7 @@ def mutated(mutant):
 # --- compiling --------------------------------------------------------------------------------
 
 class Build:
-    """The objects of a build, and how they were compiled."""
+    """The objects of a build, and the commands that compiled them."""
 
     def __init__(self, folder):
         self.folder = os.path.abspath(folder)
@@ -158,14 +159,14 @@ class Build:
 
 
 def has(source, mutant):
-    """Is it the mutated source, or does it include that?"""
+    """Is `source` the mutated file, or does it include that file?"""
     with open(source, encoding="utf-8") as f:
         return source.endswith(f"/{mutant.source}") or \
             f'#include "{mutant.source.split("/", 1)[1]}"' in f.read()
 
 
 class Program:
-    """A target of meson with a mutant, in a folder of its own below the build."""
+    """A target of meson with a mutant, in its own folder below the build."""
 
     def __init__(self, build, mutant, target, name, extra=(), options=()):
         self.build, self.extra, self.options = build, list(extra), list(options)
@@ -193,7 +194,7 @@ class Program:
         return found
 
     def compiled(self, name, source, words):
-        """Without warnings, and with the mutant's folder first in the include path."""
+        """Compiles without warnings, with the mutant's folder first in the include path."""
         if has(source, self.mutant):
             if source.endswith(f"/{self.mutant.source}"):
                 source = self.source
@@ -221,7 +222,7 @@ def ran(*command, longest=LONGEST, **more):
     try:
         text, _ = program.communicate(timeout=longest)
     except subprocess.TimeoutExpired:
-        os.killpg(program.pid, signal.SIGKILL)  # Criterion runs each test in a process of its own
+        os.killpg(program.pid, signal.SIGKILL)  # Criterion runs each test in its own process
         program.communicate()
         return None, ""
     return program.returncode, text
@@ -280,7 +281,7 @@ def cold(build, mutant):
 
 
 class RaceProgram(Program):
-    """All of lib/sched, so that ThreadSanitizer sees all synchronisation."""
+    """A program with all of lib/sched: ThreadSanitizer has to see all synchronisation."""
 
     def sources(self, target):
         found = list(super().sources(target))
@@ -295,24 +296,24 @@ KILLERS = {"explore": explore, "unit": unit, "hang": hang, "race": race, "sim": 
 
 
 def judge(build, mutant):
-    """(was it killed by all, message)"""
-    said, began = [], time.monotonic()
+    """(did all programs kill the mutant, message)"""
+    messages, began = [], time.monotonic()
     try:
         for name, *arguments in mutant.killers:
             if name not in KILLERS:
-                raise Broken(f"killed by: {name}? it is one of {', '.join(KILLERS)}")
+                raise Broken(f"killed by: {name} is none of {', '.join(KILLERS)}")
             found = KILLERS[name](build, mutant, *arguments)
             if not found:
                 return False, f"SURVIVES {' '.join([name, *arguments])}"
-            said.append(f"{name}: {found}")
+            messages.append(f"{name}: {found}")
     except Broken as broken:
         return False, str(broken)
-    return True, f"{'; '.join(said)} ({time.monotonic() - began:.1f} s)"
+    return True, f"{'; '.join(messages)} ({time.monotonic() - began:.1f} s)"
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("-j", type=int, default=os.cpu_count(), help="so many at a time")
+    parser.add_argument("-j", type=int, default=os.cpu_count(), help="number of mutants at a time")
     parser.add_argument("build")
     parser.add_argument("pattern", nargs="?", default="",
                         help="a regular expression in [LAYER/]NOUN.NAME")

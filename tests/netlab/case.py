@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-The base of the end-to-end tests: a server for each class, and after each test the question whether
-anything leaked: whatever was in use when the server stood idle must be in use again, no more.
+The base class of end-to-end tests. Each subclass starts a server. After each test tearDown() checks
+for leaks: the server must have as many objects in use as when it was idle before the tests.
 """
 import hashlib
 import os
@@ -11,11 +11,11 @@ import unittest
 
 from tests.netlab.world import Failed, World, until
 
-# Per shard, telemetry's words for what may leak. `time_wait` is not among them: it goes when its
-# time has come, and holds nothing but its place.
+# Gauges of a shard that are checked for leaks. `time_wait` is not among them: such a connection
+# ends by its timer, and has no other object.
 HELD = ("connections", "h2_connections", "h2_bytes", "file_jobs", "exchanges", "tx_queued",
         "rx_mbufs_used", "tx_mbufs_used")
-IDLE_STEPS = 2  # the first of them may have begun before the first glance
+IDLE_STEPS = 2  # the first step may have begun before the first sample
 FILES = {"empty": 0, "one": 1, "16KiB-1": (16 << 10) - 1, "200KiB": 200 << 10, "10MiB": 10 << 20}
 GIB = 1 << 30
 
@@ -33,15 +33,15 @@ def held_of(shards):
     return [{name: shard[name] for name in HELD} for shard in shards]
 
 
-def moved(first, last):
-    """Did any shard do something between two glances?"""
+def has_worked(first, last):
+    """Did a shard have work between two samples?"""
     return (held_of(first) != held_of(last) or
             any(a["loops_busy"] != b["loops_busy"] for a, b in zip(first, last)))
 
 
 def fill_site(folder):
-    """Files of known length whose bytes depend on where they stand. Returns {name: sha256}."""
-    block = random.Random(1).randbytes((1 << 20) + 7)  # no power of two: no repeat is aligned
+    """Writes files of known lengths whose bytes depend on the offset. Returns {name: sha256}."""
+    block = random.Random(1).randbytes((1 << 20) + 7)  # no power of two: repeats are not aligned
     sums = {}
     for name, n_bytes in FILES.items():
         data = (block * (n_bytes // len(block) + 1))[:n_bytes]
@@ -60,9 +60,9 @@ class ServerCase(unittest.TestCase):
     lcores = 2
     vlan = None
     options = ()
-    policy = None  # the text of a policy file to start with
-    ipv6 = False  # of the clients
-    idle_seconds = 10  # within which everything a test used must be free again
+    policy = None  # text of the policy file at the start
+    ipv6 = False  # for clients
+    idle_seconds = 10  # within which all objects of a test must be free
 
     @classmethod
     def setUpClass(cls):
@@ -81,12 +81,12 @@ class ServerCase(unittest.TestCase):
         cls.world.make_namespaces()
         cls.world.start()
         cls.server = cls.world.server
-        cls.world.client("ping", "-c1", "-W5", "198.18.0.2")  # ARP is known from here on
+        cls.world.client("ping", "-c1", "-W5", "198.18.0.2")  # ARP learns the MAC addresses
         cls.idle = cls.held_at_rest()
 
     @classmethod
     def prepare(cls):
-        """What a class needs before the server starts."""
+        """Called before the server starts. Subclasses override it."""
 
     @classmethod
     def write_policy(cls, text):
@@ -97,15 +97,15 @@ class ServerCase(unittest.TestCase):
         return self.server.telemetry("/nightjar/limits" + params)
 
     def read_policy(self, text):
-        """Another policy file, by SIGHUP."""
+        """Writes the policy file and sends SIGHUP."""
         self.write_policy(text)
         self.server.signal(signal.SIGHUP)
 
     def change_policy(self, text):
-        """The same, and the limits once it is in force."""
+        """The same; waits until the policy is in force, and returns the limits."""
         version = self.limits()["version"]
         self.read_policy(text)
-        return until("another policy",
+        return until("the policy is in force",
                      lambda: (now := self.limits())["version"] > version and now)
 
     @classmethod
@@ -129,9 +129,10 @@ class ServerCase(unittest.TestCase):
         except Failed:
             first = self.server.shards()
             last = self.server.shards()
-            turns = [b["loops_idle"] - a["loops_idle"] for a, b in zip(first, last)]
-            self.fail(f"leaked: in use when idle {self.idle}, now {held_of(last)}\n"
-                      f"each lcore's steps between two glances: {turns}\n{self.world.errors()}")
+            steps = [b["loops_idle"] - a["loops_idle"] for a, b in zip(first, last)]
+            self.fail(f"leak: in use when idle {self.idle}, now {held_of(last)}\n"
+                      f"idle steps between two samples, per lcore: {steps}\n"
+                      f"{self.world.errors()}")
 
     @classmethod
     def held(cls):
@@ -140,30 +141,30 @@ class ServerCase(unittest.TestCase):
     @classmethod
     def held_at_rest(cls):
         """
-        What is held when nothing is under way. A shard that the kernel keeps from running has a
-        packet in its hands or in its ring, and a later glance finds one buffer less. So two glances
-        have to agree, between which each shard looked for packets and found none.
+        The objects in use while the server is idle. A shard that the kernel does not schedule may
+        still have a packet, and a later sample has one buffer less. Therefore two samples must be
+        equal, and each shard must have made idle steps, and no others, between them.
         """
         first = None
 
         def at_rest():
             nonlocal first
             last = cls.server.shards()
-            if not first or moved(first, last):
+            if not first or has_worked(first, last):
                 first = last
             return all(b["loops_idle"] - a["loops_idle"] >= IDLE_STEPS
                        for a, b in zip(first, last)) and held_of(last)
-        return until("every shard at rest", at_rest)
+        return until("all shards are idle", at_rest)
 
     def client(self, kind=None, source=None):
-        """A client of HTTP/2, closed after the test. `kind`: its class; None: h2client.Client."""
-        from tests.netlab.h2client import Client  # of python3-h2, which tests/nic does without
+        """An HTTP/2 client, closed after the test. `kind`: its class; None: h2client.Client."""
+        from tests.netlab.h2client import Client  # imports python3-h2; tests/nic does not need it
         client = (kind or Client)(self.world.connect(source=source))
         self.addCleanup(client.close)
         return client
 
     def counted(self, name):
-        """How far a counter got since the test began."""
+        """The increase of a counter since the start of the test."""
         return self.server.stats()[name] - self.before[name]
 
     def curl(self, *args, **more):

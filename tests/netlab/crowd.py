@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A server and a crowd: very many connections from perf/tools/memory/main.c, over a memif link.
+A server and nj-memory-client (perf/tools/memory/main.c), which opens up to a million connections,
+over a memif link.
 
     with Crowd(1_000_000) as crowd:
         crowd.open(1_000_000)
 
-Two DPDK processes share a pair of rings (net_memif) whose memory is their own: it needs no
-hugepages, and what the server holds for connections is not mixed with it. The crowd is the server's
-gateway, so that its neighbour table holds one entry however many addresses the clients have.
+The two DPDK processes share a pair of rings (net_memif). The memory of the rings needs no hugepages
+and is separate from the server's memory for connections. nj-memory-client is the server's gateway,
+so that the neighbour table has one entry for all addresses of clients.
 """
 import json
 import os
@@ -23,7 +24,7 @@ BODY_BYTES = 1000
 
 
 def room_for(n):
-    """--max-connections for `n`: the last 1/32 are for handshakes (NJ_TCP_NEARLY_FULL_PART)."""
+    """--max-connections for `n`: the last 1/32 is for handshakes (NJ_TCP_NEARLY_FULL_PART)."""
     return n + n // 31 + 1
 
 
@@ -52,7 +53,7 @@ class Crowd(Memif):
             stderr=errors)
 
     def command(self, text, seconds=600):
-        """Has the crowd do something, and returns what it says when it is done."""
+        """Sends a command to nj-memory-client. Returns its answer, which is JSON."""
         give_up = time.monotonic() + seconds * SLOW
         fd = self.clients.stdout.fileno()
         try:
@@ -61,19 +62,20 @@ class Crowd(Memif):
             while b"\n" not in self.unread:
                 left = give_up - time.monotonic()
                 if left <= 0 or not select.select([fd], [], [], left)[0]:
-                    raise Failed(f"the clients did not {text!r} within {seconds * SLOW} s")
+                    raise Failed(f"the clients did not complete {text!r} within {seconds * SLOW} s")
                 chunk = os.read(fd, 4096)
                 if not chunk:
                     raise BrokenPipeError
                 self.unread += chunk
         except BrokenPipeError:
             status = self.clients.wait(10)
-            raise Failed(f"the clients ended with {status} at {text!r}\n{self.said()}") from None
+            raise Failed(f"the clients ended with {status} at {text!r}\n"
+                         f"{self.messages()}") from None
         line, self.unread = self.unread.split(b"\n", 1)
         return json.loads(line)
 
-    def said(self):
-        """The end of what the clients said, and of what the server did."""
+    def messages(self):
+        """The last messages of nj-memory-client and of the server."""
         path = f"{self.scratch}/clients"
         text = ""
         if os.path.exists(path):
@@ -82,24 +84,24 @@ class Crowd(Memif):
         return text + self.errors()
 
     def open(self, n):
-        """Opens more, until `n` are open and the server says so, too: its handshakes end later."""
+        """Opens connections until `n` are open, on the server as well: its handshakes end later."""
         answer = self.command(f"open {n}")
 
-        def all_there():
+        def all_open():
             memory = self.server.telemetry("/nightjar/memory")
             return memory["tcb_used"] == memory["conn_used"] == n
-        until(f"{n} connections at the server", all_there)
+        until(f"{n} connections at the server", all_open)
         return answer
 
     def abort(self):
-        """Resets all, and waits until the server has forgotten them."""
+        """Resets all connections, and waits until the server has freed them."""
         answer = self.command("abort")
 
-        def gone():
+        def all_free():
             memory, stats = self.server.telemetry("/nightjar/memory"), self.server.stats()
             return not any(stats[name] for name in ("connections", "h2_connections", "time_wait")) \
                 and not any(n for name, n in memory.items() if name.endswith("_used"))
-        until("no connection left at the server", gone, 30)
+        until("no connection at the server", all_free, 30)
         return answer
 
     def close(self):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Very many downloads at once, and what came when: perf/tools/downloads (nj-downloads --help tells
-what it can do).
+nj-downloads (perf/tools/downloads): many downloads at a time, and the bytes received per interval.
+`nj-downloads --help` lists its options.
 
     got = Downloads(world, "--downloads", 100, "--hold", 5, paths=["/file"]).end()
     got["payload_bytes"], got.rates(), got.rows
@@ -23,8 +23,8 @@ _numbers = itertools.count(1)
 
 
 class Result(dict):
-    """What nj-downloads says at the end; `rows` are its requests, times in seconds since `began`
-    (`ttfb` is None where no byte came)."""
+    """The result of nj-downloads. `rows`: its requests, with times in seconds since `began`; `ttfb`
+    is None if no byte was received."""
 
     def __init__(self, found, rows):
         super().__init__(found)
@@ -42,7 +42,7 @@ class Result(dict):
         return sum(self.rates(group, n_groups))
 
     def bins(self, start, end):
-        """What came in each whole bin from `start` to `end` (time.monotonic())."""
+        """The bytes received in each whole bin from `start` to `end` (time.monotonic())."""
         first, last = (max(0, round((at - self.began) * 1e9 / self["bin_ns"]))
                        for at in (start, end))
         return [sum(groups) for groups in zip(*self["bins"])][first:last]
@@ -51,7 +51,7 @@ class Result(dict):
         return sum(self.bins(start, end))
 
     def most_in(self, seconds, start, end):
-        """The most that came within so many seconds."""
+        """The largest number of bytes received within `seconds`."""
         bins, span = self.bins(start, end), round(seconds * 1e9 / self["bin_ns"])
         return max(sum(bins[i:i + span]) for i in range(max(1, len(bins) - span + 1)))
 
@@ -98,7 +98,7 @@ class Downloads:
             left = give_up - time.monotonic()
             if left <= 0 or not select.select([fd], [], [], left)[0]:
                 self.kill()
-                raise Failed(f"nj-downloads said nothing within {seconds * SLOW} s")
+                raise Failed(f"no line from nj-downloads within {seconds * SLOW} s")
             chunk = os.read(fd, 1 << 20)
             if not chunk:
                 self.process.wait(10)
@@ -109,8 +109,8 @@ class Downloads:
         return line
 
     def steady(self, seconds=60):
-        """Waits until the window has begun; returns when that was (time.monotonic()). None: every
-        download had come to its end by then."""
+        """Waits until the window begins. Returns that time (time.monotonic()), or None if all
+        downloads ended before."""
         line = self.line(seconds)
         if line.startswith(b"steady "):
             return int(line.split()[1]) / 1e9

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A flood of SYNs against a world's server, and a real client in the midst of it."""
+"""A flood of SYNs to the server of a world, and requests of a real client."""
 import json
 import os
 import re
@@ -13,21 +13,21 @@ from tests.netlab.priority import FIRST
 from tests.netlab.world import BUILD, SERVER_ADDR, inside
 
 CLIENT_SECONDS_MAX = 1
-# What answers to strangers goes to a router, out of sight of the kernel that has the other end: it
-# throws away what is for another MAC before it looks at it.
+# The gateway for the server's replies to spoofed addresses. The clients' kernel drops frames to
+# this MAC address early, because it is not its own.
 ROUTER_ADDR, ROUTER_MAC = "198.18.0.254", bytes.fromhex("0200000000fe")
 OPTIONS = ("--gateway", ROUTER_ADDR)
 ARP_REQUEST, ARP_REPLY = 1, 2
 
 
 class Router:
-    """A router in name only: it answers who asks for its MAC."""
+    """Answers ARP requests for ROUTER_ADDR. It forwards no packets."""
 
     def __init__(self, world):
         with inside(world.client_ns):
             self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0806))
             self.socket.bind(("nj0", 0x0806))
-        self.woken, self.wake = os.pipe()
+        self.stop_read, self.stop_write = os.pipe()
         self.thread = threading.Thread(target=self.answer)
 
     def __enter__(self):
@@ -35,28 +35,28 @@ class Router:
         return self
 
     def __exit__(self, *_):
-        os.close(self.wake)
+        os.close(self.stop_write)
         self.thread.join()
-        os.close(self.woken)
+        os.close(self.stop_read)
         self.socket.close()
 
     def answer(self):
         while True:
-            ready, _, _ = select.select([self.socket, self.woken], [], [])
-            if self.woken in ready:
+            ready, _, _ = select.select([self.socket, self.stop_read], [], [])
+            if self.stop_read in ready:
                 return
             frame = self.socket.recv(64)
             if len(frame) >= 42 and struct.unpack("!H", frame[20:22])[0] == ARP_REQUEST \
                     and frame[38:42] == socket.inet_aton(ROUTER_ADDR):
-                asker = frame[22:32]  # MAC and address
-                self.socket.send(asker[:6] + ROUTER_MAC + b"\x08\x06" + struct.pack(
-                    "!HHBBH6s4s", 1, 0x0800, 6, 4, ARP_REPLY, ROUTER_MAC, frame[38:42]) + asker)
+                sender = frame[22:32]  # MAC and IPv4 address
+                self.socket.send(sender[:6] + ROUTER_MAC + b"\x08\x06" + struct.pack(
+                    "!HHBBH6s4s", 1, 0x0800, 6, 4, ARP_REPLY, ROUTER_MAC, frame[38:42]) + sender)
 
 
 class Flood:
     """
-    nj-synflood, from where the clients live. `rate` per second; 0: what the device takes. It comes
-    from elsewhere, as it were, and does not wait for what this machine does besides.
+    nj-synflood in the clients' namespace. `rate`: SYNs per second; 0: as many as the device
+    accepts. It has priority over other processes of the machine.
     """
 
     def __init__(self, world, seconds, rate=0, seed=1):
@@ -77,13 +77,13 @@ class Flood:
         return self.process.poll() is None
 
     def end(self):
-        """{sent, failed, seconds, per_second}"""
+        """Ends the flood. Returns {sent, failed, seconds, per_second}."""
         self.process.terminate()
         return json.loads(self.process.communicate(timeout=10)[0])
 
 
 def visit(world, path="/", seconds_max=CLIENT_SECONDS_MAX):
-    """A new connection and one request: (whether it was answered in that time, how long)."""
+    """Sends a request on a new connection. Returns (was the status 200 in time, seconds)."""
     done = world.client("curl", "-s", "-o", "/dev/null", "--http2-prior-knowledge", "--max-time",
                         str(seconds_max), "-w", "%{http_code} %{time_total}",
                         world.url(path), **FIRST)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Ethernet frames that are valid, nearly valid or noise, all from one seed.
+Ethernet frames that are valid, nearly valid or random, from a generator of random numbers.
 
-A frame starts as something a peer could send and is then bent. In half of the cases checksums are
-written afterwards, so that the damage is met by the code behind the check.
+Each frame begins as a valid frame of a peer or as random bytes. Then some bytes change. Half of the
+frames get correct checksums afterwards, so that the code after the check processes the changes.
 """
 import socket
 import struct
 
 PEER_MAC = bytes.fromhex("02c0ffee0001")
 ARP_TO = (b"\xff" * 6, None)
-FRAME_MIN, FRAME_MAX = 14, 1514  # what a raw socket lets through
+FRAME_MIN, FRAME_MAX = 14, 1514  # lengths that a raw socket accepts
 
 
 def checksum(data):
@@ -23,7 +23,7 @@ def checksum(data):
 
 
 def icmp6(src_mac, src, dst, message, dst_mac, hop_limit=255):
-    """A whole frame with this ICMPv6 message, whose checksum is filled in."""
+    """A frame with this ICMPv6 message and its checksum."""
     src, dst = (socket.inet_pton(socket.AF_INET6, a) for a in (src, dst))
     pseudo = src + dst + struct.pack("!II", len(message), 58)
     total = struct.pack("!H", checksum(pseudo + message[:2] + b"\0\0" + message[4:]))
@@ -67,16 +67,16 @@ class Frames:
             rng.getrandbits(16), 0, 0) + options + data)
 
     def syn(self, port):
-        """A SYN that nobody will follow up, with right checksums."""
+        """A SYN with correct checksums."""
         frame = self.ip(6, struct.pack("!HHIIBBHHH", port, 80, 1, 0, 5 << 4, 2, 65535, 0, 0))
-        return bytes(self.repair(bytearray(frame)))
+        return bytes(self.write_checksums(bytearray(frame)))
 
     def noise(self):
         return self.eth(self.rng.choice((0x0800, 0x0806, 0x86dd, 0x8100, self.rng.getrandbits(16))),
                         self.rng.randbytes(self.rng.randrange(FRAME_MAX - 14)))
 
-    def bend(self, frame):
-        """Some flipped bytes, mostly among the headers, and sometimes another length."""
+    def mutate(self, frame):
+        """Changes some bytes, most of them in headers, and sometimes the length."""
         frame = bytearray(frame)
         for _ in range(self.rng.choice((0, 1, 1, 2, 8))):
             frame[self.rng.randrange(min(len(frame), 74))] = self.rng.getrandbits(8)
@@ -87,8 +87,8 @@ class Frames:
         return frame
 
     @staticmethod
-    def repair(frame):
-        """Right checksums for whatever the headers now say, as far as they make sense."""
+    def write_checksums(frame):
+        """Writes correct checksums if the lengths in the headers are consistent."""
         if frame[12:14] != b"\x08\0" or len(frame) < 34:
             return frame
         n_head = (frame[14] & 15) * 4
@@ -108,7 +108,7 @@ class Frames:
 
     def next(self):
         make = self.rng.choice((self.arp, self.icmp, self.tcp, self.tcp, self.tcp, self.noise))
-        frame = self.bend(make())
+        frame = self.mutate(make())
         if self.rng.random() < 0.5:
-            frame = self.repair(frame)
+            frame = self.write_checksums(frame)
         return bytes(frame[:FRAME_MAX])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A server and nightjar-load (perf/tools/load), without a kernel between them: the two share the rings
-of a memif link, whose memory is their own, so that neither needs hugepages.
+A server and nightjar-load (perf/tools/load) on a memif link, without a kernel between them. The
+rings of the link have their own memory, so neither process needs hugepages.
 
     with Pair(options=["--root", folder]) as pair:
         found = pair.load("-c", 16, "-m", 32, "-d", "2s", urls=["/index.html"])
@@ -17,14 +17,14 @@ from tests.netlab.world import (BUILD, CLIENT_ADDR, PREFIX_BITS, SERVER_ADDR, SL
 
 PROGRAM = os.path.join(BUILD, "perf", "tools", "load", "nightjar-load")
 NO_HUGEPAGES = ("--no-huge", "-m", "512")
-# Sums of the kernel over all of a process's memory, in KiB, as we name them.
+# {field of /proc/PID/smaps_rollup, in KiB: our name}
 SMAPS = {"Rss": "rss", "Pss": "pss", "Pss_Anon": "anonymous", "Pss_Shmem": "shared_memory",
          "Private_Hugetlb": "hugepages", "AnonHugePages": "transparent_hugepages"}
 
 
 def command(device, prefix, options, urls, lcores=1, addresses=(CLIENT_ADDR,),
             memory=NO_HUGEPAGES):
-    """nightjar-load over the EAL's `device`."""
+    """The command of nightjar-load. `device`: the EAL argument for its port."""
     own = [word for a in addresses for word in ("--addr", f"{a}/{PREFIX_BITS}")]
     return [PROGRAM, "--no-pci", "--no-shconf", *memory, device, *lcore_args(lcores),
             "--file-prefix", prefix, "--", *own, "--json", "-", *map(str, options),
@@ -32,7 +32,7 @@ def command(device, prefix, options, urls, lcores=1, addresses=(CLIENT_ADDR,),
 
 
 def finish(process, seconds):
-    """What nightjar-load said in the end."""
+    """Waits for the end of nightjar-load. Returns its result, which is JSON."""
     try:
         out, err = process.communicate(timeout=seconds * SLOW)
     except subprocess.TimeoutExpired:
@@ -45,7 +45,7 @@ def finish(process, seconds):
 
 
 class Memif(World):
-    """A server whose port is one end of a memif link; `prefix` is the EAL's, of the other end."""
+    """A server whose port is one end of a memif link. `prefix`: the other end's EAL file prefix."""
 
     def __init__(self, lcores=1, options=(), program="nightjar", memory=NO_HUGEPAGES):
         super().__init__("null", lcores=lcores, options=options, program=program)
@@ -61,7 +61,7 @@ class Memif(World):
         self.reaper.will_make("prefix", self.prefix)
 
     def memory(self):
-        """Bytes that the server's process has, by kind."""
+        """{kind of memory: bytes} of the server's process."""
         with open(f"/proc/{self.server.process.pid}/smaps_rollup", encoding="ascii") as f:
             found = dict(re.findall(r"^(\w+): +(\d+) kB", f.read(), re.M))
         return {name: int(found[field]) << 10 for field, name in SMAPS.items()}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A client that sends what it is told: paths are not normalised, reading can stop. python3-h2 does the
-framing; only the socket is here.
+An HTTP/2 client for tests. It sends header fields as given, without checks, and reads only when the
+test calls it. python3-h2 does the framing; this module has the socket.
 """
 import h2.config
 import h2.connection
@@ -10,7 +10,7 @@ import h2.settings
 
 
 class Connection(h2.connection.H2Connection):
-    """Streams go on after a GOAWAY (RFC 9113 6.8), which python3-h2 takes for the end of them."""
+    """Streams continue after a GOAWAY (RFC 9113 6.8). python3-h2 itself would end them."""
 
     def _receive_goaway_frame(self, frame):
         event = h2.events.ConnectionTerminated()
@@ -36,20 +36,20 @@ class Client:
         self.sock.sendall(self.h2.data_to_send())
 
     def prepare(self, path, method="GET", ends=True, **more):
-        """A request that leaves with the next flush(). Returns its stream id."""
+        """Prepares a request, which the next flush() sends. Returns its stream identifier."""
         stream = self.h2.get_next_available_stream_id()
         fields = {":method": method, ":scheme": "http", ":authority": "nightjar", ":path": path}
         self.h2.send_headers(stream, list((fields | more).items()), end_stream=ends)
         return stream
 
     def request(self, path, method="GET", ends=True, **more):
-        """Sends a request, without `ends` only its head, and returns its stream id."""
+        """Sends a request, without `ends` only its head. Returns its stream identifier."""
         stream = self.prepare(path, method, ends, **more)
         self.flush()
         return stream
 
     def send(self, stream, data, ends=True):
-        """Sends a body, as the peer's windows let it; False when it reset the stream."""
+        """Sends a body within the peer's windows. Returns False if the stream ended before."""
         at = 0
         while at < len(data):
             if self.ended(stream):
@@ -58,7 +58,7 @@ class Client:
                     self.h2.local_flow_control_window(stream))
             if n == 0:
                 if not self.read():
-                    raise ConnectionError("the server closed within a request")
+                    raise ConnectionError("the server closed during a request")
                 continue
             self.h2.send_data(stream, data[at:at + n])
             self.flush()
@@ -69,7 +69,7 @@ class Client:
         return True
 
     def read(self):
-        """Takes what came next; False when the server closed."""
+        """Receives data and handles its events. Returns False if the server closed."""
         data = self.sock.recv(1 << 20)
         if not data:
             return False
@@ -85,7 +85,7 @@ class Client:
         self.h2.acknowledge_received_data(data.flow_controlled_length, data.stream_id)
 
     def take(self, events):
-        """Keeps them all; another client may do better."""
+        """Stores all events. Subclasses override it."""
         self.events += events
 
     def ended(self, stream):
@@ -93,10 +93,10 @@ class Client:
                    and e.stream_id == stream for e in self.events)
 
     def response(self, stream):
-        """(status, fields, body) once the stream has ended."""
+        """Waits until the stream ends. Returns (status, fields, body)."""
         while not self.ended(stream):
             if not self.read():
-                raise ConnectionError("the server closed within a response")
+                raise ConnectionError("the server closed during a response")
         mine = [e for e in self.events if getattr(e, "stream_id", None) == stream]
         fields = next((dict(e.headers) for e in mine
                        if isinstance(e, h2.events.ResponseReceived)), {})
@@ -107,12 +107,12 @@ class Client:
         return self.response(self.request(path, **more))
 
     def ping(self):
-        """Sends a PING and waits for its answer."""
+        """Sends a PING and waits for its acknowledgment."""
         self.h2.ping(b"nightjar")
         self.flush()
         while not any(isinstance(e, h2.events.PingAckReceived) for e in self.events):
             if not self.read():
-                raise ConnectionError("the server closed before it answered a PING")
+                raise ConnectionError("the server closed before it acknowledged a PING")
         self.events = [e for e in self.events if not isinstance(e, h2.events.PingAckReceived)]
 
     def goaway(self):
@@ -123,9 +123,9 @@ class Client:
 
 
 class Holder(Client):
-    """Its streams have all the window they can have, the session none until release()."""
+    """A client with large stream windows. The session window is not reopened before release()."""
 
-    WINDOW = 65535  # of the session at first (RFC 9113 6.9.2)
+    WINDOW = 65535  # the initial session window (RFC 9113 6.9.2)
 
     def __init__(self, sock):
         super().__init__(sock)
@@ -136,6 +136,6 @@ class Holder(Client):
         pass
 
     def release(self):
-        """One WINDOW_UPDATE."""
+        """Sends one WINDOW_UPDATE for the session."""
         self.h2.increment_flow_control_window(1 << 30)
         self.flush()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Of tests of handlers: nightjar-test-handlers, whose handlers get stuck when they are asked."""
+"""Base classes for tests of nightjar-test-handlers, whose handlers get stuck on request."""
 import os
 import unittest
 
@@ -7,25 +7,25 @@ from tests.netlab.case import ServerCase, fill_site
 from tests.netlab.h2client import Client
 from tests.netlab.world import World, until
 
-STREAMS_MAX = 128  # of one connection
-CONNECTS_MAX = 64  # until each shard has one: with two shards, 2^-63 that it does not
+STREAMS_MAX = 128  # per connection
+CONNECTS_MAX = 64  # to reach each shard; for two shards this fails with probability 2^-63
 MODES = ("pc", "pic", "epc_inline", "epc_parked", "pec_queue", "pec_worker", "rejected")
 
 
 def counted_bytes(n):
-    """What /count?n=N answers."""
+    """The response body of /count?n=N."""
     block = bytes(range(251))
     return (block * (n // 251 + 1))[:n]
 
 
 def stuck(server):
-    """(requests that have a stack, requests that wait for one)"""
-    told = server.ewyk()
-    return told["fibers_in_use"], told["waiting"]
+    """(requests with a fiber, requests that wait for a fiber)"""
+    counts = server.ewyk()
+    return counts["fibers_in_use"], counts["waiting"]
 
 
 def open_gate(world):
-    """The handlers of /gate go on, those to come, too, until the descriptor is closed."""
+    """Lets current and later handlers of /gate return, until the descriptor is closed."""
     return os.open(gate_of(world), os.O_RDWR)
 
 
@@ -39,7 +39,7 @@ def make_gate(world):
 
 
 class OwnServerCase(unittest.TestCase):
-    """Each test starts a server of its own, which may be dead or stuck at the end."""
+    """Each test starts its own server, which may be dead or stuck at the end."""
 
     options = ()
 
@@ -73,12 +73,12 @@ class HandlersCase(ServerCase):
         self.routes_before = self.server.ewyk()["by_route"]
 
     def tearDown(self):
-        self.doCleanups()  # clients close, gates, too
-        super().tearDown()  # every exchange is over
-        until("stacks free", lambda: stuck(self.server) == (0, 0))
+        self.doCleanups()  # closes clients and gates
+        super().tearDown()  # waits for the end of all exchanges
+        until("all fibers are free", lambda: stuck(self.server) == (0, 0))
 
     def client_of_each_shard(self, kind=Client, source=None):
-        """A list of them, shard by shard."""
+        """A list with a client for each shard, in the order of the shards."""
         found = {}
         for _ in range(CONNECTS_MAX):
             before = self.sessions()
@@ -93,12 +93,12 @@ class HandlersCase(ServerCase):
             found.setdefault(shard, client)
             if len(found) == self.lcores:
                 return [found[i] for i in range(self.lcores)]
-        self.fail(f"{CONNECTS_MAX} connections and none to some shard")
+        self.fail(f"a shard got none of {CONNECTS_MAX} connections")
 
     def sessions(self):
         return [s["h2_connections"] for s in self.server.shards()]
 
     def ran(self, route):
-        """{mode: how many requests to a route since the test began}, those that are not 0."""
+        """{mode: number of requests to a route since the start of the test}, without zeros."""
         now, before = self.server.ewyk()["by_route"][route], self.routes_before[route]
         return {mode: now[mode] - before[mode] for mode in MODES if now[mode] != before[mode]}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-A switch's half of LACP (IEEE 802.1AX-2020 6.4.2), for links that the kernel bridges: it answers
-each LACPDU with one of its own, which agrees to everything.
+The partner in LACP (IEEE 802.1AX-2020 6.4.2), for links that the kernel bridges. It answers each
+LACPDU with an LACPDU whose state agrees with any actor.
 """
 import os
 import select
@@ -14,19 +14,19 @@ from tests.netlab.world import inside
 SLOW_PROTOCOLS = 0x8809
 GROUP = bytes.fromhex("0180c2000002")
 SYSTEM = bytes.fromhex("02c0ffee0000")
-AGREES = 0x3f  # active, short time-out, may aggregate, in sync, collecting, distributing
-DISTRIBUTES = 0x20
-ACTOR = slice(18, 33)  # of a frame: the sender's own part; its last byte is its state
+STATE = 0x3f  # active, short time-out, may aggregate, in sync, collecting, distributing
+DISTRIBUTING = 0x20
+ACTOR = slice(18, 33)  # the actor information of a frame; its last byte is the state
 PACKET_ADD_MEMBERSHIP, PACKET_MR_MULTICAST = 1, 0
 SOL_PACKET = 263
 
 
 class Partner:
-    """Of the devices of a namespace, each in a link of one aggregate."""
+    """The partner of devices of a namespace, which are the links of one aggregation group."""
 
     def __init__(self, namespace, devices):
         self.links, self.distributing = {}, set()
-        self.told, self.tell = os.pipe()
+        self.stop_read, self.stop_write = os.pipe()
         with inside(namespace):
             for number, device in enumerate(devices, 1):
                 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(SLOW_PROTOCOLS))
@@ -39,13 +39,13 @@ class Partner:
 
     def run(self):
         while True:
-            ready, _, _ = select.select([self.told, *self.links], [], [])
-            if self.told in ready:
+            ready, _, _ = select.select([self.stop_read, *self.links], [], [])
+            if self.stop_read in ready:
                 return
             for s in ready:
                 try:
                     self.answer(s)
-                except OSError:  # that link is down for now
+                except OSError:  # the link is down
                     pass
 
     def answer(self, s):
@@ -53,15 +53,15 @@ class Partner:
         device, number = self.links[s]
         if len(frame) < ACTOR.stop or frame[12:16] != struct.pack("!HBB", SLOW_PROTOCOLS, 1, 1):
             return
-        (self.distributing.add if frame[ACTOR][-1] & DISTRIBUTES
+        (self.distributing.add if frame[ACTOR][-1] & DISTRIBUTING
          else self.distributing.discard)(device)
-        own = struct.pack("!H6sHHHB", 0x8000, SYSTEM, 1, 0xff, number, AGREES)
+        own = struct.pack("!H6sHHHB", 0x8000, SYSTEM, 1, 0xff, number, STATE)
         s.send(GROUP + SYSTEM[:5] + bytes([number]) + frame[12:16] + b"\x01\x14" + own + bytes(3) +
                b"\x02\x14" + frame[ACTOR] + bytes(3) + b"\x03\x10" + bytes(14 + 2 + 50))
 
     def close(self):
-        os.close(self.tell)
+        os.close(self.stop_write)
         self.thread.join(10)
-        os.close(self.told)
+        os.close(self.stop_read)
         for s in self.links:
             s.close()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-`./dev run`: nightjar on up to two lcores behind a tap in a namespace of its own, reachable from the
-ordinary machine at 127.0.0.1:8080. No NIC, no hugepages, no configuration; nothing stays behind.
+`./dev run`: nightjar on up to two lcores, with a tap in a network namespace. The host reaches it at
+127.0.0.1:8080. It needs no NIC, no hugepages and no configuration. Nothing is left afterwards.
 
-The path of a byte: curl -> 127.0.0.1:8080 -> relay.py (accepts here, connects inside) -> the
-kernel's TCP -> the tap -> DPDK -> nightjar's own TCP.
+The path of a byte: curl -> 127.0.0.1:8080 -> relay.py (accepts on the host, connects in the
+namespace) -> the kernel's TCP -> the tap -> DPDK -> nightjar's own TCP.
 """
 import argparse
 import os
@@ -42,8 +42,8 @@ def options():
                    help="with the handlers of app/examples (nightjar-examples)")
     p.add_argument("--port", type=int, default=8080, help="port on 127.0.0.1 (default: 8080)")
     p.add_argument("--lcores", type=int, metavar="N",
-                   help="lcores, also more than there are CPUs (default: 2, or as many as leave a "
-                        "CPU for other programs)")
+                   help="number of lcores, which may exceed the number of CPUs (default: 2, or "
+                        "fewer if that leaves a CPU for other programs)")
     p.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # for ./dev
     p.add_argument("options", nargs="*", metavar="-- OPTION",
                    help="options of nightjar, e.g. -- --rate-per-request 2MiB/s; "
@@ -61,7 +61,7 @@ def options():
 
 
 def sample_site(folder):
-    """app/site and two large files to download, which take no space."""
+    """Makes a copy of app/site with two large sparse files for downloads."""
     shutil.copytree(os.path.join(REPO, "app", "site"), folder)
     for name, n_bytes in BIG_FILES.items():
         with open(os.path.join(folder, name), "wb") as f:
@@ -81,8 +81,10 @@ def listen(port):
 
 
 def lcores_for(n):
-    """EAL arguments for `n` lcores, or for up to two, and how many these are: on the CPUs that the
-    server finds best here. More than those it has no advice for."""
+    """
+    Returns (EAL arguments for `n` lcores, their number); `n` is None: up to two. The lcores are on
+    the CPUs of `--print-placement`, if there are `n` of them.
+    """
     done = subprocess.run([world.server_path(), "--print-placement"], capture_output=True,
                           text=True, timeout=20)
     found = re.search(r"^EAL arguments: -l ([\d,]+)", done.stdout, re.M)
@@ -102,7 +104,7 @@ def serve(chosen, reaper):
     root = chosen.root or sample_site(f"/run/{name}/site")
     world.make_namespace(name)
     lcores, n = lcores_for(chosen.lcores)
-    live = ["--live"] if os.isatty(2) else []  # it is for terminals
+    live = ["--live"] if os.isatty(2) else []  # --live needs a terminal
     server = Server(name, name, world.driver_args("tap") + lcores,
                     ["--addr", f"{SERVER_ADDR}/24", "--root", root, *live, *chosen.options],
                     program="nightjar-examples" if chosen.examples else "nightjar")
@@ -120,16 +122,16 @@ def serve(chosen, reaper):
           f"  dpdk-telemetry.py -f {name}    (as root: counters and limits)\n",
           flush=True)
     try:
-        status = server.process.wait()  # it says nothing on standard output
+        status = server.process.wait()  # the server writes nothing to standard output
     except Ended:
-        print("\nending: open downloads get 10 s, Ctrl-C again cuts them", flush=True)
+        print("\nstopping: open downloads have 10 s; Ctrl-C again aborts them", flush=True)
         server.signal()
         return server.wait(15)
-    raise Failed(f"the server ended by itself: {world.how_it_ended(status)}")
+    raise Failed(f"the server ended by itself: {world.exit_text(status)}")
 
 
 def main():
-    os.chdir(os.environ.get("NJ_CALLER", "."))  # where the user's relative paths begin
+    os.chdir(os.environ.get("NJ_CALLER", "."))  # the base of the user's relative paths
     chosen = options()
     if chosen.check:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""For measurements on a machine that has other work, which would otherwise be in every figure."""
+"""Priority of measured processes over other processes of the machine."""
 import errno
 import os
 
@@ -8,28 +8,29 @@ from tests.netlab.reaper import pids_in
 
 def first(pid="self"):
     """
-    This process goes before the machine's other work. A nice value alone counts within a session
-    only (sched(7), "The autogroup feature"); sessions among each other have one of their own.
+    Gives a process or thread the lowest nice value. A nice value is relative to other threads of
+    the autogroup only (sched(7), "The autogroup feature"), so the autogroup gets the lowest value,
+    too.
     """
     os.setpriority(os.PRIO_PROCESS, 0 if pid == "self" else pid, -20)
     try:
         with open(f"/proc/{pid}/autogroup", "wb", buffering=0) as f:
             f.write(b"-20")
-    except FileNotFoundError:  # a kernel without it
+    except FileNotFoundError:  # a kernel without autogroups
         pass
     except OSError as e:
-        if e.errno != errno.EINVAL:  # of no session's group, as a thread is while it ends
+        if e.errno != errno.EINVAL:  # no autogroup: the thread is ending
             raise
 
 
 def first_of(namespace):
-    """first(), for all threads of the processes in there."""
+    """first() for all threads of the processes in a namespace."""
     for pid in pids_in(namespace):
         first_of_threads(pid)
 
 
 def first_of_threads(pid):
-    """first(), for each; threads may end meanwhile."""
+    """first() for all threads of a process. Threads may end at any time."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except FileNotFoundError:
@@ -41,5 +42,5 @@ def first_of_threads(pid):
             pass
 
 
-# For subprocess.Popen: a session of its own, which goes first.
+# For subprocess.Popen: a new session with this priority.
 FIRST = {"start_new_session": True, "preexec_fn": first}

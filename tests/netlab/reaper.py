@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Takes away what a run made outside its own memory: namespaces with every process in them (and so the
-tap devices and servers), folders, DPDK's runtime folders,
-and hugepages that it reserved.
+Removes the system resources of a run: network namespaces with all their processes (including taps
+and servers), folders, DPDK's runtime folders, and reserved hugepages.
 
-The owner starts this program with a pipe on its standard input and names each thing on it, one
-line each, *before* making it. When the pipe ends, the owner is done or dead, however it died, and
-the cleaning begins. There is no other cleaning code: an orderly end only closes the pipe.
+The owner starts this program with a pipe as standard input, and writes a line for each resource
+*before* it creates the resource. When the owner closes the pipe or dies, this program removes the
+resources. There is no other code for cleanup: an orderly shutdown only closes the pipe.
 """
 import os
 import re
@@ -30,7 +29,7 @@ def pids_in(namespace):
 
 
 def drop_namespace(namespace, seconds=10):
-    """Ends every process inside (the namespace lives as long as they do), then the name."""
+    """Kills all processes in the namespace, which keep it alive, and deletes its name."""
     if not os.path.exists(f"{NETNS}/{namespace}"):
         return
     give_up = time.monotonic() + seconds
@@ -54,8 +53,8 @@ def drop_prefix(name):
 
 
 def drop_hugepages(n):
-    """So many fewer are reserved: those that somebody else has reserved meanwhile stay. What is
-    still in use goes when it is not any more."""
+    """Reduces the number of reserved hugepages by `n`, which keeps reservations of other programs.
+    The kernel frees a page in use after its last use."""
     if int(n) <= 0:
         return
     with open(HUGEPAGES, encoding="ascii") as f:
@@ -73,7 +72,7 @@ DROP = {
 
 
 def sweep():
-    """Clears what earlier runs left whose reaper was killed, too. Names carry the owner's pid."""
+    """Removes resources of earlier runs whose reaper was killed. Names have the owner's PID."""
     for folder, kind in ((NETNS, "namespace"), (DPDK_RUNTIME, "prefix"), (RUN, "folder")):
         for name in os.listdir(folder) if os.path.isdir(folder) else []:
             owner = OURS.match(name)
@@ -101,11 +100,11 @@ class Reaper:
 
 
 def main():
-    # Signals meant for the owner reach the whole terminal group; this program outlives them.
+    # This program outlives the owner, so it ignores signals that end the owner.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     todo = [line.rstrip("\n").split(" ", 1) for line in sys.stdin]
-    todo.sort(key=lambda item: item[0] != "namespace")  # processes end before their files go
+    todo.sort(key=lambda item: item[0] != "namespace")  # processes first, then their files
     for kind, name in todo:
         if kind != "hugepages":
             DROP[kind](name)

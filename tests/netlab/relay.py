@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Carries TCP connections from a socket of the ordinary machine into a namespace.
+Relays TCP connections from a socket of the host into a network namespace.
 
-Accepting happens out here; connecting happens with a socket made inside, which stays inside. Two
-threads per connection, one for each way, block in the kernel and hold only a buffer. They are
-daemons of the calling process and end with it.
+The relay accepts in the host's namespace, and connects with a socket created in the other
+namespace. Each connection has two threads, one per direction, which block in the kernel and have
+one buffer each. They are daemon threads, so they end with the process.
 """
 import socket
 import threading
@@ -16,14 +16,14 @@ CONNECTIONS_MAX = 1000
 
 
 def _pump(source, sink):
-    """Everything from one to the other, then the end of the stream, too."""
+    """Copies all bytes from `source` to `sink`, then the end of the stream."""
     buffer = bytearray(BUFFER_BYTES)
     view = memoryview(buffer)
     try:
         while n := source.recv_into(buffer):
             sink.sendall(view[:n])
         sink.shutdown(socket.SHUT_WR)
-    except OSError:  # one end is gone: so is the connection
+    except OSError:  # one end is closed: close the other
         for s in (source, sink):
             try:
                 s.shutdown(socket.SHUT_RDWR)
@@ -43,14 +43,14 @@ def _carry(outer, namespace, address, slots):
             back.start()
             _pump(outer, inner)
             back.join()
-    except OSError:  # nobody listens inside: the caller sees its connection close
+    except OSError:  # no listener in the namespace: the outer connection closes
         pass
     finally:
         slots.release()
 
 
 def relay(listener, namespace, address):
-    """Serves `listener` from a thread of its own."""
+    """Accepts the connections of `listener` in a thread."""
     slots = threading.BoundedSemaphore(CONNECTIONS_MAX)
 
     def accept():

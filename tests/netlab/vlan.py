@@ -19,7 +19,7 @@ FRAME_MAX = 2048
 
 
 class Tagger:
-    """The interface `name` in VLAN `vlan` over `parent`; made in the caller's namespace."""
+    """The interface `name` in VLAN `vlan` over `parent`, created in the caller's namespace."""
 
     def __init__(self, parent, name, vlan):
         self.vlan = vlan
@@ -57,7 +57,7 @@ class Tagger:
         self.raw.send(frame[:12] + struct.pack("!HH", ETH_P_8021Q, self.vlan) + frame[12:])
 
     def strip_one(self):
-        """The kernel has moved the tag of what came in into the ancillary data."""
+        """The kernel has moved the tag of a received frame to the ancillary data."""
         frame, control, _, sender = self.raw.recvmsg(FRAME_MAX, 64)
         if sender[2] == socket.PACKET_OUTGOING:
             return

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-One nightjar and its clients in network namespaces of their own.
+A server and its clients in network namespaces.
 
     with World("tap") as world:
         world.client("curl", "--http2-prior-knowledge", world.url("/"))
 
-On "tap" the server and the clients share one namespace: the server's driver makes the tap nj0, and
-the kernel side of it is the clients' address. On "veth" there are two, joined by a veth pair, and
-the server drives its end with net_af_packet. With `vlan` the clients are in that VLAN.
-On "null" nobody is connected to anything. Whatever is
-made is taken away by reaper.py, also when this process is killed. Every wait has a deadline.
+On "tap" the server and the clients share one namespace. The server's driver creates the tap nj0,
+and the clients' address is on its kernel side. On "veth" there are two namespaces, connected by a
+veth pair, and the server uses its end with net_af_packet. On "null" there is no connection. With
+`vlan` the clients are in that VLAN.
+
+reaper.py removes all namespaces, processes and folders, also when this process is killed. Each wait
+has a deadline.
 """
 import contextlib
 import ctypes
@@ -35,20 +37,20 @@ from tests.netlab.vlan import Tagger
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(REPO, os.environ.get("NJ_BUILD", "build"))
 SANITIZED = os.environ.get("NJ_SANITIZED") == "1"
-SLOW = 4 if SANITIZED else 1  # how much longer everything may take
+SLOW = 4 if SANITIZED else 1  # factor of all time-outs
 
 SERVER_ADDR, CLIENT_ADDR, PREFIX_BITS = "198.18.0.2", "198.18.0.1", 24
 SERVER_ADDR6, CLIENT_ADDR6, PREFIX_BITS6 = "2001:db8::2", "2001:db8::1", 64
 CLONE_NEWNET = 0x40000000
-TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"  # before each line that a server says
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"  # begins each message of a server
 _numbers = itertools.count(1)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Failed(Exception):
     """
-    Something the world needed did not happen; the text is for a person. `status`: what a program
-    that ends for it exits with.
+    An error with a message for the user. `status`: the exit status of a program that ends because
+    of the error.
     """
 
     def __init__(self, text, status=1):
@@ -56,8 +58,8 @@ class Failed(Exception):
         self.status = status
 
 
-def how_it_ended(status):
-    """The return code of a process, in words."""
+def exit_text(status):
+    """The return code of a process as text."""
     return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
@@ -71,8 +73,10 @@ def server_path(program="nightjar"):
 
 
 def server_for_nobody(folder):
-    """(a copy of the server in `folder`, the variables it needs): another user may be unable to
-    reach the build."""
+    """
+    Copies the server to `folder`, because other users may have no access to the build. Returns (the
+    path of the copy, environment variables for it).
+    """
     for library in glob.glob(f"{BUILD}/lib/libnightjar.so.?"):
         shutil.copy(library, folder)
     os.chmod(folder, 0o755)
@@ -86,8 +90,10 @@ def driver_args(name):
 
 
 def lcore_args(n):
-    """EAL's --lcores for `n` lcores on the CPUs we may use, sharing them when there are fewer; or
-    what is asked for in EAL's own words."""
+    """
+    The EAL arguments for `n` lcores on the CPUs of this process. Lcores share CPUs if there are
+    fewer than `n`. If `n` is a string, it is the value of --lcores.
+    """
     if isinstance(n, str):
         return ["--lcores", n]
     cpus = sorted(os.sched_getaffinity(0))
@@ -95,7 +101,7 @@ def lcore_args(n):
 
 
 def until(what, condition, seconds=10):
-    """Asks `condition` until it says yes, and returns what it said. `what` may be a function."""
+    """Waits until condition() is true, and returns its value. `what` is a text or a function."""
     give_up = time.monotonic() + seconds * SLOW
     while True:
         answer = condition()
@@ -115,7 +121,7 @@ def ip(*args, **more):
 
 @contextlib.contextmanager
 def inside(namespace):
-    """This thread, for a while, in another namespace; sockets made there stay there."""
+    """Moves this thread to another namespace. Sockets created there stay in that namespace."""
     def enter(fd):
         if _libc.setns(fd, CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), f"setns {namespace}")
@@ -131,7 +137,7 @@ def inside(namespace):
 
 
 def make_namespace(name, ipv6=False):
-    """A network namespace. Without IPv6 its kernel sends nothing that nobody asked for."""
+    """Creates a network namespace. Without IPv6 its kernel sends no unsolicited packets."""
     ip("netns", "add", name)
     with inside(name):
         for which in ("all", "default"):
@@ -140,40 +146,41 @@ def make_namespace(name, ipv6=False):
 
 
 class Server:
-    """A running nightjar, or another of PROGRAMS. `ns` is where it runs, `prefix` its EAL file
-    prefix, `more` is for subprocess.Popen()."""
+    """A running nightjar, or another of PROGRAMS. `ns`: its network namespace; `prefix`: its EAL
+    file prefix; `more`: arguments of subprocess.Popen()."""
 
     def __init__(self, ns, prefix, eal, options, stderr=None, program="nightjar", variables=(),
                  **more):
         self.prefix = prefix
-        self.output = ""  # its standard output, once it has ended
-        self.said = ""    # on standard error, so far
-        self.says_more = threading.Condition()
-        self.is_silent = False
+        self.output = ""       # standard output, after the end of the server
+        self.stderr_text = ""  # the last 64 KiB of standard error
+        self.stderr_changed = threading.Condition()
+        self.stderr_ended = False
         env = dict(os.environ) | dict(variables)
         env.setdefault("ASAN_OPTIONS", "exitcode=99")
         env.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1:exitcode=99")
         env.setdefault("LSAN_OPTIONS",
                        f"suppressions={REPO}/tests/lsan.supp:print_suppressions=0")
-        # Where ours is a terminal, so is the server's: some of what it says is for terminals only.
-        errors, its_errors = pty.openpty() if stderr is None and os.isatty(2) else os.pipe()
-        if os.isatty(its_errors):
-            tty.setraw(its_errors)
+        # The server's standard error is a terminal if ours is: some output needs a terminal.
+        errors, server_end = pty.openpty() if stderr is None and os.isatty(2) else os.pipe()
+        if os.isatty(server_end):
+            tty.setraw(server_end)
         command = self.command(program, options, [*eal, "--file-prefix", prefix])
         self.process = subprocess.Popen(
-            ["ip", "netns", "exec", ns, *command], stdout=subprocess.PIPE, stderr=its_errors,
+            ["ip", "netns", "exec", ns, *command], stdout=subprocess.PIPE, stderr=server_end,
             env=env, start_new_session=True, **{"stdin": subprocess.DEVNULL} | more)
-        os.close(its_errors)
-        self.listener = threading.Thread(target=self.listen, daemon=True,
-                                         args=(errors, os.dup(stderr.fileno() if stderr else 2)))
-        self.listener.start()
+        os.close(server_end)
+        self.stderr_thread = threading.Thread(
+            target=self.copy_stderr, daemon=True,
+            args=(errors, os.dup(stderr.fileno() if stderr else 2)))
+        self.stderr_thread.start()
 
     def command(self, program, options, eal):
-        """What is run, as a list of words."""
+        """The command line, as a list of words."""
         return [server_path(program), *eal, "--", *options]
 
-    def listen(self, errors, to):
-        """In a thread: what the server says on standard error goes where it would have gone."""
+    def copy_stderr(self, errors, to):
+        """In a thread: copies the server's standard error to the file descriptor `to`."""
         while True:
             try:
                 chunk = os.read(errors, 65536)
@@ -181,35 +188,35 @@ class Server:
                 chunk = b""
             if chunk:
                 os.write(to, chunk)
-            with self.says_more:
-                self.said = (self.said + chunk.decode(errors="replace"))[-65536:]
-                self.is_silent = not chunk
-                self.says_more.notify_all()
+            with self.stderr_changed:
+                self.stderr_text = (self.stderr_text + chunk.decode(errors="replace"))[-65536:]
+                self.stderr_ended = not chunk
+                self.stderr_changed.notify_all()
             if not chunk:
                 os.close(errors)
                 os.close(to)
                 return
 
     def wait_ready(self, seconds=30):
-        """Returns its `nightjar: info: ready` line."""
+        """Waits for the line `nightjar: info: ready`, and returns it."""
         def ready():
-            return re.search(r"^\S+ nightjar: info: ready.*\n", self.said, re.M)
-        with self.says_more:
-            self.says_more.wait_for(lambda: ready() or self.is_silent, seconds * SLOW)
+            return re.search(r"^\S+ nightjar: info: ready.*\n", self.stderr_text, re.M)
+        with self.stderr_changed:
+            self.stderr_changed.wait_for(lambda: ready() or self.stderr_ended, seconds * SLOW)
             line = ready()
         if line:
             return line.group().rstrip("\n")
-        if not self.is_silent:
+        if not self.stderr_ended:
             raise Failed(f"the server was not ready within {seconds * SLOW} s")
         status = self.process.wait(10)
-        raise Failed(f"the server ended before it was ready: {how_it_ended(status)}",
+        raise Failed(f"the server ended before it was ready: {exit_text(status)}",
                      2 if status == 2 else 1)  # 2: an option or the policy file is wrong
 
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)
 
     def wait(self, seconds=20):
-        """Its exit status. Reads on meanwhile, so that it can't block on a full pipe."""
+        """Waits for the exit status. Reads standard output, so that the pipe does not fill up."""
         try:
             out, _ = self.process.communicate(timeout=seconds * SLOW)
         except subprocess.TimeoutExpired:
@@ -217,7 +224,7 @@ class Server:
             self.process.wait(10)
             raise Failed(f"the server did not end within {seconds * SLOW} s") from None
         self.output += out.decode(errors="replace")
-        self.listener.join(10)
+        self.stderr_thread.join(10)
         return self.process.returncode
 
     def telemetry(self, command):
@@ -228,7 +235,7 @@ class Server:
             try:
                 s.connect(path)
             except ConnectionRefusedError:
-                raise Failed(f"nobody listens at {path}: the server has ended, "
+                raise Failed(f"no listener at {path}: the server has ended, "
                              f"status {self.process.poll()}") from None
             answer_bytes_max = json.loads(s.recv(4096))["max_output_len"]
             s.send(command.encode())
@@ -239,7 +246,7 @@ class Server:
         return self.telemetry("/nightjar/stats")
 
     def ewyk(self):
-        """How handlers were run, with "by_route": {name: counts}."""
+        """Counts of handlers by mode of execution, with "by_route": {name: counts}."""
         answer = self.telemetry("/nightjar/ewyk")
         routes = (value for value in answer.values() if isinstance(value, dict))
         return answer | {"by_route": {route["route"]: route for route in routes}}
@@ -320,7 +327,7 @@ class World:
         ip("-n", self.client_ns, "link", "set", self.client_dev, "up")
 
     def more_addresses(self, n):
-        """Addresses that the clients have besides."""
+        """Adds `n` addresses to the clients, and returns them."""
         more = [f"198.18.0.{100 + i}" for i in range(n)]
         for address in more:
             ip("-n", self.client_ns, "addr", "add", f"{address}/{PREFIX_BITS}", "dev",
@@ -365,7 +372,7 @@ class World:
         self.reaper.finish()
 
     def errors(self):
-        """The end of what the server said on stderr."""
+        """The end of the server's standard error."""
         with open(self.server_errors.name, "rb") as f:
             return f.read().decode(errors="replace")[-8000:]
 
@@ -375,14 +382,14 @@ class World:
                               timeout=seconds * SLOW, **more)
 
     def client(self, *command, **more):
-        """Runs a command where the clients live."""
+        """Runs a command in the clients' namespace."""
         return self.run_in(self.client_ns, *command, **more)
 
     def client_popen(self, *command, **more):
         return subprocess.Popen(["ip", "netns", "exec", self.client_ns, *command], **more)
 
     def connect(self, seconds=10, source=None):
-        """A TCP connection from the clients' namespace to the server, from an address of there."""
+        """A TCP connection from the clients' namespace to the server. `source`: its own address."""
         with inside(self.client_ns):
             s = socket.socket()
         s.settimeout(seconds * SLOW)
@@ -392,7 +399,7 @@ class World:
         return s
 
     def raw_socket(self):
-        """Sends whole frames to the server."""
+        """A socket that sends Ethernet frames to the server."""
         with inside(self.client_ns):
             s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
         s.bind(("nj0", 0))

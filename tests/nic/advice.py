@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What `nightjar doctor` advises, typed as it stands in a guest in which nothing is ready: each makes
-its line ok, and then the server serves.
+Runs the commands that `nightjar doctor` advises, unchanged, in a guest without any setup. Each
+advice makes its line ok. Afterwards the server serves.
 """
 import json
 import re
@@ -11,14 +11,14 @@ from tests.netlab.world import Failed, server_path
 from tests.nic.checks import Checks, GuestServer
 from tests.nic.pack import SHELL, USER, as_user
 
-UNTESTED = "# (untested)"  # the commands before it
-OF_A_PACKAGE = "/boot"  # driverctl, which the guest does not have: typed by hand in a whole Debian
-HUGEPAGES_OF_ONE = 110  # so that two servers do not fit
+UNTESTED = "# (untested)"  # marks the commands above it
+DRIVERCTL = "/boot"  # such lines advise driverctl, which the guest lacks; tested by hand on Debian
+HUGEPAGES_OF_ONE = 110  # too few for two servers
 VFIO = "/dev/vfio/vfio"
 LIMITS = "/etc/security/limits.d/nightjar.conf"
-# The ids of the lines, with N for the number of the IOMMU group. With uio the server runs as root,
-# with vfio as another user.
-TYPED = {
+# The IDs of the lines whose advice is run; N is the number of the IOMMU group. With uio the server
+# runs as root, with vfio as another user.
+EXPECTED = {
     "uio": {"hugepages/node0", "hugepages/boot", "hugetlbfs", "transparent-hugepages",
             "module/uio_pci_generic", "nic/0000:00:08.0", "permission/dev/net/tun"},
     "vfio": {"hugepages/node0", "hugepages/boot", "hugetlbfs", "transparent-hugepages",
@@ -33,65 +33,65 @@ def has_command(line):
 
 
 class Advice(Checks):
-    """Of one NIC in a bare guest."""
+    """The advice for one NIC in a bare guest."""
 
     def __init__(self, guest, sums):
         super().__init__(guest, guest.nics[0], 1, sums)
         self.user = USER if guest.binding == "vfio" else "root"
-        self.typed = set()
+        self.followed = set()
 
-    def ask(self, run=None):
-        """{id: line}, in doctor's order. `run` runs a command in the guest."""
+    def lines(self, run=None):
+        """{ID: line} of `nightjar doctor`, in its order. `run` runs a command in the guest."""
         options = ["--user", self.user] if run is None and self.user != "root" else []
         command = shlex.join([server_path(), "doctor", "--json", "--lcores", "1", *options])
         answer = (run or self.guest.run)(command + " || [ $? -eq 1 ]")
         return {line["id"]: line for line in json.loads(answer)["lines"]}
 
-    def expect_ok(self, line, lines, said):
+    def expect_ok(self, line, lines, output):
         if lines.get(line["id"], {}).get("verdict") != "ok":
-            raise Failed(f"typed:\n{line['advice']}\nit said:\n{said}\nbefore: {line}\n"
+            raise Failed(f"commands:\n{line['advice']}\noutput:\n{output}\nbefore: {line}\n"
                          f"now:    {lines.get(line['id'])}")
 
     def follow(self):
-        """From the top, until there is nothing more to type that was to be tested. A line may have
-        another advice afterwards, such as for a file that was missing."""
-        typed = set()
-        while todo := [line for line in self.ask().values() if line["verdict"] != "ok" and
+        """Runs the advice of the first line that is not ok, until no tested advice is left. A line
+        may have another advice afterwards, for example for a missing file."""
+        done = set()
+        while todo := [line for line in self.lines().values() if line["verdict"] != "ok" and
                        has_command(line) and UNTESTED not in line["advice"].splitlines()]:
             line = todo[0]
-            said = self.guest.run(f"{SHELL} -c {shlex.quote(line['advice'])}")
-            if line["advice"] in typed:
-                raise Failed(f"typed twice:\n{line['advice']}\nit said:\n{said}\n{line}")
-            typed.add(line["advice"])
-            self.typed.add(re.sub(r"vfio/\d+$", "vfio/N", line["id"]))
+            output = self.guest.run(f"{SHELL} -c {shlex.quote(line['advice'])}")
+            if line["advice"] in done:
+                raise Failed(f"run twice:\n{line['advice']}\noutput:\n{output}\n{line}")
+            done.add(line["advice"])
+            self.followed.add(re.sub(r"vfio/\d+$", "vfio/N", line["id"]))
 
     def advice(self):
-        """All but what needs a reboot, in the order of the lines."""
-        if "ok" in {line["verdict"] for line in self.ask().values() if line["id"] == "nics"}:
+        """Runs all advice that is not marked as untested, in the order of the lines."""
+        if "ok" in {line["verdict"] for line in self.lines().values() if line["id"] == "nics"}:
             raise Failed("the guest is not bare: a NIC is ready already")
         self.follow()
-        if self.guest.binding == "vfio":  # the kernel lets everybody have it
+        if self.guest.binding == "vfio":  # by default all users may open it
             self.guest.run(f"chmod 600 {VFIO}")
             self.follow()
-        if self.typed != TYPED[self.guest.binding]:
-            raise Failed(f"typed was {sorted(self.typed)}")
-        left = [line for line in self.ask().values() if line["verdict"] != "ok"]
-        if any("untested)" not in line["advice"] and not line["id"].endswith(OF_A_PACKAGE)
+        if self.followed != EXPECTED[self.guest.binding]:
+            raise Failed(f"the advice of these lines was run: {sorted(self.followed)}")
+        left = [line for line in self.lines().values() if line["verdict"] != "ok"]
+        if any("untested)" not in line["advice"] and not line["id"].endswith(DRIVERCTL)
                for line in left):
             raise Failed("\n".join(map(str, left)))
 
     def serve(self):
-        """The user that doctor was asked about runs the server, in a new session. Meanwhile
-        doctor's advice finds the process that has the huge pages."""
+        """Runs the server as the user of --user, in a new session. Then the advice about hugepages
+        finds the process that uses them."""
         self.guest.run(f"echo {HUGEPAGES_OF_ONE} >/proc/sys/vm/nr_hugepages")
         self.start_as(self.user)
         self.page()
         self.sha256()
-        line = self.ask()["hugepages/node0"]
+        line = self.lines()["hugepages/node0"]
         found = self.guest.run(f"{SHELL} -c {shlex.quote(line['advice'])}")
         pid = self.guest.run(f"cat /tmp/{self.server.name}.pid").strip()
         if line["verdict"] != "warning" or f"/proc/{pid}/smaps" not in found.split():
-            raise Failed(f"process {pid} has them: {line}\n{found}")
+            raise Failed(f"process {pid} uses the hugepages: {line}\n{found}")
         self.stop()
 
     def start_as(self, user):
@@ -102,26 +102,26 @@ class Advice(Checks):
         self.server.wait_ready()
 
     def session(self):
-        """The user's own session, which has too low a limit, asks and types. With the advice it
-        has none, and without it the server does not start."""
+        """Runs doctor and its advice in a session of the user whose memlock limit is too low. The
+        advice removes the limit of the session. Without it the server does not start."""
         self.guest.run(f"rm {LIMITS}")
-        line = self.ask(lambda command: self.guest.run(as_user(USER, command)))["memlock"]
+        line = self.lines(lambda command: self.guest.run(as_user(USER, command)))["memlock"]
         if line["verdict"] != "error" or "prlimit" not in line["advice"]:
-            raise Failed(f"it has no limit: {line}")
+            raise Failed(f"the session has no limit: {line}")
         try:
             self.start_as(USER)
         except Failed as failed:
             if "LimitMEMLOCK" not in str(failed):
                 raise
         else:
-            raise Failed("it starts without the advice")
-        mark = "--- typed"
-        said = ""
+            raise Failed("the server starts without the advice")
+        mark = "--- end of advice"
+        output = ""
 
-        def type_and_ask(command):
-            nonlocal said
+        def run_after_advice(command):
+            nonlocal output
             answer = self.guest.run(
                 as_user(USER, f"{line['advice']}\necho; echo '{mark}'\n{command}"))
-            said, _, answer = answer.partition(f"{mark}\n")
+            output, _, answer = answer.partition(f"{mark}\n")
             return answer
-        self.expect_ok(line, self.ask(type_and_ask), said)
+        self.expect_ok(line, self.lines(run_after_advice), output)

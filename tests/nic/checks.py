@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A nightjar in a guest, and what is checked of it on one NIC."""
+"""A server in a guest, and its checks on one NIC."""
 import contextlib
 import hashlib
 import json
@@ -15,27 +15,27 @@ from tests.netlab.world import (PREFIX_BITS, PREFIX_BITS6, SERVER_ADDR, SERVER_A
                                 Server, inside, ip, server_path, until)
 from tests.nic import pack
 
-SERVER_SECONDS_MAX = 180  # to start or to end; 5 on a quiet machine
+SERVER_SECONDS_MAX = 180  # for the start or the end; 5 on an idle machine
 CURL_SECONDS_MAX = 120
 LINK_SECONDS_MAX = 60
 DOWNLOAD = "10MiB"
-UNDER_WAY_BYTES = 256 << 10  # have come of a download during which something is to happen
+BEGUN_BYTES = 256 << 10  # received before an event during a download
 SESSIONS, REQUESTS = 32, 2000
 RSS_TRIES = 5
 JUMBO_MTU, JUMBO_BYTES = 9000, 8000
-LOOPS_PER_SECOND_MAX = 150  # of an lcore that sleeps for 50 ms, and has timers
+LOOPS_PER_SECOND_MAX = 150  # of an lcore that wakes up every 50 ms and for timers
 ETH_P_IP = 0x0800
 
 
 class GuestServer(Server):
-    """world.Server in a guest, which `user` runs, on CPUs from `first` on. `options` are
-    nightjar's. `name` is of this server, where there are several."""
+    """A world.Server in a guest, run by `user` on CPUs from `first` on. `options`: of nightjar.
+    `name`: unique among the servers of a guest."""
 
     def __init__(self, guest, preset, lcores, options, user="root", name="rte", first=1):
         self.guest, self.name = guest, name
-        self.said = ""
+        self.output = ""
         self.has_ended = False
-        guest.said.unread = b""
+        guest.output.unread = b""
         command = [server_path(), "--preset", preset, "--file-prefix", name,
                    "-l", ",".join(str(first + i) for i in range(lcores)), "--",
                    "--addr", f"{SERVER_ADDR}/{PREFIX_BITS}",
@@ -45,14 +45,14 @@ class GuestServer(Server):
         guest.run(f"( {pack.as_user(user, run)}; echo ended $? ) </dev/null >/dev/ttyS2 2>&1 &")
 
     def wait_for(self, pattern, seconds):
-        """The match of a pattern in what the server says from now on."""
-        answer = self.guest.said.read_until(pattern.encode(), seconds)
+        """Waits for a pattern in the further output of the server. Returns the match."""
+        answer = self.guest.output.read_until(pattern.encode(), seconds)
         if not answer:
-            raise Failed(f"the server did not say {pattern!r} within {seconds} s; it said\n"
-                         f"{self.said}{self.guest.said.unread.decode(errors='replace')}\n"
+            raise Failed(f"the server did not print {pattern!r} within {seconds} s; its output:\n"
+                         f"{self.output}{self.guest.output.unread.decode(errors='replace')}\n"
                          f"{self.guest.console_end()}")
         found, before = answer
-        self.said += (before + found[0]).decode(errors="replace")
+        self.output += (before + found[0]).decode(errors="replace")
         return found
 
     def wait_ready(self, seconds=SERVER_SECONDS_MAX):
@@ -60,7 +60,7 @@ class GuestServer(Server):
         if ended:
             self.has_ended = True
             raise Failed(f"the server ended before it was ready: exit status {ended.decode()}\n"
-                         f"{self.said}")
+                         f"{self.output}")
 
     def signal(self, number=signal.SIGTERM):
         self.guest.run(f"kill -{int(number)} $(cat /tmp/{self.name}.pid)")
@@ -79,9 +79,9 @@ class GuestServer(Server):
 
 
 class Checks:
-    """Those of one NIC of a guest, with a number of lcores on CPUs from `first` on. Each raises an
-    exception when something is wrong; what it returns, if anything, is for the table. `name` is of
-    its server, where there are several."""
+    """The checks of one NIC of a guest, with a number of lcores on CPUs from `first` on. A check
+    raises an exception if it fails. It may return a text for the table. `name`: of its server,
+    unique among the servers of the guest."""
 
     def __init__(self, guest, nic, lcores, sums, name="rte", first=1):
         self.guest, self.nic, self.lcores, self.sums = guest, nic, lcores, sums
@@ -91,28 +91,29 @@ class Checks:
 
     @contextlib.contextmanager
     def network(self):
-        """The clients' addresses are those of this NIC's tap meanwhile."""
+        """Assigns the clients' addresses to the tap of this NIC, until the end of the block."""
         self.world.client_dev = self.nic.name
         self.world.address_client()
         try:
             yield
         finally:
-            with contextlib.suppress(Failed):  # the tap goes with QEMU
+            with contextlib.suppress(Failed):  # the tap is gone if QEMU has ended
                 ip("-n", self.world.client_ns, "addr", "flush", "dev", self.nic.name,
                    "scope", "global")
 
     def start(self, *options, preset=None, differs=""):
-        """`differs`: what is told of the port and the preset, where that is not the NIC's own."""
+        """`differs`: part of the expected warning that the port is not as the preset expects."""
         self.kill()
         preset = preset or self.nic.preset or self.nic.name
         self.server = GuestServer(self.guest, f"{preset},pci={self.guest.address(self.nic)}",
                                   self.lcores, options, name=self.name, first=self.first)
         self.server.wait_ready()
-        told = re.findall(r"warning: preset .*", self.server.said)
+        warnings = re.findall(r"warning: preset .*", self.server.output)
         if self.lcores == 3 and not differs:
-            differs = self.nic.told_of_3_lcores
-        if len(told) != bool(differs) or differs not in "".join(told):
-            raise Failed(f"not as the preset expects, but for {differs!r}:\n{self.server.said}")
+            differs = self.nic.warning_of_3_lcores
+        if len(warnings) != bool(differs) or differs not in "".join(warnings):
+            raise Failed(f"expected {differs!r} in warnings about the preset; the output:\n"
+                         f"{self.server.output}")
 
     def stop(self):
         self.server.signal()
@@ -121,16 +122,16 @@ class Checks:
     def expect_end(self):
         status = self.server.wait()
         if status:
-            raise Failed(f"exit status {status} after SIGTERM\n{self.server.said}")
+            raise Failed(f"exit status {status} after SIGTERM\n{self.server.output}")
 
     def kill(self):
-        """Ends a server that a check which failed has left."""
+        """Kills the server that a failed check has left running."""
         if self.server and not self.server.has_ended:
             self.server.signal(signal.SIGKILL)
             self.server.wait()
 
     def curl(self, *args):
-        """The bytes that came."""
+        """Returns the received bytes."""
         done = self.world.client("curl", *self.curl_args(), *args, text=False,
                                  seconds=CURL_SECONDS_MAX + 10)
         if done.returncode:
@@ -143,19 +144,19 @@ class Checks:
 
     def expect_sum(self, name, body):
         if hashlib.sha256(body).hexdigest() != self.sums[name]:
-            raise Failed(f"{name}: {len(body)} bytes came, with another sha256")
+            raise Failed(f"{name}: received {len(body)} bytes with another sha256")
 
     def page(self):
         body = self.curl(self.world.url("/"))
         if b"<title>nightjar</title>" not in body:
-            raise Failed(f"another page came: {body[:200]}")
+            raise Failed(f"received another page: {body[:200]}")
 
     def sha256(self):
         self.expect_sum(DOWNLOAD, self.curl(self.world.url(f"/{DOWNLOAD}")))
 
     def ipv6(self):
         is_ready = f"address {SERVER_ADDR6}/{PREFIX_BITS6} is ready\n"
-        if is_ready not in self.server.said:
+        if is_ready not in self.server.output:
             self.server.wait_for(re.escape(is_ready), 30)
         name = "200KiB"
         self.expect_sum(name, self.curl(f"http://[{SERVER_ADDR6}]/{name}"))
@@ -167,8 +168,8 @@ class Checks:
             raise Failed(done.stdout + done.stderr)
 
     def rss(self):
-        """After h2load: every lcore had some of the connections. Of 32 ports in a row some keys
-        give none to one of three lcores, so other ports are tried then."""
+        """Called after h2load: each lcore must have had connections. With some RSS keys one of
+        three lcores gets none of 32 consecutive ports; then h2load runs again with other ports."""
         for _ in range(RSS_TRIES):
             requests = [shard["requests"] for shard in self.server.shards()]
             if all(requests):
@@ -179,19 +180,19 @@ class Checks:
             raise Failed(f"requests per lcore: {requests}\n{answer}")
         by_device = answer["spread"].startswith("RSS")
         if self.nic.has_rss and not by_device:
-            raise Failed(f"the device has RSS, which is not used: {answer['spread']}")
+            raise Failed(f"the server does not use the RSS of the device: {answer['spread']}")
         return "device" if by_device else "rings"
 
     @contextlib.contextmanager
-    def download_under_way(self):
-        """A download at 2 MiB/s, whose first bytes have come, and whose last ones must."""
+    def download_in_progress(self):
+        """A download at 2 MiB/s, which must complete. The block runs after its first bytes."""
         path = f"{self.world.scratch}/download"
         curl = self.world.client_popen(
             "curl", *self.curl_args(), "--no-buffer", "-H", pack.PACED_HEADER, "-o", path,
             self.world.url(f"/{DOWNLOAD}"), stderr=subprocess.PIPE, text=True)
         try:
-            until("a download is under way",
-                  lambda: os.path.exists(path) and os.path.getsize(path) >= UNDER_WAY_BYTES, 30)
+            until("the first bytes of a download",
+                  lambda: os.path.exists(path) and os.path.getsize(path) >= BEGUN_BYTES, 30)
             yield
             _, errors = curl.communicate(timeout=CURL_SECONDS_MAX + 10)
             if curl.returncode:
@@ -208,69 +209,70 @@ class Checks:
         return self.server.telemetry(f"/ethdev/link_status,{port}")["status"] == word
 
     def flap(self):
-        """The link is down until the driver says so and TCP has noticed."""
+        """Sets the link down during a download, until the driver reports it and TCP times out."""
         timeouts = self.server.stats()["tcp_rto"]
-        with self.download_under_way():
+        with self.download_in_progress():
             self.guest.set_link(self.nic, False)
             try:
-                until("the driver says that the link is down", lambda: self.link_is("DOWN"),
+                until("the driver reports that the link is down", lambda: self.link_is("DOWN"),
                       LINK_SECONDS_MAX)
                 until("time-outs of TCP while the link is down",
                       lambda: self.server.stats()["tcp_rto"] > timeouts, LINK_SECONDS_MAX)
             finally:
                 self.guest.set_link(self.nic, True)
-            until("the driver says that the link is up", lambda: self.link_is("UP"),
+            until("the driver reports that the link is up", lambda: self.link_is("UP"),
                   LINK_SECONDS_MAX)
 
     def drain(self):
-        """A download that runs when SIGTERM comes is finished, and the exit status is 0."""
-        with self.download_under_way():
+        """SIGTERM during a download: the download completes, and the exit status is 0."""
+        with self.download_in_progress():
             self.server.signal()
         self.expect_end()
 
     def restart(self):
-        """With the preset for the other way to bind a NIC, which is told."""
+        """Starts with the preset of the other binding. The server prints a warning."""
         preset = "uio" if self.guest.binding == "vfio" else "vfio"
         self.start(preset=preset, differs="expected it bound to ")
         self.page()
         self.stop()
 
     def killed(self):
-        """kill -9 in a download, and the next start finds all that it needs."""
+        """SIGKILL during a download. The next start serves a page."""
         self.start()
-        with contextlib.suppress(Failed), self.download_under_way():
+        with contextlib.suppress(Failed), self.download_in_progress():
             self.kill()
-            raise Failed("the rest of the download need not come")
+            raise Failed("ends the wait for the rest of the download")
         self.start()
         self.page()
         self.stop()
 
     def no_link(self):
-        """A start without a link, which comes later."""
+        """Starts while the link is down. Then the link goes up."""
         self.guest.set_link(self.nic, False)
         try:
             self.start()
         finally:
             self.guest.set_link(self.nic, True)
-        until("the driver says that the link is up", lambda: self.link_is("UP"), LINK_SECONDS_MAX)
+        until("the driver reports that the link is up", lambda: self.link_is("UP"),
+              LINK_SECONDS_MAX)
         self.page()
         self.stop()
 
     def lcores_sleep(self):
-        """Do those without work take few steps: one for each timer, one each 50 ms?"""
+        """Do idle lcores make few steps: one per timer, and one per 50 ms?"""
         loops = []
         began = time.monotonic()
         for _ in range(2):
             loops.append([s["loops_idle"] + s["loops_busy"] for s in self.server.shards()])
-            time.sleep(0.5)  # the span that is looked at
+            time.sleep(0.5)  # the measured period
         loops_max = LOOPS_PER_SECOND_MAX * (time.monotonic() - began)
         return all(after - before < loops_max for before, after in zip(*loops))
 
     def interrupt(self):
-        """Without work lcores sleep until the NIC has something, or say that it cannot tell."""
+        """Idle lcores sleep until an interrupt of the NIC, or a message says that it has none."""
         self.start("--idle", "interrupt")
         self.page()
-        polls = "has no receive interrupts: lcores sleep" in self.server.said
+        polls = "has no receive interrupts: lcores sleep" in self.server.output
         for _ in range(0 if polls else 3):
             until("all lcores asleep", self.lcores_sleep, LINK_SECONDS_MAX)
             self.page()
@@ -279,8 +281,8 @@ class Checks:
         return "polled" if polls else "ok"
 
     def jumbo(self):
-        """A server with jumbo frames, and peers with and without them."""
-        self.start("--mtu", str(JUMBO_MTU), "--no-offload")  # TSO would make long frames, too
+        """A server with jumbo frames, and a peer with jumbo frames and without."""
+        self.start("--mtu", str(JUMBO_MTU), "--no-offload")  # with TSO frames are long, too
         try:
             self.set_tap_mtu(JUMBO_MTU)
             with inside(self.world.client_ns):
@@ -290,7 +292,7 @@ class Checks:
                 capture.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
                 self.sha256()
                 if longest(capture) <= JUMBO_BYTES:
-                    raise Failed(f"no frame above {JUMBO_BYTES} bytes came")
+                    raise Failed(f"received no frame above {JUMBO_BYTES} bytes")
         finally:
             self.set_tap_mtu(1500)
         self.sha256()
@@ -301,7 +303,7 @@ class Checks:
 
 
 class Bond(Checks):
-    """Two NICs as one port, in mode 1 (active backup), before a bridge of the clients' kernel."""
+    """Two NICs are one port in mode 1 (active backup). A bridge connects their taps."""
 
     BRIDGE = "nj-bridge"
 
@@ -327,9 +329,9 @@ class Bond(Checks):
         self.server.wait_ready()
 
     def loss(self):
-        """Each NIC loses its link once in a download, which goes on through the other one."""
+        """Sets the link of each NIC down during a download, which continues on the other NIC."""
         for port, nic in enumerate(self.guest.nics):
-            with self.download_under_way():
+            with self.download_in_progress():
                 self.guest.set_link(nic, False)
                 until(f"port {port} is down", lambda p=port: self.link_is("DOWN", p),
                       LINK_SECONDS_MAX)
@@ -338,7 +340,7 @@ class Bond(Checks):
 
 
 def longest(capture):
-    """Bytes of the longest frame that waits in a packet socket."""
+    """Bytes of the longest frame in the receive queue of a packet socket."""
     capture.setblocking(False)
     n_bytes = 0
     with contextlib.suppress(BlockingIOError):

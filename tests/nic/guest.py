@@ -13,16 +13,16 @@ import subprocess
 import tempfile
 import time
 
-from tests.netlab.world import Failed, how_it_ended, ip
+from tests.netlab.world import Failed, exit_text, ip
 
 QEMU = "qemu-system-x86_64"
-HUGEPAGES_PER_LCORE, OTHER_MIB = 170, 620  # an lcore with jumbo frames wants 300 MiB
-# A busy host is late with the timer's interrupts: that is no reason to panic or to complain.
+HUGEPAGES_PER_LCORE, OTHER_MIB = 170, 620  # an lcore with jumbo frames needs 300 MiB
+# On a busy host timer interrupts are late. The kernel must neither panic nor print warnings then.
 KERNEL_OPTIONS = "console=ttyS0 loglevel=4 panic=-1 mitigations=off no_timer_check nowatchdog"
-BARE_OPTIONS = "bare=yes transparent_hugepage=never"  # bare: for the guest's init
-BOOT_SECONDS_MAX = 300  # 15 on a quiet machine
+BARE_OPTIONS = "bare=yes transparent_hugepage=never"  # the guest's init reads `bare`
+BOOT_SECONDS_MAX = 300  # 15 on an idle machine
 ACCEPT_SECONDS_MAX = 60
-FIRST_SLOT = 8  # virtual functions of the igb need slots up to 24 behind its own
+FIRST_SLOT = 8  # virtual functions of the igb take slots up to 24 after its own
 MACHINES = {
     "uio": (["-machine", "pc,hpet=off"], ""),
     "vfio": (["-machine", "q35,kernel-irqchip=off,hpet=off",
@@ -43,7 +43,7 @@ class Channel:
         self.unread = b""
 
     def accept(self, is_alive):
-        """Waits for QEMU; `is_alive` says whether it is worth it."""
+        """Waits for the connection of QEMU while is_alive() is true."""
         give_up = time.monotonic() + ACCEPT_SECONDS_MAX
         while is_alive() and time.monotonic() < give_up:
             with contextlib.suppress(TimeoutError):
@@ -59,7 +59,7 @@ class Channel:
         self.connection.setblocking(False)
 
     def receive(self, seconds):
-        """More bytes into `unread`, or False after so long or at the end."""
+        """Appends bytes to `unread`. Returns False after `seconds` or at the end of the stream."""
         if not select.select([self.connection], [], [], max(0, seconds))[0]:
             return False
         try:
@@ -70,7 +70,7 @@ class Channel:
         return bool(chunk)
 
     def read_until(self, pattern, seconds):
-        """The match of a pattern of bytes, and what was before it; None when it does not come."""
+        """(match of a pattern, the bytes before it), or None after `seconds` or at the end."""
         give_up = time.monotonic() + seconds
         while not (found := re.search(pattern, self.unread, re.M)):
             if not self.receive(give_up - time.monotonic()):
@@ -86,16 +86,16 @@ class Channel:
 
 @dataclasses.dataclass(frozen=True)
 class Nic:
-    name: str  # as tests and QEMU call it; its tap's, too
-    device: str  # QEMU's name
+    name: str  # in tests, in QEMU, and of its tap
+    device: str  # of QEMU
     options: str = ""
     queues: int = 1
-    has_rss: bool = False  # that nightjar has to use
-    preset: str = ""  # the name without it
-    told_of_3_lcores: str = ""  # where it does not have as many queues
+    has_rss: bool = False  # nightjar must use it
+    preset: str = ""  # default: `name`
+    warning_of_3_lcores: str = ""  # if it has fewer queues
 
     def arguments(self, slot, binding):
-        """QEMU's. A tap with several queues is for virtio alone: other devices read one of them."""
+        """The arguments of QEMU. Devices other than virtio read one queue of a tap only."""
         virtio = self.device.startswith("virtio")
         tap = f"tap,id={self.name},ifname={self.name},script=no,downscript=no"
         if virtio:
@@ -111,17 +111,16 @@ class Nic:
 
 class Guest:
     """
-    A booted guest whose NICs are bound to the driver of `binding`, and the servers in it. A bare
-    one has that machine, and nothing in it is ready for nightjar. It ends with the world that it
-    is in, or by close().
+    A guest whose NICs boot() binds to the driver of `binding`. A bare guest has the same machine
+    without any setup for nightjar. The guest ends with its world, or by close().
     """
 
     def __init__(self, world, kernel, initramfs, nics, binding, lcores=2, is_bare=False):
         self.world, self.nics, self.binding, self.is_bare = world, nics, binding, is_bare
         self.folder = tempfile.mkdtemp(prefix="guest-", dir=world.scratch)
         self.console = f"{self.folder}/console"
-        self.shell, self.said, self.monitor = (
-            Channel(f"{self.folder}/{name}") for name in ("shell", "said", "monitor"))
+        self.shell, self.output, self.monitor = (
+            Channel(f"{self.folder}/{name}") for name in ("shell", "output", "monitor"))
         machine, kernel_options = MACHINES[binding]
         hugepages = lcores * HUGEPAGES_PER_LCORE
         more_options = BARE_OPTIONS if is_bare else f"hugepages={hugepages}"
@@ -130,7 +129,7 @@ class Guest:
             "-m", str(OTHER_MIB + 2 * hugepages), *machine,
             "-nodefaults", "-no-user-config", "-no-reboot",
             "-display", "none", "-serial", f"file:{self.console}",
-            *self.serial("shell"), *self.serial("said"),
+            *self.serial("shell"), *self.serial("output"),
             "-chardev", f"socket,id=monitor,path={self.folder}/monitor",
             "-mon", "chardev=monitor,mode=control", "-kernel", kernel, "-initrd", initramfs,
             "-append", f"{KERNEL_OPTIONS} {kernel_options} {more_options}"]
@@ -147,24 +146,24 @@ class Guest:
                 "-serial", f"chardev:{name}"]
 
     def boot(self):
-        """A QEMU that crashes (its TCG does now and then) is started once more."""
+        """Boots the guest. Starts QEMU a second time if it crashes, as its TCG does sometimes."""
         try:
             self.boot_once()
         except Failed as failed:
             if self.qemu.poll() is None or self.qemu.returncode >= 0:
                 raise
-            print(f"     once more: {failed}", flush=True)
+            print(f"     starting QEMU again: {failed}", flush=True)
             self.qemu.stderr.close()
             self.launch()
             self.boot_once()
 
     def boot_once(self):
-        for channel in (self.shell, self.said, self.monitor):
+        for channel in (self.shell, self.output, self.monitor):
             try:
                 channel.accept(lambda: self.qemu.poll() is None)
             except Failed as failed:
-                raise Failed(f"{failed}: {self.how_qemu_ended()}") from None
-        self.tell_qemu("qmp_capabilities")  # after this the taps are there
+                raise Failed(f"{failed}: {self.qemu_exit_text()}") from None
+        self.qemu_command("qmp_capabilities")  # QEMU has created the taps
         for nic in self.nics:
             ip("-n", self.world.client_ns, "link", "set", nic.name, "up")
         self.answer("boot", BOOT_SECONDS_MAX)
@@ -172,12 +171,12 @@ class Guest:
             if not self.is_bare:
                 self.bind(self.address(nic))
 
-    def how_qemu_ended(self):
+    def qemu_exit_text(self):
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.qemu.wait(1)
         if self.qemu.returncode is None:
-            return "it still runs"
-        return f"{how_it_ended(self.qemu.returncode)}; {self.qemu.stderr.read().decode().strip()}"
+            return "QEMU still runs"
+        return f"{exit_text(self.qemu.returncode)}; {self.qemu.stderr.read().decode().strip()}"
 
     def bind(self, address):
         device, driver = f"/sys/bus/pci/devices/{address}", KERNEL_DRIVERS[self.binding]
@@ -188,15 +187,15 @@ class Guest:
         return f"0000:00:{FIRST_SLOT + self.nics.index(nic):02x}.0"
 
     def run(self, command, seconds=120):
-        """The output of a shell command in the guest, which must succeed."""
+        """Runs a shell command in the guest, which must succeed. Returns its output."""
         self.shell.send(f"{{ {command}\n}} 2>&1; echo \x01$?\x01\n")
         return self.answer(command, seconds)
 
     def answer(self, command, seconds):
         answer = self.shell.read_until(rb"\x01(\d+)\x01\r?\n", seconds)
         if not answer:
-            raise Failed(f"the guest did not answer (it had {seconds} s): {command}\n"
-                         f"QEMU: {self.how_qemu_ended()}\n{self.console_end()}")
+            raise Failed(f"the guest did not answer within {seconds} s: {command}\n"
+                         f"QEMU: {self.qemu_exit_text()}\n{self.console_end()}")
         found, output = answer
         output = output.decode(errors="replace")
         if found[1] != b"0":
@@ -207,20 +206,20 @@ class Guest:
         with open(self.console, "rb") as f:
             return f.read().decode(errors="replace")[-3000:]
 
-    def tell_qemu(self, command, **arguments):
+    def qemu_command(self, command, **arguments):
         self.monitor.send(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         answer = self.monitor.read_until(rb'^\{"(return|error)".*\n', 120)
         if not answer or answer[0][1] == b"error":
-            said = answer[0][0].decode() if answer else f"no answer: {self.how_qemu_ended()}"
-            raise Failed(f"QEMU: {command} {arguments}: {said}")
+            text = answer[0][0].decode() if answer else f"no answer: {self.qemu_exit_text()}"
+            raise Failed(f"QEMU: {command} {arguments}: {text}")
 
     def set_link(self, nic, up):
-        self.tell_qemu("set_link", name=nic.name, up=up)
+        self.qemu_command("set_link", name=nic.name, up=up)
 
     def close(self):
         """Ends QEMU, and with it the taps."""
         self.qemu.kill()
         self.qemu.wait(20)
         self.qemu.stderr.close()
-        for channel in (self.shell, self.said, self.monitor):
+        for channel in (self.shell, self.output, self.monitor):
             channel.close()

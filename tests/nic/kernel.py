@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Debian's kernel for virtual machines, which guests boot. apt downloads the package and checks it;
-it is unpacked into a cache folder and not installed, so nothing of the host changes. The newest
-kernel in the cache is used as long as there is one: delete the folder to get a newer one.
+Debian's kernel for virtual machines, which guests boot. apt downloads and verifies the package. It
+is unpacked into a cache folder and not installed, so the host does not change. Guests boot the
+newest kernel of the cache: delete the folder to download a newer one.
 """
 import glob
 import os
@@ -23,7 +23,7 @@ class Missing(Failed):
 
 
 def run(*command, folder=None):
-    """The output of a command of apt or dpkg, which ends when this process does."""
+    """Runs a command of apt or dpkg, which ends with this process. Returns its output."""
     words = " ".join(command)
     try:
         done = subprocess.run(["setpriv", "--pdeathsig", "KILL", *command], cwd=folder,
@@ -38,7 +38,7 @@ def run(*command, folder=None):
 
 
 def package_name():
-    """The kernel's package; without apt's lists they are fetched first."""
+    """The name of the kernel's package. Updates the lists of apt if they do not have it."""
     for prepare in (), ("apt-get", "update", *APT_OPTIONS):
         if prepare:
             run(*prepare)
@@ -54,11 +54,11 @@ def download(reaper):
     folder = f"{CACHE}/.new-{os.getpid()}"
     reaper.will_make("folder", folder)
     os.makedirs(folder)
-    os.chmod(folder, 0o777)  # apt downloads as a user of its own
+    os.chmod(folder, 0o777)  # apt downloads as another user
     run("apt-get", "download", *APT_OPTIONS, name, folder=folder)
     [archive] = glob.glob(f"{folder}/*.deb")
     run("dpkg-deb", "--extract", archive, f"{folder}/root")
-    if not cached():  # another run may have been first
+    if not cached():  # another run may have downloaded it
         os.rename(f"{folder}/root", f"{CACHE}/{name}")
 
 
@@ -73,7 +73,7 @@ def kernel(reaper):
         download(reaper)
     folder = cached()
     if not folder:
-        raise Missing(f"no kernel for the guest: its package was unpacked in {CACHE} and has none")
+        raise Missing(f"no kernel for the guest: the package unpacked in {CACHE} has none")
     [image] = glob.glob(f"{folder}/boot/vmlinuz-*")
     [modules] = glob.glob(f"{folder}/lib/modules/*") or glob.glob(f"{folder}/usr/lib/modules/*")
     return image, modules

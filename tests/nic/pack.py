@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-What a guest boots into: an initramfs with busybox, nightjar, the libraries and poll-mode drivers
-that it loads, the kernel modules that give it a device, and a site. All programs and libraries
-stand where the host has them. For what a person types there are Debian's shell, modprobe, prlimit
-and su, whose sessions have the limits of /etc/security.
+Makes the guest's initramfs: busybox, nightjar, its libraries and poll-mode drivers, the kernel
+modules for its devices, and a site. Programs and libraries have the paths of the host. The advice
+of `nightjar doctor` runs with Debian's shell, modprobe, prlimit and su, whose sessions have the
+limits of /etc/security.
 """
 import glob
 import os
@@ -15,12 +15,12 @@ import subprocess
 from tests.netlab.case import fill_site
 from tests.netlab.world import Failed, server_path
 
-# With those that they need. Which of them there are depends on the kernel's version.
+# Kernel modules and their dependencies. Not all of them exist in each version of the kernel.
 MODULES = ("irqbypass", "iommufd", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core",
            "vfio-pci", "uio", "uio_pci_generic", "tun", "failover", "net_failover", "virtio",
            "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
            "virtio_net")
-# The EAL loads all that are there; those of other devices want many more libraries.
+# The EAL loads all drivers that exist. Drivers of other devices need many more libraries.
 DRIVERS = ("bus_pci", "bus_vdev", "mempool_ring", "net_bond", "net_e1000",
            "net_virtio", "net_vmxnet3")
 SOCAT, BUSYBOX, SHELL = "/usr/bin/socat", "/bin/busybox", "/bin/dash"
@@ -35,20 +35,20 @@ ETC = {
     "security/limits.conf": "",
 }
 FOLDERS = ("modprobe.d", "modules-load.d", "security/limits.d", "sysctl.d", "udev/rules.d")
-# All of it that is used: sudo COMMAND. The guest's su asks nobody for a password.
+# The part of sudo that the advice uses: sudo COMMAND. The guest's su needs no password.
 SUDO = f"""#!{SHELL}
 exec /usr/bin/su -s {SHELL} -c '"$@"' -- root sudo "$@"
 """
 SITE = "/site"
 POLICY = "/policy.conf"
 PACED_HEADER = "X-Paced: yes"
-# Requests with this field take some seconds, so that a test can do something meanwhile.
+# Requests with this field take some seconds, so that a check can act during a download.
 POLICY_TEXT = f"[class paced]\nheader = {PACED_HEADER}\nrequest_rate = 2MiB/s\n"
-# Of a guest with `bare=yes` on the kernel's command line nothing is ready for nightjar.
+# With `bare=yes` on the kernel's command line init makes no setup for nightjar.
 INIT = """\
 #!/bin/busybox sh
 /bin/busybox mkdir -p /bin /proc /sys /dev /tmp /var /run
-/bin/busybox --install -s /bin 2>/dev/null # not in place of the host's programs
+/bin/busybox --install -s /bin 2>/dev/null # keeps the host's programs
 export PATH=/sbin:/bin
 chmod 1777 /tmp
 ln -s /run /var/run
@@ -56,7 +56,7 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 ip link set lo up
-exec 3<>/dev/ttyS1 4<>/dev/ttyS2 # what comes while nobody has it open is lost
+exec 3<>/dev/ttyS1 4<>/dev/ttyS2 # input is lost while a device is not open
 stty -F /dev/ttyS1 -echo -onlcr
 stty -F /dev/ttyS2 raw -echo
 if [ "$bare" ]; then
@@ -75,13 +75,13 @@ exec >&3 2>&1
 
 
 def as_user(user, script):
-    """A command that has somebody's session run a script of shell. By its path: busybox would take
-    its own su, which knows no PAM."""
+    """A command that runs a shell script in a session of `user`. It has the path of su, because
+    busybox would use its own su, which has no PAM."""
     return shlex.join(["/usr/bin/su", "-s", SHELL, "-c", script, user])
 
 
 class Root:
-    """A folder that becomes the guest's root."""
+    """The folder with the contents of the initramfs."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -97,7 +97,7 @@ class Root:
         os.chmod(self.folder + path, mode)
 
     def add(self, path):
-        """A file of the host, or a link and what it leads to."""
+        """Adds a file of the host, or a link and its target."""
         folder = os.path.realpath(os.path.dirname(path))
         path = os.path.join(folder, os.path.basename(path))
         to = self.folder + path
@@ -111,10 +111,9 @@ class Root:
             shutil.copy(path, to)
 
     def add_program(self, path):
-        """The same, with the libraries it is linked with, whose paths it returns."""
+        """Adds a program and its shared libraries. Returns the paths of the libraries."""
         if not os.path.exists(path):
-            raise Failed(f"there is no {path} to put into the guest (./dev test nic installs and "
-                         "builds what it needs)")
+            raise Failed(f"no {path} for the guest (./dev test nic installs and builds programs)")
         self.add(path)
         listed = subprocess.run(["ldd", path], capture_output=True, text=True, timeout=20).stdout
         libraries = re.findall(r"(?:^\s*|=> )(/.+) \(0x", listed, re.M)
@@ -123,7 +122,7 @@ class Root:
         return libraries
 
     def add_server(self):
-        """nightjar, and the poll-mode drivers in the folder where the EAL looks for them."""
+        """Adds nightjar, and the poll-mode drivers in the folder from which the EAL loads them."""
         libraries = self.add_program(server_path())
         eal = next(path for path in libraries if "/librte_eal.so." in path)
         abi = eal.rpartition(".so.")[2]
@@ -131,11 +130,11 @@ class Root:
             pattern = f"{os.path.dirname(eal)}/dpdk/pmds-{abi}.*/librte_{name}.so.{abi}"
             found = glob.glob(pattern)
             if not found:
-                raise Failed(f"no driver to put into the guest: {pattern}")
+                raise Failed(f"no driver for the guest: {pattern}")
             self.add_program(found[0])
 
     def add_modules(self, folder):
-        """Where modprobe looks for them."""
+        """Adds the kernel modules and the files that modprobe reads."""
         to = f"{self.folder}/lib/modules/{os.path.basename(folder)}"
         os.makedirs(to)
         for name in "builtin", "builtin.modinfo", "order":
@@ -150,8 +149,8 @@ class Root:
         if done.returncode:
             raise Failed(f"depmod: {done.stderr}")
 
-    def add_people(self):
-        """root and another user, and su from one to the other."""
+    def add_users(self):
+        """Adds root and another user, sudo, and the PAM modules of su."""
         for name, text in ETC.items():
             self.write(f"/etc/{name}", text)
         for name in FOLDERS:
@@ -162,12 +161,12 @@ class Root:
 
 
 def pack(folder, modules):
-    """Makes an initramfs in `folder`. Returns (its path, {file of the site: sha256}). It is not
-    compressed: that would take the host and the guest longer than reading it."""
+    """Makes an initramfs in `folder`. Returns (its path, {file of the site: sha256}). The initramfs
+    is not compressed, because compression takes longer than reading."""
     root = Root(f"{folder}/root")
     for program in PROGRAMS:
         root.add_program(program)
-    root.add_people()
+    root.add_users()
     root.add_server()
     root.add_modules(modules)
     root.write("/init", INIT, 0o755)

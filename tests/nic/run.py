@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-nightjar on the poll-mode drivers of PCI NICs, in guests under QEMU: each device that Debian's QEMU
-emulates, bound to vfio-pci and to uio_pci_generic, with one lcore and with two. A line for each
-check, then a table. Needs root, no KVM, no hugepages of the host.
+Tests nightjar with the poll-mode drivers of PCI NICs, in guests under QEMU: each device that
+Debian's QEMU emulates, bound to vfio-pci and to uio_pci_generic, with one lcore up to one per
+queue. Prints a line for each check, then a table. Needs root, but no KVM and no hugepages of the
+host.
 """
 import argparse
 import contextlib
@@ -24,15 +25,15 @@ from tests.nic.kernel import Missing, kernel
 from tests.nic.pack import pack
 
 VIRTIO = Nic("virtio", "virtio-net-pci", "mq=on", queues=2)
-# The driver says that the e1000 (82540EM) has two queues. It has one.
+# The driver reports two queues for the e1000 (82540EM), which has one.
 E1000 = Nic("e1000", "e1000")
 NICS = (VIRTIO, Nic("virtio-rss", "virtio-net-pci", "mq=on,rss=on", queues=2, has_rss=True,
                     preset="virtio"),
         E1000, Nic("e1000e", "e1000e", queues=2, preset="e1000"),
-        # Its queues are a power of two before version 6, so a third lcore is fed by the others.
-        Nic("vmxnet3", "vmxnet3", queues=3, told_of_3_lcores="the port has 2 to receive"),
+        # Before version 6 its number of queues is a power of two: others pass packets to lcore 3.
+        Nic("vmxnet3", "vmxnet3", queues=3, warning_of_3_lcores="the port has 2 to receive"),
         Nic("igb", "igb", queues=2, has_rss=True))
-# In this order, with the table's words.
+# {check: column of the table}, in this order.
 CHECKS = {"start": "starts", "page": "serves", "ipv6": "IPv6", "sha256": "sha256",
           "h2load": "h2load", "rss": "RSS", "flap": "flap", "drain": "drain",
           "restart": "restart", "killed": "kill -9", "no_link": "no link",
@@ -60,7 +61,7 @@ CHECK_SECONDS_MAX = 400
 
 
 def too_long(*_):
-    raise Failed(f"it took longer than {CHECK_SECONDS_MAX} s")
+    raise Failed(f"the check took longer than {CHECK_SECONDS_MAX} s")
 
 
 class Lab(World):
@@ -79,14 +80,14 @@ class Report:
     def __init__(self):
         self.passed = self.failed = 0
         self.rows = []
-        self.reasons = {}  # why something was not run: {what: reason}
+        self.reasons = {}  # {name of a check or NIC: why it was not run}
 
     def check(self, name, function):
-        """What the table says of it."""
-        began, error, said = time.monotonic(), "", None
+        """Runs a check and prints its line. Returns the text for the table."""
+        began, error, result = time.monotonic(), "", None
         signal.alarm(CHECK_SECONDS_MAX)
         try:
-            said = function()
+            result = function()
         except (Failed, subprocess.TimeoutExpired) as failed:
             error = str(failed)
         except Exception:
@@ -99,7 +100,7 @@ class Report:
             print("     " + error.strip().replace("\n", "\n     "), flush=True)
         self.failed += bool(error)
         self.passed += not error
-        return "FAILED" if error else said if isinstance(said, str) else "ok"
+        return "FAILED" if error else result if isinstance(result, str) else "ok"
 
     def not_run(self, name, reason):
         if name not in self.reasons:
@@ -107,7 +108,7 @@ class Report:
         self.reasons[name] = reason
 
     def table(self):
-        """In Markdown."""
+        """The table in Markdown."""
         columns = ["device", "bound to", "lcores", *CHECKS.values()]
         lines = [columns, ["---"] * len(columns)]
         lines += [[*head, *(cells.get(name, "-") for name in CHECKS)] for head, cells in self.rows]
@@ -118,7 +119,7 @@ class Report:
 
 
 def run_checks(report, prefix, checks, names):
-    """The table's cells of one NIC with a number of lcores."""
+    """Runs checks. Returns {check: cell of the table}."""
     cells = {}
     with checks.network():
         for name in names:
@@ -153,7 +154,7 @@ def qemu_has(device):
 
 
 def prepare(world):
-    """(kernel, initramfs, sums of the site), or Failed with what is missing."""
+    """Returns (kernel, initramfs, sums of the site). Raises Failed if the host lacks something."""
     for program, package in (QEMU, "qemu-system-x86"), ("cpio", "cpio"):
         if not shutil.which(program):
             raise Missing(f"no {program}: install Debian's package {package}")
@@ -173,7 +174,7 @@ def quick(report, world, image, initramfs, sums):
         guest.close()
 
 
-def whole(report, world, image, initramfs, sums, part):
+def all_nics(report, world, image, initramfs, sums, part):
     for binding, driver in KERNEL_DRIVERS.items():
         for nic in NICS:
             name, device = f"nic.{nic.name}.{binding}", f"{nic.device} {nic.options}".rstrip()
@@ -210,7 +211,7 @@ def doctor(report, world, image, initramfs, sums, part):
 
 
 def together(report, world, image, initramfs, sums, part):
-    """Two servers, each with a NIC of its own, and one with both NICs as a bond."""
+    """Two servers with one NIC each, and a server with both NICs as a bond."""
     if part not in TOGETHER:
         return
     guest = Guest(world, image, initramfs, [E1000, dataclasses.replace(E1000, name="e1000-b",
@@ -227,7 +228,7 @@ def together(report, world, image, initramfs, sums, part):
 
 
 def two_servers(first, second):
-    """Neither minds when the other one starts and ends."""
+    """One server continues while another one starts and ends."""
     first.start()
     second.start()
     for checks in first, second:
@@ -240,7 +241,7 @@ def two_servers(first, second):
 
 
 def page(report, kernel_path):
-    """The table and what it is about."""
+    """The text of docs/nics.md."""
     return (
         "# PCI NICs under QEMU\n\n"
         "nightjar on DPDK's poll-mode drivers of the PCI NICs that QEMU emulates. No hardware was "
@@ -271,7 +272,7 @@ def run(report, args):
             return
         doctor(report, world, *prepared, args.only)
         together(report, world, *prepared, args.only)
-        whole(report, world, *prepared, args.only)
+        all_nics(report, world, *prepared, args.only)
         print("\n" + report.table())
         if args.table:
             with open(args.table, "w") as f:
@@ -283,13 +284,13 @@ def main():
     parser.add_argument("--quick", action="store_true",
                         help="one boot, two devices, the checks that `./dev ci` runs")
     parser.add_argument("--optional", action="store_true",
-                        help="where QEMU or the guest's kernel is not to be had, it is no failure")
+                        help="it is no failure if QEMU or the guest's kernel is missing")
     parser.add_argument("--only", metavar="PART", default="",
                         help="devices and drivers with this in their name, e.g. virtio.vfio")
-    parser.add_argument("--table", metavar="FILE", help="write the table there as well")
+    parser.add_argument("--table", metavar="FILE", help="also write the table to FILE")
     args = parser.parse_args()
     if args.quick and (args.table or args.only):
-        parser.error("--quick has no table and no parts")
+        parser.error("--quick cannot be combined with --table or --only")
     if args.table:
         args.table = os.path.join(os.environ.get("NJ_CALLER", "."), args.table)
         if not os.access(os.path.dirname(args.table) or ".", os.W_OK):
@@ -297,7 +298,7 @@ def main():
     names = [f"nic.{name}.{binding}" for name in ("doctor", *(nic.name for nic in NICS))
              for binding in KERNEL_DRIVERS] + [TOGETHER]
     if not any(args.only in name for name in names):
-        parser.error(f"--only {args.only}: it is part of none of {', '.join(names)}")
+        parser.error(f"--only {args.only}: not part of any of {', '.join(names)}")
     if os.geteuid() != 0:
         parser.exit(1, "needs root (namespaces, taps): sudo ./dev test nic\n")
     signal.signal(signal.SIGALRM, too_long)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tests/nic: what it says when it has no kernel, no QEMU, a failure; and that it cleans up."""
+"""Messages of tests/nic about a missing kernel, missing QEMU and failures; and its cleanup."""
 import contextlib
 import io
 import os
@@ -35,7 +35,7 @@ class Kernel(unittest.TestCase):
         self.enterContext(mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"))
 
     def program(self, name, script):
-        """This one is run in place of Debian's."""
+        """Makes a program that replaces the one of Debian."""
         with open(f"{self.folder}/{name}", "w") as f:
             f.write(f"#!/bin/sh\n{script}\n")
         os.chmod(f.name, 0o755)
@@ -96,12 +96,12 @@ class Channel(unittest.TestCase):
         self.assertEqual((b"12", b"some output\n"), (found[1], before))
         self.assertEqual(b"next", self.channel.unread)
 
-    def test_the_end_is_no_answer(self):
+    def test_a_connection_that_ends(self):
         self.qemu.sendall(b"half")
         self.qemu.close()
         self.assertIsNone(self.channel.read_until(b"whole", 10))
 
-    def test_qemu_that_ends_is_not_waited_for(self):
+    def test_qemu_that_has_ended(self):
         with tempfile.TemporaryDirectory() as folder:
             channel = guest.Channel(f"{folder}/socket")
             self.addCleanup(channel.close)
@@ -114,7 +114,7 @@ class Report(unittest.TestCase):
         self.report = run.Report()
         self.out = self.enterContext(contextlib.redirect_stdout(io.StringIO()))
 
-    def test_words(self):
+    def test_results_and_messages(self):
         def fails():
             raise Failed("no page\nat all")
         self.assertEqual("ok", self.report.check("nic.page", lambda: None))
@@ -142,9 +142,8 @@ class Report(unittest.TestCase):
             with self.assertRaisesRegex(Failed, "no qemu-of-nobody: install Debian's package"):
                 run.prepare(None)
 
-
-    def test_a_host_that_lacks_something(self):
-        """That is a failure, but not of a test that runs only where it can."""
+    def test_a_missing_package(self):
+        """It is a failure, except with --optional."""
         missing = mock.Mock(side_effect=kernel.Missing("no qemu"))
         for optional, failed in ((False, 1), (True, 0)):
             self.report = run.Report()
@@ -156,7 +155,7 @@ class Report(unittest.TestCase):
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which(run.QEMU), "needs root, and QEMU")
 class Killed(unittest.TestCase):
-    def test_nothing_stays(self):
+    def test_resources_are_removed(self):
         tests = subprocess.Popen([sys.executable, "-m", "tests.nic.run", "--quick"], cwd=REPO,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(tests.communicate)
@@ -165,8 +164,8 @@ class Killed(unittest.TestCase):
 
         def qemu():
             if tests.poll() is not None:
-                said = tests.stdout.read()
-                (self.skipTest if "no kernel for the guest" in said else self.fail)(said)
+                text = tests.stdout.read()
+                (self.skipTest if "no kernel for the guest" in text else self.fail)(text)
             for pid in reaper.pids_in(name + "s"):
                 with open(f"/proc/{pid}/comm") as f:
                     if f.read().startswith("qemu"):
@@ -174,7 +173,7 @@ class Killed(unittest.TestCase):
             return None
         pid = until("QEMU runs", qemu, 60)
         tests.send_signal(signal.SIGKILL)
-        until("nothing is left", lambda: not any(
+        until("all resources are removed", lambda: not any(
             map(os.path.exists, (f"/proc/{pid}", f"/run/netns/{name}s", f"/run/{name}"))), 30)
 
 

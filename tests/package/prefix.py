@@ -12,7 +12,7 @@ EXAMPLES = os.path.join(REPO, "examples")
 
 
 def run(*command, **more):
-    """Its standard output."""
+    """Runs a command. Returns its standard output."""
     done = subprocess.run(command, capture_output=True, text=True, **more)
     if done.returncode:
         raise AssertionError(f"{command}: {done.stdout}{done.stderr}")

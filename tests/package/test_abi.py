@@ -127,7 +127,7 @@ class Compared(unittest.TestCase):
         self.assertIn("n_h", differences(self.old, new))
         self.assertEqual(differences(self.old, new, "--no-added-syms"), "")
 
-    def test_what_is_incompatible(self):
+    def test_incompatible_changes(self):
         for old, new in (("int n_g(long b)", "static int g(long b)"), ("long b", "int b"),
                          ("int a;", "int a, b;"), ("int a;", "long a;")):
             with self.subTest(new=new):

@@ -21,13 +21,13 @@ class Examples(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, scratch)
         cls.prefix = Prefix(os.path.join(scratch, "prefix"))
         cls.folder = os.path.join(scratch, "examples")
-        cls.said = cls.prefix.make_examples(cls.folder, CFLAGS="-O2 -Werror")
+        cls.output = cls.prefix.make_examples(cls.folder, CFLAGS="-O2 -Werror")
 
-    def test_each_is_built(self):
+    def test_each_program_is_built(self):
         self.assertEqual(["events", "hello", "json_api", "paced", "reference"], NAMES)
         for name in NAMES:
             with self.subTest(program=name):
-                self.assertTrue(os.access(os.path.join(self.folder, name), os.X_OK), self.said)
+                self.assertTrue(os.access(os.path.join(self.folder, name), os.X_OK), self.output)
 
     def test_nothing_of_dpdk_is_exposed(self):
         """The flags expose no header, macro or library of DPDK."""
@@ -52,7 +52,7 @@ class Examples(unittest.TestCase):
                 with self.assertRaisesRegex(AssertionError, r"usage: \S+ ADDRESS/PREFIX "):
                     run(os.path.join(self.folder, name), env=self.prefix.env)
 
-    def test_the_one_by_reference_is_short(self):
+    def test_reference_c_is_short(self):
         with open(os.path.join(EXAMPLES, "reference.c"), encoding="utf-8") as f:
             self.assertLessEqual(len(f.readlines()), REFERENCE_LINES_MAX)
 

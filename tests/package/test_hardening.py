@@ -40,17 +40,17 @@ class Hardening(unittest.TestCase):
                 with self.subTest(binary=os.path.basename(path)):
                     yield path
 
-    def test_addresses_of_programs_are_random(self):
+    def test_programs_are_position_independent(self):
         for path in self.each(PROGRAMS):
             self.assertRegex(readelf("--file-header", path), r"Type:\s+DYN ")
             self.assertRegex(readelf("--dynamic", path), r"\(FLAGS_1\).*\bPIE\b")
 
-    def test_everything_is_bound_at_start_and_then_read_only(self):
+    def test_relocations_are_bound_at_start_and_read_only(self):
         for path in self.each((*PROGRAMS, LIBRARY)):
             self.assertRegex(readelf("--dynamic", path), r"\(FLAGS_1\).*\bNOW\b")
             self.assertIn("GNU_RELRO", readelf("--program-headers", path))
 
-    def test_no_memory_is_both_written_and_run(self):
+    def test_no_memory_is_writable_and_executable(self):
         for path in self.each((*PROGRAMS, LIBRARY)):
             headers = readelf("--program-headers", path)
             self.assertRegex(headers, r"GNU_STACK\s+(?:0x\w+\s+){5}RW ")
@@ -64,7 +64,7 @@ class Hardening(unittest.TestCase):
         for path in self.each((LIBRARY,)):
             found = {name for name in imports(path) if name.endswith("_chk")}
             self.assertTrue(found & {"__snprintf_chk", "__fprintf_chk", "__vsnprintf_chk"}, found)
-            # memcpy() with a run-time size: level 3, and some of level 2
+            # memcpy() with a run-time size: level 3, in some cases level 2
             self.assertIn("__memcpy_chk", found)
 
     def test_large_frames_probe_each_page(self):

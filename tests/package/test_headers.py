@@ -18,7 +18,7 @@ VERSION = "const char *used(void); const char *used(void) { return nj_version();
 
 class Headers(unittest.TestCase):
     def compiled(self, suffix, text):
-        """Output of nm for the object."""
+        """Compiles `text`. Returns the output of nm for the object."""
         compiler = LANGUAGES[suffix]
         with tempfile.TemporaryDirectory(prefix="nj-headers-") as folder:
             source, made = (os.path.join(folder, name) for name in ("header." + suffix, "header.o"))

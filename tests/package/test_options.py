@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-docs/options.md and man/nightjar.1 are what lib/config/option_table.c says, as `nightjar --help` is.
-`./dev options` writes them.
+docs/options.md, man/nightjar.1 and `nightjar --help` agree with lib/config/option_table.c.
+`./dev options` writes the two files.
 """
 import json
 import os
@@ -35,7 +35,7 @@ class Options(unittest.TestCase):
         self.assertEqual(documented, re.findall(r"^  --([\w-]+)", text, re.M))
         self.assertLessEqual(max(map(len, text.splitlines())), COLUMNS)
 
-    def test_help_cuts_no_text(self):
+    def test_help_has_all_texts(self):
         text = " ".join(run(PROGRAM, "--help").split())
         meanings = re.findall(r"^\| (?:`--.*?[^\\]`|\d) \| (.*?) \|", read(PAGE), re.M)
         self.assertGreater(len(meanings), 60)

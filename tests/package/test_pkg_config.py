@@ -11,7 +11,7 @@ PROGRAM = r"""
 #include <stdio.h>
 #include <nightjar/nightjar.h>
 #ifdef RTE_CONFIG_H_
-#error "DPDK's configuration is no user's"
+#error "a public header includes DPDK's configuration"
 #endif
 static void hello(struct nj_request *req, struct nj_response *resp, void *arg)
 {
@@ -41,7 +41,7 @@ class PkgConfig(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.scratch)
         cls.prefix = Prefix(cls.scratch)
 
-    def test_a_user_gets_our_folders_and_nothing_else(self):
+    def test_flags_have_only_the_installed_folders(self):
         self.assertEqual(self.prefix.flags("--cflags"), [f"-I{self.prefix.include}"])
         self.assertEqual(self.prefix.flags("--libs"), [f"-L{self.prefix.lib}", "-lnightjar"])
 
@@ -56,7 +56,7 @@ class PkgConfig(unittest.TestCase):
                 cwd=self.scratch)
             self.assertRegex(run(program, env=self.prefix.env), r"^\d+\.\d+\.\d+ 80\n$")
 
-    def test_packagers_need_no_second_http2(self):
+    def test_a_build_without_tests_needs_no_nghttp2(self):
         """A build without tests and tools needs no other HTTP/2 library for comparisons."""
         build = os.path.join(self.scratch, "configured")
         run("meson", "setup", build, REPO, "-Dtests=false", "-Dperf=false")

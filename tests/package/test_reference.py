@@ -84,9 +84,9 @@ class Reference(unittest.TestCase):
             with open(header, "w", encoding="utf-8") as f:
                 f.write(text)
             with self.subTest(text=text):
-                status, said = doxygen(self.folder, f"INPUT = {header}")
+                status, output = doxygen(self.folder, f"INPUT = {header}")
                 self.assertNotEqual(0, status)
-                self.assertIn(f"bad{number}.h", said)
+                self.assertIn(f"bad{number}.h", output)
 
 
 if __name__ == "__main__":

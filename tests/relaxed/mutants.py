@@ -98,7 +98,7 @@ MUTANTS = [
      "memory_order_acq_rel, memory_order_relaxed", "reserved: roused",
      "a thread begins to wait in no order with is_needed()"),
     (RESERVED, "state, memory_order_seq_cst", "state, memory_order_acquire", "reserved: roused",
-     "rouse() looks at the seats in no order with what it is called for"),
+     "rouse() searches the seats in no order with the request of its caller"),
     (PARK, COUNT_WAKE, COUNT_WAKE.replace("release", "relaxed"), "reserved: one seat",
      "unpark() does not release"),
     (PARK, WAKE, "(void)0", "reserved: one seat", "unpark() does not wake"),
@@ -132,7 +132,7 @@ class Checker:
         with open(source, encoding="utf-8") as f:
             original = f.read()
         if original.count(text) != 1:
-            sys.exit(f"{name} has not once, but {original.count(text)} times: {text}")
+            sys.exit(f"{name} has this text {original.count(text)} times, not once: {text}")
         mutated, out = os.path.join(folder, "mutated.c"), os.path.join(folder, "mutated.o")
         program = os.path.join(folder, "checker")
         with open(mutated, "w", encoding="utf-8") as f:
@@ -142,8 +142,8 @@ class Checker:
         self.run("c++", "-Wl,--wrap=syscall", "-o", program, out,
                  *[o for o in self.commands if o != obj])
         done = subprocess.run([program, world], capture_output=True, text=True, errors="replace")
-        said = re.findall(r"^(.*: run \d+: .*)$", done.stdout, re.M)
-        return said[-1] if done.returncode == 1 and said else None
+        messages = re.findall(r"^(.*: run \d+: .*)$", done.stdout, re.M)
+        return messages[-1] if done.returncode == 1 and messages else None
 
     def run(self, *words):
         subprocess.run(words, cwd=self.build, check=True)
@@ -153,9 +153,9 @@ def main():
     checker = Checker(*sys.argv[1:])
     lost = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for (name, *_, what), said in zip(MUTANTS, pool.map(checker.find, MUTANTS)):
-            lost += not said
-            print(f"{name}: {what}: {said or 'NOT FOUND'}")
+        for (name, *_, what), message in zip(MUTANTS, pool.map(checker.find, MUTANTS)):
+            lost += not message
+            print(f"{name}: {what}: {message or 'NOT FOUND'}")
     print(f"{len(MUTANTS) - lost} of {len(MUTANTS)} found")
     return 1 if lost else 0
 

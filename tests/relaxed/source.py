@@ -49,13 +49,13 @@ def main():
             continue
         here, there = read(build, command), read(build, shipped[source])
         if source not in here:
-            faults.append(f"{name}: nothing is known of what is read")
-        faults += [f"{name}: {os.path.relpath(path, REPO)} is read only there or only here"
+            faults.append(f"{name}: the compiler does not list the files that it reads")
+        faults += [f"{name}: {os.path.relpath(path, REPO)} is read in one of the two builds only"
                    for path in sorted(here ^ there)]
         if definitions(command) != definitions(shipped[source]):
-            faults.append(f"{name}: other definitions: "
+            faults.append(f"{name}: different definitions: "
                           f"{definitions(command) ^ definitions(shipped[source])}")
-    print("\n".join(faults) or f"{len(checked)} sources are those of the libraries")
+    print("\n".join(faults) or f"{len(checked)} sources are the same as in the libraries")
     return 1 if faults else 0
 
 

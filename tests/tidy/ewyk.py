@@ -11,10 +11,10 @@ from tests.tidy.rfc import cell, comments, listing, place, python_tests, rows
 LIST, PAGE = "docs/ewyk-sentences.txt", "docs/ewyk-sentences.md"
 LAST = 62
 TAG = re.compile(r"\bEWYK 5\.(\d+)\b")
-HEAD = f"""# Sentences about eating what you kill
+HEAD = f"""# Requirements of the scheduling, eat what you kill (EWYK)
 
-Written by `./dev tidy --rfc` from `{LIST}` and from the comments of tests that name a sentence
-(`EWYK 5.26`). What the words mean stands in [ewyk.md](ewyk.md).
+Written by `./dev tidy --rfc` from `{LIST}` and from the comments of tests that cite a sentence
+(`EWYK 5.26`). [ewyk.md](ewyk.md) explains the terms.
 """
 
 

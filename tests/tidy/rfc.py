@@ -103,7 +103,7 @@ def parse_clauses(text):
         clauses = set().union(*(citations_of(c) for c in cells[1].split(";")))
         excuse = cells[3] if len(cells) == 4 else ""
         if not clauses or (len(cells) == 4 and not re.fullmatch(r"ADR \d+|not yet: .+", excuse)):
-            complaints.append((line, f"sentence {cells[0]} has no clause, or a strange excuse"))
+            complaints.append((line, f"sentence {cells[0]} has no clause, or an invalid excuse"))
             continue
         found.append(Sentence(int(cells[0]), sorted(clauses, key=order), cells[2], excuse, group,
                               line))
@@ -229,9 +229,9 @@ def cell(text):
 
 
 def page(sentences, code, tests):
-    out = ["# What our TCP holds itself to", "",
+    out = ["# Requirements of TCP, and their tests", "",
            "Written by `./dev tidy --rfc` from `docs/rfc/tcp-clauses.txt`, from the comments in "
-           "`lib` that name a clause,", "and from the comments above tests that name a sentence.",
+           "`lib` that cite a clause,", "and from the comments above tests that cite a sentence.",
            "Most tests of `unit/tcp_*` run for IPv4 and again for IPv6.", ""]
     kept = sum(s.number in tests and not s.excuse.startswith("not") for s in sentences)
     out += [f"{len(sentences)} sentences, {kept} of them kept and tested.", ""]

@@ -20,7 +20,7 @@ def complaints(text, *sources):
 
 
 class Ewyk(unittest.TestCase):
-    def test_tests(self):
+    def test_citations(self):
         cases = {
             "/* So. EWYK 5.3, EWYK 5.62 */\n" + TEST: {3: {("unit/a.c", "sched_eats")},
                                                       62: {("unit/a.c", "sched_eats")}},

@@ -37,7 +37,7 @@ class Page(unittest.TestCase):
         text = page.page(list(runs), None)
         return text[text.index("## 1. "):text.index("## 2. ")]
 
-    def test_a_missed_target_is_said_first(self):
+    def test_missed_targets_come_first(self):
         line = ("- **Missed**: 16x32 over memif, requests per core-second: 0.650 M, "
                 "wanted >= 0.700 M")
         first = self.first_section(serve(full=0.65e6))
@@ -59,13 +59,13 @@ class Page(unittest.TestCase):
                                ("1000x1", "nightjar", "none", of(1.06))])
         self.assertIn("the worst shape: 1.060 x, wanted <= 1.050 x", self.first_section(two))
 
-    def test_beside_it_stands_what_is_left_when_nobody_has_the_cpu(self):
+    def test_the_ratio_of_the_least_rounds_is_shown(self):
         two = run("exchange", [("16x32", "nightjar", "none", {
             "full": 1e6, "ns": 1e3, "against_one": 1.2, "least_against_one": 1.03})])
         self.assertIn("the worst shape: 1.200 x (by the least of all rounds: 1.030 x), wanted",
                       self.first_section(two))
 
-    def test_what_nobody_measured_is_not_reached(self):
+    def test_a_target_without_measurement_is_not_reached(self):
         self.assertIn("**Not measured**: 1000x1 over memif against h2o",
                       self.first_section(serve()))
         self.assertTrue(all(t.met is None for t in targets(Results([]))))
@@ -79,12 +79,12 @@ class Page(unittest.TestCase):
         self.assertIn("1000x1 over memif against h2o over veth, requests per core-second: 10.00 x",
                       self.first_section(even))
 
-    def test_what_failed_is_told(self):
+    def test_failures_are_shown(self):
         failed = [{"shape": "100k", "link": "memif", "why": "the server ends\nthem again"}]
         self.assertIn("serve, 100k memif: the server ends them again",
                       self.first_section(serve(failed=failed)))
 
-    def test_runs_of_two_commits_are_told(self):
+    def test_runs_of_two_commits_are_shown(self):
         other = serve()
         other["commit"] = other["commit"] | {"id": "other"}
         self.assertIn("The runs are of 2 commits", page.page([other, peers(7e4, 6e4)], None))
@@ -104,7 +104,7 @@ class Reading(unittest.TestCase):
             self.read(*values)
         return str(found.exception)
 
-    def test_what_is_no_run_is_said(self):
+    def test_messages_about_invalid_files(self):
         without = serve()
         del without["bench"]
         self.assertIn("0.json: not the --json output of a ./dev bench command: it has no bench",
@@ -115,7 +115,7 @@ class Reading(unittest.TestCase):
                       self.complaint(run("memory", [])))
         self.assertIn("1.json: a second run of serve", self.complaint(serve(), serve()))
 
-    def test_a_run_comes_back_as_it_was_written(self):
+    def test_a_written_run_is_read(self):
         runs, baseline = self.read(serve(), {"tools": {"cc": "1"}, "shapes": {}})
         self.assertEqual("serve", runs[0]["bench"])
         self.assertEqual(serve()["rows"], runs[0]["rows"])
@@ -132,7 +132,7 @@ class Reading(unittest.TestCase):
 
 
 class Committed(unittest.TestCase):
-    def test_the_page_is_what_the_runs_say(self):
+    def test_the_page_matches_the_runs(self):
         self.assertIsNone(page.complaint())
 
 

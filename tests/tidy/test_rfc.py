@@ -38,7 +38,7 @@ class Comments(unittest.TestCase):
             with self.subTest(comment=comment):
                 self.assertEqual(wanted, rfc.citations_of(comment))
 
-    def test_a_part_answers_for_the_whole_and_not_the_other_way(self):
+    def test_a_part_matches_the_whole_but_not_the_reverse(self):
         self.assertTrue(rfc.answers(("RFC 9293", "3.8.6.1"), ("RFC 9293", "3.8.6")))
         self.assertTrue(rfc.answers(("RFC 9293", "3.8.6"), ("RFC 9293", "")))
         self.assertTrue(rfc.answers(("RFC 9293", "3.10.7.4 fifth"), ("RFC 9293", "3.10.7.4")))
@@ -110,7 +110,7 @@ class Matrix(unittest.TestCase):
         self.assertIn("It holds. (not yet: needs more)", page)
         self.assertIn("1 sentences, 0 of them kept", page)
 
-    def test_of_a_sentence_that_is_not_there(self):
+    def test_a_sentence_that_is_not_in_the_list(self):
         other = source("tests/unit/b.c", "/* Sentence 999 */\nTest(a, b)\n{\n}\n")
         _, complaints = matrix(LIST, self.CODE, self.TEST, other)
         self.assertEqual(1, len(complaints))

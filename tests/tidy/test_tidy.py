@@ -53,7 +53,7 @@ class Bans(unittest.TestCase):
                ("lib/threads/service_thread.c", "#include <rte_lcore.h>"),
                ("tests/unit/h2.c", "#include <nghttp2/nghttp2.h>")]
 
-    def test_the_folders_and_files_they_name_exist(self):
+    def test_named_folders_and_files_exist(self):
         for rule, (where, where_not, *_) in tidy.BANS.items():
             for path in (*where, *where_not):
                 with self.subTest(rule=rule, path=path):
@@ -62,7 +62,7 @@ class Bans(unittest.TestCase):
     def test_every_ban_has_a_case(self):
         self.assertEqual(set(self.CASES), set(tidy.BANS))
 
-    def test_refused_and_passed(self):
+    def test_rejected_and_accepted_code(self):
         for rule, cases in self.CASES.items():
             for path, bad, good in cases:
                 with self.subTest(rule=rule, bad=bad):
@@ -70,30 +70,30 @@ class Bans(unittest.TestCase):
                 with self.subTest(rule=rule, good=good):
                     self.assertEqual([], rules_broken(tidy.rule_bans(Source(path, good))))
 
-    def test_where_it_is_allowed(self):
+    def test_code_in_excluded_paths(self):
         for path, code in self.ALLOWED:
             with self.subTest(path=path):
                 self.assertEqual([], rules_broken(tidy.rule_bans(Source(path, code))))
 
-    def test_worker_may_register_a_thread_and_no_more(self):
+    def test_workers_may_include_rte_lcore_only(self):
         worker = Source("lib/threads/service_thread.c", "#include <rte_ethdev.h>")
         self.assertEqual(["device"], rules_broken(tidy.rule_bans(worker)))
 
-    def test_names_place_and_replacement(self):
+    def test_text_of_a_finding(self):
         finding = next(tidy.rule_bans(Source("lib/tcp/a.c", "int a;\nlong t = time(0);")))
         self.assertEqual("lib/tcp/a.c:2: clock: time() is banned here, take the `now` argument",
                          str(finding))
 
 
 class Includes(unittest.TestCase):
-    def test_climbing(self):
+    def test_parent_folders(self):
         self.assertTrue([*tidy.rule_include_up(Source("lib/tcp/a.c", '#include "../wire/x.h"'))])
         self.assertFalse([*tidy.rule_include_up(Source("lib/tcp/a.c", '#include "wire/x.h"'))])
 
     def test_table(self):
         self.assertEqual({"base": set(), "wire": {"base", "telem"}, "tcp": {"base", "wire"}}, TABLE)
 
-    def test_arrows(self):
+    def test_layers(self):
         broken = lambda path, code: [*tidy.rule_layers(Source(path, code), TABLE)]
         self.assertTrue(broken("lib/wire/a.c", '#include "tcp/tcp.h"'))
         self.assertTrue(broken("lib/base/a.c", '#include "wire/packet.h"'))
@@ -123,19 +123,19 @@ class Shape(unittest.TestCase):
         self.assertFalse([*tidy.rule_todo(Source("lib/a.c", "/* TODO(#12): later */"))])
 
     def test_mutable(self):
-        refused = ["static int n;", "int table[4] = {1, 2};", "static const char *name = 0;",
+        rejected = ["static int n;", "int table[4] = {1, 2};", "static const char *name = 0;",
                    "struct nj_x the_one;", "static struct { int a; } s;", "_Thread_local int x;",
                    "static uint64_t total = f(1);"]
-        passed = ["static const int n = 1;", "struct x { int a; char *b; };", "struct x;",
+        accepted = ["static const int n = 1;", "struct x { int a; char *b; };", "struct x;",
                   "int f(int a)\n{\n    static int b;\n    return b;\n}", "int f(void);",
                   "typedef int nj_x;", "enum { A, B };", "extern int x;",
                   "const struct y t[] = {{1}, {2}};", "static const char *const names[] = {0};",
                   "struct c {\n    int n;\n} NJ_CACHE_ALIGNED;", "#define X static int n;\n",
                   "#define A \\\n  int n;\n", "NJ_STATIC_ASSERT(sizeof(int) == 4);"]
-        for code in refused:
+        for code in rejected:
             with self.subTest(code=code):
                 self.assertTrue([*tidy.rule_mutable(Source("lib/tcp/a.c", code))])
-        for code in passed:
+        for code in accepted:
             with self.subTest(code=code):
                 self.assertEqual([], [*map(str, tidy.rule_mutable(Source("lib/tcp/a.c", code)))])
         self.assertFalse([*tidy.rule_mutable(Source("lib/server/a.c", "static int n;"))])
@@ -208,13 +208,13 @@ class Docstrings(unittest.TestCase):
                     self.assertEqual(1, len(found), found)
                     self.assertIn(f"add a line ` * {label}: ...`", found[0])
 
-    def test_names_place_and_reason(self):
+    def test_text_of_a_finding(self):
         self.assertEqual(
             ["lib/include/nightjar/a.h:7: docstring: nj_f() returns int or int64_t (say \"none.\" "
              "if it cannot fail), add a line ` * Errors: ...`"],
             self.broken(self.declared("NJ_API int nj_f(void);", ("Context", "Returns"))))
 
-    def test_each_function_has_its_own(self):
+    def test_each_function_needs_a_docstring(self):
         good = self.declared("NJ_API void nj_f(void);", ("Context",))
         for text in ("NJ_API void nj_g(void);\n", "/* Context: any thread. */\n", "/**< Its. */\n",
                      "/** Do it.\n *\n * Context: any thread. */\n\n"):
@@ -256,17 +256,17 @@ class Docstrings(unittest.TestCase):
         self.assertFalse(self.broken(bare, "lib/http/a.h"))
         self.assertFalse(self.broken("#define NJ_API extern\n/* NJ_API int nj_f(void); */\n"))
 
-    def test_every_public_function_is_seen(self):
+    def test_every_public_function_is_found(self):
         """exports.py, which generates the linker script, finds the same functions."""
         from lib import exports
-        seen = 0
+        n_found = 0
         for name in sorted(os.listdir(os.path.join(tidy.REPO, tidy.PUBLIC))):
             source = Source(f"{tidy.PUBLIC}/{name}", tidy.read(f"{tidy.PUBLIC}/{name}"))
             found = [match[2] for match in tidy.DECLARATION.finditer(source.code)
                      if match[0].startswith("NJ_API")]
             self.assertEqual(exports.exported(source.text), found)
-            seen += len(found)
-        self.assertGreater(seen, 50)
+            n_found += len(found)
+        self.assertGreater(n_found, 50)
 
 
 class Tree(unittest.TestCase):

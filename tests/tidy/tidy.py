@@ -93,10 +93,10 @@ BANS = {
     "device": (("lib", "app", "tests/unit", "tests/sim"),
                ("lib/dpdk", "tests/unit/dpdk_shard_rings.c", "tests/unit/dpdk_rss.c"),
                r"rte_eth_\w+|rte_lcore_\w+|rte_eal_(?:init|mp_)\w*",
-               r"rte_(?:ethdev|lcore)\.h", "only lib/dpdk talks to EAL and devices; ask it"),
+               r"rte_(?:ethdev|lcore)\.h", "only lib/dpdk calls the EAL and devices; use lib/dpdk"),
     "nghttp2": (("lib", "app"), (), r"nghttp2_\w+", r"nghttp2/.*",
                 "use h2/h2.h: only tests and perf compare with another HTTP/2"),
-    "hwloc": (("lib", "app"), ("lib/topo",), r"hwloc_\w+", r"hwloc\.h|hwloc/.*", "ask lib/topo"),
+    "hwloc": (("lib", "app"), ("lib/topo",), r"hwloc_\w+", r"hwloc\.h|hwloc/.*", "use lib/topo"),
     "sodium": (("lib", "app"), ("lib/base",), r"sodium_\w+|crypto_\w+", r"sodium\.h",
                "use base/keyed_hash.h"),
     "printing": (("lib",), PRINTERS,
@@ -135,7 +135,7 @@ def rule_include_up(source):
     for number, header in source.includes() if source.is_c else ():
         if header.startswith("../"):
             yield Finding(source.path, number, "include-up",
-                          f'"{header}" climbs, root it at the layer: "layer/noun.h"')
+                          f'"{header}" begins with ../, begin with the layer: "layer/noun.h"')
 
 
 def layer_table(meson_text):
@@ -228,7 +228,7 @@ def functions(source):
             yield name, first, last
 
 
-# The only exception: the stack that runs on this thread, see there.
+# The only exception: the fiber that runs on this thread. The file has the reason.
 THREAD_LOCAL = ("lib/sched/fiber.c", "_Thread_local struct nj__current nj__current;")
 
 
@@ -327,8 +327,8 @@ def rule_docstring(source):
             continue
         wanted = labels_wanted(returns.strip(), parameters)
         found = re.findall(rf"^ \* ({'|'.join(LABELS)}): +\S", text, re.M)
-        said = text.split(f" * {found[0]}:")[0] if found else ""
-        if found and not re.fullmatch(r"/\*\*\n( \* \S.*\n| \*\n)* \* \S.*\n \*\n", said):
+        summary = text.split(f" * {found[0]}:")[0] if found else ""
+        if found and not re.fullmatch(r"/\*\*\n( \* \S.*\n| \*\n)* \* \S.*\n \*\n", summary):
             yield Finding(source.path, line, "docstring",
                           f"{name}() needs a sentence, and an empty line before `{found[0]}:`")
         for label in LABELS:
@@ -340,7 +340,7 @@ def rule_docstring(source):
                           f"{name}() returns nothing, remove the line ` * Returns: ...`")
         if found != [label for label in LABELS if label in found]:
             yield Finding(source.path, line, "docstring",
-                          f"{name}() says {', '.join(found)}, say each once, in the order "
+                          f"{name}() has {', '.join(found)}, write each once, in the order "
                           f"{', '.join(LABELS)}")
 
 
@@ -434,12 +434,12 @@ def scripts():
 
 
 def written(rule, page, text, write):
-    """The committed page is up to date."""
+    """Writes the page, or finds that the committed page is not up to date."""
     if write:
         with open(os.path.join(REPO, page), "w", encoding="utf-8") as f:
             f.write(text)
     elif not os.path.exists(os.path.join(REPO, page)) or read(page) != text:
-        yield Finding(page, 1, rule, "is not what would be written, run ./dev tidy --rfc")
+        yield Finding(page, 1, rule, "is not up to date, run ./dev tidy --rfc")
 
 
 def rule_rfc(sources, write):
