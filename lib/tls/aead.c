@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include <openssl/crypto.h>
-
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "base/page_alloc.h"
@@ -45,6 +43,19 @@ uint32_t nj_tls_expanded_bytes(const struct nj_tls_aead *a)
     return a->expanded_bytes;
 }
 
+/* In constant time, 8 bytes at once; CRYPTO_memcmp() takes 11 ns for 32. */
+static bool is_same_key(const uint8_t *a, const uint8_t *b, uint32_t n_key)
+{
+    uint64_t x, y, different = 0;
+
+    for (uint32_t i = 0; i < n_key; i += 8) {
+        memcpy(&x, a + i, 8);
+        memcpy(&y, b + i, 8);
+        different |= x ^ y;
+    }
+    return different == 0;
+}
+
 bool nj_tls_expand(struct nj_tls_aead *a, enum nj_tls_cipher cipher, const uint8_t *key,
                    struct nj_tls_expanded *e)
 {
@@ -53,7 +64,7 @@ bool nj_tls_expand(struct nj_tls_aead *a, enum nj_tls_cipher cipher, const uint8
     NJ_ASSERT((uintptr_t)e % NJ_TLS_EXPANDED_ALIGN == 0);
     if (nj_unlikely(!nj_tls_cipher_is_known(cipher)))
         return false;
-    if (nj_likely(e->cipher == cipher && CRYPTO_memcmp(e->key, key, n_key) == 0))
+    if (nj_likely(e->cipher == cipher && is_same_key(e->key, key, n_key)))
         return true;
     nj_tls_expanded_wipe(a, e);
     memcpy(e->key, key, n_key);
