@@ -17,6 +17,7 @@ void nj_server_config_init_sized(struct nj_server_config *c, size_t size_bytes)
     const struct nj_server_config defaults = {
         .size_bytes = size_bytes,
         .listen_port = 80,
+        .tls_port = 443,
         .cache_bytes = NJ_FILE_CACHE_BYTES_DEFAULT,
         .conns_max = 65536,
         .fibers_max = NJ_FIBERS_DEFAULT,
@@ -45,6 +46,9 @@ static int check_arrays(const struct nj_server_config *c, char *why, size_t n)
         {"vlan", c->vlan, NJ_ARRAY_LEN(c->vlan)},
         {"trusted_proxy", c->trusted_proxy, NJ_ARRAY_LEN(c->trusted_proxy)},
         {"error_page", c->error_page, NJ_ARRAY_LEN(c->error_page)},
+        {"tls_cert", c->tls_cert, NJ_ARRAY_LEN(c->tls_cert)},
+        {"tls_key", c->tls_key, NJ_ARRAY_LEN(c->tls_key)},
+        {"tls_ocsp", c->tls_ocsp, NJ_ARRAY_LEN(c->tls_ocsp)},
     };
 
     for (size_t a = 0; a < NJ_ARRAY_LEN(arrays); a++)

@@ -66,6 +66,10 @@ static void show_match(const struct nj_policy_file *f, const struct nj_class_def
     print_strings("path", c->path, c->n_paths, &any);
     print_strings("host", c->host, c->n_hosts, &any);
     show_lists(f, "list", c->lists, &any);
+    if (c->subject.n_bytes > 0) {
+        printf("%stls_subject = %.*s", any ? "; " : "", (int)c->subject.n_bytes, c->subject.p);
+        any = true;
+    }
     if (c->header.n_bytes > 0)
         printf("%sheader = %.*s%s%.*s", any ? "; " : "", (int)c->header.n_bytes, c->header.p,
                c->value.n_bytes ? ": " : "", (int)c->value.n_bytes, c->value.p);

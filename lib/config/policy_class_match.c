@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses the keys that select the requests of a class: path, host, list, header and hours.
- * Reference: docs/policy.md. */
+/* Parses the keys that select the requests of a class: path, host, list, header, tls_subject
+ * and hours. Reference: docs/policy.md. */
 #include <string.h>
 
 #include "base/units.h"
@@ -106,6 +106,8 @@ bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def
         c->lists |= nj__policy_parse_list_names(r, e);
     else if (strcmp(key, "header") == 0)
         read_header(r, c, e);
+    else if (strcmp(key, "tls_subject") == 0)
+        c->subject = (struct nj_str){e->value, (uint32_t)strlen(e->value)};
     else if (!hours)
         return false;
     else if (nj_parse_time_range(e->value, minutes))

@@ -80,6 +80,7 @@ static void compile_rules(const struct nj_class_def *c, uint8_t index, struct nj
                 r->host = c->host[k];
             r->header = c->header;
             r->value = c->value;
+            r->subject = c->subject;
         }
     }
 }

@@ -25,7 +25,7 @@ static const char *const extra_keys[][6] = {
     [SERVER] = {"allow", "deny", "deny_action"},
     [CLIENT] = {"by", "prefix4", "prefix6", "trusted_proxy"},
     [LIST] = {"networks", "file"},
-    [CLASS] = {"path", "host", "list", "header", "hours"},
+    [CLASS] = {"path", "host", "list", "header", "tls_subject", "hours"},
     [HOURS] = {NULL},
     [CONFIG] = {NULL},
 };

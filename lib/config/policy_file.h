@@ -35,11 +35,11 @@ struct nj_class_def {
     uint32_t slot_gen; /* see struct nj_class */
     struct nj_hours hours;
     struct nj_class_keys keys;
-    bool has_match;     /* has a key path, host, list or header, valid or not */
+    bool has_match;     /* has a key path, host, list, header or tls_subject, valid or not */
     bool is_incomplete; /* an invalid line in it was skipped */
     uint32_t n_paths, n_hosts, lists;
     struct nj_str path[NJ_POLICY_VALUES_MAX], host[NJ_POLICY_VALUES_MAX];
-    struct nj_str header, value;
+    struct nj_str header, value, subject;
 };
 
 /* Limits that apply during hours, in place of those of the class. */

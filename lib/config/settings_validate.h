@@ -54,6 +54,9 @@ void nj_settings_free(struct nj_settings *s);
 /* settings_network.c: ports, addresses, gateways, routes, neighbours, VLANs, RSS key. */
 int nj__settings_read_network(struct nj_settings *s, char *why, size_t why_bytes);
 
+/* settings_check_tls.c: options of TLS. */
+int nj__settings_check_tls(const struct nj_settings *s, char *why, size_t why_bytes);
+
 /* settings_check_file_serving.c: file serving. */
 int nj__settings_read_file_serving(struct nj_settings *s, char *why, size_t why_bytes);
 int nj__settings_load_mime_types(struct nj_settings *s, char *why, size_t why_bytes);

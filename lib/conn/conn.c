@@ -15,6 +15,7 @@
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
+#include "conn/conn_tls.h"
 #include "conn/preface_detect.h"
 #include "shard/shard_conn_internal.h"
 #include "tcp/seq.h"
@@ -111,7 +112,33 @@ static bool sink_refer(void *ctx, const struct nj_slice *slice)
     return nj_tcp_send_refer(&c->shard->tcp, c->tcb, slice);
 }
 
-static const struct nj_h2_sink sink = {sink_room, sink_copy, sink_refer};
+static const struct nj_h2_sink clear_sink = {sink_room, sink_copy, sink_refer};
+
+static uint32_t tls_room(void *ctx)
+{
+    return nj__conn_tls_room(ctx, sink_room(ctx));
+}
+
+static bool tls_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
+{
+    return nj__conn_tls_copy(ctx, data, n_bytes);
+}
+
+static bool tls_refer(void *ctx, const struct nj_slice *slice)
+{
+    return nj__conn_tls_refer(ctx, slice);
+}
+
+static const struct nj_h2_sink tls_sink = {tls_room, tls_copy, tls_refer};
+
+/* Lets HTTP/2 write. Returns what nj_h2_output() does. */
+static int write_h2(struct nj_conn *c)
+{
+    if (nj_likely(!c->is_tls))
+        return nj_h2_output(c->active->h2, &clear_sink, c);
+    int result = nj_h2_output(c->active->h2, &tls_sink, c);
+    return nj__conn_tls_flush(c) ? result : -1;
+}
 
 /* --- life ---------------------------------------------------------------------------------- */
 
@@ -127,6 +154,7 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
         return NULL;
     c->shard = s;
     c->tcb = tcb;
+    c->is_tls = s->tls && tcb->flow.tuple.lport == s->cfg.tls_port;
     c->waits_for = NJ_N_CONN_WAITS; /* on no list */
     nj_list_init(&c->node);
     tcb->user = &c->user;
@@ -180,6 +208,8 @@ static void conn_free(struct nj_conn *c, nj_ns now)
     if (c->active)
         nj_pool_put(&s->active_conns, c->active);
     nj__conn_shares_remove(c);
+    if (c->is_tls)
+        nj__conn_tls_free(c);
     nj_tcp_release(&s->tcp, c->tcb, now);
     nj__policy_release_conn(c);
     c->shard = NULL; /* marks a free object for recheck_conns() */
@@ -192,12 +222,16 @@ static void begin_linger(struct nj_conn *c, nj_ns now)
     close_h2(c);
     if (c->state == H2)
         nj_list_del(&c->active->unread);
+    if (nj_unlikely(c->is_tls))
+        nj__conn_tls_close(c);
     c->state = LINGER;
     c->progressed = true;
     nj_tcp_set_ack_events(c->tcb, true);
     if (c->active)
         c->active->progress_until = now + LINGER_PROGRESS_MAX;
     nj_tcp_close(&c->shard->tcp, c->tcb, now);
+    if (nj_unlikely(c->is_tls) && nj__conn_tls_is_broken(c))
+        nj__conn_reset(c, now);
 }
 
 /* --- errors of HTTP/2 ------------------------------------------------------------------------ */
@@ -291,6 +325,17 @@ bool nj__conn_may_read(const struct nj_conn *c)
     return c->state != H2 || (!c->failed && sink_room((void *)(uintptr_t)c) > 0);
 }
 
+void nj__conn_input(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
+{
+    while (n > 0 && c->state == SNIFF) {
+        uint32_t used = sniff(c, data, n, now);
+        data += used;
+        n -= used;
+    }
+    if (n > 0 && c->state == H2)
+        input_h2(c, data, n);
+}
+
 static void read_input(struct nj_conn *c, nj_ns now)
 {
     struct nj_tcp *tcp = &c->shard->tcp;
@@ -336,9 +381,9 @@ static void output_h2(struct nj_conn *c)
     uint64_t n_body = nj_counter_read(&s->counters, NJ_C_body_bytes);
     enum nj_stage was = nj_stage(&s->stages, NJ_STAGE_H2);
 
-    if (nj_h2_output(c->active->h2, &sink, c) != 0 && !c->failed) {
+    if (write_h2(c) != 0 && !c->failed) {
         mark_failed(c);
-        nj_h2_output(c->active->h2, &sink, c); /* the GOAWAY with the error */
+        write_h2(c); /* the GOAWAY with the error */
     }
     nj_stage(&s->stages, was);
     uint32_t taken = nj_tcp_send_queue_mbufs(c->tcb) - had;
@@ -413,10 +458,13 @@ static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events,
     if (events & NJ_TCP_EV_WRITABLE)
         track_acked(c, now);
     s->processing = c;
-    if (nj__conn_has_input(c)) {
+    bool is_read = nj__conn_has_input(c);
+    if (nj_unlikely(c->is_tls))
+        is_read = nj__conn_tls_read(c, now);
+    else if (is_read)
         read_input(c, now);
+    if (is_read)
         track_input(c, now);
-    }
     if (c->peer_fin && !nj__conn_has_input(c))
         nj__conn_abort_request_bodies(c);
     nj__conn_serve_requests(c, now);
@@ -424,7 +472,7 @@ static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events,
     write_output(c, now);
     if (events & NJ_TCP_EV_PEER_FIN)
         ping_after_fin(c);
-    if (c->state == SNIFF && c->peer_fin)
+    if (c->state == SNIFF && (c->peer_fin || c->failed))
         begin_linger(c, now);
     choose_ack_events(c);
     nj__pressure_track(c, now);
@@ -484,8 +532,10 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
     struct nj_list batch;
     struct nj_tcb *t;
     uint8_t events;
-    uint32_t n_processed = 0;
+    uint32_t n_processed = 0, n_handshakes = 0;
 
+    if (nj_unlikely(s->tls))
+        n_handshakes = nj__tls_collect_handshakes(s, now);
     nj_list_init(&batch);
     nj_tcp_take_ready_batch(&s->tcp, &batch);
     if (!nj_list_empty(&batch))
@@ -503,7 +553,9 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
     if (s->n_tx_mbufs_left < NJ_TX_POOL_LOW)
         nj__pressure_reset_unacking(s, now);
     nj__handlers_wake_workers(s);
-    return n_processed;
+    if (s->tls)
+        nj__tls_wake_workers(s);
+    return n_processed + n_handshakes;
 }
 
 /* --- timers and shutdown ------------------------------------------------------------------- */
@@ -515,9 +567,9 @@ void nj__conn_close(struct nj_conn *c, nj_ns now)
     if (h2) {
         nj_h2_goaway(h2);
         nj_h2_goaway(h2);
-        if (nj_h2_output(h2, &sink, c) != 0) {
+        if (write_h2(c) != 0) {
             mark_failed(c);
-            nj_h2_output(h2, &sink, c); /* the GOAWAY with the error */
+            write_h2(c); /* the GOAWAY with the error */
         }
     }
     begin_linger(c, now);

@@ -5,6 +5,7 @@
 #ifndef NJ_CONN_CONN_H
 #define NJ_CONN_CONN_H
 
+#include "conn/conn_tls.h"
 #include "conn/preface_detect.h"
 #include "shard/shard.h"
 
@@ -49,11 +50,13 @@ struct nj_conn {
     uint32_t since;           /* start of the wait, in GRAINs, rounded up */
     uint8_t state;            /* enum conn_state */
     uint8_t waits_for;        /* enum nj_conn_wait */
+    bool is_tls;              /* to the port of TLS; not a bit, which takes longer to test */
     bool progressed : 1;      /* progress since the wait began; with streams open, progress of a
                             stream */
     bool body_unacked : 1;    /* bytes of bodies are in the send queue */
     bool peer_fin : 1, failed : 1;
-    bool mid_frame : 1; /* the peer is within a frame, a header block or the preface */
+    bool input_waits : 1; /* for a worker, or for the rest of a record */
+    bool mid_frame : 1;   /* the peer is within a frame, a header block or the preface */
 };
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
@@ -75,11 +78,14 @@ void nj__conn_requeue_request_first(struct nj_txn *t);
 /* The peer sent FIN: incomplete request bodies end. */
 void nj__conn_abort_request_bodies(struct nj_conn *c);
 
-/* Received bytes wait to be read. */
+/* Passes received bytes, of TLS in plaintext, to the protocol above. */
+void nj__conn_input(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now);
+
+/* Received bytes can be read. */
 static inline bool nj__conn_has_input(const struct nj_conn *c)
 {
     const uint8_t *data;
-    return nj_tcp_recv_peek(c->tcb, &data) > 0;
+    return nj_tcp_recv_peek(c->tcb, &data) > 0 && !c->input_waits;
 }
 
 /* Returns false while input must wait: the peer does not read our output, so its input is not

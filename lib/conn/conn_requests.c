@@ -69,16 +69,14 @@ static void prioritize(void *stream, uint8_t urgency, bool incremental)
     nj_h2_prioritize(stream, urgency, incremental);
 }
 
-static const struct nj_framing framing = {
-    .respond = respond,
-    .respond_cached = respond_cached,
-    .trailers = trailers,
-    .resume = nj__conn_wake_stream,
-    .consume = consume,
-    .reset = reset,
-    .send_continue = send_continue,
-    .prioritize = prioritize,
-};
+#define FRAMING                                                                                    \
+    .respond = respond, .respond_cached = respond_cached, .trailers = trailers,                    \
+    .resume = nj__conn_wake_stream, .consume = consume, .reset = reset,                            \
+    .send_continue = send_continue, .prioritize = prioritize
+
+static const struct nj_framing framing = {FRAMING};
+static const struct nj_framing tls_framing = {FRAMING, .tls_suite = nj__conn_tls_suite,
+                                              .client_cert = nj__conn_tls_cert};
 
 static void abuse(void *shard, enum nj_counter why, const struct nj_addr *client)
 {
@@ -108,7 +106,7 @@ static struct nj_txn *txn_of(const struct nj_h2_stream *st)
 static struct nj_txn_origin origin(struct nj_conn *c, struct nj_h2_stream *st)
 {
     return (struct nj_txn_origin){
-        .framing = &framing,
+        .framing = c->is_tls ? &tls_framing : &framing,
         .stream = st,
         .stream_id = nj_h2_stream_id(st),
         .conn = c,

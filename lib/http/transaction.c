@@ -51,6 +51,14 @@ static uint16_t append_text(struct nj_access_record *r, uint32_t *at, struct nj_
     return (uint16_t)n;
 }
 
+/* NULL: no certificate. */
+static const struct nj_str *subject_of(const struct nj_txn_origin *from)
+{
+    const struct nj_framing *f = from->framing;
+    const struct nj_client_cert *cert = f->client_cert ? f->client_cert(from->conn) : NULL;
+    return cert ? &cert->subject : NULL;
+}
+
 /* The request head is only valid during this call, so the logged strings are copied here. Strings
  * behind a long path are cut, which sets r->cut. */
 static struct nj_access_record *open_record(struct nj_txns *set, const struct nj_txn_origin *from,
@@ -77,6 +85,9 @@ static struct nj_access_record *open_record(struct nj_txns *set, const struct nj
     r->n_authority = append_text(r, &at, head->authority);
     r->n_referer = append_text(r, &at, referer);
     r->n_agent = append_text(r, &at, agent);
+    const struct nj_str *subject = subject_of(from);
+    r->n_subject = subject ? append_text(r, &at, *subject) : 0;
+    r->tls_suite = from->framing->tls_suite ? from->framing->tls_suite(from->conn) : NULL;
     return r;
 }
 
@@ -249,8 +260,10 @@ void nj_txns_refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *fro
 bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
                   const struct nj_request_head *head, struct nj_str path, struct nj_txn **out)
 {
-    const struct nj_policy_request q = {
+    struct nj_policy_request q = {
         .addr = from->remote, .path = path, .head = head, .memo = &set->memo};
+    if (nj_unlikely(from->framing->client_cert))
+        q.subject = subject_of(from);
     struct nj_policy_verdict v;
 
     nj_policy_decide_request(nj_shape_policy(set->shape), &set->client_key, &q, &v);

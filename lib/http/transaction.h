@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "base/pool.h"
 #include "base/request_head.h"
+#include "http/client_cert.h"
 #include "http/proto/date.h"
 #include "shape/shaper.h"
 #include "telem/access_log_record.h"
@@ -53,6 +54,10 @@ struct nj_framing {
     void (*send_continue)(void *stream); /* sends 100 (Continue) */
     /* The priority of the response within its connection: RFC 9218 4. */
     void (*prioritize)(void *stream, uint8_t urgency, bool incremental);
+    /* Of TLS connections, NULL for cleartext: the name of the cipher suite in RFC 8446, and the
+     * client's certificate, or NULL. The connection keeps its reference. */
+    const char *(*tls_suite)(const struct nj_conn *c);
+    struct nj_client_cert *(*client_cert)(const struct nj_conn *c);
 };
 
 /* A client across all classes. Lives as long as the shard. Clients are identified by a hash: two

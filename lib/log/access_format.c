@@ -62,7 +62,7 @@ static struct text next_text(const struct nj_access_record *a, size_t *at, size_
 }
 
 struct texts {
-    struct text method, path, authority, referer, agent;
+    struct text method, path, authority, referer, agent, subject;
 };
 
 static struct texts texts_of(const struct nj_access_record *a)
@@ -75,6 +75,7 @@ static struct texts texts_of(const struct nj_access_record *a)
     t.authority = next_text(a, &at, a->n_authority);
     t.referer = next_text(a, &at, a->n_referer);
     t.agent = next_text(a, &at, a->n_agent);
+    t.subject = next_text(a, &at, a->n_subject);
     return t;
 }
 
@@ -185,6 +186,10 @@ static char *combined(char *to, const struct nj_access_record *a,
     to = put(to, " class=");
     to = put_or_dash(to, class_of(a));
     to = put(to, a->complete ? " complete" : " incomplete");
+    if (a->tls_suite)
+        to = put(put(to, " tls="), a->tls_suite);
+    if (t.subject.n > 0)
+        to = put_or_dash(put(to, " client="), t.subject);
     return a->cut ? put(to, " cut") : to;
 }
 
@@ -248,6 +253,10 @@ static char *json(char *to, const struct nj_access_record *a, struct nj_access_t
     to = put_key_number(to, ",\"shard\":", a->shard);
     to = put_key_number(to, ",\"connection\":", a->conn);
     to = put_key_number(to, ",\"stream\":", a->stream_id);
+    if (a->tls_suite)
+        to = put(put(put(to, ",\"tls\":\""), a->tls_suite), "\"");
+    if (t.subject.n > 0)
+        to = put_key_string(to, ",\"client_subject\":", t.subject);
     return put(to, "}");
 }
 

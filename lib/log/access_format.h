@@ -14,7 +14,7 @@ enum nj_access_format {
 };
 
 /* The longest line: six bytes for each byte of text, plus keys and numbers. */
-#define NJ_ACCESS_LINE_BYTES (6u * (NJ_ACCESS_TEXT_BYTES + 32u) + 600u)
+#define NJ_ACCESS_LINE_BYTES (6u * (NJ_ACCESS_TEXT_BYTES + 32u) + 660u)
 
 /* Cached text of the last second: most lines share it. Zero-initialized. */
 struct nj_access_time_cache {

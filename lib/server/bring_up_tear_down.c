@@ -13,6 +13,7 @@
 #include "base/page_alloc.h"
 #include "base/thread_start_on_cpus.h"
 #include "config/rss_key.h"
+#include "conn/conn_tls.h"
 #include "dpdk/eal.h"
 #include "log/log.h"
 #include "server/server_internal.h"
@@ -27,6 +28,7 @@
 /* Reads per shard, with the reader. Reads that wait for the disk count, so the bound leaves room
  * for reads of cached data. */
 #define READS_MAX       16384u
+#define TLS_TASKS_MAX   4u /* handshakes that run at once */
 #define NO_RANDOM       "cannot get random numbers from the system"
 #define STOP_TIMEOUT_MS 2000u /* for tasks on workers at shutdown */
 
@@ -215,7 +217,9 @@ static bool up_workers(struct nj_server *s)
                                          .tasks_max = NJ_TASKS_OUT_MAX,
                                          .prepare = nj_file_rights_restore},
                  [NJ_WORKER_FILES] = {.n_max = s->store ? NJ_FILE_TASKS_MAX : 0,
-                                      .tasks_max = JOBS_MAX}},
+                                      .tasks_max = JOBS_MAX},
+                 [NJ_WORKER_TLS] = {.n_max = s->has_tls ? TLS_TASKS_MAX : 0,
+                                    .tasks_max = NJ_TLS_HANDSHAKES_MAX}},
         .affinity = s->place.worker,
         .n_affinity = s->place.n_workers,
         .housekeeping = &s->place.housekeeping,
@@ -465,6 +469,8 @@ static bool up_shards(struct nj_server *s)
     nj_ns now = nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
     struct nj_shard_config c = {
         .listen_port = set->config->listen_port,
+        .tls = s->has_tls ? &s->tls : NULL,
+        .tls_port = set->config->tls_port,
         .conns_max = set->config->conns_max,
         .half_open_max = HALF_OPEN_MAX,
         .time_wait = TIME_WAIT,
@@ -496,6 +502,8 @@ static bool up_shards(struct nj_server *s)
             c.ops.files = nj_file_client_init(&s->lane[i], &way, &reader, s->store);
         }
         c.ops.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
+        if (s->has_tls)
+            c.ops.tls_workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_TLS);
         c.ops.clock = read_clock;
         c.ops.cycles = read_cycles;
         c.ops.clock_ctx = &s->clock;
@@ -586,6 +594,7 @@ static const struct step {
     {up_lcores,     down_lcores,     false},
     {up_store,      down_store,      false},
     {nj__server_open_ports, nj__server_close_ports, false},
+    {nj__server_init_tls, nj__server_free_tls, false},
     {up_place,      NULL,            false},
     {up_workers,    down_workers,    false},
     {up_reader,     down_reader,     false},

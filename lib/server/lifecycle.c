@@ -190,7 +190,8 @@ int nj_server_reload(struct nj_server *s)
 {
     if (s->access)
         nj_access_log_reopen(s->access);
-    return !s->given.policy_file || nj__server_reload_policy(s) ? 0 : NJ_ERR_INVALID;
+    bool policy_ok = !s->given.policy_file || nj__server_reload_policy(s);
+    return nj__server_reload_tls(s) && policy_ok ? 0 : NJ_ERR_INVALID;
 }
 
 int nj_server_change_limits(struct nj_server *s, const char *change, char *why, size_t why_bytes)
@@ -306,7 +307,7 @@ static void handle_signal(struct nj_server *s, int number)
         nj_access_log_reopen(s->access);
     } else if (number == SIGHUP) {
         nj_server_reload(s);
-        if (!s->given.policy_file)
+        if (!s->given.policy_file && !s->has_tls)
             nj_log(NJ_LEVEL_INFO, "SIGHUP: no policy file (--config) to reload%s",
                    s->access ? "; the access log was reopened" : "");
     } else if (number == SIGTERM || number == SIGINT) {

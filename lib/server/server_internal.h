@@ -25,6 +25,7 @@
 #include "store/file_reader.h"
 #include "store/file_store.h"
 #include "threads/worker_pool.h"
+#include "tls/server_context.h"
 
 /* Rates of a class in the last second. Written by the supervisor, read by telemetry. */
 struct nj_class_rate {
@@ -65,6 +66,11 @@ struct nj_server {
     bool tidying;        /* `tidy` was submitted to the workers */
     nj_ns tidy_at;       /* time of the next submission */
     struct nj_access_log *access;
+    bool has_tls;
+    struct nj_tls_current_context tls;
+    struct nj_tls_ticket_keys tickets;
+    nj_ns tickets_rotate_at; /* supervisor only; of CLOCK_MONOTONIC */
+    int keylog;              /* descriptor of --keylog, or -1 */
     struct nj_policies *policies;
     struct nj_shape_shared *shape;
 
@@ -98,6 +104,15 @@ void nj__server_tear_down(struct nj_server *s);
 /* Sums over all shards, of a counter and of a kind of counters. Any thread. */
 uint64_t nj__server_sum_counter(const struct nj_server *s, enum nj_counter which);
 uint64_t nj__server_sum_counter_kind(const struct nj_server *s, enum nj_counter_kind kind);
+
+/* tls_identity.c: read the certificates, if there are any; free them. */
+bool nj__server_init_tls(struct nj_server *s);
+void nj__server_free_tls(struct nj_server *s);
+/* Read them again, for new handshakes. False: there is an error, which is logged, and the former
+ * ones stay. Any thread. */
+bool nj__server_reload_tls(struct nj_server *s);
+/* Make a new key for session tickets, if it is time. The supervisor, once per tick. */
+void nj__server_rotate_ticket_keys(struct nj_server *s, nj_ns now);
 
 /* ports.c: the ports, each with its lcores, and the rings between the shards of each. */
 bool nj__server_open_ports(struct nj_server *s);

@@ -12,7 +12,7 @@
 #include "server/server_internal.h"
 #include "threads/os_clock.h"
 
-#define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 20u) /* " http://[...]:65535/" */
+#define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 21u) /* " https://[...]:65535/" */
 
 #define TICK        (20 * NJ_MS)
 #define TIDY_PERIOD NJ_SEC        /* between two removals of unused entries from the file store */
@@ -176,6 +176,17 @@ static void format_lcores(const struct nj_server *s, const struct nj_server_port
         at += (size_t)snprintf(text + at, n - at, "%s %u", i ? "," : "", s->lcore[p->first + i].id);
 }
 
+/* Writes a space and the URL. Returns the length. */
+static size_t format_url(const char *scheme, const struct nj_addr *ip, uint16_t port, char *out,
+                         size_t n)
+{
+    char text[NJ_ADDRESS_TEXT_BYTES];
+    bool v4 = nj_addr_is_v4(ip);
+
+    return (size_t)snprintf(out, n, " %s://%s%s%s:%u/", scheme, v4 ? "" : "[",
+                            nj_address_text(ip, text), v4 ? "" : "]", port);
+}
+
 /* Logs the port; appends its addresses to `urls`. */
 static void log_port(const struct nj_server *s, const struct nj_server_port *p, char *urls,
                      size_t n_urls)
@@ -190,18 +201,16 @@ static void log_port(const struct nj_server *s, const struct nj_server_port *p, 
     nj_log(NJ_LEVEL_INFO, "%s (%s) %s, mtu %u, %u lcore%s%s: %s; %s", d->name, d->driver, mac,
            d->mtu, p->n_shards, p->n_shards == 1 ? "" : "s", lcores, d->spread, d->offloads);
     for (unsigned i = 0; i < p->settings->iface.n_addrs && at < n_urls; i++) {
-        char text[NJ_ADDRESS_TEXT_BYTES];
         const struct nj_addr *ip = &p->settings->iface.addr[i].ip;
-        bool v4 = nj_addr_is_v4(ip);
-        at += (size_t)snprintf(urls + at, n_urls - at, " http://%s%s%s:%u/", v4 ? "" : "[",
-                               nj_address_text(ip, text), v4 ? "" : "]",
-                               s->settings.config->listen_port);
+        at += format_url("http", ip, s->settings.config->listen_port, urls + at, n_urls - at);
+        if (s->has_tls && at < n_urls)
+            at += format_url("https", ip, s->settings.config->tls_port, urls + at, n_urls - at);
     }
 }
 
 void nj__server_log_ready(const struct nj_server *s)
 {
-    char advice[2048], urls[NJ_SERVER_ADDRS_MAX * URL_BYTES] = "";
+    char advice[2048], urls[2 * NJ_SERVER_ADDRS_MAX * URL_BYTES] = "";
     const struct nj_server_config *c = s->settings.config;
     char routes[64] = "";
 
@@ -274,6 +283,7 @@ void *nj__server_supervise(void *server)
         nj_log(NJ_LEVEL_INFO, "--live: standard error is not a terminal: no live line");
     while (!is_stopped(s)) {
         nj__server_apply_policy_hours(s);
+        nj__server_rotate_ticket_keys(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         log_addresses(s);
         print_live_line(s, &live, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         watch_ports(s);

@@ -45,5 +45,6 @@ bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct
     nj__telemetry_add_numbers(d, rows, NJ_ARRAY_LEN(rows));
     add_kind(d, "handlers", &stats, NJ_WORKER_HANDLERS);
     add_kind(d, "files", &stats, NJ_WORKER_FILES);
+    add_kind(d, "tls", &stats, NJ_WORKER_TLS);
     return true;
 }

@@ -81,6 +81,11 @@ static bool header_matches(const struct match_input *a, const struct nj_class_ru
     return f != NULL;
 }
 
+static bool subject_matches(const struct nj_str *subject, struct nj_str wanted)
+{
+    return subject && (nj_str_eq(wanted, NJ_STR("*")) || nj_str_eq(*subject, wanted));
+}
+
 static bool rule_matches(const struct match_input *a, const struct nj_class_rule *r)
 {
     if (r->lists && !(a->lists & r->lists))
@@ -88,6 +93,8 @@ static bool rule_matches(const struct match_input *a, const struct nj_class_rule
     if (r->path_prefix.n_bytes > 0 && !nj_str_starts_with(a->req->path, r->path_prefix))
         return false;
     if (r->host.n_bytes > 0 && !nj_str_eq_nocase(a->host, r->host))
+        return false;
+    if (r->subject.n_bytes > 0 && !subject_matches(a->req->subject, r->subject))
         return false;
     return r->header.n_bytes == 0 || header_matches(a, r);
 }
@@ -234,7 +241,8 @@ static bool is_conn_action(enum nj_action a)
 /* Can the rule be decided by the address alone? */
 static bool is_address_only(const struct nj_class_rule *r)
 {
-    return r->path_prefix.n_bytes == 0 && r->host.n_bytes == 0 && r->header.n_bytes == 0;
+    return r->path_prefix.n_bytes == 0 && r->host.n_bytes == 0 && r->header.n_bytes == 0 &&
+           r->subject.n_bytes == 0;
 }
 
 bool nj_policy_filters_conns(const struct nj_policy *p)

@@ -62,6 +62,8 @@ struct nj_class_rule {
     uint32_t lists;              /* bit i: list i; the client is on one of these lists; 0: any
                                     client */
     struct nj_str header, value; /* a field of that name, with that value unless it is empty */
+    struct nj_str subject;       /* of the client's certificate, "*": any certificate; empty: any
+                                    client */
 };
 
 enum nj_client_by { NJ_CLIENT_BY_ADDRESS, NJ_CLIENT_BY_HEADER, NJ_CLIENT_BY_COOKIE };
@@ -109,7 +111,8 @@ struct nj_policy_request {
     const struct nj_addr *addr;
     struct nj_str path; /* normalized (http/proto/path.h); empty: none */
     const struct nj_request_head *head;
-    struct nj_policy_memo *memo; /* or NULL; always used with the same hash key */
+    const struct nj_str *subject; /* of the client's verified certificate; NULL: none */
+    struct nj_policy_memo *memo;  /* or NULL; always used with the same hash key */
 };
 
 struct nj_policy_verdict {

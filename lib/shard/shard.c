@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "conn/conn_tls.h"
 #include "shard/shard_conn_internal.h"
 #include "tcp/cc/congestion.h"
 
@@ -152,8 +153,8 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     nj_ip4_reasm_init(&s->frags, config->frag_table, &s->counters);
     if (init_tcp(s, now) && nj_pool_init(&s->conns, nj__conn_bytes(), config->conns_max) &&
         nj_pool_init(&s->active_conns, nj__conn_active_bytes(), config->conns_max) &&
-        init_txns(s) && init_h2(s) && init_site(s) && nj__handlers_init(s, now) &&
-        nj__policy_init(s, now) && nj__conn_shares_init(s)) {
+        nj__tls_init(s) && init_txns(s) && init_h2(s) && init_site(s) &&
+        nj__handlers_init(s, now) && nj__policy_init(s, now) && nj__conn_shares_init(s)) {
         if (config->index == 0)
             nj_neigh_send_gratuitous_arp(&s->neigh);
         return true;
@@ -177,6 +178,7 @@ void nj_shard_fini(struct nj_shard *s)
     nj__handlers_fini(s);
     while (s->txns.site && nj_file_server_jobs_in_flight(s->txns.site) > 0)
         nj__files_complete_jobs(s, s->now); /* workers will return them */
+    nj__tls_fini(s);
     if (s->txns.site)
         nj_file_server_free(s->txns.site);
     if (s->h2)
@@ -219,5 +221,6 @@ void nj_shard_abort(struct nj_shard *s, nj_ns now)
 bool nj_shard_has_unfinished_work(const struct nj_shard *s)
 {
     return nj_tcp_conns_less_fin2_orphans(&s->tcp) > 0 ||
-           nj_file_server_jobs_in_flight(s->txns.site) > 0 || s->n_txq > 0 || nj__handlers_busy(s);
+           nj_file_server_jobs_in_flight(s->txns.site) > 0 || s->n_txq > 0 ||
+           nj__tls_n_handshakes(s) > 0 || nj__handlers_busy(s);
 }

@@ -64,6 +64,8 @@ struct nj_shard_config {
     struct rte_ip_frag_tbl *frag_table; /* see nj_ip4_reasm_init() */
     struct nj_tx_offload tx;            /* offloads of the device */
     uint16_t listen_port;
+    struct nj_tls_current_context *tls; /* the same for all shards; NULL: no TLS */
+    uint16_t tls_port;                  /* beside listen_port, without TLS */
     uint32_t conns_max, half_open_max;
     uint32_t held_max; /* see nj_tcp_config */
     nj_ns time_wait;
@@ -126,6 +128,7 @@ struct nj_shard {
     struct nj_handlers handlers;
 
     struct nj_pool conns;         /* struct nj_conn */
+    struct nj_shard_tls *tls;     /* NULL: no TLS */
     struct nj_conn_shares shares; /* connections per client */
     struct nj_pool
         active_conns; /* struct nj_conn_active, for connections that have received bytes */

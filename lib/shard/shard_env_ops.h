@@ -31,6 +31,8 @@ struct nj_shard_ops {
     struct nj_file_ops files;
     /* Worker threads for blocking handlers. submit NULL: there are none. */
     struct nj_worker_ops workers;
+    /* Worker threads for handshakes of TLS. */
+    struct nj_worker_ops tls_workers;
     /* Time within a step, to measure handlers. NULL: not measured. */
     nj_ns (*clock)(void *clock_ctx);
     /* Time stamp counter, to measure stages of a step (telem/stage_cycles.h). NULL: not measured.

@@ -273,6 +273,35 @@ uint32_t nj_tcp_recv_pieces(const struct nj_tcb *t, uint32_t n_bytes, struct nj_
     return n_pieces;
 }
 
+bool nj_tcp_recv_copy(const struct nj_tcb *t, uint32_t offset, uint8_t *out, uint32_t n_bytes)
+{
+    const struct rte_mbuf *m = t->x ? t->x->rcvq.head : NULL;
+
+    if (nj_tcp_recv_bytes(t) < offset + n_bytes)
+        return false;
+    for (; n_bytes > 0; m = m->next) {
+        if (offset >= m->data_len) {
+            offset -= m->data_len;
+            continue;
+        }
+        uint32_t n = nj_min_u32(n_bytes, m->data_len - offset);
+        memcpy(out, rte_pktmbuf_mtod_offset(m, uint8_t *, offset), n);
+        offset = 0;
+        out += n;
+        n_bytes -= n;
+    }
+    return true;
+}
+
+void nj_tcp_recv_discard(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
+{
+    while (n_bytes > 0) {
+        uint32_t n = nj_min_u32(n_bytes, t->x->rcvq.head->data_len);
+        nj_tcp_recv_take(tcp, t, n);
+        n_bytes -= n;
+    }
+}
+
 void nj_tcp_recv_take(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes)
 {
     struct nj_mbuf_queue *q = &t->x->rcvq;

@@ -176,6 +176,12 @@ uint32_t nj_tcp_recv_bytes(const struct nj_tcb *tcb);
 uint32_t nj_tcp_recv_pieces(const struct nj_tcb *tcb, uint32_t n_bytes, struct nj_tcp_piece *pieces,
                             uint32_t n_max);
 
+/* Copy `n_bytes` of what can be read, from `offset` on; they stay in the queue. Returns false if
+ * there are fewer. */
+bool nj_tcp_recv_copy(const struct nj_tcb *tcb, uint32_t offset, uint8_t *out, uint32_t n_bytes);
+/* Consume `n_bytes` of what can be read, which may be several pieces. */
+void nj_tcp_recv_discard(struct nj_tcp *tcp, struct nj_tcb *tcb, uint32_t n_bytes);
+
 /* Free bytes of the send queue, which holds up to two congestion windows. 0 once closed. */
 uint32_t nj_tcp_send_room(const struct nj_tcb *tcb);
 /* The sequence number after the last byte of the send queue. Only from ESTABLISHED on. */

@@ -24,8 +24,10 @@ struct nj_access_record {
     nj_ns throttled;   /* part of these times spent waiting for credit */
     bool complete;     /* the last byte was sent */
     char class_of[32];
-    /* method, path, authority, referer, user-agent, consecutively in text[] */
-    uint16_t n_method, n_path, n_authority, n_referer, n_agent;
+    const char *tls_suite; /* a constant; NULL: cleartext */
+    /* method, path, authority, referer, user-agent, subject of the client's certificate,
+     * consecutively in text[] */
+    uint16_t n_method, n_path, n_authority, n_referer, n_agent, n_subject;
     bool cut;
     char text[NJ_ACCESS_TEXT_BYTES];
 };

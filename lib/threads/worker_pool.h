@@ -23,7 +23,7 @@
 #include "sched/worker_ops.h"
 #include "sched/thread_strategy.h"
 
-enum nj_worker_kind { NJ_WORKER_HANDLERS, NJ_WORKER_FILES, NJ_WORKER_N_KINDS };
+enum nj_worker_kind { NJ_WORKER_HANDLERS, NJ_WORKER_FILES, NJ_WORKER_TLS, NJ_WORKER_N_KINDS };
 
 struct nj_worker_pool_config {
     uint32_t n_shards; /* 1..NJ_SHARDS_MAX + 1: one port may belong to a thread that is no lcore */

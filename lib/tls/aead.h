@@ -39,6 +39,14 @@ enum nj_tls_engine { NJ_TLS_ENGINE_AUTO, NJ_TLS_ENGINE_EVP, NJ_TLS_ENGINE_IPSEC_
 
 struct nj_tls_aead;
 
+/* The name of a known suite in RFC 8446 B.4. */
+static inline const char *nj_tls_cipher_name(uint32_t cipher)
+{
+    return cipher == NJ_TLS_AES_128_GCM_SHA256   ? "TLS_AES_128_GCM_SHA256"
+           : cipher == NJ_TLS_AES_256_GCM_SHA384 ? "TLS_AES_256_GCM_SHA384"
+                                                 : "TLS_CHACHA20_POLY1305_SHA256";
+}
+
 static inline bool nj_tls_cipher_is_known(uint32_t cipher)
 {
     return cipher >= NJ_TLS_AES_128_GCM_SHA256 && cipher <= NJ_TLS_CHACHA20_POLY1305_SHA256;

@@ -42,21 +42,25 @@ static uint8_t read_secret(const char *hex, uint8_t *out)
     return n;
 }
 
-/* A line is LABEL, the client's random and the secret, with a space between them. */
+uint8_t nj_tls_read_secret_line(const char *line, const char *label, uint8_t *out)
+{
+    size_t n = strlen(label);
+
+    if (strncmp(line, label, n) != 0 || line[n] != ' ')
+        return 0;
+    const char *secret = strchr(line + n + 1, ' ');
+    return secret ? read_secret(secret + 1, out) : 0;
+}
+
 void nj__tls_on_secret(const SSL *ssl, const char *line)
 {
     struct nj_tls_handshake *h = handshake_of(ssl);
-    const char *random = strchr(line, ' '), *secret = random ? strchr(random + 1, ' ') : NULL;
-    uint8_t *to = NULL;
+    uint8_t n = nj_tls_read_secret_line(line, "CLIENT_TRAFFIC_SECRET_0", h->info.client_secret);
 
-    if (!secret)
-        return;
-    if (strncmp(line, "CLIENT_TRAFFIC_SECRET_0 ", 24) == 0)
-        to = h->info.client_secret;
-    else if (strncmp(line, "SERVER_TRAFFIC_SECRET_0 ", 24) == 0)
-        to = h->info.server_secret;
-    if (to)
-        h->info.n_secret = read_secret(secret + 1, to);
+    if (n == 0)
+        n = nj_tls_read_secret_line(line, "SERVER_TRAFFIC_SECRET_0", h->info.server_secret);
+    if (n > 0)
+        h->info.n_secret = n;
     if (h->context->keylog)
         h->context->keylog(h->context->keylog_ctx, line);
 }
@@ -169,7 +173,7 @@ int nj__tls_on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPH
     if (is_sealing) {
         nj_tls_ticket_keys_newest(c->tickets, &key);
         memcpy(name, key.name, sizeof key.name);
-        if (RAND_bytes_ex(c->lib, iv, 16, 0) != 1) {
+        if (RAND_bytes(iv, 16) != 1) {
             explicit_bzero(&key, sizeof key);
             return -1;
         }
@@ -181,16 +185,22 @@ int nj__tls_on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPH
     return !ok ? -1 : is_sealing ? 1 : 2;
 }
 
-int nj__tls_on_ocsp(SSL *ssl, void *identity)
+int nj__tls_on_ocsp(SSL *ssl, void *context)
 {
-    const struct nj__tls_identity *id = identity;
+    const struct nj_tls_server_context *c = context;
+    const X509 *cert = SSL_get_certificate(ssl); /* the one that libssl has chosen */
     uint8_t *copy;
 
-    /* The server name may have chosen another certificate after this callback was set. */
-    if (SSL_get_SSL_CTX(ssl) != id->ctx || !(copy = OPENSSL_memdup(id->ocsp, id->n_ocsp)))
-        return SSL_TLSEXT_ERR_NOACK;
-    SSL_set_tlsext_status_ocsp_resp(ssl, copy, id->n_ocsp); /* libssl frees it */
-    return SSL_TLSEXT_ERR_OK;
+    for (uint32_t i = 0; i < c->n_ocsp; i++) {
+        const struct nj__tls_ocsp *o = &c->ocsp[i];
+        if (o->cert != cert || o->expires_s <= c->unix_s())
+            continue;
+        if (!(copy = OPENSSL_memdup(o->bytes, o->n_bytes)))
+            return SSL_TLSEXT_ERR_NOACK;
+        SSL_set_tlsext_status_ocsp_resp(ssl, copy, o->n_bytes); /* libssl frees it */
+        return SSL_TLSEXT_ERR_OK;
+    }
+    return SSL_TLSEXT_ERR_NOACK;
 }
 
 /* We accept records of any length: the limit of the RFC and the byte of the type. */

@@ -77,6 +77,10 @@ uint32_t nj_tls_handshake_output(const struct nj_tls_handshake *h, const uint8_t
 const struct nj_tls_handshake_info *nj_tls_handshake_info(const struct nj_tls_handshake *h);
 /* After FAILED. */
 enum nj_tls_failure nj_tls_handshake_failure(const struct nj_tls_handshake *h);
+/* Reads a line that libssl gives to a callback for the log of secrets: LABEL, the client's random
+ * and the secret, with a space between them. If it has this label and a valid secret, copies the
+ * secret to `out` (NJ_TLS_SECRET_BYTES_MAX) and returns its bytes; else 0. */
+uint8_t nj_tls_read_secret_line(const char *line, const char *label, uint8_t *out);
 /* Name of a failure in counters: "version", "alpn", ... */
 const char *nj_tls_failure_name(enum nj_tls_failure f);
 

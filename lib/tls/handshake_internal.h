@@ -12,18 +12,26 @@
 struct nj__tls_identity {
     SSL_CTX *ctx;
     X509 *cert; /* the first one, for its names; owned by ctx */
-    uint8_t *ocsp;
-    uint32_t n_ocsp;
+};
+
+/* The OCSP response about a certificate. */
+struct nj__tls_ocsp {
+    X509 *cert;        /* owned by the SSL_CTX of its identity */
+    int64_t expires_s; /* UNIX time of its nextUpdate */
+    uint8_t *bytes;
+    uint32_t n_bytes;
 };
 
 struct nj_tls_server_context {
     struct nj_ref ref;
-    OSSL_LIB_CTX *lib;
     struct nj_tls_ticket_keys *tickets;
+    int64_t (*unix_s)(void);
     void (*keylog)(void *ctx, const char *line);
     void *keylog_ctx;
-    uint32_t n_identities;
+    uint32_t n_identities, n_certs, n_ocsp;
     struct nj__tls_identity identity[NJ_TLS_IDENTITIES_MAX];
+    X509 *cert[NJ_TLS_IDENTITIES_MAX]; /* all; owned by the SSL_CTX of their identities */
+    struct nj__tls_ocsp ocsp[NJ_TLS_IDENTITIES_MAX];
 };
 
 struct nj_tls_handshake {
@@ -41,7 +49,7 @@ int nj__tls_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out,
                     const unsigned char *in, unsigned n_in, void *context);
 int nj__tls_on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
                       EVP_MAC_CTX *mac, int is_sealing);
-int nj__tls_on_ocsp(SSL *ssl, void *identity);
+int nj__tls_on_ocsp(SSL *ssl, void *context);
 /* The record_size_limit extension (RFC 8449). */
 int nj__tls_add_record_limit(SSL *ssl, unsigned type, unsigned context, const unsigned char **out,
                              size_t *n_out, X509 *x, size_t chain, int *alert, void *arg);

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <openssl/err.h>
+#include <openssl/ocsp.h>
 #include <openssl/x509v3.h>
 
 #include "base/compiler.h"
@@ -42,25 +44,6 @@ static int check_readable(const char *path, const char *as, char *why, size_t n_
     if (!f)
         return cannot_use(path, as, strerror(errno), why, n_why);
     fclose(f);
-    return 0;
-}
-
-static int load_ocsp(struct nj__tls_identity *id, const char *path, char *why, size_t n_why)
-{
-    FILE *f = fopen(path, "re");
-
-    if (!f)
-        return cannot_use(path, "OCSP response", strerror(errno), why, n_why);
-    uint8_t *bytes = malloc(OCSP_BYTES_MAX);
-    size_t n = bytes ? fread(bytes, 1, OCSP_BYTES_MAX, f) : 0;
-    fclose(f);
-    if (n == 0 || n == OCSP_BYTES_MAX || bytes[0] != 0x30) {
-        free(bytes);
-        return cannot_use(path, "OCSP response", "not a response in DER of at most 64 KiB", why,
-                          n_why);
-    }
-    id->ocsp = bytes;
-    id->n_ocsp = (uint32_t)n;
     return 0;
 }
 
@@ -114,7 +97,7 @@ static int set_client_ca(SSL_CTX *ctx, const struct nj_tls_server_config *config
 static SSL_CTX *new_ctx(struct nj_tls_server_context *c)
 {
     static const unsigned char session_context[] = "nightjar";
-    SSL_CTX *ctx = SSL_CTX_new_ex(c->lib, NULL, TLS_server_method());
+    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
 
     if (!ctx)
         return NULL;
@@ -129,6 +112,8 @@ static SSL_CTX *new_ctx(struct nj_tls_server_context *c)
     SSL_CTX_set_keylog_callback(ctx, nj__tls_on_secret);
     SSL_CTX_set_client_hello_cb(ctx, nj__tls_on_client_hello, c);
     SSL_CTX_set_alpn_select_cb(ctx, nj__tls_on_alpn, c);
+    SSL_CTX_set_tlsext_status_cb(ctx, nj__tls_on_ocsp);
+    SSL_CTX_set_tlsext_status_arg(ctx, c);
     if (c->tickets)
         SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, nj__tls_on_ticket);
     bool ok = SSL_CTX_set_ciphersuites(ctx, suites) == 1 &&
@@ -164,15 +149,14 @@ static int key_type(const X509 *cert)
 
 /* An earlier identity for the same name whose key is of another type: libssl then chooses by the
  * client's signature algorithms. NULL: none. */
-static struct nj__tls_identity *partner_of(struct nj_tls_server_context *c,
-                                           const struct nj__tls_identity *id)
+static struct nj__tls_identity *partner_of(struct nj_tls_server_context *c, const X509 *cert)
 {
-    char *name = first_name(id->cert);
+    char *name = first_name(cert);
     struct nj__tls_identity *found = NULL;
 
     for (uint32_t i = 0; name && !found && i < c->n_identities; i++) {
         struct nj__tls_identity *at = &c->identity[i];
-        if (key_type(at->cert) != key_type(id->cert) &&
+        if (key_type(at->cert) != key_type(cert) &&
             X509_check_host(at->cert, name, 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, NULL) == 1)
             found = at;
     }
@@ -180,49 +164,132 @@ static struct nj__tls_identity *partner_of(struct nj_tls_server_context *c,
     return found;
 }
 
-static void free_identity(struct nj__tls_identity *id)
-{
-    SSL_CTX_free(id->ctx);
-    free(id->ocsp);
-    memset(id, 0, sizeof *id);
-}
-
 static int add_identity(struct nj_tls_server_context *c, const struct nj_tls_server_config *config,
                         const struct nj_tls_identity_files *files, char *why, size_t n_why)
 {
-    struct nj__tls_identity *id = &c->identity[c->n_identities];
+    SSL_CTX *ctx = new_ctx(c);
 
-    id->ctx = new_ctx(c);
-    if (!id->ctx)
+    if (!ctx)
         return nj_set_error(why, n_why, "cannot start OpenSSL: %s", openssl_reason());
-    if (load_pair(id->ctx, files, why, n_why) != 0 ||
-        set_client_ca(id->ctx, config, why, n_why) != 0)
+    c->identity[c->n_identities].ctx = ctx;
+    if (load_pair(ctx, files, why, n_why) != 0 || set_client_ca(ctx, config, why, n_why) != 0)
         return -1;
-    id->cert = SSL_CTX_get0_certificate(id->ctx);
-    struct nj__tls_identity *partner = partner_of(c, id);
-    if (partner && !files->ocsp) { /* a response is about one certificate */
-        int failed = load_pair(partner->ctx, files, why, n_why);
-        free_identity(id);
-        return failed;
+    struct nj__tls_identity *partner = partner_of(c, SSL_CTX_get0_certificate(ctx));
+    if (partner) {
+        SSL_CTX_free(ctx);
+        c->identity[c->n_identities].ctx = NULL;
+        ctx = partner->ctx;
+        if (load_pair(ctx, files, why, n_why) != 0)
+            return -1;
+    } else {
+        c->identity[c->n_identities++].cert = SSL_CTX_get0_certificate(ctx);
     }
-    if (files->ocsp && load_ocsp(id, files->ocsp, why, n_why) != 0)
-        return -1;
-    if (id->ocsp) {
-        SSL_CTX_set_tlsext_status_cb(id->ctx, nj__tls_on_ocsp);
-        SSL_CTX_set_tlsext_status_arg(id->ctx, id);
-    }
-    c->n_identities++;
+    c->cert[c->n_certs++] = SSL_CTX_get0_certificate(ctx);
     return 0;
 }
+
+/* --- OCSP responses (RFC 6960) ------------------------------------------------------------- */
+
+static bool is_about(const OCSP_SINGLERESP *single, const X509 *cert)
+{
+    ASN1_OCTET_STRING *name_hash;
+    ASN1_OBJECT *hash;
+    ASN1_INTEGER *serial;
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    /* The functions below do not change the identifier, though their prototypes permit it. */
+    OCSP_CERTID *id = (OCSP_CERTID *)(uintptr_t)OCSP_SINGLERESP_get0_id(single);
+
+    if (OCSP_id_get0_info(&name_hash, &hash, NULL, &serial, id) != 1)
+        return false;
+    const EVP_MD *md = EVP_get_digestbyobj(hash);
+    return md && X509_NAME_digest(X509_get_issuer_name(cert), md, digest, &n) == 1 &&
+           (int)n == ASN1_STRING_length(name_hash) &&
+           memcmp(digest, ASN1_STRING_get0_data(name_hash), n) == 0 &&
+           ASN1_INTEGER_cmp(serial, X509_get0_serialNumber(cert)) == 0;
+}
+
+/* UNIX time until which the response may be used. */
+static int64_t expiry(OCSP_SINGLERESP *single)
+{
+    ASN1_GENERALIZEDTIME *next = NULL;
+    struct tm tm;
+
+    OCSP_single_get0_status(single, NULL, NULL, NULL, &next);
+    if (!next) /* newer information is always available (RFC 6960 2.4) */
+        return INT64_MAX;
+    return ASN1_TIME_to_tm(next, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+}
+
+/* Finds the certificate that the response is about. */
+static bool match_ocsp(const struct nj_tls_server_context *c, struct nj__tls_ocsp *o)
+{
+    const uint8_t *p = o->bytes;
+    OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &p, (long)o->n_bytes);
+    OCSP_BASICRESP *basic = response ? OCSP_response_get1_basic(response) : NULL;
+
+    for (int i = 0; basic && !o->cert && i < OCSP_resp_count(basic); i++) {
+        OCSP_SINGLERESP *single = OCSP_resp_get0(basic, i);
+        for (uint32_t k = 0; k < c->n_certs && !o->cert; k++)
+            if (is_about(single, c->cert[k]))
+                o->cert = c->cert[k];
+        o->expires_s = expiry(single);
+    }
+    OCSP_BASICRESP_free(basic);
+    OCSP_RESPONSE_free(response);
+    return basic != NULL;
+}
+
+static int add_ocsp(struct nj_tls_server_context *c, const char *path, char *why, size_t n_why)
+{
+    struct nj__tls_ocsp *o = &c->ocsp[c->n_ocsp];
+    FILE *f = fopen(path, "re");
+
+    if (!f)
+        return cannot_use(path, "OCSP response", strerror(errno), why, n_why);
+    o->bytes = malloc(OCSP_BYTES_MAX);
+    o->n_bytes = o->bytes ? (uint32_t)fread(o->bytes, 1, OCSP_BYTES_MAX, f) : 0;
+    fclose(f);
+    c->n_ocsp++;
+    ERR_clear_error();
+    if (o->n_bytes == 0 || o->n_bytes == OCSP_BYTES_MAX || !match_ocsp(c, o))
+        return cannot_use(path, "OCSP response",
+                          "not a successful response in DER of less than 64 KiB", why, n_why);
+    if (!o->cert)
+        return cannot_use(path, "OCSP response", "it is not about a certificate of this server",
+                          why, n_why);
+    return 0;
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
 
 static void free_context(struct nj_ref *ref)
 {
     struct nj_tls_server_context *c = nj_container_of(ref, struct nj_tls_server_context, ref);
 
-    for (uint32_t i = 0; i < NJ_TLS_IDENTITIES_MAX; i++)
-        free_identity(&c->identity[i]);
-    OSSL_LIB_CTX_free(c->lib);
+    for (uint32_t i = 0; i < NJ_TLS_IDENTITIES_MAX; i++) {
+        SSL_CTX_free(c->identity[i].ctx);
+        free(c->ocsp[i].bytes);
+    }
     free(c);
+}
+
+static int read_files(struct nj_tls_server_context *c, const struct nj_tls_server_config *config,
+                      char *why, size_t n_why)
+{
+    if (config->n_identities == 0 || config->n_identities > NJ_TLS_IDENTITIES_MAX)
+        return nj_set_error(why, n_why, "between 1 and %u certificates are possible, not %u",
+                            NJ_TLS_IDENTITIES_MAX, config->n_identities);
+    if (config->n_ocsp > NJ_TLS_IDENTITIES_MAX)
+        return nj_set_error(why, n_why, "at most %u OCSP responses are possible, not %u",
+                            NJ_TLS_IDENTITIES_MAX, config->n_ocsp);
+    for (uint32_t i = 0; i < config->n_identities; i++)
+        if (add_identity(c, config, &config->identities[i], why, n_why) != 0)
+            return -1;
+    for (uint32_t i = 0; i < config->n_ocsp; i++)
+        if (add_ocsp(c, config->ocsp[i], why, n_why) != 0)
+            return -1;
+    return 0;
 }
 
 struct nj_tls_server_context *nj_tls_server_context_new(const struct nj_tls_server_config *config,
@@ -234,25 +301,17 @@ struct nj_tls_server_context *nj_tls_server_context_new(const struct nj_tls_serv
         nj_set_error(why, n_why, "out of memory");
         return NULL;
     }
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
+    /* At exit() other threads may still run handshakes. */
+    OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
     nj_ref_init(&c->ref, free_context);
-    c->lib = OSSL_LIB_CTX_new(); /* NULL, for lack of memory, is OpenSSL's default one */
     c->tickets = config->tickets;
+    c->unix_s = config->unix_s;
     c->keylog = config->keylog;
     c->keylog_ctx = config->keylog_ctx;
-    if (config->n_identities == 0 || config->n_identities > NJ_TLS_IDENTITIES_MAX) {
-        nj_set_error(why, n_why, "between 1 and %u certificates are possible, not %u",
-                     NJ_TLS_IDENTITIES_MAX, config->n_identities);
-        nj_ref_put(&c->ref);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < config->n_identities; i++) {
-        if (add_identity(c, config, &config->identities[i], why, n_why) == 0)
-            continue;
-        nj_ref_put(&c->ref);
-        return NULL;
-    }
-    return c;
+    if (read_files(c, config, why, n_why) == 0)
+        return c;
+    nj_ref_put(&c->ref);
+    return NULL;
 }
 
 void nj_tls_server_context_take(struct nj_tls_server_context *c)
@@ -263,4 +322,38 @@ void nj_tls_server_context_take(struct nj_tls_server_context *c)
 void nj_tls_server_context_put(struct nj_tls_server_context *c)
 {
     nj_ref_put(&c->ref);
+}
+
+/* --- the current context ------------------------------------------------------------------- */
+
+void nj_tls_current_context_init(struct nj_tls_current_context *current,
+                                 struct nj_tls_server_context *c)
+{
+    pthread_mutex_init(&current->lock, NULL);
+    current->context = c;
+}
+
+void nj_tls_current_context_replace(struct nj_tls_current_context *current,
+                                    struct nj_tls_server_context *c)
+{
+    pthread_mutex_lock(&current->lock);
+    struct nj_tls_server_context *former = current->context;
+    current->context = c;
+    pthread_mutex_unlock(&current->lock);
+    nj_tls_server_context_put(former);
+}
+
+struct nj_tls_server_context *nj_tls_current_context_take(struct nj_tls_current_context *current)
+{
+    pthread_mutex_lock(&current->lock);
+    struct nj_tls_server_context *c = current->context;
+    nj_tls_server_context_take(c);
+    pthread_mutex_unlock(&current->lock);
+    return c;
+}
+
+void nj_tls_current_context_fini(struct nj_tls_current_context *current)
+{
+    nj_tls_server_context_put(current->context);
+    pthread_mutex_destroy(&current->lock);
 }

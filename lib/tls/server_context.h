@@ -4,11 +4,13 @@
  * of client certificates, the keys of session tickets. Immutable and reference-counted: a reload
  * makes a new one, and handshakes in progress keep the former.
  *
- * It has a library context of OpenSSL of its own, and reads no configuration file of OpenSSL.
+ * It uses the default library context of OpenSSL, and so obeys openssl.cnf. A library context of
+ * its own could not be freed: threads that have used it keep pointers into it until they end.
  */
 #ifndef NJ_TLS_SERVER_CONTEXT_H
 #define NJ_TLS_SERVER_CONTEXT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,16 +20,21 @@
 #define NJ_TLS_IDENTITIES_MAX 64u
 
 /* Files in PEM. `cert` has the certificate of the server first, then those of the authorities
- * between it and a root. `ocsp` (a response in DER, RFC 6960) may be NULL. */
+ * between it and a root. */
 struct nj_tls_identity_files {
-    const char *cert, *key, *ocsp;
+    const char *cert, *key;
 };
 
 struct nj_tls_server_config {
     /* The first one answers clients that give no server name, or one that no certificate has. Two
      * with the same name and keys of different types (RSA, ECDSA) are offered together. */
     const struct nj_tls_identity_files *identities;
-    uint32_t n_identities;     /* 1..NJ_TLS_IDENTITIES_MAX */
+    uint32_t n_identities; /* 1..NJ_TLS_IDENTITIES_MAX */
+    /* Files with OCSP responses in DER (RFC 6960), each about one of the certificates. A response
+     * is stapled until its nextUpdate. */
+    const char *const *ocsp;
+    uint32_t n_ocsp;           /* 0..NJ_TLS_IDENTITIES_MAX */
+    int64_t (*unix_s)(void);   /* UNIX time, with `ocsp`; any thread */
     const char *client_ca;     /* PEM: clients are asked for a certificate; NULL: they are not */
     bool client_cert_required; /* a client without a certificate is refused */
     struct nj_tls_ticket_keys *tickets; /* outlives the context; NULL: no resumption */
@@ -47,5 +54,23 @@ struct nj_tls_server_context *nj_tls_server_context_new(const struct nj_tls_serv
 void nj_tls_server_context_take(struct nj_tls_server_context *c);
 /* Any thread. The last put frees it and wipes the private keys. */
 void nj_tls_server_context_put(struct nj_tls_server_context *c);
+
+/* The context of new handshakes, which a reload replaces. Any thread; the lock is held for some
+ * instructions only. */
+struct nj_tls_current_context {
+    pthread_mutex_t lock;
+    struct nj_tls_server_context *context;
+};
+
+/* Takes over the caller's reference of `c`. */
+void nj_tls_current_context_init(struct nj_tls_current_context *current,
+                                 struct nj_tls_server_context *c);
+/* As init; puts the former context. */
+void nj_tls_current_context_replace(struct nj_tls_current_context *current,
+                                    struct nj_tls_server_context *c);
+/* Returns the context with a reference for the caller. */
+struct nj_tls_server_context *nj_tls_current_context_take(struct nj_tls_current_context *current);
+/* No other thread uses it. */
+void nj_tls_current_context_fini(struct nj_tls_current_context *current);
 
 #endif

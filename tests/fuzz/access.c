@@ -41,6 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     a.n_authority = length(a.n_authority, &left);
     a.n_referer = length(a.n_referer, &left);
     a.n_agent = length(a.n_agent, &left);
+    a.n_subject = length(a.n_subject, &left);
+    a.tls_suite = flags & 4 ? "TLS_AES_128_GCM_SHA256" : NULL;
     size_t n = nj_access_format_line(NJ_ACCESS_JSON, &a, &clock, line);
     line[n] = '\0';
     require(n <= NJ_ACCESS_LINE_BYTES ? NULL : "too long", line);

@@ -31,6 +31,7 @@ import threading
 import time
 import tty
 
+from tests.netlab.certificates import make_certificate
 from tests.netlab.reaper import Reaper
 from tests.netlab.vlan import Tagger
 
@@ -278,6 +279,7 @@ class World:
         self.server = None
         self.tagger = None
         self.reaper = Reaper()
+        self.scheme, self.certificate = "http", None
         self.scratch = f"/run/{self.name}"
         self.reaper.will_make("folder", self.scratch)
         os.mkdir(self.scratch)
@@ -388,14 +390,14 @@ class World:
     def client_popen(self, *command, **more):
         return subprocess.Popen(["ip", "netns", "exec", self.client_ns, *command], **more)
 
-    def connect(self, seconds=10, source=None):
+    def connect(self, seconds=10, source=None, port=80):
         """A TCP connection from the clients' namespace to the server. `source`: its own address."""
         with inside(self.client_ns):
             s = socket.socket()
         s.settimeout(seconds * SLOW)
         if source:
             s.bind((source, 0))
-        s.connect((SERVER_ADDR, 80))
+        s.connect((SERVER_ADDR, port))
         return s
 
     def raw_socket(self):
@@ -410,6 +412,13 @@ class World:
         line = ip("-n", self.client_ns, "neigh", "show", SERVER_ADDR, "dev", self.client_dev)
         return bytes.fromhex(line.split("lladdr ")[1].split()[0].replace(":", ""))
 
-    @staticmethod
-    def url(path):
-        return f"http://{SERVER_ADDR}{path}"
+    def url(self, path):
+        return f"{self.scheme}://{SERVER_ADDR}{path}"
+
+    def serve_tls(self):
+        """From here on url() is of TLS. For nightjar adds the options; other servers use
+        `certificate`."""
+        self.scheme = "https"
+        self.certificate = make_certificate(self.scratch, "server", f"IP:{SERVER_ADDR}")
+        cert, key = self.certificate
+        self.options += ["--tls-cert", cert, "--tls-key", key]

@@ -118,6 +118,10 @@ static inline const char *access_check_json(const char *line, size_t n)
         if (bad)
             return bad;
     }
+    if (access_skip(&r, ",\"tls\":") && access_skip_string(&r))
+        return "tls";
+    if (access_skip(&r, ",\"client_subject\":") && access_skip_string(&r))
+        return "client_subject";
     return access_skip(&r, "}\n") && r.p == r.end ? NULL : "something behind the object";
 }
 
@@ -164,7 +168,12 @@ static inline const char *access_check_rest(struct access_reader *r,
     const char *bad = access_skip_field(r, a->class_of, strnlen(a->class_of, sizeof a->class_of));
     if (bad)
         return bad;
+    const char *subject =
+        a->text + a->n_method + a->n_path + a->n_authority + a->n_referer + a->n_agent;
     bool ok = access_skip(r, a->complete ? " complete" : " incomplete") &&
+              (!a->tls_suite || (access_skip(r, " tls=") && access_skip(r, a->tls_suite))) &&
+              (!a->n_subject ||
+               (access_skip(r, " client=") && !access_skip_field(r, subject, a->n_subject))) &&
               (!a->cut || access_skip(r, " cut")) && access_skip(r, "\n") && r->p == r->end;
     return ok ? NULL : "not the end";
 }

@@ -88,6 +88,26 @@ Test(access_format, json)
               "\"complete\":true,\"cut\":false,\"shard\":1,\"connection\":77,\"stream\":3}\n");
 }
 
+Test(access_format, tls)
+{
+    struct nj_access_record a = some();
+    uint32_t at = (uint32_t)a.n_method + a.n_path + a.n_authority + a.n_referer + a.n_agent;
+
+    a.tls_suite = "TLS_AES_128_GCM_SHA256";
+    write_line(NJ_ACCESS_COMBINED, &a);
+    cr_expect(strstr(line, " complete tls=TLS_AES_128_GCM_SHA256\n"));
+    a.n_subject = 8;
+    memcpy(a.text + at, "CN=\"a\",b", 8);
+    write_line(NJ_ACCESS_COMBINED, &a);
+    cr_expect(strstr(line, " tls=TLS_AES_128_GCM_SHA256 client=\"CN=\\x22a\\x22,b\"\n"), "%s",
+              line);
+    write_line(NJ_ACCESS_JSON, &a);
+    cr_expect(
+        strstr(line,
+               ",\"tls\":\"TLS_AES_128_GCM_SHA256\",\"client_subject\":\"CN=\\\"a\\\",b\"}\n"),
+        "%s", line);
+}
+
 /* A record of a request that was not parsed and got no response. */
 Test(access_format, nothing_is_known)
 {
@@ -170,7 +190,8 @@ Test(access_format, longest)
     a.complete = false;
     a.cut = true;
     a.n_method = NJ_ACCESS_TEXT_BYTES;
-    a.n_path = a.n_authority = a.n_referer = a.n_agent = 0;
+    a.n_path = a.n_authority = a.n_referer = a.n_agent = a.n_subject = 0;
+    a.tls_suite = "TLS_CHACHA20_POLY1305_SHA256";
     size_t n = write_line(NJ_ACCESS_JSON, &a);
     cr_assert_null(access_check_json(line, n));
     cr_assert_gt(n, NJ_ACCESS_LINE_BYTES - 200, "%zu of %u: a bound has to be about true", n,
@@ -209,6 +230,8 @@ Test(access_format, any_bytes)
         a.n_authority = length(&rng, &left);
         a.n_referer = length(&rng, &left);
         a.n_agent = length(&rng, &left);
+        a.n_subject = length(&rng, &left);
+        a.tls_suite = round & 4 ? "TLS_AES_128_GCM_SHA256" : NULL;
         a.complete = round & 1;
         a.cut = round & 2;
         size_t n = write_line(NJ_ACCESS_JSON, &a);

@@ -212,13 +212,15 @@ Test(threads_worker_pool, a_held_thread_binds_no_other_task, .timeout = 60)
  * more tasks of the first kind start. */
 Test(threads_worker_pool, kinds_leave_each_other_threads, .timeout = 60)
 {
-    enum { HANDLERS = 3, FILES = 2, QUICK = 500 };
-    struct nj_worker_pool_config c = {
-        .n_shards = SHARDS,
-        .kind = {{.n_max = HANDLERS, .tasks_max = 100}, {.n_max = FILES, .tasks_max = 100}}};
+    enum { HANDLERS = 3, FILES = 2, TLS = 2, QUICK = 500 };
+    struct nj_worker_pool_config c = {.n_shards = SHARDS,
+                                      .kind = {{.n_max = HANDLERS, .tasks_max = 100},
+                                               {.n_max = FILES, .tasks_max = 100},
+                                               {.n_max = TLS, .tasks_max = 100}}};
 
     for (uint32_t stuck = 0; stuck < NJ_WORKER_N_KINDS; stuck++) {
-        enum nj_worker_kind kind = (enum nj_worker_kind)stuck, other = (enum nj_worker_kind) !kind;
+        enum nj_worker_kind kind = (enum nj_worker_kind)stuck,
+                            other = (enum nj_worker_kind)((stuck + 1) % NJ_WORKER_N_KINDS);
         uint32_t n_max = c.kind[kind].n_max;
         sem_t gate;
         sem_init(&gate, 0, 0);
@@ -241,7 +243,7 @@ Test(threads_worker_pool, kinds_leave_each_other_threads, .timeout = 60)
         for (uint32_t i = n_max; i < n_max + 4; i++)
             cr_expect(!atomic_load(&held[i].started));
         struct nj_worker_pool_stats s = nj_worker_pool_stats(w);
-        cr_expect_eq(s.n_threads, HANDLERS + FILES);
+        cr_expect_eq(s.n_threads, HANDLERS + FILES + TLS);
         cr_expect(s.kind[kind].n_running == n_max && s.kind[kind].n_out == n_max + 4);
         cr_expect_eq(s.kind[other].n_done, QUICK);
         for (uint32_t i = 0; i < n_max + 4; i++)

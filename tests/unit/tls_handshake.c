@@ -212,7 +212,7 @@ static struct nj_tls_server_context *context_with(const struct nj_tls_identity_f
 
 static struct nj_tls_server_context *ecdsa_context(void)
 {
-    const struct nj_tls_identity_files files = {ecdsa.cert, ecdsa.key, NULL};
+    const struct nj_tls_identity_files files = {ecdsa.cert, ecdsa.key};
     return context_with(&files, 1);
 }
 
@@ -445,7 +445,7 @@ static void expect_cert(struct nj_tls_server_context *context, const char *name,
 Test(tls_handshake, the_server_name_and_the_signature_algorithms_choose)
 {
     const struct nj_tls_identity_files files[] = {
-        {ecdsa.cert, ecdsa.key, NULL}, {rsa.cert, rsa.key, NULL}, {other.cert, other.key, NULL}};
+        {ecdsa.cert, ecdsa.key}, {rsa.cert, rsa.key}, {other.cert, other.key}};
     struct nj_tls_server_context *context = context_with(files, 3);
 
     expect_cert(context, NULL, NULL, &ecdsa);
@@ -458,7 +458,7 @@ Test(tls_handshake, the_server_name_and_the_signature_algorithms_choose)
 
 Test(tls_handshake, a_client_certificate_is_verified)
 {
-    const struct nj_tls_identity_files files = {ecdsa.cert, ecdsa.key, NULL};
+    const struct nj_tls_identity_files files = {ecdsa.cert, ecdsa.key};
     const struct nj_tls_server_config config = {.identities = &files,
                                                 .n_identities = 1,
                                                 .client_ca = authority.cert,
@@ -584,7 +584,7 @@ Test(tls_handshake, garbage_and_long_records_fail)
 
 static void expect_error(const char *cert, const char *key, const char *message)
 {
-    const struct nj_tls_identity_files files = {cert, key, NULL};
+    const struct nj_tls_identity_files files = {cert, key};
     const struct nj_tls_server_config config = {.identities = &files, .n_identities = 1};
 
     cr_assert_null(nj_tls_server_context_new(&config, why, sizeof why));

@@ -176,6 +176,8 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     nj_timer_init(&x->timer);
     x->set = set;
     x->txn = txn;
+    if (nj_unlikely(txn->framing->client_cert) && (x->cert = txn->framing->client_cert(txn->conn)))
+        nj_ref_take(&x->cert->ref);
     x->body.ops = &nj__exchange_body_ops;
     x->route = index;
     x->req.n_max = body_max(set, index);
@@ -507,6 +509,8 @@ static void exchange_free(struct nj_exchange *x)
     NJ_ASSERT(!x->conn);
     nj_list_del(&x->dirty);
     nj_list_del(&x->waiting_for_buf);
+    if (nj_unlikely(x->cert))
+        nj_ref_put(&x->cert->ref);
     nj_txn_release(x->txn);
     nj_pool_put(&x->set->pool, x);
 }

@@ -127,6 +127,7 @@ struct nj_exchange {
     struct nj_exchanges *set;
     struct nj_txn *txn;
     struct nj_conn_exchanges *conn;
+    struct nj_client_cert *cert; /* one reference; NULL: none */
     struct nj_body body;
     uint32_t route;
     uint8_t state;   /* enum nj__exchange_state */

@@ -39,6 +39,12 @@ void nj_request_peer(const struct nj_request *req, struct nj_peer *out)
     out->port = t->rport;
 }
 
+struct nj_view nj_request_client_subject(const struct nj_request *req)
+{
+    struct nj_str s = nj_client_cert_subject(nj__exchange_of_req(req)->cert);
+    return (struct nj_view){s.p, s.n_bytes};
+}
+
 int64_t nj_request_arrival_ns(const struct nj_request *req)
 {
     const struct nj_txn *t = nj__exchange_of_req(req)->txn;

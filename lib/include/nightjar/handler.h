@@ -244,6 +244,15 @@ struct nj_peer {
 NJ_API void nj_request_peer(const struct nj_request *req, struct nj_peer *out);
 
 /**
+ * The subject of the client's certificate (RFC 4514, such as "CN=alice,O=Example"), which an
+ * authority of --tls-client-ca has signed.
+ *
+ * Context: the handler or its callbacks; also on a worker.
+ * Returns: a view of the request; empty if the client has shown no certificate.
+ */
+NJ_API struct nj_view nj_request_client_subject(const struct nj_request *req);
+
+/**
  * The time at which the head of the request was complete, in nanoseconds since 1970-01-01 UTC. It
  * differs from the system clock by up to a second, since the server reads that clock once, at
  * start, with a resolution of one second.

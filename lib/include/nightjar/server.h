@@ -44,6 +44,7 @@ extern "C" {
 #define NJ_SERVER_ROUTES_MAX      32 /**< routes to networks of all ports */
 #define NJ_SERVER_NEIGHBOURS_MAX  32 /**< hosts with a given MAC address of all ports */
 #define NJ_SERVER_ERROR_PAGES_MAX 16 /**< error pages of a server */
+#define NJ_SERVER_TLS_CERTS_MAX   16 /**< certificates of TLS */
 #define NJ_SERVER_TRUSTED_MAX     16 /**< networks of trusted proxies of a server */
 
 /** Value of a limit of struct nj_server_config: no limit, in place of the policy file's. 0: the
@@ -215,6 +216,24 @@ struct nj_server_config {
      * NULL: none. */
     void (*lcore_fini)(unsigned lcore_id, void *ctx);
     void *lcore_ctx; /**< argument of both */
+
+    /** Certificates of TLS: files in PEM with the server's certificate first, then those of the
+     * authorities between it and a root. Each has its private key at the same index of `tls_key`.
+     * The first one answers clients whose server name (SNI) no certificate has. None: no TLS. */
+    const char *tls_cert[NJ_SERVER_TLS_CERTS_MAX];
+    const char *tls_key[NJ_SERVER_TLS_CERTS_MAX]; /**< private keys in PEM, without a password */
+    uint16_t tls_port;                            /**< TCP port of TLS, beside listen_port; 443 */
+    /** Files with OCSP responses in DER, each about one of the certificates, to be stapled. */
+    const char *tls_ocsp[NJ_SERVER_TLS_CERTS_MAX];
+    /** Certificates of authorities in PEM: each client has to show a certificate of one of them. A
+     * handler gets its subject by nj_request_client_subject(). None: clients are not asked. */
+    const char *tls_client_ca;
+    bool tls_client_optional; /**< accept clients without a certificate, too */
+    /** A file to which the secrets of all TLS connections are appended (SSLKEYLOGFILE), to decrypt
+     * captures of packets. Only together with `insecure_keylog`. */
+    const char *tls_keylog;
+    bool
+        insecure_keylog; /**< consent to `tls_keylog`: whoever reads the file decrypts everything */
 };
 
 /**

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks that the settings of TLS fit together. The files are read when the server starts. */
+#include "base/set_error.h"
+#include "config/settings_validate.h"
+
+static unsigned count(const char *const *list)
+{
+    unsigned n = 0;
+
+    while (n < NJ_SERVER_TLS_CERTS_MAX && list[n])
+        n++;
+    return n;
+}
+
+int nj__settings_check_tls(const struct nj_settings *s, char *why, size_t why_bytes)
+{
+    const struct nj_server_config *c = s->config;
+    unsigned n_certs = count(c->tls_cert), n_keys = count(c->tls_key);
+
+    if (n_certs != n_keys)
+        return nj_set_error(why, why_bytes,
+                            "each --tls-cert needs its --tls-key: there are %u certificates and "
+                            "%u keys",
+                            n_certs, n_keys);
+    if (n_certs == 0 && (c->tls_ocsp[0] || c->tls_client_ca || c->tls_keylog))
+        return nj_set_error(why, why_bytes,
+                            "%s needs --tls-cert and --tls-key, without which there is no TLS",
+                            c->tls_ocsp[0]     ? "--tls-ocsp"
+                            : c->tls_client_ca ? "--tls-client-ca"
+                                               : "--keylog");
+    if (c->tls_client_optional && !c->tls_client_ca)
+        return nj_set_error(why, why_bytes, "--tls-client-optional needs --tls-client-ca");
+    if (n_certs > 0 && c->tls_port == c->listen_port)
+        return nj_set_error(why, why_bytes, "--tls-port and --listen must differ: both are %u",
+                            c->tls_port);
+    if (c->tls_keylog && !c->insecure_keylog)
+        return nj_set_error(why, why_bytes,
+                            "--keylog needs --insecure-keylog: whoever reads that file can decrypt "
+                            "all connections");
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * TLS of connections: handshakes as tasks of the workers, and records between TCP and HTTP/2 (RFC
+ * 8446). A connection to the port of TLS has a struct nj_conn_tls from its first byte on.
+ *
+ * All calls belong to the shard's lcore, except what the workers run.
+ */
+#ifndef NJ_CONN_CONN_TLS_H
+#define NJ_CONN_CONN_TLS_H
+
+#include "base/body_source.h"
+#include "base/pool.h"
+#include "base/types.h"
+#include "tls/session.h"
+
+/* Handshakes of a shard at once. A further ClientHello resets its connection. */
+#define NJ_TLS_HANDSHAKES_MAX 1024u
+
+struct nj_conn;
+struct nj_shard;
+struct nj_shard_tls;
+
+/* Prepares the shard, if its configuration has TLS. Returns false when memory is refused. */
+bool nj__tls_init(struct nj_shard *s);
+/* Waits for handshakes that run. After the connections have ended. */
+void nj__tls_fini(struct nj_shard *s);
+/* Takes finished handshakes from the workers. Returns their number. */
+uint32_t nj__tls_collect_handshakes(struct nj_shard *s, nj_ns now);
+/* Wakes the workers, once per step after the connections had their turns. */
+void nj__tls_wake_workers(struct nj_shard *s);
+uint32_t nj__tls_n_handshakes(const struct nj_shard *s);
+
+/* The connection ends: wipes its keys. A handshake that runs is freed when the workers return it.
+ */
+void nj__conn_tls_free(struct nj_conn *c);
+/* Processes input. Plaintext goes to nj__conn_input(). Sets c->input_waits if what is left cannot
+ * be processed now. Returns false if there was nothing to process. */
+bool nj__conn_tls_read(struct nj_conn *c, nj_ns now);
+/* Name of the cipher suite, once there are requests. */
+const char *nj__conn_tls_suite(const struct nj_conn *c);
+/* The certificate of the client, or NULL. The connection keeps its reference. */
+struct nj_client_cert *nj__conn_tls_cert(const struct nj_conn *c);
+/* Sends close_notify. */
+void nj__conn_tls_close(struct nj_conn *c);
+
+/* The sink of HTTP/2. What it takes is sealed by nj__conn_tls_flush(), after nj_h2_output(). */
+uint32_t nj__conn_tls_room(const struct nj_conn *c, uint32_t tcp_room);
+bool nj__conn_tls_copy(struct nj_conn *c, const uint8_t *data, uint32_t n_bytes);
+bool nj__conn_tls_refer(struct nj_conn *c, const struct nj_slice *slice);
+/* Returns false if bytes were lost for lack of mbufs. Then nj__conn_tls_is_broken(). */
+bool nj__conn_tls_flush(struct nj_conn *c);
+/* Were bytes lost? Nothing can be sent any more, and the connection must be reset. */
+bool nj__conn_tls_is_broken(const struct nj_conn *c);
+
+#endif

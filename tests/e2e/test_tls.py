@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""TLS 1.3 with foreign clients: files byte for byte, resumption, refusals with their counters."""
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import tempfile
+import unittest
+
+from tests.netlab.case import ServerCase
+from tests.netlab.certificates import Authority, make_certificate
+from tests.netlab.h2client import Client
+from tests.netlab.world import Failed, World, until
+
+NAME = "nightjar.test"
+NAMES = f"DNS:{NAME},IP:198.18.0.2"
+RSA = ("-newkey", "rsa:2048")
+SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+
+
+class Tls(ServerCase):
+    @classmethod
+    def prepare(cls):
+        folder = cls.world.scratch
+        cls.cert, key = make_certificate(folder, "ec", NAMES)
+        rsa, rsa_key = make_certificate(folder, "rsa", NAMES, *RSA)
+        cls.world.options += ["--tls-cert", cls.cert, "--tls-key", key,
+                              "--tls-cert", rsa, "--tls-key", rsa_key]
+
+    def url(self, path):
+        return f"https://{NAME}{path}"
+
+    def get(self, *args):
+        return self.curl("--cacert", self.cert, "--resolve", f"{NAME}:443:198.18.0.2", *args)
+
+    def s_client(self, *args, given=""):
+        return self.world.client("openssl", "s_client", "-connect", "198.18.0.2:443",
+                                 "-servername", NAME, *args, input=given, check=False)
+
+    def test_files_with_each_suite(self):
+        for suite in SUITES:
+            for name, wanted in self.sums.items():
+                with self.subTest(suite=suite, name=name):
+                    path = os.path.join(self.world.scratch, "got")
+                    self.get("--tls13-ciphers", suite, "-o", path, self.url("/" + name))
+                    with open(path, "rb") as f:
+                        self.assertEqual(wanted, hashlib.sha256(f.read()).hexdigest())
+        self.assertEqual(len(SUITES) * len(self.sums), self.counted("tls_handshakes"))
+
+    def test_upload_is_refused_with_a_response(self):
+        status = self.get("-o/dev/null", "-w%{http_code}", "--data-binary",
+                          "@" + os.path.join(self.root, "200KiB"), self.url("/one"))
+        self.assertEqual("405", status)
+
+    def test_cleartext_beside_it(self):
+        self.assertIn("nightjar", self.curl(self.world.url("/")))
+
+    def test_many_requests_of_h2load(self):
+        done = self.world.client("h2load", "-n2000", "-c20", "-m16", "https://198.18.0.2/16KiB-1")
+        self.assertIn("2000 succeeded, 0 failed", done.stdout)
+
+    def client(self, session=None):
+        """A raw HTTP/2 client on Python's ssl."""
+        self.context = self.context or ssl.create_default_context(cafile=self.cert)
+        self.context.set_alpn_protocols(["h2"])
+        sock = self.context.wrap_socket(self.world.connect(port=443), server_hostname=NAME,
+                                        session=session)
+        self.addCleanup(sock.close)
+        return Client(sock)
+
+    def setUp(self):
+        super().setUp()
+        self.context = None
+
+    def test_a_ticket_resumes(self):
+        client = self.client()
+        self.assertEqual(200, client.get("/16KiB-1")[0])  # a ticket came before it
+        again = self.client(client.sock.session)
+        self.assertTrue(again.sock.session_reused)
+        self.assertEqual(200, again.get("/200KiB")[0])
+        self.assertEqual((1, 1), (self.counted("tls_handshakes"),
+                                  self.counted("tls_handshakes_resumed")))
+        client.sock.close()
+        again.sock.close()
+
+    def test_a_record_that_is_not_authentic_ends_the_connection(self):
+        client = self.client()
+        self.assertEqual(200, client.get("/one")[0])
+        raw = client.sock.detach()
+        with socket.socket(fileno=raw) as below:
+            below.settimeout(10)
+            below.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
+            while below.recv(65536):
+                pass
+        until("it is counted", lambda: self.counted("tls_bad_record") == 1)
+
+    def test_bytes_that_are_no_tls_end_the_connection(self):
+        for first in (b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", bytes(64)):
+            with self.subTest(first=first), self.world.connect(port=443) as sock:
+                sock.sendall(first)
+                while sock.recv(65536):
+                    pass
+        until("they are counted", lambda: self.counted("tls_failed_message") == 3)
+
+    def test_a_handshake_in_single_bytes(self):
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = ssl.create_default_context(cafile=self.cert)
+        context.set_alpn_protocols(["h2"])
+        tls = context.wrap_bio(incoming, outgoing, server_hostname=NAME)
+        with self.world.connect(port=443) as sock:
+            while tls.version() is None or outgoing.pending:
+                try:
+                    tls.do_handshake()
+                except ssl.SSLWantReadError:
+                    pass
+                for byte in outgoing.read():
+                    sock.sendall(bytes((byte,)))
+                if tls.selected_alpn_protocol() is None:
+                    incoming.write(sock.recv(65536))
+            self.assertEqual("h2", tls.selected_alpn_protocol())
+            until("it is established", lambda: self.counted("tls_handshakes") == 1)
+
+    def test_refusals_are_counted(self):
+        done = self.s_client("-alpn", "http/1.1")
+        self.assertIn("alert number 120", done.stderr)
+        self.assertEqual(1, self.counted("tls_failed_alpn"))
+        done = self.s_client("-tls1_2")
+        self.assertIn("alert number 70", done.stderr)
+        self.assertEqual(1, self.counted("tls_failed_version"))
+
+
+class ClientCertificates(ServerCase):
+    """Clients show certificates; the server staples, logs secrets and reads its files again."""
+
+    @classmethod
+    def prepare(cls):
+        folder = cls.world.scratch
+        cls.authority = Authority(folder, "authority")
+        names = f"subjectAltName=DNS:{NAME}"
+        cls.server_cert, cls.server_key = cls.authority.sign("server", "/CN=first", 7, names)
+        cls.alice = cls.authority.sign("alice", "/O=Example/CN=alice", 8)
+        cls.bob = cls.authority.sign("bob", "/O=Example/CN=bob", 9)
+        cls.stranger = Authority(folder, "stranger").sign("mallory", "/CN=alice", 8)
+        cls.keylog = os.path.join(folder, "secrets")
+        cls.log = os.path.join(folder, "access.log")
+        cls.policy_path = os.path.join(folder, "policy.conf")
+        cls.write_policy("[class bob]\ntls_subject = CN=bob,O=Example\naction = forbid\n")
+        cls.world.options += [
+            "--tls-cert", cls.server_cert, "--tls-key", cls.server_key,
+            "--tls-ocsp", cls.authority.ocsp(cls.server_cert, 7),
+            "--tls-client-ca", cls.authority.cert, "--config", cls.policy_path,
+            "--access-log", cls.log, "--log-format", "json",
+            "--keylog", cls.keylog, "--insecure-keylog"]
+
+    def get(self, cert, *args):
+        shown = ["--cert", cert[0], "--key", cert[1]] if cert else []
+        return self.world.client(
+            "curl", "-sS", "--http2", "--cacert", self.authority.cert, "--resolve",
+            f"{NAME}:443:198.18.0.2", *shown, *args, f"https://{NAME}/index.html", check=False)
+
+    def test_a_certificate_of_the_authority_is_accepted(self):
+        self.assertEqual(0, self.get(self.alice).returncode)
+        self.assertEqual(1, self.counted("tls_client_certs"))
+        until("a line", lambda: os.path.getsize(self.log) > 0)
+        with open(self.log) as f:
+            line = json.loads(f.read().splitlines()[-1])
+        self.assertEqual("CN=alice,O=Example", line["client_subject"])
+        self.assertEqual("TLS_AES_128_GCM_SHA256", line["tls"])
+
+    def test_the_policy_selects_by_subject(self):
+        self.assertEqual("403", self.get(self.bob, "-o/dev/null", "-w%{http_code}").stdout)
+
+    def test_others_are_refused(self):
+        for cert in (None, self.stranger):
+            with self.subTest(cert=cert):
+                self.assertNotEqual(0, self.get(cert).returncode)
+        self.assertEqual(2, self.counted("tls_failed_client_cert"))
+        self.assertEqual(0, self.counted("tls_handshakes"))
+
+    def test_a_response_is_stapled(self):
+        done = self.get(self.alice, "--cert-status")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+
+    def test_secrets_are_logged(self):
+        self.get(self.alice)
+        self.assertIn("--keylog: the secrets of all TLS connections", self.world.errors())
+        self.assertEqual(0o600, os.stat(self.keylog).st_mode & 0o777)
+        with open(self.keylog) as f:
+            self.assertRegex(f.read(), r"(?m)^CLIENT_TRAFFIC_SECRET_0 [0-9a-f]{64} [0-9a-f]{64}$")
+
+    def shown_subject(self):
+        done = self.world.client("openssl", "s_client", "-connect", "198.18.0.2:443", "-servername",
+                                 NAME, "-alpn", "h2", "-cert", self.alice[0], "-key", self.alice[1],
+                                 input="", check=False)
+        return re.search(r"subject=(.*)", done.stdout).group(1)
+
+    def test_sighup_reads_the_certificates_again(self):
+        context = ssl.create_default_context(cafile=self.authority.cert)
+        context.load_cert_chain(*self.alice)
+        context.set_alpn_protocols(["h2"])
+        client = Client(context.wrap_socket(self.world.connect(port=443), server_hostname=NAME))
+        self.assertEqual(200, client.get("/one")[0])
+        self.assertEqual("CN = first", self.shown_subject())
+        names = f"subjectAltName=DNS:{NAME}"
+        cert, key = self.authority.sign("renewed", "/CN=second", 7, names)
+        os.rename(key, self.server_key)
+        self.server.signal(signal.SIGHUP)
+        until("an error", lambda: "the former certificates stay in use" in self.world.errors())
+        self.assertEqual("CN = first", self.shown_subject())
+        os.rename(cert, self.server_cert)
+        self.server.signal(signal.SIGHUP)
+        until("the new ones", lambda: "certificates were read again" in self.world.errors())
+        self.assertEqual("CN = second", self.shown_subject())
+        self.assertEqual(200, client.get("/one")[0])  # the connection has not ended
+        client.close()
+
+
+class BadFiles(unittest.TestCase):
+    """Options that do not fit and files that cannot be used end the start with a message."""
+
+    def refused(self, *options):
+        with self.assertRaises(Failed) as refused:
+            with World(lcores=1, options=["--root", "/usr", *options]):
+                pass
+        return str(refused.exception)
+
+    def test_messages(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cert, key = make_certificate(folder, "a", NAMES)
+            other = make_certificate(folder, "b", NAMES)[1]
+            pair = ("--tls-cert", cert, "--tls-key", key)
+            for options, message in (
+                    (("--tls-cert", cert), "each --tls-cert needs its --tls-key"),
+                    (("--tls-cert", cert, "--tls-key", other), "is not the private key of"),
+                    (("--tls-cert", "/none", "--tls-key", key), "/none: cannot be used as"),
+                    ((*pair, "--tls-ocsp", cert), "cannot be used as OCSP response"),
+                    ((*pair, "--keylog", folder + "/log"), "--keylog needs --insecure-keylog"),
+                    ((*pair, "--tls-port", "80"), "--tls-port and --listen must differ"),
+                    ((*pair, "--tls-client-optional"), "--tls-client-optional needs"),
+                    (("--tls-client-ca", cert), "--tls-client-ca needs --tls-cert")):
+                with self.subTest(options=options):
+                    self.assertIn(message, self.refused(*options))
