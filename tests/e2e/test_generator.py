@@ -22,12 +22,14 @@ MINE = generator.PROGRAM
 
 class OnPair(unittest.TestCase):
     """Memif gives both ends the same number of queues: both need the same number of lcores."""
-    lcores = 1
+    lcores, tls = 1, False
 
     @classmethod
     def setUpClass(cls):
         cls.pair = Pair(lcores=cls.lcores)
         cls.addClassCleanup(cls.pair.close)
+        if cls.tls:
+            cls.pair.serve_tls()
         cls.pair.root = os.path.join(cls.pair.scratch, "site")
         os.mkdir(cls.pair.root)
         fill_site(cls.pair.root)
@@ -54,6 +56,27 @@ class OnPair(unittest.TestCase):
                                                                "broken")))
         if n_bytes is not None:
             self.assertEqual(mine["done"] * n_bytes, mine["body_bytes"])
+
+
+class OverTls(OnPair):
+    """Both ends have nightjar's record layer; the handshakes are OpenSSL's."""
+    tls = True
+
+    def test_a_number_of_requests(self):
+        found, grown = self.counted("-c", 7, "-m", 5, "-n", 3001, urls=["/one"])
+        self.agree(found, grown, SIZES["/one"])
+        self.assertEqual(7, grown["tls_handshakes"])
+        self.assertEqual(0, grown["tls_bad_record"])
+
+    def test_downloads(self):
+        found, grown = self.counted("-c", 4, "-m", 8, "-n", 400, urls=["/200KiB"])
+        self.agree(found, grown, SIZES["/200KiB"])
+        self.assertLess(found["in_all"]["body_bytes"], grown["tls_tx_bytes"])
+
+    def test_uploads(self):
+        found, grown = self.counted("-c", 3, "-m", 2, "-n", 60, "-u", "100KiB", urls=["/one"])
+        self.assertEqual(60, found["in_all"]["done"])  # 405
+        self.assertEqual((0, 0), (grown["tls_bad_record"], found["in_all"]["broken"]))
 
 
 class AgainstOurs(OnPair):
@@ -265,7 +288,7 @@ class Arguments(unittest.TestCase):
         for options, words in (
                 ((), "no URL"),
                 ((url,), "--addr is missing"),
-                ((*own, "https://198.18.0.2/"), "expected http://"),
+                ((*own, "ftp://198.18.0.2/"), "expected http://"),
                 ((*own, "http://example/"), "names are not looked up"),
                 ((*own, "http://198.18.0.2:0/"), "a port from 1"),
                 ((*own, "http://198.18.0.2:+80/"), "a port from 1"),

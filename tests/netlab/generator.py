@@ -23,12 +23,12 @@ SMAPS = {"Rss": "rss", "Pss": "pss", "Pss_Anon": "anonymous", "Pss_Shmem": "shar
 
 
 def command(device, prefix, options, urls, lcores=1, addresses=(CLIENT_ADDR,),
-            memory=NO_HUGEPAGES):
+            memory=NO_HUGEPAGES, scheme="http"):
     """The command of nightjar-load. `device`: the EAL argument for its port."""
     own = [word for a in addresses for word in ("--addr", f"{a}/{PREFIX_BITS}")]
     return [PROGRAM, "--no-pci", "--no-shconf", *memory, device, *lcore_args(lcores),
             "--file-prefix", prefix, "--", *own, "--json", "-", *map(str, options),
-            f"http://{SERVER_ADDR}{urls[0]}", *urls[1:]]
+            f"{scheme}://{SERVER_ADDR}{urls[0]}", *urls[1:]]
 
 
 def finish(process, seconds):
@@ -71,7 +71,7 @@ class Pair(Memif):
     def load_popen(self, *options, urls, lcores=1, addresses=(CLIENT_ADDR,)):
         return self.client_popen(
             *command(self.device("client"), self.prefix, options, urls, lcores, addresses,
-                     self.eal_memory),
+                     self.eal_memory, self.scheme),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def load(self, *options, urls, seconds=60, **more):

@@ -28,6 +28,7 @@ struct client {
     struct nj_list behind;
     uint8_t *kept; /* bytes that TCP did not accept */
     uint32_t n_kept;
+    struct load_tls_conn *tls; /* NULL: cleartext, or not connected */
     bool open, closing;
     struct h2_conn h2;
 };
@@ -108,16 +109,12 @@ static void drop_out(struct crowd *c)
     c->out.full = false;
 }
 
-/* Passes c->out to TCP. Keeps the bytes that TCP does not accept, to preserve the order. */
-static void send_out(struct client *k)
+/* Passes bytes to TCP. Keeps those that TCP does not accept, to preserve the order. */
+static void send_bytes(struct client *k, const uint8_t *data, uint32_t n)
 {
     struct crowd *c = k->crowd;
-    uint32_t n = c->out.n_bytes, n_sent;
+    uint32_t n_sent = k->n_kept == 0 ? offer(k, data, n) : 0;
 
-    drop_out(c);
-    if (n == 0 || !k->tcb || k->closing)
-        return;
-    n_sent = k->n_kept == 0 ? offer(k, c->out.data, n) : 0;
     if (n_sent == n)
         return;
     n -= n_sent;
@@ -126,11 +123,31 @@ static void send_out(struct client *k)
         nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
         return;
     }
-    memcpy(kept + k->n_kept, c->out.data + n_sent, n);
+    memcpy(kept + k->n_kept, data + n_sent, n);
     k->kept = kept;
     k->n_kept += n;
     if (!nj_list_linked(&k->behind))
         nj_list_push_back(&c->behind, &k->behind);
+}
+
+/* Sends c->out, in records if the connection has TLS. */
+static void send_out(struct client *k)
+{
+    struct crowd *c = k->crowd;
+    const uint8_t *data = c->out.data;
+    uint32_t n = c->out.n_bytes;
+
+    drop_out(c);
+    if (n == 0 || !k->tcb || k->closing)
+        return;
+    if (k->tls) {
+        n = load_tls_seal(k->tls, data, n, c->sealed);
+        data = c->sealed;
+    }
+    if (n > 0)
+        send_bytes(k, data, n);
+    else
+        nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
 }
 
 /* Whether no bytes are kept any more. */
@@ -209,11 +226,14 @@ static void gone(struct client *k, nj_ns now)
     free(k->kept);
     k->kept = NULL;
     k->n_kept = 0;
+    load_tls_close(k->tls);
+    k->tls = NULL;
     k->tcb = NULL;
     k->open = k->closing = false;
     nj_list_push_back(&c->opening, &k->link);
 }
 
+/* The connection can carry HTTP/2. False: there is no memory for it. */
 static bool opened(struct client *k)
 {
     struct crowd *c = k->crowd;
@@ -224,6 +244,31 @@ static bool opened(struct client *k)
     nj_add_single_writer(&c->counts.connected, 1);
     if (h2_open(&k->h2, &c->plan, k, &c->out))
         return true;
+    nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
+    return false;
+}
+
+static void send_handshake(struct client *k)
+{
+    const uint8_t *data;
+    uint32_t n = load_tls_output(k->tls, &data);
+
+    if (n > 0)
+        send_bytes(k, data, n);
+}
+
+/* TCP is connected. False: the connection was reset. */
+static bool connected(struct client *k)
+{
+    struct crowd *c = k->crowd;
+
+    if (!c->tls)
+        return opened(k);
+    k->tls = load_tls_open(c->tls);
+    if (k->tls) {
+        send_handshake(k);
+        return true;
+    }
     nj_tcp_abort(&c->shard->tcp, k->tcb, c->shard->now);
     return false;
 }
@@ -239,9 +284,54 @@ static void close_one(struct client *k, nj_ns now)
     nj_tcp_close(&k->crowd->shard->tcp, k->tcb, now);
 }
 
+static bool read_record(struct client *k, uint32_t n_bytes, nj_ns now)
+{
+    struct crowd *c = k->crowd;
+    struct nj_tcp_piece piece[NJ_RECV_MBUFS_MAX];
+    struct nj_tls_src src[NJ_RECV_MBUFS_MAX];
+    uint32_t n_src = nj_tcp_recv_pieces(k->tcb, n_bytes, piece, NJ_ARRAY_LEN(piece));
+    const uint8_t *data;
+    int n;
+
+    for (uint32_t i = 0; i < n_src; i++)
+        src[i] = (struct nj_tls_src){piece[i].p, piece[i].n_bytes};
+    if (load_tls_is_established(k->tls)) {
+        n = load_tls_read(k->tls, src, n_src, &data);
+        nj_tcp_recv_discard(&c->shard->tcp, k->tcb, n_bytes);
+        return n >= 0 && (n == 0 || h2_input(&k->h2, data, (uint32_t)n, now, &c->out));
+    }
+    bool good = load_tls_handshake(k->tls, src, n_src);
+    nj_tcp_recv_discard(&c->shard->tcp, k->tcb, n_bytes);
+    if (good)
+        send_handshake(k);
+    return good && (!load_tls_is_established(k->tls) || opened(k));
+}
+
+/* False: the peer broke the protocol, and the connection was reset. */
+static bool read_records(struct client *k, nj_ns now)
+{
+    struct crowd *c = k->crowd;
+    uint8_t head[NJ_TLS_HEADER_BYTES];
+
+    while (nj_tcp_recv_copy(k->tcb, 0, head, sizeof head)) {
+        int n = nj_tls_record_size(head, sizeof head);
+        if (n > 0 && (uint32_t)n > nj_tcp_recv_bytes(k->tcb))
+            return true;
+        if (n > 0 && read_record(k, (uint32_t)n, now))
+            continue;
+        drop_out(c);
+        nj_tcp_abort(&c->shard->tcp, k->tcb, now);
+        return false;
+    }
+    return true;
+}
+
 /* False: the peer broke the protocol, and the connection was reset. */
 static bool read_all(struct client *k, nj_ns now)
 {
+    if (k->tls)
+        return read_records(k, now);
+
     struct crowd *c = k->crowd;
     const uint8_t *data;
     uint32_t n;
@@ -263,8 +353,8 @@ static void on_events(struct nj_shard *shard, struct nj_tcb *tcb, uint8_t events
     struct client *k = tcb->user;
     bool dead = events & NJ_TCP_EV_DEAD, fin = events & NJ_TCP_EV_PEER_FIN;
 
-    if (!dead && (k->h2.fault || (events & NJ_TCP_EV_OPENED && !opened(k)) ||
-                  (k->open && !read_all(k, now))))
+    if (!dead && (k->h2.fault || (events & NJ_TCP_EV_OPENED && !connected(k)) ||
+                  ((k->open || k->tls) && !read_all(k, now))))
         return; /* it was reset: the next on_events reports its end */
     /* After both FINs, TCP closes the connection by itself. */
     if (dead || (k->closing && fin)) {
@@ -468,7 +558,11 @@ bool crowd_init(struct crowd *c, const struct load_options *o, struct nj_shard *
     c->out.n_max = OUT_BYTES;
     c->out.data = malloc(OUT_BYTES);
     c->clients = calloc(c->n_wanted, sizeof *c->clients);
-    if (!c->out.data || !c->clients)
+    if (o->plan.is_https) {
+        c->tls = load_tls_new();
+        c->sealed = malloc(load_tls_sealed_bytes(OUT_BYTES));
+    }
+    if (!c->out.data || !c->clients || (o->plan.is_https && (!c->tls || !c->sealed)))
         return false;
     for (uint32_t i = 0; i < c->n_wanted; i++) {
         struct client *k = &c->clients[i];
@@ -485,7 +579,10 @@ void crowd_fini(struct crowd *c, nj_ns now)
     for (uint32_t i = 0; c->clients && i < c->n_wanted; i++) {
         h2_close(&c->clients[i].h2, now);
         free(c->clients[i].kept);
+        load_tls_close(c->clients[i].tls);
     }
+    load_tls_free(c->tls);
+    free(c->sealed);
     free(c->clients);
     free(c->out.data);
 }

@@ -12,6 +12,7 @@
 #include "base/prng.h"
 #include "h2.h"
 #include "options.h"
+#include "tls.h"
 #include "shard/shard.h"
 #include "telem/histogram.h"
 
@@ -70,6 +71,8 @@ struct crowd {
     struct nj_list behind;  /* with bytes that TCP did not accept */
     uint32_t n_opening;
     struct h2_out out;
+    struct load_tls *tls; /* NULL: cleartext */
+    uint8_t *sealed;      /* records of `out` */
 };
 
 /* Share `index` of `n`. False: no memory. */

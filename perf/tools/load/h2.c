@@ -252,7 +252,7 @@ static uint32_t encode(struct h2_conn *c, uint32_t path, uint8_t *out)
         out[b.n_bytes++] = 0x20; /* 6.3: the table is empty from now on */
     c->plain_told |= c->plain;
     out[b.n_bytes++] = 0x80 | p->method;
-    out[b.n_bytes++] = 0x80 | 6; /* :scheme http */
+    out[b.n_bytes++] = 0x80 | (p->is_https ? 7 : 6); /* :scheme */
     if (c->known[path] && !c->plain) {
         uint32_t number = c->known[path] - 1u;
         b.n_bytes += put_int(out + b.n_bytes, 0x80, 7, STATIC_ENTRIES + c->n_inserted - number);

@@ -59,6 +59,7 @@ struct h2_plan {
     } path[H2_PATHS_MAX];
     uint64_t upload_bytes; /* of each request's body; 0: GET */
     uint32_t window;       /* of a stream, for responses */
+    bool is_https;         /* the scheme */
 
     /* Made by h2_plan_make(). */
     uint8_t method;    /* an index of the static table */

@@ -18,11 +18,13 @@
 static const char USAGE[] =
     "usage: nightjar-load [EAL arguments] -- --addr ADDRESS/PREFIX [options] URL [PATH[=N] ...]\n"
     "\n"
-    "Repeatedly requests URL (http://ADDRESS[:PORT]/PATH, without TLS) from an HTTP/2 server, with "
-    "a\n"
-    "TCP of its own over a DPDK port, and reports request rate and latency. Further PATHs\n"
-    "of the same server are requested, too; PATH=N is requested N times as often as URL. (A path\n"
-    "that itself ends in =N needs a weight behind it.)\n"
+    "Repeatedly requests URL (http://ADDRESS[:PORT]/PATH; https:// for TLS 1.3, without "
+    "verification\n"
+    "of the certificate) from an HTTP/2 server, with a TCP of its own over a DPDK port, and\n"
+    "reports request rate and latency. Further PATHs of the same server are requested, too; "
+    "PATH=N\n"
+    "is requested N times as often as URL. (A path that itself ends in =N needs a weight behind "
+    "it.)\n"
     "\n"
     "Load:\n"
     "  -c, --connections N    [1]\n"
@@ -220,12 +222,14 @@ static bool read_host(const char *text, size_t n, struct nj_addr *out)
 
 static int read_url(struct load_options *o, const char *text, char *why)
 {
-    static const char scheme[] = "http://";
-    const char *host = text + sizeof scheme - 1, *path, *end, *colon;
-    uint64_t port = 80;
+    const char *host = strstr(text, "://"), *path, *end, *colon;
 
-    if (strncmp(text, scheme, sizeof scheme - 1) != 0)
-        return nj_set_error(why, WHY_BYTES, "%s: expected http://ADDRESS[:PORT]/PATH", text);
+    o->plan.is_https = strncmp(text, "https://", 8) == 0;
+    if (!o->plan.is_https && strncmp(text, "http://", 7) != 0)
+        return nj_set_error(why, WHY_BYTES, "%s: expected http://ADDRESS[:PORT]/PATH, or https://",
+                            text);
+    host += 3;
+    uint64_t port = o->plan.is_https ? 443 : 80;
     path = strchr(host, '/');
     end = path ? path : host + strlen(host);
     colon = memrchr(host, ':', (size_t)(end - host));
