@@ -64,12 +64,14 @@ class Pair(generator.Pair):
     """`memory` is a hugepages.Memory. Over virtio a Pair serves one run: the host must start before
     the guest and end with it. The same applies to the shapes of CROWDS."""
 
-    def __init__(self, link="memif", memory=None):
+    def __init__(self, link="memif", memory=None, tls=False):
         self.kind, self.huge = link, memory is not None and memory.huge
         eal = memory.eal if memory else generator.NO_HUGEPAGES
         super().__init__(lcores=f"0@{cpus()[1]}", memory=eal, options=[
             "--busy-poll", "--max-connections", "131072", "--preface-timeout", "10m",
             "--idle-timeout", "10m"])
+        if tls:
+            self.serve_tls()
         self.root = os.path.join(self.scratch, "site")
         os.mkdir(self.root)
         for name, n_bytes in FILES.items():

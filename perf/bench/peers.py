@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench peers [--quick] [--rounds N] [--seconds S] [--json FILE] [--svg FILE] [SHAPE ...]
+./dev bench peers [--quick] [--rounds N] [--seconds S] [--json FILE] [--svg FILE] [--tls]
+                  [SHAPE ...]
 
 nightjar compared with h2o, nginx, nghttpd, HAProxy and Jetty: CPU cost per request of each server.
 All servers serve the same files on the same CPU, one worker each, to the same h2load on another
@@ -15,6 +16,7 @@ Links:
   veth+tso  the same with TSO and checksum offload, as the kernel has on a good network card.
             In downloads only; nightjar does not use it
   memif     shared memory between nightjar and nightjar-load, without the kernel
+  ...+tls   the same with TLS 1.3 and AES-128-GCM (--tls)
 
 Columns:
   CPU us/req   CPU time of the server per request, the value compared. Peers: user and system time
@@ -46,8 +48,8 @@ from perf.bench import record
 from perf.bench.apart import near, summary
 from perf.bench.pair import FILES
 from perf.bench.peers_contenders import Memif, OverKernel, OverVeth
-from perf.bench.peers_report import chart, table, verdicts, wanted
-from perf.bench.peers_worlds import KERNEL_PEERS, versions
+from perf.bench.peers_report import chart, table, tls_ratios, verdicts, wanted
+from perf.bench.peers_worlds import KERNEL_PEERS, TLS_PEERS, versions
 from tests.netlab.reaper import Reaper
 from tests.netlab.world import Failed
 
@@ -61,15 +63,15 @@ WARM_SECONDS = 0.5
 def start_all(stack, args, root, say):
     """(contenders that started, {peer: why it failed}). A failure of nightjar is raised."""
     contenders, failed = [], {}
-    for make in (Memif, OverVeth):
-        if "nightjar" in args.peers:
+    for make, tls in ((Memif, False), (Memif, True), (OverVeth, args.tls)):
+        if "nightjar" in args.peers and (args.tls or not tls):
             say(f"nightjar over {make.link} starts")
-            contenders.append(make(stack, root))
-    for name in KERNEL_PEERS:
+            contenders.append(make(stack, root, tls))
+    for name in TLS_PEERS if args.tls else KERNEL_PEERS:
         if name in args.peers:
             say(f"{name} starts")
             try:
-                contenders.append(OverKernel(stack, root, name))
+                contenders.append(OverKernel(stack, root, name, args.tls))
             except BROKEN as why:
                 failed[name] = str(why)
                 print(f"\r\033[Kbench: {name} is left out: {why}", file=sys.stderr)
@@ -185,6 +187,9 @@ def arguments():
     parser.add_argument("--rounds", type=int, help="[5, quick: 2]")
     parser.add_argument("--seconds", type=float, help="of each run [2, quick: 0.8]")
     parser.add_argument("--quick", action="store_true", help="about 4 minutes instead of 13")
+    parser.add_argument("--tls", action="store_true",
+                        help="over TLS 1.3 with AES-128-GCM: nightjar, h2o, nginx and nghttpd; "
+                             "nightjar over memif in cleartext beside them")
     parser.add_argument("--peers", metavar="NAME,...", default=",".join(SERVERS),
                         help="only these [%(default)s]")
     parser.add_argument("--json", metavar="FILE")
@@ -207,6 +212,8 @@ def main():
     run, runs, failed, rounds = bench(args)
     table(run, failed, args, rounds)
     verdicts(wanted(run))
+    if args.tls:
+        tls_ratios(run, args.shapes)
     print("\n" + summary(runs.values()))
     if args.json:
         missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))

@@ -26,7 +26,7 @@ from tests.netlab.world import Failed, until
 
 LATENCY_SECONDS = 0.3
 TICK = os.sysconf("SC_CLK_TCK")
-VETH, VETH_TSO, MEMIF = "veth", "veth+tso", "memif"
+VETH, VETH_TSO, MEMIF, TLS = "veth", "veth+tso", "memif", "+tls"  # TLS is appended
 
 
 def idle_seconds(cpu):
@@ -91,11 +91,14 @@ class Nightjars(Contender):
 class OverVeth(Nightjars):
     """nightjar over veth, loaded with h2load."""
 
-    def __init__(self, stack, root):
+    def __init__(self, stack, root, tls=False):
+        self.tls = tls
+        if tls:
+            self.link += TLS
         super().__init__(stack, self.make(root))
 
     def make(self, root):
-        return Nightjar(root=root)
+        return Nightjar(root=root, tls=self.tls)
 
     # --- overridden for peers -------------------------------------------------------------------
 
@@ -125,7 +128,8 @@ class OverVeth(Nightjars):
         for name, n_bytes in FILES.items():
             path = os.path.join(self.world.scratch, "got")
             done = self.world.client("curl", "-sS", "-f", "--max-time", "20",
-                                     "--http2-prior-knowledge", "-D", "-", "-o", path,
+                                     "-k" if self.tls else "--http2-prior-knowledge",
+                                     "-D", "-", "-o", path,
                                      self.world.url("/" + name))
             with open(os.path.join(self.world.root, name), "rb") as wanted:
                 same = done.returncode == 0 and open(path, "rb").read() == wanted.read()
@@ -187,17 +191,18 @@ class OverVeth(Nightjars):
 
 
 class OverKernel(OverVeth):
-    def __init__(self, stack, root, name):
+    def __init__(self, stack, root, name, tls=False):
         self.name = name
-        super().__init__(stack, root)
+        super().__init__(stack, root, tls)
 
     def make(self, root):
-        return KERNEL_PEERS[self.name](root=root)
+        return KERNEL_PEERS[self.name](root=root, tls=self.tls)
 
     awake = Contender.awake
 
     def links(self, bulk):
-        return [VETH, VETH_TSO] if bulk else [VETH]
+        more = TLS if self.tls else ""
+        return [VETH + more, VETH_TSO + more] if bulk else [VETH + more]
 
     def connections(self):
         return connections_of(self.world.server.process.pid)
@@ -210,7 +215,7 @@ class OverKernel(OverVeth):
         return {"cpu": after - before, "not_idle": not_idle, "busy": not_idle / passed}
 
     def measure(self, shape, link, seconds):
-        if link != VETH_TSO:
+        if not link.startswith(VETH_TSO):
             return super().measure(shape, link, seconds)
         self.world.offloads(True)
         try:
@@ -224,8 +229,10 @@ class Memif(Nightjars):
     link = MEMIF
     VALUES = ("rate", "bytes", "ns", "full", "bytes_full", "client_busy", "p50", "p99")
 
-    def __init__(self, stack, _root):
-        super().__init__(stack, serve.Pair())
+    def __init__(self, stack, _root, tls=False):
+        if tls:
+            self.link += TLS
+        super().__init__(stack, serve.Pair(tls=tls))
 
     def check(self):
         """Not necessary: Pair fails if nightjar-load counts an incomplete response or status."""

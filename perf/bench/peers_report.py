@@ -12,10 +12,10 @@ TITLES = {
     "200KiB": "200KiB: 16 connections of 4 streams, 200 KiB",
     "10MiB": "10MiB: 8 connections of one stream, 10 MiB",
 }
-LINKS = ("memif", "veth", "veth+tso")
+LINKS = ("memif", "memif+tls", "veth", "veth+tls", "veth+tso", "veth+tso+tls")
 PEERS = ("nightjar", "h2o", "nginx", "nghttpd", "haproxy", "jetty")
-HEAD = ("peer      link      ", "     req/s", "CPU us/req", "   least", "    most", "all us/req",
-        "req/core-s", "  x h2o", "    busy", "  client")
+HEAD = ("peer      link          ", "     req/s", "CPU us/req", "   least", "    most",
+        "all us/req", "req/core-s", "  x h2o", "    busy", "  client")
 
 
 def us(ns):
@@ -26,8 +26,12 @@ def us(ns):
 
 def h2o_of(rows, shape):
     """The row that all rows of a shape are compared with."""
-    return next((row["values"] for row in rows if row["shape"] == shape and row["peer"] == "h2o" and
-                 row["link"] == "veth"), None)
+    return values_of(rows, shape, "h2o", "veth") or values_of(rows, shape, "h2o", "veth+tls")
+
+
+def values_of(rows, shape, peer, link):
+    return next((row["values"] for row in rows
+                 if (row["shape"], row["peer"], row["link"]) == (shape, peer, link)), None)
 
 
 def order(row):
@@ -42,7 +46,7 @@ def line(row, h2o):
     bulk = serve.SHAPES[row["shape"]][0] != "/128"
     last = (f"{m['bytes'] / 1e6:>9,.0f}{m['bytes_full'] / 1e9:>11.2f}" if bulk else
             f"{us(m['p50']):>9}{us(m['p99']):>11}")
-    return (f"{row['peer']:<10}{row['link']:<10}{m['rate']:>11,.0f}{us(cost['median']):>12}"
+    return (f"{row['peer']:<10}{row['link']:<14}{m['rate']:>11,.0f}{us(cost['median']):>12}"
             f"{us(cost['min']):>9}{us(cost['max']):>9}"
             f"{us(m['busy_ns']) if 'busy_ns' in m else '-':>12}{m['full']:>12,.0f}{ratio:>9}"
             f"{m['busy'] * 100:>8.0f}%{m['client_busy'] * 100:>8.0f}%{last}"
@@ -64,7 +68,7 @@ def table(run, failed, args, rounds):
         for (where, peer, link), why in failed.items():
             if where in (shape, ""):
                 some = any((r["peer"], r["link"]) == (peer, link) for r in rows)
-                print(f"{peer:<10}{link:<10} {'A ROUND FAILED' if some else 'NOT MEASURED'}: "
+                print(f"{peer:<10}{link:<14} {'A ROUND FAILED' if some else 'NOT MEASURED'}: "
                       f"{' '.join(why.split())[:150]}")
 
 
@@ -81,6 +85,26 @@ def verdicts(found):
         print("\nTargets of nightjar:")
     for t in found:
         print(f"  {'met  ' if t.met else 'BELOW'}  {t.what}: {t.reached}, {t.wanted}")
+
+
+# --- TLS ------------------------------------------------------------------------------------------
+
+def tls_ratios(run, shapes):
+    """nightjar over memif with TLS, by requests per core-second: against its own cleartext, and
+    against h2o and nginx over veth, with TSO where they are faster with it."""
+    print("\nnightjar over memif with TLS, requests per core-second, divided by those of:")
+    for shape in shapes:
+        ours = values_of(run.rows, shape, "nightjar", "memif+tls")
+        if not ours:
+            continue
+        others = {"its cleartext": values_of(run.rows, shape, "nightjar", "memif")}
+        for peer in ("h2o", "nginx"):
+            some = [v for link in ("veth+tls", "veth+tso+tls")
+                    if (v := values_of(run.rows, shape, peer, link))]
+            others[peer] = max(some, key=lambda v: v["full"]["median"], default=None)
+        print(f"  {shape:<8}" + "".join(
+            f"{name}: {ours['full']['median'] / v['full']['median']:.2f}   "
+            for name, v in others.items() if v))
 
 
 # --- chart ----------------------------------------------------------------------------------------

@@ -62,8 +62,10 @@ def connections_of(pid):
 class Nightjar(World):
     """One lcore on a CPU of its own. It never sleeps: its wake-up would delay a lone client."""
 
-    def __init__(self, options=(), root=None):
+    def __init__(self, options=(), root=None, tls=False):
         super().__init__("veth", lcores=f"0@{cpus()[1]}", options=("--busy-poll", *options))
+        if tls:
+            self.serve_tls()
         self.root = root or os.path.join(self.scratch, "site")
         os.makedirs(self.root, exist_ok=True)
 
@@ -108,12 +110,16 @@ class KernelServer:
 class Kernel(World):
     """A server on the kernel's TCP, on the CPU of nightjar's lcore in the other worlds."""
 
-    def __init__(self, root=None, first=True):
+    def __init__(self, root=None, first=True, tls=False):
         super().__init__("veth", lcores=1)
         self.first = first
+        if tls:
+            self.serve_tls()
         os.chmod(self.scratch, 0o755)
         self.root = root or os.path.join(self.scratch, "site")
         os.makedirs(self.root, exist_ok=True)
+
+    listen = tls_listen = ""  # for the settings, of cleartext and of TLS
 
     def command(self):
         raise NotImplementedError
@@ -122,8 +128,10 @@ class Kernel(World):
         """The path of a copy of perf/peers/NAME with the values filled in."""
         with open(os.path.join(SETTINGS, name)) as f:
             text = f.read()
-        for key, value in {"scratch": self.scratch, "addr": SERVER_ADDR, "root": self.root,
-                           **values}.items():
+        listen = self.tls_listen if self.certificate else self.listen
+        cert, key = self.certificate or ("", "")
+        for key, value in {"listen": listen, "cert": cert, "key": key, "scratch": self.scratch,
+                           "addr": SERVER_ADDR, "root": self.root, **values}.items():
             text = text.replace(f"@{key}@", str(value))
         path = os.path.join(self.scratch, name)
         with open(path, "w") as f:
@@ -146,7 +154,8 @@ class Kernel(World):
     def listens(self):
         if self.server.process.poll() is not None:
             raise Failed(f"it ended by itself: {self.errors()}")
-        return f"{SERVER_ADDR}:80" in self.run_in(self.server_ns, "ss", "-tlnH").stdout
+        port = 443 if self.certificate else 80
+        return f"{SERVER_ADDR}:{port}" in self.run_in(self.server_ns, "ss", "-tlnH").stdout
 
     def offloads(self, on):
         """Turns TSO and checksum offload on or off. With them a packet of 64 KiB reaches the client
@@ -169,8 +178,12 @@ class Kernel(World):
 
 
 class Nginx(Kernel):
-    def __init__(self, options="", root=None):
-        super().__init__(root)
+    listen = "listen @addr@:80 http2 backlog=16384;"
+    tls_listen = ("listen @addr@:443 ssl http2 backlog=16384; ssl_certificate @cert@; "
+                  "ssl_certificate_key @key@; ssl_protocols TLSv1.3;")
+
+    def __init__(self, options="", root=None, tls=False):
+        super().__init__(root, tls=tls)
         self.nginx_options = options
 
     def command(self):
@@ -179,6 +192,10 @@ class Nginx(Kernel):
 
 
 class H2o(Kernel):
+    listen = "port: 80"
+    tls_listen = ("port: 443\n  ssl:\n    certificate-file: @cert@\n    key-file: @key@\n"
+                  "    minimum-version: TLSv1.3")
+
     def command(self):
         return ["h2o", "-m", "worker", "-c", self.settings("h2o.yaml")]
 
@@ -187,8 +204,11 @@ class Nghttpd(Kernel):
     """By default nghttpd has one thread, keeps files open, and writes no log."""
 
     def command(self):
-        return ["nghttpd", "--no-tls", "-a", SERVER_ADDR, "-m", "128", "-n", "1", "-d", self.root,
-                "80"]
+        common = ["nghttpd", "-a", SERVER_ADDR, "-m", "128", "-n", "1", "-d", self.root]
+        if self.certificate:
+            cert, key = self.certificate
+            return [*common, "443", key, cert]
+        return [*common, "--no-tls", "80"]
 
 
 class Haproxy(Kernel):
@@ -232,6 +252,7 @@ class Jetty(Kernel):
                 self.root]
 
 
+TLS_PEERS = ("h2o", "nginx", "nghttpd")
 KERNEL_PEERS = {"h2o": H2o, "nginx": Nginx, "nghttpd": Nghttpd, "haproxy": Haproxy,
                 "jetty": Jetty}
 
