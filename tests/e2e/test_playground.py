@@ -69,6 +69,19 @@ class Playground(unittest.TestCase):
         process.send_signal(signal.SIGINT)
         self.assertEqual(0, process.wait(30 * SLOW))
 
+    def test_tls(self):
+        tls_port = free_port()
+        process = self.start("--tls", "--tls-port", str(tls_port))
+        self.wait_for_url(process)
+        command = re.search(rf"^  (curl --cacert \S+ https://localhost:{tls_port}/)\n", self.text,
+                            re.M).group(1)
+        done = subprocess.run([*command.split(), "-sSw", "%{http_version}"], capture_output=True,
+                              timeout=60 * SLOW)
+        self.assertIn(b"<title>nightjar</title>", done.stdout, done.stderr)
+        self.assertTrue(done.stdout.endswith(b"2"))
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(0, process.wait(30 * SLOW))
+
     def test_options_of_the_server(self):
         """They and the printed command are all it takes to see a limit; paths are the caller's."""
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as policy:

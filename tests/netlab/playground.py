@@ -17,6 +17,7 @@ import subprocess
 import sys
 
 from tests.netlab import world
+from tests.netlab.certificates import make_certificate
 from tests.netlab.reaper import Reaper
 from tests.netlab.relay import relay
 from tests.netlab.world import Failed, REPO, Server, ip
@@ -41,6 +42,10 @@ def options():
     p.add_argument("--examples", action="store_true",
                    help="with the handlers of app/examples (nightjar-examples)")
     p.add_argument("--port", type=int, default=8080, help="port on 127.0.0.1 (default: 8080)")
+    p.add_argument("--tls", action="store_true",
+                   help="serve HTTPS, too, with a certificate made for this run")
+    p.add_argument("--tls-port", type=int, default=8443,
+                   help="port of HTTPS on 127.0.0.1 (default: 8443)")
     p.add_argument("--lcores", type=int, metavar="N",
                    help="number of lcores, which may exceed the number of CPUs (default: 2, or "
                         "fewer if that leaves a CPU for other programs)")
@@ -51,8 +56,11 @@ def options():
     chosen = p.parse_args()
     if chosen.options and "--" not in sys.argv:
         p.error(f"unrecognized arguments: {' '.join(chosen.options)}")
-    if not 1 <= chosen.port <= 65535:
-        p.error("--port takes 1 to 65535")
+    for option, port in (("--port", chosen.port), ("--tls-port", chosen.tls_port)):
+        if not 1 <= port <= 65535:
+            p.error(f"{option} takes 1 to 65535")
+    if chosen.tls and chosen.port == chosen.tls_port:
+        p.error("--port and --tls-port must differ")
     if chosen.lcores is not None and not 1 <= chosen.lcores <= 64:
         p.error("--lcores takes 1 to 64")
     if chosen.root is not None and not os.path.isdir(chosen.root):
@@ -69,13 +77,13 @@ def sample_site(folder):
     return folder
 
 
-def listen(port):
+def listen(port, option="--port"):
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         s.bind(("127.0.0.1", port))
     except OSError as why:
-        raise Failed(f"port {port}: {why.strerror}; choose another with --port") from None
+        raise Failed(f"port {port}: {why.strerror}; choose another with {option}") from None
     s.listen(512)
     return s
 
@@ -104,22 +112,32 @@ def serve(chosen, reaper):
     root = chosen.root or sample_site(f"/run/{name}/site")
     world.make_namespace(name)
     lcores, n = lcores_for(chosen.lcores)
+    tls = ()
+    if chosen.tls:
+        tls_listener = listen(chosen.tls_port, "--tls-port")
+        cert, key = make_certificate(f"/run/{name}", "localhost", "DNS:localhost,IP:127.0.0.1")
+        tls = ("--tls-cert", cert, "--tls-key", key)
     live = ["--live"] if os.isatty(2) else []  # --live needs a terminal
     server = Server(name, name, world.driver_args("tap") + lcores,
-                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, *live, *chosen.options],
+                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, *tls, *live, *chosen.options],
                     program="nightjar-examples" if chosen.examples else "nightjar")
     server.wait_ready()
     ip("-n", name, "addr", "add", KERNEL_SIDE, "dev", TAP)
     ip("-n", name, "link", "set", TAP, "up")
     relay(listener, name, (SERVER_ADDR, 80))
+    if chosen.tls:
+        relay(tls_listener, name, (SERVER_ADDR, 443))
 
     url = f"http://127.0.0.1:{chosen.port}/"
+    tls_url = f"https://localhost:{chosen.tls_port}/"
+    https = (f"\n  {tls_url}    (the browser warns: nobody vouches for this certificate)\n"
+             f"  curl --cacert {cert} {tls_url}\n\n") if chosen.tls else ""
     lcores = "1 lcore" if n == 1 else f"{n} lcores"
     paths = ("", *(EXAMPLES if chosen.examples else ()))
     print(f"\nnightjar serves {chosen.root or 'a sample site'} on {lcores}. "
           f"Ctrl-C ends it.\n\n  {url}\n" +
-          "".join(f"  curl --http2-prior-knowledge {shlex.quote(url + path)}\n" for path in paths) +
-          f"  dpdk-telemetry.py -f {name}    (as root: counters and limits)\n",
+          "".join(f"  curl --http2-prior-knowledge {shlex.quote(url + path)}\n" for path in paths)
+          + https + f"  dpdk-telemetry.py -f {name}    (as root: counters and limits)\n",
           flush=True)
     try:
         status = server.process.wait()  # the server writes nothing to standard output
@@ -136,6 +154,8 @@ def main():
     if chosen.check:
         try:
             listen(chosen.port).close()
+            if chosen.tls:
+                listen(chosen.tls_port, "--tls-port").close()
         except Failed as why:
             print(f"dev: {why}", file=sys.stderr)
             return 1
