@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * GET /events: server-sent events, five per second, until the client disconnects. Between two
- * events the handler occupies a timer and a few bytes, no thread and no stack.
+ * events the response occupies a timer and a few bytes, no thread and no stack.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void on_timer(struct nj_request *req, struct nj_response *resp, void *arg
     int error = nj_response_write(resp, event, (size_t)n);
 
     (void)req;
-    /* if the client reads too slowly, its buffer is full, and it misses this whole event */
+    /* if the client reads too slowly, the buffer is full, and the whole event is dropped */
     if (error != 0 && error != NJ_ERR_WOULD_BLOCK) {
         free(feed);
         nj_response_reset(resp);

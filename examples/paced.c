@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * GET /download: 8 MiB, generated while they are sent, in a class of the policy with the rates of
- * paced.conf. The handler never waits for the client: it writes as much as fits, and is called
- * again when there is room.
+ * paced.conf. No function waits for the client: on_writable() writes as many bytes as fit, and is
+ * called again when there is room.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-ahead: the server and the clients of nj-exchange, whose requests go to a route, with the
- * number of requests that are parsed before one is consumed as a variable (pause.h).
+ * nj-ahead: the server and the clients of nj-exchange. All requests go to a route. The number of
+ * requests that the server parses before it consumes them is variable (pause.h).
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -22,28 +22,29 @@ static const char USAGE[] =
     "usage: nj-ahead [options]\n"
     "\n"
     "A server and its clients as in nj-exchange. Each request goes to a route whose handler\n"
-    "touches memory and answers with 128 bytes. Prints a line of JSON for each variant; ns is the\n"
-    "CPU time of the server's steps per request, in each round.\n"
+    "accesses memory and answers with 128 bytes. Prints a line of JSON for each variant; ns is\n"
+    "the CPU time of the server's steps per request, in each round.\n"
     "\n"
     "  -c, --connections N    [16]\n"
-    "  -m, --streams N        that each connection has open at once [32]\n"
-    "      --handler TOUCHES  what its handler touches: plain (nothing), shared:SIZE (the same\n"
-    "                         bytes for all requests), conn:SIZE (bytes of the connection),\n"
-    "                         cold:SIZE (bytes that no request touched lately) or body:SIZE (the\n"
+    "  -m, --streams N        open streams of each connection [32]\n"
+    "      --handler TOUCHES  memory that the handler accesses: plain (none), shared:SIZE (the\n"
+    "                         same bytes for all requests), conn:SIZE (bytes of the connection),\n"
+    "                         cold:SIZE (bytes that no recent request accessed) or body:SIZE (the\n"
     "                         body of a POST, which the handler reads) [plain]\n"
-    "      --fiber            the handler is BLOCKING and runs on a stack of its own; without,\n"
-    "                         it is NON_BLOCKING and runs inline\n"
-    "      --ahead LIST       requests that are parsed before they are consumed, such as 1,4,all;\n"
-    "                         all: the whole input of the connection, as nightjar does [all]\n"
-    "      --round-tasks LIST requests of a connection that are consumed in a step [as nightjar]\n"
-    "      --rounds N         in which all variants take turns [15]\n"
-    "  -n, --requests N       in each [2048]\n"
-    "      --count            one round of one variant without any clock, for callgrind\n"
+    "      --fiber            the handler is BLOCKING and runs on a stack of its own; without\n"
+    "                         this option it is NON_BLOCKING and runs inline\n"
+    "      --ahead LIST       requests to parse before they are consumed, such as 1,4,all;\n"
+    "                         all: the whole input of the connection, as in nightjar [all]\n"
+    "      --round-tasks LIST maximum of requests of a connection to consume in a step; all:\n"
+    "                         nightjar's own limit [all]\n"
+    "      --rounds N         rounds; each round measures every variant once [15]\n"
+    "  -n, --requests N       measured requests of a variant in a round [2048]\n"
+    "      --count            one round of one variant without a clock, for callgrind\n"
     "  -h, --help\n";
 
 #define LIST_MAX   16u
 #define ROUNDS_MAX 1000u
-#define WARM       4u /* times all that is under way */
+#define WARM       4u /* warm-up requests, in multiples of the requests in flight */
 #define FILE_BYTES 128u
 
 struct list {
@@ -58,12 +59,12 @@ struct options {
 };
 
 struct variant {
-    uint32_t ahead, round_tasks; /* 0: all; as nightjar */
+    uint32_t ahead, round_tasks; /* 0: the whole input; 0: nightjar's own limit */
     struct cost last;
     double ns[ROUNDS_MAX]; /* per request */
 };
 
-/* The thread's own time on a CPU: others may have it in between. */
+/* CPU time of this thread. Excludes the time of threads that run in between. */
 static uint64_t cpu_ns(void)
 {
     return nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -84,7 +85,8 @@ static bool number32(const char *text, uint32_t most, uint32_t *out)
     return good;
 }
 
-/* Numbers, or "all", between commas. */
+/* Parses numbers and "all" (0), separated by commas. Modifies `text`. False: an invalid number, an
+ * empty list or more than LIST_MAX values. */
 static bool read_list(char *text, struct list *out)
 {
     *out = (struct list){0};
@@ -126,7 +128,7 @@ static bool read_option(struct options *o, int c, char *arg)
     }
 }
 
-/* -1: go on. Otherwise the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int read_options(struct options *o, int argc, char **argv)
 {
     static const struct option known[] = {
@@ -162,22 +164,23 @@ static int read_options(struct options *o, int argc, char **argv)
     o->shape.n_warm = WARM * o->shape.n_conns * o->shape.streams;
     if (good && optind == argc && (!o->count || o->ahead.n * o->round_tasks.n == 1))
         return -1;
-    fputs("nj-ahead: an option or its value is wrong (--help)\n", stderr);
+    fputs("nj-ahead: invalid option or value (--help)\n", stderr);
     return 2;
 }
 
-/* ---- measures ---- */
+/* ---- measurements ---- */
 
-static void choose(struct pair *p, const struct variant *v)
+static void set_variant(struct pair *p, const struct variant *v)
 {
     pause_after(v->ahead);
     p->server->cfg.round_tasks = v->round_tasks;
 }
 
-/* What is under way was asked under another variant: as much again is not measured. */
+/* The requests in flight were sent under another variant, so as many requests are first answered
+ * without a measurement. */
 static bool measure(struct pair *p, const struct options *o, struct variant *v, uint64_t round)
 {
-    choose(p, v);
+    set_variant(p, v);
     if (!pair_run(p, o->shape.n_conns * o->shape.streams, &v->last) ||
         !pair_run(p, o->n_requests, &v->last))
         return false;
@@ -187,7 +190,7 @@ static bool measure(struct pair *p, const struct options *o, struct variant *v, 
 
 static bool count(struct pair *p, const struct options *o, struct variant *v)
 {
-    choose(p, v);
+    set_variant(p, v);
     return pair_begin(p) && pair_run(p, o->n_requests, &v->last) && pair_end(p);
 }
 

@@ -6,61 +6,62 @@
 
 static uint32_t ahead;
 
-/* Requests that are complete and were not consumed in a pause. */
+/* Number of complete requests of the connection `h2` since its last pause. */
 static struct {
-    const struct nj_h2 *of;
+    const struct nj_h2 *h2;
     uint32_t n;
-} whole;
+} complete;
 
 void pause_after(uint32_t n_requests)
 {
     ahead = n_requests;
-    whole.n = 0;
+    complete.n = 0;
 }
 
-/* Is a request complete with this frame? Its field section is never in several: clients are ours.
- */
+/* Whether a request is complete with this frame. The clients of this benchmark send each field
+ * section in one frame. */
 static bool ends_request(uint8_t type, uint8_t flags)
 {
     return (type == NJ__H2_HEADERS || type == NJ__H2_DATA) && flags & NJ__H2_END_STREAM;
 }
 
-/* Bytes up to the end of the request that is the last before a pause, or all. */
+/* Number of bytes of the next piece, which ends at the latest with the last request before a pause.
+ * Counts the requests that are complete with this piece. */
 static size_t piece_of(const struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
 {
-    size_t at = h->payload_left; /* of the frame at hand */
+    size_t at = h->payload_left; /* of the current frame */
 
     if (!h->preface_seen)
         return n_bytes;
-    if (h->n_hdr_buf > 0) { /* in the middle of a frame's head */
+    if (h->n_hdr_buf > 0) { /* only a part of a frame header has arrived */
         at = NJ__H2_FRAME_HEAD - h->n_hdr_buf;
         return at < n_bytes ? at : n_bytes;
     }
     if (at > 0 && at <= n_bytes && ends_request(h->frame.type, h->frame.flags))
-        whole.n++;
-    while (whole.n < ahead && at + NJ__H2_FRAME_HEAD <= n_bytes) {
+        complete.n++;
+    while (complete.n < ahead && at + NJ__H2_FRAME_HEAD <= n_bytes) {
         const uint8_t *head = data + at;
         at += NJ__H2_FRAME_HEAD + (nj_get_be32(head) >> 8);
-        whole.n += at <= n_bytes && ends_request(head[3], head[4]);
+        complete.n += at <= n_bytes && ends_request(head[3], head[4]);
     }
-    return whole.n >= ahead ? at : n_bytes;
+    return complete.n >= ahead ? at : n_bytes;
 }
 
 int __real_nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
 int __wrap_nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes);
 
-/* Where the input ends with the last request before a pause, the shard consumes next, unless more
- * input comes first. */
+/* If the input ends with the last request before a pause, the shard consumes the requests in its
+ * step. If more input arrives before that, this function consumes them first. */
 int __wrap_nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
 {
     struct nj_conn *c = nj_h2_user(h);
 
-    if (whole.of != h)
-        whole.n = 0;
-    whole.of = h;
+    if (complete.h2 != h)
+        complete.n = 0;
+    complete.h2 = h;
     while (ahead > 0 && n_bytes > 0) {
-        if (whole.n >= ahead) {
-            whole.n = 0;
+        if (complete.n >= ahead) {
+            complete.n = 0;
             nj__conn_serve_requests(c, c->shard->now);
         }
         size_t n = piece_of(h, data, n_bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Policies made of lists: LRU, SIEVE, and what the store had before ADR 0020. */
+/* Policies that consist of lists: LRU, SIEVE, and the policies of the store before ADR 0020. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -10,15 +10,15 @@
 
 struct entry {
     struct nj_list node;
-    uint8_t is_in, mark; /* SIEVE: used since the hand passed; trial: hot */
+    uint8_t is_in, mark; /* mark: in SIEVE, used since the hand passed it; in trial, hot */
 };
 
 struct lists {
     const struct sim_trace *t;
     struct entry *entries;
     uint64_t budget, n_bytes, n_hot_bytes;
-    struct nj_list cold, hot; /* the oldest first */
-    struct nj_list *hand;     /* of SIEVE */
+    struct nj_list cold, hot; /* the oldest entry first */
+    struct nj_list *hand;     /* of SIEVE: the next candidate for eviction */
 };
 
 static void *make(const struct sim_trace *t, uint64_t budget)
@@ -72,12 +72,12 @@ static void drop(struct lists *l, struct entry *e)
 
 static struct entry *entry_of(struct lists *l, uint32_t i)
 {
-    return &l->entries[l->t->looks[i].entry];
+    return &l->entries[l->t->lookups[i].entry];
 }
 
 /* --- LRU -------------------------------------------------------------------------------------- */
 
-static bool look_lru(void *self, uint32_t i)
+static bool lookup_lru(void *self, uint32_t i)
 {
     struct lists *l = self;
     struct entry *e = entry_of(l, i);
@@ -93,7 +93,7 @@ static bool look_lru(void *self, uint32_t i)
     return false;
 }
 
-const struct sim_policy sim_lru = {"LRU", make, look_lru, free_lists};
+const struct sim_policy sim_lru = {"LRU", make, lookup_lru, free_lists};
 
 /* --- the former store --------------------------------------------------------------------------
  */
@@ -107,9 +107,10 @@ static void move(struct lists *l, struct entry *e, bool hot)
     nj_list_push_back(hot ? &l->hot : &l->cold, &e->node);
 }
 
-/* A first use brings an entry to the end of the list of those on trial, another one to that of the
- * hot, which have four fifths of the budget; what is too much there is on trial again. */
-static bool look_trial(void *self, uint32_t i)
+/* A miss appends the entry to the cold list, a hit to the hot list. The hot list has at most four
+ * fifths of the budget; its oldest entries above that move to the end of the cold list. The victim
+ * is the oldest cold entry, or the oldest hot entry if no entry is cold. */
+static bool lookup_trial(void *self, uint32_t i)
 {
     struct lists *l = self;
     struct entry *e = entry_of(l, i);
@@ -126,9 +127,10 @@ static bool look_trial(void *self, uint32_t i)
     return false;
 }
 
-const struct sim_policy sim_trial = {"trial", make, look_trial, free_lists};
+const struct sim_policy sim_trial = {"trial", make, lookup_trial, free_lists};
 
-/* Small files had a budget with that policy; chunks of large ones had LRU and a quarter of it. */
+/* The former store: the trial policy with four fifths of the budget for files of up to
+ * SIM_WHOLE_BYTES, and LRU with one fifth for chunks of larger files. */
 struct two {
     struct lists *small, *large;
 };
@@ -143,12 +145,13 @@ static void *make_two(const struct sim_trace *t, uint64_t budget)
     return two;
 }
 
-static bool look_two(void *self, uint32_t i)
+static bool lookup_two(void *self, uint32_t i)
 {
     struct two *two = self;
     const struct sim_trace *t = two->small->t;
 
-    return t->is_large[t->looks[i].entry] ? look_lru(two->large, i) : look_trial(two->small, i);
+    return t->is_large[t->lookups[i].entry] ? lookup_lru(two->large, i)
+                                            : lookup_trial(two->small, i);
 }
 
 static void free_two(void *self)
@@ -160,11 +163,11 @@ static void free_two(void *self)
     free(two);
 }
 
-const struct sim_policy sim_former = {"former", make_two, look_two, free_two};
+const struct sim_policy sim_former = {"former", make_two, lookup_two, free_two};
 
 /* --- SIEVE (Zhang et al., NSDI 2024) ---------------------------------------------------------- */
 
-/* The hand goes from the oldest to the newest, and begins again. */
+/* The hand moves from the oldest entry to the newest, and starts again at the oldest. */
 static struct entry *sieve_victim(struct lists *l)
 {
     for (;;) {
@@ -178,7 +181,7 @@ static struct entry *sieve_victim(struct lists *l)
     }
 }
 
-static bool look_sieve(void *self, uint32_t i)
+static bool lookup_sieve(void *self, uint32_t i)
 {
     struct lists *l = self;
     struct entry *e = entry_of(l, i);
@@ -193,4 +196,4 @@ static bool look_sieve(void *self, uint32_t i)
     return false;
 }
 
-const struct sim_policy sim_sieve = {"SIEVE", make, look_sieve, free_lists};
+const struct sim_policy sim_sieve = {"SIEVE", make, lookup_sieve, free_lists};

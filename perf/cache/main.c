@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-cache: hit ratios of policies on one trace, which is made from a seed or read from standard
- * input. Prints one line of JSON for each policy and budget; perf/bench/cache.py runs many.
+ * nj-cache: hit ratios of cache policies on one trace, which is made from a seed or read from
+ * standard input. Prints a line of JSON for each policy and budget. perf/bench/cache.py runs it
+ * with many traces.
  *
  *     nj-cache POLICY,... BUDGET[%|MiB],... KEY=NUMBER ...
  *     nj-cache POLICY,... BUDGET[%|MiB],... - < TRACE
  *
- * Keys are below. The first half of the clients' looks warms the cache up and is not counted.
+ * `known` has the keys. The first half of the clients' lookups fills the cache and is not counted.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -48,11 +49,11 @@ struct ratio {
 };
 
 struct result {
-    struct ratio requests; /* that found all they read */
-    struct ratio bytes;    /* of clients */
-    struct ratio middle;   /* bytes of clients from the middle on, while one crawl would run */
-    uint32_t n_looks;      /* of clients, so far */
-    bool has_missed[SIM_NOBODY];
+    struct ratio requests; /* of clients; a hit: all entries of the request were in the cache */
+    struct ratio bytes;    /* of lookups of clients */
+    struct ratio middle;   /* `bytes` from the middle on, for as many lookups as a crawl has */
+    uint32_t n_lookups;    /* of clients, so far */
+    bool has_missed[SIM_CRAWL]; /* of each reader: in its current request */
 };
 
 static void add(struct ratio *r, uint64_t n, bool hit)
@@ -61,36 +62,36 @@ static void add(struct ratio *r, uint64_t n, bool hit)
     r->n_hit += hit ? n : 0;
 }
 
-static void count(struct result *r, const struct sim_trace *t, const struct sim_look *look,
+static void count(struct result *r, const struct sim_trace *t, const struct sim_lookup *lookup,
                   bool hit)
 {
-    uint32_t n_bytes = t->n_bytes[look->entry], half = t->n_client_looks / 2;
-    bool *has_missed = &r->has_missed[look->reader];
+    uint32_t n_bytes = t->n_bytes[lookup->entry], half = t->n_client_lookups / 2;
+    bool *has_missed = &r->has_missed[lookup->reader];
 
     if (!hit)
         *has_missed = true;
-    if (r->n_looks >= half) {
+    if (r->n_lookups >= half) {
         add(&r->bytes, n_bytes, hit);
-        if (look->is_last)
+        if (lookup->is_last)
             add(&r->requests, 1, !*has_missed);
-        if (r->n_looks - half < t->n_entries)
+        if (r->n_lookups - half < t->n_entries)
             add(&r->middle, n_bytes, hit);
     }
-    r->n_looks++;
-    if (look->is_last)
+    r->n_lookups++;
+    if (lookup->is_last)
         *has_missed = false;
 }
 
 static struct result run(const struct sim_policy *policy, const struct sim_trace *t,
                          uint64_t budget)
 {
-    struct result r = {.n_looks = 0};
+    struct result r = {.n_lookups = 0};
     void *self = policy->make(t, budget);
 
-    for (uint32_t i = 0; i < t->n_looks; i++) {
-        bool hit = policy->look(self, i);
-        if (t->looks[i].reader != SIM_NOBODY)
-            count(&r, t, &t->looks[i], hit);
+    for (uint32_t i = 0; i < t->n_lookups; i++) {
+        bool hit = policy->lookup(self, i);
+        if (t->lookups[i].reader != SIM_CRAWL)
+            count(&r, t, &t->lookups[i], hit);
     }
     policy->free(self);
     return r;
@@ -103,9 +104,9 @@ static double percent(struct ratio r)
 
 /* --- arguments -------------------------------------------------------------------------------- */
 
-static void fail(const char *what, const char *word)
+static void fail(const char *error, const char *word)
 {
-    fprintf(stderr, "nj-cache: %s: %s\n", word, what);
+    fprintf(stderr, "nj-cache: %s: %s\n", word, error);
     exit(2);
 }
 
@@ -123,15 +124,15 @@ static double number(const char *word, const char **end)
 
 static void set(struct keys *keys, const char *word)
 {
-    const char *end, *is = strchr(word, '=');
-    size_t n = is ? (size_t)(is - word) : 0;
+    const char *end, *equals = strchr(word, '=');
+    size_t n = equals ? (size_t)(equals - word) : 0;
 
     for (uint32_t i = 0; i < NJ_ARRAY_LEN(known); i++) {
         if (strlen(known[i].name) != n || strncmp(known[i].name, word, n) != 0)
             continue;
-        double value = number(is + 1, &end);
+        double value = number(equals + 1, &end);
         if (*end || value > known[i].most)
-            fail("not a number, or too large", word);
+            fail("not a number, or above the maximum of the key", word);
         *(double *)((char *)keys + known[i].offset) = value;
         return;
     }
@@ -149,18 +150,19 @@ static void make_trace(struct sim_trace *t, char **words)
         .log_uniform = k.log_uniform > 0,
         .file_bytes = (uint64_t)k.file_bytes,
         .footprint = (uint64_t)(k.footprint_mib * 1048576),
-        .n_looks = (uint32_t)k.looks,
+        .n_lookups = (uint32_t)k.looks,
         .range_percent = (uint32_t)k.range_percent,
         .n_crawls = (uint32_t)k.crawls,
         .n_shifts = (uint32_t)k.shifts,
         .shift_percent = (uint32_t)k.shift_percent,
     };
-    if (kind.footprint == 0 || kind.n_looks <= kind.n_crawls || kind.n_looks <= kind.n_shifts)
-        fail("nothing to simulate", "footprint_mib, looks, crawls, shifts");
+    if (kind.footprint == 0 || kind.n_lookups <= kind.n_crawls || kind.n_lookups <= kind.n_shifts)
+        fail("no footprint, or too few lookups", "footprint_mib, looks, crawls, shifts");
     sim_trace_make(t, &kind, (uint64_t)k.seed);
 }
 
-/* `former` has four fifths of the budget for small files, and one for chunks of large ones. */
+/* The minimum budget in bytes with which each entry fits in the cache of each policy. `former` has
+ * four fifths of the budget for small files and one fifth for chunks of large files. */
 static double least_budget(const struct sim_trace *t)
 {
     double least = SIM_PAGE_BYTES;
@@ -182,9 +184,9 @@ static uint64_t budget_of(const char *word, const struct sim_trace *t)
     else if (strcmp(unit, "MiB") == 0)
         bytes *= 1048576;
     else
-        fail("not a budget like 5% or 1024MiB", word);
+        fail("not a budget; a budget is like 5% or 1024MiB", word);
     if (bytes < least_budget(t) || bytes > 1e15)
-        fail("too small for the largest file or chunk, or too large", word);
+        fail("too small for the largest cache entry, or too large", word);
     return (uint64_t)bytes;
 }
 
@@ -193,7 +195,7 @@ static const struct sim_policy *policy_of(const char *name)
     for (uint32_t i = 0; i < NJ_ARRAY_LEN(policies); i++)
         if (strcmp(policies[i]->name, name) == 0)
             return policies[i];
-    fail("no such policy", name);
+    fail("not a policy", name);
     return NULL;
 }
 

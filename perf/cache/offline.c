@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Belady's MIN, which knows the trace: what is asked for latest goes first, and what would be it
- * does not come in. With entries of several sizes it is no bound in the strict sense.
+ * Belady's MIN, which knows the whole trace. It evicts the entry whose next lookup is the latest;
+ * that may be the entry of the current lookup. It keeps no entry without a further lookup. With
+ * entries of different sizes MIN is not a strict bound.
  */
 #include <stdlib.h>
 
@@ -11,14 +12,14 @@
 #define NEVER UINT32_MAX
 
 struct item {
-    uint32_t next, entry; /* the look that wants it */
+    uint32_t next, entry; /* next: the next lookup of `entry` */
 };
 
 struct offline {
     const struct sim_trace *t;
-    uint32_t *next_of_look; /* the next look for the same entry */
-    uint32_t *next;         /* of each entry that is in; 0: it is not */
-    struct item *heap;      /* the latest first; with items that are out of date */
+    uint32_t *next_of_lookup; /* of each lookup: the next lookup of the same entry */
+    uint32_t *next;           /* of each entry in the cache: its next lookup; 0: not in it */
+    struct item *heap;        /* the latest lookup first; may contain outdated items */
     uint32_t n_heap;
     uint64_t budget, n_bytes;
 };
@@ -29,15 +30,15 @@ static void *make(const struct sim_trace *t, uint64_t budget)
 
     NJ_CHECK(o);
     *o = (struct offline){.t = t, .budget = budget};
-    o->next_of_look = malloc(t->n_looks * sizeof *o->next_of_look);
+    o->next_of_lookup = malloc(t->n_lookups * sizeof *o->next_of_lookup);
     o->next = malloc(t->n_entries * sizeof *o->next);
-    o->heap = malloc((t->n_looks + 1) * sizeof *o->heap);
-    NJ_CHECK(o->next_of_look && o->next && o->heap);
+    o->heap = malloc((t->n_lookups + 1) * sizeof *o->heap);
+    NJ_CHECK(o->next_of_lookup && o->next && o->heap);
     for (uint32_t i = 0; i < t->n_entries; i++)
         o->next[i] = NEVER;
-    for (uint32_t i = t->n_looks; i-- > 0;) {
-        o->next_of_look[i] = o->next[t->looks[i].entry];
-        o->next[t->looks[i].entry] = i;
+    for (uint32_t i = t->n_lookups; i-- > 0;) {
+        o->next_of_lookup[i] = o->next[t->lookups[i].entry];
+        o->next[t->lookups[i].entry] = i;
     }
     for (uint32_t i = 0; i < t->n_entries; i++)
         o->next[i] = 0;
@@ -48,7 +49,7 @@ static void free_offline(void *self)
 {
     struct offline *o = self;
 
-    free(o->next_of_look);
+    free(o->next_of_lookup);
     free(o->next);
     free(o->heap);
     free(o);
@@ -84,15 +85,15 @@ static void drop_latest(struct offline *o)
 
     pop(o);
     if (o->next[top.entry] != top.next)
-        return; /* it was used since */
+        return; /* outdated: the entry was used since */
     o->next[top.entry] = 0;
     o->n_bytes -= o->t->n_bytes[top.entry];
 }
 
-static bool look(void *self, uint32_t i)
+static bool lookup(void *self, uint32_t i)
 {
     struct offline *o = self;
-    uint32_t entry = o->t->looks[i].entry, next = o->next_of_look[i];
+    uint32_t entry = o->t->lookups[i].entry, next = o->next_of_lookup[i];
     bool was_in = o->next[entry] != 0;
 
     if (was_in)
@@ -108,4 +109,4 @@ static bool look(void *self, uint32_t i)
     return was_in;
 }
 
-const struct sim_policy sim_offline = {"Belady", make, look, free_offline};
+const struct sim_policy sim_offline = {"Belady", make, lookup, free_offline};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server's own policy: lib/store/cache_policy.c. */
+/* S3-FIFO, the server's policy: adapts lib/store/cache_policy.c to struct sim_policy. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -39,10 +39,10 @@ static void free_s3fifo(void *self)
     free(s);
 }
 
-static bool look(void *self, uint32_t i)
+static bool lookup(void *self, uint32_t i)
 {
     struct s3fifo *s = self;
-    uint32_t number = s->t->looks[i].entry, n_bytes = s->t->n_bytes[number];
+    uint32_t number = s->t->lookups[i].entry, n_bytes = s->t->n_bytes[number];
     struct nj__cache_entry *e = &s->entries[number];
 
     if (e->queue != NJ__CACHE_NO_QUEUE) {
@@ -50,10 +50,10 @@ static bool look(void *self, uint32_t i)
         return true;
     }
     while (nj__cache_policy_pop_victim(&s->policy, n_bytes))
-        continue; /* its memory stays here */
+        continue; /* free_s3fifo() frees all entries */
     NJ_CHECK(nj__cache_policy_fits(&s->policy, n_bytes));
     nj__cache_policy_add(&s->policy, e, nj_mix_bytes(&s->key, 0, &number, sizeof number), n_bytes);
     return false;
 }
 
-const struct sim_policy sim_s3fifo = {"S3-FIFO", make, look, free_s3fifo};
+const struct sim_policy sim_s3fifo = {"S3-FIFO", make, lookup, free_s3fifo};

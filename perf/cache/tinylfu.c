@@ -2,12 +2,13 @@
 /*
  * W-TinyLFU (Einziger, Friedman, Manes, TinyLFU: A Highly Efficient Cache Admission Policy, ACM
  * Transactions on Storage 2017) with sizes by aggregated victims (Einziger, Eytan, Friedman, Manes,
- * Lightweight Robust Size Aware Cache Management, 2021): who leaves the window comes into the main
- * cache when it was looked for more often than all together that would have to go for it.
+ * Lightweight Robust Size Aware Cache Management, 2021): the main cache admits an entry that leaves
+ * the window if its estimated frequency exceeds the sum of the frequencies of all entries that it
+ * would evict.
  *
- * The window is LRU and has 1 % of the budget; the main cache is a segmented LRU whose protected
- * part has four fifths. Counters have 4 bits and four rows; all are halved when as many looks were
- * counted as ten times the entries that the budget holds.
+ * The window is LRU and has 1 % of the budget. The main cache is a segmented LRU whose protected
+ * segment has four fifths. The frequency sketch has four rows of counters up to 15. It halves all
+ * counters after every ten lookups per entry of average size that fits in the budget.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 #define COUNTER_MAX 15u
 #define SAMPLE      10u
 #define WINDOW_PART 100u
-#define COUNTERS    4u /* of a row, for each entry that the budget holds, at least */
+#define COUNTERS    4u /* minimum per row and entry that fits in the budget */
 
 enum part { OUT, WINDOW, PROBATION, PROTECTED, N_PARTS };
 
@@ -34,8 +35,8 @@ struct tinylfu {
     const struct sim_trace *t;
     struct entry *entries;
     uint64_t most[N_PARTS], n_bytes[N_PARTS], main_max;
-    struct nj_list list[N_PARTS]; /* the oldest first */
-    uint8_t *counters;            /* ROWS of n_counters, a power of two */
+    struct nj_list list[N_PARTS]; /* the oldest entry first */
+    uint8_t *counters;            /* ROWS rows of n_counters, a power of two */
     uint32_t n_counters, n_counted, sample;
 };
 
@@ -48,7 +49,7 @@ static void *make(const struct sim_trace *t, uint64_t budget)
     l->most[WINDOW] = budget / WINDOW_PART;
     l->main_max = budget - l->most[WINDOW];
     l->most[PROTECTED] = l->main_max / 5 * 4;
-    uint64_t n = budget / (t->footprint / t->n_entries) + 1; /* entries that it holds */
+    uint64_t n = budget / (t->footprint / t->n_entries) + 1; /* entries that fit */
     for (l->n_counters = 64; l->n_counters < COUNTERS * n; l->n_counters *= 2)
         continue;
     l->sample = (uint32_t)(n * SAMPLE);
@@ -69,7 +70,7 @@ static void free_tinylfu(void *self)
     free(l);
 }
 
-/* --- how often something was looked for ------------------------------------------------------- */
+/* --- the frequency sketch --------------------------------------------------------------------- */
 
 static uint8_t *counter(struct tinylfu *l, uint32_t entry, uint32_t row)
 {
@@ -78,6 +79,7 @@ static uint8_t *counter(struct tinylfu *l, uint32_t entry, uint32_t row)
     return &l->counters[row * l->n_counters + (nj_prng_next(&r) & (l->n_counters - 1))];
 }
 
+/* Estimated number of lookups of the entry: the least of its counters. */
 static uint32_t estimate(struct tinylfu *l, const struct entry *e)
 {
     uint32_t least = COUNTER_MAX;
@@ -139,25 +141,26 @@ static uint64_t main_bytes(const struct tinylfu *l)
     return l->n_bytes[PROBATION] + l->n_bytes[PROTECTED];
 }
 
+/* The eviction order: all entries in probation, then all protected entries, the oldest first. */
 static struct nj_list *next_victim(struct tinylfu *l, struct nj_list *at)
 {
     at = at->next;
     return at == &l->list[PROBATION] ? l->list[PROTECTED].next : at;
 }
 
-/* Is the one that leaves the window worth those that would go for it? */
-static bool is_worth(struct tinylfu *l, const struct entry *e)
+/* Whether the main cache admits the entry: whether its frequency exceeds that of its victims. */
+static bool is_admitted(struct tinylfu *l, const struct entry *e)
 {
     uint64_t n_bytes = main_bytes(l);
-    uint32_t mine = estimate(l, e), theirs = 0;
+    uint32_t frequency = estimate(l, e), of_victims = 0;
     struct nj_list *at = &l->list[PROBATION];
 
     while (n_bytes + bytes_of(l, e) > l->main_max) {
         at = next_victim(l, at);
         NJ_CHECK(at != &l->list[PROTECTED]);
         const struct entry *victim = nj_container_of(at, struct entry, node);
-        theirs += estimate(l, victim);
-        if (theirs >= mine)
+        of_victims += estimate(l, victim);
+        if (of_victims >= frequency)
             return false;
         n_bytes -= bytes_of(l, victim);
     }
@@ -166,7 +169,7 @@ static bool is_worth(struct tinylfu *l, const struct entry *e)
 
 static void leave_window(struct tinylfu *l, struct entry *e)
 {
-    if (!is_worth(l, e)) {
+    if (!is_admitted(l, e)) {
         move(l, e, OUT);
         return;
     }
@@ -175,10 +178,10 @@ static void leave_window(struct tinylfu *l, struct entry *e)
     move(l, e, PROBATION);
 }
 
-static bool look(void *self, uint32_t i)
+static bool lookup(void *self, uint32_t i)
 {
     struct tinylfu *l = self;
-    uint32_t number = l->t->looks[i].entry;
+    uint32_t number = l->t->lookups[i].entry;
     struct entry *e = &l->entries[number];
 
     count(l, number);
@@ -192,4 +195,4 @@ static bool look(void *self, uint32_t i)
     return false;
 }
 
-const struct sim_policy sim_tinylfu = {"W-TinyLFU", make, look, free_tinylfu};
+const struct sim_policy sim_tinylfu = {"W-TinyLFU", make, lookup, free_tinylfu};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traces. Readers take turns in no order: each reads its request chunk after chunk, then draws the
- * next one, so the chunks of many requests mingle as those of a server's clients do. A crawl reads
- * every file once, in the order of files, a chunk for each chunk that a client reads.
+ * Traces. Each lookup of a client is that of a random reader. A reader looks up the entries of its
+ * request in order, then draws its next request. So requests are interleaved, as a server's clients
+ * interleave theirs. A crawl looks up each entry once, in order, one after each lookup of a client.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,24 +13,24 @@
 
 #define READERS      100u
 #define FILES_MAX    200000u
-/* Log-normal: half of the files are smaller than this. */
+/* The log-normal distribution of sizes. */
 #define MEDIAN_BYTES (1024.0 * 1024.0)
 #define SIGMA        2.2
-/* Of a range; log-uniform. */
+/* The log-uniform distribution of the sizes of ranges. */
 #define RANGE_LEAST  (64.0 * 1024.0)
 #define RANGE_MOST   (16.0 * 1024.0 * 1024.0)
 
 struct reader {
-    uint32_t next, end; /* entries */
+    uint32_t next, end; /* entries of the request: the next lookup, and one past the last */
 };
 
 struct maker {
     struct sim_trace *t;
     const struct sim_kind *kind;
     struct nj_prng r;
-    uint32_t *first;   /* entry of each file, and behind the last */
-    uint32_t *of_rank; /* file */
-    double *sum;       /* of the weights of all ranks up to each */
+    uint32_t *first;   /* the first entry of each file, and one past the last entry */
+    uint32_t *of_rank; /* the file of each rank */
+    double *sum;       /* of each rank: the sum of the weights up to it */
     struct reader readers[READERS];
     struct reader crawl;
 };
@@ -75,7 +75,7 @@ static void add_file(struct sim_trace *t, uint64_t n_bytes)
     uint64_t left = n_bytes;
 
     t->n_files++;
-    do { /* an empty file is an entry, too */
+    do { /* an empty file has an entry, too */
         uint64_t n = left < SIM_PIECE_BYTES ? left : SIM_PIECE_BYTES;
         add_entry(t, n, n_bytes > SIM_WHOLE_BYTES);
         left -= n;
@@ -101,7 +101,7 @@ static void swap_ranks(struct maker *m, uint32_t a, uint32_t b)
     m->of_rank[b] = file;
 }
 
-/* Sizes are drawn independently, so any order of files will do to begin with. */
+/* Assigns Zipf weights to the ranks, and files to ranks at random. */
 static void make_ranks(struct maker *m)
 {
     double sum = 0;
@@ -155,45 +155,45 @@ static void draw_request(struct maker *m, struct reader *reader)
         reader->end = reader->next + n;
 }
 
-static void add_look(struct sim_trace *t, struct reader *reader, uint8_t number)
+static void add_lookup(struct sim_trace *t, struct reader *reader, uint8_t number)
 {
-    struct sim_look *look = &t->looks[t->n_looks++];
+    struct sim_lookup *lookup = &t->lookups[t->n_lookups++];
 
-    look->entry = reader->next++;
-    look->reader = number;
-    look->is_last = reader->next == reader->end;
-    t->n_client_looks += number != SIM_NOBODY;
+    lookup->entry = reader->next++;
+    lookup->reader = number;
+    lookup->is_last = reader->next == reader->end;
+    t->n_client_lookups += number != SIM_CRAWL;
 }
 
-static void look_of_client(struct maker *m)
+static void add_client_lookup(struct maker *m)
 {
     uint32_t number = nj_prng_below(&m->r, READERS);
     struct reader *reader = &m->readers[number];
 
     if (reader->next == reader->end)
         draw_request(m, reader);
-    add_look(m->t, reader, (uint8_t)number);
+    add_lookup(m->t, reader, (uint8_t)number);
 }
 
-/* Is look `i` where one of so many things begins, which are at even distances? */
-static bool is_time(uint32_t i, const struct sim_kind *kind, uint32_t n)
+/* Whether an event occurs at lookup `i`, if `n` events divide the trace into equal intervals. */
+static bool is_event(uint32_t i, const struct sim_kind *kind, uint32_t n)
 {
-    return n > 0 && i > 0 && i % (kind->n_looks / (n + 1)) == 0;
+    return n > 0 && i > 0 && i % (kind->n_lookups / (n + 1)) == 0;
 }
 
-static void make_looks(struct maker *m)
+static void make_lookups(struct maker *m)
 {
     const struct sim_kind *kind = m->kind;
     struct sim_trace *t = m->t;
 
-    for (uint32_t i = 0; i < kind->n_looks; i++) {
-        if (is_time(i, kind, kind->n_shifts))
+    for (uint32_t i = 0; i < kind->n_lookups; i++) {
+        if (is_event(i, kind, kind->n_shifts))
             shift(m);
-        if (is_time(i, kind, kind->n_crawls) && m->crawl.next == m->crawl.end)
+        if (is_event(i, kind, kind->n_crawls) && m->crawl.next == m->crawl.end)
             m->crawl = (struct reader){0, t->n_entries};
-        look_of_client(m);
+        add_client_lookup(m);
         if (m->crawl.next < m->crawl.end)
-            add_look(t, &m->crawl, SIM_NOBODY);
+            add_lookup(t, &m->crawl, SIM_CRAWL);
     }
 }
 
@@ -208,20 +208,21 @@ void sim_trace_make(struct sim_trace *t, const struct sim_kind *kind, uint64_t s
     make_files(&m);
     m.of_rank = malloc(t->n_files * sizeof *m.of_rank);
     m.sum = malloc(t->n_files * sizeof *m.sum);
-    uint64_t n_most = kind->n_looks + (uint64_t)kind->n_crawls * t->n_entries;
-    t->looks = malloc(n_most * sizeof *t->looks);
-    NJ_CHECK(m.of_rank && m.sum && t->looks && n_most < UINT32_MAX);
+    uint64_t n_most = kind->n_lookups + (uint64_t)kind->n_crawls * t->n_entries;
+    t->lookups = malloc(n_most * sizeof *t->lookups);
+    NJ_CHECK(m.of_rank && m.sum && t->lookups && n_most < UINT32_MAX);
     make_ranks(&m);
-    make_looks(&m);
+    make_lookups(&m);
     free(m.first);
     free(m.of_rank);
     free(m.sum);
 }
 
-/* --- of a file -------------------------------------------------------------------------------- */
+/* --- reading a trace -------------------------------------------------------------------------- */
 
-/* Lines with a size begin: the files, numbered from 0. Then an empty line, and lines with the
- * number of a file: requests for it, whole, one after the other. */
+/* The format: a line with the size of each file, numbered from 0; an empty line; a line for each
+ * request, with the number of a file. A request is for the whole file, and requests do not overlap.
+ */
 static bool read_files(struct sim_trace *t, FILE *f, uint32_t *first)
 {
     char line[32];
@@ -251,37 +252,37 @@ static bool read_requests(struct sim_trace *t, FILE *f, const uint32_t *first)
         struct reader reader = {first[file], first[file + 1]};
         t->n_requests++;
         while (reader.next < reader.end) {
-            if (t->n_looks == n_room) {
+            if (t->n_lookups == n_room) {
                 n_room = 2 * n_room + 65536;
-                t->looks = realloc(t->looks, n_room * sizeof *t->looks);
-                NJ_CHECK(t->looks && n_room < UINT32_MAX);
+                t->lookups = realloc(t->lookups, n_room * sizeof *t->lookups);
+                NJ_CHECK(t->lookups && n_room < UINT32_MAX);
             }
-            add_look(t, &reader, 0);
+            add_lookup(t, &reader, 0);
         }
     }
-    return t->n_looks > 0;
+    return t->n_lookups > 0;
 }
 
 bool sim_trace_read(struct sim_trace *t, FILE *f, char *why, size_t n_why)
 {
     uint32_t *first = malloc((FILES_MAX + 1) * sizeof *first);
-    const char *what = NULL;
+    const char *error = NULL;
 
     NJ_CHECK(first);
     memset(t, 0, sizeof *t);
     if (!read_files(t, f, first))
-        what = "no sizes of files, one too large, or too many";
+        error = "no file sizes, an invalid or too large size, or too many files";
     else if (!read_requests(t, f, first))
-        what = "no requests, or one for a file that is not there";
+        error = "no requests, or an invalid number of a file";
     free(first);
-    if (what)
-        snprintf(why, n_why, "%s", what);
-    return !what;
+    if (error)
+        snprintf(why, n_why, "%s", error);
+    return !error;
 }
 
 void sim_trace_free(struct sim_trace *t)
 {
     free(t->n_bytes);
     free(t->is_large);
-    free(t->looks);
+    free(t->lookups);
 }

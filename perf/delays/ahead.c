@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pool of workers that assigned tasks ahead of time (delays.h), without what no bench needs: an
- * end in the middle, tasks that are withdrawn, lcores that sleep. */
+/* The former pool of workers, which assigned tasks ahead of time (delays.h). Omits the parts that
+ * no benchmark needs: a stop while tasks are in the pool, withdrawal of tasks, sleeping lcores. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +20,9 @@
 #include "sched/fair_task_queue.h"
 #include "threads/os_clock.h"
 
-#define SPINS       1000u
-#define AWAY_FORGET 64u
-#define SHARDS_MAX  4u
+#define SPINS      1000u /* polls of empty rings before a worker sleeps */
+#define WALL_FADE  64u   /* a class forgets this fraction of its maximum with each task */
+#define SHARDS_MAX 4u
 
 struct worker {
     struct ahead *pool;
@@ -33,14 +33,15 @@ struct worker {
     _Atomic bool runs NJ_CACHE_ALIGNED;
 };
 
-/* A shard's. */
+/* The state of one shard. */
 struct lane {
     struct ahead *pool;
     uint32_t shard;
     struct nj_task_queue waiting;
-    uint32_t n_in[NJ_WORKERS_MAX], n_long[NJ_WORKERS_MAX];
-    uint32_t n_out;
-    uint64_t to_flush;
+    uint32_t n_in[NJ_WORKERS_MAX];   /* assigned tasks of each worker */
+    uint32_t n_long[NJ_WORKERS_MAX]; /* without the tasks that are known to be short */
+    uint32_t n_out;                  /* assigned tasks of all workers */
+    uint64_t to_flush;               /* bits of workers that got tasks since the last flush() */
 } NJ_CACHE_ALIGNED;
 
 struct ahead {
@@ -62,7 +63,7 @@ static void run_task(struct nj_task *task)
     task->wall_ns = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - since;
 }
 
-/* One batch of each shard. */
+/* Runs one batch of each shard. False: there were no tasks. */
 static bool run_batches(struct worker *w)
 {
     bool any = false;
@@ -119,8 +120,9 @@ static void *worker_main(void *arg)
 
 /* --- a shard ---------------------------------------------------------------------------------- */
 
-/* Less is better: what was given to it, then what it does. */
-static uint32_t burden(const struct lane *l, uint32_t i)
+/* Load of worker `i`; the lowest is the best. The shard's assigned tasks count first, then the
+ * state: idle, asleep or running a task. */
+static uint32_t load_of(const struct lane *l, uint32_t i)
 {
     const struct worker *w = &l->pool->workers[i];
     uint32_t state = atomic_load_explicit(&w->runs, memory_order_relaxed)     ? 2
@@ -135,16 +137,18 @@ static bool is_short(const struct nj_task *task)
     return c->worker_max_ns > 0 && c->worker_max_ns <= NJ_WORKER_SHORT_TASK_NS;
 }
 
+/* Chooses the worker with the lowest load. `ahead`: the task is short, and may be assigned to a
+ * worker that has only short ones. False: no worker has room. */
 static bool choose(const struct lane *l, bool ahead, uint32_t *best)
 {
     uint32_t least = UINT32_MAX;
 
     for (uint32_t k = 0; k < l->pool->n_workers && least > 0; k++) {
-        uint32_t i = (l->shard + k) % l->pool->n_workers, b = burden(l, i);
+        uint32_t i = (l->shard + k) % l->pool->n_workers, load = load_of(l, i);
         bool room = l->n_in[i] == 0 || (ahead && l->n_long[i] == 0 && l->n_in[i] < NJ_WORKER_DEPTH);
-        if (b < least && room) {
+        if (load < least && room) {
             *best = i;
-            least = b;
+            least = load;
         }
     }
     return least < UINT32_MAX;
@@ -156,7 +160,7 @@ static void fill_ring(struct lane *l)
     uint32_t i = 0;
 
     while ((task = nj_task_queue_first(&l->waiting))) {
-        task->queued = is_short(task); /* a flag that this pool has no other use for */
+        task->queued = is_short(task); /* in this pool: whether it is known to be short */
         if (!choose(l, task->queued, &i))
             return;
         nj_task_queue_pop(&l->waiting);
@@ -190,10 +194,11 @@ static void flush(void *ctx)
     }
 }
 
+/* Updates the maximum time of the task's class. */
 static void learn(const struct nj_task *task)
 {
     struct nj_task_class *c = task->class_of;
-    uint64_t faded = c->worker_max_ns - c->worker_max_ns / AWAY_FORGET;
+    uint64_t faded = c->worker_max_ns - c->worker_max_ns / WALL_FADE;
 
     c->worker_max_ns = task->wall_ns >= faded ? task->wall_ns + 1 : faded;
 }
@@ -201,25 +206,25 @@ static void learn(const struct nj_task *task)
 static uint32_t poll_done(void *ctx, struct nj_task **tasks, uint32_t n)
 {
     struct lane *l = ctx;
-    uint32_t n_home = 0;
+    uint32_t n_done = 0;
 
-    for (uint32_t i = 0; i < l->pool->n_workers && l->n_out > 0 && n_home < n; i++) {
+    for (uint32_t i = 0; i < l->pool->n_workers && l->n_out > 0 && n_done < n; i++) {
         uint32_t k = rte_ring_sc_dequeue_burst(l->pool->workers[i].out[l->shard],
-                                               (void **)tasks + n_home, n - n_home, NULL);
-        for (uint32_t at = n_home; at < n_home + k; at++) {
+                                               (void **)tasks + n_done, n - n_done, NULL);
+        for (uint32_t at = n_done; at < n_done + k; at++) {
             l->n_in[i]--;
             l->n_long[i] -= !tasks[at]->queued;
             nj_task_queue_done(&l->waiting, tasks[at]);
             learn(tasks[at]);
         }
         l->n_out -= k;
-        n_home += k;
+        n_done += k;
     }
     if (l->waiting.n > 0) {
         fill_ring(l);
         flush(l);
     }
-    return n_home;
+    return n_done;
 }
 
 struct nj_worker_ops ahead_port(struct ahead *a, uint32_t shard)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-ewyk-delays, and nj-ewyk-virtual in virtual time: how long OS_BLOCKING tasks wait until they
- * start, while some of them are stuck. One cell, measured once; prints one line of JSON.
- * perf/bench/ewyk_delays.py runs many.
+ * nj-ewyk-delays in real time, nj-ewyk-virtual in virtual time: the start delay of OS_BLOCKING
+ * tasks while some of them are stuck. Measures one cell once and prints a line of JSON.
+ * perf/bench/ewyk_delays.py measures many cells.
  *
- * The calling thread plays the lcores of all shards. Tasks are due at exponential gaps, which do
- * not depend on what the pool does; a delay counts from there.
+ * The calling thread, the driver, acts as the lcores of all shards. Tasks are due at exponential
+ * intervals, independent of the pool. A delay counts from the due time.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -59,7 +59,7 @@ static void run(struct nj_task *task)
 static void reject(struct nj_task *task)
 {
     (void)task;
-    NJ_UNREACHABLE("the bench keeps below tasks_max");
+    NJ_UNREACHABLE("the benchmark submits fewer tasks than tasks_max");
 }
 
 static const struct nj_task_ops ops = {run, reject};
@@ -73,7 +73,7 @@ static double uniform(void)
     return ((double)(nj_prng_next(&prng) >> 11) + 1) / 9007199254740993.0;
 }
 
-/* When each is due, in ns from the beginning. Returns how many there are. */
+/* Draws all tasks, with their due times in ns from the start. Returns the number of tasks. */
 static uint32_t plan(void)
 {
     double at = 0;
@@ -96,20 +96,22 @@ static uint32_t plan(void)
     return n;
 }
 
-static uint32_t take_home(struct nj_worker_ops *port)
+/* Returns the number of tasks that are done. */
+static uint32_t poll_done(struct nj_worker_ops *port)
 {
-    struct nj_task *home[32];
-    return port->poll(port->ctx, home, NJ_ARRAY_LEN(home));
+    struct nj_task *done[32];
+    return port->poll(port->ctx, done, NJ_ARRAY_LEN(done));
 }
 
-/* Returns the latest that a task was handed over behind its time. */
+/* Submits each task when it is due, until all tasks are done. Returns the maximum delay of a
+ * submission. */
 static nj_ns drive(struct nj_worker_ops *ports, uint32_t n)
 {
-    time_block(START_NS); /* the workers are there by then */
+    time_block(START_NS); /* until the workers have started */
     nj_ns began = time_now(), late = 0;
-    uint32_t n_in = 0, n_home = 0;
+    uint32_t n_in = 0, n_done = 0;
 
-    while (n_home < n) {
+    while (n_done < n) {
         nj_ns now = time_now() - began;
         for (; n_in < n && jobs[n_in].due <= now; n_in++) {
             struct job *j = &jobs[n_in];
@@ -119,14 +121,14 @@ static nj_ns drive(struct nj_worker_ops *ports, uint32_t n)
         }
         for (uint32_t s = 0; s < SHARDS; s++) {
             ports[s].flush(ports[s].ctx);
-            n_home += take_home(&ports[s]);
+            n_done += poll_done(&ports[s]);
         }
         time_step();
     }
     return late;
 }
 
-/* --- figures ---------------------------------------------------------------------------------- */
+/* --- results ---------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *z)
 {
@@ -155,7 +157,7 @@ static int run_pool(uint32_t n)
 
     time_place();
     if (nj_worker_pool_start(&c, &w) != 0) {
-        fputs("nj-ewyk-delays: no threads, or no memory\n", stderr);
+        fputs("nj-ewyk-delays: cannot start the threads, or out of memory\n", stderr);
         return 1;
     }
     time_place();
@@ -214,8 +216,10 @@ int main(int argc, char **argv)
     };
     if (o.n_workers < 1 || o.n_workers > NJ_WORKERS_MAX || o.rate < 1 ||
         (uint64_t)o.rate * o.length_ns / NJ_SEC > TASKS_MAX / 2) {
-        fprintf(stderr, "nj-ewyk-delays: 1 to %u workers, and at most %u tasks\n", NJ_WORKERS_MAX,
-                TASKS_MAX / 2);
+        fprintf(stderr,
+                "nj-ewyk-delays: expected 1 to %u workers, a rate of at least 1, and "
+                "at most %u tasks\n",
+                NJ_WORKERS_MAX, TASKS_MAX / 2);
         return 2;
     }
     return time_run(run_cell);

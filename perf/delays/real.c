@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The machine's own time (delays.h). */
+/* Real time: the clock and the threads of the machine (delays.h). */
 #include <errno.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -18,7 +18,7 @@ nj_ns time_now(void)
     return nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 }
 
-/* As much CPU, however often others have it meanwhile. */
+/* Excludes the time of threads that run in between. */
 void time_burn(nj_ns ns)
 {
     nj_ns end = nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
@@ -49,7 +49,6 @@ nj_ns time_cpu_of_others(void)
            nj_os_clock_gettime_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Called before the workers start, which inherit the CPUs; and after that for the driver. */
 void time_place(void)
 {
     static cpu_set_t others;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Virtual time (delays.h): threads are contexts of one thread, and the clock goes to the next one
- * that has something to do. The pools are the real ones; only what they have from the system is
- * here: sched/futex_park.h, sched/os_thread_mutex.h, and clock_gettime().
+ * Virtual time (delays.h). Virtual threads are contexts of one thread of the system. The clock
+ * advances to the due time of the next virtual thread. The pools run their own code; this file
+ * replaces the functions of the system that they call: sched/futex_park.h, sched/os_thread_mutex.h
+ * and clock_gettime().
  *
- * Code takes no time. What does: a task that computes or is stuck; a thread that is woken goes on
- * WAKE_NS later; a step of the driver takes STEP_NS. As many threads compute at once as like. A
- * thread that looks at an empty ring a thousand times does so in no time, so it sleeps at once, and
- * each task that comes then waits for a thread to wake up: delays of tasks that come alone are
- * longer than on the machine.
+ * Only these take time: a task that computes or is stuck; the start and the wake-up of a thread
+ * (WAKE_NS); a step of the driver (STEP_NS). Any number of threads compute at the same time. Polls
+ * of empty rings take no time, so an idle worker sleeps at once, and each later task waits for a
+ * wake-up. The delay of a task that arrives alone is therefore longer than in real time.
  *
- * A thread gives the processor to another one only where it waits, and nobody waits with the lock
- * of the pool: so there is never anything to do for a lock.
+ * A virtual thread switches to another one only when it waits. No thread waits while it holds the
+ * pool's lock, so the lock needs no code.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,17 +31,17 @@
 #define STACK_BYTES (256u * 1024u)
 
 struct thread {
-    void *at; /* its context while it does not run */
+    void *at; /* context, while the thread does not run */
     struct nj__switch_stack lane;
     void *(*fn)(void *arg);
     void *arg;
-    nj_ns due;       /* when it goes on; NJ_NEVER: when it is woken */
-    const void *key; /* what it sleeps at */
+    nj_ns due;       /* when the thread continues; NJ_NEVER: when it is woken */
+    const void *key; /* of the wake-up that it waits for, or NULL */
     nj_ns cpu;
-    uint64_t turn; /* of those that are due at one time the first goes first */
+    uint64_t turn; /* of threads with the same due time, the lowest turn runs first */
     bool done, woken;
-    bool tag;                /* what a thread of its own would keep in ... */
-    struct nj__frame *frame; /* ... thread-local memory */
+    bool tag;                /* `tag` and `frame`: thread-local variables of lib/sched, */
+    struct nj__frame *frame; /* saved while the thread does not run */
 };
 
 static struct {
@@ -89,11 +89,11 @@ static void entry(struct nj__transfer from)
     v.root = from.from;
     t->fn(t->arg);
     t->done = true;
-    wake_all_at(t, v.now); /* who joins it */
+    wake_all_at(t, v.now); /* threads that join it */
     to_root();
 }
 
-static void go_on(struct thread *t)
+static void resume(struct thread *t)
 {
     v.self = t;
     nj_noblock_leave(t->tag);
@@ -118,6 +118,7 @@ static struct thread *start(void *(*fn)(void *arg), void *arg)
     return t;
 }
 
+/* The thread that runs next, or NULL: all threads are done or wait to be woken. */
 static struct thread *next(void)
 {
     struct thread *first = NULL;
@@ -138,7 +139,7 @@ static void wait_until(nj_ns due)
     to_root();
 }
 
-/* --- what the pools have from the system ------------------------------------------------------ */
+/* --- system functions of the pools ------------------------------------------------------------ */
 
 bool nj_park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns)
 {
@@ -209,7 +210,7 @@ int clock_gettime(clockid_t id, struct timespec *ts)
     return 0;
 }
 
-/* --- the bench's time ------------------------------------------------------------------------- */
+/* --- delays.h --------------------------------------------------------------------------------- */
 
 static int (*driver)(void);
 static int status;
@@ -228,9 +229,9 @@ int time_run(int (*main)(void))
     start(drive, NULL);
     while (!v.threads[0].done && (t = next())) {
         v.now = t->due > v.now ? t->due : v.now;
-        go_on(t);
+        resume(t);
     }
-    NJ_CHECK(v.threads[0].done); /* else all sleep, and nobody wakes them */
+    NJ_CHECK(v.threads[0].done); /* else all threads sleep and no thread can wake them */
     return status;
 }
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two queues for PEC that are more than a lock and a list.
+ * Two executors for PEC without a lock on the queue.
  *
- * The ring, after the disruptor: slots with sequence numbers, so that producers and consumers claim
- * one by a single change of a counter and never wait for each other within it.
+ * The ring, after the Disruptor: slots have sequence numbers. A producer or a consumer claims a
+ * slot with one compare-and-swap of a counter, and does not wait for other threads.
  *
- * Work stealing: the producer puts tasks on a deque of its own, a consumer takes some of them over
- * to its own deque, and from others' when there is nothing else.
+ * Work stealing: a producer pushes tasks to its own deque. A consumer pops tasks from its own
+ * deque. If that is empty, it steals up to STEAL tasks from a producer's deque, else one task from
+ * the deque of another consumer.
  *
- * Both share the consumers, which sleep when there is nothing, and the pool that runs production.
+ * Both have the same consumers, which sleep while there are no tasks, and a thread pool for
+ * production.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -21,8 +23,8 @@
 #include "sched/thread_pool.h"
 
 #define ROOM  4096u /* of a queue, a power of two: more than the windows of all producers */
-#define STEAL 8u    /* tasks that a consumer takes over at a time */
-#define TRIES 200u  /* looks before it sleeps */
+#define STEAL 8u    /* tasks that a consumer steals from a producer at a time */
+#define TRIES 200u  /* polls before a consumer sleeps */
 
 struct slot {
     _Atomic uint64_t turn;
@@ -35,7 +37,7 @@ struct ring {
     struct slot slots[ROOM];
 };
 
-struct deque { /* after Chase and Lev; of fixed size */
+struct deque { /* of Chase and Lev, with a fixed size */
     _Atomic int64_t top NJ_CACHE_ALIGNED;
     _Atomic int64_t bottom NJ_CACHE_ALIGNED;
     _Atomic(struct nj_task *) tasks[ROOM];
@@ -60,12 +62,12 @@ struct crew {
     _Atomic bool over;
     _Atomic uint32_t n_asleep NJ_CACHE_ALIGNED;
     sem_t wakes;
-    _Atomic bool calls; /* one is woken at a time; it wakes the next when it has found a task */
+    _Atomic bool wake_pending; /* a consumer was woken and has not polled yet */
 };
 
-static void call_one(struct crew *c)
+static void wake_one(struct crew *c)
 {
-    if (atomic_load(&c->n_asleep) && !atomic_exchange(&c->calls, true))
+    if (atomic_load(&c->n_asleep) && !atomic_exchange(&c->wake_pending, true))
         sem_post(&c->wakes);
 }
 
@@ -136,7 +138,7 @@ static struct nj_task *deque_pop(struct deque *d)
         if (top < bottom)
             return task;
         if (!atomic_compare_exchange_strong(&d->top, &top, top + 1))
-            task = NULL; /* the last one was stolen */
+            task = NULL; /* the last task was stolen */
     }
     atomic_store_explicit(&d->bottom, bottom + 1, memory_order_relaxed);
     return task;
@@ -181,15 +183,17 @@ static struct nj_task *next(struct crew *c, struct member *m)
     return task ? task : steal(c, m);
 }
 
-/* Sleep until called. Whoever is called says so before it looks: what is put later calls again. */
-static void sleep_until_called(struct crew *c, struct member *m, struct nj_task **task)
+/* Sleeps until wake_one() wakes the consumer. A consumer counts itself as asleep before its last
+ * poll, and clears wake_pending before it polls again. So a task that is queued after a poll causes
+ * a wake-up. */
+static void sleep_until_woken(struct crew *c, struct member *m, struct nj_task **task)
 {
     atomic_fetch_add(&c->n_asleep, 1);
     *task = next(c, m);
     if (!*task && !atomic_load(&c->over))
         sem_wait(&c->wakes);
     atomic_fetch_sub(&c->n_asleep, 1);
-    atomic_store(&c->calls, false);
+    atomic_store(&c->wake_pending, false);
     if (!*task)
         *task = next(c, m);
 }
@@ -203,9 +207,9 @@ static struct nj_task *next_or_sleep(struct crew *c, struct member *m)
     if (task)
         return task;
     while (!task && !atomic_load(&c->over))
-        sleep_until_called(c, m, &task);
+        sleep_until_woken(c, m, &task);
     if (task)
-        call_one(c); /* there may be more */
+        wake_one(c); /* the queue may have further tasks */
     return task;
 }
 
@@ -234,7 +238,7 @@ static bool execute(struct nj_executor *e, struct nj_task *task, const struct nj
         i++;
     if (!(c->steals ? deque_push(&c->of_producer[i], task) : ring_put(&c->ring, task)))
         return false;
-    call_one(c);
+    wake_one(c);
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each producer is an lcore: it polls, and consumes on fibers. */
+/* The lcore strategy: each producer has a polling thread, which consumes the producer's tasks on
+ * fibers. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 #include "bench.h"
 
-#define BURST 32u /* tasks between two looks at the clock, as packets of a burst */
+#define BURST 32u /* tasks of a step, as many as packets of a burst */
 
 struct lcore {
     pthread_t thread;
@@ -30,7 +31,7 @@ static void run(struct nj_task *task)
 static void *lcore(void *arg)
 {
     static const struct nj_task_ops ops = {
-        .run = run}; /* never rejected: there are stacks for all buffers */
+        .run = run}; /* without reject: there is a stack for each task */
     struct lcore *l = arg;
     struct nj_ewyk_config config = {
         .n_fibers_max = BUFFERS,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nj-ewyk-bench: one cell, measured once; prints one line of JSON. perf/bench/ewyk.py runs many. */
+/* nj-ewyk-bench: measures one cell once and prints a line of JSON. perf/bench/ewyk.py measures many
+ * cells. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "bench.h"
 #include "sched/thread_pool.h"
 
-/* --- measuring ---------------------------------------------------------------------------------
+/* --- measurement -------------------------------------------------------------------------------
  */
 
 static nj_ns cpu_ns(void)
@@ -111,14 +112,14 @@ static void with_threads(const struct options *o, struct producer *const *p,
                                             .producer = &p[i]->port,
                                             .executor = executor};
         p[i]->dual.keeps_two = true;
-        nj_strategy_init(&p[i]->strategy, &config); /* all tasks are BLOCKING: none declares more */
+        nj_strategy_init(&p[i]->strategy, &config); /* all tasks are BLOCKING: they have no type */
         nj_strategy_produce_elsewhere(&p[i]->strategy);
     }
     struct measured m = measure(o, p);
     for (uint32_t i = 0; i < o->n_producers; i++) {
         while (atomic_load(&p[i]->n_under_way) || atomic_load(&p[i]->n_blocked))
             bench_wait(NJ_MS);
-        nj_strategy_stop(&p[i]->strategy); /* the threads that the dual one keeps leave */
+        nj_strategy_stop(&p[i]->strategy); /* the threads of the dual strategy leave */
     }
     struct nj_strategy_counters sum = sum_counters(p, o->n_producers);
     print(o, p, m, &sum);
@@ -144,8 +145,9 @@ static void with_pool(const struct options *o, struct producer *const *p,
     nj_thread_pool_free(pool);
 }
 
-/* Production on one CPU and consumption on another, as the server's workers never share an lcore's:
- * left to the kernel both run on one when the machine is busy, and then the cache is hot. */
+/* Production on CPU 0 and consumption on CPU 1, as in the server, whose workers do not share an
+ * lcore's CPU. Without pinning, the kernel runs both on one CPU while the machine is busy, and then
+ * the cache is hot. */
 struct split {
     struct nj_executor executor;
     struct nj_thread_pool *produce, *consume;
@@ -165,7 +167,8 @@ static bool split_try_execute(struct nj_executor *e, struct nj_task *task)
     return false;
 }
 
-/* Threads have the CPUs of who makes them. */
+/* Starts a pool whose threads run on `cpu`: threads inherit the CPUs of the thread that starts
+ * them. */
 static struct nj_thread_pool *pool_on(int cpu, uint32_t n_threads)
 {
     struct nj_thread_pool_config config = {
@@ -175,7 +178,7 @@ static struct nj_thread_pool *pool_on(int cpu, uint32_t n_threads)
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
     if (sched_getaffinity(0, sizeof all, &all) != 0 || sched_setaffinity(0, sizeof one, &one) != 0)
-        exit(3); /* there are no two CPUs */
+        exit(3); /* the process may not use this CPU */
     struct nj_thread_pool *pool = nj_thread_pool_start(&config, NULL, 0);
     sched_setaffinity(0, sizeof all, &all);
     return pool;
@@ -270,21 +273,21 @@ static bool parse(struct options *o, const char *argument)
     return false;
 }
 
-/* What is wrong, or NULL. */
-static const char *wrong(const struct options *o)
+/* Returns the error, or NULL if the options are valid. */
+static const char *error_of(const struct options *o)
 {
     if (o->n_bytes > BUFFER_BYTES)
         return "a task has at most 4096 bytes";
     if (!o->window || o->window > WINDOW_MAX)
-        return "a window is of 1 to 512 tasks";
+        return "a window has 1 to 512 tasks";
     if (!o->n_producers || o->n_producers > PRODUCERS_MAX)
-        return "there are 1 or 2 producers";
+        return "expected 1 or 2 producers";
     if (o->n_threads < 2 || o->n_threads > NJ_THREADS_MAX)
-        return "there are 2 to 1024 threads";
+        return "expected 2 to 1024 threads";
     if (o->n_reserved != BY_DEFAULT && o->n_reserved >= o->n_threads)
         return "not all threads can be reserved";
     if (o->rate && o->rate < RATE_MIN)
-        return "at least 10 tasks become due per second";
+        return "expected a rate of at least 10 tasks per second";
     return NULL;
 }
 
@@ -307,11 +310,11 @@ int main(int argc, char **argv)
     o.strategy = argv[1];
     for (int i = 2; i < argc; i++)
         if (!parse(&o, argv[i])) {
-            fprintf(stderr, "nj-ewyk-bench: %s: no such option, or no number\n", argv[i]);
+            fprintf(stderr, "nj-ewyk-bench: %s: unknown option, or not a number\n", argv[i]);
             return 2;
         }
-    if (wrong(&o)) {
-        fprintf(stderr, "nj-ewyk-bench: %s\n", wrong(&o));
+    if (error_of(&o)) {
+        fprintf(stderr, "nj-ewyk-bench: %s\n", error_of(&o));
         return 2;
     }
     uint64_t n_spin = bench_calibrate(o.work_ns);
@@ -319,6 +322,6 @@ int main(int argc, char **argv)
         p[i] = bench_producer_new(&o, n_spin, i);
     if (run_strategy(&o, p))
         return 0;
-    fprintf(stderr, "nj-ewyk-bench: %s: no such strategy\n", o.strategy);
+    fprintf(stderr, "nj-ewyk-bench: %s: unknown strategy\n", o.strategy);
     return 2;
 }

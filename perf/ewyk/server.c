@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nj-ewyk-server: the requests of ./dev bench ewyk --server. All are BLOCKING, which a strategy may
- * run wherever it likes, and none is moved for what it was measured to take. */
+/* nj-ewyk-server: the routes of ./dev bench ewyk --server. All are BLOCKING, so a strategy may run
+ * their tasks in any mode. None is moved to workers because of its measured time (pin_to_lcore). */
 #include "options.h"
 
 #include <string.h>

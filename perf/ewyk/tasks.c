@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is produced and consumed, and when it was due. */
+/* Production and consumption of tasks, and their delays. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,14 +24,14 @@ void bench_wait(nj_ns ns)
         ;
 }
 
-/* --- producing ---------------------------------------------------------------------------------
+/* --- production --------------------------------------------------------------------------------
  */
 
 static void fill(struct bench_task *t, uint64_t n)
 {
     uint64_t *words = (uint64_t *)t->buffer;
 
-    for (uint32_t i = 0; i < t->of->options->n_bytes / sizeof *words; i++)
+    for (uint32_t i = 0; i < t->producer->options->n_bytes / sizeof *words; i++)
         words[i] = n + i;
 }
 
@@ -40,7 +40,8 @@ static bool has_room(struct producer *p, uint32_t window)
     return atomic_load(&p->n_under_way) < window && atomic_load(&p->n_blocked) < BLOCKED_MAX;
 }
 
-/* The window is full: wait until half of it is free; unless it is by now. */
+/* True: the window is full, or too many tasks wait. The producer stops; in strategies with threads
+ * restart() starts it again. */
 static bool must_wait(struct producer *p)
 {
     if (has_room(p, p->options->window))
@@ -49,6 +50,7 @@ static bool must_wait(struct producer *p)
     return !has_room(p, p->options->window / 2) || !atomic_exchange(&p->waits, false);
 }
 
+/* Starts a stopped producer if half of its window is free. */
 static void restart(struct producer *p)
 {
     if (atomic_load(&p->waits) && has_room(p, p->options->window / 2) &&
@@ -57,8 +59,8 @@ static void restart(struct producer *p)
             ;
 }
 
-/* The gaps are exponential, each one of GAPS quantiles: a logarithm per task would cost more than
- * the smallest tasks. */
+/* Draws the due time of the next task. An exponential interval is one of GAPS quantiles, because a
+ * logarithm per task would cost more than the smallest tasks. */
 static void draw_next(struct producer *p)
 {
     p->due += p->gaps[nj_prng_below(&p->random, GAPS)];
@@ -76,7 +78,7 @@ struct nj_task *bench_produce(struct producer *p, bool *none_is_due)
         return NULL;
     }
     if (atomic_exchange_explicit(&p->n_inside, 1, memory_order_acquire))
-        atomic_fetch_add(&p->n_violations, 1); /* two producers at a time */
+        atomic_fetch_add(&p->n_violations, 1); /* two threads produce at the same time */
     while (atomic_load_explicit(&p->tasks[p->cursor % BUFFERS].busy, memory_order_acquire))
         p->cursor++;
     struct bench_task *t = &p->tasks[p->cursor++ % BUFFERS];
@@ -93,15 +95,17 @@ struct nj_task *bench_produce(struct producer *p, bool *none_is_due)
     return &t->task;
 }
 
-/* --- consuming ---------------------------------------------------------------------------------
+/* --- consumption -------------------------------------------------------------------------------
  */
 
+/* The bucket of a delay. Each power of two has 8 buckets. */
 static uint32_t bucket(uint64_t ns)
 {
     uint32_t log = ns ? 63 - (uint32_t)__builtin_clzll(ns) : 0;
     return log < 3 ? (uint32_t)ns : log * 8 + (uint32_t)(ns >> (log - 3) & 7);
 }
 
+/* The lower bound of a bucket, in ns. */
 static uint64_t of_bucket(uint32_t b)
 {
     return b < 24 ? b : (8 + b % 8) * (UINT64_C(1) << (b / 8 - 3));
@@ -121,7 +125,7 @@ static void spin(uint64_t n)
 bool bench_work(struct bench_task *t)
 {
     const uint64_t *words = (const uint64_t *)t->buffer;
-    struct producer *p = t->of;
+    struct producer *p = t->producer;
     uint64_t sum = 0;
 
     if (t->due)
@@ -140,7 +144,7 @@ bool bench_work(struct bench_task *t)
 
 void bench_done(struct bench_task *t)
 {
-    struct producer *p = t->of;
+    struct producer *p = t->producer;
     bool blocked = t->blocks;
 
     atomic_store_explicit(&t->busy, false, memory_order_release);
@@ -165,7 +169,7 @@ static void reject(struct nj_task *task)
     bench_done(t);
 }
 
-/* Of a strategy of threads: waits until a task is due, as a selector does, but without sleeping. */
+/* For strategies with threads. Polls until a task is due, where a selector would sleep. */
 static struct nj_task *produce(struct nj_producer *port)
 {
     struct producer *p = nj_container_of(port, struct producer, port);
@@ -177,7 +181,7 @@ static struct nj_task *produce(struct nj_producer *port)
     return task;
 }
 
-/* --- setting up --------------------------------------------------------------------------------
+/* --- setup -------------------------------------------------------------------------------------
  */
 
 uint64_t bench_calibrate(uint32_t ns)
@@ -226,7 +230,7 @@ struct producer *bench_producer_new(const struct options *o, uint64_t n_spin, ui
     p->tasks = calloc(BUFFERS, sizeof *p->tasks);
     for (uint32_t i = 0; i < BUFFERS; i++)
         p->tasks[i] = (struct bench_task){
-            .task = {.ops = &ops}, .of = p, .buffer = buffers + (size_t)i * BUFFER_BYTES};
+            .task = {.ops = &ops}, .producer = p, .buffer = buffers + (size_t)i * BUFFER_BYTES};
     return p;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ./dev bench fiber: what it costs to eat a task on a stack of its own. Nanoseconds per task for
- * tasks that never park, inline (PC) and on a fiber (EPC), without and with the two looks at the
- * clock that measuring takes; for a bare start; and from park to resume. All ways take turns in
- * many rounds, in one order and in the other. Shown are the median and the quartiles of the rounds;
- * what one way costs more than another is the difference within one round.
+ * ./dev bench fiber: the cost of a task on a stack of its own. Nanoseconds per task for tasks that
+ * never park, inline (PC) and on a fiber (EPC), without and with the two clock reads of a measured
+ * task; for the start of a fiber alone; and from park to resume. Each round measures all ways;
+ * every second round reverses their order. Prints the medians and the quartiles of the rounds. The
+ * difference of two ways is computed within each round.
  *
- * bench_fiber --count WAY N does one of them N times, for perf/bench/fiber.py, which counts
+ * bench_fiber --count WAY N runs one way N times, for perf/bench/fiber.py, which counts
  * instructions.
  */
 #include <stdio.h>
@@ -35,25 +35,25 @@ struct bench {
 
 static struct bench b;
 
-static nj_ns look_at_clock(void *ctx)
+static nj_ns read_clock(void *ctx)
 {
     (void)ctx;
     return nj_tsc_clock_to_ns(&b.clock, rte_rdtsc());
 }
 
-static void eat(struct nj_task *t)
+static void consume(struct nj_task *t)
 {
     (void)t;
     b.n_done++;
 }
 
-static void eat_bare(void *arg)
+static void consume_bare(void *arg)
 {
     (void)arg;
     b.n_done++;
 }
 
-static const struct nj_task_ops ops = {.run = eat, .reject = eat};
+static const struct nj_task_ops ops = {.run = consume, .reject = consume};
 
 static void pc(void)
 {
@@ -77,17 +77,17 @@ static void epc_timed(void)
 
 static void start(void)
 {
-    nj_fiber_start(b.fibers, eat_bare, NULL);
+    nj_fiber_start(b.fibers, consume_bare, NULL);
 }
 
 static void start_inline(void)
 {
-    void (*volatile fn)(void *) = eat_bare;
+    void (*volatile fn)(void *) = consume_bare;
     fn(NULL);
 }
 
-/* One that parks all the time, and the root that wakes it. */
-static void parks(void *waiter)
+/* A fiber that parks in a loop. The root wakes it. */
+static void park_in_loop(void *waiter)
 {
     while (!b.ends) {
         b.n_done++;
@@ -101,13 +101,13 @@ static void park_resume(void)
     nj_fibers_run(b.fibers, 0, 1);
 }
 
-static void parks_as_task(struct nj_task *t)
+static void park_in_loop_as_task(struct nj_task *t)
 {
     (void)t;
-    parks(&b.of_ewyk);
+    park_in_loop(&b.of_ewyk);
 }
 
-static const struct nj_task_ops parking_ops = {.run = parks_as_task, .reject = eat};
+static const struct nj_task_ops parking_ops = {.run = park_in_loop_as_task, .reject = consume};
 
 static void park_resume_timed(void)
 {
@@ -117,7 +117,7 @@ static void park_resume_timed(void)
 
 static void clock_alone(void)
 {
-    b.n_done += look_at_clock(NULL) & 1;
+    b.n_done += read_clock(NULL) & 1;
 }
 
 enum { CALL, START, PC, EPC, PC_TIMED, EPC_TIMED, PARK, PARK_TIMED, CLOCK, N_WAYS };
@@ -134,12 +134,12 @@ static const struct {
     [EPC_TIMED] = {"epc-measured", "offer, EPC, measured", epc_timed},
     [PARK] = {"park", "wake, resume, park", park_resume},
     [PARK_TIMED] = {"park-measured", "wake, resume, park, measured", park_resume_timed},
-    [CLOCK] = {"clock", "one look at the clock", clock_alone},
+    [CLOCK] = {"clock", "one clock read", clock_alone},
 };
 
 static const struct {
     const char *name;
-    int way, over; /* -1: over nothing */
+    int way, over; /* over -1: the cost of `way` itself */
     double most_ns;
 } limits[] = {
     {"EPC that never parks, over PC", EPC, PC, 30},
@@ -168,7 +168,7 @@ static int by_value(const void *a, const void *z)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* What nj_tsc_clock_init() asks EAL for, which is not here: its rate, over 20 ms. */
+/* Replaces nj_tsc_clock_init(), which needs the EAL. Measures the rate of the TSC for 20 ms. */
 static void start_clock(struct nj_tsc_clock *c)
 {
     double from = now_ns(), ns;
@@ -179,7 +179,7 @@ static void start_clock(struct nj_tsc_clock *c)
     c->ns_per_cycle_q32 = (uint64_t)(ns * 4294967296.0 / (double)(rte_rdtsc() - c->tsc_base));
 }
 
-/* `clock`: one that goes; else it stands, and no route is moved for what its tasks take. */
+/* `clock`: the clock advances. Otherwise it stands still, so that no task takes any time. */
 static bool prepare(bool clock)
 {
     struct nj_ewyk_config config = {.n_fibers_max = 256, .n_queue_max = 16};
@@ -192,11 +192,11 @@ static bool prepare(bool clock)
     b.pc = (struct nj_task){.ops = &ops, .class_of = &b.non_blocking};
     b.epc = (struct nj_task){.ops = &ops, .class_of = &b.blocking};
     b.bare = nj_ewyk_new(&config);
-    config.clock = look_at_clock;
+    config.clock = read_clock;
     b.timed = nj_ewyk_new(&config);
     b.fibers = nj_fibers_new(&(struct nj_fibers_config){.n_max = 256});
     return b.bare && b.timed && b.fibers &&
-           nj_fiber_start(b.fibers, parks, &b.of_fiber) == NJ_FIBER_PARKED &&
+           nj_fiber_start(b.fibers, park_in_loop, &b.of_fiber) == NJ_FIBER_PARKED &&
            nj_ewyk_offer(b.timed, &parking) == NJ_MODE_EPC_PARKED;
 }
 
@@ -260,7 +260,7 @@ static int count(const char *key, const char *times)
     while (w < N_WAYS && strcmp(key, ways[w].key) != 0)
         w++;
     if (w == N_WAYS) {
-        fprintf(stderr, "bench_fiber: there is no way called %s\n", key);
+        fprintf(stderr, "bench_fiber: %s: unknown way\n", key);
         return 2;
     }
     if (!prepare(false))

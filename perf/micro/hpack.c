@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ./dev bench hpack: nanoseconds per header block, in a connection that has its table, ours and
- * nghttp2's by turns in many rounds; the median and the middle half. What h2load asks, what a
- * browser asks with a new path each time, and a response of ours whose second changes with every
- * 100. Ours finds out on the way which fields are malformed, nghttp2's session does so afterwards.
+ * ./dev bench hpack: nanoseconds per field block, in a connection whose dynamic table is filled.
+ * nightjar's codec and nghttp2's alternate in each round. Prints the medians and the quartiles of
+ * the rounds. The field blocks are h2load's requests, a browser's requests with a different path
+ * each, and nightjar's responses, whose date changes after 100 responses. nightjar's decoder also
+ * checks whether fields are malformed (RFC 9113 8.2.1). nghttp2 does that later, in its session,
+ * which is not measured.
  *
- * bench_hpack WAY TIMES does one alone, to be counted by callgrind: twice with different TIMES, and
- * the difference is theirs.
+ * bench_hpack WAY TIMES runs one of the six functions TIMES times, for callgrind. The difference of
+ * two runs with different TIMES excludes the setup.
  */
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
@@ -26,18 +28,18 @@ struct block {
 };
 
 struct request {
-    struct block first, blocks[BLOCKS]; /* the first fills the tables */
-    struct nj__hpack_decoder *ours;
-    nghttp2_hd_inflater *theirs;
-    uint32_t next_ours, next_theirs;
+    struct block first, blocks[BLOCKS]; /* `first` fills the dynamic tables */
+    struct nj__hpack_decoder *decoder;
+    nghttp2_hd_inflater *inflater;
+    uint32_t next_nightjar, next_nghttp2;
 };
 
 static struct nj__h2_alloc alloc;
 static struct nj__hpack_shared *shared;
 static struct request h2load, browser;
-static struct nj__hpack_encoder *out_ours;
-static nghttp2_hd_deflater *out_theirs;
-static uint64_t sum; /* that all is wanted */
+static struct nj__hpack_encoder *encoder;
+static nghttp2_hd_deflater *deflater;
+static uint64_t sum; /* of all results, so that the compiler keeps the calls */
 static uint32_t n_answers;
 
 #define NV(n, v)                                                                                   \
@@ -82,51 +84,51 @@ static const struct nj_field answer[] = {
 
 static nghttp2_nv answer_fields[1 + NJ_ARRAY_LEN(answer)] = {NV(":status", "200")};
 
-static int decode_ours(struct request *q, const struct block *b)
+static int decode_nightjar(struct request *q, const struct block *b)
 {
     struct nj__hpack_field f;
     int rv;
-    nj__hpack_decode_begin(q->ours, b->p, b->n);
-    while ((rv = nj__hpack_decode_next(q->ours, &f)) == 1)
+    nj__hpack_decode_begin(q->decoder, b->p, b->n);
+    while ((rv = nj__hpack_decode_next(q->decoder, &f)) == 1)
         sum += f.value.n_bytes + f.token;
     return rv;
 }
 
-static int decode_theirs(struct request *q, const struct block *b)
+static int decode_nghttp2(struct request *q, const struct block *b)
 {
     const uint8_t *at = b->p, *end = at + b->n;
     for (;;) {
         nghttp2_nv nv;
         int flags = 0;
-        ssize_t n = nghttp2_hd_inflate_hd2(q->theirs, &nv, &flags, at, (size_t)(end - at), 1);
+        ssize_t n = nghttp2_hd_inflate_hd2(q->inflater, &nv, &flags, at, (size_t)(end - at), 1);
         if (n < 0)
             return -1;
         at += n;
         if (flags & NGHTTP2_HD_INFLATE_EMIT)
             sum += nv.valuelen;
         if (flags & NGHTTP2_HD_INFLATE_FINAL)
-            return nghttp2_hd_inflate_end_headers(q->theirs);
+            return nghttp2_hd_inflate_end_headers(q->inflater);
     }
 }
 
-static int h2load_ours(void)
+static int h2load_nightjar(void)
 {
-    return decode_ours(&h2load, &h2load.blocks[h2load.next_ours++ % BLOCKS]);
+    return decode_nightjar(&h2load, &h2load.blocks[h2load.next_nightjar++ % BLOCKS]);
 }
 
-static int h2load_theirs(void)
+static int h2load_nghttp2(void)
 {
-    return decode_theirs(&h2load, &h2load.blocks[h2load.next_theirs++ % BLOCKS]);
+    return decode_nghttp2(&h2load, &h2load.blocks[h2load.next_nghttp2++ % BLOCKS]);
 }
 
-static int browser_ours(void)
+static int browser_nightjar(void)
 {
-    return decode_ours(&browser, &browser.blocks[browser.next_ours++ % BLOCKS]);
+    return decode_nightjar(&browser, &browser.blocks[browser.next_nightjar++ % BLOCKS]);
 }
 
-static int browser_theirs(void)
+static int browser_nghttp2(void)
 {
-    return decode_theirs(&browser, &browser.blocks[browser.next_theirs++ % BLOCKS]);
+    return decode_nghttp2(&browser, &browser.blocks[browser.next_nghttp2++ % BLOCKS]);
 }
 
 static void next_second(void)
@@ -137,19 +139,19 @@ static void next_second(void)
     }
 }
 
-static int answer_ours(void)
+static int answer_nightjar(void)
 {
     static uint8_t block[BLOCK_MAX];
     next_second();
-    sum += nj__hpack_encode(out_ours, block, 200, answer, NJ_ARRAY_LEN(answer), 0);
+    sum += nj__hpack_encode(encoder, block, 200, answer, NJ_ARRAY_LEN(answer), 0);
     return 0;
 }
 
-static int answer_theirs(void)
+static int answer_nghttp2(void)
 {
     static uint8_t block[BLOCK_MAX];
     next_second();
-    ssize_t n = nghttp2_hd_deflate_hd(out_theirs, block, sizeof block, answer_fields,
+    ssize_t n = nghttp2_hd_deflate_hd(deflater, block, sizeof block, answer_fields,
                                       NJ_ARRAY_LEN(answer_fields));
     sum += (uint64_t)n;
     return n < 0 ? -1 : 0;
@@ -157,14 +159,14 @@ static int answer_theirs(void)
 
 static const struct {
     const char *name;
-    int (*run[2])(void); /* ours, theirs */
+    int (*run[2])(void); /* nightjar, nghttp2 */
 } ways[] = {
-    {"h2load's 5 fields in", {h2load_ours, h2load_theirs}},
-    {"a browser's 10 fields in", {browser_ours, browser_theirs}},
-    {"8 fields out", {answer_ours, answer_theirs}},
+    {"h2load, decode 5 fields", {h2load_nightjar, h2load_nghttp2}},
+    {"browser, decode 10 fields", {browser_nightjar, browser_nghttp2}},
+    {"response, encode 8 fields", {answer_nightjar, answer_nghttp2}},
 };
 
-/* A block as nghttp2 makes it. */
+/* Encodes a field block with nghttp2. False: it failed. */
 static bool make_block(nghttp2_hd_deflater *d, struct block *b, nghttp2_nv *fields, size_t n)
 {
     ssize_t len = nghttp2_hd_deflate_hd(d, b->p, BLOCK_MAX, fields, n);
@@ -175,17 +177,17 @@ static bool make_block(nghttp2_hd_deflater *d, struct block *b, nghttp2_nv *fiel
 static bool make_request(struct request *q, nghttp2_nv *fields, size_t n_fields)
 {
     nghttp2_hd_deflater *d;
-    if (nghttp2_hd_deflate_new(&d, 4096) != 0 || nghttp2_hd_inflate_new(&q->theirs) != 0)
+    if (nghttp2_hd_deflate_new(&d, 4096) != 0 || nghttp2_hd_inflate_new(&q->inflater) != 0)
         return false;
-    q->ours = nj__hpack_decoder_new(shared);
-    bool made = q->ours && make_block(d, &q->first, fields, n_fields);
+    q->decoder = nj__hpack_decoder_new(shared);
+    bool made = q->decoder && make_block(d, &q->first, fields, n_fields);
     for (uint32_t i = 0; i < BLOCKS; i++) {
         path[13] = (char)('0' + i / 10);
         path[14] = (char)('0' + i % 10);
         made = made && make_block(d, &q->blocks[i], fields, n_fields);
     }
     nghttp2_hd_deflate_del(d);
-    return made && decode_ours(q, &q->first) == 0 && decode_theirs(q, &q->first) == 0;
+    return made && decode_nightjar(q, &q->first) == 0 && decode_nghttp2(q, &q->first) == 0;
 }
 
 static bool prepare(void)
@@ -201,20 +203,20 @@ static bool prepare(void)
         answer_fields[1 + i] =
             (nghttp2_nv){(uint8_t *)answer[i].name.p, (uint8_t *)answer[i].value.p,
                          answer[i].name.n_bytes, answer[i].value.n_bytes, NGHTTP2_NV_FLAG_NONE};
-    out_ours = nj__hpack_encoder_new(shared);
-    return out_ours && nghttp2_hd_deflate_new(&out_theirs, 4096) == 0;
+    encoder = nj__hpack_encoder_new(shared);
+    return encoder && nghttp2_hd_deflate_new(&deflater, 4096) == 0;
 }
 
 static void finish(void)
 {
-    nj__hpack_decoder_free(h2load.ours);
-    nj__hpack_decoder_free(browser.ours);
-    nj__hpack_encoder_free(out_ours);
+    nj__hpack_decoder_free(h2load.decoder);
+    nj__hpack_decoder_free(browser.decoder);
+    nj__hpack_encoder_free(encoder);
     nj__hpack_shared_free(shared);
     nj__h2_alloc_fini(&alloc);
-    nghttp2_hd_inflate_del(h2load.theirs);
-    nghttp2_hd_inflate_del(browser.theirs);
-    nghttp2_hd_deflate_del(out_theirs);
+    nghttp2_hd_inflate_del(h2load.inflater);
+    nghttp2_hd_inflate_del(browser.inflater);
+    nghttp2_hd_deflate_del(deflater);
 }
 
 static double once(int (*run)(void), uint32_t times)
@@ -239,7 +241,7 @@ int main(int argc, char **argv)
     static double ns[NJ_ARRAY_LEN(ways)][2][ROUNDS];
     if (!prepare())
         return 1;
-    if (argc == 3) { /* WAY: 0 to 5, ours and theirs by turns */
+    if (argc == 3) { /* WAY: 0 to 5; even numbers are nightjar, odd ones nghttp2 */
         size_t w = strtoul(argv[1], NULL, 10) % (2 * NJ_ARRAY_LEN(ways));
         once(ways[w / 2].run[w % 2], (uint32_t)strtoul(argv[2], NULL, 10));
         finish();
@@ -247,13 +249,13 @@ int main(int argc, char **argv)
     }
     for (int r = 0; r < ROUNDS; r++)
         for (size_t w = 0; w < NJ_ARRAY_LEN(ways); w++)
-            for (int who = 0; who < 2; who++)
-                ns[w][who][r] = once(ways[w].run[who], TIMES);
-    printf("%-26s%30s%30s%8s\n", "ns per block", "ours", "nghttp2_hd", "ratio");
+            for (int codec = 0; codec < 2; codec++)
+                ns[w][codec][r] = once(ways[w].run[codec], TIMES);
+    printf("%-26s%30s%30s%8s\n", "ns per block", "nightjar", "nghttp2", "ratio");
     for (size_t w = 0; w < NJ_ARRAY_LEN(ways); w++) {
         printf("%-26s", ways[w].name);
-        for (int who = 0; who < 2; who++) {
-            double *v = ns[w][who];
+        for (int codec = 0; codec < 2; codec++) {
+            double *v = ns[w][codec];
             qsort(v, ROUNDS, sizeof *v, by_value);
             printf("%12.1f (%.1f .. %.1f)", v[ROUNDS / 2], v[ROUNDS / 4], v[ROUNDS * 3 / 4]);
         }

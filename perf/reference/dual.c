@@ -9,9 +9,9 @@
  *   - the normal one is EPC: for each task that may block it queues a recruit, if none is pending,
  *     and consumes the task;
  *   - the other one is PEC on a permanent thread of the lowest priority. It runs NON_BLOCKING
- * tasks, runs EITHER tasks with the order not to block, queues BLOCKING ones, and yields the CPU
- * after each. It gets the lock when the normal producer consumes and its recruit has not arrived,
- *     possibly because all threads of the pool are blocked.
+ *     tasks, runs EITHER tasks without permission to block, queues BLOCKING tasks, and yields the
+ *     CPU after each task. It gets the lock when the normal producer consumes a task and its
+ *     recruit has not arrived, possibly because all threads of the pool are blocked.
  *
  * An HTTP/2 connection has the two strategies, too, but no thread: it uses PEC where the context
  * must not block (the thread of low priority called it), else EPC.
@@ -25,10 +25,10 @@
  *   - alone it has low priority: it consumes no task that may block (PEC, PIC), until the next
  *     recruit arrives or the consumer returns.
  *
- * When there is nothing to produce, both sleep until they are called or stopped (keeps_two), or
- * both leave.
+ * When there is nothing to produce, both sleep until they are called or the strategy is stopped
+ * (keeps_two), or both leave.
  *
- * What differs from the source:
+ * Differences from the source:
  *
  *   - Low priority is the role of a producer that is alone, not of one thread. Linux ignores the
  *     priorities of Java's threads, and a change of roles needs no switch between threads.
@@ -82,7 +82,7 @@ static int sleep_until_called(struct nj_strategy *s, int seat)
     }
 }
 
-/* `seat` is NULL: the thread does not stay. */
+/* True: production is IDLE. `seat` NULL: the thread leaves; otherwise it may take a seat. */
 static bool rest(struct nj_strategy *s, int *seat)
 {
     const struct nj_dual_state *d = s->config.ops_data;
@@ -111,7 +111,8 @@ static void arrive(struct nj_strategy *s, bool *is_recruit)
     }
 }
 
-/* The sleeper first, as only it is sure to take over. */
+/* Returns whether the caller left production to the sleeper. Wakes the sleeper before it queues the
+ * recruit, because only the sleeper certainly takes over. */
 static bool leave_to_sleeper(struct nj_strategy *s)
 {
     bool send;

@@ -10,11 +10,11 @@
 #include "sched/thread_strategy.h"
 
 enum nj_strategy_kind {
-    NJ_STRATEGY_PC,       /* produce, consume: everything inline */
-    NJ_STRATEGY_PEC,      /* produce, execute, consume: everything that may block is queued */
-    NJ_STRATEGY_EPC,      /* execute production, consume: a recruit is queued for every task */
-    NJ_STRATEGY_ADAPTIVE, /* Eat What You Kill: the best of them for each task */
-    NJ_STRATEGY_DUAL,     /* EPC while a second thread is there, else PEC */
+    NJ_STRATEGY_PC,  /* produce, consume: runs all tasks inline */
+    NJ_STRATEGY_PEC, /* produce, execute, consume: queues all tasks that may block */
+    NJ_STRATEGY_EPC, /* execute production, consume: queues a recruit for each of these tasks */
+    NJ_STRATEGY_ADAPTIVE, /* Eat What You Kill: selects one of these modes for each task */
+    NJ_STRATEGY_DUAL,     /* EPC while a second thread sleeps, else PEC */
     NJ_N_STRATEGIES
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* HTTP/2 of one connection: requests out, bytes of bodies in and counted. */
+/* HTTP/2 of a connection: sends requests, and counts the bytes of the response bodies. */
 #include <stdlib.h>
 
 #include "load.h"
@@ -15,7 +15,7 @@ static nghttp2_nv field(const char *name, const char *value)
                         .valuelen = strlen(value)};
 }
 
-void load_h2_ask(struct load_slot *s)
+void load_h2_send_request(struct load_slot *s)
 {
     struct load *l = s->conn->load;
     nghttp2_nv nv[FIXED_FIELDS + LOAD_FIELDS_MAX];
@@ -40,24 +40,23 @@ void load_h2_ask(struct load_slot *s)
     s->leaves = false;
     s->status = 0;
     s->active = l->n_begun;
-    s->asked_at = l->now;
+    s->requested_at = l->now;
     s->stream = nghttp2_submit_request(s->conn->session, NULL, nv, n, NULL, s);
-    s->state = s->stream < 0 ? LOAD_ENDED : LOAD_ASKED;
+    s->state = s->stream < 0 ? LOAD_ENDED : LOAD_REQUESTED;
     s->conn->dirty = true;
     l->counts.requests++;
 }
 
-/* One row per request, and the slot's end unless it asks again. */
-void load_slot_over(struct load_slot *s, const char *how)
+void load_slot_end(struct load_slot *s, const char *outcome)
 {
     struct load *l = s->conn->load;
 
-    if (l->rows && s->state == LOAD_ASKED)
+    if (l->rows && s->state == LOAD_REQUESTED)
         fprintf(l->rows, "%u,%u,%u,%llu,%lld,%llu,%llu,%u,%s\n", s->index, s->group, s->active,
-                (unsigned long long)((s->asked_at - l->began) / NJ_US),
-                s->first_at ? (long long)((s->first_at - s->asked_at) / NJ_US) : -1,
-                (unsigned long long)((l->now - s->asked_at) / NJ_US),
-                (unsigned long long)s->n_bytes, s->status, how);
+                (unsigned long long)((s->requested_at - l->began) / NJ_US),
+                s->first_at ? (long long)((s->first_at - s->requested_at) / NJ_US) : -1,
+                (unsigned long long)((l->now - s->requested_at) / NJ_US),
+                (unsigned long long)s->n_bytes, s->status, outcome);
     if (s->state != LOAD_ENDED)
         l->n_ended++;
     s->state = LOAD_ENDED;
@@ -73,7 +72,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     struct load_slot *s = slot_of(session, frame->hd.stream_id);
 
     if (frame->hd.type == NGHTTP2_HEADERS && s)
-        s->asked_at = load_clock(); /* it may have waited for another stream's end */
+        s->requested_at = load_clock(); /* it may have waited until another stream ended */
     return 0;
 }
 
@@ -123,16 +122,16 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
     return 0;
 }
 
-/* A request is over; another follows unless there were enough. */
-static void over(struct load_slot *s, const char *how)
+/* Ends a request. The slot then sends another one, unless it has sent all. */
+static void end_request(struct load_slot *s, const char *outcome)
 {
     struct load *l = s->conn->load;
 
     s->n_done++;
-    load_slot_over(s, how);
+    load_slot_end(s, outcome);
     if (l->o.repeat == 0 || s->n_done < l->o.repeat) {
         l->n_ended--;
-        load_slot_again(s);
+        load_slot_repeat(s);
     }
 }
 
@@ -146,21 +145,21 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t er
         return 0;
     if (s->leaves) {
         l->counts.left++;
-        over(s, "left");
+        end_request(s, "left");
         return 0;
     }
     if (error != NGHTTP2_NO_ERROR) {
         l->counts.reset++;
-        load_slot_over(s, "reset");
+        load_slot_end(s, "reset");
         return 0;
     }
     if (s->status == 200 || s->status == 206) {
         l->counts.done++;
-        over(s, "done");
+        end_request(s, "done");
         return 0;
     }
     l->counts.other_status++;
-    load_slot_over(s, "done");
+    load_slot_end(s, "done");
     return 0;
 }
 
@@ -203,17 +202,17 @@ bool load_h2_open(struct load_conn *c)
 
 bool load_h2_input(struct load_conn *c, const uint8_t *data, size_t n_bytes)
 {
-    ssize_t taken = nghttp2_session_mem_recv(c->session, data, n_bytes);
+    ssize_t consumed = nghttp2_session_mem_recv(c->session, data, n_bytes);
 
     c->dirty = true;
-    return taken == (ssize_t)n_bytes &&
+    return consumed == (ssize_t)n_bytes &&
            (nghttp2_session_want_read(c->session) || nghttp2_session_want_write(c->session));
 }
 
 void load_h2_dribble(struct load_conn *c)
 {
     for (struct load_slot *s = &c->load->slots[c->index]; s; s = load_slot_next(c->load, s))
-        if (s->state == LOAD_ASKED)
+        if (s->state == LOAD_REQUESTED)
             nghttp2_submit_window_update(c->session, NGHTTP2_FLAG_NONE, s->stream, 1);
     c->dirty = true;
 }

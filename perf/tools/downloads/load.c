@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections and time: who begins when, and what the kernel has for us. */
+/* Connections and time: starts slots when they are due, and processes the events of the sockets. */
 #include "load.h"
 #include "threads/os_clock.h"
 
@@ -35,7 +35,7 @@ bool load_init(struct load *l)
     return nj_meter_init(&l->meter, l->began, l->o.bin);
 }
 
-static void listen_for(struct load_conn *c, uint32_t events)
+static void set_events(struct load_conn *c, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.ptr = c};
 
@@ -44,14 +44,14 @@ static void listen_for(struct load_conn *c, uint32_t events)
     c->events = events;
 }
 
-static void give_up(struct load_conn *c, const char *how)
+static void end_conn(struct load_conn *c, const char *outcome)
 {
     struct load *l = c->load;
 
     for (struct load_slot *s = &l->slots[c->index]; s; s = load_slot_next(l, s)) {
-        l->counts.closed += s->state == LOAD_ASKED;
-        if (s->state != LOAD_NEW) /* those find out when they begin */
-            load_slot_over(s, how);
+        l->counts.closed += s->state == LOAD_REQUESTED;
+        if (s->state != LOAD_NEW) /* begin() ends new slots */
+            load_slot_end(s, outcome);
     }
     l->counts.refused += c->state == LOAD_CONN_CONNECTING;
     l->counts.gone += c->state == LOAD_CONN_OPEN;
@@ -80,10 +80,11 @@ static void connect_to(struct load_conn *c)
         (o->n_from && bind(c->fd, &o->from[c->index % o->n_from].any, n_addr)) ||
         (connect(c->fd, &o->to.any, n_addr) && errno != EINPROGRESS) ||
         epoll_ctl(c->load->epoll, EPOLL_CTL_ADD, c->fd, &e))
-        give_up(c, strerrorname_np(errno));
+        end_conn(c, strerrorname_np(errno));
 }
 
-/* Is all gone that there was? What the kernel does not take is kept. */
+/* Sends the output of the session. False: the socket did not accept all, and the rest is kept; or
+ * the connection failed. */
 static bool flush(struct load_conn *c)
 {
     const uint8_t *data = c->out;
@@ -93,7 +94,7 @@ static bool flush(struct load_conn *c)
     while (n_bytes > 0 || (n_bytes = nghttp2_session_mem_send(c->session, &data)) > 0) {
         sent = send(c->fd, data, (size_t)n_bytes, MSG_NOSIGNAL);
         if (sent < 0 && errno != EAGAIN) {
-            give_up(c, strerrorname_np(errno));
+            end_conn(c, strerrorname_np(errno));
             return false;
         }
         sent = sent < 0 ? 0 : sent;
@@ -106,7 +107,7 @@ static bool flush(struct load_conn *c)
         }
         uint8_t *rest = malloc((size_t)(n_bytes - sent));
         if (!rest) {
-            give_up(c, "memory");
+            end_conn(c, "memory");
             return false;
         }
         memcpy(rest, data + sent, (size_t)(n_bytes - sent));
@@ -118,13 +119,13 @@ static bool flush(struct load_conn *c)
     return true;
 }
 
-static void settle_events(struct load_conn *c)
+static void flush_and_set_events(struct load_conn *c)
 {
     enum load_manner manner = c->load->o.manner;
-    bool all_gone = flush(c);
+    bool all_sent = flush(c);
 
     if (c->state == LOAD_CONN_OPEN)
-        listen_for(c, (all_gone ? 0 : EPOLLOUT) |
+        set_events(c, (all_sent ? 0 : EPOLLOUT) |
                           (manner == LOAD_STOPS || manner == LOAD_SIPS ? 0 : EPOLLIN));
 }
 
@@ -135,19 +136,19 @@ static void opened(struct load_conn *c)
     socklen_t n = sizeof error;
 
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &n) || error) {
-        give_up(c, strerrorname_np(error ? error : errno));
+        end_conn(c, strerrorname_np(error ? error : errno));
         return;
     }
     c->state = LOAD_CONN_OPEN;
     l->counts.connected++;
     if (!load_h2_open(c)) {
-        give_up(c, "nghttp2");
+        end_conn(c, "nghttp2");
         return;
     }
     for (struct load_slot *s = &l->slots[c->index]; s; s = load_slot_next(l, s))
         if (s->state == LOAD_DUE)
-            load_h2_ask(s);
-    settle_events(c);
+            load_h2_send_request(s);
+    flush_and_set_events(c);
 }
 
 static void begin(struct load *l, struct load_slot *s)
@@ -160,19 +161,19 @@ static void begin(struct load *l, struct load_slot *s)
     if (c->state == LOAD_CONN_NEW)
         connect_to(c);
     else if (c->state == LOAD_CONN_GONE)
-        load_slot_over(s, "gone");
+        load_slot_end(s, "gone");
     else if (c->state == LOAD_CONN_OPEN) {
-        load_h2_ask(s);
-        settle_events(c);
+        load_h2_send_request(s);
+        flush_and_set_events(c);
     }
 }
 
-void load_slot_again(struct load_slot *s)
+void load_slot_repeat(struct load_slot *s)
 {
     struct load *l = s->conn->load;
 
     if (!l->o.pause) {
-        load_h2_ask(s);
+        load_h2_send_request(s);
         return;
     }
     s->state = LOAD_PAUSES;
@@ -182,7 +183,8 @@ void load_slot_again(struct load_slot *s)
     l->pausing_end = &s->after;
 }
 
-/* Those whose pause is over ask; tells when the next one's is. */
+/* Sends the requests of slots whose pause is over. Returns when the next pause is over, or
+ * NJ_NEVER. */
 static nj_ns resume(struct load *l)
 {
     for (struct load_slot *s; (s = l->pausing) && s->due <= l->now;) {
@@ -190,8 +192,8 @@ static nj_ns resume(struct load *l)
         if (!l->pausing)
             l->pausing_end = &l->pausing;
         if (s->state == LOAD_PAUSES && s->conn->state == LOAD_CONN_OPEN) {
-            load_h2_ask(s);
-            settle_events(s->conn);
+            load_h2_send_request(s);
+            flush_and_set_events(s->conn);
         }
     }
     return l->pausing ? l->pausing->due : NJ_NEVER;
@@ -205,18 +207,18 @@ static void input(struct load_conn *c, size_t n_most)
 
     if (n <= 0) {
         if (n == 0 || errno != EAGAIN)
-            give_up(c, n == 0 ? "closed" : strerrorname_np(errno));
+            end_conn(c, n == 0 ? "closed" : strerrorname_np(errno));
         return;
     }
     l->now = load_clock();
     memset(l->chunk_bytes, 0, sizeof l->chunk_bytes);
-    bool goes_on = load_h2_input(c, buffer, (size_t)n);
+    bool continues = load_h2_input(c, buffer, (size_t)n);
     nj_meter_add(&l->meter, l->chunk_bytes, l->o.n_paths, l->now);
-    if (!goes_on)
-        give_up(c, "goaway");
+    if (!continues)
+        end_conn(c, "goaway");
 }
 
-static void turn(struct load_conn *c, uint32_t events)
+static void process_events(struct load_conn *c, uint32_t events)
 {
     if (c->state == LOAD_CONN_CONNECTING)
         opened(c);
@@ -224,13 +226,13 @@ static void turn(struct load_conn *c, uint32_t events)
         if (events & EPOLLIN)
             input(c, LOAD_READ_BYTES);
         else if (events & (EPOLLERR | EPOLLHUP))
-            give_up(c, "reset");
+            end_conn(c, "reset");
         if (c->state == LOAD_CONN_OPEN && (c->dirty || events & EPOLLOUT))
-            settle_events(c);
+            flush_and_set_events(c);
     }
 }
 
-/* What bots do now and then. */
+/* The periodic work of LOAD_SIPS and LOAD_DRIBBLES: reads of sockets, and window updates. */
 static void tick(struct load *l)
 {
     for (uint32_t i = 0; i < l->o.n_conns; i++) {
@@ -242,12 +244,13 @@ static void tick(struct load *l)
         else
             load_h2_dribble(c);
         if (c->state == LOAD_CONN_OPEN)
-            settle_events(c);
+            flush_and_set_events(c);
     }
     l->next_tick = l->now + l->o.every;
 }
 
-/* Begins what is due, and tells when the next thing is. */
+/* Starts slots, the steady window and the periodic work when they are due. Returns when the next of
+ * them is due. */
 static nj_ns on_time(struct load *l, void (*steady)(struct load *l))
 {
     const struct load_options *o = &l->o;
@@ -284,7 +287,7 @@ static void wait(struct load *l, nj_ns next)
 
     l->now = woken;
     for (int i = 0; i < n; i++)
-        turn(events[i].data.ptr, events[i].events);
+        process_events(events[i].data.ptr, events[i].events);
     l->now = load_clock();
     took = l->now - woken;
     if (took > l->stall_max)
@@ -299,6 +302,6 @@ void load_run(struct load *l, void (*steady)(struct load *l))
     while (l->now < l->end_at && l->n_ended < l->o.n_slots)
         wait(l, on_time(l, steady));
     for (uint32_t i = 0; i < l->o.n_slots; i++)
-        if (l->slots[i].state == LOAD_ASKED)
-            load_slot_over(&l->slots[i], "open");
+        if (l->slots[i].state == LOAD_REQUESTED)
+            load_slot_end(&l->slots[i], "open");
 }

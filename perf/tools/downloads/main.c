@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nj-downloads: what it is told, and what it tells. */
+/* nj-downloads: command line and output. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -14,38 +14,37 @@
 static const char USAGE[] =
     "usage: nj-downloads [options] --path /FILE [--path ...] ADDRESS [PORT]\n"
     "\n"
-    "  --downloads N        so many at once [1]\n"
-    "  --connections N      over so many connections, in turn [one for each]\n"
-    "  --path /FILE         what is asked for; several: in turn\n"
-    "  --check FILE         what the path of the same number holds: every byte is compared\n"
+    "  --downloads N        concurrent downloads [1]\n"
+    "  --connections N      connections, which downloads use in turn [one for each]\n"
+    "  --path /FILE         path of the requests; several: in turn\n"
+    "  --check FILE         expected content of the path of the same number, byte by byte\n"
     "  --method M           [GET]\n"
-    "  --field 'NAME: V'    one more field of each request\n"
-    "  --range BYTES        download i asks for the i-th part of so many bytes\n"
-    "  --leave BYTES        each resets its stream after up to so many bytes, at random [never]\n"
-    "  --seed N             of that [0]\n"
-    "  --from ADDRESS       of the connections; several: in turn\n"
-    "  --ramp MS            begin one more every so often [0: all at once]\n"
-    "  --settle S           the steady window begins so long after the last beginning [1]\n"
-    "  --hold S             ... and lasts so long; then all is over [5]\n"
-    "  --repeat N           requests of each, one after another [0: until the end]\n"
-    "  --pause MS           between two requests of one [0]\n"
-    "  --window BYTES       of a stream; that of a connection is all there can be [1 MiB]\n"
-    "  --rcvbuf BYTES       of a socket [the kernel's]\n"
-    "  --never-read KIND    bots. stop: never read the socket. stream: windows of streams are 0.\n"
-    "                       connection: its window is not opened again. dribble: streams get a\n"
-    "                       window of a byte, now and then. sip: the socket is read, now and then\n"
-    "  --every MS           that now and then [100]\n"
-    "  --sip BYTES          taken at a time [1]\n"
-    "  --bin MS             of the series [10]\n"
-    "  --rows FILE          a line of CSV for each request: download, path, downloads begun by "
-    "then,\n"
-    "                       asked (us since the start), us to the first byte (-1: none came), us "
-    "to\n"
-    "                       the end, bytes, status, how it ended\n"
+    "  --field 'NAME: V'    an additional field of each request\n"
+    "  --range BYTES        request ranges of this size: the i-th download of a path requests the\n"
+    "                       i-th range\n"
+    "  --leave BYTES        reset each stream after 1 to BYTES bytes, at random [never]\n"
+    "  --seed N             seed of --leave [0]\n"
+    "  --from ADDRESS       source address of the connections; several: in turn\n"
+    "  --ramp MS            time between the starts of two downloads [0: all at once]\n"
+    "  --settle S           time from the last start to the beginning of the steady window [1]\n"
+    "  --hold S             length of the steady window; the run ends with it [5]\n"
+    "  --repeat N           requests of each download, one after another [0: until the end]\n"
+    "  --pause MS           time between two requests of a download [0]\n"
+    "  --window BYTES       window of a stream; the window of a connection is the maximum [1 MiB]\n"
+    "  --rcvbuf BYTES       receive buffer of a socket [the kernel's default]\n"
+    "  --never-read KIND    clients that never read a whole response. stop: do not read the\n"
+    "                       socket. stream: windows of streams are 0. connection: its window is\n"
+    "                       never enlarged. dribble: windows of streams are 0 and get a byte\n"
+    "                       every --every. sip: read --sip bytes of the socket every --every\n"
+    "  --every MS           interval of dribble and sip [100]\n"
+    "  --sip BYTES          bytes of a read of sip [1]\n"
+    "  --bin MS             interval of the series [10]\n"
+    "  --rows FILE          write a line of CSV for each request: download, path, downloads that\n"
+    "                       had started, time of the request (us since the start), us to the\n"
+    "                       first byte (-1: no byte), us to the end, bytes, status, outcome\n"
     "\n"
-    "Says `steady` and the time when the window begins (ns, CLOCK_MONOTONIC), and a line of JSON "
-    "at\n"
-    "the end.\n";
+    "Prints `steady` and the time (ns, CLOCK_MONOTONIC) when the window begins, and a line of\n"
+    "JSON at the end.\n";
 
 static const char *const TEXTS[] = {"path",   "check",      "from", "field",
                                     "method", "never-read", "rows"};
@@ -67,11 +66,11 @@ static const struct number {
 };
 #define N_TEXTS   (sizeof TEXTS / sizeof TEXTS[0])
 #define N_NUMBERS (sizeof NUMBERS / sizeof NUMBERS[0])
-#define OPT       256 /* what getopt calls the first of TEXTS, then NUMBERS */
+#define OPT       256 /* getopt's value of the first option of TEXTS; then those of NUMBERS */
 
-static int usage(const char *what, const char *which)
+static int usage(const char *error, const char *argument)
 {
-    fprintf(stderr, "nj-downloads: %s%s\n\n%s", what, which, USAGE);
+    fprintf(stderr, "nj-downloads: %s%s\n\n%s", error, argument, USAGE);
     return 2;
 }
 
@@ -128,8 +127,8 @@ static bool add_field(struct load_options *o, char *text)
     return true;
 }
 
-/* What may be given several times, or is no number. */
-static bool take_text(struct load *l, const char *name, char *text)
+/* Sets an option of TEXTS. False: the value is invalid, or the option was given too often. */
+static bool set_text(struct load *l, const char *name, char *text)
 {
     struct load_options *o = &l->o;
 
@@ -148,7 +147,8 @@ static bool take_text(struct load *l, const char *name, char *text)
     return (l->rows = fopen(text, "we"));
 }
 
-static bool take_number(struct load_options *o, const struct number *number, const char *text)
+/* Sets an option of NUMBERS. False: the value is not a number, or negative. */
+static bool set_number(struct load_options *o, const struct number *number, const char *text)
 {
     char *end, *field = (char *)o + number->at;
     double value = strtod(text, &end) * number->factor;
@@ -165,14 +165,15 @@ static bool take_number(struct load_options *o, const struct number *number, con
     return true;
 }
 
-static const char *wrong(const struct load_options *o)
+/* Returns the error, or NULL if the options are valid. */
+static const char *error_of(const struct load_options *o)
 {
     if (!o->n_paths)
         return "--path is missing";
     if (!o->n_slots || o->n_slots > LOAD_SLOTS_MAX || o->n_conns > o->n_slots)
-        return "from 1 to 131072 downloads, and no more connections";
+        return "expected 1 to 131072 downloads, and at most as many connections";
     if (!o->bin || !o->every || !o->sip_bytes || o->sip_bytes > LOAD_READ_BYTES)
-        return "--bin, --every and --sip want something";
+        return "expected --bin, --every and --sip above 0, and --sip up to 262144";
     return NULL;
 }
 
@@ -194,21 +195,21 @@ static int options(struct load *l, int argc, char **argv)
                                .bin = 10 * NJ_MS};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (c < OPT)
-            return usage("", "that is no option");
+            return usage("", "invalid option");
         uint32_t i = (uint32_t)c - OPT;
-        if (i < N_TEXTS ? !take_text(l, TEXTS[i], optarg)
-                        : !take_number(o, &NUMBERS[i - N_TEXTS], optarg))
-            return usage("not understood: --", known[i].name);
+        if (i < N_TEXTS ? !set_text(l, TEXTS[i], optarg)
+                        : !set_number(o, &NUMBERS[i - N_TEXTS], optarg))
+            return usage("invalid value: --", known[i].name);
     }
     if (argc - optind < 1 || argc - optind > 2)
-        return usage("", "an address, and perhaps a port");
+        return usage("", "expected an address and optionally a port");
     uint16_t port = argc - optind == 2 ? (uint16_t)atoi(argv[optind + 1]) : 80;
     if (!parse_addr(argv[optind], port, &o->to))
-        return usage("no address: ", argv[optind]);
+        return usage("not an address: ", argv[optind]);
     snprintf(o->authority, sizeof o->authority, "nightjar");
     o->n_conns = o->n_conns ? o->n_conns : o->n_slots;
-    const char *fault = wrong(o);
-    return fault ? usage("", fault) : 0;
+    const char *error = error_of(o);
+    return error ? usage("", error) : 0;
 }
 
 static void steady(struct load *l)
@@ -217,7 +218,7 @@ static void steady(struct load *l)
     fflush(stdout);
 }
 
-static void tell_series(const struct load *l)
+static void print_series(const struct load *l)
 {
     const struct nj_meter *m = &l->meter;
 
@@ -234,7 +235,7 @@ static void tell_series(const struct load *l)
     printf("]");
 }
 
-static void tell(const struct load *l)
+static void print_result(const struct load *l)
 {
     const struct load_counts *c = &l->counts;
     const struct nj_meter *m = &l->meter;
@@ -263,11 +264,11 @@ static void tell(const struct load *l)
            (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
                (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6,
            (unsigned long long)m->bin);
-    tell_series(l);
+    print_series(l);
     printf("}\n");
 }
 
-/* Every connection is a file. */
+/* Raises the limit of open files: each connection is a file. */
 static void allow_files(void)
 {
     struct rlimit r = {LOAD_SLOTS_MAX + 64, LOAD_SLOTS_MAX + 64};
@@ -282,17 +283,17 @@ static void allow_files(void)
 int main(int argc, char **argv)
 {
     static struct load l;
-    int fault = options(&l, argc, argv);
+    int status = options(&l, argc, argv);
 
-    if (fault)
-        return fault;
+    if (status)
+        return status;
     allow_files();
     if (!load_init(&l)) {
-        fprintf(stderr, "nj-downloads: no memory\n");
+        fprintf(stderr, "nj-downloads: out of memory\n");
         return 1;
     }
     load_run(&l, steady);
-    tell(&l);
+    print_result(&l);
     if (l.rows && fclose(l.rows)) {
         fprintf(stderr, "nj-downloads: the rows could not be written\n");
         return 1;

@@ -50,7 +50,7 @@ void nj_meter_add(struct nj_meter *m, const uint64_t *n_bytes, uint32_t n_groups
 {
     uint64_t bin = (now - m->began) / m->bin, sum = 0;
 
-    if (bin >= NJ_METER_BINS_MAX) /* the last one takes what is beyond */
+    if (bin >= NJ_METER_BINS_MAX) /* the last bin has all later arrivals */
         bin = NJ_METER_BINS_MAX - 1;
     if (m->n_bins <= bin)
         m->n_bins = (uint32_t)bin + 1;

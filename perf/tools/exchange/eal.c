@@ -7,21 +7,21 @@
 #include "base/compiler.h"
 #include "dpdk/eal.h"
 
-#define MEMORY_MIB "1024" /* four pools of 20 MiB for each thread, and much that is not touched */
+#define MEMORY_MIB "1024" /* four mbuf pools of 20 or 80 MiB per thread; the rest is unused */
 
 bool eal_start(const char *program, uint32_t n_lcores)
 {
     char lcores[64], why[192], name[32];
-    cpu_set_t mine;
+    cpu_set_t allowed;
     int cpu[EAL_LCORES_MAX] = {0};
     uint32_t n = 0;
 
-    sched_getaffinity(0, sizeof mine, &mine);
+    sched_getaffinity(0, sizeof allowed, &allowed);
     for (int i = 0; i < CPU_SETSIZE && n < n_lcores; i++)
-        if (CPU_ISSET(i, &mine))
+        if (CPU_ISSET(i, &allowed))
             cpu[n++] = i;
     if (n < n_lcores) {
-        fprintf(stderr, "%s: there are not so many CPUs\n", program);
+        fprintf(stderr, "%s: this process may use fewer than %u CPUs\n", program, n_lcores);
         return false;
     }
     snprintf(lcores, sizeof lcores, n > 1 ? "0@%d,1@%d" : "0@%d", cpu[0], cpu[n - 1]);

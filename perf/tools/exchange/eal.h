@@ -7,8 +7,9 @@
 
 #define EAL_LCORES_MAX 2u
 
-/* DPDK with so many lcores on the first CPUs that we may use, memory of our own and no device.
- * False: stderr has why. */
+/* Initialises the EAL with `n_lcores` lcores (1 to EAL_LCORES_MAX) on the first CPUs that this
+ * process may use, with private memory and without devices. False: failed; the reason is on
+ * stderr. */
 bool eal_start(const char *program, uint32_t n_lcores);
 
 #endif

@@ -6,8 +6,8 @@
 
 #define MTIME_NS 1600000000000000000
 
-/* file_fini() frees it: our own reference is never put. */
-static void last(struct nj_ref *ref)
+/* Not called: the reference of nj_ref_init() is never released. file_fini() frees the bytes. */
+static void on_last_put(struct nj_ref *ref)
 {
     (void)ref;
 }
@@ -21,7 +21,7 @@ bool file_init(struct file *f, uint64_t n_bytes)
     for (uint64_t i = 0; i < n_bytes; i++)
         f->bytes[i] = (uint8_t)(i * 2654435761u >> 13);
     f->object.bytes = f->bytes;
-    nj_ref_init(&f->object.ref, last);
+    nj_ref_init(&f->object.ref, on_last_put);
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file port with one file in it, "file", which is in memory whatever its size. */
+/* A struct nj_file_ops with one file, "file", whose bytes are in memory, however many. */
 #ifndef NJ_PERF_EXCHANGE_FILE_H
 #define NJ_PERF_EXCHANGE_FILE_H
 
@@ -14,9 +14,10 @@ struct file {
     struct nj_file_job *job[FILE_JOBS_MAX];
 };
 
-/* False when memory is refused. */
+/* Makes a file of `n_bytes`. False: out of memory. */
 bool file_init(struct file *f, uint64_t n_bytes);
 void file_fini(struct file *f);
+/* The functions of the port, which use `f`. */
 struct nj_file_ops file_port(struct file *f);
 
 #endif

@@ -12,11 +12,11 @@
 #include "shard/shard.h"
 
 #define COLD_BYTES  (64u << 20)
-#define PIECE_BYTES 4096u /* of a body, at a time */
+#define PIECE_BYTES 4096u /* of a body, per read */
 
 /* ---- memory ---- */
 
-/* A word of each cache line. */
+/* Reads and writes a word of each cache line. */
 static void touch(struct handler *h, uint8_t *from)
 {
     for (uint32_t i = 0; i < h->options.n_bytes; i += NJ_CACHE_LINE) {
@@ -26,8 +26,8 @@ static void touch(struct handler *h, uint8_t *from)
     }
 }
 
-/* Of the request's connection, among those of the server. */
-static uint32_t place_of(const struct handler *h, struct nj_request *req)
+/* Index of the request's connection in the server's pool. */
+static uint32_t conn_index(const struct handler *h, struct nj_request *req)
 {
     const struct nj_exchange *x = nj__exchange_of_req(req);
     return nj_pool_index(&h->server->active_conns,
@@ -39,7 +39,7 @@ static uint8_t *memory_of(struct handler *h, struct nj_request *req)
     uint64_t at = 0;
 
     if (h->options.touches == HANDLER_CONN)
-        at = place_of(h, req);
+        at = conn_index(h, req);
     if (h->options.touches == HANDLER_COLD)
         at = h->n_done++;
     return h->memory + at * h->options.n_bytes % h->n_memory;
@@ -62,7 +62,7 @@ static void touch_and_answer(struct nj_request *req, struct nj_response *resp, v
 
 /* ---- bodies ---- */
 
-/* What there is of it. True at its end. */
+/* Reads the part of the body that has arrived. True: the body is complete. */
 static bool read_body(struct handler *h, struct nj_request *req)
 {
     uint64_t piece[PIECE_BYTES / sizeof(uint64_t)];
@@ -74,7 +74,7 @@ static bool read_body(struct handler *h, struct nj_request *req)
     return n == 0;
 }
 
-static void more_came(struct nj_request *req, struct nj_response *resp, void *arg)
+static void on_body(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     struct handler *h = arg;
 
@@ -93,10 +93,10 @@ static void read_and_answer(struct nj_request *req, struct nj_response *resp, vo
         return;
     }
     nj_response_defer(resp);
-    nj_request_on_body(req, more_came, h);
+    nj_request_on_body(req, on_body, h);
 }
 
-/* ---- life ---- */
+/* ---- setup ---- */
 
 bool handler_read(struct handler_options *o, const char *text)
 {
@@ -125,8 +125,8 @@ bool handler_read(struct handler_options *o, const char *text)
     return false;
 }
 
-/* So much that requests differ as their kind says. */
-static uint64_t memory_wanted(const struct handler_options *o, uint32_t n_conns)
+/* Bytes of memory that requests of this kind access. */
+static uint64_t memory_bytes(const struct handler_options *o, uint32_t n_conns)
 {
     switch (o->touches) {
     case HANDLER_SHARED:
@@ -151,12 +151,12 @@ bool handler_init(struct handler *h, const struct handler_options *o, uint32_t n
     *h = (struct handler){.options = *o, .answer = bytes, .n_answer = n_bytes};
     if (o->touches == HANDLER_ABSENT)
         return true;
-    h->n_memory = memory_wanted(o, n_conns);
+    h->n_memory = memory_bytes(o, n_conns);
     if (h->n_memory > 0) {
         h->memory = aligned_alloc(NJ_CACHE_LINE, h->n_memory);
         if (!h->memory)
             return false;
-        memset(h->memory, 1, h->n_memory); /* each page is there, and its own */
+        memset(h->memory, 1, h->n_memory); /* maps each page to memory of its own */
     }
     h->route = (struct nj_route){
         .path = path,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A route for all requests of a server, whose handler touches memory before it answers. */
+/* A route for all requests of a server, whose handler accesses memory before it answers. */
 #ifndef NJ_PERF_EXCHANGE_HANDLER_H
 #define NJ_PERF_EXCHANGE_HANDLER_H
 
@@ -10,18 +10,18 @@
 struct nj_shard;
 
 enum handler_touches {
-    HANDLER_ABSENT, /* there is no route: the site answers */
-    HANDLER_PLAIN,  /* nothing */
+    HANDLER_ABSENT, /* no route: the file server answers */
+    HANDLER_PLAIN,  /* no memory */
     HANDLER_SHARED, /* bytes that are the same for all requests */
     HANDLER_CONN,   /* bytes that belong to the request's connection */
-    HANDLER_COLD,   /* bytes that no request has touched for the last 64 MiB */
-    HANDLER_BODY,   /* the request's body, which has so many bytes */
+    HANDLER_COLD,   /* the next bytes of 64 MiB, which requests access in turn */
+    HANDLER_BODY,   /* the request's body */
 };
 
 struct handler_options {
     enum handler_touches touches;
-    uint32_t n_bytes;
-    bool blocking; /* on a stack of its own, else inline */
+    uint32_t n_bytes; /* accessed by a request; of a body */
+    bool blocking;    /* runs on a stack of its own; otherwise inline */
 };
 
 #define HANDLER_BYTES_MAX (1u << 20)
@@ -35,14 +35,15 @@ struct handler {
     uint32_t n_answer;
     uint8_t *memory;
     uint64_t n_memory, n_done;
-    uint64_t sum; /* of what was read: somebody might look at it */
+    uint64_t sum; /* of the words that were read, so that the compiler keeps the reads */
 };
 
-/* "plain", "shared:4KiB", "conn:0", "body:64KiB". False: it is none of those. */
+/* Parses "plain", "shared:SIZE", "conn:SIZE", "cold:SIZE" or "body:SIZE", such as "body:64KiB".
+ * False: another text, or SIZE is not a multiple of a cache line from 1 to HANDLER_BYTES_MAX. */
 bool handler_read(struct handler_options *o, const char *text);
 
-/* It is for `path`, and answers with `n_answer` bytes. Both must live as long as it does. False
- * when memory is refused. */
+/* Makes the route for `path`, which answers with the `n_answer` bytes at `answer`; no route for
+ * HANDLER_ABSENT. `path` and `answer` must outlive the handler. False: out of memory. */
 bool handler_init(struct handler *h, const struct handler_options *o, uint32_t n_conns,
                   const char *path, const uint8_t *answer, uint32_t n_answer);
 void handler_fini(struct handler *h);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-exchange: a server's shard and its clients' in one thread, without a device between (pair.h).
- * With --count it takes no time, for callgrind counts instructions (perf/bench/guard.py). Otherwise
- * it measures, on one CPU alone and on two at once, each with a pair of its own.
+ * nj-exchange: a server's shard and its clients' shard in one thread, without a device (pair.h).
+ * With --count it reads no clock, because callgrind counts the instructions (perf/bench/guard.py).
+ * Otherwise it measures the cycles of one pair alone, and of two pairs on two CPUs at the same
+ * time.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -24,25 +25,24 @@
 static const char USAGE[] =
     "usage: nj-exchange [options] [SHAPE ...]\n"
     "\n"
-    "A server and its clients in one thread, in a time of their own, with nothing between them. "
-    "What\n"
-    "the server does for a request is measured, and nothing else.\n"
+    "A server and its clients in one thread, in simulated time and without a device. Only the\n"
+    "server's work for requests is measured.\n"
     "\n"
-    "      --threads N    1, or 2: also two such pairs at once, each on a CPU of its own [1]\n"
-    "      --rounds N     in which they take turns; figures are medians [15]\n"
-    "  -n, --requests N   in each, but no fewer than the shape needs [20000, or what is 256 MiB]\n"
-    "      --json FILE    everything, for programs\n"
-    "      --count        one run of one shape without any clock: the same instructions each "
-    "time,\n"
-    "                     all of them below nj_exchange_server_step(). For callgrind; see\n"
+    "      --threads N    1; or 2, to measure also two pairs at the same time, on a CPU each [1]\n"
+    "      --rounds N     rounds of measurements; the results are medians [15]\n"
+    "  -n, --requests N   requests of a measurement; at least the shape's minimum [20000, or\n"
+    "                     256 MiB of bodies]\n"
+    "      --json FILE    write all values as JSON; - is standard output\n"
+    "      --count        run one shape once without a clock, for callgrind: each run executes\n"
+    "                     the same instructions below nj_exchange_server_step(). See\n"
     "                     ./dev bench guard\n"
     "  -h, --help\n"
     "\n"
     "Shapes (connections x streams; 128 bytes from a file or a handler, or downloads):\n";
 
-/* Warm: past slow start, and until each connection has asked often enough that its requests are
- * the same from then on. What is counted is a multiple of what is under way, so that the ends of
- * the measure do not matter, and takes callgrind some seconds. */
+/* The warm-up requests end slow start; after them all requests of a connection are equal. The
+ * number of measured requests is a multiple of the requests in flight, so that the requests at both
+ * ends of the measurement do not matter. callgrind needs some seconds for them. */
 static const struct shape shapes[] = {
     {"1x1", 1, 1, 128, 64, .n_requests = 1000},
     {"16x32", 16, 32, 128, 4 * 512, .n_requests = 20 * 512},
@@ -55,9 +55,9 @@ static const struct shape shapes[] = {
 
 #define ROUNDS_MAX  REPORT_ROUNDS_MAX
 #define THREADS_MAX REPORT_THREADS_MAX
-_Static_assert(THREADS_MAX <= EAL_LCORES_MAX, "each has an lcore");
-/* Of a round: some 50 ms. Many short ones are better than few long ones where others want the CPU,
- * too, for the median is of those that were left alone. */
+_Static_assert(THREADS_MAX <= EAL_LCORES_MAX, "each thread has an lcore");
+/* Of a measurement, which takes about 50 ms. If other processes use the CPU, many short rounds are
+ * better than few long ones: the median is then that of an undisturbed round. */
 #define TIMED_COUNT 20000u
 #define TIMED_BYTES (256ull << 20)
 
@@ -67,13 +67,13 @@ struct options {
     bool count;
 };
 
-/* What a thread is to do next; each has its own. */
+/* The work of one thread. */
 struct thread {
     unsigned lcore;
     struct pair *pair;
     const struct shape *shape;
     uint64_t n_requests;
-    _Atomic int *running; /* NULL: alone */
+    _Atomic int *running; /* shared by all threads of a measurement; NULL: one thread alone */
     int n_together;
     struct cost cost;
     bool good;
@@ -84,7 +84,7 @@ static uint64_t cycles(void)
     return rte_rdtsc();
 }
 
-static void complain(const struct shape *shape, const struct pair *p)
+static void print_error(const struct shape *shape, const struct pair *p)
 {
     fprintf(stderr, "nj-exchange: %s: %s\n", shape->name, p ? p->why : "not enough memory");
 }
@@ -100,7 +100,8 @@ static int begin(void *arg)
     return 0;
 }
 
-/* Together with others it begins when all are there, and goes on until all have their figures. */
+/* Measures. With other threads, it starts when all are ready, and keeps the server busy until all
+ * have measured. */
 static int measure(void *arg)
 {
     struct thread *t = arg;
@@ -127,7 +128,8 @@ static int end(void *arg)
     return 0;
 }
 
-/* On all of them at once, this thread being the first. */
+/* Runs `work` for all threads at the same time, one of them on this lcore. False: a thread failed,
+ * and stderr has the reason. */
 static bool on_all(struct thread *t, uint32_t n, int (*work)(void *))
 {
     bool good = true;
@@ -143,15 +145,15 @@ static bool on_all(struct thread *t, uint32_t n, int (*work)(void *))
     }
     for (uint32_t i = 0; i < n; i++) {
         if (!t[i].good)
-            complain(t[i].shape, t[i].pair);
+            print_error(t[i].shape, t[i].pair);
         good = good && t[i].good;
     }
     return good;
 }
 
-/* ---- measures ---- */
+/* ---- measurements ---- */
 
-static uint64_t how_many(const struct options *o, const struct shape *s)
+static uint64_t n_timed(const struct options *o, const struct shape *s)
 {
     uint64_t n = TIMED_COUNT;
 
@@ -162,7 +164,7 @@ static uint64_t how_many(const struct options *o, const struct shape *s)
     return n > s->n_requests ? n : s->n_requests;
 }
 
-/* Each alone, and after each all together. */
+/* Measures each thread alone, and after each of them all threads together. */
 static bool round_of(struct thread *t, const struct options *o, struct report_shape *r,
                      uint32_t round)
 {
@@ -197,7 +199,7 @@ static bool time_shape(const struct options *o, const struct shape *shape, struc
     r->shape = shape;
     RTE_LCORE_FOREACH(lcore)
     {
-        t[n++] = (struct thread){.lcore = lcore, .shape = shape, .n_requests = how_many(o, shape)};
+        t[n++] = (struct thread){.lcore = lcore, .shape = shape, .n_requests = n_timed(o, shape)};
         if (n == o->n_threads)
             break;
     }
@@ -222,7 +224,7 @@ static bool count_shape(const struct options *o, const struct shape *shape)
     if (good)
         report_count(shape, &cost);
     else
-        complain(shape, p);
+        print_error(shape, p);
     if (p)
         pair_free(p);
     return good;
@@ -244,7 +246,7 @@ static void help(void)
     for (size_t i = 0; i < NJ_ARRAY_LEN(shapes); i++)
         printf("  %-8s %6u x %-3u %8lu bytes%s\n", shapes[i].name, shapes[i].n_conns,
                shapes[i].streams, (unsigned long)shapes[i].file_bytes,
-               shapes[i].in_turn           ? ", a few at a time; only when it is named"
+               shapes[i].in_turn           ? ", few requests in flight; only if named"
                : shapes[i].handler.touches ? ", from a handler"
                                            : "");
 }
@@ -254,7 +256,7 @@ static bool number(const char *text, uint64_t most, uint64_t *out)
     return nj_parse_decimal(text, out) && *out >= 1 && *out <= most;
 }
 
-/* -1: go on. Otherwise the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int read_options(struct options *o, int argc, char **argv)
 {
     enum { THREADS = 256, ROUNDS, JSON, COUNT };
@@ -285,12 +287,12 @@ static int read_options(struct options *o, int argc, char **argv)
     }
     for (int i = optind; i < argc; i++)
         if (!find_shape(argv[i])) {
-            fprintf(stderr, "nj-exchange: %s: no such shape (--help)\n", argv[i]);
+            fprintf(stderr, "nj-exchange: %s: unknown shape (--help)\n", argv[i]);
             return 2;
         }
     if (good && (!o->count || optind + 1 == argc))
         return -1;
-    fputs("nj-exchange: what is that to be? (--help)\n", stderr);
+    fputs("nj-exchange: invalid option or value, or --count without one shape (--help)\n", stderr);
     return 2;
 }
 

@@ -10,27 +10,27 @@
 #include "base/compiler.h"
 #include "tcp/mbuf_priv.h"
 
-#define POOL_MBUFS   8191u        /* all that most shapes keep under way */
-#define TURN_MBUFS   32767u       /* requests in turn: answers of a delayed ACK's time, too */
-#define POOL_CACHE   256u         /* as the server's */
-#define TURN         (10 * NJ_US) /* of a busy server: a step per connection burst */
-#define IN_TURN      (50 * NJ_US) /* of one with many connections, which are heard of by and by */
-#define IDLE_MAX     NJ_MS
+#define POOL_MBUFS   8191u        /* for all packets in flight of most shapes */
+#define TURN_MBUFS   32767u       /* with in_turn: also for responses that wait for a delayed ACK */
+#define POOL_CACHE   256u         /* as in the server */
+#define TURN         (10 * NJ_US) /* simulated time of a turn, as of a busy server */
+#define IN_TURN      (50 * NJ_US) /* the same with in_turn */
+#define IDLE_MAX     NJ_MS        /* maximum of time to skip when there is no work */
 #define SERVER_PORT  80u
 #define FILE_PATH    "/file"
-#define CLIENT_ADDRS 4 /* ports for 100,000 connections */
+#define CLIENT_ADDRS 4 /* with in_turn: enough ports for 100,000 connections */
 #define START_AT     (1000 * NJ_SEC)
 #define TIME_WAIT    NJ_SEC
-/* Turns without an answer until something must be wrong: an hour of waiting, or 10 MiB in single
- * segments. */
+/* Turns without a byte of a body after which the exchange has failed: more than an hour of waiting,
+ * or 10 MiB in single segments. */
 #define VAIN_MAX     (1u << 22)
 
-static const struct nj_iface ends[2] = {
+static const struct nj_iface ifaces[2] = {
     {.mac = {{2, 0, 0, 0, 0, 1}}, .mtu = 1500, .n_addrs = 1},
     {.mac = {{2, 0, 0, 0, 0, 2}}, .mtu = 1500, .n_addrs = 1},
 };
 
-/* ---- ports ---- */
+/* ---- functions of the shards ---- */
 
 static uint32_t server_rx(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
@@ -52,23 +52,23 @@ static uint32_t client_tx(void *ctx, struct rte_mbuf **m, uint32_t n)
     return wire_send(&((struct pair *)ctx)->up, m, n);
 }
 
-static uint32_t nothing(void *ctx, struct rte_mbuf **m, uint32_t n)
+static uint32_t rx_none(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
     return 0;
 }
 
-static bool nobody(void *ctx, uint32_t shard, struct rte_mbuf *m)
+static bool forward_none(void *ctx, uint32_t shard, struct rte_mbuf *m)
 {
     return false;
 }
 
-static void to_nobody(void *ctx, const struct rte_mbuf *m)
+static void replicate_none(void *ctx, const struct rte_mbuf *m)
 {
 }
 
-/* ---- life ---- */
+/* ---- setup ---- */
 
-/* 198.18.0.1 is the server's, .2 and those after it are the client's. */
+/* Address 0, 198.18.0.1, is the server's. The next ones are the client's. */
 static struct nj_addr address(uint32_t i)
 {
     return nj_addr_from_v4(rte_cpu_to_be_32(0xc6120001u + i));
@@ -79,11 +79,14 @@ static struct nj_shard_config common(struct pair *p, bool client)
     struct nj_shard_config c = {
         .n_shards = 1,
         .reta_size = 128,
-        .iface = ends[client],
-        .ops = {.ctx = p, .rx_steered = nothing, .forward = nobody, .replicate = to_nobody},
+        .iface = ifaces[client],
+        .ops = {.ctx = p,
+                .rx_steered = rx_none,
+                .forward = forward_none,
+                .replicate = replicate_none},
         .tx_pool = client ? p->client_tx : p->server_tx,
         .listen_port = SERVER_PORT,
-        .conns_max = p->shape->n_conns + p->shape->n_conns / 8 + 64, /* never nearly full */
+        .conns_max = p->shape->n_conns + p->shape->n_conns / 8 + 64, /* far from full */
         .half_open_max = 1024,
         .time_wait = TIME_WAIT,
         .flow_key = {{1, 2, 3, client}},
@@ -113,7 +116,7 @@ static bool start_server(struct pair *p)
 {
     struct nj_shard_config c = common(p, false);
 
-    c.ecn = true; /* as the server is unless it is told otherwise */
+    c.ecn = true; /* the server's default */
     c.ops.rx = server_rx;
     c.ops.tx = server_tx;
     c.ops.cycles = p->cycles;
@@ -195,7 +198,7 @@ struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void))
 static void end_shards(struct pair *p)
 {
     if (p->client)
-        nj_shard_end_conns_and_handlers(p->client); /* its connections are the crowd's to hear of */
+        nj_shard_end_conns_and_handlers(p->client); /* the crowd handles the ends of connections */
     crowd_fini(&p->crowd, p->now);
     p->crowd = (struct crowd){0};
     if (p->client)
@@ -223,14 +226,15 @@ void pair_free(struct pair *p)
 
 /* ---- turns ---- */
 
-/* It stays a function that callgrind finds; clang, which builds the fuzzers, knows this much. */
+/* Keeps the function separate, so that callgrind finds it. clang, which builds the fuzzers, does
+ * not know noipa. */
 #ifdef __clang__
-#define BY_ITSELF __attribute__((noinline))
+#define SEPARATE __attribute__((noinline))
 #else
-#define BY_ITSELF __attribute__((noipa))
+#define SEPARATE __attribute__((noipa))
 #endif
 
-BY_ITSELF uint32_t nj_exchange_server_step(struct pair *p)
+SEPARATE uint32_t nj_exchange_server_step(struct pair *p)
 {
     uint64_t from = p->cycles ? p->cycles() : 0;
     uint32_t work = nj_shard_step(p->server, p->now);
@@ -240,10 +244,11 @@ BY_ITSELF uint32_t nj_exchange_server_step(struct pair *p)
     return work;
 }
 
-/* A step without anything to do is what a server does while it waits: no request's. */
+/* Whether a step of the server has work. Steps without work are not measured, because they belong
+ * to no request. */
 static bool due(const struct pair *p)
 {
-    return p->up.come.n > 0 || p->file.n_jobs > 0 || nj_shard_next_at(p->server) <= p->now;
+    return p->up.arrived.n > 0 || p->file.n_jobs > 0 || nj_shard_next_at(p->server) <= p->now;
 }
 
 static void turn(struct pair *p, bool measured)
@@ -255,7 +260,7 @@ static void turn(struct pair *p, bool measured)
         work += measured ? nj_exchange_server_step(p) : nj_shard_step(p->server, p->now);
     wire_carry(&p->down);
     p->now += p->shape->in_turn ? IN_TURN : TURN;
-    if (work > 0 || p->down.come.n > 0 || due(p))
+    if (work > 0 || p->down.arrived.n > 0 || due(p))
         return;
     nj_ns server = nj_shard_next_at(p->server), client = nj_shard_next_at(p->client);
     nj_ns next = server < client ? server : client;
@@ -281,9 +286,10 @@ static uint64_t failed(const struct pair *p)
            p->down.n_lost;
 }
 
+/* Performs turns until `n` requests are done in all. False: failed; p->why has the reason. */
 static bool until_done(struct pair *p, uint64_t n, bool measured)
 {
-    uint64_t n_body = 0;
+    uint64_t n_body = 0; /* bytes */
 
     for (uint32_t n_vain = 0; done(p) < n && failed(p) == 0; n_vain++) {
         turn(p, measured);
@@ -295,9 +301,9 @@ static bool until_done(struct pair *p, uint64_t n, bool measured)
     }
     if (done(p) >= n && failed(p) == 0)
         return true;
-    snprintf(p->why, sizeof p->why, "%lu of %lu requests were answered, %lu things failed: %s",
+    snprintf(p->why, sizeof p->why, "%lu of %lu requests were answered, %lu failures: %s",
              (unsigned long)done(p), (unsigned long)n, (unsigned long)failed(p),
-             p->crowd.fault ? p->crowd.fault : "nobody says why");
+             p->crowd.fault ? p->crowd.fault : "unknown reason");
     return false;
 }
 
@@ -347,11 +353,12 @@ bool pair_run(struct pair *p, uint64_t n_requests, struct cost *cost)
     return true;
 }
 
-static bool all_back(const struct rte_mempool *pool)
+static bool all_free(const struct rte_mempool *pool)
 {
     return rte_mempool_avail_count(pool) == pool->size;
 }
 
+/* Ends the requests in flight and closes the connections. */
 static bool settle(struct pair *p)
 {
     p->phase = LOAD_FINISHING;
@@ -370,15 +377,15 @@ bool pair_end(struct pair *p)
     const struct load_counts *n = &p->crowd.counts;
     uint64_t asked = n->asked, good = n->status_2, bytes = n->body_bytes,
              seen = nj_counter_read(&p->server->counters, NJ_C_requests);
-    uint64_t wanted = asked * p->shape->file_bytes;
+    uint64_t expected = asked * p->shape->file_bytes;
     snprintf(p->why, sizeof p->why,
-             "%lu requests: the server saw %lu, %lu were answered well, with %lu of %lu bytes",
+             "%lu requests: the server counted %lu, %lu got a status 2xx, with %lu of %lu bytes",
              (unsigned long)asked, (unsigned long)seen, (unsigned long)good, (unsigned long)bytes,
-             (unsigned long)wanted);
-    if (good != asked || seen != asked || bytes != wanted)
+             (unsigned long)expected);
+    if (good != asked || seen != asked || bytes != expected)
         return false;
     end_shards(p);
-    snprintf(p->why, sizeof p->why, "mbufs are missing at the end");
-    return all_back(p->server_tx) && all_back(p->client_tx) && all_back(p->up.rx_pool) &&
-           all_back(p->down.rx_pool);
+    snprintf(p->why, sizeof p->why, "not all mbufs were freed");
+    return all_free(p->server_tx) && all_free(p->client_tx) && all_free(p->up.rx_pool) &&
+           all_free(p->down.rx_pool);
 }

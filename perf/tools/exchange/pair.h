@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A server and its clients, both real shards, in one thread and in a time of their own: they take
- * turns, and what one has sent the other has with its next turn. Secrets, seeds and times are
- * fixed, so the same exchange is the same to the last instruction.
+ * A server's shard and its clients' shard in one thread, in simulated time. The two shards
+ * alternate. Packets that one of them has sent arrive before the other's next step. Secrets, seeds
+ * and times are fixed, so each run of an exchange executes the same instructions.
  */
 #ifndef NJ_PERF_EXCHANGE_PAIR_H
 #define NJ_PERF_EXCHANGE_PAIR_H
@@ -17,16 +17,16 @@ struct shape {
     const char *name;
     uint32_t n_conns, streams;
     uint64_t file_bytes;
-    uint32_t n_warm, n_requests; /* not measured; measured, if nobody says otherwise */
-    uint32_t in_turn; /* so many requests at a time, over all connections; 0: all ask at once */
-    struct handler_options handler; /* answers with the file in the site's place */
+    uint32_t n_warm, n_requests; /* warm-up; default of measured ones */
+    uint32_t in_turn; /* requests in flight, on connections in turn; 0: `streams` on each */
+    struct handler_options handler; /* of a route that answers with the bytes of the file */
 };
 
-/* What a number of requests cost the server. */
+/* The server's cost of n_requests. */
 struct cost {
     uint64_t n_requests, n_steps, rx_packets, tx_packets;
     uint64_t cycles;             /* 0: no clock */
-    uint64_t stage[NJ_N_STAGES]; /* of some of the steps, see telem/stage_cycles.h */
+    uint64_t stage[NJ_N_STAGES]; /* of the sampled steps, see telem/stage_cycles.h */
 };
 
 struct pair {
@@ -41,26 +41,27 @@ struct pair {
     uint64_t (*cycles)(void);
     nj_ns now;
     enum load_phase phase;
-    uint64_t spent, n_steps; /* of the server's measured steps */
+    uint64_t spent, n_steps; /* cycles and number of the server's measured steps */
     char why[160];
 };
 
-/* On the lcore that is to run it; `cycles` may be NULL. NULL when memory is refused. */
+/* Makes a pair, on the lcore that runs it. `cycles` reads a clock; NULL: no clock. `shape` must
+ * outlive the pair. Returns NULL if memory is exhausted. */
 struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void));
 void pair_free(struct pair *p);
 
-/* Connect, and ask so much that connections, tables and caches are as they stay. All of these:
- * false when it does not work, see `why`. */
+/* Opens the connections and performs the shape's warm-up requests. This and the next functions
+ * return false if the exchange failed; `why` has the reason. */
 bool pair_begin(struct pair *p);
-/* So many answers more. */
+/* Performs and measures `n_requests` more requests. */
 bool pair_run(struct pair *p, uint64_t n_requests, struct cost *cost);
-/* Like pair_run(), but one turn, and nothing is measured. */
+/* Performs one turn of both shards, which is not measured. */
 void pair_turn(struct pair *p);
-/* The last answers; then all that was asked has to be answered, with all its bytes, and all memory
- * of packets to be back. */
+/* Ends the requests in flight and closes the connections. Checks that each request got a status 2xx
+ * and all bytes, and that all mbufs are free. Only pair_free() may follow. */
 bool pair_end(struct pair *p);
 
-/* The only function in which measured steps of the server run: callgrind counts only there. */
+/* Performs a measured step of the server. callgrind counts only below this function. */
 uint32_t nj_exchange_server_step(struct pair *p);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define VALUES_MAX (REPORT_ROUNDS_MAX * REPORT_THREADS_MAX)
 
-/* Medians of the rounds. */
+/* Minimum, median and maximum of the measurements. */
 struct figure {
     double least, median, most;
 };
@@ -27,14 +27,14 @@ struct report_shape *report_add(struct report *r)
     return r->n_shapes < REPORT_SHAPES_MAX ? &r->of[r->n_shapes++] : NULL;
 }
 
-/* ---- figures ---- */
+/* ---- statistics ---- */
 
 static double per_request(const struct cost *c)
 {
     return (double)c->cycles / (double)c->n_requests;
 }
 
-/* Of these cycles, by the steps that were looked at. */
+/* Share of `stage` in the cycles of the sampled steps. */
 static double share(const struct cost *c, uint32_t n, unsigned stage)
 {
     uint64_t part = 0, all = 0;
@@ -74,13 +74,13 @@ static uint32_t n_together(const struct report *r)
     return r->n_threads > 1 ? r->n_rounds * r->n_threads : 0;
 }
 
-/* ---- for people ---- */
+/* ---- text ---- */
 
 static void table_of_costs(const struct report *r)
 {
     printf("%-8s %10s %10s %10s %14s %10s", "shape", "cycles", "ns per", "at full", "spread of ns",
            "packets");
-    printf(" %8s   of it, ns:\n%-8s %10s %10s %10s %14s %10s %8s", "", "", "/request", "request",
+    printf(" %8s   by stage, ns:\n%-8s %10s %10s %10s %14s %10s %8s", "", "", "/request", "request",
            "load /s", "", "in", "out");
     for (unsigned k = 0; k < NJ_N_STAGES; k++)
         printf(" %8s", nj_stage_name[k]);
@@ -99,7 +99,7 @@ static void table_of_costs(const struct report *r)
     }
 }
 
-/* What a request costs where another CPU is as busy, by what it costs alone. */
+/* Cost of a request while another CPU is equally busy, relative to the cost alone. */
 static void table_of_threads(const struct report *r)
 {
     printf("\n%-8s %8s %24s %30s %12s\n", "shape", "thread", "cycles/request alone",
@@ -116,15 +116,14 @@ static void table_of_threads(const struct report *r)
 
 void report_table(const struct report *r)
 {
-    printf("%u rounds; medians, and the least and the most. Cycles of the time stamp counter, %.0f "
-           "MHz\n\n",
+    printf("%u rounds; medians, minima and maxima. Cycles are those of the TSC, %.0f MHz\n\n",
            r->n_rounds, (double)r->hz / 1e6);
     table_of_costs(r);
     if (r->n_threads > 1)
         table_of_threads(r);
 }
 
-/* ---- for programs ---- */
+/* ---- JSON ---- */
 
 static void json_costs(FILE *f, const char *name, const struct cost *c, uint32_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What nj-exchange has to say. */
+/* Output of nj-exchange. */
 #ifndef NJ_PERF_EXCHANGE_REPORT_H
 #define NJ_PERF_EXCHANGE_REPORT_H
 
@@ -9,7 +9,8 @@
 #define REPORT_THREADS_MAX 2u
 #define REPORT_SHAPES_MAX  16u
 
-/* What each thread's server spent, in each round; together as often for each that was alone. */
+/* Costs of each thread's server in each round. `together` has a value after each of the round's
+ * measurements of one thread alone. */
 struct report_shape {
     const struct shape *shape;
     struct cost alone[REPORT_THREADS_MAX][REPORT_ROUNDS_MAX];
@@ -22,13 +23,15 @@ struct report {
     struct report_shape of[REPORT_SHAPES_MAX];
 };
 
-/* NULL: there are enough. */
+/* Adds a shape. NULL: the report has REPORT_SHAPES_MAX shapes. */
 struct report_shape *report_add(struct report *r);
+/* Prints the tables. */
 void report_table(const struct report *r);
-/* False when the file can't be written; stderr has why. */
+/* Writes all values as JSON. "-" is standard output. False: the file cannot be written; stderr has
+ * the reason. */
 bool report_json(const struct report *r, const char *path);
 
-/* One run that was counted, not timed, as a line of JSON. */
+/* Prints a run with --count as a line of JSON. */
 void report_count(const struct shape *shape, const struct cost *c);
 
 #endif

@@ -34,12 +34,12 @@ uint32_t wire_receive(struct wire *w, struct rte_mbuf **m, uint32_t n)
 {
     uint32_t got = 0;
 
-    while (got < n && (m[got] = pop(&w->come)))
+    while (got < n && (m[got] = pop(&w->arrived)))
         got++;
     return got;
 }
 
-/* NULL: no mbuf for it, or it does not fit in one. */
+/* Copies a packet to an mbuf of `pool`. NULL: the pool is empty, or the packet does not fit. */
 static struct rte_mbuf *copy(struct rte_mempool *pool, const struct rte_mbuf *m)
 {
     struct rte_mbuf *c = rte_pktmbuf_alloc(pool);
@@ -64,7 +64,7 @@ void wire_carry(struct wire *w)
     while ((m = pop(&w->sent))) {
         struct rte_mbuf *c = copy(w->rx_pool, m);
         rte_pktmbuf_free(m);
-        if (c && push(&w->come, c))
+        if (c && push(&w->arrived, c))
             continue;
         rte_pktmbuf_free(c);
         w->n_lost++;
@@ -75,6 +75,6 @@ void wire_fini(struct wire *w)
 {
     struct rte_mbuf *m;
 
-    while ((m = pop(&w->sent)) || (m = pop(&w->come)))
+    while ((m = pop(&w->sent)) || (m = pop(&w->arrived)))
         rte_pktmbuf_free(m);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One way of a link between two shards: what one sends waits here until it is carried over, copied
- * into mbufs of the receiver's as a device would do. Handing over is all that a shard pays for.
+ * One direction of a link between two shards. Sent packets wait until wire_carry() copies them to
+ * mbufs of the receiver, as a device would. The steps of the shards only pass mbufs.
  */
 #ifndef NJ_PERF_EXCHANGE_WIRE_H
 #define NJ_PERF_EXCHANGE_WIRE_H
@@ -11,7 +11,7 @@
 
 #include <rte_mbuf.h>
 
-/* All that can be under way: no more than a receive pool has. */
+/* Packets of a ring. */
 #define WIRE_MAX 16384u
 
 struct ring {
@@ -21,17 +21,17 @@ struct ring {
 
 struct wire {
     struct rte_mempool *rx_pool; /* of the receiver */
-    uint64_t n_lost;
-    struct ring sent, come;
+    uint64_t n_lost;             /* packets that could not be copied */
+    struct ring sent, arrived;
 };
 
-/* For struct nj_shard_ops. */
+/* tx and rx of struct nj_shard_ops. They return the number of packets that change owners. */
 uint32_t wire_send(struct wire *w, struct rte_mbuf **m, uint32_t n);
 uint32_t wire_receive(struct wire *w, struct rte_mbuf **m, uint32_t n);
 
-/* Everything that was sent has come then. */
+/* Moves all sent packets to the receiver. */
 void wire_carry(struct wire *w);
-/* Drops what nobody took. */
+/* Frees all packets that are in the wire. */
 void wire_fini(struct wire *w);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-apart: how far apart two CPUs are.
+ * nj-apart: the time of a cache line from one CPU to another and back.
  *
- * A cache line goes to and fro between them, and the median of the round trips is printed, in
- * nanoseconds. CPUs that share a cache need some 60, others several hundred; a virtual machine's
- * may be the ones now and the others a minute later, as its host sees fit.
+ * Prints the median of the round trips, in nanoseconds. CPUs that share a cache need about 60,
+ * others several hundred. In a virtual machine this may change within a minute, because the host
+ * moves the virtual CPUs.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -14,16 +14,16 @@
 #include "cpu.h"
 
 #define FIFO_PRIORITY 50
-#define ROUNDS        50u /* each a number; */
-#define TRIPS         20u /* of so many round trips */
+#define ROUNDS        50u /* measurements */
+#define TRIPS         20u /* round trips per measurement */
 #define WARM_ROUNDS   10u
 #define LINE          64
 
-static _Alignas(2 * LINE) _Atomic uint64_t line; /* odd: the other's turn */
+static _Alignas(2 * LINE) _Atomic uint64_t line; /* odd: answer() writes next */
 static _Alignas(2 * LINE) _Atomic int ready;
 
-/* Whatever else polls on these CPUs stands aside for the moment. */
-static int before_others(void)
+/* Real-time priority over other threads on this CPU. Returns 0 or an error number. */
+static int set_priority(void)
 {
     const struct sched_param p = {.sched_priority = FIFO_PRIORITY};
     return pthread_setschedparam(pthread_self(), SCHED_FIFO, &p);
@@ -35,7 +35,7 @@ static void *answer(void *arg)
     int error = cpu_take(*(const int *)arg);
 
     if (!error)
-        error = before_others();
+        error = set_priority();
     atomic_store(&ready, error ? -error : 1);
     for (uint64_t seen = 0; !error && seen < end;) {
         seen = atomic_load_explicit(&line, memory_order_acquire);
@@ -83,12 +83,12 @@ int main(int argc, char **argv)
     if ((error = cpu_take(cpu[0])))
         return fail(argv[1], error);
     if ((error = pthread_create(&other, NULL, answer, &cpu[1])))
-        return fail("a thread", error);
+        return fail("cannot start a thread", error);
     while (!atomic_load(&ready))
         sched_yield();
     if (atomic_load(&ready) < 0)
         return fail(argv[2], -atomic_load(&ready));
-    if ((error = before_others()))
+    if ((error = set_priority()))
         return fail("SCHED_FIFO", error);
     for (unsigned i = 0; i < WARM_ROUNDS; i++)
         round_trip();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CPUs that instruments look at, and the clock they look with. */
+/* CPUs and clock of nj-apart and nj-stalls. */
 #ifndef NJ_PERF_LINK_CPU_H
 #define NJ_PERF_LINK_CPU_H
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Two different ones, as a user writes them. */
+/* Parses the numbers of two CPUs. False: invalid, or the same CPU twice. */
 static inline bool cpu_pair(char *const text[2], int cpu[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -23,7 +23,7 @@ static inline bool cpu_pair(char *const text[2], int cpu[2])
     return cpu[0] != cpu[1];
 }
 
-/* This thread runs there from now on. 0, or an error number. */
+/* Pins this thread to `cpu`. Returns 0 or an error number. */
 static inline int cpu_take(int cpu)
 {
     cpu_set_t set;

@@ -5,17 +5,17 @@
 
 #include "threads/os_clock.h"
 
-#define BATCH     64u /* frames read from one port before the other has its turn */
-#define STAMP_MAX (200 * NJ_MS)
-#define SLEEP_MAX (100 * NJ_MS) /* how long a request to stop may go unnoticed */
+#define BATCH     64u           /* frames to read from a port before the other port is read */
+#define STAMP_MAX (200 * NJ_MS) /* maximum age of a valid timestamp */
+#define SLEEP_MAX (100 * NJ_MS) /* maximum delay of the reaction to a request to stop */
 
 nj_ns nj_link_clock(void)
 {
     return nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 }
 
-/* The kernel stamps with CLOCK_REALTIME, which somebody may set. A stamp that makes no sense gives
- * way to the present. */
+/* Converts a timestamp of the kernel (CLOCK_REALTIME) to CLOCK_MONOTONIC. CLOCK_REALTIME may have
+ * been set: for an invalid timestamp, returns the present time. */
 static nj_ns arrival(nj_ns stamp)
 {
     nj_ns real = nj_os_clock_gettime_ns(CLOCK_REALTIME), now = nj_link_clock();
@@ -49,7 +49,7 @@ static void send_due(struct nj_link *l, struct nj_pipe *pipe, struct nj_port *to
         l->n_late++;
         nj_port_send(to, frame->bytes, frame->n_bytes);
         nj_pipe_done(pipe, frame);
-        now = nj_link_clock(); /* sending runs the receiver's input, which takes its time */
+        now = nj_link_clock(); /* a send also runs the receiver's input and takes time */
     }
 }
 
@@ -76,7 +76,7 @@ static void wait_for(struct nj_link *l, nj_ns due)
 
 void nj_link_run(struct nj_link *l)
 {
-    nj_ns heard = nj_link_clock(), asked = NJ_NEVER;
+    nj_ns received_at = nj_link_clock(), stopped_at = NJ_NEVER;
 
     for (;;) {
         uint32_t n = read_port(&l->port[0], &l->pipe[0]) + read_port(&l->port[1], &l->pipe[1]);
@@ -84,19 +84,19 @@ void nj_link_run(struct nj_link *l)
         send_due(l, &l->pipe[1], &l->port[0]);
         nj_ns now = nj_link_clock();
         if (n)
-            heard = now;
-        if (asked == NJ_NEVER && atomic_load_explicit(&l->stop, memory_order_relaxed))
-            asked = now;
+            received_at = now;
+        if (stopped_at == NJ_NEVER && atomic_load_explicit(&l->stop, memory_order_relaxed))
+            stopped_at = now;
         bool empty = next_due(l) == NJ_NEVER;
-        if (asked != NJ_NEVER &&
-            ((empty && now - heard >= l->quiet) || now - asked >= NJ_LINK_STOP_MAX))
+        if (stopped_at != NJ_NEVER &&
+            ((empty && now - received_at >= l->quiet) || now - stopped_at >= NJ_LINK_STOP_MAX))
             return;
         if (!n)
-            wait_for(l, asked != NJ_NEVER && empty ? heard + l->quiet : next_due(l));
+            wait_for(l, stopped_at != NJ_NEVER && empty ? received_at + l->quiet : next_due(l));
     }
 }
 
-/* --- the report ----------------------------------------------------------------------------- */
+/* --- report --------------------------------------------------------------------------------- */
 
 uint32_t nj_link_late_us(const struct nj_link *l, double share)
 {

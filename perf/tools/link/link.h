@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two ports, a pipe each way, and the loop that moves frames between them in real time. */
+/* Two ports, a pipe for each direction, and the loop that carries frames in real time. */
 #ifndef NJ_PERF_LINK_LINK_H
 #define NJ_PERF_LINK_LINK_H
 
@@ -9,30 +9,32 @@
 #include "pipe.h"
 #include "port.h"
 
-#define NJ_LATE_BUCKETS 20000u /* of a microsecond; the last takes all that is later */
+#define NJ_LATE_BUCKETS 20000u /* of a microsecond; the last one has all later frames */
 
 struct nj_link {
     struct nj_port port[2];
     struct nj_pipe pipe[2]; /* pipe[i] carries what port[i] received */
-    nj_ns spin;             /* before a frame is due, stay awake for so long */
-    nj_ns quiet;            /* after the request to stop: end when nothing came for so long */
+    nj_ns spin;             /* time before a frame is due in which the loop does not sleep */
+    nj_ns quiet;            /* time without arrivals after which a stopped link ends */
     _Atomic bool stop;
-    uint64_t late[NJ_LATE_BUCKETS], n_late; /* how much too late frames left */
+    uint64_t late[NJ_LATE_BUCKETS], n_late; /* histogram of the lateness of frames; their number */
 };
 
-/* Runs until `stop` is set and the link is empty and quiet, at most NJ_LINK_STOP_MAX longer. */
+/* Runs until `stop` is set. Then it ends when the link is empty and no frame has arrived for
+ * `quiet`, after NJ_LINK_STOP_MAX at the latest. */
 #define NJ_LINK_STOP_MAX (3 * NJ_SEC)
 void nj_link_run(struct nj_link *l);
 
-/* Lateness below which `share` of the frames left, in microseconds. */
+/* Quantile `share` of the lateness of frames, in microseconds. */
 uint32_t nj_link_late_us(const struct nj_link *l, double share);
 
-/* One JSON object, on one line. */
+/* Prints a line of JSON. */
 void nj_link_report(struct nj_link *l, FILE *to);
 
+/* CLOCK_MONOTONIC, in ns. */
 nj_ns nj_link_clock(void);
 
-/* Measures the link's own errors, in a network namespace made for it. The exit status. */
+/* Measures the link's own errors, in a new network namespace. Returns the exit status. */
 int nj_link_self_test(void);
 
 #endif

@@ -3,8 +3,7 @@
  * nj-link: a link with rate, delay, queue and losses between two interfaces of the kernel.
  *
  * The interfaces are ends of veth pairs whose other ends belong to the two hosts. Both hosts'
- * offloads must be off: what crosses the link is then cut into packets of the MTU with checksums
- * in them, as on a wire, whoever sends it.
+ * offloads must be off, so that the link carries packets of the MTU with checksums, as a wire does.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,18 +20,19 @@
 static const char USAGE[] =
     "usage: nj-link [options] IFACE_A IFACE_B, or nj-link --self-test\n"
     "\n"
-    "  --ab SPEC, --ba SPEC  what happens to frames from A to B, and back [nothing]\n"
-    "  --seed N              of everything random [1]\n"
-    "  --spin TIME_US        stay awake for so long before a frame is due [0]\n"
-    "  --quiet TIME_US       after SIGTERM, end when nothing came for so long [0]\n"
+    "  --ab SPEC, --ba SPEC  model of the link from A to B, from B to A [no effect]\n"
+    "  --seed N              seed of all random numbers [1]\n"
+    "  --spin TIME_US        time before a frame is due in which the link does not sleep [0]\n"
+    "  --quiet TIME_US       after SIGTERM, end when no frame has arrived for this time [0]\n"
     "  --fifo                real-time priority\n"
     "  --self-test           measure the link's own errors, and end\n"
     "\n"
     "SPEC is a list of: rate=50M (bits of frame per second), delay=10ms, queue=64K (bytes),\n"
-    "loss=0.01, burst=CHANCE:MEAN_LENGTH, reorder=CHANCE:TIME, dup=CHANCE, drop=3+7 (these data\n"
-    "packets, from 1), tail=N:BYTES (once, the last N packets of a transfer of BYTES or a little\n"
-    "more, found among those within one delay), of=all|data (what chance may hit; [data]: packets\n"
-    "with TCP data). Says `ready` once it carries frames, and a line of JSON at the end.\n";
+    "loss=0.01, burst=CHANCE:MEAN_LENGTH, reorder=CHANCE:TIME, dup=CHANCE, drop=3+7 (data\n"
+    "packets by number, from 1), tail=N:BYTES (once, the last N data packets of a transfer of at\n"
+    "least BYTES; they must be sent within one delay), of=all|data (packets for loss, burst,\n"
+    "reorder and dup; data: packets with TCP data [data]). Prints `ready` when it carries frames,\n"
+    "and a line of JSON at the end.\n";
 
 static struct nj_link *running;
 
@@ -41,15 +41,15 @@ static void end(int number)
     atomic_store(&running->stop, true);
 }
 
-static int usage(const char *what, const char *which)
+static int usage(const char *error, const char *argument)
 {
-    fprintf(stderr, "nj-link: %s%s\n\n%s", what, which, USAGE);
+    fprintf(stderr, "nj-link: %s%s\n\n%s", error, argument, USAGE);
     return 2;
 }
 
-/* The owner's other work shares the CPU; a frame that is due does not wait for it. The kernel's
- * limit for real-time tasks keeps the machine usable whatever we do. */
-static bool hurry(void)
+/* Real-time priority, so that a due frame does not wait for other processes on the CPU. The
+ * kernel's limit for real-time tasks keeps the machine usable. */
+static bool set_priority(void)
 {
     struct sched_param param = {.sched_priority = FIFO_PRIORITY};
 
@@ -61,7 +61,7 @@ static int run(struct nj_link *l, char *const names[2], const struct nj_pipe_spe
 {
     for (int i = 0; i < 2; i++) {
         if (!nj_pipe_init(&l->pipe[i], &spec[i], seed + (uint64_t)i)) {
-            fprintf(stderr, "nj-link: no memory\n");
+            fprintf(stderr, "nj-link: out of memory\n");
             return 1;
         }
         if (!nj_port_open(&l->port[i], names[i])) {
@@ -90,13 +90,13 @@ int main(int argc, char **argv)
     static struct nj_link link; /* 160 KB of histogram and 260 KB of heap */
     struct nj_pipe_spec spec[2] = {0};
     uint64_t seed = 1;
-    const char *wrong;
+    const char *invalid;
     bool self_test = false;
 
     for (int c; (c = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1;) {
         if (c == AB || c == BA) {
-            if ((wrong = nj_pipe_parse(&spec[c], optarg)))
-                return usage("not understood: ", wrong);
+            if ((invalid = nj_pipe_parse(&spec[c], optarg)))
+                return usage("invalid item: ", invalid);
         } else if (c == SEED) {
             seed = strtoull(optarg, NULL, 0);
         } else if (c == SPIN) {
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
         } else if (c == QUIET) {
             link.quiet = strtoull(optarg, NULL, 0) * NJ_US;
         } else if (c == FIFO) {
-            if (!hurry())
+            if (!set_priority())
                 fprintf(stderr, "nj-link: no real-time priority: %s\n", strerror(errno));
         } else if (c == SELF_TEST) {
             self_test = true;
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
     if (self_test)
         return nj_link_self_test();
     if (argc - optind != 2)
-        return usage("two interfaces, please", "");
+        return usage("expected two interfaces", "");
     mlockall(MCL_CURRENT);
     return run(&link, argv + optind, spec, seed);
 }

@@ -8,18 +8,18 @@
 #define ETH_BYTES    14u
 #define TCP_FLAG_SYN 0x02u
 
-/* --- what a frame is ------------------------------------------------------------------------ */
+/* --- parsing -------------------------------------------------------------------------------- */
 
-struct sight {
+struct segment {
     bool is_tcp, syn;
     uint32_t seq, n_data;
 };
 
-/* The TCP header and the length of what follows it, from the IP header's own length: short frames
- * are padded. IPv6 with extension headers counts as something else than TCP. */
-static struct sight look(const uint8_t *f, uint32_t n)
+/* Parses the TCP header. Takes the number of data bytes from the length in the IP header, because
+ * short frames are padded. IPv6 with extension headers does not count as TCP. */
+static struct segment parse(const uint8_t *f, uint32_t n)
 {
-    struct sight s = {0};
+    struct segment s = {0};
     uint32_t type = n >= ETH_BYTES + 40 ? nj_get_be16(f + 12) : 0, at, end;
 
     if (type == 0x0800 && f[23] == 6) {
@@ -43,8 +43,9 @@ static struct sight look(const uint8_t *f, uint32_t n)
     return s;
 }
 
-/* Counts data, and returns which packet with new data this is, or 0. */
-static uint64_t follow(struct nj_pipe *p, const struct sight *s)
+/* Counts data. Returns the number of the packet among packets with new data, from 1; 0: no new
+ * data. */
+static uint64_t count_data(struct nj_pipe *p, const struct segment *s)
 {
     if (s->is_tcp && s->syn) {
         p->seq_known = true;
@@ -65,7 +66,7 @@ static uint64_t follow(struct nj_pipe *p, const struct sight *s)
     return ++p->stats.new_data;
 }
 
-/* --- frames, and the heap of those under way ------------------------------------------------ */
+/* --- frames, and the heap of frames in flight ----------------------------------------------- */
 
 static bool before(const struct nj_pipe_frame *a, const struct nj_pipe_frame *b)
 {
@@ -131,9 +132,9 @@ void nj_pipe_done(struct nj_pipe *p, struct nj_pipe_frame *frame)
     p->free_list = frame;
 }
 
-/* --- the fate of a frame -------------------------------------------------------------------- */
+/* --- loss, reordering, duplication ---------------------------------------------------------- */
 
-struct fate {
+struct effects {
     bool lost, picked, reordered, duplicated;
 };
 
@@ -150,28 +151,29 @@ static bool is_picked(const struct nj_pipe *p)
     return false;
 }
 
-/* As many numbers are drawn whatever the spec says and whatever comes of it: the k-th packet's
- * fate is the same in every run with this seed. */
-static struct fate draw(struct nj_pipe *p, bool is_data)
+/* Draws the same number of random numbers for each packet, independent of the spec and of the
+ * results. So loss, reordering and duplication of the k-th packet are the same in each run with
+ * this seed. */
+static struct effects draw(struct nj_pipe *p, bool is_data)
 {
     struct nj_prng *from = is_data ? &p->for_data : &p->for_other;
     uint64_t loss = nj_prng_next(from), burst = nj_prng_next(from), more = nj_prng_next(from);
     const struct nj_pipe_spec *s = &p->spec;
-    struct fate fate = {.picked = is_data && is_picked(p)};
+    struct effects effects = {.picked = is_data && is_picked(p)};
 
     if (!is_data && !s->loss_of_all)
-        return fate;
+        return effects;
     if (!p->burst_left && chance(burst, s->burst)) {
         p->burst_left = 1;
         while (p->burst_left < NJ_PIPE_BURST_MAX && s->burst_mean > 1 &&
                (uint32_t)nj_prng_next(&p->for_bursts) > UINT32_MAX / s->burst_mean)
             p->burst_left++;
     }
-    fate.lost = chance(loss, s->loss) || p->burst_left > 0;
+    effects.lost = chance(loss, s->loss) || p->burst_left > 0;
     p->burst_left -= p->burst_left > 0;
-    fate.reordered = chance(more, s->reorder);
-    fate.duplicated = chance(more >> 32, s->duplicate);
-    return fate;
+    effects.reordered = chance(more, s->reorder);
+    effects.duplicated = chance(more >> 32, s->duplicate);
+    return effects;
 }
 
 static void put(struct nj_pipe *p, const void *bytes, uint32_t n_bytes, nj_ns due,
@@ -192,7 +194,7 @@ static void put(struct nj_pipe *p, const void *bytes, uint32_t n_bytes, nj_ns du
     push(p, frame);
 }
 
-/* When the last bit leaves, or NJ_NEVER when the queue has no room. */
+/* Returns when the last bit leaves. NJ_NEVER: the queue has no room. */
 static nj_ns serialise(struct nj_pipe *p, uint32_t n_bytes, nj_ns at)
 {
     if (!p->spec.rate_bps)
@@ -209,30 +211,30 @@ static nj_ns serialise(struct nj_pipe *p, uint32_t n_bytes, nj_ns at)
 
 void nj_pipe_offer(struct nj_pipe *p, const void *bytes, uint32_t n_bytes, nj_ns at)
 {
-    struct sight sight = look(bytes, n_bytes);
-    uint64_t new_index = follow(p, &sight);
-    struct fate fate = draw(p, sight.n_data > 0);
+    struct segment segment = parse(bytes, n_bytes);
+    uint64_t new_index = count_data(p, &segment);
+    struct effects effects = draw(p, segment.n_data > 0);
     nj_ns sent = serialise(p, n_bytes, at);
 
     p->stats.offered++;
     p->stats.offered_bytes += n_bytes;
     if (sent == NJ_NEVER) {
         p->stats.drop_queue++;
-    } else if (fate.picked) {
+    } else if (effects.picked) {
         p->stats.drop_picked++;
-    } else if (fate.lost) {
+    } else if (effects.lost) {
         p->stats.drop_loss++;
     } else {
-        p->stats.reordered += fate.reordered;
-        p->stats.duplicated += fate.duplicated;
-        nj_ns due = sent + p->spec.delay + (fate.reordered ? p->spec.reorder_by : 0);
+        p->stats.reordered += effects.reordered;
+        p->stats.duplicated += effects.duplicated;
+        nj_ns due = sent + p->spec.delay + (effects.reordered ? p->spec.reorder_by : 0);
         put(p, bytes, n_bytes, due, new_index);
-        if (fate.duplicated)
+        if (effects.duplicated)
             put(p, bytes, n_bytes, due, 0);
     }
 }
 
-/* --- leaving -------------------------------------------------------------------------------- */
+/* --- departure ------------------------------------------------------------------------------ */
 
 nj_ns nj_pipe_due(const struct nj_pipe *p)
 {
@@ -240,9 +242,9 @@ nj_ns nj_pipe_due(const struct nj_pipe *p)
 }
 
 /*
- * Whether the frame is one of the last of its transfer. Asked when it leaves, not when it came: by
- * then everything that was sent within the link's delay behind it is known, so the sender's own
- * cutting into segments need not be.
+ * Whether the frame is one of the last of its transfer. This is decided at departure, not at
+ * arrival: by then all frames that arrived within the link's delay after it are known, so the
+ * decision needs no knowledge of the sender's segmentation.
  */
 static bool is_tail(const struct nj_pipe *p, const struct nj_pipe_frame *frame)
 {

@@ -17,7 +17,8 @@ static const struct unit TIME[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 
 static const struct unit CHANCE[] = {{"", (double)NJ_PIPE_ALWAYS}, {NULL, 0}};
 static const struct unit COUNT[] = {{"", 1}, {NULL, 0}};
 
-/* A number with one of the units, at *text up to `stop`; moves *text behind it. */
+/* Parses a number with one of the units, from *text up to `stop`, and moves *text past it. False:
+ * invalid. */
 static bool number(const char **text, const struct unit *units, char stop, uint64_t *out)
 {
     char *unit, *end;
@@ -48,7 +49,7 @@ static bool parse_picked(struct nj_pipe_spec *s, const char *value)
     return s->n_picked > 0;
 }
 
-/* CHANCE:MORE, e.g. burst=0.001:5 */
+/* Parses two numbers with a colon between them, as in burst=0.001:5. False: invalid. */
 static bool pair(const char *value, const struct unit *a, uint64_t *first, const struct unit *b,
                  uint64_t *second)
 {

@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* 16 MiB: at 8 kpps of a 100 Mbit/s link one second of not being scheduled. */
+/* 16 MiB: one second of a 100 Mbit/s link, which has 8,000 packets per second. So the process may
+ * be off its CPU for a second. */
 #define SLOT_BYTES  2048u
 #define SLOTS       8192u
 #define BLOCK_BYTES (64u * 1024)
@@ -39,7 +40,7 @@ bool nj_port_open(struct nj_port *p, const char *name)
     *p = (struct nj_port){.name = name};
     to.sll_ifindex = (int)if_nametoindex(name);
     p->fd = to.sll_ifindex ? socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0) : -1;
-    /* Bound last: until then nothing comes. */
+    /* bind() is last: before it no frame arrives. */
     return p->fd >= 0 && make_ring(p) && bind(p->fd, (struct sockaddr *)&to, sizeof to) == 0;
 }
 

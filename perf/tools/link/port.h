@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One end of a link: a packet socket on an interface that the kernel keeps.
+ * One end of a link: a packet socket (AF_PACKET) on a network interface.
  *
- * Frames come through a ring that the kernel fills and stamps when they come, so that being woken
- * late, or reading late, does not move the time from which the link's delay counts.
+ * The kernel puts arriving frames into a ring, with timestamps. So a late wake-up or a late read
+ * does not change the time from which the link's delay counts.
  */
 #ifndef NJ_PERF_LINK_PORT_H
 #define NJ_PERF_LINK_PORT_H
@@ -20,22 +20,23 @@ struct nj_port {
 
 struct nj_port_frame {
     const uint8_t *bytes;
-    uint32_t n_bytes; /* as long as it was on the wire; more than `n_held` if it did not fit */
+    uint32_t n_bytes; /* length on the wire; more than `n_held` if the frame was truncated */
     uint32_t n_held;
     nj_ns stamp; /* CLOCK_REALTIME */
 };
 
-/* False with errno set. `name` stays the caller's. */
+/* Opens interface `name`, which must outlive the port. False: failed; errno is set. */
 bool nj_port_open(struct nj_port *p, const char *name);
 void nj_port_close(struct nj_port *p);
 
-/* The next frame, valid until nj_port_release(). False when there is none now. */
+/* Returns the next frame, valid until nj_port_release(). False: no frame has arrived. */
 bool nj_port_peek(struct nj_port *p, struct nj_port_frame *frame);
 void nj_port_release(struct nj_port *p);
 
+/* A failure increments send_failed. */
 void nj_port_send(struct nj_port *p, const void *bytes, uint32_t n_bytes);
 
-/* Frames that the kernel had no room for since the last question. */
+/* Frames for which the ring had no room since the last call. */
 uint32_t nj_port_overruns(struct nj_port *p);
 
 #endif

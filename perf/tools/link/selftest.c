@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the link adds of its own. A probe and a link share a network namespace of their own: two
- * veth pairs, the probe at the outer ends. The kernel stamps each probe's arrival.
+ * Measures the link's own errors. The probe and the link run in a network namespace with two veth
+ * pairs. The probe uses the outer ends, the link the inner ends. The kernel timestamps each
+ * arrival.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,9 +15,9 @@
 
 #define N_PROBES    2000u
 #define PROBE_BYTES 1514u
-#define PROBE_TYPE  0x88b5 /* for experiments (IEEE 802) */
+#define PROBE_TYPE  0x88b5 /* Local Experimental EtherType 1 (IEEE 802) */
 #define NUMBER_AT   16u
-#define ANSWER_MAX  (2 * NJ_SEC)
+#define ARRIVAL_MAX (2 * NJ_SEC)
 
 static const char MAKE[] =
     "set -e; for x in a b; do"
@@ -26,8 +27,8 @@ static const char MAKE[] =
 
 struct probe {
     struct nj_port from, to;
-    nj_ns sent[N_PROBES], came[N_PROBES]; /* CLOCK_REALTIME, as the stamps */
-    uint32_t n_came;
+    nj_ns sent[N_PROBES], arrived[N_PROBES]; /* CLOCK_REALTIME, as the timestamps */
+    uint32_t n_arrived;
 };
 
 static void send_probe(struct probe *p, uint32_t number)
@@ -50,9 +51,9 @@ static void collect(struct probe *p)
         if (f.n_held < PROBE_BYTES || f.bytes[12] != PROBE_TYPE >> 8)
             continue;
         memcpy(&number, f.bytes + NUMBER_AT, sizeof number);
-        if (number < N_PROBES && !p->came[number]) {
-            p->came[number] = f.stamp;
-            p->n_came++;
+        if (number < N_PROBES && !p->arrived[number]) {
+            p->arrived[number] = f.stamp;
+            p->n_arrived++;
         }
     }
 }
@@ -70,15 +71,16 @@ static void *link_thread(void *link)
     return NULL;
 }
 
-/* Sends all probes, `gap` apart, through a link of this spec; how many came. */
+/* Sends `n` probes at intervals of `gap` through a link with this spec. Returns the number of
+ * probes that arrived. */
 static uint32_t round_of(struct probe *p, struct nj_link *l, const char *spec_text, uint32_t n,
                          nj_ns gap)
 {
     struct nj_pipe_spec spec;
     pthread_t thread;
 
-    memset(p->came, 0, sizeof p->came);
-    p->n_came = 0;
+    memset(p->arrived, 0, sizeof p->arrived);
+    p->n_arrived = 0;
     memset(l->late, 0, sizeof l->late);
     l->n_late = 0;
     l->stop = false;
@@ -92,7 +94,8 @@ static uint32_t round_of(struct probe *p, struct nj_link *l, const char *spec_te
         if (gap)
             pause_ns(gap);
     }
-    for (nj_ns began = nj_link_clock(); p->n_came < n && nj_link_clock() - began < ANSWER_MAX;) {
+    for (nj_ns began = nj_link_clock();
+         p->n_arrived < n && nj_link_clock() - began < ARRIVAL_MAX;) {
         pause_ns(NJ_MS);
         collect(p);
     }
@@ -100,7 +103,7 @@ static uint32_t round_of(struct probe *p, struct nj_link *l, const char *spec_te
     pthread_join(thread, NULL);
     nj_pipe_fini(&l->pipe[0]);
     nj_pipe_fini(&l->pipe[1]);
-    return p->n_came;
+    return p->n_arrived;
 }
 
 static int by_size(const void *a, const void *b)
@@ -110,6 +113,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Prints quantiles of the error of the delay, in microseconds. */
 static bool delay_error(struct probe *p, struct nj_link *l, const char *spec, nj_ns delay,
                         const char *end)
 {
@@ -117,11 +121,11 @@ static bool delay_error(struct probe *p, struct nj_link *l, const char *spec, nj
     uint32_t n = round_of(p, l, spec, N_PROBES, 500 * NJ_US);
 
     if (n < N_PROBES) {
-        fprintf(stderr, "nj-link: only %u of %u probes came\n", n, N_PROBES);
+        fprintf(stderr, "nj-link: only %u of %u probes arrived\n", n, N_PROBES);
         return false;
     }
     for (uint32_t i = 0; i < n; i++)
-        error_us[i] = ((double)(p->came[i] - p->sent[i]) - (double)delay) / 1e3;
+        error_us[i] = ((double)(p->arrived[i] - p->sent[i]) - (double)delay) / 1e3;
     qsort(error_us, n, sizeof *error_us, by_size);
     printf("\"%s\": {\"p1\": %.1f, \"p50\": %.1f, \"p90\": %.1f, \"p99\": %.1f, \"max\": %.1f}%s",
            spec, error_us[n / 100], error_us[n / 2], error_us[n * 9 / 10], error_us[n * 99 / 100],
@@ -129,7 +133,8 @@ static bool delay_error(struct probe *p, struct nj_link *l, const char *spec, nj
     return true;
 }
 
-/* Bits per second between the first and the last of a train that the link had to space out. */
+/* Prints the error of the rate, in percent. Sends a train of frames, and computes the rate from the
+ * arrivals of the first and the last one. */
 static bool rate_error(struct probe *p, struct nj_link *l, const char *spec, double bps,
                        const char *end)
 {
@@ -137,7 +142,7 @@ static bool rate_error(struct probe *p, struct nj_link *l, const char *spec, dou
 
     if (round_of(p, l, spec, n, 0) < n)
         return false;
-    double seconds = (double)(p->came[n - 1] - p->came[0]) / 1e9;
+    double seconds = (double)(p->arrived[n - 1] - p->arrived[0]) / 1e9;
     double got = (n - 1) * PROBE_BYTES * 8.0 / seconds;
     printf("\"%s\": %.4f%s", spec, (got / bps - 1) * 100, end);
     return true;
@@ -151,7 +156,7 @@ int nj_link_self_test(void)
     if (unshare(CLONE_NEWNET) || system(MAKE) != 0 || !nj_port_open(&link.port[0], "ax") ||
         !nj_port_open(&link.port[1], "bx") || !nj_port_open(&probe.from, "a") ||
         !nj_port_open(&probe.to, "b")) {
-        fprintf(stderr, "nj-link: no links to test on: %s\n", strerror(errno));
+        fprintf(stderr, "nj-link: cannot create the test links: %s\n", strerror(errno));
         return 1;
     }
     printf("{\"delay_error_us\": {");

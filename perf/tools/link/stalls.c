@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-stalls: for how long a CPU is not ours.
+ * nj-stalls: the stalls of two CPUs.
  *
- * Two CPUs read the clock again and again. Where it jumps, something else had the CPU: another
- * program, an interrupt, the host of a virtual machine. Somebody who asks at any time waits for the
- * rest of such a gap, whatever the server does. For each CPU a line: the p99.9 of these waits and
- * the longest gap, in nanoseconds, and the share of the time that is lost.
+ * A thread on each CPU reads the clock in a loop. A gap between two reads is a stall: another
+ * process, an interrupt or the host of a virtual machine had the CPU. A request that arrives in a
+ * gap waits for the rest of it, whatever the server does. Prints a line for each CPU: the p99.9 of
+ * the waits of requests at random times, and the longest gap, in nanoseconds, and the share of the
+ * time in gaps.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,18 +14,18 @@
 #include "cpu.h"
 
 #define GAPS_MAX   (1u << 20)
-#define GAP_NS_MIN 1000u /* reading the clock takes some 30 */
-#define SHARE      0.001
+#define GAP_NS_MIN 1000u /* a clock read takes about 30 */
+#define SHARE      0.001 /* of requests that wait longer than the p99.9 */
 
 struct watch {
     pthread_t thread;
     int cpu, error;
-    uint64_t ns; /* of all */
+    uint64_t ns; /* duration: the wanted one, then the measured one */
     uint32_t n_gaps;
     uint64_t *gap;
 };
 
-static void *look(void *arg)
+static void *watch_cpu(void *arg)
 {
     struct watch *w = arg;
 
@@ -42,7 +43,7 @@ static void *look(void *arg)
     return NULL;
 }
 
-/* The share of the time in which somebody who comes waits for longer than that. */
+/* Share of the requests at random times that wait longer than `wait_ns`. */
 static double share_above(const struct watch *w, uint64_t wait_ns)
 {
     uint64_t sum = 0;
@@ -81,8 +82,8 @@ int main(int argc, char **argv)
         w[i].cpu = cpu[i];
         w[i].ns = (uint64_t)(seconds * 1e9);
         w[i].gap = calloc(GAPS_MAX, sizeof *w[i].gap);
-        if (!w[i].gap || pthread_create(&w[i].thread, NULL, look, &w[i]) != 0) {
-            fprintf(stderr, "nj-stalls: no memory for it\n");
+        if (!w[i].gap || pthread_create(&w[i].thread, NULL, watch_cpu, &w[i]) != 0) {
+            fprintf(stderr, "nj-stalls: out of memory, or no thread\n");
             return 1;
         }
     }

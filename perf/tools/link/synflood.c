@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nj-synflood: SYNs of many who do not exist, as fast as the device takes them.
+ * nj-synflood: SYNs from random addresses that no host has, at the maximum rate of the device.
  *
- * Each has a source of its own, drawn from 198.18.0.0/15 or 2001:db8::/32 without their first /24
- * or /64, where the link's real hosts are: for what is not on the link the target needs no ARP, as
- * with a flood that comes through a router. Checksums are right and the options those of an
- * ordinary client, so that nothing but the target's own defence tells them from one.
+ * The addresses are from 198.18.0.0/15 or 2001:db8::/32, without the first /24 or /64, which is the
+ * link's own network. So the target needs no ARP for them, as in a flood that comes through a
+ * router. The SYNs have correct checksums and the options of an ordinary client, so that the target
+ * cannot distinguish them from those of clients.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -83,7 +83,7 @@ static uint8_t *source(const struct flood *f, uint8_t *frame)
     return frame + ETH_BYTES + (f->is_v6 ? 8 : 12);
 }
 
-/* What all frames share; 0 stands where they differ. */
+/* Writes the fields that are the same in all frames. make() writes the others. */
 static void prepare(const struct flood *f, uint8_t *frame)
 {
     static const uint8_t OPTIONS[OPT_BYTES] = {2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0,
@@ -119,6 +119,7 @@ static void draw_source(struct flood *f, uint8_t *at)
         at[2] = 1 + (uint8_t)(b % 255);
 }
 
+/* Writes the source, the sequence number, the timestamp and the checksums. */
 static void make(struct flood *f, uint8_t *frame)
 {
     uint8_t *tcp = frame + ETH_BYTES + ip_bytes(f), *from = source(f, frame);
@@ -150,12 +151,13 @@ static void send_batch(struct flood *f)
     for (uint32_t at = 0; at < BATCH;) {
         int n = sendmmsg(f->fd, message + at, BATCH - at, 0);
         f->sent += n > 0 ? (uint32_t)n : 0;
-        f->failed += n <= 0; /* the device's queue is full: this one is gone */
+        f->failed += n <= 0; /* the device's queue is full: the frame is dropped */
         at += n > 0 ? (uint32_t)n : 1;
     }
 }
 
-/* At most `rate` a second, 0 for as many as there can be. */
+/* Sends for `duration`, at most `rate` frames per second; 0: at the maximum rate. Returns the time
+ * that it took. */
 static nj_ns run(struct flood *f, nj_ns duration, uint64_t rate)
 {
     nj_ns began = nj_os_clock_gettime_ns(CLOCK_MONOTONIC), now = began;
@@ -179,7 +181,7 @@ static bool open_device(struct flood *f, const char *name)
     int yes = 1;
 
     strncpy(r.ifr_name, name, sizeof r.ifr_name - 1);
-    f->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* 0: it hears nothing */
+    f->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0); /* 0: receives no frames */
     if (f->fd < 0 || ioctl(f->fd, SIOCGIFHWADDR, &r))
         return false;
     memcpy(f->mac[1], r.ifr_hwaddr.sa_data, 6);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void complain(const char *path)
+static void print_error(const char *path)
 {
     fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, path, strerror(errno));
 }
@@ -14,7 +14,7 @@ FILE *out_open(const char *path)
     FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
 
     if (!f)
-        complain(path);
+        print_error(path);
     return f;
 }
 
@@ -24,6 +24,6 @@ bool out_close(FILE *f, const char *path)
 
     if ((f == stdout ? fflush(f) : fclose(f)) == 0 && !failed)
         return true;
-    complain(path);
+    print_error(path);
     return false;
 }

@@ -9,7 +9,7 @@
 enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, GOAWAY = 7 };
 enum { END_STREAM = 1, END_HEADERS = 4, PADDED = 8, PRIORITY = 0x20 };
 
-/* RFC 9113 4.1, for payloads below 256 bytes. */
+/* Writes a frame header (RFC 9113 4.1) for a payload of less than 256 bytes. Returns its size. */
 static uint32_t frame(uint8_t *out, uint8_t type, uint8_t flags, uint8_t stream, uint32_t n)
 {
     const uint8_t head[FRAME_HEAD_BYTES] = {0, 0, (uint8_t)n, type, flags, 0, 0, 0, stream};
@@ -34,13 +34,14 @@ uint32_t get_request(uint8_t out[GET_REQUEST_BYTES], const char *path)
     return n + n_path;
 }
 
-/* RFC 7541: the first field is ":status: 200" from the static table. */
+/* Whether the first field is ":status: 200" of the static table (RFC 7541 appendix A). */
 static bool is_200(const uint8_t *payload, uint32_t n, uint8_t flags)
 {
     return n > 0 && payload[0] == 0x88 && !(flags & (PADDED | PRIORITY));
 }
 
-enum get_result get_answer(const uint8_t *data, uint32_t n, const uint8_t *body, uint32_t n_body)
+enum get_result get_check_response(const uint8_t *data, uint32_t n, const uint8_t *body,
+                                   uint32_t n_body)
 {
     uint32_t at = 0, n_got = 0;
     bool ok = false;

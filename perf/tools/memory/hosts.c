@@ -10,8 +10,8 @@
 
 #include "wire/emit.h"
 
-#define ASK_EVERY   (200 * NJ_MS)
-#define BURSTS_MAX  4u /* per step: enough to keep up, not so many that output has to wait */
+#define ARP_EVERY   (200 * NJ_MS) /* between two requests */
+#define BURSTS_MAX  4u            /* received bursts per step; output waits for them */
 #define PREFIX_BITS 24
 
 static struct nj_addr addr(uint32_t ip)
@@ -68,7 +68,7 @@ static void send_arp(struct hosts *h, bool request, const struct rte_ether_addr 
     push(h, m, to, RTE_ETHER_TYPE_ARP);
 }
 
-static void take_arp(struct hosts *h, const struct nj_packet *p)
+static void process_arp(struct hosts *h, const struct nj_packet *p)
 {
     uint32_t from = ntohl(nj_addr_to_v4(&p->arp.ip));
 
@@ -80,15 +80,16 @@ static void take_arp(struct hosts *h, const struct nj_packet *p)
         send_arp(h, false, &p->arp.mac, from);
 }
 
-/* Whatever IPv4 address the frame is for, one of our hosts has it. */
-static void take(struct hosts *h, struct rte_mbuf *m, nj_ns now)
+/* Processes a frame. A client host has each IPv4 address, so the interface gets the destination
+ * address of the frame first. */
+static void process_frame(struct hosts *h, struct rte_mbuf *m, nj_ns now)
 {
     struct nj_packet p;
     const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 
     if (m->data_len >= 34 && eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
-        memcpy(&h->who.addr[0].ip.b[12], (const uint8_t *)eth + 30, 4);
-    nj_packet_parse(&h->who, m, &p);
+        memcpy(&h->iface.addr[0].ip.b[12], (const uint8_t *)eth + 30, 4);
+    nj_packet_parse(&h->iface, m, &p);
     if (p.kind == NJ_PACKET_TCP) {
         uint32_t hash = nj_flow_hash(&h->tcp.flows, &p.tcp.tuple);
         struct nj_flow *f = nj_flow_find(&h->tcp.flows, hash, &p.tcp.tuple);
@@ -96,7 +97,7 @@ static void take(struct hosts *h, struct rte_mbuf *m, nj_ns now)
         return;
     }
     if (p.kind == NJ_PACKET_ARP)
-        take_arp(h, &p);
+        process_arp(h, &p);
     rte_pktmbuf_free(m);
 }
 
@@ -109,11 +110,11 @@ uint32_t hosts_in(struct hosts *h, nj_ns now)
     for (uint32_t i = 0; i < BURSTS_MAX && n == NJ_BURST_MAX; i++) {
         n = rte_eth_rx_burst(h->port.id, 0, m, NJ_BURST_MAX);
         for (uint32_t k = 0; k < n; k++)
-            take(h, m[k], now);
+            process_frame(h, m[k], now);
         total += n;
     }
-    if (!h->server_known && now - h->asked_at >= ASK_EVERY) {
-        h->asked_at = now;
+    if (!h->server_known && now - h->arp_sent_at >= ARP_EVERY) {
+        h->arp_sent_at = now;
         send_arp(h, true, &all, h->server);
     }
     nj_tcp_tick(&h->tcp, now);
@@ -142,11 +143,11 @@ bool hosts_open(struct hosts *h, uint32_t gateway, uint32_t server, uint32_t con
     memset(h, 0, sizeof *h);
     h->gateway = gateway;
     h->server = server;
-    static const struct nj_rss_key no_key; /* one shard takes all */
+    static const struct nj_rss_key no_key; /* without effect: one shard receives all packets */
     static const struct nj_dpdk_port_config want = {.id = -1, .n_shards = 1};
     if (nj_dpdk_port_open(&h->port, &want, &no_key, why, n) != 0)
         return false;
-    h->who = (struct nj_iface){
+    h->iface = (struct nj_iface){
         .mac = h->port.mac,
         .mtu = h->port.mtu,
         .n_addrs = 1,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Very many clients of one server, most of them silent.
+ * nj-memory-client: many clients of one server, most of them idle.
  *
  *   nj-memory-client EAL-ARGUMENTS -- CONNECTIONS-MAX GATEWAY SERVER[:PORT] BODY-FILE
  *
- * Commands come on standard input, one line each, and are answered on standard output with one line
- * of JSON when done: `open N` until N connections are open, `get K` asks K random ones of them for
- * /body, one after the other, and compares the answer with the file, `abort` resets all. At the end
- * of the input everything is reset. What it is about is told on standard error every second.
+ * Reads commands from standard input, one per line. Prints a line of JSON on standard output when a
+ * command is done. `open N` opens connections until N are open. `get K` requests /body on K random
+ * connections, one after another, and compares the responses with the file. `abort` resets all
+ * connections, as does the end of the input. Prints its progress on standard error every second.
  *
- * Host i of the clients is 198.18.1.0 + i, and every connection of one goes out by GATEWAY: us.
+ * Client host i has the address 198.18.1.0 + i. The server reaches the hosts by GATEWAY, which is
+ * this program.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,14 +32,14 @@
 #include "hosts.h"
 
 #define HOST_FIRST     0xc6120100u /* 198.18.1.0 */
-#define PER_HOST       1000u /* connections; 1,000,000 come from as many hosts as a /22 holds */
+#define PER_HOST       1000u       /* connections of a host; a /22 has enough hosts for 1,000,000 */
 #define PORT_FIRST     10000u
-#define IN_FLIGHT_MAX  1024u /* handshakes at a time: a quarter of what a server's backlog takes */
+#define IN_FLIGHT_MAX  1024u /* handshakes at a time: a quarter of a server's backlog */
 #define GETS_MAX       100000u
 #define GET_TIMEOUT    (10 * NJ_SEC)
-#define STALL_TIMEOUT  (30 * NJ_SEC) /* without any connection opened or ended */
-#define ANSWER_MAX     65536u
-#define LOOK_EVERY     (5 * NJ_MS) /* for a command */
+#define STALL_TIMEOUT  (30 * NJ_SEC) /* without progress of a command */
+#define RESPONSE_MAX   65536u
+#define POLL_EVERY     (5 * NJ_MS) /* between two reads of standard input */
 #define YIELD_AFTER    64u         /* steps without work */
 #define SLEEP_AFTER    2048u
 #define SLEEP_NS       50000
@@ -46,7 +47,7 @@
 
 struct slot {
     struct nj_tcb *tcb;
-    bool open, asked;
+    bool open, requested;
 };
 
 enum command { IDLE, OPEN, GET, ABORT, QUIT };
@@ -61,29 +62,29 @@ struct bench {
 
     struct slot *slot;
     uint32_t n_slots, n_fresh; /* slots from n_fresh on were never used */
-    uint32_t *vacant;          /* slots whose connection was refused, or lost */
+    uint32_t *vacant;          /* slots whose connection has ended */
     uint32_t n_vacant;
     uint32_t n_opening, n_open, n_refused, n_lost;
 
     enum command command;
     uint32_t wanted;
-    nj_ns began_at, moved_at, told_at, looked_at;
-    uint32_t told_open;
+    nj_ns began_at, progress_at, printed_at, polled_at;
+    uint32_t printed_open;
     uint32_t abort_next;
 
-    struct slot *asking; /* GET */
-    uint32_t n_answer, n_gets;
-    nj_ns asked_at;
-    uint8_t answer[ANSWER_MAX];
+    struct slot *current; /* of the GET in flight, or NULL */
+    uint32_t n_response, n_gets;
+    nj_ns requested_at;
+    uint8_t response[RESPONSE_MAX];
     uint32_t rtt_us[GETS_MAX];
 
-    char line[64]; /* a command that is not complete */
+    char line[64]; /* an incomplete command */
     uint32_t n_line;
 };
 
-static _Noreturn void fail(const char *what)
+static _Noreturn void fail(const char *error)
 {
-    fprintf(stderr, "nj-memory-client: %s\n", what);
+    fprintf(stderr, "nj-memory-client: %s\n", error);
     exit(1);
 }
 
@@ -98,9 +99,9 @@ static void open_one(struct bench *b, nj_ns now)
     s->tcb = hosts_connect(&b->hosts, HOST_FIRST + i % n_hosts,
                            (uint16_t)(PORT_FIRST + i / n_hosts), b->port, now);
     if (!s->tcb)
-        fail("a connection could not be made, though there is room");
+        fail("cannot open a connection, although a slot is free");
     s->tcb->user = s;
-    s->open = s->asked = false;
+    s->open = s->requested = false;
     b->n_opening++;
 }
 
@@ -108,8 +109,8 @@ static void vacate(struct bench *b, struct slot *s)
 {
     bool opened = s->open;
 
-    if (b->asking == s && b->command == GET)
-        fail("a connection that was asked ended without an answer");
+    if (b->current == s && b->command == GET)
+        fail("a connection ended without a response to its request");
     b->n_open -= opened;
     b->n_opening -= !opened;
     if (b->command != ABORT && b->command != QUIT) {
@@ -126,17 +127,18 @@ static void read_all(struct bench *b, struct slot *s)
     uint32_t n;
 
     while ((n = nj_tcp_recv_peek(s->tcb, &data)) > 0) {
-        if (s == b->asking) {
-            if (n > ANSWER_MAX - b->n_answer)
-                fail("an answer is too long");
-            memcpy(b->answer + b->n_answer, data, n);
-            b->n_answer += n;
+        if (s == b->current) {
+            if (n > RESPONSE_MAX - b->n_response)
+                fail("a response is too long");
+            memcpy(b->response + b->n_response, data, n);
+            b->n_response += n;
         }
         nj_tcp_recv_take(&b->hosts.tcp, s->tcb, n);
     }
 }
 
-static uint32_t take_news(struct bench *b, nj_ns now)
+/* Processes the events of connections. Returns the number of connections with events. */
+static uint32_t process_events(struct bench *b, nj_ns now)
 {
     struct nj_list batch;
     struct nj_tcb *t;
@@ -150,18 +152,18 @@ static uint32_t take_news(struct bench *b, nj_ns now)
         if (events & NJ_TCP_EV_DEAD) {
             nj_tcp_release(&b->hosts.tcp, t, now);
             vacate(b, s);
-            b->moved_at = now;
+            b->progress_at = now;
             continue;
         }
         if (events & NJ_TCP_EV_OPENED) {
             s->open = true;
             b->n_opening--;
             b->n_open++;
-            b->moved_at = now;
+            b->progress_at = now;
         }
         read_all(b, s);
         if (events & NJ_TCP_EV_PEER_FIN)
-            nj_tcp_abort(&b->hosts.tcp, t, now); /* nobody asked it to close */
+            nj_tcp_abort(&b->hosts.tcp, t, now); /* the server ended the connection */
     }
     return n;
 }
@@ -191,26 +193,27 @@ static void do_open(struct bench *b, nj_ns now)
     done(b);
 }
 
+/* A random open connection without an earlier request. */
 static struct slot *pick(struct bench *b)
 {
     for (uint32_t i = 0; i < PICK_TRIES_MAX; i++) {
         struct slot *s = &b->slot[nj_prng_below(&b->prng, b->n_fresh)];
-        if (s->open && !s->asked)
+        if (s->open && !s->requested)
             return s;
     }
-    fail("no connection is left that was not asked before");
+    fail("found no open connection without an earlier request");
 }
 
-static void ask(struct bench *b, nj_ns now)
+static void send_request(struct bench *b, nj_ns now)
 {
     uint8_t request[GET_REQUEST_BYTES];
     uint32_t n = get_request(request, "/body");
 
-    b->asking = pick(b);
-    b->asking->asked = true;
-    b->asked_at = now;
-    b->n_answer = 0;
-    if (!nj_tcp_send_copy(&b->hosts.tcp, b->asking->tcb, request, n))
+    b->current = pick(b);
+    b->current->requested = true;
+    b->requested_at = now;
+    b->n_response = 0;
+    if (!nj_tcp_send_copy(&b->hosts.tcp, b->current->tcb, request, n))
         fail("no buffer for a request");
 }
 
@@ -222,23 +225,23 @@ static int by_value(const void *a, const void *b)
 
 static void do_get(struct bench *b, nj_ns now)
 {
-    if (b->asking) {
-        switch (get_answer(b->answer, b->n_answer, b->body, b->n_body)) {
+    if (b->current) {
+        switch (get_check_response(b->response, b->n_response, b->body, b->n_body)) {
         case GET_MORE:
-            if (now - b->asked_at > GET_TIMEOUT)
-                fail("no answer within 10 s");
+            if (now - b->requested_at > GET_TIMEOUT)
+                fail("no response within 10 s");
             return;
         case GET_WRONG:
-            fail("an answer is not status 200 with the file as its body");
+            fail("a response does not have status 200 and the bytes of the file");
         case GET_OK:
             break;
         }
-        b->rtt_us[b->n_gets++] = (uint32_t)((now - b->asked_at) / NJ_US);
-        b->asking = NULL;
-        b->moved_at = now;
+        b->rtt_us[b->n_gets++] = (uint32_t)((now - b->requested_at) / NJ_US);
+        b->current = NULL;
+        b->progress_at = now;
     }
     if (b->n_gets < b->wanted) {
-        ask(b, now);
+        send_request(b, now);
         return;
     }
     qsort(b->rtt_us, b->n_gets, sizeof *b->rtt_us, by_value);
@@ -249,7 +252,7 @@ static void do_get(struct bench *b, nj_ns now)
     done(b);
 }
 
-/* True when all are gone and their RSTs have left. */
+/* Resets all connections. True: all have ended, and their RSTs were sent. */
 static bool do_abort(struct bench *b, nj_ns now)
 {
     while (b->abort_next < b->n_fresh && hosts_room(&b->hosts) > 0) {
@@ -270,7 +273,7 @@ static void begin(struct bench *b, const char *line, nj_ns now)
 {
     unsigned n = 0;
 
-    b->began_at = b->moved_at = now;
+    b->began_at = b->progress_at = now;
     if (sscanf(line, "open %u", &n) == 1 && n <= b->n_slots)
         b->command = OPEN;
     else if (sscanf(line, "get %u", &n) == 1 && n > 0 && n <= GETS_MAX && n <= b->n_open)
@@ -278,23 +281,23 @@ static void begin(struct bench *b, const char *line, nj_ns now)
     else if (strcmp(line, "abort") == 0)
         b->command = ABORT;
     else
-        fail("that is no command, or its number is too large");
+        fail("unknown command, or its number is too large");
     b->wanted = n;
     b->abort_next = b->n_gets = b->n_refused = b->n_lost = 0;
-    b->asking = NULL;
+    b->current = NULL;
 }
 
-static void look_for_command(struct bench *b, nj_ns now)
+static void read_command(struct bench *b, nj_ns now)
 {
     char c;
     ssize_t n;
 
-    b->looked_at = now;
+    b->polled_at = now;
     while (b->command == IDLE && (n = read(STDIN_FILENO, &c, 1)) >= 0) {
         if (n == 0) {
             b->command = QUIT;
             b->abort_next = 0;
-            b->moved_at = now;
+            b->progress_at = now;
         } else if (c == '\n') {
             b->line[b->n_line] = '\0';
             b->n_line = 0;
@@ -307,19 +310,20 @@ static void look_for_command(struct bench *b, nj_ns now)
 
 /* --- the loop ------------------------------------------------------------------------------ */
 
-static void tell(struct bench *b, nj_ns now)
+static void print_progress(struct bench *b, nj_ns now)
 {
-    static const char *const doing[] = {"holding", "opening", "asking", "resetting", "resetting"};
+    static const char *const activity[] = {"holding", "opening", "requesting", "resetting",
+                                           "resetting"};
 
-    if (now - b->told_at < NJ_SEC)
+    if (now - b->printed_at < NJ_SEC)
         return;
-    double secs = (double)(now - b->told_at) / (double)NJ_SEC;
-    fprintf(stderr, "%s: %u open (%+.0f/s), %u on their way, %u refused, %u lost, %lu sent again\n",
-            doing[b->command], b->n_open, ((double)b->n_open - b->told_open) / secs, b->n_opening,
-            b->n_refused, b->n_lost,
+    double secs = (double)(now - b->printed_at) / (double)NJ_SEC;
+    fprintf(stderr, "%s: %u open (%+.0f/s), %u opening, %u refused, %u lost, %lu retransmissions\n",
+            activity[b->command], b->n_open, ((double)b->n_open - b->printed_open) / secs,
+            b->n_opening, b->n_refused, b->n_lost,
             (unsigned long)nj_counter_read(&b->hosts.counters, NJ_C_tcp_retransmit));
-    b->told_at = now;
-    b->told_open = b->n_open;
+    b->printed_at = now;
+    b->printed_open = b->n_open;
 }
 
 static void relax(uint32_t n_idle)
@@ -338,19 +342,19 @@ static void run(struct bench *b)
 
     for (;;) {
         nj_ns now = nj_tsc_clock_to_ns(&b->clock, rte_rdtsc());
-        uint32_t work = hosts_in(&b->hosts, now) + take_news(b, now);
+        uint32_t work = hosts_in(&b->hosts, now) + process_events(b, now);
         if (b->command == OPEN)
             do_open(b, now);
         else if (b->command == GET)
             do_get(b, now);
-        else if (b->command == IDLE && now - b->looked_at >= LOOK_EVERY)
-            look_for_command(b, now);
+        else if (b->command == IDLE && now - b->polled_at >= POLL_EVERY)
+            read_command(b, now);
         if ((b->command == ABORT || b->command == QUIT) && do_abort(b, now) && b->command == QUIT)
             return;
         work += hosts_out(&b->hosts, now);
-        if (b->command != IDLE && now - b->moved_at > STALL_TIMEOUT)
-            fail("nothing moved for 30 s");
-        tell(b, now);
+        if (b->command != IDLE && now - b->progress_at > STALL_TIMEOUT)
+            fail("no progress for 30 s");
+        print_progress(b, now);
         n_idle = work ? 0 : n_idle + 1;
         if (n_idle > 0)
             relax(n_idle);
@@ -362,12 +366,12 @@ static void read_body(struct bench *b, const char *path)
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    if (fd < 0 || fstat(fd, &st) != 0 || st.st_size > (off_t)ANSWER_MAX / 2)
-        fail("the body file can't be read, or is longer than 32 KiB");
+    if (fd < 0 || fstat(fd, &st) != 0 || st.st_size > (off_t)RESPONSE_MAX / 2)
+        fail("the body file cannot be read, or is longer than 32 KiB");
     b->n_body = (uint32_t)st.st_size;
     b->body = malloc(b->n_body + 1);
     if (!b->body || read(fd, b->body, b->n_body) != st.st_size)
-        fail("the body file can't be read");
+        fail("the body file cannot be read");
     close(fd);
 }
 
@@ -375,7 +379,7 @@ static uint32_t read_ip(const char *text)
 {
     struct in_addr in;
     if (inet_pton(AF_INET, text, &in) != 1)
-        fail("an address is no IPv4 address");
+        fail("an address is not an IPv4 address");
     return ntohl(in.s_addr);
 }
 
@@ -395,7 +399,7 @@ static void open_hosts(struct bench *b, char **argv)
                     sizeof why))
         fail(why);
     nj_prng_init(&b->prng, now);
-    b->told_at = now;
+    b->printed_at = now;
 }
 
 int main(int argc, char **argv)
@@ -416,7 +420,7 @@ int main(int argc, char **argv)
     b->slot = calloc(b->n_slots, sizeof *b->slot);
     b->vacant = calloc(b->n_slots, sizeof *b->vacant);
     if (b->n_slots == 0 || b->n_slots > 1u << 24 || !b->slot || !b->vacant)
-        fail("out of memory, or no number of connections");
+        fail("out of memory, or an invalid number of connections");
     read_body(b, args[3]);
     argv[n_eal] = NULL;
     if (nj_eal_init(n_eal, argv, why, sizeof why) != 0)
