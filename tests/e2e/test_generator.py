@@ -63,19 +63,19 @@ class OverTls(OnPair):
     tls = True
 
     def test_a_number_of_requests(self):
-        found, grown = self.counted("-c", 7, "-m", 5, "-n", 3001, urls=["/one"])
+        found, grown = self.counted("-c", 7, "-m", 5, "-n", 701, urls=["/one"])
         self.agree(found, grown, SIZES["/one"])
         self.assertEqual(7, grown["tls_handshakes"])
         self.assertEqual(0, grown["tls_bad_record"])
 
     def test_downloads(self):
-        found, grown = self.counted("-c", 4, "-m", 8, "-n", 400, urls=["/200KiB"])
+        found, grown = self.counted("-c", 2, "-m", 4, "-n", 24, urls=["/200KiB"])
         self.agree(found, grown, SIZES["/200KiB"])
         self.assertLess(found["in_all"]["body_bytes"], grown["tls_tx_bytes"])
 
     def test_uploads(self):
-        found, grown = self.counted("-c", 3, "-m", 2, "-n", 60, "-u", "100KiB", urls=["/one"])
-        self.assertEqual(60, found["in_all"]["done"])  # 405
+        found, grown = self.counted("-c", 2, "-m", 2, "-n", 12, "-u", "100KiB", urls=["/one"])
+        self.assertEqual(12, found["in_all"]["done"])  # 405
         self.assertEqual((0, 0), (grown["tls_bad_record"], found["in_all"]["broken"]))
 
 
@@ -88,7 +88,7 @@ class AgainstOurs(OnPair):
         self.assertEqual(7, found["in_all"]["connected"])
 
     def test_for_a_time(self):
-        found, grown = self.counted("-c", 4, "-m", 8, "-d", "500ms", "-w", "100ms",
+        found, grown = self.counted("-c", 4, "-m", 8, "-d", "2s", "-w", "100ms",
                                     urls=["/200KiB"])
         self.agree(found, grown, SIZES["/200KiB"])
         measured = found["after"]["done"] - found["before"]["done"]
