@@ -167,6 +167,14 @@ void nj__conn_tls_free(struct nj_conn *c)
 
 /* --- handshakes ---------------------------------------------------------------------------- */
 
+/* An end without an alert: the peer speaks no TLS, or there is no room. */
+static void give_up(struct nj_conn *c, enum nj_counter why)
+{
+    (*place_of(c))->ended = true;
+    c->failed = true;
+    nj_count(&c->shard->counters, why);
+}
+
 static const struct nj_tls_handshake_info *info_of(const struct handshake *hs)
 {
     return nj_tls_handshake_info(hs->h);
@@ -191,14 +199,19 @@ static void run_handshake(struct nj_task *task)
     hs->n_cycles = hs->cycles ? hs->cycles() - began : 0;
 }
 
-/* The workers stop. */
+/* The workers stop, or another client's handshake displaced it. The lcore calls this, in submit or
+ * poll. */
 static void reject_handshake(struct nj_task *task)
 {
     struct handshake *hs = nj_container_of(task, struct handshake, task);
 
     hs->runs = false;
-    if (!hs->conn)
+    if (!hs->conn) {
         free_handshake(hs->of, hs);
+        return;
+    }
+    give_up(hs->conn, NJ_C_tls_handshakes_full);
+    nj__conn_mark_ready(hs->conn);
 }
 
 static const struct nj_task_ops handshake_ops = {.run = run_handshake, .reject = reject_handshake};
@@ -239,14 +252,6 @@ static int complete_bytes(const struct nj_conn *c)
         at += (uint32_t)n;
     }
     return (int)at;
-}
-
-/* An end without an alert: the peer speaks no TLS, or there is no room. */
-static void give_up(struct nj_conn *c, enum nj_counter why)
-{
-    (*place_of(c))->ended = true;
-    c->failed = true;
-    nj_count(&c->shard->counters, why);
 }
 
 static void submit_flight(struct nj_conn *c, struct handshake *hs)
@@ -391,6 +396,18 @@ struct nj_client_cert *nj__conn_tls_cert(const struct nj_conn *c)
 
 /* --- input --------------------------------------------------------------------------------- */
 
+/* Is the first record complete, or one that cannot be valid? */
+static bool has_record(const struct nj_conn *c)
+{
+    uint8_t head[NJ_TLS_HEADER_BYTES];
+
+    if (!nj_tcp_recv_copy(c->tcb, 0, head, sizeof head))
+        return false;
+    int n = nj_tls_record_size(head, sizeof head);
+    return n < 0 || (uint32_t)n <= nj_tcp_recv_bytes(c->tcb);
+}
+
+/* Sets c->input_waits. */
 static void look_at_input(struct nj_conn *c)
 {
     const struct nj_conn_tls *ct = *place_of(c);
@@ -400,7 +417,7 @@ static void look_at_input(struct nj_conn *c)
     else if (ct && ct->handshake && (ct->handshake->runs || ct->handshake->finished))
         c->input_waits = !ct->handshake->finished;
     else
-        c->input_waits = complete_bytes(c) == 0;
+        c->input_waits = !has_record(c);
 }
 
 static void send_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_alert alert)
@@ -532,11 +549,13 @@ static bool seal(struct nj_conn *c, struct nj_conn_tls *ct, const struct nj_tls_
     struct nj_tcp_piece piece[NJ_TCP_PIECES_MAX];
     struct nj_tls_dst dst[NJ_TCP_PIECES_MAX];
     uint32_t n_out = nj_tls_session_sealed_bytes(&ct->session, n_bytes, record_max(c));
-    uint32_t n_pieces = nj_tcp_send_reserve(&s->tcp, c->tcb, n_out, piece);
+    uint32_t n_pieces =
+        n_out <= NJ_TCP_RESERVE_MAX ? nj_tcp_send_reserve(&s->tcp, c->tcb, n_out, piece) : 0;
 
     for (uint32_t i = 0; i < n_pieces; i++)
         dst[i] = (struct nj_tls_dst){piece[i].p, piece[i].n_bytes};
-    nj_count_n(&s->counters, NJ_C_tls_tx_bytes, n_bytes);
+    if (n_pieces > 0)
+        nj_count_n(&s->counters, NJ_C_tls_tx_bytes, n_bytes);
     return n_pieces > 0 && nj_tls_session_seal(&ct->session, &s->tls->crypto, expanded_of(c, 1),
                                                record_max(c), src, n, dst, n_pieces) > 0;
 }
@@ -570,15 +589,19 @@ bool nj__conn_tls_is_broken(const struct nj_conn *c)
     return ct && ct->broken;
 }
 
-/* Room for a piece, after sealing what is there if need be. */
+/* Room for a piece, after the pending ones were sealed if need be. Short records have more
+ * overhead, and TCP takes NJ_TCP_RESERVE_MAX bytes at once. */
 static uint32_t pending_room(struct nj_conn *c)
 {
     struct nj_shard_tls *t = c->shard->tls;
+    uint32_t n_max = nj_min_u32(
+        NJ_TLS_CONTENT_MAX, nj_tls_session_content_that_fits(&(*place_of(c))->session,
+                                                             NJ_TCP_RESERVE_MAX, record_max(c)));
 
-    if ((t->n_pending == PENDING_PIECES_MAX || t->n_pending_bytes == NJ_TLS_CONTENT_MAX) &&
+    if ((t->n_pending == PENDING_PIECES_MAX || t->n_pending_bytes >= n_max) &&
         !nj__conn_tls_flush(c))
         t->lost = true;
-    return NJ_TLS_CONTENT_MAX - t->n_pending_bytes;
+    return n_max - t->n_pending_bytes;
 }
 
 static void add_pending(struct nj_shard_tls *t, const uint8_t *data, uint32_t n, struct nj_ref *ref)

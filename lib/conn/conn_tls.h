@@ -33,8 +33,9 @@ uint32_t nj__tls_n_handshakes(const struct nj_shard *s);
 /* The connection ends: wipes its keys. A handshake that runs is freed when the workers return it.
  */
 void nj__conn_tls_free(struct nj_conn *c);
-/* Processes input. Plaintext goes to nj__conn_input(). Sets c->input_waits if what is left cannot
- * be processed now. Returns false if there was nothing to process. */
+/* Reads the received bytes and passes their plaintext to nj__conn_input(). Sets c->input_waits
+ * while the first unread record is incomplete, or a worker has the handshake. Returns false if it
+ * read nothing. */
 bool nj__conn_tls_read(struct nj_conn *c, nj_ns now);
 /* Name of the cipher suite, once there are requests. */
 const char *nj__conn_tls_suite(const struct nj_conn *c);

@@ -70,6 +70,7 @@ struct rig {
     uint64_t n_out;   /* frames that it accepted; the last RIG_OUT_MAX are kept */
     struct rig_frame out[RIG_OUT_MAX];
     bool no_arp;
+    uint16_t peer_mss; /* that new peers offer; 0: 1460 */
     uint32_t n_forwarded, n_shared;
     bool forward_full;
     bool files_slow; /* jobs stay with the worker */
@@ -587,7 +588,7 @@ static inline struct rig_peer *rig_syn_between(struct rig *r, const struct nj_ad
         p->tuple.lport = port;
         p->tuple.rport = RIG_PORT;
         p->snd_nxt = 77777u * port;
-        rig_seg_mss(r, p, p->snd_nxt, NJ_TCP_SYN, NULL, 0, 1460);
+        rig_seg_mss(r, p, p->snd_nxt, NJ_TCP_SYN, NULL, 0, r->peer_mss ? r->peer_mss : 1460);
         p->snd_nxt++;
         return p;
     }

@@ -49,6 +49,20 @@ Test(conn_conn_tls, everything_in_single_bytes)
     tls_rig_free(t);
 }
 
+/* Records of 194 bytes have ten times the overhead of those that fill a segment of Ethernet. */
+Test(conn_conn_tls, a_client_with_the_smallest_segments)
+{
+    struct tls_rig *t = tls_rig_new(8192, 8192);
+
+    t->r->peer_mss = 1; /* TCP raises it to 216 */
+    struct tls_peer *c = tls_peer_connect_h2(t, 1000);
+    tls_peer_get(c, 1, "/whole");
+    tls_peer_pump(t, c, 1400);
+    expect_whole(c);
+    tls_peer_free(c);
+    tls_rig_free(t);
+}
+
 Test(conn_conn_tls, a_client_leaves_while_a_worker_has_its_handshake)
 {
     struct tls_rig *t = tls_rig_new(8192, 8192);
@@ -94,6 +108,23 @@ Test(conn_conn_tls, a_full_queue_of_workers_ends_the_connection)
 
     t->full = true;
     tls_peer_pump(t, c, 1400);
+    cr_expect(c->p->got_fin || c->p->got_rst);
+    cr_expect_eq(rig_count(t->r, NJ_C_tls_handshakes_full), 1);
+    tls_peer_free(c);
+    tls_rig_free(t);
+}
+
+Test(conn_conn_tls, a_displaced_handshake_ends_its_connection)
+{
+    struct tls_rig *t = tls_rig_new(8192, 8192);
+    struct tls_peer *c = tls_peer_new(t, 1000);
+
+    t->slow = true;
+    tls_peer_pump(t, c, 1400);
+    cr_assert_eq(t->n_tasks, 1);
+    t->n_tasks = 0;
+    t->task[0]->ops->reject(t->task[0]);
+    rig_settle(t->r);
     cr_expect(c->p->got_fin || c->p->got_rst);
     cr_expect_eq(rig_count(t->r, NJ_C_tls_handshakes_full), 1);
     tls_peer_free(c);
