@@ -39,10 +39,8 @@ static bool in_range(const struct nj_option *o, double value)
 /* Append a value to a list. */
 static bool append_value(const struct nj_option *o, const char **list, const char *value)
 {
-    uint32_t n = 0;
+    uint32_t n = nj_config_count_values(list, (uint32_t)o->max);
 
-    while (n < (uint32_t)o->max && list[n])
-        n++;
     if (n == (uint32_t)o->max)
         return false;
     list[n] = value;

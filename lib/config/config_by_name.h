@@ -12,6 +12,16 @@
 /* The i-th option that the policy file can set, or NULL. */
 const struct nj_option *nj_config_file_option_at(uint32_t i);
 
+/* Number of values of an array of the configuration, which NULL ends unless it has `n_max`. */
+static inline uint32_t nj_config_count_values(const char *const *list, uint32_t n_max)
+{
+    uint32_t n = 0;
+
+    while (n < n_max && list[n])
+        n++;
+    return n;
+}
+
 /* Is the field set? */
 bool nj_config_is_set(const struct nj_server_config *config, const char *name);
 /* Format the value in the syntax of the policy file, lists joined by ", ". False if it is not set.

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks that the settings of TLS fit together. The files are read when the server starts. */
 #include "base/set_error.h"
+#include "config/config_by_name.h"
 #include "config/settings_validate.h"
-
-static unsigned count(const char *const *list)
-{
-    unsigned n = 0;
-
-    while (n < NJ_SERVER_TLS_CERTS_MAX && list[n])
-        n++;
-    return n;
-}
 
 int nj__settings_check_tls(const struct nj_settings *s, char *why, size_t why_bytes)
 {
     const struct nj_server_config *c = s->config;
-    unsigned n_certs = count(c->tls_cert), n_keys = count(c->tls_key);
+    unsigned n_certs = nj_config_count_values(c->tls_cert, NJ_SERVER_TLS_CERTS_MAX),
+             n_keys = nj_config_count_values(c->tls_key, NJ_SERVER_TLS_CERTS_MAX);
 
     if (n_certs != n_keys)
         return nj_set_error(why, why_bytes,

@@ -10,21 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "config/config_by_name.h"
 #include "log/log.h"
 #include "server/server_internal.h"
 #include "threads/os_clock.h"
 
 /* A ticket can be used for two to three periods. RFC 8446 4.6.1 permits seven days. */
 #define TICKET_KEY_PERIOD (8u * 3600u * NJ_SEC)
-
-static uint32_t count(const char *const *list)
-{
-    uint32_t n = 0;
-
-    while (n < NJ_SERVER_TLS_CERTS_MAX && list[n])
-        n++;
-    return n;
-}
 
 /* --- the log of secrets ---------------------------------------------------------------------- */
 
@@ -93,9 +85,9 @@ static struct nj_tls_server_context *read_context(struct nj_server *s, char *why
     struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];
     struct nj_tls_server_config config = {
         .identities = files,
-        .n_identities = count(c->tls_cert),
+        .n_identities = nj_config_count_values(c->tls_cert, NJ_SERVER_TLS_CERTS_MAX),
         .ocsp = c->tls_ocsp,
-        .n_ocsp = count(c->tls_ocsp),
+        .n_ocsp = nj_config_count_values(c->tls_ocsp, NJ_SERVER_TLS_CERTS_MAX),
         .unix_s = unix_s,
         .client_ca = c->tls_client_ca,
         .client_cert_required = !c->tls_client_optional,
@@ -112,7 +104,7 @@ static struct nj_tls_server_context *read_context(struct nj_server *s, char *why
 bool nj__server_init_tls(struct nj_server *s)
 {
     s->keylog = -1;
-    if (count(s->settings.config->tls_cert) == 0)
+    if (nj_config_count_values(s->settings.config->tls_cert, NJ_SERVER_TLS_CERTS_MAX) == 0)
         return true;
     if (!add_ticket_key(&s->tickets, nj_tls_ticket_keys_init)) {
         snprintf(s->why, sizeof s->why, "cannot get random numbers from the system");
