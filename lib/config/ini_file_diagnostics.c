@@ -86,8 +86,8 @@ static FILE *open_file(const char *path)
     return NULL;
 }
 
-char *nj_ini_read_file_text(const char *path, size_t max_bytes, size_t *n_bytes,
-                            struct nj_diags *faults)
+char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
+                        struct nj_diags *faults)
 {
     FILE *f = open_file(path);
     char *text = f ? malloc(max_bytes + 2) : NULL;

@@ -2,7 +2,7 @@
 /*
  * An INI file: sections, keys and values, each with its line number. Unlike rte_cfgfile, which
  * skips or truncates invalid lines, this parser reports each of them. Pure, except
- * nj_ini_read_file_text(). The caller owns the results.
+ * nj_read_text_file(). The caller owns the results.
  */
 #ifndef NJ_CONFIG_INI_FILE_DIAGNOSTICS_H
 #define NJ_CONFIG_INI_FILE_DIAGNOSTICS_H
@@ -53,8 +53,8 @@ struct nj_ini {
 };
 
 /* Read a regular file. Returns its text with a NUL, for free(); NULL with a diagnostic. */
-char *nj_ini_read_file_text(const char *path, size_t max_bytes, size_t *n_bytes,
-                            struct nj_diags *faults);
+char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
+                        struct nj_diags *faults);
 
 /* Trim white space at both ends. */
 void nj_ini_trim_range(const char **from, const char **to);

@@ -42,11 +42,11 @@ static void read_values(struct nj__policy_reader *r, const struct nj_ini_entry *
         if (any && ok == is_host)
             nj__policy_to_lower(word);
         if (!any || !ok(word)) {
-            nj__policy_bad_value(r, e, expected);
+            nj__policy_report_bad_value(r, e, expected);
             return;
         }
         if (*n == NJ_POLICY_VALUES_MAX) {
-            nj__policy_bad_value(r, e, "at most 32 of them in a class");
+            nj__policy_report_bad_value(r, e, "at most 32 of them in a class");
             return;
         }
         list[(*n)++] = word;
@@ -67,7 +67,7 @@ uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct n
                 memcmp(r->f->list[i], word.p, word.n_bytes) != 0))
             i++;
         if (!any || i == r->f->n_lists) {
-            nj__policy_bad_value(r, e, LIST_WANTS);
+            nj__policy_report_bad_value(r, e, LIST_WANTS);
             return 0;
         }
         lists |= 1u << i;
@@ -89,7 +89,7 @@ static void read_header(struct nj__policy_reader *r, struct nj_class_def *c,
         strspn(c->header.p, "abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") !=
             c->header.n_bytes ||
         (*colon && c->value.n_bytes == 0))
-        nj__policy_bad_value(r, e, HEADER_WANTS);
+        nj__policy_report_bad_value(r, e, HEADER_WANTS);
 }
 
 bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def *c,
@@ -113,7 +113,7 @@ bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def
     else if (nj_parse_time_range(e->value, minutes))
         c->hours = (struct nj_hours){minutes[0], minutes[1]};
     else
-        nj__policy_bad_value(r, e, "hours such as 22:00-06:00");
+        nj__policy_report_bad_value(r, e, "hours such as 22:00-06:00");
     c->has_match |= !hours;
     return true;
 }

@@ -32,8 +32,8 @@ static const char *const extra_keys[][6] = {
 
 /* --- diagnostics ---------------------------------------------------------------------------- */
 
-void nj__policy_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
-                          const char *expected)
+void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
+                                 const char *expected)
 {
     nj_diag_add(r->faults, r->path, e->line, "%s = %.80s: expected %s", e->key, e->value, expected);
 }
@@ -325,7 +325,7 @@ static bool read_limit(struct nj__policy_reader *r, const struct section *s, con
             "connections: only [class default] may set it: connections are counted before the "
             "class of a request is known");
     if (!nj_class_key_parse(keys, (uint32_t)i, e->value, &expected))
-        nj__policy_bad_value(r, e, expected);
+        nj__policy_report_bad_value(r, e, expected);
     return true;
 }
 
@@ -347,7 +347,7 @@ static bool read_server(struct nj__policy_reader *r, const char *key, const stru
     } else if (strcmp(e->value, "forbid") == 0) {
         f->deny_action = NJ_ACTION_FORBID;
     } else {
-        nj__policy_bad_value(r, e, "drop, reset or forbid");
+        nj__policy_report_bad_value(r, e, "drop, reset or forbid");
     }
     return true;
 }
@@ -374,7 +374,7 @@ static void read_client_by(struct nj__policy_reader *r, const struct nj_ini_entr
     if (strcmp(e->value, "address") == 0) {
         f->client_by = NJ_CLIENT_BY_ADDRESS;
     } else if (!name) {
-        nj__policy_bad_value(r, e, "address, header NAME or cookie NAME");
+        nj__policy_report_bad_value(r, e, "address, header NAME or cookie NAME");
     } else {
         f->client_by = header ? NJ_CLIENT_BY_HEADER : NJ_CLIENT_BY_COOKIE;
         f->client_field = (struct nj_str){name, (uint32_t)strlen(name)};
@@ -391,11 +391,11 @@ static bool read_client(struct nj__policy_reader *r, const char *key, const stru
         read_client_by(r, e);
     } else if (strcmp(key, "prefix4") == 0) {
         if (!nj_parse_decimal(e->value, &bits) || bits < 8 || bits > 32)
-            nj__policy_bad_value(r, e, "a number of bits from 8 to 32");
+            nj__policy_report_bad_value(r, e, "a number of bits from 8 to 32");
         r->f->client_bits4 = (uint8_t)bits;
     } else if (strcmp(key, "prefix6") == 0) {
         if (!nj_parse_decimal(e->value, &bits) || bits < 16 || bits > 128)
-            nj__policy_bad_value(r, e, "a number of bits from 16 to 128");
+            nj__policy_report_bad_value(r, e, "a number of bits from 16 to 128");
         r->f->client_bits6 = (uint8_t)bits;
     } else if (strcmp(key, "trusted_proxy") == 0) {
         nj__policy_add_trusted_proxies(r, e->value, r->path, e->line);
@@ -423,7 +423,7 @@ static bool read_config(struct nj__policy_reader *r, const struct section *s, co
         return false;
     struct nj_server_config before = r->file_config;
     if (nj_config_set_file_option(&r->file_config, name, e->value, why, sizeof why) != 0) {
-        nj__policy_bad_value(r, e, why);
+        nj__policy_report_bad_value(r, e, why);
     } else if (nj__settings_read_file_serving(&settings, why, sizeof why) != 0) {
         nj_diag_add(r->faults, r->path, e->line, "%s", why + strspn(why, "-"));
         r->file_config = before;
@@ -621,7 +621,7 @@ struct nj_policy_file *nj_policy_file_read(const char *path, struct nj_server_co
 
     if (!path)
         return policy_without_file(config, faults);
-    char *text = nj_ini_read_file_text(path, NJ_POLICY_BYTES_MAX, &n_bytes, faults);
+    char *text = nj_read_text_file(path, NJ_POLICY_BYTES_MAX, &n_bytes, faults);
     if (!text)
         return NULL;
     struct nj_policy_file *f = nj_policy_file_parse(path, text, n_bytes, config, faults);

@@ -112,8 +112,8 @@ struct nj__policy_reader {
 };
 
 /* "FILE:LINE: KEY = VALUE: expected EXPECTED" */
-void nj__policy_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
-                          const char *expected);
+void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
+                                 const char *expected);
 
 /* policy_class_match.c: parse a key that selects requests of a class. False: no such key. */
 bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def *c,

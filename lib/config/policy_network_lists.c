@@ -122,7 +122,7 @@ void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const stru
         nj_diag_add(r->faults, r->path, e->line, "file: the name is too long");
         return;
     }
-    char *text = nj_ini_read_file_text(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
+    char *text = nj_read_text_file(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
     for (const char *p = text; text && p < text + n_bytes;) {
         const char *eol = memchr(p, '\n', (size_t)(text + n_bytes - p));
         parse_list_line(r, list, path, ++at, p, eol ? eol : text + n_bytes);

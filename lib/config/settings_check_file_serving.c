@@ -99,7 +99,7 @@ int nj__settings_load_mime_types(struct nj_settings *s, char *why, size_t n)
 
     if (!path)
         return 0;
-    char *text = nj_ini_read_file_text(path, MIME_BYTES_MAX, &n_bytes, &faults);
+    char *text = nj_read_text_file(path, MIME_BYTES_MAX, &n_bytes, &faults);
     nj_diags_free(&faults);
     s->mime = text ? nj_mime_table_parse(text, n_bytes, &line, &wrong) : NULL;
     free(text);

@@ -318,7 +318,7 @@ struct nj_h2_stream *nj__h2_find_stream(const struct nj_h2 *h, uint32_t id);
 /* NULL: out of memory, which ends the connection. */
 struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id);
 /* Close the body and call on_stream_close; the stream stays in the table. */
-void nj__h2_stream_close_for_user(struct nj_h2_stream *st);
+void nj__h2_stream_detach_user(struct nj_h2_stream *st);
 /* Detach the stream, unless that was done, and free it. */
 void nj__h2_stream_destroy(struct nj_h2_stream *st);
 void nj__h2_body_close(struct nj_h2_stream *st);

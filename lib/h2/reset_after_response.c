@@ -52,7 +52,7 @@ void nj__h2_half_close(struct nj_h2_stream *st)
         reset_no_error(st);
         return;
     }
-    nj__h2_stream_close_for_user(st);
+    nj__h2_stream_detach_user(st);
     st->half_closed = true;
     h->n_half_closed++;
     nj_list_push_back(&h->half_closed, &st->link);

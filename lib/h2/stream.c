@@ -99,7 +99,7 @@ void nj__h2_body_close(struct nj_h2_stream *st)
         body->ops->close(body);
 }
 
-void nj__h2_stream_close_for_user(struct nj_h2_stream *st)
+void nj__h2_stream_detach_user(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
     bool shown_to_user = st->shown_to_user;
@@ -138,7 +138,7 @@ void nj__h2_stream_destroy(struct nj_h2_stream *st)
         nj_list_del(&st->link);
         h->n_half_closed--;
     } else {
-        nj__h2_stream_close_for_user(st);
+        nj__h2_stream_detach_user(st);
     }
     record_end(h, st);
     table_remove(h, st);

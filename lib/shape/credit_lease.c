@@ -130,7 +130,7 @@ nj_ns nj__lease_from_gcra(struct nj_shape *s, struct nj__node *n, uint64_t wante
     return nj_gcra_reserve_bytes(n->rate_gcra, n->rate, gcra_burst(n), *n_bytes, s->now);
 }
 
-bool nj__lease_try_take_at_once(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
+bool nj__lease_try_acquire_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted)
 {
     uint64_t n_bytes;
     if (nj__lease_from_gcra(s, n, wanted, &n_bytes) > s->now) {

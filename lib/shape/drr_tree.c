@@ -261,8 +261,7 @@ static uint32_t clip_grant(const struct nj__node *n, uint32_t n_bytes)
 static bool has_credit(struct nj_shape *s, struct nj__node *n, uint32_t need)
 {
     return n->rate == 0 || n->credit >= need ||
-           (s->now >= n->contended_until &&
-            nj__lease_try_take_at_once(s, n, nj__lease_bytes(s, n)));
+           (s->now >= n->contended_until && nj__lease_try_acquire_now(s, n, nj__lease_bytes(s, n)));
 }
 
 /* Records how many responses wait when a run begins to serve; later grants of the run use the same
@@ -329,7 +328,7 @@ static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n,
     }
     if (p->rate == 0 || p->credit >= need)
         return true;
-    return !busy && nj__lease_try_take_at_once(s, p, nj_max_u64(need, p->burst / 16));
+    return !busy && nj__lease_try_acquire_now(s, p, nj_max_u64(need, p->burst / 16));
 }
 
 uint32_t nj__drr_try_charge_at_once(struct nj_shape *s, struct nj_paced *f, uint32_t n_bytes)
@@ -410,7 +409,7 @@ static void add_lease(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
     set_ready(s, n);
 }
 
-void nj__lease_collect_due(struct nj_shape *s, struct nj__node *n)
+void nj__lease_add_to_credit(struct nj_shape *s, struct nj__node *n)
 {
     uint64_t n_bytes = n->leased;
     n->leased = 0;
@@ -438,7 +437,7 @@ static void request_lease(struct nj_shape *s, struct nj__node *n)
 
 /* Leases of the root and of classes are polled: a tick of the timer wheel is too coarse when 64
  * lcores lease one after the other. */
-static void collect_leases(struct nj_shape *s)
+static void add_due_leases(struct nj_shape *s)
 {
     s->due = NJ_NEVER;
     for (uint32_t i = 0; i <= NJ_CLASSES_MAX; i++) {
@@ -446,7 +445,7 @@ static void collect_leases(struct nj_shape *s)
         if (n->state != NJ__LEASED)
             continue;
         if (n->lease_due <= s->now)
-            nj__lease_collect_due(s, n);
+            nj__lease_add_to_credit(s, n);
         else if (n->lease_due < s->due)
             s->due = n->lease_due;
     }
@@ -463,7 +462,7 @@ void nj__drr_begin_shaper_run(struct nj_shape *s)
         }
     }
     if (s->due <= s->now)
-        collect_leases(s);
+        add_due_leases(s);
     while ((l = nj_list_pop(&s->round_done))) {
         struct nj__node *n = nj_container_of(l, struct nj__node, link);
         n->state = NJ__IDLE;

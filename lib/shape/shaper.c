@@ -240,7 +240,7 @@ static void timer_due(void *ctx, struct nj_timer *t)
     if (st->kind == NJ__TIMER_OWN)
         nj__paced_on_own_limit_timer(s, nj_container_of(st, struct nj_paced, timer));
     else if (st->kind == NJ__TIMER_LEASE)
-        nj__lease_collect_due(s, &nj_container_of(st, struct nj_paced_group, lease_timer)->node);
+        nj__lease_add_to_credit(s, &nj_container_of(st, struct nj_paced_group, lease_timer)->node);
     else
         nj__group_release_idle_share(s, nj_container_of(st, struct nj_paced_group, linger_timer));
 }

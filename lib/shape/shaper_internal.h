@@ -172,7 +172,8 @@ struct nj_paced *nj__drr_charge_next_response(struct nj_shape *s, uint32_t *n);
 void nj__drr_return_credit(struct nj_shape *s, struct nj_paced_group *g, uint32_t n);
 /* Start of a run: leases and lists, before the first grant. */
 void nj__drr_begin_shaper_run(struct nj_shape *s);
-void nj__lease_collect_due(struct nj_shape *s, struct nj__node *n);
+/* The lease of a LEASED node is due: adds it to the credit of the node, and schedules the node. */
+void nj__lease_add_to_credit(struct nj_shape *s, struct nj__node *n);
 /* Returns all credit to the GCRAs and resets the deficit. No response waits in the subtree. */
 void nj__node_return_all_credit(struct nj_shape *s, struct nj__node *n);
 /* Sets other limits, and perhaps another parent. Waiting responses continue to wait. */
@@ -196,8 +197,8 @@ uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n);
 /* Returns the time it is due, and its size in *n_bytes. */
 nj_ns nj__lease_from_gcra(struct nj_shape *s, struct nj__node *n, uint64_t wanted,
                           uint64_t *n_bytes);
-/* Takes a lease if it is due at once, else returns false. */
-bool nj__lease_try_take_at_once(struct nj_shape *s, struct nj__node *n, uint64_t wanted);
+/* Adds a lease to the node's credit if it is due now, else takes none and returns false. */
+bool nj__lease_try_acquire_now(struct nj_shape *s, struct nj__node *n, uint64_t wanted);
 /* Returns the lease of a LEASED node. */
 void nj__lease_cancel(struct nj_shape *s, struct nj__node *n);
 

@@ -5,7 +5,7 @@
  * follows RFC 9293 3.8.4.
  */
 #include "base/assert.h"
-#include "tcp/loss/recovery.h"
+#include "tcp/loss/recovery_state.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "tcp/cc/congestion.h"
-#include "tcp/loss/recovery.h"
+#include "tcp/loss/recovery_state.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"

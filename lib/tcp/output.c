@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "tcp/cc/congestion.h"
-#include "tcp/loss/recovery.h"
+#include "tcp/loss/recovery_state.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
@@ -304,7 +304,7 @@ static void after_send(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
 {
     struct nj_xfer *x = t->x;
 
-    nj__recovery_sent(t, n_seq, again, now);
+    nj__recovery_count_sent(t, n_seq, again, now);
     x->send_one_anyway = false;
     x->used = true;
     if (x->rexmit_at == NJ_NEVER) /* RFC 6298 5.1 */

@@ -5,7 +5,7 @@
  * 8899).
  */
 #include "base/compiler.h"
-#include "tcp/loss/recovery.h"
+#include "tcp/loss/recovery_state.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"

@@ -2,7 +2,7 @@
 /* Timer expiry: retransmission and user timeout (RFC 9293 3.10.8, RFC 6298 5), zero-window probes
  * (RFC 9293 3.8.6.1) and tail loss probes (RFC 8985 7.3). Each connection has one timer, armed for
  * its earliest deadline. */
-#include "tcp/loss/recovery.h"
+#include "tcp/loss/recovery_state.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 

@@ -65,7 +65,7 @@ uint64_t nj__csum_add_bulk(uint64_t sum, const void *data, size_t n_bytes)
         p += n_bytes & ~(size_t)(WIDE_BYTES - 1);
         n_bytes &= WIDE_BYTES - 1;
     }
-    return nj__csum_add(sum, p, n_bytes);
+    return nj__csum_add_bytes(sum, p, n_bytes);
 }
 
 uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes)
@@ -79,7 +79,7 @@ uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes)
     }
     uint8_t *rest = (uint8_t *)to + n_wide;
     memcpy(rest, (const uint8_t *)from + n_wide, n_bytes - n_wide);
-    return nj__csum_add(sum, rest, n_bytes - n_wide);
+    return nj__csum_add_bytes(sum, rest, n_bytes - n_wide);
 }
 
 #else
@@ -87,12 +87,12 @@ uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes)
 uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes)
 {
     memcpy(to, from, n_bytes);
-    return nj__csum_add(0, to, n_bytes);
+    return nj__csum_add_bytes(0, to, n_bytes);
 }
 
 uint64_t nj__csum_add_bulk(uint64_t sum, const void *data, size_t n_bytes)
 {
-    return nj__csum_add(sum, data, n_bytes);
+    return nj__csum_add_bytes(sum, data, n_bytes);
 }
 
 #endif

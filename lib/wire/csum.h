@@ -23,7 +23,7 @@
 #include "base/types.h"
 
 /* Add `n_bytes` at `data`, at an even offset of the summed data. */
-static inline uint64_t nj__csum_add(uint64_t sum, const void *data, size_t n_bytes)
+static inline uint64_t nj__csum_add_bytes(uint64_t sum, const void *data, size_t n_bytes)
 {
     const uint8_t *p = data;
 
@@ -62,7 +62,7 @@ static inline uint64_t nj__csum_pseudo(uint32_t src_be, uint32_t dst_be, uint8_t
 static inline uint64_t nj__csum_pseudo6(const struct nj_addr *src, const struct nj_addr *dst,
                                         uint8_t protocol, uint32_t n_bytes)
 {
-    uint64_t sum = nj__csum_add(nj__csum_add(0, src->b, 16), dst->b, 16);
+    uint64_t sum = nj__csum_add_bytes(nj__csum_add_bytes(0, src->b, 16), dst->b, 16);
     return sum + rte_cpu_to_be_32(protocol) + rte_cpu_to_be_32(n_bytes);
 }
 

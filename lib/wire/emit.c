@@ -159,7 +159,7 @@ static uint64_t put_header(uint8_t *to, const struct nj_tcp_emit *e, uint16_t hd
         return sum + put_timestamps(to, o);
     uint8_t *end = put_options(to, o);
     NJ_ASSERT(end == to + hdr_bytes - sizeof word);
-    return nj__csum_add(sum, to, (size_t)(end - to));
+    return nj__csum_add_bytes(sum, to, (size_t)(end - to));
 }
 
 /* The header has an even length, so the sum of the payload is added unchanged. */
@@ -199,7 +199,7 @@ void nj_tcp_hdr_cache_save(struct nj_tcp_hdr_cache *head, const struct rte_mbuf 
     memcpy(to + offsetof(struct rte_tcp_hdr, cksum), none, sizeof(uint16_t));
     head->n_bytes = (uint8_t)n;
     head->sum = nj__csum_pseudo_of(&e->tuple.local, &e->tuple.remote, IPPROTO_TCP, 0);
-    head->sum = nj__csum_add(head->sum, to, n);
+    head->sum = nj__csum_add_bytes(head->sum, to, n);
 }
 
 void nj_tcp_hdr_cache_prepend(struct rte_mbuf *m, const struct nj_tcp_hdr_cache *head, uint32_t seq,
@@ -237,7 +237,7 @@ void nj_ipv4_prepend(struct rte_mbuf *m, const struct nj_ip_meta *ip, uint8_t pr
 
     NJ_ASSERT(total_bytes <= UINT16_MAX);
     if (!(m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM))
-        h.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &h, sizeof h));
+        h.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(0, &h, sizeof h));
     if (m->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM)
         m->l3_len = sizeof h;
     prepend(m, &h, sizeof h);
@@ -314,7 +314,7 @@ void nj_l2l3_cache_save(struct nj_l2l3_cache *head, const struct rte_mbuf *m, ui
         struct rte_ipv4_hdr h;
         memcpy(&h, to + head->l2_bytes, sizeof h);
         h.total_length = h.packet_id = h.hdr_checksum = 0;
-        head->sum = nj__csum_add(0, &h, sizeof h);
+        head->sum = nj__csum_add_bytes(0, &h, sizeof h);
     }
 }
 
@@ -395,6 +395,6 @@ void nj_icmp_echo_reply_build(struct rte_mbuf *m, const uint8_t *request, uint32
     h.icmp_code = 0;
     h.icmp_cksum = 0;
     memcpy(to, &h, sizeof h);
-    h.icmp_cksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, to, n_bytes));
+    h.icmp_cksum = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(0, to, n_bytes));
     memcpy(to, &h, sizeof h);
 }

@@ -59,7 +59,7 @@ static void put_checksum(uint8_t *p, uint32_t n_bytes, const struct nj_addr *src
 {
     memset(p + 2, 0, 2);
     uint64_t sum = nj__csum_pseudo6(src, dst, IPPROTO_ICMPV6, n_bytes);
-    uint16_t sum16 = (uint16_t)~nj__csum_fold(nj__csum_add(sum, p, n_bytes));
+    uint16_t sum16 = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(sum, p, n_bytes));
     memcpy(p + 2, &sum16, 2);
 }
 

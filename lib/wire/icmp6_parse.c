@@ -234,7 +234,7 @@ enum nj_counter nj__icmp6_parse(const struct nj_iface *iface, const uint8_t *p,
     if (m.n_bytes < NJ__ICMP6_HDR_BYTES)
         return NJ_C_drop_icmp_bad;
     uint64_t sum = nj__csum_pseudo6(&out->ip_src, &out->ip_dst, IPPROTO_ICMPV6, m.n_bytes);
-    if (nj__csum_fold(nj__csum_add(sum, p, m.n_bytes)) != 0xffff)
+    if (nj__csum_fold(nj__csum_add_bytes(sum, p, m.n_bytes)) != 0xffff)
         return NJ_C_drop_icmp_bad;
     switch (p[0]) {
     case NJ__ICMP6_ECHO_REQUEST:

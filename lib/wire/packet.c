@@ -94,7 +94,7 @@ static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct par
     if (v->n_bytes < sizeof h)
         return NJ_C_drop_icmp_bad;
     memcpy(&h, v->p, sizeof h);
-    if (nj__csum_fold(nj__csum_add(0, v->p, v->n_bytes)) != 0xffff)
+    if (nj__csum_fold(nj__csum_add_bytes(0, v->p, v->n_bytes)) != 0xffff)
         return NJ_C_drop_icmp_bad;
     if (h.icmp_type != RTE_ICMP_TYPE_ECHO_REQUEST)
         return nj__icmp4_parse_error(v->p, v->n_bytes, out);
@@ -156,7 +156,7 @@ static enum nj_counter strip_ipv4(struct parse_view *v, struct rte_ipv4_hdr *h)
         return NJ_C_drop_ip_header;
     if (!device_checked(v->m, RTE_MBUF_F_RX_IP_CKSUM_MASK, RTE_MBUF_F_RX_IP_CKSUM_GOOD,
                         RTE_MBUF_F_RX_IP_CKSUM_NONE) &&
-        nj__csum_fold(nj__csum_add(0, v->p, hdr_bytes)) != 0xffff)
+        nj__csum_fold(nj__csum_add_bytes(0, v->p, hdr_bytes)) != 0xffff)
         return NJ_C_drop_ip_checksum;
     if (h->time_to_live == 0)
         return NJ_C_drop_ip_header;

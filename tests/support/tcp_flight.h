@@ -5,7 +5,7 @@
 
 #include "support/tcp_dsl.h"
 #include "tcp/cc/congestion.h"
-#include "tcp/loss/recovery.h"
+#include "tcp/loss/recovery_state.h"
 
 #define MSS 1000u
 

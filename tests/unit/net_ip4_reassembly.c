@@ -56,7 +56,7 @@ static void echo(struct world *w, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         w->icmp[i] = (uint8_t)(i * 7 + (i >> 8));
     memcpy(w->icmp, &h, sizeof h);
-    h.icmp_cksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, w->icmp, n));
+    h.icmp_cksum = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(0, w->icmp, n));
     memcpy(w->icmp, &h, sizeof h);
 }
 
@@ -76,7 +76,7 @@ static struct rte_mbuf *cut_from(struct world *w, uint32_t src, const uint8_t *p
                              .next_proto_id = protocol,
                              .src_addr = htonl(src),
                              .dst_addr = htonl(RIG_IP)};
-    h.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &h, sizeof h));
+    h.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(0, &h, sizeof h));
     memcpy(rte_pktmbuf_prepend(m, sizeof h), &h, sizeof h);
     nj_eth_prepend(m, &rig_mac, &rig_peer_mac, RTE_ETHER_TYPE_IPV4);
     if (end - first < 26) /* Ethernet padding */

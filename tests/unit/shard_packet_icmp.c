@@ -24,7 +24,7 @@ static void unreachable(struct rig *r, const struct nj_tuple *t, uint32_t seq)
     memcpy(icmp + 8, &quoted, 20);
     memcpy(icmp + 28, ports, 4);
     memcpy(icmp + 32, &seq_be, 4);
-    uint16_t sum = (uint16_t)~nj__csum_fold(nj__csum_add(0, icmp, sizeof icmp));
+    uint16_t sum = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(0, icmp, sizeof icmp));
     memcpy(icmp + 2, &sum, 2);
 
     struct rte_mbuf *m = nj_test_mbuf(r->rx_pool, icmp, sizeof icmp);

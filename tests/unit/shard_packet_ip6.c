@@ -34,7 +34,7 @@ static struct rte_mbuf *icmp(struct rig *r, const struct nj_addr *from, uint8_t 
 {
     memset(msg + 2, 0, 2);
     uint64_t sum = nj__csum_pseudo6(from, &us, IPPROTO_ICMPV6, n);
-    uint16_t c = (uint16_t)~nj__csum_fold(nj__csum_add(sum, msg, n));
+    uint16_t c = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(sum, msg, n));
     memcpy(msg + 2, &c, 2);
     struct rte_mbuf *m = nj_test_mbuf(r->rx_pool, msg, n);
     nj_ipv6_prepend(m, &(struct nj_ip_meta){.src = *from, .dst = us}, IPPROTO_ICMPV6, hop_limit);
@@ -65,7 +65,7 @@ Test(shard_packet_ip6, echo_and_next_hops)
     cr_expect_eq(memcmp(f->bytes, &rig_peer_mac, 6), 0);
     cr_expect_eq(memcmp(f->bytes + 22, us.b, 16) | memcmp(f->bytes + 38, peer.b, 16), 0);
     uint64_t sum = nj__csum_pseudo6(&us, &peer, IPPROTO_ICMPV6, 12);
-    cr_expect_eq(nj__csum_fold(nj__csum_add(sum, f->bytes + 54, 12)), 0xffff);
+    cr_expect_eq(nj__csum_fold(nj__csum_add_bytes(sum, f->bytes + 54, 12)), 0xffff);
     cr_expect_eq(rig_count(r, NJ_C_rx_icmp), 1);
 
     ping(r, &far);

@@ -29,8 +29,8 @@ static uint32_t echo_frame(uint8_t out[128], const struct rte_ether_addr *dst, u
         uint8_t data[4];
     } icmp = {{.icmp_type = RTE_ICMP_TYPE_ECHO_REQUEST, .icmp_ident = 5}, "abc"};
 
-    ip.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &ip, sizeof ip));
-    icmp.hdr.icmp_cksum = (uint16_t)~nj__csum_fold(nj__csum_add(0, &icmp, sizeof icmp));
+    ip.hdr_checksum = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(0, &ip, sizeof ip));
+    icmp.hdr.icmp_cksum = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(0, &icmp, sizeof icmp));
     memcpy(out, &eth, 14);
     memcpy(out + 14, &ip, 20);
     memcpy(out + 34, &icmp, sizeof icmp);
@@ -59,8 +59,8 @@ Test(shard_packet_rx, echo)
     cr_expect_eq(f->bytes[34], RTE_ICMP_TYPE_ECHO_REPLY);
     cr_expect_eq(memcmp(f->bytes + 42, "abc", 4), 0);
     cr_expect_eq(memcmp(f->bytes + 30, &(uint32_t){htonl(RIG_PEER_IP)}, 4), 0);
-    cr_expect_eq(nj__csum_fold(nj__csum_add(0, f->bytes + 14, 20)), 0xffff);
-    cr_expect_eq(nj__csum_fold(nj__csum_add(0, f->bytes + 34, 12)), 0xffff);
+    cr_expect_eq(nj__csum_fold(nj__csum_add_bytes(0, f->bytes + 14, 20)), 0xffff);
+    cr_expect_eq(nj__csum_fold(nj__csum_add_bytes(0, f->bytes + 34, 12)), 0xffff);
     cr_expect_eq(rig_count(r, NJ_C_rx_icmp), 1);
     rig_free(r);
 }

@@ -82,7 +82,7 @@ Test(wire_csum, agrees_with_the_slow_way)
         for (uint32_t i = 0; i < n; i++)
             bytes[i] = (uint8_t)(dense ? 0xff - nj_prng_below(&r, 2) : nj_prng_next(&r));
         uint16_t want = rte_cpu_to_be_16(slow_csum(bytes, n));
-        cr_assert_eq(nj__csum_fold(nj__csum_add(0, bytes, n)), want);
+        cr_assert_eq(nj__csum_fold(nj__csum_add_bytes(0, bytes, n)), want);
         struct rte_mbuf *m = random_chain(pool, &r, bytes, n);
         cr_assert_eq(nj__csum_fold(nj__csum_add_mbuf(0, m)), want, "run %u", run);
         rte_pktmbuf_free(m);
@@ -357,7 +357,7 @@ Test(wire_emit, tcp_head_once_more)
         random_bytes(&r, bytes, sizeof bytes);
         struct rte_mbuf *want = nj_test_mbuf(pool, bytes, n), *m = nj_test_mbuf(pool, bytes, n);
         nj_tcp_prepend(want, &e, &(struct nj_tx_offload){.tcp_csum = false});
-        nj_tcp_hdr_cache_prepend(m, &head, e.seq, nj__csum_add(0, bytes, n));
+        nj_tcp_hdr_cache_prepend(m, &head, e.seq, nj__csum_add_bytes(0, bytes, n));
         expect_same_frame(run, m, want);
         rte_pktmbuf_free(first);
         rte_pktmbuf_free(want);

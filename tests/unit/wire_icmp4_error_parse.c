@@ -28,12 +28,12 @@ static const uint8_t good[ALL] = {
 static void fix_sums(uint8_t *b, uint32_t n)
 {
     memset(b + IP + 10, 0, 2);
-    uint16_t sum = (uint16_t)~nj__csum_fold(nj__csum_add(0, b + IP, 20));
+    uint16_t sum = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(0, b + IP, 20));
     memcpy(b + IP + 10, &sum, 2);
     if (n < ICMP + 4)
         return;
     memset(b + ICMP + 2, 0, 2);
-    sum = (uint16_t)~nj__csum_fold(nj__csum_add(0, b + ICMP, n - ICMP));
+    sum = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(0, b + ICMP, n - ICMP));
     memcpy(b + ICMP + 2, &sum, 2);
 }
 

@@ -68,7 +68,7 @@ static void expect_report(struct rte_mbuf *m, uint8_t type, uint32_t up, uint8_t
     cr_expect_eq(b[7], hops);
     cr_expect_eq((uint32_t)(b[4] << 8 | b[5]), m->pkt_len - 40);
     uint64_t sum = nj__csum_pseudo6(&src, &dst, IPPROTO_ICMPV6, m->pkt_len - up);
-    cr_expect_eq(nj__csum_fold(nj__csum_add(sum, b + up, m->pkt_len - up)), 0xffff);
+    cr_expect_eq(nj__csum_fold(nj__csum_add_bytes(sum, b + up, m->pkt_len - up)), 0xffff);
     rte_pktmbuf_free(m);
 }
 

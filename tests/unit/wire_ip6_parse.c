@@ -85,7 +85,7 @@ static void finish(struct frame *f, uint32_t up, uint8_t protocol)
     memcpy(&dst, f->b + DST, 16);
     memset(f->b + at, 0, 2);
     uint64_t sum = nj__csum_pseudo6(&src, &dst, protocol, f->n - up);
-    uint16_t c = (uint16_t)~nj__csum_fold(nj__csum_add(sum, f->b + up, f->n - up));
+    uint16_t c = (uint16_t)~nj__csum_fold(nj__csum_add_bytes(sum, f->b + up, f->n - up));
     memcpy(f->b + at, &c, 2);
 }
 

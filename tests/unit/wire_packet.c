@@ -76,7 +76,7 @@ static void fix_sums(struct frame *f)
     if (f->b[12] != 8 || f->b[13] != 0 || f->n < L4 || hdr < 20 || IP + hdr > f->n)
         return;
     memset(&f->b[IP + 10], 0, 2);
-    put_csum(&f->b[IP + 10], nj__csum_add(0, &f->b[IP], hdr));
+    put_csum(&f->b[IP + 10], nj__csum_add_bytes(0, &f->b[IP], hdr));
     if (total < hdr || IP + total > f->n)
         return;
 
@@ -88,7 +88,7 @@ static void fix_sums(struct frame *f)
     memcpy(&src, &f->b[IP + 12], 4);
     memcpy(&dst, &f->b[IP + 16], 4);
     uint64_t pseudo = at == 16 ? nj__csum_pseudo(src, dst, 6, (uint16_t)n) : 0;
-    put_csum(l4 + at, nj__csum_add(pseudo, l4, n));
+    put_csum(l4 + at, nj__csum_add_bytes(pseudo, l4, n));
 }
 
 static struct frame frame_of(const uint8_t *b, size_t n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* NewReno congestion control (RFC 5681), with the initial window of RFC 6928. Recovery (RFC 6582)
- * is in loss/recovery.c. */
+ * is in loss/recovery_state.c. */
 #include "tcp/cc/hystart.h"
 
 struct newreno {

@@ -4,7 +4,7 @@
  * than a round trip and the reordering window ago. For the tail of a flight, which has no later
  * data, a probe is sent before the time-out.
  */
-#include "tcp/loss/recovery.h"
+#include "tcp/loss/recovery_state.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 

@@ -11,7 +11,7 @@
  * one segment. Without SACK, RFC 6582 applies in the same states: three duplicate ACKs replace
  * RACK, and a partial ACK indicates the next hole.
  */
-#include "tcp/loss/recovery.h"
+#include "tcp/loss/recovery_state.h"
 
 #include "base/assert.h"
 #include "tcp/cc/congestion.h"
@@ -329,7 +329,7 @@ void nj__recovery_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     x->cwr_due = t->ecn_on;
 }
 
-void nj__recovery_sent(struct nj_tcb *t, uint32_t n_bytes, bool again, nj_ns now)
+void nj__recovery_count_sent(struct nj_tcb *t, uint32_t n_bytes, bool again, nj_ns now)
 {
     struct nj_xfer *x = t->x;
 

@@ -27,7 +27,7 @@ static uint32_t prr_sndcnt(const struct prr *p, uint32_t pipe, uint32_t delivere
 
 /* RFC 9937 6.2: twenty in flight, the first is lost, cwnd is halved. One segment is sent per two
  * deliveries, and one per delivery when ten are left. */
-Test(tcp_recovery, prr_in_numbers)
+Test(tcp_recovery_state, prr_in_numbers)
 {
     static const uint8_t sent[] = {1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1};
     struct world w;
@@ -56,7 +56,7 @@ Test(tcp_recovery, prr_in_numbers)
 
 /* The same against the formula, with losses, with ACKs of several segments at once, and with CUBIC.
  */
-Test(tcp_recovery, prr_agrees_with_the_formula)
+Test(tcp_recovery_state, prr_agrees_with_the_formula)
 {
     for (uint32_t step = 1; step <= 6; step++) {
         struct world w;
@@ -85,7 +85,7 @@ Test(tcp_recovery, prr_agrees_with_the_formula)
 
 /* Recovery ends when the data in flight at its begin is acknowledged. A hole in later data starts
  * another recovery. */
-Test(tcp_recovery, one_reduction_per_flight)
+Test(tcp_recovery_state, one_reduction_per_flight)
 {
     struct world w;
     open_flight(&w, &nj_cc_newreno);
@@ -106,7 +106,7 @@ Test(tcp_recovery, one_reduction_per_flight)
 /* --- time-outs ------------------------------------------------------------------------------- */
 
 /* Sentence 82; RFC 5681 3.1: the second of a row finds ssthresh as the first left it. */
-Test(tcp_recovery, time_outs_in_a_row)
+Test(tcp_recovery_state, time_outs_in_a_row)
 {
     struct world w;
     open_flight(&w, &nj_cc_newreno);
@@ -120,7 +120,7 @@ Test(tcp_recovery, time_outs_in_a_row)
 
 /* A time-out within recovery: the window has already been reduced, and all segments are sent again.
  */
-Test(tcp_recovery, time_out_in_recovery)
+Test(tcp_recovery_state, time_out_in_recovery)
 {
     struct world w;
     open_flight(&w, &nj_cc_newreno);
@@ -142,7 +142,7 @@ Test(tcp_recovery, time_out_in_recovery)
 
 /* Sentence 74: segments stay SACKed through a time-out, unless the peer's SACKs are proved wrong.
  */
-Test(tcp_recovery, time_out_keeps_what_was_sacked)
+Test(tcp_recovery_state, time_out_keeps_what_was_sacked)
 {
     struct world w;
     open_flight(&w, NULL);
@@ -175,7 +175,7 @@ static void delay_spike(struct world *w, const struct dsl_seg *syn, uint32_t mor
 }
 
 /* Sentence 84; RFC 3522 3: the ACK echoes the timestamp of the first copy. */
-Test(tcp_recovery, time_out_undone_by_timestamp)
+Test(tcp_recovery_state, time_out_undone_by_timestamp)
 {
     struct world w;
     open_flight_with(&w, &(struct dsl_options){.cc = &nj_cc_newreno},
@@ -209,7 +209,7 @@ Test(tcp_recovery, time_out_undone_by_timestamp)
 }
 
 /* Sentence 84; RFC 2883 5: all retransmissions were reported as duplicates, also after recovery. */
-Test(tcp_recovery, recovery_undone_by_dsack)
+Test(tcp_recovery_state, recovery_undone_by_dsack)
 {
     for (unsigned late = 0; late < 2; late++) {
         struct world w;
@@ -235,7 +235,7 @@ Test(tcp_recovery, recovery_undone_by_dsack)
 }
 
 /* A D-SACK of data that was never retransmitted, or not sent yet, is no evidence. */
-Test(tcp_recovery, forged_dsacks)
+Test(tcp_recovery_state, forged_dsacks)
 {
     struct world w;
     open_flight(&w, &nj_cc_newreno);
@@ -254,7 +254,7 @@ Test(tcp_recovery, forged_dsacks)
 /* Sentence 84; RFC 5682 2.1, without SACK: after the first ACK two new segments are sent. The
  * second ACK acknowledges segments that were sent only once, which proves that the time-out was
  * spurious. */
-Test(tcp_recovery, frto)
+Test(tcp_recovery_state, frto)
 {
     struct world w;
     delay_spike(&w, &(struct dsl_seg){0}, 10);
@@ -272,7 +272,7 @@ Test(tcp_recovery, frto)
 }
 
 /* RFC 5682 2.1 step 3a: a repeated ACK instead: the losses are real, and they go again. */
-Test(tcp_recovery, frto_finds_losses)
+Test(tcp_recovery_state, frto_finds_losses)
 {
     struct world w;
     delay_spike(&w, &(struct dsl_seg){0}, 10);
@@ -288,7 +288,7 @@ Test(tcp_recovery, frto_finds_losses)
 }
 
 /* RFC 5682 2.1 step 2: one ACK acknowledges all sent data, or there is no new data. */
-Test(tcp_recovery, frto_without_new_data)
+Test(tcp_recovery_state, frto_without_new_data)
 {
     struct world w;
     delay_spike(&w, &(struct dsl_seg){0}, 0);
@@ -302,7 +302,7 @@ Test(tcp_recovery, frto_without_new_data)
 
 /* Sentence 84; RFC 5682 3: a SACK of a segment that was sent only once proves that the time-out was
  * spurious. A SACK of a retransmission does not. */
-Test(tcp_recovery, frto_with_sack)
+Test(tcp_recovery_state, frto_with_sack)
 {
     for (unsigned copy = 0; copy < 2; copy++) {
         struct world w;
@@ -334,7 +334,7 @@ static void open_ecn(struct world *w)
 
 /* Sentence 93; RFC 3168 6.1.2: one reduction per round trip, reported by CWR in the next new
  * segment. */
-Test(tcp_recovery, ecn_echo)
+Test(tcp_recovery_state, ecn_echo)
 {
     struct world w;
     open_ecn(&w);
@@ -367,7 +367,7 @@ Test(tcp_recovery, ecn_echo)
 }
 
 /* Sentence 93; RFC 3168 6.1.5: retransmissions are not ECT and carry no CWR. */
-Test(tcp_recovery, ecn_and_losses)
+Test(tcp_recovery_state, ecn_and_losses)
 {
     struct world w;
     open_ecn(&w);
@@ -384,7 +384,7 @@ Test(tcp_recovery, ecn_and_losses)
 }
 
 /* Without negotiation ECE has no effect. */
-Test(tcp_recovery, ecn_that_was_not_agreed)
+Test(tcp_recovery_state, ecn_that_was_not_agreed)
 {
     struct world w;
     open_flight(&w, &nj_cc_newreno);

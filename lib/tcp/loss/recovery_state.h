@@ -2,13 +2,13 @@
 /*
  * Loss detection and loss recovery: marks runs of the scoreboard as lost, and sets cwnd.
  *
- *   rack.c      RACK-TLP (RFC 8985): time-based loss detection, tail loss probes
- *   recovery.c  the states of enum nj_ca, PRR (RFC 9937), F-RTO (RFC 5682), undo (RFC 4015)
+ *   rack.c            RACK-TLP (RFC 8985): time-based loss detection, tail loss probes
+ *   recovery_state.c  the states of enum nj_ca, PRR (RFC 9937), F-RTO (RFC 5682), undo (RFC 4015)
  *
  * output.c sends. All times are absolute nj_ns, all windows bytes.
  */
-#ifndef NJ_TCP_LOSS_RECOVERY_H
-#define NJ_TCP_LOSS_RECOVERY_H
+#ifndef NJ_TCP_LOSS_RECOVERY_STATE_H
+#define NJ_TCP_LOSS_RECOVERY_STATE_H
 
 #include "tcp/loss/scoreboard.h"
 
@@ -31,7 +31,7 @@ void nj__tlp_schedule(struct nj_tcb *, nj_ns now);
  */
 bool nj__tlp_acked(struct nj_tcb *, const struct nj_seg *, const struct nj_ack_result *);
 
-/* --- recovery.c ------------------------------------------------------------------------------ */
+/* --- recovery_state.c ------------------------------------------------------------------------- */
 
 /* Estimated bytes in the network (pipe of RFC 6675). */
 uint32_t nj__pipe(const struct nj_tcb *);
@@ -47,6 +47,6 @@ void nj__recovery_reo_timeout(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* The retransmission timer has expired (RFC 6298 5.4, RFC 5681 3.1). */
 void nj__recovery_timed_out(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* `n_bytes` were sent. `again`: as a retransmission. */
-void nj__recovery_sent(struct nj_tcb *, uint32_t n_bytes, bool again, nj_ns now);
+void nj__recovery_count_sent(struct nj_tcb *, uint32_t n_bytes, bool again, nj_ns now);
 
 #endif
