@@ -9,7 +9,7 @@
 #include "config/policy_warn.h"
 #include "config/settings_validate.h"
 #include "log/access_file.h"
-#include "log/address_text_and_log.h"
+#include "log/address_text.h"
 #include "log/log.h"
 
 #define NETWORKS_SHOWN 8u /* of a list */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "config/policy_file.h"
-#include "log/address_text_and_log.h"
+#include "log/address_text.h"
 
 #define WANTS "an address or a network, e.g. 192.0.2.0/24 or 2001:db8::/32"
 

@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "config/rss_key.h"
 #include "config/settings_validate.h"
-#include "log/address_text_and_log.h"
+#include "log/address_text.h"
 #include "topo/cpus.h"
 #include "wire/ip6.h"
 

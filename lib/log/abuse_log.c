@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "log/address_text_and_log.h"
+#include "log/address_text.h"
 
 /* Is `v` of an earlier second than `than`? All shards use one clock. */
 static bool is_older(const struct nj_abuse_view *v, const struct nj_abuse_view *than)

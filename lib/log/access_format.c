@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "base/json_escape_utf8.h"
-#include "log/address_text_and_log.h"
+#include "log/address_text.h"
 
 /* --- fields -------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include "dpdk/shard_rings.h"
 #include "log/abuse_log.h"
 #include "log/access_log.h"
-#include "log/address_text_and_log.h"
+#include "log/address_state_log.h"
 #include "log/lcore_log.h"
 #include "log/lcore_watchdog.h"
 #include "server/port_health_log.h"

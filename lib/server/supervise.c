@@ -7,7 +7,8 @@
 #include <rte_cycles.h>
 
 #include "base/signal_stack.h"
-#include "log/address_text_and_log.h"
+#include "log/address_state_log.h"
+#include "log/address_text.h"
 #include "log/log.h"
 #include "server/server_internal.h"
 #include "threads/os_clock.h"

@@ -16,7 +16,8 @@
 
 #include "base/assert.h"
 #include "base/relaxed_atomics.h"
-#include "log/address_text_and_log.h"
+#include "log/address_state_log.h"
+#include "log/address_text.h"
 #include "server/server_internal.h"
 #include "base/dpdk_compat.h"
 

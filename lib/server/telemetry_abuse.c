@@ -3,7 +3,7 @@
 #include <rte_telemetry.h>
 
 #include "log/abuse_log.h"
-#include "log/address_text_and_log.h"
+#include "log/address_text.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "base/dpdk_compat.h"

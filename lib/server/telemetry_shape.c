@@ -9,7 +9,7 @@
 #include <rte_telemetry.h>
 
 #include "base/relaxed_atomics.h"
-#include "log/address_text_and_log.h"
+#include "log/address_text.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "base/dpdk_compat.h"

@@ -8,7 +8,7 @@
 
 #include "base/compiler.h"
 #include "config/policy_file.h"
-#include "log/address_text_and_log.h"
+#include "log/address_text.h"
 #include "support/scratch.h"
 
 static struct nj_diags faults;

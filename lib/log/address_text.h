@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text of IP addresses and prefixes, and log lines about the state of the interface's addresses. */
-#ifndef NJ_LOG_ADDRESS_TEXT_AND_LOG_H
-#define NJ_LOG_ADDRESS_TEXT_AND_LOG_H
+/* Text of IP addresses and prefixes. */
+#ifndef NJ_LOG_ADDRESS_TEXT_H
+#define NJ_LOG_ADDRESS_TEXT_H
 
-#include "wire/iface.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/types.h"
 
 /* "2001:db8::2", or "198.18.0.2". */
 #define NJ_ADDRESS_TEXT_BYTES 48u
@@ -19,18 +22,5 @@ bool nj_address_parse(const char *text, size_t n_bytes, struct nj_addr *out);
 
 /* Parse an address with an optional "/BITS", of 32 or 128; the default is all bits. */
 bool nj_prefix_parse(const char *text, size_t n_bytes, struct nj_addr *out, unsigned *bits);
-
-/* "ready", "tentative", "duplicate", "expired". */
-const char *nj_address_state_text(const struct nj_iface_addr *a);
-
-/* The states that were logged last. Zero-initialized. */
-struct nj_address_logged {
-    unsigned n_logged;
-    struct nj_iface_addr told[NJ_ADDRS_MAX];
-};
-
-/* Log a line for each IPv6 address whose state changed since the last call. Another thread may
- * write `iface` concurrently. */
-void nj_address_log_changes(struct nj_address_logged *prev, const struct nj_iface *iface);
 
 #endif
