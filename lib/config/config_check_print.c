@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Implements --check: reads and validates the configuration and the policy file, and prints the
- * resulting policy. Starts nothing. */
+/* Implements --check: reads and validates the configuration, the policy file and the files of TLS,
+ * and prints the resulting policy. Starts nothing. */
 #include <stdio.h>
 #include <string.h>
 
@@ -213,7 +213,8 @@ int nj_server_check(const struct nj_server_config *config)
 
     if (rc == 0)
         rc = nj_settings_from_partial_config(&settings, &copy, why, sizeof why);
-
+    if (rc == 0)
+        rc = nj_settings_check_tls_files(settings.config, why, sizeof why);
     if (rc == 0 && settings.config->access_log)
         rc = nj_access_file_check(settings.config->access_log, why, sizeof why);
     if (settings.faults.text)

@@ -76,7 +76,8 @@ const struct nj_option nj_options[] = {
     {.name = "tls-port", NUMBER(tls_port, 1, 65535, "a port"), .value = "PORT",
      .default_text = "443", .help = "TCP port of TLS"},
     {.name = "tls-ocsp", LIST(tls_ocsp), .value = "FILE",
-     .help = "OCSP response in DER about one of the certificates; clients get it until it expires"},
+     .help = "OCSP response in DER about one of the certificates; clients get it until its "
+             "nextUpdate"},
     {.name = "tls-client-ca", TEXT(tls_client_ca), .value = "FILE",
      .help = "certificates of authorities in PEM: clients must have a certificate of one of them"},
     {.name = "tls-client-optional", SWITCH(tls_client_optional),
@@ -128,7 +129,8 @@ const struct nj_option nj_options[] = {
      .help = "policy file: classes, clients, lists, hours; reloaded on SIGHUP. Options override "
              "the file"},
     {.name = "check", .kind = NJ_OPTION_MODE,
-     .help = "check options and policy file, print the result with errors and warnings, and exit"},
+     .help = "check options, policy file and the files of TLS, print the result with errors and "
+             "warnings, and exit"},
     {.name = "rate", SOME_RATE(rate), .default_text = "none",
      .help = "rate of the whole server, e.g. 20MiB/s or 100Mbit/s"},
     {.name = "rate-per-client", SOME_RATE(rate_per_client), .default_text = "none",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks that the settings of TLS fit together. The files are read when the server starts. */
+/* Checks that the settings of TLS fit together, and for --check, that the files can be used. */
 #include "base/set_error.h"
 #include "config/config_by_name.h"
 #include "config/settings_validate.h"
@@ -30,5 +30,36 @@ int nj__settings_check_tls(const struct nj_settings *s, char *why, size_t why_by
         return nj_set_error(why, why_bytes,
                             "--keylog needs --insecure-keylog: whoever reads that file can decrypt "
                             "all connections");
+    return 0;
+}
+
+void nj_settings_tls_config(const struct nj_server_config *c,
+                            struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX],
+                            struct nj_tls_server_config *out)
+{
+    *out = (struct nj_tls_server_config){
+        .identities = files,
+        .n_identities = nj_config_count_values(c->tls_cert, NJ_SERVER_TLS_CERTS_MAX),
+        .ocsp = c->tls_ocsp,
+        .n_ocsp = nj_config_count_values(c->tls_ocsp, NJ_SERVER_TLS_CERTS_MAX),
+        .client_ca = c->tls_client_ca,
+        .client_cert_required = !c->tls_client_optional,
+    };
+    for (uint32_t i = 0; i < out->n_identities; i++)
+        files[i] = (struct nj_tls_identity_files){c->tls_cert[i], c->tls_key[i]};
+}
+
+int nj_settings_check_tls_files(const struct nj_server_config *c, char *why, size_t why_bytes)
+{
+    struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];
+    struct nj_tls_server_config config;
+
+    nj_settings_tls_config(c, files, &config);
+    if (config.n_identities == 0)
+        return 0;
+    struct nj_tls_server_context *context = nj_tls_server_context_new(&config, why, why_bytes);
+    if (!context)
+        return -1;
+    nj_tls_server_context_put(context);
     return 0;
 }

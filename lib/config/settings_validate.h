@@ -12,6 +12,7 @@
 #include "http/files/file_server_options.h"
 #include "http/handlers/route_table.h"
 #include "net/rss_flow_owner.h"
+#include "tls/server_context.h"
 #include "wire/iface.h"
 
 /* Exit statuses (see --help): a failure at run time, and an invalid configuration, which a restart
@@ -50,6 +51,14 @@ int nj_settings_from_config(struct nj_settings *s, const struct nj_server_config
 int nj_settings_from_partial_config(struct nj_settings *s, const struct nj_server_config *config,
                                     char *why, size_t why_bytes);
 void nj_settings_free(struct nj_settings *s);
+
+/* settings_check_tls.c: the files of TLS, which point into `c` and `files`; without the fields that
+ * a running server adds. */
+void nj_settings_tls_config(const struct nj_server_config *c,
+                            struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX],
+                            struct nj_tls_server_config *out);
+/* Reads these files and forgets them. Returns 0, or -1 with file, problem and remedy in `why`. */
+int nj_settings_check_tls_files(const struct nj_server_config *c, char *why, size_t why_bytes);
 
 /* settings_network.c: ports, addresses, gateways, routes, neighbours, VLANs, RSS key. */
 int nj__settings_read_network(struct nj_settings *s, char *why, size_t why_bytes);

@@ -86,7 +86,8 @@ static uint32_t send_room_of(const struct nj_conn *c)
 
 bool nj__conn_is_send_full(const struct nj_conn *c)
 {
-    return send_room_of(c) == 0;
+    /* Records are sealed when TCP can send them: a queue that waits for the peer is shorter. */
+    return send_room_of(c) == 0 || (c->is_tls && nj_tcp_send_wanted(c->tcb) == 0);
 }
 
 static uint32_t sink_room(void *ctx)
@@ -216,8 +217,7 @@ static void conn_free(struct nj_conn *c, nj_ns now)
     nj_pool_put(&s->conns, c);
 }
 
-/* Sends FIN after the queued bytes. */
-static void begin_linger(struct nj_conn *c, nj_ns now)
+void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
 {
     close_h2(c);
     if (c->state == H2)
@@ -309,12 +309,13 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
         break;
     case NJ_SNIFF_HTTP1:
         nj_count(&s->counters, NJ_C_conn_http1);
-        nj_tcp_send_copy(&s->tcp, c->tcb, (const uint8_t *)http1_reply, sizeof http1_reply - 1);
-        begin_linger(c, now);
+        if (!c->is_tls) /* it would not be a record */
+            nj_tcp_send_copy(&s->tcp, c->tcb, (const uint8_t *)http1_reply, sizeof http1_reply - 1);
+        nj__conn_begin_linger(c, now);
         break;
     case NJ_SNIFF_GARBAGE:
         nj_count(&s->counters, NJ_C_conn_unknown);
-        begin_linger(c, now);
+        nj__conn_begin_linger(c, now);
         break;
     }
     return used;
@@ -403,7 +404,7 @@ static void write_output(struct nj_conn *c, nj_ns now)
         output_h2(c);
     bool peer_left = c->peer_fin && !nj__conn_has_input(c) && (!h2 || nj_h2_n_streams(h2) == 0);
     if (c->failed || peer_left || nj_h2_is_finished(h2))
-        begin_linger(c, now);
+        nj__conn_begin_linger(c, now);
     else if (c->shard->pool_low && nj_tcp_send_queue_mbufs(c->tcb) == 0)
         nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* no ACK would wake it */
 }
@@ -472,8 +473,8 @@ static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events,
     write_output(c, now);
     if (events & NJ_TCP_EV_PEER_FIN)
         ping_after_fin(c);
-    if (c->state == SNIFF && (c->peer_fin || c->failed))
-        begin_linger(c, now);
+    if (c->state == SNIFF && (c->failed || (c->peer_fin && !nj__conn_tls_is_with_worker(c))))
+        nj__conn_begin_linger(c, now);
     choose_ack_events(c);
     nj__pressure_track(c, now);
     if (nj__conn_has_input(c) && nj__conn_may_read(c))
@@ -506,9 +507,9 @@ static void dispatch_events(struct nj_shard *s, struct nj_tcb *tcb, uint8_t even
 
 /* Like nj_tcp_prefetch_tcb_refs(), for the data above TCP of the next few connections of the batch.
  */
-static void prefetch(const struct nj_list *batch)
+static void prefetch(const struct nj_shard *s, const struct nj_list *batch)
 {
-    const struct nj_conn_active *active[PREFETCH_AHEAD];
+    const struct nj_conn *conn[PREFETCH_AHEAD];
     uint32_t n = 0, n_seen = 0;
 
     for (const struct nj_list *at = batch->next; at != batch && n_seen++ < PREFETCH_AHEAD;
@@ -516,15 +517,18 @@ static void prefetch(const struct nj_list *batch)
         const struct nj_conn_user *user = nj_tcp_ready_node_tcb(at)->user;
         if (!user || user->on_events != conn_process)
             continue;
-        active[n] = nj_container_of(user, const struct nj_conn, user)->active;
-        if (!active[n])
+        conn[n] = nj_container_of(user, const struct nj_conn, user);
+        const struct nj_conn_active *active = conn[n++]->active;
+        if (!active)
             continue;
-        rte_prefetch0(active[n]);
-        rte_prefetch0((const uint8_t *)active[n++] + NJ_CACHE_LINE);
+        rte_prefetch0(active);
+        rte_prefetch0((const uint8_t *)active + NJ_CACHE_LINE);
     }
     for (uint32_t i = 0; i < n; i++)
-        if (active[i]->h2)
-            nj_h2_prefetch(active[i]->h2);
+        if (conn[i]->active && conn[i]->active->h2)
+            nj_h2_prefetch(conn[i]->active->h2);
+    if (nj_unlikely(s->tls))
+        nj__conn_tls_prefetch(conn, n);
 }
 
 uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
@@ -542,7 +546,7 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
         s->n_tx_mbufs_left = nj__pressure_tx_left(s);
     for (;;) {
         if (n_processed % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* two or above */
-            prefetch(&batch);
+            prefetch(s, &batch);
         t = nj_tcp_next_ready(&batch, &events);
         if (!t)
             break;
@@ -553,7 +557,7 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
     if (s->n_tx_mbufs_left < NJ_TX_POOL_LOW)
         nj__pressure_reset_unacking(s, now);
     nj__handlers_wake_workers(s);
-    if (s->tls)
+    if (nj_unlikely(s->tls))
         nj__tls_wake_workers(s);
     return n_processed + n_handshakes;
 }
@@ -572,7 +576,7 @@ void nj__conn_close(struct nj_conn *c, nj_ns now)
             write_h2(c); /* the GOAWAY with the error */
         }
     }
-    begin_linger(c, now);
+    nj__conn_begin_linger(c, now);
     nj__conn_update_timeout_list(c, now);
 }
 
@@ -606,7 +610,7 @@ static void goaway_list(struct nj_shard *s, const struct nj_list *list, nj_ns no
     for (struct nj_list *n = list->next; n != list; n = n->next) {
         struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
         if (c->state == SNIFF)
-            begin_linger(c, now);
+            nj__conn_begin_linger(c, now);
         else if (c->state == H2)
             nj_h2_goaway(c->active->h2);
         nj_tcp_note_ready(&s->tcp, c->tcb, 0);

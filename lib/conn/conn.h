@@ -105,6 +105,9 @@ static inline bool nj__conn_is_fin_acked(const struct nj_conn *c)
     return c->tcb->state == NJ_TCP_FIN_WAIT_2 || c->tcb->state == NJ_TCP_TIME_WAIT;
 }
 
+/* Sends FIN after what is queued, and discards what the peer still sends. */
+void nj__conn_begin_linger(struct nj_conn *c, nj_ns now);
+
 /* ---- mbuf_pressure.c ---- */
 
 /* Mbufs left for sending. While many are left, those in the caches of lcores are not included:

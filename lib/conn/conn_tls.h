@@ -13,8 +13,11 @@
 #include "base/types.h"
 #include "tls/session.h"
 
-/* Handshakes of a shard at once. A further ClientHello resets its connection. */
+/* Handshakes of a shard at once. When nearly all are used, the one that has waited longest for its
+ * client ends its connection. */
 #define NJ_TLS_HANDSHAKES_MAX 1024u
+/* Of these with the workers. Beyond, the client with most of them loses one. */
+#define NJ_TLS_TASKS_OUT_MAX  768u
 
 struct nj_conn;
 struct nj_shard;
@@ -33,10 +36,14 @@ uint32_t nj__tls_n_handshakes(const struct nj_shard *s);
 /* The connection ends: wipes its keys. A handshake that runs is freed when the workers return it.
  */
 void nj__conn_tls_free(struct nj_conn *c);
+/* Loads what the turns of those of the connections that have TLS read into the cache. */
+void nj__conn_tls_prefetch(const struct nj_conn *const *conn, uint32_t n);
 /* Reads the received bytes and passes their plaintext to nj__conn_input(). Sets c->input_waits
  * while the first unread record is incomplete, or a worker has the handshake. Returns false if it
  * read nothing. */
 bool nj__conn_tls_read(struct nj_conn *c, nj_ns now);
+/* Does a worker have the handshake, or its result wait to be read? Requests may be behind it. */
+bool nj__conn_tls_is_with_worker(const struct nj_conn *c);
 /* Name of the cipher suite, once there are requests. */
 const char *nj__conn_tls_suite(const struct nj_conn *c);
 /* The certificate of the client, or NULL. The connection keeps its reference. */

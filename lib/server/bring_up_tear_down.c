@@ -28,7 +28,7 @@
 /* Reads per shard, with the reader. Reads that wait for the disk count, so the bound leaves room
  * for reads of cached data. */
 #define READS_MAX       16384u
-#define TLS_TASKS_MAX   4u /* handshakes that run at once */
+#define TLS_TASKS_MAX   4u /* handshakes that run at once; 1 if workers share the lcores' CPUs */
 #define NO_RANDOM       "cannot get random numbers from the system"
 #define STOP_TIMEOUT_MS 2000u /* for tasks on workers at shutdown */
 
@@ -209,6 +209,11 @@ static bool up_place(struct nj_server *s)
     return true;
 }
 
+static uint32_t tls_tasks(const struct nj_server *s)
+{
+    return s->place.no_spare_cpu ? 1 : TLS_TASKS_MAX;
+}
+
 static bool up_workers(struct nj_server *s)
 {
     struct nj_worker_pool_config c = {
@@ -218,8 +223,8 @@ static bool up_workers(struct nj_server *s)
                                          .prepare = nj_file_rights_restore},
                  [NJ_WORKER_FILES] = {.n_max = s->store ? NJ_FILE_TASKS_MAX : 0,
                                       .tasks_max = JOBS_MAX},
-                 [NJ_WORKER_TLS] = {.n_max = s->has_tls ? TLS_TASKS_MAX : 0,
-                                    .tasks_max = NJ_TLS_HANDSHAKES_MAX}},
+                 [NJ_WORKER_TLS] = {.n_max = s->has_tls ? tls_tasks(s) : 0,
+                                    .tasks_max = NJ_TLS_TASKS_OUT_MAX}},
         .affinity = s->place.worker,
         .n_affinity = s->place.n_workers,
         .housekeeping = &s->place.housekeeping,

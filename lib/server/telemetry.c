@@ -113,7 +113,7 @@ static void add_shard_details(const struct nj_server *s, uint32_t i, struct rte_
     static const enum nj_counter shown[] = {
         NJ_C_loops_busy,      NJ_C_loops_idle, NJ_C_rx_steered_in,  NJ_C_rx_steered_out,
         NJ_C_steer_misplaced, NJ_C_time_wait,  NJ_C_h2_connections, NJ_C_h2_bytes,
-        NJ_C_file_jobs,       NJ_C_exchanges,  NJ_C_tx_queued,
+        NJ_C_file_jobs,       NJ_C_exchanges,  NJ_C_tx_queued,      NJ_C_tls_handshakes_open,
     };
     const struct nj_counters *c = &s->shard[i]->counters;
     const struct nj_server_port *p = nj__server_port_of_shard(s, i);

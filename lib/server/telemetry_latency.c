@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/latency`: percentiles of response times. */
+/* `/nightjar/latency`: percentiles of response times, and of time in TLS handshakes per step. */
 #include <stddef.h>
 
+#include <rte_cycles.h>
 #include <rte_telemetry.h>
 
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "base/dpdk_compat.h"
 
-static uint64_t us(nj_ns ns)
+/* `hz`: units of the histogram per second. */
+static uint64_t us(uint64_t value, uint64_t hz)
 {
-    return ns / NJ_US;
+    return (uint64_t)((double)value * 1e6 / (double)hz);
 }
 
 /* Percentiles are upper bounds of buckets: at most an eighth too high (telem/histogram.h). */
-static void add_histogram(const struct nj_histogram *h, const char *name, struct rte_tel_data *d)
+static void add_histogram(const struct nj_histogram *h, const char *name, uint64_t hz,
+                          struct rte_tel_data *d)
 {
     static const struct {
         const char *name;
@@ -26,21 +29,24 @@ static void add_histogram(const struct nj_histogram *h, const char *name, struct
     if (!one)
         return;
     rte_tel_data_add_dict_uint(one, "count", n);
-    rte_tel_data_add_dict_uint(one, "mean_us", n > 0 ? us(h->all.sum_ns / n) : 0);
+    rte_tel_data_add_dict_uint(one, "mean_us", n > 0 ? us(h->all.sum_ns / n, hz) : 0);
     for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++)
         rte_tel_data_add_dict_uint(one, shown[i].name,
-                                   us(nj_histogram_quantile(h, shown[i].share)));
-    rte_tel_data_add_dict_uint(one, "max_us", us(h->all.max_ns));
+                                   us(nj_histogram_quantile(h, shown[i].share), hz));
+    rte_tel_data_add_dict_uint(one, "max_us", us(h->all.max_ns, hz));
 }
 
 bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct rte_tel_data *d)
 {
-    static const struct {
+    const struct {
         const char *name;
         size_t at;
-    } shown[] = {{"ttfb", offsetof(struct nj_shard, txns.ttfb)},
-                 {"total", offsetof(struct nj_shard, txns.total)},
-                 {"throttled", offsetof(struct nj_shard, txns.throttled)}};
+        uint64_t hz;
+    } shown[] = {{"ttfb", offsetof(struct nj_shard, txns.ttfb), NJ_SEC},
+                 {"total", offsetof(struct nj_shard, txns.total), NJ_SEC},
+                 {"throttled", offsetof(struct nj_shard, txns.throttled), NJ_SEC},
+                 {"tls_step", offsetof(struct nj_shard, tls_step_cycles), rte_get_tsc_hz()},
+                 {"tls_task", offsetof(struct nj_shard, tls_task_ns), NJ_SEC}};
     uint32_t from, to;
 
     if (!nj__telemetry_parse_shards(s, params, &from, &to))
@@ -51,7 +57,7 @@ bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct
             const char *shard = (const char *)s->shard[i];
             nj_histogram_merge(&sum, (const struct nj_histogram *)(shard + shown[k].at));
         }
-        add_histogram(&sum, shown[k].name, d);
+        add_histogram(&sum, shown[k].name, shown[k].hz, d);
     }
     return true;
 }

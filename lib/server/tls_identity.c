@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,20 +16,46 @@
 #include "server/server_internal.h"
 #include "threads/os_clock.h"
 
-/* A ticket can be used for two to three periods. RFC 8446 4.6.1 permits seven days. */
-#define TICKET_KEY_PERIOD (8u * 3600u * NJ_SEC)
+#define TICKET_KEY_PERIOD (NJ_TLS_TICKET_PERIOD_S * NJ_SEC)
 
 /* --- the log of secrets ---------------------------------------------------------------------- */
+
+/* Opens the file, which only our user may own and read. Returns a descriptor, or -1 and the reason
+ * in `problem`. */
+static int open_private(const char *path, const char **problem)
+{
+    /* O_NONBLOCK: a FIFO without a reader is an error. It has no effect on regular files. */
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat st;
+
+    if (fd < 0) {
+        *problem = errno == ELOOP ? "it is a symbolic link: name the file itself" : strerror(errno);
+        return -1;
+    }
+    if (fstat(fd, &st) != 0)
+        *problem = strerror(errno);
+    else if (!S_ISREG(st.st_mode))
+        *problem = "it is not a regular file";
+    else if (st.st_uid != geteuid())
+        *problem = "it belongs to another user, who could read it: remove it";
+    else if ((st.st_mode & 077) != 0 && fchmod(fd, 0600) != 0)
+        *problem = strerror(errno);
+    else
+        return fd;
+    close(fd);
+    return -1;
+}
 
 static bool open_keylog(struct nj_server *s)
 {
     const struct nj_server_config *c = s->settings.config;
+    const char *problem = "";
 
     if (!c->tls_keylog)
         return true;
-    s->keylog = open(c->tls_keylog, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    s->keylog = open_private(c->tls_keylog, &problem);
     if (s->keylog < 0) {
-        snprintf(s->why, sizeof s->why, "--keylog %s: %s", c->tls_keylog, strerror(errno));
+        snprintf(s->why, sizeof s->why, "--keylog %s: %s", c->tls_keylog, problem);
         return false;
     }
     nj_log(
@@ -81,23 +108,14 @@ static int64_t unix_s(void)
 /* Reads the files of the configuration. */
 static struct nj_tls_server_context *read_context(struct nj_server *s, char *why, size_t n_why)
 {
-    const struct nj_server_config *c = s->settings.config;
     struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];
-    struct nj_tls_server_config config = {
-        .identities = files,
-        .n_identities = nj_config_count_values(c->tls_cert, NJ_SERVER_TLS_CERTS_MAX),
-        .ocsp = c->tls_ocsp,
-        .n_ocsp = nj_config_count_values(c->tls_ocsp, NJ_SERVER_TLS_CERTS_MAX),
-        .unix_s = unix_s,
-        .client_ca = c->tls_client_ca,
-        .client_cert_required = !c->tls_client_optional,
-        .tickets = &s->tickets,
-        .keylog = s->keylog >= 0 ? write_secret : NULL,
-        .keylog_ctx = s,
-    };
+    struct nj_tls_server_config config;
 
-    for (uint32_t i = 0; i < config.n_identities; i++)
-        files[i] = (struct nj_tls_identity_files){c->tls_cert[i], c->tls_key[i]};
+    nj_settings_tls_config(s->settings.config, files, &config);
+    config.unix_s = unix_s;
+    config.tickets = &s->tickets;
+    config.keylog = s->keylog >= 0 ? write_secret : NULL;
+    config.keylog_ctx = s;
     return nj_tls_server_context_new(&config, why, n_why);
 }
 
@@ -122,6 +140,13 @@ bool nj__server_init_tls(struct nj_server *s)
     return true;
 }
 
+/* A session of a client whose certificate another authority verified must not be resumed. */
+static void forget_tickets(struct nj_server *s)
+{
+    for (uint32_t i = 0; s->settings.config->tls_client_ca && i < NJ_TLS_TICKET_KEYS; i++)
+        add_ticket_key(&s->tickets, nj_tls_ticket_keys_rotate);
+}
+
 bool nj__server_reload_tls(struct nj_server *s)
 {
     char why[sizeof s->why];
@@ -133,10 +158,11 @@ bool nj__server_reload_tls(struct nj_server *s)
         nj_log(NJ_LEVEL_ERROR, "TLS: %s; the former certificates stay in use", why);
         return false;
     }
-    /* A session of a client whose certificate another authority verified must not be resumed. */
-    for (uint32_t i = 0; s->settings.config->tls_client_ca && i < NJ_TLS_TICKET_KEYS; i++)
-        add_ticket_key(&s->tickets, nj_tls_ticket_keys_rotate);
+    /* Handshakes that seal a ticket after the second call find the new context when they end
+     * (nj_tls_handshake_recheck()). */
+    forget_tickets(s);
     nj_tls_current_context_replace(&s->tls, context);
+    forget_tickets(s);
     nj_log(NJ_LEVEL_INFO, "TLS: certificates were read again");
     return true;
 }

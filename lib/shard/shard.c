@@ -203,6 +203,7 @@ void nj_shard_publish(struct nj_shard *s)
 
     nj_gauge_set(c, NJ_C_connections, nj_tcp_conns(&s->tcp));
     nj_gauge_set(c, NJ_C_time_wait, s->tcp.n_time_wait);
+    nj_gauge_set(c, NJ_C_tls_handshakes_open, nj__tls_n_handshakes(s));
     nj_gauge_set(c, NJ_C_h2_connections, nj_h2_context_n_conns(s->h2));
     nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_context_bytes_used(s->h2));
     nj_gauge_set(c, NJ_C_file_jobs, nj_file_server_jobs_in_flight(s->txns.site));

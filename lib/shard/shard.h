@@ -30,6 +30,7 @@
 #include "shard/shard_env_ops.h"
 #include "tcp/tcp.h"
 #include "telem/counters.h"
+#include "telem/histogram.h"
 #include "telem/stage_cycles.h"
 #include "wire/emit.h"
 
@@ -156,6 +157,8 @@ struct nj_shard {
     _Atomic(const struct nj_policy *) policy_wanted;
     _Atomic uint64_t policy_version;
     struct nj_stages stages;
+    /* Of TLS handshakes: cycles of the lcore per step with any, CPU time of a worker per flight. */
+    struct nj_histogram tls_step_cycles, tls_task_ns;
 
     uint32_t txq_head, n_txq;
     struct rte_mbuf *txq[NJ_TXQ_MAX];

@@ -311,6 +311,14 @@ static void after_send(struct nj_tcb *t, uint32_t n_seq, bool again, nj_ns now)
         x->rexmit_at = now + x->rto;
 }
 
+uint32_t nj_tcp_send_wanted(const struct nj_tcb *t)
+{
+    if (!t->x)
+        return t->snd_mss;
+    uint32_t n = nj_min_u32(peer_room(t, t->snd_nxt), cwnd_room(t)) + t->snd_mss, has = unsent(t);
+    return n > has ? n - has : 0;
+}
+
 enum sending { SENT, NOTHING, NO_ROOM };
 
 /* Maximum bytes of one send: a TSO packet, or a burst limited by `room` packets and `burst`

@@ -54,9 +54,14 @@ static uint32_t queue_max(const struct nj_tcb *t)
     return two > NJ_SENDQ_BYTES_MIN ? two : NJ_SENDQ_BYTES_MIN;
 }
 
+bool nj_tcp_may_send(const struct nj_tcb *t)
+{
+    return !t->fin_queued && (t->state == NJ_TCP_ESTABLISHED || t->state == NJ_TCP_CLOSE_WAIT);
+}
+
 uint32_t nj_tcp_send_room(const struct nj_tcb *t)
 {
-    if (t->fin_queued || (t->state != NJ_TCP_ESTABLISHED && t->state != NJ_TCP_CLOSE_WAIT))
+    if (!nj_tcp_may_send(t))
         return 0;
     uint32_t max = queue_max(t), n = t->x ? t->x->sndq.n_bytes : 0;
     return n < max ? max - n : 0;
@@ -114,44 +119,6 @@ bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data,
     }
     nj__tcb_note_output(tcp, t);
     return true;
-}
-
-/* Appends `n` bytes that the caller writes, to the last mbuf of the queue. */
-static struct nj_tcp_piece grow_tail(struct nj_mbuf_queue *q, uint32_t n)
-{
-    struct rte_mbuf *m = q->tail;
-    struct nj_tcp_piece piece = {rte_pktmbuf_mtod_offset(m, uint8_t *, m->data_len), n};
-
-    m->data_len = (uint16_t)(m->data_len + n);
-    m->pkt_len = m->data_len;
-    q->n_bytes += n;
-    return piece;
-}
-
-uint32_t nj_tcp_send_reserve(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_bytes,
-                             struct nj_tcp_piece *pieces)
-{
-    nj__tcb_attach_xfer(tcp, t);
-    struct nj_mbuf_queue *q = &t->x->sndq;
-    uint32_t first = nj_min_u32(n_bytes, tail_room(q)), n_pieces = 0;
-    struct rte_mbuf *fresh;
-
-    NJ_ASSERT(!t->fin_queued && n_bytes > 0 && n_bytes <= NJ_TCP_RESERVE_MAX);
-    if (!take_mbufs(tcp, n_bytes - first, &fresh))
-        return 0;
-    if (first)
-        pieces[n_pieces++] = grow_tail(q, first);
-    for (uint32_t left = n_bytes - first; left > 0;) {
-        struct rte_mbuf *m = fresh;
-        fresh = m->next;
-        m->next = NULL;
-        append(q, m);
-        NJ_ASSERT(n_pieces < NJ_TCP_PIECES_MAX);
-        pieces[n_pieces] = grow_tail(q, nj_min_u32(left, rte_pktmbuf_tailroom(m)));
-        left -= pieces[n_pieces++].n_bytes;
-    }
-    nj__tcb_note_output(tcp, t);
-    return n_pieces;
 }
 
 static void put_ref(void *addr, void *opaque)

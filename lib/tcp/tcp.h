@@ -135,7 +135,6 @@ void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now);
 /* Send all that is due: data, window updates, at most one ACK per connection. Returns the number of
  * connections served. */
 uint32_t nj_tcp_output_pending(struct nj_tcp *tcp, nj_ns now);
-
 /* Time of the next due work: 0 when output or events are pending, NJ_NEVER when there is none. */
 nj_ns nj_tcp_next_deadline(const struct nj_tcp *tcp);
 
@@ -184,6 +183,11 @@ void nj_tcp_recv_discard(struct nj_tcp *tcp, struct nj_tcb *tcb, uint32_t n_byte
 
 /* Free bytes of the send queue, which holds up to two congestion windows. 0 once closed. */
 uint32_t nj_tcp_send_room(const struct nj_tcb *tcb);
+/* Bytes to add to the send queue so that the windows, not the queue, end the next transmission:
+ * what they allow and one segment, less the bytes of the queue that were not sent yet. */
+uint32_t nj_tcp_send_wanted(const struct nj_tcb *tcb);
+/* May bytes be queued in this state? A few bytes that end the connection need no room. */
+bool nj_tcp_may_send(const struct nj_tcb *tcb);
 /* The sequence number after the last byte of the send queue. Only from ESTABLISHED on. */
 static inline uint32_t nj_tcp_queued_end(const struct nj_tcb *t)
 {
@@ -206,14 +210,6 @@ static inline void nj_tcp_set_ack_events(struct nj_tcb *t, bool tell)
 /* Queue a copy of the data. Returns false, with nothing queued, when the pool is empty. */
 bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *tcb, const uint8_t *data,
                       uint32_t n_bytes);
-/* Bytes that one call may reserve, and the pieces that they take at most. */
-#define NJ_TCP_RESERVE_MAX 17408u
-#define NJ_TCP_PIECES_MAX  12u
-/* Queue `n_bytes` (1..NJ_TCP_RESERVE_MAX) that the caller writes into `pieces`, an array of
- * NJ_TCP_PIECES_MAX, before it calls TCP again. Returns the number of pieces; 0, with nothing
- * queued, when the pool is empty. */
-uint32_t nj_tcp_send_reserve(struct nj_tcp *tcp, struct nj_tcb *tcb, uint32_t n_bytes,
-                             struct nj_tcp_piece *pieces);
 /* Queue the slice without copying. The queue takes its own reference on slice->ref. Returns false
  * when the pool is empty. */
 bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *tcb, const struct nj_slice *slice);

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "base/page_alloc.h"
+#include "base/types.h"
 #include "tls/aead_internal.h"
 
 struct nj_tls_aead *nj_tls_aead_new(enum nj_tls_engine engine)
@@ -73,6 +74,18 @@ bool nj_tls_expand(struct nj_tls_aead *a, enum nj_tls_cipher cipher, const uint8
         return true;
     nj_tls_expanded_wipe(a, e);
     return false;
+}
+
+/* A short record needs the round keys, which come first, and the last powers of the hash key. */
+void nj_tls_expanded_prefetch(const struct nj_tls_aead *a, const struct nj_tls_expanded *e)
+{
+    const uint8_t *p = (const uint8_t *)e;
+    const uint32_t n = a->expanded_bytes, n_end = nj_min_u32(n, 320);
+
+    for (uint32_t at = 0; at < n_end; at += NJ_CACHE_LINE)
+        __builtin_prefetch(p + at);
+    for (uint32_t at = n - n_end; at < n; at += NJ_CACHE_LINE)
+        __builtin_prefetch(p + at);
 }
 
 void nj_tls_expanded_wipe(struct nj_tls_aead *a, struct nj_tls_expanded *e)

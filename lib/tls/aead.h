@@ -94,6 +94,8 @@ uint32_t nj_tls_expanded_bytes(const struct nj_tls_aead *a);
  * false with nothing expanded if OpenSSL failed. */
 bool nj_tls_expand(struct nj_tls_aead *a, enum nj_tls_cipher cipher, const uint8_t *key,
                    struct nj_tls_expanded *expanded);
+/* Loads what the next record needs into the cache. */
+void nj_tls_expanded_prefetch(const struct nj_tls_aead *a, const struct nj_tls_expanded *e);
 /* Overwrite an expanded key with zeros, also in `a`. */
 void nj_tls_expanded_wipe(struct nj_tls_aead *a, struct nj_tls_expanded *expanded);
 

@@ -15,6 +15,11 @@
 
 #include "base/types.h"
 
+/* AES without the CPU's instructions: version 2 of the library (Debian 13) has none. */
+#ifndef IMB_FEATURE_AESNI_EMU
+#define IMB_FEATURE_AESNI_EMU 0
+#endif
+
 _Static_assert(sizeof(struct gcm_context_data) <= sizeof((struct nj_tls_aead_op *)0)->state,
                "the state of an operation");
 

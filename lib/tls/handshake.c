@@ -3,7 +3,6 @@
  * and 7.1; RFC 7301 (ALPN); RFC 6066 3 (server name); RFC 8449 (record size limit). */
 #include "tls/handshake_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <openssl/core_names.h>
@@ -233,7 +232,7 @@ int nj__tls_parse_record_limit(SSL *ssl, unsigned type, unsigned context, const 
 
 struct nj_tls_handshake *nj_tls_handshake_new(struct nj_tls_server_context *c)
 {
-    struct nj_tls_handshake *h = calloc(1, sizeof *h);
+    struct nj_tls_handshake *h = OPENSSL_zalloc(sizeof *h);
 
     if (!h)
         return NULL;
@@ -248,7 +247,7 @@ struct nj_tls_handshake *nj_tls_handshake_new(struct nj_tls_server_context *c)
         BIO_free(h->out);
         SSL_free(h->ssl);
         nj_tls_server_context_put(c);
-        free(h);
+        OPENSSL_free(h);
         return NULL;
     }
     BIO_set_mem_eof_return(h->in, -1); /* no bytes yet is not the end */
@@ -258,14 +257,30 @@ struct nj_tls_handshake *nj_tls_handshake_new(struct nj_tls_server_context *c)
     return h;
 }
 
+void nj_tls_handshake_release(struct nj_tls_handshake *h)
+{
+    if (!h->ssl)
+        return;
+    BIO_up_ref(h->out);
+    SSL_free(h->ssl);
+    nj_tls_server_context_put(h->context);
+    h->ssl = NULL;
+    h->in = NULL;
+    h->context = NULL;
+}
+
+bool nj_tls_handshake_is_released(const struct nj_tls_handshake *h)
+{
+    return !h->ssl;
+}
+
 void nj_tls_handshake_free(struct nj_tls_handshake *h)
 {
     if (!h)
         return;
-    SSL_free(h->ssl);
-    nj_tls_server_context_put(h->context);
-    explicit_bzero(h, sizeof *h);
-    free(h);
+    nj_tls_handshake_release(h);
+    BIO_free(h->out);
+    OPENSSL_clear_free(h, sizeof *h);
 }
 
 /* --- steps -------------------------------------------------------------------------------- */
@@ -383,6 +398,38 @@ enum nj_tls_handshake_result nj_tls_handshake_input(struct nj_tls_handshake *h, 
             return fail(h, NJ_TLS_FAIL_MESSAGE);
         *n_used += n_record <= NJ_TLS_RECORD_BYTES_MAX ? n_record : NJ_TLS_HEADER_BYTES;
     }
+    return result;
+}
+
+/* As libssl verified it (RFC 5280 6), but with the authorities of another context. */
+static bool verifies_under(SSL *ssl, SSL_CTX *ctx)
+{
+    X509 *cert = SSL_get0_peer_certificate(ssl);
+    X509_STORE_CTX *v = X509_STORE_CTX_new();
+    bool ok = v &&
+              X509_STORE_CTX_init(v, SSL_CTX_get_cert_store(ctx), cert,
+                                  SSL_get_peer_cert_chain(ssl)) == 1 &&
+              X509_STORE_CTX_set_default(v, "ssl_client") == 1 &&
+              X509_VERIFY_PARAM_set1(X509_STORE_CTX_get0_param(v), SSL_get0_param(ssl)) == 1 &&
+              X509_verify_cert(v) == 1;
+
+    X509_STORE_CTX_free(v);
+    ERR_clear_error();
+    return ok;
+}
+
+enum nj_tls_handshake_result nj_tls_handshake_recheck(struct nj_tls_handshake *h,
+                                                      struct nj_tls_current_context *current)
+{
+    struct nj_tls_server_context *now = nj_tls_current_context_take(current);
+    enum nj_tls_handshake_result result = NJ_TLS_HANDSHAKE_DONE;
+
+    if (now != h->context && SSL_get0_peer_certificate(h->ssl) &&
+        !verifies_under(h->ssl, now->identity[0].ctx)) {
+        BIO_reset(h->out);
+        result = fail(h, NJ_TLS_FAIL_CLIENT_CERT);
+    }
+    nj_tls_server_context_put(now);
     return result;
 }
 

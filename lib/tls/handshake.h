@@ -60,6 +60,18 @@ struct nj_tls_handshake;
 
 /* Returns NULL if there is no memory. Takes a reference of the context. */
 struct nj_tls_handshake *nj_tls_handshake_new(struct nj_tls_server_context *c);
+/*
+ * After DONE, before release: has a reload replaced the context since the handshake began, and do
+ * the authorities of the new one not verify the client's certificate? Then the handshake has
+ * FAILED, and its output, a ticket that could be resumed, is dropped.
+ */
+enum nj_tls_handshake_result nj_tls_handshake_recheck(struct nj_tls_handshake *h,
+                                                      struct nj_tls_current_context *current);
+/* Frees all but the output, the information and the failure: some 150 objects of libssl, which are
+ * in the caches of the CPU that made the handshake. After DONE, FAILED, or instead of a further
+ * input. */
+void nj_tls_handshake_release(struct nj_tls_handshake *h);
+bool nj_tls_handshake_is_released(const struct nj_tls_handshake *h);
 /* Wipes the secrets. `h` may be NULL. */
 void nj_tls_handshake_free(struct nj_tls_handshake *h);
 

@@ -36,8 +36,8 @@ struct nj_tls_server_context {
 
 struct nj_tls_handshake {
     struct nj_tls_server_context *context;
-    SSL *ssl;
-    BIO *in, *out; /* owned by ssl */
+    SSL *ssl;      /* NULL: released */
+    BIO *in, *out; /* owned by ssl, until it is released */
     enum nj_tls_failure failure;
     struct nj_tls_handshake_info info;
 };

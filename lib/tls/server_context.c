@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads certificates and keys, and configures libssl for TLS 1.3 only (RFC 8446). */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
 #include <openssl/ocsp.h>
+#include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
 #include "base/compiler.h"
+#include "base/page_alloc.h"
 #include "base/set_error.h"
 #include "tls/handshake_internal.h"
 
 #define OCSP_BYTES_MAX   (64u * 1024u)
+#define KEY_BYTES_MAX    (64u * 1024u) /* RSA of 16,384 bits takes 13 KiB */
+#define NO_EXPIRY        INT64_MAX
 #define EXT_RECORD_LIMIT 28u /* RFC 8449 6 */
 
 static const char suites[] =
@@ -53,6 +60,43 @@ static int no_password(char *buf, int size, int is_writing, void *arg)
     return -1;
 }
 
+/* Reads a key into memory that core dumps omit, which the buffer of a FILE is not in. Returns its
+ * bytes, at most KEY_BYTES_MAX; or -1 with errno. */
+static int read_key(const char *path, uint8_t *bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = 0, n_read = fd < 0 ? -1 : 1;
+
+    while (n_read > 0 && n < (ssize_t)KEY_BYTES_MAX) {
+        n_read = read(fd, bytes + n, KEY_BYTES_MAX - (size_t)n);
+        n += n_read > 0 ? n_read : 0;
+    }
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return n_read < 0 ? -1 : (int)n;
+}
+
+/* Owned by the caller. NULL: cannot be read (errno), or OpenSSL has the reason (errno is 0). */
+static EVP_PKEY *load_key(const char *path)
+{
+    uint8_t *bytes = nj_pages_map(KEY_BYTES_MAX, 0);
+    EVP_PKEY *key = NULL;
+    int n = bytes ? read_key(path, bytes) : -1;
+    int error = n < 0 ? errno : 0;
+    BIO *bio = n < 0 ? NULL : BIO_new_mem_buf(bytes, n);
+
+    if (bio)
+        key = PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL);
+    BIO_free(bio);
+    if (bytes)
+        explicit_bzero(bytes, KEY_BYTES_MAX);
+    nj_pages_unmap(bytes, KEY_BYTES_MAX);
+    errno = error;
+    return key;
+}
+
 static int load_pair(SSL_CTX *ctx, const struct nj_tls_identity_files *files, char *why,
                      size_t n_why)
 {
@@ -62,12 +106,13 @@ static int load_pair(SSL_CTX *ctx, const struct nj_tls_identity_files *files, ch
     ERR_clear_error();
     if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
         return cannot_use(files->cert, "certificate chain in PEM", openssl_reason(), why, n_why);
-    bool loaded = SSL_CTX_use_PrivateKey_file(ctx, files->key, SSL_FILETYPE_PEM) == 1;
-    bool is_of_another = ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_X509;
-    if (!loaded && !is_of_another)
-        return cannot_use(files->key, "private key in PEM without a password", openssl_reason(),
-                          why, n_why);
-    if (!loaded || SSL_CTX_check_private_key(ctx) != 1)
+    EVP_PKEY *key = load_key(files->key);
+    if (!key)
+        return cannot_use(files->key, "private key in PEM without a password",
+                          errno ? strerror(errno) : openssl_reason(), why, n_why);
+    bool fits = SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
+    EVP_PKEY_free(key);
+    if (!fits)
         return nj_set_error(why, n_why, "%s: is not the private key of the certificate in %s",
                             files->key, files->cert);
     return 0;
@@ -107,6 +152,7 @@ static SSL_CTX *new_ctx(struct nj_tls_server_context *c)
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets hold the state */
     SSL_CTX_set_session_id_context(ctx, session_context, sizeof session_context - 1);
+    SSL_CTX_set_timeout(ctx, NJ_TLS_TICKET_LIFE_S);
     SSL_CTX_set_num_tickets(ctx, c->tickets ? 1 : 0);
     SSL_CTX_set_default_passwd_cb(ctx, no_password);
     SSL_CTX_set_keylog_callback(ctx, nj__tls_on_secret);
@@ -127,19 +173,43 @@ static SSL_CTX *new_ctx(struct nj_tls_server_context *c)
     return NULL;
 }
 
-/* The first DNS name of a certificate, or NULL. Owned by the caller. */
-static char *first_name(const X509 *cert)
+static bool is_same_name(const GENERAL_NAME *a, const GENERAL_NAME *b)
 {
-    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
-    char *name = NULL;
+    if (a->type != b->type)
+        return false;
+    if (a->type != GEN_DNS)
+        return GENERAL_NAME_cmp((GENERAL_NAME *)(uintptr_t)a, (GENERAL_NAME *)(uintptr_t)b) == 0;
+    int n = ASN1_STRING_length(a->d.dNSName);
+    return n == ASN1_STRING_length(b->d.dNSName) &&
+           strncasecmp((const char *)ASN1_STRING_get0_data(a->d.dNSName),
+                       (const char *)ASN1_STRING_get0_data(b->d.dNSName), (size_t)n) == 0;
+}
 
-    for (int i = 0; names && !name && i < sk_GENERAL_NAME_num(names); i++) {
-        const GENERAL_NAME *n = sk_GENERAL_NAME_value(names, i);
-        if (n->type == GEN_DNS)
-            name = strdup((const char *)ASN1_STRING_get0_data(n->d.dNSName));
+static bool has_all_names(const GENERAL_NAMES *names, const GENERAL_NAMES *wanted)
+{
+    for (int i = 0; i < sk_GENERAL_NAME_num(wanted); i++) {
+        int k = 0, n = sk_GENERAL_NAME_num(names);
+        while (k < n &&
+               !is_same_name(sk_GENERAL_NAME_value(names, k), sk_GENERAL_NAME_value(wanted, i)))
+            k++;
+        if (k == n)
+            return false;
     }
-    GENERAL_NAMES_free(names);
-    return name;
+    return true;
+}
+
+/* Do both certificates have the same set of names (RFC 5280 4.2.1.6), in any order? Not if they
+ * have none. */
+static bool have_same_names(const X509 *a, const X509 *b)
+{
+    GENERAL_NAMES *of_a = X509_get_ext_d2i(a, NID_subject_alt_name, NULL, NULL),
+                  *of_b = X509_get_ext_d2i(b, NID_subject_alt_name, NULL, NULL);
+    bool same = of_a && of_b && sk_GENERAL_NAME_num(of_a) > 0 && has_all_names(of_a, of_b) &&
+                has_all_names(of_b, of_a);
+
+    GENERAL_NAMES_free(of_a);
+    GENERAL_NAMES_free(of_b);
+    return same;
 }
 
 static int key_type(const X509 *cert)
@@ -147,21 +217,16 @@ static int key_type(const X509 *cert)
     return EVP_PKEY_get_base_id(X509_get0_pubkey(cert));
 }
 
-/* An earlier identity for the same name whose key is of another type: libssl then chooses by the
+/* An earlier identity for the same names whose key is of another type: libssl then chooses by the
  * client's signature algorithms. NULL: none. */
 static struct nj__tls_identity *partner_of(struct nj_tls_server_context *c, const X509 *cert)
 {
-    char *name = first_name(cert);
-    struct nj__tls_identity *found = NULL;
-
-    for (uint32_t i = 0; name && !found && i < c->n_identities; i++) {
+    for (uint32_t i = 0; i < c->n_identities; i++) {
         struct nj__tls_identity *at = &c->identity[i];
-        if (key_type(at->cert) != key_type(cert) &&
-            X509_check_host(at->cert, name, 0, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT, NULL) == 1)
-            found = at;
+        if (key_type(at->cert) != key_type(cert) && have_same_names(at->cert, cert))
+            return at;
     }
-    free(name);
-    return found;
+    return NULL;
 }
 
 static int add_identity(struct nj_tls_server_context *c, const struct nj_tls_server_config *config,
@@ -209,15 +274,15 @@ static bool is_about(const OCSP_SINGLERESP *single, const X509 *cert)
            ASN1_INTEGER_cmp(serial, X509_get0_serialNumber(cert)) == 0;
 }
 
-/* UNIX time until which the response may be used. */
+/* UNIX time until which the response may be used, or NO_EXPIRY. */
 static int64_t expiry(OCSP_SINGLERESP *single)
 {
     ASN1_GENERALIZEDTIME *next = NULL;
     struct tm tm;
 
     OCSP_single_get0_status(single, NULL, NULL, NULL, &next);
-    if (!next) /* newer information is always available (RFC 6960 2.4) */
-        return INT64_MAX;
+    if (!next)
+        return NO_EXPIRY;
     return ASN1_TIME_to_tm(next, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
 }
 
@@ -257,6 +322,11 @@ static int add_ocsp(struct nj_tls_server_context *c, const char *path, char *why
                           "not a successful response in DER of less than 64 KiB", why, n_why);
     if (!o->cert)
         return cannot_use(path, "OCSP response", "it is not about a certificate of this server",
+                          why, n_why);
+    /* Its authority always has newer information (RFC 6960 4.2.2.1), which a file never gets. */
+    if (o->expires_s == NO_EXPIRY)
+        return cannot_use(path, "OCSP response",
+                          "it has no nextUpdate, so it would be sent for ever: get one that has",
                           why, n_why);
     return 0;
 }

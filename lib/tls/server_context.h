@@ -2,7 +2,8 @@
 /*
  * What all TLS connections of a server share: certificates with their private keys, the authority
  * of client certificates, the keys of session tickets. Immutable and reference-counted: a reload
- * makes a new one, and handshakes in progress keep the former.
+ * makes a new one, and handshakes in progress keep the former; at their end the new one must
+ * verify the client's certificate.
  *
  * It uses the default library context of OpenSSL, and so obeys openssl.cnf. A library context of
  * its own could not be freed: threads that have used it keep pointers into it until they end.
@@ -27,11 +28,11 @@ struct nj_tls_identity_files {
 
 struct nj_tls_server_config {
     /* The first one answers clients that give no server name, or one that no certificate has. Two
-     * with the same name and keys of different types (RSA, ECDSA) are offered together. */
+     * with the same set of names and keys of different types (RSA, ECDSA) are offered together. */
     const struct nj_tls_identity_files *identities;
     uint32_t n_identities; /* 1..NJ_TLS_IDENTITIES_MAX */
     /* Files with OCSP responses in DER (RFC 6960), each about one of the certificates. A response
-     * is stapled until its nextUpdate. */
+     * is stapled until its nextUpdate; one without is refused, as it could not expire. */
     const char *const *ocsp;
     uint32_t n_ocsp;           /* 0..NJ_TLS_IDENTITIES_MAX */
     int64_t (*unix_s)(void);   /* UNIX time, with `ocsp`; any thread */

@@ -4,8 +4,9 @@
  * AES-256-CBC and HMAC-SHA-256. All lcores and workers share one set, so a client may resume on any
  * lcore.
  *
- * The newest key seals. It and the keys before it open, so a ticket lives for at most
- * NJ_TLS_TICKET_KEYS periods of rotation.
+ * The newest key seals. It and the keys before it open. A ticket can be used for
+ * NJ_TLS_TICKET_LIFE_S, for which its key is kept whenever in its period it was sealed. RFC 8446
+ * 4.6.1 permits seven days.
  */
 #ifndef NJ_TLS_TICKET_KEYS_H
 #define NJ_TLS_TICKET_KEYS_H
@@ -16,6 +17,8 @@
 
 #define NJ_TLS_TICKET_KEYS       3u
 #define NJ_TLS_TICKET_NAME_BYTES 16u
+#define NJ_TLS_TICKET_PERIOD_S   (8u * 3600u) /* between rotations */
+#define NJ_TLS_TICKET_LIFE_S     ((NJ_TLS_TICKET_KEYS - 1u) * NJ_TLS_TICKET_PERIOD_S)
 
 struct nj_tls_ticket_key {
     uint8_t name[NJ_TLS_TICKET_NAME_BYTES]; /* sent in the clear, with each ticket */

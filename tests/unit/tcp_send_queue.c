@@ -56,20 +56,6 @@ static void fini(struct queue *q)
     free(q->stream);
 }
 
-/* Queues `bytes` by a reservation. */
-static bool reserve(struct queue *q, const uint8_t *bytes, uint32_t n)
-{
-    struct nj_tcp_piece piece[NJ_TCP_PIECES_MAX];
-    uint32_t n_pieces = nj_tcp_send_reserve(&q->tcp, &q->tcb, n, piece), off = 0;
-
-    for (uint32_t i = 0; i < n_pieces; i++) {
-        memcpy(piece[i].p, bytes + off, piece[i].n_bytes);
-        off += piece[i].n_bytes;
-    }
-    cr_assert(n_pieces == 0 || off == n);
-    return n_pieces > 0;
-}
-
 static void queue_some(struct queue *q, struct nj_prng *r, uint32_t n)
 {
     uint8_t *bytes = q->stream + q->n_queued;
@@ -77,11 +63,8 @@ static void queue_some(struct queue *q, struct nj_prng *r, uint32_t n)
 
     for (uint32_t i = 0; i < n; i++)
         bytes[i] = (uint8_t)nj_prng_next(r);
-    uint32_t way = nj_prng_below(r, 3);
-    if (way == 0)
+    if (nj_prng_below(r, 2) == 0)
         ok = nj_tcp_send_copy(&q->tcp, &q->tcb, bytes, n);
-    else if (way == 1 && n > 0 && n <= NJ_TCP_RESERVE_MAX)
-        ok = reserve(q, bytes, n);
     else
         ok = nj_tcp_send_refer(&q->tcp, &q->tcb, &(struct nj_slice){bytes, n, &q->ref});
     if (ok)

@@ -26,6 +26,24 @@ static void expect_full(struct world *w, uint32_t first, uint32_t n)
         EXPECT(w, .flags = A, .seq = 1 + (first + i) * MSS, .ack = 1, .len = MSS);
 }
 
+/* The bytes to queue so that the windows, not the queue, end the next transmission. */
+Test(tcp_send_recovery, bytes_that_the_windows_want)
+{
+    struct world w;
+    open_slow(&w, NULL);
+    cr_expect_eq(nj_tcp_send_wanted(w.tcb), w.tcb->cwnd + MSS);
+    nj_dsl_write(&w, 3 * MSS + 500);
+    cr_expect_eq(nj_tcp_send_wanted(w.tcb), w.tcb->cwnd - 2 * MSS - 500);
+    nj_dsl_step(&w);
+    expect_full(&w, 0, 3);
+    EXPECT(&w, .flags = A, .seq = 1 + 3 * MSS, .ack = 1, .len = 500);
+    cr_expect_eq(nj_tcp_send_wanted(w.tcb), w.tcb->cwnd - 2 * MSS - 500, "in flight");
+    w.tcb->cwnd = 5 * MSS;
+    nj_dsl_write(&w, 2 * MSS + 500);
+    cr_expect_eq(nj_tcp_send_wanted(w.tcb), 0);
+    nj_dsl_fini(&w);
+}
+
 /* RFC 6298 2.2, 2.3; sentences 67, 70 */
 Test(tcp_send_recovery, rto_from_round_trips)
 {

@@ -6,6 +6,8 @@
  * The vectors are those of NIST's CAVP (gcmEncryptExtIV*.rsp, gcmDecrypt*.rsp), OpenSSL and
  * BoringSSL, as Debian's python3-cryptography-vectors installs them. Without that package those
  * tests say so.
+ *
+ * NJ_TEST_AEAD_INPUTS is the number of random inputs on which both back ends have to agree.
  */
 #include "tls_rig.h"
 
@@ -15,6 +17,7 @@
 
 #define VECTORS "/usr/lib/python3/dist-packages/cryptography_vectors/ciphers/"
 #define BYTES   16384u
+#define INPUTS  20000u
 
 static uint8_t plain[BYTES], sealed[BYTES], opened[BYTES], expected[BYTES];
 
@@ -106,6 +109,78 @@ Test(tls_aead, both_agree_with_one_shot)
             check_one(a[i], e, &k, &r, rig_length(&r, BYTES));
         }
         free(e);
+        nj_tls_aead_free(a[i]);
+    }
+}
+
+/* --- both back ends -------------------------------------------------------------------------- */
+
+struct side {
+    struct nj_tls_aead *a;
+    struct nj_tls_expanded *e;
+    uint8_t sealed[BYTES], opened[BYTES], tag[NJ_TLS_TAG_BYTES];
+};
+
+/* AES-GCM, which each of them does by itself. The key is often that of the input before. */
+static void next_input(struct nj_prng *r, struct keyed *k, uint32_t i)
+{
+    uint8_t key[NJ_TLS_KEY_BYTES_MAX];
+    enum nj_tls_cipher cipher = k->cipher;
+
+    memcpy(key, k->key, sizeof key);
+    *k = any_key(r, nj_prng_below(r, 2));
+    if (i > 0 && nj_prng_below(r, 4) == 0) {
+        k->cipher = cipher;
+        memcpy(k->key, key, sizeof key);
+    }
+}
+
+static void check_sides(struct side s[2], const struct keyed *k, struct nj_prng *r,
+                        const uint8_t *in, uint32_t n, uint32_t number)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        cr_assert(run(s[i].a, s[i].e, k, true, nj_prng_below(r, 2) ? r : NULL, in, n, s[i].sealed,
+                      s[i].tag));
+    cr_assert(memcmp(s[0].sealed, s[1].sealed, n) == 0 && memcmp(s[0].tag, s[1].tag, 16) == 0,
+              "input %u: cipher %x, %u bytes, %u of additional data", number, k->cipher, n,
+              k->n_aad);
+    bool is_changed = nj_prng_below(r, 4) == 0;
+    if (is_changed)
+        s[0].tag[nj_prng_below(r, 16)] ^= (uint8_t)(1u << nj_prng_below(r, 8));
+    for (uint32_t i = 0; i < 2; i++) {
+        bool ok = run(s[i].a, s[i].e, k, false, nj_prng_below(r, 2) ? r : NULL, s[0].sealed, n,
+                      s[i].opened, s[0].tag);
+        cr_assert_neq(ok, is_changed, "input %u", number);
+        cr_assert(!ok || memcmp(s[i].opened, in, n) == 0, "input %u", number);
+    }
+}
+
+Test(tls_aead, back_ends_agree, .timeout = 1000)
+{
+    const char *given = getenv("NJ_TEST_AEAD_INPUTS");
+    uint32_t n_inputs = given ? (uint32_t)strtoul(given, NULL, 0) : INPUTS;
+    struct nj_prng r = rig_prng(0xa9ee);
+    static uint8_t bytes[2 * BYTES];
+    static struct side s[2];
+    struct nj_tls_aead *a[2];
+    struct keyed k = {0};
+    uint64_t n_bytes = 0;
+    uint32_t n_engines = rig_engines(a);
+
+    rig_fill(&r, bytes, sizeof bytes);
+    for (uint32_t i = 0; i < n_engines; i++)
+        s[i] = (struct side){.a = a[i], .e = rig_expanded(a[i])};
+    for (uint32_t i = 0; n_engines == 2 && i < n_inputs; i++) {
+        uint32_t n = rig_length(&r, nj_prng_below(&r, 4) ? 2000 : BYTES);
+        next_input(&r, &k, i);
+        check_sides(s, &k, &r, bytes + nj_prng_below(&r, BYTES), n, i);
+        n_bytes += n;
+    }
+    if (n_engines == 2)
+        printf("%u inputs, %lu bytes: %s and %s agree\n", n_inputs, (unsigned long)n_bytes,
+               nj_tls_aead_engine_name(a[0], k.cipher), nj_tls_aead_engine_name(a[1], k.cipher));
+    for (uint32_t i = 0; i < n_engines; i++) {
+        free(s[i].e);
         nj_tls_aead_free(a[i]);
     }
 }

@@ -7,6 +7,7 @@
 
 #include <openssl/err.h>
 
+#include "base/compiler.h"
 #include "base/prng.h"
 #include "support/tls_certs.h"
 #include "tls/aead.h"
@@ -26,15 +27,10 @@ static uint64_t test_seed(void)
     return seed;
 }
 
-static void fill(uint8_t *p, size_t n, uint8_t with)
-{
-    memset(p, with, n);
-}
-
 static void rotate(uint8_t with)
 {
     uint8_t random[sizeof(struct nj_tls_ticket_key)];
-    fill(random, sizeof random, with);
+    memset(random, with, sizeof random);
     nj_tls_ticket_keys_rotate(&tickets, random);
 }
 
@@ -48,7 +44,7 @@ static void begin(void)
     make_cert(&rsa, folder, "rsa", "a.test", true, &authority);
     make_cert(&other, folder, "other", "*.b.test", false, &authority);
     make_cert(&client_cert, folder, "client", "client.test", false, &authority);
-    fill(random, sizeof random, 1);
+    memset(random, 1, sizeof random);
     nj_tls_ticket_keys_init(&tickets, random);
 }
 
@@ -407,7 +403,10 @@ Test(tls_handshake, tickets_are_good_for_three_keys_and_another_context)
     SSL_SESSION *session = NULL;
 
     cr_expect_not(resumes(context, &session));
+    /* The life of a ticket, of which its key is kept for all: two whole periods after its own. */
+    cr_expect_eq(SSL_SESSION_get_ticket_lifetime_hint(session), NJ_TLS_TICKET_LIFE_S);
     cr_expect(resumes(context, &session));
+    cr_expect_eq(SSL_SESSION_get_ticket_lifetime_hint(session), NJ_TLS_TICKET_LIFE_S);
     cr_expect(resumes(reloaded, &session), "after a reload");
     rotate(2);
     rotate(3);
@@ -456,6 +455,30 @@ Test(tls_handshake, the_server_name_and_the_signature_algorithms_choose)
     nj_tls_server_context_put(context);
 }
 
+/* In any order, and in capital letters, too. Else the first one answers all clients of a.test. */
+Test(tls_handshake, certificates_with_the_same_set_of_names_are_offered_together)
+{
+    static const char *const names[] = {"A.test,DNS:b.test,IP:192.0.2.1", "a.test",
+                                        "a.test,DNS:c.test,IP:192.0.2.1",
+                                        "a.test,DNS:b.test,IP:192.0.2.2"};
+    struct test_cert first, second;
+
+    make_cert(&first, folder, "first", "b.test,IP:192.0.2.1,DNS:a.test", false, &authority);
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(names); i++) {
+        make_cert(&second, folder, "second", names[i], true, &authority);
+        const struct nj_tls_identity_files files[] = {{first.cert, first.key},
+                                                      {second.cert, second.key}};
+        struct nj_tls_server_context *context = context_with(files, 2);
+        cr_expect_eq(context->n_identities, i == 0 ? 1 : 2, "%s", names[i]);
+        expect_cert(context, "a.test", NULL, &first);
+        if (i == 0)
+            expect_cert(context, "b.test", "rsa_pss_rsae_sha256", &second);
+        nj_tls_server_context_put(context);
+        free_cert(&second);
+    }
+    free_cert(&first);
+}
+
 Test(tls_handshake, a_client_certificate_is_verified)
 {
     const struct nj_tls_identity_files files = {ecdsa.cert, ecdsa.key};
@@ -493,6 +516,75 @@ Test(tls_handshake, a_client_certificate_is_verified)
     }
     free_cert(&stranger);
     nj_tls_server_context_put(context);
+}
+
+static struct nj_tls_server_context *context_of_authority(const struct test_cert *a)
+{
+    const struct nj_tls_identity_files files = {ecdsa.cert, ecdsa.key};
+    const struct nj_tls_server_config config = {
+        .identities = &files, .n_identities = 1, .client_ca = a->cert, .tickets = &tickets};
+    struct nj_tls_server_context *context = nj_tls_server_context_new(&config, why, sizeof why);
+
+    cr_assert(context, "%s", why);
+    return context;
+}
+
+/* A handshake under `context`, of the session if it is not NULL, ends after a reload has put
+ * `reloaded` in its place. Leaves a new session, or none after a failure. */
+static void end_after_reload(struct nj_tls_server_context *context,
+                             struct nj_tls_server_context *reloaded, bool shows_cert,
+                             SSL_SESSION **session, enum nj_tls_handshake_result wanted)
+{
+    struct nj_tls_current_context current;
+    struct client c;
+    struct meeting m;
+    const uint8_t *out;
+
+    nj_tls_server_context_take(reloaded);
+    nj_tls_current_context_init(&current, reloaded);
+    client_open(&c);
+    if (shows_cert) {
+        SSL_CTX_use_certificate(c.ctx, client_cert.x);
+        SSL_CTX_use_PrivateKey(c.ctx, client_cert.pkey);
+    }
+    client_start(&c);
+    if (*session)
+        SSL_set_session(c.ssl, *session);
+    meet(&m, context, &c, NULL);
+    cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE);
+    cr_expect_eq(nj_tls_handshake_info(m.h)->resumed, *session != NULL);
+    cr_expect_gt(nj_tls_handshake_output(m.h, &out), 0, "a ticket");
+    cr_expect_eq(nj_tls_handshake_recheck(m.h, &current), wanted);
+    if (wanted == NJ_TLS_HANDSHAKE_FAILED) {
+        cr_expect_eq(nj_tls_handshake_failure(m.h), NJ_TLS_FAIL_CLIENT_CERT);
+        cr_expect_eq(nj_tls_handshake_output(m.h, &out), 0, "no ticket");
+    }
+    SSL_SESSION_free(*session);
+    *session = wanted == NJ_TLS_HANDSHAKE_DONE ? SSL_get1_session(c.ssl) : NULL;
+    leave(&m);
+    client_close(&c);
+    nj_tls_current_context_fini(&current);
+}
+
+Test(tls_handshake, a_client_whose_authority_a_reload_removed_is_refused_at_the_end)
+{
+    struct test_cert stranger;
+    SSL_SESSION *session = NULL;
+
+    make_cert(&stranger, folder, "stranger", "stranger.test", false, NULL);
+    struct nj_tls_server_context *context = context_of_authority(&authority),
+                                 *same = context_of_authority(&authority),
+                                 *another = context_of_authority(&stranger);
+    end_after_reload(context, context, true, &session, NJ_TLS_HANDSHAKE_DONE);
+    end_after_reload(context, same, true, &session, NJ_TLS_HANDSHAKE_DONE); /* a resumed one */
+    end_after_reload(context, another, true, &session, NJ_TLS_HANDSHAKE_FAILED);
+    end_after_reload(context, another, true, &session, NJ_TLS_HANDSHAKE_FAILED);
+    end_after_reload(context, another, false, &session, NJ_TLS_HANDSHAKE_DONE); /* no certificate */
+    SSL_SESSION_free(session);
+    nj_tls_server_context_put(context);
+    nj_tls_server_context_put(same);
+    nj_tls_server_context_put(another);
+    free_cert(&stranger);
 }
 
 /* ---- refusals ---- */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared by conn_tls.c (records) and conn_tls_handshake.c. */
+#ifndef NJ_CONN_CONN_TLS_INTERNAL_H
+#define NJ_CONN_CONN_TLS_INTERNAL_H
+
+#include "conn/conn.h"
+#include "conn/conn_tls.h"
+#include "shard/shard_conn_internal.h"
+
+/* Output of one call of nj_h2_output() that waits to be sealed. */
+#define PENDING_PIECES_MAX 64u
+#define PENDING_COPY_MAX   16384u
+/* Values of the hash by which clients are distinguished. */
+#define CLIENTS            1024u
+
+/* Sealed bytes of one call: a full record, or short ones with more overhead, and a KeyUpdate. */
+#define SEALED_MAX 17408u
+
+struct nj__handshake;
+
+struct nj_conn_tls {
+    struct nj_tls_session session;   /* once it is established */
+    struct nj__handshake *handshake; /* until then */
+    struct nj_client_cert *cert;     /* NULL: none */
+    bool established, ended;         /* ended: an alert was sent or received */
+    bool broken;                     /* output was lost */
+};
+
+struct nj_shard_tls {
+    struct nj_tls_crypto crypto;
+    struct nj_pool conns, handshakes, buffers;
+    struct nj_conn_tls **conn;     /* by the index of struct nj_conn */
+    uint8_t *expanded;             /* EXPANDED_MAX expanded keys: touched when they are used */
+    uint32_t n_of_client[CLIENTS]; /* handshakes */
+    struct nj_list waiting;        /* handshakes that wait for their clients */
+    bool unflushed;                /* a handshake was submitted since the workers were woken */
+    uint64_t step_cycles;          /* in handshakes, in this step or the last one with any */
+    uint32_t n_pending, n_pending_bytes, n_copied;
+    bool lost; /* pending bytes could not be sealed */
+    struct nj_slice pending[PENDING_PIECES_MAX];
+    uint8_t copied[PENDING_COPY_MAX];
+    uint8_t sealed[SEALED_MAX];
+    uint8_t scratch[NJ_TLS_OPEN_ROOM];
+};
+
+/* As nj_pool_index(), but without a division: it is asked several times per record. A struct
+ * nj_conn has one cache line. */
+static inline uint32_t nj__conn_tls_index(const struct nj_conn *c)
+{
+    NJ_ASSERT(c->shard->conns.obj_bytes == NJ_CACHE_LINE);
+    return (uint32_t)((size_t)((const uint8_t *)c - c->shard->conns.mem) / NJ_CACHE_LINE);
+}
+
+static inline struct nj_conn_tls **nj__conn_tls_place(const struct nj_conn *c)
+{
+    return &c->shard->tls->conn[nj__conn_tls_index(c)];
+}
+
+/* An end without an alert: the peer speaks no TLS, or there is no room. */
+void nj__conn_tls_give_up(struct nj_conn *c, enum nj_counter why);
+
+/* --- conn_tls_handshake.c ------------------------------------------------------------------- */
+
+bool nj__handshakes_init(struct nj_shard_tls *t, uint32_t conns_max);
+/* Begins one. ct->handshake stays NULL if too many are in progress. */
+void nj__handshake_begin(struct nj_conn *c, struct nj_conn_tls *ct);
+/* The connection needs it no more. It is freed when the workers return it. */
+void nj__handshake_leave(struct nj_shard *s, struct nj_conn_tls *ct);
+/* Does the connection wait for a worker? */
+bool nj__handshake_runs(const struct nj_conn_tls *ct);
+/* Has a worker processed input, which nj__handshake_advance() completes? */
+bool nj__handshake_is_finished(const struct nj_conn_tls *ct);
+/* Sends what a worker has made, and submits the records that have arrived. At the end of the
+ * handshake ct->established or ct->ended is set, and ct->handshake is NULL. */
+void nj__handshake_advance(struct nj_conn *c, struct nj_conn_tls *ct);
+
+#endif
