@@ -137,7 +137,8 @@ def sim(pattern):
     folder = os.path.join(BUILD, "tests", "sim")
     if not sim_targets(pattern):
         return 0, 0
-    runs = [("nj-sim", "--seeds", str(SIM_SEEDS)), ("nj-tcpsim", "--seeds", str(TCPSIM_SEEDS))]
+    runs = [("nj-sim", "--seeds", str(SIM_SEEDS)), ("nj-tcpsim", "--seeds", str(TCPSIM_SEEDS)),
+            ("nj-sim", "--tls", "--seeds", str(SIM_SEEDS // 5))]
     if not os.environ.get("NJ_SANITIZED"):
         runs.append(("nj-tcpsim", "--golden-check", "tests/sim/golden.txt"))
     with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:

@@ -3,11 +3,13 @@
  * Fuzz target: bytes of a client on a TLS port, through TCP, handshake, records and HTTP/2 of a
  * whole shard. Commands of one byte follow each other: bytes as they are, what OpenSSL's client
  * wants to send (all of it, cut, changed, twice), requests, KeyUpdate, time, a client that leaves,
- * slow workers. The rig checks bounds, sums of counters, and that all objects were returned.
+ * slow workers. The rig checks bounds, sums of counters, and that all objects were returned. No key
+ * seals two records with the same number.
  */
 #define RIG_GOT_MAX (1u << 20)
 #include "support/shard_rig.h"
 
+#include "support/nonce_check.h"
 #include "support/tls_peer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
@@ -77,6 +79,17 @@ static void send_raw(struct fuzz *f, struct tls_peer *c)
     f->n_bytes -= n;
 }
 
+/* Preface and SETTINGS, with windows that /big fills, so that the shard comes to rest. */
+static uint32_t hello_of(uint8_t *out)
+{
+    static const uint8_t settings[] = {0, 4, 0, 6, 0, 0}, window[] = {0, 5, 0, 1};
+
+    memcpy(out, RIG_PREFACE, RIG_PREFACE_BYTES);
+    uint32_t n = RIG_PREFACE_BYTES;
+    n += rig_h2(out + n, 4, 0, 0, settings, sizeof settings);   /* 384 KiB */
+    return n + rig_h2(out + n, 8, 0, 0, window, sizeof window); /* the same in all */
+}
+
 static void ask(struct fuzz *f, struct tls_peer *c)
 {
     static const char *const paths[] = {"/index.html", "/whole", "/none", "/big"};
@@ -85,7 +98,7 @@ static void ask(struct fuzz *f, struct tls_peer *c)
     if (!SSL_is_init_finished(c->ssl) || c->failed || c->closed)
         return;
     if (f->stream == 1)
-        SSL_write(c->ssl, hello, (int)rig_h2_hello(hello));
+        SSL_write(c->ssl, hello, (int)hello_of(hello));
     uint8_t get[256];
     SSL_write(c->ssl, get, (int)rig_h2_get(get, f->stream, paths[take(f) % 4]));
     f->stream += 2;
@@ -129,6 +142,7 @@ static void obey(struct fuzz *f, struct tls_peer *c)
 static void stop(void)
 {
     tls_rig_free_stopped(t);
+    nj_test_nonces_free();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
@@ -147,5 +161,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     t->slow = false;
     tls_peer_free(c);
     tls_rig_stop(t);
+    NJ_CHECK(!nj_test_nonce_was_reused());
+    nj_test_nonces_forget();
     return 0;
 }

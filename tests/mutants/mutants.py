@@ -19,7 +19,8 @@ of them must fail:
     explore WORLDS     nj-explore WORLDS quick, with a message of the explorer
     unit NAME [TEST]   tests/unit/NAME.c, or one test of it, with a failure of Criterion
     hang NAME TEST     this test, which must not end
-    sim SEEDS          nj-sim, with one of this many seeds
+    sim SEEDS [--tls]  nj-sim, with one of this many seeds
+    fuzz TARGET        the corpus of a fuzz target, which must abort
     cold               nj-sim-cold: the bounds of hot clients
     race               the stress test with ThreadSanitizer, which must report a data race in the
                        producer
@@ -268,8 +269,8 @@ def simulator(build, mutant, name, *arguments):
     return ran(program.path, *arguments)
 
 
-def sim(build, mutant, seeds):
-    status, text = simulator(build, mutant, "nj-sim", "--seeds", seeds, "-j", "1")
+def sim(build, mutant, seeds, *options):
+    status, text = simulator(build, mutant, "nj-sim", "--seeds", seeds, "-j", "1", *options)
     found = re.search(r"^(seed \d+ failed: .*)", text, re.M)
     return found[1] if status == 1 and found else None
 
@@ -278,6 +279,13 @@ def cold(build, mutant):
     status, text = simulator(build, mutant, "nj-sim-cold")
     found = re.search(r"^ +(rate .*)", text, re.M)
     return found[1] if status == 1 and found else None
+
+
+def fuzz(build, mutant, target):
+    program = Program(build, mutant, f"tests/fuzz/replay_{target}", "fuzz")
+    status, text = ran(program.path, os.path.join(REPO, "tests", "fuzz", "corpus", target))
+    found = re.search(r"^nightjar: .*: (.*)", text, re.M)
+    return found[1] if status == -signal.SIGABRT and found else None
 
 
 class RaceProgram(Program):
@@ -292,7 +300,8 @@ class RaceProgram(Program):
                         if os.path.realpath(source) not in known]
 
 
-KILLERS = {"explore": explore, "unit": unit, "hang": hang, "race": race, "sim": sim, "cold": cold}
+KILLERS = {"explore": explore, "unit": unit, "hang": hang, "race": race, "sim": sim, "cold": cold,
+           "fuzz": fuzz}
 
 
 def judge(build, mutant):

@@ -4,6 +4,9 @@
 
 #include "base/assert.h"
 #include "sim.h"
+#include "tls.h"
+
+#define TLS_PATIENCE (30 * NJ_SEC)
 
 static const char http1_request[] = "GET /w-1-1 HTTP/1.1\r\nhost: sim\r\n\r\n";
 static const char garbage[] = "\x16\x03\x01 this is no HTTP at all";
@@ -20,6 +23,8 @@ void nj_sim_conn_fini(struct sim_conn *c)
     if (c->h2)
         nghttp2_session_del(c->h2);
     c->h2 = NULL;
+    if (c->tls.on)
+        nj_sim_tls_fini(c);
 }
 
 /* Is this end not the server's fault? */
@@ -41,6 +46,8 @@ static void over(struct sim_conn *c, bool died)
     c->state = SIM_OVER;
     c->over_at = sim->now;
     nj_sim_log(sim, "conn %u: %s", c->index, died ? "dead" : "over");
+    if (c->tls.on && !nj_sim_tls_over(c, died))
+        return;
     if (died && !excused)
         nj_sim_fail(sim, "conn %u died, %u of %u requests done", c->index, c->n_done,
                     c->n_requests);
@@ -64,7 +71,9 @@ static void begin(struct sim_conn *c)
 
     nj_sim_log(c->sim, "conn %u: open", c->index);
     c->state = SIM_OPEN;
-    if (c->kind == SIM_H2) {
+    if (c->tls.on) {
+        nj_sim_tls_open(c);
+    } else if (c->kind == SIM_H2) {
         nj_sim_h2_open(c);
     } else if (c->kind != SIM_SILENT) {
         memcpy(c->out, text, n);
@@ -74,7 +83,9 @@ static void begin(struct sim_conn *c)
 
 static void input(struct sim_conn *c, const uint8_t *data, uint32_t n)
 {
-    if (c->kind == SIM_H2)
+    if (c->tls.on)
+        nj_sim_tls_input(c, data, n);
+    else if (c->kind == SIM_H2)
         nj_sim_h2_input(c, data, n);
     else if (c->n_read + n <= sizeof c->text)
         memcpy(c->text + c->n_read, data, n);
@@ -106,19 +117,33 @@ static void read_some(struct sim_conn *c)
     }
 }
 
+/* Does the client close after what HTTP/2 has to send? */
+static bool may_close(const struct sim_conn *c)
+{
+    return c->said_bye || (c->half_close && c->n_begun == c->n_requests);
+}
+
+static uint32_t h2_output(struct sim_conn *c)
+{
+    const uint8_t *data;
+    size_t n = c->h2 ? nj_sim_h2_output(c, &data) : 0;
+
+    NJ_CHECK(n <= sizeof c->out);
+    if (n > 0)
+        memcpy(c->out, data, n);
+    return (uint32_t)n;
+}
+
 /* Fills c->out if there is anything to send. */
 static bool refill(struct sim_conn *c)
 {
-    const uint8_t *data;
-    size_t n;
-
     if (c->out_off < c->n_out)
         return true;
-    if (!c->h2 || (n = nj_sim_h2_output(c, &data)) == 0)
+    uint32_t n =
+        c->tls.ssl ? nj_sim_tls_output(c, c->out, sizeof c->out, may_close(c)) : h2_output(c);
+    if (n == 0)
         return false;
-    NJ_CHECK(n <= sizeof c->out);
-    memcpy(c->out, data, n);
-    c->n_out = (uint32_t)n;
+    c->n_out = n;
     c->out_off = 0;
     return true;
 }
@@ -152,8 +177,7 @@ static void close_now(struct sim_conn *c)
 static void see_end(struct sim_conn *c)
 {
     bool all_read = c->peer_fin && nj_tcp_recv_peek(c->tcb, &(const uint8_t *){NULL}) == 0;
-    bool may_close = c->said_bye || (c->half_close && c->n_begun == c->n_requests);
-    bool all_said = may_close && !c->paused_until && !refill(c);
+    bool all_said = may_close(c) && !c->paused_until && !refill(c);
 
     if (c->state == SIM_OPEN && (all_read || all_said))
         close_now(c);
@@ -197,6 +221,15 @@ static nj_ns begins_at(const struct sim_conn *c)
     return rested > c->start_at ? rested : c->start_at;
 }
 
+/* The server ends a handshake after 10 s. If its RST is lost, only the client's own timer is left,
+ * as TCP waits for the server without sending anything. */
+static nj_ns gives_up_at(const struct sim_conn *c)
+{
+    return c->state == SIM_OPEN && c->tls.on && !c->heard && !c->aborted
+               ? c->tls.opened_at + TLS_PATIENCE
+               : NJ_NEVER;
+}
+
 nj_ns nj_sim_conn_next(const struct sim_conn *c)
 {
     nj_ns next = NJ_NEVER;
@@ -211,7 +244,7 @@ nj_ns nj_sim_conn_next(const struct sim_conn *c)
         next = c->stalled_until;
     if (c->state == SIM_OPEN && c->close_at < next)
         next = c->close_at;
-    return next;
+    return gives_up_at(c) < next ? gives_up_at(c) : next;
 }
 
 /* A reused port must be free at the client; at the server it may be in TIME_WAIT. */
@@ -224,7 +257,7 @@ static void open_now(struct sim_conn *c)
     struct nj_tuple tuple = {
         .remote = nj_sim_iface[SIM_SERVER].addr[0].ip,
         .local = sim->client.iface.addr[c->addr].ip,
-        .rport = SIM_SERVER_PORT,
+        .rport = c->tls.on ? SIM_TLS_PORT : SIM_SERVER_PORT,
         .lport = c->port,
     };
     c->tcb = nj_tcp_connect(&sim->client.tcp, &tuple, sim->now);
@@ -248,6 +281,12 @@ void nj_sim_conn_alarm(struct sim_conn *c)
         c->paused_until = 0;
     if (c->stalled_until && c->stalled_until <= sim->now)
         c->stalled_until = 0;
+    if (gives_up_at(c) <= sim->now) {
+        nj_sim_log(sim, "conn %u: gives up its handshake", c->index);
+        c->aborted = true;
+        nj_tcp_abort(&sim->client.tcp, c->tcb, sim->now);
+        return; /* EV_DEAD follows */
+    }
     if (c->state == SIM_OPEN && c->close_at <= sim->now)
         close_now(c);
     if (c->tcb->state != NJ_TCP_CLOSED) /* otherwise EV_DEAD follows */

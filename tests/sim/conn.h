@@ -7,7 +7,9 @@
 #define NJ_TESTS_SIM_CONN_H
 
 #include <nghttp2/nghttp2.h>
+#include <openssl/ssl.h>
 
+#include "base/prng.h"
 #include "base/types.h"
 #include "store.h"
 #include "tcp/tcp.h"
@@ -58,6 +60,24 @@ struct sim_watch {
     nj_ns *first; /* time to the first byte of the body, per request */
 };
 
+/* TLS of a connection (tls.h). */
+struct sim_tls_conn {
+    /* Plan. */
+    bool on;
+    bool retries, resumes, says_end, pads;
+    const char *suite; /* NULL: the client offers all */
+    uint32_t record_max;
+    uint32_t update_gap; /* bytes read between two KeyUpdates, at most; 0: there is none */
+    /* State. */
+    struct nj_prng prng;
+    SSL *ssl;
+    BIO *in, *out; /* owned by ssl */
+    nj_ns opened_at;
+    uint64_t update_at; /* in bytes read */
+    uint32_t n_updates;
+    bool said_end, got_end; /* close_notify */
+};
+
 struct sim_conn {
     struct sim *sim;
     uint32_t index;
@@ -80,6 +100,7 @@ struct sim_conn {
     struct sim_watch *watch; /* or NULL */
     bool stay;               /* the server ends the connection */
     struct sim_request req[SIM_REQUESTS_MAX];
+    struct sim_tls_conn tls;
     /* State. */
     enum sim_conn_state state;
     struct nj_tcb *tcb;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "sim.h"
+#include "tls.h"
 
 static const char *const kind_name[] = {"h2", "http/1", "garbage", "silent"};
 
@@ -194,6 +195,8 @@ void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index)
      * timestamp clocks must have advanced. */
     c->rest = 5 * NJ_MS + 2 * sim->mix.net.jitter + nj_prng_next(p) % (50 * NJ_MS);
     c->port_of = index == 1 && nj_prng_below(p, 2) ? 0 : -1;
-    nj_sim_log(sim, "conn %u: %s, %u requests, %u at once", index, kind_name[c->kind],
-               c->n_requests, c->parallel);
+    if (sim->mix.tls.on)
+        nj_sim_tls_plan(c);
+    nj_sim_log(sim, "conn %u: %s%s, %u requests, %u at once", index, kind_name[c->kind],
+               c->tls.on ? " over TLS" : "", c->n_requests, c->parallel);
 }

@@ -83,7 +83,8 @@ static int on_frame(nghttp2_session *s, const nghttp2_frame *frame, void *user)
         c->last_served = frame->goaway.last_stream_id;
         nj_sim_log(c->sim, "conn %u: GOAWAY, last stream %d", c->index,
                    frame->goaway.last_stream_id);
-        c->was_late = c->sim->mix.harsh && frame->goaway.error_code == NGHTTP2_ENHANCE_YOUR_CALM;
+        c->was_late = nj_sim_mix_delays(&c->sim->mix) &&
+                      frame->goaway.error_code == NGHTTP2_ENHANCE_YOUR_CALM;
         if (frame->goaway.error_code != NGHTTP2_NO_ERROR && !c->was_late)
             nj_sim_fail(c->sim, "conn %u: GOAWAY with error %u", c->index,
                         frame->goaway.error_code);
@@ -152,7 +153,7 @@ static int on_close(nghttp2_session *s, int32_t stream, uint32_t error, void *us
     nj_sim_log(c->sim, "conn %u stream %d: %s %s: status %u, %lu bytes, error %u", c->index, stream,
                r->method, r->path, r->got_status, (unsigned long)r->got, error);
     if (r->was_reset ||
-        (error == NGHTTP2_REFUSED_STREAM && (c->sim->draining || c->sim->mix.harsh)))
+        (error == NGHTTP2_REFUSED_STREAM && (c->sim->draining || nj_sim_mix_delays(&c->sim->mix))))
         return 0;
     if (r->breaks) {
         if (error != NGHTTP2_INTERNAL_ERROR || r->got >= r->body_bytes)
@@ -193,8 +194,8 @@ static void ask(struct sim_conn *c, struct sim_request *r)
     r->got = r->uploaded = 0;
     r->sent = r->closed = false;
     nghttp2_data_provider body = {.source.ptr = r, .read_callback = upload};
-    nghttp2_nv nv[] = {NV(":method", r->method), NV(":scheme", "http"), NV(":authority", "sim"),
-                       NV(":path", r->path)};
+    nghttp2_nv nv[] = {NV(":method", r->method), NV(":scheme", c->tls.on ? "https" : "http"),
+                       NV(":authority", "sim"), NV(":path", r->path)};
 
     r->stream = nghttp2_submit_request(c->h2, NULL, nv, 4, r->upload ? &body : NULL, r);
     NJ_CHECK(r->stream > 0);

@@ -10,7 +10,9 @@
 #include "base/assert.h"
 #include "runner.h"
 #include "sim.h"
+#include "support/nonce_check.h"
 #include "support/mbuf_env.h"
+#include "tls.h"
 
 /* The simulator of one process. */
 struct world {
@@ -21,8 +23,8 @@ struct world {
 static int usage(void)
 {
     fputs("usage: nj-sim [--seeds N] [--first S] [--jobs N] [--check-replay] [--counters]\n"
-          "              [--keep-going]\n"
-          "       nj-sim --seed S [--trace] [--pcap FILE] [--counters]\n",
+          "              [--keep-going] [--tls]\n"
+          "       nj-sim --seed S [--trace] [--pcap FILE] [--counters] [--tls]\n",
           stderr);
     return 2;
 }
@@ -49,12 +51,16 @@ static void free_pools(const struct sim_pools *p)
     }
 }
 
+static bool always_tls; /* an argument of the program */
+
 static void *start(const struct sim_record *record)
 {
     struct world *w = calloc(1, sizeof *w);
 
     NJ_CHECK(w);
     make_pools(&w->pools);
+    w->pools.tls = nj_sim_tls_new();
+    w->pools.always_tls = always_tls;
     w->sim.record = *record;
     return w;
 }
@@ -66,6 +72,8 @@ static void run(void *world, uint64_t seed, struct sim_outcome *out)
     out->ok = nj_sim_run(&w->sim, seed, &w->pools);
     out->hash = w->sim.record.hash;
     out->link = w->sim.link.stats;
+    out->n_sealed = nj_test_nonces_seen();
+    out->n_again = w->sim.resent.n_again;
     memcpy(out->why, w->sim.record.why, sizeof out->why);
     memcpy(out->counter, w->sim.served, sizeof out->counter);
 }
@@ -75,12 +83,13 @@ static void stop(void *world)
     struct world *w = world;
 
     free_pools(&w->pools);
+    nj_sim_tls_free(w->pools.tls);
     free(w);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct sim_program program = {
+    static struct sim_program program = {
         .name = "nj-sim",
         .seeds_file = NJ_SIM_SEEDS_FILE,
         .replay_every = 20,
@@ -93,5 +102,8 @@ int main(int argc, char **argv)
 
     if (!nj_sim_options(argc, argv, false, &o))
         return usage();
+    always_tls = o.tls;
+    if (o.tls)
+        program.name = "nj-sim --tls";
     return nj_sim_run_seeds(&program, &o);
 }

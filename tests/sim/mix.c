@@ -77,7 +77,27 @@ static void draw_disk(struct sim_mix *m, uint64_t seed)
     m->disk.no_memory_for = nj_prng_below(&p, 4) == 0 ? span(&p, 1 * NJ_MS, 2 * NJ_SEC) : 0;
 }
 
-void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed)
+/* With a generator of its own, too. */
+static void draw_tls(struct sim_mix *m, uint64_t seed, bool always)
+{
+    struct nj_prng p;
+
+    nj_prng_init(&p, seed ^ 0x715715);
+    m->tls.on = nj_prng_below(&p, 4) == 0 || always;
+    if (!m->tls.on)
+        return;
+    m->tls.delay = nj_prng_below(&p, 3) ? span(&p, 1, 30 * NJ_MS) : 0;
+    m->tls.refuse = nj_prng_below(&p, 12) == 0 ? 300000 : 0;
+    m->tls.n_widths = nj_prng_below(&p, 2) ? 1 + nj_prng_below(&p, SIM_WIDTHS_MAX) : 0;
+    m->tls.icmp = nj_prng_below(&p, 3) > 0;
+    for (uint32_t i = 0; i < m->tls.n_widths; i++) {
+        nj_ns last = i > 0 ? m->tls.width[i - 1].from : m->start_at;
+        m->tls.width[i].from = last + span(&p, 0, 2 * NJ_SEC);
+        m->tls.width[i].mtu = (uint16_t)(1280 + nj_prng_below(&p, 221));
+    }
+}
+
+void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed, bool always_tls)
 {
     struct nj_prng p;
 
@@ -90,6 +110,7 @@ void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed)
                 .delay = 10 * NJ_MS,
                 .jitter = 2 * NJ_MS,
                 .reorder_max = 30 * NJ_MS},
+        .resent = true,
         .limits = true,
         .plan = nj_sim_conn_plan,
         .start_at = span(&p, 1, 100000 * NJ_SEC),
@@ -99,6 +120,7 @@ void nj_sim_mix_draw(struct sim_mix *m, uint64_t seed)
         draw_network(m, &p);
     draw_host(m, &p);
     draw_disk(m, seed);
+    draw_tls(m, seed, always_tls);
     m->n_conns = 1 + nj_prng_below(&p, 6);
     m->n_requests = 1 + nj_prng_below(&p, 10);
     m->odd_clients = nj_prng_below(&p, 2);

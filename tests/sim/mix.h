@@ -10,6 +10,21 @@
 struct sim;
 struct sim_conn;
 
+#define SIM_WIDTHS_MAX 4u
+
+/* TLS of a seed, and a path to the client that becomes narrower or wider. */
+struct sim_tls_mix {
+    bool on;
+    nj_ns delay;     /* until a worker has done a flight of a handshake, at most */
+    uint32_t refuse; /* chance that the workers refuse a flight */
+    uint32_t n_widths;
+    struct {
+        nj_ns from;
+        uint16_t mtu;
+    } width[SIM_WIDTHS_MAX]; /* by time */
+    bool icmp;               /* a router tells the server; otherwise it is a black hole */
+};
+
 struct sim_mix {
     const char *name;
     struct sim_faults net; /* the same in both directions */
@@ -20,6 +35,7 @@ struct sim_mix {
     uint32_t spurious;    /* chance that an idle shard is stepped all the same */
     uint32_t steer_queue; /* packets between shards */
     bool tight;           /* few transmit mbufs */
+    bool resent;          /* what is sent again is compared (resent.h) */
     bool limits;          /* one seed in three has some (pace.h) */
     nj_ns time_wait;
     nj_ns step_ns, frame_ns; /* CPU time of a shard: of a step, of a frame in or out */
@@ -40,12 +56,20 @@ struct sim_mix {
     bool odd_files;               /* missing, forbidden, broken ones */
     uint32_t bytes_budget;        /* of bodies, over all connections */
     uint16_t client_mtu;
+    struct sim_tls_mix tls;
 
     nj_ns start_at, calm_at; /* virtual time begins; faults end */
 };
 
+/* May packets be lost for tens of seconds? A path that drops long ones silently does that until TCP
+ * sends shorter ones. */
+static inline bool nj_sim_mix_delays(const struct sim_mix *m)
+{
+    return m->harsh || (m->tls.n_widths > 0 && !m->tls.icmp);
+}
+
 /* Four of five seeds: 5 % loss, 5 % duplicated, 5 % reordered. The fifth draws its own network.
- * Files and clients vary with all. */
-void nj_sim_mix_draw(struct sim_mix *mix, uint64_t seed);
+ * Files and clients vary with all. One in four, or `always_tls`, has connections with TLS. */
+void nj_sim_mix_draw(struct sim_mix *mix, uint64_t seed, bool always_tls);
 
 #endif

@@ -81,9 +81,25 @@ static void check_requests(struct sim *sim, struct nj_shard *s)
         nj_sim_fail(sim, "shard %u: responses are paced, and there are none", s->cfg.index);
 }
 
+/* All clients of TLS obey the protocol. */
+static void check_tls(struct sim *sim, const struct nj_counters *c)
+{
+    static const enum nj_counter wrong[] = {
+        NJ_C_tls_failed_version, NJ_C_tls_failed_negotiation, NJ_C_tls_failed_alpn,
+        NJ_C_tls_failed_alert,   NJ_C_tls_failed_message,     NJ_C_tls_bad_record,
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        if (nj_counter_read(c, wrong[i]) > 0)
+            nj_sim_fail(sim, "%lu of %s, and no client makes mistakes",
+                        (unsigned long)nj_counter_read(c, wrong[i]),
+                        nj_counter_info[wrong[i]].name);
+}
+
 void nj_sim_check_quiet(struct sim *sim)
 {
     for (uint32_t i = 0; i < SIM_SHARDS; i++) {
+        check_tls(sim, &sim->server.lane[i].shard->counters);
         check_shard(sim, sim->server.lane[i].shard);
         check_requests(sim, sim->server.lane[i].shard);
     }

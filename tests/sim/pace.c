@@ -103,9 +103,12 @@ void nj_sim_limits_check(struct sim *sim)
         return;
     }
     uint64_t leaked = (sim->now - l->at) * total->ceiling / NJ_SEC;
-    if (leaked > 0 || l->level == 0) { /* otherwise counted the next time */
-        l->level -= leaked < l->level ? leaked : l->level;
+    if (leaked >= l->level) {
+        l->level = 0;
         l->at = sim->now;
+    } else { /* fractions of a byte are leaked the next time */
+        l->level -= leaked;
+        l->at += leaked * NJ_SEC / total->ceiling;
     }
     l->level += sent - l->seen;
     l->seen = sent;

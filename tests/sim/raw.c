@@ -155,6 +155,60 @@ void nj_sim_raw_seal(uint8_t *f, uint32_t n_bytes)
     nj_sim_put16(tcp + 16, fold(sum(s, tcp, n)));
 }
 
+/* RFC 792, RFC 1191: writes "fragmentation needed" at `ip`, with the quote after the header. */
+static uint32_t too_big_v4(uint16_t mtu, uint8_t *ip, const uint8_t *cause)
+{
+    ip[0] = 0x45;
+    nj_sim_put16(ip + 2, 20 + 8 + 28);
+    ip[8] = 64;
+    ip[9] = IPPROTO_ICMP;
+    memcpy(ip + 12, cause + 12, 3); /* an unused address of the same network */
+    ip[15] = 254;
+    memcpy(ip + 16, cause + 12, 4);
+    nj_sim_put16(ip + 10, nj_sim_sum16(ip, 20));
+    ip[20] = 3;
+    ip[21] = 4;
+    nj_sim_put16(ip + 26, mtu);
+    memcpy(ip + 28, cause, 28);
+    nj_sim_put16(ip + 22, nj_sim_sum16(ip + 20, 8 + 28));
+    return 20 + 8 + 28;
+}
+
+/* RFC 4443 3.2: "packet too big". Its checksum covers a pseudo-header, which is written
+ * temporarily before the addresses in place of the header's first bytes. */
+static uint32_t too_big_v6(uint16_t mtu, uint8_t *ip, const uint8_t *cause)
+{
+    uint32_t n = 8 + 60;
+
+    ip[6] = IPPROTO_ICMPV6;
+    nj_sim_put16(ip + 4, (uint16_t)n);
+    memcpy(ip + 8, cause + 8, 15);
+    ip[23] = 254;
+    memcpy(ip + 24, cause + 8, 16);
+    ip[40] = 2;
+    nj_sim_put32(ip + 44, mtu);
+    memcpy(ip + 48, cause, 60);
+    ip[7] = IPPROTO_ICMPV6; /* for the checksum: length in 4 and 5, protocol in 7 */
+    ip[6] = 0;
+    nj_sim_put16(ip + 42, nj_sim_sum16(ip, 40 + n));
+    ip[0] = 0x60;
+    ip[6] = IPPROTO_ICMPV6;
+    ip[7] = 64;
+    return 40 + n;
+}
+
+uint32_t nj_sim_raw_too_big(const uint8_t *frame, uint16_t mtu, uint8_t icmp[SIM_TOO_BIG_MAX])
+{
+    const bool v6 = nj_sim_get16(frame + 12) == 0x86dd;
+
+    memset(icmp, 0, SIM_TOO_BIG_MAX);
+    memcpy(icmp, frame + 6, 6);
+    memcpy(icmp + 6, frame, 6);
+    memcpy(icmp + 12, frame + 12, 2);
+    return SIM_ETH_BYTES +
+           (v6 ? too_big_v6 : too_big_v4)(mtu, icmp + SIM_ETH_BYTES, frame + SIM_ETH_BYTES);
+}
+
 void nj_sim_flatten(const struct rte_mbuf *m, uint8_t *out)
 {
     uint32_t n = 0;

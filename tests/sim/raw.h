@@ -39,6 +39,11 @@ void nj_sim_raw_opts(const uint8_t *frame, const struct sim_raw *r, struct sim_r
 /* Update lengths and checksums of a changed segment, for a frame of `n_bytes`. */
 void nj_sim_raw_seal(uint8_t *frame, uint32_t n_bytes);
 
+/* The answer of a router whose next link takes packets of `mtu` bytes to a segment that is longer
+ * (RFC 792, RFC 4443 3.2). Returns the bytes of the frame at `icmp`. */
+#define SIM_TOO_BIG_MAX (SIM_ETH_BYTES + 40u + 8u + 60u)
+uint32_t nj_sim_raw_too_big(const uint8_t *frame, uint16_t mtu, uint8_t icmp[SIM_TOO_BIG_MAX]);
+
 /* The Internet checksum of `n_bytes` for a header (RFC 1071). */
 uint16_t nj_sim_sum16(const uint8_t *p, uint32_t n_bytes);
 

@@ -30,6 +30,7 @@ struct board {
     _Atomic bool stop;
     _Atomic uint64_t link[sizeof(struct sim_channel_stats) / sizeof(uint64_t)];
     _Atomic uint64_t counter[NJ_N_COUNTERS];
+    _Atomic uint64_t n_sealed, n_again;
     _Atomic uint64_t at_work[SIM_JOBS_MAX]; /* current seed of each worker */
 };
 
@@ -70,6 +71,8 @@ static bool take_option(int c, const char *value, struct sim_options *o)
         return o->counters = true;
     case 'k':
         return o->keep_going = true;
+    case 'T':
+        return o->tls = true;
     case 'g':
         return o->golden = true;
     case 'G':
@@ -83,12 +86,19 @@ static bool take_option(int c, const char *value, struct sim_options *o)
 bool nj_sim_options(int argc, char **argv, bool has_golden, struct sim_options *o)
 {
     static const struct option names[] = {
-        {"seeds", required_argument, NULL, 'n'},        {"first", required_argument, NULL, 'f'},
-        {"seed", required_argument, NULL, 's'},         {"trace", no_argument, NULL, 't'},
-        {"pcap", required_argument, NULL, 'p'},         {"check-replay", no_argument, NULL, 'c'},
-        {"counters", no_argument, NULL, 'C'},           {"jobs", required_argument, NULL, 'j'},
-        {"keep-going", no_argument, NULL, 'k'},         {"golden", no_argument, NULL, 'g'},
-        {"golden-check", required_argument, NULL, 'G'}, {NULL, 0, NULL, 0},
+        {"seeds", required_argument, NULL, 'n'},
+        {"first", required_argument, NULL, 'f'},
+        {"seed", required_argument, NULL, 's'},
+        {"trace", no_argument, NULL, 't'},
+        {"pcap", required_argument, NULL, 'p'},
+        {"check-replay", no_argument, NULL, 'c'},
+        {"counters", no_argument, NULL, 'C'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"keep-going", no_argument, NULL, 'k'},
+        {"golden", no_argument, NULL, 'g'},
+        {"golden-check", required_argument, NULL, 'G'},
+        {"tls", no_argument, NULL, 'T'},
+        {NULL, 0, NULL, 0},
     };
     long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
     bool many = false;
@@ -97,7 +107,8 @@ bool nj_sim_options(int argc, char **argv, bool has_golden, struct sim_options *
     *o = (struct sim_options){.first = 1, .n = 50};
     o->jobs = n_cores < 1 ? 1 : n_cores > SIM_JOBS_MAX ? SIM_JOBS_MAX : (uint32_t)n_cores;
     while ((c = getopt_long(argc, argv, "j:", names, NULL)) != -1) {
-        if (!take_option(c, optarg, o) || ((c == 'g' || c == 'G') && !has_golden))
+        if (!take_option(c, optarg, o) || ((c == 'g' || c == 'G') && !has_golden) ||
+            (c == 'T' && has_golden))
             return false;
         many |= c == 'n';
     }
@@ -143,12 +154,14 @@ static void add_up(struct board *b, const struct sim_outcome *out)
     for (unsigned i = 0; i < NJ_N_COUNTERS; i++)
         if (out->counter[i])
             atomic_fetch_add(&b->counter[i], out->counter[i]);
+    atomic_fetch_add(&b->n_sealed, out->n_sealed);
+    atomic_fetch_add(&b->n_again, out->n_again);
 }
 
 static bool run_one(const struct sim_program *p, void *world, uint64_t seed, bool twice,
                     struct board *b)
 {
-    struct sim_outcome out;
+    struct sim_outcome out = {.ok = false};
 
     p->run(world, seed, &out);
     if (out.ok && twice) {
@@ -288,6 +301,10 @@ static void print_totals(const struct board *b, bool counters)
            " cut off by a queue, %" PRIu64 " without mbuf\n",
            s.sent, s.lost, s.duplicated, s.reordered, s.corrupted, s.truncated, s.queue_full,
            s.no_mbuf);
+    if (b->n_sealed > 0)
+        printf("%" PRIu64 " records sealed, each with a key and number of its own; %" PRIu64
+               " bytes sent again, all with the same values\n",
+               (uint64_t)b->n_sealed, (uint64_t)b->n_again);
     for (unsigned i = 0; counters && i < NJ_N_COUNTERS; i++)
         if (nj_counter_info[i].kind != NJ_KIND_GAUGE)
             printf("%12" PRIu64 " %s\n", (uint64_t)b->counter[i], nj_counter_info[i].name);

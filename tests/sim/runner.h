@@ -19,7 +19,7 @@
 struct sim_options {
     uint64_t first, n;
     uint32_t jobs;
-    bool one, trace, check_replay, counters, keep_going, golden;
+    bool one, trace, check_replay, counters, keep_going, golden, tls;
     const char *pcap, *golden_file;
 };
 
@@ -30,6 +30,8 @@ struct sim_outcome {
     char why[SIM_WHY_BYTES];
     struct sim_channel_stats link;
     uint64_t counter[NJ_N_COUNTERS];
+    uint64_t n_sealed; /* records of TLS */
+    uint64_t n_again;  /* bytes that the server sent again, compared with what they were */
 };
 
 struct sim_program {

@@ -8,6 +8,7 @@
 #include "sim.h"
 #include "store/file_reader.h"
 #include "tcp/mbuf_priv.h"
+#include "tls.h"
 
 /* Consecutive steps that request another step at once while no packet moves: a livelock beyond
  * this. */
@@ -105,7 +106,14 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
     *l = (struct sim_lane){.sim = sim, .index = i};
     l->rx.n_max = SIM_QUEUE_MAX;
     l->steered.n_max = sim->mix.steer_queue;
-    l->workers.sim = sim;
+    l->workers = (struct sim_workers){.sim = sim,
+                                      .delay = sim->mix.file_delay,
+                                      .queue = sim->mix.file_queue,
+                                      .refuse = sim->mix.file_refuse};
+    l->tls_workers = (struct sim_workers){.sim = sim,
+                                          .delay = sim->mix.tls.delay,
+                                          .queue = SIM_TASKS_MAX,
+                                          .refuse = sim->mix.tls.refuse};
     struct nj_shard_config c = {
         .index = i,
         .n_shards = SIM_SHARDS,
@@ -123,6 +131,11 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
         .shape = sim->limits.shared,
         .policy = nj_sim_limits_policy(sim),
     };
+    if (sim->mix.tls.on) {
+        c.tls = nj_sim_tls_context(sim->tls);
+        c.tls_port = SIM_TLS_PORT;
+        c.ops.tls_workers = nj_sim_workers_port(&l->tls_workers);
+    }
     for (uint32_t k = 0; k < NJ_RSS_KEY_BYTES; k++) /* the same for all lanes */
         c.rss_key.b[k] = (uint8_t)((sim->seed + k + 1) * 0x9e3779b97f4a7c15u >> 56);
     memcpy(c.flow_key.b, &sim->seed, sizeof sim->seed);
@@ -186,7 +199,8 @@ void nj_sim_server_receive(struct sim *sim, const struct sim_frame *f)
 
 nj_ns nj_sim_lane_next(const struct sim_lane *l)
 {
-    bool input = l->rx.n > 0 || l->steered.n > 0 || l->workers.n_done > 0 || l->has_files;
+    bool input = l->rx.n > 0 || l->steered.n > 0 || l->workers.n_done > 0 ||
+                 l->tls_workers.n_done > 0 || l->has_files;
     nj_ns next = input ? 0 : nj_shard_next_at(l->shard);
     nj_ns soonest = l->stepped_at + (l->spent > SIM_STEP_GAP ? l->spent : SIM_STEP_GAP);
 
@@ -204,6 +218,7 @@ void nj_sim_lane_step(struct sim_lane *l)
     l->worked += l->spent;
     nj_sim_check_sums(sim, l->shard);
     nj_sim_limits_check(sim);
+    nj_sim_tls_check(sim);
     if (sim->progress != l->progress_seen || nj_shard_next_at(l->shard) > sim->now)
         l->n_vain = 0;
     l->progress_seen = sim->progress;

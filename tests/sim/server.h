@@ -22,7 +22,7 @@ struct sim_lane {
     uint32_t index;
     struct nj_shard *shard;
     struct sim_queue rx, steered;
-    struct sim_workers workers;
+    struct sim_workers workers, tls_workers;
     struct nj_file_client files;
     uint32_t (*poll_files)(void *files, struct nj_file_job **jobs, uint32_t n);
     bool has_files; /* the reader may have completed jobs */

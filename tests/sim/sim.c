@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The event loop of virtual time: advances to the next event and executes it. */
 #include "sim.h"
+#include "tls.h"
 
 #include <stdlib.h>
 
@@ -148,6 +149,8 @@ void nj_sim_begin(struct sim *sim, uint64_t seed, const struct sim_mix *mix,
     sim->seed = seed;
     sim->mix = *mix;
     sim->now = sim->mix.start_at;
+    sim->tls = pools->tls;
+    nj_sim_tls_begin(sim);
     nj_sim_record_begin(&sim->record, seed, sim->now);
     sim->link.faults[0] = sim->link.faults[1] = sim->mix.net;
     nj_prng_init(&sim->link.prng, seed ^ 0x11411);
@@ -170,6 +173,7 @@ bool nj_sim_end(struct sim *sim, const struct sim_pools *pools)
     sim->n_files_left = nj_sim_store_free(sim->store);
     nj_sim_limits_fini(sim);
     nj_sim_check_freed(sim, pools);
+    nj_sim_resent_fini(&sim->resent);
     nj_sim_agenda_fini(&sim->agenda);
     return !sim->record.failed;
 }
@@ -178,7 +182,7 @@ bool nj_sim_run(struct sim *sim, uint64_t seed, const struct sim_pools *pools)
 {
     struct sim_mix mix;
 
-    nj_sim_mix_draw(&mix, seed);
+    nj_sim_mix_draw(&mix, seed, pools->always_tls);
     nj_sim_begin(sim, seed, &mix, pools);
     return nj_sim_end(sim, pools);
 }

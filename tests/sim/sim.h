@@ -8,7 +8,9 @@
  *   server.c  two shards, their port  link.c    the link
  *   client.c  TCP and ARP of clients  store.c   files of the server
  *   conn.c    one client connection   disk.c    the disk of the files
- *   pace.c    rate limits             workers.c workers that open files
+ *   pace.c    rate limits             workers.c workers that open files, or shake hands
+ *   tls.c     contexts of TLS         tls_client.c  TLS of a client
+ *   resent.c  bytes that are sent again
  *   oracle.c  invariants at the end
  *   runner.c  many seeds and cores    channel.c faults of a packet on a link
  *   record.c  trace, pcap, hash       raw.c     frames as bytes
@@ -25,6 +27,7 @@
 #include "mix.h"
 #include "pace.h"
 #include "record.h"
+#include "resent.h"
 #include "server.h"
 #include "store.h"
 
@@ -48,6 +51,8 @@ struct sim {
     struct sim_server server;
     struct sim_client client;
     struct sim_limits limits;
+    struct sim_resent resent;
+    struct sim_tls *tls;
     struct sim_record record;
     uint64_t served[NJ_N_COUNTERS]; /* counters of both shards at the end */
 };
@@ -56,6 +61,8 @@ struct sim {
 struct sim_pools {
     struct rte_mempool *server_rx, *client_rx, *client_tx;
     struct rte_mempool *server_tx[SIM_SHARDS], *server_tx_tight[SIM_SHARDS];
+    struct sim_tls *tls; /* NULL: no seed has TLS */
+    bool always_tls;
 };
 
 /* Begin a world with sim->mix; process one instant, not later than `until`; end the world, in

@@ -43,60 +43,13 @@ static void put(struct tsim *sim, unsigned from, uint8_t *frame, uint32_t n_byte
         launch(sim, from, frame, n_bytes);
 }
 
-/* RFC 792, RFC 1191: writes "fragmentation needed" at `ip`, with the quote after the header. */
-static uint32_t too_big_v4(const struct tsim_mix *mix, uint8_t *ip, const uint8_t *cause)
-{
-    ip[0] = 0x45;
-    nj_sim_put16(ip + 2, 20 + 8 + 28);
-    ip[8] = 64;
-    ip[9] = IPPROTO_ICMP;
-    memcpy(ip + 12, cause + 12, 3); /* an unused address of the same network */
-    ip[15] = 254;
-    memcpy(ip + 16, cause + 12, 4);
-    nj_sim_put16(ip + 10, nj_sim_sum16(ip, 20));
-    ip[20] = 3;
-    ip[21] = 4;
-    nj_sim_put16(ip + 26, mix->path_mtu);
-    memcpy(ip + 28, cause, 28);
-    nj_sim_put16(ip + 22, nj_sim_sum16(ip + 20, 8 + 28));
-    return 20 + 8 + 28;
-}
-
-/* RFC 4443 3.2: "packet too big". Its checksum covers a pseudo-header, which is written
- * temporarily before the addresses in place of the header's first bytes. */
-static uint32_t too_big_v6(const struct tsim_mix *mix, uint8_t *ip, const uint8_t *cause)
-{
-    uint32_t n = 8 + 60;
-
-    ip[6] = IPPROTO_ICMPV6;
-    nj_sim_put16(ip + 4, (uint16_t)n);
-    memcpy(ip + 8, cause + 8, 15);
-    ip[23] = 254;
-    memcpy(ip + 24, cause + 8, 16);
-    ip[40] = 2;
-    nj_sim_put32(ip + 44, mix->path_mtu);
-    memcpy(ip + 48, cause, 60);
-    ip[7] = IPPROTO_ICMPV6; /* for the checksum: length in 4 and 5, protocol in 7 */
-    ip[6] = 0;
-    nj_sim_put16(ip + 42, nj_sim_sum16(ip, 40 + n));
-    ip[0] = 0x60;
-    ip[6] = IPPROTO_ICMPV6;
-    ip[7] = 64;
-    return 40 + n;
-}
-
 /* The router sends the supported size, and quotes the packet. */
 static void too_big(struct tsim *sim, unsigned from, const uint8_t *frame)
 {
-    uint8_t icmp[SIM_ETH_BYTES + 40 + 8 + 60] = {0};
-    const uint8_t *cause = frame + SIM_ETH_BYTES;
+    uint8_t icmp[SIM_TOO_BIG_MAX];
+    uint32_t n = nj_sim_raw_too_big(frame, sim->mix.path_mtu, icmp);
     struct sim_passage p;
 
-    memcpy(icmp, frame + 6, 6);
-    memcpy(icmp + 6, frame, 6);
-    memcpy(icmp + 12, frame + 12, 2);
-    uint32_t n = SIM_ETH_BYTES +
-                 (sim->mix.v6 ? too_big_v6 : too_big_v4)(&sim->mix, icmp + SIM_ETH_BYTES, cause);
     nj_sim_channel_pass(&sim->channel, !from, n, sim->now, sim->calm, &p);
     if (p.at != NJ_NEVER)
         nj_sim_agenda_add(&sim->agenda, p.at, from ? TSIM_TO_1 : TSIM_TO_0,

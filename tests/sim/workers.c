@@ -15,15 +15,14 @@ struct errand {
 static bool submit(void *ctx, struct nj_task *task)
 {
     struct sim_workers *w = ctx;
-    const struct sim_mix *mix = &w->sim->mix;
     struct nj_prng *p = &w->sim->server.prng;
 
-    if (w->n_out >= mix->file_queue || (w->n_out > 0 && nj_sim_chance(p, mix->file_refuse)))
+    if (w->n_out >= w->queue || (w->n_out > 0 && nj_sim_chance(p, w->refuse)))
         return false;
     struct errand *e = malloc(sizeof *e);
     NJ_CHECK(e);
     *e = (struct errand){w, task};
-    nj_ns delay = mix->file_delay ? nj_prng_next(p) % mix->file_delay : 0;
+    nj_ns delay = w->delay ? nj_prng_next(p) % w->delay : 0;
     nj_sim_agenda_add(&w->sim->agenda, w->sim->now + delay, SIM_TASK_DONE, e);
     w->n_out++;
     return true;

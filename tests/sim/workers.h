@@ -3,6 +3,7 @@
 #ifndef NJ_TESTS_SIM_WORKERS_H
 #define NJ_TESTS_SIM_WORKERS_H
 
+#include "base/types.h"
 #include "sched/worker_ops.h"
 
 struct sim;
@@ -11,6 +12,9 @@ struct sim;
 
 struct sim_workers {
     struct sim *sim;
+    nj_ns delay;            /* until a task has run, at most */
+    uint32_t queue;         /* tasks; up to SIM_TASKS_MAX */
+    uint32_t refuse;        /* chance that a task is refused though there is room */
     uint32_t n_out, n_done; /* n_out: not polled yet */
     struct nj_task *done[SIM_TASKS_MAX];
 };

@@ -435,7 +435,7 @@ static inline struct nj_shard_config rig_config(struct rig *r)
                 .tx = rig_tx,
                 .forward = rig_forward,
                 .replicate = rig_share,
-                .files = {r, rig_submit, rig_poll}},
+                .files = {.ctx = r, .submit = rig_submit, .poll = rig_poll}},
         .tx_pool = r->tx_pool,
         .listen_port = RIG_PORT,
         .conns_max = RIG_PEERS,

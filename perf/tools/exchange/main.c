@@ -46,7 +46,7 @@ static const char USAGE[] =
 static const struct shape shapes[] = {
     {"1x1", 1, 1, 128, 64, .n_requests = 1000},
     {"16x32", 16, 32, 128, 4 * 512, .n_requests = 20 * 512},
-    {"route", 16, 32, 128, 4 * 512, .n_requests = 20 * 512, .handler = {HANDLER_PLAIN}},
+    {"route", 16, 32, 128, 4 * 512, .n_requests = 20 * 512, .handler = {.touches = HANDLER_PLAIN}},
     {"1000x1", 1000, 1, 128, 4 * 1000, .n_requests = 5 * 1000},
     {"200KiB", 4, 4, 200 << 10, 16, .n_requests = 8 * 16},
     {"10MiB", 1, 1, 10 << 20, 1, .n_requests = 3},

@@ -555,7 +555,7 @@ static bool take_frame(struct h2_conn *c, uint8_t type, uint8_t flags, uint32_t 
             return take_headers(c, id, flags & END_STREAM, p, n, now, out);
         c->block_stream = id;
         c->block_flags = flags;
-        if (p >= c->part &&
+        if (c->part && p >= c->part &&
             p <= c->part + c->n_part) { /* the payload itself is already in the buffer */
             memmove(c->part, p, n);
             c->n_part = n;
