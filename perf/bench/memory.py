@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 ./dev bench memory [--connections N] [--get K] [--json FILE]
+./dev bench memory --tls [--connections N] [--json FILE]
 
 Memory of an idle connection in a release build of the server. Opens N (1,000,000) idle connections
 and reads the server's memory from the kernel at 0, N/4, N/2 and N of them. Splits the growth by
@@ -10,11 +11,15 @@ response. Then resets all and checks that the server frees them.
 The server and the clients are two DPDK processes with a memif link between them; both need about
 N times 0.7 KB. Growth of anonymous memory is what connections cost; EAL memory (packet buffers) is
 shown separately, as it does not depend on N.
+
+With --tls: the memory that TLS adds to an idle connection, of nightjar, h2o and nginx, on 100,000
+connections (perf/bench/memory_tls.py). Sockets in the kernel of h2o and nginx are not included.
 """
 import argparse
 import sys
 
 from perf.bench import record
+from perf.bench.memory_tls import FIRST_CONNECTIONS, bench as bench_tls
 from tests.netlab.crowd import Crowd
 from tests.netlab.world import Failed
 
@@ -88,10 +93,16 @@ def check_room(n):
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench memory", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--connections", type=int, default=1_000_000)
+    parser.add_argument("--tls", action="store_true", help="what TLS adds, beside h2o and nginx")
+    parser.add_argument("--connections", type=int, help="[1,000,000; --tls: 100,000]")
     parser.add_argument("--get", type=int, default=1000, metavar="K")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
+    args.connections = args.connections or (100_000 if args.tls else 1_000_000)
+    if args.tls:
+        if not 2 * FIRST_CONNECTIONS <= args.connections <= 500_000:
+            parser.error(f"from {2 * FIRST_CONNECTIONS} to 500000 connections with --tls")
+        return bench_tls(args.connections, args.json)
     if not (1 <= args.connections <= 1 << 24 and 1 <= args.get <= 100_000):
         parser.error("from 1 to 16777216 connections, from 1 to 100000 requests")
     check_room(args.connections)

@@ -48,7 +48,7 @@ from perf.bench import record
 from perf.bench.apart import near, summary
 from perf.bench.pair import FILES
 from perf.bench.peers_contenders import Memif, OverKernel, OverVeth
-from perf.bench.peers_report import chart, table, tls_ratios, verdicts, wanted
+from perf.bench.peers_report import chart, table, tls_targets, verdicts, wanted
 from perf.bench.peers_worlds import KERNEL_PEERS, TLS_PEERS, versions
 from tests.netlab.reaper import Reaper
 from tests.netlab.world import Failed
@@ -213,7 +213,8 @@ def main():
     table(run, failed, args, rounds)
     verdicts(wanted(run))
     if args.tls:
-        tls_ratios(run, args.shapes)
+        verdicts(tls_targets(run),
+                 "Targets of TLS, nightjar over memif, by requests per core-second")
     print("\n" + summary(runs.values()))
     if args.json:
         missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The report of ./dev bench peers: a table per shape, nightjar's targets, and a chart."""
+import subprocess
+
 from perf.bench import record, serve
+from perf.bench.pair import cpus
 from perf.bench.svg import multiplot
-from perf.bench.targets import Results, targets
+from perf.bench.targets import Results, at_least, ratio, targets
 
 TITLES = {
     "1x1": "1x1: one connection, one request at a time, 128 bytes",
@@ -80,31 +83,55 @@ def wanted(run):
     return sorted((t for t in found if t.met is not None), key=lambda t: t.met)
 
 
-def verdicts(found):
+def verdicts(found, what="Targets of nightjar"):
     if found:
-        print("\nTargets of nightjar:")
+        print(f"\n{what}:")
     for t in found:
         print(f"  {'met  ' if t.met else 'BELOW'}  {t.what}: {t.reached}, {t.wanted}")
 
 
 # --- TLS ------------------------------------------------------------------------------------------
 
-def tls_ratios(run, shapes):
-    """nightjar over memif with TLS, by requests per core-second: against its own cleartext, and
-    against h2o and nginx over veth, with TSO where they are faster with it."""
-    print("\nnightjar over memif with TLS, requests per core-second, divided by those of:")
-    for shape in shapes:
-        ours = values_of(run.rows, shape, "nightjar", "memif+tls")
-        if not ours:
-            continue
-        others = {"its cleartext": values_of(run.rows, shape, "nightjar", "memif")}
-        for peer in ("h2o", "nginx"):
-            some = [v for link in ("veth+tls", "veth+tso+tls")
-                    if (v := values_of(run.rows, shape, peer, link))]
-            others[peer] = max(some, key=lambda v: v["full"]["median"], default=None)
-        print(f"  {shape:<8}" + "".join(
-            f"{name}: {ours['full']['median'] / v['full']['median']:.2f}   "
-            for name, v in others.items() if v))
+def aead_rates(run):
+    """(GB/s of encryption, GB/s of memcpy): records of 16 KiB in the cache, by bench_aead."""
+    program = record.program("perf/micro/bench_aead")
+    done = subprocess.run(["taskset", "-c", str(cpus()[1]), program], capture_output=True,
+                          text=True, check=True)
+    last = [line.split() for line in done.stdout.splitlines()]
+    seal = max(float(words[-1]) for words in last if words[1:3] == ["AES-128-GCM", "seal"]
+               and len(words) == 7)
+    copy = next(float(words[-1]) for words in last if words[0] == "memcpy")
+    run.facts["aead"] = {"seal": seal, "memcpy": copy}
+    return seal, copy
+
+
+def median_of(run, value, shape, peer, *links):
+    """The largest median over these links."""
+    found = [v[value]["median"] for link in links if (v := values_of(run.rows, shape, peer, link))]
+    return max(found, default=None)
+
+
+def tls_targets(run):
+    """nightjar over memif with TLS, by requests per core-second: against its own cleartext, against
+    h2o and nginx over veth, with TSO where they are faster with it, and against the cost of
+    cleartext with encryption in the place of a copy."""
+    def against(what, shape, peer, least, *links):
+        ours = median_of(run, "full", shape, "nightjar", "memif+tls")
+        value = ratio(ours, median_of(run, "full", shape, peer, *links))
+        return at_least(f"{shape} / {what}", least, value, lambda x: f"{x:.2f}")
+    found = [against("its cleartext", shape, "nightjar", least, "memif")
+             for shape, least in (("16x32", 0.8), ("1000x1", 0.75), ("10MiB", 0.7))]
+    found += [against(peer, shape, peer, 2 if shape == "10MiB" else 1, "veth+tls", "veth+tso+tls")
+              for peer in ("h2o", "nginx") for shape in ("16x32", "1000x1", "10MiB")]
+    clear = median_of(run, "bytes_full", "10MiB", "nightjar", "memif")
+    ours = median_of(run, "bytes_full", "10MiB", "nightjar", "memif+tls")
+    if ours and clear:
+        seal, copy = aead_rates(run)
+        bound = 1 / (1e9 / clear + 1 / seal - 1 / copy)
+        what = (f"10MiB / {bound:.2f} GB/core-s = 1 / (1 / {clear / 1e9:.2f} cleartext "
+                f"+ 1 / {seal:.2f} AEAD - 1 / {copy:.1f} copy)")
+        found.append(at_least(what, 0.9, ours / 1e9 / bound, lambda x: f"{x:.2f}"))
+    return [t for t in found if t.met is not None]
 
 
 # --- chart ----------------------------------------------------------------------------------------
