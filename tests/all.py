@@ -4,7 +4,8 @@
 numbers of passed and failed tests.
 
 A pattern chooses tests by a part of their name (`tcp`, `downloads`, `frames`), or a suite by its
-name: unit, fuzz, script, sim, tidy, guard, package, nic.quick, e2e. `threads` is a part of unit.
+name: unit, fuzz, script, sim, tidy, guard, package, nic.quick, e2e. `threads` is a part of unit;
+with the build for ThreadSanitizer a pattern chooses of `threads` and e2e only.
 `portable` is unit, fuzz, script and sim, which have the same tests on each release of Debian.
 
 `--targets PATTERN` runs no test. It prints the files that ninja has to build for these tests.
@@ -248,6 +249,8 @@ def suites_of(pattern):
         return Suite(lambda: run_it(words), lambda: targets(words))
     if pattern == "threads":
         return {"threads": meson_suite("threads")}
+    if BUILD == "build-tsan":
+        return {"threads": meson_suite("threads"), "end to end": other(e2e, e2e_targets)}
     portable = {
         "unit": meson_suite("unit"),
         "fuzz corpora": meson_suite("fuzz"),

@@ -41,25 +41,29 @@ class Asleep:
 
 class Sleep(Asleep, AfterARest, ServerCase):
     """Lcores wait until the file descriptor of the tap is readable."""
-    options = ("--idle-timeout", "4s")
+    mostly_waits = True
+    options = ("--idle-timeout", "2s")
 
 
 class SleepOnSockets(Asleep, AfterARest, ServerCase):
     """Lcores wait until a socket of net_af_packet is readable."""
+    mostly_waits = True
     link = "veth"
-    options = ("--idle", "sleep", "--idle-timeout", "4s")
+    options = ("--idle", "sleep", "--idle-timeout", "2s")
 
 
 class SleepWithoutQueue(Asleep, AfterARest, ServerCase):
     """Two of three lcores have no queue: the third receives and sends their packets."""
+    mostly_waits = True
     link = "veth"
     lcores = 3
-    options = ("--idle", "sleep", "--idle-timeout", "4s")
+    options = ("--idle", "sleep", "--idle-timeout", "2s")
 
 
 class InterruptOnTap(Asleep, ServerCase):
     """A tap has no interrupts: the mode is the same as sleep."""
-    options = ("--idle", "interrupt", "--idle-timeout", "4s")
+    mostly_waits = True
+    options = ("--idle", "interrupt", "--idle-timeout", "2s")
 
 
 class InterruptWithoutSupport(unittest.TestCase):
@@ -70,8 +74,8 @@ class InterruptWithoutSupport(unittest.TestCase):
 
 
 class Pause(AfterARest, ServerCase):
-    options = ("--idle", "pause", "--idle-timeout", "4s")
+    options = ("--idle", "pause", "--idle-timeout", "2s")
 
 
 class Spin(AfterARest, ServerCase):
-    options = ("--idle", "spin", "--idle-timeout", "4s")
+    options = ("--idle", "spin", "--idle-timeout", "2s")

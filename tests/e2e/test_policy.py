@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 from tests.netlab.case import ServerCase
+from tests.netlab.certificates import Authority
 from tests.netlab.h2client import Client
 from tests.netlab.world import CLIENT_ADDR, REPO, SLOW, server_path, until
 
@@ -104,6 +105,26 @@ class Check(unittest.TestCase):
         self.write("[client]\nby = header X-Customer\n")
         self.assertIn("client: by header x-customer, else by address: /32 of IPv4, ",
                       check("--config", self.path).stdout)
+
+    def test_files_of_tls_are_read(self):
+        folder = os.path.dirname(self.path)
+        authority, stranger = Authority(folder, "authority"), Authority(folder, "stranger")
+        cert, key = authority.sign("server", "/CN=server", 7, "subjectAltName=DNS:nightjar.test")
+        ocsp = authority.ocsp(cert, 7)
+        good = ("--tls-cert", cert, "--tls-key", key, "--tls-ocsp", ocsp, "--tls-client-ca",
+                authority.cert)
+        done = check(*good)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        for options, message in (
+                (("--tls-cert", cert, "--tls-key", authority.key), "is not the private key of"),
+                ((*good[:4], "--tls-ocsp", cert), "cannot be used as OCSP response"),
+                ((*good[:4], "--tls-client-ca", key), "authority of client certificates"),
+                (("--tls-cert", stranger.cert, "--tls-key", stranger.key, *good[4:6]),
+                 "it is not about a certificate of this server")):
+            with self.subTest(options=options):
+                done = check(*options)
+                self.assertEqual((2, ""), (done.returncode, done.stdout))
+                self.assertIn(message, done.stderr)
 
     def test_everything_is_shown(self):
         """What classes match, lists, files, limits; and what is probably not meant, on stderr."""

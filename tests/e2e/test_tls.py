@@ -76,6 +76,7 @@ class Tls(ServerCase):
         self.context = None
 
     def test_a_ticket_resumes(self):
+        before = self.server.telemetry("/nightjar/latency")
         client = self.client()
         self.assertEqual(200, client.get("/16KiB-1")[0])  # a ticket came before it
         again = self.client(client.sock.session)
@@ -83,6 +84,11 @@ class Tls(ServerCase):
         self.assertEqual(200, again.get("/200KiB")[0])
         self.assertEqual((1, 1), (self.counted("tls_handshakes"),
                                   self.counted("tls_handshakes_resumed")))
+        after = self.server.telemetry("/nightjar/latency")
+        grown = {name: after[name]["count"] - before[name]["count"]
+                 for name in ("tls_task", "tls_step")}
+        self.assertGreaterEqual(grown["tls_task"], 4)  # two flights each, or more
+        self.assertGreater(grown["tls_step"], 0)
         client.sock.close()
         again.sock.close()
 
@@ -145,6 +151,9 @@ class ClientCertificates(ServerCase):
         cls.bob = cls.authority.sign("bob", "/O=Example/CN=bob", 9)
         cls.stranger = Authority(folder, "stranger").sign("mallory", "/CN=alice", 8)
         cls.keylog = os.path.join(folder, "secrets")
+        with open(cls.keylog, "w"):  # exists already, with a mode that is too wide
+            os.chmod(cls.keylog, 0o644)
+            os.chown(cls.keylog, 65534, -1)  # the server is user nobody
         cls.log = os.path.join(folder, "access.log")
         cls.policy_path = os.path.join(folder, "policy.conf")
         cls.write_policy("[class bob]\ntls_subject = CN=bob,O=Example\naction = forbid\n")
@@ -218,6 +227,60 @@ class ClientCertificates(ServerCase):
         client.close()
 
 
+class RemovedAuthority(ServerCase):
+    """A reload removes the authority of a client that is in a handshake."""
+
+    @classmethod
+    def prepare(cls):
+        folder = cls.world.scratch
+        cls.authority = Authority(folder, "authority")
+        cls.client_authority = Authority(folder, "clients")
+        cls.alice = cls.client_authority.sign("alice", "/CN=alice", 8)
+        cert, key = cls.authority.sign("server", "/CN=server", 7, f"subjectAltName=DNS:{NAME}")
+        cls.world.options += ["--tls-cert", cert, "--tls-key", key,
+                              "--tls-client-ca", cls.client_authority.cert]
+
+    def step(self, tls, outgoing, sock):
+        """Continues the handshake with what has arrived, and sends its bytes."""
+        try:
+            tls.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+        if data := outgoing.read():
+            sock.sendall(data)
+
+    def test_its_handshake_fails_at_the_end(self):
+        context = ssl.create_default_context(cafile=self.authority.cert)
+        context.load_cert_chain(*self.alice)
+        context.set_alpn_protocols(["h2"])
+        pairs = []
+        for _ in range(2):
+            incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+            tls = context.wrap_bio(incoming, outgoing, server_hostname=NAME)
+            sock = self.world.connect(port=443)
+            self.addCleanup(sock.close)
+            self.step(tls, outgoing, sock)
+            pairs.append((tls, incoming, outgoing, sock))
+        until("both are begun", lambda: self.server.telemetry("/nightjar/latency")["tls_task"]
+              ["count"] == 2)
+        self.end(*pairs[0])
+        until("the first has ended", lambda: self.counted("tls_handshakes") == 1)
+        os.replace(Authority(self.world.scratch, "stranger").cert, self.client_authority.cert)
+        self.server.signal(signal.SIGHUP)
+        until("a reload", lambda: "certificates were read again" in self.world.errors())
+        self.end(*pairs[1])
+        self.assertEqual(b"", pairs[1][3].recv(65536))
+        self.assertEqual((1, 1), (self.counted("tls_handshakes"),
+                                  self.counted("tls_failed_client_cert")))
+        for pair in pairs:
+            pair[3].close()
+
+    def end(self, tls, incoming, outgoing, sock):
+        while tls.version() is None or not tls.selected_alpn_protocol():
+            incoming.write(sock.recv(65536))
+            self.step(tls, outgoing, sock)
+
+
 class BadFiles(unittest.TestCase):
     """Options that do not fit and files that cannot be used end the start with a message."""
 
@@ -229,15 +292,31 @@ class BadFiles(unittest.TestCase):
 
     def test_messages(self):
         with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
             cert, key = make_certificate(folder, "a", NAMES)
             other = make_certificate(folder, "b", NAMES)[1]
             pair = ("--tls-cert", cert, "--tls-key", key)
+            authority = Authority(folder, "authority")
+            signed = authority.sign("signed", "/CN=signed", 7)
+            os.symlink(key, folder + "/link")
+            os.mkfifo(folder + "/fifo")
+            with open(folder + "/foreign", "w"):
+                os.chown(folder + "/foreign", 1, -1)
+                os.chmod(folder + "/foreign", 0o666)
+            endless = authority.ocsp(signed[0], 7, validity=())
             for options, message in (
                     (("--tls-cert", cert), "each --tls-cert needs its --tls-key"),
                     (("--tls-cert", cert, "--tls-key", other), "is not the private key of"),
                     (("--tls-cert", "/none", "--tls-key", key), "/none: cannot be used as"),
                     ((*pair, "--tls-ocsp", cert), "cannot be used as OCSP response"),
+                    (("--tls-cert", signed[0], "--tls-key", signed[1], "--tls-ocsp", endless),
+                     "it has no nextUpdate"),
                     ((*pair, "--keylog", folder + "/log"), "--keylog needs --insecure-keylog"),
+                    ((*pair, "--insecure-keylog", "--keylog", folder + "/link"), "a symbolic link"),
+                    ((*pair, "--insecure-keylog", "--keylog", folder + "/fifo"), "/fifo: "),
+                    ((*pair, "--insecure-keylog", "--keylog", "/dev/null"), "not a regular file"),
+                    ((*pair, "--insecure-keylog", "--keylog", folder + "/foreign"),
+                     "belongs to another user"),
                     ((*pair, "--tls-port", "80"), "--tls-port and --listen must differ"),
                     ((*pair, "--tls-client-optional"), "--tls-client-optional needs"),
                     (("--tls-client-ca", cert), "--tls-client-ca needs --tls-cert")):

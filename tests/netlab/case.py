@@ -13,8 +13,8 @@ from tests.netlab.world import Failed, World, until
 
 # Gauges of a shard that are checked for leaks. `time_wait` is not among them: such a connection
 # ends by its timer, and has no other object.
-HELD = ("connections", "h2_connections", "h2_bytes", "file_jobs", "exchanges", "tx_queued",
-        "rx_mbufs_used", "tx_mbufs_used")
+HELD = ("connections", "tls_handshakes_open", "h2_connections", "h2_bytes", "file_jobs",
+        "exchanges", "tx_queued", "rx_mbufs_used", "tx_mbufs_used")
 IDLE_STEPS = 2  # the first step may have begun before the first sample
 FILES = {"empty": 0, "one": 1, "16KiB-1": (16 << 10) - 1, "200KiB": 200 << 10, "10MiB": 10 << 20}
 GIB = 1 << 30

@@ -24,11 +24,14 @@ SMAPS = {"Rss": "rss", "Pss": "pss", "Pss_Anon": "anonymous", "Pss_Shmem": "shar
 
 def command(device, prefix, options, urls, lcores=1, addresses=(CLIENT_ADDR,),
             memory=NO_HUGEPAGES, scheme="http"):
-    """The command of nightjar-load. `device`: the EAL argument for its port."""
+    """
+    The command of nightjar-load, on other CPUs than the server if there are enough. `device`: the
+    EAL argument for its port.
+    """
     own = [word for a in addresses for word in ("--addr", f"{a}/{PREFIX_BITS}")]
-    return [PROGRAM, "--no-pci", "--no-shconf", *memory, device, *lcore_args(lcores),
-            "--file-prefix", prefix, "--", *own, "--json", "-", *map(str, options),
-            f"{scheme}://{SERVER_ADDR}{urls[0]}", *urls[1:]]
+    return [PROGRAM, "--no-pci", "--no-shconf", *memory, device,
+            *lcore_args(lcores, from_last=True), "--file-prefix", prefix, "--", *own,
+            "--json", "-", *map(str, options), f"{scheme}://{SERVER_ADDR}{urls[0]}", *urls[1:]]
 
 
 def finish(process, seconds):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Removes the system resources of a run: network namespaces with all their processes (including taps
-and servers), folders, DPDK's runtime folders, and reserved hugepages.
+and servers), cgroups with theirs, folders, DPDK's runtime folders, and reserved hugepages.
 
 The owner starts this program with a pipe as standard input, and writes a line for each resource
 *before* it creates the resource. When the owner closes the pipe or dies, this program removes the
@@ -43,6 +43,21 @@ def drop_namespace(namespace, seconds=10):
     subprocess.run(["ip", "netns", "del", namespace], stderr=subprocess.DEVNULL)
 
 
+def drop_cgroup(path, seconds=10):
+    """Kills all processes of the cgroup and those below it, and removes them."""
+    if not os.path.isdir(path):
+        return
+    with open(f"{path}/cgroup.kill", "w", encoding="ascii") as f:
+        f.write("1")
+    give_up = time.monotonic() + seconds
+    while os.path.isdir(path) and time.monotonic() < give_up:
+        for folder, _, _ in os.walk(path, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:  # a process has not ended yet
+                time.sleep(0.02)
+
+
 def drop_folder(path):
     shutil.rmtree(path, ignore_errors=True)
 
@@ -65,6 +80,7 @@ def drop_hugepages(n):
 
 DROP = {
     "hugepages": drop_hugepages,
+    "cgroup": drop_cgroup,
     "namespace": drop_namespace,
     "folder": drop_folder,
     "prefix": drop_prefix,
@@ -104,7 +120,8 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     todo = [line.rstrip("\n").split(" ", 1) for line in sys.stdin]
-    todo.sort(key=lambda item: item[0] != "namespace")  # processes first, then their files
+    # Processes first, then their files.
+    todo.sort(key=lambda item: item[0] not in ("cgroup", "namespace"))
     for kind, name in todo:
         if kind != "hugepages":
             DROP[kind](name)

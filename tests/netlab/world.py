@@ -90,14 +90,14 @@ def driver_args(name):
         return shlex.split(lines.read(), comments=True)
 
 
-def lcore_args(n):
+def lcore_args(n, from_last=False):
     """
-    The EAL arguments for `n` lcores on the CPUs of this process. Lcores share CPUs if there are
-    fewer than `n`. If `n` is a string, it is the value of --lcores.
+    The EAL arguments for `n` lcores on the CPUs of this process, the last ones with `from_last`.
+    Lcores share CPUs if there are fewer than `n`. If `n` is a string, it is the value of --lcores.
     """
     if isinstance(n, str):
         return ["--lcores", n]
-    cpus = sorted(os.sched_getaffinity(0))
+    cpus = sorted(os.sched_getaffinity(0), reverse=from_last)
     return ["--lcores", ",".join(f"{i}@{cpus[i % len(cpus)]}" for i in range(n))]
 
 
@@ -122,12 +122,15 @@ def ip(*args, **more):
 
 @contextlib.contextmanager
 def inside(namespace):
-    """Moves this thread to another namespace. Sockets created there stay in that namespace."""
+    """
+    Moves this thread to another namespace, which has a name or a path. Sockets created there stay
+    in that namespace.
+    """
     def enter(fd):
         if _libc.setns(fd, CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), f"setns {namespace}")
     home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    there = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
+    there = os.open(os.path.join("/run/netns", namespace), os.O_RDONLY)
     try:
         enter(there)
         yield
@@ -162,6 +165,8 @@ class Server:
         env.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1:exitcode=99")
         env.setdefault("LSAN_OPTIONS",
                        f"suppressions={REPO}/tests/lsan.supp:print_suppressions=0")
+        env.setdefault("TSAN_OPTIONS",
+                       f"suppressions={REPO}/tests/tsan.supp:print_suppressions=0")
         # The server's standard error is a terminal if ours is: some output needs a terminal.
         errors, server_end = pty.openpty() if stderr is None and os.isatty(2) else os.pipe()
         if os.isatty(server_end):
@@ -283,6 +288,7 @@ class World:
         self.scratch = f"/run/{self.name}"
         self.reaper.will_make("folder", self.scratch)
         os.mkdir(self.scratch)
+        os.chmod(self.scratch, 0o777)  # the server writes its logs there, as user nobody
         self.server_errors = open(f"{self.scratch}/stderr", "ab")
 
     def __enter__(self):
