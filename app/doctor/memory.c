@@ -380,7 +380,7 @@ static void parse_sysctl(void *ctx, const char *path, char *line)
     if (n < 0 ||
         (strncmp(line, "vm.nr_hugepages", 15) != 0 && strncmp(line, "vm/nr_hugepages", 15) != 0))
         return;
-    snprintf(b->where, sizeof b->where, n > 0 ? "by %.200s" : "", path);
+    snprintf(b->where, sizeof b->where, "%s%.200s", n > 0 ? "by " : "", n > 0 ? path : "");
     snprintf(b->zero, sizeof b->zero, "%s", n > 0 ? "" : path);
 }
 

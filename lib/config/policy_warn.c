@@ -187,14 +187,15 @@ static void warn_of_rates(const struct warn_ctx *w)
     uint64_t before = UINT64_MAX;
     uint32_t n_before = w->out->n;
     struct nj_policy p;
-    char when[32];
+    char when[32] = ""; /* at midnight */
 
     for (uint32_t minute = 0; minute < 24 * 60 && w->out->n == n_before; minute++) {
         uint64_t hours = nj_policy_active_hours_mask(w->f, minute);
         if (hours == before)
             continue;
         nj_policy_compile(w->f, w->given, NULL, hours, &p);
-        snprintf(when, sizeof when, minute ? " from %02u:%02u on" : "", minute / 60, minute % 60);
+        if (minute > 0)
+            snprintf(when, sizeof when, " from %02u:%02u on", minute / 60, minute % 60);
         warn_of_rates_at(w, &p, when);
         before = hours;
     }

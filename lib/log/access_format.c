@@ -219,12 +219,12 @@ static char *put_key_ms(char *to, const char *key, nj_ns ns)
 
 static char *put_when(char *to, int64_t wall_ns, struct nj_access_time_cache *clock)
 {
-    int64_t second = second_of(wall_ns);
+    int64_t rest = wall_ns % (int64_t)NJ_SEC; /* negative before 1970 */
 
     to = put(to, "{\"time\":\"");
-    to = put_second(to, NJ_ACCESS_JSON, second, clock);
+    to = put_second(to, NJ_ACCESS_JSON, second_of(wall_ns), clock);
     *to++ = '.';
-    to = put_number(to, (uint64_t)(wall_ns - second * (int64_t)NJ_SEC) / NJ_MS, 3);
+    to = put_number(to, (uint64_t)(rest < 0 ? rest + (int64_t)NJ_SEC : rest) / NJ_MS, 3);
     return put(to, "Z\"");
 }
 

@@ -26,6 +26,12 @@ static const char *type_name(enum nj_task_type type)
     return names[type];
 }
 
+/* A counter of a class of tasks, which its lcore writes. */
+static uint64_t counter_of(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
 /* Counters of a route, summed over shards from..to-1. */
 struct sum {
     uint64_t n[NJ_N_MODES];
@@ -40,12 +46,12 @@ static struct sum sum_up(const struct nj_server *s, uint32_t route, uint32_t fro
     for (uint32_t i = from; i < to; i++) {
         const struct nj_task_class *c = &s->shard[i]->handlers.classes[route];
         for (unsigned m = 0; m < NJ_N_MODES; m++)
-            sum.n[m] += nj_load_relaxed(&c->n[m]);
-        sum.overruns += nj_load_relaxed(&c->n_overruns);
-        sum.would_block += nj_load_relaxed(&c->n_would_block);
-        sum.moves += nj_load_relaxed(&c->n_moves);
-        sum.longest_ns = nj_max_u64(sum.longest_ns, nj_load_relaxed(&c->longest_ns));
-        sum.ewma_ns = nj_max_u64(sum.ewma_ns, nj_load_relaxed(&c->ewma_x8_ns) / 8);
+            sum.n[m] += counter_of(&c->n[m]);
+        sum.overruns += counter_of(&c->n_overruns);
+        sum.would_block += counter_of(&c->n_would_block);
+        sum.moves += counter_of(&c->n_moves);
+        sum.longest_ns = nj_max_u64(sum.longest_ns, counter_of(&c->longest_ns));
+        sum.ewma_ns = nj_max_u64(sum.ewma_ns, counter_of(&c->ewma_x8_ns) / 8);
         sum.tail_ppm = nj_max_u64(sum.tail_ppm, nj_task_class_overrun_time_ppm(c, now));
     }
     return sum;

@@ -479,7 +479,7 @@ enum nj_file_result nj__chunks_lookup_or_begin_fill(struct nj__chunks *c, struct
                                                     struct nj_file_job *job,
                                                     struct nj__chunk_fill *fill)
 {
-    *fill = (struct nj__chunk_fill){NULL};
+    *fill = (struct nj__chunk_fill){.chunk = NULL};
     nj__store_lock(c->shared);
     enum nj_file_result r = lend_or_begin(c, f, job, fill);
     nj__store_unlock_and_free(c->shared);

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tests each rule of tidy.py with a snippet that it must reject and one that it must accept."""
+import json
 import os
 import tempfile
 import unittest
 
-from tests.tidy import tidy
+from tests.tidy import clang, tidy
 from tests.tidy.tidy import Source
 
 TABLE = tidy.layer_table("""
@@ -296,6 +297,25 @@ class Tree(unittest.TestCase):
                 with open(path, "w") as f:
                     f.write(text)
                 self.assertEqual(alone, not [*tidy.compiles_alone(path, [])])
+
+    def test_clang(self):
+        """What gcc accepts without a warning. Other folders are not for the fuzz targets."""
+        bad = "#include <stdatomic.h>\nint f(int *p)\n{\n    return atomic_load(p);\n}\n"
+        good = bad.replace("int *p", "_Atomic int *p")
+        for path, text, lines in (("lib/a.c", bad, [4]), ("lib/a.c", good, []),
+                                  ("tests/unit/a.c", bad, [])):
+            with tempfile.TemporaryDirectory() as repo:
+                os.makedirs(os.path.join(repo, "build"))
+                os.makedirs(os.path.join(repo, os.path.dirname(path)))
+                with open(os.path.join(repo, path), "w") as f:
+                    f.write(text)
+                command = f"cc -Wall -Werror -MD -MQ a.o -MF a.d -o a.o -c ../{path}"
+                with open(os.path.join(repo, "build/compile_commands.json"), "w") as f:
+                    json.dump([{"command": command, "file": f"../{path}"}], f)
+                found = clang.errors_of(repo, "build")
+            self.assertEqual([(path, line) for line in lines],
+                             [(file, int(line)) for file, line, _ in found])
+            self.assertEqual(len(lines), len([*tidy.rule_clang(found)]))
 
     def test_python(self):
         """An undefined name is found."""

@@ -286,9 +286,9 @@ static bool send_built(struct nj_file_server *fs, struct file_response *r,
         is_multipart(v) ? given_type(req) : NULL; /* goes into the parts */
 
     nj_resp_head_begin(&r->head, req->txn, v->status);
-    for (const struct nj_field *f = req->extra; f < req->extra + req->n_extra; f++)
-        if (f != type)
-            add_field(r, f->name, f->value);
+    for (uint32_t i = 0; i < req->n_extra; i++) /* extra may be NULL, which has no sum with 0 */
+        if (&req->extra[i] != type)
+            add_field(r, req->extra[i].name, req->extra[i].value);
     nj_resp_head_add_defaults(&r->head);
     if (v->status != 304) {
         if (!begin_content(fs, r, req, meta, v))
