@@ -24,7 +24,8 @@
 
 enum nj_verdict {
     NJ_VERDICT_OK,
-    NJ_VERDICT_WARNING, /* a server can start, with reduced performance or safety */
+    NJ_VERDICT_WARNING, /* a server can start, with reduced performance or safety; or huge pages
+                            exist, but too few are free or on the node of the NIC */
     NJ_VERDICT_ERROR,   /* a server does not start on a NIC */
     NJ_VERDICTS
 };

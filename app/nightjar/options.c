@@ -176,6 +176,10 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
     int n_eal = 0;
 
     app = me;
+    if (nj_openssl_exclude_from_dumps() != 0)
+        fputs("nightjar: warning: a library has used OpenSSL before main(), so core dumps can have "
+              "private keys of TLS\n",
+              stderr);
     const char *preset = preset_to_print(argc, argv);
     if (preset)
         return nj_print_preset(preset);

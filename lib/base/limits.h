@@ -121,7 +121,7 @@
 #define NJ_FILE_READS_AHEAD_MAX  16u
 
 /* Only tasks of classes whose recent tasks took at most this long may queue in the ring behind
- * running tasks: eight of them take at most 1 ms. */
+ * running tasks: a worker runs eight tasks of that length in 1 ms. */
 #define NJ_WORKER_SHORT_TASK_NS (125u * 1000u)
 
 /* Handlers of one connection that run or wait, including those of closed streams: as many as its

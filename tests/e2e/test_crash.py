@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A crashed server prints a report for its developers. Its core dump has no data of its peers."""
+import contextlib
+import ctypes
+import os
 import re
 import signal
+import ssl
+import subprocess
+import tempfile
 
+from tests.netlab.certificates import make_certificate
 from tests.netlab.handlers_case import OwnServerCase
+from tests.netlab.world import SERVER_ADDR, until
 
 # Sanitizers report crashes themselves and place memory elsewhere.
 WITHOUT_SANITIZERS = True
@@ -12,7 +20,10 @@ FRAME = re.compile(r"^  #(\d+) (?:\(in no module\)|\S.*?\+0x[0-9a-f]+"
                    r"(?: (\w+)(?:\.\w+)*\+0x[0-9a-f]+)?)$", re.M)
 MARK = b"body-of-a-peer/" * 64
 RANDOM = bytes((i * 37 + 91) % 256 for i in range(16))  # getrandom() of nightjar-test-handlers
+# The secret parts of keys of session tickets, which take 80 bytes of getrandom().
+TICKET_KEY = bytes((i % 16 * 37 + 91 + i // 16 * 5) % 256 for i in range(16, 80))
 RSS_KEY = bytes((i * 59 + 17) % 256 for i in range(40))
+NAMES = f"DNS:nightjar.test,IP:{SERVER_ADDR}"
 
 
 class CrashCase(OwnServerCase):
@@ -28,6 +39,25 @@ class CrashCase(OwnServerCase):
         self.start(**variables).request(path)
         self.assertEqual(self.world.server.wait(), -number)
         return self.world.errors()
+
+
+class WithoutHandlers(CrashCase):
+    """An lcore that may make only the calls of the list (seccomp)."""
+    program = "nightjar"
+
+    def test_on_an_lcore(self):
+        self.start()
+        pid = self.world.server.process.pid
+        names = {}
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/comm") as f:
+                names[f.read().strip()] = int(task)
+        ctypes.CDLL(None).tgkill(pid, names["nj-lcore-main"], signal.SIGSEGV)
+        self.assertEqual(-signal.SIGSEGV, self.world.server.wait())
+        report = self.world.errors()
+        self.assertRegex(report, r"(?m)^nightjar: \S+ crashed: SIGSEGV in thread nj-lcore-main$")
+        self.assertIn("main_lcore_thread", [name for _, name in FRAME.findall(report)], report)
+        self.assertRegex(report, r"(?m)^nightjar: please report this as SECURITY\.md says")
 
 
 class Report(CrashCase):
@@ -85,13 +115,11 @@ class Report(CrashCase):
         self.assertNotIn("crashed", self.world.errors())
 
 
-class CoreDump(CrashCase):
+class DumpCase(CrashCase):
     """
     Memory that a core dump would have. The tests write no core dump: the machine's settings decide
     where the kernel writes it.
     """
-
-    options = CrashCase.options + ("--rss-key", RSS_KEY.hex())
 
     def mappings(self, pid):
         """(start, end, "is in a core dump") of each readable mapping."""
@@ -106,16 +134,21 @@ class CoreDump(CrashCase):
                     found.append((*at, " dd " not in line and " io " not in line))
         return found
 
-    def holders(self, pid, what):
-        """(number of mappings in a core dump, number of other mappings) that contain `what`."""
-        counts = [0, 0]
+    def holders(self, pid, unwanted=None, **wanted):
+        """{name: [number of mappings in a core dump, number of other mappings]} that contain the
+        bytes of this name. Those of `unwanted` are looked for in a core dump only."""
+        everything = (unwanted or {}) | wanted
+        counts = {name: [0, 0] for name in everything}
         with open(f"/proc/{pid}/mem", "rb", 0) as memory:
             for start, end, dumped in self.mappings(pid):
-                counts[not dumped] += self.has(memory, start, end, what)
+                for name in self.held(memory, start, end, everything if dumped else wanted):
+                    counts[name][not dumped] += 1
         return counts
 
-    def has(self, memory, start, end, what, step=1 << 22):
-        """Skips pages that are not present: the server reserves much memory that it never uses."""
+    def held(self, memory, start, end, wanted, step=1 << 22):
+        """Names of the bytes that the mapping has. Skips pages that are not present: the server
+        reserves much memory that it never uses."""
+        found, longest = set(), max(map(len, wanted.values()))
         with open(f"/proc/{self.world.server.process.pid}/pagemap", "rb", 0) as pages:
             for at in range(start, end, step):
                 n = min(step, end - at)
@@ -124,11 +157,15 @@ class CoreDump(CrashCase):
                     continue
                 try:
                     memory.seek(at)
-                    if what in memory.read(min(n + len(what), end - at)):
-                        return True
+                    data = memory.read(min(n + longest, end - at))
                 except (OSError, ValueError, OverflowError):
-                    pass  # [vvar] and the like
-        return False
+                    continue  # [vvar] and the like
+                found.update(name for name, what in wanted.items() if what in data)
+        return found
+
+
+class CoreDump(DumpCase):
+    options = CrashCase.options + ("--rss-key", RSS_KEY.hex())
 
     def test_it_has_no_keys(self):
         client = self.start(NJ_TEST_RANDOM="1")
@@ -136,7 +173,7 @@ class CoreDump(CrashCase):
         client.ping()
         # The keys of hashes, and both ends of the RSS key.
         for key in RANDOM, RSS_KEY[:16], RSS_KEY[-16:]:
-            dumped, left_out = self.holders(self.world.server.process.pid, key)
+            dumped, left_out = self.holders(self.world.server.process.pid, key=key)["key"]
             self.assertGreater(left_out, 0, key.hex())
             self.assertEqual(dumped, 0, key.hex())
 
@@ -145,9 +182,92 @@ class CoreDump(CrashCase):
         stream = client.request("/os-digest", "POST", ends=False)
         self.assertTrue(client.send(stream, MARK * 20, ends=False))
         client.ping()  # the server has read the whole body
-        dumped, left_out = self.holders(self.world.server.process.pid, MARK[:300])
-        self.assertGreater(left_out, 0)
-        self.assertEqual(dumped, 0)
+        found = self.holders(self.world.server.process.pid, body=MARK[:300],
+                             root=self.world.root.encode())
+        self.assertGreater(found["body"][1], 0)
+        self.assertEqual(found["body"][0], 0)
         # Data of the server itself is in it: so holders() would find a body.
-        self.assertGreater(self.holders(self.world.server.process.pid,
-                                        self.world.root.encode())[0], 0)
+        self.assertGreater(found["root"][0], 0)
+
+
+class CoreDumpOfTls(DumpCase):
+    """Private keys, ticket keys, and the secrets of handshakes that are over or in progress."""
+
+    def setUp(self):
+        super().setUp()
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        os.chmod(folder, 0o777)  # the server is user nobody, and writes there
+        self.cert, ec = make_certificate(folder, "ec", NAMES)
+        rsa_cert, rsa = make_certificate(folder, "rsa", NAMES, "-newkey", "rsa:2048")
+        self.keys = {"ec": ec, "rsa": rsa}
+        self.keylog = os.path.join(folder, "secrets")
+        self.options = CrashCase.options + (
+            "--rss-key", RSS_KEY.hex(), "--tls-cert", self.cert, "--tls-key", ec,
+            "--tls-cert", rsa_cert, "--tls-key", rsa, "--keylog", self.keylog, "--insecure-keylog")
+        self.context = ssl.create_default_context(cafile=self.cert)
+        self.context.set_alpn_protocols(["h2"])
+
+    def private_numbers(self):
+        """Parts of the private keys: in PEM, and each number in both orders of bytes."""
+        wanted = {}
+        for kind, path in self.keys.items():
+            with open(path, encoding="ascii") as pem:
+                wanted[f"{kind}_pem"] = pem.read().splitlines()[2 if kind == "rsa" else 1].encode()
+            text = subprocess.run(["openssl", "pkey", "-in", path, "-noout", "-text"], check=True,
+                                  capture_output=True, text=True).stdout
+            numbers = re.findall(r"(?m)^(priv|privateExponent|prime[12]):\n((?: +[0-9a-f:]+\n)+)",
+                                 text)
+            self.assertEqual(len(numbers), 1 if kind == "ec" else 3)
+            for name, digits in numbers:
+                number = bytes.fromhex(re.sub(r"[\s:]", "", digits)).lstrip(b"\0")
+                wanted[f"{kind}_{name}"] = number[-32:]
+                wanted[f"{kind}_{name}_reversed"] = number[:-33:-1]
+        return wanted
+
+    def secrets(self):
+        """{LABEL_RANDOM: secret} of the log of secrets."""
+        with contextlib.suppress(FileNotFoundError), open(self.keylog, encoding="ascii") as log:
+            return {f"{label}_{rand[:8]}": secret for label, rand, secret in
+                    (line.split() for line in log)}
+        return {}
+
+    def established(self):
+        sock = self.context.wrap_socket(self.world.connect(port=443), server_hostname=SERVER_ADDR)
+        self.addCleanup(sock.close)
+
+    def in_progress(self):
+        """A handshake in which the server has sent its flight, and the client sends no more.
+        Returns its client random."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = self.context.wrap_bio(incoming, outgoing, server_hostname=SERVER_ADDR)
+        with contextlib.suppress(ssl.SSLWantReadError):
+            tls.do_handshake()
+        hello = outgoing.read()
+        sock = self.world.connect(port=443)
+        self.addCleanup(sock.close)
+        sock.sendall(hello)
+        self.assertEqual(sock.recv(3), b"\x16\x03\x03")
+        return hello[11:15].hex()
+
+    def test_it_has_no_private_keys_and_no_secrets(self):
+        self.start(NJ_TEST_RANDOM="1")
+        pid = self.world.server.process.pid
+        done = self.world.client("openssl", "s_client", "-connect", f"{SERVER_ADDR}:443", "-alpn",
+                                 "h2", "-sigalgs", "rsa_pss_rsae_sha256", input="", check=False)
+        self.assertIn("Peer signature type: RSA-PSS", done.stdout)
+        self.established()
+        unfinished = self.in_progress()
+        until("the secrets are logged", lambda: f"SERVER_TRAFFIC_SECRET_0_{unfinished}" in
+              self.secrets())
+        self.assertEqual(3, sum(label.startswith("SERVER_TRAFFIC") for label in self.secrets()))
+        wanted = self.private_numbers() | {"ticket_aes": TICKET_KEY[:16],
+                                           "ticket_hmac": TICKET_KEY[32:48]}
+        for label, secret in self.secrets().items():
+            wanted |= {label: bytes.fromhex(secret)[:32], label + "_hex": secret.encode()[:32]}
+        in_use = {name: wanted[name] for name in (
+            "ec_priv_reversed", "rsa_prime1_reversed", "ticket_aes", "ticket_hmac",
+            f"SERVER_TRAFFIC_SECRET_0_{unfinished}")}
+        found = self.holders(pid, wanted, **in_use, root=self.world.root.encode())
+        self.assertGreater(found.pop("root")[0], 0)  # data that is in it: holders() finds it
+        self.assertEqual({}, {name: n for name, n in found.items() if n[0]})
+        self.assertEqual([], [name for name in in_use if not found[name][1]])  # elsewhere they are

@@ -42,9 +42,10 @@ class OwnServerCase(unittest.TestCase):
     """Each test starts its own server, which may be dead or stuck at the end."""
 
     options = ()
+    program = "nightjar-test-handlers"
 
     def start(self, **variables):
-        self.world = World(lcores=1, options=self.options, program="nightjar-test-handlers")
+        self.world = World(lcores=1, options=self.options, program=self.program)
         self.addCleanup(self.world.close)
         self.world.root = os.path.join(self.world.scratch, "site")
         os.mkdir(self.world.root)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file
- * Handlers: application code that answers requests, on the core that received them.
+ * Handlers: application code that answers requests.
  *
  *     static void hello(struct nj_request *req, struct nj_response *resp, void *arg)
  *     {
@@ -15,7 +15,8 @@
  *     config.routes = routes;
  *     config.n_routes = 1;
  *
- * The type of a route states what its handler may do. It decides where the handler runs:
+ * The type of a route states what its handler may do. It decides where the handler runs, unless
+ * the route was moved to workers (see below):
  *
  * - NJ_NON_BLOCKING: inline, on the lcore that received the request. The handler must be quick and
  *   must not wait. It reacts to later events in callbacks.

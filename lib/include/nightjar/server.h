@@ -462,8 +462,8 @@ NJ_API void nj_eal_cleanup(void);
 NJ_API int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config);
 
 /**
- * Read the configuration and its policy file as nj_server_run() would, and print the result on
- * stdout. Addresses and folder may be missing. Starts nothing, needs no privileges.
+ * Read the configuration, its policy file and the files of TLS as nj_server_run() would, and print
+ * the result on stdout. Addresses and folder may be missing. Starts nothing, needs no privileges.
  *
  * Context: any thread.
  * Errors:  each on a line of stderr; those of the file as "FILE:LINE: what is wrong".
@@ -491,6 +491,18 @@ NJ_API int nj_print_placement(int eal_argc, char **eal_argv, const struct nj_ser
  * Returns: 0, or 2.
  */
 NJ_API int nj_print_preset(const char *preset);
+
+/**
+ * Keep OpenSSL's memory out of core dumps: private keys, and the secrets of handshakes. OpenSSL
+ * then allocates in this process from a heap of nightjar (CRYPTO_set_mem_functions(3)), until the
+ * process ends. It is for programs that unload neither library, and the program nightjar calls it.
+ * Without it, a core dump of a server with TLS has its private keys.
+ *
+ * Context: main thread, before any other thread runs and before the first use of OpenSSL.
+ * Errors:  NJ_ERR_INVALID: OpenSSL has allocated memory already; nothing has changed.
+ * Returns: 0, or the error.
+ */
+NJ_API int nj_openssl_exclude_from_dumps(void);
 
 /**
  * The version of the library.
