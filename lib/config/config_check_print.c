@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "config/config_abi_copy.h"
+#include "config/run_user.h"
 #include "config/config_by_name.h"
 #include "config/policy_warn.h"
 #include "config/settings_validate.h"
@@ -208,6 +209,7 @@ int nj_server_check(const struct nj_server_config *config)
 {
     struct nj_settings settings = {.n_ports = 0};
     struct nj_server_config copy;
+    struct nj_run_user user;
     char why[512] = "";
     int rc = nj_config_convert_version(&copy, config, why, sizeof why);
 
@@ -215,6 +217,8 @@ int nj_server_check(const struct nj_server_config *config)
         rc = nj_settings_from_partial_config(&settings, &copy, why, sizeof why);
     if (rc == 0)
         rc = nj_settings_check_tls_files(settings.config, why, sizeof why);
+    if (rc == 0 && copy.drop_privileges && copy.user)
+        rc = nj_run_user_find(copy.user, &user, why, sizeof why);
     if (rc == 0 && settings.config->access_log)
         rc = nj_access_file_check(settings.config->access_log, why, sizeof why);
     if (settings.faults.text)

@@ -101,7 +101,7 @@ const struct nj_option nj_options[] = {
 
     {.name = "root", TEXT(root), .value = "DIR", .group = "content", .help = "folder to serve"},
     {.name = "serve-private", SWITCH(serve_private),
-     .help = "as root, also serve files that other users cannot read; without it: 403"},
+     .help = "with --user root, also serve files that other users cannot read; without it: 403"},
     {.name = "cache", SIZE(cache_bytes, 0, NJ_BYTES_MAX, "a size such as 64MiB or 1GiB"),
      .default_text = "1GiB", .help = "memory for file contents, e.g. 512MiB"},
     {.name = "index", .section = "files", TEXT(index), .value = "NAME",
@@ -185,6 +185,10 @@ const struct nj_option nj_options[] = {
     {.name = "log-format", .section = "log", .default_text = "combined",
      WORD(log_format, NJ_LOG_COMBINED, NJ_LOG_JSON, "combined|json"),
      .help = "format of the access log"},
+    {.name = "user", TEXT(user), .value = "NAME[:GROUP]",
+     .default_text = "as root: nightjar if it exists, else nobody",
+     .help = "user to become when the ports are open; files are then opened as this user; root: "
+             "keep all privileges"},
     {.name = "drain-timeout", TIME(drain_timeout_s, 0), .default_text = "10s",
      .help = "time for running responses after SIGTERM, e.g. 500ms"},
     {.name = "workers", NUMBER(workers, 1, NJ_WORKERS_MAX, "a number"), .value = "N",

@@ -643,5 +643,7 @@ void nj_policy_file_free(struct nj_policy_file *f)
         return;
     nj_ini_free(f->ini);
     free(f->network);
+    for (uint32_t i = 0; i < f->n_list_files; i++)
+        free(f->list_file[i]);
     free(f);
 }

@@ -18,6 +18,7 @@
 
 #define NJ_POLICY_BYTES_MAX    NJ_INI_BYTES_MAX
 #define NJ_LIST_BYTES_MAX      (4u << 20)
+#define NJ_LIST_FILES_MAX      64u
 #define NJ_NETWORKS_MAX        65536u /* in all lists; 0.5 KB each once compiled */
 #define NJ_POLICY_HOURS_MAX    32u    /* sections with hours, and classes with hours: 32 each */
 #define NJ_POLICY_VALUES_MAX   32u    /* paths of a class, hosts of a class */
@@ -67,6 +68,8 @@ struct nj_policy_file {
 
     uint32_t n_lists;
     char list[NJ_LISTS_MAX][NJ_CLASS_NAME_MAX];
+    uint32_t n_list_files;
+    char *list_file[NJ_LIST_FILES_MAX]; /* paths, to be opened again */
     uint32_t list_used; /* bit i: a class, allow, deny or trusted_proxy uses list i */
     uint32_t trusted;   /* the bit after those of the lists, if there are trusted proxies */
     struct nj_network *network;

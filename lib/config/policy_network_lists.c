@@ -122,6 +122,12 @@ void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const stru
         nj_diag_add(r->faults, r->path, e->line, "file: the name is too long");
         return;
     }
+    if (r->f->n_list_files == NJ_LIST_FILES_MAX) {
+        nj_diag_add(r->faults, r->path, e->line, "file: expected at most %u files in all lists",
+                    NJ_LIST_FILES_MAX);
+        return;
+    }
+    r->f->list_file[r->f->n_list_files++] = strdup(path);
     char *text = nj_read_text_file(path, NJ_LIST_BYTES_MAX, &n_bytes, r->faults);
     for (const char *p = text; text && p < text + n_bytes;) {
         const char *eol = memchr(p, '\n', (size_t)(text + n_bytes - p));

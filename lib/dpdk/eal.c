@@ -6,6 +6,7 @@
 #include "dpdk/eal.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <stdbool.h>
@@ -13,11 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_ether.h>
 #include <rte_memory.h>
 
 #include "base/compiler.h"
@@ -39,7 +44,7 @@ static bool wants_output(int argc, char **argv)
 static bool folder_in_use(int dir)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0};
-    int fd = openat(dir, "config", O_RDWR | O_CLOEXEC);
+    int fd = openat(dir, "config", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     bool held = fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 
     if (fd >= 0)
@@ -54,22 +59,92 @@ static bool is_leftover(const char *name)
            strncmp(name, "hugepage_", 9) == 0 || strncmp(name, "mp_socket", 9) == 0;
 }
 
+/* The run-time folder, open since a time at which the process could enter /run/dpdk; or -1. */
+static int given_dir = -1;
+
+/* Removes the sockets of this process, which the telemetry library cannot find by their path. */
+static void remove_own_sockets(int dir)
+{
+    const char *path = rte_eal_get_runtime_dir();
+    size_t n = strlen(path);
+    DIR *fds = opendir("/proc/self/fd");
+
+    for (const struct dirent *e; fds && (e = readdir(fds));) {
+        struct sockaddr_un a = {.sun_family = AF_UNSPEC};
+        socklen_t n_addr = sizeof a - 1; /* so that the path ends */
+        if (getsockname(atoi(e->d_name), (struct sockaddr *)&a, &n_addr) == 0 &&
+            a.sun_family == AF_UNIX && strncmp(a.sun_path, path, n) == 0 && a.sun_path[n] == '/')
+            unlinkat(dir, a.sun_path + n + 1, 0);
+    }
+    if (fds)
+        closedir(fds);
+}
+
 /* Runs at exit, because the telemetry library removes its socket only then. That library registers
  * its handler after this one, so its handler runs first. If other processes have sockets in the
  * folder, these and the folder stay. */
 static void remove_runtime_dir(void)
 {
     const char *path = rte_eal_get_runtime_dir();
-    DIR *d = opendir(path);
+    DIR *d = given_dir >= 0 ? fdopendir(given_dir) : opendir(path);
 
     if (!d)
         return;
+    if (given_dir >= 0)
+        remove_own_sockets(given_dir);
     if (!folder_in_use(dirfd(d)))
         for (const struct dirent *e; (e = readdir(d));)
             if (is_leftover(e->d_name))
                 unlinkat(dirfd(d), e->d_name, 0);
     closedir(d);
     rmdir(path);
+}
+
+int nj_eal_give_runtime_dir(uid_t uid, gid_t gid, char *why, size_t why_bytes)
+{
+    const char *path = rte_eal_get_runtime_dir();
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = dir >= 0 ? fdopendir(dup(dir)) : NULL;
+    int rc = 0;
+
+    if (!d) {
+        rc = nj_set_error(why, why_bytes, "%s: %s", path, strerror(errno));
+        if (dir >= 0)
+            close(dir);
+        return rc;
+    }
+    for (const struct dirent *e; (e = readdir(d));)
+        if (strcmp(e->d_name, "..") != 0 &&
+            fchownat(dir, e->d_name, uid, gid, AT_SYMLINK_NOFOLLOW) != 0)
+            rc = nj_set_error(why, why_bytes, "%s/%s: chown: %s", path, e->d_name, strerror(errno));
+    closedir(d);
+    given_dir = dir;
+    return rc;
+}
+
+/* A server that has become another user leaves its run-time folder to that user, who may have made
+ * links in it: the EAL, as root, would follow them. Root takes the folder back, and empties it. */
+static void take_runtime_dir_back(int argc, char **argv)
+{
+    const char *base = getenv("RUNTIME_DIRECTORY"), *prefix = "rte";
+    char path[512];
+    struct stat st;
+
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *text = nj_eal_option_value(argc, argv, &i, "--file-prefix");
+        prefix = text ? text : prefix;
+    }
+    snprintf(path, sizeof path, "%s/dpdk/%s", base ? base : "/var/run", prefix);
+    int dir = geteuid() == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    DIR *d = dir >= 0 ? fdopendir(dir) : NULL;
+    if (d && fstat(dir, &st) == 0 && st.st_uid != 0 && !folder_in_use(dir) &&
+        fchown(dir, 0, 0) == 0)
+        for (const struct dirent *e; (e = readdir(d));)
+            (void)unlinkat(dir, e->d_name, 0);
+    if (d)
+        closedir(d);
+    else if (dir >= 0)
+        close(dir);
 }
 
 static char device_error[384]; /* of a device that rte_eal_init() left out */
@@ -124,6 +199,7 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
 
     /* Before rte_eal_init(), which overwrites the last argument with the program's name. */
     nj_eal_find_unbound("/sys/bus/pci/devices", argc, argv, not_bound, sizeof not_bound);
+    take_runtime_dir_back(argc, argv);
     atexit(remove_runtime_dir);
     if (!wants_output(argc, argv))
         nj_eal_log_capture_stdio();

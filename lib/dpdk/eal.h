@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /*
  * Initialises the EAL with argv[0..argc-1]. Output of the EAL and its drivers is captured
@@ -32,6 +33,11 @@ bool nj_eal_is_up(void);
 /* Cleans up the EAL if nj_eal_init() initialised it. The EAL cannot be initialised again in this
  * process. Its run-time folder is removed at exit, if it is empty then. */
 void nj_eal_fini(void);
+
+/* Give the EAL's run-time folder (of --file-prefix) to a user whom the process is about to become,
+ * so that it removes its files at exit. The folder itself stays if its parent does not belong to
+ * that user. Returns 0, or -1 with the reason in `why`. Once per process, as root. */
+int nj_eal_give_runtime_dir(uid_t uid, gid_t gid, char *why, size_t why_bytes);
 
 /* The name of a tap device in the arguments that already exists as an interface, or NULL. The
  * kernel would attach the driver to that foreign device. */

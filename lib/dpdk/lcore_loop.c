@@ -67,6 +67,8 @@ static int loop(void *lcore)
     lcore_here = l->id;
     if (l->init)
         l->init(l->id, l->hook_ctx);
+    if (l->confine)
+        l->confine();
     atomic_store_explicit(&l->state, NJ_LCORE_RUNS, memory_order_release);
     nj_idle_init(&idler, l->idle, l->waker, &l->rx);
     prctl(PR_SET_TIMERSLACK, 1ul); /* ns: a sleep of 50 us should not become 100 */

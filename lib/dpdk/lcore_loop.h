@@ -47,6 +47,7 @@ struct nj_lcore {
     /* Hooks of the program, see nightjar/server.h; NULL: none. */
     void (*init)(unsigned lcore_id, void *ctx), (*fini)(unsigned lcore_id, void *ctx);
     void *hook_ctx;
+    void (*confine)(void); /* restricts the thread, before its first step; NULL: none */
 };
 
 /* Lists the lcores of the EAL, including the main lcore. Fills in `id`, `cpu` and `node` of up to

@@ -21,6 +21,7 @@
 #include "store/chunk_cache.h"
 #include "store/thread_file_rights.h"
 #include "store/memory_check.h"
+#include "threads/syscall_filter.h"
 
 #define HALF_OPEN_MAX   4096u
 #define TIME_WAIT       (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
@@ -181,7 +182,7 @@ static bool up_store(struct nj_server *s)
     };
     if (!o.root)
         return true;
-    if (o.drop_rights)
+    if (o.drop_rights && nj__server_keeps_root(s))
         check_rights(o.root);
     if (nj_file_store_open(&o, &s->store, s->why, sizeof s->why) < 0)
         return false;
@@ -444,6 +445,7 @@ static void init_lcore(struct nj_server *s, uint32_t i)
     l->init = s->given.lcore_init;
     l->fini = s->given.lcore_fini;
     l->hook_ctx = s->given.lcore_ctx;
+    l->confine = nj_syscall_filter_enter;
 }
 
 /* The part of shard `i` in its port. */
@@ -599,12 +601,13 @@ static const struct step {
     {up_lcores,     down_lcores,     false},
     {up_store,      down_store,      false},
     {nj__server_open_ports, nj__server_close_ports, false},
+    {nj__server_init_policy, nj__server_free_policy, false},
+    {nj__server_drop_privileges, nj__server_forget_filter, false},
     {nj__server_init_tls, nj__server_free_tls, false},
     {up_place,      NULL,            false},
     {up_workers,    down_workers,    false},
     {up_reader,     down_reader,     false},
     {up_access,     down_access,     false},
-    {nj__server_init_policy, nj__server_free_policy, false},
     {up_shards,     down_shards,     false},
     {nothing,       stop_handlers,   true},
     {up_telemetry,  down_telemetry,  true},

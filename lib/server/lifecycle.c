@@ -119,6 +119,8 @@ static int read_config(struct nj_server *s, int eal_argc, char **eal_argv,
         return -1;
     int rc = nj_settings_from_config(&s->settings, &s->given, why, why_bytes);
     log_config_errors(s, why, why_bytes);
+    if (rc == 0 && !nj__server_find_user(s))
+        rc = nj_set_error(why, why_bytes, "%s", s->why);
     return rc;
 }
 
@@ -190,6 +192,7 @@ int nj_server_reload(struct nj_server *s)
 {
     if (s->access)
         nj_access_log_reopen(s->access);
+    nj__server_check_root(s);
     bool policy_ok = !s->given.policy_file || nj__server_reload_policy(s);
     return nj__server_reload_tls(s) && policy_ok ? 0 : NJ_ERR_INVALID;
 }

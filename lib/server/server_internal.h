@@ -10,6 +10,7 @@
 #include "config/worker_placement.h"
 #include "config/policy_snapshots.h"
 #include "config/eal_preset.h"
+#include "config/run_user.h"
 #include "config/settings_validate.h"
 #include "dpdk/lcore_loop.h"
 #include "dpdk/port.h"
@@ -52,6 +53,7 @@ struct nj_server {
     size_t n_steps_up;         /* completed steps of bring-up */
     bool is_program;           /* runs as nj_server_run(): owns signals, stderr and the EAL's end */
     bool is_stuck;             /* a thread did not end; the memory that it uses stays allocated */
+    struct nj_run_user run_user; /* whom the server becomes, with drop_privileges */
 
     cpu_set_t cpus; /* allowed CPUs of the process before the EAL pinned its threads */
     struct nj_tsc_clock clock;
@@ -113,6 +115,27 @@ void nj__server_free_tls(struct nj_server *s);
 bool nj__server_reload_tls(struct nj_server *s);
 /* Make a new key for session tickets, if it is time. The supervisor, once per tick. */
 void nj__server_rotate_ticket_keys(struct nj_server *s, nj_ns now);
+
+/* drop_privileges.c: look up the user of the configuration. False: the reason is in s->why. */
+bool nj__server_find_user(struct nj_server *s);
+/* Will the server be root when it serves? After nj__server_find_user(). */
+bool nj__server_keeps_root(const struct nj_server *s);
+/* Give up user, capabilities and system calls, and check that the new user can read the files of
+ * the configuration. On failure some threads may have given up theirs. */
+bool nj__server_drop_privileges(struct nj_server *s);
+/* Threads of a later server of this process get no list of allowed calls. */
+void nj__server_forget_filter(struct nj_server *s);
+/* Does code of the program run on lcores? What it calls and opens is not known. */
+static inline bool nj__server_has_own_code(const struct nj_server_config *c)
+{
+    return c->n_routes > 0 || c->lcore_init || c->lcore_fini;
+}
+
+/* landlock_folders.c: a ruleset for the folders of the configuration, as a descriptor; -1: the
+ * kernel has no Landlock, or there are handlers. */
+int nj__server_landlock_open(const struct nj_server *s);
+/* Log an error if the root's name leads to a folder that the server may not read. May block. */
+void nj__server_check_root(const struct nj_server *s);
 
 /* ports.c: the ports, each with its lcores, and the rings between the shards of each. */
 bool nj__server_open_ports(struct nj_server *s);

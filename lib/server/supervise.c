@@ -12,6 +12,7 @@
 #include "log/log.h"
 #include "server/server_internal.h"
 #include "threads/os_clock.h"
+#include "threads/syscall_filter.h"
 
 #define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 21u) /* " https://[...]:65535/" */
 
@@ -280,6 +281,7 @@ void *nj__server_supervise(void *server)
                         .on = wanted && isatty(STDERR_FILENO)};
     void *altstack = nj_altstack_install();
 
+    nj_syscall_filter_enter();
     if (wanted && !live.on)
         nj_log(NJ_LEVEL_INFO, "--live: standard error is not a terminal: no live line");
     while (!is_stopped(s)) {

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "base/signal_stack.h"
+#include "threads/syscall_filter.h"
 
 static void populate_loop(struct nj__populator *p)
 {
@@ -28,6 +29,7 @@ static void *populator_main(void *arg)
 {
     pthread_setname_np(pthread_self(), "nj-pages");
     void *altstack = nj_altstack_install();
+    nj_syscall_filter_enter();
     populate_loop(arg);
     nj_altstack_remove(altstack);
     return NULL;

@@ -26,6 +26,7 @@
 #include "store/io_uring.h"
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"
+#include "threads/syscall_filter.h"
 
 #define BATCH        32u
 /* Retries of a read without progress. */
@@ -472,6 +473,7 @@ static void *reader_main(void *arg)
         pthread_setaffinity_np(pthread_self(), sizeof *c->affinity, c->affinity);
     void *altstack = nj_altstack_install();
     bool is_registered = c->eal && rte_thread_register() == 0;
+    nj_syscall_filter_enter();
     r->rc = open_ring(r);
     bool is_up = r->rc == 0;
     sem_post(&r->is_up);

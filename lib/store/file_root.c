@@ -86,9 +86,10 @@ void nj__root_close(struct nj__root *r)
     free(r->path);
 }
 
-/* While the root's name does not exist, the old folder is served. dup3(2) replaces the folder of
- * the descriptor atomically: a call in progress continues in the old folder, the next one uses the
- * new one. A walk that returns to the root by ".." may continue in the new one. */
+/* While the root's name does not exist, or names an unreadable folder, the old folder is served.
+ * dup3(2) replaces the folder of the descriptor atomically: a call in progress continues in the old
+ * folder, the next one uses the new one. A walk that returns to the root by ".." may continue in
+ * the new one. */
 static void reopen_root(struct nj__root *r)
 {
     struct stat now, held;
@@ -99,6 +100,12 @@ static void reopen_root(struct nj__root *r)
     int fd = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return;
+    int readable = open_at(fd, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (readable < 0) { /* as at the start: a folder that cannot be read is not served */
+        close(fd);
+        return;
+    }
+    close(readable);
     (void)dup3(fd, r->fd, O_CLOEXEC); /* if it fails, the old one stays */
     close(fd);
 }

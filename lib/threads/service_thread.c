@@ -27,6 +27,7 @@
 #include "base/thread_start_on_cpus.h"
 #include "sched/futex_park.h"
 #include "threads/os_clock.h"
+#include "threads/syscall_filter.h"
 #include "threads/task_rings.h"
 
 #define BATCH 32
@@ -108,6 +109,7 @@ static void *worker_main(void *arg)
 
     pthread_setname_np(pthread_self(), w->name);
     bool registered = w->config.eal && rte_thread_register() == 0;
+    nj_syscall_filter_enter();
     for (;;) {
         /* Read before the rings, so that jobs submitted before the stop are seen below. */
         bool stopping = atomic_load_explicit(&w->stopping, memory_order_acquire);

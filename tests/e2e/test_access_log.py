@@ -7,7 +7,6 @@ import collections
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import time
@@ -234,12 +233,17 @@ class Json(LogCase):
     def stderr_lines(self, word):
         return [line for line in self.world.errors().splitlines() if word in line]
 
+    @staticmethod
+    def limit_files(pid, limit):
+        """As the user of the server: root may lack CAP_SYS_RESOURCE, in a container."""
+        subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "prlimit",
+                        "--pid", str(pid), f"--fsize={limit}:"], check=True, timeout=20)
+
     def test_full_disk(self):
         """RLIMIT_FSIZE emulates a full disk: a write is short at the limit, the next one fails."""
         pid, n, before = self.server.process.pid, 10000, len(self.stderr_lines("trying again"))
-        limits = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         end = os.path.getsize(self.log) + DISK_BYTES
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (end, limits[1]))
+        self.limit_files(pid, end)
         try:
             self.load(n)
             until("lines are lost", lambda: self.counted("access_lost") > 0)
@@ -247,7 +251,7 @@ class Json(LogCase):
             self.assertEqual(self.counted("access_written"), len(self.lines()))
             self.assertEqual(before + 1, len(self.stderr_lines("trying again")))
         finally:
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
+            self.limit_files(pid, "unlimited")
         self.wait_logged(n)
         self.assertEqual(n, self.counted("requests"))
         self.assertEqual(self.counted("access_written"), len(self.lines()))
@@ -366,6 +370,7 @@ class OtherOutputs(unittest.TestCase):
         world = self.world("")
         fifo = os.path.join(world.scratch, "fifo")
         os.mkfifo(fifo)
+        os.chmod(fifo, 0o666)
         world.options[1] = fifo
         world.start()
         self.load(world, 100)

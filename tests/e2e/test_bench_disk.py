@@ -30,6 +30,7 @@ class BenchDisk(unittest.TestCase):
 
     def test_cold(self):
         with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)  # the server is user nobody
             path = os.path.join(folder, "run.json")
             process = self.start(folder, "--rounds", "1", "--json", path, "cold")
             out, err = process.communicate(timeout=100 * SLOW)

@@ -87,6 +87,7 @@ class Playground(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".conf") as policy:
             policy.write("[class slow]\npath = /10MiB.bin\nrequest_rate = 2MiB/s\n")
             policy.flush()
+            os.chmod(policy.name, 0o644)  # the server is user nobody
             process = self.start("--", "--rate", "50MiB/s", "--config", policy.name.lstrip("/"))
             self.wait_for_url(process)
         look = ["dpdk-telemetry.py", "-f", f"njrun-{process.pid}"]

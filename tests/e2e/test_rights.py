@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Handlers have root's file permissions, on threads that look up names as user nobody."""
+"""With --user root, handlers have root's file permissions, on threads that open files as nobody."""
 import os
 
 from tests.netlab.handlers_case import HandlersCase
@@ -10,7 +10,7 @@ NAMES = 20  # of lookups at a time: more than the threads of the pool
 
 
 class Rights(HandlersCase):
-    options = ("--workers", "1")
+    options = ("--workers", "1", "--user", "root")
 
     @classmethod
     def prepare(cls):

@@ -8,6 +8,7 @@ namespace) -> the kernel's TCP -> the tap -> DPDK -> nightjar's own TCP.
 """
 import argparse
 import os
+import pwd
 import re
 import shlex
 import shutil
@@ -103,6 +104,18 @@ def lcores_for(n):
     return ["--lcores", ",".join(f"{i}@{cpu}" for i, cpu in enumerate(best[:n]))], n
 
 
+def user_of(root):
+    """
+    The option --user for a server of `root`: the user who called sudo, or else the owner of the
+    folder. Both can read it. Without both, the server's default: all can read the sample site.
+    """
+    uid = int(os.environ.get("SUDO_UID", 0)) or (os.stat(root).st_uid if root else 0)
+    try:
+        return ["--user", pwd.getpwuid(uid).pw_name] if uid else []
+    except KeyError:
+        return ["--user", f"{uid}:{uid}"]
+
+
 def serve(chosen, reaper):
     name = f"njrun-{os.getpid()}"
     listener = listen(chosen.port)
@@ -119,7 +132,8 @@ def serve(chosen, reaper):
         tls = ("--tls-cert", cert, "--tls-key", key)
     live = ["--live"] if os.isatty(2) else []  # --live needs a terminal
     server = Server(name, name, world.driver_args("tap") + lcores,
-                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, *tls, *live, *chosen.options],
+                    ["--addr", f"{SERVER_ADDR}/24", "--root", root, *tls, *live,
+                     *user_of(chosen.root), *chosen.options],
                     program="nightjar-examples" if chosen.examples else "nightjar")
     server.wait_ready()
     ip("-n", name, "addr", "add", KERNEL_SIDE, "dev", TAP)

@@ -147,7 +147,7 @@ struct nj_server_config {
     bool no_offload;    /**< checksums in software, even if the device offers them; off */
     bool newreno;       /**< NewReno as congestion control instead of CUBIC; off */
     bool no_ecn;        /**< no ECN (RFC 3168) even if the peer requests it; off */
-    bool serve_private; /**< as root, also serve files that other users may not read; off */
+    bool serve_private; /**< if root serves, also files that other users may not read; off */
     enum nj_idle idle;  /**< behaviour of lcores without work; NJ_IDLE_SLEEP */
     bool busy_poll;     /**< NJ_IDLE_SPIN; takes precedence over `idle`; off */
     bool live; /**< nj_server_run() only: print rates every second if stderr is a terminal; off */
@@ -234,6 +234,17 @@ struct nj_server_config {
     const char *tls_keylog;
     bool
         insecure_keylog; /**< consent to `tls_keylog`: whoever reads the file decrypts everything */
+
+    /** Give up what only the start needs, when the ports are open and before any request: the
+     * process becomes `user` if it is root, and each of its threads loses all capabilities and gets
+     * no_new_privs and a seccomp filter, also threads that the library did not start. These must
+     * not block the highest real-time signal that has no handler. Files of this configuration are
+     * opened after that. A server without handlers is restricted further; see docs/deploy.md. It
+     * cannot be undone. Default: off; the program nightjar turns it on. */
+    bool drop_privileges;
+    /** With `drop_privileges`: "NAME" or "NAME:GROUP", also as numbers. "root" keeps everything,
+     * with a warning. NULL: in a process of root, nightjar if there is such a user, else nobody. */
+    const char *user;
 };
 
 /**

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nightjar-test-handlers: handlers that get stuck or crash in every way, for test_handlers.py and
- * test_crash.py. */
+/* nightjar-test-handlers: handlers that get stuck or crash in every way, for test_handlers.py,
+ * test_crash.py and test_privileges.py. */
 #include "options.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -152,6 +158,49 @@ static void private(struct nj_request *req, struct nj_response *resp, void *arg)
         nj_response_write(resp, text, (size_t)n);
 }
 
+/* Connects to a port of this host, and starts a program that writes to the connection. */
+static void run_program(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)number(req)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status = -1;
+
+    (void)arg;
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0) {
+        nj_response_status(resp, 500);
+        return;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(fd, STDOUT_FILENO);
+        execl("/bin/echo", "echo", "from a program", (char *)NULL);
+        _exit(126);
+    }
+    close(fd);
+    if (child > 0)
+        waitpid(child, &status, 0);
+    say(resp, status == 0 ? "it ran\n" : "it did not run\n");
+}
+
+/* Makes a system call that a server does not need. Responds with the name of its error. Without a
+ * filter the error is another one, or there is none. */
+static void privileged(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    unsigned long which = number(req);
+    long rc = which == 0   ? ptrace(PTRACE_TRACEME, 0, NULL, NULL)
+              : which == 1 ? unshare(CLONE_NEWUSER)
+              : which == 2 ? setns(-1, 0)
+              : which == 3 ? syscall(SYS_keyctl, 0, 0, 0)
+              : which == 4 ? syscall(SYS_userfaultfd, ~0u)
+                           : syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+
+    (void)arg;
+    if (which > 4 && rc == 0)
+        _exit(0); /* the child */
+    say(resp, rc < 0 ? strerrorname_np(errno) : "no error");
+}
+
 static void where(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     (void)req;
@@ -232,6 +281,10 @@ static const struct nj_route routes[] = {
     {.method = "GET", .path = "/os-doze", .type = NJ_OS_BLOCKING, .handle = doze_in_kernel},
     {.method = "GET", .path = "/gate", .type = NJ_OS_BLOCKING, .handle = gate},
     {.method = "GET", .path = "/private", .type = NJ_OS_BLOCKING, .handle = private},
+    {.method = "GET", .path = "/run-program", .type = NJ_OS_BLOCKING, .handle = run_program},
+    {.method = "GET", .path = "/privileged", .type = NJ_OS_BLOCKING, .handle = privileged},
+    {.method = "GET", .path = "/privileged-on-lcore", .type = NJ_BLOCKING, .handle = privileged,
+     STAYS},
     {.method = "GET", .path = "/where", .type = NJ_EITHER, .handle = where, STAYS},
     {.method = "GET", .path = "/untyped", .handle = where, STAYS},
     {.method = "GET", .path = "/spin", .type = NJ_BLOCKING, .handle = spin},

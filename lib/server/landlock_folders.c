@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Restricts which files the process can open to the folders of its configuration (landlock(7)). A
+ * file that SIGHUP reads again may have been replaced by another one of the same name, as editors
+ * and deployments do, so that a rule is for the folder that has the name, and for the folder that
+ * has its target if it is a link.
+ *
+ * A server with handlers gets no rules, because the library does not know their files.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <linux/landlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+
+#include "base/set_error.h"
+#include "config/config_by_name.h"
+#include "log/log.h"
+#include "server/server_internal.h"
+#include "threads/syscall_filter.h"
+
+/* Of later versions of the interface; the headers of Debian 12 end at REFER. */
+#define ACCESS_TRUNCATE  (1ull << 14) /* version 3 */
+#define ACCESS_IOCTL_DEV (1ull << 15) /* version 5 */
+
+#define ACCESS_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define ACCESS_ALL  (LANDLOCK_ACCESS_FS_MAKE_SYM * 2 - 1) /* version 1 */
+/* Files that are written: they are made, opened again, and truncated. */
+#define ACCESS_APPEND                                                                              \
+    (ACCESS_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | ACCESS_TRUNCATE)
+/* The EAL's files: the run-time folder, and hugepages. */
+#define ACCESS_EAL (ACCESS_APPEND | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR)
+#define ACCESS_DEVICE                                                                              \
+    (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_IOCTL_DEV)
+
+struct rules {
+    int fd;
+    uint64_t handled;
+};
+
+static uint64_t handled_of_version(long version)
+{
+    uint64_t handled = ACCESS_ALL;
+
+    if (version >= 2)
+        handled |= LANDLOCK_ACCESS_FS_REFER;
+    if (version >= 3)
+        handled |= ACCESS_TRUNCATE;
+    if (version >= 5)
+        handled |= ACCESS_IOCTL_DEV;
+    return handled;
+}
+
+/* A path that does not exist needs no rule. */
+static void add_path(const struct rules *r, const char *path, uint64_t access)
+{
+    struct stat st;
+    int fd = open(path, O_PATH | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode)) /* the others are rights of folders */
+        access &= LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+                  LANDLOCK_ACCESS_FS_READ_FILE | ACCESS_TRUNCATE | ACCESS_IOCTL_DEV;
+    struct landlock_path_beneath_attr rule = {.allowed_access = access & r->handled,
+                                              .parent_fd = fd};
+    if (syscall(SYS_landlock_add_rule, r->fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
+        nj_log(NJ_LEVEL_WARNING, "Landlock: %s: %s", path, strerror(errno));
+    close(fd);
+}
+
+/* The folder that has this name; the file itself if that would be all files of the system. */
+static void add_parent(const struct rules *r, const char *path, uint64_t access)
+{
+    char *copy = strdup(path);
+    const char *folder = copy ? dirname(copy) : "/";
+
+    add_path(r, strcmp(folder, "/") == 0 ? path : folder, access);
+    free(copy);
+}
+
+static void add_named(const struct rules *r, const char *path, uint64_t access)
+{
+    if (!path)
+        return;
+    char *target = realpath(path, NULL);
+    size_t n = strlen(path);
+    char *name = strndup(path, n > 1 && path[n - 1] == '/' ? n - 1 : n);
+
+    if (name)
+        add_parent(r, name, access);
+    if (target)
+        add_parent(r, target, access);
+    free(name);
+    free(target);
+}
+
+static void add_hugepages(const struct rules *r)
+{
+    char line[4352], folder[4096], type[64];
+    FILE *f = fopen("/proc/self/mounts", "re");
+
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "%*s %4095s %63s", folder, type) == 2 && strcmp(type, "hugetlbfs") == 0)
+            add_path(r, folder, ACCESS_EAL);
+    if (f)
+        fclose(f);
+}
+
+/* What libraries open while the server runs. */
+static void add_system(const struct rules *r)
+{
+    static const char *const read[] = {
+        "/usr/lib",       "/usr/lib64", "/lib",     "/lib64", "/usr/share/zoneinfo",
+        "/etc/localtime", "/etc/ssl",   "/proc",    "/sys",   "/etc/ld.so.cache",
+        "/dev/urandom",   "/dev/zero",  "/dev/null"};
+    static const char *const device[] = {"/dev/vfio", "/dev/net/tun", "/dev/null",
+                                         "/dev/infiniband"};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(read); i++)
+        add_path(r, read[i], ACCESS_READ);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(device); i++)
+        add_path(r, device[i], ACCESS_DEVICE);
+    add_path(r, rte_eal_get_runtime_dir(), ACCESS_EAL);
+    add_hugepages(r);
+}
+
+static void add_configured(const struct rules *r, const struct nj_settings *set)
+{
+    const struct nj_server_config *c = set->config;
+    const char *const one[] = {c->root, c->policy_file, c->mime_types, c->tls_client_ca};
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(one); i++)
+        add_named(r, one[i], ACCESS_READ);
+    for (uint32_t i = 0; i < NJ_SERVER_TLS_CERTS_MAX; i++) {
+        add_named(r, c->tls_cert[i], ACCESS_READ);
+        add_named(r, c->tls_key[i], ACCESS_READ);
+        add_named(r, c->tls_ocsp[i], ACCESS_READ);
+    }
+    for (uint32_t i = 0; set->policy && i < set->policy->n_list_files; i++)
+        add_named(r, set->policy->list_file[i], ACCESS_READ);
+    add_named(r, c->tls_keylog, ACCESS_APPEND);
+    if (c->access_log && strcmp(c->access_log, "-") != 0)
+        add_named(r, c->access_log, ACCESS_APPEND);
+}
+
+int nj__server_landlock_open(const struct nj_server *s)
+{
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+    if (version < 1 || NJ_IS_SANITIZED || nj__server_has_own_code(s->settings.config))
+        return -1;
+    struct rules r = {.handled = handled_of_version(version)};
+    const struct landlock_ruleset_attr attr = {.handled_access_fs = r.handled};
+    r.fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
+    if (r.fd < 0)
+        return -1;
+    add_system(&r);
+    add_configured(&r, &s->settings);
+    return r.fd;
+}
+
+void nj__server_check_root(const struct nj_server *s)
+{
+    const char *root = s->settings.config->root;
+    int fd = root ? open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    else if (root && errno == EACCES)
+        nj_log(
+            NJ_LEVEL_ERROR,
+            "--root %s: it names a folder now that this server may not read: its user cannot, or "
+            "it is outside of the folders that the server declared at its start (%s and its "
+            "target then); the former folder is served until a restart",
+            root, root);
+}
