@@ -21,9 +21,8 @@
 #include "tcp/seq.h"
 
 #define LINGER_PROGRESS_MAX                                                                        \
-    (240 * NJ_SEC)                   /* time during which acknowledged bytes count as progress */
-#define PREFETCH_AHEAD 16u           /* connections */
-#define GOAWAY_DELAY   (500 * NJ_MS) /* between the two GOAWAYs: some round trips */
+    (240 * NJ_SEC)         /* time during which acknowledged bytes count as progress */
+#define PREFETCH_AHEAD 16u /* connections */
 
 /* With less room than this HTTP/2 is not asked for output, and input is not read. The longest
  * response head fits: a redirect whose location is a path of NJ_PATH_MAX with every byte escaped.
@@ -279,10 +278,8 @@ static void open_h2(struct nj_conn *c)
     nj_list_init(&active->peer.exchanges);
     nj_list_init(&active->peer.holder);
     active->h2 = nj_h2_open(s->h2, c);
-    if (active->h2 && s->draining) { /* accepted while the listener was closed */
-        nj_h2_goaway(active->h2);
-        nj_h2_goaway(active->h2);
-    }
+    if (active->h2 && s->draining)
+        nj__drain_new(s, active->h2);
     if (active->h2)
         input_h2(c, active->head, active->n_head);
     else
@@ -604,35 +601,12 @@ void nj__conn_expire(struct nj_conn *c, nj_ns now)
     }
 }
 
-/* Connections on no list are about to be freed. */
-static void goaway_list(struct nj_shard *s, const struct nj_list *list, nj_ns now)
-{
-    for (struct nj_list *n = list->next; n != list; n = n->next) {
-        struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
-        if (c->state == SNIFF)
-            nj__conn_begin_linger(c, now);
-        else if (c->state == H2)
-            nj_h2_goaway(c->active->h2);
-        nj_tcp_note_ready(&s->tcp, c->tcb, 0);
-    }
-}
-
-static void goaway_all(struct nj_shard *s, nj_ns now)
-{
-    for (enum nj_conn_wait i = 0; i < NJ_N_CONN_WAITS; i++)
-        goaway_list(s, &s->waits_for[i], now);
-}
-
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
     uint32_t n = nj__pressure_reset_unreading_peer(s, now) + nj__timeouts_tick(s, now) +
                  nj__conn_shares_count_and_evict(s, now);
 
-    if (!s->draining || now < s->goaway_at)
-        return n;
-    s->goaway_at = NJ_NEVER;
-    goaway_all(s, now);
-    return n + 1;
+    return n + nj__drain_tick(s, now);
 }
 
 nj_ns nj__conns_next_at(const struct nj_shard *s)
@@ -643,14 +617,4 @@ nj_ns nj__conns_next_at(const struct nj_shard *s)
     if (nj__conn_shares_has_work(s))
         return 0;
     return s->draining && s->goaway_at < next ? s->goaway_at : next;
-}
-
-void nj_shard_drain(struct nj_shard *s, nj_ns now)
-{
-    if (s->draining)
-        return;
-    s->draining = true;
-    s->tcp.draining = true;
-    s->goaway_at = now + GOAWAY_DELAY;
-    goaway_all(s, now);
 }

@@ -108,6 +108,13 @@ static inline bool nj__conn_is_fin_acked(const struct nj_conn *c)
 /* Sends FIN after what is queued, and discards what the peer still sends. */
 void nj__conn_begin_linger(struct nj_conn *c, nj_ns now);
 
+/* ---- drain.c ---- */
+
+/* A connection that speaks HTTP/2 only after draining began. */
+void nj__drain_new(struct nj_shard *s, struct nj_h2 *h2);
+/* Sends the final GOAWAYs that are due. Returns the amount of work: 0 or 1. */
+uint32_t nj__drain_tick(struct nj_shard *s, nj_ns now);
+
 /* ---- mbuf_pressure.c ---- */
 
 /* Mbufs left for sending. While many are left, those in the caches of lcores are not included:

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -216,6 +217,12 @@ int nj_eal_init(int argc, char **argv, char *why, size_t why_bytes)
     return rc < 0 ? -1 : 0;
 }
 
+void nj_eal_keep_devices(void)
+{
+    if (eal == EAL_OURS)
+        eal = EAL_ENDED;
+}
+
 void nj_eal_fini(void)
 {
     if (eal != EAL_OURS)
@@ -281,6 +288,34 @@ static bool tap_name(const char *arg, char *name, size_t name_bytes)
     memcpy(name, key, n);
     name[n] = '\0';
     return true;
+}
+
+static bool mac_of_interface(const char *name, struct rte_ether_addr *mac)
+{
+    struct ifreq request = {.ifr_flags = 0};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    memcpy(request.ifr_name, name, strlen(name));
+    bool ok = fd >= 0 && ioctl(fd, SIOCGIFHWADDR, &request) == 0;
+    if (ok)
+        memcpy(mac->addr_bytes, request.ifr_hwaddr.sa_data, sizeof mac->addr_bytes);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+bool nj_eal_tap_with_mac_of_interface(const char *arg, char *out, size_t n)
+{
+    char name[IF_NAMESIZE], text[RTE_ETHER_ADDR_FMT_SIZE];
+    struct rte_ether_addr mac;
+
+    if (!tap_name(arg, name, sizeof name) || !mac_of_interface(name, &mac))
+        return false;
+    rte_ether_format_addr(text, sizeof text, &mac);
+    const char *given = strstr(arg, ",mac=");
+    int n_before = given ? (int)(given - arg) : (int)strlen(arg);
+    const char *after = given ? given + 1 + strcspn(given + 1, ",") : "";
+    return (size_t)snprintf(out, n, "%.*s%s,mac=%s", n_before, arg, after, text) < n;
 }
 
 const char *nj_eal_find_existing_tap(int argc, char **argv)

@@ -43,4 +43,12 @@ int nj_eal_give_runtime_dir(uid_t uid, gid_t gid, char *why, size_t why_bytes);
  * kernel would attach the driver to that foreign device. */
 const char *nj_eal_find_existing_tap(int argc, char **argv);
 
+/* If `arg` names a net_tap device whose interface exists, writes it to `out` with mac= the address
+ * of that interface. False: it does not, or `out` is too small. */
+bool nj_eal_tap_with_mac_of_interface(const char *arg, char *out, size_t n);
+
+/* From here on nj_eal_fini() leaves the devices as they are, for another process that uses them:
+ * net_tap would set the interface down. Main thread. */
+void nj_eal_keep_devices(void);
+
 #endif

@@ -28,6 +28,8 @@ _Static_assert(RTE_MAX_LCORE <= NJ_LCORES_MAX, "ids of lcores are below NJ_LCORE
 #define PUBLISH_IDLE 2048u
 /* Also at this interval while the lcore sleeps. */
 #define PUBLISH_TIME (50 * NJ_MS)
+/* While another process shares the port: longest sleep between two looks at its packets. */
+#define PEER_POLL    (500 * NJ_US)
 #define POLL_US      200u /* polling interval while an lcore starts or ends */
 
 static _Thread_local unsigned lcore_here = UINT_MAX;
@@ -37,19 +39,42 @@ unsigned nj_lcore_id(void)
     return lcore_here;
 }
 
+static void enter_phase(struct nj_shard *s, enum nj_run_phase phase, nj_ns now)
+{
+    static const enum nj_port_role role[] = {
+        [NJ_PHASE_START] = NJ_PORT_ALONE,  [NJ_PHASE_RUN] = NJ_PORT_ALONE,
+        [NJ_PHASE_KEEP] = NJ_PORT_KEEPS,   [NJ_PHASE_TAKE] = NJ_PORT_TAKES,
+        [NJ_PHASE_YIELD] = NJ_PORT_YIELDS, [NJ_PHASE_DRAIN] = NJ_PORT_ALONE,
+    };
+
+    atomic_thread_fence(memory_order_acquire); /* the channel to the other process is open */
+    if (phase <= NJ_PHASE_DRAIN)
+        nj_shard_set_port_role(s, role[phase], now);
+    if (phase >= NJ_PHASE_DRAIN)
+        nj_shard_drain(s, now);
+    if (phase >= NJ_PHASE_ABORT)
+        nj_shard_abort(s, now);
+}
+
 /* Applies the phase that the supervisor has set, once for each change. */
 static void apply_phase(struct nj_lcore *l, enum nj_run_phase *done, nj_ns now)
 {
     enum nj_run_phase wanted = atomic_load_explicit(&l->control->phase, memory_order_relaxed);
 
-    if (wanted != *done && wanted >= NJ_PHASE_DRAIN)
-        nj_shard_drain(l->shard, now);
-    if (wanted != *done && wanted >= NJ_PHASE_ABORT)
-        nj_shard_abort(l->shard, now);
+    if (wanted != *done)
+        enter_phase(l->shard, wanted, now);
     *done = wanted;
-    if (wanted >= NJ_PHASE_DRAIN)
+    if (wanted >= NJ_PHASE_YIELD)
         atomic_store_explicit(&l->drained, !nj_shard_has_unfinished_work(l->shard),
                               memory_order_release);
+}
+
+/* Packets from another process wake no lcore: they are polled. */
+static nj_ns next_at(const struct nj_lcore *l, nj_ns now)
+{
+    nj_ns next = nj_shard_next_at(l->shard);
+
+    return l->shard->role == NJ_PORT_ALONE ? next : nj_min_u64(next, now + PEER_POLL);
 }
 
 static int loop(void *lcore)
@@ -58,6 +83,7 @@ static int loop(void *lcore)
     struct nj_counters *c = &l->shard->counters;
     /* Acquire: the thread that set the phase created the shard before. */
     enum nj_run_phase phase = atomic_load_explicit(&l->control->phase, memory_order_acquire);
+    phase = phase == NJ_PHASE_STOP ? phase : NJ_PHASE_START;
     struct nj_idle_state idler;
     uint32_t n_steps = 0;
     nj_ns published = 0;
@@ -81,7 +107,7 @@ static int loop(void *lcore)
         if (work || nj_shard_rings_has_tx(l->end))
             nj_idle_note_work(&idler);
         else
-            nj_idle_wait(&idler, now, nj_shard_next_at(l->shard));
+            nj_idle_wait(&idler, now, next_at(l, now));
         if (n_steps++ % PUBLISH_STEP == 0 || idler.n_steps == PUBLISH_IDLE ||
             (!work && now - published >= PUBLISH_TIME)) {
             nj_shard_publish(l->shard);

@@ -14,6 +14,9 @@
 enum nj_run_phase {
     NJ_PHASE_START, /* no lcore runs yet */
     NJ_PHASE_RUN,
+    NJ_PHASE_KEEP,  /* NJ_PORT_KEEPS: another process shares the port */
+    NJ_PHASE_TAKE,  /* NJ_PORT_TAKES */
+    NJ_PHASE_YIELD, /* NJ_PORT_YIELDS: send GOAWAY, finish running requests */
     NJ_PHASE_DRAIN, /* send GOAWAY, finish running requests */
     NJ_PHASE_ABORT, /* reset the remaining connections */
     NJ_PHASE_STOP,  /* leave the loop */
@@ -35,7 +38,8 @@ struct nj_lcore {
     struct nj_wakeup *waker;
     struct nj_rx_source rx; /* the receive queue that it polls */
     enum nj_idle idle;      /* how it waits without work */
-    _Atomic bool drained;   /* written by the lcore: no connection is busy */
+    _Atomic bool drained;   /* written by the lcore: no connection is busy; cleared by
+                             the thread that sets NJ_PHASE_YIELD or NJ_PHASE_DRAIN */
     enum nj_lcore_state {
         NJ_LCORE_IDLE,
         NJ_LCORE_FAILED, /* rte_thread_register() failed; the loop does not run */

@@ -6,9 +6,12 @@
 #include "dpdk/port.h"
 
 #include <errno.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include <rte_bus.h>
 #include <rte_dev.h>
@@ -445,6 +448,8 @@ int nj_dpdk_port_open(struct nj_dpdk_port *p, const struct nj_dpdk_port_config *
         return nj_set_error(why, n, "cannot query port %u: %s", p->id, rte_strerror(-rc));
     rte_eth_dev_get_name_by_port(p->id, p->name);
     snprintf(p->driver, sizeof p->driver, "%s", info.driver_name);
+    p->frames_reach_both = strcmp(p->driver, "net_af_packet") == 0;
+    p->is_shareable = p->frames_reach_both || strcmp(p->driver, TAP) == 0;
     p->rx_interrupts = want->rx_interrupts || strcmp(p->driver, TAP) == 0;
     uint32_t n_max = queues_max(p);
     p->n_rxq = least(n_shards < n_max ? n_shards : n_max, info.max_rx_queues);
@@ -500,6 +505,14 @@ struct nj_rx_source nj_dpdk_port_rx_queue_of_shard(const struct nj_dpdk_port *p,
     if (shard >= p->n_rxq)
         return (struct nj_rx_source){.notify = NJ_RX_NO_QUEUE};
     return (struct nj_rx_source){p->rx_notify, p->id, (uint16_t)shard, p->rx_fd[shard]};
+}
+
+void nj_dpdk_port_detach_queues(const struct nj_dpdk_port *p)
+{
+    struct ifreq detach = {.ifr_flags = IFF_DETACH_QUEUE};
+
+    for (uint16_t q = 0; strcmp(p->driver, TAP) == 0 && q < p->n_rxq; q++)
+        (void)ioctl(p->rx_fd[q], TUNSETQUEUE, &detach); /* it fails if detached already */
 }
 
 void nj_dpdk_port_close(struct nj_dpdk_port *p)

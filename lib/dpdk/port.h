@@ -33,6 +33,8 @@ struct nj_dpdk_port {
     uint16_t n_rxd, n_txd; /* descriptors of a receive queue, of a transmit queue */
     int node;              /* NUMA node of the device; -1: unknown */
     bool started;
+    bool is_shareable;           /* two processes can use the device at once: net_tap, and ... */
+    bool frames_reach_both;      /* ... net_af_packet, where each then receives every frame */
     bool bond;                   /* net_bonding: other ports are its members */
     bool rx_csum;                /* the device checks TCP checksums of received packets */
     bool rx_interrupts;          /* configured with receive interrupts */
@@ -102,6 +104,9 @@ void nj_dpdk_port_read_stats(const struct nj_dpdk_port *p, struct nj_port_stats 
 /* The receive queue that the lcore of shard `shard` polls. After nj_dpdk_port_open(). */
 struct nj_rx_source nj_dpdk_port_rx_queue_of_shard(const struct nj_dpdk_port *p, uint32_t shard);
 void nj_dpdk_port_close(struct nj_dpdk_port *p);
+/* While another process uses the device too: the kernel delivers no more packets to our queues. The
+ * lcores may still poll them. net_tap only; without effect with others. */
+void nj_dpdk_port_detach_queues(const struct nj_dpdk_port *p);
 
 struct rte_device;
 /* Appends the port's device to `devices`, which holds `n` of RTE_MAX_ETHPORTS entries; for a bond

@@ -11,6 +11,8 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "dpdk/peer_channel.h"
+
 static struct rte_ring *make_ring(const struct nj_dpdk_port *port, const char *kind, uint32_t a,
                                   uint32_t b)
 {
@@ -26,6 +28,7 @@ bool nj_shard_rings_open(struct nj_shard_rings *f, const struct nj_dpdk_port *po
     memset(f, 0, sizeof *f);
     f->n_shards = n_shards;
     f->port = port;
+    f->peer_fd = -1;
     for (uint32_t i = 0; i < n_shards; i++) {
         for (uint32_t j = 0; j < n_shards; j++)
             if (i != j && !(f->steer[i][j] = make_ring(port, "steer", i, j)))
@@ -136,6 +139,28 @@ static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
     return got;
 }
 
+static uint32_t rx_shared(void *ctx, struct rte_mbuf **m, uint32_t n)
+{
+    struct nj_shard_endpoint *e = ctx;
+    const struct nj_shard_rings *f = e->fabric;
+    uint32_t got = rx(ctx, m, n / 2);
+
+    /* The kernel distributes the frames of a tap over the queues of both processes, so each hears
+     * of half of the neighbours. */
+    for (uint32_t i = 0; i < got && !f->port->frames_reach_both; i++)
+        if (nj_peer_channel_is_neighbour_frame(m[i]))
+            (void)nj_peer_channel_send(f->peer_fd, m[i]);
+    return got + nj_peer_channel_receive(f->peer_fd, f->port->rx_pool[e->shard % f->port->n_rxq],
+                                         m + got, n - got);
+}
+
+static bool pass_on(void *ctx, const struct rte_mbuf *m)
+{
+    const struct nj_shard_endpoint *e = ctx;
+
+    return nj_peer_channel_send(e->fabric->peer_fd, m);
+}
+
 static uint32_t rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
     struct nj_shard_endpoint *e = ctx;
@@ -194,6 +219,8 @@ void nj_shard_rings_bind_ops(struct nj_shard_rings *f, struct nj_shard_endpoint 
     f->waker[shard] = waker;
     port->ctx = end;
     port->rx = rx;
+    port->rx_shared = rx_shared;
+    port->pass_on = pass_on;
     port->rx_steered = rx_steered;
     port->tx = tx;
     port->forward = forward;

@@ -32,6 +32,9 @@ struct nj_shard_rings {
     struct rte_ring *steer[NJ_SHARDS_MAX][NJ_SHARDS_MAX];
     struct rte_ring *tx[NJ_SHARDS_MAX];
     struct nj_wakeup *waker[NJ_SHARDS_MAX]; /* of each shard's lcore; NULL: it never sleeps */
+    /* The channel to another process that shares the port, see peer_channel.h. Written before a
+     * phase that uses it. */
+    int peer_fd;
 };
 
 /* One shard's end of the rings and the port: the ctx of its struct nj_shard_ops. Its lcore only. */

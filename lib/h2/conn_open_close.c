@@ -249,6 +249,16 @@ void nj_h2_ping(struct nj_h2 *h)
     h->n_pings += h->n_pings < UINT8_MAX;
 }
 
+bool nj_h2_has_sent_goaway(const struct nj_h2 *h)
+{
+    return h->goaways > 0;
+}
+
+bool nj_h2_is_ping_unanswered(const struct nj_h2 *h)
+{
+    return h->n_pings > 0;
+}
+
 void nj_h2_prefetch(const struct nj_h2 *h)
 {
     for (size_t at = 0; at < sizeof *h; at += NJ_CACHE_LINE)

@@ -148,9 +148,14 @@ bool nj_h2_is_idle(const struct nj_h2 *h);
  * ended.
  */
 void nj_h2_goaway(struct nj_h2 *h);
+/* nj_h2_goaway() was called once or twice. */
+bool nj_h2_has_sent_goaway(const struct nj_h2 *h);
 
 /* Queue a PING (RFC 9113 6.7) as a liveness check: a live peer acknowledges it. */
 void nj_h2_ping(struct nj_h2 *h);
+/* The peer has not acknowledged all PINGs yet. If none is open, whatever it sent before it read the
+ * last one has been processed. */
+bool nj_h2_is_ping_unanswered(const struct nj_h2 *h);
 
 /*
  * Respond to a request: status (200 to 599), up to 64 fields (copied) and a body, or NULL for none.

@@ -148,6 +148,11 @@ void nj_nd_host_init(struct nj_nd_host *d, const struct nj_nd_host_config *cfg,
             begin_dad(d, i, now);
     }
     make_address(d, &link_local_prefix, 64, now);
+    for (unsigned i = 0; d->cfg.no_dad && i < iface->n_addrs; i++)
+        if (is_v6(d, i)) {
+            d->addr[i].probe_sent = true;
+            d->addr[i].due_at = now;
+        }
 }
 
 /* The address is a duplicate (RFC 4862 5.4.5). Generate another one if possible (RFC 7217 6). */

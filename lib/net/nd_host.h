@@ -19,7 +19,8 @@
 
 struct nj_nd_host_config {
     bool sends_unsolicited; /* sends unsolicited messages: shard 0 */
-    bool slaac;             /* generate addresses from advertised prefixes */
+    bool no_dad; /* our first addresses are known to be unique; those from routers are checked */
+    bool slaac;  /* generate addresses from advertised prefixes */
     struct nj_hash_key key; /* same in all shards: delays and nonces */
 };
 

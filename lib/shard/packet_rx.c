@@ -153,10 +153,11 @@ static void input_neighbour(struct nj_shard *s, struct rte_mbuf *m, const struct
                             bool steered, nj_ns now)
 {
     bool arp = p->kind == NJ_PACKET_ARP;
+    bool answer = !steered && !nj__port_peer_answers(s, m);
     bool news =
-        arp ? nj_neigh_arp_input(&s->neigh, p, !steered, now)
+        arp ? nj_neigh_arp_input(&s->neigh, p, answer, now)
             : nj_nd_host_input(&s->ndp, p, rte_pktmbuf_mtod_offset(m, const uint8_t *, p->nd.off),
-                               !steered, now);
+                               answer, now);
     if (news && !steered)
         replicate(s, m, now);
     nj_count(&s->counters, arp ? NJ_C_rx_arp : NJ_C_rx_nd);
@@ -170,8 +171,11 @@ static void input_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struc
     struct nj_flow *f = nj_flow_find(&s->tcp.flows, flow_hash, &p->icmp_error.tuple);
     struct nj_tcb *t = nj_flow_tcb(f);
     bool believed = t && nj_tcp_icmp(&s->tcp, t, &p->icmp_error);
+    enum nj_counter counted = believed ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_error;
 
-    nj_count(&s->counters, believed ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_error);
+    if (!f)
+        (void)nj__port_is_for_peer(s, m, &counted);
+    nj_count(&s->counters, counted);
     rte_pktmbuf_free(m);
 }
 
@@ -197,7 +201,10 @@ static void input_packet(struct nj_shard *s, struct rx_batch *in, uint32_t i, bo
         input_icmp_error(s, in->m[i], p, in->flow_hash[i]);
         break;
     case NJ_PACKET_ICMP_ECHO:
-        nj__net_icmp_echo(s, in->m[i], p, now);
+        if (nj__port_peer_answers(s, in->m[i]))
+            nj_count(&s->counters, NJ_C_drop_peer);
+        else
+            nj__net_icmp_echo(s, in->m[i], p, now);
         rte_pktmbuf_free(in->m[i]);
         break;
     case NJ_PACKET_DROP:

@@ -35,6 +35,7 @@ static bool init_tcp(struct nj_shard *s, nj_ns now)
         .ecn = s->cfg.ecn,
         .accept_filter = nj__policy_accept_filter,
         .can_evict_for = nj__conn_shares_request_room,
+        .is_for_peer_process = nj__port_is_for_peer,
         .emit = nj__net_enqueue_tcp_segment,
         .room = nj__net_tx_room,
         .ctx = s,
@@ -118,6 +119,7 @@ static void init_neigh(struct nj_shard *s, nj_ns now)
     struct nj_nd_host_config c = {
         .sends_unsolicited = s->cfg.index == 0,
         .slaac = s->cfg.slaac,
+        .no_dad = s->cfg.no_dad,
         .key = s->cfg.ndp_key,
     };
     nj_neigh_init(&s->neigh, &s->cfg.iface, s->cfg.tx_pool, &s->counters, nj__net_enqueue, s);
@@ -141,6 +143,7 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
     s->cfg = *config;
     default_timeouts(&s->cfg);
     s->stages.cycles = config->ops.cycles;
+    s->rx_alone = config->ops.rx;
     s->now = now;
     for (uint32_t i = 0; i < NJ_N_CONN_WAITS; i++)
         nj_list_init(&s->waits_for[i]);
@@ -223,5 +226,6 @@ bool nj_shard_has_unfinished_work(const struct nj_shard *s)
 {
     return nj_tcp_conns_less_fin2_orphans(&s->tcp) > 0 ||
            nj_file_server_jobs_in_flight(s->txns.site) > 0 || s->n_txq > 0 ||
-           nj__tls_n_handshakes(s) > 0 || nj__handlers_busy(s);
+           nj__tls_n_handshakes(s) > 0 || nj__handlers_busy(s) ||
+           (s->role == NJ_PORT_YIELDS && nj_tcp_expects_handshakes(&s->tcp, s->now));
 }

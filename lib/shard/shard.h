@@ -76,6 +76,8 @@ struct nj_shard_config {
     struct nj_hash_key flow_key, isn_key;
     struct nj_hash_key ndp_key; /* the same for all shards, see nj_nd_host_config */
     bool slaac;                 /* take IPv6 addresses from routers */
+    bool no_dad;                /* another process of this host has checked the addresses */
+    bool frames_reach_both;     /* while a process shares the port, each frame arrives at both */
     uint64_t seed;
     int64_t wall_s_at_zero;
     const struct nj_routes *routes; /* NULL: none, only files */
@@ -116,6 +118,18 @@ enum nj_conn_wait {
     NJ_N_CONN_WAITS
 };
 
+/*
+ * Which process handles a packet of no connection while two processes share a port, during an
+ * upgrade (docs/adr/0024-two-processes-share-a-port.md). Packets of its own connections each
+ * process handles itself.
+ */
+enum nj_port_role {
+    NJ_PORT_ALONE,  /* no other process uses the port */
+    NJ_PORT_KEEPS,  /* this one */
+    NJ_PORT_TAKES,  /* this one, if the other process has passed the packet on */
+    NJ_PORT_YIELDS, /* the other one */
+};
+
 struct nj_shard {
     struct nj_counters counters; /* first: aligned; other threads read it */
     struct nj_shard_config cfg;
@@ -142,7 +156,10 @@ struct nj_shard {
     struct nj_conn *processing; /* connection whose input is being read; its output comes next */
     bool pool_low;              /* too few mbufs are left to ask HTTP/2 for output in this step */
     bool draining;
-    nj_ns goaway_at; /* draining: time of the final GOAWAY */
+    nj_ns goaway_at;           /* draining: time of the final GOAWAY */
+    nj_ns goaway_wait_ends_at; /* from then on also to peers that have not acknowledged a PING */
+    enum nj_port_role role;
+    uint32_t (*rx_alone)(void *ctx, struct rte_mbuf **m, uint32_t n); /* ops.rx of the config */
     uint16_t ip_ident;
     struct nj_tx_head_cache tx_head;
     struct nj_ratelimit echo_rate, problem_rate, replicate_rate;
@@ -206,10 +223,14 @@ uint64_t nj_shard_policy_version(const struct nj_shard *s);
 
 /* Starts a graceful shutdown: no new connections; open ones get GOAWAY and finish their streams. */
 void nj_shard_drain(struct nj_shard *s, nj_ns now);
+/* Changes the role in sharing the port. YIELDS also sends GOAWAY on all connections; handshakes
+ * that have begun are completed, and such connections get GOAWAY after their preface. Another role
+ * ends that. */
+void nj_shard_set_port_role(struct nj_shard *s, enum nj_port_role role, nj_ns now);
 /* Resets all remaining connections. */
 void nj_shard_abort(struct nj_shard *s, nj_ns now);
-/* Are connections, file jobs or packets unfinished? A connection whose peer has acknowledged
- * everything and only has not closed does not count. */
+/* Are connections, file jobs or packets unfinished, or with YIELDS handshakes? A connection whose
+ * peer has acknowledged everything and only has not closed does not count. */
 bool nj_shard_has_unfinished_work(const struct nj_shard *s);
 
 #endif

@@ -58,6 +58,13 @@ uint32_t nj__net_tx_burst(struct nj_shard *);
 /* packet_rx.c: polls, parses and delivers packets. Returns the number of packets. */
 uint32_t nj__net_rx_burst(struct nj_shard *, nj_ns now);
 
+/* port_role.c */
+/* For nj_tcp_config: does the other process that shares the port handle this packet of no
+ * connection? */
+bool nj__port_is_for_peer(void *shard, const struct rte_mbuf *, enum nj_counter *counted);
+/* Does the other process answer this request of ARP, neighbour discovery or echo? */
+bool nj__port_peer_answers(const struct nj_shard *, const struct rte_mbuf *);
+
 /* shard_step.c */
 uint32_t nj__files_complete_jobs(struct nj_shard *, nj_ns now);
 
@@ -125,6 +132,8 @@ void nj__conn_wake_stream(void *stream);
 /* Processes connections with events. Returns how many. */
 uint32_t nj__conns_process(struct nj_shard *, nj_ns now);
 uint32_t nj__conns_tick(struct nj_shard *, nj_ns now);
+/* Another process accepts connections in our place: send GOAWAY on all; or no longer. */
+void nj__conns_yield(struct nj_shard *, bool yields, nj_ns now);
 /* No timer of a connection is due before this time. */
 nj_ns nj__conns_next_at(const struct nj_shard *);
 

@@ -6,6 +6,7 @@
 #ifndef NJ_SHARD_SHARD_ENV_OPS_H
 #define NJ_SHARD_SHARD_ENV_OPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rte_mbuf_core.h>
@@ -13,6 +14,16 @@
 #include "base/types.h"
 #include "http/files/file_ops.h"
 #include "sched/worker_ops.h"
+
+/* m->port of packets that another process passed on. */
+#define NJ_PEER_PORT      0xfe00u
+#define NJ_PEER_HOPS_MAX  3u
+#define NJ_PEER_HOPS_MASK 0xffu
+
+static inline bool nj_is_from_peer_process(const struct rte_mbuf *m)
+{
+    return (m->port & ~NJ_PEER_HOPS_MASK) == NJ_PEER_PORT;
+}
 
 struct nj_shard_ops {
     void *ctx;
@@ -42,6 +53,12 @@ struct nj_shard_ops {
     /* Writes a line to the log. Must not block. May be NULL. */
     void (*log)(void *log_ctx, const char *line);
     void *log_ctx;
+    /* While another process shares the port: as rx(), and packets that this process passed on. Of
+     * these m->port is NJ_PEER_PORT plus the number of times that they were passed on. */
+    uint32_t (*rx_shared)(void *ctx, struct rte_mbuf **m, uint32_t n);
+    /* Passes a copy of a packet to that process. False: it was passed on too often, or the channel
+     * is full. */
+    bool (*pass_on)(void *ctx, const struct rte_mbuf *m);
 };
 
 #endif

@@ -78,6 +78,19 @@ static enum nj_tcp_verdict check_accept_filter(const struct nj_tcp *tcp, struct 
     return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_denied);
 }
 
+/* While two processes share the port: is the segment one of the other process? Not if it carries
+ * our cookie: only we can complete that handshake. */
+static __attribute__((noinline)) bool is_for_peer_process(struct nj_tcp *tcp,
+                                                          struct nj_tcp_arrival *a, nj_ns now)
+{
+    const struct nj_seg *seg = &a->seg;
+    bool is_ack = (seg->flags & (NJ_TCP_SYN | NJ_TCP_ACK | NJ_TCP_RST)) == NJ_TCP_ACK;
+
+    if (is_ack && nj__cookie_is_expected(tcp, now) && nj__cookie_is_valid(tcp, seg, now))
+        return false;
+    return tcp->cfg.is_for_peer_process(tcp->cfg.ctx, a->m, &a->why);
+}
+
 /* RFC 9293 3.10.7.1, 3.10.7.2: CLOSED and LISTEN. *t becomes the connection that a cookie opened.
  */
 static enum nj_tcp_verdict input_listen(struct nj_tcp *tcp, struct nj_tcp_arrival *a,
@@ -86,6 +99,8 @@ static enum nj_tcp_verdict input_listen(struct nj_tcp *tcp, struct nj_tcp_arriva
     const struct nj_seg *seg = &a->seg;
     enum nj_tcp_verdict v;
 
+    if (nj_unlikely(tcp->shared) && is_for_peer_process(tcp, a, now))
+        return DROP;
     if (seg->flags & NJ_TCP_RST)
         return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_closed);
     if (!nj__tcp_is_listening(tcp, seg->tuple.lport))

@@ -102,6 +102,15 @@ bool nj__cookie_is_expected(const struct nj_tcp *tcp, nj_ns now)
     return tcp->cookie_at != 0 && now / PERIOD - tcp->cookie_at / PERIOD < 2;
 }
 
+bool nj__cookie_is_valid(const struct nj_tcp *tcp, const struct nj_seg *seg, nj_ns now)
+{
+    uint32_t iss = seg->ack - 1, irs = seg->seq - 1, period = (uint32_t)(now / PERIOD);
+
+    if ((period & 1) != !!(iss & AGE_BIT))
+        period--;
+    return iss == cookie(tcp, &seg->tuple, irs, period, iss & (AGE_BIT - 1));
+}
+
 /* Restore the options of the SYN from the ACK. */
 static void remember(const struct nj_tcp *tcp, const struct nj_seg *seg, uint32_t iss,
                      struct nj_handshake *h)
@@ -125,11 +134,8 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *tcp, struct nj_tcp_arrival *
 {
     const struct nj_seg *seg = &a->seg;
     struct nj_handshake h = {.iss = seg->ack - 1, .irs = seg->seq - 1, .n_sent = 1};
-    uint32_t period = (uint32_t)(now / PERIOD);
 
-    if ((period & 1) != !!(h.iss & AGE_BIT))
-        period--;
-    if (h.iss != cookie(tcp, &seg->tuple, h.irs, period, h.iss & (AGE_BIT - 1)))
+    if (!nj__cookie_is_valid(tcp, seg, now))
         return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_cookie);
     if (tcp->draining)
         return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_draining);

@@ -246,6 +246,11 @@ uint32_t nj_tcp_conns(const struct nj_tcp *tcp)
     return tcp->tcbs.n_used + tcp->syns.n_used - waiting;
 }
 
+bool nj_tcp_expects_handshakes(const struct nj_tcp *tcp, nj_ns now)
+{
+    return tcp->n_half_open > 0 || nj__cookie_is_expected(tcp, now);
+}
+
 uint32_t nj_tcp_conns_less_fin2_orphans(const struct nj_tcp *tcp)
 {
     return nj_tcp_conns(tcp) - tcp->n_fin_acked_orphans;

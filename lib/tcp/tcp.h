@@ -63,6 +63,11 @@ struct nj_tcp_config {
     /* The accept filter. It is called first for each segment that matches no connection. NULL: all
      * peers are allowed. */
     enum nj_tcp_accept (*accept_filter)(void *ctx, const struct nj_addr *remote);
+    /* Tells whether the other process of an upgrade handles a segment. TCP calls it while `shared`
+     * of struct nj_tcp is set, for segments that belong to no connection and carry no SYN cookie
+     * that this process sent. If it returns true, TCP counts the segment as *counted. The function
+     * may copy the frame; TCP frees it. */
+    bool (*is_for_peer_process)(void *ctx, const struct rte_mbuf *m, enum nj_counter *counted);
     /* Called when nearly all control blocks are in use: can a connection be evicted in favour of
      * this peer? `proven`: the peer completes a handshake, so its address is genuine and the
      * eviction is to be carried out. NULL: no. */
@@ -96,6 +101,7 @@ struct nj_tcp {
                                      missing */
     uint32_t n_half_open, n_time_wait; /* with a control block or without */
     bool draining;                     /* refuse new connections */
+    bool shared;                       /* another process uses the same port and addresses */
     nj_ns cookie_at;                   /* last SYN cookie sent; 0: never */
     nj_ns challenge_window_at;         /* RFC 5961 7: challenge ACKs are limited per second */
     uint32_t n_challenges_left,
@@ -114,6 +120,9 @@ bool nj_tcp_listen(struct nj_tcp *tcp, uint16_t port);
 uint32_t nj_tcp_conns(const struct nj_tcp *tcp);
 /* The same without orphans in FIN-WAIT-2, which only wait for the peer's FIN. */
 uint32_t nj_tcp_conns_less_fin2_orphans(const struct nj_tcp *tcp);
+
+/* May the last segment of a handshake still arrive, for a half-open connection or a SYN cookie? */
+bool nj_tcp_expects_handshakes(const struct nj_tcp *tcp, nj_ns now);
 
 /* Are the control blocks that are left reserved for handshakes already under way? */
 bool nj_tcp_is_nearly_full(const struct nj_tcp *tcp);

@@ -142,6 +142,8 @@ nj_ns nj__syn_next_deadline(const struct nj_tcp *);
 bool nj__cookie_send(struct nj_tcp *, const struct nj_seg *syn, nj_ns now);
 /* Was a cookie sent that is still valid? */
 bool nj__cookie_is_expected(const struct nj_tcp *, nj_ns now);
+/* Does this segment, which matches no flow, carry a valid cookie? */
+bool nj__cookie_is_valid(const struct nj_tcp *, const struct nj_seg *, nj_ns now);
 /* An ACK that matches no flow. If it carries a valid cookie, returns PASS and a control block in
  * SYN-RECEIVED. */
 enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *, struct nj_tcp_arrival *, struct nj_tcb **,

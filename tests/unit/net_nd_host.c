@@ -45,6 +45,24 @@ Test(net_nd_host, addresses_are_checked_first)
     bench_free(b);
 }
 
+/* During an upgrade: the process that ran before has checked them. */
+Test(net_nd_host, addresses_that_were_checked_before)
+{
+    struct bench *b = bench_with(true, false, NULL);
+    struct nj_nd_host_config c = b->d.cfg;
+    const struct nj_addr ll = link_local();
+
+    b->iface.n_addrs = 1;
+    c.no_dad = true;
+    nj_nd_host_init(&b->d, &c, &b->iface, &b->n, b->now);
+    nj_nd_host_tick(&b->d, b->now);
+    cr_expect_eq(state_of(b, &own), NJ_ADDR_READY);
+    cr_expect_eq(state_of(b, &ll), NJ_ADDR_READY);
+    run(b, 5 * NJ_SEC);
+    cr_expect_eq(n_of(b, 135, NULL), 0, "a probe");
+    bench_free(b);
+}
+
 Test(net_nd_host, only_one_shard_speaks)
 {
     struct bench *b = bench_with(false, false, NULL);
