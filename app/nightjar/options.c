@@ -203,6 +203,7 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
     else if (n_eal < argc)
         set_modes_before_dashes(&n_eal, &argc, argv);
     config->crash_report = true;
+    config->service_notify = true;
     config->drop_privileges = true;
     if (n_eal < argc && parse_options(argc - n_eal, argv + n_eal, config) != 0)
         return 2;

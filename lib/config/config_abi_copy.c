@@ -24,6 +24,7 @@ void nj_server_config_init_sized(struct nj_server_config *c, size_t size_bytes)
         .preface_timeout_s = 10,
         .idle_timeout_s = 75,
         .drain_timeout_s = 10,
+        .upgrade_timeout_s = 3600,
     };
 
     memset(c, 0, size_bytes);

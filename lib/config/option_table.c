@@ -191,6 +191,11 @@ const struct nj_option nj_options[] = {
              "keep all privileges"},
     {.name = "drain-timeout", TIME(drain_timeout_s, 0), .default_text = "10s",
      .help = "time for running responses after SIGTERM, e.g. 500ms"},
+    {.name = "upgrade-socket", TEXT(upgrade_socket), .value = "PATH", .default_text = "none",
+     .help = "take over from the server that listens at PATH, if there is one, without refusing a "
+             "connection; then listen there for the next process (tap and net_af_packet only)"},
+    {.name = "upgrade-timeout", TIME(upgrade_timeout_s, 0), .default_text = "1h",
+     .help = "time for running responses after another process has taken over"},
     {.name = "workers", NUMBER(workers, 1, NJ_WORKERS_MAX, "a number"), .value = "N",
      .default_text = "one per CPU without an lcore, at most 4",
      .help = "threads for OS_BLOCKING handlers"},

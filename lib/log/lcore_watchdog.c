@@ -54,11 +54,15 @@ bool nj_watchdog_check_sample(struct nj_watchdog *w, const struct nj_watchdog_sa
         w->n_unlogged += !again;
         return false;
     }
-    if (!sight->route && now - w->progress_at > NJ_WATCHDOG_STALL &&
-        is_line_due(&w->logged_at, now)) {
+    if (!sight->route && nj_watchdog_has_stalled(w, now) && is_line_due(&w->logged_at, now)) {
         snprintf(line, n, "lcore %u has not polled for %lu ms", sight->lcore,
                  (now - w->progress_at + NJ_MS / 2) / NJ_MS);
         return true;
     }
     return false;
+}
+
+bool nj_watchdog_has_stalled(const struct nj_watchdog *w, nj_ns now)
+{
+    return w->progress_at != 0 && now > w->progress_at && now - w->progress_at > NJ_WATCHDOG_STALL;
 }

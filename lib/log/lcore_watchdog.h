@@ -38,4 +38,7 @@ struct nj_watchdog_sample {
 bool nj_watchdog_check_sample(struct nj_watchdog *w, const struct nj_watchdog_sample *sight,
                               nj_ns now, char *line, size_t n);
 
+/* Has the lcore not polled for longer than NJ_WATCHDOG_STALL, as of the checks until now? */
+bool nj_watchdog_has_stalled(const struct nj_watchdog *w, nj_ns now);
+
 #endif

@@ -79,7 +79,7 @@ static bool start_eal(struct nj_server *s)
     char cause[384];
     cpu_set_t mine;
 
-    if (tap) {
+    if (tap && s->upgrade.state != NJ_UPGRADE_CONTACTED) {
         snprintf(s->why, sizeof s->why,
                  "tap device %.*s: an interface of that name exists already; choose another iface=",
                  (int)strcspn(tap, ","), tap);
@@ -463,6 +463,8 @@ static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c
     c->iface.mac = p->dev.mac;
     c->iface.mtu = p->dev.mtu;
     c->slaac = p->settings->slaac;
+    c->no_dad = nj__server_shares_ports(s);
+    c->frames_reach_both = p->dev.frames_reach_both;
     c->tx = p->dev.tx;
     c->held_max = p->dev.held_max;
     c->tx_pool = p->dev.tx_pool[c->index];
@@ -570,7 +572,9 @@ static void stop_lcores(struct nj_server *s)
 
 static bool start_lcores(struct nj_server *s)
 {
-    atomic_store_explicit(&s->control.phase, NJ_PHASE_RUN, memory_order_release);
+    enum nj_run_phase first = nj__server_shares_ports(s) ? NJ_PHASE_TAKE : NJ_PHASE_RUN;
+
+    atomic_store_explicit(&s->control.phase, first, memory_order_release);
     if (nj_lcores_start_loops(s->lcore, s->n_shards, s->why, sizeof s->why) == 0)
         return true;
     stop_lcores(s);
@@ -597,11 +601,13 @@ static const struct step {
     void (*down)(struct nj_server *); /* called only if up() returned true */
     bool is_serving;                      /* nj__server_tear_down_serving() undoes it */
 } steps[] = {
+    {nj__server_contact_running, nj__server_close_upgrade, false},
     {up_eal,        NULL,            false},
     {up_lcores,     down_lcores,     false},
     {up_store,      down_store,      false},
     {nj__server_open_ports, nj__server_close_ports, false},
     {nj__server_init_policy, nj__server_free_policy, false},
+    {nj__server_agree_upgrade, NULL, false},
     {nj__server_drop_privileges, nj__server_forget_filter, false},
     {nj__server_init_tls, nj__server_free_tls, false},
     {up_place,      NULL,            false},
@@ -612,6 +618,7 @@ static const struct step {
     {nothing,       stop_handlers,   true},
     {up_telemetry,  down_telemetry,  true},
     {start_lcores,  stop_lcores,     true},
+    {nj__server_begin_upgrade, NULL, true},
     {up_supervisor, down_supervisor, true},
 };
 /* clang-format on */

@@ -149,6 +149,7 @@ static void add_configured(const struct rules *r, const struct nj_settings *set)
     add_named(r, c->tls_keylog, ACCESS_APPEND);
     if (c->access_log && strcmp(c->access_log, "-") != 0)
         add_named(r, c->access_log, ACCESS_APPEND);
+    add_named(r, c->upgrade_socket, LANDLOCK_ACCESS_FS_REMOVE_FILE);
 }
 
 int nj__server_landlock_open(const struct nj_server *s)

@@ -174,6 +174,7 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
     if (claim_process(why, why_bytes) != 0)
         return -1;
     nj_log_set_sink((struct nj_log_sink){s->given.log, s->given.log_ctx});
+    nj__server_service_open(s);
     block_signals(&mask);
     bool ok = nj__server_bring_up(s);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
@@ -184,17 +185,21 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
         nj__server_log_ready(s);
         return 0;
     }
+    nj__server_service_failed(s, s->why);
     release_process(s->is_stuck);
     return nj_set_error(why, why_bytes, "%s", s->why);
 }
 
 int nj_server_reload(struct nj_server *s)
 {
+    nj__server_service_reloading(s);
     if (s->access)
         nj_access_log_reopen(s->access);
     nj__server_check_root(s);
     bool policy_ok = !s->given.policy_file || nj__server_reload_policy(s);
-    return nj__server_reload_tls(s) && policy_ok ? 0 : NJ_ERR_INVALID;
+    bool ok = nj__server_reload_tls(s) && policy_ok;
+    nj__server_service_reloaded(s, ok);
+    return ok ? 0 : NJ_ERR_INVALID;
 }
 
 int nj_server_change_limits(struct nj_server *s, const char *change, char *why, size_t why_bytes)
@@ -224,6 +229,7 @@ int nj_server_free(struct nj_server *s)
         nj_server_stop(s);
         nj__server_tear_down_serving(s);
         nj__server_tear_down(s);
+        nj_service_notify_close(&s->service);
         release_process(s->is_stuck);
     }
     if (s->is_stuck)
@@ -318,11 +324,11 @@ static void handle_signal(struct nj_server *s, int number)
     }
 }
 
-/* Handles signals until the server has ended. */
+/* Handles signals until the server has ended. Without a signal it ends only after an upgrade. */
 static void wait_for_signals(struct nj_server *s, const sigset_t *set)
 {
     const struct timespec tick = {.tv_nsec = (long)(20 * NJ_MS)};
-    bool is_stopping = false;
+    bool is_stopping = s->given.upgrade_socket;
 
     while (!atomic_load_explicit(&s->is_over, memory_order_acquire)) {
         int number = is_stopping ? sigtimedwait(set, NULL, &tick) : sigwaitinfo(set, NULL);

@@ -147,15 +147,20 @@ void nj__server_close_ports(struct nj_server *s)
     struct rte_device *device[RTE_MAX_ETHPORTS];
     uint32_t n_devices = 0;
     char why[256];
+    bool is_shared = nj__server_shares_ports(s);
 
     for (uint32_t k = 0; k < s->n_ports; k++)
         n_devices = nj_dpdk_port_append_devices(&s->port[k].dev, device, n_devices);
     for (; s->n_ports > 0; s->n_ports--) {
         struct nj_server_port *p = &s->port[s->n_ports - 1];
         nj_shard_rings_close(&p->fabric);
-        nj_dpdk_port_close(&p->dev);
+        if (is_shared) /* the driver would set the interface down for the other process, too */
+            nj_dpdk_port_detach_queues(&p->dev);
+        else
+            nj_dpdk_port_close(&p->dev);
     }
     pthread_mutex_destroy(&s->port_lock);
-    if (!s->is_program && nj_dpdk_devices_reprobe(device, n_devices, why, sizeof why) != 0)
+    if (!s->is_program && !is_shared &&
+        nj_dpdk_devices_reprobe(device, n_devices, why, sizeof why) != 0)
         nj_log(NJ_LEVEL_WARNING, "%s: another server of this process cannot use it", why);
 }

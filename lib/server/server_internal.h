@@ -21,6 +21,8 @@
 #include "log/lcore_log.h"
 #include "log/lcore_watchdog.h"
 #include "server/port_health_log.h"
+#include "server/service_notify.h"
+#include "server/upgrade_messages.h"
 #include "shard/shard.h"
 #include "store/file_client.h"
 #include "store/file_reader.h"
@@ -43,6 +45,28 @@ struct nj_server_port {
     struct nj_port_watch watch;         /* supervisor only */
     struct nj_address_logged addresses; /* supervisor only */
     struct nj_port_stats sight;         /* last sample, for telemetry; under port_lock */
+};
+
+/* An upgrade, as this process sees it: see upgrade.c. */
+enum nj_upgrade_state {
+    NJ_UPGRADE_NONE,      /* no other process is concerned */
+    NJ_UPGRADE_OFFERED,   /* another process has connected */
+    NJ_UPGRADE_CONTACTED, /* connected to the running server, from whose port on both share it */
+    NJ_UPGRADE_AGREED,    /* both use the port; the one that ran before keeps new connections */
+    NJ_UPGRADE_TAKES,     /* this process takes new connections */
+    NJ_UPGRADE_LAST,      /* ... and those that the other one, which ends, still receives */
+    NJ_UPGRADE_YIELDS,    /* the other one takes new connections */
+};
+
+struct nj_upgrade {
+    enum nj_upgrade_state state;
+    int listen_fd, peer_fd;                /* -1: none */
+    int channel[NJ_SERVER_PORTS_MAX];      /* of each port, to the other process; -1: none */
+    struct nj_upgrade_description running; /* CONTACTED: the other process */
+    bool has_announced_end;                /* YIELDS: told the other process that nothing is left */
+    bool has_confirmed_end;                /* YIELDS: it has answered. LAST: we have answered */
+    nj_ns announced_at;
+    char tap_arg[NJ_SERVER_PORTS_MAX][256]; /* EAL arguments with the MAC address of the tap */
 };
 
 struct nj_server {
@@ -83,12 +107,22 @@ struct nj_server {
     struct nj_lcore lcore[NJ_SHARDS_MAX];
     struct nj_wakeup waker[NJ_SHARDS_MAX]; /* of each lcore */
 
+    struct nj_upgrade upgrade; /* main thread until the supervisor starts, then the supervisor's */
+    _Atomic bool is_stopping;  /* written by the supervisor */
+    nj_ns deadline;            /* supervisor only: of open connections */
+
     pthread_t supervisor;
     sem_t stops;                              /* one post per call of nj_server_stop() */
     _Atomic bool is_over;                     /* the supervisor has ended */
     struct nj_watchdog watch[NJ_SHARDS_MAX];  /* supervisor only */
     struct nj_lcore_log notes[NJ_SHARDS_MAX]; /* lines from the lcores, for the supervisor */
     struct nj_abuse_log abuse_log;            /* supervisor only */
+    struct nj_service_notify service;         /* its watchdog: supervisor only */
+    nj_ns service_began_at;                   /* supervisor only; 0: not yet */
+    nj_ns state_announced_at;                 /* the same */
+    _Atomic bool is_yielding;                 /* another process takes new connections */
+    _Atomic bool is_ready_announced;          /* to the service manager */
+    bool is_stuck_announced;                  /* supervisor only */
     nj_ns port_seen_at;                       /* supervisor only */
     pthread_mutex_t port_lock;                /* of port[].sight */
     struct nj_class_rate class_rate[NJ_CLASSES_MAX];
@@ -102,6 +136,22 @@ bool nj__server_bring_up(struct nj_server *s);
  * is stuck. */
 void nj__server_tear_down_serving(struct nj_server *s);
 void nj__server_tear_down(struct nj_server *s);
+
+/* upgrade.c. Steps of bring-up: connect to the running server, if there is one, before the EAL uses
+ * its devices; agree on sharing the ports; take new connections. */
+bool nj__server_contact_running(struct nj_server *s);
+bool nj__server_agree_upgrade(struct nj_server *s);
+bool nj__server_begin_upgrade(struct nj_server *s);
+void nj__server_close_upgrade(struct nj_server *s);
+/* Does another process use our devices? */
+bool nj__server_shares_ports(const struct nj_server *s);
+/* Accept, answer and watch the other process. The supervisor, once per tick. */
+void nj__server_tick_upgrade(struct nj_server *s, nj_ns now);
+/* nj_server_stop() was called: set the phase, and give new connections back if they are taken from
+ * a process that still runs. The supervisor. */
+void nj__server_stop_in_upgrade(struct nj_server *s);
+/* Nothing is left to do: may the server end? Not before the other process knows. The supervisor. */
+bool nj__server_may_end_upgrade(struct nj_server *s, nj_ns now);
 
 /* Sums over all shards, of a counter and of a kind of counters. Any thread. */
 uint64_t nj__server_sum_counter(const struct nj_server *s, enum nj_counter which);
@@ -174,5 +224,24 @@ void *nj__server_supervise(void *server);
 void nj__server_set_lcore_phase(struct nj_server *s, enum nj_run_phase phase);
 /* supervise.c: log a line for each port and the ready line. */
 void nj__server_log_ready(const struct nj_server *s);
+#define NJ_READY_BYTES 1536u
+/* supervise.c: the addresses and what is served: "ready: http://192.0.2.1:80/ serves /srv". Cut. */
+void nj__server_format_ready(const struct nj_server *s, char *text, size_t n);
+
+/* service_state.c: messages to the service manager, if service_notify is set. The first, before
+ * the start; any thread. */
+void nj__server_service_open(struct nj_server *s);
+/* READY when the addresses can be used, then the watchdog's messages. The supervisor, once per
+ * tick, after the lcores were checked. */
+void nj__server_service_tick(struct nj_server *s);
+/* Another process takes new connections of this one, or does so no longer. The supervisor. */
+void nj__server_service_yields(struct nj_server *s, bool yields);
+/* The supervisor, when the drain begins, which takes at most `drain`. */
+void nj__server_service_stopping(struct nj_server *s, nj_ns drain, uint64_t n_open);
+/* Around a reload. Any thread. */
+void nj__server_service_reloading(struct nj_server *s);
+void nj__server_service_reloaded(struct nj_server *s, bool ok);
+/* The start failed; nothing is sent any more. */
+void nj__server_service_failed(struct nj_server *s, const char *why);
 
 #endif

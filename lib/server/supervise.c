@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The supervisor thread: drives the shutdown phases, logs events of lcores and ports, and prints
  * the live line. It never touches a packet. */
+#include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -153,6 +154,8 @@ static bool all_drained(const struct nj_server *s)
 
 void nj__server_set_lcore_phase(struct nj_server *s, enum nj_run_phase phase)
 {
+    for (uint32_t i = 0; i < s->n_shards && phase <= NJ_PHASE_DRAIN; i++)
+        atomic_store_explicit(&s->lcore[i].drained, false, memory_order_relaxed);
     atomic_store_explicit(&s->control.phase, phase, memory_order_release);
     nj__server_wake_lcores(s);
 }
@@ -189,32 +192,49 @@ static size_t format_url(const char *scheme, const struct nj_addr *ip, uint16_t 
                             nj_address_text(ip, text), v4 ? "" : "]", port);
 }
 
-/* Logs the port; appends its addresses to `urls`. */
-static void log_port(const struct nj_server *s, const struct nj_server_port *p, char *urls,
-                     size_t n_urls)
+/* Logs the port. */
+static void log_port(const struct nj_server *s, const struct nj_server_port *p)
 {
     const struct nj_dpdk_port *d = &p->dev;
     char mac[RTE_ETHER_ADDR_FMT_SIZE], lcores[NJ_SHARDS_MAX * 6u] = ""; /* ", 1023" */
-    size_t at = strlen(urls);
 
     if (s->n_ports > 1)
         format_lcores(s, p, lcores, sizeof lcores);
     rte_ether_format_addr(mac, sizeof mac, &d->mac);
     nj_log(NJ_LEVEL_INFO, "%s (%s) %s, mtu %u, %u lcore%s%s: %s; %s", d->name, d->driver, mac,
            d->mtu, p->n_shards, p->n_shards == 1 ? "" : "s", lcores, d->spread, d->offloads);
+}
+
+/* Appends the port's addresses to the `at` bytes of `urls`. Returns the length. */
+static size_t format_urls(const struct nj_server *s, const struct nj_server_port *p, size_t at,
+                          char *urls, size_t n_urls)
+{
     for (unsigned i = 0; i < p->settings->iface.n_addrs && at < n_urls; i++) {
         const struct nj_addr *ip = &p->settings->iface.addr[i].ip;
         at += format_url("http", ip, s->settings.config->listen_port, urls + at, n_urls - at);
         if (s->has_tls && at < n_urls)
             at += format_url("https", ip, s->settings.config->tls_port, urls + at, n_urls - at);
     }
+    return at;
+}
+
+void nj__server_format_ready(const struct nj_server *s, char *text, size_t n)
+{
+    const struct nj_server_config *c = s->settings.config;
+    char urls[2 * NJ_SERVER_ADDRS_MAX * URL_BYTES] = "", routes[64] = "";
+    size_t at = 0;
+
+    for (uint32_t k = 0; k < s->n_ports; k++)
+        at = format_urls(s, &s->port[k], at, urls, sizeof urls);
+    if (c->n_routes > 0)
+        snprintf(routes, sizeof routes, "%s%u route%s", c->root ? " and " : " of ", c->n_routes,
+                 c->n_routes == 1 ? "" : "s");
+    snprintf(text, n, "ready:%s serves %s%s", urls, c->root ? c->root : "handlers", routes);
 }
 
 void nj__server_log_ready(const struct nj_server *s)
 {
-    char advice[2048], urls[2 * NJ_SERVER_ADDRS_MAX * URL_BYTES] = "";
-    const struct nj_server_config *c = s->settings.config;
-    char routes[64] = "";
+    char advice[2048], text[2 * NJ_SERVER_ADDRS_MAX * URL_BYTES + PATH_MAX];
 
     if (s->n_ports == 1 || nj__server_ports_common_numa_node(s) >=
                                0) { /* otherwise lcores have to be on several nodes */
@@ -223,11 +243,9 @@ void nj__server_log_ready(const struct nj_server *s)
         log_advice(advice);
     }
     for (uint32_t k = 0; k < s->n_ports; k++)
-        log_port(s, &s->port[k], urls, sizeof urls);
-    if (c->n_routes > 0)
-        snprintf(routes, sizeof routes, "%s%u route%s", c->root ? " and " : " of ", c->n_routes,
-                 c->n_routes == 1 ? "" : "s");
-    nj_log(NJ_LEVEL_INFO, "ready:%s serves %s%s", urls, c->root ? c->root : "handlers", routes);
+        log_port(s, &s->port[k]);
+    nj__server_format_ready(s, text, sizeof text);
+    nj_log(NJ_LEVEL_INFO, "%s", text);
 }
 
 /* --- the file store --------------------------------------------------------------------------- */
@@ -273,6 +291,45 @@ static void tidy_store(struct nj_server *s, nj_ns now)
     port.flush(port.ctx);
 }
 
+/* --- the end ---------------------------------------------------------------------------------- */
+
+static void begin_stop(struct nj_server *s, const struct live *live, nj_ns now)
+{
+    nj_ns drain = (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
+    nj_ns deadline = now + drain;
+    uint64_t open = nj__server_sum_counter(s, NJ_C_connections);
+    bool has_deadline = s->upgrade.state == NJ_UPGRADE_YIELDS;
+
+    if (live->on)
+        fputc('\n', stderr);
+    nj_log(NJ_LEVEL_INFO, "stopping: %lu connection%s open", (unsigned long)open,
+           open == 1 ? "" : "s");
+    nj__server_service_stopping(s, drain, open);
+    s->is_stopping = true;
+    s->deadline = has_deadline ? nj_min_u64(s->deadline, deadline) : deadline;
+    nj__server_stop_in_upgrade(s);
+}
+
+/* Waits for one tick. Returns true when the lcores have nothing left to do, or have to abort what
+ * is left. */
+static bool has_ended(struct nj_server *s, const struct live *live)
+{
+    bool is_called = is_stopped(s);
+    nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
+
+    if (is_called && s->is_stopping)
+        return true;
+    if (is_called)
+        begin_stop(s, live, now);
+    nj__server_tick_upgrade(s, now);
+    if (!s->is_stopping && s->upgrade.state != NJ_UPGRADE_YIELDS)
+        return false;
+    if (now >= s->deadline && !s->is_stopping)
+        nj_log(NJ_LEVEL_WARNING, "upgrade: --upgrade-timeout is over: %lu connections are reset",
+               (unsigned long)nj__server_sum_counter(s, NJ_C_connections));
+    return now >= s->deadline || (all_drained(s) && nj__server_may_end_upgrade(s, now));
+}
+
 void *nj__server_supervise(void *server)
 {
     struct nj_server *s = server;
@@ -284,31 +341,19 @@ void *nj__server_supervise(void *server)
     nj_syscall_filter_enter();
     if (wanted && !live.on)
         nj_log(NJ_LEVEL_INFO, "--live: standard error is not a terminal: no live line");
-    while (!is_stopped(s)) {
+    while (!has_ended(s, &live)) {
+        watch_ports(s);
+        watch(s);
+        nj__server_service_tick(s);
+        log_abuse(s);
+        if (s->is_stopping)
+            continue;
         nj__server_apply_policy_hours(s);
         nj__server_rotate_ticket_keys(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         log_addresses(s);
         print_live_line(s, &live, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
-        watch_ports(s);
         nj__server_measure_class_rates(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
-        watch(s);
-        log_abuse(s);
         tidy_store(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
-    }
-
-    nj_ns deadline = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) +
-                     (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
-    if (live.on)
-        fputc('\n', stderr);
-    uint64_t open = nj__server_sum_counter(s, NJ_C_connections);
-    nj_log(NJ_LEVEL_INFO, "stopping: %lu connection%s open", (unsigned long)open,
-           open == 1 ? "" : "s");
-    nj__server_set_lcore_phase(s, NJ_PHASE_DRAIN);
-    while (!all_drained(s) && nj_os_clock_gettime_ns(CLOCK_MONOTONIC) < deadline &&
-           !is_stopped(s)) {
-        watch_ports(s);
-        watch(s);
-        log_abuse(s);
     }
     if (!all_drained(s)) {
         nj__server_set_lcore_phase(s, NJ_PHASE_ABORT);

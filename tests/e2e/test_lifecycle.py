@@ -105,6 +105,7 @@ class Drain(unittest.TestCase):
         client = Client(self.world.connect())
         self.addCleanup(client.close)
         client.ping()
+        until("the connection counted", lambda: server.stats()["connections"] == 1)
         server.signal(signal.SIGHUP)
         until("a message", lambda: "SIGHUP: no policy file" in self.world.errors())
         server.signal()

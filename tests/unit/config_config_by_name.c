@@ -203,7 +203,7 @@ Test(config_config_by_name, default_texts)
         cr_expect(o->default_text && strcmp(o->default_text, text) == 0, "%s: %s", o->name, text);
         n++;
     }
-    cr_expect_eq(n, 8);
+    cr_expect_eq(n, 9);
 }
 
 /* Each option has the fields that its kind needs, and a unique name. */

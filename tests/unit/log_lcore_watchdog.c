@@ -109,3 +109,18 @@ Test(log_lcore_watchdog, first_look)
     cr_expect_str_eq(at(101 * NJ_SEC), "");
     cr_expect_str_eq(at(102 * NJ_SEC), "lcore 3 has not polled for 2000 ms");
 }
+
+Test(log_lcore_watchdog, has_stalled)
+{
+    begin();
+    cr_expect_not(nj_watchdog_has_stalled(&w, 100 * NJ_SEC), "no check yet");
+    at(10 * NJ_SEC);
+    cr_expect_not(nj_watchdog_has_stalled(&w, 11 * NJ_SEC));
+    cr_expect(nj_watchdog_has_stalled(&w, 11 * NJ_SEC + 1));
+    at(12 * NJ_SEC);
+    cr_expect(nj_watchdog_has_stalled(&w, 12 * NJ_SEC), "without progress");
+    sight.loops++;
+    at(13 * NJ_SEC);
+    cr_expect_not(nj_watchdog_has_stalled(&w, 13 * NJ_SEC));
+    cr_expect_not(nj_watchdog_has_stalled(&w, 12 * NJ_SEC), "a clock that was read before");
+}

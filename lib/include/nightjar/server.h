@@ -235,6 +235,10 @@ struct nj_server_config {
     bool
         insecure_keylog; /**< consent to `tls_keylog`: whoever reads the file decrypts everything */
 
+    /** Tell the service manager of NOTIFY_SOCKET when the server is ready, reads its files again
+     * and stops, and, at half of WATCHDOG_USEC, that all lcores poll: see sd_notify(3). Without
+     * these variables in the environment nothing is sent. Off; the program nightjar turns it on. */
+    bool service_notify;
     /** Give up what only the start needs, when the ports are open and before any request: the
      * process becomes `user` if it is root, and each of its threads loses all capabilities and gets
      * no_new_privs and a seccomp filter, also threads that the library did not start. These must
@@ -245,6 +249,13 @@ struct nj_server_config {
     /** With `drop_privileges`: "NAME" or "NAME:GROUP", also as numbers. "root" keeps everything,
      * with a warning. NULL: in a process of root, nightjar if there is such a user, else nobody. */
     const char *user;
+    /** Path of a socket for upgrades, see docs/deploy.md. If a server listens there, this one takes
+     * over from it: the other one completes its connections and ends, and this one accepts new
+     * ones. Then this one listens there. The device has to be a tap or net_af_packet. NULL: none.
+     */
+    const char *upgrade_socket;
+    double upgrade_timeout_s; /**< maximum time of running responses after another process has taken
+                                 over; 3600 */
 };
 
 /**

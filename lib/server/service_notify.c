@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/service_notify.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/set_error.h"
+#include "base/units.h"
+#include "log/log.h"
+
+#define SEND_TIMEOUT_S 1
+
+/* "/path", or "@name" of the abstract namespace. */
+static int parse_address(struct nj_service_notify *n, const char *text, char *why, size_t why_bytes)
+{
+    size_t length = strlen(text);
+
+    n->address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if ((*text != '/' && *text != '@') || length < 2 || length >= sizeof n->address.sun_path)
+        return nj_set_error(why, why_bytes,
+                            "NOTIFY_SOCKET=%s: expected the path of a socket, or @NAME, of at most "
+                            "%zu bytes; unset it to start without a service manager",
+                            text, sizeof n->address.sun_path - 1);
+    memcpy(n->address.sun_path, text, length);
+    if (*text == '@')
+        n->address.sun_path[0] = '\0';
+    n->address_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    return 0;
+}
+
+static int parse_watchdog(struct nj_service_notify *n, const struct nj_service_variables *v,
+                          char *why, size_t why_bytes)
+{
+    uint64_t usec, pid;
+
+    if (!v->watchdog_usec)
+        return 0;
+    if (!nj_parse_decimal(v->watchdog_usec, &usec) || usec == 0 || usec > UINT64_MAX / NJ_US)
+        return nj_set_error(why, why_bytes, "WATCHDOG_USEC=%s: expected microseconds",
+                            v->watchdog_usec);
+    if (v->watchdog_pid && !nj_parse_decimal(v->watchdog_pid, &pid))
+        return nj_set_error(why, why_bytes, "WATCHDOG_PID=%s: expected the number of a process",
+                            v->watchdog_pid);
+    if (!v->watchdog_pid || pid == (uint64_t)getpid())
+        n->watchdog_period = usec * NJ_US / 2; /* as sd_watchdog_enabled(3) recommends */
+    return 0;
+}
+
+int nj_service_notify_open(struct nj_service_notify *n, const struct nj_service_variables *v,
+                           char *why, size_t why_bytes)
+{
+    const struct timeval timeout = {.tv_sec = SEND_TIMEOUT_S};
+
+    *n = (struct nj_service_notify){.fd = -1};
+    if (!v->notify_socket || !*v->notify_socket)
+        return 0;
+    if (parse_address(n, v->notify_socket, why, why_bytes) != 0 ||
+        parse_watchdog(n, v, why, why_bytes) != 0)
+        return -1;
+    n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (n->fd < 0)
+        return nj_set_error(why, why_bytes, "a socket for NOTIFY_SOCKET: %s", strerror(errno));
+    (void)setsockopt(n->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+    return 0;
+}
+
+void nj_service_notify_close(struct nj_service_notify *n)
+{
+    if (n->fd >= 0)
+        close(n->fd);
+    n->fd = -1;
+}
+
+void nj_service_notify_send(struct nj_service_notify *n, const char *format, ...)
+{
+    char text[NJ_SERVICE_NOTIFY_BYTES];
+    va_list arguments;
+
+    if (n->fd < 0)
+        return;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return;
+    size_t bytes = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
+    if (sendto(n->fd, text, bytes, MSG_NOSIGNAL, (const struct sockaddr *)&n->address,
+               n->address_bytes) < 0 &&
+        !atomic_exchange(&n->has_failed, true))
+        nj_log(NJ_LEVEL_WARNING,
+               "the service manager gets no messages: its socket (NOTIFY_SOCKET): %s",
+               strerror(errno));
+}
+
+bool nj_service_watchdog_is_due(const struct nj_service_notify *n, nj_ns now)
+{
+    return n->fd >= 0 && n->watchdog_period > 0 && now >= n->watchdog_due_at;
+}
+
+void nj_service_watchdog_send(struct nj_service_notify *n, nj_ns now)
+{
+    n->watchdog_due_at = now + n->watchdog_period;
+    nj_service_notify_send(n, "WATCHDOG=1");
+}

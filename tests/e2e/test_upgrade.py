@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+Upgrades: a new process takes over while the former one completes its connections. Clients notice
+nothing: no connection is refused or cut, and all bodies are byte-exact.
+"""
+import os
+import signal
+import unittest
+
+from tests.netlab.case import fill_site
+from tests.netlab.steady import SteadyClients
+from tests.netlab.world import PREFIX_BITS6, SERVER_ADDR6, SLOW, Failed, Server, World, until
+
+NEW_PER_S = 200
+
+
+class Upgrade:
+    """A server, and processes that take over."""
+    link, lcores, ipv6, tls, vlan = "tap", 1, False, False, None
+    n_open, n_downloads, download = 100, 10, "200KiB"  # more than the windows of a client
+    n_new, new_per_s = 50, NEW_PER_S  # new connections after each step
+
+    def setUp(self):
+        self.world = World(self.link, lcores=self.lcores, ipv6=self.ipv6,
+                           vlan=self.vlan)
+        self.addCleanup(self.world.close)
+        world = self.world
+        world.root = os.path.join(world.scratch, "site")
+        os.mkdir(world.root)
+        self.sums = fill_site(world.root)
+        self.socket = os.path.join(world.scratch, "upgrade")
+        world.options += ["--upgrade-socket", self.socket]
+        if self.ipv6:
+            world.options += ["--addr", f"{SERVER_ADDR6}/{PREFIX_BITS6}"]
+        if self.tls:
+            world.serve_tls()
+        world.make_namespaces()
+        world.start()
+        self.n_started = 1
+        if self.ipv6:
+            until("the IPv6 address is checked", lambda: self.ready6(world.server))
+
+    def ready6(self, server):
+        return server.addresses().get(f"{SERVER_ADDR6}/{PREFIX_BITS6}") == "ready"
+
+    def start_next(self, *options, ready=True, addr="198.18.0.2/24"):
+        """Starts another process with the same command line, but an EAL prefix of its own."""
+        world = self.world
+        prefix = f"{world.name}-{self.n_started}"
+        self.n_started += 1
+        world.reaper.will_make("prefix", prefix)
+        vlan = ["--vlan", str(self.vlan)] if self.vlan else []
+        args = ["--addr", addr, *vlan, *world.options, "--root", world.root, *options]
+        server = Server(world.server_ns, prefix, world.eal, args, world.server_errors)
+        if ready:
+            self.wait_ready(server)
+        return server
+
+    def wait_ready(self, server):
+        try:
+            server.wait_ready()
+        except Failed as failed:
+            raise Failed(f"{failed}\n{self.world.errors()}") from None
+
+    def clients(self):
+        clients = SteadyClients(self.world, self.sums, self.ipv6)
+        clients.__enter__()
+        self.addCleanup(clients.close)
+        return clients
+
+    def fill(self, clients):
+        """Opens connections, begins downloads, and lets new connections arrive."""
+        clients.open(self.n_open)
+        until("all connections are open", lambda: clients.n_responses >= self.n_open, 60)
+        self.hold(clients)
+        clients.arrive(self.new_per_s)
+        self.more(clients)
+
+    def hold(self, clients):
+        """Begins downloads, which stay in progress until complete()."""
+        clients.n_held = 0
+        clients.hold(self.n_downloads, self.download)
+        until("downloads are in progress", lambda: clients.n_held == self.n_downloads, 30)
+
+    def more(self, clients):
+        """Waits for more new connections."""
+        until(lambda: f"{self.n_new} new connections; {clients.errors}",
+              lambda goal=clients.n_new + self.n_new: clients.n_new >= goal or clients.errors, 60)
+        self.check(clients)
+
+    def check(self, clients):
+        self.assertEqual([], clients.errors, f"{clients.n_errors} errors\n{self.world.errors()}")
+
+    def complete(self, clients, former):
+        """The former process ends when all its connections have."""
+        until("all connections moved", lambda: clients.n_replaced >= self.n_open or clients.errors,
+              60)
+        self.check(clients)
+        self.assertIsNone(former.process.poll())  # downloads are in progress
+        clients.n_replaced = 0
+        clients.go_on()
+        self.assertEqual(0, former.wait(60), self.world.errors())
+        self.assertEqual([], os.listdir(f"/var/run/dpdk/{former.prefix}"))
+        self.more(clients)
+
+    def end(self, clients, server):
+        downloads = clients.responses[self.download]
+        clients.close()
+        self.check(clients)
+        server.signal()
+        self.assertEqual(0, server.wait(30), self.world.errors())
+        self.assertFalse(os.path.exists(self.socket))
+        return downloads
+
+
+
+class Upgrades(Upgrade):
+    """Connections, downloads in progress and new connections, while processes take over."""
+    n_upgrades = 1
+
+    def test_upgrades(self):
+        clients = self.clients()
+        self.fill(clients)
+        running = self.world.server
+        for number in range(self.n_upgrades):
+            if number > 0:
+                self.hold(clients)
+            following = self.start_next()
+            self.more(clients)
+            self.complete(clients, running)
+            running = following
+        self.assertEqual(self.n_upgrades * self.n_downloads, self.end(clients, running))
+
+
+class Tap(Upgrades, unittest.TestCase):
+    lcores = 2
+    n_open, n_downloads, download, n_new = 1000, 20, "10MiB", NEW_PER_S
+    n_upgrades = 2
+
+
+class TapTls6(Upgrades, unittest.TestCase):
+    ipv6, tls = True, True
+    n_open, n_new, new_per_s = 50, 25, 50  # handshakes that the client's Python can do, too
+
+
+class Veth(Upgrades, unittest.TestCase):
+    link = "veth"
+    n_open, n_downloads, download, n_new = 1000, 20, "10MiB", NEW_PER_S
+
+
+class Veth6(Upgrades, unittest.TestCase):
+    link, ipv6, lcores, vlan = "veth", True, 2, 7
+
+
+class Ends(Upgrade, unittest.TestCase):
+    """One of the two processes ends before the upgrade is complete."""
+    n_open, n_downloads = 50, 5
+
+    def test_new_process_stopped(self):
+        """It gives new connections back, and completes its own."""
+        clients = self.clients()
+        self.fill(clients)
+        second = self.start_next("--drain-timeout", "60s")
+        self.more(clients)
+        second.signal()
+        self.assertEqual(0, second.wait(60), self.world.errors())
+        self.more(clients)
+        third = self.start_next()
+        self.more(clients)
+        self.complete(clients, self.world.server)
+        self.assertEqual(self.n_downloads, self.end(clients, third))
+
+    def test_new_process_killed(self):
+        """Only its own connections are lost."""
+        clients = self.clients()
+        self.hold(clients)
+        second = self.start_next()
+        clients.spawn(clients.visit("one"))
+        until("a new connection", lambda: clients.n_new == 1, 30)
+        self.assertEqual(1, second.stats()["responses"])
+        second.signal(signal.SIGKILL)
+        second.wait()
+        clients.arrive(self.new_per_s)
+        self.more(clients)
+        self.complete_alone(clients, self.world.server)
+
+    def complete_alone(self, clients, server):
+        """The downloads end, and the server takes part in no upgrade."""
+        clients.go_on()
+        until("the downloads are complete",
+              lambda: clients.responses[self.download] == self.n_downloads or clients.errors, 60)
+        self.end(clients, server)
+
+    def test_new_process_killed_before_it_takes_over(self):
+        clients = self.clients()
+        self.fill(clients)
+        for line in "upgrade: nightjar", "large files are read":
+            with self.subTest(after=line):
+                second = self.start_next(ready=False)
+                with second.stderr_changed:
+                    self.assertTrue(second.stderr_changed.wait_for(
+                        lambda: line in second.stderr_text, 30 * SLOW), self.world.errors())
+                second.signal(signal.SIGKILL)
+                second.wait()
+                self.more(clients)
+        self.complete_alone(clients, self.world.server)
+
+    def test_new_process_fails(self):
+        clients = self.clients()
+        self.fill(clients)
+        second = self.start_next("--access-log", "/nonexistent/log", ready=False)
+        self.assertEqual(1, second.wait(30), self.world.errors())
+        self.more(clients)
+        self.complete_alone(clients, self.world.server)
+
+    def test_former_process_killed(self):
+        """Only its own connections are lost."""
+        clients = self.clients()
+        clients.open(self.n_open)
+        until("all connections are open", lambda: clients.n_responses >= self.n_open, 60)
+        second = self.start_next()
+        until("all connections moved", lambda: clients.n_replaced >= self.n_open, 60)
+        self.world.server.signal(signal.SIGKILL)
+        self.world.server.wait()
+        clients.arrive(self.new_per_s)
+        self.more(clients)
+        self.end(clients, second)
+
+
+class Options(Upgrade, unittest.TestCase):
+    """What the command line of the new process may change."""
+    n_downloads = 1
+
+    def refusal(self, *options, addr="198.18.0.2/24"):
+        second = self.start_next(*options, ready=False, addr=addr)
+        self.assertEqual(1, second.wait(30), self.world.errors())
+        self.assertIn("info: ready", self.world.server.stderr_text)
+        done = self.world.client("curl", "-sS", "-o", "/dev/null", "--http2-prior-knowledge",
+                                 self.world.url("/one"))
+        self.assertEqual(0, done.returncode, done.stderr)
+        return second.stderr_text
+
+    def test_refusals(self):
+        clients = self.clients()
+        self.hold(clients)
+        self.assertIn("port 0 has another set of addresses (--addr) than in process",
+                      self.refusal(addr="198.18.0.3/24"))
+        self.assertIn("port 0 has another --vlan", self.refusal("--vlan", "7"))
+        second = self.start_next()
+        self.assertIn("another upgrade is not complete", self.refusal())
+        clients.go_on()
+        self.assertEqual(0, self.world.server.wait(60), self.world.errors())
+        self.assertEqual(1, self.end(clients, second))
+
+    def test_mac_address_of_a_tap(self):
+        """A tap keeps its MAC address, whatever the new process asks for."""
+        clients = self.clients()
+        self.hold(clients)
+        self.world.eal = [a + ",mac=fixed" if "net_tap" in a else a for a in self.world.eal]
+        second = self.start_next()
+        clients.go_on()
+        self.assertEqual(0, self.world.server.wait(60), self.world.errors())
+        self.assertEqual(1, self.end(clients, second))
+
+    def test_timeout(self):
+        """Connections that are still open after --upgrade-timeout are reset."""
+        self.world.stop()
+        self.world.options += ["--upgrade-timeout", "100ms"]
+        self.world.server = self.start_next()
+        self.world.address_client()
+        clients = self.clients()
+        self.hold(clients)
+        second = self.start_next()
+        self.assertEqual(0, self.world.server.wait(60), self.world.errors())
+        self.assertIn("--upgrade-timeout is over: 1 connections are reset",
+                      self.world.server.stderr_text)
+        clients.close()
+        second.signal()
+        self.assertEqual(0, second.wait(30))
+
+    def test_stale_socket(self):
+        """A socket that no process listens to any more is replaced."""
+        self.world.server.signal(signal.SIGKILL)
+        self.world.server.wait()
+        self.assertTrue(os.path.exists(self.socket))
+        second = self.start_next()
+        self.assertEqual(0o600, os.stat(self.socket).st_mode & 0o777)
+        second.signal()
+        self.assertEqual(0, second.wait(30))

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The environment that a service manager sets, and when messages of the watchdog are due. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/service_notify.h"
+
+static struct nj_service_notify n;
+static char why[256];
+
+static int open_with(const char *socket, const char *usec, const char *pid)
+{
+    const struct nj_service_variables v = {socket, usec, pid};
+
+    why[0] = '\0';
+    return nj_service_notify_open(&n, &v, why, sizeof why);
+}
+
+/* The manager's socket, of the abstract namespace. Writes its address to `text`. */
+static int manager(char *text, size_t size)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    socklen_t bytes = sizeof at;
+
+    cr_assert_eq(bind(fd, (struct sockaddr *)&at, sizeof at.sun_family),
+                 0); /* the kernel names it */
+    cr_assert_eq(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
+    snprintf(text, size, "@%.*s", (int)(bytes - sizeof at.sun_family - 1), at.sun_path + 1);
+    return fd;
+}
+
+Test(server_service_notify, without_a_manager)
+{
+    cr_expect_eq(open_with(NULL, "1000000", NULL), 0);
+    cr_expect_eq(n.fd, -1);
+    cr_expect_not(nj_service_watchdog_is_due(&n, NJ_SEC));
+    nj_service_notify_send(&n, "READY=%d", 1);
+    cr_expect_eq(open_with("", NULL, NULL), 0);
+    cr_expect_eq(n.fd, -1);
+}
+
+Test(server_service_notify, invalid_variables)
+{
+    char text[200];
+
+    memset(text, 'x', sizeof text);
+    text[0] = '/';
+    text[sizeof n.address.sun_path] = '\0';
+    const char *const invalid[] = {"x", "relative/path", "@", "/", "vsock:1:2", text};
+    for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
+        cr_expect_eq(open_with(invalid[i], NULL, NULL), -1, "%s", invalid[i]);
+        cr_expect_eq(n.fd, -1);
+        cr_expect(strstr(why, "NOTIFY_SOCKET="), "%s", why);
+    }
+    text[sizeof n.address.sun_path - 1] = '\0';
+    cr_expect_eq(open_with(text, NULL, NULL), 0, "%s", why);
+    nj_service_notify_close(&n);
+    cr_expect_eq(open_with("/run/x", "0", NULL), -1);
+    cr_expect_eq(open_with("/run/x", "10s", NULL), -1);
+    cr_expect_str_eq(why, "WATCHDOG_USEC=10s: expected microseconds");
+    cr_expect_eq(open_with("/run/x", "18446744073709551615", NULL), -1);
+    cr_expect_eq(open_with("/run/x", "1", "self"), -1);
+    cr_expect_str_eq(why, "WATCHDOG_PID=self: expected the number of a process");
+    cr_expect_eq(n.fd, -1);
+}
+
+Test(server_service_notify, a_message_and_the_watchdog)
+{
+    char address[128], pid[24], got[NJ_SERVICE_NOTIFY_BYTES + 1], longer[4000];
+    int fd = manager(address, sizeof address);
+
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    cr_assert_eq(open_with(address, "30000000", pid), 0, "%s", why);
+    cr_expect_eq(n.watchdog_period, 15 * NJ_SEC);
+    nj_service_notify_send(&n, "READY=1\nSTATUS=%s", "ready");
+    cr_assert_eq(recv(fd, got, sizeof got, MSG_DONTWAIT), 20);
+    cr_expect_arr_eq(got, "READY=1\nSTATUS=ready", 20);
+
+    cr_expect(nj_service_watchdog_is_due(&n, NJ_SEC));
+    nj_service_watchdog_send(&n, NJ_SEC);
+    cr_assert_eq(recv(fd, got, sizeof got, MSG_DONTWAIT), 10);
+    cr_expect_arr_eq(got, "WATCHDOG=1", 10);
+    cr_expect_not(nj_service_watchdog_is_due(&n, 16 * NJ_SEC - 1));
+    cr_expect(nj_service_watchdog_is_due(&n, 16 * NJ_SEC));
+
+    memset(longer, 'x', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    nj_service_notify_send(&n, "STATUS=%s", longer);
+    cr_expect_eq(recv(fd, got, sizeof got, MSG_DONTWAIT), NJ_SERVICE_NOTIFY_BYTES - 1);
+    cr_expect_eq(recv(fd, got, sizeof got, MSG_DONTWAIT), -1);
+    nj_service_notify_close(&n);
+    nj_service_notify_close(&n);
+    close(fd);
+}
+
+Test(server_service_notify, the_watchdog_of_another_process)
+{
+    char address[128], pid[24];
+    int fd = manager(address, sizeof address);
+
+    snprintf(pid, sizeof pid, "%d", (int)getpid() + 1);
+    cr_assert_eq(open_with(address, "30000000", pid), 0, "%s", why);
+    cr_expect_not(nj_service_watchdog_is_due(&n, NJ_SEC));
+    nj_service_notify_close(&n);
+    close(fd);
+}
