@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-#define WIDTH  100 /* columns of the page */
-#define INDENT 26  /* the column where help texts begin */
+#include "wrap_text.h"
 
 const struct help_exit_status help_exit_statuses[] = {
     {"0", "after a signal or when the requested output is complete"},
@@ -33,39 +32,18 @@ void help_describe(const struct nj_option *o, char text[HELP_TEXT_BYTES])
              o->default_text ? o->default_text : "", o->default_text ? "]" : "");
 }
 
-/* Prints the words of `text` in columns `indent` to WIDTH, of which the first `at` are printed. */
-static void print_wrapped(FILE *out, const char *text, int at, int indent)
-{
-    bool begins_line = true;
-
-    for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
-        int n = (int)strcspn(text, " ");
-        if (at + !begins_line + n > WIDTH) {
-            fputc('\n', out);
-            at = 0;
-            begins_line = true;
-        }
-        if (at < indent)
-            at += fprintf(out, "%*s", indent - at, "");
-        at += fprintf(out, "%s%.*s", begins_line ? "" : " ", n, text);
-        begins_line = false;
-        text += n;
-    }
-    fputc('\n', out);
-}
-
 static void print_option(FILE *out, const struct nj_option *o)
 {
     const char *value = help_value(o);
     char text[HELP_TEXT_BYTES];
 
     int at = fprintf(out, "  --%s%s%s", o->name, *value ? " " : "", value);
-    if (at + 1 > INDENT) {
+    if (at + 1 > WRAP_INDENT) {
         fputc('\n', out);
         at = 0;
     }
     help_describe(o, text);
-    print_wrapped(out, text, at, INDENT);
+    wrap_text(out, text, at, WRAP_INDENT);
 }
 
 void help_print(FILE *out, const struct nj_app *app)
@@ -84,8 +62,10 @@ void help_print(FILE *out, const struct nj_app *app)
           "after\n"
           "its first 64 KiB, and apply a policy file:\n"
           "  nightjar ... -- ... --rate 100Mbit/s --rate-per-client 20Mbit/s \\\n"
-          "           --rate-per-request 200KiB/s --rate-after 64KiB --config /etc/nightjar.conf\n"
-          "  nightjar --check --config /etc/nightjar.conf      (needs no root, starts no server)\n"
+          "           --rate-per-request 200KiB/s --rate-after 64KiB \\\n"
+          "           --config /etc/nightjar/nightjar.conf\n"
+          "Check the policy file, without root and without a server:\n"
+          "  nightjar --check --config /etc/nightjar/nightjar.conf\n"
           "\n",
           out);
     for (const struct help_exit_status *s = help_exit_statuses; s->status; s++) {
@@ -93,6 +73,6 @@ void help_print(FILE *out, const struct nj_app *app)
         snprintf(text + n, sizeof text - n, " %s %s%s", s->status, s->meaning,
                  s[1].status ? ";" : ".");
     }
-    print_wrapped(out, text, 0, 0);
+    wrap_text(out, text, 0, 0);
     fprintf(out, "\n%s", app->outro);
 }

@@ -1,160 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nj-option-docs man|markdown: writes man/nightjar.1 or docs/options.md, from the table of options,
- * to standard output. `./dev options` calls it. */
+/* nj-option-docs FORM: writes a manual page, docs/options.md or completions to standard output,
+ * from the tables of options. `./dev options` and the build call it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "help.h"
-
-/* --- man/nightjar.1 (man(7)) ---------------------------------------------------------------- */
-
-/* Prints text for a line of its own: troff takes '-' for a hyphen, and a '.' or '\'' at the begin
- * of a line for a request. */
-static void put_roff(const char *text)
-{
-    if (*text == '.' || *text == '\'')
-        fputs("\\&", stdout);
-    for (; *text; text++) {
-        if (*text == '-')
-            fputs("\\-", stdout);
-        else if (*text == '\\')
-            fputs("\\e", stdout);
-        else
-            putchar(*text);
-    }
-}
-
-static void man_option(const struct nj_option *o)
-{
-    const char *value = help_value(o);
-    char text[HELP_TEXT_BYTES];
-
-    fputs(".TP\n\\fB\\-\\-", stdout);
-    put_roff(o->name);
-    fputs("\\fR", stdout);
-    if (*value) {
-        fputs(" \\fI", stdout);
-        put_roff(value);
-        fputs("\\fR", stdout);
-    }
-    putchar('\n');
-    help_describe(o, text);
-    put_roff(text);
-    putchar('\n');
-}
-
-static const char man_begin[] =
-    ".\\\" SPDX-License-Identifier: BSD-3-Clause\n"
-    ".\\\" Written by `./dev options` from lib/config/option_table.c and\n"
-    ".\\\" app/nightjar/option_docs.c.\n"
-    ".TH NIGHTJAR 1 \"\" \"nightjar " NJ_VERSION "\" \"User Commands\"\n"
-    ".SH NAME\n"
-    "nightjar \\- HTTP/2 server with a TCP stack of its own on DPDK\n"
-    ".SH SYNOPSIS\n"
-    ".SY nightjar\n"
-    ".RI [ \"EAL arguments\" ]\n"
-    ".B \\-\\-\n"
-    ".B \\-\\-addr\n"
-    ".I ADDRESS/PREFIX\n"
-    ".B \\-\\-root\n"
-    ".I DIR\n"
-    ".RI [ options ]\n"
-    ".YS\n"
-    ".SY nightjar\n"
-    ".B \\-\\-check\n"
-    ".RI [ options ]\n"
-    ".YS\n"
-    ".SY nightjar\n"
-    ".B doctor\n"
-    ".RB [ \\-\\-help ]\n"
-    ".YS\n"
-    ".SH DESCRIPTION\n"
-    "Serves a folder over HTTP/2 without TLS (prior knowledge, h2c).\n"
-    "Packets go through the TCP stack of nightjar, on NICs that DPDK drives, not through the\n"
-    "kernel.\n"
-    "Each lcore (EAL option\n"
-    ".BR \\-l )\n"
-    "runs a shard of its own.\n"
-    ".PP\n"
-    "Arguments before\n"
-    ".B \\-\\-\n"
-    "go to DPDK's EAL (Environment Abstraction Layer) unchanged, except\n"
-    ".B \\-\\-preset\n"
-    "and\n"
-    ".BR \\-\\-print\\-preset .\n"
-    ".B nightjar \\-h\n"
-    "prints the arguments of the EAL.\n"
-    ".PP\n"
-    ".B nightjar doctor\n"
-    "checks whether this host is ready for a NIC.\n"
-    ".SH OPTIONS\n"
-    "A name may be shortened to a prefix that no other name has.\n"
-    "Parentheses have the range of the value, or how often the option may be given.\n"
-    "Brackets have the default.\n";
-
-static const char man_end[] =
-    ".SH SIGNALS\n"
-    ".TP\n"
-    ".BR SIGTERM \", \" SIGINT\n"
-    "Stop: refuse new connections, send GOAWAY, finish running responses for at most\n"
-    ".BR \\-\\-drain\\-timeout .\n"
-    "A second signal resets the connections that are still open.\n"
-    ".TP\n"
-    ".B SIGHUP\n"
-    "Open the access log again and read the policy file again.\n"
-    "A valid file applies at once.\n"
-    "Of an invalid one each error is printed, and the policy in force stays.\n"
-    ".TP\n"
-    ".B SIGUSR1\n"
-    "Open the access log again, after its file was renamed.\n"
-    ".SH FILES\n"
-    "The places of all files are options.\n"
-    ".TP\n"
-    ".BI \\-\\-root \" DIR\"\n"
-    "the folder to serve\n"
-    ".TP\n"
-    ".BI \\-\\-config \" FILE\"\n"
-    "the policy file, e.g.\n"
-    ".I /etc/nightjar.conf\n"
-    ".TP\n"
-    ".BI \\-\\-mime\\-types \" FILE\"\n"
-    "content types in the format of\n"
-    ".I /etc/mime.types\n"
-    ".TP\n"
-    ".BI \\-\\-access\\-log \" FILE\"\n"
-    "the access log, to which lines are appended\n"
-    ".SH SEE ALSO\n"
-    ".BR curl (1)\n"
-    ".PP\n"
-    "In the source tree:\n"
-    ".I docs/policy.md\n"
-    "(the policy file),\n"
-    ".I docs/network.md\n"
-    "(addresses and ports),\n"
-    ".I docs/deploy.md\n"
-    "(installation and operation),\n"
-    ".I docs/limits.md\n"
-    "(limits and their counters).\n";
-
-static void write_man(void)
-{
-    fputs(man_begin, stdout);
-    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
-        if (o->group) {
-            fputs(".SS ", stdout);
-            put_roff(o->group);
-            putchar('\n');
-        }
-        man_option(o);
-    }
-    fputs(".SH EXIT STATUS\n", stdout);
-    for (const struct help_exit_status *s = help_exit_statuses; s->status; s++) {
-        printf(".TP\n.B %s\n", s->status);
-        put_roff(s->meaning);
-        putchar('\n');
-    }
-    fputs(man_end, stdout);
-}
+#include "option_docs.h"
 
 /* --- docs/options.md ------------------------------------------------------------------------ */
 
@@ -219,15 +70,25 @@ static void write_markdown(void)
         printf("| %s | %s |\n", s->status, s->meaning);
 }
 
+static const struct {
+    const char *name;
+    void (*write)(void);
+} forms[] = {
+    {"man", write_man},           {"load-man", write_load_man}, {"markdown", write_markdown},
+    {"bash", write_bash},         {"zsh", write_zsh},           {"load-bash", write_load_bash},
+    {"load-zsh", write_load_zsh},
+};
+
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "man") == 0)
-        write_man();
-    else if (argc == 2 && strcmp(argv[1], "markdown") == 0)
-        write_markdown();
-    else {
-        fputs("usage: nj-option-docs man|markdown\n", stderr);
-        return 2;
-    }
-    return fflush(stdout) == 0 ? 0 : 1;
+    for (size_t i = 0; argc == 2 && i < sizeof forms / sizeof *forms; i++)
+        if (strcmp(argv[1], forms[i].name) == 0) {
+            forms[i].write();
+            return fflush(stdout) == 0 ? 0 : 1;
+        }
+    fputs("usage: nj-option-docs", stderr);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        fprintf(stderr, "%s%s", i ? "|" : " ", forms[i].name);
+    fputs("\n", stderr);
+    return 2;
 }

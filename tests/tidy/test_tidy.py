@@ -276,6 +276,18 @@ class Tree(unittest.TestCase):
         self.assertTrue([*tidy.rule_listed(source, "files('tcp/b.c')")])
         self.assertFalse([*tidy.rule_listed(source, "files('tcp/a.c')")])
 
+    def test_manuals(self):
+        texts = {"lib/config/option_table.c": '    {.name = "rate-after", X},\n',
+                 "perf/tools/load/option_table.c":
+                 """    {'c', "rate", 0},\n    {LOAD_OPTION_X, "in-turn", 0},\n""",
+                 "man/nightjar.1": r"\fB\-\-rate\-after\fR",
+                 "man/nightjar-load.1": r"\fB\-\-rate\fR \fB\-\-in\-turn\fR"}
+        self.assertFalse([*tidy.rule_manuals(texts)])
+        for page in "man/nightjar.1", "man/nightjar-load.1":
+            self.assertTrue([*tidy.rule_manuals(texts | {page: r"\-\-rate\-afterwards\fR"})])
+        for table in "lib/config/option_table.c", "perf/tools/load/option_table.c":
+            self.assertTrue([*tidy.rule_manuals(texts | {table: ""})])
+
     def test_mirrored(self):
         lib, unit = Source("lib/tcp/a.c", ""), Source("tests/unit/tcp_a.c", "")
         self.assertTrue([*tidy.rule_mirrored([lib])])

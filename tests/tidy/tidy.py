@@ -354,6 +354,22 @@ def rule_listed(sources, meson_text):
             yield Finding(source.path, 1, "unlisted", "not compiled, list it in lib/meson.build")
 
 
+# Manual pages, and the expression that finds the options in their table.
+MANUALS = {"man/nightjar.1": ("lib/config/option_table.c", r'\{\.name = "([\w-]+)"'),
+           "man/nightjar-load.1": ("perf/tools/load/option_table.c", r'^    \{[\w\']+, "([\w-]+)"')}
+
+
+def rule_manuals(texts):
+    """Each option is in its manual page. `texts`: {path: text} of tables and pages."""
+    for page, (table, pattern) in MANUALS.items():
+        options = re.findall(pattern, texts[table], re.M)
+        if not options:
+            yield Finding(table, 1, "manuals", f"no options are found by {pattern}, adapt it")
+        for option in options:
+            if f"\\-\\-{option.replace('-', chr(92) + '-')}\\fR" not in texts[page]:
+                yield Finding(page, 1, "manuals", f"--{option} is not in it, run ./dev options")
+
+
 def rule_mirrored(sources):
     """Warnings only, since some files cannot be tested without a device."""
     tested = {s.path for s in sources}
@@ -549,6 +565,8 @@ def main():
         "docstring": each(rule_docstring, sources),
         "length": lambda: rule_length(sources, read("tests/tidy/ratchet.txt")),
         "unlisted": lambda: rule_listed(sources, meson_text),
+        "manuals": lambda: rule_manuals({path: read(path) for page, (table, _) in MANUALS.items()
+                                         for path in (page, table)}),
         "commit": rule_commits,
         "self-contained": lambda: rule_self_contained(sources),
         "format": lambda: rule_format(sources),

@@ -12,98 +12,61 @@
 #include "base/set_error.h"
 #include "base/limits.h"
 #include "base/units.h"
+#include "option_table.h"
+#include "wrap_text.h"
 
 #define WHY_BYTES 256u
 
-static const char USAGE[] =
-    "usage: nightjar-load [EAL arguments] -- --addr ADDRESS/PREFIX [options] URL [PATH[=N] ...]\n"
-    "\n"
-    "Repeatedly requests URL (http://ADDRESS[:PORT]/PATH; https:// for TLS 1.3, without "
-    "verification\n"
-    "of the certificate) from an HTTP/2 server, with a TCP of its own over a DPDK port, and\n"
-    "reports request rate and latency. Further PATHs of the same server are requested, too; "
-    "PATH=N\n"
-    "is requested N times as often as URL. (A path that itself ends in =N needs a weight behind "
-    "it.)\n"
-    "\n"
-    "Load:\n"
-    "  -c, --connections N    [1]\n"
-    "  -m, --streams N        maximum of requests in flight on each connection [1]\n"
-    "      --in-flight N      requests in flight, over connections that take turns: allows many\n"
-    "                         connections with fewer requests at once\n"
-    "  -d, --duration TIME    of the measurement [10s]\n"
-    "  -n, --requests N       measure N requests instead, without a warm-up\n"
-    "  -w, --warm-up TIME     before the measurement [1s]\n"
-    "  -r, --rate N           requests per second, sent when they are due, independent of the\n"
-    "                         responses; the latency of each counts from its due time.\n"
-    "                         Without --rate each response triggers the next request\n"
-    "  -u, --upload SIZE      POST a body of SIZE bytes [GET]\n"
-    "  -H, --header 'N: V'    one more field of each request\n"
-    "      --window SIZE      of a stream, for responses [16MiB]\n"
-    "      --timeout TIME     after it a request without a response is cancelled [10s]\n"
-    "      --seed N           of the order of paths [1]\n"
-    "      --in-turn          each lcore requests one path after the other, without weights\n"
-    "\n"
-    "Link:\n"
-    "      --addr A/P         our address on the link; several: used in turn, each is good for\n"
-    "                         32768 connections\n"
-    "      --gateway A        router to a server that is not on the link\n"
-    "      --vlan ID          [untagged]\n"
-    "      --mtu N            of IP packets, 1280 to 9000 [the device's, at most 1500]\n"
-    "      --port N           number of the DPDK port [the only one]\n"
-    "      --no-offload       checksums and segmentation in software\n"
-    "\n"
-    "Report:\n"
-    "      --json FILE        write all values as JSON; - is standard output\n"
-    "      --csv FILE         write the latency distribution, a line for each bucket of 0.8 %\n"
-    "  -q, --quiet            no line of progress each second\n"
-    "  -h, --help\n"
-    "\n"
-    "Each lcore of the EAL (-l, --lcores) takes its share of the connections. It polls all the "
-    "time.\n"
-    "Example, with a server on the other end of a memif:\n"
-    "  nightjar-load --no-pci --vdev=net_memif0,role=client,socket=/run/m,socket-abstract=no -l 1 "
-    "\\\n"
-    "    -- --addr 198.18.0.1/24 -c 16 -m 32 http://198.18.0.2/index.html\n";
+/* nightjar-load's own options for getopt_long(), {NULL} last. */
+static void list_options(struct option known[LOAD_OPTIONS_MAX])
+{
+    for (uint32_t i = 0; i < load_n_options; i++) {
+        const struct load_option *o = &load_option_table[i];
+        known[i] =
+            (struct option){o->name, o->value ? required_argument : no_argument, NULL, o->code};
+    }
+    known[load_n_options] = (struct option){NULL, 0, NULL, 0};
+}
 
-enum {
-    OPT_WINDOW = 256,
-    OPT_TIMEOUT,
-    OPT_SEED,
-    OPT_JSON,
-    OPT_CSV,
-    OPT_LINK,
-    OPT_IN_FLIGHT,
-    OPT_IN_TURN
-};
+/* The letters for getopt_long(), with ':' after those with a value. */
+static void list_letters(char letters[2 * LOAD_OPTIONS_MAX + 2])
+{
+    char *p = letters;
 
-static const struct option known[] = {
-    {"connections", required_argument, NULL, 'c'},
-    {"streams", required_argument, NULL, 'm'},
-    {"in-flight", required_argument, NULL, OPT_IN_FLIGHT},
-    {"duration", required_argument, NULL, 'd'},
-    {"requests", required_argument, NULL, 'n'},
-    {"warm-up", required_argument, NULL, 'w'},
-    {"rate", required_argument, NULL, 'r'},
-    {"upload", required_argument, NULL, 'u'},
-    {"header", required_argument, NULL, 'H'},
-    {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
-    {"window", required_argument, NULL, OPT_WINDOW},
-    {"timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"seed", required_argument, NULL, OPT_SEED},
-    {"in-turn", no_argument, NULL, OPT_IN_TURN},
-    {"json", required_argument, NULL, OPT_JSON},
-    {"csv", required_argument, NULL, OPT_CSV},
-    /* These options are the server's, too, and its code parses them. */
-    {"addr", required_argument, NULL, OPT_LINK},
-    {"gateway", required_argument, NULL, OPT_LINK},
-    {"vlan", required_argument, NULL, OPT_LINK},
-    {"mtu", required_argument, NULL, OPT_LINK},
-    {"port", required_argument, NULL, OPT_LINK},
-    {"no-offload", no_argument, NULL, OPT_LINK},
-    {NULL, 0, NULL, 0},
-};
+    *p++ = ':'; /* a missing value is told from an unknown option */
+    for (const struct load_option *o = load_option_table; o < load_option_table + load_n_options;
+         o++)
+        if (o->code < 256) {
+            *p++ = (char)o->code;
+            if (o->value)
+                *p++ = ':';
+        }
+    *p = '\0';
+}
+
+static void print_help(void)
+{
+    printf("usage: %s\n\n", load_usage);
+    wrap_text(stdout, load_intro, 0, 0);
+    for (const struct load_option *o = load_option_table; o < load_option_table + load_n_options;
+         o++) {
+        char text[512];
+        if (o->group)
+            printf("\n%s:\n", o->group);
+        int at = o->code < 256 ? printf("  -%c, ", o->code) : printf("      ");
+        at += printf("--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        if (at + 1 > WRAP_INDENT) {
+            putchar('\n');
+            at = 0;
+        }
+        snprintf(text, sizeof text, "%s%s%s%s", o->help, o->default_text ? " [" : "",
+                 o->default_text ? o->default_text : "", o->default_text ? "]" : "");
+        wrap_text(stdout, text, at, WRAP_INDENT);
+    }
+    putchar('\n');
+    wrap_text(stdout, load_outro, 0, 0);
+    printf("Example, with a server on the other end of a memif:\n%s\n", load_example);
+}
 
 static int number(const char *text, uint64_t least, uint64_t most, uint64_t *out, const char *name,
                   char *why)
@@ -266,23 +229,23 @@ static int take(struct load_options *o, int c, const char *name, char *value, ch
         rc = number(value, 1, H2_STREAMS_MAX, &n, name, why);
         o->plan.streams = (uint32_t)n;
         return rc;
-    case OPT_IN_FLIGHT:
+    case LOAD_OPTION_IN_FLIGHT:
         rc = number(value, 1, LOAD_ASKING_MAX, &n, name, why);
         o->in_flight = (uint32_t)n;
         return rc;
     case 'n':
         return number(value, 1, UINT64_MAX / 2, &o->n_requests, name, why);
-    case OPT_SEED:
+    case LOAD_OPTION_SEED:
         return number(value, 0, UINT64_MAX, &o->seed, name, why);
     case 'd':
         return seconds(value, 0.01, &o->duration, name, why);
     case 'w':
         return seconds(value, 0, &o->warm_up, name, why);
-    case OPT_TIMEOUT:
+    case LOAD_OPTION_TIMEOUT:
         return seconds(value, 0.01, &o->timeout, name, why);
     case 'u':
         return bytes(value, 1ull << 40, &o->plan.upload_bytes, name, why);
-    case OPT_WINDOW:
+    case LOAD_OPTION_WINDOW:
         rc = bytes(value, 0x7fffffff, &n, name, why);
         o->plan.window = (uint32_t)n;
         return rc;
@@ -290,13 +253,13 @@ static int take(struct load_options *o, int c, const char *name, char *value, ch
         return rate(o, value, why);
     case 'H':
         return header(o, value, why);
-    case OPT_JSON:
+    case LOAD_OPTION_JSON:
         o->json = value;
         return 0;
-    case OPT_CSV:
+    case LOAD_OPTION_CSV:
         o->csv = value;
         return 0;
-    case OPT_IN_TURN:
+    case LOAD_OPTION_IN_TURN:
         o->in_turn = true;
         return 0;
     case 'q':
@@ -367,9 +330,12 @@ static int finish(struct load_options *o, int argc, char **argv, char *why)
 
 enum load_told load_options_read(struct load_options *o, int argc, char **argv)
 {
-    char why[WHY_BYTES] = "";
+    char why[WHY_BYTES] = "", letters[2 * LOAD_OPTIONS_MAX + 2];
+    struct option known[LOAD_OPTIONS_MAX];
     int c, which = -1;
 
+    list_options(known);
+    list_letters(letters);
     *o = (struct load_options){.n_conns = 1,
                                .duration = 10 * NJ_SEC,
                                .warm_up = NJ_SEC,
@@ -379,9 +345,9 @@ enum load_told load_options_read(struct load_options *o, int argc, char **argv)
     nj_server_config_init(&o->link);
     optind = 0; /* getopt has looked at other arguments before */
     opterr = 0;
-    while ((c = getopt_long(argc, argv, ":c:m:d:n:w:r:u:H:qh", known, &which)) != -1) {
+    while ((c = getopt_long(argc, argv, letters, known, &which)) != -1) {
         if (c == 'h') {
-            fputs(USAGE, stdout);
+            print_help();
             return LOAD_HELPED;
         }
         const char *name = which >= 0 ? known[which].name : NULL;

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The forms that nj-option-docs writes to standard output, from the tables of options. */
+#ifndef NJ_APP_OPTION_DOCS_H
+#define NJ_APP_OPTION_DOCS_H
+
+/* roff_docs.c: man/nightjar.1 and man/nightjar-load.1 (man(7)). */
+void write_man(void);
+void write_load_man(void);
+
+/* completion_docs.c: completions of the options of both programs, for bash and for zsh. */
+void write_bash(void);
+void write_load_bash(void);
+void write_zsh(void);
+void write_load_zsh(void);
+
+#endif

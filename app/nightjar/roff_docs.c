@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* man/nightjar.1 and man/nightjar-load.1. */
+#include <stdio.h>
+
+#include "help.h"
+#include "option_docs.h"
+#include "option_table.h"
+
+/* Prints text for a line of its own: troff takes '-' for a hyphen, and a '.' or '\'' at the begin
+ * of a line for a request. */
+static void put_roff(const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", stdout);
+    for (; *text; text++) {
+        if (*text == '-')
+            fputs("\\-", stdout);
+        else if (*text == '\\')
+            fputs("\\e", stdout);
+        else
+            putchar(*text);
+    }
+}
+
+/* The title of a paragraph about an option. */
+static void put_option(const char *name, const char *value)
+{
+    fputs("\\fB\\-\\-", stdout);
+    put_roff(name);
+    fputs("\\fR", stdout);
+    if (*value) {
+        fputs(" \\fI", stdout);
+        put_roff(value);
+        fputs("\\fR", stdout);
+    }
+    putchar('\n');
+}
+
+static void man_option(const struct nj_option *o)
+{
+    char text[HELP_TEXT_BYTES];
+
+    fputs(".TP\n", stdout);
+    put_option(o->name, help_value(o));
+    help_describe(o, text);
+    put_roff(text);
+    putchar('\n');
+}
+
+static const char man_begin[] =
+    ".\\\" SPDX-License-Identifier: BSD-3-Clause\n"
+    ".\\\" Written by `./dev options` from lib/config/option_table.c and\n"
+    ".\\\" app/nightjar/option_docs.c.\n"
+    ".TH NIGHTJAR 1 \"\" \"nightjar " NJ_VERSION "\" \"User Commands\"\n"
+    ".SH NAME\n"
+    "nightjar \\- HTTP/2 server with a TCP stack of its own on DPDK\n"
+    ".SH SYNOPSIS\n"
+    ".SY nightjar\n"
+    ".RI [ \"EAL arguments\" ]\n"
+    ".B \\-\\-\n"
+    ".B \\-\\-addr\n"
+    ".I ADDRESS/PREFIX\n"
+    ".B \\-\\-root\n"
+    ".I DIR\n"
+    ".RI [ options ]\n"
+    ".YS\n"
+    ".SY nightjar\n"
+    ".B \\-\\-check\n"
+    ".RI [ options ]\n"
+    ".YS\n"
+    ".SY nightjar\n"
+    ".B doctor\n"
+    ".RB [ \\-\\-help ]\n"
+    ".YS\n"
+    ".SH DESCRIPTION\n"
+    "Serves a folder over HTTP/2, in cleartext (prior knowledge, h2c) and, with\n"
+    ".BR \\-\\-tls\\-cert ,\n"
+    "over TLS 1.3.\n"
+    "Packets go through the TCP stack of nightjar, on NICs that DPDK drives, not through the\n"
+    "kernel.\n"
+    "Each lcore (EAL option\n"
+    ".BR \\-l )\n"
+    "runs a shard of its own.\n"
+    ".PP\n"
+    "Arguments before\n"
+    ".B \\-\\-\n"
+    "go to DPDK's EAL (Environment Abstraction Layer) unchanged, except\n"
+    ".B \\-\\-preset\n"
+    "and\n"
+    ".BR \\-\\-print\\-preset .\n"
+    ".B nightjar \\-h\n"
+    "prints the arguments of the EAL.\n"
+    ".PP\n"
+    ".B nightjar doctor\n"
+    "checks whether this host is ready for a NIC.\n"
+    ".SH OPTIONS\n"
+    "A name may be shortened to a prefix that no other name has.\n"
+    "Parentheses have the range of the value, or how often the option may be given.\n"
+    "Brackets have the default.\n";
+
+static const char man_end[] =
+    ".SH SIGNALS\n"
+    ".TP\n"
+    ".BR SIGTERM \", \" SIGINT\n"
+    "Stop: refuse new connections, send GOAWAY, finish running responses for at most\n"
+    ".BR \\-\\-drain\\-timeout .\n"
+    "A second signal resets the connections that are still open.\n"
+    ".TP\n"
+    ".B SIGHUP\n"
+    "Open the access log again, and read the policy file, certificates and keys again.\n"
+    "A valid file applies at once.\n"
+    "Of an invalid one each error is printed, and the policy in force stays.\n"
+    ".TP\n"
+    ".B SIGUSR1\n"
+    "Open the access log again, after its file was renamed.\n"
+    ".SH ENVIRONMENT\n"
+    ".TP\n"
+    ".BR NOTIFY_SOCKET \", \" WATCHDOG_USEC \", \" WATCHDOG_PID\n"
+    "The service manager, which gets the messages of\n"
+    ".BR sd_notify (3).\n"
+    "The watchdog's are sent while all lcores poll.\n"
+    ".TP\n"
+    ".B RUNTIME_DIRECTORY\n"
+    "The folder of the EAL's telemetry socket; default:\n"
+    ".I /var/run\n"
+    "as root, else\n"
+    ".B XDG_RUNTIME_DIR\n"
+    "or\n"
+    ".IR /tmp .\n"
+    ".TP\n"
+    ".B NJ_EAL_VERBOSE\n"
+    "If 1, what the EAL prints during the start is shown.\n"
+    ".SH FILES\n"
+    "The places of all files are options.\n"
+    ".TP\n"
+    ".BI \\-\\-root \" DIR\"\n"
+    "the folder to serve\n"
+    ".TP\n"
+    ".BI \\-\\-config \" FILE\"\n"
+    "the policy file, e.g.\n"
+    ".I /etc/nightjar/nightjar.conf\n"
+    ".TP\n"
+    ".BI \\-\\-mime\\-types \" FILE\"\n"
+    "content types in the format of\n"
+    ".I /etc/mime.types\n"
+    ".TP\n"
+    ".BI \\-\\-access\\-log \" FILE\"\n"
+    "the access log, to which lines are appended\n"
+    ".TP\n"
+    ".I /etc/default/nightjar\n"
+    "arguments of the systemd units nightjar.service and nightjar@.service\n"
+    ".SH SEE ALSO\n"
+    ".BR nightjar\\-load (1),\n"
+    ".BR curl (1),\n"
+    ".BR libnightjar (3),\n"
+    ".BR systemd.service (5)\n"
+    ".PP\n"
+    "In the source tree, and with the package nightjar-doc in\n"
+    ".IR /usr/share/doc/nightjar-doc :\n"
+    ".I docs/policy.md\n"
+    "(the policy file),\n"
+    ".I docs/network.md\n"
+    "(addresses and ports),\n"
+    ".I docs/deploy.md\n"
+    "(installation and operation),\n"
+    ".I docs/limits.md\n"
+    "(limits and their counters).\n";
+
+/* The heading of a group of options; NULL: the option continues the one before. */
+static void put_group(const char *group)
+{
+    if (!group)
+        return;
+    fputs(".SS ", stdout);
+    put_roff(group);
+    putchar('\n');
+}
+
+void write_man(void)
+{
+    fputs(man_begin, stdout);
+    for (const struct nj_option *o = nj_options; o < nj_options + nj_n_options; o++) {
+        put_group(o->group);
+        man_option(o);
+    }
+    fputs(".SH EXIT STATUS\n", stdout);
+    for (const struct help_exit_status *s = help_exit_statuses; s->status; s++) {
+        printf(".TP\n.B %s\n", s->status);
+        put_roff(s->meaning);
+        putchar('\n');
+    }
+    fputs(man_end, stdout);
+}
+
+/* --- nightjar-load(1) ------------------------------------------------------------------------ */
+
+static const char load_begin[] =
+    ".\\\" SPDX-License-Identifier: BSD-3-Clause\n"
+    ".\\\" Written by `./dev options` from perf/tools/load/option_table.c and\n"
+    ".\\\" app/nightjar/roff_docs.c.\n"
+    ".TH NIGHTJAR\\-LOAD 1 \"\" \"nightjar " NJ_VERSION "\" \"User Commands\"\n"
+    ".SH NAME\n"
+    "nightjar\\-load \\- HTTP/2 load generator with a TCP stack of its own on DPDK\n"
+    ".SH SYNOPSIS\n"
+    ".SY nightjar\\-load\n"
+    ".RI [ \"EAL arguments\" ]\n"
+    ".B \\-\\-\n"
+    ".B \\-\\-addr\n"
+    ".I ADDRESS/PREFIX\n"
+    ".RI [ options ]\n"
+    ".I URL\n"
+    ".RI [ PATH [= N ]\n"
+    "\\&...]\n"
+    ".YS\n"
+    ".SH DESCRIPTION\n";
+
+static const char load_end[] = ".SH SIGNALS\n"
+                               ".TP\n"
+                               ".BR SIGTERM \", \" SIGINT\n"
+                               "End the measurement, and report what was measured.\n"
+                               ".SH SEE ALSO\n"
+                               ".BR nightjar (1),\n"
+                               ".BR h2load (1)\n";
+
+static void load_man_option(const struct load_option *o)
+{
+    fputs(".TP\n", stdout);
+    if (o->code < 256)
+        printf("\\fB\\-%c\\fR, ", o->code);
+    put_option(o->name, o->value ? o->value : "");
+    put_roff(o->help);
+    if (o->default_text) {
+        fputs(" [", stdout);
+        put_roff(o->default_text);
+        putchar(']');
+    }
+    putchar('\n');
+}
+
+void write_load_man(void)
+{
+    fputs(load_begin, stdout);
+    put_roff(load_intro);
+    fputs("\n.PP\n", stdout);
+    put_roff(load_outro);
+    fputs("\n.SH OPTIONS\nBrackets have the default.\n", stdout);
+    for (const struct load_option *o = load_option_table; o < load_option_table + load_n_options;
+         o++) {
+        put_group(o->group);
+        load_man_option(o);
+    }
+    fputs(".SH EXAMPLES\nWith a server on the other end of a memif:\n.PP\n.EX\n", stdout);
+    put_roff(load_example);
+    fputs("\n.EE\n", stdout);
+    fputs(load_end, stdout);
+}
