@@ -186,14 +186,16 @@ def guard(pattern):
     return passed, failed
 
 
-PACKAGE = ("package_abi", "package_examples", "package_hardening", "package_headers",
-           "package_options", "package_pkg_config", "package_reference")
+PACKAGE = ("package_abi", "package_debian", "package_examples", "package_hardening",
+           "package_headers", "package_options", "package_pkg_config", "package_reference",
+           "package_service")
 
 
 def package_targets(pattern):
-    """The libraries, and for package_options the programs with the table of options."""
+    """The libraries, and for three of the tests the programs with the tables of options."""
     libraries = library_targets(pattern, *PACKAGE)
-    programs = targets_named("nightjar", "nj-option-docs") if pattern in "package_options" else []
+    programs = targets_named("nightjar", "nj-option-docs", "nightjar-load") if any(
+        pattern in f"package_{name}" for name in ("debian", "options", "service")) else []
     return libraries + [file for file in programs if libraries and file not in libraries]
 
 

@@ -9,7 +9,7 @@ import shlex
 
 from tests.netlab.world import Failed, server_path
 from tests.nic.checks import Checks, GuestServer
-from tests.nic.pack import SHELL, USER, as_user
+from tests.nic.pack import SHELL, USER, USER_ID, as_user
 
 UNTESTED = "# (untested)"  # marks the commands above it
 DRIVERCTL = "/boot"  # such lines advise driverctl, which the guest lacks; tested by hand on Debian
@@ -86,6 +86,11 @@ class Advice(Checks):
         self.guest.run(f"echo {HUGEPAGES_OF_ONE} >/proc/sys/vm/nr_hugepages")
         self.start_as(self.user)
         self.page()
+        self.name = self.server.name
+        if self.user == USER:  # which may not change the bounding set
+            self.rights(USER_ID, self.bounding_set())
+        else:
+            self.rights()
         self.sha256()
         line = self.lines()["hugepages/node0"]
         found = self.guest.run(f"{SHELL} -c {shlex.quote(line['advice'])}")
@@ -93,6 +98,9 @@ class Advice(Checks):
         if line["verdict"] != "warning" or f"/proc/{pid}/smaps" not in found.split():
             raise Failed(f"process {pid} uses the hugepages: {line}\n{found}")
         self.stop()
+
+    def bounding_set(self):
+        return int(self.guest.run("grep CapBnd /proc/self/status").split()[1], 16)
 
     def start_as(self, user):
         self.kill()

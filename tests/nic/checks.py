@@ -114,6 +114,7 @@ class Checks:
         if len(warnings) != bool(differs) or differs not in "".join(warnings):
             raise Failed(f"expected {differs!r} in warnings about the preset; the output:\n"
                          f"{self.server.output}")
+        self.rights()
 
     def stop(self):
         self.server.signal()
@@ -150,6 +151,20 @@ class Checks:
         body = self.curl(self.world.url("/"))
         if b"<title>nightjar</title>" not in body:
             raise Failed(f"received another page: {body[:200]}")
+
+    def rights(self, user=pack.NOBODY, bounding_set=0):
+        """Each thread of the server is this user, without capabilities, and has a filter."""
+        text = self.guest.run(f"cat /proc/$(cat /tmp/{self.name}.pid)/task/*/status")
+        zero = "0" * 16
+        expected = {"Uid": "\t".join([str(user)] * 4), "CapPrm": zero, "CapEff": zero,
+                    "CapBnd": f"{bounding_set:016x}", "CapAmb": zero, "NoNewPrivs": "1",
+                    "Seccomp": "2"}
+        found = {name: re.findall(rf"^{name}:\s+(.*)$", text, re.M) for name in expected}
+        for name, value in expected.items():
+            if len(found[name]) < 8 or set(found[name]) != {value}:
+                raise Failed(f"{name} of the threads: {found[name]}, expected {value}\n{text}")
+        if "seccomp, Landlock" not in self.server.output:
+            raise Failed(f"no Landlock, which Debian's kernel has\n{self.server.output}")
 
     def sha256(self):
         self.expect_sum(DOWNLOAD, self.curl(self.world.url(f"/{DOWNLOAD}")))

@@ -27,9 +27,12 @@ SOCAT, BUSYBOX, SHELL = "/usr/bin/socat", "/bin/busybox", "/bin/dash"
 PROGRAMS = (BUSYBOX, SOCAT, SHELL, "/bin/kmod", "/sbin/modprobe", "/usr/bin/prlimit", "/usr/bin/su")
 PAM_MODULES = ("pam_rootok", "pam_permit", "pam_limits")
 USER = "web"  # the user without privileges
+USER_ID = 1000
+NOBODY = 65534  # whom a server becomes that root starts
 ETC = {
-    "passwd": f"root:x:0:0::/:{SHELL}\n{USER}:x:1000:1000::/:{SHELL}\n",
-    "group": f"root:x:0:\n{USER}:x:1000:\n",
+    "passwd": f"root:x:0:0::/:{SHELL}\n{USER}:x:{USER_ID}:{USER_ID}::/:{SHELL}\n"
+              f"nobody:x:{NOBODY}:{NOBODY}::/:/bin/false\n",
+    "group": f"root:x:0:\n{USER}:x:{USER_ID}:\nnogroup:x:{NOBODY}:\n",
     "pam.d/su": "auth sufficient pam_rootok.so\nauth required pam_permit.so\n"
                 "account required pam_permit.so\nsession required pam_limits.so\n",
     "security/limits.conf": "",
@@ -160,15 +163,18 @@ class Root:
             self.add_program(next(iter(glob.glob(f"/lib/*/security/{name}.so")), name))
 
 
-def pack(folder, modules):
-    """Makes an initramfs in `folder`. Returns (its path, {file of the site: sha256}). The initramfs
-    is not compressed, because compression takes longer than reading."""
+def pack(folder, modules, add_more=lambda root: None):
+    """
+    Makes an initramfs in `folder`. Returns (its path, {file of the site: sha256}). The initramfs is
+    not compressed, because compression takes longer than reading. `add_more` adds to the Root.
+    """
     root = Root(f"{folder}/root")
     for program in PROGRAMS:
         root.add_program(program)
     root.add_users()
     root.add_server()
     root.add_modules(modules)
+    add_more(root)
     root.write("/init", INIT, 0o755)
     root.write(POLICY, POLICY_TEXT)
     os.mkdir(root.folder + SITE)

@@ -23,6 +23,7 @@ from tests.nic.checks import JUMBO_BYTES, JUMBO_MTU, REQUESTS, SESSIONS, Bond, C
 from tests.nic.guest import KERNEL_DRIVERS, QEMU, Guest, Nic
 from tests.nic.kernel import Missing, kernel
 from tests.nic.pack import pack
+from tests.nic.unit import Unit, add_files
 
 VIRTIO = Nic("virtio", "virtio-net-pci", "mq=on", queues=2)
 # The driver reports two queues for the e1000 (82540EM), which has one.
@@ -41,7 +42,7 @@ CHECKS = {"start": "starts", "page": "serves", "ipv6": "IPv6", "sha256": "sha256
 LEGEND = f"""\
 | column | check |
 |---|---|
-| starts | the server reports ready, and the port matches its preset |
+| starts | the server reports ready, the port matches its preset, and no thread is root |
 | serves, IPv6 | a page over IPv4; 200 KiB over IPv6, compared by sha256 |
 | sha256 | 10 MiB, compared by sha256 |
 | h2load | {REQUESTS:,} requests of {SESSIONS} connections succeed |
@@ -55,7 +56,8 @@ LEGEND = f"""\
 | jumbo | `--mtu {JUMBO_MTU}`: 10 MiB in frames above {JUMBO_BYTES:,} bytes; peer MTU 1,500, too |
 """
 ADVICE_CHECKS = {"uio": ("advice", "serve"), "vfio": ("advice", "serve", "session")}
-TOGETHER = "nic.together"
+TOGETHER, UNIT = "nic.together", "nic.unit.vfio"
+UNIT_CHECKS = ("start", "page", "sha256", "restart", "stop")
 QUICK_CHECKS = ("start", "page", "sha256", "drain")
 CHECK_SECONDS_MAX = 400
 
@@ -210,6 +212,22 @@ def doctor(report, world, image, initramfs, sums, part):
             guest.close()
 
 
+def unit(report, world, part):
+    """nightjar.service under systemd, in a guest whose initramfs has systemd."""
+    if part not in UNIT:
+        return
+    image, modules = kernel(world.reaper)
+    folder = f"{world.scratch}/unit"
+    initramfs, sums = pack(folder, modules,
+                           lambda root: add_files(root, "0000:00:08.0", VIRTIO.name))
+    guest = Guest(world, image, initramfs, [VIRTIO], "vfio")
+    try:
+        if report.check(f"{UNIT}.boot", guest.boot) == "ok":
+            run_checks(report, UNIT, Unit(guest, VIRTIO, 1, sums), UNIT_CHECKS)
+    finally:
+        guest.close()
+
+
 def together(report, world, image, initramfs, sums, part):
     """Two servers with one NIC each, and a server with both NICs as a bond."""
     if part not in TOGETHER:
@@ -271,6 +289,7 @@ def run(report, args):
             quick(report, world, *prepared)
             return
         doctor(report, world, *prepared, args.only)
+        unit(report, world, args.only)
         together(report, world, *prepared, args.only)
         all_nics(report, world, *prepared, args.only)
         print("\n" + report.table())
@@ -296,7 +315,7 @@ def main():
         if not os.access(os.path.dirname(args.table) or ".", os.W_OK):
             parser.error(f"--table: no folder to write to: {os.path.dirname(args.table)}")
     names = [f"nic.{name}.{binding}" for name in ("doctor", *(nic.name for nic in NICS))
-             for binding in KERNEL_DRIVERS] + [TOGETHER]
+             for binding in KERNEL_DRIVERS] + [TOGETHER, UNIT]
     if not any(args.only in name for name in names):
         parser.error(f"--only {args.only}: not part of any of {', '.join(names)}")
     if os.geteuid() != 0:
