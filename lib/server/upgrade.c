@@ -62,16 +62,18 @@ static bool read_description(struct nj_server *s)
                  path, d->pid);
         return false;
     }
-    /* net_af_packet makes the number of its group of sockets (packet(7), PACKET_FANOUT) from these
-     * bits of the process id. In the same group each frame would reach one process only. */
-    if (((d->pid ^ getpid()) & 0xffff) == 0) {
-        snprintf(s->why, sizeof s->why,
-                 "--upgrade-socket %s: the running server has process id %d and this one %d: start "
-                 "it again, in the same PID namespace",
-                 path, d->pid, getpid());
-        return false;
-    }
-    for (uint32_t k = 0; k < d->n_ports; k++)
+    for (uint32_t k = 0; k < d->n_ports; k++) {
+        /* net_af_packet makes the number of its group of sockets (packet(7), PACKET_FANOUT) from
+         * these bits of the process id. In the same group each frame would reach one process only.
+         */
+        if (strcmp(d->port[k].driver, "net_af_packet") == 0 &&
+            ((d->pid ^ getpid()) & 0xffff) == 0) {
+            snprintf(s->why, sizeof s->why,
+                     "--upgrade-socket %s: the running server has process id %d and this one %d: "
+                     "start it again, in the same PID namespace",
+                     path, d->pid, getpid());
+            return false;
+        }
         if (!d->port[k].is_shareable) {
             snprintf(s->why, sizeof s->why,
                      "--upgrade-socket %s: process %d uses %s (%s), which two processes cannot "
@@ -79,6 +81,7 @@ static bool read_description(struct nj_server *s)
                      path, d->pid, d->port[k].name, d->port[k].driver);
             return false;
         }
+    }
     return true;
 }
 

@@ -14,8 +14,21 @@ from tests.netlab.world import PREFIX_BITS6, SERVER_ADDR6, SLOW, Failed, Server,
 NEW_PER_S = 200
 
 
+class Contained(Server):
+    """A server with a PID namespace of its own, as in a container: its process id there is 1."""
+
+    def command(self, *args):
+        return ["unshare", "--pid", "--fork", "--kill-child", *super().command(*args)]
+
+    def signal(self, number=signal.SIGTERM):
+        pid = self.process.pid
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+            os.kill(int(children.read()), number)
+
+
 class Upgrade:
     """A server, and processes that take over."""
+    server_class = Server
     link, lcores, ipv6, tls, vlan = "tap", 1, False, False, None
     n_open, n_downloads, download = 100, 10, "200KiB"  # more than the windows of a client
     n_new, new_per_s = 50, NEW_PER_S  # new connections after each step
@@ -51,7 +64,7 @@ class Upgrade:
         world.reaper.will_make("prefix", prefix)
         vlan = ["--vlan", str(self.vlan)] if self.vlan else []
         args = ["--addr", addr, *vlan, *world.options, "--root", world.root, *options]
-        server = Server(world.server_ns, prefix, world.eal, args, world.server_errors)
+        server = self.server_class(world.server_ns, prefix, world.eal, args, world.server_errors)
         if ready:
             self.wait_ready(server)
         return server
@@ -111,7 +124,6 @@ class Upgrade:
         self.assertEqual(0, server.wait(30), self.world.errors())
         self.assertFalse(os.path.exists(self.socket))
         return downloads
-
 
 
 class Upgrades(Upgrade):
@@ -287,3 +299,34 @@ class Options(Upgrade, unittest.TestCase):
         self.assertEqual(0o600, os.stat(self.socket).st_mode & 0o777)
         second.signal()
         self.assertEqual(0, second.wait(30))
+
+
+class InContainers(Upgrade, unittest.TestCase):
+    server_class = Contained
+    n_downloads = 5
+
+    def test_on_a_tap(self):
+        self.world.stop()
+        self.world.server = self.start_next()
+        self.world.address_client()
+        clients = self.clients()
+        self.hold(clients)
+        second = self.start_next()
+        clients.go_on()
+        self.assertEqual(0, self.world.server.wait(60), self.world.errors())
+        self.assertEqual(self.n_downloads, self.end(clients, second))
+
+
+class InContainersOnVeth(Upgrade, unittest.TestCase):
+    link, server_class = "veth", Contained
+
+    def test_refusal(self):
+        """Two processes with the same id cannot share the interface."""
+        self.world.stop()
+        self.world.server = self.start_next()
+        second = self.start_next(ready=False)
+        self.assertEqual(1, second.wait(30), self.world.errors())
+        self.assertIn("the running server has process id 1 and this one 1: start it again, in the "
+                      "same PID namespace", second.stderr_text)
+        self.world.server.signal()
+        self.assertEqual(0, self.world.server.wait(30))
