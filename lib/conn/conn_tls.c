@@ -179,12 +179,19 @@ bool nj__conn_tls_is_with_worker(const struct nj_conn *c)
     return ct && (nj__handshake_runs(ct) || nj__handshake_is_finished(ct));
 }
 
+/* Bytes after the end of the connection or of its input, which are no records. */
+static bool discards_input(const struct nj_conn *c, const struct nj_conn_tls *ct)
+{
+    return c->state == LINGER ||
+           (ct && (ct->ended || (ct->established && nj_tls_session_is_read_closed(&ct->session))));
+}
+
 /* Sets c->input_waits. */
 static void look_at_input(struct nj_conn *c)
 {
     const struct nj_conn_tls *ct = *nj__conn_tls_place(c);
 
-    if (c->state == LINGER || (ct && ct->ended)) /* it is discarded */
+    if (discards_input(c, ct))
         c->input_waits = false;
     else if (nj__conn_tls_is_with_worker(c))
         c->input_waits = !nj__handshake_is_finished(ct);
@@ -252,7 +259,7 @@ static void read_records(struct nj_conn *c, struct nj_conn_tls *ct, nj_ns now)
     uint8_t head[NJ_TLS_HEADER_BYTES];
     uint32_t n_records = 0; /* the rest has another turn, as in cleartext */
 
-    while (n_records++ < NJ_READ_MBUFS_MAX && !ct->ended && nj__conn_may_read(c) &&
+    while (n_records++ < NJ_READ_MBUFS_MAX && !discards_input(c, ct) && nj__conn_may_read(c) &&
            nj_tcp_recv_copy(c->tcb, 0, head, sizeof head)) {
         int n = nj_tls_record_size(head, sizeof head);
         if (n < 0)
@@ -262,11 +269,6 @@ static void read_records(struct nj_conn *c, struct nj_conn_tls *ct, nj_ns now)
         else
             input_record(c, ct, (uint32_t)n, now);
     }
-}
-
-static bool discards_input(const struct nj_conn *c, const struct nj_conn_tls *ct)
-{
-    return c->state == LINGER || ct->ended;
 }
 
 static void read_all(struct nj_conn *c, struct nj_conn_tls *ct, nj_ns now)

@@ -282,14 +282,26 @@ static int complete_bytes(const struct nj_conn *c)
     return (int)at;
 }
 
+/* Costs no worker time. */
+static void refuse_first_record(struct nj_conn *c, enum nj_tls_alert alert)
+{
+    uint8_t record[NJ_TLS_PLAIN_ALERT_BYTES];
+
+    nj_tls_plain_alert(alert, record);
+    nj_tcp_send_copy(&c->shard->tcp, c->tcb, record, sizeof record);
+    nj__conn_tls_give_up(c, NJ_C_tls_failed_message);
+}
+
 static void submit_flight(struct nj_conn *c, struct nj__handshake *hs)
 {
     int n = complete_bytes(c);
 
-    if (n < 0) {
-        nj__conn_tls_give_up(c, NJ_C_tls_failed_message);
+    if (n < 0 && !hs->h) {
+        refuse_first_record(c, (enum nj_tls_alert) - n);
         return;
     }
+    if (n < 0) /* the keys of its alert are with libssl */
+        n = NJ_TLS_HEADER_BYTES;
     if (n == 0)
         return;
     nj_tcp_recv_copy(c->tcb, 0, hs->in, (uint32_t)n);

@@ -10,6 +10,11 @@ enum nj_tls_content_type {
     NJ_TLS_APPLICATION_DATA = 23,
 };
 
+enum nj_tls_alert_level {
+    NJ_TLS_LEVEL_WARNING = 1,
+    NJ_TLS_LEVEL_FATAL = 2,
+};
+
 enum nj_tls_alert {
     NJ_TLS_CLOSE_NOTIFY = 0,
     NJ_TLS_UNEXPECTED_MESSAGE = 10,

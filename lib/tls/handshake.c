@@ -11,7 +11,10 @@
 #include <openssl/x509v3.h>
 
 #include "base/compiler.h"
+#include "base/types.h"
 #include "tls/aead.h"
+
+#define LIBSSL_FRAGMENT_LEAST 512u /* SSL_set_max_send_fragment(3) */
 
 static struct nj_tls_handshake *handshake_of(const SSL *ssl)
 {
@@ -91,8 +94,14 @@ static void choose_identity(struct nj_tls_handshake *h, SSL *ssl)
         if (X509_check_host(c->identity[i].cert, h->info.server_name, n, 0, NULL) != 1)
             continue;
         SSL_set_SSL_CTX(ssl, c->identity[i].ctx);
+        h->name_is_known = true;
         return;
     }
+}
+
+int nj__tls_on_server_name(SSL *ssl, int *alert, void *arg)
+{
+    return handshake_of(ssl)->name_is_known ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
 }
 
 static bool offers_tls13(SSL *ssl)
@@ -184,6 +193,27 @@ int nj__tls_on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPH
     return !ok ? -1 : is_sealing ? 1 : 2;
 }
 
+/* The longest fragment that the session's max_fragment_length allows (RFC 6066 4), or 0. libssl
+ * agrees to this extension by itself. */
+static uint32_t fragment_max(const SSL_SESSION *session)
+{
+    uint8_t code = session ? SSL_SESSION_get_max_fragment_length(session) : 0;
+
+    return code == TLSEXT_max_fragment_length_DISABLED ? 0 : 256u << code;
+}
+
+/* libssl would also keep the max_fragment_length of a ticket, for a client that no longer asks for
+ * it: such a session is not resumed. */
+SSL_TICKET_RETURN nj__tls_on_opened_ticket(SSL *ssl, SSL_SESSION *session,
+                                           const unsigned char *name, size_t n_name,
+                                           SSL_TICKET_STATUS status, void *arg)
+{
+    if ((status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW) ||
+        fragment_max(session) > 0)
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+
 int nj__tls_on_ocsp(SSL *ssl, void *context)
 {
     const struct nj_tls_server_context *c = context;
@@ -202,13 +232,16 @@ int nj__tls_on_ocsp(SSL *ssl, void *context)
     return SSL_TLSEXT_ERR_NOACK;
 }
 
-/* We accept records of any length: the limit of the RFC and the byte of the type. */
+/* We accept records of any length: the limit of the RFC and the byte of the type. If libssl agrees
+ * to max_fragment_length, this extension is not answered: both together are an error (5). */
 int nj__tls_add_record_limit(SSL *ssl, unsigned type, unsigned context, const unsigned char **out,
                              size_t *n_out, X509 *x, size_t chain, int *alert, void *arg)
 {
     static const uint8_t limit[2] = {(NJ_TLS_CONTENT_MAX + 1) >> 8,
                                      (NJ_TLS_CONTENT_MAX + 1) & 0xff};
 
+    if (fragment_max(SSL_get_session(ssl)) > 0)
+        return 0;
     *out = limit;
     *n_out = sizeof limit;
     return 1;
@@ -223,8 +256,11 @@ int nj__tls_parse_record_limit(SSL *ssl, unsigned type, unsigned context, const 
         *alert = n_in == 2 ? SSL_AD_ILLEGAL_PARAMETER : SSL_AD_DECODE_ERROR;
         return 0;
     }
-    if (limit <= NJ_TLS_CONTENT_MAX)
-        handshake_of(ssl)->info.record_plain_max = (uint16_t)(limit - 1);
+    if (limit > NJ_TLS_CONTENT_MAX)
+        return 1;
+    handshake_of(ssl)->info.record_plain_max = (uint16_t)(limit - 1);
+    /* Those of the handshake, too. libssl cannot make shorter ones. */
+    SSL_set_max_send_fragment(ssl, nj_max_u32(limit - 1, LIBSSL_FRAGMENT_LEAST));
     return 1;
 }
 
@@ -359,6 +395,9 @@ static enum nj_tls_handshake_result finish(struct nj_tls_handshake *h)
     if (!nj_tls_cipher_is_known(h->info.cipher) || h->info.n_secret == 0)
         return fail(h, NJ_TLS_FAIL_MESSAGE);
     h->info.n_server_records = count_data_records(out, n);
+    uint32_t n_max = fragment_max(SSL_get_session(h->ssl));
+    if (n_max > 0) /* some peers count the byte of the type */
+        h->info.record_plain_max = (uint16_t)nj_min_u32(h->info.record_plain_max, n_max - 1);
     h->info.resumed = SSL_session_reused(h->ssl);
     note_client_subject(h);
     return NJ_TLS_HANDSHAKE_DONE;
@@ -380,6 +419,24 @@ static enum nj_tls_handshake_result step(struct nj_tls_handshake *h, const uint8
     return fail(h, why);
 }
 
+/* A record that cannot be one. Before its keys, the alert is ours; after that, libssl's, which sees
+ * the fault in the header. The version is to be ignored (RFC 8446 5.1), which libssl does not do.
+ */
+static enum nj_tls_handshake_result refuse(struct nj_tls_handshake *h, const uint8_t *data,
+                                           uint32_t n, enum nj_tls_alert alert)
+{
+    uint8_t record[NJ_TLS_PLAIN_ALERT_BYTES];
+
+    if (h->info.n_secret == 0) {
+        nj_tls_plain_alert(alert, record);
+        BIO_write(h->out, record, sizeof record);
+    } else if (n >= NJ_TLS_HEADER_BYTES) {
+        const uint8_t header[NJ_TLS_HEADER_BYTES] = {data[0], 3, 3, data[3], data[4]};
+        (void)step(h, header, sizeof header);
+    }
+    return fail(h, NJ_TLS_FAIL_MESSAGE);
+}
+
 enum nj_tls_handshake_result nj_tls_handshake_input(struct nj_tls_handshake *h, const uint8_t *data,
                                                     uint32_t n, uint32_t *n_used)
 {
@@ -387,16 +444,16 @@ enum nj_tls_handshake_result nj_tls_handshake_input(struct nj_tls_handshake *h, 
 
     *n_used = 0;
     BIO_reset(h->out);
-    while (result == NJ_TLS_HANDSHAKE_MORE && n - *n_used >= NJ_TLS_HEADER_BYTES) {
+    while (result == NJ_TLS_HANDSHAKE_MORE) {
         const uint8_t *p = data + *n_used;
-        uint32_t n_record = NJ_TLS_HEADER_BYTES + (uint32_t)(p[3] << 8 | p[4]);
-        if (n_record <= NJ_TLS_RECORD_BYTES_MAX && n_record > n - *n_used)
+        uint32_t n_left = n - *n_used;
+        int n_record = nj_tls_record_size(p, n_left);
+        if (n_record < 0)
+            return refuse(h, p, n_left, (enum nj_tls_alert) - n_record);
+        if (n_record == 0 || (uint32_t)n_record > n_left)
             break;
-        /* One that is too long gets its alert from libssl, which sees it from the header. */
-        result = step(h, p, n_record <= NJ_TLS_RECORD_BYTES_MAX ? n_record : NJ_TLS_HEADER_BYTES);
-        if (result == NJ_TLS_HANDSHAKE_MORE && n_record > NJ_TLS_RECORD_BYTES_MAX)
-            return fail(h, NJ_TLS_FAIL_MESSAGE);
-        *n_used += n_record <= NJ_TLS_RECORD_BYTES_MAX ? n_record : NJ_TLS_HEADER_BYTES;
+        result = step(h, p, (uint32_t)n_record);
+        *n_used += (uint32_t)n_record;
     }
     return result;
 }

@@ -49,7 +49,7 @@ struct nj_tls_handshake_info {
      * record of the connection has this number. */
     uint32_t n_server_records;
     /* The longest plaintext of a record that the client accepts, without the byte of its type (RFC
-     * 8449 4, where the limit counts that byte). */
+     * 8449 4, where the limit counts that byte; RFC 6066 4). */
     uint16_t record_plain_max;
     bool resumed;
     char server_name[NJ_TLS_NAME_BYTES];    /* "": none was given */
@@ -78,7 +78,8 @@ void nj_tls_handshake_free(struct nj_tls_handshake *h);
 /*
  * Processes complete records of the client among the `n` bytes at `data`. *n_used is the number of
  * bytes that were used: an incomplete record at the end is not, and neither is what follows the
- * last record of the handshake. It takes up to some 100 us of CPU time for a signature with ECDSA,
+ * last record of the handshake. A header that cannot be one (nj_tls_record_size()) ends it with an
+ * alert. It takes up to some 100 us of CPU time for a signature with ECDSA,
  * a millisecond with RSA. Not to be called again after DONE or FAILED.
  */
 enum nj_tls_handshake_result nj_tls_handshake_input(struct nj_tls_handshake *h, const uint8_t *data,

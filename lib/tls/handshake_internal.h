@@ -39,6 +39,7 @@ struct nj_tls_handshake {
     SSL *ssl;      /* NULL: released */
     BIO *in, *out; /* owned by ssl, until it is released */
     enum nj_tls_failure failure;
+    bool name_is_known; /* a certificate has the client's server name */
     struct nj_tls_handshake_info info;
 };
 
@@ -49,7 +50,12 @@ int nj__tls_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out,
                     const unsigned char *in, unsigned n_in, void *context);
 int nj__tls_on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
                       EVP_MAC_CTX *mac, int is_sealing);
+SSL_TICKET_RETURN nj__tls_on_opened_ticket(SSL *ssl, SSL_SESSION *session,
+                                           const unsigned char *name, size_t n_name,
+                                           SSL_TICKET_STATUS status, void *arg);
 int nj__tls_on_ocsp(SSL *ssl, void *context);
+/* Acknowledges the server name if a certificate has it (RFC 6066 3). */
+int nj__tls_on_server_name(SSL *ssl, int *alert, void *arg);
 /* The record_size_limit extension (RFC 8449). */
 int nj__tls_add_record_limit(SSL *ssl, unsigned type, unsigned context, const unsigned char **out,
                              size_t *n_out, X509 *x, size_t chain, int *alert, void *arg);

@@ -44,6 +44,14 @@ int nj_tls_record_size(const uint8_t *p, uint32_t n_bytes)
     return n > n_max ? -NJ_TLS_RECORD_OVERFLOW : (int)(NJ_TLS_HEADER_BYTES + n);
 }
 
+void nj_tls_plain_alert(enum nj_tls_alert alert, uint8_t out[NJ_TLS_PLAIN_ALERT_BYTES])
+{
+    const uint8_t record[NJ_TLS_PLAIN_ALERT_BYTES] = {NJ_TLS_ALERT,  3, 3, 0, 2, NJ_TLS_LEVEL_FATAL,
+                                                      (uint8_t)alert};
+
+    memcpy(out, record, sizeof record);
+}
+
 static bool is_gcm(const struct nj_tls_keys *k)
 {
     return k->cipher != NJ_TLS_CHACHA20_POLY1305_SHA256;

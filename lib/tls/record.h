@@ -61,6 +61,10 @@ enum nj_tls_refusal {
  */
 int nj_tls_record_size(const uint8_t *p, uint32_t n_bytes);
 
+#define NJ_TLS_PLAIN_ALERT_BYTES (NJ_TLS_HEADER_BYTES + 2)
+/* Writes a record with a fatal alert, not encrypted: for a handshake before its keys (6.2). */
+void nj_tls_plain_alert(enum nj_tls_alert alert, uint8_t out[NJ_TLS_PLAIN_ALERT_BYTES]);
+
 /* Whether the key has sealed, or opened, so many records that it has to be updated (RFC 8446 5.5).
  */
 bool nj_tls_needs_key_update(const struct nj_tls_keys *k);

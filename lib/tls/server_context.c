@@ -158,10 +158,13 @@ static SSL_CTX *new_ctx(struct nj_tls_server_context *c)
     SSL_CTX_set_keylog_callback(ctx, nj__tls_on_secret);
     SSL_CTX_set_client_hello_cb(ctx, nj__tls_on_client_hello, c);
     SSL_CTX_set_alpn_select_cb(ctx, nj__tls_on_alpn, c);
+    SSL_CTX_set_tlsext_servername_callback(ctx, nj__tls_on_server_name);
     SSL_CTX_set_tlsext_status_cb(ctx, nj__tls_on_ocsp);
     SSL_CTX_set_tlsext_status_arg(ctx, c);
-    if (c->tickets)
+    if (c->tickets) {
         SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, nj__tls_on_ticket);
+        SSL_CTX_set_session_ticket_cb(ctx, NULL, nj__tls_on_opened_ticket, NULL);
+    }
     bool ok = SSL_CTX_set_ciphersuites(ctx, suites) == 1 &&
               SSL_CTX_add_custom_ext(
                   ctx, EXT_RECORD_LIMIT,

@@ -16,7 +16,6 @@
 #define HANDSHAKE_KEY_UPDATE 24u /* RFC 8446 4 */
 
 enum { UPDATE_NOT_REQUESTED = 0, UPDATE_REQUESTED = 1 }; /* RFC 8446 4.6.3 */
-enum { LEVEL_WARNING = 1, LEVEL_FATAL = 2 };             /* RFC 8446 6 */
 
 enum {
     READ_CLOSED = 1,
@@ -256,7 +255,8 @@ int nj_tls_session_write_alert(struct nj_tls_session *s, const struct nj_tls_cry
                                const struct nj_tls_dst *dst, uint32_t n_dst)
 {
     const bool is_closure = alert == NJ_TLS_CLOSE_NOTIFY;
-    const uint8_t message[2] = {is_closure ? LEVEL_WARNING : LEVEL_FATAL, (uint8_t)alert};
+    const uint8_t message[2] = {is_closure ? NJ_TLS_LEVEL_WARNING : NJ_TLS_LEVEL_FATAL,
+                                (uint8_t)alert};
     struct nj__tls_writer out = {dst, n_dst, 0};
 
     if (s->flags & WRITE_CLOSED)

@@ -70,7 +70,9 @@ class Tls(ProgramCase):
     def test_s_client(self):
         to = ("openssl", "s_client", "-connect", f"{SERVER_ADDR}:443", "-servername", NAME,
               "-alpn", "h2", "-CAfile", self.ca, "-verify_return_error")
-        self.fetched_by(*to, "-quiet", "-no_ign_eof", names=self.sums)
+        for more in (), ("-maxfraglen", "512"):
+            with self.subTest(more=more):
+                self.fetched_by(*to, "-quiet", "-no_ign_eof", *more, names=self.sums)
         done = self.world.client(*to, input="")
         self.assertIn("ALPN protocol: h2\n", done.stdout)
         self.assertIn("Verification: OK\n", done.stdout)

@@ -279,6 +279,52 @@ Test(conn_conn_tls, close_notify_of_the_client_closes, .init = connect_h2)
     cr_expect(c->p->got_fin);
 }
 
+/* RFC 8446 6.1: "Any data received after a closure alert has been received MUST be ignored." */
+Test(conn_conn_tls, bytes_after_close_notify_are_ignored, .init = connect_h2)
+{
+    static const uint8_t no_record[] = {24, 3, 3, 0, 1, 0, 23, 3, 3, 0xff, 0xff};
+
+    tls_peer_get(c, 1, "/whole");
+    SSL_shutdown(c->ssl);
+    tls_peer_send(t, c, 1400);
+    rig_send(t->r, c->p, no_record, sizeof no_record);
+    rig_settle(t->r);
+    rig_send(t->r, c->p, "GET / HTTP/1.1\r\n", 16);
+    tls_peer_pump(t, c, 1400);
+    expect_whole();
+    cr_expect_eq(rig_count(t->r, NJ_C_tls_bad_record), 0);
+    cr_expect(c->closed);
+    cr_expect(c->p->got_fin);
+}
+
+/* Without a worker, if no record came before it (RFC 8446 5, 5.1). */
+Test(conn_conn_tls, a_record_that_cannot_be_one_gets_an_alert_in_a_handshake)
+{
+    static const char overflow[] = "\x15\x03\x03\x00\x02\x02\x16",
+                      unexpected[] = "\x15\x03\x03\x00\x02\x02\x0a";
+    static const uint8_t part[] = {22, 3, 1, 0, 8, 1, 0, 2, 0, 3, 3, 0, 0};
+    static const uint8_t too_long[] = {22, 3, 1, 0x40, 1};
+
+    t = tls_rig_new(8192, 8192);
+    for (uint16_t i = 0; i < 3; i++) {
+        struct rig_peer *p = rig_connect(t->r, (uint16_t)(1000 + i));
+        if (i == 2) { /* behind a part of a ClientHello */
+            rig_send(t->r, p, part, sizeof part);
+            rig_settle(t->r);
+        }
+        if (i == 0)
+            rig_send(t->r, p, "GET / HTTP/1.1\r\n", 16);
+        else
+            rig_send(t->r, p, too_long, sizeof too_long);
+        rig_settle(t->r);
+        cr_assert_eq(p->n_got, 7, "%u", i);
+        cr_expect_arr_eq(p->got, i == 0 ? unexpected : overflow, 7, "%u", i);
+        cr_expect(p->got_fin);
+        cr_expect_eq(t->n_run, i < 2 ? 0 : 2);
+    }
+    cr_expect_eq(rig_count(t->r, NJ_C_tls_failed_message), 3);
+}
+
 Test(conn_conn_tls, a_changed_record_is_answered_with_an_alert, .init = connect_h2)
 {
     uint8_t bytes[256];
