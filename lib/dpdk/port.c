@@ -507,12 +507,25 @@ struct nj_rx_source nj_dpdk_port_rx_queue_of_shard(const struct nj_dpdk_port *p,
     return (struct nj_rx_source){p->rx_notify, p->id, (uint16_t)shard, p->rx_fd[shard]};
 }
 
-void nj_dpdk_port_detach_queues(const struct nj_dpdk_port *p)
+void nj_dpdk_port_detach_queues(struct nj_dpdk_port *p)
 {
     struct ifreq detach = {.ifr_flags = IFF_DETACH_QUEUE};
 
-    for (uint16_t q = 0; strcmp(p->driver, TAP) == 0 && q < p->n_rxq; q++)
+    p->is_detached = strcmp(p->driver, TAP) == 0;
+    for (uint16_t q = 0; p->is_detached && q < p->n_rxq; q++)
         (void)ioctl(p->rx_fd[q], TUNSETQUEUE, &detach); /* it fails if detached already */
+}
+
+int nj_dpdk_port_attach_queues(struct nj_dpdk_port *p, char *why, size_t n)
+{
+    struct ifreq attach = {.ifr_flags = IFF_ATTACH_QUEUE};
+
+    for (uint16_t q = 0; p->is_detached && q < p->n_rxq; q++)
+        if (ioctl(p->rx_fd[q], TUNSETQUEUE, &attach) != 0)
+            return nj_set_error(why, n, "%s: cannot attach queue %u to its interface: %s", p->name,
+                                q, strerror(errno));
+    p->is_detached = false;
+    return 0;
 }
 
 void nj_dpdk_port_close(struct nj_dpdk_port *p)

@@ -35,6 +35,7 @@ struct nj_dpdk_port {
     bool started;
     bool is_shareable;           /* two processes can use the device at once: net_tap, and ... */
     bool frames_reach_both;      /* ... net_af_packet, where each then receives every frame */
+    bool is_detached;            /* nj_dpdk_port_detach_queues() was called */
     bool bond;                   /* net_bonding: other ports are its members */
     bool rx_csum;                /* the device checks TCP checksums of received packets */
     bool rx_interrupts;          /* configured with receive interrupts */
@@ -104,9 +105,12 @@ void nj_dpdk_port_read_stats(const struct nj_dpdk_port *p, struct nj_port_stats 
 /* The receive queue that the lcore of shard `shard` polls. After nj_dpdk_port_open(). */
 struct nj_rx_source nj_dpdk_port_rx_queue_of_shard(const struct nj_dpdk_port *p, uint32_t shard);
 void nj_dpdk_port_close(struct nj_dpdk_port *p);
-/* While another process uses the device too: the kernel delivers no more packets to our queues. The
- * lcores may still poll them. net_tap only; without effect with others. */
-void nj_dpdk_port_detach_queues(const struct nj_dpdk_port *p);
+/* While another process uses the device too: the kernel delivers no more packets to our queues, and
+ * drops those that it has not delivered. The lcores may still poll them. net_tap only; without
+ * effect with others. */
+void nj_dpdk_port_detach_queues(struct nj_dpdk_port *p);
+/* Undoes that, if it was done. Returns 0, or -1 with the reason in `why`. */
+int nj_dpdk_port_attach_queues(struct nj_dpdk_port *p, char *why, size_t why_bytes);
 
 struct rte_device;
 /* Appends the port's device to `devices`, which holds `n` of RTE_MAX_ETHPORTS entries; for a bond

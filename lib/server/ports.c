@@ -110,6 +110,8 @@ static bool open_port(struct nj_server *s, struct nj_server_port *p, const struc
     nj_port_watch_init(&p->watch, p->dev.name,
                        p->dev.n_txq * p->dev.n_txd + p->n_shards * NJ_SHARD_RING_SIZE);
     nj_dpdk_port_read_stats(&p->dev, &p->sight);
+    if (nj__server_shares_ports(s)) /* nobody polls them yet: the other process gets all packets */
+        nj_dpdk_port_detach_queues(&p->dev);
     nj_presets_warn_port_diff(&s->presets, &p->dev, p->n_shards, want.offload);
     warn_unsupported(s, p);
     if (nj_shard_rings_open(&p->fabric, &p->dev, p->n_shards))

@@ -65,7 +65,8 @@ struct nj_upgrade {
     struct nj_upgrade_description running; /* CONTACTED: the other process */
     bool has_announced_end;                /* YIELDS: told the other process that nothing is left */
     bool has_confirmed_end;                /* YIELDS: it has answered. LAST: we have answered */
-    nj_ns announced_at;
+    nj_ns announced_at, offered_at, stop_waits_until;
+    bool is_left_to_new; /* this process ends, and another one, which starts, uses its devices */
     char tap_arg[NJ_SERVER_PORTS_MAX][256]; /* EAL arguments with the MAC address of the tap */
 };
 
@@ -147,9 +148,10 @@ void nj__server_close_upgrade(struct nj_server *s);
 bool nj__server_shares_ports(const struct nj_server *s);
 /* Accept, answer and watch the other process. The supervisor, once per tick. */
 void nj__server_tick_upgrade(struct nj_server *s, nj_ns now);
-/* nj_server_stop() was called: set the phase, and give new connections back if they are taken from
- * a process that still runs. The supervisor. */
-void nj__server_stop_in_upgrade(struct nj_server *s);
+/* nj_server_stop() was called, and s->deadline is set: set the phase, and give new connections back
+ * if they are taken from a process that still runs. If another process is about to take over, the
+ * phase waits for it for some seconds. The supervisor. */
+void nj__server_stop_in_upgrade(struct nj_server *s, nj_ns now);
 /* Nothing is left to do: may the server end? Not before the other process knows. The supervisor. */
 bool nj__server_may_end_upgrade(struct nj_server *s, nj_ns now);
 

@@ -307,7 +307,7 @@ static void begin_stop(struct nj_server *s, const struct live *live, nj_ns now)
     nj__server_service_stopping(s, drain, open);
     s->is_stopping = true;
     s->deadline = has_deadline ? nj_min_u64(s->deadline, deadline) : deadline;
-    nj__server_stop_in_upgrade(s);
+    nj__server_stop_in_upgrade(s, now);
 }
 
 /* Waits for one tick. Returns true when the lcores have nothing left to do, or have to abort what

@@ -17,7 +17,11 @@
 #include "server/server_internal.h"
 #include "server/upgrade_messages.h"
 
-#define CONFIRM_IN (2 * NJ_SEC) /* the other process confirms our end in two ticks */
+#define CONFIRM_IN (2 * NJ_SEC)  /* the other process confirms our end in two ticks */
+#define START_ENDS (10 * NJ_SEC) /* a process that stops waits so long for one that starts */
+#define OFFER_ENDS                                                                                 \
+    (60 * NJ_SEC) /* another process may then replace one that has not taken over                  \
+                   */
 
 /* --- the new process, in bring-up ------------------------------------------------------------ */
 
@@ -57,8 +61,11 @@ static bool read_description(struct nj_server *s)
     }
     if (d->is_busy) {
         snprintf(s->why, sizeof s->why,
-                 "--upgrade-socket %s: another upgrade is not complete: process %d takes over, and "
-                 "the one before it still has connections",
+                 d->is_busy == NJ_BUSY_STARTING
+                     ? "--upgrade-socket %s: another process is about to take over from process "
+                       "%d: try again later (after a minute, if that process hangs)"
+                     : "--upgrade-socket %s: another upgrade is not complete: process %d takes "
+                       "over, and the one before it still has connections",
                  path, d->pid);
         return false;
     }
@@ -174,9 +181,13 @@ static bool listen_for_next(struct nj_server *s)
             break;
         }
     s->upgrade.listen_fd = nj__upgrade_listen(path);
-    if (s->upgrade.listen_fd < 0)
+    /* Processes of the user that this one becomes may connect. */
+    if (s->upgrade.listen_fd < 0 || (s->given.drop_privileges && geteuid() == 0 &&
+                                     lchown(path, s->run_user.uid, s->run_user.gid) != 0)) {
         snprintf(s->why, sizeof s->why, "--upgrade-socket %s: %s", path, strerror(errno));
-    return s->upgrade.listen_fd >= 0;
+        return false;
+    }
+    return true;
 }
 
 static bool no_answer(struct nj_server *s)
@@ -186,11 +197,32 @@ static bool no_answer(struct nj_server *s)
     return false;
 }
 
+/* The server that ran before has ended, without a message: this one starts alone. */
+static void go_on_alone(struct nj_server *s)
+{
+    struct nj_upgrade *u = &s->upgrade;
+
+    close_fd(&u->peer_fd);
+    u->state = NJ_UPGRADE_NONE;
+    nj_log(NJ_LEVEL_WARNING, "upgrade: process %d has ended, and its connections are lost",
+           u->running.pid);
+}
+
+/* Packets are delivered to this process, too. */
+static bool attach_ports(struct nj_server *s)
+{
+    for (uint32_t k = 0; k < s->n_ports; k++)
+        if (nj_dpdk_port_attach_queues(&s->port[k].dev, s->why, sizeof s->why) != 0)
+            return false;
+    return true;
+}
+
 bool nj__server_agree_upgrade(struct nj_server *s)
 {
     struct nj_upgrade *u = &s->upgrade;
     int theirs[NJ_SERVER_PORTS_MAX];
     uint32_t n = 0, n_fds = 1;
+    enum nj_upgrade_message answer;
     bool ok = true;
 
     if (u->state != NJ_UPGRADE_CONTACTED)
@@ -203,11 +235,16 @@ bool nj__server_agree_upgrade(struct nj_server *s)
         u->channel[n] = s->port[n].fabric.peer_fd = both[0];
         theirs[n] = both[1];
     }
-    ok = ok && nj__upgrade_send(u->peer_fd, NJ_MESSAGE_AGREE, theirs, n);
+    if (ok) /* if that fails, the answer says why */
+        (void)nj__upgrade_send(u->peer_fd, NJ_MESSAGE_AGREE, theirs, n);
     while (n > 0)
         close_fd(&theirs[--n]);
-    if (!ok || nj__upgrade_receive(u->peer_fd, true, &u->listen_fd, &n_fds) != NJ_MESSAGE_AGREED ||
-        n_fds != 1)
+    answer = ok ? nj__upgrade_receive(u->peer_fd, true, &u->listen_fd, &n_fds) : NJ_MESSAGE_NONE;
+    if (answer == NJ_MESSAGE_CLOSED) {
+        go_on_alone(s);
+        return listen_for_next(s);
+    }
+    if (answer != NJ_MESSAGE_AGREED || n_fds != 1)
         return no_answer(s);
     u->state = NJ_UPGRADE_AGREED;
     return true;
@@ -218,10 +255,18 @@ bool nj__server_begin_upgrade(struct nj_server *s)
     struct nj_upgrade *u = &s->upgrade;
     uint32_t n_fds = 0;
 
+    if (!attach_ports(s))
+        return false;
     if (u->state != NJ_UPGRADE_AGREED)
         return true;
-    if (!nj__upgrade_send(u->peer_fd, NJ_MESSAGE_BEGIN, NULL, 0) ||
-        nj__upgrade_receive(u->peer_fd, true, NULL, &n_fds) != NJ_MESSAGE_BEGUN)
+    (void)nj__upgrade_send(u->peer_fd, NJ_MESSAGE_BEGIN, NULL, 0);
+    enum nj_upgrade_message answer = nj__upgrade_receive(u->peer_fd, true, NULL, &n_fds);
+    if (answer == NJ_MESSAGE_CLOSED) {
+        go_on_alone(s);
+        nj__server_set_lcore_phase(s, NJ_PHASE_RUN);
+        return true;
+    }
+    if (answer != NJ_MESSAGE_BEGUN)
         return no_answer(s);
     u->state = NJ_UPGRADE_TAKES;
     nj_log(NJ_LEVEL_INFO, "upgrade: took over from process %d, which completes its connections",
@@ -245,13 +290,34 @@ void nj__server_close_upgrade(struct nj_server *s)
 
 bool nj__server_shares_ports(const struct nj_server *s)
 {
-    return s->upgrade.state >= NJ_UPGRADE_CONTACTED;
+    return s->upgrade.state >= NJ_UPGRADE_CONTACTED || s->upgrade.is_left_to_new;
 }
 
 /* --- both, while they run --------------------------------------------------------------------- */
 
+static void be_alone(struct nj_server *s)
+{
+    struct nj_upgrade *u = &s->upgrade;
+    bool was_offer = u->state == NJ_UPGRADE_OFFERED;
+
+    /* If it has not ended: only a close without this message means that this process has ended. */
+    (void)nj__upgrade_send(u->peer_fd, NJ_MESSAGE_REFUSED, NULL, 0);
+    close_fd(&u->peer_fd);
+    u->state = NJ_UPGRADE_NONE;
+    if (was_offer && !s->is_stopping)
+        return;
+    nj__server_set_lcore_phase(s, s->is_stopping ? NJ_PHASE_DRAIN : NJ_PHASE_RUN);
+    nj__server_service_yields(s, false);
+    nj_log(NJ_LEVEL_INFO, "upgrade: the other process has ended: this one serves alone");
+}
+
+static bool is_starting(const struct nj_upgrade *u)
+{
+    return u->state == NJ_UPGRADE_OFFERED || u->state == NJ_UPGRADE_AGREED;
+}
+
 /* Both processes have the listening socket; only the one that takes new connections accepts. */
-static void accept_process(struct nj_server *s)
+static void accept_process(struct nj_server *s, nj_ns now)
 {
     struct nj_upgrade *u = &s->upgrade;
     struct nj_upgrade_description ours;
@@ -259,13 +325,18 @@ static void accept_process(struct nj_server *s)
 
     if (fd < 0)
         return;
+    if (is_starting(u) && now - u->offered_at > OFFER_ENDS)
+        be_alone(s);
     nj__upgrade_describe(s, &ours);
-    ours.is_busy = u->state != NJ_UPGRADE_NONE;
+    ours.is_busy = u->state == NJ_UPGRADE_NONE ? 0
+                   : is_starting(u)            ? NJ_BUSY_STARTING
+                                               : NJ_BUSY_UPGRADING;
     if (!nj__upgrade_send_description(fd, &ours) || ours.is_busy) {
         close(fd);
         return;
     }
     u->peer_fd = fd;
+    u->offered_at = now;
     u->state = NJ_UPGRADE_OFFERED;
 }
 
@@ -287,9 +358,10 @@ static void agree(struct nj_server *s, const int *fds)
 static void yield_connections(struct nj_server *s, nj_ns now)
 {
     uint64_t open = nj__server_sum_counter(s, NJ_C_connections);
+    nj_ns deadline = now + (nj_ns)(s->settings.config->upgrade_timeout_s * (double)NJ_SEC);
 
     s->upgrade.state = NJ_UPGRADE_YIELDS;
-    s->deadline = now + (nj_ns)(s->settings.config->upgrade_timeout_s * (double)NJ_SEC);
+    s->deadline = s->is_stopping ? nj_min_u64(s->deadline, deadline) : deadline;
     nj__server_set_lcore_phase(s, NJ_PHASE_YIELD);
     nj__upgrade_send(s->upgrade.peer_fd, NJ_MESSAGE_BEGUN, NULL, 0);
     nj__server_service_yields(s, true);
@@ -304,20 +376,6 @@ static void take_back(struct nj_server *s)
     nj__server_set_lcore_phase(s, NJ_PHASE_TAKE);
     nj__server_service_yields(s, false);
     nj_log(NJ_LEVEL_INFO, "upgrade: the other process stops: this one takes new connections again");
-}
-
-static void be_alone(struct nj_server *s)
-{
-    struct nj_upgrade *u = &s->upgrade;
-    bool was_offer = u->state == NJ_UPGRADE_OFFERED;
-
-    close_fd(&u->peer_fd);
-    u->state = NJ_UPGRADE_NONE;
-    if (was_offer)
-        return;
-    nj__server_set_lcore_phase(s, s->is_stopping ? NJ_PHASE_DRAIN : NJ_PHASE_RUN);
-    nj__server_service_yields(s, false);
-    nj_log(NJ_LEVEL_INFO, "upgrade: the other process has ended: this one serves alone");
 }
 
 static void handle_message(struct nj_server *s, enum nj_upgrade_message what, const int *fds,
@@ -346,14 +404,25 @@ static void handle_message(struct nj_server *s, enum nj_upgrade_message what, co
     }
 }
 
+/* This process ends while the other one starts, which then uses the devices and the socket. */
+static void leave_to_new(struct nj_server *s)
+{
+    close_fd(&s->upgrade.peer_fd);
+    s->upgrade.state = NJ_UPGRADE_NONE;
+    s->upgrade.is_left_to_new = true;
+    nj__server_set_lcore_phase(s, NJ_PHASE_DRAIN);
+}
+
 void nj__server_tick_upgrade(struct nj_server *s, nj_ns now)
 {
     struct nj_upgrade *u = &s->upgrade;
     int fds[NJ_SERVER_PORTS_MAX];
     enum nj_upgrade_message what = NJ_MESSAGE_NONE;
 
+    if (s->is_stopping && is_starting(u) && now >= u->stop_waits_until)
+        leave_to_new(s);
     if (u->listen_fd >= 0 && !s->is_stopping && u->state != NJ_UPGRADE_YIELDS)
-        accept_process(s);
+        accept_process(s, now);
     /* One tick after the message, lcores keep what only the other process would have kept. */
     if (u->state == NJ_UPGRADE_LAST && !u->has_confirmed_end && now > u->announced_at)
         u->has_confirmed_end = nj__upgrade_send(u->peer_fd, NJ_MESSAGE_END_SEEN, NULL, 0);
@@ -367,7 +436,7 @@ void nj__server_tick_upgrade(struct nj_server *s, nj_ns now)
     } while (what != NJ_MESSAGE_NONE);
 }
 
-void nj__server_stop_in_upgrade(struct nj_server *s)
+void nj__server_stop_in_upgrade(struct nj_server *s, nj_ns now)
 {
     struct nj_upgrade *u = &s->upgrade;
 
@@ -379,9 +448,9 @@ void nj__server_stop_in_upgrade(struct nj_server *s)
         nj__server_set_lcore_phase(s, NJ_PHASE_YIELD);
         return;
     }
-    if (u->state == NJ_UPGRADE_OFFERED || u->state == NJ_UPGRADE_AGREED) {
-        close_fd(&u->peer_fd);
-        u->state = NJ_UPGRADE_NONE;
+    if (is_starting(u)) { /* until it takes over, this process serves as before */
+        u->stop_waits_until = now + nj_min_u64(START_ENDS, (s->deadline - now) / 2);
+        return;
     }
     nj__server_set_lcore_phase(s, NJ_PHASE_DRAIN);
 }

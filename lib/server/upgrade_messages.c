@@ -194,6 +194,6 @@ enum nj_upgrade_message nj__upgrade_receive(int fd, bool wait, int *fds, uint32_
     }
     take_descriptors(&message, fds, n);
     bool is_known =
-        n_bytes == (ssize_t)sizeof type && type > NJ_MESSAGE_CLOSED && type <= NJ_MESSAGE_END_SEEN;
+        n_bytes == (ssize_t)sizeof type && type > NJ_MESSAGE_CLOSED && type <= NJ_MESSAGE_REFUSED;
     return is_known ? (enum nj_upgrade_message)type : NJ_MESSAGE_CLOSED;
 }

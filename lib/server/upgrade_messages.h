@@ -15,7 +15,8 @@
  *   closes
  *
  * GIVE_BACK from B instead: B stops while A still runs, and A takes new connections again. The end
- * of a process closes the socket, which the other one notices in every state.
+ * of a process closes the socket, which the other one notices in every state: B then starts alone.
+ * A process that goes on sends REFUSED before it closes.
  */
 #ifndef NJ_SERVER_UPGRADE_MESSAGES_H
 #define NJ_SERVER_UPGRADE_MESSAGES_H
@@ -39,6 +40,13 @@ enum nj_upgrade_message {
     NJ_MESSAGE_GIVE_BACK,
     NJ_MESSAGE_END,
     NJ_MESSAGE_END_SEEN,
+    NJ_MESSAGE_REFUSED,
+};
+
+/* Why a server cannot be taken over from now. */
+enum nj_upgrade_busy {
+    NJ_BUSY_STARTING = 1, /* another process has connected, and has not begun */
+    NJ_BUSY_UPGRADING,    /* it still has a connection to the process before it */
 };
 
 /* A port as the other process has to find it: connections belong to its addresses. */
@@ -54,7 +62,7 @@ struct nj_upgrade_description {
     char magic[16]; /* and the version of this protocol */
     char version[32];
     int32_t pid;
-    uint32_t is_busy; /* with another upgrade */
+    uint32_t is_busy; /* enum nj_upgrade_busy; 0: not */
     uint32_t n_ports;
     struct nj_upgrade_port port[NJ_SERVER_PORTS_MAX];
 };

@@ -208,14 +208,67 @@ class Ends(Upgrade, unittest.TestCase):
         self.fill(clients)
         for line in "upgrade: nightjar", "large files are read":
             with self.subTest(after=line):
-                second = self.start_next(ready=False)
-                with second.stderr_changed:
-                    self.assertTrue(second.stderr_changed.wait_for(
-                        lambda: line in second.stderr_text, 30 * SLOW), self.world.errors())
+                second = self.start_until(line)
                 second.signal(signal.SIGKILL)
                 second.wait()
                 self.more(clients)
         self.complete_alone(clients, self.world.server)
+
+    def start_until(self, line):
+        """Starts a process, and waits for a line of its log."""
+        second = self.start_next(ready=False)
+        with second.stderr_changed:
+            self.assertTrue(second.stderr_changed.wait_for(
+                lambda: line in second.stderr_text, 30 * SLOW), self.world.errors())
+        return second
+
+    def test_former_process_killed_before_it_is_taken_over(self):
+        """The new one starts alone."""
+        first = self.world.server
+        for line in "runs as user", "large files are read":
+            with self.subTest(after=line):
+                second = self.start_until(line)
+                first.signal(signal.SIGKILL)
+                first.wait()
+                self.wait_ready(second)
+                clients = self.clients()
+                clients.arrive(self.new_per_s)
+                self.more(clients)
+                clients.close()
+                first = second
+        self.assertIn("has ended, and its connections are lost", first.stderr_text)
+        first.signal()
+        self.assertEqual(0, first.wait(30), self.world.errors())
+        self.assertFalse(os.path.exists(self.socket))
+
+    def test_former_process_stopped_before_it_is_taken_over(self):
+        """It waits for the new one, and completes its connections."""
+        clients = self.clients()
+        self.fill(clients)
+        second = self.start_until("upgrade: nightjar")
+        self.world.server.signal()
+        self.wait_ready(second)
+        self.more(clients)
+        self.complete(clients, self.world.server)
+        self.assertEqual(self.n_downloads, self.end(clients, second))
+
+    def test_a_process_that_hangs_in_its_start(self):
+        """A stop does not wait for it longer than half of --drain-timeout."""
+        second = self.start_until("upgrade: nightjar")
+        second.signal(signal.SIGSTOP)
+        self.assertIn("another process is about to take over from process",
+                      self.failure_of_next())
+        self.world.server.signal()
+        self.assertEqual(0, self.world.server.wait(60), self.world.errors())
+        second.signal(signal.SIGCONT)
+        self.wait_ready(second)
+        second.signal()
+        self.assertEqual(0, second.wait(30), self.world.errors())
+
+    def failure_of_next(self):
+        third = self.start_next(ready=False)
+        self.assertEqual(1, third.wait(30), self.world.errors())
+        return third.stderr_text
 
     def test_new_process_fails(self):
         clients = self.clients()
@@ -296,7 +349,8 @@ class Options(Upgrade, unittest.TestCase):
         self.world.server.wait()
         self.assertTrue(os.path.exists(self.socket))
         second = self.start_next()
-        self.assertEqual(0o600, os.stat(self.socket).st_mode & 0o777)
+        status = os.stat(self.socket)
+        self.assertEqual((0o600, 65534), (status.st_mode & 0o777, status.st_uid))
         second.signal()
         self.assertEqual(0, second.wait(30))
 
