@@ -35,9 +35,11 @@ struct world {
     struct nj_executor *executor;
     struct nj_producer producer;
     struct nj_strategy s;
-    pthread_mutex_t lock; /* of the queue */
     struct task tasks[TASKS_MAX];
-    unsigned n_tasks, n_produced;
+    unsigned n_tasks;
+    pthread_mutex_t lock; /* of what is offered to the producer */
+    struct task *offered[TASKS_MAX];
+    unsigned n_offered, n_produced;
     _Atomic unsigned n_run, n_at_gate, n_bad;
     _Atomic bool open; /* the gate */
 };
@@ -91,21 +93,30 @@ static struct nj_task *produce(struct nj_producer *p)
 {
     (void)p;
     pthread_mutex_lock(&w.lock);
-    struct task *t = w.n_produced < w.n_tasks ? &w.tasks[w.n_produced++] : NULL;
+    struct task *t = w.n_produced < w.n_offered ? w.offered[w.n_produced++] : NULL;
     pthread_mutex_unlock(&w.lock);
     return t ? &t->task : NULL;
 }
 
+/* A task that the test gives to the executor. No producer has it: a task runs once. */
 static struct task *add(enum nj_task_type type, enum body body)
 {
     static const struct nj_task_ops ops = {run, reject};
+    struct task *t = &w.tasks[w.n_tasks++];
 
-    pthread_mutex_lock(&w.lock);
-    struct task *t = &w.tasks[w.n_tasks];
     t->task.ops = &ops;
     t->type = type;
     t->body = body;
-    w.n_tasks++;
+    return t;
+}
+
+/* A task that the strategy produces. */
+static struct task *offer(enum nj_task_type type, enum body body)
+{
+    struct task *t = add(type, body);
+
+    pthread_mutex_lock(&w.lock);
+    w.offered[w.n_offered++] = t;
     pthread_mutex_unlock(&w.lock);
     return t;
 }
@@ -388,17 +399,19 @@ Test(sched_os_thread_pool, threads_begin_and_end, .timeout = 60)
 /* --- the strategy on it ------------------------------------------------------------------------
  */
 
-/* Wait until a thread is reserved: a miss requests one. */
-static void warm_up(unsigned n_reserved)
+/* One thread is reserved, because the first miss requests it, and all others are idle: none still
+ * produces. */
+static void warm_up(void)
 {
-    while (counts().n_reserved < n_reserved) {
-        unsigned n = w.n_run;
-        w.n_tasks = w.n_produced = 0; /* all are done: begin again */
-        memset(w.tasks, 0, sizeof w.tasks);
-        add(NJ_BLOCKING, QUICK);
-        nj_strategy_produce_elsewhere(&w.s);
-        wait_for(&w.n_run, n + 1);
-    }
+    struct nj_thread_pool_counts c;
+
+    offer(NJ_BLOCKING, QUICK);
+    nj_strategy_produce_elsewhere(&w.s);
+    wait_for(&w.n_run, 1);
+    do {
+        sched_yield();
+        c = counts();
+    } while (c.n_reserved < 1 || c.n_utilised > 0);
 }
 
 /* A reserved thread starts a task although all other threads are busy. EWYK 5.39 */
@@ -406,7 +419,7 @@ Test(sched_os_thread_pool, reserved_thread_waits_for_nobody, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
         .n_min = 3, .n_max = 3, .n_reserved = 1, .idle_ns = NJ_NEVER});
-    warm_up(1);
+    warm_up();
     unsigned n = w.n_run;
     execute(add(NJ_BLOCKING, AT_GATE));
     execute(add(NJ_BLOCKING, AT_GATE));
@@ -423,14 +436,14 @@ Test(sched_os_thread_pool, stuck_consumers, .timeout = 60)
 {
     begin((struct nj_thread_pool_config){
         .n_min = 6, .n_max = 6, .n_reserved = 2, .idle_ns = NJ_NEVER});
-    warm_up(1);
+    warm_up();
     unsigned n = w.n_run;
-    add(NJ_BLOCKING, AT_GATE);
-    add(NJ_BLOCKING, AT_GATE);
+    offer(NJ_BLOCKING, AT_GATE);
+    offer(NJ_BLOCKING, AT_GATE);
     nj_strategy_produce_elsewhere(&w.s);
     wait_for(&w.n_at_gate, 2);
     for (unsigned i = 1; i <= 30; i++) {
-        add((enum nj_task_type)(NJ_NON_BLOCKING + i % 3), QUICK);
+        offer((enum nj_task_type)(NJ_NON_BLOCKING + i % 3), QUICK);
         cr_assert(nj_strategy_produce_elsewhere(&w.s));
         wait_for(&w.n_run, n + i);
     }
@@ -445,13 +458,12 @@ Test(sched_os_thread_pool, all_threads_stuck, .timeout = 60)
         .n_min = 3, .n_max = 3, .n_reserved = 2, .idle_ns = NJ_NEVER});
     for (unsigned i = 0; i < 3; i++)
         execute(add(NJ_BLOCKING, AT_GATE));
-    w.n_produced = w.n_tasks; /* they were given to the pool directly */
     wait_for(&w.n_at_gate, 3);
     for (unsigned i = 0; i < 30; i++) {
-        struct task *t = add(i % 3 == 0   ? NJ_BLOCKING
-                             : i % 3 == 1 ? NJ_EITHER
-                                          : NJ_NON_BLOCKING,
-                             QUICK);
+        struct task *t = offer(i % 3 == 0   ? NJ_BLOCKING
+                               : i % 3 == 1 ? NJ_EITHER
+                                            : NJ_NON_BLOCKING,
+                               QUICK);
         cr_assert(nj_strategy_produce(&w.s));
         cr_assert_eq(t->n_run, i % 3 != 0, "only BLOCKING ones wait");
     }
@@ -467,7 +479,7 @@ Test(sched_os_thread_pool, first_task_after_a_long_idle, .timeout = 60)
     begin((struct nj_thread_pool_config){
         .n_min = 0, .n_max = 4, .n_reserved = 0, .idle_ns = 1 * NJ_MS});
     for (unsigned i = 1; i <= 5; i++) {
-        add(NJ_BLOCKING, QUICK);
+        offer(NJ_BLOCKING, QUICK);
         cr_assert(nj_strategy_produce_elsewhere(&w.s));
         wait_for(&w.n_run, i);
         while (counts().n_threads)
