@@ -66,7 +66,7 @@ struct nj_upgrade {
     bool has_announced_end;                /* YIELDS: told the other process that nothing is left */
     bool has_confirmed_end;                /* YIELDS: it has answered. LAST: we have answered */
     nj_ns announced_at, offered_at, stop_waits_until;
-    bool is_left_to_new; /* this process ends, and another one, which starts, uses its devices */
+    bool waits_no_longer; /* this process stops, and drains before the other one has started */
     char tap_arg[NJ_SERVER_PORTS_MAX][256]; /* EAL arguments with the MAC address of the tap */
 };
 

@@ -181,18 +181,19 @@ static bool listen_for_next(struct nj_server *s)
             break;
         }
     s->upgrade.listen_fd = nj__upgrade_listen(path);
-    /* Processes of the user that this one becomes may connect. */
-    if (s->upgrade.listen_fd < 0 || (s->given.drop_privileges && geteuid() == 0 &&
-                                     lchown(path, s->run_user.uid, s->run_user.gid) != 0)) {
+    if (s->upgrade.listen_fd < 0)
         snprintf(s->why, sizeof s->why, "--upgrade-socket %s: %s", path, strerror(errno));
-        return false;
-    }
-    return true;
+    else if (s->given.drop_privileges && geteuid() == 0 &&
+             lchown(path, s->run_user.uid, s->run_user.gid) != 0)
+        nj_log(NJ_LEVEL_WARNING, "--upgrade-socket %s: chown: %s: only root can take over", path,
+               strerror(errno));
+    return s->upgrade.listen_fd >= 0;
 }
 
 static bool no_answer(struct nj_server *s)
 {
-    snprintf(s->why, sizeof s->why, "upgrade: process %d ended, or does not answer",
+    snprintf(s->why, sizeof s->why,
+             "upgrade: process %d does not answer, or goes on without this one",
              s->upgrade.running.pid);
     return false;
 }
@@ -290,20 +291,37 @@ void nj__server_close_upgrade(struct nj_server *s)
 
 bool nj__server_shares_ports(const struct nj_server *s)
 {
-    return s->upgrade.state >= NJ_UPGRADE_CONTACTED || s->upgrade.is_left_to_new;
+    return s->upgrade.state != NJ_UPGRADE_NONE;
 }
 
 /* --- both, while they run --------------------------------------------------------------------- */
+
+/* Only a close without this message means that this process has ended. With unread messages of the
+ * other one, close() would be an error for it in place of the message. */
+static void refuse(int fd)
+{
+    int fds[NJ_SERVER_PORTS_MAX];
+    enum nj_upgrade_message what;
+
+    shutdown(fd, SHUT_RD);
+    do {
+        uint32_t n = NJ_SERVER_PORTS_MAX;
+        what = nj__upgrade_receive(fd, false, fds, &n);
+        while (n > 0)
+            close_fd(&fds[--n]);
+    } while (what != NJ_MESSAGE_NONE && what != NJ_MESSAGE_CLOSED);
+    (void)nj__upgrade_send(fd, NJ_MESSAGE_REFUSED, NULL, 0);
+}
 
 static void be_alone(struct nj_server *s)
 {
     struct nj_upgrade *u = &s->upgrade;
     bool was_offer = u->state == NJ_UPGRADE_OFFERED;
 
-    /* If it has not ended: only a close without this message means that this process has ended. */
-    (void)nj__upgrade_send(u->peer_fd, NJ_MESSAGE_REFUSED, NULL, 0);
+    refuse(u->peer_fd); /* if it has not ended */
     close_fd(&u->peer_fd);
     u->state = NJ_UPGRADE_NONE;
+    u->waits_no_longer = false;
     if (was_offer && !s->is_stopping)
         return;
     nj__server_set_lcore_phase(s, s->is_stopping ? NJ_PHASE_DRAIN : NJ_PHASE_RUN);
@@ -351,7 +369,8 @@ static void agree(struct nj_server *s, const int *fds)
     }
     u->has_announced_end = u->has_confirmed_end = false;
     u->state = NJ_UPGRADE_AGREED;
-    nj__server_set_lcore_phase(s, NJ_PHASE_KEEP);
+    if (!u->waits_no_longer)
+        nj__server_set_lcore_phase(s, NJ_PHASE_KEEP);
     nj__upgrade_send(u->peer_fd, NJ_MESSAGE_AGREED, &u->listen_fd, 1);
 }
 
@@ -391,8 +410,11 @@ static void handle_message(struct nj_server *s, enum nj_upgrade_message what, co
         close(fds[i]);
     if (what == NJ_MESSAGE_BEGIN && u->state == NJ_UPGRADE_AGREED) {
         yield_connections(s, now);
-    } else if (what == NJ_MESSAGE_GIVE_BACK && u->state == NJ_UPGRADE_YIELDS && !s->is_stopping) {
-        take_back(s);
+    } else if (what == NJ_MESSAGE_GIVE_BACK && u->state == NJ_UPGRADE_YIELDS) {
+        if (!s->is_stopping) /* else both stop, and each completes its connections */
+            take_back(s);
+    } else if (what == NJ_MESSAGE_END && u->state == NJ_UPGRADE_YIELDS) {
+        nj__upgrade_send(u->peer_fd, NJ_MESSAGE_END_SEEN, NULL, 0);
     } else if (what == NJ_MESSAGE_END && u->state == NJ_UPGRADE_TAKES) {
         u->state = NJ_UPGRADE_LAST;
         u->announced_at = now;
@@ -404,25 +426,12 @@ static void handle_message(struct nj_server *s, enum nj_upgrade_message what, co
     }
 }
 
-/* This process ends while the other one starts, which then uses the devices and the socket. */
-static void leave_to_new(struct nj_server *s)
-{
-    close_fd(&s->upgrade.peer_fd);
-    s->upgrade.state = NJ_UPGRADE_NONE;
-    s->upgrade.is_left_to_new = true;
-    nj__server_set_lcore_phase(s, NJ_PHASE_DRAIN);
-}
-
-void nj__server_tick_upgrade(struct nj_server *s, nj_ns now)
+static void receive_all(struct nj_server *s, nj_ns now)
 {
     struct nj_upgrade *u = &s->upgrade;
     int fds[NJ_SERVER_PORTS_MAX];
     enum nj_upgrade_message what = NJ_MESSAGE_NONE;
 
-    if (s->is_stopping && is_starting(u) && now >= u->stop_waits_until)
-        leave_to_new(s);
-    if (u->listen_fd >= 0 && !s->is_stopping && u->state != NJ_UPGRADE_YIELDS)
-        accept_process(s, now);
     /* One tick after the message, lcores keep what only the other process would have kept. */
     if (u->state == NJ_UPGRADE_LAST && !u->has_confirmed_end && now > u->announced_at)
         u->has_confirmed_end = nj__upgrade_send(u->peer_fd, NJ_MESSAGE_END_SEEN, NULL, 0);
@@ -434,6 +443,20 @@ void nj__server_tick_upgrade(struct nj_server *s, nj_ns now)
         if (what != NJ_MESSAGE_NONE)
             handle_message(s, what, fds, n_fds, now);
     } while (what != NJ_MESSAGE_NONE);
+}
+
+void nj__server_tick_upgrade(struct nj_server *s, nj_ns now)
+{
+    struct nj_upgrade *u = &s->upgrade;
+
+    receive_all(s, now);
+    /* The process that starts may still take over, until this one ends. */
+    if (s->is_stopping && is_starting(u) && !u->waits_no_longer && now >= u->stop_waits_until) {
+        u->waits_no_longer = true;
+        nj__server_set_lcore_phase(s, NJ_PHASE_DRAIN);
+    }
+    if (u->listen_fd >= 0 && !s->is_stopping && u->state != NJ_UPGRADE_YIELDS)
+        accept_process(s, now);
 }
 
 void nj__server_stop_in_upgrade(struct nj_server *s, nj_ns now)
@@ -459,6 +482,8 @@ bool nj__server_may_end_upgrade(struct nj_server *s, nj_ns now)
 {
     struct nj_upgrade *u = &s->upgrade;
 
+    if (is_starting(u) && !u->waits_no_longer)
+        return false;
     if (u->state != NJ_UPGRADE_YIELDS)
         return true;
     if (!u->has_announced_end) {

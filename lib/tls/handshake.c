@@ -199,7 +199,9 @@ static uint32_t fragment_max(const SSL_SESSION *session)
 {
     uint8_t code = session ? SSL_SESSION_get_max_fragment_length(session) : 0;
 
-    return code == TLSEXT_max_fragment_length_DISABLED ? 0 : 256u << code;
+    return code == TLSEXT_max_fragment_length_DISABLED || code > TLSEXT_max_fragment_length_4096
+               ? 0
+               : 256u << code;
 }
 
 /* libssl would also keep the max_fragment_length of a ticket, for a client that no longer asks for

@@ -253,17 +253,62 @@ class Ends(Upgrade, unittest.TestCase):
         self.assertEqual(self.n_downloads, self.end(clients, second))
 
     def test_a_process_that_hangs_in_its_start(self):
-        """A stop does not wait for it longer than half of --drain-timeout."""
-        second = self.start_until("upgrade: nightjar")
-        second.signal(signal.SIGSTOP)
-        self.assertIn("another process is about to take over from process",
-                      self.failure_of_next())
-        self.world.server.signal()
-        self.assertEqual(0, self.world.server.wait(60), self.world.errors())
-        second.signal(signal.SIGCONT)
-        self.wait_ready(second)
+        """A process that stops waits half of --drain-timeout for it. It may take over later."""
+        self.world.stop()
+        self.world.options += ["--drain-timeout", "4s"]
+        self.world.server = first = self.start_next()
+        self.world.address_client()
+        for line in "upgrade: nightjar", "runs as user":
+            with self.subTest(after=line):
+                clients = self.clients()
+                self.hold(clients)
+                second = self.start_until(line)
+                second.signal(signal.SIGSTOP)
+                self.assertIn("another process is about to take over from process",
+                              self.failure_of_next())
+                first.signal()
+                until("it drains", lambda: not self.accepts())
+                second.signal(signal.SIGCONT)
+                self.wait_ready(second)
+                clients.arrive(self.new_per_s)
+                self.more(clients)
+                clients.go_on()
+                self.assertEqual(0, first.wait(60), self.world.errors())
+                self.more(clients)
+                self.assertEqual(self.n_downloads, clients.responses[self.download])
+                clients.close()
+                first = second
+        self.end(clients, second)
+
+    def accepts(self):
+        try:
+            self.world.connect().close()
+        except OSError:
+            return False
+        return True
+
+    def stop_both(self):
+        clients = self.clients()
+        self.hold(clients)
+        second = self.start_next()
+        n_held = clients.n_held
+        clients.hold(self.n_downloads, self.download)
+        until("downloads from both", lambda: clients.n_held == n_held + self.n_downloads, 30)
+        first = self.world.server
+        first.signal()
+        until("it stops", lambda: "stopping: " in first.stderr_text)
         second.signal()
-        self.assertEqual(0, second.wait(30), self.world.errors())
+        until("both stop", lambda: "stopping: " in second.stderr_text)
+        clients.go_on()
+        for server in first, second:
+            self.assertEqual(0, server.wait(30), self.world.errors())
+        self.assertEqual(2 * self.n_downloads, clients.responses[self.download])
+        self.check(clients)
+        clients.close()
+
+    def test_both_stopped(self):
+        """Each completes its connections."""
+        self.stop_both()
 
     def failure_of_next(self):
         third = self.start_next(ready=False)
@@ -290,6 +335,14 @@ class Ends(Upgrade, unittest.TestCase):
         clients.arrive(self.new_per_s)
         self.more(clients)
         self.end(clients, second)
+
+
+class EndsOnVeth(Upgrade, unittest.TestCase):
+    link, n_downloads = "veth", 5
+    stop_both = Ends.stop_both
+
+    def test_both_stopped(self):
+        self.stop_both()
 
 
 class Options(Upgrade, unittest.TestCase):
