@@ -31,22 +31,25 @@ static int parse_address(struct nj_service_notify *n, const char *text, char *wh
     return 0;
 }
 
-static int parse_watchdog(struct nj_service_notify *n, const struct nj_service_variables *v,
-                          char *why, size_t why_bytes)
+/* An invalid variable leaves the watchdog off. The other messages are sent nevertheless: without
+ * READY=1 the service would not start. */
+static void parse_watchdog(struct nj_service_notify *n, const struct nj_service_variables *v)
 {
     uint64_t usec, pid;
 
     if (!v->watchdog_usec)
-        return 0;
+        return;
     if (!nj_parse_decimal(v->watchdog_usec, &usec) || usec == 0 || usec > UINT64_MAX / NJ_US)
-        return nj_set_error(why, why_bytes, "WATCHDOG_USEC=%s: expected microseconds",
-                            v->watchdog_usec);
-    if (v->watchdog_pid && !nj_parse_decimal(v->watchdog_pid, &pid))
-        return nj_set_error(why, why_bytes, "WATCHDOG_PID=%s: expected the number of a process",
-                            v->watchdog_pid);
-    if (!v->watchdog_pid || pid == (uint64_t)getpid())
+        nj_log(NJ_LEVEL_WARNING,
+               "WATCHDOG_USEC=%s: expected microseconds; no messages of the watchdog are sent",
+               v->watchdog_usec);
+    else if (v->watchdog_pid && !nj_parse_decimal(v->watchdog_pid, &pid))
+        nj_log(NJ_LEVEL_WARNING,
+               "WATCHDOG_PID=%s: expected the number of a process; no messages of the watchdog are "
+               "sent",
+               v->watchdog_pid);
+    else if (!v->watchdog_pid || pid == (uint64_t)getpid())
         n->watchdog_period = usec * NJ_US / 2; /* as sd_watchdog_enabled(3) recommends */
-    return 0;
 }
 
 int nj_service_notify_open(struct nj_service_notify *n, const struct nj_service_variables *v,
@@ -57,9 +60,9 @@ int nj_service_notify_open(struct nj_service_notify *n, const struct nj_service_
     *n = (struct nj_service_notify){.fd = -1};
     if (!v->notify_socket || !*v->notify_socket)
         return 0;
-    if (parse_address(n, v->notify_socket, why, why_bytes) != 0 ||
-        parse_watchdog(n, v, why, why_bytes) != 0)
+    if (parse_address(n, v->notify_socket, why, why_bytes) != 0)
         return -1;
+    parse_watchdog(n, v);
     n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (n->fd < 0)
         return nj_set_error(why, why_bytes, "a socket for NOTIFY_SOCKET: %s", strerror(errno));
@@ -74,6 +77,16 @@ void nj_service_notify_close(struct nj_service_notify *n)
     n->fd = -1;
 }
 
+/* A newline in the value, e.g. of a path, would begin another field. */
+static void clean_status(char *text)
+{
+    char *status = strstr(text, "STATUS=");
+
+    for (char *p = status ? status : ""; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == '\x7f')
+            *p = ' ';
+}
+
 void nj_service_notify_send(struct nj_service_notify *n, const char *format, ...)
 {
     char text[NJ_SERVICE_NOTIFY_BYTES];
@@ -86,6 +99,7 @@ void nj_service_notify_send(struct nj_service_notify *n, const char *format, ...
     va_end(arguments);
     if (length < 0)
         return;
+    clean_status(text);
     size_t bytes = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
     if (sendto(n->fd, text, bytes, MSG_NOSIGNAL, (const struct sockaddr *)&n->address,
                n->address_bytes) < 0 &&

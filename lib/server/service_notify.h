@@ -36,14 +36,15 @@ struct nj_service_variables {
 
 /* Open the socket, while this is still allowed. Without NOTIFY_SOCKET nothing is opened, and no
  * message is sent.
- * Errors: in `why`: an address that is not of AF_UNIX, no descriptor left, a time-out that is not a
- * number. Returns 0 or -1. */
+ * Errors: in `why`: an address that is not of AF_UNIX, no descriptor left. Variables of the
+ * watchdog that are no numbers switch it off, with a warning in the log. Returns 0 or -1. */
 int nj_service_notify_open(struct nj_service_notify *n, const struct nj_service_variables *v,
                            char *why, size_t why_bytes);
 void nj_service_notify_close(struct nj_service_notify *n);
 
-/* Send a message of lines. Blocks for at most a second if the manager does not read. Any thread.
- * The first failure is logged. */
+/* Send a message of lines, of which STATUS= is the last: control characters in its value become
+ * spaces. Blocks for at most a second if the manager does not read. Any thread. The first failure
+ * is logged. */
 void nj_service_notify_send(struct nj_service_notify *n, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

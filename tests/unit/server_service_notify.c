@@ -5,10 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "log/log.h"
 #include "server/service_notify.h"
 
 static struct nj_service_notify n;
-static char why[256];
+static char why[256], logged[256];
 
 static int open_with(const char *socket, const char *usec, const char *pid)
 {
@@ -58,13 +59,57 @@ Test(server_service_notify, invalid_variables)
     text[sizeof n.address.sun_path - 1] = '\0';
     cr_expect_eq(open_with(text, NULL, NULL), 0, "%s", why);
     nj_service_notify_close(&n);
-    cr_expect_eq(open_with("/run/x", "0", NULL), -1);
-    cr_expect_eq(open_with("/run/x", "10s", NULL), -1);
-    cr_expect_str_eq(why, "WATCHDOG_USEC=10s: expected microseconds");
-    cr_expect_eq(open_with("/run/x", "18446744073709551615", NULL), -1);
-    cr_expect_eq(open_with("/run/x", "1", "self"), -1);
-    cr_expect_str_eq(why, "WATCHDOG_PID=self: expected the number of a process");
-    cr_expect_eq(n.fd, -1);
+}
+
+static void keep_line(void *ctx, enum nj_log_level level, const char *line)
+{
+    (void)ctx;
+    cr_expect_eq(level, NJ_LOG_WARNING);
+    snprintf(logged, sizeof logged, "%s", line);
+}
+
+/* They concern the watchdog alone: the manager waits for READY=1. */
+Test(server_service_notify, invalid_variables_of_the_watchdog)
+{
+    static const struct {
+        const char *usec, *pid, *named;
+    } cases[] = {
+        {"", NULL, "WATCHDOG_USEC=:"},
+        {"0", NULL, "WATCHDOG_USEC=0:"},
+        {"-1", NULL, "WATCHDOG_USEC=-1:"},
+        {"10s", NULL, "WATCHDOG_USEC=10s: expected microseconds"},
+        {"18446744073709551615", NULL, "WATCHDOG_USEC=18446744073709551615:"},
+        {"1000000", "", "WATCHDOG_PID=:"},
+        {"1000000", "self", "WATCHDOG_PID=self: expected the number of a process"},
+    };
+    char address[128], got[64];
+    int fd = manager(address, sizeof address);
+
+    nj_log_set_sink((struct nj_log_sink){keep_line, NULL});
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        logged[0] = '\0';
+        cr_expect_eq(open_with(address, cases[i].usec, cases[i].pid), 0, "%s", why);
+        cr_expect(strstr(logged, cases[i].named), "%s: %s", cases[i].named, logged);
+        cr_expect_not(nj_service_watchdog_is_due(&n, NJ_SEC), "%s", cases[i].named);
+        nj_service_notify_send(&n, "READY=1");
+        cr_expect_eq(recv(fd, got, sizeof got, MSG_DONTWAIT), 7, "%s", cases[i].named);
+        nj_service_notify_close(&n);
+    }
+    close(fd);
+}
+
+Test(server_service_notify, control_characters_in_the_status)
+{
+    static const char expected[] = "READY=1\nSTATUS=/a WATCHDOG=trigger b\xc3\xa9 ";
+    char address[128], got[64];
+    int fd = manager(address, sizeof address);
+
+    cr_assert_eq(open_with(address, NULL, NULL), 0, "%s", why);
+    nj_service_notify_send(&n, "READY=1\nSTATUS=%s", "/a\nWATCHDOG=trigger\tb\xc3\xa9\x7f");
+    cr_assert_eq(recv(fd, got, sizeof got, MSG_DONTWAIT), sizeof expected - 1);
+    cr_expect_arr_eq(got, expected, sizeof expected - 1);
+    nj_service_notify_close(&n);
+    close(fd);
 }
 
 Test(server_service_notify, a_message_and_the_watchdog)
