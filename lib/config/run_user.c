@@ -55,6 +55,9 @@ static int find_user(const char *name, const char *group, struct nj_run_user *ou
     snprintf(out->name, sizeof out->name, "%s", p ? p->pw_name : name);
     out->uid = p ? p->pw_uid : (uid_t)id;
     out->gid = p ? p->pw_gid : 0;
+    if (group && out->uid == 0)
+        return nj_set_error(
+            why, n, "--user %s: this user keeps all privileges, so it takes no group", name);
     if (group && find_group(group, out, why, n) != 0)
         return -1;
     out->n_groups = NJ_RUN_GROUPS_MAX;

@@ -310,7 +310,8 @@ class AnotherUser(Status, unittest.TestCase):
         for user, words in (("no-such-user", ("there is no user no-such-user", "useradd")),
                             ("nobody:no-such-group", ("there is no group no-such-group",)),
                             ("4294967294:", ("expected NAME or NAME:GROUP",)),
-                            ("54321", ("54321:GROUP",))):
+                            ("54321", ("54321:GROUP",)),
+                            ("root:nogroup", ("--user root", "takes no group"))):
             with self.subTest(user=user):
                 self.make_world("--user", user)
                 self.refuse(2, *words)

@@ -72,6 +72,8 @@ Test(run_user, errors)
         {"4294967295:adm", "there is no user"},
         {"99999999999999999999:adm", "there is no user"},
         {"-1:adm", "there is no user"},
+        {"root:nogroup", "--user root: this user keeps all privileges, so it takes no group"},
+        {"0:0", "--user 0: this user keeps all privileges, so it takes no group"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
