@@ -84,8 +84,10 @@ static const char *error_text(int err)
 
 static int fail_unwritable(const char *path, int err, char *why, size_t why_bytes)
 {
-    return nj_set_error(why, why_bytes, "the access log %s can't be written: %s", name_of(path),
-                        error_text(err));
+    nj_set_error(why, why_bytes, "the access log %s can't be written: %s", name_of(path),
+                 error_text(err));
+    errno = err;
+    return -1;
 }
 
 /* Can a file of that name be created? Returns 0 or an errno. */

@@ -54,7 +54,8 @@ struct nj_access_file {
 
 /* Returns 0, or -1 and a message in `why`. The caller owns `path` and keeps it until close. */
 int nj_access_file_open(struct nj_access_file *f, const char *path, char *why, size_t why_bytes);
-/* Dry run of open. Returns 0 and a description in `text`, or -1 and the error. Changes nothing. */
+/* Dry run of open. Returns 0 and a description in `text`, or -1 and the error there and in errno.
+ * Changes nothing. */
 int nj_access_file_check(const char *path, char *text, size_t text_bytes);
 /* Write the buffer for NJ_ACCESS_CLOSE_NS at most, then free all. */
 void nj_access_file_close(struct nj_access_file *f);

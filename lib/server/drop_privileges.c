@@ -126,12 +126,25 @@ static int check_writable(const struct nj_run_user *u, const char *option, const
     return rc;
 }
 
+static int check_access_log(const struct nj_run_user *u, const char *path, char *why, size_t n)
+{
+    char text[512];
+
+    if (!path || nj_access_file_check(path, text, sizeof text) == 0)
+        return 0;
+    if (errno != EACCES && errno != EPERM) /* another user could not write it either */
+        return nj_set_error(why, n, "%s", text);
+    return nj_set_error(why, n,
+                        "%s: user %s must be able to write it, and to make it again in its folder "
+                        "after a rotation: chown %s the folder, or choose another user with --user",
+                        text, u->name, u->name);
+}
+
 static int check_files(const struct nj_server *s, char *why, size_t n)
 {
     const struct nj_run_user *u = &s->run_user;
     const struct nj_settings *set = &s->settings;
     const struct nj_server_config *c = set->config;
-    char text[512];
     int rc = check_readable(u, "--root", c->root, why, n);
 
     if (rc == 0)
@@ -149,14 +162,7 @@ static int check_files(const struct nj_server *s, char *why, size_t n)
         rc = check_readable(u, "--tls-client-ca", c->tls_client_ca, why, n);
     if (rc == 0)
         rc = check_writable(u, "--keylog", c->tls_keylog, why, n);
-    if (rc == 0 && c->access_log && nj_access_file_check(c->access_log, text, sizeof text) != 0)
-        rc =
-            nj_set_error(why, n,
-                         "%s: user %s must be able to write it, and to make it again in its folder "
-                         "after a rotation: chown %s the folder, or choose another user with "
-                         "--user",
-                         text, u->name, u->name);
-    return rc;
+    return rc == 0 ? check_access_log(u, c->access_log, why, n) : rc;
 }
 
 /* --- the step --------------------------------------------------------------------------------- */

@@ -306,6 +306,19 @@ class AnotherUser(Status, unittest.TestCase):
                 option, path = prepare()
                 self.refuse(1, f"{option} {path}", "user nobody", "--user")
 
+    def test_an_access_log_that_no_user_can_write(self):
+        """Another owner of the folder would not help."""
+        for path, cause in (("", "Is a directory"), ("link", "it is a symbolic link"),
+                            ("missing/log", "No such file or directory")):
+            with self.subTest(path=path):
+                self.make_world()
+                path = os.path.join(self.world.scratch, path)
+                if path.endswith("link"):
+                    os.symlink("target", path)
+                self.world.options += ["--access-log", path]
+                self.refuse(1, f"the access log {path} can't be written: {cause}")
+                self.assertNotIn("chown", self.world.errors())
+
     def test_wrong_users(self):
         for user, words in (("no-such-user", ("there is no user no-such-user", "useradd")),
                             ("nobody:no-such-group", ("there is no group no-such-group",)),

@@ -4,6 +4,7 @@
 #include "log/access_file.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -126,6 +127,7 @@ Test(access_file, is_tried_and_nothing_is_made)
     if (me == 0 && seteuid(65534) == 0) {
         tried(path, -1, "Permission denied");
         tried(other, -1, "Permission denied");
+        cr_expect_eq(errno, EACCES);
         cr_assert_eq(seteuid(me), 0);
     }
     cr_assert_eq(symlink("nowhere", other), 0);
