@@ -204,7 +204,7 @@ bool nj__server_keeps_root(const struct nj_server *s)
     return geteuid() == 0 && (!s->given.drop_privileges || s->run_user.uid == 0);
 }
 
-static int drop(struct nj_server *s, bool *has_landlock)
+static int drop(struct nj_server *s)
 {
     char cause[256];
     struct drop d = {.sets_user = geteuid() == 0,
@@ -216,7 +216,7 @@ static int drop(struct nj_server *s, bool *has_landlock)
         if (nj_eal_give_runtime_dir(d.user->uid, d.user->gid, cause, sizeof cause) != 0)
             nj_log(NJ_LEVEL_WARNING, "%s: files stay there at the end", cause);
     }
-    *has_landlock = d.landlock_fd >= 0;
+    s->has_landlock = d.landlock_fd >= 0;
     int rc = nj_run_on_all_threads(drop_on_thread, &d, cause, sizeof cause);
     if (d.landlock_fd >= 0)
         close(d.landlock_fd);
@@ -233,7 +233,6 @@ static int drop(struct nj_server *s, bool *has_landlock)
 bool nj__server_drop_privileges(struct nj_server *s)
 {
     const struct nj_run_user *u = &s->run_user;
-    bool has_landlock = false;
 
     if (!s->given.drop_privileges)
         return true;
@@ -244,10 +243,10 @@ bool nj__server_drop_privileges(struct nj_server *s)
                u->name);
         return true;
     }
-    if (drop(s, &has_landlock) != 0 || check_files(s, s->why, sizeof s->why) != 0)
+    if (drop(s) != 0 || check_files(s, s->why, sizeof s->why) != 0)
         return false;
     nj_log(NJ_LEVEL_INFO, "runs as user %s, group %s, without capabilities; seccomp%s", u->name,
-           u->group, has_landlock ? ", Landlock" : "");
+           u->group, s->has_landlock ? ", Landlock" : "");
     return true;
 }
 

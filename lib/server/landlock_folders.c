@@ -168,18 +168,39 @@ int nj__server_landlock_open(const struct nj_server *s)
     return r.fd;
 }
 
+void nj__server_explain_landlock(const struct nj_server *s)
+{
+    if (s->has_landlock)
+        nj_log(NJ_LEVEL_WARNING,
+               "reload: a file outside the folders that the configuration named at the start can "
+               "be opened only after a restart (Landlock; see \"What a server gives up\" in "
+               "docs/deploy.md)");
+}
+
 void nj__server_check_root(const struct nj_server *s)
 {
     const char *root = s->settings.config->root;
-    int fd = root ? open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct stat now;
 
+    if (!root || !s->store)
+        return;
+    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0)
         close(fd);
-    else if (root && errno == EACCES)
+    else if (errno != EACCES || stat(root, &now) != 0)
+        nj_log(NJ_LEVEL_ERROR, "--root %s: %s: the folder that had this name is served meanwhile",
+               root, errno == ENOENT ? "it does not exist" : strerror(errno));
+    else if (nj_file_store_is_root(s->store, &now))
+        nj_log(NJ_LEVEL_ERROR,
+               "--root %s: the server's user may not read it any more: requests get 403 until it "
+               "may",
+               root);
+    else
         nj_log(
             NJ_LEVEL_ERROR,
             "--root %s: it names a folder now that this server may not read: its user cannot, or "
             "it is outside of the folders that the server declared at its start (%s and its "
-            "target then); the former folder is served until a restart",
+            "target then); the former folder is served meanwhile, in the second case until a "
+            "restart",
             root, root);
 }

@@ -79,6 +79,7 @@ struct nj_server {
     bool is_program;           /* runs as nj_server_run(): owns signals, stderr and the EAL's end */
     bool is_stuck;             /* a thread did not end; the memory that it uses stays allocated */
     struct nj_run_user run_user; /* whom the server becomes, with drop_privileges */
+    bool has_landlock;           /* it can open files in the folders of its configuration only */
 
     cpu_set_t cpus; /* allowed CPUs of the process before the EAL pinned its threads */
     struct nj_tsc_clock clock;
@@ -186,7 +187,9 @@ static inline bool nj__server_has_own_code(const struct nj_server_config *c)
 /* landlock_folders.c: a ruleset for the folders of the configuration, as a descriptor; -1: the
  * kernel has no Landlock, or there are handlers. */
 int nj__server_landlock_open(const struct nj_server *s);
-/* Log an error if the root's name leads to a folder that the server may not read. May block. */
+/* After a reload that failed: log what Landlock may have to do with it, if it is in force. */
+void nj__server_explain_landlock(const struct nj_server *s);
+/* Log an error if the root's name leads to no folder that the server may read. May block. */
 void nj__server_check_root(const struct nj_server *s);
 
 /* ports.c: the ports, each with its lcores, and the rings between the shards of each. */

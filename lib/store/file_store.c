@@ -660,6 +660,14 @@ void nj_file_store_do_job(void *store, struct nj_file_job *job)
     NJ_UNREACHABLE("an operation");
 }
 
+bool nj_file_store_is_root(const struct nj_file_store *s, const struct stat *folder)
+{
+    struct stat st;
+
+    return fstat(s->root.fd, &st) == 0 && st.st_dev == folder->st_dev &&
+           st.st_ino == folder->st_ino;
+}
+
 uint32_t nj_file_store_close(struct nj_file_store *s)
 {
     nj__store_lock(&s->shared);

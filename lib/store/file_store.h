@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include <nightjar/server.h>
 
@@ -48,6 +49,9 @@ void nj_file_store_free_unreferenced(void *store);
 /* The same, plus housekeeping: expires readahead, closes deleted files, releases memory. May block
  * on a disk. Any thread; call once a second. */
 void nj_file_store_run_housekeeping(void *store);
+
+/* Is this the folder that is served now? Its name may lead to another one meanwhile. Any thread. */
+bool nj_file_store_is_root(const struct nj_file_store *store, const struct stat *folder);
 
 /* Counters. Any thread may read. */
 struct nj_file_store_stats {

@@ -143,6 +143,57 @@ class Tap(Status, ServerCase):
                 self.assertEqual(near.encode(), client.get("/one")[2])
         client.close()
 
+    def test_the_root_is_closed(self):
+        """It is the same folder, so that the message names no other one."""
+        self.addCleanup(os.chmod, self.root, 0o755)
+        os.chmod(self.root, 0o700)
+        client = self.client()
+        self.assertEqual(403, client.get("/closed")[0])
+        self.server.signal(signal.SIGHUP)
+        until("a message", lambda: self.said(f"--root {self.root}: the server's user may not read "
+                                             "it any more: requests get 403"))
+        client.close()
+
+    def test_the_root_is_renamed(self):
+        kept = f"{self.root}-renamed"
+        os.rename(self.root, kept)
+        self.addCleanup(os.rename, kept, self.root)
+        self.server.signal(signal.SIGHUP)
+        until("a message", lambda: self.said(f"--root {self.root}: it does not exist: the folder "
+                                             "that had this name is served"))
+        client = self.client()
+        self.assertEqual(200, client.get("/one")[0])
+        client.close()
+
+
+class Reloads(unittest.TestCase):
+    """SIGHUP, when a file is outside the folders that were named at the start."""
+
+    def test_a_list_elsewhere(self):
+        world = World("tap")
+        self.addCleanup(world.close)
+        world.root = os.path.join(world.scratch, "site")
+        os.mkdir(world.root)
+        policy = os.path.join(world.scratch, "nightjar.conf")
+        world.options += ["--config", policy]
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as far:
+            os.chmod(far, 0o755)
+            with open(f"{far}/networks", "w", encoding="ascii") as f:
+                f.write("198.18.0.0/24\n")
+            with open(policy, "w", encoding="utf-8") as f:
+                f.write("[limits]\nmax_headers = 64\n")
+            world.make_namespaces()
+            world.start()
+            with open(policy, "w", encoding="utf-8") as f:
+                f.write(f"[list local]\nfile = {far}/networks\n\n[server]\nallow = local\n")
+            world.server.signal(signal.SIGHUP)
+            if "seccomp, Landlock" in world.errors():
+                until("the cause", lambda: "opened only after a restart (Landlock" in
+                      world.errors())
+            else:
+                until("the policy", lambda: "policy 2" in world.errors())
+        self.assertEqual(0, world.stop())
+
 
 class AfPacket(Tap):
     link = "veth"
