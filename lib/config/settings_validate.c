@@ -4,7 +4,10 @@
 #include "config/settings_validate.h"
 
 #include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "base/set_error.h"
 #include "config/config_by_name.h"
@@ -20,6 +23,17 @@ static int read_handlers(struct nj_settings *s, const struct nj_server_config *c
     return s->routes ? 0 : -1;
 }
 
+/* bind(2) would take an empty path for a name of the abstract namespace. */
+static int check_upgrade_socket(const char *path, char *why, size_t n)
+{
+    const size_t bytes_max = sizeof((struct sockaddr_un *)NULL)->sun_path;
+
+    if (!path || (*path && strlen(path) < bytes_max))
+        return 0;
+    return nj_set_error(why, n, "--upgrade-socket %s: expected a path of 1 to %zu bytes", path,
+                        bytes_max - 1);
+}
+
 static int read_remaining(struct nj_settings *s, const struct nj_server_config *config, char *why,
                           size_t n)
 {
@@ -33,6 +47,8 @@ static int read_remaining(struct nj_settings *s, const struct nj_server_config *
         return nj_set_error(why, n, "--root %s: %s", config->root, strerror(errno));
     if (config->root && !S_ISDIR(st.st_mode))
         return nj_set_error(why, n, "--root %s: not a folder", config->root);
+    if (check_upgrade_socket(config->upgrade_socket, why, n) != 0)
+        return -1;
     if (nj__settings_read_file_serving(s, why, n) != 0 || nj__settings_check_tls(s, why, n) != 0)
         return -1;
     return read_handlers(s, config, why, n);

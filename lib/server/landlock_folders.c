@@ -71,7 +71,9 @@ static void add_path(const struct rules *r, const char *path, uint64_t access)
                   LANDLOCK_ACCESS_FS_READ_FILE | ACCESS_TRUNCATE | ACCESS_IOCTL_DEV;
     struct landlock_path_beneath_attr rule = {.allowed_access = access & r->handled,
                                               .parent_fd = fd};
-    if (syscall(SYS_landlock_add_rule, r->fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
+    /* A rule without a right is ENOMSG: a file that may be removed only, with "/" as its folder. */
+    if (rule.allowed_access != 0 &&
+        syscall(SYS_landlock_add_rule, r->fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
         nj_log(NJ_LEVEL_WARNING, "Landlock: %s: %s", path, strerror(errno));
     close(fd);
 }

@@ -145,7 +145,7 @@ static bool are_ports_equal(struct nj_server *s, const struct nj_upgrade_descrip
     for (; !differs && k < ours.n_ports; k++) {
         const struct nj_upgrade_port *a = &ours.port[k], *b = &running->port[k];
         differs = strcmp(a->driver, b->driver) != 0            ? "driver"
-                  : memcmp(a->mac, b->mac, sizeof a->mac) != 0 ? "MAC address"
+                  : memcmp(a->mac, b->mac, sizeof a->mac) != 0 ? "interface or MAC address"
                   : a->vlan != b->vlan                         ? "--vlan"
                   : !has_addrs_of(a, b)                        ? "set of addresses (--addr)"
                                                                : NULL;

@@ -49,6 +49,15 @@ static int open_socket(const char *path, struct sockaddr_un *address, int flags)
     return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
 }
 
+/* Is there something that is no socket? A link is none, even to a socket: bind(2) does not follow
+ * it. */
+static bool is_other_file(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode);
+}
+
 static int close_after_error(int fd)
 {
     int error = errno;
@@ -66,8 +75,11 @@ int nj__upgrade_listen(const char *path)
 
     if (fd < 0)
         return -1;
-    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
-        unlink(path); /* nobody listens: nj__upgrade_connect() has tried */
+    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+        errno = ENOTSOCK;
+        return close_after_error(fd);
+    }
+    unlink(path); /* nobody listens: nj__upgrade_connect() has tried */
     mode_t was = umask(S_IRWXG | S_IRWXO | S_IXUSR);
     int rc = bind(fd, (const struct sockaddr *)&address, sizeof address);
     umask(was);
@@ -87,7 +99,12 @@ int nj__upgrade_connect(const char *path)
     if (connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
         return fd;
     close_after_error(fd);
-    return errno == ENOENT || errno == ECONNREFUSED ? -1 : -2;
+    if (errno != ENOENT && errno != ECONNREFUSED)
+        return -2;
+    if (!is_other_file(path))
+        return -1;
+    errno = ENOTSOCK;
+    return -2;
 }
 
 int nj__upgrade_accept(int listen_fd)

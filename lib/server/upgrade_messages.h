@@ -69,11 +69,11 @@ struct nj_upgrade_description {
 
 void nj__upgrade_describe(const struct nj_server *s, struct nj_upgrade_description *out);
 
-/* A socket that listens at `path`, for this user only. Replaces one that no process listens to. -1:
- * errno has the reason. */
+/* A socket that listens at `path`, for this user only. Replaces one that no process listens to, and
+ * nothing else. -1: errno has the reason, ENOTSOCK if something else is there. */
 int nj__upgrade_listen(const char *path);
-/* Connects to `path`. -1 if no process listens there, -2 if errno has another reason. Receiving on
- * the socket waits for some seconds. */
+/* Connects to `path`. -1 if no process listens there, -2 if errno has another reason, ENOTSOCK as
+ * above. Receiving on the socket waits for some seconds. */
 int nj__upgrade_connect(const char *path);
 /* Accepts a process of the same user or of root, without waiting. -1: there is none. */
 int nj__upgrade_accept(int listen_fd);

@@ -4,12 +4,16 @@ Upgrades: a new process takes over while the former one completes its connection
 nothing: no connection is refused or cut, and all bodies are byte-exact.
 """
 import os
+import re
+import shutil
 import signal
+import tempfile
 import unittest
 
 from tests.netlab.case import fill_site
 from tests.netlab.steady import SteadyClients
-from tests.netlab.world import PREFIX_BITS6, SERVER_ADDR6, SLOW, Failed, Server, World, until
+from tests.netlab.world import (PREFIX_BITS6, SERVER_ADDR6, SLOW, Failed, Server, World,
+                                server_path, until)
 
 NEW_PER_S = 200
 
@@ -406,6 +410,67 @@ class Options(Upgrade, unittest.TestCase):
         self.assertEqual((0o600, 65534), (status.st_mode & 0o777, status.st_uid))
         second.signal()
         self.assertEqual(0, second.wait(30))
+
+
+class Sockets(unittest.TestCase):
+    """What may be at the path of the socket at the start."""
+
+    def make_world(self, path):
+        self.world = World("tap", options=["--upgrade-socket", path])
+        self.addCleanup(self.world.close)
+        self.world.root = os.path.join(self.world.scratch, "site")
+        os.mkdir(self.world.root)
+        self.world.make_namespaces()
+
+    def test_another_file(self):
+        """It stays, and the message says that it is no socket."""
+        def link(target):
+            return lambda path: os.symlink(target, path)
+
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        for name, make in (("folder", os.mkdir), ("fifo", os.mkfifo), ("file", os.mknod),
+                           ("link", link("file")), ("dangling", link("missing"))):
+            with self.subTest(name):
+                path = os.path.join(folder, name)
+                make(path)
+                before = os.lstat(path)
+                self.make_world(path)
+                with self.assertRaises(Failed) as failed:
+                    self.world.start()
+                self.assertEqual(1, self.world.server.process.returncode)
+                self.assertIn(f"--upgrade-socket {path}: Socket operation on non-socket",
+                              str(failed.exception))
+                self.assertEqual(before, os.lstat(path))
+
+    def test_in_the_root_directory(self):
+        """Landlock can't permit that one file of it is removed. The file stays."""
+        path = f"/nj-upgrade-{os.getpid()}.sock"
+        self.make_world(path)
+        self.addCleanup(os.unlink, path)
+        self.world.start()
+        self.assertEqual(0, self.world.stop())
+        self.assertNotIn("warning: Landlock", self.world.errors())
+
+    def test_check(self):
+        """--check refuses a path that no socket can have."""
+        self.make_world("")
+        for path in "", "/" + 107 * "x":
+            done = self.world.run_in(self.world.server_ns, server_path(), "--", "--check", "--root",
+                                     self.world.root, "--upgrade-socket", path)
+            self.assertEqual(2, done.returncode, done.stderr)
+            self.assertIn("expected a path of 1 to 107 bytes", done.stderr)
+
+
+class AnotherTap(Upgrade, unittest.TestCase):
+    def test_refusal(self):
+        """A new process cannot take over connections of another interface."""
+        self.world.eal = [re.sub("iface=[^,]*", "iface=another", a) for a in self.world.eal]
+        second = self.start_next(ready=False)
+        self.assertEqual(1, second.wait(30), self.world.errors())
+        self.assertIn("port 0 has another interface or MAC address", second.stderr_text)
+        self.world.server.signal()
+        self.assertEqual(0, self.world.server.wait(30))
 
 
 class InContainers(Upgrade, unittest.TestCase):

@@ -237,6 +237,22 @@ Test(config_settings_validate, neighbours)
     nj_settings_free(&s);
 }
 
+Test(config_settings_validate, the_path_of_the_upgrade_socket)
+{
+    struct nj_server_config c = good();
+    char path[120], why[256];
+
+    memset(path, 'x', sizeof path);
+    path[108] = '\0';
+    c.upgrade_socket = path;
+    snprintf(why, sizeof why, "--upgrade-socket %s: expected a path of 1 to 107 bytes", path);
+    expect(&c, why);
+    path[107] = '\0';
+    expect(&c, NULL);
+    c.upgrade_socket = "";
+    expect(&c, "--upgrade-socket : expected a path of 1 to 107 bytes");
+}
+
 #define NO_PORT "expected a DPDK port number, or one with the lcores that poll it, e.g. 1 or 1=4-7"
 
 Test(config_settings_validate, ports_that_are_wrong)
