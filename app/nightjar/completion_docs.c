@@ -42,9 +42,18 @@ static uint32_t entries_of_load(struct entry out[NJ_OPTIONS_MAX])
     return load_n_options;
 }
 
+/* `nightjar doctor` (app/doctor/main.c), without --sysroot, which is for tests. */
+static const struct entry doctor[] = {
+    {.name = "user", .value = "NAME", .help = "user that will run nightjar"},
+    {.name = "lcores", .value = "LIST", .help = "CPUs of the lcores"},
+    {.name = "json", .value = "", .help = "print a JSON object"},
+    {.name = "help", .value = "", .help = "print the options and exit"},
+};
+#define N_DOCTOR (sizeof doctor / sizeof doctor[0])
+
 static bool is_file(const struct entry *e)
 {
-    return strcmp(e->value, "FILE") == 0;
+    return strcmp(e->value, "FILE") == 0 || strcmp(e->value, "PATH") == 0;
 }
 
 static bool is_folder(const struct entry *e)
@@ -54,7 +63,7 @@ static bool is_folder(const struct entry *e)
 
 static bool is_user(const struct entry *e)
 {
-    return strncmp(e->value, "NAME[:GROUP]", 12) == 0;
+    return strcmp(e->name, "user") == 0;
 }
 
 static bool is_preset(const struct entry *e)
@@ -87,15 +96,16 @@ static bool is_other(const struct entry *e)
     return !e->words && !is_file(e) && !is_folder(e) && !is_user(e) && !is_preset(e);
 }
 
-static void put_bash(const char *program, const char *function, const char *first,
-                     const struct entry *e, uint32_t n)
+/* `begin`: its first lines. `words`: what it offers beside the options. */
+static void put_bash_function(const char *function, const char *begin, const char *words,
+                              const struct entry *e, uint32_t n)
 {
-    printf("# bash completion of %s, by nj-option-docs.\n"
-           "%s() {\n"
+    printf("%s() {\n"
+           "%s"
            "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
            "    COMPREPLY=()\n"
            "    case $prev in\n",
-           program, function);
+           function, begin);
     for (uint32_t i = 0; i < n; i++)
         if (e[i].words) {
             printf("    --%s)\n        COMPREPLY=($(compgen -W '", e[i].name);
@@ -117,24 +127,32 @@ static void put_bash(const char *program, const char *function, const char *firs
             "            cut -d ' ' -f 1) list\" -- \"$cur\"))\n        return ;;\n");
     if (put_case(e, n, is_other))
         printf("        return ;;\n");
-    printf("    esac\n    COMPREPLY=($(compgen -W '%s--", first);
+    printf("    esac\n    COMPREPLY=($(compgen -W '%s", words);
     for (uint32_t i = 0; i < n; i++)
         printf(" --%s", e[i].name);
-    printf("' -- \"$cur\"))\n}\ncomplete -F %s %s\n", function, program);
+    printf("' -- \"$cur\"))\n}\n");
 }
 
 void write_bash(void)
 {
     struct entry e[NJ_OPTIONS_MAX];
 
-    put_bash("nightjar", "_nightjar", "doctor ", e, entries_of_server(e));
+    printf("# bash completion of nightjar, by nj-option-docs.\n");
+    put_bash_function("_nightjar_doctor", "", "", doctor, N_DOCTOR);
+    put_bash_function("_nightjar",
+                      "    if [[ $COMP_CWORD -gt 1 && ${COMP_WORDS[1]} == doctor ]]; then\n"
+                      "        _nightjar_doctor\n        return\n    fi\n",
+                      "doctor --", e, entries_of_server(e));
+    printf("complete -F _nightjar nightjar\n");
 }
 
 void write_load_bash(void)
 {
     struct entry e[NJ_OPTIONS_MAX];
 
-    put_bash("nightjar-load", "_nightjar_load", "", e, entries_of_load(e));
+    printf("# bash completion of nightjar-load, by nj-option-docs.\n");
+    put_bash_function("_nightjar_load", "", "--", e, entries_of_load(e));
+    printf("complete -F _nightjar_load nightjar-load\n");
 }
 
 /* --- zsh ------------------------------------------------------------------------------------- */
@@ -184,10 +202,14 @@ static void put_zsh_option(const char *dashes, const char *name, const struct en
     putchar('\'');
 }
 
-static void put_zsh_function(const char *program, const char *arguments, const struct entry *e,
-                             uint32_t n)
+static void put_zsh_head(const char *program)
 {
-    printf("#compdef %s\n# zsh completion of %s, by nj-option-docs.\n_arguments", program, program);
+    printf("#compdef %s\n# zsh completion of %s, by nj-option-docs.\n", program, program);
+}
+
+static void put_zsh_arguments(const char *arguments, const struct entry *e, uint32_t n)
+{
+    printf("_arguments");
     for (uint32_t i = 0; i < n; i++) {
         const char letter[] = {e[i].letter, '\0'};
         put_zsh_option("--", e[i].name, &e[i]);
@@ -201,12 +223,17 @@ void write_zsh(void)
 {
     struct entry e[NJ_OPTIONS_MAX];
 
-    put_zsh_function("nightjar", "'1:command:(doctor)'", e, entries_of_server(e));
+    put_zsh_head("nightjar");
+    printf("if (( CURRENT > 2 )) && [[ ${words[2]} == doctor ]]; then\n");
+    put_zsh_arguments("'1:command:(doctor)'", doctor, N_DOCTOR);
+    printf("return\nfi\n");
+    put_zsh_arguments("'1:command:(doctor)'", e, entries_of_server(e));
 }
 
 void write_load_zsh(void)
 {
     struct entry e[NJ_OPTIONS_MAX];
 
-    put_zsh_function("nightjar-load", "'*:URL or path: '", e, entries_of_load(e));
+    put_zsh_head("nightjar-load");
+    put_zsh_arguments("'*:URL or path: '", e, entries_of_load(e));
 }

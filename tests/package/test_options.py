@@ -145,6 +145,7 @@ class Completions(unittest.TestCase):
                                (("--idle", "s"), ["sleep", "spin"]),
                                (("--root", "s"), ["site"]),
                                (("--config", "_nightjar-"), ["_nightjar-load"]),
+                               (("--upgrade-socket", "_nightjar-"), ["_nightjar-load"]),
                                (("--addr", ""), []),
                                (("do",), ["doctor"]),
                                (("--", "--rate-a"), ["--rate-after"])):
@@ -153,6 +154,23 @@ class Completions(unittest.TestCase):
         self.assertEqual(["tap"], self.complete("nightjar", "--preset", "ta", path=PROGRAM))
         self.assertEqual([], self.complete("nightjar-load", "-d", "1"))
         self.assertEqual(["site"], self.complete("nightjar-load", "--json", "si"))
+
+    def test_bash_completes_doctor(self):
+        """Its own options, all but the one for tests."""
+        options = [name for name in re.findall(r"^  (--[\w-]+)", run(PROGRAM, "doctor", "--help"),
+                                               re.M) if name != "--sysroot"]
+        self.assertIn("--lcores", options)
+        self.assertEqual(options, self.complete("nightjar", "doctor", "--"))
+        self.assertIn("root", self.complete("nightjar", "doctor", "--user", "roo"))
+        self.assertEqual([], self.complete("nightjar", "doctor", "--lcores", ""))
+
+    @unittest.skipUnless(shutil.which("zsh"), "no zsh")
+    def test_zsh_completes_doctor(self):
+        """As in bash."""
+        specs = run("zsh", "-fc", '_arguments() { print -rl -- "$@" }; words=(nightjar doctor --); '
+                    "CURRENT=3; source $1", "zsh", os.path.join(self.folder, "_nightjar"))
+        self.assertEqual(["user", "lcores", "json", "help"],
+                         re.findall(r"^--([\w-]+)\[", specs, re.M))
 
     @unittest.skipUnless(shutil.which("zsh"), "no zsh")
     def test_zsh(self):
