@@ -86,7 +86,9 @@ static uint32_t send_room_of(const struct nj_conn *c)
 bool nj__conn_is_send_full(const struct nj_conn *c)
 {
     /* Records are sealed when TCP can send them: a queue that waits for the peer is shorter. */
-    return send_room_of(c) == 0 || (c->is_tls && nj_tcp_send_wanted(c->tcb) == 0);
+    if (nj_unlikely(c->is_tls) && nj_tcp_send_wanted(c->tcb) == 0)
+        return true;
+    return send_room_of(c) == 0;
 }
 
 static uint32_t sink_room(void *ctx)
@@ -533,10 +535,10 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
     struct nj_list batch;
     struct nj_tcb *t;
     uint8_t events;
-    uint32_t n_processed = 0, n_handshakes = 0;
+    uint32_t n_processed = 0;
 
     if (nj_unlikely(s->tls))
-        n_handshakes = nj__tls_collect_handshakes(s, now);
+        nj__tls_collect_handshakes(s);
     nj_list_init(&batch);
     nj_tcp_take_ready_batch(&s->tcp, &batch);
     if (!nj_list_empty(&batch))
@@ -556,7 +558,7 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
     nj__handlers_wake_workers(s);
     if (nj_unlikely(s->tls))
         nj__tls_wake_workers(s);
-    return n_processed + n_handshakes;
+    return n_processed;
 }
 
 /* --- timers and shutdown ------------------------------------------------------------------- */

@@ -81,7 +81,7 @@ void nj__tls_fini(struct nj_shard *s)
     if (!s->tls)
         return;
     while (s->tls->handshakes.n_used > 0)
-        nj__tls_collect_handshakes(s, s->now); /* workers will return them */
+        nj__tls_collect_handshakes(s); /* workers will return them */
     free_all(s->tls);
     s->tls = NULL;
 }

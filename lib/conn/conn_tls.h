@@ -27,8 +27,8 @@ struct nj_shard_tls;
 bool nj__tls_init(struct nj_shard *s);
 /* Waits for handshakes that run. After the connections have ended. */
 void nj__tls_fini(struct nj_shard *s);
-/* Takes finished handshakes from the workers. Returns their number. */
-uint32_t nj__tls_collect_handshakes(struct nj_shard *s, nj_ns now);
+/* Takes finished handshakes from the workers, and marks their connections ready. */
+void nj__tls_collect_handshakes(struct nj_shard *s);
 /* Wakes the workers, once per step after the connections had their turns. */
 void nj__tls_wake_workers(struct nj_shard *s);
 uint32_t nj__tls_n_handshakes(const struct nj_shard *s);

@@ -392,18 +392,18 @@ static void finish_flight(struct nj_conn *c, struct nj_conn_tls *ct)
     leave(s, ct);
 }
 
-uint32_t nj__tls_collect_handshakes(struct nj_shard *s, nj_ns now)
+void nj__tls_collect_handshakes(struct nj_shard *s)
 {
     struct nj_task *task[FINISHED_MAX];
     const struct nj_worker_ops *workers = &s->cfg.ops.tls_workers;
 
     end_last_step(s);
     if (s->tls->handshakes.n_used == 0)
-        return 0;
+        return;
     uint64_t began = cycles_of(s);
     uint32_t n = workers->poll(workers->ctx, task, NJ_ARRAY_LEN(task));
     if (n == 0)
-        return 0;
+        return;
     for (uint32_t i = 0; i < n; i++) {
         struct nj__handshake *hs = nj_container_of(task[i], struct nj__handshake, task);
         hs->runs = false;
@@ -415,7 +415,6 @@ uint32_t nj__tls_collect_handshakes(struct nj_shard *s, nj_ns now)
             free_handshake(s->tls, hs);
     }
     note_cycles(s, began);
-    return n;
 }
 
 void nj__tls_wake_workers(struct nj_shard *s)
