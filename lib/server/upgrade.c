@@ -45,6 +45,14 @@ static void keep_tap_macs(struct nj_server *s)
             s->presets.argv[i] = u->tap_arg[n++];
 }
 
+/* The reason is in errno. */
+static void cannot_use(struct nj_server *s, const char *path)
+{
+    snprintf(s->why, sizeof s->why, "--upgrade-socket %s: %s", path,
+             errno == ENOTSOCK ? "something else than a socket exists there; name another path"
+                               : strerror(errno));
+}
+
 static bool read_description(struct nj_server *s)
 {
     struct nj_upgrade_description *d = &s->upgrade.running;
@@ -106,7 +114,7 @@ bool nj__server_contact_running(struct nj_server *s)
     if (u->peer_fd == -1)
         return true;
     if (u->peer_fd < 0) {
-        snprintf(s->why, sizeof s->why, "--upgrade-socket %s: %s", path, strerror(errno));
+        cannot_use(s, path);
         return false;
     }
     if (!read_description(s)) {
@@ -182,7 +190,7 @@ static bool listen_for_next(struct nj_server *s)
         }
     s->upgrade.listen_fd = nj__upgrade_listen(path);
     if (s->upgrade.listen_fd < 0)
-        snprintf(s->why, sizeof s->why, "--upgrade-socket %s: %s", path, strerror(errno));
+        cannot_use(s, path);
     else if (s->given.drop_privileges && geteuid() == 0 &&
              lchown(path, s->run_user.uid, s->run_user.gid) != 0)
         nj_log(NJ_LEVEL_WARNING, "--upgrade-socket %s: chown: %s: only root can take over", path,

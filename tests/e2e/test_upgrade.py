@@ -439,7 +439,7 @@ class Sockets(unittest.TestCase):
                 with self.assertRaises(Failed) as failed:
                     self.world.start()
                 self.assertEqual(1, self.world.server.process.returncode)
-                self.assertIn(f"--upgrade-socket {path}: Socket operation on non-socket",
+                self.assertIn(f"--upgrade-socket {path}: something else than a socket exists there",
                               str(failed.exception))
                 self.assertEqual(before, os.lstat(path))
 
