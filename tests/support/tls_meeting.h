@@ -217,17 +217,22 @@ static inline struct nj_tls_server_context *ecdsa_context(void)
 
 /* ---- resumption ---- */
 
-static inline bool resumes(struct nj_tls_server_context *context, SSL_SESSION **session)
+/* `fragment`: the max_fragment_length that the client asks for, TLSEXT_max_fragment_length_*. */
+static inline bool resumes_with(struct nj_tls_server_context *context, SSL_SESSION **session,
+                                uint8_t fragment)
 {
     struct client c;
     struct meeting m;
 
     client_open(&c);
+    SSL_CTX_set_tlsext_max_fragment_length(c.ctx, fragment);
     client_start(&c);
     if (*session)
         SSL_set_session(c.ssl, *session);
     meet(&m, context, &c, NULL);
-    cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE);
+    cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE, "%s, alert %u, client: %s",
+                 nj_tls_failure_name(nj_tls_handshake_failure(m.h)), m.alert,
+                 ERR_reason_error_string(ERR_peek_last_error()));
     bool resumed = nj_tls_handshake_info(m.h)->resumed;
     cr_assert_eq(resumed, SSL_session_reused(c.ssl));
     cr_assert(c.session);
@@ -237,6 +242,11 @@ static inline bool resumes(struct nj_tls_server_context *context, SSL_SESSION **
     leave(&m);
     client_close(&c);
     return resumed;
+}
+
+static inline bool resumes(struct nj_tls_server_context *context, SSL_SESSION **session)
+{
+    return resumes_with(context, session, TLSEXT_max_fragment_length_DISABLED);
 }
 
 #endif
