@@ -65,8 +65,10 @@ struct nj_upgrade {
     struct nj_upgrade_description running; /* CONTACTED: the other process */
     bool has_announced_end;                /* YIELDS: told the other process that nothing is left */
     bool has_confirmed_end;                /* YIELDS: it has answered. LAST: we have answered */
-    nj_ns announced_at, offered_at, stop_waits_until;
-    bool waits_no_longer; /* this process stops, and drains before the other one has started */
+    nj_ns announced_at;                    /* our end, or that of the other process */
+    nj_ns offered_at;                      /* OFFERED, AGREED: the other process connected */
+    nj_ns stop_waits_until; /* OFFERED, AGREED, and this process stops: it waits to be taken over */
+    bool waits_no_longer;   /* that time is over: it drains, and can still be taken over */
     char tap_arg[NJ_SERVER_PORTS_MAX][256]; /* EAL arguments with the MAC address of the tap */
 };
 

@@ -70,12 +70,11 @@ static int close_after_error(int fd)
 int nj__upgrade_listen(const char *path)
 {
     struct sockaddr_un address;
-    struct stat st;
     int fd = open_socket(path, &address, SOCK_NONBLOCK);
 
     if (fd < 0)
         return -1;
-    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+    if (is_other_file(path)) {
         errno = ENOTSOCK;
         return close_after_error(fd);
     }

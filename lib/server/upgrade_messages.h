@@ -6,8 +6,8 @@
  *   process that ran before (A)          new process (B)
  *                                        connects
  *   description: version, ports     ->
- *                                   <-   AGREE, with a channel for each port, when its ports are
- * open AGREED, with the listening socket ->
+ *                                   <-   AGREE, when its ports are open: a channel for each
+ *   AGREED, with the listening socket ->
  *                                   <-   BEGIN, when B is ready
  *   BEGUN                           ->
  *   END, when A has nothing left    ->   (or from B, when it is stopped and has given back)
@@ -15,8 +15,8 @@
  *   closes
  *
  * GIVE_BACK from B instead: B stops while A still runs, and A takes new connections again. The end
- * of a process closes the socket, which the other one notices in every state: B then starts alone.
- * A process that goes on sends REFUSED before it closes.
+ * of a process closes the socket, which the other one notices in every state. If A ends before
+ * BEGUN, B starts alone. A process that goes on sends REFUSED before it closes.
  */
 #ifndef NJ_SERVER_UPGRADE_MESSAGES_H
 #define NJ_SERVER_UPGRADE_MESSAGES_H

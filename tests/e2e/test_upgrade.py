@@ -291,7 +291,8 @@ class Ends(Upgrade, unittest.TestCase):
             return False
         return True
 
-    def stop_both(self):
+    def test_both_stopped(self):
+        """Each completes its connections."""
         clients = self.clients()
         self.hold(clients)
         second = self.start_next()
@@ -309,10 +310,6 @@ class Ends(Upgrade, unittest.TestCase):
         self.assertEqual(2 * self.n_downloads, clients.responses[self.download])
         self.check(clients)
         clients.close()
-
-    def test_both_stopped(self):
-        """Each completes its connections."""
-        self.stop_both()
 
     def failure_of_next(self):
         third = self.start_next(ready=False)
@@ -343,10 +340,7 @@ class Ends(Upgrade, unittest.TestCase):
 
 class EndsOnVeth(Upgrade, unittest.TestCase):
     link, n_downloads = "veth", 5
-    stop_both = Ends.stop_both
-
-    def test_both_stopped(self):
-        self.stop_both()
+    test_both_stopped = Ends.test_both_stopped
 
 
 class Options(Upgrade, unittest.TestCase):
