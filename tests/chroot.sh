@@ -26,6 +26,7 @@ make_chroot() {
     local new
     [ ! -e "$cache/$1" ] || return 1
     [ "$1" = clean ] || make_chroot clean || true # it exists
+    rm -rf "$cache/$1".?????? # of a run that was killed
     new=$(mktemp -d "$cache/$1.XXXXXX")
     if [ "$1" = clean ]; then
         say "debootstrap into $cache/clean, once"

@@ -30,8 +30,9 @@ fetch_a_page='
 print(s.getsockname()[1])")
     coproc server { exec ./dev run --port "$port" 2>&1; }
     pid=$server_PID
+    exec 3<&"${server[0]}" # bash unsets the array when the server ends
     ready=
-    while read -r line <&"${server[0]}"; do
+    while read -r line <&3; do
         echo "  $line"
         case $line in *"Ctrl-C ends it"*) ready=1 && break ;; esac
     done
@@ -39,7 +40,7 @@ print(s.getsockname()[1])")
     curl -sS --max-time 30 --http2-prior-knowledge "http://127.0.0.1:$port/" |
         cmp - app/site/index.html
     kill -INT "$pid"
-    cat <&"${server[0]}" >/dev/null'
+    cat <&3 >/dev/null'
 
 if [ "${2-}" = inside ]; then
     mount_all
