@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Handshakes of tls/handshake.h with OpenSSL as the client, on bytes in memory, and certificates
- * for them. Include it in a test's only file.
+ * for them. A test program includes it once: it has variables.
  */
 #ifndef NJ_TESTS_SUPPORT_TLS_MEETING_H
 #define NJ_TESTS_SUPPORT_TLS_MEETING_H

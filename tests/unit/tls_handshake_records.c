@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records of a handshake, with OpenSSL as the client: how long ours may be, and what comes back for
- * one that cannot be a record. */
+/* Records of a handshake, with OpenSSL as the client. The server obeys the client's limits of
+ * length, and answers bytes that are no record with an alert. */
 #include "support/tls_meeting.h"
 
 TestSuite(tls_handshake_records, .init = begin, .fini = end);
