@@ -19,7 +19,8 @@
 #include "base/set_error.h"
 
 #define THREADS_MAX 2048u /* lcores, workers and threads of the EAL are fewer */
-#define ANSWER_S    2
+#define ANSWER_S    5
+#define LOOK_NS     10000000l /* interval of looks whether the thread has ended */
 
 static struct {
     int (*fn)(void *ctx);
@@ -60,15 +61,34 @@ static int find_unused_signal(void)
     return -1;
 }
 
-static bool wait_for_answer(void)
+static bool has_ended(pid_t thread)
 {
-    struct timespec until;
+    return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
+}
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+/* A thread at its end has all signals blocked (glibc), and gives no answer: false, as after
+ * ANSWER_S. */
+static bool wait_for_answer(pid_t thread)
+{
+    struct timespec look, until;
+
+    clock_gettime(CLOCK_MONOTONIC, &look);
+    until = look;
     until.tv_sec += ANSWER_S;
-    while (sem_clockwait(&call.answered, CLOCK_MONOTONIC, &until) != 0)
-        if (errno != EINTR)
+    while (sem_clockwait(&call.answered, CLOCK_MONOTONIC, &look) != 0) {
+        if (errno == EINTR)
+            continue;
+        if (has_ended(thread) || is_later(&look, &until))
             return false;
+        look.tv_nsec += LOOK_NS;
+        if (look.tv_nsec >= 1000000000l)
+            look.tv_sec++, look.tv_nsec -= 1000000000l;
+    }
     return true;
 }
 
@@ -83,9 +103,11 @@ static int run_on(pid_t thread, int number, char *why, size_t why_bytes)
             return 0; /* it has ended */
         return nj_set_error(why, why_bytes, "thread %d: tgkill: %s", (int)thread, strerror(errno));
     }
-    if (!wait_for_answer()) {
+    if (!wait_for_answer(thread)) {
         if (atomic_compare_exchange_strong(&call.target, &expected, 0))
-            return nj_set_error(why, why_bytes, "thread %d blocks signal %d", (int)thread, number);
+            return has_ended(thread) ? 0
+                                     : nj_set_error(why, why_bytes, "thread %d blocks signal %d",
+                                                    (int)thread, number);
         while (sem_wait(&call.answered) != 0) {
         } /* it runs the function at this moment */
     }

@@ -11,7 +11,7 @@
  * Calls `fn` on each other thread of the process, one after the other, and then on the caller.
  * On the others it runs in a handler of a real-time signal, so it must be async-signal-safe
  * (signal-safety(7)). Threads that are started meanwhile are included. Other threads need that
- * signal unblocked; one that does not answer within two seconds is an error.
+ * signal unblocked; one that does not answer within five seconds, and has not ended, is an error.
  *
  * `fn` returns 0 or an errno. Returns 0, or -1 with the reason in `why`; `fn` may then have run on
  * some of the threads. One thread at a time calls it.

@@ -107,6 +107,35 @@ Test(run_on_all_threads, an_error_of_one)
     in_child(an_error_of_one);
 }
 
+/* A thread at its end: glibc has blocked all signals. */
+static void *end_when_signalled(void *unused)
+{
+    sigset_t all;
+    int got;
+
+    sigfillset(&all);
+    sigwait(&all, &got);
+    return unused;
+}
+
+static void a_thread_that_ends(void)
+{
+    pthread_t thread;
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    MUST(pthread_create(&thread, NULL, end_when_signalled, NULL) == 0);
+    pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    MUST(nj_run_on_all_threads(count, NULL, why, sizeof why) == 0);
+}
+
+Test(run_on_all_threads, a_thread_that_ends)
+{
+    in_child(a_thread_that_ends);
+}
+
 static void a_thread_that_blocks_the_signal(void)
 {
     pthread_t thread;
