@@ -32,7 +32,7 @@ static const struct {
     const char *name;
 } crashes[] = {
     {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGILL, "SIGILL"},
-    {SIGFPE, "SIGFPE"},   {SIGABRT, "SIGABRT"},
+    {SIGFPE, "SIGFPE"},   {SIGABRT, "SIGABRT"}, {SIGSYS, "SIGSYS"},
 };
 
 /* A module with symbols: the program, or this library. */
@@ -217,6 +217,10 @@ static void print_cause(const char *signal_name, const siginfo_t *info)
     if (by_access && address < LOW_BYTES) {
         put(&l, " at address ");
         put_number(&l, address, 16);
+    }
+    if (info->si_signo == SIGSYS && info->si_code > 0) { /* not by kill(2) */
+        put(&l, " by system call ");
+        put_number(&l, (uintptr_t)info->si_syscall, 10);
     }
     put(&l, " in thread ");
     put(&l, thread);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Crash reports: on SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT a handler prints the signal, one
- * line for each stack frame (module, offset, function), and where to report the bug. Then, or after
- * NJ_CRASH_REPORT_S, the signal's default action ends the process, with a core dump if enabled. The
- * report contains no absolute addresses, registers or memory contents, since logs are shared more
- * widely than memory may be.
+ * Crash reports: on SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT and SIGSYS a handler prints the
+ * signal, one line for each stack frame (module, offset, function), and where to report the bug.
+ * Then, or after NJ_CRASH_REPORT_S, the signal's default action ends the process, with a core dump
+ * if enabled. The report contains no absolute addresses, registers or memory contents, since logs
+ * are shared more widely than memory may be.
  */
 #ifndef NJ_LOG_CRASH_REPORT_H
 #define NJ_LOG_CRASH_REPORT_H

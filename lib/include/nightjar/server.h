@@ -151,9 +151,9 @@ struct nj_server_config {
     enum nj_idle idle;  /**< behaviour of lcores without work; NJ_IDLE_SLEEP */
     bool busy_poll;     /**< NJ_IDLE_SPIN; takes precedence over `idle`; off */
     bool live; /**< nj_server_run() only: print rates every second if stderr is a terminal; off */
-    /** nj_server_run() only. A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) prints a backtrace
-     * on stderr before the default action of the signal. Signals for which the program has
-     * handlers are not changed. Default: off. */
+    /** nj_server_run() only. A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS) prints a
+     * backtrace on stderr before the default action of the signal. Signals for which the program
+     * has handlers are not changed. Default: off. */
     bool crash_report;
 
     /** File with classes, clients, lists and hours of the day; see docs/policy.md. Values set here
