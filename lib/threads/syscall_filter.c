@@ -22,6 +22,13 @@
 
 #define INSTRUCTIONS_MAX 2048u
 #define REFUSED          SCMP_ACT_ERRNO(EPERM)
+/* What a call that is not in allowed[] gets. In a checked build the list is one of our own
+ * invariants: SIGSYS, whose crash report names the call and its caller. */
+#ifdef NJ_CHECKED
+#define NOT_ALLOWED SCMP_ACT_TRAP
+#else
+#define NOT_ALLOWED REFUSED
+#endif
 
 /* clang-format off */
 static const char *const denied[] = {
@@ -167,7 +174,7 @@ int nj_syscall_filter_prepare(char *why, size_t why_bytes)
 {
     if (NJ_IS_SANITIZED)
         return 0;
-    scmp_filter_ctx f = seccomp_init(REFUSED);
+    scmp_filter_ctx f = seccomp_init(NOT_ALLOWED);
     int rc = f ? add_names(f, SCMP_ACT_ALLOW, allowed, NJ_ARRAY_LEN(allowed)) : -ENOMEM;
     if (rc == 0)
         rc = export_code(f);
