@@ -4,12 +4,17 @@
 numbers of passed and failed tests.
 
 A pattern chooses tests by a part of their name (`tcp`, `downloads`, `frames`), or a suite by its
-name: unit, fuzz, script, sim, tidy, guard, package, nic.quick, e2e. `threads` is a part of unit;
-with the build for ThreadSanitizer a pattern chooses of `threads` and e2e only.
+name: unit, fuzz, script, sim, tidy, guard, package, nic.quick, e2e, mutants, explorers. `threads`
+is a part of unit; with the build for ThreadSanitizer a pattern chooses of `threads` and e2e only.
 `portable` is unit, fuzz, script and sim, which have the same tests on each release of Debian.
 
-`--targets PATTERN` runs no test. It prints the files that ninja has to build for these tests.
+`--whole` runs each test once, on the builds of WHOLE; `--whole all` also runs the mutants and
+explorers whose sources have not changed since all of them ran, and writes tests/mutants/verified.
+
+`--targets PATTERN`, `--targets --whole`: runs no test. It prints the files that ninja has to build
+for these tests.
 """
+import argparse
 import collections
 import concurrent.futures
 import json
@@ -19,12 +24,18 @@ import subprocess
 import sys
 import time
 
-REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.environ.get("NJ_BUILD", "build")
-RELEASE = "build-release"
+from tests import builds
+from tests.builds import PLAIN, RELEASE, REPO, SANITIZED, THREADS
+from tests.mutants import verified
+
+BUILD = os.environ.get("NJ_BUILD", PLAIN)
+IS_SANITIZED = os.environ.get("NJ_SANITIZED") == "1"
 PYTHON = (sys.executable, "-m")  # for modules of the packages, in the root folder
-SIM_SEEDS = int(os.environ.get("NJ_SIM_SEEDS", "1250"))  # 1000 have 5 % of each fault
+# 1000 have 5 % of each fault
+SIM_SEEDS = int(os.environ.get("NJ_SIM_SEEDS", "200" if IS_SANITIZED else "1250"))
 TCPSIM_SEEDS = 8 * SIM_SEEDS  # they take a tenth of the time
+ALL_MUTANTS = False  # set by main()
+EXPLORED = ("lib/sched", "perf/reference", "tests/explore", "tests/relaxed")
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed", re.M)
 
 
@@ -90,7 +101,7 @@ def script(pattern):
         check = (os.path.join(folder, "check_so"),
                  os.path.join(folder, "libnightjar-packetdrill.so"))
         wrappers = [()]
-        if os.environ.get("NJ_SANITIZED") != "1":  # a sanitizer must be loaded first
+        if not IS_SANITIZED:  # a sanitizer must be loaded first
             wrappers.append(("env", f"LD_PRELOAD={os.path.join(REPO, check[1])}"))
         for wrapper in wrappers:
             status, _ = run(*wrapper, *check)
@@ -105,20 +116,22 @@ def meson_tests(suite, pattern):
 
 
 def meson_targets(suite, pattern):
-    ids = {target for test in meson_tests(suite, pattern) for target in test["depends"]}
+    return targets_of([test["name"] for test in meson_tests(suite, pattern)])
+
+
+def targets_of(names):
+    """The files of the programs of these tests of meson."""
+    ids = {target for test in introspected("tests") if test["name"] in names
+           for target in test["depends"]}
     return [file for target in introspected("targets") if target["id"] in ids
             for file in target["filename"]]
 
 
-# Options of sanitizers, unless the environment has them. The quarantine for freed blocks is part of
-# a server's memory: 64 MiB are enough to detect uses after free.
-SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=64",
-              "UBSAN_OPTIONS": "halt_on_error=1",
-              "LSAN_OPTIONS": f"suppressions={REPO}/tests/lsan.supp:print_suppressions=0"}
-
-
 def meson(suite, pattern):
-    names = [test["name"] for test in meson_tests(suite, pattern)]
+    return meson_named(suite, [test["name"] for test in meson_tests(suite, pattern)])
+
+
+def meson_named(suite, names):
     if not names:
         return 0, 0
     status, _ = run("meson", "test", "-C", BUILD, "--no-rebuild", "--print-errorlogs", "--suite",
@@ -140,7 +153,7 @@ def sim(pattern):
         return 0, 0
     runs = [("nj-sim", "--seeds", str(SIM_SEEDS)), ("nj-tcpsim", "--seeds", str(TCPSIM_SEEDS)),
             ("nj-sim", "--tls", "--seeds", str(SIM_SEEDS // 5))]
-    if not os.environ.get("NJ_SANITIZED"):
+    if not IS_SANITIZED:
         runs.append(("nj-tcpsim", "--golden-check", "tests/sim/golden.txt"))
     with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
         failed = sum(pool.map(
@@ -161,23 +174,24 @@ def unittests(*modules):
 
 def library_targets(pattern, *names):
     """The libraries, if the pattern chooses one of these tests."""
-    chosen = not os.environ.get("NJ_SANITIZED") and any(pattern in name for name in names)
+    chosen = not IS_SANITIZED and any(pattern in name for name in names)
     return [file for file in targets_named("nightjar") if chosen and "/libnightjar" in file]
 
 
 def tidy(pattern):
     """The code conventions, which do not depend on the build."""
-    if pattern not in "tidy" or os.environ.get("NJ_SANITIZED"):
+    if pattern not in "tidy" or IS_SANITIZED:
         return 0, 0
+    names = ("tidy", "rfc", "ewyk", "page", "repeated")
     runs = [summary_of(*run(*PYTHON, "tests.tidy.tidy")),
-            unittests(*(f"tests.tidy.test_{name}" for name in ("tidy", "rfc", "ewyk", "page")))]
+            unittests(*(f"tests.tidy.test_{name}" for name in names))]
     passed, failed = (sum(column) for column in zip(*runs))
     return passed, failed
 
 
 def guard(pattern):
     """Instructions per request of the release build. Sanitizers would add instructions."""
-    if pattern not in "guard" or os.environ.get("NJ_SANITIZED"):
+    if pattern not in "guard" or IS_SANITIZED:
         return 0, 0
     runs = [unittests("tests.guard.test_guard")]
     if os.path.exists(os.path.join(REPO, RELEASE, "perf", "tools", "exchange", "nj-exchange")):
@@ -201,7 +215,7 @@ def package_targets(pattern):
 
 def package(pattern):
     """The installed files: the binaries of the release build, headers and libraries."""
-    if os.environ.get("NJ_SANITIZED"):
+    if IS_SANITIZED:
         return 0, 0
     return unittests(*(f"tests.package.test_{name.removeprefix('package_')}" for name in PACKAGE
                        if pattern in name))
@@ -212,7 +226,7 @@ def nic(pattern):
     Two drivers of PCI NICs, in an emulated guest, with the release build because emulation is slow.
     Missing packages are a failure only if the pattern chooses this suite.
     """
-    if pattern not in "nic.quick" or os.environ.get("NJ_SANITIZED") or os.geteuid() != 0:
+    if pattern not in "nic.quick" or IS_SANITIZED or os.geteuid() != 0:
         return 0, 0
     optional = [] if pattern else ["--optional"]
     runs = [unittests("tests.nic.test_nic"),
@@ -236,62 +250,174 @@ def e2e(pattern):
     return summary_of(*run(*PYTHON, "tests.e2e.run", *([pattern] if pattern else [])))
 
 
+def changed_explorers(pattern):
+    """Names of the explorers' tests, if their sources changed since all of them passed."""
+    names = [test["name"] for test in meson_tests("explorers", pattern or "explorers")]
+    return names if ALL_MUTANTS or pattern or any(map(verified.is_changed, EXPLORED)) else []
+
+
+def explorers(pattern):
+    return meson_named("explorers", changed_explorers(pattern))
+
+
+def explorer_targets(pattern):
+    return targets_of(changed_explorers(pattern))
+
+
+def mutants(pattern):
+    """Mutants whose source or whose test changed since all of them died."""
+    if IS_SANITIZED or pattern not in "mutants":
+        return 0, 0
+    some = [] if ALL_MUTANTS or pattern else ["--changed"]
+    status, text = run(*PYTHON, "tests.mutants.mutants", *some, BUILD)
+    counts = re.findall(r"^(\d+) of (\d+) mutants killed", text, re.M)
+    killed, n = map(int, counts[-1]) if counts else (0, 1)
+    return killed, n - killed or int(status != 0)
+
+
 Suite = collections.namedtuple("Suite", "run targets")  # functions
+SUITES = {  # {name: (function, or the name of a suite of meson, function of its targets)}
+    "threads": "threads",
+    "unit": "unit",
+    "plain unit": "plain",
+    "explorers": (explorers, explorer_targets),
+    "mutants": (mutants, lambda pattern: []),  # build what they need
+    "fuzz corpora": "fuzz",
+    "packet scripts": (script, script_targets),
+    "simulator": (sim, sim_targets),
+    "tidy": (tidy, lambda pattern: library_targets(pattern, "tidy")),
+    "guard": (guard, lambda pattern: []),
+    "package": (package, package_targets),
+    "nic": (nic, lambda pattern: []),
+    "end to end": (e2e, e2e_targets),
+}
+# What a whole run tests on which build. Code that is the same with sanitizers runs only there.
+WHOLE = {
+    THREADS: ("threads",),
+    PLAIN: ("plain unit", "explorers", "mutants", "packet scripts", "simulator", "tidy", "guard",
+            "package", "nic"),
+    SANITIZED: ("unit", "fuzz corpora", "packet scripts", "simulator"),
+}
+PORTABLE = ("unit", "fuzz corpora", "packet scripts", "simulator")
+
+
+def suite_of(name, pattern):
+    if isinstance(SUITES[name], str):
+        suite = SUITES[name]
+        return Suite(lambda: meson(suite, pattern or suite),
+                     lambda: meson_targets(suite, pattern or suite))
+    run_it, targets = SUITES[name]
+    return Suite(lambda: run_it(pattern), lambda: targets(pattern))
 
 
 def suites_of(pattern):
     """{name of a suite: Suite}. ../dev builds the release for guard and nic."""
-    def meson_suite(name):
-        words = name if pattern == "portable" else pattern
-        return Suite(lambda: meson(name, words), lambda: meson_targets(name, words))
-
-    def other(run_it, targets=lambda words: []):
-        name = run_it.__name__
-        words = name if pattern == "portable" else pattern
-        return Suite(lambda: run_it(words), lambda: targets(words))
+    if pattern == "portable":
+        return {name: suite_of(name, "") for name in PORTABLE}
+    names = [name for name in SUITES if name not in ("threads", "plain unit")]
     if pattern == "threads":
-        return {"threads": meson_suite("threads")}
-    if BUILD == "build-tsan":
-        return {"threads": meson_suite("threads"), "end to end": other(e2e, e2e_targets)}
-    portable = {
-        "unit": meson_suite("unit"),
-        "fuzz corpora": meson_suite("fuzz"),
-        "packet scripts": other(script, script_targets),
-        "simulator": other(sim, sim_targets),
-    }
-    return portable if pattern == "portable" else portable | {
-        "tidy": other(tidy, lambda words: library_targets(words, "tidy")),
-        "guard": other(guard),
-        "package": other(package, package_targets),
-        "nic": other(nic),
-        "end to end": other(e2e, e2e_targets),
-    }
+        names = ["threads"]
+    elif BUILD == THREADS:
+        names = ["threads", "end to end"]
+    return {name: suite_of(name, pattern) for name in names}
+
+
+def suites_of_whole_run():
+    return {name: suite_of(name, "") for name in WHOLE[BUILD]}
+
+
+def run_suites(suites):
+    """
+    Runs suites. Returns a list of (name, passed, failed, seconds) for those that have tests. In a
+    whole run each is also a line of the file NJ_STAGES.
+    """
+    rows = []
+    for name, suite in suites.items():
+        began = time.monotonic()
+        passed, failed = suite.run()
+        if passed + failed:
+            rows.append((name, passed, failed, time.monotonic() - began))
+            if "NJ_STAGES" in os.environ:
+                append_stage(f"{BUILD}: {name}", *rows[-1][1:])
+    return rows
+
+
+def print_rows(rows):
+    for name, passed, failed, seconds in rows:
+        print(f"  {name:<28} {passed:5} passed {failed:5} failed {seconds:7.1f} s")
+
+
+def append_stage(name, passed, failed, seconds):
+    """Of ../dev's whole run: its builds are in this file, too."""
+    with open(os.environ["NJ_STAGES"], "a", encoding="utf-8") as f:
+        print(name, passed, failed, f"{seconds:.1f}", sep="\t", file=f)
+
+
+def read_stages():
+    with open(os.environ["NJ_STAGES"], encoding="utf-8") as f:
+        return [(name, int(passed), int(failed), float(seconds)) for name, passed, failed, seconds
+                in (line.rstrip("\n").split("\t") for line in f)]
+
+
+def whole(all_mutants):
+    """Runs the stages, each with its build, and prints a table of their times."""
+    head = verified.head()
+    for build in WHOLE:
+        print(f"\n{build}:", flush=True)
+        n_before = len(read_stages())
+        status = subprocess.run([*PYTHON, "tests.all", "--stage", *all_mutants], cwd=REPO,
+                                env=builds.environment(build), check=False).returncode
+        if status and not any(failed for _, _, failed, _ in read_stages()[n_before:]):
+            append_stage(f"{build}: ended early, with {status}", 0, 1, 0)
+    began = time.monotonic()
+    append_stage("end to end", *summary_of(*run(*PYTHON, "tests.e2e.run", "--whole")),
+                 time.monotonic() - began)
+    rows = read_stages()
+    passed, failed = (sum(row[i] for row in rows) for i in (1, 2))
+    if all_mutants and not failed:
+        verified.write(head)
+    print("\nstages:")
+    print_rows(rows)
+    print(f"{sum(row[3] for row in rows):.1f} s in all")
+    print(f"{passed} passed, {failed} failed")
+    return int(failed > 0)
 
 
 def main():
-    if sys.argv[1:2] == ["--targets"]:
-        files = {file for suite in suites_of(sys.argv[2]).values() for file in suite.targets()}
+    parser = argparse.ArgumentParser(prog="all.py")
+    parser.add_argument("--targets", action="store_true")
+    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--stage", action="store_true", help="a part of --whole, on NJ_BUILD")
+    parser.add_argument("pattern", nargs="?", default="")
+    args = parser.parse_args()
+    global ALL_MUTANTS
+    ALL_MUTANTS = (args.whole or args.stage) and args.pattern == "all"
+    for name, value in builds.OPTIONS.items():
+        os.environ.setdefault(name, value)
+    if args.whole and not args.targets:
+        return whole([args.pattern] if args.pattern else [])
+    suites = suites_of_whole_run() if args.whole or args.stage else suites_of(args.pattern)
+    if args.targets:
+        files = {file for suite in suites.values() for file in suite.targets()}
+        if args.whole and BUILD != THREADS:
+            files |= set(e2e_targets("e2e"))
         print(*sorted(os.path.relpath(f, os.path.join(REPO, BUILD)) for f in files), sep="\n")
         return 0
-    for name, value in SANITIZERS.items():
-        os.environ.setdefault(name, value)
-    pattern = sys.argv[1] if len(sys.argv) > 1 else ""
-    lines, total, first = [], [0, 0], time.monotonic()
-    for name, suite in suites_of(pattern).items():
-        began = time.monotonic()
-        passed, failed = suite.run()
-        total = [total[0] + passed, total[1] + failed]
-        if passed + failed:
-            lines.append(f"  {name:<14} {passed:5} passed {failed:5} failed "
-                         f"{time.monotonic() - began:7.1f} s")
-    print(f"\n{BUILD}:", *lines, f"tested in {time.monotonic() - first:.1f} s", sep="\n")
-    if not sum(total):
-        what = "has this name and runs under sanitizers" if os.environ.get("NJ_SANITIZED") else \
+    first = time.monotonic()
+    rows = run_suites(suites)
+    passed, failed = (sum(row[i] for row in rows) for i in (1, 2))
+    if args.stage:
+        return int(failed > 0)
+    print(f"\n{BUILD}:")
+    print_rows(rows)
+    print(f"tested in {time.monotonic() - first:.1f} s")
+    if not passed + failed:
+        what = "has this name and runs under sanitizers" if IS_SANITIZED else \
             "has this in its name"
-        print(f"{pattern!r}: no test {what}")
+        print(f"{args.pattern!r}: no test {what}")
         return 1
-    print(f"{total[0]} passed, {total[1]} failed")
-    return int(total[1] > 0)
+    print(f"{passed} passed, {failed} failed")
+    return int(failed > 0)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class Testpmd:
     def ready(self):
         """Waits until testpmd has reported its port; it reads commands from then on."""
         until(lambda: f"{TESTPMD} is ready: {self.log()[-800:]}",
-              lambda: self.process.poll() is not None or "Done\n" in self.log(), 30)
+              lambda: self.process.poll() is not None or "Done\n" in self.log())
         self.tell("start")
 
     def telemetry(self, command):
@@ -108,7 +108,7 @@ class Echo(World):
         order = ("client", "server") if self.kind == "virtio" else ("server", "client")
         first = ends[order[0]]()
         until(lambda: f"{TESTPMD} listens: {first.log()[-800:]}",
-              lambda: listens(self, socket) or first.process.poll() is not None, 30)
+              lambda: listens(self, socket) or first.process.poll() is not None)
         second = ends[order[1]]()
         first.ready()
         second.ready()
@@ -137,7 +137,7 @@ class Echo(World):
 
     def measure(self, seconds):
         until(lambda: f"packets come back: {self.echo.log()[-800:]}",
-              lambda: self.echo.telemetry("/ethdev/stats,0")["opackets"] > 1000, 30)
+              lambda: self.echo.telemetry("/ethdev/stats,0")["opackets"] > 1000)
         time.sleep(0.3)
         before, sent = self.echo.look(), self.echo.telemetry("/ethdev/stats,0")
         time.sleep(seconds)

@@ -114,7 +114,7 @@ class Pair(generator.Pair):
         self.reaper.will_make("prefix", self.prefix)
         try:
             until("the generator listens for the server",
-                  lambda: listens(self, self.socket()) or process.poll() is not None, 30)
+                  lambda: listens(self, self.socket()) or process.poll() is not None)
             if process.poll() is not None:
                 generator.finish(process, 1)
             self.start()
@@ -146,7 +146,7 @@ class Pair(generator.Pair):
         connections = options[options.index("-c") + 1]
         if self.server:
             until("the connections of the run before have ended",
-                  lambda: not self.server.stats()["connections"], 60)
+                  lambda: not self.server.stats()["connections"])
         self.asked_before = self.server.stats()["requests"] if self.server else 0
         memory = self.memory()["anonymous"] if self.server else 0
         process = self.start_load(

@@ -12,9 +12,10 @@ import socket
 import struct
 import subprocess
 
-from tests.netlab.world import SLOW, Failed, inside, until
+from tests.netlab.limits import time_limit
+from tests.netlab.world import Failed, inside, until
 
-ANSWER_SECONDS_MAX = 60 * SLOW
+ANSWER_SECONDS_MAX = time_limit()
 BIDI_PORT = 9222
 
 CHROMIUM_OPTIONS = (
@@ -246,7 +247,7 @@ class Firefox(Browser):
         self.popen(
             "firefox-esr", "--headless", "--no-remote", "--profile", self.profile,
             f"--remote-debugging-port={BIDI_PORT}", "--width=800", "--height=800", "about:blank")
-        self.socket = until("Firefox listens", self.connect, ANSWER_SECONDS_MAX / SLOW)
+        self.socket = until("Firefox listens", self.connect, ANSWER_SECONDS_MAX)
         websocket = WebSocket(self.socket, f"127.0.0.1:{BIDI_PORT}", "/session")
         self.remote = Remote(websocket.read, websocket.write)
         done = self.remote.call("session.new", capabilities={

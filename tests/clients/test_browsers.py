@@ -19,7 +19,8 @@ from tests.clients.page import CELLS_SCRIPT, colour, N_ASSETS, write_page
 from tests.clients.remote import Chromium, Firefox
 from tests.e2e.test_playground import free_port
 from tests.netlab.case import ServerCase
-from tests.netlab.world import BUILD, REPO, SERVER_ADDR, SLOW
+from tests.netlab.limits import time_limit
+from tests.netlab.world import BUILD, REPO, SERVER_ADDR
 
 NAME = "nightjar.test"
 BIG_BYTES = 20 << 20
@@ -152,4 +153,4 @@ class Playground(unittest.TestCase):
                                              if not row[0].startswith("data:")})
             save("playground", browser.screenshot())
         run.send_signal(signal.SIGINT)
-        self.assertEqual(0, run.wait(30 * SLOW))
+        self.assertEqual(0, run.wait(time_limit()))

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 The server closes the connection of an abusive client. The GOAWAY frame carries the reason.
-Standard error has at most one line per second and reason; the counts of the lines add up to the
-number of closed connections. Telemetry has the same count and the address of the client.
+The counts of the lines on standard error add up to the number of closed connections (unit test
+log_abuse_log: at most one line per second and reason). Telemetry has the same count and the address
+of the client.
 """
+import contextlib
 import re
-import time
 
 import h2.errors
 import h2.events
 
 from tests.netlab.case import ServerCase
 from tests.netlab.h2client import Client
+from tests.netlab.limits import time_limit
 from tests.netlab.world import CLIENT_ADDR, until
 
 FLOODS = 12
@@ -19,12 +21,10 @@ LINE = re.compile(r" nightjar: warning: abuse: client (\S+): h2_abuse_resets (\d
 
 
 class Reported(ServerCase):
-    mostly_waits = True
-
     def reset_until_goaway(self):
         """Resets each request at once until the server closes. Returns the GOAWAY event."""
         client = Client(self.world.connect())
-        client.sock.settimeout(20)
+        client.sock.settimeout(time_limit())
         while not client.goaway():
             try:
                 for _ in range(100):
@@ -32,7 +32,10 @@ class Reported(ServerCase):
                     client.h2.reset_stream(stream, h2.errors.ErrorCodes.CANCEL)
                 client.flush()
                 client.get("/one")  # not a PING: it could be the frame that exceeds the limit
-            except ConnectionError:  # the server closed; its frames were read before
+            except ConnectionError:  # the server closed; its last frames may not be read yet
+                with contextlib.suppress(ConnectionError):
+                    while client.read():
+                        pass
                 break
         client.close()
         return next(e for e in client.events if isinstance(e, h2.events.ConnectionTerminated))
@@ -41,15 +44,12 @@ class Reported(ServerCase):
         return [(address, int(times)) for address, times in LINE.findall(self.world.errors())]
 
     def test_floods_of_resets(self):
-        began = time.monotonic()
         for _ in range(FLOODS):
             goaway = self.reset_until_goaway()
             self.assertEqual(h2.errors.ErrorCodes.ENHANCE_YOUR_CALM, goaway.error_code)
             self.assertEqual(b"too many streams reset", goaway.additional_data)
         until("a line for each flood", lambda: sum(n for _, n in self.lines()) == FLOODS)
-        took = time.monotonic() - began
         self.assertEqual(FLOODS, self.counted("h2_abuse_resets"))
         self.assertEqual({CLIENT_ADDR}, {address for address, _ in self.lines()})
-        self.assertLessEqual(len(self.lines()), took + 1)
         abuse = self.server.telemetry("/nightjar/abuse")["h2_abuse_resets"]
         self.assertEqual((FLOODS, CLIENT_ADDR), (abuse["count"], abuse["client"]))

@@ -14,6 +14,7 @@ import unittest
 
 from tests.netlab.case import ServerCase
 from tests.netlab.h2client import Client
+from tests.netlab.limits import time_limit
 from tests.netlab.world import CLIENT_ADDR, Failed, World, until
 
 KEYS = ["time", "remote", "port", "method", "path", "authority", "protocol", "status", "bytes",
@@ -237,7 +238,7 @@ class Json(LogCase):
     def limit_files(pid, limit):
         """As the user of the server: root may lack CAP_SYS_RESOURCE, in a container."""
         subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "prlimit",
-                        "--pid", str(pid), f"--fsize={limit}:"], check=True, timeout=20)
+                        "--pid", str(pid), f"--fsize={limit}:"], check=True, timeout=time_limit())
 
     def test_full_disk(self):
         """RLIMIT_FSIZE emulates a full disk: a write is short at the limit, the next one fails."""

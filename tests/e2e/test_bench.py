@@ -18,6 +18,7 @@ from perf.bench.echo import TESTPMD, Echo
 from perf.bench.hugepages import Memory
 from perf.bench.pair import FILES, Pair
 from tests.netlab import priority, reaper
+from tests.netlab.limits import time_limit
 from tests.netlab.world import REPO, Failed
 
 # Sanitizers check the programs in other tests. The calls of the programs need no sanitizer.
@@ -29,6 +30,8 @@ PLAIN = set("rate full ns cycles bytes bytes_full idle busy client_busy p50 p99 
 
 @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two CPUs are needed")
 class Instruments(unittest.TestCase):
+    alone = True  # its programs have a high priority
+
     @classmethod
     def setUpClass(cls):
         cls.memory = Memory()
@@ -77,7 +80,7 @@ class Interrupted(unittest.TestCase):
                     begin += char
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(bench.pid, signal.SIGINT)
-                out, err = bench.communicate(timeout=60)
+                out, err = bench.communicate(timeout=time_limit())
             finally:
                 bench.kill()
         self.assertEqual(130, bench.returncode, out + begin + err)
@@ -94,7 +97,7 @@ class Help(unittest.TestCase):
             name = os.path.basename(path).removesuffix(".py")
             with self.subTest(name):
                 run = subprocess.run([sys.executable, "-m", f"perf.bench.{name}", "--help"],
-                                     cwd=REPO, capture_output=True, text=True, timeout=60)
+                                     cwd=REPO, capture_output=True, text=True, timeout=time_limit())
                 self.assertEqual((0, ""), (run.returncode, run.stderr))
                 self.assertRegex(run.stdout, "^usage: ")
 

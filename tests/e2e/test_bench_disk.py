@@ -13,7 +13,8 @@ import tempfile
 import unittest
 
 from perf.bench import disk
-from tests.netlab.world import REPO, SLOW, until
+from tests.netlab.limits import time_limit
+from tests.netlab.world import REPO, until
 
 PROGRAM = [sys.executable, "-m", "perf.bench.disk"]
 
@@ -33,7 +34,7 @@ class BenchDisk(unittest.TestCase):
             os.chmod(folder, 0o755)  # the server is user nobody
             path = os.path.join(folder, "run.json")
             process = self.start(folder, "--rounds", "1", "--json", path, "cold")
-            out, err = process.communicate(timeout=100 * SLOW)
+            out, err = process.communicate(timeout=time_limit())
             self.assertEqual(0, process.returncode, out + err)
             self.assertEqual([], self.left(folder, process.pid))
             with open(path, encoding="utf-8") as f:
@@ -51,10 +52,10 @@ class BenchDisk(unittest.TestCase):
     def test_killed(self):
         with tempfile.TemporaryDirectory() as folder:
             process = self.start(folder, "cold")
-            until("it writes", lambda: glob.glob(f"{folder}/*/large/*"), 30)
+            until("it writes", lambda: glob.glob(f"{folder}/*/large/*"))
             process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=30)
-            until("its files are gone", lambda: not self.left(folder, process.pid), 30)
+            process.communicate(timeout=time_limit())
+            until("its files are gone", lambda: not self.left(folder, process.pid))
 
     def test_verdicts(self):
         """A ratio compares values of one round. A value of one of two rounds alone has no ratio."""

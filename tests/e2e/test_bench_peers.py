@@ -12,7 +12,8 @@ import sys
 import tempfile
 import unittest
 
-from tests.netlab.world import REPO, SLOW
+from tests.netlab.limits import time_limit
+from tests.netlab.world import REPO
 
 WITHOUT_SANITIZERS = True  # as test_bench.py
 REFUSES = "#!/bin/sh\necho 'not today' >&2\nexit 3\n"
@@ -33,7 +34,7 @@ class BenchPeers(unittest.TestCase):
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        text=True, cwd=REPO, env=os.environ | {
                                            "PATH": f"{folder}:{os.environ['PATH']}"})
-            cls.out, cls.err = process.communicate(timeout=100 * SLOW)
+            cls.out, cls.err = process.communicate(timeout=time_limit())
             cls.pid, cls.status = process.pid, process.returncode
             if not os.path.exists(path):
                 raise AssertionError(f"./dev bench peers wrote no JSON: {cls.out}{cls.err}")

@@ -14,7 +14,8 @@ import h2.events
 
 from tests.netlab.case import ServerCase
 from tests.netlab.h2client import Client
-from tests.netlab.world import SLOW, until
+from tests.netlab.limits import time_limit
+from tests.netlab.world import until
 
 MIB = 1 << 20
 LARGE = 20 * MIB + 12345  # read in chunks: the cache holds files up to 16 MiB
@@ -202,7 +203,7 @@ class ChangingFiles(ChangingCase):
             def gets_it():
                 done = self.world.client("curl", "-sS", "--http2-prior-knowledge", url, text=False)
                 return done.returncode == 0 and done.stdout == new
-            until(f"the new file after {change.__name__}", gets_it, 60)
+            until(f"the new file after {change.__name__}", gets_it)
 
     def test_slow_curl(self):
         old = contents(LARGE, "old")
@@ -217,9 +218,9 @@ class ChangingFiles(ChangingCase):
                     "curl", "-sS", "--http2-prior-knowledge", "--limit-rate", "4M", "-o", out,
                     self.world.url("/" + os.path.basename(path)), stderr=subprocess.DEVNULL)
                 until("some bytes",
-                      lambda: os.path.exists(out) and os.path.getsize(out) > BEFORE, 30)
+                      lambda: os.path.exists(out) and os.path.getsize(out) > BEFORE)
                 change(path)
-                status = curl.wait(60 * SLOW)
+                status = curl.wait(time_limit())
                 with open(out, "rb") as f:
                     got = f.read()
                 os.unlink(out)

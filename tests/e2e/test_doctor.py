@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 import unittest
 
-from tests.netlab.world import REPO, SLOW, server_for_nobody
+from tests.netlab.limits import time_limit
+from tests.netlab.world import REPO, server_for_nobody
 
 NIC = "0000:03:00.0"
 NODE = "sys/devices/system/node/node0/hugepages/hugepages-2048kB"
@@ -93,7 +94,7 @@ class Doctor(unittest.TestCase):
         if sudo_user:
             env["SUDO_USER"] = sudo_user
         return subprocess.run([self.program, "doctor", *args], capture_output=True, text=True,
-                              env=env, timeout=30 * SLOW, preexec_fn=lambda: os.setuid(uid))
+                              env=env, timeout=time_limit(), preexec_fn=lambda: os.setuid(uid))
 
     def lines(self, *args, uid=NOBODY):
         """(exit status, {id: line}) of the JSON output."""
@@ -112,7 +113,7 @@ class Doctor(unittest.TestCase):
         """The shell accepts all commands of the advice."""
         for line in lines.values():
             done = subprocess.run(["sh", "-n"], input=line["advice"], capture_output=True,
-                                  text=True, timeout=20)
+                                  text=True, timeout=time_limit())
             self.assertEqual("", done.stderr, line)
 
     def type_advice(self, line):
@@ -120,7 +121,7 @@ class Doctor(unittest.TestCase):
         script = re.sub(r"(?<=[ (])/(?=(sys|etc|dev)/)", self.root + "/", line["advice"])
         script = script.replace("chown nj", f"chown {NJ}")
         done = subprocess.run(["sh", "-e"], input=script, capture_output=True, text=True,
-                              timeout=20)
+                              timeout=time_limit())
         self.assertEqual("", done.stderr, script)
 
     def test_each_advice_makes_its_line_ok(self):
@@ -202,7 +203,7 @@ class Doctor(unittest.TestCase):
 
     def test_dev_doctor(self):
         done = subprocess.run([f"{REPO}/dev", "doctor"], capture_output=True, text=True, cwd="/",
-                              timeout=60 * SLOW)
+                              timeout=time_limit())
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         self.assertRegex(done.stdout, r"(?m)^(ok|warn) +packages ")
         self.assertRegex(done.stdout, r"(?m)^(ok|warning|error) +nics ")

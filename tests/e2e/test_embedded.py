@@ -11,10 +11,11 @@ import unittest
 
 from tests.netlab.case import fill_site
 from tests.netlab.h2client import Client
-from tests.netlab.world import (PREFIX_BITS, SERVER_ADDR, SLOW, Failed, World, lcore_args,
+from tests.netlab.limits import time_limit
+from tests.netlab.world import (PREFIX_BITS, SERVER_ADDR, Failed, World, lcore_args,
                                 server_path, until)
 
-CYCLES = 100
+CYCLES = 25
 GOOD = "[class slow]\npath = /slow/\nrequest_rate = 1MiB/s\n"
 BAD = "[class slow]\nnonsense = 1\n"
 
@@ -46,15 +47,16 @@ class Program:
         self.errors.seek(0)
         return self.errors.read().decode(errors="replace")[-8000:]
 
-    def ask(self, line, seconds=30):
+    def ask(self, line):
         """Sends a command. Returns the line that the program answers."""
         self.process.stdin.write(line.encode() + b"\n")
         while b"\n" not in self.rest:
-            if not select.select([self.process.stdout], [], [], seconds * SLOW)[0]:
-                raise Failed(f"no answer to {line} within {seconds * SLOW} s\n{self.said()}")
+            if not select.select([self.process.stdout], [], [], time_limit())[0]:
+                raise Failed(f"no answer to {line} within {time_limit():.0f} s\n{self.said()}")
             data = os.read(self.process.stdout.fileno(), 65536)
             if not data:
-                raise Failed(f"the program ended at {line}: {self.process.wait(10)}\n{self.said()}")
+                raise Failed(f"the program ended at {line}: {self.process.wait(time_limit())}\n"
+                             f"{self.said()}")
             self.rest += data
         answer, _, self.rest = self.rest.partition(b"\n")
         return answer.decode()
@@ -63,14 +65,14 @@ class Program:
         """Its exit status."""
         self.process.stdin.close()
         try:
-            return self.process.wait(20 * SLOW)
+            return self.process.wait(time_limit())
         finally:
             self.process.stdout.close()
 
     def close(self):
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(time_limit())
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         self.process.stdout.close()
@@ -155,7 +157,7 @@ class Embedded(unittest.TestCase):
             self.assertEqual(3 * n_lives, len(f.readlines()))
         self.assertEqual(0, self.program.end(), self.program.said())
 
-    def test_a_hundred_lives(self):
+    def test_many_lives(self):
         self.start(lcores=1)
         self.live(1, CYCLES)
         self.assertEqual("", self.program.said())

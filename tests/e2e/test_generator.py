@@ -13,8 +13,8 @@ import unittest
 from tests.netlab import generator
 from tests.netlab.case import fill_site
 from tests.netlab.generator import Pair
-from tests.netlab.world import (CLIENT_ADDR, PREFIX_BITS, SANITIZED, SERVER_ADDR, Failed, World,
-                                until)
+from tests.netlab.limits import time_limit
+from tests.netlab.world import CLIENT_ADDR, PREFIX_BITS, SERVER_ADDR, Failed, World, until
 
 SIZES = {"/one": 1, "/200KiB": 200 << 10}
 MINE = generator.PROGRAM
@@ -80,6 +80,9 @@ class OverTls(OnPair):
 
 
 class AgainstOurs(OnPair):
+    plain_build = "speed"
+    without_sanitizers = True
+
     def test_a_number_of_requests(self):
         found, grown = self.counted("-c", 7, "-m", 5, "-n", 3001, urls=["/one"])
         self.agree(found, grown, SIZES["/one"])
@@ -161,7 +164,7 @@ class AgainstOurs(OnPair):
         os.kill(pid, signal.SIGSTOP)
         next(line for line in lines if " late" in line)
         os.kill(pid, signal.SIGCONT)
-        found = generator.finish(load, 60)
+        found = generator.finish(load)
         self.assertLess(0.5e9, found["latency_ns"]["max"])
         self.assertEqual(found["in_all"]["asked"], found["in_all"]["done"])
         self.assertLess(0.1e9, found["latency_ns"]["p90"], "10 % of the requests waited")
@@ -169,7 +172,7 @@ class AgainstOurs(OnPair):
     def test_output_files(self):
         csv, js = (os.path.join(self.pair.scratch, name) for name in ("l.csv", "l.json"))
         load = self.pair.load_popen("-n", 200, "--csv", csv, "--json", js, urls=["/one"])
-        out, err = load.communicate(timeout=60)
+        out, err = load.communicate(timeout=time_limit())
         self.assertEqual(0, load.returncode, err)
         self.assertIn("answered", out)
         with open(csv) as f:
@@ -178,7 +181,7 @@ class AgainstOurs(OnPair):
         self.assertEqual(200, sum(int(row[1]) for row in rows[1:]))
         self.assertEqual("1.000000000", rows[-1][2])
         load = self.pair.load_popen("-n", 1, "--csv", "/nowhere/at/all", urls=["/one"])
-        self.assertIn("/nowhere/at/all: No such file", load.communicate(timeout=60)[1])
+        self.assertIn("/nowhere/at/all: No such file", load.communicate(timeout=time_limit())[1])
         self.assertEqual(1, load.returncode)
 
     def test_connections_are_refused(self):
@@ -189,7 +192,7 @@ class AgainstOurs(OnPair):
                     self.pair.device("client"), self.pair.prefix,
                     ["-q", "-c", 3, "--timeout", "1s"], ["/one"])],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            generator.finish(finished, 60)
+            generator.finish(finished)
 
 
 class OnTwoLcores(OnPair):
@@ -233,15 +236,17 @@ class Kernel(World):
             ["ip", "netns", "exec", self.server_ns, *generator.command(
                 "--vdev=net_af_packet0,iface=nj0", self.name, options, urls)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        return generator.finish(load, 60)
+        return generator.finish(load)
 
     def close(self):
         super().close()
-        self.nghttpd.wait(20)
+        self.nghttpd.wait(time_limit())
 
 
 class BesideH2load(unittest.TestCase):
     """h2load and nightjar-load count the same for the same requests to the same server."""
+    plain_build = "speed"
+    without_sanitizers = True
 
     @classmethod
     def setUpClass(cls):
@@ -273,13 +278,14 @@ class BesideH2load(unittest.TestCase):
 class Arguments(unittest.TestCase):
     def said(self, *options):
         done = subprocess.run([MINE, "--no-huge", "--", *options], capture_output=True, text=True,
-                              timeout=20)
+                              timeout=time_limit())
         self.assertEqual("", done.stdout)
         self.assertEqual(2, done.returncode)
         return done.stderr
 
     def test_help(self):
-        done = subprocess.run([MINE, "--help"], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([MINE, "--help"], capture_output=True, text=True,
+                              timeout=time_limit())
         self.assertEqual(0, done.returncode)
         self.assertIn("usage: nightjar-load", done.stdout)
 
@@ -312,9 +318,3 @@ class Arguments(unittest.TestCase):
                 ((*own, url, "-c"), "-c: a value is missing")):
             with self.subTest(options=options):
                 self.assertIn(words, self.said(*options))
-
-
-def load_tests(loader, tests, _):
-    """Sanitizers run only the tests of sending, receiving and options: they distort rates."""
-    chosen = map(loader.loadTestsFromTestCase, [OnTwoLcores, Uploads, Arguments])
-    return unittest.TestSuite(chosen) if SANITIZED else tests

@@ -5,7 +5,6 @@ import random
 import re
 import select
 import signal
-import time
 from hashlib import sha256
 
 import h2.events
@@ -13,7 +12,8 @@ from h2.settings import SettingCodes
 
 from tests.netlab.case import ServerCase
 from tests.netlab.h2client import Client
-from tests.netlab.world import SLOW, until
+from tests.netlab.limits import time_limit
+from tests.netlab.world import until
 
 FIBERS = 2  # per lcore
 STUCK = FIBERS + 50
@@ -156,7 +156,7 @@ class Handlers(ServerCase):
         # Read from all clients: requests of one may wait for a stack of another's request.
         while sum(isinstance(e, h2.events.StreamEnded) for c in clients
                   for e in c.events) < len(clients) * STUCK:
-            ready, _, _ = select.select([c.sock for c in clients], [], [], 10 * SLOW)
+            ready, _, _ = select.select([c.sock for c in clients], [], [], time_limit())
             self.assertTrue(ready, "no more data from the server")
             for client in clients:
                 if client.sock in ready:
@@ -214,9 +214,8 @@ class End(Handlers):
 
     def test_drain(self):
         client = self.client()
-        soon, late = client.request("/slow?ms=1500"), client.request("/slow?ms=60000")
+        soon, late = client.request("/slow?ms=1500"), client.request("/slow?ms=600000")
         until("both sleep", lambda: self.ewyk()[0]["fibers_in_use"] == 2)
-        began = time.monotonic()
         self.server.signal(signal.SIGTERM)
         self.assertEqual(200, client.response(soon)[0])
         try:
@@ -226,5 +225,4 @@ class End(Handlers):
             pass
         self.assertFalse([e for e in client.events if isinstance(e, h2.events.StreamEnded)
                           and e.stream_id == late])
-        self.assertEqual(0, self.server.wait(10), self.world.errors())
-        self.assertLess(time.monotonic() - began, 10 * SLOW)
+        self.assertEqual(0, self.server.wait(), self.world.errors())

@@ -7,6 +7,7 @@ from tests.netlab.case import ServerCase
 from tests.netlab.h2client import Client
 from tests.netlab.world import World, until
 
+PLAIN_BUILD = "start"
 RESTS = 3
 LOOPS_PER_SECOND_MAX = 100  # of a sleeping lcore: one per 50 ms, and its timers
 
@@ -41,20 +42,17 @@ class Asleep:
 
 class Sleep(Asleep, AfterARest, ServerCase):
     """Lcores wait until the file descriptor of the tap is readable."""
-    mostly_waits = True
     options = ("--idle-timeout", "2s")
 
 
 class SleepOnSockets(Asleep, AfterARest, ServerCase):
     """Lcores wait until a socket of net_af_packet is readable."""
-    mostly_waits = True
     link = "veth"
     options = ("--idle", "sleep", "--idle-timeout", "2s")
 
 
 class SleepWithoutQueue(Asleep, AfterARest, ServerCase):
     """Two of three lcores have no queue: the third receives and sends their packets."""
-    mostly_waits = True
     link = "veth"
     lcores = 3
     options = ("--idle", "sleep", "--idle-timeout", "2s")
@@ -62,7 +60,6 @@ class SleepWithoutQueue(Asleep, AfterARest, ServerCase):
 
 class InterruptOnTap(Asleep, ServerCase):
     """A tap has no interrupts: the mode is the same as sleep."""
-    mostly_waits = True
     options = ("--idle", "interrupt", "--idle-timeout", "2s")
 
 

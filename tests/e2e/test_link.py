@@ -4,9 +4,9 @@ import os
 import unittest
 
 from perf.bench.lab import Lab
-from tests.netlab.world import SLOW
+from tests.netlab.limits import time_limit
 
-N_BYTES, SECONDS_MAX = 64 << 10, 20 * SLOW
+N_BYTES, SECONDS_MAX = 64 << 10, time_limit()
 PATH = "rate=100M,delay=10ms,queue=256K"
 
 

@@ -5,6 +5,7 @@ import unittest
 from tests.netlab.crowd import Crowd, room_for
 from tests.netlab.world import until
 
+PLAIN_BUILD = "memory"
 N = 2000
 
 

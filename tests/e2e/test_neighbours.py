@@ -44,7 +44,7 @@ class Neighbours(ServerCase):
     def test_2_failover(self):
         self.request()
         self.move(MOVED)
-        until("the server uses the new address", lambda: self.counted("neigh_moved") > 0, seconds=5)
+        until("the server uses the new address", lambda: self.counted("neigh_moved") > 0)
         self.request()
 
 

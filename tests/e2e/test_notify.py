@@ -13,8 +13,10 @@ import unittest
 from tests.netlab.case import fill_site
 from tests.netlab.h2client import Client
 from tests.netlab.handlers_case import make_gate, open_gate
-from tests.netlab.world import SERVER_ADDR6, SLOW, World, inside, server_path, until
+from tests.netlab.limits import time_limit
+from tests.netlab.world import SERVER_ADDR6, World, inside, server_path, until
 
+PLAIN_BUILD = "start"
 WATCHDOG_USEC = 200_000
 
 
@@ -27,7 +29,7 @@ class Manager:
     def __init__(self, namespace, address):
         with inside(namespace):
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.sock.settimeout(20 * SLOW)
+        self.sock.settimeout(time_limit())
         self.sock.bind(address)
         if not address.startswith("\0"):
             os.chmod(address, 0o777)  # as systemd does: the server may be of another user
@@ -47,7 +49,6 @@ class Manager:
 
 
 class Notify(unittest.TestCase):
-    mostly_waits = True
 
     def start(self, *options, abstract=False, program="nightjar", ipv6=False, **variables):
         self.world = World(options=options, program=program, ipv6=ipv6)

@@ -17,6 +17,7 @@ import re
 import subprocess
 
 from tests.netlab.case import ServerCase
+from tests.netlab.limits import time_limit
 from tests.netlab.world import until
 
 MODIFIED = 784111777  # Sun, 06 Nov 1994 08:49:37 GMT, a date of RFC 9110
@@ -339,7 +340,7 @@ class Big(OriginCase):
             clients.append((first, self.world.client_popen("sh", "-c", script, text=True,
                                                            stdout=subprocess.PIPE)))
         for first, client in clients:
-            out, _ = client.communicate(timeout=60)
+            out, _ = client.communicate(timeout=time_limit())
             self.assertEqual(self.slice_sum(first, min(first + step, BIG) - 1), out.split()[0])
 
 
@@ -357,8 +358,8 @@ class Codings(OriginCase):
         for name in ("page.html", "half.html", "old.html"):
             cls.write(name, cls.page, MODIFIED)
         for coding, (program, *flags, _) in TOOLS.items():
-            packed = subprocess.run([program, *flags], input=cls.page, check=True, timeout=60,
-                                    capture_output=True).stdout
+            packed = subprocess.run([program, *flags], input=cls.page, check=True,
+                                    timeout=time_limit(), capture_output=True).stdout
             cls.write("page.html" + SUFFIX[coding], packed, MODIFIED)
             cls.write("old.html" + SUFFIX[coding], packed, MODIFIED - 1)
             if coding == "gzip":
@@ -366,7 +367,7 @@ class Codings(OriginCase):
 
     def unpack(self, coding, data):
         program, *_, flag = TOOLS[coding]
-        return subprocess.run([program, flag, "-c"], input=data, check=True, timeout=60,
+        return subprocess.run([program, flag, "-c"], input=data, check=True, timeout=time_limit(),
                               capture_output=True).stdout
 
     def test_each(self):

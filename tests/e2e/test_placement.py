@@ -6,8 +6,10 @@ import subprocess
 import tempfile
 import unittest
 
+from tests.netlab.limits import time_limit
 from tests.netlab.world import World, server_for_nobody
 
+PLAIN_BUILD = "start"
 FILE_TASKS = 4  # NJ_FILE_TASKS_MAX
 
 
@@ -65,7 +67,7 @@ class Print(unittest.TestCase):
         env = dict(os.environ, **self.variables,
                    **({"HWLOC_SYNTHETIC": machine} if machine else {}))
         return subprocess.run([self.program, *args], capture_output=True, text=True, env=env,
-                              timeout=60, preexec_fn=lambda: os.setuid(65534))
+                              timeout=time_limit(), preexec_fn=lambda: os.setuid(65534))
 
     def test_placement_for_this_machine_without_root(self):
         done = self.run_it("--print-placement")

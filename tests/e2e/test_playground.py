@@ -13,8 +13,10 @@ import time
 import unittest
 
 from tests.netlab.reaper import pids_in
-from tests.netlab.world import REPO, SLOW, until
+from tests.netlab.limits import time_limit
+from tests.netlab.world import REPO, until
 
+PLAIN_BUILD = "start"
 WITHOUT_SANITIZERS = True  # the playground always runs a release build
 
 
@@ -48,7 +50,7 @@ class Playground(unittest.TestCase):
         return process
 
     def wait_for_url(self, process):
-        self.text, give_up = "", time.monotonic() + 100 * SLOW
+        self.text, give_up = "", time.monotonic() + time_limit()
         url = f"http://127.0.0.1:{self.port}/"
         while not re.search(r"^  dpdk-telemetry.py -f .*\n", self.text, re.M):
             left = max(0, give_up - time.monotonic())
@@ -67,7 +69,7 @@ class Playground(unittest.TestCase):
         self.assertEqual(b"That took 5 ms.\n", self.curl(f"{url}slow?ms=5").stdout)
         self.assertIn(b"<title>nightjar</title>", self.curl(url).stdout)
         process.send_signal(signal.SIGINT)
-        self.assertEqual(0, process.wait(30 * SLOW))
+        self.assertEqual(0, process.wait(time_limit()))
 
     def test_tls(self):
         tls_port = free_port()
@@ -76,11 +78,11 @@ class Playground(unittest.TestCase):
         command = re.search(rf"^  (curl --cacert \S+ https://localhost:{tls_port}/)\n", self.text,
                             re.M).group(1)
         done = subprocess.run([*command.split(), "-sSw", "%{http_version}"], capture_output=True,
-                              timeout=60 * SLOW)
+                              timeout=time_limit())
         self.assertIn(b"<title>nightjar</title>", done.stdout, done.stderr)
         self.assertTrue(done.stdout.endswith(b"2"))
         process.send_signal(signal.SIGINT)
-        self.assertEqual(0, process.wait(30 * SLOW))
+        self.assertEqual(0, process.wait(time_limit()))
 
     def test_options_of_the_server(self):
         """They and the printed command are all it takes to see a limit; paths are the caller's."""
@@ -95,16 +97,16 @@ class Playground(unittest.TestCase):
         self.assertNotIn("warning", self.text, "of CPUs that we chose ourselves")
         self.assertNotIn("req/s", self.text, "a live line is for terminals")
         told = subprocess.run(look, input="/nightjar/limits\n", capture_output=True, text=True,
-                              timeout=20 * SLOW)
+                              timeout=time_limit())
         limits = json.loads(told.stdout.splitlines()[-1])["/nightjar/limits"]
         self.assertEqual("50MiB/s", limits["server"]["rate"])
         self.assertEqual("2MiB/s", limits["class_slow"]["request_rate"])
         process.send_signal(signal.SIGINT)
-        self.assertEqual(0, process.wait(30 * SLOW))
+        self.assertEqual(0, process.wait(time_limit()))
 
     def curl(self, *args):
-        return subprocess.run(["curl", "-sS", "--http2-prior-knowledge", *args], timeout=60 * SLOW,
-                              capture_output=True)
+        return subprocess.run(["curl", "-sS", "--http2-prior-knowledge", *args],
+                              timeout=time_limit(), capture_output=True)
 
     def test_serves_and_ends_in_every_way(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
@@ -114,16 +116,16 @@ class Playground(unittest.TestCase):
                 self.assertIn(b"<title>nightjar</title>", self.curl(url).stdout)
                 self.assertTrue(traces(process.pid))
                 process.send_signal(number)
-                status = process.wait(20 * SLOW)
+                status = process.wait(time_limit())
                 self.assertEqual(-number if number == signal.SIGKILL else 0, status)
-                until("nothing left behind", lambda: not traces(process.pid), 20)
+                until("nothing left behind", lambda: not traces(process.pid))
 
     def test_big_downloads_and_many_connections(self):
         process = self.start("--root", ".")
         url = self.wait_for_url(process)
         self.assertEqual(404, int(self.curl("-o/dev/null", "-w%{http_code}", url + "x").stdout))
         process.send_signal(signal.SIGINT)
-        process.wait(20 * SLOW)
+        process.wait(time_limit())
 
         process = self.start()
         url = self.wait_for_url(process)
@@ -133,21 +135,21 @@ class Playground(unittest.TestCase):
             ["curl", "-sS", "--http2-prior-knowledge", "-o/dev/null", "-w%{size_download}",
              url + "10MiB.bin"], stdout=subprocess.PIPE) for _ in range(100)]
         for client in clients:
-            self.assertEqual(10 << 20, int(client.communicate(timeout=60 * SLOW)[0]))
+            self.assertEqual(10 << 20, int(client.communicate(timeout=time_limit())[0]))
         process.send_signal(signal.SIGINT)
-        self.assertEqual(0, process.wait(20 * SLOW))
+        self.assertEqual(0, process.wait(time_limit()))
 
     def test_wrong_arguments_are_told_before_anything_is_built(self):
         for wrong in (["--bogus"], ["folder"], ["--root", "/nowhere"], ["--lcores", "0"]):
             with self.subTest(wrong=wrong):
                 process = self.start(*wrong)
-                out, _ = process.communicate(timeout=20 * SLOW)
+                out, _ = process.communicate(timeout=time_limit())
                 self.assertEqual(2, process.returncode)
                 self.assertNotIn(b"building", out)
 
     def test_wrong_options_of_the_server(self):
         process = self.start("--", "--bogus")
-        out, _ = process.communicate(timeout=100 * SLOW)
+        out, _ = process.communicate(timeout=time_limit())
         self.assertEqual(2, process.returncode, out)
         self.assertIn(b"--bogus: there is no such option", out)
         self.assertIn(b"ended before it was ready: exit status 2", out)
@@ -159,17 +161,17 @@ class Playground(unittest.TestCase):
         servers = [pid for pid in pids_in(f"njrun-{process.pid}") if name_of(pid) == "nightjar"]
         self.assertEqual(1, len(servers))
         os.kill(servers[0], signal.SIGKILL)
-        out, _ = process.communicate(timeout=100 * SLOW)
+        out, _ = process.communicate(timeout=time_limit())
         self.assertEqual(1, process.returncode, out)
         self.assertIn(b"dev: the server ended by itself: killed by SIGKILL", out)
-        until("nothing left behind", lambda: not traces(process.pid), 20)
+        until("nothing left behind", lambda: not traces(process.pid))
 
     def test_a_taken_port_is_said_in_one_line(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             process = self.start(port=taken.getsockname()[1])
-            out, _ = process.communicate(timeout=100 * SLOW)
+            out, _ = process.communicate(timeout=time_limit())
         lines = out.decode().splitlines()  # nothing was built before
         self.assertEqual(1, len(lines), out)
         self.assertIn(f"port {self.port}", lines[0])

@@ -9,7 +9,8 @@ import unittest
 from tests.netlab.case import ServerCase
 from tests.netlab.certificates import Authority
 from tests.netlab.h2client import Client
-from tests.netlab.world import CLIENT_ADDR, REPO, SLOW, server_path, until
+from tests.netlab.limits import time_limit
+from tests.netlab.world import CLIENT_ADDR, REPO, server_path, until
 
 FAULTS = """\
 [server]
@@ -70,7 +71,7 @@ log: access_log = -
 
 def check(*options):
     return subprocess.run([server_path(), "--check", *options], capture_output=True, text=True,
-                          timeout=20 * SLOW)
+                          timeout=time_limit())
 
 
 class Check(unittest.TestCase):
@@ -156,7 +157,7 @@ class Check(unittest.TestCase):
         """The EAL's arguments may stand there: they are not looked at."""
         for before in (("--check",), ("-l", "0", "--check"), ("--check", "--no-huge")):
             done = subprocess.run([server_path(), *before, "--", "--rate", "20MiB/s"],
-                                  capture_output=True, text=True, timeout=20 * SLOW)
+                                  capture_output=True, text=True, timeout=time_limit())
             self.assertEqual((0, ""), (done.returncode, done.stderr))
             self.assertIn("server: rate = 20MiB/s", done.stdout)
 
@@ -203,7 +204,7 @@ class Check(unittest.TestCase):
         self.write(FAULTS)
         done = subprocess.run([server_path(), "--no-such-eal-argument", "--", "--addr",
                                "198.18.0.2/24", "--root", "/run", "--config", self.path],
-                              capture_output=True, text=True, timeout=20 * SLOW)
+                              capture_output=True, text=True, timeout=time_limit())
         self.assertEqual(2, done.returncode)
         self.assertIn(f"{self.path}:4: ", done.stderr)
         self.assertIn(f"nightjar: error: {self.path}: 4 errors", done.stderr)

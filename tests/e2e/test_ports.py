@@ -6,6 +6,7 @@ import subprocess
 
 from tests.netlab.case import ServerCase
 from tests.netlab.lacp import Partner
+from tests.netlab.limits import time_limit
 from tests.netlab.world import CLIENT_ADDR, SERVER_ADDR, ip, until
 
 BEHIND, ELSEWHERE = "198.19.7.1", "198.19.8.1"  # clients' addresses that are not on the link
@@ -58,7 +59,7 @@ class TwoPorts(ServerCase):
             "curl", "-sS", "--http2-prior-knowledge", f"http://{host}/10MiB",
             stdout=subprocess.PIPE) for host in (SERVER_ADDR, self.ADDR, f"[{self.ADDR6}]")]
         for process in both:
-            body, _ = process.communicate(timeout=60)
+            body, _ = process.communicate(timeout=time_limit())
             self.assertEqual(self.sums["10MiB"], hashlib.sha256(body).hexdigest())
         self.assertEqual([1, 2], [now - then for now, then in zip(self.requests(), before)])
 
@@ -165,4 +166,4 @@ class Lacp(Bond):
         super().join_links()
         partner = Partner(cls.world.client_ns, ("nj0", "nj1"))
         cls.addClassCleanup(partner.close)
-        until("both links distribute", lambda: len(partner.distributing) == 2, 20)
+        until("both links distribute", lambda: len(partner.distributing) == 2)

@@ -10,7 +10,10 @@ import re
 import subprocess
 import unittest
 
-from tests.netlab.world import REPO, SLOW, World, lcore_args, server_path
+from tests.netlab.limits import time_limit
+from tests.netlab.world import REPO, World, lcore_args, server_path
+
+PLAIN_BUILD = "start"
 
 
 def preset(world, text, lcores=2):
@@ -65,7 +68,7 @@ class Null(unittest.TestCase):
 class Asks(unittest.TestCase):
     def run_it(self, *args):
         return subprocess.run([server_path(), *args], capture_output=True, text=True,
-                              timeout=20 * SLOW)
+                              timeout=time_limit())
 
     def test_list_has_each_file(self):
         done = self.run_it("--preset", "list")

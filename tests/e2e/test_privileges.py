@@ -12,9 +12,11 @@ import unittest
 from tests.netlab.case import ServerCase, fill_site
 from tests.netlab.certificates import make_certificate
 from tests.netlab.handlers_case import HandlersCase
-from tests.netlab.world import (SANITIZED, SLOW, Failed, Server, World, inside, server_for_nobody,
+from tests.netlab.limits import time_limit
+from tests.netlab.world import (SANITIZED, Failed, Server, World, inside, server_for_nobody,
                                 server_path, until)
 
+PLAIN_BUILD = "rights"
 NOBODY = 65534
 GROUP = 12345  # of no other user, and without a name
 NONE = {name: 0 for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
@@ -208,7 +210,7 @@ class Handlers(Status, HandlersCase):
         with inside(self.world.server_ns):
             listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)
-        listener.settimeout(20 * SLOW)
+        listener.settimeout(time_limit())
         client = self.client()
         stream = client.request(f"/run-program?port={listener.getsockname()[1]}")
         with listener.accept()[0] as connection, connection.makefile() as lines:

@@ -4,6 +4,7 @@ import os
 
 from tests.netlab.handlers_case import HandlersCase
 
+PLAIN_BUILD = "rights"
 TEXT = b"for root alone\n"
 ROUNDS = 30
 NAMES = 20  # of lookups at a time: more than the threads of the pool

@@ -16,7 +16,8 @@ from tests.netlab.certificates import make_certificate
 from tests.netlab.h2client import Client
 from tests.netlab.reaper import Reaper
 from tests.netlab.units import SCRIPT, SYSTEMD, UID, enter, write_files
-from tests.netlab.world import SLOW, Failed, inside, until
+from tests.netlab.limits import time_limit
+from tests.netlab.world import Failed, inside, until
 
 WITHOUT_SANITIZERS = True  # the address space that they need
 NET_ADMIN, NET_RAW = 1 << 12, 1 << 13
@@ -38,7 +39,6 @@ CAN_BOOT = unittest.skipUnless(os.path.exists(SYSTEMD) and cgroup2(),
 
 class Booted:
     """Units of the build, run by systemd."""
-    mostly_waits = True
     unit = "nightjar"
 
     def boot(self, options=OPTIONS, tls=False, **settings):
@@ -67,7 +67,7 @@ class Booted:
         subprocess.Popen(["sh", SCRIPT, self.cgroup, f"{scratch}/root", files,
                           f"{self.unit}.service"], start_new_session=True,
                          stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        self.first = until("systemd runs", self.pid_of_systemd, 60)
+        self.first = until("systemd runs", self.pid_of_systemd)
         until("systemd answers", lambda: self.inside("systemctl", "is-system-running")
               .stdout.strip() not in ("", "offline", "unknown"), 60)
 
@@ -78,7 +78,7 @@ class Booted:
 
     def inside(self, *command):
         return subprocess.run([*enter(self.first), *command], capture_output=True, text=True,
-                              timeout=20 * SLOW)
+                              timeout=time_limit())
 
     def show(self, name, unit=None):
         return self.inside("systemctl", "show", unit or self.unit, "-p", name,
@@ -86,7 +86,7 @@ class Booted:
 
     def until_state(self, state, unit=None):
         try:
-            until(state, lambda: self.show("ActiveState", unit) == state, 30)
+            until(state, lambda: self.show("ActiveState", unit) == state)
         except Failed:
             self.fail(self.inside("systemctl", "status", unit or self.unit).stdout + self.errors())
 
@@ -144,7 +144,7 @@ class Service(Booted, unittest.TestCase):
         self.until_state("active")
         pid = self.show("MainPID")
         self.inside("kill", f"-{signal.SIGSTOP.value}", pid)
-        until("a restart", lambda: self.show("NRestarts") == "1", 30)
+        until("a restart", lambda: self.show("NRestarts") == "1")
         self.until_state("active")
         self.assertNotEqual(pid, self.show("MainPID"))
         self.check_a_request()
@@ -163,7 +163,7 @@ class Instances(Booted, unittest.TestCase):
     def client(self):
         with inside(f"/proc/{self.first}/ns/net"):
             sock = socket.socket()
-        sock.settimeout(20 * SLOW)
+        sock.settimeout(time_limit())
         sock.connect(("198.18.0.2", 80))
         client = Client(sock)
         self.addCleanup(client.close)

@@ -10,8 +10,8 @@ import unittest
 import zlib
 
 from tests.netlab.h2client import Client, Holder
-from tests.netlab.handlers_case import HandlersCase, STREAMS_MAX, counted_bytes, stuck
-from tests.netlab.world import SLOW, until
+from tests.netlab.handlers_case import HandlersCase, counted_bytes, stuck
+from tests.netlab.world import until
 
 BEYOND = 50  # requests without a fiber, per lcore
 N_BYTES = 70_000  # above the buffer of a response (64 KiB), so that a handler waits for a window
@@ -26,25 +26,33 @@ class Starvation:
         if self.fibers > 16 and len(self.addresses) == 1:
             type(self).addresses = self.world.more_addresses(32)
 
-    def streams_of_each_shard(self, kind):
-        """
-        (client, number of streams): `fibers` + BEYOND streams on each shard. Clients of different
-        addresses stay below an eighth of the fibers, so they may use the reserved quarter.
-        """
-        left = self.fibers + BEYOND
-        each = self.fibers // 24 if len(self.addresses) > 1 else STREAMS_MAX
-        counts = [each] * (left // each) + [left % each] * (left % each > 0)
-        for source, n in zip(self.sources(len(counts)), counts):
-            yield from ((client, n) for client in self.client_of_each_shard(kind, source))
+    def clients(self, kind):
+        """One for each address and shard."""
+        return [client for source in self.addresses
+                for client in self.client_of_each_shard(kind, source)]
 
-    def sources(self, n):
-        """The source addresses of `n` clients."""
-        return (self.addresses * n)[:n]
+    def rounds(self, clients):
+        """
+        Two lists of (client, number of streams): those that take all fibers, and BEYOND per lcore
+        that have to wait. Each client of an lcore has as many fibers as the others, so that none
+        has more than its share, and loses some to requests that wait.
+        """
+        n_clients = len(clients) // self.lcores
+        each, more = divmod(BEYOND, n_clients)
+        return ([(client, self.fibers // n_clients) for client in clients],
+                [(client, each + (i // self.lcores < more)) for i, client in enumerate(clients)])
 
-    def until_stuck(self):
-        wanted = (self.fibers * self.lcores, BEYOND * self.lcores)
-        until(lambda: f"{wanted} stuck, but {stuck(self.server)}",
-              lambda: stuck(self.server) == wanted)
+    def send(self, clients, prepare):
+        """Sends the requests of both rounds. Returns a list of (client, streams)."""
+        requests = []
+        for n_waiting, streams in zip((0, BEYOND), self.rounds(clients)):
+            for client, n in streams:
+                requests.append((client, [prepare(client) for _ in range(n)]))
+                client.flush()
+            wanted = (self.fibers * self.lcores, n_waiting * self.lcores)
+            until(lambda: f"{wanted} stuck, but {stuck(self.server)}",
+                  lambda: stuck(self.server) == wanted)
+        return requests
 
     def steps_for_requests(self, clients):
         """Sends requests and checks the responses. Returns the number of busy steps."""
@@ -77,39 +85,32 @@ class Starvation:
         """EWYK 5.12, EWYK 5.13, EWYK 5.14, EWYK 5.16, EWYK 5.21, EWYK 5.56"""
         others = self.client_of_each_shard()
         idle_steps = self.steps_for_requests(others)
-        requests, holders = [], list(self.streams_of_each_shard(Holder))
-        for client, _ in holders:
+        holders = self.clients(Holder)
+        for client in holders:
             # This response uses up the session window.
             client.response(client.request(f"/count?n={Holder.WINDOW}"))
-        for client, n in holders:
-            streams = [client.prepare(f"/count?n={N_BYTES}") for _ in range(n)]
-            client.flush()
-            requests.append((client, streams))
-        self.until_stuck()
+        requests = self.send(holders, lambda client: client.prepare(f"/count?n={N_BYTES}"))
         self.check_other_clients(others, idle_steps)
         for client, streams in requests:
             self.assertFalse(any(client.ended(stream) for stream in streams))
+        for client in holders:
             client.release()
         body = counted_bytes(N_BYTES)
         for client, streams in requests:
             for stream in streams:
                 status, _, got = client.response(stream)
                 self.assertEqual((200, True), (status, got == body))
-            client.close()
-        self.check_modes("GET /count", len(requests))
-        for client in others:
+        self.check_modes("GET /count", len(holders))
+        for client in others + holders:
             client.close()
 
     def test_handlers_that_wait_for_request_bodies(self):
         """EWYK 5.12, EWYK 5.13, EWYK 5.15, EWYK 5.16, EWYK 5.56"""
         others = self.client_of_each_shard()
         idle_steps = self.steps_for_requests(others)
-        requests = []
-        for client, n in self.streams_of_each_shard(Client):
-            requests.append((client, [client.prepare("/digest", "POST", ends=False)
-                                      for _ in range(n)]))
-            client.flush()
-        self.until_stuck()
+        clients = self.clients(Client)
+        requests = self.send(clients,
+                             lambda client: client.prepare("/digest", "POST", ends=False))
         self.check_other_clients(others, idle_steps)
         body = random.Random(self.fibers).randbytes(N_BYTES)
         # The last request gets its body first: bodies of queued requests must leave window to
@@ -121,16 +122,14 @@ class Starvation:
         for client, streams in requests:
             for stream in streams:
                 self.assertEqual((200, wanted), client.response(stream)[::2])
-            client.close()
         self.check_modes("POST /digest")
-        for client in others:
+        for client in others + clients:
             client.close()
 
 
 def make(fibers, lcores):
     return type(f"Fibers{fibers}Lcores{lcores}", (Starvation, HandlersCase), {
-        "fibers": fibers, "lcores": lcores, "options": ("--fibers", str(fibers)),
-        "idle_seconds": 10 * SLOW})
+        "fibers": fibers, "lcores": lcores, "options": ("--fibers", str(fibers))})
 
 
 def load_tests(loader, *_):

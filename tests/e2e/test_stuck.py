@@ -18,6 +18,7 @@ import h2.events
 from tests.netlab.h2client import Holder
 from tests.netlab.handlers_case import (HandlersCase, OwnServerCase, STREAMS_MAX, open_gate,
                                         stuck)
+from tests.netlab.limits import time_limit
 from tests.netlab.world import until
 
 QUEUE = 4096  # of requests that wait for a fiber, per lcore
@@ -224,7 +225,7 @@ class Aborted(HandlersCase):
             self.until_on_fibers()
         finally:
             process.send_signal(signal.SIGKILL)
-            process.wait(10)
+            process.wait(time_limit())
         return process
 
     def test_client_killed_in_a_download(self):

@@ -5,6 +5,7 @@ import subprocess
 
 from tests.netlab.case import GIB, ServerCase
 from tests.netlab.h2client import Client
+from tests.netlab.limits import time_limit
 from tests.netlab.world import CLIENT_ADDR, until
 
 CLASS_KEYS = {"name", "requests", "refused", "open", "waiting", "bytes", "throttled_ms",
@@ -47,7 +48,7 @@ class Unlimited(TelemetryCase):
             self.assertGreater(self.total("/nightjar/classes", "requests_per_s"), 0)
         finally:
             load.kill()
-            load.wait(10)
+            load.wait(time_limit())
         until("no rate", lambda: self.total("/nightjar/classes", "bytes_per_s") == 0)
 
     def test_open_responses_and_clients(self):

@@ -13,6 +13,7 @@ import unittest
 from tests.netlab.case import ServerCase
 from tests.netlab.certificates import Authority, make_certificate
 from tests.netlab.h2client import Client
+from tests.netlab.limits import time_limit
 from tests.netlab.world import Failed, World, until
 
 NAME = "nightjar.test"
@@ -97,7 +98,7 @@ class Tls(ServerCase):
         self.assertEqual(200, client.get("/one")[0])
         raw = client.sock.detach()
         with socket.socket(fileno=raw) as below:
-            below.settimeout(10)
+            below.settimeout(time_limit())
             below.sendall(b"\x17\x03\x03\x00\x20" + bytes(32))
             while below.recv(65536):
                 pass

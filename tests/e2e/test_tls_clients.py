@@ -13,7 +13,8 @@ import h2.settings
 
 from tests.clients.programs import NAME, ProgramCase
 from tests.netlab.h2client import Client
-from tests.netlab.world import SERVER_ADDR, SLOW
+from tests.netlab.limits import time_limit
+from tests.netlab.world import SERVER_ADDR
 
 WINDOW = (1 << 31) - 1
 
@@ -55,13 +56,14 @@ class Tls(ProgramCase):
             process.stdin.write(client.sock.stream)
             process.stdin.flush()
             while not all(client.ended(stream) for stream in streams.values()):
-                self.assertTrue(select.select([process.stdout], [], [], 20 * SLOW)[0], "too late")
+                ready, _, _ = select.select([process.stdout], [], [], time_limit())
+                self.assertTrue(ready, "too late")
                 data = os.read(process.stdout.fileno(), 1 << 20)
                 if not data:
                     self.fail(process.stderr.read().decode())
                 client.take(client.h2.receive_data(data))
             process.stdin.close()
-            self.assertEqual(0, process.wait(20 * SLOW))
+            self.assertEqual(0, process.wait(time_limit()))
         for name, stream in streams.items():
             body = b"".join(e.data for e in client.events
                             if isinstance(e, h2.events.DataReceived) and e.stream_id == stream)

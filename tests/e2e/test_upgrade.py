@@ -12,9 +12,11 @@ import unittest
 
 from tests.netlab.case import fill_site
 from tests.netlab.steady import SteadyClients
-from tests.netlab.world import (PREFIX_BITS6, SERVER_ADDR6, SLOW, Failed, Server, World,
+from tests.netlab.limits import time_limit
+from tests.netlab.world import (PREFIX_BITS6, SERVER_ADDR6, Failed, Server, World,
                                 server_path, until)
 
+PLAIN_BUILD = "upgrade"
 NEW_PER_S = 200
 
 
@@ -88,7 +90,7 @@ class Upgrade:
     def fill(self, clients):
         """Opens connections, begins downloads, and lets new connections arrive."""
         clients.open(self.n_open)
-        until("all connections are open", lambda: clients.n_responses >= self.n_open, 60)
+        until("all connections are open", lambda: clients.n_responses >= self.n_open)
         self.hold(clients)
         clients.arrive(self.new_per_s)
         self.more(clients)
@@ -97,12 +99,12 @@ class Upgrade:
         """Begins downloads, which stay in progress until complete()."""
         clients.n_held = 0
         clients.hold(self.n_downloads, self.download)
-        until("downloads are in progress", lambda: clients.n_held == self.n_downloads, 30)
+        until("downloads are in progress", lambda: clients.n_held == self.n_downloads)
 
     def more(self, clients):
         """Waits for more new connections."""
         until(lambda: f"{self.n_new} new connections; {clients.errors}",
-              lambda goal=clients.n_new + self.n_new: clients.n_new >= goal or clients.errors, 60)
+              lambda goal=clients.n_new + self.n_new: clients.n_new >= goal or clients.errors)
         self.check(clients)
 
     def check(self, clients):
@@ -110,13 +112,13 @@ class Upgrade:
 
     def complete(self, clients, former):
         """The former process ends when all its connections have."""
-        until("all connections moved", lambda: clients.n_replaced >= self.n_open or clients.errors,
-              60)
+        until("all connections moved",
+              lambda: clients.n_replaced >= self.n_open or clients.errors)
         self.check(clients)
         self.assertIsNone(former.process.poll())  # downloads are in progress
         clients.n_replaced = 0
         clients.go_on()
-        self.assertEqual(0, former.wait(60), self.world.errors())
+        self.assertEqual(0, former.wait(), self.world.errors())
         self.assertEqual([], os.listdir(f"/var/run/dpdk/{former.prefix}"))
         self.more(clients)
 
@@ -125,7 +127,7 @@ class Upgrade:
         clients.close()
         self.check(clients)
         server.signal()
-        self.assertEqual(0, server.wait(30), self.world.errors())
+        self.assertEqual(0, server.wait(), self.world.errors())
         self.assertFalse(os.path.exists(self.socket))
         return downloads
 
@@ -179,7 +181,7 @@ class Ends(Upgrade, unittest.TestCase):
         second = self.start_next("--drain-timeout", "60s")
         self.more(clients)
         second.signal()
-        self.assertEqual(0, second.wait(60), self.world.errors())
+        self.assertEqual(0, second.wait(), self.world.errors())
         self.more(clients)
         third = self.start_next()
         self.more(clients)
@@ -192,7 +194,7 @@ class Ends(Upgrade, unittest.TestCase):
         self.hold(clients)
         second = self.start_next()
         clients.spawn(clients.visit("one"))
-        until("a new connection", lambda: clients.n_new == 1, 30)
+        until("a new connection", lambda: clients.n_new == 1)
         self.assertEqual(1, second.stats()["responses"])
         second.signal(signal.SIGKILL)
         second.wait()
@@ -204,7 +206,7 @@ class Ends(Upgrade, unittest.TestCase):
         """The downloads end, and the server takes part in no upgrade."""
         clients.go_on()
         until("the downloads are complete",
-              lambda: clients.responses[self.download] == self.n_downloads or clients.errors, 60)
+              lambda: clients.responses[self.download] == self.n_downloads or clients.errors)
         self.end(clients, server)
 
     def test_new_process_killed_before_it_takes_over(self):
@@ -223,7 +225,7 @@ class Ends(Upgrade, unittest.TestCase):
         second = self.start_next(ready=False)
         with second.stderr_changed:
             self.assertTrue(second.stderr_changed.wait_for(
-                lambda: line in second.stderr_text, 30 * SLOW), self.world.errors())
+                lambda: line in second.stderr_text, time_limit()), self.world.errors())
         return second
 
     def test_former_process_killed_before_it_is_taken_over(self):
@@ -242,7 +244,7 @@ class Ends(Upgrade, unittest.TestCase):
                 first = second
         self.assertIn("has ended, and its connections are lost", first.stderr_text)
         first.signal()
-        self.assertEqual(0, first.wait(30), self.world.errors())
+        self.assertEqual(0, first.wait(), self.world.errors())
         self.assertFalse(os.path.exists(self.socket))
 
     def test_former_process_stopped_before_it_is_taken_over(self):
@@ -259,7 +261,7 @@ class Ends(Upgrade, unittest.TestCase):
     def test_a_process_that_hangs_in_its_start(self):
         """A process that stops waits half of --drain-timeout for it. It may take over later."""
         self.world.stop()
-        self.world.options += ["--drain-timeout", "4s"]
+        self.world.options += ["--drain-timeout", "16s"]
         self.world.server = first = self.start_next()
         self.world.address_client()
         for line in "upgrade: nightjar", "runs as user":
@@ -277,7 +279,7 @@ class Ends(Upgrade, unittest.TestCase):
                 clients.arrive(self.new_per_s)
                 self.more(clients)
                 clients.go_on()
-                self.assertEqual(0, first.wait(60), self.world.errors())
+                self.assertEqual(0, first.wait(), self.world.errors())
                 self.more(clients)
                 self.assertEqual(self.n_downloads, clients.responses[self.download])
                 clients.close()
@@ -298,7 +300,7 @@ class Ends(Upgrade, unittest.TestCase):
         second = self.start_next()
         n_held = clients.n_held
         clients.hold(self.n_downloads, self.download)
-        until("downloads from both", lambda: clients.n_held == n_held + self.n_downloads, 30)
+        until("downloads from both", lambda: clients.n_held == n_held + self.n_downloads)
         first = self.world.server
         first.signal()
         until("it stops", lambda: "stopping: " in first.stderr_text)
@@ -306,21 +308,21 @@ class Ends(Upgrade, unittest.TestCase):
         until("both stop", lambda: "stopping: " in second.stderr_text)
         clients.go_on()
         for server in first, second:
-            self.assertEqual(0, server.wait(30), self.world.errors())
+            self.assertEqual(0, server.wait(), self.world.errors())
         self.assertEqual(2 * self.n_downloads, clients.responses[self.download])
         self.check(clients)
         clients.close()
 
     def failure_of_next(self):
         third = self.start_next(ready=False)
-        self.assertEqual(1, third.wait(30), self.world.errors())
+        self.assertEqual(1, third.wait(), self.world.errors())
         return third.stderr_text
 
     def test_new_process_fails(self):
         clients = self.clients()
         self.fill(clients)
         second = self.start_next("--access-log", "/nonexistent/log", ready=False)
-        self.assertEqual(1, second.wait(30), self.world.errors())
+        self.assertEqual(1, second.wait(), self.world.errors())
         self.more(clients)
         self.complete_alone(clients, self.world.server)
 
@@ -328,9 +330,9 @@ class Ends(Upgrade, unittest.TestCase):
         """Only its own connections are lost."""
         clients = self.clients()
         clients.open(self.n_open)
-        until("all connections are open", lambda: clients.n_responses >= self.n_open, 60)
+        until("all connections are open", lambda: clients.n_responses >= self.n_open)
         second = self.start_next()
-        until("all connections moved", lambda: clients.n_replaced >= self.n_open, 60)
+        until("all connections moved", lambda: clients.n_replaced >= self.n_open)
         self.world.server.signal(signal.SIGKILL)
         self.world.server.wait()
         clients.arrive(self.new_per_s)
@@ -349,7 +351,7 @@ class Options(Upgrade, unittest.TestCase):
 
     def refusal(self, *options, addr="198.18.0.2/24"):
         second = self.start_next(*options, ready=False, addr=addr)
-        self.assertEqual(1, second.wait(30), self.world.errors())
+        self.assertEqual(1, second.wait(), self.world.errors())
         self.assertIn("info: ready", self.world.server.stderr_text)
         done = self.world.client("curl", "-sS", "-o", "/dev/null", "--http2-prior-knowledge",
                                  self.world.url("/one"))
@@ -365,7 +367,7 @@ class Options(Upgrade, unittest.TestCase):
         second = self.start_next()
         self.assertIn("another upgrade is not complete", self.refusal())
         clients.go_on()
-        self.assertEqual(0, self.world.server.wait(60), self.world.errors())
+        self.assertEqual(0, self.world.server.wait(), self.world.errors())
         self.assertEqual(1, self.end(clients, second))
 
     def test_mac_address_of_a_tap(self):
@@ -375,7 +377,7 @@ class Options(Upgrade, unittest.TestCase):
         self.world.eal = [a + ",mac=fixed" if "net_tap" in a else a for a in self.world.eal]
         second = self.start_next()
         clients.go_on()
-        self.assertEqual(0, self.world.server.wait(60), self.world.errors())
+        self.assertEqual(0, self.world.server.wait(), self.world.errors())
         self.assertEqual(1, self.end(clients, second))
 
     def test_timeout(self):
@@ -387,12 +389,12 @@ class Options(Upgrade, unittest.TestCase):
         clients = self.clients()
         self.hold(clients)
         second = self.start_next()
-        self.assertEqual(0, self.world.server.wait(60), self.world.errors())
+        self.assertEqual(0, self.world.server.wait(), self.world.errors())
         self.assertIn("--upgrade-timeout is over: 1 connections are reset",
                       self.world.server.stderr_text)
         clients.close()
         second.signal()
-        self.assertEqual(0, second.wait(30))
+        self.assertEqual(0, second.wait())
 
     def test_stale_socket(self):
         """A socket that no process listens to any more is replaced."""
@@ -403,7 +405,7 @@ class Options(Upgrade, unittest.TestCase):
         status = os.stat(self.socket)
         self.assertEqual((0o600, 65534), (status.st_mode & 0o777, status.st_uid))
         second.signal()
-        self.assertEqual(0, second.wait(30))
+        self.assertEqual(0, second.wait())
 
 
 class Sockets(unittest.TestCase):
@@ -461,10 +463,10 @@ class AnotherTap(Upgrade, unittest.TestCase):
         """A new process cannot take over connections of another interface."""
         self.world.eal = [re.sub("iface=[^,]*", "iface=another", a) for a in self.world.eal]
         second = self.start_next(ready=False)
-        self.assertEqual(1, second.wait(30), self.world.errors())
+        self.assertEqual(1, second.wait(), self.world.errors())
         self.assertIn("port 0 has another interface or MAC address", second.stderr_text)
         self.world.server.signal()
-        self.assertEqual(0, self.world.server.wait(30))
+        self.assertEqual(0, self.world.server.wait())
 
 
 class InContainers(Upgrade, unittest.TestCase):
@@ -479,7 +481,7 @@ class InContainers(Upgrade, unittest.TestCase):
         self.hold(clients)
         second = self.start_next()
         clients.go_on()
-        self.assertEqual(0, self.world.server.wait(60), self.world.errors())
+        self.assertEqual(0, self.world.server.wait(), self.world.errors())
         self.assertEqual(self.n_downloads, self.end(clients, second))
 
 
@@ -491,8 +493,8 @@ class InContainersOnVeth(Upgrade, unittest.TestCase):
         self.world.stop()
         self.world.server = self.start_next()
         second = self.start_next(ready=False)
-        self.assertEqual(1, second.wait(30), self.world.errors())
+        self.assertEqual(1, second.wait(), self.world.errors())
         self.assertIn("the running server has process id 1 and this one 1: start it again, in the "
                       "same PID namespace", second.stderr_text)
         self.world.server.signal()
-        self.assertEqual(0, self.world.server.wait(30))
+        self.assertEqual(0, self.world.server.wait())

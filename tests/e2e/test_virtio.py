@@ -15,6 +15,7 @@ import subprocess
 import unittest
 
 from tests.netlab.case import fill_site
+from tests.netlab.limits import time_limit
 from tests.netlab.world import SERVER_ADDR, World, lcore_args, until
 
 TESTPMD = shutil.which("dpdk-testpmd")
@@ -52,7 +53,7 @@ class VirtioWorld(World):
                 "stdbuf", "-oL", TESTPMD, *self.testpmd_args, stdin=subprocess.PIPE, stdout=log,
                 stderr=log, text=True)
         self.send_commands(*self.setup)
-        until("testpmd is set up", lambda: "Change verbose level" in self.log(), 30)
+        until("testpmd is set up", lambda: "Change verbose level" in self.log())
         super().start()
         self.address_client()
         self.send_commands("start")
@@ -71,7 +72,7 @@ class VirtioWorld(World):
         super().close()  # the reaper ends the processes in the namespace
         if self.testpmd:
             self.testpmd.stdin.close()
-            self.testpmd.wait(20)
+            self.testpmd.wait(time_limit())
 
     def received(self, port):
         """{RX_L4_CKSUM flag: number of TCP packets} of packets that testpmd received on `port`."""

@@ -1,7 +1,6 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Mutation tests: mutants.py [-j N] BUILD [PATTERN].
+Mutation tests: python3 -m tests.mutants.mutants [-j N] [--changed] BUILD [PATTERN].
 
 Each list has the mutations of one source. tests/mutants/NAME.txt is for lib/sched/NAME.c,
 tests/mutants/LAYER/NAME.txt for lib/LAYER/NAME.c, and tests/mutants/reference/NAME.txt for
@@ -22,8 +21,12 @@ of them must fail:
     sim SEEDS [--tls]  nj-sim, with one of this many seeds
     fuzz TARGET        the corpus of a fuzz target, which must abort
     cold               nj-sim-cold: the bounds of hot clients
+    e2e TEST           an end-to-end test with the mutated nightjar, which must crash (root)
     race               the stress test with ThreadSanitizer, which must report a data race in the
                        producer
+
+With --changed it tests the mutants whose source, list or test changed since all of them died
+(verified.py).
 
 A mutant whose lines are not in the source exactly once, or that does not compile, is an error: the
 list must be kept up to date with the code.
@@ -43,16 +46,18 @@ import sys
 import threading
 import time
 
-REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from tests.builds import REPO
+from tests.mutants import verified
+
 REFERENCE = "perf/reference/libnj_reference.a"
 LIBRARIES = [REFERENCE, "lib/libnj_sched.a", "lib/libnj_base.a"]
-SHARED = "lib/libnightjar-internal.so"
+LIBRARY = re.compile(r"lib/libnightjar(-internal)?\.so")
 SYSTEM = ["-lboost_context", "-lsodium", "-lm", "-pthread"]
 LONGEST = 120  # seconds for a program, on a busy machine
 HANG = 10  # seconds for a test that must hang, and takes milliseconds without the mutation
 RACES = 5  # runs of the stress test, each with its seed
 
-Mutant = collections.namedtuple("Mutant", "name source what killers old new")
+Mutant = collections.namedtuple("Mutant", "name list source what killers old new")
 
 
 class Broken(Exception):
@@ -61,8 +66,8 @@ class Broken(Exception):
 
 # --- the lists --------------------------------------------------------------------------------
 
-def parse(text, source):
-    """The mutants of one list."""
+def parse(text, source, path):
+    """The mutants of one list, which is at `path`."""
     for block in re.split(r"^\[", text, flags=re.M)[1:]:
         name, body = block.split("]\n", 1)
         lines = [line for line in body.rstrip("\n").split("\n") if not line.startswith("#")]
@@ -75,7 +80,7 @@ def parse(text, source):
         if not killers or not what or not any(line[:1] in "+-" for line in hunk if line) \
                 or any(line[:1] not in "+- " for line in hunk if line):
             raise Broken(f"{source}: [{name}] is not: a sentence, killed by: ..., a hunk")
-        yield Mutant(name, source, what, killers,
+        yield Mutant(name, path, source, what, killers,
                      "".join(line[1:] + "\n" for line in hunk if line[:1] != "+"),
                      "".join(line[1:] + "\n" for line in hunk if line[:1] != "-"))
 
@@ -87,7 +92,8 @@ def mutants(pattern):
         source = noun if "/" in noun else f"sched/{noun}"
         folder = "perf" if noun.startswith("reference/") else "lib"
         with open(path, encoding="utf-8") as f:
-            for mutant in parse(f.read(), f"{folder}/{source}.c"):
+            for mutant in parse(f.read(), f"{folder}/{source}.c",
+                                os.path.relpath(path, REPO)):
                 if re.search(pattern, title(mutant)):
                     yield mutant
 
@@ -135,14 +141,22 @@ class Build:
         The arguments after the objects in a target's link command: options and libraries. The
         layers' archives replace the shared library, whose functions would not call the mutant's.
         """
+        layers = ["-Wl,--start-group", *sorted(glob.glob("lib/libnj_*.a", root_dir=self.folder)),
+                  "-Wl,--end-group"]
+        return [each for word in self.link_words(target)
+                for each in ([*layers, *self.libraries(word)] if LIBRARY.match(word) else [word])]
+
+    def link_words(self, target):
         command = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", "-s", target],
                                  capture_output=True, text=True, check=True).stdout
         words = shlex.split(command)
-        layers = ["-Wl,--start-group", *sorted(glob.glob("lib/libnj_*.a", root_dir=self.folder)),
-                  "-Wl,--end-group"]
-        return [each for word in words[words.index("-o") + 2:]
-                if not word.startswith(target + ".p/")
-                for each in (layers if word == SHARED else [word])]
+        return [word for word in words[words.index("-o") + 2:]
+                if not word.startswith(target + ".p/")]
+
+    def libraries(self, target):
+        """The system's libraries that a library of ours is linked with."""
+        return [word for word in self.link_words(target)
+                if word.startswith(("-l", "-pthread", "/usr/lib"))]
 
     def run(self, *command):
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True,
@@ -288,6 +302,15 @@ def fuzz(build, mutant, target):
     return found[1] if status == -signal.SIGABRT and found else None
 
 
+def e2e(build, mutant, test):
+    program = Program(build, mutant, "app/nightjar/nightjar", "e2e")
+    _, text = ran(sys.executable, "-m", "tests.e2e.run", "--child", os.devnull, test,
+                  longest=5 * LONGEST, NJ_SERVER=program.path,
+                  NJ_BUILD=os.path.relpath(build.folder, REPO))
+    found = re.search(r"nightjar: .* crashed: (.*)", text)
+    return found[1] if found else None
+
+
 class RaceProgram(Program):
     """A program with all of lib/sched: ThreadSanitizer has to see all synchronisation."""
 
@@ -300,8 +323,39 @@ class RaceProgram(Program):
                         if os.path.realpath(source) not in known]
 
 
+# Where a killer is: its target of ninja, and its own files.
+PROGRAMS = {
+    "explore": lambda *_: ("tests/explore/nj-explore", ["tests/explore"]),
+    "unit": lambda name, *_: (f"tests/unit_{name}", [f"tests/unit/{name}.c"]),
+    "hang": lambda name, *_: (f"tests/unit_{name}", [f"tests/unit/{name}.c"]),
+    "sim": lambda *_: ("tests/sim/nj-sim", ["tests/sim"]),
+    "cold": lambda *_: ("tests/sim/nj-sim-cold", ["tests/sim"]),
+    "fuzz": lambda target, *_: (f"tests/fuzz/replay_{target}",
+                                [f"tests/fuzz/{target}.c", f"tests/fuzz/corpus/{target}"]),
+    "e2e": lambda test: ("app/nightjar/nightjar", [f"tests/e2e/{test.split('.')[0]}.py"]),
+    "race": lambda *_: ("tests/unit_sched_stress", ["tests/unit/sched_stress.c"]),
+}
+
+
+def is_changed(mutant):
+    """Has what decides about this mutant changed since it died?"""
+    files = [mutant.source, mutant.list, "tests/mutants/mutants.py", "tests/support"]
+    for name, *arguments in mutant.killers:
+        files += PROGRAMS[name](*arguments)[1] if name in PROGRAMS else []
+    return any(map(verified.is_changed, files))
+
+
+def compile_programs(build, chosen):
+    """The programs of all killers of these mutants."""
+    targets = {PROGRAMS[name](*arguments)[0] for mutant in chosen
+               for name, *arguments in mutant.killers if name in PROGRAMS}
+    done = subprocess.run(["ninja", "-C", build, *sorted(targets)], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"mutants: ninja could not build the programs:\n{done.stdout[-2000:]}")
+
+
 KILLERS = {"explore": explore, "unit": unit, "hang": hang, "race": race, "sim": sim, "cold": cold,
-           "fuzz": fuzz}
+           "fuzz": fuzz, "e2e": e2e}
 
 
 def judge(build, mutant):
@@ -323,18 +377,26 @@ def judge(build, mutant):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-j", type=int, default=os.cpu_count(), help="number of mutants at a time")
+    parser.add_argument("--changed", action="store_true",
+                        help="only mutants whose files changed since tests/mutants/verified")
     parser.add_argument("build")
     parser.add_argument("pattern", nargs="?", default="",
                         help="a regular expression in [LAYER/]NOUN.NAME")
     options = parser.parse_args()
     build, killed = Build(options.build), 0
-    chosen = list(mutants(options.pattern))
+    found = list(mutants(options.pattern))
+    chosen = [mutant for mutant in found if not options.changed or is_changed(mutant)]
+    if chosen:
+        compile_programs(options.build, chosen)
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
         for mutant, (dead, text) in zip(chosen, pool.map(lambda m: judge(build, m), chosen)):
             killed += dead
             print(f"{title(mutant)}: {mutant.what}\n    {text}", flush=True)
+    if len(chosen) < len(found):
+        print(f"{len(found) - len(chosen)} mutants died at commit {verified.commit()[:8]}, and "
+              "their files have not changed since")
     print(f"{killed} of {len(chosen)} mutants killed")
-    return 0 if chosen and killed == len(chosen) else 1
+    return 0 if found and killed == len(chosen) else 1
 
 
 if __name__ == "__main__":

@@ -62,7 +62,6 @@ class ServerCase(unittest.TestCase):
     options = ()
     policy = None  # text of the policy file at the start
     ipv6 = False  # for clients
-    idle_seconds = 10  # within which all objects of a test must be free
 
     @classmethod
     def setUpClass(cls):
@@ -125,7 +124,7 @@ class ServerCase(unittest.TestCase):
         if self.server.process.poll() is not None:
             self.fail(f"the server died: {self.server.process.returncode}\n{self.world.errors()}")
         try:
-            until("nothing in use", lambda: self.held() == self.idle, self.idle_seconds)
+            until("nothing in use", lambda: self.held() == self.idle)
         except Failed:
             first = self.server.shards()
             last = self.server.shards()

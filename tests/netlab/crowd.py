@@ -17,7 +17,8 @@ import subprocess
 import time
 
 from tests.netlab.generator import NO_HUGEPAGES, Memif
-from tests.netlab.world import BUILD, SERVER_ADDR, SLOW, Failed, until
+from tests.netlab.limits import time_limit
+from tests.netlab.world import BUILD, SERVER_ADDR, Failed, until
 
 GATEWAY = "198.18.0.1"
 BODY_BYTES = 1000
@@ -54,7 +55,7 @@ class Crowd(Memif):
 
     def command(self, text, seconds=600):
         """Sends a command to nj-memory-client. Returns its answer, which is JSON."""
-        give_up = time.monotonic() + seconds * SLOW
+        give_up = time.monotonic() + time_limit(seconds)
         fd = self.clients.stdout.fileno()
         try:
             self.clients.stdin.write(text.encode() + b"\n")
@@ -62,13 +63,14 @@ class Crowd(Memif):
             while b"\n" not in self.unread:
                 left = give_up - time.monotonic()
                 if left <= 0 or not select.select([fd], [], [], left)[0]:
-                    raise Failed(f"the clients did not complete {text!r} within {seconds * SLOW} s")
+                    raise Failed(f"the clients did not complete {text!r} within "
+                                 f"{time_limit(seconds):.0f} s")
                 chunk = os.read(fd, 4096)
                 if not chunk:
                     raise BrokenPipeError
                 self.unread += chunk
         except BrokenPipeError:
-            status = self.clients.wait(10)
+            status = self.clients.wait(time_limit())
             raise Failed(f"the clients ended with {status} at {text!r}\n"
                          f"{self.messages()}") from None
         line, self.unread = self.unread.split(b"\n", 1)
@@ -101,14 +103,14 @@ class Crowd(Memif):
             memory, stats = self.server.telemetry("/nightjar/memory"), self.server.stats()
             return not any(stats[name] for name in ("connections", "h2_connections", "time_wait")) \
                 and not any(n for name, n in memory.items() if name.endswith("_used"))
-        until("no connection at the server", all_free, 30)
+        until("no connection at the server", all_free)
         return answer
 
     def close(self):
         if self.clients:
             self.clients.stdin.close()
             try:
-                self.clients.wait(10 * SLOW)
+                self.clients.wait(time_limit())
             except subprocess.TimeoutExpired:
                 self.clients.kill()
             self.clients.stdout.close()

@@ -15,7 +15,8 @@ import select
 import subprocess
 import time
 
-from tests.netlab.world import BUILD, SERVER_ADDR, SLOW, Failed
+from tests.netlab.limits import SECONDS, time_limit
+from tests.netlab.world import BUILD, SERVER_ADDR, Failed
 
 PROGRAM = os.path.join(BUILD, "perf", "tools", "downloads", "nj-downloads")
 Row = collections.namedtuple("Row", "slot group active asked ttfb total n_bytes status how")
@@ -87,28 +88,28 @@ class Downloads:
     def kill(self):
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(10)
+        self.process.wait(time_limit())
         self.process.stdout.close()
         self.process.stderr.close()
 
     def line(self, seconds):
-        give_up = time.monotonic() + seconds * SLOW
+        give_up = time.monotonic() + time_limit(seconds)
         fd = self.process.stdout.fileno()
         while b"\n" not in self.unread:
             left = give_up - time.monotonic()
             if left <= 0 or not select.select([fd], [], [], left)[0]:
                 self.kill()
-                raise Failed(f"no line from nj-downloads within {seconds * SLOW} s")
+                raise Failed(f"no line from nj-downloads within {time_limit(seconds):.0f} s")
             chunk = os.read(fd, 1 << 20)
             if not chunk:
-                self.process.wait(10)
+                self.process.wait(time_limit())
                 raise Failed(f"nj-downloads ended with {self.process.returncode}: "
                              f"{self.process.stderr.read().decode(errors='replace')[:800]}")
             self.unread += chunk
         line, self.unread = self.unread.split(b"\n", 1)
         return line
 
-    def steady(self, seconds=60):
+    def steady(self, seconds=SECONDS):
         """Waits until the window begins. Returns that time (time.monotonic()), or None if all
         downloads ended before."""
         line = self.line(seconds)
@@ -121,7 +122,7 @@ class Downloads:
         line = self.line(seconds)
         while not line.startswith(b"{"):
             line = self.line(seconds)
-        self.process.wait(10)
+        self.process.wait(time_limit())
         self.kill()
         found = Result(json.loads(line), read_rows(self.rows))
         os.unlink(self.rows)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The end of a program that runs tests by SIGTERM, or by SIGINT (Ctrl-C)."""
+"""The end of a program that runs tests by SIGTERM, by SIGINT (Ctrl-C), or with its parent."""
+import ctypes
 import signal
 import sys
 
@@ -11,6 +12,14 @@ class Ended(KeyboardInterrupt):
 def ended(*_):
     """The handler of SIGTERM."""
     raise Ended
+
+
+PR_SET_PDEATHSIG = 1
+
+
+def ended_by_parent(number):
+    """From here on this process gets the signal when its parent ends, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(number))
 
 
 def exit_with(main):

@@ -10,6 +10,7 @@ import subprocess
 import threading
 
 from tests.netlab.priority import FIRST
+from tests.netlab.limits import time_limit
 from tests.netlab.world import BUILD, SERVER_ADDR, inside
 
 CLIENT_SECONDS_MAX = 1
@@ -71,7 +72,7 @@ class Flood:
 
     def __exit__(self, *_):
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(time_limit())
 
     def running(self):
         return self.process.poll() is None
@@ -79,7 +80,7 @@ class Flood:
     def end(self):
         """Ends the flood. Returns {sent, failed, seconds, per_second}."""
         self.process.terminate()
-        return json.loads(self.process.communicate(timeout=10)[0])
+        return json.loads(self.process.communicate(timeout=time_limit())[0])
 
 
 def visit(world, path="/", seconds_max=CLIENT_SECONDS_MAX):

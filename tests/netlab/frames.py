@@ -71,6 +71,21 @@ class Frames:
         frame = self.ip(6, struct.pack("!HHIIBBHHH", port, 80, 1, 0, 5 << 4, 2, 65535, 0, 0))
         return bytes(self.write_checksums(bytearray(frame)))
 
+    def resets(self, frame):
+        """Frames that end the connection that `frame` opened at the server, if it is a SYN."""
+        at = 14 + (frame[14] & 15) * 4 if len(frame) > 14 else 0
+        if frame[12:14] != b"\x08\0" or len(frame) < at + 20 or frame[23] != 6 \
+                or not frame[at + 13] & 2:
+            return
+        seq = struct.unpack_from("!I", frame, at + 4)[0]
+        n_data = min(struct.unpack_from("!H", frame, 16)[0], len(frame) - 14) + 14 - at - \
+            (frame[at + 12] >> 4) * 4
+        for n in {1, max(1, 1 + n_data)}:  # the server may have taken the data of the SYN, or not
+            reset = bytearray(self.ip(6, frame[at:at + 4] + struct.pack(
+                "!IIBBHHH", seq + n & 0xffffffff, 0, 5 << 4, 4, 0, 0, 0)))
+            reset[26:34] = frame[26:34]  # both addresses
+            yield bytes(self.write_checksums(reset))
+
     def noise(self):
         return self.eth(self.rng.choice((0x0800, 0x0806, 0x86dd, 0x8100, self.rng.getrandbits(16))),
                         self.rng.randbytes(self.rng.randrange(FRAME_MAX - 14)))

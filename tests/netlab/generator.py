@@ -12,7 +12,8 @@ import os
 import re
 import subprocess
 
-from tests.netlab.world import (BUILD, CLIENT_ADDR, PREFIX_BITS, SERVER_ADDR, SLOW, Failed, World,
+from tests.netlab.limits import SECONDS, time_limit
+from tests.netlab.world import (BUILD, CLIENT_ADDR, PREFIX_BITS, SERVER_ADDR, Failed, World,
                                 lcore_args)
 
 PROGRAM = os.path.join(BUILD, "perf", "tools", "load", "nightjar-load")
@@ -34,14 +35,14 @@ def command(device, prefix, options, urls, lcores=1, addresses=(CLIENT_ADDR,),
             "--json", "-", *map(str, options), f"{scheme}://{SERVER_ADDR}{urls[0]}", *urls[1:]]
 
 
-def finish(process, seconds):
+def finish(process, seconds=SECONDS):
     """Waits for the end of nightjar-load. Returns its result, which is JSON."""
     try:
-        out, err = process.communicate(timeout=seconds * SLOW)
+        out, err = process.communicate(timeout=time_limit(seconds))
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        raise Failed(f"nightjar-load did not end within {seconds * SLOW} s") from None
+        raise Failed(f"nightjar-load did not end within {time_limit(seconds):.0f} s") from None
     if process.returncode:
         raise Failed(f"nightjar-load ended with {process.returncode}: {err.strip()[-800:]}")
     return json.loads(out)
@@ -77,5 +78,5 @@ class Pair(Memif):
                      self.eal_memory, self.scheme),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def load(self, *options, urls, seconds=60, **more):
+    def load(self, *options, urls, seconds=SECONDS, **more):
         return finish(self.load_popen(*options, urls=urls, **more), seconds)

@@ -21,6 +21,7 @@ from tests.netlab import world
 from tests.netlab.certificates import make_certificate
 from tests.netlab.reaper import Reaper
 from tests.netlab.relay import relay
+from tests.netlab.limits import time_limit
 from tests.netlab.world import Failed, REPO, Server, ip
 
 TAP, SERVER_ADDR, KERNEL_SIDE = "nj0", "198.18.0.2", "198.18.0.1/24"
@@ -95,7 +96,7 @@ def lcores_for(n):
     the CPUs of `--print-placement`, if there are `n` of them.
     """
     done = subprocess.run([world.server_path(), "--print-placement"], capture_output=True,
-                          text=True, timeout=20)
+                          text=True, timeout=time_limit())
     found = re.search(r"^EAL arguments: -l ([\d,]+)", done.stdout, re.M)
     best = found[1].split(",") if found else []
     n = n or max(1, min(2, len(best)))
@@ -158,7 +159,7 @@ def serve(chosen, reaper):
     except Ended:
         print("\nstopping: open downloads have 10 s; Ctrl-C again aborts them", flush=True)
         server.signal()
-        return server.wait(15)
+        return server.wait()
     raise Failed(f"the server ended by itself: {world.exit_text(status)}")
 
 

@@ -18,7 +18,8 @@ import ssl
 import struct
 import threading
 
-from tests.netlab.world import SERVER_ADDR, SERVER_ADDR6, SLOW, inside
+from tests.netlab.limits import time_limit
+from tests.netlab.world import SERVER_ADDR, SERVER_ADDR6, inside
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
@@ -171,7 +172,7 @@ class SteadyClients:
             return
         self.stopping = True
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join(30 * SLOW)
+        self.thread.join(time_limit())
         self.loop.close()
 
     def run(self):
@@ -204,11 +205,11 @@ class SteadyClients:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RCVBUF)
         port = 443 if self.tls else 80
         try:
-            await asyncio.wait_for(self.loop.sock_connect(sock, (self.address, port)), 15 * SLOW)
+            await asyncio.wait_for(self.loop.sock_connect(sock, (self.address, port)), time_limit())
             _, connection = await self.loop.create_connection(
                 lambda: Connection(self, path, n, pause, holds), sock=sock, ssl=self.tls,
                 server_hostname="a" if self.tls else None,
-                ssl_handshake_timeout=15 * SLOW if self.tls else None)
+                ssl_handshake_timeout=time_limit() if self.tls else None)
         except (OSError, asyncio.TimeoutError) as error:
             sock.close()
             self.fail(f"cannot connect: {error!r}")

@@ -32,19 +32,20 @@ import time
 import tty
 
 from tests.netlab.certificates import make_certificate
+from tests.netlab.limits import SECONDS, time_limit
 from tests.netlab.reaper import Reaper
 from tests.netlab.vlan import Tagger
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(REPO, os.environ.get("NJ_BUILD", "build"))
 SANITIZED = os.environ.get("NJ_SANITIZED") == "1"
-SLOW = 4 if SANITIZED else 1  # factor of all time-outs
 
 SERVER_ADDR, CLIENT_ADDR, PREFIX_BITS = "198.18.0.2", "198.18.0.1", 24
 SERVER_ADDR6, CLIENT_ADDR6, PREFIX_BITS6 = "2001:db8::2", "2001:db8::1", 64
 CLONE_NEWNET = 0x40000000
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"  # begins each message of a server
 _numbers = itertools.count(1)
+_worlds = []  # that are open
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -70,6 +71,9 @@ PROGRAMS = {"nightjar": "app/nightjar", "nightjar-examples": "app/examples",
 
 
 def server_path(program="nightjar"):
+    """The program, or in a test of mutants the one in NJ_SERVER."""
+    if program == "nightjar" and "NJ_SERVER" in os.environ:
+        return os.environ["NJ_SERVER"]
     return os.path.join(BUILD, PROGRAMS[program], program)
 
 
@@ -101,20 +105,22 @@ def lcore_args(n, from_last=False):
     return ["--lcores", ",".join(f"{i}@{cpus[i % len(cpus)]}" for i in range(n))]
 
 
-def until(what, condition, seconds=10):
+def until(what, condition, seconds=SECONDS):
     """Waits until condition() is true, and returns its value. `what` is a text or a function."""
-    give_up = time.monotonic() + seconds * SLOW
+    give_up = time.monotonic() + time_limit(seconds)
     while True:
         answer = condition()
         if answer:
             return answer
         if time.monotonic() > give_up:
-            raise Failed(f"not within {seconds * SLOW} s: {what() if callable(what) else what}")
+            raise Failed(f"not within {time_limit(seconds):.0f} s: "
+                         f"{what() if callable(what) else what}")
         select.select([], [], [], 0.01)
 
 
 def ip(*args, **more):
-    done = subprocess.run(["ip", *args], capture_output=True, text=True, timeout=20, **more)
+    done = subprocess.run(["ip", *args], capture_output=True, text=True,
+                          timeout=time_limit(), **more)
     if done.returncode:
         raise Failed(f"ip {' '.join(args)}: {done.stderr.strip()}")
     return done.stdout
@@ -147,6 +153,11 @@ def make_namespace(name, ipv6=False):
         for which in ("all", "default"):
             with open(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6", "w") as f:
                 f.write("01"[not ipv6])
+
+
+def all_errors():
+    """The end of what the servers of all open worlds wrote to standard error."""
+    return "\n".join(each.errors() for each in _worlds)
 
 
 class Server:
@@ -203,32 +214,32 @@ class Server:
                 os.close(to)
                 return
 
-    def wait_ready(self, seconds=30):
+    def wait_ready(self):
         """Waits for the line `nightjar: info: ready`, and returns it."""
         def ready():
             return re.search(r"^\S+ nightjar: info: ready.*\n", self.stderr_text, re.M)
         with self.stderr_changed:
-            self.stderr_changed.wait_for(lambda: ready() or self.stderr_ended, seconds * SLOW)
+            self.stderr_changed.wait_for(lambda: ready() or self.stderr_ended, time_limit())
             line = ready()
         if line:
             return line.group().rstrip("\n")
         if not self.stderr_ended:
-            raise Failed(f"the server was not ready within {seconds * SLOW} s")
-        status = self.process.wait(10)
+            raise Failed(f"the server was not ready within {time_limit():.0f} s")
+        status = self.process.wait(time_limit())
         raise Failed(f"the server ended before it was ready: {exit_text(status)}",
                      2 if status == 2 else 1)  # 2: an option or the policy file is wrong
 
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)
 
-    def wait(self, seconds=20):
+    def wait(self):
         """Waits for the exit status. Reads standard output, so that the pipe does not fill up."""
         try:
-            out, _ = self.process.communicate(timeout=seconds * SLOW)
+            out, _ = self.process.communicate(timeout=time_limit())
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(10)
-            raise Failed(f"the server did not end within {seconds * SLOW} s") from None
+            self.process.wait(time_limit())
+            raise Failed(f"the server did not end within {time_limit():.0f} s") from None
         self.output += out.decode(errors="replace")
         self.stderr_thread.join(10)
         return self.process.returncode
@@ -237,7 +248,7 @@ class Server:
         """The answer of DPDK's telemetry socket to `command`."""
         path = f"/var/run/dpdk/{self.prefix}/dpdk_telemetry.v2"
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(5 * SLOW)
+            s.settimeout(time_limit())
             try:
                 s.connect(path)
             except ConnectionRefusedError:
@@ -290,6 +301,7 @@ class World:
         os.mkdir(self.scratch)
         os.chmod(self.scratch, 0o777)  # the server writes its logs there, as user nobody
         self.server_errors = open(f"{self.scratch}/stderr", "ab")
+        _worlds.append(self)
 
     def __enter__(self):
         try:
@@ -368,14 +380,16 @@ class World:
         if self.link == "tap":
             self.address_client()
 
-    def stop(self, seconds=60):
+    def stop(self):
         self.server.signal()
-        return self.server.wait(seconds)
+        return self.server.wait()
 
     def close(self):
         if self.tagger:
             self.tagger.close()
             self.tagger = None
+        if self in _worlds:
+            _worlds.remove(self)
         self.server_errors.close()
         self.reaper.finish()
 
@@ -384,10 +398,10 @@ class World:
         with open(self.server_errors.name, "rb") as f:
             return f.read().decode(errors="replace")[-8000:]
 
-    def run_in(self, ns, *command, seconds=60, **more):
+    def run_in(self, ns, *command, seconds=SECONDS, **more):
         more = {"capture_output": True, "text": True} | more
         return subprocess.run(["ip", "netns", "exec", ns, *command],
-                              timeout=seconds * SLOW, **more)
+                              timeout=time_limit(seconds), **more)
 
     def client(self, *command, **more):
         """Runs a command in the clients' namespace."""
@@ -396,11 +410,11 @@ class World:
     def client_popen(self, *command, **more):
         return subprocess.Popen(["ip", "netns", "exec", self.client_ns, *command], **more)
 
-    def connect(self, seconds=10, source=None, port=80):
+    def connect(self, source=None, port=80):
         """A TCP connection from the clients' namespace to the server. `source`: its own address."""
         with inside(self.client_ns):
             s = socket.socket()
-        s.settimeout(seconds * SLOW)
+        s.settimeout(time_limit())
         if source:
             s.bind((source, 0))
         s.connect((SERVER_ADDR, port))

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 
+from tests.mutants import verified
 from tests.tidy import clang, ewyk, rfc
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -510,6 +511,16 @@ def rule_commits():
         yield from commit_findings(*commit.strip("\n").split("\0"))
 
 
+MUTANTS_TOLD, MUTANTS_MAX = 100, 400  # commits
+
+
+def rule_mutants(age):
+    """`age`: how many commits are later than the one at which all mutants died."""
+    if age >= MUTANTS_MAX:
+        yield Finding("tests/mutants/verified", 1, "mutants", f"is {age} commits old: run "
+                      "sudo ./dev test all, which writes it, and commit it")
+
+
 # --- running them -----------------------------------------------------------------------------
 
 def repository():
@@ -579,6 +590,12 @@ def main():
     else:
         rules["symbol"] = lambda: rule_symbols(symbols)
         rules["clang"] = lambda: rule_clang(clang.errors_of(REPO, BUILD))
+    age = verified.age()
+    if age is not None:  # there is git, and its history goes that far back
+        rules["mutants"] = lambda: rule_mutants(age)
+        if age >= MUTANTS_TOLD:
+            print(f"tidy: tests/mutants/verified is {age} commits old; sudo ./dev test all renews "
+                  f"it (a failure from {MUTANTS_MAX} on)")
     untested = list(rule_mirrored(sources))
     if "--untested" in sys.argv[1:]:
         print(*untested, sep="\n")
