@@ -154,7 +154,7 @@ class Build:
                 if not word.startswith(target + ".p/")]
 
     def libraries(self, target):
-        """The system's libraries that a library of ours is linked with."""
+        """The system's libraries that this library is linked with."""
         return [word for word in self.link_words(target)
                 if word.startswith(("-l", "-pthread", "/usr/lib"))]
 
