@@ -3,10 +3,10 @@
 python3 -m tests.mutants.reverts [--seed N] [--n N] [--commits N]
 
 Do the tests find what they once were written for? Draws commits that changed code of lib or app
-together with tests, reverts the code of one at a time in a copy of the repository, and runs the
-tests that came with it, on the build that has them in a whole run. One of them must fail. A commit
-whose code has changed since, so that it cannot be reverted or the rest does not compile without it,
-is drawn again. Needs root, for end-to-end tests.
+and added tests, reverts the code of one at a time in a copy of the repository, and runs the tests
+that came with it, on the build that has them in a whole run. One of them must fail. A commit whose
+code has changed since, so that it cannot be reverted or the rest does not compile without it, is
+drawn again. Needs root, for end-to-end tests.
 """
 import argparse
 import os
@@ -28,12 +28,13 @@ TESTS = {re.compile(r"tests/unit/(\w+)\.c$"): builds.SANITIZED,
          re.compile(r"tests/e2e/test_(\w+)\.py$"): None}
 # Commits that change no behaviour have nothing that a test could find.
 NO_FIX = re.compile(r"names|words|English|sentences|comment|say each|without |one way|one check"
-                    r"|exist once|drop |move", re.I)
+                    r"|exist once|drop |move|tests: |terms|described|replaced|are the only|fewer",
+                    re.I)
 
 
 def git(*arguments, cwd=REPO, check=True, **more):
-    return subprocess.run(["git", *arguments], cwd=cwd, check=check, capture_output=True, text=True,
-                          **more)
+    return subprocess.run(["git", *arguments], cwd=cwd, check=check, capture_output=True,
+                          text=True, errors="replace", **more)
 
 
 def candidates(n_commits):
@@ -45,9 +46,18 @@ def candidates(n_commits):
         code = [f for f in files if CODE.match(f)]
         tests = {match[1]: build for f in files for pattern, build in TESTS.items()
                  if (match := pattern.match(f)) and os.path.exists(os.path.join(REPO, f))}
-        if code and tests and not NO_FIX.search(subject):
+        if code and tests and not NO_FIX.search(subject) and adds_tests(commit):
             found.append((commit, subject, code, tests))
     return found
+
+
+def adds_tests(commit):
+    """Has the commit more tests than its parent, or an input of a fuzz target more?"""
+    text = git("diff", f"{commit}^", commit, "--", "tests", check=False).stdout
+    signs = re.findall(r"^([+-])(?:Test\(|ParameterizedTest\(| +def test_)", text, re.M)
+    return signs.count("+") > signs.count("-") or \
+        bool(re.search(r"^--- /dev/null\n\+\+\+ b/tests/script|^Binary files /dev/null and b/tests/"
+                       r"fuzz/corpus", text, re.M))
 
 
 def revert(folder, commit):
