@@ -103,7 +103,7 @@ class PerRequest(Throttled):
             for name in ("one", "empty"):
                 self.curl("-o", "/dev/null", self.world.url("/" + name))
             self.curl("-I", self.world.url("/10MiB"))
-        super().tearDown()  # no download is open
+        self.tearDown()  # no download is open
         before = self.server.stats()["shape_throttled"]
         for _ in range(10):
             self.curl("-I", self.world.url("/10MiB"))

@@ -121,6 +121,7 @@ class ServerCase(unittest.TestCase):
         self.before = self.server.stats()
 
     def tearDown(self):
+        self.doCleanups()  # closes clients: an open connection would be a leak
         if self.server.process.poll() is not None:
             self.fail(f"the server died: {self.server.process.returncode}\n{self.world.errors()}")
         try:

@@ -74,8 +74,7 @@ class HandlersCase(ServerCase):
         self.routes_before = self.server.ewyk()["by_route"]
 
     def tearDown(self):
-        self.doCleanups()  # closes clients and gates
-        super().tearDown()  # waits for the end of all exchanges
+        super().tearDown()  # closes clients and gates, and waits for the end of all exchanges
         until("all fibers are free", lambda: stuck(self.server) == (0, 0))
 
     def client_of_each_shard(self, kind=Client, source=None):
