@@ -3,13 +3,13 @@
 ./dev flaky [--runs N] [--load] [--series NAME] [--table] [PATTERN]
 
 Runs end-to-end tests until each class of tests has N runs, with --load beside processes that
-compete for the machine (load.py), and prints a table of those that failed, and of those that came
-nearest to their limit of time. Each run of a class appends a line to flaky.jsonl, and an
-interrupted call continues where it ended. Each test runs on the build that it has in a whole run,
-beside as many others.
+compete for the machine (load.py), and prints a table of those that failed, and of the ten that took
+longest, with the share of their time limit. Each test runs on the same build as in `./dev test`,
+four classes at a time. Each run of a class appends a line to flaky.jsonl.
 
-A series has the runs of one state of the tests: those whose lines have its name. Its default name
-is the commit.
+The runs of one version of the tests are a series. A call runs only what its series still lacks, so
+that an interrupted call can be continued. The default name of a series is the commit and, if files
+differ from it, a checksum of the difference. The exit status is 1 if a test of the series failed.
 """
 import argparse
 import collections
@@ -17,20 +17,29 @@ import json
 import os
 import secrets
 import signal
-import subprocess
 import sys
+import zlib
 
 from tests import builds
 from tests.e2e import load, run
+from tests.mutants import verified
 from tests.netlab.ended import ended, exit_with
 
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "flaky.jsonl")
 SLOWEST = 10  # rows of the table
 
 
-def commit():
-    return subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=builds.REPO, text=True,
-                          capture_output=True, check=False).stdout.strip() or "unknown"
+def version():
+    """The commit, and a checksum of what differs from it."""
+    changes = verified.git("diff", "HEAD", "--", ".", f":!{os.path.relpath(RESULTS, builds.REPO)}")
+    new = verified.git("ls-files", "--others", "--exclude-standard", "tests")
+    if changes is None:
+        return "unknown"
+    for path in new.split():
+        with open(os.path.join(builds.REPO, path), errors="replace", encoding="utf-8") as f:
+            changes += f.read() if path != os.path.relpath(RESULTS, builds.REPO) else ""
+    commit = verified.git("rev-parse", "--short=8", "HEAD").strip()
+    return f"{commit}+{zlib.crc32(changes.encode()):08x}" if changes else commit
 
 
 def read_rows():
@@ -65,6 +74,8 @@ def line_of(job, series, with_load, tests):
 def measure(jobs, runs, series, with_load):
     done = runs_of(read_rows(), series, with_load)
     left = sum(max(0, runs - done[job.name]) for job in jobs)
+    if not left:
+        print(f"nothing is left to run: series {series} has {runs} runs of each class")
 
     def append(job, output, tests):
         nonlocal left
@@ -81,7 +92,11 @@ def measure(jobs, runs, series, with_load):
 
 
 def table(rows, series, pattern):
-    """Prints a line for each test that failed, and for the slowest of the others."""
+    """
+    Prints a line for each test that failed, and for the slowest of the others. Returns how many
+    tests failed.
+    """
+    n_failed = 0
     found = collections.defaultdict(list)  # {(load, test): [(seconds, message)]}
     for row in rows:
         if row["series"] == series:
@@ -92,16 +107,17 @@ def table(rows, series, pattern):
                     found[row["load"], test].append((seconds, message))
     for with_load in (False, True):
         mine = {test: results for (of, test), results in found.items() if of == with_load}
+        if not mine:
+            continue
         runs = [len(results) for results in mine.values()]
         bad = {test: results for test, results in mine.items() if any(m for _, m in results)}
         print(f"\nseries {series}, {'with' if with_load else 'without'} load: {len(mine)} tests, "
-              f"{min(runs, default=0)} to {max(runs, default=0)} runs of each, {sum(runs)} in all; "
-              f"{len(bad)} tests failed at least once")
+              f"{min(runs)} to {max(runs)} runs of each; {len(bad)} failed at least once")
+        n_failed += len(bad)
         slow = sorted(mine, key=lambda test: -max(s for s, _ in mine[test]))[:SLOWEST]
         names = sorted(bad, key=lambda test: -sum(bool(m) for _, m in bad[test])) + \
             [test for test in slow if test not in bad]
-        if names:
-            print(f"{'runs':>5} {'failed':>6} {'longest':>9} {'of limit':>8}  test")
+        print(f"{'runs':>5} {'failed':>6} {'longest':>9} {'of limit':>8}  test")
         for test in names:
             results = mine[test]
             longest = max(s for s, _ in results)
@@ -110,18 +126,20 @@ def table(rows, series, pattern):
                   f"{longest / run.TEST_SECONDS:>8.0%}  {test}")
             for message, n in messages.most_common(3):
                 print(f"{'':>33}{n}x {message}")
+    return n_failed
 
 
 def main():
     parser = argparse.ArgumentParser(
         prog="./dev flaky", formatter_class=argparse.RawDescriptionHelpFormatter,
         description=__doc__.split("\n", 3)[3])
-    parser.add_argument("--runs", type=int, default=3, metavar="N", help="of each class [3]")
-    parser.add_argument("--load", action="store_true", help="beside processes that compete")
-    parser.add_argument("--series", default=commit(), help="name of the series [the commit]")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each class [3]")
+    parser.add_argument("--load", action="store_true", help="while other processes use the CPUs and memory")
+    parser.add_argument("--series", help="name of the series [the version of the files]")
     parser.add_argument("--table", action="store_true", help="run nothing, print the table")
     parser.add_argument("pattern", nargs="?", default="", help="a part of the tests' names")
     args = parser.parse_args()
+    args.series = args.series or version()
     if args.runs < 1:
         parser.error("--runs must be at least 1")
     if not args.table:
@@ -140,8 +158,7 @@ def main():
                 measure(jobs, args.runs, args.series, True)
         else:
             measure(jobs, args.runs, args.series, False)
-    table(read_rows(), args.series, args.pattern)
-    return 0
+    return int(table(read_rows(), args.series, args.pattern) > 0)
 
 
 if __name__ == "__main__":
