@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which failures of end-to-end tests a whole run repeats, and how it counts them (e2e/run.py)."""
+"""What a whole run counts (all.py), and which failed end-to-end tests it repeats (e2e/run.py)."""
 import contextlib
 import io
+import os
+import tempfile
 import unittest
 from unittest import mock
 
+from tests import all as suites
 from tests import builds
 from tests.e2e import run
 from tests.tidy import tidy
@@ -118,6 +121,35 @@ class Builds(unittest.TestCase):
         names = [name for job in jobs for name in job.tests]
         self.assertEqual(len(names), len(set(names)))
         self.assertEqual({builds.PLAIN, builds.SANITIZED}, {job.build for job in jobs})
+
+
+class Stages(unittest.TestCase):
+    def whole(self, status, rows):
+        """The closing line of a run whose stages end with `status` after these rows."""
+        def stage(_, env, **more):
+            with mock.patch.object(suites, "BUILD", env["NJ_BUILD"]):
+                for name, *counts in rows:
+                    suites.append_stage(f"{suites.BUILD}: {name}", *counts, 1.0)
+            return mock.Mock(returncode=status)
+        with tempfile.NamedTemporaryFile() as file, \
+                mock.patch.dict(os.environ, NJ_STAGES=file.name), \
+                mock.patch.object(suites.subprocess, "run", stage), \
+                mock.patch.object(suites.verified, "head", lambda: None), \
+                mock.patch.object(suites, "run", lambda *_: (0, "5 passed, 0 failed\n")), \
+                contextlib.redirect_stdout(io.StringIO()) as said:
+            suites.append_stage("build: compile", 0, 0, 9.0)
+            failed = suites.whole([])
+        return failed, said.getvalue().splitlines()[-1]
+
+    def test_all_pass(self):
+        self.assertEqual((0, "11 passed, 0 failed"), self.whole(0, [("unit", 2, 0)]))
+
+    def test_a_failed_test(self):
+        self.assertEqual((1, "11 passed, 3 failed"), self.whole(1, [("unit", 2, 1)]))
+
+    def test_a_stage_that_ends_early(self):
+        self.assertEqual((1, "5 passed, 3 failed"), self.whole(-9, []))
+        self.assertEqual((1, "11 passed, 3 failed"), self.whole(1, [("unit", 2, 0)]))
 
 
 class Verified(unittest.TestCase):
