@@ -134,7 +134,8 @@ def main():
         prog="./dev flaky", formatter_class=argparse.RawDescriptionHelpFormatter,
         description=__doc__.split("\n", 3)[3])
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each class [3]")
-    parser.add_argument("--load", action="store_true", help="while other processes use the CPUs and memory")
+    parser.add_argument("--load", action="store_true",
+                        help="while other processes use the CPUs and memory")
     parser.add_argument("--series", help="name of the series [the version of the files]")
     parser.add_argument("--table", action="store_true", help="run nothing, print the table")
     parser.add_argument("pattern", nargs="?", default="", help="a part of the tests' names")
