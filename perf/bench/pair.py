@@ -128,6 +128,10 @@ class Pair(generator.Pair):
         return {**self.server.telemetry("/nightjar/stages"), "at": time.monotonic(),
                 "body_bytes": self.server.stats()["body_bytes"]}
 
+    def nonzero(self):
+        """The server's counters that are not 0, for a message."""
+        return {name: n for name, n in self.server.stats().items() if n}
+
     def all_open(self, process, n):
         """Whether n connections are open and have had a request each. Raises the generator's error
         if it has ended."""
@@ -153,7 +157,8 @@ class Pair(generator.Pair):
             *options, *more, "-w", f"{3 * WARM_SECONDS}s", "-d", f"{seconds + SPARE_SECONDS}s",
             "--timeout", "60s", urls=[url])
         try:
-            until(f"{connections:,} connections, and a request over each",
+            until(lambda: f"{connections:,} connections, and a request over each; the server has "
+                  f"{self.nonzero()}",
                   lambda: self.all_open(process, connections), OPEN_SECONDS)
             time.sleep(WARM_SECONDS)
             grown = self.memory()["anonymous"] - memory
