@@ -30,13 +30,15 @@ from perf.bench import record
 PROGRAM = record.program("perf/tools/exchange/nj-exchange")
 BASELINE = os.path.join(record.REPO, "perf", "baseline.json")
 PAGE = os.path.join(record.REPO, "docs", "performance.md")
-SHAPES = ("1x1", "16x32", "route", "1000x1", "200KiB", "10MiB")
+SHAPES = ("1x1", "16x32", "route", "1000x1", "200KiB", "10MiB", "16x32+tls", "10MiB+tls")
 LIMIT = 0.03
 COUNTED = "nj_exchange_server_step"
 # The same simulated machine everywhere: by default callgrind simulates the host's caches.
 CACHES = ("--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
 MISSES = {"I1": ("I1mr",), "D1 read": ("D1mr",), "D1 write": ("D1mw",),
           "LL": ("ILmr", "DLmr", "DLmw")}
+# Flags of the CPU for which libraries have other code.
+CPU_FLAGS = {"avx2": {"avx2"}, "aes": {"aes", "pclmulqdq", "movbe"}}
 KEPT = 80  # functions of a shape in the baseline; the others are one sum
 TOLD = 15  # functions that grew, in a report
 SECONDS = 900  # for one shape, on whatever machine: 10 on an idle one
@@ -137,10 +139,12 @@ def tools():
     comment = subprocess.run(["readelf", "-p", ".comment", PROGRAM], capture_output=True, text=True)
     compiler = re.search(r"\]\s+(.*\S)", comment.stdout)
     with open("/proc/cpuinfo") as f:
-        avx2 = " avx2 " in f.read().replace("\n", " ")
+        flags = set(f.read().split())
     return {"compiler": compiler[1] if compiler else "unknown", "libdpdk": version("libdpdk"),
-            "libsodium": version("libsodium"), "libc": os.confstr("CS_GNU_LIBC_VERSION"),
-            "avx2": "yes" if avx2 else "no"}
+            "libsodium": version("libsodium"), "libcrypto": version("libcrypto"),
+            "libc": os.confstr("CS_GNU_LIBC_VERSION"),
+            "valgrind": record.said_by("valgrind", "--version").removeprefix("valgrind-"),
+            **{name: "yes" if needs <= flags else "no" for name, needs in CPU_FLAGS.items()}}
 
 
 # ---- before and after ----
@@ -171,7 +175,7 @@ def compare(shape, before, after):
     """(verdict, lines): "grown", "same" or "shrunk", and the lines of the report."""
     was, now = before["instructions"], after["instructions"]
     change = now / was - 1
-    lines = [f"{shape:<8}{was:>14,.1f} -> {now:>14,.1f} instructions per request, {change:+.2%}"]
+    lines = [f"{shape:<10}{was:>14,.1f} -> {now:>14,.1f} instructions per request, {change:+.2%}"]
     for key, what in (("rx_packets", "packets to"), ("tx_packets", "packets from")):
         if abs(after[key] / before[key] - 1) > LIMIT:
             lines.append(f"    {what} the server, per request: {before[key]:.2f} -> "
@@ -194,7 +198,7 @@ def judge(baseline, now_tools, results):
     for shape, after in results.items():
         before = baseline["shapes"].get(shape)
         if not before:
-            print(f"{shape:<8}{'':>17} {after['instructions']:>14,.1f} instructions per request; "
+            print(f"{shape:<10}{'':>17} {after['instructions']:>14,.1f} instructions per request; "
                   "it has no baseline: --renew")
             verdicts["grown"] += 1
             continue

@@ -213,6 +213,26 @@ class Renew(unittest.TestCase):
             self.renew({**TOOLS, "libdpdk": "23.11"}, {"1x1": shape(a=3.0)})
 
 
+class Committed(unittest.TestCase):
+    """The baseline in the repository."""
+    @classmethod
+    def setUpClass(cls):
+        with open(guard.BASELINE) as f:
+            cls.shapes = json.load(f)["shapes"]
+
+    def test_it_has_each_shape(self):
+        self.assertEqual(set(self.shapes), set(guard.SHAPES))
+
+    def test_small_requests_and_bulk_are_counted_with_tls_too(self):
+        for name in ("16x32", "10MiB"):
+            self.assertIn(name + "+tls", list(self.shapes))
+
+    def test_only_shapes_with_tls_encrypt(self):
+        for name, found in self.shapes.items():
+            encrypts = any(of.startswith("libcrypto: ") for of in found["functions"])
+            self.assertEqual(encrypts, name.endswith("+tls"), name)
+
+
 class Exchange(unittest.TestCase):
     """Results of nj-exchange as rows of a page."""
 

@@ -50,6 +50,8 @@ static const struct shape shapes[] = {
     {"1000x1", 1000, 1, 128, 4 * 1000, .n_requests = 5 * 1000},
     {"200KiB", 4, 4, 200 << 10, 16, .n_requests = 8 * 16},
     {"10MiB", 1, 1, 10 << 20, 1, .n_requests = 3},
+    {"16x32+tls", 16, 32, 128, 4 * 512, .n_requests = 20 * 512, .tls = true},
+    {"10MiB+tls", 1, 1, 10 << 20, 1, .n_requests = 3, .tls = true},
     {"100kx1", 100000, 1, 128, 3 * 100000, .n_requests = 16 * 1000, .in_turn = 16},
 };
 
@@ -86,7 +88,8 @@ static uint64_t cycles(void)
 
 static void print_error(const struct shape *shape, const struct pair *p)
 {
-    fprintf(stderr, "nj-exchange: %s: %s\n", shape->name, p ? p->why : "not enough memory");
+    fprintf(stderr, "nj-exchange: %s: %s\n", shape->name,
+            p ? p->why : "not enough memory, or see above");
 }
 
 /* ---- threads ---- */
@@ -244,9 +247,10 @@ static void help(void)
 {
     fputs(USAGE, stdout);
     for (size_t i = 0; i < NJ_ARRAY_LEN(shapes); i++)
-        printf("  %-8s %6u x %-3u %8lu bytes%s\n", shapes[i].name, shapes[i].n_conns,
+        printf("  %-9s %6u x %-3u %8lu bytes%s\n", shapes[i].name, shapes[i].n_conns,
                shapes[i].streams, (unsigned long)shapes[i].file_bytes,
                shapes[i].in_turn           ? ", few requests in flight; only if named"
+               : shapes[i].tls             ? ", over TLS 1.3"
                : shapes[i].handler.touches ? ", from a handler"
                                            : "");
 }

@@ -17,6 +17,7 @@
 #define IN_TURN      (50 * NJ_US) /* the same with in_turn */
 #define IDLE_MAX     NJ_MS        /* maximum of time to skip when there is no work */
 #define SERVER_PORT  80u
+#define TLS_PORT     443u
 #define FILE_PATH    "/file"
 #define CLIENT_ADDRS 4 /* with in_turn: enough ports for 100,000 connections */
 #define START_AT     (1000 * NJ_SEC)
@@ -122,6 +123,11 @@ static bool start_server(struct pair *p)
     c.ops.cycles = p->cycles;
     c.ops.files = file_port(&p->file);
     c.routes = p->handler.routes;
+    if (p->shape->tls) {
+        c.tls = &p->tls.current;
+        c.tls_port = TLS_PORT;
+        c.ops.tls_workers = server_tls_workers(&p->tls);
+    }
     p->server = start(&c);
     p->handler.server = p->server;
     return p->server != NULL;
@@ -135,7 +141,7 @@ static bool start_client(struct pair *p)
 
     *o = (struct load_options){
         .to = address(0),
-        .port = SERVER_PORT,
+        .port = p->shape->tls ? TLS_PORT : SERVER_PORT,
         .n_conns = p->shape->n_conns,
         .in_flight = p->shape->in_turn,
         .timeout = 10000 * NJ_SEC,
@@ -144,6 +150,7 @@ static bool start_client(struct pair *p)
         .plan = {.n_paths = 1,
                  .path = {{.text = FILE_PATH, .n_bytes = sizeof FILE_PATH - 1}},
                  .streams = p->shape->streams,
+                 .is_https = p->shape->tls,
                  .upload_bytes = handler_upload(&p->handler),
                  .window = 16u << 20},
     };
@@ -164,6 +171,14 @@ static struct rte_mempool *make_pool(const struct shape *shape, const char *kind
     snprintf(name, sizeof name, "%s%u", kind, rte_lcore_id());
     return rte_pktmbuf_pool_create(name, shape->in_turn ? TURN_MBUFS : POOL_MBUFS, POOL_CACHE,
                                    NJ_MBUF_PRIV_BYTES, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+}
+
+static bool make_tls(struct pair *p)
+{
+    if (!p->shape->tls || server_tls_init(&p->tls, p->why, sizeof p->why))
+        return true;
+    fprintf(stderr, "%s: TLS: %s\n", p->shape->name, p->why);
+    return false;
 }
 
 static bool make_answers(struct pair *p)
@@ -189,7 +204,7 @@ struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void))
     p->up.rx_pool = make_pool(shape, "server_rx");
     p->down.rx_pool = make_pool(shape, "client_rx");
     if (p->server_tx && p->client_tx && p->up.rx_pool && p->down.rx_pool && make_answers(p) &&
-        start_server(p) && start_client(p))
+        make_tls(p) && start_server(p) && start_client(p))
         return p;
     pair_free(p);
     return NULL;
@@ -215,6 +230,7 @@ static void end_shards(struct pair *p)
 void pair_free(struct pair *p)
 {
     end_shards(p);
+    server_tls_fini(&p->tls);
     handler_fini(&p->handler);
     file_fini(&p->file);
     rte_mempool_free(p->server_tx);
@@ -248,7 +264,8 @@ SEPARATE uint32_t nj_exchange_server_step(struct pair *p)
  * to no request. */
 static bool due(const struct pair *p)
 {
-    return p->up.arrived.n > 0 || p->file.n_jobs > 0 || nj_shard_next_at(p->server) <= p->now;
+    return p->up.arrived.n > 0 || p->file.n_jobs > 0 || server_tls_has_tasks(&p->tls) ||
+           nj_shard_next_at(p->server) <= p->now;
 }
 
 static void turn(struct pair *p, bool measured)

@@ -10,6 +10,7 @@
 #include "crowd.h"
 #include "file.h"
 #include "handler.h"
+#include "server_tls.h"
 #include "shard/shard.h"
 #include "wire.h"
 
@@ -20,6 +21,7 @@ struct shape {
     uint32_t n_warm, n_requests; /* warm-up; default of measured ones */
     uint32_t in_turn; /* requests in flight, on connections in turn; 0: `streams` on each */
     struct handler_options handler; /* of a route that answers with the bytes of the file */
+    bool tls;                       /* the connections are TLS 1.3 */
 };
 
 /* The server's cost of n_requests. */
@@ -36,6 +38,7 @@ struct pair {
     struct wire up, down; /* to the server, to the client */
     struct file file;
     struct handler handler;
+    struct server_tls tls;
     struct load_options options;
     struct crowd crowd;
     uint64_t (*cycles)(void);
@@ -46,7 +49,7 @@ struct pair {
 };
 
 /* Makes a pair, on the lcore that runs it. `cycles` reads a clock; NULL: no clock. `shape` must
- * outlive the pair. Returns NULL if memory is exhausted. */
+ * outlive the pair. Returns NULL if memory is exhausted, or if there is no certificate. */
 struct pair *pair_new(const struct shape *shape, uint64_t (*cycles)(void));
 void pair_free(struct pair *p);
 
