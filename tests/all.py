@@ -190,10 +190,13 @@ def tidy(pattern):
 
 
 def guard(pattern):
-    """Instructions per request of the release build. Sanitizers would add instructions."""
+    """
+    Instructions per request of the release build, and all benchmarks without a measurement.
+    Sanitizers would add instructions.
+    """
     if pattern not in "guard" or IS_SANITIZED:
         return 0, 0
-    runs = [unittests("tests.guard.test_guard")]
+    runs = [unittests("tests.guard.test_guard", "tests.guard.test_benches")]
     if os.path.exists(os.path.join(REPO, RELEASE, "perf", "tools", "exchange", "nj-exchange")):
         runs.append(summary_of(*run("env", f"NJ_BUILD={RELEASE}", *PYTHON, "perf.bench.guard")))
     passed, failed = (sum(column) for column in zip(*runs))

@@ -13,34 +13,35 @@ import subprocess
 import time
 
 from tests.netlab.priority import FIRST
-from tests.netlab.world import BUILD, Failed
+from tests.netlab.programs import program
+from tests.netlab.world import Failed
 
-PROGRAMS = os.path.join(BUILD, "perf", "tools", "link")
+APART, STALLS = program("perf/tools/link/nj-apart"), program("perf/tools/link/nj-stalls")
 NEAR_NS = 150  # a round trip of a cache line: 50 to 100 within a shared cache, beyond it 200 to 600
 TRIES = 4
 WAIT_SECONDS, LOOKS = 0.2, 10  # limit of the wait for near CPUs before a run
 
 
-def ask(program, *arguments):
-    """Output of `program` for this process's first and last CPU, at a server's priority."""
+def ask(path, *arguments):
+    """Output of a program for this process's first and last CPU, at a server's priority."""
     mine = sorted(os.sched_getaffinity(0))
-    done = subprocess.run([os.path.join(PROGRAMS, program), str(mine[0]), str(mine[-1]),
+    done = subprocess.run([path, str(mine[0]), str(mine[-1]),
                            *map(str, arguments)], capture_output=True, text=True, timeout=60,
                           **FIRST)
     if done.returncode:
-        raise Failed(f"{program}: {done.stderr.strip()}")
+        raise Failed(f"{os.path.basename(path)}: {done.stderr.strip()}")
     return done.stdout
 
 
 def apart():
     """Nanoseconds of a round trip between the two CPUs."""
-    return int(ask("nj-apart"))
+    return int(ask(APART))
 
 
 def floor(seconds):
     """p99.9 of the delay that the stalls of a polling CPU cause, of the worse of the two CPUs, in
     ns (perf/tools/link/stalls.c). Both CPUs must be idle otherwise."""
-    return max(int(line.split()[0]) for line in ask("nj-stalls", seconds).splitlines())
+    return max(int(line.split()[0]) for line in ask(STALLS, seconds).splitlines())
 
 
 def come_near():

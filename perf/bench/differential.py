@@ -24,7 +24,7 @@ import subprocess
 import sys
 
 from perf.bench import record
-from perf.bench.lab import PROGRAMS, Lab, Unfit, backlog_drops
+from perf.bench.lab import LINK, Lab, Unfit, backlog_drops
 from tests.netlab.world import Failed
 
 LOSSES, RTTS = (0, 0.1, 1, 3), (1, 20, 100)
@@ -231,7 +231,7 @@ def options():
 
 def main():
     args, cells = options()
-    done = subprocess.run([os.path.join(PROGRAMS, "nj-link"), "--fifo", "--self-test"],
+    done = subprocess.run([LINK, "--fifo", "--self-test"],
                           capture_output=True, text=True, timeout=60)
     if done.returncode:
         raise Failed(f"the link's self-test: {done.stderr.strip()}")

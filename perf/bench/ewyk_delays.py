@@ -29,6 +29,8 @@ import sys
 
 from perf.bench import record
 
+REAL, VIRTUAL = (record.program(f"perf/delays/{name}")
+                 for name in ("nj-ewyk-delays", "nj-ewyk-virtual"))
 POOLS = ("ahead", "pool")
 WORK_US, STUCK_MS = 20, 100
 STUCK = {"0": 0, "1": 10, "10": 100}  # of a hundred: of a thousand
@@ -98,8 +100,7 @@ def main():
     args = parser.parse_args()
     rounds = args.rounds or (2 if args.quick else 11)
     ms = args.ms or (500 if args.quick else 20000 if args.virtual else 2000)
-    name = "nj-ewyk-virtual" if args.virtual else "nj-ewyk-delays"
-    program = record.program(f"perf/delays/{name}")
+    program = VIRTUAL if args.virtual else REAL
     results = {cell: {pool: [] for pool in POOLS} for cell in cells(args.cells)}
     for i in range(rounds):
         for cell, runs in results.items():

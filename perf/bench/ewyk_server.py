@@ -32,6 +32,8 @@ from perf.bench import record
 from perf.bench.h2load import cycles, tsc_hz
 from tests.netlab.world import Failed, World
 
+PROGRAM = "nj-ewyk-server"
+record.program(f"perf/ewyk/{PROGRAM}")
 STRATEGIES = ("pc", "pec", "ewyk")
 REQUESTS = ("tiny", "4KiB")
 WAITING = {"b0": 0, "b1": 10, "b10": 100}  # of a thousand
@@ -101,7 +103,7 @@ def measure(args, chosen):
     for i in range(args.rounds):
         for strategy in STRATEGIES[i % 3:] + STRATEGIES[:i % 3]:
             print(f"\rround {i + 1} of {args.rounds}, {strategy}\033[K", end="", file=sys.stderr)
-            with World(args.link, lcores=f"0@{lcore}", program="nj-ewyk-server",
+            with World(args.link, lcores=f"0@{lcore}", program=PROGRAM,
                        options=("--strategy", strategy, "--workers", str(WORKERS))) as world:
                 hz = tsc_hz(world)
                 for cell in chosen:

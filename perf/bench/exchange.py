@@ -76,4 +76,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    record.run_main("bench exchange", lambda: main(sys.argv[1:]))

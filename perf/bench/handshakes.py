@@ -60,10 +60,12 @@ from perf.bench.pair import STAGES
 from perf.bench.peers import make_site
 from perf.bench.peers_contenders import Contender, Nightjars, idle_seconds
 from perf.bench.peers_worlds import KERNEL_PEERS, Nightjar, connections_of, cpu_seconds, versions
+from tests.netlab import programs
 from tests.netlab.priority import FIRST
-from tests.netlab.world import BUILD, SERVER_ADDR, Failed, until
+from tests.netlab.world import SERVER_ADDR, Failed, until
 
-PROGRAM = os.path.join(BUILD, "perf", "tools", "handshakes", "nj-handshakes")
+PROGRAM = programs.program("perf/tools/handshakes/nj-handshakes")
+VIRTUAL = programs.program("perf/delays/nj-handshakes-virtual")
 SHAPES = {"full": [], "resumed": ["--resumed"]}
 PEERS = ("h2o", "nginx")
 STEP_US_MAX, KEPT_MIN, WORSE_MAX = 100, 0.9, 1.2
@@ -298,9 +300,8 @@ def in_virtual_time(runs, steps, rate):
     for n in (0, VIRTUAL_HANDSHAKES):
         arguments = (n, rate, VIRTUAL_TASKS, *(found[name] for name in LENGTHS), VIRTUAL_TASK_NS,
                      VIRTUAL_MS, 1)
-        done = subprocess.run([record.program("perf/delays/nj-handshakes-virtual"),
-                               *(str(int(a)) for a in arguments)], capture_output=True, text=True,
-                              timeout=600)
+        done = subprocess.run([VIRTUAL, *(str(int(a)) for a in arguments)], capture_output=True,
+                              text=True, timeout=600)
         if done.returncode:
             raise Failed(f"nj-handshakes-virtual: {done.stderr.strip()}")
         found[n] = json.loads(done.stdout)

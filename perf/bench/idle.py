@@ -17,7 +17,6 @@ import statistics
 import time
 
 from perf.bench import record
-from tests.netlab.h2client import Client
 from tests.netlab.world import Failed, World
 
 MODES = ("sleep", "interrupt", "pause", "spin")
@@ -78,6 +77,7 @@ def floor(tries):
 
 def answers(world, tries):
     """Seconds until each response of nightjar."""
+    from tests.netlab.h2client import Client  # of python3-h2, which --help does without
     client = Client(world.connect())
     client.response(client.request("/"))
     waits = []

@@ -22,8 +22,9 @@ import struct
 import subprocess
 
 from tests.netlab.priority import FIRST, first_of
+from tests.netlab.programs import program
 from tests.netlab.reaper import Reaper
-from tests.netlab.world import BUILD, Failed, Server, driver_args, inside, ip, make_namespace, until
+from tests.netlab.world import Failed, Server, driver_args, inside, ip, make_namespace, until
 
 SENDER, RECEIVER = "198.18.0.2", "198.18.0.1"
 SENDER_MAC, RECEIVER_MAC = "02:00:00:00:00:02", "02:00:00:00:00:01"
@@ -32,7 +33,7 @@ OFFLOADS = ("rx", "tx", "sg", "tso", "gso", "gro")
 # 100 ms holds 1.25 MB, and its queue holds the same amount.
 RECEIVER_SYSCTLS = {"net.ipv4.tcp_rmem": "4096 1048576 33554432"}
 SENDER_SYSCTLS = {"net.ipv4.tcp_wmem": "4096 16384 33554432", "net.ipv4.tcp_no_metrics_save": "1"}
-PROGRAMS = os.path.join(BUILD, "perf", "tools", "link")
+LINK = program("perf/tools/link/nj-link")
 
 
 class Unfit(Failed):
@@ -65,7 +66,7 @@ class Link:
     def __init__(self, namespace, a, b, options):
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", namespace, "taskset", "-c", str(cpus()[0]),
-             os.path.join(PROGRAMS, "nj-link"), "--fifo", *options, a, b],
+             LINK, "--fifo", *options, a, b],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         if self.process.stdout.readline() != "ready\n":
             raise Failed(f"nj-link did not start, exit status {self.process.wait(10)}")

@@ -48,7 +48,7 @@ from perf.bench import record
 from perf.bench.apart import near, summary
 from perf.bench.pair import FILES
 from perf.bench.peers_contenders import Memif, OverKernel, OverVeth
-from perf.bench.peers_report import chart, table, tls_targets, verdicts, wanted
+from perf.bench.peers_report import aead_rates, chart, table, tls_targets, verdicts, wanted
 from perf.bench.peers_worlds import KERNEL_PEERS, TLS_PEERS, versions
 from tests.netlab.reaper import Reaper
 from tests.netlab.world import Failed
@@ -151,6 +151,8 @@ def make_site(stack):
 def bench(args):
     run = record.begin("peers")
     run.facts["versions"] |= versions()
+    if args.tls:
+        run.facts["aead"] = aead_rates()
     say = lambda what: print(f"\r{what}\033[K", end="", file=sys.stderr, flush=True)  # noqa: E731
     with contextlib.ExitStack() as stack:
         contenders, absent = start_all(stack, args, make_site(stack), say)

@@ -6,7 +6,9 @@ from perf.bench import record, serve
 from perf.bench.pair import cpus
 from perf.bench.svg import multiplot
 from perf.bench.targets import Results, at_least, ratio, targets
+from tests.netlab.world import Failed
 
+AEAD = record.program("perf/micro/bench_aead")
 TITLES = {
     "1x1": "1x1: one connection, one request at a time, 128 bytes",
     "1x100": "1x100: one connection of 100 streams, 128 bytes",
@@ -92,17 +94,16 @@ def verdicts(found, what="Targets of nightjar"):
 
 # --- TLS ------------------------------------------------------------------------------------------
 
-def aead_rates(run):
-    """(GB/s of encryption, GB/s of memcpy): records of 16 KiB in the cache, by bench_aead."""
-    program = record.program("perf/micro/bench_aead")
-    done = subprocess.run(["taskset", "-c", str(cpus()[1]), program], capture_output=True,
-                          text=True, check=True)
+def aead_rates():
+    """GB/s of encryption and of memcpy: records of 16 KiB in the cache, by bench_aead."""
+    done = subprocess.run(["taskset", "-c", str(cpus()[1]), AEAD], capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"{AEAD}: exit status {done.returncode}: {done.stderr.strip()}")
     last = [line.split() for line in done.stdout.splitlines()]
     seal = max(float(words[-1]) for words in last if words[1:3] == ["AES-128-GCM", "seal"]
                and len(words) == 7)
     copy = next(float(words[-1]) for words in last if words[0] == "memcpy")
-    run.facts["aead"] = {"seal": seal, "memcpy": copy}
-    return seal, copy
+    return {"seal": seal, "memcpy": copy}
 
 
 def median_of(run, value, shape, peer, *links):
@@ -126,7 +127,7 @@ def tls_targets(run):
     clear = median_of(run, "bytes_full", "10MiB", "nightjar", "memif")
     ours = median_of(run, "bytes_full", "10MiB", "nightjar", "memif+tls")
     if ours and clear:
-        seal, copy = aead_rates(run)
+        seal, copy = (run.facts["aead"][name] for name in ("seal", "memcpy"))
         bound = 1 / (1e9 / clear + 1 / seal - 1 / copy)
         what = (f"10MiB / {bound:.2f} GB/core-s = 1 / (1 / {clear / 1e9:.2f} cleartext "
                 f"+ 1 / {seal:.2f} AEAD - 1 / {copy:.1f} copy)")

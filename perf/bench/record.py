@@ -23,6 +23,8 @@ import statistics
 import subprocess
 import sys
 
+from tests.netlab import programs
+
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEYS = ("bench", "machine", "commit", "versions", "command", "date", "rounds", "rows")
 # Files that a run writes itself do not count as changes of the sources.
@@ -31,8 +33,10 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def program(path):
-    """The path of a program in the build folder NJ_BUILD; by default that of the release."""
-    return os.path.join(REPO, os.environ.get("NJ_BUILD", "build-release"), path)
+    """The path of a program in the build folder NJ_BUILD; by default that of the release. To be
+    called when a module is imported: ./dev bench builds the program, and run_main() looks for it
+    before the first measurement."""
+    return programs.program(path, os.path.join(REPO, os.environ.get("NJ_BUILD", "build-release")))
 
 
 def said_by(*command):
@@ -196,11 +200,21 @@ class Rounds:
         return {"rounds": self.n_done, "interrupted": self.status != 0}
 
 
+def check_programs(bench):
+    """Exits if a program that the benchmark may start is not built."""
+    absent = [os.path.relpath(path, REPO) for path in programs.missing()]
+    if absent:
+        sys.exit(f"{bench}: not built: {', '.join(absent)}. ./dev {bench} builds "
+                 f"{'it' if len(absent) == 1 else 'them'}")
+
+
 def run_main(bench, main, *failures):
     """Run main() of a benchmark and exit with its status. A failure or Ctrl-C is one line."""
+    if not {"-h", "--help"} & set(sys.argv[1:]):
+        check_programs(bench)
     try:
         sys.exit(main())
-    except failures as failure:
+    except (*failures, FileNotFoundError) as failure:  # the latter: of a package
         sys.exit(f"{bench}: {failure}")
     except KeyboardInterrupt:
         print(f"\n{bench}: interrupted", file=sys.stderr)

@@ -18,8 +18,10 @@ import time
 
 from tests.netlab.generator import NO_HUGEPAGES, Memif
 from tests.netlab.limits import time_limit
-from tests.netlab.world import BUILD, SERVER_ADDR, Failed, until
+from tests.netlab.programs import program
+from tests.netlab.world import SERVER_ADDR, Failed, until
 
+PROGRAM = program("perf/tools/memory/nj-memory-client")
 GATEWAY = "198.18.0.1"
 BODY_BYTES = 1000
 
@@ -47,9 +49,8 @@ class Crowd(Memif):
         cpu = max(os.sched_getaffinity(0))
         errors = self.progress or open(f"{self.scratch}/clients", "wb")
         self.clients = self.client_popen(
-            os.path.join(BUILD, "perf", "tools", "memory", "nj-memory-client"), "--no-pci",
-            "--no-shconf", *NO_HUGEPAGES, self.device("client"), "--lcores", f"0@{cpu}",
-            "--file-prefix", self.prefix, "--", str(self.connections), GATEWAY,
+            PROGRAM, "--no-pci", "--no-shconf", *NO_HUGEPAGES, self.device("client"), "--lcores",
+            f"0@{cpu}", "--file-prefix", self.prefix, "--", str(self.connections), GATEWAY,
             SERVER_ADDR, f"{self.root}/body", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=errors)
 

@@ -16,9 +16,10 @@ import subprocess
 import time
 
 from tests.netlab.limits import SECONDS, time_limit
-from tests.netlab.world import BUILD, SERVER_ADDR, Failed
+from tests.netlab.programs import program
+from tests.netlab.world import SERVER_ADDR, Failed
 
-PROGRAM = os.path.join(BUILD, "perf", "tools", "downloads", "nj-downloads")
+PROGRAM = program("perf/tools/downloads/nj-downloads")
 Row = collections.namedtuple("Row", "slot group active asked ttfb total n_bytes status how")
 _numbers = itertools.count(1)
 

@@ -11,8 +11,10 @@ import threading
 
 from tests.netlab.priority import FIRST
 from tests.netlab.limits import time_limit
-from tests.netlab.world import BUILD, SERVER_ADDR, inside
+from tests.netlab.programs import program
+from tests.netlab.world import SERVER_ADDR, inside
 
+PROGRAM = program("perf/tools/link/nj-synflood")
 CLIENT_SECONDS_MAX = 1
 # The gateway for the server's replies to spoofed addresses. The clients' kernel drops frames to
 # this MAC address early, because it is not its own.
@@ -63,9 +65,8 @@ class Flood:
     def __init__(self, world, seconds, rate=0, seed=1):
         mac = world.server_mac().hex(":")
         self.process = world.client_popen(
-            os.path.join(BUILD, "perf", "tools", "link", "nj-synflood"), "--to", SERVER_ADDR,
-            "--mac", mac, "--seconds", str(seconds), "--rate", str(rate), "--seed", str(seed),
-            "nj0", stdout=subprocess.PIPE, text=True, **FIRST)
+            PROGRAM, "--to", SERVER_ADDR, "--mac", mac, "--seconds", str(seconds), "--rate",
+            str(rate), "--seed", str(seed), "nj0", stdout=subprocess.PIPE, text=True, **FIRST)
 
     def __enter__(self):
         return self

@@ -8,15 +8,14 @@ rings of the link have their own memory, so neither process needs hugepages.
         found["requests_per_second"], found["latency_ns"]["p99"]
 """
 import json
-import os
 import re
 import subprocess
 
 from tests.netlab.limits import SECONDS, time_limit
-from tests.netlab.world import (BUILD, CLIENT_ADDR, PREFIX_BITS, SERVER_ADDR, Failed, World,
-                                lcore_args)
+from tests.netlab.programs import program
+from tests.netlab.world import CLIENT_ADDR, PREFIX_BITS, SERVER_ADDR, Failed, World, lcore_args
 
-PROGRAM = os.path.join(BUILD, "perf", "tools", "load", "nightjar-load")
+PROGRAM = program("perf/tools/load/nightjar-load")
 NO_HUGEPAGES = ("--no-huge", "-m", "512")
 # {field of /proc/PID/smaps_rollup, in KiB: our name}
 SMAPS = {"Rss": "rss", "Pss": "pss", "Pss_Anon": "anonymous", "Pss_Shmem": "shared_memory",

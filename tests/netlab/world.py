@@ -33,11 +33,10 @@ import tty
 
 from tests.netlab.certificates import make_certificate
 from tests.netlab.limits import SECONDS, time_limit
+from tests.netlab.programs import BUILD, REPO, program
 from tests.netlab.reaper import Reaper
 from tests.netlab.vlan import Tagger
 
-REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.path.join(REPO, os.environ.get("NJ_BUILD", "build"))
 SANITIZED = os.environ.get("NJ_SANITIZED") == "1"
 
 SERVER_ADDR, CLIENT_ADDR, PREFIX_BITS = "198.18.0.2", "198.18.0.1", 24
@@ -65,6 +64,7 @@ def exit_text(status):
     return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
+program("app/nightjar/nightjar")
 PROGRAMS = {"nightjar": "app/nightjar", "nightjar-examples": "app/examples",
             "nightjar-test-handlers": "tests/e2e/handlers",
             "nightjar-test-embedded": "tests/e2e/embedded", "nj-ewyk-server": "perf/ewyk"}
