@@ -98,6 +98,8 @@ def curve(run, pool, title, handler, streams, option, values, args):
     for value, of, ns in zip(values, found, clocked):
         run.row(f"{handler} {title}={value}", [{"ns": n} for n in ns], link="none",
                 streams=streams, simulated={name: of[name] for name in figures(simulated[0])})
+    if args.json:  # also if a later handler fails
+        run.write(args.json, rounds=args.rounds)
     print(*table(handler, [f"{title}={value}" for value in values], found), "", sep="\n",
           flush=True)
 
@@ -126,8 +128,6 @@ def main():
         for handler in (h for h in handlers if h in ROUND_HANDLERS):
             curve(run, pool, "t", handler, MANY_STREAMS, "--round-tasks", ROUND_TASKS,
                   args)
-    if args.json:
-        run.write(args.json, rounds=args.rounds)
     return 0
 
 

@@ -135,12 +135,11 @@ def run_traces(args, names):
                 rows = [seed[budget, p] for seed in found[name]]
                 run.row(f"{name} {budget}", [{k: r[k] for k in ("requests", "bytes", "middle")}
                                              for r in rows], peer=p, link="none")
-    for what in ("bytes", "requests"):
-        table(what, {name: found[name] for name in names}, BUDGETS)
-    met = targets(found["target"], found["target, crawl"])
     if args.json:
         run.write(args.json, rounds=args.seeds, seed=args.seed, looks=looks)
-    return 0 if met else 1
+    for what in ("bytes", "requests"):
+        table(what, {name: found[name] for name in names}, BUDGETS)
+    return 0 if targets(found["target"], found["target, crawl"]) else 1
 
 
 # ---- access logs ----

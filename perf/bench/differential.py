@@ -188,7 +188,16 @@ Only packets with data are lost at random, no ACK and no SYN. `--control` shows 
 kernel against itself."""
 
 
+def write(cells, args, what):
+    record.dump(args.json, {
+        "kernel": platform.release(), "rate_mbit": args.rate, "rounds": args.rounds,
+        "bulk_seconds": args.seconds, "seed": args.seed, "control": args.control,
+        "instrument": what, "cells": [cell.result() for cell in cells],
+        "runs": {cell.name: cell.runs for cell in cells}})
+
+
 def report(cells, args, what):
+    """Prints the results. Returns how many cells are below their target."""
     results = [cell.result() for cell in cells]
     name = "linux again" if args.control else "nightjar"
     print(f"{'cell':<18}{'':>6} {'linux':>9}{'':18} {name:>11}{'':16} {'ratio':>6}{'':14}target")
@@ -196,12 +205,6 @@ def report(cells, args, what):
     below = sum(r["ratio"] < r["target"] for r in results)
     print(f"\n{len(results) - below} of {len(results)} cells reach their target")
     print(limits(what, args))
-    if args.json:
-        record.dump(args.json, {
-            "kernel": platform.release(), "rate_mbit": args.rate, "rounds": args.rounds,
-            "bulk_seconds": args.seconds, "seed": args.seed, "control": args.control,
-            "instrument": what, "cells": results,
-            "runs": {cell.name: cell.runs for cell in cells}})
     return below
 
 
@@ -237,9 +240,10 @@ def main():
         raise Failed(f"the link's self-test: {done.stderr.strip()}")
     before = backlog_drops()
     measure(cells, args)
-    below = report(cells, args, instrument(cells, json.loads(done.stdout),
-                                           backlog_drops() - before))
-    return int(args.strict and below > 0)
+    what = instrument(cells, json.loads(done.stdout), backlog_drops() - before)
+    if args.json:
+        write(cells, args, what)
+    return int(report(cells, args, what) > 0 and args.strict)
 
 
 if __name__ == "__main__":

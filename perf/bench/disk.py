@@ -283,6 +283,15 @@ def arguments():
     return args
 
 
+def write(run, runs, failed, rounds, args):
+    for (cell, peer, link), found in runs.items():
+        run.row(cell, list(found.values()), peer=peer, link=link)
+    missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))
+               for key, why in failed.items()]
+    run.write(args.json, **rounds.facts(), seconds=args.seconds, missing=missing,
+              large=args.large, medium=args.medium, zipf_cache_mib=args.zipf_cache)
+
+
 def main():
     args = arguments()
     run = record.begin("disk")
@@ -291,18 +300,12 @@ def main():
     print("\rwriting the files\033[K", end="", file=sys.stderr, flush=True)
     with Site(sites(args)) as site:
         runs, failed, rounds = measure(args, site)
+        if args.json:
+            write(run, runs, failed, rounds, args)
         if runs:
             table(runs)
-            rows = judged(runs)
-            verdicts(rows)
+            verdicts(judged(runs))
         remarks(runs, failed, rounds, args, site)
-    if args.json:
-        for (cell, peer, link), found in runs.items():
-            run.row(cell, list(found.values()), peer=peer, link=link)
-        missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))
-                   for key, why in failed.items()]
-        run.write(args.json, **rounds.facts(), seconds=args.seconds, missing=missing,
-                  large=args.large, medium=args.medium, zipf_cache_mib=args.zipf_cache)
     return rounds.status or int(any(peer == "nightjar" for _, peer, _ in failed))
 
 

@@ -130,11 +130,12 @@ def main():
             print(f"\r\033[Kbench: {shape}: {failed}", file=sys.stderr)
             figures.append(Figure(shape, "", "could not be measured", None, "", "", False))
     print("\r\033[K", end="", file=sys.stderr)
-    table(figures)
-    limits(backlog_drops() - before)
+    dropped = backlog_drops() - before
     if args.json:
         record.dump(args.json, {"kernel": platform.release(), "results": results,
                                 "figures": [figure.as_dict() for figure in figures]})
+    table(figures)
+    limits(dropped)
     if args.svg:
         chart(results, record.caller_path(args.svg))
     return int(args.strict and any(f.met is False for f in figures))

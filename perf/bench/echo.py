@@ -238,7 +238,6 @@ def main():
                 bench.round(lambda what: print(f"\rround {i + 1} of {args.rounds}, {what}\033[K",
                                                end="", file=sys.stderr, flush=True))
         print("\r\033[K", end="", file=sys.stderr)
-    table(bench)
     if args.json:
         for frame, runs in bench.echoes.items():
             shape, by = FRAMES[frame]
@@ -248,6 +247,7 @@ def main():
         for (link, shape), runs in bench.serves.items():
             run.row(shape, runs, link=link)
         run.write(args.json, **rounds.facts(), seconds=args.seconds, memory=memory.facts())
+    table(bench)
     sys.exit(rounds.status)
 
 

@@ -268,6 +268,12 @@ def arguments():
     return args
 
 
+def write(args, found):
+    if args.json:
+        with open(record.caller_path(args.json), "w", encoding="utf-8") as f:
+            f.write(record.compact(found))
+
+
 def main():
     args = arguments()
     facts = record.facts("ewyk")
@@ -279,17 +285,17 @@ def main():
             found = ewyk_targets.measure(run, rounds, ms)
         else:
             found = measure(cells(args.cells or ["*"]), args.strategies, rounds, ms, args)
+    facts |= {**rounds.facts(), "window": WINDOW, "ms": ms}
     if args.targets:
-        more = {"targets": ewyk_targets.verdicts(found), "runs": found}
-        ewyk_targets.tell(more["targets"], rounds.n_done)
+        write(args, facts | {"runs": found})
+        targets = ewyk_targets.verdicts(found)
+        write(args, facts | {"targets": targets, "runs": found})
+        ewyk_targets.tell(targets, rounds.n_done)
         tell_others(r for runs in found.values() for r in runs)
     else:
-        more = {"pool": args.pool, "seed": args.seed, "cells": found}
+        write(args, facts | {"pool": args.pool, "seed": args.seed, "cells": found})
         table(found)
         tell_others(r for cell in found.values() for runs in cell.values() for r in runs)
-    if args.json:
-        with open(record.caller_path(args.json), "w", encoding="utf-8") as f:
-            f.write(record.compact({**facts, **rounds.facts(), "window": WINDOW, "ms": ms, **more}))
     if args.svg:
         chart(found, record.caller_path(args.svg), rounds.n_done)
     return rounds.status

@@ -109,10 +109,10 @@ def main():
                 print(f"\rround {i + 1} of {rounds}, {cell} {pool}\033[K", end="", file=sys.stderr)
                 runs[pool].append(run(program, pool, cell, length, args.seed + i))
     print("\r\033[K", end="", file=sys.stderr)
-    table(results, args.virtual)
     if args.json:
         record.dump(args.json, {"rounds": rounds, "ms": ms, "seed": args.seed,
                                 "virtual": args.virtual, "cells": results})
+    table(results, args.virtual)
 
 
 if __name__ == "__main__":

@@ -144,10 +144,10 @@ def main():
     args.rounds = args.rounds or (3 if args.quick else 7)
     args.ms = args.ms or (300 if args.quick else 1000)
     results = measure(args, cells(args.cells))
-    table(results)
     if args.json:
         record.dump(args.json, {"rounds": args.rounds, "ms": args.ms, "connections": CONNECTIONS,
                                 "streams": STREAMS, "workers": WORKERS, "cells": results})
+    table(results)
 
 
 if __name__ == "__main__":

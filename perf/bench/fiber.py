@@ -84,9 +84,9 @@ def main():
         parser.error("other options are for --count")
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         found = dict(zip(WAYS, pool.map(per_task, WAYS)))
-    tell(found, args.functions)
     if args.json:
         record.dump(args.json, {"tools": guard.tools(), "instructions": found})
+    tell(found, args.functions)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-./dev bench [--link tap|veth] [--rounds N] [SHAPE ...]
+./dev bench [--link tap|veth] [--rounds N] [--json FILE] [SHAPE ...]
 
 Loads a release build with h2load. Prints, per shape, the median and the spread over the rounds of
 requests per second and of the server's CPU time per request: the busy time of its lcores from their
@@ -84,6 +84,7 @@ def main():
     parser.add_argument("--link", choices=["tap", "veth"], default="veth")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--lcores", type=int, default=1)
+    parser.add_argument("--json", metavar="FILE", help="write all measured values")
     parser.add_argument("shapes", nargs="*", default=DEFAULT, metavar="SHAPE")
     args = parser.parse_args()
     for shape in args.shapes:
@@ -94,6 +95,13 @@ def main():
             with open(os.path.join(root, name), "wb") as f:
                 f.write(os.urandom(n_bytes))
         return measure(args, root)
+
+
+def write(args, results, rounds):
+    run = record.begin("h2load")
+    for shape, runs in results.items():
+        run.row(shape, [dict(zip(("rate", "busy_us"), values)) for values in runs], link=args.link)
+    run.write(args.json, **rounds.facts(), lcores=args.lcores)
 
 
 def measure(args, root):
@@ -107,7 +115,9 @@ def measure(args, root):
                           file=sys.stderr, flush=True)
                     results[shape].append(run(world, shape, hz))
         print("\r\033[K", end="", file=sys.stderr)
-        table(results, rounds.n_done)
+    if args.json:
+        write(args, results, rounds)
+    table(results, rounds.n_done)
     return rounds.status
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 ./dev bench handshakes [--quick] [--rounds N] [--seconds S] [--open N] [--peers NAME,...] [--fifo]
+                       [--json FILE]
 ./dev bench handshakes --flood [--quick] [--rounds N] [--seconds S] [--rate N] [--requests N]
+                       [--json FILE]
 
 CPU time of a TLS 1.3 handshake: nightjar, h2o and nginx with the same ECDSA certificate (P-256),
 the same key exchange (X25519) and the same client (perf/tools/handshakes) over the same veth pair.
@@ -345,6 +347,10 @@ def bench(args):
                 one.turn(one.measure, shape, args, WARM_SECONDS)
         runs, rounds = rounds_of(contenders, args)
         found = look_at_lcore(runs, root, args) if "nightjar" in args.peers else None
+    if args.json:
+        for (shape, name), values in runs.items():
+            run.row(shape, values, peer=name, link="veth+tls")
+        run.write(args.json, **rounds.facts(), seconds=args.seconds, lcore=found)
     table(runs)
     if found:
         show_lcore(found)
@@ -440,6 +446,15 @@ def flood_bench(args):
                           file=sys.stderr, flush=True)
                     found.append(under_flood(world, kind, args))
     print("\r\033[K", end="", file=sys.stderr)
+    if args.json:
+        for kind, found in runs.items():
+            run.row(kind, found, link="veth+tls")
+        run.write(args.json, **rounds.facts(), seconds=args.seconds)
+    show_floods(runs)
+    return rounds.status
+
+
+def show_floods(runs):
     print(f"\n{'flood':<9}{'per s':>8}{'computed':>10}{'refused':>9}{'workers':>9}{'alone/s':>9}"
           f"{'served/s':>10}{'kept':>7}{'least':>7}   new clients")
     for kind, found in runs.items():
@@ -456,7 +471,6 @@ def flood_bench(args):
         kept = statistics.median(r["kept"] for r in found)
         verdict(f"requests of served clients kept, {kind} flood", f">= {KEPT_MIN}", f"{kept:.3f}",
                 kept >= KEPT_MIN)
-    return rounds.status
 
 
 def arguments():
@@ -476,6 +490,7 @@ def arguments():
     parser.add_argument("--requests", type=int, default=32_000,
                         help="per second, of the served clients [%(default)s]")
     parser.add_argument("--seed", type=int, default=1, help="of the flood")
+    parser.add_argument("--json", metavar="FILE", help="write all measured values")
     args = parser.parse_args()
     args.peers = args.peers.split(",")
     args.rounds = args.rounds or (2 if args.quick else 3 if args.flood else 7)

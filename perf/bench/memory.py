@@ -107,9 +107,9 @@ def main():
         parser.error("from 1 to 16777216 connections, from 1 to 100000 requests")
     check_room(args.connections)
     result = measure(args)
-    show(result["points"], result["per_connection"], result["got"])
     if args.json:
         record.dump(args.json, result)
+    show(result["points"], result["per_connection"], result["got"])
 
 
 if __name__ == "__main__":

@@ -149,6 +149,8 @@ def bench(n, json_file):
             row[name] = measure(server, state, tls, row["connections"])
         found.append(row)
     print("\r\033[K", end="", file=sys.stderr)
+    if json_file:
+        record.dump(json_file, {"connections": n, "rows": found})
     print(f"bytes per connection\n\n{'server':<10}{'state':<10}{'connections':>12}{'cleartext':>12}"
           f"{'TLS':>12}{'more':>12}")
     for row in found:
@@ -163,5 +165,3 @@ def bench(n, json_file):
             more = row["tls"] - row["clear"]
             verdict(f"TLS on top of cleartext, {row['state']}", f"<= {TLS_BYTES_MAX} B",
                     f"{more:.0f} B", more <= TLS_BYTES_MAX)
-    if json_file:
-        record.dump(json_file, {"connections": n, "rows": found})

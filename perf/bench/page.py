@@ -330,9 +330,9 @@ def main():
     runs, baseline = read(paths)
     if not runs:
         return "these files have no run: the page needs one of " + ", ".join(BENCHES)
-    charts(runs, os.path.join(REPO, CHARTS))
     with open(os.path.join(REPO, PAGE), "w", encoding="utf-8") as f:
         f.write(page(runs, baseline))
+    charts(runs, os.path.join(REPO, CHARTS))
     print(f"wrote {PAGE} and {CHARTS}/*.svg")
     return None
 

@@ -212,16 +212,16 @@ def arguments():
 def main():
     args = arguments()
     run, runs, failed, rounds = bench(args)
+    if args.json:
+        missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))
+                   for key, why in failed.items()]
+        run.write(args.json, **rounds.facts(), seconds=args.seconds, missing=missing)
     table(run, failed, args, rounds)
     verdicts(wanted(run))
     if args.tls:
         verdicts(tls_targets(run),
                  "Targets of TLS, nightjar over memif, by requests per core-second")
     print("\n" + summary(runs.values()))
-    if args.json:
-        missing = [dict(zip(("shape", "peer", "link", "why"), (*key, why)))
-                   for key, why in failed.items()]
-        run.write(args.json, **rounds.facts(), seconds=args.seconds, missing=missing)
     if args.svg and run.rows:
         chart(run.rows, record.caller_path(args.svg))
     return rounds.status or int(bool(failed))

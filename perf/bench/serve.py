@@ -184,10 +184,6 @@ def main():
                 for link, shapes in plan(args.link, args.shapes):
                     bench.group(link, shapes, progress)
         print("\r\033[K", end="", file=sys.stderr)
-    if bench.results:
-        table(bench.results, rounds.n_done)
-    for key, why in bench.failed.items():
-        print(f"\n{label(key)} failed: {why}")
     if args.json:
         for (link, shape), runs in bench.results.items():
             limit = median(runs, "client_busy") > CLIENT_LIMITS
@@ -195,6 +191,10 @@ def main():
         run.write(args.json, **rounds.facts(), seconds=args.seconds, memory=memory.facts(),
                   failed=[{"shape": shape, "link": link, "why": why}
                           for (link, shape), why in bench.failed.items()])
+    if bench.results:
+        table(bench.results, rounds.n_done)
+    for key, why in bench.failed.items():
+        print(f"\n{label(key)} failed: {why}")
     sys.exit(rounds.status or int(bool(bench.failed)))
 
 

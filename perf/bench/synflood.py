@@ -82,9 +82,9 @@ def main():
     with world, Router(world):
         first_of(world.server_ns)
         found = watch(world, args)
-    report(found)
     if args.json:
         record.dump(args.json, found)
+    report(found)
 
 
 if __name__ == "__main__":

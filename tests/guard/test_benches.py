@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Tests of all benchmarks of ./dev bench, without a measurement: that what a benchmark starts is built
-before it runs.
+before it runs, and that its results are written before they are judged.
 """
 import ast
+import contextlib
 import glob
+import importlib
+import io
 import json
 import os
 import re
@@ -124,6 +127,106 @@ class Programs(unittest.TestCase):
         self.assertRegex(str(ended.exception), r"^bench x: not built: .*nowhere/nj-x.*"
                                                r"\./dev bench x builds ")
         main.assert_not_called()
+
+
+class Judged(Exception):
+    """A function that prints or judges results was called."""
+
+
+class Case:
+    """A benchmark that measures nothing, and whose judgement fails."""
+
+    def __init__(self, command, judges, **replaced):
+        self.command, self.judges, self.replaced = command.split(), judges, replaced
+
+    def run(self, path, written):
+        """Calls main(). `written` is called in the place of functions that write results."""
+        module = importlib.import_module(f"perf.bench.{self.command[0]}")
+        fail = mock.Mock(side_effect=Judged)
+        with contextlib.ExitStack() as stack:
+            for name in self.judges:
+                stack.enter_context(mock.patch(f"perf.bench.{name}", fail))
+            for name, value in self.replaced.items():
+                stack.enter_context(mock.patch(f"perf.bench.{name.replace('__', '.')}", value))
+            stack.enter_context(mock.patch.object(record.Run, "row", mock.MagicMock()))
+            stack.enter_context(mock.patch.object(record.Run, "write", written))
+            stack.enter_context(mock.patch.object(record, "dump", written))
+            stack.enter_context(mock.patch.object(sys, "argv", [*self.command, "--json", path]))
+            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            module.main()
+
+
+def returns(value):
+    return lambda *_, **__: value
+
+
+ANY = mock.MagicMock()  # whose attributes, items and results are ANY, too; it iterates over nothing
+
+
+def cases(written, folder):
+    """Names are of perf.bench; __ is a dot."""
+    run, worlds = mock.Mock(write=written), mock.MagicMock()
+    worlds.return_value.scratch = folder
+    return [
+        Case("ahead plain", ["ahead.table"], ahead__clock=returns([[1]]), ahead__figures=ANY,
+             ahead__simulate=ANY, ahead__columns=ANY),
+        Case("cache --seeds 1 zipf-1.0", ["cache.table", "cache.targets"], cache__of_seed=ANY),
+        Case("differential", ["differential.report"], differential__measure=ANY,
+             differential__backlog_drops=returns(0), differential__instrument=ANY,
+             differential__Cell__result=ANY,
+             differential__subprocess__run=returns(mock.Mock(returncode=0, stdout="{}"))),
+        Case("disk", ["disk.table", "disk.judged", "disk.verdicts", "disk.remarks"],
+             disk__measure=returns((ANY, {}, ANY)),
+             disk__Site=ANY, disk__sites=ANY, disk__versions=returns({})),
+        Case("downloads", ["downloads.table", "downloads.limits", "downloads.chart"],
+             downloads__SHAPES={"article": returns(({}, []))}, downloads__backlog_drops=returns(0)),
+        Case("echo", ["echo.table"], echo__Memory=ANY, echo__Bench=ANY, echo__shutil__which=ANY),
+        Case("ewyk", ["ewyk.table", "ewyk.tell_others"], ewyk__measure=returns({})),
+        Case("ewyk --targets", ["ewyk_targets.verdicts", "ewyk_targets.tell"],
+             ewyk_targets__measure=returns({})),
+        Case("ewyk_delays --quick", ["ewyk_delays.table"], ewyk_delays__run=returns({})),
+        Case("ewyk_server", ["ewyk_server.table"], ewyk_server__measure=returns({})),
+        Case("fiber --count", ["fiber.tell"], fiber__per_task=ANY, guard__tools=ANY),
+        Case("guard", ["guard.judge", "guard.renew"], guard__count=ANY, guard__tools=ANY),
+        Case("guard --profile 1", ["guard.profile"], guard__count=ANY, guard__tools=ANY),
+        Case("guard --cache-sim", ["guard.show_misses"], guard__count=ANY, guard__tools=ANY),
+        Case("h2load", ["h2load.table"], h2load__World=ANY, h2load__tsc_hz=ANY,
+             h2load__run=returns((1, 1))),
+        Case("handshakes", [f"handshakes.{name}" for name in
+                            ("table", "show_lcore", "verdicts", "verdict", "summary")],
+             handshakes__make_site=ANY, handshakes__Ours=ANY, handshakes__Theirs=ANY,
+             handshakes__look_at_lcore=ANY, handshakes__versions=returns({}),
+             handshakes__rounds_of=returns(({}, ANY))),
+        Case("handshakes --flood", ["handshakes.show_floods", "handshakes.verdict"],
+             handshakes__make_site=ANY, handshakes__Served=ANY, handshakes__under_flood=ANY),
+        Case("idle", ["idle.tell"], idle__floor=returns([1]), idle__measure=ANY),
+        Case("memory", ["memory.show"], memory__measure=ANY, memory__check_room=ANY),
+        Case("memory --tls", ["memory_tls.verdict"], memory_tls__measure=returns(1)),
+        Case("peers --tls", [f"peers.{name}" for name in ("table", "wanted", "verdicts",
+                                                          "tls_targets", "summary", "chart")],
+             peers__bench=returns((run, {}, {}, ANY))),
+        Case("serve", ["serve.table", "serve.label"], serve__Memory=ANY, serve__Bench=ANY),
+        Case("synflood", ["synflood.report"], synflood__World=worlds, synflood__Router=ANY,
+             synflood__first_of=ANY, synflood__watch=returns({})),
+    ]
+
+
+class Results(unittest.TestCase):
+    def test_results_are_written_before_they_are_judged(self):
+        for at in range(len(cases(None, ""))):
+            written = mock.Mock()
+            with tempfile.TemporaryDirectory(prefix="nj-benches-") as folder:
+                case = cases(written, folder)[at]
+                path = os.path.join(folder, "results.json")
+                with self.subTest(" ".join(case.command)):
+                    self.assertRaises(Judged, case.run, path, written)
+                    self.assertTrue(written.called or os.path.exists(path), "no results")
+
+    def test_each_benchmark_is_tested(self):
+        """nj-exchange prints its results itself."""
+        self.assertEqual(set(benchmarks()) - {"exchange"},
+                         {case.command[0] for case in cases(None, "")})
 
 
 if __name__ == "__main__":
