@@ -74,11 +74,10 @@ int nj_config_convert_version(struct nj_server_config *to, const struct nj_serve
                             size);
     for (size_t i = known; i < size; i++)
         if (((const unsigned char *)from)[i] != 0)
-            return nj_set_error(
-                why, n,
-                "byte %zu of the configuration sets a field that nightjar " NJ_VERSION
-                " does not know: install the version that the program was built with",
-                i);
+            return nj_set_error(why, n,
+                                "byte %zu of the configuration sets a field that nightjar %s does "
+                                "not know: install the version that the program was built with",
+                                i, nj_version());
     nj_server_config_init(to);
     memcpy(to, from, known);
     to->size_bytes = sizeof *to;

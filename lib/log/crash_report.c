@@ -18,6 +18,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <nightjar/server.h>
+
 #include "base/compiler.h"
 #include "base/signal_stack.h"
 #include "dpdk/eal_output_capture.h"
@@ -212,7 +214,9 @@ static void print_cause(const char *signal_name, const siginfo_t *info)
         by_access && state.route_of ? state.route_of(state.route_ctx, info->si_addr) : NULL;
 
     prctl(PR_GET_NAME, thread);
-    put(&l, "nightjar: " NJ_VERSION " crashed: ");
+    put(&l, "nightjar: ");
+    put(&l, nj_version());
+    put(&l, " crashed: ");
     put(&l, signal_name);
     if (by_access && address < LOW_BYTES) {
         put(&l, " at address ");

@@ -19,11 +19,6 @@
 #include "sched/fiber.h"
 #include "server/server_internal.h"
 
-const char *nj_version(void)
-{
-    return NJ_VERSION;
-}
-
 const char *nj_strerror(int error)
 {
     static const char *const text[] = {

@@ -245,7 +245,7 @@ void nj__server_log_ready(const struct nj_server *s)
     for (uint32_t k = 0; k < s->n_ports; k++)
         log_port(s, &s->port[k]);
     nj__server_format_ready(s, text, sizeof text);
-    nj_log(NJ_LEVEL_INFO, "%s", text);
+    nj_log(NJ_LEVEL_INFO, "%s; version %s", text, nj_version());
 }
 
 /* --- the file store --------------------------------------------------------------------------- */

@@ -335,6 +335,12 @@ static int addresses(const char *cmd, const char *params, struct rte_tel_data *d
     return 0;
 }
 
+static bool version(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    rte_tel_data_add_dict_string(d, "version", nj_version());
+    return true;
+}
+
 /* Commands whose response is a dictionary. */
 static const struct {
     const char *name, *help;
@@ -388,6 +394,7 @@ static const struct {
      "Response times in microseconds: to the first byte, to the last byte, and time throttled. "
      "Parameter: a shard.",
      nj__telemetry_latency},
+    {"/nightjar/version", "The version, with the commit. No parameters.", version},
 };
 
 static int answer(const char *cmd, const char *params, struct rte_tel_data *d)

@@ -22,7 +22,9 @@ void nj__upgrade_describe(const struct nj_server *s, struct nj_upgrade_descripti
 {
     memset(out, 0, sizeof *out);
     snprintf(out->magic, sizeof out->magic, MAGIC);
-    snprintf(out->version, sizeof out->version, "%s", nj_version());
+    /* Without "+changed" and Debian's revision: what comes before them fits. */
+    snprintf(out->version, sizeof out->version, "%.*s", (int)strcspn(nj_version(), "+-"),
+             nj_version());
     out->pid = getpid();
     out->n_ports = s->n_ports;
     for (uint32_t k = 0; k < s->n_ports; k++) {

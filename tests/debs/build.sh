@@ -6,7 +6,7 @@
 #   build.sh NAME OUTPUT [before]
 #
 # OUTPUT/NAME gets the packages. With `before`, OUTPUT/NAME/before gets packages of the same
-# binaries with a lower version and other configuration files, for the test of an upgrade.
+# sources with a lower version and other configuration files, for the test of an upgrade.
 set -euo pipefail
 
 name=$1 output=$2
@@ -18,15 +18,10 @@ before=${3-}
 # The version of Debian (12, 13) is a part of the package's version, so that an upgrade of Debian
 # upgrades the packages, too. docs/releases.md describes versions.
 package_version() {
-    local version=$1 commit debian
+    local version debian
     debian=$(sed -n 's/^VERSION_ID="\(.*\)"$/\1/p' "$root/etc/os-release")
-    if commit=$(TZ=UTC0 git_here log -1 --format=%cd.%h --date=format-local:%Y%m%d%H%M \
-        2>/dev/null); then
-        [ "$(git_here describe --tags --exact-match 2>/dev/null)" = "v$version" ] ||
-            version+="~git$commit"
-        [ -z "$(git_here status --porcelain)" ] || version+="+changed"
-    fi
-    echo "$version-1+deb$debian"
+    version=$(/usr/bin/python3 lib/version.py "$1") # as of the programs, which a clone builds
+    echo "${version%-*}-1+deb$debian"
 }
 
 git_here() { git -c safe.directory="$PWD" "$@"; }

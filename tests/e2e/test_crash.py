@@ -11,7 +11,7 @@ import tempfile
 
 from tests.netlab.certificates import make_certificate
 from tests.netlab.handlers_case import OwnServerCase
-from tests.netlab.world import SERVER_ADDR, until
+from tests.netlab.world import SERVER_ADDR, until, version
 
 # Sanitizers report crashes themselves and place memory elsewhere.
 WITHOUT_SANITIZERS = True
@@ -55,7 +55,7 @@ class WithoutHandlers(CrashCase):
         ctypes.CDLL(None).tgkill(pid, names["nj-lcore-main"], signal.SIGSEGV)
         self.assertEqual(-signal.SIGSEGV, self.world.server.wait())
         report = self.world.errors()
-        self.assertRegex(report, r"(?m)^nightjar: \S+ crashed: SIGSEGV in thread nj-lcore-main$")
+        self.assertIn(f"\nnightjar: {version()} crashed: SIGSEGV in thread nj-lcore-main\n", report)
         self.assertIn("main_lcore_thread", [name for _, name in FRAME.findall(report)], report)
         self.assertRegex(report, r"(?m)^nightjar: please report this as SECURITY\.md says")
 

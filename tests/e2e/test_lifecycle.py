@@ -13,7 +13,7 @@ from tests.netlab.frames import Frames
 from tests.netlab.h2client import Client
 from tests.netlab.limits import time_limit
 from tests.netlab.world import (SERVER_ADDR, TIME, World, driver_args, ip, lcore_args,
-                                server_for_nobody, server_path, until)
+                                server_for_nobody, server_path, until, version)
 
 
 class Drain(unittest.TestCase):
@@ -121,7 +121,8 @@ class Drain(unittest.TestCase):
         for line in lines:
             self.assertRegex(line, f"^{TIME} nightjar: (info|warning): ")
         for message in ("ready: http://198.18.0.2:80/ serves ", "SIGHUP: no policy file",
-                        "--live: standard error is not a terminal", "stopping: 1 connection open"):
+                        "--live: standard error is not a terminal", "stopping: 1 connection open",
+                        f"; version {version()}"):
             self.assertEqual(1, sum(message in line for line in lines), (message, lines))
 
     def test_messages_for_the_journal_have_priorities(self):

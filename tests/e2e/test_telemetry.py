@@ -6,7 +6,7 @@ import subprocess
 from tests.netlab.case import GIB, ServerCase
 from tests.netlab.h2client import Client
 from tests.netlab.limits import time_limit
-from tests.netlab.world import CLIENT_ADDR, until
+from tests.netlab.world import CLIENT_ADDR, until, version
 
 CLASS_KEYS = {"name", "requests", "refused", "open", "waiting", "bytes", "throttled_ms",
               "requests_per_s", "bytes_per_s"}
@@ -95,6 +95,9 @@ class Unlimited(TelemetryCase):
         self.assertEqual(after["total"]["count"], sum(one["total"]["count"] for one in shards))
         self.assertEqual(after["total"]["max_us"], max(one["total"]["max_us"] for one in shards))
         self.assertIsNone(self.server.telemetry("/nightjar/latency,2"))
+
+    def test_version(self):
+        self.assertEqual({"version": version()}, self.server.telemetry("/nightjar/version"))
 
     def test_files(self):
         for _ in range(3):

@@ -14,7 +14,7 @@ from tests.netlab.case import fill_site
 from tests.netlab.steady import SteadyClients
 from tests.netlab.limits import time_limit
 from tests.netlab.world import (PREFIX_BITS6, SERVER_ADDR6, Failed, Server, World,
-                                server_path, until)
+                                server_path, until, version)
 
 PLAIN_BUILD = "upgrade"
 NEW_PER_S = 200
@@ -393,6 +393,16 @@ class Options(Upgrade, unittest.TestCase):
         self.assertIn("--upgrade-timeout is over: 1 connections are reset",
                       self.world.server.stderr_text)
         clients.close()
+        second.signal()
+        self.assertEqual(0, second.wait())
+
+    def test_the_log_has_the_version_that_runs(self):
+        """Without what follows the commit: the message between the processes has 31 bytes."""
+        first, commit = self.world.server, re.split("[+-]", version())[0]
+        second = self.start_next()
+        self.assertIn(f"info: upgrade: nightjar {commit} runs as process {first.process.pid}\n",
+                      second.stderr_text)
+        self.assertEqual(0, first.wait(), self.world.errors())
         second.signal()
         self.assertEqual(0, second.wait())
 

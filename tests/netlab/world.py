@@ -77,6 +77,12 @@ def server_path(program="nightjar"):
     return os.path.join(BUILD, PROGRAMS[program], program)
 
 
+def version():
+    """The version that the server prints."""
+    done = subprocess.run([server_path(), "--version"], capture_output=True, text=True, check=True)
+    return done.stdout.removeprefix("nightjar ").removesuffix("\n")
+
+
 def server_for_nobody(folder):
     """
     Copies the server to `folder`, because other users may have no access to the build. Returns (the

@@ -19,6 +19,12 @@ def run(*command, **more):
     return done.stdout
 
 
+def release():
+    """The version in meson.build."""
+    with open(os.path.join(BUILD, "meson-info/intro-projectinfo.json"), encoding="utf-8") as f:
+        return json.load(f)["version"]
+
+
 def installed_headers():
     """[(header, installed path below the include folder)] of the build's plan."""
     with open(os.path.join(BUILD, "meson-info/intro-install_plan.json"), encoding="utf-8") as f:

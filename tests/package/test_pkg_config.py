@@ -54,7 +54,7 @@ class PkgConfig(unittest.TestCase):
             run("cc", f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-o", program,
                 *self.prefix.flags("--cflags"), source, *self.prefix.flags("--libs"),
                 cwd=self.scratch)
-            self.assertRegex(run(program, env=self.prefix.env), r"^\d+\.\d+\.\d+ 80\n$")
+            self.assertRegex(run(program, env=self.prefix.env), r"^\d+\.\d+\.\d+\S* 80\n$")
 
     def test_a_build_without_tests_needs_no_nghttp2(self):
         """A build without tests and tools needs no other HTTP/2 library for comparisons."""

@@ -527,10 +527,12 @@ NJ_API int nj_print_preset(const char *preset);
 NJ_API int nj_openssl_exclude_from_dumps(void);
 
 /**
- * The version of the library.
+ * The version of the library: "major.minor.patch", or more than that between releases, with the
+ * time (UTC) and the hash of the commit: "0.1.0~git202611261838.b86b4def". In a package it is the
+ * version of the package. docs/releases.md has all forms.
  *
- * Context: any thread.
- * Returns: a constant string, "major.minor.patch".
+ * Context: any thread, also in a signal handler.
+ * Returns: a constant string without spaces.
  */
 NJ_API const char *nj_version(void);
 

@@ -38,6 +38,7 @@ const struct load_option load_option_table[] = {
     {LOAD_OPTION_CSV, "csv", "FILE", 0,
      "write the latency distribution, a line for each bucket of 0.8 %", 0},
     {'q', "quiet", 0, 0, "no line of progress each second", 0},
+    {LOAD_OPTION_VERSION, "version", 0, 0, "print the version and exit", 0},
     {'h', "help", 0, 0, "print the options and exit", 0},
 };
 /* clang-format on */

@@ -350,6 +350,10 @@ enum load_told load_options_read(struct load_options *o, int argc, char **argv)
             print_help();
             return LOAD_HELPED;
         }
+        if (c == LOAD_OPTION_VERSION) {
+            printf("nightjar-load %s\n", nj_version());
+            return LOAD_HELPED;
+        }
         const char *name = which >= 0 ? known[which].name : NULL;
         for (size_t i = 0; !name && known[i].name; i++)
             if (known[i].val == c)
