@@ -192,8 +192,7 @@ static void remove_from_lists(struct nj_conn *c)
     nj_list_del(&c->node);
     if (c->active)
         nj_list_del(&c->active->unacked);
-    if (c->state == H2)
-        nj_list_del(&c->active->unread);
+    nj__pressure_forget(c);
 }
 
 void nj__conn_reset(struct nj_conn *c, nj_ns now)
@@ -221,8 +220,6 @@ static void conn_free(struct nj_conn *c, nj_ns now)
 void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
 {
     close_h2(c);
-    if (c->state == H2)
-        nj_list_del(&c->active->unread);
     if (nj_unlikely(c->is_tls))
         nj__conn_tls_close(c);
     c->state = LINGER;
@@ -287,7 +284,6 @@ static void open_h2(struct nj_conn *c)
     else
         c->failed = true;
     c->state = H2;
-    nj_list_init(&active->unread); /* its place in the union held the first bytes */
 }
 
 /* Detects the protocol from the first bytes. Returns how many bytes of `data` were used. */
@@ -355,19 +351,22 @@ static void read_input(struct nj_conn *c, nj_ns now)
     }
 }
 
-/* Input counts as progress on a connection without streams, except for bytes of a frame that was
- * incomplete the last time: that frame has to end within header_timeout. */
-static void track_input(struct nj_conn *c, nj_ns now)
+/* Input that is read counts as progress on a connection without streams, except for bytes of a
+ * frame or record that was incomplete the last time: it has to end within its timeout. */
+static void track_input(struct nj_conn *c, bool is_read, nj_ns now)
 {
-    nj_ns since = NJ_NEVER;
+    nj_ns of_frame = NJ_NEVER, of_record = NJ_NEVER;
 
     if (c->state == LINGER)
         return;
     if (c->state == H2 && c->active->h2)
-        since = nj_h2_unfinished_frame_since(c->active->h2, now);
+        of_frame = nj_h2_unfinished_frame_since(c->active->h2, now);
+    if (nj_unlikely(c->is_tls))
+        of_record = nj__conn_tls_unfinished_record_since(c, now);
+    nj_ns since = nj_min_u64(of_frame, of_record);
     c->mid_frame = since != NJ_NEVER;
-    c->progressed |= !nj__conn_has_streams(c) && (since == NJ_NEVER || since == now);
-    if (c->mid_frame && now - since >= c->shard->cfg.header_timeout)
+    c->progressed |= is_read && !nj__conn_has_streams(c) && (since == NJ_NEVER || since == now);
+    if (c->mid_frame && nj__conn_is_unfinished_overdue(c, now))
         nj_h2_end_for_abuse(c->active->h2, NJ_H2_ABUSE_SLOW);
 }
 
@@ -463,8 +462,8 @@ static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events,
         is_read = nj__conn_tls_read(c, now);
     else if (is_read)
         read_input(c, now);
-    if (is_read)
-        track_input(c, now);
+    if (is_read || c->input_waits)
+        track_input(c, is_read, now);
     if (c->peer_fin && !nj__conn_has_input(c))
         nj__conn_abort_request_bodies(c);
     nj__conn_serve_requests(c, now);
@@ -605,7 +604,7 @@ void nj__conn_expire(struct nj_conn *c, nj_ns now)
 
 uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
 {
-    uint32_t n = nj__pressure_reset_unreading_peer(s, now) + nj__timeouts_tick(s, now) +
+    uint32_t n = nj__pressure_reset_holders(s, now) + nj__timeouts_tick(s, now) +
                  nj__conn_shares_count_and_evict(s, now);
 
     return n + nj__drain_tick(s, now);

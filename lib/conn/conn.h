@@ -25,10 +25,6 @@ struct nj_conn_active {
             uint8_t n_head;
             uint8_t head[NJ_SNIFF_BYTES];
         };
-        struct {                   /* H2 */
-            struct nj_list unread; /* member of shard->unread while input waits for output */
-            nj_ns unread_at;       /* when input began to wait; only an empty queue ends the wait */
-        };
         nj_ns progress_until; /* LINGER */
     };
     struct nj_conn_exchanges peer; /* requests of routes, in order of arrival */
@@ -56,7 +52,7 @@ struct nj_conn {
     bool body_unacked : 1;    /* bytes of bodies are in the send queue */
     bool peer_fin : 1, failed : 1;
     bool input_waits : 1; /* for a worker, or for the rest of a record */
-    bool mid_frame : 1;   /* the peer is within a frame, a header block or the preface */
+    bool mid_frame : 1;   /* the peer is within a frame, a header block, the preface or a record */
 };
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
@@ -80,6 +76,9 @@ void nj__conn_abort_request_bodies(struct nj_conn *c);
 
 /* Passes received bytes, of TLS in plaintext, to the protocol above. */
 void nj__conn_input(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now);
+
+/* A frame, a header block, the preface or a record of TLS is incomplete for too long. */
+bool nj__conn_is_unfinished_overdue(const struct nj_conn *c, nj_ns now);
 
 /* Received bytes can be read. */
 static inline bool nj__conn_has_input(const struct nj_conn *c)
@@ -120,13 +119,16 @@ uint32_t nj__drain_tick(struct nj_shard *s, nj_ns now);
 /* Mbufs left for sending. While many are left, those in the caches of lcores are not included:
  * reading 128 caches takes as many cache misses. */
 uint32_t nj__pressure_tx_left(const struct nj_shard *s);
-/* Called after the connection was served: records whether ACKs are outstanding and input waits. */
+/* Called after the connection was served: records whether ACKs are outstanding, and how many
+ * received mbufs it holds. */
 void nj__pressure_track(struct nj_conn *c, nj_ns now);
 /* The pool is nearly empty: resets peers that acknowledge nothing. */
 void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now);
-/* Received mbufs are short: resets one peer that sends but does not read. To be called again at
- * once while the shortage lasts. Returns how many were reset. */
-uint32_t nj__pressure_reset_unreading_peer(struct nj_shard *s, nj_ns now);
+/* The connection ends: it holds no received mbufs any more. */
+void nj__pressure_forget(struct nj_conn *c);
+/* Received mbufs are short: resets connections of the clients that hold most of them. To be called
+ * again at once while the shortage lasts. Returns how many were reset. */
+uint32_t nj__pressure_reset_holders(struct nj_shard *s, nj_ns now);
 nj_ns nj__pressure_next_at(const struct nj_shard *s);
 
 #endif

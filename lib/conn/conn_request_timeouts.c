@@ -334,12 +334,24 @@ static bool is_past_deadline(const struct nj_txn *t, nj_ns now)
            !t->request_whole && !t->head_sent_at && now - t->arrived_at >= deadline;
 }
 
-/* A frame is incomplete for too long while streams make progress. Without streams the connection's
- * list would expire. */
-static bool is_frame_overdue(const struct nj_conn *c, nj_ns now)
+static bool is_overdue(nj_ns since, nj_ns timeout, nj_ns now)
 {
-    nj_ns since = nj_h2_unfinished_frame_since(c->active->h2, now);
-    return since != NJ_NEVER && now - since >= c->shard->cfg.header_timeout;
+    return since != NJ_NEVER && now - since >= timeout;
+}
+
+/* While streams make progress; without streams the connection's list would expire. A record of TLS
+ * may have 16 KiB of a body: at --min-upload-rate these take half of body_timeout. */
+bool nj__conn_is_unfinished_overdue(const struct nj_conn *c, nj_ns now)
+{
+    const struct nj_shard_config *cfg = &c->shard->cfg;
+
+    if (c->state != H2 || !c->active->h2) /* preface_timeout applies */
+        return false;
+    if (is_overdue(nj_h2_unfinished_frame_since(c->active->h2, now), cfg->header_timeout, now))
+        return true;
+    return c->is_tls &&
+           is_overdue(nj__conn_tls_unfinished_record_since(c, now),
+                      nj__conn_has_streams(c) ? cfg->body_timeout : cfg->header_timeout, now);
 }
 
 static void check_txn(struct nj_txn *t, nj_ns now)
@@ -349,7 +361,7 @@ static void check_txn(struct nj_txn *t, nj_ns now)
     bool progressed = t->body_progressed;
 
     t->body_progressed = false;
-    if (c->mid_frame && is_frame_overdue(c, now)) {
+    if (c->mid_frame && nj__conn_is_unfinished_overdue(c, now)) {
         nj_h2_end_for_abuse(c->active->h2, NJ_H2_ABUSE_SLOW);
         nj__conn_mark_ready(c);
         return;

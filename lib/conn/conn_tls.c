@@ -199,6 +199,23 @@ static void look_at_input(struct nj_conn *c)
         c->input_waits = !has_record(c);
 }
 
+nj_ns nj__conn_tls_unfinished_record_since(const struct nj_conn *c, nj_ns now)
+{
+    struct nj_conn_tls *ct = *nj__conn_tls_place(c);
+    uint32_t n = nj_tcp_recv_bytes(c->tcb), seq = c->tcb->rcv_nxt - n;
+
+    if (!ct || !ct->established || !c->input_waits || n == 0) {
+        if (ct)
+            ct->record_waits = false;
+        return NJ_NEVER;
+    }
+    if (!ct->record_waits || ct->record_seq != seq)
+        ct->record_since = now;
+    ct->record_waits = true;
+    ct->record_seq = seq;
+    return ct->record_since;
+}
+
 /* Also into a full send queue: no connection ends without (RFC 8446 6.1). */
 static void send_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_alert alert)
 {

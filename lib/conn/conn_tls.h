@@ -42,6 +42,9 @@ void nj__conn_tls_prefetch(const struct nj_conn *const *conn, uint32_t n);
  * while the first unread record is incomplete, or a worker has the handshake. Returns false if it
  * read nothing. */
 bool nj__conn_tls_read(struct nj_conn *c, nj_ns now);
+/* When the first unread record, which is incomplete, began to wait; NJ_NEVER if there is none, or
+ * before the end of the handshake. */
+nj_ns nj__conn_tls_unfinished_record_since(const struct nj_conn *c, nj_ns now);
 /* Does a worker have the handshake, or its result wait to be read? Requests may be behind it. */
 bool nj__conn_tls_is_with_worker(const struct nj_conn *c);
 /* Name of the cipher suite, once there are requests. */

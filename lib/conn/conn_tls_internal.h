@@ -24,6 +24,9 @@ struct nj_conn_tls {
     struct nj_client_cert *cert;     /* NULL: none */
     bool established, ended;         /* ended: an alert was sent or received */
     bool broken;                     /* output was lost */
+    bool record_waits;               /* the first unread record is incomplete */
+    uint32_t record_seq;             /* its sequence number of TCP */
+    nj_ns record_since;              /* when it began to wait */
 };
 
 struct nj_shard_tls {

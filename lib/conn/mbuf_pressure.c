@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frees mbufs when the pools run low. Resets peers that do not acknowledge output, and peers that
- * send but do not read; the shard keeps both on lists, so they are found at once. */
+/* Frees mbufs when the pools run low. Resets peers that do not acknowledge output, and connections
+ * that hold received mbufs; the shard keeps both on lists, so they are found at once. */
 #include <rte_mempool.h>
 
 #include "conn/abuse_reason_counts.h"
@@ -11,8 +11,8 @@
 #define UNACKED_GRAIN  (1 * NJ_SEC) /* resolution of the time of the last ACK */
 #define SHED_MAX       32u          /* resets per step */
 #define SHED_SCAN      256u         /* connections visited per step */
-#define UNREAD_TIMEOUT (1 * NJ_SEC) /* of waiting input */
-#define UNREAD_SCAN    32u          /* connections visited per step, the longest waiting first */
+#define HOLDERS_SCAN      64u          /* connections compared for each reset */
+#define HOLDERS_RESET_MAX 64u          /* resets per step: each may free one mbuf only */
 
 /* ---- mbufs for sending ---- */
 
@@ -84,71 +84,63 @@ void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now)
 
 /* ---- received mbufs ---- */
 
-/* Keeps shard->unread in the order in which input began to wait. A peer that reads slowly has some
- * of its input processed, but holds as many mbufs as before. */
-static void track_unread(struct nj_conn *c, nj_ns now)
+static void set_held(struct nj_conn *c, uint32_t n)
 {
-    struct nj_conn_active *active = c->active;
+    struct nj_shard *s = c->shard;
+    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
+    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
 
-    if (c->state != H2)
-        return;
-    if (!nj__conn_has_input(c)) {
-        nj_list_del(&active->unread);
-    } else if (!nj_list_linked(&active->unread) && !nj__conn_may_read(c)) {
-        active->unread_at = now;
-        nj_list_push_back(&c->shard->unread, &active->unread);
-    }
+    if (nj_policy_trusts(p, remote)) /* it serves many clients */
+        n = 0;
+    nj_held_set(&s->held, &c->tcb->x->held, nj_policy_conn_key(p, &s->cfg.client_key, remote), n);
 }
 
-/* TCP is about to refuse new connections (NJ_RCV_PRESSURE_HIGH). */
-static bool rx_mbufs_are_low(const struct nj_shard *s)
+/* What is held after the connection was served waits for the peer: for the rest of a record, for
+ * the segments before it, or for the peer to read our output. */
+static void track_held(struct nj_conn *c)
 {
-    return s->tcp.cfg.held_max && s->tcp.n_held > s->tcp.cfg.held_max / 4 * 3;
+    const struct nj_xfer *x = c->tcb->x;
+
+    if (nj_unlikely(x && x->rcvq.n_mbufs != x->held.n))
+        set_held(c, x->rcvq.n_mbufs);
 }
 
-/* Of the connections whose input has waited for UNREAD_TIMEOUT, the one that holds most mbufs; or
- * NULL. A connection with an empty send queue is not at fault: it waits because mbufs are short
- * (pool_low). */
-static struct nj_conn *largest_unread(struct nj_shard *s, nj_ns now)
+void nj__pressure_forget(struct nj_conn *c)
 {
-    struct nj_conn *worst = NULL;
-    struct nj_list *n = s->unread.next;
-    uint32_t most = 0;
+    if (c->tcb->x && c->tcb->x->held.n > 0)
+        set_held(c, 0);
+}
 
-    for (uint32_t i = 0; i < UNREAD_SCAN && n != &s->unread; i++, n = n->next) {
-        struct nj_conn_active *active = nj_container_of(n, struct nj_conn_active, unread);
-        if (now - active->unread_at < UNREAD_TIMEOUT)
+/* One client alone may hold more: it takes nothing from others. */
+static bool too_many_are_held(const struct nj_shard *s)
+{
+    uint32_t eighth = s->tcp.cfg.held_max / 8;
+    return eighth > 0 && s->held.n_held > eighth * (s->held.n_clients > 1 ? 6 : 7);
+}
+
+uint32_t nj__pressure_reset_holders(struct nj_shard *s, nj_ns now)
+{
+    uint32_t n = 0;
+
+    for (; n < HOLDERS_RESET_MAX && too_many_are_held(s); n++) {
+        struct nj_holder *h = nj_held_worst(&s->held, s->tcp.cfg.held_max / 2, HOLDERS_SCAN);
+        if (!h)
             break;
-        uint32_t n_mbufs = active->conn->tcb->x->rcvq.n_mbufs;
-        if (nj_tcp_send_queue_mbufs(active->conn->tcb) == 0 || n_mbufs <= most)
-            continue;
-        worst = active->conn;
-        most = n_mbufs;
+        const struct nj_tcb *t = nj_container_of(h, struct nj_xfer, held)->tcb;
+        struct nj_conn *c = nj_container_of(t->user, struct nj_conn, user);
+        nj__abuse_record(s, NJ_C_conn_rx_limit, &t->flow.tuple.remote);
+        nj__conn_reset(c, now);
     }
-    return worst;
-}
-
-uint32_t nj__pressure_reset_unreading_peer(struct nj_shard *s, nj_ns now)
-{
-    struct nj_conn *c = rx_mbufs_are_low(s) ? largest_unread(s, now) : NULL;
-
-    if (!c)
-        return 0;
-    nj__abuse_record(s, NJ_C_conn_rx_limit, &c->tcb->flow.tuple.remote);
-    nj__conn_reset(c, now);
-    return 1;
+    return n;
 }
 
 nj_ns nj__pressure_next_at(const struct nj_shard *s)
 {
-    if (!rx_mbufs_are_low(s) || nj_list_empty(&s->unread))
-        return NJ_NEVER;
-    return nj_container_of(s->unread.next, struct nj_conn_active, unread)->unread_at +
-           UNREAD_TIMEOUT;
+    return too_many_are_held(s) ? 0 : NJ_NEVER;
 }
 
 void nj__pressure_track(struct nj_conn *c, nj_ns now)
 {
     track_unacked(c, now);
-    track_unread(c, now);
+    track_held(c);
 }

@@ -38,11 +38,12 @@ static bool can_evict_for(const struct nj_tcp *tcp, const struct nj_tcp_arrival 
            tcp->cfg.can_evict_for(tcp->cfg.ctx, &a->seg.tuple.remote, proven);
 }
 
-/* Refuse a SYN when received mbufs are short, since open connections need them. When few control
- * blocks are left, accept only peers for which another connection can be evicted. */
+/* Refuse a SYN when all received mbufs are held: the first payload of each connection takes one.
+ * The user of TCP resets connections long before. When few control blocks are left, accept only
+ * peers for which another connection can be evicted. */
 static bool must_refuse_syn(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a)
 {
-    return nj__rcv_pressure(tcp) == NJ_RCV_PRESSURE_HIGH ||
+    return (tcp->cfg.held_max > 0 && tcp->n_held >= tcp->cfg.held_max) ||
            (nj_tcp_is_nearly_full(tcp) && !can_evict_for(tcp, a, false));
 }
 

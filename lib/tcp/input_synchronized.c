@@ -404,6 +404,7 @@ static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
             return nj__tcp_set_drop_reason(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
         a->m = NULL;
         nj__tcp_send_ack(tcp, t, now); /* RFC 5681 4.2: an immediate duplicate ACK */
+        nj_tcp_note_ready(tcp, t, 0);  /* the user accounts for what is held */
         return PASS;
     }
     /* In-order data is always accepted when nothing is held, or in exchange for out-of-order data.

@@ -17,6 +17,7 @@
 #include <rte_mbuf_core.h>
 
 #include "base/compiler.h"
+#include "base/held_shares.h"
 #include "base/list.h"
 #include "base/types.h"
 #include "sched/timer_wheel.h"
@@ -157,9 +158,11 @@ struct nj_xfer {
     uint16_t mtu_probe;
     uint32_t mtu_probe_end;
     nj_ns mtu_probe_at; /* earliest next probe; see nj_tcb.mtu_wait_cs */
+
+    struct nj_holder held; /* the user's account of rcvq.n_mbufs; TCP only initialises it */
 };
 
-static_assert(sizeof(struct nj_xfer) <= 9 * NJ_CACHE_LINE, "each busy connection has one");
+static_assert(sizeof(struct nj_xfer) <= 10 * NJ_CACHE_LINE, "each busy connection has one");
 
 /* Three cache lines. Segments of an open connection need the first two; the third holds times. */
 struct nj_tcb {

@@ -22,11 +22,12 @@
 #define NJ_TCP_LOSS_BURST         10u
 #define NJ_TCP_LOSS_BURST_GAP     (1 * NJ_MS)
 #define NJ_TCP_DELAYED_ACK        (40 * NJ_MS) /* RFC 9293 3.8.6.3 allows 500 ms */
-/* From this number of held mbufs on, each payload is copied to the end of the last mbuf if it fits.
- * Two neighbours then carry more than one buffer of 2,176 bytes holds. So 248 mbufs (all but one
- * part in NJ_TCP_MERGE_PART, see recv_queue_reassembly.c) carry more than the window of 256 KiB.
+/* From this number of held mbufs on, each payload is copied to the end of the last mbuf if it fits:
+ * a record of TLS that is incomplete waits in 9 mbufs, however short the segments are. Two
+ * neighbours then carry more than one buffer of 2,176 bytes holds. So 248 mbufs (all but one part
+ * in NJ_TCP_MERGE_PART, see recv_queue_reassembly.c) carry more than the window of 256 KiB.
  * In-order bytes within the window are then refused only if other connections hold the mbufs. */
-#define NJ_TCP_COALESCE_ALL_MBUFS (NJ_RECV_MBUFS_MAX / 2)
+#define NJ_TCP_COALESCE_ALL_MBUFS 4u
 #define NJ_TCP_MERGE_PART         32u
 #define NJ_TCP_QUICK_ACKS         10u            /* the peer's first flight, RFC 6928 2 */
 #define NJ_TCP_R2                 (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */

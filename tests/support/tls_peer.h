@@ -23,7 +23,9 @@ struct tls_rig {
     struct nj_tls_current_context current;
     SSL_CTX *client;
     bool slow, full;
+    bool clear; /* RIG_PORT serves cleartext */
     uint32_t n_rx_mbufs, n_tx_mbufs;
+    uint32_t conns_max, held_max; /* of the shard; 0: the defaults of the rig */
     uint32_t n_tasks, n_run;
     struct nj_task *task[TLS_TASKS_MAX];
 };
@@ -73,10 +75,12 @@ static inline void tls_rig_start(struct tls_rig *t)
 {
     t->r = rig_alloc(t->n_rx_mbufs, t->n_tx_mbufs);
     struct nj_shard_config s = rig_config(t->r);
-    s.listen_port = 81;
-    s.tls_port = RIG_PORT;
+    s.listen_port = t->clear ? RIG_PORT : 81;
+    s.tls_port = t->clear ? 81 : RIG_PORT;
     s.tls = &t->current;
     s.preface_timeout = 10 * NJ_SEC;
+    s.conns_max = t->conns_max ? t->conns_max : s.conns_max;
+    s.held_max = t->held_max;
     s.ops.tls_workers = (struct nj_worker_ops){
         .ctx = t, .submit = tls_rig_submit, .poll = tls_rig_poll, .flush = tls_rig_flush};
     rig_new_with(t->r, &s);
@@ -89,8 +93,8 @@ static inline void tls_rig_stop(struct tls_rig *t)
     NJ_CHECK(t->n_tasks == 0);
 }
 
-/* As rig_new(), with numbers of mbufs. */
-static inline struct tls_rig *tls_rig_new(uint32_t n_rx_mbufs, uint32_t n_tx_mbufs)
+/* As rig_new(), with numbers of mbufs. The shard does not run yet: see tls_rig_start(). */
+static inline struct tls_rig *tls_rig_alloc(uint32_t n_rx_mbufs, uint32_t n_tx_mbufs)
 {
     static const uint8_t h2[] = {2, 'h', '2'}, key[sizeof(struct nj_tls_ticket_key)] = {1, 2, 3};
     struct tls_rig *t = calloc(1, sizeof *t);
@@ -110,6 +114,12 @@ static inline struct tls_rig *tls_rig_new(uint32_t n_rx_mbufs, uint32_t n_tx_mbu
     NJ_CHECK(SSL_CTX_set_alpn_protos(t->client, h2, sizeof h2) == 0);
     t->n_rx_mbufs = n_rx_mbufs;
     t->n_tx_mbufs = n_tx_mbufs;
+    return t;
+}
+
+static inline struct tls_rig *tls_rig_new(uint32_t n_rx_mbufs, uint32_t n_tx_mbufs)
+{
+    struct tls_rig *t = tls_rig_alloc(n_rx_mbufs, n_tx_mbufs);
     tls_rig_start(t);
     return t;
 }
@@ -174,12 +184,12 @@ static inline void tls_peer_pump(struct tls_rig *t, struct tls_peer *c, uint32_t
     } while (BIO_pending(c->out) > 0);
 }
 
-/* A client that has sent nothing yet. */
-static inline struct tls_peer *tls_peer_new(struct tls_rig *t, uint16_t port)
+/* A client on a connection, which has sent nothing yet. */
+static inline struct tls_peer *tls_peer_new_on(struct tls_rig *t, struct rig_peer *p)
 {
     struct tls_peer *c = calloc(1, sizeof *c);
 
-    c->p = rig_connect(t->r, port);
+    c->p = p;
     c->ssl = SSL_new(t->client);
     c->in = BIO_new(BIO_s_mem());
     c->out = BIO_new(BIO_s_mem());
@@ -188,6 +198,11 @@ static inline struct tls_peer *tls_peer_new(struct tls_rig *t, uint16_t port)
     SSL_set_connect_state(c->ssl);
     SSL_do_handshake(c->ssl); /* writes the ClientHello */
     return c;
+}
+
+static inline struct tls_peer *tls_peer_new(struct tls_rig *t, uint16_t port)
+{
+    return tls_peer_new_on(t, rig_connect(t->r, port));
 }
 
 static inline void tls_peer_free(struct tls_peer *c)

@@ -563,3 +563,61 @@ Test(conn_conn_tls, a_client_that_closes_within_its_handshake_is_counted)
     tls_peer_free(silent);
     tls_peer_free(reset);
 }
+
+/* The beginning of a record of 16 KiB, and then a byte each 100 ms. Returns how long the connection
+ * lived. */
+static nj_ns live_within_a_record(void)
+{
+    static const uint8_t head[] = {23, 3, 3, 0x40, 0};
+    nj_ns began = t->r->now;
+
+    rig_send(t->r, c->p, head, sizeof head);
+    rig_settle(t->r);
+    while (!c->p->got_fin && !c->p->got_rst && t->r->now - began < 200 * NJ_SEC) {
+        rig_send(t->r, c->p, "x", 1);
+        rig_run(t->r, 100 * NJ_MS);
+    }
+    return t->r->now - began;
+}
+
+Test(conn_conn_tls, a_record_that_stays_incomplete, .init = connect_h2)
+{
+    nj_ns lived = live_within_a_record();
+
+    cr_expect_geq(lived, t->r->s->cfg.header_timeout);
+    cr_expect_leq(lived, t->r->s->cfg.header_timeout + NJ_SEC, "%.1f s", (double)lived / NJ_SEC);
+    cr_expect_eq(rig_count(t->r, NJ_C_h2_abuse_slow), 1);
+}
+
+/* A record of an upload may take longer. The request waits for its file meanwhile. */
+Test(conn_conn_tls, a_record_that_stays_incomplete_beside_a_request, .init = connect_h2)
+{
+    t->r->files_slow = true;
+    tls_peer_get(c, 1, "/whole");
+    tls_peer_send(t, c, 1400);
+    rig_settle(t->r);
+    nj_ns lived = live_within_a_record(), most = t->r->s->cfg.body_timeout;
+
+    cr_expect_geq(lived, t->r->s->cfg.header_timeout + NJ_SEC);
+    cr_expect_leq(lived, most + most / 4, "%.1f s", (double)lived / NJ_SEC);
+    cr_expect_eq(rig_count(t->r, NJ_C_h2_abuse_slow), 1);
+}
+
+/* Each record is complete in time: a slow client that does nothing wrong. */
+Test(conn_conn_tls, slow_records_one_after_the_other, .init = connect_h2)
+{
+    uint8_t ping[32];
+
+    for (uint32_t i = 0; i < 30; i++) {
+        tls_peer_write(c, ping, rig_h2(ping, 6, 0, 0, "12345678", 8));
+        for (uint32_t n; (n = (uint32_t)BIO_pending(c->out)) > 0;) {
+            uint8_t byte;
+            BIO_read(c->out, &byte, 1);
+            rig_send(t->r, c->p, &byte, 1);
+            rig_run(t->r, n % 8 == 0 ? NJ_SEC : NJ_MS);
+        }
+        tls_peer_read(c);
+    }
+    cr_expect(!c->p->got_fin && !c->p->got_rst);
+    cr_expect_eq(rig_count(t->r, NJ_C_h2_abuse_slow), 0);
+}

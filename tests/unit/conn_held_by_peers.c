@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Many connections that leave something unfinished, so that the shard holds what they sent. After
+ * each round of segments a new client of another address connects, and is served at once. In each
+ * round 10 ms pass, so a round is a round trip.
+ */
+#define RIG_PEERS   2400
+#define RIG_GOT_MAX (16u * 1024u)
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+
+#include "conn/conn_tls.h"
+#include "support/shard_rig.h"
+#include "support/tls_peer.h"
+
+enum { DATA, HEADERS, CONTINUATION = 9, UNKNOWN = 0x42 };
+
+enum {
+    HELD_MAX = 8191, /* as with one lcore */
+    SEGMENTS = 54,
+    SEGMENT_BYTES = 300,
+    ATTACKERS = 2000,
+    NEWCOMERS = 50,
+    ROUND_TRIPS_MAX = 10,
+};
+
+enum unfinished {
+    SYN,
+    PREFACE,
+    FRAME,
+    HEADER_BLOCK,
+    CONTINUATIONS,
+    OUT_OF_ORDER,
+    CLIENT_HELLO,
+    RECORD,
+    N_UNFINISHED,
+};
+static const char *const name[N_UNFINISHED] = {
+    "SYN", "preface", "frame", "header block", "CONTINUATION", "out of order", "ClientHello",
+    "record"};
+
+struct attacker {
+    struct rig_peer *p;
+    struct tls_peer *tls;
+};
+
+static struct tls_rig *t;
+static struct attacker attacker[ATTACKERS];
+static uint16_t next_port;
+
+static bool is_of_tls(enum unfinished what)
+{
+    return what == CLIENT_HELLO || what == RECORD;
+}
+
+static bool is_gone(const struct attacker *a)
+{
+    return a->p->got_rst || a->p->got_fin;
+}
+
+/* A response that the peer does not read. */
+static void request_big(struct attacker *a)
+{
+    uint8_t bytes[512];
+    uint32_t n = rig_h2_hello(bytes);
+
+    a->p->rcv_wnd = 0;
+    n += rig_h2_get(bytes + n, 1, "/big");
+    if (a->tls) {
+        tls_peer_write(a->tls, bytes, n);
+        tls_peer_send(t, a->tls, 1400);
+    } else {
+        rig_send(t->r, a->p, bytes, n);
+    }
+}
+
+/* Before the first segment: what the segments are a part of. */
+static void begin(struct attacker *a, enum unfinished what, bool has_request)
+{
+    uint8_t bytes[512];
+    uint32_t n = 0;
+
+    if (has_request)
+        request_big(a);
+    if (what == FRAME || what == HEADER_BLOCK || what == CONTINUATIONS) {
+        n = has_request ? 0 : rig_h2_hello(bytes);
+        n += rig_h2(bytes + n, what == FRAME ? UNKNOWN : HEADERS, 0, 3, "", 0);
+        if (what == CONTINUATIONS)
+            n += rig_h2(bytes + n, CONTINUATION, 0, 3, "", 0);
+        bytes[n - 8] = 0x40; /* its length is 16 KiB, of which nothing came yet */
+    } else if (what == CLIENT_HELLO || what == RECORD) {
+        static const uint8_t head[] = {22, 3, 3, 0x40, 0, 1, 0, 0x3f, 0xfc};
+        memcpy(bytes, head, sizeof head);
+        bytes[0] = what == RECORD ? 23 : 22;
+        n = what == RECORD ? 5 : sizeof head;
+    } else if (what == PREFACE) {
+        memcpy(bytes, "PRI", n = 3);
+    }
+    if (n > 0)
+        rig_send(t->r, a->p, bytes, n);
+}
+
+static void add_segment(struct attacker *a, enum unfinished what)
+{
+    static const uint8_t zeros[SEGMENT_BYTES];
+
+    if (what == SYN || what == PREFACE)
+        return;
+    if (what == OUT_OF_ORDER)
+        a->p->snd_nxt += a->p->snd_nxt == a->p->snd_una; /* a hole of one byte */
+    rig_send(t->r, a->p, zeros, sizeof zeros);
+}
+
+static void settle_if_many(void)
+{
+    if (t->r->n_in > 2048)
+        rig_settle(t->r);
+}
+
+struct row {
+    enum unfinished what;
+    uint32_t n_addresses; /* of the attackers' own */
+    bool has_request;
+};
+
+static void connect_attackers(const struct row *row, uint32_t n)
+{
+    enum unfinished what = row->what;
+    uint32_t n_addresses = row->n_addresses;
+
+    for (uint32_t i = 0; i < n; i++) {
+        attacker[i].p = rig_syn_from(t->r, RIG_PEER_IP + 2 + i % n_addresses, (uint16_t)(1000 + i));
+        attacker[i].p->manual = what == SYN;
+        if (i < n_addresses) /* a few packets wait for an unknown neighbour */
+            rig_settle(t->r);
+        settle_if_many();
+    }
+    rig_settle(t->r);
+    for (uint32_t i = 0; i < n && what == RECORD; i++) {
+        attacker[i].tls = tls_peer_new_on(t, attacker[i].p);
+        tls_peer_pump(t, attacker[i].tls, 1400);
+        uint8_t hello[128];
+        if (!row->has_request)
+            tls_peer_write(attacker[i].tls, hello, rig_h2_hello(hello));
+        tls_peer_pump(t, attacker[i].tls, 1400);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        begin(&attacker[i], what, row->has_request);
+        settle_if_many();
+    }
+    rig_settle(t->r);
+}
+
+static void pass_round_trip(void)
+{
+    t->r->now += 10 * NJ_MS;
+    rig_settle(t->r);
+}
+
+/* Returns the round trips until the response, or ROUND_TRIPS_MAX + 1. */
+static uint32_t serve_newcomer(bool tls)
+{
+    struct rig_peer *p = rig_syn_from(t->r, RIG_PEER_IP + 100, next_port++);
+    struct tls_peer *c = NULL;
+    uint8_t bytes[512];
+    uint32_t n = 0;
+    bool good, served = false;
+
+    for (; n <= ROUND_TRIPS_MAX && !served; n++) {
+        pass_round_trip();
+        if (!p->got_synack)
+            continue;
+        if (!tls && p->snd_nxt == p->snd_una) {
+            uint32_t n_bytes = rig_h2_hello(bytes);
+            n_bytes += rig_h2_get(bytes + n_bytes, 1, "/index.html");
+            rig_send(t->r, p, bytes, n_bytes);
+        } else if (!tls) {
+            served = rig_h2_frames(p, DATA, NULL) > 0;
+        } else {
+            if (!c)
+                c = tls_peer_new_on(t, p);
+            tls_peer_read(c);
+            if (SSL_is_init_finished(c->ssl) && c->n_got == 0) {
+                tls_peer_write(c, bytes, rig_h2_hello(bytes));
+                tls_peer_get(c, 1, "/index.html");
+            }
+            tls_peer_send(t, c, 1400);
+            served = tls_peer_body(c, &good) == 100;
+        }
+    }
+    if (c)
+        tls_peer_free(c);
+    rig_seg(t->r, p, p->snd_nxt, NJ_TCP_RST | NJ_TCP_ACK, NULL, 0);
+    rig_settle(t->r);
+    p->used = false;
+    return n;
+}
+
+/* The handshakes take time, and the open requests memory. */
+static uint32_t n_attackers(const struct row *row)
+{
+    return row->has_request ? (row->what == FRAME ? 2000 : 500) : row->what == RECORD ? 900 : ATTACKERS;
+}
+
+static void attack(const struct row *row)
+{
+    enum unfinished what = row->what;
+    uint32_t n = n_attackers(row), n_gone = 0, worst = 0;
+
+    next_port = 30000;
+    t = tls_rig_alloc(16383, 32767);
+    t->conns_max = 2 * RIG_PEERS;
+    t->held_max = HELD_MAX;
+    t->clear = !is_of_tls(what);
+    tls_rig_start(t);
+    connect_attackers(row, n);
+    for (uint32_t round = 0; round < SEGMENTS; round++) {
+        for (uint32_t i = 0; i < n; i++) {
+            if (!is_gone(&attacker[i]))
+                add_segment(&attacker[i], what);
+            settle_if_many();
+        }
+        rig_settle(t->r);
+        if (round >= SEGMENTS - NEWCOMERS) {
+            uint32_t n_trips = serve_newcomer(is_of_tls(what));
+            worst = n_trips > worst ? n_trips : worst;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        n_gone += is_gone(&attacker[i]);
+        if (attacker[i].tls)
+            tls_peer_free(attacker[i].tls);
+    }
+    cr_expect_leq(worst, ROUND_TRIPS_MAX, "%s of %u addresses, %s request: %u round trips",
+                  name[what], row->n_addresses, row->has_request ? "a" : "no", worst);
+    cr_log_info("%s of %u addresses: %u round trips, %u of %u attackers gone, %u mbufs held\n",
+                name[what], row->n_addresses, worst, n_gone, n, t->r->s->tcp.n_held);
+    cr_expect_eq(n_gone, rig_count(t->r, NJ_C_conn_rx_limit), "only to free mbufs");
+    memset(attacker, 0, sizeof attacker);
+    tls_rig_free(t);
+}
+
+static bool may_have_request(enum unfinished what)
+{
+    return what != SYN && what != PREFACE && what != CLIENT_HELLO;
+}
+
+ParameterizedTestParameters(conn_held_by_peers, a_newcomer_is_served)
+{
+    static struct row row[N_UNFINISHED * 4 * 2];
+    static const uint32_t n_addresses[] = {1, 64, 2, 8};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < NJ_ARRAY_LEN(n_addresses); i++)
+        for (enum unfinished what = 0; what < N_UNFINISHED; what++)
+            for (uint32_t k = 0; k < (may_have_request(what) ? 2 : 1); k++)
+                row[n++] = (struct row){what, n_addresses[i], k == 1};
+    return cr_make_param_array(struct row, row, n);
+}
+
+ParameterizedTest(struct row *row, conn_held_by_peers, a_newcomer_is_served)
+{
+    attack(row);
+}
