@@ -51,6 +51,7 @@ struct nj_conn {
                             stream */
     bool body_unacked : 1;    /* bytes of bodies are in the send queue */
     bool peer_fin : 1, failed : 1;
+    bool holds : 1;       /* received mbufs or memory that count for its client: mbuf_pressure.c */
     bool input_waits : 1; /* for a worker, or for the rest of a record */
     bool mid_frame : 1;   /* the peer is within a frame, a header block, the preface or a record */
 };
@@ -119,15 +120,15 @@ uint32_t nj__drain_tick(struct nj_shard *s, nj_ns now);
 /* Mbufs left for sending. While many are left, those in the caches of lcores are not included:
  * reading 128 caches takes as many cache misses. */
 uint32_t nj__pressure_tx_left(const struct nj_shard *s);
-/* Called after the connection was served: records whether ACKs are outstanding, and how many
- * received mbufs it holds. */
+/* Called after the connection was served: records whether ACKs are outstanding, and what it
+ * holds. */
 void nj__pressure_track(struct nj_conn *c, nj_ns now);
 /* The pool is nearly empty: resets peers that acknowledge nothing. */
 void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now);
-/* The connection ends: it holds no received mbufs any more. */
+/* The connection ends: it holds nothing any more. */
 void nj__pressure_forget(struct nj_conn *c);
-/* Received mbufs are short: resets connections of the clients that hold most of them. To be called
- * again at once while the shortage lasts. Returns how many were reset. */
+/* Received mbufs or memory of HTTP/2 are short: resets connections of the clients that hold most of
+ * them. To be called again at once while the shortage lasts. Returns how many were reset. */
 uint32_t nj__pressure_reset_holders(struct nj_shard *s, nj_ns now);
 nj_ns nj__pressure_next_at(const struct nj_shard *s);
 

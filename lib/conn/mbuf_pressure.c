@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frees mbufs when the pools run low. Resets peers that do not acknowledge output, and connections
- * that hold received mbufs; the shard keeps both on lists, so they are found at once. */
+/* Frees mbufs when the pools run low, and memory of HTTP/2. Resets peers that do not acknowledge
+ * output, and connections that hold received mbufs or memory; the shard keeps them on lists, so they
+ * are found at once. */
 #include <rte_mempool.h>
 
 #include "conn/abuse_reason_counts.h"
@@ -13,6 +14,8 @@
 #define SHED_SCAN      256u         /* connections visited per step */
 #define HOLDERS_SCAN      64u          /* connections compared for each reset */
 #define HOLDERS_RESET_MAX 64u          /* resets per step: each may free one mbuf only */
+#define MEMORY_RESET_MAX  8u           /* resets per step: each frees HELD_MEMORY_MIN at least */
+#define HELD_MEMORY_MIN   8192u
 
 /* ---- mbufs for sending ---- */
 
@@ -84,54 +87,104 @@ void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now)
 
 /* ---- received mbufs ---- */
 
-static void set_held(struct nj_conn *c, uint32_t n)
+/* `n` units of one account. */
+static void set_held(struct nj_conn *c, struct nj_held_shares *a, struct nj_holder *h, uint32_t n)
 {
-    struct nj_shard *s = c->shard;
-    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
+    const struct nj_policy *p = nj_shape_policy(c->shard->txns.shape);
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
 
     if (nj_policy_trusts(p, remote)) /* it serves many clients */
         n = 0;
-    nj_held_set(&s->held, &c->tcb->x->held, nj_policy_conn_key(p, &s->cfg.client_key, remote), n);
+    nj_held_set(a, h, nj_policy_conn_key(p, &c->shard->cfg.client_key, remote), n);
+}
+
+/* KiB of buffers of HTTP/2. Small buffers are not counted: each request has some. */
+static uint32_t held_memory_kib(const struct nj_conn *c)
+{
+    const struct nj_h2 *h2 = c->state == H2 ? c->active->h2 : NULL;
+    uint32_t n = h2 ? nj_h2_buffered_bytes(h2) : 0;
+    return n >= HELD_MEMORY_MIN ? n / 1024 : 0;
+}
+
+static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib)
+{
+    struct nj_xfer *x = c->tcb->x; /* TCP keeps it while c->holds */
+
+    if (!x)
+        return;
+    if (n_mbufs != x->held_mbufs.n)
+        set_held(c, &c->shard->held_mbufs, &x->held_mbufs, n_mbufs);
+    if (kib != x->held_memory.n)
+        set_held(c, &c->shard->held_memory, &x->held_memory, kib);
+    c->holds = x->held_mbufs.n > 0 || x->held_memory.n > 0;
 }
 
 /* What is held after the connection was served waits for the peer: for the rest of a record, for
  * the segments before it, or for the peer to read our output. */
 static void track_held(struct nj_conn *c)
 {
-    const struct nj_xfer *x = c->tcb->x;
+    uint32_t n_mbufs = c->tcb->x ? c->tcb->x->rcvq.n_mbufs : 0, kib = held_memory_kib(c);
 
-    if (nj_unlikely(x && x->rcvq.n_mbufs != x->held.n))
-        set_held(c, x->rcvq.n_mbufs);
+    if (nj_likely(n_mbufs == 0 && kib == 0 && !c->holds))
+        return;
+    set_all_held(c, n_mbufs, kib);
 }
 
 void nj__pressure_forget(struct nj_conn *c)
 {
-    if (c->tcb->x && c->tcb->x->held.n > 0)
-        set_held(c, 0);
+    if (c->holds)
+        set_all_held(c, 0, 0);
+}
+
+static struct nj_conn *conn_of(const struct nj_xfer *x)
+{
+    return nj_container_of(x->tcb->user, struct nj_conn, user);
+}
+
+static void reset_for(struct nj_conn *c, enum nj_counter why, nj_ns now)
+{
+    nj__abuse_record(c->shard, why, &c->tcb->flow.tuple.remote);
+    nj__conn_reset(c, now);
 }
 
 /* One client alone may hold more: it takes nothing from others. */
 static bool too_many_are_held(const struct nj_shard *s)
 {
     uint32_t eighth = s->tcp.cfg.held_max / 8;
-    return eighth > 0 && s->held.n_held > eighth * (s->held.n_clients > 1 ? 6 : 7);
+    return eighth > 0 && s->held_mbufs.n_held > eighth * (s->held_mbufs.n_clients > 1 ? 6 : 7);
 }
 
-uint32_t nj__pressure_reset_holders(struct nj_shard *s, nj_ns now)
+static uint32_t reset_holders_of_mbufs(struct nj_shard *s, nj_ns now)
 {
     uint32_t n = 0;
 
     for (; n < HOLDERS_RESET_MAX && too_many_are_held(s); n++) {
-        struct nj_holder *h = nj_held_worst(&s->held, s->tcp.cfg.held_max / 2, HOLDERS_SCAN);
+        struct nj_holder *h = nj_held_worst(&s->held_mbufs, s->tcp.cfg.held_max / 2, HOLDERS_SCAN);
         if (!h)
             break;
-        const struct nj_tcb *t = nj_container_of(h, struct nj_xfer, held)->tcb;
-        struct nj_conn *c = nj_container_of(t->user, struct nj_conn, user);
-        nj__abuse_record(s, NJ_C_conn_rx_limit, &t->flow.tuple.remote);
-        nj__conn_reset(c, now);
+        reset_for(conn_of(nj_container_of(h, struct nj_xfer, held_mbufs)), NJ_C_conn_rx_limit, now);
     }
     return n;
+}
+
+/* Their memory is free in the next step. What small buffers and sessions take is not shared. */
+static uint32_t reset_holders_of_memory(struct nj_shard *s, nj_ns now)
+{
+    uint32_t n = 0;
+
+    for (; n < MEMORY_RESET_MAX && nj_h2_context_is_short(s->h2); n++) {
+        struct nj_holder *h = nj_held_worst(&s->held_memory, s->held_memory.n_held / 2, HOLDERS_SCAN);
+        if (!h)
+            break;
+        reset_for(conn_of(nj_container_of(h, struct nj_xfer, held_memory)), NJ_C_conn_memory_limit,
+                  now);
+    }
+    return n;
+}
+
+uint32_t nj__pressure_reset_holders(struct nj_shard *s, nj_ns now)
+{
+    return reset_holders_of_mbufs(s, now) + reset_holders_of_memory(s, now);
 }
 
 nj_ns nj__pressure_next_at(const struct nj_shard *s)

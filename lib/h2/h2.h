@@ -224,6 +224,11 @@ struct nj_h2_stream *nj_h2_next_stream(const struct nj_h2_stream *st);
  * each input. DATA of an open stream is excluded; it has its own timeout.
  */
 nj_ns nj_h2_unfinished_frame_since(struct nj_h2 *h, nj_ns now);
+/* Memory of the incomplete frame or header block, and of frames other than DATA that wait for room
+ * in the sink. */
+uint32_t nj_h2_buffered_bytes(const struct nj_h2 *h);
+/* Is more than 3/4 of limits.bytes_max in use? */
+bool nj_h2_context_is_short(const struct nj_h2_context *core);
 
 /* Kinds of abuse. */
 enum nj_h2_abuse {

@@ -60,6 +60,16 @@ size_t nj_h2_context_bytes_used(const struct nj_h2_context *core)
     return core->alloc.bytes_used - n_own;
 }
 
+bool nj_h2_context_is_short(const struct nj_h2_context *core)
+{
+    return core->alloc.bytes_used > core->limits.bytes_max / 4 * 3;
+}
+
+uint32_t nj_h2_buffered_bytes(const struct nj_h2 *h)
+{
+    return h->partial.room + h->out.room;
+}
+
 void nj__h2_context_fail_nth_alloc(struct nj_h2_context *core, uint64_t n)
 {
     core->alloc.fail_countdown = n;

@@ -157,7 +157,7 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
         nj_pool_init(&s->active_conns, nj__conn_active_bytes(), config->conns_max) &&
         nj__tls_init(s) && init_txns(s) && init_h2(s) && init_site(s) &&
         nj__handlers_init(s, now) && nj__policy_init(s, now) && nj__conn_shares_init(s) &&
-        nj_held_shares_init(&s->held)) {
+        nj_held_shares_init(&s->held_mbufs) && nj_held_shares_init(&s->held_memory)) {
         if (config->index == 0)
             nj_neigh_send_gratuitous_arp(&s->neigh);
         return true;
@@ -188,7 +188,8 @@ void nj_shard_fini(struct nj_shard *s)
         nj_h2_context_free(s->h2);
     nj_pool_fini(&s->conns);
     nj__conn_shares_fini(s);
-    nj_held_shares_fini(&s->held);
+    nj_held_shares_fini(&s->held_mbufs);
+    nj_held_shares_fini(&s->held_memory);
     nj_pool_fini(&s->active_conns);
     nj__policy_fini(s);
     nj_txns_fini(&s->txns);

@@ -149,7 +149,8 @@ struct nj_shard {
         active_conns; /* struct nj_conn_active, for connections that have received bytes */
     struct nj_list waits_for[NJ_N_CONN_WAITS];
     struct nj_list unacked; /* connections with a non-empty send queue, least recent ACK first */
-    struct nj_held_shares held; /* received mbufs that connections hold, by client */
+    struct nj_held_shares held_mbufs;  /* received mbufs that connections hold, by client */
+    struct nj_held_shares held_memory; /* KiB of buffers of HTTP/2 */
 
     nj_ns now; /* time of the current step, for callbacks without an argument for it */
     uint32_t n_tx_mbufs_left;   /* mbufs left in the pool, while connections are served */

@@ -19,7 +19,8 @@ void nj__tcb_attach_xfer(struct nj_tcp *tcp, struct nj_tcb *t)
     x->tcb = t;
     nj_list_init(&x->ready);
     nj_list_init(&x->pending);
-    nj_list_init(&x->held.node);
+    nj_list_init(&x->held_mbufs.node);
+    nj_list_init(&x->held_memory.node);
 
     nj_list_init(&x->sent);
     nj_list_init(&x->by_send_time);
@@ -41,9 +42,9 @@ static bool is_quiescent(const struct nj_tcb *t)
                 t->state == NJ_TCP_FIN_WAIT_2;
 
     return open && t->snd_una == t->snd_nxt && !x->sndq.head && !x->rcvq.head && !x->reasm &&
-           x->held.n == 0 &&
-           !t->ack_now && x->delack_at == NJ_NEVER && x->rexmit_at == NJ_NEVER &&
-           x->close_at == NJ_NEVER && t->fin_seen == t->fin_received && !nj__ecn_must_echo(t);
+           x->held_mbufs.n == 0 && x->held_memory.n == 0 && !t->ack_now &&
+           x->delack_at == NJ_NEVER && x->rexmit_at == NJ_NEVER && x->close_at == NJ_NEVER &&
+           t->fin_seen == t->fin_received && !nj__ecn_must_echo(t);
 }
 
 /* A connection that never sent has no state to keep, so it may become idle at once. */
@@ -77,7 +78,7 @@ static uint16_t probe_wait(const struct nj_tcb *t)
 static void detach_xfer(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     NJ_ASSERT(is_quiescent(t));
-    NJ_ASSERT(nj_list_empty(&t->x->sent) && t->x->held.n == 0);
+    NJ_ASSERT(nj_list_empty(&t->x->sent) && t->x->held_mbufs.n == 0);
     t->mtu_wait_cs = probe_wait(t);
     nj_pool_put(&tcp->xfers, t->x);
     t->x = NULL;
