@@ -86,16 +86,21 @@ struct nj_task *nj_task_queue_pop(struct nj_task_queue *q)
     return pop(q, nj_task_queue_first(q));
 }
 
-struct nj_task *nj_task_queue_pop_client_capped(struct nj_task_queue *q, uint32_t n)
+struct nj_task *nj_task_queue_first_client_capped(const struct nj_task_queue *q, uint32_t n)
 {
     if (!nj_list_empty(&q->unserved))
-        return n > 0 ? nj_task_queue_pop(q) : NULL;
+        return n > 0 ? nj_task_queue_first(q) : NULL;
     for (struct nj_list *l = q->turns.next; l != &q->turns; l = l->next) {
         const struct nj_task_client *c = nj_container_of(l, struct nj_task_client, node);
         if (c->n_with_workers < n)
-            return pop(q, nj_container_of(c->tasks.next, struct nj_task, node));
+            return nj_container_of(c->tasks.next, struct nj_task, node);
     }
     return NULL;
+}
+
+struct nj_task *nj_task_queue_pop_client_capped(struct nj_task_queue *q, uint32_t n)
+{
+    return pop(q, nj_task_queue_first_client_capped(q, n));
 }
 
 void nj_task_queue_done(struct nj_task_queue *q, const struct nj_task *task)

@@ -42,8 +42,9 @@ void nj_task_queue_push(struct nj_task_queue *q, struct nj_task *task);
 struct nj_task *nj_task_queue_first(const struct nj_task_queue *q);
 /* Removes the next task, for a worker. The caller calls nj_task_queue_done() when it completes. */
 struct nj_task *nj_task_queue_pop(struct nj_task_queue *q);
-/* The same, of a client with fewer than `n` tasks at workers. NULL: there is none. O(clients with
- * `n` or more). */
+/* The same two, of a client with fewer than `n` tasks at workers. NULL: there is none. O(clients
+ * with `n` or more). */
+struct nj_task *nj_task_queue_first_client_capped(const struct nj_task_queue *q, uint32_t n);
 struct nj_task *nj_task_queue_pop_client_capped(struct nj_task_queue *q, uint32_t n);
 void nj_task_queue_done(struct nj_task_queue *q, const struct nj_task *task);
 /* Makes room for `task` in a full queue: removes the last task of the client with the most tasks,

@@ -18,6 +18,7 @@
 #include "base/relaxed_atomics.h"
 #include "base/limits.h"
 #include "sched/ewyk_fiber_scheduler.h"
+#include "threads/os_clock.h"
 
 /* The recorded maximum of a class decays by 1/AWAY_FORGET with each completed task. A task of
  * 100 ms among quick ones keeps its class above NJ_WORKER_SHORT_TASK_NS for some 430 tasks. */
@@ -89,16 +90,43 @@ static void place(struct nj__task_rings *l, struct nj_task *job, bool ahead)
     NJ_CHECK(rte_ring_sp_enqueue(l->ring, s) == 0); /* the ring holds all slots */
 }
 
+static nj_ns os_now(void)
+{
+    return nj_os_clock_gettime_ns(CLOCK_MONOTONIC_COARSE); /* no system call */
+}
+
+/* Did another client than the last one submit a task lately? */
+static bool others_are_there(const struct nj__task_rings *l)
+{
+    return l->other_client_at > 0 && os_now() - l->other_client_at < NJ_WORKER_ALONE_NS;
+}
+
+static void note_client(struct nj__task_rings *l, const struct nj_task *job)
+{
+    if (l->last_client == job->client)
+        return;
+    l->other_client_at = l->last_client ? os_now() : 0;
+    l->last_client = job->client;
+}
+
+/* Tasks with workers that a client with a long task may have: while there are other clients, not
+ * all, so that the first task of another client starts at once. */
+static uint32_t cap_of_client(const struct nj__task_rings *l)
+{
+    return l->config.n_max > 1 && others_are_there(l) ? l->config.n_max - 1 : UINT32_MAX;
+}
+
 static void fill_ring(struct nj__task_rings *l)
 {
     struct nj_task *job;
 
     while ((job = nj_task_queue_first(&l->waiting))) {
-        bool ahead = is_short(job);
-        if (!has_room(l, ahead))
+        uint32_t cap = is_short(job) ? UINT32_MAX : cap_of_client(l);
+        job = nj_task_queue_first_client_capped(&l->waiting, cap);
+        if (!job || !has_room(l, is_short(job)))
             break;
-        nj_task_queue_pop(&l->waiting);
-        place(l, job, ahead);
+        nj_task_queue_pop_client_capped(&l->waiting, cap);
+        place(l, job, is_short(job));
     }
     publish(l);
 }
@@ -130,6 +158,7 @@ static bool submit(void *ctx, struct nj_task *job)
         return false;
     }
     nj_store_relaxed(&job->cancelled, false);
+    note_client(l, job);
     nj_task_queue_push(&l->waiting, job);
     fill_ring(l);
     if (nj_list_linked(&job->node))

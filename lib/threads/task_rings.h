@@ -10,8 +10,9 @@
  * Tasks without room in the ring wait in a queue that is fair between clients
  * (sched/fair_task_queue.h). The ring takes as many tasks as may run at once, and up to `depth` for
  * each of these while the classes of the tasks are known to be short (NJ_WORKER_SHORT_TASK_NS). So
- * the first task of a client waits for these few tasks only. When the queue is full, a task of the
- * client with the most tasks is displaced and rejected.
+ * the first task of a client waits for these few tasks only. While there are other clients, a
+ * client with long tasks has at most all but one of the places. When the queue is full, a task of
+ * the client with the most tasks is displaced and rejected.
  */
 #ifndef NJ_THREADS_TASK_RINGS_H
 #define NJ_THREADS_TASK_RINGS_H
@@ -21,9 +22,13 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/types.h"
 #include "dpdk/wakeup.h"
 #include "sched/worker_ops.h"
 #include "sched/fair_task_queue.h"
+
+/* A client is alone if no task of another one came within this time. */
+#define NJ_WORKER_ALONE_NS (10 * NJ_SEC)
 
 #define NJ__NOT_RUN UINT64_MAX /* value of run_ns: cancelled, or the service stops */
 
@@ -57,6 +62,8 @@ struct nj__task_rings {
     struct nj__task_slot *slots, *free, *done; /* done: completed, not polled */
     uint32_t n_out;                            /* slots in use */
     uint32_t n_long;                           /* slots whose class is not known to be short */
+    const void *last_client;                   /* of the latest task */
+    nj_ns other_client_at; /* when a task of another client than the one before came; 0: never */
     bool unflushed;
     bool closed; /* no further submits; written by the thread that polls last */
     bool ended;  /* the threads of the service have ended */

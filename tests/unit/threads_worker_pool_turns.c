@@ -96,3 +96,43 @@ Test(threads_worker_pool_turns, the_first_of_another_client_is_next, .timeout = 
     free(a);
     free(b);
 }
+
+/* Four workers, and a client with many long tasks: while another client is there, one worker stays
+ * free for it. A client that is alone has all. */
+Test(threads_worker_pool_turns, a_worker_stays_free_for_other_clients, .timeout = 60)
+{
+    enum { MANY = 100, WORKERS = 4 };
+    static char key[2][NJ_CACHE_LINE];
+    sem_t gate, open_gate;
+    sem_init(&gate, 0, 0);
+    sem_init(&open_gate, 0, 2);
+    struct nj_worker_pool *w = start(WORKERS, MANY + 2);
+    struct nj_worker_ops port = nj_worker_pool_ops(w, 0, NJ_WORKER_HANDLERS);
+    struct job *a = new_jobs(MANY, &gate), *b = new_jobs(2, &open_gate);
+
+    for (int i = 0; i < MANY; i++)
+        a[i].task.client = key[0];
+    b[0].task.client = b[1].task.client = key[1];
+    for (int i = 0; i < WORKERS; i++)
+        send(&port, &a[i]);
+    for (int i = 0; i < WORKERS; i++)
+        await_start(&a[i]); /* alone */
+    for (int i = 0; i < WORKERS; i++)
+        sem_post(&gate);
+    await_home(&port, WORKERS);
+    send(&port, &b[0]);
+    await_home(&port, 1);
+    for (int i = WORKERS; i < MANY; i++)
+        send(&port, &a[i]);
+    for (int i = 0; i < WORKERS - 1; i++)
+        await_start(&a[WORKERS + i]);
+    send(&port, &b[1]);
+    await_home(&port, 1);
+    cr_expect(b[1].n_home == 1 && !atomic_load(&a[2 * WORKERS - 1].started));
+    for (int i = WORKERS; i < MANY; i++)
+        sem_post(&gate);
+    await_home(&port, MANY - WORKERS);
+    finish(w);
+    free(a);
+    free(b);
+}
