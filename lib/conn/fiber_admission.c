@@ -226,17 +226,19 @@ struct search {
     nj_ns now;
     uint32_t share;
     struct nj_txn *found;
-    uint32_t n_has; /* fibers of the client of `found` */
-    uint64_t rate;  /* bytes per second that its peer sent and acknowledged */
+    uint32_t n_has;      /* fibers of the client of `found` */
+    bool waits_for_peer; /* `found` does */
+    uint64_t rate;       /* bytes per second that its peer sent and acknowledged */
 };
 
-/* Is `t` to be evicted before the victim found so far? Requests of trusted proxies come last. */
-static bool evict_before(const struct search *f, const struct nj_txn *t, uint32_t n_has,
-                         uint64_t rate)
+/* Is the victim of `g` to be evicted before that of `f`? Requests of trusted proxies come last. */
+static bool evict_before(const struct search *f, const struct search *g)
 {
-    if (t->client_unknown != f->found->client_unknown)
-        return !t->client_unknown;
-    return n_has != f->n_has ? n_has > f->n_has : rate < f->rate;
+    if (g->found->client_unknown != f->found->client_unknown)
+        return !g->found->client_unknown;
+    if (g->n_has != f->n_has)
+        return g->n_has > f->n_has;
+    return g->waits_for_peer != f->waits_for_peer ? g->waits_for_peer : g->rate < f->rate;
 }
 
 static void consider_victim(void *search, struct nj_task *task)
@@ -244,19 +246,18 @@ static void consider_victim(void *search, struct nj_task *task)
     struct search *f = search;
     struct nj_exchange *x = nj_exchange_of_task(task);
 
-    if (!nj_exchange_waits_for_client(x))
+    if (!nj_exchange_is_suspended(x))
         return;
     struct nj_txn *t = nj_exchange_txn(x);
-    uint32_t n_has = t->requester->n_need_stack;
+    struct search g = {.now = f->now, .share = f->share, .found = t};
+    g.n_has = t->requester->n_need_stack;
+    g.waits_for_peer = nj_exchange_waits_for_client(x) && nj__txn_waits_for_peer(t);
     nj_ns age = f->now - t->stack_since;
-    if (n_has <= f->share || age < NJ_FIBERS_GRACE || !nj__txn_waits_for_peer(t))
+    if (g.n_has <= f->share || age < (g.waits_for_peer ? NJ_FIBERS_GRACE : NJ_FIBERS_OWN_GRACE))
         return;
-    uint64_t rate = (nj_exchange_body_bytes_received(x) + t->paced.n_bytes) * 1000 / (age / NJ_MS);
-    if (f->found && !evict_before(f, t, n_has, rate))
-        return;
-    f->found = t;
-    f->n_has = n_has;
-    f->rate = rate;
+    g.rate = (nj_exchange_body_bytes_received(x) + t->paced.n_bytes) * 1000 / (age / NJ_MS);
+    if (!f->found || evict_before(f, &g))
+        *f = g;
 }
 
 /* The handler is not charged to its client from now on. Its fiber is free when the handler has

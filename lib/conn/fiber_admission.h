@@ -10,7 +10,8 @@
  * A client that waited for NJ_FIBERS_GRACE and is below its share (all fibers divided by the
  * clients that use or need one) gets fibers of the client that is furthest above its share.
  * Handlers that wait for their own peer (for request body bytes, or for the peer to read) are
- * evicted, the slowest peers first. Handlers that wait for anything else are not.
+ * evicted, the slowest peers first; after them handlers that wait for anything else, such as a
+ * timer, once they have had their fiber for NJ_FIBERS_OWN_GRACE.
  *
  * A client is the requester, whatever the class of the request. A trusted proxy that does not name
  * its client represents many: each of its connections is a client, may use the reserved quarter,
@@ -42,6 +43,8 @@ struct nj_shard;
 /* How long a request is queued before other handlers are evicted for it, and how long a handler
  * runs before it may be evicted: round trips of a slow path. */
 #define NJ_FIBERS_GRACE        (250 * NJ_MS)
+/* How long a handler that does not wait for its peer keeps its fiber at least. */
+#define NJ_FIBERS_OWN_GRACE    (2 * NJ_SEC)
 /* A request queued for this long is answered with 503 and retry-after. */
 #define NJ_FIBERS_WAIT_MAX     (10 * NJ_SEC)
 

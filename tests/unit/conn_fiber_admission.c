@@ -334,6 +334,32 @@ Test(conn_fiber_admission, handlers_that_are_busy_stay)
     hr_free(h);
 }
 
+/* Eight addresses hold all fibers with handlers that wait for a timer. Another client gets one when
+ * these have had theirs for a while; each of the eight keeps its share. */
+Test(conn_fiber_admission, handlers_that_wait_for_timers)
+{
+    enum { ADDRESSES = 8 };
+    struct hr *h = start();
+    struct hr_client *a[ADDRESSES];
+
+    for (int i = 0; i < ADDRESSES; i++) {
+        a[i] = connect_from(h, OTHER(i), &wide);
+        for (uint32_t k = 0; k < STACKS / ADDRESSES; k++)
+            hr_get(a[i], "/wait");
+    }
+    hr_settle(h);
+    cr_assert_eq(n_in_use(h), STACKS, "%u", n_in_use(h));
+    struct hr_client *c = connect_from(h, OTHER(ADDRESSES), &wide);
+    const struct hr_reply *r = hr_reply_of(c, hr_get(c, "/brief"));
+    hr_settle(h);
+    cr_expect_eq(r->status, 0, "no fiber is free");
+    hr_run(h, NJ_FIBERS_OWN_GRACE + NJ_FIBERS_GRACE + 2 * NJ_FIBERS_SCAN_EVERY);
+    cr_expect_eq(r->status, 200, "%d", r->status);
+    cr_expect_eq(rig_count(h->r, NJ_C_stack_evicted), 1);
+    cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 0);
+    hr_free(h);
+}
+
 /* EWYK 5.13, EWYK 5.20, EWYK 5.21, EWYK 5.56: requests that need no fiber do not wait behind those
  * that do, on the same connection, whatever their client uses. */
 Test(conn_fiber_admission, others_of_a_connection_do_not_wait)

@@ -339,15 +339,19 @@ void nj_exchange_on_stream_closed(struct nj_exchange *x)
     keep_while_running(x);
 }
 
+bool nj_exchange_is_suspended(const struct nj_exchange *x)
+{
+    return x->state == NJ__FIBER_RUNNING && nj__stream_is_open(x) && !x->reset;
+}
+
 bool nj_exchange_waits_for_client(const struct nj_exchange *x)
 {
-    return x->state == NJ__FIBER_RUNNING && nj__stream_is_open(x) && !x->reset &&
-           x->waiting != NJ__WAIT_NONE;
+    return nj_exchange_is_suspended(x) && x->waiting != NJ__WAIT_NONE;
 }
 
 void nj_exchange_cancel_and_reset(struct nj_exchange *x, enum nj_reset why)
 {
-    NJ_ASSERT(nj_exchange_waits_for_client(x));
+    NJ_ASSERT(nj_exchange_is_suspended(x));
     nj__clear_needs_stack(x);
     reset_stream(x, why);
 }

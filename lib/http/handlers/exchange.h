@@ -100,6 +100,8 @@ void nj_exchange_cancel_if_body_partial(struct nj_exchange *x);
  */
 bool nj_exchange_on_body_timeout(struct nj_exchange *x);
 
+/* Called while no handler runs: has the handler a stack, and its stream not ended? */
+bool nj_exchange_is_suspended(const struct nj_exchange *x);
 /* True if the handler holds a stack and waits for the client: for request bytes, or for room in the
  * response buffer. */
 bool nj_exchange_waits_for_client(const struct nj_exchange *x);
