@@ -233,6 +233,8 @@ bool nj__conn_shares_request_room(void *shard, const struct nj_addr *remote, boo
 }
 
 /* Evicts one connection per request: with FIN while the table has free entries, else with RST. */
+/* Held: connections | client, in connections | equal shares of `--max-connections`, once 7/8 are
+ * used | `--preface-timeout`, `--idle-timeout` | conn_evicted, conn_timeout */
 static uint32_t evict_conns(struct nj_shard *s, nj_ns now)
 {
     struct nj_conn_shares *sh = &s->shares;

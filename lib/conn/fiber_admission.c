@@ -90,6 +90,8 @@ static void reject_waiting(struct nj_shard *s, struct nj_txn *t, nj_ns now)
 
 /* The queue is full: the client with most queued requests loses its latest one to a client with
  * less than its share. A client at its share cannot displace another. */
+/* Held: requests that wait for a stack | client, in requests | equal shares of 4,096 | 10 s |
+ * stack_displaced, stack_timeout */
 static bool displace(struct nj_shard *s, const struct nj_requester *c)
 {
     struct nj_admission *st = admission_of(s);
@@ -269,6 +271,9 @@ static void evict(struct nj_shard *s, struct nj_txn *t)
     nj__conn_mark_ready(t->conn);
 }
 
+/* Held: stacks of handlers | client, in stacks | equal shares of `--fibers`, once all are used |
+ * `--body-timeout`, `--send-timeout`, 2 s of a handler's own waiting while others wait |
+ * stack_evicted */
 static uint32_t evict_stalled(struct nj_shard *s, nj_ns now)
 {
     struct search f = {.now = now, .share = fair_share(s)};

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frees mbufs when the pools run low, and memory of HTTP/2. Resets peers that do not acknowledge
- * output, and connections that hold received mbufs or memory; the shard keeps them on lists, so they
- * are found at once. */
+ * output, and connections that hold received mbufs or memory; the shard keeps them on lists, so
+ * they are found at once. */
 #include <rte_mempool.h>
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "shard/shard_conn_internal.h"
 
-#define SHED_TIMEOUT   (5 * NJ_SEC) /* without an ACK */
-#define UNACKED_GRAIN  (1 * NJ_SEC) /* resolution of the time of the last ACK */
-#define SHED_MAX       32u          /* resets per step */
-#define SHED_SCAN      256u         /* connections visited per step */
+#define SHED_TIMEOUT      (5 * NJ_SEC) /* without an ACK */
+#define UNACKED_GRAIN     (1 * NJ_SEC) /* resolution of the time of the last ACK */
+#define SHED_MAX          32u          /* resets per step */
+#define SHED_SCAN         256u         /* connections visited per step */
 #define HOLDERS_SCAN      64u          /* connections compared for each reset */
 #define HOLDERS_RESET_MAX 64u          /* resets per step: each may free one mbuf only */
 #define MEMORY_RESET_MAX  8u           /* resets per step: each frees HELD_MEMORY_MIN at least */
@@ -64,6 +64,9 @@ static void track_unacked(struct nj_conn *c, nj_ns now)
         list_unacked(active, now);
 }
 
+/* Held: bytes to send that are not acknowledged | connection, in mbufs | 1/32 of the free send
+ * mbufs; the last 1/8 is for connections that hold none | `--send-timeout`; 5 s while fewer than
+ * 256 are free | conn_timeout, conn_shed */
 void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now)
 {
     uint32_t n_shed = 0;
@@ -154,6 +157,11 @@ static bool too_many_are_held(const struct nj_shard *s)
     return eighth > 0 && s->held_mbufs.n_held > eighth * (s->held_mbufs.n_clients > 1 ? 6 : 7);
 }
 
+/* Held: received segments that wait: incomplete TLS records, data behind a hole, input of peers
+ * that do not read | client, in mbufs | equal shares of half of the receive mbufs of the lcore,
+ * once 3/4 are held; 256 mbufs for a connection | `--header-timeout` for a record,
+ * `--body-timeout` beside an open request; `--preface-timeout` before the preface |
+ * conn_rx_limit, h2_abuse_slow, conn_timeout */
 static uint32_t reset_holders_of_mbufs(struct nj_shard *s, nj_ns now)
 {
     uint32_t n = 0;
@@ -168,12 +176,17 @@ static uint32_t reset_holders_of_mbufs(struct nj_shard *s, nj_ns now)
 }
 
 /* Their memory is free in the next step. What small buffers and sessions take is not shared. */
+/* Held: incomplete frames and header blocks, and response heads that the peer does not read |
+ * client, in KiB | equal shares, once 3/4 of 2 GiB for each lcore are used; 128 KiB and 1,280
+ * KiB for a connection | `--header-timeout`; `--send-timeout` | conn_memory_limit,
+ * h2_abuse_slow, h2_abuse_continuations, h2_abuse_unread */
 static uint32_t reset_holders_of_memory(struct nj_shard *s, nj_ns now)
 {
     uint32_t n = 0;
 
     for (; n < MEMORY_RESET_MAX && nj_h2_context_is_short(s->h2); n++) {
-        struct nj_holder *h = nj_held_worst(&s->held_memory, s->held_memory.n_held / 2, HOLDERS_SCAN);
+        struct nj_holder *h =
+            nj_held_worst(&s->held_memory, s->held_memory.n_held / 2, HOLDERS_SCAN);
         if (!h)
             break;
         reset_for(conn_of(nj_container_of(h, struct nj_xfer, held_memory)), NJ_C_conn_memory_limit,

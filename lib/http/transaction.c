@@ -202,6 +202,9 @@ static bool admit(struct nj_txn *t, const struct nj_policy_verdict *v)
     return t->admitted;
 }
 
+/* Held: open requests | client, in requests | 8 times as many as are free, of 131,072 for each
+ * lcore | `--send-timeout` | client_share_limit, send_timeout */
+
 /* A client's share of the free places is bounded by NJ_CLIENT_SHARE_FACTOR. A client without
  * requests may always open one. */
 static bool is_greedy(const struct nj_requester *r, uint32_t n_left)

@@ -31,6 +31,9 @@ static bool is_expired(const struct nj_frag_queue *n, nj_ns now)
     return now > n->first_frag_at + NJ_FRAG_TIMEOUT;
 }
 
+/* Held: IPv4 fragments | source address, in packets | 4 of 32 | 0.5 s | drop_frag_share,
+ * drop_frag_full, frag_timeout */
+
 /* The entry of this packet, or a free one, or NULL with the reason. An expired entry and its
  * fragments in the table are free. */
 static struct nj_frag_queue *find_or_reserve(struct nj_ip4_reasm *f, const struct nj_packet *p,

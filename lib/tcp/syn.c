@@ -11,6 +11,9 @@
 
 #define TICK_MAX 64u /* SYN-ACKs retransmitted per tick; the rest follows in the next */
 
+/* Held: half-open connections | all clients, in connections | 4,096 for each lcore; then SYN
+ * cookies, which hold nothing | 63 s | tcp_cookie_sent */
+
 bool nj__syn_backlog_full(const struct nj_tcp *tcp)
 {
     return tcp->n_half_open >= tcp->cfg.half_open_max;

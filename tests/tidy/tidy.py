@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 from tests.mutants import verified
-from tests.tidy import clang, ewyk, rfc
+from tests.tidy import clang, ewyk, held, rfc
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("NJ_BUILD", "build")
@@ -482,6 +482,14 @@ def rule_ewyk(sources, write):
     yield from written("ewyk", ewyk.PAGE, text, write)
 
 
+def rule_held(sources, write):
+    """The table of what a peer can make the server hold is complete."""
+    text, complaints = held.page(read(held.PAGE), sources, read(held.COUNTERS))
+    for path, line, complaint in complaints:
+        yield Finding(path, line, "held", complaint)
+    yield from written("held", held.PAGE, text, write)
+
+
 # --- history ----------------------------------------------------------------------------------
 
 # Commits after this one have messages in the form of CONTRIBUTING.md.
@@ -562,7 +570,8 @@ def main():
     sources = list(repository())
     if "--rfc" in sys.argv[1:]:
         return report({"rfc": lambda: rule_rfc(sources, True),
-                       "ewyk": lambda: rule_ewyk(sources, True)})
+                       "ewyk": lambda: rule_ewyk(sources, True),
+                       "held": lambda: rule_held(sources, True)})
     meson_text = read("lib/meson.build")
     symbols = nm(os.path.join(REPO, BUILD))
     rules = {
@@ -584,6 +593,7 @@ def main():
         "python": lambda: rule_python(sources),
         "rfc": lambda: rule_rfc(sources, False),
         "ewyk": lambda: rule_ewyk(sources, False),
+        "held": lambda: rule_held(sources, False),
     }
     if symbols is None:
         print("tidy: symbol, clang: not checked, nothing is built (./dev build)")

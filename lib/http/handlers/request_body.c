@@ -98,6 +98,10 @@ static struct nj_conn_exchanges *worst_holder(struct nj_exchange *x)
     return worst;
 }
 
+/* Held: bodies of requests that handlers have not read | connection, in bytes | half as much as
+ * is free, of 425 MiB for each lcore | `--body-timeout`, `--min-upload-rate`, `--body-deadline`
+ * | body_limit, body_timeout, body_slow */
+
 /* Bytes arrive for a connection above its share: drops one body per piece, of the connection that
  * holds most. Bodies that are read on arrival are short and survive. */
 static void enforce_share(struct nj_exchange *x)
