@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -262,6 +263,34 @@ static void check_options(struct check *c)
     NJ_CHECK(c->t.read(c->t.userdata, STDERR_FILENO, &info, 1) == -1 && errno == EBADF);
 }
 
+/* Before each code in a script the stock runner asks for these three, with the sizes of its own
+ * copies of the kernel's structs, and ends with an error if one is refused or shorter. Its TCP_INFO
+ * has 280 bytes, as Linux 6.18's; that of older headers has fewer. */
+static void check_what_code_asks(struct check *c)
+{
+    struct tcp_info info;
+    uint8_t data[512], cc[20]; /* the longest struct of TCP_CC_INFO, BBR's */
+    uint32_t mem[SK_MEMINFO_VARS];
+    socklen_t sizes[] = {280, sizeof data};
+    socklen_t n = sizeof mem;
+
+    for (size_t i = 0; i < RTE_DIM(sizes); i++) {
+        socklen_t n_info = sizes[i];
+        memset(data, 0xff, sizeof data);
+        NJ_CHECK(c->t.getsockopt(c->t.userdata, c->fd, IPPROTO_TCP, TCP_INFO, data, &n_info) == 0);
+        NJ_CHECK(n_info == sizes[i] && data[n_info - 1] == 0);
+        memcpy(&info, data, sizeof info);
+        NJ_CHECK(info.tcpi_state == 1 && info.tcpi_snd_cwnd >= 10);
+    }
+    NJ_CHECK(c->t.getsockopt(c->t.userdata, c->fd, SOL_SOCKET, SO_MEMINFO, mem, &n) == 0);
+    NJ_CHECK(n == sizeof mem && mem[SK_MEMINFO_RMEM_ALLOC] == 1); /* the byte not read yet */
+    NJ_CHECK(mem[SK_MEMINFO_RCVBUF] > 0 && mem[SK_MEMINFO_SNDBUF] > 0);
+    NJ_CHECK(mem[SK_MEMINFO_WMEM_QUEUED] == 0 && mem[SK_MEMINFO_DROPS] == 0);
+    n = sizeof cc;
+    NJ_CHECK(c->t.getsockopt(c->t.userdata, c->fd, IPPROTO_TCP, TCP_CC_INFO, cc, &n) == 0);
+    NJ_CHECK(n == 0);
+}
+
 /* For code in scripts the stock runner asks the kernel for TCP_INFO, not the table. With the
  * object preloaded, that call arrives here. Other descriptors are passed to the kernel. */
 static void check_preloaded(struct check *c)
@@ -345,6 +374,7 @@ int main(int argc, char **argv)
     check_data(&c);
     check_epoll(&c);
     check_options(&c);
+    check_what_code_asks(&c);
     if (getenv("LD_PRELOAD"))
         check_preloaded(&c);
     check_fin(&c);

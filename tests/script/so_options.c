@@ -2,6 +2,7 @@
 /* Socket options, fcntl() and ioctl(). Features that lib/tcp lacks are refused, not ignored. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -95,6 +96,20 @@ static int put_int(void *value, socklen_t *n, int v)
     return put(value, n, &v, sizeof v);
 }
 
+/* SO_MEMINFO. lib/tcp counts payload bytes, without the buffers' overhead. */
+static int get_meminfo(const struct sock *s, void *value, socklen_t *n)
+{
+    uint32_t unacked = s->tcb ? probe_unacked_bytes(s->tcb) : 0;
+    uint32_t info[SK_MEMINFO_VARS] = {
+        [SK_MEMINFO_RMEM_ALLOC] = s->tcb ? probe_unread(s->tcb) : 0,
+        [SK_MEMINFO_RCVBUF] = NJ_RECV_WINDOW_BYTES,
+        [SK_MEMINFO_WMEM_ALLOC] = unacked,
+        [SK_MEMINFO_SNDBUF] = NJ_SENDQ_BYTES_MAX,
+        [SK_MEMINFO_WMEM_QUEUED] = unacked,
+    };
+    return put(value, n, info, sizeof info);
+}
+
 static int get_socket(struct sock *s, int name, void *value, socklen_t *n)
 {
     struct linger linger = {s->linger_on, s->linger_s};
@@ -120,9 +135,22 @@ static int get_socket(struct sock *s, int name, void *value, socklen_t *n)
         return put_int(value, n, IPPROTO_TCP);
     case SO_ACCEPTCONN:
         return put_int(value, n, s->kind == SOCK_LISTENER);
+    case SO_MEMINFO:
+        return get_meminfo(s, value, n);
     default:
         return so_fail(ENOPROTOOPT);
     }
+}
+
+/* TCP_INFO, as long as the caller asks for. The struct grows with Linux, and packetdrill refuses an
+ * answer that is shorter than its own copy. Fields that our headers lack are 0. */
+static int put_tcp_info(void *value, const socklen_t *n, const struct tcp_info *info)
+{
+    size_t n_info = *n < sizeof *info ? *n : sizeof *info;
+
+    memset(value, 0, *n);
+    memcpy(value, info, n_info);
+    return 0;
 }
 
 static int get_tcp(const struct sock *s, int name, void *value, socklen_t *n)
@@ -135,7 +163,10 @@ static int get_tcp(const struct sock *s, int name, void *value, socklen_t *n)
             probe_tcp_info(s->tcb, &info);
         else
             info.tcpi_state = s->kind == SOCK_LISTENER ? 10 : 7;
-        return put(value, n, &info, sizeof info);
+        return put_tcp_info(value, n, &info);
+    case TCP_CC_INFO: /* empty, as in Linux for CUBIC and Reno */
+        *n = 0;
+        return 0;
     case TCP_MAXSEG:
         return put_int(value, n, s->tcb ? (int)probe_mss(s->tcb) : 536);
     case TCP_NODELAY:
