@@ -45,12 +45,16 @@ bool nj__rcv_may_hold(const struct nj_tcp *tcp, const struct nj_tcb *t)
     return max == 0 || (tcp->n_held < max && n < (max - tcp->n_held) / 4);
 }
 
-/* Can `n_bytes` be appended to the buffer of `to`? The space of its headers counts as free. Shared
- * mbufs and external buffers are never written to. */
+/* Shared mbufs and external buffers are never written to. */
+static bool is_writable(const struct rte_mbuf *m)
+{
+    return RTE_MBUF_DIRECT(m) && rte_mbuf_refcnt_read(m) == 1;
+}
+
+/* Can `n_bytes` be appended to the buffer of `to`? The space of its headers counts as free. */
 static bool fits(const struct rte_mbuf *to, uint32_t n_bytes)
 {
-    return RTE_MBUF_DIRECT(to) && rte_mbuf_refcnt_read(to) == 1 &&
-           n_bytes <= (uint32_t)to->buf_len - to->data_len;
+    return is_writable(to) && n_bytes <= (uint32_t)to->buf_len - to->data_len;
 }
 
 static void append(struct rte_mbuf *to, const uint8_t *from, uint32_t n_bytes)
@@ -148,6 +152,28 @@ void nj__rcvq_append(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m, u
     count_held(tcp, t);
 }
 
+/* Free the held mbufs from *link to `next`, which lie within the segment `seg` in `m`. Their bytes,
+ * the first copies, are written over the segment's. Returns the number of these bytes. */
+static uint32_t absorb_held(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf **link,
+                            const struct rte_mbuf *next, struct rte_mbuf *m,
+                            const struct nj_seg *seg)
+{
+    uint32_t n_bytes = 0;
+
+    while (*link != next) {
+        struct rte_mbuf *old = *link;
+        uint32_t off = seg->payload_off + (old->hash.usr - seg->seq);
+        memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, off), rte_pktmbuf_mtod(old, uint8_t *),
+               old->data_len);
+        n_bytes += old->data_len;
+        *link = old->next;
+        old->next = NULL;
+        uncount_held(tcp, t);
+        rte_pktmbuf_free(old);
+    }
+    return n_bytes;
+}
+
 bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
                       const struct nj_seg *seg)
 {
@@ -161,28 +187,33 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
         first = nj_seq_max(first, before->hash.usr + before->data_len);
         link = &before->next;
     }
-    if (*link && nj_seq_lt((*link)->hash.usr, end))
-        end = (*link)->hash.usr;
+    struct rte_mbuf *next = *link; /* the first one behind the segment, or across its end */
+    while (next && is_writable(m) && nj_seq_le(next->hash.usr + next->data_len, end))
+        next = next->next;
+    if (next && nj_seq_lt(next->hash.usr, end))
+        end = next->hash.usr;
     if (!nj_seq_lt(first, end))
         return false; /* nothing new in it */
 
-    uint32_t off = seg->payload_off + (first - seg->seq);
+    uint32_t off = seg->payload_off + (first - seg->seq), n_bytes = end - first;
+    uint32_t n_held = absorb_held(tcp, t, link, next, m, seg);
     if (before && before->hash.usr + before->data_len == first &&
-        coalesce(tcp, t, before, m, off, end - first)) {
-        t->x->reasm_bytes += end - first;
+        coalesce(tcp, t, before, m, off, n_bytes)) {
+        t->x->reasm_bytes += n_bytes - n_held;
         rte_pktmbuf_free(m);
         return true;
     }
     /* While mbufs are short, out-of-order segments are refused; the peer retransmits them.
-     * Otherwise peers that leave holes open could keep new connections out. */
-    if (nj__rcv_pressure(tcp) != NJ_PRESSURE_NONE || !nj__rcv_may_hold(tcp, t))
+     * Otherwise peers that leave holes open could keep new connections out. A segment that has
+     * absorbed another needs no more mbufs. */
+    if (n_held == 0 && (nj__rcv_pressure(tcp) != NJ_PRESSURE_NONE || !nj__rcv_may_hold(tcp, t)))
         return false;
-    set_payload(m, off, end - first);
+    set_payload(m, off, n_bytes);
     m->hash.usr = first;
     m->next = *link;
     *link = m;
     count_held(tcp, t);
-    t->x->reasm_bytes += end - first;
+    t->x->reasm_bytes += n_bytes - n_held;
     return true;
 }
 

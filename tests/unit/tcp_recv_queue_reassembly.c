@@ -23,8 +23,8 @@ struct queue {
     uint32_t n_delivered; /* bytes that left in order */
 };
 
-/* Insert as step 7 does, with bytes of this copy. The model may accept more than the queue has to:
- * of a segment that spans held pieces the queue keeps one piece. */
+/* Insert as step 7 does, with bytes of this copy. The queue keeps all that is new in the segment,
+ * or nothing. */
 static void insert(struct queue *q, uint32_t off, uint32_t n, uint8_t copy)
 {
     uint8_t data[300];
@@ -38,14 +38,14 @@ static void insert(struct queue *q, uint32_t off, uint32_t n, uint8_t copy)
         rte_pktmbuf_free(m);
         return;
     }
-    uint32_t first = 0; /* the segment fills the first gap that it reaches */
-    while (q->byte[off + first] >= 0)
-        first++;
-    cr_assert_lt(first, n, "accepted bytes that it holds");
-    uint32_t end = first;
-    while (end < n && q->byte[off + end] < 0)
-        q->byte[off + end++] = copy;
-    cr_assert_eq(q->tcb.x->reasm_bytes - held, end - first);
+    uint32_t n_new = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        n_new += q->byte[off + i] < 0;
+        if (q->byte[off + i] < 0)
+            q->byte[off + i] = copy;
+    }
+    cr_assert_gt(n_new, 0, "accepted bytes that it holds");
+    cr_assert_eq(q->tcb.x->reasm_bytes - held, n_new);
 }
 
 static void check_list(const struct queue *q)
@@ -156,6 +156,51 @@ Test(tcp_recv_queue_reassembly, agrees_with_an_array)
         nj__reasm_free(&q.tcb);
         cr_assert(nj_test_pool_full(q.pool));
     }
+}
+
+/* A segment that covers held pieces is kept from its first new byte to its last. It needs no more
+ * mbufs than they did, so it is kept also while mbufs are short. */
+Test(tcp_recv_queue_reassembly, covers_what_is_held)
+{
+    static struct queue q;
+    q.tcb.x = &q.xfer;
+    q.pool = nj_test_pool(8);
+    memset(q.byte, 0xff, sizeof q.byte);
+    insert(&q, 30, 100, 3);
+    insert(&q, 150, 100, 6);
+    insert(&q, 250, 50, 7);
+    q.tcp.cfg.held_max = 3; /* no more mbufs for this connection */
+    insert(&q, 400, 100, 9);
+    cr_expect_eq(q.byte[400], -1, "not refused");
+    insert(&q, 20, 260, 4);
+    check_list(&q);
+    cr_expect_eq(q.tcb.x->reasm_bytes, 280);
+    cr_expect_eq(q.tcb.x->rcvq.n_mbufs, 2);
+    nj__reasm_free(&q.tcb);
+    cr_expect(nj_test_pool_full(q.pool));
+}
+
+/* A shared mbuf is never written to: the segment is kept up to the first held piece. */
+Test(tcp_recv_queue_reassembly, shared_mbuf_is_not_written_to)
+{
+    static struct queue q;
+    uint8_t data[300];
+    struct nj_seg seg = {.seq = 10, .payload_bytes = sizeof data};
+
+    q.tcb.x = &q.xfer;
+    q.pool = nj_test_pool(8);
+    memset(q.byte, 0xff, sizeof q.byte);
+    insert(&q, 100, 100, 3);
+    memset(data, 5, sizeof data);
+    struct rte_mbuf *m = nj_test_mbuf(q.pool, data, sizeof data);
+    const uint8_t *bytes = rte_pktmbuf_mtod(m, uint8_t *);
+    rte_mbuf_refcnt_set(m, 2);
+    cr_expect(nj__reasm_insert(&q.tcp, &q.tcb, m, &seg));
+    cr_expect_eq(q.tcb.x->reasm_bytes, 190);
+    cr_expect_arr_eq(bytes, data, sizeof data);
+    rte_mbuf_refcnt_set(m, 1);
+    nj__reasm_free(&q.tcb);
+    cr_expect(nj_test_pool_full(q.pool));
 }
 
 Test(tcp_recv_queue_reassembly, drop_last)
