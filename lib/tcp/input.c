@@ -158,7 +158,6 @@ static enum nj_tcp_verdict input_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     t->x->progress_at = now;
     t->snd_wnd = t->snd_wnd_max = seg->wnd; /* not scaled in a SYN */
     t->snd_wl1 = seg->seq;
-    t->snd_wl2 = seg->ack;
     nj__tcb_set_state(tcp, t, NJ_TCP_ESTABLISHED);
     tcp->cfg.cc->opened(t);
     t->ack_now = true;

@@ -192,15 +192,14 @@ static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
     return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
 }
 
-/* A higher ACK always updates the window, whatever its sequence number. Otherwise an old window
+/* RFC 9293 3.10.7.4 fifth. SEG.ACK is SND.UNA now. `advanced`: it was higher, so SND.WL2 was lower.
+ * A higher ACK always updates the window, whatever its sequence number. Otherwise an old window
  * would be counted from the new snd_una and exceed the peer's advertisement. */
-static void update_window(struct nj_tcb *t, const struct nj_seg *seg)
+static void update_window(struct nj_tcb *t, const struct nj_seg *seg, bool advanced)
 {
-    if (nj_seq_lt(t->snd_wl1, seg->seq) || nj_seq_lt(t->snd_wl2, seg->ack) ||
-        (t->snd_wl1 == seg->seq && t->snd_wl2 == seg->ack)) {
+    if (advanced || nj_seq_le(t->snd_wl1, seg->seq)) {
         t->snd_wnd = (uint32_t)seg->wnd << t->snd_wscale;
         t->snd_wl1 = seg->seq;
-        t->snd_wl2 = seg->ack;
         if (t->snd_wnd > t->snd_wnd_max)
             t->snd_wnd_max = t->snd_wnd;
     }
@@ -214,7 +213,6 @@ static void complete_handshake(struct nj_tcp *tcp, struct nj_tcb *t, const struc
     t->x->rexmit_at = NJ_NEVER;
     t->x->progress_at = now;
     t->snd_wl1 = seg->seq;
-    t->snd_wl2 = seg->ack;
     t->snd_wnd = t->snd_wnd_max = (uint32_t)seg->wnd << t->snd_wscale;
     nj__tcb_set_state(tcp, t, NJ_TCP_ESTABLISHED);
     tcp->cfg.cc->opened(t);
@@ -257,6 +255,7 @@ static bool advance_una(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_se
     nj__scoreboard_ack(tcp, t, seg->ack, news, now);
     nj__sndq_drop_acked(t, n_bytes);
     t->snd_una = seg->ack;
+    t->ack_min = nj_seq_max(t->ack_min, seg->ack - t->snd_wnd_max);
     x->n_backoffs = 0;
     nj__tcp_rto_halve_on_ack(t);
     x->progress_at = now;
@@ -343,7 +342,8 @@ static void window_opened(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__scoreboard_lose_until(tcp, t, t->snd_nxt);
 }
 
-/* RFC 9293 3.10.7.4 fifth: is the ACK field acceptable? A segment that fails changes no state. */
+/* RFC 9293 3.10.7.4 fifth, RFC 5961 5.2: is the ACK field acceptable? A segment that fails changes
+ * no state. */
 static enum nj_tcp_verdict step5_check_ack(const struct nj_tcb *t, struct nj_tcp_arrival *a)
 {
     const struct nj_seg *seg = &a->seg;
@@ -353,8 +353,8 @@ static enum nj_tcp_verdict step5_check_ack(const struct nj_tcb *t, struct nj_tcp
         return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
     if (t->state == NJ_TCP_SYN_RECEIVED && (beyond || nj_seq_le(seg->ack, t->snd_una)))
         return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_ack);
-    if (beyond || nj_seq_lt(seg->ack, t->snd_una - t->snd_wnd_max))
-        return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack); /* RFC 5961 5.2 */
+    if (beyond || nj_seq_lt(seg->ack, t->ack_min))
+        return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack);
     return PASS;
 }
 
@@ -366,10 +366,11 @@ static enum nj_tcp_verdict step5_process_ack(struct nj_tcp *tcp, struct nj_tcb *
 
     if (t->state == NJ_TCP_SYN_RECEIVED)
         complete_handshake(tcp, t, seg, now);
+    bool advances = nj_seq_lt(t->snd_una, seg->ack);
     bool fin = process_ack(tcp, t, a, now);
     if (nj_seq_le(t->snd_una, seg->ack)) {
         bool was_shut = t->snd_wnd == 0;
-        update_window(t, seg);
+        update_window(t, seg, advances);
         if ((was_shut || t->snd_una == t->snd_nxt) && !t->is_orphan)
             t->x->progress_at = now; /* a peer that answers probes is alive (RFC 9293 3.8.6.1) */
         if (was_shut && t->snd_wnd > 0)

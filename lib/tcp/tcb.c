@@ -63,6 +63,7 @@ struct nj_tcb *nj__tcb_new(struct nj_tcp *tcp, const struct nj_tuple *tuple,
     t->ts_offset = nj__tcp_ts_offset_of_tuple(tcp, tuple);
     nj_timer_init(&t->timer);
     t->snd_una = t->snd_nxt = iss;
+    t->ack_min = iss + 1;
     nj__tcb_attach_xfer(tcp, t);
     t->x->iss = t->x->high_seq = iss;
     t->x->progress_at = now;

@@ -14,7 +14,7 @@ enum kind {
     SYN_ANYWHERE,
     TEXT_OUTSIDE,
     TEXT_WRONG_ACK, /* in the window, but acknowledges unsent data */
-    TEXT_OLD_ACK,   /* ... or data acknowledged long before */
+    TEXT_OLD_ACK,   /* ... or data acknowledged long before, or what was never sent */
     TEXT_OLD,       /* data received before, with other bytes */
     TEXT_NO_TS,     /* in the window, without the negotiated timestamp */
     TEXT_OLD_TS,    /* ... or with an old one */
@@ -94,8 +94,10 @@ static uint32_t inside(struct nj_prng *p, const struct tsim_look *l)
     return l->rcv_nxt + nj_prng_below(p, l->rcv_wnd);
 }
 
-/* Makes a segment of this kind. False if the connection's state does not allow one. */
-static bool make(struct nj_prng *p, enum kind kind, const struct tsim_look *l, struct forged *g)
+/* Makes a segment of this kind. False if the connection's state does not allow one. `iss`: the
+ * initial number of the attacked side. */
+static bool make(struct nj_prng *p, enum kind kind, const struct tsim_look *l, uint32_t iss,
+                 struct forged *g)
 {
     *g = (struct forged){.flags = NJ_TCP_ACK,
                          .ack = l->snd_una,
@@ -132,7 +134,7 @@ static bool make(struct nj_prng *p, enum kind kind, const struct tsim_look *l, s
         return true;
     case TEXT_OLD_ACK:
         g->seq = inside(p, l);
-        g->ack = l->snd_una - l->snd_wnd_max - 1 - nj_prng_below(p, 1u << 30);
+        g->ack = nj_seq_max(iss + 1, l->snd_una - l->snd_wnd_max) - 1 - nj_prng_below(p, 1u << 30);
         return true;
     case TEXT_OLD:
         g->seq -= g->n_data + 1 + nj_prng_below(p, 1000);
@@ -170,7 +172,7 @@ static void forge_for(struct tsim_side *s)
     struct forged g;
 
     if (before.state < NJ_TCP_ESTABLISHED || before.state == NJ_TCP_TIME_WAIT ||
-        !make(&sim->malice, kind, &before, &g))
+        !make(&sim->malice, kind, &before, s->flow->track[s->host].iss, &g))
         return;
     send(h, &peer->ip, s->flow->port[!s->host], s->flow->port[s->host], &g);
     after = nj_tsim_look(s->tcb);

@@ -197,7 +197,7 @@ Test(tcp_send_recovery, recover_follows_the_stream)
         w.iss += 0x40000000;
         w.tcb->snd_una += 0x40000000;
         w.tcb->snd_nxt += 0x40000000;
-        w.tcb->snd_wl2 += 0x40000000;
+        w.tcb->ack_min += 0x40000000;
         memset(w.tcb->x->cursor, 0, sizeof w.tcb->x->cursor);
     }
     w.next_out = w.n_out;
