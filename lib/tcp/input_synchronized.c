@@ -88,7 +88,7 @@ static void trim(const struct nj_tcb *t, struct nj_seg *seg)
     uint32_t edge = t->rcv_nxt + wnd;
     if (t->fin_seen && nj_seq_lt(t->x->fin_seq, edge))
         edge = t->x->fin_seq; /* no data follows a FIN */
-    if (nj_seq_lt(edge, seg->seq + seg->payload_bytes)) {
+    if (seg->payload_bytes > 0 && nj_seq_lt(edge, seg->seq + seg->payload_bytes)) {
         seg->payload_bytes = nj_seq_lt(seg->seq, edge) ? edge - seg->seq : 0;
         seg->flags &= (uint8_t)~NJ_TCP_FIN;
     }
@@ -434,8 +434,13 @@ static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struc
         t->fin_seen = true; /* a FIN before bytes already received is ignored */
         t->x->fin_seq = fin_seq;
     }
-    if (!t->fin_seen || t->fin_received || t->rcv_nxt != t->x->fin_seq)
+    if (!t->fin_seen || t->fin_received || t->rcv_nxt != t->x->fin_seq) {
+        /* A FIN alone, out of order or after the peer's FIN: an immediate ACK, as for text (RFC
+         * 5681 4.2). Step 7 has sent the ACK of a FIN with text. */
+        if ((a->seg.flags & NJ_TCP_FIN) && a->seg.payload_bytes == 0)
+            nj__tcp_send_ack(tcp, t, now);
         return PASS;
+    }
     t->fin_received = true;
     t->rcv_nxt++;
     t->ack_now = true;

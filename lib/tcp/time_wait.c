@@ -172,6 +172,8 @@ enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *tcp, struct nj_time_wait 
         return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
     if (nj_seq_lt(b->snd_nxt, seg->ack))
         return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack);
+    if (seg->flags & NJ_TCP_FIN) /* not the one that the peer sent */
+        return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_window, now);
     return DONE; /* an old ACK, or text after a FIN: ignore */
 }
 

@@ -378,6 +378,27 @@ Test(tcp_receive, fin_with_a_hole_before_it)
     nj_dsl_fini(&w);
 }
 
+/* RFC 5681 4.2, RFC 9293 3.10.7.4, eighth: a FIN without text, out of order or after the peer's
+ * FIN, is acknowledged at once. Sentence 40 */
+Test(tcp_receive, fin_alone_out_of_order)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open(&w);
+    SEND(&w, .flags = FA, .seq = 101, .ack = 1);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = FA, .seq = 101, .ack = 1); /* again */
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 100);
+    STATE(&w, CLOSE_WAIT);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 102);
+    SEND(&w, .flags = FA, .seq = 102, .ack = 1); /* in the window, but after the FIN */
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 102);
+    NOTHING(&w);
+    cr_expect_eq(w.tcb->rcv_nxt - w.irs, 102);
+    nj_dsl_fini(&w);
+}
+
 /* A FIN before bytes already received is ignored. */
 Test(tcp_receive, fin_before_later_bytes)
 {

@@ -92,6 +92,23 @@ Test(tcp_time_wait, is_not_assassinated)
     }
 }
 
+/* Sentence 110; RFC 9293 3.10.7.4, eighth: another FIN than the peer's, in the window. */
+Test(tcp_time_wait, any_fin_is_acknowledged)
+{
+    for (unsigned released = 0; released < 2; released++) {
+        struct world w;
+        begin(&w, NULL, released);
+        SEND(&w, .flags = FA, .seq = 2, .ack = 2);
+        EXPECT(&w, .flags = A, .seq = 2, .ack = 2);
+        nj_dsl_run(&w, 100 * MS);
+        SEND(&w, .flags = FA, .seq = 100, .ack = 2);
+        EXPECT(&w, .flags = A, .seq = 2, .ack = 2);
+        NOTHING(&w);
+        STATE(&w, TIME_WAIT);
+        nj_dsl_fini(&w);
+    }
+}
+
 /* RFC 9293 3.10.7.4 for segments in TIME-WAIT, and rate limits of their ACKs. */
 Test(tcp_time_wait, other_segments)
 {
