@@ -40,16 +40,14 @@ static bool ts_recent_expired(const struct nj_tcb *t, nj_ns now)
     return seconds(now) - t->ts_recent_s >= NJ_TCP_PAWS_IDLE / NJ_SEC;
 }
 
-/* RFC 7323 5.3 R1 - R3: protection against wrapped sequence numbers. RFC 7323 5.2: not for RST. */
+/* RFC 7323 5.3 R1 - R3: protection against wrapped sequence numbers. RFC 7323 5.2: not for RST. RFC
+ * 7323 3.2: a segment without the option should be dropped; it is accepted (docs/adr/0025). */
 static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
 
-    if (!t->ts_on || (seg->flags & NJ_TCP_RST))
+    if (!t->ts_on || !seg->opts.has_ts || (seg->flags & NJ_TCP_RST))
         return PASS;
-    if (!seg->opts.has_ts) /* RFC 7323 3.2; the SYN of a restarted peer is challenged in step 4 */
-        return seg->flags & NJ_TCP_SYN ? PASS
-                                       : nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_paws);
     if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && !ts_recent_expired(t, now)) {
         bool quiet = nj_seg_len(seg) == 0 && !nj__flow_may_ack_stray(&t->flow, now);
         return nj__tcp_set_drop_reason(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_paws);
@@ -60,10 +58,15 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
 /* RFC 7323 4.3 and 5.3 R3: update TS.Recent. Only after the checks of sequence number and ACK
  * field, or a forged segment could make PAWS drop the peer's data. Before trimming. After 24 days
  * any timestamp is accepted (RFC 7323 5.5). */
-static void update_ts_recent(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
+static void update_ts_recent(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
+                             nj_ns now)
 {
-    if (!t->ts_on || !seg->opts.has_ts)
+    if (!t->ts_on)
         return;
+    if (!seg->opts.has_ts) {
+        nj_count(tcp->cfg.counters, NJ_C_tcp_ts_missing);
+        return;
+    }
     if (nj_seq_le(seg->seq, t->last_ack_sent) &&
         (nj_seq_le(t->ts_recent, seg->opts.ts_val) || ts_recent_expired(t, now))) {
         t->ts_recent = seg->opts.ts_val;
@@ -483,7 +486,7 @@ enum nj_tcp_verdict nj__tcp_input_synchronized(struct nj_tcp *tcp, struct nj_tcb
         return v;
     if ((v = step5_check_ack(t, a)) != PASS)
         return v;
-    update_ts_recent(t, &a->seg, now);
+    update_ts_recent(tcp, t, &a->seg, now);
     note_peer_alive(t, now);
     a->had_text = nj_seg_len(&a->seg) > 0;
     trim(t, &a->seg);

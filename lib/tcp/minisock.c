@@ -35,11 +35,8 @@ enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *b, struct nj_tcp
 {
     const struct nj_seg *seg = &a->seg;
 
-    if (!(b->flow.flags & NJ_MINISOCK_TS) || (seg->flags & NJ_TCP_RST))
+    if (!(b->flow.flags & NJ_MINISOCK_TS) || !seg->opts.has_ts || (seg->flags & NJ_TCP_RST))
         return PASS;
-    if (!seg->opts.has_ts) /* RFC 7323 3.2; not the SYN of a restarted peer */
-        return seg->flags & NJ_TCP_SYN ? PASS
-                                       : nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_paws);
     if (nj_seq_lt(seg->opts.ts_val, b->ts_recent))
         return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_paws, now);
     return PASS;

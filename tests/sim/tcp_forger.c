@@ -16,8 +16,8 @@ enum kind {
     TEXT_WRONG_ACK, /* in the window, but acknowledges unsent data */
     TEXT_OLD_ACK,   /* ... or data acknowledged long before, or what was never sent */
     TEXT_OLD,       /* data received before, with other bytes */
-    TEXT_NO_TS,     /* in the window, without the negotiated timestamp */
-    TEXT_OLD_TS,    /* ... or with an old one */
+    TEXT_NO_TS,     /* without the negotiated timestamp: as TEXT_OUTSIDE or TEXT_WRONG_ACK */
+    TEXT_OLD_TS,    /* in the window, with an old timestamp */
     ACK_WRONG,
     NO_FLAGS,
     N_KINDS,
@@ -141,6 +141,10 @@ static bool make(struct nj_prng *p, enum kind kind, const struct tsim_look *l, u
         return true;
     case TEXT_NO_TS:
         g->ts = false;
+        if (nj_prng_below(p, 2))
+            g->seq = outside(p, l, g->n_data + 1);
+        else
+            g->ack = l->snd_max + 1 + nj_prng_below(p, 1u << 30);
         return l->ts_on;
     case TEXT_OLD_TS:
         g->ts_val -= 1 + nj_prng_below(p, 1u << 30);

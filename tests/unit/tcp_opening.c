@@ -340,12 +340,10 @@ Test(tcp_opening, half_open_checks_timestamps)
     nj_dsl_init(&w, NULL);
     SEND(&w, .flags = S, .ts = true, .tsval = 1000);
     EXPECT(&w, .flags = SA, .ack = 1);
-    SEND(&w, .flags = A, .seq = 1, .ack = 1);
-    NOTHING(&w);
     SEND(&w, .flags = A, .seq = 1, .ack = 1, .ts = true, .tsval = 999);
     cr_expect(EXPECT(&w, .flags = A, .seq = 1, .ack = 1)->seg.opts.has_ts);
     STATE(&w, SYN_RECEIVED);
-    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_paws), 2);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_paws), 1);
     SEND(&w, .flags = A, .seq = 1, .ack = 1, .ts = true, .tsval = 1001);
     STATE(&w, ESTABLISHED);
     nj_dsl_fini(&w);

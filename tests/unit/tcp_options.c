@@ -85,9 +85,75 @@ Test(tcp_options, timestamps_on_every_segment)
     nj_dsl_run(&w, 2 * SEC);
     while ((o = nj_dsl_take(&w)))
         cr_expect(o->seg.opts.has_ts);
-    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 10, .no_ts = true);
+    nj_dsl_fini(&w);
+}
+
+/* RFC 7323 3.2: a middlebox removes the timestamps from some time on. The connection goes on,
+ * without PAWS; our segments still carry them. Sentence 36 */
+Test(tcp_options, timestamps_vanish)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .ts = true});
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 10);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_ts_missing), 0);
+    uint32_t ts_recent = w.tcb->ts_recent;
+    WRITE(&w, 20000);
+    for (uint32_t i = 0; w.tcb->snd_una != w.iss + 20001 && i < 200; i++) {
+        nj_dsl_run(&w, 10 * MS);
+        SEND(&w, .flags = A, .seq = 11 + i, .ack = w.tcb->snd_nxt - w.iss, .len = 1, .no_ts = true);
+        cr_expect_eq(w.n_read, 11 + i);
+    }
+    cr_expect_eq(w.tcb->snd_una - w.iss, 20001, "the download stopped");
+    cr_expect_eq(w.tcb->ts_recent, ts_recent);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_ts_missing), w.n_read - 10);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_rto), 0);
+    for (struct dsl_out *o; (o = nj_dsl_take(&w));)
+        cr_expect(o->seg.opts.has_ts);
+    nj_dsl_fini(&w);
+}
+
+/* What protects from a blind sender is not weaker than without timestamps (RFC 5961): neither text
+ * outside the window nor with an ACK of data never sent is accepted. A SYN without timestamps is
+ * challenged. */
+Test(tcp_options, missing_timestamp_opens_no_door)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .ts = true});
+    SEND(&w, .flags = A, .seq = 1 + NJ_TCP_SYN_WINDOW * 8, .ack = 1, .len = 10, .no_ts = true);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    SEND(&w, .flags = A, .seq = 1, .ack = 2, .len = 10, .no_ts = true);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_INTERVAL);
+    SEND(&w, .flags = A, .seq = 1, .ack = 0, .len = 10, .no_ts = true);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
+    nj_dsl_run(&w, NJ_TCP_CHALLENGE_INTERVAL);
+    SEND(&w, .flags = S, .seq = 1, .no_ts = true);
+    EXPECT(&w, .flags = A, .seq = 1, .ack = 1);
     cr_expect_eq(w.n_read, 0);
-    cr_expect_eq(nj_dsl_count(&w, NJ_C_drop_tcp_paws), 1);
+    cr_expect_eq(nj_dsl_count(&w, NJ_C_tcp_ts_missing), 0);
+    nj_dsl_fini(&w);
+}
+
+/* The same in the last segment of the handshake, and in TIME-WAIT. */
+Test(tcp_options, timestamps_vanish_without_a_control_block)
+{
+    struct world w;
+    nj_dsl_init(&w, NULL);
+    SEND(&w, .flags = S, .mss = 1460, .ts = true);
+    EXPECT(&w, .flags = SA, .ack = 1);
+    w.ts = true;
+    SEND(&w, .flags = A, .seq = 1, .ack = 1, .no_ts = true);
+    STATE(&w, ESTABLISHED);
+    CLOSE(&w);
+    EXPECT(&w, .flags = FA, .seq = 1, .ack = 1);
+    SEND(&w, .flags = FA, .seq = 1, .ack = 2, .no_ts = true);
+    EXPECT(&w, .flags = A, .seq = 2, .ack = 2);
+    nj_dsl_release(&w);
+    cr_expect_eq(w.tcp.tcbs.n_used, 0);
+    SEND(&w, .flags = FA, .seq = 1, .ack = 2, .no_ts = true);
+    EXPECT(&w, .flags = A, .seq = 2, .ack = 2);
     nj_dsl_fini(&w);
 }
 
