@@ -80,8 +80,9 @@
 /* New data leaves this many of a connection's runs for SACKs: a block within a run needs two. */
 #define NJ_SENT_RUNS_SPARE    3u
 
-/* Neighbours (ARP) per shard, and packets that wait for one reply. */
-#define NJ_NEIGH_MAX         256u
+/* Neighbours per shard, a half for each of ARP and NDP, so that a flood of one family does not
+ * evict the other's; and packets that wait for one reply. */
+#define NJ_NEIGH_MAX         512u
 #define NJ_NEIGH_PENDING_MAX 4u
 
 /* Neighbours with a configured MAC address. They are never evicted from the table, so there are
@@ -92,12 +93,14 @@
 #define NJ_IP_ROUTES_MAX 16u
 
 /* Unsolicited neighbours (unknown sources) that are being resolved, and resolutions started per
- * second: packets from spoofed addresses of the link trigger them. An absent address occupies its
- * slot for the 3 s of three requests. With 48 slots that is 16 addresses and 48 requests per
- * second, 192 waiting packets, and less than a fifth of the table. Present addresses reply within
- * milliseconds, so the rate bounds them. */
+ * second, of each family: packets from spoofed addresses of the link trigger them. 48 slots are 192
+ * waiting packets and less than a fifth of the table. While all slots are in use, a new neighbour
+ * takes that of the one that has not replied for longest, if it was queried NJ_NEIGH_REPLY_WAIT
+ * ago: present addresses reply within milliseconds. So the rate bounds them, with bursts of as
+ * many. */
 #define NJ_NEIGH_UNSOLICITED_MAX   48u
 #define NJ_NEIGH_UNSOLICITED_PER_S 128u
+#define NJ_NEIGH_REPLY_WAIT        (200 * NJ_MS)
 
 /* Local ports of active connections, above those of services (RFC 6335 6). A power of two, so that
  * a counter modulo 2^32 wraps evenly. A search tries each port at most once: one in n_shards

@@ -54,6 +54,14 @@ static bool is_resolved(const struct nj_neigh_entry *e)
 
 /* --- the table ----------------------------------------------------------------------------- */
 
+/* Each family has a half of the table. */
+#define HALF (NJ_NEIGH_MAX / 2)
+
+static struct nj_neigh_entry *half_of(struct nj_neigh *n, const struct nj_addr *ip)
+{
+    return &n->entry[nj_addr_is_v4(ip) ? 0 : HALF];
+}
+
 /* Entries per set. An address maps to one set. */
 #define SET_WAYS 8u
 
@@ -63,7 +71,7 @@ static struct nj_neigh_entry *set_of(struct nj_neigh *n, const struct nj_addr *i
     memcpy(word, ip->b, sizeof word);
     /* Neighbours mostly differ in the last byte, which affects only the highest bits. */
     uint64_t h = (word[0] ^ word[1] ^ word[2] ^ word[3]) * 0x9e3779b1u;
-    return &n->entry[(h * (NJ_NEIGH_MAX / SET_WAYS) >> 32) * SET_WAYS];
+    return half_of(n, ip) + (h * (HALF / SET_WAYS) >> 32) * SET_WAYS;
 }
 
 static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
@@ -75,27 +83,38 @@ static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
     return NULL;
 }
 
-/* Eviction order, lowest first. An entry without outgoing packets ranks low, however new it is:
- * otherwise unknown hosts could evict the gateway, or the pending resolution of it. */
-static unsigned eviction_rank(const struct nj_neigh_entry *e)
+/* Eviction order, lowest first. An entry that was learned from a message, without a packet of ours
+ * that was no reply, ranks lowest, however new it is: anybody can send such messages. Otherwise
+ * unknown hosts could evict the gateway, or a pending resolution. */
+enum rank { FREE, NEVER_USED, UNSOLICITED, WANTED, USED, FIXED };
+
+static enum rank eviction_rank(const struct nj_neigh_entry *e)
 {
     if (e->state == NJ_NEIGH_FREE)
-        return 0;
+        return FREE;
     if (e->fixed)
-        return 5;
+        return FIXED;
     if (!is_resolved(e))
-        return e->is_unsolicited ? 1 : 3;
-    return e->used_at == 0 ? 2 : 4;
+        return e->is_unsolicited ? UNSOLICITED : WANTED;
+    return e->used_at == 0 ? NEVER_USED : USED;
 }
 
-/* A free entry of the set, or the one with the lowest rank; among equals the least recently used.
- */
+/* Is `a` to be evicted before `b`? Among equals the least recently used one is, or heard. */
+static bool is_evicted_before(const struct nj_neigh_entry *a, const struct nj_neigh_entry *b)
+{
+    enum rank of_a = eviction_rank(a), of_b = eviction_rank(b);
+
+    if (of_a != of_b)
+        return of_a < of_b;
+    return a->used_at != b->used_at ? a->used_at < b->used_at : a->heard_at < b->heard_at;
+}
+
+/* A free entry of the set, or the one to be evicted. */
 static struct nj_neigh_entry *eviction_victim(struct nj_neigh *n, const struct nj_addr *ip)
 {
     struct nj_neigh_entry *set = set_of(n, ip), *e = &set[0];
     for (unsigned i = 1; i < SET_WAYS && e->state != NJ_NEIGH_FREE; i++)
-        if (eviction_rank(&set[i]) < eviction_rank(e) ||
-            (eviction_rank(&set[i]) == eviction_rank(e) && set[i].used_at < e->used_at))
+        if (is_evicted_before(&set[i], e))
             e = &set[i];
     return e;
 }
@@ -103,37 +122,90 @@ static struct nj_neigh_entry *eviction_victim(struct nj_neigh *n, const struct n
 /* The entry is no longer unsolicited. */
 static void clear_unsolicited(struct nj_neigh *n, struct nj_neigh_entry *e)
 {
-    n->n_unsolicited -= e->is_unsolicited;
+    n->unsolicited[!is_v4(e)].n -= e->is_unsolicited;
     e->is_unsolicited = false;
 }
 
-static struct nj_neigh_entry *make_neigh_entry(struct nj_neigh *n, const struct nj_addr *ip)
+static void evict(struct nj_neigh *n, struct nj_neigh_entry *e)
+{
+    nj_count(n->counters, NJ_C_arp_evicted);
+    drop_pending(n, e, NJ_C_drop_tx_arp_queue);
+    clear_unsolicited(n, e);
+    e->state = NJ_NEIGH_FREE;
+}
+
+static struct nj_neigh_entry *make_neigh_entry(struct nj_neigh *n, const struct nj_addr *ip,
+                                               nj_ns now)
 {
     struct nj_neigh_entry *e = eviction_victim(n, ip);
 
-    if (e->state != NJ_NEIGH_FREE) {
-        nj_count(n->counters, NJ_C_arp_evicted);
-        drop_pending(n, e, NJ_C_drop_tx_arp_queue);
-        clear_unsolicited(n, e);
-    }
-    *e = (struct nj_neigh_entry){.ip = *ip, .state = NJ_NEIGH_INCOMPLETE};
+    if (e->state != NJ_NEIGH_FREE)
+        evict(n, e);
+    *e = (struct nj_neigh_entry){.ip = *ip, .state = NJ_NEIGH_INCOMPLETE, .heard_at = now};
     return e;
 }
 
-/* Create an entry for an unverified address. It replaces neither a recently used entry nor another
- * unresolved one, whose reply may be in transit. NULL: no such entry, or the limit is reached. */
+/* May an unsolicited entry replace this one? Not one that was used recently, nor an unresolved one
+ * whose reply may be in transit. */
+static bool is_replaceable(const struct nj_neigh_entry *e, nj_ns now)
+{
+    switch (eviction_rank(e)) {
+    case FREE:
+    case NEVER_USED:
+        return true;
+    case UNSOLICITED:
+        return now - e->heard_at >= NJ_NEIGH_REPLY_WAIT;
+    case USED:
+        return now - e->used_at >= BUSY_TIME && now - e->heard_at >= BUSY_TIME;
+    case WANTED:
+    case FIXED:
+        break;
+    }
+    return false;
+}
+
+/* The limit of unsolicited entries is reached: evict the one of this family that was made first.
+ * False: its reply may be in transit. */
+static bool evict_oldest_unsolicited(struct nj_neigh *n, const struct nj_addr *ip, nj_ns now)
+{
+    struct nj_neigh_entry *half = half_of(n, ip), *oldest = NULL;
+
+    for (unsigned i = 0; i < HALF; i++)
+        if (half[i].is_unsolicited && (!oldest || half[i].heard_at < oldest->heard_at))
+            oldest = &half[i];
+    if (!oldest || !is_replaceable(oldest, now))
+        return false;
+    evict(n, oldest);
+    return true;
+}
+
+/* Take a token for one more resolution. Tokens come evenly, not once per second: a flood must not
+ * take them each time just before a peer that repeats its SYN after whole seconds. */
+static bool take_token(nj_ns *full_at, nj_ns now)
+{
+    nj_ns at = *full_at > now ? *full_at : now;
+
+    if (at - now > NJ_SEC - NJ_SEC / NJ_NEIGH_UNSOLICITED_PER_S)
+        return false;
+    *full_at = at + NJ_SEC / NJ_NEIGH_UNSOLICITED_PER_S;
+    return true;
+}
+
+/* Create an entry for an unverified address. NULL: no entry may be replaced, or the limit is
+ * reached. */
 static struct nj_neigh_entry *add_unsolicited(struct nj_neigh *n, const struct nj_addr *ip,
                                               nj_ns now)
 {
+    unsigned family = !nj_addr_is_v4(ip);
     const struct nj_neigh_entry *e = eviction_victim(n, ip);
-    bool idle = is_resolved(e) && now - e->used_at >= BUSY_TIME && now - e->heard_at >= BUSY_TIME;
+    bool full = n->unsolicited[family].n == NJ_NEIGH_UNSOLICITED_MAX && !e->is_unsolicited;
 
-    if ((e->state != NJ_NEIGH_FREE && !idle) || n->n_unsolicited == NJ_NEIGH_UNSOLICITED_MAX ||
-        !nj_ratelimit_ok(&n->unsolicited_rate, NJ_NEIGH_UNSOLICITED_PER_S, now))
+    if (!is_replaceable(e, now) || !take_token(&n->unsolicited[family].full_at, now) ||
+        (full && !evict_oldest_unsolicited(n, ip, now)))
         return NULL;
-    struct nj_neigh_entry *made = make_neigh_entry(n, ip);
+    struct nj_neigh_entry *made = make_neigh_entry(n, ip, now);
     made->is_unsolicited = true;
-    n->n_unsolicited++;
+    n->unsolicited[family].n++;
     return made;
 }
 
@@ -141,7 +213,7 @@ _Static_assert(NJ_NEIGH_FIXED_MAX < SET_WAYS, "a set has room for other entries"
 
 static void add_static(struct nj_neigh *n, const struct nj_iface_neighbour *known)
 {
-    struct nj_neigh_entry *e = make_neigh_entry(n, &known->ip);
+    struct nj_neigh_entry *e = make_neigh_entry(n, &known->ip, 0);
 
     e->fixed = true;
     e->mac = known->mac;
@@ -361,7 +433,7 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
         return;
     }
     if (new && !e)
-        e = make_neigh_entry(n, ip);
+        e = make_neigh_entry(n, ip, now);
     if (why != NJ_NEIGH_REPLY) { /* a reply must not rank an entry as high as the gateway */
         clear_unsolicited(n, e);
         e->used_at = now;
@@ -404,7 +476,7 @@ bool nj_neigh_arp_input(struct nj_neigh *n, const struct nj_packet *p, bool answ
     /* RFC 826: refresh a known sender; add a new one only if it requests our address, because it is
      * about to send to us. Unsolicited replies add nothing. */
     if (usable && !e && asks_us)
-        e = make_neigh_entry(n, &p->arp.ip);
+        e = make_neigh_entry(n, &p->arp.ip, now);
     bool news = e && update_from_arp(n, e, &p->arp.mac, now);
     if (asks_us && answer)
         send_arp(n, false, &p->arp.target, &p->arp.mac, &p->arp.mac, &p->arp.ip);
@@ -419,7 +491,7 @@ bool nj_neigh_learn(struct nj_neigh *n, const struct nj_addr *ip, const struct r
     struct nj_neigh_entry *e = find(n, ip);
 
     if (!e)
-        e = make_neigh_entry(n, ip);
+        e = make_neigh_entry(n, ip, now);
     if (is_resolved(e) && !is_known_at(e, mac))
         return claim(n, e, mac, e->router || router, now);
     e->router |= router;

@@ -16,7 +16,6 @@
 #include <rte_mbuf.h>
 
 #include "base/limits.h"
-#include "base/event_rate_limit.h"
 #include "base/types.h"
 #include "telem/counters.h"
 #include "wire/packet.h"
@@ -54,7 +53,7 @@ struct nj_neigh_entry {
     uint8_t n_pending, n_queries;
     nj_ns due_at;   /* the end of the state, or the next request */
     nj_ns used_at;  /* last packet sent to it that was no reply; 0: none */
-    nj_ns heard_at; /* last message that confirmed `mac` */
+    nj_ns heard_at; /* last message that confirmed `mac`; INCOMPLETE: its creation */
     struct rte_mbuf *pending[NJ_NEIGH_PENDING_MAX];
 };
 
@@ -69,9 +68,11 @@ struct nj_neigh {
     void *ctx;
     nj_ns reachable, retrans; /* IPv6: ReachableTime, RetransTimer (RFC 4861 6.3.2) */
     nj_ns tick_at;
-    uint32_t n_unsolicited; /* entries */
-    struct nj_ratelimit unsolicited_rate;
-    struct nj_neigh_entry entry[NJ_NEIGH_MAX];
+    struct {
+        uint32_t n;    /* unsolicited entries */
+        nj_ns full_at; /* when the bucket of tokens for new ones is full again (GCRA) */
+    } unsolicited[2];  /* of IPv4, of IPv6 */
+    struct nj_neigh_entry entry[NJ_NEIGH_MAX]; /* IPv4 in the first half, IPv6 in the second */
 };
 
 /* Initialise, and add the neighbours of iface->fixed. Borrows all pointers until fini. */
