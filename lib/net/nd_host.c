@@ -488,8 +488,9 @@ static bool handle_advert(struct nj_nd_host *d, const struct nj_packet *p, nj_ns
         handle_conflict(d, (unsigned)(own - d->iface->addr), now);
         return true;
     }
-    if (own) { /* not during detection: no action (RFC 4862 5.4.4) */
+    if (own) { /* not during detection: the address stays in use (RFC 4862 5.4.4) */
         count_event(d, NJ_C_nd_claimed);
+        nj_neigh_report_conflict(d->neigh, own, p->nd.has_mac ? &p->nd.mac : NULL, now);
         return false;
     }
     return nj_neigh_advert_input(d->neigh, &p->nd, now);

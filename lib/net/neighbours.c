@@ -13,6 +13,7 @@
 #define ENTRY_LIFETIME         (300 * NJ_SEC) /* then it is probed if in use, or else removed */
 #define IN_USE_TIME            (60 * NJ_SEC)
 #define BUSY_TIME              (10 * NJ_SEC) /* no unsolicited entry may replace one used since */
+#define DEFEND_INTERVAL        (10 * NJ_SEC) /* RFC 5227 1.1, 2.4 (c) */
 #define REACHABLE              (30 * NJ_SEC) /* RFC 4861 10, until a router says otherwise */
 #define DELAY_FIRST_PROBE_TIME (5 * NJ_SEC)
 
@@ -465,8 +466,42 @@ static bool update_from_arp(struct nj_neigh *n, struct nj_neigh_entry *e,
     return true;
 }
 
+bool nj_neigh_report_conflict(struct nj_neigh *n, const struct nj_iface_addr *own,
+                              const struct rte_ether_addr *mac, nj_ns now)
+{
+    nj_ns *last = &n->defended_at[own - n->iface->addr];
+
+    if (*last && now - *last < DEFEND_INTERVAL)
+        return false;
+    *last = now;
+    if (n->conflict)
+        n->conflict(n->ctx, &own->ip, mac);
+    return true;
+}
+
+static void announce(struct nj_neigh *n, const struct nj_addr *own)
+{
+    send_arp(n, true, own, &broadcast, NULL, own);
+}
+
+/* RFC 5227 2.4: another host sends ARP packets with our address. A server keeps its addresses, so
+ * we defend it by announcements, at most one per DEFEND_INTERVAL: (c). */
+static void defend_address(struct nj_neigh *n, const struct nj_iface_addr *own,
+                           const struct rte_ether_addr *mac, bool answer, nj_ns now)
+{
+    nj_count(n->counters, NJ_C_arp_claimed);
+    if (answer && nj_neigh_report_conflict(n, own, mac, now))
+        announce(n, &own->ip);
+}
+
 bool nj_neigh_arp_input(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now)
 {
+    const struct nj_iface_addr *own = nj_iface_find_addr(n->iface, &p->arp.ip);
+
+    if (own) {
+        defend_address(n, own, &p->arp.mac, answer, now);
+        return false;
+    }
     bool for_us = nj_iface_has_addr(n->iface, &p->arp.target);
     bool asks_us = p->arp.request && for_us;
     bool usable = nj_ip4_source_ok(n->iface, nj_addr_to_v4(&p->arp.ip)) &&
@@ -542,7 +577,7 @@ void nj_neigh_send_gratuitous_arp(struct nj_neigh *n)
     for (unsigned i = 0; i < n->iface->n_addrs; i++) {
         const struct nj_addr *own = &n->iface->addr[i].ip;
         if (nj_addr_is_v4(own))
-            send_arp(n, true, own, &broadcast, NULL, own);
+            announce(n, own);
     }
 }
 

@@ -65,8 +65,12 @@ struct nj_neigh {
     void (*send)(void *ctx, struct rte_mbuf *m);
     /* An IPv6 neighbour stopped replying (`silent`), or is no longer a router. May be NULL. */
     void (*lost)(void *ctx, const struct nj_addr *ip, bool silent, nj_ns now);
+    /* Another host uses our address `ip`, at this MAC address; NULL: not known. At most once per
+     * 10 s and address. May be NULL. */
+    void (*conflict)(void *ctx, const struct nj_addr *ip, const struct rte_ether_addr *mac);
     void *ctx;
-    nj_ns reachable, retrans; /* IPv6: ReachableTime, RetransTimer (RFC 4861 6.3.2) */
+    nj_ns defended_at[NJ_ADDRS_MAX]; /* of iface->addr: the last call of `conflict`; 0: none */
+    nj_ns reachable, retrans;        /* IPv6: ReachableTime, RetransTimer (RFC 4861 6.3.2) */
     nj_ns tick_at;
     struct {
         uint32_t n;    /* unsolicited entries */
@@ -88,8 +92,9 @@ void nj_neigh_fini(struct nj_neigh *n);
 void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip,
                      enum nj_neigh_reason why, nj_ns now);
 
-/* Process an ARP packet. `answer`: reply to a request for our address; false for packets that
- * another shard forwarded. Returns true if the other shards need it. */
+/* Process an ARP packet. `answer`: reply to a request for our address, and defend it if another
+ * host claims it (RFC 5227 2.4); false for packets that another shard forwarded. Returns true if
+ * the other shards need it. */
 bool nj_neigh_arp_input(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now);
 
 /* Learn `mac` from a solicitation or a router advertisement of `ip` (RFC 4861 7.2.3, 6.3.4).
@@ -100,6 +105,11 @@ bool nj_neigh_learn(struct nj_neigh *n, const struct nj_addr *ip, const struct r
 /* Process a neighbour advertisement for an address that is not ours (RFC 4861 7.2.5). Returns true
  * if the other shards need it. */
 bool nj_neigh_advert_input(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now);
+
+/* Another host claims our address `own`, of iface->addr. Calls `conflict`, and returns true, if the
+ * last time was 10 s ago (DEFEND_INTERVAL of RFC 5227 1.1). `mac`: of the host, or NULL. */
+bool nj_neigh_report_conflict(struct nj_neigh *n, const struct nj_iface_addr *own,
+                              const struct rte_ether_addr *mac, nj_ns now);
 
 /* Announce our IPv4 addresses by gratuitous ARP (RFC 5227 3). */
 void nj_neigh_send_gratuitous_arp(struct nj_neigh *n);

@@ -400,7 +400,7 @@ static uint64_t read_cycles(void)
     return rte_rdtsc();
 }
 
-/* Rare, from an lcore: a route moved to the workers, or back. */
+/* Rare, from an lcore: a route moved to the workers, or back; an address conflict. */
 static void log_note(void *notes, const char *line)
 {
     nj_lcore_log_put(notes, line);

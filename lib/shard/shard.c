@@ -2,8 +2,11 @@
 /* Life cycle of a shard: creation, gauges, shutdown. The datapath is shard_step.c. */
 #include "shard/shard.h"
 
+#include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
+#include <rte_ether.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
@@ -114,6 +117,25 @@ static void neighbour_lost(void *shard, const struct nj_addr *ip, bool is_silent
     nj_nd_host_replace_lost_router(&s->ndp, ip, is_silent, now);
 }
 
+static void log_address_conflict(void *shard, const struct nj_addr *ip,
+                                 const struct rte_ether_addr *mac)
+{
+    const struct nj_shard *s = shard;
+    char line[160], addr[INET6_ADDRSTRLEN], where[RTE_ETHER_ADDR_FMT_SIZE] = "unknown";
+    bool v4 = nj_addr_is_v4(ip);
+
+    if (!s->cfg.ops.log)
+        return;
+    inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &ip->b[12] : ip->b, addr, sizeof addr);
+    if (mac)
+        rte_ether_format_addr(where, sizeof where, mac);
+    snprintf(line, sizeof line,
+             "address %s: another host on the link uses it, too (MAC address %s); "
+             "give one of the two another address",
+             addr, where);
+    s->cfg.ops.log(s->cfg.ops.log_ctx, line);
+}
+
 static void init_neigh(struct nj_shard *s, nj_ns now)
 {
     struct nj_nd_host_config c = {
@@ -124,6 +146,7 @@ static void init_neigh(struct nj_shard *s, nj_ns now)
     };
     nj_neigh_init(&s->neigh, &s->cfg.iface, s->cfg.tx_pool, &s->counters, nj__net_enqueue, s);
     s->neigh.lost = neighbour_lost;
+    s->neigh.conflict = log_address_conflict;
     nj_nd_host_init(&s->ndp, &c, &s->cfg.iface, &s->neigh, now);
     explicit_bzero(&c, sizeof c); /* it holds a key */
 }

@@ -74,13 +74,17 @@ static enum nj_counter parse_arp(const struct nj_iface *iface, const struct pars
         return NJ_C_drop_arp_bad;
     /* An address probe (RFC 5227 2.1.1): its sender has no address yet. */
     bool probe = request && h.arp_data.arp_sip == 0;
-    if (!probe && !nj_ip4_source_ok(iface, h.arp_data.arp_sip))
+    const struct nj_addr ip = nj_addr_from_v4(h.arp_data.arp_sip);
+    /* Another host uses our address (RFC 5227 2.4). */
+    bool conflict =
+        nj_iface_has_addr(iface, &ip) && !rte_is_same_ether_addr(&h.arp_data.arp_sha, &iface->mac);
+    if (!probe && !conflict && !nj_ip4_source_ok(iface, h.arp_data.arp_sip))
         return NJ_C_drop_arp_bad;
 
     out->kind = NJ_PACKET_ARP;
     out->arp.request = request;
     out->arp.mac = h.arp_data.arp_sha;
-    out->arp.ip = nj_addr_from_v4(h.arp_data.arp_sip);
+    out->arp.ip = ip;
     out->arp.target = nj_addr_from_v4(h.arp_data.arp_tip);
     return OK;
 }

@@ -147,7 +147,8 @@ struct nj_packet {
  * Checksums are verified in software unless the device reports them as valid, or the data as intact
  * without one (RTE_MBUF_F_RX_*_CKSUM_GOOD, _NONE). Ethernet padding is ignored (sentence 59 of our
  * TCP list).
- * ARP is delivered for any target address, and neighbour discovery in any of our groups. Safe for
+ * ARP is delivered for any target address, also from another host with one of our addresses as its
+ * own, and neighbour discovery in any of our groups. Safe for
  * any bytes.
  */
 void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out);

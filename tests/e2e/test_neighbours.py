@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Neighbours with a new MAC address, and forged ones (docs/adr/0013): forged ARP replies do not stop a
-download. The server follows an announced failover. It keeps the address of a configured neighbour.
+download. The server follows an announced failover. It keeps the address of a configured neighbour,
+and defends its own address (RFC 5227 2.4).
 """
 import socket
 import struct
@@ -21,10 +22,10 @@ class Neighbours(ServerCase):
         self.curl("-o", "/dev/null", "--max-time", "10", self.world.url("/200KiB"))
 
     @staticmethod
-    def forge(raw, server):
-        """Sends an unsolicited ARP reply with another MAC address for the client's address."""
+    def forge(raw, server, addr=CLIENT_ADDR):
+        """Sends an unsolicited ARP reply with another MAC address for `addr`."""
         raw.send(server + FORGED + struct.pack("!HHHBBH", 0x0806, 1, 0x0800, 6, 4, 2) + FORGED +
-                 socket.inet_aton(CLIENT_ADDR) + server + socket.inet_aton(SERVER_ADDR))
+                 socket.inet_aton(addr) + server + socket.inet_aton(SERVER_ADDR))
 
     def move(self, mac):
         """The client gets another MAC address and announces it, as after a failover."""
@@ -45,6 +46,26 @@ class Neighbours(ServerCase):
         self.request()
         self.move(MOVED)
         until("the server uses the new address", lambda: self.counted("neigh_moved") > 0)
+        self.request()
+
+
+    def test_3_address_is_defended(self):
+        """The kernel of the client learns the server's MAC address from its announcement."""
+        server = self.world.server_mac()
+        self.world.client("sh", "-c", "echo 0 >/proc/sys/net/ipv4/neigh/nj0/locktime")
+        ip("-n", self.world.client_ns, "neigh", "replace", SERVER_ADDR, "dev", "nj0",
+           "lladdr", FORGED.hex(":"), "nud", "stale")
+        with self.world.raw_socket() as raw:
+            for _ in range(5):
+                self.forge(raw, server, SERVER_ADDR)
+        until("the kernel has the server's MAC address", lambda: server.hex(":") in ip(
+            "-n", self.world.client_ns, "neigh", "show", SERVER_ADDR, "dev", "nj0"))
+        until("the server counts claims", lambda: self.counted("arp_claimed") == 5)
+        line = f"address {SERVER_ADDR}: another host on the link uses it, too (MAC address " \
+            f"{FORGED.hex(':').upper()})"
+        until("a message", lambda: line in self.world.errors())
+        self.assertEqual(1, self.world.errors().count(line))
+        self.assertEqual(0, self.counted("drop_arp_bad"))
         self.request()
 
 

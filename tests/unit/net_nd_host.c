@@ -155,10 +155,22 @@ Test(net_nd_host, another_address_is_made)
     bench_free(b);
 }
 
+static uint32_t n_conflicts;
+
+static void on_conflict(void *ctx, const struct nj_addr *ip, const struct rte_ether_addr *mac)
+{
+    (void)ctx;
+    cr_expect(nj_addr_eq(ip, &own) && rte_is_same_ether_addr(mac, &mac_a));
+    n_conflicts++;
+}
+
+/* It is counted and reported (RFC 4862 5.4.4). */
 Test(net_nd_host, a_late_claim_changes_nothing)
 {
     struct bench *b = bench_ready(false);
+    b->n.conflict = on_conflict;
     advert(b, &own, &mac_a, O);
+    cr_expect_eq(n_conflicts, 1);
     cr_expect_eq(state_of(b, &own), NJ_ADDR_READY);
     cr_expect_eq(count(b, NJ_C_nd_claimed), 1);
     advert(b, &own, &mac_own, O); /* our own, come back */

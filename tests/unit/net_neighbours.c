@@ -248,6 +248,50 @@ Test(net_neighbours, a_claim_for_an_idle_neighbour)
     bench_free(b);
 }
 
+/* --- our own address ------------------------------------------------------------------------- */
+
+struct conflicts {
+    struct bench *b;
+    uint32_t n;
+};
+
+static struct conflicts seen;
+
+static void on_conflict(void *ctx, const struct nj_addr *ip, const struct rte_ether_addr *mac)
+{
+    const struct nj_addr own = addr(OWN);
+
+    cr_assert_eq(ctx, seen.b);
+    cr_expect(nj_addr_eq(ip, &own) && rte_is_same_ether_addr(mac, &mac_b));
+    seen.n++;
+}
+
+/* RFC 5227 2.4 (c): another host announces our address, or sends requests and replies with it. We
+ * announce it and report that, once per 10 s. Nothing is learned. */
+Test(net_neighbours, our_address_is_defended)
+{
+    struct bench *b = bench_new();
+    uint32_t n_sent = 0;
+
+    seen = (struct conflicts){.b = b};
+    b->n.conflict = on_conflict;
+    for (nj_ns now = NJ_SEC; now < 31 * NJ_SEC; now += NJ_SEC) {
+        cr_expect_not(arp(b, now / NJ_SEC % 2, OWN, &mac_b, OWN + now / NJ_SEC % 3, true, now));
+        for (; n_sent < b->n_sent; n_sent++) {
+            cr_expect(sent(b, n_sent)->arp && sent(b, n_sent)->request);
+            cr_expect_eq(sent(b, n_sent)->target4, OWN);
+            cr_expect(rte_is_same_ether_addr(&sent(b, n_sent)->dst, &mac_all));
+        }
+    }
+    cr_expect_eq(n_sent, 3);
+    cr_expect_eq(seen.n, 3);
+    cr_expect_eq(count(b, NJ_C_arp_claimed), 30);
+    cr_expect_eq(count(b, NJ_C_arp_learned), 0);
+    arp(b, true, OWN, &mac_b, OWN, false, 60 * NJ_SEC); /* one that another shard answers */
+    cr_expect_eq(b->n_sent, n_sent);
+    bench_free(b);
+}
+
 static void send_as(struct bench *b, uint32_t ip, enum nj_neigh_reason why, nj_ns now)
 {
     struct nj_addr to = addr(ip);

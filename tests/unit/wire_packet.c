@@ -225,7 +225,7 @@ static const struct change changes[] = {
     {"ARP for another MAC", OF(arp), IP + 13, 0xbc, true, NJ_C_drop_arp_bad},
     {"ARP for another address", OF(arp), IP + 27, 77, true, NONE},
     {"ARP from broadcast", OF(arp), IP + 17, 255, true, NJ_C_drop_arp_bad},
-    {"ARP from our address", OF(arp), IP + 17, 1, true, NJ_C_drop_arp_bad},
+    {"ARP from our address", OF(arp), IP + 17, 1, true, NONE},
 };
 
 /* Sentences 58, 60, 121, 123. */
@@ -318,6 +318,21 @@ Test(wire_packet, arp_senders)
         memcpy(&f.b[IP + 8], &bad[i], 6);
         cr_expect_eq(parse(&f, &p), NJ_C_drop_arp_bad, "sender %u", i);
     }
+}
+
+/* RFC 5227 2.4: another host with our address is a conflict, our own frame that came back is not.
+ */
+Test(wire_packet, arp_with_our_address)
+{
+    struct nj_packet p;
+    struct frame f = FRAME(arp);
+
+    memcpy(&f.b[IP + 14], (const uint8_t[]){10, 0, 0, 1}, 4);
+    cr_assert_eq(parse(&f, &p), NONE);
+    cr_expect_eq(p.kind, NJ_PACKET_ARP);
+    cr_expect_eq(nj_addr_to_v4(&p.arp.ip), ip4(10, 0, 0, 1));
+    f.b[6 + 5] = f.b[IP + 8 + 5] = 0xaa;
+    cr_expect_eq(parse(&f, &p), NJ_C_drop_arp_bad);
 }
 
 /* Every shorter frame is a drop, and for the reason of the header that was cut. */
