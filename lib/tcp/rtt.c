@@ -2,18 +2,19 @@
 /* Round-trip time estimation and the retransmission time-out. Follows RFC 6298. */
 #include "tcp/tcp_internal.h"
 
-static nj_ns clamp_rto(nj_ns rto)
+static nj_ns at_most_max(nj_ns rto)
 {
-    if (rto < NJ_TCP_RTO_MIN)
-        return NJ_TCP_RTO_MIN;
     return rto > NJ_TCP_RTO_MAX ? NJ_TCP_RTO_MAX : rto;
 }
 
-/* RFC 6298 2.3; the clock granularity is the tick of the timing wheel. */
+/* RFC 6298 2.3. The floor is in the place of the clock granularity G: it applies to the variance,
+ * not to the sum as in RFC 6298 2.4 (docs/adr/0004). */
 static nj_ns rto_of(const struct nj_tcb *t)
 {
-    nj_ns var = 4 * (nj_ns)t->rttvar_us * NJ_US, tick = (nj_ns)1 << NJ_WHEEL_TICK_BITS;
-    return clamp_rto((nj_ns)t->srtt_us * NJ_US + (var > tick ? var : tick));
+    nj_ns var = 4 * (nj_ns)t->rttvar_us * NJ_US;
+
+    var = var > NJ_TCP_RTO_VAR_MIN ? var : NJ_TCP_RTO_VAR_MIN;
+    return at_most_max((nj_ns)t->srtt_us * NJ_US + var);
 }
 
 void nj__tcp_rtt_sample(struct nj_tcb *t, nj_ns rtt)
@@ -69,7 +70,7 @@ static void count_back_off(struct nj_tcb *t)
 
 void nj__tcp_rto_back_off(struct nj_tcb *t)
 {
-    t->x->rto = clamp_rto(t->x->rto * 2); /* RFC 6298 5.5 */
+    t->x->rto = at_most_max(t->x->rto * 2); /* RFC 6298 5.5 */
     count_back_off(t);
 }
 
@@ -78,5 +79,5 @@ nj_ns nj__tcp_persist_back_off(struct nj_tcb *t)
     count_back_off(t);
     unsigned shift =
         t->x->n_backoffs < 9 ? t->x->n_backoffs : 9; /* 200 ms << 9 is beyond the maximum */
-    return clamp_rto(t->x->rto << shift);
+    return at_most_max(t->x->rto << shift);
 }

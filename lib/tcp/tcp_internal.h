@@ -12,7 +12,7 @@
 /* Timers and counts, with their sources. */
 #define NJ_TCP_RTO_INITIAL        (1 * NJ_SEC)  /* RFC 6298 2.1 */
 #define NJ_TCP_RTO_SYN_LOST       (3 * NJ_SEC)  /* RFC 6298 5.7 */
-#define NJ_TCP_RTO_MIN            (200 * NJ_MS) /* below the 1 s of RFC 6298 2.4: ADR 4 */
+#define NJ_TCP_RTO_VAR_MIN        (200 * NJ_MS) /* instead of the 1 s of RFC 6298 2.4: ADR 4 */
 #define NJ_TCP_RTO_MAX            (60 * NJ_SEC) /* RFC 6298 2.5 */
 #define NJ_TCP_TLP_ACK_DELAY      (40 * NJ_MS)  /* delayed ACK of a lone segment */
 #define NJ_TCP_TLP_SLACK          (2 * NJ_MS)   /* two ticks of the wheel: ours, and the peer's */

@@ -34,13 +34,26 @@ Test(tcp_rtt, bounds)
     cr_expect_geq(t.srtt_us * NJ_US, 1, "0 means: no sample yet");
     for (unsigned i = 0; i < 100; i++)
         nj__tcp_rtt_sample(&t, 10 * NJ_US);
-    cr_expect_eq(x.rto, NJ_TCP_RTO_MIN);
+    cr_expect(x.rto >= NJ_TCP_RTO_VAR_MIN && x.rto < NJ_TCP_RTO_VAR_MIN + NJ_MS);
     nj__tcp_rtt_sample(&t, 1000 * NJ_SEC);
     cr_expect_eq(x.rto, NJ_TCP_RTO_MAX);
     for (unsigned i = 0; i < 1000; i++) {
         nj__tcp_rtt_sample(&t, i % 2 * NJ_SEC);
         cr_assert(t.srtt_us * NJ_US <= 1000 * NJ_SEC && t.rttvar_us * NJ_US <= 1000 * NJ_SEC,
                   "below zero");
+    }
+}
+
+/* RFC 6298 2.4: the floor is on the variance, so the time-out exceeds any round trip by 200 ms. */
+Test(tcp_rtt, floor_of_a_steady_round_trip)
+{
+    for (nj_ns rtt = NJ_MS; rtt < 2 * NJ_SEC; rtt *= 2) {
+        struct nj_xfer x = {0};
+        struct nj_tcb t = fresh(&x);
+        for (unsigned i = 0; i < 100; i++)
+            nj__tcp_rtt_sample(&t, rtt);
+        cr_expect(x.rto >= rtt + 200 * NJ_MS && x.rto <= rtt + 201 * NJ_MS, "%lu us of %lu",
+                  (unsigned long)(x.rto / NJ_US), (unsigned long)(rtt / NJ_US));
     }
 }
 
