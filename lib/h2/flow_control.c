@@ -62,7 +62,7 @@ void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more)
         return;
     }
     struct nj_h2_stream *st = nj__h2_find_stream(h, id);
-    if (!st || st->reset || st->half_closed)
+    if (!st || st->reset)
         return;
     if (more == 0) {
         nj__h2_stream_error(h, id, NJ_H2_PROTOCOL_ERROR);
@@ -74,6 +74,18 @@ void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more)
     }
 }
 
+static bool add_to_windows(const struct nj_list *streams, int64_t more)
+{
+    for (struct nj_list *n = streams->next; n != streams; n = n->next) {
+        struct nj_h2_stream *st = nj_container_of(n, struct nj_h2_stream, link);
+        if (st->window + more > NJ__H2_WINDOW_MAX)
+            return false;
+        st->window = (int32_t)(st->window + more);
+        nj__h2_schedule(st);
+    }
+    return true;
+}
+
 /* RFC 9113 6.9.2: the change applies to all streams and may make their windows negative. */
 void nj__h2_set_initial_window(struct nj_h2 *h, uint32_t n_bytes)
 {
@@ -83,13 +95,6 @@ void nj__h2_set_initial_window(struct nj_h2 *h, uint32_t n_bytes)
     }
     int64_t more = (int64_t)n_bytes - h->initial_window;
     h->initial_window = (int32_t)n_bytes;
-    for (struct nj_list *n = h->streams.next; n != &h->streams; n = n->next) {
-        struct nj_h2_stream *st = nj_container_of(n, struct nj_h2_stream, link);
-        if (st->window + more > NJ__H2_WINDOW_MAX) {
-            nj__h2_conn_error(h, NJ_H2_FLOW_CONTROL_ERROR);
-            return;
-        }
-        st->window = (int32_t)(st->window + more);
-        nj__h2_schedule(st);
-    }
+    if (!add_to_windows(&h->streams, more) || !add_to_windows(&h->half_closed, more))
+        nj__h2_conn_error(h, NJ_H2_FLOW_CONTROL_ERROR);
 }

@@ -30,7 +30,8 @@ static void post(uint32_t id)
     frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, id, head, sizeof head);
 }
 
-/* The server's output: a word for each frame, and the payload of the last PING. */
+/* The server's output: a word for each frame, with the error code of RST_STREAM if there is one,
+ * and the payload of the last PING. */
 static char said[4096];
 static uint8_t pinged[8];
 
@@ -38,15 +39,15 @@ static void note(const uint8_t *f)
 {
     static const char *const names[] = {"DATA", "HEADERS", "?", "RST",   "SETTINGS",
                                         "?",    "PING",    "?", "WINDOW"};
-    char one[40];
+    char one[40], code[8] = "";
 
-    snprintf(one, sizeof one, "%s%u%s ", f[3] < 9 ? names[f[3]] : "?", f[8],
-             f[3] < 2 && f[4] & NGHTTP2_FLAG_END_STREAM ? "." : "");
+    if (f[3] == NGHTTP2_RST_STREAM && f[12] != NGHTTP2_NO_ERROR)
+        snprintf(code, sizeof code, ":%u", f[12]);
+    snprintf(one, sizeof one, "%s%u%s%s ", f[3] < 9 ? names[f[3]] : "?", f[8],
+             f[3] < 2 && f[4] & NGHTTP2_FLAG_END_STREAM ? "." : "", code);
     strncat(said, one, sizeof said - strlen(said) - 1);
     if (f[3] == NGHTTP2_PING)
         memcpy(pinged, f + 9, 8);
-    if (f[3] == NGHTTP2_RST_STREAM)
-        cr_expect_eq(f[12], NGHTTP2_NO_ERROR);
 }
 
 /* Deliver all of `wire` to the server. Returns its output. */
@@ -152,6 +153,63 @@ Test(h2_reset_after_response, no_windows)
     cr_expect_str_eq(tell(r), "WINDOW0 ");
     frame(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, pinged, 8);
     cr_expect_str_eq(tell(r), "RST1 ");
+    rig_free(r);
+}
+
+static void window_update(uint32_t id, uint32_t more)
+{
+    frame(NGHTTP2_WINDOW_UPDATE, 0, id,
+          (uint8_t[4]){(uint8_t)(more >> 24), (uint8_t)(more >> 16), (uint8_t)(more >> 8),
+                       (uint8_t)more},
+          4);
+}
+
+/* RFC 9113 6.9: an increment of 0 is a stream error PROTOCOL_ERROR, also on a stream whose response
+ * is complete: it is not closed. */
+Test(h2_reset_after_response, zero_window_update)
+{
+    struct rig *r = open_raw();
+
+    post(1);
+    cr_expect_str_eq(tell(r), "HEADERS1. PING0 ");
+    window_update(1, 0);
+    cr_expect_str_eq(tell(r), "RST1:1 ");
+    cr_expect_eq(r->h->n_half_closed + r->h->n_open, 0);
+    window_update(1, 0); /* the stream is closed */
+    frame(NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, pinged, 8);
+    cr_expect_str_eq(tell(r), "");
+    rig_free(r);
+}
+
+/* RFC 9113 6.9.1: a window above 2^31 - 1 is a stream error FLOW_CONTROL_ERROR. */
+Test(h2_reset_after_response, window_overflow)
+{
+    struct rig *r = open_raw();
+
+    post(1);
+    cr_expect_str_eq(tell(r), "HEADERS1. PING0 ");
+    window_update(1, 0x7fffffff - 65535);
+    cr_expect_str_eq(tell(r), "");
+    window_update(1, 1);
+    cr_expect_str_eq(tell(r), "RST1:3 ");
+    cr_expect_eq(r->h->n_half_closed + r->h->n_open, 0);
+    rig_free(r);
+}
+
+/* RFC 9113 6.9.2: SETTINGS_INITIAL_WINDOW_SIZE changes the windows of all streams that are not
+ * closed. One above 2^31 - 1 is a connection error FLOW_CONTROL_ERROR. */
+Test(h2_reset_after_response, window_overflow_by_settings)
+{
+    static const uint8_t initial_65536[] = {0, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0, 1, 0, 0};
+    struct rig *r = open_raw();
+
+    post(1);
+    window_update(1, 0x7fffffff - 65535);
+    cr_expect_str_eq(tell(r), "HEADERS1. PING0 ");
+    frame(NGHTTP2_SETTINGS, 0, 0, initial_65536, sizeof initial_65536);
+    cr_expect_eq(nj_h2_input(r->h, wire, n_wire), -1);
+    n_wire = 0;
+    cr_expect_eq(r->h->end_code, NJ_H2_FLOW_CONTROL_ERROR);
     rig_free(r);
 }
 
