@@ -405,11 +405,23 @@ static enum nj_tls_handshake_result finish(struct nj_tls_handshake *h)
     return NJ_TLS_HANDSHAKE_DONE;
 }
 
+/* The version of a record is to be ignored (RFC 8446 5.1), which libssl does not do: it gets the
+ * usual one. */
+static bool feed(struct nj_tls_handshake *h, const uint8_t *record, uint32_t n)
+{
+    const uint8_t header[NJ_TLS_HEADER_BYTES] = {record[0], 3, 3, record[3], record[4]};
+    const int n_rest = (int)(n - sizeof header);
+
+    return BIO_write(h->in, header, sizeof header) == (int)sizeof header &&
+           (n_rest == 0 || BIO_write(h->in, record + sizeof header, n_rest) == n_rest);
+}
+
+/* One record of `n` bytes, or a header alone whose record cannot be one. */
 static enum nj_tls_handshake_result step(struct nj_tls_handshake *h, const uint8_t *record,
                                          uint32_t n)
 {
     ERR_clear_error();
-    if (BIO_write(h->in, record, (int)n) != (int)n)
+    if (!feed(h, record, n))
         return fail(h, NJ_TLS_FAIL_MEMORY);
     int result = SSL_do_handshake(h->ssl);
     if (result == 1)
@@ -422,8 +434,7 @@ static enum nj_tls_handshake_result step(struct nj_tls_handshake *h, const uint8
 }
 
 /* A record that cannot be one. Before its keys, the alert is ours; after that, libssl's, which sees
- * the fault in the header. The version is to be ignored (RFC 8446 5.1), which libssl does not do.
- */
+ * the fault in the header. */
 static enum nj_tls_handshake_result refuse(struct nj_tls_handshake *h, const uint8_t *data,
                                            uint32_t n, enum nj_tls_alert alert)
 {
@@ -433,8 +444,7 @@ static enum nj_tls_handshake_result refuse(struct nj_tls_handshake *h, const uin
         nj_tls_plain_alert(alert, record);
         BIO_write(h->out, record, sizeof record);
     } else if (n >= NJ_TLS_HEADER_BYTES) {
-        const uint8_t header[NJ_TLS_HEADER_BYTES] = {data[0], 3, 3, data[3], data[4]};
-        (void)step(h, header, sizeof header);
+        (void)step(h, data, NJ_TLS_HEADER_BYTES);
     }
     return fail(h, NJ_TLS_FAIL_MESSAGE);
 }

@@ -113,6 +113,42 @@ Test(tls_handshake_records, max_fragment_length_bounds_records)
     nj_tls_server_context_put(context);
 }
 
+/* RFC 8446 5.1: legacy_record_version "MUST be ignored for all purposes". Also in records of
+ * ChangeCipherSpec (appendix D.4) and in those that the handshake's keys protect. */
+Test(tls_handshake_records, versions_are_ignored)
+{
+    static const uint8_t change_cipher_spec[] = {20, 3, 3, 0, 1, 1};
+    static const uint8_t versions[][2] = {{3, 1}, {3, 0}, {3, 4}, {2, 0}, {0, 0}, {0xff, 0xff}};
+    struct nj_tls_server_context *context = ecdsa_context();
+
+    for (unsigned i = 0; i < NJ_ARRAY_LEN(versions); i++) {
+        struct client c;
+        struct meeting m = {.h = nj_tls_handshake_new(context)};
+        client_open(&c);
+        client_start(&c);
+        SSL_do_handshake(c.ssl);
+        m.n_pending = (uint32_t)BIO_read(c.out, m.pending, sizeof m.pending);
+        memcpy(m.pending + 1, versions[i], 2); /* of the ClientHello */
+        memcpy(m.pending + m.n_pending, change_cipher_spec, sizeof change_cipher_spec);
+        memcpy(m.pending + m.n_pending + 1, versions[i], 2);
+        m.n_pending += (uint32_t)sizeof change_cipher_spec;
+        serve(&m, &c);
+        cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_MORE, "%u.%u: %s", versions[i][0], versions[i][1],
+                     nj_tls_failure_name(nj_tls_handshake_failure(m.h)));
+        cr_assert_eq(SSL_do_handshake(c.ssl), 1);
+        m.n_pending = (uint32_t)BIO_read(c.out, m.pending, sizeof m.pending);
+        for (uint32_t at = 0; at < m.n_pending;
+             at += NJ_TLS_HEADER_BYTES + (uint32_t)(m.pending[at + 3] << 8 | m.pending[at + 4]))
+            memcpy(m.pending + at + 1, versions[i], 2);
+        serve(&m, &c);
+        cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE, "%u.%u: %s", versions[i][0], versions[i][1],
+                     nj_tls_failure_name(nj_tls_handshake_failure(m.h)));
+        leave(&m);
+        client_close(&c);
+    }
+    nj_tls_server_context_put(context);
+}
+
 /* Our alert before the keys, and after them libssl's. */
 Test(tls_handshake_records, records_that_cannot_be_one_get_an_alert)
 {
