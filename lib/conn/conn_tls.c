@@ -229,10 +229,11 @@ static void send_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_al
         nj_tcp_send_copy(&s->tcp, c->tcb, record, (uint32_t)n);
 }
 
-static void end_by_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_alert alert)
+static void end_by_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_alert alert,
+                         enum nj_counter why)
 {
     send_alert(c, ct, alert);
-    nj__conn_tls_give_up(c, NJ_C_tls_bad_record);
+    nj__conn_tls_give_up(c, why);
 }
 
 static void input_record(struct nj_conn *c, struct nj_conn_tls *ct, uint32_t n, nj_ns now)
@@ -245,7 +246,7 @@ static void input_record(struct nj_conn *c, struct nj_conn_tls *ct, uint32_t n, 
     for (uint32_t i = 0; i < n_pieces; i++)
         src[i] = (struct nj_tls_src){piece[i].p, piece[i].n_bytes};
     struct nj_tls_input in = nj_tls_session_input(&ct->session, &t->crypto, expanded_of(c, 0), src,
-                                                  n_pieces, t->scratch, sizeof t->scratch);
+                                                  n_pieces, t->scratch, sizeof t->scratch, now);
     nj_tcp_recv_discard(&c->shard->tcp, c->tcb, n);
     switch (in.kind) {
     case NJ_TLS_IN_NOTHING:
@@ -266,7 +267,7 @@ static void input_record(struct nj_conn *c, struct nj_conn_tls *ct, uint32_t n, 
         c->failed = true;
         break;
     case NJ_TLS_IN_ERROR:
-        end_by_alert(c, ct, in.alert);
+        end_by_alert(c, ct, in.alert, in.is_flood ? NJ_C_tls_flood : NJ_C_tls_bad_record);
         break;
     }
 }
@@ -280,7 +281,7 @@ static void read_records(struct nj_conn *c, struct nj_conn_tls *ct, nj_ns now)
            nj_tcp_recv_copy(c->tcb, 0, head, sizeof head)) {
         int n = nj_tls_record_size(head, sizeof head);
         if (n < 0)
-            end_by_alert(c, ct, (enum nj_tls_alert) - n);
+            end_by_alert(c, ct, (enum nj_tls_alert) - n, NJ_C_tls_bad_record);
         else if ((uint32_t)n > nj_tcp_recv_bytes(c->tcb))
             return;
         else

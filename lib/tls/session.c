@@ -63,21 +63,41 @@ static struct nj_tls_input error(struct nj_tls_session *s, int alert)
     return (struct nj_tls_input){.kind = NJ_TLS_IN_ERROR, .alert = (uint8_t)alert};
 }
 
-/* Count a record without data. */
-static bool is_flood(struct nj_tls_session *s)
+static struct nj_tls_input flood(struct nj_tls_session *s)
 {
-    return s->n_idle_records++ >= NJ_TLS_IDLE_RECORDS_MAX;
+    struct nj_tls_input in = error(s, NJ_TLS_UNEXPECTED_MESSAGE);
+
+    in.is_flood = true;
+    return in;
 }
 
-static struct nj_tls_input input_key_update(struct nj_tls_session *s, const struct nj_tls_crypto *c)
+/* A record without data. */
+static struct nj_tls_input input_idle_record(struct nj_tls_session *s)
+{
+    return s->n_idle_records++ >= NJ_TLS_IDLE_RECORDS_MAX ? flood(s) : nothing();
+}
+
+/* Generic cell rate algorithm. */
+static bool is_key_update_allowed(struct nj_tls_session *s, nj_ns now)
+{
+    nj_ns from = s->key_updates_until > now ? s->key_updates_until : now;
+
+    if (from - now > (NJ_TLS_KEY_UPDATES_MAX - 1) * NJ_TLS_KEY_UPDATE_TIME)
+        return false;
+    s->key_updates_until = from + NJ_TLS_KEY_UPDATE_TIME;
+    return true;
+}
+
+static struct nj_tls_input input_key_update(struct nj_tls_session *s, const struct nj_tls_crypto *c,
+                                            nj_ns now)
 {
     struct nj_tls_keys next;
 
     s->n_message = 0;
     if (s->message[4] > UPDATE_REQUESTED)
         return error(s, NJ_TLS_ILLEGAL_PARAMETER);
-    if (is_flood(s))
-        return error(s, NJ_TLS_UNEXPECTED_MESSAGE);
+    if (!is_key_update_allowed(s, now))
+        return flood(s);
     if (!nj_tls_keys_derive_next(&next, c->kdf, &s->read))
         return error(s, NJ_TLS_INTERNAL_ERROR);
     s->read = next;
@@ -92,7 +112,7 @@ static struct nj_tls_input input_key_update(struct nj_tls_session *s, const stru
 /* Its only message is a KeyUpdate, which ends at the end of a record, since the keys change (RFC
  * 8446 5.1). Each byte is checked when it is there, so nothing else is collected. */
 static struct nj_tls_input input_handshake(struct nj_tls_session *s, const struct nj_tls_crypto *c,
-                                           const uint8_t *p, uint32_t n)
+                                           const uint8_t *p, uint32_t n, nj_ns now)
 {
     static const uint8_t head[4] = {HANDSHAKE_KEY_UPDATE, 0, 0, 1};
 
@@ -105,7 +125,7 @@ static struct nj_tls_input input_handshake(struct nj_tls_session *s, const struc
             return error(s, s->n_message == 0 ? NJ_TLS_UNEXPECTED_MESSAGE : NJ_TLS_DECODE_ERROR);
         s->message[s->n_message++] = p[i];
     }
-    return s->n_message == NJ_TLS_KEY_UPDATE_BYTES ? input_key_update(s, c) : nothing();
+    return s->n_message == NJ_TLS_KEY_UPDATE_BYTES ? input_key_update(s, c, now) : nothing();
 }
 
 /* The level is ignored (RFC 8446 6). */
@@ -115,7 +135,7 @@ static struct nj_tls_input input_alert(struct nj_tls_session *s, const uint8_t *
         return error(s, n == 0 ? NJ_TLS_UNEXPECTED_MESSAGE : NJ_TLS_DECODE_ERROR);
     /* A close_notify should follow (6.1). Java's clients send both when they close. */
     if (p[1] == NJ_TLS_USER_CANCELED)
-        return is_flood(s) ? error(s, NJ_TLS_UNEXPECTED_MESSAGE) : nothing();
+        return input_idle_record(s);
     s->flags |= READ_CLOSED;
     if (p[1] == NJ_TLS_CLOSE_NOTIFY)
         return (struct nj_tls_input){.kind = NJ_TLS_IN_CLOSE_NOTIFY};
@@ -126,7 +146,7 @@ static struct nj_tls_input input_alert(struct nj_tls_session *s, const uint8_t *
 struct nj_tls_input nj_tls_session_input(struct nj_tls_session *s, const struct nj_tls_crypto *c,
                                          struct nj_tls_expanded *expanded,
                                          const struct nj_tls_src *src, uint32_t n_src,
-                                         uint8_t *scratch, uint32_t n_scratch)
+                                         uint8_t *scratch, uint32_t n_scratch, nj_ns now)
 {
     struct nj_tls_opened in;
 
@@ -137,13 +157,13 @@ struct nj_tls_input nj_tls_session_input(struct nj_tls_session *s, const struct 
     if (nj_unlikely(alert != 0))
         return error(s, alert);
     if (in.type == NJ_TLS_HANDSHAKE)
-        return input_handshake(s, c, scratch, in.n_bytes);
+        return input_handshake(s, c, scratch, in.n_bytes, now);
     if (nj_unlikely(s->n_message > 0)) /* within a message (RFC 8446 5.1) */
         return error(s, NJ_TLS_UNEXPECTED_MESSAGE);
     if (in.type == NJ_TLS_ALERT)
         return input_alert(s, scratch, in.n_bytes);
     if (in.n_bytes == 0)
-        return is_flood(s) ? error(s, NJ_TLS_UNEXPECTED_MESSAGE) : nothing();
+        return input_idle_record(s);
     return (struct nj_tls_input){.kind = NJ_TLS_IN_DATA, .data = scratch, .n_bytes = in.n_bytes};
 }
 

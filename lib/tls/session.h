@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/types.h"
 #include "tls/record.h"
 
 /* Contexts of one thread, which outlive its sessions. */
@@ -29,10 +30,16 @@ struct nj_tls_crypto {
 #define NJ_TLS_RECORD_SIZE_LIMIT_MIN 64u
 #define NJ_TLS_RECORD_SIZE_LIMIT_MAX NJ_TLS_INNER_MAX
 
-/* Records without application data (KeyUpdate, empty records, user_canceled) from one
- * nj_tls_session_forgive() to the next. A KeyUpdate costs about ten times what a small record does.
- * OpenSSL accepts as many of each kind in a row. */
+/* Empty records and user_canceled alerts from one nj_tls_session_forgive() to the next. OpenSSL
+ * accepts as many of each kind in a row. */
 #define NJ_TLS_IDLE_RECORDS_MAX 32u
+/* KeyUpdates at once, and the time in which one more is accepted, whatever else is received: a
+ * KeyUpdate of 27 bytes costs about ten times what a record of one byte does, so data would not pay
+ * for it. A key that seals as many records as RFC 8446 5.5 permits is used for longer than a
+ * second.
+ */
+#define NJ_TLS_KEY_UPDATES_MAX  32u
+#define NJ_TLS_KEY_UPDATE_TIME  NJ_SEC
 
 /* Application data of one nj_tls_session_seal(): in records of a single byte these are fewer than
  * the key may still seal when a KeyUpdate becomes due. NJ_SENDQ_BYTES_MAX is as much. */
@@ -46,6 +53,7 @@ _Static_assert(NJ_TLS_SEAL_BYTES_MAX + NJ_TLS_GCM_UPDATE_AT < NJ_TLS_GCM_RECORDS
 
 struct nj_tls_session {
     struct nj_tls_keys read, write;
+    nj_ns key_updates_until;    /* when NJ_TLS_KEY_UPDATE_TIME has passed for each one received */
     uint16_t record_size_limit; /* of the peer, RFC 8449 4 */
     uint8_t flags;              /* private */
     uint8_t n_idle_records;
@@ -81,6 +89,7 @@ struct nj_tls_input {
     enum nj_tls_input_kind kind;
     uint8_t
         alert; /* PEER_ALERT: the peer's, perhaps of no known number. ERROR: enum nj_tls_alert */
+    bool is_flood;       /* ERROR: the record is valid, but one too many of its kind */
     const uint8_t *data; /* DATA: in the scratch buffer; at least 1 byte */
     uint32_t n_bytes;
 };
@@ -89,11 +98,13 @@ struct nj_tls_input {
  * Process one complete record, which the pieces of `src` hold exactly; nj_tls_record_size() tells
  * where it ends, and the errors of its header. `scratch` has room for the ciphertext without the
  * tag, NJ_TLS_OPEN_ROOM bytes for any record; where it may be is said at nj_tls_record_open().
+ * `now` is monotonic.
  *
  * Errors, by alert: those of nj_tls_record_open(). NJ_TLS_UNEXPECTED_MESSAGE: a record of another
  * type (also ChangeCipherSpec), a handshake message that is not a KeyUpdate, bytes after a
  * KeyUpdate in its record, another record within a KeyUpdate that is split (RFC 8446 5.1), an empty
- * handshake or alert record (5.4), or more than NJ_TLS_IDLE_RECORDS_MAX records without data.
+ * handshake or alert record (5.4), or too many records without data (is_flood): more than
+ * NJ_TLS_IDLE_RECORDS_MAX, or KeyUpdates beyond NJ_TLS_KEY_UPDATES_MAX.
  * NJ_TLS_DECODE_ERROR: a KeyUpdate or alert of the wrong length.
  * NJ_TLS_ILLEGAL_PARAMETER: a KeyUpdate with another value than 0 and 1 (4.6.3).
  * After an error, an alert or close_notify all further records are ignored.
@@ -101,10 +112,10 @@ struct nj_tls_input {
 struct nj_tls_input nj_tls_session_input(struct nj_tls_session *s, const struct nj_tls_crypto *c,
                                          struct nj_tls_expanded *expanded,
                                          const struct nj_tls_src *src, uint32_t n_src,
-                                         uint8_t *scratch, uint32_t n_scratch);
+                                         uint8_t *scratch, uint32_t n_scratch, nj_ns now);
 
-/* Begin to count records without data anew: after a time that the caller knows, or after work that
- * is worth them. */
+/* Begin to count empty records and user_canceled anew: after work that is worth them, such as data
+ * in a record. */
 static inline void nj_tls_session_forgive(struct nj_tls_session *s)
 {
     s->n_idle_records = 0;

@@ -28,6 +28,7 @@ struct fuzz {
     struct nj_tls_keys to_server, from_server;
     uint8_t message[5]; /* the handshake bytes since the last KeyUpdate */
     uint32_t n_message, n_changes;
+    nj_ns now;
 };
 
 static struct nj_tls_aead *aeads[2]; /* by EVP, and the best */
@@ -75,7 +76,7 @@ static struct nj_tls_input deliver(struct fuzz *f, const uint8_t *record, uint32
     memcpy(b, record + n_first, n - n_first);
     *scratch = malloc(n_scratch);
     struct nj_tls_input in =
-        nj_tls_session_input(&f->s, &f->c, f->expanded, src, 2, *scratch, n_scratch);
+        nj_tls_session_input(&f->s, &f->c, f->expanded, src, 2, *scratch, n_scratch, f->now);
     check(&in);
     NJ_CHECK(!was_closed || in.kind == NJ_TLS_IN_NOTHING);
     free(a);
@@ -253,6 +254,7 @@ static void run(struct fuzz *f)
             break;
         case FORGIVE:
             nj_tls_session_forgive(&f->s);
+            f->now += NJ_TLS_KEY_UPDATE_TIME;
             break;
         case SEND_KEY_UPDATE:
             if (f->n_changes++ >= CHANGES_MAX)

@@ -6,7 +6,7 @@
 #include "sim.h"
 #include "tls.h"
 
-#define KEY_UPDATES_MAX 20u          /* of a connection; a server may refuse 33 without data */
+#define KEY_UPDATES_MAX 20u          /* of a connection; the server refuses 33 at once */
 #define PREFACE_DUE     (9 * NJ_SEC) /* the server waits 10 s for the preface of HTTP/2 */
 
 static const char *const suites[] = {NULL, "TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",

@@ -269,6 +269,22 @@ Test(conn_conn_tls, keys_change_on_both_sides, .init = connect_h2)
     cr_expect_eq(tls_peer_body(c, &good), 300);
 }
 
+/* A byte of data after each KeyUpdate does not pay for it: 32 at once, then one per second. */
+Test(conn_conn_tls, a_flood_of_key_updates_ends_the_connection, .init = connect_h2)
+{
+    uint32_t n_sent = 0;
+
+    for (; n_sent < 100 && !c->failed; n_sent++) {
+        cr_assert_eq(SSL_key_update(c->ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+        tls_peer_get(c, 1 + 2 * n_sent, "/index.html");
+        tls_peer_pump(t, c, 1400);
+    }
+    cr_expect(c->failed);
+    cr_expect_eq(rig_count(t->r, NJ_C_tls_key_updates), 32);
+    cr_expect_eq(rig_count(t->r, NJ_C_tls_flood), 1);
+    cr_expect_eq(rig_count(t->r, NJ_C_tls_bad_record), 0);
+}
+
 Test(conn_conn_tls, close_notify_of_the_client_closes, .init = connect_h2)
 {
     tls_peer_get(c, 1, "/index.html");

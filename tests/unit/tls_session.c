@@ -230,30 +230,65 @@ Test(tls_session, key_used_up)
     rig_free(r);
 }
 
-Test(tls_session, floods)
+static void expect_flood(struct nj_tls_input in)
 {
-    for (uint32_t kind = 0; kind < 3; kind++) {
+    expect_error(in, NJ_TLS_UNEXPECTED_MESSAGE);
+    cr_expect(in.is_flood);
+}
+
+/* Empty records and user_canceled. */
+Test(tls_session, floods_without_data)
+{
+    for (uint32_t kind = 0; kind < 2; kind++) {
         struct rig *r = rig_new();
         for (uint32_t turn = 0; turn < 3; turn++) {
             for (uint32_t i = 0; i < NJ_TLS_IDLE_RECORDS_MAX; i++) {
-                struct nj_tls_input in = kind == 0   ? rig_key_update(r, 1)
-                                         : kind == 1 ? rig_input(r, NJ_TLS_APPLICATION_DATA, "", 0)
-                                                     : rig_input(r, NJ_TLS_ALERT, "\1\x5a", 2);
-                cr_assert_eq(in.kind, kind == 0 ? NJ_TLS_IN_KEY_UPDATE : NJ_TLS_IN_NOTHING);
-                /* Data does not pay for it. */
-                in = rig_input(r, NJ_TLS_APPLICATION_DATA, "x", 1);
-                cr_assert_eq(in.kind, NJ_TLS_IN_DATA);
+                struct nj_tls_input in = kind == 0 ? rig_input(r, NJ_TLS_APPLICATION_DATA, "", 0)
+                                                   : rig_input(r, NJ_TLS_ALERT, "\1\x5a", 2);
+                cr_assert_eq(in.kind, NJ_TLS_IN_NOTHING);
             }
             if (turn < 2)
                 nj_tls_session_forgive(&r->s);
         }
-        expect_error(kind == 1 ? rig_key_update(r, 0)
-                               : rig_input(r, NJ_TLS_APPLICATION_DATA, "", 0),
-                     NJ_TLS_UNEXPECTED_MESSAGE);
+        expect_flood(kind == 0 ? rig_input(r, NJ_TLS_ALERT, "\1\x5a", 2)
+                               : rig_input(r, NJ_TLS_APPLICATION_DATA, "", 0));
         nj_tls_session_forgive(&r->s);
         cr_expect_eq(rig_input(r, NJ_TLS_APPLICATION_DATA, "x", 1).kind, NJ_TLS_IN_NOTHING);
         rig_free(r);
     }
+}
+
+/* Some at once, and then one per second. Neither data nor what forgives empty records changes that.
+ */
+Test(tls_session, flood_of_key_updates)
+{
+    struct rig *r = rig_new();
+
+    r->now = 1000 * NJ_SEC;
+    for (uint32_t i = 0; i < NJ_TLS_KEY_UPDATES_MAX + 100; i++) {
+        if (i >= NJ_TLS_KEY_UPDATES_MAX)
+            r->now += NJ_TLS_KEY_UPDATE_TIME;
+        cr_assert_eq(rig_key_update(r, 1).kind, NJ_TLS_IN_KEY_UPDATE, "%u", i);
+        cr_assert_eq(rig_input(r, NJ_TLS_APPLICATION_DATA, "x", 1).kind, NJ_TLS_IN_DATA);
+        nj_tls_session_forgive(&r->s);
+    }
+    r->now += NJ_TLS_KEY_UPDATE_TIME - 1;
+    expect_flood(rig_key_update(r, 1));
+    rig_free(r);
+}
+
+/* Time without KeyUpdates saves no more than those that are accepted at once. */
+Test(tls_session, key_updates_after_a_pause)
+{
+    struct rig *r = rig_new();
+
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        r->now += 3600 * NJ_SEC;
+        for (uint32_t i = 0; i < NJ_TLS_KEY_UPDATES_MAX; i++)
+            cr_assert_eq(rig_key_update(r, 0).kind, NJ_TLS_IN_KEY_UPDATE);
+    }
+    expect_flood(rig_key_update(r, 0));
+    rig_free(r);
 }
 
 /* --- handshake messages ---------------------------------------------------------------------- */

@@ -73,6 +73,7 @@ struct end {
     uint32_t n_pipe;
     uint64_t n_sent, n_received;
     uint32_t n_updates;
+    nj_ns now; /* each record takes as long as one KeyUpdate may */
 };
 
 struct talk {
@@ -154,7 +155,7 @@ static void receive(struct talk *t, struct end *e)
             break;
         rig_scatter(&t->r, &src, e->pipe + at, (uint32_t)size);
         struct nj_tls_input in = nj_tls_session_input(&e->s, &t->c, any_cache(t), src.src, src.n,
-                                                      scratch, sizeof scratch);
+                                                      scratch, sizeof scratch, e->now);
         rig_gather(&src, NULL);
         cr_assert(in.kind == NJ_TLS_IN_DATA || in.kind == NJ_TLS_IN_KEY_UPDATE, "alert %u",
                   in.alert);
@@ -162,6 +163,7 @@ static void receive(struct talk *t, struct end *e)
         for (uint32_t i = 0; in.kind == NJ_TLS_IN_DATA && i < in.n_bytes; i++)
             cr_assert_eq(in.data[i], byte_at(e->n_received++));
         nj_tls_session_forgive(&e->s);
+        e->now += NJ_TLS_KEY_UPDATE_TIME;
     }
     memmove(e->pipe, e->pipe + at, e->n_pipe - at);
     e->n_pipe -= at;

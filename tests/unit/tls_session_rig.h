@@ -22,6 +22,7 @@ struct rig {
     uint32_t n_out, n_read;     /* bytes of it; those that the client has opened */
     struct nj_tls_opened opened;
     uint8_t content[NJ_TLS_OPEN_ROOM]; /* of the record that the client has opened */
+    nj_ns now;
 };
 
 static inline struct rig *rig_new_with(enum nj_tls_engine engine, enum nj_tls_cipher cipher,
@@ -62,7 +63,8 @@ static inline struct nj_tls_input rig_input_raw(struct rig *r, uint32_t n_record
 {
     const struct nj_tls_src src = {r->record, n_record};
 
-    return nj_tls_session_input(&r->s, &r->c, r->expanded, &src, 1, r->scratch, sizeof r->scratch);
+    return nj_tls_session_input(&r->s, &r->c, r->expanded, &src, 1, r->scratch, sizeof r->scratch,
+                                r->now);
 }
 
 /* A record with this type and content. */
