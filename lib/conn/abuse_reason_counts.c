@@ -9,16 +9,17 @@
 
 #define READ_RETRIES 8u /* reads retried while the writer keeps writing */
 
-/* Stores and loads of the address and its version are seq_cst. A reader that saw the same even
- * version before and after has therefore read one address. */
+/* Each store of the address releases the odd version, and the even version releases the address. A
+ * reader that acquires them, and then sees the same even version as before, has therefore read one
+ * address. A seq_cst store would cost more than all the rest. */
 static void set_client(struct nj_abuse_slot *slot, const uint64_t addr[2])
 {
     uint32_t version = atomic_load_explicit(&slot->version, memory_order_relaxed);
 
-    atomic_store(&slot->version, version + 1);
-    atomic_store(&slot->addr[0], addr[0]);
-    atomic_store(&slot->addr[1], addr[1]);
-    atomic_store(&slot->version, version + 2);
+    atomic_store_explicit(&slot->version, version + 1, memory_order_relaxed);
+    atomic_store_explicit(&slot->addr[0], addr[0], memory_order_release);
+    atomic_store_explicit(&slot->addr[1], addr[1], memory_order_release);
+    atomic_store_explicit(&slot->version, version + 2, memory_order_release);
 }
 
 static void store_u32(_Atomic uint32_t *to, uint32_t value)
@@ -81,9 +82,11 @@ bool nj_abuse_get_count_and_client(const struct nj_abuse *a, enum nj_counter rea
 
     out->n = nj_abuse_get_count(a, reason);
     for (uint32_t i = 0; out->n > 0 && i < READ_RETRIES; i++) {
-        uint32_t version = atomic_load(&slot->version);
-        uint64_t addr[2] = {atomic_load(&slot->addr[0]), atomic_load(&slot->addr[1])};
-        if (version % 2 != 0 || atomic_load(&slot->version) != version)
+        uint32_t version = atomic_load_explicit(&slot->version, memory_order_acquire);
+        uint64_t addr[2] = {atomic_load_explicit(&slot->addr[0], memory_order_acquire),
+                            atomic_load_explicit(&slot->addr[1], memory_order_acquire)};
+        if (version % 2 != 0 ||
+            atomic_load_explicit(&slot->version, memory_order_relaxed) != version)
             continue;
         memcpy(out->client.b, addr, sizeof addr);
         out->second = atomic_load_explicit(&slot->second, memory_order_relaxed);
