@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts the acts of protection per reason and records the client that caused most of them. The
+/* Counts the acts against clients per reason and records the client that caused most of them. The
  * client is found by the majority algorithm of Boyer and Moore, and read through a seqlock. */
 #include "conn/abuse_reason_counts.h"
 
@@ -8,6 +8,30 @@
 #include "shard/shard.h"
 
 #define READ_RETRIES 8u /* reads retried while the writer keeps writing */
+
+bool nj_abuse_is_refusal(enum nj_counter reason)
+{
+    static const bool is_refusal[NJ_N_COUNTERS] = {
+        [NJ_C_drop_tcp_denied] = true,
+        [NJ_C_conn_denied] = true,
+        [NJ_C_conn_http1] = true,
+        [NJ_C_conn_unknown] = true,
+        [NJ_C_h2_error] = true,
+        [NJ_C_tls_bad_record] = true,
+        [NJ_C_tls_failed_alert] = true,
+        [NJ_C_tls_failed_alpn] = true,
+        [NJ_C_tls_failed_client_cert] = true,
+        [NJ_C_tls_failed_closed] = true,
+        [NJ_C_tls_failed_memory] = true,
+        [NJ_C_tls_failed_message] = true,
+        [NJ_C_tls_failed_negotiation] = true,
+        [NJ_C_tls_failed_version] = true,
+        [NJ_C_tls_handshakes_full] = true,
+        [NJ_C_tls_peer_alert] = true,
+    };
+
+    return is_refusal[reason];
+}
 
 /* Each store of the address releases the odd version, and the even version releases the address. A
  * reader that acquires them, and then sees the same even version as before, has therefore read one

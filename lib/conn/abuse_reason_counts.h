@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Acts of protection against clients: how many, for which reason, against which client.
+ * Acts against clients: how many, for which reason, against which client. An act is protection
+ * against abuse, or a refusal: of a connection or request that no transaction, and so no record of
+ * the access log, tells of.
  *
  * A reason is a counter of telem/counters.def. The shard's lcore writes without locks; any thread
  * may read.
@@ -39,6 +41,9 @@ struct nj_abuse_view {
     uint32_t weight; /* acts against `client` in that second, minus acts against others */
     bool others;     /* other clients caused acts in that second */
 };
+
+/* A refusal, not protection against abuse? Any thread. */
+bool nj_abuse_is_refusal(enum nj_counter reason);
 
 /* Counts `reason` (a counter of kind EVENT) and records `client` as its cause. The shard's lcore
  * only. */

@@ -234,8 +234,8 @@ void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
 
 /* --- errors of HTTP/2 ------------------------------------------------------------------------ */
 
-/* If HTTP/2 ended the connection for abuse, records the client. */
-static void record_abuse(const struct nj_conn *c)
+/* If HTTP/2 ended the connection for abuse or an error of the client, records the client. */
+static void record_client_fault(const struct nj_conn *c)
 {
     static const enum nj_counter reason[NJ_H2_N_ABUSES] = {
 #define NJ_H2_ABUSE(NAME, name, text) [NJ_H2_ABUSE_##NAME] = NJ_C_h2_abuse_##name,
@@ -246,6 +246,8 @@ static void record_abuse(const struct nj_conn *c)
 
     if (waste != NJ_H2_ABUSE_NONE)
         nj__abuse_record(c->shard, reason[waste], &c->tcb->flow.tuple.remote);
+    else if (nj_h2_has_protocol_error(c->active->h2))
+        nj__abuse_attribute(c->shard, NJ_C_h2_error, &c->tcb->flow.tuple.remote);
 }
 
 static void mark_failed(struct nj_conn *c)
@@ -253,7 +255,7 @@ static void mark_failed(struct nj_conn *c)
     if (c->failed)
         return;
     c->failed = true;
-    record_abuse(c);
+    record_client_fault(c);
 }
 
 /* --- bytes in ------------------------------------------------------------------------------ */
@@ -303,13 +305,13 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
         open_h2(c);
         break;
     case NJ_SNIFF_HTTP1:
-        nj_count(&s->counters, NJ_C_conn_http1);
+        nj__abuse_record(s, NJ_C_conn_http1, &c->tcb->flow.tuple.remote);
         if (!c->is_tls) /* it would not be a record */
             nj_tcp_send_copy(&s->tcp, c->tcb, (const uint8_t *)http1_reply, sizeof http1_reply - 1);
         nj__conn_begin_linger(c, now);
         break;
     case NJ_SNIFF_GARBAGE:
-        nj_count(&s->counters, NJ_C_conn_unknown);
+        nj__abuse_record(s, NJ_C_conn_unknown, &c->tcb->flow.tuple.remote);
         nj__conn_begin_linger(c, now);
         break;
     }

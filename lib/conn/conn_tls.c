@@ -11,6 +11,7 @@
 #include <rte_prefetch.h>
 
 #include "base/page_alloc.h"
+#include "conn/abuse_reason_counts.h"
 #include "conn/conn_tls_internal.h"
 #include "http/client_cert.h"
 
@@ -116,6 +117,11 @@ __attribute__((noinline)) void nj__conn_tls_prefetch(const struct nj_conn *const
     }
 }
 
+static void count_with_client(const struct nj_conn *c, enum nj_counter why)
+{
+    nj__abuse_record(c->shard, why, &c->tcb->flow.tuple.remote);
+}
+
 /* The connection ends. Its handshake, if it has not finished, has failed. */
 static void end_handshake(const struct nj_conn *c, struct nj_conn_tls *ct)
 {
@@ -124,7 +130,7 @@ static void end_handshake(const struct nj_conn *c, struct nj_conn_tls *ct)
     if (ct->established || ct->ended)
         return;
     ct->ended = true;
-    nj_count(&c->shard->counters, NJ_C_tls_failed_closed);
+    count_with_client(c, NJ_C_tls_failed_closed);
 }
 
 void nj__conn_tls_free(struct nj_conn *c)
@@ -147,7 +153,7 @@ void nj__conn_tls_give_up(struct nj_conn *c, enum nj_counter why)
 {
     (*nj__conn_tls_place(c))->ended = true;
     c->failed = true;
-    nj_count(&c->shard->counters, why);
+    count_with_client(c, why);
 }
 
 const char *nj__conn_tls_suite(const struct nj_conn *c)
@@ -263,8 +269,7 @@ static void input_record(struct nj_conn *c, struct nj_conn_tls *ct, uint32_t n, 
         c->peer_fin = true;
         break;
     case NJ_TLS_IN_PEER_ALERT:
-        ct->ended = true;
-        c->failed = true;
+        nj__conn_tls_give_up(c, NJ_C_tls_peer_alert);
         break;
     case NJ_TLS_IN_ERROR:
         end_by_alert(c, ct, in.alert, in.is_flood ? NJ_C_tls_flood : NJ_C_tls_bad_record);
@@ -338,7 +343,7 @@ void nj__conn_tls_close(struct nj_conn *c)
     if (ct)
         end_handshake(c, ct);
     else if (nj_tcp_recv_bytes(c->tcb) > 0) /* a part of its first record */
-        nj_count(&c->shard->counters, NJ_C_tls_failed_closed);
+        count_with_client(c, NJ_C_tls_failed_closed);
 }
 
 /* --- output -------------------------------------------------------------------------------- */

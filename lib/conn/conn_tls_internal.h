@@ -59,7 +59,7 @@ static inline struct nj_conn_tls **nj__conn_tls_place(const struct nj_conn *c)
     return &c->shard->tls->conn[nj__conn_tls_index(c)];
 }
 
-/* An end without an alert: the peer speaks no TLS, or there is no room. */
+/* The connection ends, and no further alert is sent. Counts `why`, with the client. */
 void nj__conn_tls_give_up(struct nj_conn *c, enum nj_counter why);
 
 /* --- conn_tls_handshake.c ------------------------------------------------------------------- */

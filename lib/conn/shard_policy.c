@@ -62,9 +62,14 @@ static enum nj_tcp_accept filter_action(const struct nj_shard *s, const struct n
     return NJ_TCP_ACCEPT_ALLOW;
 }
 
+/* TCP counts what is refused. */
 enum nj_tcp_accept nj__policy_accept_filter(void *shard, const struct nj_addr *remote)
 {
-    return filter_action(shard, remote);
+    enum nj_tcp_accept action = filter_action(shard, remote);
+
+    if (nj_unlikely(action != NJ_TCP_ACCEPT_ALLOW))
+        nj__abuse_attribute(shard, NJ_C_drop_tcp_denied, remote);
+    return action;
 }
 
 /* Connections are counted for their client only while a limit is set, so an idle connection without
@@ -94,7 +99,7 @@ bool nj__policy_admit_conn(struct nj_conn *c)
 
     if (filter_action(s, &c->tcb->flow.tuple.remote) !=
         NJ_TCP_ACCEPT_ALLOW) { /* the policy changed during the handshake */
-        nj_count(&s->counters, NJ_C_conn_denied);
+        nj__abuse_record(s, NJ_C_conn_denied, &c->tcb->flow.tuple.remote);
         return false;
     }
     if (take_client_slot(c))
@@ -123,7 +128,7 @@ static uint32_t recheck_conns(struct nj_shard *s, nj_ns now)
         if (c->shard != s || c->tcb->state == NJ_TCP_CLOSED ||
             filter_action(s, &c->tcb->flow.tuple.remote) == NJ_TCP_ACCEPT_ALLOW)
             continue;
-        nj_count(&s->counters, NJ_C_conn_denied);
+        nj__abuse_record(s, NJ_C_conn_denied, &c->tcb->flow.tuple.remote);
         nj__conn_reset(c, now);
     }
     if (s->recheck_at >= s->conns.n_touched)

@@ -121,6 +121,11 @@ enum nj_h2_abuse nj_h2_abuse_reason(const struct nj_h2 *h)
     return (enum nj_h2_abuse)h->abuse;
 }
 
+bool nj_h2_has_protocol_error(const struct nj_h2 *h)
+{
+    return h->end == NJ__H2_END_PROTOCOL;
+}
+
 /* ---- GOAWAY (RFC 9113 6.8) ---- */
 
 static const char *const abuse_text[NJ_H2_N_ABUSES] = {

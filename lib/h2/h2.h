@@ -244,6 +244,8 @@ enum nj_h2_abuse {
 void nj_h2_end_for_abuse(struct nj_h2 *h, enum nj_h2_abuse why);
 /* The abuse for which the connection ends; NONE when it does not end, or for another reason. */
 enum nj_h2_abuse nj_h2_abuse_reason(const struct nj_h2 *h);
+/* The connection ends because of an error of the peer (RFC 9113 5.4.1) that is no abuse. */
+bool nj_h2_has_protocol_error(const struct nj_h2 *h);
 /* Glitches removed per second, since honest clients cause some for as long as they are connected.
  * A proxy sends 200 requests per second, and its clients cancel a fifth while a worker runs them:
  * that adds 40 times 6 glitches a second, and 160 responses remove one each, which leaves 80. The

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Merges the abuse counts of all shards and formats log lines from them. Each reason is limited to
- * one line per second. */
+/* Merges the counts of acts against clients of all shards and formats log lines from them. Each
+ * reason is limited to one line per second, one whose clients may be forged to one per minute. */
 #include "log/abuse_log.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "log/address_text.h"
+
+#define EVERY        NJ_SEC
+/* The source of a SYN may be forged, and a flood of them may last for days. */
+#define EVERY_FORGED (60 * NJ_SEC)
 
 /* Is `v` of an earlier second than `than`? All shards use one clock. */
 static bool is_older(const struct nj_abuse_view *v, const struct nj_abuse_view *than)
@@ -53,14 +57,27 @@ static uint64_t count_all(const struct nj_abuse *const *of, uint32_t n)
 
 static bool is_line_due(const struct nj_abuse_log *log, enum nj_counter reason, nj_ns now)
 {
-    return log->n_logged[reason] == 0 || now - log->logged_at[reason] >= NJ_SEC;
+    nj_ns every = reason == NJ_C_drop_tcp_denied ? EVERY_FORGED : EVERY;
+
+    return log->n_logged[reason] == 0 || now - log->logged_at[reason] >= every;
+}
+
+static void format_line(struct nj_abuse_line *line, enum nj_counter reason,
+                        const struct nj_abuse_view *sum, uint64_t times)
+{
+    const bool is_refusal = nj_abuse_is_refusal(reason);
+    char text[NJ_ADDRESS_TEXT_BYTES];
+
+    line->level = is_refusal ? NJ_LEVEL_INFO : NJ_LEVEL_WARNING;
+    snprintf(line->text, sizeof line->text, "%s: client %s%s: %s %" PRIu64 " time%s: %s",
+             is_refusal ? "refused" : "abuse", nj_address_text(&sum->client, text),
+             sum->others ? " and others" : "", nj_counter_info[reason].name, times,
+             times == 1 ? "" : "s", nj_counter_info[reason].what);
 }
 
 bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *of, uint32_t n,
-                       nj_ns now, char line[NJ_ABUSE_LINE_BYTES])
+                       nj_ns now, struct nj_abuse_line *line)
 {
-    char text[NJ_ADDRESS_TEXT_BYTES];
-
     if (count_all(of, n) == log->n_logged_all)
         return false;
     for (unsigned i = 0; i < NJ_N_COUNTERS; i++) {
@@ -70,9 +87,7 @@ bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *o
             !is_line_due(log, reason, now))
             continue;
         uint64_t times = sum.n - log->n_logged[i];
-        snprintf(line, NJ_ABUSE_LINE_BYTES, "abuse: client %s%s: %s %" PRIu64 " time%s: %s",
-                 nj_address_text(&sum.client, text), sum.others ? " and others" : "",
-                 nj_counter_info[i].name, times, times == 1 ? "" : "s", nj_counter_info[i].what);
+        format_line(line, reason, &sum, times);
         log->n_logged[i] = sum.n;
         log->n_logged_all += times;
         log->logged_at[i] = now;

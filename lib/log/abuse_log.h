@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Log lines about protection against abuse: at most one line per reason and second for the whole
- * server, with the count since the last line and the client concerned. One thread.
+ * Log lines about protection against abuse, and about refusals: at most one line per reason and
+ * second for the whole server, with the count since the last line and the client concerned. One
+ * thread.
  */
 #ifndef NJ_LOG_ABUSE_LOG_H
 #define NJ_LOG_ABUSE_LOG_H
@@ -9,8 +10,14 @@
 #include <stdbool.h>
 
 #include "conn/abuse_reason_counts.h"
+#include "log/log.h"
 
 #define NJ_ABUSE_LINE_BYTES 256u
+
+struct nj_abuse_line {
+    enum nj_log level;
+    char text[NJ_ABUSE_LINE_BYTES];
+};
 
 /* Zero-initialized. */
 struct nj_abuse_log {
@@ -22,7 +29,7 @@ struct nj_abuse_log {
 /* Format the next line that is due. Call until it returns false. `of` are the records of `n`
  * shards. */
 bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *of, uint32_t n,
-                       nj_ns now, char line[NJ_ABUSE_LINE_BYTES]);
+                       nj_ns now, struct nj_abuse_line *line);
 
 /* Sum the counts of a reason over all shards. out->client is the client with the most counts of a
  * shard in the latest second with any. out->others: other clients were counted in that second, too.

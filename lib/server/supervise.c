@@ -70,13 +70,13 @@ static void log_notes(struct nj_lcore_log *notes)
 static void log_abuse(struct nj_server *s)
 {
     const struct nj_abuse *of[NJ_SHARDS_MAX];
-    char line[NJ_ABUSE_LINE_BYTES];
+    struct nj_abuse_line line;
     nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 
     for (uint32_t i = 0; i < s->n_shards; i++)
         of[i] = &s->shard[i]->abuse;
-    while (nj_abuse_log_next(&s->abuse_log, of, s->n_shards, now, line))
-        nj_log(NJ_LEVEL_WARNING, "%s", line);
+    while (nj_abuse_log_next(&s->abuse_log, of, s->n_shards, now, &line))
+        nj_log(line.level, "%s", line.text);
 }
 
 /* Logs each lcore that does not poll. */

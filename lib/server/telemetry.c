@@ -390,6 +390,11 @@ static const struct {
      "in a second. No "
      "parameters.",
      nj__telemetry_abuse},
+    {"/nightjar/refused",
+     "Connections and requests refused before a transaction: by reason, how often, and a client. "
+     "No "
+     "parameters.",
+     nj__telemetry_refused},
     {"/nightjar/latency",
      "Response times in microseconds: to the first byte, to the last byte, and time throttled. "
      "Parameter: a shard.",

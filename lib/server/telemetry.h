@@ -20,6 +20,7 @@
  *   /nightjar/files       the file store: contents and hit counts
  *   /nightjar/latency     response times; with ,N of one shard
  *   /nightjar/abuse       protective actions: reason, count, client
+ *   /nightjar/refused     refusals before a transaction: reason, count, client
  */
 #ifndef NJ_SERVER_TELEMETRY_H
 #define NJ_SERVER_TELEMETRY_H
@@ -66,6 +67,7 @@ bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct
 bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_files(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_refused(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct rte_tel_data *d);
 
 #endif

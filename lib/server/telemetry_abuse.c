@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `/nightjar/abuse`: protective actions against clients, by reason. */
+/* `/nightjar/abuse`: protective actions against clients, by reason. `/nightjar/refused`:
+ * connections and requests of clients that were refused before a transaction, by reason. */
 #include <rte_telemetry.h>
 
 #include "log/abuse_log.h"
@@ -8,7 +9,8 @@
 #include "server/telemetry.h"
 #include "base/dpdk_compat.h"
 
-bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+static bool add_reasons(const struct nj_server *s, const char *params, bool refusals,
+                        struct rte_tel_data *d)
 {
     const struct nj_abuse *of[NJ_SHARDS_MAX];
     char text[NJ_ADDRESS_TEXT_BYTES];
@@ -19,7 +21,7 @@ bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct r
         of[i] = &s->shard[i]->abuse;
     for (enum nj_counter i = 0; i < NJ_N_COUNTERS; i++) {
         struct nj_abuse_view sum;
-        if (!nj_abuse_sum(of, s->n_shards, i, &sum))
+        if (nj_abuse_is_refusal(i) != refusals || !nj_abuse_sum(of, s->n_shards, i, &sum))
             continue;
         struct rte_tel_data *one = nj__telemetry_add_dict(d, "%s", nj_counter_info[i].name);
         if (!one)
@@ -29,4 +31,14 @@ bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct r
         rte_tel_data_add_dict_string(one, "others", sum.others ? "yes" : "no");
     }
     return true;
+}
+
+bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    return add_reasons(s, params, false, d);
+}
+
+bool nj__telemetry_refused(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+{
+    return add_reasons(s, params, true, d);
 }

@@ -3,10 +3,12 @@
 The server closes the connection of an abusive client. The GOAWAY frame carries the reason.
 The counts of the lines on standard error add up to the number of closed connections (unit test
 log_abuse_log: at most one line per second and reason). Telemetry has the same count and the address
-of the client.
+of the client. The same holds for what is refused before there is a transaction.
 """
 import contextlib
 import re
+import socket
+import ssl
 
 import h2.errors
 import h2.events
@@ -14,9 +16,11 @@ import h2.events
 from tests.netlab.case import ServerCase
 from tests.netlab.h2client import Client
 from tests.netlab.limits import time_limit
-from tests.netlab.world import CLIENT_ADDR, until
+from tests.netlab.world import CLIENT_ADDR, SERVER_ADDR, inside, until
 
 FLOODS = 12
+REFUSED = re.compile(r" nightjar: info: refused: client (\S+): (\w+) \d+ times?: ", re.M)
+DENIED_ADDR = "198.18.0.100"
 LINE = re.compile(r" nightjar: warning: abuse: client (\S+): h2_abuse_resets (\d+) times?: ", re.M)
 
 
@@ -53,3 +57,72 @@ class Reported(ServerCase):
         self.assertEqual({CLIENT_ADDR}, {address for address, _ in self.lines()})
         abuse = self.server.telemetry("/nightjar/abuse")["h2_abuse_resets"]
         self.assertEqual((FLOODS, CLIENT_ADDR), (abuse["count"], abuse["client"]))
+
+
+class Refused(ServerCase):
+    policy = f"[server]\ndeny = denied\n[list denied]\nnetworks = {DENIED_ADDR}\n"
+
+    @classmethod
+    def prepare(cls):
+        cls.world.serve_tls()
+        cls.world.options += ["--tls-client-ca", cls.world.certificate[0]]
+
+    def expect(self, reason, client=CLIENT_ADDR):
+        """`reason` has counted; a line and telemetry name the client."""
+        until(f"{reason} is counted", lambda: self.counted(reason) > 0)
+        until("a line", lambda: (client, reason) in REFUSED.findall(self.world.errors()))
+        refused = self.server.telemetry("/nightjar/refused")[reason]
+        self.assertEqual((client, "no"), (refused["client"], refused["others"]))
+        self.assertGreater(refused["count"], 0)
+        self.assertNotIn(reason, self.server.telemetry("/nightjar/abuse"))
+
+    def send(self, data, port=80):
+        """Returns what the server sends until it closes."""
+        with self.world.connect(port=port) as sock:
+            sock.sendall(data)
+            received = b""
+            with contextlib.suppress(ConnectionError):
+                while chunk := sock.recv(65536):
+                    received += chunk
+            return received
+
+    def test_http1(self):
+        self.assertIn(b" 505 ", self.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"))
+        self.expect("conn_http1")
+
+    def test_no_preface(self):
+        self.assertEqual(b"", self.send(b"SSH-2.0-OpenSSH\r\n"))
+        self.expect("conn_unknown")
+
+    def test_a_preface_with_an_error(self):
+        self.assertIn(b"preface: not allowed", self.send(b"PRI * HTTP/2.0\r\n\r\nSSH\r\n\r\n"))
+        self.expect("h2_error")
+
+    def handshake(self, version=ssl.TLSVersion.TLSv1_3, protocol="h2"):
+        context = ssl.create_default_context(cafile=self.world.certificate[0])
+        context.minimum_version = context.maximum_version = version
+        context.set_alpn_protocols([protocol])
+        with self.world.connect(port=443) as sock, \
+                self.assertRaises((ssl.SSLError, ConnectionError)), \
+                context.wrap_socket(sock, server_hostname=SERVER_ADDR) as tls:
+            tls.recv(1)  # a client knows of its refusal when it reads
+
+    def test_tls(self):
+        self.handshake(version=ssl.TLSVersion.TLSv1_2)
+        self.expect("tls_failed_version")
+        self.handshake(protocol="http/1.1")
+        self.expect("tls_failed_alpn")
+        self.handshake()
+        self.expect("tls_failed_client_cert")
+        self.send(b"GET / HTTP/1.1\r\n", port=443)
+        self.expect("tls_failed_message")
+
+    def test_a_denied_network(self):
+        self.world.more_addresses(1)
+        with inside(self.world.client_ns):
+            sock = socket.socket()
+        with sock:
+            sock.setblocking(False)
+            sock.bind((DENIED_ADDR, 0))
+            sock.connect_ex((SERVER_ADDR, 80))
+            self.expect("drop_tcp_denied", DENIED_ADDR)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Acts of protection are recorded with the client that caused them. */
+/* Acts of protection, and refusals before a transaction, are recorded with the client that caused
+ * them. */
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
@@ -88,5 +89,37 @@ Test(conn_abuse_reason_counts, caps)
     cr_expect(v.n == 1 && is_against(&v, FLOODER));
     v = view_of(r, NJ_C_request_refused);
     cr_expect(v.n == 3 && is_against(&v, FLOODER), "%u", (unsigned)v.n);
+    rig_free(r);
+}
+
+/* ---- refusals ---- */
+
+static void expect_refused(const struct rig *r, enum nj_counter reason, uint32_t n, uint32_t ip)
+{
+    const struct nj_abuse_view v = view_of(r, reason);
+
+    cr_expect_eq(rig_count(r, reason), n, "%s: %u", nj_counter_info[reason].name,
+                 (unsigned)rig_count(r, reason));
+    cr_expect(v.n == n && is_against(&v, ip), "%s: recorded %u times", nj_counter_info[reason].name,
+              (unsigned)v.n);
+    cr_expect(nj_abuse_is_refusal(reason));
+}
+
+/* Connections whose first bytes are no preface of HTTP/2, or one that goes wrong later. */
+Test(conn_abuse_reason_counts, refused_prefaces)
+{
+    static const char *const first[] = {"GET / HTTP/1.1\r\nhost: a\r\n\r\n", "\x16\x03\x01\x02\x01",
+                                        "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"};
+    static const enum nj_counter reason[] = {NJ_C_conn_http1, NJ_C_conn_unknown, NJ_C_h2_error};
+    struct rig *r = rig_new();
+
+    for (uint16_t i = 0; i < NJ_ARRAY_LEN(first); i++) {
+        struct rig_peer *p = rig_syn_from(r, FLOODER + i, 1000);
+        rig_settle(r);
+        rig_send(r, p, first[i], (uint32_t)strlen(first[i]));
+        rig_settle(r);
+        cr_expect(p->got_fin);
+        expect_refused(r, reason[i], 1, FLOODER + i);
+    }
     rig_free(r);
 }

@@ -4,6 +4,7 @@
 #define RIG_GOT_MAX (512u * 1024u)
 #include <criterion/criterion.h>
 
+#include "conn/abuse_reason_counts.h"
 #include "conn/conn_tls.h"
 #include "support/shard_rig.h"
 #include "support/tls_peer.h"
@@ -283,6 +284,7 @@ Test(conn_conn_tls, a_flood_of_key_updates_ends_the_connection, .init = connect_
     cr_expect_eq(rig_count(t->r, NJ_C_tls_key_updates), 32);
     cr_expect_eq(rig_count(t->r, NJ_C_tls_flood), 1);
     cr_expect_eq(rig_count(t->r, NJ_C_tls_bad_record), 0);
+    cr_expect_not(nj_abuse_is_refusal(NJ_C_tls_flood));
 }
 
 Test(conn_conn_tls, close_notify_of_the_client_closes, .init = connect_h2)

@@ -77,6 +77,34 @@ Test(conn_shard_policy, silence_at_the_door)
     rig_free(r);
 }
 
+static uint64_t n_recorded(const struct rig *r, enum nj_counter reason, uint32_t ip)
+{
+    struct nj_abuse_view v = {0};
+    struct nj_addr addr = rig_addr(ip);
+
+    nj_abuse_get_count_and_client(&r->s->abuse, reason, &v);
+    return v.n > 0 && nj_addr_eq(&v.client, &addr) ? v.n : 0;
+}
+
+/* SYNs, and connections that a later policy denies. */
+Test(conn_shard_policy, the_denied_client_is_recorded)
+{
+    struct nj_policy before = base(1), after = deny(2, NJ_ACTION_DROP);
+    struct rig *r = start(&before);
+
+    connect_from(r, FOE, 1000);
+    nj_shard_set_policy(r->s, &after);
+    rig_settle(r);
+    cr_expect_eq(n_recorded(r, NJ_C_conn_denied, FOE), 1);
+    cr_expect_eq(n_recorded(r, NJ_C_drop_tcp_denied, FOE), 0);
+    for (uint16_t i = 1; i <= 3; i++) {
+        connect_from(r, FOE, 1000 + i);
+        cr_expect_eq(n_recorded(r, NJ_C_drop_tcp_denied, FOE), i);
+    }
+    cr_expect_eq(rig_count(r, NJ_C_drop_tcp_denied), 3);
+    rig_free(r);
+}
+
 Test(conn_shard_policy, a_reset_at_the_door)
 {
     struct nj_policy p = deny(1, NJ_ACTION_RESET);

@@ -15,7 +15,7 @@
 static struct nj_shard *shard[SHARDS];
 static const struct nj_abuse *of[SHARDS];
 static struct nj_abuse_log lines;
-static char line[NJ_ABUSE_LINE_BYTES];
+static struct nj_abuse_line line;
 static nj_ns now;
 
 static void init(void)
@@ -49,7 +49,7 @@ static void act(uint32_t i, enum nj_counter reason, const char *client, uint32_t
 
 static const char *next(void)
 {
-    return nj_abuse_log_next(&lines, of, SHARDS, now, line) ? line : "";
+    return nj_abuse_log_next(&lines, of, SHARDS, now, &line) ? line.text : "";
 }
 
 static bool has(const char *text, const char *part)
@@ -84,18 +84,57 @@ Test(log_abuse_log, one_line_per_second)
     cr_expect_str_eq(next(), "");
 }
 
+/* A refusal is no abuse: another word, and no warning. */
+Test(log_abuse_log, refusals)
+{
+    act(0, NJ_C_conn_http1, "198.18.0.9", 1);
+    cr_expect_str_eq(next(), "refused: client 198.18.0.9: conn_http1 1 time: HTTP/1.x clients "
+                             "answered with 505");
+    cr_expect_eq(line.level, NJ_LEVEL_INFO);
+    act(0, NJ_C_tls_flood, "198.18.0.9", 1);
+    cr_expect(has(next(), "abuse: client 198.18.0.9: tls_flood 1 time: "), "%s", line.text);
+    cr_expect_eq(line.level, NJ_LEVEL_WARNING);
+}
+
+/* SYNs of denied networks for an hour, each from another address: a line per minute, with all of
+ * them in its counts but those of the last minute. */
+Test(log_abuse_log, forged_sources)
+{
+    struct nj_addr from = addr("198.18.0.1");
+    uint32_t n_lines = 0, n = 0;
+    uint64_t n_told = 0;
+
+    for (uint32_t tick = 0; tick < 3600; tick++, now += NJ_SEC) {
+        shard[0]->now = now;
+        for (uint32_t i = 0; i < 10; i++) {
+            from.b[14] = (uint8_t)(++n >> 8);
+            from.b[15] = (uint8_t)n;
+            nj__abuse_attribute(shard[0], NJ_C_drop_tcp_denied, &from);
+        }
+        for (const char *l = next(); *l; l = next(), n_lines++) {
+            unsigned times = 0;
+            cr_assert_eq(
+                sscanf(l, "refused: client 198.18.%*u.%*u and others: drop_tcp_denied %u", &times),
+                1, "%s", l);
+            n_told += times;
+        }
+    }
+    cr_expect_eq(n_lines, 60, "%u lines", n_lines);
+    cr_expect_eq(n_told, (3600 - 59) * 10, "%u", (unsigned)n_told);
+}
+
 /* Each reason has its own limit of lines. */
 Test(log_abuse_log, reasons_by_themselves)
 {
     act(0, NJ_C_conn_rx_limit, "198.18.0.9", 1);
-    cr_expect(has(next(), "client 198.18.0.9: conn_rx_limit 1 time: "), "%s", line);
+    cr_expect(has(next(), "client 198.18.0.9: conn_rx_limit 1 time: "), "%s", line.text);
     cr_expect_str_eq(next(), "");
     act(1, NJ_C_conn_shed, "2001:db8::7", 2);
     act(0, NJ_C_conn_rx_limit, "198.18.0.9", 1);
-    cr_expect(has(next(), "client 2001:db8::7: conn_shed 2 times: "), "%s", line);
+    cr_expect(has(next(), "client 2001:db8::7: conn_shed 2 times: "), "%s", line.text);
     cr_expect_str_eq(next(), "");
     now += NJ_SEC;
-    cr_expect(has(next(), "client 198.18.0.9: conn_rx_limit 1 time: "), "%s", line);
+    cr_expect(has(next(), "client 198.18.0.9: conn_rx_limit 1 time: "), "%s", line.text);
     cr_expect_str_eq(next(), "");
 }
 
@@ -107,10 +146,10 @@ Test(log_abuse_log, the_worst_is_named)
         act(0, NJ_C_conn_evicted, i % 2 ? "198.18.0.10" : "198.18.0.11", 1);
     }
     act(2, NJ_C_conn_evicted, "198.18.0.12", 5);
-    cr_expect(has(next(), "client 198.18.0.9 and others: conn_evicted 45 times"), "%s", line);
+    cr_expect(has(next(), "client 198.18.0.9 and others: conn_evicted 45 times"), "%s", line.text);
     now += 2 * NJ_SEC; /* former acts are forgotten */
     act(2, NJ_C_conn_evicted, "198.18.0.12", 50);
-    cr_expect(has(next(), "client 198.18.0.12"), "%s", line);
+    cr_expect(has(next(), "client 198.18.0.12"), "%s", line.text);
 }
 
 /* A shard without new acts keeps the client of its last act, with its full count. */
@@ -121,13 +160,13 @@ Test(log_abuse_log, who_acted_long_ago_is_not_named)
 
     act(0, NJ_C_conn_evicted, "198.18.0.9", 100);
     act(0, NJ_C_conn_evicted, "198.18.0.10", 1);
-    cr_expect(has(next(), "client 198.18.0.9 and others: conn_evicted 101 times"), "%s", line);
+    cr_expect(has(next(), "client 198.18.0.9 and others: conn_evicted 101 times"), "%s", line.text);
     now += NJ_SEC;
     act(1, NJ_C_conn_evicted, "198.18.0.12", 3);
-    cr_expect(has(next(), "client 198.18.0.12: conn_evicted 3 times"), "%s", line);
+    cr_expect(has(next(), "client 198.18.0.12: conn_evicted 3 times"), "%s", line.text);
     now += 3600 * NJ_SEC;
     act(0, NJ_C_conn_evicted, "198.18.0.13", 2);
-    cr_expect(has(next(), "client 198.18.0.13: conn_evicted 2 times"), "%s", line);
+    cr_expect(has(next(), "client 198.18.0.13: conn_evicted 2 times"), "%s", line.text);
     act(1, NJ_C_conn_evicted, "198.18.0.14", 4);
     cr_assert(nj_abuse_sum(of, SHARDS, NJ_C_conn_evicted, &sum));
     cr_expect(sum.n == 110 && sum.others);
@@ -140,13 +179,13 @@ Test(log_abuse_log, a_torn_record_is_told_later)
     _Atomic uint32_t *version = &shard[1]->abuse.slot[NJ_C_conn_evicted].version;
 
     act(0, NJ_C_conn_evicted, "198.18.0.9", 2);
-    cr_expect(has(next(), "conn_evicted 2 times"), "%s", line);
+    cr_expect(has(next(), "conn_evicted 2 times"), "%s", line.text);
     now += 2 * NJ_SEC;
     act(1, NJ_C_conn_evicted, "198.18.0.10", 1);
     atomic_fetch_add(version, 1);
     cr_expect_str_eq(next(), "");
     atomic_fetch_add(version, 1);
-    cr_expect(has(next(), "client 198.18.0.10: conn_evicted 1 time:"), "%s", line);
+    cr_expect(has(next(), "client 198.18.0.10: conn_evicted 1 time:"), "%s", line.text);
     cr_expect_str_eq(next(), "");
 }
 
