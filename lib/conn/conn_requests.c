@@ -206,10 +206,18 @@ static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_requ
     nj_txns_refuse_and_log(&c->shard->txns, &from, head, status);
 }
 
+static void on_refusal_counted(void *user, enum nj_counter why)
+{
+    const struct nj_conn *c = user;
+
+    nj__abuse_attribute(c->shard, why, &c->tcb->flow.tuple.remote);
+}
+
 const struct nj_h2_events nj__conn_h2_events = {
     .on_request = on_request,
     .on_stream_close = on_stream_close,
     .on_refused = on_refused,
+    .on_refusal_counted = on_refusal_counted,
 };
 
 const struct nj_h2_events nj__conn_h2_route_events = {
@@ -218,6 +226,7 @@ const struct nj_h2_events nj__conn_h2_route_events = {
     .on_data = on_data,
     .on_end = on_end,
     .on_refused = on_refused,
+    .on_refusal_counted = on_refusal_counted,
 };
 
 /* --- rounds over connections --------------------------------------------------------------- */

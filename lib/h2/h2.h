@@ -19,6 +19,7 @@
 #include "base/keyed_hash.h"
 #include "base/request_head.h"
 #include "base/types.h"
+#include "telem/counters.h"
 
 /* Error codes (RFC 9113 7) */
 enum nj_h2_error_code {
@@ -33,8 +34,6 @@ enum nj_h2_error_code {
     NJ_H2_COMPRESSION_ERROR = 9,
     NJ_H2_ENHANCE_YOUR_CALM = 11,
 };
-
-struct nj_counters;
 
 struct nj_h2_context; /* shared by the connections of a shard: callbacks, limits, allocator */
 struct nj_h2;         /* one connection */
@@ -61,11 +60,16 @@ struct nj_h2_events {
      * most once, after the last on_data, and only if req->ends was false. May be NULL. */
     void (*on_end)(void *user, struct nj_h2_stream *st);
     /* A request is refused because of its head: too large (431; `req` has the fields that fit),
-     * contradictory (400), or with an unknown expectation (417). The callback must respond with
+     * without the name of a host or contradictory (400), or with an unknown expectation (417). The
+     * callback must respond with
      * `status` and no body before it returns. on_stream_close is not called for the stream.
      * NULL: the engine responds with `status` and no fields. */
     void (*on_refused)(void *user, struct nj_h2_stream *st, const struct nj_request_head *req,
                        uint16_t status);
+    /* A request is refused, and `why` has counted it. on_refused follows if there is a response. No
+     * other callback follows for a request that is reset: malformed (RFC 9113 8.1.1), or above the
+     * limit of streams. May be NULL. */
+    void (*on_refusal_counted)(void *user, enum nj_counter why);
 };
 
 /* Destination of output. Each call accepts all bytes offered or fails. */

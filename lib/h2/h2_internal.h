@@ -81,9 +81,11 @@ struct nj__h2_head {
     bool trailers;
     bool over_limit; /* a soft limit is exceeded */
     bool bad;        /* RFC 9113 8.1.1 */
-    /* Status of a valid request that its head alone disqualifies: 431 beyond a soft limit, 400 for
-     * contradictory fields (RFC 9113 8.3.1), 417 for an unknown expectation. 0: none. */
+    /* Status of a request that its head alone disqualifies: 431 beyond a soft limit, 400 without
+     * the name of a host or for contradictory fields (RFC 9113 8.3.1), 417 for an unknown
+     * expectation. 0: none. */
     uint16_t refuse_status;
+    enum nj_counter refuse_why;           /* if there is a status */
     bool regular_seen;                    /* a field other than a pseudo-header was decoded */
     bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
     uint8_t priority;

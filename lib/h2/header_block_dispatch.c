@@ -6,6 +6,15 @@
  */
 #include "h2/h2_internal.h"
 
+static void count_refusal(struct nj_h2 *h, enum nj_counter why)
+{
+    const struct nj_h2_events *ev = h->core->events;
+
+    nj_count(h->core->counters, why);
+    if (ev->on_refusal_counted)
+        ev->on_refusal_counted(h->user, why);
+}
+
 static void refuse_request(struct nj_h2_stream *st, const struct nj_request_head *req,
                            uint16_t status)
 {
@@ -27,8 +36,7 @@ static void show_request(struct nj_h2_stream *st, struct nj__h2_head *head)
     req->ends = st->end_received;
     req->expects_continue = head->expects_continue && !st->end_received;
     if (nj_unlikely(head->refuse_status)) {
-        if (head->refuse_status == 431)
-            nj_count(h->core->counters, NJ_C_h2_header_full);
+        count_refusal(h, head->refuse_why);
         refuse_request(st, req, head->refuse_status);
         return;
     }
@@ -43,6 +51,7 @@ static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *bloc
     if (!head)
         return;
     if (head->bad || (ends && head->length > 0)) {
+        count_refusal(h, NJ_C_request_malformed);
         nj__h2_stream_error(h, id, NJ_H2_PROTOCOL_ERROR);
         return;
     }
@@ -95,7 +104,7 @@ static bool decode_and_drop(struct nj_h2 *h, const uint8_t *block, size_t n)
 /* RFC 9113 5.1.2: too many streams. The client may retry the request. */
 static void refuse_stream(struct nj_h2 *h, uint32_t id)
 {
-    nj_count(h->core->counters, NJ_C_h2_streams_full);
+    count_refusal(h, NJ_C_h2_streams_full);
     nj_count(h->core->counters, NJ_C_h2_reset_out);
     nj__h2_put_u32_frame(h, NJ__H2_RST_STREAM, id, NJ_H2_REFUSED_STREAM);
 }

@@ -114,7 +114,7 @@ static bool is_complete(struct nj__h2_head *head)
         head->length = NJ__H2_NO_LENGTH;
         return head->req.authority.p && !head->req.scheme.p && !head->req.path.p;
     }
-    if (!head->req.scheme.p || !head->req.path.p || (!head->req.authority.p && !head->host.p))
+    if (!head->req.scheme.p || !head->req.path.p)
         return false;
     if (head->req.path.p[0] == '/')
         return true;
@@ -171,6 +171,15 @@ static bool has_user(struct nj_str authority)
     return memchr(authority.p, '@', authority.n_bytes) != NULL;
 }
 
+/* RFC 9110 4.2.1: the host of an http or https URI must not be empty. The decoder has refused empty
+ * values. */
+static bool names_no_host(const struct nj__h2_head *head)
+{
+    const struct nj_str name = head->req.authority.p ? head->req.authority : head->host;
+
+    return !name.p || name.p[0] == ':';
+}
+
 /* Such requests are malformed. They get a response instead of a reset (RFC 9113 8.1.1), so users
  * see the reason. */
 static bool contradicts_itself(const struct nj__h2_head *head)
@@ -184,13 +193,23 @@ static bool contradicts_itself(const struct nj__h2_head *head)
     return head->req.authority.p ? !is_same_entity(head) : has_user(head->host);
 }
 
-static uint16_t refusal_of(const struct nj__h2_head *head)
+static void refuse(struct nj__h2_head *head, uint16_t status, enum nj_counter why)
+{
+    head->refuse_status = status;
+    head->refuse_why = why;
+}
+
+/* Decide whether a complete head gets an error as its response. */
+static void check_refusals(struct nj__h2_head *head)
 {
     if (nj_unlikely(head->over_limit))
-        return 431;
-    if (nj_unlikely(contradicts_itself(head)))
-        return 400;
-    return nj_unlikely(head->expects_other) ? 417 : 0;
+        refuse(head, 431, NJ_C_h2_header_full);
+    else if (nj_unlikely(names_no_host(head)))
+        refuse(head, 400, NJ_C_request_no_host);
+    else if (nj_unlikely(contradicts_itself(head)))
+        refuse(head, 400, NJ_C_request_contradictory);
+    else if (nj_unlikely(head->expects_other))
+        refuse(head, 417, NJ_C_request_expectation);
 }
 
 /* ---- limits ---- */
@@ -297,7 +316,7 @@ struct nj__h2_head *nj__h2_head_decode_request(struct nj_h2 *h, const uint8_t *b
         return NULL;
     head->bad |= !is_complete(head);
     if (!head->bad)
-        head->refuse_status = refusal_of(head);
+        check_refusals(head);
     if (!head->req.authority.p)
         head->req.authority = head->host;
     head->req.content_length = head->length > 0 ? (uint64_t)head->length : 0;

@@ -6,6 +6,7 @@ log_abuse_log: at most one line per second and reason). Telemetry has the same c
 of the client. The same holds for what is refused before there is a transaction.
 """
 import contextlib
+import os
 import re
 import socket
 import ssl
@@ -65,7 +66,8 @@ class Refused(ServerCase):
     @classmethod
     def prepare(cls):
         cls.world.serve_tls()
-        cls.world.options += ["--tls-client-ca", cls.world.certificate[0]]
+        cls.log = os.path.join(cls.world.scratch, "access.log")
+        cls.world.options += ["--access-log", cls.log, "--tls-client-ca", cls.world.certificate[0]]
 
     def expect(self, reason, client=CLIENT_ADDR):
         """`reason` has counted; a line and telemetry name the client."""
@@ -116,6 +118,35 @@ class Refused(ServerCase):
         self.expect("tls_failed_client_cert")
         self.send(b"GET / HTTP/1.1\r\n", port=443)
         self.expect("tls_failed_message")
+
+    def head(self, *fields):
+        """Returns the events of a request with these fields."""
+        client = self.client()
+        stream = client.h2.get_next_available_stream_id()
+        client.h2.send_headers(stream, fields, end_stream=True)
+        client.flush()
+        return client, stream
+
+    def test_no_host(self):
+        """As sent by HAProxy's `option httpchk` over HTTP/2."""
+        client, stream = self.head((":method", "OPTIONS"), (":scheme", "http"), (":path", "/"),
+                                   ("user-agent", "check"))
+        self.assertEqual(400, client.response(stream)[0])
+        self.assertEqual(200, client.get("/one")[0])  # the connection stays
+        self.expect("request_no_host")
+
+        def logged():
+            with open(self.log) as f:
+                return [line for line in f if '"check"' in line]
+        line = until("a line in the access log", logged)[0]
+        self.assertRegex(line, rf'^{CLIENT_ADDR} .* "OPTIONS / HTTP/2.0" 400 ')
+
+    def test_a_malformed_head(self):
+        client, stream = self.head((":method", "GET"), (":scheme", "http"), (":authority", "a"))
+        client.response(stream)
+        reset = next(e for e in client.events if isinstance(e, h2.events.StreamReset))
+        self.assertEqual(h2.errors.ErrorCodes.PROTOCOL_ERROR, reset.error_code)
+        self.expect("request_malformed")
 
     def test_a_denied_network(self):
         self.world.more_addresses(1)

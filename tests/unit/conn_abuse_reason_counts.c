@@ -123,3 +123,48 @@ Test(conn_abuse_reason_counts, refused_prefaces)
     }
     rig_free(r);
 }
+
+#define GET_HTTP "\x82\x86" /* GET, http */
+
+/* Heads that are answered without a transaction, or reset. */
+Test(conn_abuse_reason_counts, refused_heads)
+{
+    static const struct {
+        const char *block;
+        uint32_t n;
+        enum nj_counter reason;
+        uint8_t status; /* as HPACK's index; 0: reset */
+    } heads[] = {
+        {GET_HTTP "\x84", 3, NJ_C_request_no_host, 0x8c},
+        {GET_HTTP "\x84\x01\x03:80", 8, NJ_C_request_no_host, 0x8c},     /* a port alone */
+        {GET_HTTP "\x84\x0f\x17\x03:80", 9, NJ_C_request_no_host, 0x8c}, /* of `host` */
+        {GET_HTTP "\x84\x01\x01"
+                  "a\x0f\x17\x01"
+                  "b",
+         10, NJ_C_request_contradictory, 0x8c},
+        {GET_HTTP "\x01\x01"
+                  "a",
+         5, NJ_C_request_malformed, 0}, /* no :path */
+    };
+    struct rig *r = rig_new();
+    uint32_t n_no_host = 0, n_4xx = 0;
+
+    for (uint16_t i = 0; i < NJ_ARRAY_LEN(heads); i++) {
+        struct rig_peer *p = rig_syn_from(r, FLOODER + i, 1000);
+        uint8_t buf[64];
+        const uint8_t *answer = NULL;
+        rig_speak_h2(r, p);
+        rig_send(r, p, buf, rig_h2(buf, 1, 0x5, 1, heads[i].block, heads[i].n));
+        rig_settle(r);
+        n_no_host += heads[i].reason == NJ_C_request_no_host;
+        n_4xx += heads[i].status != 0;
+        expect_refused(r, heads[i].reason, heads[i].reason == NJ_C_request_no_host ? n_no_host : 1,
+                       FLOODER + i);
+        cr_expect_eq(rig_count(r, NJ_C_status_4xx), n_4xx, "%u", i);
+        cr_expect_eq(rig_h2_frames(p, 1, &answer), heads[i].status != 0, "%u", i);
+        cr_expect(heads[i].status == 0 || (answer && answer[0] == heads[i].status), "%u", i);
+        cr_expect_eq(rig_h2_frames(p, 3, NULL), heads[i].status == 0, "%u", i);
+        r->now += NJ_SEC; /* the client of the last second is recorded */
+    }
+    rig_free(r);
+}

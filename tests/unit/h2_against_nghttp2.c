@@ -12,6 +12,8 @@
  *   - Glitches: the budget is practically unlimited here.
  *   - A request that continues after its response may be reset (RFC 9113 8.1).
  *   - Errors on a stream whose response is complete, such as of its window.
+ *   - A request without the name of a host: 400 in lib/h2, malformed for nghttp2. A flipped bit may
+ *     take the name away.
  *   - PRIORITY_UPDATE: nghttp2 ignores it here, so only valid ones are sent.
  *   - PRIORITY of a stream that depends on itself: nghttp2 ignores it if one side has disabled the
  *     priorities of RFC 7540; lib/h2 does not, nor does nghttp2 in HEADERS.
@@ -443,6 +445,8 @@ static void compare_stream(struct pair *t, uint32_t id)
                b->authority);
         EXPECT(t, a->ends == b->ends, "%u ends: %d, %d", id, a->ends, b->ends);
     }
+    if (t->flipped && !a->shown && a->status == 400 && b->reset && b->code == NJ_H2_PROTOCOL_ERROR)
+        return;
     bool enough = a->ended && a->reset && a->code == 0;
     EXPECT(t, enough || (a->reset == b->reset && a->code == b->code),
            "%u is reset: %d with %u, %d with %u", id, a->reset, a->code, b->reset, b->code);
