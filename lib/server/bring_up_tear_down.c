@@ -609,6 +609,7 @@ static const struct step {
     {nj__server_init_policy, nj__server_free_policy, false},
     {nj__server_agree_upgrade, NULL, false},
     {nj__server_drop_privileges, nj__server_forget_filter, false},
+    {nj__server_listen_for_upgrade, NULL, false},
     {nj__server_init_tls, nj__server_free_tls, false},
     {up_place,      NULL,            false},
     {up_workers,    down_workers,    false},

@@ -39,6 +39,8 @@
 #define ACCESS_EAL (ACCESS_APPEND | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR)
 #define ACCESS_DEVICE                                                                              \
     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_IOCTL_DEV)
+/* A socket that is made, and removed at the end. */
+#define ACCESS_SOCKET (LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE)
 
 struct rules {
     int fd;
@@ -151,7 +153,7 @@ static void add_configured(const struct rules *r, const struct nj_settings *set)
     add_named(r, c->tls_keylog, ACCESS_APPEND);
     if (c->access_log && strcmp(c->access_log, "-") != 0)
         add_named(r, c->access_log, ACCESS_APPEND);
-    add_named(r, c->upgrade_socket, LANDLOCK_ACCESS_FS_REMOVE_FILE);
+    add_named(r, c->upgrade_socket, ACCESS_SOCKET);
 }
 
 int nj__server_landlock_open(const struct nj_server *s)

@@ -142,9 +142,12 @@ void nj__server_tear_down_serving(struct nj_server *s);
 void nj__server_tear_down(struct nj_server *s);
 
 /* upgrade.c. Steps of bring-up: connect to the running server, if there is one, before the EAL uses
- * its devices; agree on sharing the ports; take new connections. */
+ * its devices; agree on sharing the ports, as the user of the start, who may enlarge the buffers of
+ * sockets; listen for the next process, unless the running one has passed its socket, as the
+ * server's user; take new connections. */
 bool nj__server_contact_running(struct nj_server *s);
 bool nj__server_agree_upgrade(struct nj_server *s);
+bool nj__server_listen_for_upgrade(struct nj_server *s);
 bool nj__server_begin_upgrade(struct nj_server *s);
 void nj__server_close_upgrade(struct nj_server *s);
 /* Does another process use our devices? */

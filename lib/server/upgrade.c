@@ -166,11 +166,27 @@ static bool are_ports_equal(struct nj_server *s, const struct nj_upgrade_descrip
     return !differs;
 }
 
-static bool listen_for_next(struct nj_server *s)
+/* The reason is in errno. */
+static void cannot_listen(struct nj_server *s, const char *path)
+{
+    const char *user = s->run_user.name;
+
+    if ((errno == EACCES || errno == EPERM) && user[0])
+        snprintf(s->why, sizeof s->why,
+                 "--upgrade-socket %s: user %s cannot make a socket there: chown %s its folder, or "
+                 "choose another user with --user",
+                 path, user, user);
+    else
+        cannot_use(s, path);
+}
+
+/* After the change of the user, so that the socket belongs to the server's user. As root, a change
+ * of its owner by path could be led to another file by whoever owns the folder. */
+bool nj__server_listen_for_upgrade(struct nj_server *s)
 {
     const char *path = s->given.upgrade_socket;
 
-    if (!path)
+    if (!path || s->upgrade.listen_fd >= 0)
         return true;
     int other = nj__upgrade_connect(path);
     if (other >= 0) {
@@ -190,11 +206,7 @@ static bool listen_for_next(struct nj_server *s)
         }
     s->upgrade.listen_fd = nj__upgrade_listen(path);
     if (s->upgrade.listen_fd < 0)
-        cannot_use(s, path);
-    else if (s->given.drop_privileges && geteuid() == 0 &&
-             lchown(path, s->run_user.uid, s->run_user.gid) != 0)
-        nj_log(NJ_LEVEL_WARNING, "--upgrade-socket %s: chown: %s: only root can take over", path,
-               strerror(errno));
+        cannot_listen(s, path);
     return s->upgrade.listen_fd >= 0;
 }
 
@@ -235,7 +247,7 @@ bool nj__server_agree_upgrade(struct nj_server *s)
     bool ok = true;
 
     if (u->state != NJ_UPGRADE_CONTACTED)
-        return listen_for_next(s);
+        return true;
     if (!are_ports_equal(s, &u->running))
         return false;
     for (; ok && n < s->n_ports; n++) {
@@ -251,7 +263,7 @@ bool nj__server_agree_upgrade(struct nj_server *s)
     answer = ok ? nj__upgrade_receive(u->peer_fd, true, &u->listen_fd, &n_fds) : NJ_MESSAGE_NONE;
     if (answer == NJ_MESSAGE_CLOSED) {
         go_on_alone(s);
-        return listen_for_next(s);
+        return true;
     }
     if (answer != NJ_MESSAGE_AGREED || n_fds != 1)
         return no_answer(s);

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import tempfile
 import unittest
 
@@ -455,14 +456,38 @@ class Sockets(unittest.TestCase):
                               str(failed.exception))
                 self.assertEqual(before, self.identity(path))
 
-    def test_in_the_root_directory(self):
-        """Landlock can't permit that one file of it is removed. The file stays."""
-        path = f"/nj-upgrade-{os.getpid()}.sock"
-        self.make_world(path)
-        self.addCleanup(os.unlink, path)
-        self.world.start()
-        self.assertEqual(0, self.world.stop())
-        self.assertNotIn("warning: Landlock", self.world.errors())
+    def test_a_folder_of_root(self):
+        """The server's user makes the socket, and its folder must be writable for that user."""
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o755)
+        for path in f"{folder}/socket", f"/nj-upgrade-{os.getpid()}.sock":
+            with self.subTest(path):
+                self.make_world(path)
+                with self.assertRaises(Failed) as failed:
+                    self.world.start()
+                self.assertIn(f"--upgrade-socket {path}: user nobody cannot make a socket there: "
+                              "chown nobody its folder", str(failed.exception))
+                self.assertEqual(1, self.world.server.process.returncode)
+                self.assertFalse(os.path.lexists(path))
+
+    def test_a_folder_of_the_server_is_replaced(self):
+        """
+        Its owner replaces it, while the server starts as root, by a link to a folder of root. No
+        file there changes its owner.
+        """
+        victims, home = tempfile.mkdtemp(), tempfile.mkdtemp()
+        for folder in victims, home:
+            self.addCleanup(shutil.rmtree, folder)
+            os.chmod(folder, 0o777 if folder == home else 0o755)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stale:
+            stale.bind(f"{victims}/socket")  # nobody listens there
+        before = self.identity(f"{victims}/socket")
+        os.symlink(victims, f"{home}/folder")
+        self.make_world(f"{home}/folder/socket")
+        with self.assertRaises(Failed):
+            self.world.start()
+        self.assertEqual(before, self.identity(f"{victims}/socket"))
 
     def test_check(self):
         """--check refuses a path that no socket can have."""
