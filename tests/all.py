@@ -241,12 +241,12 @@ def nic(pattern):
 
 
 def e2e_targets(pattern):
-    """All servers, load generators and other programs, whichever tests are chosen."""
+    """All servers, load generators, other programs and modules, whichever tests are chosen."""
     done = subprocess.run([*PYTHON, "tests.e2e.run", "--list", pattern], cwd=REPO,
                           capture_output=True, text=True, check=True)
     folders = tuple(os.path.join(REPO, folder, "") for folder in ("app", "perf", "tests/e2e"))
     return [file for target in introspected("targets") if done.stdout
-            and target["type"] == "executable" and target["build_by_default"]
+            and target["type"] in ("executable", "shared module") and target["build_by_default"]
             and target["defined_in"].startswith(folders) for file in target["filename"]]
 
 

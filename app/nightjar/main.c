@@ -25,8 +25,10 @@ int main(int argc, char **argv)
 {
     struct nj_server_config config;
 
-    if (argc > 1 && strcmp(argv[1], "doctor") == 0)
+    if (argc > 1 && strcmp(argv[1], "doctor") == 0) {
+        nj_app_unblock_signals();
         return nj_doctor_main(argc - 1, argv + 1);
+    }
     nj_server_config_init(&config);
     return nj_app_run(argc, argv, &nightjar, &config);
 }

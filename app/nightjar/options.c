@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <nightjar/server.h>
 
+#include "base/handled_signals.h"
 #include "config/option_table.h"
 #include "help.h"
 #include "options.h"
@@ -17,6 +20,34 @@
 
 static const struct nj_app *app;
 static bool print_placement, check; /* modes that replace running a server */
+
+/* --- signals before main() -------------------------------------------------------------------- */
+
+#define KERNEL_SIGSET_BYTES 8
+
+static sigset_t inherited_mask;
+
+/* Constructors of libraries run for some 20 ms before main(), and SIGHUP of a service manager or a
+ * log rotation would end the process meanwhile. A system call, because sanitizers, which replace
+ * functions of libc, are not ready yet. */
+static void block_signals_early(void)
+{
+    sigset_t handled;
+
+    sigemptyset(&inherited_mask);
+    nj_handled_signals_fill(&handled);
+    (void)syscall(SYS_rt_sigprocmask, SIG_BLOCK, &handled, &inherited_mask, KERNEL_SIGSET_BYTES);
+}
+
+__attribute__((section(".preinit_array"),
+               used)) static void (*const before_constructors)(void) = block_signals_early;
+
+void nj_app_unblock_signals(void)
+{
+    sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
 
 /* Options of the table in the form of getopt_long(), which accepts unique prefixes of a name.
  * Each has a number of its own: options with equal numbers are not ambiguous to getopt_long(). */
@@ -207,6 +238,8 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
     config->drop_privileges = true;
     if (n_eal < argc && parse_options(argc - n_eal, argv + n_eal, config) != 0)
         return 2;
+    if (check || print_placement)
+        nj_app_unblock_signals();
     if (check)
         return nj_server_check(config);
     if (print_placement)

@@ -14,4 +14,9 @@ struct nj_app {
  * server. Main thread. Returns the exit status. */
 int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_config *config);
 
+/* Give the thread the signal mask that the program was started with. Signals of the server are
+ * blocked from before main(); a mode that runs no server is ended by them as other programs are.
+ * Main thread. */
+void nj_app_unblock_signals(void);
+
 #endif

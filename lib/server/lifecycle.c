@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/handled_signals.h"
 #include "base/set_error.h"
 #include "base/page_alloc.h"
 #include "config/config_abi_copy.h"
@@ -297,11 +298,7 @@ static const char *route_at_guard_page(void *ctx, const void *address)
 
 static void block_handled_signals(sigset_t *set)
 {
-    sigemptyset(set);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGHUP);
-    sigaddset(set, SIGUSR1);
+    nj_handled_signals_fill(set);
     pthread_sigmask(SIG_BLOCK, set, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a log at the maximum file size counts as a full disk */
@@ -316,7 +313,10 @@ static void handle_signal(struct nj_server *s, int number)
         if (!s->given.policy_file && !s->has_tls)
             nj_log(NJ_LEVEL_INFO, "SIGHUP: no policy file (--config) to reload%s",
                    s->access ? "; the access log was reopened" : "");
-    } else if (number == SIGTERM || number == SIGINT) {
+    } else if (number == SIGUSR2) { /* nginx starts a new binary; its users may expect that */
+        nj_log(NJ_LEVEL_INFO, "SIGUSR2 does nothing: to upgrade, start another process with the "
+                              "same --upgrade-socket; SIGUSR1 opens the access log again");
+    } else if (nj_handled_signal_stops(number)) {
         nj_server_stop(s);
     }
 }
@@ -329,7 +329,7 @@ static void wait_for_signals(struct nj_server *s, const sigset_t *set)
 
     while (!atomic_load_explicit(&s->is_over, memory_order_acquire)) {
         int number = is_stopping ? sigtimedwait(set, NULL, &tick) : sigwaitinfo(set, NULL);
-        is_stopping = is_stopping || number == SIGTERM || number == SIGINT;
+        is_stopping = is_stopping || nj_handled_signal_stops(number);
         handle_signal(s, number);
     }
 }
@@ -345,13 +345,13 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
         nj_log(NJ_LEVEL_ERROR, "%s", why);
         return NJ_EXIT_FAILED;
     }
+    block_handled_signals(&set);
     struct nj_server *s = create_server(true, eal_argc, eal_argv, config, why, sizeof why);
     if (!s) {
         nj_log(NJ_LEVEL_ERROR, "%s", why);
         return NJ_EXIT_USAGE;
     }
     bool reports_crashes = s->given.crash_report;
-    block_handled_signals(&set);
     if (reports_crashes) {
         nj_crash_report_install();
         nj_crash_set_route_lookup(route_at_guard_page, NULL);

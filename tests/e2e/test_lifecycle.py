@@ -12,8 +12,8 @@ from tests.netlab.case import fill_site
 from tests.netlab.frames import Frames
 from tests.netlab.h2client import Client
 from tests.netlab.limits import time_limit
-from tests.netlab.world import (SERVER_ADDR, TIME, World, driver_args, ip, lcore_args,
-                                server_for_nobody, server_path, until, version)
+from tests.netlab.world import (BUILD, SERVER_ADDR, TIME, Server, World, driver_args, ip,
+                                lcore_args, server_for_nobody, server_path, until, version)
 
 
 class Drain(unittest.TestCase):
@@ -36,8 +36,8 @@ class Drain(unittest.TestCase):
             self.assertTrue(client.read())
         return client, stream
 
-    def test_a_download_finishes_after_sigterm(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
+    def test_a_download_finishes_after_a_signal(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             with self.subTest(signal=number.name):
                 server = self.start()
                 client, stream = self.downloading()
@@ -114,6 +114,8 @@ class Drain(unittest.TestCase):
         until("the connection counted", lambda: server.stats()["connections"] == 1)
         server.signal(signal.SIGHUP)
         until("a message", lambda: "SIGHUP: no policy file" in self.world.errors())
+        server.signal(signal.SIGUSR2)
+        until("a message", lambda: "SIGUSR2 does nothing" in self.world.errors())
         server.signal()
         self.assertEqual(0, server.wait(), self.world.errors())
         self.assertEqual("", server.output)
@@ -147,6 +149,58 @@ class Drain(unittest.TestCase):
         server.signal()
         server.signal()
         self.assertEqual(0, server.wait(), self.world.errors())
+
+
+EARLY_SIGNAL = os.path.join(BUILD, "tests/e2e/early_signal/nightjar-test-early-signal.so")
+
+
+class EarlyServer(Server):
+    """`early_signal` is sent by a constructor of a library, before main()."""
+    early_signal = None
+
+    def command(self, *args):
+        return ["env", f"LD_PRELOAD={EARLY_SIGNAL}", f"NJ_EARLY_SIGNAL={self.early_signal.value}",
+                *super().command(*args)]
+
+
+class EarlySignals(unittest.TestCase):
+    """Signals that arrive while libraries of the process are initialised wait for the start."""
+    without_sanitizers = True  # their library must be the first one
+
+    def setUp(self):
+        self.assertTrue(os.path.exists(EARLY_SIGNAL), f"{EARLY_SIGNAL} is not built")
+
+    def start(self, number):
+        self.world = World(root="/run")
+        self.addCleanup(self.world.close)
+        self.world.server_class = type("Early", (EarlyServer,), {"early_signal": number})
+        self.world.make_namespaces()
+        self.world.start()
+
+    def test_signals_that_a_server_handles(self):
+        for number, line in ((signal.SIGHUP, "SIGHUP: no policy file"),
+                             (signal.SIGUSR1, "ready: "), (signal.SIGUSR2, "SIGUSR2 does nothing")):
+            with self.subTest(signal=number.name):
+                self.start(number)
+                until(line, lambda: line in self.world.errors())
+                self.assertEqual(0, self.world.stop(), self.world.errors())
+
+    def test_a_signal_that_ends_the_server(self):
+        for number in signal.SIGTERM, signal.SIGQUIT:
+            with self.subTest(signal=number.name):
+                self.start(number)
+                self.assertEqual(0, self.world.server.wait(), self.world.errors())
+                self.assertIn("stopping: 0 connections open", self.world.errors())
+
+    def test_modes_without_a_server(self):
+        """They end by the default action, as other programs do."""
+        for arguments in ["--check"], ["doctor"]:
+            with self.subTest(arguments=arguments):
+                done = subprocess.run(
+                    [server_path(), *arguments], capture_output=True, timeout=time_limit(),
+                    env=dict(os.environ) | {"LD_PRELOAD": EARLY_SIGNAL,
+                                            "NJ_EARLY_SIGNAL": str(signal.SIGTERM.value)})
+                self.assertEqual(-signal.SIGTERM, done.returncode)
 
 
 class Spread(unittest.TestCase):

@@ -285,6 +285,8 @@ class Server:
 
 
 class World:
+    server_class = Server
+
     def __init__(self, link="tap", lcores=2, root=None, options=(), eal=(), ipv6=False,
                  vlan=None, program="nightjar"):
         number = next(_numbers)
@@ -374,8 +376,8 @@ class World:
             options += ["--vlan", str(self.vlan)]
         if self.root:
             options += ["--root", self.root]
-        self.server = Server(self.server_ns, self.name, self.eal, options, self.server_errors,
-                             self.program, self.variables)
+        self.server = self.server_class(self.server_ns, self.name, self.eal, options,
+                                        self.server_errors, self.program, self.variables)
         self.wait_ready()
 
     def wait_ready(self):

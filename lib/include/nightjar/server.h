@@ -459,14 +459,14 @@ NJ_API void nj_server_read_stats(const struct nj_server *server, struct nj_serve
 NJ_API void nj_eal_cleanup(void);
 
 /**
- * Start the EAL with the given arguments, serve until SIGTERM or SIGINT, and clean up. SIGHUP
- * reloads the policy file: a valid one takes effect at once, also for requests in progress; of an
- * invalid one every error is printed on stderr, and the current policy is kept.
+ * Start the EAL with the given arguments, serve until SIGTERM, SIGINT or SIGQUIT, and clean up.
+ * SIGHUP reloads the policy file: a valid one takes effect at once, also for requests in progress;
+ * of an invalid one every error is printed on stderr, and the current policy is kept.
  *
- * The first SIGTERM or SIGINT starts the graceful shutdown: no new connections, GOAWAY, running
- * responses are completed within drain_timeout_s. The second ends at once.
+ * The first SIGTERM, SIGINT or SIGQUIT starts the graceful shutdown: no new connections, GOAWAY,
+ * running responses are completed within drain_timeout_s. The second ends at once.
  *
- * SIGUSR1 reopens the access log, for log rotation.
+ * SIGUSR1 reopens the access log, for log rotation. SIGUSR2 is logged and does nothing else.
  *
  * Among the EAL arguments, --preset NAME,KEY=VALUE,... is replaced by those of
  * drivers-config/NAME.args, which are printed on stderr. Differences between the port and that file
