@@ -2,14 +2,15 @@
 /*
  * Restricts which files the process can open to the folders of its configuration (landlock(7)). A
  * file that SIGHUP reads again may have been replaced by another one of the same name, as editors
- * and deployments do, so that a rule is for the folder that has the name, and for the folder that
- * has its target if it is a link.
+ * and deployments do, so that a rule is for the folder that has the name. Each link on the path may
+ * be replaced, too: rules are for the folder of the link, and for that of its target.
  *
  * A server with handlers gets no rules, because the library does not know their files.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <linux/landlock.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,8 @@
     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_IOCTL_DEV)
 /* A socket that is made, and removed at the end. */
 #define ACCESS_SOCKET (LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE)
+
+#define LINKS_MAX 40u /* on a path, as in Linux */
 
 struct rules {
     int fd;
@@ -90,20 +93,67 @@ static void add_parent(const struct rules *r, const char *path, uint64_t access)
     free(copy);
 }
 
-static void add_named(const struct rules *r, const char *path, uint64_t access)
+/* The system makes these, and no deployment replaces them. Their folder has files of all services.
+ */
+static bool is_link_of_system(const char *path)
 {
-    if (!path)
-        return;
-    char *target = realpath(path, NULL);
-    size_t n = strlen(path);
-    char *name = strndup(path, n > 1 && path[n - 1] == '/' ? n - 1 : n);
+    return strcmp(path, "/var/run") == 0 || strcmp(path, "/var/lock") == 0;
+}
 
-    if (name)
-        add_parent(r, name, access);
+static void add_links(const struct rules *r, const char *path, uint64_t access, uint32_t *n_left);
+
+/* The folder of a link and that of its target now; and the links that this target goes through. */
+static void add_link(const struct rules *r, const char *link, const char *to, uint64_t access,
+                     uint32_t *n_left)
+{
+    char *copy = strdup(link), *target = realpath(link, NULL), *path = NULL;
+    char *folder = copy ? realpath(dirname(copy), NULL) : NULL;
+
+    add_parent(r, link, access);
     if (target)
         add_parent(r, target, access);
-    free(name);
+    if (to[0] == '/')
+        add_links(r, to, access, n_left);
+    else if (folder && asprintf(&path, "%s/%s", folder, to) > 0)
+        add_links(r, path, access, n_left);
+    free(path);
+    free(folder);
     free(target);
+    free(copy);
+}
+
+/* A release may be deployed by replacing any link on the path. */
+static void add_links(const struct rules *r, const char *path, uint64_t access, uint32_t *n_left)
+{
+    size_t n = strlen(path), end = strspn(path, "/");
+    char to[PATH_MAX];
+
+    for (; end < n; end += strspn(path + end, "/")) {
+        end += strcspn(path + end, "/");
+        char *prefix = strndup(path, end);
+        ssize_t n_to = prefix ? readlink(prefix, to, sizeof to - 1) : -1;
+        if (n_to > 0 && *n_left > 0 && !is_link_of_system(prefix)) {
+            to[n_to] = '\0';
+            (*n_left)--;
+            add_link(r, prefix, to, access, n_left);
+        }
+        free(prefix);
+    }
+}
+
+static void add_named(const struct rules *r, const char *path, uint64_t access)
+{
+    uint32_t n_left = LINKS_MAX;
+
+    if (!path)
+        return;
+    size_t n = strlen(path);
+    char *name = strndup(path, n > 1 && path[n - 1] == '/' ? n - 1 : n);
+    if (name) {
+        add_parent(r, name, access);
+        add_links(r, name, access, &n_left);
+    }
+    free(name);
 }
 
 static void add_hugepages(const struct rules *r)
@@ -179,32 +229,4 @@ void nj__server_explain_landlock(const struct nj_server *s)
                "reload: a file outside the folders that the configuration named at the start can "
                "be opened only after a restart (Landlock; see \"What a server gives up\" in "
                "docs/deploy.md)");
-}
-
-void nj__server_check_root(const struct nj_server *s)
-{
-    const char *root = s->settings.config->root;
-    struct stat now;
-
-    if (!root || !s->store)
-        return;
-    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        close(fd);
-    else if (errno != EACCES || stat(root, &now) != 0)
-        nj_log(NJ_LEVEL_ERROR, "--root %s: %s: the folder that had this name is served meanwhile",
-               root, errno == ENOENT ? "it does not exist" : strerror(errno));
-    else if (nj_file_store_is_root(s->store, &now))
-        nj_log(NJ_LEVEL_ERROR,
-               "--root %s: the server's user may not read it any more: requests get 403 until it "
-               "may",
-               root);
-    else
-        nj_log(
-            NJ_LEVEL_ERROR,
-            "--root %s: it names a folder now that this server may not read: its user cannot, or "
-            "it is outside of the folders that the server declared at its start (%s and its "
-            "target then); the former folder is served meanwhile, in the second case until a "
-            "restart",
-            root, root);
 }

@@ -72,6 +72,14 @@ struct nj_upgrade {
     char tap_arg[NJ_SERVER_PORTS_MAX][256]; /* EAL arguments with the MAC address of the tap */
 };
 
+/* Where the name of the root leads to. */
+enum nj_root_state {
+    NJ_ROOT_SERVED,
+    NJ_ROOT_MISSING,
+    NJ_ROOT_CLOSED,    /* to the folder that is served, which the user may not read any more */
+    NJ_ROOT_ELSEWHERE, /* to another folder, which the server may not read */
+};
+
 struct nj_server {
     struct nj_server_config given; /* by the program, as of this version */
     struct nj_settings settings;
@@ -94,6 +102,8 @@ struct nj_server {
     struct nj_file_client lane[NJ_SHARDS_MAX];
     struct nj_task tidy; /* supervisor only: the task that tidies the store */
     bool tidying;        /* `tidy` was submitted to the workers */
+    enum nj_root_state root_seen, root_told; /* by the last check, and by the log; `tidy` only */
+    uint32_t root_checks;                    /* that saw `root_seen`, in a row; `tidy` only */
     nj_ns tidy_at;       /* time of the next submission */
     struct nj_access_log *access;
     bool has_tls;
@@ -194,8 +204,13 @@ static inline bool nj__server_has_own_code(const struct nj_server_config *c)
 int nj__server_landlock_open(const struct nj_server *s);
 /* After a reload that failed: log what Landlock may have to do with it, if it is in force. */
 void nj__server_explain_landlock(const struct nj_server *s);
-/* Log an error if the root's name leads to no folder that the server may read. May block. */
+
+/* root_watch.c: log an error if the root's name leads to no folder that the server may read. May
+ * block. Any thread. */
 void nj__server_check_root(const struct nj_server *s);
+/* The same once a second, if it is so in two calls; and when it ends. With a store. One thread at a
+ * time that may block. */
+void nj__server_watch_root(struct nj_server *s);
 
 /* ports.c: the ports, each with its lcores, and the rings between the shards of each. */
 bool nj__server_open_ports(struct nj_server *s);

@@ -252,7 +252,10 @@ void nj__server_log_ready(const struct nj_server *s)
 
 static void run_tidy(struct nj_task *task)
 {
-    nj_file_store_run_housekeeping(nj_container_of(task, struct nj_server, tidy)->store);
+    struct nj_server *s = nj_container_of(task, struct nj_server, tidy);
+
+    nj_file_store_run_housekeeping(s->store);
+    nj__server_watch_root(s);
 }
 
 static void reject_tidy(struct nj_task *task)

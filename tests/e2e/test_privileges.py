@@ -4,6 +4,7 @@ import contextlib
 import glob
 import os
 import re
+import shutil
 import signal
 import socket
 import tempfile
@@ -195,6 +196,104 @@ class Reloads(unittest.TestCase):
             else:
                 until("the policy", lambda: "policy 2" in world.errors())
         self.assertEqual(0, world.stop())
+
+
+class Releases(unittest.TestCase):
+    """A release is deployed by replacing a link above the files of the configuration."""
+
+    def deploy(self, number):
+        os.symlink(f"releases/{number}", f"{self.base}/current.new")
+        os.rename(f"{self.base}/current.new", f"{self.base}/current")
+
+    def make_release(self, number):
+        folder = f"{self.base}/releases/{number}"
+        for name in "public", "etc", "log":
+            os.makedirs(f"{folder}/{name}")
+        os.chmod(f"{folder}/log", 0o777)
+        with open(f"{folder}/public/one", "w", encoding="ascii") as f:
+            f.write(f"release {number}")
+        with open(f"{folder}/etc/networks", "w", encoding="ascii") as f:
+            f.write(f"198.18.0.0/{24 + number}\n")
+        with open(f"{folder}/etc/nightjar.conf", "w", encoding="ascii") as f:
+            f.write("[list local]\nfile = networks\n\n[server]\nallow = local\n")
+        make_certificate(f"{folder}/etc", "server", "IP:198.18.0.2")
+
+    def start(self, at):
+        """`at`: a path to the current release, which may have links."""
+        world = self.world
+        cert, key = f"{at}/etc/server.crt", f"{at}/etc/server.key"
+        world.root = f"{at}/public"
+        world.options += ["--access-log", f"{at}/log/access.log", "--config",
+                          f"{at}/etc/nightjar.conf", "--tls-cert", cert, "--tls-key", key,
+                          "--upgrade-socket", f"{at}/log/upgrade"]
+        world.make_namespaces()
+        world.start()
+
+    def setUp(self):
+        self.world = World("tap")
+        self.addCleanup(self.world.close)
+        self.base = tempfile.mkdtemp(dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, self.base)
+        os.chmod(self.base, 0o755)
+        for number in 1, 2:
+            self.make_release(number)
+        self.deploy(1)
+
+    def said(self, text):
+        return text in self.world.errors()
+
+    def get(self):
+        done = self.world.client("curl", "-sS", "--http2-prior-knowledge", self.world.url("/one"))
+        return done.stdout
+
+    def check_a_deployment(self):
+        self.assertEqual("release 1", self.get())
+        self.deploy(2)
+        shutil.rmtree(f"{self.base}/releases/1")
+        until("the next release is served", lambda: self.get() == "release 2")
+        self.world.server.signal(signal.SIGHUP)
+        until("the policy is in force", lambda: self.said("policy 2: "))
+        until("the certificates are read", lambda: self.said("certificates were read again"))
+        self.get()
+        log = f"{self.base}/releases/2/log/access.log"
+        until("a line in the next log", lambda: os.path.exists(log) and os.path.getsize(log) > 0)
+        self.assertFalse(self.said("error:"), self.world.errors())
+        self.assertEqual(0, self.world.stop(), self.world.errors())
+
+    def test_a_link_above_the_files(self):
+        self.start(f"{self.base}/current")
+        self.check_a_deployment()
+
+    def test_a_link_to_a_link(self):
+        """Of another folder, to the one that is replaced."""
+        os.makedirs(f"{self.base}/sites/links")
+        os.symlink("links/site", f"{self.base}/sites/site")
+        os.symlink("../../current", f"{self.base}/sites/links/site")
+        self.start(f"{self.base}/sites/site")
+        self.check_a_deployment()
+
+    def test_a_folder_that_cannot_be_served(self):
+        """A line says so, without SIGHUP, and another one when it is over."""
+        self.start(f"{self.base}/current")
+        os.remove(f"{self.base}/current")
+        until("a message", lambda: self.said("it does not exist: the folder that had this name"))
+        self.assertEqual("release 1", self.get())
+        self.deploy(2)
+        until("a message", lambda: self.said("the folder that has this name now is served"))
+        self.assertEqual("release 2", self.get())
+        if not self.said("seccomp, Landlock"):
+            return
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as far:
+            os.chmod(far, 0o755)
+            os.mkdir(f"{far}/public")
+            self.deploy(os.path.relpath(far, f"{self.base}/releases"))
+            until("a message", lambda: self.said("it names a folder now that this server may not "
+                                                 "read"))
+            self.assertEqual("release 2", self.get())
+        self.deploy(2)
+        until("the next message", lambda: self.world.errors().count("has this name now is") == 2)
+        for message in "it does not exist", "it names a folder now":
+            self.assertEqual(1, self.world.errors().count(message), self.world.errors())
 
 
 class AfPacket(Tap):
