@@ -126,16 +126,36 @@ class Service(Booted, unittest.TestCase):
         self.assertIn("GET / HTTP/2", self.inside("cat", "/var/log/nightjar/access.log").stdout)
         self.assertNotRegex(self.errors(), r" nightjar: (warning|error): (?!every CPU)")
 
+    def test_a_reload_of_a_broken_file(self):
+        """It fails, with the line of the file, and the policy in force stays."""
+        self.boot(OPTIONS + " --config /etc/nightjar/nightjar.conf")
+        self.until_state("active")
+        self.inside("sh", "-c", "echo '[server' >/etc/nightjar/nightjar.conf")
+        done = self.inside("systemctl", "reload", "nightjar")
+        self.assertNotEqual(0, done.returncode, self.errors())
+        self.assertIn("nightjar.conf:1: unterminated section header", self.errors())
+        self.assertNotIn("keeping the current policy", self.errors())  # it got no signal
+        self.assertNotIn("Landlock)", self.errors())
+        self.assertEqual("active", self.show("ActiveState"))
+        self.check_a_request()
+        self.inside("sh", "-c", "echo '[server]' >/etc/nightjar/nightjar.conf")
+        self.assertEqual(0, self.inside("systemctl", "reload", "nightjar").returncode)
+        until("the policy is read again", lambda: "policy 2: " in self.errors())
+
     def test_a_key_as_a_credential(self):
         """Of a file that only root can read."""
         credential = "/run/credentials/nightjar.service/key.pem"
         self.boot(f"{OPTIONS} --tls-cert /etc/server.pem --tls-key {credential}",
-                  tls=True, LoadCredential="key.pem:/etc/server.key")
+                  tls=True, LoadCredential="key.pem:/etc/server.key",
+                  ExecReload="\nExecReload=kill -HUP $MAINPID")  # docs/deploy.md has both lines
         self.until_state("active")
         self.inside("ip", "addr", "add", "198.18.0.1/24", "dev", "nj0")
         done = self.inside("curl", "-sS", "--http2", "--cacert", "/etc/server.pem",
                            "https://198.18.0.2/")
         self.assertEqual("hello\n", done.stdout, done.stderr + self.errors())
+        done = self.inside("systemctl", "reload", "nightjar")
+        self.assertEqual(0, done.returncode, self.errors())
+        until("it is read again", lambda: "certificates were read again" in self.errors())
         self.assertEqual("600 root", self.inside("stat", "-c", "%a %U", "/etc/server.key")
                          .stdout.strip())
 

@@ -31,7 +31,7 @@ def write_files(folder, eal, options, files, settings):
     for unit in "nightjar.service", "nightjar@.service":
         with open(f"{BUILD}/systemd/{unit}", encoding="utf-8") as f:
             units[f"etc/systemd/system/{unit}"] = re.sub(
-                r"^ExecStart=\S+", "ExecStart=/opt/nightjar/nightjar", f.read(), flags=re.M)
+                r"^(Exec\w+=)\S*/nightjar ", r"\1/opt/nightjar/nightjar ", f.read(), flags=re.M)
         units[f"etc/systemd/system/{unit}.d/more.conf"] = "[Service]\n" + "".join(
             f"{key}={value}\n" for key, value in settings.items())
     defaults = f'NIGHTJAR_EAL="{eal}"\nNIGHTJAR_OPTIONS="{options}"\n'

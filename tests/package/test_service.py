@@ -44,9 +44,9 @@ class Service(unittest.TestCase):
         """The unit with the program of the build, in a folder of its own."""
         with open(UNIT, encoding="utf-8") as f:
             text = f.read()
-        text, n = re.subn(r"^ExecStart=\S+", f"ExecStart={BUILD}/app/nightjar/nightjar", text,
+        text, n = re.subn(r"^(Exec\w+=)\S*/nightjar ", rf"\1{BUILD}/app/nightjar/nightjar ", text,
                           flags=re.M)
-        self.assertEqual(1, n)
+        self.assertEqual(2, n)
         with open(self.unit, "w", encoding="utf-8") as f:
             f.write(change(text))
 
@@ -106,7 +106,9 @@ class Service(unittest.TestCase):
         """What other tests show of the program, and what it needs of the unit."""
         self.assertEqual(["notify"], settings("Type"))
         self.assertEqual(["2"], settings("RestartPreventExitStatus"))  # invalid options
-        self.assertIn("-HUP $MAINPID", settings("ExecReload")[0])
+        check, reload = settings("ExecReload")
+        self.assertEqual(settings("ExecStart")[0].replace(" -- ", " -- --check "), check)
+        self.assertIn("-HUP $MAINPID", reload)
         self.assertEqual(settings("AmbientCapabilities"), settings("CapabilityBoundingSet"))
 
 
