@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/open_error.h"
+
 #define COMMENT    '#'
 #define FILE_SHOWN 400 /* bytes of the file's name */
 
@@ -94,7 +96,7 @@ char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
 
     *n_bytes = text ? fread(text, 1, max_bytes + 1, f) : 0;
     if (!text || ferror(f)) {
-        nj_diag_add(faults, path, 0, "cannot be read: %s", strerror(errno));
+        nj_diag_add(faults, path, 0, "cannot be read: %s", nj_open_error(path, errno));
     } else if (*n_bytes > max_bytes) {
         nj_diag_add(faults, path, 0, "too long: expected at most %zu bytes", max_bytes);
     } else {

@@ -221,12 +221,3 @@ int nj__server_landlock_open(const struct nj_server *s)
     add_configured(&r, &s->settings);
     return r.fd;
 }
-
-void nj__server_explain_landlock(const struct nj_server *s)
-{
-    if (s->has_landlock)
-        nj_log(NJ_LEVEL_WARNING,
-               "reload: a file outside the folders that the configuration named at the start can "
-               "be opened only after a restart (Landlock; see \"What a server gives up\" in "
-               "docs/deploy.md)");
-}

@@ -194,8 +194,6 @@ int nj_server_reload(struct nj_server *s)
     nj__server_check_root(s);
     bool policy_ok = !s->given.policy_file || nj__server_reload_policy(s);
     bool ok = nj__server_reload_tls(s) && policy_ok;
-    if (!ok)
-        nj__server_explain_landlock(s);
     nj__server_service_reloaded(s, ok);
     return ok ? 0 : NJ_ERR_INVALID;
 }

@@ -202,8 +202,6 @@ static inline bool nj__server_has_own_code(const struct nj_server_config *c)
 /* landlock_folders.c: a ruleset for the folders of the configuration, as a descriptor; -1: the
  * kernel has no Landlock, or there are handlers. */
 int nj__server_landlock_open(const struct nj_server *s);
-/* After a reload that failed: log what Landlock may have to do with it, if it is in force. */
-void nj__server_explain_landlock(const struct nj_server *s);
 
 /* root_watch.c: log an error if the root's name leads to no folder that the server may read. May
  * block. Any thread. */

@@ -15,6 +15,7 @@
 #include <openssl/x509v3.h>
 
 #include "base/compiler.h"
+#include "base/open_error.h"
 #include "base/page_alloc.h"
 #include "base/set_error.h"
 #include "tls/handshake_internal.h"
@@ -45,11 +46,8 @@ static int check_readable(const char *path, const char *as, char *why, size_t n_
 {
     FILE *f = fopen(path, "re");
 
-    if (!f && errno == EACCES)
-        return cannot_use(path, as, "no permission: it must be readable by the server's user", why,
-                          n_why);
     if (!f)
-        return cannot_use(path, as, strerror(errno), why, n_why);
+        return cannot_use(path, as, nj_open_error(path, errno), why, n_why);
     fclose(f);
     return 0;
 }
@@ -109,7 +107,7 @@ static int load_pair(SSL_CTX *ctx, const struct nj_tls_identity_files *files, ch
     EVP_PKEY *key = load_key(files->key);
     if (!key)
         return cannot_use(files->key, "private key in PEM without a password",
-                          errno ? strerror(errno) : openssl_reason(), why, n_why);
+                          errno ? nj_open_error(files->key, errno) : openssl_reason(), why, n_why);
     bool fits = SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
     EVP_PKEY_free(key);
     if (!fits)
@@ -314,7 +312,7 @@ static int add_ocsp(struct nj_tls_server_context *c, const char *path, char *why
     FILE *f = fopen(path, "re");
 
     if (!f)
-        return cannot_use(path, "OCSP response", strerror(errno), why, n_why);
+        return cannot_use(path, "OCSP response", nj_open_error(path, errno), why, n_why);
     o->bytes = malloc(OCSP_BYTES_MAX);
     o->n_bytes = o->bytes ? (uint32_t)fread(o->bytes, 1, OCSP_BYTES_MAX, f) : 0;
     fclose(f);

@@ -191,11 +191,33 @@ class Reloads(unittest.TestCase):
                 f.write(f"[list local]\nfile = {far}/networks\n\n[server]\nallow = local\n")
             world.server.signal(signal.SIGHUP)
             if "seccomp, Landlock" in world.errors():
-                until("the cause", lambda: "opened only after a restart (Landlock" in
-                      world.errors())
+                until("the cause", lambda: f"{far}/networks: cannot be read: Permission denied, "
+                      "though its mode permits it: outside of the folders" in world.errors())
             else:
                 until("the policy", lambda: "policy 2" in world.errors())
         self.assertEqual(0, world.stop())
+
+
+    def test_an_error_of_the_file(self):
+        """Nothing is said about Landlock, which has no part in it."""
+        world = World("tap", root="/run")
+        self.addCleanup(world.close)
+        policy = os.path.join(world.scratch, "nightjar.conf")
+        world.options += ["--config", policy]
+        world.serve_tls()
+        with open(policy, "w", encoding="utf-8") as f:
+            f.write("[server]\n")
+        world.make_namespaces()
+        world.start()
+        with open(policy, "w", encoding="utf-8") as f:
+            f.write("[server\n")
+        os.chmod(world.certificate[1], 0o600)
+        world.server.signal(signal.SIGHUP)
+        until("the cause", lambda: "unterminated section header" in world.errors())
+        until("the other cause", lambda: f"{world.certificate[1]}: cannot be used as private key: "
+              "Permission denied: it must be readable by the server's user" in world.errors())
+        self.assertEqual(0, world.stop())
+        self.assertNotIn("(Landlock", world.errors())
 
 
 class Releases(unittest.TestCase):
