@@ -3,6 +3,7 @@
  * and prints the resulting policy. Starts nothing. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "config/config_abi_copy.h"
 #include "config/run_user.h"
@@ -193,22 +194,19 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
 }
 
 /* Warnings go to stderr and do not change the exit status. */
-static void print_warnings(const struct nj_settings *s, const struct nj_server_config *given)
+static void print_warnings(const struct nj_diags *warnings)
 {
-    struct nj_diags warnings = {0};
-
-    nj_policy_warn(s->policy, given->policy_file, given, &warnings);
-    if (warnings.text)
-        fputs(warnings.text, stderr);
-    if (warnings.n > NJ_DIAGS_MAX)
-        nj_log(NJ_LEVEL_WARNING, "%u more warnings", warnings.n - NJ_DIAGS_MAX);
-    nj_diags_free(&warnings);
+    if (warnings->text)
+        fputs(warnings->text, stderr);
+    if (warnings->n > NJ_DIAGS_MAX)
+        nj_log(NJ_LEVEL_WARNING, "%u more warnings", warnings->n - NJ_DIAGS_MAX);
 }
 
 int nj_server_check(const struct nj_server_config *config)
 {
     struct nj_settings settings = {.n_ports = 0};
     struct nj_server_config copy;
+    struct nj_diags warnings = {0};
     struct nj_run_user user;
     char why[512] = "";
     int rc = nj_config_convert_version(&copy, config, why, sizeof why);
@@ -216,7 +214,8 @@ int nj_server_check(const struct nj_server_config *config)
     if (rc == 0)
         rc = nj_settings_from_partial_config(&settings, &copy, why, sizeof why);
     if (rc == 0)
-        rc = nj_settings_check_tls_files(settings.config, why, sizeof why);
+        rc = nj_settings_check_tls_files(settings.config, (int64_t)time(NULL), &warnings, why,
+                                         sizeof why);
     if (rc == 0 && copy.drop_privileges && copy.user)
         rc = nj_run_user_find(copy.user, &user, why, sizeof why);
     if (rc == 0 && settings.config->access_log)
@@ -228,8 +227,10 @@ int nj_server_check(const struct nj_server_config *config)
     else {
         show_policy(settings.policy, settings.config);
         fflush(stdout);
-        print_warnings(&settings, &copy);
+        nj_policy_warn(settings.policy, copy.policy_file, &copy, &warnings);
+        print_warnings(&warnings);
     }
+    nj_diags_free(&warnings);
     if (rc == 0 && why[0])
         puts(why);
     nj_settings_free(&settings);

@@ -3,6 +3,7 @@
 #include "base/set_error.h"
 #include "config/config_by_name.h"
 #include "config/settings_validate.h"
+#include "tls/cert_dates.h"
 
 int nj__settings_check_tls(const struct nj_settings *s, char *why, size_t why_bytes)
 {
@@ -49,10 +50,13 @@ void nj_settings_tls_config(const struct nj_server_config *c,
         files[i] = (struct nj_tls_identity_files){c->tls_cert[i], c->tls_key[i]};
 }
 
-int nj_settings_check_tls_files(const struct nj_server_config *c, char *why, size_t why_bytes)
+int nj_settings_check_tls_files(const struct nj_server_config *c, int64_t now_s,
+                                struct nj_diags *warnings, char *why, size_t why_bytes)
 {
     struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];
     struct nj_tls_server_config config;
+    struct nj_tls_date_note note;
+    uint32_t at = 0;
 
     nj_settings_tls_config(c, files, &config);
     if (config.n_identities == 0)
@@ -60,6 +64,8 @@ int nj_settings_check_tls_files(const struct nj_server_config *c, char *why, siz
     struct nj_tls_server_context *context = nj_tls_server_context_new(&config, why, why_bytes);
     if (!context)
         return -1;
+    while (nj_tls_dates_next(context, &at, NJ_TLS_DATES_UNTOLD, now_s, &note))
+        nj_diag_add(warnings, note.path, 0, "warning: %s", note.text);
     nj_tls_server_context_put(context);
     return 0;
 }

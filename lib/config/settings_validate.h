@@ -57,8 +57,11 @@ void nj_settings_free(struct nj_settings *s);
 void nj_settings_tls_config(const struct nj_server_config *c,
                             struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX],
                             struct nj_tls_server_config *out);
-/* Reads these files and forgets them. Returns 0, or -1 with file, problem and remedy in `why`. */
-int nj_settings_check_tls_files(const struct nj_server_config *c, char *why, size_t why_bytes);
+/* Reads these files and forgets them. Returns 0, or -1 with file, problem and remedy in `why`.
+ * `warnings` gets a line for each that is not valid at `now_s` (UNIX time), or soon not any more.
+ */
+int nj_settings_check_tls_files(const struct nj_server_config *c, int64_t now_s,
+                                struct nj_diags *warnings, char *why, size_t why_bytes);
 
 /* settings_network.c: ports, addresses, gateways, routes, neighbours, VLANs, RSS key. */
 int nj__settings_read_network(struct nj_settings *s, char *why, size_t why_bytes);

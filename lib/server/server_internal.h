@@ -100,15 +100,16 @@ struct nj_server {
     struct nj_worker_pool *workers; /* run OS_BLOCKING tasks and file operations */
     struct nj_file_reader *reader;  /* reads large files; NULL: workers do */
     struct nj_file_client lane[NJ_SHARDS_MAX];
-    struct nj_task tidy; /* supervisor only: the task that tidies the store */
-    bool tidying;        /* `tidy` was submitted to the workers */
+    struct nj_task tidy;                     /* supervisor only: the task that tidies the store */
+    bool tidying;                            /* `tidy` was submitted to the workers */
     enum nj_root_state root_seen, root_told; /* by the last check, and by the log; `tidy` only */
     uint32_t root_checks;                    /* that saw `root_seen`, in a row; `tidy` only */
-    nj_ns tidy_at;       /* time of the next submission */
+    nj_ns tidy_at;                           /* time of the next submission */
     struct nj_access_log *access;
     bool has_tls;
     struct nj_tls_current_context tls;
     struct nj_tls_ticket_keys tickets;
+    int64_t dates_told_s;    /* supervisor only: UNIX time of the last check of certificates */
     nj_ns tickets_rotate_at; /* supervisor only; of CLOCK_MONOTONIC */
     int keylog;              /* descriptor of --keylog, or -1 */
     struct nj_policies *policies;
@@ -181,6 +182,9 @@ void nj__server_free_tls(struct nj_server *s);
 /* Read them again, for new handshakes. False: there is an error, which is logged, and the former
  * ones stay. Any thread. */
 bool nj__server_reload_tls(struct nj_server *s);
+/* Log which certificates have expired or expire soon, if it was not logged before. `now_s`: UNIX
+ * time. The supervisor, once per tick. */
+void nj__server_watch_certificates(struct nj_server *s, int64_t now_s);
 /* Make a new key for session tickets, if it is time. The supervisor, once per tick. */
 void nj__server_rotate_ticket_keys(struct nj_server *s, nj_ns now);
 

@@ -3,6 +3,7 @@
  * the live line. It never touches a packet. */
 #include <limits.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -352,6 +353,7 @@ void *nj__server_supervise(void *server)
         if (s->is_stopping)
             continue;
         nj__server_apply_policy_hours(s);
+        nj__server_watch_certificates(s, (int64_t)time(NULL));
         nj__server_rotate_ticket_keys(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         log_addresses(s);
         print_live_line(s, &live, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));

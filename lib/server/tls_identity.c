@@ -15,8 +15,10 @@
 #include "log/log.h"
 #include "server/server_internal.h"
 #include "threads/os_clock.h"
+#include "tls/cert_dates.h"
 
 #define TICKET_KEY_PERIOD (NJ_TLS_TICKET_PERIOD_S * NJ_SEC)
+#define DATES_PERIOD_S    60 /* between two checks whether a certificate expires soon */
 
 /* --- the log of secrets ---------------------------------------------------------------------- */
 
@@ -119,6 +121,25 @@ static struct nj_tls_server_context *read_context(struct nj_server *s, char *why
     return nj_tls_server_context_new(&config, why, n_why);
 }
 
+static void log_dates(const struct nj_tls_server_context *context, int64_t before_s, int64_t now_s)
+{
+    struct nj_tls_date_note note;
+    uint32_t at = 0;
+
+    while (nj_tls_dates_next(context, &at, before_s, now_s, &note))
+        nj_log(NJ_LEVEL_WARNING, "TLS: %s: %s", note.path, note.text);
+}
+
+void nj__server_watch_certificates(struct nj_server *s, int64_t now_s)
+{
+    if (!s->has_tls || now_s / DATES_PERIOD_S == s->dates_told_s / DATES_PERIOD_S)
+        return;
+    struct nj_tls_server_context *context = nj_tls_current_context_take(&s->tls);
+    log_dates(context, s->dates_told_s, now_s);
+    nj_tls_server_context_put(context);
+    s->dates_told_s = now_s;
+}
+
 bool nj__server_init_tls(struct nj_server *s)
 {
     s->keylog = -1;
@@ -134,6 +155,8 @@ bool nj__server_init_tls(struct nj_server *s)
         nj__server_free_tls(s);
         return false;
     }
+    s->dates_told_s = unix_s();
+    log_dates(context, NJ_TLS_DATES_UNTOLD, s->dates_told_s);
     nj_tls_current_context_init(&s->tls, context);
     s->tickets_rotate_at = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) + TICKET_KEY_PERIOD;
     s->has_tls = true;
@@ -161,6 +184,7 @@ bool nj__server_reload_tls(struct nj_server *s)
     /* Handshakes that seal a ticket after the second call find the new context when they end
      * (nj_tls_handshake_recheck()). */
     forget_tickets(s);
+    log_dates(context, NJ_TLS_DATES_UNTOLD, unix_s());
     nj_tls_current_context_replace(&s->tls, context);
     forget_tickets(s);
     nj_log(NJ_LEVEL_INFO, "TLS: certificates were read again");

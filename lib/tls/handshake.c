@@ -88,6 +88,9 @@ static void choose_identity(struct nj_tls_handshake *h, SSL *ssl)
 
     if (!name || n >= sizeof h->info.server_name)
         return;
+    /* RFC 6066 3: a name has no trailing dot. Some clients send it, as it stands in a URL. */
+    if (n > 1 && name[n - 1] == '.')
+        n--;
     memcpy(h->info.server_name, name, n);
     h->info.server_name[n] = '\0';
     for (uint32_t i = 0; i < c->n_identities; i++) {

@@ -22,6 +22,17 @@ struct nj__tls_ocsp {
     uint32_t n_bytes;
 };
 
+/* The validity of a file: that of its certificate that expires first, from the time at which all of
+ * them are valid. */
+struct nj__tls_dates {
+    char *path; /* owned */
+    enum { NJ__TLS_DATES_OWN, NJ__TLS_DATES_CLIENT_CA, NJ__TLS_DATES_OCSP } kind;
+    uint32_t number;         /* of the certificate that expires first, in the file; from 1 */
+    int64_t from_s, until_s; /* UNIX time, both included */
+};
+
+#define NJ__TLS_DATES_MAX (2 * NJ_TLS_IDENTITIES_MAX + 1) /* certificates, OCSP, one authority */
+
 struct nj_tls_server_context {
     struct nj_ref ref;
     struct nj_tls_ticket_keys *tickets;
@@ -32,6 +43,8 @@ struct nj_tls_server_context {
     struct nj__tls_identity identity[NJ_TLS_IDENTITIES_MAX];
     X509 *cert[NJ_TLS_IDENTITIES_MAX]; /* all; owned by the SSL_CTX of their identities */
     struct nj__tls_ocsp ocsp[NJ_TLS_IDENTITIES_MAX];
+    uint32_t n_dates;
+    struct nj__tls_dates dates[NJ__TLS_DATES_MAX];
 };
 
 struct nj_tls_handshake {
@@ -42,6 +55,20 @@ struct nj_tls_handshake {
     bool name_is_known; /* a certificate has the client's server name */
     struct nj_tls_handshake_info info;
 };
+
+/* cert_dates.c: UNIX time; 0 if it is malformed. */
+int64_t nj__tls_unix_time(const ASN1_TIME *t);
+/* Narrow the dates to those of this certificate, the `number`th of the file. */
+void nj__tls_dates_narrow(struct nj__tls_dates *d, const X509 *cert, uint32_t number);
+
+/* file_guess.c: why OpenSSL finds no certificate (or, with `wants_key`, no key that needs no
+ * password) in the file: words for an operator, or NULL if nothing is known. */
+const char *nj__tls_guess_file(const char *path, bool wants_key);
+/* Reads at most `n_max` bytes of a file into memory that core dumps omit, which the buffer of a
+ * FILE is not in. Returns the bytes, for nj__tls_wipe_file(), and their number in `*n`; NULL with
+ * errno. */
+uint8_t *nj__tls_read_private(const char *path, uint32_t *n);
+void nj__tls_wipe_private(uint8_t *bytes);
 
 /* handshake.c: the callbacks that server_context.c sets. */
 void nj__tls_on_secret(const SSL *ssl, const char *line);

@@ -16,12 +16,10 @@
 
 #include "base/compiler.h"
 #include "base/open_error.h"
-#include "base/page_alloc.h"
 #include "base/set_error.h"
 #include "tls/handshake_internal.h"
 
 #define OCSP_BYTES_MAX   (64u * 1024u)
-#define KEY_BYTES_MAX    (64u * 1024u) /* RSA of 16,384 bits takes 13 KiB */
 #define NO_EXPIRY        INT64_MAX
 #define EXT_RECORD_LIMIT 28u /* RFC 8449 6 */
 
@@ -58,41 +56,30 @@ static int no_password(char *buf, int size, int is_writing, void *arg)
     return -1;
 }
 
-/* Reads a key into memory that core dumps omit, which the buffer of a FILE is not in. Returns its
- * bytes, at most KEY_BYTES_MAX; or -1 with errno. */
-static int read_key(const char *path, uint8_t *bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = 0, n_read = fd < 0 ? -1 : 1;
-
-    while (n_read > 0 && n < (ssize_t)KEY_BYTES_MAX) {
-        n_read = read(fd, bytes + n, KEY_BYTES_MAX - (size_t)n);
-        n += n_read > 0 ? n_read : 0;
-    }
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = error;
-    return n_read < 0 ? -1 : (int)n;
-}
-
 /* Owned by the caller. NULL: cannot be read (errno), or OpenSSL has the reason (errno is 0). */
 static EVP_PKEY *load_key(const char *path)
 {
-    uint8_t *bytes = nj_pages_map(KEY_BYTES_MAX, 0);
+    uint32_t n;
+    uint8_t *bytes = nj__tls_read_private(path, &n);
     EVP_PKEY *key = NULL;
-    int n = bytes ? read_key(path, bytes) : -1;
-    int error = n < 0 ? errno : 0;
-    BIO *bio = n < 0 ? NULL : BIO_new_mem_buf(bytes, n);
 
+    if (!bytes)
+        return NULL;
+    BIO *bio = BIO_new_mem_buf(bytes, (int)n);
     if (bio)
         key = PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL);
     BIO_free(bio);
-    if (bytes)
-        explicit_bzero(bytes, KEY_BYTES_MAX);
-    nj_pages_unmap(bytes, KEY_BYTES_MAX);
-    errno = error;
+    nj__tls_wipe_private(bytes);
+    errno = 0;
     return key;
+}
+
+/* The likely cause, or the reason that OpenSSL gave first. */
+static const char *why_unusable(const char *path, bool is_key)
+{
+    const char *guess = nj__tls_guess_file(path, is_key);
+
+    return guess ? guess : openssl_reason();
 }
 
 static int load_pair(SSL_CTX *ctx, const struct nj_tls_identity_files *files, char *why,
@@ -103,11 +90,13 @@ static int load_pair(SSL_CTX *ctx, const struct nj_tls_identity_files *files, ch
         return -1;
     ERR_clear_error();
     if (SSL_CTX_use_certificate_chain_file(ctx, files->cert) != 1)
-        return cannot_use(files->cert, "certificate chain in PEM", openssl_reason(), why, n_why);
+        return cannot_use(files->cert, "certificate chain in PEM", why_unusable(files->cert, false),
+                          why, n_why);
     EVP_PKEY *key = load_key(files->key);
     if (!key)
         return cannot_use(files->key, "private key in PEM without a password",
-                          errno ? nj_open_error(files->key, errno) : openssl_reason(), why, n_why);
+                          errno ? nj_open_error(files->key, errno) : why_unusable(files->key, true),
+                          why, n_why);
     bool fits = SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_check_private_key(ctx) == 1;
     EVP_PKEY_free(key);
     if (!fits)
@@ -230,6 +219,58 @@ static struct nj__tls_identity *partner_of(struct nj_tls_server_context *c, cons
     return NULL;
 }
 
+/* --- validity ------------------------------------------------------------------------------- */
+
+static struct nj__tls_dates *add_dates(struct nj_tls_server_context *c, const char *path, int kind,
+                                       char *why, size_t n_why)
+{
+    struct nj__tls_dates *d = &c->dates[c->n_dates];
+
+    *d = (struct nj__tls_dates){
+        .path = strdup(path), .kind = kind, .from_s = INT64_MIN, .until_s = INT64_MAX};
+    if (!d->path) {
+        nj_set_error(why, n_why, "out of memory");
+        return NULL;
+    }
+    c->n_dates++;
+    return d;
+}
+
+static int add_dates_of_pair(struct nj_tls_server_context *c, SSL_CTX *ctx, const char *path,
+                             char *why, size_t n_why)
+{
+    struct nj__tls_dates *d = add_dates(c, path, NJ__TLS_DATES_OWN, why, n_why);
+    STACK_OF(X509) *chain = NULL;
+
+    if (!d)
+        return -1;
+    nj__tls_dates_narrow(d, SSL_CTX_get0_certificate(ctx), 1);
+    SSL_CTX_get0_chain_certs(ctx, &chain);
+    for (int i = 0; chain && i < sk_X509_num(chain); i++)
+        nj__tls_dates_narrow(d, sk_X509_value(chain, i), (uint32_t)i + 2);
+    return 0;
+}
+
+static int add_dates_of_client_ca(struct nj_tls_server_context *c, const char *path, char *why,
+                                  size_t n_why)
+{
+    struct nj__tls_dates *d = path ? add_dates(c, path, NJ__TLS_DATES_CLIENT_CA, why, n_why) : NULL;
+    X509 *cert;
+    uint32_t n = 0;
+
+    if (!d)
+        return path ? -1 : 0;
+    FILE *f = fopen(path, "re");
+    for (; f && (cert = PEM_read_X509(f, NULL, no_password, NULL)); X509_free(cert))
+        nj__tls_dates_narrow(d, cert, ++n);
+    ERR_clear_error(); /* the end of the file counts as one */
+    if (f)
+        fclose(f);
+    return 0;
+}
+
+/* --- certificates --------------------------------------------------------------------------- */
+
 static int add_identity(struct nj_tls_server_context *c, const struct nj_tls_server_config *config,
                         const struct nj_tls_identity_files *files, char *why, size_t n_why)
 {
@@ -251,7 +292,7 @@ static int add_identity(struct nj_tls_server_context *c, const struct nj_tls_ser
         c->identity[c->n_identities++].cert = SSL_CTX_get0_certificate(ctx);
     }
     c->cert[c->n_certs++] = SSL_CTX_get0_certificate(ctx);
-    return 0;
+    return add_dates_of_pair(c, ctx, files->cert, why, n_why);
 }
 
 /* --- OCSP responses (RFC 6960) ------------------------------------------------------------- */
@@ -276,19 +317,18 @@ static bool is_about(const OCSP_SINGLERESP *single, const X509 *cert)
 }
 
 /* UNIX time until which the response may be used, or NO_EXPIRY. */
-static int64_t expiry(OCSP_SINGLERESP *single)
+static int64_t expiry(OCSP_SINGLERESP *single, int64_t *from_s)
 {
-    ASN1_GENERALIZEDTIME *next = NULL;
-    struct tm tm;
+    ASN1_GENERALIZEDTIME *this = NULL, *next = NULL;
 
-    OCSP_single_get0_status(single, NULL, NULL, NULL, &next);
-    if (!next)
-        return NO_EXPIRY;
-    return ASN1_TIME_to_tm(next, &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+    OCSP_single_get0_status(single, NULL, NULL, &this, &next);
+    *from_s = this ? nj__tls_unix_time(this) : 0;
+    return next ? nj__tls_unix_time(next) : NO_EXPIRY;
 }
 
 /* Finds the certificate that the response is about. */
-static bool match_ocsp(const struct nj_tls_server_context *c, struct nj__tls_ocsp *o)
+static bool match_ocsp(const struct nj_tls_server_context *c, struct nj__tls_ocsp *o,
+                       int64_t *from_s)
 {
     const uint8_t *p = o->bytes;
     OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &p, (long)o->n_bytes);
@@ -299,7 +339,7 @@ static bool match_ocsp(const struct nj_tls_server_context *c, struct nj__tls_ocs
         for (uint32_t k = 0; k < c->n_certs && !o->cert; k++)
             if (is_about(single, c->cert[k]))
                 o->cert = c->cert[k];
-        o->expires_s = expiry(single);
+        o->expires_s = expiry(single, from_s);
     }
     OCSP_BASICRESP_free(basic);
     OCSP_RESPONSE_free(response);
@@ -309,6 +349,7 @@ static bool match_ocsp(const struct nj_tls_server_context *c, struct nj__tls_ocs
 static int add_ocsp(struct nj_tls_server_context *c, const char *path, char *why, size_t n_why)
 {
     struct nj__tls_ocsp *o = &c->ocsp[c->n_ocsp];
+    int64_t from_s = 0;
     FILE *f = fopen(path, "re");
 
     if (!f)
@@ -318,7 +359,7 @@ static int add_ocsp(struct nj_tls_server_context *c, const char *path, char *why
     fclose(f);
     c->n_ocsp++;
     ERR_clear_error();
-    if (o->n_bytes == 0 || o->n_bytes == OCSP_BYTES_MAX || !match_ocsp(c, o))
+    if (o->n_bytes == 0 || o->n_bytes == OCSP_BYTES_MAX || !match_ocsp(c, o, &from_s))
         return cannot_use(path, "OCSP response",
                           "not a successful response in DER of less than 64 KiB", why, n_why);
     if (!o->cert)
@@ -329,6 +370,11 @@ static int add_ocsp(struct nj_tls_server_context *c, const char *path, char *why
         return cannot_use(path, "OCSP response",
                           "it has no nextUpdate, so it would be sent for ever: get one that has",
                           why, n_why);
+    struct nj__tls_dates *d = add_dates(c, path, NJ__TLS_DATES_OCSP, why, n_why);
+    if (!d)
+        return -1;
+    d->from_s = from_s;
+    d->until_s = o->expires_s - 1; /* as nj__tls_on_ocsp() */
     return 0;
 }
 
@@ -342,6 +388,8 @@ static void free_context(struct nj_ref *ref)
         SSL_CTX_free(c->identity[i].ctx);
         free(c->ocsp[i].bytes);
     }
+    for (uint32_t i = 0; i < c->n_dates; i++)
+        free(c->dates[i].path);
     free(c);
 }
 
@@ -357,6 +405,8 @@ static int read_files(struct nj_tls_server_context *c, const struct nj_tls_serve
     for (uint32_t i = 0; i < config->n_identities; i++)
         if (add_identity(c, config, &config->identities[i], why, n_why) != 0)
             return -1;
+    if (add_dates_of_client_ca(c, config->client_ca, why, n_why) != 0)
+        return -1;
     for (uint32_t i = 0; i < config->n_ocsp; i++)
         if (add_ocsp(c, config->ocsp[i], why, n_why) != 0)
             return -1;

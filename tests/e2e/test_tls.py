@@ -4,9 +4,11 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import ssl
+import subprocess
 import tempfile
 import unittest
 
@@ -14,7 +16,7 @@ from tests.netlab.case import ServerCase
 from tests.netlab.certificates import Authority, make_certificate
 from tests.netlab.h2client import Client
 from tests.netlab.limits import time_limit
-from tests.netlab.world import Failed, World, until
+from tests.netlab.world import Failed, World, server_path, until
 
 NAME = "nightjar.test"
 NAMES = f"DNS:{NAME},IP:198.18.0.2"
@@ -308,6 +310,7 @@ class BadFiles(unittest.TestCase):
             for options, message in (
                     (("--tls-cert", cert), "each --tls-cert needs its --tls-key"),
                     (("--tls-cert", cert, "--tls-key", other), "is not the private key of"),
+                    (("--tls-cert", key, "--tls-key", cert), "--tls-cert and --tls-key swapped?"),
                     (("--tls-cert", "/none", "--tls-key", key), "/none: cannot be used as"),
                     ((*pair, "--tls-ocsp", cert), "cannot be used as OCSP response"),
                     (("--tls-cert", signed[0], "--tls-key", signed[1], "--tls-ocsp", endless),
@@ -323,3 +326,40 @@ class BadFiles(unittest.TestCase):
                     (("--tls-client-ca", cert), "--tls-client-ca needs --tls-cert")):
                 with self.subTest(options=options):
                     self.assertIn(message, self.refused(*options))
+
+
+class Dates(unittest.TestCase):
+    """Certificates that expire soon are told about by --check, at the start and at a reload."""
+
+    def sign(self, days):
+        cert, key = self.authority.sign("dated", f"/CN={NAME}", 7, f"subjectAltName={NAMES}", days)
+        shutil.copy(cert, self.world.scratch + "/server.crt")
+        shutil.copy(key, self.world.scratch + "/server.key")
+
+    def test_warnings(self):
+        world = self.world = World(root="/run")
+        self.addCleanup(world.close)
+        self.authority = Authority(world.scratch, "authority")
+        cert, key = world.scratch + "/server.crt", world.scratch + "/server.key"
+        world.options += ["--tls-cert", cert, "--tls-key", key]
+        soon = rf"{cert}: (warning: )?the certificate expires at 20\S+Z, in (19|20) days: renew it"
+        self.sign(20)
+        check = (server_path(), "--check", "--tls-cert", cert, "--tls-key", key)
+        done = subprocess.run(check, capture_output=True, text=True, timeout=time_limit())
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertRegex(done.stderr, soon)
+        world.make_namespaces()
+        world.start()
+        self.assertRegex(world.errors(), f"warning: TLS: {soon}")
+        self.sign(5)
+        world.server.signal(signal.SIGHUP)
+        until("a reload", lambda: world.errors().count("certificates were read again") == 1)
+        self.sign(25)
+        world.server.signal(signal.SIGHUP)
+        until("a reload", lambda: world.errors().count("certificates were read again") == 2)
+        self.assertRegex(world.errors(), r"certificate expires at 20\S+Z, in (24|25) days")
+        self.assertEqual(2, world.errors().count("the certificate expires"), world.errors())
+        self.sign(90)
+        done = subprocess.run(check, capture_output=True, text=True, timeout=time_limit())
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertEqual(0, world.stop())

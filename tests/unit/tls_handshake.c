@@ -209,7 +209,9 @@ static void expect_cert(struct nj_tls_server_context *context, const char *name,
     cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE);
     cr_expect_eq(X509_cmp(SSL_get0_peer_certificate(c.ssl), wanted->x), 0, "%s", name);
     const char *acknowledged = SSL_SESSION_get0_hostname(SSL_get_session(c.ssl));
-    bool is_known = name && X509_check_host(wanted->x, name, 0, 0, NULL) == 1;
+    size_t n = name ? strlen(name) : 0;
+    bool is_known =
+        name && X509_check_host(wanted->x, name, n - (name[n - 1] == '.'), 0, NULL) == 1;
     cr_expect_eq(acknowledged != NULL, is_known, "%s (RFC 6066 3)", name);
     leave(&m);
     client_close(&c);
@@ -225,6 +227,9 @@ Test(tls_handshake, the_server_name_and_the_signature_algorithms_choose)
     expect_cert(context, "a.test", NULL, &ecdsa);
     expect_cert(context, "a.test", "rsa_pss_rsae_sha256", &rsa);
     expect_cert(context, "x.b.test", NULL, &other);
+    expect_cert(context, "x.b.test.", NULL, &other);
+    expect_cert(context, "x.b.test..", NULL, &ecdsa);
+    expect_cert(context, ".", NULL, &ecdsa);
     expect_cert(context, "unknown.test", NULL, &ecdsa);
     nj_tls_server_context_put(context);
 }
@@ -467,4 +472,38 @@ Test(tls_handshake, files_that_do_not_fit_are_named)
     expect_error(ecdsa.cert, ecdsa.cert, "cannot be used as private key in PEM");
     expect_error(ecdsa.cert, other.key, "is not the private key of the certificate in");
     expect_error(rsa.cert, ecdsa.key, "is not the private key of the certificate in");
+}
+
+static const char *write_file(const char *text, size_t n)
+{
+    static char path[96];
+
+    snprintf(path, sizeof path, "%s/odd", folder);
+    FILE *f = fopen(path, "we");
+    cr_assert(f && fwrite(text, 1, n, f) == n);
+    fclose(f);
+    return path;
+}
+
+Test(tls_handshake, the_likely_cause_is_named_when_a_file_has_no_certificate_or_key)
+{
+    static const char encrypted[] = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIFHDBOBgkqhkiG9w0B\n"
+                                    "-----END ENCRYPTED PRIVATE KEY-----\n";
+    static const char request[] = "-----BEGIN CERTIFICATE REQUEST-----\nMIHEMGwCAQAwDDEKMAgG\n"
+                                  "-----END CERTIFICATE REQUEST-----\n";
+    static const char der[] = "\x30\x82\x01\x0a\x02\x82\x01\x01";
+
+    expect_error(ecdsa.key, ecdsa.cert,
+                 "a private key and no certificate: are --tls-cert and --tls-key swapped?");
+    expect_error(ecdsa.cert, ecdsa.cert,
+                 "a certificate and no private key: are --tls-cert and --tls-key swapped?");
+    expect_error(ecdsa.cert, write_file("", 0), "it is empty");
+    expect_error(write_file("", 0), ecdsa.key, "it is empty");
+    expect_error(ecdsa.cert, write_file(encrypted, sizeof encrypted - 1), "it has a password");
+    expect_error(write_file(request, sizeof request - 1), ecdsa.key, "it is a request for");
+    expect_error(ecdsa.cert, write_file(der, sizeof der - 1),
+                 "it is in DER: convert it by openssl pkey");
+    expect_error(write_file(der, sizeof der - 1), ecdsa.key, "in DER: convert it by openssl x509");
+    expect_error(write_file("hello\n", 6), ecdsa.key, "it has no line that begins with -----BEGIN");
+    unlink(write_file("", 0));
 }

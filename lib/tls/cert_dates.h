@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What to tell an operator about the validity (RFC 5280 4.1.2.5) of the certificates of a context,
+ * and of its OCSP responses: not yet valid, 30, 7 and 1 days before the end, and expired. Pure:
+ * time is an argument.
+ */
+#ifndef NJ_TLS_CERT_DATES_H
+#define NJ_TLS_CERT_DATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tls/server_context.h"
+
+#define NJ_TLS_DATES_UNTOLD INT64_MIN /* nothing was told before */
+
+struct nj_tls_date_note {
+    const char *path; /* of the file; owned by the context */
+    char text[256];   /* one line */
+};
+
+/* The next file to tell about at `now_s` (UNIX time, seconds), if the same was not to be told at
+ * `before_s` already. `*at` is 0 before the first call. False: there is none. Any thread, with a
+ * reference to the context. */
+bool nj_tls_dates_next(const struct nj_tls_server_context *c, uint32_t *at, int64_t before_s,
+                       int64_t now_s, struct nj_tls_date_note *note);
+
+#endif
