@@ -10,6 +10,7 @@
 #include "config/config_by_name.h"
 #include "config/policy_warn.h"
 #include "config/settings_validate.h"
+#include "config/time_zone.h"
 #include "log/access_file.h"
 #include "log/address_text.h"
 #include "log/log.h"
@@ -162,6 +163,7 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
 {
     struct nj_policy p;
     struct nj_class server = {0};
+    char zone[NJ_TIME_ZONE_TEXT_BYTES];
 
     /* All classes count as active, and no section with hours does. */
     nj_policy_compile(f, config, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
@@ -189,6 +191,10 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
     for (uint32_t i = 0; i < f->n_lists; i++) {
         printf("list %s", f->list[i]);
         show_networks(f, i);
+    }
+    if (nj_policy_file_has_hours(f)) {
+        nj_time_zone_format(time(NULL), zone);
+        printf("time zone of hours: %s\n", zone);
     }
     show_config(config);
 }
@@ -227,6 +233,7 @@ int nj_server_check(const struct nj_server_config *config)
     else {
         show_policy(settings.policy, settings.config);
         fflush(stdout);
+        nj_time_zone_warn(&warnings);
         nj_policy_warn(settings.policy, copy.policy_file, &copy, &warnings);
         print_warnings(&warnings);
     }

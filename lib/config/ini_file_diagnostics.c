@@ -88,6 +88,15 @@ static FILE *open_file(const char *path)
     return NULL;
 }
 
+/* Editors of Windows write a byte order mark of UTF-8 at the beginning. */
+static size_t n_bytes_of_mark(const char *text, size_t n_bytes)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t n = sizeof mark - 1;
+
+    return n_bytes >= n && memcmp(text, mark, n) == 0 ? n : 0;
+}
+
 char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
                         struct nj_diags *faults)
 {
@@ -100,6 +109,9 @@ char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
     } else if (*n_bytes > max_bytes) {
         nj_diag_add(faults, path, 0, "too long: expected at most %zu bytes", max_bytes);
     } else {
+        size_t n_mark = n_bytes_of_mark(text, *n_bytes);
+        *n_bytes -= n_mark;
+        memmove(text, text + n_mark, *n_bytes);
         text[*n_bytes] = '\0';
         fclose(f);
         return text;
@@ -265,8 +277,7 @@ struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
         nj_ini_free(ini);
         return NULL;
     }
-    if (n_bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        text += 3; /* UTF-8 byte order mark */
+    text += n_bytes_of_mark(text, n_bytes);
     while (text < end) {
         const char *eol = memchr(text, '\n', (size_t)(end - text));
         parse_line(&s, text, eol ? eol : end);

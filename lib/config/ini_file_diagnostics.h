@@ -52,7 +52,8 @@ struct nj_ini {
     void *store; /* the strings */
 };
 
-/* Read a regular file. Returns its text with a NUL, for free(); NULL with a diagnostic. */
+/* Read a regular file, without a byte order mark of UTF-8 at its beginning. Returns its text with a
+ * NUL, for free(); NULL with a diagnostic. */
 char *nj_read_text_file(const char *path, size_t max_bytes, size_t *n_bytes,
                         struct nj_diags *faults);
 

@@ -14,6 +14,17 @@ static bool is_active_at(struct nj_hours h, uint32_t minute)
     return minute >= h.from || minute < h.to; /* past midnight */
 }
 
+bool nj_policy_file_has_hours(const struct nj_policy_file *f)
+{
+    for (uint32_t i = 0; f && i < f->n_overrides; i++)
+        if (f->override[i].hours.from != f->override[i].hours.to)
+            return true;
+    for (uint32_t i = 0; f && i < f->n_classes; i++)
+        if (f->class_at[i].hours.from != f->class_at[i].hours.to)
+            return true;
+    return false;
+}
+
 /* Bits of overrides, then of classes. */
 uint64_t nj_policy_active_hours_mask(const struct nj_policy_file *f, uint32_t minute)
 {

@@ -95,6 +95,9 @@ struct nj_policy_changes {
     struct nj_class_keys of[NJ_CLASSES_MAX]; /* by index in class_at */
 };
 
+/* Does a class or a section apply in some hours only? False without a file (NULL). */
+bool nj_policy_file_has_hours(const struct nj_policy_file *f);
+
 /* Which hours are active at a minute of the day (0 to 1439), as bits. Equal values give equal
  * policies. */
 uint64_t nj_policy_active_hours_mask(const struct nj_policy_file *f, uint32_t minute);

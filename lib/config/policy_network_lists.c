@@ -97,15 +97,15 @@ void nj__policy_add_trusted_proxies(struct nj__policy_reader *r, const char *net
     add_networks(r, f->n_lists, networks, file, line);
 }
 
-/* One network per line, with comments as in the policy file. */
+/* One network per line. '#' and ';' begin a comment, the latter in Spamhaus's lists. */
 static void parse_list_line(struct nj__policy_reader *r, uint32_t list, const char *file,
                             uint32_t line, const char *p, const char *end)
 {
-    const char *mark = memchr(p, '#', (size_t)(end - p));
-
-    end = mark ? mark : end;
+    for (const char *mark = p; mark < end; mark++)
+        if (*mark == '#' || *mark == ';')
+            end = mark;
     nj_ini_trim_range(&p, &end);
-    if (p < end && *p != ';')
+    if (p < end)
         add_network(r, list, (struct nj_str){p, (uint32_t)(end - p)}, file, line);
 }
 

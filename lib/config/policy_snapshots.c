@@ -323,6 +323,14 @@ uint32_t nj_minute_of_day(time_t now)
     return localtime_r(&now, &tm) ? (uint32_t)(tm.tm_hour * 60 + tm.tm_min) : 0;
 }
 
+bool nj_policies_have_hours(struct nj_policies *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool has = nj_policy_file_has_hours(p->source->file);
+    pthread_mutex_unlock(&p->lock);
+    return has;
+}
+
 uint64_t nj_policies_apply_hours(struct nj_policies *p, uint32_t minute)
 {
     uint64_t version = 0;

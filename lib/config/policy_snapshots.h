@@ -41,6 +41,8 @@ void nj_policies_set_ops(struct nj_policies *p, const struct nj_policy_ops *port
  * operator, or empty. */
 uint64_t nj_policies_reload(struct nj_policies *p, uint32_t minute, struct nj_diags *faults,
                             struct nj_diags *warnings, char *note, size_t note_bytes);
+/* Does the file in force have hours (nj_policy_file_has_hours())? */
+bool nj_policies_have_hours(struct nj_policies *p);
 /* Apply the hours of the day and free unused snapshots. Returns the new version, or 0. */
 uint64_t nj_policies_apply_hours(struct nj_policies *p, uint32_t minute);
 

@@ -6,6 +6,7 @@
 
 #include "base/relaxed_atomics.h"
 #include "config/policy_warn.h"
+#include "config/time_zone.h"
 #include "log/log.h"
 #include "server/server_internal.h"
 
@@ -24,13 +25,24 @@ static void log_warnings(struct nj_diags *warnings)
     nj_diags_free(warnings);
 }
 
+static void log_zone(void)
+{
+    char zone[NJ_TIME_ZONE_TEXT_BYTES];
+
+    nj_time_zone_format(time(NULL), zone);
+    nj_log(NJ_LEVEL_INFO, "policy: hours of classes are in the time zone %s", zone);
+}
+
 bool nj__server_init_policy(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
     struct nj_diags warnings = {0};
 
+    nj_time_zone_warn(&warnings);
     nj_policy_warn(set->policy, set->given->policy_file, set->given, &warnings);
     log_warnings(&warnings);
+    if (nj_policy_file_has_hours(set->policy))
+        log_zone();
     s->policies = nj_policies_new(set->policy, set->given, set->config,
                                   nj_minute_of_day(time(NULL)), s->why, sizeof s->why);
     if (!s->policies)
@@ -115,6 +127,8 @@ bool nj__server_reload_policy(struct nj_server *s)
         nj_log(NJ_LEVEL_ERROR, "%skeeping the current policy", faults.text ? faults.text : "");
     } else {
         log_policy(s, version, s->settings.config->policy_file);
+        if (nj_policies_have_hours(s->policies))
+            log_zone();
         log_warnings(&warnings);
         if (note[0])
             nj_log(NJ_LEVEL_WARNING, "%s", note);

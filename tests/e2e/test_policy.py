@@ -10,7 +10,7 @@ from tests.netlab.case import ServerCase
 from tests.netlab.certificates import Authority
 from tests.netlab.h2client import Client
 from tests.netlab.limits import time_limit
-from tests.netlab.world import CLIENT_ADDR, REPO, server_path, until
+from tests.netlab.world import CLIENT_ADDR, REPO, World, server_path, until
 
 FAULTS = """\
 [server]
@@ -63,6 +63,7 @@ class video: no limits
     matches: path = /v/*, /iso/ ; images
 class gold 23:00-01:00: rate = 5MiB/s
 list bots: 192.0.2.0/24, 2001:db8::/32
+time zone of hours: UTC0 (now UTC, UTC+0000)
 files: listing = yes
 limits: max_body = 1MiB, body_timeout = 500ms, min_rate = none
 log: access_log = -
@@ -71,7 +72,7 @@ log: access_log = -
 
 def check(*options):
     return subprocess.run([server_path(), "--check", *options], capture_output=True, text=True,
-                          timeout=time_limit())
+                          timeout=time_limit(), env=dict(os.environ) | {"TZ": "UTC0"})
 
 
 class Check(unittest.TestCase):
@@ -457,3 +458,41 @@ class Lists(ServerCase):
         self.assertEqual(28, done.returncode, done.stderr)  # nothing came, not even a RST
         self.change_policy(self.policy)
         self.curl("-o", "/dev/null", self.world.url("/one"))
+
+
+class TimeZone(unittest.TestCase):
+    """Which zone the hours of classes are in is told by --check and at the start."""
+    GOOD = "CET-1CEST,M3.5.0,M10.5.0/3"
+
+    def check(self, zone):
+        done = subprocess.run([server_path(), "--check", "--config", self.policy],
+                              capture_output=True, text=True, timeout=time_limit(),
+                              env=dict(os.environ) | {"TZ": zone})
+        self.assertEqual(0, done.returncode, done.stderr)
+        return done.stdout, done.stderr
+
+    def setUp(self):
+        self.world = World(root="/run")
+        self.addCleanup(self.world.close)
+        self.policy = os.path.join(self.world.scratch, "policy")
+        with open(self.policy, "w", encoding="ascii") as f:
+            f.write("[class night]\npath = /n/\nhours = 22:00-06:00\n")
+
+    def test_check(self):
+        out, errors = self.check(self.GOOD)
+        self.assertRegex(out, r"time zone of hours: CET-1CEST\S+ \(now CES?T, UTC\+0[12]00\)")
+        self.assertNotIn("TZ", errors)
+        out, errors = self.check("Europe/Nowhere")
+        self.assertIn("time zone of hours: UTC\n", out)
+        self.assertIn("TZ: warning: Europe/Nowhere: there is no such time zone in "
+                      "/usr/share/zoneinfo: UTC applies", errors)
+
+    def test_start(self):
+        self.world.options += ["--config", self.policy]
+        self.world.variables["TZ"] = "Europe/Nowhere"
+        self.world.make_namespaces()
+        self.world.start()
+        self.assertIn("warning: TZ: warning: Europe/Nowhere: there is no such time zone",
+                      self.world.errors())
+        self.assertIn("policy: hours of classes are in the time zone UTC", self.world.errors())
+        self.assertEqual(0, self.world.stop())

@@ -292,6 +292,33 @@ Test(config_policy_file, list_files, .fini = scratch_remove)
     cr_expect(strstr(faults.text, "No such file"), "%s", faults.text);
 }
 
+/* As of Spamhaus, and as some editors write it. */
+Test(config_policy_file, list_files_of_others, .fini = scratch_remove)
+{
+    char name[64], text[200];
+
+    scratch_make();
+    snprintf(name, sizeof name, "%s/drop", scratch);
+    FILE *list = fopen(name, "w");
+    fputs(
+        "\xef\xbb\xbf; Spamhaus DROP List\r\n192.0.2.0/24 ; SBL256894\r\n2001:db8::/32; SBL1 # 2\n"
+        "198.18.0.1 # a ; b\n",
+        list);
+    fclose(list);
+    snprintf(text, sizeof text, "[list a]\nfile = %s\n", name);
+    parse(text);
+    cr_expect_eq(f->n_networks, 3);
+    list = fopen(name, "w");
+    fputs("\xef\xbb\xbf"
+          "192.0.2.0/24\n198.18.0.1 x ; y\n",
+          list);
+    fclose(list);
+    cr_expect(!parse_bytes(text, strlen(text)));
+    cr_expect(strstr(faults.text, ":2: 198.18.0.1 x: expected an address"), "%s", faults.text);
+    cr_expect_not(strstr(faults.text, ":1: "), "%s", faults.text);
+    unlink(name);
+}
+
 Test(config_policy_file, hours)
 {
     parse("[server]\nrate = 1MiB/s\n[server 22:00-06:00]\nrate = 8MiB/s\n"

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looks where glibc does: tzset(3). */
+#include "config/time_zone.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SYSTEM_ZONE "/etc/localtime"
+#define ZONES       "/usr/share/zoneinfo"
+#define MAGIC       "TZif" /* RFC 8536 3.1 */
+
+static bool is_zone_file(const char *path)
+{
+    char magic[sizeof MAGIC - 1];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool ok = fd >= 0 && read(fd, magic, sizeof magic) == (ssize_t)sizeof magic &&
+              memcmp(magic, MAGIC, sizeof magic) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* The name and the offset with which a rule of POSIX begins: CET-1, <+0330>-3:30. glibc ignores a
+ * wrong rest. */
+static bool is_posix_rule(const char *tz)
+{
+    size_t n = tz[0] == '<' ? strcspn(tz, ">") : 0;
+
+    if (n > 0) {
+        if (n < 4 || tz[n] != '>')
+            return false;
+        n++;
+    } else {
+        while (isalpha((unsigned char)tz[n]))
+            n++;
+        if (n < 3)
+            return false;
+    }
+    if (tz[n] == '+' || tz[n] == '-')
+        n++;
+    return isdigit((unsigned char)tz[n]);
+}
+
+bool nj_time_zone_is_known(const char *tz, const char *folder)
+{
+    char path[PATH_MAX];
+
+    tz += tz[0] == ':';
+    if (tz[0] == '\0' || strcmp(tz, "UTC") == 0 || strcmp(tz, "GMT") == 0) /* need no file */
+        return true;
+    int n = snprintf(path, sizeof path, "%s%s%s", tz[0] == '/' ? "" : folder,
+                     tz[0] == '/' ? "" : "/", tz);
+    return (n > 0 && (size_t)n < sizeof path && is_zone_file(path)) || is_posix_rule(tz);
+}
+
+static const char *zones_folder(void)
+{
+    const char *folder = getenv("TZDIR");
+
+    return folder && folder[0] ? folder : ZONES;
+}
+
+/* Without /etc/localtime the zone is UTC by intent. */
+static bool is_system_zone_broken(void)
+{
+    char target[PATH_MAX];
+
+    return readlink(SYSTEM_ZONE, target, sizeof target) > 0 && !is_zone_file(SYSTEM_ZONE) &&
+           !strstr(target, "/UTC");
+}
+
+void nj_time_zone_warn(struct nj_diags *warnings)
+{
+    static const char consequence[] =
+        "UTC applies to hours of classes and to times in the access log";
+    const char *tz = getenv("TZ");
+
+    if (tz && !nj_time_zone_is_known(tz, zones_folder()))
+        nj_diag_add(warnings, "TZ", 0,
+                    "warning: %.200s: there is no such time zone in %.200s: %s: correct it, or "
+                    "install tzdata",
+                    tz, zones_folder(), consequence);
+    else if (!tz && is_system_zone_broken())
+        nj_diag_add(warnings, SYSTEM_ZONE, 0,
+                    "warning: it leads to no time zone: %s: correct it, or install tzdata",
+                    consequence);
+}
+
+void nj_time_zone_format(time_t now, char text[NJ_TIME_ZONE_TEXT_BYTES])
+{
+    const char *tz = getenv("TZ");
+    char target[PATH_MAX], offset[64] = "";
+    const char *name = tz;
+    struct tm tm;
+
+    if (!tz) {
+        ssize_t n = readlink(SYSTEM_ZONE, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = '\0';
+        char *at = strstr(target, "/zoneinfo/");
+        name = at ? at + strlen("/zoneinfo/") : is_zone_file(SYSTEM_ZONE) ? SYSTEM_ZONE : "UTC";
+    }
+    if (tz && (tz[0] == '\0' || !nj_time_zone_is_known(tz, zones_folder())))
+        name = "UTC";
+    else if (localtime_r(&now, &tm))
+        strftime(offset, sizeof offset, " (now %Z, UTC%z)", &tm);
+    snprintf(text, NJ_TIME_ZONE_TEXT_BYTES, "%.200s%s", name, offset);
+}

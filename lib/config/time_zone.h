@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The time zone of the process, which hours of classes and the access log in the format `combined`
+ * use. glibc takes UTC without a word for a TZ that it does not know (tzset(3)).
+ */
+#ifndef NJ_CONFIG_TIME_ZONE_H
+#define NJ_CONFIG_TIME_ZONE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "config/ini_file_diagnostics.h"
+
+#define NJ_TIME_ZONE_TEXT_BYTES 320u
+
+/* Is this value of TZ a file in `folder` (absolute: that file) in the format of RFC 8536, or a rule
+ * of POSIX such as CET-1CEST? May block. */
+bool nj_time_zone_is_known(const char *tz, const char *folder);
+
+/* Adds a line if TZ, or /etc/localtime without TZ, leads to no time zone. Any thread. */
+void nj_time_zone_warn(struct nj_diags *warnings);
+
+/* Writes the zone and its offset at `now`, e.g. "Europe/Berlin (now CET, UTC+0100)". Any thread. */
+void nj_time_zone_format(time_t now, char text[NJ_TIME_ZONE_TEXT_BYTES]);
+
+#endif
