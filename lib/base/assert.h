@@ -9,7 +9,7 @@
 #ifndef NJ_BASE_ASSERT_H
 #define NJ_BASE_ASSERT_H
 
-/* Print the failed condition and its place on stderr, then abort(). */
+/* Print the failed condition and its place on stderr, if that takes it within 2 s, then abort(). */
 _Noreturn void nj__assert_failed(const char *what, const char *file, int line);
 
 #define NJ_CHECK(cond)                                                                             \

@@ -80,7 +80,7 @@ SERVICES = tuple("lib/" + x for x in ("dpdk", "threads", "store", "log", "config
 
 # Files that print: requested output (--check, --preset, --print-placement), the live line, the
 # output of the EAL with NJ_EAL_VERBOSE, and the failed assertion.
-PRINTERS = ("lib/base/assert.c", "lib/config/config_check_print.c", "lib/config/worker_placement.c",
+PRINTERS = ("lib/config/config_check_print.c", "lib/config/worker_placement.c",
             "lib/config/eal_preset.c", "lib/dpdk/eal_output_capture.c", "lib/server/supervise.c",
             "lib/topo/placement_text.c")
 
