@@ -4,7 +4,8 @@
  * reader. Lines are buffered, and dropped and counted when the buffer is full. A line is written
  * whole or not at all, in order.
  *
- * One thread. Calls block only where the file system does, and in nj_access_file_close().
+ * One thread. Calls block only where the file system or a terminal does, and in
+ * nj_access_file_close().
  */
 #ifndef NJ_LOG_ACCESS_FILE_H
 #define NJ_LOG_ACCESS_FILE_H

@@ -72,6 +72,13 @@ static void poll_file(void *ctx)
     nj_access_file_write_due(&log->file, now);
 }
 
+/* Not the thread that closes the log: the file, or a terminal, may block. */
+static void close_file(void *ctx)
+{
+    struct nj_access_log *log = ctx;
+    nj_access_file_close(&log->file);
+}
+
 /* --- the shards ---------------------------------------------------------------------------- */
 
 static void recycle_records(struct port *p)
@@ -156,6 +163,7 @@ static int start(struct nj_access_log *log, char *why, size_t why_bytes)
         .tidy_ms = (uint32_t)(NJ_ACCESS_BATCH_NS / NJ_MS),
         .run = write_record,
         .tidy = poll_file,
+        .end = close_file,
         .ctx = log,
     };
     bool ok = true;
@@ -205,11 +213,10 @@ bool nj_access_log_close(struct nj_access_log *log, struct nj_access_counts *cou
 
     if (!ended) {
         nj_log(NJ_LEVEL_ERROR, "the access log %s does not answer; leaving without its end",
-               log->config.path);
+               strcmp(log->config.path, "-") == 0 ? "on standard output" : log->config.path);
         *counts = nj_access_log_counts(log);
         return false;
     }
-    nj_access_file_close(&log->file);
     *counts = nj_access_log_counts(log);
     for (uint32_t i = 0; i < log->config.n_shards; i++)
         while (nj_service_n_out(log->ports[i].out) > 0)

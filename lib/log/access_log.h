@@ -24,8 +24,8 @@
 #define NJ_ACCESS_RECORDS      65535u
 /* Records that wake the thread: 213 KB, small enough to be still in a CPU cache. */
 #define NJ_ACCESS_WAKE_RECORDS 256u
-/* Maximum wait at the close for a file system that does not respond. */
-#define NJ_ACCESS_STOP_MS      3000u
+/* Maximum wait at the close for a file system, or a terminal, that does not respond. */
+#define NJ_ACCESS_STOP_MS      2000u
 
 struct nj_access_log_config {
     const char *path; /* "-": standard output. Owned by the caller */

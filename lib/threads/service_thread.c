@@ -127,6 +127,8 @@ static void *worker_main(void *arg)
         }
     }
     tidy(w);
+    if (w->config.end)
+        w->config.end(w->config.ctx);
     if (registered)
         rte_thread_unregister();
     nj_altstack_remove(altstack);

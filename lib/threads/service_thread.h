@@ -26,6 +26,7 @@ struct nj_service_config {
      */
     void (*run)(void *ctx, void *job);
     void (*tidy)(void *ctx);
+    void (*end)(void *ctx); /* the last call on the thread; may be NULL */
     void *ctx;
 };
 

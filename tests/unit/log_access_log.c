@@ -302,6 +302,28 @@ Test(access_log, fifo_that_nobody_reads, .timeout = 100)
     cr_assert_eq(counts.n_lost, SHARDS * 5000u);
 }
 
+/* poll() reports a terminal as writable that takes less than a write of the log. The thread may
+ * wait for it, but not the one that closes the log. */
+Test(access_log, a_terminal_that_nobody_reads, .timeout = 100)
+{
+    struct nj_access_counts counts;
+    static char block[4096];
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY), saved = fcntl(STDOUT_FILENO, F_DUPFD, 3);
+
+    cr_assert(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    int fd = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_NONBLOCK);
+    while (write(fd, block, sizeof block) > 0) {
+    }
+    cr_assert_gt(read(terminal, block, sizeof block), 0);
+    cr_assert_eq(fcntl(fd, F_SETFL, 0), 0);
+    dup2(fd, STDOUT_FILENO);
+    struct nj_access_log *log = begin("-", NJ_ACCESS_COMBINED, 0);
+    run_shards(log, 150, 64); /* less than a batch: the end of the log writes them */
+    cr_expect_not(nj_access_log_close(log, &counts));
+    dup2(saved, STDOUT_FILENO);
+    cr_expect_lt(counts.n_written, SHARDS * 150u);
+}
+
 Test(access_log, what_cannot_be_opened_is_said)
 {
     struct nj_access_log *log = NULL;
