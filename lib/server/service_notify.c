@@ -4,14 +4,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/set_error.h"
 #include "base/units.h"
 #include "log/log.h"
-
-#define SEND_TIMEOUT_S 1
 
 /* "/path", or "@name" of the abstract namespace. */
 static int parse_address(struct nj_service_notify *n, const char *text, char *why, size_t why_bytes)
@@ -55,9 +52,7 @@ static void parse_watchdog(struct nj_service_notify *n, const struct nj_service_
 int nj_service_notify_open(struct nj_service_notify *n, const struct nj_service_variables *v,
                            char *why, size_t why_bytes)
 {
-    const struct timeval timeout = {.tv_sec = SEND_TIMEOUT_S};
-
-    *n = (struct nj_service_notify){.fd = -1};
+    *n = (struct nj_service_notify){.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
     if (!v->notify_socket || !*v->notify_socket)
         return 0;
     if (parse_address(n, v->notify_socket, why, why_bytes) != 0)
@@ -66,7 +61,6 @@ int nj_service_notify_open(struct nj_service_notify *n, const struct nj_service_
     n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (n->fd < 0)
         return nj_set_error(why, why_bytes, "a socket for NOTIFY_SOCKET: %s", strerror(errno));
-    (void)setsockopt(n->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
     return 0;
 }
 
@@ -87,6 +81,46 @@ static void clean_status(char *text)
             *p = ' ';
 }
 
+/* False: the manager does not read, and its socket is full. */
+static bool send_once(struct nj_service_notify *n, const char *text, size_t bytes)
+{
+    if (sendto(n->fd, text, bytes, MSG_NOSIGNAL | MSG_DONTWAIT,
+               (const struct sockaddr *)&n->address, n->address_bytes) >= 0)
+        return true;
+    int err = errno;
+    if (err == EAGAIN || err == ENOBUFS)
+        return false;
+    if (!atomic_exchange(&n->has_failed, true))
+        nj_log(NJ_LEVEL_WARNING,
+               "the service manager gets no messages: its socket (NOTIFY_SOCKET): %s",
+               strerror(err));
+    return true;
+}
+
+/* False: some still wait. */
+static bool send_waiting(struct nj_service_notify *n)
+{
+    uint32_t n_sent = 0;
+
+    while (n_sent < n->n_waiting && send_once(n, n->waiting[n_sent], n->n_bytes[n_sent]))
+        n_sent++;
+    n->n_waiting -= n_sent;
+    if (n->n_waiting == 0)
+        return true;
+    memmove(n->waiting[0], n->waiting[n_sent], n->n_waiting * sizeof n->waiting[0]);
+    memmove(&n->n_bytes[0], &n->n_bytes[n_sent], n->n_waiting * sizeof n->n_bytes[0]);
+    return false;
+}
+
+static void keep(struct nj_service_notify *n, const char *text, size_t bytes)
+{
+    uint32_t at = nj_min_u32(n->n_waiting, NJ_SERVICE_NOTIFY_WAITING - 1);
+
+    memcpy(n->waiting[at], text, bytes);
+    n->n_bytes[at] = (uint32_t)bytes;
+    n->n_waiting = at + 1;
+}
+
 void nj_service_notify_send(struct nj_service_notify *n, const char *format, ...)
 {
     char text[NJ_SERVICE_NOTIFY_BYTES];
@@ -101,12 +135,19 @@ void nj_service_notify_send(struct nj_service_notify *n, const char *format, ...
         return;
     clean_status(text);
     size_t bytes = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
-    if (sendto(n->fd, text, bytes, MSG_NOSIGNAL, (const struct sockaddr *)&n->address,
-               n->address_bytes) < 0 &&
-        !atomic_exchange(&n->has_failed, true))
-        nj_log(NJ_LEVEL_WARNING,
-               "the service manager gets no messages: its socket (NOTIFY_SOCKET): %s",
-               strerror(errno));
+    pthread_mutex_lock(&n->lock);
+    if (!send_waiting(n) || !send_once(n, text, bytes))
+        keep(n, text, bytes);
+    pthread_mutex_unlock(&n->lock);
+}
+
+void nj_service_notify_retry(struct nj_service_notify *n)
+{
+    if (n->fd < 0)
+        return;
+    pthread_mutex_lock(&n->lock);
+    (void)send_waiting(n);
+    pthread_mutex_unlock(&n->lock);
 }
 
 bool nj_service_watchdog_is_due(const struct nj_service_notify *n, nj_ns now)
@@ -116,6 +157,10 @@ bool nj_service_watchdog_is_due(const struct nj_service_notify *n, nj_ns now)
 
 void nj_service_watchdog_send(struct nj_service_notify *n, nj_ns now)
 {
-    n->watchdog_due_at = now + n->watchdog_period;
-    nj_service_notify_send(n, "WATCHDOG=1");
+    static const char text[] = "WATCHDOG=1";
+
+    pthread_mutex_lock(&n->lock);
+    if (send_waiting(n) && send_once(n, text, sizeof text - 1))
+        n->watchdog_due_at = now + n->watchdog_period;
+    pthread_mutex_unlock(&n->lock);
 }

@@ -101,6 +101,7 @@ void nj__server_service_tick(struct nj_server *s)
 
     if (s->service.fd < 0)
         return;
+    nj_service_notify_retry(&s->service);
     if (s->service_began_at == 0)
         s->service_began_at = now;
     if (atomic_load(&s->is_ready_announced) || s->is_stopping) {

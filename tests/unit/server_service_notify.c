@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The environment that a service manager sets, and when messages of the watchdog are due. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -137,6 +138,76 @@ Test(server_service_notify, a_message_and_the_watchdog)
     cr_expect_eq(recv(fd, got, sizeof got, MSG_DONTWAIT), NJ_SERVICE_NOTIFY_BYTES - 1);
     cr_expect_eq(recv(fd, got, sizeof got, MSG_DONTWAIT), -1);
     nj_service_notify_close(&n);
+    nj_service_notify_close(&n);
+    close(fd);
+}
+
+/* Fills the manager's socket, which nobody reads. */
+static unsigned fill_socket(void)
+{
+    unsigned n_sent = 0;
+
+    while (sendto(n.fd, "x", 1, MSG_DONTWAIT, (const struct sockaddr *)&n.address,
+                  n.address_bytes) == 1)
+        n_sent++;
+    cr_assert_eq(errno, EAGAIN);
+    return n_sent;
+}
+
+/* Reads a message. "" if there is none. */
+static const char *next_message(int fd)
+{
+    static char got[NJ_SERVICE_NOTIFY_BYTES];
+    ssize_t bytes = recv(fd, got, sizeof got - 1, MSG_DONTWAIT);
+
+    got[bytes > 0 ? bytes : 0] = '\0';
+    return got;
+}
+
+/* They arrive when it reads again, in their order, and those of the watchdog stay due. */
+Test(server_service_notify, a_manager_that_does_not_read, .timeout = 100)
+{
+    char address[128], expected[32];
+    int fd = manager(address, sizeof address);
+
+    cr_assert_eq(open_with(address, "2000000", NULL), 0, "%s", why);
+    unsigned n_fill = fill_socket();
+    for (unsigned i = 1; i <= 3; i++)
+        nj_service_notify_send(&n, "STATUS=%u", i);
+    nj_service_watchdog_send(&n, NJ_SEC);
+    cr_expect(nj_service_watchdog_is_due(&n, NJ_SEC), "it was not sent");
+    for (unsigned i = 0; i < n_fill; i++)
+        cr_assert_str_eq(next_message(fd), "x");
+    nj_service_notify_send(&n, "STATUS=4");
+    for (unsigned i = 1; i <= 4; i++) {
+        snprintf(expected, sizeof expected, "STATUS=%u", i);
+        cr_expect_str_eq(next_message(fd), expected);
+    }
+    nj_service_watchdog_send(&n, NJ_SEC);
+    cr_expect_str_eq(next_message(fd), "WATCHDOG=1");
+    cr_expect_not(nj_service_watchdog_is_due(&n, NJ_SEC));
+    nj_service_notify_close(&n);
+    close(fd);
+}
+
+/* More than can wait: the first ones and the last one are kept. */
+Test(server_service_notify, a_manager_that_reads_late, .timeout = 100)
+{
+    char address[128], expected[32];
+    int fd = manager(address, sizeof address);
+
+    cr_assert_eq(open_with(address, NULL, NULL), 0, "%s", why);
+    unsigned n_fill = fill_socket();
+    for (unsigned i = 1; i <= 100; i++)
+        nj_service_notify_send(&n, "STATUS=%u", i);
+    for (unsigned i = 0; i < n_fill; i++)
+        cr_assert_str_eq(next_message(fd), "x");
+    nj_service_notify_retry(&n);
+    for (unsigned i = 1; i <= NJ_SERVICE_NOTIFY_WAITING; i++) {
+        snprintf(expected, sizeof expected, "STATUS=%u", i < NJ_SERVICE_NOTIFY_WAITING ? i : 100);
+        cr_expect_str_eq(next_message(fd), expected);
+    }
+    cr_expect_str_eq(next_message(fd), "");
     nj_service_notify_close(&n);
     close(fd);
 }
