@@ -2,6 +2,7 @@
 /* Parses the command line (getopt_long(3)) into a configuration, and runs the server. Options
  * before the -- go to DPDK's EAL; --help, --check and the --print- options print and exit.
  * Names, types and help texts are in lib/config/option_table.c. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <nightjar/server.h>
 
 #include "base/handled_signals.h"
+#include "base/standard_descriptors.h"
 #include "config/option_table.h"
 #include "help.h"
 #include "options.h"
@@ -202,11 +204,26 @@ static const char *preset_to_print(int argc, char **argv)
     return NULL;
 }
 
+static void warn_closed_stdout(int closed, const struct nj_server_config *config)
+{
+    if ((closed & 1 << STDOUT_FILENO) && config->access_log && strcmp(config->access_log, "-") == 0)
+        fputs("nightjar: warning: --access-log -: standard output is closed, so the lines of the "
+              "access log are lost: name a file\n",
+              stderr);
+}
+
 int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_config *config)
 {
-    int n_eal = 0;
+    int n_eal = 0, closed = nj_standard_descriptors_open();
 
     app = me;
+    if (closed < 0) {
+        fprintf(stderr,
+                "nightjar: a descriptor of 0 to 2 is closed, and /dev/null cannot be opened in its "
+                "place: %s\n",
+                strerror(errno));
+        return 1;
+    }
     if (nj_openssl_exclude_from_dumps() != 0)
         fputs("nightjar: warning: a library has used OpenSSL before main(), so core dumps can have "
               "private keys of TLS\n",
@@ -242,6 +259,7 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
         nj_app_unblock_signals();
     if (check)
         return nj_server_check(config);
+    warn_closed_stdout(closed, config);
     if (print_placement)
         return nj_print_placement(n_eal, ours ? NULL : argv, config);
     argv[n_eal < argc ? n_eal : argc] = NULL;
