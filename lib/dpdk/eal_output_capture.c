@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Captures what DPDK prints and picks the line that names the cause of a failure. The output is
- * redirected to a memfd, because drivers and getopt() also print outside rte_log.
+ * redirected to a memfd, because drivers and getopt() also print outside rte_log. What is logged by
+ * rte_log comes through a stream of ours (fopencookie(3)), whose lock also guards the capture.
  */
 #include "dpdk/eal_output_capture.h"
 
@@ -12,7 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <rte_log.h>
+
 #include "base/compiler.h"
+
+#define LINE_BYTES 1024u /* a longer line of DPDK is cut */
 
 static atomic_int real_stderr = STDERR_FILENO;
 
@@ -26,19 +31,72 @@ static struct {
     bool on;
 } capture;
 
+/* --- DPDK's log ------------------------------------------------------------------------------ */
+
+static FILE *stream; /* NULL: DPDK has its own */
+static nj_eal_log_line_fn *on_line;
+
+static void pass_lines(const char *text, size_t n, bool is_problem, bool is_captured)
+{
+    char line[LINE_BYTES];
+
+    for (const char *end = text + n; text < end;) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        size_t n_line = (size_t)((newline ? newline : end) - text);
+        snprintf(line, sizeof line, "%.*s", (int)n_line, text);
+        if (n_line > 0)
+            on_line(line, is_problem, is_captured);
+        text += n_line + (newline != NULL);
+    }
+}
+
+/* Under the lock of the stream. rte_log() flushes after each message. */
+static ssize_t on_log(void *cookie, const char *text, size_t n)
+{
+    int level = rte_log_cur_msg_loglevel();
+
+    (void)cookie;
+    if (capture.on)
+        (void)!write(capture.file, text, n);
+    else
+        pass_lines(text, n, level >= 0 && level <= (int)RTE_LOG_WARNING, false);
+    return (ssize_t)n;
+}
+
+void nj_eal_log_redirect(nj_eal_log_line_fn *fn)
+{
+    on_line = fn;
+    if (stream || rte_log_get_stream() != stderr)
+        return;
+    stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = on_log});
+    if (stream)
+        rte_openlog_stream(stream);
+}
+
+static void set_capturing(bool on)
+{
+    if (stream)
+        flockfile(stream);
+    capture.on = on;
+    if (stream)
+        funlockfile(stream);
+}
+
+/* --- the capture ----------------------------------------------------------------------------- */
+
 bool nj_eal_log_capture_stdio(void)
 {
     fflush(NULL);
     capture.file = memfd_create("dpdk-output", MFD_CLOEXEC);
     capture.out = dup(STDOUT_FILENO);
     capture.err = dup(STDERR_FILENO);
-    capture.on = capture.file >= 0 && capture.out >= 0 && capture.err >= 0;
-    if (capture.on) {
-        atomic_store(&real_stderr, capture.err);
-        dup2(capture.file, STDOUT_FILENO);
-        dup2(capture.file, STDERR_FILENO);
-    }
-    return capture.on;
+    if (capture.file < 0 || capture.out < 0 || capture.err < 0)
+        return false;
+    atomic_store(&real_stderr, capture.err);
+    dup2(capture.file, STDOUT_FILENO);
+    dup2(capture.file, STDERR_FILENO);
+    set_capturing(true);
+    return true;
 }
 
 /* The captured text, to be freed by the caller. NULL: no memory. */
@@ -172,16 +230,20 @@ void nj_eal_log_end_get_cause(char *cause, size_t cause_bytes)
     if (!capture.on)
         return;
     fflush(NULL);
+    set_capturing(false);
     dup2(capture.out, STDOUT_FILENO);
     dup2(capture.err, STDERR_FILENO);
     atomic_store(&real_stderr, STDERR_FILENO);
     close(capture.out);
     close(capture.err);
-    capture.on = false;
     char *text = contents(capture.file);
     close(capture.file);
-    if (text && getenv("NJ_EAL_VERBOSE"))
-        fputs(text, stderr);
+    if (text && getenv("NJ_EAL_VERBOSE")) {
+        if (on_line)
+            pass_lines(text, strlen(text), false, true);
+        else
+            fputs(text, stderr);
+    }
     if (text)
         take_cause(text, cause, cause_bytes);
     free(text);

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rte_log.h>
+
 #include "base/compiler.h"
 #include "dpdk/eal_output_capture.h"
 
@@ -183,4 +185,60 @@ Test(dpdk_eal_output_capture, no_files_are_left_open)
         nj_eal_log_end_get_cause(NULL, 0);
     }
     cr_expect_eq(open_files(), before);
+}
+
+static struct {
+    char text[256];
+    unsigned n_problems, n_captured;
+} said;
+
+static void keep_line(const char *line, bool is_problem, bool is_captured)
+{
+    size_t n = strlen(said.text);
+
+    snprintf(said.text + n, sizeof said.text - n, "[%s]", line);
+    said.n_problems += is_problem;
+    said.n_captured += is_captured;
+}
+
+/* What DPDK logs while the server runs, on lcores too, is not written by the thread that logs. */
+Test(dpdk_eal_output_capture, log_of_dpdk)
+{
+    char cause[64] = "untouched";
+
+    nj_eal_log_redirect(keep_line);
+    rte_log(RTE_LOG_ERR, RTE_LOGTYPE_EAL, "EAL: %s\n\nand more\n", "it cannot");
+    rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_EAL, "EAL: it works\n");
+    cr_expect_str_eq(said.text, "[EAL: it cannot][and more][EAL: it works]");
+    cr_expect_eq(said.n_problems, 2);
+    said.text[0] = '\0';
+    cr_assert(nj_eal_log_capture_stdio());
+    rte_log(RTE_LOG_ERR, RTE_LOGTYPE_EAL, "EAL: Cannot open it\n");
+    nj_eal_log_end_get_cause(cause, sizeof cause);
+    cr_expect_str_eq(said.text, "");
+    cr_expect_str_eq(cause, "Cannot open it");
+    setenv("NJ_EAL_VERBOSE", "1", 1);
+    cr_assert(nj_eal_log_capture_stdio());
+    rte_log(RTE_LOG_ERR, RTE_LOGTYPE_EAL, "EAL: verbose\n");
+    puts("and stdout");
+    nj_eal_log_end_get_cause(NULL, 0);
+    cr_expect_str_eq(said.text, "[EAL: verbose][and stdout]");
+    cr_expect_eq(said.n_captured, 2);
+    rte_log(RTE_LOG_ERR, RTE_LOGTYPE_EAL, "EAL: after");
+    cr_expect_str_eq(said.text, "[EAL: verbose][and stdout][EAL: after]");
+}
+
+/* A program that has given DPDK a stream keeps it. */
+Test(dpdk_eal_output_capture, a_stream_of_the_program)
+{
+    FILE *own = tmpfile();
+    char text[64] = "";
+
+    cr_assert(own && rte_openlog_stream(own) == 0);
+    nj_eal_log_redirect(keep_line);
+    rte_log(RTE_LOG_ERR, RTE_LOGTYPE_EAL, "EAL: mine\n");
+    rewind(own);
+    cr_assert(fgets(text, sizeof text, own));
+    cr_expect_str_eq(text, "EAL: mine\n");
+    cr_expect_str_eq(said.text, "");
 }
