@@ -24,8 +24,10 @@
 #include "base/signal_stack.h"
 #include "dpdk/eal_output_capture.h"
 #include "log/crash_symbols.h"
+#include "log/log_writer.h"
 
-#define FRAMES_MAX 64 /* a recursion without end shows itself in fewer */
+#define FRAMES_MAX    64   /* a recursion without end shows itself in fewer */
+#define QUEUE_WAIT_MS 200u /* for the log lines before the crash */
 #define LOW_BYTES                                                                                  \
     0x10000 /* vm.mmap_min_addr: an address below is no mapping's, but NULL + offset */
 
@@ -273,6 +275,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
         for (;;)
             pause(); /* the first crashing thread ends the process */
     start_report_timer(number);
+    (void)nj_log_writer_wait(QUEUE_WAIT_MS);
     for (size_t i = 0; i < NJ_ARRAY_LEN(crashes); i++)
         if (crashes[i].number == number)
             name = crashes[i].name;

@@ -21,7 +21,7 @@ typedef const char *nj_crash_route_fn(void *ctx, const void *address);
 /*
  * Install the handlers. Existing handlers (a sanitizer, an embedding program) are kept. Stack
  * overflows are reported on threads that called nj_altstack_install(). Main thread, once per
- * process, before other threads start.
+ * process, before threads but that of log_writer.h start.
  */
 void nj_crash_report_install(void);
 /* Restore the default actions. Main thread, after the others have ended. */

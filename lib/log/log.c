@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Log lines to standard error or to a callback. Standard error gets timestamps, or the priority
- * prefix of sd-daemon(3) if it is the journal. */
+/* Log lines to standard error, through the writer thread while it runs, or to a callback. Standard
+ * error gets timestamps, or the priority prefix of sd-daemon(3) if it is the journal. */
 #include "log/log.h"
 
 #include <inttypes.h>
@@ -13,13 +13,14 @@
 #include <unistd.h>
 
 #include "base/types.h"
+#include "log/log_writer.h"
 #include "threads/os_clock.h"
 
 #define TEXT_BYTES                                                                                 \
     (80u * 1024u) /* the faults of a policy file: 64 lines of a KiB, and one more                  \
                    */
 #define HEAD_BYTES 64u
-#define LINE_BYTES 2048u
+#define LINE_BYTES NJ_LOG_LINE_BYTES
 
 bool nj_log_fd_is_journal(const char *stream, int fd)
 {
@@ -50,21 +51,27 @@ size_t nj_log_format_head(char *out, size_t n, enum nj_log level, bool to_journa
     return put < 0 ? 0 : (size_t)put < n ? (size_t)put : n - 1;
 }
 
+static bool is_journal(void)
+{
+    return nj_log_writer_runs() ? nj_log_writer_is_journal()
+                                : nj_log_fd_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO);
+}
+
+/* A line that cannot be written is lost: without the writer there is nobody to count it. */
 static void write_line(const char *head, size_t n_head, const char *text, size_t n)
 {
     char line[LINE_BYTES];
+    size_t n_put;
 
     if (n > sizeof line - n_head - 1)
         n = sizeof line - n_head - 1;
     memcpy(line, head, n_head);
     memcpy(line + n_head, text, n);
     line[n_head + n] = '\n';
-    for (size_t at = 0; at < n_head + n + 1;) {
-        ssize_t put = write(STDERR_FILENO, line + at, n_head + n + 1 - at);
-        if (put <= 0)
-            return; /* the error cannot be reported */
-        at += (size_t)put;
-    }
+    if (nj_log_writer_runs())
+        nj_log_writer_put(line, n_head + n + 1);
+    else
+        (void)nj_log_write_all(STDERR_FILENO, line, n_head + n + 1, &n_put);
 }
 
 static struct nj_log_sink process_sink;
@@ -78,8 +85,7 @@ void nj_log_lines_to_sink(struct nj_log_sink sink, enum nj_log level, const char
 {
     char head[HEAD_BYTES], line[LINE_BYTES];
 
-    bool journal = nj_log_fd_is_journal(getenv("JOURNAL_STREAM"), STDERR_FILENO);
-    size_t n_head = nj_log_format_head(head, sizeof head, level, journal,
+    size_t n_head = nj_log_format_head(head, sizeof head, level, is_journal(),
                                        (int64_t)nj_os_clock_gettime_ns(CLOCK_REALTIME));
     for (const char *p = text; *p;) {
         size_t n = strcspn(p, "\n");

@@ -38,9 +38,10 @@ void nj_log_set_sink(struct nj_log_sink sink);
 /* Pass each line of `text` to `sink`. */
 void nj_log_lines_to_sink(struct nj_log_sink sink, enum nj_log level, const char *text);
 
-/* Log one line, or several separated by '\n', each with its own head and one write(2). Long lines
- * are truncated. May block on the reader of standard error: any thread except lcores, which use
- * lcore_log.h. */
+/* Log one line, or several separated by '\n', each with its own head. Long lines are truncated.
+ * Does not wait for standard error while the writer thread runs (log_writer.h), from the start of a
+ * server to its end; before and after, and in commands such as --check, it does. Allocates memory:
+ * any thread except lcores, which use lcore_log.h. */
 void nj_log(enum nj_log level, const char *format, ...) NJ_PRINTF(2, 3);
 
 /* Format the head of a line. `wall_ns` is UNIX time in ns. Returns its length. Pure. */

@@ -11,11 +11,13 @@
 #include <rte_errno.h>
 
 #include "base/page_alloc.h"
+#include "base/relaxed_atomics.h"
 #include "base/thread_start_on_cpus.h"
 #include "config/rss_key.h"
 #include "conn/conn_tls.h"
 #include "dpdk/eal.h"
 #include "log/log.h"
+#include "log/log_writer.h"
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "store/chunk_cache.h"
@@ -38,11 +40,16 @@ uint64_t nj__server_sum_counter(const struct nj_server *s, enum nj_counter which
     uint64_t n = 0;
     for (uint32_t i = 0; i < s->n_shards; i++)
         n += nj_counter_read(&s->shard[i]->counters, which);
-    /* These are counted by the thread of the access log. */
+    /* These are counted beside the shards. */
     if (s->access && which == NJ_C_access_written)
         n += nj_access_log_counts(s->access).n_written;
     if (s->access && which == NJ_C_access_lost)
         n += nj_access_log_counts(s->access).n_lost;
+    if (which == NJ_C_log_lost) {
+        n += nj_log_writer_n_lost();
+        for (uint32_t i = 0; i < s->n_shards; i++)
+            n += nj_load_relaxed(&s->notes[i].n_lost);
+    }
     return n;
 }
 
@@ -207,6 +214,7 @@ static bool up_place(struct nj_server *s)
         cpu[i] = s->lcore[i].cpu;
     nj_placement_place_workers(cpu, s->n_shards, s->settings.config->workers,
                                nj__server_ports_common_numa_node(s), &s->cpus, &s->place);
+    nj_log_writer_set_cpus(&s->place.housekeeping);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The public functions that create, start, reload, stop and free a server; nj_server_run() adds
  * signals. See docs/embedding.md. */
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,10 +13,13 @@
 #include "base/handled_signals.h"
 #include "base/set_error.h"
 #include "base/page_alloc.h"
+#include "base/standard_descriptors.h"
 #include "config/config_abi_copy.h"
 #include "dpdk/eal.h"
+#include "dpdk/eal_output_capture.h"
 #include "log/crash_report.h"
 #include "log/log.h"
+#include "log/log_writer.h"
 #include "sched/ewyk_fiber_scheduler.h"
 #include "sched/fiber.h"
 #include "server/server_internal.h"
@@ -62,11 +66,13 @@ static int claim_process(char *why, size_t n)
     return atomic_compare_exchange_strong(&use, &was, IN_USE) ? 0 : why_in_use(was, why, n);
 }
 
-static void release_process(bool is_stuck)
+static void release_process(const struct nj_server *s)
 {
-    if (!is_stuck)
+    if (!s->is_stuck)
         nj_log_set_sink((struct nj_log_sink){NULL, NULL});
-    atomic_store(&use, is_stuck ? STUCK : UNUSED);
+    if (!s->is_program && !s->is_stuck)
+        (void)nj_log_writer_stop();
+    atomic_store(&use, s->is_stuck ? STUCK : UNUSED);
 }
 
 /* --- life cycle of a server ------------------------------------------------------------------- */
@@ -161,6 +167,27 @@ static void block_signals(sigset_t *was)
     pthread_sigmask(SIG_SETMASK, &set, was);
 }
 
+/* What is to be there before the process opens, logs and starts anything else. The EAL prints to
+ * descriptors 1 and 2, and panics without them. A callback for log lines needs no writer. */
+static int prepare_output(bool has_callback, char *why, size_t n)
+{
+    sigset_t mask;
+
+    if (nj_standard_descriptors_open() < 0)
+        return nj_set_error(why, n,
+                            "a descriptor of 0 to 2 is closed, and /dev/null cannot be opened in "
+                            "its place: %s",
+                            strerror(errno));
+    if (has_callback)
+        return 0;
+    block_signals(&mask);
+    int rc = nj_log_writer_start();
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return rc == 0
+               ? 0
+               : nj_set_error(why, n, "the writer of log lines does not start: %s", strerror(rc));
+}
+
 int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
 {
     sigset_t mask;
@@ -169,6 +196,10 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
         return nj_set_error(why, why_bytes, "this server was started before");
     if (claim_process(why, why_bytes) != 0)
         return -1;
+    if (prepare_output(s->given.log, why, why_bytes) != 0) {
+        release_process(s);
+        return -1;
+    }
     nj_log_set_sink((struct nj_log_sink){s->given.log, s->given.log_ctx});
     nj__server_service_open(s);
     block_signals(&mask);
@@ -182,7 +213,7 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
         return 0;
     }
     nj__server_service_failed(s, s->why);
-    release_process(s->is_stuck);
+    release_process(s);
     return nj_set_error(why, why_bytes, "%s", s->why);
 }
 
@@ -226,7 +257,7 @@ int nj_server_free(struct nj_server *s)
         nj__server_tear_down_serving(s);
         nj__server_tear_down(s);
         nj_service_notify_close(&s->service);
-        release_process(s->is_stuck);
+        release_process(s);
     }
     if (s->is_stuck)
         return NJ_ERR_TIMEOUT;
@@ -332,19 +363,26 @@ static void wait_for_signals(struct nj_server *s, const sigset_t *set)
     }
 }
 
-int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config)
+/* Not to the program's callback: DPDK logs on lcores, too. */
+static void log_dpdk(const char *line, bool is_problem, bool is_captured)
+{
+    static bool is_blocked; /* of captured lines, on the main thread */
+    char text[NJ_LOG_LINE_BYTES];
+
+    /* With NJ_EAL_VERBOSE there may be more lines than the queue takes. */
+    if (is_captured && !is_blocked && nj_log_writer_n_waiting() > NJ_LOG_LINES / 2)
+        is_blocked = !nj_log_writer_wait(NJ_LOG_STOP_MS);
+    snprintf(text, sizeof text, "DPDK: %s", line);
+    nj_log_lines_to_sink((struct nj_log_sink){NULL, NULL},
+                         is_problem ? NJ_LEVEL_WARNING : NJ_LEVEL_INFO, text);
+}
+
+static int run(int eal_argc, char **eal_argv, const struct nj_server_config *config,
+               const sigset_t *set)
 {
     char why[512] = "";
-    sigset_t set;
-    enum use was = atomic_load(&use);
-
-    if (was != UNUSED) { /* the running server keeps its signals and its EAL */
-        why_in_use(was, why, sizeof why);
-        nj_log(NJ_LEVEL_ERROR, "%s", why);
-        return NJ_EXIT_FAILED;
-    }
-    block_handled_signals(&set);
     struct nj_server *s = create_server(true, eal_argc, eal_argv, config, why, sizeof why);
+
     if (!s) {
         nj_log(NJ_LEVEL_ERROR, "%s", why);
         return NJ_EXIT_USAGE;
@@ -358,13 +396,37 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
         raise_fd_limit();
     int rc = nj_server_start(s, why, sizeof why);
     if (rc == 0)
-        wait_for_signals(s, &set);
+        wait_for_signals(s, set);
     else
         nj_log(NJ_LEVEL_ERROR, "%s", why);
-    if (nj_server_free(s) != 0)
+    if (nj_server_free(s) != 0) {
+        (void)nj_log_writer_stop();
         _exit(NJ_EXIT_FAILED); /* a handler that did not return may still use memory and the EAL */
+    }
     nj_eal_cleanup();
     if (reports_crashes)
         nj_crash_report_remove();
     return rc == 0 ? 0 : NJ_EXIT_FAILED;
+}
+
+int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *config)
+{
+    char why[512] = "";
+    sigset_t set;
+    enum use was = atomic_load(&use);
+
+    if (was != UNUSED) { /* the running server keeps its signals and its EAL */
+        why_in_use(was, why, sizeof why);
+        nj_log(NJ_LEVEL_ERROR, "%s", why);
+        return NJ_EXIT_FAILED;
+    }
+    block_handled_signals(&set);
+    if (prepare_output(false, why, sizeof why) != 0) {
+        nj_log(NJ_LEVEL_ERROR, "%s", why);
+        return NJ_EXIT_FAILED;
+    }
+    nj_eal_log_redirect(log_dpdk);
+    int status = run(eal_argc, eal_argv, config, &set);
+    (void)nj_log_writer_stop();
+    return status;
 }

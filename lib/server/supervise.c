@@ -12,6 +12,7 @@
 #include "log/address_state_log.h"
 #include "log/address_text.h"
 #include "log/log.h"
+#include "log/log_writer.h"
 #include "server/server_internal.h"
 #include "threads/os_clock.h"
 #include "threads/syscall_filter.h"
@@ -38,21 +39,26 @@ struct live {
     bool on;
 };
 
-/* Once per second, on a terminal only, rewritten in place. */
+/* Once per second, on a terminal only, rewritten in place. Not while the terminal takes nothing:
+ * the next one has the same counts. */
 static void print_live_line(const struct nj_server *s, struct live *l, nj_ns now)
 {
+    char line[192];
+
     if (!l->on || now - l->at < NJ_SEC)
         return;
     uint64_t requests = nj__server_sum_counter(s, NJ_C_requests);
     uint64_t bytes = nj__server_sum_counter(s, NJ_C_tx_bytes);
     double secs = (double)(now - l->at) / (double)NJ_SEC;
-    fprintf(stderr,
-            "\r%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops\033[K",
-            (double)(requests - l->requests) / secs, (double)(bytes - l->bytes) * 8e-6 / secs,
-            (unsigned long)nj__server_sum_counter(s, NJ_C_connections), (unsigned long)requests,
-            (unsigned long)(nj__server_sum_counter_kind(s, NJ_KIND_RX_DROP) +
-                            nj__server_sum_counter_kind(s, NJ_KIND_TX_DROP)));
-    fflush(stderr);
+    int n = snprintf(
+        line, sizeof line,
+        "\r%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops\033[K",
+        (double)(requests - l->requests) / secs, (double)(bytes - l->bytes) * 8e-6 / secs,
+        (unsigned long)nj__server_sum_counter(s, NJ_C_connections), (unsigned long)requests,
+        (unsigned long)(nj__server_sum_counter_kind(s, NJ_KIND_RX_DROP) +
+                        nj__server_sum_counter_kind(s, NJ_KIND_TX_DROP)));
+    if (nj_log_writer_n_waiting() == 0)
+        nj_log_writer_put(line, (size_t)n);
     l->at = now;
     l->requests = requests;
     l->bytes = bytes;
@@ -305,7 +311,7 @@ static void begin_stop(struct nj_server *s, const struct live *live, nj_ns now)
     bool has_deadline = s->upgrade.state == NJ_UPGRADE_YIELDS;
 
     if (live->on)
-        fputc('\n', stderr);
+        nj_log_writer_put("\n", 1);
     nj_log(NJ_LEVEL_INFO, "stopping: %lu connection%s open", (unsigned long)open,
            open == 1 ? "" : "s");
     nj__server_service_stopping(s, drain, open);

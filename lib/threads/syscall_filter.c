@@ -51,7 +51,8 @@ static const char *const denied[] = {
     "personality", "modify_ldt", "vm86", "vm86old",
 };
 
-/* Calls of lcores, the supervisor, the thread of the access log, and the reader of files. */
+/* Calls of lcores, the supervisor, the threads of the access log and of log lines, and the reader
+ * of files. */
 static const char *const allowed[] = {
     /* time and sleep */
     "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time",
@@ -191,9 +192,14 @@ void nj_syscall_filter_forget(void)
     atomic_store_explicit(&allow_list.is_ready, false, memory_order_release);
 }
 
+bool nj_syscall_filter_is_ready(void)
+{
+    return atomic_load_explicit(&allow_list.is_ready, memory_order_acquire);
+}
+
 void nj_syscall_filter_enter(void)
 {
-    if (!atomic_load_explicit(&allow_list.is_ready, memory_order_acquire))
+    if (!nj_syscall_filter_is_ready())
         return;
     /* The thread must not run without it. The same program was loaded into other threads. */
     NJ_CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &allow_list.program) == 0);

@@ -31,6 +31,8 @@ int nj_syscall_filter_prepare(char *why, size_t why_bytes);
 /* After it nj_syscall_filter_enter() does nothing. Threads that have the allow-list keep it. */
 void nj_syscall_filter_forget(void);
 
+/* Was it prepared? For a thread that starts before. Any thread. */
+bool nj_syscall_filter_is_ready(void);
 /* Load the allow-list into the calling thread, for ever. Does nothing if it was not prepared. Any
  * thread with no_new_privs. */
 void nj_syscall_filter_enter(void);

@@ -78,11 +78,10 @@ MACHINES = ("lib", "tests/unit", "tests/sim", "tests/script")
 # Layers that may call the system: not pure, not on the datapath.
 SERVICES = tuple("lib/" + x for x in ("dpdk", "threads", "store", "log", "config", "server"))
 
-# Files that print: requested output (--check, --preset, --print-placement), the live line, the
-# output of the EAL with NJ_EAL_VERBOSE, and the failed assertion.
+# Files that print: requested output (--check, --preset, --print-placement), and the output of the
+# EAL with NJ_EAL_VERBOSE.
 PRINTERS = ("lib/config/config_check_print.c", "lib/config/worker_placement.c",
-            "lib/config/eal_preset.c", "lib/dpdk/eal_output_capture.c", "lib/server/supervise.c",
-            "lib/topo/placement_text.c")
+            "lib/config/eal_preset.c", "lib/dpdk/eal_output_capture.c", "lib/topo/placement_text.c")
 
 # name: (paths, excluded paths, calls, included files, alternative)
 BANS = {
