@@ -6,16 +6,17 @@
 #include "base/str.h"
 
 /* Fields that the server itself reads. The decoder stores their values by number, so that readers
- * need not search the list. */
+ * need not search the list. The first eight are in the order in which the file server keeps them
+ * while there is room: http/files/request_fields.c. */
 enum nj_header {
-    NJ_HEADER_ACCEPT,
-    NJ_HEADER_ACCEPT_ENCODING,
     NJ_HEADER_IF_MATCH,
-    NJ_HEADER_IF_MODIFIED_SINCE,
-    NJ_HEADER_IF_NONE_MATCH,
-    NJ_HEADER_IF_RANGE,
     NJ_HEADER_IF_UNMODIFIED_SINCE,
+    NJ_HEADER_IF_NONE_MATCH,
+    NJ_HEADER_IF_MODIFIED_SINCE,
+    NJ_HEADER_IF_RANGE,
     NJ_HEADER_RANGE,
+    NJ_HEADER_ACCEPT_ENCODING,
+    NJ_HEADER_ACCEPT,
     NJ_HEADER_REFERER,
     NJ_HEADER_USER_AGENT,
     NJ_N_HEADERS

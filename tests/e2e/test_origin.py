@@ -114,7 +114,7 @@ ROWS = (
     ("14.2", "twice", "two Range fields are no list", [R + "1-2", R + "1-2"], 200),
     ("14.2", "overlap", "overlapping ones are ignored", [R + "0-100,100-200"], 200),
     ("14.2", "overlap_suffix", "also at the end", [R + "-100,950-"], 200),
-    ("14.2", "many", "more than 16 are ignored",
+    ("14.2", "many", "more than 16, with their headers longer than the file, are ignored",
      [R + ",".join(f"{10 * i}-{10 * i}" for i in range(17))], 200),
     ("14.2", "as_many", "16 are not", [R + ",".join(f"{10 * i}-{10 * i}" for i in range(16))], 206,
      " ".join(f"{10 * i}-{10 * i}" for i in range(16))),
@@ -265,6 +265,47 @@ class Table(OriginCase):
         self.assertEqual(got["date"], got["last-modified"])
 
 
+class LongFields(OriginCase):
+    """Fields beyond the 8 KiB that a request may keep, in a head within its limit."""
+    options = ("--listing",)
+
+    @classmethod
+    def prepare(cls):
+        os.mkdir(os.path.join(cls.root, "list"))
+        cls.write("page.html", b"plain", MODIFIED)
+        cls.write("page.html.gz", b"packed", MODIFIED)
+
+    def test_optional_ones_are_ignored(self):
+        tags = ",".join(f'"{i:05}"' for i in range(1500))
+        for lines in ((R + ",".join(["1-2"] * 3000),),
+                      ("If-None-Match: " + tags, IMS + "{DATE}"),
+                      ("If-Range: " + "x" * 10_000, R + "1-2"),
+                      (IMS + "x" * 10_000,), (IUS + "x" * 10_000,),
+                      ("Accept-Encoding: gzip, " + "x" * 10_000,),
+                      ("Accept: " + "x" * 10_000, "Accept-Encoding: " + "y" * 10_000)):
+            with self.subTest(lines=[line[:40] for line in lines]):
+                got = self.ask("/page.html", *(line.format(**DATES) for line in lines))
+                self.assertEqual((200, b"plain"), (got.status, got.body))
+        got = self.ask("/list/", "Accept: application/json, " + "x" * 10_000)
+        self.assertEqual((200, "text/html; charset=utf-8"), (got.status, got["content-type"]))
+
+    def test_those_that_fit_count(self):
+        """A tag at the end of 8,000 bytes; and a short field beside one that is ignored."""
+        tag = self.ask("/page.html", method="HEAD")["etag"]
+        got = self.ask("/page.html", INM + '"a",' * 2000 + tag)
+        self.assertEqual(304, got.status)
+        got = self.ask("/page.html", IM + '"a",' * 2000 + tag)
+        self.assertEqual(200, got.status)
+        got = self.ask("/page.html", "Accept: " + "x" * 10_000, "Accept-Encoding: gzip")
+        self.assertEqual("gzip", got["content-encoding"])
+        got = self.ask("/page.html", R + ",".join(["1-2"] * 3000), IUS + DATES["BEFORE"])
+        self.assertEqual(412, got.status)
+
+    def test_one_that_protects_is_refused(self):
+        got = self.ask("/page.html", IM + '"a",' * 3000)
+        self.assertEqual(431, got.status)
+
+
 def add_rows():
     for row in ROWS:
         def test(self, row=row):
@@ -329,6 +370,29 @@ class Big(OriginCase):
             self.assertIn(f"content-range: bytes {first}-{last}/{BIG}", head.decode())
             self.assertEqual(self.slice_sum(first, last),
                              hashlib.sha256(data[:-2]).hexdigest())
+
+    def test_two_hundred_parts(self):
+        """A zchunk client asks for the parts of a file that it does not have."""
+        ranges = [(i * 90_001, i * 90_001 + i * 7) for i in range(200)]
+        value = ",".join(f"{first}-{last}" for first, last in ranges)
+        self.assertGreater(len(value), 3000)
+        got = self.ask("/big", f"Range: bytes={value}")
+        self.assertEqual(206, got.status)
+        self.assertEqual(str(len(got.body)), got["content-length"])
+        boundary = got["content-type"].partition("boundary=")[2].encode()
+        pieces = got.body.split(b"--" + boundary)
+        self.assertEqual((b"", b"--\r\n", 202), (pieces[0], pieces[-1], len(pieces)))
+        for (first, last), piece in zip(ranges, pieces[1:-1]):
+            head, _, data = piece.partition(b"\r\n\r\n")
+            self.assertIn(f"content-range: bytes {first}-{last}/{BIG}", head.decode())
+            self.assertEqual(self.slice_sum(first, last),
+                             hashlib.sha256(data[:-2]).hexdigest())
+
+    def test_more_ranges_than_there_may_be(self):
+        for value in (",".join(f"{i * 70_000}-{i * 70_000}" for i in range(257)),
+                      ",".join(f"{i}0000-{i}0009" for i in range(30, 0, -1))):
+            got = self.ask("/big", f"Range: bytes={value}")
+            self.assertEqual((200, str(BIG)), (got.status, got["content-length"]))
 
     def test_many_at_once(self):
         """One connection each, ranges that cover all of the file."""

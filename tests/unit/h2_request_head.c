@@ -74,11 +74,11 @@ Test(h2_request_head, all_fields_in_order)
 }
 
 static const nghttp2_nv known[] = {
-    RIG_NV("accept", "text/html"),     RIG_NV("accept-encoding", "br"),
-    RIG_NV("if-match", "\"m\""),       RIG_NV("if-modified-since", "yesterday"),
-    RIG_NV("if-none-match", "\"n\""),  RIG_NV("if-range", "\"r\""),
-    RIG_NV("if-unmodified-since", ""), RIG_NV("range", "bytes=0-1"),
-    RIG_NV("referer", "http://a/"),    RIG_NV("user-agent", "rig"),
+    RIG_NV("if-match", "\"m\""),      RIG_NV("if-unmodified-since", ""),
+    RIG_NV("if-none-match", "\"n\""), RIG_NV("if-modified-since", "yesterday"),
+    RIG_NV("if-range", "\"r\""),      RIG_NV("range", "bytes=0-1"),
+    RIG_NV("accept-encoding", "br"),  RIG_NV("accept", "text/html"),
+    RIG_NV("referer", "http://a/"),   RIG_NV("user-agent", "rig"),
 };
 _Static_assert(NJ_ARRAY_LEN(known) == NJ_N_HEADERS, "all of them, in the order of the enum");
 

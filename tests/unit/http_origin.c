@@ -2,6 +2,8 @@
 /* The file server as an origin server: validators, ranges, codings, listings, error pages. */
 #include "site_rig.h"
 
+#include "http/files/file_server_internal.h"
+
 #define BR   (1u << NJ_CODING_BR)
 #define ZSTD (1u << NJ_CODING_ZSTD)
 #define GZIP (1u << NJ_CODING_GZIP)
@@ -92,27 +94,81 @@ Test(http_origin, conditions_of_what_is_not_there)
     end(b);
 }
 
-/* The stored bytes of a request are bounded, also for joined lines. */
-Test(http_origin, too_many_conditions)
+/* The stored bytes of a request are bounded, also for joined lines: what does not fit is ignored,
+ * and if-match is refused (RFC 9110 13.1.1, 13.1.2, 13.1.5, 14.2). */
+Test(http_origin, fields_that_are_too_long)
 {
-    static char line[5000] = "if-none-match: ";
-    const char *lines[17] = {0};
+    static const struct {
+        const char *name, *other;
+        uint16_t fits, too_long;
+    } rows[] = {
+        {"if-none-match", NULL, 200, 200},
+        {"if-none-match", "if-modified-since: " MODIFIED, 200, 200},
+        {"if-modified-since", NULL, 200, 200},
+        {"if-unmodified-since", NULL, 200, 200},
+        {"if-range", "range: bytes=1-2", 200, 200},
+        {"range", "if-none-match: " ETAG_OF_8, 304, 304},
+        {"accept", "if-none-match: " ETAG_OF_8, 304, 304},
+        {"accept-encoding", "range: bytes=1-2", 206, 206},
+        {"if-match", NULL, 412, 431},
+        {"if-match", "if-none-match: " ETAG_OF_8, 412, 431},
+    };
+    static char line[2 * NJ__REQ_FIELDS_MAX];
     struct bench *b = begin();
-    size_t n = strlen(line);
-    memset(line + n, 'a', 4094);
-    get(b, "/a/x.html", LINES(line));
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        size_t n = (size_t)sprintf(line, "%s: ", rows[i].name);
+        memset(line + n, 'a', NJ__REQ_FIELDS_MAX);
+        line[n + NJ__REQ_FIELDS_MAX - 2] = '\0';
+        get(b, "/a/x.html", LINES(line, rows[i].other));
+        cr_expect_eq(b->status, rows[i].fits, "%s: %u", rows[i].name, b->status);
+        close_body(b->body);
+        line[n + NJ__REQ_FIELDS_MAX - 2] = 'a';
+        line[n + NJ__REQ_FIELDS_MAX - 1] = '\0';
+        get(b, "/a/x.html", LINES(line, rows[i].other));
+        cr_expect_eq(b->status, rows[i].too_long, "%s: %u", rows[i].name, b->status);
+        close_body(b->body);
+    }
+    end(b);
+}
+
+/* What is ignored takes no room: each field beside a full one, of which one byte is left. */
+Test(http_origin, many_fields_that_are_too_long)
+{
+    static char line[8][2 * NJ__REQ_FIELDS_MAX];
+    static const char *const names[] = {
+        "if-unmodified-since", "if-none-match", "if-modified-since", "if-range", "range",
+        "accept-encoding",     "accept"};
+    const char *lines[9] = {0};
+    struct bench *b = begin();
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(names); i++) {
+        size_t n = (size_t)sprintf(line[i], "%s: ", names[i]);
+        memset(line[i] + n, 'a', NJ__REQ_FIELDS_MAX - (i == 0 ? 3 : 0));
+        lines[i] = line[i];
+    }
+    get(b, "/a/x.html", lines);
     cr_expect_eq(b->status, 200);
     close_body(b->body);
-    strcpy(line + n + 4094, "a");
-    get(b, "/a/x.html", LINES(line));
-    cr_expect_eq(b->status, 431);
-    close_body(b->body);
-    memset(line + n, 'a', 600);
-    line[n + 600] = '\0';
-    for (int i = 0; i < 16; i++)
-        lines[i] = i % 2 ? line : "if-match: \"a\"";
+    end(b);
+}
+
+Test(http_origin, lines_that_are_too_long_together)
+{
+    static char tags[2][2000] = {"if-match: ", "if-none-match: "};
+    const char *lines[17] = {0};
+    struct bench *b = begin();
+
+    for (int i = 0; i < 2; i++)
+        memset(tags[i] + strlen(tags[i]), 'a', 1500);
+    for (int i = 0; i < 12; i++)
+        lines[i] = i == 5 ? "if-match: *" : tags[1];
     get(b, "/a/x.html", lines);
-    cr_expect_eq(b->status, 431);
+    cr_expect_eq(b->status, 200, "if-none-match is too long; %u", b->status);
+    close_body(b->body);
+    for (int i = 0; i < 12; i++)
+        lines[i] = i == 5 ? "if-none-match: *" : tags[0];
+    get(b, "/a/x.html", lines);
+    cr_expect_eq(b->status, 431, "if-match is; %u", b->status);
     close_body(b->body);
     end(b);
 }

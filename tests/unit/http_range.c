@@ -105,19 +105,62 @@ Test(http_range, table)
     }
 }
 
+/* `n` ranges of one byte, `step` bytes apart. */
+static void list_ranges(char *value, uint32_t n, uint32_t step)
+{
+    value += sprintf(value, "bytes=");
+    for (uint32_t i = 0; i < n; i++)
+        value += sprintf(value, "%s%u-%u", i ? "," : "", step * i, step * i);
+}
+
 Test(http_range, as_many_as_there_may_be)
 {
-    char value[512] = "bytes=";
-    size_t n = strlen(value);
+    char value[8192];
     struct nj_ranges r;
 
-    for (uint32_t i = 0; i < NJ_RANGES_MAX; i++)
-        n += (size_t)sprintf(value + n, "%s%u-%u", i ? "," : "", 10 * i, 10 * i);
-    cr_expect_eq(parse(value, 10000, &r), NJ_RANGES_OK);
+    list_ranges(value, NJ_RANGES_MAX, 1000);
+    cr_expect_eq(parse(value, 1000000, &r), NJ_RANGES_OK);
     cr_expect_eq(r.n, NJ_RANGES_MAX);
-    strcat(value, ",5000-5000");
-    cr_expect_eq(parse(value, 10000, &r), NJ_RANGES_IGNORED);
+    cr_expect(r.range[255].first == 255000 && r.range[255].n_bytes == 1);
+    size_t n = strlen(value);
+    strcat(value, ",500000-500000");
+    cr_expect_eq(parse(value, 1000000, &r), NJ_RANGES_IGNORED);
     value[n] = '\0';
-    strcat(value, ",50000-");
-    cr_expect_eq(parse(value, 10000, &r), NJ_RANGES_IGNORED, "those beyond the end count, too");
+    strcat(value, ",5000000-");
+    cr_expect_eq(parse(value, 1000000, &r), NJ_RANGES_IGNORED, "those beyond the end count, too");
+}
+
+/* RFC 9110 14.2: many ranges that do not ascend indicate a broken client or an attack. */
+Test(http_range, many_must_ascend)
+{
+    char value[8192];
+    struct nj_ranges r;
+
+    list_ranges(value, NJ_RANGES_UNSORTED_MAX, 1000);
+    size_t n = strlen(value);
+    cr_expect_eq(parse(strcat(value, ",1-1"), 1000000, &r), NJ_RANGES_IGNORED);
+    value[n] = '\0';
+    cr_expect_eq(parse(strcat(value, ",15001-15001"), 1000000, &r), NJ_RANGES_OK);
+    value[n] = '\0';
+    cr_expect_eq(parse(strcat(value, ",15000-15001"), 1000000, &r), NJ_RANGES_IGNORED);
+    list_ranges(value, NJ_RANGES_UNSORTED_MAX - 1, 1000);
+    n = strlen(value);
+    cr_expect_eq(parse(strcat(value, ",1-1"), 1000000, &r), NJ_RANGES_OK, "few need not");
+    cr_expect_eq(parse(strcat(value, ",20000-20000"), 1000000, &r), NJ_RANGES_IGNORED);
+}
+
+/* A response with many parts is not longer than the file. */
+Test(http_range, many_in_a_short_file)
+{
+    const uint32_t n = NJ_RANGES_UNSORTED_MAX + 1, n_bytes = n * (NJ_RANGE_HEADER_BYTES + 1);
+    char value[8192];
+    struct nj_ranges r;
+
+    list_ranges(value, n, 10);
+    cr_expect_eq(parse(value, n_bytes - 1, &r), NJ_RANGES_IGNORED);
+    cr_expect_eq(parse(value, n_bytes, &r), NJ_RANGES_OK);
+    list_ranges(value, n - 1, 10);
+    cr_expect_eq(parse(value, n_bytes - 1, &r), NJ_RANGES_OK);
+    strcat(value, ",18446744073709551000-");
+    cr_expect_eq(parse(value, UINT64_MAX, &r), NJ_RANGES_OK);
 }

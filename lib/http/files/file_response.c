@@ -93,10 +93,11 @@ void nj__respond_options(const struct nj__file_request *req)
 
 /* --- objects --- */
 
-void nj__eval_request(const struct nj__file_request *req, const struct nj_file_meta *meta,
-                      struct nj__response_plan *out)
+void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *req,
+                      const struct nj_file_meta *meta, struct nj__response_plan *out)
 {
     out->status = 200;
+    out->ranges = &fs->ranges;
     out->validators = meta->validators;
     if (req->stage == NJ__STAGE_VARIANT)
         nj_validators_add_coding(&out->validators, nj_coding_name(req->coding));
@@ -115,7 +116,7 @@ void nj__eval_request(const struct nj__file_request *req, const struct nj_file_m
         req->stage == NJ__STAGE_LISTING ||
         !nj_if_range_holds(&req->conditions, &out->validators, now_s))
         return;
-    switch (nj_ranges_parse(req->conditions.range, meta->object->size_bytes, &out->ranges)) {
+    switch (nj_ranges_parse(req->conditions.range, meta->object->size_bytes, &fs->ranges)) {
     case NJ_RANGES_OK:
         out->status = 206;
         break;
@@ -163,7 +164,7 @@ static struct nj_str boundary_of(const struct nj_file_server *fs, const struct n
 {
     static const char words[] = "nightjar-";
     uint64_t h =
-        nj_hash(&fs->config.hash_key, &v->ranges.range, v->ranges.n * sizeof v->ranges.range[0]);
+        nj_hash(&fs->config.hash_key, v->ranges->range, v->ranges->n * sizeof v->ranges->range[0]);
     uint32_t n = sizeof words - 1;
 
     h ^= nj_hash(&fs->config.hash_key, v->validators.etag, v->validators.n_etag);
@@ -197,7 +198,7 @@ static bool begin_multipart(struct nj_file_server *fs, struct file_response *r,
     struct nj_str boundary = boundary_of(fs, v, at);
     uint64_t n_bytes;
 
-    r->body = nj__multipart_body_new(&fs->files, meta->object, &v->ranges, type_of(req, meta),
+    r->body = nj__multipart_body_new(&fs->files, meta->object, v->ranges, type_of(req, meta),
                                      boundary, req->txn->requester, &n_bytes);
     if (!r->body)
         return false;
@@ -242,7 +243,7 @@ static bool begin_range(struct nj_file_server *fs, struct file_response *r,
 
 static bool is_multipart(const struct nj__response_plan *v)
 {
-    return v->status == 206 && v->ranges.n > 1;
+    return v->status == 206 && v->ranges->n > 1;
 }
 
 static bool begin_content(struct nj_file_server *fs, struct file_response *r,
@@ -251,7 +252,7 @@ static bool begin_content(struct nj_file_server *fs, struct file_response *r,
 {
     if (is_multipart(v))
         return begin_multipart(fs, r, req, meta, v);
-    return begin_range(fs, r, req, meta, v->status == 206 ? &v->ranges.range[0] : NULL);
+    return begin_range(fs, r, req, meta, v->status == 206 ? &v->ranges->range[0] : NULL);
 }
 
 /* A stamp identifies an encoded head. Responses with 200 for an object have equal heads within one

@@ -317,7 +317,7 @@ static bool send_object(struct nj_file_server *fs, struct nj__file_request *req,
 {
     struct nj__response_plan plan;
 
-    nj__eval_request(req, meta, &plan);
+    nj__eval_request(fs, req, meta, &plan);
     if (plan.status >= 400) {
         req->size_bytes = meta->object->size_bytes;
         return fail(fs, req, plan.status, name);

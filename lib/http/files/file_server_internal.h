@@ -16,9 +16,9 @@
 /* Hash buckets of pending OPENs. */
 #define NJ__OPEN_BUCKETS 256u
 
-/* Limit of the field bytes that are stored while a request waits; beyond: 431. Clients send a few
- * hundred bytes at most. */
-#define NJ__REQ_FIELDS_MAX 4096u
+/* Limit of the field bytes that are stored while a request waits. NJ_RANGES_MAX ranges of a file of
+ * 1 TB fit. Beyond, a field is ignored or the request is refused: request_fields.c. */
+#define NJ__REQ_FIELDS_MAX 8192u
 
 /* The relation of the file being looked up to the request. */
 enum nj__stage {
@@ -60,6 +60,7 @@ struct nj_file_server {
     /* Scratch space of the current request; too big for the stack. */
     char name[NJ_PATH_MAX];          /* derived name: of a sibling or a listing */
     char joined[NJ__REQ_FIELDS_MAX]; /* joined values of repeated fields */
+    struct nj_ranges ranges;         /* of the response plan */
     struct nj_list opens[NJ__OPEN_BUCKETS];
 };
 
@@ -71,7 +72,7 @@ struct nj_file_server {
 #define NJ__USED_FIELDS                                                                            \
     (NJ__PRECOND_FIELDS | 1u << NJ_HEADER_ACCEPT | 1u << NJ_HEADER_ACCEPT_ENCODING)
 
-/* Parses these fields. False: they exceed NJ__REQ_FIELDS_MAX. */
+/* Parses these fields. False: one of them is too long and must not be ignored: 431. */
 bool nj__collect_present_fields(struct nj_file_server *fs, const struct nj_request_head *head,
                                 struct nj__file_request *req);
 
@@ -85,11 +86,11 @@ static inline bool nj__collect_fields(struct nj_file_server *fs, const struct nj
 struct nj__response_plan {
     uint16_t status;
     struct nj_validators validators; /* of the selected representation */
-    struct nj_ranges ranges;         /* for 206 */
+    const struct nj_ranges *ranges;  /* for 206; valid until the next plan */
 };
 
-void nj__eval_request(const struct nj__file_request *req, const struct nj_file_meta *meta,
-                      struct nj__response_plan *out);
+void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *req,
+                      const struct nj_file_meta *meta, struct nj__response_plan *out);
 
 /* --- responses --- */
 

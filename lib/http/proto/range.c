@@ -51,12 +51,41 @@ static bool overlaps(const struct nj_ranges *all, const struct nj_range *r)
     return false;
 }
 
+/* Appends a range. Few ranges are compared with each other; more must ascend, so that one
+ * comparison suffices (RFC 9110 14.2). False: the field is to be ignored. */
+static bool append(struct nj_ranges *all, struct nj_range r, bool *ascend)
+{
+    const struct nj_range *last = all->n > 0 ? &all->range[all->n - 1] : NULL;
+
+    if (last && r.first < last->first + last->n_bytes)
+        *ascend = false;
+    if (!*ascend && (all->n >= NJ_RANGES_UNSORTED_MAX || overlaps(all, &r)))
+        return false;
+    all->range[all->n++] = r;
+    return true;
+}
+
+/* True if the whole file is shorter than so many ranges with their headers. */
+static bool exceed_file(const struct nj_ranges *all, uint64_t size_bytes)
+{
+    uint64_t n_left = size_bytes;
+
+    for (uint32_t i = 0; i < all->n; i++) {
+        uint64_t n = all->range[i].n_bytes;
+        if (n_left < NJ_RANGE_HEADER_BYTES || n > n_left - NJ_RANGE_HEADER_BYTES)
+            return true;
+        n_left -= n + NJ_RANGE_HEADER_BYTES;
+    }
+    return false;
+}
+
 enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes,
                                       struct nj_ranges *out)
 {
     static const char unit[] = "bytes="; /* names of units ignore case (RFC 9110 14.1) */
     struct nj_str element;
     uint32_t n_specs = 0;
+    bool ascend = true;
 
     out->n = 0;
     if (value.n_bytes < sizeof unit - 1 || nj_strncasecmp(value.p, unit, sizeof unit - 1) != 0)
@@ -72,11 +101,10 @@ enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes,
             return NJ_RANGES_IGNORED;
         if (!resolve(&range_spec, size_bytes, &range))
             continue;
-        if (overlaps(out, &range))
+        if (!append(out, range, &ascend))
             return NJ_RANGES_IGNORED;
-        out->range[out->n++] = range;
     }
-    if (n_specs == 0)
+    if (n_specs == 0 || (out->n > NJ_RANGES_UNSORTED_MAX && exceed_file(out, size_bytes)))
         return NJ_RANGES_IGNORED;
     return out->n > 0 ? NJ_RANGES_OK : NJ_RANGES_UNSATISFIABLE;
 }
