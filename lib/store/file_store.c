@@ -582,6 +582,8 @@ static enum nj_file_result new_page(struct nj_file_store *s, const struct nj_lis
                                     struct nj_file_object **out)
 {
     struct nj__file_id id = {.size = nj_listing_render(l, json, NULL, 0)};
+    if (id.size > NJ_DIR_PAGE_BYTES)
+        return NJ_FILE_BROKEN;
     if (!reserve(s, id.size, whole_bytes_max(s)))
         return NJ_FILE_NO_MEMORY;
     struct nj__file *f = new_whole(s, &id);
@@ -605,6 +607,8 @@ static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_j
         err = nj__dir_read(&s->root, job->path, &l);
     }
     enum nj_file_result r = err ? result_of_errno(err) : new_page(s, &l, job->json, &job->object);
+    if (r == NJ_FILE_BROKEN)
+        nj__file_stat_add(&s->shared.stats.listings_failed, 1);
     nj__dir_free(&l);
     return r;
 }

@@ -71,6 +71,7 @@ struct nj_file_store_stats {
     _Atomic uint64_t waits_for_read; /* READs delayed by a read of the same chunk */
     _Atomic uint64_t changed;        /* READs that found another file */
     _Atomic uint64_t listings;
+    _Atomic uint64_t listings_failed; /* too long, or an I/O error */
 };
 const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *store);
 

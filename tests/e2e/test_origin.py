@@ -622,3 +622,21 @@ class Options(OriginCase):
     def test_a_body_that_comes_with_get_is_ignored(self):
         got = self.curl("-X", "GET", "--data-binary", "x" * 30_000, self.world.url("/x.nj"))
         self.assertEqual("x", got)
+
+
+class LongLists(OriginCase):
+    options = ("--listing",)
+
+    @classmethod
+    def prepare(cls):
+        cls.names = [f"f{i:05}" for i in range(10_500)]
+        os.mkdir(os.path.join(cls.root, "long"))
+        for name in cls.names:
+            cls.write("long/" + name, b"")
+
+    def test_all_are_listed(self):
+        got = self.ask("/long/", "Accept: application/json")
+        self.assertEqual(200, got.status)
+        self.assertEqual(self.names, [e["name"] for e in json.loads(got.body)["entries"]])
+        page = self.ask("/long/").body.decode()
+        self.assertEqual(self.names, re.findall(r'<a href="(f\d+)">', page))

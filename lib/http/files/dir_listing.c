@@ -149,7 +149,7 @@ static void render_json(struct sink *s, const struct nj_listing *l)
 {
     put(s, "{\"path\":\"");
     put_folder(s, l, true);
-    put(s, l->is_truncated ? "\",\"cut\":true,\"entries\":[" : "\",\"cut\":false,\"entries\":[");
+    put(s, "\",\"entries\":[");
     for (uint32_t i = 0; i < l->n_entries; i++) {
         put(s, i > 0 ? ",\n" : "\n");
         put_json_entry(s, &l->entries[i]);
@@ -228,8 +228,6 @@ static void render_html(struct sink *s, const struct nj_listing *l)
     for (uint32_t i = 0; i < l->n_entries; i++)
         put_html_entry(s, &l->entries[i]);
     put(s, "</tbody>\n</table>\n");
-    if (l->is_truncated)
-        put(s, "<p>This list is incomplete: the folder has more entries.</p>\n");
     if (l->n_entries == 0)
         put(s, "<p>This folder is empty.</p>\n");
     put(s, "</main>\n</body>\n</html>\n");

@@ -3,7 +3,7 @@
  * Renders the contents of a folder as HTML or as JSON. Pure: the caller provides the names, which
  * may have any bytes.
  *
- * JSON: {"path":"/iso/","cut":false,"entries":[{"name":"a b","type":"file","size":3,
+ * JSON: {"path":"/iso/","entries":[{"name":"a b","type":"file","size":3,
  *        "mtime":"1994-11-06T08:49:37Z","href":"a%20b"}]}
  *
  * `type` is "file" or "folder"; the size of a folder is null. Bytes of a name that are not UTF-8
@@ -27,7 +27,6 @@ struct nj_listing {
     const char *path; /* of the folder, without '/' at either end; "" for the root */
     struct nj_listing_entry *entries;
     uint32_t n_entries;
-    bool is_truncated; /* the folder has more entries */
 };
 
 /* True if a listing may show this name: not hidden, and a request can name it
