@@ -28,11 +28,14 @@
 
 /* Whole files in memory beyond the cache's budget, referenced by slow clients. Above this limit,
  * files larger than a chunk are read in chunks. */
-#define LENT_BYTES_MAX  (256u * 1024u * 1024u)
+#define LENT_BYTES_MAX    (256u * 1024u * 1024u)
 /* Contents of at least this size are mapped, so that a free returns their pages to the system. */
-#define OWN_PAGES_BYTES (128u * 1024u)
+#define OWN_PAGES_BYTES   (128u * 1024u)
+/* Maximum wait between two attempts to open a file with a lease; all waits take less than twice as
+ * long. */
+#define LEASE_WAIT_MAX_MS 128u
 /* Files evicted at once when descriptors run out. */
-#define FDS_EVICTED     8u
+#define FDS_EVICTED       8u
 
 struct nj_file_store {
     struct nj_hash_key key; /* here alone: see base/page_alloc.h */
@@ -418,6 +421,8 @@ static enum nj_file_result result_of_errno(int err)
     case ENODEV: /* a device without a driver */
     case EINVAL:
         return NJ_FILE_ABSENT;
+    case EAGAIN: /* also when folders of its path are renamed again and again */
+        return NJ_FILE_LEASED;
     default:
         return NJ_FILE_BROKEN;
     }
@@ -430,6 +435,21 @@ static int open_file(struct nj_file_store *s, const char *path)
 
     while (fd < 0 && (errno == EMFILE || errno == ENFILE) && free_descriptors(s))
         fd = nj__root_openat(&s->root, path, flags);
+    return fd;
+}
+
+/* Another process may hold a write lease of the file (F_SETLEASE of fcntl(2)), as Samba does. The
+ * first open asks it to return the lease, which usually takes some milliseconds: only then the next
+ * one succeeds. */
+static int open_leased_file(struct nj_file_store *s, const char *path)
+{
+    int fd = open_file(s, path);
+
+    for (uint32_t ms = 1; fd < 0 && errno == EAGAIN && ms <= LEASE_WAIT_MAX_MS; ms *= 2) {
+        const struct timespec wait = {.tv_nsec = ms * NJ_MS};
+        nanosleep(&wait, NULL);
+        fd = open_file(s, path);
+    }
     return fd;
 }
 
@@ -501,12 +521,12 @@ static bool is_open_folder(struct nj_file_store *s, const char *path)
     return fd >= 0;
 }
 
-/* Open a regular file and look at it. */
-static enum nj_file_result open_regular(struct nj_file_store *s, const char *path, int *out,
-                                        struct stat *st)
+/* Look at the open file `fd`, or at the errno of its open. Closes `fd` unless the result is OK. */
+static enum nj_file_result check_regular(struct nj_file_store *s, const char *path, int fd,
+                                         struct stat *st)
 {
     enum nj_file_result r = NJ_FILE_OK;
-    int fd = open_file(s, path);
+
     if (fd < 0) {
         r = result_of_errno(errno);
         return r == NJ_FILE_DENIED && is_open_folder(s, path) ? NJ_FILE_IS_DIR : r;
@@ -516,9 +536,7 @@ static enum nj_file_result open_regular(struct nj_file_store *s, const char *pat
         r = NJ_FILE_BROKEN;
     else if (!S_ISREG(st->st_mode))
         r = S_ISDIR(st->st_mode) ? NJ_FILE_IS_DIR : NJ_FILE_ABSENT;
-    if (r == NJ_FILE_OK)
-        *out = fd;
-    else
+    if (r != NJ_FILE_OK)
         close(fd);
     return r;
 }
@@ -541,8 +559,11 @@ static uint8_t find_siblings(struct nj_file_store *s, const char *path, const st
     for (uint32_t i = 0; i < NJ_N_CODINGS; i++) {
         char name[NJ_PATH_MAX];
         struct stat sibling;
-        int fd, n = snprintf(name, sizeof name, "%s%s", path, nj_coding_suffix(i).p);
-        if (n < 0 || (size_t)n >= sizeof name || open_regular(s, name, &fd, &sibling) != NJ_FILE_OK)
+        int n = snprintf(name, sizeof name, "%s%s", path, nj_coding_suffix(i).p);
+        if (n < 0 || (size_t)n >= sizeof name)
+            continue;
+        int fd = open_file(s, name);
+        if (check_regular(s, name, fd, &sibling) != NJ_FILE_OK)
             continue;
         close(fd);
         if (is_not_older(&sibling, st))
@@ -554,8 +575,8 @@ static uint8_t find_siblings(struct nj_file_store *s, const char *path, const st
 static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_job *job)
 {
     struct stat st;
-    int fd;
-    enum nj_file_result r = open_regular(s, job->path, &fd, &st);
+    int fd = open_leased_file(s, job->path);
+    enum nj_file_result r = check_regular(s, job->path, fd, &st);
     if (r != NJ_FILE_OK) {
         drop_failed(s, job->path, r);
         return r;

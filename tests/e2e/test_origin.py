@@ -9,11 +9,13 @@ second apart from it; {WEAK} is W/{E}. It has 1000 bytes. "/empty" has none, "/n
 """
 import email
 import email.policy
+import fcntl
 import hashlib
 import json
 import os
 import random
 import re
+import signal
 import subprocess
 
 from tests.netlab.case import ServerCase
@@ -640,3 +642,20 @@ class LongLists(OriginCase):
         self.assertEqual(self.names, [e["name"] for e in json.loads(got.body)["entries"]])
         page = self.ask("/long/").body.decode()
         self.assertEqual(self.names, re.findall(r'<a href="(f\d+)">', page))
+
+
+class Leases(OriginCase):
+    """A file with a write lease (F_SETLEASE), as Samba takes it, whose holder does not answer."""
+
+    @classmethod
+    def prepare(cls):
+        cls.write("leased", b"text")
+
+    def test_503_until_it_is_returned(self):
+        signal.signal(signal.SIGIO, signal.SIG_IGN)  # by which the kernel asks for the lease
+        with open(os.path.join(self.root, "leased"), "r+b") as f:
+            fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            got = self.ask("/leased")
+            self.assertEqual((503, "1"), (got.status, got["retry-after"]))
+        # What is known of a name is good for a second.
+        until("the file", lambda: self.ask("/leased").body == b"text")

@@ -515,3 +515,15 @@ Test(http_origin, media_types_of_a_file)
     end(b);
     nj_mime_table_free(mime);
 }
+
+/* RFC 9110 10.2.3: another process has the file; later it can be read. */
+Test(http_origin, leased)
+{
+    struct bench *b = begin();
+    b->failure = NJ_FILE_LEASED;
+    get(b, "/x", NULL);
+    cr_expect_eq(b->status, 503);
+    cr_expect_str_eq(field(b, "retry-after"), "1");
+    close_body(b->body);
+    end(b);
+}

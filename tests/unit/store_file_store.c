@@ -2,6 +2,8 @@
 /* A store over a real folder in /tmp: which files it opens and keeps, and the effect of changes. */
 #include "store_rig.h"
 
+#include <signal.h>
+
 TestSuite(store_file_store, .fini = scratch_remove);
 
 Test(store_file_store, root_errors)
@@ -479,5 +481,58 @@ Test(store_file_store, changes_while_read, .timeout = 60)
     atomic_store(&w.stop, true);
     pthread_join(thread, NULL);
     cr_assert_eq(peek(&b, "f"), NJ_FILE_OK, "it rests now (%u were read before)", n_ok);
+    end(&b);
+}
+
+/* A write lease (F_SETLEASE of fcntl(2)). The open of another descriptor sends SIGIO to the holder,
+ * which here is this process. */
+static int lease(const char *path)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGIO);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    int fd = open(path, O_RDWR);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(fcntl(fd, F_SETLEASE, F_WRLCK), 0, "%s: %s", path, strerror(errno));
+    return fd;
+}
+
+Test(store_file_store, leased)
+{
+    struct bench b;
+    begin(&b, MIB);
+    write_file(&b, "f", "text", 4);
+    expect_text(&b, "f", "text");
+    int fd = lease(at(&b, "f"));
+    cr_expect_eq(peek(&b, "f"), NJ_FILE_LEASED);
+    close(fd);
+    expect_text(&b, "f", "text");
+    end(&b);
+}
+
+static void *return_lease(void *fd)
+{
+    sigset_t set;
+    int sig;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGIO);
+    sigwait(&set, &sig);
+    close(*(int *)fd);
+    return NULL;
+}
+
+/* The holder returns it when it is asked, as Samba does. */
+Test(store_file_store, lease_that_is_returned)
+{
+    struct bench b;
+    pthread_t holder;
+    begin(&b, MIB);
+    write_file(&b, "f", "text", 4);
+    int fd = lease(at(&b, "f"));
+    cr_assert_eq(pthread_create(&holder, NULL, return_lease, &fd), 0);
+    expect_text(&b, "f", "text");
+    pthread_join(holder, NULL);
     end(&b);
 }

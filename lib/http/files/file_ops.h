@@ -54,6 +54,7 @@ enum nj_file_result {
     NJ_FILE_IS_DIR, /* OPEN: a directory */
     NJ_FILE_ABSENT, /* no such file, or the path leaves the root */
     NJ_FILE_DENIED, /* no permission */
+    NJ_FILE_LEASED, /* OPEN: another process holds a lease of the file and has not returned it */
     NJ_FILE_NO_MEMORY,
     NJ_FILE_DISPLACED, /* OPEN, LIST: not done: another client's job took its place in the queue */
     NJ_FILE_BUSY,   /* READ, internal to the implementation: another thread reads the same bytes */

@@ -355,6 +355,7 @@ static uint16_t status_of(enum nj_file_result result)
         return 404;
     case NJ_FILE_DENIED:
         return 403;
+    case NJ_FILE_LEASED:
     case NJ_FILE_NO_MEMORY:
     case NJ_FILE_DISPLACED:
         return 503;
