@@ -119,7 +119,7 @@ const struct nj_option nj_options[] = {
     {.name = "symlinks", .section = "files", .default_text = "beneath",
      WORD(symlinks, NJ_SYMLINKS_NONE, NJ_SYMLINKS_BENEATH, "none|owner|beneath"),
      .help = "symbolic links to follow: none, those to files of the link's owner, or those that "
-             "stay below the root"},
+             "stay below the root; targets must be relative"},
     {.name = "file-reads", .default_text = "auto",
      WORD(file_reads, NJ_FILE_READS_AUTO, NJ_FILE_READS_THREADS, "auto|direct|buffered|threads"),
      .help = "how to read large files: io_uring bypassing the page cache, io_uring through it, or "

@@ -44,6 +44,28 @@ static void make_links(struct bench *b)
     cr_assert_eq(symlink("folder/up", at(b, "chain")), 0);
 }
 
+/* The target of a link is relative, also if an absolute one lies below the root. */
+Test(store_file_root, absolute_links)
+{
+    static const enum nj_symlinks rules[] = {NJ_SYMLINKS_NONE, NJ_SYMLINKS_OWNER,
+                                             NJ_SYMLINKS_BENEATH};
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        struct bench b;
+        begin_with(&b, MIB, rules[i]);
+        make_links(&b);
+        char target[PATH_MAX];
+        strcpy(target, at(&b, "a.txt"));
+        cr_assert_eq(symlink(target, at(&b, "file")), 0);
+        strcpy(target, b.root);
+        cr_assert_eq(symlink(target, at(&b, "root-of-all")), 0);
+        cr_assert_eq(symlink("/a.txt", at(&b, "of-root")), 0);
+        cr_expect_eq(peek(&b, "file"), NJ_FILE_ABSENT);
+        cr_expect_eq(peek(&b, "root-of-all/a.txt"), NJ_FILE_ABSENT);
+        cr_expect_eq(peek(&b, "of-root"), NJ_FILE_ABSENT);
+        end(&b);
+    }
+}
+
 Test(store_file_root, no_links)
 {
     struct bench b;

@@ -62,7 +62,7 @@ enum nj_file_reads {
     NJ_FILE_READS_THREADS,  /**< by workers, through the page cache */
 };
 
-/** Symbolic links below the root. */
+/** Symbolic links below the root. Those with an absolute target are never followed. */
 enum nj_symlinks {
     NJ_SYMLINKS_DEFAULT, /**< as the policy file sets, else NJ_SYMLINKS_BENEATH */
     NJ_SYMLINKS_NONE,    /**< not followed: 404 */
