@@ -65,6 +65,16 @@ static int read_error_page(struct nj_settings *s, const char *text, char *why, s
     return 0;
 }
 
+static int read_default_type(struct nj_settings *s, char *why, size_t n)
+{
+    const char *type = s->config->default_type, *wrong = NULL;
+
+    if (type)
+        wrong = nj_mime_type_error((struct nj_str){type, (uint32_t)strnlen(type, UINT16_MAX)});
+    s->site.mime.default_type = type;
+    return wrong ? nj_set_error(why, n, "--default-type %s: %s", type, wrong) : 0;
+}
+
 int nj__settings_read_file_serving(struct nj_settings *s, char *why, size_t n)
 {
     const struct nj_server_config *c = s->config;
@@ -83,6 +93,9 @@ int nj__settings_read_file_serving(struct nj_settings *s, char *why, size_t n)
     for (uint32_t i = 0; i < NJ_SERVER_ERROR_PAGES_MAX && c->error_page[i]; i++)
         if (read_error_page(s, c->error_page[i], why, n) != 0)
             return -1;
+    if (read_default_type(s, why, n) != 0)
+        return -1;
+    s->site.mime.is_utf8 = c->charset == NJ_CHARSET_UTF_8;
     s->site.index = c->index;
     s->site.listing = c->listing;
     s->site.no_precompressed = c->no_precompressed;
@@ -103,7 +116,7 @@ int nj__settings_load_mime_types(struct nj_settings *s, char *why, size_t n)
     nj_diags_free(&faults);
     s->mime = text ? nj_mime_table_parse(text, n_bytes, &line, &wrong) : NULL;
     free(text);
-    s->site.mime = s->mime;
+    s->site.mime.own = s->mime;
     if (s->mime)
         return 0;
     if (line > 0)

@@ -441,7 +441,7 @@ class Codings(OriginCase):
         for coding in TOOLS:
             with self.subTest(coding=coding):
                 got = self.ask("/page.html", f"Accept-Encoding: {coding}")
-                self.assertEqual((200, coding, "accept-encoding", "text/html; charset=utf-8"),
+                self.assertEqual((200, coding, "accept-encoding", "text/html"),
                                  (got.status, got["content-encoding"], got["vary"],
                                   got["content-type"]))
                 self.assertEqual(self.page, self.unpack(coding, got.body))
@@ -487,7 +487,7 @@ class Codings(OriginCase):
                          (got.status, got["content-encoding"], got["content-range"], got.body))
         got = self.ask("/page.html", "Accept-Encoding: gzip", "Range: bytes=0-9,20-29")
         self.assertEqual(206, got.status)
-        self.assertIn(b"\r\ncontent-type: text/html; charset=utf-8\r\n", got.body)
+        self.assertIn(b"\r\ncontent-type: text/html\r\n", got.body)
         self.assertIn(packed[20:30], got.body)
 
     def test_curl_unpacks(self):
@@ -584,7 +584,7 @@ class Options(OriginCase):
     def test_error_pages(self):
         for path in ("/none", "/list/.secret", "/.git/config"):
             got = self.ask(path)
-            self.assertEqual((404, "text/html; charset=utf-8", b"<p>not here</p>\n", None),
+            self.assertEqual((404, "text/html", b"<p>not here</p>\n", None),
                              (got.status, got["content-type"], got.body, got["cache-control"]))
         got = self.ask("/none", method="HEAD")
         self.assertEqual((404, "16"), (got.status, got["content-length"]))
@@ -609,8 +609,7 @@ class Options(OriginCase):
 
     def test_media_types(self):
         for name, want in (("x.nj", "application/x-nightjar"), ("x.NJX", "application/x-nightjar"),
-                           ("x.bird", "text/x-bird; charset=utf-8"),
-                           ("x.html", "text/html; charset=utf-8"),
+                           ("x.bird", "text/x-bird"), ("x.html", "text/html"),
                            ("x.unknown", "application/octet-stream")):
             self.assertEqual(want, self.ask("/" + name)["content-type"])
 
@@ -659,3 +658,49 @@ class Leases(OriginCase):
             self.assertEqual((503, "1"), (got.status, got["retry-after"]))
         # What is known of a name is good for a second.
         until("the file", lambda: self.ask("/leased").body == b"text")
+
+
+class Charset(OriginCase):
+    """--charset and --default-type, and types of Debian's package media-types."""
+
+    @classmethod
+    def prepare(cls):
+        types = os.path.join(cls.world.scratch, "mime.types")
+        with open(types, "w") as f:
+            f.write("text/x-bird bird\ntext/x-latin;charset=iso-8859-1 lat\n")
+        cls.world.options += ["--mime-types", types, "--charset", "utf-8",
+                              "--default-type", "text/plain;charset=utf-8"]
+        for name in ("x.html", "x.bird", "x.lat", "x.json", "README", "x.tgz", "x.asc", "x.toml",
+                     "x.yaml", "x.docx"):
+            cls.write(name, b"x")
+
+    def test_media_types(self):
+        for name, want in (
+                ("x.html", "text/html; charset=utf-8"), ("x.bird", "text/x-bird; charset=utf-8"),
+                ("x.lat", "text/x-latin;charset=iso-8859-1"), ("x.json", "application/json"),
+                ("README", "text/plain;charset=utf-8"), ("x.tgz", "application/gzip"),
+                ("x.asc", "application/pgp-signature"), ("x.toml", "application/toml"),
+                ("x.yaml", "application/yaml"),
+                ("x.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml."
+                           "document")):
+            with self.subTest(name=name):
+                self.assertEqual(want, self.ask("/" + name)["content-type"])
+
+
+class Compressed(OriginCase):
+    """A file that is compressed as it stands."""
+
+    @classmethod
+    def prepare(cls):
+        cls.page = b"<svg xmlns='http://www.w3.org/2000/svg'/>\n" * 100
+        packed = subprocess.run(["gzip", "-n", "-9", "-c"], input=cls.page, check=True,
+                                timeout=time_limit(), capture_output=True).stdout
+        cls.write("x.svgz", packed)
+
+    def test_svgz(self):
+        for line in ("X: y", "Accept-Encoding: br, gzip", "Range: bytes=0-9"):
+            got = self.ask("/x.svgz", line)
+            self.assertEqual(("image/svg+xml", "gzip", None),
+                             (got["content-type"], got["content-encoding"], got["vary"]))
+        out = self.curl("--compressed", self.world.url("/x.svgz"), text=False)
+        self.assertEqual(self.page, out)

@@ -165,7 +165,7 @@ Test(config_config_by_name, the_file_comes_second)
     uint32_t n = 0;
     while (nj_config_file_option_at(n))
         n++;
-    cr_expect_eq(n, 18);
+    cr_expect_eq(n, 20);
 }
 
 Test(config_config_by_name, hours)
@@ -276,6 +276,13 @@ Test(config_config_by_name, files)
     site(NULL);
     c.mime_types = "/nonexistent";
     site("--mime-types /nonexistent: No such file or directory");
+    c.default_type = "text";
+    site("--default-type text: expected a media type such as text/html");
+    c.default_type = "text/plain;charset=utf-8";
+    c.charset = NJ_CHARSET_UTF_8;
+    site(NULL);
+    c.charset = (enum nj_charset)9;
+    site("--charset: expected none or utf-8");
     static const char *const bad[] = {"404",     "399=/a",    "600=/a",    "404=a",
                                       "404=/",   "404=/../a", "404=/a//b", "404=/a/",
                                       "404=//a", "404=/a/.",  "0404=/a"};

@@ -8,24 +8,29 @@
 #include "base/compiler.h"
 #include "http/files/mime_type.h"
 
-static struct nj_str type_of(const struct nj_mime_table *own, const char *name)
+static struct nj_str type_of(const struct nj_mime_options *o, const char *name)
 {
-    return nj_mime_type(own, (struct nj_str){name, (uint32_t)strlen(name)});
+    return nj_mime_type(o, (struct nj_str){name, (uint32_t)strlen(name)});
 }
 
-static void expect_type(const char *name, const char *want)
+static void expect_with(const struct nj_mime_options *o, const char *name, const char *want)
 {
-    struct nj_str got = type_of(NULL, name);
+    struct nj_str got = type_of(o, name);
     cr_expect(got.n_bytes == strlen(want) && memcmp(got.p, want, got.n_bytes) == 0, "%s: %.*s",
               name, (int)got.n_bytes, got.p);
 }
 
+static void expect_type(const char *name, const char *want)
+{
+    expect_with(&(struct nj_mime_options){0}, name, want);
+}
+
 Test(http_mime_type, types)
 {
-    expect_type("index.html", "text/html; charset=utf-8");
-    expect_type("a/b.HTM", "text/html; charset=utf-8");
-    expect_type("x.css", "text/css; charset=utf-8");
-    expect_type("x.min.js", "text/javascript; charset=utf-8");
+    expect_type("index.html", "text/html");
+    expect_type("a/b.HTM", "text/html");
+    expect_type("x.css", "text/css");
+    expect_type("x.min.js", "text/javascript");
     expect_type("x.json", "application/json");
     expect_type("x.png", "image/png");
     expect_type("x.woff2", "font/woff2");
@@ -50,12 +55,13 @@ Test(http_mime_type, table_is_sorted)
         "jxl",   "log",  "m3u8", "m4a",         "map", "md",   "mjs", "mp3",  "mp4",  "mpd",
         "ogg",   "ogv",  "opus", "otf",         "pdf", "rss",  "rtf", "svg",  "tar",  "tif",
         "tiff",  "ts",   "ttf",  "txt",         "vtt", "wasm", "wav", "webm", "webp", "woff",
-        "xhtml", "xml",  "xz",   "webmanifest", "zip",
+        "xhtml", "xml",  "xz",   "webmanifest", "zip", "tgz",  "asc", "toml", "yaml", "yml",
+        "svgz",  "rpm",  "docx", "sh",          "123",
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(names); i++) {
         char name[32];
         snprintf(name, sizeof name, "x.%s", names[i]);
-        struct nj_str type = type_of(NULL, name);
+        struct nj_str type = type_of(&(struct nj_mime_options){0}, name);
         cr_expect_neq(strncmp(type.p, "application/octet", 17), 0, "%s", name);
     }
 }
@@ -72,9 +78,7 @@ static struct nj_mime_table *read_table(const char *text, uint32_t *line, const 
 
 static void expect_of(const struct nj_mime_table *t, const char *name, const char *want)
 {
-    struct nj_str got = type_of(t, name);
-    cr_expect(got.n_bytes == strlen(want) && memcmp(got.p, want, got.n_bytes) == 0, "%s: %.*s",
-              name, (int)got.n_bytes, got.p);
+    expect_with(&(struct nj_mime_options){.own = t}, name, want);
 }
 
 Test(http_mime_type, file)
@@ -99,11 +103,11 @@ Test(http_mime_type, file)
     expect_of(t, "x.Njr", "application/x-nightjar");
     expect_of(t, "d/x.njx", "application/x-nightjar");
     expect_of(t, "x.njy", "application/octet-stream");
-    expect_of(t, "x.bird", "text/x-bird; charset=utf-8");
+    expect_of(t, "x.bird", "text/x-bird");
     expect_of(t, "x.night", "application/octet-stream");
     expect_of(t, "x.lat", "text/x-latin;charset=iso-8859-1");
     expect_of(t, "x.png", "image/x-png");
-    expect_of(t, "x.html", "text/html; charset=utf-8");
+    expect_of(t, "x.html", "text/html");
     expect_of(t, "x.twice", "image/x-second");
     expect_of(t, "x.a", "a/b");
     expect_of(t, "x.ab", "model/mtl");
@@ -112,7 +116,7 @@ Test(http_mime_type, file)
 
     t = read_table("", &line, &why);
     cr_assert(t);
-    expect_of(t, "x.html", "text/html; charset=utf-8");
+    expect_of(t, "x.html", "text/html");
     nj_mime_table_free(t);
 }
 
@@ -169,4 +173,52 @@ Test(http_mime_type, is_bounded)
     cr_expect_null(nj_mime_table_parse(text, 300, &line, &why));
     cr_expect(strstr(why, "too long"));
     free(text);
+}
+
+/* As Debian's package media-types has it, except where our table says otherwise. */
+Test(http_mime_type, both_tables)
+{
+    expect_type("x.docx",
+                "application/vnd.openxmlformats-officedocument.wordprocessingml.document");
+    expect_type("x.RPM", "application/x-redhat-package-manager");
+    expect_type("x.ts", "video/mp2t");
+    expect_type("x.tgz", "application/gzip");
+    expect_type("x.asc", "application/pgp-signature");
+    expect_type("x.toml", "application/toml");
+    expect_type("x.yaml", "application/yaml");
+}
+
+/* A charset is added where it was asked for, to text types without parameters. */
+Test(http_mime_type, charset)
+{
+    uint32_t line;
+    const char *why;
+    struct nj_mime_table *own =
+        read_table("text/x-bird bird\nTEXT/X-B bb\ntext/x-latin;charset=latin1 lat\n", &line, &why);
+    const struct nj_mime_options utf8 = {.own = own, .is_utf8 = true, .default_type = "text/none"},
+                                 plain = {.own = own};
+
+    cr_assert(own);
+    expect_with(&utf8, "x.html", "text/html; charset=utf-8");
+    expect_with(&utf8, "x.css", "text/css; charset=utf-8");
+    expect_with(&utf8, "x.bird", "text/x-bird; charset=utf-8");
+    expect_with(&utf8, "x.bb", "TEXT/X-B; charset=utf-8");
+    expect_with(&utf8, "x.lat", "text/x-latin;charset=latin1");
+    expect_with(&utf8, "x.json", "application/json");
+    expect_with(&utf8, "x.svg", "image/svg+xml");
+    expect_with(&utf8, "x.xyzzy", "text/none");
+    expect_with(&utf8, "README", "text/none");
+    expect_with(&plain, "x.bird", "text/x-bird");
+    expect_with(&plain, "x.lat", "text/x-latin;charset=latin1");
+    expect_with(&plain, "x.txt", "text/plain");
+    nj_mime_table_free(own);
+}
+
+Test(http_mime_type, gzip)
+{
+    const struct nj_str svg = NJ_STR("image/svg+xml");
+
+    cr_expect(nj_mime_is_gzip(NJ_STR("a/x.svgz"), svg) && nj_mime_is_gzip(NJ_STR(".SvgZ"), svg));
+    cr_expect_not(nj_mime_is_gzip(NJ_STR("x.svg"), svg) || nj_mime_is_gzip(NJ_STR("svgz"), svg));
+    cr_expect_not(nj_mime_is_gzip(NJ_STR("x.svgz"), NJ_STR("application/gzip")));
 }

@@ -199,7 +199,7 @@ Test(http_origin, codings)
             get(b, "/x.html", LINES(rows[row].accept));
             cr_expect_eq(b->status, 200);
             cr_expect_str_eq(field(b, "content-encoding"), rows[row].coding);
-            cr_expect_str_eq(field(b, "content-type"), "text/html; charset=utf-8");
+            cr_expect_str_eq(field(b, "content-type"), "text/html");
             cr_expect_str_eq(field(b, "vary"), "accept-encoding");
             cr_expect_str_eq(field(b, "etag"), rows[row].etag);
             cr_expect_str_eq(text_of(b), rows[row].text);
@@ -419,8 +419,7 @@ Test(http_origin, error_pages)
         uint16_t status;
         const char *name, *value, *text;
     } rows[] = {
-        {"GET", "/none", "x: y", 0, 404, "content-type", "text/html; charset=utf-8",
-         "page404.html"},
+        {"GET", "/none", "x: y", 0, 404, "content-type", "text/html", "page404.html"},
         {"GET", "/.git", "x: y", 0, 404, "content-length", "12", "page404.html"},
         {"HEAD", "/none", "x: y", 0, 404, "content-length", "12", ""},
         {"POST", "/x", "x: y", 0, 405, "allow", "GET, HEAD, OPTIONS", "page405.txt"},
@@ -503,7 +502,7 @@ Test(http_origin, media_types_of_a_file)
     uint32_t line;
     const char *why;
     struct nj_mime_table *mime = nj_mime_table_parse("a/b html\n", 9, &line, &why);
-    struct nj_file_server_options options = {.mime = mime};
+    struct nj_file_server_options options = {.mime.own = mime};
     struct bench *b = begin_with(&options);
     get(b, "/x.html", NULL);
     cr_expect_str_eq(field(b, "content-type"), "a/b");
@@ -514,6 +513,52 @@ Test(http_origin, media_types_of_a_file)
     close_body(b->body);
     end(b);
     nj_mime_table_free(mime);
+}
+
+Test(http_origin, default_type_and_charset)
+{
+    struct nj_file_server_options options = {.mime = {.default_type = "text/x", .is_utf8 = true}};
+    struct bench *b = begin_with(&options);
+    get(b, "/README", NULL);
+    cr_expect_str_eq(field(b, "content-type"), "text/x");
+    close_body(b->body);
+    get(b, "/x.html", NULL);
+    cr_expect_str_eq(field(b, "content-type"), "text/html; charset=utf-8");
+    close_body(b->body);
+    end(b);
+}
+
+/* RFC 9110 8.4: the bytes of the file are compressed; and no coding is looked for. */
+Test(http_origin, svgz)
+{
+    struct bench *b = begin();
+    b->siblings = BR;
+    for (int i = 0; i < 4; i++) {
+        get(b, "/x.SVGZ", i % 2 ? LINES("accept-encoding: br", "range: bytes=0-1") : NULL);
+        cr_expect_eq(b->status, i % 2 ? 206 : 200);
+        cr_expect_str_eq(field(b, "content-type"), "image/svg+xml");
+        cr_expect_str_eq(field(b, "content-encoding"), "gzip");
+        cr_expect(!b->asked_siblings && !has(b, "vary"));
+        close_body(b->body);
+    }
+    get(b, "/x.svgz", LINES("if-none-match: *"));
+    cr_expect(b->status == 304 && !has(b, "content-encoding"));
+    get(b, "/svgz", NULL);
+    cr_expect_not(has(b, "content-encoding"));
+    close_body(b->body);
+    end(b);
+
+    uint32_t line;
+    const char *why;
+    struct nj_mime_table *own = nj_mime_table_parse("application/gzip svgz\n", 22, &line, &why);
+    struct nj_file_server_options options = {.mime.own = own};
+    b = begin_with(&options);
+    get(b, "/x.svgz", NULL);
+    cr_expect_str_eq(field(b, "content-type"), "application/gzip");
+    cr_expect_not(has(b, "content-encoding"));
+    close_body(b->body);
+    end(b);
+    nj_mime_table_free(own);
 }
 
 /* RFC 9110 10.2.3: another process has the file; later it can be read. */

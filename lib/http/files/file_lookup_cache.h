@@ -33,6 +33,7 @@ struct nj_file_meta {
     uint8_t siblings;              /* as in nj_file_job */
     struct nj_file_object *object; /* one reference; NULL: none */
     struct nj_str type;            /* content-type; lives as long as the mime table */
+    bool is_gzip;                  /* the bytes are `type` in the coding gzip */
     struct nj_validators validators;
     char modified[NJ_DATE_BYTES]; /* text of validators.modified_s, if has_date */
     uint8_t n_length;

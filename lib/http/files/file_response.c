@@ -241,6 +241,16 @@ static bool begin_range(struct nj_file_server *fs, struct file_response *r,
     return true;
 }
 
+/* RFC 9110 8.4. A handler that gives the file another type means its bytes as they are. */
+static void add_coding(struct file_response *r, const struct nj__file_request *req,
+                       const struct nj_file_meta *meta)
+{
+    if (req->stage == NJ__STAGE_VARIANT)
+        add_field(r, NJ_STR("content-encoding"), nj_coding_name(req->coding));
+    else if (meta->is_gzip && !given_type(req))
+        add_field(r, NJ_STR("content-encoding"), nj_coding_name(NJ_CODING_GZIP));
+}
+
 static bool is_multipart(const struct nj__response_plan *v)
 {
     return v->status == 206 && v->ranges->n > 1;
@@ -294,8 +304,7 @@ static bool send_built(struct nj_file_server *fs, struct file_response *r,
     if (v->status != 304) {
         if (!begin_content(fs, r, req, meta, v))
             return false;
-        if (req->stage == NJ__STAGE_VARIANT)
-            add_field(r, NJ_STR("content-encoding"), nj_coding_name(req->coding));
+        add_coding(r, req, meta);
         if (req->stage != NJ__STAGE_LISTING)
             add_field(r, NJ_STR("accept-ranges"), NJ_STR("bytes"));
         add_modified(r, req, meta, v->status);
@@ -334,6 +343,7 @@ void nj__respond_error_page(struct nj_file_server *fs, const struct nj__file_req
         nj__respond_plain_error(req, req->status);
         return;
     }
+    add_coding(&r, req, meta);
     nj_resp_head_add_by_status(&r.head, required_field(req, req->status, r.content_range));
     nj_resp_head_send(&r.head, 0, r.body);
 }

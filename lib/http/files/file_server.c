@@ -113,7 +113,7 @@ static bool may_have_siblings(const struct nj_file_server *fs, const struct nj_f
     for (uint32_t i = 0; i < NJ_N_CODINGS; i++)
         if (ends_in(name, nj_coding_suffix(i)))
             return false;
-    return true;
+    return !nj_mime_is_gzip((struct nj_str){name->p, name->n_bytes}, NJ_STR("image/svg+xml"));
 }
 
 /* Converts a job's result, with the response fields derived from it. */
@@ -127,10 +127,12 @@ static void fill_meta(const struct nj_file_server *fs, const struct nj_file_job 
     };
     if (!out->object)
         return;
+    const struct nj_str path = {job->path, n_path};
     if (job->op == NJ_FILE_LIST)
         out->type = job->json ? NJ_STR("application/json") : NJ_STR("text/html; charset=utf-8");
     else
-        out->type = nj_mime_type(fs->options.mime, (struct nj_str){job->path, n_path});
+        out->type = nj_mime_type(&fs->options.mime, path);
+    out->is_gzip = nj_mime_is_gzip(path, out->type);
     nj_validators_of_object(out->object, &out->validators);
     if (out->validators.has_date)
         nj_date_format(out->validators.modified_s, out->modified);

@@ -6,18 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NJ_ERROR_PAGES_MAX 16u
+#include "http/files/mime_type.h"
 
-struct nj_mime_table; /* http/files/mime_type.h: types of a mime.types file; take precedence over
-                         the built-in ones */
+#define NJ_ERROR_PAGES_MAX 16u
 
 /* One folder's options. */
 struct nj_file_server_options {
-    const char *index;                /* file served for "dir/"; NULL: index.html */
-    bool listing;                     /* list folders without an index file, as HTML or JSON */
-    bool no_precompressed;            /* never send the siblings name.br, .zst and .gz */
-    const struct nj_mime_table *mime; /* NULL: built-in types only */
-    const char *cache_control;        /* value of cache-control in 200, 206 and 304; NULL: none */
+    const char *index;     /* file served for "dir/"; NULL: index.html */
+    bool listing;          /* list folders without an index file, as HTML or JSON */
+    bool no_precompressed; /* never send the siblings name.br, .zst and .gz */
+    struct nj_mime_options mime;
+    const char *cache_control; /* value of cache-control in 200, 206 and 304; NULL: none */
     uint32_t n_error_pages;
     struct {
         uint16_t status;  /* 400 to 599 */

@@ -6,19 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UTF8 "; charset=utf-8"
-
-struct row {
-    struct nj_str ext, type;
-    uint32_t line; /* of duplicates the later line wins */
-};
-
-struct nj_mime_table {
-    uint32_t n;
-    char *names;
-    struct row rows[];
-};
-
 struct reader {
     struct nj_mime_table *t;
     uint32_t n_max, line;
@@ -42,7 +29,7 @@ static uint32_t token(struct nj_str s, uint32_t at)
 }
 
 /* type "/" subtype, and parameters without blanks. */
-static const char *check_type(struct nj_str s)
+const char *nj_mime_type_error(struct nj_str s)
 {
     uint32_t n = token(s, 0), m;
 
@@ -68,14 +55,12 @@ static const char *check_extension(struct nj_str s)
     return NULL;
 }
 
-static struct nj_str store_str(struct reader *r, struct nj_str s, const char *more)
+static struct nj_str store_str(struct reader *r, struct nj_str s)
 {
-    struct nj_str kept = {r->names, s.n_bytes + (uint32_t)strlen(more)};
+    struct nj_str stored = {r->names, s.n_bytes};
 
-    memcpy(r->names, s.p, s.n_bytes);
-    memcpy(r->names + s.n_bytes, more, strlen(more));
-    r->names += kept.n_bytes;
-    return kept;
+    r->names = mempcpy(r->names, s.p, s.n_bytes);
+    return stored;
 }
 
 /* Takes the next word of a line. False at its end. */
@@ -90,18 +75,21 @@ static bool read_line(struct reader *r, struct nj_str line)
 
     if (!next_word(&line, &word))
         return true;
-    r->why = check_type(word);
+    r->why = nj_mime_type_error(word);
     if (r->why)
         return false;
-    bool is_text = word.n_bytes > 5 && nj_strncasecmp(word.p, "text/", 5) == 0;
-    type = store_str(r, word, is_text && !memchr(word.p, ';', word.n_bytes) ? UTF8 : "");
+    bool is_text = word.n_bytes > 5 && nj_strncasecmp(word.p, "text/", 5) == 0 &&
+                   !memchr(word.p, ';', word.n_bytes);
+    type = store_str(r, word);
+    if (is_text)
+        store_str(r, NJ_STR(NJ__MIME_CHARSET));
     while (next_word(&line, &word)) {
         r->why = check_extension(word);
         if (!r->why && r->t->n == r->n_max)
             r->why = "too many extensions";
         if (r->why)
             return false;
-        r->t->rows[r->t->n++] = (struct row){store_str(r, word, ""), type, r->line};
+        r->t->rows[r->t->n++] = (struct nj__mime_row){store_str(r, word), type, is_text, r->line};
     }
     return true;
 }
@@ -115,7 +103,7 @@ static int order_of(struct nj_str a, struct nj_str b)
 
 static int by_extension(const void *x, const void *y)
 {
-    const struct row *a = x, *b = y;
+    const struct nj__mime_row *a = x, *b = y;
     int order = order_of(a->ext, b->ext);
     return order ? order : (a->line < b->line) - (a->line > b->line);
 }
@@ -133,7 +121,7 @@ static void sort_and_dedup(struct nj_mime_table *t)
 }
 
 /* Allocates for the worst case: an extension takes two bytes at least; a line takes four ("a/b" and
- * its end) and may grow by the charset. */
+ * its end) and may get a charset. */
 static struct nj_mime_table *new_table(size_t n_bytes, uint32_t *n_max)
 {
     *n_max =
@@ -141,7 +129,7 @@ static struct nj_mime_table *new_table(size_t n_bytes, uint32_t *n_max)
     struct nj_mime_table *t = calloc(1, sizeof *t + *n_max * sizeof t->rows[0]);
     if (!t)
         return NULL;
-    t->names = malloc(n_bytes + (n_bytes / 4 + 1) * (sizeof UTF8 - 1) + 1);
+    t->names = malloc(n_bytes + (n_bytes / 4 + 1) * (sizeof NJ__MIME_CHARSET - 1) + 1);
     if (t->names)
         return t;
     free(t);
@@ -184,19 +172,18 @@ void nj_mime_table_free(struct nj_mime_table *t)
     free(t);
 }
 
-bool nj__mime_table_find(const struct nj_mime_table *t, struct nj_str ext, struct nj_str *type)
+const struct nj__mime_row *nj__mime_find(const struct nj__mime_row *rows, uint32_t n_rows,
+                                         struct nj_str ext)
 {
-    for (uint32_t lo = 0, hi = t->n; lo < hi;) {
+    for (uint32_t lo = 0, hi = n_rows; lo < hi;) {
         uint32_t mid = lo + (hi - lo) / 2;
-        int order = order_of(ext, t->rows[mid].ext);
-        if (order == 0) {
-            *type = t->rows[mid].type;
-            return true;
-        }
+        int order = order_of(ext, rows[mid].ext);
+        if (order == 0)
+            return &rows[mid];
         if (order < 0)
             hi = mid;
         else
             lo = mid + 1;
     }
-    return false;
+    return NULL;
 }

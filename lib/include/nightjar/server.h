@@ -70,6 +70,13 @@ enum nj_symlinks {
     NJ_SYMLINKS_BENEATH, /**< followed within the root */
 };
 
+/** The parameter charset in the content-type of text files whose type has no parameters. */
+enum nj_charset {
+    NJ_CHARSET_DEFAULT, /**< as the policy file sets, else NJ_CHARSET_NONE */
+    NJ_CHARSET_NONE,    /**< none: clients find out */
+    NJ_CHARSET_UTF_8,   /**< charset=utf-8 */
+};
+
 /** Severity of a log line. */
 enum nj_log_level {
     NJ_LOG_ERROR,   /**< a failure; it may end the server */
@@ -256,6 +263,11 @@ struct nj_server_config {
     const char *upgrade_socket;
     double upgrade_timeout_s; /**< maximum time of running responses after another process has taken
                                  over; 3600 */
+
+    /* Files, as `index` and what follows it. */
+    const char *default_type; /**< content-type of files with an unknown extension;
+                                 application/octet-stream */
+    enum nj_charset charset;  /**< charset of text files */
 };
 
 /**
