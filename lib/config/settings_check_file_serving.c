@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Validates the settings of file serving that the table of config_by_name.c cannot check: index,
- * error pages, MIME types. */
+ * error pages, MIME types, dotfiles. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "config/settings_validate.h"
 #include "http/files/mime_type.h"
 #include "http/proto/field_value.h"
+#include "http/proto/path.h"
 
 #define MIME_BYTES_MAX (1u << 20)
 
@@ -75,6 +76,21 @@ static int read_default_type(struct nj_settings *s, char *why, size_t n)
     return wrong ? nj_set_error(why, n, "--default-type %s: %s", type, wrong) : 0;
 }
 
+static int read_dotfiles(struct nj_settings *s, char *why, size_t n)
+{
+    const char *names = s->config->dotfiles;
+
+    if (!names)
+        return 0;
+    if (!nj_dotfiles_parse(names, &s->dotfiles))
+        return nj_set_error(why, n,
+                            "--dotfiles %s: expected up to %u names that begin with a dot, "
+                            "separated by commas, e.g. .well-known,.treeinfo, or none",
+                            names, NJ_DOTFILES_MAX);
+    s->site.dotfiles = &s->dotfiles;
+    return 0;
+}
+
 int nj__settings_read_file_serving(struct nj_settings *s, char *why, size_t n)
 {
     const struct nj_server_config *c = s->config;
@@ -93,7 +109,7 @@ int nj__settings_read_file_serving(struct nj_settings *s, char *why, size_t n)
     for (uint32_t i = 0; i < NJ_SERVER_ERROR_PAGES_MAX && c->error_page[i]; i++)
         if (read_error_page(s, c->error_page[i], why, n) != 0)
             return -1;
-    if (read_default_type(s, why, n) != 0)
+    if (read_default_type(s, why, n) != 0 || read_dotfiles(s, why, n) != 0)
         return -1;
     s->site.mime.is_utf8 = c->charset == NJ_CHARSET_UTF_8;
     s->site.index = c->index;

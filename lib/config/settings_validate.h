@@ -11,6 +11,7 @@
 #include "config/policy_file.h"
 #include "http/files/file_server_options.h"
 #include "http/handlers/route_table.h"
+#include "http/proto/path.h"
 #include "net/rss_flow_owner.h"
 #include "tls/server_context.h"
 #include "wire/iface.h"
@@ -39,6 +40,7 @@ struct nj_settings {
     struct nj_routes *routes;
     struct nj_file_server_options site;
     struct nj_mime_table *mime;
+    struct nj_dotfiles dotfiles;
     struct nj_policy_file *policy;
     struct nj_diags faults; /* errors of the policy file, printed on stderr before `why` */
 };

@@ -704,3 +704,29 @@ class Compressed(OriginCase):
                              (got["content-type"], got["content-encoding"], got["vary"]))
         out = self.curl("--compressed", self.world.url("/x.svgz"), text=False)
         self.assertEqual(self.page, out)
+
+
+class Dotfiles(OriginCase):
+    @classmethod
+    def prepare(cls):
+        cls.names = (".treeinfo", ".discinfo", ".well-known/x", ".htaccess", ".git/config",
+                     "os/.treeinfo", "os/.treeinfo.orig")
+        for folder in (".well-known", ".git", "os"):
+            os.mkdir(os.path.join(cls.root, folder))
+        for name in cls.names:
+            cls.write(name, name.encode())
+
+    def statuses(self):
+        return [name for name in self.names if self.ask("/" + name).status == 200]
+
+    def test_these_are_served(self):
+        self.assertEqual([".treeinfo", ".discinfo", ".well-known/x", "os/.treeinfo"],
+                         self.statuses())
+        self.assertEqual(b".treeinfo", self.ask("/.treeinfo").body)
+
+
+class ChosenDotfiles(Dotfiles):
+    options = ("--dotfiles", ".git,.treeinfo.orig")
+
+    def test_these_are_served(self):
+        self.assertEqual([".git/config", "os/.treeinfo.orig"], self.statuses())

@@ -101,7 +101,7 @@ static void check_links(const struct nj_listing *l, const char *json, size_t n)
         target[0] = '/';
         memcpy(target + 1, p, n_href);
         struct nj_str s = {target, (uint32_t)(n_href + 1)};
-        require(nj_path_parse(s, NJ_STR("i"), &path) == NJ_PATH_OK &&
+        require(nj_path_parse(s, NJ_STR("i"), NULL, &path) == NJ_PATH_OK &&
                 path.had_slash == e->is_folder);
         size_t n_name = strlen(e->name);
         require(strncmp(path.name, e->name, n_name) == 0);

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     static char location[NJ_PATH_LOCATION_MAX];
 
     enum nj_path_result r = nj_path_parse((struct nj_str){(const char *)data, (uint32_t)n_bytes},
-                                          NJ_STR("index.html"), &p);
+                                          NJ_STR("index.html"), NULL, &p);
     if (r != NJ_PATH_OK && r != NJ_PATH_HIDDEN)
         return 0;
     require(p.n_bytes > 0 && p.n_bytes < NJ_PATH_MAX && strlen(p.name) == p.n_bytes);
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
     /* The redirect leads to the index of the same folder. */
     if (n < NJ_PATH_MAX - 11) {
         static struct nj_path again;
-        require(nj_path_parse((struct nj_str){location, (uint32_t)n}, NJ_STR("index.html"),
+        require(nj_path_parse((struct nj_str){location, (uint32_t)n}, NJ_STR("index.html"), NULL,
                               &again) == NJ_PATH_OK);
         require(again.had_slash && memcmp(again.name, p.name, p.n_bytes) == 0);
     }

@@ -165,7 +165,7 @@ Test(config_config_by_name, the_file_comes_second)
     uint32_t n = 0;
     while (nj_config_file_option_at(n))
         n++;
-    cr_expect_eq(n, 20);
+    cr_expect_eq(n, 21);
 }
 
 Test(config_config_by_name, hours)
@@ -280,7 +280,11 @@ Test(config_config_by_name, files)
     site("--default-type text: expected a media type such as text/html");
     c.default_type = "text/plain;charset=utf-8";
     c.charset = NJ_CHARSET_UTF_8;
+    c.dotfiles = ".treeinfo, .git";
     site(NULL);
+    c.dotfiles = ".treeinfo,git";
+    site("--dotfiles .treeinfo,git: expected up to 16 names that begin with a dot, separated by "
+         "commas, e.g. .well-known,.treeinfo, or none");
     c.charset = (enum nj_charset)9;
     site("--charset: expected none or utf-8");
     static const char *const bad[] = {"404",     "399=/a",    "600=/a",    "404=a",

@@ -561,6 +561,37 @@ Test(http_origin, svgz)
     nj_mime_table_free(own);
 }
 
+/* Names with a dot that are served, and those that an operator chose. */
+Test(http_origin, dotfiles)
+{
+    static const char *const paths[] = {"/.treeinfo", "/a/.discinfo", "/.well-known/x", "/.git/x",
+                                        "/a/.treeinfo.orig"};
+    static const struct {
+        const char *names;
+        uint16_t status[NJ_ARRAY_LEN(paths)];
+    } rows[] = {
+        {NULL, {200, 200, 200, 404, 404}},
+        {"none", {404, 404, 404, 404, 404}},
+        {" .git , .treeinfo.orig", {404, 404, 404, 200, 200}},
+    };
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        struct nj_dotfiles names;
+        struct nj_file_server_options options = {0};
+        if (rows[i].names) {
+            cr_assert(nj_dotfiles_parse(rows[i].names, &names));
+            options.dotfiles = &names;
+        }
+        struct bench *b = begin_with(&options);
+        for (size_t k = 0; k < 2 * NJ_ARRAY_LEN(paths); k++) {
+            get(b, paths[k / 2], NULL);
+            cr_expect_eq(b->status, rows[i].status[k / 2], "%s %s: %u", rows[i].names, paths[k / 2],
+                         b->status);
+            close_body(b->body);
+        }
+        end(b);
+    }
+}
+
 /* RFC 9110 10.2.3: another process has the file; later it can be read. */
 Test(http_origin, leased)
 {

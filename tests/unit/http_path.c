@@ -37,8 +37,8 @@ Test(http_path, names)
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct nj_path p;
-        cr_expect_eq(nj_path_parse(str(rows[i].target), NJ_STR("index.html"), &p), NJ_PATH_OK, "%s",
-                     rows[i].target);
+        cr_expect_eq(nj_path_parse(str(rows[i].target), NJ_STR("index.html"), NULL, &p), NJ_PATH_OK,
+                     "%s", rows[i].target);
         cr_expect_str_eq(p.name, rows[i].name, "%s", rows[i].target);
         cr_expect_eq(p.n_bytes, strlen(rows[i].name));
         cr_expect_eq(p.had_slash, rows[i].had_slash, "%s", rows[i].target);
@@ -94,11 +94,12 @@ Test(http_path, refused)
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct nj_path p;
-        cr_expect_eq(nj_path_parse(str(rows[i].target), NJ_STR("index.html"), &p), rows[i].want,
-                     "%s", rows[i].target);
+        cr_expect_eq(nj_path_parse(str(rows[i].target), NJ_STR("index.html"), NULL, &p),
+                     rows[i].want, "%s", rows[i].target);
     }
     struct nj_path p;
-    cr_expect_eq(nj_path_parse((struct nj_str){"/a\0b", 4}, NJ_STR("index.html"), &p), NJ_PATH_BAD);
+    cr_expect_eq(nj_path_parse((struct nj_str){"/a\0b", 4}, NJ_STR("index.html"), NULL, &p),
+                 NJ_PATH_BAD);
 }
 
 Test(http_path, length)
@@ -108,20 +109,23 @@ Test(http_path, length)
 
     memset(target, 'a', sizeof target);
     target[0] = '/';
-    cr_expect_eq(nj_path_parse((struct nj_str){target, NJ_PATH_MAX - 1}, NJ_STR("index.html"), &p),
-                 NJ_PATH_OK);
+    cr_expect_eq(
+        nj_path_parse((struct nj_str){target, NJ_PATH_MAX - 1}, NJ_STR("index.html"), NULL, &p),
+        NJ_PATH_OK);
     cr_expect_eq(p.n_bytes, NJ_PATH_MAX - 2);
-    cr_expect_eq(nj_path_parse((struct nj_str){target, NJ_PATH_MAX}, NJ_STR("index.html"), &p),
-                 NJ_PATH_TOO_LONG);
+    cr_expect_eq(
+        nj_path_parse((struct nj_str){target, NJ_PATH_MAX}, NJ_STR("index.html"), NULL, &p),
+        NJ_PATH_TOO_LONG);
 
     /* "index.html" and its terminator must fit after a folder: name, slash, 10 bytes, NUL. */
     uint32_t n = NJ_PATH_MAX - 11 + 1; /* the leading slash is not part of the name */
     target[n - 1] = '/';
-    cr_expect_eq(nj_path_parse((struct nj_str){target, n}, NJ_STR("index.html"), &p), NJ_PATH_OK);
+    cr_expect_eq(nj_path_parse((struct nj_str){target, n}, NJ_STR("index.html"), NULL, &p),
+                 NJ_PATH_OK);
     cr_expect_eq(p.n_bytes, NJ_PATH_MAX - 1);
     target[n - 1] = 'a';
     target[n] = '/';
-    cr_expect_eq(nj_path_parse((struct nj_str){target, n + 1}, NJ_STR("index.html"), &p),
+    cr_expect_eq(nj_path_parse((struct nj_str){target, n + 1}, NJ_STR("index.html"), NULL, &p),
                  NJ_PATH_TOO_LONG);
 }
 
@@ -142,4 +146,22 @@ Test(http_path, location)
     expect_location("\xc3\xa4", "", "/%C3%A4/");
     expect_location("a\r\nb", "?\r\nc \"<>\x80", "/a%0D%0Ab/?%0D%0Ac%20%22%3C%3E%80");
     expect_location("evil.example:80@x", "", "/evil.example:80@x/");
+}
+
+Test(http_path, dotfiles_of_an_operator)
+{
+    static const char *const wrong[] = {"",      ",",   "a",    ".",    "..",    ".a,b",   "./a",
+                                        ".a/.b", "/.a", ".a\n", ".a\\", ".\x7f", "none,.a"};
+    struct nj_dotfiles names;
+    char text[256] = "";
+
+    for (size_t i = 0; i < NJ_ARRAY_LEN(wrong); i++)
+        cr_expect_not(nj_dotfiles_parse(wrong[i], &names), "%s", wrong[i]);
+    cr_expect(nj_dotfiles_parse("none", &names) && names.n == 0);
+    cr_expect(nj_dotfiles_parse(".a, ...,.b c", &names) && names.n == 3);
+    cr_expect(nj_str_eq(names.name[1], NJ_STR("...")) && nj_str_eq(names.name[2], NJ_STR(".b c")));
+    for (uint32_t i = 0; i < NJ_DOTFILES_MAX; i++)
+        strcat(text, ".a,");
+    cr_expect(nj_dotfiles_parse(text, &names));
+    cr_expect_not(nj_dotfiles_parse(strcat(text, ".a"), &names));
 }

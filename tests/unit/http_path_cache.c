@@ -15,7 +15,7 @@ static struct nj_path_cache *targets;
 static void begin(void)
 {
     targets = calloc(1, sizeof *targets);
-    nj_path_cache_init(targets, NJ_STR("index.html"), &key);
+    nj_path_cache_init(targets, NJ_STR("index.html"), NULL, &key);
 }
 
 static void end(void)
@@ -36,7 +36,7 @@ static bool parse(struct nj_str s)
     struct nj_path path;
     struct nj_target t;
     memset(&targets->path, 'x', sizeof targets->path);
-    enum nj_path_result r = nj_path_parse(s, NJ_STR("index.html"), &path);
+    enum nj_path_result r = nj_path_parse(s, NJ_STR("index.html"), NULL, &path);
     cr_assert_eq(nj_path_cache_parse(targets, s, &t), r, "%.*s", (int)s.n_bytes, s.p);
     if (r != NJ_PATH_OK)
         return false;
@@ -149,7 +149,7 @@ Test(http_path_cache, the_key_decides_the_place)
     struct nj_path_cache *other = calloc(1, sizeof *other);
     uint32_t n_here = 0, n_there = 0;
 
-    nj_path_cache_init(other, NJ_STR("index.html"), &other_key);
+    nj_path_cache_init(other, NJ_STR("index.html"), NULL, &other_key);
     for (uint32_t i = 1; i < 20000; i++) {
         if (!share_a_place(targets, 0, i))
             continue;

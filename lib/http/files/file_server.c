@@ -47,7 +47,7 @@ struct nj_file_server *nj_file_server_new(const struct nj_file_server_config *co
     if (config->options)
         fs->options = *config->options;
     fs->index = fs->options.index ? str(fs->options.index) : NJ_STR("index.html");
-    nj_path_cache_init(&fs->paths, fs->index, &config->hash_key);
+    nj_path_cache_init(&fs->paths, fs->index, fs->options.dotfiles, &config->hash_key);
     fs->cache_control = str(fs->options.cache_control);
     for (uint32_t i = 0; i < NJ__OPEN_BUCKETS; i++)
         nj_list_init(&fs->opens[i]);

@@ -59,7 +59,7 @@ static uint32_t n_literal(const char *path)
 
 static enum nj_path_result plain_of(const char *path, struct nj_path *out)
 {
-    return nj_path_parse((struct nj_str){path, n_literal(path)}, NJ_STR(""), out);
+    return nj_path_parse((struct nj_str){path, n_literal(path)}, NJ_STR(""), NULL, out);
 }
 
 /* True if the pattern has only path characters (RFC 3986 3.3), '*' only at its end, and matches

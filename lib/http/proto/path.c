@@ -32,23 +32,58 @@ static int decode(struct nj_str path, uint32_t *at)
     return is_control(c) || c == '\\' ? -1 : c;
 }
 
-/* Classifies a decoded segment of `n` bytes. */
-static enum nj_path_result check_segment(const char *seg, uint32_t n)
-{
-    static const char well_known[] = ".well-known"; /* RFC 8615 3 */
+/* RFC 8615 3, and files by which installers of Fedora and openSUSE find an installation tree. */
+static const struct nj_dotfiles default_dotfiles = {
+    3, {NJ_STR_INIT(".well-known"), NJ_STR_INIT(".treeinfo"), NJ_STR_INIT(".discinfo")}};
 
+static bool is_dot_segment(const char *seg, uint32_t n)
+{
+    return (n == 1 && seg[0] == '.') || (n == 2 && seg[0] == '.' && seg[1] == '.');
+}
+
+/* Classifies a decoded segment of `n` bytes. */
+static enum nj_path_result check_segment(const char *seg, uint32_t n,
+                                         const struct nj_dotfiles *dotfiles)
+{
     if (n == 0 || seg[0] != '.')
         return NJ_PATH_OK;
-    if (n == 1 || (n == 2 && seg[1] == '.'))
+    if (is_dot_segment(seg, n))
         return NJ_PATH_BAD;
-    if (n == sizeof well_known - 1 && memcmp(seg, well_known, n) == 0)
-        return NJ_PATH_OK;
+    for (uint32_t i = 0; i < dotfiles->n; i++)
+        if (nj_str_eq(dotfiles->name[i], (struct nj_str){seg, n}))
+            return NJ_PATH_OK;
     return NJ_PATH_HIDDEN;
+}
+
+static bool is_valid_dotfile(struct nj_str name)
+{
+    if (name.n_bytes == 0 || name.p[0] != '.' || is_dot_segment(name.p, name.n_bytes))
+        return false;
+    for (uint32_t i = 0; i < name.n_bytes; i++)
+        if (is_control((uint8_t)name.p[i]) || strchr("/\\", name.p[i]))
+            return false;
+    return name.n_bytes < NJ_PATH_MAX;
+}
+
+bool nj_dotfiles_parse(const char *text, struct nj_dotfiles *out)
+{
+    struct nj_str rest = {text, (uint32_t)strnlen(text, UINT16_MAX)}, name;
+
+    out->n = 0;
+    if (nj_str_eq(rest, NJ_STR("none")))
+        return true;
+    while (nj__list_next(&rest, &name)) {
+        if (out->n == NJ_DOTFILES_MAX || !is_valid_dotfile(name))
+            return false;
+        out->name[out->n++] = name;
+    }
+    return out->n > 0;
 }
 
 /* Decodes the path without its query. BAD in a later segment overrides HIDDEN in an earlier one, so
  * that a traversal attempt gets 400 wherever it is. */
-static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *out)
+static enum nj_path_result parse_segments(struct nj_str path, const struct nj_dotfiles *dotfiles,
+                                          struct nj_path *out)
 {
     enum nj_path_result result = NJ_PATH_OK;
     uint32_t n = 0, seg = 0; /* bytes written; where the current segment began */
@@ -64,7 +99,7 @@ static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *ou
             continue;
         }
         at++;
-        enum nj_path_result r = check_segment(out->name + seg, n - seg);
+        enum nj_path_result r = check_segment(out->name + seg, n - seg, dotfiles);
         if (r == NJ_PATH_BAD)
             return r;
         if (r != NJ_PATH_OK)
@@ -79,7 +114,8 @@ static enum nj_path_result parse_segments(struct nj_str path, struct nj_path *ou
     return result;
 }
 
-enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, struct nj_path *out)
+enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index,
+                                  const struct nj_dotfiles *dotfiles, struct nj_path *out)
 {
     if (target.n_bytes == 1 && target.p[0] == '*')
         return NJ_PATH_ASTERISK;
@@ -100,7 +136,7 @@ enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, str
     /* Decoding never makes a path longer, so this bounds every write below. */
     if (path.n_bytes >= NJ_PATH_MAX)
         return NJ_PATH_TOO_LONG;
-    enum nj_path_result r = parse_segments(path, out);
+    enum nj_path_result r = parse_segments(path, dotfiles ? dotfiles : &default_dotfiles, out);
     if (r == NJ_PATH_BAD)
         return r;
     if (out->had_slash) {
@@ -120,7 +156,7 @@ bool nj_path_is_plain(struct nj_str path)
     for (uint32_t i = 1, seg = 1; i <= path.n_bytes; i++) {
         bool end = i == path.n_bytes;
         if (end || path.p[i] == '/') {
-            if ((i == seg && !end) || check_segment(path.p + seg, i - seg) == NJ_PATH_BAD)
+            if ((i == seg && !end) || is_dot_segment(path.p + seg, i - seg))
                 return false;
             seg = i + 1;
             continue;
@@ -140,7 +176,7 @@ bool nj_path_is_valid_file_path(struct nj_str path)
     for (uint32_t i = 1, seg = 1; i <= path.n_bytes; i++) {
         if (i < path.n_bytes && path.p[i] != '/')
             continue;
-        if (i == seg || check_segment(path.p + seg, i - seg) == NJ_PATH_BAD)
+        if (i == seg || is_dot_segment(path.p + seg, i - seg))
             return false;
         seg = i + 1;
     }

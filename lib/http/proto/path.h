@@ -26,8 +26,20 @@ enum nj_path_result {
     NJ_PATH_BAD,
     NJ_PATH_ASTERISK, /* "*", the server as a whole (RFC 9112 3.2.4): only OPTIONS may have it */
     NJ_PATH_TOO_LONG, /* without its query: 414 */
-    NJ_PATH_HIDDEN,   /* a segment begins with '.' (except ".well-known"): no file is served, 404 */
+    NJ_PATH_HIDDEN,   /* a segment begins with '.' and is not served: 404 */
 };
+
+#define NJ_DOTFILES_MAX 16u
+
+/* Names that begin with a dot and are served. */
+struct nj_dotfiles {
+    uint32_t n;
+    struct nj_str name[NJ_DOTFILES_MAX];
+};
+
+/* Parses names that are separated by commas, or "none". `out` refers to the text. False: a name
+ * does not begin with a dot, or no path can have it, or there are too many. */
+bool nj_dotfiles_parse(const char *text, struct nj_dotfiles *out);
 
 struct nj_path {
     uint32_t n_path;     /* length of plain, without the index file's name */
@@ -51,8 +63,10 @@ struct nj_file_name {
 };
 
 /* Parses `target` (path and query as sent) into its plain path and file name. `index`, a single
- * segment, is appended to the name of a folder. `out` is only valid on OK and HIDDEN. */
-enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index, struct nj_path *out);
+ * segment, is appended to the name of a folder. `dotfiles` are served; NULL: .well-known,
+ * .treeinfo, .discinfo. `out` is only valid on OK and HIDDEN. */
+enum nj_path_result nj_path_parse(struct nj_str target, struct nj_str index,
+                                  const struct nj_dotfiles *dotfiles, struct nj_path *out);
 
 /* True if a plain path can begin with `path`. For paths from an operator: a percent-encoding, '?'
  * and '#' are refused, too, because in a target they would have another meaning. */

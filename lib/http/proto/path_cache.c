@@ -7,9 +7,11 @@
 
 #include "base/compiler.h"
 
-void nj_path_cache_init(struct nj_path_cache *t, struct nj_str index, const struct nj_hash_key *key)
+void nj_path_cache_init(struct nj_path_cache *t, struct nj_str index,
+                        const struct nj_dotfiles *dotfiles, const struct nj_hash_key *key)
 {
     t->index = index;
+    t->dotfiles = dotfiles;
     t->key = *key;
     t->slot_key = nj_mix_key_derive(key, "targets");
 }
@@ -46,7 +48,7 @@ static __attribute__((noinline)) enum nj_path_result
 parse_uncached(struct nj_path_cache *t, struct nj_str target, struct nj_target *out)
 {
     struct nj_path *p = &t->path;
-    enum nj_path_result r = nj_path_parse(target, t->index, p);
+    enum nj_path_result r = nj_path_parse(target, t->index, t->dotfiles, p);
 
     *out = (struct nj_target){.result = r};
     if (r != NJ_PATH_OK && r != NJ_PATH_HIDDEN)

@@ -27,15 +27,17 @@ struct nj_path_cache_entry {
 
 struct nj_path_cache {
     struct nj_str index; /* appended to the name of a folder */
+    const struct nj_dotfiles *dotfiles;
     struct nj_hash_key key;
     struct nj_mix_key slot_key;
     struct nj_path path; /* result of the last parse; too big for the stack */
     struct nj_path_cache_entry entries[NJ_PATH_CACHE_ENTRIES];
 };
 
-/* `t` must be zeroed; its pages are only touched as slots are used. */
+/* `t` must be zeroed; its pages are only touched as slots are used. `index` and `dotfiles` (as of
+ * nj_path_parse()) live as long as `t`. */
 void nj_path_cache_init(struct nj_path_cache *t, struct nj_str index,
-                        const struct nj_hash_key *key);
+                        const struct nj_dotfiles *dotfiles, const struct nj_hash_key *key);
 
 /* A parsed target. Strings are valid until the next call, and no longer than the target. */
 struct nj_target {

@@ -268,6 +268,9 @@ struct nj_server_config {
     const char *default_type; /**< content-type of files with an unknown extension;
                                  application/octet-stream */
     enum nj_charset charset;  /**< charset of text files */
+    /** Names that begin with a dot and are served, separated by commas: ".well-known,.treeinfo";
+     * "none": no name. NULL: .well-known,.treeinfo,.discinfo */
+    const char *dotfiles;
 };
 
 /**
