@@ -20,6 +20,7 @@
 #include "store/chunk_cache.h"
 #include "store/dir_reader.h"
 #include "store/file_cache.h"
+#include "store/open_result.h"
 #include "store/verified_read.h"
 #include "store/thread_file_rights.h"
 #include "store/file_root.h"
@@ -402,32 +403,6 @@ static enum nj_file_result load(struct nj_file_store *s, int fd, const struct st
     return r;
 }
 
-static enum nj_file_result result_of_errno(int err)
-{
-    switch (err) {
-    case EACCES:
-    case EPERM:
-        return NJ_FILE_DENIED;
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-        return NJ_FILE_NO_MEMORY;
-    case ENOENT:
-    case ENOTDIR:
-    case ENAMETOOLONG:
-    case ELOOP:  /* too many links, or a magic one */
-    case EXDEV:  /* the name leaves the root */
-    case ENXIO:  /* a socket */
-    case ENODEV: /* a device without a driver */
-    case EINVAL:
-        return NJ_FILE_ABSENT;
-    case EAGAIN: /* also when folders of its path are renamed again and again */
-        return NJ_FILE_LEASED;
-    default:
-        return NJ_FILE_BROKEN;
-    }
-}
-
 static int open_file(struct nj_file_store *s, const char *path)
 {
     uint64_t flags = O_RDONLY | O_NONBLOCK | O_NOCTTY; /* a FIFO or a terminal must not block */
@@ -528,7 +503,7 @@ static enum nj_file_result check_regular(struct nj_file_store *s, const char *pa
     enum nj_file_result r = NJ_FILE_OK;
 
     if (fd < 0) {
-        r = result_of_errno(errno);
+        r = nj__open_result_of_errno(errno);
         return r == NJ_FILE_DENIED && is_open_folder(s, path) ? NJ_FILE_IS_DIR : r;
     }
 
@@ -627,7 +602,8 @@ static enum nj_file_result list_folder(struct nj_file_store *s, struct nj_file_j
         nj__dir_free(&l);
         err = nj__dir_read(&s->root, job->path, &l);
     }
-    enum nj_file_result r = err ? result_of_errno(err) : new_page(s, &l, job->json, &job->object);
+    enum nj_file_result r =
+        err ? nj__open_result_of_errno(err) : new_page(s, &l, job->json, &job->object);
     if (r == NJ_FILE_BROKEN)
         nj__file_stat_add(&s->shared.stats.listings_failed, 1);
     nj__dir_free(&l);
