@@ -2,7 +2,8 @@
 /* System calls that a test can block: the libc functions that the file store calls, defined in the
  * test's own program, where they replace those of libc (or of a sanitizer, which they call). A
  * thread whose `gate` is set stops in the call that the gate names, as with a disk that does not
- * answer. A thread whose `on_call` is set calls that function before each. For tests of one file.
+ * answer. A thread whose `on_call` is set calls that function before each. A test can also replace
+ * what fstat(2) tells, end a sleep at once, and let reads return less. For tests of one file.
  */
 #ifndef NJ_TESTS_FS_CALLS_H
 #define NJ_TESTS_FS_CALLS_H
@@ -29,6 +30,11 @@ struct gate {
 
 static _Thread_local struct gate *gate;
 static _Thread_local void (*on_call)(const char *call);
+/* fstat(): changes its result. nanosleep(): is called instead. pread(): the most that it returns;
+ * 0: no limit. */
+static _Thread_local void (*on_stat)(struct stat *st);
+static _Thread_local void (*on_sleep)(const struct timespec *wait);
+static _Thread_local size_t pread_max;
 
 /* Once: the next calls go through. True: the call is to fail. */
 static bool pass(const char *call, bool after)
@@ -83,7 +89,7 @@ ssize_t pread(int fd, void *out, size_t n, off_t at)
     if (pass("pread", false))
         return 0;
     if (n_preads_fail == 0)
-        return next.pread(fd, out, n, at);
+        return next.pread(fd, out, pread_max > 0 && n > pread_max ? pread_max : n, at);
     n_preads_fail--;
     errno = pread_errno;
     return -1;
@@ -93,6 +99,8 @@ int fstat(int fd, struct stat *st)
 {
     pass("fstat", false);
     int rc = next.fstat(fd, st);
+    if (on_stat && rc == 0)
+        on_stat(st);
     pass("fstat", true);
     return rc;
 }
@@ -136,6 +144,10 @@ ssize_t readlinkat(int fd, const char *restrict path, char *restrict out, size_t
 int nanosleep(const struct timespec *wait, struct timespec *left)
 {
     pass("nanosleep", false);
+    if (on_sleep) {
+        on_sleep(wait);
+        return 0;
+    }
     return next.nanosleep(wait, left);
 }
 
