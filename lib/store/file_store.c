@@ -296,7 +296,9 @@ static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const str
     if (!f)
         return NJ_FILE_NO_MEMORY;
     struct stat st;
-    bool ok = nj__file_pread_exact(fd, f->memory, id->size, 0) && fstat(fd, &st) == 0;
+    bool ok = nj__file_pread_exact(fd, f->memory, id->size, 0);
+    /* A change during the read may have left the times as they are, but not the bytes. */
+    ok = ok && (!racy || nj__file_still_has(fd, f->memory, id->size)) && fstat(fd, &st) == 0;
     if (ok) {
         struct nj__file_id after = nj__file_id(&st);
         ok = nj__file_id_eq(&after, id);

@@ -3,21 +3,22 @@
  * Reads a file and detects concurrent changes by stat(2) before and after, as git does ("racy").
  *
  * Every write(2) and truncate(2) sets mtime and ctime before bytes change, so a stat(2) after the
- * read shows whether the bytes are of the opened version. Times advance with the kernel's tick: a
- * file changed a tick ago is not read until that tick is over. mtime can be set back, ctime cannot;
- * but ctime also changes with permissions, owners and names. Such a change explains a new ctime. A
- * ctime that changed alone may be a rewrite whose mtime was set back, so the body is broken off.
- * (This includes a file that was renamed or relabelled while it was sent: an unnecessary error, but
- * no wrong bytes.)
+ * read shows whether the bytes are of the opened version. Times advance with a tick: a large file
+ * that was changed in this tick is not read until the tick is over; a small one is read twice.
+ * mtime can be set back, ctime cannot; but ctime also changes with permissions, owners and names.
+ * Such a change explains a new ctime. A ctime that changed alone may be a rewrite whose mtime was
+ * set back, so the body is broken off. (This includes a file that was renamed or relabelled while
+ * it was sent: an unnecessary error, but no wrong bytes.)
  *
  * Not detected: a write(2) in progress that began before the file was opened, a store to a mapping
- * whose page was dirty already, and a rewrite with its mtime set back and permissions changed
- * between two calls of stat(2).
+ * whose page was dirty already, and a rewrite with its mtime set back and permissions, owner or
+ * number of links changed between two calls of stat(2).
  */
 #include "store/verified_read.h"
 
 #include <errno.h>
 #include <linux/magic.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -27,8 +28,14 @@
 #include "base/compiler.h"
 #include "threads/os_clock.h"
 
+#define NS_PER_S      INT64_C(1000000000)
 /* File times advance with the kernel's tick, 10 ms at the slowest, and lag by as much. */
-#define TICK_NS 20000000
+#define TICK_NS       20000000
+/* The same of a file system that stores times in seconds, as ext4 with small inodes does, or in
+ * pairs of them (FAT). Its ctimes have no nanoseconds. */
+#define LONG_TICK_NS  (2 * NS_PER_S + TICK_NS)
+/* Bytes compared at once. */
+#define COMPARE_BYTES 4096u
 
 /* Not in linux/magic.h, for it is not in Linux. */
 #define ZFS_SUPER_MAGIC 0x2fc12fc1u
@@ -39,14 +46,20 @@ static int64_t now_ns(void)
     return (int64_t)nj_os_clock_gettime_ns(CLOCK_REALTIME);
 }
 
+/* Changes of a file before this time show in its times, if these are read by stat(2) now. */
+static int64_t current_at(const struct nj__file_id *id, int64_t now)
+{
+    return now - (id->ctime_ns % NS_PER_S == 0 ? LONG_TICK_NS : TICK_NS);
+}
+
 bool nj__file_is_racy(const struct nj__file_id *id)
 {
-    return id->ctime_ns > now_ns() - TICK_NS;
+    return id->ctime_ns > current_at(id, now_ns());
 }
 
 static void wait_ns(int64_t n)
 {
-    struct timespec ts = {.tv_nsec = n};
+    struct timespec ts = {.tv_sec = n / NS_PER_S, .tv_nsec = n % NS_PER_S};
 
     while (nanosleep(&ts, &ts) < 0 && errno == EINTR)
         ;
@@ -77,6 +90,18 @@ bool nj__file_pread_exact(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offse
     return read_some(fd, out, n_bytes, n_bytes, offset) == 0;
 }
 
+bool nj__file_still_has(int fd, const uint8_t *bytes, uint64_t n_bytes)
+{
+    uint8_t again[COMPARE_BYTES];
+
+    for (uint64_t at = 0; at < n_bytes; at += sizeof again) {
+        uint64_t n = n_bytes - at < sizeof again ? n_bytes - at : sizeof again;
+        if (!nj__file_pread_exact(fd, again, n, at) || memcmp(again, bytes + at, n) != 0)
+            return false;
+    }
+    return true;
+}
+
 bool nj__file_is_local(int fd)
 {
     static const uint32_t local[] = {EXT4_SUPER_MAGIC,      XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,
@@ -94,13 +119,13 @@ bool nj__file_is_local(int fd)
 }
 
 /* Chunks of a file changed just before its open may be of two versions with equal timestamps. Wait
- * until a change would be visible, TICK_NS at most. */
+ * until a change would be visible, a tick at most: with a ctime in the future, don't wait. */
 static void wait_for_tick(const struct nj__file *f)
 {
-    int64_t n = f->id.ctime_ns + TICK_NS - now_ns();
+    int64_t ctime_ns = f->id.ctime_ns, now = now_ns(), settled = current_at(&f->id, now);
 
-    if (f->object.is_racy && n > 0 && n <= TICK_NS)
-        wait_ns(n);
+    if (f->object.is_racy && ctime_ns > settled && ctime_ns <= now)
+        wait_ns(ctime_ns - settled);
 }
 
 /* A change of these metadata explains a change of ctime. */

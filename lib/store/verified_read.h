@@ -30,6 +30,9 @@ static inline bool nj__file_is_enomem(int err)
 /* Read exactly `n_bytes`. Returns false if the file is shorter, on an error, or without memory. */
 bool nj__file_pread_exact(int fd, uint8_t *out, uint64_t n_bytes, uint64_t offset);
 
+/* Read the file from its start once more. Are these its first `n_bytes`? */
+bool nj__file_still_has(int fd, const uint8_t *bytes, uint64_t n_bytes);
+
 /* The same for an open large file. Also returns false if the file has changed since its open; then
  * all further reads fail. With O_DIRECT, `out`, `offset` and `n_room` (the size of `out`) are
  * multiples of 4096. */

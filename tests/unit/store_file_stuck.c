@@ -237,6 +237,72 @@ Test(store_file_stuck, each_waits_for_the_tick)
     end(&b);
 }
 
+/* Whole seconds, as on ext4 with small inodes. */
+static void drop_ns(struct stat *st)
+{
+    st->st_mtim.tv_nsec = st->st_ctim.tv_nsec = 0;
+}
+
+/* Where times are whole seconds, a second change leaves them as they are for longer. */
+Test(store_file_stuck, a_tick_of_seconds)
+{
+    struct bench b;
+    struct stat st;
+    begin(&b, 64 * MIB);
+    write_file(&b, "f", "text", 4);
+    cr_assert_eq(stat(at(&b, "f"), &st), 0);
+    on_stat = drop_ns;
+    for (int is_over = 0; is_over < 2; is_over++) {
+        atomic_store(&wall_ns,
+                     (int64_t)st.st_ctim.tv_sec * 1000000000 + 2020000000 + (is_over ? 1 : -1));
+        cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
+        cr_expect_eq(b.job.object->is_racy, !is_over);
+        nj_ref_put(&b.job.object->ref);
+    }
+    end(&b);
+}
+
+static struct {
+    char path[PATH_MAX];
+    struct stat st;
+    uint32_t n_reads;
+} changed;
+
+/* The same times as before the change. */
+static void freeze_times(struct stat *st)
+{
+    st->st_mtim = changed.st.st_mtim;
+    st->st_ctim = changed.st.st_ctim;
+}
+
+/* Before the second read, which is of the second half. */
+static void change_between(const char *call)
+{
+    if (strcmp(call, "pread") || ++changed.n_reads != 2)
+        return;
+    int fd = open(changed.path, O_WRONLY);
+    cr_assert_eq(pwrite(fd, "new+new+", 8, 0), 8);
+    next.close(fd);
+}
+
+/* A file that was changed in this tick is changed once more while it is read whole. */
+Test(store_file_stuck, a_change_between_two_reads)
+{
+    struct bench b;
+    begin(&b, 64 * MIB);
+    write_file(&b, "f", "old-old-", 8);
+    strcpy(changed.path, at(&b, "f"));
+    cr_assert_eq(stat(changed.path, &changed.st), 0);
+    atomic_store(&wall_ns, (int64_t)changed.st.st_ctim.tv_sec * 1000000000 +
+                               changed.st.st_ctim.tv_nsec + 1000000);
+    on_stat = freeze_times;
+    on_call = change_between;
+    pread_max = 4;
+    expect_text(&b, "f", "new+new+");
+    on_call = NULL;
+    end(&b);
+}
+
 static void set_mode(struct bench *b, mode_t mode)
 {
     cr_assert_eq(chmod(at(b, "f"), mode), 0);

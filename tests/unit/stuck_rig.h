@@ -9,6 +9,7 @@
 static inline void start_stuck(void)
 {
     on_call = NULL;
+    on_stat = NULL;
     atomic_store(&wall_ns, 0);
 }
 
