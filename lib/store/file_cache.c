@@ -9,9 +9,15 @@
 #include "base/relaxed_atomics.h"
 #include "base/compiler.h"
 
+/* File systems have times beyond int64_t (XFS: to 2486; Btrfs and tmpfs: any). */
 static int64_t to_ns(const struct timespec *ts)
 {
-    return (int64_t)ts->tv_sec * 1000000000 + ts->tv_nsec;
+    int64_t ns;
+
+    if (__builtin_mul_overflow(ts->tv_sec, INT64_C(1000000000), &ns) ||
+        __builtin_add_overflow(ns, ts->tv_nsec, &ns))
+        return NJ_OBJECT_NO_TIME;
+    return ns;
 }
 
 struct nj__file_id nj__file_id(const struct stat *st)

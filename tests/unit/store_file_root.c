@@ -388,6 +388,24 @@ Test(store_file_root, unreadable_siblings)
     end(&b);
 }
 
+/* ext4 and XFS have times up to the years 2446 and 2486, tmpfs has any. */
+Test(store_file_root, times_that_ns_cannot_hold)
+{
+    static const int64_t late_s = 13569465600; /* 2400-01-01 */
+    struct timespec ts[2] = {{0, UTIME_OMIT}, {late_s, 0}};
+    struct stat st;
+    struct bench b;
+    begin(&b, MIB);
+    write_file(&b, "f", "new", 3);
+    cr_assert_eq(utimensat(AT_FDCWD, at(&b, "f"), ts, 0), 0);
+    cr_assert_eq(stat(at(&b, "f"), &st), 0);
+    cr_assert_eq(st.st_mtim.tv_sec, late_s, "/tmp has a file system without such times");
+    cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
+    cr_expect_eq(b.job.object->mtime_ns, NJ_OBJECT_NO_TIME);
+    nj_ref_put(&b.job.object->ref);
+    end(&b);
+}
+
 Test(store_file_root, times)
 {
     struct bench b;

@@ -28,7 +28,8 @@ struct nj_file_object {
     struct nj_ref ref;
     uint64_t size_bytes;
     const uint8_t *bytes; /* all of it, or NULL: read it in chunks */
-    int64_t mtime_ns;     /* UNIX time; NJ_OBJECT_NO_TIME for a listing, which is not a file */
+    int64_t mtime_ns;     /* UNIX time; NJ_OBJECT_NO_TIME for a listing, which is not a file, and
+                             for a time before 1677 or after 2262 */
     bool is_racy; /* modified so shortly before it was read that mtime_ns may miss a later change:
                      allows only a weak validator (RFC 9110 8.8.1) */
 };

@@ -25,8 +25,8 @@ struct nj_validators {
     int64_t modified_s; /* UNIX time */
 };
 
-/* The validators of an object: a strong entity tag, or a weak one if the object is racy. A listing
- * has none. */
+/* The validators of an object: a strong entity tag, or a weak one if the object is racy. Without
+ * a time, as a listing, it has none. */
 void nj_validators_of_object(const struct nj_file_object *object, struct nj_validators *out);
 /* Adds the coding's name `mark` to the entity tag: another coding is another representation and
  * needs another tag (RFC 9110 8.8.3.3). */
