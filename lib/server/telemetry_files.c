@@ -55,6 +55,7 @@ bool nj__telemetry_files(const struct nj_server *s, const char *params, struct r
         {"changed", st->changed},
         {"listings", st->listings},
         {"listings_failed", st->listings_failed},
+        {"stale_siblings", st->stale_siblings},
         /* Requests answered from a shard's own cache do not reach the store. */
         {"shard_hits", nj__server_sum_counter(s, NJ_C_file_hits)},
         {"jobs", nj__server_sum_counter(s, NJ_C_file_jobs)},

@@ -348,8 +348,7 @@ static struct chunk_entry *new_chunk(struct nj__chunks *c, const struct nj__file
 static uint64_t fingerprint(const struct nj__chunks *c, const struct nj__file *f,
                             const struct chunk_entry *p)
 {
-    uint64_t what[] = {f->id.dev, f->id.inode, (uint64_t)f->id.mtime_ns, p->chunk.offset,
-                       p->n_room};
+    uint64_t what[] = {nj_file_version_hash(&f->id.version), p->chunk.offset, p->n_room};
     return nj_hash(c->key, what, sizeof what);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file cache: a hash table by path, and lists for the eviction of open files (CLOCK). File
- * identity is device, inode, size, mtime and ctime of stat(2). */
+/* The file cache: a hash table by path, and lists for the eviction of open files (CLOCK).
+ * It also converts the result of stat(2). */
 #include "store/file_cache.h"
 
 #include <stdlib.h>
@@ -16,29 +16,23 @@ static int64_t to_ns(const struct timespec *ts)
 
     if (__builtin_mul_overflow(ts->tv_sec, INT64_C(1000000000), &ns) ||
         __builtin_add_overflow(ns, ts->tv_nsec, &ns))
-        return NJ_OBJECT_NO_TIME;
+        return ts->tv_sec < 0 ? NJ_FILE_TIME_MIN : NJ_FILE_TIME_MAX;
     return ns;
 }
 
 struct nj__file_id nj__file_id(const struct stat *st)
 {
     return (struct nj__file_id){
-        .dev = st->st_dev,
-        .inode = st->st_ino,
-        .size = (uint64_t)st->st_size,
-        .mtime_ns = to_ns(&st->st_mtim),
-        .ctime_ns = to_ns(&st->st_ctim),
+        .version = {.dev = st->st_dev,
+                    .inode = st->st_ino,
+                    .size_bytes = (uint64_t)st->st_size,
+                    .mtime_ns = to_ns(&st->st_mtim),
+                    .ctime_ns = to_ns(&st->st_ctim)},
         .mode = st->st_mode,
         .uid = st->st_uid,
         .gid = st->st_gid,
         .n_links = st->st_nlink,
     };
-}
-
-bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b)
-{
-    return a->dev == b->dev && a->inode == b->inode && a->size == b->size &&
-           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
 void nj__file_cache_init(struct nj__file_cache *c, const struct nj_hash_key *key,

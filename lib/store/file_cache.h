@@ -20,17 +20,15 @@
 #include "http/files/file_ops.h"
 #include "store/store_lock_budget_frees.h"
 
-/* Identity and version of a file, from stat(2). */
+/* The result of stat(2). */
 struct nj__file_id {
-    uint64_t dev, inode, size;
-    int64_t mtime_ns, ctime_ns;
-    /* A change of these explains a change of ctime. They are not part of the identity. */
+    struct nj_file_version version;
+    /* A change of these explains a change of ctime. They are not part of the version. */
     uint32_t mode, uid, gid;
     uint64_t n_links;
 };
 
 struct nj__file_id nj__file_id(const struct stat *st);
-bool nj__file_id_eq(const struct nj__file_id *a, const struct nj__file_id *b);
 
 struct nj__file_cache;
 

@@ -224,7 +224,7 @@ static void detach_file(struct nj__deferred *g)
     nj__chunks_drop_file(f);
     count_files(store_of(f), -1);
     if (f->memory)
-        unreserve(store_of(f), f->id.size);
+        unreserve(store_of(f), f->id.version.size_bytes);
     nj__store_queue_free_at_unlock(f->shared, g);
 }
 
@@ -236,7 +236,7 @@ static void free_file(struct nj__deferred *g)
         close(f->fd);
         nj_add_relaxed(&store_of(f)->n_closed, 1);
     }
-    free_memory(f->memory, f->id.size);
+    free_memory(f->memory, f->id.version.size_bytes);
     free(f);
 }
 
@@ -255,8 +255,8 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     if (!f)
         return NULL;
     nj_ref_init(&f->object.ref, on_last_file_ref);
-    f->object.size_bytes = id->size;
-    f->object.mtime_ns = id->mtime_ns;
+    f->object.size_bytes = id->version.size_bytes;
+    f->object.version = id->version;
     f->grave.detach = detach_file;
     f->grave.free = free_file;
     f->grave.may_block = true;
@@ -271,17 +271,17 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     return f;
 }
 
-/* A file with memory for its contents; id->size bytes are reserved. Returns NULL without memory,
- * and releases the reservation. */
+/* A file with memory for its contents; id->version.size_bytes bytes are reserved. Returns NULL
+ * without memory, and releases the reservation. */
 static struct nj__file *new_whole(struct nj_file_store *s, const struct nj__file_id *id)
 {
     struct nj__file *f = new_file(s, id);
 
     if (f)
-        f->memory = new_memory(id->size);
+        f->memory = new_memory(id->version.size_bytes);
     if (f && f->memory)
         return f;
-    unreserve(s, id->size);
+    unreserve(s, id->version.size_bytes);
     if (f)
         nj_ref_put(&f->object.ref);
     return NULL;
@@ -291,17 +291,18 @@ static struct nj__file *new_whole(struct nj_file_store *s, const struct nj__file
 static enum nj_file_result read_whole(struct nj_file_store *s, int fd, const struct nj__file_id *id,
                                       struct nj__file **out)
 {
-    bool racy = nj__file_is_racy(id);
+    bool racy = nj__file_is_racy(&id->version);
     struct nj__file *f = new_whole(s, id);
     if (!f)
         return NJ_FILE_NO_MEMORY;
     struct stat st;
-    bool ok = nj__file_pread_exact(fd, f->memory, id->size, 0);
+    bool ok = nj__file_pread_exact(fd, f->memory, id->version.size_bytes, 0);
     /* A change during the read may have left the times as they are, but not the bytes. */
-    ok = ok && (!racy || nj__file_still_has(fd, f->memory, id->size)) && fstat(fd, &st) == 0;
+    ok = ok && (!racy || nj__file_still_has(fd, f->memory, id->version.size_bytes)) &&
+         fstat(fd, &st) == 0;
     if (ok) {
         struct nj__file_id after = nj__file_id(&st);
-        ok = nj__file_id_eq(&after, id);
+        ok = nj_file_version_eq(&after.version, &id->version);
     }
     if (!ok) {
         nj_ref_put(&f->object.ref);
@@ -361,7 +362,7 @@ static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const stru
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     f->fd = fd;
     f->seen = *id;
-    f->object.is_racy = nj__file_is_racy(id);
+    f->object.is_racy = nj__file_is_racy(&id->version);
     f->is_local = nj__file_is_local(fd);
     atomic_init(&f->is_settled, !f->object.is_racy);
     *out = f;
@@ -393,7 +394,7 @@ static enum nj_file_result load(struct nj_file_store *s, int fd, const struct st
         struct stat now;
         if (i > 0 && fstat(fd, &now) == 0)
             id = nj__file_id(&now);
-        if (!reserve_whole(s, id.size)) {
+        if (!reserve_whole(s, id.version.size_bytes)) {
             r = may_keep_open(s, &fd) ? keep_open(s, fd, &id, out) : NJ_FILE_NO_MEMORY;
             if (r == NJ_FILE_OK)
                 return r;
@@ -433,12 +434,12 @@ static int open_leased_file(struct nj_file_store *s, const char *path)
 /* With the lock: the cached file of `path`, with a reference for the caller, if it matches `now`
  * and is readable; else it is removed from the cache. */
 static struct nj__file *find_valid(struct nj_file_store *s, const char *path,
-                                   const struct nj__file_id *now)
+                                   const struct nj_file_version *now)
 {
     struct nj__file *kept = nj__file_cache_find(&s->cache, path);
     if (!kept)
         return NULL;
-    if (!kept->object.is_racy && !kept->has_changed && nj__file_id_eq(&kept->id, now)) {
+    if (!kept->object.is_racy && !kept->has_changed && nj_file_version_eq(&kept->id.version, now)) {
         nj__file_cache_touch(&s->cache, kept);
         nj_ref_take(&kept->object.ref);
         return kept;
@@ -452,7 +453,7 @@ static struct nj__file *find(struct nj_file_store *s, const char *path, const st
     struct nj__file_id now = nj__file_id(st);
 
     nj__store_lock(&s->shared);
-    struct nj__file *f = find_valid(s, path, &now);
+    struct nj__file *f = find_valid(s, path, &now.version);
     nj__store_unlock_and_free(&s->shared);
     nj__file_stat_add(f ? &s->shared.stats.hits : &s->shared.stats.misses, 1);
     return f;
@@ -462,7 +463,7 @@ static struct nj__file *find(struct nj_file_store *s, const char *path, const st
 static struct nj__file *add_to_cache(struct nj_file_store *s, const char *path, struct nj__file *f)
 {
     nj__store_lock(&s->shared);
-    struct nj__file *other = find_valid(s, path, &f->id);
+    struct nj__file *other = find_valid(s, path, &f->id.version);
     if (!other)
         nj__file_cache_add(&s->cache, path, f);
     nj__store_unlock_and_free(&s->shared);
@@ -518,40 +519,33 @@ static enum nj_file_result check_regular(struct nj_file_store *s, const char *pa
     return r;
 }
 
-/* Is the sibling not older than the file? Some tools that copy the original's mtime, such as
- * brotli(1), truncate it to seconds. */
-static bool is_not_older(const struct stat *sibling, const struct stat *file)
+static void find_siblings(struct nj_file_store *s, const struct nj_file_version *file,
+                          struct nj_file_job *job)
 {
-    const struct timespec *a = &sibling->st_mtim, *b = &file->st_mtim;
-
-    if (a->tv_sec != b->tv_sec)
-        return a->tv_sec > b->tv_sec;
-    return a->tv_nsec >= b->tv_nsec || a->tv_nsec == 0;
-}
-
-static uint8_t find_siblings(struct nj_file_store *s, const char *path, const struct stat *st)
-{
-    uint8_t found = 0;
-
     for (uint32_t i = 0; i < NJ_N_CODINGS; i++) {
         char name[NJ_PATH_MAX];
-        struct stat sibling;
-        int n = snprintf(name, sizeof name, "%s%s", path, nj_coding_suffix(i).p);
+        struct stat st;
+        int n = snprintf(name, sizeof name, "%s%s", job->path, nj_coding_suffix(i).p);
         if (n < 0 || (size_t)n >= sizeof name)
             continue;
         int fd = open_file(s, name);
-        if (check_regular(s, name, fd, &sibling) != NJ_FILE_OK)
+        if (check_regular(s, name, fd, &st) != NJ_FILE_OK)
             continue;
         close(fd);
-        if (is_not_older(&sibling, st))
-            found |= (uint8_t)(1u << i);
+        struct nj__file_id sibling = nj__file_id(&st);
+        if (!nj_file_version_is_made_from(&sibling.version, file)) {
+            nj__file_stat_add(&s->shared.stats.stale_siblings, 1);
+            continue;
+        }
+        job->siblings |= (uint8_t)(1u << i);
+        job->sibling_hash[i] = nj_file_version_hash(&sibling.version);
     }
-    return found;
 }
 
 static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_job *job)
 {
     struct stat st;
+    int64_t now_ns = (int64_t)nj_os_clock_gettime_ns(CLOCK_REALTIME);
     int fd = open_leased_file(s, job->path);
     enum nj_file_result r = check_regular(s, job->path, fd, &st);
     if (r != NJ_FILE_OK) {
@@ -568,8 +562,9 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
         f = add_to_cache(s, job->path, f);
     }
     job->object = &f->object;
+    job->current_at_ns = nj__file_current_at(&f->id.version, now_ns);
     if (job->wants_siblings)
-        job->siblings = find_siblings(s, job->path, &st);
+        find_siblings(s, &f->id.version, job);
     return r;
 }
 
@@ -579,17 +574,17 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
 static enum nj_file_result new_page(struct nj_file_store *s, const struct nj_listing *l, bool json,
                                     struct nj_file_object **out)
 {
-    struct nj__file_id id = {.size = nj_listing_render(l, json, NULL, 0)};
-    if (id.size > NJ_DIR_PAGE_BYTES)
+    struct nj__file_id id = {.version = NJ_FILE_NO_VERSION};
+    id.version.size_bytes = nj_listing_render(l, json, NULL, 0);
+    if (id.version.size_bytes > NJ_DIR_PAGE_BYTES)
         return NJ_FILE_BROKEN;
-    if (!reserve(s, id.size, whole_bytes_max(s)))
+    if (!reserve(s, id.version.size_bytes, whole_bytes_max(s)))
         return NJ_FILE_NO_MEMORY;
     struct nj__file *f = new_whole(s, &id);
     if (!f)
         return NJ_FILE_NO_MEMORY;
-    nj_listing_render(l, json, (char *)f->memory, id.size);
+    nj_listing_render(l, json, (char *)f->memory, id.version.size_bytes);
     f->object.bytes = f->memory;
-    f->object.mtime_ns = NJ_OBJECT_NO_TIME;
     *out = &f->object;
     return NJ_FILE_OK;
 }

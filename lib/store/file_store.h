@@ -72,6 +72,7 @@ struct nj_file_store_stats {
     _Atomic uint64_t changed;        /* READs that found another file */
     _Atomic uint64_t listings;
     _Atomic uint64_t listings_failed; /* too long, or an I/O error */
+    _Atomic uint64_t stale_siblings;  /* found at OPENs, and older than their files */
 };
 const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store *store);
 

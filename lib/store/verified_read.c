@@ -46,15 +46,14 @@ static int64_t now_ns(void)
     return (int64_t)nj_os_clock_gettime_ns(CLOCK_REALTIME);
 }
 
-/* Changes of a file before this time show in its times, if these are read by stat(2) now. */
-static int64_t current_at(const struct nj__file_id *id, int64_t now)
+int64_t nj__file_current_at(const struct nj_file_version *version, int64_t now)
 {
-    return now - (id->ctime_ns % NS_PER_S == 0 ? LONG_TICK_NS : TICK_NS);
+    return now - (version->ctime_ns % NS_PER_S == 0 ? LONG_TICK_NS : TICK_NS);
 }
 
-bool nj__file_is_racy(const struct nj__file_id *id)
+bool nj__file_is_racy(const struct nj_file_version *version)
 {
-    return id->ctime_ns > current_at(id, now_ns());
+    return version->ctime_ns > nj__file_current_at(version, now_ns());
 }
 
 static void wait_ns(int64_t n)
@@ -122,10 +121,11 @@ bool nj__file_is_local(int fd)
  * until a change would be visible, a tick at most: with a ctime in the future, don't wait. */
 static void wait_for_tick(const struct nj__file *f)
 {
-    int64_t ctime_ns = f->id.ctime_ns, now = now_ns(), settled = current_at(&f->id, now);
+    const struct nj_file_version *v = &f->id.version;
+    int64_t now = now_ns(), current_at = nj__file_current_at(v, now);
 
-    if (f->object.is_racy && ctime_ns > settled && ctime_ns <= now)
-        wait_ns(ctime_ns - settled);
+    if (f->object.is_racy && v->ctime_ns > current_at && v->ctime_ns <= now)
+        wait_ns(v->ctime_ns - current_at);
 }
 
 /* A change of these metadata explains a change of ctime. */
@@ -150,7 +150,7 @@ enum check_result { SAME, CHANGED, CHECK_AGAIN };
  * their order is unknown, and the check is repeated. */
 static enum check_result compare_ids(struct nj__file *f, const struct nj__file_id *now, uint32_t n)
 {
-    bool same_ctime = now->ctime_ns == f->seen.ctime_ns;
+    bool same_ctime = now->version.ctime_ns == f->seen.version.ctime_ns;
 
     if (f->has_changed)
         return CHANGED;
@@ -177,7 +177,8 @@ bool nj__file_is_unchanged(struct nj__file *f)
         if (fstat(f->fd, &st) < 0)
             return false;
         struct nj__file_id now = nj__file_id(&st);
-        if (now.size != f->id.size || now.mtime_ns != f->id.mtime_ns)
+        if (now.version.size_bytes != f->id.version.size_bytes ||
+            now.version.mtime_ns != f->id.version.mtime_ns)
             return false;
         nj__store_lock(f->shared);
         v = compare_ids(f, &now, n);

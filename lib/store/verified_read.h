@@ -10,9 +10,13 @@
 
 #include "store/file_cache.h"
 
+/* The time before which every change of a file shows in its version, if that is read by stat(2)
+ * afterwards: `now_ns` of CLOCK_REALTIME less a tick of the clock of its file system. */
+int64_t nj__file_current_at(const struct nj_file_version *version, int64_t now_ns);
+
 /* Was the file changed within the last clock tick? A second change in the same tick leaves the
  * timestamps unchanged, so it would not be detected. */
-bool nj__file_is_racy(const struct nj__file_id *id);
+bool nj__file_is_racy(const struct nj_file_version *version);
 
 /* Is the file on a local file system, neither network nor FUSE? */
 bool nj__file_is_local(int fd);

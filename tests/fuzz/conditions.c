@@ -30,10 +30,11 @@ static struct nj_str next_line(struct nj_str *rest)
 
 static void check_conditions(const struct nj_preconditions *c)
 {
-    struct nj_file_object o = {.mtime_ns = 784111777000000000, .size_bytes = 10};
+    struct nj_file_object o = {
+        .version = {.mtime_ns = 784111777000000000, .ctime_ns = 784111777000000000}};
     struct nj_validators v, none = {0};
 
-    nj_validators_of_object(&o, &v);
+    nj_validators_of_object(&o, 784111778000000000, &v);
     for (int64_t now_s = 784111776; now_s < 784111779; now_s++) {
         enum nj_precond_result verdict = nj_preconditions_eval(c, &v, now_s);
         /* Without conditions of its kind a result must not occur. */

@@ -87,7 +87,9 @@ uint64_t nj_sim_version_size(const struct sim_name *n, uint32_t version)
     return n->kind == 'x' && version > 0 ? n->size / 2 : n->size;
 }
 
-/* Version v was modified v seconds after 1970 began. */
+/* Version v was modified v seconds after this time, which is a whole minute. */
+#define FIRST_MODIFIED_S UINT64_C(1600000020)
+
 uint32_t nj_sim_version_of(const char *modified, size_t n)
 {
     unsigned version;
@@ -250,12 +252,15 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct sim_name 
     *file = (struct file){.name = *n, .version = version};
     nj_ref_init(&f->object.ref, on_last_file_ref);
     f->object.size_bytes = nj_sim_version_size(n, version);
-    f->object.mtime_ns = (int64_t)(version * NJ_SEC);
+    f->object.version = (struct nj_file_version){
+        .inode = (uint64_t)n->kind << 32 | n->id,
+        .size_bytes = f->object.size_bytes,
+        .mtime_ns = (int64_t)((FIRST_MODIFIED_S + version) * NJ_SEC),
+        .ctime_ns = (int64_t)((FIRST_MODIFIED_S + version) * NJ_SEC),
+    };
     f->grave = (struct nj__deferred){.detach = detach_file, .free = free_file};
     f->shared = &s->shared;
-    f->id = (struct nj__file_id){.inode = (uint64_t)n->kind << 32 | n->id,
-                                 .size = f->object.size_bytes,
-                                 .mtime_ns = f->object.mtime_ns};
+    f->id = (struct nj__file_id){.version = f->object.version};
     f->fd = n->kind == 'w' ? -1 : FD_BASE + (int)(file - s->file);
     f->is_local = !nj_sim_chance(&s->prng, s->sim->mix.store.distant);
     atomic_init(&f->is_settled, true);
@@ -319,6 +324,7 @@ static enum nj_file_result open_object(struct nj_file_store *s, struct nj_file_j
     nj__store_lock(&s->shared);
     job->object = &open_file(s, job->path, &n)->object;
     nj__store_unlock_and_free(&s->shared);
+    job->current_at_ns = NJ_FILE_TIME_MAX;
     return NJ_FILE_OK;
 }
 

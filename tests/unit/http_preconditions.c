@@ -22,41 +22,62 @@ static struct nj_validators validators(const char *etag, bool has_date)
 {
     struct nj_validators v = {.n_etag = (uint32_t)strlen(etag), .has_date = has_date};
     memcpy(v.etag, etag, v.n_etag);
-    v.modified_s = MODIFIED;
+    v.modified_s = v.changed_s = MODIFIED;
+    v.is_date_sent = has_date;
     return v;
 }
 
-Test(http_preconditions, etag_of_an_object)
+#define MODIFIED_NS (MODIFIED * INT64_C(1000000000))
+#define A_DAY_NS    (86400 * INT64_C(1000000000))
+
+static struct nj_validators of_version(struct nj_file_version version)
 {
+    struct nj_file_object o = {.version = version};
+    struct nj_validators v;
+
+    nj_validators_of_object(&o, MODIFIED_NS + A_DAY_NS, &v);
+    return v;
+}
+
+/* A version has one tag, and each of its numbers changes it. */
+Test(http_preconditions, etag_of_a_version)
+{
+    static const int64_t t = MODIFIED_NS + 123456789;
     static const struct {
-        int64_t mtime_ns;
-        uint64_t size;
-        bool is_racy;
+        struct nj_file_version version;
         const char *etag;
-        int64_t modified_s;
     } rows[] = {
-        {784111777123456789, 4096, false, "\"ae1b981c3a4d715-1000\"", 784111777},
-        {784111777123456789, 4096, true, "W/\"ae1b981c3a4d715-1000\"", 784111777},
-        {0, 0, false, "\"0-0\"", 0},
-        {-1, UINT64_MAX, false, "\"ffffffffffffffff-ffffffffffffffff\"", -1},
-        {-1000000000, 1, false, "\"ffffffffc4653600-1\"", -1},
-        {-1000000001, 1, false, "\"ffffffffc46535ff-1\"", -2},
-        {INT64_MAX, 16, true, "W/\"7fffffffffffffff-10\"", 9223372036},
+        {{1, 2, 4096, t, t}, "\"66107fb13cd24095-1000\""},
+        {{1, 2, 4096, t, t + 1}, "\"932982723c50e782-1000\""},
+        {{1, 3, 4096, t, t}, "\"71ca40c632804da8-1000\""},
+        {{1, 2, 4096, -1, t}, "\"95dc0910f24ed36b-1000\""},
+        {{1, 2, 4096, 2000000000, t}, "\"5a4ce5cdcdb92503-1000\""},
+        /* The times of a package (Nix, OSTree). */
+        {{1, 2, 4096, 0, t}, "W/\"b650fff85f9dd3a5-1000\""},
+        {{1, 2, 4096, 1999999999, t}, "W/\"ca4d3b0a46ee956c-1000\""},
+        /* Times that int64_t can't hold. */
+        {{1, 2, 4096, NJ_FILE_TIME_MIN, t}, ""},
+        {{1, 2, 4096, NJ_FILE_TIME_MAX, t}, ""},
+        {{1, 2, 4096, t, NJ_FILE_TIME_MAX}, ""},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
-        struct nj_file_object o = {
-            .mtime_ns = rows[i].mtime_ns, .size_bytes = rows[i].size, .is_racy = rows[i].is_racy};
-        struct nj_validators v;
-        nj_validators_of_object(&o, &v);
+        struct nj_validators v = of_version(rows[i].version);
         cr_expect(v.n_etag == strlen(rows[i].etag) && !memcmp(v.etag, rows[i].etag, v.n_etag),
                   "%.*s, want %s", (int)v.n_etag, v.etag, rows[i].etag);
-        cr_expect(v.has_date && v.modified_s == rows[i].modified_s, "%lld",
-                  (long long)v.modified_s);
+        cr_expect_eq(v.has_date, *rows[i].etag == '"', "row %zu", i);
     }
-    struct nj_file_object listing = {.mtime_ns = NJ_OBJECT_NO_TIME};
+}
+
+/* Without validators: a listing, and a file that may change without a change of its times. */
+Test(http_preconditions, no_validators)
+{
+    struct nj_file_object racy = {.version = {1, 2, 3, MODIFIED_NS, MODIFIED_NS}, .is_racy = true};
     struct nj_validators v;
-    nj_validators_of_object(&listing, &v);
-    cr_expect(v.n_etag == 0 && !v.has_date);
+
+    nj_validators_of_object(&racy, MODIFIED_NS + A_DAY_NS, &v);
+    cr_expect(v.n_etag == 0 && !v.has_date && !v.is_date_sent);
+    v = of_version(NJ_FILE_NO_VERSION);
+    cr_expect(v.n_etag == 0 && !v.has_date && !v.is_date_sent);
     nj_validators_add_coding(&v, NJ_STR("br"));
     cr_expect_eq(v.n_etag, 0);
 }
@@ -64,12 +85,42 @@ Test(http_preconditions, etag_of_an_object)
 /* The longest tag fits; RFC 9110 8.8.3.3: another coding, another tag. */
 Test(http_preconditions, etag_of_a_coding)
 {
-    struct nj_file_object o = {.mtime_ns = -1, .size_bytes = UINT64_MAX, .is_racy = true};
-    struct nj_validators v;
-    nj_validators_of_object(&o, &v);
+    struct nj_validators v = of_version(
+        (struct nj_file_version){.size_bytes = UINT64_MAX, .mtime_ns = 1, .ctime_ns = MODIFIED_NS});
+    uint32_t n = v.n_etag;
+
     nj_validators_add_coding(&v, NJ_STR("zstd"));
-    cr_expect(v.n_etag <= NJ_ETAG_MAX);
-    cr_expect_eq(memcmp(v.etag, "W/\"ffffffffffffffff-ffffffffffffffff-zstd\"", v.n_etag), 0);
+    cr_expect(v.n_etag == n + 5 && v.n_etag <= NJ_ETAG_MAX);
+    cr_expect_eq(memcmp(v.etag, "W/\"", 3), 0);
+    cr_expect_eq(memcmp(v.etag + n - 18, "-ffffffffffffffff-zstd\"", 23), 0);
+}
+
+/* A date is sent when the last change is settled: that of the contents, or of the times. */
+Test(http_preconditions, date_of_a_version)
+{
+    static const struct {
+        int64_t mtime_ns, ctime_ns;
+        int64_t modified_s, changed_s;
+        int64_t sent_at_s; /* the first second in which an OPEN leads to a date */
+    } rows[] = {
+        {MODIFIED_NS, MODIFIED_NS, MODIFIED, MODIFIED, MODIFIED + 3},
+        {MODIFIED_NS + 999999999, MODIFIED_NS + 999999999, MODIFIED, MODIFIED, MODIFIED + 3},
+        {-1, MODIFIED_NS, -1, MODIFIED, MODIFIED + 3},
+        {-1000000001, MODIFIED_NS, -2, MODIFIED, MODIFIED + 3},
+        {MODIFIED_NS + A_DAY_NS, MODIFIED_NS, MODIFIED + 86400, MODIFIED + 86400, MODIFIED + 86403},
+    };
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        struct nj_file_object o = {
+            .version = {.mtime_ns = rows[i].mtime_ns, .ctime_ns = rows[i].ctime_ns}};
+        struct nj_validators v;
+        int64_t at_ns = rows[i].sent_at_s * INT64_C(1000000000);
+        nj_validators_of_object(&o, at_ns - 1, &v);
+        cr_expect(v.has_date && !v.is_date_sent, "row %zu", i);
+        nj_validators_of_object(&o, at_ns, &v);
+        cr_expect(v.has_date && v.is_date_sent, "row %zu", i);
+        cr_expect_eq(v.modified_s, rows[i].modified_s);
+        cr_expect_eq(v.changed_s, rows[i].changed_s);
+    }
 }
 
 #define SEND NJ_PRECOND_PASSED
@@ -201,13 +252,54 @@ Test(http_preconditions, precedence)
     check(rows, NJ_ARRAY_LEN(rows));
 }
 
-/* RFC 9110 8.8.2.1: a modification time in the future counts as now. */
-Test(http_preconditions, future)
+/* A file that was replaced by one with an older mtime, or whose permissions changed: it may have
+ * been modified since any date between the two times. */
+Test(http_preconditions, dates_between_mtime_and_ctime)
 {
-    struct nj_validators v = validators("\"a\"", true);
-    struct nj_preconditions c = {.if_modified_since = NJ_STR(OLDER)};
-    cr_expect_eq(nj_preconditions_eval(&c, &v, MODIFIED - 1), NJ_PRECOND_NOT_MODIFIED);
-    cr_expect_eq(nj_preconditions_eval(&c, &v, MODIFIED), NJ_PRECOND_PASSED);
+    static const struct {
+        const char *date;
+        enum nj_precond_result if_modified, if_unmodified;
+        bool is_certain;
+    } rows[] = {
+        {OLDER, SEND, FAIL, false},
+        {SAME, SEND, SEND, false},
+        {"Sun, 06 Nov 1994 08:49:46 GMT", SEND, SEND, false},
+        {"Sun, 06 Nov 1994 08:49:47 GMT", NOT, SEND, true},
+        {"no date", SEND, SEND, true},
+    };
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        struct nj_validators v = validators("\"a\"", true);
+        struct nj_str date = str(rows[i].date);
+        struct nj_preconditions modified = {.if_modified_since = date},
+                                unmodified = {.if_unmodified_since = date},
+                                both = {.if_unmodified_since = date, .if_match = NJ_STR("*")},
+                                range = {.if_range = date};
+        v.changed_s = MODIFIED + 10;
+        cr_expect_eq(nj_preconditions_eval(&modified, &v, NOW), rows[i].if_modified, "%zu", i);
+        cr_expect_eq(nj_preconditions_eval(&unmodified, &v, NOW), rows[i].if_unmodified, "%zu", i);
+        cr_expect_eq(nj_if_unmodified_since_is_certain(&unmodified, &v, NOW), rows[i].is_certain);
+        cr_expect(nj_if_unmodified_since_is_certain(&both, &v, NOW), "the tag decides");
+        cr_expect(nj_if_unmodified_since_is_certain(&modified, &v, NOW));
+        cr_expect_not(nj_if_range_holds(&range, &v, NOW));
+    }
+}
+
+Test(http_preconditions, ranges_by_date)
+{
+    static const struct {
+        const char *if_range, *if_unmodified, *if_match;
+        bool want;
+    } rows[] = {
+        {NULL, NULL, NULL, false},    {"\"a\"", NULL, NULL, false}, {"W/\"a\"", NULL, NULL, false},
+        {SAME, NULL, NULL, true},     {" " SAME, NULL, NULL, true}, {NULL, SAME, NULL, true},
+        {"\"a\"", SAME, NULL, false}, {NULL, SAME, "\"a\"", false}, {NULL, NULL, "\"a\"", false},
+    };
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        struct nj_preconditions c = {.if_range = str(rows[i].if_range),
+                                     .if_unmodified_since = str(rows[i].if_unmodified),
+                                     .if_match = str(rows[i].if_match)};
+        cr_expect_eq(nj_range_is_by_date(&c), rows[i].want, "row %zu", i);
+    }
 }
 
 /* RFC 9110 13.1.5 */
@@ -215,32 +307,30 @@ Test(http_preconditions, if_range)
 {
     static const struct {
         const char *etag, *value;
-        int64_t now_s;
-        bool has_no_date, want;
+        bool is_date_sent, want;
     } rows[] = {
-        {"\"a\"", NULL, NOW, false, true},
-        {"\"a\"", "\"a\"", NOW, false, true},
-        {"\"a\"", " \"a\" ", NOW, false, true},
-        {"\"a\"", "\"b\"", NOW, false, false},
-        {"\"a\"", "W/\"a\"", NOW, false, false},
-        {"W/\"a\"", "W/\"a\"", NOW, false, false},
-        {"W/\"a\"", "\"a\"", NOW, false, false},
-        {"\"a\"", "\"a\", \"a\"", NOW, false, false},
-        {"\"a\"", "*", NOW, false, false},
-        {"\"a\"", "", NOW, false, false},
-        {"\"a\"", SAME, NOW, false, true},
-        {"\"a\"", "Sun Nov  6 08:49:37 1994", NOW, false, true},
-        {"\"a\"", "Wed, 09 Nov 1994 08:49:37 GMT", NOW, false, false},
-        {"\"a\"", OLDER, NOW, false, false},
-        {"\"a\"", NEWER, NOW, false, false},     /* it must be equal, not later */
-        {"\"a\"", SAME, MODIFIED, false, false}, /* the same second: a weak validator */
-        {"\"a\"", SAME, MODIFIED + 1, false, true},
-        {"\"a\"", SAME, NOW, true, false},
-        {"\"a\"", "nonsense", NOW, false, false},
+        {"\"a\"", NULL, true, true},
+        {"\"a\"", "\"a\"", true, true},
+        {"\"a\"", " \"a\" ", true, true},
+        {"\"a\"", "\"b\"", true, false},
+        {"\"a\"", "W/\"a\"", true, false},
+        {"W/\"a\"", "W/\"a\"", true, false},
+        {"W/\"a\"", "\"a\"", true, false},
+        {"\"a\"", "\"a\", \"a\"", true, false},
+        {"\"a\"", "*", true, false},
+        {"\"a\"", "", true, false},
+        {"\"a\"", SAME, true, true},
+        {"\"a\"", "Sun Nov  6 08:49:37 1994", true, true},
+        {"\"a\"", "Wed, 09 Nov 1994 08:49:37 GMT", true, false},
+        {"\"a\"", OLDER, true, false},
+        {"\"a\"", NEWER, true, false}, /* it must be equal, not later */
+        {"\"a\"", SAME, false, false},
+        {"\"a\"", "nonsense", true, false},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
-        struct nj_validators v = validators(rows[i].etag, !rows[i].has_no_date);
+        struct nj_validators v = validators(rows[i].etag, true);
+        v.is_date_sent = rows[i].is_date_sent;
         struct nj_preconditions c = {.if_range = str(rows[i].value)};
-        cr_expect_eq(nj_if_range_holds(&c, &v, rows[i].now_s), rows[i].want, "%s", rows[i].value);
+        cr_expect_eq(nj_if_range_holds(&c, &v, NOW), rows[i].want, "%s", rows[i].value);
     }
 }

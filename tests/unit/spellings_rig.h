@@ -149,7 +149,7 @@ static inline struct nj_file_object *new_object(struct rig *g, const char *befor
     memcpy(o->bytes + n_before, name, n_name);
     o->object.bytes = o->bytes;
     o->object.size_bytes = n_before + n_name;
-    o->object.mtime_ns = NJ_OBJECT_NO_TIME;
+    o->object.version = NJ_FILE_NO_VERSION;
     g->n_objects++;
     return &o->object;
 }

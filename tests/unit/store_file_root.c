@@ -348,7 +348,7 @@ Test(store_file_root, siblings)
     write_file(&b, "f.zst", "z", 1);
     cr_expect_eq(siblings(&b, "f"), BR | GZIP | ZSTD);
     cr_expect_eq(siblings(&b, "f"), BR | GZIP | ZSTD, "also when the file is in the cache");
-    cr_assert_eq(b.job.object->mtime_ns, T);
+    cr_assert_eq(b.job.object->version.mtime_ns, T);
 
     set_mtime(&b, "f.br", T - 1);
     set_mtime(&b, "f.gz", T);
@@ -357,6 +357,16 @@ Test(store_file_root, siblings)
                  "tools that set whole seconds know no smaller unit");
     set_mtime(&b, "f.zst", T - T % 1000000000 - 1000000000);
     cr_expect_eq(siblings(&b, "f"), GZIP);
+
+    /* Replaced by one with the same mtime. */
+    wait_for_tick(&b, "f.gz");
+    write_file(&b, "f", "other", 5);
+    set_mtime(&b, "f", T);
+    uint64_t n_stale = stats(&b)->stale_siblings;
+    cr_expect_eq(siblings(&b, "f"), 0, "made from the former version");
+    cr_expect_eq(stats(&b)->stale_siblings, n_stale + 3);
+    set_mtime(&b, "f.gz", T);
+    cr_expect_eq(siblings(&b, "f"), GZIP, "it counts as new when its times are set");
 
     cr_assert_eq(unlink(at(&b, "f.gz")), 0);
     cr_assert_eq(mkdir(at(&b, "f.gz"), 0755), 0);
@@ -401,7 +411,7 @@ Test(store_file_root, times_that_ns_cannot_hold)
     cr_assert_eq(stat(at(&b, "f"), &st), 0);
     cr_assert_eq(st.st_mtim.tv_sec, late_s, "/tmp has a file system without such times");
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-    cr_expect_eq(b.job.object->mtime_ns, NJ_OBJECT_NO_TIME);
+    cr_expect_eq(b.job.object->version.mtime_ns, NJ_FILE_TIME_MAX);
     nj_ref_put(&b.job.object->ref);
     end(&b);
 }
@@ -418,7 +428,7 @@ Test(store_file_root, times)
     wait_for_tick(&b, "f");
     cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
     cr_expect_not(b.job.object->is_racy);
-    cr_expect_eq(b.job.object->mtime_ns, T);
+    cr_expect_eq(b.job.object->version.mtime_ns, T);
     nj_ref_put(&b.job.object->ref);
     end(&b);
 }

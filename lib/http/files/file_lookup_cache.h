@@ -30,12 +30,14 @@
 /* The result of OPEN or LIST for a name, and response fields derived from the object once. */
 struct nj_file_meta {
     enum nj_file_result result;
-    uint8_t siblings;              /* as in nj_file_job */
-    struct nj_file_object *object; /* one reference; NULL: none */
-    struct nj_str type;            /* content-type; lives as long as the mime table */
-    bool is_gzip;                  /* the bytes are `type` in the coding gzip */
+    uint8_t siblings;                    /* as in nj_file_job */
+    uint64_t sibling_hash[NJ_N_CODINGS]; /* as in nj_file_job */
+    uint64_t version_hash;               /* of the object */
+    struct nj_file_object *object;       /* one reference; NULL: none */
+    struct nj_str type;                  /* content-type; lives as long as the mime table */
+    bool is_gzip;                        /* the bytes are `type` in the coding gzip */
     struct nj_validators validators;
-    char modified[NJ_DATE_BYTES]; /* text of validators.modified_s, if has_date */
+    char modified[NJ_DATE_BYTES]; /* text of validators.modified_s, if is_date_sent */
     uint8_t n_length;
     char length[NJ_U64_DIGITS_MAX]; /* size of the object, in decimal */
     uint64_t stamp[2]; /* of responses with 200 at the time `stamp_s`, plain and coded, see

@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "base/ref.h"
+#include "http/files/file_version.h"
 #include "sched/task.h"
 
 /* Files up to this size are held in memory entirely; larger ones are read in chunks. */
@@ -27,14 +28,11 @@
 struct nj_file_object {
     struct nj_ref ref;
     uint64_t size_bytes;
-    const uint8_t *bytes; /* all of it, or NULL: read it in chunks */
-    int64_t mtime_ns;     /* UNIX time; NJ_OBJECT_NO_TIME for a listing, which is not a file, and
-                             for a time before 1677 or after 2262 */
-    bool is_racy; /* modified so shortly before it was read that mtime_ns may miss a later change:
-                     allows only a weak validator (RFC 9110 8.8.1) */
+    const uint8_t *bytes;           /* all of it, or NULL: read it in chunks */
+    struct nj_file_version version; /* NJ_FILE_NO_VERSION for a listing, which is not a file */
+    bool is_racy; /* changed so shortly before it was read that a later change may have left the
+                     version as it is: the object has no validators (RFC 9110 8.8.1) */
 };
-
-#define NJ_OBJECT_NO_TIME INT64_MIN
 
 /* A part of a large object, shared by all readers. Allocated and freed by the implementation. */
 struct nj_file_chunk {
@@ -47,7 +45,8 @@ struct nj_file_chunk {
 enum nj_file_op { NJ_FILE_OPEN, NJ_FILE_READ, NJ_FILE_LIST };
 #define NJ_FILE_N_OPS 3
 
-/* Precompressed siblings of a file (name.br and so on): regular files, not older than it. */
+/* Precompressed siblings of a file (name.br and so on): regular files whose times show that they
+ * were made from this version of it. */
 enum nj_coding { NJ_CODING_BR, NJ_CODING_ZSTD, NJ_CODING_GZIP, NJ_N_CODINGS };
 
 enum nj_file_result {
@@ -70,7 +69,9 @@ struct nj_file_job {
                                terminated; LIST: the folder, "" for the root */
     bool wants_siblings;    /* OPEN in */
     uint8_t siblings;       /* OPEN out: bit 1 << enum nj_coding of each sibling found */
-    bool json;              /* LIST in: JSON instead of HTML. The object is in memory */
+    uint64_t sibling_hash[NJ_N_CODINGS]; /* OPEN out: nj_file_version_hash() of each of these */
+    int64_t current_at_ns; /* OPEN out: UNIX time; a change after it has a later ctime */
+    bool json;             /* LIST in: JSON instead of HTML. The object is in memory */
 
     struct nj_file_object *object; /* OPEN out: one reference for the submitter, or NULL. READ in:
                                  the job holds a reference */

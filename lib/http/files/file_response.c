@@ -93,6 +93,26 @@ void nj__respond_options(const struct nj__file_request *req)
 
 /* --- objects --- */
 
+static bool accepts_codings(const struct nj__file_request *req)
+{
+    struct nj_accepted_codings codings = nj_accept_encoding_parse(req->accept_encoding);
+
+    return nj_coding_select(&codings, (1u << NJ_N_CODINGS) - 1) != NJ_CODING_IDENTITY;
+}
+
+/* Would the range continue what the client has? A tag names one coding of one version. A date is
+ * that of the file and of its siblings alike, so it does not tell which of them the client has. */
+static bool continues(const struct nj__file_request *req, const struct nj_validators *v,
+                      int64_t now_s)
+{
+    const struct nj_preconditions *c = &req->conditions;
+
+    if (!nj_if_range_holds(c, v, now_s))
+        return false;
+    return !nj_range_is_by_date(c) ||
+           (nj_if_unmodified_since_is_certain(c, v, now_s) && !accepts_codings(req));
+}
+
 void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *req,
                       const struct nj_file_meta *meta, struct nj__response_plan *out)
 {
@@ -113,8 +133,7 @@ void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *
     /* RFC 9110 14.2: ranges apply to GET only. Listings have none: they are rendered per
      * request. */
     if (!req->conditions.range.p || req->txn->method == NJ_METHOD_HEAD ||
-        req->stage == NJ__STAGE_LISTING ||
-        !nj_if_range_holds(&req->conditions, &out->validators, now_s))
+        req->stage == NJ__STAGE_LISTING || !continues(req, &out->validators, now_s))
         return;
     switch (nj_ranges_parse(req->conditions.range, meta->object->size_bytes, &fs->ranges)) {
     case NJ_RANGES_OK:
@@ -143,17 +162,13 @@ static void add_validators(struct nj_file_server *fs, struct file_response *r,
         add_field(r, NJ_STR("cache-control"), fs->cache_control);
 }
 
-/* RFC 9110 8.8.2.1: a modification time in the future is sent as now. RFC 9110 15.3.7: a client
- * that sent If-Range knows it. */
+/* RFC 9110 15.3.7: a client that sent If-Range knows it. */
 static void add_modified(struct file_response *r, const struct nj__file_request *req,
-                         const struct nj_file_meta *meta, uint16_t status)
+                         const struct nj_file_meta *meta, const struct nj__response_plan *plan)
 {
-    if (!meta->validators.has_date || (status == 206 && req->conditions.if_range.p))
+    if (!plan->validators.is_date_sent || (plan->status == 206 && req->conditions.if_range.p))
         return;
-    bool is_future = meta->validators.modified_s > nj_txns_now_s(req->txn->set);
-    add_field(r, NJ_STR("last-modified"),
-              is_future ? nj_txns_date_value(req->txn->set)
-                        : (struct nj_str){meta->modified, NJ_DATE_BYTES});
+    add_field(r, NJ_STR("last-modified"), (struct nj_str){meta->modified, NJ_DATE_BYTES});
 }
 
 static const char hex_digits[] = "0123456789abcdef";
@@ -307,7 +322,7 @@ static bool send_built(struct nj_file_server *fs, struct file_response *r,
         add_coding(r, req, meta);
         if (req->stage != NJ__STAGE_LISTING)
             add_field(r, NJ_STR("accept-ranges"), NJ_STR("bytes"));
-        add_modified(r, req, meta, v->status);
+        add_modified(r, req, meta, v);
     }
     add_validators(fs, r, req, v);
     nj_resp_head_send(&r->head, stamp, r->body);

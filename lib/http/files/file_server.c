@@ -133,8 +133,10 @@ static void fill_meta(const struct nj_file_server *fs, const struct nj_file_job 
     else
         out->type = nj_mime_type(&fs->options.mime, path);
     out->is_gzip = nj_mime_is_gzip(path, out->type);
-    nj_validators_of_object(out->object, &out->validators);
-    if (out->validators.has_date)
+    memcpy(out->sibling_hash, job->sibling_hash, sizeof out->sibling_hash);
+    out->version_hash = nj_file_version_hash(&out->object->version);
+    nj_validators_of_object(out->object, job->current_at_ns, &out->validators);
+    if (out->validators.is_date_sent)
         nj_date_format(out->validators.modified_s, out->modified);
     char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
     const char *p = nj_put_digits_backward(end, out->object->size_bytes);
@@ -344,6 +346,7 @@ static bool file_found(struct nj_file_server *fs, struct nj__file_request *req,
         return send_object(fs, req, meta, name);
     req->stage = NJ__STAGE_VARIANT;
     req->coding = (uint8_t)coding;
+    req->sibling_hash = meta->sibling_hash[coding];
     req->type = meta->type;
     *name = derive_name(fs, name, name->n_bytes, nj_coding_suffix(coding));
     return true;
@@ -388,7 +391,7 @@ static bool step(struct nj_file_server *fs, struct nj__file_request *req, struct
             return list_folder(fs, req, name);
         break;
     case NJ__STAGE_VARIANT:
-        if (!is_here)
+        if (!is_here || meta->version_hash != req->sibling_hash)
             return without_sibling(fs, req, name);
         return send_object(fs, req, meta, name);
     case NJ__STAGE_LISTING:

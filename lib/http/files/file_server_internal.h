@@ -40,7 +40,9 @@ struct nj__file_request {
     uint16_t status;              /* ERROR: the status */
     uint64_t size_bytes;          /* ERROR 416: size of the requested file */
     struct nj_str type;           /* VARIANT: content-type of the uncompressed file */
-    uint8_t missing_codings;      /* codings whose siblings turned out to be absent */
+    uint64_t sibling_hash;        /* VARIANT: of the version that was made from the file */
+    uint8_t missing_codings;      /* codings whose siblings turned out to be absent, or of another
+                                     version of the file */
     const struct nj_field *extra; /* n_extra fields of a handler; live as long as txn */
     uint32_t n_extra;
     struct nj_str accept_encoding; /* parsed only if there are siblings */

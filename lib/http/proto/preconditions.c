@@ -9,7 +9,10 @@
 #include "http/proto/date.h"
 #include "http/proto/field_value.h"
 
-#define NS_PER_S 1000000000
+/* An mtime below this one is that of a package, not of the file (Nix: 1; OSTree: 0). */
+#define FIRST_MTIME_NS 2000000000
+/* Shards look at a file once in a second: a change is known to all of them after this time. */
+#define SETTLED_S      2
 
 static uint32_t put_hex(char *out, uint64_t v)
 {
@@ -22,24 +25,37 @@ static uint32_t put_hex(char *out, uint64_t v)
     return n;
 }
 
-void nj_validators_of_object(const struct nj_file_object *object, struct nj_validators *out)
+static void set_date(const struct nj_file_version *version, int64_t current_at_ns,
+                     struct nj_validators *out)
 {
-    int64_t ns = object->mtime_ns;
+    int64_t changed_s = nj_file_time_s(version->ctime_ns);
+
+    out->has_date = true;
+    out->modified_s = nj_file_time_s(version->mtime_ns);
+    out->changed_s = changed_s > out->modified_s ? changed_s : out->modified_s;
+    out->is_date_sent = out->changed_s < nj_file_time_s(current_at_ns) - SETTLED_S;
+}
+
+void nj_validators_of_object(const struct nj_file_object *object, int64_t current_at_ns,
+                             struct nj_validators *out)
+{
+    const struct nj_file_version *version = &object->version;
+    bool is_package_time = version->mtime_ns >= 0 && version->mtime_ns < FIRST_MTIME_NS;
     char *p = out->etag;
 
     *out = (struct nj_validators){0};
-    if (ns == NJ_OBJECT_NO_TIME)
+    if (object->is_racy || !nj_file_version_has_times(version))
         return;
-    out->has_date = true;
-    out->modified_s = ns / NS_PER_S - (ns % NS_PER_S < 0);
-    if (object->is_racy) {
+    if (is_package_time) {
         *p++ = 'W';
         *p++ = '/';
+    } else {
+        set_date(version, current_at_ns, out);
     }
     *p++ = '"';
-    p += put_hex(p, (uint64_t)ns);
+    p += put_hex(p, nj_file_version_hash(version));
     *p++ = '-';
-    p += put_hex(p, object->size_bytes);
+    p += put_hex(p, version->size_bytes);
     *p++ = '"';
     out->n_etag = (uint32_t)(p - out->etag);
 }
@@ -121,11 +137,9 @@ static bool lists_tag(struct nj_str list, const struct nj_validators *v, bool st
 
 /* --- dates --- */
 
-/* RFC 9110 8.8.2.1: never later than now. */
-static int64_t modified(const struct nj_validators *v, int64_t now_s)
-{
-    return v->modified_s < now_s ? v->modified_s : now_s;
-}
+/* A date is compared with two times of the file. Before its mtime it was modified for certain. It
+ * was not modified since its ctime. Between them is a file that was replaced by one with an older
+ * mtime (rsync -t, cp -p), or whose permissions changed; neither is known. */
 
 /* True if the field is present and a valid date, and the file has a date to compare with. */
 static bool usable_date(struct nj_str value, const struct nj_validators *v, int64_t now_s,
@@ -143,21 +157,26 @@ enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
         if (!lists_tag(c->if_match, v, true))
             return NJ_PRECOND_FAILED;
     } else if (usable_date(c->if_unmodified_since, v, now_s, &date)) {
-        if (modified(v, now_s) > date)
+        if (v->modified_s > date)
             return NJ_PRECOND_FAILED;
     }
     if (c->if_none_match.p) {
         if (lists_tag(c->if_none_match, v, false))
             return NJ_PRECOND_NOT_MODIFIED;
     } else if (usable_date(c->if_modified_since, v, now_s, &date)) {
-        if (modified(v, now_s) <= date)
+        if (v->changed_s <= date)
             return NJ_PRECOND_NOT_MODIFIED;
     }
     return NJ_PRECOND_PASSED;
 }
 
-/* RFC 9110 13.1.5. A date must equal ours and be in the past (8.8.2.2): responses within that
- * second may be of different versions. */
+static bool is_tag(struct nj_str value)
+{
+    return value.n_bytes > 0 && (value.p[0] == '"' || value.p[0] == 'W');
+}
+
+/* RFC 9110 13.1.5. A date must equal ours and be strong (8.8.2.2): a later version would have a
+ * later ctime. */
 bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validators *v,
                        int64_t now_s)
 {
@@ -167,8 +186,26 @@ bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validat
 
     if (!c->if_range.p)
         return true;
-    if (value.n_bytes > 0 && (value.p[0] == '"' || value.p[0] == 'W') &&
-        read_tag(&value, &tag, &weak))
+    if (is_tag(value) && read_tag(&value, &tag, &weak))
         return value.n_bytes == 0 && same_tag(tag, weak, v, true);
-    return usable_date(c->if_range, v, now_s, &date) && date == v->modified_s && date < now_s;
+    return usable_date(c->if_range, v, now_s, &date) && v->is_date_sent && date == v->modified_s &&
+           date == v->changed_s;
+}
+
+bool nj_range_is_by_date(const struct nj_preconditions *c)
+{
+    if (c->if_range.p)
+        return !is_tag(nj_str_trim(c->if_range));
+    return c->if_unmodified_since.p && !c->if_match.p;
+}
+
+bool nj_if_unmodified_since_is_certain(const struct nj_preconditions *c,
+                                       const struct nj_validators *v, int64_t now_s)
+{
+    int64_t date;
+
+    if (c->if_match.p || !c->if_unmodified_since.p ||
+        !nj_date_parse(nj_str_trim(c->if_unmodified_since), now_s, &date))
+        return true;
+    return v->has_date && v->changed_s <= date;
 }

@@ -21,13 +21,18 @@ struct nj_preconditions {
 struct nj_validators {
     uint32_t n_etag; /* 0: no entity tag */
     char etag[NJ_ETAG_MAX];
-    bool has_date;
-    int64_t modified_s; /* UNIX time */
+    bool has_date;      /* the two times below are known */
+    bool is_date_sent;  /* as last-modified: the last change was so long before the OPEN that every
+                           shard knows it, and that a later one has a later changed_s */
+    int64_t modified_s; /* UNIX time: the mtime, which programs can set */
+    int64_t changed_s;  /* UNIX time: the later one of mtime and ctime. There was no change since */
 };
 
-/* The validators of an object: a strong entity tag, or a weak one if the object is racy. Without
- * a time, as a listing, it has none. */
-void nj_validators_of_object(const struct nj_file_object *object, struct nj_validators *out);
+/* The validators of an object that an OPEN with this nj_file_job.current_at_ns found. A racy object
+ * has none, nor has a listing, nor a file with a time that is not known exactly. An mtime in the
+ * seconds 0 and 1, to which package managers set all files, is no date, and makes the tag weak. */
+void nj_validators_of_object(const struct nj_file_object *object, int64_t current_at_ns,
+                             struct nj_validators *out);
 /* Adds the coding's name `mark` to the entity tag: another coding is another representation and
  * needs another tag (RFC 9110 8.8.3.3). */
 void nj_validators_add_coding(struct nj_validators *v, struct nj_str mark);
@@ -40,5 +45,12 @@ enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
 /* Step 5: true if If-Range is absent or matches, so that the Range field applies. */
 bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validators *v,
                        int64_t now_s);
+/* True if the range is to be of the version of a date, not of an entity tag. */
+bool nj_range_is_by_date(const struct nj_preconditions *c);
+/* False if the request has If-Unmodified-Since, and its file may have changed since that date while
+ * its mtime was set back. nj_preconditions_eval() lets such a request pass, because there is no
+ * date to compare with; a range of it could be of another version than the client's. */
+bool nj_if_unmodified_since_is_certain(const struct nj_preconditions *c,
+                                       const struct nj_validators *v, int64_t now_s);
 
 #endif

@@ -14,7 +14,9 @@ static void on_last_put(struct nj_ref *ref)
 
 bool file_init(struct file *f, uint64_t n_bytes)
 {
-    *f = (struct file){.object = {.size_bytes = n_bytes, .mtime_ns = MTIME_NS}};
+    *f = (struct file){
+        .object = {.size_bytes = n_bytes,
+                   .version = {.size_bytes = n_bytes, .mtime_ns = MTIME_NS, .ctime_ns = MTIME_NS}}};
     f->bytes = malloc(n_bytes);
     if (!f->bytes)
         return false;
@@ -51,6 +53,7 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n)
         job->result = known ? NJ_FILE_OK : NJ_FILE_ABSENT;
         if (known) {
             job->object = &f->object;
+            job->current_at_ns = NJ_FILE_TIME_MAX;
             nj_ref_take(&f->object.ref);
         }
         jobs[got++] = job;

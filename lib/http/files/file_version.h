@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The version of a file. Caches, entity tags, dates, precompressed siblings and ranges take their
+ * identity from it alone (docs/adr/0026-the-version-of-a-file.md). Pure; any thread.
+ *
+ * The kernel sets ctime at each change and no program can set it back, so a later version differs
+ * in it, unless it was made within the same tick of the file system's clock: the store tells these
+ * by nj_file_object.is_racy. Stores through a mapping (mmap) change a page's times only once until
+ * the page has been written back: the version does not show the others.
+ */
+#ifndef NJ_HTTP_FILES_FILE_VERSION_H
+#define NJ_HTTP_FILES_FILE_VERSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* From stat(2). Times are UNIX times in nanoseconds; a time that int64_t cannot hold (before 1677
+ * or after 2262) is NJ_FILE_TIME_MIN or NJ_FILE_TIME_MAX. No padding. */
+struct nj_file_version {
+    uint64_t dev, inode, size_bytes;
+    int64_t mtime_ns, ctime_ns;
+};
+
+#define NJ_FILE_TIME_MIN INT64_MIN
+#define NJ_FILE_TIME_MAX INT64_MAX
+
+/* Of an object that is no file. */
+#define NJ_FILE_NO_VERSION                                                                         \
+    ((struct nj_file_version){.mtime_ns = NJ_FILE_TIME_MIN, .ctime_ns = NJ_FILE_TIME_MIN})
+
+bool nj_file_version_eq(const struct nj_file_version *a, const struct nj_file_version *b);
+/* True if both times are known and exact. */
+bool nj_file_version_has_times(const struct nj_file_version *v);
+/* Was a precompressed sibling made from this version of its file? So it is if neither of its times
+ * is older. An mtime can be set back and ctime cannot: it shows a file that was replaced afterwards
+ * by one with an older mtime. A later change of the file's permissions looks the same. An mtime in
+ * whole seconds is compared in seconds. */
+bool nj_file_version_is_made_from(const struct nj_file_version *sibling,
+                                  const struct nj_file_version *file);
+/* The whole second of a time, rounded down. */
+int64_t nj_file_time_s(int64_t ns);
+/* Different versions have different hashes, but for one pair in 2^64. The same in every process. */
+uint64_t nj_file_version_hash(const struct nj_file_version *v);
+
+#endif
