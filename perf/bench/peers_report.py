@@ -8,7 +8,7 @@ from perf.bench.svg import multiplot
 from perf.bench.targets import Results, at_least, ratio, targets
 from tests.netlab.world import Failed
 
-AEAD = record.program("perf/micro/bench_aead")
+AEAD = record.program("perf/micro/bench_aead", option="--tls")
 TITLES = {
     "1x1": "1x1: one connection, one request at a time, 128 bytes",
     "1x100": "1x100: one connection of 100 streams, 128 bytes",

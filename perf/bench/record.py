@@ -32,11 +32,12 @@ NOT_SOURCES = (":!perf/results", ":!docs/performance", ":!docs/performance.md")
 INTERRUPTED = 128 + signal.SIGINT
 
 
-def program(path):
+def program(path, option=None):
     """The path of a program in the build folder NJ_BUILD; by default that of the release. To be
     called when a module is imported: ./dev bench builds the program, and run_main() looks for it
-    before the first measurement."""
-    return programs.program(path, os.path.join(REPO, os.environ.get("NJ_BUILD", "build-release")))
+    before the first measurement. `option`: of the command, without which it is not started."""
+    return programs.program(path, os.path.join(REPO, os.environ.get("NJ_BUILD", "build-release")),
+                            option)
 
 
 def said_by(*command):

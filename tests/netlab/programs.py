@@ -4,15 +4,19 @@ The programs of a build that tests and benchmarks start. A module names each wit
 is imported, so that ./dev bench knows what to build before it runs one (perf/bench/programs.py).
 """
 import os
+import sys
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(REPO, os.environ.get("NJ_BUILD", "build"))
 _named = {}  # {path below the build folder: path}
+_options = {}  # {path below the build folder: the option without which it is not started}
 
 
-def program(path, build=BUILD):
-    """The path of a program in the build folder. `path` is the name of its target in ninja."""
+def program(path, build=BUILD, option=None):
+    """The path of a program in the build folder. `path` is the name of its target in ninja. It is
+    started only with the `option` of the command, if one is given."""
     _named[path] = os.path.join(build, path)
+    _options[path] = option
     return _named[path]
 
 
@@ -22,5 +26,6 @@ def named():
 
 
 def missing():
-    """The paths of those that are not built."""
-    return [path for _, path in sorted(_named.items()) if not os.path.exists(path)]
+    """The paths of those that are not built, and that this command starts."""
+    return [path for name, path in sorted(_named.items())
+            if not os.path.exists(path) and _options.get(name) in (None, *sys.argv)]
