@@ -14,7 +14,7 @@ import os
 import time
 
 from tests.netlab import generator
-from tests.netlab.priority import first_of
+from tests.netlab.priority import FIRST, first_of
 from tests.netlab.world import Failed, until
 
 FILES = {"128": 128, "200KiB": 200 << 10, "10MiB": 10 << 20}
@@ -63,6 +63,9 @@ def listens(world, socket):
 class Pair(generator.Pair):
     """`memory` is a hugepages.Memory. Over virtio a Pair serves one run: the host must start before
     the guest and end with it. The same applies to the shapes of CROWDS."""
+    # As the server: beside its polling lcore, which has the lowest nice value, a thread of the
+    # generator with an ordinary one may not run for a minute.
+    priority = FIRST
 
     def __init__(self, link="memif", memory=None, tls=False):
         self.kind, self.huge = link, memory is not None and memory.huge

@@ -71,11 +71,14 @@ class Memif(World):
 
 
 class Pair(Memif):
+    priority = {}  # of nightjar-load: arguments of Popen
+
     def load_popen(self, *options, urls, lcores=1, addresses=(CLIENT_ADDR,)):
         return self.client_popen(
             *command(self.device("client"), self.prefix, options, urls, lcores, addresses,
                      self.eal_memory, self.scheme),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            **self.priority)
 
     def load(self, *options, urls, seconds=SECONDS, **more):
         return finish(self.load_popen(*options, urls=urls, **more), seconds)
