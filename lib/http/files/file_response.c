@@ -118,14 +118,17 @@ void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *
 {
     out->status = 200;
     out->ranges = &fs->ranges;
-    out->validators = meta->validators;
-    if (req->stage == NJ__STAGE_VARIANT)
-        nj_validators_add_coding(&out->validators, nj_coding_name(req->coding));
+    out->validators = &meta->validators;
+    if (req->stage == NJ__STAGE_VARIANT) {
+        fs->coded = meta->validators;
+        nj_validators_add_coding(&fs->coded, nj_coding_name(req->coding));
+        out->validators = &fs->coded;
+    }
     if (!req->has_conditions)
         return;
 
     int64_t now_s = nj_txns_now_s(req->txn->set);
-    enum nj_precond_result v = nj_preconditions_eval(&req->conditions, &out->validators, now_s);
+    enum nj_precond_result v = nj_preconditions_eval(&req->conditions, out->validators, now_s);
     if (v != NJ_PRECOND_PASSED) {
         out->status = v == NJ_PRECOND_FAILED ? 412 : 304;
         return;
@@ -133,7 +136,7 @@ void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *
     /* RFC 9110 14.2: ranges apply to GET only. Listings have none: they are rendered per
      * request. */
     if (!req->conditions.range.p || req->txn->method == NJ_METHOD_HEAD ||
-        req->stage == NJ__STAGE_LISTING || !continues(req, &out->validators, now_s))
+        req->stage == NJ__STAGE_LISTING || !continues(req, out->validators, now_s))
         return;
     switch (nj_ranges_parse(req->conditions.range, meta->object->size_bytes, &fs->ranges)) {
     case NJ_RANGES_OK:
@@ -151,8 +154,8 @@ void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *
 static void add_validators(struct nj_file_server *fs, struct file_response *r,
                            const struct nj__file_request *req, const struct nj__response_plan *v)
 {
-    if (v->validators.n_etag > 0)
-        add_field(r, NJ_STR("etag"), (struct nj_str){v->validators.etag, v->validators.n_etag});
+    if (v->validators->n_etag > 0)
+        add_field(r, NJ_STR("etag"), (struct nj_str){v->validators->etag, v->validators->n_etag});
     if (req->stage == NJ__STAGE_LISTING)
         add_field(r, NJ_STR("vary"), NJ_STR("accept"));
     else if (req->siblings) /* also when none is selected (RFC 9110 12.5.5) */
@@ -166,7 +169,7 @@ static void add_validators(struct nj_file_server *fs, struct file_response *r,
 static void add_modified(struct file_response *r, const struct nj__file_request *req,
                          const struct nj_file_meta *meta, const struct nj__response_plan *plan)
 {
-    if (!plan->validators.is_date_sent || (plan->status == 206 && req->conditions.if_range.p))
+    if (!plan->validators->is_date_sent || (plan->status == 206 && req->conditions.if_range.p))
         return;
     add_field(r, NJ_STR("last-modified"), (struct nj_str){meta->modified, NJ_DATE_BYTES});
 }
@@ -182,7 +185,7 @@ static struct nj_str boundary_of(const struct nj_file_server *fs, const struct n
         nj_hash(&fs->config.hash_key, v->ranges->range, v->ranges->n * sizeof v->ranges->range[0]);
     uint32_t n = sizeof words - 1;
 
-    h ^= nj_hash(&fs->config.hash_key, v->validators.etag, v->validators.n_etag);
+    h ^= nj_hash(&fs->config.hash_key, v->validators->etag, v->validators->n_etag);
     memcpy(out, words, n);
     for (int i = 0; i < 16; i++, h >>= 4)
         out[n++] = hex_digits[h & 15];
@@ -303,29 +306,33 @@ static uint64_t stamp_of(struct nj_file_server *fs, const struct nj__file_reques
     return *stamp;
 }
 
-/* False: no body is left. */
-static bool send_built(struct nj_file_server *fs, struct file_response *r,
-                       const struct nj__file_request *req, const struct nj_file_meta *meta,
-                       const struct nj__response_plan *v, uint64_t stamp)
+/* False: no body is left. Not a part of its caller: responses that are cached would pay for its
+ * stack frame. */
+__attribute__((noinline)) static bool send_built(struct nj_file_server *fs, struct nj_body *body,
+                                                 const struct nj__file_request *req,
+                                                 const struct nj_file_meta *meta,
+                                                 const struct nj__response_plan *v, uint64_t stamp)
 {
+    struct file_response r;
     const struct nj_field *type =
         is_multipart(v) ? given_type(req) : NULL; /* goes into the parts */
 
-    nj_resp_head_begin(&r->head, req->txn, v->status);
+    r.body = body;
+    nj_resp_head_begin(&r.head, req->txn, v->status);
     for (uint32_t i = 0; i < req->n_extra; i++) /* extra may be NULL, which has no sum with 0 */
         if (&req->extra[i] != type)
-            add_field(r, req->extra[i].name, req->extra[i].value);
-    nj_resp_head_add_defaults(&r->head);
+            add_field(&r, req->extra[i].name, req->extra[i].value);
+    nj_resp_head_add_defaults(&r.head);
     if (v->status != 304) {
-        if (!begin_content(fs, r, req, meta, v))
+        if (!begin_content(fs, &r, req, meta, v))
             return false;
-        add_coding(r, req, meta);
+        add_coding(&r, req, meta);
         if (req->stage != NJ__STAGE_LISTING)
-            add_field(r, NJ_STR("accept-ranges"), NJ_STR("bytes"));
-        add_modified(r, req, meta, v);
+            add_field(&r, NJ_STR("accept-ranges"), NJ_STR("bytes"));
+        add_modified(&r, req, meta, v);
     }
-    add_validators(fs, r, req, v);
-    nj_resp_head_send(&r->head, stamp, r->body);
+    add_validators(fs, &r, req, v);
+    nj_resp_head_send(&r.head, stamp, r.body);
     return true;
 }
 
@@ -333,16 +340,15 @@ void nj__respond_object(struct nj_file_server *fs, const struct nj__file_request
                         struct nj_file_meta *meta, const struct nj__response_plan *plan)
 {
     uint64_t stamp = plan->status == 200 ? stamp_of(fs, req, meta) : 0;
-    struct file_response r;
+    struct nj_body *body = NULL;
     bool ok = true;
 
-    r.body = NULL;
     if (nj_likely(stamp)) {
-        ok = make_body(fs, req, meta, NULL, &r.body);
-        if (ok && nj_txn_respond_cached(req->txn, 200, stamp, r.body))
+        ok = make_body(fs, req, meta, NULL, &body);
+        if (ok && nj_txn_respond_cached(req->txn, 200, stamp, body))
             return;
     }
-    if (!ok || !send_built(fs, &r, req, meta, plan, stamp))
+    if (!ok || !send_built(fs, body, req, meta, plan, stamp))
         nj__respond_busy(req);
 }
 

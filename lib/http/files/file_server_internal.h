@@ -63,6 +63,7 @@ struct nj_file_server {
     char name[NJ_PATH_MAX];          /* derived name: of a sibling or a listing */
     char joined[NJ__REQ_FIELDS_MAX]; /* joined values of repeated fields */
     struct nj_ranges ranges;         /* of the response plan */
+    struct nj_validators coded;      /* of the response plan, for a coded representation */
     struct nj_list opens[NJ__OPEN_BUCKETS];
 };
 
@@ -87,8 +88,8 @@ static inline bool nj__collect_fields(struct nj_file_server *fs, const struct nj
 /* The evaluated response to a request for a file: 200, 206, 304, 412 or 416. */
 struct nj__response_plan {
     uint16_t status;
-    struct nj_validators validators; /* of the selected representation */
-    const struct nj_ranges *ranges;  /* for 206; valid until the next plan */
+    const struct nj_validators *validators; /* of the selected representation; as `ranges` */
+    const struct nj_ranges *ranges;         /* for 206; valid until the next plan */
 };
 
 void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *req,
