@@ -16,6 +16,7 @@
 #define HOLDERS_RESET_MAX 64u          /* resets per step: each may free one mbuf only */
 #define MEMORY_RESET_MAX  8u           /* resets per step: each frees HELD_MEMORY_MIN at least */
 #define HELD_MEMORY_MIN   8192u
+#define LONG_QUEUE        4u /* mbufs to send */
 
 /* ---- mbufs for sending ---- */
 
@@ -101,7 +102,8 @@ static void set_held(struct nj_conn *c, struct nj_held_shares *a, struct nj_hold
     nj_held_set(a, h, nj_policy_conn_key(p, &c->shard->cfg.client_key, remote), n);
 }
 
-/* KiB of buffers of HTTP/2. Small buffers are not counted: each request has some. */
+/* KiB of buffers of HTTP/2. Small buffers are not counted: each request has some. Output waits in
+ * them only while the send queue is long. */
 static uint32_t held_memory_kib(const struct nj_conn *c)
 {
     const struct nj_h2 *h2 = c->state == H2 ? c->active->h2 : NULL;
@@ -126,11 +128,11 @@ static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib)
  * the segments before it, or for the peer to read our output. */
 static void track_held(struct nj_conn *c)
 {
-    uint32_t n_mbufs = c->tcb->x ? c->tcb->x->rcvq.n_mbufs : 0, kib = held_memory_kib(c);
+    const struct nj_xfer *x = c->tcb->x;
 
-    if (nj_likely(n_mbufs == 0 && kib == 0 && !c->holds))
-        return;
-    set_all_held(c, n_mbufs, kib);
+    if (nj_unlikely(c->mid_frame || c->holds ||
+                    (x && (x->rcvq.n_mbufs > 0 || x->sndq.n_mbufs >= LONG_QUEUE))))
+        set_all_held(c, x ? x->rcvq.n_mbufs : 0, held_memory_kib(c));
 }
 
 void nj__pressure_forget(struct nj_conn *c)
@@ -195,14 +197,21 @@ static uint32_t reset_holders_of_memory(struct nj_shard *s, nj_ns now)
     return n;
 }
 
+static bool nothing_is_held(const struct nj_shard *s)
+{
+    return nj_list_empty(&s->held_mbufs.holders) && nj_list_empty(&s->held_memory.holders);
+}
+
 uint32_t nj__pressure_reset_holders(struct nj_shard *s, nj_ns now)
 {
+    if (nj_likely(nothing_is_held(s)))
+        return 0;
     return reset_holders_of_mbufs(s, now) + reset_holders_of_memory(s, now);
 }
 
 nj_ns nj__pressure_next_at(const struct nj_shard *s)
 {
-    return too_many_are_held(s) ? 0 : NJ_NEVER;
+    return !nothing_is_held(s) && too_many_are_held(s) ? 0 : NJ_NEVER;
 }
 
 void nj__pressure_track(struct nj_conn *c, nj_ns now)
