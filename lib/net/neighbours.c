@@ -70,9 +70,10 @@ static struct nj_neigh_entry *set_of(struct nj_neigh *n, const struct nj_addr *i
 {
     uint32_t word[4];
     memcpy(word, ip->b, sizeof word);
+    bool v4 = (word[0] | word[1] | (word[2] ^ RTE_BE32(0xffff))) == 0; /* nj_addr_is_v4() */
     /* Neighbours mostly differ in the last byte, which affects only the highest bits. */
     uint64_t h = (word[0] ^ word[1] ^ word[2] ^ word[3]) * 0x9e3779b1u;
-    return half_of(n, ip) + (h * (HALF / SET_WAYS) >> 32) * SET_WAYS;
+    return &n->entry[((h * (HALF / SET_WAYS) >> 32) + (v4 ? 0 : HALF / SET_WAYS)) * SET_WAYS];
 }
 
 static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
