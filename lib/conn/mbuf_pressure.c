@@ -177,7 +177,7 @@ static uint32_t reset_holders_of_mbufs(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-/* Their memory is free in the next step. What small buffers and sessions take is not shared. */
+/* Their memory is free in the next step. Small buffers and sessions count for no client. */
 /* Held: incomplete frames and header blocks, and response heads that the peer does not read |
  * client, in KiB | equal shares, once 3/4 of 2 GiB for each lcore are used; 128 KiB and 1,280
  * KiB for a connection | `--header-timeout`; `--send-timeout` | conn_memory_limit,

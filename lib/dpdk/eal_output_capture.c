@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Captures what DPDK prints and picks the line that names the cause of a failure. The output is
- * redirected to a memfd, because drivers and getopt() also print outside rte_log. What is logged by
- * rte_log comes through a stream of ours (fopencookie(3)), whose lock also guards the capture.
+ * redirected to a memfd, because drivers and getopt() also print outside rte_log. rte_log writes to
+ * a stream that this file makes with fopencookie(3). The lock of the stream also guards the
+ * capture.
  */
 #include "dpdk/eal_output_capture.h"
 

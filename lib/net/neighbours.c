@@ -85,9 +85,11 @@ static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
     return NULL;
 }
 
-/* Eviction order, lowest first. An entry that was learned from a message, without a packet of ours
- * that was no reply, ranks lowest, however new it is: anybody can send such messages. Otherwise
- * unknown hosts could evict the gateway, or a pending resolution. */
+/* Eviction order, lowest first. NEVER_USED: a message of the neighbour made the entry, and the
+ * shard has sent it nothing but replies. Anybody can send such messages, so these entries rank
+ * lowest, however new they are. Otherwise unknown hosts could evict the gateway, or a pending
+ * resolution.
+ */
 enum rank { FREE, NEVER_USED, UNSOLICITED, WANTED, USED, FIXED };
 
 static enum rank eviction_rank(const struct nj_neigh_entry *e)

@@ -22,7 +22,7 @@ void nj__upgrade_describe(const struct nj_server *s, struct nj_upgrade_descripti
 {
     memset(out, 0, sizeof *out);
     snprintf(out->magic, sizeof out->magic, MAGIC);
-    /* Without "+changed" and Debian's revision: what comes before them fits. */
+    /* The field has room for the version without "+changed" and Debian's revision. */
     snprintf(out->version, sizeof out->version, "%.*s", (int)strcspn(nj_version(), "+-"),
              nj_version());
     out->pid = getpid();

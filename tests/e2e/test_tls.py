@@ -329,7 +329,7 @@ class BadFiles(unittest.TestCase):
 
 
 class Dates(unittest.TestCase):
-    """Certificates that expire soon are told about by --check, at the start and at a reload."""
+    """--check, the start and a reload warn of certificates that expire soon."""
 
     def sign(self, days):
         cert, key = self.authority.sign("dated", f"/CN={NAME}", 7, f"subjectAltName={NAMES}", days)

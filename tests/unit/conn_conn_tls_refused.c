@@ -81,7 +81,7 @@ Test(conn_conn_tls_refused, who_sends_an_alert)
     c = tls_peer_connect_h2(t, 1000);
     tls_peer_get(c, 1, "/index.html");
     tls_peer_pump(t, c, 1400);
-    /* A record of ours, changed: OpenSSL sends bad_record_mac. */
+    /* The client gets a forged record in the name of the server, and sends bad_record_mac. */
     memset(record, 0, sizeof record);
     memcpy(record, "\x17\x03\x03\x00\x20", 5);
     BIO_write(c->in, record, 37);
