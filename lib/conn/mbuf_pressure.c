@@ -102,8 +102,7 @@ static void set_held(struct nj_conn *c, struct nj_held_shares *a, struct nj_hold
     nj_held_set(a, h, nj_policy_conn_key(p, &c->shard->cfg.client_key, remote), n);
 }
 
-/* KiB of buffers of HTTP/2. Small buffers are not counted: each request has some. Output waits in
- * them only while the send queue is long. */
+/* KiB of buffers of HTTP/2. Small buffers are not counted: each request has some. */
 static uint32_t held_memory_kib(const struct nj_conn *c)
 {
     const struct nj_h2 *h2 = c->state == H2 ? c->active->h2 : NULL;
@@ -125,7 +124,8 @@ static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib)
 }
 
 /* What is held after the connection was served waits for the peer: for the rest of a record, for
- * the segments before it, or for the peer to read our output. */
+ * the segments before it, or for the peer to read our output. Buffered output is not looked for
+ * while the send queue is shorter than LONG_QUEUE, which blocks it only if mbufs are short. */
 static void track_held(struct nj_conn *c)
 {
     const struct nj_xfer *x = c->tcb->x;
