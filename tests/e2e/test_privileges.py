@@ -276,9 +276,10 @@ class Releases(unittest.TestCase):
         self.world.server.signal(signal.SIGHUP)
         until("the policy is in force", lambda: self.said("policy 2: "))
         until("the certificates are read", lambda: self.said("certificates were read again"))
-        self.get()
+        # The thread of the log opens the new file some time after the signal.
         log = f"{self.base}/releases/2/log/access.log"
-        until("a line in the next log", lambda: os.path.exists(log) and os.path.getsize(log) > 0)
+        until("a line in the next log",
+              lambda: self.get() and os.path.exists(log) and os.path.getsize(log) > 0)
         self.assertFalse(self.said("error:"), self.world.errors())
         self.assertEqual(0, self.world.stop(), self.world.errors())
 
