@@ -386,14 +386,11 @@ static const struct {
     {"/nightjar/files", "The file cache: what it holds, hits and misses, and reads. No parameters.",
      nj__telemetry_files},
     {"/nightjar/abuse",
-     "Protection that acted against clients: by reason, how often, and the client with most events "
-     "in a second. No "
-     "parameters.",
+     "Protection that acted against clients: by reason, how often, and a client. No parameters.",
      nj__telemetry_abuse},
     {"/nightjar/refused",
      "Connections and requests refused before a transaction: by reason, how often, and a client. "
-     "No "
-     "parameters.",
+     "No parameters.",
      nj__telemetry_refused},
     {"/nightjar/latency",
      "Response times in microseconds: to the first byte, to the last byte, and time throttled. "

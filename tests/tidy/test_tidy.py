@@ -288,6 +288,14 @@ class Tree(unittest.TestCase):
         for table in "lib/config/option_table.c", "perf/tools/load/option_table.c":
             self.assertTrue([*tidy.rule_manuals(texts | {table: ""})])
 
+    def test_quoted(self):
+        texts = {path: tidy.read(path) for pair in tidy.QUOTED.items() for path in pair}
+        self.assertFalse([*tidy.rule_quoted(texts)])
+        for path, page in tidy.QUOTED.items():
+            for changed in path, page:
+                text = texts[changed].replace("rotate 14", "rotate 7")
+                self.assertTrue([*tidy.rule_quoted(texts | {changed: text})])
+
     def test_mirrored(self):
         lib, unit = Source("lib/tcp/a.c", ""), Source("tests/unit/tcp_a.c", "")
         self.assertTrue([*tidy.rule_mirrored([lib])])

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 
 from tests.mutants import verified
 from tests.tidy import clang, ewyk, held, rfc
@@ -370,6 +371,17 @@ def rule_manuals(texts):
                 yield Finding(page, 1, "manuals", f"--{option} is not in it, run ./dev options")
 
 
+# Files that a page shows as a block of code.
+QUOTED = {"debian/nightjar.logrotate": "docs/observe.md"}
+
+
+def rule_quoted(texts):
+    """A page has the whole text of each file that it shows. `texts`: {path: text} of both."""
+    for path, page in QUOTED.items():
+        if textwrap.indent(texts[path], "    ") not in texts[page]:
+            yield Finding(page, 1, "quoted", f"it shows another text than that of {path}")
+
+
 def rule_mirrored(sources):
     """Warnings only, since some files cannot be tested without a device."""
     tested = {s.path for s in sources}
@@ -586,6 +598,8 @@ def main():
         "unlisted": lambda: rule_listed(sources, meson_text),
         "manuals": lambda: rule_manuals({path: read(path) for page, (table, _) in MANUALS.items()
                                          for path in (page, table)}),
+        "quoted": lambda: rule_quoted({path: read(path) for pair in QUOTED.items()
+                                       for path in pair}),
         "commit": rule_commits,
         "self-contained": lambda: rule_self_contained(sources),
         "format": lambda: rule_format(sources),
