@@ -160,7 +160,7 @@ static uint32_t *count_of_client(const struct nj_conn *c)
 
 /* A client may have as many handshakes as there are free places, so that k clients at their bound
  * leave 1 / (k + 1) of the places to others. Returns NULL if there is no place. */
-/* Held: TLS handshakes | client, in handshakes | as many as are free, of 1,024 for each lcore |
+/* Held: TLS handshakes | client, in handshakes | the number of free places; an lcore has 1,024 |
  * `--preface-timeout` | tls_handshakes_full, conn_timeout */
 static struct nj__handshake *take_handshake(struct nj_shard *s, uint32_t *n_of_client)
 {

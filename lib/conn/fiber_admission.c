@@ -271,9 +271,9 @@ static void evict(struct nj_shard *s, struct nj_txn *t)
     nj__conn_mark_ready(t->conn);
 }
 
-/* Held: stacks of handlers | client, in stacks | equal shares of `--fibers`, once all are used |
- * `--body-timeout`, `--send-timeout`, 2 s of a handler's own waiting while others wait |
- * stack_evicted */
+/* Held: stacks of handlers | client, in stacks | 1/8 of `--fibers`, once only 1/4 is free; equal
+ * shares, once none is free | `--body-timeout`, `--send-timeout`; 2 s for a handler that waits for
+ * something else, such as a timer, while other clients wait for a stack | stack_evicted */
 static uint32_t evict_stalled(struct nj_shard *s, nj_ns now)
 {
     struct search f = {.now = now, .share = fair_share(s)};

@@ -159,9 +159,9 @@ static bool too_many_are_held(const struct nj_shard *s)
     return eighth > 0 && s->held_mbufs.n_held > eighth * (s->held_mbufs.n_clients > 1 ? 6 : 7);
 }
 
-/* Held: received segments that wait: incomplete TLS records, data behind a hole, input of peers
- * that do not read | client, in mbufs | equal shares of half of the receive mbufs of the lcore,
- * once 3/4 are held; 256 mbufs for a connection | `--header-timeout` for a record,
+/* Held: received segments that wait: incomplete TLS records, segments received out of order, input
+ * of peers that do not read | client, in mbufs | equal shares of half of the receive mbufs of the
+ * lcore, once 3/4 are held; 256 mbufs for a connection | `--header-timeout` for a record,
  * `--body-timeout` beside an open request; `--preface-timeout` before the preface |
  * conn_rx_limit, h2_abuse_slow, conn_timeout */
 static uint32_t reset_holders_of_mbufs(struct nj_shard *s, nj_ns now)

@@ -202,8 +202,8 @@ static bool admit(struct nj_txn *t, const struct nj_policy_verdict *v)
     return t->admitted;
 }
 
-/* Held: open requests | client, in requests | 8 times as many as are free, of 131,072 for each
- * lcore | `--send-timeout` | client_share_limit, send_timeout */
+/* Held: open requests | client, in requests | 8 times the number of free places; an lcore has
+ * 131,072 | `--send-timeout` | client_share_limit, send_timeout */
 
 /* A client's share of the free places is bounded by NJ_CLIENT_SHARE_FACTOR. A client without
  * requests may always open one. */
