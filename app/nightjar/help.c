@@ -8,8 +8,8 @@
 
 const struct help_exit_status help_exit_statuses[] = {
     {"0", "after a signal or when the requested output is complete"},
-    {"2", "if an option or the policy file is invalid"},
     {"1", "if the server could not start or did not stop cleanly"},
+    {"2", "if an option or the policy file is invalid"},
     {NULL, NULL},
 };
 

@@ -9,10 +9,14 @@
 static const struct nj_app nightjar = {
     .name = "nightjar",
     .intro = "usage: nightjar [EAL arguments] -- --addr ADDRESS/PREFIX --root DIR [options]\n"
-             "       nightjar doctor [--help]    check whether this host is ready for a NIC\n"
+             "       nightjar --check [options]  check options and files, and exit\n"
+             "       nightjar doctor [--user NAME] [--lcores LIST] [--json] [--help]\n"
+             "                                   check whether this host is ready for a NIC\n"
              "\n"
-             "Serves a folder over HTTP/2 (prior knowledge, h2c) from its own TCP stack on DPDK.\n"
-             "Arguments before -- go to DPDK's EAL unchanged; `nightjar -h` prints them.\n"
+             "Serves a folder over HTTP/2, in cleartext (prior knowledge, h2c) and, with\n"
+             "--tls-cert, over TLS 1.3, from its own TCP stack on DPDK. Arguments before -- go to\n"
+             "DPDK's EAL unchanged, except --preset and --print-preset. `nightjar -h` prints the\n"
+             "arguments of the EAL.\n"
              "\n",
     .outro =
         "Each lcore (EAL -l) runs a shard of its own. Try it without a NIC or hugepages, as root:\n"

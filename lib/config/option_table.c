@@ -120,7 +120,7 @@ const struct nj_option nj_options[] = {
      .help = "charset parameter of text types that have none; set it if all text files are UTF-8"},
     {.name = "dotfiles", .section = "files", TEXT(dotfiles), .value = "NAME,...",
      .default_text = ".well-known,.treeinfo,.discinfo",
-     .help = "names that begin with a dot and are served; none: no such name"},
+     .help = "names that begin with a dot and are served, at most 16; none: no such name"},
     {.name = "cache-control", .section = "files", TEXT(cache_control), .value = "VALUE",
      .default_text = "none", .help = "Cache-Control header field of files, e.g. max-age=3600"},
     {.name = "error-page", .section = "files", LIST(error_page), .value = "STATUS=/FILE",
@@ -138,8 +138,9 @@ const struct nj_option nj_options[] = {
      .help = "policy file: classes, clients, lists, hours; reloaded on SIGHUP. Options override "
              "the file"},
     {.name = "check", .kind = NJ_OPTION_MODE,
-     .help = "check options, policy file and the files of TLS, print the result with errors and "
-             "warnings, and exit"},
+     .help = "check options, policy file, content types, files of TLS, the folder of --root, the "
+             "user of --user and the access log, print the result with errors and warnings, and "
+             "exit"},
     {.name = "rate", SOME_RATE(rate), .default_text = "none",
      .help = "rate of the whole server, e.g. 20MiB/s or 100Mbit/s"},
     {.name = "rate-per-client", SOME_RATE(rate_per_client), .default_text = "none",
@@ -170,9 +171,13 @@ const struct nj_option nj_options[] = {
     {.name = "preface-timeout", TIME(preface_timeout_s, 0.1), .default_text = "10s",
      .help = "maximum time until a new connection sends its first bytes"},
     {.name = "header-timeout", .section = "limits", TIME(header_timeout_s, 0.1),
-     .default_text = "10s", .help = "maximum time to receive a request header"},
+     .default_text = "10s",
+     .help = "maximum time to receive a request header, another frame (except DATA of an open "
+             "request), or, without an open request, a TLS record"},
     {.name = "body-timeout", .section = "limits", TIME(body_timeout_s, 0.1),
-     .default_text = "60s", .help = "maximum time without progress of a request body"},
+     .default_text = "60s",
+     .help = "maximum time without progress of a request body; with an open request, also to "
+             "receive a TLS record"},
     {.name = "min-upload-rate", .section = "limits", SOME_RATE(min_upload_rate),
      .default_text = "500B/s",
      .help = "minimum average rate of a request body over --body-timeout"},
@@ -199,7 +204,7 @@ const struct nj_option nj_options[] = {
      .help = "user to become when the ports are open; files are then opened as this user; root: "
              "keep all privileges"},
     {.name = "drain-timeout", TIME(drain_timeout_s, 0), .default_text = "10s",
-     .help = "time for running responses after SIGTERM, e.g. 500ms"},
+     .help = "time for running responses after SIGTERM, SIGINT or SIGQUIT, e.g. 500ms"},
     {.name = "upgrade-socket", TEXT(upgrade_socket), .value = "PATH", .default_text = "none",
      .help = "take over from the server that listens at PATH, if there is one, without refusing a "
              "connection; then listen there for the next process (tap and net_af_packet only)"},
