@@ -378,6 +378,9 @@ static inline void change_file(void)
         return;
     default:
         create(FILE_F, add_content(++h->n_words, some_size()), some_mtime());
+        begin_era();
+        if (may_wait && below(2)) /* a build writes both */
+            make_sibling();
         return;
     }
 }

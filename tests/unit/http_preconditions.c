@@ -290,9 +290,22 @@ Test(http_preconditions, ranges_by_date)
         const char *if_range, *if_unmodified, *if_match;
         bool want;
     } rows[] = {
-        {NULL, NULL, NULL, false},    {"\"a\"", NULL, NULL, false}, {"W/\"a\"", NULL, NULL, false},
-        {SAME, NULL, NULL, true},     {" " SAME, NULL, NULL, true}, {NULL, SAME, NULL, true},
-        {"\"a\"", SAME, NULL, false}, {NULL, SAME, "\"a\"", false}, {NULL, NULL, "\"a\"", false},
+        {NULL, NULL, NULL, false},
+        {"\"a\"", NULL, NULL, false},
+        {"W/\"a\"", NULL, NULL, false},
+        {SAME, NULL, NULL, true},
+        {" " SAME, NULL, NULL, true},
+        {NULL, SAME, NULL, true},
+        {"\"a\"", SAME, NULL, false},
+        {NULL, SAME, "\"a\"", false},
+        {NULL, NULL, "\"a\"", false},
+        /* Days of the week that begin as a weak tag does. */
+        {"Wed, 09 Nov 1994 08:49:37 GMT", NULL, NULL, true},
+        {"Wednesday, 09-Nov-94 08:49:37 GMT", NULL, NULL, true},
+        {"Wed Nov  9 08:49:37 1994", NULL, NULL, true},
+        {" W/\"a\"", NULL, NULL, false},
+        {"W", NULL, NULL, true},
+        {"", NULL, NULL, true},
     };
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct nj_preconditions c = {.if_range = str(rows[i].if_range),

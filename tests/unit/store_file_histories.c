@@ -18,7 +18,10 @@ TestSuite(store_file_histories, .init = start_stuck, .fini = scratch_remove, .ti
 #define STEPS        60u
 #define SHARDS       2u
 #define KEPT         4u
-#define HISTORY_S    1000 /* virtual time from one history to the next */
+/* Virtual time from one history to the next: HISTORIES meet each day of the week. */
+#define HISTORY_S    1000
+#define WEDNESDAY_S  INT64_C(1900195200) /* 2030-03-20 */
+#define WEEK_S       (7 * 86400)
 /* A shard looks at a file once in a second, and that takes a moment. */
 #define STALE_MAX_NS (NS_PER_S + 200 * INT64_C(1000000))
 #define READ_MAX     65536u
@@ -279,6 +282,22 @@ static struct request new_request(bool is_coded)
     return r;
 }
 
+/* Few responses have a date: it is used more often than the tag. */
+static bool is_by_tag(const struct kept *k)
+{
+    return k->etag[0] && (!k->modified[0] || below(4) == 0);
+}
+
+/* A request about a response that the client has. It may accept other codings than before. But who
+ * resumes a coded response by its date alone, and no longer accepts the coding, asks for the rest
+ * of another representation: Vary and the tag said so. */
+static struct request request_for(const struct kept *k, bool by_tag)
+{
+    bool may_refuse = !k->is_coded || by_tag;
+
+    return new_request(below(2) && may_refuse ? !k->is_coded : k->is_coded);
+}
+
 /* `k` is what the client has, or NULL. */
 static void ask(struct request *r, const struct kept *k)
 {
@@ -337,8 +356,8 @@ static bool is_new(const struct kept *k)
 static void revalidate(const struct kept *k)
 {
     struct world *w = &world;
-    struct request r = new_request(k->is_coded);
-    bool by_tag = k->etag[0] && below(2), by_date = k->modified[0] && !by_tag;
+    bool by_tag = is_by_tag(k), by_date = k->modified[0] && !by_tag;
+    struct request r = request_for(k, by_tag);
 
     if (by_tag)
         add(&r, "if-none-match", k->etag);
@@ -369,8 +388,8 @@ static void add_range(struct request *r, const struct kept *k)
 static void resume(const struct kept *k)
 {
     struct world *w = &world;
-    struct request r = new_request(k->is_coded);
-    bool by_tag = k->etag[0] && below(2), is_unmodified = below(2);
+    bool by_tag = is_by_tag(k), is_unmodified = below(2);
+    struct request r = request_for(k, by_tag);
     enum outcome outcome = by_tag          ? RESUMED_BY_TAG
                            : is_unmodified ? RESUMED_UNMODIFIED
                                            : RESUMED_BY_DATE;
@@ -395,7 +414,7 @@ static void resume(const struct kept *k)
 static void match(const struct kept *k)
 {
     struct world *w = &world;
-    struct request r = new_request(k->is_coded);
+    struct request r = request_for(k, true);
 
     if (!k->etag[0])
         return;
@@ -454,12 +473,21 @@ static void end_world(void)
     end(&w->b);
 }
 
+/* The name of the day begins each date. Half of the histories are on a Wednesday: a weak tag begins
+ * with the same letter. */
+static int64_t begin_of(uint64_t seed)
+{
+    if (seed % 2)
+        return WEDNESDAY_S + WEEK_S * (int64_t)(seed / 2 % 1000);
+    return EPOCH_S + HISTORY_S * (int64_t)(seed % 1000000);
+}
+
 static void run_history(uint64_t seed)
 {
     struct world *w = &world;
 
     memset(w->kept, 0, sizeof w->kept);
-    begin_history(w->b.root, seed, (EPOCH_S + HISTORY_S * (int64_t)(seed % 1000000)) * NS_PER_S);
+    begin_history(w->b.root, seed, begin_of(seed) * NS_PER_S);
     for (w->step = 0; w->step < STEPS; w->step++) {
         if (below(2))
             let_time_pass();

@@ -170,9 +170,11 @@ enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
     return NJ_PRECOND_PASSED;
 }
 
+/* An entity-tag, rather than a date: "Wed, 09 Nov" begins as W/"..." does. */
 static bool is_tag(struct nj_str value)
 {
-    return value.n_bytes > 0 && (value.p[0] == '"' || value.p[0] == 'W');
+    return (value.n_bytes >= 1 && value.p[0] == '"') ||
+           (value.n_bytes >= 2 && value.p[0] == 'W' && value.p[1] == '/');
 }
 
 /* RFC 9110 13.1.5. A date must equal ours and be strong (8.8.2.2): a later version would have a
