@@ -5,8 +5,8 @@ to GET, HEAD and OPTIONS. The table is ROWS; the name of a test is the number of
 word.
 
 Of "/dated" is known: {E} its entity tag, {DATE} its last modification, {DATE850} and {DATEC} the
-same in other forms, {BEFORE} and {AFTER} a second apart from it; {WEAK} is W/{E}. It has 1000
-bytes. "/empty" has none, "/none" is not there.
+same in other forms, {BEFORE} a second earlier, {JUST_AFTER} two and {AFTER} three later: then each
+shard knows the file; {WEAK} is W/{E}. It has 1000 bytes. "/empty" has none, "/none" is not there.
 """
 import email
 import email.policy
@@ -58,6 +58,8 @@ ROWS = (
     ("13.1.2", "head", "If-None-Match of HEAD", [INM + "{E}"], 304, None, "/dated", "HEAD"),
     ("13.1.3", "same", "If-Modified-Since: when it was", [IMS + "{DATE}"], 304),
     ("13.1.3", "later", "If-Modified-Since: after it was", [IMS + "{AFTER}"], 304),
+    ("13.1.3", "just_after", "If-Modified-Since: when a shard may have had the former file",
+     [IMS + "{JUST_AFTER}"], 200),
     ("13.1.3", "earlier", "If-Modified-Since: before it was", [IMS + "{BEFORE}"], 200),
     ("13.1.3", "rfc850", "a date in the form of RFC 850", [IMS + "{DATE850}"], 304),
     ("13.1.3", "asctime", "a date in the form of asctime()", [IMS + "{DATEC}"], 304),
@@ -191,7 +193,7 @@ class Table(OriginCase):
         """A file has a date three seconds after its last change."""
         until("a date", lambda: self.ask(method="HEAD")["last-modified"])
         return {"DATE": http_date(self.modified), "BEFORE": http_date(self.modified - 1),
-                "AFTER": http_date(self.modified + 1),
+                "JUST_AFTER": http_date(self.modified + 2), "AFTER": http_date(self.modified + 3),
                 "DATE850": http_date(self.modified, "%A, %d-%b-%y %H:%M:%S GMT"),
                 "DATEC": http_date(self.modified, "%a %b %e %H:%M:%S %Y")}
 

@@ -141,11 +141,27 @@ static bool lists_tag(struct nj_str list, const struct nj_validators *v, bool st
  * was not modified since its ctime. Between them is a file that was replaced by one with an older
  * mtime (rsync -t, cp -p), or whose permissions changed; neither is known. */
 
+/* A client without last-modified sends the Date of its response (RFC 9110 13.1.3). A shard may have
+ * sent a former version for SETTLED_S after the change, so a Date must be later than that. An
+ * earlier date is that of the version only if it is its last-modified. */
+
 /* True if the field is present and a valid date, and the file has a date to compare with. */
 static bool usable_date(struct nj_str value, const struct nj_validators *v, int64_t now_s,
                         int64_t *out)
 {
     return value.p && v->has_date && nj_date_parse(nj_str_trim(value), now_s, out);
+}
+
+/* Strong (RFC 9110 8.8.2.2): a later version would have a later ctime. */
+static bool is_last_modified(const struct nj_validators *v, int64_t date)
+{
+    return v->is_date_sent && date == v->modified_s && date == v->changed_s;
+}
+
+/* Was each response that has this last-modified or Date of this version, or of a later one? */
+static bool is_unmodified_since(const struct nj_validators *v, int64_t date)
+{
+    return date > v->changed_s + SETTLED_S || is_last_modified(v, date);
 }
 
 enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
@@ -164,7 +180,7 @@ enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
         if (lists_tag(c->if_none_match, v, false))
             return NJ_PRECOND_NOT_MODIFIED;
     } else if (usable_date(c->if_modified_since, v, now_s, &date)) {
-        if (v->changed_s <= date)
+        if (is_unmodified_since(v, date))
             return NJ_PRECOND_NOT_MODIFIED;
     }
     return NJ_PRECOND_PASSED;
@@ -177,8 +193,7 @@ static bool is_tag(struct nj_str value)
            (value.n_bytes >= 2 && value.p[0] == 'W' && value.p[1] == '/');
 }
 
-/* RFC 9110 13.1.5. A date must equal ours and be strong (8.8.2.2): a later version would have a
- * later ctime. */
+/* RFC 9110 13.1.5 */
 bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validators *v,
                        int64_t now_s)
 {
@@ -190,8 +205,7 @@ bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validat
         return true;
     if (is_tag(value) && read_tag(&value, &tag, &weak))
         return value.n_bytes == 0 && same_tag(tag, weak, v, true);
-    return usable_date(c->if_range, v, now_s, &date) && v->is_date_sent && date == v->modified_s &&
-           date == v->changed_s;
+    return usable_date(c->if_range, v, now_s, &date) && is_last_modified(v, date);
 }
 
 bool nj_range_is_by_date(const struct nj_preconditions *c)
@@ -209,5 +223,5 @@ bool nj_if_unmodified_since_is_certain(const struct nj_preconditions *c,
     if (c->if_match.p || !c->if_unmodified_since.p ||
         !nj_date_parse(nj_str_trim(c->if_unmodified_since), now_s, &date))
         return true;
-    return v->has_date && v->changed_s <= date;
+    return v->has_date && is_unmodified_since(v, date);
 }

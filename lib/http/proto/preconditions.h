@@ -48,8 +48,9 @@ bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validat
 /* True if the range is to be of the version of a date, not of an entity tag. */
 bool nj_range_is_by_date(const struct nj_preconditions *c);
 /* False if the request has If-Unmodified-Since, and its file may have changed since that date while
- * its mtime was set back. nj_preconditions_eval() lets such a request pass, because there is no
- * date to compare with; a range of it could be of another version than the client's. */
+ * its mtime was set back, or so shortly before that date that a shard may have sent a former
+ * version then. nj_preconditions_eval() lets such a request pass, because there is no date to
+ * compare with; a range of it could be of another version than the client's. */
 bool nj_if_unmodified_since_is_certain(const struct nj_preconditions *c,
                                        const struct nj_validators *v, int64_t now_s);
 
