@@ -187,11 +187,11 @@ Test(http_origin, codings)
         uint8_t siblings;
         const char *accept, *coding, *text, *etag;
     } rows[] = {
-        {BR | GZIP, "accept-encoding: gzip, br", "br", "x.html.br", "\"8d8f0650ab92600e-9-br\""},
-        {GZIP, "accept-encoding: gzip, br", "gzip", "x.html.gz", "\"8d8f0650ab92600e-9-gzip\""},
-        {ZSTD, "accept-encoding: zstd", "zstd", "x.html.zst", "\"5ab13f20ca77a992-a-zstd\""},
-        {BR, "accept-encoding: gzip", "(none)", "x.html", "\"26532954635adab0-6\""},
-        {BR, "x-nothing: 1", "(none)", "x.html", "\"26532954635adab0-6\""},
+        {BR | GZIP, "accept-encoding: gzip, br", "br", "x.html.br", "\"6dd390b455b5dc9-9-br\""},
+        {GZIP, "accept-encoding: gzip, br", "gzip", "x.html.gz", "\"6dd390b455b5dc9-9-gzip\""},
+        {ZSTD, "accept-encoding: zstd", "zstd", "x.html.zst", "\"6bcbe716b2025357-a-zstd\""},
+        {BR, "accept-encoding: gzip", "(none)", "x.html", "\"aaf5cde76696ed64-6\""},
+        {BR, "x-nothing: 1", "(none)", "x.html", "\"aaf5cde76696ed64-6\""},
     };
     for (size_t i = 0; i < 4 * NJ_ARRAY_LEN(rows); i++) {
         struct bench *b = begin();

@@ -42,11 +42,15 @@ bool nj_file_version_is_made_from(const struct nj_file_version *sibling,
 }
 
 /* The key is public: tags must stay the same when the server starts again, and between its
- * processes. It need not resist an attacker: whoever can choose versions can write the file. */
+ * processes. It need not resist an attacker: whoever can choose versions can write the file.
+ * Without the device, whose number may be another one after each mount (overlayfs, btrfs, NFS,
+ * tmpfs). */
 uint64_t nj_file_version_hash(const struct nj_file_version *v)
 {
     static const struct nj_hash_key key = {
         {'n', 'i', 'g', 'h', 't', 'j', 'a', 'r', ' ', 'v', 'e', 'r', 's', 'i', 'o', 'n'}};
 
-    return nj_hash(&key, v, sizeof *v);
+    uint64_t what[] = {v->inode, v->size_bytes, (uint64_t)v->mtime_ns, (uint64_t)v->ctime_ns};
+
+    return nj_hash(&key, what, sizeof what);
 }

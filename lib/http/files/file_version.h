@@ -39,7 +39,8 @@ bool nj_file_version_is_made_from(const struct nj_file_version *sibling,
                                   const struct nj_file_version *file);
 /* The whole second of a time, rounded down. */
 int64_t nj_file_time_s(int64_t ns);
-/* Different versions have different hashes, but for one pair in 2^64. The same in every process. */
+/* Different versions on one device have different hashes, but for one pair in 2^64. The same in
+ * every process, and when the file system is mounted again: the device is no part of it. */
 uint64_t nj_file_version_hash(const struct nj_file_version *v);
 
 #endif
