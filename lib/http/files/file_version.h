@@ -31,10 +31,14 @@ struct nj_file_version {
 bool nj_file_version_eq(const struct nj_file_version *a, const struct nj_file_version *b);
 /* True if both times are known and exact. */
 bool nj_file_version_has_times(const struct nj_file_version *v);
-/* Was a precompressed sibling made from this version of its file? So it is if neither of its times
- * is older. An mtime can be set back and ctime cannot: it shows a file that was replaced afterwards
- * by one with an older mtime. A later change of the file's permissions looks the same. An mtime in
- * whole seconds is compared in seconds. */
+/* Was a precompressed sibling made from this version of its file? It counts as such if neither of
+ * its times is older. An mtime can be set back and ctime cannot: it shows a file that was replaced
+ * afterwards by one with an older mtime. A later change of the file's permissions looks the same.
+ * An mtime in whole seconds is compared in seconds.
+ *
+ * Equal ctimes count, because files that are unpacked together have them, and all files of some
+ * images. So a file keeps a former sibling if it was replaced in the tick of the file system's
+ * clock in which that was made, and its mtime is not newer than the sibling's. */
 bool nj_file_version_is_made_from(const struct nj_file_version *sibling,
                                   const struct nj_file_version *file);
 /* The whole second of a time, rounded down. */
