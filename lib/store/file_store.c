@@ -352,10 +352,13 @@ static bool may_keep_open(struct nj_file_store *s, int *fd)
     return !nj__fds_is_reserved(lower, s->n_reserved_fds);
 }
 
-/* Takes ownership of `fd` on success. */
+/* Takes ownership of `fd` on success. A file that changes all the time is not settled at any OPEN:
+ * its readers would keep the workers asleep. */
 static enum nj_file_result keep_open(struct nj_file_store *s, int fd, const struct nj__file_id *id,
                                      struct nj__file **out)
 {
+    if (nj__file_is_unsettled(&id->version))
+        return NJ_FILE_UNSETTLED;
     struct nj__file *f = new_file(s, id);
     if (!f)
         return NJ_FILE_NO_MEMORY;

@@ -4,7 +4,8 @@
  *
  * Every write(2) and truncate(2) sets mtime and ctime before bytes change, so a stat(2) after the
  * read shows whether the bytes are of the opened version. Times advance with a tick: a large file
- * that was changed in this tick is not read until the tick is over; a small one is read twice.
+ * that was changed in this tick is not read until the tick is over, and not opened if that takes
+ * seconds; a small one is read twice.
  * mtime can be set back, ctime cannot; but ctime also changes with permissions, owners and names.
  * Such a change explains a new ctime. A ctime that changed alone may be a rewrite whose mtime was
  * set back, so the body is broken off. (This includes a file that was renamed or relabelled while
@@ -117,15 +118,29 @@ bool nj__file_is_local(int fd)
     return false;
 }
 
-/* Chunks of a file changed just before its open may be of two versions with equal timestamps. Wait
- * until a change would be visible, a tick at most: with a ctime in the future, don't wait. */
-static void wait_for_tick(const struct nj__file *f)
+/* The time until a change would show in the version. 0 also with a ctime in the future, whose tick
+ * has no known end. */
+static int64_t tick_left_ns(const struct nj_file_version *v)
 {
-    const struct nj_file_version *v = &f->id.version;
     int64_t now = now_ns(), current_at = nj__file_current_at(v, now);
 
-    if (f->object.is_racy && v->ctime_ns > current_at && v->ctime_ns <= now)
-        wait_ns(v->ctime_ns - current_at);
+    return v->ctime_ns > current_at && v->ctime_ns <= now ? v->ctime_ns - current_at : 0;
+}
+
+bool nj__file_is_unsettled(const struct nj_file_version *version)
+{
+    return tick_left_ns(version) > TICK_NS;
+}
+
+/* Chunks of a file changed just before its open may be of two versions with equal timestamps. Wait
+ * until a change would be visible. More than TICK_NS is left only if ctime was in the future at the
+ * open: the file is then read as it was before. */
+static void wait_for_tick(const struct nj__file *f)
+{
+    int64_t left_ns = f->object.is_racy ? tick_left_ns(&f->id.version) : 0;
+
+    if (left_ns > 0 && left_ns <= TICK_NS)
+        wait_ns(left_ns);
 }
 
 /* A change of these metadata explains a change of ctime. */

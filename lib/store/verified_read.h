@@ -18,6 +18,10 @@ int64_t nj__file_current_at(const struct nj_file_version *version, int64_t now_n
  * timestamps unchanged, so it would not be detected. */
 bool nj__file_is_racy(const struct nj_file_version *version);
 
+/* The same of a file system that stores whole seconds, with more of its tick left than a worker
+ * waits for: the file is not to be read in chunks yet. */
+bool nj__file_is_unsettled(const struct nj_file_version *version);
+
 /* Is the file on a local file system, neither network nor FUSE? */
 bool nj__file_is_local(int fd);
 

@@ -107,9 +107,15 @@ static inline void tell_virtual(struct stat *st)
     st->st_ctim = (struct timespec){i->ctime_ns / NS_PER_S, i->ctime_ns % NS_PER_S};
 }
 
+static int64_t longest_sleep_ns; /* of all histories */
+
 static inline void sleep_virtually(const struct timespec *wait)
 {
-    pass_time(wait->tv_sec * NS_PER_S + wait->tv_nsec);
+    int64_t ns = wait->tv_sec * NS_PER_S + wait->tv_nsec;
+
+    if (ns > longest_sleep_ns)
+        longest_sleep_ns = ns;
+    pass_time(ns);
 }
 
 /* --- files ------------------------------------------------------------------------------------ */

@@ -536,6 +536,7 @@ Test(store_file_histories, no_response_mixes_versions)
         printf("%s: %lu\n", outcome_name[i], (unsigned long)w->n_outcomes[i]);
         cr_expect(n < HISTORIES || w->n_outcomes[i] >= n / 20, "%s", outcome_name[i]);
     }
+    cr_expect_leq(longest_sleep_ns, 20000000, "a worker slept for %ld ns", (long)longest_sleep_ns);
     cr_expect_eq(w->n_wrong, 0, "%lu wrong responses", (unsigned long)w->n_wrong);
     end_world();
 }

@@ -262,6 +262,55 @@ Test(store_file_stuck, a_tick_of_seconds)
     end(&b);
 }
 
+static void no_sleep(const struct timespec *wait)
+{
+    (void)wait;
+}
+
+static void read_after(struct bench *b, int64_t ctime_s, int64_t age_ns, uint32_t n_waits)
+{
+    struct nj_file_object *o = b->job.object;
+
+    atomic_store(&wall_ns, ctime_s * 1000000000 + age_ns);
+    count("nanosleep");
+    read_and_put(b, o, MIB);
+    cr_expect_eq(n_calls, n_waits, "%ld ns: %u", (long)age_ns, n_calls);
+    nj_ref_put(&o->ref);
+}
+
+/* A worker waits for the end of a short tick, but not for that of a long one. */
+Test(store_file_stuck, no_worker_waits_for_seconds)
+{
+    static const struct {
+        int64_t age_ns;
+        enum nj_file_result result;
+        uint32_t n_waits;
+    } rows[] = {
+        {1000000, NJ_FILE_UNSETTLED, 0}, {1999999999, NJ_FILE_UNSETTLED, 0},
+        {2000000000, NJ_FILE_OK, 1},     {2019999999, NJ_FILE_OK, 1},
+        {2020000000, NJ_FILE_OK, 0},
+    };
+    struct bench b;
+    struct stat st;
+    begin(&b, 64 * MIB);
+    sparse_file(&b, "f", 2 * NJ_OBJECT_IN_MEMORY_MAX);
+    cr_assert_eq(stat(at(&b, "f"), &st), 0);
+    on_stat = drop_ns;
+    on_sleep = no_sleep;
+    /* A file from the future has no end of its tick. Later it has one. */
+    atomic_store(&wall_ns, (int64_t)st.st_ctim.tv_sec * 1000000000 - 1);
+    cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
+    read_after(&b, st.st_ctim.tv_sec, 1000000, 0);
+    for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
+        atomic_store(&wall_ns, (int64_t)st.st_ctim.tv_sec * 1000000000 + rows[i].age_ns);
+        cr_expect_eq(open_job(&b, "f"), rows[i].result, "row %zu", i);
+        if (b.job.object)
+            read_after(&b, st.st_ctim.tv_sec, rows[i].age_ns, rows[i].n_waits);
+    }
+    on_sleep = NULL;
+    end(&b);
+}
+
 static struct {
     char path[PATH_MAX];
     struct stat st;

@@ -51,10 +51,12 @@ enum nj_coding { NJ_CODING_BR, NJ_CODING_ZSTD, NJ_CODING_GZIP, NJ_N_CODINGS };
 
 enum nj_file_result {
     NJ_FILE_OK,
-    NJ_FILE_IS_DIR, /* OPEN: a directory */
-    NJ_FILE_ABSENT, /* no such file, or the path leaves the root */
-    NJ_FILE_DENIED, /* no permission */
-    NJ_FILE_LEASED, /* OPEN: another process holds a lease of the file and has not returned it */
+    NJ_FILE_IS_DIR,    /* OPEN: a directory */
+    NJ_FILE_ABSENT,    /* no such file, or the path leaves the root */
+    NJ_FILE_DENIED,    /* no permission */
+    NJ_FILE_LEASED,    /* OPEN: another process holds a lease of the file and has not returned it */
+    NJ_FILE_UNSETTLED, /* OPEN: it changed so shortly ago that a reader would have to wait for
+                          seconds until its bytes are known to be of one version */
     NJ_FILE_NO_MEMORY,
     NJ_FILE_DISPLACED, /* OPEN, LIST: not done: another client's job took its place in the queue */
     NJ_FILE_BUSY,   /* READ, internal to the implementation: another thread reads the same bytes */

@@ -361,6 +361,7 @@ static uint16_t status_of(enum nj_file_result result)
     case NJ_FILE_DENIED:
         return 403;
     case NJ_FILE_LEASED:
+    case NJ_FILE_UNSETTLED:
     case NJ_FILE_NO_MEMORY:
     case NJ_FILE_DISPLACED:
         return 503;
