@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
         return 0;
     memcpy(&size, data, sizeof size);
     struct nj_str value = {(const char *)data + sizeof size, (uint32_t)(n_bytes - sizeof size)};
-    if (nj_ranges_parse(value, size, &r) != NJ_RANGES_OK)
+    if (nj_ranges_parse(value, size, 24, &r) != NJ_RANGES_OK)
         return 0;
     require(r.n > 0 && r.n <= NJ_RANGES_MAX);
     for (uint32_t i = 0; i < r.n; i++) {

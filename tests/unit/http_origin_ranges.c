@@ -2,6 +2,8 @@
 /* Ranges: one and several, of files in memory and of chunked files. */
 #include "site_rig.h"
 
+#include "http/proto/range.h"
+
 Test(http_origin_ranges, one_range)
 {
     static const struct {
@@ -79,6 +81,51 @@ Test(http_origin_ranges, several_ranges)
     cr_expect_str_neq(boundary, other);
     close_body(b->body);
     end(b);
+}
+
+/* `n` ranges of `n_bytes`, with equal gaps, of the large file. */
+static const char *ranges_of_big(uint32_t n, uint32_t n_bytes)
+{
+    static char lines[8192];
+    int at = sprintf(lines, "range: bytes=");
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t first = i * (BIG_BYTES / n);
+        at += sprintf(lines + at, "%s%u-%u", i ? "," : "", first, first + n_bytes - 1);
+    }
+    return lines;
+}
+
+/* RFC 9110 17.15: a response with many parts is not longer than the file, whatever its type. */
+Test(http_origin_ranges, many_parts_are_not_longer_than_the_file)
+{
+    static char type[NJ_MIME_TYPE_MAX + 1];
+    static const uint32_t counts[] = {NJ_RANGES_UNSORTED_MAX + 1, NJ_RANGES_MAX};
+    static const uint32_t type_lengths[] = {9, 24, 100, NJ_MIME_TYPE_MAX};
+
+    for (size_t i = 0; i < 2 * NJ_ARRAY_LEN(type_lengths); i++) {
+        uint32_t n = counts[i % 2], n_type = type_lengths[i / 2], n_sent = 0;
+        memset(type, 'x', n_type);
+        type[1] = '/';
+        type[n_type] = '\0';
+        struct nj_file_server_options options = {.mime.default_type = type};
+        struct bench *b = begin_with(&options);
+        /* From parts that with their headers are longer than the file, to shorter ones. */
+        for (uint32_t less = 60; less < 60 + n_type + 60; less++) {
+            ask_with(b, "GET", "/big", LINES(ranges_of_big(n, BIG_BYTES / n - less)));
+            step(b);
+            cr_assert(b->status == 206 || b->status == 200);
+            uint64_t n_bytes = b->body->ops->remaining(b->body);
+            cr_expect_leq(n_bytes, BIG_BYTES, "%u parts less %u, type of %u: %lu bytes", n, less,
+                          n_type, (unsigned long)n_bytes);
+            n_sent += b->status == 206;
+            close_body(b->body);
+        }
+        cr_expect_geq(n_sent, 1, "%u parts, type of %u", n, n_type);
+        while (step(b))
+            ;
+        end(b);
+    }
 }
 
 /* A range of a large object, read in chunks: no chunk outside of it is read. */

@@ -93,6 +93,20 @@ void nj__respond_options(const struct nj__file_request *req)
 
 /* --- objects --- */
 
+static const struct nj_field *given_type(const struct nj__file_request *req)
+{
+    return nj_field_find(req->extra, req->n_extra, NJ_STR("content-type"));
+}
+
+static struct nj_str type_of(const struct nj__file_request *req, const struct nj_file_meta *meta)
+{
+    const struct nj_field *given = given_type(req);
+
+    if (nj_unlikely(given != NULL))
+        return given->value;
+    return req->stage == NJ__STAGE_VARIANT ? req->type : meta->type;
+}
+
 static bool accepts_codings(const struct nj__file_request *req)
 {
     struct nj_accepted_codings codings = nj_accept_encoding_parse(req->accept_encoding);
@@ -138,7 +152,8 @@ void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *
     if (!req->conditions.range.p || req->txn->method == NJ_METHOD_HEAD ||
         req->stage == NJ__STAGE_LISTING || !continues(req, out->validators, now_s))
         return;
-    switch (nj_ranges_parse(req->conditions.range, meta->object->size_bytes, &fs->ranges)) {
+    switch (nj_ranges_parse(req->conditions.range, meta->object->size_bytes,
+                            type_of(req, meta).n_bytes, &fs->ranges)) {
     case NJ_RANGES_OK:
         out->status = 206;
         break;
@@ -190,20 +205,6 @@ static struct nj_str boundary_of(const struct nj_file_server *fs, const struct n
     for (int i = 0; i < 16; i++, h >>= 4)
         out[n++] = hex_digits[h & 15];
     return (struct nj_str){out, n};
-}
-
-static const struct nj_field *given_type(const struct nj__file_request *req)
-{
-    return nj_field_find(req->extra, req->n_extra, NJ_STR("content-type"));
-}
-
-static struct nj_str type_of(const struct nj__file_request *req, const struct nj_file_meta *meta)
-{
-    const struct nj_field *given = given_type(req);
-
-    if (nj_unlikely(given != NULL))
-        return given->value;
-    return req->stage == NJ__STAGE_VARIANT ? req->type : meta->type;
 }
 
 /* Several ranges: the file's type becomes that of the parts. False: no body is left. */

@@ -65,21 +65,32 @@ static bool append(struct nj_ranges *all, struct nj_range r, bool *ascend)
     return true;
 }
 
+static uint32_t count_digits(uint64_t v)
+{
+    uint32_t n = 1;
+
+    for (; v >= 10; v /= 10)
+        n++;
+    return n;
+}
+
 /* True if the whole file is shorter than so many ranges with their headers. */
-static bool exceed_file(const struct nj_ranges *all, uint64_t size_bytes)
+static bool exceed_file(const struct nj_ranges *all, uint64_t size_bytes, uint32_t n_type)
 {
     uint64_t n_left = size_bytes;
 
     for (uint32_t i = 0; i < all->n; i++) {
-        uint64_t n = all->range[i].n_bytes;
-        if (n_left < NJ_RANGE_HEADER_BYTES || n > n_left - NJ_RANGE_HEADER_BYTES)
+        const struct nj_range *r = &all->range[i];
+        uint32_t n_header = NJ_RANGE_HEADER_BYTES + n_type + count_digits(r->first) +
+                            count_digits(r->first + r->n_bytes - 1) + count_digits(size_bytes);
+        if (n_left < n_header || r->n_bytes > n_left - n_header)
             return true;
-        n_left -= n + NJ_RANGE_HEADER_BYTES;
+        n_left -= r->n_bytes + n_header;
     }
     return false;
 }
 
-enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes,
+enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes, uint32_t n_type,
                                       struct nj_ranges *out)
 {
     static const char unit[] = "bytes="; /* names of units ignore case (RFC 9110 14.1) */
@@ -104,7 +115,7 @@ enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes,
         if (!append(out, range, &ascend))
             return NJ_RANGES_IGNORED;
     }
-    if (n_specs == 0 || (out->n > NJ_RANGES_UNSORTED_MAX && exceed_file(out, size_bytes)))
+    if (n_specs == 0 || (out->n > NJ_RANGES_UNSORTED_MAX && exceed_file(out, size_bytes, n_type)))
         return NJ_RANGES_IGNORED;
     return out->n > 0 ? NJ_RANGES_OK : NJ_RANGES_UNSATISFIABLE;
 }
