@@ -67,13 +67,20 @@ static const char *zones_folder(void)
     return folder && folder[0] ? folder : ZONES;
 }
 
-/* Without /etc/localtime the zone is UTC by intent. */
-static bool is_system_zone_broken(void)
+/* The target of a link; empty if there is no such link. readlink(2) does not terminate it. */
+static void read_target(const char *link, char target[PATH_MAX])
+{
+    ssize_t n = readlink(link, target, PATH_MAX - 1);
+
+    target[n > 0 ? n : 0] = '\0';
+}
+
+bool nj_time_zone_is_broken_link(const char *link)
 {
     char target[PATH_MAX];
 
-    return readlink(SYSTEM_ZONE, target, sizeof target) > 0 && !is_zone_file(SYSTEM_ZONE) &&
-           !strstr(target, "/UTC");
+    read_target(link, target);
+    return target[0] && !is_zone_file(link) && !strstr(target, "/UTC");
 }
 
 void nj_time_zone_warn(struct nj_diags *warnings)
@@ -87,7 +94,7 @@ void nj_time_zone_warn(struct nj_diags *warnings)
                     "warning: %.200s: there is no such time zone in %.200s: %s: correct it, or "
                     "install tzdata",
                     tz, zones_folder(), consequence);
-    else if (!tz && is_system_zone_broken())
+    else if (!tz && nj_time_zone_is_broken_link(SYSTEM_ZONE))
         nj_diag_add(warnings, SYSTEM_ZONE, 0,
                     "warning: it leads to no time zone: %s: correct it, or install tzdata",
                     consequence);
@@ -101,8 +108,7 @@ void nj_time_zone_format(time_t now, char text[NJ_TIME_ZONE_TEXT_BYTES])
     struct tm tm;
 
     if (!tz) {
-        ssize_t n = readlink(SYSTEM_ZONE, target, sizeof target - 1);
-        target[n > 0 ? n : 0] = '\0';
+        read_target(SYSTEM_ZONE, target);
         char *at = strstr(target, "/zoneinfo/");
         name = at ? at + strlen("/zoneinfo/") : is_zone_file(SYSTEM_ZONE) ? SYSTEM_ZONE : "UTC";
     }

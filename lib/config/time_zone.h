@@ -18,6 +18,10 @@
  * of POSIX such as CET-1CEST? May block. */
 bool nj_time_zone_is_known(const char *tz, const char *folder);
 
+/* Is this a link, as /etc/localtime is, that leads to no time zone? Not if there is no link, or if
+ * its target is UTC: then the zone is UTC by intent. May block. */
+bool nj_time_zone_is_broken_link(const char *link);
+
 /* Adds a line if TZ, or /etc/localtime without TZ, leads to no time zone. Any thread. */
 void nj_time_zone_warn(struct nj_diags *warnings);
 

@@ -2,6 +2,7 @@
 /* Which values of TZ are time zones, and the text about the zone of the process. */
 #include <criterion/criterion.h>
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,35 @@ Test(config_time_zone, files_and_rules)
     unlink(path);
     snprintf(path, sizeof path, "%s/Text", scratch);
     unlink(path);
+}
+
+/* What a call leaves on the stack, where the next one has its arrays. */
+static __attribute__((noinline)) void fill_stack(void)
+{
+    volatile char left[4 * PATH_MAX];
+
+    for (size_t i = 0; i < sizeof left; i++)
+        left[i] = "/UTC"[i % 4];
+}
+
+Test(config_time_zone, links_that_lead_to_no_zone)
+{
+    static const struct {
+        const char *target;
+        bool is_broken;
+    } links[] = {{"nowhere", true}, {"zoneinfo/UTC", false}, {"Here", false}, {"Text", true}};
+    char link[128];
+
+    write_zone("Here", "TZif2 and the rest");
+    write_zone("Text", "hello");
+    snprintf(link, sizeof link, "%s/localtime", scratch);
+    cr_expect_not(nj_time_zone_is_broken_link(link), "there is none");
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+        cr_assert_eq(symlink(links[i].target, link), 0);
+        fill_stack();
+        cr_expect_eq(nj_time_zone_is_broken_link(link), links[i].is_broken, "%s", links[i].target);
+        unlink(link);
+    }
 }
 
 static void expect_zone(const char *tz, const char *text, const char *warning)
