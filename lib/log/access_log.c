@@ -206,10 +206,11 @@ int nj_access_log_open(const struct nj_access_log_config *config, struct nj_acce
     return 0;
 }
 
-bool nj_access_log_close(struct nj_access_log *log, struct nj_access_counts *counts)
+bool nj_access_log_close(struct nj_access_log *log, uint32_t wait_ms,
+                         struct nj_access_counts *counts)
 {
     nj_service_begin_stop(log->worker);
-    bool ended = nj_service_join(log->worker, NJ_ACCESS_STOP_MS);
+    bool ended = nj_service_join(log->worker, wait_ms);
 
     if (!ended) {
         nj_log(NJ_LEVEL_ERROR, "the access log %s does not answer; leaving without its end",

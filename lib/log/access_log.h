@@ -24,8 +24,9 @@
 #define NJ_ACCESS_RECORDS      65535u
 /* Records that wake the thread: 213 KB, small enough to be still in a CPU cache. */
 #define NJ_ACCESS_WAKE_RECORDS 256u
-/* Maximum wait at the close for a file system, or a terminal, that does not respond. */
-#define NJ_ACCESS_STOP_MS      2000u
+/* Maximum wait at the close for a file system, or a terminal, that does not respond. The rest of
+ * NJ_OUTPUT_WAIT_MS is left for the log. */
+#define NJ_ACCESS_STOP_MS      1500u
 
 struct nj_access_log_config {
     const char *path; /* "-": standard output. Owned by the caller */
@@ -61,8 +62,9 @@ struct nj_access_counts {
 struct nj_access_counts nj_access_log_counts(const struct nj_access_log *log);
 
 /* Write the rest and free all. Precondition: all records were put. Stores the final counts. Returns
- * false if the file did not respond within NJ_ACCESS_STOP_MS: the thread and its memory are leaked,
- * since the process is about to exit. */
-bool nj_access_log_close(struct nj_access_log *log, struct nj_access_counts *counts);
+ * false if the file did not respond within `wait_ms`: the thread and its memory are leaked, since
+ * the process is about to exit. */
+bool nj_access_log_close(struct nj_access_log *log, uint32_t wait_ms,
+                         struct nj_access_counts *counts);
 
 #endif

@@ -23,6 +23,7 @@
 #include "base/signal_stack.h"
 #include "base/thread_start_on_cpus.h"
 #include "log/log.h"
+#include "log/output_wait.h"
 #include "sched/futex_park.h"
 #include "threads/os_clock.h"
 #include "threads/syscall_filter.h"
@@ -238,7 +239,7 @@ static void *writer_main(void *arg)
 static void stop_at_exit(void)
 {
     if (!writer.has_timed_out) /* else the wait is over */
-        (void)nj_log_writer_stop();
+        (void)nj_log_writer_stop(NJ_OUTPUT_WAIT_MS);
 }
 
 int nj_log_writer_start(void)
@@ -267,9 +268,9 @@ int nj_log_writer_start(void)
     return rc;
 }
 
-bool nj_log_writer_stop(void)
+bool nj_log_writer_stop(uint32_t wait_ms)
 {
-    struct timespec until = nj_os_clock_deadline(NJ_LOG_STOP_MS);
+    struct timespec until = nj_os_clock_deadline(wait_ms);
     enum state stops = STOPS;
 
     if (!nj_log_writer_runs())

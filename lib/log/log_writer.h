@@ -22,16 +22,14 @@
 #define NJ_LOG_LINES      512u
 /* Bytes of a line, with its newline. Longer ones are cut. */
 #define NJ_LOG_LINE_BYTES 2048u
-/* Longest wait, in milliseconds, for the last lines at the end. */
-#define NJ_LOG_STOP_MS    2000u
 
 /* Start the thread, if it does not run. It blocks all signals but those of faults and real-time
  * signals. Main thread. Returns 0 or an errno. */
 int nj_log_writer_start(void);
-/* Write what waits, for NJ_LOG_STOP_MS at most, and end the thread. False: standard error still
+/* Write what waits, for `wait_ms` at most, and end the thread. False: standard error still
  * blocks it. Then it stays, with its queue, until the process ends or nj_log_writer_start() uses it
  * again. Does nothing if the thread does not run. Main thread, when no other thread logs. */
-bool nj_log_writer_stop(void);
+bool nj_log_writer_stop(uint32_t wait_ms);
 /* The CPUs of the thread. Main thread. */
 void nj_log_writer_set_cpus(const cpu_set_t *cpus);
 

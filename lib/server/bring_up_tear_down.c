@@ -23,6 +23,7 @@
 #include "store/chunk_cache.h"
 #include "store/thread_file_rights.h"
 #include "store/memory_check.h"
+#include "threads/os_clock.h"
 #include "threads/syscall_filter.h"
 
 #define HALF_OPEN_MAX   4096u
@@ -344,7 +345,10 @@ static void down_access(struct nj_server *s)
 
     if (!s->access)
         return;
-    bool has_ended = nj_access_log_close(s->access, &counts);
+    uint32_t wait_ms = nj_min_u32(nj__server_output_wait_ms(), NJ_ACCESS_STOP_MS);
+    nj_ns began = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
+    bool has_ended = nj_access_log_close(s->access, wait_ms, &counts);
+    nj__server_output_waited(nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - began);
     s->is_stuck =
         s->is_stuck || (!has_ended && !s->is_program); /* nj_server_run() exits after this */
     s->access = NULL;

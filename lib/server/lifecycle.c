@@ -20,6 +20,7 @@
 #include "log/crash_report.h"
 #include "log/log.h"
 #include "log/log_writer.h"
+#include "log/output_wait.h"
 #include "sched/ewyk_fiber_scheduler.h"
 #include "sched/fiber.h"
 #include "server/server_internal.h"
@@ -66,12 +67,24 @@ static int claim_process(char *why, size_t n)
     return atomic_compare_exchange_strong(&use, &was, IN_USE) ? 0 : why_in_use(was, why, n);
 }
 
+static struct nj_output_wait output_wait;
+
+uint32_t nj__server_output_wait_ms(void)
+{
+    return nj_output_wait_left_ms(&output_wait);
+}
+
+void nj__server_output_waited(nj_ns taken)
+{
+    nj_output_wait_add(&output_wait, taken);
+}
+
 static void release_process(const struct nj_server *s)
 {
     if (!s->is_stuck)
         nj_log_set_sink((struct nj_log_sink){NULL, NULL});
     if (!s->is_program && !s->is_stuck)
-        (void)nj_log_writer_stop();
+        (void)nj_log_writer_stop(nj__server_output_wait_ms());
     atomic_store(&use, s->is_stuck ? STUCK : UNUSED);
 }
 
@@ -173,6 +186,7 @@ static int prepare_output(bool has_callback, char *why, size_t n)
 {
     sigset_t mask;
 
+    output_wait = (struct nj_output_wait){0};
     if (nj_standard_descriptors_open() < 0)
         return nj_set_error(why, n,
                             "a descriptor of 0 to 2 is closed, and /dev/null cannot be opened in "
@@ -371,7 +385,7 @@ static void log_dpdk(const char *line, bool is_problem, bool is_captured)
 
     /* With NJ_EAL_VERBOSE there may be more lines than the queue takes. */
     if (is_captured && !is_blocked && nj_log_writer_n_waiting() > NJ_LOG_LINES / 2)
-        is_blocked = !nj_log_writer_wait(NJ_LOG_STOP_MS);
+        is_blocked = !nj_log_writer_wait(NJ_OUTPUT_WAIT_MS);
     snprintf(text, sizeof text, "DPDK: %s", line);
     nj_log_lines_to_sink((struct nj_log_sink){NULL, NULL},
                          is_problem ? NJ_LEVEL_WARNING : NJ_LEVEL_INFO, text);
@@ -400,7 +414,7 @@ static int run(int eal_argc, char **eal_argv, const struct nj_server_config *con
     else
         nj_log(NJ_LEVEL_ERROR, "%s", why);
     if (nj_server_free(s) != 0) {
-        (void)nj_log_writer_stop();
+        (void)nj_log_writer_stop(nj__server_output_wait_ms());
         _exit(NJ_EXIT_FAILED); /* a handler that did not return may still use memory and the EAL */
     }
     nj_eal_cleanup();
@@ -427,6 +441,6 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     }
     nj_eal_log_redirect(log_dpdk);
     int status = run(eal_argc, eal_argv, config, &set);
-    (void)nj_log_writer_stop();
+    (void)nj_log_writer_stop(nj__server_output_wait_ms());
     return status;
 }

@@ -172,6 +172,11 @@ void nj__server_stop_in_upgrade(struct nj_server *s, nj_ns now);
 /* Nothing is left to do: may the server end? Not before the other process knows. The supervisor. */
 bool nj__server_may_end_upgrade(struct nj_server *s, nj_ns now);
 
+/* lifecycle.c: milliseconds that the end of this process may still wait for its outputs; a wait has
+ * taken so long. Main thread. */
+uint32_t nj__server_output_wait_ms(void);
+void nj__server_output_waited(nj_ns taken);
+
 /* Sums over all shards, of a counter and of a kind of counters. Any thread. */
 uint64_t nj__server_sum_counter(const struct nj_server *s, enum nj_counter which);
 uint64_t nj__server_sum_counter_kind(const struct nj_server *s, enum nj_counter_kind kind);

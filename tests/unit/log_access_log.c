@@ -136,7 +136,7 @@ Test(access_log, every_record_is_a_line, .timeout = 100)
     in_folder();
     struct nj_access_log *log = begin(path, NJ_ACCESS_JSON, 0);
     cr_assert_eq(run_shards(log, 20000, 64), 0, "there are records enough for all");
-    cr_assert(nj_access_log_close(log, &counts));
+    cr_assert(nj_access_log_close(log, 60000, &counts));
     cr_assert_eq(counts.n_written, SHARDS * 20000u);
     cr_assert_eq(counts.n_lost, 0);
     cr_assert_eq(check_file(path, next, &skipped), SHARDS * 20000u);
@@ -154,7 +154,7 @@ Test(access_log, few_records, .timeout = 100)
     struct nj_access_log *log = begin(path, NJ_ACCESS_JSON, 40);
     uint64_t n_refused = run_shards(log, 5000, 64);
     cr_assert_gt(n_refused, 0);
-    cr_assert(nj_access_log_close(log, &counts));
+    cr_assert(nj_access_log_close(log, 60000, &counts));
     cr_assert_eq(counts.n_lost, n_refused);
     cr_assert_eq(counts.n_written + n_refused, SHARDS * 5000u);
     cr_assert_eq(check_file(path, next, &skipped), counts.n_written);
@@ -181,7 +181,7 @@ Test(access_log, records_come_back_clean)
     cr_assert(again->conn == 0 && again->throttled == 0 && again->n_path == 0 && !again->complete);
     port.put(port.ctx, again);
     port.put(port.ctx, b);
-    cr_assert(nj_access_log_close(log, &counts));
+    cr_assert(nj_access_log_close(log, 60000, &counts));
     cr_assert_eq(counts.n_written, 3);
 }
 
@@ -213,7 +213,7 @@ Test(access_log, times_are_those_of_the_system)
     struct nj_access_record *a = port.take(port.ctx);
     a->wall_ns = 4 * (int64_t)NJ_SEC; /* a second before */
     port.put(port.ctx, a);
-    cr_assert(nj_access_log_close(log, &counts));
+    cr_assert(nj_access_log_close(log, 60000, &counts));
     time_t to = changed_at();
     FILE *in = fopen(path, "r");
     cr_assert(in && fgets(line, sizeof line, in));
@@ -265,7 +265,7 @@ Test(access_log, rotation_loses_nothing, .timeout = 100)
     uint64_t n_refused = run_shards(rotation.log, 20000, 7);
     atomic_store(&rotation.over, true);
     pthread_join(thread, NULL);
-    cr_assert(nj_access_log_close(rotation.log, &counts));
+    cr_assert(nj_access_log_close(rotation.log, 60000, &counts));
     cr_assert_eq(counts.n_lost, n_refused);
     cr_assert_eq(counts.n_written + n_refused, SHARDS * 20000u);
     for (unsigned i = 0; i < rotation.n_done; i++) {
@@ -284,7 +284,7 @@ Test(access_log, full_disk_is_counted, .timeout = 100)
     struct nj_access_log *log = begin("/dev/full", NJ_ACCESS_JSON, 0);
 
     run_shards(log, 5000, 64);
-    cr_assert(nj_access_log_close(log, &counts));
+    cr_assert(nj_access_log_close(log, 60000, &counts));
     cr_assert_eq(counts.n_written, 0);
     cr_assert_eq(counts.n_lost, SHARDS * 5000u);
 }
@@ -297,7 +297,7 @@ Test(access_log, fifo_that_nobody_reads, .timeout = 100)
     cr_assert_eq(mkfifo(path, 0600), 0);
     struct nj_access_log *log = begin(path, NJ_ACCESS_COMBINED, 0);
     run_shards(log, 5000, 64);
-    cr_assert(nj_access_log_close(log, &counts));
+    cr_assert(nj_access_log_close(log, 60000, &counts));
     cr_assert_eq(counts.n_written, 0);
     cr_assert_eq(counts.n_lost, SHARDS * 5000u);
 }
@@ -319,7 +319,7 @@ Test(access_log, a_terminal_that_nobody_reads, .timeout = 100)
     dup2(fd, STDOUT_FILENO);
     struct nj_access_log *log = begin("-", NJ_ACCESS_COMBINED, 0);
     run_shards(log, 150, 64); /* less than a batch: the end of the log writes them */
-    cr_expect_not(nj_access_log_close(log, &counts));
+    cr_expect_not(nj_access_log_close(log, 0, &counts));
     dup2(saved, STDOUT_FILENO);
     cr_expect_lt(counts.n_written, SHARDS * 150u);
 }

@@ -97,7 +97,7 @@ Test(log_log_writer, a_pipe_that_nobody_reads, .timeout = 100)
     cr_expect_geq(n_lost, LINES - NJ_LOG_LINES - 4096 / 40);
     cr_assert_eq(pthread_create(&reader, NULL, read_all, &out), 0);
     cr_expect(nj_log_writer_wait(60000));
-    cr_expect(nj_log_writer_stop());
+    cr_expect(nj_log_writer_stop(60000));
     pthread_join(reader, NULL);
     cr_expect_eq(check_text(&told) + n_lost, LINES);
     cr_expect_eq(told, n_lost);
@@ -114,7 +114,7 @@ Test(log_log_writer, the_place_of_lost_lines, .timeout = 100)
     cr_assert_eq(pthread_create(&reader, NULL, read_all, &out), 0);
     cr_expect(nj_log_writer_wait(60000));
     nj_log(NJ_LEVEL_INFO, "after");
-    cr_expect(nj_log_writer_stop());
+    cr_expect(nj_log_writer_stop(60000));
     pthread_join(reader, NULL);
     const char *lost = strstr(text, " lost here: "), *after = strstr(text, " info: after\n");
     cr_assert(lost && after && lost < after);
@@ -136,7 +136,7 @@ Test(log_log_writer, many_threads, .timeout = 100)
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(thread[i], NULL);
     cr_expect(nj_log_writer_wait(60000));
-    cr_expect(nj_log_writer_stop());
+    cr_expect(nj_log_writer_stop(60000));
     pthread_join(reader, NULL);
     uint64_t n_lost = nj_log_writer_n_lost();
     cr_expect_eq(check_text(&told) + n_lost, THREADS * LINES);
@@ -152,16 +152,16 @@ Test(log_log_writer, the_end, .timeout = 100)
     pthread_t reader;
 
     log_lines(&thread);
-    cr_expect_not(nj_log_writer_stop());
+    cr_expect_not(nj_log_writer_stop(0));
     cr_expect(nj_log_writer_runs());
     cr_expect_eq(nj_log_writer_start(), 0, "it is used again");
     uint64_t n_lost = nj_log_writer_n_lost();
     cr_assert_eq(pthread_create(&reader, NULL, read_all, &out), 0);
-    cr_expect(nj_log_writer_stop());
+    cr_expect(nj_log_writer_stop(60000));
     cr_expect_not(nj_log_writer_runs());
     pthread_join(reader, NULL);
     cr_expect_eq(check_text(&told) + n_lost, LINES);
-    cr_expect(nj_log_writer_stop(), "there is nothing to stop");
+    cr_expect(nj_log_writer_stop(60000), "there is nothing to stop");
 }
 
 /* As in a program that ends with an error after one line. */
@@ -170,7 +170,7 @@ Test(log_log_writer, the_last_line, .timeout = 100)
     for (unsigned i = 0; i < 200; i++) {
         int out = begin_pipe();
         nj_log(NJ_LEVEL_ERROR, "the last");
-        cr_assert(nj_log_writer_stop());
+        cr_assert(nj_log_writer_stop(60000));
         read_all(&out);
         cr_assert(strstr(text, " error: the last\n"), "%s", text);
         close(out);
@@ -188,7 +188,7 @@ Test(log_log_writer, errors_lose_lines, .timeout = 100)
         for (unsigned k = 0; k < 10; k++)
             nj_log(NJ_LEVEL_INFO, "%u", k);
         cr_expect(nj_log_writer_wait(60000));
-        cr_expect(nj_log_writer_stop());
+        cr_expect(nj_log_writer_stop(60000));
         cr_expect_eq(nj_log_writer_n_lost(), i == 0 ? 10 : 0, "%s", path[i]);
         close(fd);
     }
@@ -217,7 +217,7 @@ Test(log_log_writer, a_disk_that_is_full_for_a_while, .timeout = 100)
     cr_expect_eq(nj_log_writer_n_lost(), 2);
     limit_file(RLIM_INFINITY);
     nj_log(NJ_LEVEL_INFO, "four");
-    cr_expect(nj_log_writer_stop());
+    cr_expect(nj_log_writer_stop(60000));
     rewind(f);
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     unsigned n_lines = 0;
