@@ -25,6 +25,7 @@ struct port {
     struct nj_service_rings *out;
     struct nj_pool records;
     uint32_t n_unflushed;
+    uint64_t n_recycled;        /* records that came back */
     _Atomic uint64_t n_refused; /* requests without a free record; written by the lcore */
 } NJ_CACHE_ALIGNED;
 
@@ -86,6 +87,7 @@ static void recycle_records(struct port *p)
     void *home[FETCH_BATCH];
     uint32_t n = nj_service_poll(p->out, home, FETCH_BATCH);
 
+    p->n_recycled += n;
     for (uint32_t i = 0; i < n; i++)
         nj_pool_put(&p->records, home[i]);
 }
@@ -140,6 +142,21 @@ struct nj_access_counts nj_access_log_counts(const struct nj_access_log *log)
 
     for (uint32_t i = 0; i < log->config.n_shards; i++)
         c.n_lost += nj_load_relaxed(&log->ports[i].n_refused);
+    return c;
+}
+
+/* The same when the thread does not end: what it has not written is lost, in its buffer and in the
+ * rings. The lcores have ended. */
+static struct nj_access_counts counts_without_end(const struct nj_access_log *log)
+{
+    struct nj_access_counts c = {.n_written = nj_load_relaxed(&log->file.n_written)};
+    uint64_t n_all = 0;
+
+    for (uint32_t i = 0; i < log->config.n_shards; i++) {
+        const struct port *p = &log->ports[i];
+        n_all += p->n_recycled + nj_service_n_out(p->out) + nj_load_relaxed(&p->n_refused);
+    }
+    c.n_lost = n_all - c.n_written;
     return c;
 }
 
@@ -215,7 +232,7 @@ bool nj_access_log_close(struct nj_access_log *log, uint32_t wait_ms,
     if (!ended) {
         nj_log(NJ_LEVEL_ERROR, "the access log %s does not answer; leaving without its end",
                strcmp(log->config.path, "-") == 0 ? "on standard output" : log->config.path);
-        *counts = nj_access_log_counts(log);
+        *counts = counts_without_end(log);
         return false;
     }
     *counts = nj_access_log_counts(log);

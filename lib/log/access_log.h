@@ -63,7 +63,7 @@ struct nj_access_counts nj_access_log_counts(const struct nj_access_log *log);
 
 /* Write the rest and free all. Precondition: all records were put. Stores the final counts. Returns
  * false if the file did not respond within `wait_ms`: the thread and its memory are leaked, since
- * the process is about to exit. */
+ * the process is about to exit. Then the counts are as if the thread wrote no more lines. */
 bool nj_access_log_close(struct nj_access_log *log, uint32_t wait_ms,
                          struct nj_access_counts *counts);
 

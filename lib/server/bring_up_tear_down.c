@@ -353,8 +353,9 @@ static void down_access(struct nj_server *s)
         s->is_stuck || (!has_ended && !s->is_program); /* nj_server_run() exits after this */
     s->access = NULL;
     if (counts.n_lost > 0)
-        nj_log(NJ_LEVEL_WARNING, "access log: %lu lines written, %lu requests not logged",
-               (unsigned long)counts.n_written, (unsigned long)counts.n_lost);
+        nj_log(NJ_LEVEL_WARNING, "access log: %lu lines written, %s%lu requests not logged",
+               (unsigned long)counts.n_written, has_ended ? "" : "about ",
+               (unsigned long)counts.n_lost);
 }
 
 static bool nothing(struct nj_server *s)
