@@ -4,6 +4,9 @@
  * has a turn, 2 * round while a producer may fill it in that round, and 2 * round + 1 when it is
  * filled. A producer takes a position by compare-and-swap, so that none waits for another one. The
  * consumer writes a line in place and releases its slot afterwards.
+ *
+ * DPDK's rte_ring would need a second ring for free lines, and its producers wait for one that was
+ * interrupted while it enqueued.
  */
 #include "log/log_writer.h"
 
@@ -242,16 +245,26 @@ static void stop_at_exit(void)
         (void)nj_log_writer_stop(NJ_OUTPUT_WAIT_MS);
 }
 
+/* A child has the state, but not the thread. */
+static void forget_in_child(void)
+{
+    if (!nj_log_writer_runs())
+        return;
+    atomic_store_explicit(&writer.state, NONE, memory_order_release);
+    close(writer.fd);
+}
+
 int nj_log_writer_start(void)
 {
-    static bool has_exit_handler; /* for exit() in the EAL */
+    static bool has_handlers; /* for exit() in the EAL, and for children */
 
     writer.has_timed_out = false;
     if (nj_log_writer_runs())
         return 0;
-    if (!has_exit_handler && atexit(stop_at_exit) != 0)
+    if (!has_handlers &&
+        (atexit(stop_at_exit) != 0 || pthread_atfork(NULL, NULL, forget_in_child) != 0))
         return ENOMEM;
-    has_exit_handler = true;
+    has_handlers = true;
     writer.fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     if (writer.fd < 0)
         return errno;

@@ -9,6 +9,9 @@
  * The thread writes to a copy of the descriptor, made at its start: the output of DPDK may be
  * captured meanwhile (dpdk/eal_output_capture.h). It does not set O_NONBLOCK, which would concern
  * all processes that share the terminal, pipe or socket.
+ *
+ * After fork(2) the child has no writer: its lines are written by the threads that log them, and
+ * those that waited are the parent's. A child does not start a writer of its own.
  */
 #ifndef NJ_LOG_LOG_WRITER_H
 #define NJ_LOG_LOG_WRITER_H

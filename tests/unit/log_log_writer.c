@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "log/log.h"
@@ -162,6 +163,35 @@ Test(log_log_writer, the_end, .timeout = 100)
     pthread_join(reader, NULL);
     cr_expect_eq(check_text(&told) + n_lost, LINES);
     cr_expect(nj_log_writer_stop(60000), "there is nothing to stop");
+}
+
+/* The child of a handler, whose exec(3) fails: no thread of it writes what waits. */
+Test(log_log_writer, a_forked_child, .timeout = 100)
+{
+    int out = begin_pipe(), status, ends[2];
+    unsigned thread = 0;
+    char line[128] = "";
+
+    signal(SIGPIPE, SIG_IGN);
+    log_lines(&thread); /* until nothing more fits */
+    cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+    pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        bool has_writer = nj_log_writer_runs(), stops = nj_log_writer_stop(0);
+        dup2(ends[1], STDERR_FILENO);
+        nj_log(NJ_LEVEL_ERROR, "of the child");
+        _exit(has_writer ? 1 : stops ? 0 : 2);
+    }
+    close(ends[1]);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect(WIFEXITED(status));
+    cr_expect_eq(WEXITSTATUS(status), 0, "%d", WEXITSTATUS(status));
+    cr_expect_gt(read(ends[0], line, sizeof line - 1), 0);
+    cr_expect(strstr(line, " error: of the child\n"), "%s", line);
+    cr_expect(nj_log_writer_runs(), "in the parent");
+    close(out);
+    cr_expect(nj_log_writer_stop(60000));
 }
 
 /* As in a program that ends with an error after one line. */
