@@ -76,9 +76,11 @@ static void add_path(const struct rules *r, const char *path, uint64_t access)
                   LANDLOCK_ACCESS_FS_READ_FILE | ACCESS_TRUNCATE | ACCESS_IOCTL_DEV;
     struct landlock_path_beneath_attr rule = {.allowed_access = access & r->handled,
                                               .parent_fd = fd};
-    /* A rule without a right is ENOMSG: a file that may be removed only, with "/" as its folder. */
+    /* A rule without a right is ENOMSG: a file that may be removed only, with "/" as its folder.
+     * EBADFD is a pipe, as standard output may be: it needs no rule. */
     if (rule.allowed_access != 0 &&
-        syscall(SYS_landlock_add_rule, r->fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
+        syscall(SYS_landlock_add_rule, r->fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0 &&
+        errno != EBADFD)
         nj_log(NJ_LEVEL_WARNING, "Landlock: %s: %s", path, strerror(errno));
     close(fd);
 }
@@ -93,11 +95,16 @@ static void add_parent(const struct rules *r, const char *path, uint64_t access)
     free(copy);
 }
 
-/* The system makes these, and no deployment replaces them. Their folder has files of all services.
- */
+/* The system makes these links, and no deployment replaces them. Their folder has files of all
+ * services, or of all processes: /dev/stdout leads to /proc/self/fd/1. */
 static bool is_link_of_system(const char *path)
 {
-    return strcmp(path, "/var/run") == 0 || strcmp(path, "/var/lock") == 0;
+    bool is_device = strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0;
+    struct stat st;
+
+    return (is_device || strncmp(path, "/proc/", 6) == 0 || strcmp(path, "/var/run") == 0 ||
+            strcmp(path, "/var/lock") == 0) &&
+           lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
 static void add_links(const struct rules *r, const char *path, uint64_t access, uint32_t *n_left);
@@ -149,7 +156,9 @@ static void add_named(const struct rules *r, const char *path, uint64_t access)
         return;
     size_t n = strlen(path);
     char *name = strndup(path, n > 1 && path[n - 1] == '/' ? n - 1 : n);
-    if (name) {
+    if (name && is_link_of_system(name)) {
+        add_path(r, name, access);
+    } else if (name) {
         add_parent(r, name, access);
         add_links(r, name, access, &n_left);
     }
