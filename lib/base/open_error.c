@@ -4,8 +4,29 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The server has no rule for "/" itself (server/landlock_folders.c), which anybody may read. */
+static bool is_in_landlock(void)
+{
+    int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = errno;
+
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && error == EACCES && faccessat(AT_FDCWD, "/", R_OK, AT_EACCESS) == 0;
+}
+
+static const char *refused_by_module(void)
+{
+    return is_in_landlock()
+               ? "Permission denied, though its mode permits it: outside of the folders that the "
+                 "configuration named at the start, a file can be opened only after a restart "
+                 "(Landlock)"
+               : "Permission denied, though its mode permits it: a security module refuses it, as "
+                 "AppArmor and SELinux do";
+}
 
 const char *nj_open_error(const char *path, int error)
 {
@@ -13,6 +34,5 @@ const char *nj_open_error(const char *path, int error)
         return strerror(error);
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
         return "Permission denied: it must be readable by the server's user";
-    return "Permission denied, though its mode permits it: outside of the folders that the "
-           "configuration named at the start, a file can be opened only after a restart (Landlock)";
+    return refused_by_module();
 }

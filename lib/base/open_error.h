@@ -4,9 +4,9 @@
 #define NJ_BASE_OPEN_ERROR_H
 
 /* The reason, after open(2) of `path` for reading failed with `error` (an errno). For EACCES it
- * says whether the mode of the file or Landlock is the cause: the kernel does not tell them apart,
- * but Landlock has no effect on faccessat(2). Any thread that may make system calls; uses
- * strerror().
+ * says whether the mode of the file, Landlock or another security module is the cause: the kernel
+ * does not tell them apart, but Landlock has no effect on faccessat(2). Any thread that may make
+ * system calls; uses strerror().
  */
 const char *nj_open_error(const char *path, int error);
 
