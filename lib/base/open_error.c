@@ -4,7 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,5 +37,28 @@ const char *nj_open_error(const char *path, int error)
         return strerror(error);
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
         return "Permission denied: it must be readable by the server's user";
+    return refused_by_module();
+}
+
+/* By the modes of the file, or of its folder if there is no file. */
+static bool may_write(const char *path)
+{
+    char copy[PATH_MAX];
+
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0)
+        return true;
+    if (errno != ENOENT)
+        return false;
+    snprintf(copy, sizeof copy, "%s", path);
+    return faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+const char *nj_open_error_to_write(const char *path, int error)
+{
+    if (error != EACCES)
+        return strerror(error);
+    if (!may_write(path))
+        return "Permission denied: the server's user must be able to write it, and to make it in "
+               "its folder";
     return refused_by_module();
 }

@@ -9,5 +9,7 @@
  * system calls; uses strerror().
  */
 const char *nj_open_error(const char *path, int error);
+/* The same after open(2) for writing with O_CREAT. */
+const char *nj_open_error_to_write(const char *path, int error);
 
 #endif

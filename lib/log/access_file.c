@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/open_error.h"
 #include "base/relaxed_atomics.h"
 #include "base/set_error.h"
 #include "log/log.h"
@@ -343,12 +344,12 @@ static void reopen_path(struct nj_access_file *f, nj_ns now, bool tell)
     f->now = now;
     if (f->fd >= 0 && f->from < f->to) /* lines of before go to the old file */
         write_buffer(f);
-    int fd = open_path(f);
+    int fd = open_path(f), err = errno;
     if (fd < 0) {
         /* Lines continue to go to the old file. */
         if (tell)
             nj_log(NJ_LEVEL_ERROR, "the access log %s can't be opened again: %s", f->path,
-                   error_text(errno));
+                   err == EACCES ? nj_open_error_to_write(f->path, err) : error_text(err));
         f->has_old_file = true;
         return;
     }

@@ -49,6 +49,9 @@ Test(base_open_error, landlock)
     if (!landlock_enter(scratch))
         cr_skip("no Landlock");
     expect(nj_open_error(path, EACCES), "can be opened only after a restart (Landlock)");
+    expect(nj_open_error_to_write(path, EACCES), "can be opened only after a restart (Landlock)");
+    unlink(path);
+    expect(nj_open_error_to_write(path, EACCES), "can be opened only after a restart (Landlock)");
 }
 
 Test(base_open_error, the_mode)
@@ -57,4 +60,6 @@ Test(base_open_error, the_mode)
         cr_skip("only root can become another user");
     cr_assert_eq(seteuid(65534), 0);
     expect(nj_open_error(path, EACCES), "it must be readable by the server's user");
+    expect(nj_open_error_to_write(path, EACCES), "the server's user must be able to write it");
+    expect(nj_open_error_to_write("/new", EACCES), "the server's user must be able to write it");
 }

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "base/prng.h"
+#include "log/log.h"
+#include "support/landlock_enter.h"
 #include "support/scratch.h"
 
 static struct nj_access_file f;
@@ -512,4 +514,31 @@ Test(access_file, standard_output)
     close(end[0]);
     nj_access_file_close(&f);
     cr_assert_eq(f.n_written + f.n_lost, n);
+}
+
+static void keep_line(void *ctx, enum nj_log_level level, const char *text)
+{
+    (void)level;
+    snprintf(ctx, sizeof why, "%s", text);
+}
+
+/* mv /var/log/nj /var/log/nj.1; mkdir /var/log/nj; kill -USR1 */
+Test(access_file, a_folder_that_landlock_does_not_know)
+{
+    char former[80];
+
+    begin();
+    if (!landlock_enter(folder))
+        cr_skip("no Landlock");
+    snprintf(former, sizeof former, "%s.1", folder);
+    cr_assert_eq(rename(folder, former), 0);
+    cr_assert_eq(mkdir(folder, 0700), 0);
+    nj_log_set_sink((struct nj_log_sink){keep_line, why});
+    nj_access_file_reopen(&f, now);
+    cr_expect(strstr(why, "can't be opened again: Permission denied, though its mode permits it"),
+              "%s", why);
+    cr_expect(strstr(why, "only after a restart (Landlock)"), "%s", why);
+    cr_assert(line("one"));
+    nj_access_file_close(&f);
+    counted(1, 0);
 }
