@@ -60,7 +60,10 @@ enum nj_upgrade_state {
 
 struct nj_upgrade {
     enum nj_upgrade_state state;
-    int listen_fd, peer_fd;                /* -1: none */
+    int listen_fd, peer_fd; /* -1: none */
+    dev_t socket_dev;       /* of the socket's file, if listen_fd is one */
+    ino_t socket_ino;
+    uint32_t lost_checks; /* in a row, that did not find this file at the path; `tidy` only */
     int channel[NJ_SERVER_PORTS_MAX];      /* of each port, to the other process; -1: none */
     struct nj_upgrade_description running; /* CONTACTED: the other process */
     bool has_announced_end;                /* YIELDS: told the other process that nothing is left */
@@ -165,6 +168,9 @@ void nj__server_close_upgrade(struct nj_server *s);
 bool nj__server_shares_ports(const struct nj_server *s);
 /* Accept, answer and watch the other process. The supervisor, once per tick. */
 void nj__server_tick_upgrade(struct nj_server *s, nj_ns now);
+/* Once a second, with a store: log a warning if the path leads to another socket or none, in two
+ * calls. Not the supervisor: may block. */
+void nj__server_watch_upgrade_socket(struct nj_server *s);
 /* nj_server_stop() was called, and s->deadline is set: set the phase, and give new connections back
  * if they are taken from a process that still runs. If another process is about to take over, the
  * phase waits for it for some seconds. The supervisor. */

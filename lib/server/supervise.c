@@ -263,6 +263,7 @@ static void run_tidy(struct nj_task *task)
 
     nj_file_store_run_housekeeping(s->store);
     nj__server_watch_root(s);
+    nj__server_watch_upgrade_socket(s);
 }
 
 static void reject_tidy(struct nj_task *task)

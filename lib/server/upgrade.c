@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_ether.h>
@@ -22,6 +23,44 @@
 #define OFFER_ENDS                                                                                 \
     (60 * NJ_SEC) /* another process may then replace one that has not taken over                  \
                    */
+/* While a deployment replaces a link on the path, it may lead nowhere for a moment. */
+#define CHECKS_UNTIL_TOLD 2u
+
+/* --- the socket's file ------------------------------------------------------------------------ */
+
+/* fstat(2) of the descriptor has another number. */
+static void remember_socket(struct nj_server *s)
+{
+    struct stat st = {0};
+
+    (void)lstat(s->given.upgrade_socket, &st);
+    s->upgrade.socket_dev = st.st_dev;
+    s->upgrade.socket_ino = st.st_ino;
+}
+
+/* Else a link on the path was replaced, or another process has made its socket there. */
+static bool is_own_socket(const struct nj_server *s)
+{
+    struct stat st;
+
+    return lstat(s->given.upgrade_socket, &st) == 0 && st.st_dev == s->upgrade.socket_dev &&
+           st.st_ino == s->upgrade.socket_ino;
+}
+
+void nj__server_watch_upgrade_socket(struct nj_server *s)
+{
+    struct nj_upgrade *u = &s->upgrade;
+
+    if (!s->given.upgrade_socket || s->is_yielding)
+        return;
+    if (is_own_socket(s))
+        u->lost_checks = 0;
+    else if (++u->lost_checks == CHECKS_UNTIL_TOLD)
+        nj_log(NJ_LEVEL_WARNING,
+               "--upgrade-socket %s: this path leads no longer to the socket of this server: no "
+               "process can take over from it: name a path that deployments do not change",
+               s->given.upgrade_socket);
+}
 
 /* --- the new process, in bring-up ------------------------------------------------------------ */
 
@@ -205,9 +244,12 @@ bool nj__server_listen_for_upgrade(struct nj_server *s)
             break;
         }
     s->upgrade.listen_fd = nj__upgrade_listen(path);
-    if (s->upgrade.listen_fd < 0)
+    if (s->upgrade.listen_fd < 0) {
         cannot_listen(s, path);
-    return s->upgrade.listen_fd >= 0;
+        return false;
+    }
+    remember_socket(s);
+    return true;
 }
 
 static bool no_answer(struct nj_server *s)
@@ -268,6 +310,7 @@ bool nj__server_agree_upgrade(struct nj_server *s)
     if (answer != NJ_MESSAGE_AGREED || n_fds != 1)
         return no_answer(s);
     u->state = NJ_UPGRADE_AGREED;
+    remember_socket(s);
     return true;
 }
 
@@ -301,7 +344,7 @@ void nj__server_close_upgrade(struct nj_server *s)
 
     if (nj__server_shares_ports(s))
         nj_eal_keep_devices();
-    else if (u->listen_fd >= 0)
+    else if (u->listen_fd >= 0 && is_own_socket(s))
         unlink(s->given.upgrade_socket);
     close_fd(&u->listen_fd);
     close_fd(&u->peer_fd);

@@ -280,8 +280,16 @@ class Releases(unittest.TestCase):
         log = f"{self.base}/releases/2/log/access.log"
         until("a line in the next log",
               lambda: self.get() and os.path.exists(log) and os.path.getsize(log) > 0)
+        # The next process does not find this server. What it may have made there stays.
+        until("a warning", lambda: self.said("log/upgrade: this path leads no longer to the socket "
+                                             "of this server"))
+        upgrade = f"{self.base}/releases/2/log/upgrade"
+        other = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(other.close)
+        other.bind(upgrade)
         self.assertFalse(self.said("error:"), self.world.errors())
         self.assertEqual(0, self.world.stop(), self.world.errors())
+        self.assertTrue(os.path.exists(upgrade))
 
     def test_a_link_above_the_files(self):
         self.start(f"{self.base}/current")
