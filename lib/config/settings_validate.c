@@ -23,15 +23,24 @@ static int read_handlers(struct nj_settings *s, const struct nj_server_config *c
     return s->routes ? 0 : -1;
 }
 
-/* bind(2) would take an empty path for a name of the abstract namespace. */
+/* bind(2) would take an empty path for a name of the abstract namespace. In "/" only root makes and
+ * removes sockets. */
 static int check_upgrade_socket(const char *path, char *why, size_t n)
 {
     const size_t bytes_max = sizeof((struct sockaddr_un *)NULL)->sun_path;
 
-    if (!path || (*path && strlen(path) < bytes_max))
+    if (!path)
         return 0;
-    return nj_set_error(why, n, "--upgrade-socket %s: expected a path of 1 to %zu bytes", path,
-                        bytes_max - 1);
+    if (!*path || strlen(path) >= bytes_max)
+        return nj_set_error(why, n, "--upgrade-socket %s: expected a path of 1 to %zu bytes", path,
+                            bytes_max - 1);
+    if (path[0] == '/' && !strchr(path + strspn(path, "/"), '/'))
+        return nj_set_error(
+            why, n,
+            "--upgrade-socket %s: it would be in /: name a folder that the server's "
+            "user may write to, e.g. /run/nightjar/upgrade",
+            path);
+    return 0;
 }
 
 static int read_remaining(struct nj_settings *s, const struct nj_server_config *config, char *why,

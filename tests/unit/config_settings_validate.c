@@ -251,6 +251,11 @@ Test(config_settings_validate, the_path_of_the_upgrade_socket)
     expect(&c, NULL);
     c.upgrade_socket = "";
     expect(&c, "--upgrade-socket : expected a path of 1 to 107 bytes");
+    c.upgrade_socket = "//upgrade";
+    expect(&c, "--upgrade-socket //upgrade: it would be in /: name a folder that the server's user "
+               "may write to, e.g. /run/nightjar/upgrade");
+    c.upgrade_socket = "/run/upgrade";
+    expect(&c, NULL);
 }
 
 #define NO_PORT "expected a DPDK port number, or one with the lcores that poll it, e.g. 1 or 1=4-7"
