@@ -163,7 +163,7 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
 {
     struct nj_policy p;
     struct nj_class server = {0};
-    char zone[NJ_TIME_ZONE_TEXT_BYTES];
+    char name[NJ_TIME_ZONE_NAME_BYTES], zone[NJ_TIME_ZONE_TEXT_BYTES];
 
     /* All classes count as active, and no section with hours does. */
     nj_policy_compile(f, config, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
@@ -193,7 +193,8 @@ static void show_policy(const struct nj_policy_file *f, const struct nj_server_c
         show_networks(f, i);
     }
     if (nj_policy_file_has_hours(f)) {
-        nj_time_zone_format(time(NULL), zone);
+        nj_time_zone_name(name);
+        nj_time_zone_format(name, time(NULL), zone);
         printf("time zone of hours: %s\n", zone);
     }
     show_config(config);

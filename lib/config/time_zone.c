@@ -100,21 +100,27 @@ void nj_time_zone_warn(struct nj_diags *warnings)
                     consequence);
 }
 
-void nj_time_zone_format(time_t now, char text[NJ_TIME_ZONE_TEXT_BYTES])
+void nj_time_zone_name(char name[NJ_TIME_ZONE_NAME_BYTES])
 {
-    const char *tz = getenv("TZ");
-    char target[PATH_MAX], offset[64] = "";
-    const char *name = tz;
-    struct tm tm;
+    const char *tz = getenv("TZ"), *found = tz;
+    char target[PATH_MAX];
 
     if (!tz) {
         read_target(SYSTEM_ZONE, target);
         char *at = strstr(target, "/zoneinfo/");
-        name = at ? at + strlen("/zoneinfo/") : is_zone_file(SYSTEM_ZONE) ? SYSTEM_ZONE : "UTC";
+        found = at ? at + strlen("/zoneinfo/") : is_zone_file(SYSTEM_ZONE) ? SYSTEM_ZONE : "UTC";
+    } else if (tz[0] == '\0' || !nj_time_zone_is_known(tz, zones_folder())) {
+        found = "UTC";
     }
-    if (tz && (tz[0] == '\0' || !nj_time_zone_is_known(tz, zones_folder())))
-        name = "UTC";
-    else if (localtime_r(&now, &tm))
+    snprintf(name, NJ_TIME_ZONE_NAME_BYTES, "%s", found);
+}
+
+void nj_time_zone_format(const char *name, time_t now, char text[NJ_TIME_ZONE_TEXT_BYTES])
+{
+    char offset[64] = "";
+    struct tm tm;
+
+    if (strcmp(name, "UTC") != 0 && localtime_r(&now, &tm))
         strftime(offset, sizeof offset, " (now %Z, UTC%z)", &tm);
-    snprintf(text, NJ_TIME_ZONE_TEXT_BYTES, "%.200s%s", name, offset);
+    snprintf(text, NJ_TIME_ZONE_TEXT_BYTES, "%s%s", name, offset);
 }

@@ -12,6 +12,7 @@
 
 #include "config/ini_file_diagnostics.h"
 
+#define NJ_TIME_ZONE_NAME_BYTES 201u
 #define NJ_TIME_ZONE_TEXT_BYTES 320u
 
 /* Is this value of TZ a file in `folder` (absolute: that file) in the format of RFC 8536, or a rule
@@ -25,7 +26,11 @@ bool nj_time_zone_is_broken_link(const char *link);
 /* Adds a line if TZ, or /etc/localtime without TZ, leads to no time zone. Any thread. */
 void nj_time_zone_warn(struct nj_diags *warnings);
 
-/* Writes the zone and its offset at `now`, e.g. "Europe/Berlin (now CET, UTC+0100)". Any thread. */
-void nj_time_zone_format(time_t now, char text[NJ_TIME_ZONE_TEXT_BYTES]);
+/* Writes the name of the zone, e.g. "Europe/Berlin"; "UTC" if there is no such zone. Cut. Opens its
+ * file, which Landlock may refuse later: at the start of a server. May block. */
+void nj_time_zone_name(char name[NJ_TIME_ZONE_NAME_BYTES]);
+/* Writes the zone `name` of the process and its offset at `now`, e.g. "Europe/Berlin (now CET,
+ * UTC+0100)". Any thread. */
+void nj_time_zone_format(const char *name, time_t now, char text[NJ_TIME_ZONE_TEXT_BYTES]);
 
 #endif

@@ -25,11 +25,11 @@ static void log_warnings(struct nj_diags *warnings)
     nj_diags_free(warnings);
 }
 
-static void log_zone(void)
+static void log_zone(const struct nj_server *s)
 {
     char zone[NJ_TIME_ZONE_TEXT_BYTES];
 
-    nj_time_zone_format(time(NULL), zone);
+    nj_time_zone_format(s->zone, time(NULL), zone);
     nj_log(NJ_LEVEL_INFO, "policy: hours of classes are in the time zone %s", zone);
 }
 
@@ -39,10 +39,11 @@ bool nj__server_init_policy(struct nj_server *s)
     struct nj_diags warnings = {0};
 
     nj_time_zone_warn(&warnings);
+    nj_time_zone_name(s->zone);
     nj_policy_warn(set->policy, set->given->policy_file, set->given, &warnings);
     log_warnings(&warnings);
     if (nj_policy_file_has_hours(set->policy))
-        log_zone();
+        log_zone(s);
     s->policies = nj_policies_new(set->policy, set->given, set->config,
                                   nj_minute_of_day(time(NULL)), s->why, sizeof s->why);
     if (!s->policies)
@@ -128,7 +129,7 @@ bool nj__server_reload_policy(struct nj_server *s)
     } else {
         log_policy(s, version, s->settings.config->policy_file);
         if (nj_policies_have_hours(s->policies))
-            log_zone();
+            log_zone(s);
         log_warnings(&warnings);
         if (note[0])
             nj_log(NJ_LEVEL_WARNING, "%s", note);

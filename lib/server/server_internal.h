@@ -12,6 +12,7 @@
 #include "config/eal_preset.h"
 #include "config/run_user.h"
 #include "config/settings_validate.h"
+#include "config/time_zone.h"
 #include "dpdk/lcore_loop.h"
 #include "dpdk/port.h"
 #include "dpdk/shard_rings.h"
@@ -115,6 +116,7 @@ struct nj_server {
     int64_t dates_told_s;    /* supervisor only: UNIX time of the last check of certificates */
     nj_ns tickets_rotate_at; /* supervisor only; of CLOCK_MONOTONIC */
     int keylog;              /* descriptor of --keylog, or -1 */
+    char zone[NJ_TIME_ZONE_NAME_BYTES]; /* name of the time zone */
     struct nj_policies *policies;
     struct nj_shape_shared *shape;
 

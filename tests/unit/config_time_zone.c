@@ -86,12 +86,13 @@ Test(config_time_zone, links_that_lead_to_no_zone)
 
 static void expect_zone(const char *tz, const char *text, const char *warning)
 {
-    char zone[NJ_TIME_ZONE_TEXT_BYTES];
+    char name[NJ_TIME_ZONE_NAME_BYTES], zone[NJ_TIME_ZONE_TEXT_BYTES];
     struct nj_diags warnings = {0};
 
     setenv("TZ", tz, 1);
     tzset();
-    nj_time_zone_format(1750000000, zone);
+    nj_time_zone_name(name);
+    nj_time_zone_format(name, 1750000000, zone);
     cr_expect_str_eq(zone, text);
     nj_time_zone_warn(&warnings);
     if (warning)
@@ -109,4 +110,25 @@ Test(config_time_zone, the_zone_of_the_process)
     expect_zone("Europe/Nowhere", "UTC",
                 "TZ: warning: Europe/Nowhere: there is no such time zone in /usr/share/zoneinfo: "
                 "UTC applies");
+}
+
+/* As a server does that reads its policy again: Landlock may refuse the file by then. */
+Test(config_time_zone, a_zone_that_cannot_be_opened_later)
+{
+    /* RFC 8536 3.1 and 3.2: one type of local time, 3600 s from UTC. */
+    static const unsigned char zone[54] = {
+        'T', 'Z', 'i', 'f', [39] = 1, [43] = 4, [46] = 0x0e, 0x10, [50] = 'C', 'E', 'T'};
+    char path[64], name[NJ_TIME_ZONE_NAME_BYTES], text[NJ_TIME_ZONE_TEXT_BYTES], wanted[128];
+
+    snprintf(path, sizeof path, "%s/zone", scratch);
+    FILE *f = fopen(path, "we");
+    cr_assert(f && fwrite(zone, sizeof zone, 1, f) == 1);
+    fclose(f);
+    setenv("TZ", path, 1);
+    tzset();
+    nj_time_zone_name(name);
+    unlink(path);
+    nj_time_zone_format(name, 1750000000, text);
+    snprintf(wanted, sizeof wanted, "%s (now CET, UTC+0100)", path);
+    cr_expect_str_eq(text, wanted);
 }
