@@ -19,6 +19,8 @@
 #define THREADS 4u
 #define LINES   5000u /* of each thread: more than a pipe and the queue take */
 
+#define PIPE_BYTES 4096
+
 static char text[THREADS * LINES * 128];
 
 /* Makes `fd` the standard error of a writer. Criterion's own is restored by end(). */
@@ -32,13 +34,16 @@ static void begin(int fd)
     dup2(saved_stderr, STDERR_FILENO);
 }
 
-/* A pipe as standard error. Returns the end to read. */
-static int begin_pipe(void)
+/* A pipe as standard error, which has `n_bytes` of empty lines. Returns the end to read. */
+static int begin_pipe(size_t n_bytes)
 {
+    char newlines[PIPE_BYTES];
     int ends[2];
 
+    memset(newlines, '\n', sizeof newlines);
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
-    cr_assert_geq(fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
+    cr_assert_eq(fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES), PIPE_BYTES);
+    cr_assert_eq(write(ends[1], newlines, n_bytes), n_bytes);
     begin(ends[1]);
     close(ends[1]); /* the writer has a copy */
     return ends[0];
@@ -84,18 +89,26 @@ static void *log_lines(void *thread)
     return NULL;
 }
 
-/* One thread, which would wait for ever: nobody reads until it has logged all lines. */
+/* The pipe is full before one thread logs all its lines, so that they are lost at one place. */
+static int begin_full_pipe(void)
+{
+    int out = begin_pipe(PIPE_BYTES);
+    unsigned thread = 0;
+
+    log_lines(&thread);
+    return out;
+}
+
+/* The thread would wait for ever: nobody reads until it has logged all lines. */
 Test(log_log_writer, a_pipe_that_nobody_reads, .timeout = 100)
 {
-    int out = begin_pipe();
-    unsigned thread = 0;
+    int out = begin_full_pipe();
     uint64_t told;
     pthread_t reader;
 
-    log_lines(&thread);
-    cr_expect_geq(nj_log_writer_n_waiting(), NJ_LOG_LINES - 1);
+    cr_expect_eq(nj_log_writer_n_waiting(), NJ_LOG_LINES);
     uint64_t n_lost = nj_log_writer_n_lost();
-    cr_expect_geq(n_lost, LINES - NJ_LOG_LINES - 4096 / 40);
+    cr_expect_eq(n_lost, LINES - NJ_LOG_LINES);
     cr_assert_eq(pthread_create(&reader, NULL, read_all, &out), 0);
     cr_expect(nj_log_writer_wait(60000));
     cr_expect(nj_log_writer_stop(60000));
@@ -107,11 +120,9 @@ Test(log_log_writer, a_pipe_that_nobody_reads, .timeout = 100)
 
 Test(log_log_writer, the_place_of_lost_lines, .timeout = 100)
 {
-    int out = begin_pipe();
-    unsigned thread = 0;
+    int out = begin_full_pipe();
     pthread_t reader;
 
-    log_lines(&thread);
     cr_assert_eq(pthread_create(&reader, NULL, read_all, &out), 0);
     cr_expect(nj_log_writer_wait(60000));
     nj_log(NJ_LEVEL_INFO, "after");
@@ -124,7 +135,7 @@ Test(log_log_writer, the_place_of_lost_lines, .timeout = 100)
 
 Test(log_log_writer, many_threads, .timeout = 100)
 {
-    int out = begin_pipe();
+    int out = begin_pipe(0);
     pthread_t reader, thread[THREADS];
     unsigned number[THREADS];
     uint64_t told;
@@ -147,12 +158,10 @@ Test(log_log_writer, many_threads, .timeout = 100)
 /* The end of a server waits, but not for ever. The lines are there when somebody reads. */
 Test(log_log_writer, the_end, .timeout = 100)
 {
-    int out = begin_pipe();
-    unsigned thread = 0;
+    int out = begin_full_pipe();
     uint64_t told;
     pthread_t reader;
 
-    log_lines(&thread);
     cr_expect_not(nj_log_writer_stop(0));
     cr_expect(nj_log_writer_runs());
     cr_expect_eq(nj_log_writer_start(), 0, "it is used again");
@@ -168,12 +177,10 @@ Test(log_log_writer, the_end, .timeout = 100)
 /* The child of a handler, whose exec(3) fails: no thread of it writes what waits. */
 Test(log_log_writer, a_forked_child, .timeout = 100)
 {
-    int out = begin_pipe(), status, ends[2];
-    unsigned thread = 0;
+    int out = begin_full_pipe(), status, ends[2];
     char line[128] = "";
 
     signal(SIGPIPE, SIG_IGN);
-    log_lines(&thread); /* until nothing more fits */
     cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
     pid_t child = fork();
     cr_assert_geq(child, 0);
@@ -198,7 +205,7 @@ Test(log_log_writer, a_forked_child, .timeout = 100)
 Test(log_log_writer, the_last_line, .timeout = 100)
 {
     for (unsigned i = 0; i < 200; i++) {
-        int out = begin_pipe();
+        int out = begin_pipe(0);
         nj_log(NJ_LEVEL_ERROR, "the last");
         cr_assert(nj_log_writer_stop(60000));
         read_all(&out);

@@ -30,6 +30,14 @@ static struct nj_tls_server_context *context_of(const char *client_ca)
     return context;
 }
 
+/* With a certificate from BEGAN on. */
+static struct nj_tls_server_context *context_until(int64_t end_s)
+{
+    make_cert(&dated, folder, "dated", "a.test", false, NULL);
+    set_dates(&dated, BEGAN, end_s);
+    return context_of(NULL);
+}
+
 /* The lines at `now_s`, if `before_s` was the time of the last look; "" for none. */
 static const char *lines(const struct nj_tls_server_context *context, int64_t before_s,
                          int64_t now_s)
@@ -68,9 +76,7 @@ Test(tls_cert_dates, thirty_seven_and_one_days_before_and_after_the_end)
     int64_t end_s = BEGAN + 90 * DAY, before_s = BEGAN;
     unsigned n = 0;
 
-    make_cert(&dated, folder, "dated", "a.test", false, NULL);
-    set_dates(&dated, BEGAN, end_s);
-    struct nj_tls_server_context *context = context_of(NULL);
+    struct nj_tls_server_context *context = context_until(end_s);
     expect_line(context, NJ_TLS_DATES_UNTOLD, BEGAN, NULL);
     for (int64_t now_s = BEGAN; now_s < end_s + 2 * DAY; now_s += 61) {
         const char *text = lines(context, before_s, now_s);
@@ -95,9 +101,7 @@ Test(tls_cert_dates, thirty_seven_and_one_days_before_and_after_the_end)
 
 Test(tls_cert_dates, a_certificate_that_is_not_valid_yet)
 {
-    make_cert(&dated, folder, "dated", "a.test", false, NULL);
-    set_dates(&dated, BEGAN, BEGAN + 90 * DAY);
-    struct nj_tls_server_context *context = context_of(NULL);
+    struct nj_tls_server_context *context = context_until(BEGAN + 90 * DAY);
     expect_line(context, NJ_TLS_DATES_UNTOLD, BEGAN - DAY,
                 "the certificate is not valid before 2025-06-15T15:06:40Z, and the clock of this "
                 "host says 2025-06-14T15:06:40Z: clients refuse it until then");
@@ -110,9 +114,7 @@ Test(tls_cert_dates, a_certificate_that_is_not_valid_yet)
 /* It is renewed every few days. */
 Test(tls_cert_dates, a_short_lived_certificate_is_told_about_on_its_last_day)
 {
-    make_cert(&dated, folder, "dated", "a.test", false, NULL);
-    set_dates(&dated, BEGAN, BEGAN + 6 * DAY);
-    struct nj_tls_server_context *context = context_of(NULL);
+    struct nj_tls_server_context *context = context_until(BEGAN + 6 * DAY);
     expect_line(context, NJ_TLS_DATES_UNTOLD, BEGAN, NULL);
     expect_line(context, BEGAN, BEGAN + 5 * DAY, "in 24 hours");
     nj_tls_server_context_put(context);
