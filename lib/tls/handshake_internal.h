@@ -64,9 +64,9 @@ void nj__tls_dates_narrow(struct nj__tls_dates *d, const X509 *cert, uint32_t nu
 /* file_guess.c: why OpenSSL finds no certificate (or, with `wants_key`, no key that needs no
  * password) in the file: words for an operator, or NULL if nothing is known. */
 const char *nj__tls_guess_file(const char *path, bool wants_key);
-/* Reads at most `n_max` bytes of a file into memory that core dumps omit, which the buffer of a
- * FILE is not in. Returns the bytes, for nj__tls_wipe_file(), and their number in `*n`; NULL with
- * errno. */
+/* Reads at most 64 KiB of a file into memory that core dumps omit, which the buffer of a FILE is
+ * not in. Returns the bytes, for nj__tls_wipe_private(), and their number in `*n`; NULL with errno.
+ */
 uint8_t *nj__tls_read_private(const char *path, uint32_t *n);
 void nj__tls_wipe_private(uint8_t *bytes);
 
