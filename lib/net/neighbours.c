@@ -213,6 +213,19 @@ static struct nj_neigh_entry *add_unsolicited(struct nj_neigh *n, const struct n
     return made;
 }
 
+/* Create an entry for the sender of a message, which anybody can send. NULL: no entry may be
+ * replaced. Reply waits are not respected: the new entry ranks below those that wait, so a flood of
+ * messages ends one of a set at most. */
+static struct nj_neigh_entry *add_from_message(struct nj_neigh *n, const struct nj_addr *ip,
+                                               nj_ns now)
+{
+    const struct nj_neigh_entry *e = eviction_victim(n, ip);
+
+    if (eviction_rank(e) != UNSOLICITED && !is_replaceable(e, now))
+        return NULL;
+    return make_neigh_entry(n, ip, now);
+}
+
 _Static_assert(NJ_NEIGH_FIXED_MAX < SET_WAYS, "a set has room for other entries");
 
 static void add_static(struct nj_neigh *n, const struct nj_iface_neighbour *known)
@@ -514,7 +527,7 @@ bool nj_neigh_arp_input(struct nj_neigh *n, const struct nj_packet *p, bool answ
     /* RFC 826: refresh a known sender; add a new one only if it requests our address, because it is
      * about to send to us. Unsolicited replies add nothing. */
     if (usable && !e && asks_us)
-        e = make_neigh_entry(n, &p->arp.ip, now);
+        e = add_from_message(n, &p->arp.ip, now);
     bool news = e && update_from_arp(n, e, &p->arp.mac, now);
     if (asks_us && answer)
         send_arp(n, false, &p->arp.target, &p->arp.mac, &p->arp.mac, &p->arp.ip);
@@ -529,7 +542,9 @@ bool nj_neigh_learn(struct nj_neigh *n, const struct nj_addr *ip, const struct r
     struct nj_neigh_entry *e = find(n, ip);
 
     if (!e)
-        e = make_neigh_entry(n, ip, now);
+        e = add_from_message(n, ip, now);
+    if (!e) /* the tables of the other shards may have room */
+        return true;
     if (is_resolved(e) && !is_known_at(e, mac))
         return claim(n, e, mac, e->router || router, now);
     e->router |= router;

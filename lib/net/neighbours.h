@@ -97,8 +97,9 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
  * the other shards need it. */
 bool nj_neigh_arp_input(struct nj_neigh *n, const struct nj_packet *p, bool answer, nj_ns now);
 
-/* Learn `mac` from a solicitation or a router advertisement of `ip` (RFC 4861 7.2.3, 6.3.4).
- * Returns true if the other shards need it. */
+/* Learn `mac` from a solicitation or a router advertisement of `ip` (RFC 4861 7.2.3, 6.3.4). An
+ * unknown `ip` is not learned if that would replace a neighbour in use, or one that a packet of our
+ * own waits for. Returns true if the other shards need it. */
 bool nj_neigh_learn(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
                     bool router, nj_ns now);
 

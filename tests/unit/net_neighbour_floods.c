@@ -164,3 +164,78 @@ Test(net_neighbour_floods, requests_within_bounds)
         bench_free(b);
     }
 }
+
+/* ---- one set of the table ---- */
+
+enum { SET = 8 }; /* its entries */
+
+static const struct nj_neigh_entry *entry_of(const struct bench *b, const struct nj_addr *ip)
+{
+    for (unsigned i = 0; i < NJ_NEIGH_MAX; i++)
+        if (b->n.entry[i].state != NJ_NEIGH_FREE && nj_addr_eq(&b->n.entry[i].ip, ip))
+            return &b->n.entry[i];
+    return NULL;
+}
+
+/* The first numbers of neighbours whose entries are in the set of neighbour 1. */
+static void numbers_of_a_set(bool v6, uint32_t *number, unsigned n)
+{
+    struct bench *b = bench_new();
+    const struct nj_addr first = neighbour(v6, 1);
+
+    asks(b, v6, 1);
+    long set = (entry_of(b, &first) - b->n.entry) / SET;
+    for (uint32_t i = 1; n > 0; i++) {
+        const struct nj_addr a = neighbour(v6, i);
+        asks(b, v6, i);
+        if ((entry_of(b, &a) - b->n.entry) / SET != set)
+            continue;
+        *number++ = i;
+        n--;
+    }
+    bench_free(b);
+}
+
+/* Our own packet to it. */
+static void sends(struct bench *b, bool v6, uint32_t number)
+{
+    const struct nj_addr to = neighbour(v6, number);
+
+    nj_neigh_output(&b->n, nj_test_mbuf(b->mp, "o", 1), &to, NJ_NEIGH_OWN, b->now);
+}
+
+static bool is_known(const struct bench *b, bool v6, uint32_t number)
+{
+    const struct nj_addr a = neighbour(v6, number);
+    return entry_of(b, &a) != NULL;
+}
+
+/* A set is full of neighbours in use, and of one that a packet of ours waits for. Requests from
+ * invented addresses replace none of them; a neighbour that was not used for long is replaced. */
+Test(net_neighbour_floods, requests_do_not_replace_what_is_in_use)
+{
+    enum { INVENTED = 100, IDLE_S = 11 };
+
+    for (unsigned v6 = 0; v6 < 2; v6++) {
+        uint32_t number[SET + INVENTED];
+        numbers_of_a_set(v6, number, NJ_ARRAY_LEN(number));
+        struct bench *b = bench_new();
+        for (unsigned i = 0; i < SET; i++) {
+            if (i < SET - 1)
+                asks(b, v6, number[i]);
+            sends(b, v6, number[i]);
+        }
+        for (unsigned i = SET; i < SET + INVENTED; i++)
+            asks(b, v6, number[i]);
+        for (unsigned i = 0; i < SET; i++)
+            cr_expect(is_known(b, v6, number[i]), "family %u: neighbour %u was replaced", v6, i);
+        cr_expect_eq(nj_counter_read(&b->counters, NJ_C_arp_evicted), 0);
+        b->n_sent = 0;
+        answers(b, v6, number[SET - 1]);
+        cr_expect(b->n_sent == 1 && b->sent[0].mark == 'o', "its packet leaves");
+        b->now += IDLE_S * NJ_SEC;
+        asks(b, v6, number[SET]);
+        cr_expect(is_known(b, v6, number[SET]), "an idle one is replaced");
+        bench_free(b);
+    }
+}

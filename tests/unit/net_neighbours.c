@@ -597,8 +597,8 @@ Test(net_neighbours, strangers_and_a_full_table)
     nj_ns now = 100 * NJ_SEC;
 
     for (uint32_t i = 0; i < 2 * NJ_NEIGH_MAX; i++) {
-        arp(b, true, OWN + 100 + i, &mac_a, OWN, false, now);
         send_to(b, OWN + 100 + i, 1, now);
+        arp(b, false, OWN + 100 + i, &mac_a, OWN, false, now);
     }
     b->n_sent = 0;
     for (uint32_t i = 0; i < 50; i++)
