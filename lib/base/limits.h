@@ -126,6 +126,9 @@
 /* Only tasks of classes whose recent tasks took at most this long may queue in the ring behind
  * running tasks: a worker runs eight tasks of that length in 1 ms. */
 #define NJ_WORKER_SHORT_TASK_NS (125u * 1000u)
+/* Tasks of classes whose recent tasks took longer than this, or that are unknown, never have all
+ * workers while several clients are there: a pause that users notice. */
+#define NJ_WORKER_SLOW_TASK_NS  (100u * 1000u * 1000u)
 
 /* Handlers of one connection that run or wait, including those of closed streams: as many as its
  * open streams (SETTINGS_MAX_CONCURRENT_STREAMS). A further request is refused with

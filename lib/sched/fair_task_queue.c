@@ -69,38 +69,58 @@ struct nj_task *nj_task_queue_first(const struct nj_task_queue *q)
     return nj_container_of(c->tasks.next, struct nj_task, node);
 }
 
-/* Removes the task from the queue, for a worker. */
-static struct nj_task *pop(struct nj_task_queue *q, struct nj_task *task)
+void nj_task_queue_take(struct nj_task_queue *q, struct nj_task *task)
 {
-    if (!task)
-        return NULL;
     struct nj_task_client *c = client_of(q, task);
+
     take(q, c, task);
     c->n_with_workers++;
     requeue_client(q, c);
-    return task;
 }
 
 struct nj_task *nj_task_queue_pop(struct nj_task_queue *q)
 {
-    return pop(q, nj_task_queue_first(q));
+    struct nj_task *task = nj_task_queue_first(q);
+
+    if (task)
+        nj_task_queue_take(q, task);
+    return task;
 }
 
-struct nj_task *nj_task_queue_first_client_capped(const struct nj_task_queue *q, uint32_t n)
+static struct nj_task *find_in(const struct nj_list *clients,
+                               bool (*may)(void *ctx, const struct nj_task *task, uint32_t n),
+                               void *ctx)
 {
-    if (!nj_list_empty(&q->unserved))
-        return n > 0 ? nj_task_queue_first(q) : NULL;
-    for (struct nj_list *l = q->turns.next; l != &q->turns; l = l->next) {
+    for (const struct nj_list *l = clients->next; l != clients; l = l->next) {
         const struct nj_task_client *c = nj_container_of(l, struct nj_task_client, node);
-        if (c->n_with_workers < n)
-            return nj_container_of(c->tasks.next, struct nj_task, node);
+        struct nj_task *task = nj_container_of(c->tasks.next, struct nj_task, node);
+        if (may(ctx, task, c->n_with_workers))
+            return task;
     }
     return NULL;
 }
 
+struct nj_task *nj_task_queue_find(const struct nj_task_queue *q,
+                                   bool (*may)(void *ctx, const struct nj_task *task, uint32_t n),
+                                   void *ctx)
+{
+    struct nj_task *task = find_in(&q->unserved, may, ctx);
+    return task ? task : find_in(&q->turns, may, ctx);
+}
+
+static bool is_below_cap(void *cap, const struct nj_task *task, uint32_t n)
+{
+    (void)task;
+    return n < *(const uint32_t *)cap;
+}
+
 struct nj_task *nj_task_queue_pop_client_capped(struct nj_task_queue *q, uint32_t n)
 {
-    return pop(q, nj_task_queue_first_client_capped(q, n));
+    struct nj_task *task = nj_task_queue_find(q, is_below_cap, &n);
+
+    if (task)
+        nj_task_queue_take(q, task);
+    return task;
 }
 
 void nj_task_queue_done(struct nj_task_queue *q, const struct nj_task *task)

@@ -39,17 +39,32 @@ struct nj__task_slot *nj__task_rings_pop(struct nj__task_rings *l)
     return rte_ring_sc_dequeue(l->ring, &slot) == 0 ? slot : NULL;
 }
 
+/* A shard may have tasks that wait for the end of a slow task of another shard. Its thread arms its
+ * wake-up between the store of seen_waiting and its last look at n_slow. */
+static void wake_others(const struct nj__task_rings *l)
+{
+    rte_smp_mb(); /* between the change of n_slow and the reads of seen_waiting */
+    for (const struct nj__task_rings *o = l->config.next; o != l; o = o->config.next)
+        if (o->config.waker && nj_load_relaxed(&o->seen_waiting) > 0)
+            nj_wakeup_signal(o->config.waker);
+}
+
 void nj__task_rings_return_to_shard(struct nj__task_slot *s)
 {
     struct nj__task_rings *l = s->lane;
     struct nj_wakeup *waker = l->config.waker;
+    bool slow = s->slow;
 
+    if (slow)
+        atomic_fetch_sub(l->config.n_slow, 1);
     s->next = nj_load_relaxed(&l->home);
     while (!atomic_compare_exchange_weak_explicit(&l->home, &s->next, s, memory_order_release,
                                                   memory_order_relaxed))
         ;
     if (waker)
         nj_wakeup_signal(waker);
+    if (slow)
+        wake_others(l);
 }
 
 /* --- on the shard's thread -------------------------------------------------------------------- */
@@ -67,6 +82,14 @@ static bool is_short(const struct nj_task *job)
     return c && c->worker_max_ns > 0 && c->worker_max_ns <= NJ_WORKER_SHORT_TASK_NS;
 }
 
+/* May a task of its class take so long that others would notice? */
+static bool is_slow(const struct nj__task_rings *l, const struct nj_task *job)
+{
+    const struct nj_task_class *c = job->class_of;
+    return l->config.n_slow &&
+           (!c || c->worker_max_ns == 0 || c->worker_max_ns > NJ_WORKER_SLOW_TASK_NS);
+}
+
 /* Room for n_max tasks; and for `depth` short tasks for each of the n_max without a long task. */
 static bool has_room(const struct nj__task_rings *l, bool ahead)
 {
@@ -76,13 +99,14 @@ static bool has_room(const struct nj__task_rings *l, bool ahead)
     return l->n_out < (ahead ? n_max + (n_max - n_long) * (l->config.depth - 1) : n_max);
 }
 
-static void place(struct nj__task_rings *l, struct nj_task *job, bool ahead)
+static void place(struct nj__task_rings *l, struct nj_task *job, bool ahead, bool slow)
 {
     struct nj__task_slot *s = l->free;
 
     l->free = s->next;
     s->job = job;
     s->ahead = ahead;
+    s->slow = slow;
     s->queued = false;
     l->n_long += !ahead;
     l->n_out++;
@@ -90,43 +114,107 @@ static void place(struct nj__task_rings *l, struct nj_task *job, bool ahead)
     NJ_CHECK(rte_ring_sp_enqueue(l->ring, s) == 0); /* the ring holds all slots */
 }
 
-static nj_ns os_now(void)
+static nj_ns now_of(const struct nj__task_rings *l)
 {
-    return nj_os_clock_gettime_ns(CLOCK_MONOTONIC_COARSE); /* no system call */
+    return l->config.clock ? l->config.clock()
+                           : nj_os_clock_gettime_ns(CLOCK_MONOTONIC_COARSE); /* no system call */
 }
 
-/* Did another client than the last one submit a task lately? */
-static bool others_are_there(const struct nj__task_rings *l)
+/* Time is read for the first task of another client than the last one, and where a cap may apply:
+ * tasks of the last client are only counted until then. */
+static void notice_last_client(struct nj__task_rings *l, nj_ns now)
 {
-    return l->other_client_at > 0 && os_now() - l->other_client_at < NJ_WORKER_ALONE_NS;
+    uint64_t n = nj_load_relaxed(&l->n_submitted);
+
+    if (l->n_noticed != n)
+        l->last_client_at = now;
+    l->n_noticed = n;
 }
 
 static void note_client(struct nj__task_rings *l, const struct nj_task *job)
 {
-    if (l->last_client == job->client)
-        return;
-    l->other_client_at = l->last_client ? os_now() : 0;
-    l->last_client = job->client;
+    if (l->last_client != job->client) {
+        l->other_client_at = l->last_client ? now_of(l) : 0;
+        l->last_client = job->client;
+    }
+    nj_add_single_writer(&l->n_submitted, 1);
 }
 
-/* Tasks with workers that a client with a long task may have: while there are other clients, not
- * all, so that the first task of another client starts at once. */
-static uint32_t cap_of_client(const struct nj__task_rings *l)
+/* Tasks of other shards. A client of another shard counts as another one. */
+static void notice_other_shards(struct nj__task_rings *l, nj_ns now)
 {
-    return l->config.n_max > 1 && others_are_there(l) ? l->config.n_max - 1 : UINT32_MAX;
+    uint64_t n = 0;
+
+    for (const struct nj__task_rings *o = l->config.next; o != l; o = o->config.next)
+        n += nj_load_relaxed(&o->n_submitted);
+    if (n != l->n_elsewhere)
+        l->elsewhere_at = now;
+    l->n_elsewhere = n;
+}
+
+static bool is_recent(nj_ns at, nj_ns now)
+{
+    return at > 0 && now - at < NJ_WORKER_ALONE_NS;
+}
+
+/* Did another client than this one submit a task lately? */
+static bool others_are_there(struct nj__task_rings *l, const void *client)
+{
+    nj_ns now = now_of(l);
+
+    notice_last_client(l, now);
+    if (is_recent(client == l->last_client ? l->other_client_at : l->last_client_at, now))
+        return true;
+    notice_other_shards(l, now);
+    return is_recent(l->elsewhere_at, now);
+}
+
+/* Slow tasks of all shards, beyond which a client with `n` tasks at workers waits while others are
+ * there: of the last two threads, one is for clients without a task at a worker, and one for tasks
+ * that are not slow. Of two threads, the last one is for the latter. */
+static uint32_t slow_max(const struct nj__task_rings *l, uint32_t n)
+{
+    uint32_t n_max = l->config.n_max;
+    return n_max - (n == 0 || n_max == 2 ? 1 : 2);
+}
+
+/* While there are other clients, a client with a long task leaves one of the places for their first
+ * tasks. `n`: tasks of the client at workers. */
+static bool may_start(void *lane, const struct nj_task *job, uint32_t n)
+{
+    struct nj__task_rings *l = lane;
+    uint32_t n_max = l->config.n_max;
+
+    l->slow_max = UINT32_MAX;
+    if (is_short(job) || n_max < 2 || !others_are_there(l, job->client))
+        return true;
+    if (n >= n_max - 1)
+        return false;
+    l->slow_max = slow_max(l, n);
+    return !is_slow(l, job) || atomic_load(l->config.n_slow) < l->slow_max;
+}
+
+/* False: another shard was faster, and the task may not start now. */
+static bool count_slow(struct nj__task_rings *l)
+{
+    uint32_t n = nj_load_relaxed(l->config.n_slow);
+
+    while (n < l->slow_max)
+        if (atomic_compare_exchange_weak(l->config.n_slow, &n, n + 1))
+            return true;
+    return false;
 }
 
 static void fill_ring(struct nj__task_rings *l)
 {
     struct nj_task *job;
 
-    while ((job = nj_task_queue_first(&l->waiting))) {
-        uint32_t cap = is_short(job) ? UINT32_MAX : cap_of_client(l);
-        job = nj_task_queue_first_client_capped(&l->waiting, cap);
-        if (!job || !has_room(l, is_short(job)))
-            break;
-        nj_task_queue_pop_client_capped(&l->waiting, cap);
-        place(l, job, is_short(job));
+    while ((job = nj_task_queue_find(&l->waiting, may_start, l)) && has_room(l, is_short(job))) {
+        bool slow = is_slow(l, job);
+        if (slow && !count_slow(l))
+            continue;
+        nj_task_queue_take(&l->waiting, job);
+        place(l, job, is_short(job), slow);
     }
     publish(l);
 }
@@ -232,6 +320,8 @@ static void take_back(struct nj__task_rings *l)
 
     while (l->ended && rte_ring_sc_dequeue(l->ring, &slot) == 0) {
         struct nj__task_slot *s = slot;
+        if (s->slow)
+            atomic_fetch_sub(l->config.n_slow, 1);
         s->job->run_ns = NJ__NOT_RUN;
         s->next = l->done;
         l->done = s;
@@ -326,6 +416,8 @@ bool nj__task_rings_init(struct nj__task_rings *l, const struct nj__task_rings_c
     uint32_t n_slots = config->n_max * config->depth;
 
     l->config = *config;
+    if (!l->config.next)
+        l->config.next = l;
     nj_task_queue_init(&l->waiting);
     l->slots = calloc(n_slots + 1, sizeof *l->slots);
     l->ring = nj__task_ring_new(n_slots);

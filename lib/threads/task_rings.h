@@ -11,8 +11,10 @@
  * (sched/fair_task_queue.h). The ring takes as many tasks as may run at once, and up to `depth` for
  * each of these while the classes of the tasks are known to be short (NJ_WORKER_SHORT_TASK_NS). So
  * the first task of a client waits for these few tasks only. While there are other clients, a
- * client with long tasks has at most all but one of the places. When the queue is full, a task of
- * the client with the most tasks is displaced and rejected.
+ * client with long tasks has at most all but one of the places, and slow tasks
+ * (NJ_WORKER_SLOW_TASK_NS) of all shards together have at most all but one of the threads; the last
+ * of these are for clients without a task at a worker. When the queue is full, a task of the client
+ * with the most tasks is displaced and rejected.
  */
 #ifndef NJ_THREADS_TASK_RINGS_H
 #define NJ_THREADS_TASK_RINGS_H
@@ -40,6 +42,7 @@ struct nj__task_slot {
     struct nj__task_rings *lane;
     struct nj__task_slot *next; /* in the free list or the home list; else of the service */
     bool ahead;                 /* the job's class was known to be short at submit */
+    bool slow;                  /* counted in config.n_slow */
     bool queued;                /* of the service */
 };
 
@@ -53,6 +56,11 @@ struct nj__task_rings_config {
     uint32_t tasks_max;                   /* tasks between submit and poll */
     struct nj_wakeup *waker;              /* signalled when a task completes; NULL: none */
     int kind;                             /* of the service */
+    struct nj__task_rings *next; /* rings of the next shard for the same threads, in a circle; NULL:
+                                  * there are no others */
+    _Atomic uint32_t *n_slow;    /* slow tasks between the waiting queues and their completion, of
+                                  * all rings of the circle; NULL: slow tasks are not bounded */
+    nj_ns (*clock)(void);        /* NULL: CLOCK_MONOTONIC_COARSE */
 };
 
 struct nj__task_rings {
@@ -63,12 +71,17 @@ struct nj__task_rings {
     uint32_t n_out;                            /* slots in use */
     uint32_t n_long;                           /* slots whose class is not known to be short */
     const void *last_client;                   /* of the latest task */
-    nj_ns other_client_at; /* when a task of another client than the one before came; 0: never */
+    nj_ns last_client_at;                      /* when its latest task came, or was noticed */
+    nj_ns other_client_at; /* ... and the latest task of another client; 0: never */
+    nj_ns elsewhere_at;    /* ... and of other shards; 0: never */
+    uint64_t n_noticed;    /* n_submitted at last_client_at */
+    uint64_t n_elsewhere;  /* n_submitted of the other shards at elsewhere_at */
+    uint32_t slow_max;     /* for the task that may_start() has accepted */
     bool unflushed;
     bool closed; /* no further submits; written by the thread that polls last */
     bool ended;  /* the threads of the service have ended */
     /* Written by the shard's thread, read by any: */
-    _Atomic uint64_t n_done, n_refused, n_displaced, n_held_back;
+    _Atomic uint64_t n_submitted, n_done, n_refused, n_displaced, n_held_back;
     _Atomic uint32_t seen_out, seen_waiting; /* n_out + waiting.n, and waiting.n */
     struct rte_ring *ring;
     _Atomic(struct nj__task_slot *) home NJ_CACHE_ALIGNED; /* completed slots, newest first */

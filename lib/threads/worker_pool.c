@@ -56,6 +56,7 @@ struct nj_worker_pool {
     _Atomic bool stopping;
     struct {
         _Atomic uint32_t n_running; /* from produce() to the end of run */
+        _Atomic uint32_t n_slow;    /* see nj__task_rings_config */
     } NJ_CACHE_ALIGNED kind[N_KINDS];
     struct nj__task_rings lanes[];
 };
@@ -296,6 +297,8 @@ static bool init_rings(struct nj_worker_pool *w)
             .tasks_max = c->kind[kind].tasks_max,
             .waker = c->wakeups && shard < c->n_wakeups ? &c->wakeups[shard] : NULL,
             .kind = (int)kind,
+            .next = &w->lanes[(i + N_KINDS) % w->n_rings],
+            .n_slow = &w->kind[kind].n_slow,
         };
         if (!nj__task_rings_init(&w->lanes[i], &lane))
             return false;
