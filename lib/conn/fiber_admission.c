@@ -224,23 +224,38 @@ static uint32_t n_claimed(struct nj_shard *s, uint32_t share, nj_ns now)
     return n;
 }
 
+/* What a handler waits for, in the order of eviction. */
+enum wait { WAIT_PEER, WAIT_OWN_EVENT, WAIT_SERVER };
+
 struct search {
     nj_ns now;
     uint32_t share;
     struct nj_txn *found;
-    uint32_t n_has;      /* fibers of the client of `found` */
-    bool waits_for_peer; /* `found` does */
-    uint64_t rate;       /* bytes per second that its peer sent and acknowledged */
+    uint32_t n_has; /* fibers of the client of `found` */
+    enum wait wait; /* of `found` */
+    uint64_t rate;  /* bytes per second that its peer sent and acknowledged */
 };
 
-/* Is the victim of `g` to be evicted before that of `f`? Requests of trusted proxies come last. */
+/* WAIT_SERVER: for the rate of its response, or for other delays of the server, which do not count
+ * against the peer. */
+static enum wait wait_of(const struct nj_txn *t)
+{
+    if (!nj_exchange_waits_for_client(t->exchange))
+        return WAIT_OWN_EVENT;
+    return nj__txn_waits_for_peer(t) ? WAIT_PEER : WAIT_SERVER;
+}
+
+/* Is the victim of `g` to be evicted before that of `f`? Requests of trusted proxies come last, and
+ * before them handlers that wait for the server. */
 static bool evict_before(const struct search *f, const struct search *g)
 {
     if (g->found->client_unknown != f->found->client_unknown)
         return !g->found->client_unknown;
+    if ((g->wait == WAIT_SERVER) != (f->wait == WAIT_SERVER))
+        return f->wait == WAIT_SERVER;
     if (g->n_has != f->n_has)
         return g->n_has > f->n_has;
-    return g->waits_for_peer != f->waits_for_peer ? g->waits_for_peer : g->rate < f->rate;
+    return g->wait != f->wait ? g->wait < f->wait : g->rate < f->rate;
 }
 
 static void consider_victim(void *search, struct nj_task *task)
@@ -253,11 +268,12 @@ static void consider_victim(void *search, struct nj_task *task)
     struct nj_txn *t = nj_exchange_txn(x);
     struct search g = {.now = f->now, .share = f->share, .found = t};
     g.n_has = t->requester->n_need_stack;
-    g.waits_for_peer = nj_exchange_waits_for_client(x) && nj__txn_waits_for_peer(t);
-    nj_ns age = f->now - t->stack_since;
-    if (g.n_has <= f->share || age < (g.waits_for_peer ? NJ_FIBERS_GRACE : NJ_FIBERS_OWN_GRACE))
+    g.wait = wait_of(t);
+    nj_ns age = f->now - t->stack_since, throttled = t->paced.throttled_ns;
+    if (g.n_has <= f->share || age < (g.wait == WAIT_PEER ? NJ_FIBERS_GRACE : NJ_FIBERS_OWN_GRACE))
         return;
-    g.rate = (nj_exchange_body_bytes_received(x) + t->paced.n_bytes) * 1000 / (age / NJ_MS);
+    nj_ns time = throttled < age ? age - throttled : 0; /* that the peer had */
+    g.rate = (nj_exchange_body_bytes_received(x) + t->paced.n_bytes) * 1000 / (time / NJ_MS + 1);
     if (!f->found || evict_before(f, &g))
         *f = g;
 }

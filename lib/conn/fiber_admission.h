@@ -10,8 +10,9 @@
  * A client that waited for NJ_FIBERS_GRACE and is below its share (all fibers divided by the
  * clients that use or need one) gets fibers of the client that is furthest above its share.
  * Handlers that wait for their own peer (for request body bytes, or for the peer to read) are
- * evicted, the slowest peers first; after them handlers that wait for anything else, such as a
- * timer, once they have had their fiber for NJ_FIBERS_OWN_GRACE.
+ * evicted, the slowest peers first; after them handlers that wait for an event of their own, such
+ * as a timer, once they have had their fiber for NJ_FIBERS_OWN_GRACE. Handlers whose response waits
+ * for its rate, or for something else of the server, come after those of all other clients.
  *
  * A client is the requester, whatever the class of the request. A trusted proxy that does not name
  * its client represents many: each of its connections is a client, may use the reserved quarter,

@@ -31,6 +31,13 @@ static void speak(struct nj_request *req, struct nj_response *resp, void *arg)
             return;
 }
 
+/* At 1,000 bytes per second. */
+static void trickle(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_response_rate(resp, 1000);
+    speak(req, resp, arg);
+}
+
 static void converse(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     nj_response_write(resp, "hello", 5);
@@ -57,6 +64,7 @@ static const struct nj_route routes[] = {
     {.path = "/either", .type = NJ_EITHER, .handle = quick},
     {.path = "/os", .type = NJ_OS_BLOCKING, .handle = quick},
     {.path = "/converse", .type = NJ_BLOCKING, .handle = converse},
+    {.path = "/trickle", .type = NJ_BLOCKING, .handle = trickle},
 };
 
 static struct hr *start(void)
@@ -357,6 +365,42 @@ Test(conn_fiber_admission, handlers_that_wait_for_timers)
     cr_expect_eq(r->status, 200, "%d", r->status);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_evicted), 1);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 0);
+    hr_free(h);
+}
+
+static uint32_t n_closed(const struct hr_client *c)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < HR_STREAMS; i++)
+        n += c->reply[i].closed && c->reply[i].error == NGHTTP2_ENHANCE_YOUR_CALM;
+    return n;
+}
+
+/* The limit of a response's rate keeps handlers waiting: they come last, even if their client is
+ * furthest above its share. */
+Test(conn_fiber_admission, handlers_that_wait_for_the_server)
+{
+    struct hr *h = start();
+    struct hr_client *a = connect_from(h, OTHER(0), &wide), *b = connect_from(h, OTHER(1), &wide);
+
+    for (int i = 0; i < 100; i++)
+        hr_get(a, "/trickle");
+    hr_settle(h);
+    for (int i = 0; i < 92; i++)
+        hr_get(b, "/wait");
+    hr_settle(h);
+    for (uint32_t i = 192; i < STACKS; i++) /* the reserved ones */
+        hr_get(i % 32 ? h->client[h->n_clients - 1] : connect_from(h, OTHER(i), &wide), "/wait");
+    hr_run(h, 4 * NJ_SEC);
+    cr_assert_eq(n_in_use(h), STACKS, "%u", n_in_use(h));
+    struct hr_client *c = connect_from(h, OTHER(2), &wide);
+    for (int i = 0; i < 8; i++)
+        hr_get(c, "/wait");
+    hr_run(h, NJ_SEC);
+    cr_expect_eq(rig_count(h->r, NJ_C_stack_evicted), 8);
+    cr_expect_eq(n_closed(a), 0, "%u", n_closed(a));
+    cr_expect_eq(n_closed(b), 8, "%u", n_closed(b));
     hr_free(h);
 }
 
