@@ -54,6 +54,11 @@ void nj_held_set(struct nj_held_shares *a, struct nj_holder *h, uint64_t key, ui
         nj_list_push_back(&a->holders, &h->node);
 }
 
+uint32_t nj_held_of(const struct nj_held_shares *a, uint64_t key)
+{
+    return a->of_client[key % NJ_HELD_CLIENTS];
+}
+
 struct nj_holder *nj_held_worst(struct nj_held_shares *a, uint32_t n_shared, uint32_t n_scan)
 {
     struct nj_holder *worst = NULL;

@@ -41,6 +41,9 @@ void nj_held_shares_fini(struct nj_held_shares *a);
  * holder that had none becomes the last one of the list. */
 void nj_held_set(struct nj_held_shares *a, struct nj_holder *h, uint64_t key, uint32_t n);
 
+/* Units that the client of `key` holds. */
+uint32_t nj_held_of(const struct nj_held_shares *a, uint64_t key);
+
 /* Looks at the first `n_scan` holders, which go to the end of the list. Of the client that has
  * most, returns the holder that has most, if the client has more than an equal share of `n_shared`
  * units; else NULL. */

@@ -184,11 +184,11 @@
 #define NJ_BLOCKS_MEDIUM      16384u
 #define NJ_BLOCKS_LARGE       16384u
 #define NJ_BLOCKS_HUGE        1024u
-/* Request bodies of one connection may hold one in this many of the remaining blocks, without the
- * small ones: one connection alone 120 of 360 MiB, which exceeds its window; seven 40 MiB each,
- * which leaves 80; a hundred 3.5 MiB each, which leaves 7. If more bytes arrive on a connection at
- * its share, its largest body is dropped. The share shrinks with the pool, so it is never the
- * whole pool. */
+/* Request bodies of one client may hold one in this many of the remaining blocks, without the small
+ * ones: one client alone 120 of 360 MiB; seven 40 MiB each, which leaves 80; a hundred 3.5 MiB
+ * each, which leaves 7. If more bytes arrive for a client at its share, the longest body of the
+ * client that holds most is dropped. The share shrinks with the pool, so it is never the whole
+ * pool. */
 #define NJ_BODY_SHARE_DIVISOR 2u
 
 /* Response bytes that wait for the peer's windows. A handler that writes more waits until half of

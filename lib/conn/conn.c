@@ -277,7 +277,6 @@ static void open_h2(struct nj_conn *c)
 
     nj_count(&s->counters, NJ_C_conn_h2);
     nj_list_init(&active->peer.exchanges);
-    nj_list_init(&active->peer.holder);
     active->h2 = nj_h2_open(s->h2, c);
     if (active->h2 && s->draining)
         nj__drain_new(s, active->h2);

@@ -644,7 +644,6 @@ Test(http_exchange, moved_where_there_is_no_room)
 
     begin_world(0);
     nj_list_init(&peer.exchanges);
-    nj_list_init(&peer.holder);
     w.classes[2].type = NJ_OS_BLOCKING;
     w.worker_full = true;
     n_readers = 0;

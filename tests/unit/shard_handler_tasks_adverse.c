@@ -249,8 +249,8 @@ static void uploads(struct hr *h, struct hr_client *c, const char *who)
                   a[i]->error);
 }
 
-/* Handlers of a few connections do not read their bodies. They hold at most their share, and other
- * bodies arrive, also on their own connections. */
+/* Handlers of a few clients do not read their bodies. They hold at most their share, and other
+ * bodies arrive, also of the same clients. */
 Test(shard_handler_tasks_adverse, bodies_are_held)
 {
     enum { HOARDERS = 6, STREAMS = 16 };
@@ -261,7 +261,8 @@ Test(shard_handler_tasks_adverse, bodies_are_held)
     nj_block_pool_close(set->bodies);
     set->bodies = nj_block_pool_new(16); /* 22 MiB; they want 8 MiB each */
     for (int i = 0; i < HOARDERS; i++) {
-        c[i] = hr_connect(h);
+        c[i] = hr_connect_from(h, RIG_PEER_IP + 20 + (uint32_t)i, &(struct hr_options){0});
+        hr_settle(h);
         for (int k = 0; k < STREAMS; k++)
             hr_post(c[i], "/holds", NJ_H2_STREAM_WINDOW_BYTES);
         hr_settle(h);

@@ -34,14 +34,14 @@ struct nj_exchanges *nj_exchanges_new(const struct nj_exchanges_config *config, 
     nj_list_init(&set->dirty);
     nj_list_init(&set->waiting_for_buf);
     nj_list_init(&set->undispatched);
-    nj_list_init(&set->holders);
     nj_wheel_init(&set->wheel, now);
     uint32_t share = config->blocks_share ? config->blocks_share : 1;
     set->n_held_max = NJ_WORKER_HELD_BYTES / share;
     set->blocks = nj_block_pool_new(share);
     set->bodies = nj_block_pool_new(share);
     set->longest_response = calloc(nj_routes_count(config->routes), sizeof *set->longest_response);
-    if (set->blocks && set->bodies && set->longest_response &&
+    if (nj_held_shares_init(&set->held_bodies) && set->blocks && set->bodies &&
+        set->longest_response &&
         nj_pool_init(&set->pool, sizeof(struct nj_exchange),
                      config->n_max ? config->n_max : NJ_EXCHANGES_MAX))
         return set;
@@ -57,6 +57,7 @@ void nj_exchanges_free(struct nj_exchanges *set)
     nj_pool_fini(&set->pool);
     nj_block_pool_close(set->blocks);
     nj_block_pool_close(set->bodies);
+    nj_held_shares_fini(&set->held_bodies);
     free(set->longest_response);
     free(set);
 }
@@ -173,6 +174,7 @@ static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint3
     nj_list_init(&x->node);
     nj_list_init(&x->dirty);
     nj_list_init(&x->waiting_for_buf);
+    nj_list_init(&x->held_body.node);
     nj_timer_init(&x->timer);
     x->set = set;
     x->txn = txn;
@@ -311,7 +313,7 @@ bool nj_exchange_is_running(const struct nj_exchange *x)
 void nj_exchange_on_stream_closed(struct nj_exchange *x)
 {
     NJ_ASSERT(!nj__stream_is_open(x) && !x->body_open);
-    nj__charge_body_to_conn(x);
+    nj__charge_body_to_client(x);
     nj_list_del(&x->waiting_for_buf);
     nj__mark_dirty(x);
     switch ((enum nj__exchange_state)x->state) {
@@ -510,7 +512,7 @@ static void exchange_free(struct nj_exchange *x)
     nj__resp_fields_clear(&x->resp.fields);
     nj__resp_fields_clear(&x->resp.trailers);
     nj_ref_put(&x->req.block->ref);
-    NJ_ASSERT(!x->conn);
+    NJ_ASSERT(!x->conn && x->held_body.n == 0);
     nj_list_del(&x->dirty);
     nj_list_del(&x->waiting_for_buf);
     if (nj_unlikely(x->cert))
@@ -546,7 +548,7 @@ static void settle(struct nj_exchange *x)
         nj__dispatch_when_body_complete(x);
     if (nj_unlikely(x->wants_continue))
         send_due_continue(x);
-    nj__charge_body_to_conn(x);
+    nj__charge_body_to_client(x);
     if (nj__stream_is_open(x) && x->n_window_credit > 0) {
         size_t n = x->n_window_credit;
         x->n_window_credit = 0;

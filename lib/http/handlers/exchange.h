@@ -70,9 +70,7 @@ struct nj_txn *nj_exchange_txn(const struct nj_exchange *x);
 /* A connection's exchanges. */
 struct nj_conn_exchanges {
     struct nj_list exchanges;
-    struct nj_list holder; /* in the set's list while n_body_bytes > 0 */
-    uint32_t n_body_bytes; /* request body bytes held; nj_exchanges_process_dirty() updates it */
-    uint32_t n;            /* length of the list */
+    uint32_t n; /* length of the list */
 };
 /* Appends the exchange to its connection's list. It stays there until its stream has closed and its
  * handler has finished. */

@@ -18,6 +18,7 @@
 #define NJ_HTTP_HANDLERS_EXCHANGE_INTERNAL_H
 
 #include "base/compiler.h"
+#include "base/held_shares.h"
 #include "base/pool.h"
 #include "http/handlers/body_blocks.h"
 #include "http/handlers/exchange.h"
@@ -136,19 +137,19 @@ struct nj_exchange {
     bool body_open;    /* HTTP/2 owns the body */
     bool with_workers; /* worker_dispatch.c owns its task, until poll() returns it */
     bool head_sent, end_sent, reset_sent;
-    bool body_overdue;        /* the body timed out */
-    bool body_buffered;       /* the body is buffered here, and its bytes were returned to the
-                          flow-control       windows on arrival */
-    bool buf_granted;         /* it waited for blocks and may allocate now */
-    bool has_new_bytes;       /* bytes were written since resume */
-    bool wants_continue;      /* 100 (Continue) is to be sent when the body is wanted */
-    uint8_t reset;            /* enum nj_reset: reason of a reset to be sent */
-    uint16_t error;           /* not 0: respond with an error of this status */
-    uint64_t n_window_credit; /* request bytes to return to the flow-control windows */
-    bool needs_stack;         /* counted in its client's n_need_stack */
-    uint32_t n_held;          /* its part of set->n_held */
-    uint32_t n_charged;       /* its part of conn->n_body_bytes */
-    struct nj_fiber *fiber;   /* RUNNING: its fiber; NULL if inline */
+    bool body_overdue;          /* the body timed out */
+    bool body_buffered;         /* the body is buffered here, and its bytes were returned to the
+                            flow-control       windows on arrival */
+    bool buf_granted;           /* it waited for blocks and may allocate now */
+    bool has_new_bytes;         /* bytes were written since resume */
+    bool wants_continue;        /* 100 (Continue) is to be sent when the body is wanted */
+    uint8_t reset;              /* enum nj_reset: reason of a reset to be sent */
+    uint16_t error;             /* not 0: respond with an error of this status */
+    uint64_t n_window_credit;   /* request bytes to return to the flow-control windows */
+    bool needs_stack;           /* counted in its client's n_need_stack */
+    uint32_t n_held;            /* its part of set->n_held */
+    struct nj_holder held_body; /* of set->held_bodies, in units of 4 KiB */
+    struct nj_fiber *fiber;     /* RUNNING: its fiber; NULL if inline */
     struct nj_waiter waiter;
     struct nj_timer timer;
     struct nj_request req;
@@ -161,7 +162,7 @@ struct nj_exchanges {
     struct nj_block_pool *blocks; /* for request heads and responses */
     struct nj_block_pool *bodies; /* for request bodies */
     struct nj_list dirty, waiting_for_buf;
-    struct nj_list holders;      /* struct nj_conn_exchanges.holder */
+    struct nj_held_shares held_bodies; /* request bodies, by client */
     struct nj_list undispatched; /* tasks that were not sent to a worker, for poll() to return */
     struct nj_wheel wheel;
     nj_ns now, grant_at;
@@ -216,8 +217,8 @@ void nj__clear_needs_stack(struct nj_exchange *x);
 /* The handler has finished; no callback follows. */
 void nj__handler_done(struct nj_exchange *x);
 
-/* request_body.c: updates the body bytes that count for its connection. */
-void nj__charge_body_to_conn(struct nj_exchange *x);
+/* request_body.c: updates the body bytes that count for its client. */
+void nj__charge_body_to_client(struct nj_exchange *x);
 
 /* worker_dispatch.c */
 void nj__dispatch_when_body_complete(struct nj_exchange *x);

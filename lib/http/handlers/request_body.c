@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffers request bodies as they arrive and bounds the memory per connection. When memory is scarce
- * the connection that holds most loses its longest body. */
+/* Buffers request bodies as they arrive and bounds the memory per client. When memory is scarce the
+ * client that holds most loses its longest body. */
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
 #include "telem/counters.h"
 
-/* Connections compared for each piece that arrives above a connection's share. */
-#define HOLDERS_SCAN_MAX 64u
+/* Bodies compared for each piece that arrives above a client's share. */
+#define BODIES_SCAN_MAX 64u
+/* Unit of the account. Smaller bodies, which most handlers read at once, are not accounted for. */
+#define UNIT            4096u
 
 static void notify_body(struct nj_exchange *x)
 {
@@ -19,22 +21,23 @@ static void notify_body(struct nj_exchange *x)
     nj__mark_dirty(x);
 }
 
-static void charge(struct nj_exchange *x, uint32_t n_bytes)
+/* Key of its client in the account. */
+static uint64_t client_of(const struct nj_exchange *x)
 {
-    struct nj_conn_exchanges *conn = x->conn;
-
-    conn->n_body_bytes += n_bytes - x->n_charged; /* modulo 2^32: the pool of bodies is smaller */
-    x->n_charged = n_bytes;
-    if (conn->n_body_bytes == 0)
-        nj_list_del(&conn->holder);
-    else if (!nj_list_linked(&conn->holder))
-        nj_list_push_back(&x->set->holders, &conn->holder);
+    const struct nj_txn *t = x->txn;
+    return t->client_unknown ? t->asker + (uintptr_t)t->conn / NJ_CACHE_LINE : t->asker;
 }
 
-void nj__charge_body_to_conn(struct nj_exchange *x)
+static void charge(struct nj_exchange *x, uint32_t n_bytes)
 {
-    if (!x->conn)
-        return;
+    uint32_t n_units = n_bytes / UNIT;
+
+    if (n_units != x->held_body.n)
+        nj_held_set(&x->set->held_bodies, &x->held_body, client_of(x), n_units);
+}
+
+void nj__charge_body_to_client(struct nj_exchange *x)
+{
     if (!nj__stream_is_open(x))
         charge(x, 0);
     else if (x->state != NJ__ON_WORKER) /* while a worker has it, the previous value counts */
@@ -46,7 +49,7 @@ static void drop_body(struct nj_exchange *x)
     if (!x->body_buffered) /* else it was returned on arrival */
         x->n_window_credit += x->req.body.n_bytes;
     nj_byte_queue_clear(&x->req.body);
-    nj__charge_body_to_conn(x);
+    nj__charge_body_to_client(x);
 }
 
 /* No memory for the body: resets the stream, and lets the client repeat a request that was not
@@ -64,56 +67,40 @@ static bool accepts_body(const struct nj_exchange *x)
     return x->state != NJ__FINISHED && !x->req.too_large && !x->reset;
 }
 
-/* The exchange of a connection with the longest body that can be dropped. */
-static struct nj_exchange *longest_body(const struct nj_conn_exchanges *conn)
+static bool is_above_share(const struct nj_exchange *x)
 {
-    const struct nj_list *all = &conn->exchanges;
-    struct nj_exchange *longest = NULL;
-    uint32_t most = 0;
+    uint64_t share = nj_block_pool_bytes_left(x->set->bodies) / NJ_BODY_SHARE_DIVISOR;
 
-    for (struct nj_list *n = all->next; n != all;
-         n = n->next) { /* bounded by the number of streams */
-        struct nj_exchange *x = nj_exchange_of_node(n);
-        if (!nj__stream_is_open(x) || x->state == NJ__ON_WORKER || !accepts_body(x) ||
-            x->req.body.n_held <= most)
-            continue;
-        longest = x;
-        most = x->req.body.n_held;
-    }
-    return longest;
+    return (uint64_t)nj_held_of(&x->set->held_bodies, client_of(x)) * UNIT > share;
 }
 
-/* Of HOLDERS_SCAN_MAX connections and this one, the one that holds most. The list rotates. */
-static struct nj_conn_exchanges *worst_holder(struct nj_exchange *x)
+/* Of this body and BODIES_SCAN_MAX others, the longest one of the client that holds most. This body
+ * if that one is with a worker. */
+static struct nj_exchange *worst_body(struct nj_exchange *x)
 {
-    struct nj_conn_exchanges *worst = x->conn;
+    struct nj_held_shares *a = &x->set->held_bodies;
+    struct nj_holder *h = nj_held_worst(a, 0, BODIES_SCAN_MAX);
 
-    for (uint32_t i = 0; i < HOLDERS_SCAN_MAX; i++) {
-        struct nj_list *n = nj_list_pop(&x->set->holders); /* not empty: x's connection is in it */
-        struct nj_conn_exchanges *conn = nj_container_of(n, struct nj_conn_exchanges, holder);
-        nj_list_push_back(&x->set->holders, n);
-        if (conn->n_body_bytes > worst->n_body_bytes)
-            worst = conn;
-    }
-    return worst;
+    if (!h || a->of_client[h->entry] < nj_held_of(a, client_of(x)))
+        return x;
+    struct nj_exchange *worst = nj_container_of(h, struct nj_exchange, held_body);
+    return worst->state != NJ__ON_WORKER && accepts_body(worst) ? worst : x;
 }
 
-/* Held: bodies of requests that handlers have not read | connection, in bytes | half as much as
- * is free, of 425 MiB for each lcore | `--body-timeout`, `--min-upload-rate`, `--body-deadline`
- * | body_limit, body_timeout, body_slow */
+/* Held: bodies of requests that handlers have not read | client, in units of 4 KiB | half as much
+ * as is free, of 425 MiB for each lcore | `--body-timeout`, `--min-upload-rate`,
+ * `--body-deadline` | body_limit, body_timeout, body_slow */
 
-/* Bytes arrive for a connection above its share: drops one body per piece, of the connection that
- * holds most. Bodies that are read on arrival are short and survive. */
+/* Bytes arrive for a client above its share: drops one body per piece, of the client that holds
+ * most. Bodies that are read on arrival are short and survive. */
 static void enforce_share(struct nj_exchange *x)
 {
-    if (!x->conn ||
-        x->conn->n_body_bytes <= nj_block_pool_bytes_left(x->set->bodies) / NJ_BODY_SHARE_DIVISOR)
+    if (!x->conn || !is_above_share(x))
         return;
-    struct nj_exchange *longest = longest_body(worst_holder(x));
-    longest = longest ? longest : x;
-    give_up_body(longest);
-    nj__report_over_limit(longest, NJ_C_body_limit);
-    drop_body(longest);
+    struct nj_exchange *worst = worst_body(x);
+    give_up_body(worst);
+    nj__report_over_limit(worst, NJ_C_body_limit);
+    drop_body(worst);
 }
 
 void nj_exchange_receive_body(struct nj_exchange *x, const uint8_t *data, size_t n_bytes)
@@ -137,7 +124,7 @@ void nj_exchange_receive_body(struct nj_exchange *x, const uint8_t *data, size_t
             nj_count(nj__counters(x->set), NJ_C_exchange_full);
         }
     }
-    nj__charge_body_to_conn(x);
+    nj__charge_body_to_client(x);
     x->n_window_credit += x->body_buffered ? n_bytes : n_bytes - n;
     notify_body(x);
 }
