@@ -27,9 +27,9 @@ TESTS = {re.compile(r"tests/unit/(\w+)\.c$"): builds.SANITIZED,
          re.compile(r"tests/fuzz/corpus/(\w+)/"): builds.SANITIZED,
          re.compile(r"tests/e2e/test_(\w+)\.py$"): None}
 # Commits that change no behaviour have nothing that a test could find.
-NO_FIX = re.compile(r"names|words|English|sentences|comment|say each|without |one way|one check"
-                    r"|exist once|drop |move|tests: |terms|described|replaced|are the only|fewer",
-                    re.I)
+NO_FIX = re.compile(r"^docs:|names|words|English|sentences|comment|say each|without |one way"
+                    r"|one check|exist once|drop |move|tests: |terms|described|replaced"
+                    r"|are the only|fewer", re.I)
 
 
 def git(*arguments, cwd=REPO, check=True, **more):
