@@ -326,6 +326,8 @@ void nj__conn_input(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns no
 {
     while (n > 0 && c->state == SNIFF) {
         uint32_t used = sniff(c, data, n, now);
+        if (c->failed) /* perhaps without a session */
+            return;
         data += used;
         n -= used;
     }

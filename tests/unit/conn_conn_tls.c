@@ -6,6 +6,7 @@
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn_tls.h"
+#include "h2/h2_internal.h"
 #include "support/shard_rig.h"
 #include "support/tls_peer.h"
 
@@ -638,4 +639,17 @@ Test(conn_conn_tls, slow_records_one_after_the_other, .init = connect_h2)
     }
     cr_expect(!c->p->got_fin && !c->p->got_rst);
     cr_expect_eq(rig_count(t->r, NJ_C_h2_abuse_slow), 0);
+}
+
+/* The memory of HTTP/2 is used up. The record with the preface has frames behind it. */
+Test(conn_conn_tls, no_memory_for_a_session, .init = begin)
+{
+    uint8_t hello[128];
+
+    t->r->s->h2->limits.bytes_max = 0;
+    tls_peer_pump(t, c, 1400);
+    tls_peer_write(c, hello, rig_h2_hello(hello));
+    tls_peer_pump(t, c, 1400);
+    cr_expect(c->closed && c->p->got_fin);
+    cr_expect_eq(rig_count(t->r, NJ_C_h2_full), 1);
 }
