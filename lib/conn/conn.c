@@ -139,6 +139,8 @@ static int write_h2(struct nj_conn *c)
     if (nj_likely(!c->is_tls))
         return nj_h2_output(c->active->h2, &clear_sink, c);
     int result = nj_h2_output(c->active->h2, &tls_sink, c);
+    /* It waits there, not in the send queue: see nj__pressure_track(). */
+    c->holds |= nj_h2_buffered_bytes(c->active->h2) > 0;
     return nj__conn_tls_flush(c) ? result : -1;
 }
 

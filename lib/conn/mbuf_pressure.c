@@ -125,7 +125,8 @@ static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib)
 
 /* What is held after the connection was served waits for the peer: for the rest of a record, for
  * the segments before it, or for the peer to read our output. Buffered output is not looked for
- * while the send queue is shorter than LONG_QUEUE, which blocks it only if mbufs are short. */
+ * while the send queue is shorter than LONG_QUEUE, which blocks it only if mbufs are short, or if
+ * the connection is of TLS: then c->holds is set. */
 static void track_held(struct nj_conn *c)
 {
     const struct nj_xfer *x = c->tcb->x;
