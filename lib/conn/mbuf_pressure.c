@@ -14,9 +14,11 @@
 #define SHED_SCAN         256u         /* connections visited per step */
 #define HOLDERS_SCAN      64u          /* connections compared for each reset */
 #define HOLDERS_RESET_MAX 64u          /* resets per step: each may free one mbuf only */
-#define MEMORY_RESET_MAX  8u           /* resets per step: each frees HELD_MEMORY_MIN at least */
-#define HELD_MEMORY_MIN   8192u
-#define LONG_QUEUE        4u /* mbufs to send */
+#define MEMORY_RESET_MAX  8u           /* resets per step: each frees a session at least */
+#define LONG_QUEUE        4u           /* mbufs to send */
+/* Part of the memory of HTTP/2 that clients share for buffers: as many sessions as there are
+ * connections by default (65,536 of 28 KiB) take the rest. */
+#define MEMORY_SHARED     8u
 
 /* ---- mbufs for sending ---- */
 
@@ -102,12 +104,11 @@ static void set_held(struct nj_conn *c, struct nj_held_shares *a, struct nj_hold
     nj_held_set(a, h, nj_policy_conn_key(p, &c->shard->cfg.client_key, remote), n);
 }
 
-/* KiB of buffers of HTTP/2. Small buffers are not counted: each request has some. */
+/* KiB of buffers of HTTP/2, rounded down: part of a frame with a few fields counts as none. */
 static uint32_t held_memory_kib(const struct nj_conn *c)
 {
     const struct nj_h2 *h2 = c->state == H2 ? c->active->h2 : NULL;
-    uint32_t n = h2 ? nj_h2_buffered_bytes(h2) : 0;
-    return n >= HELD_MEMORY_MIN ? n / 1024 : 0;
+    return h2 ? nj_h2_buffered_bytes(h2) / 1024 : 0;
 }
 
 static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib)
@@ -178,18 +179,17 @@ static uint32_t reset_holders_of_mbufs(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-/* Their memory is free in the next step. Small buffers and sessions count for no client. */
+/* Their memory is free in the next step. Sessions count for no client. */
 /* Held: incomplete frames and header blocks, and response heads that the peer does not read |
- * client, in KiB | equal shares, once 3/4 of 2 GiB for each lcore are used; 128 KiB and 1,280
- * KiB for a connection | `--header-timeout`; `--send-timeout` | conn_memory_limit,
+ * client, in KiB | equal shares of 256 MiB, once 3/4 of 2 GiB for each lcore are used; 128 KiB and
+ * 1,280 KiB for a connection | `--header-timeout`; `--send-timeout` | conn_memory_limit,
  * h2_abuse_slow, h2_abuse_continuations, h2_abuse_unread */
 static uint32_t reset_holders_of_memory(struct nj_shard *s, nj_ns now)
 {
-    uint32_t n = 0;
+    uint32_t n = 0, n_shared = (uint32_t)(nj_h2_context_bytes_max(s->h2) / 1024 / MEMORY_SHARED);
 
     for (; n < MEMORY_RESET_MAX && nj_h2_context_is_short(s->h2); n++) {
-        struct nj_holder *h =
-            nj_held_worst(&s->held_memory, s->held_memory.n_held / 2, HOLDERS_SCAN);
+        struct nj_holder *h = nj_held_worst(&s->held_memory, n_shared, HOLDERS_SCAN);
         if (!h)
             break;
         reset_for(conn_of(nj_container_of(h, struct nj_xfer, held_memory)), NJ_C_conn_memory_limit,

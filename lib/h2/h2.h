@@ -231,6 +231,8 @@ nj_ns nj_h2_unfinished_frame_since(struct nj_h2 *h, nj_ns now);
 /* Memory of the incomplete frame or header block, and of frames other than DATA that wait for room
  * in the sink. */
 uint32_t nj_h2_buffered_bytes(const struct nj_h2 *h);
+/* limits.bytes_max */
+size_t nj_h2_context_bytes_max(const struct nj_h2_context *core);
 /* Is more than 3/4 of limits.bytes_max in use? */
 bool nj_h2_context_is_short(const struct nj_h2_context *core);
 

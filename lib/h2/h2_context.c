@@ -60,6 +60,11 @@ size_t nj_h2_context_bytes_used(const struct nj_h2_context *core)
     return core->alloc.bytes_used - n_own;
 }
 
+size_t nj_h2_context_bytes_max(const struct nj_h2_context *core)
+{
+    return core->limits.bytes_max;
+}
+
 bool nj_h2_context_is_short(const struct nj_h2_context *core)
 {
     return core->alloc.bytes_used > core->limits.bytes_max / 4 * 3;

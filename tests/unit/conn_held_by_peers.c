@@ -324,37 +324,73 @@ ParameterizedTest(struct row *row, conn_held_by_peers, a_newcomer_is_served)
     attack(row);
 }
 
-/* Header blocks that stay incomplete, until the memory of HTTP/2 is short. Their client loses some
- * of them, and another one opens a session. */
-Test(conn_held_by_peers, memory_of_header_blocks)
+/* `n_bytes` of a header block that stays incomplete. */
+static void begin_header_block(struct rig *r, struct rig_peer *p, uint32_t n_bytes)
 {
-    enum { N = 100, BLOCKS_MAX = 40 };
-    struct rig *r = rig_new();
-    struct rig_peer *p[N];
     static const uint8_t payload[16384];
     uint8_t bytes[9 + sizeof payload];
-    uint32_t n_gone = 0;
 
-    r->s->h2->limits.bytes_max = BLOCKS_MAX * 128 * 1024;
-    for (uint32_t i = 0; i < N; i++) {
-        p[i] = rig_connect_h2(r, (uint16_t)(1000 + i));
-        for (uint32_t n = 0; n < 4; n++) {
-            uint32_t n_bytes =
-                rig_h2(bytes, n == 0 ? HEADERS : CONTINUATION, 0, 1, payload, sizeof payload);
-            for (uint32_t at = 0; at < n_bytes; at += 1400)
-                rig_send(r, p[i], bytes + at, nj_min_u32(1400, n_bytes - at));
-            rig_settle(r);
-        }
+    for (uint32_t at = 0; at < n_bytes; at += sizeof payload) {
+        uint32_t n_all = rig_h2(bytes, at == 0 ? HEADERS : CONTINUATION, 0, 1, payload,
+                                nj_min_u32(sizeof payload, n_bytes - at));
+        for (uint32_t k = 0; k < n_all; k += 1400)
+            rig_send(r, p, bytes + k, nj_min_u32(1400, n_all - k));
+        rig_settle(r);
     }
-    struct rig_peer *q = rig_syn_from(r, RIG_PEER_IP + 2, 999);
+}
+
+/* A client of another address, whose header block is the first one that is held. */
+static struct rig_peer *connect_innocent(struct rig *r)
+{
+    struct rig_peer *p = rig_syn_from(r, RIG_PEER_IP + 2, 999);
+
+    rig_speak_h2(r, p);
+    begin_header_block(r, p, 9 * 1024);
+    return p;
+}
+
+/* One more session of that address. */
+static void expect_served(struct rig *r)
+{
+    struct rig_peer *q = rig_syn_from(r, RIG_PEER_IP + 2, 998);
+
     rig_speak_h2(r, q);
     rig_get(r, q, 1, "/index.html");
     rig_settle(r);
     cr_expect_eq(rig_h2_frames(q, HEADERS, NULL), 1);
-    for (uint32_t i = 0; i < N; i++)
-        n_gone += p[i]->got_rst;
-    cr_expect(n_gone > 0 && n_gone < N, "%u", n_gone);
-    cr_expect_eq(n_gone, rig_count(r, NJ_C_conn_memory_limit));
     cr_expect_eq(rig_count(r, NJ_C_h2_full), 0);
+}
+
+/* Header blocks that stay incomplete, until the memory of HTTP/2 is short: a few large ones, or
+ * many small ones. Their client loses some of them, and another one none. */
+static void use_up_memory(uint32_t n, uint32_t block_bytes, uint32_t bytes_max)
+{
+    struct rig *r = rig_new();
+    struct rig_peer **p = calloc(n, sizeof *p);
+    uint32_t n_gone = 0;
+
+    r->s->h2->limits.bytes_max = bytes_max;
+    struct rig_peer *innocent = connect_innocent(r);
+    for (uint32_t i = 0; i < n; i++) {
+        p[i] = rig_connect_h2(r, (uint16_t)(1000 + i));
+        begin_header_block(r, p[i], block_bytes);
+    }
+    expect_served(r);
+    cr_expect(!innocent->got_rst);
+    for (uint32_t i = 0; i < n; i++)
+        n_gone += p[i]->got_rst;
+    cr_expect(n_gone > 0 && n_gone < n, "%u", n_gone);
+    cr_expect_eq(n_gone, rig_count(r, NJ_C_conn_memory_limit));
+    free(p);
     rig_free(r);
+}
+
+Test(conn_held_by_peers, memory_of_header_blocks)
+{
+    use_up_memory(100, 64 * 1024, 40 * 128 * 1024);
+}
+
+Test(conn_held_by_peers, memory_of_small_header_blocks)
+{
+    use_up_memory(500, 4 * 1024, 2 << 20);
 }
