@@ -137,6 +137,11 @@ static void track_held(struct nj_conn *c)
         set_all_held(c, x ? x->rcvq.n_mbufs : 0, held_memory_kib(c));
 }
 
+void nj__pressure_recount(struct nj_conn *c)
+{
+    track_held(c);
+}
+
 void nj__pressure_forget(struct nj_conn *c)
 {
     if (c->holds)

@@ -394,3 +394,20 @@ Test(conn_held_by_peers, memory_of_small_header_blocks)
 {
     use_up_memory(500, 4 * 1024, 2 << 20);
 }
+
+/* A connection that is closed holds no memory of HTTP/2 any more, also if the peer is silent. */
+Test(conn_held_by_peers, memory_of_a_closed_connection)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+
+    begin_header_block(r, p, 64 * 1024);
+    cr_expect_gt(r->s->held_memory.n_held, 0);
+    p->manual = true;
+    for (uint32_t i = 0; i < 200 && rig_count(r, NJ_C_conn_timeout) == 0; i++)
+        rig_run(r, 100 * NJ_MS);
+    cr_expect_eq(rig_count(r, NJ_C_conn_timeout), 1);
+    cr_expect(!p->got_rst);
+    cr_expect_eq(r->s->held_memory.n_held, 0);
+    rig_free(r);
+}
