@@ -217,7 +217,9 @@ uint32_t nj__pressure_reset_holders(struct nj_shard *s, nj_ns now)
 
 nj_ns nj__pressure_next_at(const struct nj_shard *s)
 {
-    return !nothing_is_held(s) && too_many_are_held(s) ? 0 : NJ_NEVER;
+    bool short_of_mbufs = !nj_list_empty(&s->held_mbufs.holders) && too_many_are_held(s);
+    bool short_of_memory = !nj_list_empty(&s->held_memory.holders) && nj_h2_context_is_short(s->h2);
+    return short_of_mbufs || short_of_memory ? 0 : NJ_NEVER;
 }
 
 void nj__pressure_track(struct nj_conn *c, nj_ns now)

@@ -411,3 +411,18 @@ Test(conn_held_by_peers, memory_of_a_closed_connection)
     cr_expect_eq(r->s->held_memory.n_held, 0);
     rig_free(r);
 }
+
+/* While memory is short, the shard does not wait for packets: holders are looked at in turn. */
+Test(conn_held_by_peers, no_wait_while_memory_is_short)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *p = rig_connect_h2(r, 1000);
+
+    begin_header_block(r, p, 9 * 1024);
+    cr_expect_gt(nj_shard_next_at(r->s), 0);
+    r->s->h2->limits.bytes_max = 128 * 1024; /* the peer has less than its share */
+    while (!nj_h2_context_is_short(r->s->h2))
+        r->s->h2->limits.bytes_max -= 1024;
+    cr_expect_eq(nj_shard_next_at(r->s), 0);
+    rig_free(r);
+}
