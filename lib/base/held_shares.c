@@ -44,8 +44,9 @@ void nj_held_set(struct nj_held_shares *a, struct nj_holder *h, uint64_t key, ui
 
     if (had > 0)
         remove_units(a, h);
-    h->entry = (uint32_t)(key % NJ_HELD_CLIENTS);
-    h->n = n;
+    n = n < UINT16_MAX ? n : UINT16_MAX;
+    h->entry = (uint16_t)(key % NJ_HELD_CLIENTS);
+    h->n = (uint16_t)n;
     if (n > 0)
         add_units(a, h);
     if (had > 0 && n == 0)
@@ -59,18 +60,23 @@ uint32_t nj_held_of(const struct nj_held_shares *a, uint64_t key)
     return a->of_client[key % NJ_HELD_CLIENTS];
 }
 
-struct nj_holder *nj_held_worst(struct nj_held_shares *a, uint32_t n_shared, uint32_t n_scan)
+struct nj_holder *nj_held_worst(struct nj_held_shares *a, uint32_t n_shared, uint32_t n_scan,
+                                uint32_t until_ms)
 {
+    const struct nj_holder *first = NULL;
     struct nj_holder *worst = NULL;
     uint32_t most = a->n_clients > 0 ? n_shared / a->n_clients : 0;
 
     for (uint32_t i = 0; i < n_scan && !nj_list_empty(&a->holders); i++) {
         struct nj_holder *h = nj_container_of(a->holders.next, struct nj_holder, node);
-        if (h == worst) /* all were looked at */
+        if (h == first) /* all were looked at */
             break;
+        first = first ? first : h;
         nj_list_del(&h->node);
         nj_list_push_back(&a->holders, &h->node);
         uint32_t n = a->of_client[h->entry];
+        if ((int32_t)(until_ms - h->since_ms) < 0)
+            continue;
         if (n > most || (worst && n == most && h->n > worst->n)) {
             worst = h;
             most = n;

@@ -225,7 +225,7 @@ void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
     if (nj_unlikely(c->is_tls))
         nj__conn_tls_close(c);
     c->state = LINGER;
-    nj__pressure_recount(c); /* perhaps it has no further event for a long time */
+    nj__pressure_recount(c, now); /* perhaps it has no further event for a long time */
     c->progressed = true;
     nj_tcp_set_ack_events(c->tcb, true);
     if (c->active)

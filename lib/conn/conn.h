@@ -127,7 +127,7 @@ void nj__pressure_track(struct nj_conn *c, nj_ns now);
 /* The pool is nearly empty: resets peers that acknowledge nothing. */
 void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now);
 /* Records what the connection holds, after its session was closed. */
-void nj__pressure_recount(struct nj_conn *c);
+void nj__pressure_recount(struct nj_conn *c, nj_ns now);
 /* The connection ends: it holds nothing any more. */
 void nj__pressure_forget(struct nj_conn *c);
 /* Received mbufs or memory of HTTP/2 are short: resets connections of the clients that hold most of

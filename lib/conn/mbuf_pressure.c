@@ -13,9 +13,11 @@
 #define SHED_MAX          32u          /* resets per step */
 #define SHED_SCAN         256u         /* connections visited per step */
 #define HOLDERS_SCAN      64u          /* connections compared for each reset */
-#define HOLDERS_RESET_MAX 64u          /* resets per step: each may free one mbuf only */
-#define MEMORY_RESET_MAX  8u           /* resets per step: each frees a session at least */
-#define LONG_QUEUE        4u           /* mbufs to send */
+/* A peer that completes its records may hold mbufs for so long, while fewer than 7/8 are held. */
+#define HELD_GRACE        (50 * NJ_MS)
+#define HOLDERS_RESET_MAX 64u /* resets per step: each may free one mbuf only */
+#define MEMORY_RESET_MAX  8u  /* resets per step: each frees a session at least */
+#define LONG_QUEUE        4u  /* mbufs to send */
 /* Part of the memory of HTTP/2 that clients share for buffers: as many sessions as there are
  * connections by default (65,536 of 28 KiB) take the rest. */
 #define MEMORY_SHARED     8u
@@ -111,6 +113,19 @@ static uint32_t held_memory_kib(const struct nj_conn *c)
     return h2 ? nj_h2_buffered_bytes(h2) / 1024 : 0;
 }
 
+/* Since when the first unread byte waits. A record that is incomplete is not older than its first
+ * byte, unless segments wait behind a hole. */
+static void set_held_since(struct nj_conn *c, nj_ns now)
+{
+    struct nj_xfer *x = c->tcb->x;
+    nj_ns since = NJ_NEVER;
+
+    if (c->is_tls && !x->reasm)
+        since = nj__conn_tls_unfinished_record_since(c, now);
+    if (since != NJ_NEVER || x->held_mbufs.n == 0)
+        x->held_mbufs.since_ms = ms_of(since != NJ_NEVER ? since : now);
+}
+
 static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib)
 {
     struct nj_xfer *x = c->tcb->x; /* TCP keeps it while c->holds */
@@ -128,18 +143,21 @@ static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib)
  * the segments before it, or for the peer to read our output. Buffered output is not looked for
  * while the send queue is shorter than LONG_QUEUE, which blocks it only if mbufs are short, or if
  * the connection is of TLS: then c->holds is set. */
-static void track_held(struct nj_conn *c)
+static void track_held(struct nj_conn *c, nj_ns now)
 {
     const struct nj_xfer *x = c->tcb->x;
 
     if (nj_unlikely(c->mid_frame || c->holds ||
-                    (x && (x->rcvq.n_mbufs > 0 || x->sndq.n_mbufs >= LONG_QUEUE))))
+                    (x && (x->rcvq.n_mbufs > 0 || x->sndq.n_mbufs >= LONG_QUEUE)))) {
+        if (x && x->rcvq.n_mbufs > 0)
+            set_held_since(c, now);
         set_all_held(c, x ? x->rcvq.n_mbufs : 0, held_memory_kib(c));
+    }
 }
 
-void nj__pressure_recount(struct nj_conn *c)
+void nj__pressure_recount(struct nj_conn *c, nj_ns now)
 {
-    track_held(c);
+    track_held(c, now);
 }
 
 void nj__pressure_forget(struct nj_conn *c)
@@ -159,24 +177,32 @@ static void reset_for(struct nj_conn *c, enum nj_counter why, nj_ns now)
     nj__conn_reset(c, now);
 }
 
+static bool is_held(const struct nj_shard *s, uint32_t n_eighths)
+{
+    uint32_t eighth = s->tcp.cfg.held_max / 8;
+    return eighth > 0 && s->held_mbufs.n_held > eighth * n_eighths;
+}
+
 /* One client alone may hold more: it takes nothing from others. */
 static bool too_many_are_held(const struct nj_shard *s)
 {
-    uint32_t eighth = s->tcp.cfg.held_max / 8;
-    return eighth > 0 && s->held_mbufs.n_held > eighth * (s->held_mbufs.n_clients > 1 ? 6 : 7);
+    return is_held(s, s->held_mbufs.n_clients > 1 ? 6 : 7);
 }
 
 /* Held: received segments that wait: incomplete TLS records, segments received out of order, input
  * of peers that do not read | client, in mbufs | equal shares of half of the receive mbufs of the
- * lcore, once 3/4 are held; 256 mbufs for a connection | `--header-timeout` for a record,
- * `--body-timeout` beside an open request; `--preface-timeout` before the preface |
+ * lcore, once 3/4 are held for 50 ms, or 7/8; 256 mbufs for a connection | `--header-timeout` for a
+ * record, `--body-timeout` beside an open request; `--preface-timeout` before the preface |
  * conn_rx_limit, h2_abuse_slow, conn_timeout */
 static uint32_t reset_holders_of_mbufs(struct nj_shard *s, nj_ns now)
 {
     uint32_t n = 0;
 
     for (; n < HOLDERS_RESET_MAX && too_many_are_held(s); n++) {
-        struct nj_holder *h = nj_held_worst(&s->held_mbufs, s->tcp.cfg.held_max / 2, HOLDERS_SCAN);
+        nj_ns grace = is_held(s, 7) ? 0 : HELD_GRACE;
+        nj_ns until = now > grace ? now - grace : 0;
+        struct nj_holder *h =
+            nj_held_worst(&s->held_mbufs, s->tcp.cfg.held_max / 2, HOLDERS_SCAN, ms_of(until));
         if (!h)
             break;
         reset_for(conn_of(nj_container_of(h, struct nj_xfer, held_mbufs)), NJ_C_conn_rx_limit, now);
@@ -194,7 +220,7 @@ static uint32_t reset_holders_of_memory(struct nj_shard *s, nj_ns now)
     uint32_t n = 0, n_shared = (uint32_t)(nj_h2_context_bytes_max(s->h2) / 1024 / MEMORY_SHARED);
 
     for (; n < MEMORY_RESET_MAX && nj_h2_context_is_short(s->h2); n++) {
-        struct nj_holder *h = nj_held_worst(&s->held_memory, n_shared, HOLDERS_SCAN);
+        struct nj_holder *h = nj_held_worst(&s->held_memory, n_shared, HOLDERS_SCAN, 0);
         if (!h)
             break;
         reset_for(conn_of(nj_container_of(h, struct nj_xfer, held_memory)), NJ_C_conn_memory_limit,
@@ -225,5 +251,5 @@ nj_ns nj__pressure_next_at(const struct nj_shard *s)
 void nj__pressure_track(struct nj_conn *c, nj_ns now)
 {
     track_unacked(c, now);
-    track_held(c);
+    track_held(c, now);
 }

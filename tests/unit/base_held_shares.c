@@ -29,10 +29,10 @@ TestSuite(base_held_shares, .init = begin, .fini = end);
 
 Test(base_held_shares, nobody_exceeds_an_equal_share)
 {
-    cr_expect_null(nj_held_worst(&a, 100, HOLDERS));
+    cr_expect_null(nj_held_worst(&a, 100, HOLDERS, 0));
     nj_held_set(&a, &holder[0], 1, 50);
     nj_held_set(&a, &holder[1], 2, 50);
-    cr_expect_null(nj_held_worst(&a, 100, HOLDERS));
+    cr_expect_null(nj_held_worst(&a, 100, HOLDERS, 0));
     cr_expect_eq(a.n_held, 100);
     cr_expect_eq(a.n_clients, 2);
 }
@@ -44,9 +44,21 @@ Test(base_held_shares, the_largest_of_the_largest_client)
     nj_held_set(&a, &holder[0], 1, 60);
     nj_held_set(&a, &holder[1], 2, 30);
     nj_held_set(&a, &holder[2], 2, 40);
-    cr_expect_eq(nj_held_worst(&a, 100, HOLDERS), &holder[2]);
+    cr_expect_eq(nj_held_worst(&a, 100, HOLDERS, 0), &holder[2]);
     nj_held_set(&a, &holder[2], 2, 0);
-    cr_expect_eq(nj_held_worst(&a, 100, HOLDERS), &holder[0]);
+    cr_expect_eq(nj_held_worst(&a, 100, HOLDERS, 0), &holder[0]);
+}
+
+/* One that began to wait later is passed over, also when the number of ms overflows. */
+Test(base_held_shares, those_that_wait_for_long)
+{
+    nj_held_set(&a, &holder[0], 1, 60);
+    holder[0].since_ms = 3;
+    nj_held_set(&a, &holder[1], 1, 50);
+    holder[1].since_ms = UINT32_MAX;
+    cr_expect_null(nj_held_worst(&a, 100, HOLDERS, UINT32_MAX - 1));
+    cr_expect_eq(nj_held_worst(&a, 100, HOLDERS, 2), &holder[1]);
+    cr_expect_eq(nj_held_worst(&a, 100, HOLDERS, 3), &holder[0]);
 }
 
 /* Only some are looked at, and all in turn. */
@@ -58,7 +70,7 @@ Test(base_held_shares, every_holder_has_its_turn)
     struct nj_holder *found = NULL;
     uint32_t n = 0;
     for (; !found && n < HOLDERS; n++)
-        found = nj_held_worst(&a, 24, 3);
+        found = nj_held_worst(&a, 24, 3, 0);
     cr_expect_eq(found, &holder[HOLDERS - 1]);
     cr_expect_eq(n, HOLDERS / 3);
 }
@@ -67,7 +79,7 @@ Test(base_held_shares, a_share_of_less_than_one)
 {
     for (uint32_t i = 0; i < HOLDERS; i++)
         nj_held_set(&a, &holder[i], i, 1);
-    cr_expect_eq(nj_held_worst(&a, HOLDERS - 1, HOLDERS), &holder[0], "the first one");
+    cr_expect_eq(nj_held_worst(&a, HOLDERS - 1, HOLDERS, 0), &holder[0], "the first one");
 }
 
 /* Against sums made anew; clients may change. */

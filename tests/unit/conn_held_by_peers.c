@@ -426,3 +426,73 @@ Test(conn_held_by_peers, no_wait_while_memory_is_short)
     cr_expect_eq(nj_shard_next_at(r->s), 0);
     rig_free(r);
 }
+
+/* The first 8 mbufs of a record of 16,000 bytes. */
+static void begin_record(struct tls_peer *c)
+{
+    static const uint8_t payload[16000 - 9];
+    uint8_t bytes[9 + sizeof payload], segment[1400];
+
+    tls_peer_write(c, bytes, rig_h2(bytes, UNKNOWN, 0, 0, payload, sizeof payload));
+    for (uint32_t i = 0; i < 8; i++) {
+        int n = BIO_read(c->out, segment, sizeof segment);
+        rig_send(t->r, c->p, segment, (uint32_t)n);
+    }
+    settle_if_many();
+}
+
+static struct tls_peer *connect_uploader(uint32_t ip, uint16_t port)
+{
+    struct rig_peer *p = rig_syn_from(t->r, ip, port);
+    uint8_t hello[128];
+
+    rig_settle(t->r);
+    struct tls_peer *c = tls_peer_new_on(t, p);
+    tls_peer_pump(t, c, 1400);
+    tls_peer_write(c, hello, rig_h2_hello(hello));
+    tls_peer_pump(t, c, 1400);
+    return c;
+}
+
+/* Clients that are in the middle of a record, and complete it within a round trip, hold more than
+ * 3/4 of the mbufs. Those that leave a record incomplete are reset, and no other one. */
+Test(conn_held_by_peers, uploads_go_on)
+{
+    enum { UPLOADS = 64, STALLED = 4, RECORDS = 5 };
+    struct tls_peer *upload[UPLOADS], *stalled[STALLED];
+
+    t = tls_rig_alloc(8191, 8191);
+    t->conns_max = 2 * RIG_PEERS;
+    t->held_max = 624;
+    tls_rig_start(t);
+    for (uint32_t i = 0; i < UPLOADS; i++)
+        upload[i] = connect_uploader(RIG_PEER_IP + 2 + i, 1000);
+    for (uint32_t i = 0; i < STALLED; i++)
+        stalled[i] = connect_uploader(RIG_PEER_IP + 100, (uint16_t)(1000 + i));
+    for (uint32_t k = 0; k < RECORDS; k++) {
+        if (k == 1) {
+            for (uint32_t i = 0; i < STALLED; i++)
+                begin_record(stalled[i]);
+            rig_settle(t->r);
+            t->r->now += 60 * NJ_MS;
+        }
+        for (uint32_t i = 0; i < UPLOADS; i++)
+            begin_record(upload[i]);
+        rig_settle(t->r);
+        cr_expect_gt(t->r->s->tcp.n_held, 468, "record %u", k);
+        pass_round_trip();
+        for (uint32_t i = 0; i < UPLOADS; i++)
+            tls_peer_send(t, upload[i], 1400);
+        rig_settle(t->r);
+    }
+    for (uint32_t i = 0; i < UPLOADS; i++) {
+        cr_expect(!upload[i]->p->got_rst && !upload[i]->p->got_fin, "upload %u", i);
+        tls_peer_free(upload[i]);
+    }
+    for (uint32_t i = 0; i < STALLED; i++) {
+        cr_expect(stalled[i]->p->got_rst, "stalled %u", i);
+        tls_peer_free(stalled[i]);
+    }
+    cr_expect_eq(rig_count(t->r, NJ_C_conn_rx_limit), STALLED);
+    tls_rig_free(t);
+}

@@ -79,7 +79,7 @@ static bool is_above_share(const struct nj_exchange *x)
 static struct nj_exchange *worst_body(struct nj_exchange *x)
 {
     struct nj_held_shares *a = &x->set->held_bodies;
-    struct nj_holder *h = nj_held_worst(a, 0, BODIES_SCAN_MAX);
+    struct nj_holder *h = nj_held_worst(a, 0, BODIES_SCAN_MAX, 0);
 
     if (!h || a->of_client[h->entry] < nj_held_of(a, client_of(x)))
         return x;
