@@ -174,6 +174,16 @@ static uint32_t absorb_held(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbu
     return n_bytes;
 }
 
+/* While mbufs are short, out-of-order segments beyond a few are refused; the peer retransmits them.
+ * Otherwise peers that leave holes open could keep new connections out. */
+static bool may_hold_out_of_order(const struct nj_tcp *tcp, const struct nj_tcb *t)
+{
+    enum nj_rcv_pressure pressure = nj__rcv_pressure(tcp);
+    bool few = pressure == NJ_RCV_PRESSURE_SOME && t->x->rcvq.n_mbufs < NJ_TCP_REASM_MBUFS_MIN;
+
+    return (pressure == NJ_PRESSURE_NONE || few) && nj__rcv_may_hold(tcp, t);
+}
+
 bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
                       const struct nj_seg *seg)
 {
@@ -203,10 +213,8 @@ bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,
         rte_pktmbuf_free(m);
         return true;
     }
-    /* While mbufs are short, out-of-order segments are refused; the peer retransmits them.
-     * Otherwise peers that leave holes open could keep new connections out. A segment that has
-     * absorbed another needs no more mbufs. */
-    if (n_held == 0 && (nj__rcv_pressure(tcp) != NJ_PRESSURE_NONE || !nj__rcv_may_hold(tcp, t)))
+    /* A segment that has absorbed another needs no more mbufs. */
+    if (n_held == 0 && !may_hold_out_of_order(tcp, t))
         return false;
     set_payload(m, off, n_bytes);
     m->hash.usr = first;

@@ -29,6 +29,8 @@
  * In-order bytes within the window are then refused only if other connections hold the mbufs. */
 #define NJ_TCP_COALESCE_ALL_MBUFS 4u
 #define NJ_TCP_MERGE_PART         32u
+/* A connection with fewer mbufs may hold out-of-order segments while others hold up to 7/8. */
+#define NJ_TCP_REASM_MBUFS_MIN    16u
 #define NJ_TCP_QUICK_ACKS         10u            /* the peer's first flight, RFC 6928 2 */
 #define NJ_TCP_R2                 (120 * NJ_SEC) /* RFC 9293 3.8.3 R2: at least 100 s */
 #define NJ_TCP_SYN_R2             (180 * NJ_SEC) /* RFC 9293 3.8.3: at least 3 minutes for SYN */
