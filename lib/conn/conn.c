@@ -161,6 +161,8 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
     c->is_tls = s->tls && tcb->flow.tuple.lport == s->cfg.tls_port;
     c->waits_for = NJ_N_CONN_WAITS; /* on no list */
     nj_list_init(&c->node);
+    if (c->is_tls)
+        nj_tcp_expect_records(tcb);
     tcb->user = &c->user;
     nj__conn_update_timeout_list(c, now);
     nj__conn_shares_add(c);

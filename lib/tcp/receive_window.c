@@ -3,6 +3,8 @@
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 
+#define RECORD_BYTES_MAX (5u + 16384u + 256u) /* of TLS 1.3: RFC 8446 5.2 */
+
 uint32_t nj__tcp_rcv_wnd(const struct nj_tcb *t)
 {
     /* A FIN accepted at a closed window is beyond the edge. */
@@ -18,8 +20,16 @@ enum nj_rcv_pressure nj__rcv_pressure(const struct nj_tcp *tcp)
     return held * 8 <= max * 7 ? NJ_RCV_PRESSURE_SOME : NJ_RCV_PRESSURE_HIGH;
 }
 
+/* Receiver's silly window syndrome avoidance (RFC 9293 3.8.6.2.2): the least step to advertise. */
+static uint32_t min_window_step(const struct nj_tcb *t)
+{
+    uint32_t half = NJ_RECV_WINDOW_BYTES / 2, two = 2u * t->snd_mss;
+    return two < half ? two : half;
+}
+
 /* Receive buffer of a connection. The minimum is four segments: an update is sent when the window
- * can grow by two, so it does not stay below two while the user reads. */
+ * can grow by two, so it does not stay below two while the user reads. The user of records reads
+ * none in part, so the window must not close within one. */
 static uint32_t buffer_bytes(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     uint32_t bytes = NJ_RECV_WINDOW_BYTES;
@@ -32,6 +42,8 @@ static uint32_t buffer_bytes(const struct nj_tcp *tcp, const struct nj_tcb *t)
         break;
     case NJ_RCV_PRESSURE_HIGH:
         bytes = 4u * t->snd_mss;
+        if (t->expects_records && bytes < RECORD_BYTES_MAX + min_window_step(t))
+            bytes = RECORD_BYTES_MAX + min_window_step(t);
         break;
     }
     return bytes < NJ_RECV_WINDOW_BYTES ? bytes : NJ_RECV_WINDOW_BYTES;
@@ -43,13 +55,6 @@ static uint32_t free_bytes(const struct nj_tcp *tcp, const struct nj_tcb *t)
     uint32_t used = t->x->rcvq.n_bytes, most = (uint32_t)UINT16_MAX << t->rcv_wscale;
     uint32_t buffer = buffer_bytes(tcp, t), room = used < buffer ? buffer - used : 0;
     return room < most ? room : most;
-}
-
-/* Receiver's silly window syndrome avoidance (RFC 9293 3.8.6.2.2): the least step to advertise. */
-static uint32_t min_window_step(const struct nj_tcb *t)
-{
-    uint32_t half = NJ_RECV_WINDOW_BYTES / 2, two = 2u * t->snd_mss;
-    return two < half ? two : half;
 }
 
 bool nj__tcp_is_window_update_due(const struct nj_tcp *tcp, const struct nj_tcb *t)

@@ -182,6 +182,7 @@ struct nj_tcb {
     bool fin_seen : 1;
     bool is_orphan : 1;          /* orphan: new data is answered with RST */
     bool ack_events_off : 1;     /* no EV_WRITABLE */
+    bool expects_records : 1;    /* see nj_tcp_expect_records() */
     uint8_t mtu_probes_lost : 2; /* since the last one that arrived, below NJ_TCP_MTU_PROBES_MAX */
     uint16_t min_rtt_s;          /* when min_rtt_us was measured, in seconds modulo 2^16 */
     uint32_t rcv_nxt, rcv_adv, last_ack_sent;

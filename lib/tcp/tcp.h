@@ -216,6 +216,12 @@ static inline void nj_tcp_set_ack_events(struct nj_tcb *t, bool tell)
 {
     t->ack_events_off = !tell;
 }
+/* The user reads whole records of TLS (RFC 8446 5.1): the receive buffer has room for one, however
+ * short mbufs are. */
+static inline void nj_tcp_expect_records(struct nj_tcb *t)
+{
+    t->expects_records = true;
+}
 /* Queue a copy of the data. Returns false, with nothing queued, when the pool is empty. */
 bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *tcb, const uint8_t *data,
                       uint32_t n_bytes);

@@ -113,3 +113,21 @@ Test(tcp_receive_window, due_byte_is_taken_when_all_is_held)
     w.tcp.n_held -= HELD_MAX;
     nj_dsl_fini(&w);
 }
+
+/* The user takes no byte of a record of TLS before its last one: the window is never closed within
+ * a record (RFC 8446 5.2), however short mbufs are. */
+Test(tcp_receive_window, room_for_a_record_under_pressure)
+{
+    enum { RECORD = 5 + 16384 + 256 };
+    struct world w;
+
+    open_among(&w, 900);
+    nj_tcp_expect_records(w.tcb);
+    cr_expect_eq(nj__rcv_pressure(&w.tcp), NJ_RCV_PRESSURE_HIGH);
+    w.tcb->rcv_adv = w.tcb->rcv_nxt; /* the first window is used up */
+    nj__tcp_next_window_field(&w.tcp, w.tcb);
+    cr_expect_geq(nj__tcp_rcv_wnd(w.tcb), RECORD);
+    cr_expect_leq(nj__tcp_rcv_wnd(w.tcb), RECORD + 2 * 1460 + 8);
+    w.tcp.n_held -= 900;
+    nj_dsl_fini(&w);
+}
