@@ -67,5 +67,6 @@ Test(conn_conn_rx_limit, hoarders_are_shed)
     uint64_t n_gone = rig_count(r, NJ_C_conn_rx_limit);
     cr_expect(n_gone > 0 && n_gone < N, "%lu of %u", n_gone, N);
     cr_expect(!modest->got_rst && !q->got_rst);
+    cr_expect(p[0]->got_rst && !p[N - 1]->got_rst, "those that hold most");
     rig_free(r);
 }
