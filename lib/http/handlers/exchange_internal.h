@@ -139,7 +139,7 @@ struct nj_exchange {
     bool head_sent, end_sent, reset_sent;
     bool body_overdue;          /* the body timed out */
     bool body_buffered;         /* the body is buffered here, and its bytes were returned to the
-                            flow-control       windows on arrival */
+                                 * flow-control windows on arrival */
     bool buf_granted;           /* it waited for blocks and may allocate now */
     bool has_new_bytes;         /* bytes were written since resume */
     bool wants_continue;        /* 100 (Continue) is to be sent when the body is wanted */
