@@ -210,8 +210,9 @@ static bool is_known(const struct bench *b, bool v6, uint32_t number)
     return entry_of(b, &a) != NULL;
 }
 
-/* A set is full of neighbours in use, and of one that a packet of ours waits for. Requests from
- * invented addresses replace none of them; a neighbour that was not used for long is replaced. */
+/* One set of the table is full: the server uses seven neighbours, and a packet of the server waits
+ * for the eighth. Requests from invented addresses replace none of them. They replace a neighbour
+ * that was not used for more than 10 s. */
 Test(net_neighbour_floods, requests_do_not_replace_what_is_in_use)
 {
     enum { INVENTED = 100, IDLE_S = 11 };
