@@ -11,6 +11,7 @@ import tempfile
 
 from tests.netlab.certificates import make_certificate
 from tests.netlab.handlers_case import OwnServerCase
+from tests.netlab.reaper import name_of
 from tests.netlab.world import SERVER_ADDR, until, version
 
 # Sanitizers report crashes themselves and place memory elsewhere.
@@ -48,10 +49,7 @@ class WithoutHandlers(CrashCase):
     def test_on_an_lcore(self):
         self.start()
         pid = self.world.server.process.pid
-        names = {}
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/comm") as f:
-                names[f.read().strip()] = int(task)
+        names = {name_of(task): int(task) for task in os.listdir(f"/proc/{pid}/task")}
         ctypes.CDLL(None).tgkill(pid, names["nj-lcore-main"], signal.SIGSEGV)
         self.assertEqual(-signal.SIGSEGV, self.world.server.wait())
         report = self.world.errors()

@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from tests.netlab.reaper import pids_in
+from tests.netlab.reaper import name_of, pids_in
 from tests.netlab.limits import time_limit
 from tests.netlab.world import REPO, until
 
@@ -30,11 +30,6 @@ def traces(pid):
     """What a run of that pid has outside its own memory."""
     return [path for folder in ("/run/netns", "/run", "/var/run/dpdk")
             for path in glob.glob(f"{folder}/njrun-{pid}*")]
-
-
-def name_of(pid):
-    with open(f"/proc/{pid}/comm") as f:
-        return f.read().strip()
 
 
 class Playground(unittest.TestCase):

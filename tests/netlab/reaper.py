@@ -28,6 +28,15 @@ def pids_in(namespace):
     return [int(pid) for pid in out.stdout.split()]
 
 
+def name_of(pid):
+    """The name of a process or thread. It is empty if that has ended."""
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def drop_namespace(namespace, seconds=10):
     """Kills all processes in the namespace, which keep it alive, and deletes its name."""
     if not os.path.exists(f"{NETNS}/{namespace}"):
