@@ -293,9 +293,13 @@ static void attack(const struct row *row)
     tls_rig_free(t);
 }
 
-/* What is held in mbufs depends on the number of clients. */
+/* What is held in mbufs depends on the number of clients. With a sanitizer, which makes each row
+ * three times as long, each kind is tested with one number of clients. */
 static bool is_tested(enum unfinished what, uint32_t n_addresses)
 {
+#if defined(__SANITIZE_ADDRESS__)
+    return n_addresses == 64;
+#endif
     return n_addresses == 1 || n_addresses == 64 || what == OUT_OF_ORDER || what == CLIENT_HELLO ||
            what == RECORD;
 }
