@@ -69,8 +69,7 @@ void nj__conn_wake_stream(void *stream)
  * A connection above the limit has bytes in the queue, so an ACK wakes it. */
 static bool exceeds_mbuf_share(const struct nj_conn *c)
 {
-    uint32_t n_left = c->shard->n_tx_mbufs_left,
-             n_kept = c->shard->cfg.tx_pool->size / NJ_TX_POOL_RESERVE;
+    uint32_t n_left = c->shard->n_tx_mbufs_left, n_kept = c->shard->n_tx_reserve;
     uint32_t share = (n_left > n_kept ? n_left - n_kept : 0) / NJ_TX_SHARES;
     uint32_t most = NJ_TX_SHARE_MAX + c->tcb->cwnd / NJ_TX_SHARE_BYTES;
     return nj_tcp_send_queue_mbufs(c->tcb) > (share < most ? share : most);
@@ -94,7 +93,10 @@ bool nj__conn_is_send_full(const struct nj_conn *c)
 static uint32_t sink_room(void *ctx)
 {
     const struct nj_conn *c = ctx;
-    return c->shard->pool_low ? 0 : send_room_of(c);
+    uint32_t room = send_room_of(c);
+    if (nj_unlikely(c->shard->tx_short))
+        return nj__pressure_may_send(c) ? nj_min_u32(room, SEND_ROOM_MIN) : 0;
+    return room;
 }
 
 static bool sink_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
@@ -169,14 +171,16 @@ static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns no
     return c;
 }
 
-/* The pool holds as many of these as connections. */
-static struct nj_conn_active *active_new(struct nj_conn *c)
+struct nj_conn_active *nj__conn_active(struct nj_conn *c)
 {
-    struct nj_conn_active *active = nj_pool_take(&c->shard->active_conns);
-    NJ_CHECK(active);
+    if (c->active)
+        return c->active;
+    struct nj_conn_active *active = c->active = nj_pool_take(&c->shard->active_conns);
+    NJ_CHECK(active); /* the pool holds as many of these as connections */
     active->conn = c;
     active->number = ++c->shard->n_active_conns;
     nj_list_init(&active->unacked);
+    nj_list_init(&active->tx_wait);
     return active;
 }
 
@@ -194,8 +198,10 @@ static void close_h2(struct nj_conn *c)
 static void remove_from_lists(struct nj_conn *c)
 {
     nj_list_del(&c->node);
-    if (c->active)
+    if (c->active) {
         nj_list_del(&c->active->unacked);
+        nj_list_del(&c->active->tx_wait);
+    }
     nj__pressure_forget(c);
 }
 
@@ -227,7 +233,7 @@ void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
     if (nj_unlikely(c->is_tls))
         nj__conn_tls_close(c);
     c->state = LINGER;
-    nj__pressure_recount(c, now); /* perhaps it has no further event for a long time */
+    nj__pressure_track_held(c, now); /* perhaps it has no further event for a long time */
     c->progressed = true;
     nj_tcp_set_ack_events(c->tcb, true);
     if (c->active)
@@ -296,7 +302,7 @@ static void open_h2(struct nj_conn *c)
 static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
 {
     struct nj_shard *s = c->shard;
-    struct nj_conn_active *active = c->active ? c->active : (c->active = active_new(c));
+    struct nj_conn_active *active = nj__conn_active(c);
     uint32_t free_head = NJ_SNIFF_BYTES - active->n_head;
     uint32_t used = n < free_head ? n : free_head;
 
@@ -324,7 +330,15 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
 
 bool nj__conn_may_read(const struct nj_conn *c)
 {
-    return c->state != H2 || (!c->failed && sink_room((void *)(uintptr_t)c) > 0);
+    switch ((enum conn_state)c->state) {
+    case H2: /* without mbufs, too: an upload goes on, and responses wait in HTTP/2 */
+        return !c->failed && send_room_of(c) > 0;
+    case SNIFF: /* the answer may be a reply of TLS or of HTTP/1.1, which asks for no room */
+        return nj_likely(!c->shard->tx_short) || nj__pressure_may_send(c);
+    case LINGER:
+        break;
+    }
+    return true;
 }
 
 void nj__conn_input(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
@@ -406,13 +420,12 @@ static void write_output(struct nj_conn *c, nj_ns now)
     if (c->state != H2)
         return;
     struct nj_h2 *h2 = h2_of(c);
-    if (h2)
+    bool may_write = nj_likely(!c->shard->tx_short) || !c->failed || nj__pressure_has_share(c);
+    if (h2 && may_write) /* the GOAWAY of a failed connection asks for no room */
         output_h2(c);
     bool peer_left = c->peer_fin && !nj__conn_has_input(c) && (!h2 || nj_h2_n_streams(h2) == 0);
     if (c->failed || peer_left || nj_h2_is_finished(h2))
         nj__conn_begin_linger(c, now);
-    else if (c->shard->pool_low && nj_tcp_send_queue_mbufs(c->tcb) == 0)
-        nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* no ACK would wake it */
 }
 
 /* When everything is queued and TCP may send all of it, the ACK is not reported. This holds only
@@ -449,6 +462,13 @@ static void ping_after_fin(struct nj_conn *c)
         return;
     nj_h2_ping(h2_of(c));
     nj__conn_mark_ready(c);
+}
+
+static void wait_for_event(struct nj_conn *c, nj_ns now)
+{
+    nj__conn_update_timeout_list(c, now);
+    if (nj_unlikely(c->shard->tx_short))
+        nj__pressure_wait(c);
 }
 
 /* Processes the events of a connection of the server. */
@@ -488,7 +508,7 @@ static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events,
     else if (c->state == LINGER && c->peer_fin && nj__conn_is_fin_acked(c))
         conn_free(c, now); /* both sides are finished */
     else
-        nj__conn_update_timeout_list(c, now);
+        wait_for_event(c, now);
 }
 
 /* Delivers events to the user of the connection. A newly opened connection becomes the server's. */
@@ -547,6 +567,7 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
     if (nj_unlikely(s->tls))
         nj__tls_collect_handshakes(s);
     nj_list_init(&batch);
+    nj__pressure_wake_waiting(s);
     nj_tcp_take_ready_batch(&s->tcp, &batch);
     if (!nj_list_empty(&batch))
         s->n_tx_mbufs_left = nj__pressure_tx_left(s);
@@ -556,11 +577,14 @@ uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
         t = nj_tcp_next_ready(&batch, &events);
         if (!t)
             break;
-        s->pool_low = s->n_tx_mbufs_left < NJ_TX_POOL_LOW;
+        s->tx_short = s->n_tx_mbufs_left < s->n_tx_reserve;
         dispatch_events(s, t, events, now);
         n_processed++;
     }
-    if (s->n_tx_mbufs_left < NJ_TX_POOL_LOW)
+    if (s->n_tx_mbufs_left < s->n_tx_reserve)
+        s->n_tx_mbufs_left =
+            nj__pressure_tx_left(s); /* without a batch it is that of another step */
+    if (s->n_tx_mbufs_left < s->n_tx_reserve)
         nj__pressure_reset_unacking(s, now);
     nj__handlers_wake_workers(s);
     if (nj_unlikely(s->tls))

@@ -17,9 +17,10 @@ struct nj_conn_active {
     struct nj_h2 *h2;
     struct nj_list
         unacked; /* member of shard->unacked while the send queue holds bytes; removed lazily */
-    uint32_t unacked_ms;  /* last acknowledgement seen, or when the queue became non-empty; ms
-                           modulo 2^32 */
-    uint32_t unacked_una; /* snd_una when it was last checked */
+    struct nj_list tx_wait; /* member of shard->tx_waiting while it waits for mbufs to send */
+    uint32_t unacked_ms;    /* last acknowledgement seen, or when the queue became non-empty; ms
+                             modulo 2^32 */
+    uint32_t unacked_una;   /* snd_una when it was last checked */
     union {
         struct { /* SNIFF: first bytes, until the protocol is known */
             uint8_t n_head;
@@ -51,13 +52,14 @@ struct nj_conn {
                             stream */
     bool body_unacked : 1;    /* bytes of bodies are in the send queue */
     bool peer_fin : 1, failed : 1;
-    bool holds : 1;       /* perhaps received mbufs or memory that count for its client:
-                           mbuf_pressure.c */
+    bool holds : 1;       /* perhaps mbufs or memory that count for its client: mbuf_pressure.c */
     bool input_waits : 1; /* for a worker, or for the rest of a record */
     bool mid_frame : 1;   /* the peer is within a frame, a header block, the preface or a record */
 };
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
+/* Makes the state that a connection needs from its first byte on, if it has none. */
+struct nj_conn_active *nj__conn_active(struct nj_conn *c);
 /* Sends RST. The connection is freed in a later step. */
 void nj__conn_reset(struct nj_conn *c, nj_ns now);
 /* Ends the connection: GOAWAY if it is HTTP/2, then FIN. Open streams end. */
@@ -124,10 +126,20 @@ uint32_t nj__pressure_tx_left(const struct nj_shard *s);
 /* Called after the connection was served: records whether ACKs are outstanding, and what it
  * holds. */
 void nj__pressure_track(struct nj_conn *c, nj_ns now);
-/* The pool is nearly empty: resets peers that acknowledge nothing. */
+/* Mbufs for sending are short (s->tx_short): does the client hold less than its share of the
+ * reserve? */
+bool nj__pressure_has_share(const struct nj_conn *c);
+/* Mbufs for sending are short: may HTTP/2 be asked for output? Its client has a share, and the
+ * connection has nothing in its send queue. */
+bool nj__pressure_may_send(const struct nj_conn *c);
+/* Mbufs for sending are short: if the connection has something to do, and may not send, it waits.
+ * nj__pressure_wake_waiting() makes a few of them ready, in turn, once per step. */
+void nj__pressure_wait(struct nj_conn *c);
+void nj__pressure_wake_waiting(struct nj_shard *s);
+/* Mbufs for sending are short: resets peers that acknowledge nothing. */
 void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now);
-/* Records what the connection holds, after its session was closed. */
-void nj__pressure_recount(struct nj_conn *c, nj_ns now);
+/* Records what the connection holds: also after its session was closed. */
+void nj__pressure_track_held(struct nj_conn *c, nj_ns now);
 /* The connection ends: it holds nothing any more. */
 void nj__pressure_forget(struct nj_conn *c);
 /* Received mbufs or memory of HTTP/2 are short: resets connections of the clients that hold most of

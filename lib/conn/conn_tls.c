@@ -222,13 +222,16 @@ nj_ns nj__conn_tls_unfinished_record_since(const struct nj_conn *c, nj_ns now)
     return ct->record_since;
 }
 
-/* Also into a full send queue: no connection ends without (RFC 8446 6.1). */
+/* Also into a full send queue: no connection ends without (RFC 8446 6.1), unless mbufs are short
+ * and its client has taken its share. */
 static void send_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_alert alert)
 {
     struct nj_shard *s = c->shard;
     uint8_t record[NJ_TLS_ALERT_RECORD_BYTES];
     struct nj_tls_dst dst = {record, sizeof record};
 
+    if (nj_unlikely(s->tx_short) && !nj__pressure_has_share(c))
+        return;
     int n = nj_tls_session_write_alert(&ct->session, &s->tls->crypto, expanded_of(c, 1), alert,
                                        &dst, 1);
     if (n > 0 && nj_tcp_may_send(c->tcb))
@@ -322,7 +325,7 @@ bool nj__conn_tls_read(struct nj_conn *c, nj_ns now)
     struct nj_conn_tls *ct = *nj__conn_tls_place(c);
 
     look_at_input(c);
-    if (!nj__conn_has_input(c))
+    if (!nj__conn_has_input(c) || (c->state == SNIFF && !nj__conn_may_read(c)))
         return false;
     if (!ct && c->state == LINGER)
         nj_tcp_recv_discard(&c->shard->tcp, c->tcb, nj_tcp_recv_bytes(c->tcb));

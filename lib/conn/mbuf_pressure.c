@@ -8,19 +8,26 @@
 #include "conn/conn.h"
 #include "shard/shard_conn_internal.h"
 
-#define SHED_TIMEOUT      (5 * NJ_SEC) /* without an ACK */
-#define UNACKED_GRAIN     (1 * NJ_SEC) /* resolution of the time of the last ACK */
-#define SHED_MAX          32u          /* resets per step */
-#define SHED_SCAN         256u         /* connections visited per step */
-#define HOLDERS_SCAN      64u          /* connections compared for each reset */
+/* Time without an ACK until a peer is reset: while only the reserve of mbufs for sending is left,
+ * and while fewer than NJ_TX_POOL_LOW are. */
+#define SHED_TIMEOUT_SHORT (15 * NJ_SEC)
+#define SHED_TIMEOUT_LOW   (5 * NJ_SEC)
+#define WAKE_MAX           32u          /* connections that wait for mbufs, per step */
+#define UNACKED_GRAIN      (1 * NJ_SEC) /* resolution of the time of the last ACK */
+#define SHED_MAX           32u          /* resets per step */
+#define SHED_SCAN          256u         /* connections visited per step */
+#define HOLDERS_SCAN       64u          /* connections compared for each reset */
 /* A peer that completes its records may hold mbufs for so long, while fewer than 7/8 are held. */
-#define HELD_GRACE        (50 * NJ_MS)
-#define HOLDERS_RESET_MAX 64u /* resets per step: each may free one mbuf only */
-#define MEMORY_RESET_MAX  8u  /* resets per step: each frees a session at least */
-#define LONG_QUEUE        4u  /* mbufs to send */
+#define HELD_GRACE         (50 * NJ_MS)
+#define HOLDERS_RESET_MAX  64u /* resets per step: each may free one mbuf only */
+#define MEMORY_RESET_MAX   8u  /* resets per step: each frees a session at least */
+#define LONG_QUEUE         4u  /* mbufs to send */
+/* A client gets mbufs of the reserve while more than so many times as many as it holds are free. 64
+ * clients that acknowledge nothing leave 4/68 of it. */
+#define LEFT_TO_OTHERS     4u
 /* Part of the memory of HTTP/2 that clients share for buffers: as many sessions as there are
  * connections by default (65,536 of 28 KiB) take the rest. */
-#define MEMORY_SHARED     8u
+#define MEMORY_SHARED      8u
 
 /* ---- mbufs for sending ---- */
 
@@ -29,6 +36,64 @@ uint32_t nj__pressure_tx_left(const struct nj_shard *s)
     const struct rte_mempool *mp = s->cfg.tx_pool;
     uint32_t n = rte_mempool_get_ops(mp->ops_index)->get_count(mp);
     return n > mp->size / 4 ? n : rte_mempool_avail_count(mp);
+}
+
+uint32_t nj__pressure_tx_reserve(const struct rte_mempool *tx_pool)
+{
+    uint32_t n = tx_pool->size / NJ_TX_POOL_RESERVE;
+    return n > NJ_TX_POOL_LOW ? n : NJ_TX_POOL_LOW;
+}
+
+/* The client of the connection, for the accounts. */
+static uint64_t client_of(const struct nj_conn *c)
+{
+    return nj_policy_conn_key(nj_shape_policy(c->shard->txns.shape), &c->shard->cfg.client_key,
+                              &c->tcb->flow.tuple.remote);
+}
+
+/* A trusted proxy serves many clients: nothing counts for it. */
+static bool is_proxy(const struct nj_conn *c)
+{
+    return nj_policy_trusts(nj_shape_policy(c->shard->txns.shape), &c->tcb->flow.tuple.remote);
+}
+
+bool nj__pressure_has_share(const struct nj_conn *c)
+{
+    const struct nj_shard *s = c->shard;
+
+    if (s->n_tx_mbufs_left < NJ_TX_POOL_LOW)
+        return false;
+    uint32_t n_left = s->n_tx_mbufs_left - NJ_TX_POOL_LOW;
+    return is_proxy(c) || nj_held_of(&s->held_output, client_of(c)) < n_left / LEFT_TO_OTHERS;
+}
+
+bool nj__pressure_may_send(const struct nj_conn *c)
+{
+    return nj_tcp_send_queue_mbufs(c->tcb) == 0 && nj__pressure_has_share(c);
+}
+
+/* While the send queue has bytes, an ACK wakes the connection. */
+void nj__pressure_wait(struct nj_conn *c)
+{
+    bool has_input = nj__conn_has_input(c) && !nj__conn_may_read(c);
+    bool has_output = c->state == H2 && c->active->h2 && !nj_h2_is_idle(c->active->h2);
+
+    if (c->state == LINGER || !(has_input || has_output) || nj_tcp_send_queue_mbufs(c->tcb) > 0 ||
+        nj__pressure_has_share(c))
+        return;
+    struct nj_conn_active *active = nj__conn_active(c);
+    if (!nj_list_linked(&active->tx_wait))
+        nj_list_push_back(&c->shard->tx_waiting, &active->tx_wait);
+}
+
+void nj__pressure_wake_waiting(struct nj_shard *s)
+{
+    for (uint32_t i = 0; i < WAKE_MAX && nj_unlikely(!nj_list_empty(&s->tx_waiting)); i++) {
+        struct nj_conn_active *active =
+            nj_container_of(s->tx_waiting.next, struct nj_conn_active, tx_wait);
+        nj_list_del(&active->tx_wait);
+        nj_tcp_note_ready(&s->tcp, active->conn->tcb, 0);
+    }
 }
 
 static uint32_t ms_of(nj_ns now)
@@ -69,12 +134,14 @@ static void track_unacked(struct nj_conn *c, nj_ns now)
         list_unacked(active, now);
 }
 
-/* Held: bytes to send that are not acknowledged | connection, in mbufs | 1/32 of the free send
- * mbufs; the last 1/8 is for connections that hold none | `--send-timeout`; 5 s while fewer than
- * 256 are free | conn_timeout, conn_shed */
+/* Held: bytes to send that are not acknowledged | connection, in mbufs; the last 1/8 by client |
+ * 1/32 of the free send mbufs; of the last 1/8 as many for a client as 1/4 of the free ones, for
+ * connections that hold none | `--send-timeout`; 15 s while less than 1/8 is free, 5 s while fewer
+ * than 256 are | conn_timeout, conn_shed */
 void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now)
 {
     uint32_t n_shed = 0;
+    nj_ns timeout = s->n_tx_mbufs_left < NJ_TX_POOL_LOW ? SHED_TIMEOUT_LOW : SHED_TIMEOUT_SHORT;
 
     for (uint32_t i = 0; i < SHED_SCAN && n_shed < SHED_MAX && !nj_list_empty(&s->unacked); i++) {
         struct nj_conn_active *active =
@@ -83,7 +150,7 @@ void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now)
             nj_list_del(&active->unacked);
         } else if (has_acked(active)) {
             list_unacked(active, now);
-        } else if (ms_of(now) - active->unacked_ms < SHED_TIMEOUT / NJ_MS) {
+        } else if (ms_of(now) - active->unacked_ms < timeout / NJ_MS) {
             return;
         } else {
             nj__abuse_record(s, NJ_C_conn_shed, &active->conn->tcb->flow.tuple.remote);
@@ -98,12 +165,7 @@ void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now)
 /* `n` units of one account. */
 static void set_held(struct nj_conn *c, struct nj_held_shares *a, struct nj_holder *h, uint32_t n)
 {
-    const struct nj_policy *p = nj_shape_policy(c->shard->txns.shape);
-    const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
-
-    if (nj_policy_trusts(p, remote)) /* it serves many clients */
-        n = 0;
-    nj_held_set(a, h, nj_policy_conn_key(p, &c->shard->cfg.client_key, remote), n);
+    nj_held_set(a, h, client_of(c), is_proxy(c) ? 0 : n);
 }
 
 /* KiB of buffers of HTTP/2, rounded down: part of a frame with a few fields counts as none. */
@@ -126,7 +188,7 @@ static void set_held_since(struct nj_conn *c, nj_ns now)
         x->held_mbufs.since_ms = ms_of(since != NJ_NEVER ? since : now);
 }
 
-static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib)
+static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib, uint32_t n_output)
 {
     struct nj_xfer *x = c->tcb->x; /* TCP keeps it while c->holds */
 
@@ -136,34 +198,35 @@ static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib)
         set_held(c, &c->shard->held_mbufs, &x->held_mbufs, n_mbufs);
     if (kib != x->held_memory.n)
         set_held(c, &c->shard->held_memory, &x->held_memory, kib);
-    c->holds = x->held_mbufs.n > 0 || x->held_memory.n > 0;
+    if (n_output != x->held_output.n)
+        set_held(c, &c->shard->held_output, &x->held_output, n_output);
+    if (x->held_output.n > 0)
+        nj_tcp_set_ack_events(c->tcb, true);
+    c->holds = x->held_mbufs.n > 0 || x->held_memory.n > 0 || x->held_output.n > 0;
 }
 
 /* What is held after the connection was served waits for the peer: for the rest of a record, for
  * the segments before it, or for the peer to read our output. Buffered output is not looked for
  * while the send queue is shorter than LONG_QUEUE, which blocks it only if mbufs are short, or if
  * the connection is of TLS: then c->holds is set. */
-static void track_held(struct nj_conn *c, nj_ns now)
+void nj__pressure_track_held(struct nj_conn *c, nj_ns now)
 {
     const struct nj_xfer *x = c->tcb->x;
+    bool tx_short = c->shard->tx_short;
 
-    if (nj_unlikely(c->mid_frame || c->holds ||
+    if (nj_unlikely(c->mid_frame || c->holds || tx_short ||
                     (x && (x->rcvq.n_mbufs > 0 || x->sndq.n_mbufs >= LONG_QUEUE)))) {
         if (x && x->rcvq.n_mbufs > 0)
             set_held_since(c, now);
-        set_all_held(c, x ? x->rcvq.n_mbufs : 0, held_memory_kib(c));
+        set_all_held(c, x ? x->rcvq.n_mbufs : 0, held_memory_kib(c),
+                     x && tx_short ? x->sndq.n_mbufs : 0);
     }
-}
-
-void nj__pressure_recount(struct nj_conn *c, nj_ns now)
-{
-    track_held(c, now);
 }
 
 void nj__pressure_forget(struct nj_conn *c)
 {
     if (c->holds)
-        set_all_held(c, 0, 0);
+        set_all_held(c, 0, 0, 0);
 }
 
 static struct nj_conn *conn_of(const struct nj_xfer *x)
@@ -245,11 +308,12 @@ nj_ns nj__pressure_next_at(const struct nj_shard *s)
 {
     bool short_of_mbufs = !nj_list_empty(&s->held_mbufs.holders) && too_many_are_held(s);
     bool short_of_memory = !nj_list_empty(&s->held_memory.holders) && nj_h2_context_is_short(s->h2);
-    return short_of_mbufs || short_of_memory ? 0 : NJ_NEVER;
+    bool waits = !nj_list_empty(&s->tx_waiting);
+    return short_of_mbufs || short_of_memory || waits ? 0 : NJ_NEVER;
 }
 
 void nj__pressure_track(struct nj_conn *c, nj_ns now)
 {
     track_unacked(c, now);
-    track_held(c, now);
+    nj__pressure_track_held(c, now);
 }

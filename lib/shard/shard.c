@@ -172,6 +172,8 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
         nj_list_init(&s->waits_for[i]);
     nj_list_init(&s->txns_watched);
     nj_list_init(&s->unacked);
+    nj_list_init(&s->tx_waiting);
+    s->n_tx_reserve = nj__pressure_tx_reserve(config->tx_pool);
     nj_steer_init(&s->steer, &config->rss_key, config->steering, config->index, config->n_shards,
                   config->reta_size);
     init_neigh(s, now);
@@ -180,7 +182,8 @@ bool nj_shard_init(struct nj_shard *s, const struct nj_shard_config *config, nj_
         nj_pool_init(&s->active_conns, nj__conn_active_bytes(), config->conns_max) &&
         nj__tls_init(s) && init_txns(s) && init_h2(s) && init_site(s) &&
         nj__handlers_init(s, now) && nj__policy_init(s, now) && nj__conn_shares_init(s) &&
-        nj_held_shares_init(&s->held_mbufs) && nj_held_shares_init(&s->held_memory)) {
+        nj_held_shares_init(&s->held_mbufs) && nj_held_shares_init(&s->held_memory) &&
+        nj_held_shares_init(&s->held_output)) {
         if (config->index == 0)
             nj_neigh_send_gratuitous_arp(&s->neigh);
         return true;
@@ -213,6 +216,7 @@ void nj_shard_fini(struct nj_shard *s)
     nj__conn_shares_fini(s);
     nj_held_shares_fini(&s->held_mbufs);
     nj_held_shares_fini(&s->held_memory);
+    nj_held_shares_fini(&s->held_output);
     nj_pool_fini(&s->active_conns);
     nj__policy_fini(s);
     nj_txns_fini(&s->txns);

@@ -148,14 +148,17 @@ struct nj_shard {
     struct nj_pool
         active_conns; /* struct nj_conn_active, for connections that have received bytes */
     struct nj_list waits_for[NJ_N_CONN_WAITS];
-    struct nj_list unacked; /* connections with a non-empty send queue, least recent ACK first */
+    struct nj_list unacked;    /* connections with a non-empty send queue, least recent ACK first */
+    struct nj_list tx_waiting; /* connections that wait for mbufs to send, in turn */
     struct nj_held_shares held_mbufs;  /* received mbufs that connections hold, by client */
     struct nj_held_shares held_memory; /* KiB of buffers of HTTP/2 */
+    struct nj_held_shares held_output; /* mbufs of send queues, while they are short */
 
     nj_ns now; /* time of the current step, for callbacks without an argument for it */
     uint32_t n_tx_mbufs_left;   /* mbufs left in the pool, while connections are served */
+    uint32_t n_tx_reserve;      /* of the pool: see NJ_TX_POOL_RESERVE */
     struct nj_conn *processing; /* connection whose input is being read; its output comes next */
-    bool pool_low;              /* too few mbufs are left to ask HTTP/2 for output in this step */
+    bool tx_short;              /* no more than the reserve is left */
     bool draining;
     nj_ns goaway_at;           /* draining: time of the final GOAWAY */
     nj_ns goaway_wait_ends_at; /* from then on also to peers that have not acknowledged a PING */

@@ -15,7 +15,8 @@
  * can still be sent. */
 #define NJ_TX_POOL_LOW     256u
 /* A connection with queued output leaves this part of the pool to connections without, and to
- * segments. So peers that do not read are stopped before the pool is empty for all. */
+ * segments. So peers that do not read are stopped before the pool is empty for all. Of this part a
+ * client gets a share: see nj__pressure_may_send(). */
 #define NJ_TX_POOL_RESERVE 8u
 
 /* HTTP/2 is asked for output while the connection's send queue is below 1/NJ_TX_SHARES of the mbufs
@@ -119,6 +120,9 @@ void nj__policy_release_conn(struct nj_conn *);
 
 /* pool_gauges.c */
 void nj__pools_publish(struct nj_shard *);
+
+/* mbuf_pressure.c: as many mbufs of the pool are the reserve (NJ_TX_POOL_RESERVE). */
+uint32_t nj__pressure_tx_reserve(const struct rte_mempool *tx_pool);
 
 /* conn.c */
 extern const struct nj_h2_events nj__conn_h2_events;

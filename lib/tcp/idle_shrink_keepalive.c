@@ -21,6 +21,7 @@ void nj__tcb_attach_xfer(struct nj_tcp *tcp, struct nj_tcb *t)
     nj_list_init(&x->pending);
     nj_list_init(&x->held_mbufs.node);
     nj_list_init(&x->held_memory.node);
+    nj_list_init(&x->held_output.node);
 
     nj_list_init(&x->sent);
     nj_list_init(&x->by_send_time);
@@ -42,7 +43,7 @@ static bool is_quiescent(const struct nj_tcb *t)
                 t->state == NJ_TCP_FIN_WAIT_2;
 
     return open && t->snd_una == t->snd_nxt && !x->sndq.head && !x->rcvq.head && !x->reasm &&
-           x->held_mbufs.n == 0 && x->held_memory.n == 0 && !t->ack_now &&
+           x->held_mbufs.n == 0 && x->held_memory.n == 0 && x->held_output.n == 0 && !t->ack_now &&
            x->delack_at == NJ_NEVER && x->rexmit_at == NJ_NEVER && x->close_at == NJ_NEVER &&
            t->fin_seen == t->fin_received && !nj__ecn_must_echo(t);
 }

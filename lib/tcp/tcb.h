@@ -159,9 +159,9 @@ struct nj_xfer {
     uint32_t mtu_probe_end;
     nj_ns mtu_probe_at; /* earliest next probe; see nj_tcb.mtu_wait_cs */
 
-    /* The user's accounts of what the connection holds: rcvq.n_mbufs, and memory of the user. TCP
-     * only initialises them, and keeps this struct while they are not 0. */
-    struct nj_holder held_mbufs, held_memory;
+    /* The user's accounts of what the connection holds: rcvq.n_mbufs, memory of the user, and
+     * sndq.n_mbufs. TCP only initialises them, and keeps this struct while they are not 0. */
+    struct nj_holder held_mbufs, held_memory, held_output;
 };
 
 static_assert(sizeof(struct nj_xfer) <= 10 * NJ_CACHE_LINE, "each busy connection has one");

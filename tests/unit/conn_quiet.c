@@ -265,6 +265,7 @@ Test(conn_quiet, acknowledged_by_bytes)
 static void shed_at(struct rig *r, nj_ns now)
 {
     r->now = now;
+    r->s->n_tx_mbufs_left = 0;
     nj__pressure_reset_unacking(r->s, now);
 }
 
@@ -291,6 +292,21 @@ Test(conn_quiet, who_acknowledges_nothing_is_shed)
     shed_at(r, then + 4 * NJ_SEC);
     cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
     shed_at(r, then + 5 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
+    rig_free(r);
+}
+
+/* While mbufs are short, and not nearly used up, a peer has more time. */
+Test(conn_quiet, who_acknowledges_nothing_for_15_s_is_shed)
+{
+    struct rig *r = rig_new();
+    nj_ns then = r->now;
+
+    answered(r, 1000);
+    r->s->n_tx_mbufs_left = r->s->n_tx_reserve - 1;
+    nj__pressure_reset_unacking(r->s, then + 14 * NJ_SEC);
+    cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
+    nj__pressure_reset_unacking(r->s, then + 15 * NJ_SEC);
     cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
     rig_free(r);
 }
