@@ -126,7 +126,9 @@ static struct nj_neigh_entry *eviction_victim(struct nj_neigh *n, const struct n
 /* The entry is no longer unsolicited. */
 static void clear_unsolicited(struct nj_neigh *n, struct nj_neigh_entry *e)
 {
-    n->unsolicited[!is_v4(e)].n -= e->is_unsolicited;
+    if (nj_likely(!e->is_unsolicited))
+        return;
+    n->unsolicited[!is_v4(e)].n--;
     e->is_unsolicited = false;
 }
 
@@ -138,8 +140,8 @@ static void evict(struct nj_neigh *n, struct nj_neigh_entry *e)
     e->state = NJ_NEIGH_FREE;
 }
 
-static struct nj_neigh_entry *make_neigh_entry(struct nj_neigh *n, const struct nj_addr *ip,
-                                               nj_ns now)
+static __rte_noinline struct nj_neigh_entry *make_neigh_entry(struct nj_neigh *n,
+                                                              const struct nj_addr *ip, nj_ns now)
 {
     struct nj_neigh_entry *e = eviction_victim(n, ip);
 
@@ -197,8 +199,8 @@ static bool take_token(nj_ns *full_at, nj_ns now)
 
 /* Create an entry for an unverified address. NULL: no entry may be replaced, or the limit is
  * reached. */
-static struct nj_neigh_entry *add_unsolicited(struct nj_neigh *n, const struct nj_addr *ip,
-                                              nj_ns now)
+static __rte_noinline struct nj_neigh_entry *add_unsolicited(struct nj_neigh *n,
+                                                             const struct nj_addr *ip, nj_ns now)
 {
     unsigned family = !nj_addr_is_v4(ip);
     const struct nj_neigh_entry *e = eviction_victim(n, ip);

@@ -51,8 +51,10 @@ static bool device_checked(const struct rte_mbuf *m, uint64_t mask, uint64_t goo
 }
 
 /* RFC 826, for Ethernet and IPv4 only. */
-static enum nj_counter parse_arp(const struct nj_iface *iface, const struct parse_view *v,
-                                 const struct rte_ether_addr *eth_src, struct nj_packet *out)
+static __rte_noinline enum nj_counter parse_arp(const struct nj_iface *iface,
+                                                const struct parse_view *v,
+                                                const struct rte_ether_addr *eth_src,
+                                                struct nj_packet *out)
 {
     struct rte_arp_hdr h;
 
