@@ -134,8 +134,8 @@ static void track_unacked(struct nj_conn *c, nj_ns now)
         list_unacked(active, now);
 }
 
-/* Held: bytes to send that are not acknowledged | connection, in mbufs; the last 1/8 by client |
- * 1/32 of the free send mbufs; of the last 1/8 as many for a client as 1/4 of the free ones, for
+/* Held: bytes to send that are not acknowledged | connection, in mbufs; of the last 1/8, client |
+ * 1/32 of the free send mbufs beyond the last 1/8; 1/4 of the free ones of the last 1/8, for
  * connections that hold none | `--send-timeout`; 15 s while less than 1/8 is free, 5 s while fewer
  * than 256 are | conn_timeout, conn_shed */
 void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now)
