@@ -158,7 +158,7 @@ struct nj_shard {
     uint32_t n_tx_mbufs_left;   /* mbufs left in the pool, while connections are served */
     uint32_t n_tx_reserve;      /* of the pool: see NJ_TX_POOL_RESERVE */
     struct nj_conn *processing; /* connection whose input is being read; its output comes next */
-    bool tx_short;              /* no more than the reserve is left */
+    bool tx_short;              /* less than the reserve is left */
     bool draining;
     nj_ns goaway_at;           /* draining: time of the final GOAWAY */
     nj_ns goaway_wait_ends_at; /* from then on also to peers that have not acknowledged a PING */

@@ -99,7 +99,7 @@ class Booted:
         self.assertEqual("hello\n", done.stdout, done.stderr + self.errors())
 
     def check_rights(self):
-        pid = self.show("MainPID")
+        pid, n_checked = self.show("MainPID"), 0
         for path in self.inside("sh", "-c", f"echo /proc/{pid}/task/*/status").stdout.split():
             status = dict(re.findall(r"^(\w+):\s+(.*)$", self.inside("cat", path).stdout, re.M))
             if not status:  # a worker of io_uring, which has ended
@@ -108,6 +108,8 @@ class Booted:
             self.assertEqual(("1", "2"), (status["NoNewPrivs"], status["Seccomp"]))
             for name in "CapEff", "CapPrm", "CapBnd", "CapAmb":
                 self.assertEqual(0, int(status[name], 16) & ~(NET_ADMIN | NET_RAW), name)
+            n_checked += 1
+        self.assertGreater(n_checked, 1)  # the main thread, and others
 
 
 @CAN_BOOT
