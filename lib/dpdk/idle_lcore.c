@@ -18,6 +18,9 @@
 #include <rte_power_intrinsics.h>
 
 /*
+ * An lcore spins after its last work, then yields, then sleeps. The limits are times and not
+ * numbers of steps: where threads compete for a CPU, one step with a yield may take milliseconds.
+ *
  * The longest sleep depends on how the receive queue reports packets.
  *
  * A polled queue reports nothing, so packets wait for the end of the sleep. A ring has 1,024
@@ -30,8 +33,8 @@
  * next timer. The files have longer queues: net_tap the interface's txqueuelen (1,000),
  * net_af_packet 512 frames or `framecnt`.
  */
-#define SPINS        256u
-#define YIELDS       2048u
+#define SPIN         (50 * NJ_US) /* after the last work */
+#define YIELD        (1 * NJ_MS)  /* the same */
 #define SLEEP        (50 * NJ_US)
 #define SLEEP_LONG   (1 * NJ_MS)
 #define LONG_AFTER   (100 * NJ_MS)
@@ -116,7 +119,7 @@ static void on_rx_event(struct nj_idle_state *i)
     if (i->rx.notify == NJ_RX_INTERRUPT)
         (void)rte_epoll_wait(i->rx.fd, &event, 1, 0);
     nj__idle_disarm_wakeup(i);
-    i->n_steps = 0;
+    i->was_idle = false;
     i->n_spurious++;
 }
 
@@ -133,13 +136,15 @@ void nj_idle_wait(struct nj_idle_state *i, nj_ns now, nj_ns next)
 {
     nj_ns until = next > now ? next - now : 0;
 
-    if (i->n_steps++ == 0)
+    if (!i->was_idle)
         i->since = now;
-    if (i->mode == NJ_IDLE_SPIN || i->n_steps < SPINS)
+    i->was_idle = true;
+    nj_ns idle = now - i->since;
+    if (i->mode == NJ_IDLE_SPIN || idle < SPIN)
         rte_pause();
     else if (i->mode == NJ_IDLE_PAUSE)
         pause_for(until < PAUSE ? until : PAUSE);
-    else if (i->n_steps < YIELDS)
+    else if (idle < YIELD)
         sched_yield();
     else if (!nj_wakeup_is_armed(i->waker))
         arm_wakeup(i);

@@ -19,7 +19,7 @@ struct nj_idle_state {
     struct nj_wakeup *waker;
     struct nj_rx_source rx;
     bool armed;          /* `waker`, and the interrupt where there is one */
-    uint32_t n_steps;    /* consecutive steps without work */
+    bool was_idle;       /* in the step before: `since` is valid */
     uint32_t n_spurious; /* consecutive wake-ups by the receive queue without a packet */
     nj_ns since;         /* time of the first step without work */
 };
@@ -40,7 +40,7 @@ void nj__idle_disarm_wakeup(struct nj_idle_state *i);
 /* Called after a step with work: the next wait begins with spinning. */
 static inline void nj_idle_note_work(struct nj_idle_state *i)
 {
-    i->n_steps = 0;
+    i->was_idle = false;
     i->n_spurious = 0;
     if (nj_unlikely(i->armed))
         nj__idle_disarm_wakeup(i);

@@ -23,10 +23,8 @@
 _Static_assert(RTE_MAX_LCORE <= NJ_LCORES_MAX, "ids of lcores are below NJ_LCORES_MAX");
 
 #define PUBLISH_STEP 256u /* steps between two writes of the gauges */
-/* Also after this many steps without work, about when the lcore first sleeps. With cold caches one
+/* Also before the lcore first sleeps, and at this interval while it sleeps. With cold caches one
  * write takes up to 0.3 ms, which delays polled events such as a file that a worker has opened. */
-#define PUBLISH_IDLE 2048u
-/* Also at this interval while the lcore sleeps. */
 #define PUBLISH_TIME (50 * NJ_MS)
 /* While another process shares the port: longest sleep between two looks at its packets. */
 #define PEER_POLL    (500 * NJ_US)
@@ -104,11 +102,12 @@ static int loop(void *lcore)
         uint32_t work = nj_shard_step(l->shard, now);
         nj_shard_rings_wake_receivers(l->end);
 
+        bool was_armed = idler.armed;
         if (work || nj_shard_rings_has_tx(l->end))
             nj_idle_note_work(&idler);
         else
             nj_idle_wait(&idler, now, next_at(l, now));
-        if (n_steps++ % PUBLISH_STEP == 0 || idler.n_steps == PUBLISH_IDLE ||
+        if (n_steps++ % PUBLISH_STEP == 0 || (idler.armed && !was_armed) ||
             (!work && now - published >= PUBLISH_TIME)) {
             nj_shard_publish(l->shard);
             published = now;
