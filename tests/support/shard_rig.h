@@ -37,6 +37,7 @@
 #define RIG_BIG      (1u << 30) /* size of /big: read in chunks */
 #define RIG_WHOLE    200000u    /* size of /whole: in memory */
 #define RIG_JOBS_MAX 4096u
+#define RIG_CHECKED  512u /* connections whose bounds are checked after each step */
 
 static const struct rte_ether_addr rig_mac = {{2, 0, 0, 0, 0, 1}};
 static const struct rte_ether_addr rig_peer_mac = {{2, 0, 0, 0, 0, 9}};
@@ -75,7 +76,8 @@ struct rig {
     bool forward_full;
     bool files_slow; /* jobs stay with the worker */
     uint32_t n_jobs, n_objects;
-    uint32_t sndq_max; /* longest send queue seen */
+    uint32_t sndq_max;     /* longest send queue seen */
+    uint32_t checked_next; /* place of the flow table: rig_check_bounds() goes on there */
     struct nj_file_job *job[RIG_JOBS_MAX];
     struct rig_peer peer[RIG_PEERS];
 };
@@ -493,12 +495,12 @@ static inline void rig_check_sums(const struct rig *r)
     NJ_CHECK(rig_count(r, NJ_C_tx_packets) == r->n_out);
 }
 
-/* Check the bounds of one connection. */
+/* Check the bounds of each connection, of many some after each step. */
 static inline void rig_check_bounds(struct rig *r)
 {
     const struct nj_flow_table *f = &r->s->tcp.flows;
-    for (uint32_t i = 0; i <= f->mask; i++) {
-        const struct nj_tcb *t = nj_flow_tcb(nj_flow_at(f, i));
+    for (uint32_t n = f->mask < RIG_CHECKED ? f->mask + 1 : RIG_CHECKED; n > 0; n--) {
+        const struct nj_tcb *t = nj_flow_tcb(nj_flow_at(f, r->checked_next++ & f->mask));
         if (!t || !t->x)
             continue;
         r->sndq_max = t->x->sndq.n_bytes > r->sndq_max ? t->x->sndq.n_bytes : r->sndq_max;
