@@ -241,7 +241,7 @@ Test(store_file_client, readers_share_pieces, .timeout = 60)
  * withdrawn, or have lost their owner. Each job completes once. */
 enum { JOBS = 400, CLIENTS = 5, STEPS = 20000 };
 #if defined(__SANITIZE_THREAD__) /* 10 take 30 s */
-enum { ROUNDS = 4 };
+enum { ROUNDS = 2 };
 #else
 enum { ROUNDS = 10 };
 #endif

@@ -156,7 +156,7 @@ Test(threads_worker_pool, bound, .timeout = 60)
 /* EWYK 5.12: all workers but one are held; all other tasks run on that one. */
 Test(threads_worker_pool, one_free_worker_is_enough, .timeout = 60)
 {
-    enum { WORKERS = 4, QUICK = 2000 };
+    enum { WORKERS = 4, QUICK = 500 };
     sem_t gate;
     sem_init(&gate, 0, 0);
     struct nj_worker_pool *w = start(WORKERS, 100);
