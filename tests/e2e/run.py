@@ -212,9 +212,13 @@ class Running:
         self.results = tempfile.NamedTemporaryFile("r", encoding="utf-8")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.e2e.run", "--child", self.results.name, *job.tests],
-            cwd=builds.REPO, env=builds.environment(job.build), stdin=subprocess.DEVNULL,
-            stdout=self.out, stderr=self.out, start_new_session=True)
+            cwd=builds.REPO, env=builds.environment(job.build) | self.variables(),
+            stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out, start_new_session=True)
         self.fd = os.pidfd_open(self.process.pid)
+
+    def variables(self):
+        """Benchmarks with priority would stop the servers of the tests beside them for seconds."""
+        return {} if self.job.alone else {"NJ_NO_PRIORITY": "1"}
 
     def end(self):
         """(output, a list with a dict for each test) after the end of the process"""

@@ -113,6 +113,12 @@ while True:
         thread.join()
 """
 
+    def setUp(self):
+        variables = mock.patch.dict(os.environ)
+        variables.start()
+        self.addCleanup(variables.stop)
+        os.environ.pop("NJ_NO_PRIORITY", None)
+
     def test_threads_end_meanwhile(self):
         with subprocess.Popen([sys.executable, "-c", self.THREADS_THAT_END],
                               start_new_session=True) as process:
