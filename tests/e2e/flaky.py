@@ -25,7 +25,7 @@ from tests.e2e import load, run
 from tests.mutants import verified
 from tests.netlab.ended import ended, exit_with
 
-RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "flaky.jsonl")
+RESULTS = run.RUNS
 SLOWEST = 10  # rows of the table
 
 

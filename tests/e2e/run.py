@@ -23,6 +23,7 @@ import argparse
 import collections
 import contextlib
 import json
+import math
 import os
 import re
 import select
@@ -39,6 +40,7 @@ from tests.netlab import limits, world
 from tests.netlab.ended import ended, ended_by_parent, exit_with
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+RUNS = os.path.join(HERE, "flaky.jsonl")  # flaky.py describes it
 WIDTH = 4
 TEST_SECONDS = 600  # before time_limit()
 REASONS = ("rights", "memory", "speed", "start", "upgrade", "crash", "system calls")
@@ -250,9 +252,26 @@ def finished(running):
     return next(each for each in running if each.fd in ended_fds)
 
 
+def seconds_of_classes():
+    """{class: seconds of its last run in RUNS}"""
+    found = {}
+    with contextlib.suppress(OSError), open(RUNS, encoding="utf-8") as f:
+        for line in f:
+            with contextlib.suppress(json.JSONDecodeError):  # a call was interrupted
+                row = json.loads(line)
+                found[row["class"]] = sum(seconds[0] if isinstance(seconds, list) else seconds
+                                          for seconds in row["tests"].values())
+    return found
+
+
 def run_jobs(jobs, width, done):
-    """Runs jobs side by side, then each that runs alone. Calls done(job, output, results)."""
-    waiting = collections.deque(sorted(jobs, key=lambda job: job.alone))
+    """
+    Runs jobs side by side, the longest first, then each that runs alone. Calls done(job, output,
+    results).
+    """
+    seconds = seconds_of_classes()
+    waiting = collections.deque(
+        sorted(jobs, key=lambda job: (job.alone, -seconds.get(job.name, math.inf))))
     running, shows = [], len(jobs) == 1
     try:
         while waiting or running:
