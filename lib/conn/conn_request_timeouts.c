@@ -80,6 +80,12 @@ static nj_ns timeout_of(const struct nj_shard *s, enum nj_conn_wait waits_for)
     NJ_UNREACHABLE("silent");
 }
 
+/* Called when something is appended to a list. */
+static void note_deadline(struct nj_shard *s, nj_ns at)
+{
+    s->timeouts_at = nj_min_u64(s->timeouts_at, at);
+}
+
 static uint32_t grain_of(nj_ns now)
 {
     return (uint32_t)(now / GRAIN + 1);
@@ -138,6 +144,7 @@ static void start_wait(struct nj_conn *c, enum nj_conn_wait waits_for, uint32_t 
             waits_for == NJ_CONN_WAIT_ACK ? nj_tcp_queued_end(c->tcb) : c->tcb->snd_una;
     nj_list_del(&c->node);
     nj_list_push_back(&c->shard->waits_for[waits_for], &c->node);
+    note_deadline(c->shard, wait_start(c) + timeout_of(c->shard, waits_for));
 }
 
 void nj__conn_update_timeout_list(struct nj_conn *c, nj_ns now)
@@ -415,6 +422,7 @@ void nj__txn_schedule_progress_check(struct nj_txn *t, nj_ns now)
     nj_list_del(&t->node);
     t->recheck_at = now + check_interval(s);
     nj_list_push_back(&s->txns_watched, &t->node);
+    note_deadline(s, t->recheck_at);
 }
 
 static uint32_t check_txns(struct nj_shard *s, nj_ns now)
@@ -434,15 +442,6 @@ static uint32_t check_txns(struct nj_shard *s, nj_ns now)
 
 /* --- timer --------------------------------------------------------------------------------- */
 
-uint32_t nj__timeouts_tick(struct nj_shard *s, nj_ns now)
-{
-    uint32_t n = check_txns(s, now);
-
-    for (enum nj_conn_wait i = 0; i < NJ_N_CONN_WAITS; i++)
-        n += expire_conns(s, i, now);
-    return n;
-}
-
 nj_ns nj__timeouts_next_at(const struct nj_shard *s)
 {
     nj_ns next = NJ_NEVER;
@@ -458,4 +457,17 @@ nj_ns nj__timeouts_next_at(const struct nj_shard *s)
         next = at < next ? at : next;
     }
     return next;
+}
+
+uint32_t nj__timeouts_tick(struct nj_shard *s, nj_ns now)
+{
+    if (nj_likely(now < s->timeouts_at))
+        return 0;
+    uint32_t n = check_txns(s, now);
+
+    for (enum nj_conn_wait i = 0; i < NJ_N_CONN_WAITS; i++)
+        n += expire_conns(s, i, now);
+    /* If something was due, perhaps more than EXPIRE_MAX are. */
+    s->timeouts_at = n > 0 ? now : nj__timeouts_next_at(s);
+    return n;
 }
