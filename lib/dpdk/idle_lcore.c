@@ -34,7 +34,8 @@
  * net_af_packet 512 frames or `framecnt`.
  */
 #define SPIN         (50 * NJ_US) /* after the last work */
-#define YIELD        (1 * NJ_MS)  /* the same */
+#define YIELD        (1 * NJ_MS) /* the same; at least STEPS_MIN steps, in which packets may come */
+#define STEPS_MIN    16u
 #define SLEEP        (50 * NJ_US)
 #define SLEEP_LONG   (1 * NJ_MS)
 #define LONG_AFTER   (100 * NJ_MS)
@@ -119,7 +120,7 @@ static void on_rx_event(struct nj_idle_state *i)
     if (i->rx.notify == NJ_RX_INTERRUPT)
         (void)rte_epoll_wait(i->rx.fd, &event, 1, 0);
     nj__idle_disarm_wakeup(i);
-    i->was_idle = false;
+    i->n_steps = 0;
     i->n_spurious++;
 }
 
@@ -136,15 +137,14 @@ void nj_idle_wait(struct nj_idle_state *i, nj_ns now, nj_ns next)
 {
     nj_ns until = next > now ? next - now : 0;
 
-    if (!i->was_idle)
+    if (i->n_steps++ == 0)
         i->since = now;
-    i->was_idle = true;
     nj_ns idle = now - i->since;
     if (i->mode == NJ_IDLE_SPIN || idle < SPIN)
         rte_pause();
     else if (i->mode == NJ_IDLE_PAUSE)
         pause_for(until < PAUSE ? until : PAUSE);
-    else if (idle < YIELD)
+    else if (idle < YIELD || i->n_steps < STEPS_MIN)
         sched_yield();
     else if (!nj_wakeup_is_armed(i->waker))
         arm_wakeup(i);

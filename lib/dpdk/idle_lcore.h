@@ -19,9 +19,9 @@ struct nj_idle_state {
     struct nj_wakeup *waker;
     struct nj_rx_source rx;
     bool armed;          /* `waker`, and the interrupt where there is one */
-    bool was_idle;       /* in the step before: `since` is valid */
+    uint32_t n_steps;    /* steps since the last work or event of the receive queue */
     uint32_t n_spurious; /* consecutive wake-ups by the receive queue without a packet */
-    nj_ns since;         /* time of the first step without work */
+    nj_ns since;         /* time of the first of these steps */
 };
 
 /* `waker` wakes this lcore; `rx` is the queue that it polls. Once, on the lcore, after the port has
@@ -30,8 +30,9 @@ void nj_idle_init(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup *
                   const struct nj_rx_source *rx);
 void nj_idle_fini(struct nj_idle_state *i);
 
-/* Called after a step without work at `now`; the shard's next timer is due at `next`. Returns when
- * that timer is due, after NJ_IDLE_SLEEP_MAX, or on a wake-up. Before the first sleep it arms the
+/* Called after a step without work at `now`; the shard's next timer is due at `next`. In the first
+ * millisecond without work it returns at once. Then it returns when that timer is due, after
+ * NJ_IDLE_SLEEP_MAX, or on a wake-up. Before the first sleep it arms the
  * waker and returns once, so that one more step checks all inputs. On the lcore. */
 void nj_idle_wait(struct nj_idle_state *i, nj_ns now, nj_ns next);
 
@@ -40,7 +41,7 @@ void nj__idle_disarm_wakeup(struct nj_idle_state *i);
 /* Called after a step with work: the next wait begins with spinning. */
 static inline void nj_idle_note_work(struct nj_idle_state *i)
 {
-    i->was_idle = false;
+    i->n_steps = 0;
     i->n_spurious = 0;
     if (nj_unlikely(i->armed))
         nj__idle_disarm_wakeup(i);

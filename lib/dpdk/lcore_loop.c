@@ -23,8 +23,9 @@
 _Static_assert(RTE_MAX_LCORE <= NJ_LCORES_MAX, "ids of lcores are below NJ_LCORES_MAX");
 
 #define PUBLISH_STEP 256u /* steps between two writes of the gauges */
-/* Also before the lcore first sleeps, and at this interval while it sleeps. With cold caches one
- * write takes up to 0.3 ms, which delays polled events such as a file that a worker has opened. */
+/* Also when the lcore is about to sleep after it polled, and at this interval while it sleeps. Not
+ * more often: with cold caches one write takes up to 0.3 ms, which delays polled events such as a
+ * file that a worker has opened. */
 #define PUBLISH_TIME (50 * NJ_MS)
 /* While another process shares the port: longest sleep between two looks at its packets. */
 #define PEER_POLL    (500 * NJ_US)
