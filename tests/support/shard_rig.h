@@ -37,7 +37,7 @@
 #define RIG_BIG      (1u << 30) /* size of /big: read in chunks */
 #define RIG_WHOLE    200000u    /* size of /whole: in memory */
 #define RIG_JOBS_MAX 4096u
-#define RIG_CHECKED  512u /* connections whose bounds are checked after each step */
+#define RIG_CHECKED  1024u /* places of the flow table checked after each step */
 
 static const struct rte_ether_addr rig_mac = {{2, 0, 0, 0, 0, 1}};
 static const struct rte_ether_addr rig_peer_mac = {{2, 0, 0, 0, 0, 9}};
@@ -495,7 +495,7 @@ static inline void rig_check_sums(const struct rig *r)
     NJ_CHECK(rig_count(r, NJ_C_tx_packets) == r->n_out);
 }
 
-/* Check the bounds of each connection, of many some after each step. */
+/* Check the bounds of each connection; in a larger table than usual, of some after each step. */
 static inline void rig_check_bounds(struct rig *r)
 {
     const struct nj_flow_table *f = &r->s->tcp.flows;
