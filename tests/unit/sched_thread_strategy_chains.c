@@ -96,7 +96,7 @@ Test(sched_thread_strategy_chains, tasks_that_demand_do_not_recurse)
         for (unsigned waiting = 0; waiting < 2; waiting++) {
             struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
-            n_demands = 200000; /* if each used 48 bytes of stack, it would be too small */
+            n_demands = 200000; /* at 48 bytes each they would overflow a stack of 8 MiB */
             w->n_waiting = waiting;
             add(w, (enum nj_task_type)type)->body = demand_one_more;
             nj_strategy_produce(&w->s);

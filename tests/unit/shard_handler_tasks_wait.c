@@ -380,7 +380,7 @@ static bool end_mixed(int by, unsigned n_steps)
 Test(shard_handler_tasks_wait, over_at_any_moment)
 {
     static const int ways[] = {BY_RST_STREAM, BY_TCP_RESET, BY_ABORT, BY_GARBAGE};
-#if defined(__SANITIZE_THREAD__) /* each moment takes 19 s */
+#if defined(__SANITIZE_THREAD__) /* all moments take 19 s */
     enum { EACH = 4 };
 #else
     enum { EACH = 1 };
@@ -390,7 +390,7 @@ Test(shard_handler_tasks_wait, over_at_any_moment)
         unsigned n = 1 + (unsigned)w % EACH;
         while (n < 400 && !end_mixed(ways[w], n))
             n += EACH;
-        cr_expect(n > 20 && n < 400, "%u moments", n);
+        cr_expect(n > 20 && n < 400, "ended at moment %u", n);
     }
 }
 
