@@ -6,10 +6,8 @@ REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PLAIN, SANITIZED, THREADS, RELEASE = "build", "build-asan", "build-tsan", "build-release"
 
 # Options of sanitizers, unless the environment has them. The quarantine for freed blocks is part of
-# a server's memory: 64 MiB are enough to detect uses after free. strstr() is not intercepted: each
-# process of Criterion reads the system's certificates (libgit2), and its interceptor measures the
-# length of the file in each call.
-OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=64:intercept_strstr=0",
+# a server's memory: 64 MiB are enough to detect uses after free.
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=64",
            "UBSAN_OPTIONS": "halt_on_error=1",
            "LSAN_OPTIONS": f"suppressions={REPO}/tests/lsan.supp:print_suppressions=0"}
 
