@@ -68,7 +68,8 @@ def line_of(job, series, with_load, tests):
     for row in tests:
         name = row["test"].rpartition(".")[2] if row["test"] in job.tests else row["test"]
         found[name] = [row["seconds"], row["failure"]] if "failure" in row else row["seconds"]
-    return {"series": series, "load": with_load, "class": job.name, "tests": found}
+    return {"series": series, "load": with_load, "class": job.name,
+            "seconds": tests[0]["class_seconds"] if tests else 0, "tests": found}
 
 
 def measure(jobs, runs, series, with_load):

@@ -208,19 +208,22 @@ class Running:
     of its own, for which the kernel's scheduler has a share of the CPUs (autogroup).
     """
 
-    def __init__(self, job, shows=False):
-        self.job = job
+    def __init__(self, job, shows=False, beside=False):
+        """`beside`: do other tests run at the same time?"""
+        self.job, self.began = job, time.monotonic()
         self.out = None if shows else tempfile.TemporaryFile("w+", errors="replace")
         self.results = tempfile.NamedTemporaryFile("r", encoding="utf-8")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.e2e.run", "--child", self.results.name, *job.tests],
-            cwd=builds.REPO, env=builds.environment(job.build) | self.variables(),
+            cwd=builds.REPO, env=self.environment(beside),
             stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out, start_new_session=True)
         self.fd = os.pidfd_open(self.process.pid)
 
-    def variables(self):
+    def environment(self, beside):
         """Benchmarks with priority would stop the servers of the tests beside them for seconds."""
-        return {} if self.job.alone else {"NJ_NO_PRIORITY": "1"}
+        env = builds.environment(self.job.build)
+        env.pop("NJ_NO_PRIORITY", None)
+        return env | ({"NJ_NO_PRIORITY": "1"} if beside else {})
 
     def end(self):
         """(output, a list with a dict for each test) after the end of the process"""
@@ -231,13 +234,14 @@ class Running:
             self.out.seek(0)
             text = self.out.read()
             self.out.close()
-        found = [json.loads(line) for line in self.results]
+        seconds = round(time.monotonic() - self.began, 1)
+        found = [json.loads(line) | {"class_seconds": seconds} for line in self.results]
         self.results.close()
         missing = set(self.job.tests) - {row["test"] for row in found}
         if status or missing and not any("failure" in row for row in found):
             line = f"{self.job.name}: the process of the tests ended: {world.exit_text(status)}"
             found.append({"test": self.job.name, "failure": line, "seconds": 0, "fault": True,
-                          "limit": TEST_SECONDS})
+                          "limit": TEST_SECONDS, "class_seconds": seconds})
             text += f"FAIL {line}\n"
         return text, found
 
@@ -257,10 +261,11 @@ def seconds_of_classes():
     found = {}
     with contextlib.suppress(OSError), open(RUNS, encoding="utf-8") as f:
         for line in f:
-            with contextlib.suppress(json.JSONDecodeError):  # a call was interrupted
+            with contextlib.suppress(ValueError, KeyError):  # a call was interrupted
                 row = json.loads(line)
-                found[row["class"]] = sum(seconds[0] if isinstance(seconds, list) else seconds
-                                          for seconds in row["tests"].values())
+                tests = (seconds[0] if isinstance(seconds, list) else seconds
+                         for seconds in row["tests"].values())
+                found[row["class"]] = row["seconds"] if "seconds" in row else sum(tests)
     return found
 
 
@@ -277,7 +282,8 @@ def run_jobs(jobs, width, done):
         while waiting or running:
             while waiting and len(running) < width and not any(r.job.alone for r in running) \
                     and not (waiting[0].alone and running):
-                running.append(Running(waiting.popleft(), shows))
+                job = waiting.popleft()
+                running.append(Running(job, shows, beside=not (job.alone or shows)))
             ready = finished(running)
             running.remove(ready)
             done(ready.job, *ready.end())

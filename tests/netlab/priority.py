@@ -10,7 +10,7 @@ def first(pid="self"):
     """
     Gives a process or thread the lowest nice value. A nice value is relative to other threads of
     the autogroup only (sched(7), "The autogroup feature"), so the autogroup gets the lowest value,
-    too. Does nothing where NJ_NO_PRIORITY is set: other tests run beside.
+    too. Does nothing if NJ_NO_PRIORITY is set: other tests run at the same time.
     """
     if "NJ_NO_PRIORITY" in os.environ:
         return
