@@ -171,7 +171,7 @@ static bool may_wait_longer(const struct nj_conn *c, nj_ns now)
 
 /* The ACK is overdue or was not reported. If all is acknowledged, the connection has been idle
  * since then; behind connections that began to wait meanwhile it may expire late by up to the ACK
- * timeout. Otherwise its progress is measured from now on. */
+ * timeout, also if these go on meanwhile. Otherwise its progress is measured from now on. */
 static void end_ack_wait(struct nj_conn *c, nj_ns now)
 {
     nj_tcp_set_ack_events(c->tcb, true);
@@ -442,7 +442,8 @@ static uint32_t check_txns(struct nj_shard *s, nj_ns now)
 
 /* --- timer --------------------------------------------------------------------------------- */
 
-nj_ns nj__timeouts_next_at(const struct nj_shard *s)
+/* When is the first member of a list due? */
+static nj_ns first_due_at(const struct nj_shard *s)
 {
     nj_ns next = NJ_NEVER;
 
@@ -467,7 +468,13 @@ uint32_t nj__timeouts_tick(struct nj_shard *s, nj_ns now)
 
     for (enum nj_conn_wait i = 0; i < NJ_N_CONN_WAITS; i++)
         n += expire_conns(s, i, now);
-    /* If something was due, perhaps more than EXPIRE_MAX are. */
-    s->timeouts_at = n > 0 ? now : nj__timeouts_next_at(s);
+    s->timeouts_at = first_due_at(s);
     return n;
+}
+
+/* A connection that was due behind the first of its list may have become the first: see
+ * end_ack_wait(). */
+nj_ns nj__timeouts_next_at(const struct nj_shard *s)
+{
+    return nj_max_u64(first_due_at(s), s->timeouts_at);
 }

@@ -18,8 +18,9 @@
 #include <rte_power_intrinsics.h>
 
 /*
- * An lcore spins after its last work, then yields, then sleeps. The limits are times and not
- * numbers of steps: where threads compete for a CPU, one step with a yield may take milliseconds.
+ * An lcore spins after its last work, then yields, then sleeps. The limits are times, not
+ * only numbers of steps: where threads compete for a CPU, one step with a yield may take
+ * milliseconds.
  *
  * The longest sleep depends on how the receive queue reports packets.
  *

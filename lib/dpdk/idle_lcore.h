@@ -31,9 +31,9 @@ void nj_idle_init(struct nj_idle_state *i, enum nj_idle mode, struct nj_wakeup *
 void nj_idle_fini(struct nj_idle_state *i);
 
 /* Called after a step without work at `now`; the shard's next timer is due at `next`. In the first
- * millisecond without work it returns at once. Then it returns when that timer is due, after
- * NJ_IDLE_SLEEP_MAX, or on a wake-up. Before the first sleep it arms the
- * waker and returns once, so that one more step checks all inputs. On the lcore. */
+ * millisecond without work, and the first 16 steps, it returns after at most 5 us. Then it returns
+ * when that timer is due, after NJ_IDLE_SLEEP_MAX, or on a wake-up. Before the first sleep it arms
+ * the waker and returns once, so that one more step checks all inputs. On the lcore. */
 void nj_idle_wait(struct nj_idle_state *i, nj_ns now, nj_ns next);
 
 void nj__idle_disarm_wakeup(struct nj_idle_state *i);

@@ -172,7 +172,7 @@ struct nj_shard {
 
     struct nj_txns txns;
     struct nj_list txns_watched;        /* in the order of their next check */
-    nj_ns timeouts_at;                  /* no member of waits_for or txns_watched is due before */
+    nj_ns timeouts_at;                  /* nobody looks at waits_for and txns_watched before */
     struct nj_shape_shared *own_shared; /* when the configuration has none */
     uint32_t n_active_conns;
     uint32_t recheck_at; /* next connection to check against a new policy; UINT32_MAX: none */

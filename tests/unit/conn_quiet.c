@@ -121,6 +121,33 @@ Test(conn_quiet, idle_for_less_than_the_trust)
     expect_between(r, &p->got_fin, 300 * NJ_MS, 500 * NJ_MS);
 }
 
+/* A connection whose ACK was not reported is due before the first one of the list of idle ones.
+ * When that one goes on, the other is the first, and overdue: the lcore has no timer in the past
+ * meanwhile, and the connection ends when the first one would have. */
+Test(conn_quiet, overdue_behind_one_that_goes_on)
+{
+    struct rig *r = rig_new();
+    struct rig_peer *late = answered(r, 1000);
+
+    acknowledge(r, late);
+    cr_assert(!hears(r, late));
+    rig_run(r, 500 * NJ_MS);
+    struct rig_peer *first = rig_connect_h2(r, 1001);
+    rig_get(r, first, 1, "/whole"); /* its ACKs are reported: it is idle at once */
+    rig_settle(r);
+    cr_assert(hears(r, first));
+    nj_ns idle_since = r->now;
+    rig_run(r, IDLE - 250 * NJ_MS);
+    cr_assert(!late->got_fin && !first->got_fin);
+    rig_get(r, first, 3, "/index.html");
+    rig_settle(r);
+    cr_expect_gt(nj_shard_next_at(r->s), r->now);
+    rig_run(r, idle_since + IDLE + 100 * NJ_MS - r->now);
+    cr_expect(late->got_fin);
+    cr_expect(!first->got_fin);
+    rig_free(r);
+}
+
 /* Bytes acknowledged during that second were not counted: measuring starts at zero. */
 Test(conn_quiet, who_takes_its_answers_is_not_late)
 {
