@@ -16,7 +16,7 @@ import sys
 import textwrap
 
 from tests.mutants import verified
-from tests.tidy import clang, ewyk, held, rfc
+from tests.tidy import clang, ewyk, held, house, rfc, stories
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("NJ_BUILD", "build")
@@ -501,6 +501,13 @@ def rule_held(sources, write):
     yield from written("held", held.PAGE, text, write)
 
 
+def rule_house(sources, layers):
+    """Circles of files, and the lists of ARCHITECTURE.md that follow a request."""
+    found = house.House(sources, read(stories.PAGE), layers)
+    for path, line, complaint in house.check(found, read(house.RATCHET)):
+        yield Finding(path, line, "house", complaint)
+
+
 # --- history ----------------------------------------------------------------------------------
 
 # Commits after this one have messages in the form of CONTRIBUTING.md.
@@ -594,6 +601,7 @@ def main():
         "todo": each(rule_todo, sources),
         "mutable": each(rule_mutable, sources),
         "docstring": each(rule_docstring, sources),
+        "house": lambda: rule_house(sources, layer_table(meson_text)),
         "length": lambda: rule_length(sources, read("tests/tidy/ratchet.txt")),
         "unlisted": lambda: rule_listed(sources, meson_text),
         "manuals": lambda: rule_manuals({path: read(path) for page, (table, _) in MANUALS.items()
