@@ -16,7 +16,7 @@ import sys
 import textwrap
 
 from tests.mutants import verified
-from tests.tidy import clang, ewyk, held, house, rfc, stories
+from tests.tidy import clang, ewyk, held, house, pages, rfc, stories
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("NJ_BUILD", "build")
@@ -403,8 +403,8 @@ def rule_symbols(nm_text):
 def nm(build):
     """Symbols that the built libraries export, or None without a build."""
     libs = []
-    for folder, _, names in os.walk(os.path.join(build, "lib")):
-        libs += [os.path.join(folder, n) for n in sorted(names)
+    for folder, _, found in os.walk(os.path.join(build, "lib")):
+        libs += [os.path.join(folder, n) for n in sorted(found)
                  if n.startswith("libnj_") and n.endswith(".a")]
     shared = [os.path.join(build, "lib", n) for n in ("libnightjar.so",)
               if os.path.exists(os.path.join(build, "lib", n))]
@@ -508,6 +508,15 @@ def rule_house(sources, layers):
         yield Finding(path, line, "house", complaint)
 
 
+def rule_pages(texts, files):
+    """`texts`: {path: text} of the pages, `files`: those of the repository."""
+    for path, text in sorted(texts.items()):
+        for line, complaint in pages.check(path, text, files):
+            yield Finding(path, line, "pages", complaint)
+    for line, complaint in pages.figure(texts["README.md"], texts["docs/performance.md"]):
+        yield Finding("README.md", line, "pages", complaint)
+
+
 # --- history ----------------------------------------------------------------------------------
 
 # Commits after this one have messages in the form of CONTRIBUTING.md.
@@ -553,11 +562,11 @@ def repository():
     """Every text file of the repository, tracked or not. Does not use git, which may be missing and
     refuses to run as root in another user's clone."""
     wanted = (".c", ".h", ".py", ".sh", ".build", ".def")
-    for folder, below, names in os.walk(REPO):
+    for folder, below, found in os.walk(REPO):
         top = folder == REPO
         below[:] = sorted(d for d in below if not d.startswith((".", "__"))
                           and not (top and d.startswith("build")))
-        for name in sorted(names):
+        for name in sorted(found):
             if name.endswith(wanted) or (top and name == "dev"):
                 path = os.path.join(folder, name)
                 with open(path, encoding="utf-8") as f:
@@ -591,6 +600,7 @@ def main():
                        "ewyk": lambda: rule_ewyk(sources, True),
                        "held": lambda: rule_held(sources, True)})
     meson_text = read("lib/meson.build")
+    files = pages.tree(REPO)
     symbols = nm(os.path.join(REPO, BUILD))
     rules = {
         "bans": each(rule_bans, sources),
@@ -601,6 +611,7 @@ def main():
         "todo": each(rule_todo, sources),
         "mutable": each(rule_mutable, sources),
         "docstring": each(rule_docstring, sources),
+        "pages": lambda: rule_pages({path: read(path) for path in pages.pages(files)}, files),
         "house": lambda: rule_house(sources, layer_table(meson_text)),
         "length": lambda: rule_length(sources, read("tests/tidy/ratchet.txt")),
         "unlisted": lambda: rule_listed(sources, meson_text),
