@@ -8,7 +8,7 @@ import re
 
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.M | re.S)
 DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+\w+(?:\([^)]*\))?")
-USE = re.compile(r"(?<![\w.])(?<!->)([a-z_]\w*)\b(\s*\()?")
+USE = re.compile(r"(?<![\w.])(?<!->)(?<!struct )(?<!enum )(?<!union )([a-z_]\w*)\b(\s*\()?")
 
 
 class Function:

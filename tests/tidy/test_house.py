@@ -68,10 +68,12 @@ class Functions(unittest.TestCase):
         self.assertEqual({}, edges["lib/low/read"])
 
     def test_names_that_are_no_edges(self):
-        """A static function of another file, one that two files define, a member, a comment."""
+        """A static function of another file, one that two files define, a member, a comment, the
+        tag of a struct."""
         edges = tree({"lib/a/x.c": calls("nj_x", "helper", "nj_two") + "/* nj_y() */\n",
                       "lib/a/y.c": calls("nj_y") + "static " + calls("helper") + calls("nj_two"),
-                      "lib/a/z.c": calls("nj_two") + "void g(struct s *s)\n{\n    s->nj_y();\n}\n",
+                      "lib/a/z.c": calls("nj_two") +
+                      "void g(struct nj_y *s)\n{\n    struct nj_y *y = s->nj_y();\n}\n",
                       "lib/a/u.c": "int nj_y(void);\n"}).edges()
         self.assertEqual({}, {unit: to for unit, to in edges.items() if to})
 
