@@ -29,7 +29,7 @@
 #include "log/output_wait.h"
 #include "sched/futex_park.h"
 #include "threads/os_clock.h"
-#include "threads/syscall_filter.h"
+#include "rights/syscall_filter.h"
 
 #define RETRY_NS (100 * NJ_MS) /* of the line about lost lines, while no other one is logged */
 

@@ -21,10 +21,10 @@
 #include "server/server_internal.h"
 #include "server/telemetry.h"
 #include "store/chunk_cache.h"
-#include "store/thread_file_rights.h"
+#include "rights/thread_file_rights.h"
 #include "store/memory_check.h"
 #include "threads/os_clock.h"
-#include "threads/syscall_filter.h"
+#include "rights/syscall_filter.h"
 
 #define HALF_OPEN_MAX   4096u
 #define TIME_WAIT       (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */

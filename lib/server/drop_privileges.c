@@ -26,7 +26,7 @@
 #include "log/log.h"
 #include "server/server_internal.h"
 #include "threads/run_on_all_threads.h"
-#include "threads/syscall_filter.h"
+#include "rights/syscall_filter.h"
 
 #define CAPS_MAX 64
 

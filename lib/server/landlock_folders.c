@@ -25,7 +25,7 @@
 #include "config/config_by_name.h"
 #include "log/log.h"
 #include "server/server_internal.h"
-#include "threads/syscall_filter.h"
+#include "rights/syscall_filter.h"
 
 /* Of later versions of the interface; the headers of Debian 12 end at REFER. */
 #define ACCESS_TRUNCATE  (1ull << 14) /* version 3 */

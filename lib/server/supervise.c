@@ -15,7 +15,7 @@
 #include "log/log_writer.h"
 #include "server/server_internal.h"
 #include "threads/os_clock.h"
-#include "threads/syscall_filter.h"
+#include "rights/syscall_filter.h"
 
 #define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 21u) /* " https://[...]:65535/" */
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "base/signal_stack.h"
-#include "threads/syscall_filter.h"
+#include "rights/syscall_filter.h"
 
 static void populate_loop(struct nj__populator *p)
 {

@@ -26,7 +26,7 @@
 #include "store/io_uring.h"
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"
-#include "threads/syscall_filter.h"
+#include "rights/syscall_filter.h"
 
 #define BATCH        32u
 /* Retries of a read without progress. */

@@ -22,7 +22,7 @@
 #include "store/file_cache.h"
 #include "store/open_result.h"
 #include "store/verified_read.h"
-#include "store/thread_file_rights.h"
+#include "rights/thread_file_rights.h"
 #include "store/file_root.h"
 #include "store/fd_budget.h"
 #include "threads/os_clock.h"

@@ -27,7 +27,7 @@
 #include "base/thread_start_on_cpus.h"
 #include "sched/futex_park.h"
 #include "threads/os_clock.h"
-#include "threads/syscall_filter.h"
+#include "rights/syscall_filter.h"
 #include "threads/task_rings.h"
 
 #define BATCH 32

@@ -9,8 +9,8 @@
  * since the process may change those of all threads at any time (a handler that calls seteuid() or
  * setgroups()). Open descriptors are not affected.
  */
-#ifndef NJ_STORE_THREAD_FILE_RIGHTS_H
-#define NJ_STORE_THREAD_FILE_RIGHTS_H
+#ifndef NJ_RIGHTS_THREAD_FILE_RIGHTS_H
+#define NJ_RIGHTS_THREAD_FILE_RIGHTS_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lists are names, so that a call that this CPU, kernel or libseccomp does not know is left
  * out. docs/adr/0023-what-a-server-gives-up.md says how the allow-list was found. */
-#include "threads/syscall_filter.h"
+#include "rights/syscall_filter.h"
 
 #include <errno.h>
 #include <linux/filter.h>

@@ -5,7 +5,7 @@
  * the thread's effective capabilities; back to 0 restores those permitted (capabilities(7)).
  * CAP_SETUID and CAP_SETGID remain. setfsuid(2) reports no errors, so the result is queried.
  */
-#include "store/thread_file_rights.h"
+#include "rights/thread_file_rights.h"
 
 #include <errno.h>
 #include <linux/capability.h>

@@ -6,8 +6,8 @@
  * processes, or namespaces. The allow-list holds for lcores and service threads: what they call,
  * and no way to a new process or a new socket.
  */
-#ifndef NJ_THREADS_SYSCALL_FILTER_H
-#define NJ_THREADS_SYSCALL_FILTER_H
+#ifndef NJ_RIGHTS_SYSCALL_FILTER_H
+#define NJ_RIGHTS_SYSCALL_FILTER_H
 
 #include <stdbool.h>
 #include <stddef.h>

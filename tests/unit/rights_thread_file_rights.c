@@ -16,12 +16,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "store/thread_file_rights.h"
+#include "rights/thread_file_rights.h"
 #include "store/file_store.h"
 #include "support/fs_calls.h"
 #include "support/scratch.h"
 
-TestSuite(store_thread_file_rights, .init = scratch_make, .fini = scratch_remove);
+TestSuite(rights_thread_file_rights, .init = scratch_make, .fini = scratch_remove);
 
 static const char *const names[] = {"own", "group", "all", "open/all", "closed/all"};
 static const mode_t modes[] = {0600, 0640, 0644, 0644, 0644};
@@ -71,7 +71,7 @@ static void *drop_rights(void *err)
     return NULL;
 }
 
-Test(store_thread_file_rights, of_others)
+Test(rights_thread_file_rights, of_others)
 {
     int there[N], here[N];
     bool root = geteuid() == 0;
@@ -155,7 +155,7 @@ static void *job_and_handler(void *arg)
 }
 
 /* Some threads run a job while others run a handler. */
-Test(store_thread_file_rights, back_and_forth, .timeout = 60)
+Test(rights_thread_file_rights, back_and_forth, .timeout = 60)
 {
     static const gid_t some[] = {0, 1234, 4321};
     pthread_t thread[THREADS];
@@ -221,7 +221,7 @@ static void *refused(void *arg)
     return NULL;
 }
 
-Test(store_thread_file_rights, when_the_system_refuses)
+Test(rights_thread_file_rights, when_the_system_refuses)
 {
     static const gid_t some[] = {0, 1234, 4321};
 
@@ -264,7 +264,7 @@ static void *store_of_others(void *arg)
     return NULL;
 }
 
-Test(store_thread_file_rights, jobs_of_a_store)
+Test(rights_thread_file_rights, jobs_of_a_store)
 {
     if (geteuid() != 0)
         cr_skip("only root can drop rights");
@@ -310,7 +310,7 @@ static void *before_and_after(void *arg)
     return NULL;
 }
 
-Test(store_thread_file_rights, a_moment_as_another_user, .timeout = 60)
+Test(rights_thread_file_rights, a_moment_as_another_user, .timeout = 60)
 {
     static const gid_t some[] = {0, 1234, 4321};
 
@@ -357,7 +357,7 @@ static void *jobs_and_groups(void *arg)
     return NULL;
 }
 
-Test(store_thread_file_rights, other_groups_meanwhile, .timeout = 60)
+Test(rights_thread_file_rights, other_groups_meanwhile, .timeout = 60)
 {
     static const gid_t some[] = {0, 1234, 4321}, more[] = {0, 77, 1234, 4321};
     pthread_t thread;
@@ -393,7 +393,7 @@ static void *stuck_job(void *arg)
     return NULL;
 }
 
-Test(store_thread_file_rights, root_in_the_middle_of_a_job, .timeout = 60)
+Test(rights_thread_file_rights, root_in_the_middle_of_a_job, .timeout = 60)
 {
     struct nj_file_store_options o = {.root = scratch, .cache_bytes = 1 << 20, .drop_rights = true};
     char err[256];
@@ -421,7 +421,7 @@ Test(store_thread_file_rights, root_in_the_middle_of_a_job, .timeout = 60)
     cr_expect_eq(nj_file_store_close(stuck.store), 0);
 }
 
-Test(store_thread_file_rights, reach)
+Test(rights_thread_file_rights, reach)
 {
     bool root = geteuid() == 0;
 
