@@ -207,8 +207,8 @@ static bool write_next(void)
 /* The thread starts before the list of allowed calls is known. */
 static void confine(void)
 {
-    if (!writer.is_confined && nj_syscall_filter_is_ready()) {
-        nj_syscall_filter_enter();
+    if (!writer.is_confined && nj_syscall_allow_list_is_prepared()) {
+        nj_syscall_allow_list_load();
         writer.is_confined = true;
     }
 }

@@ -129,7 +129,7 @@ static void add_other_architectures(scmp_filter_ctx f)
     (void)f;
 }
 
-int nj_syscall_filter_deny(char *why, size_t why_bytes)
+int nj_syscall_deny_list_load(char *why, size_t why_bytes)
 {
     scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
     int rc = f ? 0 : -ENOMEM;
@@ -171,7 +171,7 @@ static int export_code(scmp_filter_ctx f)
     return rc;
 }
 
-int nj_syscall_filter_prepare(char *why, size_t why_bytes)
+int nj_syscall_allow_list_prepare(char *why, size_t why_bytes)
 {
     if (NJ_IS_SANITIZED)
         return 0;
@@ -187,19 +187,19 @@ int nj_syscall_filter_prepare(char *why, size_t why_bytes)
     return 0;
 }
 
-void nj_syscall_filter_forget(void)
+void nj_syscall_allow_list_forget(void)
 {
     atomic_store_explicit(&allow_list.is_ready, false, memory_order_release);
 }
 
-bool nj_syscall_filter_is_ready(void)
+bool nj_syscall_allow_list_is_prepared(void)
 {
     return atomic_load_explicit(&allow_list.is_ready, memory_order_acquire);
 }
 
-void nj_syscall_filter_enter(void)
+void nj_syscall_allow_list_load(void)
 {
-    if (!nj_syscall_filter_is_ready())
+    if (!nj_syscall_allow_list_is_prepared())
         return;
     /* The thread must not run without it. The same program was loaded into other threads. */
     NJ_CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &allow_list.program) == 0);

@@ -23,18 +23,18 @@
 
 /* Load the deny-list into all threads of the process, and those that they start. Sets no_new_privs
  * of all threads. Returns 0, or -1 with the reason in `why`. */
-int nj_syscall_filter_deny(char *why, size_t why_bytes);
+int nj_syscall_deny_list_load(char *why, size_t why_bytes);
 
-/* Prepare the allow-list: from now on nj_syscall_filter_enter() loads it. Returns 0, or -1 with the
- * reason in `why`. One thread, before the others call nj_syscall_filter_enter(). */
-int nj_syscall_filter_prepare(char *why, size_t why_bytes);
-/* After it nj_syscall_filter_enter() does nothing. Threads that have the allow-list keep it. */
-void nj_syscall_filter_forget(void);
+/* Prepare the allow-list: from now on nj_syscall_allow_list_load() loads it. Returns 0, or -1 with
+ * the reason in `why`. One thread, before the others call nj_syscall_allow_list_load(). */
+int nj_syscall_allow_list_prepare(char *why, size_t why_bytes);
+/* After it nj_syscall_allow_list_load() does nothing. Threads that have the allow-list keep it. */
+void nj_syscall_allow_list_forget(void);
 
 /* Was it prepared? For a thread that starts before. Any thread. */
-bool nj_syscall_filter_is_ready(void);
-/* Load the allow-list into the calling thread, for ever. Does nothing if it was not prepared. Any
- * thread with no_new_privs. */
-void nj_syscall_filter_enter(void);
+bool nj_syscall_allow_list_is_prepared(void);
+/* Load the allow-list into the calling thread alone, for ever. Does nothing if it was not prepared.
+ * Any thread with no_new_privs. */
+void nj_syscall_allow_list_load(void);
 
 #endif

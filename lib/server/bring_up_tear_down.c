@@ -458,7 +458,7 @@ static void init_lcore(struct nj_server *s, uint32_t i)
     l->init = s->given.lcore_init;
     l->fini = s->given.lcore_fini;
     l->hook_ctx = s->given.lcore_ctx;
-    l->confine = nj_syscall_filter_enter;
+    l->confine = nj_syscall_allow_list_load;
 }
 
 /* The part of shard `i` in its port. */

@@ -222,10 +222,10 @@ static int drop(struct nj_server *s)
         close(d.landlock_fd);
     if (rc == 0) /* a change of the user clears it; docs/adr/0014 wants core dumps */
         rc = prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0
-                 ? nj_syscall_filter_deny(cause, sizeof cause)
+                 ? nj_syscall_deny_list_load(cause, sizeof cause)
                  : nj_set_error(cause, sizeof cause, "prctl: %s", strerror(errno));
     if (rc == 0 && !nj__server_has_own_code(&s->given))
-        rc = nj_syscall_filter_prepare(cause, sizeof cause);
+        rc = nj_syscall_allow_list_prepare(cause, sizeof cause);
     return rc == 0 ? 0
                    : nj_set_error(s->why, sizeof s->why, "cannot give up privileges: %s", cause);
 }
@@ -252,5 +252,5 @@ bool nj__server_drop_privileges(struct nj_server *s)
 
 void nj__server_forget_filter(struct nj_server *s)
 {
-    nj_syscall_filter_forget();
+    nj_syscall_allow_list_forget();
 }

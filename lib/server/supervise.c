@@ -349,7 +349,7 @@ void *nj__server_supervise(void *server)
                         .on = wanted && isatty(STDERR_FILENO)};
     void *altstack = nj_altstack_install();
 
-    nj_syscall_filter_enter();
+    nj_syscall_allow_list_load();
     if (wanted && !live.on)
         nj_log(NJ_LEVEL_INFO, "--live: standard error is not a terminal: no live line");
     while (!has_ended(s, &live)) {

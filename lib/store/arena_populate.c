@@ -29,7 +29,7 @@ static void *populator_main(void *arg)
 {
     pthread_setname_np(pthread_self(), "nj-pages");
     void *altstack = nj_altstack_install();
-    nj_syscall_filter_enter();
+    nj_syscall_allow_list_load();
     populate_loop(arg);
     nj_altstack_remove(altstack);
     return NULL;

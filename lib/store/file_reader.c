@@ -473,7 +473,7 @@ static void *reader_main(void *arg)
         pthread_setaffinity_np(pthread_self(), sizeof *c->affinity, c->affinity);
     void *altstack = nj_altstack_install();
     bool is_registered = c->eal && rte_thread_register() == 0;
-    nj_syscall_filter_enter();
+    nj_syscall_allow_list_load();
     r->rc = open_ring(r);
     bool is_up = r->rc == 0;
     sem_post(&r->is_up);

@@ -622,13 +622,13 @@ static enum nj_file_result read_chunk(struct nj_file_store *s, struct nj_file_jo
     return nj__chunks_do_read_blocking(&s->chunks, f, job);
 }
 
-static bool use_rights(const struct nj_file_store *s)
+static bool drop_rights(const struct nj_file_store *s)
 {
     return !s->drop_rights || nj_file_rights_drop();
 }
 
 /* The process may have become root again during the job. */
-static void verify_rights(const struct nj_file_store *s, struct nj_file_job *job)
+static void discard_if_rights_are_back(const struct nj_file_store *s, struct nj_file_job *job)
 {
     if (!s->drop_rights || job->result != NJ_FILE_OK || nj_file_rights_are_dropped())
         return;
@@ -645,13 +645,13 @@ void nj_file_store_do_job(void *store, struct nj_file_job *job)
     case NJ_FILE_OPEN:
         job->object = NULL;
         job->siblings = 0;
-        job->result = use_rights(s) ? open_object(s, job) : NJ_FILE_DENIED;
-        verify_rights(s, job);
+        job->result = drop_rights(s) ? open_object(s, job) : NJ_FILE_DENIED;
+        discard_if_rights_are_back(s, job);
         return;
     case NJ_FILE_LIST:
         job->object = NULL;
-        job->result = use_rights(s) ? list_folder(s, job) : NJ_FILE_DENIED;
-        verify_rights(s, job);
+        job->result = drop_rights(s) ? list_folder(s, job) : NJ_FILE_DENIED;
+        discard_if_rights_are_back(s, job);
         return;
     case NJ_FILE_READ:
         job->chunk = NULL;

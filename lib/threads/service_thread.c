@@ -109,7 +109,7 @@ static void *worker_main(void *arg)
 
     pthread_setname_np(pthread_self(), w->name);
     bool registered = w->config.eal && rte_thread_register() == 0;
-    nj_syscall_filter_enter();
+    nj_syscall_allow_list_load();
     for (;;) {
         /* Read before the rings, so that jobs submitted before the stop are seen below. */
         bool stopping = atomic_load_explicit(&w->stopping, memory_order_acquire);
