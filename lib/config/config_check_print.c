@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "config/config_abi_copy.h"
-#include "config/run_user.h"
 #include "config/config_by_name.h"
 #include "config/policy_warn.h"
 #include "config/settings_validate.h"
@@ -14,6 +13,7 @@
 #include "log/access_file.h"
 #include "log/address_text.h"
 #include "log/log.h"
+#include "privilege/run_user.h"
 
 #define NETWORKS_SHOWN 8u /* of a list */
 

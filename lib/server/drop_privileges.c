@@ -25,7 +25,7 @@
 #include "log/access_file.h"
 #include "log/log.h"
 #include "server/server_internal.h"
-#include "threads/run_on_all_threads.h"
+#include "privilege/run_on_all_threads.h"
 #include "rights/syscall_filter.h"
 
 #define CAPS_MAX 64

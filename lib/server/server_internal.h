@@ -10,7 +10,7 @@
 #include "config/worker_placement.h"
 #include "config/policy_snapshots.h"
 #include "config/eal_preset.h"
-#include "config/run_user.h"
+#include "privilege/run_user.h"
 #include "config/settings_validate.h"
 #include "config/time_zone.h"
 #include "dpdk/lcore_loop.h"

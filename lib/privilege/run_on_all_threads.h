@@ -2,8 +2,8 @@
 /* Runs a function on each thread of the process. Capabilities, no_new_privs and Landlock domains
  * belong to a thread (capabilities(7), prctl(2), landlock(7)), and the kernel lets no thread change
  * those of another. */
-#ifndef NJ_THREADS_RUN_ON_ALL_THREADS_H
-#define NJ_THREADS_RUN_ON_ALL_THREADS_H
+#ifndef NJ_PRIVILEGE_RUN_ON_ALL_THREADS_H
+#define NJ_PRIVILEGE_RUN_ON_ALL_THREADS_H
 
 #include <stddef.h>
 

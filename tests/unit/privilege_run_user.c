@@ -5,7 +5,7 @@
 #include <pwd.h>
 #include <string.h>
 
-#include "config/run_user.h"
+#include "privilege/run_user.h"
 
 static struct nj_run_user user;
 static char why[256];

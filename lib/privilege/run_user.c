@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Looks up the user and the groups of --user (getpwnam(3), getgrouplist(3)). */
-#include "config/run_user.h"
+#include "privilege/run_user.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "threads/run_on_all_threads.h"
+#include "privilege/run_on_all_threads.h"
 
 #define THREADS 8
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sends a signal to each thread of /proc/self/task, which runs the function in the handler. glibc
  * does the same for setuid(2), but offers it to nobody else (nptl(7)). */
-#include "threads/run_on_all_threads.h"
+#include "privilege/run_on_all_threads.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The user that a server becomes after bring-up: --user. */
-#ifndef NJ_CONFIG_RUN_USER_H
-#define NJ_CONFIG_RUN_USER_H
+#ifndef NJ_PRIVILEGE_RUN_USER_H
+#define NJ_PRIVILEGE_RUN_USER_H
 
 #include <stddef.h>
 #include <sys/types.h>
