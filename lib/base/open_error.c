@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The server has no rule for "/" itself (server/landlock_folders.c), which anybody may read. */
+/* The server has no rule for "/" itself (privilege/landlock_folders.c), which anybody may read. */
 static bool is_in_landlock(void)
 {
     int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = errno;

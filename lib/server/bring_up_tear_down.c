@@ -190,7 +190,7 @@ static bool up_store(struct nj_server *s)
     };
     if (!o.root)
         return true;
-    if (o.drop_rights && nj__server_keeps_root(s))
+    if (o.drop_rights && nj_privileges_keep_root(&s->privileges))
         check_rights(o.root);
     if (nj_file_store_open(&o, &s->store, s->why, sizeof s->why) < 0)
         return false;

@@ -134,9 +134,9 @@ static int read_config(struct nj_server *s, int eal_argc, char **eal_argv,
         return -1;
     int rc = nj_settings_from_config(&s->settings, &s->given, why, why_bytes);
     log_config_errors(s, why, why_bytes);
-    if (rc == 0 && !nj__server_find_user(s))
-        rc = nj_set_error(why, why_bytes, "%s", s->why);
-    return rc;
+    return rc == 0 ? nj_privileges_init(&s->privileges, s->given.drop_privileges, s->given.user,
+                                        why, why_bytes)
+                   : rc;
 }
 
 static struct nj_server *create_server(bool is_program, int eal_argc, char **eal_argv,

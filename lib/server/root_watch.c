@@ -26,7 +26,7 @@ static enum nj_root_state look_at_root(const struct nj_server *s, int *error)
         return NJ_ROOT_SERVED;
     }
     /* As root, threads have other rights while they open files, and the start has warned. */
-    if (*error == EACCES && nj__server_keeps_root(s))
+    if (*error == EACCES && nj_privileges_keep_root(&s->privileges))
         return NJ_ROOT_SERVED;
     if (*error != EACCES || stat(root, &now) != 0)
         return NJ_ROOT_MISSING;

@@ -10,7 +10,6 @@
 #include "config/worker_placement.h"
 #include "config/policy_snapshots.h"
 #include "config/eal_preset.h"
-#include "privilege/run_user.h"
 #include "config/settings_validate.h"
 #include "config/time_zone.h"
 #include "dpdk/lcore_loop.h"
@@ -21,6 +20,7 @@
 #include "log/address_state_log.h"
 #include "log/lcore_log.h"
 #include "log/lcore_watchdog.h"
+#include "privilege/privileges.h"
 #include "server/port_health_log.h"
 #include "server/service_notify.h"
 #include "server/upgrade_messages.h"
@@ -92,8 +92,7 @@ struct nj_server {
     size_t n_steps_up;         /* completed steps of bring-up */
     bool is_program;           /* runs as nj_server_run(): owns signals, stderr and the EAL's end */
     bool is_stuck;             /* a thread did not end; the memory that it uses stays allocated */
-    struct nj_run_user run_user; /* whom the server becomes, with drop_privileges */
-    bool has_landlock;           /* it can open files in the folders of its configuration only */
+    struct nj_privileges privileges;
 
     cpu_set_t cpus; /* allowed CPUs of the process before the EAL pinned its threads */
     struct nj_tsc_clock clock;
@@ -201,12 +200,8 @@ void nj__server_watch_certificates(struct nj_server *s, int64_t now_s);
 /* Make a new key for session tickets, if it is time. The supervisor, once per tick. */
 void nj__server_rotate_ticket_keys(struct nj_server *s, nj_ns now);
 
-/* drop_privileges.c: look up the user of the configuration. False: the reason is in s->why. */
-bool nj__server_find_user(struct nj_server *s);
-/* Will the server be root when it serves? After nj__server_find_user(). */
-bool nj__server_keeps_root(const struct nj_server *s);
-/* Give up user, capabilities and system calls, and check that the new user can read the files of
- * the configuration. On failure some threads may have given up theirs. */
+/* give_up_privileges.c: give up user, capabilities and system calls, and check that the new user
+ * can read the files of the configuration. On failure some threads may have given up theirs. */
 bool nj__server_drop_privileges(struct nj_server *s);
 /* Threads of a later server of this process get no list of allowed calls. */
 void nj__server_forget_filter(struct nj_server *s);
@@ -215,10 +210,6 @@ static inline bool nj__server_has_own_code(const struct nj_server_config *c)
 {
     return c->n_routes > 0 || c->lcore_init || c->lcore_fini;
 }
-
-/* landlock_folders.c: a ruleset for the folders of the configuration, as a descriptor; -1: the
- * kernel has no Landlock, or there are handlers. */
-int nj__server_landlock_open(const struct nj_server *s);
 
 /* root_watch.c: log an error if the root's name leads to no folder that the server may read. May
  * block. Any thread. */

@@ -208,7 +208,7 @@ static bool are_ports_equal(struct nj_server *s, const struct nj_upgrade_descrip
 /* The reason is in errno. */
 static void cannot_listen(struct nj_server *s, const char *path)
 {
-    const char *user = s->run_user.name;
+    const char *user = s->privileges.user.name;
 
     if ((errno == EACCES || errno == EPERM) && user[0])
         snprintf(s->why, sizeof s->why,

@@ -10,12 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/server_internal.h"
+#include "base/compiler.h"
+#include "privilege/landlock_folders.h"
 #include "support/scratch.h"
 
-TestSuite(server_landlock_folders, .init = scratch_make, .fini = scratch_remove);
-
-static struct nj_server server;
+TestSuite(privilege_landlock_folders, .init = scratch_make, .fini = scratch_remove);
 
 /* The errno of open(2) for writing in a process with these rules; 0: it may. */
 static int error_to_write(int rules, const char *path)
@@ -36,22 +35,20 @@ static int error_to_write(int rules, const char *path)
 }
 
 /* Its links lead through /proc, which has files of all processes. */
-Test(server_landlock_folders, the_access_log_on_standard_output)
+Test(privilege_landlock_folders, the_access_log_on_standard_output)
 {
     static const char *const outputs[] = {"/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"};
     static const char *const others[] = {"/proc/self/comm", "/dev/full"};
-    struct nj_server_config c;
+    struct nj_needed_file log = {.need = NJ_NEED_LOG};
     char path[128];
     int saved = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 
     snprintf(path, sizeof path, "%s/log", scratch);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     cr_assert(fd >= 0 && dup2(fd, STDOUT_FILENO) == STDOUT_FILENO);
-    nj_server_config_init(&c);
-    server.settings.config = &c;
     for (size_t i = 0; i < NJ_ARRAY_LEN(outputs); i++) {
-        c.access_log = outputs[i];
-        int rules = nj__server_landlock_open(&server);
+        log.path = outputs[i];
+        int rules = nj__landlock_open(&log, 1);
         if (rules < 0)
             cr_skip("no Landlock");
         cr_expect_eq(error_to_write(rules, outputs[i]), 0, "%s", outputs[i]);

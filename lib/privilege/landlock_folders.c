@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Restricts which files the process can open to the folders of its configuration (landlock(7)). A
- * file that SIGHUP reads again may have been replaced by another one of the same name, as editors
- * and deployments do, so that a rule is for the folder that has the name. Each link on the path may
- * be replaced, too: rules are for the folder of the link, and for that of its target.
- *
- * A server with handlers gets no rules, because the library does not know their files.
+ * A file that is opened again later may have been replaced by another one of the same name, as
+ * editors and deployments do, so that a rule is for the folder that has the name. Each link on the
+ * path may be replaced, too: rules are for the folder of the link, and for that of its target.
  */
+#include "privilege/landlock_folders.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -19,12 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <rte_eal.h>
-
-#include "base/set_error.h"
-#include "config/config_by_name.h"
 #include "log/log.h"
-#include "server/server_internal.h"
 #include "rights/syscall_filter.h"
 
 /* Of later versions of the interface; the headers of Debian 12 end at REFER. */
@@ -36,8 +30,8 @@
 /* Files that are written: they are made, opened again, and truncated. */
 #define ACCESS_APPEND                                                                              \
     (ACCESS_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | ACCESS_TRUNCATE)
-/* The EAL's files: the run-time folder, and hugepages. */
-#define ACCESS_EAL (ACCESS_APPEND | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR)
+/* The run-time folder of the EAL, and hugepages. */
+#define ACCESS_ALL_BELOW (ACCESS_APPEND | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR)
 #define ACCESS_DEVICE                                                                              \
     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_IOCTL_DEV)
 /* A socket that is made, and removed at the end. */
@@ -151,9 +145,6 @@ static void add_links(const struct rules *r, const char *path, uint64_t access, 
 static void add_named(const struct rules *r, const char *path, uint64_t access)
 {
     uint32_t n_left = LINKS_MAX;
-
-    if (!path)
-        return;
     size_t n = strlen(path);
     char *name = strndup(path, n > 1 && path[n - 1] == '/' ? n - 1 : n);
     if (name && is_link_of_system(name)) {
@@ -172,7 +163,7 @@ static void add_hugepages(const struct rules *r)
 
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, "%*s %4095s %63s", folder, type) == 2 && strcmp(type, "hugetlbfs") == 0)
-            add_path(r, folder, ACCESS_EAL);
+            add_path(r, folder, ACCESS_ALL_BELOW);
     if (f)
         fclose(f);
 }
@@ -191,35 +182,28 @@ static void add_system(const struct rules *r)
         add_path(r, read[i], ACCESS_READ);
     for (size_t i = 0; i < NJ_ARRAY_LEN(device); i++)
         add_path(r, device[i], ACCESS_DEVICE);
-    add_path(r, rte_eal_get_runtime_dir(), ACCESS_EAL);
     add_hugepages(r);
 }
 
-static void add_configured(const struct rules *r, const struct nj_settings *set)
+static void add_needed(const struct rules *r, const struct nj_needed_file *f)
 {
-    const struct nj_server_config *c = set->config;
-    const char *const one[] = {c->root, c->policy_file, c->mime_types, c->tls_client_ca};
+    static const uint64_t access_of[] = {
+        [NJ_NEED_READ] = ACCESS_READ,     [NJ_NEED_FOLDER] = ACCESS_READ,
+        [NJ_NEED_APPEND] = ACCESS_APPEND, [NJ_NEED_LOG] = ACCESS_APPEND,
+        [NJ_NEED_SOCKET] = ACCESS_SOCKET,
+    };
 
-    for (size_t i = 0; i < NJ_ARRAY_LEN(one); i++)
-        add_named(r, one[i], ACCESS_READ);
-    for (uint32_t i = 0; i < NJ_SERVER_TLS_CERTS_MAX; i++) {
-        add_named(r, c->tls_cert[i], ACCESS_READ);
-        add_named(r, c->tls_key[i], ACCESS_READ);
-        add_named(r, c->tls_ocsp[i], ACCESS_READ);
-    }
-    for (uint32_t i = 0; set->policy && i < set->policy->n_list_files; i++)
-        add_named(r, set->policy->list_file[i], ACCESS_READ);
-    add_named(r, c->tls_keylog, ACCESS_APPEND);
-    if (c->access_log && strcmp(c->access_log, "-") != 0)
-        add_named(r, c->access_log, ACCESS_APPEND);
-    add_named(r, c->upgrade_socket, ACCESS_SOCKET);
+    if (f->need == NJ_NEED_ALL)
+        add_path(r, f->path, ACCESS_ALL_BELOW);
+    else
+        add_named(r, f->path, access_of[f->need]);
 }
 
-int nj__server_landlock_open(const struct nj_server *s)
+int nj__landlock_open(const struct nj_needed_file *file, uint32_t n_files)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 
-    if (version < 1 || NJ_IS_SANITIZED || nj__server_has_own_code(s->settings.config))
+    if (version < 1 || NJ_IS_SANITIZED)
         return -1;
     struct rules r = {.handled = handled_of_version(version)};
     const struct landlock_ruleset_attr attr = {.handled_access_fs = r.handled};
@@ -227,6 +211,8 @@ int nj__server_landlock_open(const struct nj_server *s)
     if (r.fd < 0)
         return -1;
     add_system(&r);
-    add_configured(&r, &s->settings);
+    for (uint32_t i = 0; i < n_files; i++)
+        if (file[i].path)
+            add_needed(&r, &file[i]);
     return r.fd;
 }
