@@ -7,20 +7,10 @@
 #include <stdatomic.h>
 
 #include "dpdk/idle_lcore.h"
+#include "dpdk/run_phase.h"
 #include "dpdk/shard_rings.h"
 #include "dpdk/tsc_clock.h"
 #include "shard/shard.h"
-
-enum nj_run_phase {
-    NJ_PHASE_START, /* no lcore runs yet */
-    NJ_PHASE_RUN,
-    NJ_PHASE_KEEP,  /* NJ_PORT_KEEPS: another process shares the port */
-    NJ_PHASE_TAKE,  /* NJ_PORT_TAKES */
-    NJ_PHASE_YIELD, /* NJ_PORT_YIELDS: send GOAWAY, finish running requests */
-    NJ_PHASE_DRAIN, /* send GOAWAY, finish running requests */
-    NJ_PHASE_ABORT, /* reset the remaining connections */
-    NJ_PHASE_STOP,  /* leave the loop */
-};
 
 /* Written by the main thread, then by the supervisor; read by every lcore. */
 struct nj_lcore_control {

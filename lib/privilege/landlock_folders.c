@@ -31,7 +31,8 @@
 #define ACCESS_APPEND                                                                              \
     (ACCESS_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | ACCESS_TRUNCATE)
 /* The run-time folder of the EAL, and hugepages. */
-#define ACCESS_ALL_BELOW (ACCESS_APPEND | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR)
+#define ACCESS_ALL_BELOW                                                                           \
+    (ACCESS_APPEND | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR)
 #define ACCESS_DEVICE                                                                              \
     (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_IOCTL_DEV)
 /* A socket that is made, and removed at the end. */

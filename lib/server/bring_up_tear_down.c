@@ -87,7 +87,7 @@ static bool start_eal(struct nj_server *s)
     char cause[384];
     cpu_set_t mine;
 
-    if (tap && s->upgrade.state != NJ_UPGRADE_CONTACTED) {
+    if (tap && !nj_upgrade_shares_ports(&s->upgrade)) {
         snprintf(s->why, sizeof s->why,
                  "tap device %.*s: an interface of that name exists already; choose another iface=",
                  (int)strcspn(tap, ","), tap);
@@ -476,7 +476,7 @@ static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c
     c->iface.mac = p->dev.mac;
     c->iface.mtu = p->dev.mtu;
     c->slaac = p->settings->slaac;
-    c->no_dad = nj__server_shares_ports(s);
+    c->no_dad = nj_upgrade_shares_ports(&s->upgrade);
     c->frames_reach_both = p->dev.frames_reach_both;
     c->tx = p->dev.tx;
     c->held_max = p->dev.held_max;
@@ -585,7 +585,7 @@ static void stop_lcores(struct nj_server *s)
 
 static bool start_lcores(struct nj_server *s)
 {
-    enum nj_run_phase first = nj__server_shares_ports(s) ? NJ_PHASE_TAKE : NJ_PHASE_RUN;
+    enum nj_run_phase first = nj_upgrade_shares_ports(&s->upgrade) ? NJ_PHASE_TAKE : NJ_PHASE_RUN;
 
     atomic_store_explicit(&s->control.phase, first, memory_order_release);
     if (nj_lcores_start_loops(s->lcore, s->n_shards, s->why, sizeof s->why) == 0)

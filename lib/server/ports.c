@@ -110,7 +110,8 @@ static bool open_port(struct nj_server *s, struct nj_server_port *p, const struc
     nj_port_watch_init(&p->watch, p->dev.name,
                        p->dev.n_txq * p->dev.n_txd + p->n_shards * NJ_SHARD_RING_SIZE);
     nj_dpdk_port_read_stats(&p->dev, &p->sight);
-    if (nj__server_shares_ports(s)) /* nobody polls them yet: the other process gets all packets */
+    /* Nobody polls them yet: the other process gets all packets. */
+    if (nj_upgrade_shares_ports(&s->upgrade))
         nj_dpdk_port_detach_queues(&p->dev);
     nj_presets_warn_port_diff(&s->presets, &p->dev, p->n_shards, want.offload);
     warn_unsupported(s, p);
@@ -149,7 +150,7 @@ void nj__server_close_ports(struct nj_server *s)
     struct rte_device *device[RTE_MAX_ETHPORTS];
     uint32_t n_devices = 0;
     char why[256];
-    bool is_shared = nj__server_shares_ports(s);
+    bool is_shared = nj_upgrade_shares_ports(&s->upgrade);
 
     for (uint32_t k = 0; k < s->n_ports; k++)
         n_devices = nj_dpdk_port_append_devices(&s->port[k].dev, device, n_devices);

@@ -23,13 +23,13 @@
 #include "privilege/privileges.h"
 #include "server/port_health_log.h"
 #include "server/service_notify.h"
-#include "server/upgrade_messages.h"
 #include "shard/shard.h"
 #include "store/file_client.h"
 #include "store/file_reader.h"
 #include "store/file_store.h"
 #include "threads/worker_pool.h"
 #include "tls/server_context.h"
+#include "upgrade/upgrade.h"
 
 /* Rates of a class in the last second. Written by the supervisor, read by telemetry. */
 struct nj_class_rate {
@@ -46,34 +46,6 @@ struct nj_server_port {
     struct nj_port_watch watch;         /* supervisor only */
     struct nj_address_logged addresses; /* supervisor only */
     struct nj_port_stats sight;         /* last sample, for telemetry; under port_lock */
-};
-
-/* An upgrade, as this process sees it: see upgrade.c. */
-enum nj_upgrade_state {
-    NJ_UPGRADE_NONE,      /* no other process is concerned */
-    NJ_UPGRADE_OFFERED,   /* another process has connected */
-    NJ_UPGRADE_CONTACTED, /* connected to the running server, from whose port on both share it */
-    NJ_UPGRADE_AGREED,    /* both use the port; the one that ran before keeps new connections */
-    NJ_UPGRADE_TAKES,     /* this process takes new connections */
-    NJ_UPGRADE_LAST,      /* ... and those that the other one, which ends, still receives */
-    NJ_UPGRADE_YIELDS,    /* the other one takes new connections */
-};
-
-struct nj_upgrade {
-    enum nj_upgrade_state state;
-    int listen_fd, peer_fd; /* -1: none */
-    dev_t socket_dev;       /* of the socket's file, if listen_fd is one */
-    ino_t socket_ino;
-    uint32_t lost_checks; /* in a row, that did not find this file at the path; `tidy` only */
-    int channel[NJ_SERVER_PORTS_MAX];      /* of each port, to the other process; -1: none */
-    struct nj_upgrade_description running; /* CONTACTED: the other process */
-    bool has_announced_end;                /* YIELDS: told the other process that nothing is left */
-    bool has_confirmed_end;                /* YIELDS: it has answered. LAST: we have answered */
-    nj_ns announced_at;                    /* our end, or that of the other process */
-    nj_ns offered_at;                      /* OFFERED, AGREED: the other process connected */
-    nj_ns stop_waits_until; /* OFFERED, AGREED, and this process stops: it waits to be taken over */
-    bool waits_no_longer;   /* that time is over: it drains, and can still be taken over */
-    char tap_arg[NJ_SERVER_PORTS_MAX][256]; /* EAL arguments with the MAC address of the tap */
 };
 
 /* Where the name of the root leads to. */
@@ -128,7 +100,7 @@ struct nj_server {
 
     struct nj_upgrade upgrade; /* main thread until the supervisor starts, then the supervisor's */
     _Atomic bool is_stopping;  /* written by the supervisor */
-    nj_ns deadline;            /* supervisor only: of open connections */
+    nj_ns deadline;            /* supervisor only: of open connections, after nj_server_stop() */
 
     pthread_t supervisor;
     sem_t stops;                              /* one post per call of nj_server_stop() */
@@ -156,28 +128,13 @@ bool nj__server_bring_up(struct nj_server *s);
 void nj__server_tear_down_serving(struct nj_server *s);
 void nj__server_tear_down(struct nj_server *s);
 
-/* upgrade.c. Steps of bring-up: connect to the running server, if there is one, before the EAL uses
- * its devices; agree on sharing the ports, as the user of the start, who may enlarge the buffers of
- * sockets; listen for the next process, unless the running one has passed its socket, as the
- * server's user; take new connections. */
+/* upgrade_steps.c. Steps of bring-up, around those that nj_upgrade_contact() and its successors
+ * name. */
 bool nj__server_contact_running(struct nj_server *s);
 bool nj__server_agree_upgrade(struct nj_server *s);
 bool nj__server_listen_for_upgrade(struct nj_server *s);
 bool nj__server_begin_upgrade(struct nj_server *s);
 void nj__server_close_upgrade(struct nj_server *s);
-/* Does another process use our devices? */
-bool nj__server_shares_ports(const struct nj_server *s);
-/* Accept, answer and watch the other process. The supervisor, once per tick. */
-void nj__server_tick_upgrade(struct nj_server *s, nj_ns now);
-/* Once a second, with a store: log a warning if the path leads to another socket or none, in two
- * calls. Not the supervisor: may block. */
-void nj__server_watch_upgrade_socket(struct nj_server *s);
-/* nj_server_stop() was called, and s->deadline is set: set the phase, and give new connections back
- * if they are taken from a process that still runs. If another process is about to take over, the
- * phase waits for it for some seconds. The supervisor. */
-void nj__server_stop_in_upgrade(struct nj_server *s, nj_ns now);
-/* Nothing is left to do: may the server end? Not before the other process knows. The supervisor. */
-bool nj__server_may_end_upgrade(struct nj_server *s, nj_ns now);
 
 /* lifecycle.c: milliseconds that the end of this process may still wait for its outputs; a wait has
  * taken so long. Main thread. */

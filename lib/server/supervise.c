@@ -263,7 +263,8 @@ static void run_tidy(struct nj_task *task)
 
     nj_file_store_run_housekeeping(s->store);
     nj__server_watch_root(s);
-    nj__server_watch_upgrade_socket(s);
+    if (!atomic_load(&s->is_yielding))
+        nj_socket_file_watch(&s->upgrade.file);
 }
 
 static void reject_tidy(struct nj_task *task)
@@ -307,9 +308,7 @@ static void tidy_store(struct nj_server *s, nj_ns now)
 static void begin_stop(struct nj_server *s, const struct live *live, nj_ns now)
 {
     nj_ns drain = (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
-    nj_ns deadline = now + drain;
     uint64_t open = nj__server_sum_counter(s, NJ_C_connections);
-    bool has_deadline = s->upgrade.state == NJ_UPGRADE_YIELDS;
 
     if (live->on)
         nj_log_writer_put("\n", 1);
@@ -317,8 +316,18 @@ static void begin_stop(struct nj_server *s, const struct live *live, nj_ns now)
            open == 1 ? "" : "s");
     nj__server_service_stopping(s, drain, open);
     s->is_stopping = true;
-    s->deadline = has_deadline ? nj_min_u64(s->deadline, deadline) : deadline;
-    nj__server_stop_in_upgrade(s, now);
+    s->deadline = now + drain;
+    nj_upgrade_stop(&s->upgrade, now, s->deadline);
+}
+
+/* All lcores have drained. In an upgrade the other process is told, and has the device. */
+static bool may_end(struct nj_server *s, nj_ns now)
+{
+    if (!nj_upgrade_may_end(&s->upgrade, now))
+        return false;
+    for (uint32_t k = 0; nj_upgrade_yields(&s->upgrade) && k < s->n_ports; k++)
+        nj_dpdk_port_detach_queues(&s->port[k].dev);
+    return true;
 }
 
 /* Waits for one tick. Returns true when the lcores have nothing left to do, or have to abort what
@@ -332,13 +341,14 @@ static bool has_ended(struct nj_server *s, const struct live *live)
         return true;
     if (is_called)
         begin_stop(s, live, now);
-    nj__server_tick_upgrade(s, now);
-    if (!s->is_stopping && s->upgrade.state != NJ_UPGRADE_YIELDS)
+    nj_upgrade_tick(&s->upgrade, now);
+    if (!s->is_stopping && !nj_upgrade_yields(&s->upgrade))
         return false;
-    if (now >= s->deadline && !s->is_stopping)
+    nj_ns deadline = nj_min_u64(s->is_stopping ? s->deadline : NJ_NEVER, s->upgrade.deadline);
+    if (now >= deadline && !s->is_stopping)
         nj_log(NJ_LEVEL_WARNING, "upgrade: --upgrade-timeout is over: %lu connections are reset",
                (unsigned long)nj__server_sum_counter(s, NJ_C_connections));
-    return now >= s->deadline || (all_drained(s) && nj__server_may_end_upgrade(s, now));
+    return now >= deadline || (all_drained(s) && may_end(s, now));
 }
 
 void *nj__server_supervise(void *server)

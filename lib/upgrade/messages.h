@@ -18,17 +18,27 @@
  * of a process closes the socket, which the other one notices in every state. If A ends before
  * BEGUN, B starts alone. A process that goes on sends REFUSED before it closes.
  */
-#ifndef NJ_SERVER_UPGRADE_MESSAGES_H
-#define NJ_SERVER_UPGRADE_MESSAGES_H
+#ifndef NJ_UPGRADE_MESSAGES_H
+#define NJ_UPGRADE_MESSAGES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_ether.h>
+
 #include <nightjar/server.h>
 
-#include "wire/iface.h"
+#include "base/types.h"
 
-struct nj_server;
+struct nj_dpdk_port;
+struct nj_iface;
+
+/* A port of this process. */
+struct nj_upgrade_port {
+    const struct nj_dpdk_port *dev;
+    const struct nj_iface *iface; /* as configured */
+    int *channel;                 /* gets the channel to the other process (dpdk/peer_channel.h) */
+};
 
 enum nj_upgrade_message {
     NJ_MESSAGE_NONE,   /* nothing has arrived */
@@ -50,7 +60,7 @@ enum nj_upgrade_busy {
 };
 
 /* A port as the other process has to find it: connections belong to its addresses. */
-struct nj_upgrade_port {
+struct nj_port_description {
     char name[64], driver[32];
     uint8_t mac[RTE_ETHER_ADDR_LEN];
     uint16_t vlan;
@@ -64,10 +74,12 @@ struct nj_upgrade_description {
     int32_t pid;
     uint32_t is_busy; /* enum nj_upgrade_busy; 0: not */
     uint32_t n_ports;
-    struct nj_upgrade_port port[NJ_SERVER_PORTS_MAX];
+    struct nj_port_description port[NJ_SERVER_PORTS_MAX];
 };
 
-void nj__upgrade_describe(const struct nj_server *s, struct nj_upgrade_description *out);
+/* This process, not busy, and its ports. */
+void nj__upgrade_describe(const struct nj_upgrade_port *port, uint32_t n_ports,
+                          struct nj_upgrade_description *out);
 
 /* A socket that listens at `path`, for this user only. Replaces one that no process listens to, and
  * nothing else. -1: errno has the reason, ENOTSOCK if something else is there. */
@@ -88,5 +100,8 @@ bool nj__upgrade_send(int fd, enum nj_upgrade_message what, const int *fds, uint
 /* Waits only if `wait`; then NONE means that nothing came in time. Puts up to *n descriptors into
  * `fds`, which the caller closes, and sets *n. */
 enum nj_upgrade_message nj__upgrade_receive(int fd, bool wait, int *fds, uint32_t *n);
+
+/* Closes the descriptor, if there is one, and sets it to -1. */
+void nj__upgrade_close_fd(int *fd);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sockets of an upgrade (unix(7)): SOCK_SEQPACKET keeps the bounds of messages, SCM_RIGHTS
  * passes descriptors. */
-#include "server/upgrade_messages.h"
+#include "upgrade/messages.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,14 +11,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "server/server_internal.h"
+#include <nightjar/nightjar.h>
+
+#include "base/types.h"
+#include "dpdk/port.h"
 #include "threads/os_clock.h"
 
 #define MAGIC     "nightjar-up-1"
 #define BACKLOG   4
 #define ANSWER_IN 10 /* seconds; the supervisor answers within 20 ms */
 
-void nj__upgrade_describe(const struct nj_server *s, struct nj_upgrade_description *out)
+void nj__upgrade_describe(const struct nj_upgrade_port *port, uint32_t n_ports,
+                          struct nj_upgrade_description *out)
 {
     memset(out, 0, sizeof *out);
     snprintf(out->magic, sizeof out->magic, MAGIC);
@@ -26,17 +30,18 @@ void nj__upgrade_describe(const struct nj_server *s, struct nj_upgrade_descripti
     snprintf(out->version, sizeof out->version, "%.*s", (int)strcspn(nj_version(), "+-"),
              nj_version());
     out->pid = getpid();
-    out->n_ports = s->n_ports;
-    for (uint32_t k = 0; k < s->n_ports; k++) {
-        const struct nj_server_port *p = &s->port[k];
-        struct nj_upgrade_port *to = &out->port[k];
-        snprintf(to->name, sizeof to->name, "%s", p->dev.name);
-        snprintf(to->driver, sizeof to->driver, "%s", p->dev.driver);
-        memcpy(to->mac, p->dev.mac.addr_bytes, sizeof to->mac);
-        to->vlan = p->settings->iface.vlan;
-        to->is_shareable = p->dev.is_shareable;
-        for (uint32_t i = 0; i < p->settings->iface.n_addrs && i < NJ_SERVER_ADDRS_MAX; i++)
-            to->addr[to->n_addrs++] = p->settings->iface.addr[i].ip;
+    out->n_ports = n_ports;
+    for (uint32_t k = 0; k < n_ports; k++) {
+        const struct nj_dpdk_port *dev = port[k].dev;
+        const struct nj_iface *iface = port[k].iface;
+        struct nj_port_description *to = &out->port[k];
+        snprintf(to->name, sizeof to->name, "%s", dev->name);
+        snprintf(to->driver, sizeof to->driver, "%s", dev->driver);
+        memcpy(to->mac, dev->mac.addr_bytes, sizeof to->mac);
+        to->vlan = iface->vlan;
+        to->is_shareable = dev->is_shareable;
+        for (uint32_t i = 0; i < iface->n_addrs && i < NJ_SERVER_ADDRS_MAX; i++)
+            to->addr[to->n_addrs++] = iface->addr[i].ip;
     }
 }
 
@@ -139,7 +144,7 @@ bool nj__upgrade_receive_description(int fd, struct nj_upgrade_description *d)
         return false;
     d->version[sizeof d->version - 1] = '\0';
     for (uint32_t k = 0; k < d->n_ports; k++) {
-        struct nj_upgrade_port *p = &d->port[k];
+        struct nj_port_description *p = &d->port[k];
         p->name[sizeof p->name - 1] = p->driver[sizeof p->driver - 1] = '\0';
         if (p->n_addrs > NJ_SERVER_ADDRS_MAX)
             return false;
@@ -214,4 +219,11 @@ enum nj_upgrade_message nj__upgrade_receive(int fd, bool wait, int *fds, uint32_
     bool is_known =
         n_bytes == (ssize_t)sizeof type && type > NJ_MESSAGE_CLOSED && type <= NJ_MESSAGE_REFUSED;
     return is_known ? (enum nj_upgrade_message)type : NJ_MESSAGE_CLOSED;
+}
+
+void nj__upgrade_close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }

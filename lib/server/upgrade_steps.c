@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The steps of bring-up that take over from a running server, and what the server does in an
+ * upgrade. */
+#include "log/log.h"
+#include "server/server_internal.h"
+
+static void set_phase(void *server, enum nj_run_phase phase)
+{
+    nj__server_set_lcore_phase(server, phase);
+}
+
+static void on_yield(void *server, bool yields)
+{
+    struct nj_server *s = server;
+
+    nj__server_service_yields(s, yields);
+    if (!yields)
+        return;
+    uint64_t open = nj__server_sum_counter(s, NJ_C_connections);
+    nj_log(NJ_LEVEL_INFO, "upgrade: another process takes new connections: %lu connection%s open",
+           (unsigned long)open, open == 1 ? "" : "s");
+}
+
+bool nj__server_contact_running(struct nj_server *s)
+{
+    const struct nj_upgrade_hooks hooks = {.set_phase = set_phase, .on_yield = on_yield, .ctx = s};
+    nj_ns timeout = (nj_ns)(s->settings.config->upgrade_timeout_s * (double)NJ_SEC);
+
+    nj_upgrade_init(&s->upgrade, s->given.upgrade_socket, timeout, &hooks);
+    return nj_upgrade_contact(&s->upgrade, s->presets.argc, s->presets.argv, s->why,
+                              sizeof s->why) == 0;
+}
+
+bool nj__server_agree_upgrade(struct nj_server *s)
+{
+    struct nj_upgrade_port port[NJ_SERVER_PORTS_MAX];
+
+    for (uint32_t k = 0; k < s->n_ports; k++)
+        port[k] = (struct nj_upgrade_port){.dev = &s->port[k].dev,
+                                           .iface = &s->port[k].settings->iface,
+                                           .channel = &s->port[k].fabric.peer_fd};
+    return nj_upgrade_agree(&s->upgrade, port, s->n_ports, s->why, sizeof s->why) == 0;
+}
+
+bool nj__server_listen_for_upgrade(struct nj_server *s)
+{
+    return nj_upgrade_listen(&s->upgrade, s->privileges.user.name, s->why, sizeof s->why) == 0;
+}
+
+/* Packets are delivered to this process, too, before it takes new connections. */
+bool nj__server_begin_upgrade(struct nj_server *s)
+{
+    for (uint32_t k = 0; k < s->n_ports; k++)
+        if (nj_dpdk_port_attach_queues(&s->port[k].dev, s->why, sizeof s->why) != 0)
+            return false;
+    return nj_upgrade_begin(&s->upgrade, s->why, sizeof s->why) == 0;
+}
+
+void nj__server_close_upgrade(struct nj_server *s)
+{
+    nj_upgrade_close(&s->upgrade);
+}

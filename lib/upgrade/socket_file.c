@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "upgrade/socket_file.h"
+
+#include <sys/stat.h>
+
+#include "log/log.h"
+
+/* While a deployment replaces a link on the path, it may lead nowhere for a moment. */
+#define CHECKS_UNTIL_TOLD 2u
+
+/* fstat(2) of the descriptor has another number. */
+void nj__socket_file_remember(struct nj_socket_file *f)
+{
+    struct stat st = {0};
+
+    (void)lstat(f->path, &st);
+    f->dev = st.st_dev;
+    f->ino = st.st_ino;
+}
+
+bool nj__socket_file_is_own(const struct nj_socket_file *f)
+{
+    struct stat st;
+
+    return lstat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino;
+}
+
+void nj_socket_file_watch(struct nj_socket_file *f)
+{
+    if (!f->path)
+        return;
+    if (nj__socket_file_is_own(f))
+        f->n_lost = 0;
+    else if (++f->n_lost == CHECKS_UNTIL_TOLD)
+        nj_log(NJ_LEVEL_WARNING,
+               "--upgrade-socket %s: this path leads no longer to the socket of this server: no "
+               "process can take over from it: name a path that deployments do not change",
+               f->path);
+}
