@@ -75,7 +75,8 @@ class House:
 
 
 def upward(sources, layers):
-    """(path, type, layer): each type that a layer names and only layers above it define."""
+    """(path, type, layer): each type that a layer names and only layers above it define. Types of
+    one file have no prefix, and may have the names of others (struct group of libc)."""
     defined = {}
     for source in sources:
         if source.layer:
@@ -85,7 +86,7 @@ def upward(sources, layers):
         if source.layer not in layers:
             continue
         may = layers[source.layer] | {source.layer, "include"}
-        for name in sorted(set(re.findall(r"\b(?:struct|union|enum)\s+(\w+)\b", source.code))):
+        for name in sorted(set(re.findall(r"\b(?:struct|union|enum)\s+(nj_\w+)\b", source.code))):
             if name in defined and not defined[name] & may:
                 yield source.path, name, min(defined[name])
 
