@@ -21,6 +21,7 @@
 #define NJ__H2_WINDOW_MAX     0x7fffffff /* RFC 9113 6.9.1 */
 #define NJ__H2_WINDOW_DEFAULT 65535      /* RFC 9113 6.9.2 */
 #define NJ__H2_ID_MAX         0x7fffffffu
+#define NJ__H2_PING_BYTES     8u
 
 enum nj__h2_frame_type {
     NJ__H2_DATA = 0,

@@ -5,7 +5,9 @@
  *   frame.h                  wire format of frames
  *   size_class_alloc.c       allocator for connections and streams
  *   h2_context.c             state shared by all connections of a shard
- *   conn_open_close.c        start and end of a connection
+ *   conn_error.c             errors of a connection are recorded
+ *   conn.c                   start and end of a connection
+ *   goaway.c                 GOAWAY: graceful shutdown, and the last frame after an error
  *   input.c                  input: preface and frames, one function per frame type
  *   settings.c               SETTINGS, sent and received
  *   flow_control.c           flow control in both directions
@@ -231,13 +233,16 @@ struct nj_h2 {
     uint8_t hdr_buf[NJ__H2_FRAME_HEAD];
 };
 
-/* ---- conn_open_close.c ---- */
+/* ---- conn_error.c ---- */
 
 /* Record why the connection must end. Only the first call has an effect. */
 void nj__h2_record_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code);
 /* Connection error (RFC 9113 5.4.1). */
 void nj__h2_conn_error(struct nj_h2 *h, enum nj_h2_error_code code);
 void nj__h2_out_of_memory(struct nj_h2 *h);
+
+/* ---- goaway.c ---- */
+
 /* Queue the GOAWAY of a recorded end. Returns -1 if the connection must end, else 0. */
 int nj__h2_goaway_if_ended(struct nj_h2 *h);
 

@@ -12,7 +12,6 @@
 
 #include "base/assert.h"
 
-#define PING_BYTES         8u
 #define PRIORITY_BYTES     5u
 /* A PRIORITY_UPDATE with a longer priority field value is ignored. */
 #define PRIORITY_VALUE_MAX 64u
@@ -144,7 +143,7 @@ static void ping_begins(struct nj_h2 *h)
 
     if (f->id != 0)
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-    else if (f->n_bytes != PING_BYTES)
+    else if (f->n_bytes != NJ__H2_PING_BYTES)
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
     else if (nj__h2_glitch_ping(h, f->flags & NJ__H2_ACK))
         h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
@@ -333,9 +332,9 @@ static void ping(struct nj_h2 *h, const uint8_t *p)
         nj__h2_half_closed_on_ping_ack(h, p);
         return;
     }
-    uint8_t *to = nj__h2_out_extend_for_ack(h, NJ__H2_FRAME_HEAD + PING_BYTES);
+    uint8_t *to = nj__h2_out_extend_for_ack(h, NJ__H2_FRAME_HEAD + NJ__H2_PING_BYTES);
     if (to)
-        memcpy(nj__h2_put_frame_head(to, PING_BYTES, NJ__H2_PING, NJ__H2_ACK, 0), p, PING_BYTES);
+        memcpy(nj__h2_put_frame_head(to, NJ__H2_PING_BYTES, NJ__H2_PING, NJ__H2_ACK, 0), p, NJ__H2_PING_BYTES);
 }
 
 static void frame_complete(struct nj_h2 *h, const uint8_t *p, uint32_t n)

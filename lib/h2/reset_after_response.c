@@ -17,9 +17,8 @@
 /* Limit per connection, for clients that do not acknowledge PINGs. Beyond it, streams are reset at
  * once. */
 #define HALF_CLOSED_MAX 16u
-#define PING_BYTES      8u
 
-static const uint8_t response_ping[PING_BYTES] = "response";
+static const uint8_t response_ping[NJ__H2_PING_BYTES] = "response";
 
 static void reset_no_error(struct nj_h2_stream *st)
 {
@@ -34,10 +33,10 @@ static struct nj_h2_stream *stream_of(struct nj_list *n)
 /* Send a PING; its acknowledgment covers the responses of all streams now in the list. */
 static void send_ping(struct nj_h2 *h)
 {
-    uint8_t *p = nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + PING_BYTES);
+    uint8_t *p = nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + NJ__H2_PING_BYTES);
     if (!p)
         return;
-    memcpy(nj__h2_put_frame_head(p, PING_BYTES, NJ__H2_PING, 0, 0), response_ping, PING_BYTES);
+    memcpy(nj__h2_put_frame_head(p, NJ__H2_PING_BYTES, NJ__H2_PING, 0, 0), response_ping, NJ__H2_PING_BYTES);
     h->late_asked = true;
     h->n_pings += h->n_pings < UINT8_MAX;
     for (struct nj_list *n = h->half_closed.next; n != &h->half_closed; n = n->next)
@@ -64,7 +63,7 @@ void nj__h2_half_closed_on_ping_ack(struct nj_h2 *h, const uint8_t *p)
 {
     bool more = false;
 
-    if (!h->late_asked || memcmp(p, response_ping, PING_BYTES) != 0)
+    if (!h->late_asked || memcmp(p, response_ping, NJ__H2_PING_BYTES) != 0)
         return;
     h->late_asked = false;
     for (struct nj_list *n = h->half_closed.next; n != &h->half_closed && !h->end; n = n->next) {

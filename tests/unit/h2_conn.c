@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "h2_rig.h"
 
-Test(h2_conn_open_close, sizes)
+Test(h2_conn, sizes)
 {
     static const uint32_t sizes[] = {0,     1,     511,    512,     16383,
                                      16384, 16385, 204800, 1 << 20, 5 * 1024 * 1024};
@@ -32,7 +32,7 @@ Test(h2_conn_open_close, sizes)
     rig_free(r);
 }
 
-Test(h2_conn_open_close, head_and_connect)
+Test(h2_conn, head_and_connect)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -49,7 +49,7 @@ Test(h2_conn_open_close, head_and_connect)
 }
 
 /* RFC 9113 8.3.1: host replaces a missing :authority. */
-Test(h2_conn_open_close, host_field)
+Test(h2_conn, host_field)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -63,7 +63,7 @@ Test(h2_conn_open_close, host_field)
 }
 
 /* Without room no byte is written. With some room some are. */
-Test(h2_conn_open_close, room_rules)
+Test(h2_conn, room_rules)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -86,7 +86,7 @@ Test(h2_conn_open_close, room_rules)
     rig_free(r);
 }
 
-Test(h2_conn_open_close, deferred)
+Test(h2_conn, deferred)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 1 << 20, false);
@@ -114,7 +114,7 @@ Test(h2_conn_open_close, deferred)
     rig_free(r);
 }
 
-Test(h2_conn_open_close, late_answer)
+Test(h2_conn, late_answer)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -130,7 +130,7 @@ Test(h2_conn_open_close, late_answer)
     rig_free(r);
 }
 
-Test(h2_conn_open_close, hundred_streams)
+Test(h2_conn, hundred_streams)
 {
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct rig *r = rig_new(NULL);
@@ -154,7 +154,7 @@ Test(h2_conn_open_close, hundred_streams)
     }
 }
 
-Test(h2_conn_open_close, bytewise_input)
+Test(h2_conn, bytewise_input)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -166,7 +166,7 @@ Test(h2_conn_open_close, bytewise_input)
 }
 
 /* The client resets in the middle: the body is closed at once, the others continue. */
-Test(h2_conn_open_close, reset_by_peer)
+Test(h2_conn, reset_by_peer)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 65535, false);
@@ -186,7 +186,7 @@ Test(h2_conn_open_close, reset_by_peer)
 }
 
 /* Reset while the response head, with a body behind it, is still queued. */
-Test(h2_conn_open_close, reset_before_output)
+Test(h2_conn, reset_before_output)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -204,7 +204,7 @@ Test(h2_conn_open_close, reset_before_output)
     rig_free(r);
 }
 
-Test(h2_conn_open_close, close_mid_body)
+Test(h2_conn, close_mid_body)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 65535, false);
@@ -223,7 +223,7 @@ Test(h2_conn_open_close, close_mid_body)
     rig_free(r);
 }
 
-Test(h2_conn_open_close, broken_body)
+Test(h2_conn, broken_body)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 1 << 20, false);
@@ -250,7 +250,7 @@ static ssize_t upload_read(nghttp2_session *s, int32_t id, uint8_t *buf, size_t 
 }
 
 /* An upload to a server that has answered: RST_STREAM(NO_ERROR), RFC 9113 8.1. */
-Test(h2_conn_open_close, upload_answered_early)
+Test(h2_conn, upload_answered_early)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -270,7 +270,7 @@ Test(h2_conn_open_close, upload_answered_early)
 }
 
 /* The same with an END_STREAM, which the client may send before it gets the RST_STREAM. */
-Test(h2_conn_open_close, upload_answered_early_that_ends)
+Test(h2_conn, upload_answered_early_that_ends)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -288,7 +288,7 @@ Test(h2_conn_open_close, upload_answered_early_that_ends)
 }
 
 /* A discarded upload flows until its end, with window updates. */
-Test(h2_conn_open_close, upload_swallowed)
+Test(h2_conn, upload_swallowed)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -304,7 +304,7 @@ Test(h2_conn_open_close, upload_swallowed)
     rig_free(r);
 }
 
-Test(h2_conn_open_close, goaway_graceful)
+Test(h2_conn, goaway_graceful)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 1 << 20, false);
@@ -331,7 +331,7 @@ Test(h2_conn_open_close, goaway_graceful)
     rig_free(r);
 }
 
-Test(h2_conn_open_close, goaway_idle)
+Test(h2_conn, goaway_idle)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -346,7 +346,7 @@ Test(h2_conn_open_close, goaway_idle)
 
 /* RFC 9113 6.8: "Endpoints MAY append opaque data to the payload of any GOAWAY frame", as a client
  * sees it: nghttp2. */
-Test(h2_conn_open_close, goaway_says_why)
+Test(h2_conn, goaway_says_why)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -361,7 +361,7 @@ Test(h2_conn_open_close, goaway_says_why)
 }
 
 /* ... of a protocol error: the frame and the error, in fixed words, not in bytes of the peer. */
-Test(h2_conn_open_close, goaway_says_what_is_wrong)
+Test(h2_conn, goaway_says_what_is_wrong)
 {
     static const uint8_t bad[] = {0, 0, 3, 3, 0, 0, 0, 0, 1, 'e', 'v', 'e'}; /* RST_STREAM */
     struct rig *r = rig_new(NULL);
@@ -374,7 +374,7 @@ Test(h2_conn_open_close, goaway_says_what_is_wrong)
     rig_free(r);
 }
 
-Test(h2_conn_open_close, peer_goaway)
+Test(h2_conn, peer_goaway)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 0, false);
@@ -391,7 +391,7 @@ Test(h2_conn_open_close, peer_goaway)
 }
 
 /* A closed window stops the body, and an open one resumes it. */
-Test(h2_conn_open_close, flow_control)
+Test(h2_conn, flow_control)
 {
     struct rig *r = rig_new(NULL);
     rig_client_new(r, 1000, true);
@@ -408,7 +408,7 @@ Test(h2_conn_open_close, flow_control)
 }
 
 /* The sink runs out of memory at its nth call: the connection ends, and no memory leaks. */
-Test(h2_conn_open_close, sink_fails)
+Test(h2_conn, sink_fails)
 {
     for (uint32_t n = 1; n < 40; n++) {
         struct rig *r = rig_new(NULL);
@@ -445,7 +445,7 @@ static int small_scenario(struct rig *r)
 }
 
 /* Each allocation fails once; in each case no memory leaks and no body is closed twice. */
-Test(h2_conn_open_close, allocation_fails)
+Test(h2_conn, allocation_fails)
 {
     unsigned n_failed = 0;
     for (uint64_t n = 1; n < 400; n++) {
@@ -467,7 +467,7 @@ Test(h2_conn_open_close, allocation_fails)
     cr_expect_gt(n_failed, 0);
 }
 
-Test(h2_conn_open_close, many_connections_reuse_memory)
+Test(h2_conn, many_connections_reuse_memory)
 {
     struct rig *r = rig_new(NULL);
     struct nj_h2 *h[200];
