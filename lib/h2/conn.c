@@ -2,8 +2,6 @@
 /* Start and end of a connection (RFC 9113 3.4), and PING (RFC 9113 6.7). */
 #include "h2/h2_internal.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "base/limits.h"
@@ -91,13 +89,10 @@ bool nj_h2_is_idle(const struct nj_h2 *h)
 
 void nj_h2_ping(struct nj_h2 *h)
 {
-    uint8_t *p = h->end ? NULL : nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + NJ__H2_PING_BYTES);
-    if (!p)
-        return;
-    p = nj__h2_put_frame_head(p, NJ__H2_PING_BYTES, NJ__H2_PING, 0, 0);
-    nj_put_be32(p, 0);
-    nj_put_be32(p + 4, 0);
-    h->n_pings += h->n_pings < UINT8_MAX;
+    static const uint8_t zeros[NJ__H2_PING_BYTES];
+
+    if (!h->end)
+        nj__h2_put_ping(h, zeros);
 }
 
 bool nj_h2_is_ping_unanswered(const struct nj_h2 *h)

@@ -15,7 +15,8 @@
  *   request_head.c           decoding and validation of a header block's fields
  *   data_input.c             received DATA
  *   response.c               responses: heads and trailers
- *   output.c                 output: queued frames, and DATA
+ *   outbox.c                 frames that wait for room in the sink
+ *   output.c                 output: the outbox, and DATA
  *   send_scheduler.c         order of DATA between streams (RFC 9218)
  *   stream.c                 life cycle of a stream, and the table of open streams
  *   reset_after_response.c   streams with a complete response and no complete request
@@ -349,21 +350,29 @@ bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj
 /* Queue the end of the body: trailers, or an empty DATA frame. False: out of memory. */
 bool nj__h2_put_body_end(struct nj_h2_stream *st);
 
-/* ---- output.c ---- */
+/* ---- outbox.c ---- */
+
+/* Bytes of the outbox that the sink has not got yet. */
+static inline uint32_t nj__h2_n_unflushed(const struct nj_h2 *h)
+{
+    return h->out.n - h->out_at;
+}
 
 /* Append `n_bytes` to the outbox and return their address, valid until the next call. NULL: out of
  * memory, or output has ended. */
 uint8_t *nj__h2_out_extend(struct nj_h2 *h, uint32_t n_bytes);
-/* Queue a frame with a payload of four bytes. */
-void nj__h2_put_u32_frame(struct nj_h2 *h, enum nj__h2_frame_type type, uint32_t id,
-                          uint32_t value);
 /* As nj__h2_out_extend(), for an acknowledgment. Too many of them unsent end the connection. */
 uint8_t *nj__h2_out_extend_for_ack(struct nj_h2 *h, uint32_t n_bytes);
+/* Queue a frame with a payload of four bytes; a PING. */
+void nj__h2_put_u32_frame(struct nj_h2 *h, enum nj__h2_frame_type type, uint32_t id,
+                          uint32_t value);
+void nj__h2_put_ping(struct nj_h2 *h, const uint8_t data[static NJ__H2_PING_BYTES]);
 /* End the stream once the current content of the outbox is written. */
 void nj__h2_stream_end_when_flushed(struct nj_h2_stream *st);
 /* The peer reset a stream whose response head, of `n_bytes`, may still be in the outbox. */
 void nj__h2_cap_unsent_reset_responses(struct nj_h2 *h, uint32_t n_bytes);
-/* Ensure room for `n_bytes` more. False: out of memory, which ends the connection. */
+/* Ensure room for `n_bytes` more in the outbox or in h->partial. False: out of memory, which ends
+ * the connection. */
 bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes);
 void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b);
 

@@ -2,14 +2,10 @@
 /*
  * Output: queued frames and DATA (RFC 9113 4.1, 6.1).
  *
- * All frames but DATA are appended to an outbox when they arise, and are written in that order.
- * DATA frames are made only when the sink has room, after the content of the outbox. Small pieces
- * of a body are copied into the outbox, so many responses need one call of the sink. Before a large
- * piece the outbox is flushed, and the sink takes a reference.
- *
- * The outbox is freed when empty. Its size is bounded: it holds heads of open streams,
- * acknowledgments are limited in number, resets add glitches, and heads of streams that the peer
- * has reset are limited in bytes.
+ * All frames but DATA are appended to the outbox when they arise (outbox.c). DATA frames are made
+ * only when the sink has room, after the content of the outbox. Small pieces of a body are copied
+ * into the outbox, so many responses need one call of the sink. Before a large piece the outbox is
+ * flushed, and the sink takes a reference.
  */
 #include "h2/h2_internal.h"
 
@@ -19,114 +15,9 @@
 
 /* Body pieces below this are copied next to their frame header: cheaper than a reference. */
 #define COPY_BELOW_BYTES 512u
-/* Bytes collected before the sink is called. The first buffer holds these and one more frame. */
+/* Bytes collected before the sink is called. The outbox's first buffer holds these and one more
+ * frame. */
 #define BATCH_BYTES      3584u
-#define BUF_BYTES_FIRST  4096u
-/* Unsent acknowledgments of PING and SETTINGS. */
-#define ACKS_PENDING_MAX 100u
-/* Size of the outbox: 128 streams may have heads of 8 KiB each and more. A single head may exceed
- * it. */
-#define OUT_BYTES_MAX    (1280u * 1024u)
-/* Bytes in the outbox of heads whose streams the peer has reset. */
-#define RESET_BYTES_MAX  (128u * 1024u)
-
-/* ---- the outbox ---- */
-
-static bool grow(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
-{
-    uint32_t need = b->n + n_bytes, twice = 2 * b->room;
-    uint32_t room = need > twice ? need : twice;
-
-    if (b == &h->partial && h->core->alloc.bytes_used + room > h->core->limits.bytes_max) {
-        nj__h2_out_of_memory(h); /* incomplete frames count against the memory limit, too */
-        return false;
-    }
-    if (room < BUF_BYTES_FIRST && b == &h->out)
-        room = BUF_BYTES_FIRST;
-    uint8_t *p = nj__h2_alloc_resize(&h->core->alloc, b->p, room);
-    if (!p) {
-        nj__h2_out_of_memory(h);
-        return false;
-    }
-    b->p = p;
-    b->room = room;
-    return true;
-}
-
-bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
-{
-    return nj_likely(b->room - b->n >= n_bytes) || grow(h, b, n_bytes);
-}
-
-void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b)
-{
-    if (b->p)
-        nj__h2_alloc_free(&h->core->alloc, b->p);
-    *b = (struct nj__h2_buf){0};
-}
-
-static uint32_t n_unflushed(const struct nj_h2 *h)
-{
-    return h->out.n - h->out_at;
-}
-
-/* Move the unsent bytes to the front of the buffer. */
-static void compact(struct nj_h2 *h)
-{
-    if (h->out_at == 0)
-        return;
-    memmove(h->out.p, h->out.p + h->out_at, n_unflushed(h));
-    h->out.n -= h->out_at;
-    h->out_at = 0;
-}
-
-uint8_t *nj__h2_out_extend(struct nj_h2 *h, uint32_t n_bytes)
-{
-    if (nj_unlikely(h->write_closed))
-        return NULL;
-    if (nj_unlikely(h->out.room - h->out.n < n_bytes))
-        compact(h);
-    if (nj_unlikely(n_unflushed(h) > OUT_BYTES_MAX) && !h->goaway_queued)
-        nj_h2_end_for_abuse(h, NJ_H2_ABUSE_UNREAD); /* the GOAWAY itself may exceed the limit */
-    if (!nj__h2_buf_reserve(h, &h->out, n_bytes))
-        return NULL;
-    uint8_t *p = h->out.p + h->out.n;
-    h->out.n += n_bytes;
-    return p;
-}
-
-void nj__h2_put_u32_frame(struct nj_h2 *h, enum nj__h2_frame_type type, uint32_t id, uint32_t value)
-{
-    uint8_t *p = nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + 4);
-    if (p)
-        nj_put_be32(nj__h2_put_frame_head(p, 4, type, 0, id), value);
-}
-
-uint8_t *nj__h2_out_extend_for_ack(struct nj_h2 *h, uint32_t n_bytes)
-{
-    if (h->n_acks++ < ACKS_PENDING_MAX)
-        return nj__h2_out_extend(h, n_bytes);
-    nj_h2_end_for_abuse(h, NJ_H2_ABUSE_UNREAD); /* the peer does not read them */
-    return NULL;
-}
-
-void nj__h2_cap_unsent_reset_responses(struct nj_h2 *h, uint32_t n_bytes)
-{
-    if (n_unflushed(h) == 0)
-        return;
-    h->n_reset_bytes += n_bytes;
-    if (h->n_reset_bytes > RESET_BYTES_MAX)
-        nj_h2_end_for_abuse(h, NJ_H2_ABUSE_UNREAD);
-}
-
-void nj__h2_stream_end_when_flushed(struct nj_h2_stream *st)
-{
-    struct nj_h2 *h = st->h;
-
-    st->flush_mark = h->out_passed + n_unflushed(h);
-    nj_list_del(&st->queue);
-    nj_list_push_back(&h->flushing, &st->queue);
-}
 
 /* Finish the streams whose last byte was written to the sink. */
 static void finish_flushed(struct nj_h2 *h)
@@ -146,7 +37,7 @@ static void finish_flushed(struct nj_h2 *h)
 /* Write up to `n_max` bytes of the outbox to the sink. */
 static void flush(struct nj_h2 *h, uint32_t n_max)
 {
-    uint32_t n = n_unflushed(h) < n_max ? n_unflushed(h) : n_max;
+    uint32_t n = nj__h2_n_unflushed(h) < n_max ? nj__h2_n_unflushed(h) : n_max;
 
     if (n == 0)
         return;
@@ -156,7 +47,7 @@ static void flush(struct nj_h2 *h, uint32_t n_max)
     }
     h->out_at += n;
     h->out_passed += n;
-    if (n_unflushed(h) == 0)
+    if (nj__h2_n_unflushed(h) == 0)
         h->out_at = h->out.n = h->n_acks = h->n_reset_bytes = 0;
     finish_flushed(h);
 }
@@ -277,7 +168,7 @@ static void send_ready(struct nj_h2 *h, uint32_t room)
 
     while (!nj_list_empty(&h->ready) && h->send_window > 0 && !h->end) {
         struct nj_h2_stream *st = nj_container_of(h->ready.next, struct nj_h2_stream, queue);
-        uint32_t n = n_unflushed(h);
+        uint32_t n = nj__h2_n_unflushed(h);
         if (n >= BATCH_BYTES || room < n + NJ__H2_SINK_ROOM_MIN || h->out_passed != passed)
             return;
         if (st->window <= 0) /* reduced by SETTINGS */
@@ -296,16 +187,16 @@ static void write_out(struct nj_h2 *h)
 {
     uint32_t room;
 
-    while ((n_unflushed(h) > 0 || can_send_data(h)) && !h->end &&
+    while ((nj__h2_n_unflushed(h) > 0 || can_send_data(h)) && !h->end &&
            (room = h->sink->room(h->sink_ctx)) >= NJ__H2_SINK_ROOM_MIN) {
         uint32_t passed = h->out_passed;
-        if (n_unflushed(h) <= room)
+        if (nj__h2_n_unflushed(h) <= room)
             send_ready(h, room);
-        if (h->out_passed == passed && n_unflushed(h) > 0 &&
+        if (h->out_passed == passed && nj__h2_n_unflushed(h) > 0 &&
             !h->write_closed) /* else there is less room */
             flush(h, room);
     }
-    while (h->end && !h->write_closed && n_unflushed(h) > 0)
+    while (h->end && !h->write_closed && nj__h2_n_unflushed(h) > 0)
         flush(h, UINT32_MAX);
 }
 

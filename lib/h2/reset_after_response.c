@@ -33,12 +33,8 @@ static struct nj_h2_stream *stream_of(struct nj_list *n)
 /* Send a PING; its acknowledgment covers the responses of all streams now in the list. */
 static void send_ping(struct nj_h2 *h)
 {
-    uint8_t *p = nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + NJ__H2_PING_BYTES);
-    if (!p)
-        return;
-    memcpy(nj__h2_put_frame_head(p, NJ__H2_PING_BYTES, NJ__H2_PING, 0, 0), response_ping, NJ__H2_PING_BYTES);
+    nj__h2_put_ping(h, response_ping);
     h->late_asked = true;
-    h->n_pings += h->n_pings < UINT8_MAX;
     for (struct nj_list *n = h->half_closed.next; n != &h->half_closed; n = n->next)
         stream_of(n)->late_asked = true;
 }
