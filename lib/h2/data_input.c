@@ -9,13 +9,7 @@
  */
 #include "h2/h2_internal.h"
 
-#include "base/assert.h"
 #include "base/limits.h"
-
-bool nj__h2_has_body_reader(const struct nj_h2_stream *st)
-{
-    return st && st->shown_to_user && !st->reset && st->h->core->events->on_data;
-}
 
 static struct nj_h2_stream *current_stream(const struct nj_h2 *h)
 {
@@ -130,12 +124,3 @@ void nj__h2_data_input(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes)
         data_frame_ends(h);
 }
 
-void nj_h2_consume(struct nj_h2_stream *st, size_t n_bytes)
-{
-    NJ_ASSERT(n_bytes <= st->n_held);
-    st->n_held -= (uint32_t)n_bytes;
-    if (n_bytes == 0)
-        return;
-    nj__h2_conn_window_return(st->h, (uint32_t)n_bytes);
-    nj__h2_stream_window_return(st, (uint32_t)n_bytes);
-}

@@ -4,24 +4,28 @@
  *
  *   frame.h                  wire format of frames
  *   size_class_alloc.c       allocator for connections and streams
+ *   hpack/hpack.h            header compression
  *   h2_context.c             state shared by all connections of a shard
  *   conn_error.c             errors of a connection are recorded
- *   conn.c                   start and end of a connection
- *   goaway.c                 GOAWAY: graceful shutdown, and the last frame after an error
- *   input.c                  input: preface and frames, one function per frame type
- *   settings.c               SETTINGS, sent and received
- *   flow_control.c           flow control in both directions
- *   header_block_dispatch.c  header blocks: requests, trailers, blocks to be ignored
- *   request_head.c           decoding and validation of a header block's fields
- *   data_input.c             received DATA
- *   response.c               responses: heads and trailers
  *   outbox.c                 frames that wait for room in the sink
- *   output.c                 output: the outbox, and DATA
- *   send_scheduler.c         order of DATA between streams (RFC 9218)
- *   stream.c                 life cycle of a stream, and the table of open streams
- *   reset_after_response.c   streams with a complete response and no complete request
  *   glitch_budget.c          budget for abuse by the peer
- *   hpack/hpack.h            header compression
+ *   stream_table.c           open streams by id, and what is remembered of closed ones
+ *   receive_window.c         our windows
+ *   stream.c                 begin and end of a stream, resets
+ *   half_closed.c            the request ends, the response ends
+ *   send_scheduler.c         order of DATA between streams (RFC 9218)
+ *   send_window.c            the peer's windows
+ *   settings.c               SETTINGS, sent and received
+ *   response.c               responses: heads and trailers
+ *   request_head.c           decoding and validation of a header block's fields
+ *   header_block_dispatch.c  header blocks: requests, trailers, blocks to be ignored
+ *   data_input.c             received DATA
+ *   goaway.c                 GOAWAY: graceful shutdown, and the last frame after an error
+ *   conn.c                   start and end of a connection
+ *   input.c                  input: preface and frames
+ *   output.c                 output: the outbox, and DATA
+ *
+ * Each file calls only files that stand above it in this list.
  *
  * One lcore makes all calls on an nj_h2_context and its connections. Lengths are bytes.
  */
@@ -173,7 +177,7 @@ struct nj_h2 {
     bool busy;            /* nj_h2_input() or nj_h2_output() is running */
     bool peer_goaway;
     bool settings_acked; /* the peer acknowledged our SETTINGS */
-    bool late_asked;     /* a PING of reset_after_response.c is unanswered */
+    bool ping_open;      /* a PING of half_closed.c is unanswered */
     struct nj__h2_frame frame;
     uint32_t n_frames; /* frames received; a header block counts once */
 
@@ -183,8 +187,7 @@ struct nj_h2 {
      */
     uint32_t glitches, decayed_at;
     uint32_t window_credit; /* WINDOW_UPDATE frames accepted without a glitch */
-    /* Streams whose response is not complete; half-closed ones (reset_after_response.c); all in the
-     * table. */
+    /* Streams whose response is not complete; half-closed ones (half_closed.c); all in the table. */
     uint32_t n_streams, n_half_closed, n_open;
     uint32_t table_mask;
     struct nj_h2_stream **table;
@@ -234,60 +237,7 @@ struct nj_h2 {
     uint8_t hdr_buf[NJ__H2_FRAME_HEAD];
 };
 
-/* ---- conn_error.c ---- */
-
-/* Record why the connection must end. Only the first call has an effect. */
-void nj__h2_record_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code);
-/* Connection error (RFC 9113 5.4.1). */
-void nj__h2_conn_error(struct nj_h2 *h, enum nj_h2_error_code code);
-void nj__h2_out_of_memory(struct nj_h2 *h);
-
-/* ---- goaway.c ---- */
-
-/* Queue the GOAWAY of a recorded end. Returns -1 if the connection must end, else 0. */
-int nj__h2_goaway_if_ended(struct nj_h2 *h);
-
-/* ---- settings.c ---- */
-
-/* Queue the server's connection preface: SETTINGS and WINDOW_UPDATE. */
-void nj__h2_send_settings(struct nj_h2 *h);
-void nj__h2_apply_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
-void nj__h2_settings_acked(struct nj_h2 *h);
-
-/* ---- flow_control.c ---- */
-
-/* Count a DATA frame of `n_bytes`. False: it exceeds the connection's window. */
-bool nj__h2_conn_window_charge_data(struct nj_h2 *h, uint32_t n_bytes);
-/* Return consumed bytes to the window of the connection, and of a stream. */
-void nj__h2_conn_window_return(struct nj_h2 *h, uint32_t n_bytes);
-void nj__h2_stream_window_return(struct nj_h2_stream *st, uint32_t n_bytes);
-void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more);
-/* Apply the peer's SETTINGS_INITIAL_WINDOW_SIZE. */
-void nj__h2_set_initial_window(struct nj_h2 *h, uint32_t n_bytes);
-
-/* ---- request_head.c ---- */
-
-enum { NJ__H2_NO_LENGTH = -1 };
-#define NJ__H2_PRIORITY_DEFAULT 0x30u /* RFC 9218 4: urgency 3, not incremental */
-
-/* Decode a complete block into `head`. The caller sets `trailers`, and n_bytes and n_fields of the
- * message so far. False: the connection ends. */
-bool nj__h2_head_decode(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n);
-/* Decode the head of a request. It is malformed if a required pseudo-header is missing
- * (RFC 9113 8.3.1). The context owns the result. NULL: the connection ends. */
-struct nj__h2_head *nj__h2_head_decode_request(struct nj_h2 *h, const uint8_t *block, size_t n);
-/* Forget the remembered block of a connection that is being freed. */
-void nj__h2_last_block_forget(const struct nj_h2 *h);
-
-/* ---- header_block_dispatch.c ---- */
-
-#define NJ__H2_NEW_STREAM 0x80u /* added to the flags of HEADERS: the stream id is new */
-
-/* Process a complete header block. */
-void nj__h2_handle_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block,
-                         size_t n);
-
-/* ---- stream.c ---- */
+/* ---- a stream ---- */
 
 struct nj__h2_trailers;
 
@@ -315,40 +265,25 @@ struct nj_h2_stream {
     bool complete;
     bool reset;          /* reset by us, or ended: no more callbacks and no more output */
     bool half_closed;    /* response complete, request not; on_stream_close was called */
-    bool late_asked;     /* a PING was sent after the response */
+    bool pinged;         /* a PING was sent after the response */
     bool end_received;   /* END_STREAM was received */
     bool reset_received; /* RST_STREAM was received */
     bool end_queued;     /* the end of the response body is queued */
 };
 
-/* The open stream with this id, or NULL. */
-struct nj_h2_stream *nj__h2_find_stream(const struct nj_h2 *h, uint32_t id);
-/* NULL: out of memory, which ends the connection. */
-struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id);
-/* Close the body and call on_stream_close; the stream stays in the table. */
-void nj__h2_stream_detach_user(struct nj_h2_stream *st);
-/* Detach the stream, unless that was done, and free it. */
-void nj__h2_stream_destroy(struct nj_h2_stream *st);
-void nj__h2_body_close(struct nj_h2_stream *st);
-/* The last byte of the response was written. */
-void nj__h2_response_sent(struct nj_h2_stream *st);
-/* The request is complete. */
-void nj__h2_request_ended(struct nj_h2_stream *st);
-/* Queue RST_STREAM because of an error or a limit. The stream is freed once the frame is written.
- */
-void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj_h2_error_code code);
-/* Stream error (RFC 9113 5.4.2): adds glitches and queues RST_STREAM. The stream need not be open.
- */
-void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj_h2_error_code code);
+/* The owner reads the request body of this stream. NULL: false. */
+static inline bool nj__h2_has_body_reader(const struct nj_h2_stream *st)
+{
+    return st && st->shown_to_user && !st->reset && st->h->core->events->on_data;
+}
 
-/* ---- response.c ---- */
+/* ---- conn_error.c ---- */
 
-/* Queue the head of a response, or its trailers (status 0); `stamp` as in h2.h. False: out of
- * memory. */
-bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
-                       size_t n_fields, uint64_t stamp, bool ends);
-/* Queue the end of the body: trailers, or an empty DATA frame. False: out of memory. */
-bool nj__h2_put_body_end(struct nj_h2_stream *st);
+/* Record why the connection must end. Only the first call has an effect. */
+void nj__h2_record_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code);
+/* Connection error (RFC 9113 5.4.1). */
+void nj__h2_conn_error(struct nj_h2 *h, enum nj_h2_error_code code);
+void nj__h2_out_of_memory(struct nj_h2 *h);
 
 /* ---- outbox.c ---- */
 
@@ -375,37 +310,6 @@ void nj__h2_cap_unsent_reset_responses(struct nj_h2 *h, uint32_t n_bytes);
  * the connection. */
 bool nj__h2_buf_reserve(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes);
 void nj__h2_buf_free(struct nj_h2 *h, struct nj__h2_buf *b);
-
-/* ---- send_scheduler.c ---- */
-
-/* Insert the stream into the ready list, if it has DATA to send and window. */
-void nj__h2_schedule(struct nj_h2_stream *st);
-/* The stream sent a frame and has more DATA: move it behind its equals if it is incremental. */
-void nj__h2_reschedule(struct nj_h2_stream *st);
-/* Parse a priority field value. Parameters that are absent keep their value in `was`. */
-uint8_t nj__h2_priority_parse(struct nj_str value, uint8_t was);
-void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
-/* Set the priority of a new stream from its head and from earlier PRIORITY_UPDATEs. */
-void nj__h2_priority_set_initial(struct nj_h2_stream *st, const struct nj__h2_head *head);
-/* Adapt the default priority to a response body of `n_bytes`, or NJ_BODY_LEN_UNKNOWN. */
-void nj__h2_priority_by_size(struct nj_h2_stream *st, uint64_t n_bytes);
-
-/* ---- data_input.c ---- */
-
-/* The owner reads the request body of this stream. */
-bool nj__h2_has_body_reader(const struct nj_h2_stream *st);
-/* The header of a DATA frame was received; then, parts of its payload. */
-void nj__h2_data_begin(struct nj_h2 *h);
-void nj__h2_data_input(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes);
-
-/* ---- reset_after_response.c ---- */
-
-/* The response is complete and the request is not: enter half-closed (local). */
-void nj__h2_half_close(struct nj_h2_stream *st);
-/* An acknowledgment of a PING was received, with these eight bytes. */
-void nj__h2_half_closed_on_ping_ack(struct nj_h2 *h, const uint8_t *p);
-/* Reset all half-closed streams, because the connection is being shut down. */
-void nj__h2_half_closed_reset_all(struct nj_h2 *h);
 
 /* ---- glitch_budget.c ---- */
 
@@ -439,5 +343,134 @@ void nj__h2_glitch_data_frame_ends(struct nj_h2 *h, const struct nj_h2_stream *s
                                    uint32_t n_bytes);
 /* A CONTINUATION frame of `n_bytes`. */
 void nj__h2_check_continuation_flood(struct nj_h2 *h);
+
+/* ---- stream_table.c ---- */
+
+/* The open stream with this id, or NULL. */
+struct nj_h2_stream *nj__h2_find_stream(const struct nj_h2 *h, uint32_t id);
+/* Put a stream into the table. False: out of memory. */
+bool nj__h2_table_put(struct nj_h2 *h, struct nj_h2_stream *st);
+/* Remove a stream, and remember for frames that arrive later how it ended. */
+void nj__h2_table_remove(struct nj_h2 *h, struct nj_h2_stream *st);
+/* Enter the stream id of a HEADERS frame. False: it is out of order (RFC 9113 5.1.1). */
+bool nj__h2_enter_id(struct nj_h2 *h, uint32_t id);
+
+/* The stream was neither opened, nor closed by the opening of a later one (RFC 9113 5.1.1). */
+static inline bool nj__h2_is_id_idle(const struct nj_h2 *h, uint32_t id)
+{
+    return id > h->id_high || id % 2 == 0;
+}
+
+/* The bit of a stream that is not idle in h->id_seen, id_ended or id_reset. */
+static inline bool nj__h2_id_bit(const struct nj_h2 *h, uint64_t bits, uint32_t id)
+{
+    uint32_t back = (h->id_high - id) / 2;
+    return back < NJ__H2_IDS_TRACKED && (bits >> back & 1);
+}
+
+/* ---- receive_window.c ---- */
+
+/* Count a DATA frame of `n_bytes`. False: it exceeds the connection's window. */
+bool nj__h2_conn_window_charge_data(struct nj_h2 *h, uint32_t n_bytes);
+/* Return consumed bytes to the window of the connection, and of a stream. */
+void nj__h2_conn_window_return(struct nj_h2 *h, uint32_t n_bytes);
+void nj__h2_stream_window_return(struct nj_h2_stream *st, uint32_t n_bytes);
+
+/* ---- stream.c ---- */
+
+/* NULL: out of memory, which ends the connection. */
+struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id);
+/* Close the body and call on_stream_close; the stream stays in the table. */
+void nj__h2_stream_detach_user(struct nj_h2_stream *st);
+/* Detach the stream, unless that was done, and free it. */
+void nj__h2_stream_destroy(struct nj_h2_stream *st);
+void nj__h2_body_close(struct nj_h2_stream *st);
+/* Queue RST_STREAM because of an error or a limit. The stream is freed once the frame is written.
+ */
+void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj_h2_error_code code);
+/* Stream error (RFC 9113 5.4.2): adds glitches and queues RST_STREAM. The stream need not be open.
+ */
+void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj_h2_error_code code);
+
+/* ---- half_closed.c ---- */
+
+/* The last byte of the response was written. */
+void nj__h2_response_sent(struct nj_h2_stream *st);
+/* The request is complete. */
+void nj__h2_request_ended(struct nj_h2_stream *st);
+/* An acknowledgment of a PING was received, with these eight bytes. */
+void nj__h2_half_closed_on_ping_ack(struct nj_h2 *h, const uint8_t *p);
+/* Reset all half-closed streams, because the connection is being shut down. */
+void nj__h2_half_closed_reset_all(struct nj_h2 *h);
+
+/* ---- send_scheduler.c ---- */
+
+/* Insert the stream into the ready list, if it has DATA to send and window. */
+void nj__h2_schedule(struct nj_h2_stream *st);
+/* The stream sent a frame and has more DATA: move it behind its equals if it is incremental. */
+void nj__h2_reschedule(struct nj_h2_stream *st);
+/* Parse a priority field value. Parameters that are absent keep their value in `was`. */
+uint8_t nj__h2_priority_parse(struct nj_str value, uint8_t was);
+void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
+/* Set the priority of a new stream from its head and from earlier PRIORITY_UPDATEs. */
+void nj__h2_priority_set_initial(struct nj_h2_stream *st, const struct nj__h2_head *head);
+/* Adapt the default priority to a response body of `n_bytes`, or NJ_BODY_LEN_UNKNOWN. */
+void nj__h2_priority_by_size(struct nj_h2_stream *st, uint64_t n_bytes);
+
+/* ---- send_window.c ---- */
+
+/* A WINDOW_UPDATE of `more` bytes; `id` 0: for the connection. */
+void nj__h2_window_update(struct nj_h2 *h, uint32_t id, uint32_t more);
+/* Apply the peer's SETTINGS_INITIAL_WINDOW_SIZE. */
+void nj__h2_set_initial_window(struct nj_h2 *h, uint32_t n_bytes);
+
+/* ---- settings.c ---- */
+
+/* Queue the server's connection preface: SETTINGS and WINDOW_UPDATE. */
+void nj__h2_send_settings(struct nj_h2 *h);
+void nj__h2_apply_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
+void nj__h2_settings_acked(struct nj_h2 *h);
+
+/* ---- response.c ---- */
+
+/* Queue the head of a response, or its trailers (status 0); `stamp` as in h2.h. False: out of
+ * memory. */
+bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,
+                       size_t n_fields, uint64_t stamp, bool ends);
+/* Queue the end of the body: trailers, or an empty DATA frame. False: out of memory. */
+bool nj__h2_put_body_end(struct nj_h2_stream *st);
+
+/* ---- request_head.c ---- */
+
+enum { NJ__H2_NO_LENGTH = -1 };
+#define NJ__H2_PRIORITY_DEFAULT 0x30u /* RFC 9218 4: urgency 3, not incremental */
+
+/* Decode a complete block into `head`. The caller sets `trailers`, and n_bytes and n_fields of the
+ * message so far. False: the connection ends. */
+bool nj__h2_head_decode(struct nj_h2 *h, struct nj__h2_head *head, const uint8_t *block, size_t n);
+/* Decode the head of a request. It is malformed if a required pseudo-header is missing
+ * (RFC 9113 8.3.1). The context owns the result. NULL: the connection ends. */
+struct nj__h2_head *nj__h2_head_decode_request(struct nj_h2 *h, const uint8_t *block, size_t n);
+/* Forget the remembered block of a connection that is being freed. */
+void nj__h2_last_block_forget(const struct nj_h2 *h);
+
+/* ---- header_block_dispatch.c ---- */
+
+#define NJ__H2_NEW_STREAM 0x80u /* added to the flags of HEADERS: the stream id is new */
+
+/* Process a complete header block. */
+void nj__h2_handle_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block,
+                         size_t n);
+
+/* ---- data_input.c ---- */
+
+/* The header of a DATA frame was received; then, parts of its payload. */
+void nj__h2_data_begin(struct nj_h2 *h);
+void nj__h2_data_input(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes);
+
+/* ---- goaway.c ---- */
+
+/* Queue the GOAWAY of a recorded end. Returns -1 if the connection must end, else 0. */
+int nj__h2_goaway_if_ended(struct nj_h2 *h);
 
 #endif

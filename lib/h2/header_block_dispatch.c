@@ -109,12 +109,6 @@ static void refuse_stream(struct nj_h2 *h, uint32_t id)
     nj__h2_put_u32_frame(h, NJ__H2_RST_STREAM, id, NJ_H2_REFUSED_STREAM);
 }
 
-static bool was_reset(const struct nj_h2 *h, uint32_t id)
-{
-    uint32_t back = (h->id_high - id) / 2;
-    return back < NJ__H2_IDS_TRACKED && (h->id_reset >> back & 1);
-}
-
 void nj__h2_handle_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block,
                          size_t n)
 {
@@ -134,7 +128,7 @@ void nj__h2_handle_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint
             st->end_received |= ends;
         else if (is_new && !too_late)
             refuse_stream(h, id);
-        else if (!is_new && was_reset(h, id))
+        else if (!is_new && nj__h2_id_bit(h, h->id_reset, id))
             nj__h2_stream_error(h, id, NJ_H2_STREAM_CLOSED);
     }
 }

@@ -16,27 +16,13 @@
 /* A PRIORITY_UPDATE with a longer priority field value is ignored. */
 #define PRIORITY_VALUE_MAX 64u
 
-/* ---- streams that are not open ---- */
-
-/* The stream was neither opened, nor closed by the opening of a later one (RFC 9113 5.1.1). */
-static bool is_idle(const struct nj_h2 *h, uint32_t id)
-{
-    return id > h->id_high || id % 2 == 0;
-}
-
-static bool id_bit(const struct nj_h2 *h, uint64_t bits, uint32_t id)
-{
-    uint32_t back = (h->id_high - id) / 2;
-    return back < NJ__H2_IDS_TRACKED && (bits >> back & 1);
-}
-
 /* DATA or HEADERS may be received on the stream. False: a connection error, since only PRIORITY,
  * WINDOW_UPDATE and RST_STREAM may follow END_STREAM (RFC 9113 5.1). */
 static bool may_receive(struct nj_h2 *h, uint32_t id)
 {
     const struct nj_h2_stream *st = nj__h2_find_stream(h, id);
 
-    if (st ? !st->end_received : !id_bit(h, h->id_ended, id))
+    if (st ? !st->end_received : !nj__h2_id_bit(h, h->id_ended, id))
         return true;
     nj__h2_conn_error(h, NJ_H2_STREAM_CLOSED);
     return false;
@@ -48,31 +34,16 @@ static void data_begins(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
 
-    if (f->id == 0 || is_idle(h, f->id)) {
+    if (f->id == 0 || nj__h2_is_id_idle(h, f->id)) {
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     } else if (f->flags & NJ__H2_PADDED && f->n_bytes == 0) {
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
     } else if (may_receive(h, f->id)) {
         h->payload_mode = NJ__H2_PAYLOAD_STREAMED;
-        if (id_bit(h, h->id_reset, f->id) && !nj__h2_find_stream(h, f->id))
+        if (nj__h2_id_bit(h, h->id_reset, f->id) && !nj__h2_find_stream(h, f->id))
             nj__h2_stream_error(h, f->id, NJ_H2_STREAM_CLOSED);
         nj__h2_data_begin(h);
     }
-}
-
-/* Stream ids increase, and a skipped id can't be used later (RFC 9113 5.1.1). Ids older than the
- * last NJ__H2_IDS_TRACKED are treated as closed streams. */
-static bool is_id_in_order(struct nj_h2 *h, uint32_t id)
-{
-    if (id <= h->id_high)
-        return (h->id_high - id) / 2 >= NJ__H2_IDS_TRACKED || id_bit(h, h->id_seen, id);
-    uint32_t up = (id - h->id_high + 1) / 2; /* +1: before the first, id_high is 0 */
-    bool near = up < NJ__H2_IDS_TRACKED;
-    h->id_seen = (near ? h->id_seen << up : 0) | 1;
-    h->id_ended = near ? h->id_ended << up : 0;
-    h->id_reset = near ? h->id_reset << up : 0;
-    h->id_high = id;
-    return true;
 }
 
 /* HEADERS adds a glitch that a valid request head removes, so ignored and rejected blocks count. */
@@ -81,7 +52,7 @@ static void headers_begin(struct nj_h2 *h)
     const struct nj__h2_frame *f = &h->frame;
     bool is_new = f->id > h->id_high;
 
-    if (f->id % 2 == 0 || !is_id_in_order(h, f->id)) {
+    if (f->id % 2 == 0 || !nj__h2_enter_id(h, f->id)) {
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         return;
     }
@@ -116,7 +87,7 @@ static void rst_stream_begins(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
 
-    if (f->id == 0 || (f->n_bytes == 4 && is_idle(h, f->id)))
+    if (f->id == 0 || (f->n_bytes == 4 && nj__h2_is_id_idle(h, f->id)))
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     else if (f->n_bytes != 4)
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
@@ -168,7 +139,7 @@ static void window_update_begins(struct nj_h2 *h)
 
     if (f->n_bytes != 4) {
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-    } else if (f->id != 0 && is_idle(h, f->id)) {
+    } else if (f->id != 0 && nj__h2_is_id_idle(h, f->id)) {
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     } else {
         nj__h2_glitch_window_update(h);

@@ -1,77 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Life cycle of a stream (RFC 9113 5.1), and the hash table of open streams. A stream that is not
- * in the table and whose id is not above the highest is closed; it uses no memory.
+ * Streams (RFC 9113 5.1): begin, end, and resets. half_closed.c has the states between.
  */
 #include "h2/h2_internal.h"
 
 #include "base/assert.h"
 
-/* The table has at least as many buckets as streams, and ids are consecutive: chains are short. */
-#define TABLE_GROWTH_FACTOR 4u
-
-static struct nj_h2_stream **table_slot(const struct nj_h2 *h, uint32_t id)
-{
-    return &h->table[(id >> 1) & h->table_mask];
-}
-
-struct nj_h2_stream *nj__h2_find_stream(const struct nj_h2 *h, uint32_t id)
-{
-    struct nj_h2_stream *st = *table_slot(h, id);
-
-    while (st && (uint32_t)st->id != id)
-        st = st->hash_next;
-    return st;
-}
-
-static void table_put(struct nj_h2 *h, struct nj_h2_stream *st)
-{
-    struct nj_h2_stream **at = table_slot(h, (uint32_t)st->id);
-    st->hash_next = *at;
-    *at = st;
-}
-
-static void table_remove(struct nj_h2 *h, struct nj_h2_stream *st)
-{
-    struct nj_h2_stream **at = table_slot(h, (uint32_t)st->id);
-
-    while (*at != st)
-        at = &(*at)->hash_next;
-    *at = st->hash_next;
-    if (--h->n_open > 0 || h->table == h->inline_table)
-        return;
-    nj__h2_alloc_free(&h->core->alloc, h->table);
-    h->table = h->inline_table;
-    h->table_mask = NJ_ARRAY_LEN(h->inline_table) - 1;
-    for (size_t i = 0; i < NJ_ARRAY_LEN(h->inline_table); i++)
-        h->inline_table[i] = NULL;
-}
-
-static bool table_grow(struct nj_h2 *h)
-{
-    uint32_t n_had = h->table_mask + 1, n = n_had * TABLE_GROWTH_FACTOR;
-    struct nj_h2_stream **had = h->table;
-    struct nj_h2_stream **table = nj__h2_alloc_zero(&h->core->alloc, n * sizeof *table);
-
-    if (!table)
-        return false;
-    h->table = table;
-    h->table_mask = n - 1;
-    for (uint32_t i = 0; i < n_had; i++) {
-        for (struct nj_h2_stream *st = had[i], *next; st; st = next) {
-            next = st->hash_next;
-            table_put(h, st);
-        }
-    }
-    if (had != h->inline_table)
-        nj__h2_alloc_free(&h->core->alloc, had);
-    return true;
-}
-
 struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id)
 {
-    bool fits = h->n_open <= h->table_mask || table_grow(h);
-    struct nj_h2_stream *st = fits ? nj__h2_alloc_zero(&h->core->alloc, sizeof *st) : NULL;
+    struct nj_h2_stream *st = nj__h2_alloc_zero(&h->core->alloc, sizeof *st);
 
     if (!st) {
         nj__h2_out_of_memory(h);
@@ -80,10 +17,13 @@ struct nj_h2_stream *nj__h2_stream_new(struct nj_h2 *h, uint32_t id)
     st->h = h;
     st->id = (int32_t)id;
     st->window = h->initial_window;
+    if (!nj__h2_table_put(h, st)) {
+        nj__h2_alloc_free(&h->core->alloc, st);
+        nj__h2_out_of_memory(h);
+        return NULL;
+    }
     nj_list_init(&st->queue);
     nj_list_push_back(&h->streams, &st->link);
-    table_put(h, st);
-    h->n_open++;
     h->n_streams++;
     h->id_last = id;
     return st;
@@ -115,19 +55,6 @@ void nj__h2_stream_detach_user(struct nj_h2_stream *st)
     st->n_held = 0;
 }
 
-/* Remember the final state of a stream for frames that arrive later. */
-static void record_end(struct nj_h2 *h, const struct nj_h2_stream *st)
-{
-    uint32_t back = (h->id_high - (uint32_t)st->id) / 2;
-
-    if (back >= NJ__H2_IDS_TRACKED)
-        return;
-    if (st->reset_received)
-        h->id_reset |= UINT64_C(1) << back;
-    else if (st->end_received)
-        h->id_ended |= UINT64_C(1) << back;
-}
-
 void nj__h2_stream_destroy(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
@@ -140,41 +67,10 @@ void nj__h2_stream_destroy(struct nj_h2_stream *st)
     } else {
         nj__h2_stream_detach_user(st);
     }
-    record_end(h, st);
-    table_remove(h, st);
+    nj__h2_table_remove(h, st);
     if (nj_unlikely(st->trailers != NULL))
         nj__h2_alloc_free(&h->core->alloc, st->trailers);
     nj__h2_alloc_free(&h->core->alloc, st);
-}
-
-void nj__h2_response_sent(struct nj_h2_stream *st)
-{
-    struct nj_h2 *h = st->h;
-
-    st->complete = true;
-    nj_list_del(&st->queue);
-    nj__h2_body_close(st);
-    nj_count(h->core->counters, NJ_C_responses);
-    nj__h2_glitch_refund(h);
-    if (nj_likely(st->end_received))
-        nj__h2_stream_destroy(st);
-    else
-        nj__h2_half_close(st);
-}
-
-void nj__h2_request_ended(struct nj_h2_stream *st)
-{
-    struct nj_h2 *h = st->h;
-
-    st->end_received = true;
-    if (st->length_left > 0) {
-        nj__h2_stream_error(h, (uint32_t)st->id, NJ_H2_PROTOCOL_ERROR);
-        return;
-    }
-    if (st->shown_to_user && h->core->events->on_end)
-        h->core->events->on_end(h->user, st);
-    if (st->half_closed && !st->reset)
-        nj__h2_stream_destroy(st);
 }
 
 /* ---- resets ---- */

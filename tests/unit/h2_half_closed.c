@@ -87,7 +87,7 @@ static struct rig *open_raw(void)
 
 /* A client that receives the reset together with the response may drop both. So it has to have read
  * the response before: its answer to a PING behind the response shows that. */
-Test(h2_reset_after_response, reset_when_the_response_was_read)
+Test(h2_half_closed, reset_when_the_response_was_read)
 {
     struct rig *r = open_raw();
 
@@ -106,7 +106,7 @@ Test(h2_reset_after_response, reset_when_the_response_was_read)
 }
 
 /* A request that the client ends or resets gets no RST_STREAM. */
-Test(h2_reset_after_response, no_reset_for_who_ends)
+Test(h2_half_closed, no_reset_for_who_ends)
 {
     struct rig *r = open_raw();
 
@@ -122,7 +122,7 @@ Test(h2_reset_after_response, no_reset_for_who_ends)
 }
 
 /* One PING is outstanding at a time; its answer covers the responses before it, and no others. */
-Test(h2_reset_after_response, one_ping_at_a_time)
+Test(h2_half_closed, one_ping_at_a_time)
 {
     struct rig *r = open_raw();
 
@@ -141,7 +141,7 @@ Test(h2_reset_after_response, one_ping_at_a_time)
 
 /* A client may send only its initial window of a discarded body. The connection's window is shared
  * with other streams, and is returned. */
-Test(h2_reset_after_response, no_windows)
+Test(h2_half_closed, no_windows)
 {
     struct rig *r = open_raw();
     uint32_t n_sent = 0;
@@ -166,7 +166,7 @@ static void window_update(uint32_t id, uint32_t more)
 
 /* RFC 9113 6.9: an increment of 0 is a stream error PROTOCOL_ERROR, also on a stream whose response
  * is complete: it is not closed. */
-Test(h2_reset_after_response, zero_window_update)
+Test(h2_half_closed, zero_window_update)
 {
     struct rig *r = open_raw();
 
@@ -182,7 +182,7 @@ Test(h2_reset_after_response, zero_window_update)
 }
 
 /* RFC 9113 6.9.1: a window above 2^31 - 1 is a stream error FLOW_CONTROL_ERROR. */
-Test(h2_reset_after_response, window_overflow)
+Test(h2_half_closed, window_overflow)
 {
     struct rig *r = open_raw();
 
@@ -198,7 +198,7 @@ Test(h2_reset_after_response, window_overflow)
 
 /* RFC 9113 6.9.2: SETTINGS_INITIAL_WINDOW_SIZE changes the windows of all streams that are not
  * closed. One above 2^31 - 1 is a connection error FLOW_CONTROL_ERROR. */
-Test(h2_reset_after_response, window_overflow_by_settings)
+Test(h2_half_closed, window_overflow_by_settings)
 {
     static const uint8_t initial_65536[] = {0, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0, 1, 0, 0};
     struct rig *r = open_raw();
@@ -215,7 +215,7 @@ Test(h2_reset_after_response, window_overflow_by_settings)
 
 /* Clients that neither end the stream nor answer PINGs: a bounded number of streams waits, and none
  * is left when the connection ends. */
-Test(h2_reset_after_response, no_answer)
+Test(h2_half_closed, no_answer)
 {
     struct rig *r = open_raw();
 

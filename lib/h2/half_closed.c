@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams in state half-closed (local) (RFC 9113 5.1): the response is complete, the request not.
+ * The ends of request and response, and streams in state half-closed (local) (RFC 9113 5.1): the
+ * response is complete, the request not.
  *
  * RFC 9113 8.1 lets a server send RST_STREAM(NO_ERROR) to end the sending of the client. A client
  * that reads the reset together with the response may treat it as an error and drop the response
@@ -34,12 +35,12 @@ static struct nj_h2_stream *stream_of(struct nj_list *n)
 static void send_ping(struct nj_h2 *h)
 {
     nj__h2_put_ping(h, response_ping);
-    h->late_asked = true;
+    h->ping_open = true;
     for (struct nj_list *n = h->half_closed.next; n != &h->half_closed; n = n->next)
-        stream_of(n)->late_asked = true;
+        stream_of(n)->pinged = true;
 }
 
-void nj__h2_half_close(struct nj_h2_stream *st)
+static void half_close(struct nj_h2_stream *st)
 {
     struct nj_h2 *h = st->h;
 
@@ -51,20 +52,50 @@ void nj__h2_half_close(struct nj_h2_stream *st)
     st->half_closed = true;
     h->n_half_closed++;
     nj_list_push_back(&h->half_closed, &st->link);
-    if (!h->late_asked)
+    if (!h->ping_open)
         send_ping(h);
+}
+
+void nj__h2_response_sent(struct nj_h2_stream *st)
+{
+    struct nj_h2 *h = st->h;
+
+    st->complete = true;
+    nj_list_del(&st->queue);
+    nj__h2_body_close(st);
+    nj_count(h->core->counters, NJ_C_responses);
+    nj__h2_glitch_refund(h);
+    if (nj_likely(st->end_received))
+        nj__h2_stream_destroy(st);
+    else
+        half_close(st);
+}
+
+void nj__h2_request_ended(struct nj_h2_stream *st)
+{
+    struct nj_h2 *h = st->h;
+
+    st->end_received = true;
+    if (st->length_left > 0) {
+        nj__h2_stream_error(h, (uint32_t)st->id, NJ_H2_PROTOCOL_ERROR);
+        return;
+    }
+    if (st->shown_to_user && h->core->events->on_end)
+        h->core->events->on_end(h->user, st);
+    if (st->half_closed && !st->reset)
+        nj__h2_stream_destroy(st);
 }
 
 void nj__h2_half_closed_on_ping_ack(struct nj_h2 *h, const uint8_t *p)
 {
     bool more = false;
 
-    if (!h->late_asked || memcmp(p, response_ping, NJ__H2_PING_BYTES) != 0)
+    if (!h->ping_open || memcmp(p, response_ping, NJ__H2_PING_BYTES) != 0)
         return;
-    h->late_asked = false;
+    h->ping_open = false;
     for (struct nj_list *n = h->half_closed.next; n != &h->half_closed && !h->end; n = n->next) {
         struct nj_h2_stream *st = stream_of(n);
-        if (st->late_asked)
+        if (st->pinged)
             reset_no_error(st);
         else
             more = true;
