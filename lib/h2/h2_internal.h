@@ -5,6 +5,7 @@
  *   frame.h                  wire format of frames
  *   size_class_alloc.c       allocator for connections and streams
  *   hpack/hpack.h            header compression
+ *   priority_field.c         parser of the priority field (RFC 9218)
  *   h2_context.c             state shared by all connections of a shard
  *   conn_error.c             errors of a connection are recorded
  *   outbox.c                 frames that wait for room in the sink
@@ -76,6 +77,16 @@ void *nj__h2_alloc(struct nj__h2_alloc *a, size_t n_bytes);
 void *nj__h2_alloc_zero(struct nj__h2_alloc *a, size_t n_bytes);
 void *nj__h2_alloc_resize(struct nj__h2_alloc *a, void *p, size_t n_bytes);
 void nj__h2_alloc_free(struct nj__h2_alloc *a, void *p);
+
+/* ---- priority_field.c ---- */
+
+/* A priority is an urgency, of which 0 is the highest, and whether the response is incremental. */
+#define NJ__H2_URGENCY(u)       ((uint8_t)((u) << 4))
+#define NJ__H2_INCREMENTAL      0x01u
+#define NJ__H2_PRIORITY_DEFAULT NJ__H2_URGENCY(3) /* RFC 9218 4: not incremental */
+
+/* Parse a priority field value. Parameters that are absent keep their value in `was`. */
+uint8_t nj__h2_priority_parse(struct nj_str value, uint8_t was);
 
 /* ---- h2_context.c ---- */
 
@@ -257,7 +268,7 @@ struct nj_h2_stream {
     uint32_t head_bytes, head_fields; /* size of the request head, to which trailers add */
     uint32_t n_head_out;              /* bytes of the response head */
     uint32_t flush_mark;              /* in nj_h2.flushing: value of out_passed at which it ends */
-    uint8_t priority;                 /* urgency << 4 | incremental */
+    uint8_t priority;                 /* of priority_field.c */
     bool has_priority;                /* the priority was set by the client */
     bool shown_to_user;               /* on_request was called, on_stream_close was not */
     bool responded;
@@ -409,8 +420,6 @@ void nj__h2_half_closed_reset_all(struct nj_h2 *h);
 void nj__h2_schedule(struct nj_h2_stream *st);
 /* The stream sent a frame and has more DATA: move it behind its equals if it is incremental. */
 void nj__h2_reschedule(struct nj_h2_stream *st);
-/* Parse a priority field value. Parameters that are absent keep their value in `was`. */
-uint8_t nj__h2_priority_parse(struct nj_str value, uint8_t was);
 void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes);
 /* Set the priority of a new stream from its head and from earlier PRIORITY_UPDATEs. */
 void nj__h2_priority_set_initial(struct nj_h2_stream *st, const struct nj__h2_head *head);
@@ -443,7 +452,6 @@ bool nj__h2_put_body_end(struct nj_h2_stream *st);
 /* ---- request_head.c ---- */
 
 enum { NJ__H2_NO_LENGTH = -1 };
-#define NJ__H2_PRIORITY_DEFAULT 0x30u /* RFC 9218 4: urgency 3, not incremental */
 
 /* Decode a complete block into `head`. The caller sets `trailers`, and n_bytes and n_fields of the
  * message so far. False: the connection ends. */

@@ -12,14 +12,9 @@
  */
 #include "h2/h2_internal.h"
 
-#include <string.h>
-
 /* A response is large beyond this, or if its length is unknown. At 10 Mbit/s this many bytes delay
  * later responses by a fifth of a second; resources of web pages are mostly smaller. */
 #define LARGE_BYTES (256u * 1024u)
-
-#define INCREMENTAL 0x01u
-#define URGENCY(u)  ((uint8_t)((u) << 4))
 
 static struct nj_h2_stream *stream_of(struct nj_list *n)
 {
@@ -31,7 +26,7 @@ static bool goes_before(const struct nj_h2_stream *a, const struct nj_h2_stream 
 {
     if (a->priority != b->priority)
         return a->priority < b->priority;
-    return b->priority & INCREMENTAL || a->id < b->id;
+    return b->priority & NJ__H2_INCREMENTAL || a->id < b->id;
 }
 
 static void insert_behind(struct nj_list *n, struct nj_list *what)
@@ -58,7 +53,7 @@ void nj__h2_reschedule(struct nj_h2_stream *st)
 {
     struct nj_list *all = &st->h->ready, *n = &st->queue;
 
-    if (!(st->priority & INCREMENTAL))
+    if (!(st->priority & NJ__H2_INCREMENTAL))
         return;
     while (n->next != all && stream_of(n->next)->priority == st->priority)
         n = n->next;
@@ -66,55 +61,6 @@ void nj__h2_reschedule(struct nj_h2_stream *st)
         return;
     nj_list_del(&st->queue);
     insert_behind(n, &st->queue);
-}
-
-/* ---- the priority field: a dictionary of RFC 8941 ---- */
-
-/* The end of the dictionary entry at `p`: a comma outside of strings, or `end`. */
-static const char *member_end(const char *p, const char *end)
-{
-    bool quoted = false;
-
-    for (; p < end; p++) {
-        if (quoted && *p == '\\' && p + 1 < end)
-            p++;
-        else if (*p == '"')
-            quoted = !quoted;
-        else if (*p == ',' && !quoted)
-            break;
-    }
-    return p;
-}
-
-/* The entry without its parameters, none of which are defined, and without surrounding blanks. */
-static struct nj_str member_of(const char *p, const char *end)
-{
-    const char *semicolon = memchr(p, ';', (size_t)(end - p));
-
-    return nj_str_trim((struct nj_str){p, (uint32_t)((semicolon ? semicolon : end) - p)});
-}
-
-static uint8_t apply_member(struct nj_str m, uint8_t was)
-{
-    if (m.n_bytes == 3 && memcmp(m.p, "u=", 2) == 0 && m.p[2] >= '0' && m.p[2] <= '7')
-        return (uint8_t)(URGENCY(m.p[2] - '0') | (was & INCREMENTAL));
-    if (nj_str_eq(m, NJ_STR("i")) || nj_str_eq(m, NJ_STR("i=?1")))
-        return was | INCREMENTAL;
-    if (nj_str_eq(m, NJ_STR("i=?0")))
-        return was & (uint8_t)~INCREMENTAL;
-    return was;
-}
-
-uint8_t nj__h2_priority_parse(struct nj_str value, uint8_t was)
-{
-    const char *p = value.p, *end = value.p + value.n_bytes;
-
-    while (p < end) {
-        const char *at = member_end(p, end);
-        was = apply_member(member_of(p, at), was);
-        p = at + 1;
-    }
-    return was;
 }
 
 /* ---- RFC 9218 7.1 ---- */
@@ -165,7 +111,7 @@ void nj__h2_priority_update(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
 
 void nj_h2_prioritize(struct nj_h2_stream *st, uint8_t urgency, bool incremental)
 {
-    set_priority(st, (uint8_t)(urgency << 4 | (incremental ? INCREMENTAL : 0)));
+    set_priority(st, (uint8_t)(NJ__H2_URGENCY(urgency) | (incremental ? NJ__H2_INCREMENTAL : 0)));
 }
 
 void nj__h2_priority_set_initial(struct nj_h2_stream *st, const struct nj__h2_head *head)
@@ -185,5 +131,5 @@ void nj__h2_priority_set_initial(struct nj_h2_stream *st, const struct nj__h2_he
 void nj__h2_priority_by_size(struct nj_h2_stream *st, uint64_t n_bytes)
 {
     if (n_bytes > LARGE_BYTES && !st->has_priority)
-        st->priority |= INCREMENTAL;
+        st->priority |= NJ__H2_INCREMENTAL;
 }
