@@ -22,19 +22,12 @@
 #define NJ__H2_WINDOW_DEFAULT 65535      /* RFC 9113 6.9.2 */
 #define NJ__H2_ID_MAX         0x7fffffffu
 #define NJ__H2_PING_BYTES     8u
+#define NJ__H2_SETTING_BYTES  6u
 
 enum nj__h2_frame_type {
-    NJ__H2_DATA = 0,
-    NJ__H2_HEADERS = 1,
-    NJ__H2_PRIORITY = 2,
-    NJ__H2_RST_STREAM = 3,
-    NJ__H2_SETTINGS = 4,
-    NJ__H2_PUSH_PROMISE = 5,
-    NJ__H2_PING = 6,
-    NJ__H2_GOAWAY = 7,
-    NJ__H2_WINDOW_UPDATE = 8,
-    NJ__H2_CONTINUATION = 9,
-    NJ__H2_PRIORITY_UPDATE = 16, /* RFC 9218 7.1 */
+#define NJ_H2_FRAME(NAME, type, ...) NJ__H2_##NAME = type,
+#include "h2/frame_types.def"
+#undef NJ_H2_FRAME
 };
 
 enum {

@@ -30,27 +30,16 @@
 /* The kind of abuse to report: that of the last glitch. */
 static enum nj_h2_abuse abuse_of(const struct nj_h2 *h)
 {
-    switch (h->last_charged) {
-    case NJ__H2_RST_STREAM:
-        return NJ_H2_ABUSE_RESETS;
-    case NJ__H2_PING:
-        return NJ_H2_ABUSE_PINGS;
-    case NJ__H2_SETTINGS:
-        return NJ_H2_ABUSE_SETTINGS;
-    case NJ__H2_WINDOW_UPDATE:
-        return NJ_H2_ABUSE_WINDOWS;
-    case NJ__H2_PRIORITY:
-    case NJ__H2_PRIORITY_UPDATE:
-        return NJ_H2_ABUSE_PRIORITIES;
-    case NJ__H2_DATA:
-        return NJ_H2_ABUSE_EMPTY_DATA;
-    case NJ__H2_HEADERS:
-        return NJ_H2_ABUSE_REQUESTS;
-    case NJ__H2_CONTINUATION:
-        return NJ_H2_ABUSE_CONTINUATIONS;
-    default:
-        return NJ_H2_ABUSE_FRAMES;
-    }
+    static const uint8_t by_type[] = {
+#define NJ_H2_FRAME(NAME, type, state, stream, least, most, payload, glitches, ABUSE, ...)         \
+    [type] = NJ_H2_ABUSE_##ABUSE,
+#include "h2/frame_types.def"
+#undef NJ_H2_FRAME
+    };
+    uint8_t type = h->last_charged;
+    uint8_t abuse = type < NJ_ARRAY_LEN(by_type) ? by_type[type] : 0;
+
+    return abuse ? (enum nj_h2_abuse)abuse : NJ_H2_ABUSE_FRAMES;
 }
 
 bool nj__h2_glitch_add(struct nj_h2 *h, uint32_t cost)

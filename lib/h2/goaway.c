@@ -25,17 +25,9 @@ static const char *const abuse_text[NJ_H2_N_ABUSES] = {
 static const char *frame_text(const struct nj_h2 *h)
 {
     static const char *const text[] = {
-        [NJ__H2_DATA] = "DATA",
-        [NJ__H2_HEADERS] = "HEADERS",
-        [NJ__H2_PRIORITY] = "PRIORITY",
-        [NJ__H2_RST_STREAM] = "RST_STREAM",
-        [NJ__H2_SETTINGS] = "SETTINGS",
-        [NJ__H2_PUSH_PROMISE] = "PUSH_PROMISE",
-        [NJ__H2_PING] = "PING",
-        [NJ__H2_GOAWAY] = "GOAWAY",
-        [NJ__H2_WINDOW_UPDATE] = "WINDOW_UPDATE",
-        [NJ__H2_CONTINUATION] = "CONTINUATION",
-        [NJ__H2_PRIORITY_UPDATE] = "PRIORITY_UPDATE",
+#define NJ_H2_FRAME(NAME, type, ...) [type] = #NAME,
+#include "h2/frame_types.def"
+#undef NJ_H2_FRAME
     };
     uint8_t type = h->frame.type;
 

@@ -3,6 +3,7 @@
  * Types and functions shared by the files of lib/h2. Only these files and their tests include it.
  *
  *   frame.h                  wire format of frames
+ *   frame_types.def          table of the types of frames
  *   size_class_alloc.c       allocator for connections and streams
  *   hpack/hpack.h            header compression
  *   priority_field.c         parser of the priority field (RFC 9218)
@@ -157,6 +158,13 @@ enum nj__h2_payload_mode {
     NJ__H2_PAYLOAD_STREAMED, /* DATA: processed as it arrives */
 };
 
+/* The peer's SETTINGS_NO_RFC7540_PRIORITIES (RFC 9218 2.1). */
+enum nj__h2_rfc7540 {
+    NJ__H2_RFC7540_UNKNOWN, /* not received */
+    NJ__H2_RFC7540_ON,      /* 0: it may send priorities of RFC 7540 */
+    NJ__H2_RFC7540_OFF,     /* 1: it sends none */
+};
+
 struct nj__h2_frame {
     uint32_t n_bytes, id;
     uint8_t type, flags;
@@ -225,7 +233,7 @@ struct nj_h2 {
     uint8_t block_flags;
     uint8_t ping_credit;     /* PINGs accepted without a glitch */
     uint8_t n_pings;         /* our unanswered PINGs */
-    uint8_t no_rfc7540;      /* 1 + the peer's SETTINGS_NO_RFC7540_PRIORITIES; 0: not received */
+    uint8_t rfc7540;         /* enum nj__h2_rfc7540 */
     uint8_t n_early;         /* entries of early_id and early_priority in use */
     uint8_t pad;             /* padding bytes of the current DATA frame */
     uint8_t abuse;           /* enum nj_h2_abuse if `end` is NJ__H2_END_ABUSE */

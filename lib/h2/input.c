@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Input: the connection preface and frames (RFC 9113 3.4, 4.1, 6).
+ * Input: the connection preface and frames (RFC 9113 3.4, 4.1, 6). What is required of a frame is
+ * in frame_types.def.
  *
  * A frame contained in one input is processed in place. A frame split across inputs is collected in
  * a buffer that is freed when the frame is complete. DATA is processed as it arrives, and payload
@@ -28,215 +29,122 @@ static bool may_receive(struct nj_h2 *h, uint32_t id)
     return false;
 }
 
-/* ---- RFC 9113 6.1 to 6.10: a frame header was received ---- */
+/* ---- an allowed frame begins: the rest of RFC 9113 6.1 to 6.10. False: skip its payload ---- */
 
-static void data_begins(struct nj_h2 *h)
+static bool begin_data(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
 
-    if (f->id == 0 || nj__h2_is_id_idle(h, f->id)) {
-        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-    } else if (f->flags & NJ__H2_PADDED && f->n_bytes == 0) {
+    if (f->flags & NJ__H2_PADDED && f->n_bytes == 0) {
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-    } else if (may_receive(h, f->id)) {
-        h->payload_mode = NJ__H2_PAYLOAD_STREAMED;
-        if (nj__h2_id_bit(h, h->id_reset, f->id) && !nj__h2_find_stream(h, f->id))
-            nj__h2_stream_error(h, f->id, NJ_H2_STREAM_CLOSED);
-        nj__h2_data_begin(h);
+        return false;
     }
+    if (!may_receive(h, f->id))
+        return false;
+    if (nj__h2_id_bit(h, h->id_reset, f->id) && !nj__h2_find_stream(h, f->id))
+        nj__h2_stream_error(h, f->id, NJ_H2_STREAM_CLOSED);
+    nj__h2_data_begin(h);
+    return true;
 }
 
 /* HEADERS adds a glitch that a valid request head removes, so ignored and rejected blocks count. */
-static void headers_begin(struct nj_h2 *h)
+static bool begin_headers(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
     bool is_new = f->id > h->id_high;
 
     if (f->id % 2 == 0 || !nj__h2_enter_id(h, f->id)) {
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-        return;
+        return false;
     }
     if (!nj__h2_glitch_headers(h) || (!is_new && !may_receive(h, f->id)))
-        return;
-    h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
+        return false;
     h->block_open = !(f->flags & NJ__H2_END_HEADERS);
     h->block_id = f->id;
     h->block_flags = (uint8_t)((f->flags & NJ__H2_END_STREAM) | (is_new ? NJ__H2_NEW_STREAM : 0));
     h->block_frames = 0;
     h->block_bytes = f->n_bytes;
+    return true;
 }
 
-static void priority_begins(struct nj_h2 *h)
+/* A wrong length is a stream error (RFC 9113 6.3). A stream that is not open can't be reset. */
+static bool begin_priority(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
 
-    if (f->id == 0) {
-        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-    } else if (!nj__h2_glitch_add(h, NJ__H2_GLITCH)) {
-        return;
-    } else if (f->n_bytes == PRIORITY_BYTES) {
-        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
-    } else if (nj__h2_find_stream(h, f->id)) {
+    if (!nj__h2_glitch_add(h, NJ__H2_GLITCH) || f->n_bytes == PRIORITY_BYTES)
+        return true;
+    if (nj__h2_find_stream(h, f->id))
         nj__h2_stream_error(h, f->id, NJ_H2_FRAME_SIZE_ERROR);
-    } else { /* a stream that is not open can't be reset */
+    else
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-    }
+    return false;
 }
 
-static void rst_stream_begins(struct nj_h2 *h)
-{
-    const struct nj__h2_frame *f = &h->frame;
-
-    if (f->id == 0 || (f->n_bytes == 4 && nj__h2_is_id_idle(h, f->id)))
-        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-    else if (f->n_bytes != 4)
-        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch_add(h, NJ__H2_GLITCH_RESET))
-        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
-}
-
-static void settings_begin(struct nj_h2 *h)
+static bool begin_settings(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
     bool ack = f->flags & NJ__H2_ACK;
 
-    if (f->id != 0)
+    if (ack && !h->settings_seen) /* RFC 9113 3.4 */
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-    else if (ack ? f->n_bytes > 0 : f->n_bytes % 6 != 0)
+    else if (ack ? f->n_bytes > 0 : f->n_bytes % NJ__H2_SETTING_BYTES != 0)
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch_add(h, NJ__H2_GLITCH))
-        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
+    return true;
 }
 
-static void ping_begins(struct nj_h2 *h)
+static bool begin_ping(struct nj_h2 *h)
 {
-    const struct nj__h2_frame *f = &h->frame;
-
-    if (f->id != 0)
-        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-    else if (f->n_bytes != NJ__H2_PING_BYTES)
-        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch_ping(h, f->flags & NJ__H2_ACK))
-        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
+    return nj__h2_glitch_ping(h, h->frame.flags & NJ__H2_ACK);
 }
 
 /* Its last stream id concerns streams of the server, of which there are none. */
-static void goaway_begins(struct nj_h2 *h)
+static bool begin_goaway(struct nj_h2 *h)
 {
-    const struct nj__h2_frame *f = &h->frame;
-
-    if (f->id != 0)
-        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-    else if (f->n_bytes < 8)
-        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch_add(h, NJ__H2_GLITCH))
-        h->peer_goaway = true;
+    h->peer_goaway = true;
+    return true;
 }
 
-static void window_update_begins(struct nj_h2 *h)
+static bool begin_window_update(struct nj_h2 *h)
 {
-    const struct nj__h2_frame *f = &h->frame;
+    nj__h2_glitch_window_update(h);
+    return true;
+}
 
-    if (f->n_bytes != 4) {
-        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-    } else if (f->id != 0 && nj__h2_is_id_idle(h, f->id)) {
+static bool begin_continuation(struct nj_h2 *h)
+{
+    if (h->frame.id != h->block_id) {
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-    } else {
-        nj__h2_glitch_window_update(h);
-        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
+        return false;
     }
-}
-
-/* is_frame_allowed() has checked the stream and that a header block is open. */
-static void continuation_begins(struct nj_h2 *h)
-{
     h->block_bytes += h->frame.n_bytes;
     h->block_frames++;
     nj__h2_check_continuation_flood(h);
     h->block_open = !(h->frame.flags & NJ__H2_END_HEADERS);
-    h->payload_mode = NJ__H2_PAYLOAD_BLOCK;
+    return true;
 }
 
-static void priority_update_begins(struct nj_h2 *h)
+static bool begin_priority_update(struct nj_h2 *h)
 {
-    const struct nj__h2_frame *f = &h->frame;
-
-    if (f->id != 0)
-        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-    else if (f->n_bytes < 4)
-        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-    else if (nj__h2_glitch_add(h, NJ__H2_GLITCH) && f->n_bytes <= 4 + PRIORITY_VALUE_MAX)
-        h->payload_mode = NJ__H2_PAYLOAD_WHOLE;
+    return h->frame.n_bytes <= 4 + PRIORITY_VALUE_MAX;
 }
 
-static void frame_begins(struct nj_h2 *h)
+/* RFC 9113 5.5: frames of unknown types are ignored. */
+static bool begin_unknown(struct nj_h2 *h)
 {
-    switch (h->frame.type) {
-    case NJ__H2_DATA:
-        data_begins(h);
-        break;
-    case NJ__H2_HEADERS:
-        headers_begin(h);
-        break;
-    case NJ__H2_PRIORITY:
-        priority_begins(h);
-        break;
-    case NJ__H2_RST_STREAM:
-        rst_stream_begins(h);
-        break;
-    case NJ__H2_SETTINGS:
-        settings_begin(h);
-        break;
-    case NJ__H2_PUSH_PROMISE: /* RFC 9113 8.4: not from a client */
-        nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-        break;
-    case NJ__H2_PING:
-        ping_begins(h);
-        break;
-    case NJ__H2_GOAWAY:
-        goaway_begins(h);
-        break;
-    case NJ__H2_WINDOW_UPDATE:
-        window_update_begins(h);
-        break;
-    case NJ__H2_CONTINUATION:
-        continuation_begins(h);
-        break;
-    case NJ__H2_PRIORITY_UPDATE:
-        priority_update_begins(h);
-        break;
-    default: /* RFC 9113 5.5: ignored */
-        if (h->frame.n_bytes < NJ__H2_TINY_BYTES)
-            (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
-        break;
-    }
-}
-
-/* Checks for frames of every type (RFC 9113 3.4, 4.2, 6.10). */
-static bool is_frame_allowed(struct nj_h2 *h)
-{
-    const struct nj__h2_frame *f = &h->frame;
-
-    if (nj_unlikely(f->n_bytes > NJ__H2_PAYLOAD_MAX)) {
-        nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-        return false;
-    }
-    bool first = !h->settings_seen && (f->type != NJ__H2_SETTINGS || f->flags & NJ__H2_ACK);
-    bool more = f->type == NJ__H2_CONTINUATION;
-    if (nj_likely(!first && more == h->block_open && (!more || f->id == h->block_id)))
-        return true;
-    nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
+    if (h->frame.n_bytes < NJ__H2_TINY_BYTES)
+        (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
     return false;
 }
 
-/* ---- a frame is complete ---- */
+/* ---- payload ---- */
 
 /* Priorities of RFC 7540 are ignored (RFC 9113 5.3.2), except that a stream which depends on itself
  * is an error (RFC 7540 5.3.1), as some peers expect. The check is off for a peer that sent
  * SETTINGS_NO_RFC7540_PRIORITIES (RFC 9218 2.1). */
 static bool is_priority_ok(struct nj_h2 *h, const uint8_t *p)
 {
-    bool ok = h->no_rfc7540 == 1 + 1 || (nj_get_be32(p) & NJ__H2_ID_MAX) != h->frame.id;
+    bool ok = h->rfc7540 == NJ__H2_RFC7540_OFF || (nj_get_be32(p) & NJ__H2_ID_MAX) != h->frame.id;
     if (!ok)
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     return ok;
@@ -264,18 +172,13 @@ static const uint8_t *fragment_of(struct nj_h2 *h, const uint8_t *p, uint32_t *n
     return p + front;
 }
 
-static void block_complete(struct nj_h2 *h, const uint8_t *p, uint32_t n)
-{
-    nj__h2_handle_block(h, h->block_id, h->block_flags, p, n);
-}
-
-static void headers(struct nj_h2 *h, const uint8_t *p, uint32_t n)
+static void handle_headers(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
     p = fragment_of(h, p, &n);
     if (!p)
         return;
     if (nj_likely(!h->block_open)) {
-        block_complete(h, p, n);
+        nj__h2_handle_block(h, h->block_id, h->block_flags, p, n);
         return;
     }
     if (h->partial.n == 0 && !nj__h2_buf_reserve(h, &h->partial, n))
@@ -285,10 +188,23 @@ static void headers(struct nj_h2 *h, const uint8_t *p, uint32_t n)
     h->partial.n = n;
 }
 
-static void rst_stream(struct nj_h2 *h)
+static void handle_continuation(struct nj_h2 *h, const uint8_t *p, uint32_t n)
+{
+    if (!h->block_open)
+        nj__h2_handle_block(h, h->block_id, h->block_flags, p, n);
+}
+
+static void handle_priority(struct nj_h2 *h, const uint8_t *p, uint32_t n)
+{
+    (void)n;
+    (void)is_priority_ok(h, p);
+}
+
+static void handle_rst_stream(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
     struct nj_h2_stream *st = nj__h2_find_stream(h, h->frame.id);
 
+    (void)p, (void)n;
     nj_count(h->core->counters, NJ_C_h2_reset_in);
     if (!st)
         return;
@@ -297,47 +213,120 @@ static void rst_stream(struct nj_h2 *h)
     nj__h2_stream_destroy(st);
 }
 
-static void ping(struct nj_h2 *h, const uint8_t *p)
+static void handle_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n)
+{
+    if (h->frame.flags & NJ__H2_ACK)
+        nj__h2_settings_acked(h);
+    else
+        nj__h2_apply_settings(h, p, n);
+}
+
+static void handle_ping(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
     if (h->frame.flags & NJ__H2_ACK) {
         nj__h2_half_closed_on_ping_ack(h, p);
         return;
     }
-    uint8_t *to = nj__h2_out_extend_for_ack(h, NJ__H2_FRAME_HEAD + NJ__H2_PING_BYTES);
+    uint8_t *to = nj__h2_out_extend_for_ack(h, NJ__H2_FRAME_HEAD + n);
     if (to)
-        memcpy(nj__h2_put_frame_head(to, NJ__H2_PING_BYTES, NJ__H2_PING, NJ__H2_ACK, 0), p, NJ__H2_PING_BYTES);
+        memcpy(nj__h2_put_frame_head(to, n, NJ__H2_PING, NJ__H2_ACK, 0), p, n);
 }
 
-static void frame_complete(struct nj_h2 *h, const uint8_t *p, uint32_t n)
+static void handle_window_update(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
-    switch (h->frame.type) {
-    case NJ__H2_HEADERS:
-        headers(h, p, n);
-        break;
-    case NJ__H2_RST_STREAM:
-        rst_stream(h);
-        break;
-    case NJ__H2_SETTINGS:
-        if (h->frame.flags & NJ__H2_ACK)
-            nj__h2_settings_acked(h);
-        else
-            nj__h2_apply_settings(h, p, n);
-        break;
-    case NJ__H2_PING:
-        ping(h, p);
-        break;
-    case NJ__H2_WINDOW_UPDATE:
-        nj__h2_window_update(h, h->frame.id, nj_get_be32(p) & NJ__H2_ID_MAX);
-        break;
-    case NJ__H2_PRIORITY:
-        (void)is_priority_ok(h, p);
-        break;
-    case NJ__H2_PRIORITY_UPDATE:
-        nj__h2_priority_update(h, p, n);
-        break;
-    default:
-        break;
+    (void)n;
+    nj__h2_window_update(h, h->frame.id, nj_get_be32(p) & NJ__H2_ID_MAX);
+}
+
+/* ---- the table of frames ---- */
+
+enum frame_state {
+    STATE_NEVER = 0, /* RFC 9113 8.4: not from a client */
+    STATE_START = 1, /* as the first frame (RFC 9113 3.4) */
+    STATE_OPEN = 2,  /* later, between header blocks */
+    STATE_BLOCK = 4, /* within a header block (RFC 9113 6.10) */
+};
+
+enum frame_stream {
+    STREAM_ZERO = 1, /* 0: the connection */
+    STREAM_USED = 2, /* a stream that is not idle (RFC 9113 5.1) */
+    STREAM_ANY = 6,  /* a stream */
+};
+
+struct frame_rule {
+    uint8_t state, stream, payload, glitches;
+    uint16_t least, most;
+    bool (*begin)(struct nj_h2 *h);
+    void (*handle)(struct nj_h2 *h, const uint8_t *p, uint32_t n);
+};
+
+static const struct frame_rule unknown_rule = {
+    STATE_OPEN, STREAM_ZERO | STREAM_ANY, NJ__H2_PAYLOAD_SKIP, 0, 0, NJ__H2_PAYLOAD_MAX,
+    begin_unknown, NULL};
+
+static const struct frame_rule rules[] = {
+#define NJ_H2_FRAME(NAME, type, state, stream, least, most, payload, glitches, ABUSE, begin,      \
+                    handle)                                                                        \
+    [type] = {state, stream, NJ__H2_PAYLOAD_##payload, glitches, least, most, begin, handle},
+#include "h2/frame_types.def"
+#undef NJ_H2_FRAME
+};
+
+static const struct frame_rule *rule_of(uint8_t type)
+{
+    return type < NJ_ARRAY_LEN(rules) && rules[type].stream ? &rules[type] : &unknown_rule;
+}
+
+static enum nj_h2_error_code error_by_rule(const struct nj_h2 *h, const struct frame_rule *r)
+{
+    const struct nj__h2_frame *f = &h->frame;
+    uint8_t state = !h->settings_seen ? STATE_START : h->block_open ? STATE_BLOCK : STATE_OPEN;
+
+    if (f->n_bytes > NJ__H2_PAYLOAD_MAX) /* RFC 9113 4.2 */
+        return NJ_H2_FRAME_SIZE_ERROR;
+    if (!(r->state & state) || !(r->stream & (f->id == 0 ? STREAM_ZERO : STREAM_ANY)))
+        return NJ_H2_PROTOCOL_ERROR;
+    if (f->n_bytes < r->least || f->n_bytes > r->most)
+        return NJ_H2_FRAME_SIZE_ERROR;
+    if ((r->stream & STREAM_ANY) == STREAM_USED && f->id != 0 && nj__h2_is_id_idle(h, f->id))
+        return NJ_H2_PROTOCOL_ERROR;
+    return NJ_H2_NO_ERROR;
+}
+
+static inline void begin_by_rule(struct nj_h2 *h, const struct frame_rule *r)
+{
+    enum nj_h2_error_code error = error_by_rule(h, r);
+
+    if (nj_unlikely(error != NJ_H2_NO_ERROR)) {
+        nj__h2_conn_error(h, error);
+        return;
     }
+    if (!r->begin || r->begin(h))
+        h->payload_mode = r->payload;
+    if (r->glitches > 0)
+        (void)nj__h2_glitch_add(h, r->glitches);
+}
+
+/* For HEADERS and DATA the compiler reads the table, so they cost no call by pointer. */
+static void begin_frame(struct nj_h2 *h)
+{
+    if (nj_likely(h->frame.type == NJ__H2_HEADERS))
+        begin_by_rule(h, &rules[NJ__H2_HEADERS]);
+    else if (h->frame.type == NJ__H2_DATA)
+        begin_by_rule(h, &rules[NJ__H2_DATA]);
+    else
+        begin_by_rule(h, rule_of(h->frame.type));
+}
+
+/* A payload is complete, or (DATA) a part of it was received. */
+static void handle_payload(struct nj_h2 *h, const uint8_t *p, uint32_t n)
+{
+    if (nj_likely(h->frame.type == NJ__H2_HEADERS))
+        rules[NJ__H2_HEADERS].handle(h, p, n);
+    else if (h->frame.type == NJ__H2_DATA)
+        rules[NJ__H2_DATA].handle(h, p, n);
+    else
+        rules[h->frame.type].handle(h, p, n);
 }
 
 /* ---- bytes ---- */
@@ -359,24 +348,21 @@ static void gather(struct nj_h2 *h, const uint8_t *p, uint32_t n)
     h->payload_left -= n;
     if (h->payload_left > 0)
         return;
-    if (h->payload_mode == NJ__H2_PAYLOAD_WHOLE)
-        frame_complete(h, h->partial.p, h->partial.n);
-    else if (!h->block_open)
-        block_complete(h, h->partial.p, h->partial.n);
+    handle_payload(h, h->partial.p, h->partial.n);
     partial_done(h);
 }
 
 /* A frame without payload. */
 static void empty(struct nj_h2 *h)
 {
-    if (h->payload_mode == NJ__H2_PAYLOAD_STREAMED) {
-        nj__h2_data_input(h, NULL, 0);
-    } else if (h->payload_mode == NJ__H2_PAYLOAD_WHOLE) {
-        frame_complete(h, h->hdr_buf, 0);
-    } else if (h->payload_mode == NJ__H2_PAYLOAD_BLOCK && !h->block_open) {
-        block_complete(h, h->partial.p ? h->partial.p : h->hdr_buf, h->partial.n);
-        partial_done(h);
+    if (h->payload_mode == NJ__H2_PAYLOAD_SKIP)
+        return;
+    if (h->payload_mode != NJ__H2_PAYLOAD_BLOCK) {
+        handle_payload(h, h->hdr_buf, 0);
+        return;
     }
+    handle_payload(h, h->partial.p ? h->partial.p : h->hdr_buf, h->partial.n);
+    partial_done(h);
 }
 
 /* Process input that belongs to the current payload. Returns the address after it. */
@@ -385,12 +371,12 @@ static const uint8_t *payload(struct nj_h2 *h, const uint8_t *at, const uint8_t 
     uint32_t n = (size_t)(end - at) < h->payload_left ? (uint32_t)(end - at) : h->payload_left;
 
     if (h->payload_mode == NJ__H2_PAYLOAD_STREAMED) {
-        nj__h2_data_input(h, at, n);
+        handle_payload(h, at, n);
     } else if (h->payload_mode == NJ__H2_PAYLOAD_SKIP) {
         h->payload_left -= n;
     } else if (nj_likely(h->payload_mode == NJ__H2_PAYLOAD_WHOLE && n == h->frame.n_bytes)) {
         h->payload_left = 0;
-        frame_complete(h, at, n);
+        handle_payload(h, at, n);
     } else {
         gather(h, at, n);
     }
@@ -406,9 +392,7 @@ static void frame_head(struct nj_h2 *h, const uint8_t *p)
     h->payload_left = h->frame.n_bytes;
     h->payload_mode = NJ__H2_PAYLOAD_SKIP;
     h->n_frames += h->frame.type != NJ__H2_CONTINUATION;
-    if (!is_frame_allowed(h))
-        return;
-    frame_begins(h);
+    begin_frame(h);
     if (h->payload_left == 0 && !h->end)
         empty(h);
 }

@@ -7,7 +7,6 @@
 
 #include "base/limits.h"
 
-#define ENTRY_BYTES 6u
 /* Entries accepted in one frame. About a dozen settings are defined. */
 #define ENTRIES_MAX 32u
 
@@ -16,7 +15,7 @@ static uint8_t *put_entry(uint8_t *p, uint16_t id, uint32_t value)
     p[0] = (uint8_t)(id >> 8);
     p[1] = (uint8_t)id;
     nj_put_be32(p + 2, value);
-    return p + ENTRY_BYTES;
+    return p + NJ__H2_SETTING_BYTES;
 }
 
 /* Windows are opened even if no request body is read: some clients hang when the response arrives
@@ -24,11 +23,11 @@ static uint8_t *put_entry(uint8_t *p, uint16_t id, uint32_t value)
 void nj__h2_send_settings(struct nj_h2 *h)
 {
     const struct nj_h2_limits *max = &h->core->limits;
-    uint8_t *p = nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + 4 * ENTRY_BYTES);
+    uint8_t *p = nj__h2_out_extend(h, NJ__H2_FRAME_HEAD + 4 * NJ__H2_SETTING_BYTES);
 
     if (!p)
         return;
-    p = nj__h2_put_frame_head(p, 4 * ENTRY_BYTES, NJ__H2_SETTINGS, 0, 0);
+    p = nj__h2_put_frame_head(p, 4 * NJ__H2_SETTING_BYTES, NJ__H2_SETTINGS, 0, 0);
     p = put_entry(p, NJ__H2_MAX_CONCURRENT_STREAMS, max->concurrent_streams_max);
     p = put_entry(p, NJ__H2_MAX_HEADER_LIST_SIZE, max->header_bytes_max);
     p = put_entry(p, NJ__H2_NO_RFC7540_PRIORITIES, 1); /* RFC 9218 2.1: no dependency tree */
@@ -62,11 +61,12 @@ static void set_table_size(struct nj_h2 *h, uint32_t n_bytes)
 /* RFC 9218 2.1.1: the value must not change after the first SETTINGS. */
 static void set_no_rfc7540(struct nj_h2 *h, uint32_t value)
 {
-    bool changed = h->no_rfc7540 && h->no_rfc7540 != value + 1;
+    uint8_t now = value ? NJ__H2_RFC7540_OFF : NJ__H2_RFC7540_ON;
+    bool changed = h->rfc7540 ? h->rfc7540 != now : h->settings_seen && value > 0;
 
-    if (value > 1 || changed || (h->settings_seen && !h->no_rfc7540 && value == 1))
+    if (value > 1 || changed)
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
-    h->no_rfc7540 = (uint8_t)(value + 1);
+    h->rfc7540 = now;
 }
 
 /* RFC 9113 6.5.2; unknown identifiers are ignored. */
@@ -99,11 +99,11 @@ static void apply_setting(struct nj_h2 *h, uint16_t id, uint32_t value)
 
 void nj__h2_apply_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
 {
-    if (n_bytes > ENTRIES_MAX * ENTRY_BYTES) {
+    if (n_bytes > ENTRIES_MAX * NJ__H2_SETTING_BYTES) {
         nj_h2_end_for_abuse(h, NJ_H2_ABUSE_SETTINGS);
         return;
     }
-    for (uint32_t i = 0; i < n_bytes && !h->end; i += ENTRY_BYTES)
+    for (uint32_t i = 0; i < n_bytes && !h->end; i += NJ__H2_SETTING_BYTES)
         apply_setting(h, nj_get_be16(p + i), nj_get_be32(p + i + 2));
     h->settings_seen = true;
     uint8_t *ack = h->end ? NULL : nj__h2_out_extend_for_ack(h, NJ__H2_FRAME_HEAD);
