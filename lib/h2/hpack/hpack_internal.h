@@ -2,13 +2,15 @@
 /*
  * Types and functions shared by the files of lib/h2/hpack (RFC 7541) and their tests:
  *
- *   decoder.c                 decoding of header blocks
- *   decoder_dynamic_table.c   the decoder's dynamic table of one connection
- *   encoder.c                 encoding of header blocks
- *   field_cache.c             cache of encoded response fields, for all connections of a context
- *   field_names_and_syntax.c  the static table, tokens of names, and syntax of names and values
- *   shared_context.c          state shared by the connections of a context
- *   huffman.c                 the Huffman code of strings
+ *   static_table.c           the static table
+ *   field_syntax.c           syntax of field names and values
+ *   field_name.c             tokens of field names, and how fields of responses are indexed
+ *   huffman.c                the Huffman code of strings
+ *   decoder_dynamic_table.c  the decoder's dynamic table of one connection
+ *   decoder.c                decoding of header blocks
+ *   field_cache.c            cache of encoded response fields, for all connections of a context
+ *   encoder.c                encoding of header blocks
+ *   shared_context.c         state shared by the connections of a context
  */
 #ifndef NJ_H2_HPACK_HPACK_INTERNAL_H
 #define NJ_H2_HPACK_HPACK_INTERNAL_H
@@ -23,16 +25,21 @@
 #define NJ__HPACK_N_STATIC    61u /* RFC 7541 Appendix A: 1 .. 61 */
 #define NJ__HPACK_ENTRY_BYTES 32u /* RFC 7541 4.1: overhead of an entry */
 
-/* ---- field_names_and_syntax.c ---- */
+/* ---- static_table.c ---- */
 
 extern const struct nj__hpack_field nj__hpack_static[NJ__HPACK_N_STATIC + 1];
 
-/* The token of a name: enum nj__token, or NJ__TOKEN_HEADER_BASE plus enum nj_header. */
-uint8_t nj__hpack_token_of(struct nj_str name);
+/* ---- field_syntax.c ---- */
+
 /* The name is valid (RFC 9113 8.2.1, RFC 9110 5.1); pseudo-header names are valid, too. */
 bool nj__hpack_is_name_valid(struct nj_str name);
 /* The value is valid for a field with this token. */
 bool nj__hpack_is_value_valid(enum nj__token token, struct nj_str value);
+
+/* ---- field_name.c ---- */
+
+/* The token of a name: enum nj__token, or NJ__TOKEN_HEADER_BASE plus enum nj_header. */
+uint8_t nj__hpack_token_of(struct nj_str name);
 
 /* How a field of a response is encoded. */
 enum nj__hpack_indexing {
