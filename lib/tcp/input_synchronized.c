@@ -383,6 +383,21 @@ static enum nj_tcp_verdict step5_process_ack(struct nj_tcp *tcp, struct nj_tcb *
     return fin ? fin_acked(tcp, t, now) : PASS;
 }
 
+/* Congestion marks of received segments with text (RFC 3168 6.1.3). */
+static void process_ecn(struct nj_tcb *t, const struct nj_seg *seg)
+{
+    bool was = t->x->ce_seen;
+
+    if (!t->ecn_on)
+        return;
+    if (seg->flags & NJ_TCP_CWR)
+        t->x->ce_seen = false;
+    if (seg->ecn == NJ_ECN_CE) /* after CWR: a mark on the same segment is new */
+        t->x->ce_seen = true;
+    if (t->x->ce_seen != was)
+        t->ack_now = true; /* report the change at once */
+}
+
 /* RFC 9293 3.10.7.4 seventh: the segment text. It is delivered at once, with or without PSH. */
 static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
                                          struct nj_tcp_arrival *a, nj_ns now)
@@ -399,7 +414,7 @@ static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
         nj__tcb_end(tcp, t);
         return GONE;
     }
-    nj__ecn_process(t, seg);
+    process_ecn(t, seg);
     if (t->x->reasm || seg->seq != t->rcv_nxt)
         nj__sack_note_block(t, seg->seq, seg->seq + seg->payload_bytes);
     if (seg->seq != t->rcv_nxt) {

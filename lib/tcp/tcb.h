@@ -127,7 +127,7 @@ struct nj_xfer {
     /* Receive side. */
     nj_ns text_at;             /* last arrival of payload; 0: none yet */
     struct nj_mbuf_queue rcvq; /* in order, for the user; n_mbufs counts reasm too */
-    struct rte_mbuf *reasm;    /* out of order, by sequence number; see recv_queue_reassembly.c */
+    struct rte_mbuf *reasm;    /* out of order, by sequence number; see receive_queue.c */
     uint32_t reasm_bytes;
     uint16_t n_held_since_merge; /* mbufs added since all were last merged */
     uint16_t rcv_mss;            /* longest payload received so far */

@@ -26,7 +26,7 @@
  * as a whole. A record of TLS that is incomplete waits in 12 mbufs if the segments have 1,448
  * bytes, and in 20 at most: 4, and 16 with 1,089 bytes each. Two
  * neighbours then carry more than one buffer of 2,176 bytes holds. So 248 mbufs (all but one part
- * in NJ_TCP_MERGE_PART, see recv_queue_reassembly.c) carry more than the window of 256 KiB.
+ * in NJ_TCP_MERGE_PART, see receive_queue.c) carry more than the window of 256 KiB.
  * In-order bytes within the window are then refused only if other connections hold the mbufs. */
 #define NJ_TCP_COALESCE_ALL_MBUFS 4u
 #define NJ_TCP_MERGE_PART         32u
@@ -326,10 +326,8 @@ bool nj__sndq_chain(struct nj_tcp *, struct nj_tcb *, uint32_t seq, uint32_t n_b
                     struct rte_mbuf *head);
 void nj__mbuf_queue_free(struct nj_mbuf_queue *);
 
-/* delayed_ack_ecn.c: delayed ACKs and ECN. */
+/* delayed_ack.c */
 void nj__ack_schedule(struct nj_tcb *, const struct nj_seg *, bool filled_hole, nj_ns now);
-/* Process the ECN field and CWR of a segment with text (RFC 3168 6.1.3). */
-void nj__ecn_process(struct nj_tcb *, const struct nj_seg *);
 /* Must ACKs carry ECE? From CE until the peer's CWR. */
 static inline bool nj__ecn_must_echo(const struct nj_tcb *t)
 {
@@ -345,7 +343,7 @@ void nj__sack_note_dsack(struct nj_tcb *, uint32_t first, uint32_t end);
  * Returns their number. The D-SACK counts as reported, so the segment must be sent. */
 uint32_t nj__sack_write_blocks(struct nj_tcb *, struct nj_tcp_opts *, uint32_t n_payload);
 
-/* recv_queue_reassembly.c: out-of-order data. False when it was refused: then `m` stays the
+/* receive_queue.c: out-of-order data. False when it was refused: then `m` stays the
  * caller's. */
 bool nj__reasm_insert(struct nj_tcp *, struct nj_tcb *, struct rte_mbuf *m, const struct nj_seg *);
 /* May this connection hold one more mbuf? Dynamic thresholds (Choudhury and Hahne 1998): each

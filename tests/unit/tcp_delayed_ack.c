@@ -21,7 +21,7 @@ static uint32_t talk(struct world *w, uint32_t len)
 }
 
 /* RFC 5681 4.2 allows an ACK per segment; we use quick ACKs in the peer's first window. */
-Test(tcp_delayed_ack_ecn, quick_at_the_start_then_every_second)
+Test(tcp_delayed_ack, quick_at_the_start_then_every_second)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
@@ -38,7 +38,7 @@ Test(tcp_delayed_ack_ecn, quick_at_the_start_then_every_second)
 }
 
 /* After an idle RTO the peer restarts slow start (RFC 5681 4.1), and quick ACKs restart. */
-Test(tcp_delayed_ack_ecn, quick_after_a_silence)
+Test(tcp_delayed_ack, quick_after_a_silence)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
@@ -56,7 +56,7 @@ Test(tcp_delayed_ack_ecn, quick_after_a_silence)
 
 /* The ACK of a request is delayed, so that the response can carry it, for each length of the
  * request. */
-Test(tcp_delayed_ack_ecn, what_is_pushed_or_short_waits)
+Test(tcp_delayed_ack, what_is_pushed_or_short_waits)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
@@ -72,7 +72,7 @@ Test(tcp_delayed_ack_ecn, what_is_pushed_or_short_waits)
 
 /* Sentence 39; RFC 5681 4.2: the full size is that of the peer's segments, not our MSS. With our
  * 1460 only every fifth segment of 600 bytes would be acknowledged. */
-Test(tcp_delayed_ack_ecn, full_size_is_the_peers)
+Test(tcp_delayed_ack, full_size_is_the_peers)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
@@ -89,7 +89,7 @@ Test(tcp_delayed_ack_ecn, full_size_is_the_peers)
 }
 
 /* Small segments are not bulk data: segments of 100 bytes are not acknowledged in pairs. */
-Test(tcp_delayed_ack_ecn, small_talk_waits_for_the_delay)
+Test(tcp_delayed_ack, small_talk_waits_for_the_delay)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
@@ -104,7 +104,7 @@ Test(tcp_delayed_ack_ecn, small_talk_waits_for_the_delay)
 }
 
 /* Sentences 40, 41, 64 and the probe of 46: these are acknowledged at once. */
-Test(tcp_delayed_ack_ecn, at_once)
+Test(tcp_delayed_ack, at_once)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
@@ -134,7 +134,7 @@ static void open_ecn(struct world *w)
 }
 
 /* Sentence 93; RFC 3168 6.1.3: ECE on every ACK, pure or not, until CWR. */
-Test(tcp_delayed_ack_ecn, marks_are_echoed_until_cwr)
+Test(tcp_delayed_ack, marks_are_echoed_until_cwr)
 {
     struct world w;
     open_ecn(&w);
@@ -156,7 +156,7 @@ Test(tcp_delayed_ack_ecn, marks_are_echoed_until_cwr)
 }
 
 /* A mark on the segment with CWR is new. */
-Test(tcp_delayed_ack_ecn, mark_with_cwr)
+Test(tcp_delayed_ack, mark_with_cwr)
 {
     struct world w;
     open_ecn(&w);
@@ -169,7 +169,7 @@ Test(tcp_delayed_ack_ecn, mark_with_cwr)
 }
 
 /* RFC 3168 6.1.4, 6.1.5: marks on empty, unacceptable or duplicate segments are ignored. */
-Test(tcp_delayed_ack_ecn, marks_that_do_not_count)
+Test(tcp_delayed_ack, marks_that_do_not_count)
 {
     struct world w;
     open_ecn(&w);
@@ -186,7 +186,7 @@ Test(tcp_delayed_ack_ecn, marks_that_do_not_count)
 }
 
 /* Without negotiation no ECE is sent. */
-Test(tcp_delayed_ack_ecn, marks_without_ecn)
+Test(tcp_delayed_ack, marks_without_ecn)
 {
     struct world w;
     nj_dsl_init(&w, NULL);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Decides when received text is acknowledged (delayed ACKs: RFC 9293 3.8.6.3, RFC 5681 4.2).
- * Processes congestion marks of received segments (RFC 3168 6.1.3). */
+/* When received text is acknowledged (delayed ACKs: RFC 9293 3.8.6.3, RFC 5681 4.2). */
 #include "tcp/tcp_internal.h"
 
 #define FULL_SIZE_MIN 536u /* RFC 9293 3.7.1: default MSS of IPv4 */
@@ -42,18 +41,4 @@ void nj__ack_schedule(struct nj_tcb *t, const struct nj_seg *seg, bool filled_ho
         t->ack_now = true;
     else if (x->delack_at == NJ_NEVER)
         x->delack_at = now + NJ_TCP_DELAYED_ACK;
-}
-
-void nj__ecn_process(struct nj_tcb *t, const struct nj_seg *seg)
-{
-    bool was = t->x->ce_seen;
-
-    if (!t->ecn_on)
-        return;
-    if (seg->flags & NJ_TCP_CWR)
-        t->x->ce_seen = false;
-    if (seg->ecn == NJ_ECN_CE) /* after CWR: a mark on the same segment is new */
-        t->x->ce_seen = true;
-    if (t->x->ce_seen != was)
-        t->ack_now = true; /* report the change at once */
 }

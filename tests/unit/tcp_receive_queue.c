@@ -120,7 +120,7 @@ static void read_all(struct queue *q)
     cr_assert_eq(q->n_delivered, q->tcb.rcv_nxt - q->base);
 }
 
-Test(tcp_recv_queue_reassembly, agrees_with_an_array)
+Test(tcp_receive_queue, agrees_with_an_array)
 {
     const uint64_t seed = 0x4ea5;
     static struct queue q;
@@ -160,7 +160,7 @@ Test(tcp_recv_queue_reassembly, agrees_with_an_array)
 
 /* A segment that covers held pieces is kept from its first new byte to its last. It needs no more
  * mbufs than they did, so it is kept also while mbufs are short. */
-Test(tcp_recv_queue_reassembly, covers_what_is_held)
+Test(tcp_receive_queue, covers_what_is_held)
 {
     static struct queue q;
     q.tcb.x = &q.xfer;
@@ -181,7 +181,7 @@ Test(tcp_recv_queue_reassembly, covers_what_is_held)
 }
 
 /* A shared mbuf is never written to: the segment is kept up to the first held piece. */
-Test(tcp_recv_queue_reassembly, shared_mbuf_is_not_written_to)
+Test(tcp_receive_queue, shared_mbuf_is_not_written_to)
 {
     static struct queue q;
     uint8_t data[300];
@@ -203,7 +203,7 @@ Test(tcp_recv_queue_reassembly, shared_mbuf_is_not_written_to)
     cr_expect(nj_test_pool_full(q.pool));
 }
 
-Test(tcp_recv_queue_reassembly, drop_last)
+Test(tcp_receive_queue, drop_last)
 {
     static struct queue q;
     q.tcb.x = &q.xfer;
@@ -222,7 +222,7 @@ Test(tcp_recv_queue_reassembly, drop_last)
 
 /* Out-of-order data never uses the last 1/8 of held_max, however many connections there are. So
  * peers that leave holes open do not block other connections. */
-Test(tcp_recv_queue_reassembly, holes_leave_an_eighth)
+Test(tcp_receive_queue, holes_leave_an_eighth)
 {
     enum { N_CONNS = 64, HELD_MAX = 1000 };
     static struct nj_tcb tcb[N_CONNS];
@@ -250,7 +250,7 @@ Test(tcp_recv_queue_reassembly, holes_leave_an_eighth)
 
 /* Dynamic thresholds: many hoarding connections leave mbufs for the next one; a few may hold many.
  */
-Test(tcp_recv_queue_reassembly, hoarders_share_a_bound)
+Test(tcp_receive_queue, hoarders_share_a_bound)
 {
     enum { N_CONNS = 64, HELD_MAX = 1000 };
     static struct nj_tcb tcb[N_CONNS + 1];
@@ -289,7 +289,7 @@ Test(tcp_recv_queue_reassembly, hoarders_share_a_bound)
 
 /* While others hold more than half of the mbufs, a connection may hold a few out of order: the
  * first 16, and none while nearly all are held. */
-Test(tcp_recv_queue_reassembly, a_few_out_of_order_while_mbufs_are_short)
+Test(tcp_receive_queue, a_few_out_of_order_while_mbufs_are_short)
 {
     static struct queue q;
     static const uint8_t data[2000];
