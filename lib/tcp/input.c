@@ -10,14 +10,6 @@
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
 
-bool nj__tcp_is_listening(const struct nj_tcp *tcp, uint16_t port)
-{
-    for (uint32_t i = 0; i < tcp->n_listen; i++)
-        if (tcp->listen[i] == port)
-            return true;
-    return false;
-}
-
 /* Initialise the receive sequence space and the options from a SYN. */
 static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
@@ -25,41 +17,6 @@ static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *
     t->rcv_nxt = seg->seq + 1;
     t->rcv_adv = t->last_ack_sent = t->rcv_nxt;
     nj__tcp_apply_syn_options(tcp, t, &seg->opts, now);
-}
-
-bool nj_tcp_is_nearly_full(const struct nj_tcp *tcp)
-{
-    return tcp->tcbs.n_used >= tcp->cfg.conns_max - tcp->cfg.conns_max / NJ_TCP_NEARLY_FULL_PART;
-}
-
-static bool can_evict_for(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a, bool proven)
-{
-    return tcp->cfg.can_evict_for &&
-           tcp->cfg.can_evict_for(tcp->cfg.ctx, &a->seg.tuple.remote, proven);
-}
-
-/* Refuse a SYN when all received mbufs are held: the first payload of each connection takes one.
- * The user of TCP resets connections long before. When few control blocks are left, accept only
- * peers for which another connection can be evicted. */
-static bool must_refuse_syn(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a)
-{
-    return (tcp->cfg.held_max > 0 && tcp->n_held >= tcp->cfg.held_max) ||
-           (nj_tcp_is_nearly_full(tcp) && !can_evict_for(tcp, a, false));
-}
-
-void nj__tcp_evict_if_nearly_full(const struct nj_tcp *tcp, const struct nj_tcp_arrival *a)
-{
-    if (nj_unlikely(nj_tcp_is_nearly_full(tcp)))
-        (void)can_evict_for(tcp, a, true);
-}
-
-enum nj_tcp_verdict nj__tcp_check_syn_room(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
-{
-    if (tcp->draining)
-        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_draining);
-    if (must_refuse_syn(tcp, a))
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_full);
-    return PASS;
 }
 
 /* The accept filter runs first: a refused peer gets no SYN-ACK and no cookie, and cannot learn
@@ -193,11 +150,26 @@ static bool may_challenge(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
     return true;
 }
 
+static bool send_minisock_ack(struct nj_tcp *tcp, const struct nj_minisock *b, nj_ns now)
+{
+    unsigned shift = b->flow.flags & NJ_MINISOCK_WSCALE ? NJ_TCP_WSCALE : 0;
+    uint32_t wnd =
+        (NJ_TCP_SYN_WINDOW + (1u << shift) - 1) >> shift; /* rounded up: see receive_window.c */
+    struct nj_tcp_emit e = {
+        .tuple = b->flow.tuple,
+        .seq = b->snd_nxt,
+        .ack = b->rcv_nxt,
+        .wnd = (uint16_t)wnd,
+        .flags = NJ_TCP_ACK,
+    };
+    nj__flow_fill_timestamp(tcp, &b->flow, &e.opts, now);
+    return nj__tcp_send_no_tcb(tcp, &e, now);
+}
 static bool send_ack(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
 {
     struct nj_tcb *t = nj_flow_tcb(f);
     return t ? nj__tcp_send_ack(tcp, t, now)
-             : nj__minisock_send_ack(tcp, (struct nj_minisock *)f, now);
+             : send_minisock_ack(tcp, (struct nj_minisock *)f, now);
 }
 
 /* Act on the verdict. Only this function counts, answers and frees input. */

@@ -19,21 +19,6 @@ static uint32_t seconds(nj_ns t)
     return (uint32_t)(t / NJ_SEC);
 }
 
-/* Options of the peer's SYN: RFC 9293 3.7.1 (MSS), RFC 7323 2.2, 2.3 and 3.2, RFC 2018 2 (SACK). */
-void nj__tcp_apply_syn_options(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tcp_opts *o,
-                               nj_ns now)
-{
-    uint16_t mss = nj__tcp_peer_mss(tcp, &t->flow.tuple, o);
-
-    t->ts_on = o->has_ts;
-    t->sack_on = o->sack_permitted;
-    t->ts_recent = o->ts_val;
-    t->ts_recent_s = seconds(now);
-    t->snd_mss = t->mss_max = (uint16_t)(mss - (t->ts_on ? NJ_TCP_TS_BYTES : 0));
-    t->snd_wscale = o->has_wscale ? (o->wscale < 14 ? o->wscale : 14) : 0;
-    t->rcv_wscale = o->has_wscale ? NJ_TCP_WSCALE : 0;
-}
-
 /* RFC 7323 5.5: is TS.Recent too old to be compared? */
 static bool ts_recent_expired(const struct nj_tcb *t, nj_ns now)
 {
@@ -286,8 +271,9 @@ static bool process_ack(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_tc
         fin = advance_una(tcp, t, seg, &news, now);
         x->echo = 0;
     }
-    if (t->sack_on) /* an old ACK may carry new blocks, too */
-        nj__scoreboard_process_sack_opt(tcp, t, seg, &news, now);
+    if (t->sack_on && /* an old ACK may carry new blocks, too */
+        nj__scoreboard_process_sack_opt(tcp, t, seg, &news, now))
+        nj__recovery_dsack(t, &seg->opts.sack[0], &news);
     sample_rtt(t, seg, &news, now);
     if (!t->sack_on && news.repeats && x->n_flight > 0)
         nj__recovery_dupack(tcp, t, now);

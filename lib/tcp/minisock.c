@@ -56,19 +56,3 @@ void nj__flow_fill_timestamp(const struct nj_tcp *tcp, const struct nj_flow *f,
         o->ts_ecr = ((const struct nj_minisock *)f)->ts_recent;
     }
 }
-
-bool nj__minisock_send_ack(struct nj_tcp *tcp, const struct nj_minisock *b, nj_ns now)
-{
-    unsigned shift = b->flow.flags & NJ_MINISOCK_WSCALE ? NJ_TCP_WSCALE : 0;
-    uint32_t wnd =
-        (NJ_TCP_SYN_WINDOW + (1u << shift) - 1) >> shift; /* rounded up: see receive_window.c */
-    struct nj_tcp_emit e = {
-        .tuple = b->flow.tuple,
-        .seq = b->snd_nxt,
-        .ack = b->rcv_nxt,
-        .wnd = (uint16_t)wnd,
-        .flags = NJ_TCP_ACK,
-    };
-    nj__flow_fill_timestamp(tcp, &b->flow, &e.opts, now);
-    return nj__tcp_send_no_tcb(tcp, &e, now);
-}

@@ -275,25 +275,6 @@ static bool avoids_silly_window(const struct nj_tcb *t, uint32_t n, uint32_t que
     return n >= t->snd_mss || n == queued || n >= t->snd_wnd_max / 2;
 }
 
-/* Bytes of the queue that were never sent. */
-static uint32_t unsent(const struct nj_tcb *t)
-{
-    uint32_t off = t->snd_nxt - t->snd_una; /* one beyond the queue when the FIN is out */
-    return off < t->x->sndq.n_bytes ? t->x->sndq.n_bytes - off : 0;
-}
-
-/* Bytes of the peer's window from `seq` on. */
-static uint32_t peer_room(const struct nj_tcb *t, uint32_t seq)
-{
-    uint32_t off = seq - t->snd_una;
-    return off < t->snd_wnd ? t->snd_wnd - off : 0;
-}
-
-bool nj__tcp_has_new_data_in_window(const struct nj_tcb *t)
-{
-    return unsent(t) > 0 && peer_room(t, t->snd_nxt) > 0;
-}
-
 static uint32_t cwnd_room(const struct nj_tcb *t)
 {
     uint32_t pipe = nj__pipe(t), room = t->cwnd > pipe ? t->cwnd - pipe : 0;
@@ -315,7 +296,7 @@ uint32_t nj_tcp_send_wanted(const struct nj_tcb *t)
 {
     if (!t->x)
         return t->snd_mss;
-    uint32_t n = nj_min_u32(peer_room(t, t->snd_nxt), cwnd_room(t)) + t->snd_mss, has = unsent(t);
+    uint32_t n = nj_min_u32(nj__tcp_peer_room(t, t->snd_nxt), cwnd_room(t)) + t->snd_mss, has = nj__tcp_unsent(t);
     return n > has ? n - has : 0;
 }
 
@@ -385,7 +366,7 @@ static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_s
 static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent_run *r,
                               uint32_t unit, nj_ns now)
 {
-    uint32_t room = cwnd_room(t), window = peer_room(t, r->seq);
+    uint32_t room = cwnd_room(t), window = nj__tcp_peer_room(t, r->seq);
     uint32_t n = nj_min_u32(nj_min_u32(room, window), unit);
 
     uint32_t lost = nj__scoreboard_rexmit_max(t, r);
@@ -418,7 +399,7 @@ static enum sending send_mtu_probe(struct nj_tcp *tcp, struct nj_tcb *t, uint32_
         return NO_ROOM;
     if (first)
         restart_rto_clock(t->x, now);
-    nj__pmtu_probe_sent(t, n, now);
+    nj__mtu_probe_sent(t, n, now);
     after_send(t, n, false, now);
     return SENT;
 }
@@ -426,8 +407,8 @@ static enum sending send_mtu_probe(struct nj_tcp *tcp, struct nj_tcb *t, uint32_
 static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit, nj_ns now)
 {
     struct nj_xfer *x = t->x;
-    uint32_t queued = unsent(t), off = t->snd_nxt - t->snd_una;
-    uint32_t room = nj_min_u32(peer_room(t, t->snd_nxt), cwnd_room(t));
+    uint32_t queued = nj__tcp_unsent(t), off = t->snd_nxt - t->snd_una;
+    uint32_t room = nj_min_u32(nj__tcp_peer_room(t, t->snd_nxt), cwnd_room(t));
 
     if (x->cwr_due) /* RFC 3168 6.1.2: CWR on one segment; TSO would copy it */
         unit = t->snd_mss;
@@ -441,7 +422,7 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     bool may_probe =
         queued > 1 && t->snd_mss < t->mss_max &&
         nj__scoreboard_has_free_runs(tcp, t, 2); /* for the probe, and for later data */
-    uint32_t probe = may_probe ? nj__pmtu_probe_bytes(t, nj_min_u32(queued - 1, room), now)
+    uint32_t probe = may_probe ? nj__mtu_probe_bytes(t, nj_min_u32(queued - 1, room), now)
                                : 0; /* less the last byte: no FIN, no PSH */
     if (probe)
         return send_mtu_probe(tcp, t, probe, now);
@@ -505,7 +486,7 @@ static void end_burst(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     struct nj_xfer *x = t->x;
 
-    if (x->n_lost == 0 && unsent(t) == 0)
+    if (x->n_lost == 0 && nj__tcp_unsent(t) == 0)
         return;
     nj_count(tcp->cfg.counters, NJ_C_tcp_burst_cut);
     if (cwnd_room(t) >= t->snd_mss)
@@ -528,7 +509,7 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         tcp->cfg.cc->idle(t, now, now - x->last_send_at);
     do {
         struct nj_sent_run *lost = x->frto == 2 ? NULL : nj__scoreboard_first_lost(x);
-        if (!lost && unsent(t) == 0 && !t->fin_queued)
+        if (!lost && nj__tcp_unsent(t) == 0 && !t->fin_queued)
             break;
         uint32_t room = tcp->cfg.room(tcp->cfg.ctx);
         if (room == 0)
@@ -545,7 +526,7 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     note_cwnd_limited(t);
     if (t->snd_nxt != nxt)
         nj__tlp_schedule(t, now);
-    if (unsent(t) > 0 && t->snd_nxt == t->snd_una && x->rexmit_at == NJ_NEVER) {
+    if (nj__tcp_unsent(t) > 0 && t->snd_nxt == t->snd_una && x->rexmit_at == NJ_NEVER) {
         x->rexmit_at = now + x->rto; /* the window is shut: persist */
         x->progress_at = now;
     }
@@ -571,7 +552,7 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (s != SENT) {
         fresh = false;
         last = nj__scoreboard_split_tail(tcp, t, t->snd_mss);
-        uint32_t window = peer_room(t, last->seq); /* it may have shrunk */
+        uint32_t window = nj__tcp_peer_room(t, last->seq); /* it may have shrunk */
         uint32_t old = last->end - last->seq, n = nj_min_u32(window, t->snd_mss);
         s = window ? send_again(tcp, t, last, old, n, now) : NOTHING;
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MSS and path MTU. Discovery by ICMP (RFC 1191, RFC 8201) is hardened against forged messages (RFC
- * 5927). Without ICMP, time-outs reduce the segment size and probes raise it again (RFC 4821, RFC
- * 8899).
+ * Path MTU discovery by ICMP (RFC 1191, RFC 8201), hardened against forged messages (RFC 5927).
+ * Without ICMP, time-outs reduce the segment size. mtu_probe.c raises it again.
  */
 #include "base/compiler.h"
 #include "tcp/loss/recovery_state.h"
@@ -13,46 +12,14 @@
 /* The plateau table of RFC 1191 7, for routers that report no MTU. */
 static const uint16_t plateau[] = {17914, 8166, 4352, 2002, 1492, 1006, 508, 296};
 
-#define MTU_V4_MIN     68u   /* RFC 791: a smaller claim is invalid */
-#define MTU_V6_MIN     1280u /* RFC 8200 5; RFC 8201 4 */
-#define MTU_BLACK_HOLE 1280u /* passes through nearly all paths */
-#define MTU_LAST       576u  /* accepted by every IPv4 host (RFC 791) */
-#define MTU_TUNNEL     1400u /* passes through most tunnels over Ethernet */
-
-/* Length of the IP and TCP headers without options. */
-static uint32_t hdr_bytes(const struct nj_tuple *tuple)
-{
-    return nj_addr_is_v4(&tuple->remote) ? 40 : 60;
-}
-
-uint16_t nj__tcp_our_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple)
-{
-    return (uint16_t)(tcp->cfg.mtu - hdr_bytes(tuple));
-}
-
-/* RFC 9293 3.7.1 MUST-15: the default is 536 for IPv4 and 1220 for IPv6. */
-uint16_t nj__tcp_peer_mss(const struct nj_tcp *tcp, const struct nj_tuple *tuple,
-                          const struct nj_tcp_opts *o)
-{
-    uint32_t ours = nj__tcp_our_mss(tcp, tuple);
-    uint32_t mss = o->has_mss ? o->mss : nj_addr_is_v4(&tuple->remote) ? 536 : 1220;
-
-    if (mss < NJ_TCP_MSS_MIN)
-        mss = NJ_TCP_MSS_MIN;
-    return (uint16_t)(mss < ours ? mss : ours);
-}
-
-static uint32_t mss_for(const struct nj_tcb *t, uint32_t mtu)
-{
-    uint32_t hdr = hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
-    uint32_t mss = mtu > hdr ? mtu - hdr : 0;
-    return mss < NJ_TCP_MSS_MIN ? NJ_TCP_MSS_MIN : mss;
-}
+#define MTU_V4_MIN 68u   /* RFC 791: a smaller claim is invalid */
+#define MTU_V6_MIN 1280u /* RFC 8200 5; RFC 8201 4 */
+#define MTU_LAST   576u  /* accepted by every IPv4 host (RFC 791) */
 
 /* Reduce snd_mss and retransmit all data in flight, without a congestion response. */
 static void reduce_mss(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
 {
-    uint32_t mss = mss_for(t, mtu);
+    uint32_t mss = nj__tcp_mss_for_mtu(t, mtu);
 
     t->x->icmp_mtu_pending = 0;
     if (mss >= t->snd_mss)
@@ -70,7 +37,7 @@ static void reduce_mss(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
 
 static uint32_t claimed_mtu(const struct nj_tcb *t, const struct nj_icmp_error *e)
 {
-    uint32_t now = t->snd_mss + hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
+    uint32_t now = t->snd_mss + nj__tcp_hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
 
     if (e->mtu != 0)
         return e->mtu;
@@ -104,7 +71,7 @@ static void on_too_big(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icm
         nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_floor);
         mtu = NJ_TCP_MTU_MIN;
     }
-    if (mss_for(t, mtu) < t->mss_acked)
+    if (nj__tcp_mss_for_mtu(t, mtu) < t->mss_acked)
         t->x->icmp_mtu_pending = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
     else
         shrink_by_icmp(tcp, t, mtu, t->x->last_send_at); /* the time of the quoted segment */
@@ -128,7 +95,7 @@ bool nj_tcp_icmp(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_icmp_erro
 /* RFC 9293 3.7.2: black hole detection, for long segments that are lost without ICMP. */
 void nj__pmtu_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    uint32_t long_mss = mss_for(t, MTU_BLACK_HOLE);
+    uint32_t long_mss = nj__tcp_mss_for_mtu(t, NJ_TCP_MTU_BLACK_HOLE);
     bool v4 = nj_addr_is_v4(&t->flow.tuple.remote);
 
     if (t->x->icmp_mtu_pending) {
@@ -139,68 +106,7 @@ void nj__pmtu_timed_out(struct nj_tcp *tcp, struct nj_tcb *t)
     if (t->x->n_backoffs < (proven ? 2 : 1) * NJ_TCP_BLACK_HOLE_RTOS)
         return;
     if (t->snd_mss > long_mss)
-        reduce_mss(tcp, t, MTU_BLACK_HOLE);
+        reduce_mss(tcp, t, NJ_TCP_MTU_BLACK_HOLE);
     else if (v4)
         reduce_mss(tcp, t, MTU_LAST);
-}
-
-/* --- probing for a larger MTU: RFC 4821 7, RFC 8899 5 ---------------------------------------- */
-
-/* Probe sizes: first the initial MSS, since the cause may have been an outage; then those of
- * tunnels. */
-static uint32_t probe_size(const struct nj_tcb *t)
-{
-    const uint32_t size[] = {t->mss_max, mss_for(t, MTU_TUNNEL), mss_for(t, MTU_BLACK_HOLE)};
-    uint32_t n = size[t->mtu_probes_lost % NJ_ARRAY_LEN(size)];
-
-    return n > t->snd_mss && n < t->mss_max ? n : t->mss_max;
-}
-
-/* RFC 4821 7.5 - 7.6: only while no loss is known, and with enough data after it to detect its
- * loss. Only with SACK, since otherwise the loss would cost a recovery. */
-uint32_t nj__pmtu_probe_bytes(const struct nj_tcb *t, uint32_t n, nj_ns now)
-{
-    const struct nj_xfer *x = t->x;
-    uint32_t size = probe_size(t);
-    /* The outcome is lost if the run was joined or split; an ACK ends the probe in any case. */
-    bool under_way = x->mtu_probe && nj_seq_lt(t->snd_una, x->mtu_probe_end);
-
-    if (!t->sack_on || under_way || now < x->mtu_probe_at || x->ca != NJ_CA_OPEN ||
-        x->n_sacked > 0 || x->n_lost > 0 || x->n_backoffs > 0 || x->cwr_due)
-        return 0;
-    return n >= size + NJ_TCP_MTU_PROBE_AHEAD * t->snd_mss ? size : 0;
-}
-
-void nj__pmtu_probe_sent(struct nj_tcb *t, uint32_t n, nj_ns now)
-{
-    struct nj_xfer *x = t->x;
-
-    x->mtu_probe = (uint16_t)n;
-    x->mtu_probe_end = t->snd_nxt;
-    x->mtu_probe_at = now + NJ_TCP_MTU_PROBE_WAIT;
-}
-
-void nj__pmtu_probe_acked(struct nj_tcp *tcp, struct nj_tcb *t)
-{
-    struct nj_xfer *x = t->x;
-
-    if (t->snd_mss < x->mtu_probe) {
-        t->snd_mss = t->mss_acked = x->mtu_probe;
-        nj_count(tcp->cfg.counters, NJ_C_tcp_mtu_raised);
-    }
-    if (t->snd_mss < t->mss_max) /* a smaller size, after larger ones were lost */
-        x->mtu_probe_at += NJ_TCP_MTU_RAISE_WAIT;
-    x->mtu_probe = 0;
-    t->mtu_probes_lost = 0;
-}
-
-void nj__pmtu_probe_lost(struct nj_tcb *t)
-{
-    t->x->mtu_probe = 0;
-    if (t->mtu_probes_lost + 1u < NJ_TCP_MTU_PROBES_MAX) {
-        t->mtu_probes_lost++;
-    } else {
-        t->mtu_probes_lost = 0;
-        t->x->mtu_probe_at += NJ_TCP_MTU_RAISE_WAIT;
-    }
 }

@@ -14,11 +14,6 @@
 /* Held: half-open connections | all clients, in connections | 4,096 for each lcore; then SYN
  * cookies, which hold nothing | 63 s | tcp_cookie_sent */
 
-bool nj__syn_backlog_full(const struct nj_tcp *tcp)
-{
-    return tcp->n_half_open >= tcp->cfg.half_open_max;
-}
-
 void nj__syn_parse(const struct nj_tcp *tcp, const struct nj_seg *seg, struct nj_minisock *b)
 {
     bool ecn = (seg->flags & (NJ_TCP_ECE | NJ_TCP_CWR)) == (NJ_TCP_ECE | NJ_TCP_CWR);

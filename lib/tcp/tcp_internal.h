@@ -1,6 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Interface between the files of lib/tcp. All functions run on the shard's lcore. `t->x` must be
- * attached (nj__tcb_attach_xfer) unless the comment says otherwise. */
+/*
+ * Types and functions shared by the files of lib/tcp:
+ *
+ *   flow_table.c, seq.h      connections by tuple; sequence numbers
+ *   initial_seq.c            initial sequence numbers, timestamp offsets
+ *   listen.c                 ports that listen, and room for another connection
+ *   syn_options.c            MSS, and the options of a SYN
+ *   mbuf_cache.c             empty mbufs for outgoing data
+ *   rtt.c                    round trip, and retransmission time-out
+ *   cc/                      congestion control
+ *   receive_window.c         window that we advertise
+ *   receive_queue.c          received data, in order and out of order
+ *   delayed_ack.c            when received text is acknowledged
+ *   loss/sack_generate.c     SACK option of our ACKs
+ *   minisock.c               connections without a control block
+ *   time_wait.c              TIME-WAIT without a user
+ *   xfer.c                   state of an active connection, its timer and events
+ *   send_queue.c             data to be sent, until it is acknowledged
+ *   mtu_probe.c              probing for a larger path MTU
+ *   loss/                    rack_delivery.c, scoreboard.c, rack.c, recovery_state.c
+ *   tcb.c                    life cycle of a control block
+ *   pmtu.c                   path MTU discovery by ICMP, black holes
+ *   output.c                 sends segments
+ *   syn.c, syn_cookie.c      SYN-RECEIVED after a passive open, with and without state
+ *   user_calls.c             open, close, abort, release
+ *   input_synchronized.c     segment arrival in synchronized states
+ *   input.c                  segment arrival
+ *   timers.c                 timer expiry
+ *   tcp.c                    begin and end of struct nj_tcp, and counts
+ *
+ * Each file calls only files that stand above it in this list.
+ *
+ * All functions run on the shard's lcore. `t->x` must be attached (nj__tcb_attach_xfer) unless the
+ * comment says otherwise.
+ */
 #ifndef NJ_TCP_TCP_INTERNAL_H
 #define NJ_TCP_TCP_INTERNAL_H
 
@@ -98,12 +131,10 @@ nj__tcp_set_drop_reason(struct nj_tcp_arrival *a, enum nj_tcp_verdict v, enum nj
 /* input_synchronized.c: RFC 9293 3.10.7.4. */
 enum nj_tcp_verdict nj__tcp_input_synchronized(struct nj_tcp *, struct nj_tcb *,
                                                struct nj_tcp_arrival *, nj_ns now);
-/* Apply the options of the peer's SYN. */
-void nj__tcp_apply_syn_options(struct nj_tcp *, struct nj_tcb *, const struct nj_tcp_opts *,
-                               nj_ns now);
 
-/* input.c */
+/* listen.c */
 bool nj__tcp_is_listening(const struct nj_tcp *, uint16_t port);
+bool nj__syn_backlog_full(const struct nj_tcp *);
 /* Returns PASS if a SYN may open a connection now, else the verdict for it. */
 enum nj_tcp_verdict nj__tcp_check_syn_room(const struct nj_tcp *, struct nj_tcp_arrival *);
 /* A handshake completes: if few control blocks are left, request the eviction of a connection. */
@@ -120,13 +151,11 @@ enum nj_tcp_verdict nj__minisock_reject_stray(struct nj_minisock *, struct nj_tc
 /* RFC 7323 5.3 R1. */
 enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *, struct nj_tcp_arrival *,
                                             nj_ns now);
-bool nj__minisock_send_ack(struct nj_tcp *, const struct nj_minisock *, nj_ns now);
 /* Fill in the timestamp option of an outgoing segment, if negotiated. */
 void nj__flow_fill_timestamp(const struct nj_tcp *, const struct nj_flow *, struct nj_tcp_opts *,
                              nj_ns now);
 
 /* syn.c: SYN-RECEIVED after a passive open. */
-bool nj__syn_backlog_full(const struct nj_tcp *);
 /* Read the peer's number and the options we accept from a SYN. Leaves tuple, hash and snd_nxt. */
 void nj__syn_parse(const struct nj_tcp *, const struct nj_seg *, struct nj_minisock *);
 bool nj__syn_send_synack(struct nj_tcp *, const struct nj_minisock *, uint32_t ts_val, nj_ns now);
@@ -148,8 +177,8 @@ bool nj__cookie_send(struct nj_tcp *, const struct nj_seg *syn, nj_ns now);
 bool nj__cookie_is_expected(const struct nj_tcp *, nj_ns now);
 /* Does this segment, which matches no flow, carry a valid cookie? */
 bool nj__cookie_is_valid(const struct nj_tcp *, const struct nj_seg *, nj_ns now);
-/* An ACK that matches no flow. If it carries a valid cookie, returns PASS and a control block in
- * SYN-RECEIVED. */
+/* An ACK that matches no flow. If it carries a valid cookie, returns PASS and a control
+ * block in SYN-RECEIVED. */
 enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *, struct nj_tcp_arrival *, struct nj_tcb **,
                                      nj_ns now);
 
@@ -185,6 +214,7 @@ struct nj_tcb *nj__tcb_new_syn_received(struct nj_tcp *, const struct nj_flow *o
                                         const struct nj_tuple *, const struct nj_handshake *,
                                         nj_ns now);
 void nj__tcb_free(struct nj_tcp *, struct nj_tcb *);
+void nj__tcb_free_queues(struct nj_tcp *, struct nj_tcb *);
 void nj__tcb_set_state(struct nj_tcp *, struct nj_tcb *, enum nj_tcp_state);
 /* End the connection. Its user, if any, gets EV_DEAD; otherwise the block is freed. */
 void nj__tcb_end(struct nj_tcp *, struct nj_tcb *);
@@ -199,31 +229,49 @@ static inline void nj__tcb_note_output(struct nj_tcp *tcp, struct nj_tcb *t)
         nj_list_push_back(&tcp->pending, &t->x->pending);
 }
 
-/* idle_shrink_keepalive.c */
+/* xfer.c */
 /* Attach a struct nj_xfer if there is none. Cannot fail. */
 void nj__tcb_attach_xfer(struct nj_tcp *, struct nj_tcb *);
-/* Time of its release, or of the next keepalive. */
-nj_ns nj__idle_shrink_or_keepalive_at(const struct nj_tcp *, const struct nj_tcb *);
-/* False: the block is gone. */
-bool nj__idle_shrink_or_keepalive(struct nj_tcp *, struct nj_tcb *, nj_ns now);
+/* Free it. Nothing may be in flight, queued or due. */
+void nj__tcb_detach_xfer(struct nj_tcp *, struct nj_tcb *);
+/* When to detach it, or, if there is none, to send the next keepalive. NJ_NEVER: not before
+ * something else happens. */
+nj_ns nj__tcb_idle_at(const struct nj_tcp *, const struct nj_tcb *);
+/* Arm the connection's timer for its earliest deadline. */
+void nj__tcp_rearm_timer(struct nj_tcp *, struct nj_tcb *);
 
-/* pmtu.c: MSS and path MTU. */
+/* syn_options.c */
 uint16_t nj__tcp_our_mss(const struct nj_tcp *, const struct nj_tuple *);
 /* The peer's MSS option or its default, clamped to [NJ_TCP_MSS_MIN, our MSS]. */
 uint16_t nj__tcp_peer_mss(const struct nj_tcp *, const struct nj_tuple *,
                           const struct nj_tcp_opts *);
+/* Apply the options of the peer's SYN. */
+void nj__tcp_apply_syn_options(struct nj_tcp *, struct nj_tcb *, const struct nj_tcp_opts *,
+                               nj_ns now);
+/* Length of the IP and TCP headers without options. */
+static inline uint32_t nj__tcp_hdr_bytes(const struct nj_tuple *tuple)
+{
+    return nj_addr_is_v4(&tuple->remote) ? 40 : 60;
+}
+/* The segment size for a path MTU. */
+uint32_t nj__tcp_mss_for_mtu(const struct nj_tcb *, uint32_t mtu);
+
+/* mtu_probe.c */
+#define NJ_TCP_MTU_BLACK_HOLE 1280u /* passes through nearly all paths */
 /* Payload length of a path MTU probe to be sent now, longer than snd_mss, if `n` new bytes may be
  * sent; 0: none. Call it only when snd_mss < mss_max. */
-uint32_t nj__pmtu_probe_bytes(const struct nj_tcb *, uint32_t n, nj_ns now);
+uint32_t nj__mtu_probe_bytes(const struct nj_tcb *, uint32_t n, nj_ns now);
 /* The probe was sent, and is alone in the last run. */
-void nj__pmtu_probe_sent(struct nj_tcb *, uint32_t n, nj_ns now);
+void nj__mtu_probe_sent(struct nj_tcb *, uint32_t n, nj_ns now);
 /* Is this run the outstanding probe? */
-static inline bool nj__pmtu_is_probe(const struct nj_xfer *x, uint32_t end, bool again)
+static inline bool nj__mtu_is_probe(const struct nj_xfer *x, uint32_t end, bool again)
 {
     return x->mtu_probe != 0 && end == x->mtu_probe_end && !again;
 }
-void nj__pmtu_probe_acked(struct nj_tcp *, struct nj_tcb *);
-void nj__pmtu_probe_lost(struct nj_tcb *);
+void nj__mtu_probe_acked(struct nj_tcp *, struct nj_tcb *);
+void nj__mtu_probe_lost(struct nj_tcb *);
+
+/* pmtu.c */
 /* Called first on a time-out: reduces snd_mss if the segment size may be the cause. */
 void nj__pmtu_timed_out(struct nj_tcp *, struct nj_tcb *);
 
@@ -248,8 +296,6 @@ void nj__tcp_send_keepalive(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 bool nj__tcp_send_window_probe(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* False when nothing could be sent. */
 bool nj__tcp_send_tlp(struct nj_tcp *, struct nj_tcb *, nj_ns now);
-/* Is there data that was never sent, and room for some in the peer's window? */
-bool nj__tcp_has_new_data_in_window(const struct nj_tcb *);
 
 /* receive_window.c */
 uint32_t nj__tcp_rcv_wnd(const struct nj_tcb *); /* RCV.WND: advertised and not used */
@@ -296,9 +342,6 @@ static inline nj_ns nj__srtt(const struct nj_tcb *t)
     return (nj_ns)t->srtt_us * NJ_US;
 }
 
-/* timers.c */
-void nj__tcp_rearm_timer(struct nj_tcp *, struct nj_tcb *);
-
 /* mbuf_cache.c: empty mbufs, allocated in bulk. */
 /* Fill the cache; if the pool has too few and the cache is empty, allocate one. Returns the number
  * in the cache; 0: the pool is empty. */
@@ -314,7 +357,7 @@ static inline struct rte_mbuf *nj__mbuf_get(struct nj_tcp *tcp)
     return tcp->fresh[--tcp->n_mbuf_cache];
 }
 
-/* send_queue.c: the send queue. */
+/* send_queue.c */
 void nj__sndq_drop_acked(struct nj_tcb *, uint32_t n_bytes);
 /* Copy `n_bytes` of the queue, from sequence number `seq` on, to the empty mbuf `m`. `summed`:
  * returns their checksum for nj_tcp_emit. */
@@ -325,6 +368,26 @@ uint64_t nj__sndq_copy(struct nj_tcb *, uint32_t seq, uint32_t n_bytes, struct r
 bool nj__sndq_chain(struct nj_tcp *, struct nj_tcb *, uint32_t seq, uint32_t n_bytes,
                     struct rte_mbuf *head);
 void nj__mbuf_queue_free(struct nj_mbuf_queue *);
+
+/* Bytes of the queue that were never sent. */
+static inline uint32_t nj__tcp_unsent(const struct nj_tcb *t)
+{
+    uint32_t off = t->snd_nxt - t->snd_una; /* one beyond the queue when the FIN is out */
+    return off < t->x->sndq.n_bytes ? t->x->sndq.n_bytes - off : 0;
+}
+
+/* Bytes of the peer's window from `seq` on. */
+static inline uint32_t nj__tcp_peer_room(const struct nj_tcb *t, uint32_t seq)
+{
+    uint32_t off = seq - t->snd_una;
+    return off < t->snd_wnd ? t->snd_wnd - off : 0;
+}
+
+/* Is there data that was never sent, and room for some in the peer's window? */
+static inline bool nj__tcp_has_new_data_in_window(const struct nj_tcb *t)
+{
+    return nj__tcp_unsent(t) > 0 && nj__tcp_peer_room(t, t->snd_nxt) > 0;
+}
 
 /* delayed_ack.c */
 void nj__ack_schedule(struct nj_tcb *, const struct nj_seg *, bool filled_hole, nj_ns now);

@@ -1,30 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Timer expiry: retransmission and user timeout (RFC 9293 3.10.8, RFC 6298 5), zero-window probes
- * (RFC 9293 3.8.6.1) and tail loss probes (RFC 8985 7.3). Each connection has one timer, armed for
- * its earliest deadline. */
+ * (RFC 9293 3.8.6.1), tail loss probes (RFC 8985 7.3) and keepalives (RFC 9293 3.8.4). Each
+ * connection has one timer, armed for its earliest deadline (xfer.c). */
 #include "tcp/loss/recovery_state.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"
-
-static nj_ns next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
-{
-    const struct nj_xfer *x = t->x;
-    nj_ns idle = nj__idle_shrink_or_keepalive_at(tcp, t);
-
-    if (!x)
-        return idle;
-    nj_ns d = nj_min_u64(nj_min_u64(x->rexmit_at, x->pto_at), nj_min_u64(x->reo_at, x->delack_at));
-    return nj_min_u64(nj_min_u64(d, x->next_burst_at), nj_min_u64(idle, x->close_at));
-}
-
-void nj__tcp_rearm_timer(struct nj_tcp *tcp, struct nj_tcb *t)
-{
-    nj_ns d = next_deadline(tcp, t);
-    if (d == NJ_NEVER)
-        nj_timer_disarm(&tcp->wheel, &t->timer);
-    else if (d != t->timer.deadline || !nj_timer_armed(&t->timer))
-        nj_timer_arm(&tcp->wheel, &t->timer, d);
-}
 
 /* The handshake's SYN or SYN-ACK was not answered. False: the block is gone. */
 static bool on_syn_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
@@ -152,6 +132,36 @@ static void on_expiry(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__tcb_end(tcp, t);
 }
 
+/* RFC 9293 3.8.4: send a keepalive with an acknowledged number, which the peer must answer. False:
+ * the block is gone. */
+static bool send_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    if (t->n_keepalives == NJ_TCP_KEEPALIVE_PROBES) {
+        nj_count(tcp->cfg.counters, NJ_C_tcp_keepalive_dead);
+        nj_tcp_abort(tcp, t, now);
+        return false;
+    }
+    t->n_keepalives++;
+    nj_count(tcp->cfg.counters, NJ_C_tcp_keepalive);
+    nj__tcb_attach_xfer(tcp, t);
+    nj__tcp_send_keepalive(tcp, t, now);
+    nj__tcb_detach_xfer(tcp, t);
+    return true;
+}
+
+/* False: the block is gone. */
+static bool on_idle(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+{
+    if (now < nj__tcb_idle_at(tcp, t))
+        return true;
+    if (!t->x)
+        return send_keepalive(tcp, t, now);
+    if (nj_list_linked(&t->x->ready) || nj_list_linked(&t->x->pending))
+        t->heard_at = now; /* about to be processed: postpone */
+    else
+        nj__tcb_detach_xfer(tcp, t);
+    return true;
+}
 static void fire(void *ctx, struct nj_timer *timer)
 {
     const struct tick *tick = ctx;
@@ -164,7 +174,7 @@ static void fire(void *ctx, struct nj_timer *timer)
     }
     if (t->x && !on_deadlines(tcp, t, tick->now))
         return;
-    if (nj__idle_shrink_or_keepalive(tcp, t, tick->now))
+    if (on_idle(tcp, t, tick->now))
         nj__tcp_rearm_timer(tcp, t);
 }
 

@@ -21,35 +21,6 @@ struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, 
     return t;
 }
 
-void nj_tcp_take_ready_batch(struct nj_tcp *tcp, struct nj_list *batch)
-{
-    nj_list_splice(batch, &tcp->ready);
-}
-
-struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events)
-{
-    struct nj_list *n = nj_list_pop(batch);
-    if (!n)
-        return NULL;
-    struct nj_tcb *t = nj_container_of(n, struct nj_xfer, ready)->tcb;
-    *events = t->events;
-    t->events = 0;
-    return t;
-}
-
-const struct nj_tcb *nj_tcp_ready_node_tcb(const struct nj_list *node)
-{
-    return nj_container_of(node, const struct nj_xfer, ready)->tcb;
-}
-
-void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *t, uint8_t events)
-{
-    nj__tcb_attach_xfer(tcp, t);
-    t->events |= events;
-    if (!nj_list_linked(&t->x->ready))
-        nj_list_push_back(&tcp->ready, &t->x->ready);
-}
-
 /* RFC 9293 3.10.4. */
 void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {

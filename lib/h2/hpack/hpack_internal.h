@@ -7,10 +7,10 @@
  *   field_name.c             tokens of field names, and how fields of responses are indexed
  *   huffman.c                the Huffman code of strings
  *   decoder_dynamic_table.c  the decoder's dynamic table of one connection
+ *   shared_context.c         state shared by the connections of a context
  *   decoder.c                decoding of header blocks
  *   field_cache.c            cache of encoded response fields, for all connections of a context
  *   encoder.c                encoding of header blocks
- *   shared_context.c         state shared by the connections of a context
  */
 #ifndef NJ_H2_HPACK_HPACK_INTERNAL_H
 #define NJ_H2_HPACK_HPACK_INTERNAL_H

@@ -223,12 +223,12 @@ struct nj_sent_run *nj__scoreboard_split_tail(struct nj_tcp *tcp, struct nj_tcb 
 bool nj__scoreboard_mark_lost(struct nj_tcb *t, struct nj_sent_run *r)
 {
     struct nj_xfer *x = t->x;
-    bool probe = nj__pmtu_is_probe(x, r->end, r->again);
+    bool probe = nj__mtu_is_probe(x, r->end, r->again);
 
     set_run_state(x, r, NJ_RUN_LOST);
     x->lost_hint = NULL;
     if (probe) { /* retransmit it in segments of snd_mss */
-        nj__pmtu_probe_lost(t);
+        nj__mtu_probe_lost(t);
         r->edge = r->seq;
         r->seg_bytes = t->snd_mss;
     }
@@ -310,8 +310,8 @@ struct nj_sent_run *nj__scoreboard_first_lost(struct nj_xfer *x)
 static void delivered(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sent_run *r, uint32_t n,
                       struct nj_ack_result *news, nj_ns now)
 {
-    if (nj__pmtu_is_probe(t->x, r->end, r->again))
-        nj__pmtu_probe_acked(tcp, t);
+    if (nj__mtu_is_probe(t->x, r->end, r->again))
+        nj__mtu_probe_acked(tcp, t);
     news->n_delivered += n;
     if (!r->again) {
         news->lost_first_copy |= r->fate == NJ_RUN_LOST;
@@ -472,23 +472,20 @@ static uint32_t sort_blocks(const struct nj_tcb *t, const struct nj_seg *seg, ui
  * nj__rack_mark_lost() adds one for nj__scoreboard_first_lost() (see NJ_SENT_RUNS_MAX). The walk is
  * in sequence order: if an ACK was lost, the next one reports two new blocks, which is no
  * reordering (RFC 8985 6.2 step 3). */
-void nj__scoreboard_process_sack_opt(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
+bool nj__scoreboard_process_sack_opt(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg,
                                      struct nj_ack_result *news, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     struct nj_sack_block block[NJ_SACK_BLOCKS_MAX];
-    uint32_t i = 0;
-
-    if (seg->opts.n_sack > 0 && is_dsack(seg)) {
-        nj__recovery_dsack(t, &seg->opts.sack[0], news);
-        i = 1;
-    }
-    uint32_t n = sort_blocks(t, seg, i, block);
+    bool dsack = seg->opts.n_sack > 0 && is_dsack(seg);
+    uint32_t i, n = sort_blocks(t, seg, dsack, block);
     struct nj_sent_run *r = nj_sent_run_first(x);
+
     for (i = 0; i < n; i++)
         r = mark(tcp, t, &block[i], r, news, now);
     for (i = 0; i < NJ_SACK_BLOCKS_MAX; i++)
         x->last_sack[i] = i < seg->opts.n_sack ? seg->opts.sack[i] : (struct nj_sack_block){0, 0};
+    return dsack;
 }
 
 void nj__scoreboard_free(struct nj_tcp *tcp, struct nj_xfer *x)

@@ -134,8 +134,8 @@ struct nj_sent_run *nj__scoreboard_first_lost(struct nj_xfer *);
 /* Process a cumulative ACK: remove all before `ack`. */
 void nj__scoreboard_ack(struct nj_tcp *, struct nj_tcb *, uint32_t ack, struct nj_ack_result *,
                         nj_ns now);
-/* Process the SACK option of a segment (RFC 2018, RFC 2883 5). */
-void nj__scoreboard_process_sack_opt(struct nj_tcp *, struct nj_tcb *, const struct nj_seg *,
+/* Process the SACK option of a segment (RFC 2018). True: its first block is a D-SACK (RFC 2883). */
+bool nj__scoreboard_process_sack_opt(struct nj_tcp *, struct nj_tcb *, const struct nj_seg *,
                                      struct nj_ack_result *, nj_ns now);
 void nj__scoreboard_free(struct nj_tcp *, struct nj_xfer *);
 

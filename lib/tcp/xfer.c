@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Idle connections: their struct nj_xfer is freed some time after the last byte, and a new one is
- * attached with the next segment or call. The state of the path stays in struct nj_tcb. Keepalive
- * follows RFC 9293 3.8.4.
+ * The state of an active connection, struct nj_xfer: it is freed some time after the last byte, and
+ * a new one is attached with the next segment or call. The state of the path stays in struct nj_tcb.
+ * Its deadlines, and the list of connections with events for the user.
  */
 #include "base/assert.h"
 #include "tcp/loss/recovery_state.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
 
 void nj__tcb_attach_xfer(struct nj_tcp *tcp, struct nj_tcb *t)
 {
@@ -49,16 +48,16 @@ static bool is_quiescent(const struct nj_tcb *t)
 }
 
 /* A connection that never sent has no state to keep, so it may become idle at once. */
-static nj_ns idle_at(const struct nj_tcb *t)
+static nj_ns shrink_at(const struct nj_tcb *t)
 {
     nj_ns wait = t->x->rto > NJ_TCP_IDLE_AFTER ? t->x->rto : NJ_TCP_IDLE_AFTER;
     return t->heard_at + (t->x->used ? wait : 0);
 }
 
-nj_ns nj__idle_shrink_or_keepalive_at(const struct nj_tcp *tcp, const struct nj_tcb *t)
+nj_ns nj__tcb_idle_at(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
     if (t->x && is_quiescent(t))
-        return idle_at(t);
+        return shrink_at(t);
     if (t->x || tcp->cfg.keepalive == 0)
         return NJ_NEVER;
     return t->heard_at + tcp->cfg.keepalive + t->n_keepalives * NJ_TCP_KEEPALIVE_INTERVAL;
@@ -76,7 +75,7 @@ static uint16_t probe_wait(const struct nj_tcb *t)
     return (uint16_t)(left < UINT16_MAX ? left : UINT16_MAX);
 }
 
-static void detach_xfer(struct nj_tcp *tcp, struct nj_tcb *t)
+void nj__tcb_detach_xfer(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     NJ_ASSERT(is_quiescent(t));
     NJ_ASSERT(nj_list_empty(&t->x->sent) && t->x->held_mbufs.n == 0);
@@ -85,32 +84,55 @@ static void detach_xfer(struct nj_tcp *tcp, struct nj_tcb *t)
     t->x = NULL;
 }
 
-/* RFC 9293 3.8.4: send a keepalive with an acknowledged number, which the peer must answer. False:
- * the block is gone. */
-static bool send_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+/* ---- the timer ---- */
+
+static nj_ns next_deadline(const struct nj_tcp *tcp, const struct nj_tcb *t)
 {
-    if (t->n_keepalives == NJ_TCP_KEEPALIVE_PROBES) {
-        nj_count(tcp->cfg.counters, NJ_C_tcp_keepalive_dead);
-        nj_tcp_abort(tcp, t, now);
-        return false;
-    }
-    t->n_keepalives++;
-    nj_count(tcp->cfg.counters, NJ_C_tcp_keepalive);
-    nj__tcb_attach_xfer(tcp, t);
-    nj__tcp_send_keepalive(tcp, t, now);
-    detach_xfer(tcp, t);
-    return true;
+    const struct nj_xfer *x = t->x;
+    nj_ns idle = nj__tcb_idle_at(tcp, t);
+
+    if (!x)
+        return idle;
+    nj_ns d = nj_min_u64(nj_min_u64(x->rexmit_at, x->pto_at), nj_min_u64(x->reo_at, x->delack_at));
+    return nj_min_u64(nj_min_u64(d, x->next_burst_at), nj_min_u64(idle, x->close_at));
 }
 
-bool nj__idle_shrink_or_keepalive(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
+void nj__tcp_rearm_timer(struct nj_tcp *tcp, struct nj_tcb *t)
 {
-    if (now < nj__idle_shrink_or_keepalive_at(tcp, t))
-        return true;
-    if (!t->x)
-        return send_keepalive(tcp, t, now);
-    if (nj_list_linked(&t->x->ready) || nj_list_linked(&t->x->pending))
-        t->heard_at = now; /* about to be processed: postpone */
-    else
-        detach_xfer(tcp, t);
-    return true;
+    nj_ns d = next_deadline(tcp, t);
+    if (d == NJ_NEVER)
+        nj_timer_disarm(&tcp->wheel, &t->timer);
+    else if (d != t->timer.deadline || !nj_timer_armed(&t->timer))
+        nj_timer_arm(&tcp->wheel, &t->timer, d);
+}
+
+/* ---- events ---- */
+
+void nj_tcp_note_ready(struct nj_tcp *tcp, struct nj_tcb *t, uint8_t events)
+{
+    nj__tcb_attach_xfer(tcp, t);
+    t->events |= events;
+    if (!nj_list_linked(&t->x->ready))
+        nj_list_push_back(&tcp->ready, &t->x->ready);
+}
+
+void nj_tcp_take_ready_batch(struct nj_tcp *tcp, struct nj_list *batch)
+{
+    nj_list_splice(batch, &tcp->ready);
+}
+
+struct nj_tcb *nj_tcp_next_ready(struct nj_list *batch, uint8_t *events)
+{
+    struct nj_list *n = nj_list_pop(batch);
+    if (!n)
+        return NULL;
+    struct nj_tcb *t = nj_container_of(n, struct nj_xfer, ready)->tcb;
+    *events = t->events;
+    t->events = 0;
+    return t;
+}
+
+const struct nj_tcb *nj_tcp_ready_node_tcb(const struct nj_list *node)
+{
+    return nj_container_of(node, const struct nj_xfer, ready)->tcb;
 }

@@ -11,7 +11,7 @@ static void open_quiet(struct world *w, nj_ns keepalive)
 }
 
 /* Sentence 116; RFC 9293 3.8.4: nine probes after the configured time, then RST. */
-Test(tcp_idle_shrink_keepalive, keepalive_gives_up)
+Test(tcp_xfer, keepalive_gives_up)
 {
     struct world w;
     open_quiet(&w, 7200 * SEC);
@@ -35,7 +35,7 @@ Test(tcp_idle_shrink_keepalive, keepalive_gives_up)
 }
 
 /* Sentence 116: any segment of the peer restarts the time. */
-Test(tcp_idle_shrink_keepalive, keepalive_is_answered)
+Test(tcp_xfer, keepalive_is_answered)
 {
     struct world w;
     open_quiet(&w, 100 * SEC);
@@ -50,7 +50,7 @@ Test(tcp_idle_shrink_keepalive, keepalive_is_answered)
 
 /* RFC 9293 3.8.4 MUST-26: the peer's keepalive restarts the time, with a byte of old text or
  * without. */
-Test(tcp_idle_shrink_keepalive, keepalive_of_the_peer)
+Test(tcp_xfer, keepalive_of_the_peer)
 {
     struct world w;
     open_quiet(&w, 100 * SEC);
@@ -71,7 +71,7 @@ Test(tcp_idle_shrink_keepalive, keepalive_of_the_peer)
 /* Sentence 116; RFC 9293 3.8.4: a segment dropped in step one of 3.10.7.4 does not count as an
  * answer to a probe. A blind attacker must not keep a dead connection alive. It must not trigger
  * keepalive probes either. */
-Test(tcp_idle_shrink_keepalive, keepalive_and_segments_out_of_place)
+Test(tcp_xfer, keepalive_and_segments_out_of_place)
 {
     static const struct dsl_seg stray[] = {
         {.flags = A, .seq = 0, .ack = 1}, /* older than a keepalive would be */
@@ -105,7 +105,7 @@ Test(tcp_idle_shrink_keepalive, keepalive_and_segments_out_of_place)
 }
 
 /* RFC 9293 3.8.4 MUST-25: off by default. */
-Test(tcp_idle_shrink_keepalive, no_keepalive)
+Test(tcp_xfer, no_keepalive)
 {
     struct world w;
     open_quiet(&w, 0);
@@ -116,7 +116,7 @@ Test(tcp_idle_shrink_keepalive, no_keepalive)
 }
 
 /* An idle connection has no struct nj_xfer; the next segment or call attaches one. */
-Test(tcp_idle_shrink_keepalive, gives_back_and_takes_again)
+Test(tcp_xfer, gives_back_and_takes_again)
 {
     struct world w;
     open_quiet(&w, 0);
@@ -146,7 +146,7 @@ Test(tcp_idle_shrink_keepalive, gives_back_and_takes_again)
 
 /* Sentence 81; RFC 5681 4.1: an idle time reduces a large window, with and without a struct
  * nj_xfer. */
-Test(tcp_idle_shrink_keepalive, window_restarts)
+Test(tcp_xfer, window_restarts)
 {
     for (unsigned secs = 0; secs < 20; secs += 10) {
         struct world w;
@@ -165,7 +165,7 @@ Test(tcp_idle_shrink_keepalive, window_restarts)
 }
 
 /* Sentence 56; RFC 7323 5.5: 24 days without a segment, on an idle connection. */
-Test(tcp_idle_shrink_keepalive, timestamps_after_24_days)
+Test(tcp_xfer, timestamps_after_24_days)
 {
     for (unsigned days = 23; days <= 25; days += 2) {
         struct world w;
@@ -180,7 +180,7 @@ Test(tcp_idle_shrink_keepalive, timestamps_after_24_days)
 }
 
 /* Sentence 71; RFC 9293 3.9.1: the user timeout counts from the first unanswered segment. */
-Test(tcp_idle_shrink_keepalive, user_timeout)
+Test(tcp_xfer, user_timeout)
 {
     for (unsigned of_all = 0; of_all < 2; of_all++) {
         struct world w;
@@ -207,7 +207,7 @@ Test(tcp_idle_shrink_keepalive, user_timeout)
 }
 
 /* Sentence 71: a peer that acknowledges a byte now and then is alive. */
-Test(tcp_idle_shrink_keepalive, user_timeout_and_progress)
+Test(tcp_xfer, user_timeout_and_progress)
 {
     struct world w;
     open_quiet(&w, 0);
@@ -224,7 +224,7 @@ Test(tcp_idle_shrink_keepalive, user_timeout_and_progress)
 }
 
 /* Sentence 114: abort, with data queued or unread. */
-Test(tcp_idle_shrink_keepalive, abort_of_an_idle_one)
+Test(tcp_xfer, abort_of_an_idle_one)
 {
     struct world w;
     open_quiet(&w, 0);
@@ -238,7 +238,7 @@ Test(tcp_idle_shrink_keepalive, abort_of_an_idle_one)
 }
 
 /* Sentence 115: 100,000 connections, with idle times, that end in every way, leak nothing. */
-Test(tcp_idle_shrink_keepalive, a_hundred_thousand, .timeout = 100)
+Test(tcp_xfer, a_hundred_thousand, .timeout = 100)
 {
     struct world w;
     nj_dsl_init(&w, &(struct dsl_options){.time_wait_max = 64});
