@@ -182,7 +182,7 @@ static bool is_our_probe(const struct nj_nd_host *d, const struct nj_nd *nd)
 
 /* Advertise to all nodes, or to the sender of the solicitation. */
 static void advertise(struct nj_nd_host *d, const struct nj_addr *target,
-                      const struct nj_addr *asker, nj_ns now)
+                      const struct nj_addr *solicitor, nj_ns now)
 {
     struct nj_addr all = nj_ip6_all_nodes();
     const struct rte_ether_addr all_mac = nj_ip6_multicast_mac(&all);
@@ -190,10 +190,10 @@ static void advertise(struct nj_nd_host *d, const struct nj_addr *target,
 
     if (!m)
         return;
-    nj_nd_advertise_build(m, target, asker ? asker : &all, target, &d->iface->mac, asker != NULL);
-    if (asker) {
+    nj_nd_advertise_build(m, target, solicitor ? solicitor : &all, target, &d->iface->mac, solicitor != NULL);
+    if (solicitor) {
         count_event(d, NJ_C_tx_made);
-        nj_neigh_output(d->neigh, m, asker, NJ_NEIGH_REPLY, now);
+        nj_neigh_output(d->neigh, m, solicitor, NJ_NEIGH_REPLY, now);
     } else {
         nj_neigh_send_ip6(d->neigh, m, &all_mac);
     }

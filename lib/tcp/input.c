@@ -24,16 +24,16 @@ static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *
 static enum nj_tcp_verdict check_accept_filter(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
 {
     if (!tcp->cfg.accept_filter)
-        return PASS;
+        return NJ_VERDICT_PASS;
     switch (tcp->cfg.accept_filter(tcp->cfg.ctx, &a->seg.tuple.remote)) {
     case NJ_TCP_ACCEPT_ALLOW:
-        return PASS;
+        return NJ_VERDICT_PASS;
     case NJ_TCP_ACCEPT_RESET:
-        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_denied);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_denied);
     case NJ_TCP_ACCEPT_DROP:
         break;
     }
-    return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_denied);
+    return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_denied);
 }
 
 /* While two processes share the port: is the segment one of the other process? Not if it carries
@@ -58,28 +58,28 @@ static enum nj_tcp_verdict input_listen(struct nj_tcp *tcp, struct nj_tcp_arriva
     enum nj_tcp_verdict v;
 
     if (nj_unlikely(tcp->shared) && is_for_peer_process(tcp, a, now))
-        return DROP;
+        return NJ_VERDICT_DROP;
     if (seg->flags & NJ_TCP_RST)
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_closed);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_closed);
     if (!nj__tcp_is_listening(tcp, seg->tuple.lport))
-        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_closed);
-    if ((v = check_accept_filter(tcp, a)) != PASS)
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_closed);
+    if ((v = check_accept_filter(tcp, a)) != NJ_VERDICT_PASS)
         return v;
     if (seg->flags & NJ_TCP_ACK) {
         if (!(seg->flags & NJ_TCP_SYN) && nj__cookie_is_expected(tcp, now))
             return nj__cookie_input(tcp, a, t, now);
-        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_closed);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_closed);
     }
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_FIN)) != NJ_TCP_SYN)
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
-    if ((v = nj__tcp_check_syn_room(tcp, a)) != PASS)
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
+    if ((v = nj__tcp_check_syn_room(tcp, a)) != NJ_VERDICT_PASS)
         return v;
     /* Text on a SYN is not acknowledged: the peer sends it again. */
     if (!nj__syn_backlog_full(tcp))
         nj__syn_new(tcp, a, now);
     else if (!nj__cookie_send(tcp, seg, now))
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_backlog);
-    return GONE; /* no control block to be served */
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_backlog);
+    return NJ_VERDICT_GONE; /* no control block to be served */
 }
 
 /* RFC 9293 3.10.7.3, and 3.5 for simultaneous open. */
@@ -90,22 +90,22 @@ static enum nj_tcp_verdict input_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     bool acks = seg->flags & NJ_TCP_ACK;
 
     if (acks && (nj_seq_le(seg->ack, t->x->iss) || nj_seq_lt(t->snd_nxt, seg->ack)))
-        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_ack);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_ack);
     if (seg->flags & NJ_TCP_RST) {
         if (!acks)
-            return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
+            return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
         nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
         nj__tcb_end(tcp, t);
-        return GONE;
+        return NJ_VERDICT_GONE;
     }
     if (!(seg->flags & NJ_TCP_SYN))
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
 
     take_syn(tcp, t, seg, now);
     if (!acks) { /* simultaneous open */
         nj__tcb_set_state(tcp, t, NJ_TCP_SYN_RECEIVED);
         nj__tcp_send_syn(tcp, t, now);
-        return DONE;
+        return NJ_VERDICT_DONE;
     }
     t->ecn_on =
         tcp->cfg.ecn && t->x->syn_at && (seg->flags & (NJ_TCP_ECE | NJ_TCP_CWR)) == NJ_TCP_ECE;
@@ -121,7 +121,7 @@ static enum nj_tcp_verdict input_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     nj__tcb_note_output(tcp, t);
     nj_count(tcp->cfg.counters, NJ_C_tcp_connected);
     nj_tcp_note_ready(tcp, t, NJ_TCP_EV_OPENED);
-    return DONE; /* the peer retransmits text of a SYN-ACK */
+    return NJ_VERDICT_DONE; /* the peer retransmits text of a SYN-ACK */
 }
 
 /* RFC 5961 7: rate limits of challenge ACKs. The limit per second is randomised, so that a peer
@@ -176,15 +176,15 @@ static bool send_ack(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
 static void act(struct nj_tcp *tcp, struct nj_flow *f, struct nj_tcp_arrival *a,
                 enum nj_tcp_verdict v, nj_ns now)
 {
-    bool dropped = v != PASS && v != DONE && v != GONE;
-    struct nj_tcb *t = v == GONE ? NULL : nj_flow_tcb(f);
+    bool dropped = v != NJ_VERDICT_PASS && v != NJ_VERDICT_DONE && v != NJ_VERDICT_GONE;
+    struct nj_tcb *t = v == NJ_VERDICT_GONE ? NULL : nj_flow_tcb(f);
 
     nj_count(tcp->cfg.counters, dropped ? a->why : NJ_C_rx_tcp);
-    if (v == DROP_ACK)
+    if (v == NJ_VERDICT_DROP_ACK)
         send_ack(tcp, f, now);
-    else if (v == DROP_CHALLENGE && may_challenge(tcp, f, now) && send_ack(tcp, f, now))
+    else if (v == NJ_VERDICT_DROP_CHALLENGE && may_challenge(tcp, f, now) && send_ack(tcp, f, now))
         nj_count(tcp->cfg.counters, NJ_C_tcp_challenge_ack);
-    else if (v == DROP_RST)
+    else if (v == NJ_VERDICT_DROP_RST)
         nj__tcp_send_rst_for(tcp, f, &a->seg, now);
     if (a->m)
         rte_pktmbuf_free(a->m);
@@ -211,12 +211,12 @@ static enum nj_tcp_verdict input_tcb(struct nj_tcp *tcp, struct nj_tcb *t, struc
     if (!is_replaceable_by(tcp, t, &a->seg))
         return nj__tcp_input_synchronized(tcp, t, a, now);
     enum nj_tcp_verdict v = nj__time_wait_check_reopen_room(tcp, a, t->ts_on);
-    if (v != PASS)
+    if (v != NJ_VERDICT_PASS)
         return v;
     a->follows = true;
     a->iss_min = t->snd_nxt + 1;
     nj__tcb_end(tcp, t);
-    return ANEW;
+    return NJ_VERDICT_ANEW;
 }
 
 /* *t: the new control block, if the segment completes the handshake. */
@@ -225,13 +225,13 @@ static enum nj_tcp_verdict input_syn_received(struct nj_tcp *tcp, struct nj_syn 
                                               nj_ns now)
 {
     enum nj_tcp_verdict v = nj__syn_input(tcp, s, a, now);
-    if (v != PASS)
+    if (v != NJ_VERDICT_PASS)
         return v;
     nj__tcp_evict_if_nearly_full(tcp, a);
     *t = nj__syn_make_tcb(tcp, s, now);
     if (!*t) /* the peer's next segment tries again */
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_full);
-    return PASS;
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_full);
+    return NJ_VERDICT_PASS;
 }
 
 void nj_tcp_input(struct nj_tcp *tcp, struct nj_flow *f, struct rte_mbuf *m,
@@ -242,14 +242,14 @@ void nj_tcp_input(struct nj_tcp *tcp, struct nj_flow *f, struct rte_mbuf *m,
     enum nj_tcp_verdict v;
 
     if (!f)
-        v = ANEW;
+        v = NJ_VERDICT_ANEW;
     else if (f->kind == NJ_FLOW_SYN)
         v = input_syn_received(tcp, (struct nj_syn *)f, &a, &opened, now);
     else if (f->kind == NJ_FLOW_TIME_WAIT)
         v = nj__time_wait_input(tcp, (struct nj_time_wait *)f, &a, now);
     else
         v = input_tcb(tcp, nj_flow_tcb(f), &a, now);
-    if (v == ANEW) {
+    if (v == NJ_VERDICT_ANEW) {
         f = NULL; /* no longer exists */
         v = input_listen(tcp, &a, &opened, now);
     }

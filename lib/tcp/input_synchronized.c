@@ -32,12 +32,12 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
     const struct nj_seg *seg = &a->seg;
 
     if (!t->ts_on || !seg->opts.has_ts || (seg->flags & NJ_TCP_RST))
-        return PASS;
+        return NJ_VERDICT_PASS;
     if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && !ts_recent_expired(t, now)) {
         bool quiet = nj_seg_len(seg) == 0 && !nj__flow_may_ack_stray(&t->flow, now);
-        return nj__tcp_set_drop_reason(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_paws);
+        return nj__tcp_set_drop_reason(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_paws);
     }
-    return PASS;
+    return NJ_VERDICT_PASS;
 }
 
 /* RFC 7323 4.3 and 5.3 R3: update TS.Recent. Only after the checks of sequence number and ACK
@@ -126,7 +126,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
             nj_ns rexmit_at = t->x->rexmit_at;
             nj__tcp_send_syn(tcp, t, now);
             t->x->rexmit_at = rexmit_at;
-            return DONE;
+            return NJ_VERDICT_DONE;
         }
         /* Simultaneous open: the SYN-ACK repeats the peer's SYN (RFC 9293 figure 7). */
         seg->flags &= (uint8_t)~NJ_TCP_SYN;
@@ -134,7 +134,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         seg->wnd = (uint16_t)(seg->wnd >> t->snd_wscale); /* it is not scaled in a SYN */
     }
     enum nj_tcp_verdict v = paws(t, a, now);
-    if (v != PASS)
+    if (v != NJ_VERDICT_PASS)
         return v;
     len = nj_seg_len(seg);
     if (!nj_seq_acceptable(seg->seq, len, t->rcv_nxt, wnd)) {
@@ -146,7 +146,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         if (len == 0 && !quiet)
             quiet = !nj__flow_may_ack_stray(&t->flow, now);
         note_duplicate(t, seg);
-        return nj__tcp_set_drop_reason(a, quiet ? DROP : DROP_ACK, NJ_C_drop_tcp_window);
+        return nj__tcp_set_drop_reason(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_window);
     }
     if (wnd == 0 && len > 0)
         t->ack_now = true;
@@ -154,7 +154,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         t->ack_now = true;
         nj__tcb_note_output(tcp, t);
     }
-    return PASS;
+    return NJ_VERDICT_PASS;
 }
 
 /* RFC 9293 3.10.7.4 second: RST, which must match rcv_nxt exactly (RFC 5961 3.2). */
@@ -162,22 +162,22 @@ static enum nj_tcp_verdict step2_reset(struct nj_tcp *tcp, struct nj_tcb *t,
                                        struct nj_tcp_arrival *a)
 {
     if (!(a->seg.flags & NJ_TCP_RST))
-        return PASS;
+        return NJ_VERDICT_PASS;
     if (t->state == NJ_TCP_TIME_WAIT) /* RFC 1337: no assassination */
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_reset);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_reset);
     if (a->seg.seq != t->rcv_nxt)
-        return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
     nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
     nj__tcb_end(tcp, t);
-    return GONE;
+    return NJ_VERDICT_GONE;
 }
 
 /* RFC 9293 3.10.7.4 fourth: a SYN in the window is answered with a challenge ACK (RFC 5961 4.2). */
 static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
 {
     if (!(a->seg.flags & NJ_TCP_SYN))
-        return PASS;
-    return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+        return NJ_VERDICT_PASS;
+    return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
 }
 
 /* RFC 9293 3.10.7.4 fifth. SEG.ACK is SND.UNA now. `advanced`: it was higher, so SND.WL2 was lower.
@@ -297,14 +297,14 @@ static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns
         nj__tcb_set_state(tcp, t, NJ_TCP_FIN_WAIT_2);
         if (t->is_orphan)
             t->x->close_at = now + NJ_TCP_FIN_WAIT_2_MAX;
-        return PASS;
+        return NJ_VERDICT_PASS;
     case NJ_TCP_CLOSING:
         nj__tcb_enter_time_wait(tcp, t, now);
-        return PASS;
+        return NJ_VERDICT_PASS;
     case NJ_TCP_LAST_ACK:
         nj_count(tcp->cfg.counters, NJ_C_tcp_closed);
         nj__tcb_end(tcp, t);
-        return GONE;
+        return NJ_VERDICT_GONE;
     case NJ_TCP_CLOSED:
     case NJ_TCP_SYN_SENT:
     case NJ_TCP_SYN_RECEIVED:
@@ -312,7 +312,7 @@ static enum nj_tcp_verdict fin_acked(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns
     case NJ_TCP_FIN_WAIT_2:
     case NJ_TCP_CLOSE_WAIT:
     case NJ_TCP_TIME_WAIT:
-        return PASS;
+        return NJ_VERDICT_PASS;
     }
     NJ_UNREACHABLE("state");
 }
@@ -339,12 +339,12 @@ static enum nj_tcp_verdict step5_check_ack(const struct nj_tcb *t, struct nj_tcp
     bool beyond = nj_seq_lt(t->snd_nxt, seg->ack);
 
     if (!(seg->flags & NJ_TCP_ACK))
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
     if (t->state == NJ_TCP_SYN_RECEIVED && (beyond || nj_seq_le(seg->ack, t->snd_una)))
-        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_ack);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_ack);
     if (beyond || nj_seq_lt(seg->ack, t->ack_min))
-        return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack);
-    return PASS;
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_ack);
+    return NJ_VERDICT_PASS;
 }
 
 /* RFC 9293 3.10.7.4 fifth: process an acceptable ACK field. */
@@ -366,7 +366,7 @@ static enum nj_tcp_verdict step5_process_ack(struct nj_tcp *tcp, struct nj_tcb *
             window_opened(tcp, t, now);
     }
     nj__tcb_note_output(tcp, t);
-    return fin ? fin_acked(tcp, t, now) : PASS;
+    return fin ? fin_acked(tcp, t, now) : NJ_VERDICT_PASS;
 }
 
 /* Congestion marks of received segments with text (RFC 3168 6.1.3). */
@@ -391,14 +391,14 @@ static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
     const struct nj_seg *seg = &a->seg;
 
     if (seg->payload_bytes == 0)
-        return PASS;
+        return NJ_VERDICT_PASS;
     if (t->fin_received) /* 3.10.7.4, CLOSE-WAIT and later: ignore */
-        return PASS;
+        return NJ_VERDICT_PASS;
     if (t->is_orphan) { /* RFC 9293 3.6.1: data for an orphan */
         nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
         nj__tcp_send_rst_for(tcp, &t->flow, seg, now);
         nj__tcb_end(tcp, t);
-        return GONE;
+        return NJ_VERDICT_GONE;
     }
     process_ecn(t, seg);
     if (t->x->reasm || seg->seq != t->rcv_nxt)
@@ -406,17 +406,17 @@ static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
     if (seg->seq != t->rcv_nxt) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_out_of_order);
         if (!nj__reasm_insert(tcp, t, a->m, seg))
-            return nj__tcp_set_drop_reason(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
+            return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_reassembly);
         a->m = NULL;
         nj__tcp_send_ack(tcp, t, now); /* RFC 5681 4.2: an immediate duplicate ACK */
         nj_tcp_note_ready(tcp, t, 0);  /* the user accounts for what is held */
-        return PASS;
+        return NJ_VERDICT_PASS;
     }
     /* In-order data is always accepted when nothing is held, or in exchange for out-of-order data.
      * Otherwise a full queue could never drain. */
     if (t->x->rcvq.n_mbufs > 0 && !nj__rcv_merge_for_room(tcp, t, seg->payload_bytes) &&
         !nj__reasm_drop_last(tcp, t))
-        return nj__tcp_set_drop_reason(a, DROP_ACK, NJ_C_drop_tcp_reassembly);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_reassembly);
     bool filled_hole = t->x->reasm != NULL;
     nj__rcvq_append(tcp, t, a->m, seg->payload_off, seg->payload_bytes);
     a->m = NULL;
@@ -425,7 +425,7 @@ static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
     nj__ack_schedule(t, seg, filled_hole, now);
     nj__tcb_note_output(tcp, t);
     nj_tcp_note_ready(tcp, t, NJ_TCP_EV_READABLE);
-    return PASS;
+    return NJ_VERDICT_PASS;
 }
 
 /* RFC 9293 3.10.7.4 eighth: FIN, once everything before it has arrived. */
@@ -443,7 +443,7 @@ static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struc
          * 5681 4.2). Step 7 has sent the ACK of a FIN with text. */
         if ((a->seg.flags & NJ_TCP_FIN) && a->seg.payload_bytes == 0)
             nj__tcp_send_ack(tcp, t, now);
-        return PASS;
+        return NJ_VERDICT_PASS;
     }
     t->fin_received = true;
     t->rcv_nxt++;
@@ -471,7 +471,7 @@ static enum nj_tcp_verdict step8_fin(struct nj_tcp *tcp, struct nj_tcb *t, struc
     case NJ_TCP_TIME_WAIT:
         break;
     }
-    return PASS;
+    return NJ_VERDICT_PASS;
 }
 
 enum nj_tcp_verdict nj__tcp_input_synchronized(struct nj_tcp *tcp, struct nj_tcb *t,
@@ -479,21 +479,21 @@ enum nj_tcp_verdict nj__tcp_input_synchronized(struct nj_tcp *tcp, struct nj_tcb
 {
     enum nj_tcp_verdict v;
 
-    if ((v = step1_sequence(tcp, t, a, now)) != PASS)
+    if ((v = step1_sequence(tcp, t, a, now)) != NJ_VERDICT_PASS)
         return v;
-    if ((v = step2_reset(tcp, t, a)) != PASS)
+    if ((v = step2_reset(tcp, t, a)) != NJ_VERDICT_PASS)
         return v;
-    if ((v = step4_syn(a)) != PASS)
+    if ((v = step4_syn(a)) != NJ_VERDICT_PASS)
         return v;
-    if ((v = step5_check_ack(t, a)) != PASS)
+    if ((v = step5_check_ack(t, a)) != NJ_VERDICT_PASS)
         return v;
     update_ts_recent(tcp, t, &a->seg, now);
     note_peer_alive(t, now);
     a->had_text = nj_seg_len(&a->seg) > 0;
     trim(t, &a->seg);
-    if ((v = step5_process_ack(tcp, t, a, now)) != PASS)
+    if ((v = step5_process_ack(tcp, t, a, now)) != NJ_VERDICT_PASS)
         return v;
-    if ((v = step7_payload(tcp, t, a, now)) != PASS)
+    if ((v = step7_payload(tcp, t, a, now)) != NJ_VERDICT_PASS)
         return v;
     return step8_fin(tcp, t, a, now);
 }

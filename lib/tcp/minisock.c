@@ -27,7 +27,7 @@ enum nj_tcp_verdict nj__minisock_reject_stray(struct nj_minisock *b, struct nj_t
                                               enum nj_counter why, nj_ns now)
 {
     bool quiet = (a->seg.flags & NJ_TCP_RST) || !nj__flow_may_ack_stray(&b->flow, now);
-    return nj__tcp_set_drop_reason(a, quiet ? DROP : DROP_ACK, why);
+    return nj__tcp_set_drop_reason(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK, why);
 }
 
 enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *b, struct nj_tcp_arrival *a,
@@ -36,10 +36,10 @@ enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *b, struct nj_tcp
     const struct nj_seg *seg = &a->seg;
 
     if (!(b->flow.flags & NJ_MINISOCK_TS) || !seg->opts.has_ts || (seg->flags & NJ_TCP_RST))
-        return PASS;
+        return NJ_VERDICT_PASS;
     if (nj_seq_lt(seg->opts.ts_val, b->ts_recent))
         return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_paws, now);
-    return PASS;
+    return NJ_VERDICT_PASS;
 }
 
 void nj__flow_fill_timestamp(const struct nj_tcp *tcp, const struct nj_flow *f,

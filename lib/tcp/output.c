@@ -300,7 +300,7 @@ uint32_t nj_tcp_send_wanted(const struct nj_tcb *t)
     return n > has ? n - has : 0;
 }
 
-enum sending { SENT, NOTHING, NO_ROOM };
+enum sending { SENDING_DONE, SENDING_NOTHING, SENDING_NO_ROOM };
 
 /* Maximum bytes of one send: a TSO packet, or a burst limited by `room` packets and `burst`
  * segments. */
@@ -353,14 +353,14 @@ static enum sending send_again(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_s
     bool fin = n == left && nj_seq_lt(r->seq + n, end);
     uint8_t flags = flags_at(t, r->seq, n) & (uint8_t)(fin ? UINT8_MAX : ~NJ_TCP_FIN);
     if (!send_segments(tcp, t, r->seq, n, flags, now))
-        return NO_ROOM;
+        return SENDING_NO_ROOM;
     nj_count_n(tcp->cfg.counters, NJ_C_tcp_retransmit, segments(t, n));
     more = n > old ? n - old : 0;
     nj__scoreboard_rexmitted(tcp, t, r, r->seq + n - more + fin, now);
     if (more)
         nj__scoreboard_append(tcp, t, more, now);
     after_send(t, n + fin, true, now);
-    return SENT;
+    return SENDING_DONE;
 }
 
 static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_sent_run *r,
@@ -371,7 +371,7 @@ static enum sending send_lost(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
 
     uint32_t lost = nj__scoreboard_rexmit_max(t, r);
     if (room < nj_min_u32(lost, t->snd_mss) || window == 0)
-        return NOTHING;
+        return SENDING_NOTHING;
     n = nj_min_u32(n, segments(t, lost) * t->snd_mss); /* new data fills one segment at most */
     return send_again(tcp, t, r, lost, round_to_segments(tcp, t, n, lost), now);
 }
@@ -396,12 +396,12 @@ static enum sending send_mtu_probe(struct nj_tcp *tcp, struct nj_tcb *t, uint32_
         nj__scoreboard_append(tcp, t, n, now);
     t->snd_mss = mss;
     if (!sent)
-        return NO_ROOM;
+        return SENDING_NO_ROOM;
     if (first)
         restart_rto_clock(t->x, now);
     nj__mtu_probe_sent(t, n, now);
     after_send(t, n, false, now);
-    return SENT;
+    return SENDING_DONE;
 }
 
 static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit, nj_ns now)
@@ -416,9 +416,9 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     bool fin = t->fin_queued && n == queued && off <= x->sndq.n_bytes;
 
     if (n == 0 && !fin)
-        return NOTHING;
+        return SENDING_NOTHING;
     if ((!fin && !avoids_silly_window(t, n, queued)) || !nj__scoreboard_can_append(tcp, t))
-        return NOTHING;
+        return SENDING_NOTHING;
     bool may_probe =
         queued > 1 && t->snd_mss < t->mss_max &&
         nj__scoreboard_has_free_runs(tcp, t, 2); /* for the probe, and for later data */
@@ -427,12 +427,12 @@ static enum sending send_new(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t unit
     if (probe)
         return send_mtu_probe(tcp, t, probe, now);
     if (!send_segments(tcp, t, t->snd_nxt, n, flags_at(t, t->snd_nxt, n), now))
-        return NO_ROOM;
+        return SENDING_NO_ROOM;
     if (off == 0)
         restart_rto_clock(x, now);
     nj__scoreboard_append(tcp, t, n + fin, now);
     after_send(t, n + fin, false, now);
-    return SENT;
+    return SENDING_DONE;
 }
 
 static bool may_send(const struct nj_tcb *t)
@@ -463,7 +463,7 @@ static enum sending send_next(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_se
     uint32_t unit = max_bytes_per_send(tcp, t, room, burst);
     enum sending s = lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
 
-    if (s != NO_ROOM || unit == t->snd_mss || !tcp->cfg.tx.tso)
+    if (s != SENDING_NO_ROOM || unit == t->snd_mss || !tcp->cfg.tx.tso)
         return s;
     unit = t->snd_mss;
     return lost ? send_lost(tcp, t, lost, unit, now) : send_new(tcp, t, unit, now);
@@ -516,11 +516,11 @@ static bool send_due(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
             return false;
         uint32_t flight = x->n_flight;
         s = send_next(tcp, t, lost, room, burst, now);
-        if (s == NO_ROOM)
+        if (s == SENDING_NO_ROOM)
             return false;
-        if (s == SENT && x->ca >= NJ_CA_RECOVERY)
+        if (s == SENDING_DONE && x->ca >= NJ_CA_RECOVERY)
             burst -= nj_min_u32(burst, segments(t, x->n_flight - flight));
-    } while (s == SENT && burst > 0);
+    } while (s == SENDING_DONE && burst > 0);
     if (burst == 0)
         end_burst(tcp, t, now);
     note_cwnd_limited(t);
@@ -539,7 +539,7 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     struct nj_xfer *x = t->x;
     struct nj_sent_run *last = nj_sent_run_last(x);
     bool fresh = nj__tcp_has_new_data_in_window(t);
-    enum sending s = NOTHING;
+    enum sending s = SENDING_NOTHING;
 
     if (!last || last->fate != NJ_RUN_IN_FLIGHT || t->snd_wnd == 0 ||
         tcp->cfg.room(tcp->cfg.ctx) == 0)
@@ -549,14 +549,14 @@ bool nj__tcp_send_tlp(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         s = send_new(tcp, t, t->snd_mss, now);
         x->send_one_anyway = false;
     }
-    if (s != SENT) {
+    if (s != SENDING_DONE) {
         fresh = false;
         last = nj__scoreboard_split_tail(tcp, t, t->snd_mss);
         uint32_t window = nj__tcp_peer_room(t, last->seq); /* it may have shrunk */
         uint32_t old = last->end - last->seq, n = nj_min_u32(window, t->snd_mss);
-        s = window ? send_again(tcp, t, last, old, n, now) : NOTHING;
+        s = window ? send_again(tcp, t, last, old, n, now) : SENDING_NOTHING;
     }
-    if (s != SENT)
+    if (s != SENDING_DONE)
         return false;
     x->tlp_out = true;
     x->tlp_was_rexmit = !fresh;

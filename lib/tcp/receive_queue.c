@@ -181,7 +181,7 @@ static bool may_hold_out_of_order(const struct nj_tcp *tcp, const struct nj_tcb 
     enum nj_rcv_pressure pressure = nj__rcv_pressure(tcp);
     bool few = pressure == NJ_RCV_PRESSURE_SOME && t->x->rcvq.n_mbufs < NJ_TCP_REASM_MBUFS_MIN;
 
-    return (pressure == NJ_PRESSURE_NONE || few) && nj__rcv_may_hold(tcp, t);
+    return (pressure == NJ_RCV_PRESSURE_NONE || few) && nj__rcv_may_hold(tcp, t);
 }
 
 bool nj__reasm_insert(struct nj_tcp *tcp, struct nj_tcb *t, struct rte_mbuf *m,

@@ -16,7 +16,7 @@ enum nj_rcv_pressure nj__rcv_pressure(const struct nj_tcp *tcp)
     uint64_t held = tcp->n_held, max = tcp->cfg.held_max;
 
     if (max == 0 || held * 2 <= max)
-        return NJ_PRESSURE_NONE;
+        return NJ_RCV_PRESSURE_NONE;
     return held * 8 <= max * 7 ? NJ_RCV_PRESSURE_SOME : NJ_RCV_PRESSURE_HIGH;
 }
 
@@ -35,7 +35,7 @@ static uint32_t buffer_bytes(const struct nj_tcp *tcp, const struct nj_tcb *t)
     uint32_t bytes = NJ_RECV_WINDOW_BYTES;
 
     switch (nj__rcv_pressure(tcp)) {
-    case NJ_PRESSURE_NONE:
+    case NJ_RCV_PRESSURE_NONE:
         break;
     case NJ_RCV_PRESSURE_SOME:
         bytes = NJ_RECV_WINDOW_BYTES / 4;

@@ -50,7 +50,7 @@ bool nj__syn_send_synack(struct nj_tcp *tcp, const struct nj_minisock *b, uint32
     return nj__tcp_send_no_tcb(tcp, &e, now);
 }
 
-static void answer(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
+static void answer_syn(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 {
     uint32_t ts = nj__tcp_ts_clock_ms(now) + nj__tcp_ts_offset_of_tuple(tcp, &s->bare.flow.tuple);
 
@@ -60,7 +60,7 @@ static void answer(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 }
 
 /* All entries of a list have the same time-out, so each list is sorted by deadline. */
-static void wait_for_it(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
+static void wait_for_ack(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 {
     s->due = now + (NJ_TCP_RTO_INITIAL << s->n_waits);
     nj_list_push_back(&tcp->syn_due[s->n_waits], &s->node);
@@ -86,30 +86,30 @@ struct nj_flow *nj__syn_new(struct nj_tcp *tcp, const struct nj_tcp_arrival *a, 
     nj_list_init(&s->node);
     nj_flow_insert(&tcp->flows, &s->bare.flow);
     tcp->n_half_open++;
-    answer(tcp, s, now);
-    wait_for_it(tcp, s, now);
+    answer_syn(tcp, s, now);
+    wait_for_ack(tcp, s, now);
     return &s->bare.flow;
 }
 
 /* Free the object. The caller removes or replaces the flow table's entry. */
-static void put(struct nj_tcp *tcp, struct nj_syn *s)
+static void free_syn(struct nj_tcp *tcp, struct nj_syn *s)
 {
     nj_list_del(&s->node);
     nj_pool_put(&tcp->syns, s);
     tcp->n_half_open--;
 }
 
-static void end(struct nj_tcp *tcp, struct nj_syn *s)
+static void remove_syn(struct nj_tcp *tcp, struct nj_syn *s)
 {
     nj_flow_remove(&tcp->flows, &s->bare.flow);
-    put(tcp, s);
+    free_syn(tcp, s);
 }
 
 void nj__syn_abort(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
 {
     nj__tcp_send_rst_at(tcp, &s->bare.flow, s->bare.snd_nxt, s->bare.rcv_nxt, now);
     nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
-    end(tcp, s);
+    remove_syn(tcp, s);
 }
 
 enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct nj_tcp_arrival *a,
@@ -122,29 +122,29 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
      * restarted, so a peer cannot stay in the backlog by repeating SYNs. */
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_ACK | NJ_TCP_RST)) == NJ_TCP_SYN &&
         seg->seq + 1 == s->bare.rcv_nxt) {
-        answer(tcp, s, now);
-        return DONE;
+        answer_syn(tcp, s, now);
+        return NJ_VERDICT_DONE;
     }
-    if ((v = nj__minisock_check_paws(&s->bare, a, now)) != PASS)
+    if ((v = nj__minisock_check_paws(&s->bare, a, now)) != NJ_VERDICT_PASS)
         return v;
     if (!nj_seq_acceptable(seg->seq, nj_seg_len(seg), s->bare.rcv_nxt, NJ_TCP_SYN_WINDOW))
         return nj__minisock_reject_stray(&s->bare, a, NJ_C_drop_tcp_window, now);
     if (seg->flags & NJ_TCP_RST) { /* RFC 9293 3.10.7.4 second */
         if (seg->seq != s->bare.rcv_nxt)
-            return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+            return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
         nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
-        end(tcp, s);
-        return GONE;
+        remove_syn(tcp, s);
+        return NJ_VERDICT_GONE;
     }
     if (seg->flags & NJ_TCP_SYN) { /* RFC 9293 3.10.7.4 fourth: back to LISTEN */
-        end(tcp, s);
-        return ANEW;
+        remove_syn(tcp, s);
+        return NJ_VERDICT_ANEW;
     }
     if (!(seg->flags & NJ_TCP_ACK))
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
     if (seg->ack != s->bare.snd_nxt)
-        return nj__tcp_set_drop_reason(a, DROP_RST, NJ_C_drop_tcp_ack);
-    return PASS;
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_ack);
+    return NJ_VERDICT_PASS;
 }
 
 struct nj_tcb *nj__syn_make_tcb(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
@@ -167,7 +167,7 @@ struct nj_tcb *nj__syn_make_tcb(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
     };
     struct nj_tcb *t = nj__tcb_new_syn_received(tcp, &s->bare.flow, NULL, &h, now);
     if (t)
-        put(tcp, s);
+        free_syn(tcp, s);
     return t;
 }
 
@@ -177,13 +177,13 @@ static void time_out(struct nj_tcp *tcp, struct nj_syn *s, nj_ns now)
     nj_list_del(&s->node);
     if (s->n_waits == NJ_TCP_SYNACK_RETRIES) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_aborted);
-        end(tcp, s);
+        remove_syn(tcp, s);
         return;
     }
     s->n_waits++;
     nj_count(tcp->cfg.counters, NJ_C_tcp_retransmit);
-    answer(tcp, s, now);
-    wait_for_it(tcp, s, now);
+    answer_syn(tcp, s, now);
+    wait_for_ack(tcp, s, now);
 }
 
 void nj__syn_tick(struct nj_tcp *tcp, nj_ns now)

@@ -193,7 +193,6 @@ struct nj_tcb {
     uint16_t snd_mss;        /* largest payload of one segment, options of each segment deducted */
     uint16_t mss_acked;      /* the longest segment that was acknowledged */
     uint16_t mss_max;        /* initial snd_mss: the limit of peer and link */
-    uint16_t user_timeout_s; /* RFC 9293 3.9.1; 0: the configuration's */
     struct nj_xfer *x;       /* NULL while idle */
     uint32_t cwnd, ssthresh;
     uint32_t ts_recent, ts_offset; /* RFC 7323 */

@@ -229,9 +229,6 @@ bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *tcb, const uint8_t *dat
  * when the pool is empty. */
 bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *tcb, const struct nj_slice *slice);
 
-/* Set the user timeout (RFC 9293 3.9.1), rounded up to seconds. 0: the configuration's. */
-void nj_tcp_set_user_timeout(struct nj_tcb *tcb, nj_ns timeout);
-
 /* Close our direction: FIN follows the send queue. Reading remains possible. */
 void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);
 /* Send RST and free both queues. EV_DEAD follows if a user is attached. */

@@ -101,14 +101,14 @@
 
 /* Result of a step of segment processing. Only nj_tcp_input() acts on it. */
 enum nj_tcp_verdict {
-    PASS,           /* go on with the next step */
-    DONE,           /* accepted, nothing more to do */
-    DROP,           /* dropped silently */
-    DROP_ACK,       /* dropped, answered with an ACK */
-    DROP_CHALLENGE, /* dropped, with a challenge ACK (RFC 5961) */
-    DROP_RST,       /* dropped, answered with RST */
-    GONE,           /* accepted, and the flow no longer exists */
-    ANEW,           /* the flow no longer exists; process the segment in LISTEN */
+    NJ_VERDICT_PASS,           /* go on with the next step */
+    NJ_VERDICT_DONE,           /* accepted, nothing more to do */
+    NJ_VERDICT_DROP,           /* dropped silently */
+    NJ_VERDICT_DROP_ACK,       /* dropped, answered with an ACK */
+    NJ_VERDICT_DROP_CHALLENGE, /* dropped, with a challenge ACK (RFC 5961) */
+    NJ_VERDICT_DROP_RST,       /* dropped, answered with RST */
+    NJ_VERDICT_GONE,           /* accepted, and the flow no longer exists */
+    NJ_VERDICT_ANEW,           /* the flow no longer exists; process the segment in LISTEN */
 };
 
 /* A segment during its processing. */
@@ -116,7 +116,7 @@ struct nj_tcp_arrival {
     struct nj_seg seg;   /* trimmed to the window after step 4 */
     bool had_text;       /* or a FIN, before it was trimmed */
     struct rte_mbuf *m;  /* NULL once it was queued */
-    enum nj_counter why; /* for the DROP verdicts */
+    enum nj_counter why; /* of a verdict NJ_VERDICT_DROP... */
     bool follows;        /* a SYN that replaces a connection in TIME-WAIT; */
     uint32_t iss_min;    /* then the least initial sequence number */
 };
@@ -135,7 +135,7 @@ enum nj_tcp_verdict nj__tcp_input_synchronized(struct nj_tcp *, struct nj_tcb *,
 /* listen.c */
 bool nj__tcp_is_listening(const struct nj_tcp *, uint16_t port);
 bool nj__syn_backlog_full(const struct nj_tcp *);
-/* Returns PASS if a SYN may open a connection now, else the verdict for it. */
+/* Returns NJ_VERDICT_PASS if a SYN may open a connection now, else the verdict for it. */
 enum nj_tcp_verdict nj__tcp_check_syn_room(const struct nj_tcp *, struct nj_tcp_arrival *);
 /* A handshake completes: if few control blocks are left, request the eviction of a connection. */
 void nj__tcp_evict_if_nearly_full(const struct nj_tcp *, const struct nj_tcp_arrival *);
@@ -162,7 +162,7 @@ bool nj__syn_send_synack(struct nj_tcp *, const struct nj_minisock *, uint32_t t
 /* Enter SYN-RECEIVED and send the SYN-ACK. The backlog must not be full. */
 struct nj_flow *nj__syn_new(struct nj_tcp *, const struct nj_tcp_arrival *, nj_ns now);
 void nj__syn_abort(struct nj_tcp *, struct nj_syn *, nj_ns now); /* with a RST */
-/* PASS: the segment completes the handshake. */
+/* NJ_VERDICT_PASS: the segment completes the handshake. */
 enum nj_tcp_verdict nj__syn_input(struct nj_tcp *, struct nj_syn *, struct nj_tcp_arrival *,
                                   nj_ns now);
 /* Replace `syn` by a control block in SYN-RECEIVED. Returns NULL, with nothing changed, when no
@@ -177,7 +177,7 @@ bool nj__cookie_send(struct nj_tcp *, const struct nj_seg *syn, nj_ns now);
 bool nj__cookie_is_expected(const struct nj_tcp *, nj_ns now);
 /* Does this segment, which matches no flow, carry a valid cookie? */
 bool nj__cookie_is_valid(const struct nj_tcp *, const struct nj_seg *, nj_ns now);
-/* An ACK that matches no flow. If it carries a valid cookie, returns PASS and a control
+/* An ACK that matches no flow. If it carries a valid cookie, returns NJ_VERDICT_PASS and a control
  * block in SYN-RECEIVED. */
 enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *, struct nj_tcp_arrival *, struct nj_tcb **,
                                      nj_ns now);
@@ -307,7 +307,7 @@ bool nj__tcp_is_window_update_due(const struct nj_tcp *, const struct nj_tcb *);
  * hold a quarter of the rest (nj__rcv_may_hold), so k connections at their bound hold k / (k + 4):
  * four make SOME, 28 make HIGH. */
 enum nj_rcv_pressure {
-    NJ_PRESSURE_NONE,
+    NJ_RCV_PRESSURE_NONE,
     NJ_RCV_PRESSURE_SOME, /* more than 1/2: advertise less */
     NJ_RCV_PRESSURE_HIGH, /* more than 7/8: advertise the minimum */
 };

@@ -14,12 +14,12 @@
 
 #define TICK_MAX 256u /* entries freed per tick; the rest follows in the next */
 
-static struct nj_time_wait *at(const struct nj_tcp *tcp, uint32_t place_plus_1)
+static struct nj_time_wait *entry_at(const struct nj_tcp *tcp, uint32_t place_plus_1)
 {
     return nj_pool_at(&tcp->time_waits, place_plus_1 - 1);
 }
 
-static bool replaced(const struct nj_time_wait *w)
+static bool is_replaced(const struct nj_time_wait *w)
 {
     return w->bare.flow.kind != NJ_FLOW_TIME_WAIT;
 }
@@ -35,22 +35,22 @@ static uint32_t tick_after(nj_ns t)
     return (uint32_t)((t >> NJ_WHEEL_TICK_BITS) + 1);
 }
 
-static void append(struct nj_tcp *tcp, struct nj_time_wait *w)
+static void append_entry(struct nj_tcp *tcp, struct nj_time_wait *w)
 {
     uint32_t place = nj_pool_index(&tcp->time_waits, w) + 1;
 
     w->bare.flow.flags &= (uint8_t)~NJ_MINISOCK_RESTARTED;
     w->next = 0;
     if (tcp->tw_queue.last)
-        at(tcp, tcp->tw_queue.last)->next = place;
+        entry_at(tcp, tcp->tw_queue.last)->next = place;
     else
         tcp->tw_queue.first = place;
     tcp->tw_queue.last = place;
 }
 
-static struct nj_time_wait *pop(struct nj_tcp *tcp)
+static struct nj_time_wait *pop_first(struct nj_tcp *tcp)
 {
-    struct nj_time_wait *w = at(tcp, tcp->tw_queue.first);
+    struct nj_time_wait *w = entry_at(tcp, tcp->tw_queue.first);
 
     tcp->tw_queue.first = w->next;
     if (!w->next)
@@ -59,31 +59,31 @@ static struct nj_time_wait *pop(struct nj_tcp *tcp)
 }
 
 /* Remove the connection from the flow table. Its object is freed when it reaches the front. */
-static void forget(struct nj_tcp *tcp, struct nj_time_wait *w)
+static void leave_flow_table(struct nj_tcp *tcp, struct nj_time_wait *w)
 {
     nj_flow_remove(&tcp->flows, &w->bare.flow);
-    w->bare.flow.kind = NJ_FLOW_TCB; /* marks it as replaced: see replaced() */
+    w->bare.flow.kind = NJ_FLOW_TCB; /* marks it as replaced: see is_replaced() */
     tcp->tw_queue.n_live--;
     tcp->n_time_wait--;
 }
 
 static void drop_first(struct nj_tcp *tcp)
 {
-    struct nj_time_wait *w = pop(tcp);
-    if (!replaced(w))
-        forget(tcp, w);
+    struct nj_time_wait *w = pop_first(tcp);
+    if (!is_replaced(w))
+        leave_flow_table(tcp, w);
     nj_pool_put(&tcp->time_waits, w);
 }
 
 /* Take an object from the pool. If it is empty, the oldest entry ends early, since closed
  * connections must not block new ones. Its tuple is then protected only by the sequence numbers of
  * RFC 6528. */
-static struct nj_time_wait *take(struct nj_tcp *tcp)
+static struct nj_time_wait *take_entry(struct nj_tcp *tcp)
 {
     struct nj_time_wait *w = nj_pool_take(&tcp->time_waits);
     if (w)
         return w;
-    if (!replaced(at(tcp, tcp->tw_queue.first)))
+    if (!is_replaced(entry_at(tcp, tcp->tw_queue.first)))
         nj_count(tcp->cfg.counters, NJ_C_tcp_time_wait_cut);
     drop_first(tcp);
     return nj_pool_take(&tcp->time_waits);
@@ -91,7 +91,7 @@ static struct nj_time_wait *take(struct nj_tcp *tcp)
 
 void nj__time_wait_from_tcb(struct nj_tcp *tcp, const struct nj_tcb *t, nj_ns now)
 {
-    struct nj_time_wait *w = take(tcp);
+    struct nj_time_wait *w = take_entry(tcp);
 
     NJ_ASSERT(w != NULL); /* the pool has one at least */
     nj__flow_init_kind(&w->bare.flow, NJ_FLOW_TIME_WAIT, now);
@@ -102,7 +102,7 @@ void nj__time_wait_from_tcb(struct nj_tcp *tcp, const struct nj_tcb *t, nj_ns no
     w->bare.ts_recent = t->ts_recent;
     w->ends = tick_after(t->x->close_at);
     nj_flow_replace(&tcp->flows, &t->flow, &w->bare.flow);
-    append(tcp, w);
+    append_entry(tcp, w);
     tcp->tw_queue.n_live++;
     tcp->n_time_wait++;
 }
@@ -126,8 +126,8 @@ enum nj_tcp_verdict nj__time_wait_check_reopen_room(const struct nj_tcp *tcp,
 {
     enum nj_tcp_verdict v = nj__tcp_check_syn_room(tcp, a);
 
-    if (v == PASS && nj__syn_backlog_full(tcp) && !(ts_on && a->seg.opts.has_ts))
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_backlog);
+    if (v == NJ_VERDICT_PASS && nj__syn_backlog_full(tcp) && !(ts_on && a->seg.opts.has_ts))
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_backlog);
     return v;
 }
 
@@ -147,44 +147,44 @@ enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *tcp, struct nj_time_wait 
     enum nj_tcp_verdict v;
 
     if (seg->flags & NJ_TCP_RST) /* RFC 1337: no assassination */
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_reset);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_reset);
     if (nj__tcp_is_listening(tcp, seg->tuple.lport) &&
         nj__time_wait_may_reuse(seg, b->rcv_nxt, ts_on, b->ts_recent)) {
-        if ((v = nj__time_wait_check_reopen_room(tcp, a, ts_on)) != PASS)
+        if ((v = nj__time_wait_check_reopen_room(tcp, a, ts_on)) != NJ_VERDICT_PASS)
             return v;
         a->follows = true;
         a->iss_min = b->snd_nxt + 1;
-        forget(tcp, w);
-        return ANEW;
+        leave_flow_table(tcp, w);
+        return NJ_VERDICT_ANEW;
     }
-    if ((v = nj__minisock_check_paws(b, a, now)) != PASS)
+    if ((v = nj__minisock_check_paws(b, a, now)) != NJ_VERDICT_PASS)
         return v;
     if (repeats_fin(w, seg)) {
         w->ends = tick_after(now + tcp->cfg.time_wait);
         b->flow.flags |= NJ_MINISOCK_RESTARTED;
-        return nj__tcp_set_drop_reason(a, DROP_ACK, NJ_C_drop_tcp_window);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_window);
     }
     if (!nj_seq_acceptable(seg->seq, nj_seg_len(seg), b->rcv_nxt, NJ_TCP_SYN_WINDOW))
         return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_window, now);
     if (seg->flags & NJ_TCP_SYN)
-        return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
     if (!(seg->flags & NJ_TCP_ACK))
-        return nj__tcp_set_drop_reason(a, DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
     if (nj_seq_lt(b->snd_nxt, seg->ack))
-        return nj__tcp_set_drop_reason(a, DROP_CHALLENGE, NJ_C_drop_tcp_ack);
+        return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_ack);
     if (seg->flags & NJ_TCP_FIN) /* not the one that the peer sent */
         return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_window, now);
-    return DONE; /* an old ACK, or text after a FIN: ignore */
+    return NJ_VERDICT_DONE; /* an old ACK, or text after a FIN: ignore */
 }
 
 void nj__time_wait_tick(struct nj_tcp *tcp)
 {
     for (uint32_t n = 0; n < TICK_MAX && tcp->tw_queue.first; n++) {
-        struct nj_time_wait *w = at(tcp, tcp->tw_queue.first);
-        if (replaced(w) || ticks_left(tcp, w) <= 0)
+        struct nj_time_wait *w = entry_at(tcp, tcp->tw_queue.first);
+        if (is_replaced(w) || ticks_left(tcp, w) <= 0)
             drop_first(tcp);
         else if (w->bare.flow.flags & NJ_MINISOCK_RESTARTED)
-            append(tcp, pop(tcp));
+            append_entry(tcp, pop_first(tcp));
         else
             return;
     }
@@ -194,8 +194,8 @@ nj_ns nj__time_wait_next_deadline(const struct nj_tcp *tcp)
 {
     if (!tcp->tw_queue.first)
         return NJ_NEVER;
-    const struct nj_time_wait *w = at(tcp, tcp->tw_queue.first);
-    bool moves = replaced(w) || (w->bare.flow.flags & NJ_MINISOCK_RESTARTED);
+    const struct nj_time_wait *w = entry_at(tcp, tcp->tw_queue.first);
+    bool moves = is_replaced(w) || (w->bare.flow.flags & NJ_MINISOCK_RESTARTED);
     int32_t left = moves ? 0 : ticks_left(tcp, w);
     return (tcp->wheel.tick + (uint64_t)(left > 0 ? left : 0)) << NJ_WHEEL_TICK_BITS;
 }

@@ -52,11 +52,9 @@ static void on_persist(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     t->x->rexmit_at = now + nj__tcp_persist_back_off(t);
 }
 
-/* RFC 9293 3.8.3: R2, or the configured user timeout. */
-static nj_ns user_timeout(const struct nj_tcp *tcp, const struct nj_tcb *t)
+/* RFC 9293 3.8.3: R2, or the configured user timeout (RFC 9293 3.9.1). */
+static nj_ns user_timeout(const struct nj_tcp *tcp)
 {
-    if (t->user_timeout_s)
-        return t->user_timeout_s * NJ_SEC;
     return tcp->cfg.user_timeout ? tcp->cfg.user_timeout : NJ_TCP_R2;
 }
 
@@ -77,7 +75,7 @@ static bool on_rexmit_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (t->state == NJ_TCP_SYN_SENT || t->state == NJ_TCP_SYN_RECEIVED)
         return on_syn_timeout(tcp, t, now);
     nj_ns since = unanswered_since(t, probing);
-    if (since != NJ_NEVER && now - since >= user_timeout(tcp, t)) {
+    if (since != NJ_NEVER && now - since >= user_timeout(tcp)) {
         nj_tcp_abort(tcp, t, now);
         return false;
     }

@@ -50,12 +50,6 @@ void nj_tcp_close(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     nj__tcb_note_output(tcp, t);
 }
 
-void nj_tcp_set_user_timeout(struct nj_tcb *t, nj_ns timeout)
-{
-    nj_ns s = (timeout + NJ_SEC - 1) / NJ_SEC;
-    t->user_timeout_s = (uint16_t)(s < UINT16_MAX ? s : UINT16_MAX);
-}
-
 /* RFC 9293 3.10.5. */
 void nj_tcp_abort(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {

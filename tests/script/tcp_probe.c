@@ -142,14 +142,14 @@ bool probe_configure(struct nj_tcp_config *c, const char *name, const char *valu
     return true;
 }
 
-/* lib/tcp has no Nagle algorithm, so TCP_NODELAY is always set. */
+/* The user timeout of lib/tcp is that of all connections, of which a script has one. lib/tcp has no
+ * Nagle algorithm, so TCP_NODELAY is always set. */
 bool probe_set_option(struct nj_tcp *tcp, struct nj_tcb *t, int level, int name, int value,
                       nj_ns now)
 {
-    (void)tcp;
     (void)now;
     if (level == IPPROTO_TCP && name == TCP_USER_TIMEOUT && value >= 0 && t) {
-        nj_tcp_set_user_timeout(t, (nj_ns)value * NJ_MS);
+        tcp->cfg.user_timeout = (nj_ns)value * NJ_MS;
         return true;
     }
     return level == IPPROTO_TCP && name == TCP_NODELAY && value != 0;

@@ -20,13 +20,13 @@ Test(tcp_receive_window, pressure)
     static const struct {
         uint32_t held, max;
         enum nj_rcv_pressure want;
-    } row[] = {{1000, 0, NJ_PRESSURE_NONE},
-               {0, 1, NJ_PRESSURE_NONE},
-               {500, 1000, NJ_PRESSURE_NONE},
+    } row[] = {{1000, 0, NJ_RCV_PRESSURE_NONE},
+               {0, 1, NJ_RCV_PRESSURE_NONE},
+               {500, 1000, NJ_RCV_PRESSURE_NONE},
                {501, 1000, NJ_RCV_PRESSURE_SOME},
                {875, 1000, NJ_RCV_PRESSURE_SOME},
                {876, 1000, NJ_RCV_PRESSURE_HIGH},
-               {UINT32_MAX / 2, UINT32_MAX, NJ_PRESSURE_NONE},
+               {UINT32_MAX / 2, UINT32_MAX, NJ_RCV_PRESSURE_NONE},
                {UINT32_MAX, UINT32_MAX, NJ_RCV_PRESSURE_HIGH}};
     for (unsigned i = 0; i < NJ_ARRAY_LEN(row); i++) {
         struct nj_tcp tcp = {.n_held = row[i].held, .cfg.held_max = row[i].max};

@@ -182,28 +182,23 @@ Test(tcp_xfer, timestamps_after_24_days)
 /* Sentence 71; RFC 9293 3.9.1: the user timeout counts from the first unanswered segment. */
 Test(tcp_xfer, user_timeout)
 {
-    for (unsigned of_all = 0; of_all < 2; of_all++) {
-        struct world w;
-        open_quiet(&w, 0);
-        if (of_all)
-            w.tcp.cfg.user_timeout = 10 * SEC;
-        else
-            nj_tcp_set_user_timeout(w.tcb, 9500 * MS); /* rounded up */
-        nj_dsl_run(&w, 100 * SEC);
-        WRITE(&w, 10);
-        nj_ns began = w.now;
-        nj_dsl_run(&w, 9 * SEC);
-        cr_expect_not(w.dead);
-        nj_dsl_run(&w, 20 * SEC);
-        cr_expect(w.dead);
-        struct dsl_out *o = NULL, *last;
-        while ((last = nj_dsl_take(&w)))
-            o = last;
-        cr_assert_not_null(o);
-        cr_expect_eq(o->seg.flags, RA);
-        cr_expect_geq(o->at - began, 10 * SEC);
-        nj_dsl_fini(&w);
-    }
+    struct world w;
+    open_quiet(&w, 0);
+    w.tcp.cfg.user_timeout = 10 * SEC;
+    nj_dsl_run(&w, 100 * SEC);
+    WRITE(&w, 10);
+    nj_ns began = w.now;
+    nj_dsl_run(&w, 9 * SEC);
+    cr_expect_not(w.dead);
+    nj_dsl_run(&w, 20 * SEC);
+    cr_expect(w.dead);
+    struct dsl_out *o = NULL, *last;
+    while ((last = nj_dsl_take(&w)))
+        o = last;
+    cr_assert_not_null(o);
+    cr_expect_eq(o->seg.flags, RA);
+    cr_expect_geq(o->at - began, 10 * SEC);
+    nj_dsl_fini(&w);
 }
 
 /* Sentence 71: a peer that acknowledges a byte now and then is alive. */
@@ -211,7 +206,7 @@ Test(tcp_xfer, user_timeout_and_progress)
 {
     struct world w;
     open_quiet(&w, 0);
-    nj_tcp_set_user_timeout(w.tcb, 10 * SEC);
+    w.tcp.cfg.user_timeout = 10 * SEC;
     WRITE(&w, 100);
     for (uint32_t i = 1; i < 10; i++) {
         nj_dsl_run(&w, 8 * SEC);

@@ -94,8 +94,8 @@ static void read_list(struct report *r, const struct nj_xfer *x)
     }
 }
 
-/* Remove bytes that no longer identify a separate block. */
-static void forget(struct nj_xfer *x, const struct report *r)
+/* Forget blocks that are gone, or merged into others. */
+static void drop_merged_blocks(struct nj_xfer *x, const struct report *r)
 {
     uint32_t n = 0;
 
@@ -139,6 +139,6 @@ uint32_t nj__sack_write_blocks(struct nj_tcb *t, struct nj_tcp_opts *o, uint32_t
             add(o, &r.recent[i], most);
     for (uint32_t i = 0; i < r.n_other; i++)
         add(o, &r.other[i], most);
-    forget(x, &r);
+    drop_merged_blocks(x, &r);
     return o->n_sack;
 }
