@@ -271,7 +271,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
 
     nj_policy_decide_request(nj_shape_policy(set->shape), &set->client_key, &q, &v);
     struct nj_txn *t =
-        take(set, requester_of(set, v.asker, v.client_unknown ? from->conn_number : 0), &v);
+        take(set, requester_of(set, v.client_hash, v.client_unknown ? from->conn_number : 0), &v);
     *out = t;
     if (!t) {
         nj_txns_refuse_and_log(set, from, head, 503);
@@ -283,7 +283,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     t->conn = from->conn;
     t->remote = *from->remote;
     t->rport = from->rport;
-    t->asker = v.asker;
+    t->asker = v.client_hash;
     t->arrived_at = t->progressed_at = *set->now;
     t->method = (uint8_t)nj_method_parse(head->method);
     t->request_whole = head->ends;

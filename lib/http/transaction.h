@@ -86,7 +86,7 @@ struct nj_txn {
     struct nj_conn *conn; /* owned by the shard */
     struct nj_addr remote;
     uint16_t rport;
-    uint64_t asker;               /* nj_policy_verdict.asker */
+    uint64_t asker;               /* nj_policy_verdict.client_hash */
     struct nj_exchange *exchange; /* NULL unless a route's handler responds */
     struct nj_file_wait *wait; /* set while a worker opens a file for the file server, else NULL */
     struct nj_client *client;  /* one reference; NULL: none */

@@ -35,7 +35,7 @@ static struct nj_paced_group *group_new(struct nj_shape *s, struct nj__class *c,
     struct nj_paced_group *g = nj_pool_take(&s->groups);
     if (!g)
         return NULL;
-    nj__node_init(&g->node, &c->node, &client->rate_gcra, NJ__GROUP);
+    nj__node_init(&g->node, &c->node, &client->rate_gcra, NJ__LEVEL_GROUP);
     g->class_of = c;
     g->client = client;
     g->flushed_at = s->now;
@@ -139,7 +139,7 @@ void nj__group_count_sent(struct nj_shape *s, struct nj_paced_group *g, uint32_t
 
 void nj__group_release_idle_share(struct nj_shape *s, struct nj_paced_group *g)
 {
-    if (g->node.state != NJ__IDLE)
+    if (g->node.state != NJ__NODE_IDLE)
         return; /* armed again when the group has no demand */
     if (s->now - g->node.unready_at >= NJ__LINGER_NS)
         leave_lcore(g);

@@ -65,8 +65,8 @@ static bool wanted_elsewhere(const struct nj_shape *s, const struct nj__class *c
 /* Is the node scheduled, or was it until NJ__DEFICIT_KEPT_NS ago? */
 bool nj__node_is_active(const struct nj_shape *s, const struct nj__node *n)
 {
-    return n->state == NJ__READY || n->state == NJ__ROUND_DONE ||
-           (n->state == NJ__IDLE && n->unready_at && s->now - n->unready_at < NJ__DEFICIT_KEPT_NS);
+    return n->state == NJ__NODE_READY || n->state == NJ__NODE_ROUND_DONE ||
+           (n->state == NJ__NODE_IDLE && n->unready_at && s->now - n->unready_at < NJ__DEFICIT_KEPT_NS);
 }
 
 uint64_t nj__class_weight_here(const struct nj_shape *s, const struct nj__class *c)
@@ -95,9 +95,9 @@ static uint64_t root_share(struct nj_shape *s)
 
 static uint64_t node_share(struct nj_shape *s, struct nj__node *n)
 {
-    if (n->level == NJ__ROOT)
+    if (n->level == NJ__LEVEL_ROOT)
         return root_share(s);
-    if (n->level == NJ__CLASS) {
+    if (n->level == NJ__LEVEL_CLASS) {
         struct nj__class *c = nj__class_of_node(n);
         publish_peak(s, c);
         return class_share(s, c);
@@ -115,7 +115,7 @@ uint64_t nj__lease_bytes(struct nj_shape *s, struct nj__node *n)
 
 void nj__lease_cancel(struct nj_shape *s, struct nj__node *n)
 {
-    if (n->level == NJ__GROUP)
+    if (n->level == NJ__LEVEL_GROUP)
         nj_timer_disarm(&s->wheel, &nj__group_of_node(n)->lease_timer.timer);
     nj_gcra_return(n->rate_gcra, n->rate, n->leased);
     n->leased = 0;

@@ -55,7 +55,7 @@ static void group_ready(struct nj_paced_group *g)
 /* A positive or negative deficit is kept for NJ__DEFICIT_KEPT_NS, then reset. */
 static void expire_deficit(struct nj_shape *s, struct nj__node *n)
 {
-    if (n->state == NJ__IDLE && s->now - n->unready_at > NJ__DEFICIT_KEPT_NS)
+    if (n->state == NJ__NODE_IDLE && s->now - n->unready_at > NJ__DEFICIT_KEPT_NS)
         n->deficit = 0;
 }
 
@@ -63,20 +63,20 @@ static void set_ready(struct nj_shape *s, struct nj__node *n)
 {
     nj_list_del(&n->link); /* it may be in service */
     if (n->rate && n->credit < NJ_QUANTUM_MIN_BYTES) {
-        n->state = NJ__NO_CREDIT;
+        n->state = NJ__NODE_NO_CREDIT;
         nj_list_push_back(&s->no_credit, &n->link);
         return;
     }
-    n->state = NJ__READY;
+    n->state = NJ__NODE_READY;
     struct nj__node *p = n->parent;
     if (!p)
         return;
     bool has_turn = n->deficit > 0 || n->turn_round != p->round;
     nj_list_push_back(has_turn ? p->ready_list.next : &p->ready_list, &n->link);
     p->n_ready++;
-    if (n->level == NJ__GROUP)
+    if (n->level == NJ__LEVEL_GROUP)
         group_ready(nj__group_of_node(n));
-    if (p->state == NJ__IDLE) {
+    if (p->state == NJ__NODE_IDLE) {
         expire_deficit(s, p);
         set_ready(s, p);
     }
@@ -91,7 +91,7 @@ static void remove_ready(struct nj_shape *s, struct nj__node *n)
         return;
     nj_list_del(&n->link);
     p->n_ready--;
-    if (n->level == NJ__GROUP) {
+    if (n->level == NJ__LEVEL_GROUP) {
         struct nj_paced_group *g = nj__group_of_node(n);
         g->class_of->wanted -= g->share;
         g->share = 0;
@@ -104,26 +104,26 @@ static void remove_ready(struct nj_shape *s, struct nj__node *n)
 static void set_idle(struct nj_shape *s, struct nj__node *n)
 {
     uint8_t was = n->state;
-    n->state = NJ__IDLE;
+    n->state = NJ__NODE_IDLE;
     n->unready_at = s->now;
-    if (was == NJ__READY)
+    if (was == NJ__NODE_READY)
         remove_ready(s, n);
-    else if (was == NJ__LEASED)
+    else if (was == NJ__NODE_LEASED)
         nj__lease_cancel(s, n);
     else
         nj_list_del(&n->link);
     note_surplus(s, n);
-    if (n->level == NJ__GROUP)
+    if (n->level == NJ__LEVEL_GROUP)
         nj_timer_arm(&s->wheel, &nj__group_of_node(n)->linger_timer.timer, s->now + NJ__LINGER_NS);
 }
 
 static void set_aside(struct nj_shape *s, struct nj__node *n, enum nj__node_state state)
 {
     remove_ready(s, n);
-    if (state == NJ__ROUND_DONE)
+    if (state == NJ__NODE_ROUND_DONE)
         n->parent->round_done = s->run;
     n->state = (uint8_t)state;
-    nj_list_push_back(state == NJ__NO_CREDIT ? &s->no_credit : &s->round_done, &n->link);
+    nj_list_push_back(state == NJ__NODE_NO_CREDIT ? &s->no_credit : &s->round_done, &n->link);
 }
 
 void nj__drr_queue_response(struct nj_shape *s, struct nj_paced *f)
@@ -134,7 +134,7 @@ void nj__drr_queue_response(struct nj_shape *s, struct nj_paced *f)
     f->state = NJ__PACED_WAIT_SHARED;
     for (struct nj__node *n = g; n; n = n->parent)
         n->n_waiting++;
-    if (g->state == NJ__IDLE) {
+    if (g->state == NJ__NODE_IDLE) {
         expire_deficit(s, g);
         set_ready(s, g);
     }
@@ -161,7 +161,7 @@ static void weigh_round(struct nj_shape *s, struct nj__node *p)
 {
     p->weighed_run = s->run;
     p->round_bytes = (uint64_t)((unsigned __int128)p->slowest_rate * s->lease_span / NJ_SEC);
-    if (p->level == NJ__CLASS) {
+    if (p->level == NJ__LEVEL_CLASS) {
         p->round_weight = nj_max_u64(p->round_weight - (p->round_weight + 15) / 16, p->n_ready);
         return;
     }
@@ -176,7 +176,7 @@ static void weigh_round(struct nj_shape *s, struct nj__node *p)
 static int64_t turn_bytes(const struct nj_shape *s, const struct nj__node *p, struct nj__node *n)
 {
     uint64_t bytes;
-    if (p->level == NJ__ROOT) {
+    if (p->level == NJ__LEVEL_ROOT) {
         uint64_t weight = nj__class_weight_here(s, nj__class_of_node(n));
         bytes =
             (uint64_t)((unsigned __int128)p->round_bytes * weight / nj_max_u64(p->round_weight, 1));
@@ -239,7 +239,7 @@ static void charge(struct nj__node *n, uint32_t n_bytes)
     if (!p || p->slowest_rate == 0)
         return;
     n->deficit -= n_bytes;
-    if (n->state == NJ__READY && n->deficit <= 0) {
+    if (n->state == NJ__NODE_READY && n->deficit <= 0) {
         nj_list_del(&n->link);
         nj_list_push_back(&p->ready_list, &n->link);
     }
@@ -275,13 +275,13 @@ static void note_backlog(const struct nj_shape *s, struct nj__node *n)
 
 struct nj_paced *nj__drr_charge_next_response(struct nj_shape *s, uint32_t *n_bytes)
 {
-    while (s->root.state == NJ__READY) {
+    while (s->root.state == NJ__NODE_READY) {
         struct nj__node *c = next_child(s, &s->root);
         if (!c)
             return NULL;
         struct nj__node *g = next_child(s, c);
         if (!g) {
-            set_aside(s, c, NJ__ROUND_DONE);
+            set_aside(s, c, NJ__NODE_ROUND_DONE);
             continue;
         }
         struct nj_paced *f = nj_container_of(g->ready_list.next, struct nj_paced, want);
@@ -290,7 +290,7 @@ struct nj_paced *nj__drr_charge_next_response(struct nj_shape *s, uint32_t *n_by
         while (n && has_credit(s, n, need))
             n = n->parent;
         if (n) {
-            set_aside(s, n, NJ__NO_CREDIT);
+            set_aside(s, n, NJ__NODE_NO_CREDIT);
             continue;
         }
         for (n = g; n; n = n->parent)
@@ -304,7 +304,7 @@ struct nj_paced *nj__drr_charge_next_response(struct nj_shape *s, uint32_t *n_by
             charge(n, *n_bytes);
         nj__drr_remove_response(s, f);
         for (n = g; n->parent; n = n->parent)
-            if (n->state == NJ__IDLE)
+            if (n->state == NJ__NODE_IDLE)
                 enter_service(s, n);
         return f;
     }
@@ -315,7 +315,7 @@ struct nj_paced *nj__drr_charge_next_response(struct nj_shape *s, uint32_t *n_by
  * to the child's deficit. */
 static bool may_take(struct nj_shape *s, struct nj__node *p, struct nj__node *n, uint32_t need)
 {
-    if (p->state == NJ__NO_CREDIT || p->state == NJ__LEASED)
+    if (p->state == NJ__NODE_NO_CREDIT || p->state == NJ__NODE_LEASED)
         return false;
     bool busy = p->n_waiting > 0 || s->now < p->contended_until;
     if (p->slowest_rate && busy) {
@@ -363,13 +363,13 @@ uint32_t nj__drr_try_charge_at_once(struct nj_shape *s, struct nj_paced *f, uint
 /* Returned credit serves the waiting responses. A lease in addition would grant twice as much. */
 static void cancel_lease(struct nj_shape *s, struct nj__node *n)
 {
-    if (n->state == NJ__LEASED)
+    if (n->state == NJ__NODE_LEASED)
         nj__lease_cancel(s, n);
-    else if (n->state == NJ__NO_CREDIT)
+    else if (n->state == NJ__NODE_NO_CREDIT)
         nj_list_del(&n->link);
     else
         return;
-    n->state = NJ__IDLE;
+    n->state = NJ__NODE_IDLE;
     set_ready(s, n);
 }
 
@@ -382,7 +382,7 @@ static void restore_deficit(struct nj__node *n, uint32_t n_bytes)
         return;
     bool was_over = n->deficit <= 0;
     n->deficit += n_bytes;
-    if (n->state == NJ__READY && was_over && n->deficit > 0) {
+    if (n->state == NJ__NODE_READY && was_over && n->deficit > 0) {
         nj_list_del(&n->link);
         nj_list_push_back(p->ready_list.next, &n->link);
     }
@@ -405,7 +405,7 @@ void nj__drr_return_credit(struct nj_shape *s, struct nj_paced_group *g, uint32_
 static void add_lease(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
 {
     n->credit += n_bytes;
-    n->state = NJ__IDLE;
+    n->state = NJ__NODE_IDLE;
     set_ready(s, n);
 }
 
@@ -425,11 +425,11 @@ static void request_lease(struct nj_shape *s, struct nj__node *n)
         return;
     }
     nj_count(s->counters, NJ_C_shape_leases_waited);
-    n->state = NJ__LEASED;
+    n->state = NJ__NODE_LEASED;
     n->leased = n_bytes;
     n->lease_due = due;
     n->contended_until = due + NJ__CONTENDED_NS;
-    if (n->level == NJ__GROUP)
+    if (n->level == NJ__LEVEL_GROUP)
         nj_timer_arm(&s->wheel, &nj__group_of_node(n)->lease_timer.timer, due);
     else if (due < s->due)
         s->due = due;
@@ -442,7 +442,7 @@ static void add_due_leases(struct nj_shape *s)
     s->due = NJ_NEVER;
     for (uint32_t i = 0; i <= NJ_CLASSES_MAX; i++) {
         struct nj__node *n = i < NJ_CLASSES_MAX ? &s->class_of[i].node : &s->root;
-        if (n->state != NJ__LEASED)
+        if (n->state != NJ__NODE_LEASED)
             continue;
         if (n->lease_due <= s->now)
             nj__lease_add_to_credit(s, n);
@@ -465,7 +465,7 @@ void nj__drr_begin_shaper_run(struct nj_shape *s)
         add_due_leases(s);
     while ((l = nj_list_pop(&s->round_done))) {
         struct nj__node *n = nj_container_of(l, struct nj__node, link);
-        n->state = NJ__IDLE;
+        n->state = NJ__NODE_IDLE;
         set_ready(s, n);
     }
     /* A lease that is due at once may queue the parent for a lease at the end of this list. */
@@ -489,14 +489,14 @@ static void forget_credit(struct nj_shape *s, struct nj__node *n)
 
 void nj__node_return_all_credit(struct nj_shape *s, struct nj__node *n)
 {
-    NJ_ASSERT(n->state == NJ__IDLE && n->n_waiting == 0 && nj_list_empty(&n->ready_list));
+    NJ_ASSERT(n->state == NJ__NODE_IDLE && n->n_waiting == 0 && nj_list_empty(&n->ready_list));
     forget_credit(s, n);
 }
 
 void nj__node_set_limit_and_parent(struct nj_shape *s, struct nj__node *n, struct nj__node *parent,
                                    const struct nj_limit *limit)
 {
-    bool wanted = n->state != NJ__IDLE;
+    bool wanted = n->state != NJ__NODE_IDLE;
     if (wanted)
         set_idle(s, n);
     forget_credit(s, n);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parses X-Forwarded-For and Forwarded (RFC 7239 4) from right to left. The client is the rightmost
- * address that is not a trusted proxy. */
+/* Parses X-Forwarded-For and Forwarded (RFC 7239 4) from right to left. */
 #include "shape/forwarded_header.h"
 
 #include <arpa/inet.h>
@@ -75,31 +74,29 @@ static struct nj_str for_parameter(struct nj_str element)
     return (struct nj_str){NULL, 0};
 }
 
-bool nj_forwarded_client(const struct nj_policy *p, const struct nj_policy_request *req,
-                         struct nj_addr *out)
+/* Lines of one name form one list, in order. */
+static bool next_line(struct nj_forwarded *f)
 {
-    const struct nj_request_head *head = req->head;
-    bool pairs = nj_str_eq(p->client_field, forwarded), found = false;
-    uint32_t n_hops = 0;
-    struct nj_addr addr;
-    struct nj_str list, element;
-
-    for (uint32_t i = head->n_fields; i-- > 0;) { /* lines of one name form one list, in order */
-        if (!nj_str_eq(head->fields[i].name, p->client_field))
+    while (f->n_lines_left > 0) {
+        const struct nj_field *line = &f->head->fields[--f->n_lines_left];
+        if (!nj_str_eq(line->name, f->name))
             continue;
-        list = head->fields[i].value;
-        while (split_last(&list, ',', &element)) {
-            if (n_hops++ == NJ_FORWARDED_HOPS_MAX)
-                return found;
-            if (element.n_bytes == 0) /* RFC 9110 5.6.1.2 */
-                continue;
-            if (!parse_node(pairs ? for_parameter(element) : element, &addr))
-                return found;
-            *out = addr;
-            found = true;
-            if (!nj_policy_trusts(p, &addr))
-                return true;
-        }
+        f->list = line->value;
+        return true;
     }
-    return found;
+    return false;
+}
+
+bool nj_forwarded_next(struct nj_forwarded *f, struct nj_addr *out)
+{
+    struct nj_str element;
+
+    do {
+        while (!split_last(&f->list, ',', &element))
+            if (!next_line(f))
+                return false;
+        if (f->n_hops++ == NJ_FORWARDED_HOPS_MAX)
+            return false;
+    } while (element.n_bytes == 0); /* RFC 9110 5.6.1.2 */
+    return parse_node(nj_str_eq(f->name, forwarded) ? for_parameter(element) : element, out);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The client named by a proxy: X-Forwarded-For, and Forwarded of RFC 7239.
+ * Addresses that proxies name: X-Forwarded-For, and Forwarded of RFC 7239.
  *
  * Each proxy appends the address of its peer, so elements further right were written by proxies
  * closer to us. The client is the rightmost address that is not a trusted proxy; elements to the
@@ -9,18 +9,26 @@
 #ifndef NJ_SHAPE_FORWARDED_HEADER_H
 #define NJ_SHAPE_FORWARDED_HEADER_H
 
+#include "base/request_head.h"
 #include "base/str.h"
-#include "shape/request_policy.h"
+#include "base/types.h"
 
 /* Elements examined, from the right. A request passes two or three proxies. */
 #define NJ_FORWARDED_HOPS_MAX 16u
 
+/* A walk through the elements of a request. The caller sets the first three fields. */
+struct nj_forwarded {
+    const struct nj_request_head *head;
+    struct nj_str name;    /* of the field */
+    uint32_t n_lines_left; /* first all fields of `head` */
+    struct nj_str list;    /* the rest of the current line */
+    uint32_t n_hops;
+};
+
 /* Is `name`, in lower case, one of these two fields? */
 bool nj_forwarded_is_name(struct nj_str name);
-/* Finds the client named by the field p->client_field. Returns false when it contains no address.
- * An element that is not an address ("unknown", RFC 7239 6.2, or garbage) ends the search; the last
- * address before it is the client, even a trusted proxy's. */
-bool nj_forwarded_client(const struct nj_policy *p, const struct nj_policy_request *req,
-                         struct nj_addr *out);
+/* The next address, from the right. False: there is no other, NJ_FORWARDED_HOPS_MAX elements were
+ * examined, or the element is no address ("unknown", RFC 7239 6.2, or garbage). */
+bool nj_forwarded_next(struct nj_forwarded *f, struct nj_addr *out);
 
 #endif

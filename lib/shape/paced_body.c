@@ -18,23 +18,27 @@ static struct nj_paced *paced_of(struct nj_body *body)
 
 /* ---- the response's own limit ---- */
 
-static const struct nj_paced_limit *own_limit_of(const struct nj_paced *f)
+void nj__paced_limit_init(struct nj_paced_limit *own, const struct nj_limit *limit)
 {
-    return f->has_own_limit ? &f->own : &f->group->class_of->own;
-}
+    struct nj__node n = {0};
 
-static uint64_t unlimited_bytes(const struct nj_paced *f)
-{
-    uint64_t after = f->has_own_limit ? 0 : f->group->class_of->policy->rate_after;
-    return after > f->n_bytes ? after - f->n_bytes : 0;
+    nj__node_set_limit(&n, limit);
+    own->rate = limit->ceiling;
+    own->full_burst = limit->burst > 0;
+    own->burst_units = own->rate ? nj_gcra_cost_down(own->rate, n.burst) : 0;
+    own->quantum = NJ_QUANTUM_MAX_BYTES;
+    if (own->rate && n.share_bytes < own->quantum)
+        own->quantum = (uint32_t)n.share_bytes;
+    if (own->quantum < NJ_QUANTUM_MIN_BYTES)
+        own->quantum = NJ_QUANTUM_MIN_BYTES;
 }
 
 /* Bytes of `n` that are charged to the response's own limit. */
 static uint32_t own_part(const struct nj_paced *f, uint32_t n)
 {
-    if (own_limit_of(f)->rate == 0)
+    if (nj__paced_own_limit(f)->rate == 0)
         return 0;
-    uint64_t free = unlimited_bytes(f);
+    uint64_t free = nj__paced_unlimited_bytes(f);
     return free < n ? n - (uint32_t)free : 0;
 }
 
@@ -42,7 +46,7 @@ static uint32_t own_part(const struct nj_paced *f, uint32_t n)
  * differ from the rate by at most a quantum. */
 static void own_begin(const struct nj_shape *s, struct nj_paced *f)
 {
-    const struct nj_paced_limit *own = own_limit_of(f);
+    const struct nj_paced_limit *own = nj__paced_own_limit(f);
     uint64_t first = nj_gcra_cost_up(own->rate, own->quantum);
     f->tat = 1;
     if (!own->full_burst && own->burst_units > first)
@@ -51,7 +55,7 @@ static void own_begin(const struct nj_shape *s, struct nj_paced *f)
 
 static nj_ns own_due(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
 {
-    const struct nj_paced_limit *own = own_limit_of(f);
+    const struct nj_paced_limit *own = nj__paced_own_limit(f);
     n = own_part(f, n);
     if (n == 0)
         return 0;
@@ -69,38 +73,7 @@ static void own_charge(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
     if (f->granted_own == 0)
         return;
     uint64_t at = s->now * NJ_GCRA_UNITS;
-    f->tat = (f->tat > at ? f->tat : at) + nj_gcra_cost_up(own_limit_of(f)->rate, f->granted_own);
-}
-
-/* ---- quantum ---- */
-
-static uint64_t remaining_of(const struct nj_paced *f)
-{
-    return f->inner->ops->remaining(f->inner);
-}
-
-uint32_t nj__paced_min_grant(const struct nj_paced *f)
-{
-    return (uint32_t)nj_min_u64(NJ_QUANTUM_MIN_BYTES, remaining_of(f));
-}
-
-uint32_t nj__paced_next_grant_bytes(const struct nj_shape *s, const struct nj_paced *f)
-{
-    uint64_t q = own_limit_of(f)->quantum, most;
-    uint64_t free = unlimited_bytes(f);
-    if (free > q)
-        q = nj_min_u64(free, NJ_QUANTUM_MAX_BYTES);
-    most = q;
-    for (const struct nj__node *n = &f->group->node; n; n = n->parent) {
-        uint64_t n_share = n->backlog_run == s->run ? n->n_backlog : n->n_waiting;
-        n_share = n_share ? n_share : 1;
-        if (n->rate && q * n_share > n->share_bytes)
-            q = n->share_bytes / n_share;
-    }
-    if (q < NJ_QUANTUM_MIN_BYTES)
-        q = NJ_QUANTUM_MIN_BYTES;
-    q = nj_min_u64(q + f->carried_bytes, most);
-    return (uint32_t)nj_min_u64(q, remaining_of(f));
+    f->tat = (f->tat > at ? f->tat : at) + nj_gcra_cost_up(nj__paced_own_limit(f)->rate, f->granted_own);
 }
 
 /* ---- waiting ---- */
@@ -180,7 +153,7 @@ void nj__paced_return_grant(struct nj_shape *s, struct nj_paced *f)
         nj__drr_return_credit(s, f->group, f->granted);
     uint32_t own = (uint32_t)nj_min_u64(f->granted, f->granted_own);
     if (own > 0)
-        f->tat -= nj_min_u64(nj_gcra_cost_down(own_limit_of(f)->rate, own), f->tat - 1);
+        f->tat -= nj_min_u64(nj_gcra_cost_down(nj__paced_own_limit(f)->rate, own), f->tat - 1);
     f->granted = f->granted_own = 0;
     f->woken = false;
 }
@@ -213,7 +186,7 @@ static bool ask_credit(struct nj_shape *s, struct nj_paced *f)
 void nj__paced_on_own_limit_timer(struct nj_shape *s, struct nj_paced *f)
 {
     f->state = NJ__PACED_NOT_WAITING;
-    if (!f->limited || remaining_of(f) == 0) {
+    if (!f->limited || nj__paced_remaining(f) == 0) {
         nj__paced_wake(s, f);
         return;
     }
@@ -271,7 +244,7 @@ static void paced_advance(struct nj_body *body, uint32_t n_bytes)
 static uint64_t paced_remaining(const struct nj_body *body)
 {
     const struct nj_paced *f = nj_container_of(body, const struct nj_paced, body);
-    return remaining_of(f);
+    return nj__paced_remaining(f);
 }
 
 /* Ends any wait and returns the grant. */
@@ -307,7 +280,7 @@ static const struct nj_body_ops paced_ops = {
 
 static void update_limited(struct nj_paced *f)
 {
-    f->limited = f->group->node.slowest_rate || own_limit_of(f)->rate;
+    f->limited = f->group->node.slowest_rate || nj__paced_own_limit(f)->rate;
 }
 
 bool nj_paced_begin(struct nj_shape *s, struct nj_paced *f, const struct nj_class *class_of,
@@ -386,7 +359,7 @@ void nj_paced_set_limit(struct nj_paced *f, const struct nj_limit *limit)
     f->has_own_limit = limit != NULL;
     if (limit)
         nj__paced_limit_init(&f->own, limit);
-    f->tat = nj_min_u64(f->tat, s->now * NJ_GCRA_UNITS + own_limit_of(f)->burst_units);
+    f->tat = nj_min_u64(f->tat, s->now * NJ_GCRA_UNITS + nj__paced_own_limit(f)->burst_units);
     update_limited(f);
     if (waits)
         wait_own_limit(s, f, s->now);
@@ -400,7 +373,7 @@ void nj__paced_migrate(struct nj_shape *s, struct nj_paced *f)
     NJ_ASSERT(f->granted == 0);
     stop_waiting(s, f);
     nj__group_migrate(s, f->group);
-    uint64_t most = s->now * NJ_GCRA_UNITS + own_limit_of(f)->burst_units;
+    uint64_t most = s->now * NJ_GCRA_UNITS + nj__paced_own_limit(f)->burst_units;
     f->tat = nj_min_u64(f->tat, most); /* like nj_gcra_clamp() */
     update_limited(f);
     f->source_empty = false;

@@ -169,6 +169,24 @@ static bool may_name_client(const struct match_input *a)
     return p->client_by != NJ_CLIENT_BY_ADDRESS;
 }
 
+/* The rightmost address in the field of the proxies that is no trusted proxy's; if all are, or the
+ * next one can't be read, the last one. False: there is none. */
+static bool find_forwarded_client(const struct nj_policy *p, const struct nj_request_head *head,
+                                  struct nj_addr *out)
+{
+    struct nj_forwarded walk = {head, p->client_field, head->n_fields, {NULL, 0}, 0};
+    struct nj_addr addr;
+    bool found = false;
+
+    while (nj_forwarded_next(&walk, &addr)) {
+        *out = addr;
+        found = true;
+        if (!nj_policy_trusts(p, &addr))
+            break;
+    }
+    return found;
+}
+
 /* The previous key is often the same: proxies and busy clients send many requests. */
 static uint64_t address_key(const struct match_input *a, const struct nj_hash_key *key,
                             const struct nj_addr *client)
@@ -197,32 +215,32 @@ static void find_client(const struct match_input *a, const struct nj_hash_key *k
         struct nj_str v = {NULL, 0};
         if (a->p->client_by == NJ_CLIENT_BY_HEADER && a->p->trusted &&
             nj_forwarded_is_name(a->p->client_field))
-            named = nj_forwarded_client(a->p, a->req, &out->client);
+            named = find_forwarded_client(a->p, a->req->head, &out->client);
         else
             v = client_value(a->p, a->req);
         if (v.n_bytes > 0) {
             parts.value[0] = nj_hash(key, v.p, v.n_bytes);
-            out->asker = make_key(key, &parts);
+            out->client_hash = make_key(key, &parts);
             out->client_unknown = false;
             return;
         }
     }
-    out->asker = address_key(a, key, &out->client);
+    out->client_hash = address_key(a, key, &out->client);
     out->client_unknown = !named && (a->lists & a->p->trusted);
 }
 
 /* The key without a class is secret because the hash is keyed, so collisions of keys in a class
  * cannot be predicted either. The finalizer of SplitMix64 spreads the few bits of the class over
  * the whole key. */
-uint64_t nj_policy_client_key_in_class(uint64_t asker, const struct nj_class *c)
+uint64_t nj_policy_client_key_in_class(uint64_t client_hash, const struct nj_class *c)
 {
     uint64_t x = (uint64_t)c->slot_gen << 8 | c->slot;
 
     if (x == 0)
-        return asker;
+        return client_hash;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    x ^= x >> 31 ^ asker;
+    x ^= x >> 31 ^ client_hash;
     return x ? x : 1;
 }
 
@@ -294,5 +312,5 @@ void nj_policy_decide_request(const struct nj_policy *p, const struct nj_hash_ke
     out->class_of = class_of(&a);
     out->action = is_refused(p, a.lists) ? p->deny_action : out->class_of->action;
     find_client(&a, key, out);
-    out->client_key = nj_policy_client_key_in_class(out->asker, out->class_of);
+    out->client_key = nj_policy_client_key_in_class(out->client_hash, out->class_of);
 }

@@ -119,7 +119,7 @@ struct nj_policy_verdict {
     const struct nj_class *class_of; /* in the snapshot; never NULL */
     enum nj_action action;
     uint64_t client_key;   /* keyed hash of client and class; never 0 */
-    uint64_t asker;        /* keyed hash of the client, without the class */
+    uint64_t client_hash;  /* keyed hash of the client, without the class */
     struct nj_addr client; /* address of the client; a proxy's, unless a trusted proxy names its
                               client */
     bool client_unknown;   /* a trusted proxy did not name its client */
@@ -128,8 +128,8 @@ struct nj_policy_verdict {
 void nj_policy_decide_request(const struct nj_policy *p, const struct nj_hash_key *key,
                               const struct nj_policy_request *req, struct nj_policy_verdict *out);
 
-/* The key of a client in a class, from nj_policy_verdict.asker. Never 0. */
-uint64_t nj_policy_client_key_in_class(uint64_t asker, const struct nj_class *c);
+/* The key of a client in a class, from nj_policy_verdict.client_hash. Never 0. */
+uint64_t nj_policy_client_key_in_class(uint64_t client_hash, const struct nj_class *c);
 
 /* Is the address a trusted proxy's? */
 bool nj_policy_trusts(const struct nj_policy *p, const struct nj_addr *addr);

@@ -59,21 +59,6 @@ static uint64_t default_weight(const struct nj_policy *p)
     return weight > sure / NJ__SHARE_ONE ? weight : sure / NJ__SHARE_ONE + 1;
 }
 
-void nj__paced_limit_init(struct nj_paced_limit *own, const struct nj_limit *limit)
-{
-    struct nj__node n = {0};
-
-    nj__node_set_limit(&n, limit);
-    own->rate = limit->ceiling;
-    own->full_burst = limit->burst > 0;
-    own->burst_units = own->rate ? nj_gcra_cost_down(own->rate, n.burst) : 0;
-    own->quantum = NJ_QUANTUM_MAX_BYTES;
-    if (own->rate && n.share_bytes < own->quantum)
-        own->quantum = (uint32_t)n.share_bytes;
-    if (own->quantum < NJ_QUANTUM_MIN_BYTES)
-        own->quantum = NJ_QUANTUM_MIN_BYTES;
-}
-
 /* A class of another name got the slot: statistics start at zero. */
 static void reset_class(struct nj__class *c, uint32_t slot_gen)
 {
@@ -211,9 +196,9 @@ struct nj_shape *nj_shape_new(const struct nj_shape_config *config, nj_ns now)
     nj_list_init(&s->granted);
     nj_list_init(&s->all);
     nj_list_init(&s->unmigrated);
-    nj__node_init(&s->root, NULL, &s->shared->root.rate_gcra, NJ__ROOT);
+    nj__node_init(&s->root, NULL, &s->shared->root.rate_gcra, NJ__LEVEL_ROOT);
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
-        nj__node_init(&s->class_of[i].node, &s->root, &s->shared->class_of[i].rate_gcra, NJ__CLASS);
+        nj__node_init(&s->class_of[i].node, &s->root, &s->shared->class_of[i].rate_gcra, NJ__LEVEL_CLASS);
     apply_limits(s, config->policy);
     return s;
 }
@@ -282,7 +267,7 @@ uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, voi
 
 nj_ns nj_shape_next_at(const struct nj_shape *s)
 {
-    if (s->root.state == NJ__READY || !nj_list_empty(&s->no_credit) ||
+    if (s->root.state == NJ__NODE_READY || !nj_list_empty(&s->no_credit) ||
         !nj_list_empty(&s->round_done) || !nj_list_empty(&s->granted) ||
         !nj_list_empty(&s->surplus_list) || !nj_shape_is_migrated(s))
         return s->now;

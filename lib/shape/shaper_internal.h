@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Internals of the shaper of one shard, for the files of lib/shape. Hierarchical deficit round
- * robin (DRR) with leases from GCRAs. All calls belong to the shard's lcore. */
+/*
+ * Internals of the shaper of one shard. Hierarchical deficit round robin (DRR) with leases from
+ * GCRAs. All calls belong to the shard's lcore. Each file calls only those before it in this list:
+ * gcra.c, client_table.c, quantum.c, credit_lease.c, drr_tree.c, client_response_group.c,
+ * paced_body.c, shaper.c.
+ */
 #ifndef NJ_SHAPE_SHAPER_INTERNAL_H
 #define NJ_SHAPE_SHAPER_INTERNAL_H
 
@@ -30,14 +34,14 @@
 #define NJ__TURN_MIN_BYTES  64
 
 enum nj__node_state {
-    NJ__IDLE,       /* no demand */
-    NJ__READY,      /* in the parent's round robin */
-    NJ__ROUND_DONE, /* its children had their round; scheduled again in the next run */
-    NJ__NO_CREDIT,  /* without credit; requests a lease in the next run */
-    NJ__LEASED,     /* has a lease that is due later */
+    NJ__NODE_IDLE,       /* no demand */
+    NJ__NODE_READY,      /* in the parent's round robin */
+    NJ__NODE_ROUND_DONE, /* its children had their round; scheduled again in the next run */
+    NJ__NODE_NO_CREDIT,  /* without credit; requests a lease in the next run */
+    NJ__NODE_LEASED,     /* has a lease that is due later */
 };
 
-enum { NJ__ROOT, NJ__CLASS, NJ__GROUP };
+enum { NJ__LEVEL_ROOT, NJ__LEVEL_CLASS, NJ__LEVEL_GROUP };
 
 struct nj__node {
     struct nj__node *parent;
@@ -155,6 +159,30 @@ static inline struct nj_paced_group *nj__group_of_node(struct nj__node *n)
     return nj_container_of(n, struct nj_paced_group, node);
 }
 
+/* The limit of one response. */
+static inline const struct nj_paced_limit *nj__paced_own_limit(const struct nj_paced *f)
+{
+    return f->has_own_limit ? &f->own : &f->group->class_of->own;
+}
+
+/* Bytes that the limit of one response does not apply to, of those still to come. */
+static inline uint64_t nj__paced_unlimited_bytes(const struct nj_paced *f)
+{
+    uint64_t after = f->has_own_limit ? 0 : f->group->class_of->policy->rate_after;
+    return after > f->n_bytes ? after - f->n_bytes : 0;
+}
+
+static inline uint64_t nj__paced_remaining(const struct nj_paced *f)
+{
+    return f->inner->ops->remaining(f->inner);
+}
+
+/* ---- quantum.c ---- */
+
+/* The quantum of the response, and the least that is worth a wake. */
+uint32_t nj__paced_next_grant_bytes(const struct nj_shape *s, const struct nj_paced *f);
+uint32_t nj__paced_min_grant(const struct nj_paced *f);
+
 /* ---- drr_tree.c: scheduling ---- */
 
 void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gcra *rate_gcra,
@@ -217,9 +245,6 @@ void nj__group_release_idle_share(struct nj_shape *s, struct nj_paced_group *g);
 
 /* ---- paced_body.c: responses ---- */
 
-/* The quantum of the response, and the least that is worth a wake. */
-uint32_t nj__paced_next_grant_bytes(const struct nj_shape *s, const struct nj_paced *f);
-uint32_t nj__paced_min_grant(const struct nj_paced *f);
 void nj__paced_grant(struct nj_shape *s, struct nj_paced *f, uint32_t n);
 void nj__paced_wake(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_on_own_limit_timer(struct nj_shape *s, struct nj_paced *f);

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "shape/forwarded_header.h"
+#include "shape/request_policy.h"
 #include "support/addr.h"
 
 #define HEAD(...) (&(struct nj_request_head){__VA_ARGS__})
@@ -162,8 +163,8 @@ Test(shape_forwarded_header, one_asker_of_two_classes)
     p.rules[0] = (struct nj_class_rule){.class_index = 1, .path_prefix = NJ_STR("/")};
     b = ask("10.0.0.1", "192.0.2.1", NULL);
     c = ask("10.0.0.1", "192.0.2.2", NULL);
-    cr_expect(a.asker == b.asker && a.client_key != b.client_key);
-    cr_expect(c.asker != b.asker && c.client_key != b.client_key);
+    cr_expect(a.client_hash == b.client_hash && a.client_key != b.client_key);
+    cr_expect(c.client_hash != b.client_hash && c.client_key != b.client_key);
 }
 
 /* The prefix lengths apply to addresses named by a proxy too. */
