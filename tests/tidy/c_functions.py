@@ -84,7 +84,11 @@ class Tree:
 
     def __init__(self, sources):
         self.functions, self.named, self.defined, self.at_file_scope = [], {}, {}, {}
+        self.in_tables = set()  # names in .def files, of which each includer takes some
         for source in sources:
+            if source.path.endswith(".def"):
+                self.in_tables.update(m[1] for m in USE.finditer(source.code))
+                continue
             functions, others = read(source.path, source.code)
             self.functions += functions
             names = self.named.setdefault(unit_of(source.path), set())
@@ -108,8 +112,9 @@ class Tree:
 
     def is_value(self, function):
         """Whether some code stores or passes a pointer to the function."""
-        return any(function.name in names and (path == function.path or not function.is_local)
-                   for path, names in self.at_file_scope.items()) or \
+        return function.name in self.in_tables or \
+            any(function.name in names and (path == function.path or not function.is_local)
+                for path, names in self.at_file_scope.items()) or \
             any(name == function.name and not is_called and self.callee(f, name) is function
                 for f in self.functions for name, is_called in f.uses)
 

@@ -28,8 +28,9 @@ class House:
     """The numbers of a tree. `layers`: the table of lib/meson.build."""
 
     def __init__(self, sources, page, layers):
+        sources = list(sources)
         self.sources = [s for s in sources if s.is_c]
-        self.tree = c_functions.Tree([s for s in self.sources if s.under("lib")])
+        self.tree = c_functions.Tree([s for s in sources if s.code and s.under("lib")])
         self.edges = self.tree.edges()
         self.circles = c_functions.circles(self.edges)
         self.across = [c for c in self.circles if len({room_of(unit) for unit in c}) > 1]

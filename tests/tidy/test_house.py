@@ -92,6 +92,12 @@ class Circles(unittest.TestCase):
                       "lib/a/x.c": calls("nj_y", "nj_x")})
         self.assertEqual([], c_functions.circles(found.edges()))
 
+    def test_table(self):
+        """A function that a .def file names is pointed to, and ties no files."""
+        found = tree({"lib/a/x.c": "static int f(void)\n{\n}\n", "lib/a/t.def": "ROW(F, f)\n"})
+        self.assertTrue(found.is_value(found.functions[0]))
+        self.assertEqual({"lib/a/x": {}}, found.edges())
+
     def test_two_circles(self):
         found = circles(lib__a__x=calls("nj_x", "nj_y"), lib__a__y=calls("nj_y", "nj_z"),
                         lib__a__z=calls("nj_z", "nj_x", "nj_v"), lib__b__u=calls("nj_u", "nj_v"),

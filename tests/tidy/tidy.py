@@ -43,13 +43,14 @@ def blank(text):
 
 
 class Source:
-    """One file: `text` as written, `lines`, and for C `code`, which is blank()ed text."""
+    """One file: `text` as written, `lines`, and for C and its tables (.def) `code`, which is
+    blank()ed text."""
 
     def __init__(self, path, text):
         self.path, self.text = path, text
         self.lines = text.split("\n")
         self.is_c = path.endswith((".c", ".h"))
-        self.code = blank(text) if self.is_c else ""
+        self.code = blank(text) if self.is_c or path.endswith(".def") else ""
         parts = path.split("/")
         self.folder = "/".join(parts[:-1])
         self.layer = parts[1] if parts[0] == "lib" and len(parts) > 2 else None

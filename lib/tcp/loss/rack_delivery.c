@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What RACK learns from a run that was delivered (RFC 8985 6.2, steps 1 to 3). */
-#include "tcp/loss/recovery_state.h"
-#include "tcp/seq.h"
+#include "tcp/loss/rack_delivery.h"
+
+#include "tcp/loss/scoreboard.h"
 #include "tcp/tcp_internal.h"
 
 #define MIN_RTT_S 300u /* validity of the minimum RTT, as in Linux */

@@ -2,7 +2,6 @@
 /*
  * Loss detection and loss recovery: marks runs of the scoreboard as lost, and sets cwnd.
  *
- *   rack_delivery.c   what RACK learns from a run that was delivered
  *   rack.c            RACK-TLP (RFC 8985): time-based loss detection, tail loss probes
  *   recovery_state.c  the states of enum nj_ca, PRR (RFC 9937), F-RTO (RFC 5682), undo (RFC 4015)
  *
@@ -11,12 +10,8 @@
 #ifndef NJ_TCP_LOSS_RECOVERY_STATE_H
 #define NJ_TCP_LOSS_RECOVERY_STATE_H
 
+#include "tcp/loss/rack_delivery.h"
 #include "tcp/loss/scoreboard.h"
-
-/* --- rack_delivery.c -------------------------------------------------------------------------- */
-
-/* A run was delivered: RFC 8985 6.2 steps 1 - 3. */
-void nj__rack_update(struct nj_tcb *, const struct nj_sent_run *, nj_ns now);
 
 /* --- rack.c ---------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include "tcp/loss/scoreboard.h"
 
 #include "base/assert.h"
-#include "tcp/loss/recovery_state.h"
+#include "tcp/loss/rack_delivery.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
 #include "telem/counters.h"

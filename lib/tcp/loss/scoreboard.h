@@ -83,13 +83,6 @@ static inline struct nj_sent_run *nj_sent_run_prev(const struct nj_xfer *x,
                                     : nj_container_of(r->node.prev, struct nj_sent_run, node);
 }
 
-/* RACK_sent_after of RFC 8985 6.2: was the run (at1, end1) sent after (at2, end2)? Ties are decided
- * by sequence number. */
-static inline bool nj_rack_sent_after(nj_ns at1, uint32_t end1, nj_ns at2, uint32_t end2)
-{
-    return at1 > at2 || (at1 == at2 && nj_seq_lt(end2, end1));
-}
-
 static inline struct nj_sent_run *nj_sent_run_of_node(struct nj_list *node)
 {
     return nj_container_of(node, struct nj_sent_run, by_send_time);
