@@ -36,7 +36,7 @@ void nj__h2_data_begin(struct nj_h2 *h)
 
     nj__h2_glitch_data_begins(h, st);
     h->pad = 0;
-    h->pad_length_due = f->flags & NJ__H2_PADDED;
+    h->pad_length_due = f->flags & NJ__H2_FLAG_PADDED;
     if (!nj__h2_conn_window_charge_data(h, f->n_bytes)) {
         nj__h2_conn_error(h, NJ_H2_FLOW_CONTROL_ERROR);
         return;
@@ -52,7 +52,7 @@ void nj__h2_data_begin(struct nj_h2 *h)
 }
 
 /* Return bytes that are not passed to the owner. */
-static void discard(struct nj_h2 *h, struct nj_h2_stream *st, uint32_t n_bytes)
+static void return_unread(struct nj_h2 *h, struct nj_h2_stream *st, uint32_t n_bytes)
 {
     nj__h2_conn_window_return(h, n_bytes);
     if (st)
@@ -71,17 +71,17 @@ static bool read_pad_length(struct nj_h2 *h, uint8_t pad)
         return false;
     }
     h->pad = pad;
-    discard(h, st, 1u + pad);
+    return_unread(h, st, 1u + pad);
     check_content_length(h, st, h->payload_left - pad);
     return true;
 }
 
-static void content(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes)
+static void take_content(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes)
 {
     struct nj_h2_stream *st = current_stream(h);
 
     if (!nj__h2_has_body_reader(st)) {
-        discard(h, st, n_bytes);
+        return_unread(h, st, n_bytes);
         return;
     }
     st->n_held += n_bytes; /* at most the stream's window */
@@ -96,13 +96,14 @@ static void data_frame_ends(struct nj_h2 *h)
     if (!st)
         return;
     if (st->reset) {
-        st->end_received |= (f->flags & NJ__H2_END_STREAM) != 0;
+        st->end_received |= (f->flags & NJ__H2_FLAG_END_STREAM) != 0;
         return;
     }
-    nj__h2_glitch_data_frame_ends(h, st, f->n_bytes - (f->flags & NJ__H2_PADDED ? 1u + h->pad : 0));
+    nj__h2_glitch_data_frame_ends(h, st,
+                                  f->n_bytes - (f->flags & NJ__H2_FLAG_PADDED ? 1u + h->pad : 0));
     if (h->end)
         return;
-    if (f->flags & NJ__H2_END_STREAM)
+    if (f->flags & NJ__H2_FLAG_END_STREAM)
         nj__h2_request_ended(st);
 }
 
@@ -119,8 +120,7 @@ void nj__h2_data_input(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes)
     if (n_bytes > n_content) /* the rest is pad bytes */
         n_bytes = n_content;
     if (n_bytes > 0)
-        content(h, data, n_bytes);
+        take_content(h, data, n_bytes);
     if (h->payload_left == 0 && !h->end)
         data_frame_ends(h);
 }
-

@@ -30,24 +30,24 @@ enum nj__h2_frame_type {
 #undef NJ_H2_FRAME
 };
 
-enum {
-    NJ__H2_END_STREAM = 0x1,
-    NJ__H2_ACK = 0x1,
-    NJ__H2_END_HEADERS = 0x4,
-    NJ__H2_PADDED = 0x8,
-    NJ__H2_HAS_PRIORITY = 0x20,
+enum nj__h2_flag {
+    NJ__H2_FLAG_END_STREAM = 0x1,
+    NJ__H2_FLAG_ACK = 0x1,
+    NJ__H2_FLAG_END_HEADERS = 0x4,
+    NJ__H2_FLAG_PADDED = 0x8,
+    NJ__H2_FLAG_PRIORITY = 0x20,
 };
 
 /* RFC 9113 6.5.2, and RFC 8441, RFC 9218 */
-enum {
-    NJ__H2_HEADER_TABLE_SIZE = 1,
-    NJ__H2_ENABLE_PUSH = 2,
-    NJ__H2_MAX_CONCURRENT_STREAMS = 3,
-    NJ__H2_INITIAL_WINDOW_SIZE = 4,
-    NJ__H2_MAX_FRAME_SIZE = 5,
-    NJ__H2_MAX_HEADER_LIST_SIZE = 6,
-    NJ__H2_ENABLE_CONNECT_PROTOCOL = 8,
-    NJ__H2_NO_RFC7540_PRIORITIES = 9,
+enum nj__h2_setting {
+    NJ__H2_SETTING_HEADER_TABLE_SIZE = 1,
+    NJ__H2_SETTING_ENABLE_PUSH = 2,
+    NJ__H2_SETTING_MAX_CONCURRENT_STREAMS = 3,
+    NJ__H2_SETTING_INITIAL_WINDOW_SIZE = 4,
+    NJ__H2_SETTING_MAX_FRAME_SIZE = 5,
+    NJ__H2_SETTING_MAX_HEADER_LIST_SIZE = 6,
+    NJ__H2_SETTING_ENABLE_CONNECT_PROTOCOL = 8,
+    NJ__H2_SETTING_NO_RFC7540_PRIORITIES = 9,
 };
 
 /* Write a frame header at `p`. Returns the address of the payload. */

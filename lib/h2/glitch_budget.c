@@ -136,7 +136,7 @@ void nj__h2_check_continuation_flood(struct nj_h2 *h)
 
     if (h->block_frames > CONTINUATIONS_MAX || h->block_bytes > max)
         nj_h2_end_for_abuse(h, NJ_H2_ABUSE_CONTINUATIONS);
-    else if (h->frame.n_bytes == 0 && !(h->frame.flags & NJ__H2_END_HEADERS))
+    else if (h->frame.n_bytes == 0 && !(h->frame.flags & NJ__H2_FLAG_END_HEADERS))
         (void)nj__h2_glitch_add(h, NJ__H2_GLITCH_ERROR);
 }
 
@@ -148,7 +148,7 @@ static bool is_read(const struct nj_h2 *h, const struct nj_h2_stream *st)
 
 void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st)
 {
-    bool ends = st && h->frame.flags & NJ__H2_END_STREAM;
+    bool ends = st && h->frame.flags & NJ__H2_FLAG_END_STREAM;
 
     if (h->frame.n_bytes < NJ__H2_TINY_BYTES && !ends && !is_read(h, st))
         (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
@@ -161,7 +161,7 @@ void nj__h2_glitch_data_frame_ends(struct nj_h2 *h, const struct nj_h2_stream *s
 
     if (read && n_bytes >= DATA_BIG_BYTES)
         nj__h2_glitch_refund(h);
-    if (h->frame.flags & NJ__H2_END_STREAM)
+    if (h->frame.flags & NJ__H2_FLAG_END_STREAM)
         return;
     if (read ? n_bytes > 0 : h->frame.n_bytes < NJ__H2_TINY_BYTES || n_bytes >= NJ__H2_TINY_BYTES)
         return; /* useful, or counted when it began */

@@ -206,7 +206,8 @@ struct nj_h2 {
      */
     uint32_t glitches, decayed_at;
     uint32_t window_credit; /* WINDOW_UPDATE frames accepted without a glitch */
-    /* Streams whose response is not complete; half-closed ones (half_closed.c); all in the table. */
+    /* Streams whose response is not complete; half-closed ones (half_closed.c); all in the table.
+     */
     uint32_t n_streams, n_half_closed, n_open;
     uint32_t table_mask;
     struct nj_h2_stream **table;
@@ -472,7 +473,7 @@ void nj__h2_last_block_forget(const struct nj_h2 *h);
 
 /* ---- header_block_dispatch.c ---- */
 
-#define NJ__H2_NEW_STREAM 0x80u /* added to the flags of HEADERS: the stream id is new */
+#define NJ__H2_FLAG_NEW_STREAM 0x80u /* added to the flags of HEADERS: the stream id is new */
 
 /* Process a complete header block. */
 void nj__h2_handle_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block,

@@ -27,7 +27,7 @@ static void refuse_request(struct nj_h2_stream *st, const struct nj_request_head
 }
 
 /* Call on_request or on_refused. */
-static void show_request(struct nj_h2_stream *st, struct nj__h2_head *head)
+static void pass_to_owner(struct nj_h2_stream *st, struct nj__h2_head *head)
 {
     struct nj_h2 *h = st->h;
     struct nj_request_head *req = &head->req;
@@ -44,7 +44,7 @@ static void show_request(struct nj_h2_stream *st, struct nj__h2_head *head)
     h->core->events->on_request(h->user, st, req);
 }
 
-static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *block, size_t n)
+static void begin_request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *block, size_t n)
 {
     struct nj__h2_head *head = nj__h2_head_decode_request(h, block, n);
 
@@ -66,11 +66,11 @@ static void request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t *bloc
     st->head_bytes = head->n_bytes;
     st->head_fields = head->n_fields;
     nj__h2_priority_set_initial(st, head);
-    show_request(st, head);
+    pass_to_owner(st, head);
 }
 
 /* Trailers of a request are validated and end the request. They are not passed to the owner. */
-static void trailers(struct nj_h2_stream *st, bool ends, const uint8_t *block, size_t n)
+static void take_trailers(struct nj_h2_stream *st, bool ends, const uint8_t *block, size_t n)
 {
     struct nj_h2 *h = st->h;
     struct nj__h2_head head = {.length = NJ__H2_NO_LENGTH,
@@ -112,17 +112,17 @@ static void refuse_stream(struct nj_h2 *h, uint32_t id)
 void nj__h2_handle_block(struct nj_h2 *h, uint32_t id, uint8_t flags, const uint8_t *block,
                          size_t n)
 {
-    bool ends = flags & NJ__H2_END_STREAM, is_new = flags & NJ__H2_NEW_STREAM;
+    bool ends = flags & NJ__H2_FLAG_END_STREAM, is_new = flags & NJ__H2_FLAG_NEW_STREAM;
     /* RFC 9113 6.8: streams above the last id of our GOAWAY are ignored. */
     bool too_late = h->goaways == 2;
 
     if (nj_likely(is_new && !too_late && h->n_open < h->core->limits.concurrent_streams_max)) {
-        request(h, id, ends, block, n);
+        begin_request(h, id, ends, block, n);
         return;
     }
     struct nj_h2_stream *st = is_new ? NULL : nj__h2_find_stream(h, id);
     if (st && !st->reset) {
-        trailers(st, ends, block, n);
+        take_trailers(st, ends, block, n);
     } else if (decode_and_drop(h, block, n)) {
         if (st)
             st->end_received |= ends;

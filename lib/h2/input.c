@@ -35,7 +35,7 @@ static bool begin_data(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
 
-    if (f->flags & NJ__H2_PADDED && f->n_bytes == 0) {
+    if (f->flags & NJ__H2_FLAG_PADDED && f->n_bytes == 0) {
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
         return false;
     }
@@ -59,9 +59,10 @@ static bool begin_headers(struct nj_h2 *h)
     }
     if (!nj__h2_glitch_headers(h) || (!is_new && !may_receive(h, f->id)))
         return false;
-    h->block_open = !(f->flags & NJ__H2_END_HEADERS);
+    h->block_open = !(f->flags & NJ__H2_FLAG_END_HEADERS);
     h->block_id = f->id;
-    h->block_flags = (uint8_t)((f->flags & NJ__H2_END_STREAM) | (is_new ? NJ__H2_NEW_STREAM : 0));
+    h->block_flags =
+        (uint8_t)((f->flags & NJ__H2_FLAG_END_STREAM) | (is_new ? NJ__H2_FLAG_NEW_STREAM : 0));
     h->block_frames = 0;
     h->block_bytes = f->n_bytes;
     return true;
@@ -84,7 +85,7 @@ static bool begin_priority(struct nj_h2 *h)
 static bool begin_settings(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
-    bool ack = f->flags & NJ__H2_ACK;
+    bool ack = f->flags & NJ__H2_FLAG_ACK;
 
     if (ack && !h->settings_seen) /* RFC 9113 3.4 */
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
@@ -95,7 +96,7 @@ static bool begin_settings(struct nj_h2 *h)
 
 static bool begin_ping(struct nj_h2 *h)
 {
-    return nj__h2_glitch_ping(h, h->frame.flags & NJ__H2_ACK);
+    return nj__h2_glitch_ping(h, h->frame.flags & NJ__H2_FLAG_ACK);
 }
 
 /* Its last stream id concerns streams of the server, of which there are none. */
@@ -120,7 +121,7 @@ static bool begin_continuation(struct nj_h2 *h)
     h->block_bytes += h->frame.n_bytes;
     h->block_frames++;
     nj__h2_check_continuation_flood(h);
-    h->block_open = !(h->frame.flags & NJ__H2_END_HEADERS);
+    h->block_open = !(h->frame.flags & NJ__H2_FLAG_END_HEADERS);
     return true;
 }
 
@@ -154,19 +155,19 @@ static bool is_priority_ok(struct nj_h2 *h, const uint8_t *p)
 static const uint8_t *fragment_of(struct nj_h2 *h, const uint8_t *p, uint32_t *n)
 {
     uint8_t flags = h->frame.flags;
-    uint32_t pad = 0, front = (flags & NJ__H2_PADDED ? 1u : 0u) +
-                              (flags & NJ__H2_HAS_PRIORITY ? PRIORITY_BYTES : 0u);
+    uint32_t pad = 0, front = (flags & NJ__H2_FLAG_PADDED ? 1u : 0u) +
+                              (flags & NJ__H2_FLAG_PRIORITY ? PRIORITY_BYTES : 0u);
     if (*n < front) {
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
         return NULL;
     }
-    if (flags & NJ__H2_PADDED)
+    if (flags & NJ__H2_FLAG_PADDED)
         pad = p[0];
     if (pad > *n - front) {
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         return NULL;
     }
-    if (flags & NJ__H2_HAS_PRIORITY && !is_priority_ok(h, p + front - PRIORITY_BYTES))
+    if (flags & NJ__H2_FLAG_PRIORITY && !is_priority_ok(h, p + front - PRIORITY_BYTES))
         return NULL;
     *n -= front + pad;
     return p + front;
@@ -215,7 +216,7 @@ static void handle_rst_stream(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 
 static void handle_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
-    if (h->frame.flags & NJ__H2_ACK)
+    if (h->frame.flags & NJ__H2_FLAG_ACK)
         nj__h2_settings_acked(h);
     else
         nj__h2_apply_settings(h, p, n);
@@ -223,13 +224,13 @@ static void handle_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 
 static void handle_ping(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
-    if (h->frame.flags & NJ__H2_ACK) {
+    if (h->frame.flags & NJ__H2_FLAG_ACK) {
         nj__h2_half_closed_on_ping_ack(h, p);
         return;
     }
     uint8_t *to = nj__h2_out_extend_for_ack(h, NJ__H2_FRAME_HEAD + n);
     if (to)
-        memcpy(nj__h2_put_frame_head(to, n, NJ__H2_PING, NJ__H2_ACK, 0), p, n);
+        memcpy(nj__h2_put_frame_head(to, n, NJ__H2_PING, NJ__H2_FLAG_ACK, 0), p, n);
 }
 
 static void handle_window_update(struct nj_h2 *h, const uint8_t *p, uint32_t n)
@@ -261,11 +262,11 @@ struct frame_rule {
 };
 
 static const struct frame_rule unknown_rule = {
-    STATE_OPEN, STREAM_ZERO | STREAM_ANY, NJ__H2_PAYLOAD_SKIP, 0, 0, NJ__H2_PAYLOAD_MAX,
-    begin_unknown, NULL};
+    STATE_OPEN, STREAM_ZERO | STREAM_ANY, NJ__H2_PAYLOAD_SKIP, 0,
+    0,          NJ__H2_PAYLOAD_MAX,       begin_unknown,       NULL};
 
 static const struct frame_rule rules[] = {
-#define NJ_H2_FRAME(NAME, type, state, stream, least, most, payload, glitches, ABUSE, begin,      \
+#define NJ_H2_FRAME(NAME, type, state, stream, least, most, payload, glitches, ABUSE, begin,       \
                     handle)                                                                        \
     [type] = {state, stream, NJ__H2_PAYLOAD_##payload, glitches, least, most, begin, handle},
 #include "h2/frame_types.def"
@@ -332,14 +333,14 @@ static void handle_payload(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 /* ---- bytes ---- */
 
 /* Free the buffer, unless more of the header block is to come. */
-static void partial_done(struct nj_h2 *h)
+static void free_partial(struct nj_h2 *h)
 {
     if (!h->block_open)
         nj__h2_buf_free(h, &h->partial);
 }
 
 /* Collect a part of a payload that is processed when complete. */
-static void gather(struct nj_h2 *h, const uint8_t *p, uint32_t n)
+static void collect_payload(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
     if (!nj__h2_buf_reserve(h, &h->partial, n))
         return;
@@ -349,11 +350,11 @@ static void gather(struct nj_h2 *h, const uint8_t *p, uint32_t n)
     if (h->payload_left > 0)
         return;
     handle_payload(h, h->partial.p, h->partial.n);
-    partial_done(h);
+    free_partial(h);
 }
 
 /* A frame without payload. */
-static void empty(struct nj_h2 *h)
+static void handle_empty_payload(struct nj_h2 *h)
 {
     if (h->payload_mode == NJ__H2_PAYLOAD_SKIP)
         return;
@@ -362,11 +363,11 @@ static void empty(struct nj_h2 *h)
         return;
     }
     handle_payload(h, h->partial.p ? h->partial.p : h->hdr_buf, h->partial.n);
-    partial_done(h);
+    free_partial(h);
 }
 
 /* Process input that belongs to the current payload. Returns the address after it. */
-static const uint8_t *payload(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
+static const uint8_t *take_payload(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
 {
     uint32_t n = (size_t)(end - at) < h->payload_left ? (uint32_t)(end - at) : h->payload_left;
 
@@ -378,12 +379,12 @@ static const uint8_t *payload(struct nj_h2 *h, const uint8_t *at, const uint8_t 
         h->payload_left = 0;
         handle_payload(h, at, n);
     } else {
-        gather(h, at, n);
+        collect_payload(h, at, n);
     }
     return at + n;
 }
 
-static void frame_head(struct nj_h2 *h, const uint8_t *p)
+static void take_frame_head(struct nj_h2 *h, const uint8_t *p)
 {
     h->frame.n_bytes = nj_get_be32(p) >> 8;
     h->frame.type = p[3];
@@ -394,7 +395,7 @@ static void frame_head(struct nj_h2 *h, const uint8_t *p)
     h->n_frames += h->frame.type != NJ__H2_CONTINUATION;
     begin_frame(h);
     if (h->payload_left == 0 && !h->end)
-        empty(h);
+        handle_empty_payload(h);
 }
 
 /* Collect bytes of a split frame header. Returns their number. */
@@ -409,22 +410,22 @@ static uint32_t hdr_buf_fill(struct nj_h2 *h, const uint8_t *at, const uint8_t *
     return n;
 }
 
-static const uint8_t *next_frame(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
+static const uint8_t *take_next_frame(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
 {
     if (nj_likely(h->n_hdr_buf == 0 && end - at >= (ptrdiff_t)NJ__H2_FRAME_HEAD)) {
-        frame_head(h, at);
+        take_frame_head(h, at);
         return at + NJ__H2_FRAME_HEAD;
     }
     at += hdr_buf_fill(h, at, end);
     if (h->n_hdr_buf == NJ__H2_FRAME_HEAD) {
         h->n_hdr_buf = 0;
-        frame_head(h, h->hdr_buf);
+        take_frame_head(h, h->hdr_buf);
     }
     return at;
 }
 
 /* RFC 9113 3.4 */
-static const uint8_t *preface(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
+static const uint8_t *take_preface(struct nj_h2 *h, const uint8_t *at, const uint8_t *end)
 {
     static const char expected[] = NJ__H2_PREFACE;
 
@@ -448,9 +449,9 @@ int nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
     NJ_ASSERT(!h->busy);
     h->busy = true;
     if (nj_unlikely(!h->preface_seen) && !h->end)
-        at = preface(h, at, end);
+        at = take_preface(h, at, end);
     while (at < end && !h->end)
-        at = h->payload_left > 0 ? payload(h, at, end) : next_frame(h, at, end);
+        at = h->payload_left > 0 ? take_payload(h, at, end) : take_next_frame(h, at, end);
     h->busy = false;
     return nj__h2_goaway_if_ended(h);
 }

@@ -146,7 +146,7 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
     bool last = rest == n;
     st->window -= got;
     h->send_window -= got;
-    if (!emit_data(st, &slice, last && !st->trailers ? NJ__H2_END_STREAM : 0))
+    if (!emit_data(st, &slice, last && !st->trailers ? NJ__H2_FLAG_END_STREAM : 0))
         return;
     body->ops->advance(body, n);
     nj_count_n(h->core->counters, NJ_C_body_bytes, n);

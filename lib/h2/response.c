@@ -26,10 +26,10 @@ static uint32_t split_block(uint8_t *p, uint32_t n_block, uint32_t id, uint8_t f
         uint8_t *to = p + NJ__H2_FRAME_HEAD + from + i * NJ__H2_FRAME_HEAD;
         memmove(to, p + NJ__H2_FRAME_HEAD + from, n);
         nj__h2_put_frame_head(to - NJ__H2_FRAME_HEAD, n, NJ__H2_CONTINUATION,
-                              i == n_more ? NJ__H2_END_HEADERS : 0, id);
+                              i == n_more ? NJ__H2_FLAG_END_HEADERS : 0, id);
         rest = from;
     }
-    nj__h2_put_frame_head(p, rest, NJ__H2_HEADERS, flags & (uint8_t)~NJ__H2_END_HEADERS, id);
+    nj__h2_put_frame_head(p, rest, NJ__H2_HEADERS, flags & (uint8_t)~NJ__H2_FLAG_END_HEADERS, id);
     return n_block + (n_more + 1) * NJ__H2_FRAME_HEAD;
 }
 
@@ -55,7 +55,7 @@ static uint8_t *room_for_block(struct nj_h2 *h, size_t n_max)
 /* Add frame headers to a block of `n` bytes that follows room for one frame header. */
 static void frame_block(struct nj_h2_stream *st, uint8_t *p, uint32_t n, bool ends)
 {
-    uint8_t flags = (uint8_t)(NJ__H2_END_HEADERS | (ends ? NJ__H2_END_STREAM : 0));
+    uint8_t flags = (uint8_t)(NJ__H2_FLAG_END_HEADERS | (ends ? NJ__H2_FLAG_END_STREAM : 0));
     uint32_t id = (uint32_t)st->id;
 
     if (nj_likely(n <= NJ__H2_PAYLOAD_MAX)) {
@@ -150,7 +150,7 @@ bool nj__h2_put_body_end(struct nj_h2_stream *st)
         return nj__h2_put_fields(st, 0, t->fields, t->n_fields, 0, true);
     uint8_t *p = nj__h2_out_extend(st->h, NJ__H2_FRAME_HEAD);
     if (p)
-        nj__h2_put_frame_head(p, 0, NJ__H2_DATA, NJ__H2_END_STREAM, (uint32_t)st->id);
+        nj__h2_put_frame_head(p, 0, NJ__H2_DATA, NJ__H2_FLAG_END_STREAM, (uint32_t)st->id);
     return p != NULL;
 }
 

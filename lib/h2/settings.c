@@ -28,10 +28,11 @@ void nj__h2_send_settings(struct nj_h2 *h)
     if (!p)
         return;
     p = nj__h2_put_frame_head(p, 4 * NJ__H2_SETTING_BYTES, NJ__H2_SETTINGS, 0, 0);
-    p = put_entry(p, NJ__H2_MAX_CONCURRENT_STREAMS, max->concurrent_streams_max);
-    p = put_entry(p, NJ__H2_MAX_HEADER_LIST_SIZE, max->header_bytes_max);
-    p = put_entry(p, NJ__H2_NO_RFC7540_PRIORITIES, 1); /* RFC 9218 2.1: no dependency tree */
-    put_entry(p, NJ__H2_INITIAL_WINDOW_SIZE, NJ_H2_STREAM_WINDOW_BYTES);
+    p = put_entry(p, NJ__H2_SETTING_MAX_CONCURRENT_STREAMS, max->concurrent_streams_max);
+    p = put_entry(p, NJ__H2_SETTING_MAX_HEADER_LIST_SIZE, max->header_bytes_max);
+    p = put_entry(p, NJ__H2_SETTING_NO_RFC7540_PRIORITIES,
+                  1); /* RFC 9218 2.1: no dependency tree */
+    put_entry(p, NJ__H2_SETTING_INITIAL_WINDOW_SIZE, NJ_H2_STREAM_WINDOW_BYTES);
     if (h->window > NJ__H2_WINDOW_DEFAULT)
         nj__h2_put_u32_frame(h, NJ__H2_WINDOW_UPDATE, 0, h->window - NJ__H2_WINDOW_DEFAULT);
 }
@@ -73,23 +74,23 @@ static void set_no_rfc7540(struct nj_h2 *h, uint32_t value)
 static void apply_setting(struct nj_h2 *h, uint16_t id, uint32_t value)
 {
     switch (id) {
-    case NJ__H2_HEADER_TABLE_SIZE:
+    case NJ__H2_SETTING_HEADER_TABLE_SIZE:
         set_table_size(h, value);
         break;
-    case NJ__H2_ENABLE_PUSH:
-    case NJ__H2_ENABLE_CONNECT_PROTOCOL:
+    case NJ__H2_SETTING_ENABLE_PUSH:
+    case NJ__H2_SETTING_ENABLE_CONNECT_PROTOCOL:
         if (value > 1)
             nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         break;
-    case NJ__H2_INITIAL_WINDOW_SIZE:
+    case NJ__H2_SETTING_INITIAL_WINDOW_SIZE:
         nj__h2_set_initial_window(h, value);
         break;
-    case NJ__H2_MAX_FRAME_SIZE:
+    case NJ__H2_SETTING_MAX_FRAME_SIZE:
         if (value < NJ__H2_PAYLOAD_MAX || value > 0xffffffu)
             nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         h->data_max = value < NJ__H2_DATA_MAX ? value : NJ__H2_DATA_MAX;
         break;
-    case NJ__H2_NO_RFC7540_PRIORITIES:
+    case NJ__H2_SETTING_NO_RFC7540_PRIORITIES:
         set_no_rfc7540(h, value);
         break;
     default:
@@ -108,5 +109,5 @@ void nj__h2_apply_settings(struct nj_h2 *h, const uint8_t *p, uint32_t n_bytes)
     h->settings_seen = true;
     uint8_t *ack = h->end ? NULL : nj__h2_out_extend_for_ack(h, NJ__H2_FRAME_HEAD);
     if (ack)
-        nj__h2_put_frame_head(ack, 0, NJ__H2_SETTINGS, NJ__H2_ACK, 0);
+        nj__h2_put_frame_head(ack, 0, NJ__H2_SETTINGS, NJ__H2_FLAG_ACK, 0);
 }

@@ -107,7 +107,7 @@ static bool has_all_bytes(const struct nj_frag_queue *n)
     return sum == n->n_bytes; /* since none of them overlap */
 }
 
-static void drop(struct nj_ip4_reasm *f, struct rte_mbuf *m, enum nj_counter why)
+static void drop_fragment(struct nj_ip4_reasm *f, struct rte_mbuf *m, enum nj_counter why)
 {
     nj_count(f->counters, why);
     rte_pktmbuf_free(m);
@@ -132,7 +132,7 @@ static struct rte_mbuf *finish_datagram(struct nj_ip4_reasm *f, struct rte_mbuf 
 {
     nj_count(f->counters, NJ_C_rx_reassembled);
     if (rte_pktmbuf_linearize(m) != 0) {
-        drop(f, m, NJ_C_drop_ip_fragment);
+        drop_fragment(f, m, NJ_C_drop_ip_fragment);
         return NULL;
     }
     uint8_t *tos = rte_pktmbuf_mtod_offset(m, uint8_t *, ip_off + 1);
@@ -152,18 +152,18 @@ struct rte_mbuf *nj_ip4_reasm_input(struct nj_ip4_reasm *f, struct rte_mbuf *m,
     struct rte_ip_frag_death_row dead;
 
     if (!f->table || m->nb_segs != 1) {
-        drop(f, m, NJ_C_drop_ip_fragment);
+        drop_fragment(f, m, NJ_C_drop_ip_fragment);
         return NULL;
     }
     enum nj_counter why = NJ_C_drop_frag_full;
     struct nj_frag_queue *n = find_or_reserve(f, p, now, &why);
     if (!n) {
-        drop(f, m, why);
+        drop_fragment(f, m, why);
         return NULL;
     }
     enum nj_counter verdict = accept_fragment(n, frag);
     if (verdict != NJ_C_rx_fragments) {
-        drop(f, m, verdict);
+        drop_fragment(f, m, verdict);
         return NULL;
     }
     if (f->due_at > n->first_frag_at + NJ_FRAG_TIMEOUT + 1)

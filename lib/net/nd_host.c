@@ -190,7 +190,8 @@ static void advertise(struct nj_nd_host *d, const struct nj_addr *target,
 
     if (!m)
         return;
-    nj_nd_advertise_build(m, target, solicitor ? solicitor : &all, target, &d->iface->mac, solicitor != NULL);
+    nj_nd_advertise_build(m, target, solicitor ? solicitor : &all, target, &d->iface->mac,
+                          solicitor != NULL);
     if (solicitor) {
         count_event(d, NJ_C_tx_made);
         nj_neigh_output(d->neigh, m, solicitor, NJ_NEIGH_REPLY, now);

@@ -76,7 +76,7 @@ static struct nj_neigh_entry *set_of(struct nj_neigh *n, const struct nj_addr *i
     return &n->entry[((h * (HALF / SET_WAYS) >> 32) + (v4 ? 0 : HALF / SET_WAYS)) * SET_WAYS];
 }
 
-static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
+static struct nj_neigh_entry *find_entry(struct nj_neigh *n, const struct nj_addr *ip)
 {
     struct nj_neigh_entry *set = set_of(n, ip);
     for (unsigned i = 0; i < SET_WAYS; i++)
@@ -85,22 +85,22 @@ static struct nj_neigh_entry *find(struct nj_neigh *n, const struct nj_addr *ip)
     return NULL;
 }
 
-/* Eviction order, lowest first. NEVER_USED: a message of the neighbour made the entry, and the
+/* Eviction order, lowest first. RANK_NEVER_USED: a message of the neighbour made the entry, and the
  * shard has sent it nothing but replies. Anybody can send such messages, so these entries rank
  * lowest, however new they are. Otherwise unknown hosts could evict the gateway, or a pending
  * resolution.
  */
-enum rank { FREE, NEVER_USED, UNSOLICITED, WANTED, USED, FIXED };
+enum rank { RANK_FREE, RANK_NEVER_USED, RANK_UNSOLICITED, RANK_WANTED, RANK_USED, RANK_FIXED };
 
 static enum rank eviction_rank(const struct nj_neigh_entry *e)
 {
     if (e->state == NJ_NEIGH_FREE)
-        return FREE;
+        return RANK_FREE;
     if (e->fixed)
-        return FIXED;
+        return RANK_FIXED;
     if (!is_resolved(e))
-        return e->is_unsolicited ? UNSOLICITED : WANTED;
-    return e->used_at == 0 ? NEVER_USED : USED;
+        return e->is_unsolicited ? RANK_UNSOLICITED : RANK_WANTED;
+    return e->used_at == 0 ? RANK_NEVER_USED : RANK_USED;
 }
 
 /* Is `a` to be evicted before `b`? Among equals the least recently used one is, or heard. */
@@ -156,15 +156,15 @@ static __rte_noinline struct nj_neigh_entry *make_neigh_entry(struct nj_neigh *n
 static bool is_replaceable(const struct nj_neigh_entry *e, nj_ns now)
 {
     switch (eviction_rank(e)) {
-    case FREE:
-    case NEVER_USED:
+    case RANK_FREE:
+    case RANK_NEVER_USED:
         return true;
-    case UNSOLICITED:
+    case RANK_UNSOLICITED:
         return now - e->heard_at >= NJ_NEIGH_REPLY_WAIT;
-    case USED:
+    case RANK_USED:
         return now - e->used_at >= BUSY_TIME && now - e->heard_at >= BUSY_TIME;
-    case WANTED:
-    case FIXED:
+    case RANK_WANTED:
+    case RANK_FIXED:
         break;
     }
     return false;
@@ -223,7 +223,7 @@ static struct nj_neigh_entry *add_from_message(struct nj_neigh *n, const struct 
 {
     const struct nj_neigh_entry *e = eviction_victim(n, ip);
 
-    if (eviction_rank(e) != UNSOLICITED && !is_replaceable(e, now))
+    if (eviction_rank(e) != RANK_UNSOLICITED && !is_replaceable(e, now))
         return NULL;
     return make_neigh_entry(n, ip, now);
 }
@@ -397,8 +397,8 @@ static void adopt_claim(struct nj_neigh *n, struct nj_neigh_entry *e, nj_ns now)
 /* A message gives a known neighbour another MAC address. RFC 826 and RFC 4861 7.2.5 accept it at
  * once; this table probes the old address first (docs/adr/0013). Meanwhile the first claim is kept.
  * True if the other shards need the message. */
-static bool claim(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte_ether_addr *mac,
-                  bool router, nj_ns now)
+static bool check_claim(struct nj_neigh *n, struct nj_neigh_entry *e,
+                        const struct rte_ether_addr *mac, bool router, nj_ns now)
 {
     nj_count(n->counters, NJ_C_neigh_claimed);
     if (e->fixed || e->has_claim)
@@ -420,7 +420,7 @@ static bool claim(struct nj_neigh *n, struct nj_neigh_entry *e, const struct rte
     return true;
 }
 
-static void drop(struct nj_neigh *n, struct rte_mbuf *m, enum nj_counter why)
+static void drop_packet(struct nj_neigh *n, struct rte_mbuf *m, enum nj_counter why)
 {
     rte_pktmbuf_free(m);
     nj_count(n->counters, why);
@@ -444,11 +444,11 @@ static void apply_tcp_hint(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj
 void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_addr *ip,
                      enum nj_neigh_reason why, nj_ns now)
 {
-    struct nj_neigh_entry *e = find(n, ip);
+    struct nj_neigh_entry *e = find_entry(n, ip);
     bool new = !e;
 
     if (new &&why == NJ_NEIGH_REPLY && !(e = add_unsolicited(n, ip, now))) {
-        drop(n, m, NJ_C_drop_tx_unsolicited);
+        drop_packet(n, m, NJ_C_drop_tx_unsolicited);
         return;
     }
     if (new && !e)
@@ -467,7 +467,7 @@ void nj_neigh_output(struct nj_neigh *n, struct rte_mbuf *m, const struct nj_add
     if (new)
         send_query(n, e, now);
     if (e->n_pending == NJ_NEIGH_PENDING_MAX) {
-        drop(n, m, NJ_C_drop_tx_arp_queue);
+        drop_packet(n, m, NJ_C_drop_tx_arp_queue);
         return;
     }
     e->pending[e->n_pending++] = m;
@@ -478,7 +478,7 @@ static bool update_from_arp(struct nj_neigh *n, struct nj_neigh_entry *e,
                             const struct rte_ether_addr *mac, nj_ns now)
 {
     if (is_resolved(e) && !is_known_at(e, mac))
-        return claim(n, e, mac, false, now);
+        return check_claim(n, e, mac, false, now);
     if (!e->fixed)
         learn_mac(n, e, mac, NJ_NEIGH_REACHABLE, now);
     return true;
@@ -524,7 +524,7 @@ bool nj_neigh_arp_input(struct nj_neigh *n, const struct nj_packet *p, bool answ
     bool asks_us = p->arp.request && for_us;
     bool usable = nj_ip4_source_ok(n->iface, nj_addr_to_v4(&p->arp.ip)) &&
                   nj_ip_is_on_link(n->iface, &p->arp.ip);
-    struct nj_neigh_entry *e = usable ? find(n, &p->arp.ip) : NULL;
+    struct nj_neigh_entry *e = usable ? find_entry(n, &p->arp.ip) : NULL;
 
     /* RFC 826: refresh a known sender; add a new one only if it requests our address, because it is
      * about to send to us. Unsolicited replies add nothing. */
@@ -541,14 +541,14 @@ bool nj_neigh_arp_input(struct nj_neigh *n, const struct nj_packet *p, bool answ
 bool nj_neigh_learn(struct nj_neigh *n, const struct nj_addr *ip, const struct rte_ether_addr *mac,
                     bool router, nj_ns now)
 {
-    struct nj_neigh_entry *e = find(n, ip);
+    struct nj_neigh_entry *e = find_entry(n, ip);
 
     if (!e)
         e = add_from_message(n, ip, now);
     if (!e) /* the tables of the other shards may have room */
         return true;
     if (is_resolved(e) && !is_known_at(e, mac))
-        return claim(n, e, mac, e->router || router, now);
+        return check_claim(n, e, mac, e->router || router, now);
     e->router |= router;
     if (!is_resolved(e)) /* only one direction is proven */
         learn_mac(n, e, mac, NJ_NEIGH_STALE, now);
@@ -563,7 +563,7 @@ static bool update_from_advert(struct nj_neigh *n, struct nj_neigh_entry *e, con
     bool same = !nd->has_mac || is_known_at(e, &nd->mac);
 
     if (!same && nd->override)
-        return claim(n, e, &nd->mac, nd->router, now);
+        return check_claim(n, e, &nd->mac, nd->router, now);
     if (!same) { /* STALE, with the known MAC address */
         if (e->state == NJ_NEIGH_REACHABLE && !e->fixed)
             enter_state(n, e, NJ_NEIGH_STALE, now);
@@ -579,7 +579,7 @@ static bool update_from_advert(struct nj_neigh *n, struct nj_neigh_entry *e, con
 
 bool nj_neigh_advert_input(struct nj_neigh *n, const struct nj_nd *nd, nj_ns now)
 {
-    struct nj_neigh_entry *e = find(n, &nd->target);
+    struct nj_neigh_entry *e = find_entry(n, &nd->target);
 
     if (!e)
         return true; /* not solicited by this shard (RFC 4861 7.2.5), perhaps by another */

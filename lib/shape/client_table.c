@@ -69,7 +69,7 @@ static uint64_t key_of(const struct nj_client *c)
     return atomic_load_explicit(&c->key, memory_order_seq_cst);
 }
 
-static void touch(struct nj_client *c, nj_ns now)
+static void set_used(struct nj_client *c, nj_ns now)
 {
     nj_store_relaxed(&c->used_at, now);
 }
@@ -94,7 +94,7 @@ static enum try_ref try_ref(struct nj_client *c, uint64_t key)
 }
 
 /* Returns NULL with *busy when the key is there and not settled. */
-static struct nj_client *find(struct nj_clients *t, uint64_t key, bool *busy)
+static struct nj_client *find_client(struct nj_clients *t, uint64_t key, bool *busy)
 {
     *busy = false;
     for (uint32_t i = 0; i < PROBES; i++) {
@@ -233,13 +233,13 @@ struct nj_client *nj_client_take(struct nj_clients *t, uint64_t key, const struc
     NJ_ASSERT(key != 0);
     for (uint32_t n = 0; n < SPINS_MAX; n++) {
         bool busy, full;
-        struct nj_client *c = find(t, key, &busy);
+        struct nj_client *c = find_client(t, key, &busy);
         if (!c && busy)
             continue;
         if (!c)
             c = insert_client(t, key, addr, &full);
         if (c) {
-            touch(c, now);
+            set_used(c, now);
             return c;
         }
         if (full)
@@ -250,7 +250,7 @@ struct nj_client *nj_client_take(struct nj_clients *t, uint64_t key, const struc
 
 void nj_client_put(struct nj_client *c, nj_ns now)
 {
-    touch(c, now);
+    set_used(c, now);
     uint32_t old = atomic_fetch_sub_explicit(&c->n_refs, 1, memory_order_release);
     NJ_ASSERT((old & ~CLAIMED) > 0);
     (void)old;

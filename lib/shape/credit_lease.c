@@ -66,7 +66,8 @@ static bool wanted_elsewhere(const struct nj_shape *s, const struct nj__class *c
 bool nj__node_is_active(const struct nj_shape *s, const struct nj__node *n)
 {
     return n->state == NJ__NODE_READY || n->state == NJ__NODE_ROUND_DONE ||
-           (n->state == NJ__NODE_IDLE && n->unready_at && s->now - n->unready_at < NJ__DEFICIT_KEPT_NS);
+           (n->state == NJ__NODE_IDLE && n->unready_at &&
+            s->now - n->unready_at < NJ__DEFICIT_KEPT_NS);
 }
 
 uint64_t nj__class_weight_here(const struct nj_shape *s, const struct nj__class *c)

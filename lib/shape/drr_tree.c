@@ -231,7 +231,7 @@ static struct nj__node *next_child(struct nj_shape *s, struct nj__node *p)
     }
 }
 
-static void charge(struct nj__node *n, uint32_t n_bytes)
+static void charge_node(struct nj__node *n, uint32_t n_bytes)
 {
     if (n->rate)
         n->credit -= n_bytes;
@@ -301,7 +301,7 @@ struct nj_paced *nj__drr_charge_next_response(struct nj_shape *s, uint32_t *n_by
             *n_bytes = clip_grant(n, *n_bytes);
         f->carried_bytes = quantum - *n_bytes;
         for (n = g; n; n = n->parent)
-            charge(n, *n_bytes);
+            charge_node(n, *n_bytes);
         nj__drr_remove_response(s, f);
         for (n = g; n->parent; n = n->parent)
             if (n->state == NJ__NODE_IDLE)
@@ -349,7 +349,7 @@ uint32_t nj__drr_try_charge_at_once(struct nj_shape *s, struct nj_paced *f, uint
     for (struct nj__node *n = g; n; n = n->parent) {
         struct nj__node *p = n->parent;
         int64_t before = n->deficit;
-        charge(n, n_bytes);
+        charge_node(n, n_bytes);
         bool free = p && p->n_waiting == 0 && s->now >= p->contended_until;
         if (free && n->deficit < 0)
             n->deficit = before < 0 ? before : 0;

@@ -73,7 +73,8 @@ static void own_charge(const struct nj_shape *s, struct nj_paced *f, uint32_t n)
     if (f->granted_own == 0)
         return;
     uint64_t at = s->now * NJ_GCRA_UNITS;
-    f->tat = (f->tat > at ? f->tat : at) + nj_gcra_cost_up(nj__paced_own_limit(f)->rate, f->granted_own);
+    f->tat =
+        (f->tat > at ? f->tat : at) + nj_gcra_cost_up(nj__paced_own_limit(f)->rate, f->granted_own);
 }
 
 /* ---- waiting ---- */

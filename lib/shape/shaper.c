@@ -198,7 +198,8 @@ struct nj_shape *nj_shape_new(const struct nj_shape_config *config, nj_ns now)
     nj_list_init(&s->unmigrated);
     nj__node_init(&s->root, NULL, &s->shared->root.rate_gcra, NJ__LEVEL_ROOT);
     for (uint32_t i = 0; i < NJ_CLASSES_MAX; i++)
-        nj__node_init(&s->class_of[i].node, &s->root, &s->shared->class_of[i].rate_gcra, NJ__LEVEL_CLASS);
+        nj__node_init(&s->class_of[i].node, &s->root, &s->shared->class_of[i].rate_gcra,
+                      NJ__LEVEL_CLASS);
     apply_limits(s, config->policy);
     return s;
 }

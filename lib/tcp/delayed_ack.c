@@ -16,7 +16,7 @@ static uint32_t full_size(const struct nj_tcb *t)
  * 4.1), each segment is acknowledged at once. Ten ACKs cover the initial window of RFC 6928; after
  * that an ACK for every second segment is enough. Only full segments without PSH qualify, since
  * more data follows them. A request is short or pushed, and its response carries the ACK. */
-static bool quick(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
+static bool is_due_at_once(struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)
 {
     struct nj_xfer *x = t->x;
 
@@ -36,7 +36,7 @@ void nj__ack_schedule(struct nj_tcb *t, const struct nj_seg *seg, bool filled_ho
 
     if (seg->payload_bytes > x->rcv_mss)
         x->rcv_mss = (uint16_t)seg->payload_bytes;
-    bool now_due = quick(t, seg, now) || filled_hole;
+    bool now_due = is_due_at_once(t, seg, now) || filled_hole;
     if (now_due || t->rcv_nxt - t->last_ack_sent >= 2 * full_size(t))
         t->ack_now = true;
     else if (x->delack_at == NJ_NEVER)

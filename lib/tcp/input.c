@@ -168,13 +168,12 @@ static bool send_minisock_ack(struct nj_tcp *tcp, const struct nj_minisock *b, n
 static bool send_ack(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
 {
     struct nj_tcb *t = nj_flow_tcb(f);
-    return t ? nj__tcp_send_ack(tcp, t, now)
-             : send_minisock_ack(tcp, (struct nj_minisock *)f, now);
+    return t ? nj__tcp_send_ack(tcp, t, now) : send_minisock_ack(tcp, (struct nj_minisock *)f, now);
 }
 
 /* Act on the verdict. Only this function counts, answers and frees input. */
-static void act(struct nj_tcp *tcp, struct nj_flow *f, struct nj_tcp_arrival *a,
-                enum nj_tcp_verdict v, nj_ns now)
+static void act_on_verdict(struct nj_tcp *tcp, struct nj_flow *f, struct nj_tcp_arrival *a,
+                           enum nj_tcp_verdict v, nj_ns now)
 {
     bool dropped = v != NJ_VERDICT_PASS && v != NJ_VERDICT_DONE && v != NJ_VERDICT_GONE;
     struct nj_tcb *t = v == NJ_VERDICT_GONE ? NULL : nj_flow_tcb(f);
@@ -257,5 +256,5 @@ void nj_tcp_input(struct nj_tcp *tcp, struct nj_flow *f, struct rte_mbuf *m,
         f = &opened->flow;
         v = nj__tcp_input_synchronized(tcp, opened, &a, now);
     }
-    act(tcp, f, &a, v, now);
+    act_on_verdict(tcp, f, &a, v, now);
 }

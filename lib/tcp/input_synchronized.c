@@ -27,7 +27,7 @@ static bool ts_recent_expired(const struct nj_tcb *t, nj_ns now)
 
 /* RFC 7323 5.3 R1 - R3: protection against wrapped sequence numbers. RFC 7323 5.2: not for RST. RFC
  * 7323 3.2: a segment without the option should be dropped; it is accepted (docs/adr/0025). */
-static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_ns now)
+static enum nj_tcp_verdict check_paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_ns now)
 {
     const struct nj_seg *seg = &a->seg;
 
@@ -35,7 +35,8 @@ static enum nj_tcp_verdict paws(struct nj_tcb *t, struct nj_tcp_arrival *a, nj_n
         return NJ_VERDICT_PASS;
     if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && !ts_recent_expired(t, now)) {
         bool quiet = nj_seg_len(seg) == 0 && !nj__flow_may_ack_stray(&t->flow, now);
-        return nj__tcp_set_drop_reason(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_paws);
+        return nj__tcp_set_drop_reason(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK,
+                                       NJ_C_drop_tcp_paws);
     }
     return NJ_VERDICT_PASS;
 }
@@ -133,7 +134,7 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         seg->seq++;
         seg->wnd = (uint16_t)(seg->wnd >> t->snd_wscale); /* it is not scaled in a SYN */
     }
-    enum nj_tcp_verdict v = paws(t, a, now);
+    enum nj_tcp_verdict v = check_paws(t, a, now);
     if (v != NJ_VERDICT_PASS)
         return v;
     len = nj_seg_len(seg);
@@ -146,7 +147,8 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         if (len == 0 && !quiet)
             quiet = !nj__flow_may_ack_stray(&t->flow, now);
         note_duplicate(t, seg);
-        return nj__tcp_set_drop_reason(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_window);
+        return nj__tcp_set_drop_reason(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK,
+                                       NJ_C_drop_tcp_window);
     }
     if (wnd == 0 && len > 0)
         t->ack_now = true;

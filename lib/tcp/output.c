@@ -45,8 +45,8 @@ static void note_acked(struct nj_tcb *t)
 
 /* The payload of a segment and its checksum, unless the device computes that. More than snd_mss
  * bytes make a TSO packet. NULL: no mbufs. */
-static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq,
-                                uint32_t n_bytes, uint64_t *sum)
+static struct rte_mbuf *make_payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq,
+                                     uint32_t n_bytes, uint64_t *sum)
 {
     struct rte_mbuf *m = nj__mbuf_get(tcp);
 
@@ -60,7 +60,7 @@ static struct rte_mbuf *payload(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t s
 }
 
 /* Reachability of the neighbour, from RACK's latest delivered segment and from time-outs. */
-static enum nj_reach reach(const struct nj_tcb *t, nj_ns now)
+static enum nj_reach reachability(const struct nj_tcb *t, nj_ns now)
 {
     const struct nj_xfer *x = t->x;
 
@@ -80,7 +80,7 @@ static void prepare_header(struct nj_tcp *tcp, struct nj_tcb *t, struct nj_tcp_e
         .flags = NJ_TCP_ACK | (nj__ecn_must_echo(t) ? NJ_TCP_ECE : 0),
         .tso_mss = tcp->cfg.tx.tso && n_bytes > t->snd_mss ? t->snd_mss : 0,
         .has_payload_sum = !tcp->cfg.tx.tcp_csum,
-        .reach = reach(t, now),
+        .reach = reachability(t, now),
         .opts = {.has_ts = t->ts_on, .ts_val = nj__tcp_ts_now(t, now), .ts_ecr = t->ts_recent},
     };
     if (t->ecn_on && n_bytes > 0 && seq == t->snd_nxt) { /* RFC 3168 6.1.5: not retransmissions */
@@ -109,7 +109,7 @@ static bool send_segments(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t seq, ui
     do {
         uint32_t n = nj_min_u32(n_bytes, most);
         uint64_t sum = 0;
-        struct rte_mbuf *m = payload(tcp, t, seq, n, &sum);
+        struct rte_mbuf *m = make_payload(tcp, t, seq, n, &sum);
         if (!m) {
             NJ_ASSERT(first);
             return false;
@@ -296,7 +296,8 @@ uint32_t nj_tcp_send_wanted(const struct nj_tcb *t)
 {
     if (!t->x)
         return t->snd_mss;
-    uint32_t n = nj_min_u32(nj__tcp_peer_room(t, t->snd_nxt), cwnd_room(t)) + t->snd_mss, has = nj__tcp_unsent(t);
+    uint32_t n = nj_min_u32(nj__tcp_peer_room(t, t->snd_nxt), cwnd_room(t)) + t->snd_mss,
+             has = nj__tcp_unsent(t);
     return n > has ? n - has : 0;
 }
 

@@ -37,7 +37,8 @@ static void reduce_mss(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t mtu)
 
 static uint32_t claimed_mtu(const struct nj_tcb *t, const struct nj_icmp_error *e)
 {
-    uint32_t now = t->snd_mss + nj__tcp_hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
+    uint32_t now =
+        t->snd_mss + nj__tcp_hdr_bytes(&t->flow.tuple) + (t->ts_on ? NJ_TCP_TS_BYTES : 0);
 
     if (e->mtu != 0)
         return e->mtu;

@@ -57,7 +57,7 @@ static bool fits(const struct rte_mbuf *to, uint32_t n_bytes)
     return is_writable(to) && n_bytes <= (uint32_t)to->buf_len - to->data_len;
 }
 
-static void append(struct rte_mbuf *to, const uint8_t *from, uint32_t n_bytes)
+static void append_bytes(struct rte_mbuf *to, const uint8_t *from, uint32_t n_bytes)
 {
     if (n_bytes > rte_pktmbuf_tailroom(to)) {
         memmove(to->buf_addr, rte_pktmbuf_mtod(to, uint8_t *), to->data_len);
@@ -79,7 +79,7 @@ static bool coalesce(const struct nj_tcp *tcp, const struct nj_tcb *t, struct rt
         return false;
     if (!fits(to, n_bytes))
         return false;
-    append(to, rte_pktmbuf_mtod_offset(m, const uint8_t *, off), n_bytes);
+    append_bytes(to, rte_pktmbuf_mtod_offset(m, const uint8_t *, off), n_bytes);
     return true;
 }
 
@@ -96,7 +96,7 @@ static struct rte_mbuf *merge_adjacent(struct nj_tcp *tcp, struct nj_tcb *t, str
             m = next;
             continue;
         }
-        append(m, rte_pktmbuf_mtod(next, const uint8_t *), next->data_len);
+        append_bytes(m, rte_pktmbuf_mtod(next, const uint8_t *), next->data_len);
         m->next = next->next;
         next->next = NULL;
         uncount_held(tcp, t);

@@ -25,7 +25,7 @@ void nj__mbuf_queue_free(struct nj_mbuf_queue *q)
     memset(q, 0, sizeof *q);
 }
 
-static void append(struct nj_mbuf_queue *q, struct rte_mbuf *m)
+static void append_mbuf(struct nj_mbuf_queue *q, struct rte_mbuf *m)
 {
     if (q->tail)
         q->tail->next = m;
@@ -113,7 +113,7 @@ bool nj_tcp_send_copy(struct nj_tcp *tcp, struct nj_tcb *t, const uint8_t *data,
         m->next = NULL;
         uint32_t left = n_bytes - off, cap = rte_pktmbuf_tailroom(m);
         uint32_t n = left < cap ? left : cap;
-        append(q, m);
+        append_mbuf(q, m);
         copy_into(q, m, data + off, n);
         off += n;
     }
@@ -152,7 +152,7 @@ bool nj_tcp_send_refer(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sli
     m->data_off = 0;
     m->data_len = (uint16_t)slice->n_bytes;
     m->pkt_len = slice->n_bytes;
-    append(&t->x->sndq, m);
+    append_mbuf(&t->x->sndq, m);
     nj__tcb_note_output(tcp, t);
     return true;
 }

@@ -50,8 +50,8 @@ static uint32_t mss_place(uint32_t mss)
 
 /* Uses the key of initial sequence numbers. Those hash only the tuple; SipHash includes the length
  * of its input, so the two never collide by construction. */
-static uint32_t cookie(const struct nj_tcp *tcp, const struct nj_tuple *tuple, uint32_t irs,
-                       uint32_t period, uint32_t mss_place)
+static uint32_t make_cookie(const struct nj_tcp *tcp, const struct nj_tuple *tuple, uint32_t irs,
+                            uint32_t period, uint32_t mss_place)
 {
     struct {
         struct nj_tuple tuple;
@@ -64,7 +64,7 @@ static uint32_t cookie(const struct nj_tcp *tcp, const struct nj_tuple *tuple, u
 
 /* The latest timestamp with `bits` at its low end that is not in the future. So later segments
  * never fail the peer's PAWS test (RFC 7323 5.3). */
-static uint32_t stamp(uint32_t ts_now, uint32_t bits)
+static uint32_t timestamp_with(uint32_t ts_now, uint32_t bits)
 {
     uint32_t ts = (ts_now & ~TS_MASK) | bits;
     return nj_seq_le(ts, ts_now) ? ts : ts - (TS_MASK + 1);
@@ -88,9 +88,10 @@ bool nj__cookie_send(struct nj_tcp *tcp, const struct nj_seg *seg, nj_ns now)
     nj__syn_parse(tcp, seg, &b);
     if (!(b.flow.flags & NJ_MINISOCK_TS)) /* the options cannot be encoded */
         b.flow.flags = 0;
-    b.snd_nxt = cookie(tcp, &seg->tuple, seg->seq, (uint32_t)(now / PERIOD), mss_place(mss)) + 1;
+    b.snd_nxt =
+        make_cookie(tcp, &seg->tuple, seg->seq, (uint32_t)(now / PERIOD), mss_place(mss)) + 1;
     uint32_t ts_now = nj__tcp_ts_clock_ms(now) + nj__tcp_ts_offset_of_tuple(tcp, &seg->tuple);
-    if (!nj__syn_send_synack(tcp, &b, stamp(ts_now, bits_of(&b, seg->opts.wscale)), now))
+    if (!nj__syn_send_synack(tcp, &b, timestamp_with(ts_now, bits_of(&b, seg->opts.wscale)), now))
         return false;
     tcp->cookie_at = now;
     nj_count(tcp->cfg.counters, NJ_C_tcp_cookie_sent);
@@ -108,12 +109,12 @@ bool nj__cookie_is_valid(const struct nj_tcp *tcp, const struct nj_seg *seg, nj_
 
     if ((period & 1) != !!(iss & AGE_BIT))
         period--;
-    return iss == cookie(tcp, &seg->tuple, irs, period, iss & (AGE_BIT - 1));
+    return iss == make_cookie(tcp, &seg->tuple, irs, period, iss & (AGE_BIT - 1));
 }
 
 /* Restore the options of the SYN from the ACK. */
-static void remember(const struct nj_tcp *tcp, const struct nj_seg *seg, uint32_t iss,
-                     struct nj_handshake *h)
+static void restore_options(const struct nj_tcp *tcp, const struct nj_seg *seg, uint32_t iss,
+                            struct nj_handshake *h)
 {
     uint32_t bits = seg->opts.ts_ecr & TS_MASK;
 
@@ -139,7 +140,7 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *tcp, struct nj_tcp_arrival *
         return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_cookie);
     if (tcp->draining)
         return nj__tcp_set_drop_reason(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_draining);
-    remember(tcp, seg, h.iss, &h);
+    restore_options(tcp, seg, h.iss, &h);
     nj__tcp_evict_if_nearly_full(tcp, a);
     *t = nj__tcb_new_syn_received(tcp, NULL, &seg->tuple, &h, now);
     if (!*t) /* the peer's next segment carries the cookie again */

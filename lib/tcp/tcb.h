@@ -189,11 +189,11 @@ struct nj_tcb {
 
     uint32_t snd_una, snd_nxt;
     uint32_t snd_wnd, snd_wl1, snd_wnd_max; /* SND.WL2 of RFC 9293 always equals snd_una */
-    uint32_t ack_min;        /* least acceptable SEG.ACK: ISS + 1, or later SND.UNA - MAX.SND.WND */
-    uint16_t snd_mss;        /* largest payload of one segment, options of each segment deducted */
-    uint16_t mss_acked;      /* the longest segment that was acknowledged */
-    uint16_t mss_max;        /* initial snd_mss: the limit of peer and link */
-    struct nj_xfer *x;       /* NULL while idle */
+    uint32_t ack_min;   /* least acceptable SEG.ACK: ISS + 1, or later SND.UNA - MAX.SND.WND */
+    uint16_t snd_mss;   /* largest payload of one segment, options of each segment deducted */
+    uint16_t mss_acked; /* the longest segment that was acknowledged */
+    uint16_t mss_max;   /* initial snd_mss: the limit of peer and link */
+    struct nj_xfer *x;  /* NULL while idle */
     uint32_t cwnd, ssthresh;
     uint32_t ts_recent, ts_offset; /* RFC 7323 */
     void *user;

@@ -160,7 +160,7 @@ static bool on_idle(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         nj__tcb_detach_xfer(tcp, t);
     return true;
 }
-static void fire(void *ctx, struct nj_timer *timer)
+static void on_timer(void *ctx, struct nj_timer *timer)
 {
     const struct tick *tick = ctx;
     struct nj_tcp *tcp = tick->tcp;
@@ -179,7 +179,7 @@ static void fire(void *ctx, struct nj_timer *timer)
 void nj_tcp_tick(struct nj_tcp *tcp, nj_ns now)
 {
     struct tick tick = {tcp, now};
-    nj_wheel_advance(&tcp->wheel, now, fire, &tick);
+    nj_wheel_advance(&tcp->wheel, now, on_timer, &tick);
     nj__syn_tick(tcp, now);
     nj__time_wait_tick(tcp);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The state of an active connection, struct nj_xfer: it is freed some time after the last byte, and
- * a new one is attached with the next segment or call. The state of the path stays in struct nj_tcb.
- * Its deadlines, and the list of connections with events for the user.
+ * a new one is attached with the next segment or call. The state of the path stays in struct
+ * nj_tcb. Its deadlines, and the list of connections with events for the user.
  */
 #include "base/assert.h"
 #include "tcp/loss/recovery_state.h"

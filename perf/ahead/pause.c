@@ -22,7 +22,7 @@ void pause_after(uint32_t n_requests)
  * section in one frame. */
 static bool ends_request(uint8_t type, uint8_t flags)
 {
-    return (type == NJ__H2_HEADERS || type == NJ__H2_DATA) && flags & NJ__H2_END_STREAM;
+    return (type == NJ__H2_HEADERS || type == NJ__H2_DATA) && flags & NJ__H2_FLAG_END_STREAM;
 }
 
 /* Number of bytes of the next piece, which ends at the latest with the last request before a pause.

@@ -173,7 +173,7 @@ int so_netdev_receive(void *arg, void *bytes, size_t *n, long long *time_us)
 
 /* --- the stack -------------------------------------------------------------------------------- */
 
-static void hear_news(struct so_world *w)
+static void take_events(struct so_world *w)
 {
     struct nj_list batch;
     struct nj_tcb *t;
@@ -212,13 +212,13 @@ static void let_waiters_go(struct so_world *w)
 
 void so_turn(struct so_world *w)
 {
-    hear_news(w); /* caused by input: the peer ended these */
+    take_events(w); /* caused by input: the peer ended these */
     w->in_tick = true;
     nj_tcp_tick(&w->tcp, w->now);
-    hear_news(w);
+    take_events(w);
     w->in_tick = false;
     nj_tcp_output_pending(&w->tcp, w->now);
-    hear_news(w);
+    take_events(w);
     let_waiters_go(w);
 }
 

@@ -104,14 +104,14 @@ static const char *say(struct nj_h2 *h, const char *block, size_t n, uint8_t fla
 {
     uint8_t frame[256];
     uint32_t id = h->id_high == 0 ? 1 : h->id_high + 2;
-    nj__h2_put_frame_head(frame, (uint32_t)n, NJ__H2_HEADERS, flags | NJ__H2_END_HEADERS, id);
+    nj__h2_put_frame_head(frame, (uint32_t)n, NJ__H2_HEADERS, flags | NJ__H2_FLAG_END_HEADERS, id);
     memcpy(frame + NJ__H2_FRAME_HEAD, block, n);
     shown[0] = '\0';
     cr_expect_eq(input(h, frame, NJ__H2_FRAME_HEAD + n), 0);
     return shown;
 }
 
-#define ASK(h, block) say((h), "" block, sizeof(block) - 1, NJ__H2_END_STREAM)
+#define ASK(h, block) say((h), "" block, sizeof(block) - 1, NJ__H2_FLAG_END_STREAM)
 
 #define GET    "\x82\x86\x84" /* http, "/" */
 #define ENTERS "\x41\1"       /* :authority, of one octet, gets into the table */
@@ -177,8 +177,8 @@ Test(h2_again, after_trailers)
     cr_expect_str_eq(say(one, GET LAST, 4, 0), "GET / a ...");
     cr_expect_eq(core->last_block.h, one);
     uint8_t frame[32];
-    nj__h2_put_frame_head(frame, 5, NJ__H2_HEADERS, NJ__H2_END_STREAM | NJ__H2_END_HEADERS,
-                          one->id_high);
+    nj__h2_put_frame_head(frame, 5, NJ__H2_HEADERS,
+                          NJ__H2_FLAG_END_STREAM | NJ__H2_FLAG_END_HEADERS, one->id_high);
     memcpy(frame + NJ__H2_FRAME_HEAD, "\x40\1x\1y", 5);
     cr_expect_eq(input(one, frame, NJ__H2_FRAME_HEAD + 5), 0);
     cr_expect_str_eq(ASK(one, GET LAST), "", "no :authority");
@@ -227,7 +227,7 @@ Test(h2_again, long_one)
     ASK(one, GET ENTERS "a");
     for (size_t n = 4; n <= sizeof block; n++) {
         for (int i = 0; i < 2; i++)
-            say(one, block, n, NJ__H2_END_STREAM);
+            say(one, block, n, NJ__H2_FLAG_END_STREAM);
         cr_expect_eq(core->last_block.h, n <= NJ__H2_LAST_BLOCK_MAX ? one : NULL, "%zu", n);
         cr_expect_neq(shown[0], '\0');
     }
@@ -256,7 +256,7 @@ static void ask_random(struct nj_prng *r, struct nj_h2 *h, nghttp2_hd_deflater *
     snprintf(expected, sizeof expected, "GET %s %s%s%s", path, host, n_fields > 4 ? " n=" : "",
              n_fields > 4 ? value : "");
     for (uint32_t last_block = nj_prng_below(r, 3); last_block < 3; last_block++) {
-        cr_assert_str_eq(say(h, (const char *)block, (size_t)n, NJ__H2_END_STREAM), expected);
+        cr_assert_str_eq(say(h, (const char *)block, (size_t)n, NJ__H2_FLAG_END_STREAM), expected);
         for (ssize_t i = 0; i < n; i++) /* only such blocks are remembered */
             last_block |= block[i] & 0x80 ? 0 : 3;
     }

@@ -252,7 +252,7 @@ Test(h2_limits, floods)
         const char *name;
         void (*make)(unsigned i);
         unsigned n_max; /* of calls, the budget being 1000 */
-        enum nj_h2_abuse waste;
+        enum nj_h2_abuse abuse;
         const char *why; /* the text of the GOAWAY; NULL: any text */
     } floods[] = {
         {"rapid reset", make_reset, 1002, NJ_H2_ABUSE_RESETS, "too many streams reset"},
@@ -274,7 +274,7 @@ Test(h2_limits, floods)
         unsigned n = flood(r, floods[i].make, 5000, 1);
         cr_expect_leq(n, floods[i].n_max, "%s: %u", floods[i].name, n);
         cr_expect_gt(n, 50, "%s: %u", floods[i].name, n);
-        cr_expect(!floods[i].waste || nj_h2_abuse_reason(r->h) == floods[i].waste, "%s: %d",
+        cr_expect(!floods[i].abuse || nj_h2_abuse_reason(r->h) == floods[i].abuse, "%s: %d",
                   floods[i].name, (int)nj_h2_abuse_reason(r->h));
         cr_expect_gt(strlen(seen.why), 0, "%s", floods[i].name);
         cr_expect(!floods[i].why || strcmp(seen.why, floods[i].why) == 0, "%s: %s", floods[i].name,

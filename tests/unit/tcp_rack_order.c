@@ -267,7 +267,7 @@ static struct nj_sent_run *run(const struct world *w, uint32_t n)
 }
 
 /* Segment `n` arrives. */
-static void hear(struct world *w, uint32_t n)
+static void receive(struct world *w, uint32_t n)
 {
     struct nj_sack_block b = {w->iss + AT(n), w->iss + AT(n + 1)};
     struct nj_seg seg = {.ack = w->tcb->snd_una, .opts = {.n_sack = 1, .sack = {b}}};
@@ -286,7 +286,7 @@ static void open_runs(struct world *w, uint32_t seen)
     }
     cr_assert_eq(w->tcb->x->n_runs, RUNS);
     w->now += 1 * MS;
-    hear(w, seen);
+    receive(w, seen);
     w->tcb->x->ca = NJ_CA_RECOVERY;
 }
 
@@ -323,7 +323,7 @@ Test(tcp_rack_order, stops_at_the_first_run_too_young)
     cr_expect_eq(w.tcb->x->n_lost, 0);
     cr_expect_eq(w.tcb->x->reo_at, due);
     set_trap(&w, 2, RUNS - 3, w.now);
-    hear(&w, RUNS - 2); /* the run before it was overtaken last of those still in flight */
+    receive(&w, RUNS - 2); /* the run before it was overtaken last of those still in flight */
     w.tcb->min_rtt_us = 100000;
     cr_expect_not(nj__rack_mark_lost(w.tcb, w.now));
     cr_expect_eq(w.tcb->x->reo_at, due - 1 * NJ_US);

@@ -201,7 +201,7 @@ static void rig_free(struct rig *g)
 
 /* --- the victim's peer: a round trip of 100 ms, an ACK for each segment ----------------------- */
 
-static void peer_hears(struct rig *g, const struct hop *h)
+static void peer_receives(struct rig *g, const struct hop *h)
 {
     struct hop a = {.at = g->now + 50 * MS, .back = true};
     uint32_t n = (h->seq - 1) / MSS, k = 0;
@@ -238,7 +238,7 @@ static void deliver(struct rig *g)
                 n++;
             feed(g, &g->flow[0], A, h.ack, h.sack, n);
         } else {
-            peer_hears(g, &h);
+            peer_receives(g, &h);
         }
     }
 }

@@ -154,7 +154,7 @@ static void machine_sends(struct net *n)
     w->n_out = w->next_out = 0;
 }
 
-static void machine_hears(struct net *n, const struct packet *p)
+static void machine_receives(struct net *n, const struct packet *p)
 {
     struct world *w = &n->w;
     uint32_t una = w->tcb ? w->tcb->snd_una - w->iss : 0;
@@ -207,7 +207,7 @@ static void turn(struct net *n)
         if (p.ours)
             peer_takes(n, &p);
         else
-            machine_hears(n, &p);
+            machine_receives(n, &p);
         check_runs(n);
     }
     write_some(n);

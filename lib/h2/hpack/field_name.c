@@ -6,27 +6,27 @@
 
 /* ---- tokens of names ---- */
 
-static bool is(struct nj_str s, const char *literal)
+static bool is_name(struct nj_str s, const char *literal)
 {
     return nj__hpack_bytes_equal(s.p, literal, s.n_bytes);
 }
 
 static enum nj__token token_of_7(struct nj_str name)
 {
-    if (is(name, ":method"))
+    if (is_name(name, ":method"))
         return NJ__TOKEN_METHOD;
-    if (is(name, ":scheme"))
+    if (is_name(name, ":scheme"))
         return NJ__TOKEN_SCHEME;
-    if (is(name, ":status"))
+    if (is_name(name, ":status"))
         return NJ__TOKEN_STATUS;
-    return is(name, "upgrade") ? NJ__TOKEN_CONN_SPECIFIC : NJ__TOKEN_OTHER;
+    return is_name(name, "upgrade") ? NJ__TOKEN_CONN_SPECIFIC : NJ__TOKEN_OTHER;
 }
 
 static enum nj__token token_of_10(struct nj_str name)
 {
-    if (is(name, ":authority"))
+    if (is_name(name, ":authority"))
         return NJ__TOKEN_AUTHORITY;
-    if (is(name, "connection") || is(name, "keep-alive"))
+    if (is_name(name, "connection") || is_name(name, "keep-alive"))
         return NJ__TOKEN_CONN_SPECIFIC;
     return NJ__TOKEN_OTHER;
 }
@@ -35,25 +35,25 @@ static enum nj__token token_by_length(struct nj_str name)
 {
     switch (name.n_bytes) {
     case 2:
-        return is(name, "te") ? NJ__TOKEN_TE : NJ__TOKEN_OTHER;
+        return is_name(name, "te") ? NJ__TOKEN_TE : NJ__TOKEN_OTHER;
     case 4:
-        return is(name, "host") ? NJ__TOKEN_HOST : NJ__TOKEN_OTHER;
+        return is_name(name, "host") ? NJ__TOKEN_HOST : NJ__TOKEN_OTHER;
     case 5:
-        return is(name, ":path") ? NJ__TOKEN_PATH : NJ__TOKEN_OTHER;
+        return is_name(name, ":path") ? NJ__TOKEN_PATH : NJ__TOKEN_OTHER;
     case 6:
-        return is(name, "expect") ? NJ__TOKEN_EXPECT : NJ__TOKEN_OTHER;
+        return is_name(name, "expect") ? NJ__TOKEN_EXPECT : NJ__TOKEN_OTHER;
     case 7:
         return token_of_7(name);
     case 8:
-        return is(name, "priority") ? NJ__TOKEN_PRIORITY : NJ__TOKEN_OTHER;
+        return is_name(name, "priority") ? NJ__TOKEN_PRIORITY : NJ__TOKEN_OTHER;
     case 10:
         return token_of_10(name);
     case 14:
-        return is(name, "content-length") ? NJ__TOKEN_CONTENT_LENGTH : NJ__TOKEN_OTHER;
+        return is_name(name, "content-length") ? NJ__TOKEN_CONTENT_LENGTH : NJ__TOKEN_OTHER;
     case 16:
-        return is(name, "proxy-connection") ? NJ__TOKEN_CONN_SPECIFIC : NJ__TOKEN_OTHER;
+        return is_name(name, "proxy-connection") ? NJ__TOKEN_CONN_SPECIFIC : NJ__TOKEN_OTHER;
     case 17:
-        return is(name, "transfer-encoding") ? NJ__TOKEN_CONN_SPECIFIC : NJ__TOKEN_OTHER;
+        return is_name(name, "transfer-encoding") ? NJ__TOKEN_CONN_SPECIFIC : NJ__TOKEN_OTHER;
     default:
         return NJ__TOKEN_OTHER;
     }

@@ -3,46 +3,46 @@
 #include "h2/hpack/hpack_internal.h"
 
 enum {
-    N = 1,  /* names: tchar of RFC 9110 5.6.2 without upper case */
-    V = 2,  /* values: RFC 9110 5.5 with obs-text, and HTAB */
-    P = 4,  /* :path: VCHAR and obs-text */
-    A = 8,  /* :authority and host: RFC 3986 3.2 */
-    M = 16, /* :method: tchar */
-    S = 32, /* :scheme: RFC 3986 3.1 */
+    IN_NAME = 1,      /* names: tchar of RFC 9110 5.6.2 without upper case */
+    IN_VALUE = 2,     /* values: RFC 9110 5.5 with obs-text, and HTAB */
+    IN_PATH = 4,      /* :path: VCHAR and obs-text */
+    IN_AUTHORITY = 8, /* :authority and host: RFC 3986 3.2 */
+    IN_METHOD = 16,   /* :method: tchar */
+    IN_SCHEME = 32,   /* :scheme: RFC 3986 3.1 */
 };
 
 static const uint8_t allowed_in[256] = {
-    ['\t'] = V,
-    [' '] = V,
-    ['!'] = N | V | P | A | M,
-    ['"'] = V | P,
-    ['#'] = N | V | P | M,
-    ['$' ... '\''] = N | V | P | A | M,
-    ['(' ... ')'] = V | P | A,
-    ['*'] = N | V | P | A | M,
-    ['+'] = N | V | P | A | M | S,
-    [','] = V | P | A,
-    ['-' ... '.'] = N | V | P | A | M | S,
-    ['/'] = V | P,
-    ['0' ... '9'] = N | V | P | A | M | S,
-    [':' ... ';'] = V | P | A,
-    ['<'] = V | P,
-    ['='] = V | P | A,
-    ['>' ... '?'] = V | P,
-    ['@'] = V | P | A, /* userinfo is for request_head.c to refuse */
-    ['A' ... 'Z'] = V | P | A | M | S,
-    ['['] = V | P | A,
-    ['\\'] = V | P,
-    [']'] = V | P | A,
-    ['^'] = N | V | P | M,
-    ['_'] = N | V | P | A | M,
-    ['`'] = N | V | P | M,
-    ['a' ... 'z'] = N | V | P | A | M | S,
-    ['{'] = V | P,
-    ['|'] = N | V | P | M,
-    ['}'] = V | P,
-    ['~'] = N | V | P | A | M,
-    [0x80 ... 0xff] = V | P,
+    ['\t'] = IN_VALUE,
+    [' '] = IN_VALUE,
+    ['!'] = IN_NAME | IN_VALUE | IN_PATH | IN_AUTHORITY | IN_METHOD,
+    ['"'] = IN_VALUE | IN_PATH,
+    ['#'] = IN_NAME | IN_VALUE | IN_PATH | IN_METHOD,
+    ['$' ... '\''] = IN_NAME | IN_VALUE | IN_PATH | IN_AUTHORITY | IN_METHOD,
+    ['(' ... ')'] = IN_VALUE | IN_PATH | IN_AUTHORITY,
+    ['*'] = IN_NAME | IN_VALUE | IN_PATH | IN_AUTHORITY | IN_METHOD,
+    ['+'] = IN_NAME | IN_VALUE | IN_PATH | IN_AUTHORITY | IN_METHOD | IN_SCHEME,
+    [','] = IN_VALUE | IN_PATH | IN_AUTHORITY,
+    ['-' ... '.'] = IN_NAME | IN_VALUE | IN_PATH | IN_AUTHORITY | IN_METHOD | IN_SCHEME,
+    ['/'] = IN_VALUE | IN_PATH,
+    ['0' ... '9'] = IN_NAME | IN_VALUE | IN_PATH | IN_AUTHORITY | IN_METHOD | IN_SCHEME,
+    [':' ... ';'] = IN_VALUE | IN_PATH | IN_AUTHORITY,
+    ['<'] = IN_VALUE | IN_PATH,
+    ['='] = IN_VALUE | IN_PATH | IN_AUTHORITY,
+    ['>' ... '?'] = IN_VALUE | IN_PATH,
+    ['@'] = IN_VALUE | IN_PATH | IN_AUTHORITY, /* userinfo is for request_head.c to refuse */
+    ['A' ... 'Z'] = IN_VALUE | IN_PATH | IN_AUTHORITY | IN_METHOD | IN_SCHEME,
+    ['['] = IN_VALUE | IN_PATH | IN_AUTHORITY,
+    ['\\'] = IN_VALUE | IN_PATH,
+    [']'] = IN_VALUE | IN_PATH | IN_AUTHORITY,
+    ['^'] = IN_NAME | IN_VALUE | IN_PATH | IN_METHOD,
+    ['_'] = IN_NAME | IN_VALUE | IN_PATH | IN_AUTHORITY | IN_METHOD,
+    ['`'] = IN_NAME | IN_VALUE | IN_PATH | IN_METHOD,
+    ['a' ... 'z'] = IN_NAME | IN_VALUE | IN_PATH | IN_AUTHORITY | IN_METHOD | IN_SCHEME,
+    ['{'] = IN_VALUE | IN_PATH,
+    ['|'] = IN_NAME | IN_VALUE | IN_PATH | IN_METHOD,
+    ['}'] = IN_VALUE | IN_PATH,
+    ['~'] = IN_NAME | IN_VALUE | IN_PATH | IN_AUTHORITY | IN_METHOD,
+    [0x80 ... 0xff] = IN_VALUE | IN_PATH,
 };
 
 static bool consists_of(struct nj_str s, unsigned what)
@@ -82,14 +82,15 @@ bool nj__hpack_is_name_valid(struct nj_str name)
         name.p++;
         name.n_bytes--;
     }
-    return name.n_bytes > 0 && consists_of(name, N);
+    return name.n_bytes > 0 && consists_of(name, IN_NAME);
 }
 
 static bool is_value_valid(struct nj_str v)
 {
     if (v.n_bytes == 0)
         return true;
-    return !nj_is_ows(v.p[0]) && !nj_is_ows(v.p[v.n_bytes - 1]) && consists_of_fast(v, ' ', V);
+    return !nj_is_ows(v.p[0]) && !nj_is_ows(v.p[v.n_bytes - 1]) &&
+           consists_of_fast(v, ' ', IN_VALUE);
 }
 
 static bool is_letter(char c)
@@ -101,14 +102,14 @@ bool nj__hpack_is_value_valid(enum nj__token token, struct nj_str v)
 {
     switch (token) {
     case NJ__TOKEN_METHOD:
-        return v.n_bytes > 0 && consists_of(v, M);
+        return v.n_bytes > 0 && consists_of(v, IN_METHOD);
     case NJ__TOKEN_SCHEME:
-        return v.n_bytes > 0 && is_letter(v.p[0]) && consists_of(v, S);
+        return v.n_bytes > 0 && is_letter(v.p[0]) && consists_of(v, IN_SCHEME);
     case NJ__TOKEN_PATH:
-        return v.n_bytes > 0 && consists_of_fast(v, '!', P);
+        return v.n_bytes > 0 && consists_of_fast(v, '!', IN_PATH);
     case NJ__TOKEN_AUTHORITY:
     case NJ__TOKEN_HOST:
-        return v.n_bytes > 0 && consists_of(v, A);
+        return v.n_bytes > 0 && consists_of(v, IN_AUTHORITY);
     case NJ__TOKEN_OTHER:
     case NJ__TOKEN_STATUS:
     case NJ__TOKEN_PSEUDO_OTHER:

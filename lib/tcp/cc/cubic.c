@@ -15,7 +15,7 @@
 #define BETA(w)     ((uint32_t)((uint64_t)(w)*7 / 10))
 #define CONVERGE(w) ((uint32_t)((uint64_t)(w)*17 / 20))
 
-enum stage { NO_STAGE, SLOW_START, EPOCH };
+enum stage { STAGE_NONE, STAGE_SLOW_START, STAGE_EPOCH };
 
 struct epoch {
     nj_ns ack_at;        /* of the last ACK that found us limited; 0: none yet */
@@ -86,7 +86,7 @@ uint32_t nj__cubic_window(uint32_t origin, uint32_t k_ms, uint64_t t_ms, uint32_
                                                                    : NJ_CC_CWND_MAX;
 }
 
-static void enter(struct cubic *c, enum stage stage)
+static void enter_stage(struct cubic *c, enum stage stage)
 {
     if (c->stage == stage)
         return;
@@ -100,7 +100,7 @@ static void begin_epoch(struct nj_tcb *t, struct cubic *c, nj_ns now)
 {
     struct epoch *e = &c->epoch;
 
-    enter(c, EPOCH);
+    enter_stage(c, STAGE_EPOCH);
     if (t->w_max == 0)
         t->w_max = t->cwnd;
     e->ack_at = now;
@@ -140,7 +140,7 @@ static void avoid_congestion(struct nj_tcb *t, struct cubic *c, const struct nj_
 {
     struct epoch *e = &c->epoch;
 
-    if (c->stage != EPOCH)
+    if (c->stage != STAGE_EPOCH)
         begin_epoch(t, c, ack->now);
     advance_time(e, ack);
     if (!ack->limited)
@@ -169,7 +169,7 @@ static void acked(struct nj_tcb *t, const struct nj_cc_ack *ack)
     struct cubic *c = priv(t);
 
     if (t->cwnd < t->ssthresh) {
-        enter(c, SLOW_START);
+        enter_stage(c, STAGE_SLOW_START);
         nj__slow_start(t, &c->hystart, ack, c->after_rto);
     } else {
         avoid_congestion(t, c, ack);
@@ -178,7 +178,7 @@ static void acked(struct nj_tcb *t, const struct nj_cc_ack *ack)
 
 static void remember(const struct nj_tcb *t, struct cubic *c)
 {
-    bool epoch = c->stage == EPOCH;
+    bool epoch = c->stage == STAGE_EPOCH;
 
     c->undo_w_max = t->w_max;
     c->undo_cwnd_prior = c->cwnd_prior;
@@ -201,7 +201,7 @@ static void lost(struct nj_tcb *t, nj_ns now)
     t->w_max = t->cwnd < t->w_max ? CONVERGE(t->cwnd) : t->cwnd;
     t->ssthresh = nj_max_u32(BETA(nj_cc_flight(t)), 2u * t->snd_mss);
     c->cwnd_prior = t->cwnd;
-    enter(c, NO_STAGE);
+    enter_stage(c, STAGE_NONE);
 }
 
 /* RFC 9438 4.8: W_max will be the cwnd at the start of congestion avoidance. */
@@ -222,10 +222,10 @@ static void undone(struct nj_tcb *t)
     c->can_undo = c->after_rto = false;
     t->w_max = c->undo_w_max;
     c->cwnd_prior = c->undo_cwnd_prior;
-    enter(c, NO_STAGE);
-    if (c->undo_stage != EPOCH)
+    enter_stage(c, STAGE_NONE);
+    if (c->undo_stage != STAGE_EPOCH)
         return;
-    enter(c, EPOCH);
+    enter_stage(c, STAGE_EPOCH);
     c->epoch.elapsed_us = c->undo_elapsed_us;
     c->epoch.origin = c->undo_origin;
     c->epoch.k_ms = c->undo_k_ms;
@@ -239,8 +239,8 @@ static void idle(struct nj_tcb *t, nj_ns now, nj_ns for_ns)
     (void)now;
     (void)for_ns;
     if (nj_cc_restart_idle(t))
-        enter(c, NO_STAGE);
-    else if (c->stage == EPOCH)
+        enter_stage(c, STAGE_NONE);
+    else if (c->stage == STAGE_EPOCH)
         c->epoch.ack_at = 0;
 }
 

@@ -21,7 +21,7 @@ static void begin_round(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
     h->n_samples = 0;
 }
 
-static void begin(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
+static void begin_slow_start(struct nj_hystart *h, const struct nj_tcb *t, nj_ns now)
 {
     memset(h, 0, sizeof *h);
     h->cur_min_us = UNKNOWN_US;
@@ -107,7 +107,7 @@ void nj__slow_start(struct nj_tcb *t, struct nj_hystart *h, const struct nj_cc_a
         return;
     }
     if (!h->running)
-        begin(h, t, ack->now);
+        begin_slow_start(h, t, ack->now);
     nj_cc_add_to_cwnd(t, h->in_css ? n / NJ_HYSTART_CSS_GROWTH_DIVISOR : n);
     follow_ack_trains(h, t, ack->now);
     take_sample(h, ack->rtt_us);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RACK-TLP (RFC 8985), from 6.2 step 4 on. A run is lost when data sent later was delivered and the run was sent more
- * than a round trip and the reordering window ago. For the tail of a flight, which has no later
- * data, a probe is sent before the time-out.
+ * RACK-TLP (RFC 8985), from 6.2 step 4 on. A run is lost when data sent later was delivered and the
+ * run was sent more than a round trip and the reordering window ago. For the tail of a flight,
+ * which has no later data, a probe is sent before the time-out.
  */
 #include "tcp/loss/recovery_state.h"
 #include "tcp/seq.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What RACK learns from a run that was delivered (RFC 8985 6.2, steps 1 to 3): the most recently sent
- * one, the minimum RTT, and whether there was reordering. The scoreboard reports each run. */
+/* What RACK learns from a run that was delivered (RFC 8985 6.2, steps 1 to 3): the most recently
+ * sent one, the minimum RTT, and whether there was reordering. The scoreboard reports each run. */
 #ifndef NJ_TCP_LOSS_RACK_DELIVERY_H
 #define NJ_TCP_LOSS_RACK_DELIVERY_H
 

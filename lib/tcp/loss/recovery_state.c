@@ -34,7 +34,7 @@ uint32_t nj__pipe(const struct nj_tcb *t)
 
 /* --- undo of spurious recovery: RFC 4015, RFC 2883, RFC 5682 --------------------------------- */
 
-static void remember(struct nj_tcb *t)
+static void save_for_undo(struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
 
@@ -68,7 +68,7 @@ static bool is_spurious(const struct nj_tcb *t, const struct nj_seg *seg,
     return t->sack_on ? news->lost_first_copy : x->frto == 2 && news->n_acked > 0;
 }
 
-static void undo(struct nj_tcp *tcp, struct nj_tcb *t)
+static void undo_reduction(struct nj_tcp *tcp, struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
 
@@ -104,14 +104,14 @@ void nj__recovery_dsack(struct nj_tcb *t, const struct nj_sack_block *b, struct 
 /* --- start and end of recovery --------------------------------------------------------------- */
 
 /* `news`: the effect of the ACK that caused it, or zeros. */
-static void begin(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_ca ca,
-                  const struct nj_ack_result *news, nj_ns now)
+static void begin_recovery(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_ca ca,
+                           const struct nj_ack_result *news, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     bool slowing = x->ca == NJ_CA_CWR; /* one reduction per round trip is enough */
 
     if (!slowing) {
-        remember(t);
+        save_for_undo(t);
         tcp->cfg.cc->lost(t, now);
         x->prr_delivered = x->prr_out = 0;
         /* RFC 9937 6.1, RecoverFS: not delivered before this ACK. */
@@ -130,7 +130,7 @@ static void begin(struct nj_tcp *tcp, struct nj_tcb *t, enum nj_ca ca,
     x->cwr_due = t->ecn_on;
 }
 
-static void end(struct nj_tcb *t)
+static void end_recovery(struct nj_tcb *t)
 {
     struct nj_xfer *x = t->x;
 
@@ -147,7 +147,7 @@ static void end(struct nj_tcb *t)
 /* RFC 9937 6.2 (PRR). While pipe exceeds ssthresh, send in proportion to deliveries; below it, as
  * much as is delivered (conservative reduction bound). `safe`: snd_una advanced and no new loss was
  * found; then one more segment, so that pipe grows to ssthresh as in slow start. */
-static void reduce(struct nj_tcb *t, uint32_t n_delivered, bool safe)
+static void reduce_cwnd(struct nj_tcb *t, uint32_t n_delivered, bool safe)
 {
     struct nj_xfer *x = t->x;
     uint32_t pipe = nj__pipe(t), n;
@@ -186,8 +186,8 @@ static void frto_step(struct nj_tcb *t, const struct nj_ack_result *news)
 
 /* RFC 5681 3.1: grow cwnd by cumulatively acknowledged bytes. SACKed bytes only let new segments
  * out (RFC 3042 2); they count when the hole before them is filled. */
-static void grow(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_result *news,
-                 uint32_t una_before, bool after_rto, nj_ns now)
+static void grow_cwnd(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_ack_result *news,
+                      uint32_t una_before, bool after_rto, nj_ns now)
 {
     struct nj_xfer *x = t->x;
     bool limited = x->limited && nj_seq_lt(una_before, x->limited_seq);
@@ -238,11 +238,11 @@ void nj__recovery_update_on_ack(struct nj_tcp *tcp, struct nj_tcb *t, const stru
     uint32_t n_guessed = t->sack_on ? 0 : x->dupacks * t->snd_mss;
 
     if (nj__tlp_acked(t, seg, news) && x->ca == NJ_CA_OPEN) {
-        begin(tcp, t, NJ_CA_CWR, news, now);
+        begin_recovery(tcp, t, NJ_CA_CWR, news, now);
         x->high_seq = t->snd_una; /* repaired already: only reduce once (RFC 8985 7.4.2) */
     }
     if (is_spurious(t, seg, news))
-        undo(tcp, t);
+        undo_reduction(tcp, t);
     if (x->undo_cwnd && x->ca == NJ_CA_OPEN &&
         t->snd_una - x->high_seq > x->undo_cwnd) /* too long ago to undo */
         x->undo_cwnd = 0;
@@ -251,31 +251,31 @@ void nj__recovery_update_on_ack(struct nj_tcp *tcp, struct nj_tcb *t, const stru
     bool loss = x->ca == NJ_CA_LOSS,
          ends = x->ca >= NJ_CA_CWR && nj_seq_le(x->high_seq, t->snd_una);
     if (ends)
-        end(t);
+        end_recovery(t);
     if (lost && x->ca < NJ_CA_RECOVERY)
-        begin(tcp, t, NJ_CA_RECOVERY, news, now);
+        begin_recovery(tcp, t, NJ_CA_RECOVERY, news, now);
     else if ((seg->flags & NJ_TCP_ECE) && t->ecn_on && x->ca == NJ_CA_OPEN &&
              nj_seq_lt(x->high_seq, t->snd_una))
-        begin(tcp, t, NJ_CA_CWR, news, now);
+        begin_recovery(tcp, t, NJ_CA_CWR, news, now);
 
     switch ((enum nj_ca)x->ca) {
     case NJ_CA_OPEN:
         if (!ends || loss)
-            grow(tcp, t, news, una_before, loss, now);
+            grow_cwnd(tcp, t, news, una_before, loss, now);
         if (nj_seq_lt(x->high_seq, t->snd_una) && x->undo_cwnd == 0)
             x->high_seq = t->snd_una - 1; /* stays less than 2^31 behind */
         break;
     case NJ_CA_CWR:
     case NJ_CA_RECOVERY:
         /* RFC 9937 6.2: without SACK the duplicates were counted as deliveries already. */
-        reduce(t, news->n_delivered > n_guessed ? news->n_delivered - n_guessed : 0,
-               news->n_acked > 0 && !lost);
+        reduce_cwnd(t, news->n_delivered > n_guessed ? news->n_delivered - n_guessed : 0,
+                    news->n_acked > 0 && !lost);
         break;
     case NJ_CA_LOSS:
         if (x->frto)
             frto_step(t, news);
         if (x->frto != 2)
-            grow(tcp, t, news, una_before, true, now);
+            grow_cwnd(tcp, t, news, una_before, true, now);
         break;
     }
 }
@@ -290,17 +290,17 @@ void nj__recovery_dupack(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     if (x->frto)
         frto_step(t, &none);
     if (x->ca < NJ_CA_RECOVERY && detect_without_sack(tcp, t, &none))
-        begin(tcp, t, NJ_CA_RECOVERY, &none, now);
+        begin_recovery(tcp, t, NJ_CA_RECOVERY, &none, now);
     /* RFC 9937 6.2: endless duplicate ACKs must not release more than was in flight. */
     if (x->ca == NJ_CA_RECOVERY || x->ca == NJ_CA_CWR)
-        reduce(t, x->prr_delivered < x->prr_flight ? t->snd_mss : 0, false);
+        reduce_cwnd(t, x->prr_delivered < x->prr_flight ? t->snd_mss : 0, false);
 }
 
 void nj__recovery_reo_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
 {
     if (nj__rack_mark_lost(t, now) && t->x->ca < NJ_CA_RECOVERY) {
-        begin(tcp, t, NJ_CA_RECOVERY, &(struct nj_ack_result){0}, now);
-        reduce(t, 0, false);
+        begin_recovery(tcp, t, NJ_CA_RECOVERY, &(struct nj_ack_result){0}, now);
+        reduce_cwnd(t, 0, false);
     }
 }
 
@@ -310,7 +310,7 @@ void nj__recovery_timed_out(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
     const struct nj_sent_run *head = nj_sent_run_first(x);
     bool first = x->n_backoffs == 0;
 
-    remember(t);
+    save_for_undo(t);
     if (x->ca == NJ_CA_OPEN || (x->ca == NJ_CA_LOSS && first))
         tcp->cfg.cc->timed_out(t, now); /* else cwnd was reduced for this loss already */
     x->frto = first && x->ca < NJ_CA_RECOVERY && head && !head->again;

@@ -114,7 +114,7 @@ static uint32_t blocks_that_fit(const struct nj_tcb *t, uint32_t n_payload)
     return fit < most ? fit : most;
 }
 
-static void add(struct nj_tcp_opts *o, const struct nj_sack_block *b, uint32_t most)
+static void add_block(struct nj_tcp_opts *o, const struct nj_sack_block *b, uint32_t most)
 {
     if (o->n_sack < most)
         o->sack[o->n_sack++] = *b;
@@ -131,14 +131,14 @@ uint32_t nj__sack_write_blocks(struct nj_tcb *t, struct nj_tcp_opts *o, uint32_t
     if (!t->sack_on || most == 0 || (!dup && !x->reasm))
         return 0;
     if (dup)
-        add(o, &x->dsack, most);
+        add_block(o, &x->dsack, most);
     x->dsack.end = x->dsack.first;
     read_list(&r, x);
     for (uint32_t i = 0; i < x->n_recent_blocks; i++)
         if (r.found[i])
-            add(o, &r.recent[i], most);
+            add_block(o, &r.recent[i], most);
     for (uint32_t i = 0; i < r.n_other; i++)
-        add(o, &r.other[i], most);
+        add_block(o, &r.other[i], most);
     drop_merged_blocks(x, &r);
     return o->n_sack;
 }

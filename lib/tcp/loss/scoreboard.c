@@ -26,7 +26,7 @@ static void leave_time_order(struct nj_xfer *x, struct nj_sent_run *r)
     nj_list_del(&r->by_send_time);
 }
 
-static bool later(const struct nj_sent_run *a, const struct nj_sent_run *b)
+static bool is_later(const struct nj_sent_run *a, const struct nj_sent_run *b)
 {
     return nj_rack_sent_after(a->at, a->end, b->at, b->end);
 }
@@ -38,7 +38,7 @@ static void sent_at(struct nj_xfer *x, struct nj_sent_run *r, nj_ns now)
     leave_time_order(x, r);
     r->at = now;
     struct nj_list *prev = x->by_send_time.prev;
-    while (prev != &x->by_send_time && later(nj_sent_run_of_node(prev), r))
+    while (prev != &x->by_send_time && is_later(nj_sent_run_of_node(prev), r))
         prev = prev->prev;
     nj_list_push_back(prev->next, &r->by_send_time);
 }
@@ -100,7 +100,7 @@ bool nj__scoreboard_has_free_runs(const struct nj_tcp *tcp, const struct nj_tcb 
 
 /* Can new data sent now extend `last`? Only with equal segment lengths, since `edge` and
  * `seg_bytes` must describe all boundaries. */
-static bool joins(const struct nj_tcb *t, const struct nj_sent_run *last, nj_ns now)
+static bool can_join(const struct nj_tcb *t, const struct nj_sent_run *last, nj_ns now)
 {
     return last && last->fate == NJ_RUN_IN_FLIGHT && !last->again && last->at == now &&
            last->seg_bytes == t->snd_mss && (last->end - last->edge) % last->seg_bytes == 0;
@@ -112,7 +112,7 @@ void nj__scoreboard_append(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t n_seq,
     struct nj_sent_run *last = nj_sent_run_last(x);
     uint32_t spare = last && last->fate == NJ_RUN_IN_FLIGHT ? NJ_SENT_RUNS_SPARE : 0;
 
-    if (!joins(t, last, now) && may_have_run(tcp, x, spare)) {
+    if (!can_join(t, last, now) && may_have_run(tcp, x, spare)) {
         struct nj_sent_run *r = run_new(tcp, x);
         *r = (struct nj_sent_run){
             .seq = t->snd_nxt, .end = t->snd_nxt, .edge = t->snd_nxt, .seg_bytes = t->snd_mss};
@@ -260,12 +260,12 @@ void nj__scoreboard_lose_sacked(struct nj_tcb *t)
 }
 
 /* Merge two lists in time order into `to`; `from` is empty afterwards. */
-static void merge(struct nj_list *to, struct nj_list *from)
+static void merge_by_send_time(struct nj_list *to, struct nj_list *from)
 {
     struct nj_list *at = to->next, *n;
 
     while ((n = nj_list_pop(from))) {
-        while (at != to && !later(nj_sent_run_of_node(at), nj_sent_run_of_node(n)))
+        while (at != to && !is_later(nj_sent_run_of_node(at), nj_sent_run_of_node(n)))
             at = at->next;
         nj_list_push_back(at, n);
     }
@@ -288,12 +288,12 @@ void nj__scoreboard_unmark_all_lost(struct nj_xfer *x)
         nj_list_init(&some);
         nj_list_push_back(&some, &r->by_send_time);
         while (!nj_list_empty(&bin[i]))
-            merge(&some, &bin[i++]);
+            merge_by_send_time(&some, &bin[i++]);
         nj_list_splice(&bin[i], &some);
     }
     for (uint32_t i = 1; i < UNLOSE_BINS; i++)
-        merge(&bin[i], &bin[i - 1]);
-    merge(&x->by_send_time, &bin[UNLOSE_BINS - 1]);
+        merge_by_send_time(&bin[i], &bin[i - 1]);
+    merge_by_send_time(&x->by_send_time, &bin[UNLOSE_BINS - 1]);
 }
 
 struct nj_sent_run *nj__scoreboard_first_lost(struct nj_xfer *x)
@@ -307,8 +307,8 @@ struct nj_sent_run *nj__scoreboard_first_lost(struct nj_xfer *x)
 }
 
 /* `n` bytes of `r` are newly delivered. */
-static void delivered(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sent_run *r, uint32_t n,
-                      struct nj_ack_result *news, nj_ns now)
+static void note_delivered(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sent_run *r,
+                           uint32_t n, struct nj_ack_result *news, nj_ns now)
 {
     if (nj__mtu_is_probe(t->x, r->end, r->again))
         nj__mtu_probe_acked(tcp, t);
@@ -336,7 +336,7 @@ void nj__scoreboard_ack(struct nj_tcp *tcp, struct nj_tcb *t, uint32_t ack,
         struct nj_sent_run part = *r;
         part.end = end; /* only this part is acknowledged */
         if (r->fate != NJ_RUN_SACKED)
-            delivered(tcp, t, &part, n, news, now);
+            note_delivered(tcp, t, &part, n, news, now);
         news->rexmit_acked |= r->again;
         *bytes_of(x, r->fate) -= n;
         r->seq = end;
@@ -392,8 +392,9 @@ static struct nj_sent_run *cut_out(struct nj_tcp *tcp, struct nj_xfer *x, struct
 
 /* Mark the block as SACKed. `r`: the run to start at, not after the block. Returns the run to start
  * at for the next block. */
-static struct nj_sent_run *mark(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_sack_block *b,
-                                struct nj_sent_run *r, struct nj_ack_result *news, nj_ns now)
+static struct nj_sent_run *mark_sacked(struct nj_tcp *tcp, struct nj_tcb *t,
+                                       const struct nj_sack_block *b, struct nj_sent_run *r,
+                                       struct nj_ack_result *news, nj_ns now)
 {
     struct nj_xfer *x = t->x;
 
@@ -414,7 +415,7 @@ static struct nj_sent_run *mark(struct nj_tcp *tcp, struct nj_tcb *t, const stru
         if (!own)
             continue;
         r = own;
-        delivered(tcp, t, r, r->end - r->seq, news, now);
+        note_delivered(tcp, t, r, r->end - r->seq, news, now);
         set_run_state(x, r, NJ_RUN_SACKED);
         struct nj_sent_run *prev = nj_sent_run_prev(x, r), *next = nj_sent_run_next(x, r);
         if (next)
@@ -438,7 +439,7 @@ static bool is_dsack(const struct nj_seg *seg)
            nj_seq_le(b[0].end, b[1].end);
 }
 
-static bool seen(const struct nj_xfer *x, const struct nj_sack_block *b)
+static bool was_seen(const struct nj_xfer *x, const struct nj_sack_block *b)
 {
     for (uint32_t i = 0; i < NJ_SACK_BLOCKS_MAX; i++)
         if (x->last_sack[i].first == b->first && x->last_sack[i].end == b->end)
@@ -457,7 +458,7 @@ static uint32_t sort_blocks(const struct nj_tcb *t, const struct nj_seg *seg, ui
         struct nj_sack_block b = seg->opts.sack[i];
         bool sane = nj_seq_lt(b.first, b.end) && nj_seq_lt(seg->ack, b.first) &&
                     nj_seq_lt(t->snd_una, b.end) && nj_seq_le(b.end, t->snd_nxt);
-        if (!sane || seen(t->x, &b))
+        if (!sane || was_seen(t->x, &b))
             continue;
         b.first = nj_seq_max(b.first, t->snd_una); /* a reordered ACK may have older blocks */
         uint32_t at = n++;
@@ -482,7 +483,7 @@ bool nj__scoreboard_process_sack_opt(struct nj_tcp *tcp, struct nj_tcb *t, const
     struct nj_sent_run *r = nj_sent_run_first(x);
 
     for (i = 0; i < n; i++)
-        r = mark(tcp, t, &block[i], r, news, now);
+        r = mark_sacked(tcp, t, &block[i], r, news, now);
     for (i = 0; i < NJ_SACK_BLOCKS_MAX; i++)
         x->last_sack[i] = i < seg->opts.n_sack ? seg->opts.sack[i] : (struct nj_sack_block){0, 0};
     return dsack;
