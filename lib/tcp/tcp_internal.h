@@ -12,7 +12,7 @@
  *   receive_window.c         window that we advertise
  *   receive_queue.c          received data, in order and out of order
  *   delayed_ack.c            when received text is acknowledged
- *   loss/sack_generate.c     SACK option of our ACKs
+ *   loss/sack_option.c     SACK option of our ACKs
  *   minisock.c               connections without a control block
  *   time_wait.c              TIME-WAIT without a user
  *   xfer.c                   state of an active connection, its timer and events
@@ -397,7 +397,7 @@ static inline bool nj__ecn_must_echo(const struct nj_tcb *t)
     return t->ecn_on && t->x->ce_seen;
 }
 
-/* sack_generate.c: the SACK option of our ACKs. [first, end) arrived out of order or fills a hole.
+/* sack_option.c: the SACK option of our ACKs. [first, end) arrived out of order or fills a hole.
  * Call it before the bytes are queued. */
 void nj__sack_note_block(struct nj_tcb *, uint32_t first, uint32_t end);
 /* [first, end) is a duplicate: the next ACK reports it as D-SACK. */

@@ -188,7 +188,7 @@ static inline uint64_t rig_in_ms(const struct rig *w, uint32_t ms)
     return ms < w->n_ms ? w->per_ms[0][ms] + w->per_ms[1][ms] : 0;
 }
 
-/* As lib/h2/stream.c: one frame after the other, until the body shows no bytes. */
+/* As lib/h2/output.c: one frame after the other, until the body shows no bytes. */
 static inline void rig_send(struct rig_res *r)
 {
     struct nj_body *b = &r->f.body;

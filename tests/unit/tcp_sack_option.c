@@ -13,7 +13,7 @@ static void open_sack(struct world *w, bool ts)
 
 /* Sentence 38; RFC 2018 2: SACK-Permitted is in the SYN-ACK if the peer's SYN has it, and in no
  * other segment. */
-Test(tcp_sack_generate, permitted_in_syn_only)
+Test(tcp_sack_option, permitted_in_syn_only)
 {
     for (unsigned ok = 0; ok < 2; ok++) {
         struct world w;
@@ -29,7 +29,7 @@ Test(tcp_sack_generate, permitted_in_syn_only)
 
 /* RFC 2018 4, example 1's mirror: a block grows with the data that follows it, and disappears with
  * the hole. */
-Test(tcp_sack_generate, one_hole)
+Test(tcp_sack_option, one_hole)
 {
     struct world w;
     open_sack(&w, false);
@@ -47,7 +47,7 @@ Test(tcp_sack_generate, one_hole)
 
 /* Sentence 51; RFC 2018 4: the block that changed last is first, and the others follow by time of
  * change. There are at most four, or three with timestamps. Blocks that touch are merged. */
-Test(tcp_sack_generate, most_recent_first)
+Test(tcp_sack_option, most_recent_first)
 {
     for (unsigned ts = 0; ts < 2; ts++) {
         struct world w;
@@ -77,7 +77,7 @@ Test(tcp_sack_generate, most_recent_first)
 }
 
 /* Sentence 52; RFC 2883 4.1.1: a full duplicate below the cumulative ACK, reported once. */
-Test(tcp_sack_generate, duplicate_below_the_ack)
+Test(tcp_sack_option, duplicate_below_the_ack)
 {
     struct world w;
     open_sack(&w, false);
@@ -97,7 +97,7 @@ Test(tcp_sack_generate, duplicate_below_the_ack)
 
 /* Sentence 52; RFC 2883 4.1.3, 4.2.2: a duplicate of bytes that are held is followed by the block
  * it is in. */
-Test(tcp_sack_generate, duplicate_in_a_held_block)
+Test(tcp_sack_option, duplicate_in_a_held_block)
 {
     struct world w;
     open_sack(&w, false);
@@ -117,7 +117,7 @@ Test(tcp_sack_generate, duplicate_in_a_held_block)
 }
 
 /* RFC 2883 4.2: the part of a segment that is old, or that the queue has already. */
-Test(tcp_sack_generate, partial_duplicate_in_order)
+Test(tcp_sack_option, partial_duplicate_in_order)
 {
     struct world w;
     open_sack(&w, false);
@@ -135,7 +135,7 @@ Test(tcp_sack_generate, partial_duplicate_in_order)
 }
 
 /* Sentence 53; RFC 2018 8: dropped data is no longer reported. */
-Test(tcp_sack_generate, reneging)
+Test(tcp_sack_option, reneging)
 {
     struct world w;
     open_sack(&w, false);
@@ -158,7 +158,7 @@ Test(tcp_sack_generate, reneging)
 /* Sentence 26; RFC 6691 2: with SACK blocks, too, a segment is not longer than the peer's MSS
  * allows. struct world checks each one against the MTU. A full segment is sent without blocks, a
  * short one with them. */
-Test(tcp_sack_generate, data_segments_leave_room)
+Test(tcp_sack_option, data_segments_leave_room)
 {
     for (unsigned ts = 0; ts < 2; ts++) {
         struct world w;
@@ -181,7 +181,7 @@ Test(tcp_sack_generate, data_segments_leave_room)
 }
 
 /* The D-SACK waits for a segment with room for it. */
-Test(tcp_sack_generate, duplicate_waits_for_room)
+Test(tcp_sack_option, duplicate_waits_for_room)
 {
     struct world w;
     open_sack(&w, false);
@@ -197,7 +197,7 @@ Test(tcp_sack_generate, duplicate_waits_for_room)
 }
 
 /* Without SACK-permitted no blocks are sent. */
-Test(tcp_sack_generate, not_negotiated)
+Test(tcp_sack_option, not_negotiated)
 {
     struct world w;
     nj_dsl_init(&w, NULL);
@@ -242,7 +242,7 @@ static void check_report(struct world *w, const struct dsl_out *o, const uint8_t
 }
 
 /* Sentences 51 - 54, across the wrap of the sequence space, against an array of bytes. */
-Test(tcp_sack_generate, random_arrivals)
+Test(tcp_sack_option, random_arrivals)
 {
     const uint64_t seed = 0x5ac4;
     struct nj_prng r;
