@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "server/port_health_log.h"
+#include "log/port_health_log.h"
 
 static struct nj_port_watch w;
 static struct nj_port_stats sight;
@@ -18,7 +18,7 @@ static void init(void)
     now = NJ_SEC;
 }
 
-TestSuite(server_port_health_log, .init = init);
+TestSuite(log_port_health_log, .init = init);
 
 /* The only line of a check; "": none. */
 static const char *look(void)
@@ -33,7 +33,7 @@ static const char *look(void)
     return line;
 }
 
-Test(server_port_health_log, a_port_that_works_says_nothing)
+Test(log_port_health_log, a_port_that_works_says_nothing)
 {
     for (unsigned i = 0; i < 100; i++) {
         sight.tx_given += 100000;
@@ -42,7 +42,7 @@ Test(server_port_health_log, a_port_that_works_says_nothing)
     }
 }
 
-Test(server_port_health_log, link)
+Test(log_port_health_log, link)
 {
     cr_expect_str_eq(look(), "");
     now += NJ_PORT_WATCH_LINK_GRACE;
@@ -62,7 +62,7 @@ Test(server_port_health_log, link)
 }
 
 /* A copper link needs seconds after the start. */
-Test(server_port_health_log, a_link_that_comes_up_after_the_start)
+Test(log_port_health_log, a_link_that_comes_up_after_the_start)
 {
     sight.link_up = false;
     for (unsigned i = 0; i < 4; i++)
@@ -71,7 +71,7 @@ Test(server_port_health_log, a_link_that_comes_up_after_the_start)
     cr_expect_str_eq(look(), "");
 }
 
-Test(server_port_health_log, a_link_that_is_never_up)
+Test(log_port_health_log, a_link_that_is_never_up)
 {
     sight.link_up = false;
     for (unsigned i = 0; i < 4; i++)
@@ -80,14 +80,14 @@ Test(server_port_health_log, a_link_that_is_never_up)
     cr_expect_str_eq(look(), "");
 }
 
-Test(server_port_health_log, what_came_before_the_first_look_is_no_news)
+Test(log_port_health_log, what_came_before_the_first_look_is_no_news)
 {
     sight.rx_missed = sight.rx_nombuf = sight.rx_errors = 1000;
     cr_expect_str_eq(look(), "");
     cr_expect_str_eq(look(), "");
 }
 
-Test(server_port_health_log, a_device_whose_count_cannot_be_compared)
+Test(log_port_health_log, a_device_whose_count_cannot_be_compared)
 {
     sight.tx_packets = UINT64_MAX;
     for (unsigned i = 0; i < 30; i++) {
@@ -96,7 +96,7 @@ Test(server_port_health_log, a_device_whose_count_cannot_be_compared)
     }
 }
 
-Test(server_port_health_log, drops_are_counted_and_told_every_ten_seconds)
+Test(log_port_health_log, drops_are_counted_and_told_every_ten_seconds)
 {
     look();
     sight.rx_missed = 7;
@@ -113,7 +113,7 @@ Test(server_port_health_log, drops_are_counted_and_told_every_ten_seconds)
     cr_expect_str_eq(look(), "", "no news");
 }
 
-Test(server_port_health_log, each_reason_has_its_line)
+Test(log_port_health_log, each_reason_has_its_line)
 {
     unsigned n = 0;
 
@@ -126,7 +126,7 @@ Test(server_port_health_log, each_reason_has_its_line)
 }
 
 /* As with the 82540EM, whose second queue sends nothing. */
-Test(server_port_health_log, what_is_given_and_not_sent)
+Test(log_port_health_log, what_is_given_and_not_sent)
 {
     const char *said = "";
     unsigned n_looks = 0;
@@ -140,7 +140,7 @@ Test(server_port_health_log, what_is_given_and_not_sent)
     cr_expect(n_looks >= 5 && n_looks <= 10, "%u", n_looks);
 }
 
-Test(server_port_health_log, a_link_that_is_down_sends_nothing)
+Test(log_port_health_log, a_link_that_is_down_sends_nothing)
 {
     look();
     now += NJ_PORT_WATCH_LINK_GRACE;
@@ -158,7 +158,7 @@ Test(server_port_health_log, a_link_that_is_down_sends_nothing)
 }
 
 /* Device counters that are late, and those of a device without any, report fewer packets. */
-Test(server_port_health_log, more_sent_than_given)
+Test(log_port_health_log, more_sent_than_given)
 {
     for (unsigned i = 0; i < 30; i++) {
         sight.tx_given += 1000;

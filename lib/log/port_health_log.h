@@ -3,8 +3,8 @@
  * Log lines about a port: link state, dropped received packets, packets that were not sent. A state
  * machine: the caller samples the device and passes the time. One thread.
  */
-#ifndef NJ_SERVER_PORT_HEALTH_LOG_H
-#define NJ_SERVER_PORT_HEALTH_LOG_H
+#ifndef NJ_LOG_PORT_HEALTH_LOG_H
+#define NJ_LOG_PORT_HEALTH_LOG_H
 
 #include "base/types.h"
 #include "dpdk/port.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Turns samples of port counters into log lines, rate-limited per reason. Pure: the caller samples
  * the device and passes the time. */
-#include "server/port_health_log.h"
+#include "log/port_health_log.h"
 
 #include <stdio.h>
 
