@@ -27,35 +27,35 @@ static bool is_line_due(nj_ns *logged_at, nj_ns now)
     return true;
 }
 
-bool nj_watchdog_check_sample(struct nj_watchdog *w, const struct nj_watchdog_sample *sight,
+bool nj_watchdog_check_sample(struct nj_watchdog *w, const struct nj_watchdog_sample *sample,
                               nj_ns now, char *line, size_t n)
 {
-    if (w->progress_at == 0 || sight->loops != w->loops)
+    if (w->progress_at == 0 || sample->loops != w->loops)
         w->progress_at = now;
-    w->loops = sight->loops;
+    w->loops = sample->loops;
 
     /* This hold ended between two checks. It has its own rate limit, so that it does not suppress
      * the line of a longer one. */
-    if (sight->ended && sight->ended_since != w->since) {
+    if (sample->ended && sample->ended_since != w->since) {
         if (is_line_due(&w->past_logged_at, now)) {
-            format_hold(w, sight->ended, "had", sight->lcore, sight->ended_ns, line, n);
+            format_hold(w, sample->ended, "had", sample->lcore, sample->ended_ns, line, n);
             return true;
         }
         w->n_unlogged++;
     }
     /* It may have begun after `now` was read. */
-    if (sight->route && now > sight->since && now - sight->since > NJ_WATCHDOG_HOLD) {
-        bool again = w->since == sight->since;
-        w->since = sight->since;
+    if (sample->route && now > sample->since && now - sample->since > NJ_WATCHDOG_HOLD) {
+        bool again = w->since == sample->since;
+        w->since = sample->since;
         if (is_line_due(&w->logged_at, now)) {
-            format_hold(w, sight->route, "has had", sight->lcore, now - sight->since, line, n);
+            format_hold(w, sample->route, "has had", sample->lcore, now - sample->since, line, n);
             return true;
         }
         w->n_unlogged += !again;
         return false;
     }
-    if (!sight->route && nj_watchdog_has_stalled(w, now) && is_line_due(&w->logged_at, now)) {
-        snprintf(line, n, "lcore %u has not polled for %lu ms", sight->lcore,
+    if (!sample->route && nj_watchdog_has_stalled(w, now) && is_line_due(&w->logged_at, now)) {
+        snprintf(line, n, "lcore %u has not polled for %lu ms", sample->lcore,
                  (now - w->progress_at + NJ_MS / 2) / NJ_MS);
         return true;
     }

@@ -35,7 +35,7 @@ struct nj_watchdog_sample {
 };
 
 /* Check one sample. Returns true if `line` has a report, without '\n'. `w` starts as zero. */
-bool nj_watchdog_check_sample(struct nj_watchdog *w, const struct nj_watchdog_sample *sight,
+bool nj_watchdog_check_sample(struct nj_watchdog *w, const struct nj_watchdog_sample *sample,
                               nj_ns now, char *line, size_t n);
 
 /* Has the lcore not polled for longer than NJ_WATCHDOG_STALL, as of the checks until now? */

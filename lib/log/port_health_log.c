@@ -26,22 +26,22 @@ static uint64_t unsent(const struct nj_port_watch *w)
     return lost > known ? lost - known : 0;
 }
 
-void nj_port_watch_update(struct nj_port_watch *w, const struct nj_port_stats *sight, nj_ns now)
+void nj_port_watch_update(struct nj_port_watch *w, const struct nj_port_stats *sample, nj_ns now)
 {
     bool first = !w->has_seen;
 
-    w->seen = *sight;
+    w->seen = *sample;
     w->has_seen = true;
     if (first) { /* neither earlier losses nor a link that is up are logged */
         w->first_at = now;
         w->link_logged = true;
-        w->logged[NJ__PORT_MISSED] = sight->rx_missed;
-        w->logged[NJ__PORT_NOMBUF] = sight->rx_nombuf;
-        w->logged[NJ__PORT_RX_ERRORS] = sight->rx_errors;
+        w->logged[NJ__PORT_MISSED] = sample->rx_missed;
+        w->logged[NJ__PORT_NOMBUF] = sample->rx_nombuf;
+        w->logged[NJ__PORT_RX_ERRORS] = sample->rx_errors;
     }
-    if (!sight->link_up) { /* a link that is down explains unsent packets */
+    if (!sample->link_up) { /* a link that is down explains unsent packets */
         w->logged[NJ__PORT_UNSENT] += unsent(w);
-        w->logged[NJ__PORT_TX_ERRORS] = sight->tx_errors;
+        w->logged[NJ__PORT_TX_ERRORS] = sample->tx_errors;
     }
     if (unsent(w) < UNSENT_MIN)
         w->unsent_since = 0;

@@ -38,7 +38,7 @@ struct nj_port_watch {
 
 void nj_port_watch_init(struct nj_port_watch *w, const char *name, uint32_t in_flight_max);
 /* Take a sample, once per NJ_PORT_WATCH_PERIOD. */
-void nj_port_watch_update(struct nj_port_watch *w, const struct nj_port_stats *sight, nj_ns now);
+void nj_port_watch_update(struct nj_port_watch *w, const struct nj_port_stats *sample, nj_ns now);
 /* Format the next due line, without a newline. False: none. */
 bool nj_port_watch_next_line(struct nj_port_watch *w, nj_ns now, enum nj_log *level,
                              char line[NJ_PORT_LINE_BYTES]);

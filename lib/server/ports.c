@@ -109,7 +109,7 @@ static bool open_port(struct nj_server *s, struct nj_server_port *p, const struc
         return false;
     nj_port_watch_init(&p->watch, p->dev.name,
                        p->dev.n_txq * p->dev.n_txd + p->n_shards * NJ_SHARD_RING_SIZE);
-    nj_dpdk_port_read_stats(&p->dev, &p->sight);
+    nj_dpdk_port_read_stats(&p->dev, &p->last_sample);
     /* Nobody polls them yet: the other process gets all packets. */
     if (nj_upgrade_shares_ports(&s->upgrade))
         nj_dpdk_port_detach_queues(&p->dev);

@@ -45,7 +45,7 @@ struct nj_server_port {
     uint32_t first, n_shards;
     struct nj_port_watch watch;         /* supervisor only */
     struct nj_address_logged addresses; /* supervisor only */
-    struct nj_port_stats sight;         /* last sample, for telemetry; under port_lock */
+    struct nj_port_stats last_sample;   /* last sample, for telemetry; under port_lock */
 };
 
 /* Where the name of the root leads to. */
@@ -115,7 +115,7 @@ struct nj_server {
     _Atomic bool is_ready_announced;          /* to the service manager */
     bool is_stuck_announced;                  /* supervisor only */
     nj_ns port_seen_at;                       /* supervisor only */
-    pthread_mutex_t port_lock;                /* of port[].sight */
+    pthread_mutex_t port_lock;                /* of port[].last_sample */
     struct nj_class_rate class_rate[NJ_CLASSES_MAX];
     nj_ns class_rates_at;
 };

@@ -94,7 +94,7 @@ static void watch(struct nj_server *s)
     for (uint32_t i = 0; i < s->n_shards; i++) {
         log_notes(&s->notes[i]);
         const struct nj_counters *c = &s->shard[i]->counters;
-        struct nj_watchdog_sample sight = {
+        struct nj_watchdog_sample sample = {
             .lcore = s->lcore[i].id,
             .loops = nj_counter_read(c, NJ_C_loops_busy) + nj_counter_read(c, NJ_C_loops_idle),
         };
@@ -102,16 +102,16 @@ static void watch(struct nj_server *s)
         struct nj_ewyk_hold hold;
         struct nj_ewyk_long_hold past;
         if (ewyk && nj_ewyk_current_core_holder(ewyk, &hold)) {
-            sight.route = hold.class_of->name;
-            sight.since = hold.since;
+            sample.route = hold.class_of->name;
+            sample.since = hold.since;
         }
         if (ewyk && nj_ewyk_pop_long_hold(ewyk, &past)) {
-            sight.ended = past.hold.class_of->name;
-            sight.ended_since = past.hold.since;
-            sight.ended_ns = past.ns;
+            sample.ended = past.hold.class_of->name;
+            sample.ended_since = past.hold.since;
+            sample.ended_ns = past.ns;
         }
         nj_ns now = nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
-        if (nj_watchdog_check_sample(&s->watch[i], &sight, now, line, sizeof line))
+        if (nj_watchdog_check_sample(&s->watch[i], &sample, now, line, sizeof line))
             nj_log(NJ_LEVEL_WARNING, "%s", line);
     }
 }
@@ -119,15 +119,15 @@ static void watch(struct nj_server *s)
 static void watch_port(struct nj_server *s, struct nj_server_port *p, nj_ns now)
 {
     char line[NJ_PORT_LINE_BYTES];
-    struct nj_port_stats sight = {.tx_given = 0};
+    struct nj_port_stats sample = {.tx_given = 0};
     enum nj_log level;
 
     for (uint32_t i = 0; i < p->n_shards; i++)
-        sight.tx_given += nj_counter_read(&s->shard[p->first + i]->counters, NJ_C_tx_packets);
-    nj_dpdk_port_read_stats(&p->dev, &sight);
-    nj_port_watch_update(&p->watch, &sight, now);
+        sample.tx_given += nj_counter_read(&s->shard[p->first + i]->counters, NJ_C_tx_packets);
+    nj_dpdk_port_read_stats(&p->dev, &sample);
+    nj_port_watch_update(&p->watch, &sample, now);
     pthread_mutex_lock(&s->port_lock);
-    p->sight = sight;
+    p->last_sample = sample;
     pthread_mutex_unlock(&s->port_lock);
     while (nj_port_watch_next_line(&p->watch, now, &level, line))
         nj_log(level, "%s", line);

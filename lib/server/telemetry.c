@@ -134,20 +134,20 @@ static void add_shard_details(const struct nj_server *s, uint32_t i, struct rte_
 }
 
 /* The last sample of the supervisor, at most a second old. */
-static struct nj_port_stats port_sight(const struct nj_server *s, const struct nj_server_port *p)
+static struct nj_port_stats port_sample(const struct nj_server *s, const struct nj_server_port *p)
 {
     pthread_mutex_t *seen = (pthread_mutex_t *)(uintptr_t)&s->port_lock;
 
     pthread_mutex_lock(seen);
-    struct nj_port_stats sight = p->sight;
+    struct nj_port_stats sample = p->last_sample;
     pthread_mutex_unlock(seen);
-    return sight;
+    return sample;
 }
 
 static void add_port(const struct nj_server *s, const struct nj_server_port *p,
                      struct rte_tel_data *d)
 {
-    struct nj_port_stats sight = port_sight(s, p);
+    struct nj_port_stats sample = port_sample(s, p);
     char mac[RTE_ETHER_ADDR_FMT_SIZE];
     const struct nj__telemetry_row rows[] = {
         {"mtu", p->dev.mtu},
@@ -155,13 +155,13 @@ static void add_port(const struct nj_server *s, const struct nj_server_port *p,
         {"tx_queues", p->dev.n_txq},
         {"rx_ring", p->dev.n_rxd},
         {"tx_ring", p->dev.n_txd},
-        {"link_mbps", sight.mbps},
-        {"rx_missed", sight.rx_missed},
-        {"rx_nombuf", sight.rx_nombuf},
-        {"rx_errors", sight.rx_errors},
-        {"tx_errors", sight.tx_errors},
-        {"tx_packets", sight.tx_packets},
-        {"tx_given", sight.tx_given},
+        {"link_mbps", sample.mbps},
+        {"rx_missed", sample.rx_missed},
+        {"rx_nombuf", sample.rx_nombuf},
+        {"rx_errors", sample.rx_errors},
+        {"tx_errors", sample.tx_errors},
+        {"tx_packets", sample.tx_packets},
+        {"tx_given", sample.tx_given},
     };
 
     rte_ether_format_addr(mac, sizeof mac, &p->dev.mac);
@@ -170,7 +170,7 @@ static void add_port(const struct nj_server *s, const struct nj_server_port *p,
     rte_tel_data_add_dict_string(d, "mac", mac);
     rte_tel_data_add_dict_string(d, "spread", p->dev.spread);
     rte_tel_data_add_dict_string(d, "offloads", p->dev.offloads);
-    rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
+    rte_tel_data_add_dict_string(d, "link", sample.link_up ? "up" : "down");
     rte_tel_data_add_dict_int(d, "numa_node", p->dev.node);
     nj__telemetry_add_numbers(d, rows, NJ_ARRAY_LEN(rows)); /* a device may lack a count */
 }
@@ -200,13 +200,13 @@ static void add_shards(const struct nj_server *s, struct rte_tel_data *d)
 {
     if (s->n_ports == 1) { /* with several ports /nightjar/port lists them */
         const struct nj_server_port *p = &s->port[0];
-        struct nj_port_stats sight = port_sight(s, p);
+        struct nj_port_stats sample = port_sample(s, p);
         rte_tel_data_add_dict_string(d, "device", p->dev.name);
         rte_tel_data_add_dict_string(d, "spread", p->dev.spread);
         rte_tel_data_add_dict_string(d, "offloads", p->dev.offloads);
-        rte_tel_data_add_dict_string(d, "link", sight.link_up ? "up" : "down");
-        rte_tel_data_add_dict_uint(d, "rx_missed", sight.rx_missed);
-        rte_tel_data_add_dict_uint(d, "rx_nombuf", sight.rx_nombuf);
+        rte_tel_data_add_dict_string(d, "link", sample.link_up ? "up" : "down");
+        rte_tel_data_add_dict_uint(d, "rx_missed", sample.rx_missed);
+        rte_tel_data_add_dict_uint(d, "rx_nombuf", sample.rx_nombuf);
     }
     for (uint32_t i = 0; i < s->n_shards; i++) {
         struct rte_tel_data *one = nj__telemetry_add_dict(d, "shard%u", i);
