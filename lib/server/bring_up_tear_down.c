@@ -18,8 +18,8 @@
 #include "dpdk/eal.h"
 #include "log/log.h"
 #include "log/log_writer.h"
+#include "mgmt/telemetry.h"
 #include "server/server_internal.h"
-#include "server/telemetry.h"
 #include "store/chunk_cache.h"
 #include "rights/thread_file_rights.h"
 #include "store/memory_check.h"
@@ -35,33 +35,6 @@
 #define TLS_TASKS_MAX   4u /* handshakes that run at once; 1 if workers share the lcores' CPUs */
 #define NO_RANDOM       "cannot get random numbers from the system"
 #define STOP_TIMEOUT_MS 2000u /* for tasks on workers at shutdown */
-
-uint64_t nj__server_sum_counter(const struct nj_server *s, enum nj_counter which)
-{
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        n += nj_counter_read(&s->shard[i]->counters, which);
-    /* These are counted beside the shards. */
-    if (s->access && which == NJ_C_access_written)
-        n += nj_access_log_counts(s->access).n_written;
-    if (s->access && which == NJ_C_access_lost)
-        n += nj_access_log_counts(s->access).n_lost;
-    if (which == NJ_C_log_lost) {
-        n += nj_log_writer_n_lost();
-        for (uint32_t i = 0; i < s->n_shards; i++)
-            n += nj_load_relaxed(&s->notes[i].n_lost);
-    }
-    return n;
-}
-
-uint64_t nj__server_sum_counter_kind(const struct nj_server *s, enum nj_counter_kind kind)
-{
-    uint64_t n = 0;
-
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        n += nj_counters_sum_of_kind(&s->shard[i]->counters, kind);
-    return n;
-}
 
 /* --- the steps ----------------------------------------------------------------------------- */
 
@@ -352,6 +325,7 @@ static void down_access(struct nj_server *s)
     s->is_stuck =
         s->is_stuck || (!has_ended && !s->is_program); /* nj_server_run() exits after this */
     s->access = NULL;
+    s->view.access = NULL;
     if (counts.n_lost > 0)
         nj_log(NJ_LEVEL_WARNING, "access log: %lu lines written, %s%lu requests not logged",
                (unsigned long)counts.n_written, has_ended ? "" : "about ",
@@ -485,6 +459,53 @@ static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c
     nj_shard_rings_bind_ops(&p->fabric, &s->end[i], c->index, &s->waker[i], &c->ops);
 }
 
+/* What telemetry may change: hooks of the view. */
+static bool change_limits(void *server, const char *change, char *why, size_t why_bytes)
+{
+    struct nj_server *s = server;
+
+    return nj_policies_change(s->policies, change, why, why_bytes) != 0;
+}
+
+static void reset_handler_counters(void *server)
+{
+    struct nj_server *s = server;
+
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        nj_store_relaxed(&s->shard[i]->handlers.reset, true);
+}
+
+static void fill_view(struct nj_server *s)
+{
+    struct nj_clients *clients = nj_shape_clients(s->shape);
+
+    s->view = (struct nj_mgmt_view){
+        .clock = &s->clock,
+        .n_ports = s->n_ports,
+        .n_shards = s->n_shards,
+        .port_stats_lock = &s->port_lock,
+        .lcore = s->lcore,
+        .lcore_log = s->notes,
+        .workers = s->workers,
+        .store = s->store,
+        .reader = s->reader,
+        .access = s->access,
+        .policies = s->policies,
+        .clients = clients,
+        .other_clients = nj_clients_overflow_client(clients),
+        .class_rate = s->class_rates.rate,
+        .routes = s->settings.routes,
+        .fibers_max = s->settings.config->fibers_max,
+        .hooks = {s, change_limits, reset_handler_counters},
+    };
+    for (uint32_t k = 0; k < s->n_ports; k++) {
+        const struct nj_server_port *p = &s->port[k];
+        s->view.port[k] = (struct nj_mgmt_port){&p->dev, &p->last_sample, p->first, p->n_shards};
+    }
+    for (uint32_t i = 0; i < s->n_shards; i++)
+        s->view.shard[i] = s->shard[i];
+}
+
 static bool up_shards(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
@@ -544,11 +565,13 @@ static bool up_shards(struct nj_server *s)
     }
     explicit_bzero(&c, sizeof c); /* contains keys */
     nj__server_set_policy_ops(s);
+    fill_view(s);
     return true;
 }
 
 static void down_shards(struct nj_server *s)
 {
+    s->view = (struct nj_mgmt_view){0};
     for (uint32_t i = 0; i < s->n_shards; i++) {
         if (!s->shard[i])
             continue;
@@ -560,7 +583,7 @@ static void down_shards(struct nj_server *s)
 
 static bool up_telemetry(struct nj_server *s)
 {
-    nj_telemetry_attach(s);
+    nj_telemetry_attach(&s->view);
     return true;
 }
 

@@ -21,7 +21,9 @@
 #include "log/lcore_log.h"
 #include "log/lcore_watchdog.h"
 #include "log/port_health_log.h"
+#include "mgmt/view.h"
 #include "privilege/privileges.h"
+#include "server/class_rates.h"
 #include "server/service_notify.h"
 #include "shard/shard.h"
 #include "store/file_client.h"
@@ -30,12 +32,6 @@
 #include "threads/worker_pool.h"
 #include "tls/server_context.h"
 #include "upgrade/upgrade.h"
-
-/* Rates of a class in the last second. Written by the supervisor, read by telemetry. */
-struct nj_class_rate {
-    _Atomic uint64_t requests_per_s, bytes_per_s;
-    uint64_t requests, bytes; /* supervisor only: counts at the last update */
-};
 
 /* A port and its shards: n_shards of the server's shards, from `first` on. */
 struct nj_server_port {
@@ -116,8 +112,8 @@ struct nj_server {
     bool is_stuck_announced;                  /* supervisor only */
     nj_ns port_seen_at;                       /* supervisor only */
     pthread_mutex_t port_lock;                /* of port[].last_sample */
-    struct nj_class_rate class_rate[NJ_CLASSES_MAX];
-    nj_ns class_rates_at;
+    struct nj_class_rates class_rates;
+    struct nj_mgmt_view view; /* while the shards exist */
 };
 
 /* bring_up_tear_down.c: run all steps of bring-up. On error undoes the completed steps and returns
@@ -140,10 +136,6 @@ void nj__server_close_upgrade(struct nj_server *s);
  * taken so long. Main thread. */
 uint32_t nj__server_output_wait_ms(void);
 void nj__server_output_waited(nj_ns taken);
-
-/* Sums over all shards, of a counter and of a kind of counters. Any thread. */
-uint64_t nj__server_sum_counter(const struct nj_server *s, enum nj_counter which);
-uint64_t nj__server_sum_counter_kind(const struct nj_server *s, enum nj_counter_kind kind);
 
 /* tls_identity.c: read the certificates, if there are any; free them. */
 bool nj__server_init_tls(struct nj_server *s);
@@ -197,9 +189,6 @@ void nj__server_apply_policy_hours(struct nj_server *s);
 /* Reload the policy file. Any thread. False: it has errors, which are logged, or no file is
  * configured. */
 bool nj__server_reload_policy(struct nj_server *s);
-
-/* telemetry_shape.c: update the rates of classes, once per second. The supervisor. */
-void nj__server_measure_class_rates(struct nj_server *s, nj_ns now);
 
 /* supervise.c: reap the task that tidies the store, if it is done. The supervisor, or after its end
  * the thread that stops the workers. */

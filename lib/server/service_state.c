@@ -54,7 +54,7 @@ static void announce_ready(struct nj_server *s)
     char text[NJ_READY_BYTES];
 
     if (atomic_load(&s->is_yielding)) {
-        uint64_t open = nj__server_sum_counter(s, NJ_C_connections);
+        uint64_t open = nj_mgmt_sum_counter(&s->view, NJ_C_connections);
         snprintf(text, sizeof text, "another process takes new connections: %lu connection%s open",
                  (unsigned long)open, open == 1 ? "" : "s");
     } else {

@@ -47,16 +47,16 @@ static void print_live_line(const struct nj_server *s, struct live *l, nj_ns now
 
     if (!l->on || now - l->at < NJ_SEC)
         return;
-    uint64_t requests = nj__server_sum_counter(s, NJ_C_requests);
-    uint64_t bytes = nj__server_sum_counter(s, NJ_C_tx_bytes);
+    uint64_t requests = nj_mgmt_sum_counter(&s->view, NJ_C_requests);
+    uint64_t bytes = nj_mgmt_sum_counter(&s->view, NJ_C_tx_bytes);
     double secs = (double)(now - l->at) / (double)NJ_SEC;
     int n = snprintf(
         line, sizeof line,
         "\r%10.0f req/s %9.1f Mbit/s out %6lu connections %12lu requests %8lu drops\033[K",
         (double)(requests - l->requests) / secs, (double)(bytes - l->bytes) * 8e-6 / secs,
-        (unsigned long)nj__server_sum_counter(s, NJ_C_connections), (unsigned long)requests,
-        (unsigned long)(nj__server_sum_counter_kind(s, NJ_KIND_RX_DROP) +
-                        nj__server_sum_counter_kind(s, NJ_KIND_TX_DROP)));
+        (unsigned long)nj_mgmt_sum_counter(&s->view, NJ_C_connections), (unsigned long)requests,
+        (unsigned long)(nj_mgmt_sum_counter_kind(&s->view, NJ_KIND_RX_DROP) +
+                        nj_mgmt_sum_counter_kind(&s->view, NJ_KIND_TX_DROP)));
     if (nj_log_writer_n_waiting() == 0)
         nj_log_writer_put(line, (size_t)n);
     l->at = now;
@@ -308,7 +308,7 @@ static void tidy_store(struct nj_server *s, nj_ns now)
 static void begin_stop(struct nj_server *s, const struct live *live, nj_ns now)
 {
     nj_ns drain = (nj_ns)(s->settings.config->drain_timeout_s * (double)NJ_SEC);
-    uint64_t open = nj__server_sum_counter(s, NJ_C_connections);
+    uint64_t open = nj_mgmt_sum_counter(&s->view, NJ_C_connections);
 
     if (live->on)
         nj_log_writer_put("\n", 1);
@@ -347,7 +347,7 @@ static bool has_ended(struct nj_server *s, const struct live *live)
     nj_ns deadline = nj_min_u64(s->is_stopping ? s->deadline : NJ_NEVER, s->upgrade.deadline);
     if (now >= deadline && !s->is_stopping)
         nj_log(NJ_LEVEL_WARNING, "upgrade: --upgrade-timeout is over: %lu connections are reset",
-               (unsigned long)nj__server_sum_counter(s, NJ_C_connections));
+               (unsigned long)nj_mgmt_sum_counter(&s->view, NJ_C_connections));
     return now >= deadline || (all_drained(s) && may_end(s, now));
 }
 
@@ -374,7 +374,7 @@ void *nj__server_supervise(void *server)
         nj__server_rotate_ticket_keys(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         log_addresses(s);
         print_live_line(s, &live, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
-        nj__server_measure_class_rates(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
+        nj__class_rates_update(&s->class_rates, &s->view, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         tidy_store(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
     }
     if (!all_drained(s)) {

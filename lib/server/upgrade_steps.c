@@ -16,7 +16,7 @@ static void on_yield(void *server, bool yields)
     nj__server_service_yields(s, yields);
     if (!yields)
         return;
-    uint64_t open = nj__server_sum_counter(s, NJ_C_connections);
+    uint64_t open = nj_mgmt_sum_counter(&s->view, NJ_C_connections);
     nj_log(NJ_LEVEL_INFO, "upgrade: another process takes new connections: %lu connection%s open",
            (unsigned long)open, open == 1 ? "" : "s");
 }

@@ -371,8 +371,8 @@ static uint32_t insert_sorted(const struct nj_client **out, uint32_t n_out, uint
     return n_out < n ? n_out + 1 : n;
 }
 
-uint32_t nj_clients_top(struct nj_clients *t, enum nj_clients_by by, const struct nj_client **out,
-                        uint32_t n)
+uint32_t nj_clients_top(const struct nj_clients *t, enum nj_clients_by by,
+                        const struct nj_client **out, uint32_t n)
 {
     uint32_t n_out = 0;
     if (n == 0)

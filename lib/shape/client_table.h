@@ -60,8 +60,8 @@ void nj_client_request_end(struct nj_client *c);
 /* For telemetry, any thread: writes the `n` largest clients to `out` and returns how many. They are
  * not referenced: a slot may be recycled while it is read. */
 enum nj_clients_by { NJ_CLIENTS_BY_BYTES, NJ_CLIENTS_BY_STREAMS, NJ_CLIENTS_BY_CONNECTIONS };
-uint32_t nj_clients_top(struct nj_clients *t, enum nj_clients_by by, const struct nj_client **out,
-                        uint32_t n);
+uint32_t nj_clients_top(const struct nj_clients *t, enum nj_clients_by by,
+                        const struct nj_client **out, uint32_t n);
 struct nj_addr nj_client_addr(const struct nj_client *c);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <rte_telemetry.h>
 
-#include "server/server_internal.h"
-#include "server/telemetry.h"
+#include "mgmt/view.h"
+#include "mgmt/telemetry.h"
 #include "base/dpdk_compat.h"
 
 static void add_limits(struct rte_tel_data *d, const struct nj_class *c)
@@ -33,18 +33,17 @@ static void add_policy(void *dict, const struct nj_policy *p)
             add_limits(one, &p->classes[i]);
 }
 
-bool nj__telemetry_show_or_set_limits(const struct nj_server *s, const char *params,
-                                      struct rte_tel_data *d)
+bool nj__telemetry_limits(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
     char why[256];
 
-    if (params && nj_policies_change(s->policies, params, why, sizeof why) == 0) {
+    if (params && !v->hooks.change_limits(v->hooks.ctx, params, why, sizeof why)) {
         for (char *p = why; *p; p++) /* avoid characters that JSON has to escape */
             if (*p == '"' || *p == '\\' || (unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e)
                 *p = '?';
         rte_tel_data_add_dict_string(d, "error", why);
     } else {
-        nj_policies_call_with_current(s->policies, add_policy, d);
+        nj_policies_call_with_current(v->policies, add_policy, d);
     }
     return true;
 }

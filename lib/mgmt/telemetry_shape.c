@@ -10,8 +10,8 @@
 
 #include "base/relaxed_atomics.h"
 #include "log/address_text.h"
-#include "server/server_internal.h"
-#include "server/telemetry.h"
+#include "mgmt/view.h"
+#include "mgmt/telemetry.h"
 #include "base/dpdk_compat.h"
 
 /* A response of the socket holds 16 KiB, and a client takes about 230 bytes of it. */
@@ -20,31 +20,12 @@
 
 /* --- classes ------------------------------------------------------------------------------- */
 
-struct class_sum {
-    uint64_t requests, refused, bytes, throttled_ns, open, waiting;
-};
-
-static struct class_sum sum_class(const struct nj_server *s, uint32_t slot)
+static void add_class(const struct nj_mgmt_view *v, const struct nj_class *c,
+                      struct rte_tel_data *d)
 {
-    struct class_sum sum = {0};
-
-    for (uint32_t i = 0; i < s->n_shards; i++) {
-        const struct nj_class_stats *c = nj_shape_class_stats(s->shard[i]->txns.shape, slot);
-        sum.requests += nj_load_relaxed(&c->n_requests);
-        sum.refused += nj_load_relaxed(&c->n_refused);
-        sum.bytes += nj_load_relaxed(&c->n_bytes);
-        sum.throttled_ns += nj_load_relaxed(&c->throttled_ns);
-        sum.open += nj_load_relaxed(&c->n_open);
-        sum.waiting += nj_load_relaxed(&c->n_waiting);
-    }
-    return sum;
-}
-
-static void add_class(const struct nj_server *s, const struct nj_class *c, struct rte_tel_data *d)
-{
-    struct class_sum sum = sum_class(s, c->slot);
+    struct nj_mgmt_class_sum sum = nj_mgmt_sum_class(v, c->slot);
     struct rte_tel_data *one = nj__telemetry_add_dict(d, "class%u", c->slot);
-    const struct nj_class_rate *rate = &s->class_rate[c->slot];
+    const struct nj_class_rate *rate = &v->class_rate[c->slot];
 
     if (!one)
         return;
@@ -61,7 +42,7 @@ static void add_class(const struct nj_server *s, const struct nj_class *c, struc
 
 /* Arguments of a callback that adds to a response, under the lock of the policy. */
 struct dict_ctx {
-    const struct nj_server *s;
+    const struct nj_mgmt_view *v;
     struct rte_tel_data *d;
 };
 
@@ -70,40 +51,16 @@ static void add_classes(void *ctx, const struct nj_policy *p)
     const struct dict_ctx *a = ctx;
 
     for (uint32_t i = 0; i < p->n_classes; i++)
-        add_class(a->s, &p->classes[i], a->d);
+        add_class(a->v, &p->classes[i], a->d);
 }
 
-bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+bool nj__telemetry_classes(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
-    struct dict_ctx a = {s, d};
+    struct dict_ctx a = {v, d};
 
     if (!params)
-        nj_policies_call_with_current(s->policies, add_classes, &a);
+        nj_policies_call_with_current(v->policies, add_classes, &a);
     return !params;
-}
-
-/* The counters of a slot restart from zero when another class gets it. */
-static void set_rate(_Atomic uint64_t *rate, uint64_t *was, uint64_t is, nj_ns passed)
-{
-    uint64_t more = is > *was ? is - *was : 0;
-
-    nj_store_relaxed(rate, (uint64_t)((double)more * ((double)NJ_SEC / (double)passed)));
-    *was = is;
-}
-
-void nj__server_measure_class_rates(struct nj_server *s, nj_ns now)
-{
-    nj_ns passed = now - s->class_rates_at;
-
-    if (passed < NJ_SEC)
-        return;
-    for (uint32_t slot = 0; slot < NJ_CLASSES_MAX; slot++) {
-        struct nj_class_rate *r = &s->class_rate[slot];
-        struct class_sum sum = sum_class(s, slot);
-        set_rate(&r->requests_per_s, &r->requests, sum.requests, passed);
-        set_rate(&r->bytes_per_s, &r->bytes, sum.bytes, passed);
-    }
-    s->class_rates_at = now;
 }
 
 /* --- clients ------------------------------------------------------------------------------- */
@@ -128,7 +85,7 @@ static void add_client(const struct dict_ctx *a, const struct nj_policy *p,
 
     if (!one)
         return;
-    if (c != nj_clients_overflow_client(nj_shape_clients(a->s->shape)))
+    if (c != a->v->other_clients)
         client_name(p, c, name, sizeof name);
     rte_tel_data_add_dict_string(one, "client", name);
     snprintf(key, sizeof key, "%016" PRIx64, nj_load_relaxed(&c->key));
@@ -152,7 +109,7 @@ static void add_clients(void *ctx, const struct nj_policy *p)
 {
     const struct clients_query *c = ctx;
     const struct nj_client *top[CLIENTS_SHOWN_MAX];
-    uint32_t n = nj_clients_top(nj_shape_clients(c->a.s->shape), c->by, top, c->n);
+    uint32_t n = nj_clients_top(c->a.v->clients, c->by, top, c->n);
 
     for (uint32_t i = 0; i < n; i++)
         add_client(&c->a, p, top[i], i);
@@ -185,19 +142,19 @@ static bool read_clients(const char *params, struct clients_query *c)
     return false;
 }
 
-bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+bool nj__telemetry_clients(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
-    struct clients_query c = {{s, d}, CLIENTS_SHOWN, NJ_CLIENTS_BY_BYTES};
+    struct clients_query c = {{v, d}, CLIENTS_SHOWN, NJ_CLIENTS_BY_BYTES};
 
     if (!read_clients(params, &c))
         return false;
-    nj_policies_call_with_current(s->policies, add_clients, &c);
+    nj_policies_call_with_current(v->policies, add_clients, &c);
     return true;
 }
 
 /* --- pacing -------------------------------------------------------------------------------- */
 
-bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+bool nj__telemetry_shaping(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
     static const enum nj_counter shown[] = {
         NJ_C_shape_responses, NJ_C_shape_waiting,       NJ_C_shape_timers, NJ_C_shape_clients,
@@ -207,12 +164,12 @@ bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct
     uint64_t wakes = 0, empty = 0;
     uint32_t from, to;
 
-    if (!nj__telemetry_parse_shards(s, params, &from, &to))
+    if (!nj__telemetry_parse_shards(v, params, &from, &to))
         return false;
-    nj__telemetry_add_counters(s, from, to, shown, NJ_ARRAY_LEN(shown), d);
+    nj__telemetry_add_counters(v, from, to, shown, NJ_ARRAY_LEN(shown), d);
     for (uint32_t i = from; i < to; i++) {
-        wakes += nj_counter_read(&s->shard[i]->counters, NJ_C_shape_wakes);
-        empty += nj_counter_read(&s->shard[i]->counters, NJ_C_shape_wakes_empty);
+        wakes += nj_counter_read(&v->shard[i]->counters, NJ_C_shape_wakes);
+        empty += nj_counter_read(&v->shard[i]->counters, NJ_C_shape_wakes_empty);
     }
     rte_tel_data_add_dict_uint(d, "wakes_empty_ppm", wakes > 0 ? empty * 1000000 / wakes : 0);
     return true;

@@ -3,8 +3,8 @@
 #include <rte_telemetry.h>
 
 #include "base/relaxed_atomics.h"
-#include "server/server_internal.h"
-#include "server/telemetry.h"
+#include "mgmt/view.h"
+#include "mgmt/telemetry.h"
 #include "store/file_reader.h"
 #include "base/dpdk_compat.h"
 
@@ -27,13 +27,13 @@ static void add_reader_stats(const struct nj_file_reader_stats *r, struct rte_te
                                    nj_histogram_quantile(&latency, parts[i].share));
 }
 
-bool nj__telemetry_files(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+bool nj__telemetry_files(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
     if (params)
         return false;
-    if (!s->store) /* all routes are handlers */
+    if (!v->store) /* all routes are handlers */
         return true;
-    const struct nj_file_store_stats *st = nj_file_store_stats(s->store);
+    const struct nj_file_store_stats *st = nj_file_store_stats(v->store);
     const struct nj__telemetry_row rows[] = {
         {"cached_files", st->cached_files},
         {"cached_bytes", st->cached_bytes},
@@ -57,12 +57,12 @@ bool nj__telemetry_files(const struct nj_server *s, const char *params, struct r
         {"listings_failed", st->listings_failed},
         {"stale_siblings", st->stale_siblings},
         /* Requests answered from a shard's own cache do not reach the store. */
-        {"shard_hits", nj__server_sum_counter(s, NJ_C_file_hits)},
-        {"jobs", nj__server_sum_counter(s, NJ_C_file_jobs)},
-        {"busy", nj__server_sum_counter(s, NJ_C_file_busy)},
+        {"shard_hits", nj_mgmt_sum_counter(v, NJ_C_file_hits)},
+        {"jobs", nj_mgmt_sum_counter(v, NJ_C_file_jobs)},
+        {"busy", nj_mgmt_sum_counter(v, NJ_C_file_busy)},
     };
     nj__telemetry_add_numbers(d, rows, NJ_ARRAY_LEN(rows));
-    if (s->reader)
-        add_reader_stats(nj_file_reader_stats(s->reader), d);
+    if (v->reader)
+        add_reader_stats(nj_file_reader_stats(v->reader), d);
     return true;
 }

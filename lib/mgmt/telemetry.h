@@ -22,8 +22,8 @@
  *   /nightjar/abuse       protective actions: reason, count, client
  *   /nightjar/refused     refusals before a transaction: reason, count, client
  */
-#ifndef NJ_SERVER_TELEMETRY_H
-#define NJ_SERVER_TELEMETRY_H
+#ifndef NJ_MGMT_TELEMETRY_H
+#define NJ_MGMT_TELEMETRY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,21 +32,21 @@
 #include "base/compiler.h"
 #include "telem/counters.h"
 
-struct nj_server;
+struct nj_mgmt_view;
 struct rte_tel_data;
 
-/* Attach the commands to this server. After NULL they return empty dictionaries. */
-void nj_telemetry_attach(const struct nj_server *server);
+/* Attach the commands to the view of a server. After NULL they return empty dictionaries. */
+void nj_telemetry_attach(const struct nj_mgmt_view *view);
 
 /* Parse the shards that a command is about: all, or the one in `params`. */
-bool nj__telemetry_parse_shards(const struct nj_server *s, const char *params, uint32_t *from,
+bool nj__telemetry_parse_shards(const struct nj_mgmt_view *v, const char *params, uint32_t *from,
                                 uint32_t *to);
 
 /* Add an empty dictionary under that name. NULL if there is no memory. */
 struct rte_tel_data *nj__telemetry_add_dict(struct rte_tel_data *d, const char *name_fmt, ...)
     NJ_PRINTF(2, 3);
 /* Add the sums of these counters over shards from..to-1 under their names. */
-void nj__telemetry_add_counters(const struct nj_server *s, uint32_t from, uint32_t to,
+void nj__telemetry_add_counters(const struct nj_mgmt_view *v, uint32_t from, uint32_t to,
                                 const enum nj_counter *which, size_t n, struct rte_tel_data *d);
 
 /* A named number. UINT64_MAX: not available, the row is omitted. */
@@ -58,16 +58,22 @@ void nj__telemetry_add_numbers(struct rte_tel_data *d, const struct nj__telemetr
                                size_t n);
 
 /* Handlers of telemetry_*.c; they fill a dictionary. False: invalid parameters. */
-bool nj__telemetry_handlers(const struct nj_server *s, const char *params, struct rte_tel_data *d);
-bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct rte_tel_data *d);
-bool nj__telemetry_show_or_set_limits(const struct nj_server *s, const char *params,
-                                      struct rte_tel_data *d);
-bool nj__telemetry_classes(const struct nj_server *s, const char *params, struct rte_tel_data *d);
-bool nj__telemetry_clients(const struct nj_server *s, const char *params, struct rte_tel_data *d);
-bool nj__telemetry_shaping(const struct nj_server *s, const char *params, struct rte_tel_data *d);
-bool nj__telemetry_files(const struct nj_server *s, const char *params, struct rte_tel_data *d);
-bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct rte_tel_data *d);
-bool nj__telemetry_refused(const struct nj_server *s, const char *params, struct rte_tel_data *d);
-bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_handlers(const struct nj_mgmt_view *v, const char *params,
+                            struct rte_tel_data *d);
+bool nj__telemetry_workers(const struct nj_mgmt_view *v, const char *params,
+                           struct rte_tel_data *d);
+bool nj__telemetry_limits(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_classes(const struct nj_mgmt_view *v, const char *params,
+                           struct rte_tel_data *d);
+bool nj__telemetry_clients(const struct nj_mgmt_view *v, const char *params,
+                           struct rte_tel_data *d);
+bool nj__telemetry_shaping(const struct nj_mgmt_view *v, const char *params,
+                           struct rte_tel_data *d);
+bool nj__telemetry_files(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_abuse(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d);
+bool nj__telemetry_refused(const struct nj_mgmt_view *v, const char *params,
+                           struct rte_tel_data *d);
+bool nj__telemetry_latency(const struct nj_mgmt_view *v, const char *params,
+                           struct rte_tel_data *d);
 
 #endif

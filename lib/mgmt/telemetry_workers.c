@@ -3,8 +3,8 @@
 #include <rte_telemetry.h>
 
 #include "base/compiler.h"
-#include "server/server_internal.h"
-#include "server/telemetry.h"
+#include "mgmt/view.h"
+#include "mgmt/telemetry.h"
 
 static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_worker_pool_stats *s,
                      enum nj_worker_kind kind)
@@ -25,9 +25,9 @@ static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_w
         nj__telemetry_add_numbers(one, rows, NJ_ARRAY_LEN(rows));
 }
 
-bool nj__telemetry_workers(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+bool nj__telemetry_workers(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
-    struct nj_worker_pool_stats stats = nj_worker_pool_stats(s->workers);
+    struct nj_worker_pool_stats stats = nj_worker_pool_stats(v->workers);
     const struct nj_strategy_counters *c = &stats.strategy;
     const struct nj__telemetry_row rows[] = {
         {"threads", stats.n_threads},

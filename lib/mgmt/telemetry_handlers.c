@@ -8,8 +8,8 @@
 #include <rte_telemetry.h>
 
 #include "base/relaxed_atomics.h"
-#include "server/server_internal.h"
-#include "server/telemetry.h"
+#include "mgmt/view.h"
+#include "mgmt/telemetry.h"
 #include "base/dpdk_compat.h"
 
 /* A response of the socket holds 16 KiB, and a route takes about 400 bytes of it. */
@@ -38,13 +38,13 @@ struct sum {
     uint64_t overruns, would_block, moves, longest_ns, ewma_ns, tail_ppm;
 };
 
-static struct sum sum_up(const struct nj_server *s, uint32_t route, uint32_t from, uint32_t to)
+static struct sum sum_up(const struct nj_mgmt_view *v, uint32_t route, uint32_t from, uint32_t to)
 {
-    nj_ns now = nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
+    nj_ns now = nj_tsc_clock_to_ns(v->clock, rte_rdtsc());
     struct sum sum = {0};
 
     for (uint32_t i = from; i < to; i++) {
-        const struct nj_task_class *c = &s->shard[i]->handlers.classes[route];
+        const struct nj_task_class *c = &v->shard[i]->handlers.classes[route];
         for (unsigned m = 0; m < NJ_N_MODES; m++)
             sum.n[m] += counter_of(&c->n[m]);
         sum.overruns += counter_of(&c->n_overruns);
@@ -57,11 +57,11 @@ static struct sum sum_up(const struct nj_server *s, uint32_t route, uint32_t fro
     return sum;
 }
 
-static void add_route(const struct nj_server *s, uint32_t route, uint32_t from, uint32_t to,
+static void add_route(const struct nj_mgmt_view *v, uint32_t route, uint32_t from, uint32_t to,
                       struct rte_tel_data *d)
 {
-    struct sum sum = sum_up(s, route, from, to);
-    const struct nj_task_class *c = &s->shard[0]->handlers.classes[route];
+    struct sum sum = sum_up(v, route, from, to);
+    const struct nj_task_class *c = &v->shard[0]->handlers.classes[route];
     char name[NAME_SHOWN];
 
     snprintf(name, sizeof name, "%s", c->name);
@@ -78,24 +78,24 @@ static void add_route(const struct nj_server *s, uint32_t route, uint32_t from, 
 }
 
 /* Adds the shards that run the route in another mode than it declares. */
-static void add_shards(const struct nj_server *s, uint32_t route, struct rte_tel_data *d)
+static void add_shards(const struct nj_mgmt_view *v, uint32_t route, struct rte_tel_data *d)
 {
     char key[32];
 
-    for (uint32_t i = 0; i < s->n_shards; i++) {
-        const struct nj_task_class *c = &s->shard[i]->handlers.classes[route];
+    for (uint32_t i = 0; i < v->n_shards; i++) {
+        const struct nj_task_class *c = &v->shard[i]->handlers.classes[route];
         enum nj_task_type type = __atomic_load_n(&c->type, __ATOMIC_RELAXED);
         snprintf(key, sizeof key, "shard%u", i);
         rte_tel_data_add_dict_string(d, key, type_name(type));
     }
 }
 
-static void add_fibers(const struct nj_server *s, struct rte_tel_data *d)
+static void add_fibers(const struct nj_mgmt_view *v, struct rte_tel_data *d)
 {
     uint64_t in_use = 0, high = 0, waiting = 0, resetting = 0;
 
-    for (uint32_t i = 0; i < s->n_shards; i++) {
-        const struct nj_handlers *h = &s->shard[i]->handlers;
+    for (uint32_t i = 0; i < v->n_shards; i++) {
+        const struct nj_handlers *h = &v->shard[i]->handlers;
         in_use += nj_load_relaxed(&h->n_fibers);
         high = nj_max_u64(high, nj_load_relaxed(&h->n_fibers_high));
         waiting += nj_load_relaxed(&h->n_waiting);
@@ -103,55 +103,54 @@ static void add_fibers(const struct nj_server *s, struct rte_tel_data *d)
     }
     rte_tel_data_add_dict_uint(d, "fibers_in_use", in_use);
     rte_tel_data_add_dict_uint(d, "fibers_high_water", high); /* of one lcore */
-    rte_tel_data_add_dict_uint(d, "fibers_max", s->settings.config->fibers_max);
+    rte_tel_data_add_dict_uint(d, "fibers_max", v->fibers_max);
     rte_tel_data_add_dict_uint(d, "waiting", waiting);
     rte_tel_data_add_dict_uint(d, "resetting", resetting); /* shards that have not reset yet */
 }
 
-static void add_all(const struct nj_server *s, struct rte_tel_data *d)
+static void add_all(const struct nj_mgmt_view *v, struct rte_tel_data *d)
 {
-    uint32_t n = nj_routes_count(s->settings.routes);
-    add_fibers(s, d);
+    uint32_t n = nj_routes_count(v->routes);
+    add_fibers(v, d);
     rte_tel_data_add_dict_uint(d, "routes", n);
     for (uint32_t i = 0; i < n && i < ROUTES_SHOWN; i++) {
         struct rte_tel_data *one = nj__telemetry_add_dict(d, "route%u", i);
         if (!one)
             return;
-        add_route(s, i, 0, s->n_shards, one);
+        add_route(v, i, 0, v->n_shards, one);
     }
 }
 
-/* Each lcore resets its own counters. */
-static void request_reset(const struct nj_server *s, struct rte_tel_data *d)
+static void request_reset(const struct nj_mgmt_view *v, struct rte_tel_data *d)
 {
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        nj_store_relaxed(&s->shard[i]->handlers.reset, true);
-    rte_tel_data_add_dict_uint(d, "reset", s->n_shards);
+    v->hooks.reset_handler_counters(v->hooks.ctx);
+    rte_tel_data_add_dict_uint(d, "reset", v->n_shards);
 }
 
 /* "ROUTE", or "ROUTE,SHARD" for the counters of one shard. */
-static bool add_one(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+static bool add_one(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
     char *end;
     unsigned long route = strtoul(params, &end, 10), shard = 0;
     bool is_one = *end == ',' && isdigit((unsigned char)end[1]);
 
-    if (end == params || route >= nj_routes_count(s->settings.routes))
+    if (end == params || route >= nj_routes_count(v->routes))
         return false;
     if (is_one)
         shard = strtoul(end + 1, &end, 10);
-    if (*end || shard >= s->n_shards)
+    if (*end || shard >= v->n_shards)
         return false;
-    add_route(s, (uint32_t)route, (uint32_t)shard, is_one ? (uint32_t)shard + 1 : s->n_shards, d);
+    add_route(v, (uint32_t)route, (uint32_t)shard, is_one ? (uint32_t)shard + 1 : v->n_shards, d);
     if (!is_one)
-        add_shards(s, (uint32_t)route, d);
+        add_shards(v, (uint32_t)route, d);
     return true;
 }
 
-bool nj__telemetry_handlers(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+bool nj__telemetry_handlers(const struct nj_mgmt_view *v, const char *params,
+                            struct rte_tel_data *d)
 {
     if (params && strcmp(params, "reset") != 0)
-        return add_one(s, params, d);
-    (params ? request_reset : add_all)(s, d);
+        return add_one(v, params, d);
+    (params ? request_reset : add_all)(v, d);
     return true;
 }

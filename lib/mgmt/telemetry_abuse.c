@@ -5,11 +5,11 @@
 
 #include "log/abuse_log.h"
 #include "log/address_text.h"
-#include "server/server_internal.h"
-#include "server/telemetry.h"
+#include "mgmt/view.h"
+#include "mgmt/telemetry.h"
 #include "base/dpdk_compat.h"
 
-static bool add_reasons(const struct nj_server *s, const char *params, bool refusals,
+static bool add_reasons(const struct nj_mgmt_view *v, const char *params, bool refusals,
                         struct rte_tel_data *d)
 {
     const struct nj_abuse *of[NJ_SHARDS_MAX];
@@ -17,11 +17,11 @@ static bool add_reasons(const struct nj_server *s, const char *params, bool refu
 
     if (params)
         return false;
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        of[i] = &s->shard[i]->abuse;
+    for (uint32_t i = 0; i < v->n_shards; i++)
+        of[i] = &v->shard[i]->abuse;
     for (enum nj_counter i = 0; i < NJ_N_COUNTERS; i++) {
         struct nj_abuse_view sum;
-        if (nj_abuse_is_refusal(i) != refusals || !nj_abuse_sum(of, s->n_shards, i, &sum))
+        if (nj_abuse_is_refusal(i) != refusals || !nj_abuse_sum(of, v->n_shards, i, &sum))
             continue;
         struct rte_tel_data *one = nj__telemetry_add_dict(d, "%s", nj_counter_info[i].name);
         if (!one)
@@ -33,12 +33,12 @@ static bool add_reasons(const struct nj_server *s, const char *params, bool refu
     return true;
 }
 
-bool nj__telemetry_abuse(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+bool nj__telemetry_abuse(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
-    return add_reasons(s, params, false, d);
+    return add_reasons(v, params, false, d);
 }
 
-bool nj__telemetry_refused(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+bool nj__telemetry_refused(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
-    return add_reasons(s, params, true, d);
+    return add_reasons(v, params, true, d);
 }

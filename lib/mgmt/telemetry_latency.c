@@ -5,8 +5,8 @@
 #include <rte_cycles.h>
 #include <rte_telemetry.h>
 
-#include "server/server_internal.h"
-#include "server/telemetry.h"
+#include "mgmt/view.h"
+#include "mgmt/telemetry.h"
 #include "base/dpdk_compat.h"
 
 /* `hz`: units of the histogram per second. */
@@ -36,7 +36,7 @@ static void add_histogram(const struct nj_histogram *h, const char *name, uint64
     rte_tel_data_add_dict_uint(one, "max_us", us(h->all.max_ns, hz));
 }
 
-bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct rte_tel_data *d)
+bool nj__telemetry_latency(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
     const struct {
         const char *name;
@@ -49,12 +49,12 @@ bool nj__telemetry_latency(const struct nj_server *s, const char *params, struct
                  {"tls_task", offsetof(struct nj_shard, tls_task_ns), NJ_SEC}};
     uint32_t from, to;
 
-    if (!nj__telemetry_parse_shards(s, params, &from, &to))
+    if (!nj__telemetry_parse_shards(v, params, &from, &to))
         return false;
     for (size_t k = 0; k < NJ_ARRAY_LEN(shown); k++) {
         struct nj_histogram sum = {0};
         for (uint32_t i = from; i < to; i++) {
-            const char *shard = (const char *)s->shard[i];
+            const char *shard = (const char *)v->shard[i];
             nj_histogram_merge(&sum, (const struct nj_histogram *)(shard + shown[k].at));
         }
         add_histogram(&sum, shown[k].name, shown[k].hz, d);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What management of a server reads, and what it may change. The server fills in the view when its
+ * shards exist and owns all that it points to; a reader calls no function of the server but the
+ * hooks. Any thread may read, while the server keeps what the view points to. Lcores write
+ * meanwhile: each value is recent, but not all are of the same moment.
+ */
+#ifndef NJ_MGMT_VIEW_H
+#define NJ_MGMT_VIEW_H
+
+#include <pthread.h>
+
+#include <nightjar/server.h>
+
+#include "config/policy_snapshots.h"
+#include "dpdk/lcore_loop.h"
+#include "dpdk/port.h"
+#include "http/handlers/route_table.h"
+#include "log/access_log.h"
+#include "log/lcore_log.h"
+#include "shape/client_table.h"
+#include "shard/shard.h"
+#include "store/file_reader.h"
+#include "store/file_store.h"
+#include "threads/worker_pool.h"
+
+/* A port, and its shards: n_shards of the view's, from `first` on. */
+struct nj_mgmt_port {
+    const struct nj_dpdk_port *dev;
+    const struct nj_port_stats *stats; /* at most a second old; nj_mgmt_read_port_stats() */
+    uint32_t first, n_shards;
+};
+
+/* Rates of a class in the last second. Written by the supervisor. */
+struct nj_class_rate {
+    _Atomic uint64_t requests_per_s, bytes_per_s;
+};
+
+/* Any thread but an lcore may call these. */
+struct nj_mgmt_hooks {
+    void *ctx;
+    /* nj_server_change_limits(): false, with the reason in `why`, if nothing has changed. */
+    bool (*change_limits)(void *ctx, const char *change, char *why, size_t why_bytes);
+    /* Each lcore resets its counters of handlers in a later step. */
+    void (*reset_handler_counters)(void *ctx);
+};
+
+struct nj_mgmt_view {
+    const struct nj_tsc_clock *clock;
+    uint32_t n_ports, n_shards;
+    struct nj_mgmt_port port[NJ_SERVER_PORTS_MAX];
+    pthread_mutex_t *port_stats_lock;
+    const struct nj_shard *shard[NJ_SHARDS_MAX];
+    const struct nj_lcore *lcore;         /* of each shard */
+    const struct nj_lcore_log *lcore_log; /* of each shard */
+    const struct nj_worker_pool *workers;
+    const struct nj_file_store *store;   /* NULL: no files are served */
+    const struct nj_file_reader *reader; /* NULL: workers read */
+    const struct nj_access_log *access;  /* NULL: none */
+    const struct nj_policies *policies;
+    const struct nj_clients *clients;
+    const struct nj_client
+        *other_clients; /* the one of all clients that the table has no room for */
+    const struct nj_class_rate *class_rate; /* NJ_CLASSES_MAX, by slot */
+    const struct nj_routes *routes;
+    uint32_t fibers_max;
+    struct nj_mgmt_hooks hooks;
+};
+
+/* Sums over all shards, of a counter, with what is counted beside them, and of a kind of counters.
+ */
+uint64_t nj_mgmt_sum_counter(const struct nj_mgmt_view *v, enum nj_counter which);
+uint64_t nj_mgmt_sum_counter_kind(const struct nj_mgmt_view *v, enum nj_counter_kind kind);
+
+/* Counts of the class in a slot, summed over all shards. */
+struct nj_mgmt_class_sum {
+    uint64_t requests, refused, bytes, throttled_ns, open, waiting;
+};
+struct nj_mgmt_class_sum nj_mgmt_sum_class(const struct nj_mgmt_view *v, uint32_t slot);
+
+/* The last sample of a port of this view. */
+struct nj_port_stats nj_mgmt_read_port_stats(const struct nj_mgmt_view *v,
+                                             const struct nj_mgmt_port *p);
+
+#endif
