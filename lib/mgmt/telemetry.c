@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of DPDK's telemetry socket (rte_telemetry): counters, shards, ports, memory, addresses.
- * The other telemetry_*.c files implement the remaining commands. */
+/* The commands of DPDK's telemetry socket (rte_telemetry), which telemetry_*.c implement. */
 #include "mgmt/telemetry.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <rte_cycles.h>
-#include <rte_mempool.h>
 #include <rte_telemetry.h>
 
 #include "base/assert.h"
-#include "base/relaxed_atomics.h"
 #include "log/address_state_log.h"
 #include "log/address_text.h"
-#include "mgmt/view.h"
+#include "mgmt/telemetry_commands.h"
 #include "base/dpdk_compat.h"
 
 /* Callbacks of rte_telemetry have no context argument and run on its threads. The lock keeps the
@@ -26,286 +20,8 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct nj_mgmt_view *attached;
 
-/* A response of the socket holds 16 KiB. With more shards, /nightjar/shards is a short list. */
-#define SHARDS_IN_FULL 12u
 /* Limit of rte_telemetry for the help text of a command. */
-#define HELP_MAX       127u
-
-struct rte_tel_data *nj__telemetry_add_dict(struct rte_tel_data *d, const char *name_fmt, ...)
-{
-    struct rte_tel_data *one = rte_tel_data_alloc();
-    char name[RTE_TEL_MAX_STRING_LEN];
-    va_list ap;
-
-    if (!one)
-        return NULL;
-    va_start(ap, name_fmt);
-    vsnprintf(name, sizeof name, name_fmt, ap);
-    va_end(ap);
-    rte_tel_data_start_dict(one);
-    rte_tel_data_add_dict_container(d, name, one, 0);
-    return one;
-}
-
-void nj__telemetry_add_numbers(struct rte_tel_data *d, const struct nj__telemetry_row *rows,
-                               size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (rows[i].value != UINT64_MAX)
-            rte_tel_data_add_dict_uint(d, rows[i].name, rows[i].value);
-}
-
-void nj__telemetry_add_counters(const struct nj_mgmt_view *v, uint32_t from, uint32_t to,
-                                const enum nj_counter *which, size_t n, struct rte_tel_data *d)
-{
-    for (size_t k = 0; k < n; k++) {
-        uint64_t sum = 0;
-        for (uint32_t i = from; i < to; i++)
-            sum += nj_counter_read(&v->shard[i]->counters, which[k]);
-        rte_tel_data_add_dict_uint(d, nj_counter_info[which[k]].name, sum);
-    }
-}
-
-static const struct {
-    const char *former;
-    enum nj_counter counter;
-} counter_aliases[] = {
-#define NJ_COUNTER_ALIAS(former, name) {#former, NJ_C_##name},
-#include "telem/counter_aliases.def"
-#undef NJ_COUNTER_ALIAS
-};
-_Static_assert(NJ_N_COUNTERS + NJ_ARRAY_LEN(counter_aliases) <= RTE_TEL_MAX_DICT_ENTRIES,
-               "one reply has all counters");
-
-static bool counters(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
-{
-    for (enum nj_counter i = 0; i < NJ_N_COUNTERS; i++)
-        rte_tel_data_add_dict_uint(d, nj_counter_info[i].name, nj_mgmt_sum_counter(v, i));
-    for (size_t i = 0; i < NJ_ARRAY_LEN(counter_aliases); i++)
-        rte_tel_data_add_dict_uint(d, counter_aliases[i].former,
-                                   nj_mgmt_sum_counter(v, counter_aliases[i].counter));
-    return true;
-}
-
-static unsigned in_use(const struct rte_mempool *mp)
-{
-    return mp ? rte_mempool_in_use_count(mp) : 0;
-}
-
-/* Overview of a shard. */
-static void add_shard_summary(const struct nj_mgmt_view *v, uint32_t i, struct rte_tel_data *d)
-{
-    static const enum nj_counter shown[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_rx_packets,
-                                            NJ_C_tx_packets,  NJ_C_requests,    NJ_C_connections};
-    const struct nj_counters *c = &v->shard[i]->counters;
-
-    rte_tel_data_add_dict_uint(d, "lcore", v->lcore[i].id);
-    nj__telemetry_add_counters(v, i, i + 1, shown, NJ_ARRAY_LEN(shown), d);
-    rte_tel_data_add_dict_uint(d, "rx_drops", nj_counters_sum_of_kind(c, NJ_KIND_RX_DROP));
-    rte_tel_data_add_dict_uint(d, "tx_drops", nj_counters_sum_of_kind(c, NJ_KIND_TX_DROP));
-}
-
-static const struct nj_mgmt_port *port_of_shard(const struct nj_mgmt_view *v, uint32_t shard)
-{
-    const struct nj_mgmt_port *p = v->port;
-
-    while (shard >= p->first + p->n_shards)
-        p++;
-    return p;
-}
-
-/* Details of a shard: steering, cycles, packets, drops by reason, memory in use. */
-static void add_shard_details(const struct nj_mgmt_view *v, uint32_t i, struct rte_tel_data *d)
-{
-    static const char *const steering[] = {
-        [NJ_STEER_NONE] = "none", [NJ_STEER_ON_MISS] = "rss", [NJ_STEER_ALWAYS] = "toeplitz"};
-    static const enum nj_counter shown[] = {
-        NJ_C_loops_busy,      NJ_C_loops_idle, NJ_C_rx_steered_in,  NJ_C_rx_steered_out,
-        NJ_C_steer_misplaced, NJ_C_time_wait,  NJ_C_h2_connections, NJ_C_h2_bytes,
-        NJ_C_file_jobs,       NJ_C_exchanges,  NJ_C_tx_queued,      NJ_C_tls_handshakes_open,
-    };
-    const struct nj_counters *c = &v->shard[i]->counters;
-    const struct nj_mgmt_port *p = port_of_shard(v, i);
-    uint32_t queue = i - p->first;
-
-    rte_tel_data_add_dict_uint(d, "port", p->dev->id);
-    rte_tel_data_add_dict_string(d, "steering", steering[p->dev->steering]);
-    nj__telemetry_add_counters(v, i, i + 1, shown, NJ_ARRAY_LEN(shown), d);
-    rte_tel_data_add_dict_uint(d, "rx_mbufs_used", in_use(p->dev->rx_pool[queue]));
-    uint64_t taken = in_use(p->dev->tx_pool[queue]),
-             ready = nj_counter_read(c, NJ_C_tx_mbufs_ready);
-    rte_tel_data_add_dict_uint(d, "tx_mbufs_used", taken > ready ? taken - ready : 0);
-    for (enum nj_counter k = 0; k < NJ_N_COUNTERS; k++) {
-        bool drop = nj_counter_info[k].kind == NJ_KIND_RX_DROP ||
-                    nj_counter_info[k].kind == NJ_KIND_TX_DROP;
-        if (drop && nj_counter_read(c, k) > 0)
-            nj__telemetry_add_counters(v, i, i + 1, &k, 1, d);
-    }
-}
-
-static void add_port(const struct nj_mgmt_view *v, const struct nj_mgmt_port *p,
-                     struct rte_tel_data *d)
-{
-    struct nj_port_stats stats = nj_mgmt_read_port_stats(v, p);
-    char mac[RTE_ETHER_ADDR_FMT_SIZE];
-    const struct nj__telemetry_row rows[] = {
-        {"mtu", p->dev->mtu},
-        {"rx_queues", p->dev->n_rxq},
-        {"tx_queues", p->dev->n_txq},
-        {"rx_ring", p->dev->n_rxd},
-        {"tx_ring", p->dev->n_txd},
-        {"link_mbps", stats.mbps},
-        {"rx_missed", stats.rx_missed},
-        {"rx_nombuf", stats.rx_nombuf},
-        {"rx_errors", stats.rx_errors},
-        {"tx_errors", stats.tx_errors},
-        {"tx_packets", stats.tx_packets},
-        {"tx_given", stats.tx_given},
-    };
-
-    rte_ether_format_addr(mac, sizeof mac, &p->dev->mac);
-    rte_tel_data_add_dict_string(d, "device", p->dev->name);
-    rte_tel_data_add_dict_string(d, "driver", p->dev->driver);
-    rte_tel_data_add_dict_string(d, "mac", mac);
-    rte_tel_data_add_dict_string(d, "spread", p->dev->spread);
-    rte_tel_data_add_dict_string(d, "offloads", p->dev->offloads);
-    rte_tel_data_add_dict_string(d, "link", stats.link_up ? "up" : "down");
-    rte_tel_data_add_dict_int(d, "numa_node", p->dev->node);
-    nj__telemetry_add_numbers(d, rows, NJ_ARRAY_LEN(rows)); /* a device may lack a count */
-}
-
-/* The only port; with several ports the one given by its DPDK number, or all. */
-static bool port(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
-{
-    char *end = NULL;
-    unsigned long id = params ? strtoul(params, &end, 10) : 0;
-
-    if (params && (end == params || *end != '\0'))
-        return false;
-    for (uint32_t k = 0; k < v->n_ports; k++) {
-        const struct nj_mgmt_port *p = &v->port[k];
-        if (params ? p->dev->id == id : v->n_ports == 1) {
-            add_port(v, p, d);
-            return true;
-        }
-        struct rte_tel_data *one = params ? NULL : nj__telemetry_add_dict(d, "port%u", p->dev->id);
-        if (one)
-            add_port(v, p, one);
-    }
-    return !params;
-}
-
-static void add_shards(const struct nj_mgmt_view *v, struct rte_tel_data *d)
-{
-    if (v->n_ports == 1) { /* with several ports /nightjar/port lists them */
-        const struct nj_mgmt_port *p = &v->port[0];
-        struct nj_port_stats stats = nj_mgmt_read_port_stats(v, p);
-        rte_tel_data_add_dict_string(d, "device", p->dev->name);
-        rte_tel_data_add_dict_string(d, "spread", p->dev->spread);
-        rte_tel_data_add_dict_string(d, "offloads", p->dev->offloads);
-        rte_tel_data_add_dict_string(d, "link", stats.link_up ? "up" : "down");
-        rte_tel_data_add_dict_uint(d, "rx_missed", stats.rx_missed);
-        rte_tel_data_add_dict_uint(d, "rx_nombuf", stats.rx_nombuf);
-    }
-    for (uint32_t i = 0; i < v->n_shards; i++) {
-        struct rte_tel_data *one = nj__telemetry_add_dict(d, "shard%u", i);
-        if (!one)
-            return;
-        add_shard_summary(v, i, one);
-        if (v->n_shards <= SHARDS_IN_FULL)
-            add_shard_details(v, i, one);
-    }
-}
-
-bool nj__telemetry_parse_shards(const struct nj_mgmt_view *v, const char *params, uint32_t *from,
-                                uint32_t *to)
-{
-    char *end = NULL;
-    unsigned long i = params ? strtoul(params, &end, 10) : 0;
-
-    *from = (uint32_t)i;
-    *to = params ? (uint32_t)i + 1 : v->n_shards;
-    return !params || (end != params && *end == '\0' && i < v->n_shards);
-}
-
-static bool shards(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
-{
-    uint32_t from, to;
-
-    if (!nj__telemetry_parse_shards(v, params, &from, &to))
-        return false;
-    if (params) {
-        add_shard_summary(v, from, d);
-        add_shard_details(v, from, d);
-    } else {
-        add_shards(v, d);
-    }
-    return true;
-}
-
-/* The cycles of each stage, of the measured steps only, beside counters of all steps. */
-static bool stages(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
-{
-    static const enum nj_counter besides[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_loops_busy,
-                                              NJ_C_requests,    NJ_C_rx_packets,  NJ_C_tx_packets};
-    uint64_t spent[NJ_N_STAGES] = {0}, n_measured = 0;
-    uint32_t from, to;
-
-    if (!nj__telemetry_parse_shards(v, params, &from, &to))
-        return false;
-    for (uint32_t i = from; i < to; i++) {
-        const struct nj_stages *of = &v->shard[i]->stages;
-        for (unsigned k = 0; k < NJ_N_STAGES; k++)
-            spent[k] += nj_load_relaxed(&of->spent[k]);
-        n_measured += nj_load_relaxed(&of->n_measured);
-    }
-    for (unsigned k = 0; k < NJ_N_STAGES; k++)
-        rte_tel_data_add_dict_uint(d, nj_stage_name[k], spent[k]);
-    rte_tel_data_add_dict_uint(d, "steps_measured", n_measured);
-    nj__telemetry_add_counters(v, from, to, besides, NJ_ARRAY_LEN(besides), d);
-    rte_tel_data_add_dict_uint(d, "tsc_hz", rte_get_tsc_hz());
-    return true;
-}
-
-static void add_pool(const struct nj_mgmt_view *v, uint32_t from, uint32_t to, uint32_t pool,
-                     struct rte_tel_data *d)
-{
-    const char *name = nj_shard_pool_name(pool);
-    uint64_t n_used = 0, n_high = 0, n_max = 0;
-    char key[32];
-
-    for (uint32_t i = from; i < to; i++) {
-        const struct nj_pool_gauge *g = &v->shard[i]->pool_gauge[pool];
-        n_used += nj_load_relaxed(&g->n_used);
-        n_high += nj_load_relaxed(&g->n_high);
-        n_max += nj_shard_pool_by_index(v->shard[i], pool)->n_max;
-    }
-    const struct nj__telemetry_row row[] = {
-        {"bytes", nj_shard_pool_by_index(v->shard[from], pool)->obj_bytes},
-        {"used", n_used},
-        {"high", n_high},
-        {"max", n_max},
-    };
-    for (size_t k = 0; k < NJ_ARRAY_LEN(row); k++) {
-        snprintf(key, sizeof key, "%s_%s", name, row[k].name);
-        rte_tel_data_add_dict_uint(d, key, row[k].value);
-    }
-}
-
-static bool memory(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
-{
-    uint32_t from, to;
-    uint64_t flow_bytes = 0;
-
-    if (!nj__telemetry_parse_shards(v, params, &from, &to))
-        return false;
-    for (uint32_t i = 0; i < NJ_SHARD_POOLS; i++)
-        add_pool(v, from, to, i, d);
-    for (uint32_t i = from; i < to; i++)
-        flow_bytes += nj_shard_flow_table_bytes(v->shard[i]);
-    rte_tel_data_add_dict_uint(d, "flow_table_bytes", flow_bytes);
-    return true;
-}
+#define HELP_MAX 127u
 
 /* Addresses as the first shard of their port sees them: it runs their duplicate address
  * detection. */
@@ -343,24 +59,24 @@ static bool version(const struct nj_mgmt_view *v, const char *params, struct rte
 /* Commands whose response is a dictionary. */
 static const struct {
     const char *name, *help;
-    bool (*answer)(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d);
+    nj__telemetry_command_fn *answer;
 } commands[] = {
     {"/nightjar/stats", "Every counter of nightjar, summed over the shards. No parameters.",
-     counters},
+     nj__telemetry_counters},
     {"/nightjar/shards",
      "What each shard does and holds. Parameter: the number of one shard, to see that one alone.",
-     shards},
+     nj__telemetry_shards},
     {"/nightjar/port",
      "The devices: link, queues, offloads, and the packets that they dropped. Parameter: the "
      "number of one port.",
-     port},
+     nj__telemetry_port},
     {"/nightjar/stages",
      "Cycles of busy steps by stage: sums over the steps that were measured. Parameter: a shard.",
-     stages},
+     nj__telemetry_stages},
     {"/nightjar/memory",
      "Memory of connections, by pool: bytes of one object, used, high-water mark, limit. "
      "Parameter: a shard.",
-     memory},
+     nj__telemetry_memory},
     {"/nightjar/ewyk",
      "How handlers were run, by route. Parameter: the number of one route, or of a route and a "
      "shard: 0,1; or \"reset\".",

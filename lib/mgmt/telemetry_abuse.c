@@ -5,8 +5,8 @@
 
 #include "log/abuse_log.h"
 #include "log/address_text.h"
-#include "mgmt/view.h"
-#include "mgmt/telemetry.h"
+#include "mgmt/telemetry_commands.h"
+#include "mgmt/telemetry_dict.h"
 #include "base/dpdk_compat.h"
 
 static bool add_reasons(const struct nj_mgmt_view *v, const char *params, bool refusals,

@@ -3,8 +3,8 @@
 #include <rte_telemetry.h>
 
 #include "base/relaxed_atomics.h"
-#include "mgmt/view.h"
-#include "mgmt/telemetry.h"
+#include "mgmt/telemetry_commands.h"
+#include "mgmt/telemetry_dict.h"
 #include "store/file_reader.h"
 #include "base/dpdk_compat.h"
 

@@ -8,8 +8,8 @@
 #include <rte_telemetry.h>
 
 #include "base/relaxed_atomics.h"
-#include "mgmt/view.h"
-#include "mgmt/telemetry.h"
+#include "mgmt/telemetry_commands.h"
+#include "mgmt/telemetry_dict.h"
 #include "base/dpdk_compat.h"
 
 /* A response of the socket holds 16 KiB, and a route takes about 400 bytes of it. */

@@ -5,8 +5,8 @@
 #include <rte_cycles.h>
 #include <rte_telemetry.h>
 
-#include "mgmt/view.h"
-#include "mgmt/telemetry.h"
+#include "mgmt/telemetry_commands.h"
+#include "mgmt/telemetry_dict.h"
 #include "base/dpdk_compat.h"
 
 /* `hz`: units of the histogram per second. */

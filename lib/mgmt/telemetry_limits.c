@@ -4,8 +4,8 @@
 
 #include <rte_telemetry.h>
 
-#include "mgmt/view.h"
-#include "mgmt/telemetry.h"
+#include "mgmt/telemetry_commands.h"
+#include "mgmt/telemetry_dict.h"
 #include "base/dpdk_compat.h"
 
 static void add_limits(struct rte_tel_data *d, const struct nj_class *c)

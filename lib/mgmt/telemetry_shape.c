@@ -10,8 +10,8 @@
 
 #include "base/relaxed_atomics.h"
 #include "log/address_text.h"
-#include "mgmt/view.h"
-#include "mgmt/telemetry.h"
+#include "mgmt/telemetry_commands.h"
+#include "mgmt/telemetry_dict.h"
 #include "base/dpdk_compat.h"
 
 /* A response of the socket holds 16 KiB, and a client takes about 230 bytes of it. */

@@ -3,8 +3,8 @@
 #include <rte_telemetry.h>
 
 #include "base/compiler.h"
-#include "mgmt/view.h"
-#include "mgmt/telemetry.h"
+#include "mgmt/telemetry_commands.h"
+#include "mgmt/telemetry_dict.h"
 
 static void add_kind(struct rte_tel_data *d, const char *name, const struct nj_worker_pool_stats *s,
                      enum nj_worker_kind kind)
