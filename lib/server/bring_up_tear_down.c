@@ -8,12 +8,9 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include <rte_errno.h>
-
 #include "base/page_alloc.h"
 #include "base/relaxed_atomics.h"
 #include "base/thread_start_on_cpus.h"
-#include "config/rss_key.h"
 #include "conn/conn_tls.h"
 #include "dpdk/eal.h"
 #include "log/log.h"
@@ -92,37 +89,23 @@ static bool up_eal(struct nj_server *s)
 
 static void down_lcores(struct nj_server *s)
 {
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        nj_wakeup_close(&s->waker[i]);
-}
-
-void nj__server_wake_lcores(struct nj_server *s)
-{
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        nj_wakeup_signal(&s->waker[i]);
+    nj__shards_close_lcores(&s->shards);
 }
 
 static bool up_lcores(struct nj_server *s)
 {
-    for (uint32_t i = 0; i < NJ_SHARDS_MAX; i++)
-        s->waker[i].fd = -1;
-    s->n_shards = nj_lcores_list(s->lcore, NJ_SHARDS_MAX);
-    if (s->n_shards > NJ_SHARDS_MAX) {
-        snprintf(s->why, sizeof s->why, "%u lcores: at most %u are supported; choose them with -l",
-                 s->n_shards, NJ_SHARDS_MAX);
-        return false;
-    }
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        if (!nj_wakeup_open(&s->waker[i])) {
-            snprintf(s->why, sizeof s->why, "cannot open a descriptor to wake an lcore: %s",
-                     strerror(errno));
-            down_lcores(s);
-            return false;
-        }
-    nj_tsc_clock_init(&s->clock);
-    nj_ns now = nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
-    s->wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(now / NJ_SEC);
-    return true;
+    return nj__shards_open_lcores(&s->shards, s->why, sizeof s->why) == 0;
+}
+
+static bool up_ports(struct nj_server *s)
+{
+    return nj__ports_open(&s->ports, &s->settings, &s->presets, &s->shards,
+                          nj_upgrade_shares_ports(&s->upgrade), s->why, sizeof s->why) == 0;
+}
+
+static void down_ports(struct nj_server *s)
+{
+    nj__ports_close(&s->ports, nj_upgrade_shares_ports(&s->upgrade), !s->is_program);
 }
 
 /* Warns at start if every request for a file would get 403. */
@@ -184,10 +167,10 @@ static bool up_place(struct nj_server *s)
 {
     uint32_t cpu[NJ_SHARDS_MAX];
 
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        cpu[i] = s->lcore[i].cpu;
-    nj_placement_place_workers(cpu, s->n_shards, s->settings.config->workers,
-                               nj__server_ports_common_numa_node(s), &s->cpus, &s->place);
+    for (uint32_t i = 0; i < s->shards.n; i++)
+        cpu[i] = s->shards.lcore[i].cpu;
+    nj_placement_place_workers(cpu, s->shards.n, s->settings.config->workers,
+                               nj__ports_common_numa_node(&s->ports), &s->cpus, &s->place);
     nj_log_writer_set_cpus(&s->place.housekeeping);
     return true;
 }
@@ -200,7 +183,7 @@ static uint32_t tls_tasks(const struct nj_server *s)
 static bool up_workers(struct nj_server *s)
 {
     struct nj_worker_pool_config c = {
-        .n_shards = s->n_shards + 1, /* the last one is the supervisor's */
+        .n_shards = s->shards.n + 1, /* the last one is the supervisor's */
         .kind = {[NJ_WORKER_HANDLERS] = {.n_max = s->place.n_workers,
                                          .tasks_max = NJ_TASKS_OUT_MAX,
                                          .prepare = nj_file_rights_restore},
@@ -212,8 +195,8 @@ static bool up_workers(struct nj_server *s)
         .n_affinity = s->place.n_workers,
         .housekeeping = &s->place.housekeeping,
         .eal = true,
-        .wakeups = s->waker,
-        .n_wakeups = s->n_shards,
+        .wakeups = s->shards.wakeup,
+        .n_wakeups = s->shards.n,
     };
     int rc = nj_worker_pool_start(&c, &s->workers);
     if (rc != 0)
@@ -242,11 +225,11 @@ static bool start_reader(struct nj_server *s, enum nj_file_reads how)
     struct nj_file_reader_config c = {
         .store = s->store,
         .no_direct = how == NJ_FILE_READS_BUFFERED,
-        .n_shards = s->n_shards,
+        .n_shards = s->shards.n,
         .tasks_max = READS_MAX,
         .affinity = &s->place.housekeeping,
         .eal = true,
-        .wakeups = s->waker,
+        .wakeups = s->shards.wakeup,
     };
     int rc = nj_file_reader_start(&c, &s->reader);
 
@@ -292,8 +275,7 @@ static void down_reader(struct nj_server *s)
 static int64_t wall_ns(void *server)
 {
     struct nj_server *s = server;
-    return s->wall_s_at_zero * (int64_t)NJ_SEC +
-           (int64_t)nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
+    return s->shards.wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj__shards_now(&s->shards);
 }
 
 static bool up_access(struct nj_server *s)
@@ -302,7 +284,7 @@ static bool up_access(struct nj_server *s)
     struct nj_access_log_config c = {
         .path = config->access_log,
         .format = config->log_format == NJ_LOG_JSON ? NJ_ACCESS_JSON : NJ_ACCESS_COMBINED,
-        .n_shards = s->n_shards,
+        .n_shards = s->shards.n,
         .affinity = &s->place.housekeeping,
         .eal = true,
         .wall_ns = wall_ns,
@@ -342,14 +324,14 @@ static uint32_t log_stuck_fibers(const struct nj_server *s)
 {
     uint32_t n_stuck = 0;
 
-    for (uint32_t i = 0; i < s->n_shards; i++) {
+    for (uint32_t i = 0; i < s->shards.n; i++) {
         const char *route;
-        uint32_t n = nj_shard_stuck_fibers(s->shard[i], &route);
+        uint32_t n = nj_shard_stuck_fibers(s->shards.shard[i], &route);
         n_stuck += n;
         if (n > 0)
             nj_log(NJ_LEVEL_ERROR,
                    "lcore %u: %u handlers (%s) did not return after cancellation; exiting anyway",
-                   s->lcore[i].id, n, route);
+                   s->shards.lcore[i].id, n, route);
     }
     return n_stuck;
 }
@@ -419,15 +401,15 @@ static void fill_request_limits(struct nj_shard_config *c, const struct nj_setti
 
 static void init_lcore(struct nj_server *s, uint32_t i)
 {
-    const struct nj_server_port *p = nj__server_port_of_shard(s, i);
-    struct nj_lcore *l = &s->lcore[i];
+    const struct nj_server_port *p = nj__ports_of_shard(&s->ports, i);
+    struct nj_lcore *l = &s->shards.lcore[i];
 
-    l->shard = s->shard[i];
-    l->clock = &s->clock;
-    l->control = &s->control;
-    l->end = &s->end[i];
-    l->idle = nj__server_idle_mode(s->settings.config);
-    l->waker = &s->waker[i];
+    l->shard = s->shards.shard[i];
+    l->clock = &s->shards.clock;
+    l->control = &s->shards.control;
+    l->end = &s->shards.endpoint[i];
+    l->idle = nj__idle_mode(s->settings.config);
+    l->waker = &s->shards.wakeup[i];
     l->rx = nj_dpdk_port_rx_queue_of_shard(&p->dev, i - p->first);
     l->init = s->given.lcore_init;
     l->fini = s->given.lcore_fini;
@@ -438,7 +420,7 @@ static void init_lcore(struct nj_server *s, uint32_t i)
 /* The part of shard `i` in its port. */
 static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c)
 {
-    struct nj_server_port *p = &s->port[nj__server_port_of_shard(s, i) - s->port];
+    struct nj_server_port *p = nj__ports_of_shard(&s->ports, i);
 
     c->number = i;
     c->index = i - p->first;
@@ -456,7 +438,8 @@ static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c
     c->held_max = p->dev.held_max;
     c->tx_pool = p->dev.tx_pool[c->index];
     c->frag_table = p->dev.frags[c->index];
-    nj_shard_rings_bind_ops(&p->fabric, &s->end[i], c->index, &s->waker[i], &c->ops);
+    nj_shard_rings_bind_ops(&p->rings, &s->shards.endpoint[i], c->index, &s->shards.wakeup[i],
+                            &c->ops);
 }
 
 /* What telemetry may change: hooks of the view. */
@@ -471,8 +454,8 @@ static void reset_handler_counters(void *server)
 {
     struct nj_server *s = server;
 
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        nj_store_relaxed(&s->shard[i]->handlers.reset, true);
+    for (uint32_t i = 0; i < s->shards.n; i++)
+        nj_store_relaxed(&s->shards.shard[i]->handlers.reset, true);
 }
 
 static void fill_view(struct nj_server *s)
@@ -480,12 +463,12 @@ static void fill_view(struct nj_server *s)
     struct nj_clients *clients = nj_shape_clients(s->shape);
 
     s->view = (struct nj_mgmt_view){
-        .clock = &s->clock,
-        .n_ports = s->n_ports,
-        .n_shards = s->n_shards,
-        .port_stats_lock = &s->port_lock,
-        .lcore = s->lcore,
-        .lcore_log = s->notes,
+        .clock = &s->shards.clock,
+        .n_ports = s->ports.n,
+        .n_shards = s->shards.n,
+        .port_stats_lock = &s->ports.stats_lock,
+        .lcore = s->shards.lcore,
+        .lcore_log = s->shards.log,
         .workers = s->workers,
         .store = s->store,
         .reader = s->reader,
@@ -498,18 +481,18 @@ static void fill_view(struct nj_server *s)
         .fibers_max = s->settings.config->fibers_max,
         .hooks = {s, change_limits, reset_handler_counters},
     };
-    for (uint32_t k = 0; k < s->n_ports; k++) {
-        const struct nj_server_port *p = &s->port[k];
+    for (uint32_t k = 0; k < s->ports.n; k++) {
+        const struct nj_server_port *p = &s->ports.port[k];
         s->view.port[k] = (struct nj_mgmt_port){&p->dev, &p->last_sample, p->first, p->n_shards};
     }
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        s->view.shard[i] = s->shard[i];
+    for (uint32_t i = 0; i < s->shards.n; i++)
+        s->view.shard[i] = s->shards.shard[i];
 }
 
 static bool up_shards(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
-    nj_ns now = nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
+    nj_ns now = nj__shards_now(&s->shards);
     struct nj_shard_config c = {
         .listen_port = set->config->listen_port,
         .tls = s->has_tls ? &s->tls : NULL,
@@ -521,7 +504,7 @@ static bool up_shards(struct nj_server *s)
         .ecn = !set->config->no_ecn,
         .preface_timeout = to_ns(set->config->preface_timeout_s),
         .idle_timeout = to_ns(set->config->idle_timeout_s),
-        .wall_s_at_zero = s->wall_s_at_zero,
+        .wall_s_at_zero = s->shards.wall_s_at_zero,
         .routes = set->routes,
         .no_files = !set->config->root,
         .fibers_max = set->config->fibers_max,
@@ -535,29 +518,29 @@ static bool up_shards(struct nj_server *s)
         snprintf(s->why, sizeof s->why, NO_RANDOM);
         return false;
     }
-    for (uint32_t i = 0; i < s->n_shards; i++) {
+    for (uint32_t i = 0; i < s->shards.n; i++) {
         join_port(s, i, &c);
         if (s->store) {
             struct nj_worker_ops way = nj_worker_pool_ops(s->workers, i, NJ_WORKER_FILES);
             struct nj_worker_ops reader = {0};
             if (s->reader)
                 reader = nj_file_reader_ops_of_shard(s->reader, i);
-            c.ops.files = nj_file_client_init(&s->lane[i], &way, &reader, s->store);
+            c.ops.files = nj_file_client_init(&s->shards.file_client[i], &way, &reader, s->store);
         }
         c.ops.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
         if (s->has_tls)
             c.ops.tls_workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_TLS);
         c.ops.clock = read_clock;
         c.ops.cycles = read_cycles;
-        c.ops.clock_ctx = &s->clock;
+        c.ops.clock_ctx = &s->shards.clock;
         c.ops.log = log_note;
-        c.ops.log_ctx = &s->notes[i];
+        c.ops.log_ctx = &s->shards.log[i];
         if (s->access)
             c.access = nj_access_log_port(s->access, i);
-        s->shard[i] = nj_pages_map(sizeof *s->shard[i], 0); /* contains keys */
+        s->shards.shard[i] = nj_pages_map(sizeof *s->shards.shard[i], 0); /* contains keys */
         if (!random_bytes(&c.flow_key, sizeof c.flow_key) ||
             !random_bytes(&c.isn_key, sizeof c.isn_key) || !random_bytes(&c.seed, sizeof c.seed) ||
-            !s->shard[i] || !nj_shard_init(s->shard[i], &c, now)) {
+            !s->shards.shard[i] || !nj_shard_init(s->shards.shard[i], &c, now)) {
             snprintf(s->why, sizeof s->why, "not enough memory for shard %u", i);
             return false;
         }
@@ -572,12 +555,12 @@ static bool up_shards(struct nj_server *s)
 static void down_shards(struct nj_server *s)
 {
     s->view = (struct nj_mgmt_view){0};
-    for (uint32_t i = 0; i < s->n_shards; i++) {
-        if (!s->shard[i])
+    for (uint32_t i = 0; i < s->shards.n; i++) {
+        if (!s->shards.shard[i])
             continue;
-        nj_shard_fini(s->shard[i]);
-        nj_pages_unmap(s->shard[i], sizeof *s->shard[i]);
-        s->shard[i] = NULL;
+        nj_shard_fini(s->shards.shard[i]);
+        nj_pages_unmap(s->shards.shard[i], sizeof *s->shards.shard[i]);
+        s->shards.shard[i] = NULL;
     }
 }
 
@@ -595,14 +578,14 @@ static void down_telemetry(struct nj_server *s)
 
 static void stop_lcores(struct nj_server *s)
 {
-    nj__server_set_lcore_phase(s, NJ_PHASE_STOP);
+    nj__shards_set_phase(&s->shards, NJ_PHASE_STOP);
     /* nj_server_run() cannot return before the lcores have. */
     uint32_t n =
-        nj_lcores_wait(s->lcore, s->n_shards, s->is_program ? UINT32_MAX : STOP_TIMEOUT_MS);
-    for (uint32_t i = 0; n > 0 && i < s->n_shards; i++)
-        if (atomic_load(&s->lcore[i].state) != NJ_LCORE_IDLE)
+        nj_lcores_wait(s->shards.lcore, s->shards.n, s->is_program ? UINT32_MAX : STOP_TIMEOUT_MS);
+    for (uint32_t i = 0; n > 0 && i < s->shards.n; i++)
+        if (atomic_load(&s->shards.lcore[i].state) != NJ_LCORE_IDLE)
             nj_log(NJ_LEVEL_ERROR, "lcore %u did not return from a handler within %u ms",
-                   s->lcore[i].id, STOP_TIMEOUT_MS);
+                   s->shards.lcore[i].id, STOP_TIMEOUT_MS);
     s->is_stuck |= n > 0;
 }
 
@@ -610,8 +593,8 @@ static bool start_lcores(struct nj_server *s)
 {
     enum nj_run_phase first = nj_upgrade_shares_ports(&s->upgrade) ? NJ_PHASE_TAKE : NJ_PHASE_RUN;
 
-    atomic_store_explicit(&s->control.phase, first, memory_order_release);
-    if (nj_lcores_start_loops(s->lcore, s->n_shards, s->why, sizeof s->why) == 0)
+    atomic_store_explicit(&s->shards.control.phase, first, memory_order_release);
+    if (nj_lcores_start_loops(s->shards.lcore, s->shards.n, s->why, sizeof s->why) == 0)
         return true;
     stop_lcores(s);
     return false;
@@ -641,7 +624,7 @@ static const struct step {
     {up_eal,        NULL,            false},
     {up_lcores,     down_lcores,     false},
     {up_store,      down_store,      false},
-    {nj__server_open_ports, nj__server_close_ports, false},
+    {up_ports,      down_ports,      false},
     {nj__server_init_policy, nj__server_free_policy, false},
     {nj__server_agree_upgrade, NULL, false},
     {nj__server_drop_privileges, nj__server_forget_filter, false},

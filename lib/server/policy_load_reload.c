@@ -66,9 +66,9 @@ static void set_policy_on_all(void *server, const struct nj_policy *policy)
 {
     struct nj_server *s = server;
 
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        nj_shard_set_policy(s->shard[i], policy);
-    nj__server_wake_lcores(s);
+    for (uint32_t i = 0; i < s->shards.n; i++)
+        nj_shard_set_policy(s->shards.shard[i], policy);
+    nj__shards_wake(&s->shards);
 }
 
 static uint64_t adopted_by_all(void *server)
@@ -76,8 +76,8 @@ static uint64_t adopted_by_all(void *server)
     const struct nj_server *s = server;
     uint64_t least = UINT64_MAX;
 
-    for (uint32_t i = 0; i < s->n_shards; i++) {
-        uint64_t version = nj_shard_policy_version(s->shard[i]);
+    for (uint32_t i = 0; i < s->shards.n; i++) {
+        uint64_t version = nj_shard_policy_version(s->shards.shard[i]);
         least = version < least ? version : least;
     }
     return least;
@@ -89,8 +89,8 @@ static bool has_open_responses(void *server, uint8_t slot)
     const struct nj_server *s = server;
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        n += nj_load_relaxed(&nj_shape_class_stats(s->shard[i]->txns.shape, slot)->n_open);
+    for (uint32_t i = 0; i < s->shards.n; i++)
+        n += nj_load_relaxed(&nj_shape_class_stats(s->shards.shard[i]->txns.shape, slot)->n_open);
     return n > 0;
 }
 

@@ -9,40 +9,21 @@
 
 #include "config/worker_placement.h"
 #include "config/policy_snapshots.h"
-#include "config/eal_preset.h"
-#include "config/settings_validate.h"
 #include "config/time_zone.h"
-#include "dpdk/lcore_loop.h"
-#include "dpdk/port.h"
-#include "dpdk/shard_rings.h"
 #include "log/abuse_log.h"
 #include "log/access_log.h"
-#include "log/address_state_log.h"
-#include "log/lcore_log.h"
 #include "log/lcore_watchdog.h"
-#include "log/port_health_log.h"
 #include "mgmt/view.h"
 #include "privilege/privileges.h"
 #include "server/class_rates.h"
+#include "server/ports.h"
 #include "server/service_notify.h"
-#include "shard/shard.h"
-#include "store/file_client.h"
+#include "server/shards.h"
 #include "store/file_reader.h"
 #include "store/file_store.h"
 #include "threads/worker_pool.h"
 #include "tls/server_context.h"
 #include "upgrade/upgrade.h"
-
-/* A port and its shards: n_shards of the server's shards, from `first` on. */
-struct nj_server_port {
-    const struct nj_settings_port *settings;
-    struct nj_dpdk_port dev;
-    struct nj_shard_rings fabric;
-    uint32_t first, n_shards;
-    struct nj_port_watch watch;         /* supervisor only */
-    struct nj_address_logged addresses; /* supervisor only */
-    struct nj_port_stats last_sample;   /* last sample, for telemetry; under port_lock */
-};
 
 /* Where the name of the root leads to. */
 enum nj_root_state {
@@ -63,14 +44,10 @@ struct nj_server {
     struct nj_privileges privileges;
 
     cpu_set_t cpus; /* allowed CPUs of the process before the EAL pinned its threads */
-    struct nj_tsc_clock clock;
-    int64_t wall_s_at_zero; /* UNIX time at zero of `clock` */
-    struct nj_lcore_control control;
     struct nj_file_store *store;
     struct nj_placement place;
-    struct nj_worker_pool *workers; /* run OS_BLOCKING tasks and file operations */
-    struct nj_file_reader *reader;  /* reads large files; NULL: workers do */
-    struct nj_file_client lane[NJ_SHARDS_MAX];
+    struct nj_worker_pool *workers;          /* run OS_BLOCKING tasks and file operations */
+    struct nj_file_reader *reader;           /* reads large files; NULL: workers do */
     struct nj_task tidy;                     /* supervisor only: the task that tidies the store */
     bool tidying;                            /* `tidy` was submitted to the workers */
     enum nj_root_state root_seen, root_told; /* by the last check, and by the log; `tidy` only */
@@ -87,31 +64,24 @@ struct nj_server {
     struct nj_policies *policies;
     struct nj_shape_shared *shape;
 
-    uint32_t n_ports, n_shards;
-    struct nj_server_port port[NJ_SERVER_PORTS_MAX];
-    struct nj_shard_endpoint end[NJ_SHARDS_MAX];
-    struct nj_shard *shard[NJ_SHARDS_MAX];
-    struct nj_lcore lcore[NJ_SHARDS_MAX];
-    struct nj_wakeup waker[NJ_SHARDS_MAX]; /* of each lcore */
+    struct nj_shards shards;
+    struct nj_ports ports;
 
     struct nj_upgrade upgrade; /* main thread until the supervisor starts, then the supervisor's */
     _Atomic bool is_stopping;  /* written by the supervisor */
     nj_ns deadline;            /* supervisor only: of open connections, after nj_server_stop() */
 
     pthread_t supervisor;
-    sem_t stops;                              /* one post per call of nj_server_stop() */
-    _Atomic bool is_over;                     /* the supervisor has ended */
-    struct nj_watchdog watch[NJ_SHARDS_MAX];  /* supervisor only */
-    struct nj_lcore_log notes[NJ_SHARDS_MAX]; /* lines from the lcores, for the supervisor */
-    struct nj_abuse_log abuse_log;            /* supervisor only */
-    struct nj_service_notify service;         /* its watchdog: supervisor only */
-    nj_ns service_began_at;                   /* supervisor only; 0: not yet */
-    nj_ns state_announced_at;                 /* the same */
-    _Atomic bool is_yielding;                 /* another process takes new connections */
-    _Atomic bool is_ready_announced;          /* to the service manager */
-    bool is_stuck_announced;                  /* supervisor only */
-    nj_ns port_seen_at;                       /* supervisor only */
-    pthread_mutex_t port_lock;                /* of port[].last_sample */
+    sem_t stops;                             /* one post per call of nj_server_stop() */
+    _Atomic bool is_over;                    /* the supervisor has ended */
+    struct nj_watchdog watch[NJ_SHARDS_MAX]; /* supervisor only */
+    struct nj_abuse_log abuse_log;           /* supervisor only */
+    struct nj_service_notify service;        /* its watchdog: supervisor only */
+    nj_ns service_began_at;                  /* supervisor only; 0: not yet */
+    nj_ns state_announced_at;                /* the same */
+    _Atomic bool is_yielding;                /* another process takes new connections */
+    _Atomic bool is_ready_announced;         /* to the service manager */
+    bool is_stuck_announced;                 /* supervisor only */
     struct nj_class_rates class_rates;
     struct nj_mgmt_view view; /* while the shards exist */
 };
@@ -167,18 +137,6 @@ void nj__server_check_root(const struct nj_server *s);
  * time that may block. */
 void nj__server_watch_root(struct nj_server *s);
 
-/* ports.c: the ports, each with its lcores, and the rings between the shards of each. */
-bool nj__server_open_ports(struct nj_server *s);
-void nj__server_close_ports(struct nj_server *s);
-/* The port of a shard, by its number among all. */
-const struct nj_server_port *nj__server_port_of_shard(const struct nj_server *s, uint32_t shard);
-/* The common NUMA node of all ports; -1 if they have several or none. */
-int nj__server_ports_common_numa_node(const struct nj_server *s);
-/* Wake all lcores. */
-void nj__server_wake_lcores(struct nj_server *s);
-/* The idle mode of lcores. */
-enum nj_idle nj__server_idle_mode(const struct nj_server_config *config);
-
 /* policy_load_reload.c: create and free the policy and the state that shards share. */
 bool nj__server_init_policy(struct nj_server *s);
 void nj__server_free_policy(struct nj_server *s);
@@ -197,8 +155,6 @@ void nj__server_reap_tidy_task(struct nj_server *s);
 /* supervise.c: waits for nj_server_stop(), drives the phases, prints the live line. For
  * pthread_create(). */
 void *nj__server_supervise(void *server);
-/* supervise.c: set the phase of all lcores. */
-void nj__server_set_lcore_phase(struct nj_server *s, enum nj_run_phase phase);
 /* supervise.c: log a line for each port and the ready line. */
 void nj__server_log_ready(const struct nj_server *s);
 #define NJ_READY_BYTES 1536u

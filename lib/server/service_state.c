@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <rte_cycles.h>
-
 #include "log/log.h"
 #include "server/server_internal.h"
 #include "threads/os_clock.h"
@@ -33,22 +31,6 @@ void nj__server_service_open(struct nj_server *s)
     nj_service_notify_send(&s->service, "STATUS=starting");
 }
 
-/* Is an address of the configuration tentative? */
-static bool waits_for_addresses(const struct nj_server *s)
-{
-    for (uint32_t k = 0; k < s->n_ports; k++) {
-        const struct nj_iface *iface = &s->shard[s->port[k].first]->cfg.iface;
-        unsigned n = __atomic_load_n(&iface->n_addrs, __ATOMIC_ACQUIRE);
-        for (unsigned i = 0; i < n; i++) {
-            struct nj_iface_addr a;
-            nj_iface_addr_read_published(&iface->addr[i], &a);
-            if (a.state == NJ_ADDR_TENTATIVE)
-                return true;
-        }
-    }
-    return false;
-}
-
 static void announce_ready(struct nj_server *s)
 {
     char text[NJ_READY_BYTES];
@@ -74,11 +56,11 @@ static void announce_state(struct nj_server *s, nj_ns now)
 /* The first lcore that does not poll, or NULL. */
 static const struct nj_lcore *stuck_lcore(const struct nj_server *s)
 {
-    nj_ns now = nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
+    nj_ns now = nj__shards_now(&s->shards);
 
-    for (uint32_t i = 0; i < s->n_shards; i++)
+    for (uint32_t i = 0; i < s->shards.n; i++)
         if (nj_watchdog_has_stalled(&s->watch[i], now))
-            return &s->lcore[i];
+            return &s->shards.lcore[i];
     return NULL;
 }
 
@@ -108,7 +90,8 @@ void nj__server_service_tick(struct nj_server *s)
         watch_lcores(s, now);
         if (atomic_load(&s->is_yielding) && now - s->state_announced_at >= NJ_SEC)
             announce_state(s, now);
-    } else if (!waits_for_addresses(s) || now - s->service_began_at > ADDRESSES_WAIT) {
+    } else if (!nj__ports_have_tentative_addresses(&s->ports, &s->shards) ||
+               now - s->service_began_at > ADDRESSES_WAIT) {
         /* First: the manager may ask for a reload as soon as it has the message, and waits for the
          * answer. */
         atomic_store(&s->is_ready_announced, true);

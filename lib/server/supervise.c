@@ -6,10 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <rte_cycles.h>
-
 #include "base/signal_stack.h"
-#include "log/address_state_log.h"
 #include "log/address_text.h"
 #include "log/log.h"
 #include "log/log_writer.h"
@@ -80,9 +77,9 @@ static void log_abuse(struct nj_server *s)
     struct nj_abuse_line line;
     nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        of[i] = &s->shard[i]->abuse;
-    while (nj_abuse_log_next(&s->abuse_log, of, s->n_shards, now, &line))
+    for (uint32_t i = 0; i < s->shards.n; i++)
+        of[i] = &s->shards.shard[i]->abuse;
+    while (nj_abuse_log_next(&s->abuse_log, of, s->shards.n, now, &line))
         nj_log(line.level, "%s", line.text);
 }
 
@@ -91,14 +88,14 @@ static void watch(struct nj_server *s)
 {
     char line[256];
 
-    for (uint32_t i = 0; i < s->n_shards; i++) {
-        log_notes(&s->notes[i]);
-        const struct nj_counters *c = &s->shard[i]->counters;
+    for (uint32_t i = 0; i < s->shards.n; i++) {
+        log_notes(&s->shards.log[i]);
+        const struct nj_counters *c = &s->shards.shard[i]->counters;
         struct nj_watchdog_sample sample = {
-            .lcore = s->lcore[i].id,
+            .lcore = s->shards.lcore[i].id,
             .loops = nj_counter_read(c, NJ_C_loops_busy) + nj_counter_read(c, NJ_C_loops_idle),
         };
-        struct nj_ewyk *ewyk = s->shard[i]->handlers.ewyk;
+        struct nj_ewyk *ewyk = s->shards.shard[i]->handlers.ewyk;
         struct nj_ewyk_hold hold;
         struct nj_ewyk_long_hold past;
         if (ewyk && nj_ewyk_current_core_holder(ewyk, &hold)) {
@@ -110,61 +107,10 @@ static void watch(struct nj_server *s)
             sample.ended_since = past.hold.since;
             sample.ended_ns = past.ns;
         }
-        nj_ns now = nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
+        nj_ns now = nj__shards_now(&s->shards);
         if (nj_watchdog_check_sample(&s->watch[i], &sample, now, line, sizeof line))
             nj_log(NJ_LEVEL_WARNING, "%s", line);
     }
-}
-
-static void watch_port(struct nj_server *s, struct nj_server_port *p, nj_ns now)
-{
-    char line[NJ_PORT_LINE_BYTES];
-    struct nj_port_stats sample = {.tx_given = 0};
-    enum nj_log level;
-
-    for (uint32_t i = 0; i < p->n_shards; i++)
-        sample.tx_given += nj_counter_read(&s->shard[p->first + i]->counters, NJ_C_tx_packets);
-    nj_dpdk_port_read_stats(&p->dev, &sample);
-    nj_port_watch_update(&p->watch, &sample, now);
-    pthread_mutex_lock(&s->port_lock);
-    p->last_sample = sample;
-    pthread_mutex_unlock(&s->port_lock);
-    while (nj_port_watch_next_line(&p->watch, now, &level, line))
-        nj_log(level, "%s", line);
-}
-
-static void watch_ports(struct nj_server *s)
-{
-    nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
-
-    if (now - s->port_seen_at < NJ_PORT_WATCH_PERIOD)
-        return;
-    s->port_seen_at = now;
-    for (uint32_t k = 0; k < s->n_ports; k++)
-        watch_port(s, &s->port[k], now);
-}
-
-/* Logs changes of a port's addresses, as its first shard sees them. */
-static void log_addresses(struct nj_server *s)
-{
-    for (uint32_t k = 0; k < s->n_ports; k++)
-        nj_address_log_changes(&s->port[k].addresses, &s->shard[s->port[k].first]->cfg.iface);
-}
-
-static bool all_drained(const struct nj_server *s)
-{
-    for (uint32_t i = 0; i < s->n_shards; i++)
-        if (!atomic_load_explicit(&s->lcore[i].drained, memory_order_acquire))
-            return false;
-    return true;
-}
-
-void nj__server_set_lcore_phase(struct nj_server *s, enum nj_run_phase phase)
-{
-    for (uint32_t i = 0; i < s->n_shards && phase <= NJ_PHASE_DRAIN; i++)
-        atomic_store_explicit(&s->lcore[i].drained, false, memory_order_relaxed);
-    atomic_store_explicit(&s->control.phase, phase, memory_order_release);
-    nj__server_wake_lcores(s);
 }
 
 /* --print-placement prints the same text. */
@@ -185,7 +131,8 @@ static void format_lcores(const struct nj_server *s, const struct nj_server_port
     size_t at = 0;
 
     for (uint32_t i = 0; i < p->n_shards && at < n; i++)
-        at += (size_t)snprintf(text + at, n - at, "%s %u", i ? "," : "", s->lcore[p->first + i].id);
+        at += (size_t)snprintf(text + at, n - at, "%s %u", i ? "," : "",
+                               s->shards.lcore[p->first + i].id);
 }
 
 /* Writes a space and the URL. Returns the length. */
@@ -205,7 +152,7 @@ static void log_port(const struct nj_server *s, const struct nj_server_port *p)
     const struct nj_dpdk_port *d = &p->dev;
     char mac[RTE_ETHER_ADDR_FMT_SIZE], lcores[NJ_SHARDS_MAX * 6u] = ""; /* ", 1023" */
 
-    if (s->n_ports > 1)
+    if (s->ports.n > 1)
         format_lcores(s, p, lcores, sizeof lcores);
     rte_ether_format_addr(mac, sizeof mac, &d->mac);
     nj_log(NJ_LEVEL_INFO, "%s (%s) %s, mtu %u, %u lcore%s%s: %s; %s", d->name, d->driver, mac,
@@ -231,8 +178,8 @@ void nj__server_format_ready(const struct nj_server *s, char *text, size_t n)
     char urls[2 * NJ_SERVER_ADDRS_MAX * URL_BYTES] = "", routes[64] = "";
     size_t at = 0;
 
-    for (uint32_t k = 0; k < s->n_ports; k++)
-        at = format_urls(s, &s->port[k], at, urls, sizeof urls);
+    for (uint32_t k = 0; k < s->ports.n; k++)
+        at = format_urls(s, &s->ports.port[k], at, urls, sizeof urls);
     if (c->n_routes > 0)
         snprintf(routes, sizeof routes, "%s%u route%s", c->root ? " and " : " of ", c->n_routes,
                  c->n_routes == 1 ? "" : "s");
@@ -243,14 +190,14 @@ void nj__server_log_ready(const struct nj_server *s)
 {
     char advice[2048], text[2 * NJ_SERVER_ADDRS_MAX * URL_BYTES + PATH_MAX];
 
-    if (s->n_ports == 1 || nj__server_ports_common_numa_node(s) >=
+    if (s->ports.n == 1 || nj__ports_common_numa_node(&s->ports) >=
                                0) { /* otherwise lcores have to be on several nodes */
-        nj_placement_format_advice(&s->place, nj__server_ports_common_numa_node(s), &s->cpus,
+        nj_placement_format_advice(&s->place, nj__ports_common_numa_node(&s->ports), &s->cpus,
                                    advice, sizeof advice);
         log_advice(advice);
     }
-    for (uint32_t k = 0; k < s->n_ports; k++)
-        log_port(s, &s->port[k]);
+    for (uint32_t k = 0; k < s->ports.n; k++)
+        log_port(s, &s->ports.port[k]);
     nj__server_format_ready(s, text, sizeof text);
     nj_log(NJ_LEVEL_INFO, "%s; version %s", text, nj_version());
 }
@@ -274,7 +221,7 @@ static void reject_tidy(struct nj_task *task)
 
 static struct nj_worker_ops port_of_files(struct nj_server *s)
 {
-    return nj_worker_pool_ops(s->workers, s->n_shards, NJ_WORKER_FILES);
+    return nj_worker_pool_ops(s->workers, s->shards.n, NJ_WORKER_FILES);
 }
 
 void nj__server_reap_tidy_task(struct nj_server *s)
@@ -325,8 +272,8 @@ static bool may_end(struct nj_server *s, nj_ns now)
 {
     if (!nj_upgrade_may_end(&s->upgrade, now))
         return false;
-    for (uint32_t k = 0; nj_upgrade_yields(&s->upgrade) && k < s->n_ports; k++)
-        nj_dpdk_port_detach_queues(&s->port[k].dev);
+    for (uint32_t k = 0; nj_upgrade_yields(&s->upgrade) && k < s->ports.n; k++)
+        nj_dpdk_port_detach_queues(&s->ports.port[k].dev);
     return true;
 }
 
@@ -348,7 +295,7 @@ static bool has_ended(struct nj_server *s, const struct live *live)
     if (now >= deadline && !s->is_stopping)
         nj_log(NJ_LEVEL_WARNING, "upgrade: --upgrade-timeout is over: %lu connections are reset",
                (unsigned long)nj_mgmt_sum_counter(&s->view, NJ_C_connections));
-    return now >= deadline || (all_drained(s) && may_end(s, now));
+    return now >= deadline || (nj__shards_are_drained(&s->shards) && may_end(s, now));
 }
 
 void *nj__server_supervise(void *server)
@@ -363,7 +310,7 @@ void *nj__server_supervise(void *server)
     if (wanted && !live.on)
         nj_log(NJ_LEVEL_INFO, "--live: standard error is not a terminal: no live line");
     while (!has_ended(s, &live)) {
-        watch_ports(s);
+        nj__ports_watch(&s->ports, &s->shards, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         watch(s);
         nj__server_service_tick(s);
         log_abuse(s);
@@ -372,21 +319,21 @@ void *nj__server_supervise(void *server)
         nj__server_apply_policy_hours(s);
         nj__server_watch_certificates(s, (int64_t)time(NULL));
         nj__server_rotate_ticket_keys(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
-        log_addresses(s);
+        nj__ports_log_addresses(&s->ports, &s->shards);
         print_live_line(s, &live, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         nj__class_rates_update(&s->class_rates, &s->view, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         tidy_store(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
     }
-    if (!all_drained(s)) {
-        nj__server_set_lcore_phase(s, NJ_PHASE_ABORT);
+    if (!nj__shards_are_drained(&s->shards)) {
+        nj__shards_set_phase(&s->shards, NJ_PHASE_ABORT);
         nj_ns began = nj_os_clock_gettime_ns(CLOCK_MONOTONIC), waited = 0;
-        while (waited < ABORT_MIN || (waited < ABORT_MAX && !all_drained(s))) {
+        while (waited < ABORT_MIN || (waited < ABORT_MAX && !nj__shards_are_drained(&s->shards))) {
             if (is_stopped(s))
                 break;
             waited = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - began;
         }
     }
-    nj__server_set_lcore_phase(s, NJ_PHASE_STOP);
+    nj__shards_set_phase(&s->shards, NJ_PHASE_STOP);
     nj_altstack_remove(altstack);
     atomic_store_explicit(&s->is_over, true, memory_order_release);
     return NULL;

@@ -6,7 +6,7 @@
 
 static void set_phase(void *server, enum nj_run_phase phase)
 {
-    nj__server_set_lcore_phase(server, phase);
+    nj__shards_set_phase(&((struct nj_server *)server)->shards, phase);
 }
 
 static void on_yield(void *server, bool yields)
@@ -35,11 +35,11 @@ bool nj__server_agree_upgrade(struct nj_server *s)
 {
     struct nj_upgrade_port port[NJ_SERVER_PORTS_MAX];
 
-    for (uint32_t k = 0; k < s->n_ports; k++)
-        port[k] = (struct nj_upgrade_port){.dev = &s->port[k].dev,
-                                           .iface = &s->port[k].settings->iface,
-                                           .channel = &s->port[k].fabric.peer_fd};
-    return nj_upgrade_agree(&s->upgrade, port, s->n_ports, s->why, sizeof s->why) == 0;
+    for (uint32_t k = 0; k < s->ports.n; k++)
+        port[k] = (struct nj_upgrade_port){.dev = &s->ports.port[k].dev,
+                                           .iface = &s->ports.port[k].settings->iface,
+                                           .channel = &s->ports.port[k].rings.peer_fd};
+    return nj_upgrade_agree(&s->upgrade, port, s->ports.n, s->why, sizeof s->why) == 0;
 }
 
 bool nj__server_listen_for_upgrade(struct nj_server *s)
@@ -50,8 +50,8 @@ bool nj__server_listen_for_upgrade(struct nj_server *s)
 /* Packets are delivered to this process, too, before it takes new connections. */
 bool nj__server_begin_upgrade(struct nj_server *s)
 {
-    for (uint32_t k = 0; k < s->n_ports; k++)
-        if (nj_dpdk_port_attach_queues(&s->port[k].dev, s->why, sizeof s->why) != 0)
+    for (uint32_t k = 0; k < s->ports.n; k++)
+        if (nj_dpdk_port_attach_queues(&s->ports.port[k].dev, s->why, sizeof s->why) != 0)
             return false;
     return nj_upgrade_begin(&s->upgrade, s->why, sizeof s->why) == 0;
 }

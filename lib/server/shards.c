@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/shards.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+#include "base/set_error.h"
+
+nj_ns nj__shards_now(const struct nj_shards *s)
+{
+    return nj_tsc_clock_to_ns(&s->clock, rte_rdtsc());
+}
+
+void nj__shards_close_lcores(struct nj_shards *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        nj_wakeup_close(&s->wakeup[i]);
+}
+
+int nj__shards_open_lcores(struct nj_shards *s, char *why, size_t why_bytes)
+{
+    for (uint32_t i = 0; i < NJ_SHARDS_MAX; i++)
+        s->wakeup[i].fd = -1;
+    s->n = nj_lcores_list(s->lcore, NJ_SHARDS_MAX);
+    if (s->n > NJ_SHARDS_MAX)
+        return nj_set_error(why, why_bytes,
+                            "%u lcores: at most %u are supported; choose them with -l", s->n,
+                            NJ_SHARDS_MAX);
+    for (uint32_t i = 0; i < s->n; i++)
+        if (!nj_wakeup_open(&s->wakeup[i])) {
+            nj_set_error(why, why_bytes, "cannot open a descriptor to wake an lcore: %s",
+                         strerror(errno));
+            nj__shards_close_lcores(s);
+            return -1;
+        }
+    nj_tsc_clock_init(&s->clock);
+    s->wall_s_at_zero = (int64_t)time(NULL) - (int64_t)(nj__shards_now(s) / NJ_SEC);
+    return 0;
+}
+
+void nj__shards_wake(struct nj_shards *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        nj_wakeup_signal(&s->wakeup[i]);
+}
+
+void nj__shards_set_phase(struct nj_shards *s, enum nj_run_phase phase)
+{
+    for (uint32_t i = 0; i < s->n && phase <= NJ_PHASE_DRAIN; i++)
+        atomic_store_explicit(&s->lcore[i].drained, false, memory_order_relaxed);
+    atomic_store_explicit(&s->control.phase, phase, memory_order_release);
+    nj__shards_wake(s);
+}
+
+bool nj__shards_are_drained(const struct nj_shards *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (!atomic_load_explicit(&s->lcore[i].drained, memory_order_acquire))
+            return false;
+    return true;
+}
