@@ -103,6 +103,26 @@ static bool up_ports(struct nj_server *s)
                           nj_upgrade_shares_ports(&s->upgrade), s->why, sizeof s->why) == 0;
 }
 
+static bool open_policy(struct nj_server *s)
+{
+    return nj__policy_open(&s->policy, &s->settings, s->why, sizeof s->why) == 0;
+}
+
+static void close_policy(struct nj_server *s)
+{
+    nj__policy_close(&s->policy);
+}
+
+static bool open_tls(struct nj_server *s)
+{
+    return nj__tls_identity_open(&s->tls, s->settings.config, s->why, sizeof s->why) == 0;
+}
+
+static void close_tls(struct nj_server *s)
+{
+    nj__tls_identity_close(&s->tls);
+}
+
 static void down_ports(struct nj_server *s)
 {
     nj__ports_close(&s->ports, nj_upgrade_shares_ports(&s->upgrade), !s->is_program);
@@ -189,7 +209,7 @@ static bool up_workers(struct nj_server *s)
                                          .prepare = nj_file_rights_restore},
                  [NJ_WORKER_FILES] = {.n_max = s->store ? NJ_FILE_TASKS_MAX : 0,
                                       .tasks_max = JOBS_MAX},
-                 [NJ_WORKER_TLS] = {.n_max = s->has_tls ? tls_tasks(s) : 0,
+                 [NJ_WORKER_TLS] = {.n_max = s->tls.has_tls ? tls_tasks(s) : 0,
                                     .tasks_max = NJ_TLS_TASKS_OUT_MAX}},
         .affinity = s->place.worker,
         .n_affinity = s->place.n_workers,
@@ -447,7 +467,7 @@ static bool change_limits(void *server, const char *change, char *why, size_t wh
 {
     struct nj_server *s = server;
 
-    return nj_policies_change(s->policies, change, why, why_bytes) != 0;
+    return nj_policies_change(s->policy.policies, change, why, why_bytes) != 0;
 }
 
 static void reset_handler_counters(void *server)
@@ -460,7 +480,7 @@ static void reset_handler_counters(void *server)
 
 static void fill_view(struct nj_server *s)
 {
-    struct nj_clients *clients = nj_shape_clients(s->shape);
+    struct nj_clients *clients = nj_shape_clients(s->policy.shape);
 
     s->view = (struct nj_mgmt_view){
         .clock = &s->shards.clock,
@@ -473,7 +493,7 @@ static void fill_view(struct nj_server *s)
         .store = s->store,
         .reader = s->reader,
         .access = s->access,
-        .policies = s->policies,
+        .policies = s->policy.policies,
         .clients = clients,
         .other_clients = nj_clients_overflow_client(clients),
         .class_rate = s->class_rates.rate,
@@ -495,7 +515,7 @@ static bool up_shards(struct nj_server *s)
     nj_ns now = nj__shards_now(&s->shards);
     struct nj_shard_config c = {
         .listen_port = set->config->listen_port,
-        .tls = s->has_tls ? &s->tls : NULL,
+        .tls = s->tls.has_tls ? &s->tls.current : NULL,
         .tls_port = set->config->tls_port,
         .conns_max = set->config->conns_max,
         .half_open_max = HALF_OPEN_MAX,
@@ -511,8 +531,8 @@ static bool up_shards(struct nj_server *s)
         .strategy = set->config->strategy,
     };
     fill_request_limits(&c, set);
-    c.shape = s->shape;
-    c.policy = nj_policies_initial(s->policies);
+    c.shape = s->policy.shape;
+    c.policy = nj_policies_initial(s->policy.policies);
     if (!random_bytes(&c.ndp_key, sizeof c.ndp_key) ||
         !random_bytes(&c.client_key, sizeof c.client_key)) {
         snprintf(s->why, sizeof s->why, NO_RANDOM);
@@ -528,7 +548,7 @@ static bool up_shards(struct nj_server *s)
             c.ops.files = nj_file_client_init(&s->shards.file_client[i], &way, &reader, s->store);
         }
         c.ops.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
-        if (s->has_tls)
+        if (s->tls.has_tls)
             c.ops.tls_workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_TLS);
         c.ops.clock = read_clock;
         c.ops.cycles = read_cycles;
@@ -547,7 +567,7 @@ static bool up_shards(struct nj_server *s)
         init_lcore(s, i);
     }
     explicit_bzero(&c, sizeof c); /* contains keys */
-    nj__server_set_policy_ops(s);
+    nj__policy_set_shards(&s->policy, &s->shards);
     fill_view(s);
     return true;
 }
@@ -625,11 +645,11 @@ static const struct step {
     {up_lcores,     down_lcores,     false},
     {up_store,      down_store,      false},
     {up_ports,      down_ports,      false},
-    {nj__server_init_policy, nj__server_free_policy, false},
+    {open_policy,   close_policy,    false},
     {nj__server_agree_upgrade, NULL, false},
     {nj__server_drop_privileges, nj__server_forget_filter, false},
     {nj__server_listen_for_upgrade, NULL, false},
-    {nj__server_init_tls, nj__server_free_tls, false},
+    {open_tls,      close_tls,       false},
     {up_place,      NULL,            false},
     {up_workers,    down_workers,    false},
     {up_reader,     down_reader,     false},

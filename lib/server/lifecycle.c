@@ -237,17 +237,17 @@ int nj_server_reload(struct nj_server *s)
     if (s->access)
         nj_access_log_reopen(s->access);
     nj__server_check_root(s);
-    bool policy_ok = !s->given.policy_file || nj__server_reload_policy(s);
-    bool ok = nj__server_reload_tls(s) && policy_ok;
+    bool policy_ok = !s->given.policy_file || nj__policy_reload(&s->policy);
+    bool ok = nj__tls_identity_reload(&s->tls) && policy_ok;
     nj__server_service_reloaded(s, ok);
     return ok ? 0 : NJ_ERR_INVALID;
 }
 
 int nj_server_change_limits(struct nj_server *s, const char *change, char *why, size_t why_bytes)
 {
-    if (!s->policies)
+    if (!s->policy.policies)
         return nj_set_error(why, why_bytes, "the server was not started");
-    return nj_policies_change(s->policies, change, why, why_bytes) == 0 ? -1 : 0;
+    return nj_policies_change(s->policy.policies, change, why, why_bytes) == 0 ? -1 : 0;
 }
 
 void nj_server_stop(struct nj_server *s)
@@ -353,7 +353,7 @@ static void handle_signal(struct nj_server *s, int number)
         nj_access_log_reopen(s->access);
     } else if (number == SIGHUP) {
         nj_server_reload(s);
-        if (!s->given.policy_file && !s->has_tls)
+        if (!s->given.policy_file && !s->tls.has_tls)
             nj_log(NJ_LEVEL_INFO, "SIGHUP: no policy file (--config) to reload%s",
                    s->access ? "; the access log was reopened" : "");
     } else if (number == SIGUSR2) { /* nginx starts a new binary; its users may expect that */

@@ -8,8 +8,6 @@
 #include <semaphore.h>
 
 #include "config/worker_placement.h"
-#include "config/policy_snapshots.h"
-#include "config/time_zone.h"
 #include "log/abuse_log.h"
 #include "log/access_log.h"
 #include "log/lcore_watchdog.h"
@@ -17,12 +15,13 @@
 #include "privilege/privileges.h"
 #include "server/class_rates.h"
 #include "server/ports.h"
+#include "server/policy_in_force.h"
 #include "server/service_notify.h"
 #include "server/shards.h"
+#include "server/tls_identity.h"
 #include "store/file_reader.h"
 #include "store/file_store.h"
 #include "threads/worker_pool.h"
-#include "tls/server_context.h"
 #include "upgrade/upgrade.h"
 
 /* Where the name of the root leads to. */
@@ -54,15 +53,8 @@ struct nj_server {
     uint32_t root_checks;                    /* that saw `root_seen`, in a row; `tidy` only */
     nj_ns tidy_at;                           /* time of the next submission */
     struct nj_access_log *access;
-    bool has_tls;
-    struct nj_tls_current_context tls;
-    struct nj_tls_ticket_keys tickets;
-    int64_t dates_told_s;    /* supervisor only: UNIX time of the last check of certificates */
-    nj_ns tickets_rotate_at; /* supervisor only; of CLOCK_MONOTONIC */
-    int keylog;              /* descriptor of --keylog, or -1 */
-    char zone[NJ_TIME_ZONE_NAME_BYTES]; /* name of the time zone */
-    struct nj_policies *policies;
-    struct nj_shape_shared *shape;
+    struct nj_tls_identity tls;
+    struct nj_policy_in_force policy;
 
     struct nj_shards shards;
     struct nj_ports ports;
@@ -107,18 +99,6 @@ void nj__server_close_upgrade(struct nj_server *s);
 uint32_t nj__server_output_wait_ms(void);
 void nj__server_output_waited(nj_ns taken);
 
-/* tls_identity.c: read the certificates, if there are any; free them. */
-bool nj__server_init_tls(struct nj_server *s);
-void nj__server_free_tls(struct nj_server *s);
-/* Read them again, for new handshakes. False: there is an error, which is logged, and the former
- * ones stay. Any thread. */
-bool nj__server_reload_tls(struct nj_server *s);
-/* Log which certificates have expired or expire soon, if it was not logged before. `now_s`: UNIX
- * time. The supervisor, once per tick. */
-void nj__server_watch_certificates(struct nj_server *s, int64_t now_s);
-/* Make a new key for session tickets, if it is time. The supervisor, once per tick. */
-void nj__server_rotate_ticket_keys(struct nj_server *s, nj_ns now);
-
 /* give_up_privileges.c: give up user, capabilities and system calls, and check that the new user
  * can read the files of the configuration. On failure some threads may have given up theirs. */
 bool nj__server_drop_privileges(struct nj_server *s);
@@ -136,17 +116,6 @@ void nj__server_check_root(const struct nj_server *s);
 /* The same once a second, if it is so in two calls; and when it ends. With a store. One thread at a
  * time that may block. */
 void nj__server_watch_root(struct nj_server *s);
-
-/* policy_load_reload.c: create and free the policy and the state that shards share. */
-bool nj__server_init_policy(struct nj_server *s);
-void nj__server_free_policy(struct nj_server *s);
-/* Call when the shards exist. */
-void nj__server_set_policy_ops(struct nj_server *s);
-/* Apply hours of the day. The supervisor, once per tick. */
-void nj__server_apply_policy_hours(struct nj_server *s);
-/* Reload the policy file. Any thread. False: it has errors, which are logged, or no file is
- * configured. */
-bool nj__server_reload_policy(struct nj_server *s);
 
 /* supervise.c: reap the task that tidies the store, if it is done. The supervisor, or after its end
  * the thread that stops the workers. */

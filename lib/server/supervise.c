@@ -166,7 +166,7 @@ static size_t format_urls(const struct nj_server *s, const struct nj_server_port
     for (unsigned i = 0; i < p->settings->iface.n_addrs && at < n_urls; i++) {
         const struct nj_addr *ip = &p->settings->iface.addr[i].ip;
         at += format_url("http", ip, s->settings.config->listen_port, urls + at, n_urls - at);
-        if (s->has_tls && at < n_urls)
+        if (s->tls.has_tls && at < n_urls)
             at += format_url("https", ip, s->settings.config->tls_port, urls + at, n_urls - at);
     }
     return at;
@@ -316,9 +316,9 @@ void *nj__server_supervise(void *server)
         log_abuse(s);
         if (s->is_stopping)
             continue;
-        nj__server_apply_policy_hours(s);
-        nj__server_watch_certificates(s, (int64_t)time(NULL));
-        nj__server_rotate_ticket_keys(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
+        nj__policy_apply_hours(&s->policy);
+        nj__tls_identity_check_dates(&s->tls, (int64_t)time(NULL));
+        nj__tls_identity_rotate_tickets(&s->tls, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         nj__ports_log_addresses(&s->ports, &s->shards);
         print_live_line(s, &live, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         nj__class_rates_update(&s->class_rates, &s->view, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The certificates and ticket keys of a server with TLS (RFC 8446), for all its shards: read at the
- * start and at each reload. */
+/* Certificates are read at the start and at each reload (RFC 8446). */
+#include "server/tls_identity.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,9 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/set_error.h"
 #include "config/config_by_name.h"
+#include "config/settings_validate.h"
 #include "log/log.h"
-#include "server/server_internal.h"
 #include "threads/os_clock.h"
 #include "tls/cert_dates.h"
 
@@ -48,34 +50,32 @@ static int open_private(const char *path, const char **problem)
     return -1;
 }
 
-static bool open_keylog(struct nj_server *s)
+static int open_keylog(struct nj_tls_identity *t, char *why, size_t why_bytes)
 {
-    const struct nj_server_config *c = s->settings.config;
+    const struct nj_server_config *c = t->config;
     const char *problem = "";
 
     if (!c->tls_keylog)
-        return true;
-    s->keylog = open_private(c->tls_keylog, &problem);
-    if (s->keylog < 0) {
-        snprintf(s->why, sizeof s->why, "--keylog %s: %s", c->tls_keylog, problem);
-        return false;
-    }
+        return 0;
+    t->keylog = open_private(c->tls_keylog, &problem);
+    if (t->keylog < 0)
+        return nj_set_error(why, why_bytes, "--keylog %s: %s", c->tls_keylog, problem);
     nj_log(
         NJ_LEVEL_WARNING,
         "--keylog: the secrets of all TLS connections are written to %s. Whoever reads this file "
         "can decrypt them",
         c->tls_keylog);
-    return true;
+    return 0;
 }
 
 /* Appends the line in one call, so that lines of several workers do not mix. A disk that is full
  * loses lines. */
-static void write_secret(void *server, const char *line)
+static void write_secret(void *identity, const char *line)
 {
-    const struct nj_server *s = server;
+    const struct nj_tls_identity *t = identity;
     const struct iovec part[] = {{(char *)(uintptr_t)line, strlen(line)}, {"\n", 1}};
 
-    (void)!writev(s->keylog, part, 2);
+    (void)!writev(t->keylog, part, 2);
 }
 
 /* --- keys of session tickets ----------------------------------------------------------------- */
@@ -92,12 +92,12 @@ static bool add_ticket_key(struct nj_tls_ticket_keys *k,
     return true;
 }
 
-void nj__server_rotate_ticket_keys(struct nj_server *s, nj_ns now)
+void nj__tls_identity_rotate_tickets(struct nj_tls_identity *t, nj_ns now)
 {
-    if (!s->has_tls || now < s->tickets_rotate_at)
+    if (!t->has_tls || now < t->tickets_rotate_at)
         return;
-    s->tickets_rotate_at = now + TICKET_KEY_PERIOD;
-    add_ticket_key(&s->tickets, nj_tls_ticket_keys_rotate);
+    t->tickets_rotate_at = now + TICKET_KEY_PERIOD;
+    add_ticket_key(&t->tickets, nj_tls_ticket_keys_rotate);
 }
 
 /* --- certificates ---------------------------------------------------------------------------- */
@@ -108,16 +108,17 @@ static int64_t unix_s(void)
 }
 
 /* Reads the files of the configuration. */
-static struct nj_tls_server_context *read_context(struct nj_server *s, char *why, size_t n_why)
+static struct nj_tls_server_context *read_context(struct nj_tls_identity *t, char *why,
+                                                  size_t n_why)
 {
     struct nj_tls_identity_files files[NJ_SERVER_TLS_CERTS_MAX];
     struct nj_tls_server_config config;
 
-    nj_settings_tls_config(s->settings.config, files, &config);
+    nj_settings_tls_config(t->config, files, &config);
     config.unix_s = unix_s;
-    config.tickets = &s->tickets;
-    config.keylog = s->keylog >= 0 ? write_secret : NULL;
-    config.keylog_ctx = s;
+    config.tickets = &t->tickets;
+    config.keylog = t->keylog >= 0 ? write_secret : NULL;
+    config.keylog_ctx = t;
     return nj_tls_server_context_new(&config, why, n_why);
 }
 
@@ -130,74 +131,74 @@ static void log_dates(const struct nj_tls_server_context *context, int64_t befor
         nj_log(NJ_LEVEL_WARNING, "TLS: %s: %s", note.path, note.text);
 }
 
-void nj__server_watch_certificates(struct nj_server *s, int64_t now_s)
+void nj__tls_identity_check_dates(struct nj_tls_identity *t, int64_t now_s)
 {
-    if (!s->has_tls || now_s / DATES_PERIOD_S == s->dates_told_s / DATES_PERIOD_S)
+    if (!t->has_tls || now_s / DATES_PERIOD_S == t->dates_checked_s / DATES_PERIOD_S)
         return;
-    struct nj_tls_server_context *context = nj_tls_current_context_take(&s->tls);
-    log_dates(context, s->dates_told_s, now_s);
+    struct nj_tls_server_context *context = nj_tls_current_context_take(&t->current);
+    log_dates(context, t->dates_checked_s, now_s);
     nj_tls_server_context_put(context);
-    s->dates_told_s = now_s;
+    t->dates_checked_s = now_s;
 }
 
-bool nj__server_init_tls(struct nj_server *s)
+int nj__tls_identity_open(struct nj_tls_identity *t, const struct nj_server_config *config,
+                          char *why, size_t why_bytes)
 {
-    s->keylog = -1;
-    if (nj_config_count_values(s->settings.config->tls_cert, NJ_SERVER_TLS_CERTS_MAX) == 0)
-        return true;
-    if (!add_ticket_key(&s->tickets, nj_tls_ticket_keys_init)) {
-        snprintf(s->why, sizeof s->why, "cannot get random numbers from the system");
-        return false;
-    }
+    t->config = config;
+    t->keylog = -1;
+    if (nj_config_count_values(config->tls_cert, NJ_SERVER_TLS_CERTS_MAX) == 0)
+        return 0;
+    if (!add_ticket_key(&t->tickets, nj_tls_ticket_keys_init))
+        return nj_set_error(why, why_bytes, "cannot get random numbers from the system");
     struct nj_tls_server_context *context =
-        open_keylog(s) ? read_context(s, s->why, sizeof s->why) : NULL;
+        open_keylog(t, why, why_bytes) == 0 ? read_context(t, why, why_bytes) : NULL;
     if (!context) {
-        nj__server_free_tls(s);
-        return false;
+        nj__tls_identity_close(t);
+        return -1;
     }
-    s->dates_told_s = unix_s();
-    log_dates(context, NJ_TLS_DATES_UNTOLD, s->dates_told_s);
-    nj_tls_current_context_init(&s->tls, context);
-    s->tickets_rotate_at = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) + TICKET_KEY_PERIOD;
-    s->has_tls = true;
-    return true;
+    t->dates_checked_s = unix_s();
+    log_dates(context, NJ_TLS_DATES_UNTOLD, t->dates_checked_s);
+    nj_tls_current_context_init(&t->current, context);
+    t->tickets_rotate_at = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) + TICKET_KEY_PERIOD;
+    t->has_tls = true;
+    return 0;
 }
 
 /* A session of a client whose certificate another authority verified must not be resumed. */
-static void forget_tickets(struct nj_server *s)
+static void forget_tickets(struct nj_tls_identity *t)
 {
-    for (uint32_t i = 0; s->settings.config->tls_client_ca && i < NJ_TLS_TICKET_KEYS; i++)
-        add_ticket_key(&s->tickets, nj_tls_ticket_keys_rotate);
+    for (uint32_t i = 0; t->config->tls_client_ca && i < NJ_TLS_TICKET_KEYS; i++)
+        add_ticket_key(&t->tickets, nj_tls_ticket_keys_rotate);
 }
 
-bool nj__server_reload_tls(struct nj_server *s)
+bool nj__tls_identity_reload(struct nj_tls_identity *t)
 {
-    char why[sizeof s->why];
+    char why[512];
 
-    if (!s->has_tls)
+    if (!t->has_tls)
         return true;
-    struct nj_tls_server_context *context = read_context(s, why, sizeof why);
+    struct nj_tls_server_context *context = read_context(t, why, sizeof why);
     if (!context) {
         nj_log(NJ_LEVEL_ERROR, "TLS: %s; the former certificates stay in use", why);
         return false;
     }
     /* Handshakes that seal a ticket after the second call find the new context when they end
      * (nj_tls_handshake_recheck()). */
-    forget_tickets(s);
+    forget_tickets(t);
     log_dates(context, NJ_TLS_DATES_UNTOLD, unix_s());
-    nj_tls_current_context_replace(&s->tls, context);
-    forget_tickets(s);
+    nj_tls_current_context_replace(&t->current, context);
+    forget_tickets(t);
     nj_log(NJ_LEVEL_INFO, "TLS: certificates were read again");
     return true;
 }
 
-void nj__server_free_tls(struct nj_server *s)
+void nj__tls_identity_close(struct nj_tls_identity *t)
 {
-    if (s->has_tls)
-        nj_tls_current_context_fini(&s->tls);
-    s->has_tls = false;
-    nj_tls_ticket_keys_wipe(&s->tickets);
-    if (s->keylog >= 0)
-        close(s->keylog);
-    s->keylog = -1;
+    if (t->has_tls)
+        nj_tls_current_context_fini(&t->current);
+    t->has_tls = false;
+    nj_tls_ticket_keys_wipe(&t->tickets);
+    if (t->keylog >= 0)
+        close(t->keylog);
+    t->keylog = -1;
 }

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The policy of a server (config/policy_snapshots.h) and the state that its shards share for it: at
+ * start, on SIGHUP, and once per minute. */
+#ifndef NJ_SERVER_POLICY_IN_FORCE_H
+#define NJ_SERVER_POLICY_IN_FORCE_H
+
+#include "config/policy_snapshots.h"
+#include "config/settings_validate.h"
+#include "config/time_zone.h"
+#include "server/shards.h"
+
+struct nj_policy_in_force {
+    const struct nj_settings *settings;
+    struct nj_policies *policies;
+    struct nj_shape_shared *shape;
+    char zone[NJ_TIME_ZONE_NAME_BYTES]; /* name of the time zone */
+};
+
+/* Log the warnings about the policy file and create what shards need. `settings` live as long as
+ * `p`. Returns 0, or -1 with the reason. Main thread. */
+int nj__policy_open(struct nj_policy_in_force *p, const struct nj_settings *settings, char *why,
+                    size_t why_bytes);
+void nj__policy_close(struct nj_policy_in_force *p);
+/* Pass changes to these shards from now on. */
+void nj__policy_set_shards(struct nj_policy_in_force *p, struct nj_shards *shards);
+/* Apply hours of the day. The supervisor, once per tick. */
+void nj__policy_apply_hours(struct nj_policy_in_force *p);
+/* Read the policy file again. Any thread but an lcore. False: it has errors, which are logged, or
+ * no file is configured. */
+bool nj__policy_reload(struct nj_policy_in_force *p);
+
+#endif

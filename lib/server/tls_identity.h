@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The certificates and ticket keys of a server with TLS, for all its shards. */
+#ifndef NJ_SERVER_TLS_IDENTITY_H
+#define NJ_SERVER_TLS_IDENTITY_H
+
+#include <nightjar/server.h>
+
+#include "base/types.h"
+#include "tls/server_context.h"
+
+/* Contains keys. */
+struct nj_tls_identity {
+    const struct nj_server_config *config;
+    bool has_tls;
+    struct nj_tls_current_context current;
+    struct nj_tls_ticket_keys tickets;
+    int64_t dates_checked_s; /* supervisor only: UNIX time of the last check of certificates */
+    nj_ns tickets_rotate_at; /* supervisor only; of CLOCK_MONOTONIC */
+    int keylog;              /* descriptor of --keylog, or -1 */
+};
+
+/* Read the certificates, if there are any. `config` lives as long as `t`. Returns 0, or -1 with the
+ * reason. Main thread. */
+int nj__tls_identity_open(struct nj_tls_identity *t, const struct nj_server_config *config,
+                          char *why, size_t why_bytes);
+void nj__tls_identity_close(struct nj_tls_identity *t);
+/* Read them again, for new handshakes. False: there is an error, which is logged, and the former
+ * ones stay. Any thread but an lcore. */
+bool nj__tls_identity_reload(struct nj_tls_identity *t);
+/* Log which certificates have expired or expire soon, if it was not logged before. `now_s`: UNIX
+ * time. The supervisor, once per tick. */
+void nj__tls_identity_check_dates(struct nj_tls_identity *t, int64_t now_s);
+/* Make a new key for session tickets, if it is time. The supervisor, once per tick. */
+void nj__tls_identity_rotate_tickets(struct nj_tls_identity *t, nj_ns now);
+
+#endif
