@@ -16,6 +16,7 @@
 #include "log/log.h"
 #include "log/log_writer.h"
 #include "mgmt/telemetry.h"
+#include "server/ready_lines.h"
 #include "server/server_internal.h"
 #include "store/chunk_cache.h"
 #include "rights/thread_file_rights.h"
@@ -221,6 +222,16 @@ static bool up_workers(struct nj_server *s)
     int rc = nj_worker_pool_start(&c, &s->workers);
     if (rc != 0)
         snprintf(s->why, sizeof s->why, "cannot start the workers: %s", strerror(-rc));
+    else
+        s->housekeeping = (struct nj_store_housekeeping){
+            .store = s->store,
+            .workers = nj_worker_pool_ops(s->workers, s->shards.n, NJ_WORKER_FILES),
+            .upgrade_socket = &s->upgrade.file,
+            .is_yielding = &s->service.is_yielding,
+            .root = {.root = s->settings.config->root,
+                     .store = s->store,
+                     .keeps_root = nj_privileges_keep_root(&s->privileges)},
+        };
     return rc == 0;
 }
 
@@ -229,7 +240,7 @@ static void down_workers(struct nj_server *s)
 {
     if (nj_worker_pool_stop(s->workers, STOP_TIMEOUT_MS) > 0)
         return;
-    nj__server_reap_tidy_task(s);
+    nj__store_housekeeping_reap(&s->housekeeping);
     nj_worker_pool_free(s->workers);
 }
 
@@ -622,6 +633,8 @@ static bool start_lcores(struct nj_server *s)
 
 static bool up_supervisor(struct nj_server *s)
 {
+    nj__ready_format(&s->ports, s->settings.config, s->tls.has_tls, s->service.ready,
+                     sizeof s->service.ready);
     int rc = nj_thread_start(&s->supervisor, &s->place.housekeeping, nj__server_supervise, s);
 
     if (rc != 0)

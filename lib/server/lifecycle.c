@@ -23,6 +23,7 @@
 #include "log/output_wait.h"
 #include "sched/ewyk_fiber_scheduler.h"
 #include "sched/fiber.h"
+#include "server/ready_lines.h"
 #include "server/server_internal.h"
 
 const char *nj_strerror(int error)
@@ -215,7 +216,7 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
         return -1;
     }
     nj_log_set_sink((struct nj_log_sink){s->given.log, s->given.log_ctx});
-    nj__server_service_open(s);
+    nj__service_open(&s->service, s->given.service_notify);
     block_signals(&mask);
     bool ok = nj__server_bring_up(s);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
@@ -223,23 +224,24 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
         if (s->is_program) /* no other thread runs on a CPU that an lcore polls on */
             pthread_setaffinity_np(pthread_self(), sizeof s->place.housekeeping,
                                    &s->place.housekeeping);
-        nj__server_log_ready(s);
+        nj__ready_log_advice(&s->ports, &s->place, &s->cpus);
+        nj__ready_log(&s->ports, &s->shards, s->settings.config, s->tls.has_tls);
         return 0;
     }
-    nj__server_service_failed(s, s->why);
+    nj__service_failed(&s->service, s->why);
     release_process(s);
     return nj_set_error(why, why_bytes, "%s", s->why);
 }
 
 int nj_server_reload(struct nj_server *s)
 {
-    nj__server_service_reloading(s);
+    nj__service_reloading(&s->service);
     if (s->access)
         nj_access_log_reopen(s->access);
-    nj__server_check_root(s);
+    nj__root_watch_check(&s->housekeeping.root);
     bool policy_ok = !s->given.policy_file || nj__policy_reload(&s->policy);
     bool ok = nj__tls_identity_reload(&s->tls) && policy_ok;
-    nj__server_service_reloaded(s, ok);
+    nj__service_reloaded(&s->service, ok, nj_mgmt_sum_counter(&s->view, NJ_C_connections));
     return ok ? 0 : NJ_ERR_INVALID;
 }
 
@@ -270,7 +272,7 @@ int nj_server_free(struct nj_server *s)
         nj_server_stop(s);
         nj__server_tear_down_serving(s);
         nj__server_tear_down(s);
-        nj_service_notify_close(&s->service);
+        nj_service_notify_close(&s->service.notify);
         release_process(s);
     }
     if (s->is_stuck)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tells when the name of --root leads to no folder that the server can serve. The store then goes
- * on with the folder that had the name, so that nobody would notice (store/file_root.c). */
+#include "server/root_watch.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -8,17 +8,15 @@
 #include <unistd.h>
 
 #include "log/log.h"
-#include "server/server_internal.h"
 
 /* While a deployment replaces the folder, its name may be missing for a moment. */
-#define CHECKS_UNTIL_TOLD 2u
+#define CHECKS_UNTIL_LOGGED 2u
 
 /* `error`: of open(2) where the state is not SERVED. */
-static enum nj_root_state look_at_root(const struct nj_server *s, int *error)
+static enum nj_root_state look_at_root(const struct nj_root_watch *w, int *error)
 {
-    const char *root = s->settings.config->root;
     struct stat now;
-    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     *error = errno;
     if (fd >= 0) {
@@ -26,11 +24,11 @@ static enum nj_root_state look_at_root(const struct nj_server *s, int *error)
         return NJ_ROOT_SERVED;
     }
     /* As root, threads have other rights while they open files, and the start has warned. */
-    if (*error == EACCES && nj_privileges_keep_root(&s->privileges))
+    if (*error == EACCES && w->keeps_root)
         return NJ_ROOT_SERVED;
-    if (*error != EACCES || stat(root, &now) != 0)
+    if (*error != EACCES || stat(w->root, &now) != 0)
         return NJ_ROOT_MISSING;
-    return nj_file_store_is_root(s->store, &now) ? NJ_ROOT_CLOSED : NJ_ROOT_ELSEWHERE;
+    return nj_file_store_is_root(w->store, &now) ? NJ_ROOT_CLOSED : NJ_ROOT_ELSEWHERE;
 }
 
 static void log_root(const char *root, enum nj_root_state state, int error)
@@ -52,32 +50,31 @@ static void log_root(const char *root, enum nj_root_state state, int error)
                root);
 }
 
-void nj__server_check_root(const struct nj_server *s)
+void nj__root_watch_check(const struct nj_root_watch *w)
 {
     int error;
 
-    if (!s->store)
+    if (!w->store)
         return;
-    enum nj_root_state state = look_at_root(s, &error);
+    enum nj_root_state state = look_at_root(w, &error);
     if (state != NJ_ROOT_SERVED)
-        log_root(s->settings.config->root, state, error);
+        log_root(w->root, state, error);
 }
 
-void nj__server_watch_root(struct nj_server *s)
+void nj__root_watch_tick(struct nj_root_watch *w)
 {
     int error;
-    enum nj_root_state state = look_at_root(s, &error);
+    enum nj_root_state state = look_at_root(w, &error);
 
-    if (state != s->root_seen) {
-        s->root_seen = state;
-        s->root_checks = 0;
+    if (state != w->seen) {
+        w->seen = state;
+        w->n_checks = 0;
     }
-    if (++s->root_checks < CHECKS_UNTIL_TOLD || state == s->root_told)
+    if (++w->n_checks < CHECKS_UNTIL_LOGGED || state == w->logged)
         return;
-    s->root_told = state;
+    w->logged = state;
     if (state != NJ_ROOT_SERVED)
-        log_root(s->settings.config->root, state, error);
+        log_root(w->root, state, error);
     else
-        nj_log(NJ_LEVEL_INFO, "--root %s: the folder that has this name now is served",
-               s->settings.config->root);
+        nj_log(NJ_LEVEL_INFO, "--root %s: the folder that has this name now is served", w->root);
 }

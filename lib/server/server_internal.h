@@ -8,29 +8,21 @@
 #include <semaphore.h>
 
 #include "config/worker_placement.h"
-#include "log/abuse_log.h"
 #include "log/access_log.h"
-#include "log/lcore_watchdog.h"
 #include "mgmt/view.h"
 #include "privilege/privileges.h"
 #include "server/class_rates.h"
+#include "server/lcore_watch.h"
 #include "server/ports.h"
 #include "server/policy_in_force.h"
-#include "server/service_notify.h"
+#include "server/service_state.h"
 #include "server/shards.h"
+#include "server/store_housekeeping.h"
 #include "server/tls_identity.h"
 #include "store/file_reader.h"
 #include "store/file_store.h"
 #include "threads/worker_pool.h"
 #include "upgrade/upgrade.h"
-
-/* Where the name of the root leads to. */
-enum nj_root_state {
-    NJ_ROOT_SERVED,
-    NJ_ROOT_MISSING,
-    NJ_ROOT_CLOSED,    /* to the folder that is served, which the user may not read any more */
-    NJ_ROOT_ELSEWHERE, /* to another folder, which the server may not read */
-};
 
 struct nj_server {
     struct nj_server_config given; /* by the program, as of this version */
@@ -45,13 +37,8 @@ struct nj_server {
     cpu_set_t cpus; /* allowed CPUs of the process before the EAL pinned its threads */
     struct nj_file_store *store;
     struct nj_placement place;
-    struct nj_worker_pool *workers;          /* run OS_BLOCKING tasks and file operations */
-    struct nj_file_reader *reader;           /* reads large files; NULL: workers do */
-    struct nj_task tidy;                     /* supervisor only: the task that tidies the store */
-    bool tidying;                            /* `tidy` was submitted to the workers */
-    enum nj_root_state root_seen, root_told; /* by the last check, and by the log; `tidy` only */
-    uint32_t root_checks;                    /* that saw `root_seen`, in a row; `tidy` only */
-    nj_ns tidy_at;                           /* time of the next submission */
+    struct nj_worker_pool *workers; /* run OS_BLOCKING tasks and file operations */
+    struct nj_file_reader *reader;  /* reads large files; NULL: workers do */
     struct nj_access_log *access;
     struct nj_tls_identity tls;
     struct nj_policy_in_force policy;
@@ -64,17 +51,12 @@ struct nj_server {
     nj_ns deadline;            /* supervisor only: of open connections, after nj_server_stop() */
 
     pthread_t supervisor;
-    sem_t stops;                             /* one post per call of nj_server_stop() */
-    _Atomic bool is_over;                    /* the supervisor has ended */
-    struct nj_watchdog watch[NJ_SHARDS_MAX]; /* supervisor only */
-    struct nj_abuse_log abuse_log;           /* supervisor only */
-    struct nj_service_notify service;        /* its watchdog: supervisor only */
-    nj_ns service_began_at;                  /* supervisor only; 0: not yet */
-    nj_ns state_announced_at;                /* the same */
-    _Atomic bool is_yielding;                /* another process takes new connections */
-    _Atomic bool is_ready_announced;         /* to the service manager */
-    bool is_stuck_announced;                 /* supervisor only */
+    sem_t stops;                       /* one post per call of nj_server_stop() */
+    _Atomic bool is_over;              /* the supervisor has ended */
+    struct nj_lcore_watch lcore_watch; /* supervisor only */
     struct nj_class_rates class_rates;
+    struct nj_store_housekeeping housekeeping;
+    struct nj_service service;
     struct nj_mgmt_view view; /* while the shards exist */
 };
 
@@ -110,40 +92,7 @@ static inline bool nj__server_has_own_code(const struct nj_server_config *c)
     return c->n_routes > 0 || c->lcore_init || c->lcore_fini;
 }
 
-/* root_watch.c: log an error if the root's name leads to no folder that the server may read. May
- * block. Any thread. */
-void nj__server_check_root(const struct nj_server *s);
-/* The same once a second, if it is so in two calls; and when it ends. With a store. One thread at a
- * time that may block. */
-void nj__server_watch_root(struct nj_server *s);
-
-/* supervise.c: reap the task that tidies the store, if it is done. The supervisor, or after its end
- * the thread that stops the workers. */
-void nj__server_reap_tidy_task(struct nj_server *s);
-
 /* supervise.c: waits for nj_server_stop(), drives the phases, prints the live line. For
  * pthread_create(). */
 void *nj__server_supervise(void *server);
-/* supervise.c: log a line for each port and the ready line. */
-void nj__server_log_ready(const struct nj_server *s);
-#define NJ_READY_BYTES 1536u
-/* supervise.c: the addresses and what is served: "ready: http://192.0.2.1:80/ serves /srv". Cut. */
-void nj__server_format_ready(const struct nj_server *s, char *text, size_t n);
-
-/* service_state.c: messages to the service manager, if service_notify is set. The first, before
- * the start; any thread. */
-void nj__server_service_open(struct nj_server *s);
-/* READY when the addresses can be used, then the watchdog's messages. The supervisor, once per
- * tick, after the lcores were checked. */
-void nj__server_service_tick(struct nj_server *s);
-/* Another process takes new connections of this one, or does so no longer. The supervisor. */
-void nj__server_service_yields(struct nj_server *s, bool yields);
-/* The supervisor, when the drain begins, which takes at most `drain`. */
-void nj__server_service_stopping(struct nj_server *s, nj_ns drain, uint64_t n_open);
-/* Around a reload. Any thread. */
-void nj__server_service_reloading(struct nj_server *s);
-void nj__server_service_reloaded(struct nj_server *s, bool ok);
-/* The start failed; nothing is sent any more. */
-void nj__server_service_failed(struct nj_server *s, const char *why);
-
 #endif

@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The supervisor thread: drives the shutdown phases, logs events of lcores and ports, and prints
  * the live line. It never touches a packet. */
-#include <limits.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/signal_stack.h"
-#include "log/address_text.h"
 #include "log/log.h"
 #include "log/log_writer.h"
 #include "server/server_internal.h"
 #include "threads/os_clock.h"
 #include "rights/syscall_filter.h"
 
-#define URL_BYTES (NJ_ADDRESS_TEXT_BYTES + 21u) /* " https://[...]:65535/" */
-
-#define TICK        (20 * NJ_MS)
-#define TIDY_PERIOD NJ_SEC        /* between two removals of unused entries from the file store */
-#define ABORT_MIN   (200 * NJ_MS) /* for the last RSTs to leave */
-#define ABORT_MAX   (2 * NJ_SEC)  /* even if the device no longer sends */
+#define TICK      (20 * NJ_MS)
+#define ABORT_MIN (200 * NJ_MS) /* for the last RSTs to leave */
+#define ABORT_MAX (2 * NJ_SEC)  /* even if the device no longer sends */
 
 /* Waits for one tick. Returns whether nj_server_stop() was called. */
 static bool is_stopped(struct nj_server *s)
@@ -61,193 +56,12 @@ static void print_live_line(const struct nj_server *s, struct live *l, nj_ns now
     l->bytes = bytes;
 }
 
-/* Logs the messages of an lcore. */
-static void log_notes(struct nj_lcore_log *notes)
+static void tick_service(struct nj_server *s)
 {
-    char line[NJ_LCORE_LOG_BYTES];
+    const struct nj_lcore *stuck = nj__lcore_watch_stuck(&s->lcore_watch, &s->shards);
 
-    for (uint32_t k = 0; k <= NJ_LCORE_LOG_LINES && nj_lcore_log_take(notes, line, sizeof line);
-         k++)
-        nj_log(NJ_LEVEL_WARNING, "%s", line);
-}
-
-static void log_abuse(struct nj_server *s)
-{
-    const struct nj_abuse *of[NJ_SHARDS_MAX];
-    struct nj_abuse_line line;
-    nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
-
-    for (uint32_t i = 0; i < s->shards.n; i++)
-        of[i] = &s->shards.shard[i]->abuse;
-    while (nj_abuse_log_next(&s->abuse_log, of, s->shards.n, now, &line))
-        nj_log(line.level, "%s", line.text);
-}
-
-/* Logs each lcore that does not poll. */
-static void watch(struct nj_server *s)
-{
-    char line[256];
-
-    for (uint32_t i = 0; i < s->shards.n; i++) {
-        log_notes(&s->shards.log[i]);
-        const struct nj_counters *c = &s->shards.shard[i]->counters;
-        struct nj_watchdog_sample sample = {
-            .lcore = s->shards.lcore[i].id,
-            .loops = nj_counter_read(c, NJ_C_loops_busy) + nj_counter_read(c, NJ_C_loops_idle),
-        };
-        struct nj_ewyk *ewyk = s->shards.shard[i]->handlers.ewyk;
-        struct nj_ewyk_hold hold;
-        struct nj_ewyk_long_hold past;
-        if (ewyk && nj_ewyk_current_core_holder(ewyk, &hold)) {
-            sample.route = hold.class_of->name;
-            sample.since = hold.since;
-        }
-        if (ewyk && nj_ewyk_pop_long_hold(ewyk, &past)) {
-            sample.ended = past.hold.class_of->name;
-            sample.ended_since = past.hold.since;
-            sample.ended_ns = past.ns;
-        }
-        nj_ns now = nj__shards_now(&s->shards);
-        if (nj_watchdog_check_sample(&s->watch[i], &sample, now, line, sizeof line))
-            nj_log(NJ_LEVEL_WARNING, "%s", line);
-    }
-}
-
-/* --print-placement prints the same text. */
-static void log_advice(char *advice)
-{
-    static const char head[] = "nightjar: ";
-    char *rest = NULL;
-
-    for (char *line = strtok_r(advice, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        nj_log(NJ_LEVEL_WARNING, "%s",
-               line + (strncmp(line, head, strlen(head)) == 0 ? strlen(head) : 0));
-}
-
-/* Writes the ids of the lcores, such as " 2, 3". */
-static void format_lcores(const struct nj_server *s, const struct nj_server_port *p, char *text,
-                          size_t n)
-{
-    size_t at = 0;
-
-    for (uint32_t i = 0; i < p->n_shards && at < n; i++)
-        at += (size_t)snprintf(text + at, n - at, "%s %u", i ? "," : "",
-                               s->shards.lcore[p->first + i].id);
-}
-
-/* Writes a space and the URL. Returns the length. */
-static size_t format_url(const char *scheme, const struct nj_addr *ip, uint16_t port, char *out,
-                         size_t n)
-{
-    char text[NJ_ADDRESS_TEXT_BYTES];
-    bool v4 = nj_addr_is_v4(ip);
-
-    return (size_t)snprintf(out, n, " %s://%s%s%s:%u/", scheme, v4 ? "" : "[",
-                            nj_address_text(ip, text), v4 ? "" : "]", port);
-}
-
-/* Logs the port. */
-static void log_port(const struct nj_server *s, const struct nj_server_port *p)
-{
-    const struct nj_dpdk_port *d = &p->dev;
-    char mac[RTE_ETHER_ADDR_FMT_SIZE], lcores[NJ_SHARDS_MAX * 6u] = ""; /* ", 1023" */
-
-    if (s->ports.n > 1)
-        format_lcores(s, p, lcores, sizeof lcores);
-    rte_ether_format_addr(mac, sizeof mac, &d->mac);
-    nj_log(NJ_LEVEL_INFO, "%s (%s) %s, mtu %u, %u lcore%s%s: %s; %s", d->name, d->driver, mac,
-           d->mtu, p->n_shards, p->n_shards == 1 ? "" : "s", lcores, d->spread, d->offloads);
-}
-
-/* Appends the port's addresses to the `at` bytes of `urls`. Returns the length. */
-static size_t format_urls(const struct nj_server *s, const struct nj_server_port *p, size_t at,
-                          char *urls, size_t n_urls)
-{
-    for (unsigned i = 0; i < p->settings->iface.n_addrs && at < n_urls; i++) {
-        const struct nj_addr *ip = &p->settings->iface.addr[i].ip;
-        at += format_url("http", ip, s->settings.config->listen_port, urls + at, n_urls - at);
-        if (s->tls.has_tls && at < n_urls)
-            at += format_url("https", ip, s->settings.config->tls_port, urls + at, n_urls - at);
-    }
-    return at;
-}
-
-void nj__server_format_ready(const struct nj_server *s, char *text, size_t n)
-{
-    const struct nj_server_config *c = s->settings.config;
-    char urls[2 * NJ_SERVER_ADDRS_MAX * URL_BYTES] = "", routes[64] = "";
-    size_t at = 0;
-
-    for (uint32_t k = 0; k < s->ports.n; k++)
-        at = format_urls(s, &s->ports.port[k], at, urls, sizeof urls);
-    if (c->n_routes > 0)
-        snprintf(routes, sizeof routes, "%s%u route%s", c->root ? " and " : " of ", c->n_routes,
-                 c->n_routes == 1 ? "" : "s");
-    snprintf(text, n, "ready:%s serves %s%s", urls, c->root ? c->root : "handlers", routes);
-}
-
-void nj__server_log_ready(const struct nj_server *s)
-{
-    char advice[2048], text[2 * NJ_SERVER_ADDRS_MAX * URL_BYTES + PATH_MAX];
-
-    if (s->ports.n == 1 || nj__ports_common_numa_node(&s->ports) >=
-                               0) { /* otherwise lcores have to be on several nodes */
-        nj_placement_format_advice(&s->place, nj__ports_common_numa_node(&s->ports), &s->cpus,
-                                   advice, sizeof advice);
-        log_advice(advice);
-    }
-    for (uint32_t k = 0; k < s->ports.n; k++)
-        log_port(s, &s->ports.port[k]);
-    nj__server_format_ready(s, text, sizeof text);
-    nj_log(NJ_LEVEL_INFO, "%s; version %s", text, nj_version());
-}
-
-/* --- the file store --------------------------------------------------------------------------- */
-
-static void run_tidy(struct nj_task *task)
-{
-    struct nj_server *s = nj_container_of(task, struct nj_server, tidy);
-
-    nj_file_store_run_housekeeping(s->store);
-    nj__server_watch_root(s);
-    if (!atomic_load(&s->is_yielding))
-        nj_socket_file_watch(&s->upgrade.file);
-}
-
-static void reject_tidy(struct nj_task *task)
-{
-    nj_container_of(task, struct nj_server, tidy)->tidying = false;
-}
-
-static struct nj_worker_ops port_of_files(struct nj_server *s)
-{
-    return nj_worker_pool_ops(s->workers, s->shards.n, NJ_WORKER_FILES);
-}
-
-void nj__server_reap_tidy_task(struct nj_server *s)
-{
-    struct nj_worker_ops port = port_of_files(s);
-    struct nj_task *home;
-
-    if (s->tidying && port.poll(port.ctx, &home, 1) == 1)
-        s->tidying = false;
-}
-
-/* Removes unused entries of the store also when no requests arrive. Runs on a worker, since it may
- * block. */
-static void tidy_store(struct nj_server *s, nj_ns now)
-{
-    static const struct nj_task_ops ops = {run_tidy, reject_tidy};
-    struct nj_worker_ops port = port_of_files(s);
-
-    nj__server_reap_tidy_task(s);
-    if (!s->store || s->tidying || now < s->tidy_at)
-        return;
-    s->tidy_at = now + TIDY_PERIOD;
-    s->tidy = (struct nj_task){.ops = &ops};
-    nj_list_init(&s->tidy.node);
-    s->tidying = port.submit(port.ctx, &s->tidy);
-    port.flush(port.ctx);
+    nj__service_tick(&s->service, nj__ports_have_tentative_addresses(&s->ports, &s->shards),
+                     stuck ? (int)stuck->id : -1, nj_mgmt_sum_counter(&s->view, NJ_C_connections));
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -261,7 +75,7 @@ static void begin_stop(struct nj_server *s, const struct live *live, nj_ns now)
         nj_log_writer_put("\n", 1);
     nj_log(NJ_LEVEL_INFO, "stopping: %lu connection%s open", (unsigned long)open,
            open == 1 ? "" : "s");
-    nj__server_service_stopping(s, drain, open);
+    nj__service_stopping(&s->service, drain, open);
     s->is_stopping = true;
     s->deadline = now + drain;
     nj_upgrade_stop(&s->upgrade, now, s->deadline);
@@ -311,9 +125,8 @@ void *nj__server_supervise(void *server)
         nj_log(NJ_LEVEL_INFO, "--live: standard error is not a terminal: no live line");
     while (!has_ended(s, &live)) {
         nj__ports_watch(&s->ports, &s->shards, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
-        watch(s);
-        nj__server_service_tick(s);
-        log_abuse(s);
+        nj__lcore_watch_tick(&s->lcore_watch, &s->shards);
+        tick_service(s);
         if (s->is_stopping)
             continue;
         nj__policy_apply_hours(&s->policy);
@@ -322,7 +135,7 @@ void *nj__server_supervise(void *server)
         nj__ports_log_addresses(&s->ports, &s->shards);
         print_live_line(s, &live, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
         nj__class_rates_update(&s->class_rates, &s->view, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
-        tidy_store(s, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
+        nj__store_housekeeping_tick(&s->housekeeping, nj_os_clock_gettime_ns(CLOCK_MONOTONIC));
     }
     if (!nj__shards_are_drained(&s->shards)) {
         nj__shards_set_phase(&s->shards, NJ_PHASE_ABORT);

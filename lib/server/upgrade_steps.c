@@ -12,11 +12,11 @@ static void set_phase(void *server, enum nj_run_phase phase)
 static void on_yield(void *server, bool yields)
 {
     struct nj_server *s = server;
+    uint64_t open = nj_mgmt_sum_counter(&s->view, NJ_C_connections);
 
-    nj__server_service_yields(s, yields);
+    nj__service_yields(&s->service, yields, open);
     if (!yields)
         return;
-    uint64_t open = nj_mgmt_sum_counter(&s->view, NJ_C_connections);
     nj_log(NJ_LEVEL_INFO, "upgrade: another process takes new connections: %lu connection%s open",
            (unsigned long)open, open == 1 ? "" : "s");
 }

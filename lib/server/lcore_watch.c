@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/lcore_watch.h"
+
+#include <time.h>
+
+#include "log/log.h"
+#include "threads/os_clock.h"
+
+/* Logs the messages of an lcore. */
+static void log_lines(struct nj_lcore_log *log)
+{
+    char line[NJ_LCORE_LOG_BYTES];
+
+    for (uint32_t k = 0; k <= NJ_LCORE_LOG_LINES && nj_lcore_log_take(log, line, sizeof line); k++)
+        nj_log(NJ_LEVEL_WARNING, "%s", line);
+}
+
+static void log_abuse(struct nj_lcore_watch *w, const struct nj_shards *shards)
+{
+    const struct nj_abuse *of[NJ_SHARDS_MAX];
+    struct nj_abuse_line line;
+    nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
+
+    for (uint32_t i = 0; i < shards->n; i++)
+        of[i] = &shards->shard[i]->abuse;
+    while (nj_abuse_log_next(&w->abuse, of, shards->n, now, &line))
+        nj_log(line.level, "%s", line.text);
+}
+
+void nj__lcore_watch_tick(struct nj_lcore_watch *w, struct nj_shards *shards)
+{
+    char line[256];
+
+    for (uint32_t i = 0; i < shards->n; i++) {
+        log_lines(&shards->log[i]);
+        const struct nj_counters *c = &shards->shard[i]->counters;
+        struct nj_watchdog_sample sample = {
+            .lcore = shards->lcore[i].id,
+            .loops = nj_counter_read(c, NJ_C_loops_busy) + nj_counter_read(c, NJ_C_loops_idle),
+        };
+        struct nj_ewyk *ewyk = shards->shard[i]->handlers.ewyk;
+        struct nj_ewyk_hold hold;
+        struct nj_ewyk_long_hold past;
+        if (ewyk && nj_ewyk_current_core_holder(ewyk, &hold)) {
+            sample.route = hold.class_of->name;
+            sample.since = hold.since;
+        }
+        if (ewyk && nj_ewyk_pop_long_hold(ewyk, &past)) {
+            sample.ended = past.hold.class_of->name;
+            sample.ended_since = past.hold.since;
+            sample.ended_ns = past.ns;
+        }
+        nj_ns now = nj__shards_now(shards);
+        if (nj_watchdog_check_sample(&w->watchdog[i], &sample, now, line, sizeof line))
+            nj_log(NJ_LEVEL_WARNING, "%s", line);
+    }
+    log_abuse(w, shards);
+}
+
+const struct nj_lcore *nj__lcore_watch_stuck(const struct nj_lcore_watch *w,
+                                             const struct nj_shards *shards)
+{
+    nj_ns now = nj__shards_now(shards);
+
+    for (uint32_t i = 0; i < shards->n; i++)
+        if (nj_watchdog_has_stalled(&w->watchdog[i], now))
+            return &shards->lcore[i];
+    return NULL;
+}
