@@ -10,7 +10,6 @@
 
 #include "base/page_alloc.h"
 #include "base/relaxed_atomics.h"
-#include "base/thread_start_on_cpus.h"
 #include "conn/conn_tls.h"
 #include "dpdk/eal.h"
 #include "log/log.h"
@@ -331,10 +330,10 @@ static void down_access(struct nj_server *s)
 
     if (!s->access)
         return;
-    uint32_t wait_ms = nj_min_u32(nj__server_output_wait_ms(), NJ_ACCESS_STOP_MS);
+    uint32_t wait_ms = nj_min_u32(nj_output_wait_left_ms(s->output_wait), NJ_ACCESS_STOP_MS);
     nj_ns began = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
     bool has_ended = nj_access_log_close(s->access, wait_ms, &counts);
-    nj__server_output_waited(nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - began);
+    nj_output_wait_add(s->output_wait, nj_os_clock_gettime_ns(CLOCK_MONOTONIC) - began);
     s->is_stuck =
         s->is_stuck || (!has_ended && !s->is_program); /* nj_server_run() exits after this */
     s->access = NULL;
@@ -507,7 +506,7 @@ static void fill_view(struct nj_server *s)
         .policies = s->policy.policies,
         .clients = clients,
         .other_clients = nj_clients_overflow_client(clients),
-        .class_rate = s->class_rates.rate,
+        .class_rate = s->supervisor.class_rates.rate,
         .routes = s->settings.routes,
         .fibers_max = s->settings.config->fibers_max,
         .hooks = {s, change_limits, reset_handler_counters},
@@ -635,7 +634,19 @@ static bool up_supervisor(struct nj_server *s)
 {
     nj__ready_format(&s->ports, s->settings.config, s->tls.has_tls, s->service.ready,
                      sizeof s->service.ready);
-    int rc = nj_thread_start(&s->supervisor, &s->place.housekeeping, nj__server_supervise, s);
+    const struct nj_supervised of = {
+        .config = s->settings.config,
+        .view = &s->view,
+        .shards = &s->shards,
+        .ports = &s->ports,
+        .policy = &s->policy,
+        .tls = &s->tls,
+        .housekeeping = &s->housekeeping,
+        .service = &s->service,
+        .upgrade = &s->upgrade,
+        .is_program = s->is_program,
+    };
+    int rc = nj__supervisor_start(&s->supervisor, &of, &s->place.housekeeping);
 
     if (rc != 0)
         snprintf(s->why, sizeof s->why, "cannot start the supervisor: %s", strerror(rc));
@@ -644,7 +655,7 @@ static bool up_supervisor(struct nj_server *s)
 
 static void down_supervisor(struct nj_server *s)
 {
-    pthread_join(s->supervisor, NULL);
+    pthread_join(s->supervisor.thread, NULL);
 }
 
 /* clang-format off */

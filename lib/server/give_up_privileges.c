@@ -49,6 +49,12 @@ static void list_files(struct files *f, const struct nj_settings *set)
     need(f, NJ_NEED_ALL, NULL, rte_eal_get_runtime_dir());
 }
 
+/* Does code of the program run on lcores? What it calls and opens is not known. */
+static bool has_own_code(const struct nj_server_config *c)
+{
+    return c->n_routes > 0 || c->lcore_init || c->lcore_fini;
+}
+
 bool nj__server_drop_privileges(struct nj_server *s)
 {
     const struct nj_privileges *p = &s->privileges;
@@ -59,8 +65,7 @@ bool nj__server_drop_privileges(struct nj_server *s)
         nj_eal_give_runtime_dir(p->user.uid, p->user.gid, cause, sizeof cause) != 0)
         nj_log(NJ_LEVEL_WARNING, "%s: files stay there at the end", cause);
     list_files(&f, &s->settings);
-    return nj_privileges_drop(p, f.file, f.n, nj__server_has_own_code(&s->given), s->why,
-                              sizeof s->why) == 0;
+    return nj_privileges_drop(p, f.file, f.n, has_own_code(&s->given), s->why, sizeof s->why) == 0;
 }
 
 void nj__server_forget_filter(struct nj_server *s)

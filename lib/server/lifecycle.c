@@ -20,7 +20,6 @@
 #include "log/crash_report.h"
 #include "log/log.h"
 #include "log/log_writer.h"
-#include "log/output_wait.h"
 #include "sched/ewyk_fiber_scheduler.h"
 #include "sched/fiber.h"
 #include "server/ready_lines.h"
@@ -70,22 +69,12 @@ static int claim_process(char *why, size_t n)
 
 static struct nj_output_wait output_wait;
 
-uint32_t nj__server_output_wait_ms(void)
-{
-    return nj_output_wait_left_ms(&output_wait);
-}
-
-void nj__server_output_waited(nj_ns taken)
-{
-    nj_output_wait_add(&output_wait, taken);
-}
-
 static void release_process(const struct nj_server *s)
 {
     if (!s->is_stuck)
         nj_log_set_sink((struct nj_log_sink){NULL, NULL});
     if (!s->is_program && !s->is_stuck)
-        (void)nj_log_writer_stop(nj__server_output_wait_ms());
+        (void)nj_log_writer_stop(nj_output_wait_left_ms(&output_wait));
     atomic_store(&use, s->is_stuck ? STUCK : UNUSED);
 }
 
@@ -93,7 +82,7 @@ static void release_process(const struct nj_server *s)
 
 static void free_server(struct nj_server *s)
 {
-    sem_destroy(&s->stops);
+    sem_destroy(&s->supervisor.stops);
     nj_settings_free(&s->settings);
     nj_presets_free(&s->presets);
     nj_pages_unmap(s, sizeof *s);
@@ -150,8 +139,9 @@ static struct nj_server *create_server(bool is_program, int eal_argc, char **eal
         nj_set_error(why, why_bytes, "out of memory");
         return NULL;
     }
-    sem_init(&s->stops, 0, 0);
+    sem_init(&s->supervisor.stops, 0, 0);
     s->is_program = is_program;
+    s->output_wait = &output_wait;
     if (read_config(s, eal_argc, eal_argv, config, why, why_bytes) == 0)
         return s;
     free_server(s);
@@ -207,7 +197,7 @@ int nj_server_start(struct nj_server *s, char *why, size_t why_bytes)
 {
     sigset_t mask;
 
-    if (s->n_steps_up > 0 || atomic_load(&s->is_over))
+    if (s->n_steps_up > 0 || atomic_load(&s->supervisor.is_over))
         return nj_set_error(why, why_bytes, "this server was started before");
     if (claim_process(why, why_bytes) != 0)
         return -1;
@@ -254,7 +244,7 @@ int nj_server_change_limits(struct nj_server *s, const char *change, char *why, 
 
 void nj_server_stop(struct nj_server *s)
 {
-    sem_post(&s->stops);
+    sem_post(&s->supervisor.stops);
 }
 
 int nj_server_wait(struct nj_server *s)
@@ -372,7 +362,7 @@ static void wait_for_signals(struct nj_server *s, const sigset_t *set)
     const struct timespec tick = {.tv_nsec = (long)(20 * NJ_MS)};
     bool is_stopping = s->given.upgrade_socket;
 
-    while (!atomic_load_explicit(&s->is_over, memory_order_acquire)) {
+    while (!atomic_load_explicit(&s->supervisor.is_over, memory_order_acquire)) {
         int number = is_stopping ? sigtimedwait(set, NULL, &tick) : sigwaitinfo(set, NULL);
         is_stopping = is_stopping || nj_handled_signal_stops(number);
         handle_signal(s, number);
@@ -416,7 +406,7 @@ static int run(int eal_argc, char **eal_argv, const struct nj_server_config *con
     else
         nj_log(NJ_LEVEL_ERROR, "%s", why);
     if (nj_server_free(s) != 0) {
-        (void)nj_log_writer_stop(nj__server_output_wait_ms());
+        (void)nj_log_writer_stop(nj_output_wait_left_ms(&output_wait));
         _exit(NJ_EXIT_FAILED); /* a handler that did not return may still use memory and the EAL */
     }
     nj_eal_cleanup();
@@ -443,6 +433,6 @@ int nj_server_run(int eal_argc, char **eal_argv, const struct nj_server_config *
     }
     nj_eal_log_redirect(log_dpdk);
     int status = run(eal_argc, eal_argv, config, &set);
-    (void)nj_log_writer_stop(nj__server_output_wait_ms());
+    (void)nj_log_writer_stop(nj_output_wait_left_ms(&output_wait));
     return status;
 }

@@ -3,26 +3,17 @@
 #ifndef NJ_SERVER_SERVER_INTERNAL_H
 #define NJ_SERVER_SERVER_INTERNAL_H
 
-#include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 
 #include "config/worker_placement.h"
 #include "log/access_log.h"
+#include "log/output_wait.h"
 #include "mgmt/view.h"
 #include "privilege/privileges.h"
-#include "server/class_rates.h"
-#include "server/lcore_watch.h"
-#include "server/ports.h"
-#include "server/policy_in_force.h"
-#include "server/service_state.h"
-#include "server/shards.h"
-#include "server/store_housekeeping.h"
-#include "server/tls_identity.h"
+#include "server/supervisor.h"
 #include "store/file_reader.h"
 #include "store/file_store.h"
 #include "threads/worker_pool.h"
-#include "upgrade/upgrade.h"
 
 struct nj_server {
     struct nj_server_config given; /* by the program, as of this version */
@@ -40,6 +31,7 @@ struct nj_server {
     struct nj_worker_pool *workers; /* run OS_BLOCKING tasks and file operations */
     struct nj_file_reader *reader;  /* reads large files; NULL: workers do */
     struct nj_access_log *access;
+    struct nj_output_wait *output_wait; /* of the process */
     struct nj_tls_identity tls;
     struct nj_policy_in_force policy;
 
@@ -47,14 +39,7 @@ struct nj_server {
     struct nj_ports ports;
 
     struct nj_upgrade upgrade; /* main thread until the supervisor starts, then the supervisor's */
-    _Atomic bool is_stopping;  /* written by the supervisor */
-    nj_ns deadline;            /* supervisor only: of open connections, after nj_server_stop() */
-
-    pthread_t supervisor;
-    sem_t stops;                       /* one post per call of nj_server_stop() */
-    _Atomic bool is_over;              /* the supervisor has ended */
-    struct nj_lcore_watch lcore_watch; /* supervisor only */
-    struct nj_class_rates class_rates;
+    struct nj_supervisor supervisor;
     struct nj_store_housekeeping housekeeping;
     struct nj_service service;
     struct nj_mgmt_view view; /* while the shards exist */
@@ -76,23 +61,10 @@ bool nj__server_listen_for_upgrade(struct nj_server *s);
 bool nj__server_begin_upgrade(struct nj_server *s);
 void nj__server_close_upgrade(struct nj_server *s);
 
-/* lifecycle.c: milliseconds that the end of this process may still wait for its outputs; a wait has
- * taken so long. Main thread. */
-uint32_t nj__server_output_wait_ms(void);
-void nj__server_output_waited(nj_ns taken);
-
 /* give_up_privileges.c: give up user, capabilities and system calls, and check that the new user
  * can read the files of the configuration. On failure some threads may have given up theirs. */
 bool nj__server_drop_privileges(struct nj_server *s);
 /* Threads of a later server of this process get no list of allowed calls. */
 void nj__server_forget_filter(struct nj_server *s);
-/* Does code of the program run on lcores? What it calls and opens is not known. */
-static inline bool nj__server_has_own_code(const struct nj_server_config *c)
-{
-    return c->n_routes > 0 || c->lcore_init || c->lcore_fini;
-}
 
-/* supervise.c: waits for nj_server_stop(), drives the phases, prints the live line. For
- * pthread_create(). */
-void *nj__server_supervise(void *server);
 #endif
