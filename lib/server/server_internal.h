@@ -10,9 +10,8 @@
 #include "log/output_wait.h"
 #include "mgmt/view.h"
 #include "privilege/privileges.h"
+#include "server/file_serving.h"
 #include "server/supervisor.h"
-#include "store/file_reader.h"
-#include "store/file_store.h"
 #include "threads/worker_pool.h"
 
 struct nj_server {
@@ -26,10 +25,9 @@ struct nj_server {
     struct nj_privileges privileges;
 
     cpu_set_t cpus; /* allowed CPUs of the process before the EAL pinned its threads */
-    struct nj_file_store *store;
+    struct nj_file_serving files;
     struct nj_placement place;
     struct nj_worker_pool *workers; /* run OS_BLOCKING tasks and file operations */
-    struct nj_file_reader *reader;  /* reads large files; NULL: workers do */
     struct nj_access_log *access;
     struct nj_output_wait *output_wait; /* of the process */
     struct nj_tls_identity tls;
@@ -45,7 +43,7 @@ struct nj_server {
     struct nj_mgmt_view view; /* while the shards exist */
 };
 
-/* bring_up_tear_down.c: run all steps of bring-up. On error undoes the completed steps and returns
+/* bring_up.c: run all steps of bring-up. On error undoes the completed steps and returns
  * false, with the reason in s->why. */
 bool nj__server_bring_up(struct nj_server *s);
 /* Tear down: the first stops handlers and serving, the second the rest. Both stop early if a thread

@@ -91,6 +91,11 @@ static void count_files(struct nj_file_store *s, int by)
     nj_add_relaxed(&s->n_files, (uint32_t)by);
 }
 
+bool nj_file_store_has_hugepages(const struct nj_file_store *s)
+{
+    return nj__arena_memory_range(s->chunks.arena).is_huge;
+}
+
 struct nj__chunks *nj__file_store_chunks(struct nj_file_store *s)
 {
     return &s->chunks;

@@ -81,6 +81,9 @@ const struct nj_file_store_stats *nj_file_store_stats(const struct nj_file_store
  */
 bool nj_file_store_may_retry_read(struct nj_file_store *store, const struct nj_file_job *job);
 
+/* Does its memory for chunks consist of large pages? */
+bool nj_file_store_has_hugepages(const struct nj_file_store *store);
+
 /* The chunk cache, for the reader. */
 struct nj__chunks *nj__file_store_chunks(struct nj_file_store *store);
 

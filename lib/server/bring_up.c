@@ -15,20 +15,15 @@
 #include "log/log.h"
 #include "log/log_writer.h"
 #include "mgmt/telemetry.h"
+#include "rights/syscall_filter.h"
+#include "rights/thread_file_rights.h"
 #include "server/ready_lines.h"
 #include "server/server_internal.h"
-#include "store/chunk_cache.h"
-#include "rights/thread_file_rights.h"
-#include "store/memory_check.h"
 #include "threads/os_clock.h"
-#include "rights/syscall_filter.h"
 
 #define HALF_OPEN_MAX   4096u
 #define TIME_WAIT       (60 * NJ_SEC) /* 2 MSL with the MSL of 30 s that stacks use */
 #define JOBS_MAX        1024u         /* per shard, on workers */
-/* Reads per shard, with the reader. Reads that wait for the disk count, so the bound leaves room
- * for reads of cached data. */
-#define READS_MAX       16384u
 #define TLS_TASKS_MAX   4u /* handshakes that run at once; 1 if workers share the lcores' CPUs */
 #define NO_RANDOM       "cannot get random numbers from the system"
 #define STOP_TIMEOUT_MS 2000u /* for tasks on workers at shutdown */
@@ -74,7 +69,7 @@ static bool start_eal(struct nj_server *s)
     return rc == 0;
 }
 
-static bool up_eal(struct nj_server *s)
+static bool prepare_eal(struct nj_server *s)
 {
     usable_cpus(&s->cpus);
     if (!nj_eal_is_up() && s->presets.argc > 0)
@@ -87,17 +82,17 @@ static bool up_eal(struct nj_server *s)
     return nj_eal_is_up();
 }
 
-static void down_lcores(struct nj_server *s)
+static void close_lcores(struct nj_server *s)
 {
     nj__shards_close_lcores(&s->shards);
 }
 
-static bool up_lcores(struct nj_server *s)
+static bool open_lcores(struct nj_server *s)
 {
     return nj__shards_open_lcores(&s->shards, s->why, sizeof s->why) == 0;
 }
 
-static bool up_ports(struct nj_server *s)
+static bool open_ports(struct nj_server *s)
 {
     return nj__ports_open(&s->ports, &s->settings, &s->presets, &s->shards,
                           nj_upgrade_shares_ports(&s->upgrade), s->why, sizeof s->why) == 0;
@@ -123,67 +118,24 @@ static void close_tls(struct nj_server *s)
     nj__tls_identity_close(&s->tls);
 }
 
-static void down_ports(struct nj_server *s)
+static void close_ports(struct nj_server *s)
 {
     nj__ports_close(&s->ports, nj_upgrade_shares_ports(&s->upgrade), !s->is_program);
 }
 
-/* Warns at start if every request for a file would get 403. */
-static void check_rights(const char *root)
+static bool open_store(struct nj_server *s)
 {
-    if (!nj_file_rights_drop())
-        nj_log(NJ_LEVEL_WARNING,
-               "the system does not let a thread drop root's file permissions (setfsuid to user "
-               "%u), so no file is served (403): run as another user, or --serve-private",
-               NJ_NOBODY);
-    nj_file_rights_restore();
-    if (!nj_file_rights_can_reach(root))
-        nj_log(NJ_LEVEL_WARNING,
-               "--root %s: other users cannot enter that folder, so nothing in it is served "
-               "(403): chmod o+x, or --serve-private",
-               root);
+    return nj__file_serving_open(&s->files, s->settings.config,
+                                 nj_privileges_keep_root(&s->privileges), s->why,
+                                 sizeof s->why) == 0;
 }
 
-static void check_memory(const struct nj_server *s)
+static void close_store(struct nj_server *s)
 {
-    struct nj_memory_info m = nj_memory_info_read("");
-    bool is_huge = nj__arena_memory_range(nj__file_store_chunks(s->store)->arena).is_huge;
-    char text[512];
-
-    nj_memory_check_warn_cache(&m, s->settings.config->cache_bytes, is_huge, text, sizeof text);
-    if (text[0])
-        nj_log(NJ_LEVEL_WARNING, "%s", text);
+    nj__file_serving_close(&s->files);
 }
 
-static bool up_store(struct nj_server *s)
-{
-    struct nj_file_store_options o = {
-        .root = s->settings.config->root,
-        .cache_bytes = s->settings.config->cache_bytes,
-        .symlinks = s->settings.config->symlinks,
-        .drop_rights = !s->settings.config->serve_private,
-        .n_threads = NJ_FILE_TASKS_MAX,
-    };
-    if (!o.root)
-        return true;
-    if (o.drop_rights && nj_privileges_keep_root(&s->privileges))
-        check_rights(o.root);
-    if (nj_file_store_open(&o, &s->store, s->why, sizeof s->why) < 0)
-        return false;
-    check_memory(s);
-    return true;
-}
-
-static void down_store(struct nj_server *s)
-{
-    if (!s->store)
-        return;
-    uint32_t left = nj_file_store_close(s->store);
-    if (left > 0)
-        nj_log(NJ_LEVEL_WARNING, "%u file objects were still in use at the end", left);
-}
-
-static bool up_place(struct nj_server *s)
+static bool place_threads(struct nj_server *s)
 {
     uint32_t cpu[NJ_SHARDS_MAX];
 
@@ -200,14 +152,14 @@ static uint32_t tls_tasks(const struct nj_server *s)
     return s->place.no_spare_cpu ? 1 : TLS_TASKS_MAX;
 }
 
-static bool up_workers(struct nj_server *s)
+static bool start_workers(struct nj_server *s)
 {
     struct nj_worker_pool_config c = {
         .n_shards = s->shards.n + 1, /* the last one is the supervisor's */
         .kind = {[NJ_WORKER_HANDLERS] = {.n_max = s->place.n_workers,
                                          .tasks_max = NJ_TASKS_OUT_MAX,
                                          .prepare = nj_file_rights_restore},
-                 [NJ_WORKER_FILES] = {.n_max = s->store ? NJ_FILE_TASKS_MAX : 0,
+                 [NJ_WORKER_FILES] = {.n_max = s->files.store ? NJ_FILE_TASKS_MAX : 0,
                                       .tasks_max = JOBS_MAX},
                  [NJ_WORKER_TLS] = {.n_max = s->tls.has_tls ? tls_tasks(s) : 0,
                                     .tasks_max = NJ_TLS_TASKS_OUT_MAX}},
@@ -223,19 +175,19 @@ static bool up_workers(struct nj_server *s)
         snprintf(s->why, sizeof s->why, "cannot start the workers: %s", strerror(-rc));
     else
         s->housekeeping = (struct nj_store_housekeeping){
-            .store = s->store,
+            .store = s->files.store,
             .workers = nj_worker_pool_ops(s->workers, s->shards.n, NJ_WORKER_FILES),
             .upgrade_socket = &s->upgrade.file,
             .is_yielding = &s->service.is_yielding,
             .root = {.root = s->settings.config->root,
-                     .store = s->store,
+                     .store = s->files.store,
                      .keeps_root = nj_privileges_keep_root(&s->privileges)},
         };
     return rc == 0;
 }
 
 /* If a later step of bring-up failed, the workers still run here. */
-static void down_workers(struct nj_server *s)
+static void stop_workers(struct nj_server *s)
 {
     if (nj_worker_pool_stop(s->workers, STOP_TIMEOUT_MS) > 0)
         return;
@@ -243,62 +195,16 @@ static void down_workers(struct nj_server *s)
     nj_worker_pool_free(s->workers);
 }
 
-static const char *const read_mode_text[] = {
-    [NJ_FILE_READS_DIRECT] =
-        "by io_uring, bypassing the page cache where the file system supports it",
-    [NJ_FILE_READS_BUFFERED] = "by io_uring, through the page cache",
-    [NJ_FILE_READS_THREADS] = "by threads, through the page cache",
-};
-
-static bool start_reader(struct nj_server *s, enum nj_file_reads how)
+static bool start_reader(struct nj_server *s)
 {
-    struct nj_file_reader_config c = {
-        .store = s->store,
-        .no_direct = how == NJ_FILE_READS_BUFFERED,
-        .n_shards = s->shards.n,
-        .tasks_max = READS_MAX,
-        .affinity = &s->place.housekeeping,
-        .eal = true,
-        .wakeups = s->shards.wakeup,
-    };
-    int rc = nj_file_reader_start(&c, &s->reader);
-
-    if (rc == 0) {
-        nj_log(NJ_LEVEL_INFO, "large files are read %s%s", read_mode_text[how],
-               nj_file_reader_has_fixed_buffers(s->reader) ? ", into hugepages" : "");
-        return true;
-    }
-    snprintf(s->why, sizeof s->why, "io_uring is not available (%s)%s", strerror(-rc),
-             rc == -EPERM ? ": see kernel.io_uring_disabled in sysctl(8), and seccomp" : "");
-    return false;
+    return nj__file_serving_start_reader(&s->files, s->settings.config->file_reads, &s->shards,
+                                         &s->place.housekeeping, s->why, sizeof s->why) == 0;
 }
 
-static bool up_reader(struct nj_server *s)
+static void stop_reader(struct nj_server *s)
 {
-    enum nj_file_reads how = s->settings.config->file_reads;
-    bool is_auto = how == NJ_FILE_READS_DEFAULT || how == NJ_FILE_READS_AUTO;
-
-    if (!s->store)
-        return true;
-    if (how != NJ_FILE_READS_THREADS) {
-        if (start_reader(s, is_auto ? NJ_FILE_READS_DIRECT : how))
-            return true;
-        if (!is_auto) {
-            size_t n = strlen(s->why);
-            snprintf(s->why + n, sizeof s->why - n, "; --file-reads threads does not need it");
-            return false;
-        }
-        nj_log(NJ_LEVEL_WARNING, "%s", s->why);
-        s->why[0] = '\0';
-    }
-    nj_log(NJ_LEVEL_INFO, "large files are read %s", read_mode_text[NJ_FILE_READS_THREADS]);
-    return true;
-}
-
-static void down_reader(struct nj_server *s)
-{
-    if (s->reader && nj_file_reader_stop(s->reader, STOP_TIMEOUT_MS) == 0)
-        nj_file_reader_free(s->reader);
+    if (nj__file_serving_stop_reader(&s->files, STOP_TIMEOUT_MS) == 0)
+        nj_file_reader_free(s->files.reader);
 }
 
 /* UNIX time on the clock of the shards, in nanoseconds. */
@@ -308,7 +214,7 @@ static int64_t wall_ns(void *server)
     return s->shards.wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj__shards_now(&s->shards);
 }
 
-static bool up_access(struct nj_server *s)
+static bool open_access_log(struct nj_server *s)
 {
     const struct nj_server_config *config = s->settings.config;
     struct nj_access_log_config c = {
@@ -324,7 +230,7 @@ static bool up_access(struct nj_server *s)
 }
 
 /* Runs after the shards have written their last records. */
-static void down_access(struct nj_server *s)
+static void close_access_log(struct nj_server *s)
 {
     struct nj_access_counts counts;
 
@@ -344,7 +250,7 @@ static void down_access(struct nj_server *s)
                (unsigned long)counts.n_lost);
 }
 
-static bool nothing(struct nj_server *s)
+static bool do_nothing(struct nj_server *s)
 {
     (void)s;
     return true;
@@ -374,14 +280,14 @@ static void stop_handlers(struct nj_server *s)
     if (n_stuck > 0)
         nj_log(NJ_LEVEL_ERROR, "%u task%s on workers did not return within %u ms; exiting anyway",
                n_stuck, n_stuck == 1 ? "" : "s", STOP_TIMEOUT_MS);
-    uint32_t n_reads = s->reader ? nj_file_reader_stop(s->reader, STOP_TIMEOUT_MS) : 0;
+    uint32_t n_reads = nj__file_serving_stop_reader(&s->files, STOP_TIMEOUT_MS);
     if (n_reads > 0)
         nj_log(NJ_LEVEL_ERROR, "the disk did not answer within %u ms; exiting anyway",
                STOP_TIMEOUT_MS);
     if (log_stuck_fibers(s) + n_stuck + n_reads == 0)
         return;
     s->is_stuck = true;
-    down_access(s); /* writes the pending records, in bounded time */
+    close_access_log(s); /* writes the pending records, in bounded time */
 }
 
 static bool random_bytes(void *out, size_t n)
@@ -400,9 +306,9 @@ static uint64_t read_cycles(void)
 }
 
 /* Rare, from an lcore: a route moved to the workers, or back; an address conflict. */
-static void log_note(void *notes, const char *line)
+static void log_line(void *log, const char *line)
 {
-    nj_lcore_log_put(notes, line);
+    nj_lcore_log_put(log, line);
 }
 
 static nj_ns to_ns(double seconds)
@@ -500,8 +406,8 @@ static void fill_view(struct nj_server *s)
         .lcore = s->shards.lcore,
         .lcore_log = s->shards.log,
         .workers = s->workers,
-        .store = s->store,
-        .reader = s->reader,
+        .store = s->files.store,
+        .reader = s->files.reader,
         .access = s->access,
         .policies = s->policy.policies,
         .clients = clients,
@@ -519,7 +425,7 @@ static void fill_view(struct nj_server *s)
         s->view.shard[i] = s->shards.shard[i];
 }
 
-static bool up_shards(struct nj_server *s)
+static bool create_shards(struct nj_server *s)
 {
     const struct nj_settings *set = &s->settings;
     nj_ns now = nj__shards_now(&s->shards);
@@ -550,12 +456,13 @@ static bool up_shards(struct nj_server *s)
     }
     for (uint32_t i = 0; i < s->shards.n; i++) {
         join_port(s, i, &c);
-        if (s->store) {
-            struct nj_worker_ops way = nj_worker_pool_ops(s->workers, i, NJ_WORKER_FILES);
+        if (s->files.store) {
+            struct nj_worker_ops workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_FILES);
             struct nj_worker_ops reader = {0};
-            if (s->reader)
-                reader = nj_file_reader_ops_of_shard(s->reader, i);
-            c.ops.files = nj_file_client_init(&s->shards.file_client[i], &way, &reader, s->store);
+            if (s->files.reader)
+                reader = nj_file_reader_ops_of_shard(s->files.reader, i);
+            c.ops.files =
+                nj_file_client_init(&s->shards.file_client[i], &workers, &reader, s->files.store);
         }
         c.ops.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
         if (s->tls.has_tls)
@@ -563,7 +470,7 @@ static bool up_shards(struct nj_server *s)
         c.ops.clock = read_clock;
         c.ops.cycles = read_cycles;
         c.ops.clock_ctx = &s->shards.clock;
-        c.ops.log = log_note;
+        c.ops.log = log_line;
         c.ops.log_ctx = &s->shards.log[i];
         if (s->access)
             c.access = nj_access_log_port(s->access, i);
@@ -582,7 +489,7 @@ static bool up_shards(struct nj_server *s)
     return true;
 }
 
-static void down_shards(struct nj_server *s)
+static void free_shards(struct nj_server *s)
 {
     s->view = (struct nj_mgmt_view){0};
     for (uint32_t i = 0; i < s->shards.n; i++) {
@@ -594,13 +501,13 @@ static void down_shards(struct nj_server *s)
     }
 }
 
-static bool up_telemetry(struct nj_server *s)
+static bool attach_telemetry(struct nj_server *s)
 {
     nj_telemetry_attach(&s->view);
     return true;
 }
 
-static void down_telemetry(struct nj_server *s)
+static void detach_telemetry(struct nj_server *s)
 {
     (void)s;
     nj_telemetry_attach(NULL);
@@ -630,7 +537,7 @@ static bool start_lcores(struct nj_server *s)
     return false;
 }
 
-static bool up_supervisor(struct nj_server *s)
+static bool start_supervisor(struct nj_server *s)
 {
     nj__ready_format(&s->ports, s->settings.config, s->tls.has_tls, s->service.ready,
                      sizeof s->service.ready);
@@ -653,39 +560,37 @@ static bool up_supervisor(struct nj_server *s)
     return rc == 0;
 }
 
-static void down_supervisor(struct nj_server *s)
+static void join_supervisor(struct nj_server *s)
 {
     pthread_join(s->supervisor.thread, NULL);
 }
 
-/* clang-format off */
 static const struct step {
     bool (*up)(struct nj_server *);
     void (*down)(struct nj_server *); /* called only if up() returned true */
-    bool is_serving;                      /* nj__server_tear_down_serving() undoes it */
+    bool is_serving;                  /* nj__server_tear_down_serving() undoes it */
 } steps[] = {
     {nj__server_contact_running, nj__server_close_upgrade, false},
-    {up_eal,        NULL,            false},
-    {up_lcores,     down_lcores,     false},
-    {up_store,      down_store,      false},
-    {up_ports,      down_ports,      false},
-    {open_policy,   close_policy,    false},
+    {prepare_eal, NULL, false},
+    {open_lcores, close_lcores, false},
+    {open_store, close_store, false},
+    {open_ports, close_ports, false},
+    {open_policy, close_policy, false},
     {nj__server_agree_upgrade, NULL, false},
     {nj__server_drop_privileges, nj__server_forget_filter, false},
     {nj__server_listen_for_upgrade, NULL, false},
-    {open_tls,      close_tls,       false},
-    {up_place,      NULL,            false},
-    {up_workers,    down_workers,    false},
-    {up_reader,     down_reader,     false},
-    {up_access,     down_access,     false},
-    {up_shards,     down_shards,     false},
-    {nothing,       stop_handlers,   true},
-    {up_telemetry,  down_telemetry,  true},
-    {start_lcores,  stop_lcores,     true},
+    {open_tls, close_tls, false},
+    {place_threads, NULL, false},
+    {start_workers, stop_workers, false},
+    {start_reader, stop_reader, false},
+    {open_access_log, close_access_log, false},
+    {create_shards, free_shards, false},
+    {do_nothing, stop_handlers, true},
+    {attach_telemetry, detach_telemetry, true},
+    {start_lcores, stop_lcores, true},
     {nj__server_begin_upgrade, NULL, true},
-    {up_supervisor, down_supervisor, true},
+    {start_supervisor, join_supervisor, true},
 };
-/* clang-format on */
 
 static void undo_step(struct nj_server *s)
 {
