@@ -82,20 +82,25 @@ static bool prepare_eal(struct nj_server *s)
     return nj_eal_is_up();
 }
 
-static void close_lcores(struct nj_server *s)
-{
-    nj__shards_close_lcores(&s->shards);
-}
-
 static bool open_lcores(struct nj_server *s)
 {
     return nj__shards_open_lcores(&s->shards, s->why, sizeof s->why) == 0;
+}
+
+static void close_lcores(struct nj_server *s)
+{
+    nj__shards_close_lcores(&s->shards);
 }
 
 static bool open_ports(struct nj_server *s)
 {
     return nj__ports_open(&s->ports, &s->settings, &s->presets, &s->shards,
                           nj_upgrade_shares_ports(&s->upgrade), s->why, sizeof s->why) == 0;
+}
+
+static void close_ports(struct nj_server *s)
+{
+    nj__ports_close(&s->ports, nj_upgrade_shares_ports(&s->upgrade), !s->is_program);
 }
 
 static bool open_policy(struct nj_server *s)
@@ -116,11 +121,6 @@ static bool open_tls(struct nj_server *s)
 static void close_tls(struct nj_server *s)
 {
     nj__tls_identity_close(&s->tls);
-}
-
-static void close_ports(struct nj_server *s)
-{
-    nj__ports_close(&s->ports, nj_upgrade_shares_ports(&s->upgrade), !s->is_program);
 }
 
 static bool open_store(struct nj_server *s)
@@ -208,10 +208,11 @@ static void stop_reader(struct nj_server *s)
 }
 
 /* UNIX time on the clock of the shards, in nanoseconds. */
-static int64_t wall_ns(void *server)
+static int64_t wall_ns(void *shards)
 {
-    struct nj_server *s = server;
-    return s->shards.wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj__shards_now(&s->shards);
+    const struct nj_shards *s = shards;
+
+    return s->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)nj__shards_now(s);
 }
 
 static bool open_access_log(struct nj_server *s)
@@ -224,7 +225,7 @@ static bool open_access_log(struct nj_server *s)
         .affinity = &s->place.housekeeping,
         .eal = true,
         .wall_ns = wall_ns,
-        .wall_ctx = s,
+        .wall_ctx = &s->shards,
     };
     return !c.path || nj_access_log_open(&c, &s->access, s->why, sizeof s->why) == 0;
 }
