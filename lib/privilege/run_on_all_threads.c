@@ -18,9 +18,9 @@
 
 #include "base/set_error.h"
 
-#define THREADS_MAX 2048u /* lcores, workers and threads of the EAL are fewer */
-#define ANSWER_S    5
-#define LOOK_NS     10000000l /* interval of looks whether the thread has ended */
+#define THREADS_MAX      2048u /* lcores, workers and threads of the EAL are fewer */
+#define ANSWER_TIMEOUT_S 5
+#define CHECK_NS         10000000l /* how often it is checked whether the thread has ended */
 
 static struct {
     int (*fn)(void *ctx);
@@ -72,22 +72,22 @@ static bool is_later(const struct timespec *a, const struct timespec *b)
 }
 
 /* A thread at its end has all signals blocked (glibc), and gives no answer: false, as after
- * ANSWER_S. */
+ * ANSWER_TIMEOUT_S. */
 static bool wait_for_answer(pid_t thread)
 {
-    struct timespec look, until;
+    struct timespec check_at, until;
 
-    clock_gettime(CLOCK_MONOTONIC, &look);
-    until = look;
-    until.tv_sec += ANSWER_S;
-    while (sem_clockwait(&call.answered, CLOCK_MONOTONIC, &look) != 0) {
+    clock_gettime(CLOCK_MONOTONIC, &check_at);
+    until = check_at;
+    until.tv_sec += ANSWER_TIMEOUT_S;
+    while (sem_clockwait(&call.answered, CLOCK_MONOTONIC, &check_at) != 0) {
         if (errno == EINTR)
             continue;
-        if (has_ended(thread) || is_later(&look, &until))
+        if (has_ended(thread) || is_later(&check_at, &until))
             return false;
-        look.tv_nsec += LOOK_NS;
-        if (look.tv_nsec >= 1000000000l)
-            look.tv_sec++, look.tv_nsec -= 1000000000l;
+        check_at.tv_nsec += CHECK_NS;
+        if (check_at.tv_nsec >= 1000000000l)
+            check_at.tv_sec++, check_at.tv_nsec -= 1000000000l;
     }
     return true;
 }

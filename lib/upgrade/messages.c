@@ -17,9 +17,9 @@
 #include "dpdk/port.h"
 #include "threads/os_clock.h"
 
-#define MAGIC     "nightjar-up-1"
-#define BACKLOG   4
-#define ANSWER_IN 10 /* seconds; the supervisor answers within 20 ms */
+#define MAGIC            "nightjar-up-1"
+#define BACKLOG          4
+#define ANSWER_TIMEOUT_S 10 /* the supervisor answers within 20 ms */
 
 void nj__upgrade_describe(const struct nj_upgrade_port *port, uint32_t n_ports,
                           struct nj_upgrade_description *out)
@@ -39,7 +39,7 @@ void nj__upgrade_describe(const struct nj_upgrade_port *port, uint32_t n_ports,
         snprintf(to->driver, sizeof to->driver, "%s", dev->driver);
         memcpy(to->mac, dev->mac.addr_bytes, sizeof to->mac);
         to->vlan = iface->vlan;
-        to->is_shareable = dev->is_shareable;
+        to->shareable = dev->is_shareable;
         for (uint32_t i = 0; i < iface->n_addrs && i < NJ_SERVER_ADDRS_MAX; i++)
             to->addr[to->n_addrs++] = iface->addr[i].ip;
     }
@@ -95,7 +95,7 @@ int nj__upgrade_listen(const char *path)
 int nj__upgrade_connect(const char *path)
 {
     struct sockaddr_un address;
-    struct timeval wait = {.tv_sec = ANSWER_IN};
+    struct timeval wait = {.tv_sec = ANSWER_TIMEOUT_S};
     int fd = open_socket(path, &address, 0);
 
     if (fd < 0)
@@ -205,7 +205,7 @@ enum nj_upgrade_message nj__upgrade_receive(int fd, bool wait, int *fds, uint32_
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
-    nj_ns until = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) + ANSWER_IN * NJ_SEC;
+    nj_ns until = nj_os_clock_gettime_ns(CLOCK_MONOTONIC) + ANSWER_TIMEOUT_S * NJ_SEC;
     ssize_t n_bytes;
 
     do /* net_tap sends signals to this thread */

@@ -17,6 +17,9 @@
  * GIVE_BACK from B instead: B stops while A still runs, and A takes new connections again. The end
  * of a process closes the socket, which the other one notices in every state. If A ends before
  * BEGUN, B starts alone. A process that goes on sends REFUSED before it closes.
+ *
+ * Descriptors that these functions return are the caller's. They wait for the other process only
+ * where that is said. One thread at a time uses a socket.
  */
 #ifndef NJ_UPGRADE_MESSAGES_H
 #define NJ_UPGRADE_MESSAGES_H
@@ -64,7 +67,7 @@ struct nj_port_description {
     char name[64], driver[32];
     uint8_t mac[RTE_ETHER_ADDR_LEN];
     uint16_t vlan;
-    uint8_t is_shareable, n_addrs;
+    uint8_t shareable, n_addrs; /* shareable: 0 or 1 */
     struct nj_addr addr[NJ_SERVER_ADDRS_MAX];
 };
 
@@ -72,7 +75,7 @@ struct nj_upgrade_description {
     char magic[16]; /* and the version of this protocol */
     char version[32];
     int32_t pid;
-    uint32_t is_busy; /* enum nj_upgrade_busy; 0: not */
+    uint32_t busy; /* enum nj_upgrade_busy; 0: not */
     uint32_t n_ports;
     struct nj_port_description port[NJ_SERVER_PORTS_MAX];
 };

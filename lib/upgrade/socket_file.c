@@ -6,7 +6,7 @@
 #include "log/log.h"
 
 /* While a deployment replaces a link on the path, it may lead nowhere for a moment. */
-#define CHECKS_UNTIL_TOLD 2u
+#define CHECKS_UNTIL_LOGGED 2u
 
 /* fstat(2) of the descriptor has another number. */
 void nj__socket_file_remember(struct nj_socket_file *f)
@@ -31,7 +31,7 @@ void nj_socket_file_watch(struct nj_socket_file *f)
         return;
     if (nj__socket_file_is_own(f))
         f->n_lost = 0;
-    else if (++f->n_lost == CHECKS_UNTIL_TOLD)
+    else if (++f->n_lost == CHECKS_UNTIL_LOGGED)
         nj_log(NJ_LEVEL_WARNING,
                "--upgrade-socket %s: this path leads no longer to the socket of this server: no "
                "process can take over from it: name a path that deployments do not change",

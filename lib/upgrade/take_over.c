@@ -24,7 +24,7 @@ static void keep_tap_macs(struct nj_upgrade *u, int argc, char **argv)
 }
 
 /* The reason is in errno. */
-static int cannot_use(const char *path, char *why, size_t n)
+static int set_socket_error(const char *path, char *why, size_t n)
 {
     return nj_set_error(why, n, "--upgrade-socket %s: %s", path,
                         errno == ENOTSOCK
@@ -43,7 +43,7 @@ static int check_port(const struct nj_port_description *p, int32_t pid, const ch
                             "--upgrade-socket %s: the running server has process id %d and this "
                             "one %d: start it again, in the same PID namespace",
                             path, pid, getpid());
-    if (!p->is_shareable)
+    if (!p->shareable)
         return nj_set_error(why, n,
                             "--upgrade-socket %s: process %d uses %s (%s), which two processes "
                             "cannot use at once: see \"Upgrade\" in docs/deploy.md",
@@ -65,10 +65,10 @@ static int read_description(struct nj_upgrade *u, char *why, size_t n)
                   "stop it, and then start this one"
                 : "--upgrade-socket %s: the running server does not answer",
             path);
-    if (d->is_busy)
+    if (d->busy)
         return nj_set_error(
             why, n,
-            d->is_busy == NJ_BUSY_STARTING
+            d->busy == NJ_BUSY_STARTING
                 ? "--upgrade-socket %s: another process is about to take over from process "
                   "%d: try again later (after a minute, if that process hangs)"
                 : "--upgrade-socket %s: another upgrade is not complete: process %d takes "
@@ -87,7 +87,7 @@ int nj_upgrade_contact(struct nj_upgrade *u, int argc, char **argv, char *why, s
     if (u->peer_fd == -1)
         return 0;
     if (u->peer_fd < 0)
-        return cannot_use(u->file.path, why, n);
+        return set_socket_error(u->file.path, why, n);
     if (read_description(u, why, n) != 0) {
         nj__upgrade_close_fd(&u->peer_fd);
         return -1;
@@ -139,7 +139,7 @@ static int compare_ports(const struct nj_upgrade *u, char *why, size_t n)
 }
 
 /* The reason is in errno. */
-static int cannot_listen(const char *path, const char *user, char *why, size_t n)
+static int set_listen_error(const char *path, const char *user, char *why, size_t n)
 {
     if ((errno == EACCES || errno == EPERM) && user[0])
         return nj_set_error(
@@ -147,7 +147,7 @@ static int cannot_listen(const char *path, const char *user, char *why, size_t n
             "--upgrade-socket %s: user %s cannot make a socket there: chown %s its folder, or "
             "choose another user with --user",
             path, user, user);
-    return cannot_use(path, why, n);
+    return set_socket_error(path, why, n);
 }
 
 /* As root, a change of the owner of the socket by path could be led to another file by whoever owns
@@ -176,19 +176,19 @@ int nj_upgrade_listen(struct nj_upgrade *u, const char *user, char *why, size_t 
         }
     u->listen_fd = nj__upgrade_listen(path);
     if (u->listen_fd < 0)
-        return cannot_listen(path, user, why, n);
+        return set_listen_error(path, user, why, n);
     nj__socket_file_remember(&u->file);
     return 0;
 }
 
-static int no_answer(const struct nj_upgrade *u, char *why, size_t n)
+static int set_answer_error(const struct nj_upgrade *u, char *why, size_t n)
 {
     return nj_set_error(why, n, "upgrade: process %d does not answer, or goes on without this one",
                         u->running.pid);
 }
 
 /* The server that ran before has ended, without a message: this one starts alone. */
-static void go_on_alone(struct nj_upgrade *u)
+static void start_alone(struct nj_upgrade *u)
 {
     nj__upgrade_close_fd(&u->peer_fd);
     u->state = NJ_UPGRADE_NONE;
@@ -222,11 +222,11 @@ int nj_upgrade_agree(struct nj_upgrade *u, const struct nj_upgrade_port *port, u
         nj__upgrade_close_fd(&theirs[--n]);
     answer = ok ? nj__upgrade_receive(u->peer_fd, true, &u->listen_fd, &n_fds) : NJ_MESSAGE_NONE;
     if (answer == NJ_MESSAGE_CLOSED) {
-        go_on_alone(u);
+        start_alone(u);
         return 0;
     }
     if (answer != NJ_MESSAGE_AGREED || n_fds != 1)
-        return no_answer(u, why, why_bytes);
+        return set_answer_error(u, why, why_bytes);
     u->state = NJ_UPGRADE_AGREED;
     nj__socket_file_remember(&u->file);
     return 0;
@@ -241,12 +241,12 @@ int nj_upgrade_begin(struct nj_upgrade *u, char *why, size_t n)
     (void)nj__upgrade_send(u->peer_fd, NJ_MESSAGE_BEGIN, NULL, 0);
     enum nj_upgrade_message answer = nj__upgrade_receive(u->peer_fd, true, NULL, &n_fds);
     if (answer == NJ_MESSAGE_CLOSED) {
-        go_on_alone(u);
+        start_alone(u);
         u->hooks.set_phase(u->hooks.ctx, NJ_PHASE_RUN);
         return 0;
     }
     if (answer != NJ_MESSAGE_BEGUN)
-        return no_answer(u, why, n);
+        return set_answer_error(u, why, n);
     u->state = NJ_UPGRADE_TAKES;
     nj_log(NJ_LEVEL_INFO, "upgrade: took over from process %d, which completes its connections",
            u->running.pid);

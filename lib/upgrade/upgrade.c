@@ -9,9 +9,9 @@
 #include "dpdk/eal.h"
 #include "log/log.h"
 
-#define CONFIRM_IN (2 * NJ_SEC)  /* the other process confirms our end in two ticks */
-#define START_ENDS (10 * NJ_SEC) /* a process that stops waits so long for one that starts */
-#define OFFER_ENDS (60 * NJ_SEC) /* another may then replace one that has not taken over */
+#define CONFIRM_TIMEOUT (2 * NJ_SEC)  /* the other process confirms our end in two ticks */
+#define START_TIMEOUT   (10 * NJ_SEC) /* a process that stops waits so long for one that starts */
+#define OFFER_TIMEOUT   (60 * NJ_SEC) /* another may then replace one that has not taken over */
 
 void nj_upgrade_init(struct nj_upgrade *u, const char *path, nj_ns timeout,
                      const struct nj_upgrade_hooks *hooks)
@@ -65,7 +65,7 @@ static void on_yield(const struct nj_upgrade *u, bool yields)
     u->hooks.on_yield(u->hooks.ctx, yields);
 }
 
-static void be_alone(struct nj_upgrade *u)
+static void serve_alone(struct nj_upgrade *u)
 {
     bool was_offer = u->state == NJ_UPGRADE_OFFERED;
 
@@ -95,13 +95,13 @@ static void accept_process(struct nj_upgrade *u, nj_ns now)
 
     if (fd < 0)
         return;
-    if (is_starting(u) && now - u->offered_at > OFFER_ENDS)
-        be_alone(u);
+    if (is_starting(u) && now - u->offered_at > OFFER_TIMEOUT)
+        serve_alone(u);
     nj__upgrade_describe(u->port, u->n_ports, &ours);
-    ours.is_busy = u->state == NJ_UPGRADE_NONE ? 0
-                   : is_starting(u)            ? NJ_BUSY_STARTING
-                                               : NJ_BUSY_UPGRADING;
-    if (!nj__upgrade_send_description(fd, &ours) || ours.is_busy) {
+    ours.busy = u->state == NJ_UPGRADE_NONE ? 0
+                : is_starting(u)            ? NJ_BUSY_STARTING
+                                            : NJ_BUSY_UPGRADING;
+    if (!nj__upgrade_send_description(fd, &ours) || ours.busy) {
         close(fd);
         return;
     }
@@ -166,7 +166,7 @@ static void handle_message(struct nj_upgrade *u, enum nj_upgrade_message what, c
     } else if (what == NJ_MESSAGE_END_SEEN && u->state == NJ_UPGRADE_YIELDS) {
         u->has_confirmed_end = true;
     } else {
-        be_alone(u); /* closed, or not in this state */
+        serve_alone(u); /* closed, or not in this state */
     }
 }
 
@@ -212,7 +212,7 @@ void nj_upgrade_stop(struct nj_upgrade *u, nj_ns now, nj_ns deadline)
         return;
     }
     if (is_starting(u)) { /* until it takes over, this process serves as before */
-        u->stop_waits_until = now + nj_min_u64(START_ENDS, (deadline - now) / 2);
+        u->stop_waits_until = now + nj_min_u64(START_TIMEOUT, (deadline - now) / 2);
         return;
     }
     set_phase(u, NJ_PHASE_DRAIN);
@@ -228,5 +228,5 @@ bool nj_upgrade_may_end(struct nj_upgrade *u, nj_ns now)
         u->has_announced_end = nj__upgrade_send(u->peer_fd, NJ_MESSAGE_END, NULL, 0);
         u->announced_at = now;
     }
-    return u->has_confirmed_end || now - u->announced_at > CONFIRM_IN;
+    return u->has_confirmed_end || now - u->announced_at > CONFIRM_TIMEOUT;
 }
