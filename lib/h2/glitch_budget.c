@@ -42,9 +42,9 @@ static enum nj_h2_abuse abuse_of(const struct nj_h2 *h)
     return abuse ? (enum nj_h2_abuse)abuse : NJ_H2_ABUSE_FRAMES;
 }
 
-bool nj__h2_glitch_add(struct nj_h2 *h, uint32_t cost)
+bool nj_h2_add_glitches(struct nj_h2 *h, uint32_t n_glitches)
 {
-    h->glitches += cost;
+    h->glitches += n_glitches;
     h->last_charged = h->frame.type;
     h->headers_refundable = false;
     if (nj_unlikely(h->glitches > h->core->limits.glitches_max))
@@ -72,11 +72,6 @@ void nj_h2_decay_glitches(struct nj_h2 *h, nj_ns now)
     h->glitches -= n < h->glitches ? n : h->glitches;
 }
 
-void nj_h2_add_glitches(struct nj_h2 *h, uint32_t n_glitches)
-{
-    (void)nj__h2_glitch_add(h, n_glitches);
-}
-
 static void window_credit(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (h->window_credit < WINDOW_CREDIT_MAX)
@@ -101,7 +96,7 @@ bool nj__h2_glitch_ping(struct nj_h2 *h, bool ack)
     uint8_t *credit = ack ? &h->n_pings : &h->ping_credit;
 
     if (*credit == 0)
-        return nj__h2_glitch_add(h, NJ__H2_GLITCH);
+        return nj_h2_add_glitches(h, NJ__H2_GLITCH);
     --*credit;
     return true;
 }
@@ -111,7 +106,7 @@ void nj__h2_glitch_window_update(struct nj_h2 *h)
     if (h->window_credit > 0)
         h->window_credit--;
     else
-        (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
+        nj_h2_add_glitches(h, NJ__H2_GLITCH);
 }
 
 void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut)
@@ -137,7 +132,7 @@ void nj__h2_check_continuation_flood(struct nj_h2 *h)
     if (h->block_frames > CONTINUATIONS_MAX || h->block_bytes > max)
         nj_h2_end_for_abuse(h, NJ_H2_ABUSE_CONTINUATIONS);
     else if (h->frame.n_bytes == 0 && !(h->frame.flags & NJ__H2_FLAG_END_HEADERS))
-        (void)nj__h2_glitch_add(h, NJ__H2_GLITCH_ERROR);
+        nj_h2_add_glitches(h, NJ__H2_GLITCH_ERROR);
 }
 
 /* The owner reads these bytes: then a small frame is no glitch (interactive streams). */
@@ -151,7 +146,7 @@ void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st)
     bool ends = st && h->frame.flags & NJ__H2_FLAG_END_STREAM;
 
     if (h->frame.n_bytes < NJ__H2_TINY_BYTES && !ends && !is_read(h, st))
-        (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
+        nj_h2_add_glitches(h, NJ__H2_GLITCH);
 }
 
 /* A frame may consist of pad bytes only. */
@@ -165,5 +160,5 @@ void nj__h2_glitch_data_frame_ends(struct nj_h2 *h, const struct nj_h2_stream *s
         return;
     if (read ? n_bytes > 0 : h->frame.n_bytes < NJ__H2_TINY_BYTES || n_bytes >= NJ__H2_TINY_BYTES)
         return; /* useful, or counted when it began */
-    (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
+    nj_h2_add_glitches(h, NJ__H2_GLITCH);
 }

@@ -202,7 +202,8 @@ int nj_h2_set_trailers(struct nj_h2_stream *st, const struct nj_field *fields, s
  * the connection's window automatically. */
 void nj_h2_consume(struct nj_h2_stream *st, size_t n_bytes);
 
-/* Send RST_STREAM with an error code of RFC 9113 7. on_stream_close() follows after this call. */
+/* Queue RST_STREAM with an error code of RFC 9113 7. on_stream_close() follows once it is written.
+ */
 void nj_h2_reset_stream(struct nj_h2_stream *st, uint32_t error);
 
 /* The reason why the response body of a stream makes no progress. */
@@ -259,8 +260,8 @@ bool nj_h2_has_protocol_error(const struct nj_h2 *h);
 #define NJ_H2_GLITCH_DECAY_PER_S 100u
 /* Remove glitches for the time since the last call. Call before input, with monotonic `now`. */
 void nj_h2_decay_glitches(struct nj_h2 *h, nj_ns now);
-/* Add glitches for abuse that only the owner can observe. */
-void nj_h2_add_glitches(struct nj_h2 *h, uint32_t n_glitches);
+/* Add glitches, also for abuse that only the owner can observe. False: the connection ends. */
+bool nj_h2_add_glitches(struct nj_h2 *h, uint32_t n_glitches);
 /* The peer's RST_STREAM ended the stream. Valid within on_stream_close(). */
 bool nj_h2_was_reset_by_peer(const struct nj_h2_stream *st);
 

@@ -74,8 +74,3 @@ uint32_t nj_h2_buffered_bytes(const struct nj_h2 *h)
 {
     return h->partial.room + h->out.room;
 }
-
-void nj__h2_context_fail_nth_alloc(struct nj_h2_context *core, uint64_t n)
-{
-    core->alloc.fail_countdown = n;
-}

@@ -17,8 +17,8 @@
  *   half_closed.c            the request ends, the response ends
  *   send_scheduler.c         order of DATA between streams (RFC 9218)
  *   send_window.c            the peer's windows
- *   settings.c               SETTINGS, sent and received
  *   response.c               responses: heads and trailers
+ *   settings.c               SETTINGS, sent and received
  *   request_head.c           decoding and validation of a header block's fields
  *   header_block_dispatch.c  header blocks: requests, trailers, blocks to be ignored
  *   data_input.c             received DATA
@@ -135,9 +135,6 @@ struct nj_h2_context {
     struct nj_h2_limits limits;
     struct nj__h2_alloc alloc;
 };
-
-/* For tests: the `n`-th allocation from now fails, once; 0: none fails. */
-void nj__h2_context_fail_nth_alloc(struct nj_h2_context *core, uint64_t n);
 
 /* ---- a connection ---- */
 
@@ -344,8 +341,6 @@ enum {
 /* Ignored frames and DATA below this size count as glitches. */
 #define NJ__H2_TINY_BYTES 16u
 
-/* Add glitches. False: the budget is exhausted, which ends the connection. */
-bool nj__h2_glitch_add(struct nj_h2 *h, uint32_t cost);
 /* Add the glitch of a HEADERS frame, which nj__h2_glitch_headers_ok() removes. */
 bool nj__h2_glitch_headers(struct nj_h2 *h);
 /* Remove one glitch for useful work. */
@@ -405,9 +400,6 @@ void nj__h2_stream_detach_user(struct nj_h2_stream *st);
 /* Detach the stream, unless that was done, and free it. */
 void nj__h2_stream_destroy(struct nj_h2_stream *st);
 void nj__h2_body_close(struct nj_h2_stream *st);
-/* Queue RST_STREAM because of an error or a limit. The stream is freed once the frame is written.
- */
-void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj_h2_error_code code);
 /* Stream error (RFC 9113 5.4.2): adds glitches and queues RST_STREAM. The stream need not be open.
  */
 void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj_h2_error_code code);
@@ -451,6 +443,8 @@ void nj__h2_settings_acked(struct nj_h2 *h);
 
 /* ---- response.c ---- */
 
+/* False: out of memory, which ends the connection. */
+bool nj__h2_ensure_encoder(struct nj_h2 *h);
 /* Queue the head of a response, or its trailers (status 0); `stamp` as in h2.h. False: out of
  * memory. */
 bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj_field *fields,

@@ -23,7 +23,7 @@ static const uint8_t response_ping[NJ__H2_PING_BYTES] = "response";
 
 static void reset_no_error(struct nj_h2_stream *st)
 {
-    nj__h2_stream_reset(st, NJ_H2_NO_ERROR);
+    nj_h2_reset_stream(st, NJ_H2_NO_ERROR);
 }
 
 static struct nj_h2_stream *stream_of(struct nj_list *n)

@@ -55,7 +55,7 @@ static void begin_request(struct nj_h2 *h, uint32_t id, bool ends, const uint8_t
         nj__h2_stream_error(h, id, NJ_H2_PROTOCOL_ERROR);
         return;
     }
-    if (nj_unlikely(head->refuse_status == 400) && !nj__h2_glitch_add(h, NJ__H2_GLITCH_ERROR))
+    if (nj_unlikely(head->refuse_status == 400) && !nj_h2_add_glitches(h, NJ__H2_GLITCH_ERROR))
         return;
     nj__h2_glitch_headers_ok(h);
     struct nj_h2_stream *st = nj__h2_stream_new(h, id);
@@ -89,8 +89,8 @@ static void take_trailers(struct nj_h2_stream *st, bool ends, const uint8_t *blo
         nj__h2_request_ended(st);
         return;
     }
-    nj__h2_stream_reset(st, NJ_H2_ENHANCE_YOUR_CALM);
-    (void)nj__h2_glitch_add(h, NJ__H2_GLITCH_ERROR);
+    nj_h2_reset_stream(st, NJ_H2_ENHANCE_YOUR_CALM);
+    nj_h2_add_glitches(h, NJ__H2_GLITCH_ERROR);
 }
 
 /* Decode a block only to keep the HPACK state valid. */

@@ -73,7 +73,7 @@ static bool begin_priority(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
 
-    if (!nj__h2_glitch_add(h, NJ__H2_GLITCH) || f->n_bytes == PRIORITY_BYTES)
+    if (!nj_h2_add_glitches(h, NJ__H2_GLITCH) || f->n_bytes == PRIORITY_BYTES)
         return true;
     if (nj__h2_find_stream(h, f->id))
         nj__h2_stream_error(h, f->id, NJ_H2_FRAME_SIZE_ERROR);
@@ -134,7 +134,7 @@ static bool begin_priority_update(struct nj_h2 *h)
 static bool begin_unknown(struct nj_h2 *h)
 {
     if (h->frame.n_bytes < NJ__H2_TINY_BYTES)
-        (void)nj__h2_glitch_add(h, NJ__H2_GLITCH);
+        nj_h2_add_glitches(h, NJ__H2_GLITCH);
     return false;
 }
 
@@ -305,7 +305,7 @@ static inline void begin_by_rule(struct nj_h2 *h, const struct frame_rule *r)
     if (!r->begin || r->begin(h))
         h->payload_mode = r->payload;
     if (r->glitches > 0)
-        (void)nj__h2_glitch_add(h, r->glitches);
+        nj_h2_add_glitches(h, r->glitches);
 }
 
 /* For HEADERS and DATA the compiler reads the table, so they cost no call by pointer. */

@@ -135,7 +135,7 @@ static void send_data(struct nj_h2_stream *st, uint32_t room)
     st->deferred = false;
     if (got < 0) {
         nj__h2_body_close(st);
-        nj__h2_stream_reset(st, NJ_H2_INTERNAL_ERROR);
+        nj_h2_reset_stream(st, NJ_H2_INTERNAL_ERROR);
         return;
     }
     uint32_t n = slice.n_bytes = (uint32_t)got;

@@ -33,7 +33,7 @@ static uint32_t split_block(uint8_t *p, uint32_t n_block, uint32_t id, uint8_t f
     return n_block + (n_more + 1) * NJ__H2_FRAME_HEAD;
 }
 
-static bool ensure_encoder(struct nj_h2 *h)
+bool nj__h2_ensure_encoder(struct nj_h2 *h)
 {
     if (nj_unlikely(!h->hpack_encoder))
         h->hpack_encoder = nj__hpack_encoder_new(h->core->hpack);
@@ -85,7 +85,7 @@ bool nj__h2_put_fields(struct nj_h2_stream *st, uint16_t status, const struct nj
 {
     struct nj_h2 *h = st->h;
 
-    if (!ensure_encoder(h))
+    if (!nj__h2_ensure_encoder(h))
         return false;
     if (stamp > 0 && put_cached(st, stamp, ends))
         return true;

@@ -51,12 +51,8 @@ static void set_table_size(struct nj_h2 *h, uint32_t n_bytes)
 {
     if (!h->hpack_encoder && n_bytes >= NJ__HPACK_TABLE_BYTES)
         return;
-    if (!h->hpack_encoder)
-        h->hpack_encoder = nj__hpack_encoder_new(h->core->hpack);
-    if (h->hpack_encoder)
+    if (nj__h2_ensure_encoder(h))
         nj__hpack_encoder_limit(h->hpack_encoder, n_bytes);
-    else
-        nj__h2_out_of_memory(h);
 }
 
 /* RFC 9218 2.1.1: the value must not change after the first SETTINGS. */

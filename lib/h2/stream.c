@@ -75,13 +75,13 @@ void nj__h2_stream_destroy(struct nj_h2_stream *st)
 
 /* ---- resets ---- */
 
-static void put_reset(struct nj_h2 *h, uint32_t id, enum nj_h2_error_code code)
+static void put_reset(struct nj_h2 *h, uint32_t id, uint32_t code)
 {
     nj_count(h->core->counters, NJ_C_h2_reset_out);
     nj__h2_put_u32_frame(h, NJ__H2_RST_STREAM, id, code);
 }
 
-void nj__h2_stream_reset(struct nj_h2_stream *st, enum nj_h2_error_code code)
+void nj_h2_reset_stream(struct nj_h2_stream *st, uint32_t code)
 {
     if (st->reset || st->h->end)
         return;
@@ -95,17 +95,12 @@ void nj__h2_stream_error(struct nj_h2 *h, uint32_t id, enum nj_h2_error_code cod
 {
     struct nj_h2_stream *st = nj__h2_find_stream(h, id);
 
-    if (!nj__h2_glitch_add(h, NJ__H2_GLITCH_ERROR + NJ__H2_GLITCH))
+    if (!nj_h2_add_glitches(h, NJ__H2_GLITCH_ERROR + NJ__H2_GLITCH))
         return;
     if (st)
-        nj__h2_stream_reset(st, code);
+        nj_h2_reset_stream(st, code);
     else
         put_reset(h, id, code);
-}
-
-void nj_h2_reset_stream(struct nj_h2_stream *st, uint32_t error)
-{
-    nj__h2_stream_reset(st, (enum nj_h2_error_code)error);
 }
 
 /* ---- queries of the owner ---- */

@@ -121,8 +121,8 @@ struct nj_tcp_arrival {
     uint32_t iss_min;    /* then the least initial sequence number */
 };
 
-static inline enum nj_tcp_verdict
-nj__tcp_set_drop_reason(struct nj_tcp_arrival *a, enum nj_tcp_verdict v, enum nj_counter why)
+static inline enum nj_tcp_verdict nj__tcp_drop(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
+                                               enum nj_counter why)
 {
     a->why = why;
     return v;

@@ -257,7 +257,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
                                                    &nj_h2_limits_default, &f.counters);
     struct nj_h2 *h = nj_h2_open(core, &f);
     if (flags & FAIL)
-        nj__h2_context_fail_nth_alloc(core, 1u + data[2]);
+        core->alloc.fail_countdown = 1u + data[2];
     int rv = 0;
     if (flags & PREFACE)
         rv = nj_h2_input(h, (const uint8_t *)NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);

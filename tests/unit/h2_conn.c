@@ -451,7 +451,7 @@ Test(h2_conn, allocation_fails)
     for (uint64_t n = 1; n < 400; n++) {
         struct rig *r = calloc(1, sizeof *r);
         r->core = nj_h2_context_new(&rig_events, NULL, &r->counters);
-        nj__h2_context_fail_nth_alloc(r->core, n);
+        r->core->alloc.fail_countdown = n;
         r->h = nj_h2_open(r->core, r);
         if (r->h) {
             int rv = small_scenario(r);

@@ -569,7 +569,7 @@ Test(h2_data_input, allocation_fails)
     for (uint64_t n = 1; !over; n++) {
         struct rig *r = calloc(1, sizeof *r);
         r->core = nj_h2_context_new(&rig_reader_events, &nj_h2_limits_default, &r->counters);
-        nj__h2_context_fail_nth_alloc(r->core, n);
+        r->core->alloc.fail_countdown = n;
         r->h = nj_h2_open(r->core, r);
         int rv = -1;
         if (r->h) {
