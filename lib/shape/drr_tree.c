@@ -402,31 +402,23 @@ void nj__drr_return_credit(struct nj_shape *s, struct nj_paced_group *g, uint32_
 
 /* ---- a run ---- */
 
-static void add_lease(struct nj_shape *s, struct nj__node *n, uint64_t n_bytes)
+void nj__lease_add_to_credit(struct nj_shape *s, struct nj__node *n)
 {
-    n->credit += n_bytes;
+    n->credit += n->leased;
+    n->leased = 0;
     n->state = NJ__NODE_IDLE;
     set_ready(s, n);
 }
 
-void nj__lease_add_to_credit(struct nj_shape *s, struct nj__node *n)
-{
-    uint64_t n_bytes = n->leased;
-    n->leased = 0;
-    add_lease(s, n, n_bytes);
-}
-
 static void request_lease(struct nj_shape *s, struct nj__node *n)
 {
-    uint64_t n_bytes;
-    nj_ns due = nj__lease_from_gcra(s, n, nj__lease_bytes(s, n), &n_bytes);
+    nj_ns due = nj__lease_from_gcra(s, n, nj__lease_bytes(s, n), &n->leased);
     if (due <= s->now) {
-        add_lease(s, n, n_bytes);
+        nj__lease_add_to_credit(s, n);
         return;
     }
     nj_count(s->counters, NJ_C_shape_leases_waited);
     n->state = NJ__NODE_LEASED;
-    n->leased = n_bytes;
     n->lease_due = due;
     n->contended_until = due + NJ__CONTENDED_NS;
     if (n->level == NJ__LEVEL_GROUP)
