@@ -10,7 +10,7 @@ static void wait_long(struct nj_request *req, struct nj_response *resp, void *ar
     nj_sleep(1000 * NJ_SEC);
 }
 
-static void hear(struct nj_request *req, struct nj_response *resp, void *arg)
+static void read_body(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     char buf[1000];
 
@@ -20,18 +20,18 @@ static void hear(struct nj_request *req, struct nj_response *resp, void *arg)
 }
 
 /* Responds first, then waits for more of the request. */
-static void converse(struct nj_request *req, struct nj_response *resp, void *arg)
+static void read_and_write(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     nj_response_write(resp, "hello", 5);
     nj_response_flush(resp);
-    hear(req, resp, arg);
+    read_body(req, resp, arg);
 }
 
 static const struct nj_route routes[] = {
     {.path = "/wait", .type = NJ_BLOCKING, .handle = wait_long},
-    {.path = "/hear", .type = NJ_BLOCKING, .handle = hear},
-    {.path = "/pack", .type = NJ_OS_BLOCKING, .handle = hear},
-    {.path = "/converse", .type = NJ_BLOCKING, .handle = converse},
+    {.path = "/read_body", .type = NJ_BLOCKING, .handle = read_body},
+    {.path = "/pack", .type = NJ_OS_BLOCKING, .handle = read_body},
+    {.path = "/read_and_write", .type = NJ_BLOCKING, .handle = read_and_write},
 };
 
 static struct hr *start(uint64_t min_rate)
@@ -192,9 +192,9 @@ Test(conn_conn_request_timeouts, bodies_that_stop)
     struct hr *h = start(0);
     struct hr_client *c = hr_connect(h);
     int32_t packed = hr_ask(c, "POST", "/pack", 5000, 100, NULL, NULL);
-    int32_t read = hr_ask(c, "POST", "/hear", 5000, 100, NULL, NULL);
-    int32_t talk = hr_ask(c, "POST", "/converse", 5000, 100, NULL, NULL);
-    int32_t slow = hr_ask(c, "POST", "/hear", 5000, 100, NULL, NULL);
+    int32_t read = hr_ask(c, "POST", "/read_body", 5000, 100, NULL, NULL);
+    int32_t talk = hr_ask(c, "POST", "/read_and_write", 5000, 100, NULL, NULL);
+    int32_t slow = hr_ask(c, "POST", "/read_body", 5000, 100, NULL, NULL);
     nj_ns begun = h->r->now, at[3] = {0};
     const int32_t id[3] = {packed, read, talk};
 
@@ -224,7 +224,7 @@ Test(conn_conn_request_timeouts, bodies_have_their_own_time)
     h->config.send_timeout = 10 * NJ_SEC;
     hr_start(h);
     struct hr_client *c = hr_connect(h), *d = hr_connect(h);
-    int32_t id = hr_ask(c, "POST", "/hear", 5000, 100, NULL, NULL), wait = hr_get(d, "/wait");
+    int32_t id = hr_ask(c, "POST", "/read_body", 5000, 100, NULL, NULL), wait = hr_get(d, "/wait");
 
     hr_run(h, 190 * NJ_SEC);
     cr_expect(!hr_reply_of(c, id)->closed && !hr_reply_of(d, wait)->closed);

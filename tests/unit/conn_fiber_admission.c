@@ -13,7 +13,7 @@
 static const struct hr_options wide = {.window = 1u << 30, .session_add = 1u << 30};
 static const struct hr_options shut = {.window = 1000, .no_auto = true};
 
-static void hear(struct nj_request *req, struct nj_response *resp, void *arg)
+static void read_body(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     char buf[1000];
 
@@ -22,7 +22,7 @@ static void hear(struct nj_request *req, struct nj_response *resp, void *arg)
     nj_response_write(resp, "heard", 5);
 }
 
-static void speak(struct nj_request *req, struct nj_response *resp, void *arg)
+static void write_body(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     static uint8_t piece[16384];
 
@@ -35,14 +35,14 @@ static void speak(struct nj_request *req, struct nj_response *resp, void *arg)
 static void trickle(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     nj_response_rate(resp, 1000);
-    speak(req, resp, arg);
+    write_body(req, resp, arg);
 }
 
-static void converse(struct nj_request *req, struct nj_response *resp, void *arg)
+static void read_and_write(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     nj_response_write(resp, "hello", 5);
     nj_response_flush(resp);
-    hear(req, resp, arg);
+    read_body(req, resp, arg);
 }
 
 static void wait_long(struct nj_request *req, struct nj_response *resp, void *arg)
@@ -56,14 +56,14 @@ static void quick(struct nj_request *req, struct nj_response *resp, void *arg)
 }
 
 static const struct nj_route routes[] = {
-    {.path = "/hear", .type = NJ_BLOCKING, .handle = hear},
-    {.path = "/speak", .type = NJ_BLOCKING, .handle = speak},
+    {.path = "/read_body", .type = NJ_BLOCKING, .handle = read_body},
+    {.path = "/write_body", .type = NJ_BLOCKING, .handle = write_body},
     {.path = "/wait", .type = NJ_BLOCKING, .handle = wait_long},
     {.path = "/brief", .type = NJ_BLOCKING, .handle = quick},
     {.path = "/non", .type = NJ_NON_BLOCKING, .handle = quick},
     {.path = "/either", .type = NJ_EITHER, .handle = quick},
     {.path = "/os", .type = NJ_OS_BLOCKING, .handle = quick},
-    {.path = "/converse", .type = NJ_BLOCKING, .handle = converse},
+    {.path = "/read_and_write", .type = NJ_BLOCKING, .handle = read_and_write},
     {.path = "/trickle", .type = NJ_BLOCKING, .handle = trickle},
 };
 
@@ -120,7 +120,7 @@ struct slow {
 static void slow_ask(struct slow *s, uint32_t i)
 {
     if (nghttp2_session_get_next_stream_id(s->c->s) / 2 < HR_STREAMS)
-        s->id[i] = hr_ask(s->c, "POST", "/hear", 100000, 1, NULL, NULL);
+        s->id[i] = hr_ask(s->c, "POST", "/read_body", 100000, 1, NULL, NULL);
 }
 
 static void slow_open(struct hr *h, struct slow *s, uint32_t ip, uint32_t n)
@@ -150,7 +150,7 @@ static void honest_are_answered(struct hr *h, struct slow *s, uint32_t n_slow)
 
     for (int i = 0; i < 12; i++) {
         const struct hr_reply *a =
-            hr_reply_of(c, i % 2 ? hr_get(c, "/brief") : hr_post(c, "/hear", 5000));
+            hr_reply_of(c, i % 2 ? hr_get(c, "/brief") : hr_post(c, "/read_body", 5000));
         nj_ns took = until_ended(h, a, 10 * NJ_SEC);
         cr_expect_eq(a->status, 200, "request %d: %d after %lu ms", i, a->status, took / NJ_MS);
         cr_expect_leq(took, NJ_SEC, "request %d: %lu ms", i, took / NJ_MS);
@@ -201,10 +201,10 @@ Test(conn_fiber_admission, slow_bodies_end)
 {
     struct hr *h = start();
     struct hr_client *c = connect_from(h, OTHER(0), &wide);
-    int32_t slow = hr_ask(c, "POST", "/hear", 100000, 1, NULL, NULL);
+    int32_t slow = hr_ask(c, "POST", "/read_body", 100000, 1, NULL, NULL);
     int32_t packed = hr_ask(c, "POST", "/os", 100000, 1, NULL, NULL);
-    int32_t fast = hr_ask(c, "POST", "/hear", 1000000, 1, NULL, NULL);
-    int32_t chat = hr_ask(c, "POST", "/converse", 100000, 1, NULL, NULL);
+    int32_t fast = hr_ask(c, "POST", "/read_body", 1000000, 1, NULL, NULL);
+    int32_t chat = hr_ask(c, "POST", "/read_and_write", 100000, 1, NULL, NULL);
     nj_ns begun = h->r->now, at[2] = {0};
 
     while (h->r->now - begun < 200 * NJ_SEC) {
@@ -231,7 +231,7 @@ Test(conn_fiber_admission, bodies_have_a_deadline)
 {
     struct hr *h = start();
     struct hr_client *c = connect_from(h, OTHER(0), &wide);
-    int32_t id = hr_ask(c, "POST", "/hear", 10000000, 1, NULL, NULL);
+    int32_t id = hr_ask(c, "POST", "/read_body", 10000000, 1, NULL, NULL);
     nj_ns begun = h->r->now;
 
     while (!hr_reply_of(c, id)->closed && h->r->now - begun < 2 * 3600 * NJ_SEC) {
@@ -251,8 +251,8 @@ Test(conn_fiber_admission, slow_readers)
     struct hr_client *a = connect_from(h, OTHER(0), &shut), *b = connect_from(h, OTHER(0), &shut);
 
     for (int i = 0; i < 128; i++) {
-        hr_get(a, "/speak");
-        hr_get(b, "/speak");
+        hr_get(a, "/write_body");
+        hr_get(b, "/write_body");
     }
     hr_settle(h);
     cr_assert_eq(n_in_use(h), STACKS);
@@ -270,8 +270,8 @@ Test(conn_fiber_admission, readers_whose_tcp_is_blocked)
 
     a->p->manual = b->p->manual = true;
     for (int i = 0; i < 128; i++) {
-        hr_get(a, "/speak");
-        hr_get(b, "/speak");
+        hr_get(a, "/write_body");
+        hr_get(b, "/write_body");
     }
     hr_settle(h);
     cr_assert_eq(n_in_use(h), STACKS, "%u", n_in_use(h));
@@ -289,8 +289,8 @@ Test(conn_fiber_admission, the_slowest_first)
     int32_t id[128];
 
     for (int i = 0; i < 128; i++) {
-        id[i] = hr_ask(a, "POST", "/hear", 100000, i < 120 ? 500 : 1, NULL, NULL);
-        hr_ask(b, "POST", "/hear", 100000, 500, NULL, NULL);
+        id[i] = hr_ask(a, "POST", "/read_body", 100000, i < 120 ? 500 : 1, NULL, NULL);
+        hr_ask(b, "POST", "/read_body", 100000, 500, NULL, NULL);
     }
     hr_run(h, NJ_SEC);
     cr_assert_eq(n_in_use(h), STACKS);
@@ -571,9 +571,9 @@ Test(conn_fiber_admission, classes_of_one_client)
 {
     policy = nj_policy_none;
     policy.n_classes = 2;
-    policy.classes[1] = (struct nj_class){.name = "hear", .slot = 1, .slot_gen = 1};
+    policy.classes[1] = (struct nj_class){.name = "read_body", .slot = 1, .slot_gen = 1};
     policy.n_rules = 1;
-    policy.rules[0] = (struct nj_class_rule){.class_index = 1, .path_prefix = NJ_STR("/hear")};
+    policy.rules[0] = (struct nj_class_rule){.class_index = 1, .path_prefix = NJ_STR("/read_body")};
     struct hr *h = start_with_policy();
     struct hr_client *a = connect_from(h, OTHER(0), &wide);
     struct slow s;

@@ -487,7 +487,7 @@ Test(shard_handler_tasks_wait, who_stalls)
 
 static int64_t left_with;
 
-static void hear_out(struct nj_request *req, struct nj_response *resp, void *arg)
+static void read_all(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     char buf[3000];
 
@@ -501,7 +501,7 @@ static void talk_on(struct nj_request *req, struct nj_response *resp, void *arg)
 }
 
 static const struct nj_route slow_ones[] = {
-    {.path = "/hear", .type = NJ_BLOCKING, .handle = hear_out},
+    {.path = "/read_all", .type = NJ_BLOCKING, .handle = read_all},
     {.path = "/talk", .type = NJ_BLOCKING, .handle = talk_on},
 };
 
@@ -516,10 +516,10 @@ Test(shard_handler_tasks_wait, what_counts_as_getting_on)
     struct hr_client *sends = hr_connect(h), *naps = hr_connect(h);
     struct hr_client *sips = hr_connect_with(h, &narrow);
     int32_t taken = hr_get(takes, "/talk"), sipped = hr_get(sips, "/talk");
-    int32_t sent = hr_ask(sends, "POST", "/hear", BODY, 1, NULL, NULL);
+    int32_t sent = hr_ask(sends, "POST", "/read_all", BODY, 1, NULL, NULL);
 
     hr_get(pings, "/talk");
-    int32_t napped = hr_ask(naps, "POST", "/hear", BODY, 1, NULL, NULL);
+    int32_t napped = hr_ask(naps, "POST", "/read_all", BODY, 1, NULL, NULL);
     hr_settle(h);
     for (int i = 0; i < 4; i++) {
         hr_run(h, 40 * NJ_SEC);
@@ -545,8 +545,8 @@ Test(shard_handler_tasks_wait, what_counts_as_getting_on)
 }
 
 static const struct nj_route farewell[] = {
-    {.path = "/hear", .type = NJ_BLOCKING, .handle = hear_out},
-    {.path = "/pack", .type = NJ_OS_BLOCKING, .handle = hear_out},
+    {.path = "/read_all", .type = NJ_BLOCKING, .handle = read_all},
+    {.path = "/pack", .type = NJ_OS_BLOCKING, .handle = read_all},
     {.path = "/nap", .type = NJ_BLOCKING, .handle = nap},
     {.path = "/meet", .type = NJ_BLOCKING, .handle = meet},
 };
@@ -561,7 +561,7 @@ Test(shard_handler_tasks_wait, the_peer_half_closes)
 
     memset(&meeting, 0, sizeof meeting);
     left_with = 0;
-    hr_ask(c, "POST", "/hear", 20000, 10000, NULL, NULL);
+    hr_ask(c, "POST", "/read_all", 20000, 10000, NULL, NULL);
     hr_ask(c, "POST", "/pack", 20000, 10000, NULL, NULL);
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/meet"));
     struct hr_reply *b = hr_reply_of(d, hr_get(d, "/nap"));
