@@ -21,7 +21,7 @@
 
 struct chunk_entry {
     struct nj_file_chunk chunk;
-    struct nj__deferred grave;
+    struct nj__deferred deferred;
     struct nj__chunks *chunks;
     struct nj_list hash_node; /* in its bucket; unlinked: it cannot be found */
     struct nj_list file_node;
@@ -70,7 +70,7 @@ static void count_lent(struct nj__chunks *c, const struct chunk_entry *p, int by
 
 static void free_memory(struct nj__deferred *g)
 {
-    free(nj_container_of(g, struct chunk_entry, grave));
+    free(nj_container_of(g, struct chunk_entry, deferred));
 }
 
 /* Unlink the chunk from the table and its file: it cannot be found any more. */
@@ -132,7 +132,7 @@ static void free_chunk_entry(struct chunk_entry *p)
     if (!p->is_used)
         nj__file_stat_add(&c->shared->stats.unused_bytes, p->chunk.n_bytes);
     nj__arena_put(c->arena, p->bytes, p->n_room);
-    nj__store_queue_free_at_unlock(c->shared, &p->grave);
+    nj__store_queue_free_at_unlock(c->shared, &p->deferred);
 }
 
 static void evict(struct nj__cache_item *cached)
@@ -144,7 +144,7 @@ static void evict(struct nj__cache_item *cached)
  * is dropped. */
 static void detach_chunk(struct nj__deferred *g)
 {
-    struct chunk_entry *p = nj_container_of(g, struct chunk_entry, grave);
+    struct chunk_entry *p = nj_container_of(g, struct chunk_entry, deferred);
     struct nj__chunks *c = p->chunks;
 
     count_lent(c, p, -1);
@@ -163,7 +163,7 @@ static void on_last_chunk_ref(struct nj_ref *ref)
     struct nj_file_chunk *chunk = nj_container_of(ref, struct nj_file_chunk, ref);
     struct chunk_entry *p = nj_container_of(chunk, struct chunk_entry, chunk);
 
-    nj__store_defer_free(p->chunks->shared, &p->grave);
+    nj__store_defer_free(p->chunks->shared, &p->deferred);
 }
 
 /* Existing references stay valid. */
@@ -327,7 +327,7 @@ static struct chunk_entry *new_chunk(struct nj__chunks *c, const struct nj__file
     p->chunk.offset = offset;
     p->chunk.n_bytes = n_left < n_room ? (uint32_t)n_left : n_room;
     p->chunk.bytes = p->bytes = bytes;
-    p->grave = (struct nj__deferred){.detach = detach_chunk, .free = free_memory};
+    p->deferred = (struct nj__deferred){.detach = detach_chunk, .free = free_memory};
     p->chunks = c;
     p->n_room = n_room;
     p->file = NULL;

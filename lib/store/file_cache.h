@@ -18,7 +18,7 @@
 #include "base/keyed_hash.h"
 #include "base/list.h"
 #include "http/files/file_ops.h"
-#include "store/store_lock_budget_frees.h"
+#include "store/store_state.h"
 
 /* The result of stat(2). */
 struct nj__file_id {
@@ -34,7 +34,7 @@ struct nj__file_cache;
 
 struct nj__file {
     struct nj_file_object object;
-    struct nj__deferred grave;
+    struct nj__deferred deferred;
     struct nj__store *shared;
     struct nj__file_cache *cache; /* its current or former cache */
     struct nj__file_id id;
@@ -48,7 +48,7 @@ struct nj__file {
      * worker has read a chunk. */
     _Atomic bool needs_worker;
     bool is_local; /* on a local file system: fstat(2) does not wait */
-    enum { NJ__DIRECT_UNKNOWN, NJ__DIRECT, NJ__NOT_DIRECT } direct; /* O_DIRECT; the reader's */
+    enum { NJ__DIRECT_UNKNOWN, NJ__DIRECT_YES, NJ__DIRECT_NO } direct; /* O_DIRECT; the reader's */
 
     /* With the lock: */
     struct nj__file_id seen;   /* at the last check */

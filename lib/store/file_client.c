@@ -39,7 +39,7 @@ static struct nj_file_job *remove_at(struct nj__file_job_list *w, struct nj_file
 static const struct nj_worker_ops *port_of(const struct nj_file_client *lane,
                                            const struct nj_file_job *job)
 {
-    return job->read_by_reader ? &lane->reader : &lane->way;
+    return job->read_by_reader ? &lane->reader : &lane->workers;
 }
 
 static void run(struct nj_task *task)
@@ -69,7 +69,7 @@ static void join(void *ctx, struct nj_file_job *job, const void *client)
 {
     const struct nj_file_client *lane = ctx;
 
-    if (lane->way.join && lane->way.join(lane->way.ctx, &job->task, client))
+    if (lane->workers.join && lane->workers.join(lane->workers.ctx, &job->task, client))
         job->client = client;
 }
 
@@ -77,11 +77,11 @@ static void join(void *ctx, struct nj_file_job *job, const void *client)
 static bool withdraw(void *ctx, struct nj_file_job *job)
 {
     struct nj_file_client *lane = ctx;
-    const struct nj_worker_ops *way = port_of(lane, job);
+    const struct nj_worker_ops *ops = port_of(lane, job);
 
     /* The reader also marks READs that have left its ring. */
-    if (!way->withdraw || (!job->read_by_reader && !nj_list_linked(&job->task.node)) ||
-        !way->withdraw(way->ctx, &job->task))
+    if (!ops->withdraw || (!job->read_by_reader && !nj_list_linked(&job->task.node)) ||
+        !ops->withdraw(ops->ctx, &job->task))
         return false;
     lane->has_completed = true;
     return true;
@@ -103,12 +103,12 @@ static bool submit(void *ctx, struct nj_file_job *job)
     if (job->op != NJ_FILE_READ)
         job->object = NULL;
     job->chunk = NULL;
-    const struct nj_worker_ops *way = port_of(lane, job);
-    if (!way->submit(way->ctx, &job->task)) {
+    const struct nj_worker_ops *ops = port_of(lane, job);
+    if (!ops->submit(ops->ctx, &job->task)) {
         lane->has_completed = false;
         return false;
     }
-    way->flush(way->ctx);
+    ops->flush(ops->ctx);
     return true;
 }
 
@@ -207,12 +207,12 @@ static uint32_t return_failed(struct nj_file_client *lane, struct nj_file_job **
     return n;
 }
 
-static uint32_t collect_done(struct nj_file_client *lane, const struct nj_worker_ops *way,
+static uint32_t collect_done(struct nj_file_client *lane, const struct nj_worker_ops *ops,
                              struct nj_file_job **jobs, uint32_t n_max)
 {
     struct nj_task *home[NJ_BURST_MAX];
     uint32_t n_room = n_max < NJ_BURST_MAX ? n_max : NJ_BURST_MAX, n = 0;
-    uint32_t n_home = n_room > 0 ? way->poll(way->ctx, home, n_room) : 0;
+    uint32_t n_home = n_room > 0 ? ops->poll(ops->ctx, home, n_room) : 0;
 
     lane->has_completed |= n_home > 0;
     for (uint32_t i = 0; i < n_home; i++) {
@@ -235,7 +235,7 @@ static uint32_t poll(void *ctx, struct nj_file_job **jobs, uint32_t n_max)
         n++;
     n += retry_busy(lane, jobs + n, n_max - n);
     retry_no_memory(lane);
-    n += collect_done(lane, &lane->way, jobs + n, n_max - n);
+    n += collect_done(lane, &lane->workers, jobs + n, n_max - n);
     if (lane->reader.poll)
         n += collect_done(lane, &lane->reader, jobs + n, n_max - n);
     return n + return_failed(lane, jobs + n, n_max - n);
@@ -258,13 +258,14 @@ static void init(struct nj__file_job_list *w)
     w->last = w->look = &w->first;
 }
 
-struct nj_file_ops nj_file_client_init(struct nj_file_client *lane, const struct nj_worker_ops *way,
+struct nj_file_ops nj_file_client_init(struct nj_file_client *lane,
+                                       const struct nj_worker_ops *workers,
                                        const struct nj_worker_ops *reader,
                                        struct nj_file_store *store)
 {
     static const char *const names[NJ_FILE_N_OPS] = {"open", "read", "list"};
 
-    *lane = (struct nj_file_client){.way = *way, .store = store};
+    *lane = (struct nj_file_client){.workers = *workers, .store = store};
     if (reader)
         lane->reader = *reader;
     for (int op = 0; op < NJ_FILE_N_OPS; op++)

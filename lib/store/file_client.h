@@ -22,8 +22,8 @@ struct nj__file_job_list {
 };
 
 struct nj_file_client {
-    struct nj_worker_ops way;    /* to the workers */
-    struct nj_worker_ops reader; /* for READs by the reader (file_reader.h); zeroed: none */
+    struct nj_worker_ops workers; /* to the workers */
+    struct nj_worker_ops reader;  /* for READs by the reader (file_reader.h); zeroed: none */
     struct nj_file_store *store;
     struct nj_task_class by_op[NJ_FILE_N_OPS];
     struct nj__file_job_list displaced;    /* READs displaced by another client */
@@ -33,7 +33,8 @@ struct nj_file_client {
 };
 
 /* The struct must not move while the returned port is used. `reader` NULL: none. */
-struct nj_file_ops nj_file_client_init(struct nj_file_client *lane, const struct nj_worker_ops *way,
+struct nj_file_ops nj_file_client_init(struct nj_file_client *lane,
+                                       const struct nj_worker_ops *workers,
                                        const struct nj_worker_ops *reader,
                                        struct nj_file_store *store);
 

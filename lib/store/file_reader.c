@@ -55,7 +55,7 @@ struct nj_file_reader {
     struct nj__populator populator;
     pthread_t thread;
     bool is_joined;
-    sem_t is_up, is_down;
+    sem_t started, ended;
     int rc; /* of the start */
     _Atomic bool stopping;
     struct nj_file_reader_stats stats;
@@ -150,8 +150,8 @@ static bool is_direct(const struct nj_file_reader *r, struct nj__file *f)
     struct statx st;
 
     if (f->direct != NJ__DIRECT_UNKNOWN || r->config.no_direct)
-        return f->direct == NJ__DIRECT;
-    f->direct = NJ__NOT_DIRECT;
+        return f->direct == NJ__DIRECT_YES;
+    f->direct = NJ__DIRECT_NO;
     int flags = fcntl(f->fd, F_GETFL);
     if (flags < 0 || statx(f->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) < 0)
         return false;
@@ -160,15 +160,15 @@ static bool is_direct(const struct nj_file_reader *r, struct nj__file *f)
                     st.stx_dio_offset_align > DIRECT_ALIGN))
         return false;
     if (fcntl(f->fd, F_SETFL, flags | O_DIRECT) == 0)
-        f->direct = NJ__DIRECT;
-    return f->direct == NJ__DIRECT;
+        f->direct = NJ__DIRECT_YES;
+    return f->direct == NJ__DIRECT_YES;
 }
 
 static void disable_direct(struct nj__file *f)
 {
     int flags = fcntl(f->fd, F_GETFL);
 
-    f->direct = NJ__NOT_DIRECT;
+    f->direct = NJ__DIRECT_NO;
     if (flags >= 0)
         fcntl(f->fd, F_SETFL, flags & ~O_DIRECT);
 }
@@ -476,13 +476,13 @@ static void *reader_main(void *arg)
     nj_syscall_allow_list_load();
     r->rc = open_ring(r);
     bool is_up = r->rc == 0;
-    sem_post(&r->is_up);
+    sem_post(&r->started);
     if (is_up)
         reader_loop(r);
     if (is_registered)
         rte_thread_unregister();
     nj_altstack_remove(altstack);
-    sem_post(&r->is_down);
+    sem_post(&r->ended);
     return NULL;
 }
 
@@ -540,12 +540,12 @@ int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_f
         r->read_slots[i].next = r->free;
         r->free = &r->read_slots[i];
     }
-    sem_init(&r->is_up, 0, 0);
-    sem_init(&r->is_down, 0, 0);
+    sem_init(&r->started, 0, 0);
+    sem_init(&r->ended, 0, 0);
     r->is_joined = true;
     int rc = !init_lanes(r) ? -ENOMEM : config->no_thread ? open_ring(r) : start_threads(r);
     if (rc == 0 && !config->no_thread) {
-        wait_sem(&r->is_up);
+        wait_sem(&r->started);
         rc = r->rc;
         r->is_joined = false;
     }
@@ -575,7 +575,7 @@ uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms)
     atomic_store(&r->stopping, true);
     nj__uring_wake(r->ring);
     struct timespec until = nj_os_clock_deadline(wait_ms);
-    while (sem_timedwait(&r->is_down, &until) < 0)
+    while (sem_timedwait(&r->ended, &until) < 0)
         if (errno != EINTR)
             return nj_load_relaxed(&r->stats.n_under_way) + 1;
     pthread_join(r->thread, NULL);
@@ -595,8 +595,8 @@ void nj_file_reader_free(struct nj_file_reader *r)
     nj__uring_close(r->ring);
     for (uint32_t i = 0; i < r->config.n_shards; i++)
         nj__task_rings_fini(&r->lanes[i]);
-    sem_destroy(&r->is_up);
-    sem_destroy(&r->is_down);
+    sem_destroy(&r->started);
+    sem_destroy(&r->ended);
     free(r);
 }
 

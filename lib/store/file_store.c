@@ -224,7 +224,7 @@ static struct nj_file_store *store_of(const struct nj__file *f)
 
 static void detach_file(struct nj__deferred *g)
 {
-    struct nj__file *f = nj_container_of(g, struct nj__file, grave);
+    struct nj__file *f = nj_container_of(g, struct nj__file, deferred);
 
     nj__chunks_drop_file(f);
     count_files(store_of(f), -1);
@@ -235,7 +235,7 @@ static void detach_file(struct nj__deferred *g)
 
 static void free_file(struct nj__deferred *g)
 {
-    struct nj__file *f = nj_container_of(g, struct nj__file, grave);
+    struct nj__file *f = nj_container_of(g, struct nj__file, deferred);
 
     if (f->fd >= 0) {
         close(f->fd);
@@ -251,7 +251,7 @@ static void on_last_file_ref(struct nj_ref *ref)
     struct nj_file_object *o = nj_container_of(ref, struct nj_file_object, ref);
     struct nj__file *f = nj_container_of(o, struct nj__file, object);
 
-    nj__store_defer_free(f->shared, &f->grave);
+    nj__store_defer_free(f->shared, &f->deferred);
 }
 
 static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_id *id)
@@ -262,9 +262,9 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct nj__file_
     nj_ref_init(&f->object.ref, on_last_file_ref);
     f->object.size_bytes = id->version.size_bytes;
     f->object.version = id->version;
-    f->grave.detach = detach_file;
-    f->grave.free = free_file;
-    f->grave.may_block = true;
+    f->deferred.detach = detach_file;
+    f->deferred.free = free_file;
+    f->deferred.may_block = true;
     f->shared = &s->shared;
     f->id = *id;
     f->fd = -1;

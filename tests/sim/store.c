@@ -208,7 +208,7 @@ bool nj__file_read_chunk_verified(struct nj__file *f, uint8_t *out, uint64_t n_b
 
 static void detach_file(struct nj__deferred *g)
 {
-    struct nj__file *f = nj_container_of(g, struct nj__file, grave);
+    struct nj__file *f = nj_container_of(g, struct nj__file, deferred);
 
     nj__chunks_drop_file(f);
     nj_container_of(f->shared, struct nj_file_store, shared)->n_files--;
@@ -217,7 +217,7 @@ static void detach_file(struct nj__deferred *g)
 
 static void free_file(struct nj__deferred *g)
 {
-    struct nj__file *f = nj_container_of(g, struct nj__file, grave);
+    struct nj__file *f = nj_container_of(g, struct nj__file, deferred);
 
     if (f->memory)
         memset(f->memory, 0xdd,
@@ -231,7 +231,7 @@ static void on_last_file_ref(struct nj_ref *ref)
     struct nj_file_object *o = nj_container_of(ref, struct nj_file_object, ref);
     struct nj__file *f = nj_container_of(o, struct nj__file, object);
 
-    nj__store_defer_free(f->shared, &f->grave);
+    nj__store_defer_free(f->shared, &f->deferred);
 }
 
 /* Hashes include the address of a file: equal histories get equal addresses. */
@@ -258,7 +258,7 @@ static struct nj__file *new_file(struct nj_file_store *s, const struct sim_name 
         .mtime_ns = (int64_t)((FIRST_MODIFIED_S + version) * NJ_SEC),
         .ctime_ns = (int64_t)((FIRST_MODIFIED_S + version) * NJ_SEC),
     };
-    f->grave = (struct nj__deferred){.detach = detach_file, .free = free_file};
+    f->deferred = (struct nj__deferred){.detach = detach_file, .free = free_file};
     f->shared = &s->shared;
     f->id = (struct nj__file_id){.version = f->object.version};
     f->fd = n->kind == 'w' ? -1 : FD_BASE + (int)(file - s->file);

@@ -17,7 +17,7 @@ static uint32_t n_dead;
 
 static void free_it(struct nj__deferred *g)
 {
-    free(nj_container_of(g, struct nj__file, grave));
+    free(nj_container_of(g, struct nj__file, deferred));
     n_dead++;
 }
 
@@ -36,7 +36,7 @@ static void tidy(void)
 static void last(struct nj_ref *ref)
 {
     struct nj_file_object *o = nj_container_of(ref, struct nj_file_object, ref);
-    nj__store_defer_free(&shared, &nj_container_of(o, struct nj__file, object)->grave);
+    nj__store_defer_free(&shared, &nj_container_of(o, struct nj__file, object)->deferred);
 }
 
 static void add(const char *name, uint32_t n_bytes, int fd)
@@ -45,8 +45,8 @@ static void add(const char *name, uint32_t n_bytes, int fd)
     nj_ref_init(&f->object.ref, last);
     f->object.size_bytes = n_bytes;
     f->fd = fd;
-    f->grave.detach = detach;
-    f->grave.free = free_it;
+    f->deferred.detach = detach;
+    f->deferred.free = free_it;
     nj_list_init(&f->hash_node);
     nj_list_init(&f->lru_node);
     nj_list_init(&f->open);

@@ -9,8 +9,8 @@
  * (nj__store_unlink_unreferenced()), then freed outside of it. Freeing a file calls close(2) or
  * munmap(2), which may block: nj__store_run_blocking_frees() does it on threads that may block.
  */
-#ifndef NJ_STORE_STORE_LOCK_BUDGET_FREES_H
-#define NJ_STORE_STORE_LOCK_BUDGET_FREES_H
+#ifndef NJ_STORE_STORE_STATE_H
+#define NJ_STORE_STORE_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

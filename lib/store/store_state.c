@@ -2,7 +2,7 @@
 /* The lock, the budget and deferred freeing of a file store. Threads that drop a last reference
  * push the object on a lock-free stack; later steps unlink it under the lock and free it outside.
  */
-#include "store/store_lock_budget_frees.h"
+#include "store/store_state.h"
 
 #include "base/assert.h"
 #include "base/relaxed_atomics.h"
