@@ -24,8 +24,8 @@ struct nj_lcore_log {
 };
 
 /* Never blocks. A line of more than NJ_LCORE_LOG_BYTES - 1 bytes is truncated. */
-void nj_lcore_log_put(struct nj_lcore_log *notes, const char *line);
+void nj_lcore_log_put(struct nj_lcore_log *ring, const char *line);
 /* Take the next line, or a line with the count of dropped ones. Returns false if there is none. */
-bool nj_lcore_log_take(struct nj_lcore_log *notes, char *out, size_t n);
+bool nj_lcore_log_take(struct nj_lcore_log *ring, char *out, size_t n);
 
 #endif

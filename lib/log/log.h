@@ -14,10 +14,6 @@
 #ifndef NJ_LOG_LOG_H
 #define NJ_LOG_LOG_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <nightjar/server.h>
 
 #include "base/compiler.h"
@@ -43,10 +39,5 @@ void nj_log_lines_to_sink(struct nj_log_sink sink, enum nj_log level, const char
  * server to its end; before and after, and in commands such as --check, it does. Allocates memory:
  * any thread except lcores, which use lcore_log.h. */
 void nj_log(enum nj_log level, const char *format, ...) NJ_PRINTF(2, 3);
-
-/* Format the head of a line. `wall_ns` is UNIX time in ns. Returns its length. Pure. */
-size_t nj_log_format_head(char *out, size_t n, enum nj_log level, bool to_journal, int64_t wall_ns);
-/* Does `fd` match `stream`, the value of JOURNAL_STREAM ("DEVICE:INODE")? NULL: no. */
-bool nj_log_fd_is_journal(const char *stream, int fd);
 
 #endif

@@ -25,7 +25,7 @@
 #include "base/relaxed_atomics.h"
 #include "base/signal_stack.h"
 #include "base/thread_start_on_cpus.h"
-#include "log/log.h"
+#include "log/log_line_head.h"
 #include "log/output_wait.h"
 #include "sched/futex_park.h"
 #include "threads/os_clock.h"

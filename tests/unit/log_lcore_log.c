@@ -7,23 +7,23 @@
 
 #include "log/lcore_log.h"
 
-static struct nj_lcore_log notes;
+static struct nj_lcore_log ring;
 static char line[64];
 
 static const char *take(void)
 {
-    return nj_lcore_log_take(&notes, line, sizeof line) ? line : "";
+    return nj_lcore_log_take(&ring, line, sizeof line) ? line : "";
 }
 
 Test(log_lcore_log, in_order_and_bounded)
 {
     char text[16];
 
-    memset(&notes, 0, sizeof notes);
+    memset(&ring, 0, sizeof ring);
     cr_expect_str_eq(take(), "");
     for (uint32_t i = 0; i < NJ_LCORE_LOG_LINES + 3; i++) {
         snprintf(text, sizeof text, "line %u", i);
-        nj_lcore_log_put(&notes, text);
+        nj_lcore_log_put(&ring, text);
     }
     for (uint32_t i = 0; i < NJ_LCORE_LOG_LINES; i++) {
         snprintf(text, sizeof text, "line %u", i);
@@ -31,7 +31,7 @@ Test(log_lcore_log, in_order_and_bounded)
     }
     cr_expect_str_eq(take(), "3 more lines were dropped");
     cr_expect_str_eq(take(), "");
-    nj_lcore_log_put(&notes, "again");
+    nj_lcore_log_put(&ring, "again");
     cr_expect_str_eq(take(), "again");
     cr_expect_str_eq(take(), "");
 }
@@ -40,11 +40,11 @@ Test(log_lcore_log, long_ones_are_cut)
 {
     char much[2 * NJ_LCORE_LOG_BYTES], out[2 * NJ_LCORE_LOG_BYTES];
 
-    memset(&notes, 0, sizeof notes);
+    memset(&ring, 0, sizeof ring);
     memset(much, 'x', sizeof much - 1);
     much[sizeof much - 1] = '\0';
-    nj_lcore_log_put(&notes, much);
-    cr_assert(nj_lcore_log_take(&notes, out, sizeof out));
+    nj_lcore_log_put(&ring, much);
+    cr_assert(nj_lcore_log_take(&ring, out, sizeof out));
     cr_expect_eq(strlen(out), NJ_LCORE_LOG_BYTES - 1);
 }
 
@@ -56,7 +56,7 @@ static void *write_all(void *arg)
 
     for (unsigned i = 1; i <= N; i++) {
         snprintf(text, sizeof text, "%u %u", i, i);
-        nj_lcore_log_put(&notes, text);
+        nj_lcore_log_put(&ring, text);
     }
     return NULL;
 }
@@ -67,7 +67,7 @@ Test(log_lcore_log, two_threads)
     pthread_t writer;
     unsigned last = 0, n = 0;
 
-    memset(&notes, 0, sizeof notes);
+    memset(&ring, 0, sizeof ring);
     cr_assert_eq(pthread_create(&writer, NULL, write_all, NULL), 0);
     while (n < N) {
         unsigned a, b, lost;

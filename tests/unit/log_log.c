@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "log/log.h"
+#include "log/log_line_head.h"
 
 #define AT 1795402620123456789ll /* 2026-11-23T02:57:00.123 */
 
