@@ -32,12 +32,6 @@ static const char *const extra_keys[][6] = {
 
 /* --- diagnostics ---------------------------------------------------------------------------- */
 
-void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
-                                 const char *expected)
-{
-    nj_diag_add(r->faults, r->path, e->line, "%s = %.80s: expected %s", e->key, e->value, expected);
-}
-
 static bool has_limits(const struct section *s)
 {
     return s->kind == SERVER || s->kind == CLASS || s->kind == HOURS;

@@ -117,10 +117,6 @@ struct nj__policy_reader {
     struct nj_server_config file_config; /* values of [files], [limits] and [log] */
 };
 
-/* "FILE:LINE: KEY = VALUE: expected EXPECTED" */
-void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
-                                 const char *expected);
-
 /* policy_class_match.c: parse a key that selects requests of a class. False: no such key. */
 bool nj__policy_parse_match_key(struct nj__policy_reader *r, struct nj_class_def *c,
                                 const char *key, const struct nj_ini_entry *e);
@@ -129,6 +125,9 @@ uint32_t nj__policy_parse_list_names(struct nj__policy_reader *r, const struct n
 
 /* policy_parse_util.c: helpers of the parsers. */
 
+/* "FILE:LINE: KEY = VALUE: expected EXPECTED" */
+void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
+                                 const char *expected);
 /* The next item of a comma-separated list, trimmed. False for an empty item. Advances `*at`, to
  * NULL after the last item. */
 bool nj__policy_next_list_item(const char **at, struct nj_str *word);

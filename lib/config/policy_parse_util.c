@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Splits comma-separated lists, validates names, and finds the closest known name (Levenshtein
- * distance). */
+/* Reports bad values, splits comma-separated lists, validates names, and finds the closest known
+ * name (Levenshtein distance). */
 #include <string.h>
 
 #include "config/policy_file.h"
+
+void nj__policy_report_bad_value(struct nj__policy_reader *r, const struct nj_ini_entry *e,
+                                 const char *expected)
+{
+    nj_diag_add(r->faults, r->path, e->line, "%s = %.80s: expected %s", e->key, e->value, expected);
+}
 
 bool nj__policy_next_list_item(const char **at, struct nj_str *word)
 {

@@ -272,7 +272,7 @@ static void warn_of_classes(const struct warn_ctx *w)
 
     nj_policy_compile(w->f, w->given, NULL, UINT64_MAX << NJ_POLICY_HOURS_MAX, &p);
     for (uint32_t i = 0; i < p.n_classes; i++) {
-        bool others = false; /* the key may have an effect with the limits of some hours */
+        bool others = false; /* a section with hours has limits of the class, too */
         for (uint32_t k = 0; k < w->f->n_overrides; k++)
             others |=
                 w->f->override[k].class_index == nj_policy_file_find_class(w->f, p.classes[i].name);
