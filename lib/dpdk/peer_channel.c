@@ -24,7 +24,7 @@
 /* Before each frame, in host byte order: both processes are on the same host. */
 struct head {
     uint8_t n_hops;
-    uint8_t is_vlan_stripped; /* by the device: the frame has no tag, but vlan_tci */
+    uint8_t vlan_stripped; /* by the device: the frame has no tag, but vlan_tci */
     uint16_t vlan_tci;
 };
 
@@ -70,7 +70,7 @@ bool nj_peer_channel_is_neighbour_frame(const struct rte_mbuf *m)
 bool nj_peer_channel_send(int fd, const struct rte_mbuf *m)
 {
     struct head head = {.n_hops = nj_is_from_peer_process(m) ? m->port & NJ_PEER_HOPS_MASK : 0,
-                        .is_vlan_stripped = (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0,
+                        .vlan_stripped = (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0,
                         .vlan_tci = m->vlan_tci};
     struct iovec part[1 + PARTS_MAX] = {{&head, sizeof head}};
     struct msghdr message = {.msg_iov = part, .msg_iovlen = 1};
@@ -89,7 +89,7 @@ static void set_head(struct rte_mbuf *m, const struct head *head, uint32_t n_byt
     m->pkt_len = n_bytes;
     m->port = (uint16_t)(NJ_PEER_PORT + head->n_hops);
     m->vlan_tci = head->vlan_tci;
-    m->ol_flags = head->is_vlan_stripped ? RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED : 0;
+    m->ol_flags = head->vlan_stripped ? RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED : 0;
 }
 
 uint32_t nj_peer_channel_receive(int fd, struct rte_mempool *pool, struct rte_mbuf **m, uint32_t n)

@@ -76,7 +76,7 @@ static uint32_t send_burst(const struct nj_dpdk_port *p, uint32_t queue, struct 
  * and sent first the next time. */
 static void tx_for_others(struct nj_shard_endpoint *e)
 {
-    const struct nj_shard_rings *f = e->fabric;
+    const struct nj_shard_rings *f = e->rings;
     const struct nj_dpdk_port *p = f->port;
 
     for (uint32_t from = e->shard + p->n_txq; from < f->n_shards; from += p->n_txq) {
@@ -90,7 +90,7 @@ static void tx_for_others(struct nj_shard_endpoint *e)
 
 bool nj_shard_rings_has_tx(const struct nj_shard_endpoint *e)
 {
-    const struct nj_shard_rings *f = e->fabric;
+    const struct nj_shard_rings *f = e->rings;
     uint32_t n_txq = f->port->n_txq;
     bool pending = e->n_held > 0;
 
@@ -102,7 +102,7 @@ bool nj_shard_rings_has_tx(const struct nj_shard_endpoint *e)
 void nj__shard_rings_wake_receivers(struct nj_shard_endpoint *e)
 {
     for (; e->to_wake; e->to_wake &= e->to_wake - 1) {
-        struct nj_wakeup *w = e->fabric->waker[__builtin_ctzll(e->to_wake)];
+        struct nj_wakeup *w = e->rings->waker[__builtin_ctzll(e->to_wake)];
         if (w)
             nj_wakeup_signal(w);
     }
@@ -125,7 +125,7 @@ static void join_segments(struct rte_mbuf **m, uint32_t n)
 static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
     struct nj_shard_endpoint *e = ctx;
-    const struct nj_dpdk_port *p = e->fabric->port;
+    const struct nj_dpdk_port *p = e->rings->port;
     uint32_t got = 0;
 
     if (e->shard < p->n_txq) /* rx is called once per step */
@@ -142,7 +142,7 @@ static uint32_t rx(void *ctx, struct rte_mbuf **m, uint32_t n)
 static uint32_t rx_shared(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
     struct nj_shard_endpoint *e = ctx;
-    const struct nj_shard_rings *f = e->fabric;
+    const struct nj_shard_rings *f = e->rings;
     uint32_t got = rx(ctx, m, n / 2);
 
     /* The kernel distributes the frames of a tap over the queues of both processes, so each hears
@@ -158,13 +158,13 @@ static bool pass_on(void *ctx, const struct rte_mbuf *m)
 {
     const struct nj_shard_endpoint *e = ctx;
 
-    return nj_peer_channel_send(e->fabric->peer_fd, m);
+    return nj_peer_channel_send(e->rings->peer_fd, m);
 }
 
 static uint32_t rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
     struct nj_shard_endpoint *e = ctx;
-    struct nj_shard_rings *f = e->fabric;
+    struct nj_shard_rings *f = e->rings;
     uint32_t got = 0;
 
     for (uint32_t i = 0; i < f->n_shards && got < n; i++) {
@@ -180,12 +180,12 @@ static uint32_t rx_steered(void *ctx, struct rte_mbuf **m, uint32_t n)
 static uint32_t tx(void *ctx, struct rte_mbuf **m, uint32_t n)
 {
     struct nj_shard_endpoint *e = ctx;
-    const struct nj_dpdk_port *p = e->fabric->port;
+    const struct nj_dpdk_port *p = e->rings->port;
 
     if (e->shard < p->n_txq)
         return send_burst(p, e->shard, m, n);
     mark_to_wake(e, e->shard % p->n_txq);
-    return rte_ring_sp_enqueue_burst(e->fabric->tx[e->shard], (void *const *)m, n, NULL);
+    return rte_ring_sp_enqueue_burst(e->rings->tx[e->shard], (void *const *)m, n, NULL);
 }
 
 static bool forward(void *ctx, uint32_t shard, struct rte_mbuf *m)
@@ -193,13 +193,13 @@ static bool forward(void *ctx, uint32_t shard, struct rte_mbuf *m)
     struct nj_shard_endpoint *e = ctx;
 
     mark_to_wake(e, shard);
-    return rte_ring_sp_enqueue(e->fabric->steer[e->shard][shard], m) == 0;
+    return rte_ring_sp_enqueue(e->rings->steer[e->shard][shard], m) == 0;
 }
 
 static void replicate(void *ctx, const struct rte_mbuf *m)
 {
     struct nj_shard_endpoint *e = ctx;
-    struct nj_shard_rings *f = e->fabric;
+    struct nj_shard_rings *f = e->rings;
 
     for (uint32_t to = 0; to < f->n_shards; to++) {
         if (to == e->shard)
@@ -214,7 +214,7 @@ static void replicate(void *ctx, const struct rte_mbuf *m)
 void nj_shard_rings_bind_ops(struct nj_shard_rings *f, struct nj_shard_endpoint *end,
                              uint32_t shard, struct nj_wakeup *waker, struct nj_shard_ops *port)
 {
-    *end = (struct nj_shard_endpoint){.fabric = f, .shard = shard};
+    *end = (struct nj_shard_endpoint){.rings = f, .shard = shard};
     f->end[shard] = end;
     f->waker[shard] = waker;
     port->ctx = end;

@@ -39,7 +39,7 @@ struct nj_shard_rings {
 
 /* One shard's end of the rings and the port: the ctx of its struct nj_shard_ops. Its lcore only. */
 struct nj_shard_endpoint {
-    struct nj_shard_rings *fabric;
+    struct nj_shard_rings *rings;
     uint32_t shard;
     uint32_t next_from; /* the steering ring to poll first: round robin */
     uint64_t to_wake;   /* a bit for each shard that received packets in this step */

@@ -13,7 +13,7 @@
 
 struct world {
     struct nj_dpdk_port port;
-    struct nj_shard_rings fabric;
+    struct nj_shard_rings rings;
     struct nj_shard_endpoint end[4];
     struct nj_shard_ops view[4];
     struct nj_wakeup waker[4];
@@ -39,10 +39,10 @@ static struct world *world_new(uint32_t n_shards)
     cr_assert_eq(rte_eth_rx_queue_setup(w->port.id, 0, 64, 0, NULL, w->mp), 0);
     cr_assert_eq(rte_eth_tx_queue_setup(w->port.id, 0, 64, 0, NULL), 0);
     cr_assert_eq(rte_eth_dev_start(w->port.id), 0);
-    cr_assert(nj_shard_rings_open(&w->fabric, &w->port, n_shards));
+    cr_assert(nj_shard_rings_open(&w->rings, &w->port, n_shards));
     for (uint32_t i = 0; i < n_shards; i++) {
         cr_assert(nj_wakeup_open(&w->waker[i]));
-        nj_shard_rings_bind_ops(&w->fabric, &w->end[i], i, &w->waker[i], &w->view[i]);
+        nj_shard_rings_bind_ops(&w->rings, &w->end[i], i, &w->waker[i], &w->view[i]);
     }
     return w;
 }
@@ -50,9 +50,9 @@ static struct world *world_new(uint32_t n_shards)
 static void world_free(struct world *w)
 {
     void *m;
-    for (uint32_t i = 0; i < w->fabric.n_shards; i++)
+    for (uint32_t i = 0; i < w->rings.n_shards; i++)
         nj_wakeup_close(&w->waker[i]);
-    nj_shard_rings_close(&w->fabric);
+    nj_shard_rings_close(&w->rings);
     rte_eth_dev_stop(w->port.id);
     rte_eth_dev_close(w->port.id);
     while (rte_ring_dequeue(w->wire, &m) == 0)

@@ -34,7 +34,7 @@ struct load {
     struct load_options o;
     struct nj_settings settings;
     struct nj_dpdk_port port;
-    struct nj_shard_rings fabric;
+    struct nj_shard_rings rings;
     struct nj_shard_endpoint end[NJ_SHARDS_MAX];
     struct nj_tsc_clock clock;
     uint32_t n;
@@ -84,7 +84,7 @@ static bool up_shard(uint32_t i, nj_ns now)
 
     c.iface.mac = l->port.mac;
     c.iface.mtu = l->port.mtu;
-    nj_shard_rings_bind_ops(&l->fabric, &l->end[i], i, NULL, &c.ops);
+    nj_shard_rings_bind_ops(&l->rings, &l->end[i], i, NULL, &c.ops);
     if (getrandom(&c.flow_key, sizeof c.flow_key, 0) < 0 ||
         getrandom(&c.isn_key, sizeof c.isn_key, 0) < 0 ||
         getrandom(&c.ndp_key, sizeof c.ndp_key, 0) < 0 ||
@@ -154,7 +154,7 @@ static bool up(int argc, char **argv)
     if (nj_dpdk_port_open(&l->port, &want, &key, l->why, sizeof l->why) != 0)
         return false;
     snprintf(l->why, sizeof l->why, "not enough memory for %u connections", l->o.n_conns);
-    if (!nj_shard_rings_open(&l->fabric, &l->port, l->n))
+    if (!nj_shard_rings_open(&l->rings, &l->port, l->n))
         return false;
     nj_tsc_clock_init(&l->clock);
     nj_ns now = nj_tsc_clock_to_ns(&l->clock, rte_rdtsc());
@@ -181,8 +181,8 @@ static void down(void)
         free(l->crowd[i]);
         free(l->shard[i]);
     }
-    if (l->fabric.port)
-        nj_shard_rings_close(&l->fabric);
+    if (l->rings.port)
+        nj_shard_rings_close(&l->rings);
     nj_dpdk_port_close(&l->port);
     nj_settings_free(&l->settings);
     free(l->report.series);
