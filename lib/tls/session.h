@@ -87,8 +87,8 @@ enum nj_tls_input_kind {
 
 struct nj_tls_input {
     enum nj_tls_input_kind kind;
-    uint8_t
-        alert; /* PEER_ALERT: the peer's, perhaps of no known number. ERROR: enum nj_tls_alert */
+    /* PEER_ALERT: the peer's, perhaps of no known number. ERROR: enum nj_tls_alert. */
+    uint8_t alert;
     bool is_flood;       /* ERROR: the record is valid, but one too many of its kind */
     const uint8_t *data; /* DATA: in the scratch buffer; at least 1 byte */
     uint32_t n_bytes;

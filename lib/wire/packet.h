@@ -89,8 +89,8 @@ struct nj_nd {
     struct rte_ether_addr mac; /* of the sender; ADVERT: of the target */
     uint8_t nonce[NJ_ND_NONCE_BYTES];
     uint16_t delay_ms; /* LISTENER_QUERY: maximum response delay */
-    struct nj_addr
-        target; /* SOLICIT, ADVERT: the address; LISTENER_QUERY: the group, or zero for all */
+    /* SOLICIT, ADVERT: the address; LISTENER_QUERY: the group, or zero for all. */
+    struct nj_addr target;
     uint32_t off, n_bytes; /* the whole message, from the start of the mbuf's data */
 };
 

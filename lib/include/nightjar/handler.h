@@ -232,9 +232,9 @@ NJ_API bool nj_request_field(const struct nj_request *req, uint32_t i, struct nj
 
 /** The peer of a connection: the client, or a proxy in front of it. */
 struct nj_peer {
-    uint8_t
-        address[16]; /**< IPv6 address, or IPv4 address as "::ffff:a.b.c.d" (RFC 4291 2.5.5.2) */
-    uint16_t port;   /**< TCP port, in host byte order */
+    /** IPv6 address, or IPv4 address as "::ffff:a.b.c.d" (RFC 4291 2.5.5.2). */
+    uint8_t address[16];
+    uint16_t port; /**< TCP port, in host byte order */
 };
 
 /**

@@ -239,8 +239,8 @@ struct nj_server_config {
     /** A file to which the secrets of all TLS connections are appended (SSLKEYLOGFILE), to decrypt
      * captures of packets. Only together with `insecure_keylog`. */
     const char *tls_keylog;
-    bool
-        insecure_keylog; /**< consent to `tls_keylog`: whoever reads the file decrypts everything */
+    /** Consent to `tls_keylog`: whoever reads the file decrypts everything. */
+    bool insecure_keylog;
 
     /** Tell the service manager of NOTIFY_SOCKET when the server is ready, reads its files again
      * and stops, and, at half of WATCHDOG_USEC, that all lcores poll: see sd_notify(3). Without
