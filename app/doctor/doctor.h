@@ -27,7 +27,7 @@ enum nj_verdict {
     NJ_VERDICT_WARNING, /* a server can start, with reduced performance or safety; or huge pages
                             exist, but too few are free or on the node of the NIC */
     NJ_VERDICT_ERROR,   /* a server does not start on a NIC */
-    NJ_VERDICTS
+    NJ_N_VERDICTS
 };
 
 struct nj_text {
@@ -98,7 +98,7 @@ struct nj_doctor {
     const char *sudo; /* "sudo ", or "" if the shell is root's */
     FILE *out;
     bool json;
-    uint32_t n_printed[NJ_VERDICTS];
+    uint32_t n_printed[NJ_N_VERDICTS];
     struct nj_finding finding; /* current finding; empty id: none */
 
     char release[128]; /* kernel release */

@@ -6,7 +6,7 @@
 #include "base/json_escape_utf8.h"
 #include "doctor/doctor.h"
 
-static const char *const words[NJ_VERDICTS] = {"ok", "warning", "error"};
+static const char *const words[NJ_N_VERDICTS] = {"ok", "warning", "error"};
 
 /* append_text() reserves space for it */
 static const char more[] = "# more lines of the same kind did not fit\n";
@@ -60,7 +60,7 @@ static void print_as_json(struct nj_doctor *d, const struct nj_finding *f)
 {
     bool is_first = true;
 
-    for (int i = 0; i < NJ_VERDICTS; i++)
+    for (int i = 0; i < NJ_N_VERDICTS; i++)
         is_first &= d->n_printed[i] == 0;
     put_member(d, is_first ? "\n  {" : ",\n  {", "id", f->id, strlen(f->id));
     put_member(d, ", ", "verdict", words[f->verdict], strlen(words[f->verdict]));

@@ -205,7 +205,7 @@ static void parse_pam_limit(void *ctx, const char *path, char *line)
         set_limit(&m->hard, rank_of(m->d, domain), value, path);
 }
 
-/* The limit in force; rank 0: not known. */
+/* The limit that applies to this process. Its rank is 0 if it is not known. */
 static struct limit read_memlock(const struct nj_doctor *d)
 {
     struct memlock m = {.d = d};

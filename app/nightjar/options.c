@@ -59,9 +59,9 @@ static void fill_getopt_options(struct option options[NJ_OPTIONS_MAX + 1])
 
     for (uint32_t i = 0; i < nj_n_options; i++) {
         const struct nj_option *o = &nj_options[i];
-        int has_value = nj_option_takes_value(o) ? required_argument : no_argument;
+        int argument = nj_option_takes_value(o) ? required_argument : no_argument;
         if (o->kind != NJ_OPTION_EAL)
-            options[n++] = (struct option){o->name, has_value, NULL, FIRST_OPTION_ID + (int)i};
+            options[n++] = (struct option){o->name, argument, NULL, FIRST_OPTION_ID + (int)i};
     }
     options[n] = (struct option){0};
 }

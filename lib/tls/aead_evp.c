@@ -50,10 +50,10 @@ static void forget(struct nj_tls_aead *a, const struct nj_tls_expanded *e)
 {
     static const uint8_t zeros[NJ_TLS_KEY_BYTES_MAX];
 
-    for (int is_sealing = 0; is_sealing < 2; is_sealing++) {
-        struct slot *s = &a->evp->slots[nj__tls_cipher_index(e->cipher)][is_sealing];
+    for (uint32_t sealing = 0; sealing < 2; sealing++) {
+        struct slot *s = &a->evp->slots[nj__tls_cipher_index(e->cipher)][sealing];
         if (has_key(s, e))
-            (void)load(s, zeros, zeros, is_sealing);
+            (void)load(s, zeros, zeros, sealing);
     }
 }
 

@@ -10,7 +10,8 @@
 
 struct entry {
     struct nj_list node;
-    uint8_t is_in, mark; /* mark: in SIEVE, used since the hand passed it; in trial, hot */
+    bool is_in;
+    uint8_t mark; /* in SIEVE, used since the hand passed it; in trial, hot */
 };
 
 struct lists {

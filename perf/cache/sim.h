@@ -28,7 +28,7 @@ struct sim_lookup {
 struct sim_trace {
     uint32_t n_entries;
     uint32_t *n_bytes;  /* of each entry, in whole pages */
-    uint8_t *is_large;  /* of each entry: whether its file is larger than SIM_WHOLE_BYTES */
+    bool *is_large;     /* of each entry: whether its file is larger than SIM_WHOLE_BYTES */
     uint64_t footprint; /* bytes of all entries */
     uint32_t n_files, n_lookups, n_client_lookups, n_requests;
     struct sim_lookup *lookups;

@@ -24,7 +24,7 @@ static void put_free(int group)
 }
 
 /* No command does anything to this device. */
-static void is_left_alone(const char *address)
+static void expect_left_alone(const char *address)
 {
     char of_it[64];
 
@@ -47,7 +47,7 @@ Test(app_doctor_nic, one_to_bind)
     cr_expect_eq(doctor(), 1);
     says("nic/" FREE, "warning", "IOMMU group 12: DPDK cannot use it yet", BIND("vfio-pci"));
     says("nics", "error", "0 of 2 NICs", "# bind one: see its line\n");
-    is_left_alone(KEPT);
+    expect_left_alone(KEPT);
     /* Beside a ready NIC it may keep its driver. */
     put_device(BOUND, "0x020000", "vfio-pci", 13);
     put("", "/dev/vfio/13");
@@ -128,7 +128,7 @@ Test(app_doctor_nic, only_one_and_it_carries_the_default_route)
     cr_expect_eq(doctor(), 1);
     says("nic/" KEPT, "ok", "carries the default route (eno1), never bind it", NULL);
     says("nics", "error", "0 of 1 NICs", "# without a NIC: drivers-config/README.md\n");
-    is_left_alone(KEPT);
+    expect_left_alone(KEPT);
     put("63", "/sys/bus/pci/devices/%s/sriov_totalvfs", KEPT);
     doctor();
     says("nics", "error", "0 of 1 NICs",
@@ -154,8 +154,8 @@ Test(app_doctor_nic, the_default_route_of_an_upper_interface)
     says("nic/" FREE, "ok", "carries the default route (br0), never bind it", NULL);
     says("default-route", "ok", "br0, bond0.7 (below br0), bond0 (below br0), eno1 (below br0)",
          NULL);
-    is_left_alone(KEPT);
-    is_left_alone(FREE);
+    expect_left_alone(KEPT);
+    expect_left_alone(FREE);
 }
 
 /* The interface has a route of its own, which is seen first. */
@@ -169,7 +169,7 @@ Test(app_doctor_nic, the_default_route_weighs_more_than_others)
     put_link("../ens4", "/sys/class/net/bond0/lower_ens4");
     doctor();
     says("nic/" FREE, "ok", "carries the default route (bond0)", NULL);
-    is_left_alone(FREE);
+    expect_left_alone(FREE);
 }
 
 Test(app_doctor_nic, the_default_route_of_ipv6)
@@ -188,7 +188,7 @@ Test(app_doctor_nic, the_default_route_of_ipv6)
     says("default-route", "ok", "ens4", NULL);
     says("nic/" FREE, "ok", "carries the default route (ens4)", NULL);
     says("nic/" KEPT, "warning", "DPDK cannot use it yet", "*");
-    is_left_alone(FREE);
+    expect_left_alone(FREE);
     cr_expect_null(strstr(said, "# eno1 has routes")); /* of its link, and to itself */
 }
 
@@ -203,12 +203,12 @@ Test(app_doctor_nic, the_default_route_of_an_interface_without_a_nic)
     says("default-route", "warning", "br-ex: the NIC of br-ex is not known", NULL);
     says("nic/" KEPT, "ok", "may carry the default route (br-ex), whose NIC is not known", NULL);
     says("nic/" FREE, "ok", "may carry the default route (br-ex)", NULL);
-    is_left_alone(KEPT);
-    is_left_alone(FREE);
+    expect_left_alone(KEPT);
+    expect_left_alone(FREE);
     put("0", "/sys/class/net/ens4/carrier");
     doctor();
     says("nic/" FREE, "warning", "DPDK cannot use it yet", BIND("vfio-pci"));
-    is_left_alone(KEPT);
+    expect_left_alone(KEPT);
     put_folder(0755, "/sys/class/net/br-ex/device"); /* such as one of USB */
     doctor();
     says("default-route", "ok", "br-ex", NULL);
@@ -274,7 +274,7 @@ Test(app_doctor_nic, routes_that_cannot_be_read)
     cr_expect_eq(doctor(), 1);
     says("default-route", "warning", "cannot be read", NULL);
     says("nic/" FREE, "ok", "may carry the default route", NULL);
-    is_left_alone(FREE);
+    expect_left_alone(FREE);
 }
 
 /* Its interface is that of a virtio device, which the PCI device carries. */
@@ -417,7 +417,7 @@ Test(app_doctor_nic, group_that_is_not_viable)
     cr_expect_eq(doctor(), 1);
     says("nic/" BOUND, "error", "0000:03:00.1 of its IOMMU group is bound to ixgbe",
          "echo 0000:03:00.1 | tee /sys/bus/pci/devices/0000:03:00.1/driver/unbind\n");
-    is_left_alone(KEPT);
+    expect_left_alone(KEPT);
     put_driver("0000:03:00.1", "vfio-pci");
     cr_expect_eq(doctor(), 0, "%s", said);
 }
@@ -434,8 +434,8 @@ Test(app_doctor_nic, group_with_a_disk)
     doctor();
     says("nic/" FREE, "ok", "cannot be bound: 0000:00:1f.2 of its IOMMU group is bound to ahci",
          NULL);
-    is_left_alone("0000:00:1f.2");
-    is_left_alone(FREE);
+    expect_left_alone("0000:00:1f.2");
+    expect_left_alone(FREE);
 }
 
 Test(app_doctor_nic, group_with_the_default_route)
@@ -447,8 +447,8 @@ Test(app_doctor_nic, group_with_the_default_route)
     cr_expect_eq(doctor(), 1);
     says("nic/" FREE, "ok", "cannot be bound: " KEPT " of its IOMMU group is bound to e1000e",
          NULL);
-    is_left_alone(KEPT);
-    is_left_alone(FREE);
+    expect_left_alone(KEPT);
+    expect_left_alone(FREE);
 }
 
 /* Commands that do not fit are left out one by one. */
@@ -512,7 +512,7 @@ Test(app_doctor_nic, what_is_no_nic)
     cr_expect_null(line_of("nic/0000:05:00.0", NULL, 0));
     says("nic/" FREE, "ok", "cannot be bound: 0000:05:00.0 of its IOMMU group is bound to iwlwifi",
          NULL);
-    is_left_alone("0000:05:00.0");
+    expect_left_alone("0000:05:00.0");
     put("0x15b3", "/sys/bus/pci/devices/0000:05:00.0/vendor");
     put_driver("0000:05:00.0", "mlx4_core");
     doctor();

@@ -91,7 +91,7 @@ Test(server_lifecycle, what_is_wrong_is_told)
     cr_expect(strstr(lines, "/policy:1: "), "%s", lines);
 }
 
-static void is_refused(struct nj_server_config *c, int argc, char **argv, const char *expected)
+static void expect_refused(struct nj_server_config *c, int argc, char **argv, const char *expected)
 {
     cr_expect_null(nj_server_new(argc, argv, c, why, sizeof why));
     cr_expect_str_eq(why, expected);
@@ -102,18 +102,19 @@ Test(server_lifecycle, arguments_that_cannot_be)
     struct nj_server_config c = good();
     char *argv[] = {"program", "-l", "0", "--", "--rate", "1MiB/s", NULL};
 
-    is_refused(NULL, 0, NULL, "config is NULL");
-    is_refused(&c, 3, NULL, "eal_argv is NULL");
-    is_refused(&c, 6, argv,
-               "--rate: nightjar's options are not EAL arguments: set them in the configuration");
+    expect_refused(NULL, 0, NULL, "config is NULL");
+    expect_refused(&c, 3, NULL, "eal_argv is NULL");
+    expect_refused(
+        &c, 6, argv,
+        "--rate: nightjar's options are not EAL arguments: set them in the configuration");
     c.addr[2] = "198.18.0.3/24";
-    is_refused(&c, 0, NULL, "addr[2] is set, but addr[1] is not");
+    expect_refused(&c, 0, NULL, "addr[2] is set, but addr[1] is not");
     c = good();
     c.error_page[1] = "404=/404.html";
-    is_refused(&c, 0, NULL, "error_page[1] is set, but error_page[0] is not");
+    expect_refused(&c, 0, NULL, "error_page[1] is set, but error_page[0] is not");
     c = good();
     c.n_routes = 2;
-    is_refused(&c, 0, NULL, "n_routes is 2, but routes is NULL");
+    expect_refused(&c, 0, NULL, "n_routes is 2, but routes is NULL");
 }
 
 Test(server_lifecycle, limits_before_the_start)

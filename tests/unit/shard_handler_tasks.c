@@ -203,8 +203,8 @@ Test(shard_handler_tasks, responses)
     struct hr_reply *many = hr_reply_of(c, hr_get(c, "/says/many"));
     struct hr_reply *trailers = hr_reply_of(c, hr_get(c, "/says/trailers"));
     struct hr_reply *only = hr_reply_of(c, hr_get(c, "/says/only-trailers"));
-    struct hr_reply *is_true = hr_reply_of(c, hr_get(c, "/says/true"));
-    struct hr_reply *is_short = hr_reply_of(c, hr_get(c, "/says/short"));
+    struct hr_reply *exact = hr_reply_of(c, hr_get(c, "/says/true"));
+    struct hr_reply *too_short = hr_reply_of(c, hr_get(c, "/says/short"));
     struct hr_reply *half = hr_reply_of(c, hr_get(c, "/says/half"));
     struct hr_reply *early = hr_reply_of(c, hr_get(c, "/says/early"));
 
@@ -219,8 +219,8 @@ Test(shard_handler_tasks, responses)
     cr_expect_str_eq(trailers->trailer, "behind");
     cr_expect(trailers->ended && trailers->n_heads == 2 && !*trailers->length);
     cr_expect(only->ended && only->n_heads == 2 && !strcmp(only->trailer, "behind"));
-    cr_expect(is_true->ended && !strcmp(is_true->length, "4") && !strcmp(is_true->body, "1234"));
-    cr_expect(!is_short->ended && is_short->error == NGHTTP2_INTERNAL_ERROR);
+    cr_expect(exact->ended && !strcmp(exact->length, "4") && !strcmp(exact->body, "1234"));
+    cr_expect(!too_short->ended && too_short->error == NGHTTP2_INTERNAL_ERROR);
     cr_expect(!half->ended && half->n_got == 3 && half->error == NGHTTP2_INTERNAL_ERROR);
     cr_expect_str_eq(early->body, "late");
     cr_expect(early->ended && !*early->length);

@@ -324,7 +324,7 @@ static const struct nj_route deaf_ones[] = {
 };
 
 /* Its stream is cancelled and it continues: it must not starve others. */
-static void is_deaf(const char *path)
+static void expect_deaf(const char *path)
 {
     static const struct hr_options narrow = {.no_auto = true};
     struct hr *h = hr_start(hr_new(deaf_ones, NJ_ARRAY_LEN(deaf_ones)));
@@ -349,9 +349,9 @@ static void is_deaf(const char *path)
 
 Test(shard_handler_tasks_adverse, deaf_to_the_end_of_its_stream)
 {
-    is_deaf("/deaf");
-    is_deaf("/stubborn");
-    is_deaf("/hopeful");
+    expect_deaf("/deaf");
+    expect_deaf("/stubborn");
+    expect_deaf("/hopeful");
 }
 
 static struct nj_handlers left; /* for leak checkers */

@@ -71,7 +71,7 @@ static void stalled(struct nj_request *req, struct nj_response *resp, void *arg)
     n_timer++;
 }
 
-static void has_room(struct nj_request *req, struct nj_response *resp, void *arg)
+static void on_room(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     n_writable++;
     nj_response_try_write(resp, bytes, BYTES);
@@ -83,7 +83,7 @@ static void watch(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     kept = resp;
     nj_response_defer(resp);
-    nj_response_on_writable(resp, has_room, NULL);
+    nj_response_on_writable(resp, on_room, NULL);
     nj_response_try_write(resp, bytes, BYTES);
     nj_response_on_timer(resp, 10 * NJ_SEC, stalled, NULL);
 }

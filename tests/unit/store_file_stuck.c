@@ -252,11 +252,11 @@ Test(store_file_stuck, a_tick_of_seconds)
     write_file(&b, "f", "text", 4);
     cr_assert_eq(stat(at(&b, "f"), &st), 0);
     on_stat = drop_ns;
-    for (int is_over = 0; is_over < 2; is_over++) {
+    for (int past = 0; past < 2; past++) {
         atomic_store(&wall_ns,
-                     (int64_t)st.st_ctim.tv_sec * 1000000000 + 2020000000 + (is_over ? 1 : -1));
+                     (int64_t)st.st_ctim.tv_sec * 1000000000 + 2020000000 + (past ? 1 : -1));
         cr_assert_eq(open_job(&b, "f"), NJ_FILE_OK);
-        cr_expect_eq(b.job.object->is_racy, !is_over);
+        cr_expect_eq(b.job.object->is_racy, !past);
         nj_ref_put(&b.job.object->ref);
     }
     end(&b);

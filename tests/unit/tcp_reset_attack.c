@@ -220,7 +220,7 @@ Test(tcp_reset_attack, challenges_of_one_connection_are_limited)
 }
 
 /* The segment gets a challenge ACK, and its text is dropped. */
-static void is_challenged(struct world *w, uint32_t ack)
+static void expect_challenged(struct world *w, uint32_t ack)
 {
     uint32_t n_read = w->n_read;
     uint64_t n_drops = nj_dsl_count(w, NJ_C_drop_tcp_ack);
@@ -245,9 +245,9 @@ Test(tcp_reset_attack, acks_out_of_range_are_challenged)
         SEND(&w, .flags = A, .seq = 1, .ack = 501 + i * 500);
     }
     NOTHING(&w);
-    is_challenged(&w, 2002); /* data never sent */
-    is_challenged(&w, 2001 - 1001);
-    is_challenged(&w, 0x80000000);
+    expect_challenged(&w, 2002); /* data never sent */
+    expect_challenged(&w, 2001 - 1001);
+    expect_challenged(&w, 0x80000000);
     SEND(&w, .flags = A, .seq = 1, .ack = 2001 - 1000, .len = 10); /* old, but in range */
     cr_expect_eq(w.n_read, 10);
     cr_expect_eq(w.tcb->snd_una - w.iss, 2001);
@@ -262,15 +262,15 @@ Test(tcp_reset_attack, acks_below_the_first_number_are_challenged)
     nj_dsl_init(&w, NULL);
     nj_dsl_open_with(&w, &(struct dsl_seg){.mss = 1460, .wscale_p1 = 15});
     for (unsigned i = 0; i < 2; i++) {
-        is_challenged(&w, 0);
-        is_challenged(&w, (uint32_t)-200000);
+        expect_challenged(&w, 0);
+        expect_challenged(&w, (uint32_t)-200000);
         nj_dsl_run(&w, 10 * NJ_TCP_IDLE_AFTER);
         cr_assert_null(w.tcb->x);
     }
     WRITE(&w, 500);
     EXPECT(&w, .flags = A, .seq = 1, .ack = 1, .len = 500);
     SEND(&w, .flags = A, .seq = 1, .ack = 501);
-    is_challenged(&w, 0);
+    expect_challenged(&w, 0);
     SEND(&w, .flags = A, .seq = 1, .ack = 1, .len = 10);
     cr_expect_eq(w.n_read, 10);
     nj_dsl_fini(&w);

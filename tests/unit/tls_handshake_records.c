@@ -20,9 +20,9 @@ static int add_limit(SSL *ssl, unsigned type, unsigned context, const unsigned c
 }
 
 static int see_limit(SSL *ssl, unsigned type, unsigned context, const unsigned char *in,
-                     size_t n_in, X509 *x, size_t chain, int *alert, void *is_answered)
+                     size_t n_in, X509 *x, size_t chain, int *alert, void *arg)
 {
-    *(bool *)is_answered = true;
+    *(bool *)arg = true;
     return 1;
 }
 

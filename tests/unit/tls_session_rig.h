@@ -89,9 +89,9 @@ static inline void rig_client_updates(struct rig *r)
     r->to_server = next;
 }
 
-static inline struct nj_tls_input rig_key_update(struct rig *r, uint8_t is_requested)
+static inline struct nj_tls_input rig_key_update(struct rig *r, uint8_t request)
 {
-    const uint8_t message[5] = {24, 0, 0, 1, is_requested};
+    const uint8_t message[5] = {24, 0, 0, 1, request};
     struct nj_tls_input in = rig_input(r, NJ_TLS_HANDSHAKE, message, sizeof message);
 
     rig_client_updates(r);
