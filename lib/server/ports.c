@@ -57,21 +57,21 @@ static void group_lcores_by_port(struct nj_ports *ports, struct nj_shards *shard
 static int assign_ports(struct nj_ports *ports, const struct nj_settings *settings,
                         struct nj_shards *shards, char *why, size_t why_bytes)
 {
-    struct nj_port_request wish[NJ_SERVER_PORTS_MAX];
+    struct nj_port_request request[NJ_SERVER_PORTS_MAX];
     struct nj_lcore_node at[NJ_SHARDS_MAX];
     uint8_t port_of[NJ_SHARDS_MAX];
 
     for (uint32_t k = 0; k < ports->n; k++) {
         struct nj_server_port *p = &ports->port[k];
         p->settings = &settings->port[k];
-        wish[k].lcores = p->settings->lcores;
-        if (nj_dpdk_port_choose(p->settings->id, &p->dev.id, &wish[k].node, why, why_bytes) != 0)
+        request[k].lcores = p->settings->lcores;
+        if (nj_dpdk_port_choose(p->settings->id, &p->dev.id, &request[k].node, why, why_bytes) != 0)
             return -1;
-        wish[k].id = p->dev.id;
+        request[k].id = p->dev.id;
     }
     for (uint32_t i = 0; i < shards->n; i++)
         at[i] = (struct nj_lcore_node){shards->lcore[i].id, shards->lcore[i].node};
-    if (nj_port_lcores_assign(at, shards->n, wish, ports->n, port_of, why, why_bytes) != 0)
+    if (nj_port_lcores_assign(at, shards->n, request, ports->n, port_of, why, why_bytes) != 0)
         return -1;
     group_lcores_by_port(ports, shards, port_of);
     return 0;

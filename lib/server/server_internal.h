@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The state of a server, shared by bring-up, supervision and telemetry. Internal to lib/server. */
+/* A server, made of the parts that lifecycle.c and bring_up.c join. Internal to lib/server. */
 #ifndef NJ_SERVER_SERVER_INTERNAL_H
 #define NJ_SERVER_SERVER_INTERNAL_H
 
@@ -22,25 +22,23 @@ struct nj_server {
     size_t n_steps_up;         /* completed steps of bring-up */
     bool is_program;           /* runs as nj_server_run(): owns signals, stderr and the EAL's end */
     bool is_stuck;             /* a thread did not end; the memory that it uses stays allocated */
-    struct nj_privileges privileges;
+    struct nj_output_wait *output_wait; /* of the process */
 
     cpu_set_t cpus; /* allowed CPUs of the process before the EAL pinned its threads */
-    struct nj_file_serving files;
     struct nj_placement place;
-    struct nj_worker_pool *workers; /* run OS_BLOCKING tasks and file operations */
-    struct nj_access_log *access;
-    struct nj_output_wait *output_wait; /* of the process */
-    struct nj_tls_identity tls;
-    struct nj_policy_in_force policy;
-
+    struct nj_privileges privileges;
     struct nj_shards shards;
     struct nj_ports ports;
-
+    struct nj_policy_in_force policy;
+    struct nj_tls_identity tls;
+    struct nj_file_serving files;
+    struct nj_store_housekeeping housekeeping;
+    struct nj_worker_pool *workers; /* run OS_BLOCKING tasks and file operations */
+    struct nj_access_log *access;   /* NULL: none */
+    struct nj_service service;
+    struct nj_mgmt_view view;  /* while the shards exist */
     struct nj_upgrade upgrade; /* main thread until the supervisor starts, then the supervisor's */
     struct nj_supervisor supervisor;
-    struct nj_store_housekeeping housekeeping;
-    struct nj_service service;
-    struct nj_mgmt_view view; /* while the shards exist */
 };
 
 /* bring_up.c: run all steps of bring-up. On error undoes the completed steps and returns
