@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "base/timer_wheel.h"
 #include "base/types.h"
-#include "sched/timer_wheel.h"
 
 struct nj_fiber;
 

@@ -19,8 +19,8 @@
 
 #include "base/body_source.h"
 #include "base/list.h"
+#include "base/timer_wheel.h"
 #include "base/types.h"
-#include "sched/timer_wheel.h"
 #include "shape/client_table.h"
 #include "shape/request_policy.h"
 #include "telem/counters.h"

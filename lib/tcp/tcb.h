@@ -19,8 +19,8 @@
 #include "base/compiler.h"
 #include "base/held_shares.h"
 #include "base/list.h"
+#include "base/timer_wheel.h"
 #include "base/types.h"
-#include "sched/timer_wheel.h"
 #include "tcp/flow_table.h"
 #include "wire/packet.h"
 

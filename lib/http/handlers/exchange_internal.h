@@ -20,10 +20,10 @@
 #include "base/compiler.h"
 #include "base/held_shares.h"
 #include "base/pool.h"
+#include "base/timer_wheel.h"
 #include "http/handlers/body_blocks.h"
 #include "http/handlers/exchange.h"
 #include "sched/fiber.h"
-#include "sched/timer_wheel.h"
 
 typedef void nj__callback(struct nj_request *, struct nj_response *, void *arg);
 

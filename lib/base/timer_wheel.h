@@ -10,8 +10,8 @@
  * A timer never fires early, and at most one tick late if nj_wheel_advance() is called in time. One
  * thread. The wheel never allocates; a timer is embedded in the object that owns it.
  */
-#ifndef NJ_SCHED_TIMER_WHEEL_H
-#define NJ_SCHED_TIMER_WHEEL_H
+#ifndef NJ_BASE_TIMER_WHEEL_H
+#define NJ_BASE_TIMER_WHEEL_H
 
 #include "base/list.h"
 #include "base/types.h"

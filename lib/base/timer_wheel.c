@@ -3,7 +3,7 @@
  * Hierarchical timing wheel, scheme 7 of Varghese and Lauck, Hashed and Hierarchical Timing Wheels
  * (SOSP 1987). Timers are re-armed lazily, see timer_wheel.h.
  */
-#include "sched/timer_wheel.h"
+#include "base/timer_wheel.h"
 
 #include "base/compiler.h"
 

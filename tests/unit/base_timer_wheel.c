@@ -6,7 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/prng.h"
-#include "sched/timer_wheel.h"
+#include "base/timer_wheel.h"
 
 #define N    200u
 #define TICK ((nj_ns)1 << NJ_WHEEL_TICK_BITS)
@@ -123,7 +123,7 @@ static void run(uint64_t seed, unsigned n_steps)
     cr_expect_gt(m.n_fired, n_steps / 4);
 }
 
-Test(sched_timer_wheel, agrees_with_a_list)
+Test(base_timer_wheel, agrees_with_a_list)
 {
     run(1, 1200);
     run(0xfeed, 1200);
@@ -136,7 +136,7 @@ static void count(void *ctx, struct nj_timer *t)
     (*(unsigned *)ctx)++;
 }
 
-Test(sched_timer_wheel, moving_a_deadline_later_leaves_the_node)
+Test(base_timer_wheel, moving_a_deadline_later_leaves_the_node)
 {
     struct nj_wheel w;
     struct nj_timer t;
@@ -157,7 +157,7 @@ Test(sched_timer_wheel, moving_a_deadline_later_leaves_the_node)
     cr_expect_eq(nj_wheel_next_due(&w), NJ_NEVER);
 }
 
-Test(sched_timer_wheel, moving_a_deadline_earlier_is_obeyed)
+Test(base_timer_wheel, moving_a_deadline_earlier_is_obeyed)
 {
     struct nj_wheel w;
     struct nj_timer t;
@@ -171,7 +171,7 @@ Test(sched_timer_wheel, moving_a_deadline_earlier_is_obeyed)
     cr_expect_eq(n, 1);
 }
 
-Test(sched_timer_wheel, disarm_twice)
+Test(base_timer_wheel, disarm_twice)
 {
     struct nj_wheel w;
     struct nj_timer t;
