@@ -28,7 +28,6 @@ enum nj_run_mode {
     NJ_N_MODES
 };
 
-struct nj_strategy;
 struct nj_task;
 
 struct nj_task_ops {
@@ -41,9 +40,9 @@ struct nj_task_ops {
 struct nj_task {
     const struct nj_task_ops *ops;
     struct nj_list node; /* while it waits */
-    /* Fields of the executor: the next task in its queue, and the strategy that passed it. */
+    /* Fields of the executor: the next task in its queue, and who passed it. */
     struct nj_task *next;
-    const struct nj_strategy *of;
+    const void *of;
     struct nj_task_class *class_of;
     /* The client, as a key that is only compared: clients take turns where tasks wait for workers.
      * NULL: all such tasks count as one client. */

@@ -25,11 +25,11 @@
 #include <rte_pause.h>
 
 #include "base/assert.h"
-#include "base/relaxed_atomics.h"
 #include "base/compiler.h"
+#include "base/relaxed_atomics.h"
 #include "base/signal_stack.h"
 #include "sched/ewyk_fiber_scheduler.h"
-#include "sched/thread_pool.h"
+#include "strategy/thread_pool.h"
 #include "threads/os_clock.h"
 #include "threads/task_rings.h"
 

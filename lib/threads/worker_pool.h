@@ -3,7 +3,7 @@
  * The worker pool: threads for tasks that may block in the kernel. Each shard has one struct
  * nj_worker_ops for each kind of task: handlers of OS_BLOCKING routes, and file operations.
  *
- * The threads run the adaptive strategy (sched/thread_strategy.h). One thread polls the shards'
+ * The threads run the adaptive strategy (strategy/thread_strategy.h). One thread polls the shards'
  * rings. It consumes the task that it finds, and another thread takes over polling if there are
  * more tasks. So no task waits behind a blocked one while a thread is free.
  *
@@ -21,7 +21,7 @@
 #include "base/limits.h"
 #include "dpdk/wakeup.h"
 #include "sched/worker_ops.h"
-#include "sched/thread_strategy.h"
+#include "strategy/thread_strategy.h"
 
 enum nj_worker_kind { NJ_WORKER_HANDLERS, NJ_WORKER_FILES, NJ_WORKER_TLS, NJ_WORKER_N_KINDS };
 

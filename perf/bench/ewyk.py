@@ -5,8 +5,8 @@
 ./dev bench ewyk --delays --help    start delay of OS_BLOCKING tasks while some are stuck
 ./dev bench ewyk --server --help    strategies in the whole server
 
-Comparison of the strategies that consume tasks (lib/sched, perf/reference), with the same producers
-and the same tasks.
+Comparison of the strategies that consume tasks (lib/sched, lib/strategy, perf/reference), with the
+same producers and the same tasks.
 
   pc        produce, consume: inline                 pec    a locked queue to the threads of a pool
   epc       the original EPC: production is queued   ring   PEC over a ring (benchmark only)

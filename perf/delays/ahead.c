@@ -15,9 +15,9 @@
 #include "base/limits.h"
 #include "delays.h"
 #include "sched/ewyk_fiber_scheduler.h"
-#include "sched/futex_park.h"
-#include "sched/os_thread_mutex.h"
 #include "sched/fair_task_queue.h"
+#include "strategy/futex_park.h"
+#include "strategy/os_thread_mutex.h"
 #include "threads/os_clock.h"
 
 #define SPINS      1000u /* polls of empty rings before a worker sleeps */

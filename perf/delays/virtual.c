@@ -2,8 +2,8 @@
 /*
  * Virtual time (delays.h). Virtual threads are contexts of one thread of the system. The clock
  * advances to the due time of the next virtual thread. The pools run their own code; this file
- * replaces the functions of the system that they call: sched/futex_park.h, sched/os_thread_mutex.h
- * and clock_gettime().
+ * replaces the functions of the system that they call: strategy/futex_park.h,
+ * strategy/os_thread_mutex.h and clock_gettime().
  *
  * Only these take time: a task that computes or is stuck; the start and the wake-up of a thread
  * (WAKE_NS); a step of the driver (STEP_NS). Any number of threads compute at the same time. Polls
@@ -20,10 +20,10 @@
 #include "base/assert.h"
 #include "delays.h"
 #include "sched/fiber.h"
-#include "sched/futex_park.h"
-#include "sched/os_thread_mutex.h"
 #include "sched/stack_switch.h"
-#include "sched/strategy_thread_context.h"
+#include "strategy/futex_park.h"
+#include "strategy/os_thread_mutex.h"
+#include "strategy/strategy_thread_context.h"
 
 #define WAKE_NS     (5 * NJ_US)
 #define STEP_NS     (2 * NJ_US)
@@ -40,7 +40,7 @@ struct thread {
     nj_ns cpu;
     uint64_t turn; /* of threads with the same due time, the lowest turn runs first */
     bool done, woken;
-    bool tag;                /* `tag` and `frame`: thread-local variables of lib/sched, */
+    bool tag;                /* `tag` and `frame`: thread-local variables of lib/strategy, */
     struct nj__frame *frame; /* saved while the thread does not run */
 };
 

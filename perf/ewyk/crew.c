@@ -19,8 +19,8 @@
 
 #include "base/assert.h"
 #include "bench.h"
-#include "sched/strategy_thread_context.h"
-#include "sched/thread_pool.h"
+#include "strategy/strategy_thread_context.h"
+#include "strategy/thread_pool.h"
 
 #define ROOM  4096u /* of a queue, a power of two: more than the windows of all producers */
 #define STEAL 8u    /* tasks that a consumer steals from a producer at a time */

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 
 #include "bench.h"
-#include "sched/thread_pool.h"
+#include "strategy/thread_pool.h"
 
 /* --- measurement -------------------------------------------------------------------------------
  */

@@ -42,9 +42,9 @@
  */
 #include "reference/seats.h"
 #include "reference/strategies.h"
-#include "sched/interleaving_points.h"
-#include "sched/futex_park.h"
-#include "sched/thread_strategy_internal.h"
+#include "strategy/futex_park.h"
+#include "strategy/interleaving_points.h"
+#include "strategy/thread_strategy_internal.h"
 
 /* Production is requested while it is IDLE: wakes a thread that sleeps in the strategy, if any. */
 static void wake_seated(struct nj_strategy *s)

@@ -7,8 +7,8 @@
  * behind them, and no thread produces. ewyk_thread_strategy.c solves that.
  */
 #include "reference/strategies.h"
-#include "sched/strategy_thread_context.h"
-#include "sched/thread_strategy_internal.h"
+#include "strategy/strategy_thread_context.h"
+#include "strategy/thread_strategy_internal.h"
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {

@@ -4,8 +4,8 @@
  * blocks delays all others.
  */
 #include "reference/strategies.h"
-#include "sched/strategy_thread_context.h"
-#include "sched/thread_strategy_internal.h"
+#include "strategy/strategy_thread_context.h"
+#include "strategy/thread_strategy_internal.h"
 
 static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Transitions of the state word (sched/strategy_state.h) in the dual strategy. Two threads may
+ * Transitions of the state word (strategy/strategy_state.h) in the dual strategy. Two threads may
  * sleep in the strategy, on seats 0 and 1. The bits above those of the recruits are the taken
  * seats. SURE means that one of the sleepers was called and will arrive.
  *
@@ -10,7 +10,7 @@
 #ifndef NJ_REFERENCE_SEATS_H
 #define NJ_REFERENCE_SEATS_H
 
-#include "sched/strategy_state.h"
+#include "strategy/strategy_state.h"
 
 enum {
     NJ__SEAT_BIT = 4,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Strategies of threads for comparison with the adaptive one (sched/thread_strategy.h). They are
+ * Strategies of threads for comparison with the adaptive one (strategy/thread_strategy.h). They are
  * for benchmarks and tests, and not part of libnightjar.
  */
 #ifndef NJ_REFERENCE_STRATEGIES_H
 #define NJ_REFERENCE_STRATEGIES_H
 
 #include "reference/seats.h"
-#include "sched/thread_strategy.h"
+#include "strategy/thread_strategy.h"
 
 enum nj_strategy_kind {
     NJ_STRATEGY_PC,  /* produce, consume: runs all tasks inline */
@@ -24,7 +24,7 @@ extern const struct nj_strategy_ops *const nj_strategies[NJ_N_STRATEGIES];
 /* nj_strategy_config.ops_data of the dual strategy. */
 struct nj_dual_state {
     /* Two threads of the executor stay until the strategy is stopped, even with nothing to produce.
-     * The caller leases them (sched/thread_pool.h). */
+     * The caller leases them (strategy/thread_pool.h). */
     bool keeps_two;
     _Atomic uint32_t n_wakes[NJ__N_SEATS]; /* of the sleeping threads */
 };

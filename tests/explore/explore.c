@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "sched/interleaving_points.h"
+#include "strategy/interleaving_points.h"
 #include "sched/fiber.h"
 #include "sched/stack_switch.h"
-#include "sched/strategy_thread_context.h"
+#include "strategy/strategy_thread_context.h"
 
 #define THREADS_MAX 16u
 #define STACK_BYTES (32u * 1024u)

@@ -413,7 +413,7 @@ static void on_threads(bool quick)
 static const char usage[] =
     "usage: nj-explore [KIND [quick]]\n"
     "\n"
-    "Runs the code of lib/sched in every order in which its threads can go on, and prints for "
+    "Runs the code of lib/strategy in every order in which its threads can go on, and prints for "
     "each\n"
     "group of worlds how many worlds, states and ends there are. A world is one configuration of\n"
     "threads and tasks. With quick only small worlds: a few seconds, else some minutes.\n"

@@ -13,7 +13,7 @@
 #define aligned_alloc(alignment, n_bytes) explore_alloc(n_bytes)
 #define calloc(n, n_bytes)                explore_alloc((n) * (n_bytes))
 #define free(memory)                      ((void)(memory))
-#include "sched/thread_pool.c" /* for its queue and counts */
+#include "strategy/thread_pool.c" /* for its queue and counts */
 
 enum { PLACE_BLOCKED = EXPLORE_N_PLACES, PLACE_CALL, PLACE_WARM };
 

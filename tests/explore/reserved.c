@@ -9,7 +9,7 @@
 
 #define aligned_alloc(alignment, n_bytes) explore_alloc(n_bytes)
 #define free(memory)                      ((void)(memory))
-#include "sched/reserved_threads.c" /* for its seats */
+#include "strategy/reserved_threads.c" /* for its seats */
 
 #define TASKS_MAX 8u
 

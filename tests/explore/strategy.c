@@ -10,10 +10,10 @@
 
 #include "explore.h"
 #include "models.h"
-#include "sched/interleaving_points.h"
+#include "strategy/interleaving_points.h"
 #include "sched/fiber.h"
-#include "sched/strategy_thread_context.h"
-#include "sched/thread_pool.h"
+#include "strategy/strategy_thread_context.h"
+#include "strategy/thread_pool.h"
 #include "system.h"
 
 #define TASKS_MAX 8u

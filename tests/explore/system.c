@@ -2,8 +2,8 @@
 #include "system.h"
 
 #include "explore.h"
-#include "sched/futex_park.h"
-#include "sched/os_thread_mutex.h"
+#include "strategy/futex_park.h"
+#include "strategy/os_thread_mutex.h"
 
 #define STARTED_MAX 12u
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model of the kernel functions of lib/sched (sched/futex_park.h, sched/os_thread_mutex.h) for
- * the explorer's threads: locks, sleep, wake-ups and threads. The world sets how often a sleep may
- * end early or time out, and how often a thread may be refused.
+ * A model of the kernel functions of lib/strategy (strategy/futex_park.h,
+ * strategy/os_thread_mutex.h) for the explorer's threads: locks, sleep, wake-ups and threads. The
+ * world sets how often a sleep may end early or time out, and how often a thread may be refused.
  */
 #ifndef NJ_TESTS_SYSTEM_H
 #define NJ_TESTS_SYSTEM_H
@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sched/interleaving_points.h"
+#include "strategy/interleaving_points.h"
 
-/* Places of the models, after those of lib/sched. */
+/* Places of the models, after those of lib/strategy. */
 enum { EXPLORE_AT_SLEEP = NJ__N_PLACES + 1, EXPLORE_AT_WAKE, EXPLORE_AT_JOIN, EXPLORE_N_PLACES };
 
 struct explore_system {

@@ -50,7 +50,8 @@ from tests.builds import REPO
 from tests.mutants import verified
 
 REFERENCE = "perf/reference/libnj_reference.a"
-LIBRARIES = [REFERENCE, "lib/libnj_sched.a", "lib/libnj_base.a"]
+LIBRARIES = [REFERENCE, "lib/libnj_strategy.a", "lib/libnj_sched.a",
+             "lib/libnj_base.a"]
 LIBRARY = re.compile(r"lib/libnightjar(-internal)?\.so")
 SYSTEM = ["-lboost_context", "-lsodium", "-lm", "-pthread"]
 LONGEST = 120  # seconds for a program, on a busy machine
@@ -196,7 +197,7 @@ class Program:
             f.write(mutated(mutant))
         objects = [self.compiled(*of) for of in self.sources(target)]
         libraries = ["-Wl,--start-group", *LIBRARIES, "-Wl,--end-group", *SYSTEM, *self.extra]
-        if self.layer not in ("lib/sched", "perf/reference"):
+        if self.layer not in ("lib/sched", "lib/strategy", "perf/reference"):
             libraries = build.link(target)
         build.run("cc", *self.options, "-o", self.path, *objects, *libraries)
 
@@ -269,7 +270,7 @@ def hang(build, mutant, name, test):
 
 def race(build, mutant):
     plain = os.path.join(REPO, "tests", "support", "plain")
-    program = RaceProgram(build, mutant, "tests/unit_sched_stress", "race",
+    program = RaceProgram(build, mutant, "tests/unit_strategy_stress", "race",
                           options=["-fsanitize=thread", "-I", plain])
     for seed in range(1, RACES + 1):
         _, text = ran(program.path, NJ_TEST_SEED=str(seed))
@@ -312,14 +313,14 @@ def e2e(build, mutant, test):
 
 
 class RaceProgram(Program):
-    """A program with all of lib/sched: ThreadSanitizer has to see all synchronisation."""
+    """A program with all of lib/strategy: ThreadSanitizer has to see all synchronisation."""
 
     def sources(self, target):
         found = list(super().sources(target))
         known = {os.path.realpath(source) for _, source, _ in found}
         steps = [word for word in found[0][2] if word == "-DNJ_SCHED_POINTS"]
         return found + [(name, source, words + steps)
-                        for name, source, words in self.build.objects("lib/libnj_sched.a")
+                        for name, source, words in self.build.objects("lib/libnj_strategy.a")
                         if os.path.realpath(source) not in known]
 
 
@@ -333,7 +334,7 @@ PROGRAMS = {
     "fuzz": lambda target, *_: (f"tests/fuzz/replay_{target}",
                                 [f"tests/fuzz/{target}.c", f"tests/fuzz/corpus/{target}"]),
     "e2e": lambda test: ("app/nightjar/nightjar", [f"tests/e2e/{test.split('.')[0]}.py"]),
-    "race": lambda *_: ("tests/unit_sched_stress", ["tests/unit/sched_stress.c"]),
+    "race": lambda *_: ("tests/unit_strategy_stress", ["tests/unit/strategy_stress.c"]),
 }
 
 

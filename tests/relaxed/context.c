@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* State of a thread that lib/sched/strategy_thread_context.c and fiber.c keep in thread-local
+/* State of a thread that lib/strategy/strategy_thread_context.c and fiber.c keep in thread-local
  * variables. Threads of relacy are contexts of one thread. */
 #include <string.h>
 
 #include "relaxed.h"
 #include "sched/fiber.h"
-#include "sched/strategy_thread_context.h"
+#include "strategy/strategy_thread_context.h"
 
 static bool tagged[RELAXED_THREADS_MAX];
 

@@ -31,8 +31,8 @@ import tempfile
 
 from tests.relaxed import built
 
-WORD, RESERVED = "lib/sched/strategy_state.c", "lib/sched/reserved_threads.c"
-PARK, STRATEGY = "lib/sched/futex_park.c", "lib/sched/thread_strategy.c"
+WORD, RESERVED = "lib/strategy/strategy_state.c", "lib/strategy/reserved_threads.c"
+PARK, STRATEGY = "lib/strategy/futex_park.c", "lib/strategy/thread_strategy.c"
 DUAL, SEATS = "perf/reference/dual.c", "perf/reference/seats.c"
 ORDER = "memory_order_acq_rel"
 LOAD_SEAT = "atomic_load_explicit(&seat->state, "

@@ -2,7 +2,7 @@
 /*
  * Runs a few threads under C11's memory model, with the relacy race detector.
  *
- * The code under test is lib/sched, compiled unchanged with the stdatomic.h of this folder. Its
+ * The code under test is lib/strategy, compiled unchanged with the stdatomic.h of this folder. Its
  * threads are contexts on one processor. Before each atomic operation relacy chooses the thread
  * that runs next, and a load returns any value that its memory order allows. A world is run many
  * times with different choices; the number of a run reproduces it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reserved threads: some offer themselves when one is wanted, some hand over tasks, and one stops
- * everything. The code of lib/sched is unchanged: reserved_threads.c and futex_park.c.
+ * everything. The code of lib/strategy is unchanged: reserved_threads.c and futex_park.c.
  *
  * An accepted task runs once, and its thread sees the giver's writes. A lost wake-up is a deadlock:
  * no thread stops the others before all accepted tasks have run, unless a thread of the world does
@@ -11,7 +11,7 @@
 
 #include "base/compiler.h"
 #include "relaxed.h"
-#include "sched/reserved_threads.h"
+#include "strategy/reserved_threads.h"
 
 #define TASKS_MAX 4u
 

@@ -16,7 +16,7 @@ from tests.relaxed import built
 HERE = os.path.dirname(os.path.realpath(__file__))
 REPO = os.path.dirname(os.path.dirname(HERE))
 SHIM = os.path.join(HERE, "stdatomic.h")
-MUST = ("lib/sched/strategy_state.c", "lib/sched/reserved_threads.c", "perf/reference/dual.c")
+MUST = ("lib/strategy/strategy_state.c", "lib/strategy/reserved_threads.c", "perf/reference/dual.c")
 
 
 def read(build, command):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Strategies of threads: callers with tasks, a pool thread for queued tasks, and a reserved thread.
- * The code of lib/sched is unchanged: strategy_state.c, the strategies, and reserved_threads.c.
+ * The code of lib/strategy is unchanged: strategy_state.c, the strategies, and reserved_threads.c.
  *
  * The next producer must find tasks that a caller queued before it requested production, and see
  * the writes of the previous producer: only the state word orders them. Therefore tasks are queued
@@ -12,8 +12,8 @@
 #include "reference/strategies.h"
 #include "relaxed.h"
 #include "sched/fiber.h"
-#include "sched/reserved_threads.h"
-#include "sched/strategy_thread_context.h"
+#include "strategy/reserved_threads.h"
+#include "strategy/strategy_thread_context.h"
 
 #define TASKS_MAX 4u
 #define JOBS_MAX  8u

@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "reference/strategies.h"
 #include "sched/fiber.h"
-#include "sched/strategy_thread_context.h"
+#include "strategy/strategy_thread_context.h"
 
 #define TASKS_MAX 64u
 
