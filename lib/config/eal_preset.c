@@ -11,9 +11,9 @@
 #include "base/compiler.h"
 #include "base/set_error.h"
 #include "config/settings_validate.h"
+#include "dpdk/compat.h"
 #include "log/log.h"
 #include "topo/pci_driver.h"
-#include "base/dpdk_compat.h"
 
 #define KEYS_MAX 32u   /* of one --preset */
 #define ARG_MAX  1024u /* bytes of one argument */

@@ -25,13 +25,13 @@
 
 #include "base/set_error.h"
 #include "dpdk/af_packet_sockets.h"
+#include "dpdk/compat.h"
 #include "dpdk/eal.h"
 #include "dpdk/eal_output_capture.h"
 #include "dpdk/offloads.h"
 #include "dpdk/rss.h"
 #include "net/ip4_reassembly.h"
 #include "tcp/mbuf_priv.h"
-#include "base/dpdk_compat.h"
 
 #define POOL_CACHE     256u
 /* Receive: the ring, segments held out of order, and packets in rings between shards.

@@ -10,10 +10,10 @@
 #include <rte_telemetry.h>
 
 #include "base/assert.h"
+#include "dpdk/compat.h"
 #include "log/address_state_log.h"
 #include "log/address_text.h"
 #include "mgmt/telemetry_commands.h"
-#include "base/dpdk_compat.h"
 
 /* Callbacks of rte_telemetry have no context argument and run on its threads. The lock keeps the
  * server allocated while one runs. */

@@ -3,11 +3,11 @@
  * connections and requests of clients that were refused before a transaction, by reason. */
 #include <rte_telemetry.h>
 
+#include "dpdk/compat.h"
 #include "log/abuse_log.h"
 #include "log/address_text.h"
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
-#include "base/dpdk_compat.h"
 
 static bool add_reasons(const struct nj_mgmt_view *v, const char *params, bool refusals,
                         struct rte_tel_data *d)

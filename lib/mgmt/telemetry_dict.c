@@ -7,7 +7,7 @@
 
 #include <rte_telemetry.h>
 
-#include "base/dpdk_compat.h"
+#include "dpdk/compat.h"
 
 struct rte_tel_data *nj__telemetry_add_dict(struct rte_tel_data *d, const char *name_fmt, ...)
 {

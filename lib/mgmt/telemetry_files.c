@@ -3,10 +3,10 @@
 #include <rte_telemetry.h>
 
 #include "base/relaxed_atomics.h"
+#include "dpdk/compat.h"
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
 #include "store/file_reader.h"
-#include "base/dpdk_compat.h"
 
 static void add_reader_stats(const struct nj_file_reader_stats *r, struct rte_tel_data *d)
 {

@@ -8,9 +8,9 @@
 #include <rte_telemetry.h>
 
 #include "base/relaxed_atomics.h"
+#include "dpdk/compat.h"
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
-#include "base/dpdk_compat.h"
 
 /* A response of the socket holds 16 KiB, and a route takes about 400 bytes of it. */
 #define ROUTES_SHOWN 32u

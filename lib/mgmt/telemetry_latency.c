@@ -5,9 +5,9 @@
 #include <rte_cycles.h>
 #include <rte_telemetry.h>
 
+#include "dpdk/compat.h"
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
-#include "base/dpdk_compat.h"
 
 /* `hz`: units of the histogram per second. */
 static uint64_t us(uint64_t value, uint64_t hz)

@@ -4,9 +4,9 @@
 
 #include <rte_telemetry.h>
 
+#include "dpdk/compat.h"
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
-#include "base/dpdk_compat.h"
 
 static void add_limits(struct rte_tel_data *d, const struct nj_class *c)
 {

@@ -9,10 +9,10 @@
 #include <rte_telemetry.h>
 
 #include "base/relaxed_atomics.h"
+#include "dpdk/compat.h"
 #include "log/address_text.h"
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
-#include "base/dpdk_compat.h"
 
 /* A response of the socket holds 16 KiB, and a client takes about 230 bytes of it. */
 #define CLIENTS_SHOWN     10u

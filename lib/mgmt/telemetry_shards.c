@@ -8,8 +8,8 @@
 #include <rte_mempool.h>
 #include <rte_telemetry.h>
 
-#include "base/dpdk_compat.h"
 #include "base/relaxed_atomics.h"
+#include "dpdk/compat.h"
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
 

@@ -15,7 +15,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "wire/csum.h"
-#include "base/dpdk_compat.h"
+#include "wire/icmp_compat.h"
 #include "wire/ip6.h"
 #include "wire/tcp_opt.h"
 

@@ -19,7 +19,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "wire/csum.h"
-#include "base/dpdk_compat.h"
+#include "wire/icmp_compat.h"
 #include "wire/icmp4_error_parse.h"
 #include "wire/ip6.h"
 #include "wire/ip6_parse.h"

@@ -6,8 +6,8 @@
 
 #include "base/compiler.h"
 #include "config/eal_preset.h"
+#include "dpdk/compat.h"
 #include "support/scratch.h"
-#include "base/dpdk_compat.h"
 
 TestSuite(config_eal_preset, .init = scratch_make, .fini = scratch_remove);
 

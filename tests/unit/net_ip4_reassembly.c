@@ -12,7 +12,7 @@
 #include "base/prng.h"
 #include "support/shard_rig.h"
 #include "wire/csum.h"
-#include "base/dpdk_compat.h"
+#include "wire/icmp_compat.h"
 
 #define DATA_MAX 1480u
 

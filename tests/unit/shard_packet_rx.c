@@ -10,7 +10,7 @@
 #include "base/prng.h"
 #include "support/shard_rig.h"
 #include "wire/csum.h"
-#include "base/dpdk_compat.h"
+#include "wire/icmp_compat.h"
 
 #define FAR_IP 0x08080808u
 

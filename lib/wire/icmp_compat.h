@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Names of ICMP for DPDK 22.11 (Debian 12) to 24.11 (Debian 13). The code uses the newer names;
+ * this header defines them where DPDK has only the older ones.
+ *
+ * The addresses in struct rte_ipv6_hdr are byte arrays in 22.11 and structs of the same 16 bytes
+ * since 24.11: `&hdr->src_addr` is their first byte in both.
+ */
+#ifndef NJ_WIRE_ICMP_COMPAT_H
+#define NJ_WIRE_ICMP_COMPAT_H
+
+#include <rte_icmp.h>
+
+#ifndef RTE_ICMP_TYPE_ECHO_REPLY
+#define RTE_ICMP_TYPE_ECHO_REPLY   RTE_IP_ICMP_ECHO_REPLY
+#define RTE_ICMP_TYPE_ECHO_REQUEST RTE_IP_ICMP_ECHO_REQUEST
+#endif
+
+#endif
