@@ -143,6 +143,8 @@ class Shape(unittest.TestCase):
         which, exception = tidy.THREAD_LOCAL
         self.assertFalse([*tidy.rule_mutable(Source(which, exception))])
         self.assertTrue([*tidy.rule_mutable(Source("lib/sched/ewyk_fiber_scheduler.c", exception))])
+        self.assertFalse([*tidy.rule_mutable(Source(tidy.OPENSSL_HEAP, "static int n;"))])
+        self.assertTrue([*tidy.rule_mutable(Source("lib/tls/session.c", "static int n;"))])
 
     def function(self, n_lines):
         return "int f(int a)\n{\n" + "    a++;\n" * (n_lines - 3) + "}\n"

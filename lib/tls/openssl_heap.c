@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Free lists of size classes per thread. A block that another thread frees goes to a lock-free
- * stack of its owner (Treiber), which the owner takes whole. */
-#include "server/openssl_heap.h"
+ * stack of its owner (Treiber), which the owner takes whole. Its data is at file scope, because
+ * OpenSSL has one heap for the process (docs/adr/0028-where-openssls-heap-belongs.md). */
+#include "tls/openssl_heap.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -11,7 +11,7 @@
 #include "base/compiler.h"
 #include "base/prng.h"
 #include "base/types.h"
-#include "server/openssl_heap.h"
+#include "tls/openssl_heap.h"
 
 #define SLOTS 256u
 #if defined(__SANITIZE_THREAD__) /* 40,000 take 48 s */
@@ -98,7 +98,7 @@ static void end_all(struct slot *slot)
     }
 }
 
-Test(server_openssl_heap, random_allocations_keep_their_bytes)
+Test(tls_openssl_heap, random_allocations_keep_their_bytes)
 {
     static struct slot slot[SLOTS];
     struct nj_prng r;
@@ -132,7 +132,7 @@ static void *thread_of_many(void *seed)
     return NULL;
 }
 
-Test(server_openssl_heap, threads_free_blocks_of_each_other)
+Test(tls_openssl_heap, threads_free_blocks_of_each_other)
 {
     pthread_t thread[THREADS];
     void *failed;
@@ -162,7 +162,7 @@ static void *take_in_a_thread(size_t n)
     return p;
 }
 
-Test(server_openssl_heap, freed_blocks_are_used_again)
+Test(tls_openssl_heap, freed_blocks_are_used_again)
 {
     for (size_t n = 0; n < 32000; n = n * 9 / 8 + 1) {
         void *p = take(n);
@@ -177,7 +177,7 @@ Test(server_openssl_heap, freed_blocks_are_used_again)
     give(p);
 }
 
-Test(server_openssl_heap, sizes_that_do_not_exist)
+Test(tls_openssl_heap, sizes_that_do_not_exist)
 {
     cr_expect_null(take(SIZE_MAX));
     cr_expect_null(take(SIZE_MAX / 2));

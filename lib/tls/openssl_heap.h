@@ -7,8 +7,8 @@
  * thread that has ended goes to the next new thread. Memory is kept for later allocations, so the
  * process keeps as much as was ever in use at once.
  */
-#ifndef NJ_SERVER_OPENSSL_HEAP_H
-#define NJ_SERVER_OPENSSL_HEAP_H
+#ifndef NJ_TLS_OPENSSL_HEAP_H
+#define NJ_TLS_OPENSSL_HEAP_H
 
 #include <stddef.h>
 
