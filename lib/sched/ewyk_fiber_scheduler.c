@@ -441,7 +441,7 @@ void nj_ewyk_each_parked(struct nj_ewyk *e, void (*fn)(void *ctx, struct nj_task
 {
     for (uint32_t i = 0; i < e->fibers->n_max; i++) {
         const struct nj_fiber *f = &e->fibers->fiber[i];
-        if (f->state == NJ__ROUND_DONE && f->fn == run_task_fn)
+        if (f->state == NJ__FIBER_PARKED && f->fn == run_task_fn)
             fn(ctx, f->arg);
     }
 }

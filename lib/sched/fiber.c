@@ -73,11 +73,11 @@ static void init_fiber(struct nj_fibers *fs, uint32_t i)
 
     f->all = fs;
     f->top = slot + fs->slot_bytes - stagger(i);
-    f->lane.bottom = slot + NJ_FIBER_GUARD_BYTES;
-    f->lane.n_bytes = (size_t)((uint8_t *)f->top - (slot + NJ_FIBER_GUARD_BYTES));
+    f->stack.bottom = slot + NJ_FIBER_GUARD_BYTES;
+    f->stack.n_bytes = (size_t)((uint8_t *)f->top - (slot + NJ_FIBER_GUARD_BYTES));
     nj_list_init(&f->node);
     nj_timer_init(&f->timer);
-    f->valgrind_id = VALGRIND_STACK_REGISTER(f->lane.bottom, f->top);
+    f->valgrind_id = VALGRIND_STACK_REGISTER(f->stack.bottom, f->top);
 }
 
 struct nj_fibers *nj_fibers_new(const struct nj_fibers_config *config)
@@ -119,7 +119,7 @@ void nj_fibers_free(struct nj_fibers *fs)
     if (nj__current.home == fs)
         nj__current.home = NULL;
     for (uint32_t i = 0; i < fs->n_max; i++) {
-        nj__sanitizer_forget_stack(&fs->fiber[i].lane);
+        nj__sanitizer_forget_stack(&fs->fiber[i].stack);
         VALGRIND_STACK_DEREGISTER(fs->fiber[i].valgrind_id);
     }
     if (fs->n_max)
@@ -131,7 +131,7 @@ void nj_fibers_free(struct nj_fibers *fs)
 /* Excludes the page of the top, which the first frames always use. */
 static void fill(struct nj_fiber *f)
 {
-    uint64_t *word = (uint64_t *)f->lane.bottom;
+    uint64_t *word = (uint64_t *)f->stack.bottom;
     for (size_t i = 0; i < f->all->stack_bytes / sizeof *word; i++)
         word[i] = FILL;
 }
@@ -139,12 +139,12 @@ static void fill(struct nj_fiber *f)
 /* The stack may be in use, with frames that ASan has poisoned. */
 __attribute__((no_sanitize("address", "thread"))) static size_t depth(const struct nj_fiber *f)
 {
-    const uint64_t *word = f->lane.bottom;
+    const uint64_t *word = f->stack.bottom;
     size_t i = 0;
 
     while (i < f->all->stack_bytes / sizeof *word && word[i] == FILL)
         i++;
-    return f->lane.n_bytes - i * sizeof *word;
+    return f->stack.n_bytes - i * sizeof *word;
 }
 #endif
 
@@ -171,7 +171,7 @@ uint32_t nj_fibers_trim(struct nj_fibers *fs, uint32_t n_keep, uint32_t n_max)
             n_keep--;
             continue;
         }
-        madvise((void *)f->lane.bottom, fs->slot_bytes - NJ_FIBER_GUARD_BYTES, MADV_DONTNEED);
+        madvise((void *)f->stack.bottom, fs->slot_bytes - NJ_FIBER_GUARD_BYTES, MADV_DONTNEED);
         f->context = NULL;
         n++;
     }
@@ -200,9 +200,9 @@ static void enter(struct nj_fibers *fs, struct nj_fiber *f)
     nj__current.tagged = false; /* a task starts untagged, and a tagged fiber never parks */
     errno = f->saved_errno;
     nj__sanitizer_register_current(&fs->root_stack);
-    nj__sanitizer_start_switch(&fs->root_stack, &f->lane);
+    nj__sanitizer_start_switch(&fs->root_stack, &f->stack);
     struct nj__transfer t = jump_fcontext(f->context, f);
-    nj__sanitizer_finish_switch(&fs->root_stack, &f->lane);
+    nj__sanitizer_finish_switch(&fs->root_stack, &f->stack);
     f->context = t.from;
     f->saved_errno = errno;
     errno = root_errno;
@@ -214,9 +214,9 @@ static void leave(struct nj_fiber *f)
 {
     struct nj_fibers *fs = f->all;
 
-    nj__sanitizer_start_switch(&f->lane, &fs->root_stack);
+    nj__sanitizer_start_switch(&f->stack, &fs->root_stack);
     struct nj__transfer t = jump_fcontext(fs->root, NULL);
-    nj__sanitizer_finish_switch(&f->lane, &fs->root_stack);
+    nj__sanitizer_finish_switch(&f->stack, &fs->root_stack);
     fs->root = t.from;
 }
 
@@ -229,7 +229,7 @@ static void body(struct nj__transfer t)
     struct nj_fiber *f = t.data;
     uint64_t fp_mode = nj__fpu_get_control(); /* the root's, when this stack was first used */
 
-    nj__sanitizer_finish_switch(&f->lane, &f->all->root_stack);
+    nj__sanitizer_finish_switch(&f->stack, &f->all->root_stack);
     f->all->root = t.from;
     for (;;) {
         f->fn(f->arg);
@@ -243,11 +243,11 @@ static void body(struct nj__transfer t)
 /* For a stack that was never used, or whose memory was released. */
 static void make_context(struct nj_fiber *f)
 {
-    nj__sanitizer_prepare_stack(&f->lane);
+    nj__sanitizer_prepare_stack(&f->stack);
 #ifdef NJ_CHECKED
     fill(f);
 #endif
-    f->context = make_fcontext(f->top, f->lane.n_bytes, body);
+    f->context = make_fcontext(f->top, f->stack.n_bytes, body);
 }
 
 static void free_fiber(struct nj_fibers *fs, struct nj_fiber *f)
@@ -299,7 +299,7 @@ bool nj_fiber_guard_hit(const void *addr, const struct nj_task_class **class_of)
 
     if (!f)
         return false;
-    uintptr_t end = (uintptr_t)f->lane.bottom, at = (uintptr_t)addr;
+    uintptr_t end = (uintptr_t)f->stack.bottom, at = (uintptr_t)addr;
     if (at >= end || at < end - NJ_FIBER_GUARD_BYTES)
         return false;
     *class_of = f->class_of;
@@ -407,7 +407,7 @@ enum nj_wake_reason nj_fiber_park(struct nj_waiter *w, nj_ns deadline)
         return NJ_WAKE_CANCELLED;
     }
     arm(f->all, f, deadline);
-    f->state = NJ__ROUND_DONE;
+    f->state = NJ__FIBER_PARKED;
     leave(f);
     return f->why;
 }
@@ -416,7 +416,7 @@ bool nj_fiber_wake(struct nj_waiter w, enum nj_wake_reason why)
 {
     struct nj_fiber *f = w.fiber;
 
-    if (!f || f->state != NJ__ROUND_DONE || f->generation != w.generation)
+    if (!f || f->state != NJ__FIBER_PARKED || f->generation != w.generation)
         return false;
     NJ_ASSERT(f->all->owner == &nj__current);
     make_runnable(f, why);
@@ -428,7 +428,7 @@ void nj_fiber_cancel(struct nj_fiber *f)
     NJ_ASSERT(f->all->owner == &nj__current);
     NJ_ASSERT(f->state != NJ__FIBER_FREE);
     f->cancelled = true;
-    if (f->state == NJ__ROUND_DONE)
+    if (f->state == NJ__FIBER_PARKED)
         make_runnable(f, NJ_WAKE_CANCELLED);
 }
 

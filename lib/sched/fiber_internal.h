@@ -12,7 +12,7 @@
  * its end. Further waits use the wheel and may end a tick late. */
 #define NJ__DUE_SOON_MAX 32u
 
-enum nj__fiber_state { NJ__FIBER_FREE, NJ__FIBER_RUNNING, NJ__ROUND_DONE, NJ__FIBER_WOKEN };
+enum nj__fiber_state { NJ__FIBER_FREE, NJ__FIBER_RUNNING, NJ__FIBER_PARKED, NJ__FIBER_WOKEN };
 
 struct nj_task_class;
 
@@ -33,7 +33,7 @@ struct nj_fiber {
     uint32_t n_ignored_cancels; /* waits and calls since then that reported the cancellation */
     struct nj_list node;        /* in the list `runnable` or `soon` */
     struct nj_timer timer;
-    struct nj__switch_stack lane;
+    struct nj__switch_stack stack;
 } NJ_CACHE_ALIGNED;
 
 struct nj_fibers {
@@ -61,8 +61,8 @@ struct nj__current {
 };
 
 /*
- * The only mutable file-scope data below lib/server. A blocking call has no argument that names its
- * context, and user code is in between. The variable is thread-local, and a fiber never migrates.
+ * Mutable data at file scope: a blocking call has no argument that names its context, and user code
+ * is in between. The variable is thread-local, and a fiber never migrates.
  * initial-exec: one load, no call of __tls_get_addr().
  */
 extern _Thread_local struct nj__current nj__current __attribute__((tls_model("initial-exec")));

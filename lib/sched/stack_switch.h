@@ -78,37 +78,37 @@ NJ__INLINE void nj__sanitizer_finish_switch(struct nj__switch_stack *me,
 }
 
 /* Before the first switch to a stack, and before its memory is released. */
-NJ__INLINE void nj__sanitizer_prepare_stack(struct nj__switch_stack *lane)
+NJ__INLINE void nj__sanitizer_prepare_stack(struct nj__switch_stack *stack)
 {
-    (void)lane;
+    (void)stack;
 #ifdef NJ__ASAN
     /* If its pages were released before, the old frames were never unpoisoned. */
-    __asan_unpoison_memory_region(lane->bottom, lane->n_bytes);
+    __asan_unpoison_memory_region(stack->bottom, stack->n_bytes);
 #endif
 #ifdef NJ__TSAN
-    if (!lane->tsan) /* the call is slow */
-        lane->tsan = __tsan_create_fiber(0);
+    if (!stack->tsan) /* the call is slow */
+        stack->tsan = __tsan_create_fiber(0);
 #endif
 }
 
-NJ__INLINE void nj__sanitizer_forget_stack(struct nj__switch_stack *lane)
+NJ__INLINE void nj__sanitizer_forget_stack(struct nj__switch_stack *stack)
 {
-    (void)lane;
+    (void)stack;
 #ifdef NJ__ASAN
-    __asan_unpoison_memory_region(lane->bottom, lane->n_bytes);
+    __asan_unpoison_memory_region(stack->bottom, stack->n_bytes);
 #endif
 #ifdef NJ__TSAN
-    if (lane->tsan)
-        __tsan_destroy_fiber(lane->tsan);
+    if (stack->tsan)
+        __tsan_destroy_fiber(stack->tsan);
 #endif
 }
 
 /* Registers the running stack, before the first switch away from it. */
-NJ__INLINE void nj__sanitizer_register_current(struct nj__switch_stack *lane)
+NJ__INLINE void nj__sanitizer_register_current(struct nj__switch_stack *stack)
 {
-    (void)lane;
+    (void)stack;
 #ifdef NJ__TSAN
-    lane->tsan = __tsan_get_current_fiber();
+    stack->tsan = __tsan_get_current_fiber();
 #endif
 }
 

@@ -51,7 +51,7 @@ static void wake_others(const struct nj__task_rings *l)
 
 void nj__task_rings_return_to_shard(struct nj__task_slot *s)
 {
-    struct nj__task_rings *l = s->lane;
+    struct nj__task_rings *l = s->rings;
     struct nj_wakeup *waker = l->config.waker;
     bool slow = s->slow;
 
@@ -180,9 +180,9 @@ static uint32_t slow_max(const struct nj__task_rings *l, uint32_t n)
 
 /* While there are other clients, a client with a long task leaves one of the places for their first
  * tasks. `n`: tasks of the client at workers. */
-static bool may_start(void *lane, const struct nj_task *job, uint32_t n)
+static bool may_start(void *rings, const struct nj_task *job, uint32_t n)
 {
-    struct nj__task_rings *l = lane;
+    struct nj__task_rings *l = rings;
     uint32_t n_max = l->config.n_max;
 
     l->slow_max = UINT32_MAX;
@@ -405,7 +405,7 @@ struct rte_ring *nj__task_ring_new(uint32_t n_max)
     while (n < n_max + 1) /* a ring of n holds n - 1 */
         n *= 2;
     struct rte_ring *r = aligned_alloc(NJ_CACHE_LINE, (size_t)rte_ring_get_memsize(n));
-    if (r && rte_ring_init(r, "nj-lane", n, RING_F_SP_ENQ | RING_F_SC_DEQ) == 0)
+    if (r && rte_ring_init(r, "nj-tasks", n, RING_F_SP_ENQ | RING_F_SC_DEQ) == 0)
         return r;
     free(r);
     return NULL;
@@ -426,7 +426,7 @@ bool nj__task_rings_init(struct nj__task_rings *l, const struct nj__task_rings_c
     for (uint32_t i = n_slots; i > 0; i--) {
         struct nj__task_slot *s = &l->slots[i - 1];
         s->task.ops = config->slot_ops;
-        s->lane = l;
+        s->rings = l;
         s->next = l->free;
         l->free = s;
     }

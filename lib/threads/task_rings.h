@@ -39,7 +39,7 @@ struct nj__task_rings;
 struct nj__task_slot {
     struct nj_task task; /* as the service runs it */
     struct nj_task *job; /* as the shard submitted it */
-    struct nj__task_rings *lane;
+    struct nj__task_rings *rings;
     struct nj__task_slot *next; /* in the free list or the home list; else of the service */
     bool ahead;                 /* the job's class was known to be short at submit */
     bool slow;                  /* counted in config.n_slow */

@@ -58,7 +58,7 @@ struct nj_worker_pool {
         _Atomic uint32_t n_running; /* from produce() to the end of run */
         _Atomic uint32_t n_slow;    /* see nj__task_rings_config */
     } NJ_CACHE_ALIGNED kind[N_KINDS];
-    struct nj__task_rings lanes[];
+    struct nj__task_rings rings[];
 };
 
 static bool is_stopping(const struct nj_worker_pool *w)
@@ -88,7 +88,7 @@ static bool is_full(struct nj_worker_pool *w, enum nj_worker_kind kind)
 static struct nj__task_rings *next_rings(struct nj_worker_pool *w)
 {
     for (uint32_t i = 0; i < w->n_rings; i++) {
-        struct nj__task_rings *l = &w->lanes[(w->turn + i) % w->n_rings];
+        struct nj__task_rings *l = &w->rings[(w->turn + i) % w->n_rings];
         if (!nj__task_rings_is_empty(l) && !is_full(w, kind_of(l)))
             return l;
     }
@@ -100,7 +100,7 @@ static struct nj_task *take(struct nj_worker_pool *w, struct nj__task_rings *l)
     struct nj__task_slot *slot = nj__task_rings_pop(l);
 
     NJ_CHECK(slot);
-    w->turn = (uint32_t)(l - w->lanes) + 1;
+    w->turn = (uint32_t)(l - w->rings) + 1;
     /* Acquire: the writes of tasks that have ended are visible to this task. */
     atomic_fetch_add_explicit(&w->kind[kind_of(l)].n_running, 1, memory_order_acquire);
     return &slot->task;
@@ -149,8 +149,8 @@ static void run_job(const struct nj_worker_pool *w, enum nj_worker_kind kind, st
 static void run_slot(struct nj_task *task)
 {
     struct nj__task_slot *s = nj_container_of(task, struct nj__task_slot, task);
-    struct nj_worker_pool *w = workers_of(s->lane);
-    enum nj_worker_kind kind = kind_of(s->lane);
+    struct nj_worker_pool *w = workers_of(s->rings);
+    enum nj_worker_kind kind = kind_of(s->rings);
     bool queued = s->queued;
 
     run_job(w, kind, s->job);
@@ -164,8 +164,8 @@ static void run_slot(struct nj_task *task)
 static void reject_slot(struct nj_task *task)
 {
     struct nj__task_slot *s = nj_container_of(task, struct nj__task_slot, task);
-    struct nj_worker_pool *w = workers_of(s->lane);
-    enum nj_worker_kind kind = kind_of(s->lane);
+    struct nj_worker_pool *w = workers_of(s->rings);
+    enum nj_worker_kind kind = kind_of(s->rings);
 
     s->job->run_ns = NJ__NOT_RUN;
     nj__task_rings_return_to_shard(s);
@@ -213,7 +213,7 @@ struct nj_worker_ops nj_worker_pool_ops(struct nj_worker_pool *w, uint32_t shard
                                         enum nj_worker_kind kind)
 {
     NJ_CHECK(shard < w->config.n_shards && kind < N_KINDS);
-    return nj__task_rings_ops(&w->lanes[shard * N_KINDS + kind]);
+    return nj__task_rings_ops(&w->rings[shard * N_KINDS + kind]);
 }
 
 struct nj_worker_pool_stats nj_worker_pool_stats(const struct nj_worker_pool *w)
@@ -226,7 +226,7 @@ struct nj_worker_pool_stats nj_worker_pool_stats(const struct nj_worker_pool *w)
         s.kind[k].n_running = nj_load_relaxed(&w->kind[k].n_running);
     }
     for (uint32_t i = 0; i < w->n_rings; i++) {
-        const struct nj__task_rings *l = &w->lanes[i];
+        const struct nj__task_rings *l = &w->rings[i];
         enum nj_worker_kind k = kind_of(l);
         s.kind[k].n_out += nj_load_relaxed(&l->seen_out);
         s.kind[k].n_waiting += nj_load_relaxed(&l->seen_waiting);
@@ -288,7 +288,7 @@ static bool init_rings(struct nj_worker_pool *w)
 
     for (uint32_t i = 0; i < w->n_rings; i++) {
         uint32_t shard = i / N_KINDS, kind = i % N_KINDS;
-        struct nj__task_rings_config lane = {
+        struct nj__task_rings_config rings = {
             .service = w,
             .ask = ask,
             .slot_ops = &slot_ops,
@@ -297,10 +297,10 @@ static bool init_rings(struct nj_worker_pool *w)
             .tasks_max = c->kind[kind].tasks_max,
             .waker = c->wakeups && shard < c->n_wakeups ? &c->wakeups[shard] : NULL,
             .kind = (int)kind,
-            .next = &w->lanes[(i + N_KINDS) % w->n_rings],
+            .next = &w->rings[(i + N_KINDS) % w->n_rings],
             .n_slow = &w->kind[kind].n_slow,
         };
-        if (!nj__task_rings_init(&w->lanes[i], &lane))
+        if (!nj__task_rings_init(&w->rings[i], &rings))
             return false;
     }
     return true;
@@ -310,7 +310,7 @@ void nj_worker_pool_free(struct nj_worker_pool *w)
 {
     nj_thread_pool_free(w->threads);
     for (uint32_t i = 0; i < w->n_rings; i++)
-        nj__task_rings_fini(&w->lanes[i]);
+        nj__task_rings_fini(&w->rings[i]);
     free(w);
 }
 
@@ -353,7 +353,7 @@ static void begin_stop(struct nj_worker_pool *w)
         return;
     nj_store_relaxed(&w->stopping, true);
     for (uint32_t i = 0; i < w->n_rings; i++)
-        w->lanes[i].closed = true;
+        w->rings[i].closed = true;
     nj_strategy_stop(&w->strategy);
     nj_thread_pool_begin_stop(w->threads);
 }
@@ -369,6 +369,6 @@ uint32_t nj_worker_pool_stop(struct nj_worker_pool *w, uint32_t wait_ms)
         now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
     } while (n_left > 0 && now < end);
     for (uint32_t i = 0; n_left == 0 && i < w->n_rings; i++)
-        w->lanes[i].ended = true;
+        w->rings[i].ended = true;
     return n_left;
 }

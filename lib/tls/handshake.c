@@ -157,7 +157,7 @@ int nj__tls_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out,
 }
 
 static bool start_ticket(const struct nj_tls_ticket_key *key, const uint8_t *iv,
-                         EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int is_sealing)
+                         EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int encrypts)
 {
     char digest[] = "SHA256";
     uint8_t hmac[sizeof key->hmac];
@@ -168,7 +168,7 @@ static bool start_ticket(const struct nj_tls_ticket_key *key, const uint8_t *iv,
     params[1] = OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0);
     params[2] = OSSL_PARAM_construct_end();
     bool ok = EVP_MAC_CTX_set_params(mac, params) == 1 &&
-              EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key->aes, iv, is_sealing) == 1;
+              EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key->aes, iv, encrypts) == 1;
     explicit_bzero(hmac, sizeof hmac);
     return ok;
 }
@@ -176,12 +176,12 @@ static bool start_ticket(const struct nj_tls_ticket_key *key, const uint8_t *iv,
 /* Results: -1 error, 0 unknown key (a full handshake follows), 1 sealed, 2 opened and to be
  * renewed: clients use a ticket once (RFC 8446 C.4). */
 int nj__tls_on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
-                      EVP_MAC_CTX *mac, int is_sealing)
+                      EVP_MAC_CTX *mac, int encrypts)
 {
     struct nj_tls_server_context *c = handshake_of(ssl)->context;
     struct nj_tls_ticket_key key;
 
-    if (is_sealing) {
+    if (encrypts) {
         nj_tls_ticket_keys_newest(c->tickets, &key);
         memcpy(name, key.name, sizeof key.name);
         if (RAND_bytes(iv, 16) != 1) {
@@ -191,9 +191,9 @@ int nj__tls_on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPH
     } else if (!nj_tls_ticket_keys_find(c->tickets, name, &key)) {
         return 0;
     }
-    bool ok = start_ticket(&key, iv, cipher, mac, is_sealing);
+    bool ok = start_ticket(&key, iv, cipher, mac, encrypts);
     explicit_bzero(&key, sizeof key);
-    return !ok ? -1 : is_sealing ? 1 : 2;
+    return !ok ? -1 : encrypts ? 1 : 2;
 }
 
 /* The longest fragment that the session's max_fragment_length allows (RFC 6066 4), or 0. libssl

@@ -76,7 +76,7 @@ int nj__tls_on_client_hello(SSL *ssl, int *alert, void *context);
 int nj__tls_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *n_out,
                     const unsigned char *in, unsigned n_in, void *context);
 int nj__tls_on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher,
-                      EVP_MAC_CTX *mac, int is_sealing);
+                      EVP_MAC_CTX *mac, int encrypts);
 SSL_TICKET_RETURN nj__tls_on_opened_ticket(SSL *ssl, SSL_SESSION *session,
                                            const unsigned char *name, size_t n_name,
                                            SSL_TICKET_STATUS status, void *arg);

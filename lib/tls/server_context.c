@@ -51,7 +51,7 @@ static int check_readable(const char *path, const char *as, char *why, size_t n_
 }
 
 /* No password is asked for: a server has nobody to answer. */
-static int no_password(char *buf, int size, int is_writing, void *arg)
+static int no_password(char *buf, int size, int rwflag, void *arg)
 {
     return -1;
 }

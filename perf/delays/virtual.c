@@ -32,7 +32,7 @@
 
 struct thread {
     void *at; /* context, while the thread does not run */
-    struct nj__switch_stack lane;
+    struct nj__switch_stack stack;
     void *(*fn)(void *arg);
     void *arg;
     nj_ns due;       /* when the thread continues; NJ_NEVER: when it is woken */
@@ -63,9 +63,9 @@ static void to_root(void)
     t->tag = nj_noblock_is_set();
     t->frame = nj__strategy_frame_top();
     t->turn = v.turn++;
-    nj__sanitizer_start_switch(&t->lane, &v.root_stack);
+    nj__sanitizer_start_switch(&t->stack, &v.root_stack);
     struct nj__transfer from = jump_fcontext(v.root, NULL);
-    nj__sanitizer_finish_switch(&t->lane, &v.root_stack);
+    nj__sanitizer_finish_switch(&t->stack, &v.root_stack);
     v.root = from.from;
 }
 
@@ -85,7 +85,7 @@ static void entry(struct nj__transfer from)
 {
     struct thread *t = v.self;
 
-    nj__sanitizer_finish_switch(&t->lane, &v.root_stack);
+    nj__sanitizer_finish_switch(&t->stack, &v.root_stack);
     v.root = from.from;
     t->fn(t->arg);
     t->done = true;
@@ -98,9 +98,9 @@ static void resume(struct thread *t)
     v.self = t;
     nj_noblock_leave(t->tag);
     nj__strategy_frame_set_top(t->frame);
-    nj__sanitizer_start_switch(&v.root_stack, &t->lane);
+    nj__sanitizer_start_switch(&v.root_stack, &t->stack);
     struct nj__transfer from = jump_fcontext(t->at, NULL);
-    nj__sanitizer_finish_switch(&v.root_stack, &t->lane);
+    nj__sanitizer_finish_switch(&v.root_stack, &t->stack);
     t->at = from.from;
 }
 
@@ -110,11 +110,11 @@ static struct thread *start(void *(*fn)(void *arg), void *arg)
     struct thread *t = &v.threads[v.n_threads++];
 
     *t = (struct thread){.fn = fn, .arg = arg, .due = v.now + WAKE_NS, .turn = v.turn++};
-    t->lane.bottom = malloc(STACK_BYTES);
-    t->lane.n_bytes = STACK_BYTES;
-    NJ_CHECK(t->lane.bottom);
-    nj__sanitizer_prepare_stack(&t->lane);
-    t->at = make_fcontext((char *)(uintptr_t)t->lane.bottom + STACK_BYTES, STACK_BYTES, entry);
+    t->stack.bottom = malloc(STACK_BYTES);
+    t->stack.n_bytes = STACK_BYTES;
+    NJ_CHECK(t->stack.bottom);
+    nj__sanitizer_prepare_stack(&t->stack);
+    t->at = make_fcontext((char *)(uintptr_t)t->stack.bottom + STACK_BYTES, STACK_BYTES, entry);
     return t;
 }
 
