@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Histograms of durations whose buckets grow with the duration, in two precisions:
- *   nj_histogram       an eighth: the error is at most 12.5 % from 1 us to 19 hours (2^10 to 2^46
- *                      ns), below that 127 ns. 2.4 KB: the server has several per shard.
- *   nj_histogram_fine  a 128th: at most 0.8 % up to 73 minutes (2^42 ns), below 256 ns none. 37 KB,
- *                      and the minimum is known: for nightjar-load.
- * One writer; any thread may read. */
+/* A histogram of durations whose buckets grow with the duration. The error is an eighth: at most
+ * 12.5 % from 1 us to 19 hours (2^10 to 2^46 ns), below that 127 ns. 2.4 KB: the server has several
+ * per shard. One writer; any thread may read. */
 #ifndef NJ_TELEM_HISTOGRAM_H
 #define NJ_TELEM_HISTOGRAM_H
 
@@ -14,24 +11,14 @@
 #include "base/types.h"
 
 /* Eight below 2^10 ns, eight for each of 36 powers of two, and one for longer durations. */
-#define NJ_HISTOGRAM_BUCKETS      297u
-/* 128 below 2^7 ns, 128 for each of 35 powers of two, and one for longer durations. */
-#define NJ_HISTOGRAM_FINE_BUCKETS 4609u
-
-struct nj_histogram_totals {
-    _Atomic uint64_t sum_ns, max_ns;
-    _Atomic uint64_t min_ns; /* nj_histogram_fine only; 0 if it is empty */
-};
+#define NJ_HISTOGRAM_BUCKETS 297u
 
 /* `n` is first: nj_histogram_add() then needs no instruction to find it. */
 struct nj_histogram {
     _Atomic uint64_t n[NJ_HISTOGRAM_BUCKETS];
-    struct nj_histogram_totals all;
-};
-
-struct nj_histogram_fine {
-    _Atomic uint64_t n[NJ_HISTOGRAM_FINE_BUCKETS];
-    struct nj_histogram_totals all;
+    struct {
+        _Atomic uint64_t sum_ns, max_ns;
+    } all;
 };
 
 /* share * n, rounded up; 0.07 * 100, which is slightly more than 7 in floating point, must be 7. */
@@ -53,12 +40,5 @@ uint64_t nj_histogram_count(const struct nj_histogram *h);
  * true value, above it by at most the error stated above, and never above the maximum. For share 1,
  * and for values beyond the range stated above, it is the maximum. */
 nj_ns nj_histogram_quantile(const struct nj_histogram *h, double share);
-
-void nj_histogram_fine_add(struct nj_histogram_fine *h, nj_ns value);
-void nj_histogram_fine_merge(struct nj_histogram_fine *to, const struct nj_histogram_fine *h);
-uint64_t nj_histogram_fine_count(const struct nj_histogram_fine *h);
-nj_ns nj_histogram_fine_quantile(const struct nj_histogram_fine *h, double share);
-/* The longest duration of a bucket; NJ_NEVER for the last one. */
-nj_ns nj_histogram_fine_bucket_max(unsigned bucket);
 
 #endif

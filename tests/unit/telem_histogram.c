@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "base/prng.h"
+#include "fine_histogram.h"
 
 /* Either histogram. */
 union any {
     struct nj_histogram coarse;
-    struct nj_histogram_fine fine;
+    struct fine_histogram fine;
 };
 
 /* The functions of one precision, and the bounds of its header. */
@@ -23,11 +24,12 @@ struct precision {
     void (*merge)(union any *to, const union any *h);
     uint64_t (*count)(const union any *h);
     nj_ns (*quantile)(const union any *h, double share);
-    const struct nj_histogram_totals *(*all)(const union any *h);
+    nj_ns (*sum)(const union any *h);
+    nj_ns (*max)(const union any *h);
     uint64_t (*bucket)(const union any *h, unsigned i);
 };
 
-#define FUNCTIONS(member, prefix)                                                                  \
+#define FUNCTIONS(member, prefix, totals)                                                          \
     static void member##_add(union any *h, nj_ns value)                                            \
     {                                                                                              \
         prefix##_add(&h->member, value);                                                           \
@@ -44,22 +46,26 @@ struct precision {
     {                                                                                              \
         return prefix##_quantile(&h->member, share);                                               \
     }                                                                                              \
-    static const struct nj_histogram_totals *member##_all(const union any *h)                      \
+    static nj_ns member##_sum(const union any *h)                                                  \
     {                                                                                              \
-        return &h->member.all;                                                                     \
+        return h->totals.sum_ns;                                                                   \
+    }                                                                                              \
+    static nj_ns member##_max(const union any *h)                                                  \
+    {                                                                                              \
+        return h->totals.max_ns;                                                                   \
     }                                                                                              \
     static uint64_t member##_bucket(const union any *h, unsigned i)                                \
     {                                                                                              \
         return h->member.n[i];                                                                     \
     }
-FUNCTIONS(coarse, nj_histogram)
-FUNCTIONS(fine, nj_histogram_fine)
+FUNCTIONS(coarse, nj_histogram, coarse.all)
+FUNCTIONS(fine, fine_histogram, fine)
 
 static const struct precision precisions[] = {
     {"coarse", 3, 10, 46, NJ_HISTOGRAM_BUCKETS, 127, coarse_add, coarse_merge, coarse_count,
-     coarse_quantile, coarse_all, coarse_bucket},
-    {"fine", 7, 7, 42, NJ_HISTOGRAM_FINE_BUCKETS, 0, fine_add, fine_merge, fine_count,
-     fine_quantile, fine_all, fine_bucket},
+     coarse_quantile, coarse_sum, coarse_max, coarse_bucket},
+    {"fine", 7, 7, 42, FINE_HISTOGRAM_BUCKETS, 0, fine_add, fine_merge, fine_count, fine_quantile,
+     fine_sum, fine_max, fine_bucket},
 };
 
 static union any h;
@@ -145,10 +151,10 @@ Test(histogram, every_bucket_is_used_in_order)
 
 Test(histogram, fine_buckets_follow_each_other)
 {
-    for (unsigned i = 1; i < NJ_HISTOGRAM_FINE_BUCKETS; i++)
-        cr_assert_gt(nj_histogram_fine_bucket_max(i), nj_histogram_fine_bucket_max(i - 1), "%u", i);
-    cr_assert_eq(nj_histogram_fine_bucket_max(NJ_HISTOGRAM_FINE_BUCKETS - 1), NJ_NEVER);
-    cr_assert_eq(nj_histogram_fine_bucket_max(NJ_HISTOGRAM_FINE_BUCKETS - 2), (1ull << 42) - 1);
+    for (unsigned i = 1; i < FINE_HISTOGRAM_BUCKETS; i++)
+        cr_assert_gt(fine_histogram_bucket_max(i), fine_histogram_bucket_max(i - 1), "%u", i);
+    cr_assert_eq(fine_histogram_bucket_max(FINE_HISTOGRAM_BUCKETS - 1), NJ_NEVER);
+    cr_assert_eq(fine_histogram_bucket_max(FINE_HISTOGRAM_BUCKETS - 2), (1ull << 42) - 1);
 }
 
 Test(histogram, none_is_zero)
@@ -170,8 +176,8 @@ Test(histogram, extremes_are_kept)
         p->add(&h, 1ull << p->last_bits);
         p->add(&h, 1ull << 50); /* 13 days: beyond the buckets */
         cr_assert_eq(p->count(&h), 3, "%s", p->name);
-        cr_assert_eq(p->all(&h)->sum_ns, (1ull << p->last_bits) + (1ull << 50), "%s", p->name);
-        cr_assert_eq(p->all(&h)->max_ns, 1ull << 50, "%s", p->name);
+        cr_assert_eq(p->sum(&h), (1ull << p->last_bits) + (1ull << 50), "%s", p->name);
+        cr_assert_eq(p->max(&h), 1ull << 50, "%s", p->name);
         cr_assert_eq(p->quantile(&h, 1), 1ull << 50, "%s", p->name);
         cr_assert_eq(p->quantile(&h, 0.000001), p->least_error, "%s", p->name);
     }
@@ -217,8 +223,8 @@ Test(histogram, percentiles_of_random_values)
         for (unsigned i = 0; i < N; i++)
             p->add(&h, value[i * 7919u % N]);
         cr_assert_eq(p->count(&h), N, "%s", p->name);
-        cr_assert_eq(p->all(&h)->sum_ns, sum, "%s", p->name);
-        cr_assert_eq(p->all(&h)->max_ns, value[N - 1], "%s", p->name);
+        cr_assert_eq(p->sum(&h), sum, "%s", p->name);
+        cr_assert_eq(p->max(&h), value[N - 1], "%s", p->name);
         for (unsigned k = 1; k <= 1000; k++) {
             nj_ns is = value[N / 1000 * k - 1], at = p->quantile(&h, k / 1000.0);
             cr_assert(at >= is && at - is <= room(p, is),
@@ -250,18 +256,18 @@ Test(histogram, a_sum_is_as_if_all_had_come_to_one)
 
 Test(histogram, fine_knows_the_minimum)
 {
-    static struct nj_histogram_fine low, high, none, sum;
+    static struct fine_histogram low, high, none, sum;
 
-    nj_histogram_fine_add(&high, 900);
-    nj_histogram_fine_add(&high, 700);
-    nj_histogram_fine_add(&high, 800);
-    cr_assert_eq(high.all.min_ns, 700);
-    nj_histogram_fine_add(&low, 5);
-    nj_histogram_fine_merge(&sum, &none);
-    cr_assert_eq(sum.all.min_ns, 0);
-    nj_histogram_fine_merge(&sum, &high);
-    cr_assert_eq(sum.all.min_ns, 700);
-    nj_histogram_fine_merge(&sum, &low);
-    nj_histogram_fine_merge(&sum, &high);
-    cr_assert_eq(sum.all.min_ns, 5);
+    fine_histogram_add(&high, 900);
+    fine_histogram_add(&high, 700);
+    fine_histogram_add(&high, 800);
+    cr_assert_eq(high.min_ns, 700);
+    fine_histogram_add(&low, 5);
+    fine_histogram_merge(&sum, &none);
+    cr_assert_eq(sum.min_ns, 0);
+    fine_histogram_merge(&sum, &high);
+    cr_assert_eq(sum.min_ns, 700);
+    fine_histogram_merge(&sum, &low);
+    fine_histogram_merge(&sum, &high);
+    cr_assert_eq(sum.min_ns, 5);
 }

@@ -52,8 +52,8 @@ static void ended(void *user, const struct h2_stream *s, enum h2_end end, nj_ns 
         nj_add_single_writer(class_of[s->status / 100 - 1], 1);
     if (s->due < c->measure_from || s->due >= c->measure_to)
         return;
-    nj_histogram_fine_add(&c->total, now - s->due);
-    nj_histogram_fine_add(&c->first, s->first_at - s->due);
+    fine_histogram_add(&c->total, now - s->due);
+    fine_histogram_add(&c->first, s->first_at - s->due);
 }
 
 static void came(void *user, uint32_t n_bytes)

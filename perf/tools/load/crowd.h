@@ -11,10 +11,10 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "h2.h"
+#include "fine_histogram.h"
 #include "options.h"
 #include "tls.h"
 #include "shard/shard.h"
-#include "telem/histogram.h"
 
 enum load_phase {
     LOAD_OPENING,   /* connections only */
@@ -43,8 +43,7 @@ struct load_counts {
 struct client;
 
 struct crowd {
-    struct nj_histogram_fine total,
-        first; /* of measured requests: to the last byte, to the first */
+    struct fine_histogram total, first; /* of measured requests: to the last byte, to the first */
     struct load_counts counts;
     _Atomic uint32_t n_open, n_under_way; /* connections; requests */
     _Atomic uint64_t n_unsent;            /* due and not sent yet */

@@ -337,8 +337,8 @@ static void run(void)
     rte_eal_mp_wait_lcore();
     load_sum_take(&l->report.end, l->crowd, l->n, l->phase_at);
     for (uint32_t i = 0; i < l->n; i++) {
-        nj_histogram_fine_merge(&l->report.total, &l->crowd[i]->total);
-        nj_histogram_fine_merge(&l->report.first, &l->crowd[i]->first);
+        fine_histogram_merge(&l->report.total, &l->crowd[i]->total);
+        fine_histogram_merge(&l->report.first, &l->crowd[i]->first);
     }
 }
 

@@ -80,14 +80,14 @@ void load_report_progress(struct load_report *r, struct crowd *const *crowds, en
         r->series[r->n_series++] = (uint32_t)done;
     if (r->o->quiet)
         return;
-    struct nj_histogram_fine all = {0};
+    struct fine_histogram all = {0};
     for (uint32_t i = 0; i < r->n_lcores; i++)
-        nj_histogram_fine_merge(&all, &crowds[i]->total);
+        fine_histogram_merge(&all, &crowds[i]->total);
     fprintf(stderr, "%-10s %8" PRIu64 " open %10.0f req/s %9.1f MiB/s", doing[phase], s.n_open,
             done, rate / (1 << 20));
-    if (nj_histogram_fine_count(&all) > 0)
-        fprintf(stderr, "  p50 %s  p99 %s", time_text(nj_histogram_fine_quantile(&all, .5), p50),
-                time_text(nj_histogram_fine_quantile(&all, .99), p99));
+    if (fine_histogram_count(&all) > 0)
+        fprintf(stderr, "  p50 %s  p99 %s", time_text(fine_histogram_quantile(&all, .5), p50),
+                time_text(fine_histogram_quantile(&all, .99), p99));
     if (s.n_unsent > 0)
         fprintf(stderr, "  %" PRIu64 " late", s.n_unsent);
     if (failed(&s) + s.refused + s.closed + s.broken > 0)
@@ -100,15 +100,14 @@ void load_report_progress(struct load_report *r, struct crowd *const *crowds, en
 
 /* ---- at the end ---- */
 
-static void latency_line(const char *name, const struct nj_histogram_fine *l)
+static void latency_line(const char *name, const struct fine_histogram *l)
 {
     char text[24];
 
     printf("  %-12s", name);
     for (size_t i = 0; i < N_SHARES; i++)
-        printf(" %s %-10s", SHARE_NAMES[i],
-               time_text(nj_histogram_fine_quantile(l, SHARES[i]), text));
-    printf(" max %s\n", time_text(atomic_load(&l->all.max_ns), text));
+        printf(" %s %-10s", SHARE_NAMES[i], time_text(fine_histogram_quantile(l, SHARES[i]), text));
+    printf(" max %s\n", time_text(atomic_load(&l->max_ns), text));
 }
 
 static void table(const struct load_report *r)
@@ -148,17 +147,17 @@ static void table(const struct load_report *r)
            mine > CLIENT_LIMITS ? ": it may be the limit, not the server" : "");
 }
 
-static void json_latency(FILE *f, const char *name, const struct nj_histogram_fine *l)
+static void json_latency(FILE *f, const char *name, const struct fine_histogram *l)
 {
-    uint64_t n = nj_histogram_fine_count(l);
-    double mean = n > 0 ? (double)atomic_load(&l->all.sum_ns) / (double)n : 0;
+    uint64_t n = fine_histogram_count(l);
+    double mean = n > 0 ? (double)atomic_load(&l->sum_ns) / (double)n : 0;
 
     fprintf(f, "  \"%s_ns\": {\"count\": %" PRIu64 ", \"mean\": %.0f, \"min\": %" PRIu64, name, n,
-            mean, (uint64_t)atomic_load(&l->all.min_ns));
+            mean, (uint64_t)atomic_load(&l->min_ns));
     for (size_t i = 0; i < N_SHARES; i++)
         fprintf(f, ", \"%s\": %" PRIu64, SHARE_NAMES[i],
-                (uint64_t)nj_histogram_fine_quantile(l, SHARES[i]));
-    fprintf(f, ", \"max\": %" PRIu64 "},\n", (uint64_t)atomic_load(&l->all.max_ns));
+                (uint64_t)fine_histogram_quantile(l, SHARES[i]));
+    fprintf(f, ", \"max\": %" PRIu64 "},\n", (uint64_t)atomic_load(&l->max_ns));
 }
 
 static void json_sum(FILE *f, const char *name, const struct load_sum *s)
@@ -204,12 +203,12 @@ static void json(const struct load_report *r, FILE *f)
 
 static void csv(const struct load_report *r, FILE *f)
 {
-    uint64_t n = nj_histogram_fine_count(&r->total), seen = 0;
+    uint64_t n = fine_histogram_count(&r->total), seen = 0;
 
     fprintf(f, "up_to_ns,count,share\n");
-    for (unsigned i = 0; i < NJ_HISTOGRAM_FINE_BUCKETS; i++) {
+    for (unsigned i = 0; i < FINE_HISTOGRAM_BUCKETS; i++) {
         uint64_t here = atomic_load_explicit(&r->total.n[i], memory_order_relaxed);
-        nj_ns end = nj_histogram_fine_bucket_max(i), most = atomic_load(&r->total.all.max_ns);
+        nj_ns end = fine_histogram_bucket_max(i), most = atomic_load(&r->total.max_ns);
         seen += here;
         if (here > 0)
             fprintf(f, "%" PRIu64 ",%" PRIu64 ",%.9f\n", (uint64_t)(end < most ? end : most), here,

@@ -22,7 +22,7 @@ struct load_report {
     const char *driver;
     uint32_t n_lcores;
     struct load_sum from, to, end; /* of the measured requests; of all requests */
-    struct nj_histogram_fine total, first;
+    struct fine_histogram total, first;
     struct load_sum last;
     uint32_t n_series;
     uint32_t *series; /* responses in each measured second */

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* As lib/telem/histogram.c, with more buckets and the minimum. Contract: fine_histogram.h. */
+#include "fine_histogram.h"
+
+#include "base/relaxed_atomics.h"
+#include "telem/histogram.h"
+
+enum {
+    PART_BITS = 7,  /* 2^PART_BITS buckets per power of two */
+    FIRST_BITS = 7, /* below 2^FIRST_BITS ns all buckets have the same width */
+    LAST_BITS = 42, /* one bucket for durations from 2^LAST_BITS ns on */
+    PARTS = 1 << PART_BITS,
+};
+_Static_assert(FINE_HISTOGRAM_BUCKETS == PARTS * (1 + LAST_BITS - FIRST_BITS) + 1,
+               "see fine_histogram.h");
+
+static inline unsigned bucket_of(nj_ns value)
+{
+    if (value < 1ull << FIRST_BITS)
+        return (unsigned)(value >> (FIRST_BITS - PART_BITS));
+    if (value >= 1ull << LAST_BITS)
+        return FINE_HISTOGRAM_BUCKETS - 1;
+    unsigned bits = 63u - (unsigned)__builtin_clzll(value);
+    unsigned part = (unsigned)(value >> (bits - PART_BITS)) & (PARTS - 1);
+    return PARTS + (bits - FIRST_BITS) * PARTS + part;
+}
+
+/* Lower bound of a bucket. */
+static nj_ns bucket_min(unsigned bucket)
+{
+    if (bucket < PARTS)
+        return (nj_ns)bucket << (FIRST_BITS - PART_BITS);
+    unsigned bits = FIRST_BITS + (bucket - PARTS) / PARTS;
+    return (nj_ns)(PARTS + bucket % PARTS) << (bits - PART_BITS);
+}
+
+nj_ns fine_histogram_bucket_max(unsigned bucket)
+{
+    return bucket >= FINE_HISTOGRAM_BUCKETS - 1 ? NJ_NEVER : bucket_min(bucket + 1) - 1;
+}
+
+static void take_min(struct fine_histogram *h, nj_ns value)
+{
+    nj_ns min = nj_load_relaxed(&h->min_ns);
+    if (value < min || min == 0)
+        nj_store_relaxed(&h->min_ns, value);
+}
+
+void fine_histogram_add(struct fine_histogram *h, nj_ns value)
+{
+    /* a single writer needs no locked instruction */
+    nj_add_single_writer(&h->n[bucket_of(value)], 1);
+    nj_add_single_writer(&h->sum_ns, value);
+    take_min(h, value);
+    if (value > nj_load_relaxed(&h->max_ns))
+        nj_store_relaxed(&h->max_ns, value);
+}
+
+void fine_histogram_merge(struct fine_histogram *to, const struct fine_histogram *h)
+{
+    for (unsigned i = 0; i < FINE_HISTOGRAM_BUCKETS; i++)
+        nj_add_single_writer(&to->n[i], nj_load_relaxed(&h->n[i]));
+    nj_add_single_writer(&to->sum_ns, nj_load_relaxed(&h->sum_ns));
+    if (nj_load_relaxed(&h->min_ns) > 0)
+        take_min(to, nj_load_relaxed(&h->min_ns));
+    if (nj_load_relaxed(&h->max_ns) > nj_load_relaxed(&to->max_ns))
+        nj_store_relaxed(&to->max_ns, nj_load_relaxed(&h->max_ns));
+}
+
+uint64_t fine_histogram_count(const struct fine_histogram *h)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < FINE_HISTOGRAM_BUCKETS; i++)
+        sum += nj_load_relaxed(&h->n[i]);
+    return sum;
+}
+
+nj_ns fine_histogram_quantile(const struct fine_histogram *h, double share)
+{
+    uint64_t sum = fine_histogram_count(h);
+    nj_ns max = nj_load_relaxed(&h->max_ns);
+    uint64_t seen = 0;
+    unsigned i = 0;
+
+    if (sum == 0)
+        return 0;
+    for (uint64_t rank = nj_percentile_rank(share, sum); i < FINE_HISTOGRAM_BUCKETS - 1; i++) {
+        seen += nj_load_relaxed(&h->n[i]);
+        if (seen >= rank)
+            break;
+    }
+    /* The last bucket is bounded only by the maximum. A maximum below the bucket has not been
+     * updated yet by the writer. */
+    nj_ns lowest = bucket_min(i), highest = fine_histogram_bucket_max(i);
+    return max < lowest ? lowest : max < highest ? max : highest;
+}
