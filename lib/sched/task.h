@@ -59,9 +59,6 @@ struct nj_task {
     bool as_declared; /* consumed by the declared type, even if its class was moved */
 };
 
-/* The stricter of two types. EITHER yields to the other type. OS_BLOCKING wins, because a task that
- * blocks the thread must never run on the lcore. Other differing types give BLOCKING. */
-enum nj_task_type nj_task_type_stricter(enum nj_task_type a, enum nj_task_type b);
 /* Replaces UNTYPED and invalid values by BLOCKING. */
 enum nj_task_type nj_task_type_or_blocking(enum nj_task_type declared);
 
