@@ -60,9 +60,7 @@ bool nj__consume_by_mode(struct nj_strategy *s, struct nj_task *task, bool tagge
     NJ_UNREACHABLE("no mode of threads");
 }
 
-static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
+bool nj_strategy_consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     return nj__consume_by_mode(s, task, tagged, nj__hand_over_production);
 }
-
-const struct nj_strategy_ops nj_adaptive_ops = {.name = "adaptive", .consume = consume};

@@ -23,11 +23,11 @@ void nj__count(struct nj_strategy *s, enum nj__count what)
 
 /* --- references ------------------------------------------------------------------------------- */
 
-static bool ref_get(struct nj_strategy *s)
+bool nj__strategy_enter(struct nj_strategy *s)
 {
     uint32_t n = atomic_load_explicit(&s->n_refs, memory_order_relaxed);
 
-    /* Acquires the writes before nj_strategy_restart(), and the initial state word. */
+    /* Acquires the initial state word. */
     while (n) {
         NJ__SCHED_POINT(NJ__AT_REF_GET, n);
         if (atomic_compare_exchange_weak_explicit(&s->n_refs, &n, n + 1, memory_order_acquire,
@@ -37,7 +37,7 @@ static bool ref_get(struct nj_strategy *s)
     return false;
 }
 
-static void ref_put(struct nj_strategy *s)
+void nj__strategy_leave(struct nj_strategy *s)
 {
     void (*on_stopped)(void *) = s->config.on_stopped;
     void *ctx = s->config.ctx;
@@ -56,44 +56,48 @@ bool nj__is_stopped(const struct nj_strategy *s)
 
 /* --- production ------------------------------------------------------------------------------- */
 
-static bool rest(struct nj_strategy *s, int *seat)
-{
-    const struct nj_strategy_ops *ops = s->config.ops;
-    return ops->rest ? ops->rest(s, seat) : nj__state_try_idle(&s->word);
-}
-
-/* After a stop the word is left unchanged: no thread produces, and nj_strategy_restart() resets it.
- * A recruit that finds a task is counted before it consumes the task. */
-enum nj__production_end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat)
+/* After a stop the word is left unchanged: no thread produces. A recruit that finds a task is
+ * counted before it consumes the task. */
+enum nj__production_end nj__produce_until_none(struct nj_strategy *s, bool *is_recruit)
 {
     bool tagged = nj_noblock_is_set();
 
     while (!nj__is_stopped(s)) {
         NJ__SCHED_POINT(NJ__AT_PRODUCE, 0);
         struct nj_task *task = s->config.producer->produce(s->config.producer);
-        if (task && *is_recruit) {
+        if (!task)
+            return NJ__END_NO_TASK;
+        if (*is_recruit) {
             nj__count(s, NJ__COUNT_RECRUITS_USEFUL);
             *is_recruit = false;
         }
-        if (task && !s->config.ops->consume(s, task, tagged))
+        if (!s->config.consume(s, task, tagged))
             return NJ__END_TAKEN_OVER;
-        if (!task && rest(s, seat))
-            return NJ__END_IDLE;
     }
     return NJ__END_STOPPED;
+}
+
+void nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit)
+{
+    while (nj__produce_until_none(s, is_recruit) == NJ__END_NO_TASK &&
+           !nj__state_try_idle(&s->word))
+        ;
+}
+
+void nj__recruit_leave(struct nj_strategy *s, bool is_recruit)
+{
+    if (is_recruit)
+        nj__count(s, NJ__COUNT_RECRUITS_WASTED);
+    nj__strategy_leave(s);
 }
 
 static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
 {
     bool is_recruit = true;
 
-    if (s->config.ops->arrive)
-        s->config.ops->arrive(s, &is_recruit);
-    else if (nj__state_try_become_producer(&s->word, recruit))
-        nj__produce_and_consume(s, &is_recruit, NULL);
-    if (is_recruit)
-        nj__count(s, NJ__COUNT_RECRUITS_WASTED);
-    ref_put(s);
+    if (nj__state_try_become_producer(&s->word, recruit))
+        nj__produce_and_consume(s, &is_recruit);
+    nj__recruit_leave(s, is_recruit);
 }
 
 static void queued_run(struct nj_task *task)
@@ -124,7 +128,7 @@ static void queued_reject(struct nj_task *task)
 
     nj__state_undo_queued_recruit(&s->word);
     nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
-    ref_put(s);
+    nj__strategy_leave(s);
 }
 
 static void sure_reject(struct nj_task *task)
@@ -134,7 +138,7 @@ static void sure_reject(struct nj_task *task)
 
 bool nj__queue_recruit(struct nj_strategy *s)
 {
-    ref_get(s);
+    nj__strategy_enter(s);
     NJ__SCHED_POINT(NJ__AT_EXECUTE, 0);
     struct nj_executor *e = s->config.executor;
     if (s->config.uses_post ? e->ops->post(e, &s->queued_recruit)
@@ -144,21 +148,21 @@ bool nj__queue_recruit(struct nj_strategy *s)
     }
     nj__state_undo_queued_recruit(&s->word);
     nj__count(s, NJ__COUNT_DISPATCH_REJECTED);
-    ref_put(s);
+    nj__strategy_leave(s);
     return false;
 }
 
 /* True: a reserved thread takes the recruit. */
 static bool try_recruit(struct nj_strategy *s)
 {
-    ref_get(s);
+    nj__strategy_enter(s);
     NJ__SCHED_POINT(NJ__AT_TRY_EXECUTE, 0);
     if (s->config.executor->ops->try_execute(s->config.executor, &s->sure_recruit)) {
         nj__count(s, NJ__COUNT_RECRUITS_SENT);
         return true;
     }
     nj__count(s, NJ__COUNT_RECRUITS_MISSED);
-    ref_put(s);
+    nj__strategy_leave(s);
     return false;
 }
 
@@ -215,29 +219,14 @@ void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *co
     atomic_init(&s->n_refs, 1);
 }
 
-bool nj_strategy_produce(struct nj_strategy *s)
-{
-    if (nj__must_dispatch_production(s))
-        return nj_strategy_produce_elsewhere(s);
-    if (!ref_get(s))
-        return false;
-    bool alive = !nj__is_stopped(s), is_recruit = false;
-    if (alive && nj__state_try_become_producer(&s->word, NJ__NO_RECRUIT))
-        nj__produce_and_consume(s, &is_recruit, NULL);
-    ref_put(s);
-    return alive;
-}
-
 bool nj_strategy_produce_elsewhere(struct nj_strategy *s)
 {
-    if (!ref_get(s))
+    if (!nj__strategy_enter(s))
         return false;
     bool sent = !nj__is_stopped(s);
     if (sent && nj__state_request_production(&s->word))
         sent = nj__queue_recruit(s);
-    else if (sent && s->config.ops->on_dispatch)
-        s->config.ops->on_dispatch(s);
-    ref_put(s);
+    nj__strategy_leave(s);
     return sent;
 }
 
@@ -246,22 +235,7 @@ void nj_strategy_stop(struct nj_strategy *s)
     NJ__SCHED_POINT(NJ__AT_STOP, 0);
     if (atomic_exchange_explicit(&s->stopped, true, memory_order_acq_rel))
         return;
-    if (s->config.ops->stopped)
-        s->config.ops->stopped(s);
-    ref_put(s);
-}
-
-bool nj_strategy_restart(struct nj_strategy *s)
-{
-    if (!nj__is_stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
-        return false;
-    NJ__SCHED_POINT(NJ__AT_RESTART, 0);
-    atomic_store_explicit(&s->word, nj__state_pack(NJ__IDLE, NJ__NO_RECRUIT), memory_order_relaxed);
-    NJ__SCHED_POINT(NJ__AT_RESTART, 1);
-    atomic_store_explicit(&s->stopped, false, memory_order_relaxed);
-    NJ__SCHED_POINT(NJ__AT_RESTART, 2);
-    atomic_store_explicit(&s->n_refs, 1, memory_order_release);
-    return true;
+    nj__strategy_leave(s);
 }
 
 /* --- counters --------------------------------------------------------------------------------- */

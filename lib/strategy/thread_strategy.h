@@ -24,14 +24,13 @@ struct nj_strategy;
 struct nj_producer {
     /*
      * Returns the next task, or NULL: there is none, or producing failed. After NULL a caller of
-     * nj_strategy_produce() or nj_strategy_produce_elsewhere() announces the next task. produce()
-     * may call both itself.
+     * nj_strategy_produce_elsewhere() announces the next task. produce() may call it itself.
      */
     struct nj_task *(*produce)(struct nj_producer *);
     /*
      * Called by the producing thread before it consumes a task that may block: would produce()
      * return another task now? False: no recruit is sent, because the next task is announced by
-     * nj_strategy_produce() or nj_strategy_produce_elsewhere(). NULL: always true.
+     * nj_strategy_produce_elsewhere(). NULL: always true.
      */
     bool (*has_more)(struct nj_producer *);
 };
@@ -53,25 +52,10 @@ struct nj_executor {
     const struct nj_executor_ops *ops;
 };
 
-/* The functions of one kind of strategy. All but consume() may be NULL. */
-struct nj_strategy_ops {
-    const char *name;
-    /* Consumes a task. False: another thread produces, and this one leaves. `tagged`: the context
-     * must not block. */
-    bool (*consume)(struct nj_strategy *, struct nj_task *, bool tagged);
-    /* The producer found no task. True: it may leave. NULL: nj__state_try_idle(). */
-    bool (*rest)(struct nj_strategy *, int *seat);
-    /* A recruit has arrived. NULL: it produces, or leaves if another thread does. */
-    void (*arrive)(struct nj_strategy *, bool *is_recruit);
-    void (*on_dispatch)(struct nj_strategy *); /* nj_strategy_produce_elsewhere() sent no recruit */
-    void (*stopped)(struct nj_strategy *);     /* wake threads that sleep in the strategy */
-};
-/* Eat What You Kill. */
-extern const struct nj_strategy_ops nj_adaptive_ops;
-
 struct nj_strategy_config {
-    const struct nj_strategy_ops *ops;
-    void *ops_data; /* data of `ops` for this strategy */
+    /* Consumes a task: nj_strategy_consume_adaptive(), or that of another strategy. False: another
+     * thread produces, and this one leaves. `tagged`: the context must not block. */
+    bool (*consume)(struct nj_strategy *, struct nj_task *, bool tagged);
     struct nj_producer *producer;
     struct nj_executor *executor;
     /* The declared type of a task; NULL: UNTYPED. OS_BLOCKING counts as BLOCKING: these threads may
@@ -114,13 +98,6 @@ struct nj_strategy {
 void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *config);
 
 /*
- * Announces that tasks may be available: produces and consumes on this thread, unless another
- * thread produces. The context must be allowed to run tasks. Inside a task of the same strategy
- * this is nj_strategy_produce_elsewhere(). False: see there.
- */
-bool nj_strategy_produce(struct nj_strategy *s);
-
-/*
  * Announces that tasks may be available, to another thread; runs no task here. False: the strategy
  * is stopped, or the executor refused, and possibly no thread produces, not even for earlier calls.
  * The caller calls again later, or rejects its queued tasks. Any thread.
@@ -129,11 +106,12 @@ bool nj_strategy_produce_elsewhere(struct nj_strategy *s);
 
 /* Ends production; running tasks continue. See on_stopped. Any thread. */
 void nj_strategy_stop(struct nj_strategy *s);
-/* Restarts a stopped strategy. False: not stopped, or a thread is still inside. Owner only. */
-bool nj_strategy_restart(struct nj_strategy *s);
 
 /* Takes no lock. Any thread. */
 struct nj_strategy_counters nj_strategy_counters(const struct nj_strategy *s);
+
+/* Eat What You Kill: nj_strategy_config.consume of the server's strategy. */
+bool nj_strategy_consume_adaptive(struct nj_strategy *s, struct nj_task *task, bool tagged);
 
 /* --- the decision ----------------------------------------------------------------------------- */
 

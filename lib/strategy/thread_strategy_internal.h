@@ -42,10 +42,18 @@ bool nj__hand_over_production(struct nj_strategy *s);
 
 bool nj__is_stopped(const struct nj_strategy *s);
 
-/* The loop of the producer. RESTED: there was no task, and production is IDLE. OTHERS: another
- * thread produces. `*is_recruit` becomes false when the recruit was counted as useful. `seat` is
- * passed to nj_strategy_ops.rest. */
-enum nj__production_end { NJ__END_IDLE, NJ__END_TAKEN_OVER, NJ__END_STOPPED };
-enum nj__production_end nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit, int *seat);
+/* The loop of the producer, until there is no task. NO_TASK: it still produces. TAKEN_OVER: another
+ * thread produces. `*is_recruit` becomes false when the recruit was counted as useful. */
+enum nj__production_end { NJ__END_NO_TASK, NJ__END_TAKEN_OVER, NJ__END_STOPPED };
+enum nj__production_end nj__produce_until_none(struct nj_strategy *s, bool *is_recruit);
+/* The same, until this thread does not produce any more. */
+void nj__produce_and_consume(struct nj_strategy *s, bool *is_recruit);
+
+/* Takes a reference, as a thread that is about to run the strategy's code. False: the last one was
+ * released, after a stop. */
+bool nj__strategy_enter(struct nj_strategy *s);
+void nj__strategy_leave(struct nj_strategy *s);
+/* A recruit leaves, with its reference. `is_recruit`: it found no task. */
+void nj__recruit_leave(struct nj_strategy *s, bool is_recruit);
 
 #endif

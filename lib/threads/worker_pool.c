@@ -332,7 +332,7 @@ int nj_worker_pool_start(const struct nj_worker_pool_config *config, struct nj_w
     }
     w->producer = (struct nj_producer){.produce = produce, .has_more = has_more};
     w->executor.ops = &executor_ops;
-    struct nj_strategy_config c = {.ops = &nj_adaptive_ops,
+    struct nj_strategy_config c = {.consume = nj_strategy_consume_adaptive,
                                    .producer = &w->producer,
                                    .executor = &w->executor,
                                    .uses_post = true,

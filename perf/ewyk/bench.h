@@ -58,8 +58,10 @@ struct bench_task {
 
 struct producer {
     struct nj_producer port;
-    struct nj_strategy strategy; /* unused by the lcore strategy */
-    struct nj_dual_state dual;
+    union {
+        struct nj_strategy strategy; /* unused by the lcore strategy */
+        struct nj_dual dual;
+    };
     const struct options *options;
     uint64_t n_spin; /* iterations of spin() that take work_ns */
     nj_ns due;       /* of the next task, in an open loop */

@@ -107,19 +107,17 @@ static void with_threads(const struct options *o, struct producer *const *p,
                          enum nj_strategy_kind kind, struct nj_executor *executor)
 {
     for (uint32_t i = 0; i < o->n_producers; i++) {
-        struct nj_strategy_config config = {.ops = nj_strategies[kind],
-                                            .ops_data = &p[i]->dual,
-                                            .producer = &p[i]->port,
-                                            .executor = executor};
+        struct nj_strategy_config config = {
+            .consume = nj_strategies[kind].consume, .producer = &p[i]->port, .executor = executor};
         p[i]->dual.keeps_two = true;
-        nj_strategy_init(&p[i]->strategy, &config); /* all tasks are BLOCKING: they have no type */
-        nj_strategy_produce_elsewhere(&p[i]->strategy);
+        nj_reference_init(&p[i]->strategy, &config); /* all tasks are BLOCKING: they have no type */
+        nj_reference_produce_elsewhere(&p[i]->strategy);
     }
     struct measured m = measure(o, p);
     for (uint32_t i = 0; i < o->n_producers; i++) {
         while (atomic_load(&p[i]->n_under_way) || atomic_load(&p[i]->n_blocked))
             bench_wait(NJ_MS);
-        nj_strategy_stop(&p[i]->strategy); /* the threads of the dual strategy leave */
+        nj_reference_stop(&p[i]->strategy); /* the threads of the dual strategy leave */
     }
     struct nj_strategy_counters sum = sum_counters(p, o->n_producers);
     print(o, p, m, &sum);
@@ -224,7 +222,7 @@ static void with_lcores(const struct options *o, struct producer *const *p)
 static bool run_strategy(const struct options *o, struct producer *const *p)
 {
     for (int kind = 0; kind < NJ_N_STRATEGIES; kind++)
-        if (strcmp(o->strategy, nj_strategies[kind]->name) == 0) {
+        if (strcmp(o->strategy, nj_strategies[kind].name) == 0) {
             with_pool(o, p, (enum nj_strategy_kind)kind);
             return true;
         }

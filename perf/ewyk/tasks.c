@@ -55,7 +55,7 @@ static void restart(struct producer *p)
 {
     if (atomic_load(&p->waits) && has_room(p, p->options->window / 2) &&
         p->strategy.config.producer && atomic_exchange(&p->waits, false))
-        while (!nj_strategy_produce_elsewhere(&p->strategy))
+        while (!nj_reference_produce_elsewhere(&p->strategy))
             ;
 }
 

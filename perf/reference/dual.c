@@ -46,10 +46,15 @@
 #include "strategy/interleaving_points.h"
 #include "strategy/thread_strategy_internal.h"
 
-/* Production is requested while it is IDLE: wakes a thread that sleeps in the strategy, if any. */
-static void wake_seated(struct nj_strategy *s)
+static struct nj_dual *dual_of(struct nj_strategy *s)
 {
-    struct nj_dual_state *d = s->config.ops_data;
+    return nj_container_of(s, struct nj_dual, strategy);
+}
+
+/* Production is requested while it is IDLE: wakes a thread that sleeps in the strategy, if any. */
+void nj__dual_wake_seated(struct nj_strategy *s)
+{
+    struct nj_dual *d = dual_of(s);
     int seat = nj__state_wake_seated(&s->word);
 
     if (seat >= 0)
@@ -57,9 +62,9 @@ static void wake_seated(struct nj_strategy *s)
 }
 
 /* A sleeper reads n_wakes before it checks whether the strategy was stopped. */
-static void stopped(struct nj_strategy *s)
+void nj__dual_wake_stopped(struct nj_strategy *s)
 {
-    struct nj_dual_state *d = s->config.ops_data;
+    struct nj_dual *d = dual_of(s);
 
     for (int seat = 0; seat < NJ__N_SEATS; seat++)
         nj_unpark(&d->n_wakes[seat]);
@@ -68,7 +73,7 @@ static void stopped(struct nj_strategy *s)
 /* Returns NJ__PRODUCES or NJ__LEAVES. After a stop the word is not changed. */
 static int sleep_until_called(struct nj_strategy *s, int seat)
 {
-    struct nj_dual_state *d = s->config.ops_data;
+    struct nj_dual *d = dual_of(s);
 
     for (;;) {
         uint32_t seen = atomic_load_explicit(&d->n_wakes[seat], memory_order_acquire);
@@ -85,18 +90,35 @@ static int sleep_until_called(struct nj_strategy *s, int seat)
 /* True: production is IDLE. `seat` NULL: the thread leaves; otherwise it may take a seat. */
 static bool rest(struct nj_strategy *s, int *seat)
 {
-    const struct nj_dual_state *d = s->config.ops_data;
+    const struct nj_dual *d = dual_of(s);
 
     if (!(seat ? nj__state_take_seat(&s->word, seat) : nj__state_try_idle(&s->word)))
         return false;
     if (!d->keeps_two)
-        wake_seated(s); /* the sleeper leaves, too */
+        nj__dual_wake_seated(s); /* the sleeper leaves, too */
     return true;
+}
+
+/* As nj__produce_and_consume(), with the rest() of this strategy. */
+static enum nj__production_end produce_and_consume(struct nj_strategy *s, bool *is_recruit,
+                                                   int *seat)
+{
+    for (;;) {
+        enum nj__production_end end = nj__produce_until_none(s, is_recruit);
+        if (end != NJ__END_NO_TASK || rest(s, seat))
+            return end;
+    }
+}
+
+void nj__dual_produce(struct nj_strategy *s)
+{
+    bool is_recruit = false;
+    produce_and_consume(s, &is_recruit, NULL);
 }
 
 static void arrive(struct nj_strategy *s, bool *is_recruit)
 {
-    const struct nj_dual_state *d = s->config.ops_data;
+    const struct nj_dual *d = dual_of(s);
     int where = nj__state_join(&s->word, NJ__QUEUED);
 
     for (;;) {
@@ -105,10 +127,26 @@ static void arrive(struct nj_strategy *s, bool *is_recruit)
         if (where == NJ__LEAVES)
             return;
         where = NJ__LEAVES;
-        if (nj__produce_and_consume(s, is_recruit, d->keeps_two ? &where : NULL) ==
-            NJ__END_TAKEN_OVER)
+        if (produce_and_consume(s, is_recruit, d->keeps_two ? &where : NULL) == NJ__END_TAKEN_OVER)
             where = nj__state_join(&s->word, NJ__NO_RECRUIT);
     }
+}
+
+static void recruit_run(struct nj_task *task)
+{
+    struct nj_strategy *s = nj_container_of(task, struct nj_strategy, queued_recruit);
+    bool is_recruit = true;
+
+    arrive(s, &is_recruit);
+    nj__recruit_leave(s, is_recruit);
+}
+
+void nj__dual_init(struct nj_strategy *s)
+{
+    struct nj_dual *d = dual_of(s);
+
+    d->recruit = (struct nj_task_ops){recruit_run, s->queued_recruit.ops->reject};
+    s->queued_recruit.ops = &d->recruit;
 }
 
 /* Returns whether the caller left production to the sleeper. Wakes the sleeper before it queues the
@@ -119,28 +157,13 @@ static bool leave_to_sleeper(struct nj_strategy *s)
     bool left = nj__state_leave_seated(&s->word, &send);
 
     if (left)
-        wake_seated(s);
+        nj__dual_wake_seated(s);
     if (send)
         nj__queue_recruit(s);
     return left;
 }
 
-static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
+bool nj_consume_dual(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     return nj__consume_by_mode(s, task, tagged, leave_to_sleeper);
 }
-
-const struct nj_strategy_ops nj_dual_ops = {
-    .name = "dual",
-    .consume = consume,
-    .rest = rest,
-    .arrive = arrive,
-    .on_dispatch = wake_seated,
-    .stopped = stopped,
-};
-
-const struct nj_strategy_ops *const nj_strategies[NJ_N_STRATEGIES] = {
-    [NJ_STRATEGY_PC] = &nj_pc_ops,     [NJ_STRATEGY_PEC] = &nj_pec_ops,
-    [NJ_STRATEGY_EPC] = &nj_epc_ops,   [NJ_STRATEGY_ADAPTIVE] = &nj_adaptive_ops,
-    [NJ_STRATEGY_DUAL] = &nj_dual_ops,
-};

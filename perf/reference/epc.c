@@ -10,7 +10,7 @@
 #include "strategy/strategy_thread_context.h"
 #include "strategy/thread_strategy_internal.h"
 
-static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
+bool nj_consume_epc(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     (void)tagged;
     if (nj__strategy_type_of_task(s, task) == NJ_NON_BLOCKING) {
@@ -24,5 +24,3 @@ static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
     nj__run_task(s, task, false);
     return nj__state_try_resume(&s->word, s->config.asks_after_run);
 }
-
-const struct nj_strategy_ops nj_epc_ops = {.name = "epc", .consume = consume};

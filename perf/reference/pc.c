@@ -7,12 +7,10 @@
 #include "strategy/strategy_thread_context.h"
 #include "strategy/thread_strategy_internal.h"
 
-static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
+bool nj_consume_pc(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     (void)tagged; /* an existing tag stays set */
     nj__count(s, NJ__COUNT_PC);
     nj__run_task(s, task, nj__strategy_type_of_task(s, task) != NJ_BLOCKING);
     return true;
 }
-
-const struct nj_strategy_ops nj_pc_ops = {.name = "pc", .consume = consume};

@@ -8,7 +8,7 @@
 #include "strategy/strategy_thread_context.h"
 #include "strategy/thread_strategy_internal.h"
 
-static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
+bool nj_consume_pec(struct nj_strategy *s, struct nj_task *task, bool tagged)
 {
     switch (nj__strategy_type_of_task(s, task)) {
     case NJ_NON_BLOCKING:
@@ -29,5 +29,3 @@ static bool consume(struct nj_strategy *s, struct nj_task *task, bool tagged)
     }
     NJ_UNREACHABLE("no type of nj__strategy_type_of_task()");
 }
-
-const struct nj_strategy_ops nj_pec_ops = {.name = "pec", .consume = consume};

@@ -34,7 +34,7 @@ struct task {
     struct nj_task task;
     const struct model_event *event;
     bool is_child;
-    bool by_produce; /* the caller that added it called nj_strategy_produce() from outside */
+    bool by_produce; /* the caller that added it called nj_reference_produce() from outside */
     uint8_t n_run, n_rejected;
 };
 
@@ -42,8 +42,10 @@ static struct {
     const struct model_strategy *model;
     struct nj_producer producer;
     struct nj_executor executor;
-    struct nj_strategy strategy;
-    struct nj_dual_state dual;
+    union {
+        struct nj_strategy strategy;
+        struct nj_dual dual;
+    };
     struct task tasks[TASKS_MAX];
     uint8_t n_tasks, queue[TASKS_MAX], head, tail;
     uint8_t n_unfinished; /* produced, and neither run nor rejected */
@@ -141,8 +143,8 @@ static bool is_alive(void *arg)
 static void bring(const struct model_event *event, bool dispatch)
 {
     /* A refused caller has to request again, as the contract requires. */
-    while (!(dispatch ? nj_strategy_produce_elsewhere(&w.strategy)
-                      : nj_strategy_produce(&w.strategy))) {
+    while (!(dispatch ? nj_reference_produce_elsewhere(&w.strategy)
+                      : nj_reference_produce(&w.strategy))) {
         if (w.may_stop && !w.may_restart)
             return;
         if (w.may_restart)
@@ -220,7 +222,7 @@ static void from_queue(void *arg)
     } else {
         nj__run_task_in_clean_state(recruit ? NULL : &w.strategy, task);
         if (!recruit && w.model->one_at_a_time) /* only the strategy's own tasks request again */
-            nj_strategy_produce_elsewhere(&w.strategy);
+            nj_reference_produce_elsewhere(&w.strategy);
     }
     if (!w.model->is_bounded)
         return;
@@ -318,12 +320,12 @@ static void stop(const struct model_event *e)
 {
     explore_note("stops it");
     w.stopped = true;
-    nj_strategy_stop(&w.strategy);
+    nj_reference_stop(&w.strategy);
     if (e->how == MODEL_STOP)
         return;
     explore_wait(has_stopped, NULL, PLACE_STOPPED);
     explore_add_knowledge(KNOWS_OWNER);
-    check(nj_strategy_restart(&w.strategy), "no thread is inside, but it cannot restart");
+    check(nj_reference_restart(&w.strategy), "no thread is inside, but it cannot restart");
     explore_add_knowledge(0);
     explore_note("restarted it");
     w.restarted = true;
@@ -403,8 +405,7 @@ static void begin(void *ctx)
             w.may_stop = true;
             w.may_restart = m->events[i].how == MODEL_RESTART;
         }
-    struct nj_strategy_config config = {.ops = nj_strategies[m->kind],
-                                        .ops_data = &w.dual,
+    struct nj_strategy_config config = {.consume = nj_strategies[m->kind].consume,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
@@ -412,7 +413,7 @@ static void begin(void *ctx)
                                         .asks_after_run = m->asks_after_run};
     w.dual.keeps_two = m->keeps_two;
     explore_system_begin();
-    nj_strategy_init(&w.strategy, &config);
+    nj_reference_init(&w.strategy, &config);
     if (m->threads.n_max)
         explore_start(starter, NULL, ROLE_STARTER);
     else

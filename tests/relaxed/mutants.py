@@ -34,6 +34,7 @@ from tests.relaxed import built
 WORD, RESERVED = "lib/strategy/strategy_state.c", "lib/strategy/reserved_threads.c"
 PARK, STRATEGY = "lib/strategy/futex_park.c", "lib/strategy/thread_strategy.c"
 DUAL, SEATS = "perf/reference/dual.c", "perf/reference/seats.c"
+ENTRIES = "perf/reference/entries.c"
 ORDER = "memory_order_acq_rel"
 LOAD_SEAT = "atomic_load_explicit(&seat->state, "
 LOAD_WAKES = "atomic_load_explicit(&seat->n_wakes, "
@@ -108,9 +109,9 @@ MUTANTS = [
      "stopped", "drop() does not release"),
     (STRATEGY, "&s->n_refs, 1, memory_order_acq_rel", "&s->n_refs, 1, memory_order_release",
      "stopped", "drop() does not acquire"),
-    (STRATEGY, LOAD_REFS + "memory_order_acquire", LOAD_REFS + "memory_order_relaxed", "restarted",
+    (ENTRIES, LOAD_REFS + "memory_order_acquire", LOAD_REFS + "memory_order_relaxed", "restarted",
      "restart() does not acquire"),
-    (STRATEGY, "&s->n_refs, 1, memory_order_release", "&s->n_refs, 1, memory_order_relaxed",
+    (ENTRIES, "&s->n_refs, 1, memory_order_release", "&s->n_refs, 1, memory_order_relaxed",
      "restarted", "restart() does not release"),
 ]
 

@@ -54,8 +54,10 @@ static struct {
     const struct model *model;
     struct nj_producer producer;
     struct nj_executor executor;
-    struct nj_strategy strategy;
-    struct nj_dual_state dual;
+    union {
+        struct nj_strategy strategy;
+        struct nj_dual dual;
+    };
     struct nj_reserved *reserved;
     struct task tasks[TASKS_MAX];
     struct job jobs[JOBS_MAX];
@@ -88,7 +90,7 @@ static void done(void)
     if (w.reserved)
         nj_reserved_stop(w.reserved);
     if (stops_at_the_end())
-        nj_strategy_stop(&w.strategy);
+        nj_reference_stop(&w.strategy);
 }
 
 static uint32_t n_tasks(void)
@@ -290,13 +292,13 @@ static bool has_restarted(void)
 
 static void owner(void)
 {
-    nj_strategy_stop(&w.strategy);
+    nj_reference_stop(&w.strategy);
     w.stopped = true;
     relaxed_changed();
     if (!restarts())
         return;
     relaxed_wait(has_stopped);
-    while (!nj_strategy_restart(&w.strategy))
+    while (!nj_reference_restart(&w.strategy))
         ;
     w.restarted = true;
     relaxed_changed();
@@ -305,7 +307,7 @@ static void owner(void)
 static void bring(struct task *t, enum how how)
 {
     bool (*ask)(struct nj_strategy *) =
-        how == DISPATCH ? nj_strategy_produce_elsewhere : nj_strategy_produce;
+        how == DISPATCH ? nj_reference_produce_elsewhere : nj_reference_produce;
 
     atomic_store_explicit(&t->queued, true, memory_order_relaxed);
     while (!ask(&w.strategy))
@@ -344,8 +346,7 @@ static void begin(const struct relaxed_world *world)
                                                         .try_execute = try_execute};
     static const struct nj_task_ops task_ops = {run, reject};
     const struct model *m = world->model;
-    struct nj_strategy_config config = {.ops = nj_strategies[m->kind],
-                                        .ops_data = &w.dual,
+    struct nj_strategy_config config = {.consume = nj_strategies[m->kind].consume,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
@@ -363,7 +364,7 @@ static void begin(const struct relaxed_world *world)
     w.executor.ops = &executor_ops;
     w.n_refusals = m->n_refusals;
     w.n_busy = m->n_callers + (stops_at_the_end() ? n_tasks() : 0);
-    nj_strategy_init(&w.strategy, &config);
+    nj_reference_init(&w.strategy, &config);
     atomic_init(&w.strategy.stopped, false);
     for (size_t i = 0; i < NJ_STRATEGY_N_COUNTERS; i++)
         atomic_init(&w.strategy.counts[i], 0);

@@ -32,7 +32,7 @@ Test(strategy_dual, by_all_that_matters)
 
         w->at_produce = sleeper ? one_sits : NULL;
         bool before = tagged && nj_noblock_enter();
-        nj_strategy_produce(&w->s);
+        nj_reference_produce(&w->s);
         cr_assert_eq(nj_noblock_is_set(), tagged, "the tag is unchanged");
         nj_noblock_leave(before);
 
@@ -58,7 +58,7 @@ Test(strategy_dual, one_recruit_for_many_tasks)
 
     for (unsigned i = 0; i < 10; i++)
         add(w, NJ_BLOCKING);
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->n_execute, 11);
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 10);
     cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__QUEUED));
@@ -75,7 +75,7 @@ Test(strategy_dual, refused_recruit)
     for (unsigned i = 0; i < 3; i++)
         add(w, (enum nj_task_type)(NJ_NON_BLOCKING + i));
     w->refuses = true;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.pc == 1 && c.pic == 1 && c.pec == 1 && c.rejected == 1);
     cr_assert_eq(c.dispatch_rejected, 2, "for EITHER and for BLOCKING");
@@ -125,7 +125,7 @@ Test(strategy_dual, both_recruits_on_their_way)
 
     add(w, NJ_BLOCKING);
     w->at_produce = one_sits;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(nj_strategy_counters(&w->s).epc, 1);
     cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__QUEUED | NJ__SURE | NJ__SEAT_BIT));
 }
@@ -138,8 +138,10 @@ Test(strategy_dual, both_recruits_on_their_way)
 static struct server {
     struct nj_thread_pool *pool;
     struct nj_producer producer;
-    struct nj_strategy s;
-    struct nj_dual_state dual;
+    union {
+        struct nj_strategy s;
+        struct nj_dual dual;
+    };
     uint32_t n_produced; /* the producer's */
     _Atomic uint32_t n_there, n_at_gate[GATES], n_run, n_stopped;
     _Atomic bool open[GATES];
@@ -207,19 +209,18 @@ static void start(enum nj_strategy_kind kind, bool keeps_two, uint32_t n_max, in
     memset(&v, 0, sizeof v);
     v.pool = nj_thread_pool_start(&pool, NULL, 0);
     v.producer.produce = next_step;
-    struct nj_strategy_config config = {.ops = nj_strategies[kind],
-                                        .ops_data = &v.dual,
+    struct nj_strategy_config config = {.consume = nj_strategies[kind].consume,
                                         .producer = &v.producer,
                                         .executor = nj_thread_pool_executor(v.pool),
                                         .type_of = type_of_step,
                                         .on_stopped = on_stopped};
     v.dual.keeps_two = keeps_two;
-    nj_strategy_init(&v.s, &config);
+    nj_reference_init(&v.s, &config);
 }
 
 static void finish(void)
 {
-    nj_strategy_stop(&v.s);
+    nj_reference_stop(&v.s);
     while (!atomic_load(&v.n_stopped)) /* sleepers leave, too. EWYK 5.51 */
         sched_yield();
     nj_thread_pool_stop(v.pool);
@@ -253,9 +254,9 @@ static void exhausted_pool(enum nj_strategy_kind kind, int n_reserved)
     wait_for(&v.n_at_gate[0], 3);
     for (unsigned i = 0; i < 3; i++)
         bring(NJ_BLOCKING, AT_GATE);
-    cr_assert(nj_strategy_produce_elsewhere(&v.s));
+    cr_assert(nj_reference_produce_elsewhere(&v.s));
     bring(NJ_NON_BLOCKING, OPENS);
-    cr_assert(nj_strategy_produce(&v.s), "and the call returns");
+    cr_assert(nj_reference_produce(&v.s), "and the call returns");
     wait_for(&v.n_run, 7); /* 4 of 4, and the 3 tasks that held the threads */
     finish();
 }
@@ -277,13 +278,13 @@ Test(strategy_dual, keeps_two, .timeout = 60)
     start(NJ_STRATEGY_DUAL, true, 4, 0);
     cr_assert(nj_thread_pool_lease(v.pool, "the strategy", 2, NULL, 0));
     bring(NJ_BLOCKING, QUICK); /* the first finds one thread, and sends for another */
-    nj_strategy_produce_elsewhere(&v.s);
+    nj_reference_produce_elsewhere(&v.s);
     wait_for(&v.n_run, 1);
     wait_for_word(NJ__IDLE, 3 * NJ__SEAT_BIT);
     cr_assert_eq(nj_strategy_counters(&v.s).pec, 1);
     for (uint32_t i = 1; i < NJ_ARRAY_LEN(steps); i++) {
         bring(i % 2 ? NJ_BLOCKING : NJ_EITHER, QUICK);
-        nj_strategy_produce_elsewhere(&v.s);
+        nj_reference_produce_elsewhere(&v.s);
         wait_for(&v.n_run, 1 + i);
         wait_for_word(NJ__IDLE, 3 * NJ__SEAT_BIT);
     }
@@ -298,7 +299,7 @@ Test(strategy_dual, leaves_at_rest, .timeout = 60)
     start(NJ_STRATEGY_DUAL, false, 2, 0);
     for (uint32_t i = 0; i < 10; i++) {
         bring(NJ_BLOCKING, QUICK);
-        nj_strategy_produce_elsewhere(&v.s);
+        nj_reference_produce_elsewhere(&v.s);
         wait_for(&v.n_run, 1 + i);
         wait_for_word(NJ__IDLE, NJ__NO_RECRUIT);
         while (nj_thread_pool_get_counts(v.pool).n_utilised)
@@ -314,7 +315,7 @@ Test(strategy_dual, the_consumer_stands_by, .timeout = 60)
 {
     start(NJ_STRATEGY_DUAL, false, 2, 0);
     bring(NJ_EITHER, AT_GATE);
-    nj_strategy_produce_elsewhere(&v.s);
+    nj_reference_produce_elsewhere(&v.s);
     wait_for_word(NJ__PRODUCING, NJ__SEAT_BIT);
     bring(NJ_BLOCKING, AT_GATE + 1);
     bring(NJ_NON_BLOCKING, AT_GATE + 2);

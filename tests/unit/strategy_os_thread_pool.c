@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "reference/strategies.h"
 #include "sched/fiber.h"
 #include "sched/fpu_control.h"
 #include "strategy/thread_pool.h"
@@ -129,11 +130,11 @@ static void begin(struct nj_thread_pool_config config)
     cr_assert(w.pool != NULL);
     w.executor = nj_thread_pool_executor(w.pool);
     w.producer.produce = produce;
-    struct nj_strategy_config strategy = {.ops = &nj_adaptive_ops,
+    struct nj_strategy_config strategy = {.consume = nj_strategy_consume_adaptive,
                                           .producer = &w.producer,
                                           .executor = w.executor,
                                           .type_of = type_of};
-    nj_strategy_init(&w.s, &strategy);
+    nj_reference_init(&w.s, &strategy);
 }
 
 static void end(void)
@@ -406,7 +407,7 @@ static void warm_up(void)
     struct nj_thread_pool_counts c;
 
     offer(NJ_BLOCKING, QUICK);
-    nj_strategy_produce_elsewhere(&w.s);
+    nj_reference_produce_elsewhere(&w.s);
     wait_for(&w.n_run, 1);
     do {
         sched_yield();
@@ -440,11 +441,11 @@ Test(strategy_os_thread_pool, stuck_consumers, .timeout = 60)
     unsigned n = w.n_run;
     offer(NJ_BLOCKING, AT_GATE);
     offer(NJ_BLOCKING, AT_GATE);
-    nj_strategy_produce_elsewhere(&w.s);
+    nj_reference_produce_elsewhere(&w.s);
     wait_for(&w.n_at_gate, 2);
     for (unsigned i = 1; i <= 30; i++) {
         offer((enum nj_task_type)(NJ_NON_BLOCKING + i % 3), QUICK);
-        cr_assert(nj_strategy_produce_elsewhere(&w.s));
+        cr_assert(nj_reference_produce_elsewhere(&w.s));
         wait_for(&w.n_run, n + i);
     }
     end();
@@ -464,7 +465,7 @@ Test(strategy_os_thread_pool, all_threads_stuck, .timeout = 60)
                                : i % 3 == 1 ? NJ_EITHER
                                             : NJ_NON_BLOCKING,
                                QUICK);
-        cr_assert(nj_strategy_produce(&w.s));
+        cr_assert(nj_reference_produce(&w.s));
         cr_assert_eq(t->n_run, i % 3 != 0, "only BLOCKING ones wait");
     }
     cr_assert_eq(nj_strategy_counters(&w.s).pic, 10);
@@ -480,7 +481,7 @@ Test(strategy_os_thread_pool, first_task_after_a_long_idle, .timeout = 60)
         .n_min = 0, .n_max = 4, .n_reserved = 0, .idle_ns = 1 * NJ_MS});
     for (unsigned i = 1; i <= 5; i++) {
         offer(NJ_BLOCKING, QUICK);
-        cr_assert(nj_strategy_produce_elsewhere(&w.s));
+        cr_assert(nj_reference_produce_elsewhere(&w.s));
         wait_for(&w.n_run, i);
         while (counts().n_threads)
             sched_yield();

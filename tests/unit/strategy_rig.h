@@ -30,8 +30,10 @@ struct task {
 struct world {
     struct nj_producer producer;
     struct nj_executor executor;
-    struct nj_strategy s;
-    struct nj_dual_state dual;
+    union {
+        struct nj_strategy s;
+        struct nj_dual dual;
+    };
     struct task tasks[TASKS_MAX];
     unsigned n_tasks, n_produced, n_produce;
     void (*at_produce)(struct world *w, struct task *found);
@@ -163,14 +165,13 @@ static inline struct world *world(enum nj_strategy_kind kind)
     memset(&w, 0, sizeof w);
     w.producer.produce = produce;
     w.executor.ops = &executor_ops;
-    struct nj_strategy_config config = {.ops = nj_strategies[kind],
-                                        .ops_data = &w.dual,
+    struct nj_strategy_config config = {.consume = nj_strategies[kind].consume,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
                                         .on_stopped = on_stopped,
                                         .ctx = &w};
-    nj_strategy_init(&w.s, &config);
+    nj_reference_init(&w.s, &config);
     return &w;
 }
 

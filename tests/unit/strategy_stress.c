@@ -30,8 +30,10 @@ static struct {
     struct nj_thread_pool *pool;
     struct nj_executor executor; /* observes the pool */
     struct nj_producer producer;
-    struct nj_strategy s;
-    struct nj_dual_state dual;
+    union {
+        struct nj_strategy s;
+        struct nj_dual dual;
+    };
     struct task *tasks;
     _Atomic uint32_t n_brought, n_done, n_bad, n_inside;
     _Atomic bool is_there[TASKS];
@@ -90,7 +92,7 @@ static void run(struct nj_task *task)
 
     nj__sched_point(NJ__AT_RUN, 0);
     if (t->type != NJ_NON_BLOCKING && dice(64) == 0)
-        nj_strategy_produce(&w.s); /* from the middle of a task */
+        nj_reference_produce(&w.s); /* from the middle of a task */
     atomic_fetch_add_explicit(&t->n_run, 1, memory_order_relaxed);
     count(&w.n_done);
 }
@@ -155,7 +157,7 @@ static void ask(void)
 {
     bool produces = dice(3) == 0;
 
-    while (!(produces ? nj_strategy_produce(&w.s) : nj_strategy_produce_elsewhere(&w.s)))
+    while (!(produces ? nj_reference_produce(&w.s) : nj_reference_produce_elsewhere(&w.s)))
         sched_yield();
 }
 
@@ -185,8 +187,7 @@ static void begin(enum nj_strategy_kind kind, bool keeps_two)
     static const struct nj_task_ops task_ops = {run, reject};
     struct nj_thread_pool_config pool = {
         .n_min = 2, .n_max = 6, .n_reserved = 2, .idle_ns = 50 * NJ_US};
-    struct nj_strategy_config config = {.ops = nj_strategies[kind],
-                                        .ops_data = &w.dual,
+    struct nj_strategy_config config = {.consume = nj_strategies[kind].consume,
                                         .producer = &w.producer,
                                         .executor = &w.executor,
                                         .type_of = type_of,
@@ -205,7 +206,7 @@ static void begin(enum nj_strategy_kind kind, bool keeps_two)
         w.tasks[i].task.ops = &task_ops;
         w.tasks[i].type = (enum nj_task_type)(NJ_NON_BLOCKING + dice(3));
     }
-    nj_strategy_init(&w.s, &config);
+    nj_reference_init(&w.s, &config);
 }
 
 static bool is_at_rest(uint32_t word)
@@ -228,7 +229,7 @@ static void stress(enum nj_strategy_kind kind, bool keeps_two)
         sched_yield();
     while (!is_at_rest(atomic_load(&w.s.word))) /* recruits that find no task */
         sched_yield();
-    nj_strategy_stop(&w.s);
+    nj_reference_stop(&w.s);
     while (!atomic_load(&w.n_stopped)) /* recruits that are under way */
         sched_yield();
     nj_thread_pool_stop(w.pool);

@@ -37,12 +37,12 @@ Test(strategy_thread_strategy, adaptive_by_all_that_matters)
         struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
         if (queued)
-            nj_strategy_produce_elsewhere(&w->s);
+            nj_reference_produce_elsewhere(&w->s);
         unsigned n_execute = w->n_execute;
         struct task *t = add(w, type);
         w->n_waiting = waiting;
         bool before = tagged && nj_noblock_enter();
-        nj_strategy_produce(&w->s);
+        nj_reference_produce(&w->s);
         cr_assert_eq(nj_noblock_is_set(), tagged, "the tag is unchanged");
         nj_noblock_leave(before);
 
@@ -71,7 +71,7 @@ Test(strategy_thread_strategy, untyped_is_blocking)
 
     add(w, NJ_UNTYPED);
     add(w, NJ_OS_BLOCKING); /* a thread may block: as BLOCKING */
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 2);
 }
 
@@ -87,7 +87,7 @@ Test(strategy_thread_strategy, recruit_that_comes_at_once)
             add(w, NJ_NON_BLOCKING);
         w->n_waiting = 1;
         w->hasty = true;
-        nj_strategy_produce(&w->s);
+        nj_reference_produce(&w->s);
         struct nj_strategy_counters c = nj_strategy_counters(&w->s);
         cr_assert(c.epc == 1 && c.pc == (uint64_t)more && c.pec == 0);
         cr_assert(c.recruits_sent == 1 && c.recruits_missed == 0);
@@ -111,7 +111,7 @@ Test(strategy_thread_strategy, other_producer_in_place_of_a_recruit)
 
     add(w, NJ_BLOCKING);
     w->at_try = other_comes;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.epc == 1 && c.pec == 0 && c.recruits_missed == 1 && c.recruits_sent == 0);
     cr_assert_eq(word(w), nj__state_pack(NJ__PRODUCING, NJ__NO_RECRUIT),
@@ -124,11 +124,11 @@ Test(strategy_thread_strategy, recruit_in_the_queue_is_not_counted_on)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
-    cr_assert(nj_strategy_produce_elsewhere(&w->s));
+    cr_assert(nj_reference_produce_elsewhere(&w->s));
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_sent, 1);
     for (unsigned i = 0; i < 4; i++)
         add(w, NJ_BLOCKING);
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->n_produced, 4);
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 4);
     cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__QUEUED));
@@ -143,11 +143,11 @@ Test(strategy_thread_strategy, counters_add_up)
 
     for (unsigned i = 0; i < 12; i++)
         add(w, (enum nj_task_type)(NJ_NON_BLOCKING + i % 3));
-    nj_strategy_produce(&w->s); /* no thread is reserved */
+    nj_reference_produce(&w->s); /* no thread is reserved */
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.epc == 0 && c.pc == 4 && c.pic == 4 && c.pec == 4);
 
-    nj_strategy_produce_elsewhere(&w->s);
+    nj_reference_produce_elsewhere(&w->s);
     for (unsigned i = 0; i < 5; i++)
         add(w, NJ_NON_BLOCKING);
     run_queue(w);
@@ -173,7 +173,7 @@ Test(strategy_thread_strategy, consumer_leaves_when_others_produce)
     add(w, NJ_BLOCKING)->body = recruit_comes; /* in its midst the recruit produces the next ... */
     struct task *second = add(w, NJ_NON_BLOCKING);
     w->n_waiting = 1;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(second->n_run, 1); /* ... and leaves IDLE; so the consumer produces again */
     cr_assert_eq(w->n_produce, 4);
     cr_assert_eq(word(w), IDLE_0);
@@ -204,7 +204,7 @@ Test(strategy_thread_strategy, recruit_that_finds_another_producer)
 
     add(w, NJ_BLOCKING)->body = others_come;
     w->n_waiting = 1;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.recruits_sent == 1 && c.recruits_useful == 0 && c.recruits_wasted == 1);
     cr_assert_eq(word(w), nj__state_pack(NJ__REPRODUCING, NJ__NO_RECRUIT),
@@ -219,7 +219,7 @@ Test(strategy_thread_strategy, one_recruit_for_many_tasks)
     for (unsigned i = 0; i < 10; i++)
         add(w, NJ_BLOCKING);
     w->n_waiting = 10;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->n_try, 1);
     cr_assert_eq(nj_strategy_counters(&w->s).epc, 10);
     cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__SURE));
@@ -227,7 +227,7 @@ Test(strategy_thread_strategy, one_recruit_for_many_tasks)
     cr_assert_eq(word(w), IDLE_0);
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
     add(w, NJ_NON_BLOCKING);
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->tasks[10].n_run, 1);
 }
 
@@ -235,7 +235,7 @@ static void add_and_ask(struct world *w, struct task *found)
 {
     if (!found && w->n_tasks < 3) { /* after the queue was found empty, before IDLE */
         add(w, NJ_NON_BLOCKING);
-        cr_assert(nj_strategy_produce_elsewhere(&w->s));
+        cr_assert(nj_reference_produce_elsewhere(&w->s));
     }
 }
 
@@ -246,7 +246,7 @@ Test(strategy_thread_strategy, asked_between_none_and_idle)
         struct world *w = world((enum nj_strategy_kind)kind);
 
         w->at_produce = add_and_ask;
-        nj_strategy_produce(&w->s);
+        nj_reference_produce(&w->s);
         cr_assert_eq(w->n_tasks, 3);
         cr_assert_eq(w->tasks[2].n_run, 1);
         cr_assert_eq(w->n_execute, 0, "the producer itself produces once more");
@@ -257,7 +257,7 @@ Test(strategy_thread_strategy, asked_between_none_and_idle)
 static void ask_in_production(struct world *w, struct task *found)
 {
     if (found == &w->tasks[0])
-        nj_strategy_produce_elsewhere(&w->s); /* REPRODUCING, which EPC sets back to IDLE */
+        nj_reference_produce_elsewhere(&w->s); /* REPRODUCING, which EPC sets back to IDLE */
 }
 
 /* A producer without more tasks requests no thread; its consumer calls it again afterwards. */
@@ -268,7 +268,7 @@ Test(strategy_thread_strategy, nothing_more_to_produce)
     w->producer.has_more = has_more;
     w->n_waiting = 1;
     struct task *t = add(w, NJ_BLOCKING);
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(t->n_run, 1);
     cr_assert_eq(w->n_try, 0);
     cr_assert_eq(w->n_produce, 2, "the consumer has come back");
@@ -277,7 +277,7 @@ Test(strategy_thread_strategy, nothing_more_to_produce)
     cr_assert_eq(word(w), IDLE_0);
     w->is_more = true;
     add(w, NJ_BLOCKING);
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->n_try, 1);
     run_handed(w);
 }
@@ -285,14 +285,14 @@ Test(strategy_thread_strategy, nothing_more_to_produce)
 static void dispatches(struct world *w, struct task *t)
 {
     (void)t;
-    cr_assert(nj_strategy_produce_elsewhere(&w->s));
+    cr_assert(nj_reference_produce_elsewhere(&w->s));
     cr_assert_eq(nj__state_recruit_mask(word(w)), NJ__QUEUED,
                  "the caller that adds a task requests a thread");
 }
 
 static void dispatches_too_early(struct world *w)
 {
-    cr_assert(nj_strategy_produce_elsewhere(&w->s));
+    cr_assert(nj_reference_produce_elsewhere(&w->s));
 }
 
 /* A caller that adds a task while no recruit is under way finds production IDLE. A caller that adds
@@ -304,13 +304,13 @@ Test(strategy_thread_strategy, task_comes_after_nothing_more)
     w->producer.has_more = has_more;
     w->n_waiting = 1;
     add(w, NJ_BLOCKING)->body = dispatches;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->n_queued, 1);
     run_queue(w);
 
     w->at_has_more = dispatches_too_early;
     add(w, NJ_BLOCKING);
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->n_try, 1, "production was requested, so a thread has to run it");
     run_handed(w);
     cr_assert_eq(word(w), IDLE_0);
@@ -323,9 +323,9 @@ Test(strategy_thread_strategy, recruits_are_posted)
     struct nj_strategy_config config = w->s.config;
 
     config.uses_post = true;
-    nj_strategy_init(&w->s, &config);
+    nj_reference_init(&w->s, &config);
     struct task *t = add(w, NJ_BLOCKING);
-    cr_assert(nj_strategy_produce_elsewhere(&w->s));
+    cr_assert(nj_reference_produce_elsewhere(&w->s));
     cr_assert_eq(w->n_posted, 1);
     run_queue(w);
     cr_assert_eq(t->n_run + w->n_queued, 1);
@@ -339,7 +339,7 @@ Test(strategy_thread_strategy, demand_survives_epc)
     add(w, NJ_BLOCKING);
     w->n_waiting = 1;
     w->at_produce = ask_in_production;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->n_produce, 2, "after its task the consumer calls the producer again");
     run_handed(w);
     cr_assert_eq(w->n_produce, 3, "and so does the recruit");
@@ -350,11 +350,11 @@ Test(strategy_thread_strategy, failure_to_produce_is_none)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
-    cr_assert(nj_strategy_produce(&w->s));
+    cr_assert(nj_reference_produce(&w->s));
     cr_assert_eq(w->n_produce, 1);
     cr_assert_eq(word(w), IDLE_0);
     add(w, NJ_NON_BLOCKING);
-    cr_assert(nj_strategy_produce(&w->s));
+    cr_assert(nj_reference_produce(&w->s));
     cr_assert_eq(w->tasks[0].n_run, 1);
 }
 
@@ -369,7 +369,7 @@ Test(strategy_thread_strategy, rejected_task)
     for (unsigned i = 0; i < 3; i++)
         add(w, NJ_BLOCKING);
     w->refuses = true;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     for (unsigned i = 0; i < 3; i++) {
         cr_assert_eq(w->tasks[i].n_rejected, 1);
         cr_assert_eq(w->tasks[i].n_run, 0);
@@ -385,10 +385,10 @@ Test(strategy_thread_strategy, rejected_dispatch)
 
         add(w, NJ_NON_BLOCKING);
         w->refuses = true;
-        cr_assert_not(nj_strategy_produce_elsewhere(&w->s));
+        cr_assert_not(nj_reference_produce_elsewhere(&w->s));
         cr_assert_eq(word(w), IDLE_0);
         w->refuses = false;
-        cr_assert(nj_strategy_produce_elsewhere(&w->s));
+        cr_assert(nj_reference_produce_elsewhere(&w->s));
         run_queue(w);
         cr_assert_eq(w->tasks[0].n_run, 1);
         cr_assert_eq(nj_strategy_counters(&w->s).dispatch_rejected, 1);
@@ -400,19 +400,19 @@ Test(strategy_thread_strategy, accepted_recruit_is_rejected_later)
 {
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
-    cr_assert(nj_strategy_produce_elsewhere(&w->s));
+    cr_assert(nj_reference_produce_elsewhere(&w->s));
     w->queue[--w->n_queued]->ops->reject(w->queue[0]);
     cr_assert_eq(word(w), IDLE_0);
-    nj_strategy_stop(&w->s);
+    nj_reference_stop(&w->s);
     cr_assert_eq(w->n_stopped, 1, "no reference is left");
 }
 
 static void stop_it(struct world *w, struct task *t)
 {
     (void)t;
-    nj_strategy_stop(&w->s);
+    nj_reference_stop(&w->s);
     cr_assert_eq(w->n_stopped, 0, "we are inside");
-    cr_assert_not(nj_strategy_restart(&w->s), "refused while a thread is inside");
+    cr_assert_not(nj_reference_restart(&w->s), "refused while a thread is inside");
 }
 
 /* EWYK 5.51, EWYK 5.52 */
@@ -423,17 +423,17 @@ Test(strategy_thread_strategy, stop_and_restart)
 
         add(w, NJ_NON_BLOCKING)->body = stop_it;
         add(w, NJ_NON_BLOCKING);
-        cr_assert_not(nj_strategy_restart(&w->s), "it runs");
-        nj_strategy_produce(&w->s);
+        cr_assert_not(nj_reference_restart(&w->s), "it runs");
+        nj_reference_produce(&w->s);
         cr_assert_eq(w->n_produce, 1, "no task is produced after the stop");
         cr_assert_eq(w->n_stopped, 1);
-        cr_assert_not(nj_strategy_produce(&w->s));
-        cr_assert_not(nj_strategy_produce_elsewhere(&w->s));
+        cr_assert_not(nj_reference_produce(&w->s));
+        cr_assert_not(nj_reference_produce_elsewhere(&w->s));
         cr_assert_eq(w->n_produce, 1);
-        cr_assert(nj_strategy_restart(&w->s));
-        nj_strategy_produce(&w->s);
+        cr_assert(nj_reference_restart(&w->s));
+        nj_reference_produce(&w->s);
         cr_assert_eq(w->tasks[1].n_run, 1);
-        nj_strategy_stop(&w->s);
+        nj_reference_stop(&w->s);
         cr_assert_eq(w->n_stopped, 2);
     }
 }
@@ -450,7 +450,7 @@ Test(strategy_thread_strategy, stop_twice)
     struct world *w = world(NJ_STRATEGY_ADAPTIVE);
 
     add(w, NJ_NON_BLOCKING)->body = stop_it_twice;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->n_stopped, 1);
 }
 
@@ -461,8 +461,8 @@ Test(strategy_thread_strategy, stop_with_a_recruit_under_way)
 
     add(w, NJ_BLOCKING);
     w->n_waiting = 1;
-    nj_strategy_produce(&w->s);
-    nj_strategy_stop(&w->s);
+    nj_reference_produce(&w->s);
+    nj_reference_stop(&w->s);
     cr_assert_eq(w->n_stopped, 0);
     unsigned n_produce = w->n_produce;
     run_handed(w);
@@ -486,7 +486,7 @@ Test(strategy_thread_strategy, counters_in_a_task)
 
     add(w, NJ_BLOCKING)->body = read_counters;
     w->n_waiting = 1;
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->tasks[0].n_run, 1);
 }
 
@@ -499,7 +499,7 @@ Test(strategy_thread_strategy, pc_runs_all_inline)
 
     for (int type = NJ_NON_BLOCKING; type <= NJ_OS_BLOCKING; type++)
         add(w, (enum nj_task_type)type);
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     for (unsigned i = 0; i < 4; i++)
         cr_assert_eq(w->tasks[i].n_run, 1);
     cr_assert(w->tasks[0].tag && w->tasks[1].tag && !w->tasks[2].tag);
@@ -512,7 +512,7 @@ Test(strategy_thread_strategy, pec_queues_what_may_block)
 
     for (int type = NJ_NON_BLOCKING; type <= NJ_BLOCKING; type++)
         add(w, (enum nj_task_type)type);
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->n_queued, 1);
     cr_assert_eq(w->tasks[0].n_run + w->tasks[1].n_run, 2);
     run_queue(w);
@@ -527,7 +527,7 @@ Test(strategy_thread_strategy, epc_queues_production)
 
     add(w, NJ_BLOCKING);
     add(w, NJ_BLOCKING);
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->n_queued, 1, "one recruit for both");
     cr_assert_eq(w->tasks[0].n_run + w->tasks[1].n_run, 2);
     run_queue(w);
@@ -535,7 +535,7 @@ Test(strategy_thread_strategy, epc_queues_production)
     w->refuses = true;
     add(w, NJ_BLOCKING);
     add(w, NJ_BLOCKING);
-    nj_strategy_produce(&w->s);
+    nj_reference_produce(&w->s);
     cr_assert_eq(w->tasks[2].n_run + w->tasks[3].n_run, 2);
     cr_assert_eq(word(w), IDLE_0);
     cr_assert_eq(w->n_try, 0);

@@ -17,14 +17,14 @@ static struct world *inner(void)
     config.producer = &inner_world.producer;
     config.executor = &inner_world.executor;
     config.ctx = &inner_world;
-    nj_strategy_init(&inner_world.s, &config);
+    nj_reference_init(&inner_world.s, &config);
     return &inner_world;
 }
 
 static void produce_inner(struct world *w, struct task *t)
 {
     (void)w, (void)t;
-    nj_strategy_produce(&inner_world.s);
+    nj_reference_produce(&inner_world.s);
 }
 
 /* Outer: connections, EITHER. Inner: requests. Without a recruit requests are queued, control
@@ -38,7 +38,7 @@ Test(strategy_thread_strategy_chains, two_levels)
         add(out, NJ_EITHER)->body = produce_inner;
         struct task *request = add(in, NJ_BLOCKING), *control = add(in, NJ_NON_BLOCKING);
         out->n_waiting = in->n_waiting = waiting;
-        nj_strategy_produce(&out->s);
+        nj_reference_produce(&out->s);
         cr_assert_eq(control->n_run, 1);
         cr_assert_eq(request->n_run, waiting);
         cr_assert_eq(in->n_queued, !waiting);
@@ -63,7 +63,7 @@ Test(strategy_thread_strategy_chains, nested_in_non_blocking)
         add(out, NJ_NON_BLOCKING)->body = produce_inner;
         struct task *request = add(in, NJ_BLOCKING);
         in->n_waiting = out->n_waiting = 1;
-        nj_strategy_produce(&out->s);
+        nj_reference_produce(&out->s);
         cr_assert_eq(request->n_run, 0, "it does not run inline");
         cr_assert_eq(in->n_queued, 1);
         cr_assert_not(nj_noblock_is_set());
@@ -85,7 +85,7 @@ static void demand_one_more(struct world *w, struct task *t)
     if (--n_demands) {
         w->n_tasks = w->n_produced = 0; /* the same one again */
         add(w, t->type)->body = demand_one_more;
-        cr_assert(nj_strategy_produce(&w->s));
+        cr_assert(nj_reference_produce(&w->s));
     }
 }
 
@@ -99,7 +99,7 @@ Test(strategy_thread_strategy_chains, tasks_that_demand_do_not_recurse)
             n_demands = 200000; /* at 48 bytes each they would overflow a stack of 8 MiB */
             w->n_waiting = waiting;
             add(w, (enum nj_task_type)type)->body = demand_one_more;
-            nj_strategy_produce(&w->s);
+            nj_reference_produce(&w->s);
             while (n_demands) {
                 run_queue(w);
                 run_handed(w);
@@ -112,7 +112,7 @@ static struct world *outermost;
 static void produce_outermost(struct world *w, struct task *t)
 {
     (void)w, (void)t;
-    nj_strategy_produce(&outermost->s);
+    nj_reference_produce(&outermost->s);
     cr_assert_eq(outermost->n_produced, 1, "it became the producer");
 }
 
@@ -126,7 +126,7 @@ Test(strategy_thread_strategy_chains, the_task_below_counts)
     add(out, NJ_NON_BLOCKING);
     add(in, NJ_NON_BLOCKING)->body = produce_outermost;
     out->n_waiting = 1;
-    nj_strategy_produce(&out->s);
+    nj_reference_produce(&out->s);
     cr_assert_eq(in->tasks[0].n_run, 1);
     cr_assert_eq(out->tasks[1].n_run, 1, "by the first consumer");
 }
@@ -138,7 +138,7 @@ static void nest(struct world *w, struct task *t)
     (void)t;
     cr_assert(nj__strategy_frame_top()->depth <= NJ_STRATEGY_DEPTH_MAX);
     if (next)
-        nj_strategy_produce(next);
+        nj_reference_produce(next);
 }
 
 /* A chain of different strategies ends, too: the last one is dispatched. EWYK 5.36 */
@@ -152,12 +152,12 @@ Test(strategy_thread_strategy_chains, chain_is_bounded)
         struct nj_strategy_config config = inner_world.s.config;
         config.producer = &chain[i].producer;
         config.executor = &chain[i].executor;
-        nj_strategy_init(&chain[i].s, &config);
+        nj_reference_init(&chain[i].s, &config);
         add(&chain[i], NJ_NON_BLOCKING)->body = nest;
     }
     for (unsigned i = 0; i + 1 < N; i++)
         chain[i].queue[TASKS_MAX - 1] = (struct nj_task *)&chain[i + 1].s;
-    nj_strategy_produce(&chain[0].s);
+    nj_reference_produce(&chain[0].s);
     for (unsigned i = 0; i < N; i++)
         cr_assert_eq(chain[i].tasks[0].n_run, i < NJ_STRATEGY_DEPTH_MAX, "%u", i);
     cr_assert_eq(chain[N - 1].n_queued, 1, "it was dispatched");

@@ -46,11 +46,11 @@ static struct nj_strategy_counters arrive_at_producer(uint32_t idle_after)
     static const struct nj_executor_ops ops = {.execute = execute};
     static struct nj_executor executor = {&ops};
     struct nj_strategy_config config = {
-        .ops = &nj_pec_ops, .producer = &w.producer, .executor = &executor};
+        .consume = nj_consume_pec, .producer = &w.producer, .executor = &executor};
 
     w.producer.produce = produce;
     w.idle_after = idle_after;
-    nj_strategy_init(&w.s, &config);
+    nj_reference_init(&w.s, &config);
     atomic_store(&w.s.word, nj__state_pack(NJ__PRODUCING, NJ__SURE));
     atomic_fetch_add(&w.s.n_refs, 1); /* the recruit's */
     w.s.sure_recruit.ops->run(&w.s.sure_recruit);

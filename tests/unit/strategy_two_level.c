@@ -48,8 +48,10 @@ struct request {
 struct conn {
     struct nj_task task; /* EITHER: it runs the strategy of its requests */
     struct nj_producer producer;
-    struct nj_strategy strategy;
-    struct nj_dual_state dual;
+    union {
+        struct nj_strategy strategy;
+        struct nj_dual dual;
+    };
     struct frame frames[FRAMES_MAX];    /* unread frames of the client: a ring */
     uint32_t head, n_frames, n_answers; /* n_answers: frames that are no REQUEST */
     bool interested;                    /* the selector reports when there is a frame to read */
@@ -66,8 +68,10 @@ static struct {
     struct nj_thread_pool *pool;
     uint32_t n_threads;
     struct nj_producer selector;
-    struct nj_strategy strategy;
-    struct nj_dual_state dual;
+    union {
+        struct nj_strategy strategy;
+        struct nj_dual dual;
+    };
     struct conn conns[CONNS_MAX], *ready[CONNS_MAX];
     uint32_t n_conns, n_ready, n_requests, n_done, n_stopped;
     bool selecting; /* a thread waits in the selector, and no connection is ready */
@@ -184,7 +188,7 @@ static enum nj_task_type type_of_request(const struct nj_task *task)
 
 static void run_conn(struct nj_task *task)
 {
-    nj_strategy_produce(&nj_container_of(task, struct conn, task)->strategy);
+    nj_reference_produce(&nj_container_of(task, struct conn, task)->strategy);
 }
 
 static struct nj_task *next_conn(struct nj_producer *p)
@@ -231,8 +235,7 @@ static void on_stopped(void *ctx)
 static void begin_conn(struct conn *c, enum nj_strategy_kind kind)
 {
     static const struct nj_task_ops ops = {run_conn, reject};
-    struct nj_strategy_config config = {.ops = nj_strategies[kind],
-                                        .ops_data = &c->dual,
+    struct nj_strategy_config config = {.consume = nj_strategies[kind].consume,
                                         .producer = &c->producer,
                                         .executor = nj_thread_pool_executor(w.pool),
                                         .type_of = type_of_request,
@@ -241,7 +244,7 @@ static void begin_conn(struct conn *c, enum nj_strategy_kind kind)
     c->task.ops = &ops;
     c->producer.produce = next_request;
     c->interested = true;
-    nj_strategy_init(&c->strategy, &config);
+    nj_reference_init(&c->strategy, &config);
 }
 
 /* With n_threads besides those that the selector occupies. */
@@ -266,14 +269,13 @@ static void begin(enum nj_strategy_kind kind, uint32_t n_threads, uint32_t n_res
     for (uint32_t i = 0; i < n_conns; i++)
         begin_conn(&w.conns[i], kind);
     w.dual.keeps_two = dual;
-    struct nj_strategy_config strategy = {.ops = nj_strategies[kind],
-                                          .ops_data = &w.dual,
+    struct nj_strategy_config strategy = {.consume = nj_strategies[kind].consume,
                                           .producer = &w.selector,
                                           .executor = nj_thread_pool_executor(w.pool),
                                           .type_of = type_of_conn,
                                           .on_stopped = on_stopped};
-    nj_strategy_init(&w.strategy, &strategy);
-    cr_assert(nj_strategy_produce_elsewhere(&w.strategy));
+    nj_reference_init(&w.strategy, &strategy);
+    cr_assert(nj_reference_produce_elsewhere(&w.strategy));
 }
 
 static uint64_t n_consumed(const struct nj_strategy *s)
@@ -284,9 +286,9 @@ static uint64_t n_consumed(const struct nj_strategy *s)
 
 static void end(void)
 {
-    nj_strategy_stop(&w.strategy);
+    nj_reference_stop(&w.strategy);
     for (uint32_t i = 0; i < w.n_conns; i++)
-        nj_strategy_stop(&w.conns[i].strategy);
+        nj_reference_stop(&w.conns[i].strategy);
     lock();
     w.over = true;
     say();
@@ -506,7 +508,7 @@ static void epc_is_stuck(uint32_t n_threads, uint32_t n_reserved)
     cr_assert_eq(n_waiting() + w.selecting, w.n_threads, "that is all threads");
     unlock();
     cr_assert_eq(nj_thread_pool_get_counts(w.pool).n_queued, 1, "the recruit");
-    cr_assert(nj_strategy_produce(&c->strategy));
+    cr_assert(nj_reference_produce(&c->strategy));
     lock();
     wait_for_all();
     unlock();
