@@ -40,8 +40,8 @@ struct nj_thread_pool {
     struct nj_reserved *reserved;
     struct nj__lock lock;
     struct nj_task *first, **last; /* the queue, linked by nj_task.next, FIFO */
-    uint32_t n_threads, n_idle, n_serving, n_leased;
-    uint32_t n_seats;  /* those of n_leased for reserved threads */
+    uint32_t n_threads, n_idle, n_serving;
+    uint32_t n_seats;  /* for reserved threads */
     uint32_t n_called; /* threads called or roused that have not arrived yet */
     struct thread **idle;
     struct thread *threads;
@@ -260,13 +260,12 @@ static bool is_needed(void *ctx)
 
 enum next { RUN, SERVE, WAIT, LEAVE };
 
-/* At least one thread that is not leased stays available for the queue; and if tasks are queued,
- * another thread can be called for them. */
+/* At least one thread stays available for the queue; and if tasks are queued, another thread can be
+ * called for them. */
 static bool may_serve(const struct nj_thread_pool *p)
 {
-    uint32_t n_kept = p->n_leased - p->n_seats + 1;
     bool others = !p->first || p->n_idle > 0 || p->n_threads < p->config.n_max;
-    return !p->stopping && others && p->n_serving + n_kept < p->config.n_max;
+    return !p->stopping && others && p->n_serving + 1 < p->config.n_max;
 }
 
 /* Under the lock. */
@@ -428,22 +427,6 @@ struct nj_executor *nj_thread_pool_executor(struct nj_thread_pool *p)
     return &p->executor;
 }
 
-/* --- leases ----------------------------------------------------------------------------------- */
-
-bool nj_thread_pool_lease(struct nj_thread_pool *p, const char *who, uint32_t n, char *why,
-                          size_t n_why)
-{
-    lock(p);
-    bool fits = p->n_leased + (uint64_t)n < p->config.n_max;
-    if (!fits && why)
-        snprintf(why, n_why, "%s needs %u threads; of %u, %u are leased and 1 must stay", who, n,
-                 p->config.n_max, p->n_leased);
-    if (fits)
-        p->n_leased += n;
-    unlock(p);
-    return fits;
-}
-
 struct nj_thread_pool_counts nj_thread_pool_get_counts(struct nj_thread_pool *p)
 {
     struct nj_thread_pool_counts c;
@@ -452,7 +435,7 @@ struct nj_thread_pool_counts nj_thread_pool_get_counts(struct nj_thread_pool *p)
     nj_reserved_count_and_wanted(p->reserved, &c.n_reserved, &c.n_wanted);
     c.n_threads = p->n_threads;
     c.n_idle = p->n_idle;
-    c.n_leased = p->n_leased;
+    c.n_seats = p->n_seats;
     c.n_queued = p->n_queued;
     uint32_t n_wait = c.n_idle + c.n_reserved;
     c.n_utilised = c.n_threads > n_wait ? c.n_threads - n_wait : 0;
@@ -477,7 +460,8 @@ static struct nj_thread_pool *make(const struct nj_thread_pool_config *config, u
 
     if (!p)
         return NULL;
-    *p = (struct nj_thread_pool){.executor = {&executor_ops}, .config = *config};
+    *p =
+        (struct nj_thread_pool){.executor = {&executor_ops}, .config = *config, .n_seats = n_seats};
     p->last = &p->first;
     nj__lock_init(&p->lock);
     p->threads = aligned_alloc(NJ_CACHE_LINE, config->n_max * sizeof *p->threads);
@@ -521,14 +505,18 @@ struct nj_thread_pool *nj_thread_pool_start(const struct nj_thread_pool_config *
         snprintf(why, n_why, "a pool has 1 to %u threads, and at least n_min", NJ_THREADS_MAX);
         return NULL;
     }
+    if (n_seats > 0 && n_seats >= config->n_max) {
+        snprintf(why, n_why, "of %u threads at most %u can be reserved: 1 must stay", config->n_max,
+                 config->n_max - 1);
+        return NULL;
+    }
     struct nj_thread_pool *p = make(config, n_seats);
     if (!p) {
         snprintf(why, n_why, "no memory for a pool of %u threads, %u reserved", config->n_max,
                  n_seats);
         return NULL;
     }
-    bool whole = !n_seats || nj_thread_pool_lease(p, "the reserve", n_seats, why, n_why);
-    p->n_seats = whole ? n_seats : 0;
+    bool whole = true;
     lock(p);
     while (whole && p->n_threads < config->n_min)
         if (!spawn(p)) {

@@ -4,8 +4,7 @@
  * executor of strategies (strategy/thread_strategy.h). Any thread may call it, unless stated
  * otherwise.
  *
- * Reserved threads and threads that components occupy for long are leased, so that at least one
- * thread stays available for the queue.
+ * Not all threads can be reserved: at least one stays available for the queue.
  */
 #ifndef NJ_STRATEGY_THREAD_POOL_H
 #define NJ_STRATEGY_THREAD_POOL_H
@@ -45,18 +44,13 @@ void nj_thread_pool_free(struct nj_thread_pool *p);
 
 struct nj_executor *nj_thread_pool_executor(struct nj_thread_pool *p);
 
-/* Leases n threads until the pool stops, for long-running tasks of the component `who`. False, with
- * the reason in `why`: no thread would be left for the queue. */
-bool nj_thread_pool_lease(struct nj_thread_pool *p, const char *who, uint32_t n, char *why,
-                          size_t n_why);
-
 struct nj_thread_pool_counts {
     uint32_t n_threads;  /* all threads */
     uint32_t n_idle;     /* threads that wait for the queue */
     uint32_t n_reserved; /* threads that wait on a seat */
     uint32_t n_wanted;   /* reserved threads that are still wanted */
     uint32_t n_utilised; /* threads that run a task */
-    uint32_t n_leased;   /* seats, and threads of nj_thread_pool_lease() */
+    uint32_t n_seats;    /* for reserved threads */
     uint32_t n_queued;   /* tasks in the queue */
 };
 struct nj_thread_pool_counts nj_thread_pool_get_counts(struct nj_thread_pool *p);

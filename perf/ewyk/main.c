@@ -131,11 +131,10 @@ static void with_pool(const struct options *o, struct producer *const *p,
                                            .n_reserved = (int)o->n_reserved,
                                            .idle_ns = NJ_NEVER};
     struct nj_thread_pool *pool = nj_thread_pool_start(&config, NULL, 0);
-    char why[200];
 
-    if (kind == NJ_STRATEGY_DUAL &&
-        !nj_thread_pool_lease(pool, "the dual strategy", 2 * o->n_producers, why, sizeof why)) {
-        fprintf(stderr, "%s\n", why);
+    if (kind == NJ_STRATEGY_DUAL && 2 * o->n_producers >= o->n_threads) {
+        fprintf(stderr, "the dual strategy keeps 2 threads for each producer; of %u 1 must stay\n",
+                o->n_threads);
         exit(2);
     }
     with_threads(o, p, kind, nj_thread_pool_executor(pool));

@@ -340,9 +340,7 @@ static const struct {
     {"of 2, 1 reserved, 1 cannot be had",
      {.n_min = 1, .n_max = 2, .n_seats = 1, .is_warm = true, .n_no_threads = 1},
      true},
-    {"of 3, 1 reserved, 1 leased",
-     {.n_min = 1, .n_max = 3, .n_seats = 1, .n_leased = 1, .is_warm = true},
-     false},
+    {"of 3, 1 reserved", {.n_min = 1, .n_max = 3, .n_seats = 1, .is_warm = true}, false},
 };
 
 /* More than two calls, but these only. */

@@ -28,7 +28,7 @@ struct model_event {
 
 /* A struct nj_thread_pool. */
 struct model_threads {
-    uint8_t n_min, n_max, n_seats, n_leased;
+    uint8_t n_min, n_max, n_seats;
     bool is_warm; /* a thread is reserved before anything else begins */
     uint8_t queue_max;
     uint8_t n_timeouts, n_early, n_no_threads; /* as in struct explore_system */

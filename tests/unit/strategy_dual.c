@@ -276,7 +276,6 @@ Test(strategy_dual, exhausted_pool, .timeout = 60)
 Test(strategy_dual, keeps_two, .timeout = 60)
 {
     start(NJ_STRATEGY_DUAL, true, 4, 0);
-    cr_assert(nj_thread_pool_lease(v.pool, "the strategy", 2, NULL, 0));
     bring(NJ_BLOCKING, QUICK); /* the first finds one thread, and sends for another */
     nj_reference_produce_elsewhere(&v.s);
     wait_for(&v.n_run, 1);

@@ -240,22 +240,19 @@ Test(strategy_os_thread_pool, shrinks_under_low_load, .timeout = 60)
 }
 
 /* EWYK 5.47 */
-Test(strategy_os_thread_pool, leases)
+Test(strategy_os_thread_pool, one_thread_is_not_reserved)
 {
     struct nj_thread_pool_config config = {.n_max = 4, .n_reserved = 4, .idle_ns = NJ_NEVER};
     char why[200] = "";
 
     cr_assert_null(nj_thread_pool_start(&config, why, sizeof why));
-    cr_assert_str_eq(why, "the reserve needs 4 threads; of 4, 0 are leased and 1 must stay");
+    cr_assert_str_eq(why, "of 4 threads at most 3 can be reserved: 1 must stay");
     config.n_max = 0;
     cr_assert_null(nj_thread_pool_start(&config, why, sizeof why));
     config.n_max = 4;
-    config.n_reserved = 1;
+    config.n_reserved = 3;
     begin(config);
-    cr_assert_eq(counts().n_leased, 1);
-    cr_assert(nj_thread_pool_lease(w.pool, "acceptors", 2, why, sizeof why));
-    cr_assert(!nj_thread_pool_lease(w.pool, "selectors", 1, why, sizeof why));
-    cr_assert_str_eq(why, "selectors needs 1 threads; of 4, 3 are leased and 1 must stay");
+    cr_assert_eq(counts().n_seats, 3);
     end();
 }
 
@@ -272,7 +269,7 @@ Test(strategy_os_thread_pool, capacity_of_the_reserve)
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         begin((struct nj_thread_pool_config){
             .n_max = rows[i].n_max, .n_reserved = rows[i].configured, .idle_ns = NJ_NEVER});
-        cr_assert_eq(counts().n_leased, rows[i].n_seats, "row %zu", i);
+        cr_assert_eq(counts().n_seats, rows[i].n_seats, "row %zu", i);
         end();
     }
 }

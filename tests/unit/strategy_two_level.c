@@ -6,7 +6,7 @@
  *
  * The client sends such a frame only after it saw requests that wait for it. So the server ends if
  * and only if production continues while all threads that may block are blocked. The selector waits
- * in produce(): it occupies a thread of the pool, which is leased for it (two with the dual
+ * in produce(): it occupies a thread of the pool, which has one more for it (two with the dual
  * strategy). NJ_TEST_SEED=n chooses other requests and windows. */
 #include <criterion/criterion.h>
 
@@ -252,9 +252,9 @@ static void begin(enum nj_strategy_kind kind, uint32_t n_threads, uint32_t n_res
                   uint32_t n_conns)
 {
     bool dual = kind == NJ_STRATEGY_DUAL;
-    uint32_t n_leased = dual ? 2 : 1;
+    uint32_t n_occupied = dual ? 2 : 1;
     struct nj_thread_pool_config config = {
-        .n_max = n_threads + n_leased, .n_reserved = (int)n_reserved, .idle_ns = NJ_NEVER};
+        .n_max = n_threads + n_occupied, .n_reserved = (int)n_reserved, .idle_ns = NJ_NEVER};
     char why[200];
 
     memset(&w, 0, sizeof w);
@@ -264,8 +264,7 @@ static void begin(enum nj_strategy_kind kind, uint32_t n_threads, uint32_t n_res
     w.n_conns = n_conns;
     w.selector.produce = next_conn;
     w.pool = nj_thread_pool_start(&config, why, sizeof why);
-    cr_assert(w.pool && nj_thread_pool_lease(w.pool, "the selector", n_leased, why, sizeof why),
-              "%s", why);
+    cr_assert(w.pool, "%s", why);
     for (uint32_t i = 0; i < n_conns; i++)
         begin_conn(&w.conns[i], kind);
     w.dual.keeps_two = dual;
