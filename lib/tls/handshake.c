@@ -523,19 +523,3 @@ enum nj_tls_failure nj_tls_handshake_failure(const struct nj_tls_handshake *h)
 {
     return h->failure;
 }
-
-const char *nj_tls_failure_name(enum nj_tls_failure f)
-{
-    static const char *const name[NJ_TLS_N_FAILURES] = {
-        [NJ_TLS_FAIL_NONE] = "none",
-        [NJ_TLS_FAIL_VERSION] = "version",
-        [NJ_TLS_FAIL_NEGOTIATION] = "negotiation",
-        [NJ_TLS_FAIL_ALPN] = "alpn",
-        [NJ_TLS_FAIL_CLIENT_CERT] = "client_cert",
-        [NJ_TLS_FAIL_ALERT] = "alert",
-        [NJ_TLS_FAIL_MESSAGE] = "message",
-        [NJ_TLS_FAIL_MEMORY] = "memory",
-    };
-
-    return f < NJ_TLS_N_FAILURES ? name[f] : "unknown";
-}

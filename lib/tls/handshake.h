@@ -94,7 +94,5 @@ enum nj_tls_failure nj_tls_handshake_failure(const struct nj_tls_handshake *h);
  * and the secret, with a space between them. If it has this label and a valid secret, copies the
  * secret to `out` (NJ_TLS_SECRET_BYTES_MAX) and returns its bytes; else 0. */
 uint8_t nj_tls_read_secret_line(const char *line, const char *label, uint8_t *out);
-/* Name of a failure in counters: "version", "alpn", ... */
-const char *nj_tls_failure_name(enum nj_tls_failure f);
 
 #endif

@@ -377,7 +377,7 @@ static void expect_refusal(struct client *c, enum nj_tls_failure failure, uint8_
     meet(&m, context, c, NULL);
     cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_FAILED);
     cr_expect_eq(nj_tls_handshake_failure(m.h), failure, "%s, not %s",
-                 nj_tls_failure_name(nj_tls_handshake_failure(m.h)), nj_tls_failure_name(failure));
+                 failure_name(nj_tls_handshake_failure(m.h)), failure_name(failure));
     cr_expect_eq(m.alert, alert, "alert %u", m.alert);
     leave(&m);
     client_close(c);

@@ -134,7 +134,7 @@ Test(tls_handshake_records, versions_are_ignored)
         m.n_pending += (uint32_t)sizeof change_cipher_spec;
         serve(&m, &c);
         cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_MORE, "%u.%u: %s", versions[i][0], versions[i][1],
-                     nj_tls_failure_name(nj_tls_handshake_failure(m.h)));
+                     failure_name(nj_tls_handshake_failure(m.h)));
         cr_assert_eq(SSL_do_handshake(c.ssl), 1);
         m.n_pending = (uint32_t)BIO_read(c.out, m.pending, sizeof m.pending);
         for (uint32_t at = 0; at < m.n_pending;
@@ -142,7 +142,7 @@ Test(tls_handshake_records, versions_are_ignored)
             memcpy(m.pending + at + 1, versions[i], 2);
         serve(&m, &c);
         cr_assert_eq(m.result, NJ_TLS_HANDSHAKE_DONE, "%u.%u: %s", versions[i][0], versions[i][1],
-                     nj_tls_failure_name(nj_tls_handshake_failure(m.h)));
+                     failure_name(nj_tls_handshake_failure(m.h)));
         leave(&m);
         client_close(&c);
     }
