@@ -230,6 +230,31 @@ class ClientCertificates(ServerCase):
         client.close()
 
 
+class SubjectInHandlers(ServerCase):
+    """Handlers get the subject of a verified certificate, on an lcore and on a worker."""
+    program = "nightjar-test-handlers"
+    lcores = 1
+
+    @classmethod
+    def prepare(cls):
+        cls.authority = Authority(cls.world.scratch, "authority")
+        cert, key = cls.authority.sign("server", "/CN=server", 7, f"subjectAltName=DNS:{NAME}")
+        cls.alice = cls.authority.sign("alice", "/O=Example/CN=alice", 8)
+        cls.world.options += ["--tls-cert", cert, "--tls-key", key, "--tls-client-optional",
+                              "--tls-client-ca", cls.authority.cert]
+
+    def subjects(self, *shown):
+        return self.curl("--cacert", self.authority.cert, "--resolve", f"{NAME}:443:198.18.0.2",
+                         *shown, f"https://{NAME}/subject", f"https://{NAME}/os-subject")
+
+    def test_a_client_with_a_certificate(self):
+        cert, key = self.alice
+        self.assertEqual("[CN=alice,O=Example]" * 2, self.subjects("--cert", cert, "--key", key))
+
+    def test_a_client_without(self):
+        self.assertEqual("[][]", self.subjects())
+
+
 class RemovedAuthority(ServerCase):
     """A reload removes the authority of a client that is in a handshake."""
 

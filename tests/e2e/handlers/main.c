@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* nightjar-test-handlers: handlers that get stuck or crash in every way, for test_handlers.py,
- * test_crash.py and test_privileges.py. */
+ * test_crash.py, test_privileges.py and test_tls.py. */
 #include "options.h"
 
 #include <arpa/inet.h>
@@ -233,6 +233,17 @@ static void trailers(struct nj_request *req, struct nj_response *resp, void *arg
     nj_response_trailer(resp, "x-last", "yes");
 }
 
+/* The subject of the client's certificate, in brackets. */
+static void subject(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    struct nj_view of = nj_request_client_subject(req);
+
+    (void)arg;
+    nj_response_write(resp, "[", 1);
+    nj_response_write(resp, of.p, of.n_bytes);
+    nj_response_write(resp, "]", 1);
+}
+
 static uint64_t descend(uint64_t n)
 {
     volatile uint64_t frame[64] = {n};
@@ -291,6 +302,8 @@ static const struct nj_route routes[] = {
     {.method = "GET", .path = "/crash", .type = NJ_NON_BLOCKING, .handle = crash, STAYS},
     {.method = "GET", .path = "/crash-on-stack", .type = NJ_BLOCKING, .handle = crash, STAYS},
     {.method = "GET", .path = "/crash-on-worker", .type = NJ_OS_BLOCKING, .handle = crash},
+    {.method = "GET", .path = "/subject", .type = NJ_BLOCKING, .handle = subject, STAYS},
+    {.method = "GET", .path = "/os-subject", .type = NJ_OS_BLOCKING, .handle = subject},
     {.method = "GET", .path = "/trailers", .type = NJ_BLOCKING, .handle = trailers, STAYS},
 };
 /* clang-format on */
