@@ -6,7 +6,7 @@
 #include "sim.h"
 #include "tls.h"
 
-#define TLS_PATIENCE (30 * NJ_SEC)
+#define TLS_TIMEOUT (30 * NJ_SEC)
 
 static const char http1_request[] = "GET /w-1-1 HTTP/1.1\r\nhost: sim\r\n\r\n";
 static const char garbage[] = "\x16\x03\x01 this is no HTTP at all";
@@ -226,7 +226,7 @@ static nj_ns begins_at(const struct sim_conn *c)
 static nj_ns gives_up_at(const struct sim_conn *c)
 {
     return c->state == SIM_OPEN && c->tls.on && !c->heard && !c->aborted
-               ? c->tls.opened_at + TLS_PATIENCE
+               ? c->tls.opened_at + TLS_TIMEOUT
                : NJ_NEVER;
 }
 

@@ -132,7 +132,7 @@ static void plan_request(struct sim *sim, struct sim_request *r)
     }
 }
 
-static void plan_odd_ways(struct sim_conn *c, struct nj_prng *p)
+static void plan_odd_conn(struct sim_conn *c, struct nj_prng *p)
 {
     uint32_t dice = nj_prng_below(p, 10);
 
@@ -183,7 +183,7 @@ void nj_sim_conn_plan(struct sim_conn *c, struct sim *sim, uint32_t index)
         c->cut_for = nj_prng_next(p) % (300 * NJ_MS);
     }
     if (sim->mix.odd_clients)
-        plan_odd_ways(c, p);
+        plan_odd_conn(c, p);
     if (c->kind == SIM_SILENT)
         c->close_at = c->start_at + 15 * NJ_SEC;
     for (uint32_t i = 0; i < c->n_requests; i++)

@@ -90,9 +90,9 @@ static uint32_t poll_files(void *ctx, struct nj_file_job **jobs, uint32_t n)
 
 static struct nj_file_ops files_port(struct sim_lane *l)
 {
-    struct nj_worker_ops way = nj_sim_workers_port(&l->workers);
+    struct nj_worker_ops workers = nj_sim_workers_port(&l->workers);
     struct nj_worker_ops reader = nj_file_reader_ops_of_shard(l->sim->server.reader, l->index);
-    struct nj_file_ops port = nj_file_client_init(&l->files, &way, &reader, l->sim->store);
+    struct nj_file_ops port = nj_file_client_init(&l->files, &workers, &reader, l->sim->store);
 
     l->poll_files = port.poll;
     port.poll = poll_files;

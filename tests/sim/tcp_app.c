@@ -10,13 +10,13 @@
 #define PATTERN_BYTES 1048573u
 
 /* Time after which an end whose peer disappeared silently gives up. */
-#define PATIENCE      (30 * NJ_SEC)
+#define TIMEOUT      (30 * NJ_SEC)
 /* If completion is not guaranteed, both ends give up this long after the last fault. */
-#define LAST_PATIENCE (60 * NJ_SEC)
+#define LAST_TIMEOUT (60 * NJ_SEC)
 /* Mbufs that an application leaves for segments: if all held unsent data, nothing could be sent.
  * It retries later. */
-#define MBUFS_LEFT    100u
-#define WRITE_RETRY   (5 * NJ_MS)
+#define MBUFS_LEFT   100u
+#define WRITE_RETRY  (5 * NJ_MS)
 
 const uint8_t *nj_tsim_bytes(const struct tsim_flow *f, unsigned from, uint64_t pos, uint32_t *n)
 {
@@ -272,10 +272,10 @@ static nj_ns gives_up_at(const struct tsim_side *s)
     const struct tsim *sim = s->flow->sim;
     const struct tsim_side *o = other(s);
     bool alone = o->state == TSIM_OVER && (o->aborted || o->died || o->leaves);
-    nj_ns at = alone ? o->over_at + PATIENCE + s->stall_for * (s->n_stalls + 1) : NJ_NEVER;
+    nj_ns at = alone ? o->over_at + TIMEOUT + s->stall_for * (s->n_stalls + 1) : NJ_NEVER;
 
-    if (nothing_promised(sim) && sim->mix.calm_at + LAST_PATIENCE < at)
-        at = sim->mix.calm_at + LAST_PATIENCE;
+    if (nothing_promised(sim) && sim->mix.calm_at + LAST_TIMEOUT < at)
+        at = sim->mix.calm_at + LAST_TIMEOUT;
     return at;
 }
 

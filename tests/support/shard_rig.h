@@ -654,8 +654,8 @@ static inline uint32_t rig_h2_hello(uint8_t *out)
     return n + rig_h2(out + n, 8, 0, 0, window, sizeof window);
 }
 
-/* A peer that has sent its SYN is connected, and speaks HTTP/2. */
-static inline void rig_speak_h2(struct rig *r, struct rig_peer *p)
+/* A peer that has sent its SYN is connected, and sends the preface of HTTP/2. */
+static inline void rig_begin_h2(struct rig *r, struct rig_peer *p)
 {
     uint8_t buf[128];
     rig_settle(r);
@@ -666,7 +666,7 @@ static inline void rig_speak_h2(struct rig *r, struct rig_peer *p)
 static inline struct rig_peer *rig_connect_h2(struct rig *r, uint16_t port)
 {
     struct rig_peer *p = rig_connect(r, port);
-    rig_speak_h2(r, p);
+    rig_begin_h2(r, p);
     return p;
 }
 

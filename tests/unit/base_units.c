@@ -12,7 +12,7 @@
 #include "support/scratch.h"
 
 /* German has a decimal comma; Turkish another capital of i. */
-static void speak(const char *language, const char *charset)
+static void set_language(const char *language, const char *charset)
 {
     char command[512];
 
@@ -32,7 +32,7 @@ Test(base_units, decimal_comma)
     double seconds;
     uint64_t rate;
 
-    speak("de_DE", "UTF-8");
+    set_language("de_DE", "UTF-8");
     snprintf(text, sizeof text, "%.1f", 1.5);
     cr_assert_str_eq(text, "1,5");
     cr_expect(nj_parse_seconds("1.5s", &seconds) && seconds == 1.5);
@@ -46,7 +46,7 @@ Test(base_units, decimal_comma)
 
 Test(base_units, capital_of_i)
 {
-    speak("tr_TR", "ISO-8859-9");
+    set_language("tr_TR", "ISO-8859-9");
     cr_assert_neq(tolower('I'), 'i');
     cr_expect(nj_str_eq_nocase_cstr(NJ_STR("TRAILERS"), "trailers"));
     cr_expect_eq(nj_strncasecmp("GIF", "gif", 3), 0);

@@ -28,7 +28,7 @@ Test(conn_abuse_reason_counts, rapid_reset)
 
     for (uint16_t i = 0; i < 3; i++) {
         struct rig_peer *p = rig_syn_from(r, FLOODER, 1000 + i);
-        rig_speak_h2(r, p);
+        rig_begin_h2(r, p);
         for (uint32_t k = 0; k < 1200 && !p->got_fin; k++) {
             uint8_t buf[256];
             uint32_t n = rig_h2_get(buf, 1 + 2 * k, "/index.html");
@@ -54,7 +54,7 @@ Test(conn_abuse_reason_counts, slowness)
     struct rig_peer *slow = rig_connect_h2(r, 1000), *idle = rig_connect_h2(r, 1001);
     struct rig_peer *deaf = rig_syn_from(r, FLOODER, 1002);
 
-    rig_speak_h2(r, deaf);
+    rig_begin_h2(r, deaf);
     rig_send(r, slow, "\0\0\10\6", 4);
     deaf->manual = true;
     rig_get(r, deaf, 1, "/whole");
@@ -80,7 +80,7 @@ Test(conn_abuse_reason_counts, caps)
     c.policy = &p;
     rig_new_with(r, &c);
     struct rig_peer *a = rig_syn_from(r, FLOODER, 1000);
-    rig_speak_h2(r, a);
+    rig_begin_h2(r, a);
     rig_syn_from(r, FLOODER, 1001);
     for (uint32_t i = 0; i < 5; i++)
         rig_get(r, a, 1 + 2 * i, "/index.html");
@@ -153,7 +153,7 @@ Test(conn_abuse_reason_counts, refused_heads)
         struct rig_peer *p = rig_syn_from(r, FLOODER + i, 1000);
         uint8_t buf[64];
         const uint8_t *answer = NULL;
-        rig_speak_h2(r, p);
+        rig_begin_h2(r, p);
         rig_send(r, p, buf, rig_h2(buf, 1, 0x5, 1, heads[i].block, heads[i].n));
         rig_settle(r);
         n_no_host += heads[i].reason == NJ_C_request_no_host;

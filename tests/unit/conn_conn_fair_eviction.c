@@ -29,7 +29,7 @@ static struct rig *start_with(uint32_t places)
 static struct rig_peer *open_h2(struct rig *r, uint32_t ip, uint16_t port)
 {
     struct rig_peer *p = rig_syn_from(r, ip, port);
-    rig_speak_h2(r, p);
+    rig_begin_h2(r, p);
     return p;
 }
 
@@ -219,12 +219,12 @@ Test(conn_conn_fair_eviction, addresses_of_one_network_are_one_client)
     rig_run(r, 6 * NJ_SEC); /* duplicate address detection */
     for (uint32_t i = 0; i < FULL; i++) {
         from.b[14] = (uint8_t)(i % 8 + 1);
-        rig_speak_h2(r, rig_syn_between(r, &from, &us, (uint16_t)(1000 + i)));
+        rig_begin_h2(r, rig_syn_between(r, &from, &us, (uint16_t)(1000 + i)));
     }
     cr_assert_eq(r->s->tcp.tcbs.n_used, FULL, "%u", r->s->tcp.tcbs.n_used);
     from.b[7] = 1; /* another /64 */
     struct rig_peer *other = rig_syn_between(r, &from, &us, 1000);
-    rig_speak_h2(r, other);
+    rig_begin_h2(r, other);
     cr_expect(is_served(r, other));
     cr_expect_eq(rig_count(r, NJ_C_conn_evicted), 1);
     rig_free(r);

@@ -348,7 +348,7 @@ static struct rig_peer *connect_innocent(struct rig *r)
 {
     struct rig_peer *p = rig_syn_from(r, RIG_PEER_IP + 2, 999);
 
-    rig_speak_h2(r, p);
+    rig_begin_h2(r, p);
     begin_header_block(r, p, 9 * 1024);
     return p;
 }
@@ -358,7 +358,7 @@ static void expect_served(struct rig *r)
 {
     struct rig_peer *q = rig_syn_from(r, RIG_PEER_IP + 2, 998);
 
-    rig_speak_h2(r, q);
+    rig_begin_h2(r, q);
     rig_get(r, q, 1, "/index.html");
     rig_settle(r);
     cr_expect_eq(rig_h2_frames(q, HEADERS, NULL), 1);

@@ -282,7 +282,7 @@ Test(http_transaction, records_run_out)
     finish(h);
 }
 
-static void hear(struct nj_request *req, struct nj_response *resp, void *arg)
+static void read_body(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     char buf[100];
 
@@ -365,8 +365,8 @@ Test(http_transaction, heads_that_are_too_large)
 Test(http_transaction, limits_of_requests)
 {
     static const struct nj_route readers[] = {
-        {.path = "/hear", .type = NJ_BLOCKING, .handle = hear},
-        {.path = "/tight", .type = NJ_BLOCKING, .handle = hear, .body_max_bytes = 10},
+        {.path = "/read", .type = NJ_BLOCKING, .handle = read_body},
+        {.path = "/tight", .type = NJ_BLOCKING, .handle = read_body, .body_max_bytes = 10},
     };
     struct hr *h = hr_new(readers, NJ_ARRAY_LEN(readers));
     h->config.header_bytes_max = 300;
@@ -378,9 +378,9 @@ Test(http_transaction, limits_of_requests)
 
     memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
-    int32_t big = hr_ask(c, "GET", "/hear", 0, 0, "name", value);
-    int32_t fits = hr_post(c, "/hear", 1000), over = hr_post(c, "/hear", 1001);
-    int32_t told = hr_ask(c, "POST", "/hear", 1001, 1001, "content-length", "1001");
+    int32_t big = hr_ask(c, "GET", "/read", 0, 0, "name", value);
+    int32_t fits = hr_post(c, "/read", 1000), over = hr_post(c, "/read", 1001);
+    int32_t told = hr_ask(c, "POST", "/read", 1001, 1001, "content-length", "1001");
     int32_t tight = hr_post(c, "/tight", 10), tighter = hr_post(c, "/tight", 11);
     hr_settle(h);
     cr_expect_eq(hr_reply_of(c, big)->status, 431);

@@ -62,9 +62,9 @@ struct shard {
 static inline void begin_shard(struct shard *sh, struct bench *b)
 {
     sh->direct = (struct direct){0};
-    struct nj_worker_ops way = {
+    struct nj_worker_ops workers = {
         .ctx = &sh->direct, .submit = direct_submit, .flush = direct_flush, .poll = direct_poll};
-    sh->port = nj_file_client_init(&sh->lane, &way, NULL, b->store);
+    sh->port = nj_file_client_init(&sh->lane, &workers, NULL, b->store);
 }
 
 /* Run the oldest of the lane's tasks. */

@@ -14,7 +14,7 @@ static struct rig_peer *connect_from(struct rig *r, uint32_t ip, const struct rt
     rig_arp(r, true, ip, mac, RIG_IP);
     rig_settle(r);
     struct rig_peer *p = rig_syn_from(r, ip, 2000);
-    rig_speak_h2(r, p);
+    rig_begin_h2(r, p);
     return p;
 }
 

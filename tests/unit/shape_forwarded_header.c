@@ -153,7 +153,7 @@ Test(shape_forwarded_header, client_unknown)
 }
 
 /* The client's key without a class is the same in all classes; the key in a class is not. */
-Test(shape_forwarded_header, one_asker_of_two_classes)
+Test(shape_forwarded_header, one_client_of_two_classes)
 {
     struct nj_policy_verdict a = ask("10.0.0.1", "192.0.2.1", NULL), b, c;
 

@@ -139,7 +139,7 @@ struct attacker {
 static void attack_connect(struct hr *h, struct attacker *a)
 {
     a->p = rig_syn_from(h->r, ATTACKER, ++a->port);
-    rig_speak_h2(h->r, a->p);
+    rig_begin_h2(h->r, a->p);
     a->next_id = 1;
 }
 

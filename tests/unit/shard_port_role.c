@@ -95,7 +95,7 @@ static void acknowledge_ping(struct rig *r, struct rig_peer *p)
 /* Two seconds are longer than the time between two GOAWAYs. */
 static void first_request_gets_goaway(struct rig *r, struct rig_peer *p)
 {
-    rig_speak_h2(r, p);
+    rig_begin_h2(r, p);
     rig_get(r, p, 1, "/whole");
     rig_settle(r);
     cr_expect_eq(rig_h2_frames(p, GOAWAY, NULL), 1);

@@ -41,8 +41,8 @@ static struct world *start(uint32_t n_workers)
     };
     cr_assert_eq(nj_worker_pool_start(&config, &x->w), 0);
     for (uint32_t i = 0; i < 2; i++) {
-        struct nj_worker_ops way = nj_worker_pool_ops(x->w, i, NJ_WORKER_FILES);
-        x->port[i] = nj_file_client_init(&x->lane[i], &way, NULL, x->b.store);
+        struct nj_worker_ops workers = nj_worker_pool_ops(x->w, i, NJ_WORKER_FILES);
+        x->port[i] = nj_file_client_init(&x->lane[i], &workers, NULL, x->b.store);
     }
     return x;
 }
@@ -332,8 +332,8 @@ static uint64_t any_round(bool stops)
     struct nj_worker_pool *w;
 
     cr_assert_eq(nj_worker_pool_start(&config, &w), 0);
-    struct nj_worker_ops way = nj_worker_pool_ops(w, 0, NJ_WORKER_FILES);
-    any.port = nj_file_client_init(&any.lane, &way, NULL, any.b.store);
+    struct nj_worker_ops workers = nj_worker_pool_ops(w, 0, NJ_WORKER_FILES);
+    any.port = nj_file_client_init(&any.lane, &workers, NULL, any.b.store);
     for (uint32_t i = 0; i < STEPS; i++) {
         struct nj_file_job *job = &any.job[nj_prng_below(&any.prng, JOBS)];
         if (any.is_out[job - any.job])

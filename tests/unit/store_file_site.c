@@ -258,8 +258,8 @@ static void begin_workers(struct world *w, uint32_t tasks_max)
         .n_shards = 2, .kind = {[NJ_WORKER_FILES] = {.n_max = 1, .tasks_max = tasks_max}}};
 
     cr_assert_eq(nj_worker_pool_start(&config, &w->workers), 0);
-    struct nj_worker_ops way = nj_worker_pool_ops(w->workers, 0, NJ_WORKER_FILES);
-    w->sh.port = nj_file_client_init(&w->sh.lane, &way, NULL, w->b.store);
+    struct nj_worker_ops workers = nj_worker_pool_ops(w->workers, 0, NJ_WORKER_FILES);
+    w->sh.port = nj_file_client_init(&w->sh.lane, &workers, NULL, w->b.store);
     w->other = nj_worker_pool_ops(w->workers, 1, NJ_WORKER_FILES);
     w->blocker = (struct nj_task){.ops = &ops};
     nj_list_init(&w->blocker.node);

@@ -385,9 +385,9 @@ static void start_shards(struct nj_worker_pool *workers, struct nj_file_reader *
 {
     for (uint32_t i = 0; i < SHARDS; i++) {
         struct shard *sh = &shards[i];
-        struct nj_worker_ops way = nj_worker_pool_ops(workers, i, NJ_WORKER_FILES);
+        struct nj_worker_ops ops = nj_worker_pool_ops(workers, i, NJ_WORKER_FILES);
         struct nj_worker_ops reads = nj_file_reader_ops_of_shard(reader, i);
-        sh->port = nj_file_client_init(&sh->lane, &way, &reads, b.store);
+        sh->port = nj_file_client_init(&sh->lane, &ops, &reads, b.store);
         nj_prng_init(&sh->prng, seed + 1 + i);
         cr_assert_eq(pthread_create(&sh->thread, NULL, drive, sh), 0);
     }

@@ -392,7 +392,7 @@ static void fly_apart(struct world *w, uint32_t n)
     cr_assert_eq(w->tcb->x->n_runs, n);
 }
 
-#define HEAR(w, ...) FEED(w, .flags = A, .seq = 1, .ack = 1, .sack = {__VA_ARGS__})
+#define SACK(w, ...) FEED(w, .flags = A, .seq = 1, .ack = 1, .sack = {__VA_ARGS__})
 
 /* Received data takes one run between two holes, independent of how it was sent and SACKed. Runs
  * with retransmitted data are marked (Karn). */
@@ -400,16 +400,16 @@ Test(tcp_scoreboard, what_arrived_is_one_run)
 {
     struct world w;
     fly_apart(&w, 10);
-    HEAR(&w, SEGS(3, 4));
-    HEAR(&w, SEGS(5, 6), SEGS(3, 4));
+    SACK(&w, SEGS(3, 4));
+    SACK(&w, SEGS(5, 6), SEGS(3, 4));
     cr_expect_eq(w.tcb->x->n_runs, 10);
-    HEAR(&w, SEGS(3, 6));
+    SACK(&w, SEGS(3, 6));
     cr_expect_eq(w.tcb->x->n_runs, 8);
-    HEAR(&w, SEGS(2, 6));
-    HEAR(&w, SEGS(2, 7));
+    SACK(&w, SEGS(2, 6));
+    SACK(&w, SEGS(2, 7));
     cr_expect_eq(w.tcb->x->n_runs, 6);
     nj_sent_run_next(w.tcb->x, nj_sent_run_first(w.tcb->x))->again = true; /* number 1 */
-    HEAR(&w, SEGS(1, 10));
+    SACK(&w, SEGS(1, 10));
     cr_expect_eq(w.tcb->x->n_runs, 3);
     cr_expect_eq(w.tcb->x->n_sacked, 9 * MSS);
     SEND(&w, .flags = A, .seq = 1, .ack = AT(10));
@@ -431,7 +431,7 @@ Test(tcp_scoreboard, blocks_in_any_order)
             continue;
         struct world w;
         fly_apart(&w, 10);
-        HEAR(&w, b[o[0]], b[o[1]], b[o[2]], b[o[3]]);
+        SACK(&w, b[o[0]], b[o[1]], b[o[2]], b[o[3]]);
         cr_expect_eq(w.tcb->x->n_sacked, 6 * MSS, "order %u%u%u%u", o[0], o[1], o[2], o[3]);
         cr_expect_eq(w.tcb->x->n_runs, 6);
         nj_dsl_fini(&w);
@@ -443,11 +443,11 @@ Test(tcp_scoreboard, a_lost_ack_is_no_reordering)
 {
     struct world w;
     fly_apart(&w, 10);
-    HEAR(&w, SEGS(5, 6), SEGS(2, 3));
+    SACK(&w, SEGS(5, 6), SEGS(2, 3));
     cr_expect_not(w.tcb->x->reordering);
-    HEAR(&w, SEGS(8, 9), SEGS(7, 8), SEGS(5, 6), SEGS(2, 3));
+    SACK(&w, SEGS(8, 9), SEGS(7, 8), SEGS(5, 6), SEGS(2, 3));
     cr_expect_not(w.tcb->x->reordering);
-    HEAR(&w, SEGS(4, 6), SEGS(7, 9), SEGS(2, 3)); /* but this is */
+    SACK(&w, SEGS(4, 6), SEGS(7, 9), SEGS(2, 3)); /* but this is */
     cr_expect(w.tcb->x->reordering);
     nj_dsl_fini(&w);
 }

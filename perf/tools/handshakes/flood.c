@@ -11,9 +11,9 @@
 
 #include "hello.h"
 
-#define EVENTS     256
-#define PATIENCE   NJ_SEC /* for an answer, if the connections are not held */
-#define BEHIND_MAX 64u    /* connections begun in a row, between two looks at the others */
+#define EVENTS         256
+#define ANSWER_TIMEOUT NJ_SEC /* for an answer, if the connections are not held */
+#define BEHIND_MAX     64u    /* connections begun in a row, between two looks at the others */
 
 /* In the order of their beginning. */
 struct conn {
@@ -52,7 +52,7 @@ static void begin(struct flood *f, nj_ns now)
     struct epoll_event want = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.u64 = n};
 
     *c = (struct conn){.fd = client_socket(&f->o->to, n),
-                       .until = now + (f->o->hold ? f->o->hold : PATIENCE)};
+                       .until = now + (f->o->hold ? f->o->hold : ANSWER_TIMEOUT)};
     if (c->fd < 0)
         f->n_failed++;
     else
@@ -133,7 +133,7 @@ static void work(struct flood *f)
 
 bool flood_run(const struct flood_options *o)
 {
-    nj_ns longest = o->hold > PATIENCE ? o->hold : PATIENCE;
+    nj_ns longest = o->hold > ANSWER_TIMEOUT ? o->hold : ANSWER_TIMEOUT;
     struct flood f = {.o = o,
                       .epoll = epoll_create1(EPOLL_CLOEXEC),
                       .n_ring = (longest / NJ_SEC + 2) * (o->rate + 1)};
