@@ -91,7 +91,7 @@ void nj_tls_expanded_prefetch(const struct nj_tls_aead *a, const struct nj_tls_e
 void nj_tls_expanded_wipe(struct nj_tls_aead *a, struct nj_tls_expanded *e)
 {
     if (e->cipher != NJ_TLS_NO_CIPHER)
-        a->ops[nj__tls_cipher_index(e->cipher)]->forget(a, e);
+        a->ops[nj__tls_cipher_index(e->cipher)]->wipe(a, e);
     explicit_bzero(e, a->expanded_bytes);
 }
 

@@ -11,7 +11,7 @@ struct nj__tls_aead_ops {
     /* Expand expanded->key of expanded->cipher to what follows the head. */
     bool (*expand)(struct nj_tls_aead *a, struct nj_tls_expanded *expanded);
     /* Remove what is kept of this key outside of `expanded`. */
-    void (*forget)(struct nj_tls_aead *a, const struct nj_tls_expanded *expanded);
+    void (*wipe)(struct nj_tls_aead *a, const struct nj_tls_expanded *expanded);
     void (*begin)(struct nj_tls_aead_op *op, const uint8_t *nonce, const uint8_t *aad,
                   uint32_t n_aad);
     void (*update)(struct nj_tls_aead_op *op, uint8_t *out, const uint8_t *in, uint32_t n);

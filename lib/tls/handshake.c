@@ -390,8 +390,9 @@ static void note_client_subject(struct nj_tls_handshake *h)
     BIO_free(text);
 }
 
-/* The last flight of the handshake was the client's, so all output of this step is tickets. */
-static enum nj_tls_handshake_result finish(struct nj_tls_handshake *h)
+/* Fills what the connection takes over. The last flight of the handshake was the client's, so all
+ * output of this step is tickets. */
+static enum nj_tls_handshake_result fill_info(struct nj_tls_handshake *h)
 {
     const uint8_t *out;
     uint32_t n = nj_tls_handshake_output(h, &out);
@@ -428,7 +429,7 @@ static enum nj_tls_handshake_result step(struct nj_tls_handshake *h, const uint8
         return fail(h, NJ_TLS_FAIL_MEMORY);
     int result = SSL_do_handshake(h->ssl);
     if (result == 1)
-        return finish(h);
+        return fill_info(h);
     if (SSL_get_error(h->ssl, result) == SSL_ERROR_WANT_READ)
         return NJ_TLS_HANDSHAKE_MORE;
     enum nj_tls_failure why = classify(ERR_peek_error(), (int)SSL_get_verify_result(h->ssl));

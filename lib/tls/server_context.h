@@ -11,11 +11,11 @@
 #ifndef NJ_TLS_SERVER_CONTEXT_H
 #define NJ_TLS_SERVER_CONTEXT_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tls/current_context.h"
 #include "tls/ticket_keys.h"
 
 #define NJ_TLS_IDENTITIES_MAX 64u
@@ -45,33 +45,8 @@ struct nj_tls_server_config {
     void *keylog_ctx;
 };
 
-struct nj_tls_server_context;
-
 /* Reads the files. Returns NULL, and one line with file, problem and remedy in `why`, if one cannot
  * be read or does not fit. Main thread. */
 struct nj_tls_server_context *nj_tls_server_context_new(const struct nj_tls_server_config *config,
                                                         char *why, size_t n_why);
-/* Any thread. */
-void nj_tls_server_context_take(struct nj_tls_server_context *c);
-/* Any thread. The last put frees it and wipes the private keys. */
-void nj_tls_server_context_put(struct nj_tls_server_context *c);
-
-/* The context of new handshakes, which a reload replaces. Any thread; the lock is held for some
- * instructions only. */
-struct nj_tls_current_context {
-    pthread_mutex_t lock;
-    struct nj_tls_server_context *context;
-};
-
-/* Takes over the caller's reference of `c`. */
-void nj_tls_current_context_init(struct nj_tls_current_context *current,
-                                 struct nj_tls_server_context *c);
-/* As init; puts the former context. */
-void nj_tls_current_context_replace(struct nj_tls_current_context *current,
-                                    struct nj_tls_server_context *c);
-/* Returns the context with a reference for the caller. */
-struct nj_tls_server_context *nj_tls_current_context_take(struct nj_tls_current_context *current);
-/* No other thread uses it. */
-void nj_tls_current_context_fini(struct nj_tls_current_context *current);
-
 #endif
