@@ -95,14 +95,14 @@ bool nj_file_reader_job_cannot_block(const struct nj_file_job *job)
 
 /* --- completion ------------------------------------------------------------------------------- */
 
-static void finish(struct nj__task_slot *s, enum nj_file_result result)
+static void return_result(struct nj__task_slot *s, enum nj_file_result result)
 {
     job_of(s)->result = result;
     s->job->run_ns = s->job->wall_ns = 0;
     nj__task_rings_return_to_shard(s);
 }
 
-static void finish_not_run(struct nj__task_slot *s)
+static void return_not_run(struct nj__task_slot *s)
 {
     s->job->run_ns = NJ__NOT_RUN;
     nj__task_rings_return_to_shard(s);
@@ -116,7 +116,7 @@ static void hand_to_workers(struct nj_file_reader *r, struct nj__task_slot *s)
     job->place = 0;
     job->seen = nj__chunks_count_ended_fills(r->chunks, 0) -
                 1; /* that is news: see nj_file_store_may_retry_read() */
-    finish(s, NJ_FILE_BUSY);
+    return_result(s, NJ_FILE_BUSY);
 }
 
 static bool is_cancelled(const struct nj_file_reader *r, const struct nj__task_slot *s)
@@ -139,7 +139,7 @@ static void wait_for_fill(struct nj_file_reader *r, struct nj__task_slot *s)
             add_busy(r, s);
             return;
         }
-    finish(s, NJ_FILE_BUSY);
+    return_result(s, NJ_FILE_BUSY);
 }
 
 /* --- reads ------------------------------------------------------------------------------------ */
@@ -231,7 +231,7 @@ static void read_ahead(struct nj_file_reader *r, struct nj__file *f, const struc
 static void accept_job(struct nj_file_reader *r, struct nj__task_slot *s)
 {
     if (is_cancelled(r, s)) {
-        finish_not_run(s);
+        return_not_run(s);
     } else if (!nj__chunks_lookup(r->chunks, file_of(s), job_of(s))) {
         s->task.client = s->job->client;
         nj_list_init(&s->task.node);
@@ -243,7 +243,7 @@ static void accept_job(struct nj_file_reader *r, struct nj__task_slot *s)
             job_of(s)->was_read = true;
             wait_for_fill(r, s);
         } else {
-            finish(s, NJ_FILE_OK);
+            return_result(s, NJ_FILE_OK);
         }
     }
 }
@@ -307,7 +307,7 @@ static void begin_read(struct nj_file_reader *r, struct nj__task_slot *s)
     if (result == NJ_FILE_BUSY)
         wait_for_fill(r, s);
     else
-        finish(s, result);
+        return_result(s, result);
 }
 
 static bool begin_reads(struct nj_file_reader *r)
@@ -327,7 +327,7 @@ static bool begin_reads(struct nj_file_reader *r)
         }
         nj_task_queue_done(&r->waiting, task);
         if (is_cancelled(r, s))
-            finish_not_run(s);
+            return_not_run(s);
         else
             hand_to_workers(r, s);
     }
@@ -348,7 +348,7 @@ static void end_read(struct nj_file_reader *r, struct read_slot *x, bool ok)
         if (x->needs_worker)
             hand_to_workers(r, s);
         else
-            finish(s, result);
+            return_result(s, result);
     } else {
         r->n_ahead--;
         nj_ref_put(&x->file->object.ref);
@@ -417,7 +417,7 @@ static void cancel_waiting(struct nj_file_reader *r)
 
     while ((task = nj_task_queue_first(&r->waiting))) {
         nj_task_queue_remove(&r->waiting, task);
-        finish_not_run(nj_container_of(task, struct nj__task_slot, task));
+        return_not_run(nj_container_of(task, struct nj__task_slot, task));
     }
     recheck_busy(r);
 }
