@@ -185,7 +185,7 @@ def tidy(pattern):
     """The code conventions, which do not depend on the build."""
     if pattern not in "tidy" or IS_SANITIZED:
         return 0, 0
-    names = ("tidy", "rfc", "ewyk", "held", "house", "page", "pages", "repeated")
+    names = ("tidy", "rfc", "ewyk", "held", "house", "names", "page", "pages", "repeated")
     runs = [summary_of(*run(*PYTHON, "tests.tidy.tidy")),
             unittests(*(f"tests.tidy.test_{name}" for name in names))]
     passed, failed = (sum(column) for column in zip(*runs))

@@ -68,7 +68,8 @@ static void drop(struct lists *l, struct entry *e)
     l->n_bytes -= bytes_of(l, e);
     if (e->mark)
         l->n_hot_bytes -= bytes_of(l, e);
-    e->is_in = e->mark = false;
+    e->is_in = false;
+    e->mark = 0;
 }
 
 static struct entry *entry_of(struct lists *l, uint32_t i)

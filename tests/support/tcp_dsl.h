@@ -105,8 +105,8 @@ struct world {
 struct dsl_options {
     uint32_t conns_max, half_open_max, time_wait_max, pool_mbufs;
     bool ecn;
-    uint32_t
-        tso_bytes_max; /* not 0: the device cuts segments, as for all tests with NJ_TEST_TSO=1 */
+    /* Not 0: the device cuts segments, as for all tests with NJ_TEST_TSO=1. */
+    uint32_t tso_bytes_max;
     uint16_t tso_mbufs_max; /* 0: NJ_TSO_MBUFS_MAX */
     uint16_t mtu;
     const struct nj_cc_ops *cc; /* NULL: the default */

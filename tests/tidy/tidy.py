@@ -16,7 +16,7 @@ import sys
 import textwrap
 
 from tests.mutants import verified
-from tests.tidy import clang, ewyk, held, house, pages, rfc, stories
+from tests.tidy import clang, ewyk, held, house, names, pages, rfc, stories
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("NJ_BUILD", "build")
@@ -236,6 +236,11 @@ def functions(source):
 # OpenSSL, which has one for the whole process (docs/adr/0028-where-openssls-heap-belongs.md).
 THREAD_LOCAL = ("lib/sched/fiber.c", "_Thread_local struct nj__current nj__current;")
 OPENSSL_HEAP = "lib/tls/openssl_heap.c"
+
+
+def rule_names(source):
+    for line, _, complaint in names.check(source) if source.is_c else ():
+        yield Finding(source.path, line, "names", complaint)
 
 
 def rule_mutable(source):
@@ -615,6 +620,7 @@ def main():
         "todo": each(rule_todo, sources),
         "mutable": each(rule_mutable, sources),
         "docstring": each(rule_docstring, sources),
+        "names": each(rule_names, sources),
         "pages": lambda: rule_pages({path: read(path) for path in pages.pages(files)}, files),
         "house": lambda: rule_house(sources, layer_table(meson_text)),
         "length": lambda: rule_length(sources, read("tests/tidy/ratchet.txt")),

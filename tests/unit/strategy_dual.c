@@ -187,7 +187,7 @@ static enum nj_task_type type_of_step(const struct nj_task *task)
     return nj_container_of(task, const struct step, task)->type;
 }
 
-static void on_stopped(void *ctx)
+static void count_stop(void *ctx)
 {
     (void)ctx;
     atomic_fetch_add(&v.n_stopped, 1);
@@ -213,7 +213,7 @@ static void start(enum nj_strategy_kind kind, bool keeps_two, uint32_t n_max, in
                                         .producer = &v.producer,
                                         .executor = nj_thread_pool_executor(v.pool),
                                         .type_of = type_of_step,
-                                        .on_stopped = on_stopped};
+                                        .on_stopped = count_stop};
     v.dual.keeps_two = keeps_two;
     nj_reference_init(&v.s, &config);
 }

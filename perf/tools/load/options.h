@@ -22,8 +22,8 @@ struct load_options {
     uint16_t port;
     char authority[280];
     uint32_t n_conns;
-    uint32_t
-        in_flight; /* closed loop: requests at a time, over all connections; 0: `streams` each */
+    /* Closed loop: requests at a time, over all connections; 0: `streams` each. */
+    uint32_t in_flight;
     uint64_t n_requests; /* 0: for `duration` */
     nj_ns duration, warm_up, timeout;
     double rate; /* of requests per second, all together; 0: closed loop */
