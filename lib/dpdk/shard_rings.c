@@ -145,8 +145,8 @@ static uint32_t rx_shared(void *ctx, struct rte_mbuf **m, uint32_t n)
     const struct nj_shard_rings *f = e->rings;
     uint32_t got = rx(ctx, m, n / 2);
 
-    /* The kernel distributes the frames of a tap over the queues of both processes, so each hears
-     * of half of the neighbours. */
+    /* The kernel distributes the frames of a tap over the queues of both processes, so each
+     * receives the messages of half of the neighbours. */
     for (uint32_t i = 0; i < got && !f->port->frames_reach_both; i++)
         if (nj_peer_channel_is_neighbour_frame(m[i]))
             (void)nj_peer_channel_send(f->peer_fd, m[i]);

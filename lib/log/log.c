@@ -14,9 +14,8 @@
 #include "log/log_writer.h"
 #include "threads/os_clock.h"
 
-#define TEXT_BYTES                                                                                 \
-    (80u * 1024u) /* the faults of a policy file: 64 lines of a KiB, and one more                  \
-                   */
+/* The faults of a policy file: 64 lines of a KiB, and one more. */
+#define TEXT_BYTES (80u * 1024u)
 #define HEAD_BYTES 64u
 #define LINE_BYTES NJ_LOG_LINE_BYTES
 

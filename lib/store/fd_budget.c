@@ -7,8 +7,8 @@
 
 #include "store/file_root.h"
 
-/* Descriptors that large files leave: for the others' moment of being looked at (a walk over links
- * holds up to NJ__ROOT_DEPTH_MAX folders), lists of folders, the policy, the log and telemetry. */
+/* Descriptors that large files leave: for lookups of other files (a walk over links holds up to
+ * NJ__ROOT_DEPTH_MAX folders), lists of folders, the policy, the log and telemetry. */
 #define RESERVED_FDS            96u
 /* For each further thread, which may block while it holds descriptors: a file, a folder, an entry
  * of the folder, and a duplicate. A walk over links adds its own. */

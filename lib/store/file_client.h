@@ -3,8 +3,8 @@
  * A shard's client of the file store: submits file jobs as tasks to the workers and the reader, and
  * collects their results. READs that fail with NO_MEMORY or BUSY, or that were displaced from the
  * task queue by another client, are parked here and resubmitted: when memory was returned, when the
- * awaited fill has ended, or at once. The asker does not notice, and parked READs occupy no task
- * slot. One lcore only.
+ * awaited fill has ended, or at once. The body that waits for a READ is not told, and parked READs
+ * occupy no task slot. One lcore only.
  */
 #ifndef NJ_STORE_FILE_CLIENT_H
 #define NJ_STORE_FILE_CLIENT_H

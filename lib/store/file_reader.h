@@ -34,7 +34,7 @@ struct nj_file_reader_config {
     const cpu_set_t *affinity; /* NULL: where its creator may run */
     bool eal;                  /* EAL is up: register the thread with it */
     bool no_thread;            /* no thread: the creator calls nj__file_reader_step() */
-    struct nj_wakeup *wakeups; /* the reader wakes a shard's when a job comes home; NULL: none */
+    struct nj_wakeup *wakeups; /* of the shards, which wait for returned jobs; NULL: none */
 };
 
 struct nj_file_reader;

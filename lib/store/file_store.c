@@ -397,7 +397,7 @@ static enum nj_file_result load(struct nj_file_store *s, int fd, const struct st
     struct nj__file_id id = nj__file_id(st);
     enum nj_file_result r = NJ_FILE_BROKEN;
 
-    /* A file that changes while it is read gets a second chance, not a third. */
+    /* A file that changes while it is read is read again, once. */
     for (int i = 0; i < 2 && r == NJ_FILE_BROKEN; i++) {
         struct stat now;
         if (i > 0 && fstat(fd, &now) == 0)

@@ -11,7 +11,7 @@ ENUM = re.compile(r"\benum\b\s*(?P<tag>\w+)?\s*\{(?P<members>[^{}]*)\}")
 COUNT = re.compile(r"(?:NJ_+)?N_\w+")  # the last member, which counts the others
 DECLARED = re.compile(r"(?P<type>[A-Za-z_]\w*)[ \t]*(?P<pointer>\**)[ \t\n]*"
                       r"\b(?P<name>(?:is|has)_\w+|nj_\w*?_(?:is|has)_\w+)\b(?=\s*[;,=)\[(:])")
-ALONE = re.compile(r"^ +(?:bool|\w+_t|(?:struct|enum) \w+)\n +(?P<name>\w+)[^()\n]*;", re.M)
+ALONE = re.compile(r"^ +(?:bool|\w+_t|(?:struct|enum) \w+)\n +\**(?P<name>\w+)[^()\n]*;", re.M)
 NO_TYPE = {"return", "else", "case", "goto", "in", "sizeof", "typedef"}
 BOOLS = {"bool", "atomic_bool", "sig_atomic_t"}  # a handler of signals may write the last
 # Called by libc and OpenSSL, which say what they take and return.
