@@ -211,8 +211,8 @@ struct nj_h2 {
     struct nj_h2_stream *inline_table[4]; /* the table, while it is small */
     struct nj_list streams;               /* oldest first */
     struct nj_list ready;                 /* streams with DATA to send, in sending order */
-    struct nj_list
-        flushing; /* streams that end once the outbox is written up to nj_h2_stream.flush_mark */
+    /* Streams that end once the outbox is written up to nj_h2_stream.flush_mark. */
+    struct nj_list flushing;
     struct nj__h2_buf out; /* the outbox: unsent bytes begin at out_at; freed when there are none */
     uint32_t out_at;
     uint32_t out_passed;    /* bytes of the outbox written to the sink so far, modulo 2^32 */
@@ -222,9 +222,9 @@ struct nj_h2 {
     /* Bit i is for stream id_high - 2*i: it was used; the peer sent END_STREAM; it sent RST_STREAM.
      */
     uint64_t id_seen, id_ended, id_reset;
-    uint32_t
-        n_reset_bytes; /* bytes of response heads in the outbox whose stream the peer has reset */
-    uint32_t n_acks;   /* acknowledgments in the outbox */
+    /* Bytes of response heads in the outbox whose stream the peer has reset. */
+    uint32_t n_reset_bytes;
+    uint32_t n_acks;           /* acknowledgments in the outbox */
     uint32_t unfinished_frame; /* number of the frame incomplete since unfinished_since; 0: none */
     uint32_t block_frames, block_bytes; /* of the header block: CONTINUATION frames, bytes */
     uint32_t block_id;

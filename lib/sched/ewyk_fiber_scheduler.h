@@ -114,8 +114,8 @@ enum nj_ewyk_would_block {
 struct nj_ewyk_config {
     uint32_t n_fibers_max; /* 0: BLOCKING tasks go to the workers */
     uint32_t stack_bytes;  /* 0: NJ_FIBER_STACK_BYTES */
-    uint32_t
-        n_queue_max; /* bound of each queue: tasks waiting for a stack, tasks offered by fibers */
+    /* Bound of each queue: tasks waiting for a stack, tasks offered by fibers. */
+    uint32_t n_queue_max;
     nj_ns now, budget_ns;      /* 0: NJ_EWYK_BUDGET_NS */
     nj_ns (*clock)(void *ctx); /* NULL: nothing is measured, and no class is moved */
     /* Passes the task to a worker, which calls its run(). False: the workers are full. NULL: there

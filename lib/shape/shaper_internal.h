@@ -54,8 +54,8 @@ struct nj__node {
     struct nj_list ready_list; /* children in the round robin: nodes, or responses of a group */
     struct nj_list in_service; /* children that are sending their grant */
     nj_ns in_service_until;    /* end of the wait for them */
-    struct nj_list
-        surplus_list;   /* member of the shard's `surplus_list`: has unused credit and no demand */
+    /* Member of the shard's `surplus_list`: has unused credit and no demand. */
+    struct nj_list surplus_list;
     uint32_t n_ready;   /* nodes in `ready_list` */
     uint32_t n_waiting; /* waiting responses in the subtree */
     uint32_t n_backlog; /* n_waiting at the first grant of `backlog_run` */
@@ -88,8 +88,8 @@ struct nj__class {
     uint64_t weight;
     struct nj_paced_limit own; /* limit of one response */
 
-    int64_t
-        wanted; /* schedulable clients, minus the parts that other lcores serve, in NJ__SHARE_ONE */
+    /* Schedulable clients, minus the parts that other lcores serve, in NJ__SHARE_ONE. */
+    int64_t wanted;
     int64_t peak; /* the maximum since it was published */
     int64_t published;
     struct nj_class_stats stats;

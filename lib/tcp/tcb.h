@@ -106,10 +106,10 @@ struct nj_xfer {
     bool used;                    /* data was sent since this struct was attached */
     bool ce_seen;                 /* CE received: set ECE until the peer's CWR */
     uint32_t high_seq;            /* recovery ends when this is acknowledged */
-    uint32_t
-        flight_before_ack; /* bytes in flight before the current ACK; 0 outside its processing */
-    uint32_t echo;         /* TSecr of the current ACK; 0: none or not usable */
-    uint32_t limited_seq;  /* the sender was cwnd-limited up to this number */
+    /* Bytes in flight before the current ACK; 0 outside its processing. */
+    uint32_t flight_before_ack;
+    uint32_t echo;        /* TSecr of the current ACK; 0: none or not usable */
+    uint32_t limited_seq; /* the sender was cwnd-limited up to this number */
     uint32_t tlp_end;
     uint32_t undo_cwnd; /* cwnd before the reduction; 0: nothing to undo */
 
@@ -134,9 +134,9 @@ struct nj_xfer {
     uint8_t n_quick_acks;        /* quick ACKs sent, up to NJ_TCP_QUICK_ACKS */
     uint8_t n_recent_blocks;
     struct nj_sack_block dsack; /* D-SACK to be reported; empty: none */
-    struct nj_sack_block
-        last_sack[NJ_SACK_BLOCKS_MAX]; /* blocks of the last ACK, already processed */
-    uint32_t fin_seq;                  /* sequence number of the peer's FIN, when fin_seen */
+    /* Blocks of the last ACK, already processed. */
+    struct nj_sack_block last_sack[NJ_SACK_BLOCKS_MAX];
+    uint32_t fin_seq; /* sequence number of the peer's FIN, when fin_seen */
 
     /* --- cold fields: losses and opening --------------------------------------------------- */
 
