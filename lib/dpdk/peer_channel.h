@@ -3,8 +3,7 @@
  * Passes Ethernet frames to the other process that shares a port during an upgrade, and receives
  * its frames: a pair of connected SOCK_SEQPACKET sockets for each port. A message is a frame, and
  * before it the number of times that it was passed on, and the VLAN tag if the device stripped it.
- * Several lcores may send and receive
- * at once. No call blocks.
+ * Several lcores may send and receive at once. No call blocks.
  */
 #ifndef NJ_DPDK_PEER_CHANNEL_H
 #define NJ_DPDK_PEER_CHANNEL_H

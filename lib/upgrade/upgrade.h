@@ -73,7 +73,7 @@ void nj_upgrade_init(struct nj_upgrade *u, const char *path, nj_ns timeout,
  * EAL that name a tap are replaced by ones with its MAC address, which `u` keeps. */
 int nj_upgrade_contact(struct nj_upgrade *u, int argc, char **argv, char *why, size_t why_bytes);
 /* The ports are open. Agree on sharing them, as the user of the start, who may enlarge the buffers
- * of sockets. */
+ * of sockets. `port` is copied; what its members point to stays until nj_upgrade_close(). */
 int nj_upgrade_agree(struct nj_upgrade *u, const struct nj_upgrade_port *port, uint32_t n_ports,
                      char *why, size_t why_bytes);
 /* Listen for the next process, unless the running one has passed its socket. As the server's user,
