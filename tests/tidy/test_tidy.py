@@ -5,6 +5,7 @@ import os
 import tempfile
 import unittest
 
+from tests.mutants import mutants
 from tests.tidy import clang, tidy
 from tests.tidy.tidy import Source
 
@@ -297,6 +298,16 @@ class Tree(unittest.TestCase):
             for changed in path, page:
                 text = texts[changed].replace("rotate 14", "rotate 7")
                 self.assertTrue([*tidy.rule_quoted(texts | {changed: text})])
+
+    def test_mutant_lines(self):
+        source = "tests/mutants/mutants.py"
+        mutant = mutants.Mutant("n", "list", source, "what", [], "LONGEST = 120",
+                                "LONGEST = 1")
+        self.assertFalse([*tidy.rule_mutant_lines([mutant])])
+        for changed in (mutant._replace(old="LONGEST"), mutant._replace(old="SHORTEST = 120"),
+                        mutant._replace(source="lib/gone.c")):
+            found, = tidy.rule_mutant_lines([changed])
+            self.assertEqual(("list", "mutant-lines"), (found.path, found.rule))
 
     def test_mirrored(self):
         lib, unit = Source("lib/tcp/a.c", ""), Source("tests/unit/tcp_a.c", "")

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import textwrap
 
-from tests.mutants import verified
+from tests.mutants import mutants, verified
 from tests.tidy import clang, ewyk, held, house, names, pages, rfc, stories
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -558,6 +558,15 @@ def rule_commits():
 MUTANTS_TOLD, MUTANTS_MAX = 100, 400  # commits
 
 
+def rule_mutant_lines(found):
+    """Each mutation replaces lines that its source has once."""
+    for mutant in found:
+        try:
+            mutants.mutated(mutant)
+        except (mutants.Broken, OSError) as why:
+            yield Finding(mutant.list, 1, "mutant-lines", f"[{mutant.name}] {why}, renew it")
+
+
 def rule_mutants(age):
     """`age`: how many commits are later than the one at which all mutants died."""
     if age >= MUTANTS_MAX:
@@ -630,6 +639,7 @@ def main():
         "quoted": lambda: rule_quoted({path: read(path) for pair in QUOTED.items()
                                        for path in pair}),
         "commit": rule_commits,
+        "mutant-lines": lambda: rule_mutant_lines(mutants.mutants("")),
         "self-contained": lambda: rule_self_contained(sources),
         "format": lambda: rule_format(sources),
         "python": lambda: rule_python(sources),
