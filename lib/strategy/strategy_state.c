@@ -29,12 +29,12 @@ bool nj__state_request_production(nj__state_word *w)
     for (;;) {
         enum nj__production state = nj__state_production(now);
         uint32_t recruits = nj__state_recruit_mask(now);
-        bool send = state == NJ__IDLE && recruits == NJ__NO_RECRUIT;
+        bool send = state == NJ__STATE_IDLE && recruits == NJ__RECRUIT_NONE;
 
-        if (state == NJ__PRODUCING)
-            state = NJ__REPRODUCING;
+        if (state == NJ__STATE_PRODUCING)
+            state = NJ__STATE_REPRODUCING;
         NJ__SCHED_POINT(NJ__AT_DISPATCH, now);
-        if (swap(w, &now, state, send ? (uint32_t)NJ__QUEUED : recruits))
+        if (swap(w, &now, state, send ? (uint32_t)NJ__RECRUIT_QUEUED : recruits))
             return send;
     }
 }
@@ -46,7 +46,7 @@ void nj__state_undo_queued_recruit(nj__state_word *w)
     do
         NJ__SCHED_POINT(NJ__AT_UNDO_QUEUED, now);
     while (!swap(w, &now, nj__state_production(now),
-                 nj__state_recruit_mask(now) & ~(uint32_t)NJ__QUEUED));
+                 nj__state_recruit_mask(now) & ~(uint32_t)NJ__RECRUIT_QUEUED));
 }
 
 bool nj__state_try_become_producer(nj__state_word *w, enum nj__recruit recruit)
@@ -54,10 +54,10 @@ bool nj__state_try_become_producer(nj__state_word *w, enum nj__recruit recruit)
     uint32_t now = look(w);
 
     for (;;) {
-        bool idle = nj__state_production(now) == NJ__IDLE;
+        bool idle = nj__state_production(now) == NJ__STATE_IDLE;
 
         NJ__SCHED_POINT(NJ__AT_ARRIVAL, now);
-        if (swap(w, &now, idle ? NJ__PRODUCING : NJ__REPRODUCING,
+        if (swap(w, &now, idle ? NJ__STATE_PRODUCING : NJ__STATE_REPRODUCING,
                  nj__state_recruit_mask(now) & ~(uint32_t)recruit))
             return idle;
     }
@@ -68,11 +68,12 @@ bool nj__state_try_idle(nj__state_word *w)
     uint32_t now = look(w);
 
     for (;;) {
-        bool again = nj__state_production(now) == NJ__REPRODUCING;
+        bool again = nj__state_production(now) == NJ__STATE_REPRODUCING;
 
-        NJ_CHECK(nj__state_production(now) != NJ__IDLE); /* we are the producer */
+        NJ_CHECK(nj__state_production(now) != NJ__STATE_IDLE); /* we are the producer */
         NJ__SCHED_POINT(NJ__AT_TRY_IDLE, now);
-        if (swap(w, &now, again ? NJ__PRODUCING : NJ__IDLE, nj__state_recruit_mask(now)))
+        if (swap(w, &now, again ? NJ__STATE_PRODUCING : NJ__STATE_IDLE,
+                 nj__state_recruit_mask(now)))
             return !again;
     }
 }
@@ -85,9 +86,9 @@ bool nj__state_leave_and_recruit(nj__state_word *w, enum nj__recruit recruit)
         uint32_t recruits = nj__state_recruit_mask(now);
         bool send = !(recruits & (uint32_t)recruit);
 
-        NJ_CHECK(nj__state_production(now) != NJ__IDLE);
+        NJ_CHECK(nj__state_production(now) != NJ__STATE_IDLE);
         NJ__SCHED_POINT(NJ__AT_RECRUIT, now);
-        if (swap(w, &now, NJ__IDLE, send ? recruits | recruit : recruits))
+        if (swap(w, &now, NJ__STATE_IDLE, send ? recruits | recruit : recruits))
             return send;
     }
 }
@@ -96,9 +97,9 @@ bool nj__state_try_leave(nj__state_word *w)
 {
     uint32_t now = look(w);
 
-    while (nj__state_production(now) == NJ__PRODUCING) {
+    while (nj__state_production(now) == NJ__STATE_PRODUCING) {
         NJ__SCHED_POINT(NJ__AT_PAUSE, now);
-        if (swap(w, &now, NJ__IDLE, nj__state_recruit_mask(now)))
+        if (swap(w, &now, NJ__STATE_IDLE, nj__state_recruit_mask(now)))
             return true;
     }
     return false;
@@ -109,11 +110,11 @@ bool nj__state_undo_recruit_and_resume(nj__state_word *w)
     uint32_t now = look(w);
 
     for (;;) {
-        bool idle = nj__state_production(now) == NJ__IDLE;
+        bool idle = nj__state_production(now) == NJ__STATE_IDLE;
 
         NJ__SCHED_POINT(NJ__AT_RETAKE, now);
-        if (swap(w, &now, idle ? NJ__PRODUCING : nj__state_production(now),
-                 nj__state_recruit_mask(now) & ~(uint32_t)NJ__SURE))
+        if (swap(w, &now, idle ? NJ__STATE_PRODUCING : nj__state_production(now),
+                 nj__state_recruit_mask(now) & ~(uint32_t)NJ__RECRUIT_SURE))
             return idle;
     }
 }
@@ -123,12 +124,13 @@ bool nj__state_try_resume(nj__state_word *w, bool asks)
     uint32_t now = look(w);
 
     for (;;) {
-        bool idle = nj__state_production(now) == NJ__IDLE;
+        bool idle = nj__state_production(now) == NJ__STATE_IDLE;
 
         if (!idle && !asks)
             return false;
         NJ__SCHED_POINT(NJ__AT_RESUME, now);
-        if (swap(w, &now, idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__state_recruit_mask(now)))
+        if (swap(w, &now, idle ? NJ__STATE_PRODUCING : NJ__STATE_REPRODUCING,
+                 nj__state_recruit_mask(now)))
             return idle;
     }
 }

@@ -25,11 +25,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum nj__production { NJ__IDLE, NJ__PRODUCING, NJ__REPRODUCING };
+enum nj__production { NJ__STATE_IDLE, NJ__STATE_PRODUCING, NJ__STATE_REPRODUCING };
 
 typedef _Atomic uint32_t nj__state_word;
 
-enum nj__recruit { NJ__NO_RECRUIT = 0, NJ__QUEUED = 1, NJ__SURE = 2 };
+enum nj__recruit { NJ__RECRUIT_NONE = 0, NJ__RECRUIT_QUEUED = 1, NJ__RECRUIT_SURE = 2 };
 
 /* `recruits`: a bit mask of enum nj__recruit. */
 static inline uint32_t nj__state_pack(enum nj__production state, uint32_t recruits)
@@ -52,8 +52,9 @@ static inline uint32_t nj__state_recruit_mask(uint32_t word)
 bool nj__state_request_production(nj__state_word *w);
 void nj__state_undo_queued_recruit(nj__state_word *w);
 
-/* A thread offers to produce: the recruit of this kind, which is cleared, or NJ__NO_RECRUIT. True:
- * it is the producer. False: another thread produces, and will call the producer once more. */
+/* A thread offers to produce: the recruit of this kind, which is cleared, or NJ__RECRUIT_NONE.
+ * True: it is the producer. False: another thread produces, and will call the producer once more.
+ */
 bool nj__state_try_become_producer(nj__state_word *w, enum nj__recruit recruit);
 
 /* The producer found no task. True: production is IDLE, and the thread leaves. False: production

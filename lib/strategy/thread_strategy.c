@@ -102,7 +102,7 @@ static void arrive(struct nj_strategy *s, enum nj__recruit recruit)
 
 static void queued_run(struct nj_task *task)
 {
-    arrive(nj_container_of(task, struct nj_strategy, queued_recruit), NJ__QUEUED);
+    arrive(nj_container_of(task, struct nj_strategy, queued_recruit), NJ__RECRUIT_QUEUED);
 }
 
 #define LOOKS 20u /* half a microsecond; waking another thread takes several */
@@ -114,11 +114,12 @@ static void sure_run(struct nj_task *task)
     struct nj_strategy *s = nj_container_of(task, struct nj_strategy, sure_recruit);
 
     for (uint32_t i = 0; i < LOOKS; i++) {
-        if (nj__state_production(atomic_load_explicit(&s->word, memory_order_relaxed)) == NJ__IDLE)
+        if (nj__state_production(atomic_load_explicit(&s->word, memory_order_relaxed)) ==
+            NJ__STATE_IDLE)
             break;
         nj_cpu_relax();
     }
-    arrive(s, NJ__SURE);
+    arrive(s, NJ__RECRUIT_SURE);
 }
 
 /* The executor was stopped after it had accepted the recruit. */
@@ -181,7 +182,7 @@ bool nj__hand_over_production(struct nj_strategy *s)
 {
     if (pause_production(s))
         return true;
-    return !nj__state_leave_and_recruit(&s->word, NJ__SURE) || try_recruit(s) ||
+    return !nj__state_leave_and_recruit(&s->word, NJ__RECRUIT_SURE) || try_recruit(s) ||
            !nj__state_undo_recruit_and_resume(&s->word);
 }
 
@@ -215,7 +216,7 @@ void nj_strategy_init(struct nj_strategy *s, const struct nj_strategy_config *co
                               .sure_recruit = {.ops = &sure_ops}};
     nj_list_init(&s->queued_recruit.node);
     nj_list_init(&s->sure_recruit.node);
-    atomic_init(&s->word, nj__state_pack(NJ__IDLE, NJ__NO_RECRUIT));
+    atomic_init(&s->word, nj__state_pack(NJ__STATE_IDLE, NJ__RECRUIT_NONE));
     atomic_init(&s->n_refs, 1);
 }
 

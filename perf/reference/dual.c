@@ -70,7 +70,7 @@ void nj__dual_wake_stopped(struct nj_strategy *s)
         nj_unpark(&d->n_wakes[seat]);
 }
 
-/* Returns NJ__PRODUCES or NJ__LEAVES. After a stop the word is not changed. */
+/* Returns NJ__SEAT_PRODUCE or NJ__SEAT_LEAVE. After a stop the word is not changed. */
 static int sleep_until_called(struct nj_strategy *s, int seat)
 {
     struct nj_dual *d = dual_of(s);
@@ -79,7 +79,7 @@ static int sleep_until_called(struct nj_strategy *s, int seat)
         uint32_t seen = atomic_load_explicit(&d->n_wakes[seat], memory_order_acquire);
         NJ__SCHED_POINT(NJ__AT_SEATED, seen | (uint64_t)(uint32_t)seat << 32);
         if (nj__is_stopped(s))
-            return NJ__LEAVES;
+            return NJ__SEAT_LEAVE;
         int where = nj__state_leave_seat(&s->word, seat);
         if (where < 0)
             return where;
@@ -119,16 +119,16 @@ void nj__dual_produce(struct nj_strategy *s)
 static void arrive(struct nj_strategy *s, bool *is_recruit)
 {
     const struct nj_dual *d = dual_of(s);
-    int where = nj__state_join(&s->word, NJ__QUEUED);
+    int where = nj__state_join(&s->word, NJ__RECRUIT_QUEUED);
 
     for (;;) {
         if (where >= 0)
             where = sleep_until_called(s, where);
-        if (where == NJ__LEAVES)
+        if (where == NJ__SEAT_LEAVE)
             return;
-        where = NJ__LEAVES;
+        where = NJ__SEAT_LEAVE;
         if (produce_and_consume(s, is_recruit, d->keeps_two ? &where : NULL) == NJ__END_TAKEN_OVER)
-            where = nj__state_join(&s->word, NJ__NO_RECRUIT);
+            where = nj__state_join(&s->word, NJ__RECRUIT_NONE);
     }
 }
 

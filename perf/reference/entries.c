@@ -35,7 +35,7 @@ bool nj_reference_produce(struct nj_strategy *s)
     if (!nj__strategy_enter(s))
         return false;
     bool alive = !nj__is_stopped(s), is_recruit = false;
-    if (alive && nj__state_try_become_producer(&s->word, NJ__NO_RECRUIT)) {
+    if (alive && nj__state_try_become_producer(&s->word, NJ__RECRUIT_NONE)) {
         if (is_dual(s))
             nj__dual_produce(s);
         else
@@ -80,7 +80,8 @@ bool nj_reference_restart(struct nj_strategy *s)
     if (!nj__is_stopped(s) || atomic_load_explicit(&s->n_refs, memory_order_acquire))
         return false;
     NJ__SCHED_POINT(NJ__AT_RESTART, 0);
-    atomic_store_explicit(&s->word, nj__state_pack(NJ__IDLE, NJ__NO_RECRUIT), memory_order_relaxed);
+    atomic_store_explicit(&s->word, nj__state_pack(NJ__STATE_IDLE, NJ__RECRUIT_NONE),
+                          memory_order_relaxed);
     NJ__SCHED_POINT(NJ__AT_RESTART, 1);
     atomic_store_explicit(&s->stopped, false, memory_order_relaxed);
     NJ__SCHED_POINT(NJ__AT_RESTART, 2);

@@ -39,15 +39,15 @@ static bool join(nj__state_word *w, uint32_t *now, uint32_t kept, int seat, int 
 {
     enum nj__production state = nj__state_production(*now);
 
-    if (state == NJ__IDLE) {
-        state = NJ__PRODUCING;
-        *where = NJ__PRODUCES;
+    if (state == NJ__STATE_IDLE) {
+        state = NJ__STATE_PRODUCING;
+        *where = NJ__SEAT_PRODUCE;
     } else if (kept < NJ__SEAT_BIT) {
         kept |= (uint32_t)NJ__SEAT_BIT << seat;
         *where = seat;
     } else {
-        state = NJ__REPRODUCING;
-        *where = NJ__LEAVES;
+        state = NJ__STATE_REPRODUCING;
+        *where = NJ__SEAT_LEAVE;
     }
     return swap(w, now, state, kept);
 }
@@ -65,11 +65,11 @@ int nj__state_join(nj__state_word *w, enum nj__recruit recruit)
 
 int nj__state_leave_seat(nj__state_word *w, int seat)
 {
-    uint32_t now = read_once(w), mine = NJ__SURE | (uint32_t)NJ__SEAT_BIT << seat;
+    uint32_t now = read_once(w), mine = NJ__RECRUIT_SURE | (uint32_t)NJ__SEAT_BIT << seat;
     int where;
 
     do {
-        if (!(nj__state_recruit_mask(now) & NJ__SURE))
+        if (!(nj__state_recruit_mask(now) & NJ__RECRUIT_SURE))
             return seat;
         NJ__SCHED_POINT(NJ__AT_LEAVE_SEAT, now | (uint64_t)(uint32_t)seat << 32);
     } while (!join(w, &now, nj__state_recruit_mask(now) & ~mine, seat, &where));
@@ -81,13 +81,13 @@ bool nj__state_take_seat(nj__state_word *w, int *where)
     uint32_t now = read_once(w);
 
     for (;;) {
-        bool again = nj__state_production(now) == NJ__REPRODUCING;
+        bool again = nj__state_production(now) == NJ__STATE_REPRODUCING;
         uint32_t recruits = nj__state_recruit_mask(now);
-        int seat = again || seats_of(now) == ALL_SEATS ? NJ__LEAVES : lowest(~seats_of(now));
+        int seat = again || seats_of(now) == ALL_SEATS ? NJ__SEAT_LEAVE : lowest(~seats_of(now));
 
-        NJ_CHECK(nj__state_production(now) != NJ__IDLE);
+        NJ_CHECK(nj__state_production(now) != NJ__STATE_IDLE);
         NJ__SCHED_POINT(NJ__AT_TRY_IDLE, now);
-        if (swap(w, &now, again ? NJ__PRODUCING : NJ__IDLE,
+        if (swap(w, &now, again ? NJ__STATE_PRODUCING : NJ__STATE_IDLE,
                  seat >= 0 ? recruits | (uint32_t)NJ__SEAT_BIT << seat : recruits)) {
             *where = seat;
             return !again;
@@ -103,10 +103,11 @@ bool nj__state_leave_seated(nj__state_word *w, bool *send)
         uint32_t recruits = nj__state_recruit_mask(now);
         bool leaves = seats_of(now);
 
-        NJ_CHECK(nj__state_production(now) != NJ__IDLE);
+        NJ_CHECK(nj__state_production(now) != NJ__STATE_IDLE);
         NJ__SCHED_POINT(NJ__AT_LEAVE_TO_SEATED, now);
-        if (swap(w, &now, leaves ? NJ__IDLE : nj__state_production(now), recruits | NJ__QUEUED)) {
-            *send = !(recruits & NJ__QUEUED);
+        if (swap(w, &now, leaves ? NJ__STATE_IDLE : nj__state_production(now),
+                 recruits | NJ__RECRUIT_QUEUED)) {
+            *send = !(recruits & NJ__RECRUIT_QUEUED);
             return leaves;
         }
     }
@@ -118,11 +119,12 @@ int nj__state_wake_seated(nj__state_word *w)
 
     for (;;) {
         uint32_t recruits = nj__state_recruit_mask(now);
-        bool calls =
-            nj__state_production(now) == NJ__IDLE && seats_of(now) && !(recruits & NJ__SURE);
+        bool calls = nj__state_production(now) == NJ__STATE_IDLE && seats_of(now) &&
+                     !(recruits & NJ__RECRUIT_SURE);
 
         NJ__SCHED_POINT(NJ__AT_WAKE_SEATED, now);
-        if (swap(w, &now, nj__state_production(now), calls ? recruits | NJ__SURE : recruits))
-            return calls ? lowest(seats_of(nj__state_pack(NJ__IDLE, recruits))) : -1;
+        if (swap(w, &now, nj__state_production(now),
+                 calls ? recruits | NJ__RECRUIT_SURE : recruits))
+            return calls ? lowest(seats_of(nj__state_pack(NJ__STATE_IDLE, recruits))) : -1;
     }
 }

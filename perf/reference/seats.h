@@ -18,9 +18,9 @@ enum {
 }; /* the bits are NJ__SEAT_BIT << 0 and NJ__SEAT_BIT << 1 */
 
 /* Results of the functions below; other values are the seat on which the thread sleeps. */
-enum { NJ__PRODUCES = -1, NJ__LEAVES = -2 };
+enum { NJ__SEAT_PRODUCE = -1, NJ__SEAT_LEAVE = -2 };
 
-/* A recruit arrives (QUEUED), or a former producer has consumed its task (NJ__NO_RECRUIT). The
+/* A recruit arrives (QUEUED), or a former producer has consumed its task (NJ__RECRUIT_NONE). The
  * thread produces if no thread does; else it sleeps if no thread sleeps; else it leaves, and the
  * producer calls produce() once more. */
 int nj__state_join(nj__state_word *w, enum nj__recruit recruit);
@@ -28,9 +28,9 @@ int nj__state_join(nj__state_word *w, enum nj__recruit recruit);
 /* The thread on that seat checks for a call. If there is one, it joins as above. */
 int nj__state_leave_seat(nj__state_word *w, int seat);
 
-/* As nj__state_try_idle(), and this thread takes the seat `*where`; NJ__LEAVES: both are taken. One
- * change of the word: otherwise the thread could sleep while another one requests production and
- * relies on a queued recruit, which may wait for this thread. */
+/* As nj__state_try_idle(), and this thread takes the seat `*where`; NJ__SEAT_LEAVE: both are taken.
+ * One change of the word: otherwise the thread could sleep while another one requests production
+ * and relies on a queued recruit, which may wait for this thread. */
 bool nj__state_take_seat(nj__state_word *w, int *where);
 
 /* The producer leaves production to consume a task. True: a thread sleeps, and production is IDLE;

@@ -116,7 +116,7 @@ static struct nj_task *produce(struct nj_producer *p)
 {
     (void)p;
     check(!w.producing, "two threads produce"); /* EWYK 5.1 */
-    check(nj__state_production(atomic_load(&w.strategy.word)) != NJ__IDLE,
+    check(nj__state_production(atomic_load(&w.strategy.word)) != NJ__STATE_IDLE,
           "produces while IDLE"); /* EWYK 5.8 */
     for (const struct nj__frame *f = nj__strategy_frame_top(); f; f = f->below)
         check(f->of != &w.strategy, "produces in the middle of a task");
@@ -432,7 +432,7 @@ static uint64_t hash(const void *ctx)
           "recruits"); /* EWYK 5.7 */
     for (int seat = 0; seat < NJ__N_SEATS; seat++)
         h = explore_mix(h, atomic_load(&w.dual.n_wakes[seat]));
-    check(nj__state_production(word) <= NJ__REPRODUCING, "the state word");
+    check(nj__state_production(word) <= NJ__STATE_REPRODUCING, "the state word");
     check(w.n_on_stopped <= w.stopped, "stopped, but not by its owner, or twice"); /* EWYK 5.51 */
     h = explore_mix(h, (uint64_t)w.n_unfinished << 16 | (uint64_t)w.n_free << 8 | w.n_late_rejects);
     for (unsigned i = 0; i < w.n_behind; i++)
@@ -530,8 +530,8 @@ static void on_end(void *ctx)
           "tasks are left without a thread"); /* EWYK 5.9, EWYK 5.10, EWYK 5.11, EWYK 5.12 */
     bool stays = m->kind == NJ_STRATEGY_PC && explore_n_stuck(); /* its producer is stuck */
     check(m->is_bounded || stays ||
-              word ==
-                  nj__state_pack(NJ__IDLE, m->keeps_two ? seats * NJ__SEAT_BIT : NJ__NO_RECRUIT),
+              word == nj__state_pack(NJ__STATE_IDLE,
+                                     m->keeps_two ? seats * NJ__SEAT_BIT : NJ__RECRUIT_NONE),
           "not IDLE at the end"); /* EWYK 5.17, EWYK 5.50 */
     check(w.lost || c.pc + c.pic + c.pec + c.epc == w.n_tasks,
           "the counters do not add up"); /* EWYK 5.28 */

@@ -51,18 +51,21 @@ def swap(arguments, order, world, what, now="&now", file=WORD):
             f"memory_order_{order}, memory_order_relaxed)", world, what)
 
 
-DISPATCH = "state, send ? (uint32_t)NJ__QUEUED : recruits"
-ARRIVE = ("idle ? NJ__PRODUCING : NJ__REPRODUCING,\n"
+DISPATCH = "state, send ? (uint32_t)NJ__RECRUIT_QUEUED : recruits"
+ARRIVE = ("idle ? NJ__STATE_PRODUCING : NJ__STATE_REPRODUCING,\n"
           "                 nj__state_recruit_mask(now) & ~(uint32_t)recruit")
-REST = "again ? NJ__PRODUCING : NJ__IDLE, nj__state_recruit_mask(now)"
-LEAVE = "NJ__IDLE, send ? recruits | recruit : recruits"
-RETAKE = ("idle ? NJ__PRODUCING : nj__state_production(now),\n"
-          "                 nj__state_recruit_mask(now) & ~(uint32_t)NJ__SURE")
-PAUSE = "NJ__IDLE, nj__state_recruit_mask(now)"
-RESUME = "idle ? NJ__PRODUCING : NJ__REPRODUCING, nj__state_recruit_mask(now)"
-SIT = ("again ? NJ__PRODUCING : NJ__IDLE,\n"
+REST = ("again ? NJ__STATE_PRODUCING : NJ__STATE_IDLE,\n"
+        "                 nj__state_recruit_mask(now)")
+LEAVE = "NJ__STATE_IDLE, send ? recruits | recruit : recruits"
+RETAKE = ("idle ? NJ__STATE_PRODUCING : nj__state_production(now),\n"
+          "                 nj__state_recruit_mask(now) & ~(uint32_t)NJ__RECRUIT_SURE")
+PAUSE = "NJ__STATE_IDLE, nj__state_recruit_mask(now)"
+RESUME = ("idle ? NJ__STATE_PRODUCING : NJ__STATE_REPRODUCING,\n"
+          "                 nj__state_recruit_mask(now)")
+SIT = ("again ? NJ__STATE_PRODUCING : NJ__STATE_IDLE,\n"
        "                 seat >= 0 ? recruits | (uint32_t)NJ__SEAT_BIT << seat : recruits")
-LEAVE_TO_SEATED = "leaves ? NJ__IDLE : nj__state_production(now), recruits | NJ__QUEUED"
+LEAVE_TO_SEATED = ("leaves ? NJ__STATE_IDLE : nj__state_production(now),\n"
+                   "                 recruits | NJ__RECRUIT_QUEUED")
 
 MUTANTS = [
     (WORD, ORDER, "memory_order_relaxed", "one after the other", "all swaps relaxed"),

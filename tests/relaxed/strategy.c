@@ -394,7 +394,7 @@ static void end(void)
     for (uint32_t i = 0; i < n_tasks(); i++)
         CHECK(w.tasks[i].n_run + w.tasks[i].n_rejected == 1, "a task is left"); /* EWYK 5.10 */
     if (!stops_at_the_end())
-        CHECK(word == nj__state_pack(NJ__IDLE, NJ__NO_RECRUIT),
+        CHECK(word == nj__state_pack(NJ__STATE_IDLE, NJ__RECRUIT_NONE),
               "not IDLE at the end"); /* EWYK 5.17 */
 }
 

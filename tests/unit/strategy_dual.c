@@ -16,7 +16,7 @@
 static void one_sits(struct world *w, struct task *found)
 {
     if (found == &w->tasks[0])
-        cr_assert_eq(nj__state_join(&w->s.word, NJ__NO_RECRUIT), 0);
+        cr_assert_eq(nj__state_join(&w->s.word, NJ__RECRUIT_NONE), 0);
 }
 
 /* All combinations of 3 types, tagged or not, and another thread that sleeps or not: which counter
@@ -61,7 +61,7 @@ Test(strategy_dual, one_recruit_for_many_tasks)
     nj_reference_produce(&w->s);
     cr_assert_eq(w->n_execute, 11);
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 10);
-    cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__QUEUED));
+    cr_assert_eq(word(w), nj__state_pack(NJ__STATE_IDLE, NJ__RECRUIT_QUEUED));
     run_queue(w); /* the recruit finds no task, and leaves. EWYK 5.17 */
     cr_assert_eq(word(w), IDLE_0);
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
@@ -86,35 +86,35 @@ Test(strategy_dual, refused_recruit)
  * EWYK 5.17 */
 Test(strategy_dual, no_more_no_less)
 {
-    nj__state_word word = nj__state_pack(NJ__IDLE, NJ__QUEUED);
+    nj__state_word word = nj__state_pack(NJ__STATE_IDLE, NJ__RECRUIT_QUEUED);
     bool send;
     int seat;
 
-    cr_assert_eq(nj__state_join(&word, NJ__QUEUED), NJ__PRODUCES);
+    cr_assert_eq(nj__state_join(&word, NJ__RECRUIT_QUEUED), NJ__SEAT_PRODUCE);
     cr_assert_not(nj__state_leave_seated(&word, &send), "alone");
     cr_assert(send);
-    cr_assert_eq(word, nj__state_pack(NJ__PRODUCING, NJ__QUEUED));
-    cr_assert_eq(nj__state_join(&word, NJ__QUEUED), 0);
-    cr_assert_eq(nj__state_join(&word, NJ__NO_RECRUIT), NJ__LEAVES);
-    cr_assert_eq(word, nj__state_pack(NJ__REPRODUCING, NJ__SEAT_BIT),
+    cr_assert_eq(word, nj__state_pack(NJ__STATE_PRODUCING, NJ__RECRUIT_QUEUED));
+    cr_assert_eq(nj__state_join(&word, NJ__RECRUIT_QUEUED), 0);
+    cr_assert_eq(nj__state_join(&word, NJ__RECRUIT_NONE), NJ__SEAT_LEAVE);
+    cr_assert_eq(word, nj__state_pack(NJ__STATE_REPRODUCING, NJ__SEAT_BIT),
                  "the producer produces once more");
     cr_assert_not(nj__state_take_seat(&word, &seat));
     cr_assert(nj__state_take_seat(&word, &seat));
     cr_assert_eq(seat, 1);
-    cr_assert_eq(word, nj__state_pack(NJ__IDLE, 3 * NJ__SEAT_BIT));
+    cr_assert_eq(word, nj__state_pack(NJ__STATE_IDLE, 3 * NJ__SEAT_BIT));
 
     cr_assert_eq(nj__state_leave_seat(&word, 1), 1, "nobody called");
     cr_assert_eq(nj__state_wake_seated(&word), 0);
     cr_assert_eq(nj__state_wake_seated(&word), -1, "one is on its way");
-    cr_assert_eq(nj__state_leave_seat(&word, 0), NJ__PRODUCES);
+    cr_assert_eq(nj__state_leave_seat(&word, 0), NJ__SEAT_PRODUCE);
     cr_assert_eq(nj__state_wake_seated(&word), -1, "another thread produces");
-    cr_assert_eq(word, nj__state_pack(NJ__PRODUCING, 2 * NJ__SEAT_BIT));
+    cr_assert_eq(word, nj__state_pack(NJ__STATE_PRODUCING, 2 * NJ__SEAT_BIT));
     cr_assert(nj__state_leave_seated(&word, &send));
     cr_assert_eq(nj__state_wake_seated(&word), 1);
     cr_assert(nj__state_try_resume(&word, false),
               "the consumer resumes before the woken thread runs");
     cr_assert_eq(nj__state_leave_seat(&word, 1), 1, "it sleeps on");
-    cr_assert_eq(word, nj__state_pack(NJ__PRODUCING, NJ__QUEUED | 2 * NJ__SEAT_BIT));
+    cr_assert_eq(word, nj__state_pack(NJ__STATE_PRODUCING, NJ__RECRUIT_QUEUED | 2 * NJ__SEAT_BIT));
 }
 
 /* After EPC both recruits are on their way: one from the queue, and the thread that slept.
@@ -127,7 +127,8 @@ Test(strategy_dual, both_recruits_on_their_way)
     w->at_produce = one_sits;
     nj_reference_produce(&w->s);
     cr_assert_eq(nj_strategy_counters(&w->s).epc, 1);
-    cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__QUEUED | NJ__SURE | NJ__SEAT_BIT));
+    cr_assert_eq(word(w), nj__state_pack(NJ__STATE_IDLE,
+                                         NJ__RECRUIT_QUEUED | NJ__RECRUIT_SURE | NJ__SEAT_BIT));
 }
 
 /* --- on a pool ---------------------------------------------------------------------------------
@@ -279,13 +280,13 @@ Test(strategy_dual, keeps_two, .timeout = 60)
     bring(NJ_BLOCKING, QUICK); /* the first finds one thread, and sends for another */
     nj_reference_produce_elsewhere(&v.s);
     wait_for(&v.n_run, 1);
-    wait_for_word(NJ__IDLE, 3 * NJ__SEAT_BIT);
+    wait_for_word(NJ__STATE_IDLE, 3 * NJ__SEAT_BIT);
     cr_assert_eq(nj_strategy_counters(&v.s).pec, 1);
     for (uint32_t i = 1; i < NJ_ARRAY_LEN(steps); i++) {
         bring(i % 2 ? NJ_BLOCKING : NJ_EITHER, QUICK);
         nj_reference_produce_elsewhere(&v.s);
         wait_for(&v.n_run, 1 + i);
-        wait_for_word(NJ__IDLE, 3 * NJ__SEAT_BIT);
+        wait_for_word(NJ__STATE_IDLE, 3 * NJ__SEAT_BIT);
     }
     struct nj_strategy_counters c = nj_strategy_counters(&v.s);
     cr_assert(c.epc == NJ_ARRAY_LEN(steps) - 1 && c.pec == 1 && c.pic == 0);
@@ -300,7 +301,7 @@ Test(strategy_dual, leaves_at_rest, .timeout = 60)
         bring(NJ_BLOCKING, QUICK);
         nj_reference_produce_elsewhere(&v.s);
         wait_for(&v.n_run, 1 + i);
-        wait_for_word(NJ__IDLE, NJ__NO_RECRUIT);
+        wait_for_word(NJ__STATE_IDLE, NJ__RECRUIT_NONE);
         while (nj_thread_pool_get_counts(v.pool).n_utilised)
             sched_yield();
     }
@@ -315,22 +316,23 @@ Test(strategy_dual, the_consumer_stands_by, .timeout = 60)
     start(NJ_STRATEGY_DUAL, false, 2, 0);
     bring(NJ_EITHER, AT_GATE);
     nj_reference_produce_elsewhere(&v.s);
-    wait_for_word(NJ__PRODUCING, NJ__SEAT_BIT);
+    wait_for_word(NJ__STATE_PRODUCING, NJ__SEAT_BIT);
     bring(NJ_BLOCKING, AT_GATE + 1);
     bring(NJ_NON_BLOCKING, AT_GATE + 2);
     bring(NJ_BLOCKING, QUICK);
     open_gate(0);
     wait_for(&v.n_at_gate[1], 1);
     wait_for(&v.n_at_gate[2], 1);
-    cr_assert_eq(atomic_load(&v.s.word), nj__state_pack(NJ__PRODUCING, NJ__QUEUED));
+    cr_assert_eq(atomic_load(&v.s.word), nj__state_pack(NJ__STATE_PRODUCING, NJ__RECRUIT_QUEUED));
     open_gate(1);
     while (nj__state_recruit_mask(atomic_load(&v.s.word)) < NJ__SEAT_BIT)
         sched_yield();
-    cr_assert_eq(atomic_load(&v.s.word), nj__state_pack(NJ__PRODUCING, NJ__QUEUED | NJ__SEAT_BIT));
+    cr_assert_eq(atomic_load(&v.s.word),
+                 nj__state_pack(NJ__STATE_PRODUCING, NJ__RECRUIT_QUEUED | NJ__SEAT_BIT));
     cr_assert_not(pthread_equal(steps[1].ran_on, steps[2].ran_on));
     open_gate(2);
     wait_for(&v.n_run, 4);
-    wait_for_word(NJ__IDLE, NJ__NO_RECRUIT);
+    wait_for_word(NJ__STATE_IDLE, NJ__RECRUIT_NONE);
     struct nj_strategy_counters c = nj_strategy_counters(&v.s);
     cr_assert(c.pic == 1 && c.pc == 1 && c.epc == 2 && c.pec == 0);
     cr_assert(pthread_equal(steps[3].ran_on, steps[2].ran_on));

@@ -189,6 +189,6 @@ static inline uint32_t word(const struct world *w)
     return atomic_load(&w->s.word);
 }
 
-#define IDLE_0 nj__state_pack(NJ__IDLE, 0)
+#define IDLE_0 nj__state_pack(NJ__STATE_IDLE, 0)
 
 #endif

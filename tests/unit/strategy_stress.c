@@ -211,8 +211,8 @@ static void begin(enum nj_strategy_kind kind, bool keeps_two)
 
 static bool is_at_rest(uint32_t word)
 {
-    return nj__state_production(word) == NJ__IDLE &&
-           !(nj__state_recruit_mask(word) & (NJ__QUEUED | NJ__SURE));
+    return nj__state_production(word) == NJ__STATE_IDLE &&
+           !(nj__state_recruit_mask(word) & (NJ__RECRUIT_QUEUED | NJ__RECRUIT_SURE));
 }
 
 /* EWYK 5.1, EWYK 5.2, EWYK 5.3, EWYK 5.9, EWYK 5.28, EWYK 5.50, EWYK 5.51 */

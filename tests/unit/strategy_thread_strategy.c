@@ -102,7 +102,7 @@ Test(strategy_thread_strategy, recruit_that_comes_at_once)
 /* No thread waits, and another caller became the producer meanwhile: it replaces a recruit. */
 static void other_comes(struct world *w)
 {
-    cr_assert(nj__state_try_become_producer(&w->s.word, NJ__NO_RECRUIT));
+    cr_assert(nj__state_try_become_producer(&w->s.word, NJ__RECRUIT_NONE));
 }
 
 Test(strategy_thread_strategy, other_producer_in_place_of_a_recruit)
@@ -114,7 +114,7 @@ Test(strategy_thread_strategy, other_producer_in_place_of_a_recruit)
     nj_reference_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.epc == 1 && c.pec == 0 && c.recruits_missed == 1 && c.recruits_sent == 0);
-    cr_assert_eq(word(w), nj__state_pack(NJ__PRODUCING, NJ__NO_RECRUIT),
+    cr_assert_eq(word(w), nj__state_pack(NJ__STATE_PRODUCING, NJ__RECRUIT_NONE),
                  "the other caller is the producer");
 }
 
@@ -131,7 +131,7 @@ Test(strategy_thread_strategy, recruit_in_the_queue_is_not_counted_on)
     nj_reference_produce(&w->s);
     cr_assert_eq(w->n_produced, 4);
     cr_assert_eq(nj_strategy_counters(&w->s).pec, 4);
-    cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__QUEUED));
+    cr_assert_eq(word(w), nj__state_pack(NJ__STATE_IDLE, NJ__RECRUIT_QUEUED));
     run_queue(w);
     cr_assert_eq(word(w), IDLE_0);
 }
@@ -181,14 +181,14 @@ Test(strategy_thread_strategy, consumer_leaves_when_others_produce)
     /* The other thread stays the producer: the test sets that state directly. */
     w = world(NJ_STRATEGY_ADAPTIVE);
     nj__state_word *s = &w->s.word;
-    cr_assert(nj__state_try_become_producer(s, NJ__NO_RECRUIT));
-    atomic_store(s, nj__state_pack(NJ__PRODUCING, 1));
+    cr_assert(nj__state_try_become_producer(s, NJ__RECRUIT_NONE));
+    atomic_store(s, nj__state_pack(NJ__STATE_PRODUCING, 1));
     cr_assert_not(nj__state_try_resume(s, false));
-    atomic_store(s, nj__state_pack(NJ__REPRODUCING, 0));
+    atomic_store(s, nj__state_pack(NJ__STATE_REPRODUCING, 0));
     cr_assert_not(nj__state_try_resume(s, false));
-    atomic_store(s, nj__state_pack(NJ__IDLE, 1));
+    atomic_store(s, nj__state_pack(NJ__STATE_IDLE, 1));
     cr_assert(nj__state_try_resume(s, false));
-    cr_assert_eq(atomic_load(s), nj__state_pack(NJ__PRODUCING, 1));
+    cr_assert_eq(atomic_load(s), nj__state_pack(NJ__STATE_PRODUCING, 1));
 }
 
 static void others_come(struct world *w, struct task *t)
@@ -207,7 +207,7 @@ Test(strategy_thread_strategy, recruit_that_finds_another_producer)
     nj_reference_produce(&w->s);
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.recruits_sent == 1 && c.recruits_useful == 0 && c.recruits_wasted == 1);
-    cr_assert_eq(word(w), nj__state_pack(NJ__REPRODUCING, NJ__NO_RECRUIT),
+    cr_assert_eq(word(w), nj__state_pack(NJ__STATE_REPRODUCING, NJ__RECRUIT_NONE),
                  "the other producer produces once more");
 }
 
@@ -222,7 +222,7 @@ Test(strategy_thread_strategy, one_recruit_for_many_tasks)
     nj_reference_produce(&w->s);
     cr_assert_eq(w->n_try, 1);
     cr_assert_eq(nj_strategy_counters(&w->s).epc, 10);
-    cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__SURE));
+    cr_assert_eq(word(w), nj__state_pack(NJ__STATE_IDLE, NJ__RECRUIT_SURE));
     run_handed(w); /* no task is left: the recruit runs, finds none and leaves. EWYK 5.17 */
     cr_assert_eq(word(w), IDLE_0);
     cr_assert_eq(nj_strategy_counters(&w->s).recruits_wasted, 1);
@@ -286,7 +286,7 @@ static void dispatches(struct world *w, struct task *t)
 {
     (void)t;
     cr_assert(nj_reference_produce_elsewhere(&w->s));
-    cr_assert_eq(nj__state_recruit_mask(word(w)), NJ__QUEUED,
+    cr_assert_eq(nj__state_recruit_mask(word(w)), NJ__RECRUIT_QUEUED,
                  "the caller that adds a task requests a thread");
 }
 
@@ -475,7 +475,7 @@ static void read_counters(struct world *w, struct task *t)
     (void)t;
     struct nj_strategy_counters c = nj_strategy_counters(&w->s);
     cr_assert(c.epc == 1 && c.pc + c.pic + c.pec == 0);
-    cr_assert_eq(word(w), nj__state_pack(NJ__IDLE, NJ__SURE));
+    cr_assert_eq(word(w), nj__state_pack(NJ__STATE_IDLE, NJ__RECRUIT_SURE));
 }
 
 /* The counters can be read in the middle of a task, while another thread may produce: there is no

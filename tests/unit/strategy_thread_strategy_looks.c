@@ -22,7 +22,7 @@ static struct {
 static void relax(void)
 {
     if (++w.n_relaxed == w.idle_after)
-        atomic_store(&w.s.word, nj__state_pack(NJ__IDLE, NJ__SURE));
+        atomic_store(&w.s.word, nj__state_pack(NJ__STATE_IDLE, NJ__RECRUIT_SURE));
 }
 
 static struct nj_task *produce(struct nj_producer *p)
@@ -51,7 +51,7 @@ static struct nj_strategy_counters arrive_at_producer(uint32_t idle_after)
     w.producer.produce = produce;
     w.idle_after = idle_after;
     nj_reference_init(&w.s, &config);
-    atomic_store(&w.s.word, nj__state_pack(NJ__PRODUCING, NJ__SURE));
+    atomic_store(&w.s.word, nj__state_pack(NJ__STATE_PRODUCING, NJ__RECRUIT_SURE));
     atomic_fetch_add(&w.s.n_refs, 1); /* the recruit's */
     w.s.sure_recruit.ops->run(&w.s.sure_recruit);
     return nj_strategy_counters(&w.s);
@@ -63,7 +63,7 @@ Test(strategy_thread_strategy_looks, it_takes_over)
 
     cr_assert(c.recruits_useful == 1 && c.recruits_wasted == 0);
     cr_assert_eq(w.n_relaxed, 3, "and polls no longer");
-    cr_assert_eq(atomic_load(&w.s.word), nj__state_pack(NJ__IDLE, NJ__NO_RECRUIT));
+    cr_assert_eq(atomic_load(&w.s.word), nj__state_pack(NJ__STATE_IDLE, NJ__RECRUIT_NONE));
 }
 
 Test(strategy_thread_strategy_looks, it_leaves)
@@ -72,5 +72,5 @@ Test(strategy_thread_strategy_looks, it_leaves)
 
     cr_assert(c.recruits_useful == 0 && c.recruits_wasted == 1);
     cr_assert_eq(w.n_relaxed, LOOKS);
-    cr_assert_eq(atomic_load(&w.s.word), nj__state_pack(NJ__REPRODUCING, NJ__NO_RECRUIT));
+    cr_assert_eq(atomic_load(&w.s.word), nj__state_pack(NJ__STATE_REPRODUCING, NJ__RECRUIT_NONE));
 }
