@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree as ET
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(REPO, os.environ.get("NJ_BUILD", "build"))
@@ -28,8 +29,24 @@ SMALL = ("--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-n
 
 
 def described(library, headers=HEADERS):
-    return subprocess.run(["abidw", *SMALL, headers, library], check=True, capture_output=True,
-                          text=True).stdout
+    return sorted_by_name(subprocess.run(["abidw", *SMALL, headers, library], check=True,
+                                         capture_output=True, text=True).stdout)
+
+
+def sorted_by_name(abi):
+    """abidw writes the types and functions of each source file, a type where it finds it first. In
+    one list, by name, what did not change keeps its place, and so does a function that moved."""
+    root = ET.fromstring(abi)
+    units = root.findall("abi-instr")
+    children = {(child.tag, child.get("name", ""), child.get("id", "")): child
+                for unit in units for child in unit}
+    for unit in units:
+        root.remove(unit)
+    if units:
+        one = ET.SubElement(root, "abi-instr", {**units[0].attrib, "path": "libnightjar.c"})
+        one.extend(child for _, child in sorted(children.items()))
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode") + "\n"
 
 
 def differences(old, new, *options):
@@ -50,7 +67,7 @@ def differences(old, new, *options):
 
 
 def soname(abi):
-    return re.search(r"\bsoname='([^']*)'", abi)[1]
+    return re.search(r"""\bsoname=['"]([^'"]*)""", abi)[1]
 
 
 def committed():
@@ -106,13 +123,15 @@ class Compared(unittest.TestCase):
         self.folder = folder.name
         self.old = self.described(self.HEADER, self.BODIES)
 
-    def described(self, header, bodies):
+    def described(self, header, *bodies):
         path = os.path.join(self.folder, "libn.so")
-        for name, text in ("n.h", header), ("n.c", '#include "n.h"\n' + bodies):
+        files = {f"n{i}.c": f'#include "n.h"\n{body}' for i, body in enumerate(bodies)}
+        for name, text in {"n.h": header, **files}.items():
             with open(os.path.join(self.folder, name), "w", encoding="utf-8") as f:
                 f.write(text + "\n")
         subprocess.run(["cc", "-g", "-shared", "-fPIC", "-Wl,-soname,libn.so.0",
-                        os.path.join(self.folder, "n.c"), "-o", path], check=True)
+                        *(os.path.join(self.folder, name) for name in files), "-o", path],
+                       check=True)
         return described(path, self.folder)
 
     def changed(self, old, new, *options):
@@ -122,6 +141,15 @@ class Compared(unittest.TestCase):
     def test_nothing(self):
         self.assertEqual(soname(self.old), "libn.so.0")
         self.assertEqual(self.changed("return", " return"), "")
+
+    def test_a_function_that_moves_changes_no_line(self):
+        bodies = self.BODIES.split(" int n_g")
+        self.assertEqual(self.described(self.HEADER, bodies[0], "int n_g" + bodies[1]), self.old)
+
+    def test_a_new_function_adds_lines(self):
+        new = self.described(self.HEADER + " int n_h(void);",
+                             "int n_h(void) { return 1; }" + self.BODIES)
+        self.assertLess(set(self.old.split("\n")), set(new.split("\n")))
 
     def test_a_new_function_is_compatible(self):
         new = self.described(self.HEADER + " int n_h(void);",
