@@ -63,10 +63,8 @@ static void watch_lcores(struct nj_service *v, int stuck_lcore, uint64_t n_open,
 }
 
 void nj__service_tick(struct nj_service *v, bool has_tentative_addresses, int stuck_lcore,
-                      uint64_t n_open)
+                      uint64_t n_open, nj_ns now)
 {
-    nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
-
     if (v->notify.fd < 0)
         return;
     nj_service_notify_retry(&v->notify);

@@ -22,9 +22,9 @@ struct nj_service {
 /* The first message, before the start. Any thread. */
 void nj__service_open(struct nj_service *v, bool is_notified);
 /* READY when the addresses can be used, then the watchdog's messages. `stuck_lcore`: does not poll;
- * -1: all do. `n_open`: connections. The supervisor, once per tick. */
+ * -1: all do. `n_open`: connections. `now`: of CLOCK_MONOTONIC. The supervisor, once per tick. */
 void nj__service_tick(struct nj_service *v, bool has_tentative_addresses, int stuck_lcore,
-                      uint64_t n_open);
+                      uint64_t n_open, nj_ns now);
 /* Another process takes new connections of this one, or does so no longer. The supervisor. */
 void nj__service_yields(struct nj_service *v, bool yields, uint64_t n_open);
 /* The supervisor, when the drain begins, which takes at most `drain`. */

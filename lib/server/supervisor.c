@@ -56,13 +56,14 @@ static void print_live_line(const struct nj_mgmt_view *view, struct live *l, nj_
     l->bytes = bytes;
 }
 
-static void tick_service(struct nj_supervisor *v)
+static void tick_service(struct nj_supervisor *v, nj_ns now)
 {
     const struct nj_supervised *of = &v->of;
     const struct nj_lcore *stuck = nj__lcore_watch_stuck(&v->lcore_watch, of->shards);
 
     nj__service_tick(of->service, nj__ports_have_tentative_addresses(of->ports, of->shards),
-                     stuck ? (int)stuck->id : -1, nj_mgmt_sum_counter(of->view, NJ_C_connections));
+                     stuck ? (int)stuck->id : -1, nj_mgmt_sum_counter(of->view, NJ_C_connections),
+                     now);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -144,7 +145,7 @@ static void *supervise(void *supervisor)
         nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
         nj__ports_watch(of->ports, of->shards, now);
         nj__lcore_watch_tick(&v->lcore_watch, of->shards);
-        tick_service(v);
+        tick_service(v, now);
         if (v->is_stopping)
             continue;
         nj__policy_apply_hours(of->policy);
