@@ -143,7 +143,7 @@ static bool begin_unknown(struct nj_h2 *h)
 /* Priorities of RFC 7540 are ignored (RFC 9113 5.3.2), except that a stream which depends on itself
  * is an error (RFC 7540 5.3.1), as some peers expect. The check is off for a peer that sent
  * SETTINGS_NO_RFC7540_PRIORITIES (RFC 9218 2.1). */
-static bool is_priority_ok(struct nj_h2 *h, const uint8_t *p)
+static bool check_priority(struct nj_h2 *h, const uint8_t *p)
 {
     bool ok = h->rfc7540 == NJ__H2_RFC7540_OFF || (nj_get_be32(p) & NJ__H2_ID_MAX) != h->frame.id;
     if (!ok)
@@ -167,7 +167,7 @@ static const uint8_t *fragment_of(struct nj_h2 *h, const uint8_t *p, uint32_t *n
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         return NULL;
     }
-    if (flags & NJ__H2_FLAG_PRIORITY && !is_priority_ok(h, p + front - PRIORITY_BYTES))
+    if (flags & NJ__H2_FLAG_PRIORITY && !check_priority(h, p + front - PRIORITY_BYTES))
         return NULL;
     *n -= front + pad;
     return p + front;
@@ -198,7 +198,7 @@ static void handle_continuation(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 static void handle_priority(struct nj_h2 *h, const uint8_t *p, uint32_t n)
 {
     (void)n;
-    (void)is_priority_ok(h, p);
+    (void)check_priority(h, p);
 }
 
 static void handle_rst_stream(struct nj_h2 *h, const uint8_t *p, uint32_t n)

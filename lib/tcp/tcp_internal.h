@@ -308,8 +308,8 @@ bool nj__tcp_is_window_update_due(const struct nj_tcp *, const struct nj_tcb *);
  * four make SOME, 28 make HIGH. */
 enum nj_rcv_pressure {
     NJ_RCV_PRESSURE_NONE,
-    NJ_RCV_PRESSURE_SOME, /* more than 1/2: advertise less */
-    NJ_RCV_PRESSURE_HIGH, /* more than 7/8: advertise the minimum */
+    NJ_RCV_PRESSURE_SOME, /* more than half of held_max: windows are smaller (receive_window.c) */
+    NJ_RCV_PRESSURE_HIGH, /* more than 7/8 of held_max: windows are minimal */
 };
 enum nj_rcv_pressure nj__rcv_pressure(const struct nj_tcp *);
 

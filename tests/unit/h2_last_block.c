@@ -97,7 +97,7 @@ static void end(void)
     nj_h2_context_free(core);
 }
 
-TestSuite(h2_again, .init = begin, .fini = end);
+TestSuite(h2_last_block, .init = begin, .fini = end);
 
 /* A block with the next id. Returns the fields that were shown. */
 static const char *say(struct nj_h2 *h, const char *block, size_t n, uint8_t flags)
@@ -118,7 +118,7 @@ static const char *say(struct nj_h2 *h, const char *block, size_t n, uint8_t fla
 #define LAST   "\xbe"         /* the entry that came last, and the one before it */
 #define BEFORE "\xbf"
 
-Test(h2_again, same)
+Test(h2_last_block, same)
 {
     ASK(one, GET ENTERS "a");
     ASK(one, "\x82\x86\x84\xbe\x40\1x\1y");
@@ -134,7 +134,7 @@ Test(h2_again, same)
 }
 
 /* The same octets are something else for another peer. */
-Test(h2_again, of_another_connection)
+Test(h2_last_block, of_another_connection)
 {
     ASK(one, GET ENTERS "a");
     ASK(other, GET ENTERS "b");
@@ -145,7 +145,7 @@ Test(h2_again, of_another_connection)
 }
 
 /* ... or for one that has the place of another. */
-Test(h2_again, of_one_that_went)
+Test(h2_last_block, of_one_that_went)
 {
     ASK(one, GET ENTERS "a");
     ASK(one, GET LAST);
@@ -159,7 +159,7 @@ Test(h2_again, of_one_that_went)
 }
 
 /* ... or after the table has changed: by a request, */
-Test(h2_again, after_another_entry)
+Test(h2_last_block, after_another_entry)
 {
     ASK(one, GET ENTERS "a");
     cr_expect_str_eq(ASK(one, GET LAST), "GET / a");
@@ -170,7 +170,7 @@ Test(h2_again, after_another_entry)
 }
 
 /* ... after trailers, or after a block that is not shown. */
-Test(h2_again, after_trailers)
+Test(h2_last_block, after_trailers)
 {
     ASK(one, GET ENTERS "a");
     cr_expect_str_eq(ASK(one, GET LAST), "GET / a");
@@ -186,7 +186,7 @@ Test(h2_again, after_trailers)
 }
 
 /* A block with literals that enter the table is decoded each time. */
-Test(h2_again, literals)
+Test(h2_last_block, literals)
 {
     for (int i = 0; i < 2; i++)
         cr_expect_str_eq(ASK(one, GET ENTERS "a"), "GET / a");
@@ -198,7 +198,7 @@ Test(h2_again, literals)
 }
 
 /* A malformed block is found malformed each time. */
-Test(h2_again, malformed)
+Test(h2_last_block, malformed)
 {
     uint32_t was = 0;
     for (int i = 0; i < 3; i++) {
@@ -208,7 +208,7 @@ Test(h2_again, malformed)
     }
 }
 
-Test(h2_again, too_many)
+Test(h2_last_block, too_many)
 {
     core->limits.header_fields_max = 3;
     ASK(one, GET ENTERS "a");
@@ -219,7 +219,7 @@ Test(h2_again, too_many)
 }
 
 /* A block of more octets than the cache keeps. */
-Test(h2_again, long_one)
+Test(h2_last_block, long_one)
 {
     char block[NJ__H2_LAST_BLOCK_MAX + 8];
     memset(block, 0x80 | 19, sizeof block); /* accept */
@@ -262,7 +262,7 @@ static void ask_random(struct nj_prng *r, struct nj_h2 *h, nghttp2_hd_deflater *
     }
 }
 
-Test(h2_again, random)
+Test(h2_last_block, random)
 {
     nghttp2_hd_deflater *deflater[2];
     struct nj_prng r;
