@@ -95,7 +95,8 @@ static void close_lcores(struct nj_server *s)
 static bool open_ports(struct nj_server *s)
 {
     return nj__ports_open(&s->ports, &s->settings, &s->presets, &s->shards,
-                          nj_upgrade_shares_ports(&s->upgrade), s->why, sizeof s->why) == 0;
+                          nj_upgrade_shares_ports(&s->upgrade), !s->is_program, s->why,
+                          sizeof s->why) == 0;
 }
 
 static void close_ports(struct nj_server *s)
@@ -181,7 +182,7 @@ static bool start_workers(struct nj_server *s)
             .is_yielding = &s->service.is_yielding,
             .root = {.root = s->settings.config->root,
                      .store = s->files.store,
-                     .keeps_root = nj_privileges_keep_root(&s->privileges)},
+                     .privileges = &s->privileges},
         };
     return rc == 0;
 }
@@ -338,7 +339,7 @@ static void fill_request_limits(struct nj_shard_config *c, const struct nj_setti
 
 static void init_lcore(struct nj_server *s, uint32_t i)
 {
-    const struct nj_server_port *p = nj__ports_of_shard(&s->ports, i);
+    const struct nj_server_port *p = nj__ports_find_by_shard(&s->ports, i);
     struct nj_lcore *l = &s->shards.lcore[i];
 
     l->shard = s->shards.shard[i];
@@ -357,7 +358,7 @@ static void init_lcore(struct nj_server *s, uint32_t i)
 /* The part of shard `i` in its port. */
 static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c)
 {
-    struct nj_server_port *p = nj__ports_of_shard(&s->ports, i);
+    struct nj_server_port *p = nj__ports_find_by_shard(&s->ports, i);
 
     c->number = i;
     c->index = i - p->first;

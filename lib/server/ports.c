@@ -17,7 +17,7 @@ enum nj_idle nj__idle_mode(const struct nj_server_config *config)
     return config->busy_poll ? NJ_IDLE_SPIN : config->idle;
 }
 
-struct nj_server_port *nj__ports_of_shard(struct nj_ports *ports, uint32_t shard)
+struct nj_server_port *nj__ports_find_by_shard(struct nj_ports *ports, uint32_t shard)
 {
     struct nj_server_port *p = ports->port;
 
@@ -122,7 +122,7 @@ static int open_port(struct nj_server_port *p, const struct nj_server_config *co
 
 int nj__ports_open(struct nj_ports *ports, const struct nj_settings *settings,
                    const struct nj_presets *presets, struct nj_shards *shards, bool is_shared,
-                   char *why, size_t why_bytes)
+                   bool is_reprobed, char *why, size_t why_bytes)
 {
     const struct nj_server_config *config = settings->config;
     struct nj_rss_key key = settings->rss_key;
@@ -142,7 +142,7 @@ int nj__ports_open(struct nj_ports *ports, const struct nj_settings *settings,
     explicit_bzero(&key, sizeof key);
     ports->n = n_open; /* ports after a failed one were never opened */
     if (rc != 0)
-        nj__ports_close(ports, is_shared, false);
+        nj__ports_close(ports, is_shared, is_reprobed);
     return rc;
 }
 

@@ -33,15 +33,16 @@ struct nj_ports {
 
 /* Open the ports of the settings, sort the lcores by port and open the rings between their shards.
  * `is_shared`: another process uses them; then they receive nothing until their queues are
- * attached. Returns 0, or -1 with the reason. Main thread. */
+ * attached. On failure those that were opened are closed, as by nj__ports_close(). Returns 0, or -1
+ * with the reason. Main thread. */
 int nj__ports_open(struct nj_ports *ports, const struct nj_settings *settings,
                    const struct nj_presets *presets, struct nj_shards *shards, bool is_shared,
-                   char *why, size_t why_bytes);
+                   bool is_reprobed, char *why, size_t why_bytes);
 /* `is_reprobed`: another server of this process can use the devices later. */
 void nj__ports_close(struct nj_ports *ports, bool is_shared, bool is_reprobed);
 
 /* The port of a shard, by its number among all. */
-struct nj_server_port *nj__ports_of_shard(struct nj_ports *ports, uint32_t shard);
+struct nj_server_port *nj__ports_find_by_shard(struct nj_ports *ports, uint32_t shard);
 /* The common NUMA node of all ports; -1 if they have several or none. */
 int nj__ports_common_numa_node(const struct nj_ports *ports);
 /* The idle mode of lcores. */

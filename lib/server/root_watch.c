@@ -24,7 +24,7 @@ static enum nj_root_state look_at_root(const struct nj_root_watch *w, int *error
         return NJ_ROOT_SERVED;
     }
     /* As root, threads have other rights while they open files, and the start has warned. */
-    if (*error == EACCES && w->keeps_root)
+    if (*error == EACCES && nj_privileges_keep_root(w->privileges))
         return NJ_ROOT_SERVED;
     if (*error != EACCES || stat(w->root, &now) != 0)
         return NJ_ROOT_MISSING;

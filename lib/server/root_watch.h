@@ -4,6 +4,7 @@
 #ifndef NJ_SERVER_ROOT_WATCH_H
 #define NJ_SERVER_ROOT_WATCH_H
 
+#include "privilege/privileges.h"
 #include "store/file_store.h"
 
 /* Where the name of the root leads to. */
@@ -17,7 +18,7 @@ enum nj_root_state {
 struct nj_root_watch {
     const char *root;
     const struct nj_file_store *store;
-    bool keeps_root;                 /* the server runs as root */
+    const struct nj_privileges *privileges;
     enum nj_root_state seen, logged; /* by the last check, and by the log */
     uint32_t n_checks;               /* that saw `seen`, in a row */
 };

@@ -218,6 +218,15 @@ class Embedded(unittest.TestCase):
         self.cycle()
         self.assertEqual(0, self.program.end(), self.program.said())
 
+    def test_a_port_that_failed_to_open_can_be_used_again(self):
+        self.start()
+        self.assertEqual("mtu 9000", self.program.ask("mtu 9000"))
+        self.assertRegex(self.program.ask("start"), "start: --mtu 9000: .* takes at most ")
+        self.assertIn(", freed success", self.program.ask("end"))
+        self.assertEqual("mtu 0", self.program.ask("mtu 0"))
+        self.cycle()
+        self.assertEqual(0, self.program.end(), self.program.said())
+
     def test_the_second_stop_ends_at_once(self):
         self.start()
         self.serve()

@@ -221,6 +221,9 @@ static void obey(const char *line)
     } else if (strcmp(line, "release") == 0) {
         atomic_store(&is_released, true);
         printf("released\n");
+    } else if (strncmp(line, "mtu ", 4) == 0) {
+        config.mtu = (uint16_t)atoi(line + 4);
+        printf("mtu %u\n", config.mtu);
     } else if (strcmp(line, "counts") == 0) {
         printf("init=%d fini=%d errors=%d warnings=%d infos=%d signals=%d stuck=%d\n", n_hooks[0],
                n_hooks[1], n_log[NJ_LOG_ERROR], n_log[NJ_LOG_WARNING], n_log[NJ_LOG_INFO],
