@@ -1,27 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * rte_telemetry commands:
- *   /nightjar/stats   all counters, summed over the shards
- *   /nightjar/shards    per shard: lcore, steering, cycles, packets, drops by reason, memory in use
- *   /nightjar/shards,N  the same for one shard
- *   /nightjar/memory    memory of connections: sizes, number in use, maximum so far
- *   /nightjar/memory,N  the same for one shard
- *   /nightjar/ewyk        executions of handlers per route and mode; waiting requests
- *   /nightjar/ewyk,N      one route, with its mode on each shard
- *   /nightjar/ewyk,reset  reset these counters
- *   /nightjar/workers     the worker pool: running and queued tasks, producers
- *   /nightjar/limits      the policy in force: limits of the server and of its classes
- *   /nightjar/limits,class=video,rate=5MiB/s,...   change limits, also of responses in progress;
- *                         without class: of the server; until the policy file is reloaded
- *   /nightjar/classes     per class: requests, bytes and current rates
- *   /nightjar/clients,N   the N clients with most bytes; default 10
- *   /nightjar/clients,N,by=streams   ... with most open streams, or by=connections
- *   /nightjar/shaping     pacing of responses; with ,N of one shard
- *   /nightjar/files       the file store: contents and hit counts
- *   /nightjar/latency     response times; with ,N of one shard
- *   /nightjar/abuse       protective actions: reason, count, client
- *   /nightjar/refused     refusals before a transaction: reason, count, client
- */
+/* The commands of rte_telemetry. `commands` in telemetry.c has their names and their help. */
 #ifndef NJ_MGMT_TELEMETRY_COMMANDS_H
 #define NJ_MGMT_TELEMETRY_COMMANDS_H
 

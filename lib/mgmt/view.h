@@ -57,7 +57,7 @@ struct nj_mgmt_view {
     const struct nj_file_store *store;   /* NULL: no files are served */
     const struct nj_file_reader *reader; /* NULL: workers read */
     const struct nj_access_log *access;  /* NULL: none */
-    const struct nj_policies *policies;
+    const struct nj_policies *policies;  /* a reader may wait for its lock */
     const struct nj_clients *clients;
     const struct nj_client
         *other_clients; /* the one of all clients that the table has no room for */

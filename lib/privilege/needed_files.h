@@ -25,7 +25,8 @@ struct nj_needed_file {
 };
 
 /* As the new user: can the process read and write these files? Other errors than of rights are left
- * to those who open them. Returns 0, or -1 with the reason and the remedy in `why`. May block. */
+ * to those who open them, except for those of a log. Returns 0, or -1 with the reason and the
+ * remedy in `why`. May block. */
 int nj__needed_files_check(const struct nj_needed_file *file, uint32_t n_files,
                            const struct nj_run_user *user, char *why, size_t why_bytes);
 

@@ -25,8 +25,8 @@ static void need(struct files *f, enum nj_file_need what, const char *option, co
     f->file[f->n++] = (struct nj_needed_file){.option = option, .path = path, .need = what};
 }
 
-/* In this order they are checked. The types of media were read before, and are not read again; who
- * makes the socket checks it. */
+/* In this order they are checked. The types of media were read before; only a later server of this
+ * process reads them again. Who makes the socket checks it. */
 static void list_files(struct files *f, const struct nj_settings *set)
 {
     const struct nj_server_config *c = set->config;

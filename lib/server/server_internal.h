@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server, made of the parts that lifecycle.c and bring_up.c join. Internal to lib/server. */
+/* A server, made of the parts that lifecycle.c and bring_up.c join. Internal to lib/server.
+ *
+ * "Main thread", here and in the headers of the parts, of lib/mgmt and of lib/upgrade: the thread
+ * that starts, waits for or frees the server; one at a time (nightjar/server.h). */
 #ifndef NJ_SERVER_SERVER_INTERNAL_H
 #define NJ_SERVER_SERVER_INTERNAL_H
 
@@ -37,7 +40,8 @@ struct nj_server {
     struct nj_access_log *access;   /* NULL: none */
     struct nj_service service;
     struct nj_mgmt_view view;  /* while the shards exist */
-    struct nj_upgrade upgrade; /* main thread until the supervisor starts, then the supervisor's */
+    struct nj_upgrade upgrade; /* main thread until the supervisor starts, then the supervisor's;
+                                  a worker looks at its `file` */
     struct nj_supervisor supervisor;
 };
 

@@ -13,9 +13,9 @@ struct nj_service {
     struct nj_service_notify notify;    /* its watchdog: supervisor only */
     char ready[NJ_SERVICE_READY_BYTES]; /* the text of a server that is ready; set at the start */
     nj_ns began_at;                     /* supervisor only; 0: not yet */
-    nj_ns announced_at;                 /* the same: of the state */
-    bool is_stuck_announced;            /* supervisor only */
-    _Atomic bool is_yielding;           /* another process takes new connections */
+    nj_ns announced_at;       /* supervisor only; when the state was last sent, 0: not yet */
+    bool is_stuck_announced;  /* supervisor only */
+    _Atomic bool is_yielding; /* another process takes new connections */
     _Atomic bool is_ready_announced, is_stopping;
 };
 

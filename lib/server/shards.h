@@ -30,7 +30,7 @@ void nj__shards_close_lcores(struct nj_shards *s);
 nj_ns nj__shards_now(const struct nj_shards *s);
 /* Wake all lcores. Any thread. */
 void nj__shards_wake(struct nj_shards *s);
-/* Set the phase of all lcores. The main thread until the supervisor runs, and after its end. */
+/* Set the phase of all lcores. The supervisor; the main thread before it runs and after its end. */
 void nj__shards_set_phase(struct nj_shards *s, enum nj_run_phase phase);
 /* Has no lcore a busy connection, after NJ_PHASE_YIELD or NJ_PHASE_DRAIN? Any thread. */
 bool nj__shards_are_drained(const struct nj_shards *s);

@@ -59,6 +59,8 @@ static void print_live_line(const struct nj_mgmt_view *view, struct live *l, nj_
 static void tick_service(struct nj_supervisor *v, nj_ns now)
 {
     const struct nj_supervised *of = &v->of;
+    if (of->service->notify.fd < 0) /* no service manager waits for messages */
+        return;
     const struct nj_lcore *stuck = nj__lcore_watch_stuck(&v->lcore_watch, of->shards);
 
     nj__service_tick(of->service, nj__ports_have_tentative_addresses(of->ports, of->shards),

@@ -42,7 +42,9 @@ struct nj_supervisor {
     nj_ns deadline;   /* of open connections, then */
 };
 
-/* Start the thread on these CPUs. Returns 0 or an error number. Main thread. */
+/* Start the thread on these CPUs. The caller has initialised v->stops. `of` is copied; what it
+ * points to must outlive the thread, which the caller joins after nj_server_stop() or when
+ * v->is_over. Returns 0 or an error number. Main thread. */
 int nj__supervisor_start(struct nj_supervisor *v, const struct nj_supervised *of,
                          const cpu_set_t *cpus);
 

@@ -45,9 +45,9 @@ struct nj_upgrade {
     struct nj_upgrade_hooks hooks;
     nj_ns timeout; /* for the connections that this process has when it yields */
     enum nj_upgrade_state state;
-    int listen_fd, peer_fd; /* -1: none */
-    struct nj_socket_file file;
-    uint32_t n_ports; /* 0 until nj_upgrade_agree() */
+    int listen_fd, peer_fd;     /* -1: none */
+    struct nj_socket_file file; /* of listen_fd. A worker calls nj_socket_file_watch() on it */
+    uint32_t n_ports;           /* 0 until nj_upgrade_agree() */
     struct nj_upgrade_port port[NJ_SERVER_PORTS_MAX];
     int channel[NJ_SERVER_PORTS_MAX];      /* of each port, to the other process; -1: none */
     struct nj_upgrade_description running; /* CONTACTED: the other process */
