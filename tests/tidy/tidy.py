@@ -537,7 +537,7 @@ def commit_findings(name, subject, body):
     if len(subject) > SUBJECT_MAX:
         yield Finding(name, 1, "commit", f"the subject has {len(subject)} columns, at most "
                       f"{SUBJECT_MAX}")
-    if not re.match(r"[a-z0-9][\w./+, -]*: \S", subject) or subject.endswith("."):
+    if not re.match(r"([a-z0-9][\w./+, -]*|[A-Z, ]+): \S", subject) or subject.endswith("."):
         yield Finding(name, 1, "commit", "the subject is not `area: what`, without a full stop")
     if len(re.findall(r"\w+", body)) < 5:
         yield Finding(name, 3, "commit", "the body does not say why")
