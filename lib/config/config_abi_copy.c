@@ -7,7 +7,7 @@
 
 #include "base/compiler.h"
 #include "base/set_error.h"
-#include "shard/handler_tasks.h"
+#include "conn/handler_tasks.h"
 #include "store/chunk_cache.h"
 
 #define BYTES_MAX (64u << 10) /* a larger size_bytes is uninitialised memory */

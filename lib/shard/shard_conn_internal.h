@@ -104,7 +104,7 @@ bool nj__txn_waits_for_peer(const struct nj_txn *t);
 uint32_t nj__timeouts_tick(struct nj_shard *, nj_ns now);
 nj_ns nj__timeouts_next_at(const struct nj_shard *);
 
-/* shard_policy.c */
+/* policy_adoption.c */
 bool nj__policy_init(struct nj_shard *, nj_ns now);
 /* Every transaction has ended. */
 void nj__policy_fini(struct nj_shard *);

@@ -64,7 +64,7 @@ static struct rig_peer *connect_from(struct rig *r, uint32_t ip, uint16_t port)
 
 /* --- connections --- */
 
-Test(conn_shard_policy, silence_at_the_door)
+Test(conn_policy_adoption, silence_at_the_door)
 {
     struct nj_policy p = deny(1, NJ_ACTION_DROP);
     struct rig *r = start(&p);
@@ -87,7 +87,7 @@ static uint64_t n_recorded(const struct rig *r, enum nj_counter reason, uint32_t
 }
 
 /* SYNs, and connections that a later policy denies. */
-Test(conn_shard_policy, the_denied_client_is_recorded)
+Test(conn_policy_adoption, the_denied_client_is_recorded)
 {
     struct nj_policy before = base(1), after = deny(2, NJ_ACTION_DROP);
     struct rig *r = start(&before);
@@ -105,7 +105,7 @@ Test(conn_shard_policy, the_denied_client_is_recorded)
     rig_free(r);
 }
 
-Test(conn_shard_policy, a_reset_at_the_door)
+Test(conn_policy_adoption, a_reset_at_the_door)
 {
     struct nj_policy p = deny(1, NJ_ACTION_RESET);
     struct rig *r = start(&p);
@@ -118,7 +118,7 @@ Test(conn_shard_policy, a_reset_at_the_door)
 
 /* A leading class with a list as its only condition filters connections too; a class with a path
  * does not. */
-Test(conn_shard_policy, a_class_at_the_door)
+Test(conn_policy_adoption, a_class_at_the_door)
 {
     struct nj_policy p = base(1), after = base(2);
     add_class(&p, "foes", "")->action = NJ_ACTION_DROP;
@@ -142,7 +142,7 @@ Test(conn_shard_policy, a_class_at_the_door)
 }
 
 /* conns_max per address; closing one connection allows another. */
-Test(conn_shard_policy, connections_of_a_client)
+Test(conn_policy_adoption, connections_of_a_client)
 {
     struct nj_policy p = base(1);
     p.classes[0].caps.conns_max = 2;
@@ -161,7 +161,7 @@ Test(conn_shard_policy, connections_of_a_client)
 }
 
 /* A new policy is adopted in the next step, and ends connections that it denies. */
-Test(conn_shard_policy, change_ends_what_is_denied)
+Test(conn_policy_adoption, change_ends_what_is_denied)
 {
     struct nj_policy before = base(1), after = deny(2, NJ_ACTION_DROP), open = base(3);
     struct rig *r = start(&before);
@@ -197,7 +197,7 @@ Test(conn_shard_policy, change_ends_what_is_denied)
 }
 
 /* While responses have not been moved to the new policy, the former one may not be freed. */
-Test(conn_shard_policy, change_is_told_when_all_have_followed)
+Test(conn_policy_adoption, change_is_told_when_all_have_followed)
 {
     struct nj_policy before = base(1), after = base(2), later = base(3);
     struct rig *r = start(&before);
@@ -228,7 +228,7 @@ Test(conn_shard_policy, change_is_told_when_all_have_followed)
 }
 
 /* A handshake begins under one policy and ends under another. */
-Test(conn_shard_policy, change_within_a_handshake)
+Test(conn_policy_adoption, change_within_a_handshake)
 {
     struct nj_policy before = base(1), after = deny(2, NJ_ACTION_DROP);
     struct rig *r = start(&before);
@@ -272,7 +272,7 @@ static struct hr *start_hr(const struct nj_policy *p)
 }
 
 /* For files and routes alike. */
-Test(conn_shard_policy, actions)
+Test(conn_policy_adoption, actions)
 {
     struct nj_policy p = base(1);
     struct nj_class *later = add_class(&p, "later", "/dirlater");
@@ -306,7 +306,7 @@ Test(conn_shard_policy, actions)
 }
 
 /* A client that may connect and is denied gets 403 for each request. */
-Test(conn_shard_policy, forbidden_peers)
+Test(conn_policy_adoption, forbidden_peers)
 {
     struct nj_policy p = deny(1, NJ_ACTION_FORBID);
     p.deny = 0;
@@ -320,7 +320,7 @@ Test(conn_shard_policy, forbidden_peers)
     hr_free(h);
 }
 
-Test(conn_shard_policy, streams_of_a_client)
+Test(conn_policy_adoption, streams_of_a_client)
 {
     struct nj_policy p = base(1);
     p.classes[0].caps.streams_max = 3;
@@ -344,7 +344,7 @@ Test(conn_shard_policy, streams_of_a_client)
 }
 
 /* Above the burst: 429 with retry-after, and a retry at that time succeeds. */
-Test(conn_shard_policy, requests_per_second)
+Test(conn_policy_adoption, requests_per_second)
 {
     struct nj_policy p = base(1);
     p.classes[0].caps.requests_per_s = 1;
@@ -372,7 +372,7 @@ Test(conn_shard_policy, requests_per_second)
 }
 
 /* A new cap counts requests that are open already; they are not ended. */
-Test(conn_shard_policy, change_of_caps)
+Test(conn_policy_adoption, change_of_caps)
 {
     struct nj_policy before = base(1), after = base(2);
     after.classes[0].caps.streams_max = 1;
@@ -409,7 +409,7 @@ static void ask_as(struct hr_client *c, const char *who, int n)
 
 /* Beside other clients, one client may use most fibers, over any number of connections, but not the
  * last quarter. Its further requests are queued, and get 503 after NJ_FIBERS_WAIT_MAX. */
-Test(conn_shard_policy, stacks_of_a_client)
+Test(conn_policy_adoption, stacks_of_a_client)
 {
     struct nj_policy p = base(1);
     p.client_by = NJ_CLIENT_BY_HEADER;

@@ -107,7 +107,7 @@ static struct hr_client *small_window(struct hr *h)
     return hr_connect_with(h, &(struct hr_options){.window = 20000, .no_auto = true});
 }
 
-Test(shard_handler_tasks_callbacks, room_that_came_before)
+Test(conn_handler_tasks_callbacks, room_that_came_before)
 {
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
@@ -118,7 +118,7 @@ Test(shard_handler_tasks_callbacks, room_that_came_before)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_callbacks, once_for_each_lack_of_room)
+Test(conn_handler_tasks_callbacks, once_for_each_lack_of_room)
 {
     struct hr *h = start();
     struct hr_client *c = small_window(h);
@@ -130,7 +130,7 @@ Test(shard_handler_tasks_callbacks, once_for_each_lack_of_room)
 }
 
 /* The body is complete when the callback is registered. Another function is notified, too. */
-Test(shard_handler_tasks_callbacks, once_for_what_came)
+Test(conn_handler_tasks_callbacks, once_for_what_came)
 {
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
@@ -170,13 +170,13 @@ static void expect_no_timer(void)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_callbacks, timer_that_is_set_anew)
+Test(conn_handler_tasks_callbacks, timer_that_is_set_anew)
 {
     takes_back = false;
     expect_no_timer();
 }
 
-Test(shard_handler_tasks_callbacks, timer_that_is_taken_back)
+Test(conn_handler_tasks_callbacks, timer_that_is_taken_back)
 {
     takes_back = true;
     expect_no_timer();

@@ -51,7 +51,7 @@ static int place_of_b(nj_ns each)
     return at;
 }
 
-Test(shard_handler_tasks, connections_take_turns)
+Test(conn_handler_tasks, connections_take_turns)
 {
     int by_number = place_of_b(0), by_time = place_of_b(30 * NJ_US);
     cr_expect_eq(by_number, NJ_ROUND_TASKS, "by number: %d", by_number);
@@ -60,7 +60,7 @@ Test(shard_handler_tasks, connections_take_turns)
 }
 
 /* A benchmark sets this in place of NJ_ROUND_TASKS. */
-Test(shard_handler_tasks, turns_as_configured)
+Test(conn_handler_tasks, turns_as_configured)
 {
     struct hr *h = hr_new(burns, 1);
 
@@ -91,7 +91,7 @@ static const struct nj_route counts[] = {
 /* EWYK 5.16. The whole input of a connection is parsed before its first request runs, so control
  * frames after the requests are handled in the same step. Requests left over are run in the
  * next. */
-Test(shard_handler_tasks, input_is_parsed_before_requests_are_consumed)
+Test(conn_handler_tasks, input_is_parsed_before_requests_are_consumed)
 {
     struct hr *h = hr_start(hr_new(counts, 1));
     struct hr_client *c = hr_connect(h);
@@ -113,7 +113,7 @@ Test(shard_handler_tasks, input_is_parsed_before_requests_are_consumed)
 }
 
 /* A connection that overran its quantum is in debt: meanwhile the others are served. */
-Test(shard_handler_tasks, debts_are_paid)
+Test(conn_handler_tasks, debts_are_paid)
 {
     struct hr *h = hr_start(hr_new(burns, 1));
     struct hr_client *a = hr_connect(h), *b = hr_connect(h);
@@ -136,7 +136,7 @@ Test(shard_handler_tasks, debts_are_paid)
 }
 
 /* The connection that is next in order closes before. */
-Test(shard_handler_tasks, the_next_is_gone)
+Test(conn_handler_tasks, the_next_is_gone)
 {
     struct hr *h = hr_start(hr_new(burns, 1));
     struct hr_client *c = hr_connect(h);
@@ -157,7 +157,7 @@ Test(shard_handler_tasks, the_next_is_gone)
 }
 
 /* A route that occupies the core too long is moved to the workers, and that is logged. */
-Test(shard_handler_tasks, long_ones_are_moved)
+Test(conn_handler_tasks, long_ones_are_moved)
 {
     struct hr *h = hr_start(hr_new(burns, 2));
     struct hr_client *c = hr_connect(h);
@@ -199,7 +199,7 @@ static const struct nj_route streams[] = {
     {.method = "GET", .path = "/much", .type = NJ_BLOCKING, .handle = stream, .arg = "much"},
 };
 
-Test(shard_handler_tasks, who_streams_is_not_moved)
+Test(conn_handler_tasks, who_streams_is_not_moved)
 {
     struct hr *h = hr_start(hr_new(streams, 2));
     struct hr_client *c = hr_connect(h);
@@ -219,7 +219,7 @@ Test(shard_handler_tasks, who_streams_is_not_moved)
 }
 
 /* A request that ended before it reached a worker does not affect its route's duration. */
-Test(shard_handler_tasks, what_never_ran_moves_nothing)
+Test(conn_handler_tasks, what_never_ran_moves_nothing)
 {
     struct hr *h = hr_start(hr_new(burns, 1));
     struct hr_client *c = hr_connect(h);
@@ -268,7 +268,7 @@ static const struct nj_route late[] = {
     {.method = "GET", .path = "/late", .type = NJ_NON_BLOCKING, .handle = keep_and_burn},
 };
 
-Test(shard_handler_tasks, callbacks_are_measured)
+Test(conn_handler_tasks, callbacks_are_measured)
 {
     struct hr *h = hr_start(hr_new(late, 1));
     struct hr_reply *a;
@@ -326,12 +326,12 @@ static void strategy(enum nj_run which_one, const char *non, const char *blockin
     hr_free(h);
 }
 
-Test(shard_handler_tasks, all_inline)
+Test(conn_handler_tasks, all_inline)
 {
     strategy(NJ_RUN_PC, "lcore -1", "lcore 0", "lcore 0", NJ_MODE_PC);
 }
 
-Test(shard_handler_tasks, all_on_workers)
+Test(conn_handler_tasks, all_on_workers)
 {
     strategy(NJ_RUN_PEC, "worker 0", "worker 0", "worker 0", NJ_MODE_PEC_WORKER);
 }

@@ -121,7 +121,7 @@ static struct hr *start(void)
 }
 
 /* A timer set after the end is ignored: no callback can follow. */
-Test(shard_handler_tasks_ends, timer_after_the_end)
+Test(conn_handler_tasks_ends, timer_after_the_end)
 {
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
@@ -138,7 +138,7 @@ Test(shard_handler_tasks_ends, timer_after_the_end)
 }
 
 /* The response is sent when it ends, not when the handler returns. */
-Test(shard_handler_tasks_ends, before_the_handler_returns)
+Test(conn_handler_tasks_ends, before_the_handler_returns)
 {
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
@@ -151,7 +151,7 @@ Test(shard_handler_tasks_ends, before_the_handler_returns)
 }
 
 /* A buffer by reference ends the body, so its length is known before the response ends. */
-Test(shard_handler_tasks_ends, length_of_what_is_sent)
+Test(conn_handler_tasks_ends, length_of_what_is_sent)
 {
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
@@ -164,7 +164,7 @@ Test(shard_handler_tasks_ends, length_of_what_is_sent)
 }
 
 /* On a worker no callback can run: the response is reset, not truncated. */
-Test(shard_handler_tasks_ends, deferred_on_a_worker)
+Test(conn_handler_tasks_ends, deferred_on_a_worker)
 {
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
@@ -183,7 +183,7 @@ Test(shard_handler_tasks_ends, deferred_on_a_worker)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_ends, deferred_and_ended_on_a_worker)
+Test(conn_handler_tasks_ends, deferred_and_ended_on_a_worker)
 {
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
@@ -198,7 +198,7 @@ Test(shard_handler_tasks_ends, deferred_and_ended_on_a_worker)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_ends, file_instead_of_a_long_body)
+Test(conn_handler_tasks_ends, file_instead_of_a_long_body)
 {
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);
@@ -211,7 +211,7 @@ Test(shard_handler_tasks_ends, file_instead_of_a_long_body)
 }
 
 /* A write that did not fit is notified when it does. */
-Test(shard_handler_tasks_ends, room_for_a_whole_write)
+Test(conn_handler_tasks_ends, room_for_a_whole_write)
 {
     struct hr *h = start();
     struct hr_client *c = hr_connect(h);

@@ -122,14 +122,14 @@ static void stuck_on_windows(uint32_t n_fibers, bool session)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_wait, stuck_on_the_session_window)
+Test(conn_handler_tasks_wait, stuck_on_the_session_window)
 {
     stuck_on_windows(1, true);
     stuck_on_windows(2, true);
     stuck_on_windows(5, true);
 }
 
-Test(shard_handler_tasks_wait, stuck_on_windows_of_streams)
+Test(conn_handler_tasks_wait, stuck_on_windows_of_streams)
 {
     stuck_on_windows(1, false);
     stuck_on_windows(5, false);
@@ -159,7 +159,7 @@ static void stuck_on_bodies(uint32_t n_fibers)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_wait, stuck_on_bodies)
+Test(conn_handler_tasks_wait, stuck_on_bodies)
 {
     stuck_on_bodies(1);
     stuck_on_bodies(2);
@@ -168,7 +168,7 @@ Test(shard_handler_tasks_wait, stuck_on_bodies)
 
 /* Each request that waits for a stack has sent more than its share of any small window; those with
  * a stack still get theirs. */
-Test(shard_handler_tasks_wait, bodies_of_those_who_wait_leave_room)
+Test(conn_handler_tasks_wait, bodies_of_those_who_wait_leave_room)
 {
     enum { N = 120 };
     struct hr *h = start(2);
@@ -193,7 +193,7 @@ Test(shard_handler_tasks_wait, bodies_of_those_who_wait_leave_room)
 /* ---- too many ---- */
 
 /* EWYK 5.3, EWYK 5.49: refused with retry-after, and the connection continues. */
-Test(shard_handler_tasks_wait, too_many_are_refused)
+Test(conn_handler_tasks_wait, too_many_are_refused)
 {
     struct hr *h = hr_new(stuck, NJ_ARRAY_LEN(stuck));
     fill_pattern();
@@ -291,7 +291,7 @@ static void end_it(struct hr *h, struct hr_client *c, int32_t id, int by)
 
 /* EWYK 5.51, EWYK 5.58: at every place where a handler can wait, with every way in which its stream
  * can end. The debug build poisons freed memory, so a stale pointer is detected. */
-Test(shard_handler_tasks_wait, told_that_it_is_over)
+Test(conn_handler_tasks_wait, told_that_it_is_over)
 {
     fill_pattern();
     for (int at = 0; at < N_AT; at++)
@@ -377,7 +377,7 @@ static bool end_mixed(int by, unsigned n_steps)
 }
 
 /* EWYK 5.58: at any moment. EWYK 5.61: the rig checks that all pools are full afterwards. */
-Test(shard_handler_tasks_wait, over_at_any_moment)
+Test(conn_handler_tasks_wait, over_at_any_moment)
 {
     static const int ways[] = {BY_RST_STREAM, BY_TCP_RESET, BY_ABORT, BY_GARBAGE};
 #if defined(__SANITIZE_THREAD__) /* all moments take 19 s */
@@ -395,7 +395,7 @@ Test(shard_handler_tasks_wait, over_at_any_moment)
 }
 
 /* A request that waits for a stack when its stream ends never starts. */
-Test(shard_handler_tasks_wait, over_before_it_began)
+Test(conn_handler_tasks_wait, over_before_it_began)
 {
     struct hr *h = hr_new(waiters, 1);
     h->config.fibers_max = 1;
@@ -445,7 +445,7 @@ static const struct nj_route meetings[] = {
     {.path = "/big", .type = NJ_BLOCKING, .handle = big},
 };
 
-Test(shard_handler_tasks_wait, events)
+Test(conn_handler_tasks_wait, events)
 {
     struct hr *h = hr_start(hr_new(meetings, NJ_ARRAY_LEN(meetings)));
     struct hr_client *c = hr_connect(h), *d = hr_connect(h);
@@ -469,7 +469,7 @@ Test(shard_handler_tasks_wait, events)
 }
 
 /* A slow handler does not count as a stalled client; a handler that waits for the client does. */
-Test(shard_handler_tasks_wait, who_stalls)
+Test(conn_handler_tasks_wait, who_stalls)
 {
     struct hr *h = hr_start(hr_new(meetings, NJ_ARRAY_LEN(meetings)));
     struct hr_options narrow = {.no_auto = true};
@@ -508,7 +508,7 @@ static const struct nj_route slow_ones[] = {
 /* A client that only sends PINGs, or reads a byte now and then, keeps its streams no longer than a
  * silent one; a client that reads NJ_SEND_BYTES_MIN of its response in each minute, or sends a
  * little of its body, may continue. */
-Test(shard_handler_tasks_wait, what_counts_as_getting_on)
+Test(conn_handler_tasks_wait, what_counts_as_getting_on)
 {
     struct hr *h = hr_start(hr_new(slow_ones, NJ_ARRAY_LEN(slow_ones)));
     struct hr_options narrow = {.window = 1000, .no_auto = true};
@@ -553,7 +553,7 @@ static const struct nj_route farewell[] = {
 
 /* A FIN ends incomplete requests; earlier requests are answered, but the server does not wait for
  * ever: the client may be gone, which shows only when something is sent. EWYK 5.58 */
-Test(shard_handler_tasks_wait, the_peer_half_closes)
+Test(conn_handler_tasks_wait, the_peer_half_closes)
 {
     struct hr *h = hr_start(hr_new(farewell, NJ_ARRAY_LEN(farewell)));
     struct hr_client *c = hr_connect(h), *d = hr_connect(h);
@@ -581,7 +581,7 @@ Test(shard_handler_tasks_wait, the_peer_half_closes)
 }
 
 /* Shutdown waits for handlers as for streams. */
-Test(shard_handler_tasks_wait, drain)
+Test(conn_handler_tasks_wait, drain)
 {
     struct hr *h = hr_start(hr_new(meetings, NJ_ARRAY_LEN(meetings)));
     struct hr_client *c = hr_connect(h);
@@ -603,7 +603,7 @@ static void dozes(struct nj_request *req, struct nj_response *resp, void *arg)
 }
 
 /* EWYK 5.45: memory used by many handlers serves a few; the rest is returned when none waits. */
-Test(shard_handler_tasks_wait, stacks_of_a_crowd_go_back)
+Test(conn_handler_tasks_wait, stacks_of_a_crowd_go_back)
 {
     static const struct nj_route route = {.path = "/doze", .type = NJ_BLOCKING, .handle = dozes};
     struct hr *h = hr_start(hr_new(&route, 1));

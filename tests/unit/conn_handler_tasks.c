@@ -58,7 +58,7 @@ static const struct nj_route few[] = {
     {.method = "GET", .path = "/see/*", .type = NJ_BLOCKING, .handle = see, .arg = "five"},
 };
 
-Test(shard_handler_tasks, hello_goes_out_in_two_frames)
+Test(conn_handler_tasks, hello_goes_out_in_two_frames)
 {
     struct hr *h = hr_start(hr_new(few, 3));
     struct hr_client *c = hr_connect(h);
@@ -75,7 +75,7 @@ Test(shard_handler_tasks, hello_goes_out_in_two_frames)
 
 /* A request that was parsed in a step is answered in it, and its packet is the answer's. EWYK 5.35
  */
-Test(shard_handler_tasks, answered_in_the_step_that_brought_it)
+Test(conn_handler_tasks, answered_in_the_step_that_brought_it)
 {
     struct hr *h = hr_start(hr_new(few, 3));
     struct hr_client *c = hr_connect(h);
@@ -89,7 +89,7 @@ Test(shard_handler_tasks, answered_in_the_step_that_brought_it)
     hr_free(h);
 }
 
-Test(shard_handler_tasks, a_blocking_one_sleeps_and_others_do_not)
+Test(conn_handler_tasks, a_blocking_one_sleeps_and_others_do_not)
 {
     struct hr *h = hr_start(hr_new(few, 3));
     struct hr_client *c = hr_connect(h);
@@ -111,7 +111,7 @@ Test(shard_handler_tasks, a_blocking_one_sleeps_and_others_do_not)
 }
 
 /* Routes precede the file server; 405 lists the allowed methods of a path. */
-Test(shard_handler_tasks, beside_the_site)
+Test(conn_handler_tasks, beside_the_site)
 {
     struct hr *h = hr_start(hr_new(few, 3));
     struct hr_client *c = hr_connect(h);
@@ -193,7 +193,7 @@ static const struct nj_route says_routes[] = {
     {.path = "/says/*", .type = NJ_BLOCKING, .handle = says},
 };
 
-Test(shard_handler_tasks, responses)
+Test(conn_handler_tasks, responses)
 {
     struct hr *h = hr_start(hr_new(says_routes, 1));
     struct hr_client *c = hr_connect(h);
@@ -246,7 +246,7 @@ static const struct nj_route small_bodies[] = {
     {.path = "/own", .type = NJ_BLOCKING, .handle = reads, .body_max_bytes = 20000, .arg = "own"},
 };
 
-Test(shard_handler_tasks, bodies_too_large)
+Test(conn_handler_tasks, bodies_too_large)
 {
     struct hr *h = hr_start(hr_new(small_bodies, 2));
     struct hr_client *c = hr_connect(h);
@@ -303,7 +303,7 @@ static const struct nj_route tags[] = {
     {.path = "/parks", .type = NJ_BLOCKING, .handle = parks},
 };
 
-Test(shard_handler_tasks, must_not_block)
+Test(conn_handler_tasks, must_not_block)
 {
     struct hr *h = hr_new(tags, 3);
     h->config.fibers_max = 1;
@@ -411,7 +411,7 @@ static const struct nj_route kept[] = {
     {.path = "/ticks", .type = NJ_NON_BLOCKING, .handle = ticks},
 };
 
-Test(shard_handler_tasks, callbacks_echo)
+Test(conn_handler_tasks, callbacks_echo)
 {
     struct hr *h = hr_start(hr_new(kept, 2));
     struct hr_options narrow = {.window = 1u << 20};
@@ -427,7 +427,7 @@ Test(shard_handler_tasks, callbacks_echo)
     hr_free(h);
 }
 
-Test(shard_handler_tasks, callbacks_time_and_the_end)
+Test(conn_handler_tasks, callbacks_time_and_the_end)
 {
     struct hr *h = hr_start(hr_new(kept, 2));
     struct hr_client *c = hr_connect(h);
@@ -482,7 +482,7 @@ static const struct nj_route errands[] = {
 
 /* EWYK 5.59: the complete request goes to a worker, the complete response comes back; meanwhile the
  * lcore continues. */
-Test(shard_handler_tasks, workers)
+Test(conn_handler_tasks, workers)
 {
     struct hr *h = hr_start(hr_new(errands, 3));
     struct hr_client *c = hr_connect(h);
@@ -509,7 +509,7 @@ Test(shard_handler_tasks, workers)
     hr_free(h);
 }
 
-Test(shard_handler_tasks, workers_are_full_or_late)
+Test(conn_handler_tasks, workers_are_full_or_late)
 {
     struct hr *h = hr_new(errands, 3);
     h->jobs_max = 3;
@@ -554,7 +554,7 @@ Test(shard_handler_tasks, workers_are_full_or_late)
 }
 
 /* A request that waits for its body before it goes to a worker may end at any time. */
-Test(shard_handler_tasks, over_before_it_went)
+Test(conn_handler_tasks, over_before_it_went)
 {
     struct hr *h = hr_start(hr_new(errands, 3));
     struct hr_client *c = hr_connect(h), *d = hr_connect(h);
@@ -570,7 +570,7 @@ Test(shard_handler_tasks, over_before_it_went)
 }
 
 /* The workers stop before the shard does. */
-Test(shard_handler_tasks, workers_stop)
+Test(conn_handler_tasks, workers_stop)
 {
     struct hr *h = hr_start(hr_new(errands, 3));
     struct hr_client *c = hr_connect(h);

@@ -124,7 +124,7 @@ static void expect_all(const struct hr_reply *a)
     cr_expect_eq(strtoull(a->length, NULL, 10), LENT);
 }
 
-Test(shard_handler_tasks_send, bytes_by_reference)
+Test(conn_handler_tasks_send, bytes_by_reference)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c = hr_connect(h);
@@ -148,7 +148,7 @@ Test(shard_handler_tasks_send, bytes_by_reference)
     cr_expect_eq(n_released, 2);
 }
 
-Test(shard_handler_tasks_send, bytes_behind_others)
+Test(conn_handler_tasks_send, bytes_behind_others)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c = hr_connect(h);
@@ -162,7 +162,7 @@ Test(shard_handler_tasks_send, bytes_behind_others)
 }
 
 /* A client that disconnects, and one that reads nothing until the shard ends. */
-Test(shard_handler_tasks_send, bytes_that_nobody_takes)
+Test(conn_handler_tasks_send, bytes_that_nobody_takes)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c =
@@ -179,7 +179,7 @@ Test(shard_handler_tasks_send, bytes_that_nobody_takes)
     cr_expect_eq(n_released, 2);
 }
 
-Test(shard_handler_tasks_send, files)
+Test(conn_handler_tasks_send, files)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c = hr_connect(h);
@@ -205,7 +205,7 @@ Test(shard_handler_tasks_send, files)
 }
 
 /* The stream ends while the file is being opened, and while it is sent. */
-Test(shard_handler_tasks_send, files_that_nobody_takes)
+Test(conn_handler_tasks_send, files_that_nobody_takes)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c =
@@ -228,7 +228,7 @@ Test(shard_handler_tasks_send, files_that_nobody_takes)
 
 /* A file that is not opened in time: 503, as from the file server, also when the client withholds
  * the rest of the request body. */
-Test(shard_handler_tasks_send, file_that_does_not_come)
+Test(conn_handler_tasks_send, file_that_does_not_come)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c = hr_connect(h);
@@ -245,7 +245,7 @@ Test(shard_handler_tasks_send, file_that_does_not_come)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_send, no_file_server)
+Test(conn_handler_tasks_send, no_file_server)
 {
     struct hr *h = start();
     h->config.no_files = true;
@@ -259,7 +259,7 @@ Test(shard_handler_tasks_send, no_file_server)
 }
 
 /* One client has 8 of the file server's 9 places. The files are not opened meanwhile. */
-Test(shard_handler_tasks_send, files_left_to_others)
+Test(conn_handler_tasks_send, files_left_to_others)
 {
     struct hr *h = hr_start(start());
     struct nj_pool *pool = &h->r->s->txns.site->wait_pool;
@@ -282,7 +282,7 @@ Test(shard_handler_tasks_send, files_left_to_others)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_send, class_of_a_response)
+Test(conn_handler_tasks_send, class_of_a_response)
 {
     struct hr *h = start();
     policy.classes[1].request = (struct nj_limit){.rate = RATE, .ceiling = RATE};
@@ -306,7 +306,7 @@ Test(shard_handler_tasks_send, class_of_a_response)
 }
 
 /* The class allows a client one response. */
-Test(shard_handler_tasks_send, class_that_is_full)
+Test(conn_handler_tasks_send, class_that_is_full)
 {
     struct hr *h = start();
     policy.classes[1].caps.streams_max = 1;
@@ -328,7 +328,7 @@ Test(shard_handler_tasks_send, class_that_is_full)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_send, rate_that_changes)
+Test(conn_handler_tasks_send, rate_that_changes)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c = hr_connect(h);
@@ -354,7 +354,7 @@ Test(shard_handler_tasks_send, rate_that_changes)
 }
 
 /* Both have as much to send as the connection's window: the first uses all of it. */
-Test(shard_handler_tasks_send, priority_of_a_response)
+Test(conn_handler_tasks_send, priority_of_a_response)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c = hr_connect_with(

@@ -27,7 +27,7 @@ static const struct nj_route endless_ones[] = {
     {.method = "GET", .path = "/inline", .type = NJ_NON_BLOCKING, .handle = endless},
 };
 
-Test(shard_handler_tasks_adverse, head_of_a_body_without_end)
+Test(conn_handler_tasks_adverse, head_of_a_body_without_end)
 {
     static const int ends[] = {NJ_ERR_CANCELLED, NJ_ERR_TOO_LARGE, NJ_ERR_WOULD_BLOCK};
     struct hr *h = hr_start(hr_new(endless_ones, 3));
@@ -73,7 +73,7 @@ static const struct nj_route heavies[] = {
 };
 
 /* Bytes that a worker refused must not be missing in the middle of a 200. */
-Test(shard_handler_tasks_adverse, more_than_a_worker_takes)
+Test(conn_handler_tasks_adverse, more_than_a_worker_takes)
 {
     struct hr *h = hr_start(hr_new(heavies, 3));
     struct hr_client *c = hr_connect(h);
@@ -107,7 +107,7 @@ Test(shard_handler_tasks_adverse, more_than_a_worker_takes)
 }
 
 /* Requests that never reach a worker do not affect their route's expected response length. */
-Test(shard_handler_tasks_adverse, peers_do_not_move_routes)
+Test(conn_handler_tasks_adverse, peers_do_not_move_routes)
 {
     struct hr *h = hr_start(hr_new(heavies, 3));
     struct hr_client *c = hr_connect(h);
@@ -152,7 +152,7 @@ static const struct nj_route keeps[] = {
 
 /* No bytes are sent to a client whose response never comes, so its disappearance would go
  * unnoticed. */
-Test(shard_handler_tasks_adverse, who_has_left_is_asked)
+Test(conn_handler_tasks_adverse, who_has_left_is_asked)
 {
     struct hr *h = hr_start(hr_new(keeps, 1));
     struct hr_client *c = hr_connect(h), *none = hr_connect(h);
@@ -195,7 +195,7 @@ static const struct nj_route contentless[] = {
 };
 
 /* RFC 9110 8.6: a 304 may have the content-length of the 200, a 204 must have none. */
-Test(shard_handler_tasks_adverse, no_content)
+Test(conn_handler_tasks_adverse, no_content)
 {
     struct hr *h = hr_start(hr_new(contentless, 2));
     struct hr_client *c = hr_connect(h);
@@ -251,7 +251,7 @@ static void uploads(struct hr *h, struct hr_client *c, const char *who)
 
 /* Handlers of a few clients do not read their bodies. They hold at most their share, and other
  * bodies arrive, also of the same clients. */
-Test(shard_handler_tasks_adverse, bodies_are_held)
+Test(conn_handler_tasks_adverse, bodies_are_held)
 {
     enum { HOARDERS = 6, STREAMS = 16 };
     struct hr *h = hr_start(hr_new(bodies, 2));
@@ -347,7 +347,7 @@ static void expect_deaf(const char *path)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_adverse, deaf_to_the_end_of_its_stream)
+Test(conn_handler_tasks_adverse, deaf_to_the_end_of_its_stream)
 {
     expect_deaf("/deaf");
     expect_deaf("/stubborn");
@@ -357,7 +357,7 @@ Test(shard_handler_tasks_adverse, deaf_to_the_end_of_its_stream)
 static struct nj_handlers left; /* for leak checkers */
 
 /* Shutdown does not wait for them for ever: their stacks are left. */
-Test(shard_handler_tasks_adverse, deaf_to_the_end_of_the_server)
+Test(conn_handler_tasks_adverse, deaf_to_the_end_of_the_server)
 {
     struct hr *h = hr_start(hr_new(deaf_ones, NJ_ARRAY_LEN(deaf_ones)));
     struct hr_client *c = hr_connect(h);
@@ -380,7 +380,7 @@ Test(shard_handler_tasks_adverse, deaf_to_the_end_of_the_server)
 }
 
 /* A handler that ends after a few more calls gets them. */
-Test(shard_handler_tasks_adverse, slow_to_leave)
+Test(conn_handler_tasks_adverse, slow_to_leave)
 {
     struct hr *h = hr_start(hr_new(deaf_ones, NJ_ARRAY_LEN(deaf_ones)));
     struct hr_client *c = hr_connect(h);

@@ -269,7 +269,7 @@ static void run(uint64_t of)
 }
 
 /* SEED=n runs one seed, N=n runs n seeds. */
-Test(shard_handler_tasks_random, any_order)
+Test(conn_handler_tasks_random, any_order)
 {
     const char *seed_given = getenv("SEED"), *n_given = getenv("N");
     uint64_t first = seed_given ? strtoull(seed_given, NULL, 10) : 1;

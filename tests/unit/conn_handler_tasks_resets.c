@@ -187,7 +187,7 @@ static nj_ns ask_one(struct hr *h, struct hr_client *c, struct attacker *a, nj_n
 
 /* Four workers, tasks of 100 ms, 100 requests and 80 ms later 100 resets, endlessly, on one
  * connection whose reset budget is disabled, as it would end the attack. */
-Test(shard_handler_tasks_resets, another_client_starts_within_one_task)
+Test(conn_handler_tasks_resets, another_client_starts_within_one_task)
 {
     struct hr *h = start();
     struct attacker a = {.port = 5000};
@@ -215,7 +215,7 @@ Test(shard_handler_tasks_resets, another_client_starts_within_one_task)
 
 /* With the default budget the connection ends after few rounds: resets of running requests cost
  * more than others. */
-Test(shard_handler_tasks_resets, the_connection_ends)
+Test(conn_handler_tasks_resets, the_connection_ends)
 {
     struct hr *h = start();
     struct attacker a = {.port = 5000};
@@ -235,7 +235,7 @@ Test(shard_handler_tasks_resets, the_connection_ends)
 
 /* A proxy sends 200 requests a second on one connection; its clients cancel a fifth of them while a
  * worker runs them; for ten minutes. */
-Test(shard_handler_tasks_resets, an_honest_proxy_goes_on)
+Test(conn_handler_tasks_resets, an_honest_proxy_goes_on)
 {
     struct hr *h = start();
     struct attacker a = {.port = 5000};
@@ -260,7 +260,7 @@ Test(shard_handler_tasks_resets, an_honest_proxy_goes_on)
 
 /* Handlers of closed streams count for their connection: it has no more than its limit of streams.
  * Nothing is withdrawn here, as if all of them ran. */
-Test(shard_handler_tasks_resets, a_connection_has_no_more_than_its_streams)
+Test(conn_handler_tasks_resets, a_connection_has_no_more_than_its_streams)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
 
@@ -296,7 +296,7 @@ Test(shard_handler_tasks_resets, a_connection_has_no_more_than_its_streams)
 }
 
 /* ... and for their client, by the policy's limits. */
-Test(shard_handler_tasks_resets, a_client_has_no_more_than_its_streams)
+Test(conn_handler_tasks_resets, a_client_has_no_more_than_its_streams)
 {
     struct nj_policy policy = nj_policy_none;
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
@@ -324,7 +324,7 @@ Test(shard_handler_tasks_resets, a_client_has_no_more_than_its_streams)
 }
 
 /* Its connection closes before its handlers finish. */
-Test(shard_handler_tasks_resets, the_connection_is_gone_first)
+Test(conn_handler_tasks_resets, the_connection_is_gone_first)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
 
@@ -350,7 +350,7 @@ Test(shard_handler_tasks_resets, the_connection_is_gone_first)
 
 /* Connections of one client fill the task queue: another client gets a place, and its first task
  * starts within one task's duration. */
-Test(shard_handler_tasks_resets, nine_connections_of_one_client)
+Test(conn_handler_tasks_resets, nine_connections_of_one_client)
 {
     enum { N = 9 };
     struct hr *h = start();

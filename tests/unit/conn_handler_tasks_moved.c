@@ -161,7 +161,7 @@ static uint64_t n_counted(const struct hr *h, uint32_t route)
 }
 
 /* EWYK 5.28: each is counted once, in the mode it ran. */
-Test(shard_handler_tasks_moved, full_when_they_come)
+Test(conn_handler_tasks_moved, full_when_they_come)
 {
     static const enum nj_run_mode mode[] = {NJ_MODE_PC, NJ_MODE_EPC_INLINE, NJ_MODE_EPC_INLINE};
     struct hr *h = start(0, 0);
@@ -188,7 +188,7 @@ Test(shard_handler_tasks_moved, full_when_they_come)
 }
 
 /* The body is complete when the workers are full: it is read on the core. */
-Test(shard_handler_tasks_moved, full_when_the_body_is_whole)
+Test(conn_handler_tasks_moved, full_when_the_body_is_whole)
 {
     enum { N = 40000 };
     struct hr *h = start(3, 0);
@@ -213,7 +213,7 @@ Test(shard_handler_tasks_moved, full_when_the_body_is_whole)
 }
 
 /* Another client's task displaces one that is queued for a worker. */
-Test(shard_handler_tasks_moved, displaced)
+Test(conn_handler_tasks_moved, displaced)
 {
     enum { PLACES = 30 };
     struct hr *h = start(PLACES, 0);
@@ -285,19 +285,19 @@ static void fair_shares(bool displaced)
     end(h);
 }
 
-Test(shard_handler_tasks_moved, shares_of_stacks)
+Test(conn_handler_tasks_moved, shares_of_stacks)
 {
     fair_shares(false);
 }
 
-Test(shard_handler_tasks_moved, shares_of_stacks_when_displaced)
+Test(conn_handler_tasks_moved, shares_of_stacks_when_displaced)
 {
     fair_shares(true);
 }
 
 /* EWYK 5.13, EWYK 5.20, EWYK 5.21, EWYK 5.56: all default stacks are stuck for ever and the workers
  * are full: requests that need neither continue, on the same connection, moved or not. */
-Test(shard_handler_tasks_moved, all_stacks_are_stuck)
+Test(conn_handler_tasks_moved, all_stacks_are_stuck)
 {
     struct hr *h = start(0, 0);
     struct hr_client *a = connect_from(h, OTHER(0)), *b = connect_from(h, OTHER(0));
@@ -330,7 +330,7 @@ Test(shard_handler_tasks_moved, all_stacks_are_stuck)
 }
 
 /* The declared type applies fully: BLOCKING requests are rejected when there is no room. */
-Test(shard_handler_tasks_moved, no_room_anywhere)
+Test(conn_handler_tasks_moved, no_room_anywhere)
 {
     struct hr *h = start(4, 1);
     struct hr_client *a = connect_from(h, OTHER(0)), *b = connect_from(h, OTHER(1));
@@ -355,7 +355,7 @@ Test(shard_handler_tasks_moved, no_room_anywhere)
 }
 
 /* It is reset, or its connection ends, before it runs the second time. */
-Test(shard_handler_tasks_moved, gone_before_it_begins_again)
+Test(conn_handler_tasks_moved, gone_before_it_begins_again)
 {
     struct hr *h = start(10, 0);
     struct hr_client *c = connect_from(h, OTHER(0)), *d = connect_from(h, OTHER(0));
@@ -382,7 +382,7 @@ Test(shard_handler_tasks_moved, gone_before_it_begins_again)
 }
 
 /* A port without withdraw() returns a task whose stream has closed. */
-Test(shard_handler_tasks_moved, gone_while_it_waits_for_a_worker)
+Test(conn_handler_tasks_moved, gone_while_it_waits_for_a_worker)
 {
     struct hr *h = start(10, 0);
     struct hr_client *c = connect_from(h, OTHER(0));
@@ -404,7 +404,7 @@ Test(shard_handler_tasks_moved, gone_while_it_waits_for_a_worker)
 }
 
 /* When everything runs on workers (for comparison) there is no core to fall back to. */
-Test(shard_handler_tasks_moved, all_on_workers)
+Test(conn_handler_tasks_moved, all_on_workers)
 {
     struct hr *h = new (0, 0);
     h->config.strategy = NJ_RUN_PEC;
@@ -421,7 +421,7 @@ Test(shard_handler_tasks_moved, all_on_workers)
 }
 
 /* The server stops: no second run. */
-Test(shard_handler_tasks_moved, the_workers_stop)
+Test(conn_handler_tasks_moved, the_workers_stop)
 {
     struct hr *h = start(10, 0);
     struct hr_client *c = connect_from(h, OTHER(0));

@@ -172,7 +172,7 @@ static void expect_busy(const struct hr_reply *a)
               a->status, (unsigned long)a->n_got);
 }
 
-Test(shard_handler_tasks_late, class_that_is_full_after_flush)
+Test(conn_handler_tasks_late, class_that_is_full_after_flush)
 {
     struct hr_client *c;
     struct hr *h = start_full(&c);
@@ -185,7 +185,7 @@ Test(shard_handler_tasks_late, class_that_is_full_after_flush)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_late, class_that_is_full_after_write)
+Test(conn_handler_tasks_late, class_that_is_full_after_write)
 {
     struct hr_client *c;
     struct hr *h = start_full(&c);
@@ -197,7 +197,7 @@ Test(shard_handler_tasks_late, class_that_is_full_after_write)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_late, class_that_is_full_before_write)
+Test(conn_handler_tasks_late, class_that_is_full_before_write)
 {
     struct hr_client *c;
     struct hr *h = start_full(&c);
@@ -209,7 +209,7 @@ Test(shard_handler_tasks_late, class_that_is_full_before_write)
 }
 
 /* The client already occupies the only place of the class: with this request. */
-Test(shard_handler_tasks_late, class_that_it_is_of)
+Test(conn_handler_tasks_late, class_that_it_is_of)
 {
     struct hr *h = start();
 
@@ -224,7 +224,7 @@ Test(shard_handler_tasks_late, class_that_it_is_of)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_late, rate_before_class)
+Test(conn_handler_tasks_late, rate_before_class)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c = hr_connect(h);
@@ -237,7 +237,7 @@ Test(shard_handler_tasks_late, rate_before_class)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_late, type_of_a_file)
+Test(conn_handler_tasks_late, type_of_a_file)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c = hr_connect(h);
@@ -254,7 +254,7 @@ Test(shard_handler_tasks_late, type_of_a_file)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_late, type_of_an_error_page)
+Test(conn_handler_tasks_late, type_of_an_error_page)
 {
     struct nj_file_server_options site = {.n_error_pages = 1, .error_page = {{404, "index.html"}}};
     struct hr *h = start();
@@ -270,7 +270,7 @@ Test(shard_handler_tasks_late, type_of_an_error_page)
     hr_free(h);
 }
 
-Test(shard_handler_tasks_late, length_of_a_file)
+Test(conn_handler_tasks_late, length_of_a_file)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c = hr_connect(h);
@@ -284,7 +284,7 @@ Test(shard_handler_tasks_late, length_of_a_file)
 }
 
 /* More of the request body arrives than the route accepts, while the file is opened and sent. */
-Test(shard_handler_tasks_late, too_long_a_body_beside_a_file)
+Test(conn_handler_tasks_late, too_long_a_body_beside_a_file)
 {
     struct hr *h = hr_start(start());
     struct hr_client *c =
@@ -309,7 +309,7 @@ Test(shard_handler_tasks_late, too_long_a_body_beside_a_file)
 
 /* A request is reset because its connection has the maximum of handlers; the RST_STREAM is queued
  * behind more than the send queue holds, for a slow client. */
-Test(shard_handler_tasks_late, a_reset_that_cannot_leave)
+Test(conn_handler_tasks_late, a_reset_that_cannot_leave)
 {
     struct hr *h = start();
     char path[1200] = "/dir";
@@ -356,7 +356,7 @@ Test(shard_handler_tasks_late, a_reset_that_cannot_leave)
 }
 
 /* Its class changes while it waits, and then refuses it. */
-Test(shard_handler_tasks_late, class_while_it_waits)
+Test(conn_handler_tasks_late, class_while_it_waits)
 {
     struct hr_client *c;
     struct hr *h = start_full(&c);
@@ -369,7 +369,7 @@ Test(shard_handler_tasks_late, class_while_it_waits)
 }
 
 /* A closed class refuses handlers' responses, too. */
-Test(shard_handler_tasks_late, class_that_is_closed)
+Test(conn_handler_tasks_late, class_that_is_closed)
 {
     struct hr *h = start();
 

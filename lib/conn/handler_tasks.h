@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Handlers of routes on one shard: their exchanges, and the strategy that runs them. All calls
  * belong to the shard's lcore; other threads read the atomics only. */
-#ifndef NJ_SHARD_HANDLER_TASKS_H
-#define NJ_SHARD_HANDLER_TASKS_H
+#ifndef NJ_CONN_HANDLER_TASKS_H
+#define NJ_CONN_HANDLER_TASKS_H
 
 #include <stdatomic.h>
 
