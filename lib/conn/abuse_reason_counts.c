@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "shard/shard.h"
+#include "conn/conns.h"
 
 #define READ_RETRIES 8u /* reads retried while the writer keeps writing */
 
@@ -85,19 +85,19 @@ static void increment(_Atomic uint64_t *n)
     atomic_store_explicit(n, old + 1, memory_order_release);
 }
 
-void nj__abuse_attribute(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client)
+void nj__abuse_attribute(struct nj_conns *cs, enum nj_counter reason, const struct nj_addr *client)
 {
-    struct nj_abuse_slot *slot = &s->abuse.slot[reason];
+    struct nj_abuse_slot *slot = &cs->abuse.slot[reason];
 
-    majority_vote(slot, client, (uint32_t)(s->now / NJ_SEC));
+    majority_vote(slot, client, (uint32_t)(cs->now / NJ_SEC));
     increment(&slot->n);
-    increment(&s->abuse.n);
+    increment(&cs->abuse.n);
 }
 
-void nj__abuse_record(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client)
+void nj__abuse_record(struct nj_conns *cs, enum nj_counter reason, const struct nj_addr *client)
 {
-    nj_count(&s->counters, reason);
-    nj__abuse_attribute(s, reason, client);
+    nj_count(cs->counters, reason);
+    nj__abuse_attribute(cs, reason, client);
 }
 
 uint64_t nj_abuse_get_count(const struct nj_abuse *a, enum nj_counter reason)

@@ -17,7 +17,7 @@
 #include "base/types.h"
 #include "telem/counters.h"
 
-struct nj_shard;
+struct nj_conns;
 
 /* Acts for one reason. */
 struct nj_abuse_slot {
@@ -47,9 +47,9 @@ bool nj_abuse_is_refusal(enum nj_counter reason);
 
 /* Counts `reason` (a counter of kind EVENT) and records `client` as its cause. The shard's lcore
  * only. */
-void nj__abuse_record(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client);
+void nj__abuse_record(struct nj_conns *cs, enum nj_counter reason, const struct nj_addr *client);
 /* Records `client` where the caller has counted `reason` already. The shard's lcore only. */
-void nj__abuse_attribute(struct nj_shard *s, enum nj_counter reason, const struct nj_addr *client);
+void nj__abuse_attribute(struct nj_conns *cs, enum nj_counter reason, const struct nj_addr *client);
 
 /* Any thread. Returns false when there was no such act, or its slot is being written. */
 bool nj_abuse_get_count_and_client(const struct nj_abuse *a, enum nj_counter reason,

@@ -17,12 +17,10 @@
 #include "conn/conn.h"
 #include "conn/conn_tls.h"
 #include "conn/preface_detect.h"
-#include "shard/shard_conn_internal.h"
 #include "tcp/seq.h"
 
 #define LINGER_PROGRESS_MAX                                                                        \
     (240 * NJ_SEC)         /* time during which acknowledged bytes count as progress */
-#define PREFETCH_AHEAD 16u /* connections */
 
 /* With less room than this HTTP/2 is not asked for output, and input is not read. The longest
  * response head fits: a redirect whose location is a path of NJ_PATH_MAX with every byte escaped.
@@ -37,23 +35,13 @@ static const char http1_reply[] =
     "\r\n"
     "This server speaks HTTP/2 only. Try: curl --http2-prior-knowledge, or nghttp.\r\n";
 
-size_t nj__conn_bytes(void)
-{
-    return sizeof(struct nj_conn);
-}
-
-size_t nj__conn_active_bytes(void)
-{
-    return sizeof(struct nj_conn_active);
-}
-
 /* --- calls of other layers -------------------------------------------------------------- */
 
 void nj__conn_mark_ready(void *conn)
 {
     struct nj_conn *c = conn;
-    if (c != c->shard->processing) /* else its output comes next */
-        nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0);
+    if (c != c->conns->processing) /* else its output comes next */
+        nj_tcp_note_ready(c->conns->tcp, c->tcb, 0);
 }
 
 void nj__conn_wake_stream(void *stream)
@@ -69,7 +57,7 @@ void nj__conn_wake_stream(void *stream)
  * A connection above the limit has bytes in the queue, so an ACK wakes it. */
 static bool exceeds_mbuf_share(const struct nj_conn *c)
 {
-    uint32_t n_left = c->shard->n_tx_mbufs_left, n_kept = c->shard->n_tx_reserve;
+    uint32_t n_left = c->conns->n_tx_mbufs_left, n_kept = c->conns->n_tx_reserve;
     uint32_t share = (n_left > n_kept ? n_left - n_kept : 0) / NJ_TX_SHARES;
     uint32_t most = NJ_TX_SHARE_MAX + c->tcb->cwnd / NJ_TX_SHARE_BYTES;
     return nj_tcp_send_queue_mbufs(c->tcb) > (share < most ? share : most);
@@ -94,7 +82,7 @@ static uint32_t sink_room(void *ctx)
 {
     const struct nj_conn *c = ctx;
     uint32_t room = send_room_of(c);
-    if (nj_unlikely(c->shard->tx_short))
+    if (nj_unlikely(c->conns->tx_short))
         return nj__pressure_may_send(c) ? nj_min_u32(room, SEND_ROOM_MIN) : 0;
     return room;
 }
@@ -102,18 +90,18 @@ static uint32_t sink_room(void *ctx)
 static bool sink_copy(void *ctx, const uint8_t *data, uint32_t n_bytes)
 {
     struct nj_conn *c = ctx;
-    enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_TCP);
+    enum nj_stage was = nj_stage(c->conns->stages, NJ_STAGE_TCP);
     /* At the end of a connection HTTP/2 writes without asking for room; then GOAWAY may be lost. */
     bool taken = n_bytes <= nj_tcp_send_room(c->tcb) &&
-                 nj_tcp_send_copy(&c->shard->tcp, c->tcb, data, n_bytes);
-    nj_stage(&c->shard->stages, was);
+                 nj_tcp_send_copy(c->conns->tcp, c->tcb, data, n_bytes);
+    nj_stage(c->conns->stages, was);
     return taken;
 }
 
 static bool sink_refer(void *ctx, const struct nj_slice *slice)
 {
     struct nj_conn *c = ctx;
-    return nj_tcp_send_refer(&c->shard->tcp, c->tcb, slice);
+    return nj_tcp_send_refer(c->conns->tcp, c->tcb, slice);
 }
 
 static const struct nj_h2_sink clear_sink = {sink_room, sink_copy, sink_refer};
@@ -153,14 +141,15 @@ static struct nj_h2 *h2_of(const struct nj_conn *c)
     return c->active ? c->active->h2 : NULL;
 }
 
-static struct nj_conn *conn_new(struct nj_shard *s, struct nj_tcb *tcb, nj_ns now)
+struct nj_conn *nj__conn_new(struct nj_conns *cs, struct nj_tcb *tcb, nj_ns now)
 {
-    struct nj_conn *c = nj_pool_take(&s->conns);
+    struct nj_conn *c = nj_pool_take(&cs->pool);
     if (!c)
         return NULL;
-    c->shard = s;
+    c->user.on_events = nj__conn_process;
+    c->conns = cs;
     c->tcb = tcb;
-    c->is_tls = s->tls && tcb->flow.tuple.lport == s->cfg.tls_port;
+    c->is_tls = cs->tls && tcb->flow.tuple.lport == cs->cfg->tls_port;
     c->waits_for = NJ_N_CONN_WAITS; /* on no list */
     nj_list_init(&c->node);
     if (c->is_tls)
@@ -175,10 +164,10 @@ struct nj_conn_active *nj__conn_active(struct nj_conn *c)
 {
     if (c->active)
         return c->active;
-    struct nj_conn_active *active = c->active = nj_pool_take(&c->shard->active_conns);
+    struct nj_conn_active *active = c->active = nj_pool_take(&c->conns->active_pool);
     NJ_CHECK(active); /* the pool holds as many of these as connections */
     active->conn = c;
-    active->number = ++c->shard->n_active_conns;
+    active->number = ++c->conns->n_active_conns;
     nj_list_init(&active->unacked);
     nj_list_init(&active->tx_wait);
     return active;
@@ -208,23 +197,23 @@ static void remove_from_lists(struct nj_conn *c)
 void nj__conn_reset(struct nj_conn *c, nj_ns now)
 {
     remove_from_lists(c);
-    nj_tcp_abort(&c->shard->tcp, c->tcb, now);
+    nj_tcp_abort(c->conns->tcp, c->tcb, now);
 }
 
 static void conn_free(struct nj_conn *c, nj_ns now)
 {
-    struct nj_shard *s = c->shard;
+    struct nj_conns *cs = c->conns;
     close_h2(c);
     remove_from_lists(c);
     if (c->active)
-        nj_pool_put(&s->active_conns, c->active);
+        nj_pool_put(&cs->active_pool, c->active);
     nj__conn_shares_remove(c);
     if (c->is_tls)
         nj__conn_tls_free(c);
-    nj_tcp_release(&s->tcp, c->tcb, now);
+    nj_tcp_release(cs->tcp, c->tcb, now);
     nj__policy_release_conn(c);
-    c->shard = NULL; /* marks a free object for recheck_conns() */
-    nj_pool_put(&s->conns, c);
+    c->conns = NULL; /* marks a free object for recheck_conns() */
+    nj_pool_put(&cs->pool, c);
 }
 
 void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
@@ -238,7 +227,7 @@ void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
     nj_tcp_set_ack_events(c->tcb, true);
     if (c->active)
         c->active->progress_until = now + LINGER_PROGRESS_MAX;
-    nj_tcp_close(&c->shard->tcp, c->tcb, now);
+    nj_tcp_close(c->conns->tcp, c->tcb, now);
     if (nj_unlikely(c->is_tls) && nj__conn_tls_is_broken(c))
         nj__conn_reset(c, now);
 }
@@ -256,9 +245,9 @@ static void record_client_fault(const struct nj_conn *c)
     enum nj_h2_abuse waste = nj_h2_abuse_reason(c->active->h2);
 
     if (waste != NJ_H2_ABUSE_NONE)
-        nj__abuse_record(c->shard, reason[waste], &c->tcb->flow.tuple.remote);
+        nj__abuse_record(c->conns, reason[waste], &c->tcb->flow.tuple.remote);
     else if (nj_h2_has_protocol_error(c->active->h2))
-        nj__abuse_attribute(c->shard, NJ_C_h2_error, &c->tcb->flow.tuple.remote);
+        nj__abuse_attribute(c->conns, NJ_C_h2_error, &c->tcb->flow.tuple.remote);
 }
 
 static void mark_failed(struct nj_conn *c)
@@ -273,24 +262,24 @@ static void mark_failed(struct nj_conn *c)
 
 static void input_h2(struct nj_conn *c, const uint8_t *data, uint32_t n)
 {
-    enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_H2);
+    enum nj_stage was = nj_stage(c->conns->stages, NJ_STAGE_H2);
 
-    nj_h2_decay_glitches(c->active->h2, c->shard->now);
+    nj_h2_decay_glitches(c->active->h2, c->conns->now);
     if (nj_h2_input(c->active->h2, data, n) != 0)
         mark_failed(c);
-    nj_stage(&c->shard->stages, was);
+    nj_stage(c->conns->stages, was);
 }
 
 static void open_h2(struct nj_conn *c)
 {
-    struct nj_shard *s = c->shard;
+    struct nj_conns *cs = c->conns;
     struct nj_conn_active *active = c->active;
 
-    nj_count(&s->counters, NJ_C_conn_h2);
+    nj_count(cs->counters, NJ_C_conn_h2);
     nj_list_init(&active->peer.exchanges);
-    active->h2 = nj_h2_open(s->h2, c);
-    if (active->h2 && s->draining)
-        nj__drain_new(s, active->h2);
+    active->h2 = nj_h2_open(cs->h2, c);
+    if (active->h2 && cs->draining)
+        nj__drain_new(cs, active->h2);
     if (active->h2)
         input_h2(c, active->head, active->n_head);
     else
@@ -301,7 +290,7 @@ static void open_h2(struct nj_conn *c)
 /* Detects the protocol from the first bytes. Returns how many bytes of `data` were used. */
 static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
 {
-    struct nj_shard *s = c->shard;
+    struct nj_conns *cs = c->conns;
     struct nj_conn_active *active = nj__conn_active(c);
     uint32_t free_head = NJ_SNIFF_BYTES - active->n_head;
     uint32_t used = n < free_head ? n : free_head;
@@ -315,13 +304,13 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
         open_h2(c);
         break;
     case NJ_SNIFF_HTTP1:
-        nj__abuse_record(s, NJ_C_conn_http1, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_http1, &c->tcb->flow.tuple.remote);
         if (!c->is_tls) /* it would not be a record */
-            nj_tcp_send_copy(&s->tcp, c->tcb, (const uint8_t *)http1_reply, sizeof http1_reply - 1);
+            nj_tcp_send_copy(cs->tcp, c->tcb, (const uint8_t *)http1_reply, sizeof http1_reply - 1);
         nj__conn_begin_linger(c, now);
         break;
     case NJ_SNIFF_GARBAGE:
-        nj__abuse_record(s, NJ_C_conn_unknown, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_unknown, &c->tcb->flow.tuple.remote);
         nj__conn_begin_linger(c, now);
         break;
     }
@@ -334,7 +323,7 @@ bool nj__conn_may_read(const struct nj_conn *c)
     case H2: /* without mbufs, too: an upload goes on, and responses wait in HTTP/2 */
         return !c->failed && send_room_of(c) > 0;
     case SNIFF: /* the answer may be a reply of TLS or of HTTP/1.1, which asks for no room */
-        return nj_likely(!c->shard->tx_short) || nj__pressure_may_send(c);
+        return nj_likely(!c->conns->tx_short) || nj__pressure_may_send(c);
     case LINGER:
         break;
     }
@@ -356,7 +345,7 @@ void nj__conn_input(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns no
 
 static void read_input(struct nj_conn *c, nj_ns now)
 {
-    struct nj_tcp *tcp = &c->shard->tcp;
+    struct nj_tcp *tcp = c->conns->tcp;
     const uint8_t *data;
     uint32_t n, n_mbufs = 0;
 
@@ -397,19 +386,19 @@ static void track_input(struct nj_conn *c, bool is_read, nj_ns now)
 /* Lets HTTP/2 write. The mbufs it uses are not available to the next connection. */
 static void output_h2(struct nj_conn *c)
 {
-    struct nj_shard *s = c->shard;
+    struct nj_conns *cs = c->conns;
     uint32_t had = nj_tcp_send_queue_mbufs(c->tcb);
-    uint64_t n_body = nj_counter_read(&s->counters, NJ_C_body_bytes);
-    enum nj_stage was = nj_stage(&s->stages, NJ_STAGE_H2);
+    uint64_t n_body = nj_counter_read(cs->counters, NJ_C_body_bytes);
+    enum nj_stage was = nj_stage(cs->stages, NJ_STAGE_H2);
 
     if (write_h2(c) != 0 && !c->failed) {
         mark_failed(c);
         write_h2(c); /* the GOAWAY with the error */
     }
-    nj_stage(&s->stages, was);
+    nj_stage(cs->stages, was);
     uint32_t taken = nj_tcp_send_queue_mbufs(c->tcb) - had;
-    s->n_tx_mbufs_left -= taken < s->n_tx_mbufs_left ? taken : s->n_tx_mbufs_left;
-    if (nj_counter_read(&s->counters, NJ_C_body_bytes) == n_body)
+    cs->n_tx_mbufs_left -= taken < cs->n_tx_mbufs_left ? taken : cs->n_tx_mbufs_left;
+    if (nj_counter_read(cs->counters, NJ_C_body_bytes) == n_body)
         return;
     c->body_unacked = true;
     c->active->body_end = nj_tcp_queued_end(c->tcb);
@@ -420,7 +409,7 @@ static void write_output(struct nj_conn *c, nj_ns now)
     if (c->state != H2)
         return;
     struct nj_h2 *h2 = h2_of(c);
-    bool may_write = nj_likely(!c->shard->tx_short) || !c->failed || nj__pressure_has_share(c);
+    bool may_write = nj_likely(!c->conns->tx_short) || !c->failed || nj__pressure_has_share(c);
     if (h2 && may_write) /* the GOAWAY of a failed connection asks for no room */
         output_h2(c);
     bool peer_left = c->peer_fin && !nj__conn_has_input(c) && (!h2 || nj_h2_n_streams(h2) == 0);
@@ -467,12 +456,11 @@ static void ping_after_fin(struct nj_conn *c)
 static void wait_for_event(struct nj_conn *c, nj_ns now)
 {
     nj__conn_update_timeout_list(c, now);
-    if (nj_unlikely(c->shard->tx_short))
+    if (nj_unlikely(c->conns->tx_short))
         nj__pressure_wait(c);
 }
 
-/* Processes the events of a connection of the server. */
-static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct nj_conn *c = nj_container_of(tcb->user, struct nj_conn, user);
 
@@ -484,7 +472,7 @@ static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events,
         c->peer_fin = true;
     if (events & NJ_TCP_EV_WRITABLE)
         track_acked(c, now);
-    s->processing = c;
+    cs->processing = c;
     bool is_read = nj__conn_has_input(c);
     if (nj_unlikely(c->is_tls))
         is_read = nj__conn_tls_read(c, now);
@@ -495,7 +483,7 @@ static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events,
     if (c->peer_fin && !nj__conn_has_input(c))
         nj__conn_abort_request_bodies(c);
     nj__conn_serve_requests(c, now);
-    s->processing = NULL;
+    cs->processing = NULL;
     write_output(c, now);
     if (events & NJ_TCP_EV_PEER_FIN)
         ping_after_fin(c);
@@ -504,95 +492,14 @@ static void conn_process(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events,
     choose_ack_events(c);
     nj__pressure_track(c, now);
     if (nj__conn_has_input(c) && nj__conn_may_read(c))
-        nj_tcp_note_ready(&s->tcp, tcb, 0); /* output made room, or the input is to be discarded */
+        nj_tcp_note_ready(cs->tcp, tcb, 0); /* output made room, or the input is to be discarded */
     else if (c->state == LINGER && c->peer_fin && nj__conn_is_fin_acked(c))
         conn_free(c, now); /* both sides are finished */
     else
         wait_for_event(c, now);
 }
 
-/* Delivers events to the user of the connection. A newly opened connection becomes the server's. */
-static void dispatch_events(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
-{
-    struct nj_conn *c;
-
-    if (!tcb->user && !(events & NJ_TCP_EV_DEAD) && (c = conn_new(s, tcb, now))) {
-        c->user.on_events = conn_process;
-        if (!nj__policy_admit_conn(c)) {
-            nj__conn_reset(c, now);
-            return;
-        }
-    }
-    const struct nj_conn_user *user = tcb->user;
-    if (user)
-        user->on_events(s, tcb, events, now);
-    else /* it ended before it was used, or all struct nj_conn are in use (as many as there are
-            TCBs) */
-        nj_tcp_release(&s->tcp, tcb, now);
-}
-
-/* Like nj_tcp_prefetch_tcb_refs(), for the data above TCP of the next few connections of the batch.
- */
-static void prefetch(const struct nj_shard *s, const struct nj_list *batch)
-{
-    const struct nj_conn *conn[PREFETCH_AHEAD];
-    uint32_t n = 0, n_seen = 0;
-
-    for (const struct nj_list *at = batch->next; at != batch && n_seen++ < PREFETCH_AHEAD;
-         at = at->next) {
-        const struct nj_conn_user *user = nj_tcp_ready_node_tcb(at)->user;
-        if (!user || user->on_events != conn_process)
-            continue;
-        conn[n] = nj_container_of(user, const struct nj_conn, user);
-        const struct nj_conn_active *active = conn[n++]->active;
-        if (!active)
-            continue;
-        rte_prefetch0(active);
-        rte_prefetch0((const uint8_t *)active + NJ_CACHE_LINE);
-    }
-    for (uint32_t i = 0; i < n; i++)
-        if (conn[i]->active && conn[i]->active->h2)
-            nj_h2_prefetch(conn[i]->active->h2);
-    if (nj_unlikely(s->tls))
-        nj__conn_tls_prefetch(conn, n);
-}
-
-uint32_t nj__conns_process(struct nj_shard *s, nj_ns now)
-{
-    struct nj_list batch;
-    struct nj_tcb *t;
-    uint8_t events;
-    uint32_t n_processed = 0;
-
-    if (nj_unlikely(s->tls))
-        nj__tls_collect_handshakes(s);
-    nj_list_init(&batch);
-    nj__pressure_wake_waiting(s);
-    nj_tcp_take_ready_batch(&s->tcp, &batch);
-    if (!nj_list_empty(&batch))
-        s->n_tx_mbufs_left = nj__pressure_tx_left(s);
-    for (;;) {
-        if (n_processed % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* two or above */
-            prefetch(s, &batch);
-        t = nj_tcp_next_ready(&batch, &events);
-        if (!t)
-            break;
-        s->tx_short = s->n_tx_mbufs_left < s->n_tx_reserve;
-        dispatch_events(s, t, events, now);
-        n_processed++;
-    }
-    if (s->n_tx_mbufs_left < s->n_tx_reserve)
-        s->n_tx_mbufs_left =
-            nj__pressure_tx_left(s); /* without a batch it is that of another step */
-    if (s->n_tx_mbufs_left < s->n_tx_reserve)
-        nj__pressure_reset_unacking(s, now);
-    nj__handlers_wake_workers(s);
-    if (nj_unlikely(s->tls))
-        nj__tls_wake_workers(s);
-    return n_processed;
-}
-
-/* --- timers and shutdown ------------------------------------------------------------------- */
+/* --- end ----------------------------------------------------------------------------------- */
 
 void nj__conn_close(struct nj_conn *c, nj_ns now)
 {
@@ -612,19 +519,19 @@ void nj__conn_close(struct nj_conn *c, nj_ns now)
 
 void nj__conn_expire(struct nj_conn *c, nj_ns now)
 {
-    struct nj_shard *s = c->shard;
+    struct nj_conns *cs = c->conns;
 
     if (c->state == LINGER && nj__conn_is_fin_acked(c)) {
-        if (nj__conn_shares_is_nearly_full(s)) /* TCP would keep its TCB for a minute */
+        if (nj__conn_shares_is_nearly_full(cs)) /* TCP would keep its TCB for a minute */
             nj__conn_reset(c, now);
         else
             conn_free(c, now);
         return;
     }
     if (c->waits_for == NJ_CONN_WAIT_PROGRESS)
-        nj__abuse_record(s, NJ_C_conn_timeout, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_timeout, &c->tcb->flow.tuple.remote);
     else
-        nj_count(&s->counters, NJ_C_conn_timeout);
+        nj_count(cs->counters, NJ_C_conn_timeout);
     if (c->waits_for == NJ_CONN_WAIT_IDLE || c->waits_for == NJ_CONN_WAIT_FRAME) {
         if (c->waits_for == NJ_CONN_WAIT_FRAME)
             nj_h2_end_for_abuse(c->active->h2, NJ_H2_ABUSE_SLOW);
@@ -632,22 +539,4 @@ void nj__conn_expire(struct nj_conn *c, nj_ns now)
     } else {
         nj__conn_reset(c, now);
     }
-}
-
-uint32_t nj__conns_tick(struct nj_shard *s, nj_ns now)
-{
-    uint32_t n = nj__pressure_reset_holders(s, now) + nj__timeouts_tick(s, now) +
-                 nj__conn_shares_count_and_evict(s, now);
-
-    return n + nj__drain_tick(s, now);
-}
-
-nj_ns nj__conns_next_at(const struct nj_shard *s)
-{
-    nj_ns patience = nj__timeouts_next_at(s), pressure = nj__pressure_next_at(s);
-    nj_ns next = patience < pressure ? patience : pressure;
-
-    if (nj__conn_shares_has_work(s))
-        return 0;
-    return s->draining && s->goaway_at < next ? s->goaway_at : next;
 }

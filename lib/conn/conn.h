@@ -6,8 +6,42 @@
 #define NJ_CONN_CONN_H
 
 #include "conn/conn_tls.h"
+#include "conn/conns.h"
 #include "conn/preface_detect.h"
-#include "shard/shard.h"
+
+/* Mbufs of input that a connection may process in one step, for fairness. */
+#define NJ_READ_MBUFS_MAX 64u
+
+/* With fewer mbufs left than this, HTTP/2 is not asked for output, so that segments queued by TCP
+ * can still be sent. */
+#define NJ_TX_POOL_LOW     256u
+/* A connection with queued output leaves this part of the pool to connections without, and to
+ * segments. So peers that do not read are stopped before the pool is empty for all. Of this part a
+ * client gets a share: see nj__pressure_may_send(). */
+#define NJ_TX_POOL_RESERVE 8u
+
+/* HTTP/2 is asked for output while the connection's send queue is below 1/NJ_TX_SHARES of the mbufs
+ * left and below NJ_TX_SHARE_MAX. 64 KiB take 10 mbufs in frames of 16 KiB, up to 250 in small
+ * frames. Each NJ_TX_SHARE_BYTES of the congestion window add one: a frame of 16 KiB takes two
+ * mbufs, and two windows' worth may be queued. */
+#define NJ_TX_SHARES      32u
+#define NJ_TX_SHARE_MAX   64u
+#define NJ_TX_SHARE_BYTES 4096u
+
+/*
+ * Requests of one connection that begin in a step; none begins after NJ_ROUND_NS. Excess time is
+ * paid back in later steps.
+ *
+ * Requests left for a later step are cold in the cache. By this number, with 16 connections of 128
+ * streams, a request took ns and missed lines in 1 MiB (./dev bench ahead; docs/ewyk.md, "Cache
+ * locality"):
+ *
+ *            8    16    32    64   128
+ *     ns   599   534   454   446   455
+ *     LL    22    25   4.6   5.9   8.6
+ */
+#define NJ_ROUND_TASKS 32u
+#define NJ_ROUND_NS    ((int32_t)(100 * NJ_US))
 
 enum conn_state { SNIFF, H2, LINGER };
 
@@ -16,8 +50,8 @@ struct nj_conn_active {
     struct nj_conn *conn;
     struct nj_h2 *h2;
     struct nj_list
-        unacked; /* member of shard->unacked while the send queue holds bytes; removed lazily */
-    struct nj_list tx_wait; /* member of shard->tx_waiting while it waits for mbufs to send */
+        unacked; /* member of conns->unacked while the send queue holds bytes; removed lazily */
+    struct nj_list tx_wait; /* member of conns->tx_waiting while it waits for mbufs to send */
     uint32_t unacked_ms;    /* last acknowledgement seen, or when the queue became non-empty; ms
                              modulo 2^32 */
     uint32_t unacked_una;   /* snd_una when it was last checked */
@@ -39,10 +73,10 @@ _Static_assert(sizeof(struct nj_conn_active) <= 2 * NJ_CACHE_LINE, "two lines mo
 
 struct nj_conn {
     struct nj_conn_user user; /* first: tcb->user points here */
-    struct nj_shard *shard;
+    struct nj_conns *conns;
     struct nj_tcb *tcb;
     struct nj_conn_active *active;
-    struct nj_list node; /* member of shard->waits_for[waits_for]; of no list once it has expired */
+    struct nj_list node; /* member of conns->waits_for[waits_for]; of no list once it has expired */
     struct nj_client *client; /* whose connection it counts as; NULL: not limited */
     uint32_t since;           /* start of the wait, in GRAINs, rounded up */
     uint8_t state;            /* enum conn_state */
@@ -58,6 +92,14 @@ struct nj_conn {
 };
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
+/* Marks the connection as ready to send. `conn` is the user pointer of its HTTP/2 session. */
+void nj__conn_mark_ready(void *conn);
+/* A body without bytes has bytes again. `stream` is body->waiter. */
+void nj__conn_wake_stream(void *stream);
+/* Processes the events of a connection of the server: on_events of its struct nj_conn_user. */
+void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, nj_ns now);
+/* Makes the connection that TCP has opened. NULL: all are in use. */
+struct nj_conn *nj__conn_new(struct nj_conns *cs, struct nj_tcb *tcb, nj_ns now);
 /* Makes the state that a connection needs from its first byte on, if it has none. */
 struct nj_conn_active *nj__conn_active(struct nj_conn *c);
 /* Sends RST. The connection is freed in a later step. */
@@ -114,19 +156,21 @@ void nj__conn_begin_linger(struct nj_conn *c, nj_ns now);
 /* ---- drain.c ---- */
 
 /* A connection that speaks HTTP/2 only after draining began. */
-void nj__drain_new(struct nj_shard *s, struct nj_h2 *h2);
+void nj__drain_new(struct nj_conns *cs, struct nj_h2 *h2);
 /* Sends the final GOAWAYs that are due. Returns the amount of work: 0 or 1. */
-uint32_t nj__drain_tick(struct nj_shard *s, nj_ns now);
+uint32_t nj__drain_tick(struct nj_conns *cs, nj_ns now);
 
 /* ---- mbuf_pressure.c ---- */
 
 /* Mbufs left for sending. While many are left, those in the caches of lcores are not included:
  * reading 128 caches takes as many cache misses. */
-uint32_t nj__pressure_tx_left(const struct nj_shard *s);
+uint32_t nj__pressure_tx_left(const struct nj_conns *cs);
+/* As many mbufs of the pool are the reserve (NJ_TX_POOL_RESERVE). */
+uint32_t nj__pressure_tx_reserve(const struct rte_mempool *tx_pool);
 /* Called after the connection was served: records whether ACKs are outstanding, and what it
  * holds. */
 void nj__pressure_track(struct nj_conn *c, nj_ns now);
-/* Mbufs for sending are short (s->tx_short): does the client hold less than its share of the
+/* Mbufs for sending are short (cs->tx_short): does the client hold less than its share of the
  * reserve? */
 bool nj__pressure_has_share(const struct nj_conn *c);
 /* Mbufs for sending are short: may HTTP/2 be asked for output? Its client has a share, and the
@@ -135,16 +179,63 @@ bool nj__pressure_may_send(const struct nj_conn *c);
 /* Mbufs for sending are short: if the connection has something to do, and may not send, it waits.
  * nj__pressure_wake_waiting() makes a few of them ready, in turn, once per step. */
 void nj__pressure_wait(struct nj_conn *c);
-void nj__pressure_wake_waiting(struct nj_shard *s);
+void nj__pressure_wake_waiting(struct nj_conns *cs);
 /* Mbufs for sending are short: resets peers that acknowledge nothing. */
-void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now);
+void nj__pressure_reset_unacking(struct nj_conns *cs, nj_ns now);
 /* Records what the connection holds: also after its session was closed. */
 void nj__pressure_track_held(struct nj_conn *c, nj_ns now);
 /* The connection ends: it holds nothing any more. */
 void nj__pressure_forget(struct nj_conn *c);
 /* Received mbufs or memory of HTTP/2 are short: resets connections of the clients that hold most of
  * them. To be called again at once while the shortage lasts. Returns how many were reset. */
-uint32_t nj__pressure_reset_holders(struct nj_shard *s, nj_ns now);
-nj_ns nj__pressure_next_at(const struct nj_shard *s);
+uint32_t nj__pressure_reset_holders(struct nj_conns *cs, nj_ns now);
+nj_ns nj__pressure_next_at(const struct nj_conns *cs);
+
+/* ---- conn_requests.c ---- */
+
+/* Operations that transactions need from connections. */
+extern const struct nj_txn_events nj__txn_events;
+extern const struct nj_h2_events nj__conn_h2_events;
+extern const struct nj_h2_events nj__conn_h2_route_events; /* with request bodies */
+
+/* ---- handler_tasks.c ---- */
+
+bool nj__handlers_init(struct nj_conns *cs, nj_ns now);
+/* Cancels handlers that wait. By the thread they wait on. */
+void nj__handlers_cancel_waiting(struct nj_conns *cs);
+/* Waits for handlers that run on workers. */
+void nj__handlers_fini(struct nj_conns *cs);
+/* May the handler begin? LATER: the request is queued for a fiber, and offered later. NEVER: the
+ * queue is full, and the request was answered with 503. */
+enum nj_admit { NJ_ADMIT_NOW, NJ_ADMIT_QUEUED, NJ_ADMIT_REJECTED };
+enum nj_admit nj__handlers_admit_request(struct nj_conns *cs, struct nj_exchange *x);
+/* Answers a request that was not offered with 503. */
+void nj__handlers_reject(struct nj_conns *cs, struct nj_exchange *x);
+/* Gives the request to the strategy. Returns the time it took, for the round over connections. */
+nj_ns nj__handlers_schedule_request(struct nj_conns *cs, struct nj_exchange *x);
+/* Passes responses of handlers to their streams. */
+void nj__handlers_deliver_responses(struct nj_conns *cs, nj_ns now);
+/* Called after the last submit of a step. */
+void nj__handlers_wake_workers(struct nj_conns *cs);
+bool nj__handlers_busy(const struct nj_conns *cs);
+void nj__handlers_publish(struct nj_conns *cs);
+
+/* ---- conn_request_timeouts.c ---- */
+
+/* Schedules the next check of the transaction's progress. */
+void nj__txn_schedule_progress_check(struct nj_txn *t, nj_ns now);
+/* Does the transaction wait for its peer? */
+bool nj__txn_waits_for_peer(const struct nj_txn *t);
+uint32_t nj__timeouts_tick(struct nj_conns *cs, nj_ns now);
+nj_ns nj__timeouts_next_at(const struct nj_conns *cs);
+
+/* ---- policy_adoption.c ---- */
+
+bool nj__policy_init(struct nj_conns *cs, nj_ns now);
+/* Every transaction has ended. */
+void nj__policy_fini(struct nj_conns *cs);
+/* May the newly opened connection stay? It counts for its client from here on. */
+bool nj__policy_admit_conn(struct nj_conn *c);
+void nj__policy_release_conn(struct nj_conn *c);
 
 #endif

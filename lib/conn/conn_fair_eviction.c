@@ -8,7 +8,6 @@
 #include "base/compiler.h"
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_conn_internal.h"
 
 /* Thresholds in 64ths of the connection table: counting starts, counting ends, idle connections are
  * closed. NJ_TCP_NEARLY_FULL_PART is above them: from there on connections are reset. */
@@ -25,40 +24,40 @@
  * probability of 3e-4. */
 #define COUNTS_MIN 65536u
 
-static uint32_t part_of_places(const struct nj_shard *s, uint32_t of_64)
+static uint32_t part_of_places(const struct nj_conns *cs, uint32_t of_64)
 {
-    return (uint32_t)((uint64_t)s->cfg.conns_max * of_64 / 64);
+    return (uint32_t)((uint64_t)cs->tcp->cfg.conns_max * of_64 / 64);
 }
 
-bool nj__conn_shares_init(struct nj_shard *s)
+bool nj__conn_shares_init(struct nj_conns *cs)
 {
     uint32_t n = COUNTS_MIN;
 
-    while (n < s->cfg.conns_max && n < 1u << 30)
+    while (n < cs->tcp->cfg.conns_max && n < 1u << 30)
         n *= 2;
-    s->shares.mask = n - 1;
-    s->shares.n = calloc(n, sizeof *s->shares.n); /* not touched before counting starts */
-    return s->shares.n != NULL;
+    cs->shares.mask = n - 1;
+    cs->shares.n = calloc(n, sizeof *cs->shares.n); /* not touched before counting starts */
+    return cs->shares.n != NULL;
 }
 
-void nj__conn_shares_fini(struct nj_shard *s)
+void nj__conn_shares_fini(struct nj_conns *cs)
 {
-    free(s->shares.n);
-    s->shares.n = NULL;
+    free(cs->shares.n);
+    cs->shares.n = NULL;
 }
 
 /* --- counting ------------------------------------------------------------------------------ */
 
-static uint32_t *count_of(const struct nj_shard *s, const struct nj_addr *remote)
+static uint32_t *count_of(const struct nj_conns *cs, const struct nj_addr *remote)
 {
-    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
-    return &s->shares.n[nj_policy_conn_key(p, &s->cfg.client_key, remote) & s->shares.mask];
+    const struct nj_policy *p = nj_shape_policy(cs->txns.shape);
+    return &cs->shares.n[nj_policy_conn_key(p, &cs->cfg->client_key, remote) & cs->shares.mask];
 }
 
 /* A trusted proxy's connections belong to many clients: no client is charged for them. */
-static bool is_trusted_proxy(const struct nj_shard *s, const struct nj_addr *remote)
+static bool is_trusted_proxy(const struct nj_conns *cs, const struct nj_addr *remote)
 {
-    return nj_policy_trusts(nj_shape_policy(s->txns.shape), remote);
+    return nj_policy_trusts(nj_shape_policy(cs->txns.shape), remote);
 }
 
 static void update_largest(struct nj_conn_shares *sh, const uint32_t *n)
@@ -70,32 +69,32 @@ static void update_largest(struct nj_conn_shares *sh, const uint32_t *n)
 /* Is the connection included in the counters? */
 static bool is_counted(const struct nj_conn *c)
 {
-    const struct nj_shard *s = c->shard;
-    return s->shares.counted_below > 0 && nj_pool_index(&s->conns, c) < s->shares.counted_below;
+    const struct nj_conns *cs = c->conns;
+    return cs->shares.counted_below > 0 && nj_pool_index(&cs->pool, c) < cs->shares.counted_below;
 }
 
 static void count_conn(struct nj_conn *c)
 {
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
-    uint32_t *n = count_of(c->shard, remote);
+    uint32_t *n = count_of(c->conns, remote);
 
-    if (is_trusted_proxy(c->shard, remote))
+    if (is_trusted_proxy(c->conns, remote))
         return;
     ++*n;
-    update_largest(&c->shard->shares, n);
+    update_largest(&c->conns->shares, n);
 }
 
 void nj__conn_shares_remove(struct nj_conn *c)
 {
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
 
-    if (nj_unlikely(is_counted(c)) && !is_trusted_proxy(c->shard, remote))
-        --*count_of(c->shard, remote);
+    if (nj_unlikely(is_counted(c)) && !is_trusted_proxy(c->conns, remote))
+        --*count_of(c->conns, remote);
 }
 
-void nj__conn_shares_restart_count(struct nj_shard *s)
+void nj__conn_shares_restart_count(struct nj_conns *cs)
 {
-    struct nj_conn_shares *sh = &s->shares;
+    struct nj_conn_shares *sh = &cs->shares;
 
     if (sh->counted_below > 0)
         memset(sh->n, 0, (sh->mask + 1) * sizeof *sh->n);
@@ -104,17 +103,17 @@ void nj__conn_shares_restart_count(struct nj_shard *s)
 
 /* Objects keep their slots in the pool. Connections made meanwhile in slots that were passed are
  * added when they are made. */
-static uint32_t count_batch(struct nj_shard *s)
+static uint32_t count_batch(struct nj_conns *cs)
 {
-    struct nj_conn_shares *sh = &s->shares;
+    struct nj_conn_shares *sh = &cs->shares;
     uint32_t n = 0;
 
-    for (; n < COUNT_MAX && sh->counted_below < s->conns.n_touched; n++) {
-        struct nj_conn *c = nj_pool_at(&s->conns, sh->counted_below++);
-        if (c->shard == s)
+    for (; n < COUNT_MAX && sh->counted_below < cs->pool.n_touched; n++) {
+        struct nj_conn *c = nj_pool_at(&cs->pool, sh->counted_below++);
+        if (c->conns == cs)
             count_conn(c);
     }
-    if (sh->counted_below >= s->conns.n_touched)
+    if (sh->counted_below >= cs->pool.n_touched)
         sh->counted_below = UINT32_MAX;
     return n;
 }
@@ -135,34 +134,34 @@ static bool is_idle(const struct nj_conn *c)
 }
 
 /* May this connection be evicted? A connection on no list is about to be freed. */
-static bool is_evictable(const struct nj_shard *s, const struct nj_conn *c, bool gently)
+static bool is_evictable(const struct nj_conns *cs, const struct nj_conn *c, bool gently)
 {
-    if (c->shard != s || !nj_list_linked(&c->node) || c->tcb->state == NJ_TCP_CLOSED ||
-        is_trusted_proxy(s, &c->tcb->flow.tuple.remote))
+    if (c->conns != cs || !nj_list_linked(&c->node) || c->tcb->state == NJ_TCP_CLOSED ||
+        is_trusted_proxy(cs, &c->tcb->flow.tuple.remote))
         return false;
     return !gently || (is_idle(c) && c->state != LINGER);
 }
 
-static struct nj_conn *next_scanned(struct nj_shard *s)
+static struct nj_conn *next_scanned(struct nj_conns *cs)
 {
-    struct nj_conn_shares *sh = &s->shares;
+    struct nj_conn_shares *sh = &cs->shares;
 
-    sh->scan_at = sh->scan_at + 1 < s->conns.n_touched ? sh->scan_at + 1 : 0;
-    return nj_pool_at(&s->conns, sh->scan_at);
+    sh->scan_at = sh->scan_at + 1 < cs->pool.n_touched ? sh->scan_at + 1 : 0;
+    return nj_pool_at(&cs->pool, sh->scan_at);
 }
 
 /* Of the next SCAN_MAX connections, chooses one of the largest client, an idle one if possible. */
-static struct nj_conn *choose_victim(struct nj_shard *s, uint32_t n_own, bool gently)
+static struct nj_conn *choose_victim(struct nj_conns *cs, uint32_t n_own, bool gently)
 {
-    struct nj_conn_shares *sh = &s->shares;
+    struct nj_conn_shares *sh = &cs->shares;
     struct nj_conn *best = NULL;
     uint32_t most = 0;
 
-    for (uint32_t i = 0; i < SCAN_MAX && i < s->conns.n_touched; i++) {
-        struct nj_conn *c = next_scanned(s);
-        if (!is_evictable(s, c, gently))
+    for (uint32_t i = 0; i < SCAN_MAX && i < cs->pool.n_touched; i++) {
+        struct nj_conn *c = next_scanned(cs);
+        if (!is_evictable(cs, c, gently))
             continue;
-        const uint32_t *n = count_of(s, &c->tcb->flow.tuple.remote);
+        const uint32_t *n = count_of(cs, &c->tcb->flow.tuple.remote);
         update_largest(sh, n);
         bool better = *n > most || (*n == most && best && is_idle(c) && !is_idle(best));
         if (!better || !may_evict_for(*n, n_own, is_idle(c)))
@@ -185,9 +184,9 @@ static bool largest_yields_to(struct nj_conn_shares *sh, uint32_t n_own)
 }
 
 /* A client with `n_own` connections opens another one while the table is nearly full. */
-static bool request_eviction(struct nj_shard *s, uint32_t n_own)
+static bool request_eviction(struct nj_conns *cs, uint32_t n_own)
 {
-    struct nj_conn_shares *sh = &s->shares;
+    struct nj_conn_shares *sh = &cs->shares;
 
     if (!largest_yields_to(sh, n_own))
         return false;
@@ -196,58 +195,57 @@ static bool request_eviction(struct nj_shard *s, uint32_t n_own)
     return true;
 }
 
-bool nj__conn_shares_is_nearly_full(const struct nj_shard *s)
+bool nj__conn_shares_is_nearly_full(const struct nj_conns *cs)
 {
-    return s->tcp.tcbs.n_used > part_of_places(s, TIGHT_FROM);
+    return cs->tcp->tcbs.n_used > part_of_places(cs, TIGHT_FROM);
 }
 
 /* Other connections of this client. */
 static uint32_t n_other_conns(const struct nj_conn *c)
 {
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
-    return is_trusted_proxy(c->shard, remote) ? 0 : *count_of(c->shard, remote) - 1;
+    return is_trusted_proxy(c->conns, remote) ? 0 : *count_of(c->conns, remote) - 1;
 }
 
 void nj__conn_shares_add(struct nj_conn *c)
 {
-    struct nj_shard *s = c->shard;
+    struct nj_conns *cs = c->conns;
 
     if (nj_likely(!is_counted(c)))
         return;
     count_conn(c);
-    if (nj__conn_shares_is_nearly_full(s) && !nj_tcp_is_nearly_full(&s->tcp)) /* else TCP asked */
-        request_eviction(s, n_other_conns(c));
+    if (nj__conn_shares_is_nearly_full(cs) && !nj_tcp_is_nearly_full(cs->tcp)) /* else TCP asked */
+        request_eviction(cs, n_other_conns(c));
 }
 
-bool nj__conn_shares_request_room(void *shard, const struct nj_addr *remote, bool proven)
+bool nj_conns_request_room(struct nj_conns *cs, const struct nj_addr *remote, bool proven)
 {
-    struct nj_shard *s = shard;
-    struct nj_conn_shares *sh = &s->shares;
+    struct nj_conn_shares *sh = &cs->shares;
 
     if (sh->counted_below == 0)
         return false;
-    uint32_t n_own = is_trusted_proxy(s, remote) ? 0 : *count_of(s, remote);
+    uint32_t n_own = is_trusted_proxy(cs, remote) ? 0 : *count_of(cs, remote);
     if (!proven) /* SYNs may be spoofed: nothing is evicted for an unproven address */
         return largest_yields_to(sh, n_own);
-    return request_eviction(s, n_own);
+    return request_eviction(cs, n_own);
 }
 
 /* Evicts one connection per request: with FIN while the table has free entries, else with RST. */
 /* Held: connections | client, in connections | equal shares of `--max-connections`, once 7/8 are
  * used | `--preface-timeout`, `--idle-timeout` | conn_evicted, conn_timeout */
-static uint32_t evict_conns(struct nj_shard *s, nj_ns now)
+static uint32_t evict_conns(struct nj_conns *cs, nj_ns now)
 {
-    struct nj_conn_shares *sh = &s->shares;
-    bool gently = !nj_tcp_is_nearly_full(&s->tcp);
+    struct nj_conn_shares *sh = &cs->shares;
+    bool gently = !nj_tcp_is_nearly_full(cs->tcp);
     uint32_t n = 0;
 
     for (; sh->n_to_evict > 0; sh->n_to_evict--, n++) {
-        struct nj_conn *c = choose_victim(s, sh->evict_for_n, gently);
+        struct nj_conn *c = choose_victim(cs, sh->evict_for_n, gently);
         if (!c) { /* clients that still need one will ask again */
             sh->n_to_evict = 0;
             break;
         }
-        nj__abuse_record(s, NJ_C_conn_evicted, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_evicted, &c->tcb->flow.tuple.remote);
         if (gently)
             nj__conn_close(c, now);
         else
@@ -257,37 +255,37 @@ static uint32_t evict_conns(struct nj_shard *s, nj_ns now)
 }
 
 /* Updates the largest client. */
-static void refresh_largest(struct nj_shard *s)
+static void refresh_largest(struct nj_conns *cs)
 {
-    struct nj_conn_shares *sh = &s->shares;
+    struct nj_conn_shares *sh = &cs->shares;
 
     sh->largest_stale = false;
-    for (uint32_t i = 0; i < SCAN_FEW && i < s->conns.n_touched; i++) {
-        const struct nj_conn *c = next_scanned(s);
-        if (is_evictable(s, c, false))
-            update_largest(sh, count_of(s, &c->tcb->flow.tuple.remote));
+    for (uint32_t i = 0; i < SCAN_FEW && i < cs->pool.n_touched; i++) {
+        const struct nj_conn *c = next_scanned(cs);
+        if (is_evictable(cs, c, false))
+            update_largest(sh, count_of(cs, &c->tcb->flow.tuple.remote));
     }
 }
 
-uint32_t nj__conn_shares_count_and_evict(struct nj_shard *s, nj_ns now)
+uint32_t nj__conn_shares_count_and_evict(struct nj_conns *cs, nj_ns now)
 {
-    struct nj_conn_shares *sh = &s->shares;
-    uint32_t n_used = s->tcp.tcbs.n_used;
+    struct nj_conn_shares *sh = &cs->shares;
+    uint32_t n_used = cs->tcp->tcbs.n_used;
 
-    if (nj_likely(sh->counted_below == 0 && n_used <= part_of_places(s, COUNT_FROM)))
+    if (nj_likely(sh->counted_below == 0 && n_used <= part_of_places(cs, COUNT_FROM)))
         return 0;
-    if (n_used < part_of_places(s, COUNT_UNTIL)) {
-        nj__conn_shares_restart_count(s);
+    if (n_used < part_of_places(cs, COUNT_UNTIL)) {
+        nj__conn_shares_restart_count(cs);
         return 0;
     }
-    uint32_t n = sh->counted_below != UINT32_MAX ? count_batch(s) : 0;
+    uint32_t n = sh->counted_below != UINT32_MAX ? count_batch(cs) : 0;
     if (sh->largest_stale)
-        refresh_largest(s);
-    return n + evict_conns(s, now);
+        refresh_largest(cs);
+    return n + evict_conns(cs, now);
 }
 
-bool nj__conn_shares_has_work(const struct nj_shard *s)
+bool nj__conn_shares_has_work(const struct nj_conns *cs)
 {
-    const struct nj_conn_shares *sh = &s->shares;
+    const struct nj_conn_shares *sh = &cs->shares;
     return (sh->counted_below > 0 && sh->counted_below != UINT32_MAX) || sh->n_to_evict > 0;
 }

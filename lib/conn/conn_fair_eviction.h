@@ -24,12 +24,12 @@
 #include "base/types.h"
 
 struct nj_conn;
-struct nj_shard;
+struct nj_conns;
 
 struct nj_conn_shares {
     uint32_t *n; /* connections, by hash of the client */
     uint32_t mask;
-    uint32_t counted_below; /* slots of shard->conns below this are included in n; 0: none */
+    uint32_t counted_below; /* slots of conns->pool below this are included in n; 0: none */
     uint32_t largest_at;    /* index of the highest n seen */
     uint32_t scan_at;       /* next slot to scan for a victim */
     uint32_t n_to_evict;    /* evictions requested by clients within their share */
@@ -38,21 +38,19 @@ struct nj_conn_shares {
 };
 
 /* Returns false when memory is refused. */
-bool nj__conn_shares_init(struct nj_shard *s);
-void nj__conn_shares_fini(struct nj_shard *s);
+bool nj__conn_shares_init(struct nj_conns *cs);
+void nj__conn_shares_fini(struct nj_conns *cs);
 /* Called when a connection object is made, and before it is freed. tcb->flow is valid in both. */
 void nj__conn_shares_add(struct nj_conn *c);
 void nj__conn_shares_remove(struct nj_conn *c);
 /* The prefixes that define clients may have changed: starts counting again. */
-void nj__conn_shares_restart_count(struct nj_shard *s);
-/* For nj_tcp_config.yields. */
-bool nj__conn_shares_request_room(void *shard, const struct nj_addr *remote, bool proven);
+void nj__conn_shares_restart_count(struct nj_conns *cs);
 /* Once per step: includes a batch of connections in the counters and evicts connections on request.
  * Returns how many. */
-uint32_t nj__conn_shares_count_and_evict(struct nj_shard *s, nj_ns now);
+uint32_t nj__conn_shares_count_and_evict(struct nj_conns *cs, nj_ns now);
 /* Is the table so full that idle connections are closed? */
-bool nj__conn_shares_is_nearly_full(const struct nj_shard *s);
+bool nj__conn_shares_is_nearly_full(const struct nj_conns *cs);
 /* nj__conn_shares_count_and_evict() has to be called again at once. */
-bool nj__conn_shares_has_work(const struct nj_shard *s);
+bool nj__conn_shares_has_work(const struct nj_conns *cs);
 
 #endif

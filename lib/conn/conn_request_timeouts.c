@@ -17,7 +17,6 @@
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "http/response_head.h"
-#include "shard/shard_conn_internal.h"
 #include "tcp/seq.h"
 
 #define LINGER_TIMEOUT (2 * NJ_SEC) /* all is acknowledged, the peer does not close */
@@ -53,25 +52,25 @@ static enum nj_conn_wait wait_of(const struct nj_conn *c)
 }
 
 /* At most the timeout of any event it may prove to have waited for. */
-static nj_ns ack_timeout(const struct nj_shard_config *c)
+static nj_ns ack_timeout(const struct nj_conns_config *c)
 {
     return nj_min_u64(nj_min_u64(c->idle_timeout, c->header_timeout),
                       nj_min_u64(c->send_timeout, ACK_TIMEOUT));
 }
 
-static nj_ns timeout_of(const struct nj_shard *s, enum nj_conn_wait waits_for)
+static nj_ns timeout_of(const struct nj_conns *cs, enum nj_conn_wait waits_for)
 {
     switch (waits_for) {
     case NJ_CONN_WAIT_PREFACE:
-        return s->cfg.preface_timeout;
+        return cs->cfg->preface_timeout;
     case NJ_CONN_WAIT_IDLE:
-        return s->cfg.idle_timeout;
+        return cs->cfg->idle_timeout;
     case NJ_CONN_WAIT_ACK:
-        return ack_timeout(&s->cfg);
+        return ack_timeout(cs->cfg);
     case NJ_CONN_WAIT_FRAME:
-        return s->cfg.header_timeout;
+        return cs->cfg->header_timeout;
     case NJ_CONN_WAIT_PROGRESS:
-        return s->cfg.send_timeout;
+        return cs->cfg->send_timeout;
     case NJ_CONN_WAIT_FIN:
         return LINGER_TIMEOUT;
     case NJ_N_CONN_WAITS:
@@ -81,9 +80,9 @@ static nj_ns timeout_of(const struct nj_shard *s, enum nj_conn_wait waits_for)
 }
 
 /* Called when something is appended to a list. */
-static void note_deadline(struct nj_shard *s, nj_ns at)
+static void note_deadline(struct nj_conns *cs, nj_ns at)
 {
-    s->timeouts_at = nj_min_u64(s->timeouts_at, at);
+    cs->timeouts_at = nj_min_u64(cs->timeouts_at, at);
 }
 
 static uint32_t grain_of(nj_ns now)
@@ -103,9 +102,9 @@ static uint64_t bytes_at_rate(nj_ns time, uint64_t rate)
 }
 
 /* Bytes that a peer must acknowledge within `time` at `rate`; at least 1. */
-static uint64_t min_bytes_due(const struct nj_shard *s, nj_ns time, uint64_t rate)
+static uint64_t min_bytes_due(const struct nj_conns *cs, nj_ns time, uint64_t rate)
 {
-    uint64_t ms = time / NJ_MS, all_ms = s->cfg.send_timeout / NJ_MS + 1;
+    uint64_t ms = time / NJ_MS, all_ms = cs->cfg->send_timeout / NJ_MS + 1;
     uint64_t least = NJ_SEND_BYTES_MIN * ms / all_ms + 1;
     uint64_t want = bytes_at_rate(time, rate);
     return want > least ? want : least;
@@ -118,9 +117,9 @@ static bool has_tcp_progress(const struct nj_conn *c, nj_ns now)
     if (!c->active || nj_tcp_send_queue_mbufs(c->tcb) == 0)
         return true;
     bool ours = nj__conn_has_streams(c) && !nj__conn_is_send_full(c);
-    uint64_t rate = ours ? 0 : c->shard->cfg.min_rate;
+    uint64_t rate = ours ? 0 : c->conns->cfg->min_rate;
     nj_ns at = wait_start(c), time = now > at ? now - at : 0;
-    return c->tcb->snd_una - c->active->wait_una >= min_bytes_due(c->shard, time, rate);
+    return c->tcb->snd_una - c->active->wait_una >= min_bytes_due(c->conns, time, rate);
 }
 
 /* Was there progress since the wait began? */
@@ -143,8 +142,8 @@ static void start_wait(struct nj_conn *c, enum nj_conn_wait waits_for, uint32_t 
         c->active->wait_una =
             waits_for == NJ_CONN_WAIT_ACK ? nj_tcp_queued_end(c->tcb) : c->tcb->snd_una;
     nj_list_del(&c->node);
-    nj_list_push_back(&c->shard->waits_for[waits_for], &c->node);
-    note_deadline(c->shard, wait_start(c) + timeout_of(c->shard, waits_for));
+    nj_list_push_back(&c->conns->waits_for[waits_for], &c->node);
+    note_deadline(c->conns, wait_start(c) + timeout_of(c->conns, waits_for));
 }
 
 void nj__conn_update_timeout_list(struct nj_conn *c, nj_ns now)
@@ -179,10 +178,10 @@ static void end_ack_wait(struct nj_conn *c, nj_ns now)
     start_wait(c, waits_for, waits_for == NJ_CONN_WAIT_PROGRESS ? grain_of(now) : c->since);
 }
 
-static uint32_t expire_conns(struct nj_shard *s, enum nj_conn_wait waits_for, nj_ns now)
+static uint32_t expire_conns(struct nj_conns *cs, enum nj_conn_wait waits_for, nj_ns now)
 {
-    struct nj_list *list = &s->waits_for[waits_for];
-    nj_ns wait = timeout_of(s, waits_for);
+    struct nj_list *list = &cs->waits_for[waits_for];
+    nj_ns wait = timeout_of(cs, waits_for);
     uint32_t n = 0;
 
     for (; n < EXPIRE_MAX && !nj_list_empty(list); n++) {
@@ -260,15 +259,15 @@ static void note_progress(struct nj_txn *t, nj_ns now)
 /* Has the peer acknowledged too little for send_timeout? */
 static bool is_too_slow(struct nj_txn *t, uint64_t n_taken, nj_ns now)
 {
-    const struct nj_shard *s = t->conn->shard;
+    const struct nj_conns *cs = t->conn->conns;
     nj_ns time = now - t->progressed_at, throttled = t->paced.throttled_ns - t->progress_throttled;
 
     time = throttled < time ? time - throttled : 0;
-    if (n_taken >= min_bytes_due(s, time, s->cfg.min_rate)) {
+    if (n_taken >= min_bytes_due(cs, time, cs->cfg->min_rate)) {
         note_progress(t, now);
         return false;
     }
-    return time >= s->cfg.send_timeout;
+    return time >= cs->cfg->send_timeout;
 }
 
 /* Resets the stream, or the connection if this is its only stream. */
@@ -276,13 +275,13 @@ static void give_up_response(struct nj_txn *t, nj_ns now)
 {
     struct nj_conn *c = t->conn;
 
-    nj__abuse_record(c->shard, NJ_C_send_timeout, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(c->conns, NJ_C_send_timeout, &c->tcb->flow.tuple.remote);
     if (nj_h2_first_stream(c->active->h2) != t->stream || nj_h2_next_stream(t->stream)) {
         t->framing->reset(t->stream, NJ_RESET_CANCEL);
         nj__conn_mark_ready(c);
         return;
     }
-    nj_count(&c->shard->counters, NJ_C_conn_timeout);
+    nj_count(c->conns->counters, NJ_C_conn_timeout);
     nj__conn_reset(c, now);
 }
 
@@ -291,7 +290,7 @@ static void give_up_file(struct nj_txn *t)
 {
     struct nj_conn *c = t->conn;
 
-    nj_count(&c->shard->counters, NJ_C_file_timeout);
+    nj_count(c->conns->counters, NJ_C_file_timeout);
     if (t->head_sent_at) {
         t->framing->reset(t->stream, NJ_RESET_INTERNAL);
     } else {
@@ -307,7 +306,7 @@ static void give_up_body(struct nj_txn *t, enum nj_counter why)
 
     if (!nj_exchange_on_body_timeout(t->exchange))
         return;
-    nj__abuse_record(c->shard, why, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(c->conns, why, &c->tcb->flow.tuple.remote);
     nj__conn_mark_ready(c);
 }
 
@@ -316,7 +315,7 @@ static void give_up_body(struct nj_txn *t, enum nj_counter why)
  * takes at most body_timeout + N / min_upload_rate of waiting time. */
 static void check_body(struct nj_txn *t, bool progressed, nj_ns now)
 {
-    const struct nj_shard_config *c = &t->conn->shard->cfg;
+    const struct nj_conns_config *c = t->conn->conns->cfg;
     uint64_t rate = t->head_sent_at ? 0 : c->min_upload_rate;
     nj_ns time = now - t->progressed_at;
     bool enough = progressed;
@@ -336,7 +335,7 @@ static void check_body(struct nj_txn *t, bool progressed, nj_ns now)
 /* The deadline holds whichever side is slow, until the response begins. */
 static bool is_past_deadline(const struct nj_txn *t, nj_ns now)
 {
-    nj_ns deadline = t->conn->shard->cfg.body_deadline;
+    nj_ns deadline = t->conn->conns->cfg->body_deadline;
     return deadline > 0 && t->exchange && !nj_exchange_sends_file(t->exchange) &&
            !t->request_whole && !t->head_sent_at && now - t->arrived_at >= deadline;
 }
@@ -350,7 +349,7 @@ static bool is_overdue(nj_ns since, nj_ns timeout, nj_ns now)
  * may have 16 KiB of a body: at --min-upload-rate these take half of body_timeout. */
 bool nj__conn_is_unfinished_overdue(const struct nj_conn *c, nj_ns now)
 {
-    const struct nj_shard_config *cfg = &c->shard->cfg;
+    const struct nj_conns_config *cfg = c->conns->cfg;
 
     if (c->state != H2 || !c->active->h2) /* preface_timeout applies */
         return false;
@@ -364,7 +363,7 @@ bool nj__conn_is_unfinished_overdue(const struct nj_conn *c, nj_ns now)
 static void check_txn(struct nj_txn *t, nj_ns now)
 {
     struct nj_conn *c = t->conn;
-    const struct nj_shard *s = c->shard;
+    const struct nj_conns *cs = c->conns;
     bool progressed = t->body_progressed;
 
     t->body_progressed = false;
@@ -391,7 +390,7 @@ static void check_txn(struct nj_txn *t, nj_ns now)
     case TXN_WAIT_FILE:
         if (t->paced.n_bytes != t->progress_sent)
             note_progress(t, now);
-        else if (now - t->progressed_at >= s->cfg.send_timeout)
+        else if (now - t->progressed_at >= cs->cfg->send_timeout)
             give_up_file(t);
         break;
     case TXN_WAIT_BODY:
@@ -409,28 +408,28 @@ static void check_txn(struct nj_txn *t, nj_ns now)
     }
 }
 
-static nj_ns check_interval(const struct nj_shard *s)
+static nj_ns check_interval(const struct nj_conns *cs)
 {
-    const struct nj_shard_config *c = &s->cfg;
+    const struct nj_conns_config *c = cs->cfg;
     return nj_min_u64(c->send_timeout, c->body_timeout) / CHECKS_PER_TIMEOUT;
 }
 
 void nj__txn_schedule_progress_check(struct nj_txn *t, nj_ns now)
 {
-    struct nj_shard *s = t->conn->shard;
+    struct nj_conns *cs = t->conn->conns;
 
     nj_list_del(&t->node);
-    t->recheck_at = now + check_interval(s);
-    nj_list_push_back(&s->txns_watched, &t->node);
-    note_deadline(s, t->recheck_at);
+    t->recheck_at = now + check_interval(cs);
+    nj_list_push_back(&cs->txns_watched, &t->node);
+    note_deadline(cs, t->recheck_at);
 }
 
-static uint32_t check_txns(struct nj_shard *s, nj_ns now)
+static uint32_t check_txns(struct nj_conns *cs, nj_ns now)
 {
     uint32_t n = 0;
 
-    for (; n < CHECK_MAX && !nj_list_empty(&s->txns_watched); n++) {
-        struct nj_txn *t = nj_container_of(s->txns_watched.next, struct nj_txn, node);
+    for (; n < CHECK_MAX && !nj_list_empty(&cs->txns_watched); n++) {
+        struct nj_txn *t = nj_container_of(cs->txns_watched.next, struct nj_txn, node);
         if (now < t->recheck_at)
             break;
         nj__txn_schedule_progress_check(t, now);
@@ -443,38 +442,38 @@ static uint32_t check_txns(struct nj_shard *s, nj_ns now)
 /* --- timer --------------------------------------------------------------------------------- */
 
 /* When is the first member of a list due? */
-static nj_ns first_due_at(const struct nj_shard *s)
+static nj_ns first_due_at(const struct nj_conns *cs)
 {
     nj_ns next = NJ_NEVER;
 
-    if (!nj_list_empty(&s->txns_watched))
-        next = nj_container_of(s->txns_watched.next, struct nj_txn, node)->recheck_at;
+    if (!nj_list_empty(&cs->txns_watched))
+        next = nj_container_of(cs->txns_watched.next, struct nj_txn, node)->recheck_at;
     for (enum nj_conn_wait i = 0; i < NJ_N_CONN_WAITS; i++) {
-        const struct nj_list *list = &s->waits_for[i];
+        const struct nj_list *list = &cs->waits_for[i];
         if (nj_list_empty(list))
             continue;
         const struct nj_conn *c = nj_container_of(list->next, struct nj_conn, node);
-        nj_ns at = wait_start(c) + timeout_of(s, i);
+        nj_ns at = wait_start(c) + timeout_of(cs, i);
         next = at < next ? at : next;
     }
     return next;
 }
 
-uint32_t nj__timeouts_tick(struct nj_shard *s, nj_ns now)
+uint32_t nj__timeouts_tick(struct nj_conns *cs, nj_ns now)
 {
-    if (nj_likely(now < s->timeouts_at))
+    if (nj_likely(now < cs->timeouts_at))
         return 0;
-    uint32_t n = check_txns(s, now);
+    uint32_t n = check_txns(cs, now);
 
     for (enum nj_conn_wait i = 0; i < NJ_N_CONN_WAITS; i++)
-        n += expire_conns(s, i, now);
-    s->timeouts_at = first_due_at(s);
+        n += expire_conns(cs, i, now);
+    cs->timeouts_at = first_due_at(cs);
     return n;
 }
 
 /* A connection that was due behind the first of its list may have become the first: see
  * end_ack_wait(). */
-nj_ns nj__timeouts_next_at(const struct nj_shard *s)
+nj_ns nj__timeouts_next_at(const struct nj_conns *cs)
 {
-    return nj_max_u64(first_due_at(s), s->timeouts_at);
+    return nj_max_u64(first_due_at(cs), cs->timeouts_at);
 }

@@ -6,7 +6,6 @@
  */
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_conn_internal.h"
 
 #define CREDIT_MAX_NS (10 * NJ_MS) /* largest debt of a connection */
 
@@ -78,14 +77,14 @@ static const struct nj_framing framing = {FRAMING};
 static const struct nj_framing tls_framing = {FRAMING, .tls_suite = nj__conn_tls_suite,
                                               .client_cert = nj__conn_tls_cert};
 
-static void abuse(void *shard, enum nj_counter why, const struct nj_addr *client)
+static void abuse(void *conns, enum nj_counter why, const struct nj_addr *client)
 {
-    nj__abuse_attribute(shard, why, client);
+    nj__abuse_attribute(conns, why, client);
 }
 
 static void leave_stack_queue(struct nj_txn *t)
 {
-    nj__admission_dequeue(t->conn->shard, t);
+    nj__admission_dequeue(t->conn->conns, t);
 }
 
 const struct nj_txn_events nj__txn_events = {
@@ -118,7 +117,7 @@ static struct nj_txn_origin origin(struct nj_conn *c, struct nj_h2_stream *st)
 
 static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_request_head *head)
 {
-    struct nj_txns *set = &c->shard->txns;
+    struct nj_txns *set = &c->conns->txns;
     struct nj_txn_origin from = origin(c, st);
     struct nj_target target; /* read once, for policy, routes and files */
     struct nj_txn *t;
@@ -139,11 +138,11 @@ static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_
 static void on_request(void *user, struct nj_h2_stream *st, const struct nj_request_head *head)
 {
     struct nj_conn *c = user;
-    enum nj_stage was = nj_stage(&c->shard->stages, NJ_STAGE_HANDLER);
+    enum nj_stage was = nj_stage(c->conns->stages, NJ_STAGE_HANDLER);
 
     c->progressed = true;
     request(c, st, head);
-    nj_stage(&c->shard->stages, was);
+    nj_stage(c->conns->stages, was);
 }
 
 /* Advances to the following request that has not been offered. */
@@ -203,14 +202,14 @@ static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_requ
     struct nj_conn *c = user;
     struct nj_txn_origin from = origin(c, st);
 
-    nj_txns_refuse_and_log(&c->shard->txns, &from, head, status);
+    nj_txns_refuse_and_log(&c->conns->txns, &from, head, status);
 }
 
 static void on_refusal_counted(void *user, enum nj_counter why)
 {
     const struct nj_conn *c = user;
 
-    nj__abuse_attribute(c->shard, why, &c->tcb->flow.tuple.remote);
+    nj__abuse_attribute(c->conns, why, &c->tcb->flow.tuple.remote);
 }
 
 const struct nj_h2_events nj__conn_h2_events = {
@@ -237,21 +236,21 @@ void nj__conn_serve_requests(struct nj_conn *c, nj_ns now)
     struct nj_conn_active *active = c->active;
 
     if (c->state == H2 && active->next_request) {
-        uint32_t most = c->shard->cfg.round_tasks ? c->shard->cfg.round_tasks : NJ_ROUND_TASKS;
+        uint32_t most = c->conns->cfg->round_tasks ? c->conns->cfg->round_tasks : NJ_ROUND_TASKS;
         active->round_credit_ns =
             active->round_credit_ns < 0 ? active->round_credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
         for (uint32_t n = 0; active->next_request && active->round_credit_ns > 0 && n < most; n++) {
             struct nj_exchange *x = nj_exchange_of_node(active->next_request);
             advance_next_request(active);
-            if (nj__handlers_admit_request(c->shard, x) != NJ_ADMIT_NOW)
+            if (nj__handlers_admit_request(c->conns, x) != NJ_ADMIT_NOW)
                 continue; /* later requests may not need what this one waits for */
-            nj_ns took = nj__handlers_schedule_request(c->shard, x);
+            nj_ns took = nj__handlers_schedule_request(c->conns, x);
             active->round_credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
         }
         if (active->next_request)
-            nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* after connections that wait already */
+            nj_tcp_note_ready(c->conns->tcp, c->tcb, 0); /* after connections that wait already */
     }
-    nj__handlers_deliver_responses(c->shard, now);
+    nj__handlers_deliver_responses(c->conns, now);
 }
 
 void nj__conn_requeue_request_first(struct nj_txn *t)
@@ -264,7 +263,7 @@ void nj__conn_requeue_request_first(struct nj_txn *t)
     nj_list_push_back(active->next_request ? active->next_request : &active->peer.exchanges,
                       node); /* before it */
     active->next_request = node;
-    nj_tcp_note_ready(&c->shard->tcp, c->tcb, 0); /* it may have been served in this step already */
+    nj_tcp_note_ready(c->conns->tcp, c->tcb, 0); /* it may have been served in this step already */
 }
 
 void nj__conn_abort_request_bodies(struct nj_conn *c)

@@ -35,12 +35,12 @@ struct buffer {
 
 /* --- life --------------------------------------------------------------------------------- */
 
-static size_t all_expanded_bytes(const struct nj_shard_tls *t)
+static size_t all_expanded_bytes(const struct nj_conns_tls *t)
 {
     return (size_t)EXPANDED_MAX * nj_tls_expanded_bytes(t->crypto.aead);
 }
 
-static void free_all(struct nj_shard_tls *t)
+static void free_all(struct nj_conns_tls *t)
 {
     if (t->expanded)
         nj_pages_unmap(t->expanded, all_expanded_bytes(t));
@@ -54,47 +54,47 @@ static void free_all(struct nj_shard_tls *t)
     nj_pages_unmap(t, sizeof *t);
 }
 
-bool nj__tls_init(struct nj_shard *s)
+bool nj__tls_init(struct nj_conns *cs)
 {
-    if (!s->cfg.tls)
+    if (!cs->cfg->tls)
         return true;
-    struct nj_shard_tls *t = nj_pages_map(sizeof *t, 0); /* has plaintext */
+    struct nj_conns_tls *t = nj_pages_map(sizeof *t, 0); /* has plaintext */
     if (!t)
         return false;
     t->crypto = (struct nj_tls_crypto){nj_tls_aead_new(NJ_TLS_ENGINE_AUTO), nj_tls_kdf_new()};
-    t->conn = calloc(s->cfg.conns_max, sizeof t->conn[0]);
+    t->conn = calloc(cs->tcp->cfg.conns_max, sizeof t->conn[0]);
     if (t->crypto.aead)
         t->expanded = nj_pages_map(all_expanded_bytes(t), 0);
     if (!t->crypto.aead || !t->crypto.kdf || !t->conn || !t->expanded ||
-        !nj_pool_init(&t->conns, sizeof(struct nj_conn_tls), s->cfg.conns_max) ||
-        !nj__handshakes_init(t, s->cfg.conns_max) ||
+        !nj_pool_init(&t->conns, sizeof(struct nj_conn_tls), cs->tcp->cfg.conns_max) ||
+        !nj__handshakes_init(t, cs->tcp->cfg.conns_max) ||
         !nj_pool_init(&t->buffers, sizeof(struct buffer), BUFFERS_MAX) ||
-        !nj_tcp_listen(&s->tcp, s->cfg.tls_port)) {
+        !nj_tcp_listen(cs->tcp, cs->cfg->tls_port)) {
         free_all(t);
         return false;
     }
-    s->tls = t;
+    cs->tls = t;
     return true;
 }
 
-void nj__tls_fini(struct nj_shard *s)
+void nj__tls_fini(struct nj_conns *cs)
 {
-    if (!s->tls)
+    if (!cs->tls)
         return;
-    while (s->tls->handshakes.n_used > 0)
-        nj__tls_collect_handshakes(s); /* workers will return them */
-    free_all(s->tls);
-    s->tls = NULL;
+    while (cs->tls->handshakes.n_used > 0)
+        nj__tls_collect_handshakes(cs); /* workers will return them */
+    free_all(cs->tls);
+    cs->tls = NULL;
 }
 
-uint32_t nj__tls_n_handshakes(const struct nj_shard *s)
+uint32_t nj__tls_n_handshakes(const struct nj_conns *cs)
 {
-    return s->tls ? s->tls->handshakes.n_used : 0;
+    return cs->tls ? cs->tls->handshakes.n_used : 0;
 }
 
 static struct nj_tls_expanded *expanded_of(const struct nj_conn *c, uint32_t direction)
 {
-    struct nj_shard_tls *t = c->shard->tls;
+    struct nj_conns_tls *t = c->conns->tls;
     uint32_t at = (2 * nj__conn_tls_index(c) + direction) % EXPANDED_MAX;
     return (void *)(t->expanded + (size_t)at * nj_tls_expanded_bytes(t->crypto.aead));
 }
@@ -107,7 +107,7 @@ __attribute__((noinline)) void nj__conn_tls_prefetch(const struct nj_conn *const
             continue;
         rte_prefetch0(nj__conn_tls_place(conn[i]));
         for (uint32_t direction = 0; direction < 2; direction++)
-            nj_tls_expanded_prefetch(conn[i]->shard->tls->crypto.aead,
+            nj_tls_expanded_prefetch(conn[i]->conns->tls->crypto.aead,
                                      expanded_of(conn[i], direction));
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -119,14 +119,14 @@ __attribute__((noinline)) void nj__conn_tls_prefetch(const struct nj_conn *const
 
 static void count_with_client(const struct nj_conn *c, enum nj_counter why)
 {
-    nj__abuse_record(c->shard, why, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(c->conns, why, &c->tcb->flow.tuple.remote);
 }
 
 /* The connection ends. Its handshake, if it has not finished, has failed. */
 static void end_handshake(const struct nj_conn *c, struct nj_conn_tls *ct)
 {
     if (ct->handshake)
-        nj__handshake_leave(c->shard, ct);
+        nj__handshake_leave(c->conns, ct);
     if (ct->established || ct->ended)
         return;
     ct->ended = true;
@@ -140,12 +140,12 @@ void nj__conn_tls_free(struct nj_conn *c)
     if (!*place)
         return;
     for (uint32_t direction = 0; (*place)->established && direction < 2; direction++)
-        nj_tls_expanded_wipe(c->shard->tls->crypto.aead, expanded_of(c, direction));
+        nj_tls_expanded_wipe(c->conns->tls->crypto.aead, expanded_of(c, direction));
     end_handshake(c, *place);
     nj_tls_session_wipe(&(*place)->session);
     if ((*place)->cert)
         nj_ref_put(&(*place)->cert->ref);
-    nj_pool_put(&c->shard->tls->conns, *place);
+    nj_pool_put(&c->conns->tls->conns, *place);
     *place = NULL;
 }
 
@@ -226,16 +226,16 @@ nj_ns nj__conn_tls_unfinished_record_since(const struct nj_conn *c, nj_ns now)
  * and its client has taken its share. */
 static void send_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_alert alert)
 {
-    struct nj_shard *s = c->shard;
+    struct nj_conns *cs = c->conns;
     uint8_t record[NJ_TLS_ALERT_RECORD_BYTES];
     struct nj_tls_dst dst = {record, sizeof record};
 
-    if (nj_unlikely(s->tx_short) && !nj__pressure_has_share(c))
+    if (nj_unlikely(cs->tx_short) && !nj__pressure_has_share(c))
         return;
-    int n = nj_tls_session_write_alert(&ct->session, &s->tls->crypto, expanded_of(c, 1), alert,
+    int n = nj_tls_session_write_alert(&ct->session, &cs->tls->crypto, expanded_of(c, 1), alert,
                                        &dst, 1);
     if (n > 0 && nj_tcp_may_send(c->tcb))
-        nj_tcp_send_copy(&s->tcp, c->tcb, record, (uint32_t)n);
+        nj_tcp_send_copy(cs->tcp, c->tcb, record, (uint32_t)n);
 }
 
 static void end_by_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_alert alert,
@@ -247,7 +247,7 @@ static void end_by_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_
 
 static void input_record(struct nj_conn *c, struct nj_conn_tls *ct, uint32_t n, nj_ns now)
 {
-    struct nj_shard_tls *t = c->shard->tls;
+    struct nj_conns_tls *t = c->conns->tls;
     struct nj_tcp_piece piece[NJ_RECV_MBUFS_MAX];
     struct nj_tls_src src[NJ_RECV_MBUFS_MAX];
     uint32_t n_pieces = nj_tcp_recv_pieces(c->tcb, n, piece, NJ_ARRAY_LEN(piece));
@@ -256,15 +256,15 @@ static void input_record(struct nj_conn *c, struct nj_conn_tls *ct, uint32_t n, 
         src[i] = (struct nj_tls_src){piece[i].p, piece[i].n_bytes};
     struct nj_tls_input in = nj_tls_session_input(&ct->session, &t->crypto, expanded_of(c, 0), src,
                                                   n_pieces, t->scratch, sizeof t->scratch, now);
-    nj_tcp_recv_discard(&c->shard->tcp, c->tcb, n);
+    nj_tcp_recv_discard(c->conns->tcp, c->tcb, n);
     switch (in.kind) {
     case NJ_TLS_IN_NOTHING:
         break;
     case NJ_TLS_IN_KEY_UPDATE:
-        nj_count(&c->shard->counters, NJ_C_tls_key_updates);
+        nj_count(c->conns->counters, NJ_C_tls_key_updates);
         break;
     case NJ_TLS_IN_DATA:
-        nj_count_n(&c->shard->counters, NJ_C_tls_rx_bytes, in.n_bytes);
+        nj_count_n(c->conns->counters, NJ_C_tls_rx_bytes, in.n_bytes);
         nj_tls_session_forgive(&ct->session);
         nj__conn_input(c, in.data, in.n_bytes, now);
         break;
@@ -300,18 +300,18 @@ static void read_records(struct nj_conn *c, struct nj_conn_tls *ct, nj_ns now)
 static void read_all(struct nj_conn *c, struct nj_conn_tls *ct, nj_ns now)
 {
     if (ct->handshake && discards_input(c, ct))
-        nj__handshake_leave(c->shard, ct);
+        nj__handshake_leave(c->conns, ct);
     if (ct->handshake)
         nj__handshake_advance(c, ct);
     if (ct->established && c->state != LINGER)
         read_records(c, ct, now);
     if (discards_input(c, ct))
-        nj_tcp_recv_discard(&c->shard->tcp, c->tcb, nj_tcp_recv_bytes(c->tcb));
+        nj_tcp_recv_discard(c->conns->tcp, c->tcb, nj_tcp_recv_bytes(c->tcb));
 }
 
 static struct nj_conn_tls *begin(struct nj_conn *c)
 {
-    struct nj_conn_tls *ct = nj_pool_take(&c->shard->tls->conns);
+    struct nj_conn_tls *ct = nj_pool_take(&c->conns->tls->conns);
 
     NJ_CHECK(ct); /* as many as connections */
     memset(ct, 0, sizeof *ct);
@@ -328,7 +328,7 @@ bool nj__conn_tls_read(struct nj_conn *c, nj_ns now)
     if (!nj__conn_has_input(c) || (c->state == SNIFF && !nj__conn_may_read(c)))
         return false;
     if (!ct && c->state == LINGER)
-        nj_tcp_recv_discard(&c->shard->tcp, c->tcb, nj_tcp_recv_bytes(c->tcb));
+        nj_tcp_recv_discard(c->conns->tcp, c->tcb, nj_tcp_recv_bytes(c->tcb));
     else if (!ct && !(ct = begin(c))->handshake)
         nj__conn_tls_give_up(c, NJ_C_tls_handshakes_full);
     else
@@ -358,7 +358,7 @@ static uint32_t record_max(const struct nj_conn *c)
 
 uint32_t nj__conn_tls_room(const struct nj_conn *c, uint32_t tcp_room)
 {
-    const struct nj_shard_tls *t = c->shard->tls;
+    const struct nj_conns_tls *t = c->conns->tls;
     const struct nj_conn_tls *ct = *nj__conn_tls_place(c);
     /* As many full records as TCP sends at once: they are then still in the cache. */
     const uint32_t n_full = NJ_TLS_CONTENT_MAX + NJ_TLS_RECORD_OVERHEAD;
@@ -377,7 +377,7 @@ static void put_buffer(struct nj_ref *ref)
 }
 
 /* NULL: the bytes are few, or no buffer is free. */
-static struct buffer *take_buffer(struct nj_shard_tls *t, uint32_t n_bytes)
+static struct buffer *take_buffer(struct nj_conns_tls *t, uint32_t n_bytes)
 {
     struct buffer *b = n_bytes >= BUFFER_MIN ? nj_pool_take_raw(&t->buffers) : NULL;
 
@@ -392,29 +392,29 @@ static struct buffer *take_buffer(struct nj_shard_tls *t, uint32_t n_bytes)
 static bool seal(struct nj_conn *c, struct nj_conn_tls *ct, const struct nj_tls_src *src,
                  uint32_t n, uint32_t n_bytes)
 {
-    struct nj_shard *s = c->shard;
-    struct buffer *b = take_buffer(s->tls, n_bytes);
-    const struct nj_tls_dst dst = {b ? b->bytes : s->tls->sealed, SEALED_MAX};
-    int n_sealed = nj_tls_session_seal(&ct->session, &s->tls->crypto, expanded_of(c, 1),
+    struct nj_conns *cs = c->conns;
+    struct buffer *b = take_buffer(cs->tls, n_bytes);
+    const struct nj_tls_dst dst = {b ? b->bytes : cs->tls->sealed, SEALED_MAX};
+    int n_sealed = nj_tls_session_seal(&ct->session, &cs->tls->crypto, expanded_of(c, 1),
                                        record_max(c), src, n, &dst, 1);
     bool ok = n_sealed > 0;
 
     if (ok && b)
-        ok = nj_tcp_send_refer(&s->tcp, c->tcb,
+        ok = nj_tcp_send_refer(cs->tcp, c->tcb,
                                &(struct nj_slice){b->bytes, (uint32_t)n_sealed, &b->ref});
     else if (ok)
-        ok = nj_tcp_send_copy(&s->tcp, c->tcb, s->tls->sealed, (uint32_t)n_sealed);
+        ok = nj_tcp_send_copy(cs->tcp, c->tcb, cs->tls->sealed, (uint32_t)n_sealed);
     if (b)
         nj_ref_put(&b->ref);
     if (ok)
-        nj_count_n(&s->counters, NJ_C_tls_tx_bytes, n_bytes);
+        nj_count_n(cs->counters, NJ_C_tls_tx_bytes, n_bytes);
     return ok;
 }
 
 /* Seals what is pending and releases its references. */
 bool nj__conn_tls_flush(struct nj_conn *c)
 {
-    struct nj_shard_tls *t = c->shard->tls;
+    struct nj_conns_tls *t = c->conns->tls;
     struct nj_conn_tls *ct = *nj__conn_tls_place(c);
     struct nj_tls_src src[PENDING_PIECES_MAX];
     /* HTTP/2 ends a connection without asking for room, even one that the peer has reset. */
@@ -431,7 +431,7 @@ bool nj__conn_tls_flush(struct nj_conn *c)
     t->n_pending = t->n_pending_bytes = t->n_copied = 0;
     t->lost = false;
     if (!ok && !ct->broken && may_send)
-        nj_count(&c->shard->counters, NJ_C_tls_no_mbuf);
+        nj_count(c->conns->counters, NJ_C_tls_no_mbuf);
     ct->broken |= !ok && may_send;
     return ok;
 }
@@ -446,7 +446,7 @@ bool nj__conn_tls_is_broken(const struct nj_conn *c)
  * overhead. */
 static uint32_t pending_room(struct nj_conn *c)
 {
-    struct nj_shard_tls *t = c->shard->tls;
+    struct nj_conns_tls *t = c->conns->tls;
     const struct nj_tls_session *session = &(*nj__conn_tls_place(c))->session;
     uint32_t n_max = nj_min_u32(
         NJ_TLS_CONTENT_MAX, nj_tls_session_content_that_fits(session, SEALED_MAX, record_max(c)));
@@ -457,7 +457,7 @@ static uint32_t pending_room(struct nj_conn *c)
     return n_max - t->n_pending_bytes;
 }
 
-static void add_pending(struct nj_shard_tls *t, const uint8_t *data, uint32_t n, struct nj_ref *ref)
+static void add_pending(struct nj_conns_tls *t, const uint8_t *data, uint32_t n, struct nj_ref *ref)
 {
     t->pending[t->n_pending++] = (struct nj_slice){.data = data, .n_bytes = n, .ref = ref};
     t->n_pending_bytes += n;
@@ -465,7 +465,7 @@ static void add_pending(struct nj_shard_tls *t, const uint8_t *data, uint32_t n,
 
 bool nj__conn_tls_copy(struct nj_conn *c, const uint8_t *data, uint32_t n_bytes)
 {
-    struct nj_shard_tls *t = c->shard->tls;
+    struct nj_conns_tls *t = c->conns->tls;
 
     while (n_bytes > 0) {
         uint32_t n = nj_min_u32(n_bytes, pending_room(c));
@@ -482,7 +482,7 @@ bool nj__conn_tls_copy(struct nj_conn *c, const uint8_t *data, uint32_t n_bytes)
 
 bool nj__conn_tls_refer(struct nj_conn *c, const struct nj_slice *slice)
 {
-    struct nj_shard_tls *t = c->shard->tls;
+    struct nj_conns_tls *t = c->conns->tls;
 
     for (uint32_t at = 0; at < slice->n_bytes;) {
         uint32_t n = nj_min_u32(slice->n_bytes - at, pending_room(c));

@@ -20,18 +20,18 @@
 #define NJ_TLS_TASKS_OUT_MAX  768u
 
 struct nj_conn;
-struct nj_shard;
-struct nj_shard_tls;
+struct nj_conns;
+struct nj_conns_tls;
 
 /* Prepares the shard, if its configuration has TLS. Returns false when memory is refused. */
-bool nj__tls_init(struct nj_shard *s);
+bool nj__tls_init(struct nj_conns *cs);
 /* Waits for handshakes that run. After the connections have ended. */
-void nj__tls_fini(struct nj_shard *s);
+void nj__tls_fini(struct nj_conns *cs);
 /* Takes finished handshakes from the workers, and marks their connections ready. */
-void nj__tls_collect_handshakes(struct nj_shard *s);
+void nj__tls_collect_handshakes(struct nj_conns *cs);
 /* Wakes the workers, once per step after the connections had their turns. */
-void nj__tls_wake_workers(struct nj_shard *s);
-uint32_t nj__tls_n_handshakes(const struct nj_shard *s);
+void nj__tls_wake_workers(struct nj_conns *cs);
+uint32_t nj__tls_n_handshakes(const struct nj_conns *cs);
 
 /* The connection ends: wipes its keys. A handshake that runs is freed when the workers return it.
  */

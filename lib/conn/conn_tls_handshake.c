@@ -23,7 +23,7 @@
 struct nj__handshake {
     struct nj_task task;
     struct nj_conn *conn; /* NULL: it has gone */
-    struct nj_shard_tls *of;
+    struct nj_conns_tls *of;
     struct nj_list waits; /* for bytes of the client, in the order of their beginning to wait */
     struct nj_tls_current_context *current;
     struct nj_tls_handshake *h;  /* made by the first task; NULL: no memory */
@@ -43,23 +43,23 @@ static const struct nj_task_ops handshake_ops = {.run = run_handshake, .reject =
 
 /* --- cycles of the lcore in handshakes ------------------------------------------------------ */
 
-static uint64_t cycles_of(const struct nj_shard *s)
+static uint64_t cycles_of(const struct nj_conns *cs)
 {
-    return s->cfg.ops.cycles ? s->cfg.ops.cycles() : 0;
+    return cs->cfg->ops.cycles ? cs->cfg->ops.cycles() : 0;
 }
 
-static void note_cycles(struct nj_shard *s, uint64_t began)
+static void note_cycles(struct nj_conns *cs, uint64_t began)
 {
-    s->tls->step_cycles += cycles_of(s) - began;
+    cs->tls->step_cycles += cycles_of(cs) - began;
 }
 
 /* A new step begins. */
-static void end_last_step(struct nj_shard *s)
+static void end_last_step(struct nj_conns *cs)
 {
-    if (nj_likely(s->tls->step_cycles == 0))
+    if (nj_likely(cs->tls->step_cycles == 0))
         return;
-    nj_histogram_add(&s->tls_step_cycles, s->tls->step_cycles);
-    s->tls->step_cycles = 0;
+    nj_histogram_add(&cs->tls_step_cycles, cs->tls->step_cycles);
+    cs->tls->step_cycles = 0;
 }
 
 /* --- life --------------------------------------------------------------------------------- */
@@ -77,29 +77,29 @@ static const void *turn_of(const struct nj__handshake *hs)
     return hs->n_of_client ? (const void *)hs->n_of_client : hs;
 }
 
-static bool submit(struct nj_shard *s, struct nj__handshake *hs)
+static bool submit(struct nj_conns *cs, struct nj__handshake *hs)
 {
-    const struct nj_worker_ops *workers = &s->cfg.ops.tls_workers;
+    const struct nj_worker_ops *workers = &cs->cfg->ops.tls_workers;
 
     end_wait(hs);
     hs->task = (struct nj_task){.ops = &handshake_ops, .client = turn_of(hs)};
     nj_list_init(&hs->task.node);
     hs->runs = true;
     hs->runs = workers->submit(workers->ctx, &hs->task);
-    s->tls->unflushed |= hs->runs;
+    cs->tls->unflushed |= hs->runs;
     return hs->runs;
 }
 
 /* Takes it back from the workers' queue. False: a worker has it. */
-static bool withdraw(struct nj_shard *s, struct nj__handshake *hs)
+static bool withdraw(struct nj_conns *cs, struct nj__handshake *hs)
 {
-    const struct nj_worker_ops *workers = &s->cfg.ops.tls_workers;
+    const struct nj_worker_ops *workers = &cs->cfg->ops.tls_workers;
 
     hs->runs = !workers->withdraw || !workers->withdraw(workers->ctx, &hs->task);
     return !hs->runs;
 }
 
-static void free_handshake(struct nj_shard_tls *t, struct nj__handshake *hs)
+static void free_handshake(struct nj_conns_tls *t, struct nj__handshake *hs)
 {
     end_wait(hs);
     nj_tls_handshake_free(hs->h);
@@ -110,65 +110,65 @@ static void free_handshake(struct nj_shard_tls *t, struct nj__handshake *hs)
     nj_pool_put(&t->handshakes, hs);
 }
 
-static void leave(struct nj_shard *s, struct nj_conn_tls *ct)
+static void leave(struct nj_conns *cs, struct nj_conn_tls *ct)
 {
     struct nj__handshake *hs = ct->handshake;
 
     ct->handshake = NULL;
     hs->conn = NULL;
-    if (hs->runs && !withdraw(s, hs))
+    if (hs->runs && !withdraw(cs, hs))
         return;
     hs->abandoned = hs->h && !nj_tls_handshake_is_released(hs->h);
-    if (!hs->abandoned || !submit(s, hs))
-        free_handshake(s->tls, hs);
+    if (!hs->abandoned || !submit(cs, hs))
+        free_handshake(cs->tls, hs);
 }
 
-void nj__handshake_leave(struct nj_shard *s, struct nj_conn_tls *ct)
+void nj__handshake_leave(struct nj_conns *cs, struct nj_conn_tls *ct)
 {
-    uint64_t began = cycles_of(s);
+    uint64_t began = cycles_of(cs);
 
-    leave(s, ct);
-    note_cycles(s, began);
+    leave(cs, ct);
+    note_cycles(cs, began);
 }
 
 /* Few places are left: the handshake that has waited longest for its client ends. Its place is free
  * when a worker has freed its memory, so some places are kept for that time. */
-static void make_room(struct nj_shard *s)
+static void make_room(struct nj_conns *cs)
 {
-    const struct nj_pool *p = &s->tls->handshakes;
+    const struct nj_pool *p = &cs->tls->handshakes;
 
-    if (p->n_used < p->n_max - p->n_max / FREEING_PART || nj_list_empty(&s->tls->waiting))
+    if (p->n_used < p->n_max - p->n_max / FREEING_PART || nj_list_empty(&cs->tls->waiting))
         return;
-    struct nj__handshake *hs = nj_container_of(s->tls->waiting.next, struct nj__handshake, waits);
+    struct nj__handshake *hs = nj_container_of(cs->tls->waiting.next, struct nj__handshake, waits);
     struct nj_conn *c = hs->conn;
     nj__conn_tls_give_up(c, NJ_C_tls_handshakes_full);
-    leave(s, *nj__conn_tls_place(c));
+    leave(cs, *nj__conn_tls_place(c));
     nj__conn_mark_ready(c);
 }
 
 /* The counter of the connection's client, or NULL if it is a trusted proxy. */
 static uint32_t *count_of_client(const struct nj_conn *c)
 {
-    struct nj_shard *s = c->shard;
-    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
+    struct nj_conns *cs = c->conns;
+    const struct nj_policy *p = nj_shape_policy(cs->txns.shape);
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
 
     if (nj_policy_trusts(p, remote))
         return NULL;
-    return &s->tls->n_of_client[nj_policy_conn_key(p, &s->cfg.client_key, remote) % CLIENTS];
+    return &cs->tls->n_of_client[nj_policy_conn_key(p, &cs->cfg->client_key, remote) % CLIENTS];
 }
 
 /* A client may have as many handshakes as there are free places, so that k clients at their bound
  * leave 1 / (k + 1) of the places to others. Returns NULL if there is no place. */
 /* Held: TLS handshakes | client, in handshakes | the number of free places; an lcore has 1,024 |
  * `--preface-timeout` | tls_handshakes_full, conn_timeout */
-static struct nj__handshake *take_handshake(struct nj_shard *s, uint32_t *n_of_client)
+static struct nj__handshake *take_handshake(struct nj_conns *cs, uint32_t *n_of_client)
 {
-    struct nj_shard_tls *t = s->tls;
+    struct nj_conns_tls *t = cs->tls;
 
     if (n_of_client && *n_of_client >= t->handshakes.n_max - t->handshakes.n_used)
         return NULL;
-    make_room(s);
+    make_room(cs);
     struct nj__handshake *hs = nj_pool_take_raw(&t->handshakes);
     if (!hs)
         return NULL;
@@ -181,19 +181,19 @@ static struct nj__handshake *take_handshake(struct nj_shard *s, uint32_t *n_of_c
 
 void nj__handshake_begin(struct nj_conn *c, struct nj_conn_tls *ct)
 {
-    struct nj_shard *s = c->shard;
-    struct nj__handshake *hs = take_handshake(s, count_of_client(c));
+    struct nj_conns *cs = c->conns;
+    struct nj__handshake *hs = take_handshake(cs, count_of_client(c));
 
     if (!hs)
         return;
-    hs->current = s->cfg.tls;
+    hs->current = cs->cfg->tls;
     hs->conn = c;
-    hs->of = s->tls;
+    hs->of = cs->tls;
     nj_list_init(&hs->waits);
     ct->handshake = hs;
 }
 
-bool nj__handshakes_init(struct nj_shard_tls *t, uint32_t conns_max)
+bool nj__handshakes_init(struct nj_conns_tls *t, uint32_t conns_max)
 {
     nj_list_init(&t->waiting);
     return nj_pool_init(&t->handshakes, sizeof(struct nj__handshake),
@@ -290,7 +290,7 @@ static void refuse_first_record(struct nj_conn *c, enum nj_tls_alert alert)
     uint8_t record[NJ_TLS_PLAIN_ALERT_BYTES];
 
     nj_tls_plain_alert(alert, record);
-    nj_tcp_send_copy(&c->shard->tcp, c->tcb, record, sizeof record);
+    nj_tcp_send_copy(c->conns->tcp, c->tcb, record, sizeof record);
     nj__conn_tls_give_up(c, NJ_C_tls_failed_message);
 }
 
@@ -308,7 +308,7 @@ static void submit_flight(struct nj_conn *c, struct nj__handshake *hs)
         return;
     nj_tcp_recv_copy(c->tcb, 0, hs->in, (uint32_t)n);
     hs->n_in = (uint32_t)n;
-    if (!submit(c->shard, hs))
+    if (!submit(c->conns, hs))
         nj__conn_tls_give_up(c, NJ_C_tls_handshakes_full);
 }
 
@@ -326,7 +326,7 @@ static void count_handshake(struct nj_counters *n, const struct nj_tls_handshake
 static bool establish(struct nj_conn *c, struct nj_conn_tls *ct)
 {
     const struct nj_tls_handshake_info *info = nj_tls_handshake_info(ct->handshake->h);
-    struct nj_tls_kdf *kdf = c->shard->tls->crypto.kdf;
+    struct nj_tls_kdf *kdf = c->conns->tls->crypto.kdf;
     struct nj_tls_keys read, write;
 
     if (info->client_subject[0] && !ct->handshake->cert)
@@ -339,7 +339,7 @@ static bool establish(struct nj_conn *c, struct nj_conn_tls *ct)
         write.record_number = info->n_server_records;
         nj_tls_session_init(&ct->session, &read, &write, (uint16_t)(info->record_plain_max + 1));
         ct->established = true;
-        count_handshake(&c->shard->counters, info);
+        count_handshake(c->conns->counters, info);
     }
     nj_tls_keys_wipe(&read);
     nj_tls_keys_wipe(&write);
@@ -364,7 +364,7 @@ static enum nj_counter failure_counter(enum nj_tls_failure f)
 /* A worker has processed a flight: its output is sent, and the bytes that it used are taken. */
 static void finish_flight(struct nj_conn *c, struct nj_conn_tls *ct)
 {
-    struct nj_shard *s = c->shard;
+    struct nj_conns *cs = c->conns;
     struct nj__handshake *hs = ct->handshake;
     const uint8_t *out;
 
@@ -374,9 +374,9 @@ static void finish_flight(struct nj_conn *c, struct nj_conn_tls *ct)
         return;
     }
     uint32_t n_out = nj_tls_handshake_output(hs->h, &out);
-    nj_tcp_recv_discard(&s->tcp, c->tcb, hs->n_used);
+    nj_tcp_recv_discard(cs->tcp, c->tcb, hs->n_used);
     if (n_out > 0 &&
-        (n_out > nj_tcp_send_room(c->tcb) || !nj_tcp_send_copy(&s->tcp, c->tcb, out, n_out))) {
+        (n_out > nj_tcp_send_room(c->tcb) || !nj_tcp_send_copy(cs->tcp, c->tcb, out, n_out))) {
         nj__conn_tls_give_up(c, NJ_C_tls_failed_memory);
         return;
     }
@@ -391,18 +391,18 @@ static void finish_flight(struct nj_conn *c, struct nj_conn_tls *ct)
         nj__conn_tls_give_up(c, failure_counter(nj_tls_handshake_failure(hs->h)));
         break;
     }
-    leave(s, ct);
+    leave(cs, ct);
 }
 
-void nj__tls_collect_handshakes(struct nj_shard *s)
+void nj__tls_collect_handshakes(struct nj_conns *cs)
 {
     struct nj_task *task[FINISHED_MAX];
-    const struct nj_worker_ops *workers = &s->cfg.ops.tls_workers;
+    const struct nj_worker_ops *workers = &cs->cfg->ops.tls_workers;
 
-    end_last_step(s);
-    if (s->tls->handshakes.n_used == 0)
+    end_last_step(cs);
+    if (cs->tls->handshakes.n_used == 0)
         return;
-    uint64_t began = cycles_of(s);
+    uint64_t began = cycles_of(cs);
     uint32_t n = workers->poll(workers->ctx, task, NJ_ARRAY_LEN(task));
     if (n == 0)
         return;
@@ -410,34 +410,34 @@ void nj__tls_collect_handshakes(struct nj_shard *s)
         struct nj__handshake *hs = nj_container_of(task[i], struct nj__handshake, task);
         hs->runs = false;
         hs->finished = true;
-        nj_histogram_add(&s->tls_task_ns, task[i]->run_ns);
+        nj_histogram_add(&cs->tls_task_ns, task[i]->run_ns);
         if (hs->conn)
             nj__conn_mark_ready(hs->conn);
         else
-            free_handshake(s->tls, hs);
+            free_handshake(cs->tls, hs);
     }
-    note_cycles(s, began);
+    note_cycles(cs, began);
 }
 
-void nj__tls_wake_workers(struct nj_shard *s)
+void nj__tls_wake_workers(struct nj_conns *cs)
 {
-    if (!s->tls->unflushed)
+    if (!cs->tls->unflushed)
         return;
-    s->tls->unflushed = false;
-    uint64_t began = cycles_of(s);
-    s->cfg.ops.tls_workers.flush(s->cfg.ops.tls_workers.ctx);
-    note_cycles(s, began);
+    cs->tls->unflushed = false;
+    uint64_t began = cycles_of(cs);
+    cs->cfg->ops.tls_workers.flush(cs->cfg->ops.tls_workers.ctx);
+    note_cycles(cs, began);
 }
 
 void nj__handshake_advance(struct nj_conn *c, struct nj_conn_tls *ct)
 {
-    uint64_t began = cycles_of(c->shard);
+    uint64_t began = cycles_of(c->conns);
 
     if (ct->handshake->finished)
         finish_flight(c, ct);
     if (ct->handshake && !ct->handshake->runs && !ct->ended)
         submit_flight(c, ct->handshake);
     if (ct->handshake && !ct->handshake->runs && !nj_list_linked(&ct->handshake->waits))
-        nj_list_push_back(&c->shard->tls->waiting, &ct->handshake->waits);
-    note_cycles(c->shard, began);
+        nj_list_push_back(&c->conns->tls->waiting, &ct->handshake->waits);
+    note_cycles(c->conns, began);
 }

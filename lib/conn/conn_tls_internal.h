@@ -5,7 +5,6 @@
 
 #include "conn/conn.h"
 #include "conn/conn_tls.h"
-#include "shard/shard_conn_internal.h"
 
 /* Output of one call of nj_h2_output() that waits to be sealed. */
 #define PENDING_PIECES_MAX 64u
@@ -29,7 +28,7 @@ struct nj_conn_tls {
     nj_ns record_since;              /* when it began to wait */
 };
 
-struct nj_shard_tls {
+struct nj_conns_tls {
     struct nj_tls_crypto crypto;
     struct nj_pool conns, handshakes, buffers;
     struct nj_conn_tls **conn;     /* by the index of struct nj_conn */
@@ -50,13 +49,13 @@ struct nj_shard_tls {
  * nj_conn has one cache line. */
 static inline uint32_t nj__conn_tls_index(const struct nj_conn *c)
 {
-    NJ_ASSERT(c->shard->conns.obj_bytes == NJ_CACHE_LINE);
-    return (uint32_t)((size_t)((const uint8_t *)c - c->shard->conns.mem) / NJ_CACHE_LINE);
+    NJ_ASSERT(c->conns->pool.obj_bytes == NJ_CACHE_LINE);
+    return (uint32_t)((size_t)((const uint8_t *)c - c->conns->pool.mem) / NJ_CACHE_LINE);
 }
 
 static inline struct nj_conn_tls **nj__conn_tls_place(const struct nj_conn *c)
 {
-    return &c->shard->tls->conn[nj__conn_tls_index(c)];
+    return &c->conns->tls->conn[nj__conn_tls_index(c)];
 }
 
 /* The connection ends, and no further alert is sent. Counts `why`, with the client. */
@@ -64,11 +63,11 @@ void nj__conn_tls_give_up(struct nj_conn *c, enum nj_counter why);
 
 /* --- conn_tls_handshake.c ------------------------------------------------------------------- */
 
-bool nj__handshakes_init(struct nj_shard_tls *t, uint32_t conns_max);
+bool nj__handshakes_init(struct nj_conns_tls *t, uint32_t conns_max);
 /* Begins one. ct->handshake stays NULL if too many are in progress. */
 void nj__handshake_begin(struct nj_conn *c, struct nj_conn_tls *ct);
 /* The connection needs it no more. It is freed when the workers return it. */
-void nj__handshake_leave(struct nj_shard *s, struct nj_conn_tls *ct);
+void nj__handshake_leave(struct nj_conns *cs, struct nj_conn_tls *ct);
 /* Does the connection wait for a worker? */
 bool nj__handshake_runs(const struct nj_conn_tls *ct);
 /* Has a worker processed input, which nj__handshake_advance() completes? */

@@ -6,23 +6,22 @@
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_conn_internal.h"
 
-static struct nj_admission *admission_of(struct nj_shard *s)
+static struct nj_admission *admission_of(struct nj_conns *cs)
 {
-    return &s->handlers.stacks;
+    return &cs->handlers.stacks;
 }
 
-static uint32_t n_max_of(const struct nj_shard *s)
+static uint32_t n_max_of(const struct nj_conns *cs)
 {
-    return s->cfg.fibers_max ? s->cfg.fibers_max : NJ_FIBERS_DEFAULT;
+    return cs->cfg->fibers_max ? cs->cfg->fibers_max : NJ_FIBERS_DEFAULT;
 }
 
 /* Free fibers: neither in use by a handler nor needed by a task that the strategy has queued. */
-static uint32_t n_free_of(const struct nj_shard *s)
+static uint32_t n_free_of(const struct nj_conns *cs)
 {
-    struct nj_ewyk_gauges g = nj_ewyk_gauges(s->handlers.ewyk);
-    uint32_t n = g.n_fibers_in_use + g.n_waiting, n_max = n_max_of(s);
+    struct nj_ewyk_gauges g = nj_ewyk_gauges(cs->handlers.ewyk);
+    uint32_t n = g.n_fibers_in_use + g.n_waiting, n_max = n_max_of(cs);
     return n < n_max ? n_max - n : 0;
 }
 
@@ -54,24 +53,24 @@ static bool is_alone(const struct nj_admission *st, const struct nj_requester *c
 
 /* May the client have one of `n_free` fibers? Small numbers of fibers are not divided. A trusted
  * proxy without a named client represents many clients. */
-static bool may_have(struct nj_shard *s, const struct nj_txn *t, uint32_t n_free)
+static bool may_have(struct nj_conns *cs, const struct nj_txn *t, uint32_t n_free)
 {
     const struct nj_requester *c = t->requester;
-    uint32_t n_max = n_max_of(s);
+    uint32_t n_max = n_max_of(cs);
 
     if (n_free == 0)
         return false;
     return t->client_unknown || n_free > n_max / NJ_FIBERS_RESERVE_PART ||
            c->n_need_stack < n_max / NJ_FIBERS_SHARE_PART || n_max < 2 * NJ_FIBERS_SHARE_PART ||
-           is_alone(admission_of(s), c, s->now);
+           is_alone(admission_of(cs), c, cs->now);
 }
 
-bool nj__admission_may_start(struct nj_shard *s, const struct nj_txn *t)
+bool nj__admission_may_start(struct nj_conns *cs, const struct nj_txn *t)
 {
     const struct nj_requester *c = t->requester;
 
-    note_client(admission_of(s), c, s->now);
-    return nj_list_empty(&c->waiting) && may_have(s, t, n_free_of(s));
+    note_client(admission_of(cs), c, cs->now);
+    return nj_list_empty(&c->waiting) && may_have(cs, t, n_free_of(cs));
 }
 
 static struct nj_requester *client_at(struct nj_list *turn)
@@ -80,11 +79,11 @@ static struct nj_requester *client_at(struct nj_list *turn)
 }
 
 /* Answers a queued request with 503. */
-static void reject_waiting(struct nj_shard *s, struct nj_txn *t, nj_ns now)
+static void reject_waiting(struct nj_conns *cs, struct nj_txn *t, nj_ns now)
 {
-    nj__admission_dequeue(s, t);
+    nj__admission_dequeue(cs, t);
     nj__txn_schedule_progress_check(t, now);
-    nj__handlers_reject(s, t->exchange);
+    nj__handlers_reject(cs, t->exchange);
     nj__conn_mark_ready(t->conn);
 }
 
@@ -92,9 +91,9 @@ static void reject_waiting(struct nj_shard *s, struct nj_txn *t, nj_ns now)
  * less than its share. A client at its share cannot displace another. */
 /* Held: requests that wait for a stack | client, in requests | equal shares of 4,096 | 10 s |
  * stack_displaced, stack_timeout */
-static bool displace(struct nj_shard *s, const struct nj_requester *c)
+static bool displace(struct nj_conns *cs, const struct nj_requester *c)
 {
-    struct nj_admission *st = admission_of(s);
+    struct nj_admission *st = admission_of(cs);
     struct nj_requester *most = NULL;
 
     if (c->n_waiting >= st->n_waiting / (st->n_clients + (c->n_waiting == 0)))
@@ -103,23 +102,23 @@ static bool displace(struct nj_shard *s, const struct nj_requester *c)
         if (!most || client_at(at)->n_waiting > most->n_waiting)
             most = client_at(at);
     struct nj_txn *last = nj_container_of(most->waiting.prev, struct nj_txn, node);
-    nj__abuse_record(s, NJ_C_stack_displaced, &last->conn->tcb->flow.tuple.remote);
-    reject_waiting(s, last, s->now);
+    nj__abuse_record(cs, NJ_C_stack_displaced, &last->conn->tcb->flow.tuple.remote);
+    reject_waiting(cs, last, cs->now);
     return true;
 }
 
-bool nj__admission_enqueue(struct nj_shard *s, struct nj_txn *t)
+bool nj__admission_enqueue(struct nj_conns *cs, struct nj_txn *t)
 {
-    struct nj_admission *st = admission_of(s);
+    struct nj_admission *st = admission_of(cs);
     struct nj_requester *c = t->requester;
-    uint32_t n_max = s->cfg.handlers_queue_max ? s->cfg.handlers_queue_max : NJ_HANDLERS_QUEUE_MAX;
+    uint32_t n_max = cs->cfg->handlers_queue_max ? cs->cfg->handlers_queue_max : NJ_HANDLERS_QUEUE_MAX;
 
-    if (st->n_waiting >= n_max && !displace(s, c))
+    if (st->n_waiting >= n_max && !displace(cs, c))
         return false;
     if (st->n_waiting++ == 0)
-        st->scan_at = s->now + NJ_FIBERS_GRACE;
+        st->scan_at = cs->now + NJ_FIBERS_GRACE;
     t->awaits_stack = true;
-    t->stack_since = s->now;
+    t->stack_since = cs->now;
     nj_list_del(&t->node); /* the peer is not timed while the server makes it wait */
     nj_list_push_back(&c->waiting, &t->node);
     if (c->n_waiting++ > 0)
@@ -129,17 +128,17 @@ bool nj__admission_enqueue(struct nj_shard *s, struct nj_txn *t)
     return true;
 }
 
-void nj__admission_dequeue(struct nj_shard *s, struct nj_txn *t)
+void nj__admission_dequeue(struct nj_conns *cs, struct nj_txn *t)
 {
     struct nj_requester *c = t->requester;
 
     t->awaits_stack = false;
     nj_list_del(&t->node);
-    admission_of(s)->n_waiting--;
+    admission_of(cs)->n_waiting--;
     if (--c->n_waiting > 0)
         return;
     nj_list_del(&c->turn);
-    admission_of(s)->n_clients--;
+    admission_of(cs)->n_clients--;
 }
 
 static struct nj_txn *first_waiting(const struct nj_requester *c)
@@ -148,9 +147,9 @@ static struct nj_txn *first_waiting(const struct nj_requester *c)
 }
 
 /* Of the clients with queued requests, the one with the fewest fibers that may have another. */
-static struct nj_requester *next_client(struct nj_shard *s, uint32_t n_free)
+static struct nj_requester *next_client(struct nj_conns *cs, uint32_t n_free)
 {
-    const struct nj_admission *st = admission_of(s);
+    const struct nj_admission *st = admission_of(cs);
     struct nj_requester *best = NULL;
 
     if (n_free == 0)
@@ -158,7 +157,7 @@ static struct nj_requester *next_client(struct nj_shard *s, uint32_t n_free)
     for (struct nj_list *at = st->waiting_clients.next; at != &st->waiting_clients; at = at->next) {
         struct nj_requester *c = client_at(at);
         if ((!best || c->n_need_stack < best->n_need_stack) &&
-            may_have(s, first_waiting(c), n_free))
+            may_have(cs, first_waiting(c), n_free))
             best = c;
         if (best && best->n_need_stack == 0)
             break;
@@ -166,25 +165,25 @@ static struct nj_requester *next_client(struct nj_shard *s, uint32_t n_free)
     return best;
 }
 
-static void start_request(struct nj_shard *s, struct nj_txn *t, nj_ns now)
+static void start_request(struct nj_conns *cs, struct nj_txn *t, nj_ns now)
 {
-    nj__admission_dequeue(s, t);
+    nj__admission_dequeue(cs, t);
     nj__txn_schedule_progress_check(t, now);
     nj_exchange_task(t->exchange)->queued = true;
     nj__conn_mark_ready(t->conn);
-    nj__handlers_schedule_request(s, t->exchange);
+    nj__handlers_schedule_request(cs, t->exchange);
 }
 
-static uint32_t start_waiting(struct nj_shard *s, nj_ns now)
+static uint32_t start_waiting(struct nj_conns *cs, nj_ns now)
 {
-    struct nj_admission *st = admission_of(s);
+    struct nj_admission *st = admission_of(cs);
     struct nj_requester *c;
     uint32_t n = 0;
 
-    while (n < NJ_HANDLERS_RUN_MAX && st->n_waiting > 0 && (c = next_client(s, n_free_of(s)))) {
+    while (n < NJ_HANDLERS_RUN_MAX && st->n_waiting > 0 && (c = next_client(cs, n_free_of(cs)))) {
         nj_list_del(&c->turn); /* moves behind the other clients */
         nj_list_push_back(&st->waiting_clients, &c->turn);
-        start_request(s, first_waiting(c), now);
+        start_request(cs, first_waiting(c), now);
         n++;
     }
     return n;
@@ -193,21 +192,21 @@ static uint32_t start_waiting(struct nj_shard *s, nj_ns now)
 /* --- eviction ------------------------------------------------------------------------------ */
 
 /* All fibers, divided by the clients that use or need one. */
-static uint32_t fair_share(const struct nj_shard *s)
+static uint32_t fair_share(const struct nj_conns *cs)
 {
-    const struct nj_requester *all = s->txns.requester;
+    const struct nj_requester *all = cs->txns.requester;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < NJ_REQUESTERS; i++)
         n += all[i].n_need_stack > 0 || !nj_list_empty(&all[i].waiting);
-    uint32_t share = n ? n_max_of(s) / n : 0;
+    uint32_t share = n ? n_max_of(cs) / n : 0;
     return share ? share : 1;
 }
 
 /* Fibers owed to clients below their share whose requests have waited for NJ_FIBERS_GRACE. */
-static uint32_t n_claimed(struct nj_shard *s, uint32_t share, nj_ns now)
+static uint32_t n_claimed(struct nj_conns *cs, uint32_t share, nj_ns now)
 {
-    const struct nj_admission *st = admission_of(s);
+    const struct nj_admission *st = admission_of(cs);
     uint32_t n = 0;
 
     for (struct nj_list *at = st->waiting_clients.next; at != &st->waiting_clients; at = at->next) {
@@ -280,9 +279,9 @@ static void consider_victim(void *search, struct nj_task *task)
 
 /* The handler is not charged to its client from now on. Its fiber is free when the handler has
  * returned. */
-static void evict(struct nj_shard *s, struct nj_txn *t)
+static void evict(struct nj_conns *cs, struct nj_txn *t)
 {
-    nj__abuse_record(s, NJ_C_stack_evicted, &t->conn->tcb->flow.tuple.remote);
+    nj__abuse_record(cs, NJ_C_stack_evicted, &t->conn->tcb->flow.tuple.remote);
     nj_exchange_cancel_and_reset(t->exchange, NJ_RESET_ENHANCE_CALM);
     nj__conn_mark_ready(t->conn);
 }
@@ -290,27 +289,27 @@ static void evict(struct nj_shard *s, struct nj_txn *t)
 /* Held: stacks of handlers | client, in stacks | 1/8 of `--fibers`, once only 1/4 is free; equal
  * shares, once none is free | `--body-timeout`, `--send-timeout`; 2 s for a handler that waits for
  * something else, such as a timer, while other clients wait for a stack | stack_evicted */
-static uint32_t evict_stalled(struct nj_shard *s, nj_ns now)
+static uint32_t evict_stalled(struct nj_conns *cs, nj_ns now)
 {
-    struct search f = {.now = now, .share = fair_share(s)};
-    uint32_t n_wanted = n_claimed(s, f.share, now), n = 0;
+    struct search f = {.now = now, .share = fair_share(cs)};
+    uint32_t n_wanted = n_claimed(cs, f.share, now), n = 0;
 
     for (; n < n_wanted; n++) {
         f.found = NULL;
         f.n_has = 0;
-        nj_ewyk_each_parked(s->handlers.ewyk, consider_victim, &f);
+        nj_ewyk_each_parked(cs->handlers.ewyk, consider_victim, &f);
         if (!f.found)
             break;
-        evict(s, f.found);
+        evict(cs, f.found);
     }
     return n;
 }
 
 /* --- expiry -------------------------------------------------------------------------------- */
 
-static uint32_t reject_expired(struct nj_shard *s, nj_ns now)
+static uint32_t reject_expired(struct nj_conns *cs, nj_ns now)
 {
-    const struct nj_admission *st = admission_of(s);
+    const struct nj_admission *st = admission_of(cs);
     uint32_t n = 0;
 
     for (struct nj_list *at = st->waiting_clients.next, *next;
@@ -320,8 +319,8 @@ static uint32_t reject_expired(struct nj_shard *s, nj_ns now)
         next = at->next;
         if (now - t->stack_since < NJ_FIBERS_WAIT_MAX)
             continue;
-        nj_count(&s->counters, NJ_C_stack_timeout);
-        reject_waiting(s, t, now);
+        nj_count(cs->counters, NJ_C_stack_timeout);
+        reject_waiting(cs, t, now);
         next = nj_list_empty(&c->waiting) ? next : at; /* this client may have further expired
                                                           requests */
         n++;
@@ -329,24 +328,24 @@ static uint32_t reject_expired(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-uint32_t nj__admission_serve_queue(struct nj_shard *s, nj_ns now)
+uint32_t nj__admission_serve_queue(struct nj_conns *cs, nj_ns now)
 {
-    struct nj_admission *st = admission_of(s);
+    struct nj_admission *st = admission_of(cs);
 
     if (nj_likely(st->n_waiting == 0))
         return 0;
-    uint32_t n = start_waiting(s, now);
+    uint32_t n = start_waiting(cs, now);
     if (st->n_waiting == 0 || now < st->scan_at)
         return n;
     st->scan_at = now + NJ_FIBERS_SCAN_EVERY;
-    n += reject_expired(s, now);
-    if (n_free_of(s) == 0)
-        n += evict_stalled(s, now);
+    n += reject_expired(cs, now);
+    if (n_free_of(cs) == 0)
+        n += evict_stalled(cs, now);
     return n;
 }
 
-nj_ns nj__admission_next_at(const struct nj_shard *s)
+nj_ns nj__admission_next_at(const struct nj_conns *cs)
 {
-    const struct nj_admission *st = &s->handlers.stacks;
+    const struct nj_admission *st = &cs->handlers.stacks;
     return st->n_waiting > 0 ? st->scan_at : NJ_NEVER;
 }

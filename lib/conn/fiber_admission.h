@@ -26,7 +26,7 @@
 #include "base/types.h"
 #include "http/handlers/exchange.h"
 
-struct nj_shard;
+struct nj_conns;
 
 /* The last 1/RESERVE of the fibers is reserved for clients that use less than 1/SHARE of them ...
  */
@@ -61,16 +61,16 @@ struct nj_admission {
 void nj__admission_init(struct nj_admission *st);
 /* May this request have a fiber now? Records that its client sent a request, whatever the result.
  */
-bool nj__admission_may_start(struct nj_shard *s, const struct nj_txn *t);
+bool nj__admission_may_start(struct nj_conns *cs, const struct nj_txn *t);
 /* Queues the request until nj__admission_serve_queue() offers it. When the queue is full,
  * the client with most queued requests loses its latest one (503). Returns false when this request
  * would be that one. */
-bool nj__admission_enqueue(struct nj_shard *s, struct nj_txn *t);
+bool nj__admission_enqueue(struct nj_conns *cs, struct nj_txn *t);
 /* Removes the request from the queue. */
-void nj__admission_dequeue(struct nj_shard *s, struct nj_txn *t);
+void nj__admission_dequeue(struct nj_conns *cs, struct nj_txn *t);
 /* Offers requests that may begin, evicts handlers, and refuses requests that were queued too long.
  * Returns how many. */
-uint32_t nj__admission_serve_queue(struct nj_shard *s, nj_ns now);
-nj_ns nj__admission_next_at(const struct nj_shard *s);
+uint32_t nj__admission_serve_queue(struct nj_conns *cs, nj_ns now);
+nj_ns nj__admission_next_at(const struct nj_conns *cs);
 
 #endif

@@ -11,78 +11,77 @@
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_conn_internal.h"
 
 /* --- the strategy --------------------------------------------------------------------------- */
 
-static nj_ns read_clock(const struct nj_shard *s)
+static nj_ns read_clock(const struct nj_conns *cs)
 {
-    return s->cfg.ops.clock ? s->cfg.ops.clock(s->cfg.ops.clock_ctx) : 0;
+    return cs->cfg->ops.clock ? cs->cfg->ops.clock(cs->cfg->ops.clock_ctx) : 0;
 }
 
-static nj_ns ewyk_clock(void *shard)
+static nj_ns ewyk_clock(void *conns)
 {
-    return read_clock(shard);
+    return read_clock(conns);
 }
 
-static void ewyk_log(void *shard, const char *line)
+static void ewyk_log(void *conns, const char *line)
 {
-    const struct nj_shard *s = shard;
-    if (s->cfg.ops.log)
-        s->cfg.ops.log(s->cfg.ops.log_ctx, line);
+    const struct nj_conns *cs = conns;
+    if (cs->cfg->ops.log)
+        cs->cfg->ops.log(cs->cfg->ops.log_ctx, line);
 }
 
-static bool submit(void *shard, struct nj_task *task)
+static bool submit(void *conns, struct nj_task *task)
 {
-    struct nj_shard *s = shard;
-    const struct nj_handlers *h = &s->handlers;
+    struct nj_conns *cs = conns;
+    const struct nj_handlers *h = &cs->handlers;
 
     return h->port.submit(h->port.ctx, task);
 }
 
-static struct nj_ewyk *ewyk_new(struct nj_shard *s, nj_ns now)
+static struct nj_ewyk *ewyk_new(struct nj_conns *cs, nj_ns now)
 {
     struct nj_ewyk_config c = {
-        .n_fibers_max = s->cfg.fibers_max ? s->cfg.fibers_max : NJ_FIBERS_DEFAULT,
+        .n_fibers_max = cs->cfg->fibers_max ? cs->cfg->fibers_max : NJ_FIBERS_DEFAULT,
         .n_queue_max =
-            s->cfg.handlers_queue_max ? s->cfg.handlers_queue_max : NJ_HANDLERS_QUEUE_MAX,
+            cs->cfg->handlers_queue_max ? cs->cfg->handlers_queue_max : NJ_HANDLERS_QUEUE_MAX,
         .now = now,
-        .clock = s->cfg.ops.clock ? ewyk_clock : NULL,
-        .submit = s->cfg.ops.workers.submit ? submit : NULL,
+        .clock = cs->cfg->ops.clock ? ewyk_clock : NULL,
+        .submit = cs->cfg->ops.workers.submit ? submit : NULL,
         .log = ewyk_log,
-        .ctx = s,
+        .ctx = cs,
         .would_block = NJ_EWYK_WOULD_BLOCK_COUNTED, /* handlers get an error, see handler.h */
     };
     return nj_ewyk_new(&c);
 }
 
-static void withdraw(void *shard, struct nj_task *task)
+static void withdraw(void *conns, struct nj_task *task)
 {
-    struct nj_shard *s = shard;
-    nj_ewyk_withdraw(s->handlers.ewyk, task); /* no other strategy has a queue */
+    struct nj_conns *cs = conns;
+    nj_ewyk_withdraw(cs->handlers.ewyk, task); /* no other strategy has a queue */
 }
 
-static void call(void *shard, struct nj_task_class *route, void (*fn)(void *arg), void *arg)
+static void call(void *conns, struct nj_task_class *route, void (*fn)(void *arg), void *arg)
 {
-    struct nj_shard *s = shard;
-    nj_ewyk_call_measured(s->handlers.ewyk, route, fn, arg);
+    struct nj_conns *cs = conns;
+    nj_ewyk_call_measured(cs->handlers.ewyk, route, fn, arg);
 }
 
-static void classes_init(struct nj_shard *s, uint32_t n)
+static void classes_init(struct nj_conns *cs, uint32_t n)
 {
-    struct nj_task_class *c = s->handlers.classes;
+    struct nj_task_class *c = cs->handlers.classes;
 
     for (uint32_t i = 0; i < n; i++) {
-        const struct nj_route *route = nj_routes_at(s->cfg.routes, i);
-        nj_task_class_init(&c[i], nj_routes_name(s->cfg.routes, i), route->type);
+        const struct nj_route *route = nj_routes_at(cs->cfg->routes, i);
+        nj_task_class_init(&c[i], nj_routes_name(cs->cfg->routes, i), route->type);
         c[i].pinned = route->pin_to_lcore;
     }
 }
 
-bool nj__handlers_init(struct nj_shard *s, nj_ns now)
+bool nj__handlers_init(struct nj_conns *cs, nj_ns now)
 {
-    struct nj_handlers *h = &s->handlers;
-    uint32_t n = nj_routes_count(s->cfg.routes);
+    struct nj_handlers *h = &cs->handlers;
+    uint32_t n = nj_routes_count(cs->cfg->routes);
 
     nj__admission_init(&h->stacks);
     if (n == 0)
@@ -90,23 +89,23 @@ bool nj__handlers_init(struct nj_shard *s, nj_ns now)
     h->classes = calloc(n, sizeof *h->classes);
     if (!h->classes)
         return false;
-    classes_init(s, n);
+    classes_init(cs, n);
     struct nj_exchanges_config c = {
-        .txns = &s->txns,
-        .routes = s->cfg.routes,
+        .txns = &cs->txns,
+        .routes = cs->cfg->routes,
         .classes = h->classes,
-        .workers = &s->cfg.ops.workers,
+        .workers = &cs->cfg->ops.workers,
         .withdraw = withdraw,
-        .call = s->cfg.strategy == NJ_RUN_EWYK ? call : NULL,
-        .strategy = s,
+        .call = cs->cfg->strategy == NJ_RUN_EWYK ? call : NULL,
+        .strategy = cs,
     };
-    h->exchanges = s->txns.exchanges = nj_exchanges_new(&c, now);
+    h->exchanges = cs->txns.exchanges = nj_exchanges_new(&c, now);
     if (!h->exchanges)
         return false;
     h->port = nj_exchanges_full_body_worker_ops(h->exchanges);
-    if (s->cfg.strategy != NJ_RUN_EWYK)
+    if (cs->cfg->strategy != NJ_RUN_EWYK)
         return true;
-    h->ewyk = ewyk_new(s, now);
+    h->ewyk = ewyk_new(cs, now);
     return h->ewyk != NULL;
 }
 
@@ -123,87 +122,87 @@ static enum nj_run_mode offer_pc(struct nj_task *task)
     return NJ_MODE_PC;
 }
 
-static enum nj_run_mode offer_pec(struct nj_shard *s, struct nj_task *task)
+static enum nj_run_mode offer_pec(struct nj_conns *cs, struct nj_task *task)
 {
-    if (s->cfg.ops.workers.submit && submit(s, task))
+    if (cs->cfg->ops.workers.submit && submit(cs, task))
         return NJ_MODE_PEC_WORKER;
     task->ops->reject(task);
     return NJ_MODE_REJECTED;
 }
 
 /* Baseline strategies, for comparison. */
-static void offer_baseline(struct nj_shard *s, struct nj_task *task)
+static void offer_baseline(struct nj_conns *cs, struct nj_task *task)
 {
     struct nj_task_class *c = task->class_of; /* the task may be freed before this returns */
-    enum nj_run_mode mode = s->cfg.strategy == NJ_RUN_PC ? offer_pc(task) : offer_pec(s, task);
+    enum nj_run_mode mode = cs->cfg->strategy == NJ_RUN_PC ? offer_pc(task) : offer_pec(cs, task);
 
     if (mode != NJ_MODE_PEC_WORKER) /* counted when it comes back */
         nj_task_class_count_run(c, mode);
 }
 
-enum nj_admit nj__handlers_admit_request(struct nj_shard *s, struct nj_exchange *x)
+enum nj_admit nj__handlers_admit_request(struct nj_conns *cs, struct nj_exchange *x)
 {
     struct nj_task *task = nj_exchange_task(x);
     struct nj_txn *t = nj_exchange_txn(x);
 
-    if (!s->handlers.ewyk)
+    if (!cs->handlers.ewyk)
         return NJ_ADMIT_NOW;
     switch (nj_task_effective_type(task)) {
     case NJ_NON_BLOCKING:
     case NJ_OS_BLOCKING:
         return NJ_ADMIT_NOW;
     case NJ_EITHER: /* it can run without a fiber */
-        task->run_inline = !nj__admission_may_start(s, t);
+        task->run_inline = !nj__admission_may_start(cs, t);
         return NJ_ADMIT_NOW;
     case NJ_BLOCKING:
     case NJ_UNTYPED:
     case NJ_N_TASK_TYPES:
         break;
     }
-    if (nj__admission_may_start(s, t))
+    if (nj__admission_may_start(cs, t))
         return NJ_ADMIT_NOW;
-    if (nj__admission_enqueue(s, t))
+    if (nj__admission_enqueue(cs, t))
         return NJ_ADMIT_QUEUED;
-    nj__handlers_reject(s, x);
+    nj__handlers_reject(cs, x);
     return NJ_ADMIT_REJECTED;
 }
 
-void nj__handlers_reject(struct nj_shard *s, struct nj_exchange *x)
+void nj__handlers_reject(struct nj_conns *cs, struct nj_exchange *x)
 {
     nj_exchange_note_scheduled(x);
-    nj_ewyk_reject(s->handlers.ewyk, nj_exchange_task(x));
+    nj_ewyk_reject(cs->handlers.ewyk, nj_exchange_task(x));
 }
 
-nj_ns nj__handlers_schedule_request(struct nj_shard *s, struct nj_exchange *x)
+nj_ns nj__handlers_schedule_request(struct nj_conns *cs, struct nj_exchange *x)
 {
     struct nj_task *task = nj_exchange_task(x);
-    nj_ns begin = read_clock(s);
+    nj_ns begin = read_clock(cs);
 
     struct nj_txn *t = nj_exchange_txn(x);
-    t->stack_since = s->now;
+    t->stack_since = cs->now;
     task->client = t->requester;
     nj_exchange_note_scheduled(x);
-    if (s->handlers.ewyk)
-        nj_ewyk_offer(s->handlers.ewyk, task);
+    if (cs->handlers.ewyk)
+        nj_ewyk_offer(cs->handlers.ewyk, task);
     else
-        offer_baseline(s, task);
-    return read_clock(s) - begin;
+        offer_baseline(cs, task);
+    return read_clock(cs) - begin;
 }
 
 /* --- results, timers and shutdown ----------------------------------------------------------- */
 
-void nj__handlers_deliver_responses(struct nj_shard *s, nj_ns now)
+void nj__handlers_deliver_responses(struct nj_conns *cs, nj_ns now)
 {
-    if (s->handlers.exchanges)
-        nj_exchanges_process_dirty(s->handlers.exchanges, now);
+    if (cs->handlers.exchanges)
+        nj_exchanges_process_dirty(cs->handlers.exchanges, now);
 }
 
-static uint32_t collect_worker_tasks(struct nj_shard *s)
+static uint32_t collect_worker_tasks(struct nj_conns *cs)
 {
-    struct nj_handlers *h = &s->handlers;
+    struct nj_handlers *h = &cs->handlers;
     struct nj_task *task[NJ_HANDLERS_POLL_MAX];
 
-    if (!s->cfg.ops.workers.submit)
+    if (!cs->cfg->ops.workers.submit)
         return 0;
     uint32_t n = h->port.poll(h->port.ctx, task, NJ_HANDLERS_POLL_MAX);
     for (uint32_t i = 0; i < n; i++)
@@ -214,23 +213,23 @@ static uint32_t collect_worker_tasks(struct nj_shard *s)
     return n;
 }
 
-static void reset_route_counts(struct nj_shard *s)
+static void reset_route_counts(struct nj_conns *cs)
 {
-    for (uint32_t i = 0; i < nj_routes_count(s->cfg.routes); i++)
-        nj_task_class_reset_counters(&s->handlers.classes[i]);
+    for (uint32_t i = 0; i < nj_routes_count(cs->cfg->routes); i++)
+        nj_task_class_reset_counters(&cs->handlers.classes[i]);
 }
 
-uint32_t nj__handlers_run_due(struct nj_shard *s, nj_ns now)
+uint32_t nj_conns_run_handlers(struct nj_conns *cs, nj_ns now)
 {
-    struct nj_handlers *h = &s->handlers;
+    struct nj_handlers *h = &cs->handlers;
 
     if (!h->exchanges)
         return 0;
     nj_exchanges_tick(h->exchanges, now);
     uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
-    n += collect_worker_tasks(s);
+    n += collect_worker_tasks(cs);
     if (h->ewyk)
-        n += nj__admission_serve_queue(s, now);
+        n += nj__admission_serve_queue(cs, now);
     if (h->ewyk && now >= h->trim_at) {
         h->trim_at = now + NJ_FIBERS_TRIM_EVERY;
         nj_ewyk_trim(h->ewyk, NJ_FIBERS_KEEP, NJ_FIBERS_TRIM);
@@ -238,48 +237,48 @@ uint32_t nj__handlers_run_due(struct nj_shard *s, nj_ns now)
     return n + nj_exchanges_process_dirty(h->exchanges, now);
 }
 
-void nj__handlers_wake_workers(struct nj_shard *s)
+void nj__handlers_wake_workers(struct nj_conns *cs)
 {
-    struct nj_handlers *h = &s->handlers;
+    struct nj_handlers *h = &cs->handlers;
 
-    if (h->exchanges && s->cfg.ops.workers.submit)
+    if (h->exchanges && cs->cfg->ops.workers.submit)
         h->port.flush(h->port.ctx);
 }
 
-nj_ns nj__handlers_next_at(const struct nj_shard *s)
+nj_ns nj_conns_handlers_next_at(const struct nj_conns *cs)
 {
-    const struct nj_handlers *h = &s->handlers;
+    const struct nj_handlers *h = &cs->handlers;
 
     if (!h->exchanges)
         return NJ_NEVER;
     nj_ns next = nj_exchanges_next_at(h->exchanges);
     nj_ns ewyk = h->ewyk ? nj_ewyk_next_due(h->ewyk) : NJ_NEVER;
-    nj_ns stacks = nj__admission_next_at(s);
+    nj_ns stacks = nj__admission_next_at(cs);
     next = stacks < next ? stacks : next;
     return ewyk < next ? ewyk : next;
 }
 
-bool nj__handlers_busy(const struct nj_shard *s)
+bool nj__handlers_busy(const struct nj_conns *cs)
 {
-    return s->handlers.exchanges && nj_exchanges_n_open(s->handlers.exchanges) > 0;
+    return cs->handlers.exchanges && nj_exchanges_n_open(cs->handlers.exchanges) > 0;
 }
 
-void nj__handlers_publish(struct nj_shard *s)
+void nj__handlers_publish(struct nj_conns *cs)
 {
-    struct nj_handlers *h = &s->handlers;
+    struct nj_handlers *h = &cs->handlers;
 
     if (!h->exchanges)
         return;
-    nj_gauge_set(&s->counters, NJ_C_exchanges, nj_exchanges_n_open(h->exchanges));
+    nj_gauge_set(cs->counters, NJ_C_exchanges, nj_exchanges_n_open(h->exchanges));
     if (atomic_load_explicit(&h->reset, memory_order_acquire)) {
-        reset_route_counts(s);
+        reset_route_counts(cs);
         atomic_store_explicit(&h->reset, false,
                               memory_order_release); /* telemetry may read it now */
     }
     if (!h->ewyk)
         return;
     struct nj_ewyk_gauges g = nj_ewyk_gauges(h->ewyk);
-    nj_count_n(&s->counters, NJ_C_handler_would_block, g.n_would_block - h->n_would_block);
+    nj_count_n(cs->counters, NJ_C_handler_would_block, g.n_would_block - h->n_would_block);
     h->n_would_block = g.n_would_block;
     atomic_store_explicit(&h->n_fibers, g.n_fibers_in_use, memory_order_relaxed);
     atomic_store_explicit(&h->n_fibers_high, g.n_fibers_high_water, memory_order_relaxed);
@@ -288,46 +287,46 @@ void nj__handlers_publish(struct nj_shard *s)
 
 /* From now on each wait of a handler ends at once. Returns when all handlers have returned, or have
  * been resumed NJ_HANDLERS_CANCEL_TURNS times. */
-static void cancel_fibers(struct nj_shard *s)
+static void cancel_fibers(struct nj_conns *cs)
 {
-    struct nj_handlers *h = &s->handlers;
+    struct nj_handlers *h = &cs->handlers;
 
     nj_ewyk_stop(h->ewyk);
     nj_ewyk_cancel_fibers(h->ewyk);
     uint64_t n_fibers = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
     uint64_t n = (n_fibers / NJ_HANDLERS_RUN_MAX + 1) * NJ_HANDLERS_CANCEL_TURNS;
     for (; n > 0 && !nj_ewyk_is_idle(h->ewyk); n--)
-        nj__handlers_run_due(s, s->now);
+        nj_conns_run_handlers(cs, cs->now);
     h->n_stuck = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
 }
 
-void nj__handlers_cancel_waiting(struct nj_shard *s)
+void nj__handlers_cancel_waiting(struct nj_conns *cs)
 {
-    struct nj_handlers *h = &s->handlers;
+    struct nj_handlers *h = &cs->handlers;
 
     if (!h->exchanges || h->n_stuck > 0)
         return;
     if (h->ewyk)
-        cancel_fibers(s);
-    nj_exchanges_process_dirty(h->exchanges, s->now);
+        cancel_fibers(cs);
+    nj_exchanges_process_dirty(h->exchanges, cs->now);
 }
 
-uint32_t nj_shard_stuck_fibers(const struct nj_shard *s, const char **route)
+uint32_t nj_conns_stuck_fibers(const struct nj_conns *cs, const char **route)
 {
-    const struct nj_handlers *h = &s->handlers;
+    const struct nj_handlers *h = &cs->handlers;
 
     if (h->n_stuck > 0)
         *route = nj_ewyk_first_busy_fiber_class(h->ewyk)->name;
     return h->n_stuck;
 }
 
-void nj__handlers_fini(struct nj_shard *s)
+void nj__handlers_fini(struct nj_conns *cs)
 {
-    struct nj_handlers *h = &s->handlers;
+    struct nj_handlers *h = &cs->handlers;
 
-    while (h->n_stuck == 0 && nj__handlers_busy(s)) { /* workers will return them */
-        collect_worker_tasks(s);
-        nj_exchanges_process_dirty(h->exchanges, s->now);
+    while (h->n_stuck == 0 && nj__handlers_busy(cs)) { /* workers will return them */
+        collect_worker_tasks(cs);
+        nj_exchanges_process_dirty(h->exchanges, cs->now);
     }
     if (h->n_stuck == 0) { /* else fibers refer to these objects, which are leaked with them */
         if (h->ewyk)
@@ -336,7 +335,7 @@ void nj__handlers_fini(struct nj_shard *s)
         free(h->classes);
     }
     h->ewyk = NULL;
-    h->exchanges = s->txns.exchanges = NULL;
+    h->exchanges = cs->txns.exchanges = NULL;
     h->classes = NULL;
     h->n_stuck = 0;
 }

@@ -6,7 +6,6 @@
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_conn_internal.h"
 
 /* Time without an ACK until a peer is reset: while only the reserve of mbufs for sending is left,
  * and while fewer than NJ_TX_POOL_LOW are. */
@@ -31,9 +30,9 @@
 
 /* ---- mbufs for sending ---- */
 
-uint32_t nj__pressure_tx_left(const struct nj_shard *s)
+uint32_t nj__pressure_tx_left(const struct nj_conns *cs)
 {
-    const struct rte_mempool *mp = s->cfg.tx_pool;
+    const struct rte_mempool *mp = cs->tcp->cfg.mp;
     uint32_t n = rte_mempool_get_ops(mp->ops_index)->get_count(mp);
     return n > mp->size / 4 ? n : rte_mempool_avail_count(mp);
 }
@@ -47,24 +46,24 @@ uint32_t nj__pressure_tx_reserve(const struct rte_mempool *tx_pool)
 /* The client of the connection, for the accounts. */
 static uint64_t client_of(const struct nj_conn *c)
 {
-    return nj_policy_conn_key(nj_shape_policy(c->shard->txns.shape), &c->shard->cfg.client_key,
+    return nj_policy_conn_key(nj_shape_policy(c->conns->txns.shape), &c->conns->cfg->client_key,
                               &c->tcb->flow.tuple.remote);
 }
 
 /* A trusted proxy serves many clients: nothing counts for it. */
 static bool is_proxy(const struct nj_conn *c)
 {
-    return nj_policy_trusts(nj_shape_policy(c->shard->txns.shape), &c->tcb->flow.tuple.remote);
+    return nj_policy_trusts(nj_shape_policy(c->conns->txns.shape), &c->tcb->flow.tuple.remote);
 }
 
 bool nj__pressure_has_share(const struct nj_conn *c)
 {
-    const struct nj_shard *s = c->shard;
+    const struct nj_conns *cs = c->conns;
 
-    if (s->n_tx_mbufs_left < NJ_TX_POOL_LOW)
+    if (cs->n_tx_mbufs_left < NJ_TX_POOL_LOW)
         return false;
-    uint32_t n_left = s->n_tx_mbufs_left - NJ_TX_POOL_LOW;
-    return is_proxy(c) || nj_held_of(&s->held_output, client_of(c)) < n_left / LEFT_TO_OTHERS;
+    uint32_t n_left = cs->n_tx_mbufs_left - NJ_TX_POOL_LOW;
+    return is_proxy(c) || nj_held_of(&cs->held_output, client_of(c)) < n_left / LEFT_TO_OTHERS;
 }
 
 bool nj__pressure_may_send(const struct nj_conn *c)
@@ -83,16 +82,16 @@ void nj__pressure_wait(struct nj_conn *c)
         return;
     struct nj_conn_active *active = nj__conn_active(c);
     if (!nj_list_linked(&active->tx_wait))
-        nj_list_push_back(&c->shard->tx_waiting, &active->tx_wait);
+        nj_list_push_back(&c->conns->tx_waiting, &active->tx_wait);
 }
 
-void nj__pressure_wake_waiting(struct nj_shard *s)
+void nj__pressure_wake_waiting(struct nj_conns *cs)
 {
-    for (uint32_t i = 0; i < WAKE_MAX && nj_unlikely(!nj_list_empty(&s->tx_waiting)); i++) {
+    for (uint32_t i = 0; i < WAKE_MAX && nj_unlikely(!nj_list_empty(&cs->tx_waiting)); i++) {
         struct nj_conn_active *active =
-            nj_container_of(s->tx_waiting.next, struct nj_conn_active, tx_wait);
+            nj_container_of(cs->tx_waiting.next, struct nj_conn_active, tx_wait);
         nj_list_del(&active->tx_wait);
-        nj_tcp_note_ready(&s->tcp, active->conn->tcb, 0);
+        nj_tcp_note_ready(cs->tcp, active->conn->tcb, 0);
     }
 }
 
@@ -105,7 +104,7 @@ static void list_unacked(struct nj_conn_active *active, nj_ns now)
 {
     nj_list_del(&active->unacked);
     active->unacked_ms = ms_of(now);
-    nj_list_push_back(&active->conn->shard->unacked, &active->unacked);
+    nj_list_push_back(&active->conn->conns->unacked, &active->unacked);
 }
 
 /* Since the previous check. */
@@ -117,7 +116,7 @@ static bool has_acked(struct nj_conn_active *active)
     return una != was;
 }
 
-/* Keeps shard->unacked in the order of the last ACK. A connection that was moved within
+/* Keeps conns->unacked in the order of the last ACK. A connection that was moved within
  * UNACKED_GRAIN stays: its neighbours on the list are not in the cache. A connection whose ACK was
  * not reported stays too; nj__pressure_reset_unacking() notices the ACK. */
 static void track_unacked(struct nj_conn *c, nj_ns now)
@@ -138,14 +137,14 @@ static void track_unacked(struct nj_conn *c, nj_ns now)
  * 1/32 of the free send mbufs beyond the last 1/8; 1/4 of the free ones of the last 1/8, for
  * connections that hold none | `--send-timeout`; 15 s while less than 1/8 is free, 5 s while fewer
  * than 256 are | conn_timeout, conn_shed */
-void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now)
+void nj__pressure_reset_unacking(struct nj_conns *cs, nj_ns now)
 {
     uint32_t n_shed = 0;
-    nj_ns timeout = s->n_tx_mbufs_left < NJ_TX_POOL_LOW ? SHED_TIMEOUT_LOW : SHED_TIMEOUT_SHORT;
+    nj_ns timeout = cs->n_tx_mbufs_left < NJ_TX_POOL_LOW ? SHED_TIMEOUT_LOW : SHED_TIMEOUT_SHORT;
 
-    for (uint32_t i = 0; i < SHED_SCAN && n_shed < SHED_MAX && !nj_list_empty(&s->unacked); i++) {
+    for (uint32_t i = 0; i < SHED_SCAN && n_shed < SHED_MAX && !nj_list_empty(&cs->unacked); i++) {
         struct nj_conn_active *active =
-            nj_container_of(s->unacked.next, struct nj_conn_active, unacked);
+            nj_container_of(cs->unacked.next, struct nj_conn_active, unacked);
         if (nj_tcp_send_queue_mbufs(active->conn->tcb) == 0) {
             nj_list_del(&active->unacked);
         } else if (has_acked(active)) {
@@ -153,7 +152,7 @@ void nj__pressure_reset_unacking(struct nj_shard *s, nj_ns now)
         } else if (ms_of(now) - active->unacked_ms < timeout / NJ_MS) {
             return;
         } else {
-            nj__abuse_record(s, NJ_C_conn_shed, &active->conn->tcb->flow.tuple.remote);
+            nj__abuse_record(cs, NJ_C_conn_shed, &active->conn->tcb->flow.tuple.remote);
             nj__conn_reset(active->conn, now);
             n_shed++;
         }
@@ -195,11 +194,11 @@ static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib, uint
     if (!x)
         return;
     if (n_mbufs != x->held_mbufs.n)
-        set_held(c, &c->shard->held_mbufs, &x->held_mbufs, n_mbufs);
+        set_held(c, &c->conns->held_mbufs, &x->held_mbufs, n_mbufs);
     if (kib != x->held_memory.n)
-        set_held(c, &c->shard->held_memory, &x->held_memory, kib);
+        set_held(c, &c->conns->held_memory, &x->held_memory, kib);
     if (n_output != x->held_output.n)
-        set_held(c, &c->shard->held_output, &x->held_output, n_output);
+        set_held(c, &c->conns->held_output, &x->held_output, n_output);
     if (x->held_output.n > 0)
         nj_tcp_set_ack_events(c->tcb, true);
     c->holds = x->held_mbufs.n > 0 || x->held_memory.n > 0 || x->held_output.n > 0;
@@ -212,7 +211,7 @@ static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib, uint
 void nj__pressure_track_held(struct nj_conn *c, nj_ns now)
 {
     const struct nj_xfer *x = c->tcb->x;
-    bool tx_short = c->shard->tx_short;
+    bool tx_short = c->conns->tx_short;
 
     if (nj_unlikely(c->mid_frame || c->holds || tx_short ||
                     (x && (x->rcvq.n_mbufs > 0 || x->sndq.n_mbufs >= LONG_QUEUE)))) {
@@ -236,20 +235,20 @@ static struct nj_conn *conn_of(const struct nj_xfer *x)
 
 static void reset_for(struct nj_conn *c, enum nj_counter why, nj_ns now)
 {
-    nj__abuse_record(c->shard, why, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(c->conns, why, &c->tcb->flow.tuple.remote);
     nj__conn_reset(c, now);
 }
 
-static bool is_held(const struct nj_shard *s, uint32_t n_eighths)
+static bool is_held(const struct nj_conns *cs, uint32_t n_eighths)
 {
-    uint32_t eighth = s->tcp.cfg.held_max / 8;
-    return eighth > 0 && s->held_mbufs.n_held > eighth * n_eighths;
+    uint32_t eighth = cs->tcp->cfg.held_max / 8;
+    return eighth > 0 && cs->held_mbufs.n_held > eighth * n_eighths;
 }
 
 /* One client alone may hold more: it takes nothing from others. */
-static bool too_many_are_held(const struct nj_shard *s)
+static bool too_many_are_held(const struct nj_conns *cs)
 {
-    return is_held(s, s->held_mbufs.n_clients > 1 ? 6 : 7);
+    return is_held(cs, cs->held_mbufs.n_clients > 1 ? 6 : 7);
 }
 
 /* Held: received segments that wait: incomplete TLS records, segments received out of order, input
@@ -257,15 +256,15 @@ static bool too_many_are_held(const struct nj_shard *s)
  * lcore, once 3/4 are held for 50 ms, or 7/8; 256 mbufs for a connection | `--header-timeout` for a
  * record, `--body-timeout` beside an open request; `--preface-timeout` before the preface |
  * conn_rx_limit, h2_abuse_slow, conn_timeout */
-static uint32_t reset_holders_of_mbufs(struct nj_shard *s, nj_ns now)
+static uint32_t reset_holders_of_mbufs(struct nj_conns *cs, nj_ns now)
 {
     uint32_t n = 0;
 
-    for (; n < HOLDERS_RESET_MAX && too_many_are_held(s); n++) {
-        nj_ns grace = is_held(s, 7) ? 0 : HELD_GRACE;
+    for (; n < HOLDERS_RESET_MAX && too_many_are_held(cs); n++) {
+        nj_ns grace = is_held(cs, 7) ? 0 : HELD_GRACE;
         nj_ns until = now > grace ? now - grace : 0;
         struct nj_holder *h =
-            nj_held_worst(&s->held_mbufs, s->tcp.cfg.held_max / 2, HOLDERS_SCAN, ms_of(until));
+            nj_held_worst(&cs->held_mbufs, cs->tcp->cfg.held_max / 2, HOLDERS_SCAN, ms_of(until));
         if (!h)
             break;
         reset_for(conn_of(nj_container_of(h, struct nj_xfer, held_mbufs)), NJ_C_conn_rx_limit, now);
@@ -278,12 +277,12 @@ static uint32_t reset_holders_of_mbufs(struct nj_shard *s, nj_ns now)
  * client, in KiB | equal shares of 256 MiB, once 3/4 of 2 GiB for each lcore are used; 128 KiB and
  * 1,280 KiB for a connection | `--header-timeout`; `--send-timeout` | conn_memory_limit,
  * h2_abuse_slow, h2_abuse_continuations, h2_abuse_unread */
-static uint32_t reset_holders_of_memory(struct nj_shard *s, nj_ns now)
+static uint32_t reset_holders_of_memory(struct nj_conns *cs, nj_ns now)
 {
-    uint32_t n = 0, n_shared = (uint32_t)(nj_h2_context_bytes_max(s->h2) / 1024 / MEMORY_SHARED);
+    uint32_t n = 0, n_shared = (uint32_t)(nj_h2_context_bytes_max(cs->h2) / 1024 / MEMORY_SHARED);
 
-    for (; n < MEMORY_RESET_MAX && nj_h2_context_is_short(s->h2); n++) {
-        struct nj_holder *h = nj_held_worst(&s->held_memory, n_shared, HOLDERS_SCAN, 0);
+    for (; n < MEMORY_RESET_MAX && nj_h2_context_is_short(cs->h2); n++) {
+        struct nj_holder *h = nj_held_worst(&cs->held_memory, n_shared, HOLDERS_SCAN, 0);
         if (!h)
             break;
         reset_for(conn_of(nj_container_of(h, struct nj_xfer, held_memory)), NJ_C_conn_memory_limit,
@@ -292,23 +291,23 @@ static uint32_t reset_holders_of_memory(struct nj_shard *s, nj_ns now)
     return n;
 }
 
-static bool nothing_is_held(const struct nj_shard *s)
+static bool nothing_is_held(const struct nj_conns *cs)
 {
-    return nj_list_empty(&s->held_mbufs.holders) && nj_list_empty(&s->held_memory.holders);
+    return nj_list_empty(&cs->held_mbufs.holders) && nj_list_empty(&cs->held_memory.holders);
 }
 
-uint32_t nj__pressure_reset_holders(struct nj_shard *s, nj_ns now)
+uint32_t nj__pressure_reset_holders(struct nj_conns *cs, nj_ns now)
 {
-    if (nj_likely(nothing_is_held(s)))
+    if (nj_likely(nothing_is_held(cs)))
         return 0;
-    return reset_holders_of_mbufs(s, now) + reset_holders_of_memory(s, now);
+    return reset_holders_of_mbufs(cs, now) + reset_holders_of_memory(cs, now);
 }
 
-nj_ns nj__pressure_next_at(const struct nj_shard *s)
+nj_ns nj__pressure_next_at(const struct nj_conns *cs)
 {
-    bool short_of_mbufs = !nj_list_empty(&s->held_mbufs.holders) && too_many_are_held(s);
-    bool short_of_memory = !nj_list_empty(&s->held_memory.holders) && nj_h2_context_is_short(s->h2);
-    bool waits = !nj_list_empty(&s->tx_waiting);
+    bool short_of_mbufs = !nj_list_empty(&cs->held_mbufs.holders) && too_many_are_held(cs);
+    bool short_of_memory = !nj_list_empty(&cs->held_memory.holders) && nj_h2_context_is_short(cs->h2);
+    bool waits = !nj_list_empty(&cs->tx_waiting);
     return short_of_mbufs || short_of_memory || waits ? 0 : NJ_NEVER;
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Applies the operator's policy to a shard: which peers may connect, and how many connections each
+/* Applies the operator's policy to connections: which peers may connect, and how many connections each
  * client may have. Also carries out the change from one policy to the next. */
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-#include "shard/shard_conn_internal.h"
 
 /* Client table of a shard that has none in common with others, as in tests. */
 #define OWN_CLIENTS_MAX 4096u
@@ -11,41 +10,41 @@
  * of networks. */
 #define RECHECK_MAX     1024u
 
-bool nj__policy_init(struct nj_shard *s, nj_ns now)
+bool nj__policy_init(struct nj_conns *cs, nj_ns now)
 {
     struct nj_shape_config c = {
-        .shared = s->cfg.shape,
-        .policy = s->cfg.policy ? s->cfg.policy : &nj_policy_none,
-        .counters = &s->counters,
-        .paced_max = s->txns.pool.n_max + 1, /* a response counts in two classes while it moves */
+        .shared = cs->cfg->shape,
+        .policy = cs->cfg->policy ? cs->cfg->policy : &nj_policy_none,
+        .counters = cs->counters,
+        .paced_max = cs->txns.pool.n_max + 1, /* a response counts in two classes while it moves */
     };
     if (!c.shared)
-        c.shared = s->own_shared = nj_shape_shared_new(OWN_CLIENTS_MAX);
+        c.shared = cs->own_shared = nj_shape_shared_new(OWN_CLIENTS_MAX);
     if (!c.shared)
         return false;
-    s->txns.clients = nj_shape_clients(c.shared);
-    s->txns.shape = nj_shape_new(&c, now);
-    atomic_store_explicit(&s->policy_wanted, c.policy, memory_order_relaxed);
-    atomic_store_explicit(&s->policy_version, c.policy->version, memory_order_relaxed);
-    s->recheck_at = UINT32_MAX;
-    return s->txns.shape != NULL;
+    cs->txns.clients = nj_shape_clients(c.shared);
+    cs->txns.shape = nj_shape_new(&c, now);
+    atomic_store_explicit(&cs->policy_wanted, c.policy, memory_order_relaxed);
+    atomic_store_explicit(&cs->policy_version, c.policy->version, memory_order_relaxed);
+    cs->recheck_at = UINT32_MAX;
+    return cs->txns.shape != NULL;
 }
 
-void nj__policy_fini(struct nj_shard *s)
+void nj__policy_fini(struct nj_conns *cs)
 {
-    if (s->txns.shape)
-        nj_shape_free(s->txns.shape);
-    if (s->own_shared)
-        nj_shape_shared_free(s->own_shared);
-    s->txns.shape = NULL;
-    s->own_shared = NULL;
+    if (cs->txns.shape)
+        nj_shape_free(cs->txns.shape);
+    if (cs->own_shared)
+        nj_shape_shared_free(cs->own_shared);
+    cs->txns.shape = NULL;
+    cs->own_shared = NULL;
 }
 
 /* --- connections --------------------------------------------------------------------------- */
 
-static enum nj_tcp_accept filter_action(const struct nj_shard *s, const struct nj_addr *remote)
+static enum nj_tcp_accept filter_action(const struct nj_conns *cs, const struct nj_addr *remote)
 {
-    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
+    const struct nj_policy *p = nj_shape_policy(cs->txns.shape);
 
     if (nj_likely(!nj_policy_filters_conns(p)))
         return NJ_TCP_ACCEPT_ALLOW;
@@ -63,12 +62,12 @@ static enum nj_tcp_accept filter_action(const struct nj_shard *s, const struct n
 }
 
 /* TCP counts what is refused. */
-enum nj_tcp_accept nj__policy_accept_filter(void *shard, const struct nj_addr *remote)
+enum nj_tcp_accept nj_conns_accept_filter(struct nj_conns *cs, const struct nj_addr *remote)
 {
-    enum nj_tcp_accept action = filter_action(shard, remote);
+    enum nj_tcp_accept action = filter_action(cs, remote);
 
     if (nj_unlikely(action != NJ_TCP_ACCEPT_ALLOW))
-        nj__abuse_attribute(shard, NJ_C_drop_tcp_denied, remote);
+        nj__abuse_attribute(cs, NJ_C_drop_tcp_denied, remote);
     return action;
 }
 
@@ -76,35 +75,35 @@ enum nj_tcp_accept nj__policy_accept_filter(void *shard, const struct nj_addr *r
  * a limit costs nothing. Connections that were open when the limit was set are not counted. */
 static bool take_client_slot(struct nj_conn *c)
 {
-    struct nj_shard *s = c->shard;
-    const struct nj_policy *p = nj_shape_policy(s->txns.shape);
+    struct nj_conns *cs = c->conns;
+    const struct nj_policy *p = nj_shape_policy(cs->txns.shape);
     const struct nj_client_caps *caps = &p->classes[0].caps;
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
 
     if (caps->conns_max == 0 || nj_policy_trusts(p, remote))
         return true;
     struct nj_client *client =
-        nj_txns_get_client(&s->txns, nj_policy_conn_key(p, &s->cfg.client_key, remote), remote);
+        nj_txns_get_client(&cs->txns, nj_policy_conn_key(p, &cs->cfg->client_key, remote), remote);
     if (nj_client_conn_begin(client, caps)) {
         c->client = client;
         return true;
     }
-    nj_txns_put_client(&s->txns, client);
+    nj_txns_put_client(&cs->txns, client);
     return false;
 }
 
 bool nj__policy_admit_conn(struct nj_conn *c)
 {
-    struct nj_shard *s = c->shard;
+    struct nj_conns *cs = c->conns;
 
-    if (filter_action(s, &c->tcb->flow.tuple.remote) !=
+    if (filter_action(cs, &c->tcb->flow.tuple.remote) !=
         NJ_TCP_ACCEPT_ALLOW) { /* the policy changed during the handshake */
-        nj__abuse_record(s, NJ_C_conn_denied, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_denied, &c->tcb->flow.tuple.remote);
         return false;
     }
     if (take_client_slot(c))
         return true;
-    nj__abuse_record(s, NJ_C_conn_client_full, &c->tcb->flow.tuple.remote);
+    nj__abuse_record(cs, NJ_C_conn_client_full, &c->tcb->flow.tuple.remote);
     return false;
 }
 
@@ -113,45 +112,45 @@ void nj__policy_release_conn(struct nj_conn *c)
     if (!c->client)
         return;
     nj_client_conn_end(c->client);
-    nj_txns_put_client(&c->shard->txns, c->client);
+    nj_txns_put_client(&c->conns->txns, c->client);
     c->client = NULL;
 }
 
 /* Checks the next batch of the connections that were open when the policy changed. Objects keep
  * their slots in the pool; connections made meanwhile are checked when they are made. */
-static uint32_t recheck_conns(struct nj_shard *s, nj_ns now)
+static uint32_t recheck_conns(struct nj_conns *cs, nj_ns now)
 {
     uint32_t n = 0;
 
-    for (; n < RECHECK_MAX && s->recheck_at < s->conns.n_touched; n++) {
-        struct nj_conn *c = nj_pool_at(&s->conns, s->recheck_at++);
-        if (c->shard != s || c->tcb->state == NJ_TCP_CLOSED ||
-            filter_action(s, &c->tcb->flow.tuple.remote) == NJ_TCP_ACCEPT_ALLOW)
+    for (; n < RECHECK_MAX && cs->recheck_at < cs->pool.n_touched; n++) {
+        struct nj_conn *c = nj_pool_at(&cs->pool, cs->recheck_at++);
+        if (c->conns != cs || c->tcb->state == NJ_TCP_CLOSED ||
+            filter_action(cs, &c->tcb->flow.tuple.remote) == NJ_TCP_ACCEPT_ALLOW)
             continue;
-        nj__abuse_record(s, NJ_C_conn_denied, &c->tcb->flow.tuple.remote);
+        nj__abuse_record(cs, NJ_C_conn_denied, &c->tcb->flow.tuple.remote);
         nj__conn_reset(c, now);
     }
-    if (s->recheck_at >= s->conns.n_touched)
-        s->recheck_at = UINT32_MAX;
+    if (cs->recheck_at >= cs->pool.n_touched)
+        cs->recheck_at = UINT32_MAX;
     return n;
 }
 
 /* --- change -------------------------------------------------------------------------------- */
 
-void nj_shard_set_policy(struct nj_shard *s, const struct nj_policy *policy)
+void nj_conns_set_policy(struct nj_conns *cs, const struct nj_policy *policy)
 {
-    atomic_store_explicit(&s->policy_wanted, policy ? policy : &nj_policy_none,
+    atomic_store_explicit(&cs->policy_wanted, policy ? policy : &nj_policy_none,
                           memory_order_release);
 }
 
-uint64_t nj_shard_policy_version(const struct nj_shard *s)
+uint64_t nj_conns_policy_version(const struct nj_conns *cs)
 {
-    return atomic_load_explicit(&s->policy_version, memory_order_acquire);
+    return atomic_load_explicit(&cs->policy_version, memory_order_acquire);
 }
 
-static const struct nj_policy *wanted_policy(const struct nj_shard *s)
+static const struct nj_policy *wanted_policy(const struct nj_conns *cs)
 {
-    return atomic_load_explicit(&s->policy_wanted, memory_order_acquire);
+    return atomic_load_explicit(&cs->policy_wanted, memory_order_acquire);
 }
 
 static void wake(void *ctx, void *waiter)
@@ -160,28 +159,28 @@ static void wake(void *ctx, void *waiter)
     nj__conn_wake_stream(waiter);
 }
 
-uint32_t nj__policy_adopt_and_run_shaper(struct nj_shard *s, nj_ns now)
+uint32_t nj_conns_adopt_policy_and_run_shaper(struct nj_conns *cs, nj_ns now)
 {
-    const struct nj_policy *p = wanted_policy(s);
+    const struct nj_policy *p = wanted_policy(cs);
     uint32_t n = 0;
 
-    if (nj_unlikely(p != nj_shape_policy(s->txns.shape))) {
-        nj_shape_set_policy(s->txns.shape, p, now);
-        s->recheck_at = nj_policy_filters_conns(p) ? 0 : UINT32_MAX;
-        nj__conn_shares_restart_count(s);
+    if (nj_unlikely(p != nj_shape_policy(cs->txns.shape))) {
+        nj_shape_set_policy(cs->txns.shape, p, now);
+        cs->recheck_at = nj_policy_filters_conns(p) ? 0 : UINT32_MAX;
+        nj__conn_shares_restart_count(cs);
     }
-    if (nj_unlikely(s->recheck_at != UINT32_MAX))
-        n = recheck_conns(s, now);
-    n += nj_shape_run(s->txns.shape, now, wake, s);
-    uint64_t version = atomic_load_explicit(&s->policy_version, memory_order_relaxed);
-    if (nj_unlikely(version != p->version) && nj_shape_is_migrated(s->txns.shape))
-        atomic_store_explicit(&s->policy_version, p->version, memory_order_release);
+    if (nj_unlikely(cs->recheck_at != UINT32_MAX))
+        n = recheck_conns(cs, now);
+    n += nj_shape_run(cs->txns.shape, now, wake, cs);
+    uint64_t version = atomic_load_explicit(&cs->policy_version, memory_order_relaxed);
+    if (nj_unlikely(version != p->version) && nj_shape_is_migrated(cs->txns.shape))
+        atomic_store_explicit(&cs->policy_version, p->version, memory_order_release);
     return n;
 }
 
-nj_ns nj__policy_next_at(const struct nj_shard *s)
+nj_ns nj_conns_policy_next_at(const struct nj_conns *cs)
 {
     bool changes =
-        wanted_policy(s) != nj_shape_policy(s->txns.shape) || s->recheck_at != UINT32_MAX;
-    return changes ? 0 : nj_shape_next_at(s->txns.shape);
+        wanted_policy(cs) != nj_shape_policy(cs->txns.shape) || cs->recheck_at != UINT32_MAX;
+    return changes ? 0 : nj_shape_next_at(cs->txns.shape);
 }

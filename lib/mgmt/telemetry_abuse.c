@@ -18,7 +18,7 @@ static bool add_reasons(const struct nj_mgmt_view *v, const char *params, bool r
     if (params)
         return false;
     for (uint32_t i = 0; i < v->n_shards; i++)
-        of[i] = &v->shard[i]->abuse;
+        of[i] = &v->shard[i]->conns.abuse;
     for (enum nj_counter i = 0; i < NJ_N_COUNTERS; i++) {
         struct nj_abuse_view sum;
         if (nj_abuse_is_refusal(i) != refusals || !nj_abuse_sum(of, v->n_shards, i, &sum))

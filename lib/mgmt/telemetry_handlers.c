@@ -44,7 +44,7 @@ static struct sum sum_up(const struct nj_mgmt_view *v, uint32_t route, uint32_t 
     struct sum sum = {0};
 
     for (uint32_t i = from; i < to; i++) {
-        const struct nj_task_class *c = &v->shard[i]->handlers.classes[route];
+        const struct nj_task_class *c = &v->shard[i]->conns.handlers.classes[route];
         for (unsigned m = 0; m < NJ_N_MODES; m++)
             sum.n[m] += counter_of(&c->n[m]);
         sum.overruns += counter_of(&c->n_overruns);
@@ -61,7 +61,7 @@ static void add_route(const struct nj_mgmt_view *v, uint32_t route, uint32_t fro
                       struct rte_tel_data *d)
 {
     struct sum sum = sum_up(v, route, from, to);
-    const struct nj_task_class *c = &v->shard[0]->handlers.classes[route];
+    const struct nj_task_class *c = &v->shard[0]->conns.handlers.classes[route];
     char name[NAME_SHOWN];
 
     snprintf(name, sizeof name, "%s", c->name);
@@ -83,7 +83,7 @@ static void add_shards(const struct nj_mgmt_view *v, uint32_t route, struct rte_
     char key[32];
 
     for (uint32_t i = 0; i < v->n_shards; i++) {
-        const struct nj_task_class *c = &v->shard[i]->handlers.classes[route];
+        const struct nj_task_class *c = &v->shard[i]->conns.handlers.classes[route];
         enum nj_task_type type = __atomic_load_n(&c->type, __ATOMIC_RELAXED);
         snprintf(key, sizeof key, "shard%u", i);
         rte_tel_data_add_dict_string(d, key, type_name(type));
@@ -95,7 +95,7 @@ static void add_fibers(const struct nj_mgmt_view *v, struct rte_tel_data *d)
     uint64_t in_use = 0, high = 0, waiting = 0, resetting = 0;
 
     for (uint32_t i = 0; i < v->n_shards; i++) {
-        const struct nj_handlers *h = &v->shard[i]->handlers;
+        const struct nj_handlers *h = &v->shard[i]->conns.handlers;
         in_use += nj_load_relaxed(&h->n_fibers);
         high = nj_max_u64(high, nj_load_relaxed(&h->n_fibers_high));
         waiting += nj_load_relaxed(&h->n_waiting);

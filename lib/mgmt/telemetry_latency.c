@@ -42,11 +42,11 @@ bool nj__telemetry_latency(const struct nj_mgmt_view *v, const char *params, str
         const char *name;
         size_t at;
         uint64_t hz;
-    } shown[] = {{"ttfb", offsetof(struct nj_shard, txns.ttfb), NJ_SEC},
-                 {"total", offsetof(struct nj_shard, txns.total), NJ_SEC},
-                 {"throttled", offsetof(struct nj_shard, txns.throttled), NJ_SEC},
-                 {"tls_step", offsetof(struct nj_shard, tls_step_cycles), rte_get_tsc_hz()},
-                 {"tls_task", offsetof(struct nj_shard, tls_task_ns), NJ_SEC}};
+    } shown[] = {{"ttfb", offsetof(struct nj_shard, conns.txns.ttfb), NJ_SEC},
+                 {"total", offsetof(struct nj_shard, conns.txns.total), NJ_SEC},
+                 {"throttled", offsetof(struct nj_shard, conns.txns.throttled), NJ_SEC},
+                 {"tls_step", offsetof(struct nj_shard, conns.tls_step_cycles), rte_get_tsc_hz()},
+                 {"tls_task", offsetof(struct nj_shard, conns.tls_task_ns), NJ_SEC}};
     uint32_t from, to;
 
     if (!nj__telemetry_parse_shards(v, params, &from, &to))

@@ -38,7 +38,7 @@ struct nj_mgmt_class_sum nj_mgmt_sum_class(const struct nj_mgmt_view *v, uint32_
     struct nj_mgmt_class_sum sum = {0};
 
     for (uint32_t i = 0; i < v->n_shards; i++) {
-        const struct nj_class_stats *c = nj_shape_class_stats(v->shard[i]->txns.shape, slot);
+        const struct nj_class_stats *c = nj_shape_class_stats(v->shard[i]->conns.txns.shape, slot);
         sum.requests += nj_load_relaxed(&c->n_requests);
         sum.refused += nj_load_relaxed(&c->n_refused);
         sum.bytes += nj_load_relaxed(&c->n_bytes);

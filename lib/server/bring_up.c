@@ -264,7 +264,7 @@ static uint32_t log_stuck_fibers(const struct nj_server *s)
 
     for (uint32_t i = 0; i < s->shards.n; i++) {
         const char *route;
-        uint32_t n = nj_shard_stuck_fibers(s->shards.shard[i], &route);
+        uint32_t n = nj_conns_stuck_fibers(&s->shards.shard[i]->conns, &route);
         n_stuck += n;
         if (n > 0)
             nj_log(NJ_LEVEL_ERROR,
@@ -318,8 +318,8 @@ static nj_ns to_ns(double seconds)
     return (nj_ns)(seconds * (double)NJ_SEC);
 }
 
-/* Limits of requests as configured; 0 selects the default of the shard. */
-static void fill_request_limits(struct nj_shard_config *c, const struct nj_settings *set)
+/* Limits of requests as configured; 0 selects the default of the connections. */
+static void fill_request_limits(struct nj_conns_config *c, const struct nj_settings *set)
 {
     const struct nj_server_config *config = set->config;
 
@@ -360,7 +360,7 @@ static void join_port(struct nj_server *s, uint32_t i, struct nj_shard_config *c
 {
     struct nj_server_port *p = nj__ports_find_by_shard(&s->ports, i);
 
-    c->number = i;
+    c->conns.number = i;
     c->index = i - p->first;
     c->n_shards = p->n_shards;
     c->steering = p->dev.steering;
@@ -393,7 +393,7 @@ static void reset_handler_counters(void *server)
     struct nj_server *s = server;
 
     for (uint32_t i = 0; i < s->shards.n; i++)
-        nj_store_relaxed(&s->shards.shard[i]->handlers.reset, true);
+        nj_store_relaxed(&s->shards.shard[i]->conns.handlers.reset, true);
 }
 
 static void fill_view(struct nj_server *s)
@@ -433,26 +433,26 @@ static bool create_shards(struct nj_server *s)
     nj_ns now = nj__shards_now(&s->shards);
     struct nj_shard_config c = {
         .listen_port = set->config->listen_port,
-        .tls = s->tls.has_tls ? &s->tls.current : NULL,
-        .tls_port = set->config->tls_port,
+        .conns.tls = s->tls.has_tls ? &s->tls.current : NULL,
+        .conns.tls_port = set->config->tls_port,
         .conns_max = set->config->conns_max,
         .half_open_max = HALF_OPEN_MAX,
         .time_wait = TIME_WAIT,
         .newreno = set->config->newreno,
         .ecn = !set->config->no_ecn,
-        .preface_timeout = to_ns(set->config->preface_timeout_s),
-        .idle_timeout = to_ns(set->config->idle_timeout_s),
-        .wall_s_at_zero = s->shards.wall_s_at_zero,
-        .routes = set->routes,
-        .no_files = !set->config->root,
-        .fibers_max = set->config->fibers_max,
-        .strategy = set->config->strategy,
+        .conns.preface_timeout = to_ns(set->config->preface_timeout_s),
+        .conns.idle_timeout = to_ns(set->config->idle_timeout_s),
+        .conns.wall_s_at_zero = s->shards.wall_s_at_zero,
+        .conns.routes = set->routes,
+        .conns.no_files = !set->config->root,
+        .conns.fibers_max = set->config->fibers_max,
+        .conns.strategy = set->config->strategy,
     };
-    fill_request_limits(&c, set);
-    c.shape = s->policy.shape;
-    c.policy = nj_policies_initial(s->policy.policies);
+    fill_request_limits(&c.conns, set);
+    c.conns.shape = s->policy.shape;
+    c.conns.policy = nj_policies_initial(s->policy.policies);
     if (!random_bytes(&c.ndp_key, sizeof c.ndp_key) ||
-        !random_bytes(&c.client_key, sizeof c.client_key)) {
+        !random_bytes(&c.conns.client_key, sizeof c.conns.client_key)) {
         snprintf(s->why, sizeof s->why, NO_RANDOM);
         return false;
     }
@@ -463,19 +463,19 @@ static bool create_shards(struct nj_server *s)
             struct nj_worker_ops reader = {0};
             if (s->files.reader)
                 reader = nj_file_reader_ops_of_shard(s->files.reader, i);
-            c.ops.files =
+            c.conns.ops.files =
                 nj_file_client_init(&s->shards.file_client[i], &workers, &reader, s->files.store);
         }
-        c.ops.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
+        c.conns.ops.workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_HANDLERS);
         if (s->tls.has_tls)
-            c.ops.tls_workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_TLS);
-        c.ops.clock = read_clock;
-        c.ops.cycles = read_cycles;
-        c.ops.clock_ctx = &s->shards.clock;
-        c.ops.log = log_line;
-        c.ops.log_ctx = &s->shards.log[i];
+            c.conns.ops.tls_workers = nj_worker_pool_ops(s->workers, i, NJ_WORKER_TLS);
+        c.conns.ops.clock = read_clock;
+        c.conns.ops.cycles = read_cycles;
+        c.conns.ops.clock_ctx = &s->shards.clock;
+        c.conns.ops.log = log_line;
+        c.conns.ops.log_ctx = &s->shards.log[i];
         if (s->access)
-            c.access = nj_access_log_port(s->access, i);
+            c.conns.access = nj_access_log_port(s->access, i);
         s->shards.shard[i] = nj_pages_map(sizeof *s->shards.shard[i], 0); /* contains keys */
         if (!random_bytes(&c.flow_key, sizeof c.flow_key) ||
             !random_bytes(&c.isn_key, sizeof c.isn_key) || !random_bytes(&c.seed, sizeof c.seed) ||

@@ -22,7 +22,7 @@ static void log_abuse(struct nj_lcore_watch *w, const struct nj_shards *shards)
     nj_ns now = nj_os_clock_gettime_ns(CLOCK_MONOTONIC);
 
     for (uint32_t i = 0; i < shards->n; i++)
-        of[i] = &shards->shard[i]->abuse;
+        of[i] = &shards->shard[i]->conns.abuse;
     while (nj_abuse_log_next(&w->abuse, of, shards->n, now, &line))
         nj_log(line.level, "%s", line.text);
 }
@@ -38,7 +38,7 @@ void nj__lcore_watch_tick(struct nj_lcore_watch *w, struct nj_shards *shards)
             .lcore = shards->lcore[i].id,
             .loops = nj_counter_read(c, NJ_C_loops_busy) + nj_counter_read(c, NJ_C_loops_idle),
         };
-        struct nj_ewyk *ewyk = shards->shard[i]->handlers.ewyk;
+        struct nj_ewyk *ewyk = shards->shard[i]->conns.handlers.ewyk;
         struct nj_ewyk_hold hold;
         struct nj_ewyk_long_hold past;
         if (ewyk && nj_ewyk_current_core_holder(ewyk, &hold)) {

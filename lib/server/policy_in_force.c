@@ -66,7 +66,7 @@ static void set_policy_on_all(void *shards, const struct nj_policy *policy)
     struct nj_shards *s = shards;
 
     for (uint32_t i = 0; i < s->n; i++)
-        nj_shard_set_policy(s->shard[i], policy);
+        nj_conns_set_policy(&s->shard[i]->conns, policy);
     nj__shards_wake(s);
 }
 
@@ -76,7 +76,7 @@ static uint64_t adopted_by_all(void *shards)
     uint64_t least = UINT64_MAX;
 
     for (uint32_t i = 0; i < s->n; i++) {
-        uint64_t version = nj_shard_policy_version(s->shard[i]);
+        uint64_t version = nj_conns_policy_version(&s->shard[i]->conns);
         least = version < least ? version : least;
     }
     return least;
@@ -89,7 +89,7 @@ static bool has_open_responses(void *shards, uint8_t slot)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < s->n; i++)
-        n += nj_load_relaxed(&nj_shape_class_stats(s->shard[i]->txns.shape, slot)->n_open);
+        n += nj_load_relaxed(&nj_shape_class_stats(s->shard[i]->conns.txns.shape, slot)->n_open);
     return n > 0;
 }
 

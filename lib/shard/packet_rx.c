@@ -4,7 +4,7 @@
  */
 #include <rte_mbuf.h>
 
-#include "shard/shard_conn_internal.h"
+#include "shard/shard_internal.h"
 
 /* Packets to prefetch ahead: parsing one takes about as long as a cache miss. */
 #define PREFETCH_AHEAD 4u

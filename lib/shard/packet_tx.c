@@ -4,7 +4,7 @@
 
 #include <rte_mbuf.h>
 
-#include "shard/shard_conn_internal.h"
+#include "shard/shard_internal.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 

@@ -4,7 +4,7 @@
 #include "shard/pool_gauges.h"
 
 #include "base/assert.h"
-#include "shard/shard_conn_internal.h"
+#include "shard/shard_internal.h"
 
 /* Pools of objects per connection. ./dev bench memory counts every pool of this table. */
 static const struct {
@@ -16,8 +16,8 @@ static const struct {
     {"syn", offsetof(struct nj_shard, tcp.syns)},
     {"time_wait", offsetof(struct nj_shard, tcp.time_waits)},
     {"run", offsetof(struct nj_shard, tcp.runs)},
-    {"conn", offsetof(struct nj_shard, conns)},
-    {"talk", offsetof(struct nj_shard, active_conns)},
+    {"conn", offsetof(struct nj_shard, conns.pool)},
+    {"talk", offsetof(struct nj_shard, conns.active_pool)},
 };
 
 const char *nj_shard_pool_name(uint32_t i)

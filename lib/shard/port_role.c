@@ -5,7 +5,7 @@
  */
 #include <rte_mbuf.h>
 
-#include "shard/shard_conn_internal.h"
+#include "shard/shard_internal.h"
 
 static bool pass_on(struct nj_shard *s, const struct rte_mbuf *m, enum nj_counter *counted)
 {
@@ -54,5 +54,5 @@ void nj_shard_set_port_role(struct nj_shard *s, enum nj_port_role role, nj_ns no
     s->cfg.ops.rx = role == NJ_PORT_ALONE ? s->rx_alone : s->cfg.ops.rx_shared;
     s->tcp.shared = role != NJ_PORT_ALONE;
     if (was == NJ_PORT_YIELDS || role == NJ_PORT_YIELDS)
-        nj__conns_yield(s, role == NJ_PORT_YIELDS, now);
+        nj_conns_yield(&s->conns, role == NJ_PORT_YIELDS, now);
 }

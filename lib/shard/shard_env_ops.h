@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations that a shard needs from its environment. Called per burst, never per packet, by the
+ * Operations on packets that a shard needs from its environment. Called per burst, never per packet, by the
  * shard's lcore. lib/dpdk implements them with queues and rings, the simulator with arrays.
  */
 #ifndef NJ_SHARD_SHARD_ENV_OPS_H
@@ -12,8 +12,6 @@
 #include <rte_mbuf_core.h>
 
 #include "base/types.h"
-#include "http/files/file_ops.h"
-#include "sched/worker_ops.h"
 
 /* m->port of packets that another process passed on. */
 #define NJ_PEER_PORT      0xfe00u
@@ -39,20 +37,6 @@ struct nj_shard_ops {
     bool (*forward)(void *ctx, uint32_t shard, struct rte_mbuf *m);
     /* Copies a packet to every other shard. A shard whose ring is full misses it. */
     void (*replicate)(void *ctx, const struct rte_mbuf *m);
-    struct nj_file_ops files;
-    /* Worker threads for blocking handlers. submit NULL: there are none. */
-    struct nj_worker_ops workers;
-    /* Worker threads for handshakes of TLS. */
-    struct nj_worker_ops tls_workers;
-    /* Time within a step, to measure handlers. NULL: not measured. */
-    nj_ns (*clock)(void *clock_ctx);
-    /* Time stamp counter, to measure stages of a step (telem/stage_cycles.h). NULL: not measured.
-     */
-    uint64_t (*cycles)(void);
-    void *clock_ctx;
-    /* Writes a line to the log. Must not block. May be NULL. */
-    void (*log)(void *log_ctx, const char *line);
-    void *log_ctx;
     /* While another process shares the port: as rx(), and packets that this process passed on. Of
      * these m->port is NJ_PEER_PORT plus the number of times that they were passed on. */
     uint32_t (*rx_shared)(void *ctx, struct rte_mbuf **m, uint32_t n);

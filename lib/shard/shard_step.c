@@ -4,7 +4,7 @@
  * If you read one function in this repository, read nj_shard_step().
  *
  *   rx burst -> parse -> flow lookup -> tcp -> h2 -> handler -> tcp -> tx burst
- *   `------------ nj__net_rx_burst ------------'`- nj__conns_process -'
+ *   `------------ nj__net_rx_burst ------------'`- nj_conns_process -'
  *
  * A step works in batches. Up to NJ_RX_BATCH_MAX packets go through TCP. Then each connection with
  * events is processed: its whole input is parsed, NJ_READ_MBUFS_MAX mbufs at most. Requests for
@@ -20,22 +20,7 @@
  * continues in a later step. A handler that waits keeps its stack and is resumed in a later
  * step.
  */
-#include "shard/shard_conn_internal.h"
-
-#define FILE_RETRY_NS NJ_MS /* interval for retrying jobs that wait for memory */
-
-uint32_t nj__files_complete_jobs(struct nj_shard *s, nj_ns now)
-{
-    struct nj_file_job *job[NJ_BURST_MAX];
-    const struct nj_file_ops *files = &s->cfg.ops.files;
-    uint32_t n = files->poll ? files->poll(files->ctx, job, NJ_BURST_MAX) : 0;
-
-    for (uint32_t i = 0; i < n; i++)
-        nj_file_server_job_done(s->txns.site, job[i], now);
-    if (files->poll)
-        nj_file_server_retry_reads(s->txns.site);
-    return n;
-}
+#include "shard/shard_internal.h"
 
 /* --- timers and completions ------------------------------------------------------------------ */
 
@@ -83,24 +68,14 @@ static nj_ns next_frags(const struct nj_shard *s)
     return s->frags.due_at;
 }
 
-/* Workers wake the lcore when they finish, so no time is due. Only released memory is not reported
- * and has to be polled. */
-static nj_ns next_files(const struct nj_shard *s)
-{
-    const struct nj_file_ops *files = &s->cfg.ops.files;
-    bool kept = files->needs_polling && files->needs_polling(files->ctx);
-    return kept || (s->txns.site && nj_file_server_has_refused_reads(s->txns.site))
-               ? s->now + FILE_RETRY_NS
-               : NJ_NEVER;
-}
-
-#define tick_conns    nj__conns_tick
-#define next_conns    nj__conns_next_at
-#define tick_files    nj__files_complete_jobs
-#define tick_handlers nj__handlers_run_due
-#define next_handlers nj__handlers_next_at
-#define tick_policy   nj__policy_adopt_and_run_shaper
-#define next_policy   nj__policy_next_at
+#define tick_conns(s, now)    nj_conns_tick(&(s)->conns, now)
+#define next_conns(s)         nj_conns_next_at(&(s)->conns)
+#define tick_files(s, now)    nj_conns_complete_file_jobs(&(s)->conns, now)
+#define next_files(s)         nj_conns_file_jobs_next_at(&(s)->conns)
+#define tick_handlers(s, now) nj_conns_run_handlers(&(s)->conns, now)
+#define next_handlers(s)      nj_conns_handlers_next_at(&(s)->conns)
+#define tick_policy(s, now)   nj_conns_adopt_policy_and_run_shaper(&(s)->conns, now)
+#define next_policy(s)        nj_conns_policy_next_at(&(s)->conns)
 
 /* The parts of a shard that act without a packet, in the order they run. tick_PART() returns the
  * amount of work; next_PART() the time before which nothing is due. A macro list, because a table
@@ -142,13 +117,14 @@ nj_ns nj_shard_next_at(const struct nj_shard *s)
 uint32_t nj_shard_step(struct nj_shard *s, nj_ns now)
 {
     s->now = now;
+    nj_conns_begin_step(&s->conns, now);
     nj_stages_begin_step(&s->stages);
 
     uint32_t n_rx = nj__net_rx_burst(s, now); /* bad packets are dropped and counted */
     uint32_t n_due = tick_parts(s, now);      /* timers, and completions of workers */
 
     nj_stage(&s->stages, NJ_STAGE_TCP);
-    uint32_t n_processed = nj__conns_process(s, now); /* input -> requests -> responses */
+    uint32_t n_processed = nj_conns_process(&s->conns, now); /* input -> requests -> responses */
 
     uint32_t n_served = nj__net_tcp_output_all(s, now); /* data, window updates, one ACK each   */
     uint32_t n_tx = nj__net_tx_burst(s);                /* tx burst                             */

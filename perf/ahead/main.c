@@ -173,7 +173,7 @@ static int read_options(struct options *o, int argc, char **argv)
 static void set_variant(struct pair *p, const struct variant *v)
 {
     pause_after(v->ahead);
-    p->server->cfg.round_tasks = v->round_tasks;
+    p->server->cfg.conns.round_tasks = v->round_tasks;
 }
 
 /* The requests in flight were sent under another variant, so as many requests are first answered

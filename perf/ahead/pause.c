@@ -62,7 +62,7 @@ int __wrap_nj_h2_input(struct nj_h2 *h, const uint8_t *data, size_t n_bytes)
     while (ahead > 0 && n_bytes > 0) {
         if (complete.n >= ahead) {
             complete.n = 0;
-            nj__conn_serve_requests(c, c->shard->now);
+            nj__conn_serve_requests(c, c->conns->now);
         }
         size_t n = piece_of(h, data, n_bytes);
         if (__real_nj_h2_input(h, data, n) != 0)

@@ -263,7 +263,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         c.iface.addr[c.iface.n_addrs++] =
             (struct nj_iface_addr){{{0x20, 1, 0x0d, 0xb8, [15] = 2}}, 64, 0};
     if (how & 32)
-        c.routes = routes();
+        c.conns.routes = routes();
     rig_new_with(r, &c);
     for (uint32_t n_ops = 0; in.n > 0 && n_ops < 2000; n_ops++) {
         operate(r, &in, &port);

@@ -55,27 +55,27 @@ static void check_shard(struct sim *sim, struct nj_shard *s)
     uint32_t i = s->cfg.index;
 
     check_malformed(sim, &s->counters, "server");
-    if (s->conns.n_used != 0 || s->tcp.tcbs.n_used != 0)
+    if (s->conns.pool.n_used != 0 || s->tcp.tcbs.n_used != 0)
         nj_sim_fail(sim, "shard %u: %u connections and %u control blocks are left", i,
-                    s->conns.n_used, s->tcp.tcbs.n_used);
-    if (nj_h2_context_n_conns(s->h2) != 0 || nj_h2_context_bytes_used(s->h2) != 0)
+                    s->conns.pool.n_used, s->tcp.tcbs.n_used);
+    if (nj_h2_context_n_conns(s->conns.h2) != 0 || nj_h2_context_bytes_used(s->conns.h2) != 0)
         nj_sim_fail(sim, "shard %u: HTTP/2 holds %u sessions, %zu bytes", i,
-                    nj_h2_context_n_conns(s->h2), nj_h2_context_bytes_used(s->h2));
+                    nj_h2_context_n_conns(s->conns.h2), nj_h2_context_bytes_used(s->conns.h2));
     if (s->tcp.syns.n_used != 0 || s->tcp.time_waits.n_used != 0)
         nj_sim_fail(sim, "shard %u: %u half-open and %u waiting connections are left", i,
                     s->tcp.syns.n_used, s->tcp.time_waits.n_used);
-    if (s->tcp.n_half_open != 0 || s->active_conns.n_used != 0 || s->tcp.wheel.n_timers != 0)
+    if (s->tcp.n_half_open != 0 || s->conns.active_pool.n_used != 0 || s->tcp.wheel.n_timers != 0)
         nj_sim_fail(sim, "shard %u: %u half-open, %u that spoke, %u timers are left", i,
-                    s->tcp.n_half_open, s->active_conns.n_used, s->tcp.wheel.n_timers);
+                    s->tcp.n_half_open, s->conns.active_pool.n_used, s->tcp.wheel.n_timers);
 }
 
 /* No request is open, so no credit is held or awaited. */
 static void check_requests(struct sim *sim, struct nj_shard *s)
 {
     nj_shard_publish(s); /* the last response may have ended after the last run */
-    if (s->txns.pool.n_used != 0 || !nj_list_empty(&s->txns_watched))
+    if (s->conns.txns.pool.n_used != 0 || !nj_list_empty(&s->conns.txns_watched))
         nj_sim_fail(sim, "shard %u: records of %u requests are left", s->cfg.index,
-                    s->txns.pool.n_used);
+                    s->conns.txns.pool.n_used);
     if (nj_counter_read(&s->counters, NJ_C_shape_responses) != 0 ||
         nj_counter_read(&s->counters, NJ_C_shape_waiting) != 0)
         nj_sim_fail(sim, "shard %u: responses are paced, and there are none", s->cfg.index);

@@ -77,7 +77,7 @@ void nj_sim_limits_change(struct sim *sim)
     l->in_use = 1;
     l->level = 0;
     for (uint32_t i = 0; i < SIM_SHARDS; i++)
-        nj_shard_set_policy(sim->server.lane[i].shard, &l->policy[1]);
+        nj_conns_set_policy(&sim->server.lane[i].shard->conns, &l->policy[1]);
 }
 
 static uint64_t sum(const struct sim *sim, enum nj_counter which)

@@ -120,21 +120,22 @@ static void lane_init(struct sim *sim, uint32_t i, struct rte_mempool *tx_pool)
         .steering = NJ_STEER_ALWAYS,
         .reta_size = 128,
         .iface = nj_sim_iface[SIM_SERVER],
-        .ops = {l, port_rx, port_rx_steered, port_tx, port_forward, port_share, files_port(l)},
+        .ops = {l, port_rx, port_rx_steered, port_tx, port_forward, port_share},
+        .conns.ops.files = files_port(l),
         .tx_pool = tx_pool,
         .listen_port = SIM_SERVER_PORT,
         .conns_max = 64 + 2 * sim->mix.n_conns,
         .half_open_max = 32,
         .time_wait = sim->mix.time_wait,
         .seed = sim->seed + i,
-        .wall_s_at_zero = 1700000000,
-        .shape = sim->limits.shared,
-        .policy = nj_sim_limits_policy(sim),
+        .conns.wall_s_at_zero = 1700000000,
+        .conns.shape = sim->limits.shared,
+        .conns.policy = nj_sim_limits_policy(sim),
     };
     if (sim->mix.tls.on) {
-        c.tls = nj_sim_tls_context(sim->tls);
-        c.tls_port = SIM_TLS_PORT;
-        c.ops.tls_workers = nj_sim_workers_port(&l->tls_workers);
+        c.conns.tls = nj_sim_tls_context(sim->tls);
+        c.conns.tls_port = SIM_TLS_PORT;
+        c.conns.ops.tls_workers = nj_sim_workers_port(&l->tls_workers);
     }
     for (uint32_t k = 0; k < NJ_RSS_KEY_BYTES; k++) /* the same for all lanes */
         c.rss_key.b[k] = (uint8_t)((sim->seed + k + 1) * 0x9e3779b97f4a7c15u >> 56);

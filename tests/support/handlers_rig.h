@@ -99,7 +99,7 @@ static inline uint32_t hr_poll(void *ctx, struct nj_task **tasks, uint32_t n)
         got = h->n_flushed = 0;
     }
 
-    const struct nj_exchanges *set = h->r->s->handlers.exchanges;
+    const struct nj_exchanges *set = h->r->s->conns.handlers.exchanges;
     uint32_t n_blocks = nj_block_pool_in_use(set->blocks),
              n_bodies = nj_block_pool_in_use(set->bodies);
     for (uint32_t i = 0; i < got; i++) {
@@ -142,12 +142,12 @@ static inline struct hr *hr_new(const struct nj_route *routes, uint32_t n)
     h->config = rig_config(h->r);
     h->routes = nj_routes_new(routes, n, why, sizeof why);
     NJ_CHECK(h->routes);
-    h->config.routes = h->routes;
+    h->config.conns.routes = h->routes;
     h->jobs_max = HR_JOBS_MAX;
-    h->config.ops.workers = (struct nj_worker_ops){
+    h->config.conns.ops.workers = (struct nj_worker_ops){
         .ctx = h, .submit = hr_submit, .flush = hr_flush_workers, .poll = hr_poll};
-    h->config.ops.clock = hr_clock;
-    h->config.ops.log = hr_log;
+    h->config.conns.ops.clock = hr_clock;
+    h->config.conns.ops.log = hr_log;
     hr_here = h;
     return h;
 }
@@ -160,7 +160,7 @@ static inline void hr_two_classes(struct hr *h, struct nj_policy *policy)
                                  .classes = {{.name = "default"}, {.name = HR_CLASS, .slot = 1}},
                                  .client_bits4 = 32,
                                  .client_bits6 = 64};
-    h->config.policy = policy;
+    h->config.conns.policy = policy;
 }
 
 static inline struct hr *hr_start(struct hr *h)
@@ -472,7 +472,7 @@ static inline void hr_reset(struct hr_client *c, int32_t id)
 
 static inline const struct nj_task_class *hr_class(const struct hr *h, uint32_t route)
 {
-    return &h->r->s->handlers.classes[route];
+    return &h->r->s->conns.handlers.classes[route];
 }
 
 #endif

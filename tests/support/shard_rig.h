@@ -14,7 +14,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "shard/shard.h"
-#include "shard/shard_conn_internal.h"
+#include "shard/shard_internal.h"
 #include "support/mbuf_env.h"
 #include "support/rss_key.h"
 #include "tcp/seq.h"
@@ -436,8 +436,8 @@ static inline struct nj_shard_config rig_config(struct rig *r)
                 .rx_steered = rig_rx_steered,
                 .tx = rig_tx,
                 .forward = rig_forward,
-                .replicate = rig_share,
-                .files = {.ctx = r, .submit = rig_submit, .poll = rig_poll}},
+                .replicate = rig_share},
+        .conns.ops.files = {.ctx = r, .submit = rig_submit, .poll = rig_poll},
         .tx_pool = r->tx_pool,
         .listen_port = RIG_PORT,
         .conns_max = RIG_PEERS,
@@ -446,7 +446,7 @@ static inline struct nj_shard_config rig_config(struct rig *r)
         .flow_key = {{1, 2, 3}},
         .isn_key = {{4, 5, 6}},
         .seed = 7,
-        .wall_s_at_zero = 1700000000,
+        .conns.wall_s_at_zero = 1700000000,
     };
 }
 

@@ -76,12 +76,12 @@ static inline void tls_rig_start(struct tls_rig *t)
     t->r = rig_alloc(t->n_rx_mbufs, t->n_tx_mbufs);
     struct nj_shard_config s = rig_config(t->r);
     s.listen_port = t->clear ? RIG_PORT : 81;
-    s.tls_port = t->clear ? 81 : RIG_PORT;
-    s.tls = &t->current;
-    s.preface_timeout = 10 * NJ_SEC;
+    s.conns.tls_port = t->clear ? 81 : RIG_PORT;
+    s.conns.tls = &t->current;
+    s.conns.preface_timeout = 10 * NJ_SEC;
     s.conns_max = t->conns_max ? t->conns_max : s.conns_max;
     s.held_max = t->held_max;
-    s.ops.tls_workers = (struct nj_worker_ops){
+    s.conns.ops.tls_workers = (struct nj_worker_ops){
         .ctx = t, .submit = tls_rig_submit, .poll = tls_rig_poll, .flush = tls_rig_flush};
     rig_new_with(t->r, &s);
 }

@@ -54,7 +54,6 @@ class Source:
         parts = path.split("/")
         self.folder = "/".join(parts[:-1])
         self.layer = parts[1] if parts[0] == "lib" and len(parts) > 2 else None
-        self.layer = "shard" if self.layer == "conn" else self.layer  # one layer, two folders
 
     def under(self, *prefixes):
         return any(self.path == p or self.path.startswith(p + "/") for p in prefixes)
@@ -154,7 +153,7 @@ def rule_layers(source, table):
     if not source.is_c or source.layer not in table:
         return
     for number, header in source.includes():
-        other = "shard" if header.startswith("conn/") else header.split("/")[0]
+        other = header.split("/")[0]
         if "/" in header and other in table and other != source.layer \
                 and other not in table[source.layer]:
             allowed = ", ".join(sorted(table[source.layer])) or "nothing"

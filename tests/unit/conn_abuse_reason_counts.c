@@ -10,7 +10,7 @@
 static struct nj_abuse_view view_of(const struct rig *r, enum nj_counter reason)
 {
     struct nj_abuse_view v = {0};
-    nj_abuse_get_count_and_client(&r->s->abuse, reason, &v);
+    nj_abuse_get_count_and_client(&r->s->conns.abuse, reason, &v);
     return v;
 }
 
@@ -77,7 +77,7 @@ Test(conn_abuse_reason_counts, caps)
 
     p.classes[0].caps.conns_max = 1;
     p.classes[0].caps.requests_per_s = 2;
-    c.policy = &p;
+    c.conns.policy = &p;
     rig_new_with(r, &c);
     struct rig_peer *a = rig_syn_from(r, FLOODER, 1000);
     rig_begin_h2(r, a);

@@ -36,7 +36,7 @@ static const struct nj_route routes[] = {
 static struct hr *start(void)
 {
     struct hr *h = hr_start(hr_new(routes, NJ_ARRAY_LEN(routes)));
-    struct nj_exchanges *set = h->r->s->handlers.exchanges;
+    struct nj_exchanges *set = h->r->s->conns.handlers.exchanges;
 
     nj_block_pool_close(set->bodies);
     set->bodies = nj_block_pool_new(16); /* 22 MiB */
@@ -82,7 +82,7 @@ Test(conn_bodies_by_client, many_connections)
 Test(conn_bodies_by_client, connections_do_not_count)
 {
     struct hr *h = start();
-    const struct nj_held_shares *held = &h->r->s->handlers.exchanges->held_bodies;
+    const struct nj_held_shares *held = &h->r->s->conns.handlers.exchanges->held_bodies;
 
     for (uint32_t i = 0; i < 50; i++)
         connect_and_post(h, OTHER(0), "/holds", ATTACKERS_BYTES);

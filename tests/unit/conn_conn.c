@@ -74,7 +74,7 @@ Test(conn_conn, http1_is_told)
     rig_fin(r, p);
     rig_run(r, NJ_SEC);
     cr_expect(!p->got_rst);
-    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->conns.pool.n_used, 0);
     rig_run(r, 3 * NJ_SEC);
     cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
     cr_expect_eq(rig_count(r, NJ_C_tcp_closed), 1);
@@ -100,7 +100,7 @@ Test(conn_conn, lingering_ends)
             cr_expect(!p->got_rst, "round %d", i);
     }
     cr_expect(p->got_rst);
-    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->conns.pool.n_used, 0);
     cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
     rig_free(r);
 }
@@ -145,7 +145,7 @@ static void error_then_fin(bool after_pile)
     cr_expect_eq(goaway_code(p), 1);
     cr_expect(p->got_fin && !p->got_rst);
     cr_expect_eq(rig_count(r, NJ_C_h2_error), 1);
-    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->conns.pool.n_used, 0);
     rig_free(r);
 }
 
@@ -167,7 +167,7 @@ Test(conn_conn, fin_at_once)
     rig_fin(r, p);
     rig_settle(r);
     cr_expect(p->got_fin && !p->got_rst);
-    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->conns.pool.n_used, 0);
     cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
     rig_free(r);
 }
@@ -176,8 +176,8 @@ Test(conn_conn, how_long_they_may_be_silent_can_be_set)
 {
     struct rig *r = rig_alloc(8192, 8192);
     struct nj_shard_config config = rig_config(r);
-    config.preface_timeout = 100 * NJ_SEC;
-    config.idle_timeout = 3 * NJ_SEC;
+    config.conns.preface_timeout = 100 * NJ_SEC;
+    config.conns.idle_timeout = 3 * NJ_SEC;
     rig_new_with(r, &config);
     struct rig_peer *silent = rig_connect(r, 1000), *idle = rig_connect_h2(r, 1001);
 
@@ -268,7 +268,7 @@ Test(conn_conn, many_may_be_silent_at_once)
     cr_expect(n > 0 && n < all, "%lu in one step", n);
     rig_settle(r);
     cr_expect_eq(rig_count(r, NJ_C_conn_timeout), all);
-    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->conns.pool.n_used, 0);
     rig_free(r);
 }
 
@@ -381,7 +381,7 @@ Test(conn_conn, abort_resets_everything)
     rig_settle(r);
     cr_expect(sniffed->got_rst && h2->got_rst && half->got_rst && orphan->got_rst);
     cr_expect(!nj_shard_has_unfinished_work(r->s));
-    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->conns.pool.n_used, 0);
     cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
     rig_free(r);
 }
@@ -510,7 +510,7 @@ Test(conn_conn, flood_without_reading)
     }
     cr_expect_lt(p->srv_wnd, 2000, "the window is %u", p->srv_wnd);
     cr_expect_eq(rig_count(r, NJ_C_h2_abuse), 0, "the server has not read these frames");
-    cr_expect_eq(r->s->conns.n_used, 1);
+    cr_expect_eq(r->s->conns.pool.n_used, 1);
     rig_run(r, 61 * NJ_SEC);
     cr_expect(p->got_rst);
     cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
@@ -532,7 +532,7 @@ Test(conn_conn, unread_answers_do_not_pile_up)
         rig_step(r);
         r->now += 50 * NJ_MS; /* zero-window probes are answered meanwhile */
     }
-    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->conns.pool.n_used, 0);
     cr_expect_eq(r->s->tcp.tcbs.n_used, 0);
     rig_free(r);
 }

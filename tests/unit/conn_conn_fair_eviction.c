@@ -17,7 +17,7 @@ static struct rig *start_keyed(uint32_t places, uint8_t key)
     struct rig *r = rig_alloc(16384, 16384);
     struct nj_shard_config c = rig_config(r);
     c.conns_max = c.half_open_max = places;
-    c.client_key = (struct nj_hash_key){{key, 8, 9}};
+    c.conns.client_key = (struct nj_hash_key){{key, 8, 9}};
     return rig_new_with(r, &c);
 }
 
@@ -248,7 +248,7 @@ Test(conn_conn_fair_eviction, trusted_proxies)
     p.trusted = 1;
     p.lists = proxies;
     p.classes[0].caps.conns_max = 60;
-    c.policy = &p;
+    c.conns.policy = &p;
     c.conns_max = c.half_open_max = PLACES;
     rig_new_with(r, &c);
     for (uint32_t i = 0; i < 60; i++)
@@ -271,14 +271,14 @@ Test(conn_conn_fair_eviction, counting_ends_with_the_need)
     struct rig_peer *greedy[FULL];
 
     hoard(r, FULL, greedy);
-    cr_expect_eq(r->s->shares.counted_below, UINT32_MAX);
+    cr_expect_eq(r->s->conns.shares.counted_below, UINT32_MAX);
     for (uint32_t i = 0; i < FULL; i++)
         rig_fin(r, greedy[i]);
     rig_settle(r);
-    cr_expect_eq(r->s->conns.n_used, 0);
-    cr_expect_eq(r->s->shares.counted_below, 0);
-    for (uint32_t i = 0; i <= r->s->shares.mask; i++)
-        cr_expect_eq(r->s->shares.n[i], 0, "%u", i);
+    cr_expect_eq(r->s->conns.pool.n_used, 0);
+    cr_expect_eq(r->s->conns.shares.counted_below, 0);
+    for (uint32_t i = 0; i <= r->s->conns.shares.mask; i++)
+        cr_expect_eq(r->s->conns.shares.n[i], 0, "%u", i);
     rig_free(r);
 }
 

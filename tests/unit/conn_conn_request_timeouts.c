@@ -37,7 +37,7 @@ static const struct nj_route routes[] = {
 static struct hr *start(uint64_t min_rate)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
-    h->config.min_rate = min_rate;
+    h->config.conns.min_rate = min_rate;
     return hr_start(h);
 }
 
@@ -220,8 +220,8 @@ Test(conn_conn_request_timeouts, bodies_that_stop)
 Test(conn_conn_request_timeouts, bodies_have_their_own_time)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
-    h->config.body_timeout = 200 * NJ_SEC;
-    h->config.send_timeout = 10 * NJ_SEC;
+    h->config.conns.body_timeout = 200 * NJ_SEC;
+    h->config.conns.send_timeout = 10 * NJ_SEC;
     hr_start(h);
     struct hr_client *c = hr_connect(h), *d = hr_connect(h);
     int32_t id = hr_ask(c, "POST", "/read_body", 5000, 100, NULL, NULL), wait = hr_get(d, "/wait");
@@ -388,9 +388,9 @@ static void outlive(struct rig *r, struct rig_peer **bot, nj_ns most)
     rig_run(r, most);
     for (unsigned i = 0; i < BOTS; i++)
         cr_expect(bot[i]->got_rst, "%u", i);
-    cr_expect_eq(r->s->conns.n_used, 1);
-    cr_expect_eq(r->s->txns.pool.n_used, 0);
-    cr_expect_leq(nj_h2_context_bytes_used(r->s->h2), 32 * 1024u);
+    cr_expect_eq(r->s->conns.pool.n_used, 1);
+    cr_expect_eq(r->s->conns.txns.pool.n_used, 0);
+    cr_expect_leq(nj_h2_context_bytes_used(r->s->conns.h2), 32 * 1024u);
     cr_expect_leq(r->sndq_max, NJ_SENDQ_BYTES_MIN);
 }
 
@@ -407,8 +407,8 @@ Test(conn_conn_request_timeouts, a_crowd_that_reads_nothing)
         ask_for_much(r, bot[i]);
     }
     rig_run(r, 30 * NJ_SEC);
-    cr_expect_gt(r->s->txns.pool.n_used, BOTS);
-    cr_expect_leq(r->s->txns.pool.n_used, BOTS * STREAMS);
+    cr_expect_gt(r->s->conns.txns.pool.n_used, BOTS);
+    cr_expect_leq(r->s->conns.txns.pool.n_used, BOTS * STREAMS);
     outlive(r, bot, 31 * NJ_SEC);
     rig_free(r);
 }
@@ -426,8 +426,8 @@ Test(conn_conn_request_timeouts, a_crowd_that_opens_no_window)
         ask_for_much(r, bot[i]);
     }
     rig_run(r, 30 * NJ_SEC);
-    cr_expect_eq(r->s->txns.pool.n_used, BOTS * STREAMS);
-    size_t h2 = nj_h2_context_bytes_used(r->s->h2) / BOTS;
+    cr_expect_eq(r->s->conns.txns.pool.n_used, BOTS * STREAMS);
+    size_t h2 = nj_h2_context_bytes_used(r->s->conns.h2) / BOTS;
     cr_expect_leq(h2, 32 * 1024 + STREAMS * 1024u, "%zu bytes of HTTP/2 for each", h2);
     outlive(r, bot, 38 * NJ_SEC);
     cr_expect_eq(rig_count(r, NJ_C_send_timeout), BOTS * STREAMS);
@@ -440,8 +440,8 @@ Test(conn_conn_request_timeouts, who_is_paced_is_not_slow)
     struct nj_policy policy = nj_policy_none;
     policy.classes[0].request = (struct nj_limit){.rate = 1000, .ceiling = 1000};
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
-    h->config.policy = &policy;
-    h->config.min_rate = 1000000;
+    h->config.conns.policy = &policy;
+    h->config.conns.min_rate = 1000000;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     int32_t id = hr_get(c, "/whole");
@@ -610,11 +610,11 @@ Test(conn_conn_request_timeouts, requests_are_looked_at_now_and_then)
     int32_t id = hr_get(c, "/wait");
 
     hr_settle(h);
-    cr_expect_geq(nj__timeouts_next_at(h->r->s), h->r->now + 7 * NJ_SEC);
-    cr_expect(!nj_list_empty(&h->r->s->txns_watched));
+    cr_expect_geq(nj__timeouts_next_at(&h->r->s->conns), h->r->now + 7 * NJ_SEC);
+    cr_expect(!nj_list_empty(&h->r->s->conns.txns_watched));
     hr_reset(c, id);
     hr_settle(h);
-    cr_expect(nj_list_empty(&h->r->s->txns_watched));
-    cr_expect_geq(nj__timeouts_next_at(h->r->s), h->r->now + 60 * NJ_SEC);
+    cr_expect(nj_list_empty(&h->r->s->conns.txns_watched));
+    cr_expect_geq(nj__timeouts_next_at(&h->r->s->conns), h->r->now + 60 * NJ_SEC);
     hr_free(h);
 }

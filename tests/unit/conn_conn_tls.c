@@ -87,7 +87,7 @@ Test(conn_conn_tls, a_client_leaves_while_a_worker_has_its_handshake, .init = be
     cr_assert_eq(t->n_tasks, 1);
     rig_seg(t->r, c->p, c->p->snd_nxt, NJ_TCP_RST, NULL, 0);
     rig_settle(t->r);
-    cr_expect_eq(t->r->s->conns.n_used, 0);
+    cr_expect_eq(t->r->s->conns.pool.n_used, 0);
     t->slow = false;
     rig_settle(t->r);
     cr_expect_eq(t->n_tasks, 0);
@@ -174,11 +174,11 @@ Test(conn_conn_tls, a_client_leaves_after_the_first_flight, .init = begin)
     tls_peer_send(t, c, 1400);
     rig_settle(t->r);
     cr_expect_eq(t->n_run, 1);
-    cr_expect_eq(nj__tls_n_handshakes(t->r->s), 1);
+    cr_expect_eq(nj__tls_n_handshakes(&t->r->s->conns), 1);
     rig_seg(t->r, c->p, c->p->snd_nxt, NJ_TCP_RST, NULL, 0);
     rig_settle(t->r);
     cr_expect_eq(t->n_run, 2);
-    cr_expect_eq(nj__tls_n_handshakes(t->r->s), 0);
+    cr_expect_eq(nj__tls_n_handshakes(&t->r->s->conns), 0);
 }
 
 /* A client that sends a part of a ClientHello. */
@@ -365,10 +365,10 @@ Test(conn_conn_tls, a_reset_in_the_step_of_a_timeout, .init = connect_h2)
     cr_assert_eq(SSL_write(c->ssl, "\0\0\4\10", 4), 4); /* a part of a frame's head */
     tls_peer_send(t, c, 1400);
     rig_settle(t->r);
-    t->r->now += t->r->s->cfg.header_timeout + NJ_SEC;
+    t->r->now += t->r->s->cfg.conns.header_timeout + NJ_SEC;
     rig_seg(t->r, c->p, c->p->snd_nxt, NJ_TCP_RST, NULL, 0);
     rig_settle(t->r);
-    cr_expect_eq(t->r->s->conns.n_used, 0);
+    cr_expect_eq(t->r->s->conns.pool.n_used, 0);
 }
 
 /* Others have their turn after 64 records. */
@@ -424,7 +424,7 @@ static nj_ns read_slowly(uint32_t n_bytes, nj_ns at_most)
 /* The send queue of TLS is short, so that a client that takes little does not fill it. */
 Test(conn_conn_tls, min_rate_holds_for_tls, .init = connect_h2)
 {
-    t->r->s->cfg.min_rate = 4000;
+    t->r->s->cfg.conns.min_rate = 4000;
     nj_ns took = read_slowly(2000, 300 * NJ_SEC);
     cr_expect(took >= 60 * NJ_SEC && took <= 65 * NJ_SEC, "%lu s", took / NJ_SEC);
     cr_expect(c->p->got_rst);
@@ -433,7 +433,7 @@ Test(conn_conn_tls, min_rate_holds_for_tls, .init = connect_h2)
 
 Test(conn_conn_tls, who_takes_more_than_min_rate_stays, .init = connect_h2)
 {
-    t->r->s->cfg.min_rate = 1000;
+    t->r->s->cfg.conns.min_rate = 1000;
     read_slowly(2000, 300 * NJ_SEC);
     cr_expect(!c->p->got_rst);
     cr_expect_eq(rig_count(t->r, NJ_C_conn_timeout), 0);
@@ -466,7 +466,7 @@ Test(conn_conn_tls, close_notify_comes_behind_a_full_send_queue, .init = connect
         rig_ack(t->r, c->p);
         rig_settle(t->r);
     }
-    cr_assert_eq(t->r->s->txns.pool.n_used, 0);
+    cr_assert_eq(t->r->s->conns.txns.pool.n_used, 0);
     c->p->rcv_nxt -= (uint32_t)(c->p->n_got - at); /* lost on the way */
     c->p->n_got = at;
     rig_run(t->r, NJ_SEC);
@@ -576,7 +576,7 @@ Test(conn_conn_tls, a_client_that_closes_within_its_handshake_is_counted)
     cr_expect(behind->p->got_fin && cut->p->got_fin && silent->p->got_fin);
     cr_expect_eq(rig_count(t->r, NJ_C_tls_failed_closed), 3); /* the silent one began none */
     cr_expect_eq(rig_count(t->r, NJ_C_tls_failed_memory), 0);
-    cr_expect_eq(nj__tls_n_handshakes(t->r->s), 0);
+    cr_expect_eq(nj__tls_n_handshakes(&t->r->s->conns), 0);
     tls_peer_free(behind);
     tls_peer_free(cut);
     tls_peer_free(silent);
@@ -603,8 +603,8 @@ Test(conn_conn_tls, a_record_that_stays_incomplete, .init = connect_h2)
 {
     nj_ns lived = live_within_a_record();
 
-    cr_expect_geq(lived, t->r->s->cfg.header_timeout);
-    cr_expect_leq(lived, t->r->s->cfg.header_timeout + NJ_SEC, "%.1f s", (double)lived / NJ_SEC);
+    cr_expect_geq(lived, t->r->s->cfg.conns.header_timeout);
+    cr_expect_leq(lived, t->r->s->cfg.conns.header_timeout + NJ_SEC, "%.1f s", (double)lived / NJ_SEC);
     cr_expect_eq(rig_count(t->r, NJ_C_h2_abuse_slow), 1);
 }
 
@@ -615,9 +615,9 @@ Test(conn_conn_tls, a_record_that_stays_incomplete_beside_a_request, .init = con
     tls_peer_get(c, 1, "/whole");
     tls_peer_send(t, c, 1400);
     rig_settle(t->r);
-    nj_ns lived = live_within_a_record(), most = t->r->s->cfg.body_timeout;
+    nj_ns lived = live_within_a_record(), most = t->r->s->cfg.conns.body_timeout;
 
-    cr_expect_geq(lived, t->r->s->cfg.header_timeout + NJ_SEC);
+    cr_expect_geq(lived, t->r->s->cfg.conns.header_timeout + NJ_SEC);
     cr_expect_leq(lived, most + most / 4, "%.1f s", (double)lived / NJ_SEC);
     cr_expect_eq(rig_count(t->r, NJ_C_h2_abuse_slow), 1);
 }
@@ -646,7 +646,7 @@ Test(conn_conn_tls, no_memory_for_a_session, .init = begin)
 {
     uint8_t hello[128];
 
-    t->r->s->h2->limits.bytes_max = 0;
+    t->r->s->conns.h2->limits.bytes_max = 0;
     tls_peer_pump(t, c, 1400);
     tls_peer_write(c, hello, rig_h2_hello(hello));
     tls_peer_pump(t, c, 1400);

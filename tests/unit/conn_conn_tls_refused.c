@@ -30,7 +30,7 @@ static uint64_t n_recorded(enum nj_counter reason)
     struct nj_abuse_view v = {0};
     const struct nj_addr client = rig_addr(RIG_PEER_IP);
 
-    nj_abuse_get_count_and_client(&t->r->s->abuse, reason, &v);
+    nj_abuse_get_count_and_client(&t->r->s->conns.abuse, reason, &v);
     return v.n > 0 && nj_addr_eq(&v.client, &client) ? v.n : 0;
 }
 

@@ -306,7 +306,7 @@ static const struct nj_route tags[] = {
 Test(conn_handler_tasks, must_not_block)
 {
     struct hr *h = hr_new(tags, 3);
-    h->config.fibers_max = 1;
+    h->config.conns.fibers_max = 1;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
 
@@ -444,7 +444,7 @@ Test(conn_handler_tasks, callbacks_time_and_the_end)
     hr_reset(c, id);
     hr_settle(h);
     cr_expect_eq(echoed.gone, 1);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     hr_get(c, "/ticks"); /* the shard ends with an armed timer */
     hr_settle(h);
     hr_free(h);
@@ -493,7 +493,7 @@ Test(conn_handler_tasks, workers)
     struct hr_reply *post = hr_reply_of(c, id);
     hr_settle(h);
     cr_expect(get->status == 200 && !strcmp(get->length, "0") && !strcmp(get->x, "worker"));
-    cr_expect(post->status == 0 && h->r->s->handlers.exchanges->n_on_worker == 0,
+    cr_expect(post->status == 0 && h->r->s->conns.handlers.exchanges->n_on_worker == 0,
               "it goes when it is whole");
     hr_send_more(c, id, 500000);
     hr_settle(h);
@@ -534,10 +534,10 @@ Test(conn_handler_tasks, workers_are_full_or_late)
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/hello"));
     hr_settle(h);
     cr_expect_eq(a->status, 200);
-    cr_expect_eq(h->r->s->handlers.exchanges->n_on_worker, 3);
+    cr_expect_eq(h->r->s->conns.handlers.exchanges->n_on_worker, 3);
     hr_reset(c, id[0]); /* its stream closes meanwhile */
     hr_settle(h);
-    cr_expect_eq(h->r->s->handlers.exchanges->n_on_worker, 3);
+    cr_expect_eq(h->r->s->conns.handlers.exchanges->n_on_worker, 3);
     hr_run(h, 100 * NJ_SEC); /* slow workers do not count against the client */
     cr_expect(!c->p->got_rst);
     h->workers_slow = false;
@@ -545,7 +545,7 @@ Test(conn_handler_tasks, workers_are_full_or_late)
     cr_expect(hr_reply_of(c, id[0])->status == 0, "thrown away");
     cr_expect(hr_reply_of(c, id[1])->status == 200 && hr_reply_of(c, id[2])->status == 200);
     cr_expect_eq(hr_class(h, 0)->n[NJ_MODE_PEC_WORKER], 3);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     h->workers_slow = true; /* the shard ends with one exchange on a worker */
     hr_get(c, "/errand");
     hr_get(c, "/errand");
@@ -562,10 +562,10 @@ Test(conn_handler_tasks, over_before_it_went)
 
     hr_ask(d, "POST", "/errand", 1000, 500, NULL, NULL);
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 2);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 2);
     hr_reset(c, id);
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 1);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 1);
     hr_free(h); /* with the other one */
 }
 
@@ -584,6 +584,6 @@ Test(conn_handler_tasks, workers_stop)
     h->workers_stopped = true;
     hr_settle(h);
     cr_expect_eq(a->status, 503);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     hr_free(h);
 }

@@ -40,7 +40,7 @@ Test(conn_handler_tasks_adverse, head_of_a_body_without_end)
         cr_expect_eq(last, ends[i], "%s: %d", endless_ones[i].path, last);
         cr_expect(a->closed && a->n_got == 0, "%s", endless_ones[i].path);
     }
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -170,7 +170,7 @@ Test(conn_handler_tasks_adverse, who_has_left_is_asked)
     rig_seg(h->r, c->p, seq, NJ_TCP_RST, NULL, 0);
     hr_settle(h);
     cr_expect_eq(told_gone, 1);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -255,7 +255,7 @@ Test(conn_handler_tasks_adverse, bodies_are_held)
 {
     enum { HOARDERS = 6, STREAMS = 16 };
     struct hr *h = hr_start(hr_new(bodies, 2));
-    struct nj_exchanges *set = h->r->s->handlers.exchanges;
+    struct nj_exchanges *set = h->r->s->conns.handlers.exchanges;
     struct hr_client *c[HOARDERS];
 
     nj_block_pool_close(set->bodies);
@@ -343,7 +343,7 @@ static void expect_deaf(const char *path)
     cr_expect(n_heard > n_before && n_heard <= n_before + 2, "%s: in turn", path);
     stop = true;
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -372,10 +372,10 @@ Test(conn_handler_tasks_adverse, deaf_to_the_end_of_the_server)
         hr_step(h);
     nj_shard_abort(s, h->r->now);
     nj_shard_end_conns_and_handlers(s);
-    cr_expect_eq(nj_shard_stuck_fibers(s, &route), 3);
+    cr_expect_eq(nj_conns_stuck_fibers(&s->conns, &route), 3);
     cr_expect_str_eq(route, nj_routes_name(h->routes, 0));
     cr_expect_lt(n_heard, 10000);
-    left = s->handlers;
+    left = s->conns.handlers;
     hr_free(h);
 }
 
@@ -391,7 +391,7 @@ Test(conn_handler_tasks_adverse, slow_to_leave)
     hr_get(c, "/deaf");
     hr_settle(h);
     nj_shard_end_conns_and_handlers(h->r->s);
-    cr_expect_eq(nj_shard_stuck_fibers(h->r->s, &route), 0);
+    cr_expect_eq(nj_conns_stuck_fibers(&h->r->s->conns, &route), 0);
     cr_expect_eq(n_heard, 1000000);
     hr_free(h);
 }

@@ -220,7 +220,7 @@ Test(conn_handler_tasks_late, class_that_it_is_of)
     const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/twice"));
     hr_run(h, 100 * NJ_MS);
     cr_expect(a->status == 200 && a->n_got == 1000, "%d", a->status);
-    cr_expect_eq(nj_shape_class_stats(h->r->s->txns.shape, 1)->n_open, 0);
+    cr_expect_eq(nj_shape_class_stats(h->r->s->conns.txns.shape, 1)->n_open, 0);
     hr_free(h);
 }
 
@@ -259,7 +259,7 @@ Test(conn_handler_tasks_late, type_of_an_error_page)
     struct nj_file_server_options site = {.n_error_pages = 1, .error_page = {{404, "index.html"}}};
     struct hr *h = start();
 
-    h->config.site = &site;
+    h->config.conns.site = &site;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/typed/none"));
@@ -317,7 +317,7 @@ Test(conn_handler_tasks_late, a_reset_that_cannot_leave)
     memset(path + 4, '"', 1000);
     h->workers_slow = true;
     hr_start(h);
-    h->r->s->h2->limits.glitches_max = 1u << 30;
+    h->r->s->conns.h2->limits.glitches_max = 1u << 30;
     struct hr_client *c = hr_connect(h);
     int32_t id[HR_JOBS_MAX];
     for (uint32_t i = 0; i < HR_JOBS_MAX; i++)

@@ -104,13 +104,13 @@ static struct hr *new (uint32_t n_max, uint32_t n_queue_max)
     pool.n_max = n_max;
     pool.works = false;
     nj_task_queue_init(&pool.queue);
-    h->config.ops.workers = (struct nj_worker_ops){.ctx = h,
+    h->config.conns.ops.workers = (struct nj_worker_ops){.ctx = h,
                                                    .submit = pool_submit,
                                                    .flush = pool_flush,
                                                    .poll = pool_poll,
                                                    .withdraw = pool_withdraw};
-    h->config.handlers_queue_max = n_queue_max;
-    h->config.fibers_max = n_queue_max ? 1 : 0;
+    h->config.conns.handlers_queue_max = n_queue_max;
+    h->config.conns.fibers_max = n_queue_max ? 1 : 0;
     return h;
 }
 
@@ -127,7 +127,7 @@ static struct hr *start(uint32_t n_max, uint32_t n_queue_max)
             hr_settle(h);
         }
         cr_assert_eq(hr_class(h, i)->type, NJ_OS_BLOCKING, "%s", routes[i].path);
-        nj_task_class_reset_counters(&h->r->s->handlers.classes[i]);
+        nj_task_class_reset_counters(&h->r->s->conns.handlers.classes[i]);
     }
     hold_ns = 60 * NJ_US; /* enough that they do not return to the core */
     return h;
@@ -135,20 +135,20 @@ static struct hr *start(uint32_t n_max, uint32_t n_queue_max)
 
 static uint32_t n_in_use(const struct hr *h)
 {
-    return nj_ewyk_gauges(h->r->s->handlers.ewyk).n_fibers_in_use;
+    return nj_ewyk_gauges(h->r->s->conns.handlers.ewyk).n_fibers_in_use;
 }
 
 /* All requests have ended, except those that wait for ever. */
 static void end(struct hr *h)
 {
-    const struct nj_requester *all = h->r->s->txns.requester;
+    const struct nj_requester *all = h->r->s->conns.txns.requester;
     uint32_t n = 0;
 
     pool.works = true;
     hr_settle(h);
     for (uint32_t i = 0; i < NJ_REQUESTERS; i++)
         n += all[i].n_need_stack;
-    cr_expect_eq(n, h->r->s->handlers.ewyk ? n_in_use(h) : 0, "%u", n);
+    cr_expect_eq(n, h->r->s->conns.handlers.ewyk ? n_in_use(h) : 0, "%u", n);
     hr_free(h);
 }
 
@@ -208,7 +208,7 @@ Test(conn_handler_tasks_moved, full_when_the_body_is_whole)
                       routes[i].path, a->status);
         }
     cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 9);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     end(h);
 }
 
@@ -237,7 +237,7 @@ Test(conn_handler_tasks_moved, displaced)
     hr_settle(h);
     for (uint32_t i = NON; i < OS; i++)
         cr_expect_eq(n_counted(h, i), PLACES / 3, "%s", routes[i].path);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     end(h);
 }
 
@@ -269,8 +269,8 @@ static void fair_shares(bool displaced)
         hr_settle(h);
     }
     cr_expect_eq(n_in_use(h), STACKS - STACKS / NJ_FIBERS_RESERVE_PART, "%u", n_in_use(h));
-    cr_expect_eq(h->r->s->handlers.stacks.n_waiting, 228 - 191);
-    cr_expect_eq(nj_ewyk_gauges(h->r->s->handlers.ewyk).n_waiting, 0,
+    cr_expect_eq(h->r->s->conns.handlers.stacks.n_waiting, 228 - 191);
+    cr_expect_eq(nj_ewyk_gauges(h->r->s->conns.handlers.ewyk).n_waiting, 0,
                  "no client exceeds its share");
     const struct hr_reply *other = hr_reply_of(c, hr_get(c, "/blocking"));
     const struct hr_reply *non = hr_reply_of(b, hr_get(b, "/non"));
@@ -344,7 +344,7 @@ Test(conn_handler_tasks_moved, no_room_anywhere)
     for (int i = 0; i < 2; i++)
         hr_get(b, "/os"); /* two of a's are displaced and queue for the only stack */
     hr_settle(h);
-    cr_expect_eq(h->r->s->handlers.stacks.n_waiting, 1);
+    cr_expect_eq(h->r->s->conns.handlers.stacks.n_waiting, 1);
     for (int i = 0; i < 4; i++)
         cr_expect_eq(r[i]->status, i == 3 ? 503 : 0, "%d: %d", i, r[i]->status);
     cr_expect(!strcmp(r[3]->retry_after, "1"));
@@ -376,7 +376,7 @@ Test(conn_handler_tasks_moved, gone_before_it_begins_again)
     }
     hr_settle(h);
     cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 4);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     cr_expect_eq(n_counted(h, BLOCKING) + n_counted(h, NON), 1, "the one of d that was not reset");
     end(h);
 }
@@ -388,7 +388,7 @@ Test(conn_handler_tasks_moved, gone_while_it_waits_for_a_worker)
     struct hr_client *c = connect_from(h, OTHER(0));
     int32_t id = hr_get(c, "/non");
 
-    h->r->s->cfg.ops.workers.withdraw = NULL;
+    h->r->s->cfg.conns.ops.workers.withdraw = NULL;
     hr_settle(h);
     hr_reset(c, id);
     hr_settle(h);
@@ -399,7 +399,7 @@ Test(conn_handler_tasks_moved, gone_while_it_waits_for_a_worker)
     task->ops->reject(task);
     hr_settle(h);
     cr_expect_eq(rig_count(h->r, NJ_C_task_inline), 0);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     end(h);
 }
 
@@ -407,7 +407,7 @@ Test(conn_handler_tasks_moved, gone_while_it_waits_for_a_worker)
 Test(conn_handler_tasks_moved, all_on_workers)
 {
     struct hr *h = new (0, 0);
-    h->config.strategy = NJ_RUN_PEC;
+    h->config.conns.strategy = NJ_RUN_PEC;
     hr_start(h);
     struct hr_client *c = connect_from(h, OTHER(0));
     const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/non"));

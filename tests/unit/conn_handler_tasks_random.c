@@ -247,16 +247,16 @@ static void run(uint64_t of)
 
     seed = of * 0x9e3779b97f4a7c15u + 1;
     n_lent = n_released = n_policies = 0;
-    h->config.policy = next_policy();
+    h->config.conns.policy = next_policy();
     hr_start(h);
-    h->r->s->h2->limits.glitches_max = 1u << 30;
+    h->r->s->conns.h2->limits.glitches_max = 1u << 30;
     for (uint32_t i = 0; i < N_CLIENTS; i++)
         c[i] = hr_connect_with(h, &(struct hr_options){.no_auto = below(2)});
     for (uint32_t round = 0; round < ROUNDS; round++) {
         h->r->files_slow = below(3) == 0;
         h->workers_slow = below(3) == 0;
         if (below(4) == 0)
-            nj_shard_set_policy(h->r->s, next_policy());
+            nj_conns_set_policy(&h->r->s->conns, next_policy());
         for (uint32_t i = 0; i < N_CLIENTS; i++) {
             ask_some(c[i]);
             step_some(h);

@@ -112,7 +112,7 @@ static struct hr *start(void)
 
     memset(&pool, 0, sizeof pool);
     nj_task_queue_init(&pool.queue);
-    h->config.ops.workers = (struct nj_worker_ops){.ctx = h,
+    h->config.conns.ops.workers = (struct nj_worker_ops){.ctx = h,
                                                    .submit = pool_submit,
                                                    .flush = pool_flush,
                                                    .poll = pool_poll,
@@ -124,7 +124,7 @@ static void drain(struct hr *h)
 {
     hr_run(h, 2 * NJ_SEC);
     cr_expect_eq(pool.n_tasks, 0, "%u", pool.n_tasks);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -195,7 +195,7 @@ Test(conn_handler_tasks_resets, another_client_starts_within_one_task)
     nj_ns at = 0, worst = 0;
     bool asked = false;
 
-    h->r->s->h2->limits.glitches_max = 1u << 30;
+    h->r->s->conns.h2->limits.glitches_max = 1u << 30;
     attack_connect(h, &a);
     hr_run(h, 200 * NJ_MS);
     for (int i = 0; i < 20; i++) {
@@ -267,7 +267,7 @@ Test(conn_handler_tasks_resets, a_connection_has_no_more_than_its_streams)
     h->workers_slow = true;
     h->jobs_max = HR_JOBS_MAX;
     hr_start(h);
-    h->r->s->h2->limits.glitches_max = 1u << 30;
+    h->r->s->conns.h2->limits.glitches_max = 1u << 30;
     struct hr_client *c = hr_connect(h), *other = hr_connect(h);
     int32_t id[60];
     for (int i = 0; i < 60; i++)
@@ -277,7 +277,7 @@ Test(conn_handler_tasks_resets, a_connection_has_no_more_than_its_streams)
     for (int i = 0; i < 60; i++)
         hr_reset(c, id[i]);
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 60, "they run on");
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 60, "they run on");
     unsigned n_served = 0;
     for (int i = 0; i < 70; i++) {
         const struct hr_reply *w = hr_reply_of(c, hr_get(c, "/wait"));
@@ -302,7 +302,7 @@ Test(conn_handler_tasks_resets, a_client_has_no_more_than_its_streams)
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
 
     policy.classes[0].caps.streams_max = 8;
-    h->config.policy = &policy;
+    h->config.conns.policy = &policy;
     h->workers_slow = true;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
@@ -338,13 +338,13 @@ Test(conn_handler_tasks_resets, the_connection_is_gone_first)
     hr_settle(h);
     rig_seg(h->r, c->p, c->p->snd_nxt, NJ_TCP_RST, NULL, 0);
     hr_run(h, NJ_SEC);
-    cr_expect_eq(h->r->s->conns.n_used, 0);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 10);
-    cr_expect_eq(h->r->s->txns.pool.n_used, 10);
+    cr_expect_eq(h->r->s->conns.pool.n_used, 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 10);
+    cr_expect_eq(h->r->s->conns.txns.pool.n_used, 10);
     h->workers_slow = false;
     hr_run(h, 10 * NJ_MS);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
-    cr_expect_eq(h->r->s->txns.pool.n_used, 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
+    cr_expect_eq(h->r->s->conns.txns.pool.n_used, 0);
     hr_free(h);
 }
 

@@ -222,7 +222,7 @@ Test(conn_handler_tasks_send, files_that_nobody_takes)
     cr_expect_gt(hr_reply_of(c, sent)->n_got, 0);
     hr_reset(c, sent);
     hr_settle(h);
-    cr_expect_eq(h->r->s->txns.pool.n_used, 0);
+    cr_expect_eq(h->r->s->conns.txns.pool.n_used, 0);
     hr_free(h);
 }
 
@@ -248,7 +248,7 @@ Test(conn_handler_tasks_send, file_that_does_not_come)
 Test(conn_handler_tasks_send, no_file_server)
 {
     struct hr *h = start();
-    h->config.no_files = true;
+    h->config.conns.no_files = true;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     int32_t id = hr_get(c, "/file");
@@ -262,7 +262,7 @@ Test(conn_handler_tasks_send, no_file_server)
 Test(conn_handler_tasks_send, files_left_to_others)
 {
     struct hr *h = hr_start(start());
-    struct nj_pool *pool = &h->r->s->txns.site->wait_pool;
+    struct nj_pool *pool = &h->r->s->conns.txns.site->wait_pool;
     uint32_t n_max = pool->n_max;
     struct hr_client *c = hr_connect(h);
     const struct hr_reply *last = NULL;
@@ -291,7 +291,7 @@ Test(conn_handler_tasks_send, class_of_a_response)
     int32_t id = hr_get(c, "/class");
 
     hr_run(h, NJ_SEC);
-    const struct nj_shape *shape = h->r->s->txns.shape;
+    const struct nj_shape *shape = h->r->s->conns.txns.shape;
     cr_expect(rc[0] == NJ_ERR_INVALID && rc[1] == 0);
     cr_expect_eq(nj_shape_class_stats(shape, 1)->n_open, 1);
     cr_expect_eq(nj_shape_class_stats(shape, 0)->n_open, 0);
@@ -321,9 +321,9 @@ Test(conn_handler_tasks_send, class_that_is_full)
     cr_expect_str_eq(hr_reply_of(c, second)->retry_after, "1");
     cr_expect_eq(n_released, 2);
     cr_expect_eq(rig_count(h->r, NJ_C_request_refused), 1);
-    cr_expect_eq(nj_shape_class_stats(h->r->s->txns.shape, 1)->n_refused, 1);
+    cr_expect_eq(nj_shape_class_stats(h->r->s->conns.txns.shape, 1)->n_refused, 1);
     struct nj_abuse_view v = {0};
-    nj_abuse_get_count_and_client(&h->r->s->abuse, NJ_C_request_refused, &v);
+    nj_abuse_get_count_and_client(&h->r->s->conns.abuse, NJ_C_request_refused, &v);
     cr_expect_eq(v.n, 1);
     hr_free(h);
 }

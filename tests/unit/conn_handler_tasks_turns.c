@@ -64,7 +64,7 @@ Test(conn_handler_tasks, turns_as_configured)
 {
     struct hr *h = hr_new(burns, 1);
 
-    h->config.round_tasks = 3;
+    h->config.conns.round_tasks = 3;
     struct hr_client *c = hr_connect(hr_start(h));
     burn_ns = 0;
     n_order = 0;
@@ -239,7 +239,7 @@ Test(conn_handler_tasks, what_never_ran_moves_nothing)
     }
     cr_expect_eq(hr_class(h, 0)->type, NJ_OS_BLOCKING);
     cr_expect_eq(hr_class(h, 0)->n_moves, 1);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -252,7 +252,7 @@ static void burn_late(struct nj_request *req, struct nj_response *resp, void *ar
     struct nj_ewyk_hold hold;
 
     hr_here->clock += 3 * NJ_MS;
-    if (nj_ewyk_current_core_holder(hr_here->r->s->handlers.ewyk, &hold))
+    if (nj_ewyk_current_core_holder(hr_here->r->s->conns.handlers.ewyk, &hold))
         snprintf(seen_holder, sizeof seen_holder, "%s", hold.class_of->name);
     errno = EDOM;
     nj_response_end(resp);
@@ -309,7 +309,7 @@ static void strategy(enum nj_run which_one, const char *non, const char *blockin
                      enum nj_run_mode mode)
 {
     struct hr *h = hr_new(any_types, 3);
-    h->config.strategy = which_one;
+    h->config.conns.strategy = which_one;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     struct hr_reply *a = hr_reply_of(c, hr_get(c, "/non"));

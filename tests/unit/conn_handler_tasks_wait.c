@@ -55,7 +55,7 @@ static struct hr *start(uint32_t n_fibers)
 {
     struct hr *h = hr_new(stuck, NJ_ARRAY_LEN(stuck));
     fill_pattern();
-    h->config.fibers_max = n_fibers;
+    h->config.conns.fibers_max = n_fibers;
     return hr_start(h);
 }
 
@@ -74,7 +74,7 @@ static void others_go_on(struct hr *h, struct hr_client *stuck_one)
     hr_settle(h);
     cr_expect(a->status == 200 && a->ended);
     cr_expect(b->status == 200 && b->ended);
-    cr_expect_eq(nj_ewyk_gauges(h->r->s->handlers.ewyk).n_fibers_in_use, h->config.fibers_max,
+    cr_expect_eq(nj_ewyk_gauges(h->r->s->conns.handlers.ewyk).n_fibers_in_use, h->config.conns.fibers_max,
                  "all are stuck");
 }
 
@@ -197,8 +197,8 @@ Test(conn_handler_tasks_wait, too_many_are_refused)
 {
     struct hr *h = hr_new(stuck, NJ_ARRAY_LEN(stuck));
     fill_pattern();
-    h->config.fibers_max = 1;
-    h->config.handlers_queue_max = 3;
+    h->config.conns.fibers_max = 1;
+    h->config.conns.handlers_queue_max = 3;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     int32_t id[7];
@@ -214,7 +214,7 @@ Test(conn_handler_tasks_wait, too_many_are_refused)
     }
     cr_expect_eq(hr_class(h, 2)->n[NJ_MODE_REJECTED], 2);
     cr_expect_eq(rig_count(h->r, NJ_C_exchange_rejected), 2);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 4, "nothing is left of them");
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 4, "nothing is left of them");
     for (uint32_t i = 0; i < 4; i++)
         hr_send_more(c, id[i], BODY);
     hr_settle(h);
@@ -297,7 +297,7 @@ Test(conn_handler_tasks_wait, told_that_it_is_over)
     for (int at = 0; at < N_AT; at++)
         for (int by = 0; by < N_BY; by++) {
             struct hr *h = hr_new(waiters, 1);
-            h->config.fibers_max = 2;
+            h->config.conns.fibers_max = 2;
             hr_start(h);
             struct hr_options narrow = {.no_auto = true};
             struct hr_client *c = hr_connect_with(h, &narrow);
@@ -313,8 +313,8 @@ Test(conn_handler_tasks_wait, told_that_it_is_over)
             } else {
                 hr_settle(h);
                 cr_expect_eq(life.over, 1, "at %d by %d", at, by);
-                cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
-                cr_expect(nj_ewyk_is_idle(h->r->s->handlers.ewyk));
+                cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
+                cr_expect(nj_ewyk_is_idle(h->r->s->conns.handlers.ewyk));
                 hr_free(h);
             }
             for (int i = 0; i < 8; i++)
@@ -352,7 +352,7 @@ static const struct nj_route mixes[] = {
 static bool end_mixed(int by, unsigned n_steps)
 {
     struct hr *h = hr_new(mixes, 1);
-    h->config.fibers_max = 2;
+    h->config.conns.fibers_max = 2;
     hr_start(h);
     struct hr_options narrow = {.window = 40000};
     struct hr_client *c = hr_connect_with(h, &narrow), *d = hr_connect_with(h, &narrow);
@@ -371,7 +371,7 @@ static bool end_mixed(int by, unsigned n_steps)
         cr_expect(b->ended && b->n_got == BODY && !b->wrong && !strcmp(b->trailer, "all"),
                   "the other one, at step %u by %d: %lu", n_steps, by, (unsigned long)b->n_got);
     cr_expect_eq(life.parked, life.over, "step %u by %d", n_steps, by);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     hr_free(h);
     return over;
 }
@@ -398,7 +398,7 @@ Test(conn_handler_tasks_wait, over_at_any_moment)
 Test(conn_handler_tasks_wait, over_before_it_began)
 {
     struct hr *h = hr_new(waiters, 1);
-    h->config.fibers_max = 1;
+    h->config.conns.fibers_max = 1;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     memset(&life, 0, sizeof life);
@@ -408,11 +408,11 @@ Test(conn_handler_tasks_wait, over_before_it_began)
     cr_assert_eq(life.parked, 1);
     hr_reset(c, b);
     hr_settle(h);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 1, "its place is free");
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 1, "its place is free");
     hr_reset(c, a);
     hr_settle(h);
     cr_expect(life.parked == 1 && life.over == 1);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->handlers.exchanges), 0);
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 0);
     hr_free(h);
 }
 
@@ -557,7 +557,7 @@ Test(conn_handler_tasks_wait, the_peer_half_closes)
 {
     struct hr *h = hr_start(hr_new(farewell, NJ_ARRAY_LEN(farewell)));
     struct hr_client *c = hr_connect(h), *d = hr_connect(h);
-    const struct nj_exchanges *set = h->r->s->handlers.exchanges;
+    const struct nj_exchanges *set = h->r->s->conns.handlers.exchanges;
 
     memset(&meeting, 0, sizeof meeting);
     left_with = 0;
@@ -608,7 +608,7 @@ Test(conn_handler_tasks_wait, stacks_of_a_crowd_go_back)
     static const struct nj_route route = {.path = "/doze", .type = NJ_BLOCKING, .handle = dozes};
     struct hr *h = hr_start(hr_new(&route, 1));
     struct hr_client *c = hr_connect(h);
-    struct nj_ewyk *ewyk = h->r->s->handlers.ewyk;
+    struct nj_ewyk *ewyk = h->r->s->conns.handlers.ewyk;
 
     for (int i = 0; i < 60; i++)
         hr_get(c, "/doze");

@@ -262,7 +262,7 @@ static void attack(const struct row *row)
     t->clear = !is_of_tls(what);
     tls_rig_start(t);
     if (is_of_heads(what))
-        t->r->s->h2->limits.bytes_max = HEADS_MEMORY_MAX;
+        t->r->s->conns.h2->limits.bytes_max = HEADS_MEMORY_MAX;
     connect_attackers(row, n);
     for (uint32_t round = 0; round < SEGMENTS; round++) {
         for (uint32_t i = 0; i < n; i++) {
@@ -373,7 +373,7 @@ static void use_up_memory(uint32_t n, uint32_t block_bytes, uint32_t bytes_max)
     struct rig_peer **p = calloc(n, sizeof *p);
     uint32_t n_gone = 0;
 
-    r->s->h2->limits.bytes_max = bytes_max;
+    r->s->conns.h2->limits.bytes_max = bytes_max;
     struct rig_peer *innocent = connect_innocent(r);
     for (uint32_t i = 0; i < n; i++) {
         p[i] = rig_connect_h2(r, (uint16_t)(1000 + i));
@@ -406,13 +406,13 @@ Test(conn_held_by_peers, memory_of_a_closed_connection)
     struct rig_peer *p = rig_connect_h2(r, 1000);
 
     begin_header_block(r, p, 64 * 1024);
-    cr_expect_gt(r->s->held_memory.n_held, 0);
+    cr_expect_gt(r->s->conns.held_memory.n_held, 0);
     p->manual = true;
     for (uint32_t i = 0; i < 200 && rig_count(r, NJ_C_conn_timeout) == 0; i++)
         rig_run(r, 100 * NJ_MS);
     cr_expect_eq(rig_count(r, NJ_C_conn_timeout), 1);
     cr_expect(!p->got_rst);
-    cr_expect_eq(r->s->held_memory.n_held, 0);
+    cr_expect_eq(r->s->conns.held_memory.n_held, 0);
     rig_free(r);
 }
 
@@ -424,9 +424,9 @@ Test(conn_held_by_peers, no_wait_while_memory_is_short)
 
     begin_header_block(r, p, 9 * 1024);
     cr_expect_gt(nj_shard_next_at(r->s), 0);
-    r->s->h2->limits.bytes_max = 128 * 1024; /* the peer has less than its share */
-    while (!nj_h2_context_is_short(r->s->h2))
-        r->s->h2->limits.bytes_max -= 1024;
+    r->s->conns.h2->limits.bytes_max = 128 * 1024; /* the peer has less than its share */
+    while (!nj_h2_context_is_short(r->s->conns.h2))
+        r->s->conns.h2->limits.bytes_max -= 1024;
     cr_expect_eq(nj_shard_next_at(r->s), 0);
     rig_free(r);
 }

@@ -50,8 +50,8 @@ static struct hr *start(const struct nj_route *list, uint32_t n, const struct nj
 {
     struct hr *h = hr_new(list, n);
 
-    h->config.policy = p;
-    h->config.ops.files.submit = submit;
+    h->config.conns.policy = p;
+    h->config.conns.ops.files.submit = submit;
     return hr_start(h);
 }
 
@@ -158,7 +158,7 @@ Test(conn_paths, without_a_site)
 
     memset(longer, 'a', sizeof longer - 1);
     memcpy(longer, "/c/", 3);
-    h->config.no_files = true;
+    h->config.conns.no_files = true;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     cr_expect_eq(ask(h, c, "GET", "/x/../c/x"), 400);

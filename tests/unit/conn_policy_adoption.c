@@ -51,7 +51,7 @@ static struct rig *start(const struct nj_policy *p)
 {
     struct rig *r = rig_alloc(8192, 8192);
     struct nj_shard_config c = rig_config(r);
-    c.policy = p;
+    c.conns.policy = p;
     return rig_new_with(r, &c);
 }
 
@@ -82,7 +82,7 @@ static uint64_t n_recorded(const struct rig *r, enum nj_counter reason, uint32_t
     struct nj_abuse_view v = {0};
     struct nj_addr addr = rig_addr(ip);
 
-    nj_abuse_get_count_and_client(&r->s->abuse, reason, &v);
+    nj_abuse_get_count_and_client(&r->s->conns.abuse, reason, &v);
     return v.n > 0 && nj_addr_eq(&v.client, &addr) ? v.n : 0;
 }
 
@@ -93,7 +93,7 @@ Test(conn_policy_adoption, the_denied_client_is_recorded)
     struct rig *r = start(&before);
 
     connect_from(r, FOE, 1000);
-    nj_shard_set_policy(r->s, &after);
+    nj_conns_set_policy(&r->s->conns, &after);
     rig_settle(r);
     cr_expect_eq(n_recorded(r, NJ_C_conn_denied, FOE), 1);
     cr_expect_eq(n_recorded(r, NJ_C_drop_tcp_denied, FOE), 0);
@@ -131,10 +131,10 @@ Test(conn_policy_adoption, a_class_at_the_door)
     cr_expect(!connect_from(r, FOE, 1000)->got_synack);
     cr_expect(connect_from(r, FRIEND, 1001)->got_synack);
     cr_expect_eq(rig_count(r, NJ_C_drop_tcp_denied), 1);
-    nj_shard_set_policy(r->s, &after);
+    nj_conns_set_policy(&r->s->conns, &after);
     rig_settle(r);
     cr_expect(connect_from(r, FOE, 1002)->got_synack);
-    nj_shard_set_policy(r->s, &p);
+    nj_conns_set_policy(&r->s->conns, &p);
     p.version = 3;
     rig_settle(r);
     cr_expect_eq(rig_count(r, NJ_C_conn_denied), 1);
@@ -152,7 +152,7 @@ Test(conn_policy_adoption, connections_of_a_client)
 
     cr_expect(!a->got_rst && !b->got_rst && c->got_rst && !other->got_rst);
     cr_expect_eq(rig_count(r, NJ_C_conn_client_full), 1);
-    cr_expect_eq(r->s->conns.n_used, 3);
+    cr_expect_eq(r->s->conns.pool.n_used, 3);
     rig_fin(r, a);
     rig_settle(r);
     cr_expect(!connect_from(r, FRIEND, 1003)->got_rst);
@@ -177,19 +177,19 @@ Test(conn_policy_adoption, change_ends_what_is_denied)
         foes[i] = connect_from(r, FOE, 1002 + i);
     rig_settle(r);
     cr_assert_eq(rig_h2_frames(foe, 1, NULL), 1);
-    nj_shard_set_policy(r->s, &after);
-    cr_expect_eq(nj_shard_policy_version(r->s), 1);
+    nj_conns_set_policy(&r->s->conns, &after);
+    cr_expect_eq(nj_conns_policy_version(&r->s->conns), 1);
     cr_expect_eq(nj_shard_next_at(r->s), 0);
     rig_step(r);
-    cr_expect_eq(nj_shard_policy_version(r->s), 2);
+    cr_expect_eq(nj_conns_policy_version(&r->s->conns), 2);
     rig_settle(r);
     cr_expect(foe->got_rst && !friend->got_rst);
     for (unsigned i = 0; i < 100; i++)
         cr_expect(foes[i]->got_rst, "%u", i);
     cr_expect_eq(rig_count(r, NJ_C_conn_denied), 101);
-    cr_expect_eq(r->s->conns.n_used, 1);
+    cr_expect_eq(r->s->conns.pool.n_used, 1);
     cr_expect_not(connect_from(r, FOE, 3000)->got_synack);
-    nj_shard_set_policy(r->s, &open);
+    nj_conns_set_policy(&r->s->conns, &open);
     rig_settle(r);
     cr_expect(connect_from(r, FOE, 3001)->got_synack);
     cr_expect_gt(nj_shard_next_at(r->s), r->now, "nothing more to do");
@@ -215,14 +215,14 @@ Test(conn_policy_adoption, change_is_told_when_all_have_followed)
     }
     nj_shard_publish(r->s);
     cr_assert_eq(nj_counter_read(&r->s->counters, NJ_C_shape_responses), n_open);
-    nj_shard_set_policy(r->s, &after);
+    nj_conns_set_policy(&r->s->conns, &after);
     rig_step(r);
-    cr_expect_eq(nj_shard_policy_version(r->s), 1, "some are behind");
+    cr_expect_eq(nj_conns_policy_version(&r->s->conns), 1, "some are behind");
     cr_expect_leq(nj_shard_next_at(r->s), r->now);
-    nj_shard_set_policy(r->s, &later);
-    while (nj_shard_policy_version(r->s) == 1 && n_steps++ < 100)
+    nj_conns_set_policy(&r->s->conns, &later);
+    while (nj_conns_policy_version(&r->s->conns) == 1 && n_steps++ < 100)
         rig_step(r);
-    cr_expect_eq(nj_shard_policy_version(r->s), 3);
+    cr_expect_eq(nj_conns_policy_version(&r->s->conns), 3);
     cr_expect_eq(n_steps, (n_open + NJ_SHAPE_MIGRATE_MAX - 1) / NJ_SHAPE_MIGRATE_MAX);
     rig_free(r);
 }
@@ -237,13 +237,13 @@ Test(conn_policy_adoption, change_within_a_handshake)
     foe->manual = true;
     rig_settle(r);
     cr_assert(foe->got_synack);
-    nj_shard_set_policy(r->s, &after);
+    nj_conns_set_policy(&r->s->conns, &after);
     rig_settle(r);
     rig_ack(r, foe);
     rig_settle(r);
     cr_expect(foe->got_rst);
     cr_expect_eq(rig_count(r, NJ_C_conn_denied), 1);
-    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->conns.pool.n_used, 0);
     rig_free(r);
 }
 
@@ -267,7 +267,7 @@ static const struct nj_route routes[] = {
 static struct hr *start_hr(const struct nj_policy *p)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
-    h->config.policy = p;
+    h->config.conns.policy = p;
     return hr_start(h);
 }
 
@@ -299,7 +299,7 @@ Test(conn_policy_adoption, actions)
     cr_expect_eq(hr_reply_of(c, fine)->status, 200);
     cr_expect_eq(hr_reply_of(c, fine)->n_got, 100);
     cr_expect_eq(rig_count(h->r, NJ_C_request_refused), 5);
-    const struct nj_shape *shape = h->r->s->txns.shape;
+    const struct nj_shape *shape = h->r->s->conns.txns.shape;
     cr_expect_eq(nj_shape_class_stats(shape, 0)->n_refused, 0);
     cr_expect_eq(nj_shape_class_stats(shape, 2)->n_refused, 2);
     hr_free(h);
@@ -381,13 +381,13 @@ Test(conn_policy_adoption, change_of_caps)
     int32_t a = hr_get(c, "/wait"), b = hr_get(c, "/wait");
 
     hr_settle(h);
-    nj_shard_set_policy(h->r->s, &after);
+    nj_conns_set_policy(&h->r->s->conns, &after);
     hr_settle(h);
     int32_t more = hr_get(c, "/index.html");
     hr_settle(h);
     cr_expect_eq(hr_reply_of(c, more)->status, 429);
     cr_expect(!hr_reply_of(c, a)->closed && !hr_reply_of(c, b)->closed);
-    nj_shard_set_policy(h->r->s, NULL);
+    nj_conns_set_policy(&h->r->s->conns, NULL);
     more = hr_get(c, "/index.html");
     hr_settle(h);
     cr_expect_eq(hr_reply_of(c, more)->status, 200);
@@ -398,7 +398,7 @@ Test(conn_policy_adoption, change_of_caps)
 
 static uint32_t stacks_in_use(const struct hr *h)
 {
-    return nj_ewyk_gauges(h->r->s->handlers.ewyk).n_fibers_in_use;
+    return nj_ewyk_gauges(h->r->s->conns.handlers.ewyk).n_fibers_in_use;
 }
 
 static void ask_as(struct hr_client *c, const char *who, int n)
@@ -415,8 +415,8 @@ Test(conn_policy_adoption, stacks_of_a_client)
     p.client_by = NJ_CLIENT_BY_HEADER;
     p.client_field = NJ_STR("x-client");
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
-    h->config.policy = &p;
-    h->config.fibers_max = 32;
+    h->config.conns.policy = &p;
+    h->config.conns.fibers_max = 32;
     hr_start(h);
     struct hr_client *a = hr_connect(h), *b = hr_connect(h), *c = hr_connect(h);
 
@@ -438,7 +438,7 @@ Test(conn_policy_adoption, stacks_of_a_client)
     cr_expect_eq(rig_count(h->r, NJ_C_status_5xx), 60 - 23 + 2);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 60 - 23 + 2);
     for (uint32_t i = 0; i < NJ_REQUESTERS; i++)
-        cr_assert_eq(h->r->s->txns.requester[i].n_need_stack, 0);
-    cr_expect_eq(h->r->s->handlers.stacks.n_waiting, 0);
+        cr_assert_eq(h->r->s->conns.txns.requester[i].n_need_stack, 0);
+    cr_expect_eq(h->r->s->conns.handlers.stacks.n_waiting, 0);
     hr_free(h);
 }

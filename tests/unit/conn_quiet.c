@@ -112,7 +112,7 @@ Test(conn_quiet, idle_since_the_last_answer)
 Test(conn_quiet, idle_for_less_than_the_trust)
 {
     struct rig *r = rig_new();
-    r->s->cfg.idle_timeout = 300 * NJ_MS;
+    r->s->cfg.conns.idle_timeout = 300 * NJ_MS;
     struct rig_peer *p = answered(r, 1000);
 
     cr_assert(!hears(r, p));
@@ -152,7 +152,7 @@ Test(conn_quiet, overdue_behind_one_that_goes_on)
 Test(conn_quiet, who_takes_its_answers_is_not_late)
 {
     struct rig *r = rig_new();
-    r->s->cfg.send_timeout = 300 * NJ_MS;
+    r->s->cfg.conns.send_timeout = 300 * NJ_MS;
     struct rig_peer *p = answered(r, 1000);
     uint32_t una = p->rcv_nxt;
 
@@ -178,7 +178,7 @@ Test(conn_quiet, who_takes_its_answers_is_not_late)
 Test(conn_quiet, stalled_for_less_than_the_trust)
 {
     struct rig *r = rig_new();
-    r->s->cfg.send_timeout = 300 * NJ_MS;
+    r->s->cfg.conns.send_timeout = 300 * NJ_MS;
     struct rig_peer *p = answered(r, 1000);
 
     expect_between(r, &p->got_rst, 600 * NJ_MS, 800 * NJ_MS);
@@ -188,7 +188,7 @@ Test(conn_quiet, stalled_for_less_than_the_trust)
 Test(conn_quiet, begun_for_less_than_the_trust)
 {
     struct rig *r = rig_new();
-    r->s->cfg.header_timeout = 300 * NJ_MS;
+    r->s->cfg.conns.header_timeout = 300 * NJ_MS;
     struct rig_peer *p = answered(r, 1000);
     uint8_t b[512], ping[32];
     uint32_t n = rig_h2_get(b, 5, "/index.html");
@@ -212,9 +212,9 @@ Test(conn_quiet, the_end_is_heard_of)
     p->manual = false;
     until(r, &p->got_fin);
     cr_assert(p->got_fin);
-    cr_expect_eq(r->s->conns.n_used, 1);
+    cr_expect_eq(r->s->conns.pool.n_used, 1);
     rig_run(r, 3 * NJ_SEC);
-    cr_expect_eq(r->s->conns.n_used, 0);
+    cr_expect_eq(r->s->conns.pool.n_used, 0);
     rig_free(r);
 }
 
@@ -292,8 +292,8 @@ Test(conn_quiet, acknowledged_by_bytes)
 static void shed_at(struct rig *r, nj_ns now)
 {
     r->now = now;
-    r->s->n_tx_mbufs_left = 0;
-    nj__pressure_reset_unacking(r->s, now);
+    r->s->conns.n_tx_mbufs_left = 0;
+    nj__pressure_reset_unacking(&r->s->conns, now);
 }
 
 Test(conn_quiet, who_has_acknowledged_all_is_not_shed)
@@ -306,7 +306,7 @@ Test(conn_quiet, who_has_acknowledged_all_is_not_shed)
     for (uint32_t i = 1; i < 4; i++)
         shed_at(r, then + i * 6 * NJ_SEC);
     cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
-    cr_expect(nj_list_empty(&r->s->unacked));
+    cr_expect(nj_list_empty(&r->s->conns.unacked));
     rig_free(r);
 }
 
@@ -330,10 +330,10 @@ Test(conn_quiet, who_acknowledges_nothing_for_15_s_is_shed)
     nj_ns then = r->now;
 
     answered(r, 1000);
-    r->s->n_tx_mbufs_left = r->s->n_tx_reserve - 1;
-    nj__pressure_reset_unacking(r->s, then + 14 * NJ_SEC);
+    r->s->conns.n_tx_mbufs_left = r->s->conns.n_tx_reserve - 1;
+    nj__pressure_reset_unacking(&r->s->conns, then + 14 * NJ_SEC);
     cr_expect_eq(rig_count(r, NJ_C_conn_shed), 0);
-    nj__pressure_reset_unacking(r->s, then + 15 * NJ_SEC);
+    nj__pressure_reset_unacking(&r->s->conns, then + 15 * NJ_SEC);
     cr_expect_eq(rig_count(r, NJ_C_conn_shed), 1);
     rig_free(r);
 }

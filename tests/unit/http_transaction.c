@@ -65,7 +65,7 @@ static struct hr *start(unsigned n_max)
 
     memset(&book, 0, sizeof book);
     book.n_max = n_max;
-    h->config.access = (struct nj_access_ops){NULL, take, put};
+    h->config.conns.access = (struct nj_access_ops){NULL, take, put};
     h->config.index = 0;
     return hr_start(h);
 }
@@ -154,7 +154,7 @@ Test(http_transaction, files_that_do_not_come)
 Test(http_transaction, too_large_for_a_file)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
-    h->config.body_max = 1000;
+    h->config.conns.body_max = 1000;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
 
@@ -180,17 +180,17 @@ Test(http_transaction, times)
     cr_expect(a->total >= 5 * NJ_SEC && a->total < 5100 * NJ_MS, "%lu", a->total / NJ_MS);
     cr_expect_eq(a->n_bytes, 2);
     const struct nj_shard *s = h->r->s;
-    cr_expect_eq(nj_histogram_count(&s->txns.ttfb), 1);
-    cr_expect_eq(nj_histogram_count(&s->txns.total), 1);
-    cr_expect_eq(nj_histogram_count(&s->txns.throttled), 0);
-    cr_expect(nj_histogram_quantile(&s->txns.ttfb, 0.5) / NJ_MS > 2600 &&
-              nj_histogram_quantile(&s->txns.ttfb, 0.5) / NJ_MS < 3500);
+    cr_expect_eq(nj_histogram_count(&s->conns.txns.ttfb), 1);
+    cr_expect_eq(nj_histogram_count(&s->conns.txns.total), 1);
+    cr_expect_eq(nj_histogram_count(&s->conns.txns.throttled), 0);
+    cr_expect(nj_histogram_quantile(&s->conns.txns.ttfb, 0.5) / NJ_MS > 2600 &&
+              nj_histogram_quantile(&s->conns.txns.ttfb, 0.5) / NJ_MS < 3500);
     hr_get(c, "/nothing");
     hr_settle(h);
     cr_assert_eq(book.n_lines, 2);
     cr_expect_eq(book.line[1].status, 204);
     cr_expect(book.line[1].complete && book.line[1].n_bytes == 0);
-    cr_expect_eq(nj_histogram_count(&s->txns.ttfb), 2, "the head counts");
+    cr_expect_eq(nj_histogram_count(&s->conns.txns.ttfb), 2, "the head counts");
     finish(h);
 }
 
@@ -254,7 +254,7 @@ Test(http_transaction, records_run_out)
 {
     struct hr *h = start(LINES);
     struct hr_client *c = hr_connect(h);
-    struct nj_pool *pool = &h->r->s->txns.pool;
+    struct nj_pool *pool = &h->r->s->conns.txns.pool;
     void *rest[4];
 
     uint32_t n_max = pool->n_max;
@@ -349,8 +349,8 @@ Test(http_transaction, heads_that_are_too_large)
     book.n_max = LINES;
     memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
-    h->config.access = (struct nj_access_ops){NULL, take, put};
-    h->config.header_bytes_max = 300;
+    h->config.conns.access = (struct nj_access_ops){NULL, take, put};
+    h->config.conns.header_bytes_max = 300;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     hr_get(c, "/words");
@@ -369,9 +369,9 @@ Test(http_transaction, limits_of_requests)
         {.path = "/tight", .type = NJ_BLOCKING, .handle = read_body, .body_max_bytes = 10},
     };
     struct hr *h = hr_new(readers, NJ_ARRAY_LEN(readers));
-    h->config.header_bytes_max = 300;
-    h->config.header_fields_max = 6;
-    h->config.body_max = 1000;
+    h->config.conns.header_bytes_max = 300;
+    h->config.conns.header_fields_max = 6;
+    h->config.conns.body_max = 1000;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     char value[200];

@@ -26,7 +26,8 @@ static void init(void)
         shard[i] = aligned_alloc(NJ_CACHE_LINE,
                                  (sizeof **shard + NJ_CACHE_LINE - 1) & ~(NJ_CACHE_LINE - 1ul));
         memset(shard[i], 0, sizeof **shard);
-        of[i] = &shard[i]->abuse;
+        shard[i]->conns.counters = &shard[i]->counters;
+        of[i] = &shard[i]->conns.abuse;
     }
 }
 
@@ -42,9 +43,9 @@ static void act(uint32_t i, enum nj_counter reason, const char *client, uint32_t
 {
     struct nj_addr a = addr(client);
 
-    shard[i]->now = now;
+    shard[i]->conns.now = now;
     while (n-- > 0)
-        nj__abuse_record(shard[i], reason, &a);
+        nj__abuse_record(&shard[i]->conns, reason, &a);
 }
 
 static const char *next(void)
@@ -105,11 +106,11 @@ Test(log_abuse_log, forged_sources)
     uint64_t n_told = 0;
 
     for (uint32_t tick = 0; tick < 3600; tick++, now += NJ_SEC) {
-        shard[0]->now = now;
+        shard[0]->conns.now = now;
         for (uint32_t i = 0; i < 10; i++) {
             from.b[14] = (uint8_t)(++n >> 8);
             from.b[15] = (uint8_t)n;
-            nj__abuse_attribute(shard[0], NJ_C_drop_tcp_denied, &from);
+            nj__abuse_attribute(&shard[0]->conns, NJ_C_drop_tcp_denied, &from);
         }
         for (const char *l = next(); *l; l = next(), n_lines++) {
             unsigned times = 0;
@@ -176,7 +177,7 @@ Test(log_abuse_log, who_acted_long_ago_is_not_named)
 /* A record that could not be read, because its lcore was writing to it, is reported later. */
 Test(log_abuse_log, a_torn_record_is_told_later)
 {
-    _Atomic uint32_t *version = &shard[1]->abuse.slot[NJ_C_conn_evicted].version;
+    _Atomic uint32_t *version = &shard[1]->conns.abuse.slot[NJ_C_conn_evicted].version;
 
     act(0, NJ_C_conn_evicted, "198.18.0.9", 2);
     cr_expect(has(next(), "conn_evicted 2 times"), "%s", line.text);
@@ -192,14 +193,14 @@ Test(log_abuse_log, a_torn_record_is_told_later)
 #define ROUNDS 200000u
 
 /* Two alternating clients, whose addresses have no byte in common. */
-static void *flood(void *of_shard)
+static void *flood(void *conns)
 {
     struct nj_addr a, b;
 
     memset(&a, 0x55, sizeof a);
     memset(&b, 0xaa, sizeof b);
     for (uint32_t i = 0; i < ROUNDS; i++)
-        nj__abuse_record(of_shard, NJ_C_send_timeout, i % 3 ? &a : &b);
+        nj__abuse_record(conns, NJ_C_send_timeout, i % 3 ? &a : &b);
     return NULL;
 }
 
@@ -209,7 +210,7 @@ Test(log_abuse_log, threads)
     pthread_t writer;
     uint64_t n = 0;
 
-    cr_assert_eq(pthread_create(&writer, NULL, flood, shard[0]), 0);
+    cr_assert_eq(pthread_create(&writer, NULL, flood, &shard[0]->conns), 0);
     while (n < ROUNDS) {
         struct nj_abuse_view view;
         if (!nj_abuse_get_count_and_client(of[0], NJ_C_send_timeout, &view))

@@ -101,7 +101,7 @@ struct tester {
     uint32_t n_got;
 };
 
-static void on_news(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+static void on_news(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct tester *u = nj_container_of(tcb->user, struct tester, user);
     const uint8_t *data;
@@ -112,14 +112,14 @@ static void on_news(struct nj_shard *s, struct nj_tcb *tcb, uint8_t events, nj_n
     cr_assert_eq(u->tcb, tcb);
     if (events & NJ_TCP_EV_DEAD) {
         u->tcb = NULL;
-        nj_tcp_release(&s->tcp, tcb, now);
+        nj_tcp_release(cs->tcp, tcb, now);
         return;
     }
     while ((n = nj_tcp_recv_peek(tcb, &data)) > 0) {
         cr_assert_leq(u->n_got + n, sizeof u->got);
         memcpy(u->got + u->n_got, data, n);
         u->n_got += n;
-        nj_tcp_recv_take(&s->tcp, tcb, n);
+        nj_tcp_recv_take(cs->tcp, tcb, n);
     }
 }
 

@@ -26,7 +26,7 @@ Test(shard_stages, sending_is_the_tx_stage)
     struct rig_peer *p[8];
 
     c.ops.tx = dear_tx;
-    c.ops.cycles = cycles;
+    c.conns.ops.cycles = cycles;
     rig_new_with(r, &c);
     for (uint16_t i = 0; i < NJ_ARRAY_LEN(p); i++)
         p[i] = rig_connect_h2(r, 1000 + i);

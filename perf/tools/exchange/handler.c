@@ -30,7 +30,7 @@ static void touch(struct handler *h, uint8_t *from)
 static uint32_t conn_index(const struct handler *h, struct nj_request *req)
 {
     const struct nj_exchange *x = nj__exchange_of_req(req);
-    return nj_pool_index(&h->server->active_conns,
+    return nj_pool_index(&h->server->conns.active_pool,
                          nj_container_of(x->conn, struct nj_conn_active, conn));
 }
 

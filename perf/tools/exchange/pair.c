@@ -93,7 +93,7 @@ static struct nj_shard_config common(struct pair *p, bool client)
         .flow_key = {{1, 2, 3, client}},
         .isn_key = {{4, 5, 6, client}},
         .seed = 7 + client,
-        .wall_s_at_zero = 1700000000,
+        .conns.wall_s_at_zero = 1700000000,
     };
     if (client && p->shape->in_turn)
         c.iface.n_addrs = CLIENT_ADDRS;
@@ -120,13 +120,13 @@ static bool start_server(struct pair *p)
     c.ecn = true; /* the server's default */
     c.ops.rx = server_rx;
     c.ops.tx = server_tx;
-    c.ops.cycles = p->cycles;
-    c.ops.files = file_port(&p->file);
-    c.routes = p->handler.routes;
+    c.conns.ops.cycles = p->cycles;
+    c.conns.ops.files = file_port(&p->file);
+    c.conns.routes = p->handler.routes;
     if (p->shape->tls) {
-        c.tls = &p->tls.current;
-        c.tls_port = TLS_PORT;
-        c.ops.tls_workers = server_tls_workers(&p->tls);
+        c.conns.tls = &p->tls.current;
+        c.conns.tls_port = TLS_PORT;
+        c.conns.ops.tls_workers = server_tls_workers(&p->tls);
     }
     p->server = start(&c);
     p->handler.server = p->server;
@@ -155,8 +155,8 @@ static bool start_client(struct pair *p)
                  .window = 16u << 20},
     };
     c.listen_port = 1;
-    c.no_files = true;
-    c.fibers_max = 1;
+    c.conns.no_files = true;
+    c.conns.fibers_max = 1;
     c.ops.rx = client_rx;
     c.ops.tx = client_tx;
     p->client = start(&c);

@@ -41,7 +41,7 @@ struct nj_tcb *active_open(struct nj_shard *s, uint32_t *counter, const struct n
 {
     struct nj_tuple t = {.remote = *remote, .local = *local, .rport = rport};
 
-    if (s->draining)
+    if (s->conns.draining)
         return NULL;
     if (active_port(&s->steer, &s->tcp.flows, &s->cfg.isn_key, counter, &t) == 0) {
         nj_count(&s->counters, NJ_C_connect_no_port);

@@ -21,7 +21,7 @@
 #define SWEEPS 100u /* between two checks of all connections */
 
 struct client {
-    struct nj_conn_user user; /* first: see shard.h */
+    struct nj_conn_user user; /* first: see conns.h */
     struct crowd *crowd;
     struct nj_tcb *tcb;  /* NULL: not connected */
     struct nj_list link; /* of opening, of free */
@@ -348,7 +348,7 @@ static bool read_all(struct client *k, nj_ns now)
     return true;
 }
 
-static void on_events(struct nj_shard *shard, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+static void on_events(struct nj_conns *conns, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
     struct client *k = tcb->user;
     bool dead = events & NJ_TCP_EV_DEAD, fin = events & NJ_TCP_EV_PEER_FIN;
@@ -359,7 +359,7 @@ static void on_events(struct nj_shard *shard, struct nj_tcb *tcb, uint8_t events
     /* After both FINs, TCP closes the connection by itself. */
     if (dead || (k->closing && fin)) {
         drop_out(k->crowd);
-        nj_tcp_release(&shard->tcp, tcb, now);
+        nj_tcp_release(conns->tcp, tcb, now);
         gone(k, now);
         return;
     }

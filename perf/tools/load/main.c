@@ -78,8 +78,8 @@ static bool up_shard(uint32_t i, nj_ns now)
         .conns_max = l->o.n_conns / l->n + 1024,
         .half_open_max = 1,
         .time_wait = TIME_WAIT,
-        .no_files = true,
-        .fibers_max = 1,
+        .conns.no_files = true,
+        .conns.fibers_max = 1,
     };
 
     c.iface.mac = l->port.mac;
@@ -88,7 +88,7 @@ static bool up_shard(uint32_t i, nj_ns now)
     if (getrandom(&c.flow_key, sizeof c.flow_key, 0) < 0 ||
         getrandom(&c.isn_key, sizeof c.isn_key, 0) < 0 ||
         getrandom(&c.ndp_key, sizeof c.ndp_key, 0) < 0 ||
-        getrandom(&c.client_key, sizeof c.client_key, 0) < 0)
+        getrandom(&c.conns.client_key, sizeof c.conns.client_key, 0) < 0)
         return false;
     l->shard[i] = aligned_alloc(NJ_CACHE_LINE, sizeof *l->shard[i]);
     l->crowd[i] = calloc(1, sizeof *l->crowd[i]);

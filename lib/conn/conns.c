@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Life of the connections of a shard, and their parts of its step. One connection is conn.c. */
+#include "conn/conns.h"
+
+#include <string.h>
+
+#include <rte_mempool.h>
+#include <rte_prefetch.h>
+
+#include "base/limits.h"
+#include "conn/conn.h"
+#include "conn/conn_tls.h"
+
+#define PREFACE_TIMEOUT (10 * NJ_SEC)
+#define IDLE_TIMEOUT    (75 * NJ_SEC)
+#define HEADER_TIMEOUT  (10 * NJ_SEC)
+#define BODY_TIMEOUT    (60 * NJ_SEC)
+#define SEND_TIMEOUT    (60 * NJ_SEC)
+
+#define PREFETCH_AHEAD 16u   /* connections */
+#define FILE_RETRY_NS  NJ_MS /* interval for retrying jobs that wait for memory */
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+static bool init_h2(struct nj_conns *cs)
+{
+    struct nj_h2_limits limits = nj_h2_limits_default;
+
+    limits.hash_key = cs->tcp->cfg.flow_key;
+    limits.window_bytes = NJ_H2_ROUTES_WINDOW_BYTES;
+    if (cs->cfg->header_bytes_max)
+        limits.header_bytes_max = cs->cfg->header_bytes_max;
+    if (cs->cfg->header_fields_max)
+        limits.header_fields_max = cs->cfg->header_fields_max;
+    cs->h2 = nj_h2_context_new(cs->cfg->routes ? &nj__conn_h2_route_events : &nj__conn_h2_events,
+                               &limits, cs->counters);
+    explicit_bzero(&limits, sizeof limits); /* it holds a key */
+    return cs->h2 != NULL;
+}
+
+/* One per possible stream while these are few, plus the part that one client has to leave to
+ * others. */
+static uint32_t txns_max(uint32_t conns_max)
+{
+    uint64_t streams = (uint64_t)conns_max * nj_h2_limits_default.concurrent_streams_max;
+    streams += streams / NJ_CLIENT_SHARE_FACTOR;
+    return streams < NJ_TXNS_MAX ? (uint32_t)streams : NJ_TXNS_MAX;
+}
+
+/* Few connections may carry many downloads, so streams count as well as connections. */
+static uint32_t site_open_max(uint32_t conns_max)
+{
+    uint32_t txns = txns_max(conns_max), n = txns < NJ_SITE_OPEN_MAX ? txns : NJ_SITE_OPEN_MAX;
+    return conns_max > n ? conns_max : n;
+}
+
+static bool init_txns(struct nj_conns *cs)
+{
+    struct nj_txns *set = &cs->txns;
+
+    set->events = &nj__txn_events;
+    set->shard = cs;
+    set->now = &cs->now;
+    set->counters = cs->counters;
+    set->wall_s_at_zero = cs->cfg->wall_s_at_zero;
+    set->shard_number = cs->cfg->number;
+    set->access = cs->cfg->access;
+    set->client_key = cs->cfg->client_key;
+    set->body_max = cs->cfg->body_max;
+    set->no_files = cs->cfg->no_files;
+    return nj_txns_init(set, txns_max(cs->tcp->cfg.conns_max));
+}
+
+static bool init_site(struct nj_conns *cs)
+{
+    struct nj_file_server_config c = {
+        .txns = &cs->txns,
+        .files = &cs->cfg->ops.files,
+        .hash_key = cs->tcp->cfg.flow_key,
+        .exchanges_max = site_open_max(cs->tcp->cfg.conns_max),
+        .options = cs->cfg->site,
+    };
+    cs->txns.site = nj_file_server_new(&c);
+    explicit_bzero(&c, sizeof c); /* it holds a key */
+    return cs->txns.site != NULL;
+}
+
+static void default_timeouts(struct nj_conns_config *c)
+{
+    c->preface_timeout = c->preface_timeout ? c->preface_timeout : PREFACE_TIMEOUT;
+    c->idle_timeout = c->idle_timeout ? c->idle_timeout : IDLE_TIMEOUT;
+    c->header_timeout = c->header_timeout ? c->header_timeout : HEADER_TIMEOUT;
+    c->body_timeout = c->body_timeout ? c->body_timeout : BODY_TIMEOUT;
+    c->send_timeout = c->send_timeout ? c->send_timeout : SEND_TIMEOUT;
+}
+
+bool nj_conns_init(struct nj_conns *cs, struct nj_conns_config *config, nj_ns now)
+{
+    uint32_t conns_max = cs->tcp->cfg.conns_max;
+
+    default_timeouts(config);
+    cs->cfg = config;
+    cs->now = now;
+    for (uint32_t i = 0; i < NJ_N_CONN_WAITS; i++)
+        nj_list_init(&cs->waits_for[i]);
+    nj_list_init(&cs->txns_watched);
+    nj_list_init(&cs->unacked);
+    nj_list_init(&cs->tx_waiting);
+    cs->n_tx_reserve = nj__pressure_tx_reserve(cs->tcp->cfg.mp);
+    return nj_pool_init(&cs->pool, sizeof(struct nj_conn), conns_max) &&
+           nj_pool_init(&cs->active_pool, sizeof(struct nj_conn_active), conns_max) &&
+           nj__tls_init(cs) && init_txns(cs) && init_h2(cs) && init_site(cs) &&
+           nj__handlers_init(cs, now) && nj__policy_init(cs, now) && nj__conn_shares_init(cs) &&
+           nj_held_shares_init(&cs->held_mbufs) && nj_held_shares_init(&cs->held_memory) &&
+           nj_held_shares_init(&cs->held_output);
+}
+
+void nj_conns_end(struct nj_conns *cs)
+{
+    if (cs->pool.mem) {
+        nj_tcp_abort_all(cs->tcp, cs->now);
+        nj_conns_process(cs, cs->now);
+    }
+    nj__handlers_cancel_waiting(cs);
+}
+
+void nj_conns_fini(struct nj_conns *cs)
+{
+    nj_conns_end(cs);
+    nj__handlers_fini(cs);
+    while (cs->txns.site && nj_file_server_jobs_in_flight(cs->txns.site) > 0)
+        nj_conns_complete_file_jobs(cs, cs->now); /* workers will return them */
+    nj__tls_fini(cs);
+    if (cs->txns.site)
+        nj_file_server_free(cs->txns.site);
+    if (cs->h2)
+        nj_h2_context_free(cs->h2);
+    nj_pool_fini(&cs->pool);
+    nj__conn_shares_fini(cs);
+    nj_held_shares_fini(&cs->held_mbufs);
+    nj_held_shares_fini(&cs->held_memory);
+    nj_held_shares_fini(&cs->held_output);
+    nj_pool_fini(&cs->active_pool);
+    nj__policy_fini(cs);
+    nj_txns_fini(&cs->txns);
+}
+
+void nj_conns_publish(struct nj_conns *cs)
+{
+    struct nj_counters *c = cs->counters;
+
+    nj_gauge_set(c, NJ_C_tls_handshakes_open, nj__tls_n_handshakes(cs));
+    nj_gauge_set(c, NJ_C_h2_connections, nj_h2_context_n_conns(cs->h2));
+    nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_context_bytes_used(cs->h2));
+    nj_gauge_set(c, NJ_C_file_jobs, nj_file_server_jobs_in_flight(cs->txns.site));
+    nj_shape_publish(cs->txns.shape);
+    nj__handlers_publish(cs);
+}
+
+bool nj_conns_have_unfinished_work(const struct nj_conns *cs)
+{
+    return nj_file_server_jobs_in_flight(cs->txns.site) > 0 || nj__tls_n_handshakes(cs) > 0 ||
+           nj__handlers_busy(cs);
+}
+
+/* --- events of TCP ------------------------------------------------------------------------- */
+
+/* Delivers events to the user of the connection. A newly opened connection becomes the server's. */
+static void dispatch_events(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, nj_ns now)
+{
+    struct nj_conn *c;
+
+    if (!tcb->user && !(events & NJ_TCP_EV_DEAD) && (c = nj__conn_new(cs, tcb, now)) &&
+        !nj__policy_admit_conn(c)) {
+        nj__conn_reset(c, now);
+        return;
+    }
+    const struct nj_conn_user *user = tcb->user;
+    if (user)
+        user->on_events(cs, tcb, events, now);
+    else /* it ended before it was used, or all struct nj_conn are in use (as many as there are
+            TCBs) */
+        nj_tcp_release(cs->tcp, tcb, now);
+}
+
+/* Like nj_tcp_prefetch_tcb_refs(), for the data above TCP of the next few connections of the batch.
+ */
+static void prefetch(const struct nj_conns *cs, const struct nj_list *batch)
+{
+    const struct nj_conn *conn[PREFETCH_AHEAD];
+    uint32_t n = 0, n_seen = 0;
+
+    for (const struct nj_list *at = batch->next; at != batch && n_seen++ < PREFETCH_AHEAD;
+         at = at->next) {
+        const struct nj_conn_user *user = nj_tcp_ready_node_tcb(at)->user;
+        if (!user || user->on_events != nj__conn_process)
+            continue;
+        conn[n] = nj_container_of(user, const struct nj_conn, user);
+        const struct nj_conn_active *active = conn[n++]->active;
+        if (!active)
+            continue;
+        rte_prefetch0(active);
+        rte_prefetch0((const uint8_t *)active + NJ_CACHE_LINE);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (conn[i]->active && conn[i]->active->h2)
+            nj_h2_prefetch(conn[i]->active->h2);
+    if (nj_unlikely(cs->tls))
+        nj__conn_tls_prefetch(conn, n);
+}
+
+uint32_t nj_conns_process(struct nj_conns *cs, nj_ns now)
+{
+    struct nj_list batch;
+    struct nj_tcb *t;
+    uint8_t events;
+    uint32_t n_processed = 0;
+
+    if (nj_unlikely(cs->tls))
+        nj__tls_collect_handshakes(cs);
+    nj_list_init(&batch);
+    nj__pressure_wake_waiting(cs);
+    nj_tcp_take_ready_batch(cs->tcp, &batch);
+    if (!nj_list_empty(&batch))
+        cs->n_tx_mbufs_left = nj__pressure_tx_left(cs);
+    for (;;) {
+        if (n_processed % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* two or above */
+            prefetch(cs, &batch);
+        t = nj_tcp_next_ready(&batch, &events);
+        if (!t)
+            break;
+        cs->tx_short = cs->n_tx_mbufs_left < cs->n_tx_reserve;
+        dispatch_events(cs, t, events, now);
+        n_processed++;
+    }
+    if (cs->n_tx_mbufs_left < cs->n_tx_reserve)
+        cs->n_tx_mbufs_left =
+            nj__pressure_tx_left(cs); /* without a batch it is that of another step */
+    if (cs->n_tx_mbufs_left < cs->n_tx_reserve)
+        nj__pressure_reset_unacking(cs, now);
+    nj__handlers_wake_workers(cs);
+    if (nj_unlikely(cs->tls))
+        nj__tls_wake_workers(cs);
+    return n_processed;
+}
+
+/* --- timers and results of workers --------------------------------------------------------- */
+
+uint32_t nj_conns_tick(struct nj_conns *cs, nj_ns now)
+{
+    uint32_t n = nj__pressure_reset_holders(cs, now) + nj__timeouts_tick(cs, now) +
+                 nj__conn_shares_count_and_evict(cs, now);
+
+    return n + nj__drain_tick(cs, now);
+}
+
+nj_ns nj_conns_next_at(const struct nj_conns *cs)
+{
+    nj_ns patience = nj__timeouts_next_at(cs), pressure = nj__pressure_next_at(cs);
+    nj_ns next = patience < pressure ? patience : pressure;
+
+    if (nj__conn_shares_has_work(cs))
+        return 0;
+    return cs->draining && cs->goaway_at < next ? cs->goaway_at : next;
+}
+
+uint32_t nj_conns_complete_file_jobs(struct nj_conns *cs, nj_ns now)
+{
+    struct nj_file_job *job[NJ_BURST_MAX];
+    const struct nj_file_ops *files = &cs->cfg->ops.files;
+    uint32_t n = files->poll ? files->poll(files->ctx, job, NJ_BURST_MAX) : 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        nj_file_server_job_done(cs->txns.site, job[i], now);
+    if (files->poll)
+        nj_file_server_retry_reads(cs->txns.site);
+    return n;
+}
+
+/* Workers wake the lcore when they finish, so no time is due. Only released memory is not reported
+ * and has to be polled. */
+nj_ns nj_conns_file_jobs_next_at(const struct nj_conns *cs)
+{
+    const struct nj_file_ops *files = &cs->cfg->ops.files;
+    bool kept = files->needs_polling && files->needs_polling(files->ctx);
+    return kept || (cs->txns.site && nj_file_server_has_refused_reads(cs->txns.site))
+               ? cs->now + FILE_RETRY_NS
+               : NJ_NEVER;
+}
