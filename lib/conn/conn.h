@@ -1,32 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection of the server. Shared by the files of lib/conn: conn.c has its states and its bytes,
- * conn_requests.c its requests, conn_request_timeouts.c its timeouts. All calls belong to the
- * shard's lcore. */
+/* A connection of the server. Shared by the files of lib/conn: conn_turn.c has its states and its
+ * bytes, conn_life.c its begin and end, conn_requests.c its requests, conn_timeouts.c its timeouts.
+ * All calls belong to the shard's lcore. */
 #ifndef NJ_CONN_CONN_H
 #define NJ_CONN_CONN_H
 
-#include "conn/conn_tls.h"
 #include "conn/conns.h"
 #include "conn/preface_detect.h"
 
 /* Mbufs of input that a connection may process in one step, for fairness. */
 #define NJ_READ_MBUFS_MAX 64u
-
-/* With fewer mbufs left than this, HTTP/2 is not asked for output, so that segments queued by TCP
- * can still be sent. */
-#define NJ_TX_POOL_LOW     256u
-/* A connection with queued output leaves this part of the pool to connections without, and to
- * segments. So peers that do not read are stopped before the pool is empty for all. Of this part a
- * client gets a share: see nj__pressure_may_send(). */
-#define NJ_TX_POOL_RESERVE 8u
-
-/* HTTP/2 is asked for output while the connection's send queue is below 1/NJ_TX_SHARES of the mbufs
- * left and below NJ_TX_SHARE_MAX. 64 KiB take 10 mbufs in frames of 16 KiB, up to 250 in small
- * frames. Each NJ_TX_SHARE_BYTES of the congestion window add one: a frame of 16 KiB takes two
- * mbufs, and two windows' worth may be queued. */
-#define NJ_TX_SHARES      32u
-#define NJ_TX_SHARE_MAX   64u
-#define NJ_TX_SHARE_BYTES 4096u
 
 /*
  * Requests of one connection that begin in a step; none begins after NJ_ROUND_NS. Excess time is
@@ -93,38 +76,12 @@ struct nj_conn {
 _Static_assert(sizeof(struct nj_conn) <= NJ_CACHE_LINE, "a million of them say nothing");
 
 /* Marks the connection as ready to send. `conn` is the user pointer of its HTTP/2 session. */
-void nj__conn_mark_ready(void *conn);
-/* A body without bytes has bytes again. `stream` is body->waiter. */
-void nj__conn_wake_stream(void *stream);
-/* Processes the events of a connection of the server: on_events of its struct nj_conn_user. */
-void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, nj_ns now);
-/* Makes the connection that TCP has opened. NULL: all are in use. */
-struct nj_conn *nj__conn_new(struct nj_conns *cs, struct nj_tcb *tcb, nj_ns now);
-/* Makes the state that a connection needs from its first byte on, if it has none. */
-struct nj_conn_active *nj__conn_active(struct nj_conn *c);
-/* Sends RST. The connection is freed in a later step. */
-void nj__conn_reset(struct nj_conn *c, nj_ns now);
-/* Ends the connection: GOAWAY if it is HTTP/2, then FIN. Open streams end. */
-void nj__conn_close(struct nj_conn *c, nj_ns now);
-/* Must output wait until the peer acknowledges bytes? */
-bool nj__conn_is_send_full(const struct nj_conn *c);
-/* Ends a connection whose timeout expired. */
-void nj__conn_expire(struct nj_conn *c, nj_ns now);
-/* conn_request_timeouts.c: puts the connection on the list of what it waits for. Called after each
- * time it was served. */
-void nj__conn_update_timeout_list(struct nj_conn *c, nj_ns now);
-/* Begins requests of the connection within its share, and passes results of handlers to streams. */
-void nj__conn_serve_requests(struct nj_conn *c, nj_ns now);
-/* Offers a request of a route again: it becomes the next one of its connection. */
-void nj__conn_requeue_request_first(struct nj_txn *t);
-/* The peer sent FIN: incomplete request bodies end. */
-void nj__conn_abort_request_bodies(struct nj_conn *c);
-
-/* Passes received bytes, of TLS in plaintext, to the protocol above. */
-void nj__conn_input(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now);
-
-/* A frame, a header block, the preface or a record of TLS is incomplete for too long. */
-bool nj__conn_is_unfinished_overdue(const struct nj_conn *c, nj_ns now);
+static inline void nj__conn_mark_ready(void *conn)
+{
+    struct nj_conn *c = conn;
+    if (c != c->conns->processing) /* else its output comes next */
+        nj_tcp_note_ready(c->conns->tcp, c->tcb, 0);
+}
 
 /* Received bytes can be read. */
 static inline bool nj__conn_has_input(const struct nj_conn *c)
@@ -132,10 +89,6 @@ static inline bool nj__conn_has_input(const struct nj_conn *c)
     const uint8_t *data;
     return nj_tcp_recv_peek(c->tcb, &data) > 0 && !c->input_waits;
 }
-
-/* Returns false while input must wait: the peer does not read our output, so its input is not
- * read either. */
-bool nj__conn_may_read(const struct nj_conn *c);
 
 /* While streams are open, only progress of a stream counts: a request, a body, or acknowledged
  * response bytes. A PING is not progress. */
@@ -150,8 +103,50 @@ static inline bool nj__conn_is_fin_acked(const struct nj_conn *c)
     return c->tcb->state == NJ_TCP_FIN_WAIT_2 || c->tcb->state == NJ_TCP_TIME_WAIT;
 }
 
-/* Sends FIN after what is queued, and discards what the peer still sends. */
-void nj__conn_begin_linger(struct nj_conn *c, nj_ns now);
+/* The client of a peer, as a keyed hash, for accounts. */
+static inline uint64_t nj__client_key(const struct nj_conns *cs, const struct nj_addr *remote)
+{
+    return nj_policy_conn_key(nj_shape_policy(cs->txns.shape), &cs->cfg->client_key, remote);
+}
+
+/* A trusted proxy's connections belong to many clients: no client is charged for them. */
+static inline bool nj__is_trusted_proxy(const struct nj_conns *cs, const struct nj_addr *remote)
+{
+    return nj_policy_trusts(nj_shape_policy(cs->txns.shape), remote);
+}
+
+static inline uint32_t nj__ms_of(nj_ns now)
+{
+    return (uint32_t)(now / NJ_MS);
+}
+
+/* ---- conn_turn.c ---- */
+
+/* Processes the events of a connection of the server: on_events of its struct nj_conn_user. */
+void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, nj_ns now);
+/* Ends the connection: GOAWAY if it is HTTP/2, then FIN. Open streams end. */
+void nj__conn_close(struct nj_conn *c, nj_ns now);
+/* Ends a connection whose timeout expired. */
+void nj__conn_expire(struct nj_conn *c, nj_ns now);
+
+/* ---- conn_requests.c ---- */
+
+/* Operations that transactions need from connections. */
+extern const struct nj_txn_events nj__txn_events;
+extern const struct nj_h2_events nj__conn_h2_events;
+extern const struct nj_h2_events nj__conn_h2_route_events; /* with request bodies */
+/* Begins requests of the connection within its share, and passes results of handlers to streams. */
+void nj__conn_serve_requests(struct nj_conn *c, nj_ns now);
+/* The peer sent FIN: incomplete request bodies end. */
+void nj__conn_abort_request_bodies(struct nj_conn *c);
+
+/* ---- policy_adoption.c ---- */
+
+bool nj__policy_init(struct nj_conns *cs, nj_ns now);
+/* Every transaction has ended. */
+void nj__policy_fini(struct nj_conns *cs);
+/* May the newly opened connection stay? It counts for its client from here on. */
+bool nj__policy_admit_conn(struct nj_conn *c);
 
 /* ---- drain.c ---- */
 
@@ -162,80 +157,18 @@ uint32_t nj__drain_tick(struct nj_conns *cs, nj_ns now);
 
 /* ---- mbuf_pressure.c ---- */
 
-/* Mbufs left for sending. While many are left, those in the caches of lcores are not included:
- * reading 128 caches takes as many cache misses. */
-uint32_t nj__pressure_tx_left(const struct nj_conns *cs);
-/* As many mbufs of the pool are the reserve (NJ_TX_POOL_RESERVE). */
-uint32_t nj__pressure_tx_reserve(const struct rte_mempool *tx_pool);
 /* Called after the connection was served: records whether ACKs are outstanding, and what it
  * holds. */
 void nj__pressure_track(struct nj_conn *c, nj_ns now);
-/* Mbufs for sending are short (cs->tx_short): does the client hold less than its share of the
- * reserve? */
-bool nj__pressure_has_share(const struct nj_conn *c);
-/* Mbufs for sending are short: may HTTP/2 be asked for output? Its client has a share, and the
- * connection has nothing in its send queue. */
-bool nj__pressure_may_send(const struct nj_conn *c);
 /* Mbufs for sending are short: if the connection has something to do, and may not send, it waits.
  * nj__pressure_wake_waiting() makes a few of them ready, in turn, once per step. */
 void nj__pressure_wait(struct nj_conn *c);
 void nj__pressure_wake_waiting(struct nj_conns *cs);
 /* Mbufs for sending are short: resets peers that acknowledge nothing. */
 void nj__pressure_reset_unacking(struct nj_conns *cs, nj_ns now);
-/* Records what the connection holds: also after its session was closed. */
-void nj__pressure_track_held(struct nj_conn *c, nj_ns now);
-/* The connection ends: it holds nothing any more. */
-void nj__pressure_forget(struct nj_conn *c);
 /* Received mbufs or memory of HTTP/2 are short: resets connections of the clients that hold most of
  * them. To be called again at once while the shortage lasts. Returns how many were reset. */
 uint32_t nj__pressure_reset_holders(struct nj_conns *cs, nj_ns now);
 nj_ns nj__pressure_next_at(const struct nj_conns *cs);
-
-/* ---- conn_requests.c ---- */
-
-/* Operations that transactions need from connections. */
-extern const struct nj_txn_events nj__txn_events;
-extern const struct nj_h2_events nj__conn_h2_events;
-extern const struct nj_h2_events nj__conn_h2_route_events; /* with request bodies */
-
-/* ---- handler_tasks.c ---- */
-
-bool nj__handlers_init(struct nj_conns *cs, nj_ns now);
-/* Cancels handlers that wait. By the thread they wait on. */
-void nj__handlers_cancel_waiting(struct nj_conns *cs);
-/* Waits for handlers that run on workers. */
-void nj__handlers_fini(struct nj_conns *cs);
-/* May the handler begin? LATER: the request is queued for a fiber, and offered later. NEVER: the
- * queue is full, and the request was answered with 503. */
-enum nj_admit { NJ_ADMIT_NOW, NJ_ADMIT_QUEUED, NJ_ADMIT_REJECTED };
-enum nj_admit nj__handlers_admit_request(struct nj_conns *cs, struct nj_exchange *x);
-/* Answers a request that was not offered with 503. */
-void nj__handlers_reject(struct nj_conns *cs, struct nj_exchange *x);
-/* Gives the request to the strategy. Returns the time it took, for the round over connections. */
-nj_ns nj__handlers_schedule_request(struct nj_conns *cs, struct nj_exchange *x);
-/* Passes responses of handlers to their streams. */
-void nj__handlers_deliver_responses(struct nj_conns *cs, nj_ns now);
-/* Called after the last submit of a step. */
-void nj__handlers_wake_workers(struct nj_conns *cs);
-bool nj__handlers_busy(const struct nj_conns *cs);
-void nj__handlers_publish(struct nj_conns *cs);
-
-/* ---- conn_request_timeouts.c ---- */
-
-/* Schedules the next check of the transaction's progress. */
-void nj__txn_schedule_progress_check(struct nj_txn *t, nj_ns now);
-/* Does the transaction wait for its peer? */
-bool nj__txn_waits_for_peer(const struct nj_txn *t);
-uint32_t nj__timeouts_tick(struct nj_conns *cs, nj_ns now);
-nj_ns nj__timeouts_next_at(const struct nj_conns *cs);
-
-/* ---- policy_adoption.c ---- */
-
-bool nj__policy_init(struct nj_conns *cs, nj_ns now);
-/* Every transaction has ended. */
-void nj__policy_fini(struct nj_conns *cs);
-/* May the newly opened connection stay? It counts for its client from here on. */
-bool nj__policy_admit_conn(struct nj_conn *c);
-void nj__policy_release_conn(struct nj_conn *c);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 
 /* Thresholds in 64ths of the connection table: counting starts, counting ends, idle connections are
@@ -50,14 +49,7 @@ void nj__conn_shares_fini(struct nj_conns *cs)
 
 static uint32_t *count_of(const struct nj_conns *cs, const struct nj_addr *remote)
 {
-    const struct nj_policy *p = nj_shape_policy(cs->txns.shape);
-    return &cs->shares.n[nj_policy_conn_key(p, &cs->cfg->client_key, remote) & cs->shares.mask];
-}
-
-/* A trusted proxy's connections belong to many clients: no client is charged for them. */
-static bool is_trusted_proxy(const struct nj_conns *cs, const struct nj_addr *remote)
-{
-    return nj_policy_trusts(nj_shape_policy(cs->txns.shape), remote);
+    return &cs->shares.n[nj__client_key(cs, remote) & cs->shares.mask];
 }
 
 static void update_largest(struct nj_conn_shares *sh, const uint32_t *n)
@@ -78,7 +70,7 @@ static void count_conn(struct nj_conn *c)
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
     uint32_t *n = count_of(c->conns, remote);
 
-    if (is_trusted_proxy(c->conns, remote))
+    if (nj__is_trusted_proxy(c->conns, remote))
         return;
     ++*n;
     update_largest(&c->conns->shares, n);
@@ -88,7 +80,7 @@ void nj__conn_shares_remove(struct nj_conn *c)
 {
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
 
-    if (nj_unlikely(is_counted(c)) && !is_trusted_proxy(c->conns, remote))
+    if (nj_unlikely(is_counted(c)) && !nj__is_trusted_proxy(c->conns, remote))
         --*count_of(c->conns, remote);
 }
 
@@ -137,7 +129,7 @@ static bool is_idle(const struct nj_conn *c)
 static bool is_evictable(const struct nj_conns *cs, const struct nj_conn *c, bool gently)
 {
     if (c->conns != cs || !nj_list_linked(&c->node) || c->tcb->state == NJ_TCP_CLOSED ||
-        is_trusted_proxy(cs, &c->tcb->flow.tuple.remote))
+        nj__is_trusted_proxy(cs, &c->tcb->flow.tuple.remote))
         return false;
     return !gently || (is_idle(c) && c->state != LINGER);
 }
@@ -204,7 +196,7 @@ bool nj__conn_shares_is_nearly_full(const struct nj_conns *cs)
 static uint32_t n_other_conns(const struct nj_conn *c)
 {
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
-    return is_trusted_proxy(c->conns, remote) ? 0 : *count_of(c->conns, remote) - 1;
+    return nj__is_trusted_proxy(c->conns, remote) ? 0 : *count_of(c->conns, remote) - 1;
 }
 
 void nj__conn_shares_add(struct nj_conn *c)
@@ -224,34 +216,24 @@ bool nj_conns_request_room(struct nj_conns *cs, const struct nj_addr *remote, bo
 
     if (sh->counted_below == 0)
         return false;
-    uint32_t n_own = is_trusted_proxy(cs, remote) ? 0 : *count_of(cs, remote);
+    uint32_t n_own = nj__is_trusted_proxy(cs, remote) ? 0 : *count_of(cs, remote);
     if (!proven) /* SYNs may be spoofed: nothing is evicted for an unproven address */
         return largest_yields_to(sh, n_own);
     return request_eviction(cs, n_own);
 }
 
-/* Evicts one connection per request: with FIN while the table has free entries, else with RST. */
 /* Held: connections | client, in connections | equal shares of `--max-connections`, once 7/8 are
  * used | `--preface-timeout`, `--idle-timeout` | conn_evicted, conn_timeout */
-static uint32_t evict_conns(struct nj_conns *cs, nj_ns now)
+struct nj_conn *nj__conn_shares_next_victim(struct nj_conns *cs, bool gently)
 {
     struct nj_conn_shares *sh = &cs->shares;
-    bool gently = !nj_tcp_is_nearly_full(cs->tcp);
-    uint32_t n = 0;
 
-    for (; sh->n_to_evict > 0; sh->n_to_evict--, n++) {
-        struct nj_conn *c = choose_victim(cs, sh->evict_for_n, gently);
-        if (!c) { /* clients that still need one will ask again */
-            sh->n_to_evict = 0;
-            break;
-        }
-        nj__abuse_record(cs, NJ_C_conn_evicted, &c->tcb->flow.tuple.remote);
-        if (gently)
-            nj__conn_close(c, now);
-        else
-            nj__conn_reset(c, now);
-    }
-    return n;
+    if (nj_likely(sh->n_to_evict == 0))
+        return NULL;
+    struct nj_conn *c = choose_victim(cs, sh->evict_for_n, gently);
+    /* Without one, clients that still need one will ask again. */
+    sh->n_to_evict = c ? sh->n_to_evict - 1 : 0;
+    return c;
 }
 
 /* Updates the largest client. */
@@ -267,7 +249,7 @@ static void refresh_largest(struct nj_conns *cs)
     }
 }
 
-uint32_t nj__conn_shares_count_and_evict(struct nj_conns *cs, nj_ns now)
+uint32_t nj__conn_shares_count(struct nj_conns *cs)
 {
     struct nj_conn_shares *sh = &cs->shares;
     uint32_t n_used = cs->tcp->tcbs.n_used;
@@ -281,7 +263,7 @@ uint32_t nj__conn_shares_count_and_evict(struct nj_conns *cs, nj_ns now)
     uint32_t n = sh->counted_below != UINT32_MAX ? count_batch(cs) : 0;
     if (sh->largest_stale)
         refresh_largest(cs);
-    return n + evict_conns(cs, now);
+    return n;
 }
 
 bool nj__conn_shares_has_work(const struct nj_conns *cs)

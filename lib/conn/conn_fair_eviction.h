@@ -45,12 +45,15 @@ void nj__conn_shares_add(struct nj_conn *c);
 void nj__conn_shares_remove(struct nj_conn *c);
 /* The prefixes that define clients may have changed: starts counting again. */
 void nj__conn_shares_restart_count(struct nj_conns *cs);
-/* Once per step: includes a batch of connections in the counters and evicts connections on request.
- * Returns how many. */
-uint32_t nj__conn_shares_count_and_evict(struct nj_conns *cs, nj_ns now);
+/* Once per step: includes a batch of connections in the counters. Returns how many. */
+uint32_t nj__conn_shares_count(struct nj_conns *cs);
+/* After that: a connection to evict, for one request of a client within its share; NULL: none. To
+ * be called until it returns NULL. The caller ends the connection. `gently`: with GOAWAY and FIN,
+ * so only an idle one is chosen. */
+struct nj_conn *nj__conn_shares_next_victim(struct nj_conns *cs, bool gently);
 /* Is the table so full that idle connections are closed? */
 bool nj__conn_shares_is_nearly_full(const struct nj_conns *cs);
-/* nj__conn_shares_count_and_evict() has to be called again at once. */
+/* nj__conn_shares_count() has to be called again at once. */
 bool nj__conn_shares_has_work(const struct nj_conns *cs);
 
 #endif

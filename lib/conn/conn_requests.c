@@ -6,6 +6,9 @@
  */
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
+#include "conn/conn_life.h"
+#include "conn/conn_tls.h"
+#include "conn/request_timeouts.h"
 
 #define CREDIT_MAX_NS (10 * NJ_MS) /* largest debt of a connection */
 
@@ -87,9 +90,23 @@ static void leave_stack_queue(struct nj_txn *t)
     nj__admission_dequeue(t->conn->conns, t);
 }
 
+/* Offers a request of a route again: it becomes the next one of its connection. */
+static void requeue_request_first(struct nj_txn *t)
+{
+    struct nj_conn *c = t->conn;
+    struct nj_conn_active *active = c->active;
+    struct nj_list *node = nj_exchange_node(t->exchange);
+
+    nj_list_del(node);
+    nj_list_push_back(active->next_request ? active->next_request : &active->peer.exchanges,
+                      node); /* before it */
+    active->next_request = node;
+    nj_tcp_note_ready(c->conns->tcp, c->tcb, 0); /* it may have been served in this step already */
+}
+
 const struct nj_txn_events nj__txn_events = {
     .abuse = abuse,
-    .requeue = nj__conn_requeue_request_first,
+    .requeue = requeue_request_first,
     .watch_progress = nj__txn_schedule_progress_check,
     .leave_stack_queue = leave_stack_queue,
     .wake = nj__conn_wake_stream,
@@ -242,7 +259,7 @@ void nj__conn_serve_requests(struct nj_conn *c, nj_ns now)
         for (uint32_t n = 0; active->next_request && active->round_credit_ns > 0 && n < most; n++) {
             struct nj_exchange *x = nj_exchange_of_node(active->next_request);
             advance_next_request(active);
-            if (nj__handlers_admit_request(c->conns, x) != NJ_ADMIT_NOW)
+            if (nj__admission_admit_request(c->conns, x) != NJ_ADMIT_NOW)
                 continue; /* later requests may not need what this one waits for */
             nj_ns took = nj__handlers_schedule_request(c->conns, x);
             active->round_credit_ns -= (int32_t)(took < CREDIT_MAX_NS ? took : CREDIT_MAX_NS);
@@ -251,19 +268,6 @@ void nj__conn_serve_requests(struct nj_conn *c, nj_ns now)
             nj_tcp_note_ready(c->conns->tcp, c->tcb, 0); /* after connections that wait already */
     }
     nj__handlers_deliver_responses(c->conns, now);
-}
-
-void nj__conn_requeue_request_first(struct nj_txn *t)
-{
-    struct nj_conn *c = t->conn;
-    struct nj_conn_active *active = c->active;
-    struct nj_list *node = nj_exchange_node(t->exchange);
-
-    nj_list_del(node);
-    nj_list_push_back(active->next_request ? active->next_request : &active->peer.exchanges,
-                      node); /* before it */
-    active->next_request = node;
-    nj_tcp_note_ready(c->conns->tcp, c->tcb, 0); /* it may have been served in this step already */
 }
 
 void nj__conn_abort_request_bodies(struct nj_conn *c)

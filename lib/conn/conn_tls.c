@@ -13,6 +13,7 @@
 #include "base/page_alloc.h"
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn_tls_internal.h"
+#include "conn/send_room.h"
 #include "http/client_cert.h"
 
 /* Expanded keys of a shard: a cache, by connection and direction. To expand a key costs as much as
@@ -149,13 +150,6 @@ void nj__conn_tls_free(struct nj_conn *c)
     *place = NULL;
 }
 
-void nj__conn_tls_give_up(struct nj_conn *c, enum nj_counter why)
-{
-    (*nj__conn_tls_place(c))->ended = true;
-    c->failed = true;
-    count_with_client(c, why);
-}
-
 const char *nj__conn_tls_suite(const struct nj_conn *c)
 {
     return nj_tls_cipher_name((*nj__conn_tls_place(c))->session.write.cipher);
@@ -230,7 +224,7 @@ static void send_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_al
     uint8_t record[NJ_TLS_ALERT_RECORD_BYTES];
     struct nj_tls_dst dst = {record, sizeof record};
 
-    if (nj_unlikely(cs->tx_short) && !nj__pressure_has_share(c))
+    if (nj_unlikely(cs->tx_short) && !nj__conn_has_send_share(c))
         return;
     int n = nj_tls_session_write_alert(&ct->session, &cs->tls->crypto, expanded_of(c, 1), alert,
                                        &dst, 1);
@@ -245,7 +239,10 @@ static void end_by_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_
     nj__conn_tls_give_up(c, why);
 }
 
-static void input_record(struct nj_conn *c, struct nj_conn_tls *ct, uint32_t n, nj_ns now)
+/* Opens the first record, of `n` bytes. Returns its plaintext, which is valid until the next call.
+ */
+static struct nj_tls_src input_record(struct nj_conn *c, struct nj_conn_tls *ct, uint32_t n,
+                                      nj_ns now)
 {
     struct nj_conns_tls *t = c->conns->tls;
     struct nj_tcp_piece piece[NJ_RECV_MBUFS_MAX];
@@ -266,8 +263,7 @@ static void input_record(struct nj_conn *c, struct nj_conn_tls *ct, uint32_t n, 
     case NJ_TLS_IN_DATA:
         nj_count_n(c->conns->counters, NJ_C_tls_rx_bytes, in.n_bytes);
         nj_tls_session_forgive(&ct->session);
-        nj__conn_input(c, in.data, in.n_bytes, now);
-        break;
+        return (struct nj_tls_src){in.data, in.n_bytes};
     case NJ_TLS_IN_CLOSE_NOTIFY:
         c->peer_fin = true;
         break;
@@ -278,35 +274,26 @@ static void input_record(struct nj_conn *c, struct nj_conn_tls *ct, uint32_t n, 
         end_by_alert(c, ct, in.alert, in.is_flood ? NJ_C_tls_flood : NJ_C_tls_bad_record);
         break;
     }
+    return (struct nj_tls_src){0};
 }
 
-static void read_records(struct nj_conn *c, struct nj_conn_tls *ct, nj_ns now)
+bool nj__conn_tls_read_record(struct nj_conn *c, struct nj_tls_src *plain, nj_ns now)
 {
+    struct nj_conn_tls *ct = *nj__conn_tls_place(c);
     uint8_t head[NJ_TLS_HEADER_BYTES];
-    uint32_t n_records = 0; /* the rest has another turn, as in cleartext */
 
-    while (n_records++ < NJ_READ_MBUFS_MAX && !discards_input(c, ct) && nj__conn_may_read(c) &&
-           nj_tcp_recv_copy(c->tcb, 0, head, sizeof head)) {
-        int n = nj_tls_record_size(head, sizeof head);
-        if (n < 0)
-            end_by_alert(c, ct, (enum nj_tls_alert) - n, NJ_C_tls_bad_record);
-        else if ((uint32_t)n > nj_tcp_recv_bytes(c->tcb))
-            return;
-        else
-            input_record(c, ct, (uint32_t)n, now);
-    }
-}
-
-static void read_all(struct nj_conn *c, struct nj_conn_tls *ct, nj_ns now)
-{
-    if (ct->handshake && discards_input(c, ct))
-        nj__handshake_leave(c->conns, ct);
-    if (ct->handshake)
-        nj__handshake_advance(c, ct);
-    if (ct->established && c->state != LINGER)
-        read_records(c, ct, now);
-    if (discards_input(c, ct))
-        nj_tcp_recv_discard(c->conns->tcp, c->tcb, nj_tcp_recv_bytes(c->tcb));
+    *plain = (struct nj_tls_src){0};
+    if (!ct || !ct->established || discards_input(c, ct) ||
+        !nj_tcp_recv_copy(c->tcb, 0, head, sizeof head))
+        return false;
+    int n = nj_tls_record_size(head, sizeof head);
+    if (n < 0)
+        end_by_alert(c, ct, (enum nj_tls_alert) - n, NJ_C_tls_bad_record);
+    else if ((uint32_t)n > nj_tcp_recv_bytes(c->tcb))
+        return false;
+    else
+        *plain = input_record(c, ct, (uint32_t)n, now);
+    return true;
 }
 
 static struct nj_conn_tls *begin(struct nj_conn *c)
@@ -320,21 +307,27 @@ static struct nj_conn_tls *begin(struct nj_conn *c)
     return ct;
 }
 
-bool nj__conn_tls_read(struct nj_conn *c, nj_ns now)
+bool nj__conn_tls_begin_read(struct nj_conn *c)
 {
     struct nj_conn_tls *ct = *nj__conn_tls_place(c);
 
     look_at_input(c);
     if (!nj__conn_has_input(c) || (c->state == SNIFF && !nj__conn_may_read(c)))
         return false;
-    if (!ct && c->state == LINGER)
-        nj_tcp_recv_discard(c->conns->tcp, c->tcb, nj_tcp_recv_bytes(c->tcb));
-    else if (!ct && !(ct = begin(c))->handshake)
+    if (!ct && c->state != LINGER && !(ct = begin(c))->handshake)
         nj__conn_tls_give_up(c, NJ_C_tls_handshakes_full);
-    else
-        read_all(c, ct, now);
-    look_at_input(c);
+    if (ct && ct->handshake && discards_input(c, ct))
+        nj__handshake_leave(c->conns, ct);
+    if (ct && ct->handshake)
+        nj__handshake_advance(c, ct);
     return true;
+}
+
+void nj__conn_tls_end_read(struct nj_conn *c)
+{
+    if (discards_input(c, *nj__conn_tls_place(c)))
+        nj_tcp_recv_discard(c->conns->tcp, c->tcb, nj_tcp_recv_bytes(c->tcb));
+    look_at_input(c);
 }
 
 void nj__conn_tls_close(struct nj_conn *c)

@@ -38,10 +38,14 @@ uint32_t nj__tls_n_handshakes(const struct nj_conns *cs);
 void nj__conn_tls_free(struct nj_conn *c);
 /* Loads what the turns of those of the connections that have TLS read into the cache. */
 void nj__conn_tls_prefetch(const struct nj_conn *const *conn, uint32_t n);
-/* Reads the received bytes and passes their plaintext to nj__conn_input(). Sets c->input_waits
- * while the first unread record is incomplete, or a worker has the handshake. Returns false if it
- * read nothing. */
-bool nj__conn_tls_read(struct nj_conn *c, nj_ns now);
+/* Begins to read received bytes: continues the handshake. Returns false if nothing can be read. */
+bool nj__conn_tls_begin_read(struct nj_conn *c);
+/* Reads a record. `*plain` is its plaintext, valid until the next call; without bytes if it carries
+ * none, or ends the connection. Returns false if no record is complete, or none may be read. */
+bool nj__conn_tls_read_record(struct nj_conn *c, struct nj_tls_src *plain, nj_ns now);
+/* Discards what follows the end of the connection or of its input. Sets c->input_waits while the
+ * first unread record is incomplete, or a worker has the handshake. */
+void nj__conn_tls_end_read(struct nj_conn *c);
 /* When the first unread record, which is incomplete, began to wait; NJ_NEVER if there is none, or
  * before the end of the handshake. */
 nj_ns nj__conn_tls_unfinished_record_since(const struct nj_conn *c, nj_ns now);

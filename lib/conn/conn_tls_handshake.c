@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "conn/abuse_reason_counts.h"
 #include "conn/conn_tls_internal.h"
 #include "http/client_cert.h"
 #include "tls/handshake.h"
@@ -75,6 +76,13 @@ static void end_wait(struct nj__handshake *hs)
 static const void *turn_of(const struct nj__handshake *hs)
 {
     return hs->n_of_client ? (const void *)hs->n_of_client : hs;
+}
+
+void nj__conn_tls_give_up(struct nj_conn *c, enum nj_counter why)
+{
+    (*nj__conn_tls_place(c))->ended = true;
+    c->failed = true;
+    nj__abuse_record(c->conns, why, &c->tcb->flow.tuple.remote);
 }
 
 static bool submit(struct nj_conns *cs, struct nj__handshake *hs)
@@ -150,12 +158,11 @@ static void make_room(struct nj_conns *cs)
 static uint32_t *count_of_client(const struct nj_conn *c)
 {
     struct nj_conns *cs = c->conns;
-    const struct nj_policy *p = nj_shape_policy(cs->txns.shape);
     const struct nj_addr *remote = &c->tcb->flow.tuple.remote;
 
-    if (nj_policy_trusts(p, remote))
+    if (nj__is_trusted_proxy(cs, remote))
         return NULL;
-    return &cs->tls->n_of_client[nj_policy_conn_key(p, &cs->cfg->client_key, remote) % CLIENTS];
+    return &cs->tls->n_of_client[nj__client_key(cs, remote) % CLIENTS];
 }
 
 /* A client may have as many handshakes as there are free places, so that k clients at their bound

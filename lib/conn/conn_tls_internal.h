@@ -58,10 +58,10 @@ static inline struct nj_conn_tls **nj__conn_tls_place(const struct nj_conn *c)
     return &c->conns->tls->conn[nj__conn_tls_index(c)];
 }
 
+/* --- conn_tls_handshake.c ------------------------------------------------------------------- */
+
 /* The connection ends, and no further alert is sent. Counts `why`, with the client. */
 void nj__conn_tls_give_up(struct nj_conn *c, enum nj_counter why);
-
-/* --- conn_tls_handshake.c ------------------------------------------------------------------- */
 
 bool nj__handshakes_init(struct nj_conns_tls *t, uint32_t conns_max);
 /* Begins one. ct->handshake stays NULL if too many are in progress. */

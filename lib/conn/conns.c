@@ -9,7 +9,11 @@
 
 #include "base/limits.h"
 #include "conn/conn.h"
+#include "conn/conn_life.h"
+#include "conn/conn_timeouts.h"
 #include "conn/conn_tls.h"
+#include "conn/request_timeouts.h"
+#include "conn/send_room.h"
 
 #define PREFACE_TIMEOUT (10 * NJ_SEC)
 #define IDLE_TIMEOUT    (75 * NJ_SEC)
@@ -106,7 +110,8 @@ bool nj_conns_init(struct nj_conns *cs, struct nj_conns_config *config, nj_ns no
     nj_list_init(&cs->txns_watched);
     nj_list_init(&cs->unacked);
     nj_list_init(&cs->tx_waiting);
-    cs->n_tx_reserve = nj__pressure_tx_reserve(cs->tcp->cfg.mp);
+    nj_list_init(&cs->admission.waiting_clients);
+    cs->n_tx_reserve = nj__tx_mbufs_reserve(cs->tcp->cfg.mp);
     return nj_pool_init(&cs->pool, sizeof(struct nj_conn), conns_max) &&
            nj_pool_init(&cs->active_pool, sizeof(struct nj_conn_active), conns_max) &&
            nj__tls_init(cs) && init_txns(cs) && init_h2(cs) && init_site(cs) &&
@@ -165,21 +170,29 @@ bool nj_conns_have_unfinished_work(const struct nj_conns *cs)
 
 /* --- events of TCP ------------------------------------------------------------------------- */
 
-/* Delivers events to the user of the connection. A newly opened connection becomes the server's. */
+/* A newly opened connection becomes the server's. Returns false if it was refused. */
+static bool admit_conn(struct nj_conns *cs, struct nj_tcb *tcb, nj_ns now)
+{
+    struct nj_conn *c = nj__conn_new(cs, tcb, now);
+
+    if (!c) /* all are in use (as many as there are TCBs) */
+        return true;
+    c->user.on_events = nj__conn_process;
+    if (nj__policy_admit_conn(c))
+        return true;
+    nj__conn_reset(c, now);
+    return false;
+}
+
+/* Delivers events to the user of the connection. */
 static void dispatch_events(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, nj_ns now)
 {
-    struct nj_conn *c;
-
-    if (!tcb->user && !(events & NJ_TCP_EV_DEAD) && (c = nj__conn_new(cs, tcb, now)) &&
-        !nj__policy_admit_conn(c)) {
-        nj__conn_reset(c, now);
+    if (!tcb->user && !(events & NJ_TCP_EV_DEAD) && !admit_conn(cs, tcb, now))
         return;
-    }
     const struct nj_conn_user *user = tcb->user;
     if (user)
         user->on_events(cs, tcb, events, now);
-    else /* it ended before it was used, or all struct nj_conn are in use (as many as there are
-            TCBs) */
+    else /* it ended before it was used, or is one too many */
         nj_tcp_release(cs->tcp, tcb, now);
 }
 
@@ -222,7 +235,7 @@ uint32_t nj_conns_process(struct nj_conns *cs, nj_ns now)
     nj__pressure_wake_waiting(cs);
     nj_tcp_take_ready_batch(cs->tcp, &batch);
     if (!nj_list_empty(&batch))
-        cs->n_tx_mbufs_left = nj__pressure_tx_left(cs);
+        cs->n_tx_mbufs_left = nj__tx_mbufs_left(cs);
     for (;;) {
         if (n_processed % PREFETCH_AHEAD == 0 && batch.next != batch.prev) /* two or above */
             prefetch(cs, &batch);
@@ -235,7 +248,7 @@ uint32_t nj_conns_process(struct nj_conns *cs, nj_ns now)
     }
     if (cs->n_tx_mbufs_left < cs->n_tx_reserve)
         cs->n_tx_mbufs_left =
-            nj__pressure_tx_left(cs); /* without a batch it is that of another step */
+            nj__tx_mbufs_left(cs); /* without a batch it is that of another step */
     if (cs->n_tx_mbufs_left < cs->n_tx_reserve)
         nj__pressure_reset_unacking(cs, now);
     nj__handlers_wake_workers(cs);
@@ -246,22 +259,66 @@ uint32_t nj_conns_process(struct nj_conns *cs, nj_ns now)
 
 /* --- timers and results of workers --------------------------------------------------------- */
 
+/* When is the first connection or request due? */
+static nj_ns first_due_at(const struct nj_conns *cs)
+{
+    return nj_min_u64(nj__conn_timeouts_first_at(cs), nj__request_checks_first_at(cs));
+}
+
+static uint32_t run_timeouts(struct nj_conns *cs, nj_ns now)
+{
+    struct nj_conn *c;
+
+    if (nj_likely(now < cs->timeouts_at))
+        return 0;
+    uint32_t n = nj__check_requests(cs, now);
+    for (enum nj_conn_wait i = 0; i < NJ_N_CONN_WAITS; i++) {
+        uint32_t n_seen = 0;
+        while ((c = nj__conn_next_expired(cs, i, &n_seen, now)))
+            nj__conn_expire(c, now);
+        n += n_seen;
+    }
+    cs->timeouts_at = first_due_at(cs);
+    return n;
+}
+
+/* Evicts one connection per request. */
+static uint32_t evict_conns(struct nj_conns *cs, nj_ns now)
+{
+    bool gently = !nj_tcp_is_nearly_full(cs->tcp);
+    struct nj_conn *c;
+    uint32_t n = 0;
+
+    for (; (c = nj__conn_shares_next_victim(cs, gently)); n++) {
+        nj__abuse_record(cs, NJ_C_conn_evicted, &c->tcb->flow.tuple.remote);
+        if (gently)
+            nj__conn_close(c, now);
+        else
+            nj__conn_reset(c, now);
+    }
+    return n;
+}
+
 uint32_t nj_conns_tick(struct nj_conns *cs, nj_ns now)
 {
-    uint32_t n = nj__pressure_reset_holders(cs, now) + nj__timeouts_tick(cs, now) +
-                 nj__conn_shares_count_and_evict(cs, now);
+    uint32_t n = nj__pressure_reset_holders(cs, now);
 
+    n += run_timeouts(cs, now);
+    n += nj__conn_shares_count(cs);
+    n += evict_conns(cs, now);
     return n + nj__drain_tick(cs, now);
 }
 
+/* A connection that was due behind the first of its list may have become the first: see
+ * end_ack_wait() in conn_timeouts.c. */
 nj_ns nj_conns_next_at(const struct nj_conns *cs)
 {
-    nj_ns patience = nj__timeouts_next_at(cs), pressure = nj__pressure_next_at(cs);
-    nj_ns next = patience < pressure ? patience : pressure;
+    nj_ns timeouts = nj_max_u64(first_due_at(cs), cs->timeouts_at);
+    nj_ns next = nj_min_u64(timeouts, nj__pressure_next_at(cs));
 
     if (nj__conn_shares_has_work(cs))
         return 0;
-    return cs->draining && cs->goaway_at < next ? cs->goaway_at : next;
+    return cs->draining ? nj_min_u64(cs->goaway_at, next) : next;
 }
 
 uint32_t nj_conns_complete_file_jobs(struct nj_conns *cs, nj_ns now)
@@ -286,4 +343,19 @@ nj_ns nj_conns_file_jobs_next_at(const struct nj_conns *cs)
     return kept || (cs->txns.site && nj_file_server_has_refused_reads(cs->txns.site))
                ? cs->now + FILE_RETRY_NS
                : NJ_NEVER;
+}
+
+uint32_t nj_conns_run_handlers(struct nj_conns *cs, nj_ns now)
+{
+    if (!cs->handlers.exchanges)
+        return 0;
+    uint32_t n = nj__handlers_run_due(cs, now);
+    if (cs->handlers.ewyk)
+        n += nj__admission_serve_queue(cs, now);
+    return n + nj__handlers_deliver_responses(cs, now);
+}
+
+nj_ns nj_conns_handlers_next_at(const struct nj_conns *cs)
+{
+    return nj_min_u64(nj__handlers_next_at(cs), nj__admission_next_at(cs));
 }

@@ -15,6 +15,7 @@
 #include "base/types.h"
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn_fair_eviction.h"
+#include "conn/fiber_admission.h"
 #include "conn/handler_tasks.h"
 #include "h2/h2.h"
 #include "http/files/file_server.h"
@@ -117,9 +118,9 @@ struct nj_conns {
     struct nj_held_shares held_mbufs;  /* received mbufs that connections hold, by client */
     struct nj_held_shares held_memory; /* KiB of buffers of HTTP/2 */
     struct nj_held_shares held_output; /* mbufs of send queues, while they are short */
-    uint32_t n_tx_mbufs_left; /* mbufs left in the pool, while connections are served */
-    uint32_t n_tx_reserve;    /* of the pool: see NJ_TX_POOL_RESERVE */
-    bool tx_short;            /* less than the reserve is left */
+    uint32_t n_tx_mbufs_left;          /* mbufs left in the pool, while connections are served */
+    uint32_t n_tx_reserve;             /* of the pool: see NJ_TX_POOL_RESERVE */
+    bool tx_short;                     /* less than the reserve is left */
 
     bool draining;
     bool yields;               /* draining: another process accepts connections in our place */
@@ -128,6 +129,7 @@ struct nj_conns {
 
     struct nj_txns txns;
     struct nj_handlers handlers;
+    struct nj_admission admission;      /* of handlers to fibers */
     struct nj_shape_shared *own_shared; /* when the configuration has none */
     uint32_t recheck_at; /* next connection to check against a new policy; UINT32_MAX: none */
     _Atomic(const struct nj_policy *) policy_wanted;

@@ -5,6 +5,7 @@
  * served.
  */
 #include "conn/conn.h"
+#include "conn/conn_life.h"
 
 #define GOAWAY_DELAY (500 * NJ_MS) /* between the two GOAWAYs: some round trips */
 #define GOAWAY_WAIT  (10 * NJ_SEC) /* the same in an upgrade, while a PING is unanswered */

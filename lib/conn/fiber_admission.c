@@ -6,11 +6,8 @@
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
-
-static struct nj_admission *admission_of(struct nj_conns *cs)
-{
-    return &cs->handlers.stacks;
-}
+#include "conn/handler_tasks.h"
+#include "conn/request_timeouts.h"
 
 static uint32_t n_max_of(const struct nj_conns *cs)
 {
@@ -23,11 +20,6 @@ static uint32_t n_free_of(const struct nj_conns *cs)
     struct nj_ewyk_gauges g = nj_ewyk_gauges(cs->handlers.ewyk);
     uint32_t n = g.n_fibers_in_use + g.n_waiting, n_max = n_max_of(cs);
     return n < n_max ? n_max - n : 0;
-}
-
-void nj__admission_init(struct nj_admission *st)
-{
-    nj_list_init(&st->waiting_clients);
 }
 
 /* --- admission ----------------------------------------------------------------------------- */
@@ -62,14 +54,16 @@ static bool may_have(struct nj_conns *cs, const struct nj_txn *t, uint32_t n_fre
         return false;
     return t->client_unknown || n_free > n_max / NJ_FIBERS_RESERVE_PART ||
            c->n_need_stack < n_max / NJ_FIBERS_SHARE_PART || n_max < 2 * NJ_FIBERS_SHARE_PART ||
-           is_alone(admission_of(cs), c, cs->now);
+           is_alone(&cs->admission, c, cs->now);
 }
 
-bool nj__admission_may_start(struct nj_conns *cs, const struct nj_txn *t)
+/* May this request have a fiber now? Records that its client sent a request, whatever the result.
+ */
+static bool may_start(struct nj_conns *cs, const struct nj_txn *t)
 {
     const struct nj_requester *c = t->requester;
 
-    note_client(admission_of(cs), c, cs->now);
+    note_client(&cs->admission, c, cs->now);
     return nj_list_empty(&c->waiting) && may_have(cs, t, n_free_of(cs));
 }
 
@@ -93,7 +87,7 @@ static void reject_waiting(struct nj_conns *cs, struct nj_txn *t, nj_ns now)
  * stack_displaced, stack_timeout */
 static bool displace(struct nj_conns *cs, const struct nj_requester *c)
 {
-    struct nj_admission *st = admission_of(cs);
+    struct nj_admission *st = &cs->admission;
     struct nj_requester *most = NULL;
 
     if (c->n_waiting >= st->n_waiting / (st->n_clients + (c->n_waiting == 0)))
@@ -107,11 +101,15 @@ static bool displace(struct nj_conns *cs, const struct nj_requester *c)
     return true;
 }
 
-bool nj__admission_enqueue(struct nj_conns *cs, struct nj_txn *t)
+/* Queues the request until nj__admission_serve_queue() offers it. When the queue is full, the
+ * client with most queued requests loses its latest one (503). Returns false when this request
+ * would be that one. */
+static bool enqueue(struct nj_conns *cs, struct nj_txn *t)
 {
-    struct nj_admission *st = admission_of(cs);
+    struct nj_admission *st = &cs->admission;
     struct nj_requester *c = t->requester;
-    uint32_t n_max = cs->cfg->handlers_queue_max ? cs->cfg->handlers_queue_max : NJ_HANDLERS_QUEUE_MAX;
+    uint32_t n_max =
+        cs->cfg->handlers_queue_max ? cs->cfg->handlers_queue_max : NJ_HANDLERS_QUEUE_MAX;
 
     if (st->n_waiting >= n_max && !displace(cs, c))
         return false;
@@ -128,17 +126,44 @@ bool nj__admission_enqueue(struct nj_conns *cs, struct nj_txn *t)
     return true;
 }
 
+enum nj_admit nj__admission_admit_request(struct nj_conns *cs, struct nj_exchange *x)
+{
+    struct nj_task *task = nj_exchange_task(x);
+    struct nj_txn *t = nj_exchange_txn(x);
+
+    if (!cs->handlers.ewyk)
+        return NJ_ADMIT_NOW;
+    switch (nj_task_effective_type(task)) {
+    case NJ_NON_BLOCKING:
+    case NJ_OS_BLOCKING:
+        return NJ_ADMIT_NOW;
+    case NJ_EITHER: /* it can run without a fiber */
+        task->run_inline = !may_start(cs, t);
+        return NJ_ADMIT_NOW;
+    case NJ_BLOCKING:
+    case NJ_UNTYPED:
+    case NJ_N_TASK_TYPES:
+        break;
+    }
+    if (may_start(cs, t))
+        return NJ_ADMIT_NOW;
+    if (enqueue(cs, t))
+        return NJ_ADMIT_QUEUED;
+    nj__handlers_reject(cs, x);
+    return NJ_ADMIT_REJECTED;
+}
+
 void nj__admission_dequeue(struct nj_conns *cs, struct nj_txn *t)
 {
     struct nj_requester *c = t->requester;
 
     t->awaits_stack = false;
     nj_list_del(&t->node);
-    admission_of(cs)->n_waiting--;
+    cs->admission.n_waiting--;
     if (--c->n_waiting > 0)
         return;
     nj_list_del(&c->turn);
-    admission_of(cs)->n_clients--;
+    cs->admission.n_clients--;
 }
 
 static struct nj_txn *first_waiting(const struct nj_requester *c)
@@ -149,7 +174,7 @@ static struct nj_txn *first_waiting(const struct nj_requester *c)
 /* Of the clients with queued requests, the one with the fewest fibers that may have another. */
 static struct nj_requester *next_client(struct nj_conns *cs, uint32_t n_free)
 {
-    const struct nj_admission *st = admission_of(cs);
+    const struct nj_admission *st = &cs->admission;
     struct nj_requester *best = NULL;
 
     if (n_free == 0)
@@ -176,7 +201,7 @@ static void start_request(struct nj_conns *cs, struct nj_txn *t, nj_ns now)
 
 static uint32_t start_waiting(struct nj_conns *cs, nj_ns now)
 {
-    struct nj_admission *st = admission_of(cs);
+    struct nj_admission *st = &cs->admission;
     struct nj_requester *c;
     uint32_t n = 0;
 
@@ -206,7 +231,7 @@ static uint32_t fair_share(const struct nj_conns *cs)
 /* Fibers owed to clients below their share whose requests have waited for NJ_FIBERS_GRACE. */
 static uint32_t n_claimed(struct nj_conns *cs, uint32_t share, nj_ns now)
 {
-    const struct nj_admission *st = admission_of(cs);
+    const struct nj_admission *st = &cs->admission;
     uint32_t n = 0;
 
     for (struct nj_list *at = st->waiting_clients.next; at != &st->waiting_clients; at = at->next) {
@@ -309,7 +334,7 @@ static uint32_t evict_stalled(struct nj_conns *cs, nj_ns now)
 
 static uint32_t reject_expired(struct nj_conns *cs, nj_ns now)
 {
-    const struct nj_admission *st = admission_of(cs);
+    const struct nj_admission *st = &cs->admission;
     uint32_t n = 0;
 
     for (struct nj_list *at = st->waiting_clients.next, *next;
@@ -330,7 +355,7 @@ static uint32_t reject_expired(struct nj_conns *cs, nj_ns now)
 
 uint32_t nj__admission_serve_queue(struct nj_conns *cs, nj_ns now)
 {
-    struct nj_admission *st = admission_of(cs);
+    struct nj_admission *st = &cs->admission;
 
     if (nj_likely(st->n_waiting == 0))
         return 0;
@@ -346,6 +371,6 @@ uint32_t nj__admission_serve_queue(struct nj_conns *cs, nj_ns now)
 
 nj_ns nj__admission_next_at(const struct nj_conns *cs)
 {
-    const struct nj_admission *st = &cs->handlers.stacks;
+    const struct nj_admission *st = &cs->admission;
     return st->n_waiting > 0 ? st->scan_at : NJ_NEVER;
 }

@@ -50,7 +50,7 @@ struct nj_conns;
 #define NJ_FIBERS_WAIT_MAX     (10 * NJ_SEC)
 
 struct nj_admission {
-    struct nj_list waiting_clients; /* clients with queued requests */
+    struct nj_list waiting_clients; /* clients with queued requests; initialised by the owner */
     uint32_t n_clients;             /* length of `waiting_clients` */
     uint32_t n_waiting;
     const struct nj_requester *last; /* client of the latest request */
@@ -58,14 +58,10 @@ struct nj_admission {
     nj_ns scan_at;
 };
 
-void nj__admission_init(struct nj_admission *st);
-/* May this request have a fiber now? Records that its client sent a request, whatever the result.
- */
-bool nj__admission_may_start(struct nj_conns *cs, const struct nj_txn *t);
-/* Queues the request until nj__admission_serve_queue() offers it. When the queue is full,
- * the client with most queued requests loses its latest one (503). Returns false when this request
- * would be that one. */
-bool nj__admission_enqueue(struct nj_conns *cs, struct nj_txn *t);
+/* May the handler begin? QUEUED: the request waits for a fiber, and is offered later. REJECTED: the
+ * queue is full, and the request was answered with 503. */
+enum nj_admit { NJ_ADMIT_NOW, NJ_ADMIT_QUEUED, NJ_ADMIT_REJECTED };
+enum nj_admit nj__admission_admit_request(struct nj_conns *cs, struct nj_exchange *x);
 /* Removes the request from the queue. */
 void nj__admission_dequeue(struct nj_conns *cs, struct nj_txn *t);
 /* Offers requests that may begin, evicts handlers, and refuses requests that were queued too long.

@@ -2,15 +2,16 @@
 /*
  * Runs handlers of routes for the requests of a shard.
  *
- * The parser only queues a request with its connection (conn.c), because no handler may run within
- * HTTP/2's input. The request is offered to the strategy (EWYK, sched/ewyk_fiber_scheduler.h) when
- * the parser has returned. What the handler responded is passed to the stream after the handler has
- * returned or parked.
+ * The parser only queues a request with its connection (conn_requests.c), because no handler may
+ * run within HTTP/2's input. The request is offered to the strategy (EWYK,
+ * sched/ewyk_fiber_scheduler.h) when the parser has returned. What the handler responded is passed
+ * to the stream after the handler has returned or parked.
  */
+#include "conn/handler_tasks.h"
+
 #include <stdlib.h>
 
-#include "conn/abuse_reason_counts.h"
-#include "conn/conn.h"
+#include "conn/conns.h"
 
 /* --- the strategy --------------------------------------------------------------------------- */
 
@@ -83,7 +84,6 @@ bool nj__handlers_init(struct nj_conns *cs, nj_ns now)
     struct nj_handlers *h = &cs->handlers;
     uint32_t n = nj_routes_count(cs->cfg->routes);
 
-    nj__admission_init(&h->stacks);
     if (n == 0)
         return true;
     h->classes = calloc(n, sizeof *h->classes);
@@ -140,33 +140,6 @@ static void offer_baseline(struct nj_conns *cs, struct nj_task *task)
         nj_task_class_count_run(c, mode);
 }
 
-enum nj_admit nj__handlers_admit_request(struct nj_conns *cs, struct nj_exchange *x)
-{
-    struct nj_task *task = nj_exchange_task(x);
-    struct nj_txn *t = nj_exchange_txn(x);
-
-    if (!cs->handlers.ewyk)
-        return NJ_ADMIT_NOW;
-    switch (nj_task_effective_type(task)) {
-    case NJ_NON_BLOCKING:
-    case NJ_OS_BLOCKING:
-        return NJ_ADMIT_NOW;
-    case NJ_EITHER: /* it can run without a fiber */
-        task->run_inline = !nj__admission_may_start(cs, t);
-        return NJ_ADMIT_NOW;
-    case NJ_BLOCKING:
-    case NJ_UNTYPED:
-    case NJ_N_TASK_TYPES:
-        break;
-    }
-    if (nj__admission_may_start(cs, t))
-        return NJ_ADMIT_NOW;
-    if (nj__admission_enqueue(cs, t))
-        return NJ_ADMIT_QUEUED;
-    nj__handlers_reject(cs, x);
-    return NJ_ADMIT_REJECTED;
-}
-
 void nj__handlers_reject(struct nj_conns *cs, struct nj_exchange *x)
 {
     nj_exchange_note_scheduled(x);
@@ -191,10 +164,9 @@ nj_ns nj__handlers_schedule_request(struct nj_conns *cs, struct nj_exchange *x)
 
 /* --- results, timers and shutdown ----------------------------------------------------------- */
 
-void nj__handlers_deliver_responses(struct nj_conns *cs, nj_ns now)
+uint32_t nj__handlers_deliver_responses(struct nj_conns *cs, nj_ns now)
 {
-    if (cs->handlers.exchanges)
-        nj_exchanges_process_dirty(cs->handlers.exchanges, now);
+    return cs->handlers.exchanges ? nj_exchanges_process_dirty(cs->handlers.exchanges, now) : 0;
 }
 
 static uint32_t collect_worker_tasks(struct nj_conns *cs)
@@ -219,7 +191,7 @@ static void reset_route_counts(struct nj_conns *cs)
         nj_task_class_reset_counters(&cs->handlers.classes[i]);
 }
 
-uint32_t nj_conns_run_handlers(struct nj_conns *cs, nj_ns now)
+uint32_t nj__handlers_run_due(struct nj_conns *cs, nj_ns now)
 {
     struct nj_handlers *h = &cs->handlers;
 
@@ -227,14 +199,11 @@ uint32_t nj_conns_run_handlers(struct nj_conns *cs, nj_ns now)
         return 0;
     nj_exchanges_tick(h->exchanges, now);
     uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
-    n += collect_worker_tasks(cs);
-    if (h->ewyk)
-        n += nj__admission_serve_queue(cs, now);
     if (h->ewyk && now >= h->trim_at) {
         h->trim_at = now + NJ_FIBERS_TRIM_EVERY;
         nj_ewyk_trim(h->ewyk, NJ_FIBERS_KEEP, NJ_FIBERS_TRIM);
     }
-    return n + nj_exchanges_process_dirty(h->exchanges, now);
+    return n + collect_worker_tasks(cs);
 }
 
 void nj__handlers_wake_workers(struct nj_conns *cs)
@@ -245,17 +214,14 @@ void nj__handlers_wake_workers(struct nj_conns *cs)
         h->port.flush(h->port.ctx);
 }
 
-nj_ns nj_conns_handlers_next_at(const struct nj_conns *cs)
+nj_ns nj__handlers_next_at(const struct nj_conns *cs)
 {
     const struct nj_handlers *h = &cs->handlers;
 
     if (!h->exchanges)
         return NJ_NEVER;
-    nj_ns next = nj_exchanges_next_at(h->exchanges);
     nj_ns ewyk = h->ewyk ? nj_ewyk_next_due(h->ewyk) : NJ_NEVER;
-    nj_ns stacks = nj__admission_next_at(cs);
-    next = stacks < next ? stacks : next;
-    return ewyk < next ? ewyk : next;
+    return nj_min_u64(nj_exchanges_next_at(h->exchanges), ewyk);
 }
 
 bool nj__handlers_busy(const struct nj_conns *cs)
@@ -282,7 +248,8 @@ void nj__handlers_publish(struct nj_conns *cs)
     h->n_would_block = g.n_would_block;
     atomic_store_explicit(&h->n_fibers, g.n_fibers_in_use, memory_order_relaxed);
     atomic_store_explicit(&h->n_fibers_high, g.n_fibers_high_water, memory_order_relaxed);
-    atomic_store_explicit(&h->n_waiting, g.n_waiting + h->stacks.n_waiting, memory_order_relaxed);
+    atomic_store_explicit(&h->n_waiting, g.n_waiting + cs->admission.n_waiting,
+                          memory_order_relaxed);
 }
 
 /* From now on each wait of a handler ends at once. Returns when all handlers have returned, or have
@@ -295,8 +262,10 @@ static void cancel_fibers(struct nj_conns *cs)
     nj_ewyk_cancel_fibers(h->ewyk);
     uint64_t n_fibers = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
     uint64_t n = (n_fibers / NJ_HANDLERS_RUN_MAX + 1) * NJ_HANDLERS_CANCEL_TURNS;
-    for (; n > 0 && !nj_ewyk_is_idle(h->ewyk); n--)
-        nj_conns_run_handlers(cs, cs->now);
+    for (; n > 0 && !nj_ewyk_is_idle(h->ewyk); n--) {
+        nj__handlers_run_due(cs, cs->now);
+        nj__handlers_deliver_responses(cs, cs->now);
+    }
     h->n_stuck = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
 }
 

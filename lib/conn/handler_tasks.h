@@ -6,7 +6,6 @@
 
 #include <stdatomic.h>
 
-#include "conn/fiber_admission.h"
 #include "http/handlers/exchange.h"
 #include "sched/ewyk_fiber_scheduler.h"
 
@@ -36,12 +35,33 @@ struct nj_handlers {
     struct nj_worker_ops port;      /* the worker pool, as exchanges use it */
     uint64_t n_would_block;         /* refused waits already added to the counter */
     nj_ns trim_at;
-    struct nj_admission stacks;
     uint32_t n_stuck; /* handlers that did not return at shutdown */
 
     /* Written by the lcore, read by telemetry. */
     _Atomic uint32_t n_fibers, n_fibers_high, n_waiting;
     _Atomic bool reset; /* set by telemetry: reset the statistics of routes */
 };
+
+struct nj_conns;
+
+bool nj__handlers_init(struct nj_conns *cs, nj_ns now);
+/* Cancels handlers that wait. By the thread they wait on. */
+void nj__handlers_cancel_waiting(struct nj_conns *cs);
+/* Waits for handlers that run on workers. */
+void nj__handlers_fini(struct nj_conns *cs);
+/* Answers a request that was not offered with 503. */
+void nj__handlers_reject(struct nj_conns *cs, struct nj_exchange *x);
+/* Gives the request to the strategy. Returns the time it took, for the round over connections. */
+nj_ns nj__handlers_schedule_request(struct nj_conns *cs, struct nj_exchange *x);
+/* Continues fibers, and takes back tasks that workers finished. Returns how many. */
+uint32_t nj__handlers_run_due(struct nj_conns *cs, nj_ns now);
+/* Passes responses of handlers to their streams. Returns how many. */
+uint32_t nj__handlers_deliver_responses(struct nj_conns *cs, nj_ns now);
+/* Called after the last submit of a step. */
+void nj__handlers_wake_workers(struct nj_conns *cs);
+/* Nothing is due before this time. */
+nj_ns nj__handlers_next_at(const struct nj_conns *cs);
+bool nj__handlers_busy(const struct nj_conns *cs);
+void nj__handlers_publish(struct nj_conns *cs);
 
 #endif

@@ -2,10 +2,10 @@
 /* Frees mbufs when the pools run low, and memory of HTTP/2. Resets peers that do not acknowledge
  * output, and connections that hold received mbufs or memory; the shard keeps them on lists, so
  * they are found at once. */
-#include <rte_mempool.h>
-
 #include "conn/abuse_reason_counts.h"
-#include "conn/conn.h"
+#include "conn/conn_held.h"
+#include "conn/conn_life.h"
+#include "conn/send_room.h"
 
 /* Time without an ACK until a peer is reset: while only the reserve of mbufs for sending is left,
  * and while fewer than NJ_TX_POOL_LOW are. */
@@ -20,56 +20,11 @@
 #define HELD_GRACE         (50 * NJ_MS)
 #define HOLDERS_RESET_MAX  64u /* resets per step: each may free one mbuf only */
 #define MEMORY_RESET_MAX   8u  /* resets per step: each frees a session at least */
-#define LONG_QUEUE         4u  /* mbufs to send */
-/* A client gets mbufs of the reserve while more than so many times as many as it holds are free. 64
- * clients that acknowledge nothing leave 4/68 of it. */
-#define LEFT_TO_OTHERS     4u
 /* Part of the memory of HTTP/2 that clients share for buffers: as many sessions as there are
  * connections by default (65,536 of 28 KiB) take the rest. */
 #define MEMORY_SHARED      8u
 
 /* ---- mbufs for sending ---- */
-
-uint32_t nj__pressure_tx_left(const struct nj_conns *cs)
-{
-    const struct rte_mempool *mp = cs->tcp->cfg.mp;
-    uint32_t n = rte_mempool_get_ops(mp->ops_index)->get_count(mp);
-    return n > mp->size / 4 ? n : rte_mempool_avail_count(mp);
-}
-
-uint32_t nj__pressure_tx_reserve(const struct rte_mempool *tx_pool)
-{
-    uint32_t n = tx_pool->size / NJ_TX_POOL_RESERVE;
-    return n > NJ_TX_POOL_LOW ? n : NJ_TX_POOL_LOW;
-}
-
-/* The client of the connection, for the accounts. */
-static uint64_t client_of(const struct nj_conn *c)
-{
-    return nj_policy_conn_key(nj_shape_policy(c->conns->txns.shape), &c->conns->cfg->client_key,
-                              &c->tcb->flow.tuple.remote);
-}
-
-/* A trusted proxy serves many clients: nothing counts for it. */
-static bool is_proxy(const struct nj_conn *c)
-{
-    return nj_policy_trusts(nj_shape_policy(c->conns->txns.shape), &c->tcb->flow.tuple.remote);
-}
-
-bool nj__pressure_has_share(const struct nj_conn *c)
-{
-    const struct nj_conns *cs = c->conns;
-
-    if (cs->n_tx_mbufs_left < NJ_TX_POOL_LOW)
-        return false;
-    uint32_t n_left = cs->n_tx_mbufs_left - NJ_TX_POOL_LOW;
-    return is_proxy(c) || nj_held_of(&cs->held_output, client_of(c)) < n_left / LEFT_TO_OTHERS;
-}
-
-bool nj__pressure_may_send(const struct nj_conn *c)
-{
-    return nj_tcp_send_queue_mbufs(c->tcb) == 0 && nj__pressure_has_share(c);
-}
 
 /* While the send queue has bytes, an ACK wakes the connection. */
 void nj__pressure_wait(struct nj_conn *c)
@@ -78,7 +33,7 @@ void nj__pressure_wait(struct nj_conn *c)
     bool has_output = c->state == H2 && c->active->h2 && !nj_h2_is_idle(c->active->h2);
 
     if (c->state == LINGER || !(has_input || has_output) || nj_tcp_send_queue_mbufs(c->tcb) > 0 ||
-        nj__pressure_has_share(c))
+        nj__conn_has_send_share(c))
         return;
     struct nj_conn_active *active = nj__conn_active(c);
     if (!nj_list_linked(&active->tx_wait))
@@ -95,15 +50,10 @@ void nj__pressure_wake_waiting(struct nj_conns *cs)
     }
 }
 
-static uint32_t ms_of(nj_ns now)
-{
-    return (uint32_t)(now / NJ_MS);
-}
-
 static void list_unacked(struct nj_conn_active *active, nj_ns now)
 {
     nj_list_del(&active->unacked);
-    active->unacked_ms = ms_of(now);
+    active->unacked_ms = nj__ms_of(now);
     nj_list_push_back(&active->conn->conns->unacked, &active->unacked);
 }
 
@@ -126,7 +76,7 @@ static void track_unacked(struct nj_conn *c, nj_ns now)
     if (!active) /* no input yet, so no output either */
         return;
     bool owes = nj_tcp_send_queue_mbufs(c->tcb) > 0, listed = nj_list_linked(&active->unacked);
-    bool late = ms_of(now) - active->unacked_ms >= UNACKED_GRAIN / NJ_MS;
+    bool late = nj__ms_of(now) - active->unacked_ms >= UNACKED_GRAIN / NJ_MS;
     if (!owes)
         nj_list_del(&active->unacked);
     else if ((has_acked(active) && late) || !listed)
@@ -149,7 +99,7 @@ void nj__pressure_reset_unacking(struct nj_conns *cs, nj_ns now)
             nj_list_del(&active->unacked);
         } else if (has_acked(active)) {
             list_unacked(active, now);
-        } else if (ms_of(now) - active->unacked_ms < timeout / NJ_MS) {
+        } else if (nj__ms_of(now) - active->unacked_ms < timeout / NJ_MS) {
             return;
         } else {
             nj__abuse_record(cs, NJ_C_conn_shed, &active->conn->tcb->flow.tuple.remote);
@@ -160,73 +110,6 @@ void nj__pressure_reset_unacking(struct nj_conns *cs, nj_ns now)
 }
 
 /* ---- received mbufs ---- */
-
-/* `n` units of one account. */
-static void set_held(struct nj_conn *c, struct nj_held_shares *a, struct nj_holder *h, uint32_t n)
-{
-    nj_held_set(a, h, client_of(c), is_proxy(c) ? 0 : n);
-}
-
-/* KiB of buffers of HTTP/2, rounded down: part of a frame with a few fields counts as none. */
-static uint32_t held_memory_kib(const struct nj_conn *c)
-{
-    const struct nj_h2 *h2 = c->state == H2 ? c->active->h2 : NULL;
-    return h2 ? nj_h2_buffered_bytes(h2) / 1024 : 0;
-}
-
-/* Since when the first unread byte waits. A record that is incomplete is not older than its first
- * byte, unless segments wait behind a hole. */
-static void set_held_since(struct nj_conn *c, nj_ns now)
-{
-    struct nj_xfer *x = c->tcb->x;
-    nj_ns since = NJ_NEVER;
-
-    if (c->is_tls && !x->reasm)
-        since = nj__conn_tls_unfinished_record_since(c, now);
-    if (since != NJ_NEVER || x->held_mbufs.n == 0)
-        x->held_mbufs.since_ms = ms_of(since != NJ_NEVER ? since : now);
-}
-
-static void set_all_held(struct nj_conn *c, uint32_t n_mbufs, uint32_t kib, uint32_t n_output)
-{
-    struct nj_xfer *x = c->tcb->x; /* TCP keeps it while c->holds */
-
-    if (!x)
-        return;
-    if (n_mbufs != x->held_mbufs.n)
-        set_held(c, &c->conns->held_mbufs, &x->held_mbufs, n_mbufs);
-    if (kib != x->held_memory.n)
-        set_held(c, &c->conns->held_memory, &x->held_memory, kib);
-    if (n_output != x->held_output.n)
-        set_held(c, &c->conns->held_output, &x->held_output, n_output);
-    if (x->held_output.n > 0)
-        nj_tcp_set_ack_events(c->tcb, true);
-    c->holds = x->held_mbufs.n > 0 || x->held_memory.n > 0 || x->held_output.n > 0;
-}
-
-/* What is held after the connection was served waits for the peer: for the rest of a record, for
- * the segments before it, or for the peer to read our output. Buffered output is not looked for
- * while the send queue is shorter than LONG_QUEUE, which blocks it only if mbufs are short, or if
- * the connection is of TLS: then c->holds is set. */
-void nj__pressure_track_held(struct nj_conn *c, nj_ns now)
-{
-    const struct nj_xfer *x = c->tcb->x;
-    bool tx_short = c->conns->tx_short;
-
-    if (nj_unlikely(c->mid_frame || c->holds || tx_short ||
-                    (x && (x->rcvq.n_mbufs > 0 || x->sndq.n_mbufs >= LONG_QUEUE)))) {
-        if (x && x->rcvq.n_mbufs > 0)
-            set_held_since(c, now);
-        set_all_held(c, x ? x->rcvq.n_mbufs : 0, held_memory_kib(c),
-                     x && tx_short ? x->sndq.n_mbufs : 0);
-    }
-}
-
-void nj__pressure_forget(struct nj_conn *c)
-{
-    if (c->holds)
-        set_all_held(c, 0, 0, 0);
-}
 
 static struct nj_conn *conn_of(const struct nj_xfer *x)
 {
@@ -263,8 +146,8 @@ static uint32_t reset_holders_of_mbufs(struct nj_conns *cs, nj_ns now)
     for (; n < HOLDERS_RESET_MAX && too_many_are_held(cs); n++) {
         nj_ns grace = is_held(cs, 7) ? 0 : HELD_GRACE;
         nj_ns until = now > grace ? now - grace : 0;
-        struct nj_holder *h =
-            nj_held_worst(&cs->held_mbufs, cs->tcp->cfg.held_max / 2, HOLDERS_SCAN, ms_of(until));
+        struct nj_holder *h = nj_held_worst(&cs->held_mbufs, cs->tcp->cfg.held_max / 2,
+                                            HOLDERS_SCAN, nj__ms_of(until));
         if (!h)
             break;
         reset_for(conn_of(nj_container_of(h, struct nj_xfer, held_mbufs)), NJ_C_conn_rx_limit, now);
@@ -306,7 +189,8 @@ uint32_t nj__pressure_reset_holders(struct nj_conns *cs, nj_ns now)
 nj_ns nj__pressure_next_at(const struct nj_conns *cs)
 {
     bool short_of_mbufs = !nj_list_empty(&cs->held_mbufs.holders) && too_many_are_held(cs);
-    bool short_of_memory = !nj_list_empty(&cs->held_memory.holders) && nj_h2_context_is_short(cs->h2);
+    bool short_of_memory =
+        !nj_list_empty(&cs->held_memory.holders) && nj_h2_context_is_short(cs->h2);
     bool waits = !nj_list_empty(&cs->tx_waiting);
     return short_of_mbufs || short_of_memory || waits ? 0 : NJ_NEVER;
 }
@@ -314,5 +198,5 @@ nj_ns nj__pressure_next_at(const struct nj_conns *cs)
 void nj__pressure_track(struct nj_conn *c, nj_ns now)
 {
     track_unacked(c, now);
-    nj__pressure_track_held(c, now);
+    nj__conn_track_held(c, now);
 }

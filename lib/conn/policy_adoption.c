@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Applies the operator's policy to connections: which peers may connect, and how many connections each
- * client may have. Also carries out the change from one policy to the next. */
+/* Applies the operator's policy to connections: which peers may connect, and how many connections
+ * each client may have. Also carries out the change from one policy to the next. */
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
+#include "conn/conn_life.h"
 
 /* Client table of a shard that has none in common with others, as in tests. */
 #define OWN_CLIENTS_MAX 4096u
@@ -105,15 +106,6 @@ bool nj__policy_admit_conn(struct nj_conn *c)
         return true;
     nj__abuse_record(cs, NJ_C_conn_client_full, &c->tcb->flow.tuple.remote);
     return false;
-}
-
-void nj__policy_release_conn(struct nj_conn *c)
-{
-    if (!c->client)
-        return;
-    nj_client_conn_end(c->client);
-    nj_txns_put_client(&c->conns->txns, c->client);
-    c->client = NULL;
 }
 
 /* Checks the next batch of the connections that were open when the policy changed. Objects keep

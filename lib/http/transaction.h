@@ -79,7 +79,7 @@ struct nj_text_body {
 };
 
 struct nj_txn {
-    struct nj_list node; /* in conn/conn_request_timeouts.c's list, or in nj_requester.waiting */
+    struct nj_list node; /* in conn/request_timeouts.c's list, or in nj_requester.waiting */
     struct nj_txns *set;
     const struct nj_framing *framing;
     void *stream;         /* NULL: the stream has closed */
@@ -102,7 +102,7 @@ struct nj_txn {
     bool awaits_stack;   /* queued for a stack: node is in requester->waiting */
     nj_ns stack_since;   /* when it was queued for a stack; if not queued, when it was submitted */
 
-    /* conn/conn_request_timeouts.c: progress at the last check that found the stream fast enough.
+    /* conn/request_timeouts.c: progress at the last check that found the stream fast enough.
      */
     nj_ns progressed_at, progress_throttled;
     uint64_t progress_sent,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations on packets that a shard needs from its environment. Called per burst, never per packet, by the
- * shard's lcore. lib/dpdk implements them with queues and rings, the simulator with arrays.
+ * Operations on packets that a shard needs from its environment. Called per burst, never per
+ * packet, by the shard's lcore. lib/dpdk implements them with queues and rings, the simulator with
+ * arrays.
  */
 #ifndef NJ_SHARD_SHARD_ENV_OPS_H
 #define NJ_SHARD_SHARD_ENV_OPS_H

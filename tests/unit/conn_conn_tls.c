@@ -604,7 +604,8 @@ Test(conn_conn_tls, a_record_that_stays_incomplete, .init = connect_h2)
     nj_ns lived = live_within_a_record();
 
     cr_expect_geq(lived, t->r->s->cfg.conns.header_timeout);
-    cr_expect_leq(lived, t->r->s->cfg.conns.header_timeout + NJ_SEC, "%.1f s", (double)lived / NJ_SEC);
+    cr_expect_leq(lived, t->r->s->cfg.conns.header_timeout + NJ_SEC, "%.1f s",
+                  (double)lived / NJ_SEC);
     cr_expect_eq(rig_count(t->r, NJ_C_h2_abuse_slow), 1);
 }
 

@@ -438,7 +438,7 @@ Test(conn_fiber_admission, gone_while_they_wait)
     struct hr *h = start();
     struct hr_client *a = connect_from(h, OTHER(0), &wide), *b = connect_from(h, OTHER(0), &wide),
                      *c = connect_from(h, OTHER(0), &wide), *d = connect_from(h, OTHER(1), &wide);
-    const struct nj_admission *st = &h->r->s->conns.handlers.stacks;
+    const struct nj_admission *st = &h->r->s->conns.admission;
     int32_t id[10];
 
     for (int i = 0; i < 128; i++) {
@@ -495,7 +495,7 @@ Test(conn_fiber_admission, slow_bodies_of_80_addresses)
             slow_ask(&s[i], s[i].n++);
         hr_run(h, 3 * NJ_SEC);
     }
-    cr_assert_geq(h->r->s->conns.handlers.stacks.n_waiting, N);
+    cr_assert_geq(h->r->s->conns.admission.n_waiting, N);
     struct hr_client *c = connect_from(h, OTHER(50), &wide);
     for (int k = 0; k < 4; k++) {
         slow_go_on_all(h, s, N);
@@ -513,7 +513,7 @@ Test(conn_fiber_admission, a_queue_that_one_client_fills)
 
     for (uint32_t i = 0; i < N; i++)
         slow_open(h, &s[i], OTHER(0), 126);
-    cr_assert_eq(h->r->s->conns.handlers.stacks.n_waiting, NJ_HANDLERS_QUEUE_MAX);
+    cr_assert_eq(h->r->s->conns.admission.n_waiting, NJ_HANDLERS_QUEUE_MAX);
     uint64_t n_rejected = rig_count(h->r, NJ_C_exchange_rejected);
     cr_expect_eq(n_rejected, N * 126 - STACKS - NJ_HANDLERS_QUEUE_MAX, "%lu", n_rejected);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_displaced), 0, "no other client needs an entry");
@@ -534,9 +534,9 @@ Test(conn_fiber_admission, a_queue_is_divided)
     h->config.conns.handlers_queue_max = QUEUE;
     hr_start(h);
     slow_open(h, &s[0], OTHER(0), 4 + QUEUE);
-    cr_assert_eq(h->r->s->conns.handlers.stacks.n_waiting, QUEUE);
+    cr_assert_eq(h->r->s->conns.admission.n_waiting, QUEUE);
     slow_open(h, &s[1], OTHER(1), 70);
-    cr_expect_eq(h->r->s->conns.handlers.stacks.n_waiting, QUEUE);
+    cr_expect_eq(h->r->s->conns.admission.n_waiting, QUEUE);
     cr_expect_eq(rig_count(h->r, NJ_C_stack_displaced), QUEUE / 2);
     cr_expect_eq(rig_count(h->r, NJ_C_exchange_rejected), QUEUE / 2 + 20);
     for (uint32_t i = 0; i < s[0].n; i++) {

@@ -105,10 +105,10 @@ static struct hr *new (uint32_t n_max, uint32_t n_queue_max)
     pool.works = false;
     nj_task_queue_init(&pool.queue);
     h->config.conns.ops.workers = (struct nj_worker_ops){.ctx = h,
-                                                   .submit = pool_submit,
-                                                   .flush = pool_flush,
-                                                   .poll = pool_poll,
-                                                   .withdraw = pool_withdraw};
+                                                         .submit = pool_submit,
+                                                         .flush = pool_flush,
+                                                         .poll = pool_poll,
+                                                         .withdraw = pool_withdraw};
     h->config.conns.handlers_queue_max = n_queue_max;
     h->config.conns.fibers_max = n_queue_max ? 1 : 0;
     return h;
@@ -269,7 +269,7 @@ static void fair_shares(bool displaced)
         hr_settle(h);
     }
     cr_expect_eq(n_in_use(h), STACKS - STACKS / NJ_FIBERS_RESERVE_PART, "%u", n_in_use(h));
-    cr_expect_eq(h->r->s->conns.handlers.stacks.n_waiting, 228 - 191);
+    cr_expect_eq(h->r->s->conns.admission.n_waiting, 228 - 191);
     cr_expect_eq(nj_ewyk_gauges(h->r->s->conns.handlers.ewyk).n_waiting, 0,
                  "no client exceeds its share");
     const struct hr_reply *other = hr_reply_of(c, hr_get(c, "/blocking"));
@@ -344,7 +344,7 @@ Test(conn_handler_tasks_moved, no_room_anywhere)
     for (int i = 0; i < 2; i++)
         hr_get(b, "/os"); /* two of a's are displaced and queue for the only stack */
     hr_settle(h);
-    cr_expect_eq(h->r->s->conns.handlers.stacks.n_waiting, 1);
+    cr_expect_eq(h->r->s->conns.admission.n_waiting, 1);
     for (int i = 0; i < 4; i++)
         cr_expect_eq(r[i]->status, i == 3 ? 503 : 0, "%d: %d", i, r[i]->status);
     cr_expect(!strcmp(r[3]->retry_after, "1"));

@@ -113,10 +113,10 @@ static struct hr *start(void)
     memset(&pool, 0, sizeof pool);
     nj_task_queue_init(&pool.queue);
     h->config.conns.ops.workers = (struct nj_worker_ops){.ctx = h,
-                                                   .submit = pool_submit,
-                                                   .flush = pool_flush,
-                                                   .poll = pool_poll,
-                                                   .withdraw = pool_withdraw};
+                                                         .submit = pool_submit,
+                                                         .flush = pool_flush,
+                                                         .poll = pool_poll,
+                                                         .withdraw = pool_withdraw};
     return hr_start(h);
 }
 

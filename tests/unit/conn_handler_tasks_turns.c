@@ -5,6 +5,7 @@
 
 #include <nightjar/handler.h>
 
+#include "conn/conn.h"
 #include "support/handlers_rig.h"
 
 static pthread_t lcore;

@@ -74,8 +74,8 @@ static void others_go_on(struct hr *h, struct hr_client *stuck_one)
     hr_settle(h);
     cr_expect(a->status == 200 && a->ended);
     cr_expect(b->status == 200 && b->ended);
-    cr_expect_eq(nj_ewyk_gauges(h->r->s->conns.handlers.ewyk).n_fibers_in_use, h->config.conns.fibers_max,
-                 "all are stuck");
+    cr_expect_eq(nj_ewyk_gauges(h->r->s->conns.handlers.ewyk).n_fibers_in_use,
+                 h->config.conns.fibers_max, "all are stuck");
 }
 
 static void all_came(struct hr_client *c, const int32_t *id, uint32_t n, uint64_t n_bytes)
@@ -214,7 +214,8 @@ Test(conn_handler_tasks_wait, too_many_are_refused)
     }
     cr_expect_eq(hr_class(h, 2)->n[NJ_MODE_REJECTED], 2);
     cr_expect_eq(rig_count(h->r, NJ_C_exchange_rejected), 2);
-    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 4, "nothing is left of them");
+    cr_expect_eq(nj_exchanges_n_open(h->r->s->conns.handlers.exchanges), 4,
+                 "nothing is left of them");
     for (uint32_t i = 0; i < 4; i++)
         hr_send_more(c, id[i], BODY);
     hr_settle(h);

@@ -439,6 +439,6 @@ Test(conn_policy_adoption, stacks_of_a_client)
     cr_expect_eq(rig_count(h->r, NJ_C_stack_timeout), 60 - 23 + 2);
     for (uint32_t i = 0; i < NJ_REQUESTERS; i++)
         cr_assert_eq(h->r->s->conns.txns.requester[i].n_need_stack, 0);
-    cr_expect_eq(h->r->s->conns.handlers.stacks.n_waiting, 0);
+    cr_expect_eq(h->r->s->conns.admission.n_waiting, 0);
     hr_free(h);
 }

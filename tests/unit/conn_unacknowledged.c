@@ -9,7 +9,7 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 
-#include "conn/conn.h"
+#include "conn/send_room.h"
 #include "support/shard_rig.h"
 
 enum { DATA };
@@ -145,7 +145,7 @@ static void attack(const struct row *row)
         next_stream[i] = 1;
     }
     connect_attackers(row);
-    uint32_t n_left = nj__pressure_tx_left(&r->s->conns);
+    uint32_t n_left = nj__tx_mbufs_left(&r->s->conns);
     for (uint32_t round = 0; round < ROUNDS;) {
         uint32_t n_trips = serve_newcomer(&round);
         worst = n_trips > worst ? n_trips : worst;

@@ -3,6 +3,7 @@
  * after each step, and at the end that all objects were returned. */
 #include <criterion/criterion.h>
 
+#include "conn/conn.h"
 #include "support/shard_rig.h"
 
 enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7 };
@@ -29,7 +30,7 @@ static uint32_t goaway_code(const struct rig_peer *p)
     return f[7];
 }
 
-Test(conn_conn, preface_byte_by_byte)
+Test(conn_conn_turn, preface_byte_by_byte)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect(r, 1000);
@@ -53,7 +54,7 @@ Test(conn_conn, preface_byte_by_byte)
     rig_free(r);
 }
 
-Test(conn_conn, http1_is_told)
+Test(conn_conn_turn, http1_is_told)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect(r, 1000);
@@ -83,7 +84,7 @@ Test(conn_conn, http1_is_told)
 
 /* A peer that does not close after our FIN is dropped after two seconds; later segments are reset.
  */
-Test(conn_conn, lingering_ends)
+Test(conn_conn_turn, lingering_ends)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect(r, 1000);
@@ -106,7 +107,7 @@ Test(conn_conn, lingering_ends)
 }
 
 /* Request, further bytes and FIN in one burst: the response is still sent. */
-Test(conn_conn, last_words_survive_a_fin)
+Test(conn_conn_turn, last_words_survive_a_fin)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect(r, 1000);
@@ -149,17 +150,17 @@ static void error_then_fin(bool after_pile)
     rig_free(r);
 }
 
-Test(conn_conn, goaway_survives_a_fin)
+Test(conn_conn_turn, goaway_survives_a_fin)
 {
     error_then_fin(false);
 }
 
-Test(conn_conn, goaway_survives_a_fin_behind_a_pile)
+Test(conn_conn_turn, goaway_survives_a_fin_behind_a_pile)
 {
     error_then_fin(true);
 }
 
-Test(conn_conn, fin_at_once)
+Test(conn_conn_turn, fin_at_once)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect(r, 1000);
@@ -172,7 +173,7 @@ Test(conn_conn, fin_at_once)
     rig_free(r);
 }
 
-Test(conn_conn, how_long_they_may_be_silent_can_be_set)
+Test(conn_conn_turn, how_long_they_may_be_silent_can_be_set)
 {
     struct rig *r = rig_alloc(8192, 8192);
     struct nj_shard_config config = rig_config(r);
@@ -194,7 +195,7 @@ Test(conn_conn, how_long_they_may_be_silent_can_be_set)
 
 /* Peers connect one after the other, and every third sends a byte later. Each has its own ten
  * seconds, and the shard never sleeps beyond their end. */
-Test(conn_conn, time_is_up_for_each_by_itself)
+Test(conn_conn_turn, time_is_up_for_each_by_itself)
 {
     enum { N = 60 };
     struct rig *r = rig_new();
@@ -233,7 +234,7 @@ Test(conn_conn, time_is_up_for_each_by_itself)
 
 /* More input than one step processes arrives just in time; the timeout passes before the rest is
  * processed. */
-Test(conn_conn, what_came_in_time_counts)
+Test(conn_conn_turn, what_came_in_time_counts)
 {
     enum { N = NJ_READ_MBUFS_MAX + 6, BYTES = 17 };
     struct rig *r = rig_new();
@@ -256,7 +257,7 @@ Test(conn_conn, what_came_in_time_counts)
     rig_free(r);
 }
 
-Test(conn_conn, many_may_be_silent_at_once)
+Test(conn_conn_turn, many_may_be_silent_at_once)
 {
     struct rig *r = rig_new();
     for (uint32_t i = 0; i < RIG_PEERS; i++)
@@ -272,7 +273,7 @@ Test(conn_conn, many_may_be_silent_at_once)
     rig_free(r);
 }
 
-Test(conn_conn, silent_peers_are_closed)
+Test(conn_conn_turn, silent_peers_are_closed)
 {
     struct rig *r = rig_new();
     struct rig_peer *silent = rig_connect(r, 1000), *idle = rig_connect_h2(r, 1001);
@@ -293,7 +294,7 @@ Test(conn_conn, silent_peers_are_closed)
     rig_free(r);
 }
 
-Test(conn_conn, drain)
+Test(conn_conn_turn, drain)
 {
     struct rig *r = rig_new();
     struct rig_peer *idle = rig_connect_h2(r, 1000), *busy = rig_connect_h2(r, 1001);
@@ -335,7 +336,7 @@ Test(conn_conn, drain)
 
 /* A peer that has acknowledged everything and does not close does not delay the shutdown. It may
  * still be reading from its kernel, so it is not reset. */
-Test(conn_conn, drain_does_not_wait_for_who_does_not_close)
+Test(conn_conn_turn, drain_does_not_wait_for_who_does_not_close)
 {
     struct rig *r = rig_new();
     struct rig_peer *stays = rig_connect_h2(r, 1000), *leaves = rig_connect_h2(r, 1001);
@@ -362,7 +363,7 @@ Test(conn_conn, drain_does_not_wait_for_who_does_not_close)
 
 /* Abort ends everything that busy counts, half-open connections and those without a user included.
  */
-Test(conn_conn, abort_resets_everything)
+Test(conn_conn_turn, abort_resets_everything)
 {
     struct rig *r = rig_new();
     struct rig_peer *sniffed = rig_connect(r, 1000), *h2 = rig_connect_h2(r, 1001);
@@ -388,7 +389,7 @@ Test(conn_conn, abort_resets_everything)
 
 /* The bound of the send queue holds for any requests while the peer does not read; rig_step()
  * checks it after each step. */
-Test(conn_conn, send_queue_is_bounded)
+Test(conn_conn_turn, send_queue_is_bounded)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
@@ -430,7 +431,7 @@ static void get_long(struct rig *r, struct rig_peer *p, uint32_t stream, uint32_
 }
 
 /* Response heads of 12 KB are the longest; they wait for room like all output. */
-Test(conn_conn, long_heads_are_bounded)
+Test(conn_conn_turn, long_heads_are_bounded)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
@@ -451,7 +452,7 @@ Test(conn_conn, long_heads_are_bounded)
 }
 
 /* Many long responses at once, followed by an error, all in one read of input. */
-Test(conn_conn, long_heads_and_an_error)
+Test(conn_conn_turn, long_heads_and_an_error)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
@@ -469,7 +470,7 @@ Test(conn_conn, long_heads_and_an_error)
 }
 
 /* The bytes sent are those of the file. */
-Test(conn_conn, body_arrives_whole)
+Test(conn_conn_turn, body_arrives_whole)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
@@ -489,7 +490,7 @@ Test(conn_conn, body_arrives_whole)
 }
 
 /* Input of a peer that sends requests and reads nothing is no longer read. */
-Test(conn_conn, flood_without_reading)
+Test(conn_conn_turn, flood_without_reading)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
@@ -519,7 +520,7 @@ Test(conn_conn, flood_without_reading)
 
 /* A peer does not read its last response: it is in the send queue, and no stream is open. The
  * connection ends in time, with the peer's FIN or without. */
-Test(conn_conn, unread_answers_do_not_pile_up)
+Test(conn_conn_turn, unread_answers_do_not_pile_up)
 {
     struct rig *r = rig_new();
     struct rig_peer *a = rig_connect_h2(r, 1000), *b = rig_connect_h2(r, 1001);
@@ -538,7 +539,7 @@ Test(conn_conn, unread_answers_do_not_pile_up)
 }
 
 /* With few mbufs left, connections wait; no response is cut off. */
-Test(conn_conn, low_pool_makes_them_wait)
+Test(conn_conn_turn, low_pool_makes_them_wait)
 {
     struct rig *r = rig_alloc(8192, 700);
     struct nj_shard_config c = rig_config(r);
@@ -605,7 +606,7 @@ static struct rig_peer *ask_for_whole(struct rig *r, uint16_t port)
 
 /* Frames of a few hundred bytes take two mbufs each. Peers that do not read them must not use up
  * the pool: another peer is served at once. */
-Test(conn_conn, small_frames_do_not_drain_the_pool)
+Test(conn_conn_turn, small_frames_do_not_drain_the_pool)
 {
     struct rig *r = rig_alloc(8192, 2048);
     struct nj_shard_config c = rig_config(r);
@@ -626,7 +627,7 @@ Test(conn_conn, small_frames_do_not_drain_the_pool)
 
 /* Enough peers that do not read use up the pool anyway: they are reset after a while, and a peer
  * that reads is served. */
-Test(conn_conn, stalled_peers_are_shed)
+Test(conn_conn_turn, stalled_peers_are_shed)
 {
     struct rig *r = rig_alloc(8192, 400);
     struct nj_shard_config c = rig_config(r);
@@ -647,7 +648,7 @@ Test(conn_conn, stalled_peers_are_shed)
 }
 
 /* Connections end while a worker has their file. */
-Test(conn_conn, files_come_back_to_nobody)
+Test(conn_conn_turn, files_come_back_to_nobody)
 {
     struct rig *r = rig_new();
     r->files_slow = true;
@@ -676,7 +677,7 @@ Test(conn_conn, files_come_back_to_nobody)
 }
 
 /* Without work, the loop may sleep. */
-Test(conn_conn, idle_is_idle)
+Test(conn_conn_turn, idle_is_idle)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000), *q = rig_connect_h2(r, 1001);

@@ -84,7 +84,7 @@ static void expect_calm(struct rig *r, const struct rig_peer *p, nj_ns took, nj_
     cr_expect_eq(rig_count(r, NJ_C_h2_abuse), 1);
 }
 
-Test(conn_conn_request_timeouts, frames_that_dribble)
+Test(conn_request_timeouts, frames_that_dribble)
 {
     static const uint8_t types[] = {NGHTTP2_HEADERS, NGHTTP2_PING, NGHTTP2_SETTINGS, 0x77};
 
@@ -101,7 +101,7 @@ Test(conn_conn_request_timeouts, frames_that_dribble)
 }
 
 /* CONTINUATION frames sent one by one belong to the same header block. */
-Test(conn_conn_request_timeouts, header_blocks_that_dribble)
+Test(conn_request_timeouts, header_blocks_that_dribble)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
@@ -123,7 +123,7 @@ Test(conn_conn_request_timeouts, header_blocks_that_dribble)
 }
 
 /* A peer may neither stop within the preface nor send it slowly. */
-Test(conn_conn_request_timeouts, frames_that_stop)
+Test(conn_request_timeouts, frames_that_stop)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000), *q = rig_connect(r, 1001);
@@ -142,7 +142,7 @@ Test(conn_conn_request_timeouts, frames_that_stop)
 }
 
 /* An open stream does not extend the time, whether bytes arrive or not. */
-Test(conn_conn_request_timeouts, frames_beside_streams)
+Test(conn_request_timeouts, frames_beside_streams)
 {
     for (int more = 0; more < 2; more++) {
         struct hr *h = start(0);
@@ -161,7 +161,7 @@ Test(conn_conn_request_timeouts, frames_beside_streams)
 }
 
 /* Frames that end in time may be slow, and continue for ever. */
-Test(conn_conn_request_timeouts, slow_frames_are_fine)
+Test(conn_request_timeouts, slow_frames_are_fine)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
@@ -187,7 +187,7 @@ static bool in_time(nj_ns took)
     return took >= 60 * NJ_SEC && took <= 68 * NJ_SEC;
 }
 
-Test(conn_conn_request_timeouts, bodies_that_stop)
+Test(conn_request_timeouts, bodies_that_stop)
 {
     struct hr *h = start(0);
     struct hr_client *c = hr_connect(h);
@@ -217,7 +217,7 @@ Test(conn_conn_request_timeouts, bodies_that_stop)
 }
 
 /* A body timeout longer than the send timeout, and a slow handler. */
-Test(conn_conn_request_timeouts, bodies_have_their_own_time)
+Test(conn_request_timeouts, bodies_have_their_own_time)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
     h->config.conns.body_timeout = 200 * NJ_SEC;
@@ -255,7 +255,7 @@ static nj_ns take_at(struct hr *h, struct hr_client *c, int32_t id, int32_t n)
 
 static const struct hr_options narrow = {.window = 1000, .no_auto = true};
 
-Test(conn_conn_request_timeouts, who_takes_nothing)
+Test(conn_request_timeouts, who_takes_nothing)
 {
     struct hr *h = start(0);
     struct hr_client *c = hr_connect_with(h, &narrow);
@@ -270,7 +270,7 @@ Test(conn_conn_request_timeouts, who_takes_nothing)
 }
 
 /* With other streams on the connection, only the slow one is reset. */
-Test(conn_conn_request_timeouts, one_of_many_streams)
+Test(conn_request_timeouts, one_of_many_streams)
 {
     struct hr *h = start(0);
     struct hr_client *c = hr_connect_with(h, &narrow);
@@ -285,7 +285,7 @@ Test(conn_conn_request_timeouts, one_of_many_streams)
 }
 
 /* At half and at twice the minimum rate. */
-Test(conn_conn_request_timeouts, the_lowest_rate)
+Test(conn_request_timeouts, the_lowest_rate)
 {
     struct hr *h = start(1000);
     struct hr_client *c = hr_connect_with(h, &narrow), *d = hr_connect_with(h, &narrow);
@@ -304,7 +304,7 @@ Test(conn_conn_request_timeouts, the_lowest_rate)
 }
 
 /* The connection window serves all of its streams together. */
-Test(conn_conn_request_timeouts, streams_share_a_window)
+Test(conn_request_timeouts, streams_share_a_window)
 {
     static const struct hr_options wide = {.window = 1u << 30, .no_auto = true};
     struct hr *h = start(1000);
@@ -322,7 +322,7 @@ Test(conn_conn_request_timeouts, streams_share_a_window)
 }
 
 /* TCP is read byte by byte, while the windows of HTTP/2 are wide open. */
-Test(conn_conn_request_timeouts, acknowledged_by_bytes)
+Test(conn_request_timeouts, acknowledged_by_bytes)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
@@ -344,7 +344,7 @@ Test(conn_conn_request_timeouts, acknowledged_by_bytes)
 }
 
 /* Small requests do not keep a connection alive whose responses are not read. */
-Test(conn_conn_request_timeouts, asking_is_not_taking)
+Test(conn_request_timeouts, asking_is_not_taking)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
@@ -396,7 +396,7 @@ static void outlive(struct rig *r, struct rig_peer **bot, nj_ns most)
 
 /* Bots send as many requests as allowed and read nothing from TCP: soon their input is not read
  * either. */
-Test(conn_conn_request_timeouts, a_crowd_that_reads_nothing)
+Test(conn_request_timeouts, a_crowd_that_reads_nothing)
 {
     struct rig *r = rig_new();
     struct rig_peer *bot[BOTS];
@@ -414,7 +414,7 @@ Test(conn_conn_request_timeouts, a_crowd_that_reads_nothing)
 }
 
 /* The same with windows of HTTP/2 that are never opened: all their streams stay open. */
-Test(conn_conn_request_timeouts, a_crowd_that_opens_no_window)
+Test(conn_request_timeouts, a_crowd_that_opens_no_window)
 {
     struct rig *r = rig_new();
     struct rig_peer *bot[BOTS];
@@ -435,7 +435,7 @@ Test(conn_conn_request_timeouts, a_crowd_that_opens_no_window)
 }
 
 /* Time paced by our limits does not count against the peer, however low the limits are. */
-Test(conn_conn_request_timeouts, who_is_paced_is_not_slow)
+Test(conn_request_timeouts, who_is_paced_is_not_slow)
 {
     struct nj_policy policy = nj_policy_none;
     policy.classes[0].request = (struct nj_limit){.rate = 1000, .ceiling = 1000};
@@ -479,7 +479,7 @@ static int32_t get_stuck(struct hr *h, struct hr_client *c, enum nj_file_op op, 
 
 /* No memory for a chunk, or a stalled worker: the incomplete response is reset, and the peer may
  * request it again on the same connection. */
-Test(conn_conn_request_timeouts, files_that_do_not_come)
+Test(conn_request_timeouts, files_that_do_not_come)
 {
     static const struct {
         enum nj_file_op op;
@@ -506,7 +506,7 @@ Test(conn_conn_request_timeouts, files_that_do_not_come)
 }
 
 /* One chunk per 40 s is slow, but it is progress. */
-Test(conn_conn_request_timeouts, files_that_come_slowly)
+Test(conn_request_timeouts, files_that_come_slowly)
 {
     struct hr *h = start(0);
     struct hr_client *c = hr_connect(h);
@@ -528,7 +528,7 @@ Test(conn_conn_request_timeouts, files_that_come_slowly)
 }
 
 /* Time waited for the server is not charged to the peer afterwards. */
-Test(conn_conn_request_timeouts, files_that_come_late)
+Test(conn_request_timeouts, files_that_come_late)
 {
     struct hr *h = start(10000);
     struct hr_client *c = hr_connect_with(h, &some);
@@ -565,7 +565,7 @@ static nj_ns sip(struct rig *r, struct rig_peer *p, uint32_t n)
 }
 
 /* Reading byte by byte after FIN, a peer has a minute. */
-Test(conn_conn_request_timeouts, last_words_are_not_taken_by_bytes)
+Test(conn_request_timeouts, last_words_are_not_taken_by_bytes)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect(r, 1000);
@@ -581,7 +581,7 @@ Test(conn_conn_request_timeouts, last_words_are_not_taken_by_bytes)
 }
 
 /* Reading fast enough, it makes progress by any measure, but has five minutes. */
-Test(conn_conn_request_timeouts, last_words_have_their_time)
+Test(conn_request_timeouts, last_words_have_their_time)
 {
     struct rig *r = rig_new();
     struct rig_peer *p = rig_connect_h2(r, 1000);
@@ -603,18 +603,18 @@ Test(conn_conn_request_timeouts, last_words_have_their_time)
 /* ---- what it costs ---- */
 
 /* The list of requests causes no needless wakeups, and is empty in the end. */
-Test(conn_conn_request_timeouts, requests_are_looked_at_now_and_then)
+Test(conn_request_timeouts, requests_are_looked_at_now_and_then)
 {
     struct hr *h = start(0);
     struct hr_client *c = hr_connect(h);
     int32_t id = hr_get(c, "/wait");
 
     hr_settle(h);
-    cr_expect_geq(nj__timeouts_next_at(&h->r->s->conns), h->r->now + 7 * NJ_SEC);
+    cr_expect_geq(nj_conns_next_at(&h->r->s->conns), h->r->now + 7 * NJ_SEC);
     cr_expect(!nj_list_empty(&h->r->s->conns.txns_watched));
     hr_reset(c, id);
     hr_settle(h);
     cr_expect(nj_list_empty(&h->r->s->conns.txns_watched));
-    cr_expect_geq(nj__timeouts_next_at(&h->r->s->conns), h->r->now + 60 * NJ_SEC);
+    cr_expect_geq(nj_conns_next_at(&h->r->s->conns), h->r->now + 60 * NJ_SEC);
     hr_free(h);
 }

@@ -10,22 +10,16 @@
  * peer that acknowledges slowly is reset send_timeout after LINGER_PROGRESS_MAX: TCP alone would
  * wait for as long as the peer answers probes.
  */
-#include <rte_mempool.h>
-#include <rte_prefetch.h>
+#include <string.h>
 
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
+#include "conn/conn_life.h"
+#include "conn/conn_timeouts.h"
 #include "conn/conn_tls.h"
 #include "conn/preface_detect.h"
+#include "conn/send_room.h"
 #include "tcp/seq.h"
-
-#define LINGER_PROGRESS_MAX                                                                        \
-    (240 * NJ_SEC)         /* time during which acknowledged bytes count as progress */
-
-/* With less room than this HTTP/2 is not asked for output, and input is not read. The longest
- * response head fits: a redirect whose location is a path of NJ_PATH_MAX with every byte escaped.
- */
-#define SEND_ROOM_MIN (4 * NJ_PATH_MAX)
 
 static const char http1_reply[] =
     "HTTP/1.1 505 HTTP Version Not Supported\r\n"
@@ -35,55 +29,19 @@ static const char http1_reply[] =
     "\r\n"
     "This server speaks HTTP/2 only. Try: curl --http2-prior-knowledge, or nghttp.\r\n";
 
-/* --- calls of other layers -------------------------------------------------------------- */
-
-void nj__conn_mark_ready(void *conn)
+static struct nj_h2 *h2_of(const struct nj_conn *c)
 {
-    struct nj_conn *c = conn;
-    if (c != c->conns->processing) /* else its output comes next */
-        nj_tcp_note_ready(c->conns->tcp, c->tcb, 0);
-}
-
-void nj__conn_wake_stream(void *stream)
-{
-    nj__conn_mark_ready(nj_h2_user(nj_h2_stream_conn(stream)));
-    nj_h2_resume(stream);
+    return c->active ? c->active->h2 : NULL;
 }
 
 /* --- the sink of HTTP/2 -------------------------------------------------------------------- */
 
-/* Limits the mbufs queued for one peer; the fewer are left, the lower the limit. Small frames take
- * many mbufs for few bytes, and a few dozen peers that do not read them would take the whole pool.
- * A connection above the limit has bytes in the queue, so an ACK wakes it. */
-static bool exceeds_mbuf_share(const struct nj_conn *c)
-{
-    uint32_t n_left = c->conns->n_tx_mbufs_left, n_kept = c->conns->n_tx_reserve;
-    uint32_t share = (n_left > n_kept ? n_left - n_kept : 0) / NJ_TX_SHARES;
-    uint32_t most = NJ_TX_SHARE_MAX + c->tcb->cwnd / NJ_TX_SHARE_BYTES;
-    return nj_tcp_send_queue_mbufs(c->tcb) > (share < most ? share : most);
-}
-
-/* Bytes that may be queued; 0 when there is too little room, or the mbuf limit is reached. */
-static uint32_t send_room_of(const struct nj_conn *c)
-{
-    uint32_t room = nj_tcp_send_room(c->tcb);
-    return room < SEND_ROOM_MIN || exceeds_mbuf_share(c) ? 0 : room;
-}
-
-bool nj__conn_is_send_full(const struct nj_conn *c)
-{
-    /* Records are sealed when TCP can send them: a queue that waits for the peer is shorter. */
-    if (nj_unlikely(c->is_tls) && nj_tcp_send_wanted(c->tcb) == 0)
-        return true;
-    return send_room_of(c) == 0;
-}
-
 static uint32_t sink_room(void *ctx)
 {
     const struct nj_conn *c = ctx;
-    uint32_t room = send_room_of(c);
+    uint32_t room = nj__conn_send_room(c);
     if (nj_unlikely(c->conns->tx_short))
-        return nj__pressure_may_send(c) ? nj_min_u32(room, SEND_ROOM_MIN) : 0;
+        return nj__conn_may_send(c) ? nj_min_u32(room, NJ_SEND_ROOM_MIN) : 0;
     return room;
 }
 
@@ -132,104 +90,6 @@ static int write_h2(struct nj_conn *c)
     /* It waits there, not in the send queue: see nj__pressure_track(). */
     c->holds |= nj_h2_buffered_bytes(c->active->h2) > 0;
     return nj__conn_tls_flush(c) ? result : -1;
-}
-
-/* --- life ---------------------------------------------------------------------------------- */
-
-static struct nj_h2 *h2_of(const struct nj_conn *c)
-{
-    return c->active ? c->active->h2 : NULL;
-}
-
-struct nj_conn *nj__conn_new(struct nj_conns *cs, struct nj_tcb *tcb, nj_ns now)
-{
-    struct nj_conn *c = nj_pool_take(&cs->pool);
-    if (!c)
-        return NULL;
-    c->user.on_events = nj__conn_process;
-    c->conns = cs;
-    c->tcb = tcb;
-    c->is_tls = cs->tls && tcb->flow.tuple.lport == cs->cfg->tls_port;
-    c->waits_for = NJ_N_CONN_WAITS; /* on no list */
-    nj_list_init(&c->node);
-    if (c->is_tls)
-        nj_tcp_expect_records(tcb);
-    tcb->user = &c->user;
-    nj__conn_update_timeout_list(c, now);
-    nj__conn_shares_add(c);
-    return c;
-}
-
-struct nj_conn_active *nj__conn_active(struct nj_conn *c)
-{
-    if (c->active)
-        return c->active;
-    struct nj_conn_active *active = c->active = nj_pool_take(&c->conns->active_pool);
-    NJ_CHECK(active); /* the pool holds as many of these as connections */
-    active->conn = c;
-    active->number = ++c->conns->n_active_conns;
-    nj_list_init(&active->unacked);
-    nj_list_init(&active->tx_wait);
-    return active;
-}
-
-static void close_h2(struct nj_conn *c)
-{
-    struct nj_h2 *h2 = h2_of(c);
-    if (!h2)
-        return;
-    nj_h2_close(h2);
-    nj_conn_exchanges_detach(&c->active->peer);
-    c->active->h2 = NULL;
-}
-
-/* Removes it from every list, whatever it waits for. */
-static void remove_from_lists(struct nj_conn *c)
-{
-    nj_list_del(&c->node);
-    if (c->active) {
-        nj_list_del(&c->active->unacked);
-        nj_list_del(&c->active->tx_wait);
-    }
-    nj__pressure_forget(c);
-}
-
-void nj__conn_reset(struct nj_conn *c, nj_ns now)
-{
-    remove_from_lists(c);
-    nj_tcp_abort(c->conns->tcp, c->tcb, now);
-}
-
-static void conn_free(struct nj_conn *c, nj_ns now)
-{
-    struct nj_conns *cs = c->conns;
-    close_h2(c);
-    remove_from_lists(c);
-    if (c->active)
-        nj_pool_put(&cs->active_pool, c->active);
-    nj__conn_shares_remove(c);
-    if (c->is_tls)
-        nj__conn_tls_free(c);
-    nj_tcp_release(cs->tcp, c->tcb, now);
-    nj__policy_release_conn(c);
-    c->conns = NULL; /* marks a free object for recheck_conns() */
-    nj_pool_put(&cs->pool, c);
-}
-
-void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
-{
-    close_h2(c);
-    if (nj_unlikely(c->is_tls))
-        nj__conn_tls_close(c);
-    c->state = LINGER;
-    nj__pressure_track_held(c, now); /* perhaps it has no further event for a long time */
-    c->progressed = true;
-    nj_tcp_set_ack_events(c->tcb, true);
-    if (c->active)
-        c->active->progress_until = now + LINGER_PROGRESS_MAX;
-    nj_tcp_close(c->conns->tcp, c->tcb, now);
-    if (nj_unlikely(c->is_tls) && nj__conn_tls_is_broken(c))
-        nj__conn_reset(c, now);
 }
 
 /* --- errors of HTTP/2 ------------------------------------------------------------------------ */
@@ -317,20 +177,7 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
     return used;
 }
 
-bool nj__conn_may_read(const struct nj_conn *c)
-{
-    switch ((enum conn_state)c->state) {
-    case H2: /* without mbufs, too: an upload goes on, and responses wait in HTTP/2 */
-        return !c->failed && send_room_of(c) > 0;
-    case SNIFF: /* the answer may be a reply of TLS or of HTTP/1.1, which asks for no room */
-        return nj_likely(!c->conns->tx_short) || nj__pressure_may_send(c);
-    case LINGER:
-        break;
-    }
-    return true;
-}
-
-void nj__conn_input(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
+static void input(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
 {
     while (n > 0 && c->state == SNIFF) {
         uint32_t used = sniff(c, data, n, now);
@@ -360,6 +207,21 @@ static void read_input(struct nj_conn *c, nj_ns now)
             input_h2(c, data, n);
         nj_tcp_recv_take(tcp, c->tcb, n);
     }
+}
+
+/* As read_input(), from records of TLS. Returns false if nothing could be read. */
+static bool read_tls_input(struct nj_conn *c, nj_ns now)
+{
+    struct nj_tls_src plain;
+    uint32_t n_records = 0; /* the rest has another turn, as in cleartext */
+
+    if (!nj__conn_tls_begin_read(c))
+        return false;
+    while (n_records++ < NJ_READ_MBUFS_MAX && nj__conn_may_read(c) &&
+           nj__conn_tls_read_record(c, &plain, now))
+        input(c, plain.p, plain.n_bytes, now);
+    nj__conn_tls_end_read(c);
+    return true;
 }
 
 /* Input that is read counts as progress on a connection without streams, except for bytes of a
@@ -409,7 +271,7 @@ static void write_output(struct nj_conn *c, nj_ns now)
     if (c->state != H2)
         return;
     struct nj_h2 *h2 = h2_of(c);
-    bool may_write = nj_likely(!c->conns->tx_short) || !c->failed || nj__pressure_has_share(c);
+    bool may_write = nj_likely(!c->conns->tx_short) || !c->failed || nj__conn_has_send_share(c);
     if (h2 && may_write) /* the GOAWAY of a failed connection asks for no room */
         output_h2(c);
     bool peer_left = c->peer_fin && !nj__conn_has_input(c) && (!h2 || nj_h2_n_streams(h2) == 0);
@@ -419,7 +281,7 @@ static void write_output(struct nj_conn *c, nj_ns now)
 
 /* When everything is queued and TCP may send all of it, the ACK is not reported. This holds only
  * for a peer that had no ACKs outstanding before: its ACK is expected to come
- * (conn_request_timeouts.c). */
+ * (conn_timeouts.c). */
 static void choose_ack_events(struct nj_conn *c)
 {
     bool quiet = c->state == H2 && !c->failed && !c->peer_fin && nj_h2_is_idle(h2_of(c)) &&
@@ -465,7 +327,7 @@ void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, n
     struct nj_conn *c = nj_container_of(tcb->user, struct nj_conn, user);
 
     if (events & NJ_TCP_EV_DEAD) {
-        conn_free(c, now);
+        nj__conn_free(c, now);
         return;
     }
     if (events & NJ_TCP_EV_PEER_FIN)
@@ -475,7 +337,7 @@ void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, n
     cs->processing = c;
     bool is_read = nj__conn_has_input(c);
     if (nj_unlikely(c->is_tls))
-        is_read = nj__conn_tls_read(c, now);
+        is_read = read_tls_input(c, now);
     else if (is_read)
         read_input(c, now);
     if (is_read || c->input_waits)
@@ -494,7 +356,7 @@ void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, n
     if (nj__conn_has_input(c) && nj__conn_may_read(c))
         nj_tcp_note_ready(cs->tcp, tcb, 0); /* output made room, or the input is to be discarded */
     else if (c->state == LINGER && c->peer_fin && nj__conn_is_fin_acked(c))
-        conn_free(c, now); /* both sides are finished */
+        nj__conn_free(c, now); /* both sides are finished */
     else
         wait_for_event(c, now);
 }
@@ -525,7 +387,7 @@ void nj__conn_expire(struct nj_conn *c, nj_ns now)
         if (nj__conn_shares_is_nearly_full(cs)) /* TCP would keep its TCB for a minute */
             nj__conn_reset(c, now);
         else
-            conn_free(c, now);
+            nj__conn_free(c, now);
         return;
     }
     if (c->waits_for == NJ_CONN_WAIT_PROGRESS)
