@@ -234,7 +234,7 @@ static bool counted_expand(struct nj_tls_aead *a, struct nj_tls_expanded *e)
 static void counted_forget(struct nj_tls_aead *a, const struct nj_tls_expanded *e)
 {
     n_forgotten++;
-    counted_ops->forget(a, e);
+    counted_ops->wipe(a, e);
 }
 
 static bool failing_expand(struct nj_tls_aead *a, struct nj_tls_expanded *e)
@@ -259,7 +259,7 @@ static void check_cache(struct nj_tls_aead *a)
 
     counted_ops = a->ops[0];
     ops.expand = counted_expand;
-    ops.forget = counted_forget;
+    ops.wipe = counted_forget;
     a->ops[0] = &ops;
     n_expanded = n_forgotten = 0;
     cr_assert_eq(nj_tls_expanded_bytes(a) % NJ_TLS_EXPANDED_ALIGN, 0);
