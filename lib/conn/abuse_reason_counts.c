@@ -6,12 +6,15 @@
 #include <string.h>
 
 #include "conn/conns.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_http.h"
+#include "telem/counters_tcp.h"
 
 #define READ_RETRIES 8u /* reads retried while the writer keeps writing */
 
-bool nj_abuse_is_refusal(enum nj_counter reason)
+bool nj_abuse_is_refusal(nj_counter reason)
 {
-    static const bool is_refusal[NJ_N_COUNTERS] = {
+    static const bool is_refusal[NJ_COUNTERS_MAX] = {
         [NJ_C_drop_tcp_denied] = true,
         [NJ_C_conn_denied] = true,
         [NJ_C_conn_http1] = true,
@@ -85,7 +88,7 @@ static void increment(_Atomic uint64_t *n)
     atomic_store_explicit(n, old + 1, memory_order_release);
 }
 
-void nj__abuse_attribute(struct nj_conns *cs, enum nj_counter reason, const struct nj_addr *client)
+void nj__abuse_attribute(struct nj_conns *cs, nj_counter reason, const struct nj_addr *client)
 {
     struct nj_abuse_slot *slot = &cs->abuse.slot[reason];
 
@@ -94,18 +97,18 @@ void nj__abuse_attribute(struct nj_conns *cs, enum nj_counter reason, const stru
     increment(&cs->abuse.n);
 }
 
-void nj__abuse_record(struct nj_conns *cs, enum nj_counter reason, const struct nj_addr *client)
+void nj__abuse_record(struct nj_conns *cs, nj_counter reason, const struct nj_addr *client)
 {
     nj_count(cs->counters, reason);
     nj__abuse_attribute(cs, reason, client);
 }
 
-uint64_t nj_abuse_get_count(const struct nj_abuse *a, enum nj_counter reason)
+uint64_t nj_abuse_get_count(const struct nj_abuse *a, nj_counter reason)
 {
     return atomic_load_explicit(&a->slot[reason].n, memory_order_acquire);
 }
 
-bool nj_abuse_get_count_and_client(const struct nj_abuse *a, enum nj_counter reason,
+bool nj_abuse_get_count_and_client(const struct nj_abuse *a, nj_counter reason,
                                    struct nj_abuse_view *out)
 {
     const struct nj_abuse_slot *slot = &a->slot[reason];

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/types.h"
-#include "telem/counters.h"
+#include "telem/count.h"
 
 struct nj_conns;
 
@@ -31,7 +31,7 @@ struct nj_abuse_slot {
 
 struct nj_abuse {
     _Atomic uint64_t n; /* for all reasons */
-    struct nj_abuse_slot slot[NJ_N_COUNTERS];
+    struct nj_abuse_slot slot[NJ_COUNTERS_MAX];
 };
 
 struct nj_abuse_view {
@@ -43,17 +43,17 @@ struct nj_abuse_view {
 };
 
 /* A refusal, not protection against abuse? Any thread. */
-bool nj_abuse_is_refusal(enum nj_counter reason);
+bool nj_abuse_is_refusal(nj_counter reason);
 
 /* Counts `reason` (a counter of kind EVENT) and records `client` as its cause. The shard's lcore
  * only. */
-void nj__abuse_record(struct nj_conns *cs, enum nj_counter reason, const struct nj_addr *client);
+void nj__abuse_record(struct nj_conns *cs, nj_counter reason, const struct nj_addr *client);
 /* Records `client` where the caller has counted `reason` already. The shard's lcore only. */
-void nj__abuse_attribute(struct nj_conns *cs, enum nj_counter reason, const struct nj_addr *client);
+void nj__abuse_attribute(struct nj_conns *cs, nj_counter reason, const struct nj_addr *client);
 
 /* Any thread. Returns false when there was no such act, or its slot is being written. */
-bool nj_abuse_get_count_and_client(const struct nj_abuse *a, enum nj_counter reason,
+bool nj_abuse_get_count_and_client(const struct nj_abuse *a, nj_counter reason,
                                    struct nj_abuse_view *out);
-uint64_t nj_abuse_get_count(const struct nj_abuse *a, enum nj_counter reason);
+uint64_t nj_abuse_get_count(const struct nj_abuse *a, nj_counter reason);
 
 #endif

@@ -80,7 +80,7 @@ static const struct nj_framing framing = {FRAMING};
 static const struct nj_framing tls_framing = {FRAMING, .tls_suite = nj__conn_tls_suite,
                                               .client_cert = nj__conn_tls_cert};
 
-static void abuse(void *conns, enum nj_counter why, const struct nj_addr *client)
+static void abuse(void *conns, nj_counter why, const struct nj_addr *client)
 {
     nj__abuse_attribute(conns, why, client);
 }
@@ -222,7 +222,7 @@ static void on_refused(void *user, struct nj_h2_stream *st, const struct nj_requ
     nj_txns_refuse_and_log(&c->conns->txns, &from, head, status);
 }
 
-static void on_refusal_counted(void *user, enum nj_counter why)
+static void on_refusal_counted(void *user, nj_counter why)
 {
     const struct nj_conn *c = user;
 

@@ -15,6 +15,7 @@
 #include "conn/conn_tls_internal.h"
 #include "conn/send_room.h"
 #include "http/client_cert.h"
+#include "telem/counters_conn.h"
 
 /* Expanded keys of a shard: a cache, by connection and direction. To expand a key costs as much as
  * to encrypt 1,700 bytes. */
@@ -118,7 +119,7 @@ __attribute__((noinline)) void nj__conn_tls_prefetch(const struct nj_conn *const
     }
 }
 
-static void count_with_client(const struct nj_conn *c, enum nj_counter why)
+static void count_with_client(const struct nj_conn *c, nj_counter why)
 {
     nj__abuse_record(c->conns, why, &c->tcb->flow.tuple.remote);
 }
@@ -233,7 +234,7 @@ static void send_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_al
 }
 
 static void end_by_alert(struct nj_conn *c, struct nj_conn_tls *ct, enum nj_tls_alert alert,
-                         enum nj_counter why)
+                         nj_counter why)
 {
     send_alert(c, ct, alert);
     nj__conn_tls_give_up(c, why);

@@ -11,6 +11,7 @@
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn_tls_internal.h"
 #include "http/client_cert.h"
+#include "telem/counters_conn.h"
 #include "tls/handshake.h"
 
 /* Input of one flight of the client. A certificate chain of a client is longer than any
@@ -78,7 +79,7 @@ static const void *turn_of(const struct nj__handshake *hs)
     return hs->n_of_client ? (const void *)hs->n_of_client : hs;
 }
 
-void nj__conn_tls_give_up(struct nj_conn *c, enum nj_counter why)
+void nj__conn_tls_give_up(struct nj_conn *c, nj_counter why)
 {
     (*nj__conn_tls_place(c))->ended = true;
     c->failed = true;
@@ -353,9 +354,9 @@ static bool establish(struct nj_conn *c, struct nj_conn_tls *ct)
     return ok;
 }
 
-static enum nj_counter failure_counter(enum nj_tls_failure f)
+static nj_counter failure_counter(enum nj_tls_failure f)
 {
-    static const enum nj_counter counter[NJ_TLS_N_FAILURES] = {
+    static const nj_counter counter[NJ_TLS_N_FAILURES] = {
         [NJ_TLS_FAIL_NONE] = NJ_C_tls_failed_message,
         [NJ_TLS_FAIL_VERSION] = NJ_C_tls_failed_version,
         [NJ_TLS_FAIL_NEGOTIATION] = NJ_C_tls_failed_negotiation,

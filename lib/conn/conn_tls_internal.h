@@ -5,6 +5,7 @@
 
 #include "conn/conn.h"
 #include "conn/conn_tls.h"
+#include "telem/count.h"
 
 /* Output of one call of nj_h2_output() that waits to be sealed. */
 #define PENDING_PIECES_MAX 64u
@@ -61,7 +62,7 @@ static inline struct nj_conn_tls **nj__conn_tls_place(const struct nj_conn *c)
 /* --- conn_tls_handshake.c ------------------------------------------------------------------- */
 
 /* The connection ends, and no further alert is sent. Counts `why`, with the client. */
-void nj__conn_tls_give_up(struct nj_conn *c, enum nj_counter why);
+void nj__conn_tls_give_up(struct nj_conn *c, nj_counter why);
 
 bool nj__handshakes_init(struct nj_conns_tls *t, uint32_t conns_max);
 /* Begins one. ct->handshake stays NULL if too many are in progress. */

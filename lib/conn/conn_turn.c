@@ -20,6 +20,8 @@
 #include "conn/preface_detect.h"
 #include "conn/send_room.h"
 #include "tcp/seq.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_http.h"
 
 static const char http1_reply[] =
     "HTTP/1.1 505 HTTP Version Not Supported\r\n"
@@ -97,7 +99,7 @@ static int write_h2(struct nj_conn *c)
 /* If HTTP/2 ended the connection for abuse or an error of the client, records the client. */
 static void record_client_fault(const struct nj_conn *c)
 {
-    static const enum nj_counter reason[NJ_H2_N_ABUSES] = {
+    static const nj_counter reason[NJ_H2_N_ABUSES] = {
 #define NJ_H2_ABUSE(NAME, name, text) [NJ_H2_ABUSE_##NAME] = NJ_C_h2_abuse_##name,
 #include "h2/abuse_kinds.def"
 #undef NJ_H2_ABUSE

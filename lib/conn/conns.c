@@ -14,6 +14,8 @@
 #include "conn/conn_tls.h"
 #include "conn/request_timeouts.h"
 #include "conn/send_room.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_http.h"
 
 #define PREFACE_TIMEOUT (10 * NJ_SEC)
 #define IDLE_TIMEOUT    (75 * NJ_SEC)

@@ -23,7 +23,7 @@
 #include "sched/worker_ops.h"
 #include "shape/shaper.h"
 #include "tcp/tcp.h"
-#include "telem/counters.h"
+#include "telem/count.h"
 #include "telem/histogram.h"
 #include "telem/stage_cycles.h"
 

@@ -8,6 +8,7 @@
 #include "conn/conn.h"
 #include "conn/handler_tasks.h"
 #include "conn/request_timeouts.h"
+#include "telem/counters_http.h"
 
 static uint32_t n_max_of(const struct nj_conns *cs)
 {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "conn/conns.h"
+#include "telem/counters_http.h"
 
 /* --- the strategy --------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include "conn/conn_held.h"
 #include "conn/conn_life.h"
 #include "conn/send_room.h"
+#include "telem/counters_conn.h"
 
 /* Time without an ACK until a peer is reset: while only the reserve of mbufs for sending is left,
  * and while fewer than NJ_TX_POOL_LOW are. */
@@ -116,7 +117,7 @@ static struct nj_conn *conn_of(const struct nj_xfer *x)
     return nj_container_of(x->tcb->user, struct nj_conn, user);
 }
 
-static void reset_for(struct nj_conn *c, enum nj_counter why, nj_ns now)
+static void reset_for(struct nj_conn *c, nj_counter why, nj_ns now)
 {
     nj__abuse_record(c->conns, why, &c->tcb->flow.tuple.remote);
     nj__conn_reset(c, now);

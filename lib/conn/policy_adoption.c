@@ -4,6 +4,8 @@
 #include "conn/abuse_reason_counts.h"
 #include "conn/conn.h"
 #include "conn/conn_life.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_tcp.h"
 
 /* Client table of a shard that has none in common with others, as in tests. */
 #define OWN_CLIENTS_MAX 4096u

@@ -5,6 +5,8 @@
 #include "conn/conn_life.h"
 #include "conn/conn_timeouts.h"
 #include "http/response_head.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_http.h"
 
 /* Checks of a request within the smaller of its timeouts. Timeouts are up to 1/CHECKS_PER_TIMEOUT
  * late. */
@@ -107,7 +109,7 @@ static void give_up_file(struct nj_txn *t)
     nj__conn_mark_ready(c);
 }
 
-static void give_up_body(struct nj_txn *t, enum nj_counter why)
+static void give_up_body(struct nj_txn *t, nj_counter why)
 {
     struct nj_conn *c = t->conn;
 

@@ -19,6 +19,7 @@
 #include "base/set_error.h"
 #include "base/signal_stack.h"
 #include "base/thread_start_on_cpus.h"
+#include "telem/counters_packet.h"
 
 _Static_assert(RTE_MAX_LCORE <= NJ_LCORES_MAX, "ids of lcores are below NJ_LCORES_MAX");
 

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "base/limits.h"
+#include "telem/counters_conn.h"
 
 /* WINDOW_UPDATEs that a client may send before its first request. */
 #define WINDOW_CREDIT_AT_OPEN 16u

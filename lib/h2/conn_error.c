@@ -5,6 +5,7 @@
  * before they return (goaway.c).
  */
 #include "h2/h2_internal.h"
+#include "telem/counters_conn.h"
 
 void nj__h2_record_end(struct nj_h2 *h, enum nj__h2_end why, enum nj_h2_error_code code)
 {

@@ -19,7 +19,7 @@
 #include "base/keyed_hash.h"
 #include "base/request_head.h"
 #include "base/types.h"
-#include "telem/counters.h"
+#include "telem/count.h"
 
 /* Error codes (RFC 9113 7) */
 enum nj_h2_error_code {
@@ -69,7 +69,7 @@ struct nj_h2_events {
     /* A request is refused, and `why` has counted it. on_refused follows if there is a response. No
      * other callback follows for a request that is reset: malformed (RFC 9113 8.1.1), or above the
      * limit of streams. May be NULL. */
-    void (*on_refusal_counted)(void *user, enum nj_counter why);
+    void (*on_refusal_counted)(void *user, nj_counter why);
 };
 
 /* Destination of output. Each call accepts all bytes offered or fails. */

@@ -41,7 +41,7 @@
 #include "h2/frame.h"
 #include "h2/h2.h"
 #include "h2/hpack/hpack.h"
-#include "telem/counters.h"
+#include "telem/count.h"
 
 /* With less room in the sink nothing is written, which avoids tiny DATA frames. */
 #define NJ__H2_SINK_ROOM_MIN       4096u
@@ -104,7 +104,7 @@ struct nj__h2_head {
      * the name of a host or for contradictory fields (RFC 9113 8.3.1), 417 for an unknown
      * expectation. 0: none. */
     uint16_t refuse_status;
-    enum nj_counter refuse_why;           /* if there is a status */
+    nj_counter refuse_why;                /* if there is a status */
     bool regular_seen;                    /* a field other than a pseudo-header was decoded */
     bool expects_continue, expects_other; /* RFC 9110 10.1.1: 100-continue; anything else */
     uint8_t priority;

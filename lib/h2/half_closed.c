@@ -12,6 +12,7 @@
  * called for such a stream.
  */
 #include "h2/h2_internal.h"
+#include "telem/counters_http.h"
 
 #include <string.h>
 

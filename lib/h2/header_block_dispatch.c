@@ -5,8 +5,10 @@
  * Every block is decoded completely, since HPACK state depends on it (RFC 9113 4.3).
  */
 #include "h2/h2_internal.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_http.h"
 
-static void count_refusal(struct nj_h2 *h, enum nj_counter why)
+static void count_refusal(struct nj_h2 *h, nj_counter why)
 {
     const struct nj_h2_events *ev = h->core->events;
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "telem/counters_conn.h"
 
 #define PRIORITY_BYTES     5u
 /* A PRIORITY_UPDATE with a longer priority field value is ignored. */

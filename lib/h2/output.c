@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "telem/counters_http.h"
 
 /* Body pieces below this are copied next to their frame header: cheaper than a reference. */
 #define COPY_BELOW_BYTES 512u

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_http.h"
 
 enum { TOO_MANY = -3 }; /* in addition to the results of nj__hpack_decode_next() */
 
@@ -193,7 +195,7 @@ static bool contradicts_itself(const struct nj__h2_head *head)
     return head->req.authority.p ? !is_same_entity(head) : has_user(head->host);
 }
 
-static void refuse(struct nj__h2_head *head, uint16_t status, enum nj_counter why)
+static void refuse(struct nj__h2_head *head, uint16_t status, nj_counter why)
 {
     head->refuse_status = status;
     head->refuse_why = why;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "telem/counters_http.h"
 
 /* Trailers, stored until the end of the body. */
 struct nj__h2_trailers {
@@ -158,8 +159,8 @@ bool nj__h2_put_body_end(struct nj_h2_stream *st)
 
 static void count_status(struct nj_counters *c, uint16_t status)
 {
-    static const enum nj_counter by_class[] = {NJ_C_status_2xx, NJ_C_status_3xx, NJ_C_status_4xx,
-                                               NJ_C_status_5xx};
+    static const nj_counter by_class[] = {NJ_C_status_2xx, NJ_C_status_3xx, NJ_C_status_4xx,
+                                          NJ_C_status_5xx};
     nj_count(c, by_class[status / 100 - 2]);
 }
 

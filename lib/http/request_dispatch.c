@@ -6,6 +6,7 @@
 #include "http/handlers/exchange.h"
 #include "http/handlers/route_table.h"
 #include "http/response_head.h"
+#include "telem/counters_http.h"
 
 static void serve_file(struct nj_txn *t, const struct nj_request_head *head,
                        const struct nj_target *target)

@@ -12,6 +12,8 @@
 #include "http/files/file_server.h"
 #include "http/handlers/exchange.h"
 #include "http/response_head.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_http.h"
 
 bool nj_txns_init(struct nj_txns *set, uint32_t n_max)
 {
@@ -108,7 +110,7 @@ static void record_end(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total)
 
 /* --- clients ------------------------------------------------------------------------------- */
 
-void nj_txn_report_abuse(struct nj_txn *t, enum nj_counter why)
+void nj_txn_report_abuse(struct nj_txn *t, nj_counter why)
 {
     t->set->events->abuse(t->set->shard, why, &t->remote);
 }

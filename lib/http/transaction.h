@@ -19,7 +19,7 @@
 #include "http/proto/date.h"
 #include "shape/shaper.h"
 #include "telem/access_log_record.h"
-#include "telem/counters.h"
+#include "telem/count.h"
 #include "telem/histogram.h"
 
 struct nj_conn;
@@ -119,7 +119,7 @@ struct nj_txn {
 /* Callbacks from transactions to the shard. */
 struct nj_txn_events {
     /* A limit was enforced against the client of a request. The caller has counted `why`. */
-    void (*abuse)(void *shard, enum nj_counter why, const struct nj_addr *client);
+    void (*abuse)(void *shard, nj_counter why, const struct nj_addr *client);
     /* The workers that the route was moved to are full. The transaction is to be submitted once
      * more with the route's declared type. The callback only queues it. */
     void (*requeue)(struct nj_txn *t);
@@ -224,6 +224,6 @@ struct nj_client *nj_txns_get_client(struct nj_txns *set, uint64_t key, const st
 void nj_txns_put_client(struct nj_txns *set, struct nj_client *client);
 
 /* Reports the client of a transaction for exceeding a limit. The caller has counted `why`. */
-void nj_txn_report_abuse(struct nj_txn *t, enum nj_counter why);
+void nj_txn_report_abuse(struct nj_txn *t, nj_counter why);
 
 #endif

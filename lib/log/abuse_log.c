@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "log/address_text.h"
+#include "telem/counters.h"
 
 #define EVERY        NJ_SEC
 /* The source of a SYN may be forged, and a flood of them may last for days. */
@@ -34,7 +35,7 @@ static void merge_view(struct nj_abuse_view *sum, const struct nj_abuse_view *v)
     sum->n = n;
 }
 
-bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, enum nj_counter reason,
+bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, nj_counter reason,
                   struct nj_abuse_view *out)
 {
     *out = (struct nj_abuse_view){0};
@@ -55,14 +56,14 @@ static uint64_t count_all(const struct nj_abuse *const *of, uint32_t n)
     return sum;
 }
 
-static bool is_line_due(const struct nj_abuse_log *log, enum nj_counter reason, nj_ns now)
+static bool is_line_due(const struct nj_abuse_log *log, nj_counter reason, nj_ns now)
 {
     nj_ns every = reason == NJ_C_drop_tcp_denied ? EVERY_FORGED : EVERY;
 
     return log->n_logged[reason] == 0 || now - log->logged_at[reason] >= every;
 }
 
-static void format_line(struct nj_abuse_line *line, enum nj_counter reason,
+static void format_line(struct nj_abuse_line *line, nj_counter reason,
                         const struct nj_abuse_view *sum, uint64_t times)
 {
     const bool is_refusal = nj_abuse_is_refusal(reason);
@@ -80,8 +81,8 @@ bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *o
 {
     if (count_all(of, n) == log->n_logged_all)
         return false;
-    for (unsigned i = 0; i < NJ_N_COUNTERS; i++) {
-        enum nj_counter reason = (enum nj_counter)i;
+    for (unsigned i = 0; i < NJ_COUNTERS_MAX; i++) {
+        nj_counter reason = (nj_counter)i;
         struct nj_abuse_view sum;
         if (!nj_abuse_sum(of, n, reason, &sum) || sum.n <= log->n_logged[i] ||
             !is_line_due(log, reason, now))

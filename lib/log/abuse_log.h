@@ -11,6 +11,7 @@
 
 #include "conn/abuse_reason_counts.h"
 #include "log/log.h"
+#include "telem/count.h"
 
 #define NJ_ABUSE_LINE_BYTES 256u
 
@@ -21,9 +22,9 @@ struct nj_abuse_line {
 
 /* Zero-initialized. */
 struct nj_abuse_log {
-    uint64_t n_logged_all;            /* counts of all reasons that were logged */
-    uint64_t n_logged[NJ_N_COUNTERS]; /* of each reason */
-    nj_ns logged_at[NJ_N_COUNTERS];
+    uint64_t n_logged_all;              /* counts of all reasons that were logged */
+    uint64_t n_logged[NJ_COUNTERS_MAX]; /* of each reason */
+    nj_ns logged_at[NJ_COUNTERS_MAX];
 };
 
 /* Format the next line that is due. Call until it returns false. `of` are the records of `n`
@@ -34,7 +35,7 @@ bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *o
 /* Sum the counts of a reason over all shards. out->client is the client with the most counts of a
  * shard in the latest second with any. out->others: other clients were counted in that second, too.
  * Returns false if there are no counts, or all records are being written. */
-bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, enum nj_counter reason,
+bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, nj_counter reason,
                   struct nj_abuse_view *out);
 
 #endif

@@ -8,6 +8,7 @@
 #include "log/address_text.h"
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
+#include "telem/counters.h"
 
 static bool add_reasons(const struct nj_mgmt_view *v, const char *params, bool refusals,
                         struct rte_tel_data *d)
@@ -19,7 +20,7 @@ static bool add_reasons(const struct nj_mgmt_view *v, const char *params, bool r
         return false;
     for (uint32_t i = 0; i < v->n_shards; i++)
         of[i] = &v->shard[i]->conns.abuse;
-    for (enum nj_counter i = 0; i < NJ_N_COUNTERS; i++) {
+    for (nj_counter i = 0; i < NJ_COUNTERS_MAX; i++) {
         struct nj_abuse_view sum;
         if (nj_abuse_is_refusal(i) != refusals || !nj_abuse_sum(of, v->n_shards, i, &sum))
             continue;

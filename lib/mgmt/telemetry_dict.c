@@ -8,6 +8,7 @@
 #include <rte_telemetry.h>
 
 #include "dpdk/compat.h"
+#include "telem/counters.h"
 
 struct rte_tel_data *nj__telemetry_add_dict(struct rte_tel_data *d, const char *name_fmt, ...)
 {
@@ -34,7 +35,7 @@ void nj__telemetry_add_numbers(struct rte_tel_data *d, const struct nj__telemetr
 }
 
 void nj__telemetry_add_counters(const struct nj_mgmt_view *v, uint32_t from, uint32_t to,
-                                const enum nj_counter *which, size_t n, struct rte_tel_data *d)
+                                const nj_counter *which, size_t n, struct rte_tel_data *d)
 {
     for (size_t k = 0; k < n; k++) {
         uint64_t sum = 0;

@@ -9,6 +9,7 @@
 
 #include "base/compiler.h"
 #include "mgmt/view.h"
+#include "telem/count.h"
 
 struct rte_tel_data;
 
@@ -21,7 +22,7 @@ struct rte_tel_data *nj__telemetry_add_dict(struct rte_tel_data *d, const char *
     NJ_PRINTF(2, 3);
 /* Add the sums of these counters over shards from..to-1 under their names. */
 void nj__telemetry_add_counters(const struct nj_mgmt_view *v, uint32_t from, uint32_t to,
-                                const enum nj_counter *which, size_t n, struct rte_tel_data *d);
+                                const nj_counter *which, size_t n, struct rte_tel_data *d);
 
 /* A named number. UINT64_MAX: not available, the row is omitted. */
 struct nj__telemetry_row {

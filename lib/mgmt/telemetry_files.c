@@ -7,6 +7,7 @@
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
 #include "store/file_reader.h"
+#include "telem/counters_http.h"
 
 static void add_reader_stats(const struct nj_file_reader_stats *r, struct rte_tel_data *d)
 {

@@ -13,6 +13,7 @@
 #include "log/address_text.h"
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
+#include "telem/counters_http.h"
 
 /* A response of the socket holds 16 KiB, and a client takes about 230 bytes of it. */
 #define CLIENTS_SHOWN     10u
@@ -156,7 +157,7 @@ bool nj__telemetry_clients(const struct nj_mgmt_view *v, const char *params, str
 
 bool nj__telemetry_shaping(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
-    static const enum nj_counter shown[] = {
+    static const nj_counter shown[] = {
         NJ_C_shape_responses, NJ_C_shape_waiting,       NJ_C_shape_timers, NJ_C_shape_clients,
         NJ_C_shape_bytes,     NJ_C_shape_throttled,     NJ_C_shape_wakes,  NJ_C_shape_wakes_empty,
         NJ_C_shape_leases,    NJ_C_shape_leases_waited,

@@ -12,13 +12,14 @@
 #include "dpdk/compat.h"
 #include "mgmt/telemetry_commands.h"
 #include "mgmt/telemetry_dict.h"
+#include "telem/counters.h"
 
 /* A response of the socket holds 16 KiB. With more shards, /nightjar/shards is a short list. */
 #define SHARDS_IN_FULL 12u
 
 static const struct {
     const char *former;
-    enum nj_counter counter;
+    nj_counter counter;
 } counter_aliases[] = {
 #define NJ_COUNTER_ALIAS(former, name) {#former, NJ_C_##name},
 #include "telem/counter_aliases.def"
@@ -30,8 +31,9 @@ _Static_assert(NJ_N_COUNTERS + NJ_ARRAY_LEN(counter_aliases) <= RTE_TEL_MAX_DICT
 bool nj__telemetry_counters(const struct nj_mgmt_view *v, const char *params,
                             struct rte_tel_data *d)
 {
-    for (enum nj_counter i = 0; i < NJ_N_COUNTERS; i++)
-        rte_tel_data_add_dict_uint(d, nj_counter_info[i].name, nj_mgmt_sum_counter(v, i));
+    for (nj_counter i = 0; i < NJ_COUNTERS_MAX; i++)
+        if (nj_counter_info[i].name)
+            rte_tel_data_add_dict_uint(d, nj_counter_info[i].name, nj_mgmt_sum_counter(v, i));
     for (size_t i = 0; i < NJ_ARRAY_LEN(counter_aliases); i++)
         rte_tel_data_add_dict_uint(d, counter_aliases[i].former,
                                    nj_mgmt_sum_counter(v, counter_aliases[i].counter));
@@ -46,8 +48,8 @@ static unsigned in_use(const struct rte_mempool *mp)
 /* Overview of a shard. */
 static void add_shard_summary(const struct nj_mgmt_view *v, uint32_t i, struct rte_tel_data *d)
 {
-    static const enum nj_counter shown[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_rx_packets,
-                                            NJ_C_tx_packets,  NJ_C_requests,    NJ_C_connections};
+    static const nj_counter shown[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_rx_packets,
+                                       NJ_C_tx_packets,  NJ_C_requests,    NJ_C_connections};
     const struct nj_counters *c = &v->shard[i]->counters;
 
     rte_tel_data_add_dict_uint(d, "lcore", v->lcore[i].id);
@@ -70,7 +72,7 @@ static void add_shard_details(const struct nj_mgmt_view *v, uint32_t i, struct r
 {
     static const char *const steering[] = {
         [NJ_STEER_NONE] = "none", [NJ_STEER_ON_MISS] = "rss", [NJ_STEER_ALWAYS] = "toeplitz"};
-    static const enum nj_counter shown[] = {
+    static const nj_counter shown[] = {
         NJ_C_loops_busy,      NJ_C_loops_idle, NJ_C_rx_steered_in,  NJ_C_rx_steered_out,
         NJ_C_steer_misplaced, NJ_C_time_wait,  NJ_C_h2_connections, NJ_C_h2_bytes,
         NJ_C_file_jobs,       NJ_C_exchanges,  NJ_C_tx_queued,      NJ_C_tls_handshakes_open,
@@ -86,7 +88,7 @@ static void add_shard_details(const struct nj_mgmt_view *v, uint32_t i, struct r
     uint64_t taken = in_use(p->dev->tx_pool[queue]),
              ready = nj_counter_read(c, NJ_C_tx_mbufs_ready);
     rte_tel_data_add_dict_uint(d, "tx_mbufs_used", taken > ready ? taken - ready : 0);
-    for (enum nj_counter k = 0; k < NJ_N_COUNTERS; k++) {
+    for (nj_counter k = 0; k < NJ_COUNTERS_MAX; k++) {
         bool drop = nj_counter_info[k].kind == NJ_KIND_RX_DROP ||
                     nj_counter_info[k].kind == NJ_KIND_TX_DROP;
         if (drop && nj_counter_read(c, k) > 0)
@@ -186,8 +188,8 @@ bool nj__telemetry_shards(const struct nj_mgmt_view *v, const char *params, stru
 /* The cycles of each stage, of the measured steps only, beside counters of all steps. */
 bool nj__telemetry_stages(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)
 {
-    static const enum nj_counter besides[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_loops_busy,
-                                              NJ_C_requests,    NJ_C_rx_packets,  NJ_C_tx_packets};
+    static const nj_counter besides[] = {NJ_C_cycles_busy, NJ_C_cycles_idle, NJ_C_loops_busy,
+                                         NJ_C_requests,    NJ_C_rx_packets,  NJ_C_tx_packets};
     uint64_t spent[NJ_N_STAGES] = {0}, n_measured = 0;
     uint32_t from, to;
 

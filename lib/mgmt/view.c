@@ -4,8 +4,9 @@
 
 #include "base/relaxed_atomics.h"
 #include "log/log_writer.h"
+#include "telem/counters.h"
 
-uint64_t nj_mgmt_sum_counter(const struct nj_mgmt_view *v, enum nj_counter which)
+uint64_t nj_mgmt_sum_counter(const struct nj_mgmt_view *v, nj_counter which)
 {
     uint64_t n = 0;
 

@@ -22,6 +22,7 @@
 #include "shard/shard.h"
 #include "store/file_reader.h"
 #include "store/file_store.h"
+#include "telem/count.h"
 #include "threads/worker_pool.h"
 
 /* A port, and its shards: n_shards of the view's, from `first` on. */
@@ -69,7 +70,7 @@ struct nj_mgmt_view {
 
 /* Sums over all shards, of a counter, with what is counted beside them, and of a kind of counters.
  */
-uint64_t nj_mgmt_sum_counter(const struct nj_mgmt_view *v, enum nj_counter which);
+uint64_t nj_mgmt_sum_counter(const struct nj_mgmt_view *v, nj_counter which);
 uint64_t nj_mgmt_sum_counter_kind(const struct nj_mgmt_view *v, enum nj_counter_kind kind);
 
 /* Counts of the class in a slot, summed over all shards. */

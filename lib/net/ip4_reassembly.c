@@ -11,6 +11,7 @@
 #include <rte_mbuf.h>
 
 #include "base/assert.h"
+#include "telem/counters_packet.h"
 
 _Static_assert(NJ_FRAG_PARTS_MAX <= RTE_LIBRTE_IP_FRAG_MAX_FRAG, "capacity of rte_ip_frag");
 _Static_assert(NJ_FRAG_PACKETS_MAX *NJ_FRAG_PARTS_MAX <= RTE_IP_FRAG_DEATH_ROW_MBUF_LEN,
@@ -37,7 +38,7 @@ static bool is_expired(const struct nj_frag_queue *n, nj_ns now)
 /* The entry of this packet, or a free one, or NULL with the reason. An expired entry and its
  * fragments in the table are free. */
 static struct nj_frag_queue *find_or_reserve(struct nj_ip4_reasm *f, const struct nj_packet *p,
-                                             nj_ns now, enum nj_counter *why)
+                                             nj_ns now, nj_counter *why)
 {
     struct nj_frag_queue *unused = NULL;
     uint32_t n_of_source = 0;
@@ -70,7 +71,7 @@ static struct nj_frag_queue *find_or_reserve(struct nj_ip4_reasm *f, const struc
 /* RFC 1122 3.3.2, RFC 5722 4: record the fragment, or return why it is dropped. Two packets of
  * one identification and different protocols are both rejected, because the table does not
  * distinguish them (RFC 791 3.2). */
-static enum nj_counter accept_fragment(struct nj_frag_queue *n, const struct nj_fragment *f)
+static nj_counter accept_fragment(struct nj_frag_queue *n, const struct nj_fragment *f)
 {
     n->rejects_rest |= f->protocol != n->protocol;
     if (n->rejects_rest)
@@ -107,7 +108,7 @@ static bool has_all_bytes(const struct nj_frag_queue *n)
     return sum == n->n_bytes; /* since none of them overlap */
 }
 
-static void drop_fragment(struct nj_ip4_reasm *f, struct rte_mbuf *m, enum nj_counter why)
+static void drop_fragment(struct nj_ip4_reasm *f, struct rte_mbuf *m, nj_counter why)
 {
     nj_count(f->counters, why);
     rte_pktmbuf_free(m);
@@ -155,13 +156,13 @@ struct rte_mbuf *nj_ip4_reasm_input(struct nj_ip4_reasm *f, struct rte_mbuf *m,
         drop_fragment(f, m, NJ_C_drop_ip_fragment);
         return NULL;
     }
-    enum nj_counter why = NJ_C_drop_frag_full;
+    nj_counter why = NJ_C_drop_frag_full;
     struct nj_frag_queue *n = find_or_reserve(f, p, now, &why);
     if (!n) {
         drop_fragment(f, m, why);
         return NULL;
     }
-    enum nj_counter verdict = accept_fragment(n, frag);
+    nj_counter verdict = accept_fragment(n, frag);
     if (verdict != NJ_C_rx_fragments) {
         drop_fragment(f, m, verdict);
         return NULL;

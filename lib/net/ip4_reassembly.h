@@ -14,7 +14,7 @@
 #include <rte_mbuf_core.h>
 
 #include "base/types.h"
-#include "telem/counters.h"
+#include "telem/count.h"
 #include "wire/packet.h"
 
 /* A segment of 1500 bytes needs three fragments on a link with an MTU of 576. 32 packets of four

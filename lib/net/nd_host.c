@@ -4,6 +4,7 @@
 #include "net/nd_host.h"
 
 #include "base/assert.h"
+#include "telem/counters_packet.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 #include "wire/ip6.h"
@@ -41,7 +42,7 @@ static void nonce_of(const struct nj_nd_host *d, const struct nj_addr *ip,
     memcpy(out, &n, NJ_ND_NONCE_BYTES);
 }
 
-static void count_event(struct nj_nd_host *d, enum nj_counter which)
+static void count_event(struct nj_nd_host *d, nj_counter which)
 {
     nj_count(d->neigh->counters, which);
 }

@@ -3,6 +3,7 @@
  * (RFC 4861 7.3). A set-associative table; claims of a new MAC address are verified first. */
 #include "net/neighbours.h"
 
+#include "telem/counters_packet.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 #include "wire/ip6.h"
@@ -28,7 +29,7 @@
  * Time-outs of remote peers probe the gateway, at this interval and with one packet. */
 #define SUSPECT_AFTER        (5 * NJ_SEC)
 
-static void drop_pending(struct nj_neigh *n, struct nj_neigh_entry *e, enum nj_counter why)
+static void drop_pending(struct nj_neigh *n, struct nj_neigh_entry *e, nj_counter why)
 {
     for (unsigned i = 0; i < e->n_pending; i++) {
         rte_pktmbuf_free(e->pending[i]);
@@ -420,7 +421,7 @@ static bool check_claim(struct nj_neigh *n, struct nj_neigh_entry *e,
     return true;
 }
 
-static void drop_packet(struct nj_neigh *n, struct rte_mbuf *m, enum nj_counter why)
+static void drop_packet(struct nj_neigh *n, struct rte_mbuf *m, nj_counter why)
 {
     rte_pktmbuf_free(m);
     nj_count(n->counters, why);

@@ -17,7 +17,7 @@
 
 #include "base/limits.h"
 #include "base/types.h"
-#include "telem/counters.h"
+#include "telem/count.h"
 #include "wire/packet.h"
 
 /* RFC 4861 7.3.2. An IPv4 neighbour is never STALE or DELAY: when its lifetime ends, it is probed

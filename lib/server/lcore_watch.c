@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "log/log.h"
+#include "telem/counters_packet.h"
 #include "threads/os_clock.h"
 
 /* Logs the messages of an lcore. */

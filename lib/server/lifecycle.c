@@ -24,6 +24,7 @@
 #include "sched/fiber.h"
 #include "server/ready_lines.h"
 #include "server/server_internal.h"
+#include "telem/counters.h"
 
 const char *nj_strerror(int error)
 {

@@ -11,6 +11,7 @@
 #include "config/port_lcores.h"
 #include "config/rss_key.h"
 #include "log/log.h"
+#include "telem/counters_packet.h"
 
 enum nj_idle nj__idle_mode(const struct nj_server_config *config)
 {

@@ -10,6 +10,7 @@
 #include "log/log.h"
 #include "log/log_writer.h"
 #include "rights/syscall_filter.h"
+#include "telem/counters.h"
 #include "threads/os_clock.h"
 
 #define TICK      (20 * NJ_MS)

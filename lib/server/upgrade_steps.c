@@ -3,6 +3,7 @@
  * upgrade. */
 #include "log/log.h"
 #include "server/server_internal.h"
+#include "telem/counters_conn.h"
 
 static void set_phase(void *server, enum nj_run_phase phase)
 {

@@ -6,6 +6,7 @@
  */
 #include "base/relaxed_atomics.h"
 #include "shape/shaper_internal.h"
+#include "telem/counters_http.h"
 
 /* With a small burst, a node holds at most one lease, including the remainder of the last one. */
 static bool has_small_burst(const struct nj__node *n)

@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "telem/counters_http.h"
 
 void nj__node_init(struct nj__node *n, struct nj__node *parent, struct nj_gcra *rate_gcra,
                    uint8_t level)

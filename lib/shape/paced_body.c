@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "telem/counters_http.h"
 
 static struct nj_paced *paced_of(struct nj_body *body)
 {

@@ -9,6 +9,7 @@
 #include "base/relaxed_atomics.h"
 #include "base/compiler.h"
 #include "shape/shaper_internal.h"
+#include "telem/counters_http.h"
 
 /* ---- state common to all lcores ---- */
 

@@ -23,7 +23,7 @@
 #include "base/types.h"
 #include "shape/client_table.h"
 #include "shape/request_policy.h"
-#include "telem/counters.h"
+#include "telem/count.h"
 
 /* State of all lcores: GCRAs of the server and of classes, and the clients. */
 struct nj_shape_shared;

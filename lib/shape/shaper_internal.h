@@ -11,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/pool.h"
 #include "shape/shaper.h"
+#include "telem/count.h"
 
 /* Time covered by a lease of a common limit, for all lcores together; each lcore leases its share.
  * Longer than a step and a tick of the wheel, so that a client slightly late keeps its place; short

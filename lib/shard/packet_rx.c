@@ -5,6 +5,7 @@
 #include <rte_mbuf.h>
 
 #include "shard/shard_internal.h"
+#include "telem/counters_packet.h"
 
 /* Packets to prefetch ahead: parsing one takes about as long as a cache miss. */
 #define PREFETCH_AHEAD 4u
@@ -20,7 +21,7 @@ struct rx_batch {
     uint32_t flow_hash[NJ_RX_BATCH_MAX];
 };
 
-static void drop(struct nj_shard *s, struct rte_mbuf *m, enum nj_counter why)
+static void drop(struct nj_shard *s, struct rte_mbuf *m, nj_counter why)
 {
     nj_count(&s->counters, why);
     rte_pktmbuf_free(m);
@@ -171,7 +172,7 @@ static void input_icmp_error(struct nj_shard *s, struct rte_mbuf *m, const struc
     struct nj_flow *f = nj_flow_find(&s->tcp.flows, flow_hash, &p->icmp_error.tuple);
     struct nj_tcb *t = nj_flow_tcb(f);
     bool believed = t && nj_tcp_icmp(&s->tcp, t, &p->icmp_error);
-    enum nj_counter counted = believed ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_error;
+    nj_counter counted = believed ? NJ_C_rx_icmp_error : NJ_C_drop_icmp_error;
 
     if (!f)
         (void)nj__port_is_for_peer(s, m, &counted);

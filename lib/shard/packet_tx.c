@@ -5,6 +5,7 @@
 #include <rte_mbuf.h>
 
 #include "shard/shard_internal.h"
+#include "telem/counters_packet.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 

@@ -6,8 +6,9 @@
 #include <rte_mbuf.h>
 
 #include "shard/shard_internal.h"
+#include "telem/counters_packet.h"
 
-static bool pass_on(struct nj_shard *s, const struct rte_mbuf *m, enum nj_counter *counted)
+static bool pass_on(struct nj_shard *s, const struct rte_mbuf *m, nj_counter *counted)
 {
     bool passed = s->cfg.ops.pass_on(s->cfg.ops.ctx, m);
 
@@ -17,7 +18,7 @@ static bool pass_on(struct nj_shard *s, const struct rte_mbuf *m, enum nj_counte
 
 /* If each frame arrives at both processes, the one that yields passes on what is not its own, so
  * that one process decides. */
-bool nj__port_is_for_peer(void *shard, const struct rte_mbuf *m, enum nj_counter *counted)
+bool nj__port_is_for_peer(void *shard, const struct rte_mbuf *m, nj_counter *counted)
 {
     struct nj_shard *s = shard;
 

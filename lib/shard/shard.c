@@ -11,6 +11,9 @@
 
 #include "shard/shard_internal.h"
 #include "tcp/cc/congestion.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_packet.h"
+#include "telem/counters_tcp.h"
 
 static enum nj_tcp_accept accept_filter(void *shard, const struct nj_addr *remote)
 {

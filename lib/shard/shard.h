@@ -22,7 +22,7 @@
 #include "shard/pool_gauges.h"
 #include "shard/shard_env_ops.h"
 #include "tcp/tcp.h"
-#include "telem/counters.h"
+#include "telem/count.h"
 #include "telem/stage_cycles.h"
 #include "wire/emit.h"
 

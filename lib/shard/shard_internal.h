@@ -4,6 +4,7 @@
 #define NJ_SHARD_SHARD_INTERNAL_H
 
 #include "shard/shard.h"
+#include "telem/count.h"
 
 /* Packets of one receive batch: a burst of the device and one of the ring of forwarded packets. */
 #define NJ_RX_BATCH_MAX (2 * NJ_BURST_MAX)
@@ -28,7 +29,7 @@ uint32_t nj__net_rx_burst(struct nj_shard *, nj_ns now);
 /* port_role.c */
 /* For nj_tcp_config: does the other process that shares the port handle this packet of no
  * connection? */
-bool nj__port_is_for_peer(void *shard, const struct rte_mbuf *, enum nj_counter *counted);
+bool nj__port_is_for_peer(void *shard, const struct rte_mbuf *, nj_counter *counted);
 /* Does the other process answer this request of ARP, neighbour discovery or echo? */
 bool nj__port_peer_answers(const struct nj_shard *, const struct rte_mbuf *);
 

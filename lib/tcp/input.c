@@ -8,7 +8,7 @@
 #include "tcp/cc/congestion.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 /* Initialise the receive sequence space and the options from a SYN. */
 static void take_syn(struct nj_tcp *tcp, struct nj_tcb *t, const struct nj_seg *seg, nj_ns now)

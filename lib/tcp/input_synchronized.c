@@ -12,7 +12,7 @@
 #include "tcp/loss/recovery_state.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 static uint32_t seconds(nj_ns t)
 {

@@ -2,6 +2,7 @@
 /* Ports that listen (RFC 9293 3.10.1, passive OPEN), and room for another connection. */
 #include "base/compiler.h"
 #include "tcp/tcp_internal.h"
+#include "telem/counters_tcp.h"
 
 bool nj_tcp_listen(struct nj_tcp *tcp, uint16_t port)
 {

@@ -4,7 +4,7 @@
 #include <rte_mbuf.h>
 
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_packet.h"
 
 uint32_t nj__mbuf_cache_fill(struct nj_tcp *tcp)
 {

@@ -3,6 +3,7 @@
  * 9293 3.10.7.4 as far as they need it. */
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
+#include "telem/counters_tcp.h"
 
 #define STRAY_MS (NJ_TCP_STRAY_ACK_INTERVAL / NJ_MS)
 
@@ -24,7 +25,7 @@ bool nj__flow_may_ack_stray(struct nj_flow *f, nj_ns now)
 }
 
 enum nj_tcp_verdict nj__minisock_reject_stray(struct nj_minisock *b, struct nj_tcp_arrival *a,
-                                              enum nj_counter why, nj_ns now)
+                                              nj_counter why, nj_ns now)
 {
     bool quiet = (a->seg.flags & NJ_TCP_RST) || !nj__flow_may_ack_stray(&b->flow, now);
     return nj__tcp_drop(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK, why);

@@ -2,7 +2,7 @@
 /* Probing for a larger path MTU (RFC 4821 7, RFC 8899 5). */
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 #define MTU_TUNNEL 1400u /* passes through most tunnels over Ethernet */
 

@@ -8,7 +8,7 @@
 #include "tcp/loss/recovery_state.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 #include "wire/emit.h"
 
 static void emit(struct nj_tcp *tcp, struct rte_mbuf *m, const struct nj_tcp_emit *e,

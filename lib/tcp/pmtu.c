@@ -7,7 +7,7 @@
 #include "tcp/loss/recovery_state.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 /* The plateau table of RFC 1191 7, for routers that report no MTU. */
 static const uint16_t plateau[] = {17914, 8166, 4352, 2002, 1492, 1006, 508, 296};

@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 /* Restrict the mbuf's data to `n_bytes` from offset `off` on. */
 static void set_payload(struct rte_mbuf *m, uint32_t off, uint32_t n_bytes)

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 #define TICK_MAX 64u /* SYN-ACKs retransmitted per tick; the rest follows in the next */
 

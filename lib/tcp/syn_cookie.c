@@ -21,7 +21,7 @@
  */
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 #define PERIOD    (64 * NJ_SEC)
 #define MSS_BITS  3

@@ -8,6 +8,7 @@
 #include "tcp/loss/scoreboard.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
+#include "telem/counters_tcp.h"
 
 const char *const nj_tcp_state_name[] = {
 #define NJ_TCP_STATE(name) [NJ_TCP_##name] = #name,

@@ -22,6 +22,7 @@
 #include "tcp/flow_table.h"
 #include "tcp/minisock.h"
 #include "tcp/tcb.h"
+#include "telem/count.h"
 #include "wire/emit.h"
 #include "wire/packet.h"
 
@@ -67,7 +68,7 @@ struct nj_tcp_config {
      * of struct nj_tcp is set, for segments that belong to no connection and carry no SYN cookie
      * that this process sent. If it returns true, TCP counts the segment as *counted. The function
      * may copy the frame; TCP frees it. */
-    bool (*is_for_peer_process)(void *ctx, const struct rte_mbuf *m, enum nj_counter *counted);
+    bool (*is_for_peer_process)(void *ctx, const struct rte_mbuf *m, nj_counter *counted);
     /* Called when nearly all control blocks are in use: can a connection be evicted in favour of
      * this peer? `proven`: the peer completes a handshake, so its address is genuine and the
      * eviction is to be carried out. NULL: no. */

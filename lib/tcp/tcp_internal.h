@@ -41,6 +41,7 @@
 
 #include "tcp/mbuf_priv.h"
 #include "tcp/tcp.h"
+#include "telem/count.h"
 
 /* Timers and counts, with their sources. */
 #define NJ_TCP_RTO_INITIAL        (1 * NJ_SEC)  /* RFC 6298 2.1 */
@@ -113,16 +114,16 @@ enum nj_tcp_verdict {
 
 /* A segment during its processing. */
 struct nj_tcp_arrival {
-    struct nj_seg seg;   /* trimmed to the window after step 4 */
-    bool had_text;       /* or a FIN, before it was trimmed */
-    struct rte_mbuf *m;  /* NULL once it was queued */
-    enum nj_counter why; /* of a verdict NJ_VERDICT_DROP... */
-    bool follows;        /* a SYN that replaces a connection in TIME-WAIT; */
-    uint32_t iss_min;    /* then the least initial sequence number */
+    struct nj_seg seg;  /* trimmed to the window after step 4 */
+    bool had_text;      /* or a FIN, before it was trimmed */
+    struct rte_mbuf *m; /* NULL once it was queued */
+    nj_counter why;     /* of a verdict NJ_VERDICT_DROP... */
+    bool follows;       /* a SYN that replaces a connection in TIME-WAIT; */
+    uint32_t iss_min;   /* then the least initial sequence number */
 };
 
 static inline enum nj_tcp_verdict nj__tcp_drop(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
-                                               enum nj_counter why)
+                                               nj_counter why)
 {
     a->why = why;
     return v;
@@ -147,7 +148,7 @@ void nj__flow_init_kind(struct nj_flow *, enum nj_flow_kind, nj_ns now);
 bool nj__flow_may_ack_stray(struct nj_flow *, nj_ns now);
 /* Verdict for an unacceptable segment: a rate-limited ACK. */
 enum nj_tcp_verdict nj__minisock_reject_stray(struct nj_minisock *, struct nj_tcp_arrival *,
-                                              enum nj_counter why, nj_ns now);
+                                              nj_counter why, nj_ns now);
 /* RFC 7323 5.3 R1. */
 enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *, struct nj_tcp_arrival *,
                                             nj_ns now);

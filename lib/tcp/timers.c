@@ -4,7 +4,7 @@
  * connection has one timer, armed for its earliest deadline (xfer.c). */
 #include "tcp/loss/recovery_state.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 /* The handshake's SYN or SYN-ACK was not answered. False: the block is gone. */
 static bool on_syn_timeout(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "tcp/cc/congestion.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 /* RFC 9293 3.10.1, active. */
 struct nj_tcb *nj_tcp_connect(struct nj_tcp *tcp, const struct nj_tuple *tuple, nj_ns now)

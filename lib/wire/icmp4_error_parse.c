@@ -9,8 +9,9 @@
 #include <rte_ip.h>
 
 #include "base/compiler.h"
+#include "telem/counters_packet.h"
 
-#define OK NJ_N_COUNTERS
+#define OK NJ_COUNTERS_MAX
 
 /* RFC 792: type, code, checksum, 32 bits that depend on the type, then the quote. */
 #define HEADER_BYTES 8u
@@ -50,7 +51,7 @@ static bool classify_error4(uint8_t type, uint8_t code, enum nj_icmp_error_kind 
     }
 }
 
-enum nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct nj_packet *out)
+nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct nj_packet *out)
 {
     struct nj_icmp_error e = {.mtu = 0};
     struct rte_ipv4_hdr ip;

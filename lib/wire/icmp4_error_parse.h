@@ -3,13 +3,14 @@
 #ifndef NJ_WIRE_ICMP4_ERROR_PARSE_H
 #define NJ_WIRE_ICMP4_ERROR_PARSE_H
 
+#include "telem/count.h"
 #include "wire/packet.h"
 
 /*
  * Parse the message of `n_bytes` at `p`, whose checksum is valid and whose outer addresses are set
- * in `out`. For an error about a TCP segment that we sent, fill in `out` and return NJ_N_COUNTERS,
- * otherwise return the drop reason.
+ * in `out`. For an error about a TCP segment that we sent, fill in `out` and return
+ * NJ_COUNTERS_MAX, otherwise return the drop reason.
  */
-enum nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct nj_packet *out);
+nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct nj_packet *out);
 
 #endif

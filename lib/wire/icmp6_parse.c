@@ -7,13 +7,14 @@
 #include <rte_ip.h>
 
 #include "base/big_endian.h"
+#include "telem/counters_packet.h"
 #include "wire/csum.h"
 #include "wire/icmp6.h"
 #include "wire/icmp6_type.h"
 #include "wire/ip6.h"
 #include "wire/ip6_parse.h"
 
-#define OK NJ_N_COUNTERS
+#define OK NJ_COUNTERS_MAX
 
 struct message {
     const uint8_t *p;
@@ -58,7 +59,7 @@ static bool classify_error(const uint8_t *p, struct nj_icmp_error *e)
 
 /* RFC 4443 2.4: the error quotes as much of our packet as fits. We send no extension headers
  * before TCP, so the quote has none. */
-static enum nj_counter parse_error(const struct message *m, struct nj_packet *out)
+static nj_counter parse_error(const struct message *m, struct nj_packet *out)
 {
     struct rte_ipv6_hdr quoted;
     struct nj_icmp_error e = {0};
@@ -147,7 +148,7 @@ static bool parse_router_advert(const struct message *m, const struct nj_packet 
            read_options(m, NJ__ND_ROUTER_ADVERT_BYTES, NJ__ND_OPT_SOURCE_MAC, nd);
 }
 
-static enum nj_counter parse_nd(const struct message *m, uint32_t off, struct nj_packet *out)
+static nj_counter parse_nd(const struct message *m, uint32_t off, struct nj_packet *out)
 {
     struct nj_nd *nd = &out->nd;
     bool ok = false;
@@ -168,7 +169,7 @@ static enum nj_counter parse_nd(const struct message *m, uint32_t off, struct nj
 }
 
 /* RFC 3810 5.1.14, 6.2, and RFC 2710 5 for the older form. */
-static enum nj_counter parse_mld_query(const struct message *m, uint32_t off, struct nj_packet *out)
+static nj_counter parse_mld_query(const struct message *m, uint32_t off, struct nj_packet *out)
 {
     if (m->n_bytes < NJ__MLD_BYTES || m->ip->hop_limit != 1 || !m->ip->router_alert ||
         !nj_ip6_is_link_local(&out->ip_src))
@@ -212,8 +213,8 @@ void nj_ra_parse(struct nj_ra *ra, const uint8_t *msg, uint32_t n_bytes)
 /* --- other messages ------------------------------------------------------------------------ */
 
 /* RFC 4443 4.1. Echo requests to a group are ignored, since replies would amplify. */
-static enum nj_counter parse_echo(const struct nj_iface *iface, const struct message *m,
-                                  uint32_t off, struct nj_packet *out)
+static nj_counter parse_echo(const struct nj_iface *iface, const struct message *m, uint32_t off,
+                             struct nj_packet *out)
 {
     if (m->p[1] != 0 || m->to_multicast)
         return NJ_C_drop_icmp_type;
@@ -225,9 +226,8 @@ static enum nj_counter parse_echo(const struct nj_iface *iface, const struct mes
     return OK;
 }
 
-enum nj_counter nj__icmp6_parse(const struct nj_iface *iface, const uint8_t *p,
-                                const struct nj__ip6_payload *load, uint32_t off,
-                                struct nj_packet *out)
+nj_counter nj__icmp6_parse(const struct nj_iface *iface, const uint8_t *p,
+                           const struct nj__ip6_payload *load, uint32_t off, struct nj_packet *out)
 {
     struct message m = {p, load->n_bytes, load, nj_ip6_is_multicast(&out->ip_dst)};
 

@@ -11,9 +11,10 @@
 
 #include <rte_ip.h>
 
+#include "telem/counters_packet.h"
 #include "wire/ip6.h"
 
-#define OK NJ_N_COUNTERS
+#define OK NJ_COUNTERS_MAX
 
 #define OPT_PAD1         0
 #define OPT_ROUTER_ALERT 5
@@ -22,19 +23,19 @@
 enum { BAD_FIELD = 0, UNKNOWN_HEADER = 1, UNKNOWN_OPTION = 2 };
 
 struct ext_walk {
-    const uint8_t *p;    /* the IPv6 header */
-    uint32_t at, end;    /* offset of the next header, and of the packet's end */
-    uint32_t next_at;    /* offset of the field with the type of that header */
-    uint8_t next;        /* type of that header */
-    bool to_multicast;   /* the packet went to a multicast address */
-    bool notify_sender;  /* send the sender a parameter problem */
-    uint8_t code;        /* ... with this code */
-    uint32_t pointer;    /* ... about this byte */
-    enum nj_counter why; /* the first problem */
+    const uint8_t *p;   /* the IPv6 header */
+    uint32_t at, end;   /* offset of the next header, and of the packet's end */
+    uint32_t next_at;   /* offset of the field with the type of that header */
+    uint8_t next;       /* type of that header */
+    bool to_multicast;  /* the packet went to a multicast address */
+    bool notify_sender; /* send the sender a parameter problem */
+    uint8_t code;       /* ... with this code */
+    uint32_t pointer;   /* ... about this byte */
+    nj_counter why;     /* the first problem */
     struct nj__ip6_payload *load;
 };
 
-static void problem(struct ext_walk *w, enum nj_counter why, bool notify_sender, uint8_t code,
+static void problem(struct ext_walk *w, nj_counter why, bool notify_sender, uint8_t code,
                     uint32_t pointer)
 {
     if (w->why != OK)
@@ -178,8 +179,8 @@ static bool is_known_protocol(uint8_t protocol)
     return protocol == IPPROTO_TCP || protocol == IPPROTO_ICMPV6;
 }
 
-enum nj_counter nj__ip6_parse(const struct nj_iface *iface, const uint8_t *p, uint32_t n_bytes,
-                              struct nj_packet *out, struct nj__ip6_payload *load)
+nj_counter nj__ip6_parse(const struct nj_iface *iface, const uint8_t *p, uint32_t n_bytes,
+                         struct nj_packet *out, struct nj__ip6_payload *load)
 {
     struct rte_ipv6_hdr h;
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "telem/count.h"
 #include "wire/packet.h"
 
 /* Maximum number of extension headers of a packet. Real packets have none or two; RFC 8504 5.3
@@ -23,17 +24,16 @@ struct nj__ip6_payload {
 
 /*
  * Parse the packet at `p`, which ends at `n_bytes` or before. Fills in addresses of `out`, and
- * `load`. Returns NJ_N_COUNTERS if the packet is for this host and valid; otherwise the drop
+ * `load`. Returns NJ_COUNTERS_MAX if the packet is for this host and valid; otherwise the drop
  * reason. `out->kind` is NJ_PACKET_PARAM_PROBLEM if the sender must be notified, with problem.off
  * counted from `p`.
  */
-enum nj_counter nj__ip6_parse(const struct nj_iface *iface, const uint8_t *p, uint32_t n_bytes,
-                              struct nj_packet *out, struct nj__ip6_payload *load);
+nj_counter nj__ip6_parse(const struct nj_iface *iface, const uint8_t *p, uint32_t n_bytes,
+                         struct nj_packet *out, struct nj__ip6_payload *load);
 
 /* The ICMPv6 message at `p` (RFC 4443, RFC 4861), `off` bytes from the start of the mbuf's data.
  * Addresses of `out` are set. Returns as above. */
-enum nj_counter nj__icmp6_parse(const struct nj_iface *iface, const uint8_t *p,
-                                const struct nj__ip6_payload *load, uint32_t off,
-                                struct nj_packet *out);
+nj_counter nj__icmp6_parse(const struct nj_iface *iface, const uint8_t *p,
+                           const struct nj__ip6_payload *load, uint32_t off, struct nj_packet *out);
 
 #endif

@@ -18,6 +18,8 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "telem/counters_packet.h"
+#include "telem/counters_tcp.h"
 #include "wire/csum.h"
 #include "wire/icmp_compat.h"
 #include "wire/icmp4_error_parse.h"
@@ -25,7 +27,7 @@
 #include "wire/ip6_parse.h"
 #include "wire/tcp_parse.h"
 
-#define OK NJ_N_COUNTERS
+#define OK NJ_COUNTERS_MAX
 
 /* The part of a frame that is not parsed yet. */
 struct parse_view {
@@ -51,10 +53,9 @@ static bool device_checked(const struct rte_mbuf *m, uint64_t mask, uint64_t goo
 }
 
 /* RFC 826, for Ethernet and IPv4 only. */
-static __rte_noinline enum nj_counter parse_arp(const struct nj_iface *iface,
-                                                const struct parse_view *v,
-                                                const struct rte_ether_addr *eth_src,
-                                                struct nj_packet *out)
+static __rte_noinline nj_counter parse_arp(const struct nj_iface *iface, const struct parse_view *v,
+                                           const struct rte_ether_addr *eth_src,
+                                           struct nj_packet *out)
 {
     struct rte_arp_hdr h;
 
@@ -92,8 +93,8 @@ static __rte_noinline enum nj_counter parse_arp(const struct nj_iface *iface,
 }
 
 /* RFC 792: echo requests (type 8, code 0), and errors about our packets. */
-static enum nj_counter parse_icmp(const struct nj_iface *iface, const struct parse_view *v,
-                                  struct nj_packet *out)
+static nj_counter parse_icmp(const struct nj_iface *iface, const struct parse_view *v,
+                             struct nj_packet *out)
 {
     struct rte_icmp_hdr h;
 
@@ -127,7 +128,7 @@ static bool tcp_checksum_ok(const struct parse_view *v, const struct nj_packet *
     return nj__csum_fold(nj__csum_add_bulk(sum, v->p, v->n_bytes)) == 0xffff;
 }
 
-static enum nj_counter parse_tcp(const struct parse_view *v, struct nj_packet *out)
+static nj_counter parse_tcp(const struct parse_view *v, struct nj_packet *out)
 {
     struct nj_seg *seg = &out->tcp;
 
@@ -149,7 +150,7 @@ static enum nj_counter parse_tcp(const struct parse_view *v, struct nj_packet *o
 }
 
 /* Validates the header and narrows `v` to the payload, without options and Ethernet padding. */
-static enum nj_counter strip_ipv4(struct parse_view *v, struct rte_ipv4_hdr *h)
+static nj_counter strip_ipv4(struct parse_view *v, struct rte_ipv4_hdr *h)
 {
     if (v->n_bytes < sizeof *h)
         return NJ_C_drop_ip_header;
@@ -175,8 +176,8 @@ static enum nj_counter strip_ipv4(struct parse_view *v, struct rte_ipv4_hdr *h)
 
 /* A fragment; `v` is the part after its header (RFC 791 3.2). The reassembled packet must fit in
  * one mbuf, like the packet of one frame. */
-static enum nj_counter parse_fragment(const struct nj_iface *iface, const struct parse_view *v,
-                                      const struct rte_ipv4_hdr *h, struct nj_packet *out)
+static nj_counter parse_fragment(const struct nj_iface *iface, const struct parse_view *v,
+                                 const struct rte_ipv4_hdr *h, struct nj_packet *out)
 {
     uint16_t field = rte_be_to_cpu_16(h->fragment_offset);
     uint32_t hdr_bytes = rte_ipv4_hdr_len(h);
@@ -200,11 +201,11 @@ static enum nj_counter parse_fragment(const struct nj_iface *iface, const struct
 }
 
 /* RFC 791, RFC 1122 3.2.1. */
-static enum nj_counter parse_ipv4(const struct nj_iface *iface, struct parse_view *v,
-                                  struct nj_packet *out)
+static nj_counter parse_ipv4(const struct nj_iface *iface, struct parse_view *v,
+                             struct nj_packet *out)
 {
     struct rte_ipv4_hdr h;
-    enum nj_counter why = strip_ipv4(v, &h);
+    nj_counter why = strip_ipv4(v, &h);
 
     if (why != OK)
         return why;
@@ -240,11 +241,11 @@ static uint16_t strip_vlan(struct parse_view *v, rte_be16_t *ether_type)
 }
 
 /* RFC 8200; the headers themselves are in ip6_parse.c. */
-static enum nj_counter parse_ipv6(const struct nj_iface *iface, struct parse_view *v, bool group,
-                                  struct nj_packet *out)
+static nj_counter parse_ipv6(const struct nj_iface *iface, struct parse_view *v, bool group,
+                             struct nj_packet *out)
 {
     struct nj__ip6_payload load;
-    enum nj_counter why = nj__ip6_parse(iface, v->p, v->n_bytes, out, &load);
+    nj_counter why = nj__ip6_parse(iface, v->p, v->n_bytes, out, &load);
 
     if (group && !nj_ip6_is_multicast(&out->ip_dst) && why != NJ_C_drop_ip_header) {
         out->kind = NJ_PACKET_DROP;
@@ -271,8 +272,8 @@ static bool is_ip6_multicast_frame(const struct nj_iface *iface, const struct rt
            h->dst_addr.addr_bytes[0] == 0x33 && h->dst_addr.addr_bytes[1] == 0x33;
 }
 
-static enum nj_counter parse_eth(const struct nj_iface *iface, struct parse_view *v,
-                                 struct nj_packet *out)
+static nj_counter parse_eth(const struct nj_iface *iface, struct parse_view *v,
+                            struct nj_packet *out)
 {
     struct rte_ether_hdr h;
 

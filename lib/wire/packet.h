@@ -13,7 +13,7 @@
 #include <rte_mbuf.h>
 
 #include "base/types.h"
-#include "telem/counters.h"
+#include "telem/count.h"
 #include "wire/iface.h"
 
 /* TCP flags (RFC 9293 3.1), with their values in the header. */
@@ -118,7 +118,7 @@ enum nj_packet_kind {
 /* A parsed packet. */
 struct nj_packet {
     enum nj_packet_kind kind;
-    enum nj_counter drop;          /* reason, for kinds DROP and PROBLEM */
+    nj_counter drop;               /* reason, for kinds DROP and PROBLEM */
     struct nj_addr ip_src, ip_dst; /* not set for ARP */
     union {
         struct nj_seg tcp;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "telem/counters.h"
 #include "wire/icmp6.h"
 #include "wire/packet.h"
 
@@ -31,10 +32,10 @@ static void check(const struct nj_packet *p, const uint8_t *frame, size_t n_byte
 {
     switch (p->kind) {
     case NJ_PACKET_DROP:
-        NJ_CHECK(p->drop < NJ_N_COUNTERS && nj_counter_info[p->drop].kind == NJ_KIND_RX_DROP);
+        NJ_CHECK(p->drop < NJ_COUNTERS_MAX && nj_counter_info[p->drop].kind == NJ_KIND_RX_DROP);
         return;
     case NJ_PACKET_PARAM_PROBLEM:
-        NJ_CHECK(p->drop < NJ_N_COUNTERS && nj_counter_info[p->drop].kind == NJ_KIND_RX_DROP);
+        NJ_CHECK(p->drop < NJ_COUNTERS_MAX && nj_counter_info[p->drop].kind == NJ_KIND_RX_DROP);
         NJ_CHECK(p->problem.off + p->problem.n_bytes <= n_bytes);
         NJ_CHECK(p->problem.n_bytes >= 40 && p->problem.pointer < p->problem.n_bytes);
         return;

@@ -21,12 +21,16 @@ GIB = 1 << 30
 
 
 def counter_kinds():
-    """{counter name: kind} from lib/telem/counters.def."""
+    """{counter name: kind} from lib/telem/counters_*.def."""
+    import glob
     import re
     from tests.netlab.world import REPO
-    with open(os.path.join(REPO, "lib/telem/counters.def")) as f:
-        return {name: kind for kind, name in
-                re.findall(r"^NJ_COUNTER\((\w+),\s*(\w+),", f.read(), re.M)}
+    found = {}
+    for path in glob.glob(os.path.join(REPO, "lib/telem/counters_*.def")):
+        with open(path) as f:
+            found |= {name: kind for kind, name in
+                      re.findall(r"^NJ_COUNTER\((\w+),\s*(\w+),", f.read(), re.M)}
+    return found
 
 
 def held_of(shards):

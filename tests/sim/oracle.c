@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "sim.h"
 #include "support/mbuf_env.h"
+#include "telem/counters.h"
 
 static uint64_t waiting_for_arp(const struct nj_neigh *n)
 {
@@ -35,7 +36,7 @@ void nj_sim_check_sums(struct sim *sim, const struct nj_shard *s)
 /* Only the link creates malformed packets. */
 static void check_malformed(struct sim *sim, const struct nj_counters *c, const char *who)
 {
-    static const enum nj_counter malformed[] = {
+    static const nj_counter malformed[] = {
         NJ_C_drop_eth_short,   NJ_C_drop_eth_dst,      NJ_C_drop_eth_type,    NJ_C_drop_arp_bad,
         NJ_C_drop_ip_header,   NJ_C_drop_ip_checksum,  NJ_C_drop_ip_dst,      NJ_C_drop_ip_src,
         NJ_C_drop_ip_fragment, NJ_C_drop_ip_protocol,  NJ_C_drop_icmp_bad,    NJ_C_drop_icmp_type,
@@ -84,7 +85,7 @@ static void check_requests(struct sim *sim, struct nj_shard *s)
 /* All clients of TLS obey the protocol. */
 static void check_tls(struct sim *sim, const struct nj_counters *c)
 {
-    static const enum nj_counter wrong[] = {
+    static const nj_counter wrong[] = {
         NJ_C_tls_failed_version, NJ_C_tls_failed_negotiation, NJ_C_tls_failed_alpn,
         NJ_C_tls_failed_alert,   NJ_C_tls_failed_message,     NJ_C_tls_bad_record,
     };

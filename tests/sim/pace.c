@@ -2,6 +2,7 @@
 #include "pace.h"
 
 #include "base/assert.h"
+#include "telem/counters.h"
 #include "sim.h"
 
 static uint64_t rate_of(struct nj_prng *p, uint64_t least, uint64_t most)
@@ -80,7 +81,7 @@ void nj_sim_limits_change(struct sim *sim)
         nj_conns_set_policy(&sim->server.lane[i].shard->conns, &l->policy[1]);
 }
 
-static uint64_t sum(const struct sim *sim, enum nj_counter which)
+static uint64_t sum(const struct sim *sim, nj_counter which)
 {
     uint64_t n = 0;
     for (uint32_t i = 0; i < SIM_SHARDS; i++)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "telem/counters.h"
 
 #define REGRESSIONS_MAX 1024u
 
@@ -29,7 +30,7 @@ struct board {
     _Atomic uint64_t n_passed, n_failed;
     _Atomic bool stop;
     _Atomic uint64_t link[sizeof(struct sim_channel_stats) / sizeof(uint64_t)];
-    _Atomic uint64_t counter[NJ_N_COUNTERS];
+    _Atomic uint64_t counter[NJ_COUNTERS_MAX];
     _Atomic uint64_t n_sealed, n_again;
     _Atomic uint64_t at_work[SIM_JOBS_MAX]; /* current seed of each worker */
 };
@@ -151,7 +152,7 @@ static void add_up(struct board *b, const struct sim_outcome *out)
     memcpy(link, &out->link, sizeof link);
     for (size_t i = 0; i < sizeof link / sizeof link[0]; i++)
         atomic_fetch_add(&b->link[i], link[i]);
-    for (unsigned i = 0; i < NJ_N_COUNTERS; i++)
+    for (unsigned i = 0; i < NJ_COUNTERS_MAX; i++)
         if (out->counter[i])
             atomic_fetch_add(&b->counter[i], out->counter[i]);
     atomic_fetch_add(&b->n_sealed, out->n_sealed);
@@ -305,8 +306,8 @@ static void print_totals(const struct board *b, bool counters)
         printf("%" PRIu64 " records sealed, each with a key and number of its own; %" PRIu64
                " bytes sent again, all with the same values\n",
                (uint64_t)b->n_sealed, (uint64_t)b->n_again);
-    for (unsigned i = 0; counters && i < NJ_N_COUNTERS; i++)
-        if (nj_counter_info[i].kind != NJ_KIND_GAUGE)
+    for (unsigned i = 0; counters && i < NJ_COUNTERS_MAX; i++)
+        if (nj_counter_info[i].name && nj_counter_info[i].kind != NJ_KIND_GAUGE)
             printf("%12" PRIu64 " %s\n", (uint64_t)b->counter[i], nj_counter_info[i].name);
     printf("%" PRIu64 " passed, %" PRIu64 " failed\n", (uint64_t)b->n_passed,
            (uint64_t)b->n_failed);

@@ -12,6 +12,7 @@
 
 #include "channel.h"
 #include "record.h"
+
 #include "telem/counters.h"
 
 #define SIM_JOBS_MAX 256u
@@ -29,7 +30,7 @@ struct sim_outcome {
     uint64_t hash;
     char why[SIM_WHY_BYTES];
     struct sim_channel_stats link;
-    uint64_t counter[NJ_N_COUNTERS];
+    uint64_t counter[NJ_COUNTERS_MAX];
     uint64_t n_sealed; /* records of TLS */
     uint64_t n_again;  /* bytes that the server sent again, compared with what they were */
 };

@@ -8,6 +8,7 @@
 #include "sim.h"
 #include "store/file_reader.h"
 #include "tcp/mbuf_priv.h"
+#include "telem/counters.h"
 #include "tls.h"
 
 /* Consecutive steps that request another step at once while no packet moves: a livelock beyond
@@ -176,8 +177,8 @@ void nj_sim_server_fini(struct sim *sim)
     for (uint32_t i = 0; i < SIM_SHARDS; i++) {
         struct nj_shard *s = sim->server.lane[i].shard;
         nj_shard_fini(s);
-        for (unsigned k = 0; k < NJ_N_COUNTERS; k++)
-            sim->served[k] += nj_counter_read(&s->counters, (enum nj_counter)k);
+        for (unsigned k = 0; k < NJ_COUNTERS_MAX; k++)
+            sim->served[k] += nj_counter_read(&s->counters, (nj_counter)k);
         free(s);
     }
     log_files(sim);

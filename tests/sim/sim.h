@@ -31,6 +31,8 @@
 #include "server.h"
 #include "store.h"
 
+#include "telem/counters.h"
+
 /* Minimum time between two steps of one machine. */
 #define SIM_STEP_GAP (5 * NJ_US)
 
@@ -54,7 +56,7 @@ struct sim {
     struct sim_resent resent;
     struct sim_tls *tls;
     struct sim_record record;
-    uint64_t served[NJ_N_COUNTERS]; /* counters of both shards at the end */
+    uint64_t served[NJ_COUNTERS_MAX]; /* counters of both shards at the end */
 };
 
 /* Kept from seed to seed, because creation takes longer than a run. */

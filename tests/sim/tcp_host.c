@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "tcp_sim.h"
+#include "telem/counters.h"
 #include "wire/emit.h"
 
 #define CONNS_MAX     64u
@@ -112,8 +113,8 @@ void nj_tsim_host_init(struct tsim *sim, unsigned index)
 void nj_tsim_host_fini(struct tsim_host *h)
 {
     nj_tcp_fini(&h->tcp);
-    for (unsigned k = 0; k < NJ_N_COUNTERS; k++)
-        h->sim->counter[k] += nj_counter_read(&h->counters, (enum nj_counter)k);
+    for (unsigned k = 0; k < NJ_COUNTERS_MAX; k++)
+        h->sim->counter[k] += nj_counter_read(&h->counters, (nj_counter)k);
 }
 
 static struct rte_mbuf *received(struct tsim_host *h, const uint8_t *bytes, uint32_t n_bytes)

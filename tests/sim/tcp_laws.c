@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Invariants inside a host: windows, time-outs, counts, released memory. */
 #include "support/mbuf_env.h"
+#include "telem/counters.h"
 #include "tcp_sim.h"
 
 static void law(const struct tsim_side *s, const char *what, uint64_t a, uint64_t b)

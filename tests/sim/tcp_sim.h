@@ -22,6 +22,8 @@
 #include "tcp_mix.h"
 #include "tcp_probe.h"
 
+#include "telem/counters.h"
+
 #define TSIM_LISTEN_PORT 80u
 
 /* Kept from seed to seed, because creation takes longer than a run. */
@@ -66,7 +68,7 @@ struct tsim {
     struct nj_prng malice; /* for middle and forger */
     uint64_t n_forged, n_moments;
     struct sim_record record;
-    uint64_t counter[NJ_N_COUNTERS]; /* of both hosts, at the end */
+    uint64_t counter[NJ_COUNTERS_MAX]; /* of both hosts, at the end */
 };
 
 uint8_t *nj_tsim_pattern_new(void);

@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 
 #include "base/assert.h"
+#include "telem/counters.h"
 #include "sim.h"
 #include "tls.h"
 
@@ -121,7 +122,7 @@ uint32_t nj_sim_tls_output(struct sim_conn *c, uint8_t *out, uint32_t n_room, bo
     return n_out > 0 ? (uint32_t)n_out : 0;
 }
 
-static uint64_t count(const struct sim *sim, enum nj_counter which)
+static uint64_t count(const struct sim *sim, nj_counter which)
 {
     uint64_t n = 0;
 

@@ -101,7 +101,7 @@ static inline void bench_free(struct bench *b)
     free(b);
 }
 
-static inline uint64_t count(const struct bench *b, enum nj_counter c)
+static inline uint64_t count(const struct bench *b, nj_counter c)
 {
     return nj_counter_read(&b->counters, c);
 }

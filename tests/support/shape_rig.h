@@ -13,6 +13,7 @@
 #include "base/compiler.h"
 #include "base/prng.h"
 #include "shape/shaper.h"
+#include "telem/counters.h"
 
 #define RIG_SHARDS  2u
 #define RIG_START   (3 * NJ_SEC)
@@ -340,7 +341,7 @@ static inline uint64_t rig_window(const struct rig *w, uint32_t from_ms, uint32_
     return most;
 }
 
-static inline uint64_t rig_count(const struct rig *w, enum nj_counter c)
+static inline uint64_t rig_count(const struct rig *w, nj_counter c)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < w->n_shards; i++)

@@ -18,6 +18,7 @@
 #include "support/mbuf_env.h"
 #include "support/rss_key.h"
 #include "tcp/seq.h"
+#include "telem/counters.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 #include "wire/ip6.h"
@@ -93,7 +94,7 @@ struct rig_chunk {
     uint8_t bytes[NJ_CHUNK_BYTES];
 };
 
-static inline uint64_t rig_count(const struct rig *r, enum nj_counter c)
+static inline uint64_t rig_count(const struct rig *r, nj_counter c)
 {
     return nj_counter_read(&r->s->counters, c);
 }

@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 
+#include "telem/counters.h"
 #include "wire/emit.h"
 
 #include "support/cutter.h"
@@ -207,7 +208,7 @@ void nj_dsl_fini(struct world *w)
     free(w->out);
 }
 
-uint64_t nj_dsl_count(const struct world *w, enum nj_counter which)
+uint64_t nj_dsl_count(const struct world *w, nj_counter which)
 {
     return nj_counter_read(&w->counters, which);
 }

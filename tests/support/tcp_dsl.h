@@ -152,7 +152,7 @@ void nj_dsl_release(struct world *w);
 struct nj_flow *nj_dsl_flow(struct world *w); /* the flow of the tuple, of any kind */
 struct nj_tcb *nj_dsl_find(struct world *w);  /* the same with a control block, released or not */
 enum nj_tcp_state nj_dsl_state(struct world *w); /* of the tuple; CLOSED: no state is held */
-uint64_t nj_dsl_count(const struct world *w, enum nj_counter which);
+uint64_t nj_dsl_count(const struct world *w, nj_counter which);
 
 /* Feed a segment and run a step of the shard. */
 #define SEND(w, ...)                                                                               \

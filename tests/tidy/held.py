@@ -5,11 +5,12 @@ where the server keeps something for a peer has a comment
 
     /* Held: PLACE | ACCOUNT | BOUND | DEADLINE | COUNTER, COUNTER */
 
-`./dev tidy --rfc` writes the table. Counters are names of lib/telem/counters.def.
+`./dev tidy --rfc` writes the table. Counters are names of lib/telem/counters_*.def.
 """
 import re
 
-PAGE, COUNTERS = "docs/limits.md", "lib/telem/counters.def"
+PAGE = "docs/limits.md"
+COUNTERS = tuple(f"lib/telem/counters_{of}.def" for of in ("packet", "tcp", "conn", "http"))
 BEGIN = "<!-- Written by ./dev tidy --rfc from the comments \"Held:\" in lib. -->\n"
 END = "<!-- end -->\n"
 HEAD = ("| held for a peer | counted for | bound | deadline | counter |\n"

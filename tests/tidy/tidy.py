@@ -503,7 +503,8 @@ def rule_ewyk(sources, write):
 
 def rule_held(sources, write):
     """The table of what a peer can make the server hold is complete."""
-    text, complaints = held.page(read(held.PAGE), sources, read(held.COUNTERS))
+    text, complaints = held.page(read(held.PAGE), sources,
+                                 "".join(map(read, held.COUNTERS)))
     for path, line, complaint in complaints:
         yield Finding(path, line, "held", complaint)
     yield from written("held", held.PAGE, text, write)

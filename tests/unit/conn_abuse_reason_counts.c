@@ -4,10 +4,11 @@
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 
 #define FLOODER 0xc6120009u /* 198.18.0.9 */
 
-static struct nj_abuse_view view_of(const struct rig *r, enum nj_counter reason)
+static struct nj_abuse_view view_of(const struct rig *r, nj_counter reason)
 {
     struct nj_abuse_view v = {0};
     nj_abuse_get_count_and_client(&r->s->conns.abuse, reason, &v);
@@ -94,7 +95,7 @@ Test(conn_abuse_reason_counts, caps)
 
 /* ---- refusals ---- */
 
-static void expect_refused(const struct rig *r, enum nj_counter reason, uint32_t n, uint32_t ip)
+static void expect_refused(const struct rig *r, nj_counter reason, uint32_t n, uint32_t ip)
 {
     const struct nj_abuse_view v = view_of(r, reason);
 
@@ -110,7 +111,7 @@ Test(conn_abuse_reason_counts, refused_prefaces)
 {
     static const char *const first[] = {"GET / HTTP/1.1\r\nhost: a\r\n\r\n", "\x16\x03\x01\x02\x01",
                                         "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"};
-    static const enum nj_counter reason[] = {NJ_C_conn_http1, NJ_C_conn_unknown, NJ_C_h2_error};
+    static const nj_counter reason[] = {NJ_C_conn_http1, NJ_C_conn_unknown, NJ_C_h2_error};
     struct rig *r = rig_new();
 
     for (uint16_t i = 0; i < NJ_ARRAY_LEN(first); i++) {
@@ -132,7 +133,7 @@ Test(conn_abuse_reason_counts, refused_heads)
     static const struct {
         const char *block;
         uint32_t n;
-        enum nj_counter reason;
+        nj_counter reason;
         uint8_t status; /* as HPACK's index; 0: reset */
     } heads[] = {
         {GET_HTTP "\x84", 3, NJ_C_request_no_host, 0x8c},

@@ -6,6 +6,7 @@
 
 #include "http/handlers/exchange_internal.h"
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 #define OTHER(i) (RIG_PEER_IP + 20 + (i))
 

@@ -5,6 +5,7 @@
 #define RIG_PEERS   1100
 #define RIG_GOT_MAX 4096u
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 
 #define PLACES 96u                    /* 1/32 of them are reserved for handshakes */
 #define GREEDY 0xc6120005u            /* 198.18.0.5 */

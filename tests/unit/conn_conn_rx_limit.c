@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 
 enum { HEADERS = 1, PING = 6 };
 

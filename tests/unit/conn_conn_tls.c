@@ -9,6 +9,7 @@
 #include "h2/h2_internal.h"
 #include "support/shard_rig.h"
 #include "support/tls_peer.h"
+#include "telem/counters.h"
 
 static struct tls_rig *t;
 static struct tls_peer *c; /* the client; NULL: none */

@@ -6,6 +6,7 @@
 #include "conn/abuse_reason_counts.h"
 #include "support/shard_rig.h"
 #include "support/tls_peer.h"
+#include "telem/counters.h"
 
 static struct tls_rig *t;
 static struct tls_peer *c; /* the client; NULL: none */
@@ -25,7 +26,7 @@ static void end(void)
 TestSuite(conn_conn_tls_refused, .init = begin, .fini = end);
 
 /* Times that the client was recorded as the cause. */
-static uint64_t n_recorded(enum nj_counter reason)
+static uint64_t n_recorded(nj_counter reason)
 {
     struct nj_abuse_view v = {0};
     const struct nj_addr client = rig_addr(RIG_PEER_IP);
@@ -34,7 +35,7 @@ static uint64_t n_recorded(enum nj_counter reason)
     return v.n > 0 && nj_addr_eq(&v.client, &client) ? v.n : 0;
 }
 
-static void expect_recorded(enum nj_counter reason)
+static void expect_recorded(nj_counter reason)
 {
     cr_expect_eq(rig_count(t->r, reason), 1, "%s", nj_counter_info[reason].name);
     cr_expect_eq(n_recorded(reason), 1, "%s", nj_counter_info[reason].name);

@@ -5,6 +5,7 @@
 
 #include "conn/conn.h"
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 
 enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7 };
 

@@ -6,6 +6,7 @@
 #include <nightjar/handler.h>
 
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 #define STACKS   NJ_FIBERS_DEFAULT
 #define OTHER(i) (RIG_PEER_IP + 20 + (i))

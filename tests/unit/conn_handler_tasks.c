@@ -5,6 +5,7 @@
 #include <nightjar/handler.h>
 
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 /* Handler behaviours, named by the end of the path. */
 static bool path_is(const struct nj_request *req, const char *path)

@@ -5,6 +5,7 @@
 #include <nightjar/handler.h>
 
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 static uint8_t piece[100000];
 

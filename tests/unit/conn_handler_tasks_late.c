@@ -5,6 +5,7 @@
 
 #include "h2/h2_internal.h"
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 #define LENT (1u << 20)
 #define RATE (1u << 20)

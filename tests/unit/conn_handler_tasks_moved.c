@@ -10,6 +10,7 @@
 
 #include "sched/fair_task_queue.h"
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 #define STACKS   NJ_FIBERS_DEFAULT
 #define OTHER(i) (RIG_PEER_IP + 20 + (i))

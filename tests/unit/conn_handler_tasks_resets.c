@@ -11,6 +11,7 @@
 #include "h2/h2_internal.h"
 #include "sched/fair_task_queue.h"
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 #define WORKERS   4
 #define TASK_NS   (100 * NJ_MS)

@@ -5,6 +5,7 @@
 
 #include "http/files/file_server_internal.h"
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 #define LENT (3u << 20)
 #define RATE (1u << 20)

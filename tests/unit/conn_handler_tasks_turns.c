@@ -7,6 +7,7 @@
 
 #include "conn/conn.h"
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 static pthread_t lcore;
 

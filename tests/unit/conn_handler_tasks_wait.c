@@ -5,6 +5,7 @@
 #include <nightjar/handler.h>
 
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 #define BODY 100000u
 

@@ -13,6 +13,7 @@
 #include "h2/h2_internal.h"
 #include "support/shard_rig.h"
 #include "support/tls_peer.h"
+#include "telem/counters.h"
 
 enum { DATA, HEADERS, CONTINUATION = 9, UNKNOWN = 0x42 };
 

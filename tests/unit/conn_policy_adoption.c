@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 #define FRIEND RIG_PEER_IP
 #define FOE    0xc6120005u /* 198.18.0.5 */
@@ -77,7 +78,7 @@ Test(conn_policy_adoption, silence_at_the_door)
     rig_free(r);
 }
 
-static uint64_t n_recorded(const struct rig *r, enum nj_counter reason, uint32_t ip)
+static uint64_t n_recorded(const struct rig *r, nj_counter reason, uint32_t ip)
 {
     struct nj_abuse_view v = {0};
     struct nj_addr addr = rig_addr(ip);

@@ -5,6 +5,7 @@
 
 #include "conn/conn.h"
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 
 #define IDLE (75 * NJ_SEC) /* the default idle timeout */
 #define PING 6u

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 static void wait_long(struct nj_request *req, struct nj_response *resp, void *arg)
 {

@@ -11,6 +11,7 @@
 
 #include "conn/send_room.h"
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 
 enum { DATA };
 

@@ -2,6 +2,8 @@
 /* lib/h2: responses of unknown length, trailers, and resets by the server. */
 #include "h2_rig.h"
 
+#include "telem/counters.h"
+
 /* For each way to signal the end of a body, every byte arrives, and none after it. */
 Test(h2_body_out, unknown_length)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/h2 against a well-behaved client: every byte arrives once, every body is closed once. */
 #include "base/limits.h"
+#include "telem/counters.h"
 #include "h2_rig.h"
 
 Test(h2_conn, sizes)

@@ -4,6 +4,7 @@
 #include "h2_rig.h"
 
 #include "base/limits.h"
+#include "telem/counters.h"
 
 #define STREAM_WINDOW NJ_H2_STREAM_WINDOW_BYTES
 #define CONN_WINDOW   NJ_H2_CONN_WINDOW_BYTES

@@ -4,6 +4,7 @@
  * whole response, then RST_STREAM(NO_ERROR), and no window for discarded DATA.
  */
 #include "base/limits.h"
+#include "telem/counters.h"
 #include "h2_rig.h"
 
 /* ---- frames by hand ---- */

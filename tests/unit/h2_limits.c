@@ -5,6 +5,8 @@
  */
 #include "h2_rig.h"
 
+#include "telem/counters.h"
+
 #define MEMORY_MAX (400u * 1024u)
 
 /* Frames made by hand. */

@@ -99,7 +99,7 @@ static inline uint8_t rig_byte(uint64_t size, uint64_t at)
     return (uint8_t)(at * 131 + (at >> 8) * 17 + size);
 }
 
-static inline uint64_t rig_count(struct rig *r, enum nj_counter c)
+static inline uint64_t rig_count(struct rig *r, nj_counter c)
 {
     return nj_counter_read(&r->counters, c);
 }

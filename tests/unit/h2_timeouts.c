@@ -3,6 +3,8 @@
  * progress, and the time since when a frame is incomplete. */
 #include "h2_rig.h"
 
+#include "telem/counters.h"
+
 #define T0 (1000 * NJ_SEC)
 
 static enum nj_h2_blocked_by hold_of(const struct rig *r, unsigned i)

@@ -2,6 +2,8 @@
 /* The file server: waiting requests, limits, and bodies of large files. */
 #include "site_rig.h"
 
+#include "telem/counters.h"
+
 Test(http_file_server, get)
 {
     struct bench *b = begin();

@@ -3,6 +3,7 @@
 #include "site_rig.h"
 
 #include "http/files/file_server_internal.h"
+#include "telem/counters.h"
 
 #define BR   (1u << NJ_CODING_BR)
 #define ZSTD (1u << NJ_CODING_ZSTD)

@@ -4,6 +4,7 @@
 
 #include "http/transaction.h"
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 #define LINES 64
 

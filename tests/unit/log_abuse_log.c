@@ -9,6 +9,7 @@
 #include "log/abuse_log.h"
 #include "shard/shard.h"
 #include "support/addr.h"
+#include "telem/counters.h"
 
 #define SHARDS 3u
 
@@ -39,7 +40,7 @@ static void fini(void)
 
 TestSuite(log_abuse_log, .init = init, .fini = fini);
 
-static void act(uint32_t i, enum nj_counter reason, const char *client, uint32_t n)
+static void act(uint32_t i, nj_counter reason, const char *client, uint32_t n)
 {
     struct nj_addr a = addr(client);
 

@@ -5,6 +5,7 @@
 
 #include "base/compiler.h"
 #include "shard_ndp_rig.h"
+#include "telem/counters.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 

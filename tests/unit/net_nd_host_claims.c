@@ -4,6 +4,8 @@
 
 #include "shard_ndp_rig.h"
 
+#include "telem/counters.h"
+
 /* A neighbour at mac_a that answers solicitations until `dies`, and its successor at mac_b that
  * answers from then on. */
 static void live(struct bench *b, nj_ns time, nj_ns dies)

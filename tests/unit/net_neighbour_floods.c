@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "support/neigh_bench.h"
+#include "telem/counters.h"
 
 #define OWN 0x0a000001u /* 10.0.0.1/16 */
 

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 
 #define OTHER_IP (RIG_PEER_IP + 40)
 

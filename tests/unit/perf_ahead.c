@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "support/handlers_rig.h"
+#include "telem/counters.h"
 
 #define ASKED_MAX 100u
 #define PAUSE_MAX 9u /* requests */

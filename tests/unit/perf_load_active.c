@@ -5,6 +5,7 @@
 #include "active.h"
 #include "base/prng.h"
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 
 #define SERVER_IP 0xc6120009u
 

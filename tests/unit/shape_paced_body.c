@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A paced body as HTTP/2 sees it: what it shows, when it waits, and to where its credit returns. */
 #include "support/shape_rig.h"
+#include "telem/counters.h"
 
 /* One response under a common limit, or under its own. */
 static struct rig_res *limited(struct rig *w, bool shared, struct nj_limit l, uint64_t n_bytes)

@@ -2,6 +2,7 @@
 /* Random trees and loads from a seed (NJ_SEED replays one): no limit is exceeded by more than its
  * burst, the bytes charged are those sent, and every response makes progress. */
 #include "support/shape_rig.h"
+#include "telem/counters.h"
 
 enum { N_RES = 120, N_CLASSES = 4, N_CLIENTS = 9, STEPS = 60, STEP_MS = 20 };
 

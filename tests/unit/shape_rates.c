@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rates are kept and reached: of a response, of the server, of classes and clients. */
 #include "support/shape_rig.h"
+#include "telem/counters.h"
 
 /* Ten thousand downloads at 20 KiB/s on one shard: each within 1 % over 30 s. */
 Test(shape_rates, ten_thousand_responses, .timeout = 100)

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 
 static void ack(struct rig *r, const struct rig_peer *p)
 {

@@ -6,6 +6,7 @@
 #include <rte_ip.h>
 
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 #include "wire/csum.h"
 
 #define ROUTER_IP 0xc612004du

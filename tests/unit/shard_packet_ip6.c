@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 #include "wire/csum.h"
 
 static const struct nj_addr us = {{0x20, 1, 0x0d, 0xb8, [15] = 2}};

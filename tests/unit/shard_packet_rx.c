@@ -9,6 +9,7 @@
 
 #include "base/prng.h"
 #include "support/shard_rig.h"
+#include "telem/counters.h"
 #include "wire/csum.h"
 #include "wire/icmp_compat.h"
 

@@ -9,8 +9,8 @@
 #include <stdarg.h>
 
 #include "http/files/file_server.h"
-#include "history_rig.h"
 #include "telem/counters.h"
+#include "history_rig.h"
 
 TestSuite(store_file_histories, .init = start_stuck, .fini = scratch_remove, .timeout = 280);
 

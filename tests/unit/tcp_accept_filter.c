@@ -2,6 +2,7 @@
 /* The accept filter: a refused peer costs no state, whether the backlog has room or cookies are
  * due. */
 #include "support/tcp_dsl.h"
+#include "telem/counters.h"
 
 static enum nj_tcp_accept answer;
 static struct nj_addr asked;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Closing of connections: RFC 9293 3.6, 3.10.4, 3.10.5 and the second half of 3.10.7.4. */
 #include "support/tcp_dsl.h"
+#include "telem/counters.h"
 
 /* RFC 9293 3.6 figure 12 */
 Test(tcp_closing, we_close_first)

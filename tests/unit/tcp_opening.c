@@ -4,6 +4,7 @@
 #include "tcp/seq.h"
 
 #include "support/tcp_dsl.h"
+#include "telem/counters.h"
 
 /* RFC 9293 3.10.7.2; sentence 1 */
 Test(tcp_opening, syn_gets_syn_ack)

@@ -2,6 +2,7 @@
 /* Effects of the options of RFC 9293 3.2 and RFC 7323. Their parsing is tested in wire_tcp_parse.c
  * (sentences 31 - 35). */
 #include "support/tcp_dsl.h"
+#include "telem/counters.h"
 
 /* The largest segment that follows a SYN with these options. */
 static uint32_t segment_after(const struct dsl_seg *syn, uint16_t mtu)

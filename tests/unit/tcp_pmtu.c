@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Path MTU discovery by ICMP (RFC 1191, RFC 8201, RFC 5927), and by probes (RFC 4821, RFC 8899). */
 #include "support/tcp_flight.h"
+#include "telem/counters.h"
 
 #define FULL 1460u
 

@@ -2,6 +2,7 @@
 /* RACK-TLP (RFC 8985): time-based loss detection and tail loss probes. The round trip is 100 ms, so
  * a quarter is 25. */
 #include "support/tcp_flight.h"
+#include "telem/counters.h"
 
 /* Sentences 72, 74; RFC 8985 6.2 step 4: three segments SACKed leave no room for reordering. */
 Test(tcp_rack, three_sacks)

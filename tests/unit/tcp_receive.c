@@ -4,6 +4,7 @@
 #include "tcp/seq.h"
 
 #include "support/tcp_dsl.h"
+#include "telem/counters.h"
 
 /* RFC 9293 3.8.6.3, RFC 5681 4.2; sentence 39 */
 Test(tcp_receive, ack_is_delayed_but_not_for_long)

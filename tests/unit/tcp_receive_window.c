@@ -3,6 +3,7 @@
 #include "base/prng.h"
 
 #include "support/tcp_dsl.h"
+#include "telem/counters.h"
 
 #define HELD_MAX 1000u
 

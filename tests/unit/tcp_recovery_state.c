@@ -2,6 +2,7 @@
 /* The states of loss recovery: PRR (RFC 9937), time-outs (RFC 5681), undo of spurious recovery (RFC
  * 3522, RFC 5682, RFC 2883) and ECN. */
 #include "support/tcp_flight.h"
+#include "telem/counters.h"
 
 /* --- PRR, RFC 9937 6.2 -------------------------------------------------------------------------
  */

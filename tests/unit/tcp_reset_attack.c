@@ -3,6 +3,7 @@
 #include "tcp/seq.h"
 
 #include "support/tcp_dsl.h"
+#include "telem/counters.h"
 
 #define WINDOW 65535u /* the window that the SYN-ACK advertised */
 

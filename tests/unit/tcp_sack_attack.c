@@ -5,6 +5,7 @@
  * * were alone. SACKs must not split retransmissions into small segments (CVE-2019-11479).
  */
 #include "support/tcp_flight.h"
+#include "telem/counters.h"
 
 #include <stdlib.h>
 

@@ -10,6 +10,7 @@
 #include "base/prng.h"
 #include "support/mbuf_env.h"
 #include "tcp/tcp_internal.h"
+#include "telem/counters.h"
 #include "wire/csum.h"
 
 #define STREAM_MAX (4u * 1024 * 1024)

@@ -6,6 +6,7 @@
 
 #include "support/tcp_dsl.h"
 #include "tcp/cc/congestion.h"
+#include "telem/counters.h"
 
 #define MSS 1000u
 

@@ -6,6 +6,7 @@
 #include "tcp/seq.h"
 
 #include "support/tcp_dsl.h"
+#include "telem/counters.h"
 
 #define PERIOD (64 * SEC) /* of syn_cookie.c */
 

@@ -6,6 +6,7 @@
 #include "tcp/seq.h"
 
 #include "support/tcp_dsl.h"
+#include "telem/counters.h"
 
 /* In TIME_WAIT; without a user there is no control block any more. */
 static void begin(struct world *w, const struct dsl_options *options, bool released)

@@ -4,6 +4,7 @@
 
 #include "support/tcp_dsl.h"
 #include "support/tcp_flight.h"
+#include "telem/counters.h"
 
 static void open_train(struct world *w, struct dsl_options o)
 {

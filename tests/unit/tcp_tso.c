@@ -5,6 +5,7 @@
 #include "tcp/cc/congestion.h"
 
 #include "support/tcp_dsl.h"
+#include "telem/counters.h"
 
 #define MSS 1000u
 

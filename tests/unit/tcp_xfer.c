@@ -2,6 +2,7 @@
 /* Idle connections: release of struct nj_xfer, keepalive (RFC 9293 3.8.4) and user timeout (RFC
  * 9293 3.9.1). */
 #include "support/tcp_flight.h"
+#include "telem/counters.h"
 
 static void open_quiet(struct world *w, nj_ns keepalive)
 {

@@ -8,8 +8,13 @@
 
 Test(telem_counters, names)
 {
-    for (unsigned i = 0; i < NJ_N_COUNTERS; i++) {
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < NJ_COUNTERS_MAX; i++) {
         const struct nj_counter_info *a = &nj_counter_info[i];
+        if (!a->name)
+            continue;
+        n++;
         for (const char *p = a->name; *p; p++)
             cr_expect(islower((unsigned char)*p) || isdigit((unsigned char)*p) || *p == '_',
                       "%s: a name of other software's telemetry", a->name);
@@ -17,8 +22,10 @@ Test(telem_counters, names)
         bool is_drop = a->kind == NJ_KIND_RX_DROP || a->kind == NJ_KIND_TX_DROP;
         cr_expect_eq(strncmp(a->name, "drop_", 5) == 0, is_drop, "%s", a->name);
         for (unsigned j = 0; j < i; j++)
-            cr_expect(strcmp(a->name, nj_counter_info[j].name) != 0, "%s is there twice", a->name);
+            cr_expect(!nj_counter_info[j].name || strcmp(a->name, nj_counter_info[j].name) != 0,
+                      "%s is there twice", a->name);
     }
+    cr_expect_eq(n, NJ_N_COUNTERS);
     cr_expect_str_eq(nj_counter_info[NJ_C_rx_packets].name, "rx_packets");
     cr_expect_str_eq(nj_counter_info[NJ_C_tx_queued].name, "tx_queued");
     cr_expect_eq(nj_counter_info[NJ_C_tx_queued].kind, NJ_KIND_GAUGE);
@@ -29,8 +36,10 @@ Test(telem_counters, sums)
     struct nj_counters c = {{0}};
     uint64_t want[NJ_KIND_GAUGE + 1] = {0};
 
-    for (unsigned i = 0; i < NJ_N_COUNTERS; i++) {
-        nj_count_n(&c, (enum nj_counter)i, 1000 + i);
+    for (unsigned i = 0; i < NJ_COUNTERS_MAX; i++) {
+        if (!nj_counter_info[i].name)
+            continue;
+        nj_count_n(&c, i, 1000 + i);
         want[nj_counter_info[i].kind] += 1000 + i;
     }
     for (unsigned k = 0; k <= NJ_KIND_GAUGE; k++)

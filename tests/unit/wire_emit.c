@@ -10,6 +10,7 @@
 
 #include "base/prng.h"
 #include "support/mbuf_env.h"
+#include "telem/counters.h"
 #include "wire/csum.h"
 #include "wire/emit.h"
 

@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "telem/counters.h"
 #include "wire/csum.h"
 #include "wire/packet.h"
 
 enum { IP = 14, ICMP = 34, QUOTE = 42, TCP = 62, ALL = 70 };
-#define NONE NJ_N_COUNTERS
+#define NONE NJ_COUNTERS_MAX
 
 /* A router (10.0.0.2) says that fragmentation is needed to reach 192.0.2.9:40000 from 10.0.0.1:443.
  * Of the quoted TCP header there are 8 bytes, and the quoted packet had been 1500 long. */
@@ -38,7 +39,7 @@ static void fix_sums(uint8_t *b, uint32_t n)
 }
 
 /* Parse in memory that ends with the frame, at an odd address. */
-static enum nj_counter parse(const uint8_t *b, uint32_t n, struct nj_packet *p)
+static nj_counter parse(const uint8_t *b, uint32_t n, struct nj_packet *p)
 {
     struct nj_iface iface = {.mac = {{2, 0, 0, 0, 0, 0xaa}},
                              .n_addrs = 1,
@@ -55,7 +56,7 @@ static enum nj_counter parse(const uint8_t *b, uint32_t n, struct nj_packet *p)
 }
 
 /* The good frame with one byte changed, checksums right. */
-static enum nj_counter parse_with(uint32_t at, uint8_t value, struct nj_packet *p)
+static nj_counter parse_with(uint32_t at, uint8_t value, struct nj_packet *p)
 {
     uint8_t b[ALL];
     memcpy(b, good, ALL);
@@ -84,7 +85,7 @@ Test(wire_icmp4_error_parse, types_and_codes)
 {
     static const struct {
         uint8_t type, code_first, code_last;
-        enum nj_counter verdict;
+        nj_counter verdict;
         enum nj_icmp_error_kind error_kind;
     } cases[] = {
         {3, 0, 1, NONE, NJ_ICMP_SOFT_ERROR},   {3, 2, 3, NONE, NJ_ICMP_HARD_ERROR},
@@ -120,7 +121,7 @@ Test(wire_icmp4_error_parse, each_change_has_its_verdict)
         const char *what;
         uint32_t at;
         uint8_t value;
-        enum nj_counter verdict;
+        nj_counter verdict;
     } cases[] = {
         {"quoted version", QUOTE, 0x65, NJ_C_drop_icmp_bad},
         {"quoted header of 16 bytes", QUOTE, 0x44, NJ_C_drop_icmp_bad},
@@ -137,7 +138,7 @@ Test(wire_icmp4_error_parse, each_change_has_its_verdict)
     };
     for (unsigned i = 0; i < NJ_ARRAY_LEN(cases); i++) {
         struct nj_packet p;
-        enum nj_counter got = parse_with(cases[i].at, cases[i].value, &p);
+        nj_counter got = parse_with(cases[i].at, cases[i].value, &p);
         cr_expect_eq(got, cases[i].verdict, "%s: %s", cases[i].what,
                      got == NONE ? "accepted" : nj_counter_info[got].name);
     }

@@ -5,12 +5,13 @@
 
 #include "base/prng.h"
 #include "support/mbuf_env.h"
+#include "telem/counters.h"
 #include "wire/csum.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 #include "wire/ip6.h"
 
-#define NONE NJ_N_COUNTERS
+#define NONE NJ_COUNTERS_MAX
 
 static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 0xaa}};
 static const struct rte_ether_addr peer_mac = {{2, 0, 0, 0, 0, 0xbb}};
@@ -20,7 +21,7 @@ static const struct nj_addr our_ll = {{0xfe, 0x80, [15] = 0xaa}};
 static const struct nj_addr peer_ll = {{0xfe, 0x80, [15] = 0xbb}};
 static const struct nj_addr nobody;
 
-static enum nj_counter take(struct rte_mbuf *m, const struct nj_iface *as, struct nj_packet *p)
+static nj_counter take(struct rte_mbuf *m, const struct nj_iface *as, struct nj_packet *p)
 {
     nj_eth_prepend(m, &(struct rte_ether_addr){{0x33, 0x33, 0, 0, 0, 1}}, &our_mac,
                    RTE_ETHER_TYPE_IPV6);

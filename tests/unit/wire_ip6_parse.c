@@ -9,12 +9,13 @@
 #include "base/compiler.h"
 #include "base/prng.h"
 #include "support/mbuf_env.h"
+#include "telem/counters.h"
 #include "wire/csum.h"
 #include "wire/emit.h"
 #include "wire/icmp6.h"
 #include "wire/ip6.h"
 
-#define NONE NJ_N_COUNTERS
+#define NONE NJ_COUNTERS_MAX
 enum { ETH = 14, IP = 14, NEXT = IP + 6, HOPS = IP + 7, SRC = IP + 8, DST = IP + 24, UP = IP + 40 };
 
 static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 0xaa}};
@@ -113,7 +114,7 @@ static struct frame icmp(const struct nj_addr *src, const struct nj_addr *dst, u
 }
 
 /* In memory that ends where the frame ends, at an odd address. */
-static enum nj_counter parse(const struct frame *f, struct nj_packet *p)
+static nj_counter parse(const struct frame *f, struct nj_packet *p)
 {
     uint8_t *mem = malloc(f->n + 1);
     struct rte_mbuf m = {
@@ -159,7 +160,7 @@ static const struct {
     uint8_t first;
     const uint8_t *ext;
     size_t n;
-    enum nj_counter verdict;
+    nj_counter verdict;
     uint8_t code;
     uint32_t pointer;
 } ext_rows[] = {
@@ -256,7 +257,7 @@ Test(wire_ip6_parse, header_and_addresses)
     const struct {
         const char *what;
         const struct nj_addr *src, *dst;
-        enum nj_counter verdict;
+        nj_counter verdict;
     } row[] = {
         {"good", &peer, &us, NONE},
         {"to our link-local", &peer_ll, &our_ll, NONE},
@@ -484,7 +485,7 @@ Test(wire_ip6_parse, discovery_that_is_not, .timeout = 30)
         uint8_t hops;
         uint32_t at; /* this byte is set ... */
         uint8_t to;
-        enum nj_counter verdict;
+        nj_counter verdict;
     } row[] = {
         {"NS, hop limit 254", &peer, &group, ns, 32, 254, 0, 135, NJ_C_drop_nd_bad},
         {"NS, code 1", &peer, &group, ns, 32, 255, 1, 1, NJ_C_drop_nd_bad},
@@ -542,7 +543,7 @@ Test(wire_ip6_parse, listener_queries)
         uint32_t up = f.n;
         put(&f, query, flaw == 4 ? 24 : 28);
         finish(&f, up, IPPROTO_ICMPV6);
-        enum nj_counter got = parse(&f, &p);
+        nj_counter got = parse(&f, &p);
         cr_expect_eq(got, flaw == 0 || flaw == 4 ? NONE : NJ_C_drop_nd_bad, "flaw %u", flaw);
         if (got == NONE) {
             cr_expect(p.nd.kind == NJ_ND_LISTENER_QUERY && p.nd.mldv1_query == (flaw == 4));

@@ -10,11 +10,12 @@
 #include "base/prng.h"
 #include "support/mbuf_env.h"
 #include "tcp/seq.h"
+#include "telem/counters.h"
 #include "wire/csum.h"
 #include "wire/packet.h"
 
 enum { ETH = 0, IP = 14, L4 = 34 };
-#define NONE NJ_N_COUNTERS
+#define NONE NJ_COUNTERS_MAX
 
 struct frame {
     uint8_t b[1600];
@@ -101,7 +102,7 @@ static struct frame frame_of(const uint8_t *b, size_t n)
 #define FRAME(which) frame_of(which, sizeof which)
 
 /* Parse in memory that ends where the frame ends, at an odd address. */
-static enum nj_counter parse_flags(const struct frame *f, uint64_t ol_flags, struct nj_packet *p)
+static nj_counter parse_flags(const struct frame *f, uint64_t ol_flags, struct nj_packet *p)
 {
     struct nj_iface iface = test_iface();
     uint8_t *mem = malloc(f->n + 1);
@@ -118,7 +119,7 @@ static enum nj_counter parse_flags(const struct frame *f, uint64_t ol_flags, str
     return p->kind == NJ_PACKET_DROP ? p->drop : NONE;
 }
 
-static enum nj_counter parse(const struct frame *f, struct nj_packet *p)
+static nj_counter parse(const struct frame *f, struct nj_packet *p)
 {
     return parse_flags(f, 0, p);
 }
@@ -165,7 +166,7 @@ struct change {
     uint32_t n, at;
     uint8_t value;
     bool fix;
-    enum nj_counter verdict;
+    nj_counter verdict;
 };
 #define OF(f) (f), sizeof(f)
 
@@ -239,7 +240,7 @@ Test(wire_packet, each_change_has_its_verdict)
         f.b[c->at] = c->value;
         if (c->fix)
             fix_sums(&f);
-        enum nj_counter got = parse(&f, &p);
+        nj_counter got = parse(&f, &p);
         cr_expect_eq(got, c->verdict, "%s: %s", c->what,
                      got == NONE ? "accepted" : nj_counter_info[got].name);
     }
@@ -344,9 +345,9 @@ Test(wire_packet, cut_frames)
         struct frame f = all[i];
         for (f.n = 0; f.n < all[i].n; f.n++) {
             struct nj_packet p;
-            enum nj_counter want = f.n < 14 ? NJ_C_drop_eth_short
-                                   : i == 0 ? NJ_C_drop_arp_bad
-                                            : NJ_C_drop_ip_header;
+            nj_counter want = f.n < 14 ? NJ_C_drop_eth_short
+                              : i == 0 ? NJ_C_drop_arp_bad
+                                       : NJ_C_drop_ip_header;
             cr_expect_eq(parse(&f, &p), want, "frame %u cut to %u", i, f.n);
         }
     }
@@ -472,7 +473,7 @@ static void check_sane(const struct frame *f, const struct nj_packet *p)
     case NJ_PACKET_PARAM_PROBLEM:
     case NJ_PACKET_ND: /* of IPv6: not spoken here */
         cr_assert_eq(p->kind, NJ_PACKET_DROP);
-        cr_assert(p->drop < NJ_N_COUNTERS);
+        cr_assert(p->drop < NJ_COUNTERS_MAX);
         cr_assert_eq(nj_counter_info[p->drop].kind, NJ_KIND_RX_DROP);
         break;
     case NJ_PACKET_ARP:
@@ -517,7 +518,7 @@ Test(wire_packet, mutated_frames)
     const uint64_t seed = 0xf8a3e;
     const struct frame good[] = {FRAME(arp), FRAME(echo), FRAME(syn), FRAME(data),
                                  FRAME(unreachable)};
-    unsigned kinds[NJ_PACKET_TCP + 1] = {0}, verdicts[NJ_N_COUNTERS] = {0}, n_verdicts = 0;
+    unsigned kinds[NJ_PACKET_TCP + 1] = {0}, verdicts[NJ_COUNTERS_MAX] = {0}, n_verdicts = 0;
     struct nj_prng r;
 
     nj_prng_init(&r, seed);

@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "support/mbuf_env.h"
+#include "telem/counters.h"
 #include "wire/emit.h"
 
 #define UNTAGGED UINT32_MAX
@@ -63,11 +64,11 @@ static struct rte_mbuf *frame(struct rte_mempool *pool, uint32_t stripped, uint3
 /* Sentence 120. */
 Test(wire_vlan, which_frames_are_ours)
 {
-    const enum nj_counter taken = NJ_N_COUNTERS, other = NJ_C_drop_vlan, type = NJ_C_drop_eth_type;
+    const nj_counter taken = NJ_COUNTERS_MAX, other = NJ_C_drop_vlan, type = NJ_C_drop_eth_type;
     const uint32_t none = UNTAGGED, high = 0xf000; /* priority 7, drop eligible */
     const struct {
         uint32_t stripped, outer, inner;
-        enum nj_counter in_none, in_ours;
+        nj_counter in_none, in_ours;
     } cases[] = {
         {none, none, none, taken, other},
         {none, 0, none, taken, other},
@@ -95,7 +96,7 @@ Test(wire_vlan, which_frames_are_ours)
             struct rte_mbuf *m = frame(pool, cases[i].stripped, cases[i].outer, cases[i].inner);
             struct nj_packet p;
             nj_packet_parse(&iface, m, &p);
-            enum nj_counter got = p.kind == NJ_PACKET_DROP ? p.drop : taken;
+            nj_counter got = p.kind == NJ_PACKET_DROP ? p.drop : taken;
             cr_expect_eq(got, with ? cases[i].in_ours : cases[i].in_none, "case %u, %s: %s", i,
                          with ? "in a VLAN" : "in none",
                          got == taken ? "taken" : nj_counter_info[got].name);

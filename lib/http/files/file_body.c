@@ -17,7 +17,7 @@
 
 #include "base/assert.h"
 #include "base/compiler.h"
-#include "telem/counters.h"
+#include "telem/counters_http.h"
 
 /* A body that sends at most this much between two rests is slow: a small chunk lasts for four such
  * bursts, and 4 MiB/s need 500 of them a second. */

@@ -16,6 +16,7 @@
 #include "base/pool.h"
 #include "http/files/file_server.h"
 #include "http/proto/range.h"
+#include "telem/count.h"
 
 /* Bodies over bytes in memory need no worker, so the number of streams bounds them, not
  * exchanges_max. This is a safety limit: 64 MiB of address space. */

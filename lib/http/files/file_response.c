@@ -6,7 +6,7 @@
 #include "base/compiler.h"
 #include "http/files/file_server_internal.h"
 #include "http/response_head.h"
-#include "telem/counters.h"
+#include "telem/counters_http.h"
 
 #define ALLOW "GET, HEAD, OPTIONS"
 

@@ -20,7 +20,7 @@
 #include "http/files/file_body.h"
 #include "http/files/file_server_internal.h"
 #include "http/files/mime_type.h"
-#include "telem/counters.h"
+#include "telem/counters_http.h"
 
 struct nj_file_wait {
     struct nj_file_server *fs;

@@ -11,7 +11,7 @@
 #include "http/handlers/exchange_internal.h"
 #include "http/response_head.h"
 #include "sched/ewyk_fiber_scheduler.h"
-#include "telem/counters.h"
+#include "telem/counters_http.h"
 
 /* Interval at which blocks are granted: some bytes have to be sent first. */
 #define BUF_RETRY_NS   (1 * NJ_MS)
@@ -93,7 +93,7 @@ void nj__mark_dirty(struct nj_exchange *x)
         nj_list_push_back(&x->set->dirty, &x->dirty);
 }
 
-void nj__report_over_limit(const struct nj_exchange *x, enum nj_counter why)
+void nj__report_over_limit(const struct nj_exchange *x, nj_counter why)
 {
     nj_count(nj__counters(x->set), why);
     if (nj__stream_is_open(x))

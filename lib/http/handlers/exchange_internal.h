@@ -24,6 +24,7 @@
 #include "http/handlers/body_blocks.h"
 #include "http/handlers/exchange.h"
 #include "sched/fiber.h"
+#include "telem/count.h"
 
 typedef void nj__callback(struct nj_request *, struct nj_response *, void *arg);
 
@@ -211,7 +212,7 @@ static inline void nj__schedule_due_continue(struct nj_exchange *x)
         nj__mark_dirty(x);
 }
 /* Counts and reports that its client or connection exceeds its share. */
-void nj__report_over_limit(const struct nj_exchange *x, enum nj_counter why);
+void nj__report_over_limit(const struct nj_exchange *x, nj_counter why);
 /* The exchange no longer needs a fiber stack. */
 void nj__clear_needs_stack(struct nj_exchange *x);
 /* The handler has finished; no callback follows. */

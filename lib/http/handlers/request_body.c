@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_http.h"
 
 /* Bodies compared for each piece that arrives above a client's share. */
 #define BODIES_SCAN_MAX 64u

@@ -6,7 +6,6 @@
 
 #include "http/handlers/exchange_internal.h"
 #include "sched/ewyk_fiber_scheduler.h"
-#include "telem/counters.h"
 
 static int error_of(enum nj_wake_reason why)
 {

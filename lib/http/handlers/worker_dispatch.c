@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
 #include "sched/ewyk_fiber_scheduler.h"
-#include "telem/counters.h"
+#include "telem/counters_http.h"
 
 /* Finishes an exchange that was not sent; poll() returns its task with a CPU time of 0. */
 static void finish_undispatched(struct nj_exchange *x)

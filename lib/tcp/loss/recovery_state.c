@@ -17,7 +17,7 @@
 #include "tcp/cc/congestion.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 #define DUPTHRESH 3u
 

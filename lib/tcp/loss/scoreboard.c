@@ -7,7 +7,7 @@
 #include "tcp/loss/rack_delivery.h"
 #include "tcp/seq.h"
 #include "tcp/tcp_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_tcp.h"
 
 #define UNLOSE_BINS 12u
 static_assert(NJ_SENT_RUNS_MAX < 1u << UNLOSE_BINS, "a bin for each bit of the number of runs");

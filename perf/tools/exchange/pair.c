@@ -9,6 +9,7 @@
 
 #include "base/compiler.h"
 #include "tcp/mbuf_priv.h"
+#include "telem/counters.h"
 
 #define POOL_MBUFS   8191u        /* for all packets in flight of most shapes */
 #define TURN_MBUFS   32767u       /* with in_turn: also for responses that wait for a delayed ACK */

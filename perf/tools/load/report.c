@@ -7,6 +7,8 @@
 
 #include "out.h"
 
+#include "telem/counters.h"
+
 #define CLIENT_LIMITS 0.9 /* above this share of busy time the client may be the limit */
 
 static const double SHARES[] = {0.5, 0.75, 0.9, 0.99, 0.999, 0.9999};

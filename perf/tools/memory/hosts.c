@@ -8,6 +8,7 @@
 
 #include <rte_ethdev.h>
 
+#include "telem/counters.h"
 #include "wire/emit.h"
 
 #define ARP_EVERY   (200 * NJ_MS) /* between two requests */

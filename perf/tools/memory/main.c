@@ -28,6 +28,7 @@
 #include "base/prng.h"
 #include "dpdk/eal.h"
 #include "dpdk/tsc_clock.h"
+#include "telem/counters.h"
 #include "get.h"
 #include "hosts.h"
 

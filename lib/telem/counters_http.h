@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The numbers of the counters of counters_http.def. */
+#ifndef NJ_TELEM_COUNTERS_HTTP_H
+#define NJ_TELEM_COUNTERS_HTTP_H
+
+#include "telem/count.h"
+
+enum {
+    NJ_C_BEFORE_HTTP = (int)NJ_COUNTERS_HTTP - 1,
+#define NJ_COUNTER(kind, name, what) NJ_C_##name,
+#include "telem/counters_http.def"
+#undef NJ_COUNTER
+    NJ_C_AFTER_HTTP
+};
+_Static_assert(NJ_C_AFTER_HTTP <= (int)(NJ_COUNTERS_HTTP + NJ_COUNTERS_LIST),
+               "double NJ_COUNTERS_LIST");
+
+#endif
