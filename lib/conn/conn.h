@@ -26,14 +26,14 @@
 #define NJ_ROUND_TASKS 32u
 #define NJ_ROUND_NS    ((int32_t)(100 * NJ_US))
 
-enum conn_state { SNIFF, H2, LINGER };
+enum nj_conn_state { NJ_CONN_SNIFF, NJ_CONN_H2, NJ_CONN_LINGER };
 
 /* State that a connection needs from its first byte on. */
 struct nj_conn_active {
     struct nj_conn *conn;
     struct nj_h2 *h2;
-    struct nj_list
-        unacked; /* member of conns->unacked while the send queue holds bytes; removed lazily */
+    /* Member of conns->unacked while the send queue holds bytes; removed lazily. */
+    struct nj_list unacked;
     struct nj_list tx_wait; /* member of conns->tx_waiting while it waits for mbufs to send */
     uint32_t unacked_ms;    /* last acknowledgement seen, or when the queue became non-empty; ms
                              modulo 2^32 */
@@ -62,7 +62,7 @@ struct nj_conn {
     struct nj_list node; /* member of conns->waits_for[waits_for]; of no list once it has expired */
     struct nj_client *client; /* whose connection it counts as; NULL: not limited */
     uint32_t since;           /* start of the wait, in GRAINs, rounded up */
-    uint8_t state;            /* enum conn_state */
+    uint8_t state;            /* enum nj_conn_state */
     uint8_t waits_for;        /* enum nj_conn_wait */
     bool is_tls;              /* to the port of TLS; not a bit, which takes longer to test */
     bool progressed : 1;      /* progress since the wait began; with streams open, progress of a
@@ -94,7 +94,7 @@ static inline bool nj__conn_has_input(const struct nj_conn *c)
  * response bytes. A PING is not progress. */
 static inline bool nj__conn_has_streams(const struct nj_conn *c)
 {
-    return c->state == H2 && c->active->h2 && nj_h2_n_streams(c->active->h2) > 0;
+    return c->state == NJ_CONN_H2 && c->active->h2 && nj_h2_n_streams(c->active->h2) > 0;
 }
 
 /* Has the peer acknowledged our FIN, and so everything before it? */

@@ -15,7 +15,7 @@ static void set_held(struct nj_conn *c, struct nj_held_shares *a, struct nj_hold
 /* KiB of buffers of HTTP/2, rounded down: part of a frame with a few fields counts as none. */
 static uint32_t held_memory_kib(const struct nj_conn *c)
 {
-    const struct nj_h2 *h2 = c->state == H2 ? c->active->h2 : NULL;
+    const struct nj_h2 *h2 = c->state == NJ_CONN_H2 ? c->active->h2 : NULL;
     return h2 ? nj_h2_buffered_bytes(h2) / 1024 : 0;
 }
 

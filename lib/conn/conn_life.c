@@ -77,7 +77,7 @@ void nj__conn_begin_linger(struct nj_conn *c, nj_ns now)
     close_h2(c);
     if (nj_unlikely(c->is_tls))
         nj__conn_tls_close(c);
-    c->state = LINGER;
+    c->state = NJ_CONN_LINGER;
     nj__conn_track_held(c, now); /* perhaps it has no further event for a long time */
     c->progressed = true;
     nj_tcp_set_ack_events(c->tcb, true);

@@ -252,7 +252,7 @@ void nj__conn_serve_requests(struct nj_conn *c, nj_ns now)
 {
     struct nj_conn_active *active = c->active;
 
-    if (c->state == H2 && active->next_request) {
+    if (c->state == NJ_CONN_H2 && active->next_request) {
         uint32_t most = c->conns->cfg->round_tasks ? c->conns->cfg->round_tasks : NJ_ROUND_TASKS;
         active->round_credit_ns =
             active->round_credit_ns < 0 ? active->round_credit_ns + NJ_ROUND_NS : NJ_ROUND_NS;
@@ -272,7 +272,7 @@ void nj__conn_serve_requests(struct nj_conn *c, nj_ns now)
 
 void nj__conn_abort_request_bodies(struct nj_conn *c)
 {
-    if (c->state != H2)
+    if (c->state != NJ_CONN_H2)
         return;
     struct nj_list *all = &c->active->peer.exchanges;
     for (struct nj_list *n = all->next; n != all; n = n->next)

@@ -15,12 +15,12 @@
 /* The event that the connection waits for. */
 static enum nj_conn_wait wait_of(const struct nj_conn *c)
 {
-    switch ((enum conn_state)c->state) {
-    case SNIFF:
+    switch ((enum nj_conn_state)c->state) {
+    case NJ_CONN_SNIFF:
         return NJ_CONN_WAIT_PREFACE;
-    case LINGER:
+    case NJ_CONN_LINGER:
         return nj__conn_is_fin_acked(c) ? NJ_CONN_WAIT_FIN : NJ_CONN_WAIT_PROGRESS;
-    case H2:
+    case NJ_CONN_H2:
         break;
     }
     if (nj_h2_n_streams(c->active->h2) > 0)
@@ -136,7 +136,7 @@ static bool may_wait_longer(const struct nj_conn *c, nj_ns now)
     if (c->progressed ||
         wait_of(c) != (enum nj_conn_wait)c->waits_for) /* changed within this step */
         return true;
-    return c->waits_for == NJ_CONN_WAIT_PROGRESS && c->state == H2 && !c->peer_fin &&
+    return c->waits_for == NJ_CONN_WAIT_PROGRESS && c->state == NJ_CONN_H2 && !c->peer_fin &&
            has_tcp_progress(c, now);
 }
 
@@ -198,7 +198,7 @@ bool nj__conn_is_unfinished_overdue(const struct nj_conn *c, nj_ns now)
 {
     const struct nj_conns_config *cfg = c->conns->cfg;
 
-    if (c->state != H2 || !c->active->h2) /* preface_timeout applies */
+    if (c->state != NJ_CONN_H2 || !c->active->h2) /* preface_timeout applies */
         return false;
     if (is_overdue(nj_h2_unfinished_frame_since(c->active->h2, now), cfg->header_timeout, now))
         return true;

@@ -183,7 +183,7 @@ bool nj__conn_tls_is_with_worker(const struct nj_conn *c)
 /* Bytes after the end of the connection or of its input, which are no records. */
 static bool discards_input(const struct nj_conn *c, const struct nj_conn_tls *ct)
 {
-    return c->state == LINGER ||
+    return c->state == NJ_CONN_LINGER ||
            (ct && (ct->ended || (ct->established && nj_tls_session_is_read_closed(&ct->session))));
 }
 
@@ -313,9 +313,9 @@ bool nj__conn_tls_begin_read(struct nj_conn *c)
     struct nj_conn_tls *ct = *nj__conn_tls_place(c);
 
     look_at_input(c);
-    if (!nj__conn_has_input(c) || (c->state == SNIFF && !nj__conn_may_read(c)))
+    if (!nj__conn_has_input(c) || (c->state == NJ_CONN_SNIFF && !nj__conn_may_read(c)))
         return false;
-    if (!ct && c->state != LINGER && !(ct = begin(c))->handshake)
+    if (!ct && c->state != NJ_CONN_LINGER && !(ct = begin(c))->handshake)
         nj__conn_tls_give_up(c, NJ_C_tls_handshakes_full);
     if (ct && ct->handshake && discards_input(c, ct))
         nj__handshake_leave(c->conns, ct);

@@ -146,7 +146,7 @@ static void open_h2(struct nj_conn *c)
         input_h2(c, active->head, active->n_head);
     else
         c->failed = true;
-    c->state = H2;
+    c->state = NJ_CONN_H2;
 }
 
 /* Detects the protocol from the first bytes. Returns how many bytes of `data` were used. */
@@ -181,14 +181,14 @@ static uint32_t sniff(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns 
 
 static void input(struct nj_conn *c, const uint8_t *data, uint32_t n, nj_ns now)
 {
-    while (n > 0 && c->state == SNIFF) {
+    while (n > 0 && c->state == NJ_CONN_SNIFF) {
         uint32_t used = sniff(c, data, n, now);
         if (c->failed) /* perhaps without a session */
             return;
         data += used;
         n -= used;
     }
-    if (n > 0 && c->state == H2)
+    if (n > 0 && c->state == NJ_CONN_H2)
         input_h2(c, data, n);
 }
 
@@ -203,9 +203,9 @@ static void read_input(struct nj_conn *c, nj_ns now)
             nj_tcp_note_ready(tcp, c->tcb, 0);
             return;
         }
-        if (c->state == SNIFF)
+        if (c->state == NJ_CONN_SNIFF)
             n = sniff(c, data, n, now);
-        else if (c->state == H2)
+        else if (c->state == NJ_CONN_H2)
             input_h2(c, data, n);
         nj_tcp_recv_take(tcp, c->tcb, n);
     }
@@ -232,9 +232,9 @@ static void track_input(struct nj_conn *c, bool is_read, nj_ns now)
 {
     nj_ns of_frame = NJ_NEVER, of_record = NJ_NEVER;
 
-    if (c->state == LINGER)
+    if (c->state == NJ_CONN_LINGER)
         return;
-    if (c->state == H2 && c->active->h2)
+    if (c->state == NJ_CONN_H2 && c->active->h2)
         of_frame = nj_h2_unfinished_frame_since(c->active->h2, now);
     if (nj_unlikely(c->is_tls))
         of_record = nj__conn_tls_unfinished_record_since(c, now);
@@ -270,7 +270,7 @@ static void output_h2(struct nj_conn *c)
 
 static void write_output(struct nj_conn *c, nj_ns now)
 {
-    if (c->state != H2)
+    if (c->state != NJ_CONN_H2)
         return;
     struct nj_h2 *h2 = h2_of(c);
     bool may_write = nj_likely(!c->conns->tx_short) || !c->failed || nj__conn_has_send_share(c);
@@ -286,7 +286,7 @@ static void write_output(struct nj_conn *c, nj_ns now)
  * (conn_timeouts.c). */
 static void choose_ack_events(struct nj_conn *c)
 {
-    bool quiet = c->state == H2 && !c->failed && !c->peer_fin && nj_h2_is_idle(h2_of(c)) &&
+    bool quiet = c->state == NJ_CONN_H2 && !c->failed && !c->peer_fin && nj_h2_is_idle(h2_of(c)) &&
                  !nj__conn_has_input(c) && nj_tcp_windows_allow_all(c->tcb) &&
                  c->waits_for != NJ_CONN_WAIT_PROGRESS;
 
@@ -300,7 +300,7 @@ static void track_acked(struct nj_conn *c, nj_ns now)
     bool of_body = c->body_unacked; /* else these were answers to PING and other control frames */
 
     c->body_unacked = of_body && nj_seq_lt(c->tcb->snd_una, c->active->body_end);
-    if (c->state == LINGER)
+    if (c->state == NJ_CONN_LINGER)
         c->progressed |= !c->active || now < c->active->progress_until;
     else
         c->progressed |= of_body || !nj__conn_has_streams(c);
@@ -311,7 +311,7 @@ static void track_acked(struct nj_conn *c, nj_ns now)
  * finds out. */
 static void ping_after_fin(struct nj_conn *c)
 {
-    if (c->state != H2 || nj_h2_n_streams(h2_of(c)) == 0)
+    if (c->state != NJ_CONN_H2 || nj_h2_n_streams(h2_of(c)) == 0)
         return;
     nj_h2_ping(h2_of(c));
     nj__conn_mark_ready(c);
@@ -351,13 +351,14 @@ void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, n
     write_output(c, now);
     if (events & NJ_TCP_EV_PEER_FIN)
         ping_after_fin(c);
-    if (c->state == SNIFF && (c->failed || (c->peer_fin && !nj__conn_tls_is_with_worker(c))))
+    if (c->state == NJ_CONN_SNIFF &&
+        (c->failed || (c->peer_fin && !nj__conn_tls_is_with_worker(c))))
         nj__conn_begin_linger(c, now);
     choose_ack_events(c);
     nj__pressure_track(c, now);
     if (nj__conn_has_input(c) && nj__conn_may_read(c))
         nj_tcp_note_ready(cs->tcp, tcb, 0); /* output made room, or the input is to be discarded */
-    else if (c->state == LINGER && c->peer_fin && nj__conn_is_fin_acked(c))
+    else if (c->state == NJ_CONN_LINGER && c->peer_fin && nj__conn_is_fin_acked(c))
         nj__conn_free(c, now); /* both sides are finished */
     else
         wait_for_event(c, now);
@@ -367,7 +368,7 @@ void nj__conn_process(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, n
 
 void nj__conn_close(struct nj_conn *c, nj_ns now)
 {
-    struct nj_h2 *h2 = c->state == H2 ? h2_of(c) : NULL;
+    struct nj_h2 *h2 = c->state == NJ_CONN_H2 ? h2_of(c) : NULL;
 
     if (h2) {
         nj_h2_goaway(h2);
@@ -385,7 +386,7 @@ void nj__conn_expire(struct nj_conn *c, nj_ns now)
 {
     struct nj_conns *cs = c->conns;
 
-    if (c->state == LINGER && nj__conn_is_fin_acked(c)) {
+    if (c->state == NJ_CONN_LINGER && nj__conn_is_fin_acked(c)) {
         if (nj__conn_shares_is_nearly_full(cs)) /* TCP would keep its TCB for a minute */
             nj__conn_reset(c, now);
         else

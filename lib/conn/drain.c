@@ -49,9 +49,9 @@ static void announce_goaways(struct nj_conns *cs, nj_ns now)
         for (struct nj_list *n = cs->waits_for[i].next, *next; n != &cs->waits_for[i]; n = next) {
             struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
             next = n->next; /* a broken TLS connection leaves the list */
-            if (c->state == SNIFF && !cs->yields)
+            if (c->state == NJ_CONN_SNIFF && !cs->yields)
                 nj__conn_begin_linger(c, now);
-            else if (c->state == H2)
+            else if (c->state == NJ_CONN_H2)
                 announce_goaway(cs, c->active->h2);
             nj_tcp_note_ready(cs->tcp, c->tcb, 0);
         }
@@ -66,7 +66,7 @@ static uint32_t send_last_goaways(struct nj_conns *cs, nj_ns now)
     for (enum nj_conn_wait i = 0; i < NJ_N_CONN_WAITS; i++)
         for (struct nj_list *n = cs->waits_for[i].next; n != &cs->waits_for[i]; n = n->next) {
             struct nj_conn *c = nj_container_of(n, struct nj_conn, node);
-            if (c->state != H2)
+            if (c->state != NJ_CONN_H2)
                 continue;
             if (may_wait && nj_h2_is_ping_unanswered(c->active->h2)) {
                 n_waiting++;

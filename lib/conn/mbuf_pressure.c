@@ -31,10 +31,10 @@
 void nj__pressure_wait(struct nj_conn *c)
 {
     bool has_input = nj__conn_has_input(c) && !nj__conn_may_read(c);
-    bool has_output = c->state == H2 && c->active->h2 && !nj_h2_is_idle(c->active->h2);
+    bool has_output = c->state == NJ_CONN_H2 && c->active->h2 && !nj_h2_is_idle(c->active->h2);
 
-    if (c->state == LINGER || !(has_input || has_output) || nj_tcp_send_queue_mbufs(c->tcb) > 0 ||
-        nj__conn_has_send_share(c))
+    if (c->state == NJ_CONN_LINGER || !(has_input || has_output) ||
+        nj_tcp_send_queue_mbufs(c->tcb) > 0 || nj__conn_has_send_share(c))
         return;
     struct nj_conn_active *active = nj__conn_active(c);
     if (!nj_list_linked(&active->tx_wait))

@@ -72,12 +72,13 @@ bool nj__conn_is_send_full(const struct nj_conn *c);
  * read either. */
 static inline bool nj__conn_may_read(const struct nj_conn *c)
 {
-    switch ((enum conn_state)c->state) {
-    case H2: /* without mbufs, too: an upload goes on, and responses wait in HTTP/2 */
+    switch ((enum nj_conn_state)c->state) {
+    case NJ_CONN_H2: /* without mbufs, too: an upload goes on, and responses wait in HTTP/2 */
         return !c->failed && nj__conn_send_room(c) > 0;
-    case SNIFF: /* the answer may be a reply of TLS or of HTTP/1.1, which asks for no room */
+    case NJ_CONN_SNIFF: /* the answer may be a reply of TLS or of HTTP/1.1, which asks for no room
+                         */
         return nj_likely(!c->conns->tx_short) || nj__conn_may_send(c);
-    case LINGER:
+    case NJ_CONN_LINGER:
         break;
     }
     return true;
