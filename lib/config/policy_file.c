@@ -418,7 +418,7 @@ static bool read_config(struct nj__policy_reader *r, const struct section *s, co
     struct nj_server_config before = r->file_config;
     if (nj_config_set_file_option(&r->file_config, name, e->value, why, sizeof why) != 0) {
         nj__policy_report_bad_value(r, e, why);
-    } else if (nj__settings_read_file_serving(&settings, why, sizeof why) != 0) {
+    } else if (nj__settings_read_http(&settings, why, sizeof why) != 0) {
         nj_diag_add(r->faults, r->path, e->line, "%s", why + strspn(why, "-"));
         r->file_config = before;
     }

@@ -9,8 +9,8 @@
 
 #include "base/types.h"
 #include "config/policy_file.h"
-#include "http/files/file_server_options.h"
 #include "http/handlers/route_table.h"
+#include "http/http_options.h"
 #include "http/proto/path.h"
 #include "net/rss_flow_owner.h"
 #include "tls/server_context.h"
@@ -38,7 +38,7 @@ struct nj_settings {
     bool has_rss_key;          /* else a random key is generated at start */
     struct nj_rss_key rss_key; /* secret */
     struct nj_routes *routes;
-    struct nj_file_server_options site;
+    struct nj_http_options http;
     struct nj_mime_table *mime;
     struct nj_dotfiles dotfiles;
     struct nj_policy_file *policy;
@@ -71,8 +71,8 @@ int nj__settings_read_network(struct nj_settings *s, char *why, size_t why_bytes
 /* settings_check_tls.c: options of TLS. */
 int nj__settings_check_tls(const struct nj_settings *s, char *why, size_t why_bytes);
 
-/* settings_check_file_serving.c: file serving. */
-int nj__settings_read_file_serving(struct nj_settings *s, char *why, size_t why_bytes);
+/* settings_http.c: HTTP and its files. */
+int nj__settings_read_http(struct nj_settings *s, char *why, size_t why_bytes);
 int nj__settings_load_mime_types(struct nj_settings *s, char *why, size_t why_bytes);
 
 #endif

@@ -33,8 +33,8 @@ static enum nj_conn_wait wait_of(const struct nj_conn *c)
 /* At most the timeout of any event it may prove to have waited for. */
 static nj_ns ack_timeout(const struct nj_conns_config *c)
 {
-    return nj_min_u64(nj_min_u64(c->idle_timeout, c->header_timeout),
-                      nj_min_u64(c->send_timeout, ACK_TIMEOUT));
+    return nj_min_u64(nj_min_u64(c->idle_timeout, c->http->header_timeout),
+                      nj_min_u64(c->http->send_timeout, ACK_TIMEOUT));
 }
 
 static nj_ns timeout_of(const struct nj_conns *cs, enum nj_conn_wait waits_for)
@@ -47,9 +47,9 @@ static nj_ns timeout_of(const struct nj_conns *cs, enum nj_conn_wait waits_for)
     case NJ_CONN_WAIT_ACK:
         return ack_timeout(cs->cfg);
     case NJ_CONN_WAIT_FRAME:
-        return cs->cfg->header_timeout;
+        return cs->cfg->http->header_timeout;
     case NJ_CONN_WAIT_PROGRESS:
-        return cs->cfg->send_timeout;
+        return cs->cfg->http->send_timeout;
     case NJ_CONN_WAIT_FIN:
         return LINGER_TIMEOUT;
     case NJ_N_CONN_WAITS:
@@ -76,7 +76,7 @@ uint64_t nj__bytes_at_rate(nj_ns time, uint64_t rate)
 
 uint64_t nj__min_bytes_due(const struct nj_conns *cs, nj_ns time, uint64_t rate)
 {
-    uint64_t ms = time / NJ_MS, all_ms = cs->cfg->send_timeout / NJ_MS + 1;
+    uint64_t ms = time / NJ_MS, all_ms = cs->cfg->http->send_timeout / NJ_MS + 1;
     uint64_t least = NJ_SEND_BYTES_MIN * ms / all_ms + 1;
     uint64_t want = nj__bytes_at_rate(time, rate);
     return want > least ? want : least;
@@ -89,7 +89,7 @@ static bool has_tcp_progress(const struct nj_conn *c, nj_ns now)
     if (!c->active || nj_tcp_send_queue_mbufs(c->tcb) == 0)
         return true;
     bool ours = nj__conn_has_streams(c) && !nj__conn_is_send_full(c);
-    uint64_t rate = ours ? 0 : c->conns->cfg->min_rate;
+    uint64_t rate = ours ? 0 : c->conns->cfg->http->min_rate;
     nj_ns at = wait_start(c), time = now > at ? now - at : 0;
     return c->tcb->snd_una - c->active->wait_una >= nj__min_bytes_due(c->conns, time, rate);
 }
@@ -196,13 +196,13 @@ static bool is_overdue(nj_ns since, nj_ns timeout, nj_ns now)
  * may have 16 KiB of a body: at --min-upload-rate these take half of body_timeout. */
 bool nj__conn_is_unfinished_overdue(const struct nj_conn *c, nj_ns now)
 {
-    const struct nj_conns_config *cfg = c->conns->cfg;
+    const struct nj_http_options *o = c->conns->cfg->http;
 
     if (c->state != NJ_CONN_H2 || !c->active->h2) /* preface_timeout applies */
         return false;
-    if (is_overdue(nj_h2_unfinished_frame_since(c->active->h2, now), cfg->header_timeout, now))
+    if (is_overdue(nj_h2_unfinished_frame_since(c->active->h2, now), o->header_timeout, now))
         return true;
     return c->is_tls &&
            is_overdue(nj__conn_tls_unfinished_record_since(c, now),
-                      nj__conn_has_streams(c) ? cfg->body_timeout : cfg->header_timeout, now);
+                      nj__conn_has_streams(c) ? o->body_timeout : o->header_timeout, now);
 }

@@ -19,9 +19,6 @@
 
 #define PREFACE_TIMEOUT (10 * NJ_SEC)
 #define IDLE_TIMEOUT    (75 * NJ_SEC)
-#define HEADER_TIMEOUT  (10 * NJ_SEC)
-#define BODY_TIMEOUT    (60 * NJ_SEC)
-#define SEND_TIMEOUT    (60 * NJ_SEC)
 
 #define PREFETCH_AHEAD 16u   /* connections */
 #define FILE_RETRY_NS  NJ_MS /* interval for retrying jobs that wait for memory */
@@ -34,10 +31,8 @@ static bool init_h2(struct nj_conns *cs)
 
     limits.hash_key = cs->tcp->cfg.flow_key;
     limits.window_bytes = NJ_H2_ROUTES_WINDOW_BYTES;
-    if (cs->cfg->header_bytes_max)
-        limits.header_bytes_max = cs->cfg->header_bytes_max;
-    if (cs->cfg->header_fields_max)
-        limits.header_fields_max = cs->cfg->header_fields_max;
+    limits.header_bytes_max = cs->cfg->http->header_bytes_max;
+    limits.header_fields_max = cs->cfg->http->header_fields_max;
     cs->h2 = nj_h2_context_new(cs->cfg->routes ? &nj__conn_h2_route_events : &nj__conn_h2_events,
                                &limits, cs->counters);
     explicit_bzero(&limits, sizeof limits); /* it holds a key */
@@ -72,8 +67,7 @@ static bool init_txns(struct nj_conns *cs)
     set->shard_number = cs->cfg->number;
     set->access = cs->cfg->access;
     set->client_key = cs->cfg->client_key;
-    set->body_max = cs->cfg->body_max;
-    set->no_files = cs->cfg->no_files;
+    set->options = cs->cfg->http;
     return nj_txns_init(set, txns_max(cs->tcp->cfg.conns_max));
 }
 
@@ -84,27 +78,25 @@ static bool init_site(struct nj_conns *cs)
         .files = &cs->cfg->ops.files,
         .hash_key = cs->tcp->cfg.flow_key,
         .exchanges_max = site_open_max(cs->tcp->cfg.conns_max),
-        .options = cs->cfg->site,
+        .options = &cs->cfg->http->files,
     };
     cs->txns.site = nj_file_server_new(&c);
     explicit_bzero(&c, sizeof c); /* it holds a key */
     return cs->txns.site != NULL;
 }
 
-static void default_timeouts(struct nj_conns_config *c)
+static void set_defaults(struct nj_conns_config *c)
 {
     c->preface_timeout = c->preface_timeout ? c->preface_timeout : PREFACE_TIMEOUT;
     c->idle_timeout = c->idle_timeout ? c->idle_timeout : IDLE_TIMEOUT;
-    c->header_timeout = c->header_timeout ? c->header_timeout : HEADER_TIMEOUT;
-    c->body_timeout = c->body_timeout ? c->body_timeout : BODY_TIMEOUT;
-    c->send_timeout = c->send_timeout ? c->send_timeout : SEND_TIMEOUT;
+    c->http = c->http ? c->http : &nj_http_options_default;
 }
 
 bool nj_conns_init(struct nj_conns *cs, struct nj_conns_config *config, nj_ns now)
 {
     uint32_t conns_max = cs->tcp->cfg.conns_max;
 
-    default_timeouts(config);
+    set_defaults(config);
     cs->cfg = config;
     cs->now = now;
     for (uint32_t i = 0; i < NJ_N_CONN_WAITS; i++)

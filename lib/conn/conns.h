@@ -19,6 +19,7 @@
 #include "conn/handler_tasks.h"
 #include "h2/h2.h"
 #include "http/files/file_server.h"
+#include "http/http_options.h"
 #include "http/transaction.h"
 #include "sched/worker_ops.h"
 #include "shape/shaper.h"
@@ -54,30 +55,16 @@ struct nj_conns_config {
     nj_ns idle_timeout;    /* without an open stream; 0: 75 s */
     int64_t wall_s_at_zero;
     const struct nj_routes *routes; /* NULL: none, only files */
-    bool no_files;                  /* requests outside routes are answered with 404 */
     uint32_t fibers_max;            /* handlers that can wait at once; 0: 256 */
     uint32_t handlers_queue_max;    /* requests queued for a fiber; 0: NJ_HANDLERS_QUEUE_MAX */
     uint32_t round_tasks; /* tasks of a connection that begin in a step; 0: NJ_ROUND_TASKS */
     enum nj_run strategy;
 
-    const struct nj_file_server_options *site; /* NULL: the defaults */
-    struct nj_shape_shared *shape;             /* the same for all shards; NULL: no limits */
-    const struct nj_policy *policy;            /* NULL: nj_policy_none. See nj_conns_set_policy() */
-    struct nj_hash_key client_key;             /* the same for all shards: keys of clients */
-    struct nj_access_ops access;               /* take NULL: no access log */
-    uint32_t header_bytes_max, header_fields_max; /* above: 431; 0: nj_h2_limits_default */
-    nj_ns header_timeout; /* from the first byte of a header block to its last; 0: 10 s */
-    nj_ns body_timeout;   /* longest time without progress of a request body; 0: 60 s */
-    nj_ns send_timeout;   /* longest time without progress of a response that has credit, or of its
-                             file; 0: 60 s */
-    uint64_t min_rate;    /* bytes per second that a peer must acknowledge on the average of
-                             send_timeout; time paced by our limits does not count; 0: no minimum */
-    /* Bytes per second of a request body that a peer must send on the average of body_timeout,
-     * while the server waits for it and no response has begun. 0: no minimum. */
-    uint64_t min_upload_rate;
-    nj_ns
-        body_deadline; /* from a request to the end of its body, until a response begins; 0: none */
-    uint64_t body_max; /* longest request body, above: 413; 0: the limit of the route */
+    const struct nj_http_options *http; /* NULL: the defaults */
+    struct nj_shape_shared *shape;      /* the same for all shards; NULL: no limits */
+    const struct nj_policy *policy;     /* NULL: nj_policy_none. See nj_conns_set_policy() */
+    struct nj_hash_key client_key;      /* the same for all shards: keys of clients */
+    struct nj_access_ops access;        /* take NULL: no access log */
 };
 
 /* The event that a connection waits for. Each has its own timeout. */

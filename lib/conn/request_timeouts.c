@@ -72,11 +72,11 @@ static bool is_too_slow(struct nj_txn *t, uint64_t n_taken, nj_ns now)
     nj_ns time = now - t->progressed_at, throttled = t->paced.throttled_ns - t->progress_throttled;
 
     time = throttled < time ? time - throttled : 0;
-    if (n_taken >= nj__min_bytes_due(cs, time, cs->cfg->min_rate)) {
+    if (n_taken >= nj__min_bytes_due(cs, time, cs->cfg->http->min_rate)) {
         note_progress(t, now);
         return false;
     }
-    return time >= cs->cfg->send_timeout;
+    return time >= cs->cfg->http->send_timeout;
 }
 
 /* Resets the stream, or the connection if this is its only stream. */
@@ -124,8 +124,8 @@ static void give_up_body(struct nj_txn *t, nj_counter why)
  * takes at most body_timeout + N / min_upload_rate of waiting time. */
 static void check_body(struct nj_txn *t, bool progressed, nj_ns now)
 {
-    const struct nj_conns_config *c = t->conn->conns->cfg;
-    uint64_t rate = t->head_sent_at ? 0 : c->min_upload_rate;
+    const struct nj_http_options *o = t->set->options;
+    uint64_t rate = t->head_sent_at ? 0 : o->min_upload_rate;
     nj_ns time = now - t->progressed_at;
     bool enough = progressed;
 
@@ -134,7 +134,7 @@ static void check_body(struct nj_txn *t, bool progressed, nj_ns now)
                  nj__bytes_at_rate(time, rate);
     if (enough)
         note_progress(t, now);
-    else if (time >= c->body_timeout)
+    else if (time >= o->body_timeout)
         give_up_body(t, progressed ||
                                 nj_exchange_body_bytes_received(t->exchange) != t->progress_received
                             ? NJ_C_body_slow
@@ -144,7 +144,7 @@ static void check_body(struct nj_txn *t, bool progressed, nj_ns now)
 /* The deadline holds whichever side is slow, until the response begins. */
 static bool is_past_deadline(const struct nj_txn *t, nj_ns now)
 {
-    nj_ns deadline = t->conn->conns->cfg->body_deadline;
+    nj_ns deadline = t->conn->conns->cfg->http->body_deadline;
     return deadline > 0 && t->exchange && !nj_exchange_sends_file(t->exchange) &&
            !t->request_whole && !t->head_sent_at && now - t->arrived_at >= deadline;
 }
@@ -179,7 +179,7 @@ static void check_txn(struct nj_txn *t, nj_ns now)
     case TXN_WAIT_FILE:
         if (t->paced.n_bytes != t->progress_sent)
             note_progress(t, now);
-        else if (now - t->progressed_at >= cs->cfg->send_timeout)
+        else if (now - t->progressed_at >= cs->cfg->http->send_timeout)
             give_up_file(t);
         break;
     case TXN_WAIT_BODY:
@@ -199,8 +199,8 @@ static void check_txn(struct nj_txn *t, nj_ns now)
 
 static nj_ns check_interval(const struct nj_conns *cs)
 {
-    const struct nj_conns_config *c = cs->cfg;
-    return nj_min_u64(c->send_timeout, c->body_timeout) / CHECKS_PER_TIMEOUT;
+    const struct nj_http_options *o = cs->cfg->http;
+    return nj_min_u64(o->send_timeout, o->body_timeout) / CHECKS_PER_TIMEOUT;
 }
 
 void nj__txn_schedule_progress_check(struct nj_txn *t, nj_ns now)

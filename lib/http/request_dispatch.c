@@ -5,6 +5,7 @@
 #include "http/files/file_server.h"
 #include "http/handlers/exchange.h"
 #include "http/handlers/route_table.h"
+#include "http/http_options.h"
 #include "http/response_head.h"
 #include "telem/counters_http.h"
 
@@ -12,8 +13,9 @@ static void serve_file(struct nj_txn *t, const struct nj_request_head *head,
                        const struct nj_target *target)
 {
     struct nj_txns *set = t->set;
+    uint64_t body_max = set->options->body_max;
 
-    if (set->body_max && head->content_length > set->body_max)
+    if (body_max > 0 && head->content_length > body_max)
         nj_respond_error(t, 413, (struct nj_field){0});
     else if (!nj_txn_deny_if_over_share(t, nj_file_server_slots_left(set->site)))
         nj_file_server_serve(set->site, t, head, target, *set->now);
@@ -59,7 +61,7 @@ struct nj_exchange *nj_http_dispatch(struct nj_txn *t, const struct nj_request_h
     switch (
         nj_routes_find(nj_exchanges_routes(set->exchanges), head->method, target->path, &match)) {
     case NJ_ROUTE_NONE:
-        if (set->no_files)
+        if (set->options->no_files)
             nj_respond_error(t, not_found(head, target), (struct nj_field){0});
         else
             serve_file(t, head, target);

@@ -27,6 +27,7 @@ struct nj_exchange;
 struct nj_exchanges;
 struct nj_file_server;
 struct nj_file_wait;
+struct nj_http_options;
 struct nj_target;
 struct nj_txns;
 
@@ -145,8 +146,7 @@ struct nj_txns {
     struct nj_hash_key client_key; /* secret; equal on all shards */
     struct nj_shape *shape;
     struct nj_clients *clients;
-    uint64_t body_max; /* limit of request bodies, in addition to the route's; 0: none */
-    bool no_files;     /* respond with 404 where no route matches */
+    const struct nj_http_options *options;
     struct nj_file_server *site;
     struct nj_exchanges *exchanges; /* NULL: no routes are configured */
 

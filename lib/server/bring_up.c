@@ -318,25 +318,6 @@ static nj_ns to_ns(double seconds)
     return (nj_ns)(seconds * (double)NJ_SEC);
 }
 
-/* Limits of requests as configured; 0 selects the default of the connections. */
-static void fill_request_limits(struct nj_conns_config *c, const struct nj_settings *set)
-{
-    const struct nj_server_config *config = set->config;
-
-    c->site = &set->site;
-    c->header_bytes_max = config->max_header_size;
-    c->header_fields_max = config->max_headers;
-    c->header_timeout = to_ns(config->header_timeout_s);
-    c->body_timeout = to_ns(config->body_timeout_s);
-    c->send_timeout = to_ns(config->send_timeout_s);
-    c->min_rate = config->min_rate == NJ_NONE ? 0 : config->min_rate;
-    uint64_t upload = config->min_upload_rate ? config->min_upload_rate : NJ_MIN_UPLOAD_RATE;
-    c->min_upload_rate = upload == NJ_NONE ? 0 : upload;
-    double deadline_s = config->body_deadline_s;
-    c->body_deadline = to_ns(deadline_s > 0 ? deadline_s : (double)NJ_BODY_DEADLINE_S);
-    c->body_max = config->max_body == NJ_NONE ? 0 : config->max_body;
-}
-
 static void init_lcore(struct nj_server *s, uint32_t i)
 {
     const struct nj_server_port *p = nj__ports_find_by_shard(&s->ports, i);
@@ -444,11 +425,10 @@ static bool create_shards(struct nj_server *s)
         .conns.idle_timeout = to_ns(set->config->idle_timeout_s),
         .conns.wall_s_at_zero = s->shards.wall_s_at_zero,
         .conns.routes = set->routes,
-        .conns.no_files = !set->config->root,
+        .conns.http = &set->http,
         .conns.fibers_max = set->config->fibers_max,
         .conns.strategy = set->config->strategy,
     };
-    fill_request_limits(&c.conns, set);
     c.conns.shape = s->policy.shape;
     c.conns.policy = nj_policies_initial(s->policy.policies);
     if (!random_bytes(&c.ndp_key, sizeof c.ndp_key) ||

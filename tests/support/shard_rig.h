@@ -12,14 +12,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/compiler.h"
 #include "shard/shard.h"
 #include "shard/shard_internal.h"
 #include "support/mbuf_env.h"
 #include "support/rss_key.h"
 #include "tcp/seq.h"
 #include "telem/counters.h"
-#include "wire/emit.h"
 #include "wire/icmp6.h"
 #include "wire/ip6.h"
 
@@ -64,6 +62,7 @@ struct rig_peer {
 
 struct rig {
     struct nj_shard *s;
+    struct nj_http_options http; /* the shard's */
     struct rte_mempool *rx_pool, *tx_pool;
     nj_ns now;
     uint32_t n_in, n_steered;
@@ -71,10 +70,9 @@ struct rig {
     uint32_t tx_room; /* frames that the device still accepts */
     uint64_t n_out;   /* frames that it accepted; the last RIG_OUT_MAX are kept */
     struct rig_frame out[RIG_OUT_MAX];
-    bool no_arp;
+    bool no_arp, forward_full;
     uint16_t peer_mss; /* that new peers offer; 0: 1460 */
     uint32_t n_forwarded, n_shared;
-    bool forward_full;
     bool files_slow; /* jobs stay with the worker */
     uint32_t n_jobs, n_objects;
     uint32_t sndq_max;     /* longest send queue seen */
@@ -448,6 +446,7 @@ static inline struct nj_shard_config rig_config(struct rig *r)
         .isn_key = {{4, 5, 6}},
         .seed = 7,
         .conns.wall_s_at_zero = 1700000000,
+        .conns.http = &r->http,
     };
 }
 
@@ -457,6 +456,8 @@ static inline struct rig *rig_alloc(uint32_t n_rx_mbufs, uint32_t n_tx_mbufs)
     r->rx_pool = nj_test_pool(n_rx_mbufs);
     r->tx_pool = nj_test_pool(n_tx_mbufs);
     r->tx_room = UINT32_MAX;
+    r->http = nj_http_options_default;
+    r->http.min_upload_rate = r->http.body_deadline = 0;
     r->now = 1000 * NJ_SEC;
     r->s = aligned_alloc(NJ_CACHE_LINE, RTE_CACHE_LINE_ROUNDUP(sizeof *r->s));
     return r;

@@ -366,7 +366,7 @@ Test(conn_conn_tls, a_reset_in_the_step_of_a_timeout, .init = connect_h2)
     cr_assert_eq(SSL_write(c->ssl, "\0\0\4\10", 4), 4); /* a part of a frame's head */
     tls_peer_send(t, c, 1400);
     rig_settle(t->r);
-    t->r->now += t->r->s->cfg.conns.header_timeout + NJ_SEC;
+    t->r->now += t->r->http.header_timeout + NJ_SEC;
     rig_seg(t->r, c->p, c->p->snd_nxt, NJ_TCP_RST, NULL, 0);
     rig_settle(t->r);
     cr_expect_eq(t->r->s->conns.pool.n_used, 0);
@@ -425,7 +425,7 @@ static nj_ns read_slowly(uint32_t n_bytes, nj_ns at_most)
 /* The send queue of TLS is short, so that a client that takes little does not fill it. */
 Test(conn_conn_tls, min_rate_holds_for_tls, .init = connect_h2)
 {
-    t->r->s->cfg.conns.min_rate = 4000;
+    t->r->http.min_rate = 4000;
     nj_ns took = read_slowly(2000, 300 * NJ_SEC);
     cr_expect(took >= 60 * NJ_SEC && took <= 65 * NJ_SEC, "%lu s", took / NJ_SEC);
     cr_expect(c->p->got_rst);
@@ -434,7 +434,7 @@ Test(conn_conn_tls, min_rate_holds_for_tls, .init = connect_h2)
 
 Test(conn_conn_tls, who_takes_more_than_min_rate_stays, .init = connect_h2)
 {
-    t->r->s->cfg.conns.min_rate = 1000;
+    t->r->http.min_rate = 1000;
     read_slowly(2000, 300 * NJ_SEC);
     cr_expect(!c->p->got_rst);
     cr_expect_eq(rig_count(t->r, NJ_C_conn_timeout), 0);
@@ -604,9 +604,8 @@ Test(conn_conn_tls, a_record_that_stays_incomplete, .init = connect_h2)
 {
     nj_ns lived = live_within_a_record();
 
-    cr_expect_geq(lived, t->r->s->cfg.conns.header_timeout);
-    cr_expect_leq(lived, t->r->s->cfg.conns.header_timeout + NJ_SEC, "%.1f s",
-                  (double)lived / NJ_SEC);
+    cr_expect_geq(lived, t->r->http.header_timeout);
+    cr_expect_leq(lived, t->r->http.header_timeout + NJ_SEC, "%.1f s", (double)lived / NJ_SEC);
     cr_expect_eq(rig_count(t->r, NJ_C_h2_abuse_slow), 1);
 }
 
@@ -617,9 +616,9 @@ Test(conn_conn_tls, a_record_that_stays_incomplete_beside_a_request, .init = con
     tls_peer_get(c, 1, "/whole");
     tls_peer_send(t, c, 1400);
     rig_settle(t->r);
-    nj_ns lived = live_within_a_record(), most = t->r->s->cfg.conns.body_timeout;
+    nj_ns lived = live_within_a_record(), most = t->r->http.body_timeout;
 
-    cr_expect_geq(lived, t->r->s->cfg.conns.header_timeout + NJ_SEC);
+    cr_expect_geq(lived, t->r->http.header_timeout + NJ_SEC);
     cr_expect_leq(lived, most + most / 4, "%.1f s", (double)lived / NJ_SEC);
     cr_expect_eq(rig_count(t->r, NJ_C_h2_abuse_slow), 1);
 }

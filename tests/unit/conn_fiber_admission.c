@@ -72,8 +72,8 @@ static struct hr *start(void)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
 
-    h->config.conns.min_upload_rate = NJ_MIN_UPLOAD_RATE;
-    h->config.conns.body_deadline = NJ_BODY_DEADLINE_S * (nj_ns)NJ_SEC;
+    h->r->http.min_upload_rate = NJ_MIN_UPLOAD_RATE;
+    h->r->http.body_deadline = NJ_BODY_DEADLINE_S * (nj_ns)NJ_SEC;
     return hr_start(h);
 }
 

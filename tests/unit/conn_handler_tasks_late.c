@@ -260,7 +260,7 @@ Test(conn_handler_tasks_late, type_of_an_error_page)
     struct nj_file_server_options site = {.n_error_pages = 1, .error_page = {{404, "index.html"}}};
     struct hr *h = start();
 
-    h->config.conns.site = &site;
+    h->r->http.files = site;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     const struct hr_reply *a = hr_reply_of(c, hr_get(c, "/typed/none"));

@@ -249,7 +249,7 @@ Test(conn_handler_tasks_send, file_that_does_not_come)
 Test(conn_handler_tasks_send, no_file_server)
 {
     struct hr *h = start();
-    h->config.conns.no_files = true;
+    h->r->http.no_files = true;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     int32_t id = hr_get(c, "/file");

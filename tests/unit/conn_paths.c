@@ -158,7 +158,7 @@ Test(conn_paths, without_a_site)
 
     memset(longer, 'a', sizeof longer - 1);
     memcpy(longer, "/c/", 3);
-    h->config.conns.no_files = true;
+    h->r->http.no_files = true;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     cr_expect_eq(ask(h, c, "GET", "/x/../c/x"), 400);

@@ -153,7 +153,7 @@ Test(conn_quiet, overdue_behind_one_that_goes_on)
 Test(conn_quiet, who_takes_its_answers_is_not_late)
 {
     struct rig *r = rig_new();
-    r->s->cfg.conns.send_timeout = 300 * NJ_MS;
+    r->http.send_timeout = 300 * NJ_MS;
     struct rig_peer *p = answered(r, 1000);
     uint32_t una = p->rcv_nxt;
 
@@ -179,7 +179,7 @@ Test(conn_quiet, who_takes_its_answers_is_not_late)
 Test(conn_quiet, stalled_for_less_than_the_trust)
 {
     struct rig *r = rig_new();
-    r->s->cfg.conns.send_timeout = 300 * NJ_MS;
+    r->http.send_timeout = 300 * NJ_MS;
     struct rig_peer *p = answered(r, 1000);
 
     expect_between(r, &p->got_rst, 600 * NJ_MS, 800 * NJ_MS);
@@ -189,7 +189,7 @@ Test(conn_quiet, stalled_for_less_than_the_trust)
 Test(conn_quiet, begun_for_less_than_the_trust)
 {
     struct rig *r = rig_new();
-    r->s->cfg.conns.header_timeout = 300 * NJ_MS;
+    r->http.header_timeout = 300 * NJ_MS;
     struct rig_peer *p = answered(r, 1000);
     uint8_t b[512], ping[32];
     uint32_t n = rig_h2_get(b, 5, "/index.html");

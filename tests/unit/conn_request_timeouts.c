@@ -38,7 +38,7 @@ static const struct nj_route routes[] = {
 static struct hr *start(uint64_t min_rate)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
-    h->config.conns.min_rate = min_rate;
+    h->r->http.min_rate = min_rate;
     return hr_start(h);
 }
 
@@ -221,8 +221,8 @@ Test(conn_request_timeouts, bodies_that_stop)
 Test(conn_request_timeouts, bodies_have_their_own_time)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
-    h->config.conns.body_timeout = 200 * NJ_SEC;
-    h->config.conns.send_timeout = 10 * NJ_SEC;
+    h->r->http.body_timeout = 200 * NJ_SEC;
+    h->r->http.send_timeout = 10 * NJ_SEC;
     hr_start(h);
     struct hr_client *c = hr_connect(h), *d = hr_connect(h);
     int32_t id = hr_ask(c, "POST", "/read_body", 5000, 100, NULL, NULL), wait = hr_get(d, "/wait");
@@ -442,7 +442,7 @@ Test(conn_request_timeouts, who_is_paced_is_not_slow)
     policy.classes[0].request = (struct nj_limit){.rate = 1000, .ceiling = 1000};
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
     h->config.conns.policy = &policy;
-    h->config.conns.min_rate = 1000000;
+    h->r->http.min_rate = 1000000;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     int32_t id = hr_get(c, "/whole");

@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
+#include "http/http_options.h"
 #include "sched/ewyk_fiber_scheduler.h"
 #include "telem/counters.h"
 
@@ -222,6 +223,7 @@ static void begin_world(uint32_t n_max)
     w.txns.events = &events;
     w.txns.now = &w.now;
     w.txns.counters = &w.counters;
+    w.txns.options = &nj_http_options_default;
     cr_assert(nj_txns_init(&w.txns, 2 * STREAMS));
     struct nj_exchanges_config c = {
         .txns = &w.txns,

@@ -155,7 +155,7 @@ Test(http_transaction, files_that_do_not_come)
 Test(http_transaction, too_large_for_a_file)
 {
     struct hr *h = hr_new(routes, NJ_ARRAY_LEN(routes));
-    h->config.conns.body_max = 1000;
+    h->r->http.body_max = 1000;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
 
@@ -351,7 +351,7 @@ Test(http_transaction, heads_that_are_too_large)
     memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
     h->config.conns.access = (struct nj_access_ops){NULL, take, put};
-    h->config.conns.header_bytes_max = 300;
+    h->r->http.header_bytes_max = 300;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     hr_get(c, "/words");
@@ -370,9 +370,9 @@ Test(http_transaction, limits_of_requests)
         {.path = "/tight", .type = NJ_BLOCKING, .handle = read_body, .body_max_bytes = 10},
     };
     struct hr *h = hr_new(readers, NJ_ARRAY_LEN(readers));
-    h->config.conns.header_bytes_max = 300;
-    h->config.conns.header_fields_max = 6;
-    h->config.conns.body_max = 1000;
+    h->r->http.header_bytes_max = 300;
+    h->r->http.header_fields_max = 6;
+    h->r->http.body_max = 1000;
     hr_start(h);
     struct hr_client *c = hr_connect(h);
     char value[200];

@@ -12,6 +12,7 @@
 #include "base/compiler.h"
 #include "http/files/file_server.h"
 #include "http/handlers/exchange_internal.h"
+#include "http/http_options.h"
 #include "http/response_head.h"
 #include "sched/ewyk_fiber_scheduler.h"
 
@@ -297,6 +298,7 @@ static inline struct rig *rig_begin(const struct table *t)
     g->txns.events = &events;
     g->txns.now = &g->now;
     g->txns.counters = &g->counters;
+    g->txns.options = &nj_http_options_default;
     g->txns.wall_s_at_zero = 784111777;
     g->txns.access = (struct nj_access_ops){g, take_record, put_record};
     cr_assert(nj_txns_init(&g->txns, 4));

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
+#include "http/http_options.h"
 #include "http/response_head.h"
 #include "sched/ewyk_fiber_scheduler.h"
 #include "telem/counters_http.h"
@@ -158,7 +159,7 @@ static struct nj_block *copy_head(struct nj_block_pool *blocks, const struct nj_
 static uint64_t body_max(const struct nj_exchanges *set, uint32_t index)
 {
     const struct nj_route *route = nj_routes_at(set->config.routes, index);
-    uint64_t all = set->config.txns->body_max, n = route->body_max_bytes;
+    uint64_t all = set->config.txns->options->body_max, n = route->body_max_bytes;
 
     if (n == 0)
         n = route->type == NJ_OS_BLOCKING ? NJ_WORKER_REQUEST_BYTES : NJ_REQUEST_BODY_BYTES;

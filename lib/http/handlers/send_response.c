@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "http/files/file_server.h"
 #include "http/handlers/exchange_internal.h"
+#include "http/http_options.h"
 #include "http/response_head.h"
 
 void nj__exchange_fail(struct nj_exchange *x, uint16_t status)
@@ -162,7 +163,7 @@ static void send_file(struct nj_exchange *x)
     struct nj_request_head head;
 
     x->head_sent = x->end_sent = true;
-    if (set->no_files) {
+    if (set->options->no_files) {
         nj_respond_error(x->txn, 404, (struct nj_field){0});
         return;
     }

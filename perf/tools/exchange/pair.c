@@ -156,7 +156,6 @@ static bool start_client(struct pair *p)
                  .window = 16u << 20},
     };
     c.listen_port = 1;
-    c.conns.no_files = true;
     c.conns.fibers_max = 1;
     c.ops.rx = client_rx;
     c.ops.tx = client_tx;

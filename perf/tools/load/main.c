@@ -78,7 +78,6 @@ static bool up_shard(uint32_t i, nj_ns now)
         .conns_max = l->o.n_conns / l->n + 1024,
         .half_open_max = 1,
         .time_wait = TIME_WAIT,
-        .conns.no_files = true,
         .conns.fibers_max = 1,
     };
 

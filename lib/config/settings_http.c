@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Validates the settings of file serving that the table of config_by_name.c cannot check: index,
- * error pages, MIME types, dotfiles. */
+/* Makes HTTP's options from a configuration. Validates those that the table of config_by_name.c
+ * cannot check: index, error pages, MIME types, dotfiles. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static bool is_file_below(const char *root, const char *path)
 
 static int read_error_page(struct nj_settings *s, const char *text, char *why, size_t n)
 {
-    struct nj_file_server_options *site = &s->site;
+    struct nj_file_server_options *files = &s->http.files;
     char *end;
     unsigned long status = strtoul(text, &end, 10);
 
@@ -54,15 +54,15 @@ static int read_error_page(struct nj_settings *s, const char *text, char *why, s
             "--error-page %s: expected a status from 400 to 599 and a file below the "
             "root, e.g. 404=/404.html",
             text);
-    for (uint32_t i = 0; i < site->n_error_pages; i++)
-        if (site->error_page[i].status == status)
+    for (uint32_t i = 0; i < files->n_error_pages; i++)
+        if (files->error_page[i].status == status)
             return nj_set_error(why, n, "--error-page %s: there is another one for %lu", text,
                                 status);
     if (s->config->root && !is_file_below(s->config->root, end + 2))
         return nj_set_error(why, n, "--error-page %s: there is no such file below %s", text,
                             s->config->root);
-    site->error_page[site->n_error_pages].status = (uint16_t)status;
-    site->error_page[site->n_error_pages++].path = end + 2;
+    files->error_page[files->n_error_pages].status = (uint16_t)status;
+    files->error_page[files->n_error_pages++].path = end + 2;
     return 0;
 }
 
@@ -72,7 +72,7 @@ static int read_default_type(struct nj_settings *s, char *why, size_t n)
 
     if (type)
         wrong = nj_mime_type_error((struct nj_str){type, (uint32_t)strnlen(type, UINT16_MAX)});
-    s->site.mime.default_type = type;
+    s->http.files.mime.default_type = type;
     return wrong ? nj_set_error(why, n, "--default-type %s: %s", type, wrong) : 0;
 }
 
@@ -87,14 +87,50 @@ static int read_dotfiles(struct nj_settings *s, char *why, size_t n)
                             "--dotfiles %s: expected up to %u names that begin with a dot, "
                             "separated by commas, e.g. .well-known,.treeinfo, or none",
                             names, NJ_DOTFILES_MAX);
-    s->site.dotfiles = &s->dotfiles;
+    s->http.files.dotfiles = &s->dotfiles;
     return 0;
 }
 
-int nj__settings_read_file_serving(struct nj_settings *s, char *why, size_t n)
+/* Times and limits of `c` in place of the defaults. 0: not set. */
+static void set_time(nj_ns *to, double seconds)
+{
+    if (seconds > 0)
+        *to = (nj_ns)(seconds * (double)NJ_SEC);
+}
+
+static void set_limit(uint64_t *to, uint64_t value)
+{
+    if (value > 0)
+        *to = value == NJ_NONE ? 0 : value;
+}
+
+static void read_limits(struct nj_http_options *o, const struct nj_server_config *c)
+{
+    if (c->max_header_size > 0)
+        o->header_bytes_max = c->max_header_size;
+    if (c->max_headers > 0)
+        o->header_fields_max = c->max_headers;
+    set_time(&o->header_timeout, c->header_timeout_s);
+    set_time(&o->body_timeout, c->body_timeout_s);
+    set_time(&o->send_timeout, c->send_timeout_s);
+    set_time(&o->body_deadline, c->body_deadline_s);
+    set_limit(&o->min_rate, c->min_rate);
+    set_limit(&o->min_upload_rate, c->min_upload_rate);
+    set_limit(&o->body_max, c->max_body);
+}
+
+int nj__settings_read_http(struct nj_settings *s, char *why, size_t n)
 {
     const struct nj_server_config *c = s->config;
 
+    s->http = nj_http_options_default;
+    s->http.no_files = !c->root;
+    read_limits(&s->http, c);
+    s->http.files.mime.is_utf8 = c->charset == NJ_CHARSET_UTF_8;
+    s->http.files.index = c->index;
+    s->http.files.listing = c->listing;
+    s->http.files.no_precompressed = c->no_precompressed;
+    s->http.files.cache_control = c->cache_control;
     if (c->index && (!is_below(c->index) || *c->index == '.' || strchr(c->index, '/')))
         return nj_set_error(why, n, "--index %s: expected the name of a file, e.g. index.html",
                             c->index);
@@ -111,11 +147,6 @@ int nj__settings_read_file_serving(struct nj_settings *s, char *why, size_t n)
             return -1;
     if (read_default_type(s, why, n) != 0 || read_dotfiles(s, why, n) != 0)
         return -1;
-    s->site.mime.is_utf8 = c->charset == NJ_CHARSET_UTF_8;
-    s->site.index = c->index;
-    s->site.listing = c->listing;
-    s->site.no_precompressed = c->no_precompressed;
-    s->site.cache_control = c->cache_control;
     return 0;
 }
 
@@ -132,7 +163,7 @@ int nj__settings_load_mime_types(struct nj_settings *s, char *why, size_t n)
     nj_diags_free(&faults);
     s->mime = text ? nj_mime_table_parse(text, n_bytes, &line, &wrong) : NULL;
     free(text);
-    s->site.mime.own = s->mime;
+    s->http.files.mime.own = s->mime;
     if (s->mime)
         return 0;
     if (line > 0)
