@@ -256,6 +256,7 @@ void nj_txns_refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *fro
                        .framing = from->framing,
                        .stream = from->stream,
                        .conn = from->conn,
+                       .arrived_at = *set->now,
                        .access = open_record(set, from, head)};
 
     nj_respond_error(&t, status, (struct nj_field){0});
