@@ -9,8 +9,6 @@
 #include "base/assert.h"
 #include "base/compiler.h"
 #include "base/limits.h"
-#include "http/files/file_server.h"
-#include "http/handlers/exchange.h"
 #include "http/response_head.h"
 #include "telem/counters_conn.h"
 #include "telem/counters_http.h"
@@ -355,7 +353,6 @@ static struct nj_body *begin_response(struct nj_txn *t, uint16_t status, struct 
 {
     t->status = status;
     t->head_sent_at = *t->set->now;
-    t->wait = NULL;
     return body && t->admitted ? nj_paced_wrap(&t->paced, body) : body;
 }
 
@@ -391,8 +388,6 @@ void nj_txn_end(struct nj_txn *t, bool complete)
     nj_ns ttfb = first ? first - t->arrived_at : 0, total = *set->now - t->arrived_at;
 
     t->stream = NULL;
-    if (t->wait)
-        nj_file_server_cancel(t->wait);
     if (first)
         nj_histogram_add(&set->ttfb, ttfb);
     if (complete)
@@ -406,8 +401,8 @@ void nj_txn_end(struct nj_txn *t, bool complete)
     if (t->awaits_stack)
         set->events->leave_stack_queue(t);
     nj_list_del(&t->node);
-    if (t->exchange)
-        nj_exchange_on_stream_closed(t->exchange);
+    if (t->on_end)
+        t->on_end(t);
     else
         nj_txn_release(t);
 }

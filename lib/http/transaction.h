@@ -88,6 +88,9 @@ struct nj_txn {
     struct nj_addr remote;
     uint16_t rport;
     uint64_t asker;               /* nj_policy_verdict.client_hash */
+    /* Who serves the request. nj_txn_end() calls on_end last, in place of nj_txn_release(): from
+     * then on the transaction is the callee's, to release. NULL: nobody has to be told. */
+    void (*on_end)(struct nj_txn *t);
     struct nj_exchange *exchange; /* NULL unless a route's handler responds */
     struct nj_file_wait *wait; /* set while a worker opens a file for the file server, else NULL */
     struct nj_client *client;  /* one reference; NULL: none */
@@ -194,9 +197,8 @@ void nj_txns_refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *fro
  * Returns the exchange of a handler, which the caller submits to the strategy; else NULL. */
 struct nj_exchange *nj_http_dispatch(struct nj_txn *t, const struct nj_request_head *head,
                                      const struct nj_target *target, uint32_t n_conn_tasks);
-/* The stream has closed. `complete`: the response was sent to its last byte. A transaction with an
- * exchange counts for its client until the exchange calls nj_txn_release(): the handler may still
- * run. */
+/* The stream has closed. `complete`: the response was sent to its last byte. A transaction with
+ * on_end counts for its client until nj_txn_release(): its handler may still run. */
 void nj_txn_end(struct nj_txn *t, bool complete);
 void nj_txn_release(struct nj_txn *t);
 

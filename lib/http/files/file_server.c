@@ -27,7 +27,6 @@ struct nj_file_wait {
     struct nj__file_job *job; /* the job it waits for, or NULL */
     struct nj_list link;      /* in job->waiters */
     struct nj__file_request req;
-    bool is_responding;
     bool *freed; /* set when the wait ends while a caller up the stack uses it */
     char strings[NJ_PATH_MAX + NJ__REQ_FIELDS_MAX]; /* bytes of the stored query and fields */
 };
@@ -202,6 +201,14 @@ static void keep_str(struct nj_file_wait *x, uint32_t *at, struct nj_str *s)
     *at += s->n_bytes;
 }
 
+/* The stream of a waiting request has closed. */
+static void on_end(struct nj_txn *t)
+{
+    if (t->wait)
+        nj_file_server_cancel(t->wait);
+    nj_txn_release(t);
+}
+
 static struct nj_file_wait *new_wait(struct nj_file_server *fs, const struct nj__file_request *req)
 {
     struct nj_file_wait *x = nj_pool_take_raw(&fs->wait_pool);
@@ -211,9 +218,9 @@ static struct nj_file_wait *new_wait(struct nj_file_server *fs, const struct nj_
         return NULL;
     x->fs = fs;
     x->req = *req;
-    req->txn->wait = x;
+    if (!req->txn->on_end) /* else a handler's exchange cancels it */
+        req->txn->on_end = on_end;
     x->job = NULL;
-    x->is_responding = false;
     x->freed = NULL;
     keep_str(x, &at, &x->req.query);
     keep_str(x, &at, &x->req.accept_encoding);
@@ -238,7 +245,7 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
     struct nj__file_job *job = find_open(fs, &x->req, name);
     bool freed = false, *outer = x->freed;
 
-    x->is_responding = false;
+    x->req.txn->wait = x;
     if (job) {
         x->job = job;
         nj_list_push_back(&job->waiters, &x->link);
@@ -264,7 +271,7 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
         nj_list_del(&job->pending);
         nj__file_job_put(&fs->files, job);
     }
-    x->is_responding = true;
+    x->req.txn->wait = NULL;
     nj__respond_busy(&x->req);
     return RESPONDED;
 }
@@ -533,8 +540,9 @@ void nj_file_server_cancel(struct nj_file_wait *x)
     struct nj_file_server *fs = x->fs;
     struct nj__file_job *job = x->job;
 
-    if (x->is_responding) /* its response is being sent, which frees it */
+    if (x->req.txn->wait != x) /* its response is being sent, which frees it */
         return;
+    x->req.txn->wait = NULL;
     nj_list_del(&x->link);
     nj_pool_put(&fs->wait_pool, x);
     /* Once unlinked the job has completed, and its waiters are being answered. */
@@ -554,7 +562,7 @@ static void resume_request(struct nj_file_wait *x, struct nj_file_meta *meta,
     struct nj_file_name name = *strings;
     enum outcome outcome = RESPONDED;
 
-    x->is_responding = true;
+    x->req.txn->wait = NULL;
     if (step(fs, &x->req, meta, &name))
         outcome = resolve(fs, &x->req, &x, &name, now);
     if (outcome == RESPONDED)
@@ -600,7 +608,7 @@ static void resubmit_for_others(struct nj_file_server *fs, struct nj__file_job *
         nj__file_job_put(&fs->files, job);
     }
     while ((x = pop_waiter(&refused))) {
-        x->is_responding = true;
+        x->req.txn->wait = NULL;
         nj__respond_busy(&x->req);
         free_wait(x);
     }

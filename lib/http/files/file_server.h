@@ -45,18 +45,19 @@ void nj_file_server_parse_target(struct nj_file_server *site, struct nj_str path
                                  struct nj_target *out);
 
 /* Responds to a request, usually before this returns; else sets t->wait until the response or
- * nj_file_server_cancel(). `target` is nj_file_server_parse_target() of its path. */
+ * nj_file_server_cancel(), which t->on_end calls. `target` is nj_file_server_parse_target() of its
+ * path. */
 void nj_file_server_serve(struct nj_file_server *site, struct nj_txn *t,
                           const struct nj_request_head *head, const struct nj_target *target,
                           nj_ns now);
 /* Sends a file on behalf of a handler. `name` is relative to the root, without leading '/', 1 to
  * NJ_PATH_MAX - 1 bytes, without "." and ".." segments. `extra` are fields of the handler, which
- * live as long as `t`. Preconditions, ranges and codings of `head` apply if its method is GET or
+ * live as long as `t`. t->on_end has to cancel t->wait. Preconditions, ranges and codings of `head` apply if its method is GET or
  * HEAD. */
 void nj_file_server_send(struct nj_file_server *site, struct nj_txn *t,
                          const struct nj_request_head *head, struct nj_str name,
                          const struct nj_field *extra, uint32_t n_extra, nj_ns now);
-/* Cancels a waiting request: its stream has closed. */
+/* Cancels a waiting request, which is not answered. */
 void nj_file_server_cancel(struct nj_file_wait *x);
 
 /* Handles a completed file job, which belongs to the file server from here on. */

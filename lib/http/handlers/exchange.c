@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "http/files/file_server.h"
 #include "http/handlers/exchange_internal.h"
 #include "http/http_options.h"
 #include "http/response_head.h"
@@ -166,6 +167,13 @@ static uint64_t body_max(const struct nj_exchanges *set, uint32_t index)
     return all > 0 && all < n ? all : n;
 }
 
+static void on_end(struct nj_txn *t)
+{
+    if (t->wait)
+        nj_file_server_cancel(t->wait);
+    nj_exchange_on_stream_closed(t->exchange);
+}
+
 static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint32_t index,
                           const struct nj_request_head *head, struct nj_txn *txn)
 {
@@ -211,6 +219,7 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
     exchange_init(x, set, index, head, txn);
     x->req.block = block;
     txn->exchange = x;
+    txn->on_end = on_end;
     return x;
 }
 
