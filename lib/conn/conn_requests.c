@@ -9,6 +9,7 @@
 #include "conn/conn_life.h"
 #include "conn/conn_tls.h"
 #include "conn/request_timeouts.h"
+#include "http/dispatch.h"
 
 #define CREDIT_MAX_NS (10 * NJ_MS) /* largest debt of a connection */
 

@@ -28,7 +28,6 @@ struct nj_exchanges;
 struct nj_file_server;
 struct nj_file_wait;
 struct nj_http_options;
-struct nj_target;
 struct nj_txns;
 
 /* Reasons to reset a stream. */
@@ -192,11 +191,6 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
  * that the framing refuses because of their head. They do not count for a client. */
 void nj_txns_refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *from,
                             const struct nj_request_head *head, uint16_t status);
-/* Dispatches a request to the handler of a route, or to the file server, which is mounted at "/"
- * and may respond at once. `n_conn_tasks` is the number of running handlers of the connection.
- * Returns the exchange of a handler, which the caller submits to the strategy; else NULL. */
-struct nj_exchange *nj_http_dispatch(struct nj_txn *t, const struct nj_request_head *head,
-                                     const struct nj_target *target, uint32_t n_conn_tasks);
 /* The stream has closed. `complete`: the response was sent to its last byte. A transaction with
  * on_end counts for its client until nj_txn_release(): its handler may still run. */
 void nj_txn_end(struct nj_txn *t, bool complete);

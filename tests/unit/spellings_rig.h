@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "http/dispatch.h"
 #include "http/files/file_server.h"
 #include "http/handlers/exchange_internal.h"
 #include "http/http_options.h"

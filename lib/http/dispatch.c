@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Dispatches a request to the handler of a route, or to the file server at "/". Unknown paths and
  * methods get 404 and 405 (RFC 9110 15.5.5, 15.5.6). */
+#include "http/dispatch.h"
+
 #include "base/limits.h"
 #include "http/files/file_server.h"
-#include "http/handlers/exchange.h"
 #include "http/handlers/route_table.h"
 #include "http/http_options.h"
 #include "http/response_head.h"

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who answers a request: the handler of a route, the file server, or an error. The top of lib/http.
+ * Called on the shard's lcore, in its root context. */
+#ifndef NJ_HTTP_DISPATCH_H
+#define NJ_HTTP_DISPATCH_H
+
+#include "http/handlers/exchange.h"
+#include "http/proto/path_cache.h"
+#include "http/transaction.h"
+
+/* Dispatches a request to the handler of a route, or to the file server, which is mounted at "/"
+ * and may respond at once. `n_conn_tasks` is the number of running handlers of the connection.
+ * Returns the exchange of a handler, which the caller submits to the strategy; else NULL. */
+struct nj_exchange *nj_http_dispatch(struct nj_txn *t, const struct nj_request_head *head,
+                                     const struct nj_target *target, uint32_t n_conn_tasks);
+
+#endif
