@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dispatches a request to the handler of a route, or to the file server at "/". Unknown paths and
- * methods get 404 and 405 (RFC 9110 15.5.5, 15.5.6). */
+/* Dispatches a request to the handler of a route, or to the file server at "/". Targets and methods
+ * that neither has are refused here: 400, 404, 405, 414 (RFC 9110 15.5). */
 #include "http/dispatch.h"
 
+#include "base/compiler.h"
 #include "base/limits.h"
 #include "http/files/file_server.h"
 #include "http/handlers/route_table.h"
@@ -10,25 +11,64 @@
 #include "http/response_head.h"
 #include "telem/counters_http.h"
 
+/* --- requests that nothing can answer --- */
+
+/* Error status of a target that is no file's, whatever the method, or 0. A redirect contains the
+ * query, and a request that waits stores it, so the target is bounded. */
+static uint16_t check_target(const struct nj_request_head *head, const struct nj_target *target)
+{
+    if (target->result == NJ_PATH_BAD || target->result == NJ_PATH_ASTERISK)
+        return 400;
+    bool is_too_long = target->result == NJ_PATH_TOO_LONG || head->path.n_bytes >= NJ_PATH_MAX;
+    return is_too_long ? 414 : 0;
+}
+
+/* Error status of a request for a file, or 0. OPTIONS asks what is possible with any file, not
+ * which exist. */
+static uint16_t check_file_request(const struct nj_txn *t, const struct nj_request_head *head,
+                                   const struct nj_target *target)
+{
+    uint16_t status = check_target(head, target);
+
+    switch ((enum nj_method)t->method) {
+    case NJ_METHOD_OPTIONS:
+        return target->result == NJ_PATH_ASTERISK ? 0 : status;
+    case NJ_METHOD_GET:
+    case NJ_METHOD_HEAD:
+        return !status && target->result == NJ_PATH_HIDDEN ? 404 : status;
+    case NJ_METHOD_OTHER:
+        break;
+    }
+    return status && head->path.n_bytes > 0 ? status : 405; /* CONNECT has no path to reject */
+}
+
+/* Error status where no files are served. A request without a path, such as CONNECT, is not
+ * malformed. */
+static uint16_t status_without_files(const struct nj_request_head *head,
+                                     const struct nj_target *target)
+{
+    if (target->result == NJ_PATH_TOO_LONG)
+        return 414;
+    return target->result == NJ_PATH_BAD && head->path.n_bytes > 0 ? 400 : 404;
+}
+
+/* --- who answers --- */
+
 static void serve_file(struct nj_txn *t, const struct nj_request_head *head,
                        const struct nj_target *target)
 {
     struct nj_txns *set = t->set;
     uint64_t body_max = set->options->body_max;
+    uint16_t status;
 
     if (body_max > 0 && head->content_length > body_max)
         nj_respond_error(t, 413, (struct nj_field){0});
-    else if (!nj_txn_deny_if_over_share(t, nj_file_server_slots_left(set->site)))
+    else if (nj_txn_deny_if_over_share(t, nj_file_server_slots_left(set->site)))
+        return;
+    else if (nj_unlikely(status = check_file_request(t, head, target)))
+        nj_file_server_send_error(set->site, t, status, *set->now);
+    else
         nj_file_server_serve(set->site, t, head, target, *set->now);
-}
-
-/* The status where no file server is configured. A request without a path, such as CONNECT, is not
- * malformed. */
-static uint16_t not_found(const struct nj_request_head *head, const struct nj_target *target)
-{
-    if (target->result == NJ_PATH_TOO_LONG)
-        return 414;
-    return target->result == NJ_PATH_BAD && head->path.n_bytes > 0 ? 400 : 404;
 }
 
 static struct nj_exchange *serve_route(struct nj_txn *t, uint32_t route,
@@ -63,7 +103,7 @@ struct nj_exchange *nj_http_dispatch(struct nj_txn *t, const struct nj_request_h
         nj_routes_find(nj_exchanges_routes(set->exchanges), head->method, target->path, &match)) {
     case NJ_ROUTE_NONE:
         if (set->options->no_files)
-            nj_respond_error(t, not_found(head, target), (struct nj_field){0});
+            nj_respond_error(t, status_without_files(head, target), (struct nj_field){0});
         else
             serve_file(t, head, target);
         return NULL;

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "http/dispatch.h"
 #include "http/files/file_server.h"
 #include "http/files/mime_type.h"
+#include "http/http_options.h"
 #include "http/proto/negotiate.h"
 #include "http/response_head.h"
 #include "telem/counters.h"
@@ -341,6 +343,7 @@ static inline struct bench *begin_with(const struct nj_file_server_options *opti
     b->txns.events = &events;
     b->txns.now = &b->now;
     b->txns.counters = &b->counters;
+    b->txns.options = &nj_http_options_default;
     b->txns.wall_s_at_zero = 784111777;
     struct nj_file_server_config config = {
         .txns = &b->txns,
@@ -350,6 +353,8 @@ static inline struct bench *begin_with(const struct nj_file_server_options *opti
     };
     b->site = nj_file_server_new(&config);
     cr_assert(b->site);
+    b->txns.site = b->site;
+    b->txns.requester[0].n_open = 1;
     return b;
 }
 
@@ -394,8 +399,9 @@ static inline struct nj_file_wait *ask_with(struct bench *b, const char *method,
     *t = (struct nj_txn){.set = &b->txns,
                          .framing = &framing,
                          .stream = (void *)path,
+                         .requester = &b->txns.requester[0],
                          .method = (uint8_t)nj_method_parse(head.method)};
-    nj_file_server_serve(b->site, t, &head, &target, b->now);
+    nj_http_dispatch(t, &head, &target, 0);
     return t->wait;
 }
 

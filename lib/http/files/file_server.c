@@ -391,7 +391,7 @@ static bool step(struct nj_file_server *fs, struct nj__file_request *req, struct
     case NJ__STAGE_FILE:
         if (is_here)
             return file_found(fs, req, meta, name);
-        if (meta->result == NJ_FILE_IS_DIR && !req->had_slash && !req->txn->exchange) {
+        if (meta->result == NJ_FILE_IS_DIR && !req->had_slash && !req->is_handlers) {
             nj__respond_redirect(req, name->p);
             return false;
         }
@@ -451,48 +451,25 @@ void nj_file_server_parse_target(struct nj_file_server *fs, struct nj_str path,
     nj_path_cache_parse(&fs->paths, path, out);
 }
 
-/* Error status of a target that is invalid for any method, or 0. A redirect contains the query and
- * a wait stores it, so the target is bounded. */
-static uint16_t check_target(const struct nj_request_head *head, const struct nj_target *target)
-{
-    if (target->result == NJ_PATH_BAD || target->result == NJ_PATH_ASTERISK)
-        return 400;
-    bool too_long = target->result == NJ_PATH_TOO_LONG || head->path.n_bytes >= NJ_PATH_MAX;
-    return too_long ? 414 : 0;
-}
-
 static bool is_get_or_head(const struct nj_txn *t)
 {
     return t->method == NJ_METHOD_GET || t->method == NJ_METHOD_HEAD;
 }
 
-/* Error status of a request, or 0: then its fields are parsed and *name is set. */
-static uint16_t check_request(struct nj_file_server *fs, const struct nj_request_head *head,
-                              const struct nj_target *target, struct nj__file_request *req,
-                              struct nj_file_name *name)
+/* A request as it arrives: `conditions` are not valid. */
+static void begin_request(struct nj__file_request *req, struct nj_txn *t)
 {
-    uint16_t status = check_target(head, target);
-
-    if (!is_get_or_head(req->txn))
-        return status && head->path.n_bytes > 0 ? status : 405; /* CONNECT has no path to reject */
-    if (status)
-        return status;
-    if (target->result == NJ_PATH_HIDDEN)
-        return 404;
-    if (!nj__collect_fields(fs, head, req))
-        return 431;
-    req->had_slash = target->had_slash;
-    req->query = target->query;
-    *name = target->name;
-    return 0;
+    memset(req, 0, offsetof(struct nj__file_request, conditions));
+    req->txn = t;
 }
 
-/* OPTIONS describes what is possible with any file, not which exist: 204, unless the target is
- * invalid. */
-static uint16_t check_options(const struct nj_request_head *head, const struct nj_target *target)
+static void resolve_first(struct nj_file_server *fs, struct nj__file_request *req,
+                          struct nj_file_name *name, nj_ns now)
 {
-    uint16_t status = target->result == NJ_PATH_ASTERISK ? 0 : check_target(head, target);
-    return status ? status : 204;
+    struct nj_file_wait *x = NULL;
+
+    if (resolve(fs, req, &x, name, now) == RESPONDED && x)
+        free_wait(x);
 }
 
 void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
@@ -500,21 +477,17 @@ void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
                           nj_ns now)
 {
     struct nj__file_request req;
-    struct nj_file_wait *x = NULL;
-    struct nj_file_name name;
+    struct nj_file_name name = target->name;
 
-    memset(&req, 0, offsetof(struct nj__file_request, conditions));
-    req.txn = t;
-    uint16_t status = t->method == NJ_METHOD_OPTIONS ? check_options(head, target)
-                                                     : check_request(fs, head, target, &req, &name);
-    if (status == 204) {
+    begin_request(&req, t);
+    if (!is_get_or_head(t)) {
         nj__respond_options(&req);
         return;
     }
-    if (status && !fail(fs, &req, status, &name))
-        return;
-    if (resolve(fs, &req, &x, &name, now) == RESPONDED && x)
-        free_wait(x);
+    req.had_slash = target->had_slash;
+    req.query = target->query;
+    if (nj__collect_fields(fs, head, &req) || fail(fs, &req, 431, &name))
+        resolve_first(fs, &req, &name, now);
 }
 
 void nj_file_server_send(struct nj_file_server *fs, struct nj_txn *t,
@@ -522,17 +495,25 @@ void nj_file_server_send(struct nj_file_server *fs, struct nj_txn *t,
                          const struct nj_field *extra, uint32_t n_extra, nj_ns now)
 {
     struct nj__file_request req;
-    struct nj_file_wait *x = NULL;
     struct nj_file_name name = hashed_name(fs, path.p, path.n_bytes);
 
-    memset(&req, 0, offsetof(struct nj__file_request, conditions));
-    req.txn = t;
+    begin_request(&req, t);
+    req.is_handlers = true;
     req.extra = extra;
     req.n_extra = n_extra;
-    if (is_get_or_head(t) && !nj__collect_fields(fs, head, &req) && !fail(fs, &req, 431, &name))
-        return;
-    if (resolve(fs, &req, &x, &name, now) == RESPONDED && x)
-        free_wait(x);
+    if (!is_get_or_head(t) || nj__collect_fields(fs, head, &req) || fail(fs, &req, 431, &name))
+        resolve_first(fs, &req, &name, now);
+}
+
+void nj_file_server_send_error(struct nj_file_server *fs, struct nj_txn *t, uint16_t status,
+                               nj_ns now)
+{
+    struct nj__file_request req;
+    struct nj_file_name name;
+
+    begin_request(&req, t);
+    if (fail(fs, &req, status, &name))
+        resolve_first(fs, &req, &name, now);
 }
 
 void nj_file_server_cancel(struct nj_file_wait *x)

@@ -44,19 +44,23 @@ void nj_file_server_free(struct nj_file_server *site);
 void nj_file_server_parse_target(struct nj_file_server *site, struct nj_str path,
                                  struct nj_target *out);
 
-/* Responds to a request, usually before this returns; else sets t->wait until the response or
- * nj_file_server_cancel(), which t->on_end calls. `target` is nj_file_server_parse_target() of its
- * path. */
+/* Responds to GET or HEAD of a target that is NJ_PATH_OK, or to OPTIONS: usually before this
+ * returns, else t->wait is set until the response or nj_file_server_cancel(), which t->on_end calls.
+ * `target` is nj_file_server_parse_target() of its path. */
 void nj_file_server_serve(struct nj_file_server *site, struct nj_txn *t,
                           const struct nj_request_head *head, const struct nj_target *target,
                           nj_ns now);
 /* Sends a file on behalf of a handler. `name` is relative to the root, without leading '/', 1 to
  * NJ_PATH_MAX - 1 bytes, without "." and ".." segments. `extra` are fields of the handler, which
- * live as long as `t`. t->on_end has to cancel t->wait. Preconditions, ranges and codings of `head` apply if its method is GET or
- * HEAD. */
+ * live as long as `t`. t->on_end has to cancel t->wait. Preconditions, ranges and codings of `head`
+ * apply if its method is GET or HEAD. */
 void nj_file_server_send(struct nj_file_server *site, struct nj_txn *t,
                          const struct nj_request_head *head, struct nj_str name,
                          const struct nj_field *extra, uint32_t n_extra, nj_ns now);
+/* Sends an error: the page that is configured for the status, or a line of text. As
+ * nj_file_server_serve(). */
+void nj_file_server_send_error(struct nj_file_server *site, struct nj_txn *t, uint16_t status,
+                               nj_ns now);
 /* Cancels a waiting request, which is not answered. */
 void nj_file_server_cancel(struct nj_file_wait *x);
 

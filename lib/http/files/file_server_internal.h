@@ -33,6 +33,7 @@ struct nj__file_request {
     struct nj_txn *txn;
     enum nj__stage stage;
     bool had_slash;               /* the target was "dir/" */
+    bool is_handlers;             /* a handler sends the file */
     bool json;                    /* prefers a listing as JSON */
     bool has_conditions;          /* has a precondition or a range */
     uint8_t siblings;             /* of the file: available codings */
