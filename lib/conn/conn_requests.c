@@ -10,6 +10,7 @@
 #include "conn/conn_tls.h"
 #include "conn/request_timeouts.h"
 #include "http/dispatch.h"
+#include "http/request_admission.h"
 
 #define CREDIT_MAX_NS (10 * NJ_MS) /* largest debt of a connection */
 

@@ -8,6 +8,7 @@
 #include "http/files/file_server.h"
 #include "http/handlers/route_table.h"
 #include "http/http_options.h"
+#include "http/request_admission.h"
 #include "http/response_head.h"
 #include "telem/counters_http.h"
 
@@ -79,7 +80,6 @@ static struct nj_exchange *serve_route(struct nj_txn *t, uint32_t route,
 
     if (nj_unlikely(n_conn_tasks >=
                     NJ_CONN_TASKS_MAX)) { /* streams were reset while their handlers still run */
-        nj_count(set->counters, NJ_C_conn_tasks_full);
         nj_txn_report_abuse(t, NJ_C_conn_tasks_full);
         t->framing->reset(t->stream, NJ_RESET_REFUSED);
         return NULL;

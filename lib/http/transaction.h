@@ -4,9 +4,9 @@
  * record. Static files, handlers, redirects and refusals all use it. The transaction does not know
  * its framing (HTTP/2 today): struct nj_framing hides it.
  *
- * The framing's owner begins a transaction (nj_txn_begin). nj_http_dispatch() selects the handler
- * or the file server, which responds exactly once. nj_txn_end() is called when the stream has
- * closed. All calls belong to the shard's lcore, in its root context.
+ * The framing's owner begins a transaction (request_admission.h). The handler or the file server
+ * responds exactly once. nj_txn_end() is called when the stream has closed. All calls belong to the
+ * shard's lcore, in its root context.
  */
 #ifndef NJ_HTTP_TRANSACTION_H
 #define NJ_HTTP_TRANSACTION_H
@@ -181,16 +181,13 @@ struct nj_txn_origin {
     uint16_t rport;
 };
 
-/* Begins the transaction of a request. `path` is its plain path (http/proto/path.h), or empty. The
- * policy selects its class and action. True: the caller serves the request. False: it was answered
- * or reset. *out is the transaction in both cases and ends by nj_txn_end(); NULL with false: the
- * pool or the client's share is used up. */
-bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
-                  const struct nj_request_head *head, struct nj_str path, struct nj_txn **out);
-/* Answers a request with an error and logs it, without a transaction from the pool. For requests
- * that the framing refuses because of their head. They do not count for a client. */
-void nj_txns_refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *from,
-                            const struct nj_request_head *head, uint16_t status);
+/* request_admission.c: begins a transaction, with its access-log record, but for its client. */
+void nj__txn_init(struct nj_txn *t, struct nj_txns *set, const struct nj_txn_origin *from,
+                  const struct nj_request_head *head);
+/* The subject of the client's certificate (RFC 4514); NULL: no certificate. */
+const struct nj_str *nj__txn_client_subject(const struct nj_txn_origin *from);
+/* Completes the access-log record. */
+void nj__txn_log(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total);
 /* The stream has closed. `complete`: the response was sent to its last byte. A transaction with
  * on_end counts for its client until nj_txn_release(): its handler may still run. */
 void nj_txn_end(struct nj_txn *t, bool complete);
@@ -204,22 +201,12 @@ int nj_txn_respond(struct nj_txn *t, uint16_t status, const struct nj_field *fie
  * build the head. */
 bool nj_txn_respond_cached(struct nj_txn *t, uint16_t status, uint64_t stamp, struct nj_body *body);
 
-/* Moves the transaction to another class before it is answered, also in its client's counts. False:
- * the class's action or its limits for a client refused the request, which was answered. */
-bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of);
-/* A class of the active policy by name, or NULL. */
-const struct nj_class *nj_txns_find_class_by_name(const struct nj_txns *set, const char *name);
-
-/* `n_left` slots of a shared resource are free. True: the client has too many open requests for one
- * of them, and the request was answered with 503. */
-bool nj_txn_deny_if_over_share(struct nj_txn *t, uint32_t n_left);
-
 /* The client of a key, with one reference. If the client table is full: the shared client for all
  * others. */
 struct nj_client *nj_txns_get_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr);
 void nj_txns_put_client(struct nj_txns *set, struct nj_client *client);
 
-/* Reports the client of a transaction for exceeding a limit. The caller has counted `why`. */
+/* Counts `why` and reports the client of a transaction for exceeding that limit. */
 void nj_txn_report_abuse(struct nj_txn *t, nj_counter why);
 
 #endif

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/assert.h"
 #include "shard/shard.h"
 #include "shard/shard_internal.h"
 #include "support/mbuf_env.h"

@@ -14,6 +14,7 @@
 #include "http/files/file_server.h"
 #include "http/handlers/exchange_internal.h"
 #include "http/http_options.h"
+#include "http/request_admission.h"
 #include "http/response_head.h"
 #include "sched/ewyk_fiber_scheduler.h"
 

@@ -97,9 +97,10 @@ void nj__mark_dirty(struct nj_exchange *x)
 
 void nj__report_over_limit(const struct nj_exchange *x, nj_counter why)
 {
-    nj_count(nj__counters(x->set), why);
     if (nj__stream_is_open(x))
         nj_txn_report_abuse(x->txn, why);
+    else
+        nj_count(nj__counters(x->set), why);
 }
 
 /* --- a request arrives --- */

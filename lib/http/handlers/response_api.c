@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "http/handlers/exchange_internal.h"
 #include "http/proto/path.h"
+#include "http/request_admission.h"
 #include "sched/ewyk_fiber_scheduler.h"
 
 /* Fits in the smallest block. */

@@ -8,6 +8,7 @@
 #include "http/files/file_server.h"
 #include "http/handlers/exchange_internal.h"
 #include "http/http_options.h"
+#include "http/request_admission.h"
 #include "http/response_head.h"
 
 void nj__exchange_fail(struct nj_exchange *x, uint16_t status)
