@@ -4,7 +4,7 @@
 
 #include <nightjar/handler.h>
 
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "support/handlers_rig.h"
 #include "telem/counters.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/compiler.h"
 #include "base/limits.h"
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "http/http_options.h"
 #include "sched/ewyk_fiber_scheduler.h"
 #include "telem/counters.h"

@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "http/dispatch.h"
 #include "http/files/file_server.h"
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "http/http_options.h"
 #include "http/request_admission.h"
 #include "http/response_head.h"

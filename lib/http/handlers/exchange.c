@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/files/file_server.h"
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "http/http_options.h"
 #include "http/response_head.h"
 #include "sched/ewyk_fiber_scheduler.h"
@@ -89,19 +89,60 @@ struct nj_exchange *nj_exchange_of_node(struct nj_list *node)
     return nj_container_of(node, struct nj_exchange, node);
 }
 
-void nj__mark_dirty(struct nj_exchange *x)
+/* --- running the handler --- */
+
+static void run_handler(struct nj_exchange *x)
 {
-    if (!nj_list_linked(&x->dirty))
-        nj_list_push_back(&x->set->dirty, &x->dirty);
+    const struct nj_route *route = nj__route_of(x);
+    route->handle(&x->req, &x->resp, route->arg);
 }
 
-void nj__report_over_limit(const struct nj_exchange *x, nj_counter why)
+static void run(struct nj_task *task)
 {
-    if (nj__stream_is_open(x))
-        nj_txn_report_abuse(x->txn, why);
-    else
-        nj_count(nj__counters(x->set), why);
+    struct nj_exchange *x = nj__exchange_of_task(task);
+
+    if (x->resp.on_worker) { /* a worker must not touch anything else */
+        run_handler(x);
+        return;
+    }
+    NJ_ASSERT(nj__stream_is_open(x));
+    if (x->reset) { /* the reset says that the request was not processed (RFC 9113 8.7) */
+        nj__handler_done(x);
+        return;
+    }
+    x->state = NJ__FIBER_RUNNING;
+    x->fiber = nj_fiber_self();
+    run_handler(x);
+    x->fiber = NULL;
+    if (x->resp.is_deferred && !x->resp.ended) {
+        x->state = NJ__DEFERRED;
+        nj__clear_needs_stack(x);
+        nj__mark_dirty(x);
+    } else {
+        nj__handler_done(x);
+    }
 }
+
+static void reject(struct nj_task *task)
+{
+    struct nj_exchange *x = nj__exchange_of_task(task);
+
+    if (x->state == NJ__ON_WORKER) /* the workers stop, or another client's task displaced it */
+        nj__dispatch_returned(x);
+    if (task->displaced && nj__dispatch_requeue_on_lcore(x))
+        return;
+    nj_count(nj__counters(x->set), NJ_C_exchange_rejected);
+    if (task->displaced)
+        nj__report_over_limit(x, NJ_C_task_displaced);
+    if (x->with_workers) /* the strategy does not count it */
+        nj_task_class_count_run(task->class_of, NJ_MODE_REJECTED);
+    x->with_workers = false;
+    if (nj__stream_is_open(x))
+        nj__exchange_fail(x, 503);
+    nj__handler_done(x);
+}
+
+static const struct nj_task_ops task_ops = {run, reject};
 
 /* --- a request arrives --- */
 
@@ -178,7 +219,7 @@ static void on_end(struct nj_txn *t)
 static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint32_t index,
                           const struct nj_request_head *head, struct nj_txn *txn)
 {
-    x->task.ops = &nj__exchange_task_ops;
+    x->task.ops = &task_ops;
     x->task.class_of = &set->config.classes[index];
     nj_list_init(&x->task.node);
     nj_list_init(&x->node);
@@ -236,20 +277,10 @@ void nj_exchange_attach_to_conn(struct nj_exchange *x, struct nj_conn_exchanges 
     nj_list_push_back(&conn->exchanges, &x->node);
 }
 
-/* Removes the exchange from its connection's list. */
-static void detach(struct nj_exchange *x)
-{
-    if (!x->conn)
-        return;
-    nj_list_del(&x->node);
-    x->conn->n--;
-    x->conn = NULL;
-}
-
 void nj_conn_exchanges_detach(struct nj_conn_exchanges *conn)
 {
     while (!nj_list_empty(&conn->exchanges))
-        detach(nj_exchange_of_node(conn->exchanges.next));
+        nj__exchange_detach(nj_exchange_of_node(conn->exchanges.next));
 }
 
 void nj_exchange_note_scheduled(struct nj_exchange *x)
@@ -258,14 +289,6 @@ void nj_exchange_note_scheduled(struct nj_exchange *x)
     x->state = NJ__SUBMITTED;
     x->needs_stack = true;
     x->txn->requester->n_need_stack++;
-}
-
-void nj__clear_needs_stack(struct nj_exchange *x)
-{
-    if (!x->needs_stack)
-        return;
-    x->txn->requester->n_need_stack--;
-    x->needs_stack = false;
 }
 
 struct nj_txn *nj_exchange_txn(const struct nj_exchange *x)
@@ -309,7 +332,7 @@ bool nj_exchange_on_body_timeout(struct nj_exchange *x)
 static void keep_while_running(struct nj_exchange *x)
 {
     if (!nj_exchange_is_running(x)) {
-        detach(x);
+        nj__exchange_detach(x);
     } else if (x->conn) {
         nj_list_del(&x->node);
         nj_list_push_back(x->conn->exchanges.next, &x->node); /* becomes the first */
@@ -406,76 +429,6 @@ bool nj_exchange_handler_must_act(const struct nj_exchange *x)
     }
     return false;
 }
-
-/* --- running the handler --- */
-
-void nj__handler_done(struct nj_exchange *x)
-{
-    nj__clear_needs_stack(x);
-    x->state = NJ__FINISHED;
-    x->resp.ended = true;
-    x->due = 0;
-    nj_byte_queue_clear(
-        &x->req.body); /* HTTP/2 returns the flow-control credit when the stream closes */
-    nj_timer_disarm(&x->set->wheel, &x->timer);
-    nj_list_del(&x->waiting_for_buf);
-    if (!nj__stream_is_open(x))
-        detach(x);
-    nj__mark_dirty(x);
-}
-
-void nj__run_handler(struct nj_exchange *x)
-{
-    const struct nj_route *route = nj__route_of(x);
-    route->handle(&x->req, &x->resp, route->arg);
-}
-
-static void run(struct nj_task *task)
-{
-    struct nj_exchange *x = nj__exchange_of_task(task);
-
-    if (x->resp.on_worker) { /* a worker must not touch anything else */
-        nj__run_handler(x);
-        return;
-    }
-    NJ_ASSERT(nj__stream_is_open(x));
-    if (x->reset) { /* the reset says that the request was not processed (RFC 9113 8.7) */
-        nj__handler_done(x);
-        return;
-    }
-    x->state = NJ__FIBER_RUNNING;
-    x->fiber = nj_fiber_self();
-    nj__run_handler(x);
-    x->fiber = NULL;
-    if (x->resp.is_deferred && !x->resp.ended) {
-        x->state = NJ__DEFERRED;
-        nj__clear_needs_stack(x);
-        nj__mark_dirty(x);
-    } else {
-        nj__handler_done(x);
-    }
-}
-
-static void reject(struct nj_task *task)
-{
-    struct nj_exchange *x = nj__exchange_of_task(task);
-
-    if (x->state == NJ__ON_WORKER) /* the workers stop, or another client's task displaced it */
-        nj__dispatch_returned(x);
-    if (task->displaced && nj__dispatch_requeue_on_lcore(x))
-        return;
-    nj_count(nj__counters(x->set), NJ_C_exchange_rejected);
-    if (task->displaced)
-        nj__report_over_limit(x, NJ_C_task_displaced);
-    if (x->with_workers) /* the strategy does not count it */
-        nj_task_class_count_run(task->class_of, NJ_MODE_REJECTED);
-    x->with_workers = false;
-    if (nj__stream_is_open(x))
-        nj__exchange_fail(x, 503);
-    nj__handler_done(x);
-}
-
-const struct nj_task_ops nj__exchange_task_ops = {run, reject};
 
 /* --- settling --- */
 

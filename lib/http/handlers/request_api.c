@@ -2,7 +2,7 @@
 /* Implements nj_request_*() of nightjar/handler.h. Strings are views into the stored head. */
 #include <string.h>
 
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 
 static const struct nj__stored_head *head_of(const struct nj_request *req)
 {

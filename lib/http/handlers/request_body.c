@@ -3,7 +3,7 @@
  * client that holds most loses its longest body. */
 #include "base/assert.h"
 #include "base/limits.h"
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "telem/counters_http.h"
 
 /* Bodies compared for each piece that arrives above a client's share. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "http/proto/path.h"
 #include "http/request_admission.h"
 #include "sched/ewyk_fiber_scheduler.h"
@@ -80,16 +80,6 @@ int nj_response_trailer(struct nj_response *resp, const char *name, const char *
     if (strcmp(name, "content-length") == 0) /* RFC 9110 6.5.1 */
         return NJ_ERR_INVALID;
     return nj__resp_fields_add(&resp->trailers, resp->blocks, name, value);
-}
-
-/* Bytes of a response to HEAD are never sent. If it exceeds the buffer the handler waits as usual,
- * while the head is sent and closes the stream. Otherwise a handler that writes until its client
- * has enough would never end. */
-uint32_t nj__response_room(const struct nj_response *resp)
-{
-    uint32_t most = resp->on_worker ? NJ_WORKER_RESPONSE_BYTES : NJ_RESPONSE_BUFFER_BYTES;
-    uint64_t held = nj__exchange_of_resp(resp)->req.is_head ? resp->n_written : resp->out.n_bytes;
-    return held < most ? most - (uint32_t)held : 0;
 }
 
 /* 0 if `n_bytes` may be written now, else enum nj_error. */
@@ -235,13 +225,6 @@ static void borrow_released(struct nj_ref *ref)
     nj_ref_put(&borrow.block->ref);
     if (borrow.release)
         borrow.release(borrow.arg);
-}
-
-void nj__borrowed_release(struct nj__borrowed *borrowed)
-{
-    if (borrowed->ref)
-        nj_ref_put(borrowed->ref);
-    *borrowed = (struct nj__borrowed){0};
 }
 
 /* Allocates response memory for `n_bytes`. NULL: none. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "http/proto/field_value.h"
 
 struct lengths {

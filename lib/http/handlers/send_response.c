@@ -6,30 +6,10 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "http/files/file_server.h"
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "http/http_options.h"
 #include "http/request_admission.h"
 #include "http/response_head.h"
-
-void nj__exchange_fail(struct nj_exchange *x, uint16_t status)
-{
-    struct nj_response *resp = &x->resp;
-
-    if (x->head_sent) {
-        resp->broken = true;
-        return;
-    }
-    nj_byte_queue_clear(&resp->out);
-    nj__borrowed_release(&resp->borrowed);
-    nj__set_held_response_bytes(x, 0);
-    nj__resp_fields_clear(&resp->fields);
-    nj__resp_fields_clear(&resp->trailers);
-    resp->status = status;
-    resp->declared_length = NJ_BODY_LEN_UNKNOWN;
-    resp->n_written = 0;
-    resp->broken = false;
-    x->error = status;
-}
 
 /* --- the head --- */
 
@@ -233,21 +213,6 @@ static int body_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
     *out =
         (struct nj_slice){block->bytes + block->n_taken, here < n_max ? here : n_max, &block->ref};
     return (int)out->n_bytes;
-}
-
-void nj__notify_writable(struct nj_exchange *x)
-{
-    if (nj_list_linked(&x->waiting_for_buf)) /* it waits for a block to be granted */
-        return;
-    if (x->waiting == NJ__WAIT_WRITABLE)
-        nj_fiber_wake(x->waiter, NJ_WAKE_OK);
-    uint32_t wants = x->resp.wants_room;
-    if (x->state == NJ__DEFERRED && x->resp.on_writable.fn && wants > 0 &&
-        nj__response_room(&x->resp) >= wants) {
-        x->resp.wants_room = 0;
-        x->due |= NJ__DUE_WRITABLE;
-        nj__mark_dirty(x);
-    }
 }
 
 static void body_advance(struct nj_body *body, uint32_t n_bytes)

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "sched/ewyk_fiber_scheduler.h"
 
 static int error_of(enum nj_wake_reason why)

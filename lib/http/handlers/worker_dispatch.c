@@ -6,7 +6,7 @@
  */
 #include "base/assert.h"
 #include "base/limits.h"
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "sched/ewyk_fiber_scheduler.h"
 #include "telem/counters_http.h"
 
@@ -15,17 +15,6 @@ static void finish_undispatched(struct nj_exchange *x)
 {
     nj__handler_done(x);
     nj_list_push_back(&x->set->undispatched, &x->task.node);
-}
-
-void nj__set_held_response_bytes(struct nj_exchange *x, uint32_t n_bytes)
-{
-    uint64_t more = (uint64_t)n_bytes - x->n_held; /* modulo 2^64 */
-
-    if (more == 0)
-        return;
-    x->set->n_held += more;
-    x->txn->requester->n_held += more;
-    x->n_held = n_bytes;
 }
 
 /* True if the task may be submitted with its declared type: a route that was only moved to the

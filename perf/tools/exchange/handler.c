@@ -8,7 +8,7 @@
 #include "base/compiler.h"
 #include "base/units.h"
 #include "conn/conn.h"
-#include "http/handlers/exchange_internal.h"
+#include "http/handlers/exchange_state.h"
 #include "shard/shard.h"
 
 #define COLD_BYTES  (64u << 20)

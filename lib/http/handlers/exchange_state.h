@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Types shared by the files that implement exchanges:
+ * The data of an exchange, shared by the files that implement it. Each calls those below it only:
  *
  * exchange.c           life cycle: begin, submit, run, settle, free
- * worker_dispatch.c    to a worker and back
  * send_response.c      head, body and end, to the stream
- * request_api.c        nj_request_*()
+ * worker_dispatch.c    to a worker and back
  * request_body.c       the request body as it arrives
+ * request_api.c        nj_request_*()
  * response_api.c       nj_response_*()
- * response_fields.c    fields that a handler adds to a response
  * wait_api.c           nj_sleep(), nj_await()
+ * exchange_state.c     steps that several of these take
+ * response_fields.c    fields that a handler adds to a response
  *
  * While a handler is on a worker, only the worker touches its struct nj_request and struct
  * nj_response, and it touches nothing else. Everything else belongs to the shard's lcore.
  */
-#ifndef NJ_HTTP_HANDLERS_EXCHANGE_INTERNAL_H
-#define NJ_HTTP_HANDLERS_EXCHANGE_INTERNAL_H
+#ifndef NJ_HTTP_HANDLERS_EXCHANGE_STATE_H
+#define NJ_HTTP_HANDLERS_EXCHANGE_STATE_H
 
 #include "base/compiler.h"
 #include "base/held_shares.h"
@@ -174,8 +175,6 @@ struct nj_exchanges {
     uint64_t n_held, n_held_max;
 };
 
-/* exchange.c */
-extern const struct nj_task_ops nj__exchange_task_ops;
 static inline struct nj_exchange *nj__exchange_of_req(const struct nj_request *req)
 {
     return (struct nj_exchange *)((char *)(uintptr_t)req - offsetof(struct nj_exchange, req));
@@ -201,10 +200,11 @@ static inline struct nj_counters *nj__counters(const struct nj_exchanges *set)
 {
     return set->config.txns->counters;
 }
+
+/* --- exchange_state.c --- */
+
 /* Queues the exchange for nj_exchanges_process_dirty(). */
 void nj__mark_dirty(struct nj_exchange *x);
-/* Calls the route's handler. */
-void nj__run_handler(struct nj_exchange *x);
 /* The handler wants the body: sends a due 100 (Continue) at the next settle. */
 static inline void nj__schedule_due_continue(struct nj_exchange *x)
 {
@@ -213,15 +213,38 @@ static inline void nj__schedule_due_continue(struct nj_exchange *x)
 }
 /* Counts and reports that its client or connection exceeds its share. */
 void nj__report_over_limit(const struct nj_exchange *x, nj_counter why);
+/* Sets the bytes reserved or held for a worker's response. */
+void nj__set_held_response_bytes(struct nj_exchange *x, uint32_t n_bytes);
 /* The exchange no longer needs a fiber stack. */
 void nj__clear_needs_stack(struct nj_exchange *x);
+/* Removes the exchange from its connection's list, if it is in one. */
+void nj__exchange_detach(struct nj_exchange *x);
 /* The handler has finished; no callback follows. */
 void nj__handler_done(struct nj_exchange *x);
+/* Releases the handler's buffer. */
+void nj__borrowed_release(struct nj__borrowed *borrowed);
+/* Turns the response into an error of that status; if the head was sent, breaks the response
+ * off. */
+void nj__exchange_fail(struct nj_exchange *x, uint16_t status);
+/* Bytes that can be written now. */
+uint32_t nj__response_room(const struct nj_response *resp);
+/* The response buffer or the pools have room again: wakes the handler. */
+void nj__notify_writable(struct nj_exchange *x);
 
-/* request_body.c: updates the body bytes that count for its client. */
+/* --- wait_api.c --- */
+
+/* Parks the handler's fiber. 0 or enum nj_error. */
+int nj__wait_for(struct nj_exchange *x, enum nj__waiting what);
+/* Returns NJ_ERR_CANCELLED. A handler that calls repeatedly yields the core each time. */
+int nj__report_cancelled(const struct nj_exchange *x);
+
+/* --- request_body.c --- */
+
+/* Updates the body bytes that count for its client. */
 void nj__charge_body_to_client(struct nj_exchange *x);
 
-/* worker_dispatch.c */
+/* --- worker_dispatch.c --- */
+
 void nj__dispatch_when_body_complete(struct nj_exchange *x);
 /* The workers are full. True: the route had been moved to the workers, and the task is submitted
  * again with its declared type. */
@@ -230,27 +253,11 @@ bool nj__dispatch_requeue_on_lcore(struct nj_exchange *x);
 bool nj__dispatch_withdraw(struct nj_exchange *x);
 /* The exchange has returned from a worker. */
 void nj__dispatch_returned(struct nj_exchange *x);
-/* Sets the bytes reserved or held for a worker's response. */
-void nj__set_held_response_bytes(struct nj_exchange *x, uint32_t n_bytes);
 
-/* response_api.c: bytes that can be written now. */
-uint32_t nj__response_room(const struct nj_response *resp);
+/* --- send_response.c --- */
 
-/* send_response.c */
 extern const struct nj_body_ops nj__exchange_body_ops;
 /* Sends to the stream what has changed: head, bytes, end, error or reset. */
 void nj__exchange_send_pending(struct nj_exchange *x);
-/* Releases the handler's buffer. */
-void nj__borrowed_release(struct nj__borrowed *borrowed);
-/* Turns the response into an error of that status; if the head was sent, breaks the response
- * off. */
-void nj__exchange_fail(struct nj_exchange *x, uint16_t status);
-/* The response buffer or the pools have room again: wakes the handler. */
-void nj__notify_writable(struct nj_exchange *x);
-
-/* wait_api.c: parks the handler's fiber. 0 or enum nj_error. */
-int nj__wait_for(struct nj_exchange *x, enum nj__waiting what);
-/* Returns NJ_ERR_CANCELLED. A handler that calls repeatedly yields the core each time. */
-int nj__report_cancelled(const struct nj_exchange *x);
 
 #endif
