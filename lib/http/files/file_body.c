@@ -67,8 +67,7 @@ bool nj__file_bodies_init(struct nj__file_bodies *f, const struct nj_file_server
     nj_list_init(&f->starved);
     return nj_pool_init(&f->jobs, sizeof(struct nj__file_job), 2 * config->exchanges_max) &&
            nj_pool_init(&f->bytes_bodies, sizeof(struct bytes_body), NJ_BYTES_BODIES_MAX) &&
-           nj_pool_init(&f->chunk_bodies, sizeof(struct chunk_body), config->exchanges_max) &&
-           nj__multipart_init(f, config->exchanges_max);
+           nj_pool_init(&f->chunk_bodies, sizeof(struct chunk_body), config->exchanges_max);
 }
 
 void nj__file_bodies_fini(struct nj__file_bodies *f)

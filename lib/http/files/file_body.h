@@ -47,7 +47,7 @@ struct nj__file_bodies {
  * False: no memory. */
 bool nj__file_bodies_init(struct nj__file_bodies *f, const struct nj_file_server_config *config);
 void nj__file_bodies_fini(struct nj__file_bodies *f);
-/* The part of nj__file_bodies_init() in multipart_body.c. */
+/* To be called after nj__file_bodies_init(): allows `n_max` bodies of several ranges. */
 bool nj__multipart_init(struct nj__file_bodies *f, uint32_t n_max);
 
 /* Takes an empty job. NULL: all are in use. */

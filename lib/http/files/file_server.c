@@ -52,6 +52,7 @@ struct nj_file_server *nj_file_server_new(const struct nj_file_server_config *co
         nj_list_init(&fs->opens[i]);
     fs->meta_cache = nj_lookup_cache_new();
     bool ok = nj__file_bodies_init(&fs->files, config) &&
+              nj__multipart_init(&fs->files, config->exchanges_max) &&
               nj_pool_init(&fs->wait_pool, sizeof(struct nj_file_wait), config->exchanges_max);
     if (!fs->meta_cache || !ok) {
         nj_file_server_free(fs);
