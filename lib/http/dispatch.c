@@ -64,8 +64,6 @@ static void serve_file(struct nj_txn *t, const struct nj_request_head *head,
 
     if (body_max > 0 && head->content_length > body_max)
         nj_respond_error(t, 413, (struct nj_field){0});
-    else if (nj_txn_deny_if_over_share(t, nj_file_server_slots_left(set->site)))
-        return;
     else if (nj_unlikely(status = check_file_request(t, head, target)))
         nj_file_server_send_error(set->site, t, status, *set->now);
     else

@@ -51,6 +51,12 @@ static void refuse(struct nj_txn *t, const struct nj_class *class_of, enum nj_ac
     nj_shape_count_refused(t->set->shape, class_of);
 }
 
+void nj_txn_report_abuse(struct nj_txn *t, nj_counter why)
+{
+    nj_count(t->set->counters, why);
+    t->set->events->abuse(t->set->shard, why, &t->remote);
+}
+
 /* The client exceeds a limit of that class. */
 static void refuse_client(struct nj_txn *t, const struct nj_class *class_of,
                           const struct nj_addr *addr, enum nj_action action, uint32_t retry_after_s)

@@ -26,5 +26,7 @@ const struct nj_class *nj_txns_find_class_by_name(const struct nj_txns *set, con
 /* `n_left` slots of a shared resource are free. True: the client has too many open requests for one
  * of them, and the request was answered with 503. */
 bool nj_txn_deny_if_over_share(struct nj_txn *t, uint32_t n_left);
+/* Counts `why` and reports the client of a transaction for exceeding that limit. */
+void nj_txn_report_abuse(struct nj_txn *t, nj_counter why);
 
 #endif

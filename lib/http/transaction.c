@@ -102,12 +102,6 @@ void nj__txn_log(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total)
 
 /* --- clients ------------------------------------------------------------------------------- */
 
-void nj_txn_report_abuse(struct nj_txn *t, nj_counter why)
-{
-    nj_count(t->set->counters, why);
-    t->set->events->abuse(t->set->shard, why, &t->remote);
-}
-
 struct nj_client *nj_txns_get_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr)
 {
     struct nj_client *client = nj_client_take(set->clients, key, addr, *set->now);

@@ -206,7 +206,4 @@ bool nj_txn_respond_cached(struct nj_txn *t, uint16_t status, uint64_t stamp, st
 struct nj_client *nj_txns_get_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr);
 void nj_txns_put_client(struct nj_txns *set, struct nj_client *client);
 
-/* Counts `why` and reports the client of a transaction for exceeding that limit. */
-void nj_txn_report_abuse(struct nj_txn *t, nj_counter why);
-
 #endif

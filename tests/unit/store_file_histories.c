@@ -313,8 +313,11 @@ static void ask_shard(struct shard *sh, struct request *r, const struct kept *k)
     nj_file_server_parse_target(sh->site, r->head.path, &target);
     w->got = (struct got){0};
     w->asked_ns = history.clock_ns;
-    w->txn =
-        (struct nj_txn){.set = &w->txns, .framing = &framing, .stream = w, .method = NJ_METHOD_GET};
+    w->txn = (struct nj_txn){.set = &w->txns,
+                             .framing = &framing,
+                             .stream = w,
+                             .requester = &w->txns.requester[0],
+                             .method = NJ_METHOD_GET};
     nj_file_server_serve(sh->site, &w->txn, &r->head, &target, history.now);
     cr_assert(w->got.is_there, "jobs complete at once");
     check_body(k ? k->content : CONTENTS);

@@ -89,7 +89,10 @@ static void end_site(struct world *w)
 /* The first letter of the name identifies the client. */
 static struct nj_requester *client_of(const char *who)
 {
-    return &world.txns.requester[(int)*who];
+    struct nj_requester *r = &world.txns.requester[(int)*who];
+
+    r->n_open = 1;
+    return r;
 }
 
 static struct nj_file_wait *get(struct world *w, const char *who, const char *path)

@@ -20,6 +20,7 @@
 #include "http/files/file_body.h"
 #include "http/files/file_server_internal.h"
 #include "http/files/mime_type.h"
+#include "http/request_admission.h"
 #include "telem/counters_http.h"
 
 struct nj_file_wait {
@@ -457,11 +458,14 @@ static bool is_get_or_head(const struct nj_txn *t)
     return t->method == NJ_METHOD_GET || t->method == NJ_METHOD_HEAD;
 }
 
-/* A request as it arrives: `conditions` are not valid. */
-static void begin_request(struct nj__file_request *req, struct nj_txn *t)
+/* A request as it arrives: `conditions` are not valid. False: its client has its share of waiting
+ * requests, and it was answered. */
+static bool begin_request(const struct nj_file_server *fs, struct nj__file_request *req,
+                          struct nj_txn *t)
 {
     memset(req, 0, offsetof(struct nj__file_request, conditions));
     req->txn = t;
+    return !nj_txn_deny_if_over_share(t, fs->wait_pool.n_max - fs->wait_pool.n_used);
 }
 
 static void resolve_first(struct nj_file_server *fs, struct nj__file_request *req,
@@ -480,7 +484,8 @@ void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
     struct nj__file_request req;
     struct nj_file_name name = target->name;
 
-    begin_request(&req, t);
+    if (!begin_request(fs, &req, t))
+        return;
     if (!is_get_or_head(t)) {
         nj__respond_options(&req);
         return;
@@ -498,7 +503,8 @@ void nj_file_server_send(struct nj_file_server *fs, struct nj_txn *t,
     struct nj__file_request req;
     struct nj_file_name name = hashed_name(fs, path.p, path.n_bytes);
 
-    begin_request(&req, t);
+    if (!begin_request(fs, &req, t))
+        return;
     req.is_handlers = true;
     req.extra = extra;
     req.n_extra = n_extra;
@@ -512,8 +518,7 @@ void nj_file_server_send_error(struct nj_file_server *fs, struct nj_txn *t, uint
     struct nj__file_request req;
     struct nj_file_name name;
 
-    begin_request(&req, t);
-    if (fail(fs, &req, status, &name))
+    if (begin_request(fs, &req, t) && fail(fs, &req, status, &name))
         resolve_first(fs, &req, &name, now);
 }
 
@@ -649,9 +654,4 @@ void nj_file_server_retry_reads(struct nj_file_server *fs)
 bool nj_file_server_has_refused_reads(const struct nj_file_server *fs)
 {
     return !nj_list_empty(&fs->files.starved);
-}
-
-uint32_t nj_file_server_slots_left(const struct nj_file_server *fs)
-{
-    return fs->wait_pool.n_max - fs->wait_pool.n_used;
 }

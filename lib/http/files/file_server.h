@@ -44,6 +44,9 @@ void nj_file_server_free(struct nj_file_server *site);
 void nj_file_server_parse_target(struct nj_file_server *site, struct nj_str path,
                                  struct nj_target *out);
 
+/* Each of the three functions below answers a request, with 503 if its client has its share of those
+ * that may wait. */
+
 /* Responds to GET or HEAD of a target that is NJ_PATH_OK, or to OPTIONS: usually before this
  * returns, else t->wait is set until the response or nj_file_server_cancel(), which t->on_end calls.
  * `target` is nj_file_server_parse_target() of its path. */
@@ -71,9 +74,6 @@ void nj_file_server_job_done(struct nj_file_server *site, struct nj_file_job *jo
 void nj_file_server_retry_reads(struct nj_file_server *site);
 /* True if a READ waits for room in the queue, which only poll() can signal. */
 bool nj_file_server_has_refused_reads(const struct nj_file_server *site);
-
-/* Number of further requests that may wait for a worker or stream from one. */
-uint32_t nj_file_server_slots_left(const struct nj_file_server *site);
 
 /* Submitted jobs that have not completed. */
 uint32_t nj_file_server_jobs_in_flight(const struct nj_file_server *site);

@@ -4,6 +4,7 @@
 #include "http/handlers/exchange_state.h"
 
 #include "base/limits.h"
+#include "http/request_admission.h"
 #include "telem/counters_http.h"
 
 void nj__mark_dirty(struct nj_exchange *x)

@@ -148,8 +148,6 @@ static void send_file(struct nj_exchange *x)
         nj_respond_error(x->txn, 404, (struct nj_field){0});
         return;
     }
-    if (nj_txn_deny_if_over_share(x->txn, nj_file_server_slots_left(set->site)))
-        return;
     nj__stored_head_view(&x->req, &head);
     nj__resp_fields_views(&x->resp.fields, x->resp.file_fields);
     nj_file_server_send(set->site, x->txn, &head,
