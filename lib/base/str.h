@@ -117,4 +117,11 @@ static inline char *nj_put_digits_backward(char *end, uint64_t v)
     return end;
 }
 
+/* The decimal digits of `v`, in `digits`. */
+static inline struct nj_str nj_str_of_u64(char digits[NJ_U64_DIGITS_MAX], uint64_t v)
+{
+    char *end = digits + NJ_U64_DIGITS_MAX, *p = nj_put_digits_backward(end, v);
+    return (struct nj_str){p, (uint32_t)(end - p)};
+}
+
 #endif

@@ -446,26 +446,24 @@ static const struct nj_body_ops chunk_ops = {
     .rest = chunk_rest,
 };
 
-static void chunk_set_range(struct chunk_body *b, struct nj_range range)
-{
-    b->next = b->rested_at = range.first;
-    b->end = range.first + range.n_bytes;
-}
-
 struct nj_body *nj__range_body_new(struct nj__file_bodies *f, struct nj_file_object *object,
                                    struct nj_range range, const void *client)
 {
     if (object->bytes)
         return body_of_bytes(f, object->bytes + range.first, range.n_bytes, &object->ref);
-    struct chunk_body *b = nj_pool_take(&f->chunk_bodies);
+    struct chunk_body *b = nj_pool_take_raw(&f->chunk_bodies);
     if (!b)
         return NULL;
-    b->body.ops = &chunk_ops;
-    b->outer = &b->body;
-    b->files = f;
-    b->object = object;
-    b->client = client;
-    chunk_set_range(b, range);
+    *b = (struct chunk_body){
+        .body.ops = &chunk_ops,
+        .outer = &b->body,
+        .files = f,
+        .object = object,
+        .next = range.first,
+        .rested_at = range.first,
+        .end = range.first + range.n_bytes,
+        .client = client,
+    };
     nj_list_init(&b->starved);
     nj_ref_take(&object->ref);
     return &b->body;
@@ -475,7 +473,9 @@ void nj__body_set_range(struct nj_body *body, struct nj_file_object *object, str
 {
     NJ_ASSERT(body->ops->remaining(body) == 0);
     if (body->ops == &chunk_ops) {
-        chunk_set_range(nj_container_of(body, struct chunk_body, body), range);
+        struct chunk_body *c = nj_container_of(body, struct chunk_body, body);
+        c->next = c->rested_at = range.first;
+        c->end = range.first + range.n_bytes;
         return;
     }
     struct bytes_body *b = nj_container_of(body, struct bytes_body, body);

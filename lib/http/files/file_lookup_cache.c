@@ -98,19 +98,6 @@ void nj_lookup_cache_free(struct nj_lookup_cache *t)
     free(t);
 }
 
-/* Drops expired entries, so that unused files are not pinned. Checking the least recently used
- * entry suffices: if it is valid, it was stored less than a second ago, so every other entry was
- * used within that second. */
-static void sweep(struct nj_lookup_cache *t, struct lru_list *k, nj_ns now)
-{
-    for (int i = 0; i < SWEEP_MAX; i++) {
-        struct entry *e = oldest(k);
-        if (!e || e->expires_at > now)
-            return;
-        drop(t, e);
-    }
-}
-
 static struct nj_list *bucket_of(struct nj_lookup_cache *t, uint64_t hash)
 {
     return &t->buckets[hash % N_BUCKETS];
@@ -132,19 +119,32 @@ static struct entry *lookup(struct nj_lookup_cache *t, const struct nj_file_name
 struct nj_file_meta *nj_lookup_cache_find(struct nj_lookup_cache *t,
                                           const struct nj_file_name *name, nj_ns now)
 {
+    struct entry *e = lookup(t, name);
+
+    if (!e || e->expires_at <= now)
+        return NULL;
+    struct nj_list *lru = &list_of(t, e)->lru;
+    nj_list_del(&e->lru);
+    nj_list_push_back(lru, &e->lru);
+    return &e->meta;
+}
+
+/* Checking the least recently used entry suffices: if it is valid, it was stored less than a second
+ * ago, so every other entry was used within that second. */
+static void sweep(struct nj_lookup_cache *t, struct lru_list *k, nj_ns now)
+{
+    for (int i = 0; i < SWEEP_MAX; i++) {
+        struct entry *e = oldest(k);
+        if (!e || e->expires_at > now)
+            return;
+        drop(t, e);
+    }
+}
+
+void nj_lookup_cache_sweep(struct nj_lookup_cache *t, nj_ns now)
+{
     sweep(t, &t->files, now);
     sweep(t, &t->absent, now);
-
-    struct entry *e = lookup(t, name);
-    if (!e)
-        return NULL;
-    if (e->expires_at <= now) {
-        drop(t, e);
-        return NULL;
-    }
-    nj_list_del(&e->lru);
-    nj_list_push_back(&list_of(t, e)->lru, &e->lru);
-    return &e->meta;
 }
 
 static bool is_cacheable(enum nj_file_result result)

@@ -139,10 +139,10 @@ static void fill_meta(const struct nj_file_server *fs, const struct nj_file_job 
     nj_validators_of_object(out->object, job->current_at_ns, &out->validators);
     if (out->validators.is_date_sent)
         nj_date_format(out->validators.modified_s, out->modified);
-    char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
-    const char *p = nj_put_digits_backward(end, out->object->size_bytes);
-    out->n_length = (uint8_t)(end - p);
-    memcpy(out->length, p, out->n_length);
+    char digits[NJ_U64_DIGITS_MAX];
+    struct nj_str length = nj_str_of_u64(digits, out->object->size_bytes);
+    out->n_length = (uint8_t)length.n_bytes;
+    memcpy(out->length, length.p, length.n_bytes);
 }
 
 /* --- waiting --- */
@@ -425,9 +425,11 @@ static enum outcome resolve(struct nj_file_server *fs, struct nj__file_request *
     struct nj_file_meta *meta;
 
     while ((meta = nj_lookup_cache_find(fs->meta_cache, name, now))) {
-        if (meta->object && req->stage == NJ__STAGE_FILE && !*x)
+        bool is_hit = meta->object && req->stage == NJ__STAGE_FILE && !*x;
+        bool is_answered = !step(fs, req, meta, name);
+        if (is_hit)
             nj_count(fs->config.txns->counters, NJ_C_file_hits);
-        if (!step(fs, req, meta, name))
+        if (is_answered)
             return RESPONDED;
     }
     if (!*x && !(*x = new_wait(fs, req))) {
@@ -475,6 +477,7 @@ static void resolve_first(struct nj_file_server *fs, struct nj__file_request *re
 
     if (resolve(fs, req, &x, name, now) == RESPONDED && x)
         free_wait(x);
+    nj_lookup_cache_sweep(fs->meta_cache, now);
 }
 
 void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
