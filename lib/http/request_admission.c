@@ -23,10 +23,10 @@ static struct nj_requester *requester_of(struct nj_txns *set, uint64_t asker, ui
 
 static void respond_429(struct nj_txn *t, uint32_t retry_after_s)
 {
-    char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
-    const char *p = nj_put_digits_backward(end, retry_after_s);
+    char digits[NJ_U64_DIGITS_MAX];
 
-    nj_respond_error(t, 429, (struct nj_field){NJ_STR("retry-after"), {p, (uint32_t)(end - p)}});
+    nj_respond_error(t, 429, (struct nj_field){NJ_STR("retry-after"),
+                                               nj_str_of_u64(digits, retry_after_s)});
 }
 
 /* Carries out the policy's action other than SERVE. */

@@ -5,52 +5,27 @@
 
 #include "base/assert.h"
 
-void nj_resp_head_begin(struct nj_resp_head *r, struct nj_txn *t, uint16_t status)
+int nj_resp_head_send(struct nj_resp_head *r, struct nj_txn *t, uint16_t status, uint64_t stamp,
+                      struct nj_body *body)
 {
-    r->txn = t;
-    r->status = status;
-    r->n_fields = 0;
+    const struct nj_field *given = r->fields + NJ_RESP_HEAD_OWN;
+    uint32_t first = NJ_RESP_HEAD_OWN;
+
+    NJ_ASSERT(r->n_fields <= NJ_RESP_HEAD_FIELDS_MAX);
+    if (!nj_field_find(given, r->n_given, NJ_STR("date")))
+        r->fields[--first] = (struct nj_field){NJ_STR("date"), nj_txns_date_value(t->set)};
+    if (!nj_field_find(given, r->n_given, NJ_STR("server")))
+        r->fields[--first] = (struct nj_field){NJ_STR("server"), NJ_STR("nightjar")};
+    return nj_txn_respond(t, status, r->fields + first, NJ_RESP_HEAD_OWN - first + r->n_fields,
+                          stamp, body);
 }
 
-void nj_resp_head_add(struct nj_resp_head *r, struct nj_str name, struct nj_str value)
-{
-    NJ_ASSERT(r->n_fields < NJ_RESP_HEAD_FIELDS_MAX);
-    r->fields[r->n_fields++] = (struct nj_field){name, value};
-}
-
-void nj_resp_head_add_defaults(struct nj_resp_head *r)
-{
-    uint32_t n_given = r->n_fields;
-
-    if (!nj_field_find(r->fields, n_given, NJ_STR("server")))
-        nj_resp_head_add(r, NJ_STR("server"), NJ_STR("nightjar"));
-    if (!nj_field_find(r->fields, n_given, NJ_STR("date")))
-        nj_resp_head_add(r, NJ_STR("date"), nj_txns_date_value(r->txn->set));
-}
-
-void nj_resp_head_add_length(struct nj_resp_head *r, uint64_t n_bytes)
-{
-    char *end = r->length + sizeof r->length, *p = nj_put_digits_backward(end, n_bytes);
-    nj_resp_head_add(r, NJ_STR("content-length"), (struct nj_str){p, (uint32_t)(end - p)});
-}
-
-void nj_resp_head_add_type(struct nj_resp_head *r, struct nj_str type)
-{
-    nj_resp_head_add(r, NJ_STR("content-type"), type);
-    nj_resp_head_add(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
-}
-
-void nj_resp_head_add_by_status(struct nj_resp_head *r, struct nj_field extra)
+void nj_resp_head_add_by_status(struct nj_resp_head *r, uint16_t status, struct nj_field extra)
 {
     if (extra.name.n_bytes > 0)
         nj_resp_head_add(r, extra.name, extra.value);
-    else if (r->status == 503)
+    else if (status == 503)
         nj_resp_head_add(r, NJ_STR("retry-after"), NJ_STR("1"));
-}
-
-int nj_resp_head_send(const struct nj_resp_head *r, uint64_t stamp, struct nj_body *body)
-{
-    return nj_txn_respond(r->txn, r->status, r->fields, r->n_fields, stamp, body);
 }
 
 /* --- errors -------------------------------------------------------------------------------- */
@@ -116,19 +91,25 @@ static void text_close(struct nj_body *body)
 static const struct nj_body_ops text_ops = {text_peek, text_advance, text_remaining, text_close,
                                             NULL};
 
+static void add_type(struct nj_resp_head *r)
+{
+    nj_resp_head_add(r, NJ_STR("content-type"), NJ_STR("text/plain; charset=utf-8"));
+    nj_resp_head_add(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
+}
+
 static void error(struct nj_txn *t, uint16_t status, struct nj_str text, struct nj_field extra)
 {
     bool has_body = text.n_bytes > 0 && t->method != NJ_METHOD_HEAD;
     struct nj_resp_head r;
+    char digits[NJ_U64_DIGITS_MAX];
 
-    nj_resp_head_begin(&r, t, status);
-    nj_resp_head_add_defaults(&r);
+    r.n_given = r.n_fields = 0;
     if (text.n_bytes > 0)
-        nj_resp_head_add_type(&r, NJ_STR("text/plain; charset=utf-8"));
-    nj_resp_head_add_length(&r, text.n_bytes);
-    nj_resp_head_add_by_status(&r, extra);
+        add_type(&r);
+    nj_resp_head_add(&r, NJ_STR("content-length"), nj_str_of_u64(digits, text.n_bytes));
+    nj_resp_head_add_by_status(&r, status, extra);
     t->text = (struct nj_text_body){.body.ops = &text_ops, .rest = text};
-    nj_resp_head_send(&r, 0, has_body ? &t->text.body : NULL);
+    nj_resp_head_send(&r, t, status, 0, has_body ? &t->text.body : NULL);
 }
 
 void nj_respond_error(struct nj_txn *t, uint16_t status, struct nj_field extra)

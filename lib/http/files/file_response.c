@@ -17,13 +17,20 @@
 struct file_response {
     struct nj_resp_head head;
     struct nj_body *body;
+    char length[NJ_U64_DIGITS_MAX];
     char content_range[CONTENT_RANGE_MAX];
     char multipart[32 + NJ_BOUNDARY_MAX];
 };
 
 static void add_field(struct file_response *r, struct nj_str name, struct nj_str value)
 {
-    nj_resp_head_add(&r->head, name, value);
+    r->head.fields[NJ_RESP_HEAD_OWN + r->head.n_fields++] = (struct nj_field){name, value};
+}
+
+static void add_type(struct file_response *r, struct nj_str type)
+{
+    add_field(r, NJ_STR("content-type"), type);
+    add_field(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
 }
 
 /* "bytes 0-99/1000", or without a range "bytes * /1000" (RFC 9110 14.4), at the end of `buf`. */
@@ -85,10 +92,9 @@ void nj__respond_options(const struct nj__file_request *req)
 {
     struct nj_resp_head r;
 
-    nj_resp_head_begin(&r, req->txn, 204);
-    nj_resp_head_add_defaults(&r);
+    r.n_given = r.n_fields = 0;
     nj_resp_head_add(&r, NJ_STR("allow"), NJ_STR(ALLOW));
-    nj_resp_head_send(&r, 0, NULL);
+    nj_resp_head_send(&r, req->txn, 204, 0, NULL);
 }
 
 /* --- objects --- */
@@ -222,9 +228,8 @@ static bool begin_multipart(struct nj_file_server *fs, struct file_response *r,
     if (!r->body)
         return false;
     memcpy(r->multipart, words, sizeof words - 1);
-    nj_resp_head_add_type(
-        &r->head, (struct nj_str){r->multipart, (uint32_t)sizeof words - 1 + boundary.n_bytes});
-    nj_resp_head_add_length(&r->head, n_bytes);
+    add_type(r, (struct nj_str){r->multipart, (uint32_t)sizeof words - 1 + boundary.n_bytes});
+    add_field(r, NJ_STR("content-length"), nj_str_of_u64(r->length, n_bytes));
     return true;
 }
 
@@ -249,9 +254,9 @@ static bool begin_range(struct nj_file_server *fs, struct file_response *r,
     if (!make_body(fs, req, meta, range, &r->body))
         return false;
     if (nj_likely(!given_type(req)))
-        nj_resp_head_add_type(&r->head, type_of(req, meta));
+        add_type(r, type_of(req, meta));
     if (range) {
-        nj_resp_head_add_length(&r->head, range->n_bytes);
+        add_field(r, NJ_STR("content-length"), nj_str_of_u64(r->length, range->n_bytes));
         add_field(r, NJ_STR("content-range"),
                   content_range(r->content_range, range, meta->object->size_bytes));
     } else {
@@ -279,9 +284,9 @@ static bool begin_content(struct nj_file_server *fs, struct file_response *r,
                           const struct nj__file_request *req, const struct nj_file_meta *meta,
                           const struct nj__response_plan *v)
 {
-    if (is_multipart(v))
-        return begin_multipart(fs, r, req, meta, v);
-    return begin_range(fs, r, req, meta, v->status == 206 ? &v->ranges->range[0] : NULL);
+    if (!is_multipart(v))
+        return begin_range(fs, r, req, meta, v->status == 206 ? &v->ranges->range[0] : NULL);
+    return begin_multipart(fs, r, req, meta, v);
 }
 
 /* A stamp identifies an encoded head. Responses with 200 for an object have equal heads within one
@@ -319,11 +324,11 @@ __attribute__((noinline)) static bool send_built(struct nj_file_server *fs, stru
         is_multipart(v) ? given_type(req) : NULL; /* goes into the parts */
 
     r.body = body;
-    nj_resp_head_begin(&r.head, req->txn, v->status);
+    r.head.n_fields = 0;
     for (uint32_t i = 0; i < req->n_extra; i++) /* extra may be NULL, which has no sum with 0 */
         if (&req->extra[i] != type)
             add_field(&r, req->extra[i].name, req->extra[i].value);
-    nj_resp_head_add_defaults(&r.head);
+    r.head.n_given = r.head.n_fields;
     if (v->status != 304) {
         if (!begin_content(fs, &r, req, meta, v))
             return false;
@@ -333,7 +338,7 @@ __attribute__((noinline)) static bool send_built(struct nj_file_server *fs, stru
         add_modified(&r, req, meta, v);
     }
     add_validators(fs, &r, req, v);
-    nj_resp_head_send(&r.head, stamp, r.body);
+    nj_resp_head_send(&r.head, req->txn, v->status, stamp, r.body);
     return true;
 }
 
@@ -359,13 +364,12 @@ void nj__respond_error_page(struct nj_file_server *fs, const struct nj__file_req
     struct file_response r;
 
     r.body = NULL;
-    nj_resp_head_begin(&r.head, req->txn, req->status);
-    nj_resp_head_add_defaults(&r.head);
+    r.head.n_given = r.head.n_fields = 0;
     if (!begin_range(fs, &r, req, meta, NULL)) {
         nj__respond_plain_error(req, req->status);
         return;
     }
     add_coding(&r, req, meta);
-    nj_resp_head_add_by_status(&r.head, required_field(req, req->status, r.content_range));
-    nj_resp_head_send(&r.head, 0, r.body);
+    nj_resp_head_add_by_status(&r.head, req->status, required_field(req, req->status, r.content_range));
+    nj_resp_head_send(&r.head, req->txn, req->status, 0, r.body);
 }

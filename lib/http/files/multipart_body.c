@@ -74,10 +74,9 @@ static void put(struct writer *w, struct nj_str s)
 
 static void put_number(struct writer *w, uint64_t v)
 {
-    char digits[NJ_U64_DIGITS_MAX], *end = digits + sizeof digits;
-    const char *p = nj_put_digits_backward(end, v);
+    char digits[NJ_U64_DIGITS_MAX];
 
-    put(w, (struct nj_str){p, (uint32_t)(end - p)});
+    put(w, nj_str_of_u64(digits, v));
 }
 
 /* The header of part `i`, or the final delimiter. RFC 2046 5.1.1: the line break before a boundary

@@ -33,19 +33,19 @@ static void send_head(struct nj_exchange *x)
     bool empty = x->req.is_head || resp->status == 204 || resp->status == 304 ||
                  (whole && resp->out.n_bytes == 0 && resp->borrowed.n_bytes == 0);
     struct nj_resp_head r;
+    char digits[NJ_U64_DIGITS_MAX];
 
     x->head_sent = true;
     x->has_new_bytes = false;
     x->end_sent = whole;
     x->body_open = !empty;
-    nj_resp_head_begin(&r, x->txn, resp->status ? resp->status : 200);
-    r.n_fields = nj__resp_fields_views(&resp->fields, r.fields);
-    nj_resp_head_add_defaults(&r);
+    r.n_given = r.n_fields = nj__resp_fields_views(&resp->fields, r.fields + NJ_RESP_HEAD_OWN);
     if (has_length(x))
-        nj_resp_head_add_length(&r, resp->declared_length != NJ_BODY_LEN_UNKNOWN
-                                        ? resp->declared_length
-                                        : resp->n_written);
-    nj_resp_head_send(&r, 0, empty ? NULL : &x->body);
+        nj_resp_head_add(&r, NJ_STR("content-length"),
+                         nj_str_of_u64(digits, resp->declared_length != NJ_BODY_LEN_UNKNOWN
+                                                   ? resp->declared_length
+                                                   : resp->n_written));
+    nj_resp_head_send(&r, x->txn, resp->status ? resp->status : 200, 0, empty ? NULL : &x->body);
 }
 
 /* The transaction was answered without the handler. Further bytes of the handler are dropped; it is
