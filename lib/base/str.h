@@ -89,6 +89,13 @@ static inline bool nj_str_next_word(struct nj_str *line, struct nj_str *word)
     return word->n_bytes > 0;
 }
 
+/* Remove `n` bytes from the front. */
+static inline void nj_str_skip(struct nj_str *s, uint32_t n)
+{
+    s->p += n;
+    s->n_bytes -= n;
+}
+
 /* Parse a decimal number: digits only, no sign, no blanks. False if malformed or above 2^64 - 1. */
 static inline bool nj_str_parse_u64(struct nj_str s, uint64_t *out)
 {

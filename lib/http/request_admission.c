@@ -25,8 +25,8 @@ static void respond_429(struct nj_txn *t, uint32_t retry_after_s)
 {
     char digits[NJ_U64_DIGITS_MAX];
 
-    nj_respond_error(t, 429, (struct nj_field){NJ_STR("retry-after"),
-                                               nj_str_of_u64(digits, retry_after_s)});
+    nj_respond_error(
+        t, 429, (struct nj_field){NJ_STR("retry-after"), nj_str_of_u64(digits, retry_after_s)});
 }
 
 /* Carries out the policy's action other than SERVE. */

@@ -86,7 +86,7 @@ struct nj_txn {
     struct nj_conn *conn; /* owned by the shard */
     struct nj_addr remote;
     uint16_t rport;
-    uint64_t asker;               /* nj_policy_verdict.client_hash */
+    uint64_t asker; /* nj_policy_verdict.client_hash */
     /* Who serves the request. nj_txn_end() calls on_end last, in place of nj_txn_release(): from
      * then on the transaction is the callee's, to release. NULL: nobody has to be told. */
     void (*on_end)(struct nj_txn *t);

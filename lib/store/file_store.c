@@ -533,7 +533,7 @@ static void find_siblings(struct nj_file_store *s, const struct nj_file_version 
     for (uint32_t i = 0; i < NJ_N_CODINGS; i++) {
         char name[NJ_PATH_MAX];
         struct stat st;
-        int n = snprintf(name, sizeof name, "%s%s", job->path, nj_coding_suffix(i).p);
+        int n = snprintf(name, sizeof name, "%s%s", job->path, nj_coding_suffix[i].p);
         if (n < 0 || (size_t)n >= sizeof name)
             continue;
         int fd = open_file(s, name);

@@ -138,7 +138,7 @@ static inline void run_open(struct bench *b, struct nj_file_job *job)
     job->current_at_ns = 784111777 * NJ_SEC;
     for (uint32_t i = 0; i < NJ_N_CODINGS; i++) {
         struct nj_file_version sibling =
-            version_of_size(strlen(job->path) + nj_coding_suffix(i).n_bytes + b->other_siblings);
+            version_of_size(strlen(job->path) + nj_coding_suffix[i].n_bytes + b->other_siblings);
         job->sibling_hash[i] = nj_file_version_hash(&sibling);
     }
     const char *dot = strrchr(job->path, '.');

@@ -120,19 +120,6 @@ static bool accepts_codings(const struct nj__file_request *req)
     return nj_coding_select(&codings, (1u << NJ_N_CODINGS) - 1) != NJ_CODING_IDENTITY;
 }
 
-/* Would the range continue what the client has? A tag names one coding of one version. A date is
- * that of the file and of its siblings alike, so it does not tell which of them the client has. */
-static bool continues(const struct nj__file_request *req, const struct nj_validators *v,
-                      int64_t now_s)
-{
-    const struct nj_preconditions *c = &req->conditions;
-
-    if (!nj_if_range_holds(c, v, now_s))
-        return false;
-    return !nj_range_is_by_date(c) ||
-           (nj_if_unmodified_since_is_certain(c, v, now_s) && !accepts_codings(req));
-}
-
 void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *req,
                       const struct nj_file_meta *meta, struct nj__response_plan *out)
 {
@@ -141,22 +128,21 @@ void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *
     out->validators = &meta->validators;
     if (req->stage == NJ__STAGE_VARIANT) {
         fs->coded = meta->validators;
-        nj_validators_add_coding(&fs->coded, nj_coding_name(req->coding));
+        nj_validators_add_coding(&fs->coded, nj_coding_name[req->coding]);
         out->validators = &fs->coded;
     }
     if (!req->has_conditions)
         return;
 
-    int64_t now_s = nj_txns_now_s(req->txn->set);
-    enum nj_precond_result v = nj_preconditions_eval(&req->conditions, out->validators, now_s);
-    if (v != NJ_PRECOND_PASSED) {
+    enum nj_precond_result v =
+        nj_preconditions_eval_all(&req->conditions, out->validators, nj_txns_now_s(req->txn->set),
+                                  req->conditions.range.p && accepts_codings(req));
+    if (v == NJ_PRECOND_FAILED || v == NJ_PRECOND_NOT_MODIFIED)
         out->status = v == NJ_PRECOND_FAILED ? 412 : 304;
-        return;
-    }
     /* RFC 9110 14.2: ranges apply to GET only. Listings have none: they are rendered per
      * request. */
-    if (!req->conditions.range.p || req->txn->method == NJ_METHOD_HEAD ||
-        req->stage == NJ__STAGE_LISTING || !continues(req, out->validators, now_s))
+    if (v != NJ_PRECOND_RANGE || req->txn->method == NJ_METHOD_HEAD ||
+        req->stage == NJ__STAGE_LISTING)
         return;
     switch (nj_ranges_parse(req->conditions.range, meta->object->size_bytes,
                             type_of(req, meta).n_bytes, &fs->ranges)) {
@@ -270,23 +256,9 @@ static void add_coding(struct file_response *r, const struct nj__file_request *r
                        const struct nj_file_meta *meta)
 {
     if (req->stage == NJ__STAGE_VARIANT)
-        add_field(r, NJ_STR("content-encoding"), nj_coding_name(req->coding));
+        add_field(r, NJ_STR("content-encoding"), nj_coding_name[req->coding]);
     else if (meta->is_gzip && !given_type(req))
-        add_field(r, NJ_STR("content-encoding"), nj_coding_name(NJ_CODING_GZIP));
-}
-
-static bool is_multipart(const struct nj__response_plan *v)
-{
-    return v->status == 206 && v->ranges->n > 1;
-}
-
-static bool begin_content(struct nj_file_server *fs, struct file_response *r,
-                          const struct nj__file_request *req, const struct nj_file_meta *meta,
-                          const struct nj__response_plan *v)
-{
-    if (!is_multipart(v))
-        return begin_range(fs, r, req, meta, v->status == 206 ? &v->ranges->range[0] : NULL);
-    return begin_multipart(fs, r, req, meta, v);
+        add_field(r, NJ_STR("content-encoding"), nj_coding_name[NJ_CODING_GZIP]);
 }
 
 /* A stamp identifies an encoded head. Responses with 200 for an object have equal heads within one
@@ -312,33 +284,61 @@ static uint64_t stamp_of(struct nj_file_server *fs, const struct nj__file_reques
     return *stamp;
 }
 
-/* False: no body is left. Not a part of its caller: responses that are cached would pay for its
- * stack frame. */
+/* The fields of a handler but for `without`, which may be NULL. */
+static void begin_head(struct file_response *r, const struct nj__file_request *req,
+                       const struct nj_field *without)
+{
+    r->head.n_fields = 0;
+    for (uint32_t i = 0; i < req->n_extra; i++) /* extra may be NULL, which has no sum with 0 */
+        if (&req->extra[i] != without)
+            add_field(r, req->extra[i].name, req->extra[i].value);
+    r->head.n_given = r->head.n_fields;
+}
+
+static void send(struct nj_file_server *fs, struct file_response *r,
+                 const struct nj__file_request *req, const struct nj_file_meta *meta,
+                 const struct nj__response_plan *v, uint64_t stamp)
+{
+    if (v->status != 304) {
+        add_coding(r, req, meta);
+        if (req->stage != NJ__STAGE_LISTING)
+            add_field(r, NJ_STR("accept-ranges"), NJ_STR("bytes"));
+        add_modified(r, req, meta, v);
+    }
+    add_validators(fs, r, req, v);
+    nj_resp_head_send(&r->head, req->txn, v->status, stamp, r->body);
+}
+
+/* Sends an object, or one range of it. False: no body is left. Not a part of its caller: responses
+ * that are cached would pay for its stack frame. */
 __attribute__((noinline)) static bool send_built(struct nj_file_server *fs, struct nj_body *body,
                                                  const struct nj__file_request *req,
                                                  const struct nj_file_meta *meta,
                                                  const struct nj__response_plan *v, uint64_t stamp)
 {
     struct file_response r;
-    const struct nj_field *type =
-        is_multipart(v) ? given_type(req) : NULL; /* goes into the parts */
 
     r.body = body;
-    r.head.n_fields = 0;
-    for (uint32_t i = 0; i < req->n_extra; i++) /* extra may be NULL, which has no sum with 0 */
-        if (&req->extra[i] != type)
-            add_field(&r, req->extra[i].name, req->extra[i].value);
-    r.head.n_given = r.head.n_fields;
-    if (v->status != 304) {
-        if (!begin_content(fs, &r, req, meta, v))
-            return false;
-        add_coding(&r, req, meta);
-        if (req->stage != NJ__STAGE_LISTING)
-            add_field(&r, NJ_STR("accept-ranges"), NJ_STR("bytes"));
-        add_modified(&r, req, meta, v);
-    }
-    add_validators(fs, &r, req, v);
-    nj_resp_head_send(&r.head, req->txn, v->status, stamp, r.body);
+    begin_head(&r, req, NULL);
+    if (v->status != 304 &&
+        !begin_range(fs, &r, req, meta, v->status == 206 ? &v->ranges->range[0] : NULL))
+        return false;
+    send(fs, &r, req, meta, v, stamp);
+    return true;
+}
+
+/* Sends several ranges. False: no body is left. */
+__attribute__((noinline)) static bool send_multipart(struct nj_file_server *fs,
+                                                     const struct nj__file_request *req,
+                                                     const struct nj_file_meta *meta,
+                                                     const struct nj__response_plan *v)
+{
+    struct file_response r;
+
+    begin_head(&r, req, given_type(req)); /* it goes into the parts */
+    if (!begin_multipart(fs, &r, req, meta, v))
+        return false;
+    send(fs, &r, req, meta, v, 0);
     return true;
 }
 
@@ -354,7 +354,11 @@ void nj__respond_object(struct nj_file_server *fs, const struct nj__file_request
         if (ok && nj_txn_respond_cached(req->txn, 200, stamp, body))
             return;
     }
-    if (!ok || !send_built(fs, body, req, meta, plan, stamp))
+    bool is_multipart = plan->status == 206 && plan->ranges->n > 1;
+    if (ok)
+        ok = !is_multipart ? send_built(fs, body, req, meta, plan, stamp)
+                           : send_multipart(fs, req, meta, plan);
+    if (!ok)
         nj__respond_busy(req);
 }
 
@@ -370,6 +374,7 @@ void nj__respond_error_page(struct nj_file_server *fs, const struct nj__file_req
         return;
     }
     add_coding(&r, req, meta);
-    nj_resp_head_add_by_status(&r.head, req->status, required_field(req, req->status, r.content_range));
+    nj_resp_head_add_by_status(&r.head, req->status,
+                               required_field(req, req->status, r.content_range));
     nj_resp_head_send(&r.head, req->txn, req->status, 0, r.body);
 }

@@ -112,7 +112,7 @@ static bool may_have_siblings(const struct nj_file_server *fs, const struct nj_f
     if (fs->options.no_precompressed)
         return false;
     for (uint32_t i = 0; i < NJ_N_CODINGS; i++)
-        if (ends_in(name, nj_coding_suffix(i)))
+        if (ends_in(name, nj_coding_suffix[i]))
             return false;
     return !nj_mime_is_gzip((struct nj_str){name->p, name->n_bytes}, NJ_STR("image/svg+xml"));
 }
@@ -226,6 +226,7 @@ static struct nj_file_wait *new_wait(struct nj_file_server *fs, const struct nj_
     x->freed = NULL;
     keep_str(x, &at, &x->req.query);
     keep_str(x, &at, &x->req.accept_encoding);
+    keep_str(x, &at, &x->req.accept);
     if (!req->has_conditions)
         x->req.conditions = (struct nj_preconditions){0};
     keep_str(x, &at, &x->req.conditions.if_match);
@@ -309,6 +310,7 @@ static bool list_folder(struct nj_file_server *fs, struct nj__file_request *req,
         return fail(fs, req, 404, name);
     uint32_t n_folder = name->n_bytes - fs->index.n_bytes; /* and the '/' behind it */
     req->stage = NJ__STAGE_LISTING;
+    req->json = req->accept.p && nj_accept_prefers_json(req->accept);
     *name = derive_name(fs, name, n_folder > 0 ? n_folder - 1 : 0,
                         req->json ? NJ_STR("//") : NJ_STR("/"));
     return true;
@@ -321,7 +323,7 @@ static bool without_sibling(struct nj_file_server *fs, struct nj__file_request *
     req->missing_codings |= (uint8_t)(1u << req->coding);
     req->stage = NJ__STAGE_FILE;
     *name =
-        derive_name(fs, name, name->n_bytes - nj_coding_suffix(req->coding).n_bytes, NJ_STR(""));
+        derive_name(fs, name, name->n_bytes - nj_coding_suffix[req->coding].n_bytes, NJ_STR(""));
     return true;
 }
 
@@ -351,13 +353,13 @@ static bool file_found(struct nj_file_server *fs, struct nj__file_request *req,
         coding = nj_coding_select(&codings, siblings);
     }
     if (coding == NJ_CODING_IDENTITY ||
-        name->n_bytes + nj_coding_suffix(coding).n_bytes >= NJ_PATH_MAX)
+        name->n_bytes + nj_coding_suffix[coding].n_bytes >= NJ_PATH_MAX)
         return send_object(fs, req, meta, name);
     req->stage = NJ__STAGE_VARIANT;
     req->coding = (uint8_t)coding;
     req->sibling_hash = meta->sibling_hash[coding];
     req->type = meta->type;
-    *name = derive_name(fs, name, name->n_bytes, nj_coding_suffix(coding));
+    *name = derive_name(fs, name, name->n_bytes, nj_coding_suffix[coding]);
     return true;
 }
 
@@ -489,14 +491,14 @@ void nj_file_server_serve(struct nj_file_server *fs, struct nj_txn *t,
 
     if (!begin_request(fs, &req, t))
         return;
-    if (!is_get_or_head(t)) {
-        nj__respond_options(&req);
-        return;
-    }
     req.had_slash = target->had_slash;
     req.query = target->query;
-    if (nj__collect_fields(fs, head, &req) || fail(fs, &req, 431, &name))
-        resolve_first(fs, &req, &name, now);
+    if (is_get_or_head(t)) {
+        if (nj__collect_fields(fs, head, &req) || fail(fs, &req, 431, &name))
+            resolve_first(fs, &req, &name, now);
+    } else {
+        nj__respond_options(&req);
+    }
 }
 
 void nj_file_server_send(struct nj_file_server *fs, struct nj_txn *t,

@@ -44,12 +44,12 @@ void nj_file_server_free(struct nj_file_server *site);
 void nj_file_server_parse_target(struct nj_file_server *site, struct nj_str path,
                                  struct nj_target *out);
 
-/* Each of the three functions below answers a request, with 503 if its client has its share of those
- * that may wait. */
+/* Each of the three functions below answers a request, with 503 if its client has its share of
+ * those that may wait. */
 
 /* Responds to GET or HEAD of a target that is NJ_PATH_OK, or to OPTIONS: usually before this
- * returns, else t->wait is set until the response or nj_file_server_cancel(), which t->on_end calls.
- * `target` is nj_file_server_parse_target() of its path. */
+ * returns, else t->wait is set until the response or nj_file_server_cancel(), which t->on_end
+ * calls. `target` is nj_file_server_parse_target() of its path. */
 void nj_file_server_serve(struct nj_file_server *site, struct nj_txn *t,
                           const struct nj_request_head *head, const struct nj_target *target,
                           nj_ns now);

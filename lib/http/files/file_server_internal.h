@@ -34,7 +34,7 @@ struct nj__file_request {
     enum nj__stage stage;
     bool had_slash;               /* the target was "dir/" */
     bool is_handlers;             /* a handler sends the file */
-    bool json;                    /* prefers a listing as JSON */
+    bool json;                    /* LISTING: as JSON */
     bool has_conditions;          /* has a precondition or a range */
     uint8_t siblings;             /* of the file: available codings */
     uint8_t coding;               /* VARIANT: enum nj_coding */
@@ -47,6 +47,7 @@ struct nj__file_request {
     const struct nj_field *extra; /* n_extra fields of a handler; live as long as txn */
     uint32_t n_extra;
     struct nj_str accept_encoding; /* parsed only if there are siblings */
+    struct nj_str accept;          /* parsed only for a listing */
     struct nj_str query;
     struct nj_preconditions conditions; /* last, and valid only with has_conditions */
 };

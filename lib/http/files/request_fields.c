@@ -22,7 +22,6 @@
 #include <string.h>
 
 #include "http/files/file_server_internal.h"
-#include "http/proto/negotiate.h"
 
 /* Joins the lines of a repeated field (RFC 9110 5.3). For a field that is no list the result is
  * malformed and thus ignored. False: no room. */
@@ -50,16 +49,16 @@ bool nj__collect_present_fields(struct nj_file_server *fs, const struct nj_reque
                                 struct nj__file_request *req)
 {
     struct nj_preconditions *c = &req->conditions;
-    struct nj_str accept = {0}, *const slot[NJ_N_HEADERS] = {
-                                    [NJ_HEADER_ACCEPT] = &accept,
-                                    [NJ_HEADER_ACCEPT_ENCODING] = &req->accept_encoding,
-                                    [NJ_HEADER_IF_MATCH] = &c->if_match,
-                                    [NJ_HEADER_IF_MODIFIED_SINCE] = &c->if_modified_since,
-                                    [NJ_HEADER_IF_NONE_MATCH] = &c->if_none_match,
-                                    [NJ_HEADER_IF_RANGE] = &c->if_range,
-                                    [NJ_HEADER_IF_UNMODIFIED_SINCE] = &c->if_unmodified_since,
-                                    [NJ_HEADER_RANGE] = &c->range,
-                                };
+    struct nj_str *const slot[NJ_N_HEADERS] = {
+        [NJ_HEADER_ACCEPT] = &req->accept,
+        [NJ_HEADER_ACCEPT_ENCODING] = &req->accept_encoding,
+        [NJ_HEADER_IF_MATCH] = &c->if_match,
+        [NJ_HEADER_IF_MODIFIED_SINCE] = &c->if_modified_since,
+        [NJ_HEADER_IF_NONE_MATCH] = &c->if_none_match,
+        [NJ_HEADER_IF_RANGE] = &c->if_range,
+        [NJ_HEADER_IF_UNMODIFIED_SINCE] = &c->if_unmodified_since,
+        [NJ_HEADER_RANGE] = &c->range,
+    };
     /* A value that is present and matches nothing; others are as if they were absent. */
     static const struct nj_str if_too_long[NJ_N_HEADERS] = {
         [NJ_HEADER_IF_NONE_MATCH] = NJ_STR_INIT(""),
@@ -83,6 +82,5 @@ bool nj__collect_present_fields(struct nj_file_server *fs, const struct nj_reque
         n_bytes += value.n_bytes + 2;
         *slot[i] = value;
     }
-    req->json = fs->options.listing && accept.p && nj_accept_prefers_json(accept);
     return true;
 }

@@ -73,7 +73,7 @@ static char next_byte(struct nj_str *s)
     int escaped = nj__percent_decode_byte(s->p, s->n_bytes);
     char c = escaped >= 0 ? (char)escaped : *s->p == '+' ? ' ' : *s->p;
 
-    nj__str_skip(s, escaped >= 0 ? 3 : 1);
+    nj_str_skip(s, escaped >= 0 ? 3 : 1);
     return c;
 }
 

@@ -25,26 +25,11 @@ bool nj__list_next(struct nj_str *rest, struct nj_str *element)
     while (rest->n_bytes > 0) {
         uint32_t n = span_to(*rest, ',');
         *element = nj_str_trim((struct nj_str){rest->p, n});
-        nj__str_skip(rest, n < rest->n_bytes ? n + 1 : n);
+        nj_str_skip(rest, n < rest->n_bytes ? n + 1 : n);
         if (element->n_bytes > 0)
             return true;
     }
     return false;
-}
-
-bool nj__take_number(struct nj_str *s, uint64_t *out)
-{
-    uint64_t v = 0;
-    bool any = false;
-
-    while (s->n_bytes > 0 && *s->p >= '0' && *s->p <= '9') {
-        uint64_t digit = (uint64_t)(*s->p - '0');
-        v = v > (UINT64_MAX - digit) / 10 ? UINT64_MAX : 10 * v + digit;
-        nj__str_skip(s, 1);
-        any = true;
-    }
-    *out = v;
-    return any;
 }
 
 /* qvalue: "0" or "1", then up to three decimals. */
@@ -70,7 +55,7 @@ bool nj__parse_weighted(struct nj_str element, struct nj_str *name, uint16_t *q)
     *name = nj_str_trim((struct nj_str){element.p, n});
     *q = 1000;
     while (n < element.n_bytes) {
-        nj__str_skip(&element, n + 1);
+        nj_str_skip(&element, n + 1);
         n = span_to(element, ';');
         struct nj_str p = nj_str_trim((struct nj_str){element.p, n});
         if (p.n_bytes >= 2 && (p.p[0] == 'q' || p.p[0] == 'Q') && p.p[1] == '=')

@@ -9,15 +9,6 @@
 
 #include "base/str.h"
 
-static inline void nj__str_skip(struct nj_str *s, uint32_t n)
-{
-    s->p += n;
-    s->n_bytes -= n;
-}
-
-/* Takes digits from the front. A number that does not fit becomes UINT64_MAX. False: no digit. */
-bool nj__take_number(struct nj_str *s, uint64_t *out);
-
 /* Takes the next non-empty element of a comma-separated list (RFC 9110 5.6.1.2), trimmed. Commas in
  * quoted strings do not separate. False: no element is left. */
 bool nj__list_next(struct nj_str *rest, struct nj_str *element);

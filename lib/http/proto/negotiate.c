@@ -7,6 +7,18 @@
 
 #define Q_UNSET 0xffffu
 
+const struct nj_str nj_coding_name[NJ_N_CODINGS] = {
+    [NJ_CODING_BR] = NJ_STR_INIT("br"),
+    [NJ_CODING_ZSTD] = NJ_STR_INIT("zstd"),
+    [NJ_CODING_GZIP] = NJ_STR_INIT("gzip"),
+};
+
+const struct nj_str nj_coding_suffix[NJ_N_CODINGS] = {
+    [NJ_CODING_BR] = NJ_STR_INIT(".br"),
+    [NJ_CODING_ZSTD] = NJ_STR_INIT(".zst"),
+    [NJ_CODING_GZIP] = NJ_STR_INIT(".gz"),
+};
+
 static uint32_t coding_of(struct nj_str name)
 {
     static const char *const names[] = {
@@ -55,26 +67,6 @@ uint32_t nj_coding_select(const struct nj_accepted_codings *c, uint8_t siblings)
             best = i;
     }
     return best;
-}
-
-struct nj_str nj_coding_name(uint32_t coding)
-{
-    static const struct nj_str names[] = {
-        [NJ_CODING_BR] = NJ_STR_INIT("br"),
-        [NJ_CODING_ZSTD] = NJ_STR_INIT("zstd"),
-        [NJ_CODING_GZIP] = NJ_STR_INIT("gzip"),
-    };
-    return names[coding];
-}
-
-struct nj_str nj_coding_suffix(uint32_t coding)
-{
-    static const struct nj_str suffixes[] = {
-        [NJ_CODING_BR] = NJ_STR_INIT(".br"),
-        [NJ_CODING_ZSTD] = NJ_STR_INIT(".zst"),
-        [NJ_CODING_GZIP] = NJ_STR_INIT(".gz"),
-    };
-    return suffixes[coding];
 }
 
 /* The most specific media range so far that covers a type, and its weight. */

@@ -7,7 +7,6 @@
 
 #include "base/assert.h"
 #include "http/proto/date.h"
-#include "http/proto/field_value.h"
 
 /* An mtime below this one is that of a package, not of the file (Nix: 1; OSTree: 0). */
 #define FIRST_MTIME_NS 2000000000
@@ -79,7 +78,7 @@ static bool read_tag(struct nj_str *s, struct nj_str *tag, bool *weak)
 {
     *weak = s->n_bytes >= 2 && s->p[0] == 'W' && s->p[1] == '/';
     if (*weak)
-        nj__str_skip(s, 2);
+        nj_str_skip(s, 2);
     if (s->n_bytes < 2 || s->p[0] != '"')
         return false;
     uint32_t n = 1;
@@ -92,7 +91,7 @@ static bool read_tag(struct nj_str *s, struct nj_str *tag, bool *weak)
     if (n == s->n_bytes)
         return false;
     *tag = (struct nj_str){s->p, n + 1};
-    nj__str_skip(s, n + 1);
+    nj_str_skip(s, n + 1);
     return true;
 }
 
@@ -103,7 +102,7 @@ static bool same_tag(struct nj_str tag, bool weak, const struct nj_validators *v
     bool own_weak = own.n_bytes > 0 && own.p[0] == 'W';
 
     if (own_weak)
-        nj__str_skip(&own, 2);
+        nj_str_skip(&own, 2);
     if (strongly && (weak || own_weak))
         return false;
     return nj_str_eq(tag, own);
@@ -120,7 +119,7 @@ static bool lists_tag(struct nj_str list, const struct nj_validators *v, bool st
         struct nj_str tag;
         bool weak;
         if (*list.p == ',') {
-            nj__str_skip(&list, 1);
+            nj_str_skip(&list, 1);
         } else if (!read_tag(&list, &tag, &weak)) {
             return false;
         } else if (same_tag(tag, weak, v, strongly)) {
@@ -224,4 +223,17 @@ bool nj_if_unmodified_since_is_certain(const struct nj_preconditions *c,
         !nj_date_parse(nj_str_trim(c->if_unmodified_since), now_s, &date))
         return true;
     return v->has_date && is_unmodified_since(v, date);
+}
+
+enum nj_precond_result nj_preconditions_eval_all(const struct nj_preconditions *c,
+                                                 const struct nj_validators *v, int64_t now_s,
+                                                 bool accepts_codings)
+{
+    enum nj_precond_result result = nj_preconditions_eval(c, v, now_s);
+
+    if (result != NJ_PRECOND_PASSED || !c->range.p || !nj_if_range_holds(c, v, now_s))
+        return result;
+    bool continues = !nj_range_is_by_date(c) ||
+                     (!accepts_codings && nj_if_unmodified_since_is_certain(c, v, now_s));
+    return continues ? NJ_PRECOND_RANGE : NJ_PRECOND_PASSED;
 }

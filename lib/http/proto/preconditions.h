@@ -37,7 +37,12 @@ void nj_validators_of_object(const struct nj_file_object *object, int64_t curren
  * needs another tag (RFC 9110 8.8.3.3). */
 void nj_validators_add_coding(struct nj_validators *v, struct nj_str mark);
 
-enum nj_precond_result { NJ_PRECOND_PASSED, NJ_PRECOND_NOT_MODIFIED, NJ_PRECOND_FAILED /* 412 */ };
+enum nj_precond_result {
+    NJ_PRECOND_PASSED,
+    NJ_PRECOND_NOT_MODIFIED,
+    NJ_PRECOND_FAILED, /* 412 */
+    NJ_PRECOND_RANGE,  /* passed, and the Range field applies */
+};
 
 /* Evaluates steps 1 to 4 of RFC 9110 13.2.2. Only for requests that would get 200. */
 enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
@@ -53,5 +58,12 @@ bool nj_range_is_by_date(const struct nj_preconditions *c);
  * compare with; a range of it could be of another version than the client's. */
 bool nj_if_unmodified_since_is_certain(const struct nj_preconditions *c,
                                        const struct nj_validators *v, int64_t now_s);
+
+/* Evaluates all steps. The Range field applies if the range continues what the client has. A tag
+ * names one coding of one version. A date is that of the file and of its siblings alike: it does
+ * not tell which of them a client has that accepts codings. */
+enum nj_precond_result nj_preconditions_eval_all(const struct nj_preconditions *c,
+                                                 const struct nj_validators *v, int64_t now_s,
+                                                 bool accepts_codings);
 
 #endif

@@ -13,14 +13,30 @@ struct range_spec {
     uint64_t first, last; /* without `first`: length of the suffix */
 };
 
+/* Takes digits from the front. A number that does not fit becomes UINT64_MAX. False: no digit. */
+static bool take_number(struct nj_str *s, uint64_t *out)
+{
+    uint64_t v = 0;
+    bool any = false;
+
+    while (s->n_bytes > 0 && *s->p >= '0' && *s->p <= '9') {
+        uint64_t digit = (uint64_t)(*s->p - '0');
+        v = v > (UINT64_MAX - digit) / 10 ? UINT64_MAX : 10 * v + digit;
+        nj_str_skip(s, 1);
+        any = true;
+    }
+    *out = v;
+    return any;
+}
+
 /* RFC 9110 14.1.1: int-range or suffix-range. */
 static bool read_spec(struct nj_str s, struct range_spec *out)
 {
-    out->has_first = nj__take_number(&s, &out->first);
+    out->has_first = take_number(&s, &out->first);
     if (s.n_bytes == 0 || *s.p != '-')
         return false;
-    nj__str_skip(&s, 1);
-    out->has_last = nj__take_number(&s, &out->last);
+    nj_str_skip(&s, 1);
+    out->has_last = take_number(&s, &out->last);
     if (s.n_bytes > 0 || (!out->has_first && !out->has_last))
         return false;
     return !(out->has_first && out->has_last && out->last < out->first);
@@ -101,7 +117,7 @@ enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes, 
     out->n = 0;
     if (value.n_bytes < sizeof unit - 1 || nj_strncasecmp(value.p, unit, sizeof unit - 1) != 0)
         return NJ_RANGES_IGNORED;
-    nj__str_skip(&value, sizeof unit - 1);
+    nj_str_skip(&value, sizeof unit - 1);
     while (nj__list_next(&value, &element)) {
         struct range_spec range_spec;
         struct nj_range range;
