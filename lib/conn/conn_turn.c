@@ -7,8 +7,8 @@
  *
  * LINGER has sent FIN and discards what it still reads: an immediate reset could overtake our last
  * bytes on their way to the peer. A peer that acknowledges nothing is reset after send_timeout. A
- * peer that acknowledges slowly is reset send_timeout after LINGER_PROGRESS_MAX: TCP alone would
- * wait for as long as the peer answers probes.
+ * peer that acknowledges slowly is reset send_timeout after LINGER_PROGRESS_MAX (conn_life.c): TCP
+ * alone would wait for as long as the peer answers probes.
  */
 #include <string.h>
 

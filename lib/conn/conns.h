@@ -182,8 +182,8 @@ nj_ns nj_conns_policy_next_at(const struct nj_conns *cs);
 
 /* For struct nj_tcp_config: may this peer connect? */
 enum nj_tcp_accept nj_conns_accept_filter(struct nj_conns *cs, const struct nj_addr *remote);
-/* For struct nj_tcp_config: may a connection be evicted for this peer, and if `proven`, evicts one
- * in this step. */
+/* For struct nj_tcp_config: may a connection be evicted in favour of this peer? If `proven`, one is
+ * evicted in this step. */
 bool nj_conns_request_room(struct nj_conns *cs, const struct nj_addr *remote, bool proven);
 
 /* Stores the gauges that other threads read. */
