@@ -69,7 +69,7 @@ struct nj_conn {
                             stream */
     bool body_unacked : 1;    /* bytes of bodies are in the send queue */
     bool peer_fin : 1, failed : 1;
-    bool holds : 1;       /* perhaps mbufs or memory that count for its client: mbuf_pressure.c */
+    bool holds : 1;       /* perhaps mbufs or memory that count for its client: conn_held.c */
     bool input_waits : 1; /* for a worker, or for the rest of a record */
     bool mid_frame : 1;   /* the peer is within a frame, a header block, the preface or a record */
 };

@@ -40,7 +40,7 @@ struct nj_conn_active *nj__conn_active(struct nj_conn *c)
     struct nj_conn_active *active = c->active = nj_pool_take(&c->conns->active_pool);
     NJ_CHECK(active); /* the pool holds as many of these as connections */
     active->conn = c;
-    active->number = ++c->conns->n_active_conns;
+    active->number = ++c->conns->n_spoke;
     nj_list_init(&active->unacked);
     nj_list_init(&active->tx_wait);
     return active;

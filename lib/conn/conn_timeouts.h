@@ -15,8 +15,8 @@
 /* Puts the connection on the list of what it waits for. Called after each time it was served. */
 void nj__conn_update_timeout_list(struct nj_conn *c, nj_ns now);
 /* Restarts due waits of a list whose connections made progress, and returns the first connection
- * that made none; NULL: no more are due. `*n_seen`, 0 in the first call, counts those that were
- * due, up to a limit per step. */
+ * that made none, which the caller has to end; NULL: no more are due. `*n_seen`, 0 in the first
+ * call, counts those that were due, up to a limit per step. */
 struct nj_conn *nj__conn_next_expired(struct nj_conns *cs, enum nj_conn_wait waits_for,
                                       uint32_t *n_seen, nj_ns now);
 /* When the first member of a list is due. */
@@ -26,6 +26,7 @@ bool nj__conn_is_unfinished_overdue(const struct nj_conn *c, nj_ns now);
 
 /* Bytes that a peer must acknowledge within `time` at `rate` bytes per second; at least 1. */
 uint64_t nj__min_bytes_due(const struct nj_conns *cs, nj_ns time, uint64_t rate);
+/* Bytes that take `time` at `rate` bytes per second. */
 uint64_t nj__bytes_at_rate(nj_ns time, uint64_t rate);
 
 /* Called when something is appended to a list. */

@@ -23,7 +23,8 @@ struct nj_conn;
 struct nj_conns;
 struct nj_conns_tls;
 
-/* Prepares the shard, if its configuration has TLS. Returns false when memory is refused. */
+/* Prepares TLS, if the configuration has it. Returns false when memory is refused, or TCP cannot
+ * listen on `tls_port`. */
 bool nj__tls_init(struct nj_conns *cs);
 /* Waits for handshakes that run. After the connections have ended. */
 void nj__tls_fini(struct nj_conns *cs);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Life of the connections of a shard, and their parts of its step. One connection is conn.c. */
+/* Life of the connections of a shard, and their parts of its step. The turn of one connection is
+ * conn_turn.c; conn_life.c begins and ends it. */
 #include "conn/conns.h"
 
 #include <string.h>
@@ -279,9 +280,12 @@ static uint32_t run_timeouts(struct nj_conns *cs, nj_ns now)
 /* Evicts one connection per request. */
 static uint32_t evict_conns(struct nj_conns *cs, nj_ns now)
 {
-    bool gently = !nj_tcp_is_nearly_full(cs->tcp);
     struct nj_conn *c;
     uint32_t n = 0;
+
+    if (nj_likely(cs->shares.n_to_evict == 0))
+        return 0;
+    bool gently = !nj_tcp_is_nearly_full(cs->tcp);
 
     for (; (c = nj__conn_shares_next_victim(cs, gently)); n++) {
         nj__abuse_record(cs, NJ_C_conn_evicted, &c->tcb->flow.tuple.remote);

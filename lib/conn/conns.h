@@ -87,11 +87,16 @@ struct nj_conns {
     struct nj_counters *counters;
     struct nj_stages *stages;
     nj_ns now; /* time of the current step, for callbacks without an argument for it */
+    struct nj_conn *processing; /* connection whose input is being read; its output comes next */
+    uint32_t n_tx_mbufs_left;   /* mbufs left in the pool, while connections are served */
+    uint32_t n_tx_reserve;      /* of the pool: see NJ_TX_POOL_RESERVE */
+    bool tx_short;              /* less than the reserve is left */
+    bool draining;
+    bool yields; /* draining: another process accepts connections in our place */
 
     struct nj_pool pool;        /* struct nj_conn */
     struct nj_pool active_pool; /* struct nj_conn_active: connections that have received bytes */
-    uint32_t n_active_conns;    /* since the start, modulo 2^32 */
-    struct nj_conn *processing; /* connection whose input is being read; its output comes next */
+    uint32_t n_spoke; /* connections that have received bytes, since the start; modulo 2^32 */
     struct nj_h2_context *h2;
     struct nj_conns_tls *tls;     /* NULL: no TLS */
     struct nj_conn_shares shares; /* connections per client */
@@ -105,12 +110,7 @@ struct nj_conns {
     struct nj_held_shares held_mbufs;  /* received mbufs that connections hold, by client */
     struct nj_held_shares held_memory; /* KiB of buffers of HTTP/2 */
     struct nj_held_shares held_output; /* mbufs of send queues, while they are short */
-    uint32_t n_tx_mbufs_left;          /* mbufs left in the pool, while connections are served */
-    uint32_t n_tx_reserve;             /* of the pool: see NJ_TX_POOL_RESERVE */
-    bool tx_short;                     /* less than the reserve is left */
 
-    bool draining;
-    bool yields;               /* draining: another process accepts connections in our place */
     nj_ns goaway_at;           /* draining: time of the final GOAWAY */
     nj_ns goaway_wait_ends_at; /* from then on also to peers that have not acknowledged a PING */
 
@@ -140,9 +140,10 @@ struct nj_conn_user {
     void (*on_events)(struct nj_conns *cs, struct nj_tcb *tcb, uint8_t events, nj_ns now);
 };
 
-/* *cs is zeroed, and its `tcp`, `counters` and `stages` are set; TCP has been initialised. `config`
- * stays where it is until nj_conns_fini(), and its timeouts of 0 are replaced by their defaults.
- * Returns false when memory is refused; nj_conns_fini() releases the rest. */
+/* *cs is zeroed, which nj_conns_fini() accepts, too. Its `tcp`, `counters` and `stages` are set,
+ * and TCP has been initialised. `config` stays where it is until nj_conns_fini(), and its timeouts
+ * of 0 are replaced by their defaults. Returns false when memory is refused, or TCP cannot listen
+ * on `tls_port`; nj_conns_fini() releases the rest. */
 bool nj_conns_init(struct nj_conns *cs, struct nj_conns_config *config, nj_ns now);
 /* Aborts connections without sending RST and cancels handlers that wait. Has to be called by the
  * thread that called nj_conns_process(), as fibers belong to it. Precedes nj_conns_fini(), which
@@ -164,8 +165,10 @@ static inline void nj_conns_begin_step(struct nj_conns *cs, nj_ns now)
 /*
  * The parts of a step, in this order. Each returns the amount of work.
  *
- * Timeouts of connections and requests; then results of file jobs; then handlers that waited, and
- * tasks that workers finished; then a new policy, and responses that have credit.
+ * Timeouts of connections and requests, resets and evictions while mbufs, memory or connections are
+ * short, and GOAWAYs that are due; then results of file jobs; then handlers that waited, requests
+ * that wait for a fiber, tasks that workers finished, and responses of all of them; then a new
+ * policy, and responses that have credit.
  */
 uint32_t nj_conns_tick(struct nj_conns *cs, nj_ns now);
 uint32_t nj_conns_complete_file_jobs(struct nj_conns *cs, nj_ns now);

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "conn/conns.h"
 #include "telem/counters_http.h"
 
@@ -200,7 +201,7 @@ uint32_t nj__handlers_run_due(struct nj_conns *cs, nj_ns now)
         return 0;
     nj_exchanges_tick(h->exchanges, now);
     uint32_t n = h->ewyk ? nj_ewyk_run(h->ewyk, now, NJ_HANDLERS_RUN_MAX) : 0;
-    if (h->ewyk && now >= h->trim_at) {
+    if (h->ewyk && now >= h->trim_at && cs->admission.n_waiting == 0) {
         h->trim_at = now + NJ_FIBERS_TRIM_EVERY;
         nj_ewyk_trim(h->ewyk, NJ_FIBERS_KEEP, NJ_FIBERS_TRIM);
     }
@@ -259,6 +260,7 @@ static void cancel_fibers(struct nj_conns *cs)
 {
     struct nj_handlers *h = &cs->handlers;
 
+    NJ_ASSERT(cs->admission.n_waiting == 0); /* those requests ended with their connections */
     nj_ewyk_stop(h->ewyk);
     nj_ewyk_cancel_fibers(h->ewyk);
     uint64_t n_fibers = nj_ewyk_gauges(h->ewyk).n_fibers_in_use;
