@@ -4,7 +4,7 @@
 
 #include "base/relaxed_atomics.h"
 #include "log/log_writer.h"
-#include "telem/counters.h"
+#include "telem/counters_http.h"
 
 uint64_t nj_mgmt_sum_counter(const struct nj_mgmt_view *v, nj_counter which)
 {

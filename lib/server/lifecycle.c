@@ -24,7 +24,10 @@
 #include "sched/fiber.h"
 #include "server/ready_lines.h"
 #include "server/server_internal.h"
-#include "telem/counters.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_http.h"
+#include "telem/counters_packet.h"
+#include "telem/counters_tcp.h"
 
 const char *nj_strerror(int error)
 {

@@ -10,7 +10,9 @@
 #include "log/log.h"
 #include "log/log_writer.h"
 #include "rights/syscall_filter.h"
-#include "telem/counters.h"
+#include "telem/counters_conn.h"
+#include "telem/counters_http.h"
+#include "telem/counters_packet.h"
 #include "threads/os_clock.h"
 
 #define TICK      (20 * NJ_MS)
