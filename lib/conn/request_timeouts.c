@@ -27,7 +27,7 @@ static enum txn_wait txn_wait_of(const struct nj_txn *t)
 {
     bool is_handlers = t->exchange && !nj_exchange_sends_file(t->exchange);
     bool waits_for_body =
-        is_handlers && !t->request_whole && !nj_exchange_handler_must_act(t->exchange);
+        is_handlers && !t->request_whole && !nj_exchange_waits_for_handler(t->exchange);
     enum txn_wait ours = is_handlers ? TXN_WAIT_SERVER : TXN_WAIT_FILE;
 
     if (!t->head_sent_at && !t->exchange &&

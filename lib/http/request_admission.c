@@ -13,11 +13,11 @@
 
 /* --- clients ------------------------------------------------------------------------------- */
 
-/* `asker` is a keyed hash. `conn` is the connection's number if a trusted proxy sent the request
- * without naming its client, else 0. */
-static struct nj_requester *requester_of(struct nj_txns *set, uint64_t asker, uint64_t conn)
+/* `client_hash` is a keyed hash. `conn` is the connection's number if a trusted proxy sent the
+ * request without naming its client, else 0. */
+static struct nj_requester *requester_of(struct nj_txns *set, uint64_t client_hash, uint64_t conn)
 {
-    uint64_t place = asker + conn * 0x9e3779b97f4a7c15u;
+    uint64_t place = client_hash + conn * 0x9e3779b97f4a7c15u;
     return &set->requester[place >> 32 & (NJ_REQUESTERS - 1)];
 }
 
@@ -161,7 +161,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     nj__txn_init(t, set, from, head);
     t->requester = r;
     r->n_open++;
-    t->asker = v.client_hash;
+    t->client_hash = v.client_hash;
     t->client_unknown = v.client_unknown;
     if (t->access)
         memcpy(t->access->class_of, v.class_of->name, sizeof v.class_of->name);
@@ -205,7 +205,7 @@ bool nj_txn_set_class(struct nj_txn *t, const struct nj_class *class_of)
     }
     struct nj_client *old = t->client;
     struct nj_client *client =
-        nj_txns_get_client(set, nj_policy_client_key_in_class(t->asker, class_of), &addr);
+        nj_txns_get_client(set, nj_policy_client_key_in_class(t->client_hash, class_of), &addr);
     enum nj_action action =
         nj_client_request_begin(client, &class_of->caps, *set->now, &retry_after_s);
     bool moved = action == NJ_ACTION_SERVE && nj_paced_set_class(&t->paced, class_of, client);

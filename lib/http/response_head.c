@@ -30,7 +30,7 @@ void nj_resp_head_add_by_status(struct nj_resp_head *r, uint16_t status, struct 
 
 /* --- errors -------------------------------------------------------------------------------- */
 
-static struct nj_str text_of(uint16_t status)
+static struct nj_str error_text(uint16_t status)
 {
     switch (status) {
     case 301:
@@ -58,14 +58,14 @@ static struct nj_str text_of(uint16_t status)
     }
 }
 
-static struct nj_text_body *of_text(const struct nj_body *body)
+static struct nj_text_body *text_body_of(const struct nj_body *body)
 {
     return (struct nj_text_body *)(uintptr_t)body; /* body is its first member */
 }
 
 static int text_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
 {
-    const struct nj_str *rest = &of_text(body)->rest;
+    const struct nj_str *rest = &text_body_of(body)->rest;
 
     *out = (struct nj_slice){(const uint8_t *)rest->p,
                              rest->n_bytes < n_max ? rest->n_bytes : n_max, NULL};
@@ -74,13 +74,13 @@ static int text_peek(struct nj_body *body, uint32_t n_max, struct nj_slice *out)
 
 static void text_advance(struct nj_body *body, uint32_t n_bytes)
 {
-    of_text(body)->rest.p += n_bytes;
-    of_text(body)->rest.n_bytes -= n_bytes;
+    text_body_of(body)->rest.p += n_bytes;
+    text_body_of(body)->rest.n_bytes -= n_bytes;
 }
 
 static uint64_t text_remaining(const struct nj_body *body)
 {
-    return of_text(body)->rest.n_bytes;
+    return text_body_of(body)->rest.n_bytes;
 }
 
 static void text_close(struct nj_body *body)
@@ -119,5 +119,5 @@ void nj_respond_error(struct nj_txn *t, uint16_t status, struct nj_field extra)
 
 void nj_respond_error_text(struct nj_txn *t, uint16_t status, struct nj_field extra)
 {
-    error(t, status, text_of(status), extra);
+    error(t, status, error_text(status), extra);
 }

@@ -68,8 +68,7 @@ struct nj_requester {
     uint64_t n_held;        /* response bytes from workers: buffered and reserved */
     struct nj_list waiting; /* struct nj_txn.node: transactions queued for a stack, oldest first */
     uint32_t n_waiting;     /* length of `waiting` */
-    struct nj_list
-        turn; /* conn/fiber_admission.c: node in the list of clients with queued transactions */
+    struct nj_list turn; /* conn/fiber_admission.c: in the list of clients with queued requests */
 };
 
 /* A response body that is one line of text. */
@@ -86,7 +85,7 @@ struct nj_txn {
     struct nj_conn *conn; /* owned by the shard */
     struct nj_addr remote;
     uint16_t rport;
-    uint64_t asker; /* nj_policy_verdict.client_hash */
+    uint64_t client_hash; /* nj_policy_verdict.client_hash */
     /* Who serves the request. nj_txn_end() calls on_end last, in place of nj_txn_release(): from
      * then on the transaction is the callee's, to release. NULL: nobody has to be told. */
     void (*on_end)(struct nj_txn *t);

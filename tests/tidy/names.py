@@ -20,7 +20,7 @@ GIVEN = {("app/doctor/files.c", "is_shown"), ("lib/tls/server_context.c", "is_wr
 # Public names, which programs use.
 PUBLIC_ENUMS = {"nj_task_type"}
 # Files whose names are still to be changed.
-LEFT = ("lib/http",)
+LEFT = ()
 
 
 def without_directives(code):

@@ -32,7 +32,7 @@ struct nj_file_wait {
     char strings[NJ_PATH_MAX + NJ__REQ_FIELDS_MAX]; /* bytes of the stored query and fields */
 };
 
-static struct nj_str str(const char *s)
+static struct nj_str str_of(const char *s)
 {
     return (struct nj_str){s, s ? (uint32_t)strlen(s) : 0};
 }
@@ -46,9 +46,9 @@ struct nj_file_server *nj_file_server_new(const struct nj_file_server_config *co
     fs->config = *config;
     if (config->options)
         fs->options = *config->options;
-    fs->index = fs->options.index ? str(fs->options.index) : NJ_STR("index.html");
+    fs->index = fs->options.index ? str_of(fs->options.index) : NJ_STR("index.html");
     nj_path_cache_init(&fs->paths, fs->index, fs->options.dotfiles, &config->hash_key);
-    fs->cache_control = str(fs->options.cache_control);
+    fs->cache_control = str_of(fs->options.cache_control);
     for (uint32_t i = 0; i < NJ__OPEN_BUCKETS; i++)
         nj_list_init(&fs->opens[i]);
     fs->meta_cache = nj_lookup_cache_new();
@@ -147,7 +147,11 @@ static void fill_meta(const struct nj_file_server *fs, const struct nj_file_job 
 
 /* --- waiting --- */
 
-enum outcome { RESPONDED, WAITS, FREED /* it waited and was answered already */ };
+enum outcome {
+    OUTCOME_RESPONDED,
+    OUTCOME_WAITS,
+    OUTCOME_FREED /* it waited and was answered already */
+};
 
 static bool is_job_of(const struct nj__file_job *job, const struct nj__file_request *req,
                       const struct nj_file_name *name)
@@ -254,7 +258,7 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
         nj_list_push_back(&job->waiters, &x->link);
         if (file_ops->join && x->req.txn->requester != job->file.client)
             file_ops->join(file_ops->ctx, &job->file, x->req.txn->requester);
-        return WAITS;
+        return OUTCOME_WAITS;
     }
     job = new_job(fs, &x->req, name);
     if (job) {
@@ -267,7 +271,7 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
                 x->freed = outer;
             else if (outer)
                 *outer = true;
-            return freed ? FREED : WAITS;
+            return freed ? OUTCOME_FREED : OUTCOME_WAITS;
         }
         x->freed = outer;
         nj_list_del(&x->link);
@@ -276,7 +280,7 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
     }
     x->req.txn->wait = NULL;
     nj__respond_busy(&x->req);
-    return RESPONDED;
+    return OUTCOME_RESPONDED;
 }
 
 /* --- steps --- */
@@ -289,7 +293,7 @@ static bool fail(struct nj_file_server *fs, struct nj__file_request *req, uint16
     for (uint32_t i = 0; req->stage != NJ__STAGE_ERROR && i < fs->options.n_error_pages; i++) {
         if (fs->options.error_page[i].status != status)
             continue;
-        struct nj_str path = str(fs->options.error_page[i].path);
+        struct nj_str path = str_of(fs->options.error_page[i].path);
         if (path.n_bytes >= NJ_PATH_MAX)
             break;
         req->stage = NJ__STAGE_ERROR;
@@ -389,11 +393,11 @@ static uint16_t status_of(enum nj_file_result result)
 static bool step(struct nj_file_server *fs, struct nj__file_request *req, struct nj_file_meta *meta,
                  struct nj_file_name *name)
 {
-    bool is_here = meta->result == NJ_FILE_OK;
+    bool is_found = meta->result == NJ_FILE_OK;
 
     switch (req->stage) {
     case NJ__STAGE_FILE:
-        if (is_here)
+        if (is_found)
             return file_found(fs, req, meta, name);
         if (meta->result == NJ_FILE_IS_DIR && !req->had_slash && !req->is_handlers) {
             nj__respond_redirect(req, name->p);
@@ -403,15 +407,15 @@ static bool step(struct nj_file_server *fs, struct nj__file_request *req, struct
             return list_folder(fs, req, name);
         break;
     case NJ__STAGE_VARIANT:
-        if (!is_here || meta->version_hash != req->sibling_hash)
+        if (!is_found || meta->version_hash != req->sibling_hash)
             return without_sibling(fs, req, name);
         return send_object(fs, req, meta, name);
     case NJ__STAGE_LISTING:
-        if (is_here)
+        if (is_found)
             return send_object(fs, req, meta, name);
         break;
     case NJ__STAGE_ERROR:
-        if (is_here) {
+        if (is_found) {
             nj__respond_error_page(fs, req, meta);
             return false;
         }
@@ -432,11 +436,11 @@ static enum outcome resolve(struct nj_file_server *fs, struct nj__file_request *
         if (is_hit)
             nj_count(fs->config.txns->counters, NJ_C_file_hits);
         if (is_answered)
-            return RESPONDED;
+            return OUTCOME_RESPONDED;
     }
     if (!*x && !(*x = new_wait(fs, req))) {
         nj__respond_busy(req);
-        return RESPONDED;
+        return OUTCOME_RESPONDED;
     }
     return wait_for(fs, *x, name, now);
 }
@@ -477,7 +481,7 @@ static void resolve_first(struct nj_file_server *fs, struct nj__file_request *re
 {
     struct nj_file_wait *x = NULL;
 
-    if (resolve(fs, req, &x, name, now) == RESPONDED && x)
+    if (resolve(fs, req, &x, name, now) == OUTCOME_RESPONDED && x)
         free_wait(x);
     nj_lookup_cache_sweep(fs->meta_cache, now);
 }
@@ -552,12 +556,12 @@ static void resume_request(struct nj_file_wait *x, struct nj_file_meta *meta,
 {
     struct nj_file_server *fs = x->fs;
     struct nj_file_name name = *strings;
-    enum outcome outcome = RESPONDED;
+    enum outcome outcome = OUTCOME_RESPONDED;
 
     x->req.txn->wait = NULL;
     if (step(fs, &x->req, meta, &name))
         outcome = resolve(fs, &x->req, &x, &name, now);
-    if (outcome == RESPONDED)
+    if (outcome == OUTCOME_RESPONDED)
         free_wait(x);
 }
 

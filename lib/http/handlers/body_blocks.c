@@ -41,7 +41,7 @@ struct nj_block_pool *nj_block_pool_new(uint32_t share)
     return b;
 }
 
-static void free_if_over(struct nj_block_pool *b)
+static void free_if_unused(struct nj_block_pool *b)
 {
     if (!b->closed || b->n_out > 0)
         return;
@@ -55,7 +55,7 @@ void nj_block_pool_close(struct nj_block_pool *b)
     if (!b)
         return;
     b->closed = true;
-    free_if_over(b);
+    free_if_unused(b);
 }
 
 uint64_t nj_block_pool_bytes_left(const struct nj_block_pool *b)
@@ -72,16 +72,16 @@ uint32_t nj_block_pool_in_use(const struct nj_block_pool *b)
     return b->n_out;
 }
 
-static void pooled_last(struct nj_ref *ref)
+static void free_pooled(struct nj_ref *ref)
 {
     struct nj_block *block = nj_container_of(ref, struct nj_block, ref);
     struct nj_block_pool *b = block->home_pool;
     nj_pool_put(&b->pool[block->size], block);
     b->n_out--;
-    free_if_over(b);
+    free_if_unused(b);
 }
 
-static void alloced_last(struct nj_ref *ref)
+static void free_malloced(struct nj_ref *ref)
 {
     free(nj_container_of(ref, struct nj_block, ref));
 }
@@ -92,7 +92,7 @@ static void block_init(struct nj_block *block, struct nj_block_pool *home_pool, 
     block->next = NULL;
     block->n_room = n_room;
     block->n_bytes = block->n_taken = block->size = 0;
-    nj_ref_init(&block->ref, home_pool ? pooled_last : alloced_last);
+    nj_ref_init(&block->ref, home_pool ? free_pooled : free_malloced);
 }
 
 struct nj_block *nj_block_pool_take(struct nj_block_pool *b, uint32_t n_bytes)
@@ -122,7 +122,8 @@ struct nj_block *nj_block_malloc(uint32_t n_bytes)
 
 /* --- queues --- */
 
-static struct nj_block *append(struct nj_byte_queue *q, struct nj_block_pool *b, uint32_t n_bytes)
+static struct nj_block *append_block(struct nj_byte_queue *q, struct nj_block_pool *b,
+                                     uint32_t n_bytes)
 {
     uint32_t most = NJ_BLOCK_LARGE_BYTES - HEAD;
     n_bytes = n_bytes < most ? n_bytes : most;
@@ -150,7 +151,8 @@ uint32_t nj_byte_queue_put(struct nj_byte_queue *q, struct nj_block_pool *b, con
 
     while (left > 0) {
         struct nj_block *block = q->tail;
-        if ((!block || block->n_bytes == block->n_room) && !(block = append(q, b, left + more)))
+        if ((!block || block->n_bytes == block->n_room) &&
+            !(block = append_block(q, b, left + more)))
             break;
         uint32_t room = block->n_room - block->n_bytes, n = left < room ? left : room;
         memcpy(block->bytes + block->n_bytes, from, n);

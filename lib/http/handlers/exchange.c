@@ -110,12 +110,12 @@ static void run(struct nj_task *task)
         nj__handler_done(x);
         return;
     }
-    x->state = NJ__FIBER_RUNNING;
+    x->state = NJ__EXCHANGE_FIBER_RUNNING;
     x->fiber = nj_fiber_self();
     run_handler(x);
     x->fiber = NULL;
     if (x->resp.is_deferred && !x->resp.ended) {
-        x->state = NJ__DEFERRED;
+        x->state = NJ__EXCHANGE_DEFERRED;
         nj__clear_needs_stack(x);
         nj__mark_dirty(x);
     } else {
@@ -127,7 +127,8 @@ static void reject(struct nj_task *task)
 {
     struct nj_exchange *x = nj__exchange_of_task(task);
 
-    if (x->state == NJ__ON_WORKER) /* the workers stop, or another client's task displaced it */
+    if (x->state ==
+        NJ__EXCHANGE_ON_WORKER) /* the workers stop, or another client's task displaced it */
         nj__dispatch_returned(x);
     if (task->displaced && nj__dispatch_requeue_on_lcore(x))
         return;
@@ -146,7 +147,7 @@ static const struct nj_task_ops task_ops = {run, reject};
 
 /* --- a request arrives --- */
 
-static struct nj_view view(const char *p, uint32_t n_bytes)
+static struct nj_view to_view(const char *p, uint32_t n_bytes)
 {
     return (struct nj_view){p, n_bytes};
 }
@@ -154,17 +155,17 @@ static struct nj_view view(const char *p, uint32_t n_bytes)
 /* Appends a string after the fields. */
 static struct nj_str append_str(char **at, struct nj_str s)
 {
-    struct nj_str is_deferred = {*at, s.n_bytes};
+    struct nj_str copy = {*at, s.n_bytes};
     if (s.n_bytes > 0) /* `p` may be NULL if empty */
         memcpy(*at, s.p, s.n_bytes);
     *at += s.n_bytes;
-    return is_deferred;
+    return copy;
 }
 
 static struct nj_view append_view(char **at, struct nj_str s)
 {
-    struct nj_str is_deferred = append_str(at, s);
-    return view(is_deferred.p, is_deferred.n_bytes);
+    struct nj_str copy = append_str(at, s);
+    return to_view(copy.p, copy.n_bytes);
 }
 
 /* Copies a head into one block. NULL: none is free. */
@@ -188,9 +189,9 @@ static struct nj_block *copy_head(struct nj_block_pool *blocks, const struct nj_
     struct nj_str path = append_str(&at, from->path);
     const char *mark = path.n_bytes ? memchr(path.p, '?', path.n_bytes) : NULL;
     uint32_t n_path = mark ? (uint32_t)(mark - path.p) : path.n_bytes;
-    head->path = view(path.p, n_path);
+    head->path = to_view(path.p, n_path);
     head->plain_path = append_view(&at, plain_path);
-    head->query = mark ? view(mark + 1, path.n_bytes - n_path - 1) : view("", 0);
+    head->query = mark ? to_view(mark + 1, path.n_bytes - n_path - 1) : to_view("", 0);
     head->n_fields = from->n_fields;
     for (uint32_t i = 0; i < from->n_fields; i++) {
         head->fields[i].name = append_str(&at, from->fields[i].name);
@@ -285,8 +286,8 @@ void nj_conn_exchanges_detach(struct nj_conn_exchanges *conn)
 
 void nj_exchange_note_scheduled(struct nj_exchange *x)
 {
-    NJ_ASSERT(x->state == NJ__CREATED);
-    x->state = NJ__SUBMITTED;
+    NJ_ASSERT(x->state == NJ__EXCHANGE_CREATED);
+    x->state = NJ__EXCHANGE_SUBMITTED;
     x->needs_stack = true;
     x->txn->requester->n_need_stack++;
 }
@@ -304,7 +305,7 @@ struct nj_txn *nj_exchange_txn(const struct nj_exchange *x)
 static void reset_stream(struct nj_exchange *x, enum nj_reset why)
 {
     x->reset = (uint8_t)why;
-    if (x->state == NJ__FIBER_RUNNING)
+    if (x->state == NJ__EXCHANGE_FIBER_RUNNING)
         nj_fiber_cancel(x->fiber);
     nj__mark_dirty(x);
 }
@@ -320,7 +321,7 @@ bool nj_exchange_on_body_timeout(struct nj_exchange *x)
     if (x->req.complete || x->reset || x->body_overdue)
         return false;
     x->body_overdue = true;
-    if (x->state == NJ__AWAITING_BODY)
+    if (x->state == NJ__EXCHANGE_AWAITING_BODY)
         nj__mark_dirty(x);
     else
         nj_exchange_cancel_if_body_partial(x);
@@ -341,7 +342,7 @@ static void keep_while_running(struct nj_exchange *x)
 
 bool nj_exchange_is_running(const struct nj_exchange *x)
 {
-    return x->state == NJ__ON_WORKER || x->state == NJ__FIBER_RUNNING;
+    return x->state == NJ__EXCHANGE_ON_WORKER || x->state == NJ__EXCHANGE_FIBER_RUNNING;
 }
 
 void nj_exchange_on_stream_closed(struct nj_exchange *x)
@@ -351,25 +352,26 @@ void nj_exchange_on_stream_closed(struct nj_exchange *x)
     nj_list_del(&x->waiting_for_buf);
     nj__mark_dirty(x);
     switch ((enum nj__exchange_state)x->state) {
-    case NJ__CREATED:
+    case NJ__EXCHANGE_CREATED:
         nj_list_del(&x->task.node);
         nj__handler_done(x);
         break;
-    case NJ__FIBER_RUNNING: /* parked on a fiber: only the root context runs now */
+    case NJ__EXCHANGE_FIBER_RUNNING: /* parked on a fiber: only the root context runs now */
         NJ_ASSERT(x->fiber);
         nj_fiber_cancel(x->fiber);
         break;
-    case NJ__SUBMITTED: /* free its place: a client that requests and resets must not fill the queue
-                         */
+    case NJ__EXCHANGE_SUBMITTED: /* free its place: a client that requests and resets must not fill
+                                  * the queue
+                                  */
         x->set->config.withdraw(x->set->config.strategy, &x->task);
         nj__handler_done(x);
         break;
-    case NJ__ON_WORKER:
+    case NJ__EXCHANGE_ON_WORKER:
         (void)nj__dispatch_withdraw(x);
         break;
-    case NJ__DEFERRED:
-    case NJ__AWAITING_BODY:
-    case NJ__FINISHED:
+    case NJ__EXCHANGE_DEFERRED:
+    case NJ__EXCHANGE_AWAITING_BODY:
+    case NJ__EXCHANGE_FINISHED:
         break;
     }
     keep_while_running(x);
@@ -377,7 +379,7 @@ void nj_exchange_on_stream_closed(struct nj_exchange *x)
 
 bool nj_exchange_is_suspended(const struct nj_exchange *x)
 {
-    return x->state == NJ__FIBER_RUNNING && nj__stream_is_open(x) && !x->reset;
+    return x->state == NJ__EXCHANGE_FIBER_RUNNING && nj__stream_is_open(x) && !x->reset;
 }
 
 bool nj_exchange_waits_for_client(const struct nj_exchange *x)
@@ -404,7 +406,7 @@ struct nj_exchange *nj_exchange_of_task(struct nj_task *task)
 
 bool nj_exchange_is_on_worker(const struct nj_exchange *x)
 {
-    return x->state == NJ__ON_WORKER;
+    return x->state == NJ__EXCHANGE_ON_WORKER;
 }
 
 bool nj_exchange_sends_file(const struct nj_exchange *x)
@@ -412,19 +414,19 @@ bool nj_exchange_sends_file(const struct nj_exchange *x)
     return x->resp.file && x->head_sent;
 }
 
-bool nj_exchange_handler_must_act(const struct nj_exchange *x)
+bool nj_exchange_waits_for_handler(const struct nj_exchange *x)
 {
     switch ((enum nj__exchange_state)x->state) {
-    case NJ__CREATED:
-    case NJ__SUBMITTED:
-    case NJ__ON_WORKER:
+    case NJ__EXCHANGE_CREATED:
+    case NJ__EXCHANGE_SUBMITTED:
+    case NJ__EXCHANGE_ON_WORKER:
         return true;
-    case NJ__FIBER_RUNNING:
+    case NJ__EXCHANGE_FIBER_RUNNING:
         return x->waiting == NJ__WAIT_NONE;
-    case NJ__DEFERRED: /* without a timer it waits for the client to send or read */
+    case NJ__EXCHANGE_DEFERRED: /* without a timer it waits for the client to send or read */
         return nj_timer_armed(&x->timer) || (x->req.complete && x->resp.out.n_bytes == 0);
-    case NJ__AWAITING_BODY:
-    case NJ__FINISHED:
+    case NJ__EXCHANGE_AWAITING_BODY:
+    case NJ__EXCHANGE_FINISHED:
         break;
     }
     return false;
@@ -432,9 +434,9 @@ bool nj_exchange_handler_must_act(const struct nj_exchange *x)
 
 /* --- settling --- */
 
-static void call(struct nj_exchange *x, const struct nj__hook *hook)
+static void call_hook(struct nj_exchange *x, const struct nj__hook *hook)
 {
-    if (x->state == NJ__DEFERRED && hook->fn)
+    if (x->state == NJ__EXCHANGE_DEFERRED && hook->fn)
         hook->fn(&x->req, &x->resp, hook->arg);
 }
 
@@ -447,19 +449,19 @@ static void run_callbacks(void *exchange)
 
     x->due &= NJ__DUE_TIMER; /* a callback may disarm the timer */
     if (!nj__stream_is_open(x)) {
-        call(x, &x->req.on_body);
-        call(x, &x->resp.on_cancelled);
+        call_hook(x, &x->req.on_body);
+        call_hook(x, &x->resp.on_cancelled);
         nj__handler_done(x);
     }
     if (due & NJ__DUE_BODY) {
         x->req.body_notified = true;
-        call(x, &x->req.on_body);
+        call_hook(x, &x->req.on_body);
     }
     if (due & NJ__DUE_WRITABLE)
-        call(x, &x->resp.on_writable);
+        call_hook(x, &x->resp.on_writable);
     if (x->due & NJ__DUE_TIMER) {
         x->due &= (uint8_t)~NJ__DUE_TIMER;
-        call(x, &x->resp.on_timer);
+        call_hook(x, &x->resp.on_timer);
     }
     nj_noblock_leave(before);
 }
@@ -489,8 +491,8 @@ static void exchange_free(struct nj_exchange *x)
  * request that is refused for its head gets its final status instead (RFC 9110 10.1.1). */
 static void send_due_continue(struct nj_exchange *x)
 {
-    bool wanted = x->waiting == NJ__WAIT_BODY || x->state == NJ__AWAITING_BODY ||
-                  (x->state == NJ__DEFERRED && x->req.on_body.fn);
+    bool wanted = x->waiting == NJ__WAIT_BODY || x->state == NJ__EXCHANGE_AWAITING_BODY ||
+                  (x->state == NJ__EXCHANGE_DEFERRED && x->req.on_body.fn);
 
     if (!wanted || !nj__stream_is_open(x) || x->head_sent || x->reset)
         return;
@@ -502,13 +504,13 @@ static void settle(struct nj_exchange *x)
 {
     const struct nj_exchanges_config *config = &x->set->config;
 
-    if (x->state == NJ__DEFERRED && (x->due || !nj__stream_is_open(x))) {
+    if (x->state == NJ__EXCHANGE_DEFERRED && (x->due || !nj__stream_is_open(x))) {
         if (config->call)
             config->call(config->strategy, x->task.class_of, run_callbacks, x);
         else
             run_callbacks(x);
     }
-    if (x->state == NJ__AWAITING_BODY)
+    if (x->state == NJ__EXCHANGE_AWAITING_BODY)
         nj__dispatch_when_body_complete(x);
     if (nj_unlikely(x->wants_continue))
         send_due_continue(x);
@@ -518,9 +520,9 @@ static void settle(struct nj_exchange *x)
         x->n_window_credit = 0;
         x->txn->framing->consume(x->txn->stream, n);
     }
-    if (nj__stream_is_open(x) && x->state != NJ__ON_WORKER)
+    if (nj__stream_is_open(x) && x->state != NJ__EXCHANGE_ON_WORKER)
         nj__exchange_send_pending(x);
-    if (!nj__stream_is_open(x) && x->state == NJ__FINISHED && !x->with_workers)
+    if (!nj__stream_is_open(x) && x->state == NJ__EXCHANGE_FINISHED && !x->with_workers)
         exchange_free(x);
 }
 
@@ -550,30 +552,21 @@ static void timer_expired(void *ctx, struct nj_timer *timer)
     nj__mark_dirty(x);
 }
 
-static bool has_blocks(struct nj_exchanges *set)
-{
-    struct nj_block *probe = nj_block_pool_take(set->blocks, NJ_BLOCK_SMALL_BYTES);
-
-    if (probe)
-        nj_ref_put(&probe->ref);
-    return probe != NULL;
-}
-
 /* Grants free blocks, in FIFO order. */
 static void grant_bufs(struct nj_exchanges *set)
 {
     struct nj_list *node;
 
     set->n_granted = 0; /* grants not used within the interval expire */
-    while (set->n_granted < BUF_GRANTS_MAX && has_blocks(set)) {
+    while (set->n_granted < BUF_GRANTS_MAX && nj_block_pool_bytes_left(set->blocks) > 0) {
         if (!(node = nj_list_pop(&set->waiting_for_buf)))
             return;
         struct nj_exchange *x = nj_container_of(node, struct nj_exchange, waiting_for_buf);
         x->buf_granted = true;
         set->n_granted++;
         nj__notify_writable(x);
-        if (x->state == NJ__DEFERRED) /* settle it now: fibers run before the dirty list and would
-                                     use up the blocks */
+        if (x->state == NJ__EXCHANGE_DEFERRED) /* settle it now: fibers run before the dirty list
+                                     and would use up the blocks */
             settle(x);
     }
 }

@@ -114,7 +114,7 @@ bool nj_exchange_is_on_worker(const struct nj_exchange *x);
 /* True if the file server has taken over the response. */
 bool nj_exchange_sends_file(const struct nj_exchange *x);
 /* True if it waits for the handler rather than for the client. */
-bool nj_exchange_handler_must_act(const struct nj_exchange *x);
+bool nj_exchange_waits_for_handler(const struct nj_exchange *x);
 
 /*
  * The workers' task port, wrapped: a request is sent to a worker when its body is complete. A

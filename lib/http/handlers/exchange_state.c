@@ -52,7 +52,7 @@ void nj__exchange_detach(struct nj_exchange *x)
 void nj__handler_done(struct nj_exchange *x)
 {
     nj__clear_needs_stack(x);
-    x->state = NJ__FINISHED;
+    x->state = NJ__EXCHANGE_FINISHED;
     x->resp.ended = true;
     x->due = 0;
     /* HTTP/2 returns the flow-control credit when the stream closes. */
@@ -110,7 +110,7 @@ void nj__notify_writable(struct nj_exchange *x)
     if (x->waiting == NJ__WAIT_WRITABLE)
         nj_fiber_wake(x->waiter, NJ_WAKE_OK);
     uint32_t wants = x->resp.wants_room;
-    if (x->state == NJ__DEFERRED && x->resp.on_writable.fn && wants > 0 &&
+    if (x->state == NJ__EXCHANGE_DEFERRED && x->resp.on_writable.fn && wants > 0 &&
         nj__response_room(&x->resp) >= wants) {
         x->resp.wants_room = 0;
         x->due |= NJ__DUE_WRITABLE;

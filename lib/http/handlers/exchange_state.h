@@ -108,13 +108,13 @@ struct nj_response {
 };
 
 enum nj__exchange_state {
-    NJ__CREATED,       /* its task waits in its connection's list */
-    NJ__SUBMITTED,     /* its task is with the strategy */
-    NJ__FIBER_RUNNING, /* its handler runs or is parked */
-    NJ__DEFERRED,      /* its handler returned and gets callbacks */
-    NJ__AWAITING_BODY, /* waits for the complete body, then goes to a worker */
-    NJ__ON_WORKER,     /* on a worker */
-    NJ__FINISHED,      /* its handler has finished */
+    NJ__EXCHANGE_CREATED,       /* its task waits in its connection's list */
+    NJ__EXCHANGE_SUBMITTED,     /* its task is with the strategy */
+    NJ__EXCHANGE_FIBER_RUNNING, /* its handler runs or is parked */
+    NJ__EXCHANGE_DEFERRED,      /* its handler returned and gets callbacks */
+    NJ__EXCHANGE_AWAITING_BODY, /* waits for the complete body, then goes to a worker */
+    NJ__EXCHANGE_ON_WORKER,     /* on a worker */
+    NJ__EXCHANGE_FINISHED,      /* its handler has finished */
 };
 
 enum nj__waiting { NJ__WAIT_NONE, NJ__WAIT_BODY, NJ__WAIT_WRITABLE };

@@ -16,7 +16,7 @@ static void notify_body(struct nj_exchange *x)
     x->req.body_notified = false;
     if (x->waiting == NJ__WAIT_BODY)
         nj_fiber_wake(x->waiter, NJ_WAKE_OK);
-    if (x->state == NJ__DEFERRED && x->req.on_body.fn)
+    if (x->state == NJ__EXCHANGE_DEFERRED && x->req.on_body.fn)
         x->due |= NJ__DUE_BODY;
     nj__mark_dirty(x);
 }
@@ -25,10 +25,10 @@ static void notify_body(struct nj_exchange *x)
 static uint64_t client_of(const struct nj_exchange *x)
 {
     const struct nj_txn *t = x->txn;
-    return t->client_unknown ? t->asker + (uintptr_t)t->conn / NJ_CACHE_LINE : t->asker;
+    return t->client_unknown ? t->client_hash + (uintptr_t)t->conn / NJ_CACHE_LINE : t->client_hash;
 }
 
-static void charge(struct nj_exchange *x, uint32_t n_bytes)
+static void charge_client(struct nj_exchange *x, uint32_t n_bytes)
 {
     uint32_t n_units = n_bytes / UNIT;
 
@@ -39,9 +39,10 @@ static void charge(struct nj_exchange *x, uint32_t n_bytes)
 void nj__charge_body_to_client(struct nj_exchange *x)
 {
     if (!nj__stream_is_open(x))
-        charge(x, 0);
-    else if (x->state != NJ__ON_WORKER) /* while a worker has it, the previous value counts */
-        charge(x, x->req.body.n_held);
+        charge_client(x, 0);
+    else if (x->state !=
+             NJ__EXCHANGE_ON_WORKER) /* while a worker has it, the previous value counts */
+        charge_client(x, x->req.body.n_held);
 }
 
 static void drop_body(struct nj_exchange *x)
@@ -56,7 +57,7 @@ static void drop_body(struct nj_exchange *x)
  * begun. */
 static void give_up_body(struct nj_exchange *x)
 {
-    bool begun = x->state != NJ__CREATED && x->state != NJ__SUBMITTED;
+    bool begun = x->state != NJ__EXCHANGE_CREATED && x->state != NJ__EXCHANGE_SUBMITTED;
 
     x->reset = begun ? NJ_RESET_INTERNAL : NJ_RESET_REFUSED;
     notify_body(x);
@@ -64,7 +65,7 @@ static void give_up_body(struct nj_exchange *x)
 
 static bool accepts_body(const struct nj_exchange *x)
 {
-    return x->state != NJ__FINISHED && !x->req.too_large && !x->reset;
+    return x->state != NJ__EXCHANGE_FINISHED && !x->req.too_large && !x->reset;
 }
 
 static bool is_above_share(const struct nj_exchange *x)
@@ -84,7 +85,7 @@ static struct nj_exchange *worst_body(struct nj_exchange *x)
     if (!h || a->of_client[h->entry] < nj_held_of(a, client_of(x)))
         return x;
     struct nj_exchange *worst = nj_container_of(h, struct nj_exchange, held_body);
-    return worst->state != NJ__ON_WORKER && accepts_body(worst) ? worst : x;
+    return worst->state != NJ__EXCHANGE_ON_WORKER && accepts_body(worst) ? worst : x;
 }
 
 /* Held: bodies of requests that handlers have not read | client, in units of 4 KiB | half as much
@@ -105,7 +106,7 @@ static void enforce_share(struct nj_exchange *x)
 
 void nj_exchange_receive_body(struct nj_exchange *x, const uint8_t *data, size_t n_bytes)
 {
-    NJ_ASSERT(nj__stream_is_open(x) && x->state != NJ__ON_WORKER);
+    NJ_ASSERT(nj__stream_is_open(x) && x->state != NJ__EXCHANGE_ON_WORKER);
     struct nj_request *req = &x->req;
 
     x->wants_continue = false; /* the client did not wait for 100 (Continue) */
@@ -131,7 +132,7 @@ void nj_exchange_receive_body(struct nj_exchange *x, const uint8_t *data, size_t
 
 void nj_exchange_on_body_end(struct nj_exchange *x)
 {
-    NJ_ASSERT(nj__stream_is_open(x) && x->state != NJ__ON_WORKER);
+    NJ_ASSERT(nj__stream_is_open(x) && x->state != NJ__EXCHANGE_ON_WORKER);
     x->req.complete = true;
     notify_body(x);
 }

@@ -46,7 +46,7 @@ int nj_response_status(struct nj_response *resp, unsigned status)
     return 0;
 }
 
-static int declare(struct nj_response *resp, const char *value)
+static int declare_length(struct nj_response *resp, const char *value)
 {
     struct nj_str digits = {value, (uint32_t)strnlen(value, UINT32_MAX)};
     uint64_t n;
@@ -67,7 +67,7 @@ int nj_response_header(struct nj_response *resp, const char *name, const char *v
     if (resp->committed)
         return NJ_ERR_INVALID;
     if (strcmp(name, "content-length") == 0)
-        return declare(resp, value);
+        return declare_length(resp, value);
     return nj__resp_fields_add(&resp->fields, resp->blocks, name, value);
 }
 
@@ -375,7 +375,7 @@ void nj_response_end(struct nj_response *resp)
     if (resp->on_worker || resp->ended)
         return;
     resp->ended = true;
-    if (x->state == NJ__DEFERRED)
+    if (x->state == NJ__EXCHANGE_DEFERRED)
         nj__handler_done(x);
     else
         nj__mark_dirty(x);

@@ -51,15 +51,15 @@ static bool is_prefix(const char *path)
 }
 
 /* Length of a pattern without the '*' at its end. */
-static uint32_t n_literal(const char *path)
+static uint32_t literal_bytes(const char *path)
 {
     size_t n = strlen(path);
     return (uint32_t)(is_prefix(path) ? n - 1 : n);
 }
 
-static enum nj_path_result plain_of(const char *path, struct nj_path *out)
+static enum nj_path_result parse_plain(const char *path, struct nj_path *out)
 {
-    return nj_path_parse((struct nj_str){path, n_literal(path)}, NJ_STR(""), NULL, out);
+    return nj_path_parse((struct nj_str){path, literal_bytes(path)}, NJ_STR(""), NULL, out);
 }
 
 /* True if the pattern has only path characters (RFC 3986 3.3), '*' only at its end, and matches
@@ -71,9 +71,9 @@ static bool is_pattern(const char *path)
 
     if (path[0] != '/' || n > NJ_ROUTE_PATH_MAX || strstr(path, "//") ||
         strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                     "-._~%!$&'()+,;=:@/") != n_literal(path))
+                     "-._~%!$&'()+,;=:@/") != literal_bytes(path))
         return false;
-    enum nj_path_result r = plain_of(path, &plain);
+    enum nj_path_result r = parse_plain(path, &plain);
     return r == NJ_PATH_OK || r == NJ_PATH_HIDDEN;
 }
 
@@ -132,7 +132,7 @@ static int check_pairs(const struct nj_routes *r, char *why, size_t n)
 
 /* --- the table --- */
 
-static int by_order(struct nj_str a, struct nj_str b)
+static int compare(struct nj_str a, struct nj_str b)
 {
     uint32_t n = a.n_bytes < b.n_bytes ? a.n_bytes : b.n_bytes;
     int c = memcmp(a.p, b.p, n);
@@ -148,7 +148,7 @@ static int by_group(const void *x, const void *y)
         return a->is_prefix ? 1 : -1;
     if (a->is_prefix && a->path.n_bytes != b->path.n_bytes)
         return a->path.n_bytes > b->path.n_bytes ? -1 : 1;
-    return by_order(a->path, b->path);
+    return compare(a->path, b->path);
 }
 
 static bool read_patterns(struct nj_routes *r)
@@ -156,7 +156,7 @@ static bool read_patterns(struct nj_routes *r)
     struct nj_path plain;
 
     for (uint32_t i = 0; i < r->n; i++) {
-        (void)plain_of(r->list[i].path, &plain);
+        (void)parse_plain(r->list[i].path, &plain);
         char *path = malloc(plain.n_path);
         if (!path)
             return false;
@@ -175,7 +175,7 @@ static void add_group(struct nj_routes *r, const struct pattern *pattern)
     r->n_exact += !pattern->is_prefix;
 }
 
-static void allow(struct group *p, const char *method)
+static void add_allowed(struct group *p, const char *method)
 {
     size_t n = strlen(method);
 
@@ -207,10 +207,10 @@ static void fill_groups(struct nj_routes *r)
                 continue;
             get |= !strcmp(one->method, "GET");
             head |= !strcmp(one->method, "HEAD");
-            allow(p, one->method);
+            add_allowed(p, one->method);
         }
         if (get && !head)
-            allow(p, "HEAD");
+            add_allowed(p, "HEAD");
     }
 }
 
@@ -291,7 +291,7 @@ static const struct group *find_exact(const struct nj_routes *r, struct nj_str p
     while (low < high) {
         uint32_t mid = (low + high) / 2;
         const struct group *p = &r->group[mid];
-        int c = by_order(path, p->pattern.path);
+        int c = compare(path, p->pattern.path);
         if (c == 0)
             return p;
         if (c < 0)
@@ -312,7 +312,7 @@ static const struct group *find_prefix(const struct nj_routes *r, struct nj_str 
     return NULL;
 }
 
-static bool str_is(struct nj_str s, const char *text)
+static bool is_str(struct nj_str s, const char *text)
 {
     return strlen(text) == s.n_bytes && memcmp(s.p, text, s.n_bytes) == 0;
 }
@@ -322,9 +322,9 @@ static unsigned method_rank(const struct nj_route *route, struct nj_str method)
 {
     if (!route->method)
         return 1;
-    if (str_is(method, route->method))
+    if (is_str(method, route->method))
         return 3;
-    return str_is(method, "HEAD") && strcmp(route->method, "GET") == 0 ? 2 : 0;
+    return is_str(method, "HEAD") && strcmp(route->method, "GET") == 0 ? 2 : 0;
 }
 
 enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str method,

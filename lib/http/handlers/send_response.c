@@ -86,7 +86,7 @@ static bool is_short(const struct nj_response *resp)
            resp->n_written != resp->declared_length;
 }
 
-static void check(struct nj_exchange *x)
+static void check_response(struct nj_exchange *x)
 {
     struct nj_response *resp = &x->resp;
 
@@ -104,7 +104,7 @@ static void check(struct nj_exchange *x)
 /* --- class, rate and priority --- */
 
 /* The class refused the request: responds with 429. */
-static void respond_429(struct nj_exchange *x)
+static void fail_with_429(struct nj_exchange *x)
 {
     nj__exchange_fail(x, 429);
     mark_responded(x);
@@ -123,7 +123,7 @@ static void apply_options(struct nj_exchange *x)
         if (!c && w->is_unchecked) {
             nj__exchange_fail(x, 500);
         } else if (c && !nj_txn_set_class(t, c)) {
-            respond_429(x);
+            fail_with_429(x);
             return;
         }
     }
@@ -159,7 +159,7 @@ void nj__exchange_send_pending(struct nj_exchange *x)
 {
     const struct nj_response *resp = &x->resp;
 
-    check(x);
+    check_response(x);
     if (nj_unlikely(resp->send_options.class_of || resp->send_options.rate ||
                     resp->send_options.priority) &&
         !x->reset)

@@ -35,7 +35,7 @@ bool nj__dispatch_requeue_on_lcore(struct nj_exchange *x)
     x->task.as_declared = true;
     x->task.displaced = false;
     x->with_workers = false;
-    x->state = NJ__CREATED;
+    x->state = NJ__EXCHANGE_CREATED;
     x->txn->set->events->requeue(x->txn);
     return true;
 }
@@ -73,7 +73,7 @@ static bool dispatch(struct nj_exchange *x)
     if (!may_reserve(x, longest_response))
         return false;
     nj__set_held_response_bytes(x, longest_response);
-    x->state = NJ__ON_WORKER;
+    x->state = NJ__EXCHANGE_ON_WORKER;
     x->resp.on_worker = true;
     x->resp.blocks = NULL;
     x->set->n_on_worker++;
@@ -89,7 +89,7 @@ static bool dispatch(struct nj_exchange *x)
 
 void nj__dispatch_returned(struct nj_exchange *x)
 {
-    NJ_ASSERT(x->state == NJ__ON_WORKER && x->set->n_on_worker > 0);
+    NJ_ASSERT(x->state == NJ__EXCHANGE_ON_WORKER && x->set->n_on_worker > 0);
     x->set->n_on_worker--;
     nj_byte_queue_clear(&x->req.used);
     nj__set_held_response_bytes(x, x->resp.out.n_bytes);
@@ -126,7 +126,7 @@ static bool submit(void *set, struct nj_task *task)
         return true;
     }
     if (!x->req.complete && !x->req.too_large) {
-        x->state = NJ__AWAITING_BODY;
+        x->state = NJ__EXCHANGE_AWAITING_BODY;
         x->body_buffered = true;
         nj__clear_needs_stack(x);
         x->n_window_credit +=

@@ -20,7 +20,7 @@ struct civil {
     uint32_t year, month, day; /* month 0..11, day 1..31 */
 };
 
-static uint32_t is_leap(uint32_t year)
+static bool is_leap(uint32_t year)
 {
     return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 }
