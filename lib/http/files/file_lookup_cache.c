@@ -103,7 +103,7 @@ static struct nj_list *bucket_of(struct nj_lookup_cache *t, uint64_t hash)
     return &t->buckets[hash % N_BUCKETS];
 }
 
-static struct entry *lookup(struct nj_lookup_cache *t, const struct nj_file_name *name)
+static struct entry *find_entry(struct nj_lookup_cache *t, const struct nj_file_name *name)
 {
     struct nj_list *bucket = bucket_of(t, name->hash);
 
@@ -119,7 +119,7 @@ static struct entry *lookup(struct nj_lookup_cache *t, const struct nj_file_name
 struct nj_file_meta *nj_lookup_cache_find(struct nj_lookup_cache *t,
                                           const struct nj_file_name *name, nj_ns now)
 {
-    struct entry *e = lookup(t, name);
+    struct entry *e = find_entry(t, name);
 
     if (!e || e->expires_at <= now)
         return NULL;
@@ -161,7 +161,7 @@ void nj_lookup_cache_put(struct nj_lookup_cache *t, const struct nj_file_name *n
     NJ_ASSERT(name->n_bytes < NJ_PATH_MAX);
     NJ_ASSERT((meta->result == NJ_FILE_OK) == (object != NULL));
 
-    struct entry *e = lookup(t, name);
+    struct entry *e = find_entry(t, name);
     if (e)
         drop(t, e);
     if (!is_cacheable(meta->result))
