@@ -5,7 +5,6 @@
 
 #include "base/limits.h"
 #include "http/request_admission.h"
-#include "telem/counters_http.h"
 
 void nj__mark_dirty(struct nj_exchange *x)
 {
