@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
-Checks the pages in Markdown: each file that a page names is there, and the lines of ARCHITECTURE.md
-are short enough to read the page as it is.
+Checks the pages in Markdown: each file and each nj_name that a page names is there, and the lines
+of ARCHITECTURE.md are short enough to read the page as it is.
 """
 import fnmatch
 import os
@@ -10,10 +10,12 @@ import re
 FOLDERS = "app|debian|docs|drivers-config|examples|lib|man|perf|systemd|tests"
 NAMED = re.compile(rf"(?<![\w/.-])(?:(?:{FOLDERS})/[\w*][\w/*.-]*|"
                    r"[\w*-]+(?:/[\w*-]+)*\.(?:c|h|def))(?![\w/])")
+IDENTIFIER = re.compile(r"`(?:struct |enum )?((?:nj|NJ)_\w+)(?:\(\))?`")
 COLUMNS = {"ARCHITECTURE.md": 100}
 # Files of other projects, and what is made by a command.
 FOREIGN = {"docs/rfc/packetdrill.md"}
 MADE = {"debian/changelog"}
+EXAMPLES = {"nj_noun_verb", "nj_x"}  # of names
 AHEAD = "Next to come:"  # a line about what is not there yet
 
 
@@ -33,8 +35,8 @@ def is_there(name, page, files):
         bool(fnmatch.filter(files, name) or fnmatch.filter(files, f"*/{name}"))
 
 
-def check(page, text, files):
-    """(line, complaint)"""
+def check(page, text, files, known=None):
+    """(line, complaint). `known`: the identifiers of the sources; None: they are not checked."""
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > COLUMNS.get(page, len(line)):
             yield number, f"{len(line)} columns, break it at {COLUMNS[page]}"
@@ -44,6 +46,9 @@ def check(page, text, files):
             name = match.group().rstrip("./-")
             if not is_there(name, page, files):
                 yield number, f"{name} is not there, name what is there now"
+        for match in IDENTIFIER.finditer(line) if known is not None else ():
+            if match[1] not in known | EXAMPLES:
+                yield number, f"no source has {match[1]}, name what is there now"
 
 
 def pages(files):

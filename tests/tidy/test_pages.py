@@ -24,6 +24,13 @@ class Pages(unittest.TestCase):
                     "lib/h2/*.c", "[adr](docs/adrs)"):
             self.assertEqual(1, len(found(bad)), bad)
 
+    def test_identifiers(self):
+        page = "`nj_f()` of `struct nj_s`, as `nj_noun_verb`, and /nightjar/nj_x of njrun"
+        known = {"nj_f", "nj_s"}
+        self.assertEqual([], list(pages.check("a.md", page, FILES, known)))
+        self.assertEqual([(1, "no source has nj_f, name what is there now")],
+                         list(pages.check("a.md", page, FILES, {"nj_s"})))
+
     def test_columns(self):
         self.assertEqual(["101 columns, break it at 100"], found("x" * 101, "ARCHITECTURE.md"))
         self.assertEqual([], found("x" * 100, "ARCHITECTURE.md") + found("x" * 101))

@@ -517,10 +517,11 @@ def rule_house(sources, layers):
         yield Finding(path, line, "house", complaint)
 
 
-def rule_pages(texts, files):
+def rule_pages(texts, files, sources):
     """`texts`: {path: text} of the pages, `files`: those of the repository."""
+    known = set().union(*(re.findall(r"\b(?:nj|NJ)_\w+", source.text) for source in sources))
     for path, text in sorted(texts.items()):
-        for line, complaint in pages.check(path, text, files):
+        for line, complaint in pages.check(path, text, files, known):
             yield Finding(path, line, "pages", complaint)
     for line, complaint in pages.figure(texts["README.md"], texts["docs/performance.md"]):
         yield Finding("README.md", line, "pages", complaint)
@@ -630,7 +631,8 @@ def main():
         "mutable": each(rule_mutable, sources),
         "docstring": each(rule_docstring, sources),
         "names": each(rule_names, sources),
-        "pages": lambda: rule_pages({path: read(path) for path in pages.pages(files)}, files),
+        "pages": lambda: rule_pages({path: read(path) for path in pages.pages(files)}, files,
+                                    sources),
         "house": lambda: rule_house(sources, layer_table(meson_text)),
         "length": lambda: rule_length(sources, read("tests/tidy/ratchet.txt")),
         "unlisted": lambda: rule_listed(sources, meson_text),
