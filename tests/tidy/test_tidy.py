@@ -370,7 +370,7 @@ class Commits(unittest.TestCase):
 
     def test_good(self):
         for subject in ("tcp: answer a zero window with probes", "docs/policy: explain lists",
-                        "h2: " + "x" * 68, "README, SECURITY: a page is in capitals"):
+                        "h2: " + "x" * 68, "README, h2: a page is in capitals"):
             self.assertEqual([], self.broken(subject))
 
     def test_subject(self):

@@ -532,13 +532,15 @@ def rule_pages(texts, files, sources):
 # Commits after this one have messages in the form of CONTRIBUTING.md.
 COMMITS_SINCE = "30862a7f76719439991a1a0978de6d328a2652f5"
 SUBJECT_MAX = 72
+AREA = r"(?:[a-z0-9][\w./+ -]*|[A-Z]+)"  # a folder or a page
+AREAS = rf"{AREA}(?:, {AREA})*: \S"
 
 
 def commit_findings(name, subject, body):
     if len(subject) > SUBJECT_MAX:
         yield Finding(name, 1, "commit", f"the subject has {len(subject)} columns, at most "
                       f"{SUBJECT_MAX}")
-    if not re.match(r"([a-z0-9][\w./+, -]*|[A-Z, ]+): \S", subject) or subject.endswith("."):
+    if not re.match(AREAS, subject) or subject.endswith("."):
         yield Finding(name, 1, "commit", "the subject is not `area: what`, without a full stop")
     if len(re.findall(r"\w+", body)) < 5:
         yield Finding(name, 3, "commit", "the body does not say why")
