@@ -6,8 +6,7 @@
  * First gathers all facts (struct nj_doctor), then each check prints its findings. Every path is
  * read below `root`, which is "" or a folder of a test. One thread.
  */
-#ifndef NJ_APP_DOCTOR_H
-#define NJ_APP_DOCTOR_H
+#pragma once
 
 #include <dirent.h>
 #include <net/if.h>
@@ -242,5 +241,3 @@ bool nj__facts_user(struct nj_doctor *d, const char *name, char *why, size_t why
 /* Which NICs the user can use. Call after NICs. */
 void nj__facts_usable(struct nj_doctor *d);
 void nj__check_user(struct nj_doctor *d);
-
-#endif

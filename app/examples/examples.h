@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The handlers of nightjar-examples, one per file. The routes are in main.c. */
-#ifndef EXAMPLES_H
-#define EXAMPLES_H
+#pragma once
 
 #include <nightjar/handler.h>
 
@@ -14,5 +13,3 @@ void lookup(struct nj_request *req, struct nj_response *resp, void *arg);
 /* The decimal number after "KEY=" in the query, or `otherwise`; at most `most`. */
 unsigned long query_number(const struct nj_request *req, const char *key, unsigned long otherwise,
                            unsigned long most);
-
-#endif

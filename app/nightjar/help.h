@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Texts of --help, of which docs/options.md and man/nightjar.1 consist, too. */
-#ifndef NJ_APP_HELP_H
-#define NJ_APP_HELP_H
+#pragma once
 
 #include <stdio.h>
 
@@ -22,5 +21,3 @@ const char *help_value(const struct nj_option *o);
  * out. */
 void help_describe(const struct nj_option *o, char text[HELP_TEXT_BYTES]);
 void help_print(FILE *out, const struct nj_app *app);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The forms that nj-option-docs writes to standard output, from the tables of options. */
-#ifndef NJ_APP_OPTION_DOCS_H
-#define NJ_APP_OPTION_DOCS_H
+#pragma once
 
 /* roff_docs.c: man/nightjar.1 and man/nightjar-load.1 (man(7)). */
 void write_man(void);
@@ -12,5 +11,3 @@ void write_bash(void);
 void write_load_bash(void);
 void write_zsh(void);
 void write_load_zsh(void);
-
-#endif

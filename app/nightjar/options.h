@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PROGRAM [EAL arguments] -- [options]: the command line that nightjar and the examples share. */
-#ifndef NJ_APP_OPTIONS_H
-#define NJ_APP_OPTIONS_H
+#pragma once
 
 #include <nightjar/server.h>
 
@@ -18,5 +17,3 @@ int nj_app_run(int argc, char **argv, const struct nj_app *me, struct nj_server_
  * blocked from before main(); a mode that runs no server is ended by them as other programs are.
  * Main thread. */
 void nj_app_unblock_signals(void);
-
-#endif

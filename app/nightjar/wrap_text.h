@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Wrapped text of --help. */
-#ifndef NJ_APP_WRAP_TEXT_H
-#define NJ_APP_WRAP_TEXT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -11,5 +10,3 @@
 /* Prints the words of `text` in columns `indent` to WRAP_WIDTH, of which the first `at` are
  * printed, and ends the line. */
 void wrap_text(FILE *out, const char *text, int at, int indent);
-
-#endif

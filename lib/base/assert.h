@@ -6,8 +6,7 @@
  * NJ_ASSERT is compiled into checked builds only (debug, sanitizers, tests).
  * NJ_CHECK is always compiled in; use it on cold paths.
  */
-#ifndef NJ_BASE_ASSERT_H
-#define NJ_BASE_ASSERT_H
+#pragma once
 
 /* Print the failed condition and its place on stderr, if that takes it within 2 s, then abort(). */
 _Noreturn void nj__assert_failed(const char *what, const char *file, int line);
@@ -28,5 +27,3 @@ _Noreturn void nj__assert_failed(const char *what, const char *file, int line);
 #endif
 
 #define NJ_UNREACHABLE(why) nj__assert_failed("unreachable: " why, __FILE__, __LINE__)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Integers in network byte order (big-endian) at any address. Pure; any thread. */
-#ifndef NJ_BASE_BIG_ENDIAN_H
-#define NJ_BASE_BIG_ENDIAN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ static inline void nj_put_be32(uint8_t *p, uint32_t v)
     p[2] = (uint8_t)(v >> 8);
     p[3] = (uint8_t)v;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The interface between the source of a response body and its consumer, and the slices of bytes
  * that they exchange. */
-#ifndef NJ_BASE_BODY_SOURCE_H
-#define NJ_BASE_BODY_SOURCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ struct nj_body_ops {
      * to. May be NULL. */
     void (*rest)(struct nj_body *);
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compiler attributes and helpers that every layer uses. */
-#ifndef NJ_BASE_COMPILER_H
-#define NJ_BASE_COMPILER_H
+#pragma once
 
 #define nj_likely(x)   __builtin_expect(!!(x), 1)
 #define nj_unlikely(x) __builtin_expect(!!(x), 0)
@@ -24,5 +23,3 @@ static inline void nj_cpu_relax(void)
 
 /* The struct that holds `member` at `ptr`. */
 #define nj_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A fixed-window rate limiter: at most N events per second. One thread only. */
-#ifndef NJ_BASE_EVENT_RATE_LIMIT_H
-#define NJ_BASE_EVENT_RATE_LIMIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ static inline bool nj_ratelimit_ok(struct nj_ratelimit *r, uint32_t per_s, nj_ns
     r->n_left--;
     return true;
 }
-
-#endif

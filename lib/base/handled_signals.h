@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The signals that the program handles, in the main thread by sigwaitinfo(2). They are blocked
  * before anything else, because the default action of each is the end of the process. */
-#ifndef NJ_BASE_HANDLED_SIGNALS_H
-#define NJ_BASE_HANDLED_SIGNALS_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ static inline bool nj_handled_signal_stops(int number)
 {
     return number == SIGTERM || number == SIGINT || number == SIGQUIT;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Header fields: a name and a value (RFC 9110 5). */
-#ifndef NJ_BASE_HEADER_FIELD_H
-#define NJ_BASE_HEADER_FIELD_H
+#pragma once
 
 #include "base/str.h"
 
@@ -18,5 +17,3 @@ static inline const struct nj_field *nj_field_find(const struct nj_field *fields
             return &fields[i];
     return NULL;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers of the request header fields that the server itself reads, and their names. */
-#ifndef NJ_BASE_HEADER_ID_H
-#define NJ_BASE_HEADER_ID_H
+#pragma once
 
 #include "base/str.h"
 
@@ -25,5 +24,3 @@ enum nj_header {
 /* The number of the field with this name (lower case), or NJ_N_HEADERS. */
 enum nj_header nj_header_id_of_name(struct nj_str name);
 struct nj_str nj_header_name_of_id(enum nj_header which);
-
-#endif

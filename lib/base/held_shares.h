@@ -7,8 +7,7 @@
  * A client is a 64-bit key, reduced to an entry of a table. Clients whose keys have the same entry
  * count as one client. One thread only.
  */
-#ifndef NJ_BASE_HELD_SHARES_H
-#define NJ_BASE_HELD_SHARES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ uint32_t nj_held_of(const struct nj_held_shares *a, uint64_t key);
  * units; else NULL. Holders that wait since a time after `until_ms` are passed over. */
 struct nj_holder *nj_held_worst(struct nj_held_shares *a, uint32_t n_shared, uint32_t n_scan,
                                 uint32_t until_ms);
-
-#endif

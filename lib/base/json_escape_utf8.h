@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Decode UTF-8 (RFC 3629), and escape any bytes for JSON strings (RFC 8259 7). Pure. */
-#ifndef NJ_BASE_JSON_ESCAPE_UTF8_H
-#define NJ_BASE_JSON_ESCAPE_UTF8_H
+#pragma once
 
 #include "base/str.h"
 
@@ -24,5 +23,3 @@ enum nj_json_invalid {
 /* Write `s` escaped, without the quotes around it. Output beyond `n_out` bytes is discarded, never
  * in the middle of an escape. Returns the length of the complete output in bytes. */
 size_t nj_json_escape(char *out, size_t n_out, struct nj_str s, enum nj_json_invalid bad);
-
-#endif

@@ -3,8 +3,7 @@
  * Two keyed hashes. nj_hash() is SipHash-2-4 (libsodium), for values that a peer must not predict,
  * such as initial sequence numbers. nj_mix_word() is faster and for hash tables only.
  */
-#ifndef NJ_BASE_KEYED_HASH_H
-#define NJ_BASE_KEYED_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ static inline uint64_t nj_mix_bytes(const struct nj_mix_key *k, uint64_t h, cons
     }
     return nj_mix_word(k, h, word);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All bounds of the server, each with the calculation behind it. */
-#ifndef NJ_BASE_LIMITS_H
-#define NJ_BASE_LIMITS_H
+#pragma once
 
 /* Packets per rx or tx burst. 32 fills a cache-resident batch; more only adds latency. */
 #define NJ_BURST_MAX 32
@@ -213,5 +212,3 @@
 /* The recent maximum of a route decays by one part in this many per shorter response: after one
  * of 4 MiB and 110 of a few bytes, 4 KiB are expected. */
 #define NJ_WORKER_LONGEST_FORGET 16u
-
-#endif

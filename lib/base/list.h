@@ -5,8 +5,7 @@
  * An unlinked node points at itself, so nj_list_del() may be called again, and nj_list_linked()
  * returns false for it.
  */
-#ifndef NJ_BASE_LIST_H
-#define NJ_BASE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ static inline void nj_list_splice(struct nj_list *to, struct nj_list *from)
     to->prev = from->prev;
     nj_list_init(from);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Why a file of the configuration cannot be opened, in words for an operator. */
-#ifndef NJ_BASE_OPEN_ERROR_H
-#define NJ_BASE_OPEN_ERROR_H
+#pragma once
 
 /* The reason, after open(2) of `path` for reading failed with `error` (an errno). For EACCES it
  * says whether the mode of the file, Landlock or another security module is the cause: the kernel
@@ -11,5 +10,3 @@
 const char *nj_open_error(const char *path, int error);
 /* The same after open(2) for writing with O_CREAT. */
 const char *nj_open_error_to_write(const char *path, int error);
-
-#endif

@@ -8,8 +8,7 @@
  * Core dumps omit this memory (docs/adr/0014-what-a-core-dump-leaves-out.md). Keys and the bytes
  * of peers are therefore allocated here.
  */
-#ifndef NJ_BASE_PAGE_ALLOC_H
-#define NJ_BASE_PAGE_ALLOC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@
 void *nj_pages_map(size_t n_bytes, size_t n_small);
 /* Unmap. `n_bytes` as in nj_pages_map(). `mem` may be NULL. */
 void nj_pages_unmap(void *mem, size_t n_bytes);
-
-#endif

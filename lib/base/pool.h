@@ -4,8 +4,7 @@
  * and touched only when used, so a high limit costs nothing until it is reached. Freed objects are
  * reused last in, first out: the most recently freed one is probably still in the cache.
  */
-#ifndef NJ_BASE_POOL_H
-#define NJ_BASE_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ static inline uint32_t nj_pool_index(const struct nj_pool *p, const void *obj)
 {
     return (uint32_t)((size_t)((const uint8_t *)obj - p->mem) / p->obj_bytes);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Seeded pseudo-random numbers (splitmix64). One generator per purpose, so that a change in one
  * consumer does not shift the numbers of another. Not for secrets.
  */
-#ifndef NJ_BASE_PRNG_H
-#define NJ_BASE_PRNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ static inline uint32_t nj_prng_below(struct nj_prng *p, uint32_t n)
 {
     return (uint32_t)(((nj_prng_next(p) >> 32) * n) >> 32);
 }
-
-#endif

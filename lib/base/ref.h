@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An atomic reference count, shared by shards and worker threads. */
-#ifndef NJ_BASE_REF_H
-#define NJ_BASE_REF_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ static inline void nj_ref_put(struct nj_ref *r)
         r->last(r);
     }
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Relaxed atomic access to statistics. Any thread may read them; no other data is published through
  * them. */
-#ifndef NJ_BASE_RELAXED_ATOMICS_H
-#define NJ_BASE_RELAXED_ATOMICS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -12,5 +11,3 @@
 
 /* Add to a counter that only this thread writes: needs no locked instruction. */
 #define nj_add_single_writer(p, n) nj_store_relaxed((p), nj_load_relaxed(p) + (n))
-
-#endif

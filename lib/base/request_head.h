@@ -3,8 +3,7 @@
  * The head of a request (RFC 9110 6.1), independent of its framing. lib/h2 writes it; the policy,
  * the file server, the handlers and the access log read it.
  */
-#ifndef NJ_BASE_REQUEST_HEAD_H
-#define NJ_BASE_REQUEST_HEAD_H
+#pragma once
 
 #include "base/header_field.h"
 #include "base/header_id.h"
@@ -61,5 +60,3 @@ static inline struct nj_str nj_header_first_value(const struct nj_request_head *
 {
     return nj_header_has(head, which) ? head->header[which] : (struct nj_str){NULL, 0};
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Error messages: one line with the problem and the remedy. */
-#ifndef NJ_BASE_SET_ERROR_H
-#define NJ_BASE_SET_ERROR_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ static inline NJ_PRINTF(3, 4) int nj_set_error(char *why, size_t why_bytes, cons
     va_end(ap);
     return -1;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A signal stack for the calling thread (sigaltstack(2)): a handler with SA_ONSTACK then runs even
  * after the thread's own stack, or the stack of a fiber on it, has overflowed.
  */
-#ifndef NJ_BASE_SIGNAL_STACK_H
-#define NJ_BASE_SIGNAL_STACK_H
+#pragma once
 
 /* Room for a handler that unwinds, besides the CPU registers that the kernel saves. */
 #define NJ_ALTSTACK_BYTES (64u << 10)
@@ -15,5 +14,3 @@
 void *nj_altstack_install(void);
 /* Remove and free the stack. Same thread. `stack` may be NULL. */
 void nj_altstack_remove(void *stack);
-
-#endif

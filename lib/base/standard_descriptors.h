@@ -4,12 +4,9 @@
  * socket or eventfd that the process opens would get such a number, and what is printed to standard
  * output or standard error would be written into it.
  */
-#ifndef NJ_BASE_STANDARD_DESCRIPTORS_H
-#define NJ_BASE_STANDARD_DESCRIPTORS_H
+#pragma once
 
 /* Open /dev/null for each of the descriptors 0 to 2 that is closed. Before the process opens
  * anything else, on the only thread. Returns a mask of those that were closed: 1 << descriptor;
  * or -1, with errno. */
 int nj_standard_descriptors_open(void);
-
-#endif

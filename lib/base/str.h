@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Strings without a terminating zero, and decimal numbers in them. ASCII only. */
-#ifndef NJ_BASE_STR_H
-#define NJ_BASE_STR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -130,5 +129,3 @@ static inline struct nj_str nj_str_of_u64(char digits[NJ_U64_DIGITS_MAX], uint64
     char *end = digits + NJ_U64_DIGITS_MAX, *p = nj_put_digits_backward(end, v);
     return (struct nj_str){p, (uint32_t)(end - p)};
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Start a thread with a CPU affinity. */
-#ifndef NJ_BASE_THREAD_START_ON_CPUS_H
-#define NJ_BASE_THREAD_START_ON_CPUS_H
+#pragma once
 
 #include <pthread.h>
 #include <sched.h>
@@ -22,5 +21,3 @@ static inline int nj_thread_start(pthread_t *thread, const cpu_set_t *cpus, void
     pthread_attr_destroy(&attr);
     return rc;
 }
-
-#endif

@@ -10,8 +10,7 @@
  * A timer never fires early, and at most one tick late if nj_wheel_advance() is called in time. One
  * thread. The wheel never allocates; a timer is embedded in the object that owns it.
  */
-#ifndef NJ_BASE_TIMER_WHEEL_H
-#define NJ_BASE_TIMER_WHEEL_H
+#pragma once
 
 #include "base/list.h"
 #include "base/types.h"
@@ -53,5 +52,3 @@ void nj_wheel_advance(struct nj_wheel *w, nj_ns now, void (*fire)(void *ctx, str
 
 /* A time before which no timer fires; NJ_NEVER: no timer is armed. */
 nj_ns nj_wheel_next_due(const struct nj_wheel *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Types that every layer uses: time, minimum and maximum, IP addresses, four-tuples. */
-#ifndef NJ_BASE_TYPES_H
-#define NJ_BASE_TYPES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,5 +91,3 @@ static inline bool nj_tuple_eq(const struct nj_tuple *a, const struct nj_tuple *
     return memcmp(a, b, sizeof *a) == 0;
 }
 _Static_assert(sizeof(struct nj_tuple) == 36, "no padding: tuples are hashed and compared whole");
-
-#endif

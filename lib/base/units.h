@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers with units, as options and the policy file write them. Independent of the locale. Pure;
  * any thread. */
-#ifndef NJ_BASE_UNITS_H
-#define NJ_BASE_UNITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ void nj_format_bytes(uint64_t n, char *text, size_t n_text);
 void nj_format_rate(uint64_t bytes_per_s, char *text, size_t n_text);
 void nj_format_seconds(double seconds, char *text, size_t n_text);
 void nj_format_double(double number, char *text, size_t n_text); /* 0.5, 1e+15: up to 15 digits */
-
-#endif

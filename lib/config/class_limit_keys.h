@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The limits of a class by name, as in the policy file and in /nightjar/limits (docs/policy.md).
  * Pure. */
-#ifndef NJ_CONFIG_CLASS_LIMIT_KEYS_H
-#define NJ_CONFIG_CLASS_LIMIT_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void nj_class_copy_inherited_limits(struct nj_class *to, const struct nj_class *
 /* Format the value of a key in the syntax of the policy file, into `text` or as a constant string.
  * NULL if it is unlimited or the default. */
 const char *nj_class_key_format(const struct nj_class *c, uint32_t i, char *text, size_t n_text);
-
-#endif

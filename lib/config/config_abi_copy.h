@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Converts a configuration of a program that was built with another version of nightjar/server.h.
  */
-#ifndef NJ_CONFIG_CONFIG_ABI_COPY_H
-#define NJ_CONFIG_CONFIG_ABI_COPY_H
+#pragma once
 
 #include <nightjar/server.h>
 
@@ -15,5 +14,3 @@
  */
 int nj_config_convert_version(struct nj_server_config *to, const struct nj_server_config *from,
                               char *why, size_t why_bytes);
-
-#endif

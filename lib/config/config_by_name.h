@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets and reads fields of a configuration by name, for the command line and the policy file. */
-#ifndef NJ_CONFIG_CONFIG_BY_NAME_H
-#define NJ_CONFIG_CONFIG_BY_NAME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ void nj_config_fill_unset_from_file(struct nj_server_config *config,
 /* Are all fields that the policy file can set equal? */
 bool nj_config_equals_in_file_options(const struct nj_server_config *a,
                                       const struct nj_server_config *b);
-
-#endif

@@ -7,8 +7,7 @@
  * pci=ADDRESS replaces {pci} in the file. Every other key is an argument of the last device in the
  * file: it replaces KEY=... there, or is appended.
  */
-#ifndef NJ_CONFIG_EAL_PRESET_H
-#define NJ_CONFIG_EAL_PRESET_H
+#pragma once
 
 #include "config/eal_preset_file.h"
 #include "dpdk/port.h"
@@ -51,5 +50,3 @@ void nj_presets_diff_port(const struct nj_presets *p, const struct nj_dpdk_port 
 /* The same, logged as warnings. */
 void nj_presets_warn_port_diff(const struct nj_presets *p, const struct nj_dpdk_port *port,
                                uint32_t n_shards, bool offload);
-
-#endif

@@ -15,8 +15,7 @@
  *     #: source DPDK's guide         documentation
  *     -a {pci}                       every other line is an argument
  */
-#ifndef NJ_CONFIG_EAL_PRESET_FILE_H
-#define NJ_CONFIG_EAL_PRESET_FILE_H
+#pragma once
 
 #include "base/str.h"
 
@@ -62,5 +61,3 @@ enum nj_preset_key_kind { NJ_KEY_UNKNOWN, NJ_KEY_ONCE, NJ_KEY_REPEATABLE };
 enum nj_preset_key_kind nj_preset_key_allowed_times(const struct nj_preset *p, struct nj_str key);
 /* Write the most similar key of the file to `near`. False: none. */
 bool nj_preset_closest_key(const struct nj_preset *p, struct nj_str key, char *near, size_t n);
-
-#endif

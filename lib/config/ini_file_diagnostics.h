@@ -4,8 +4,7 @@
  * skips or truncates invalid lines, this parser reports each of them. Pure, except
  * nj_read_text_file(). The caller owns the results.
  */
-#ifndef NJ_CONFIG_INI_FILE_DIAGNOSTICS_H
-#define NJ_CONFIG_INI_FILE_DIAGNOSTICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ void nj_ini_trim_range(const char **from, const char **to);
 struct nj_ini *nj_ini_parse(const char *file, const char *text, size_t n_bytes,
                             struct nj_diags *faults);
 void nj_ini_free(struct nj_ini *ini);
-
-#endif

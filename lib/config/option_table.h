@@ -2,8 +2,7 @@
 /* The table of all options. The parser of the command line, the policy file, the range checks,
  * --help, docs/options.md and man/nightjar.1 are made from it. The program compiles this file, too,
  * so it may include lib/base only and constants of other layers. */
-#ifndef NJ_CONFIG_OPTION_TABLE_H
-#define NJ_CONFIG_OPTION_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ bool nj_option_has_field(const struct nj_option *o);
 bool nj_option_takes_value(const struct nj_option *o);
 /* Format the range, "1280 to 9000", or of a list "up to 8 times"; "" if there is none to tell. */
 void nj_option_format_range(const struct nj_option *o, char *text, size_t n_text);
-
-#endif

@@ -6,8 +6,7 @@
  * nj_policy_compile() compiles it to a snapshot (struct nj_policy). The snapshot is a pure
  * function of the file, the command line, the minute of the day and the run-time changes.
  */
-#ifndef NJ_CONFIG_POLICY_FILE_H
-#define NJ_CONFIG_POLICY_FILE_H
+#pragma once
 
 #include <nightjar/server.h>
 
@@ -145,5 +144,3 @@ void nj__policy_add_networks(struct nj__policy_reader *r, uint32_t list,
 void nj__policy_add_trusted_proxies(struct nj__policy_reader *r, const char *networks,
                                     const char *file, uint32_t line);
 void nj__policy_load_list(struct nj__policy_reader *r, uint32_t list, const struct nj_ini_entry *e);
-
-#endif

@@ -4,8 +4,7 @@
  * immutable snapshots. A replaced snapshot is freed when every shard has adopted a later one.
  * Functions may be called from any thread but lcores: a lock serialises them.
  */
-#ifndef NJ_CONFIG_POLICY_SNAPSHOTS_H
-#define NJ_CONFIG_POLICY_SNAPSHOTS_H
+#pragma once
 
 #include <time.h>
 
@@ -56,5 +55,3 @@ void nj_policies_call_with_current(const struct nj_policies *p,
 
 /* Minute of the local day, 0 to 1439. */
 uint32_t nj_minute_of_day(time_t now);
-
-#endif

@@ -4,8 +4,7 @@
  * pattern, unreachable classes, oversubscribed rates, keys without effect. For --check, start and
  * SIGHUP. Pure.
  */
-#ifndef NJ_CONFIG_POLICY_WARN_H
-#define NJ_CONFIG_POLICY_WARN_H
+#pragma once
 
 #include "config/policy_file.h"
 
@@ -13,5 +12,3 @@
  * the configuration of the command line, which overrides the file. */
 void nj_policy_warn(const struct nj_policy_file *f, const char *path,
                     const struct nj_server_config *given, struct nj_diags *warnings);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Assigns each lcore to one port. An lcore polls one port, so that it has one link, one set of
  * addresses, and memory near that device. Pure. */
-#ifndef NJ_CONFIG_PORT_LCORES_H
-#define NJ_CONFIG_PORT_LCORES_H
+#pragma once
 
 #include <sched.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ struct nj_lcore_node {
 int nj_port_lcores_assign(const struct nj_lcore_node *lcore, uint32_t n_lcores,
                           const struct nj_port_request *port, uint32_t n_ports,
                           uint8_t port_of[NJ_SHARDS_MAX], char *why, size_t why_bytes);
-
-#endif

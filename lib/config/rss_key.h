@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The RSS key (Toeplitz hash) that assigns connections to lcores: given by --rss-key, or random. */
-#ifndef NJ_CONFIG_RSS_KEY_H
-#define NJ_CONFIG_RSS_KEY_H
+#pragma once
 
 #include "net/rss_flow_owner.h"
 
@@ -10,5 +9,3 @@ bool nj_rss_key_parse(const char *text, struct nj_rss_key *key);
 
 /* A random key that spreads (nj_rss_key_spreads()). False: no random numbers available. */
 bool nj_rss_key_generate(struct nj_rss_key *key);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A configuration that was parsed and validated. */
-#ifndef NJ_CONFIG_SETTINGS_VALIDATE_H
-#define NJ_CONFIG_SETTINGS_VALIDATE_H
+#pragma once
 
 #include <sched.h>
 
@@ -74,5 +73,3 @@ int nj__settings_check_tls(const struct nj_settings *s, char *why, size_t why_by
 /* settings_http.c: HTTP and its files. */
 int nj__settings_read_http(struct nj_settings *s, char *why, size_t why_bytes);
 int nj__settings_load_mime_types(struct nj_settings *s, char *why, size_t why_bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * The time zone of the process, which hours of classes and the access log in the format `combined`
  * use. glibc takes UTC without a word for a TZ that it does not know (tzset(3)).
  */
-#ifndef NJ_CONFIG_TIME_ZONE_H
-#define NJ_CONFIG_TIME_ZONE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ void nj_time_zone_name(char name[NJ_TIME_ZONE_NAME_BYTES]);
 /* Writes the zone `name` of the process and its offset at `now`, e.g. "Europe/Berlin (now CET,
  * UTC+0100)". Any thread. */
 void nj_time_zone_format(const char *name, time_t now, char text[NJ_TIME_ZONE_TEXT_BYTES]);
-
-#endif

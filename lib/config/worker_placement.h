@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Places the server's threads on CPUs, for the lcores that the EAL was given (topo/place.h). */
-#ifndef NJ_CONFIG_WORKER_PLACEMENT_H
-#define NJ_CONFIG_WORKER_PLACEMENT_H
+#pragma once
 
 #include "topo/place.h"
 
@@ -27,5 +26,3 @@ struct nj_eal_selection {
 /* Parse -l and --lcores (one CPU per lcore) and -a. Returns 0, or -1 with the reason. */
 int nj_placement_parse_eal(int argc, char **argv, struct nj_eal_selection *out, char *why,
                            size_t n);
-
-#endif

@@ -7,8 +7,7 @@
  * A reason is a counter of telem/counters.def. The shard's lcore writes without locks; any thread
  * may read.
  */
-#ifndef NJ_CONN_ABUSE_REASON_COUNTS_H
-#define NJ_CONN_ABUSE_REASON_COUNTS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ void nj__abuse_attribute(struct nj_conns *cs, nj_counter reason, const struct nj
 bool nj_abuse_get_count_and_client(const struct nj_abuse *a, nj_counter reason,
                                    struct nj_abuse_view *out);
 uint64_t nj_abuse_get_count(const struct nj_abuse *a, nj_counter reason);
-
-#endif

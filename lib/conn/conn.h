@@ -2,8 +2,7 @@
 /* A connection of the server. Shared by the files of lib/conn: conn_turn.c has its states and its
  * bytes, conn_life.c its begin and end, conn_requests.c its requests, conn_timeouts.c its timeouts.
  * All calls belong to the shard's lcore. */
-#ifndef NJ_CONN_CONN_H
-#define NJ_CONN_CONN_H
+#pragma once
 
 #include "conn/conns.h"
 #include "conn/preface_detect.h"
@@ -170,5 +169,3 @@ void nj__pressure_reset_unacking(struct nj_conns *cs, nj_ns now);
  * them. To be called again at once while the shortage lasts. Returns how many were reset. */
 uint32_t nj__pressure_reset_holders(struct nj_conns *cs, nj_ns now);
 nj_ns nj__pressure_next_at(const struct nj_conns *cs);
-
-#endif

@@ -15,8 +15,7 @@
  * stores nothing. Two clients whose hashes collide share a counter. All calls belong to the shard's
  * lcore.
  */
-#ifndef NJ_CONN_CONN_FAIR_EVICTION_H
-#define NJ_CONN_CONN_FAIR_EVICTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ struct nj_conn *nj__conn_shares_next_victim(struct nj_conns *cs, bool gently);
 bool nj__conn_shares_is_nearly_full(const struct nj_conns *cs);
 /* nj__conn_shares_count() has to be called again at once. */
 bool nj__conn_shares_has_work(const struct nj_conns *cs);
-
-#endif

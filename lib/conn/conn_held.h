@@ -4,8 +4,7 @@
  * memory of HTTP/2, and mbufs of its send queue while these are short. All calls belong to the
  * shard's lcore.
  */
-#ifndef NJ_CONN_CONN_HELD_H
-#define NJ_CONN_CONN_HELD_H
+#pragma once
 
 #include "conn/conn.h"
 
@@ -32,5 +31,3 @@ static inline void nj__conn_track_held(struct nj_conn *c, nj_ns now)
 
 /* The connection ends: it holds nothing any more. */
 void nj__conn_forget_held(struct nj_conn *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Begin and end of a connection. All calls belong to the shard's lcore. */
-#ifndef NJ_CONN_CONN_LIFE_H
-#define NJ_CONN_CONN_LIFE_H
+#pragma once
 
 #include "conn/conn.h"
 
@@ -17,5 +16,3 @@ void nj__conn_begin_linger(struct nj_conn *c, nj_ns now);
 void nj__conn_reset(struct nj_conn *c, nj_ns now);
 /* TCP has reported the end, or both sides have finished. */
 void nj__conn_free(struct nj_conn *c, nj_ns now);
-
-#endif

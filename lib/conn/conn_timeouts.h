@@ -7,8 +7,7 @@
  * lists check progress of TCP only: requests have timeouts of their own (request_timeouts.h). All
  * calls belong to the shard's lcore.
  */
-#ifndef NJ_CONN_CONN_TIMEOUTS_H
-#define NJ_CONN_CONN_TIMEOUTS_H
+#pragma once
 
 #include "conn/conn.h"
 
@@ -34,5 +33,3 @@ static inline void nj__note_deadline(struct nj_conns *cs, nj_ns at)
 {
     cs->timeouts_at = nj_min_u64(cs->timeouts_at, at);
 }
-
-#endif

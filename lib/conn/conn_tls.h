@@ -5,8 +5,7 @@
  *
  * All calls belong to the shard's lcore, except what the workers run.
  */
-#ifndef NJ_CONN_CONN_TLS_H
-#define NJ_CONN_CONN_TLS_H
+#pragma once
 
 #include "base/body_source.h"
 #include "base/pool.h"
@@ -67,5 +66,3 @@ bool nj__conn_tls_refer(struct nj_conn *c, const struct nj_slice *slice);
 bool nj__conn_tls_flush(struct nj_conn *c);
 /* Were bytes lost? Nothing can be sent any more, and the connection must be reset. */
 bool nj__conn_tls_is_broken(const struct nj_conn *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by conn_tls.c (records) and conn_tls_handshake.c. */
-#ifndef NJ_CONN_CONN_TLS_INTERNAL_H
-#define NJ_CONN_CONN_TLS_INTERNAL_H
+#pragma once
 
 #include "conn/conn.h"
 #include "conn/conn_tls.h"
@@ -76,5 +75,3 @@ bool nj__handshake_is_finished(const struct nj_conn_tls *ct);
 /* Sends what a worker has made, and submits the records that have arrived. At the end of the
  * handshake ct->established or ct->ended is set, and ct->handshake is NULL. */
 void nj__handshake_advance(struct nj_conn *c, struct nj_conn_tls *ct);
-
-#endif

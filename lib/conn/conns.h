@@ -6,8 +6,7 @@
  * Time is an argument, and the environment a struct nj_conns_ops. TCP, counters and stages belong
  * to the caller. All calls belong to the shard's lcore unless stated otherwise.
  */
-#ifndef NJ_CONN_CONNS_H
-#define NJ_CONN_CONNS_H
+#pragma once
 
 #include "base/held_shares.h"
 #include "base/list.h"
@@ -204,5 +203,3 @@ uint64_t nj_conns_policy_version(const struct nj_conns *cs);
 void nj_conns_drain(struct nj_conns *cs, nj_ns now);
 /* Another process accepts connections in our place: sends GOAWAY on all; or no longer. */
 void nj_conns_yield(struct nj_conns *cs, bool yields, nj_ns now);
-
-#endif

@@ -19,8 +19,7 @@
  * and is evicted only when no other client is above its share. All calls belong to the shard's
  * lcore.
  */
-#ifndef NJ_CONN_FIBER_ADMISSION_H
-#define NJ_CONN_FIBER_ADMISSION_H
+#pragma once
 
 #include "base/list.h"
 #include "base/types.h"
@@ -68,5 +67,3 @@ void nj__admission_dequeue(struct nj_conns *cs, struct nj_txn *t);
  * Returns how many. */
 uint32_t nj__admission_serve_queue(struct nj_conns *cs, nj_ns now);
 nj_ns nj__admission_next_at(const struct nj_conns *cs);
-
-#endif

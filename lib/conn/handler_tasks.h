@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Handlers of routes on one shard: their exchanges, and the strategy that runs them. All calls
  * belong to the shard's lcore; other threads read the atomics only. */
-#ifndef NJ_CONN_HANDLER_TASKS_H
-#define NJ_CONN_HANDLER_TASKS_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -63,5 +62,3 @@ void nj__handlers_wake_workers(struct nj_conns *cs);
 nj_ns nj__handlers_next_at(const struct nj_conns *cs);
 bool nj__handlers_busy(const struct nj_conns *cs);
 void nj__handlers_publish(struct nj_conns *cs);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Protocol detection: HTTP/2, HTTP/1.x or garbage, from as few bytes as possible. Pure. */
-#ifndef NJ_CONN_PREFACE_DETECT_H
-#define NJ_CONN_PREFACE_DETECT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ enum nj_sniff { NJ_SNIFF_MORE, NJ_SNIFF_H2, NJ_SNIFF_HTTP1, NJ_SNIFF_GARBAGE };
  * soon as the bytes allow nothing else ("PRI "), HTTP/1.x by a method and a space. MORE: call again
  * with more bytes. */
 enum nj_sniff nj_sniff(const uint8_t *data, size_t n_bytes);
-
-#endif

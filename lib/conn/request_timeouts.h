@@ -11,8 +11,7 @@
  * count against the peer. A request that waits for a file for send_timeout gets an error: memory
  * may be held by others, or the disk does not answer. All calls belong to the shard's lcore.
  */
-#ifndef NJ_CONN_REQUEST_TIMEOUTS_H
-#define NJ_CONN_REQUEST_TIMEOUTS_H
+#pragma once
 
 #include "conn/conn.h"
 
@@ -24,5 +23,3 @@ bool nj__txn_waits_for_peer(const struct nj_txn *t);
 uint32_t nj__check_requests(struct nj_conns *cs, nj_ns now);
 /* When the next check is due. */
 nj_ns nj__request_checks_first_at(const struct nj_conns *cs);
-
-#endif

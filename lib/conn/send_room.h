@@ -3,8 +3,7 @@
  * How much may be queued for a peer, and whether its input is read: the mbufs for sending are
  * shared between the connections of a shard. All calls belong to the shard's lcore.
  */
-#ifndef NJ_CONN_SEND_ROOM_H
-#define NJ_CONN_SEND_ROOM_H
+#pragma once
 
 #include "base/limits.h"
 #include "conn/conn.h"
@@ -83,5 +82,3 @@ static inline bool nj__conn_may_read(const struct nj_conn *c)
     }
     return true;
 }
-
-#endif

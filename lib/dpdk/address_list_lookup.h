@@ -3,8 +3,7 @@
  * The lists that an address is on. A lookup takes a few hundred nanoseconds for any number of
  * networks of both families (rte_acl). An ACL is immutable: when a list changes a new one is built.
  */
-#ifndef NJ_DPDK_ADDRESS_LIST_LOOKUP_H
-#define NJ_DPDK_ADDRESS_LIST_LOOKUP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void nj_acl_free(struct nj_acl *acl);
 
 /* Bit i of the result: the address is on list i. `acl` is a struct nj_acl. Any thread. */
 uint32_t nj_acl_lookup(const void *acl, const struct nj_addr *addr);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sockets of DPDK's net_af_packet driver: their send buffers, and their descriptors. */
-#ifndef NJ_DPDK_AF_PACKET_SOCKETS_H
-#define NJ_DPDK_AF_PACKET_SOCKETS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void nj_af_packet_grow_sndbuf(void);
 /* Writes the descriptors of the driver's sockets on an interface, up to `n_max`: one for each
  * queue, in queue order. Returns their number. Main thread. */
 uint32_t nj_af_packet_sockets(unsigned if_index, int *fd, uint32_t n_max);
-
-#endif

@@ -3,8 +3,7 @@
  * Names of telemetry and of net_bonding for DPDK 22.11 (Debian 12) to 24.11 (Debian 13). The code
  * uses the newer names; this header defines them where DPDK has only the older ones.
  */
-#ifndef NJ_DPDK_COMPAT_H
-#define NJ_DPDK_COMPAT_H
+#pragma once
 
 #include <rte_version.h>
 
@@ -19,6 +18,4 @@
 #else
 #define NJ_BOND_MEMBER         "member"
 #define NJ_ETH_DEV_BOND_MEMBER RTE_ETH_DEV_BONDING_MEMBER
-#endif
-
 #endif

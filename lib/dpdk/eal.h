@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* DPDK's environment abstraction layer (EAL), initialised with the user's arguments unchanged. */
-#ifndef NJ_DPDK_EAL_H
-#define NJ_DPDK_EAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ bool nj_eal_tap_with_mac_of_interface(const char *arg, char *out, size_t n);
 /* From here on nj_eal_fini() leaves the devices as they are, for another process that uses them:
  * net_tap would set the interface down. Main thread. */
 void nj_eal_keep_devices(void);
-
-#endif

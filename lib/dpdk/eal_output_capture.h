@@ -5,8 +5,7 @@
  * capture ends. At other times DPDK's log goes to a function of the server: DPDK itself would write
  * it to stdout or stderr and to syslog, from lcores too, and wait for their readers.
  */
-#ifndef NJ_DPDK_EAL_OUTPUT_CAPTURE_H
-#define NJ_DPDK_EAL_OUTPUT_CAPTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ int nj_eal_log_original_stderr_fd(void);
 /* The captured line that reports that vfio could not map memory for devices (DMA); NULL: none.
  * DPDK continues after this error, but the device cannot access that memory. Main thread. */
 const char *nj_eal_log_dma_error(void);
-
-#endif

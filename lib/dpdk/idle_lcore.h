@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How an lcore waits while its shard has no work: it spins, pauses, sleeps or waits for an
  * interrupt. One nj_idle_state belongs to one lcore; only that lcore calls these functions. */
-#ifndef NJ_DPDK_IDLE_LCORE_H
-#define NJ_DPDK_IDLE_LCORE_H
+#pragma once
 
 #include <nightjar/server.h>
 
@@ -49,5 +48,3 @@ static inline void nj_idle_note_work(struct nj_idle_state *i)
 
 /* Does the CPU have a low-power timed wait (WAITPKG, WFET)? Without it NJ_IDLE_PAUSE spins. */
 bool nj_idle_has_power_pause(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lcores that each run the poll loop of one shard: launch, phases, and end. */
-#ifndef NJ_DPDK_LCORE_LOOP_H
-#define NJ_DPDK_LCORE_LOOP_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,5 +60,3 @@ int nj_lcores_start_loops(struct nj_lcore *lcores, uint32_t n, char *why, size_t
  * these are in a handler, and use their shard when it returns. To be called by the thread that
  * started them, after NJ_PHASE_STOP. */
 uint32_t nj_lcores_wait(struct nj_lcore *lcores, uint32_t n, uint32_t wait_ms);
-
-#endif

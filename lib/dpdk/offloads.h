@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The offloads that are used of a device: those it offers, without those its driver emulates. */
-#ifndef NJ_DPDK_OFFLOADS_H
-#define NJ_DPDK_OFFLOADS_H
+#pragma once
 
 #include <rte_ethdev.h>
 
@@ -19,5 +18,3 @@ void nj_offload_choose(struct nj_offload *o, const char *driver,
 
 /* Formats the choice as one line for the log. */
 void nj_offload_format(const struct nj_offload *o, char *text, size_t text_bytes);
-
-#endif

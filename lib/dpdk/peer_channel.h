@@ -5,8 +5,7 @@
  * before it the number of times that it was passed on, and the VLAN tag if the device stripped it.
  * Several lcores may send and receive at once. No call blocks.
  */
-#ifndef NJ_DPDK_PEER_CHANNEL_H
-#define NJ_DPDK_PEER_CHANNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ bool nj_peer_channel_send(int fd, const struct rte_mbuf *m);
 /* Receives up to `n` frames into mbufs of `pool`, marked as of nj_is_from_peer_process(). Returns
  * their number. A frame that does not fit an mbuf is dropped. */
 uint32_t nj_peer_channel_receive(int fd, struct rte_mempool *pool, struct rte_mbuf **m, uint32_t n);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An Ethernet port: chosen, configured for a number of shards, started, observed and closed.
  * Unless stated otherwise the functions belong to the main thread. */
-#ifndef NJ_DPDK_PORT_H
-#define NJ_DPDK_PORT_H
+#pragma once
 
 #include <rte_ether.h>
 #include <rte_mempool.h>
@@ -122,5 +121,3 @@ uint32_t nj_dpdk_port_append_devices(const struct nj_dpdk_port *p, struct rte_de
  * with another open port is skipped. Returns 0, or -1 with the reason in `why`: at least one device
  * has no port; the others were probed. */
 int nj_dpdk_devices_reprobe(struct rte_device **devices, uint32_t n, char *why, size_t why_bytes);
-
-#endif

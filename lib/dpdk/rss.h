@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receive-side scaling (RSS): checks a device's capabilities, programs key and table, and verifies
  * both. */
-#ifndef NJ_DPDK_RSS_H
-#define NJ_DPDK_RSS_H
+#pragma once
 
 #include <rte_ethdev.h>
 
@@ -28,5 +27,3 @@ uint8_t nj_rss_expand_key(const struct rte_eth_dev_info *info, const struct nj_r
  * i mod n_shards. Reads both back. False: the device did not keep one of them. */
 bool nj_rss_write_and_verify(uint16_t port, const struct rte_eth_dev_info *info,
                              const struct nj_rss_key *key, uint32_t n_shards);
-
-#endif

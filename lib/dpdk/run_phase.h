@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What all lcores do: serve, in an upgrade beside another process (shard/port_role.c), or end. */
-#ifndef NJ_DPDK_RUN_PHASE_H
-#define NJ_DPDK_RUN_PHASE_H
+#pragma once
 
 enum nj_run_phase {
     NJ_PHASE_START, /* no lcore runs yet */
@@ -13,5 +12,3 @@ enum nj_run_phase {
     NJ_PHASE_ABORT, /* reset the remaining connections */
     NJ_PHASE_STOP,  /* leave the loop */
 };
-
-#endif

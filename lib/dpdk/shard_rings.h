@@ -5,8 +5,7 @@
  *   tx[from]         packets of a shard that has no transmit queue of its own, for the one that
  *                    sends on its behalf
  */
-#ifndef NJ_DPDK_SHARD_RINGS_H
-#define NJ_DPDK_SHARD_RINGS_H
+#pragma once
 
 /* Acquire and release where DPDK's x86 rings use compiler barriers: the same instructions, but
  * ThreadSanitizer can follow them. */
@@ -71,5 +70,3 @@ static inline void nj_shard_rings_wake_receivers(struct nj_shard_endpoint *end)
     if (end->to_wake)
         nj__shard_rings_wake_receivers(end);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The shards' clock: the time stamp counter in nanoseconds, the same on all lcores. Any thread. */
-#ifndef NJ_DPDK_TSC_CLOCK_H
-#define NJ_DPDK_TSC_CLOCK_H
+#pragma once
 
 #include <rte_cycles.h>
 
@@ -24,5 +23,3 @@ static inline nj_ns nj_tsc_clock_to_ns(const struct nj_tsc_clock *c, uint64_t ts
     unsigned __int128 q = (unsigned __int128)(tsc - c->tsc_base) * c->ns_per_cycle_q32;
     return NJ_SEC + (nj_ns)(q >> 32);
 }
-
-#endif

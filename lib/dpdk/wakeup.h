@@ -21,8 +21,7 @@
  * changed the 1 to 0 may write to the eventfd later. No other producer writes until then, but the
  * lcore finds the 0, arms again and checks again.
  */
-#ifndef NJ_DPDK_WAKEUP_H
-#define NJ_DPDK_WAKEUP_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -66,5 +65,3 @@ static inline void nj_wakeup_signal(struct nj_wakeup *w)
     if (nj_unlikely(nj_wakeup_is_armed(w)))
         nj__wakeup_write(w);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Wire format of frames (RFC 9113 4.1, 6): constants, and reading and writing frame headers. */
-#ifndef NJ_H2_FRAME_H
-#define NJ_H2_FRAME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -60,5 +59,3 @@ static inline uint8_t *nj__h2_put_frame_head(uint8_t *p, uint32_t n_payload,
     nj_put_be32(p + 5, id);
     return p + NJ__H2_FRAME_HEAD;
 }
-
-#endif

@@ -7,8 +7,7 @@
  * and on everything created from it. Unless a comment says otherwise, sizes are bytes, times are
  * nanoseconds, and strings passed in are copied.
  */
-#ifndef NJ_H2_H2_H
-#define NJ_H2_H2_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -270,5 +269,3 @@ void *nj_h2_user(const struct nj_h2 *h);
 struct nj_h2 *nj_h2_stream_conn(const struct nj_h2_stream *st);
 void nj_h2_stream_set_user(struct nj_h2_stream *st, void *user);
 void *nj_h2_stream_user(const struct nj_h2_stream *st);
-
-#endif

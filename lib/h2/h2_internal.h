@@ -31,8 +31,7 @@
  *
  * One lcore makes all calls on an nj_h2_context and its connections. Lengths are bytes.
  */
-#ifndef NJ_H2_H2_INTERNAL_H
-#define NJ_H2_H2_INTERNAL_H
+#pragma once
 
 #include "base/compiler.h"
 #include "base/body_source.h"
@@ -483,5 +482,3 @@ void nj__h2_data_input(struct nj_h2 *h, const uint8_t *data, uint32_t n_bytes);
 
 /* Queue the GOAWAY of a recorded end. Returns -1 if the connection must end, else 0. */
 int nj__h2_goaway_if_ended(struct nj_h2 *h);
-
-#endif

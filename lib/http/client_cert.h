@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The verified certificate of a client, shared by its connection and its requests: a handler on a
  * worker may outlive the connection. Any thread. */
-#ifndef NJ_HTTP_CLIENT_CERT_H
-#define NJ_HTTP_CLIENT_CERT_H
+#pragma once
 
 #include "base/ref.h"
 #include "base/str.h"
@@ -20,5 +19,3 @@ static inline struct nj_str nj_client_cert_subject(const struct nj_client_cert *
 {
     return c ? c->subject : (struct nj_str){NULL, 0};
 }
-
-#endif

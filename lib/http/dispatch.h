@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who answers a request: the handler of a route, the file server, or an error. The top of lib/http.
  * Called on the shard's lcore, in its root context. */
-#ifndef NJ_HTTP_DISPATCH_H
-#define NJ_HTTP_DISPATCH_H
+#pragma once
 
 #include "http/handlers/exchange.h"
 #include "http/proto/path_cache.h"
@@ -13,5 +12,3 @@
  * Returns the exchange of a handler, which the caller submits to the strategy; else NULL. */
 struct nj_exchange *nj_http_dispatch(struct nj_txn *t, const struct nj_request_head *head,
                                      const struct nj_target *target, uint32_t n_conn_tasks);
-
-#endif

@@ -2,8 +2,7 @@
 /* The options of HTTP, as the operator set them. lib/config fills one struct for the whole server;
  * shards and their transactions hold a const pointer to it, so it must outlive them. Read-only: any
  * thread. */
-#ifndef NJ_HTTP_HTTP_OPTIONS_H
-#define NJ_HTTP_HTTP_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ struct nj_http_options {
 
 /* The options of an operator who set none. */
 extern const struct nj_http_options nj_http_options_default;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Admission of requests: begins transactions, and refuses those that the policy or a client's share
  * does not allow. Called on the shard's lcore, in its root context. */
-#ifndef NJ_HTTP_REQUEST_ADMISSION_H
-#define NJ_HTTP_REQUEST_ADMISSION_H
+#pragma once
 
 #include "http/transaction.h"
 
@@ -28,5 +27,3 @@ const struct nj_class *nj_txns_find_class_by_name(const struct nj_txns *set, con
 bool nj_txn_deny_if_over_share(struct nj_txn *t, uint32_t n_left);
 /* Counts `why` and reports the client of a transaction for exceeding that limit. */
 void nj_txn_report_abuse(struct nj_txn *t, nj_counter why);
-
-#endif

@@ -2,8 +2,7 @@
 /* A response head under construction, for files, handlers and errors; and complete error responses.
  * Root context of the shard only. Names and values are borrowed until nj_resp_head_send(), which
  * copies them. */
-#ifndef NJ_HTTP_RESPONSE_HEAD_H
-#define NJ_HTTP_RESPONSE_HEAD_H
+#pragma once
 
 #include "base/limits.h"
 #include "http/transaction.h"
@@ -37,5 +36,3 @@ int nj_resp_head_send(struct nj_resp_head *r, struct nj_txn *t, uint16_t status,
 void nj_respond_error(struct nj_txn *t, uint16_t status, struct nj_field extra);
 /* The same with a body: one line of text. */
 void nj_respond_error_text(struct nj_txn *t, uint16_t status, struct nj_field extra);
-
-#endif

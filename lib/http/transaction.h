@@ -8,8 +8,7 @@
  * responds exactly once. nj_txn_end() is called when the stream has closed. All calls belong to the
  * shard's lcore, in its root context.
  */
-#ifndef NJ_HTTP_TRANSACTION_H
-#define NJ_HTTP_TRANSACTION_H
+#pragma once
 
 #include "base/keyed_hash.h"
 #include "base/list.h"
@@ -204,5 +203,3 @@ bool nj_txn_respond_cached(struct nj_txn *t, uint16_t status, uint64_t stamp, st
  * others. */
 struct nj_client *nj_txns_get_client(struct nj_txns *set, uint64_t key, const struct nj_addr *addr);
 void nj_txns_put_client(struct nj_txns *set, struct nj_client *client);
-
-#endif

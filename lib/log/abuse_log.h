@@ -4,8 +4,7 @@
  * second for the whole server, with the count since the last line and the client concerned. One
  * thread.
  */
-#ifndef NJ_LOG_ABUSE_LOG_H
-#define NJ_LOG_ABUSE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -37,5 +36,3 @@ bool nj_abuse_log_next(struct nj_abuse_log *log, const struct nj_abuse *const *o
  * Returns false if there are no counts, or all records are being written. */
 bool nj_abuse_sum(const struct nj_abuse *const *of, uint32_t n, nj_counter reason,
                   struct nj_abuse_view *out);
-
-#endif

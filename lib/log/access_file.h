@@ -7,8 +7,7 @@
  * One thread. Calls block only where the file system or a terminal does, and in
  * nj_access_file_close().
  */
-#ifndef NJ_LOG_ACCESS_FILE_H
-#define NJ_LOG_ACCESS_FILE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -69,5 +68,3 @@ void nj_access_file_commit(struct nj_access_file *f, size_t n_bytes, nj_ns now);
 void nj_access_file_write_due(struct nj_access_file *f, nj_ns now);
 /* Reopen the path; lines that the old file did not take go to the new one. */
 void nj_access_file_reopen(struct nj_access_file *f, nj_ns now);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Formats a record of the access log as text. Pure, except for the system's time zone. */
-#ifndef NJ_LOG_ACCESS_FORMAT_H
-#define NJ_LOG_ACCESS_FORMAT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ struct nj_access_time_cache {
  * may contain any bytes. */
 size_t nj_access_format_line(enum nj_access_format format, const struct nj_access_record *a,
                              struct nj_access_time_cache *clock, char *out);
-
-#endif

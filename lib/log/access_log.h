@@ -8,8 +8,7 @@
  * lost. When the server is idle, lines written plus lost equal the completed requests. The thread
  * polls twenty times a second, and is woken after NJ_ACCESS_WAKE_RECORDS records of a shard.
  */
-#ifndef NJ_LOG_ACCESS_LOG_H
-#define NJ_LOG_ACCESS_LOG_H
+#pragma once
 
 #include <sched.h>
 #include <stdbool.h>
@@ -66,5 +65,3 @@ struct nj_access_counts nj_access_log_counts(const struct nj_access_log *log);
  * the process is about to exit. Then the counts are as if the thread wrote no more lines. */
 bool nj_access_log_close(struct nj_access_log *log, uint32_t wait_ms,
                          struct nj_access_counts *counts);
-
-#endif

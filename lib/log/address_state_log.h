@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The states of the interface's IPv6 addresses, as text and as log lines. */
-#ifndef NJ_LOG_ADDRESS_STATE_LOG_H
-#define NJ_LOG_ADDRESS_STATE_LOG_H
+#pragma once
 
 #include "wire/iface.h"
 
@@ -17,5 +16,3 @@ struct nj_address_logged {
 /* Log a line for each IPv6 address whose state changed since the last call. Another thread may
  * write `iface` concurrently. */
 void nj_address_log_changes(struct nj_address_logged *prev, const struct nj_iface *iface);
-
-#endif

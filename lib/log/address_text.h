@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Text of IP addresses and prefixes. */
-#ifndef NJ_LOG_ADDRESS_TEXT_H
-#define NJ_LOG_ADDRESS_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ bool nj_address_parse(const char *text, size_t n_bytes, struct nj_addr *out);
 
 /* Parse an address with an optional "/BITS", of 32 or 128; the default is all bits. */
 bool nj_prefix_parse(const char *text, size_t n_bytes, struct nj_addr *out, unsigned *bits);
-
-#endif

@@ -6,8 +6,7 @@
  * if enabled. The report contains no absolute addresses, registers or memory contents, since logs
  * are shared more widely than memory may be.
  */
-#ifndef NJ_LOG_CRASH_REPORT_H
-#define NJ_LOG_CRASH_REPORT_H
+#pragma once
 
 /* Maximum duration of a report in seconds: the reader of standard error may block. */
 #define NJ_CRASH_REPORT_S 5u
@@ -30,5 +29,3 @@ void nj_crash_report_remove(void);
 /* Set the function that maps a stack guard to its route. NULL: none. Main thread, while no other
  * thread runs. */
 void nj_crash_set_route_lookup(nj_crash_route_fn *route_of, void *ctx);
-
-#endif

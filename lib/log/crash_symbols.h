@@ -4,8 +4,7 @@
  * dynamic loader's locks, and dladdr(3) knows only the dynamic symbol table, which lacks most
  * functions of this library.
  */
-#ifndef NJ_LOG_CRASH_SYMBOLS_H
-#define NJ_LOG_CRASH_SYMBOLS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ void nj_crash_symbols_free(struct nj_crash_symbols *s);
 /* The name of the function that contains `at`, and the offset into it; or NULL. The string belongs
  * to `s`. Async-signal-safe. */
 const char *nj_crash_symbols_find(const struct nj_crash_symbols *s, uint64_t at, uint64_t *into);
-
-#endif

@@ -3,8 +3,7 @@
  * A ring of log lines from an lcore to the supervisor thread, which writes them. An lcore must not
  * write to standard error itself: the write blocks if its reader is slow.
  */
-#ifndef NJ_LOG_LCORE_LOG_H
-#define NJ_LOG_LCORE_LOG_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,5 +26,3 @@ struct nj_lcore_log {
 void nj_lcore_log_put(struct nj_lcore_log *ring, const char *line);
 /* Take the next line, or a line with the count of dropped ones. Returns false if there is none. */
 bool nj_lcore_log_take(struct nj_lcore_log *ring, char *out, size_t n);
-
-#endif

@@ -3,8 +3,7 @@
  * The watchdog of one lcore: detects a stalled poll loop and names the route whose handler holds
  * the lcore. A pure state machine: the caller provides samples and the time in ns.
  */
-#ifndef NJ_LOG_LCORE_WATCHDOG_H
-#define NJ_LOG_LCORE_WATCHDOG_H
+#pragma once
 
 #include "base/types.h"
 
@@ -40,5 +39,3 @@ bool nj_watchdog_check_sample(struct nj_watchdog *w, const struct nj_watchdog_sa
 
 /* Has the lcore not polled for longer than NJ_WATCHDOG_STALL, as of the checks until now? */
 bool nj_watchdog_has_stalled(const struct nj_watchdog *w, nj_ns now);
-
-#endif

@@ -11,8 +11,7 @@
  * If standard error is the journal (systemd sets JOURNAL_STREAM), a line has the priority prefix of
  * sd-daemon(3) instead: the journal stores time and level itself.
  */
-#ifndef NJ_LOG_LOG_H
-#define NJ_LOG_LOG_H
+#pragma once
 
 #include <nightjar/server.h>
 
@@ -39,5 +38,3 @@ void nj_log_lines_to_sink(struct nj_log_sink sink, enum nj_log level, const char
  * server to its end; before and after, and in commands such as --check, it does. Allocates memory:
  * any thread except lcores, which use lcore_log.h. */
 void nj_log(enum nj_log level, const char *format, ...) NJ_PRINTF(2, 3);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What stands before the text of a log line: a timestamp and the level, or for the journal the
  * priority prefix of sd-daemon(3). Any thread. */
-#ifndef NJ_LOG_LOG_LINE_HEAD_H
-#define NJ_LOG_LOG_LINE_HEAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,5 +13,3 @@
 size_t nj_log_format_head(char *out, size_t n, enum nj_log level, bool to_journal, int64_t wall_ns);
 /* Does `fd` match `stream`, the value of JOURNAL_STREAM ("DEVICE:INODE")? NULL: no. */
 bool nj_log_fd_is_journal(const char *stream, int fd);
-
-#endif

@@ -13,8 +13,7 @@
  * After fork(2) the child has no writer: its lines are written by the threads that log them, and
  * those that waited are the parent's. A child does not start a writer of its own.
  */
-#ifndef NJ_LOG_LOG_WRITER_H
-#define NJ_LOG_LOG_WRITER_H
+#pragma once
 
 #include <sched.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ uint64_t nj_log_writer_n_lost(void);
 /* Write `n` bytes to `fd`, however it takes them: waits if it would block. False: an error, and
  * `*n_put` bytes were written. Any thread that may block. */
 bool nj_log_write_all(int fd, const char *text, size_t n, size_t *n_put);
-
-#endif

@@ -4,8 +4,7 @@
  * then for standard error. The time between these waits is not counted, in which ports and the EAL
  * are closed, so that standard error is waited for even if that takes long.
  */
-#ifndef NJ_LOG_OUTPUT_WAIT_H
-#define NJ_LOG_OUTPUT_WAIT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ static inline void nj_output_wait_add(struct nj_output_wait *w, nj_ns taken)
 {
     w->taken += taken;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Log lines about a port: link state, dropped received packets, packets that were not sent. A state
  * machine: the caller samples the device and passes the time. One thread.
  */
-#ifndef NJ_LOG_PORT_HEALTH_LOG_H
-#define NJ_LOG_PORT_HEALTH_LOG_H
+#pragma once
 
 #include "base/types.h"
 #include "dpdk/port.h"
@@ -42,5 +41,3 @@ void nj_port_watch_update(struct nj_port_watch *w, const struct nj_port_stats *s
 /* Format the next due line, without a newline. False: none. */
 bool nj_port_watch_next_line(struct nj_port_watch *w, nj_ns now, enum nj_log *level,
                              char line[NJ_PORT_LINE_BYTES]);
-
-#endif

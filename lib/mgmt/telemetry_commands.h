@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The commands of rte_telemetry. `commands` in telemetry.c has their names and their help. */
-#ifndef NJ_MGMT_TELEMETRY_COMMANDS_H
-#define NJ_MGMT_TELEMETRY_COMMANDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ nj__telemetry_command_fn nj__telemetry_counters, nj__telemetry_shards, nj__telem
     nj__telemetry_stages, nj__telemetry_memory, nj__telemetry_handlers, nj__telemetry_workers,
     nj__telemetry_limits, nj__telemetry_classes, nj__telemetry_clients, nj__telemetry_shaping,
     nj__telemetry_files, nj__telemetry_abuse, nj__telemetry_refused, nj__telemetry_latency;
-
-#endif

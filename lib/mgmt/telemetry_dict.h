@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Dictionaries of rte_telemetry, and parameters that several commands have. */
-#ifndef NJ_MGMT_TELEMETRY_DICT_H
-#define NJ_MGMT_TELEMETRY_DICT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ struct nj__telemetry_row {
 };
 void nj__telemetry_add_numbers(struct rte_tel_data *d, const struct nj__telemetry_row *rows,
                                size_t n);
-
-#endif

@@ -5,8 +5,7 @@
  * hooks. Any thread may read, while the server keeps what the view points to. Lcores write
  * meanwhile: each value is recent, but not all are of the same moment.
  */
-#ifndef NJ_MGMT_VIEW_H
-#define NJ_MGMT_VIEW_H
+#pragma once
 
 #include <pthread.h>
 
@@ -82,5 +81,3 @@ struct nj_mgmt_class_sum nj_mgmt_sum_class(const struct nj_mgmt_view *v, uint32_
 /* The last sample of a port of this view. */
 struct nj_port_stats nj_mgmt_read_port_stats(const struct nj_mgmt_view *v,
                                              const struct nj_mgmt_port *p);
-
-#endif

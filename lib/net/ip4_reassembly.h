@@ -8,8 +8,7 @@
  * filters the fragments: an exact duplicate is ignored, and an overlap rejects the packet and all
  * its later fragments (RFC 5722 4). One lcore only.
  */
-#ifndef NJ_NET_IP4_REASSEMBLY_H
-#define NJ_NET_IP4_REASSEMBLY_H
+#pragma once
 
 #include <rte_mbuf_core.h>
 
@@ -69,5 +68,3 @@ struct rte_mbuf *nj_ip4_reasm_input(struct nj_ip4_reasm *f, struct rte_mbuf *m,
 
 /* Drop expired fragments. Cheap if none has expired. */
 void nj_ip4_reasm_tick(struct nj_ip4_reasm *f, nj_ns now);
-
-#endif

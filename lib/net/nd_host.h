@@ -8,8 +8,7 @@
  * same key, so that all derive the same addresses. One shard sends the unsolicited messages. Used
  * on the shard's lcore only; other threads may read addresses by nj_iface_addr_read_published().
  */
-#ifndef NJ_NET_ND_HOST_H
-#define NJ_NET_ND_HOST_H
+#pragma once
 
 #include "base/keyed_hash.h"
 #include "net/neighbours.h"
@@ -82,5 +81,3 @@ void nj_nd_host_replace_lost_router(struct nj_nd_host *d, const struct nj_addr *
 
 /* Run expired timers: probes, reports, lifetimes. Cheap if none has expired. */
 void nj_nd_host_tick(struct nj_nd_host *d, nj_ns now);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * nd_host.h handles our own addresses, routers and prefixes.
  */
-#ifndef NJ_NET_NEIGHBOURS_H
-#define NJ_NET_NEIGHBOURS_H
+#pragma once
 
 #include <rte_mbuf.h>
 
@@ -123,5 +122,3 @@ void nj_neigh_send_ip6(struct nj_neigh *n, struct rte_mbuf *m, const struct rte_
 
 /* Run expired timers: retry, fail, remove. Cheap if none has expired. */
 void nj_neigh_tick(struct nj_neigh *n, nj_ns now);
-
-#endif

@@ -4,8 +4,7 @@
  * a NIC's RSS computes it. A NIC with the same key and table delivers packets to the right
  * shard; with other devices the shards hand packets over to each other. Pure after init.
  */
-#ifndef NJ_NET_RSS_FLOW_OWNER_H
-#define NJ_NET_RSS_FLOW_OWNER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ static inline uint32_t nj_steer_owner(const struct nj_steer *s, const struct nj_
 {
     return s->owner[nj_steer_hash(s, received) & (s->reta_size - 1)];
 }
-
-#endif

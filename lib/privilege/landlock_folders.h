@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rules for the files that a process may open from now on (landlock(7)). */
-#ifndef NJ_PRIVILEGE_LANDLOCK_FOLDERS_H
-#define NJ_PRIVILEGE_LANDLOCK_FOLDERS_H
+#pragma once
 
 #include "privilege/needed_files.h"
 
@@ -9,5 +8,3 @@
  * -1: the kernel has no Landlock, or a sanitizer runs (syscall_filter.h). A rule that the kernel
  * refuses is logged. One thread. */
 int nj__landlock_open(const struct nj_needed_file *file, uint32_t n_files);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files that a process opens after it has given up its privileges, as its new user: they are
  * checked, and are all that Landlock lets it open. */
-#ifndef NJ_PRIVILEGE_NEEDED_FILES_H
-#define NJ_PRIVILEGE_NEEDED_FILES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ struct nj_needed_file {
  * remedy in `why`. May block. */
 int nj__needed_files_check(const struct nj_needed_file *file, uint32_t n_files,
                            const struct nj_run_user *user, char *why, size_t why_bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * What a process gives up when its devices are open: its user, its capabilities, system calls, and
  * files (docs/adr/0023-what-a-server-gives-up.md). One thread calls these functions.
  */
-#ifndef NJ_PRIVILEGE_PRIVILEGES_H
-#define NJ_PRIVILEGE_PRIVILEGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ bool nj_privileges_change_user(const struct nj_privileges *p);
  * theirs. */
 int nj_privileges_drop(const struct nj_privileges *p, const struct nj_needed_file *file,
                        uint32_t n_files, bool has_own_code, char *why, size_t why_bytes);
-
-#endif

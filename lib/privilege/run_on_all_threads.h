@@ -2,8 +2,7 @@
 /* Runs a function on each thread of the process. Capabilities, no_new_privs and Landlock domains
  * belong to a thread (capabilities(7), prctl(2), landlock(7)), and the kernel lets no thread change
  * those of another. */
-#ifndef NJ_PRIVILEGE_RUN_ON_ALL_THREADS_H
-#define NJ_PRIVILEGE_RUN_ON_ALL_THREADS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@
  * some of the threads. One thread at a time calls it.
  */
 int nj_run_on_all_threads(int (*fn)(void *ctx), void *ctx, char *why, size_t why_bytes);
-
-#endif

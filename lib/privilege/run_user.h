@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The user that a server becomes after bring-up: --user. */
-#ifndef NJ_PRIVILEGE_RUN_USER_H
-#define NJ_PRIVILEGE_RUN_USER_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -22,5 +21,3 @@ struct nj_run_user {
 /* Look up "NAME" or "NAME:GROUP", by name or number, in the system's databases. `text` NULL: the
  * default user. Returns 0, or -1 with the reason and the remedy in `why`. One thread at a time. */
 int nj_run_user_find(const char *text, struct nj_run_user *out, char *why, size_t why_bytes);
-
-#endif

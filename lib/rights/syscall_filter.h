@@ -6,8 +6,7 @@
  * processes, or namespaces. The allow-list holds for lcores and service threads: what they call,
  * and no way to a new process or a new socket.
  */
-#ifndef NJ_RIGHTS_SYSCALL_FILTER_H
-#define NJ_RIGHTS_SYSCALL_FILTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ bool nj_syscall_allow_list_is_prepared(void);
 /* Load the allow-list into the calling thread alone, for ever. Does nothing if it was not prepared.
  * Any thread with no_new_privs. */
 void nj_syscall_allow_list_load(void);
-
-#endif

@@ -9,8 +9,7 @@
  * since the process may change those of all threads at any time (a handler that calls seteuid() or
  * setgroups()). Open descriptors are not affected.
  */
-#ifndef NJ_RIGHTS_THREAD_FILE_RIGHTS_H
-#define NJ_RIGHTS_THREAD_FILE_RIGHTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ void nj_file_rights_restore(void);
 
 /* Could files below `folder` be opened with the dropped rights? True if the process is not root. */
 bool nj_file_rights_can_reach(const char *folder);
-
-#endif

@@ -19,8 +19,7 @@
  *
  * All functions belong to the lcore's thread, unless stated otherwise. "Root only" excludes fibers.
  */
-#ifndef NJ_SCHED_EWYK_FIBER_SCHEDULER_H
-#define NJ_SCHED_EWYK_FIBER_SCHEDULER_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -205,5 +204,3 @@ struct nj_ewyk_gauges {
     uint64_t n_would_block;
 };
 struct nj_ewyk_gauges nj_ewyk_gauges(const struct nj_ewyk *);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * One lcore only. Nothing is allocated. Operations are O(1) unless stated otherwise.
  */
-#ifndef NJ_SCHED_FAIR_TASK_QUEUE_H
-#define NJ_SCHED_FAIR_TASK_QUEUE_H
+#pragma once
 
 #include "sched/task.h"
 
@@ -65,5 +64,3 @@ bool nj_task_queue_move_to_client(struct nj_task_queue *q, struct nj_task *task,
                                   const void *client);
 /* Removes a waiting task, not for a worker. */
 void nj_task_queue_remove(struct nj_task_queue *q, struct nj_task *task);
-
-#endif

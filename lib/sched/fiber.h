@@ -7,8 +7,7 @@
  * parks or ends, the root continues. Fibers do not start fibers. All functions belong to the owning
  * thread; "root only" and "fiber only" restrict them further.
  */
-#ifndef NJ_SCHED_FIBER_H
-#define NJ_SCHED_FIBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -126,5 +125,3 @@ uint32_t nj_fibers_trim(struct nj_fibers *, uint32_t n_keep, uint32_t n_max);
 bool nj_noblock_is_set(void);
 bool nj_noblock_enter(void);
 void nj_noblock_leave(bool before);
-
-#endif

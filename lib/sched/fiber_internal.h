@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Internals that fiber.c shares with the strategy of an lcore (ewyk_fiber_scheduler.c). Owning
  * thread only. */
-#ifndef NJ_SCHED_FIBER_INTERNAL_H
-#define NJ_SCHED_FIBER_INTERNAL_H
+#pragma once
 
 #include "base/compiler.h"
 #include "sched/fiber.h"
@@ -77,5 +76,3 @@ struct nj_fiber *nj__fibers_pop_runnable(struct nj_fibers *);
 void nj__fiber_resume(struct nj_fiber *f);
 /* Makes this thread the owner. */
 void nj__fibers_bind(struct nj_fibers *);
-
-#endif

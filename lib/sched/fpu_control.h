@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The floating-point control modes (rounding, traps, flush to zero) of the calling thread, to
  * detect a task that changed them. The sticky exception flags are not included. */
-#ifndef NJ_SCHED_FPU_CONTROL_H
-#define NJ_SCHED_FPU_CONTROL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,6 +45,4 @@ static inline void nj__fpu_set_control(uint64_t mode)
 
 #else
 #error "say here how floating point modes are read and set"
-#endif
-
 #endif

@@ -6,8 +6,7 @@
  * jump_fcontext() preserves the callee-saved registers, MXCSR and the x87 control word. A context
  * made by make_fcontext() starts with the values of its creator.
  */
-#ifndef NJ_SCHED_STACK_SWITCH_H
-#define NJ_SCHED_STACK_SWITCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -111,5 +110,3 @@ NJ__INLINE void nj__sanitizer_register_current(struct nj__switch_stack *stack)
     stack->tsan = __tsan_get_current_fiber();
 #endif
 }
-
-#endif

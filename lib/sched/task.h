@@ -5,8 +5,7 @@
  * The types are those of Jetty's Invocable, and OS_BLOCKING for tasks that block the thread and not
  * only their own stack. A task without a type is BLOCKING.
  */
-#ifndef NJ_SCHED_TASK_H
-#define NJ_SCHED_TASK_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -61,5 +60,3 @@ struct nj_task {
 
 /* Replaces UNTYPED and invalid values by BLOCKING. */
 enum nj_task_type nj_task_type_or_blocking(enum nj_task_type declared);
-
-#endif

@@ -3,8 +3,7 @@
  * The interface between a shard and the threads that run its OS_BLOCKING tasks: the worker pool, or
  * a stand-in of a test. One lcore calls these functions; none of them blocks.
  */
-#ifndef NJ_SCHED_WORKER_OPS_H
-#define NJ_SCHED_WORKER_OPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ struct nj_worker_ops {
      */
     bool (*join)(void *ctx, struct nj_task *task, const void *client);
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Measures requests and bytes per second of each class (mgmt/view.h). The supervisor. */
-#ifndef NJ_SERVER_CLASS_RATES_H
-#define NJ_SERVER_CLASS_RATES_H
+#pragma once
 
 #include "mgmt/view.h"
 
@@ -14,5 +13,3 @@ struct nj_class_rates {
 
 /* Once per second; does nothing before. */
 void nj__class_rates_update(struct nj_class_rates *r, const struct nj_mgmt_view *view, nj_ns now);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file store of a server and the reader of large files, as the configuration wants them; with
  * warnings about what will not work. Main thread. */
-#ifndef NJ_SERVER_FILE_SERVING_H
-#define NJ_SERVER_FILE_SERVING_H
+#pragma once
 
 #include <nightjar/server.h>
 
@@ -29,5 +28,3 @@ int nj__file_serving_start_reader(struct nj_file_serving *f, enum nj_file_reads 
 /* Returns the number of reads that did not end within `wait_ms`; the memory that they use stays
  * allocated. */
 uint32_t nj__file_serving_stop_reader(struct nj_file_serving *f, uint32_t wait_ms);
-
-#endif

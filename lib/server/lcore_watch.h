@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Log lines about the lcores of a server: lines of their own, lcores that do not poll, abuse and
  * refusals. The supervisor. */
-#ifndef NJ_SERVER_LCORE_WATCH_H
-#define NJ_SERVER_LCORE_WATCH_H
+#pragma once
 
 #include "log/abuse_log.h"
 #include "log/lcore_watchdog.h"
@@ -19,5 +18,3 @@ void nj__lcore_watch_tick(struct nj_lcore_watch *w, struct nj_shards *shards);
 /* The first lcore that does not poll, as of the last tick; NULL: all do. */
 const struct nj_lcore *nj__lcore_watch_stuck(const struct nj_lcore_watch *w,
                                              const struct nj_shards *shards);
-
-#endif

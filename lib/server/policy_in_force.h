@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The policy of a server (config/policy_snapshots.h) and the state that its shards share for it: at
  * start, on SIGHUP, and once per minute. */
-#ifndef NJ_SERVER_POLICY_IN_FORCE_H
-#define NJ_SERVER_POLICY_IN_FORCE_H
+#pragma once
 
 #include "config/policy_snapshots.h"
 #include "config/settings_validate.h"
@@ -28,5 +27,3 @@ void nj__policy_apply_hours(struct nj_policy_in_force *p);
 /* Read the policy file again. Any thread but an lcore. False: it has errors, which are logged, or
  * no file is configured. */
 bool nj__policy_reload(struct nj_policy_in_force *p);
-
-#endif

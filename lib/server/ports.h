@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ports of a server, each with its lcores and the rings between their shards. */
-#ifndef NJ_SERVER_PORTS_H
-#define NJ_SERVER_PORTS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -55,5 +54,3 @@ void nj__ports_log_addresses(struct nj_ports *ports, const struct nj_shards *sha
 /* Is an address of the configuration tentative? Any thread. */
 bool nj__ports_have_tentative_addresses(const struct nj_ports *ports,
                                         const struct nj_shards *shards);
-
-#endif

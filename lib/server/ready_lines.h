@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a server says about itself when it is ready. */
-#ifndef NJ_SERVER_READY_LINES_H
-#define NJ_SERVER_READY_LINES_H
+#pragma once
 
 #include "server/ports.h"
 #include "topo/place.h"
@@ -16,5 +15,3 @@ void nj__ready_log(const struct nj_ports *ports, const struct nj_shards *shards,
  * Main thread. */
 void nj__ready_log_advice(const struct nj_ports *ports, const struct nj_placement *place,
                           const cpu_set_t *cpus);
-
-#endif

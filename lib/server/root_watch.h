@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tells when the name of --root leads to no folder that the server can serve. The store then goes
  * on with the folder that had the name, so that nobody would notice (store/file_root.c). */
-#ifndef NJ_SERVER_ROOT_WATCH_H
-#define NJ_SERVER_ROOT_WATCH_H
+#pragma once
 
 #include "privilege/privileges.h"
 #include "store/file_store.h"
@@ -29,5 +28,3 @@ void nj__root_watch_check(const struct nj_root_watch *w);
 /* The same once a second, if it is so in two calls; and when it ends. One thread at a time that may
  * block. */
 void nj__root_watch_tick(struct nj_root_watch *w);
-
-#endif

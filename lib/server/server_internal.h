@@ -3,8 +3,7 @@
  *
  * "Main thread", here and in the headers of the parts, of lib/mgmt and of lib/upgrade: the thread
  * that starts, waits for or frees the server; one at a time (nightjar/server.h). */
-#ifndef NJ_SERVER_SERVER_INTERNAL_H
-#define NJ_SERVER_SERVER_INTERNAL_H
+#pragma once
 
 #include <sched.h>
 
@@ -66,5 +65,3 @@ void nj__server_close_upgrade(struct nj_server *s);
 bool nj__server_drop_privileges(struct nj_server *s);
 /* Threads of a later server of this process get no list of allowed calls. */
 void nj__server_forget_filter(struct nj_server *s);
-
-#endif

@@ -5,8 +5,7 @@
  * stable. libsystemd is not used: it opens a socket for each message, which the server's system
  * call filter would have to allow, and it brings three compression libraries into the process.
  */
-#ifndef NJ_SERVER_SERVICE_NOTIFY_H
-#define NJ_SERVER_SERVICE_NOTIFY_H
+#pragma once
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -63,5 +62,3 @@ void nj_service_notify_retry(struct nj_service_notify *n);
 bool nj_service_watchdog_is_due(const struct nj_service_notify *n, nj_ns now);
 /* Send it, unless the manager does not read: then it stays due. One thread only. */
 void nj_service_watchdog_send(struct nj_service_notify *n, nj_ns now);
-
-#endif

@@ -2,8 +2,7 @@
 /* What the service manager is told about the server, if service_notify is set: start, ready,
  * reload, stop, and that all lcores poll. See service_notify.h for the protocol, docs/deploy.md for
  * the service. */
-#ifndef NJ_SERVER_SERVICE_STATE_H
-#define NJ_SERVER_SERVICE_STATE_H
+#pragma once
 
 #include "server/service_notify.h"
 
@@ -34,5 +33,3 @@ void nj__service_reloading(struct nj_service *v);
 void nj__service_reloaded(struct nj_service *v, bool ok, uint64_t n_open);
 /* The start failed; nothing is sent any more. */
 void nj__service_failed(struct nj_service *v, const char *why);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lcores of a server and what belongs to each: its shard, and what connects it to other
  * threads. All arrays have `n` entries in use, in the order of the ports. */
-#ifndef NJ_SERVER_SHARDS_H
-#define NJ_SERVER_SHARDS_H
+#pragma once
 
 #include "dpdk/lcore_loop.h"
 #include "log/lcore_log.h"
@@ -34,5 +33,3 @@ void nj__shards_wake(struct nj_shards *s);
 void nj__shards_set_phase(struct nj_shards *s, enum nj_run_phase phase);
 /* Has no lcore a busy connection, after NJ_PHASE_YIELD or NJ_PHASE_DRAIN? Any thread. */
 bool nj__shards_are_drained(const struct nj_shards *s);
-
-#endif

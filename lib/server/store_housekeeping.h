@@ -4,8 +4,7 @@
  * removed, and the names of --root and --upgrade-socket are checked. It may block, so a worker does
  * it.
  */
-#ifndef NJ_SERVER_STORE_HOUSEKEEPING_H
-#define NJ_SERVER_STORE_HOUSEKEEPING_H
+#pragma once
 
 #include "sched/task.h"
 #include "server/root_watch.h"
@@ -28,5 +27,3 @@ void nj__store_housekeeping_tick(struct nj_store_housekeeping *h, nj_ns now);
 /* Take the task back, if it is done. The supervisor, or after its end the thread that stops the
  * workers. */
 void nj__store_housekeeping_reap(struct nj_store_housekeeping *h);
-
-#endif

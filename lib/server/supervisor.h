@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The supervisor: a thread that drives the phases of the lcores, watches lcores and ports, and does
  * what is done once per tick, second or minute. It never touches a packet. */
-#ifndef NJ_SERVER_SUPERVISOR_H
-#define NJ_SERVER_SUPERVISOR_H
+#pragma once
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -47,5 +46,3 @@ struct nj_supervisor {
  * v->is_over. Returns 0 or an error number. Main thread. */
 int nj__supervisor_start(struct nj_supervisor *v, const struct nj_supervised *of,
                          const cpu_set_t *cpus);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The certificates and ticket keys of a server with TLS, for all its shards. */
-#ifndef NJ_SERVER_TLS_IDENTITY_H
-#define NJ_SERVER_TLS_IDENTITY_H
+#pragma once
 
 #include <nightjar/server.h>
 
@@ -32,5 +31,3 @@ bool nj__tls_identity_reload(struct nj_tls_identity *t);
 void nj__tls_identity_check_dates(struct nj_tls_identity *t, int64_t now_s);
 /* Make a new key for session tickets, if it is time. The supervisor, once per tick. */
 void nj__tls_identity_rotate_tickets(struct nj_tls_identity *t, nj_ns now);
-
-#endif

@@ -9,8 +9,7 @@
  * A client has one entry for its connections, and one per class for its requests, with the limits
  * and caps of that class.
  */
-#ifndef NJ_SHAPE_CLIENT_TABLE_H
-#define NJ_SHAPE_CLIENT_TABLE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -63,5 +62,3 @@ enum nj_clients_by { NJ_CLIENTS_BY_BYTES, NJ_CLIENTS_BY_STREAMS, NJ_CLIENTS_BY_C
 uint32_t nj_clients_top(const struct nj_clients *t, enum nj_clients_by by,
                         const struct nj_client **out, uint32_t n);
 struct nj_addr nj_client_addr(const struct nj_client *c);
-
-#endif

@@ -6,8 +6,7 @@
  * closer to us. The client is the rightmost address that is not a trusted proxy; elements to the
  * left of it are not trustworthy. Pure.
  */
-#ifndef NJ_SHAPE_FORWARDED_HEADER_H
-#define NJ_SHAPE_FORWARDED_HEADER_H
+#pragma once
 
 #include "base/request_head.h"
 #include "base/str.h"
@@ -30,5 +29,3 @@ bool nj_forwarded_is_name(struct nj_str name);
 /* The next address, from the right. False: there is no other, NJ_FORWARDED_HOPS_MAX elements were
  * examined, or the element is no address ("unknown", RFC 7239 6.2, or garbage). */
 bool nj_forwarded_next(struct nj_forwarded *f, struct nj_addr *out);
-
-#endif

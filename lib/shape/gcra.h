@@ -9,8 +9,7 @@
  * Leases of at most the burst never allow more than burst + rate * w bytes within any time w.
  * docs/adr/0009-leases-are-times.md says why leases are times, not byte counts. Any thread.
  */
-#ifndef NJ_SHAPE_GCRA_H
-#define NJ_SHAPE_GCRA_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void nj_gcra_return(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t n_bytes);
 /* Called when the rate has changed: debt from a lower rate is reduced to one burst at the new rate.
  */
 void nj_gcra_clamp(struct nj_gcra *g, uint64_t bytes_per_s, uint64_t burst, nj_ns now);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rate limits of bytes: of the server, of a class, of a client in it, and of a response. As in the
  * hierarchical token bucket (HTB), a limit has a guaranteed rate and a ceiling. */
-#ifndef NJ_SHAPE_RATE_LIMIT_H
-#define NJ_SHAPE_RATE_LIMIT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ struct nj_limit {
     uint64_t burst;   /* bytes sent at once after a pause; 0: 50 ms of the ceiling, at least 2 *
                          NJ_QUANTUM_MIN_BYTES */
 };
-
-#endif

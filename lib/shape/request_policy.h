@@ -6,8 +6,7 @@
  *
  * Pure. Any number of lcores may read a snapshot.
  */
-#ifndef NJ_SHAPE_REQUEST_POLICY_H
-#define NJ_SHAPE_REQUEST_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -140,5 +139,3 @@ uint64_t nj_policy_conn_key(const struct nj_policy *p, const struct nj_hash_key 
 
 /* No limits, only the default class, no lists. */
 extern const struct nj_policy nj_policy_none;
-
-#endif

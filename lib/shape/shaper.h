@@ -11,8 +11,7 @@
  *
  * Pure. All calls belong to the shard's lcore, except nj_shape_shared_*.
  */
-#ifndef NJ_SHAPE_SHAPER_H
-#define NJ_SHAPE_SHAPER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -146,5 +145,3 @@ uint32_t nj_shape_run(struct nj_shape *s, nj_ns now, void (*wake)(void *ctx, voi
 void nj_shape_publish(struct nj_shape *s);
 /* Nothing is due before this time; the time of the last run: call again at once. */
 nj_ns nj_shape_next_at(const struct nj_shape *s);
-
-#endif

@@ -5,8 +5,7 @@
  * gcra.c, client_table.c, quantum.c, credit_lease.c, drr_tree.c, client_response_group.c,
  * paced_body.c, shaper.c.
  */
-#ifndef NJ_SHAPE_SHAPER_INTERNAL_H
-#define NJ_SHAPE_SHAPER_INTERNAL_H
+#pragma once
 
 #include "base/compiler.h"
 #include "base/pool.h"
@@ -253,5 +252,3 @@ void nj__paced_return_grant(struct nj_shape *s, struct nj_paced *f);
 void nj__paced_migrate(struct nj_shape *s, struct nj_paced *f);
 /* Computes the limit of one response from `limit`. */
 void nj__paced_limit_init(struct nj_paced_limit *own, const struct nj_limit *limit);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Telemetry of the object pools of a shard. The lcore publishes the number of objects at intervals,
  * and other threads read it. Sizes and limits do not change once the shard exists. */
-#ifndef NJ_SHARD_POOL_GAUGES_H
-#define NJ_SHARD_POOL_GAUGES_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ const struct nj_pool *nj_shard_pool_by_index(const struct nj_shard *s, uint32_t 
 /* Bytes of the flow table. Flows of all kinds use at most two thirds. All pages are touched soon,
  * as the hash spreads connections over the table. Any thread. */
 uint64_t nj_shard_flow_table_bytes(const struct nj_shard *s);
-
-#endif

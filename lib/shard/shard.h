@@ -8,8 +8,7 @@
  *
  * The datapath is shard_step.c. All calls belong to the owning lcore unless stated otherwise.
  */
-#ifndef NJ_SHARD_SHARD_H
-#define NJ_SHARD_SHARD_H
+#pragma once
 
 #include "base/limits.h"
 #include "base/event_rate_limit.h"
@@ -135,5 +134,3 @@ void nj_shard_abort(struct nj_shard *s, nj_ns now);
 /* Are connections, file jobs or packets unfinished, or with YIELDS handshakes? A connection whose
  * peer has acknowledged everything and only has not closed does not count. */
 bool nj_shard_has_unfinished_work(const struct nj_shard *s);
-
-#endif

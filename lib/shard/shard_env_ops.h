@@ -4,8 +4,7 @@
  * packet, by the shard's lcore. lib/dpdk implements them with queues and rings, the simulator with
  * arrays.
  */
-#ifndef NJ_SHARD_SHARD_ENV_OPS_H
-#define NJ_SHARD_SHARD_ENV_OPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ struct nj_shard_ops {
      * is full. */
     bool (*pass_on)(void *ctx, const struct rte_mbuf *m);
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Interfaces between the files of lib/shard. All calls belong to the shard's lcore. */
-#ifndef NJ_SHARD_SHARD_INTERNAL_H
-#define NJ_SHARD_SHARD_INTERNAL_H
+#pragma once
 
 #include "shard/shard.h"
 #include "telem/count.h"
@@ -35,5 +34,3 @@ bool nj__port_peer_answers(const struct nj_shard *, const struct rte_mbuf *);
 
 /* pool_gauges.c */
 void nj__pools_publish(struct nj_shard *);
-
-#endif

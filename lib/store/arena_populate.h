@@ -4,8 +4,7 @@
  * they are used. Without it the first read into each block would take page faults on the reader
  * thread, which serves all shards.
  */
-#ifndef NJ_STORE_ARENA_POPULATE_H
-#define NJ_STORE_ARENA_POPULATE_H
+#pragma once
 
 #include <pthread.h>
 #include <sched.h>
@@ -30,5 +29,3 @@ int nj__populator_start(struct nj__populator *p, struct nj__chunks *c, const cpu
 void nj__populator_stop(struct nj__populator *p);
 /* Wake the thread if few populated blocks are left. Called by the reader thread; never blocks. */
 void nj__populator_wake(struct nj__populator *p);
-
-#endif

@@ -23,8 +23,7 @@
  *         all entries are pinned: wait until one is unpinned, or do not cache;
  *     nj__cache_policy_add(p, entry, fingerprint, n_bytes);
  */
-#ifndef NJ_STORE_CACHE_POLICY_H
-#define NJ_STORE_CACHE_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,5 +116,3 @@ void nj__cache_policy_unpin(struct nj__cache_policy *p, struct nj__cache_entry *
 /* Remove an entry whose contents are stale, pinned or not. Leaves no ghost. Does nothing if the
  * entry is not present. */
 void nj__cache_policy_remove(struct nj__cache_policy *p, struct nj__cache_entry *e);
-
-#endif

@@ -8,8 +8,7 @@
  * which may be transparent hugepages. Sizes are bytes. The caller holds the store's lock, except
  * where a function says otherwise.
  */
-#ifndef NJ_STORE_CHUNK_BUDDY_ARENA_H
-#define NJ_STORE_CHUNK_BUDDY_ARENA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ struct nj__arena_memory {
     bool is_huge;
 };
 struct nj__arena_memory nj__arena_memory_range(const struct nj__arena *a);
-
-#endif

@@ -15,8 +15,7 @@
  * bodies with two chunks of 32 KiB (16,384 with one, which is typical), and 65,536 more with two of
  * 4 KiB. The minimum budget, 128 MiB, carries 1,024 and 8,192 of them.
  */
-#ifndef NJ_STORE_CHUNK_CACHE_H
-#define NJ_STORE_CHUNK_CACHE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -118,5 +117,3 @@ void nj__chunks_run_nonblocking_frees(struct nj__chunks *c);
 int nj__chunks_populate_block(struct nj__chunks *c);
 /* Without the lock: release surplus free memory to the system. One thread. */
 void nj__chunks_release_free_memory(struct nj__chunks *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads a folder for a listing. Thread-safe. */
-#ifndef NJ_STORE_DIR_READER_H
-#define NJ_STORE_DIR_READER_H
+#pragma once
 
 #include "http/files/dir_listing.h"
 #include "http/files/file_ops.h"
@@ -19,5 +18,3 @@
  * frees `l` with nj__dir_free() in any case. */
 int nj__dir_read(struct nj__root *r, const char *path, struct nj_listing *l);
 void nj__dir_free(struct nj_listing *l);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The share of the process's descriptors that large files may use. Large files are open while they
  * are cached or read. Any thread may call. */
-#ifndef NJ_STORE_FD_BUDGET_H
-#define NJ_STORE_FD_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ bool nj__fds_is_reserved(int fd, uint32_t n_reserved);
 /* Upper bound of cached large files under the current limit. More may be open while they are read.
  */
 uint32_t nj__fds_cached_max(uint32_t n_reserved);
-
-#endif

@@ -7,8 +7,7 @@
  * the others in CLOCK order (second chance). The caller holds the store's lock in every call. No
  * call makes a system call.
  */
-#ifndef NJ_STORE_FILE_CACHE_H
-#define NJ_STORE_FILE_CACHE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -108,5 +107,3 @@ void nj__file_cache_clear(struct nj__file_cache *c);
 /* The next open file that is due for a check for deletion, with a reference for the caller; or
  * NULL. A deleted file occupies its disk space while it is open. */
 struct nj__file *nj__file_cache_next_delete_check(struct nj__file_cache *c, int64_t now_s);
-
-#endif

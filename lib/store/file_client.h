@@ -6,8 +6,7 @@
  * awaited fill has ended, or at once. The body that waits for a READ is not told, and parked READs
  * occupy no task slot. One lcore only.
  */
-#ifndef NJ_STORE_FILE_CLIENT_H
-#define NJ_STORE_FILE_CLIENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ struct nj_file_ops nj_file_client_init(struct nj_file_client *lane,
                                        const struct nj_worker_ops *workers,
                                        const struct nj_worker_ops *reader,
                                        struct nj_file_store *store);
-
-#endif

@@ -12,8 +12,7 @@
  * (nj_file_reader_job_cannot_block()), and READs that failed repeatedly for lack of kernel memory.
  * The thread closes no files: nj_file_store_free_unreferenced() on other threads does.
  */
-#ifndef NJ_STORE_FILE_READER_H
-#define NJ_STORE_FILE_READER_H
+#pragma once
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -70,5 +69,3 @@ struct nj_file_reader_stats {
 const struct nj_file_reader_stats *nj_file_reader_stats(const struct nj_file_reader *r);
 /* Is the store's memory registered with the kernel? */
 bool nj_file_reader_has_fixed_buffers(const struct nj_file_reader *r);
-
-#endif

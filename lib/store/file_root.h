@@ -3,8 +3,7 @@
  * The document root. Paths below it are opened by openat2(2), never outside of the root, and follow
  * symbolic links as configured (enum nj_symlinks). Thread-safe.
  */
-#ifndef NJ_STORE_FILE_ROOT_H
-#define NJ_STORE_FILE_ROOT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ void nj__root_close(struct nj__root *r);
  * -1 and errno: ELOOP, EXDEV or EACCES if the path is not allowed. A root that was replaced under
  * its name is detected within a second. */
 int nj__root_openat(struct nj__root *r, const char *path, uint64_t flags);
-
-#endif

@@ -7,8 +7,7 @@
  * files are cached open and read in chunks, which are cached, too, in the same budget
  * (cache_policy.h). Each OPEN checks that the cached copy is still current.
  */
-#ifndef NJ_STORE_FILE_STORE_H
-#define NJ_STORE_FILE_STORE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -93,5 +92,3 @@ uint32_t nj_file_store_count_held_objects(const struct nj_file_store *store);
 /* Empty the cache and free everything. Precondition: no job runs. Returns the number of objects and
  * chunks still referenced; if it is not 0, their memory stays allocated. */
 uint32_t nj_file_store_close(struct nj_file_store *store);
-
-#endif

@@ -6,8 +6,7 @@
  * (IOSQE_ASYNC), since they copy. An arena in hugepages is registered with the kernel, which saves
  * a page lookup for each read.
  */
-#ifndef NJ_STORE_IO_URING_H
-#define NJ_STORE_IO_URING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ void nj__uring_mark_asleep(struct nj__uring *r);
 void nj__uring_wait(struct nj__uring *r);
 /* Any thread, after it has queued work. No system call if the ring's thread is awake. */
 void nj__uring_wake(struct nj__uring *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks whether the machine has enough memory for the file cache. */
-#ifndef NJ_STORE_MEMORY_CHECK_H
-#define NJ_STORE_MEMORY_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ struct nj_memory_info nj_memory_info_read(const char *root);
  * "". `is_huge`: chunks lie in hugepages. Pure. */
 void nj_memory_check_warn_cache(const struct nj_memory_info *m, uint64_t cache_bytes, bool is_huge,
                                 char *out, size_t n_out);
-
-#endif

@@ -9,8 +9,7 @@
  * (nj__store_unlink_unreferenced()), then freed outside of it. Freeing a file calls close(2) or
  * munmap(2), which may block: nj__store_run_blocking_frees() does it on threads that may block.
  */
-#ifndef NJ_STORE_STORE_STATE_H
-#define NJ_STORE_STORE_STATE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -82,5 +81,3 @@ static inline void nj__file_stat_add(_Atomic uint64_t *stat, int64_t by)
 {
     nj_add_relaxed(stat, (uint64_t)by);
 }
-
-#endif

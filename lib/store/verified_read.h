@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads file contents and verifies that all bytes are of one version. Thread-safe; call without the
  * store's lock. */
-#ifndef NJ_STORE_VERIFIED_READ_H
-#define NJ_STORE_VERIFIED_READ_H
+#pragma once
 
 #include <errno.h>
 #include <stdbool.h>
@@ -54,5 +53,3 @@ bool nj__file_read_chunk_verified(struct nj__file *f, uint8_t *out, uint64_t n_b
 bool nj__file_is_unchanged(struct nj__file *f);
 /* Mark the file as changed or unreadable: all further reads fail. */
 void nj__file_mark_changed(struct nj__file *f);
-
-#endif

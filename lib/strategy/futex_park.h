@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Puts a thread to sleep until another one wakes it: futex(2) with relative time-outs. */
-#ifndef NJ_STRATEGY_FUTEX_PARK_H
-#define NJ_STRATEGY_FUTEX_PARK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,5 +18,3 @@ bool nj_park(_Atomic uint32_t *n_wakes, uint32_t seen, nj_ns timeout_ns);
 /* Counts a wake-up, and wakes the thread if it sleeps there; otherwise makes no system call. Does
  * not block. Any thread. */
 void nj_unpark(_Atomic uint32_t *n_wakes);
-
-#endif

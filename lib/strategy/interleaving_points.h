@@ -6,8 +6,7 @@
  * They are empty in production. Tests compile the same files with -DNJ_SCHED_POINTS and supply
  * nj__sched_point(). The explorer switches threads there; the stress test delays the thread.
  */
-#ifndef NJ_STRATEGY_INTERLEAVING_POINTS_H
-#define NJ_STRATEGY_INTERLEAVING_POINTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -58,6 +57,4 @@ void nj__sched_point(enum nj__place place, uint64_t seen);
 #define NJ__SCHED_POINT(place, seen) nj__sched_point(place, seen)
 #else
 #define NJ__SCHED_POINT(place, seen) ((void)(seen))
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kernel threads and mutexes, as thread_pool.c uses them. The explorer of the tests replaces these
  * functions, so that it can run a pool in every interleaving. */
-#ifndef NJ_STRATEGY_OS_THREAD_MUTEX_H
-#define NJ_STRATEGY_OS_THREAD_MUTEX_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -22,5 +21,3 @@ void nj__lock_release(struct nj__lock *l);
 bool nj__thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg);
 /* Waits until `fn` has returned. */
 void nj__thread_join(pthread_t thread);
-
-#endif

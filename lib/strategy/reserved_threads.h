@@ -6,8 +6,7 @@
  * At first no thread is reserved. A try_execute() that finds none requests one, and fails. Idle
  * threads check nj_reserved_is_wanted() and call nj_reserved_serve().
  */
-#ifndef NJ_STRATEGY_RESERVED_THREADS_H
-#define NJ_STRATEGY_RESERVED_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ void nj_reserved_stop(struct nj_reserved *r);
 /* The numbers of threads that are reserved (or were just given a task) and wanted. Any thread. */
 void nj_reserved_count_and_wanted(const struct nj_reserved *r, uint32_t *n_reserved,
                                   uint32_t *n_wanted);
-
-#endif

@@ -18,8 +18,7 @@
  * word does not change. So earlier writes of the caller (a queued task) are visible to the thread
  * that changes the word next, and that thread calls the producer.
  */
-#ifndef NJ_STRATEGY_STRATEGY_STATE_H
-#define NJ_STRATEGY_STRATEGY_STATE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -80,5 +79,3 @@ bool nj__state_undo_recruit_and_resume(nj__state_word *w);
 /* The former producer has consumed its task. True: no thread took over, and it produces again.
  * False: another thread produces; with `asks` that thread will call the producer once more. */
 bool nj__state_try_resume(nj__state_word *w, bool asks);
-
-#endif

@@ -4,8 +4,7 @@
  * task never becomes the producer of its own strategy; and the reset of per-thread state between
  * tasks.
  */
-#ifndef NJ_STRATEGY_STRATEGY_THREAD_CONTEXT_H
-#define NJ_STRATEGY_STRATEGY_THREAD_CONTEXT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -38,5 +37,3 @@ void nj__run_task(const struct nj_strategy *of, struct nj_task *task, bool tag);
 /* The same at the bottom of a thread's stack, in clean state: errno is 0, the tag is off, and the
  * floating-point mode is the thread's. `of` NULL: the task belongs to no strategy. */
 void nj__run_task_in_clean_state(const struct nj_strategy *of, struct nj_task *task);
-
-#endif

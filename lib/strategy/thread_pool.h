@@ -6,8 +6,7 @@
  *
  * Not all threads can be reserved: at least one stays available for the queue.
  */
-#ifndef NJ_STRATEGY_THREAD_POOL_H
-#define NJ_STRATEGY_THREAD_POOL_H
+#pragma once
 
 #include "strategy/thread_strategy.h"
 
@@ -54,5 +53,3 @@ struct nj_thread_pool_counts {
     uint32_t n_queued;   /* tasks in the queue */
 };
 struct nj_thread_pool_counts nj_thread_pool_get_counts(struct nj_thread_pool *p);
-
-#endif

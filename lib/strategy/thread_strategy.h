@@ -7,8 +7,7 @@
  * for comparison; docs/ewyk.md compares all of them. A strategy has one producer and never calls it
  * on two threads at a time. Writes of produce() are visible to its next call on any thread.
  */
-#ifndef NJ_STRATEGY_THREAD_STRATEGY_H
-#define NJ_STRATEGY_THREAD_STRATEGY_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -121,5 +120,3 @@ bool nj_strategy_consume_adaptive(struct nj_strategy *s, struct nj_task *task, b
  * (NJ_MODE_PEC_WORKER). Pure.
  */
 enum nj_run_mode nj_run_mode_choose(enum nj_task_type type, bool must_not_block, bool recruit);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Internals shared by thread_strategy.c, ewyk_thread_strategy.c and the strategies of
  * perf/reference. On a thread that holds a reference to the strategy. */
-#ifndef NJ_STRATEGY_THREAD_STRATEGY_INTERNAL_H
-#define NJ_STRATEGY_THREAD_STRATEGY_INTERNAL_H
+#pragma once
 
 #include "strategy/thread_strategy.h"
 
@@ -55,5 +54,3 @@ bool nj__strategy_enter(struct nj_strategy *s);
 void nj__strategy_leave(struct nj_strategy *s);
 /* A recruit leaves, with its reference. `is_recruit`: it found no task. */
 void nj__recruit_leave(struct nj_strategy *s, bool is_recruit);
-
-#endif

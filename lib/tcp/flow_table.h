@@ -8,8 +8,7 @@
  * member: a control block (tcb.h), or a minisock (minisock.h) in SYN-RECEIVED or TIME-WAIT. The
  * table does not own them. Only the shard's lcore may use it.
  */
-#ifndef NJ_TCP_FLOW_TABLE_H
-#define NJ_TCP_FLOW_TABLE_H
+#pragma once
 
 #include <rte_prefetch.h>
 
@@ -81,5 +80,3 @@ void nj_flow_insert(struct nj_flow_table *f, const struct nj_flow *flow);
 void nj_flow_remove(struct nj_flow_table *f, const struct nj_flow *flow);
 /* Replace `flow` by `next`, whose kind must be set, with the same tuple and hash. */
 void nj_flow_replace(struct nj_flow_table *f, const struct nj_flow *flow, struct nj_flow *next);
-
-#endif

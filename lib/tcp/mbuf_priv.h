@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The private area of each mbuf of TCP's pool: shared info for rte_pktmbuf_attach_extbuf(). */
-#ifndef NJ_TCP_MBUF_PRIV_H
-#define NJ_TCP_MBUF_PRIV_H
+#pragma once
 
 #include <rte_mbuf_core.h>
 
@@ -11,5 +10,3 @@ struct nj_tcp_mbuf_priv {
 
 /* Private size to make the pool with: a multiple of 8, as rte_pktmbuf_pool_create() asks. */
 #define NJ_MBUF_PRIV_BYTES RTE_ALIGN(sizeof(struct nj_tcp_mbuf_priv), 8)
-
-#endif

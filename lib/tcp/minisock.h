@@ -4,8 +4,7 @@
  * in SYN-RECEIVED, struct nj_time_wait a connection in TIME-WAIT without a user. Both keep only the
  * sequence numbers and options needed to answer the peer.
  */
-#ifndef NJ_TCP_MINISOCK_H
-#define NJ_TCP_MINISOCK_H
+#pragma once
 
 #include "base/list.h"
 #include "tcp/flow_table.h"
@@ -52,5 +51,3 @@ struct nj_time_wait_queue {
     uint32_t first, last; /* pool index + 1; 0: empty */
     uint32_t n_live;      /* entries not replaced */
 };
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sequence numbers (RFC 9293 3.4): arithmetic modulo 2^32, the length of a segment, the test of
  * whether it is acceptable. */
-#ifndef NJ_TCP_SEQ_H
-#define NJ_TCP_SEQ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ static inline bool nj_seq_acceptable(uint32_t seq, uint32_t len, uint32_t rcv_nx
         return seq == rcv_nxt;
     return nj_seq_in(seq, rcv_nxt, wnd) || (len > 0 && nj_seq_in(seq + len - 1, rcv_nxt, wnd));
 }
-
-#endif

@@ -9,8 +9,7 @@
  *
  * snd_nxt never moves back: data to be retransmitted is marked as lost in the scoreboard.
  */
-#ifndef NJ_TCP_TCB_H
-#define NJ_TCP_TCB_H
+#pragma once
 
 #include <stddef.h>
 
@@ -246,4 +245,3 @@ static inline struct nj_tcb *nj_flow_tcb(struct nj_flow *flow)
 {
     return flow && flow->kind == NJ_FLOW_TCB ? (struct nj_tcb *)flow : NULL;
 }
-#endif

@@ -10,8 +10,7 @@
  * then takes events with nj_tcp_take_ready_batch() and reads, sends and closes.
  * nj_tcp_output_pending() comes last.
  */
-#ifndef NJ_TCP_TCP_H
-#define NJ_TCP_TCP_H
+#pragma once
 
 #include <rte_mempool.h>
 
@@ -240,5 +239,3 @@ void nj_tcp_abort_all(struct nj_tcp *tcp, nj_ns now);
  * has unread bytes, is reset (RFC 9293 3.10.4, RFC 2525 2.17). Otherwise it becomes an orphan,
  * which is reset if it has not finished after NJ_TCP_ORPHAN_MAX. */
 void nj_tcp_release(struct nj_tcp *tcp, struct nj_tcb *tcb, nj_ns now);
-
-#endif

@@ -34,8 +34,7 @@
  * All functions run on the shard's lcore. `t->x` must be attached (nj__tcb_attach_xfer) unless the
  * comment says otherwise.
  */
-#ifndef NJ_TCP_TCP_INTERNAL_H
-#define NJ_TCP_TCP_INTERNAL_H
+#pragma once
 
 #include <rte_prefetch.h>
 
@@ -428,5 +427,3 @@ void nj__reasm_free(struct nj_tcb *);
 /* Append the payload of `m` to the receive queue. */
 void nj__rcvq_append(struct nj_tcp *, struct nj_tcb *, struct rte_mbuf *m, uint32_t off,
                      uint32_t n_bytes);
-
-#endif

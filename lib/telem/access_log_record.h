@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A record of the access log, filled by an lcore and written by the log thread. */
-#ifndef NJ_TELEM_ACCESS_LOG_RECORD_H
-#define NJ_TELEM_ACCESS_LOG_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ struct nj_access_ops {
     /* The record is complete: write it. */
     void (*put)(void *ctx, struct nj_access_record *a);
 };
-
-#endif

@@ -4,8 +4,7 @@
  * recent value of each. Their numbers are in counters_packet.h, counters_tcp.h, counters_conn.h and
  * counters_http.h; counters.h has all of them, and their names.
  */
-#ifndef NJ_TELEM_COUNT_H
-#define NJ_TELEM_COUNT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -62,5 +61,3 @@ static inline uint64_t nj_counter_read(const struct nj_counters *c, nj_counter w
 
 /* Sum of all counters of one kind. Any thread; exact only while the shard does not run. */
 uint64_t nj_counters_sum_of_kind(const struct nj_counters *c, enum nj_counter_kind kind);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All counters of a shard, and their names, for telemetry and tests. A file that counts includes
  * the list of its counters, see count.h. */
-#ifndef NJ_TELEM_COUNTERS_H
-#define NJ_TELEM_COUNTERS_H
+#pragma once
 
 #include "telem/counters_conn.h"
 #include "telem/counters_http.h"
@@ -22,5 +21,3 @@ enum {
 #include "telem/counters.def"
 };
 #undef NJ_COUNTER
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The numbers of the counters of counters_packet.def. */
-#ifndef NJ_TELEM_COUNTERS_PACKET_H
-#define NJ_TELEM_COUNTERS_PACKET_H
+#pragma once
 
 #include "telem/count.h"
 
@@ -14,5 +13,3 @@ enum {
 };
 _Static_assert(NJ_C_AFTER_PACKET <= (int)(NJ_COUNTERS_PACKET + NJ_COUNTERS_LIST),
                "double NJ_COUNTERS_LIST");
-
-#endif

@@ -2,8 +2,7 @@
 /* A histogram of durations whose buckets grow with the duration. The error is an eighth: at most
  * 12.5 % from 1 us to 19 hours (2^10 to 2^46 ns), below that 127 ns. 2.4 KB: the server has several
  * per shard. One writer; any thread may read. */
-#ifndef NJ_TELEM_HISTOGRAM_H
-#define NJ_TELEM_HISTOGRAM_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ uint64_t nj_histogram_count(const struct nj_histogram *h);
  * true value, above it by at most the error stated above, and never above the maximum. For share 1,
  * and for values beyond the range stated above, it is the maximum. */
 nj_ns nj_histogram_quantile(const struct nj_histogram *h, double share);
-
-#endif

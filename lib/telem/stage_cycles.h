@@ -4,8 +4,7 @@
  * transitions; in other steps each costs a branch. Steps without work are not counted. One writer;
  * any thread may read.
  */
-#ifndef NJ_TELEM_STAGE_CYCLES_H
-#define NJ_TELEM_STAGE_CYCLES_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ static inline enum nj_stage nj_stage(struct nj_stages *s, enum nj_stage next)
     s->now = next;
     return was;
 }
-
-#endif

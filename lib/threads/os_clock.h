@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clocks of the operating system (clock_gettime(2)), for threads that are not lcores. Any thread.
  */
-#ifndef NJ_THREADS_OS_CLOCK_H
-#define NJ_THREADS_OS_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -23,5 +22,3 @@ static inline struct timespec nj_os_clock_deadline(uint32_t wait_ms)
 
     return (struct timespec){(time_t)(at / NJ_SEC), (long)(at % NJ_SEC)};
 }
-
-#endif

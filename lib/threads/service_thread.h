@@ -7,8 +7,7 @@
  * completed jobs. The thread sleeps when all rings are empty; a flush after a submit wakes it. A
  * job is an opaque pointer for `run`; it belongs to the thread from submit to poll.
  */
-#ifndef NJ_THREADS_SERVICE_THREAD_H
-#define NJ_THREADS_SERVICE_THREAD_H
+#pragma once
 
 #include <sched.h>
 #include <stdbool.h>
@@ -58,5 +57,3 @@ bool nj_service_join(struct nj_service_thread *w, uint32_t wait_ms);
 
 /* After nj_service_join(), when every job was polled. */
 void nj_service_free(struct nj_service_thread *w);
-
-#endif

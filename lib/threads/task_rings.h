@@ -16,8 +16,7 @@
  * of these are for clients without a task at a worker. When the queue is full, a task of the client
  * with the most tasks is displaced and rejected.
  */
-#ifndef NJ_THREADS_TASK_RINGS_H
-#define NJ_THREADS_TASK_RINGS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -104,5 +103,3 @@ struct nj__task_slot *nj__task_rings_pop(struct nj__task_rings *l); /* NULL: emp
 /* Completes the job: it has run, or run_ns is NJ__NOT_RUN. The slot may be reused at once. Any
  * thread. */
 void nj__task_rings_return_to_shard(struct nj__task_slot *s);
-
-#endif

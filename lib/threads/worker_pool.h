@@ -13,8 +13,7 @@
  * A shard has rings for each kind (task_rings.h), with room for NJ_WORKER_DEPTH short tasks for
  * each task that may run.
  */
-#ifndef NJ_THREADS_WORKER_POOL_H
-#define NJ_THREADS_WORKER_POOL_H
+#pragma once
 
 #include <sched.h>
 
@@ -77,5 +76,3 @@ struct nj_worker_pool_stats {
     struct nj_strategy_counters strategy;
 };
 struct nj_worker_pool_stats nj_worker_pool_stats(const struct nj_worker_pool *w);
-
-#endif

@@ -14,8 +14,7 @@
  * One thread uses a struct nj_tls_aead, and has one operation at a time. It shares no lock and no
  * memory with others, and reads no configuration of OpenSSL.
  */
-#ifndef NJ_TLS_AEAD_H
-#define NJ_TLS_AEAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -116,5 +115,3 @@ bool nj_tls_aead_end_seal(struct nj_tls_aead_op *op, uint8_t *tag);
 /* Compare the tag in constant time. Returns false if it differs, or if OpenSSL failed: the output
  * must not be used. */
 bool nj_tls_aead_end_open(struct nj_tls_aead_op *op, const uint8_t *tag);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the back ends of aead.h share. Tests replace back ends by means of this header. */
-#ifndef NJ_TLS_AEAD_INTERNAL_H
-#define NJ_TLS_AEAD_INTERNAL_H
+#pragma once
 
 #include "tls/aead.h"
 
@@ -42,5 +41,3 @@ void nj__tls_evp_fini(struct nj_tls_aead *a);
  * CPU is not one that it is meant for. */
 bool nj__tls_ipsec_mb_init(struct nj_tls_aead *a);
 void nj__tls_ipsec_mb_fini(struct nj_tls_aead *a);
-
-#endif

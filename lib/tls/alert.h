@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Content types (RFC 8446 B.1) and alerts (RFC 8446 6, B.2) of TLS 1.3. */
-#ifndef NJ_TLS_ALERT_H
-#define NJ_TLS_ALERT_H
+#pragma once
 
 enum nj_tls_content_type {
     NJ_TLS_CHANGE_CIPHER_SPEC = 20,
@@ -44,5 +43,3 @@ enum nj_tls_alert {
     NJ_TLS_CERTIFICATE_REQUIRED = 116,
     NJ_TLS_NO_APPLICATION_PROTOCOL = 120,
 };
-
-#endif

@@ -4,8 +4,7 @@
  * and of its OCSP responses: not yet valid, 30, 7 and 1 days before the end, and expired. Pure:
  * time is an argument.
  */
-#ifndef NJ_TLS_CERT_DATES_H
-#define NJ_TLS_CERT_DATES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ struct nj_tls_date_note {
  * reference to the context. */
 bool nj_tls_dates_next(const struct nj_tls_server_context *c, uint32_t *at, int64_t before_s,
                        int64_t now_s, struct nj_tls_date_note *note);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* References to what all TLS connections share (server_context.h), and the one of them that new
  * handshakes use. */
-#ifndef NJ_TLS_CURRENT_CONTEXT_H
-#define NJ_TLS_CURRENT_CONTEXT_H
+#pragma once
 
 #include <pthread.h>
 
@@ -30,5 +29,3 @@ void nj_tls_current_context_replace(struct nj_tls_current_context *current,
 struct nj_tls_server_context *nj_tls_current_context_take(struct nj_tls_current_context *current);
 /* No other thread uses it. */
 void nj_tls_current_context_fini(struct nj_tls_current_context *current);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * One thread at a time uses a handshake; it may be another thread for each call.
  */
-#ifndef NJ_TLS_HANDSHAKE_H
-#define NJ_TLS_HANDSHAKE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -94,5 +93,3 @@ enum nj_tls_failure nj_tls_handshake_failure(const struct nj_tls_handshake *h);
  * and the secret, with a space between them. If it has this label and a valid secret, copies the
  * secret to `out` (NJ_TLS_SECRET_BYTES_MAX) and returns its bytes; else 0. */
 uint8_t nj_tls_read_secret_line(const char *line, const char *label, uint8_t *out);
-
-#endif

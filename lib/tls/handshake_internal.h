@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by server_context.c, which configures libssl, and handshake.c, which runs it. */
-#ifndef NJ_TLS_HANDSHAKE_INTERNAL_H
-#define NJ_TLS_HANDSHAKE_INTERNAL_H
+#pragma once
 
 #include <openssl/ssl.h>
 
@@ -88,5 +87,3 @@ int nj__tls_add_record_limit(SSL *ssl, unsigned type, unsigned context, const un
                              size_t *n_out, X509 *x, size_t chain, int *alert, void *arg);
 int nj__tls_parse_record_limit(SSL *ssl, unsigned type, unsigned context, const unsigned char *in,
                                size_t n_in, X509 *x, size_t chain, int *alert, void *arg);
-
-#endif

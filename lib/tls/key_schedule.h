@@ -6,8 +6,7 @@
  * One thread uses a struct nj_tls_kdf. It shares no lock with others and reads no configuration of
  * OpenSSL.
  */
-#ifndef NJ_TLS_KEY_SCHEDULE_H
-#define NJ_TLS_KEY_SCHEDULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ bool nj_tls_keys_derive(struct nj_tls_keys *k, struct nj_tls_kdf *kdf, enum nj_t
 bool nj_tls_keys_derive_next(struct nj_tls_keys *next, struct nj_tls_kdf *kdf,
                              const struct nj_tls_keys *k);
 void nj_tls_keys_wipe(struct nj_tls_keys *k);
-
-#endif

@@ -7,8 +7,7 @@
  * thread that has ended goes to the next new thread. Memory is kept for later allocations, so the
  * process keeps as much as was ever in use at once.
  */
-#ifndef NJ_TLS_OPENSSL_HEAP_H
-#define NJ_TLS_OPENSSL_HEAP_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@
 void *nj__openssl_malloc(size_t n_bytes, const char *file, int line);
 void *nj__openssl_realloc(void *p, size_t n_bytes, const char *file, int line);
 void nj__openssl_free(void *p, const char *file, int line);
-
-#endif

@@ -6,8 +6,7 @@
  * Pure; one thread per struct nj_tls_aead. Errors of the peer are numbers of enum nj_tls_alert, for
  * the alert that ends the connection.
  */
-#ifndef NJ_TLS_RECORD_H
-#define NJ_TLS_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -101,5 +100,3 @@ struct nj_tls_opened {
 int nj_tls_record_open(struct nj_tls_aead *a, struct nj_tls_keys *k,
                        struct nj_tls_expanded *expanded, const struct nj_tls_src *src,
                        uint32_t n_src, uint8_t *out, uint32_t n_room, struct nj_tls_opened *opened);
-
-#endif

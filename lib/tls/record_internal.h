@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Positions in scattered input and output, so that several records can be cut from the same pieces.
  */
-#ifndef NJ_TLS_RECORD_INTERNAL_H
-#define NJ_TLS_RECORD_INTERNAL_H
+#pragma once
 
 #include "tls/record.h"
 
@@ -27,5 +26,3 @@ uint64_t nj__tls_dst_bytes(const struct nj_tls_dst *dst, uint32_t n_dst);
 int nj__tls_seal_next(struct nj_tls_aead *a, struct nj_tls_keys *k,
                       struct nj_tls_expanded *expanded, enum nj_tls_content_type type,
                       struct nj__tls_reader *in, uint32_t n_content, struct nj__tls_writer *out);
-
-#endif

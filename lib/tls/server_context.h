@@ -8,8 +8,7 @@
  * It uses the default library context of OpenSSL, and so obeys openssl.cnf. A library context of
  * its own could not be freed: threads that have used it keep pointers into it until they end.
  */
-#ifndef NJ_TLS_SERVER_CONTEXT_H
-#define NJ_TLS_SERVER_CONTEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,4 +48,3 @@ struct nj_tls_server_config {
  * be read or does not fit. Main thread. */
 struct nj_tls_server_context *nj_tls_server_context_new(const struct nj_tls_server_config *config,
                                                         char *why, size_t n_why);
-#endif

@@ -11,8 +11,7 @@
  * One thread uses a session, together with a struct nj_tls_crypto of that thread. Memory is
  * allocated at a KeyUpdate only, by OpenSSL and until the new key is made.
  */
-#ifndef NJ_TLS_SESSION_H
-#define NJ_TLS_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -168,5 +167,3 @@ int nj_tls_session_write_alert(struct nj_tls_session *s, const struct nj_tls_cry
 bool nj_tls_session_is_write_closed(const struct nj_tls_session *s);
 /* Records are ignored: the peer has closed, or there was an error. */
 bool nj_tls_session_is_read_closed(const struct nj_tls_session *s);
-
-#endif

@@ -8,8 +8,7 @@
  * NJ_TLS_TICKET_LIFE_S, for which its key is kept whenever in its period it was sealed. RFC 8446
  * 4.6.1 permits seven days.
  */
-#ifndef NJ_TLS_TICKET_KEYS_H
-#define NJ_TLS_TICKET_KEYS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ bool nj_tls_ticket_keys_find(struct nj_tls_ticket_keys *k, const uint8_t *name,
                              struct nj_tls_ticket_key *out);
 /* Overwrite all keys. No other thread uses them. */
 void nj_tls_ticket_keys_wipe(struct nj_tls_ticket_keys *k);
-
-#endif

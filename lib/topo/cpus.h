@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of CPUs as the kernel and the EAL write them: "0-3,8". Pure. */
-#ifndef NJ_TOPO_CPUS_H
-#define NJ_TOPO_CPUS_H
+#pragma once
 
 #include <sched.h>
 #include <stdbool.h>
@@ -16,5 +15,3 @@ bool nj_cpu_parse(const char **text, unsigned *cpu);
 /* Parse the list in `text`; "" is the empty set. False, with an empty set, for an invalid list or a
  * CPU number of NJ_TOPO_CPUS_MAX or more. */
 bool nj_cpus_parse(const char *text, cpu_set_t *set);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The CPUs of a machine, with their cores, caches and NUMA nodes. The only user of hwloc. */
-#ifndef NJ_TOPO_HWLOC_TOPOLOGY_H
-#define NJ_TOPO_HWLOC_TOPOLOGY_H
+#pragma once
 
 #include <sched.h>
 #include <stdbool.h>
@@ -40,5 +39,3 @@ int nj_topo_synthetic(struct nj_topo *t, const char *description, char *why, siz
 
 /* The CPU with that id, or NULL. */
 const struct nj_topo_cpu *nj_topo_cpu(const struct nj_topo *t, uint32_t id);
-
-#endif

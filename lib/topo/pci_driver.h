@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PCI devices: their addresses as text, their kernel drivers, and whether DPDK can use a device
  * that is bound to such a driver. Any thread. */
-#ifndef NJ_TOPO_PCI_DRIVER_H
-#define NJ_TOPO_PCI_DRIVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ bool nj_pci_driver_of(const char *sysfs, const char *address, char *driver, size
 /* Parse the PCI address at the start of `text`, and write it as "DOMAIN:BUS:DEVICE.FUNCTION"; the
  * domain is optional in `text`. Returns the number of bytes parsed; 0: no address. */
 size_t nj_pci_parse_address(const char *text, char *address, size_t address_bytes);
-
-#endif

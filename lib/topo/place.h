@@ -7,8 +7,7 @@
  * lcore that share most with the lcores they serve: the other hardware thread of the core, else the
  * same L2, L3, node. If cores have only one thread, some cores are left to workers and the kernel.
  */
-#ifndef NJ_TOPO_PLACE_H
-#define NJ_TOPO_PLACE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -71,5 +70,3 @@ void nj_placement_eal_args(const struct nj_topo *t, const struct nj_placement *p
                            size_t n);
 /* Draw every node, core and CPU, with the threads placed there. */
 void nj_placement_draw(const struct nj_topo *t, const struct nj_placement *p, FILE *out);
-
-#endif

@@ -21,8 +21,7 @@
  * Descriptors that these functions return are the caller's. They wait for the other process only
  * where that is said. One thread at a time uses a socket.
  */
-#ifndef NJ_UPGRADE_MESSAGES_H
-#define NJ_UPGRADE_MESSAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,5 +105,3 @@ enum nj_upgrade_message nj__upgrade_receive(int fd, bool wait, int *fds, uint32_
 
 /* Closes the descriptor, if there is one, and sets it to -1. */
 void nj__upgrade_close_fd(int *fd);
-
-#endif

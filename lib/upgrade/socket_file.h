@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file of the socket that listens for other processes: does its path still lead to it? */
-#ifndef NJ_UPGRADE_SOCKET_FILE_H
-#define NJ_UPGRADE_SOCKET_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ bool nj__socket_file_is_own(const struct nj_socket_file *f);
 /* Log a warning if the path leads to another file or none, in two calls. Once a second; not while
  * another process takes new connections. One thread, which may block. */
 void nj_socket_file_watch(struct nj_socket_file *f);
-
-#endif

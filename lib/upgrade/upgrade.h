@@ -7,8 +7,7 @@
  * The calls of bring-up are made by the main thread, the others by the supervisor. Those that
  * return int return 0, or -1 with the reason in `why`.
  */
-#ifndef NJ_UPGRADE_UPGRADE_H
-#define NJ_UPGRADE_UPGRADE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ static inline bool nj_upgrade_yields(const struct nj_upgrade *u)
 {
     return u->state == NJ_UPGRADE_YIELDS;
 }
-
-#endif

@@ -9,8 +9,7 @@
  * Sums are kept in the byte order of memory, which is irrelevant until the end (RFC 1071 2B). A
  * 64-bit sum of 32-bit words cannot overflow before 16 GiB.
  */
-#ifndef NJ_WIRE_CSUM_H
-#define NJ_WIRE_CSUM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,5 +90,3 @@ uint64_t nj_csum_copy(void *to, const void *from, size_t n_bytes);
 
 /* Add all data of an mbuf chain, with segments of any length. */
 uint64_t nj__csum_add_mbuf(uint64_t sum, const struct rte_mbuf *m);
-
-#endif

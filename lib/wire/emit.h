@@ -3,8 +3,7 @@
  * Emit headers. The caller provides enough room in the mbuf, and no function can fail. Lengths are
  * bytes, addresses as in base/types.h, other values in host byte order. Any thread.
  */
-#ifndef NJ_WIRE_EMIT_H
-#define NJ_WIRE_EMIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -137,5 +136,3 @@ void nj_arp_build(struct rte_mbuf *m, bool request, const struct rte_ether_addr 
 /* Fill the empty mbuf `m` with the ICMP echo reply (without IP header) to the echo request of
  * `n_bytes` at `request`. The reply must fit: the caller checks against the tailroom. RFC 792. */
 void nj_icmp_echo_reply_build(struct rte_mbuf *m, const uint8_t *request, uint32_t n_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ICMP errors for IPv4, inside this layer (RFC 792, RFC 1122 3.2.2, RFC 1191). */
-#ifndef NJ_WIRE_ICMP4_ERROR_PARSE_H
-#define NJ_WIRE_ICMP4_ERROR_PARSE_H
+#pragma once
 
 #include "telem/count.h"
 #include "wire/packet.h"
@@ -12,5 +11,3 @@
  * NJ_COUNTERS_MAX, otherwise return the drop reason.
  */
 nj_counter nj__icmp4_parse_error(const uint8_t *p, uint32_t n_bytes, struct nj_packet *out);
-
-#endif

@@ -6,8 +6,7 @@
  * Except for the echo reply, each function fills an empty mbuf with an IPv6 packet without the
  * Ethernet header. None can fail: the largest packet is below 1,280 bytes.
  */
-#ifndef NJ_WIRE_ICMP6_H
-#define NJ_WIRE_ICMP6_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,5 +73,3 @@ void nj_mld2_report_build(struct rte_mbuf *m, const struct nj_addr *src,
 /* The same for one group, in the format of RFC 2710. */
 void nj_mld1_report_build(struct rte_mbuf *m, const struct nj_addr *src,
                           const struct nj_addr *group);
-
-#endif

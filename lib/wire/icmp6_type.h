@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Types of ICMPv6 messages and of neighbour discovery options. */
-#ifndef NJ_WIRE_ICMP6_TYPE_H
-#define NJ_WIRE_ICMP6_TYPE_H
+#pragma once
 
 #define NJ__ICMP6_HDR_BYTES 8u
 
@@ -34,5 +33,3 @@ enum nj__nd_opt {
 #define NJ__ND_ROUTER_ADVERT_BYTES 16u
 #define NJ__MLD_BYTES              24u
 #define NJ__MLD2_QUERY_BYTES       28u
-
-#endif

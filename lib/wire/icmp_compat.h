@@ -6,14 +6,11 @@
  * The addresses in struct rte_ipv6_hdr are byte arrays in 22.11 and structs of the same 16 bytes
  * since 24.11: `&hdr->src_addr` is their first byte in both.
  */
-#ifndef NJ_WIRE_ICMP_COMPAT_H
-#define NJ_WIRE_ICMP_COMPAT_H
+#pragma once
 
 #include <rte_icmp.h>
 
 #ifndef RTE_ICMP_TYPE_ECHO_REPLY
 #define RTE_ICMP_TYPE_ECHO_REPLY   RTE_IP_ICMP_ECHO_REPLY
 #define RTE_ICMP_TYPE_ECHO_REQUEST RTE_IP_ICMP_ECHO_REQUEST
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The interface of a link: MAC address, VLAN, IP addresses of both families, routes. */
-#ifndef NJ_WIRE_IFACE_H
-#define NJ_WIRE_IFACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -105,5 +104,3 @@ bool nj_ip_is_on_link(const struct nj_iface *iface, const struct nj_addr *ip);
 /* The next hop of a packet to `dst`, or NULL without a route. The longest prefix of the link and
  * the static routes wins, the link's among equals; then the gateway. */
 const struct nj_addr *nj_ip_next_hop(const struct nj_iface *iface, const struct nj_addr *dst);
-
-#endif

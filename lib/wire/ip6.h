@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kinds of IPv6 addresses (RFC 4291 2), and addresses derived from others. */
-#ifndef NJ_WIRE_IP6_H
-#define NJ_WIRE_IP6_H
+#pragma once
 
 #include <rte_ether.h>
 
@@ -68,5 +67,3 @@ static inline bool nj_ip6_same_prefix(const struct nj_addr *a, const struct nj_a
         return false;
     return rest == 0 || (a->b[whole] ^ b->b[whole]) >> (8 - rest) == 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The IPv6 part of packet parsing (RFC 8200). Internal to lib/wire. */
-#ifndef NJ_WIRE_IP6_PARSE_H
-#define NJ_WIRE_IP6_PARSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ nj_counter nj__ip6_parse(const struct nj_iface *iface, const uint8_t *p, uint32_
  * Addresses of `out` are set. Returns as above. */
 nj_counter nj__icmp6_parse(const struct nj_iface *iface, const uint8_t *p,
                            const struct nj__ip6_payload *load, uint32_t off, struct nj_packet *out);
-
-#endif

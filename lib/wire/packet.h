@@ -3,8 +3,7 @@
  * The packet parser: one pass per frame, from the Ethernet header to the TCP options, with every
  * length checked. Results are in host byte order; offsets refer to the mbuf. Pure; any thread.
  */
-#ifndef NJ_WIRE_PACKET_H
-#define NJ_WIRE_PACKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -152,5 +151,3 @@ struct nj_packet {
  * any bytes.
  */
 void nj_packet_parse(const struct nj_iface *iface, const struct rte_mbuf *m, struct nj_packet *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kinds and lengths of the supported TCP options, for parse and emit. */
-#ifndef NJ_WIRE_TCP_OPT_H
-#define NJ_WIRE_TCP_OPT_H
+#pragma once
 
 enum nj__tcp_opt_kind {
     NJ__OPT_EOL = 0,
@@ -19,5 +18,3 @@ enum nj__tcp_opt_kind {
 #define NJ__OPT_SACK_PERMITTED_BYTES 2
 #define NJ__OPT_SACK_BLOCK_BYTES     8 /* plus 2 for kind and length */
 #define NJ__OPT_TS_BYTES             10
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The TCP part of packet parsing (RFC 9293 3.1). Internal to lib/wire. */
-#ifndef NJ_WIRE_TCP_PARSE_H
-#define NJ_WIRE_TCP_PARSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ bool nj__tcp_parse_header(const uint8_t *p, uint32_t n_bytes, struct nj_seg *seg
 
 /* Parse `n_bytes` of options at `p`. False if they are malformed. */
 bool nj__tcp_parse_options(const uint8_t *p, uint32_t n_bytes, bool syn, struct nj_tcp_opts *opts);
-
-#endif

@@ -5,12 +5,9 @@
  * (--wrap). The wrapper passes the input on in pieces of k complete requests, and calls
  * nj__conn_serve_requests() between two pieces.
  */
-#ifndef NJ_PERF_AHEAD_PAUSE_H
-#define NJ_PERF_AHEAD_PAUSE_H
+#pragma once
 
 #include <stdint.h>
 
 /* Sets k. 0: without pauses, as in nightjar. For programs with one thread: the state is global. */
 void pause_after(uint32_t n_requests);
-
-#endif

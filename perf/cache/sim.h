@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Interface between the parts of nj-cache: a trace of lookups, and cache policies that serve it. */
-#ifndef NJ_PERF_CACHE_SIM_H
-#define NJ_PERF_CACHE_SIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,5 +73,3 @@ static inline double sim_uniform(struct nj_prng *r)
 {
     return ((double)(nj_prng_next(r) >> 11) + 0.5) / 9007199254740992.0;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The clock and the threads of ./dev bench ewyk --delays: real.c has the machine's, virtual.c has
  * simulated ones. Also the former pool of workers, for comparison.
  */
-#ifndef NJ_PERF_DELAYS_H
-#define NJ_PERF_DELAYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ struct ahead *ahead_new(uint32_t n_workers, uint32_t n_shards, uint32_t tasks_ma
 struct nj_worker_ops ahead_port(struct ahead *a, uint32_t shard);
 /* Ends the threads and frees the pool, which must have no tasks. */
 void ahead_free(struct ahead *a);
-
-#endif

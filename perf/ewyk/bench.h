@@ -11,8 +11,7 @@
  * exponential intervals, independent of the producer. The delay of a task is the time from its due
  * time to the start of its consumption.
  */
-#ifndef NJ_PERF_EWYK_BENCH_H
-#define NJ_PERF_EWYK_BENCH_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -115,5 +114,3 @@ void lcores_start(struct producer *const *producers, uint32_t n_producers);
 /* Waits until bench_over is set and all tasks have ended. Adds the tasks of each mode to `counts`.
  */
 void lcores_join(uint64_t counts[NJ_N_MODES]);
-
-#endif

@@ -7,8 +7,7 @@
  * Each function makes one successful compare-and-swap, except nj__state_leave_seat() without a
  * call.
  */
-#ifndef NJ_REFERENCE_SEATS_H
-#define NJ_REFERENCE_SEATS_H
+#pragma once
 
 #include "strategy/strategy_state.h"
 
@@ -43,5 +42,3 @@ bool nj__state_leave_seated(nj__state_word *w, bool *send);
 /* If no thread produces or is SURE, marks a sleeper SURE. Returns its seat, on which the caller
  * wakes it; or -1. */
 int nj__state_wake_seated(nj__state_word *w);
-
-#endif

@@ -3,8 +3,7 @@
  * Strategies of threads for comparison with the adaptive one (strategy/thread_strategy.h). They are
  * for benchmarks and tests, and not part of libnightjar.
  */
-#ifndef NJ_REFERENCE_STRATEGIES_H
-#define NJ_REFERENCE_STRATEGIES_H
+#pragma once
 
 #include "reference/seats.h"
 #include "strategy/thread_strategy.h"
@@ -60,5 +59,3 @@ void nj__dual_init(struct nj_strategy *s);
 void nj__dual_produce(struct nj_strategy *s);
 void nj__dual_wake_seated(struct nj_strategy *s);
 void nj__dual_wake_stopped(struct nj_strategy *s);
-
-#endif

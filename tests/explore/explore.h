@@ -15,8 +15,7 @@
  *
  * explore_fail() reports a failure with the steps that led to it.
  */
-#ifndef NJ_TESTS_EXPLORE_H
-#define NJ_TESTS_EXPLORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,5 +71,3 @@ static inline uint64_t explore_mix(uint64_t hash, uint64_t word)
     hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
     return hash ^ hash >> 29;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The worlds that are explored. */
-#ifndef NJ_TESTS_MODELS_H
-#define NJ_TESTS_MODELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -99,5 +98,3 @@ struct model_pool {
 };
 
 struct explore_result model_pool(const struct model_pool *m, uint64_t states_max);
-
-#endif

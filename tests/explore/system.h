@@ -4,8 +4,7 @@
  * strategy/os_thread_mutex.h) for the explorer's threads: locks, sleep, wake-ups and threads. The
  * world sets how often a sleep may end early or time out, and how often a thread may be refused.
  */
-#ifndef NJ_TESTS_SYSTEM_H
-#define NJ_TESTS_SYSTEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void explore_system(struct explore_system is);
 /* No thread was refused. */
 bool explore_system_is_whole(void);
 uint64_t explore_system_hash(void);
-
-#endif

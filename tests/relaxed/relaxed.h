@@ -11,8 +11,7 @@
  * older values it returns the last two; a compare-and-swap, even a failing one, sees the last
  * value.
  */
-#ifndef NJ_TESTS_RELAXED_H
-#define NJ_TESTS_RELAXED_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -60,5 +59,3 @@ void relaxed_writes(void *object, struct relaxed_place at);
  */
 void relaxed_wait(bool (*until)(void));
 void relaxed_changed(void);
-
-#endif

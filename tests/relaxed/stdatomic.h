@@ -6,8 +6,7 @@
  * An object is plain memory here. relacy tracks it from its first operation, which must be in the
  * setup of a world (relaxed.h).
  */
-#ifndef NJ_RELAXED_STDATOMIC_H
-#define NJ_RELAXED_STDATOMIC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ uint64_t relaxed_change(void *object, size_t n_bytes, enum relaxed_rmw how, uint
 #define atomic_store(object, value)    atomic_store_explicit(object, value, memory_order_seq_cst)
 #define atomic_exchange(object, value) atomic_exchange_explicit(object, value, memory_order_seq_cst)
 #define atomic_fetch_add(object, n)    atomic_fetch_add_explicit(object, n, memory_order_seq_cst)
-
-#endif

@@ -5,8 +5,7 @@
  * Members are named after their calls. Every call takes `userdata` first and otherwise behaves like
  * the system call of that name, including errno.
  */
-#ifndef NJ_TESTS_SCRIPT_PACKETDRILL_ABI_H
-#define NJ_TESTS_SCRIPT_PACKETDRILL_ABI_H
+#pragma once
 
 #include <poll.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ struct packetdrill_interface {
 
 /* The only symbol that is looked up. `flags` is the text of `--so_flags`, or NULL. */
 void packetdrill_interface_init(const char *flags, struct packetdrill_interface *table);
-
-#endif

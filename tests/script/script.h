@@ -3,8 +3,7 @@
  * Scripts in packetdrill's language, as our own runner supports it (docs/rfc/packetdrill.md): the
  * parsed script, and the state of a run.
  */
-#ifndef NJ_TESTS_SCRIPT_SCRIPT_H
-#define NJ_TESTS_SCRIPT_SCRIPT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdatomic.h>
@@ -233,5 +232,3 @@ void run_end(struct run *r);
 
 /* code.c */
 void run_code(struct run *r, const struct event *e);
-
-#endif

@@ -9,8 +9,7 @@
  * until that call has returned, so that runs are reproducible. A blocking call of the first thread
  * advances the clock itself until it can return.
  */
-#ifndef NJ_TESTS_SCRIPT_SO_WORLD_H
-#define NJ_TESTS_SCRIPT_SO_WORLD_H
+#pragma once
 
 #include <pthread.h>
 
@@ -183,5 +182,3 @@ int so_poll(void *w, struct pollfd *fds, nfds_t n, int timeout_ms);
 int so_epoll_create(void *w, int size);
 int so_epoll_ctl(void *w, int epfd, int op, int fd, struct epoll_event *event);
 int so_epoll_wait(void *w, int epfd, struct epoll_event *events, int n_max, int timeout_ms);
-
-#endif

@@ -3,8 +3,7 @@
  * All accesses of the script tests to internals of lib/tcp beyond tcp/tcp.h. Adapt tcp_probe.c if
  * fields move, or if a socket option gets a call of its own.
  */
-#ifndef NJ_TESTS_SCRIPT_TCP_PROBE_H
-#define NJ_TESTS_SCRIPT_TCP_PROBE_H
+#pragma once
 
 #include <linux/tcp.h>
 
@@ -35,5 +34,3 @@ bool probe_configure(struct nj_tcp_config *config, const char *name, const char 
  * which only the support is tested. */
 bool probe_set_option(struct nj_tcp *tcp, struct nj_tcb *t, int level, int name, int value,
                       nj_ns now);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The event queue of virtual time: a heap. Events of one instant occur in the order in which they
  * were added, so a seed always gives the same run. */
-#ifndef NJ_TESTS_SIM_AGENDA_H
-#define NJ_TESTS_SIM_AGENDA_H
+#pragma once
 
 #include "base/types.h"
 
@@ -26,5 +25,3 @@ nj_ns nj_sim_agenda_next(const struct sim_agenda *a);
 struct sim_event nj_sim_agenda_pop(struct sim_agenda *a);
 /* Precondition: empty. */
 void nj_sim_agenda_fini(struct sim_agenda *a);
-
-#endif

@@ -3,8 +3,7 @@
  * A link between two ends with its faults: rate, queue, delay, loss, reordering, damage. It decides
  * on each packet; the simulators carry the bytes.
  */
-#ifndef NJ_TESTS_SIM_CHANNEL_H
-#define NJ_TESTS_SIM_CHANNEL_H
+#pragma once
 
 #include "base/prng.h"
 #include "base/types.h"
@@ -69,5 +68,3 @@ static inline bool nj_sim_chance(struct nj_prng *p, uint32_t ppm)
 {
     return ppm > 0 && nj_prng_below(p, SIM_PPM) < ppm;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client host: one struct nj_tcp, one neighbour table, several connections. */
-#ifndef NJ_TESTS_SIM_CLIENT_H
-#define NJ_TESTS_SIM_CLIENT_H
+#pragma once
 
 #include "conn.h"
 #include "net/neighbours.h"
@@ -31,5 +30,3 @@ nj_ns nj_sim_client_next(const struct sim *sim);
 void nj_sim_client_step(struct sim *sim);
 /* Have all connections ended? */
 bool nj_sim_client_done(const struct sim *sim);
-
-#endif

@@ -3,8 +3,7 @@
  * One client connection: its plan (conn_plan.c), its life on TCP (conn.c) and its HTTP/2
  * (h2_client.c), with checks of everything that the server sends.
  */
-#ifndef NJ_TESTS_SIM_CONN_H
-#define NJ_TESTS_SIM_CONN_H
+#pragma once
 
 #include <nghttp2/nghttp2.h>
 #include <openssl/ssl.h>
@@ -139,5 +138,3 @@ bool nj_sim_h2_done(const struct sim_conn *c);
 void nj_sim_h2_bye(struct sim_conn *c);
 /* After the end of the connection: check the state of each request. */
 void nj_sim_h2_check(struct sim_conn *c);
-
-#endif

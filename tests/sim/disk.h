@@ -9,8 +9,7 @@
  * time. Its results depend on the file (store.h): possibly fewer bytes than requested, -EAGAIN,
  * -ENOMEM or -EIO.
  */
-#ifndef NJ_TESTS_SIM_DISK_H
-#define NJ_TESTS_SIM_DISK_H
+#pragma once
 
 #include "base/limits.h"
 #include "base/prng.h"
@@ -52,5 +51,3 @@ void nj_sim_disk_done(struct sim *sim, void *read);
 /* The reader's thread: the time of its next step, and the step. True: it did some work. */
 nj_ns nj_sim_reader_next(const struct sim *sim);
 bool nj_sim_reader_step(struct sim *sim);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The link between server and client. */
-#ifndef NJ_TESTS_SIM_LINK_H
-#define NJ_TESTS_SIM_LINK_H
+#pragma once
 
 #include <rte_mbuf.h>
 
@@ -13,5 +12,3 @@ enum sim_side { SIM_SERVER, SIM_CLIENT };
 
 /* Send a copy of `m` at that time. */
 void nj_sim_link_send(struct sim *sim, enum sim_side from, const struct rte_mbuf *m, nj_ns at);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters of one seed: the faults of its network, the behaviour of its clients and files. */
-#ifndef NJ_TESTS_SIM_MIX_H
-#define NJ_TESTS_SIM_MIX_H
+#pragma once
 
 #include "channel.h"
 #include "disk.h"
@@ -71,5 +70,3 @@ static inline bool nj_sim_mix_delays(const struct sim_mix *m)
 /* Four of five seeds: 5 % loss, 5 % duplicated, 5 % reordered. The fifth draws its own network.
  * Files and clients vary with all. One in four, or `always_tls`, has connections with TLS. */
 void nj_sim_mix_draw(struct sim_mix *mix, uint64_t seed, bool always_tls);
-
-#endif

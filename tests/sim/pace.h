@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rate limits of the server in some seeds: a policy, a change to another policy, and a check that
  * the sent bytes comply. */
-#ifndef NJ_TESTS_SIM_PACE_H
-#define NJ_TESTS_SIM_PACE_H
+#pragma once
 
 #include "shape/shaper.h"
 
@@ -27,5 +26,3 @@ const struct nj_policy *nj_sim_limits_policy(const struct sim *sim);
 void nj_sim_limits_change(struct sim *sim);
 /* After each step of a shard. */
 void nj_sim_limits_check(struct sim *sim);
-
-#endif

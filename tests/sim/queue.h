@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A queue of packets for a simulated machine. */
-#ifndef NJ_TESTS_SIM_QUEUE_H
-#define NJ_TESTS_SIM_QUEUE_H
+#pragma once
 
 #include <rte_mbuf.h>
 
@@ -29,5 +28,3 @@ static inline uint32_t nj_sim_queue_take(struct sim_queue *q, struct rte_mbuf **
     }
     return taken;
 }
-
-#endif

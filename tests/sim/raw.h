@@ -3,8 +3,7 @@
  * Frames as bytes: the simulators' own parser of TCP segments, independent of lib/wire. Used by all
  * code that reads, rewrites and forges segments on the simulated link.
  */
-#ifndef NJ_TESTS_SIM_RAW_H
-#define NJ_TESTS_SIM_RAW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ void nj_sim_put16(uint8_t *p, uint16_t v);
 
 /* Copy a chain of mbufs into SIM_FRAME_MAX bytes. */
 void nj_sim_flatten(const struct rte_mbuf *m, uint8_t *out);
-
-#endif

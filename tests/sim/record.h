@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Records of a run: a line per event, a pcap file, and a hash of every packet. */
-#ifndef NJ_TESTS_SIM_RECORD_H
-#define NJ_TESTS_SIM_RECORD_H
+#pragma once
 
 #include <stdio.h>
 
@@ -32,5 +31,3 @@ void nj_sim_record_frame(struct sim_record *r, nj_ns now, unsigned from, const u
 void nj_sim_record_line(const struct sim_record *r, nj_ns now, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 FILE *nj_sim_pcap_open(const char *path);
-
-#endif

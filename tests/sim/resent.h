@@ -3,8 +3,7 @@
  * The streams that the server sends, as they are on the wire: each byte of a connection has the
  * same value whenever it is sent.
  */
-#ifndef NJ_TESTS_SIM_RESENT_H
-#define NJ_TESTS_SIM_RESENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ struct sim_resent {
 bool nj_sim_resent_check(struct sim_resent *r, const uint8_t *frame, uint32_t n_bytes,
                          uint32_t *at);
 void nj_sim_resent_fini(struct sim_resent *r);
-
-#endif

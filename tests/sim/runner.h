@@ -5,8 +5,7 @@
  *
  * Each core gets a process of its own, so that a crash loses only its seed.
  */
-#ifndef NJ_TESTS_SIM_RUNNER_H
-#define NJ_TESTS_SIM_RUNNER_H
+#pragma once
 
 #include <stdio.h>
 
@@ -52,5 +51,3 @@ struct sim_program {
 bool nj_sim_options(int argc, char **argv, bool has_golden, struct sim_options *o);
 /* Returns the exit status. */
 int nj_sim_run_seeds(const struct sim_program *p, const struct sim_options *o);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server host: two real shards behind one MAC address. The device has no RSS: it delivers each
  * packet to either shard, and the shards steer it to its owner. */
-#ifndef NJ_TESTS_SIM_SERVER_H
-#define NJ_TESTS_SIM_SERVER_H
+#pragma once
 
 #include "disk.h"
 #include "link.h"
@@ -52,5 +51,3 @@ void nj_sim_lane_step(struct sim_lane *lane);
 /* Let the reader run. */
 void nj_sim_server_read(struct sim *sim);
 bool nj_sim_server_busy(const struct sim *sim);
-
-#endif

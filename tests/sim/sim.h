@@ -17,8 +17,7 @@
  *
  * The last four and agenda.c are shared with the simulator of TCP alone (tcp_sim.h).
  */
-#ifndef NJ_TESTS_SIM_SIM_H
-#define NJ_TESTS_SIM_SIM_H
+#pragma once
 
 #include "agenda.h"
 #include "client.h"
@@ -89,5 +88,3 @@ void nj_sim_check_sums(struct sim *sim, const struct nj_shard *s);
 /* At the end, before memory is freed; and after. */
 void nj_sim_check_quiet(struct sim *sim);
 void nj_sim_check_freed(struct sim *sim, const struct sim_pools *pools);
-
-#endif

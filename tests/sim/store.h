@@ -11,8 +11,7 @@
  *   x  in chunks, truncated to half at some time
  *   d  a folder           a  absent                p  no permission      b  broken     m  no memory
  */
-#ifndef NJ_TESTS_SIM_STORE_H
-#define NJ_TESTS_SIM_STORE_H
+#pragma once
 
 #include "http/files/file_ops.h"
 #include "store/file_store.h"
@@ -52,5 +51,3 @@ void nj_sim_store_age(struct nj_file_store *s);
 /* The result of pread(2) on this descriptor: bytes, or a negative errno. */
 int32_t nj_sim_store_read(struct nj_file_store *s, int fd, uint8_t *out, uint32_t n_bytes,
                           uint64_t off);
-
-#endif

@@ -7,8 +7,7 @@
  * opener requests and the other end responds; otherwise both stream. A byte depends on its position
  * in the stream.
  */
-#ifndef NJ_TESTS_SIM_TCP_FLOW_H
-#define NJ_TESTS_SIM_TCP_FLOW_H
+#pragma once
 
 #include "tcp_track.h"
 
@@ -87,5 +86,3 @@ void nj_tsim_turn(struct tsim *sim, unsigned host, struct nj_tcb *tcb, uint8_t e
 bool nj_tsim_flow_done(const struct tsim_flow *f);
 /* After the end: did each end get the expected bytes? */
 void nj_tsim_flow_check(const struct tsim_flow *f);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parameters that a seed gives the simulator of TCP. Each seed draws a subset of all faults (swarm
  * testing): faults that are always combined hide failures that occur only with one of them. */
-#ifndef NJ_TESTS_SIM_TCP_MIX_H
-#define NJ_TESTS_SIM_TCP_MIX_H
+#pragma once
 
 #include "channel.h"
 
@@ -47,5 +46,3 @@ struct tsim_mix {
 };
 
 void nj_tsim_mix_draw(struct tsim_mix *mix, uint64_t seed);
-
-#endif

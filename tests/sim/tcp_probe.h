@@ -3,8 +3,7 @@
  * All accesses of the simulator to internals of lib/tcp: its features, its constants, and calls
  * that may change. Adapt this file if fields of struct nj_tcb move.
  */
-#ifndef NJ_TESTS_SIM_TCP_PROBE_H
-#define NJ_TESTS_SIM_TCP_PROBE_H
+#pragma once
 
 #include "tcp/cc/congestion.h"
 #include "tcp/seq.h"
@@ -136,5 +135,3 @@ static inline uint32_t nj_tsim_held(const struct nj_tcp *tcp)
 {
     return tcp->n_held;
 }
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Faults end at mix.calm_at. From then on every connection must finish in bounded time.
  */
-#ifndef NJ_TESTS_SIM_TCP_SIM_H
-#define NJ_TESTS_SIM_TCP_SIM_H
+#pragma once
 
 #include "agenda.h"
 #include "queue.h"
@@ -125,5 +124,3 @@ void nj_tsim_check_resent(struct tsim_side *s, const struct sim_raw *r);
 /* At the end, before memory is freed; and after. */
 void nj_tsim_check_quiet(struct tsim *sim);
 void nj_tsim_check_freed(struct tsim *sim);
-
-#endif

@@ -3,8 +3,7 @@
  * Checks of the segments that a sender sends, based only on what it sent before and what was
  * delivered to it. One per direction of a flow.
  */
-#ifndef NJ_TESTS_SIM_TCP_TRACK_H
-#define NJ_TESTS_SIM_TCP_TRACK_H
+#pragma once
 
 #include "base/types.h"
 #include "raw.h"
@@ -55,5 +54,3 @@ bool nj_tsim_track_sent(struct tsim_flow *f, unsigned from, const uint8_t *frame
 /* This segment is delivered to `to`. */
 void nj_tsim_track_came(struct tsim_flow *f, unsigned to, const uint8_t *frame,
                         const struct sim_raw *r);
-
-#endif

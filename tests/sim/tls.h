@@ -4,8 +4,7 @@
  * random numbers come from the seed, and its time is virtual time, so each byte of a run is
  * determined.
  */
-#ifndef NJ_TESTS_SIM_TLS_H
-#define NJ_TESTS_SIM_TLS_H
+#pragma once
 
 #include "base/types.h"
 #include "conn.h"
@@ -38,5 +37,3 @@ bool nj_sim_tls_over(struct sim_conn *c, bool died);
 void nj_sim_tls_fini(struct sim_conn *c);
 /* A client of the world's context, with the ticket of an earlier connection if there is one. */
 SSL *nj_sim_tls_client(struct sim_tls *t, bool resumes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The workers of a simulated shard: a task runs in an instant, after its delay. */
-#ifndef NJ_TESTS_SIM_WORKERS_H
-#define NJ_TESTS_SIM_WORKERS_H
+#pragma once
 
 #include "base/types.h"
 #include "sched/worker_ops.h"
@@ -22,5 +21,3 @@ struct sim_workers {
 struct nj_worker_ops nj_sim_workers_port(struct sim_workers *w);
 /* The delay has passed. `errand` is the argument of the event. */
 void nj_sim_workers_done(struct sim *sim, void *errand);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requirements for a line of the access log, for any record: for tests and fuzzers. Each check
  * returns NULL, or the error. */
-#ifndef NJ_TESTS_ACCESS_CHECK_H
-#define NJ_TESTS_ACCESS_CHECK_H
+#pragma once
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -215,5 +214,3 @@ static inline const char *access_check_combined(const struct nj_access_record *a
         bad = access_skip_field(&r, referer + a->n_referer, a->n_agent);
     return bad ? bad : access_check_rest(&r, a);
 }
-
-#endif

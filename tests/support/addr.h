@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Addresses as tests write them. */
-#ifndef NJ_TESTS_ADDR_H
-#define NJ_TESTS_ADDR_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -18,5 +17,3 @@ static inline struct nj_addr addr(const char *text)
     cr_assert_eq(inet_pton(AF_INET6, text, a.b), 1);
     return a;
 }
-
-#endif

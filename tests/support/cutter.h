@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The packets that a device with checksum offload and TSO makes of one packet. Like a driver, it
  * reads only the mbuf's flags and lengths. */
-#ifndef NJ_TESTS_SUPPORT_CUTTER_H
-#define NJ_TESTS_SUPPORT_CUTTER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ struct nj_cutter {
 void nj_cutter_init(struct nj_cutter *c, const struct rte_mbuf *m);
 /* The next packet as sent on the wire, from `pool`; NULL after the last. */
 struct rte_mbuf *nj_cutter_next(struct nj_cutter *c, struct rte_mempool *pool);
-
-#endif

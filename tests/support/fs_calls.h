@@ -5,8 +5,7 @@
  * answer. A thread whose `on_call` is set calls that function before each. A test can also replace
  * what fstat(2) tells, end a sleep at once, and let reads return less. For tests of one file.
  */
-#ifndef NJ_TESTS_FS_CALLS_H
-#define NJ_TESTS_FS_CALLS_H
+#pragma once
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -165,5 +164,3 @@ int clock_gettime(clockid_t id, struct timespec *ts)
         *ts = (struct timespec){wall / 1000000000, wall % 1000000000};
     return rc;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* * A shard with routes (shard_rig.h), and clients that speak HTTP/2 to it by nghttp2. Only
  * hr_step() and its callers send and step, and only the test advances the time. */
-#ifndef NJ_TESTS_SUPPORT_HANDLERS_RIG_H
-#define NJ_TESTS_SUPPORT_HANDLERS_RIG_H
+#pragma once
 
 #include <nghttp2/nghttp2.h>
 #include <pthread.h>
@@ -474,5 +473,3 @@ static inline const struct nj_task_class *hr_class(const struct hr *h, uint32_t 
 {
     return &h->r->s->conns.handlers.classes[route];
 }
-
-#endif

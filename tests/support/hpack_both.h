@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Header blocks into our decoder and nghttp2's at the same time: both see the same fields, or both
  * an error. */
-#ifndef TESTS_HPACK_BOTH_H
-#define TESTS_HPACK_BOTH_H
+#pragma once
 
 #include <nghttp2/nghttp2.h>
 #include <stdlib.h>
@@ -142,5 +141,3 @@ static inline int both_block(struct both *b, const uint8_t *data, size_t n_bytes
     b->broken = rv < 0;
     return rv;
 }
-
-#endif

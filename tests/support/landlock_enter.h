@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Landlock for one test, which is a process of its own: as a server has it when it serves. */
-#ifndef NJ_TESTS_LANDLOCK_ENTER_H
-#define NJ_TESTS_LANDLOCK_ENTER_H
+#pragma once
 
 #include <fcntl.h>
 #include <linux/landlock.h>
@@ -41,5 +40,3 @@ static inline bool landlock_enter(const char *folder)
     close(rules);
     return ok;
 }
-
-#endif

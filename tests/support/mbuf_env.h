@@ -8,8 +8,7 @@
  *
  * Tests of functions that need the EAL (rte_ring_create(), rte_malloc(), devices) call
  * nj_test_eal() first. */
-#ifndef NJ_TESTS_SUPPORT_MBUF_ENV_H
-#define NJ_TESTS_SUPPORT_MBUF_ENV_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ struct rte_mbuf *nj_test_mbuf(struct rte_mempool *pool, const void *bytes, size_
 /* Start the EAL of this process: one lcore, 64 MB without huge pages, no devices. Once only, more
  * calls do nothing. Aborts when it does not start. */
 void nj_test_eal(void);
-
-#endif

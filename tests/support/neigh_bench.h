@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A table of neighbours without a shard, and its parsed output. */
-#ifndef NJ_TESTS_SUPPORT_NEIGH_BENCH_H
-#define NJ_TESTS_SUPPORT_NEIGH_BENCH_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <netinet/in.h>
@@ -111,5 +110,3 @@ static inline const struct sent *sent(const struct bench *b, uint32_t i)
     cr_assert_lt(i, b->n_sent);
     return &b->sent[i];
 }
-
-#endif

@@ -4,8 +4,7 @@
  * may come twice (RFC 8446 5.3). For programs of one thread that are linked statically, with
  * nonce_check.c and -Wl,--wrap=nj_tls_aead_begin.
  */
-#ifndef NJ_TESTS_SUPPORT_NONCE_CHECK_H
-#define NJ_TESTS_SUPPORT_NONCE_CHECK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ void nj_test_nonces_free(void);
 bool nj_test_nonce_was_reused(void);
 /* How many were noted. */
 uint32_t nj_test_nonces_seen(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A fake disk instead of lib/store/io_uring.c: the common part of all such disks. The program that
  * includes this defines `disk`, the reads and the wake-ups. */
-#ifndef NJ_TESTS_RING_DOUBLE_H
-#define NJ_TESTS_RING_DOUBLE_H
+#pragma once
 
 #include "store/io_uring.h"
 
@@ -23,5 +22,3 @@ bool nj__uring_has_registered_buffers(const struct nj__uring *r)
     (void)r;
     return false;
 }
-
-#endif

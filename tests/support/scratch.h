@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A folder in /tmp for one test. With scratch_remove() as the .fini of its suite it is removed,
  * also when an assertion fails: each test is a process of its own. */
-#ifndef NJ_TESTS_SCRATCH_H
-#define NJ_TESTS_SCRATCH_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <ftw.h>
@@ -35,5 +34,3 @@ static inline void scratch_remove(void)
         nftw(scratch, scratch_remove_one, 8, FTW_DEPTH | FTW_PHYS);
     scratch[0] = '\0';
 }
-
-#endif

@@ -2,8 +2,7 @@
 /* Shards with responses, in virtual time. A woken response sends the bytes that its body shows, as
  * HTTP/2 does, in frames of 16 KiB, until it is refused. Time advances from one due event to the
  * next. */
-#ifndef NJ_TESTS_SHAPE_RIG_H
-#define NJ_TESTS_SHAPE_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -374,5 +373,3 @@ static inline void rig_fini(struct rig *w)
     cr_expect((got) >= (want) - (want) / 1000.0 * (permille) &&                                    \
                   (got) <= (want) + (want) / 1000.0 * (permille),                                  \
               #got " is %.0f, not %.0f", (double)(got), (double)(want))
-
-#endif

@@ -4,8 +4,7 @@
  *
  * We are 198.18.0.2/24; peers live on the link with 198.18.0.1 and above, all at one MAC address.
  * The rig answers ARP requests for it, unless a test disables that. */
-#ifndef NJ_TESTS_SUPPORT_SHARD_RIG_H
-#define NJ_TESTS_SUPPORT_SHARD_RIG_H
+#pragma once
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -696,5 +695,3 @@ static inline uint32_t rig_h2_frames(const struct rig_peer *p, uint8_t type, con
     }
     return found;
 }
-
-#endif

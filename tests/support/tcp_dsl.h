@@ -13,8 +13,7 @@
  *
  * The bytes of both streams follow from their position (nj_dsl_byte), so that all delivered and
  * emitted bytes are checked without code in the test. */
-#ifndef NJ_TESTS_SUPPORT_TCP_DSL_H
-#define NJ_TESTS_SUPPORT_TCP_DSL_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -178,5 +177,3 @@ uint64_t nj_dsl_count(const struct world *w, nj_counter which);
         cr_assert_str_eq(nj_tcp_state_name[nj_dsl_state(w)], #name);                               \
     } while (0)
 #define NO_CONNECTION(w) cr_assert_null(nj_dsl_flow(w))
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Scripts about data in flight: an MSS of 1000, a round trip of 100 ms, SACK. */
-#ifndef NJ_TESTS_SUPPORT_TCP_FLIGHT_H
-#define NJ_TESTS_SUPPORT_TCP_FLIGHT_H
+#pragma once
 
 #include "support/tcp_dsl.h"
 #include "tcp/cc/congestion.h"
@@ -87,5 +86,3 @@ static inline void expect_order(const struct nj_xfer *x)
 
 /* All segments before number `acked` have arrived, and those in the blocks. */
 #define ACKED(w, acked, ...) SEND(w, .flags = A, .seq = 1, .ack = AT(acked), .sack = {__VA_ARGS__})
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The required results of nightjar/text.h for any bytes, against independent models. Each check
  * returns NULL, or the error. `n` is at most TEXT_MODEL_MAX. */
-#ifndef NJ_TESTS_TEXT_MODEL_H
-#define NJ_TESTS_TEXT_MODEL_H
+#pragma once
 
 #include <ctype.h>
 #include <errno.h>
@@ -220,5 +219,3 @@ static inline const char *text_check(const uint8_t *p, size_t n)
     bad = bad ? bad : text_check_json(p, n);
     return bad ? bad : text_check_number(p, n);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Certificates with their keys for tests, in files of a temporary folder. */
-#ifndef NJ_TEST_TLS_CERTS_H
-#define NJ_TEST_TLS_CERTS_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,5 +70,3 @@ static inline void free_cert(struct test_cert *c)
     X509_free(c->x);
     EVP_PKEY_free(c->pkey);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Handshakes of tls/handshake.h with OpenSSL as the client, on bytes in memory, and certificates
  * for them. A test program includes it once: it has variables.
  */
-#ifndef NJ_TESTS_SUPPORT_TLS_MEETING_H
-#define NJ_TESTS_SUPPORT_TLS_MEETING_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -266,5 +265,3 @@ static inline bool resumes(struct nj_tls_server_context *context, SSL_SESSION **
 {
     return resumes_with(context, session, TLSEXT_max_fragment_length_DISABLED);
 }
-
-#endif

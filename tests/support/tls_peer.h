@@ -3,8 +3,7 @@
  * A shard of shard_rig.h that serves TLS on RIG_PORT, and clients of OpenSSL on its peers. Workers
  * are an array: a task runs when the shard polls, unless tls_rig.slow. Include shard_rig.h first.
  */
-#ifndef NJ_TESTS_SUPPORT_TLS_PEER_H
-#define NJ_TESTS_SUPPORT_TLS_PEER_H
+#pragma once
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -253,5 +252,3 @@ static inline uint32_t tls_peer_body(const struct tls_peer *c, bool *good)
     }
     return n_body;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tasks for a pool of workers, and a shard's thread that sends them and receives them back. Waits
  * are polls, and the test's time-out is their bound. */
-#ifndef NJ_TESTS_WORKERS_RIG_H
-#define NJ_TESTS_WORKERS_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -113,5 +112,3 @@ static inline void await_start(struct job *j)
     while (!atomic_load(&j->started))
         sched_yield();
 }
-
-#endif

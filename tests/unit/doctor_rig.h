@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Trees of files that represent a host, and the output of nightjar doctor for them. good_host()
  * makes one without a fault, for the user nj; a test breaks the part under test. */
-#ifndef NJ_TESTS_DOCTOR_RIG_H
-#define NJ_TESTS_DOCTOR_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -281,5 +280,3 @@ static inline void says(const char *id, const char *verdict, const char *text, c
     else
         cr_expect_neq(is[0], '\0', "%s: no advice", id);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One lcore's strategy in virtual time, and jobs that record how they were run. */
-#ifndef NJ_TESTS_UNIT_EWYK_RIG_H
-#define NJ_TESTS_UNIT_EWYK_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -149,5 +148,3 @@ static inline uint64_t consumed(const struct nj_task_class *c)
         n += c->n[m];
     return n;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Feeds lib/h2 and a server session of nghttp2 with equal input; for h2_against_nghttp2.c. */
-#ifndef TESTS_H2_AGAINST_RIG_H
-#define TESTS_H2_AGAINST_RIG_H
+#pragma once
 
 #include "h2_rfc9113_rig.h"
 
@@ -158,5 +157,3 @@ static inline void their_go(struct pair *t)
     rfc_seen(o);
     o->over |= o->n_goaways > 0 && o->goaway_code != 0;
 }
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Where the RFC leaves a choice, a case lists all reactions that are allowed.
  */
-#ifndef TESTS_H2_RFC9113_RIG_H
-#define TESTS_H2_RFC9113_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <nghttp2/nghttp2.h>
@@ -565,5 +564,3 @@ static inline void rfc_every_way(void (*run)(struct rfc *, const void *), const 
     }
     free(first);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Input of a client: frames, valid or not, and header blocks of literals without indexing. Part of
  * h2_rfc9113_rig.h. */
-#ifndef TESTS_H2_RFC9113_SAY_H
-#define TESTS_H2_RFC9113_SAY_H
+#pragma once
 
 #define RFC_MAGIC "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -212,5 +211,3 @@ static inline void rfc_trailers_sync(struct rfc *c, uint32_t id, uint8_t flags)
     rfc_say(c, RFC_HEADERS, flags, id, "\x40\5x-sum\0019", 9);
     c->sync = RFC_SYNC_FIELD;
 }
-
-#endif

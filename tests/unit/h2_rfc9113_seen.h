@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Output of the server: every frame is parsed and checked against the rules of RFC 9113 for
  * senders. Part of h2_rfc9113_rig.h. */
-#ifndef TESTS_H2_RFC9113_SEEN_H
-#define TESTS_H2_RFC9113_SEEN_H
+#pragma once
 
 static inline void rfc_note(struct rfc *c, const char *format, ...)
 {
@@ -292,5 +291,3 @@ static inline void rfc_seen(struct rfc *c)
     RFC_CHECK(c, at == c->n_out, "a frame that does not end");
     c->n_out = 0;
 }
-
-#endif

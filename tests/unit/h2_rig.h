@@ -13,8 +13,7 @@
  *   c  bytes are consumed on arrival (otherwise by the test)
  *   a  with l: the response comes at the end of the request
  */
-#ifndef TESTS_H2_RIG_H
-#define TESTS_H2_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <nghttp2/nghttp2.h>
@@ -615,5 +614,3 @@ static inline int rig_run(struct rig *r, uint32_t chunk_max)
         ;
     return rv;
 }
-
-#endif

@@ -2,8 +2,7 @@
 /* A file and its precompressed siblings in a real folder, with random changes, in virtual time.
  * fstat(2) gets virtual inodes and times, as a file system with a tick writes them, so that equal
  * seeds have equal histories. Changes also happen between the system calls of the store. */
-#ifndef NJ_TESTS_HISTORY_RIG_H
-#define NJ_TESTS_HISTORY_RIG_H
+#pragma once
 
 #include "base/compiler.h"
 #include "base/prng.h"
@@ -449,5 +448,3 @@ static inline void end_history(void)
         if (history.now_in[i] != CONTENTS)
             cr_assert_eq(unlink(path_of(i)), 0);
 }
-
-#endif

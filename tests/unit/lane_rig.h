@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A shard's lane to a file store. A test runs its jobs one by one. */
-#ifndef NJ_TESTS_LANE_RIG_H
-#define NJ_TESTS_LANE_RIG_H
+#pragma once
 
 #include "base/compiler.h"
 #include "store/file_client.h"
@@ -85,5 +84,3 @@ static inline void direct_displace(struct direct *d)
     task->displaced = true;
     task->ops->reject(task);
 }
-
-#endif

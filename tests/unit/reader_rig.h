@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file reader over a fake disk: the test decides when and with which result each read ends. For
  * tests of one file. */
-#ifndef NJ_TESTS_READER_RIG_H
-#define NJ_TESTS_READER_RIG_H
+#pragma once
 
 #include <sched.h>
 
@@ -249,5 +248,3 @@ static inline void take_home(struct nj_file_job *job)
     cr_assert_eq(job->result, NJ_FILE_OK);
     nj_ref_put(&job->chunk->ref);
 }
-
-#endif

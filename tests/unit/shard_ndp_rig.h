@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A table of IPv6 neighbours, the host's own side of neighbour discovery, and packets for both. */
-#ifndef NJ_TESTS_UNIT_SHARD_NDP_RIG_H
-#define NJ_TESTS_UNIT_SHARD_NDP_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -143,5 +142,3 @@ static inline bool same_mac(const struct rte_ether_addr *a, const struct rte_eth
 {
     return memcmp(a, b, sizeof *a) == 0;
 }
-
-#endif

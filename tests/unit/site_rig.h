@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A site over a fake file port: prompt, late, refusing or broken. Every test ends with a count of
  * what was made and not freed. */
-#ifndef TESTS_SITE_RIG_H
-#define TESTS_SITE_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -514,5 +513,3 @@ static inline void get(struct bench *b, const char *path, const char *const *lin
     while (step(b))
         ;
 }
-
-#endif

@@ -2,8 +2,7 @@
 /* The meaning of a request target, and the expected response of a server with a table of routes and
  * classes. Shares no code with lib: percent-decoding (RFC 3986 2.1), remove_dot_segments (5.2.4),
  * and the guarantees of http/proto/path.h for the result. */
-#ifndef TESTS_SPELLINGS_MODEL_H
-#define TESTS_SPELLINGS_MODEL_H
+#pragma once
 
 #include "spellings_rig.h"
 
@@ -298,5 +297,3 @@ static inline void want_of(const struct table *t, const struct meaning *m, uint3
         want_file(t, m, method, want);
     }
 }
-
-#endif

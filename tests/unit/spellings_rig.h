@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A policy, routes and a file server, called as the shard calls them (lib/conn/conn_requests.c).
  * struct seen holds the result of each for a request. */
-#ifndef TESTS_SPELLINGS_RIG_H
-#define TESTS_SPELLINGS_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -389,5 +388,3 @@ static inline void rig_ask(struct rig *g, const char *method, const struct bytes
     if (seen->status != 200)
         seen->length = 0; /* of a text for people */
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A file store over a real folder in /tmp, for the tests of its parts. */
-#ifndef NJ_TESTS_STORE_RIG_H
-#define NJ_TESTS_STORE_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -153,5 +152,3 @@ static inline const struct nj_file_store_stats *stats(struct bench *b)
 {
     return nj_file_store_stats(b->store);
 }
-
-#endif

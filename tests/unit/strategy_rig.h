@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Strategies on one thread. The test is the executor, and decides when to run what other threads
  * would run. tests/explore covers every order of many threads. */
-#ifndef NJ_TESTS_UNIT_STRATEGY_RIG_H
-#define NJ_TESTS_UNIT_STRATEGY_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -190,5 +189,3 @@ static inline uint32_t word(const struct world *w)
 }
 
 #define IDLE_0 nj__state_pack(NJ__STATE_IDLE, 0)
-
-#endif

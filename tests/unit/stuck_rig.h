@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads of one store, one of which is stuck in a system call. */
-#ifndef NJ_TESTS_STUCK_RIG_H
-#define NJ_TESTS_STUCK_RIG_H
+#pragma once
 
 #include "store_rig.h"
 #include "support/fs_calls.h"
@@ -103,5 +102,3 @@ static inline void count(const char *call)
     n_calls = 0;
     on_call = count_call;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What tests of lib/tls share: hexadecimal bytes, seeds, back ends, and pieces of memory cut at
  * random. */
-#ifndef NJ_TESTS_TLS_RIG_H
-#define NJ_TESTS_TLS_RIG_H
+#pragma once
 
 #include <criterion/criterion.h>
 
@@ -143,5 +142,3 @@ static inline void rig_gather(struct rig_pieces *p, uint8_t *to)
     }
     p->n = 0;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A session of the server and its peer: the client's keys, with which a test makes records of any
  * kind and opens those of the server.
  */
-#ifndef NJ_TESTS_TLS_SESSION_RIG_H
-#define NJ_TESTS_TLS_SESSION_RIG_H
+#pragma once
 
 #include "tls/aead_internal.h"
 #include "tls/session.h"
@@ -170,5 +169,3 @@ static inline void rig_expect_data(struct rig *r, const void *data, uint32_t n)
     cr_assert_eq(r->opened.n_bytes, n);
     cr_assert_eq(memcmp(r->content, data, n), 0);
 }
-
-#endif

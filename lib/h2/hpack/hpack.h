@@ -9,8 +9,7 @@
  * One lcore makes all calls on an nj__hpack_shared and its decoders and encoders. Lengths are
  * bytes.
  */
-#ifndef NJ_H2_HPACK_HPACK_H
-#define NJ_H2_HPACK_HPACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -114,5 +113,3 @@ void nj__hpack_shared_free(struct nj__hpack_shared *shared);
 /* Free the memory of decoded strings, which become invalid. Returns the bytes of `alloc` that the
  * shared state itself uses. */
 size_t nj__hpack_shared_free_scratch(struct nj__hpack_shared *shared);
-
-#endif

@@ -12,8 +12,7 @@
  *   field_cache.c            cache of encoded response fields, for all connections of a context
  *   encoder.c                encoding of header blocks
  */
-#ifndef NJ_H2_HPACK_HPACK_INTERNAL_H
-#define NJ_H2_HPACK_HPACK_INTERNAL_H
+#pragma once
 
 #include <string.h>
 
@@ -347,5 +346,3 @@ static inline uint32_t nj__hpack_field_cache_find(const struct nj__hpack_shared 
             return i;
     return NJ__HPACK_NOT_CACHED;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The Huffman code of HPACK (RFC 7541 5.2, Appendix B). Functions have no side effects. */
-#ifndef NJ_H2_HPACK_HUFFMAN_H
-#define NJ_H2_HPACK_HUFFMAN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ size_t nj__huffman_length(const uint8_t *from, size_t n_bytes);
 /* Writes nj__huffman_length() bytes and returns the address after them. */
 uint8_t *nj__huffman_encode(const struct nj__huffman *h, uint8_t *to, const uint8_t *from,
                             size_t n_bytes);
-
-#endif

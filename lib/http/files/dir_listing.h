@@ -9,8 +9,7 @@
  * `type` is "file" or "folder"; the size of a folder is null. Bytes of a name that are not UTF-8
  * are shown as U+FFFD. href encodes every byte and is relative to the folder's URL.
  */
-#ifndef NJ_HTTP_FILES_DIR_LISTING_H
-#define NJ_HTTP_FILES_DIR_LISTING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ void nj_listing_sort(struct nj_listing *l);
 /* Writes the page to `out` as far as it fits. Returns the length of the whole page; not
  * terminated. */
 size_t nj_listing_render(const struct nj_listing *l, bool json, char *out, size_t n_out);
-
-#endif

@@ -4,8 +4,7 @@
  * chunk by workers; or several ranges as multipart/byteranges. For file_server.c and its parts
  * only. One lcore only. Each body holds a reference to its object until it is closed.
  */
-#ifndef NJ_HTTP_FILES_FILE_BODY_H
-#define NJ_HTTP_FILES_FILE_BODY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ void nj__body_read_done(struct nj__file_bodies *f, struct nj__file_job *job);
 /* Submits the READs of refused bodies once more. Called after each completion, and when the queue
  * has room without one. */
 void nj__file_bodies_retry_reads(struct nj__file_bodies *f);
-
-#endif

@@ -7,8 +7,7 @@
  * bounded; eviction is LRU. Negative entries have a bound of their own: requests for absent names
  * cannot evict files.
  */
-#ifndef NJ_HTTP_FILES_FILE_LOOKUP_CACHE_H
-#define NJ_HTTP_FILES_FILE_LOOKUP_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ void nj_lookup_cache_sweep(struct nj_lookup_cache *t, nj_ns now);
  * (no memory, I/O error) are not stored. */
 void nj_lookup_cache_put(struct nj_lookup_cache *t, const struct nj_file_name *name,
                          const struct nj_file_meta *meta, nj_ns now);
-
-#endif

@@ -5,8 +5,7 @@
  * the shard's lcore and never block. A submitted job belongs to the implementation until it
  * completes or is withdrawn.
  */
-#ifndef NJ_HTTP_FILES_FILE_OPS_H
-#define NJ_HTTP_FILES_FILE_OPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -117,5 +116,3 @@ struct nj_file_ops {
      * cannot be cancelled. */
     bool (*withdraw)(void *ctx, struct nj_file_job *job);
 };
-
-#endif

@@ -7,8 +7,7 @@
  * worker's job, without a stack. Pure: files are opened and read through nj_file_ops. Each shard
  * has its own file server and cache. One lcore only.
  */
-#ifndef NJ_HTTP_FILES_FILE_SERVER_H
-#define NJ_HTTP_FILES_FILE_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -77,5 +76,3 @@ bool nj_file_server_has_refused_reads(const struct nj_file_server *site);
 
 /* Submitted jobs that have not completed. */
 uint32_t nj_file_server_jobs_in_flight(const struct nj_file_server *site);
-
-#endif

@@ -2,8 +2,7 @@
 /* Types shared by the parts of the file server: file_server.c resolves a request to an object,
  * file_response.c sends the response, request_fields.c parses fields. One lcore only. Each
  * nj__respond_*() function ends the request. */
-#ifndef NJ_HTTP_FILES_FILE_SERVER_INTERNAL_H
-#define NJ_HTTP_FILES_FILE_SERVER_INTERNAL_H
+#pragma once
 
 #include "http/files/file_body.h"
 #include "http/files/file_lookup_cache.h"
@@ -113,5 +112,3 @@ void nj__respond_object(struct nj_file_server *fs, const struct nj__file_request
 /* Sends the error page for the request's status. */
 void nj__respond_error_page(struct nj_file_server *fs, const struct nj__file_request *req,
                             const struct nj_file_meta *meta);
-
-#endif

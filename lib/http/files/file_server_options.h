@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options of a served folder, set by the operator. Strings live as long as the file server. */
-#ifndef NJ_HTTP_FILES_FILE_SERVER_OPTIONS_H
-#define NJ_HTTP_FILES_FILE_SERVER_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ struct nj_file_server_options {
         const char *path; /* of a file relative to the root, without leading '/' */
     } error_page[NJ_ERROR_PAGES_MAX];
 };
-
-#endif

@@ -8,8 +8,7 @@
  * by nj_file_object.is_racy. Stores through a mapping (mmap) change a page's times only once until
  * the page has been written back: the version does not show the others.
  */
-#ifndef NJ_HTTP_FILES_FILE_VERSION_H
-#define NJ_HTTP_FILES_FILE_VERSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ int64_t nj_file_time_s(int64_t ns);
 /* Different versions on one device have different hashes, but for one pair in 2^64. The same in
  * every process, and when the file system is mounted again: the device is no part of it. */
 uint64_t nj_file_version_hash(const struct nj_file_version *v);
-
-#endif

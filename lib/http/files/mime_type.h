@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Media types of files by extension: a built-in table, and an optional one from a mime.types file
  * (RFC 6838 names). Pure. */
-#ifndef NJ_HTTP_FILES_MIME_TYPE_H
-#define NJ_HTTP_FILES_MIME_TYPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ struct nj_str nj_mime_type(const struct nj_mime_options *o, struct nj_str name);
 /* True if the bytes of the file are `type` in the coding gzip (RFC 9110 8.4): name.svgz, unless an
  * own table gives it another type. */
 bool nj_mime_is_gzip(struct nj_str name, struct nj_str type);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of media types, sorted by extension (case ignored): the built-in one, which
  * lib/mime_types_table.py writes, and those parsed from files. For mime_type.c. */
-#ifndef NJ_HTTP_FILES_MIME_TYPES_FILE_H
-#define NJ_HTTP_FILES_MIME_TYPES_FILE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ extern const uint32_t nj__n_mime_builtin;
 /* The row of an extension; NULL: none. */
 const struct nj__mime_row *nj__mime_find(const struct nj__mime_row *rows, uint32_t n_rows,
                                          struct nj_str ext);
-
-#endif

@@ -7,8 +7,7 @@
  * references to response bytes, so blocks may come back after the shard has ended: the pools stay
  * until then. A pool is used by one thread at a time.
  */
-#ifndef NJ_HTTP_HANDLERS_BODY_BLOCKS_H
-#define NJ_HTTP_HANDLERS_BODY_BLOCKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ uint32_t nj_byte_queue_get(struct nj_byte_queue *q, void *out, uint32_t n_bytes,
 /* Removes `n_bytes` from the front. */
 void nj_byte_queue_skip(struct nj_byte_queue *q, uint32_t n_bytes);
 void nj_byte_queue_clear(struct nj_byte_queue *q);
-
-#endif

@@ -10,8 +10,7 @@
  * An exchange lives until its stream has closed and its handler has finished, in either order. All
  * calls belong to the shard's lcore, in its root context.
  */
-#ifndef NJ_HTTP_HANDLERS_EXCHANGE_H
-#define NJ_HTTP_HANDLERS_EXCHANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -128,5 +127,3 @@ uint32_t nj_exchanges_process_dirty(struct nj_exchanges *set, nj_ns now);
 void nj_exchanges_tick(struct nj_exchanges *set, nj_ns now);
 /* Time of the next timer; 0: settle now. */
 nj_ns nj_exchanges_next_at(const struct nj_exchanges *set);
-
-#endif

@@ -15,8 +15,7 @@
  * While a handler is on a worker, only the worker touches its struct nj_request and struct
  * nj_response, and it touches nothing else. Everything else belongs to the shard's lcore.
  */
-#ifndef NJ_HTTP_HANDLERS_EXCHANGE_STATE_H
-#define NJ_HTTP_HANDLERS_EXCHANGE_STATE_H
+#pragma once
 
 #include "base/compiler.h"
 #include "base/held_shares.h"
@@ -259,5 +258,3 @@ void nj__dispatch_returned(struct nj_exchange *x);
 extern const struct nj_body_ops nj__exchange_body_ops;
 /* Sends to the stream what has changed: head, bytes, end, error or reset. */
 void nj__exchange_send_pending(struct nj_exchange *x);
-
-#endif

@@ -4,8 +4,7 @@
  * prefix, a longer prefix over a shorter one; then the method is matched. Built once at start, then
  * read-only: any thread may search it.
  */
-#ifndef NJ_HTTP_HANDLERS_ROUTE_TABLE_H
-#define NJ_HTTP_HANDLERS_ROUTE_TABLE_H
+#pragma once
 
 #include <nightjar/handler.h>
 
@@ -44,5 +43,3 @@ const char *nj_routes_name(const struct nj_routes *r, uint32_t index);
  * target), which matches no route. */
 enum nj_route_result nj_routes_find(const struct nj_routes *r, struct nj_str method,
                                     struct nj_str path, struct nj_route_match *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* HTTP dates (RFC 9110 5.6.7): writes IMF-fixdate and parses all three formats. Pure: no locale,
  * clock or time zone. */
-#ifndef NJ_HTTP_PROTO_DATE_H
-#define NJ_HTTP_PROTO_DATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct nj_str nj_date_cached(struct nj_date_cached *d, int64_t unix_s);
  * calendar day. The name of the weekday is not verified. `now_s` selects the century of a two-digit
  * year. */
 bool nj_date_parse(struct nj_str text, int64_t now_s, int64_t *unix_s);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parsers for the common parts of field values (RFC 9110 5.6). Pure. The nj__ functions are for
  * lib/http only. */
-#ifndef NJ_HTTP_PROTO_FIELD_VALUE_H
-#define NJ_HTTP_PROTO_FIELD_VALUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ bool nj_field_value_is_valid(const char *value);
 /* Decodes a percent-encoded byte such as "%41" at the front of `n` bytes (RFC 3986 2.1). -1: there
  * is none. */
 int nj__percent_decode_byte(const char *p, size_t n);
-
-#endif

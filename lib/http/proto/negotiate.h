@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Proactive content negotiation (RFC 9110 12.1): content codings, and JSON or HTML. Pure. */
-#ifndef NJ_HTTP_PROTO_NEGOTIATE_H
-#define NJ_HTTP_PROTO_NEGOTIATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ extern const struct nj_str nj_coding_name[NJ_N_CODINGS], nj_coding_suffix[NJ_N_C
 /* True if this Accept field prefers JSON to HTML. At equal weights JSON must be named more
  * precisely. */
 bool nj_accept_prefers_json(struct nj_str value);
-
-#endif

@@ -9,8 +9,7 @@
  * without a plain path is BAD everywhere. The bytes after the first '/' are a file name that can be
  * passed to a file port as is.
  */
-#ifndef NJ_HTTP_PROTO_PATH_H
-#define NJ_HTTP_PROTO_PATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ bool nj_path_is_valid_file_path(struct nj_str path);
  * NJ_PATH_LOCATION_MAX bytes and is not terminated.
  */
 size_t nj_path_dir_location(const char *name, struct nj_str query, char *out);
-
-#endif

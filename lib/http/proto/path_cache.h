@@ -5,8 +5,7 @@
  * slots; the slot is a keyed hash of the target, so clients cannot choose targets that
  * collide. One lcore only; results are borrowed until the next call.
  */
-#ifndef NJ_HTTP_PROTO_PATH_CACHE_H
-#define NJ_HTTP_PROTO_PATH_CACHE_H
+#pragma once
 
 #include "base/keyed_hash.h"
 #include "http/proto/path.h"
@@ -51,5 +50,3 @@ struct nj_target {
 /* As nj_path_parse(), with the keyed hash of the name. Returns out->result. */
 enum nj_path_result nj_path_cache_parse(struct nj_path_cache *t, struct nj_str target,
                                         struct nj_target *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Conditional requests (RFC 9110 13) for GET and HEAD: validators, preconditions and If-Range.
  * Pure. */
-#ifndef NJ_HTTP_PROTO_PRECONDITIONS_H
-#define NJ_HTTP_PROTO_PRECONDITIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ bool nj_if_unmodified_since_is_certain(const struct nj_preconditions *c,
 enum nj_precond_result nj_preconditions_eval_all(const struct nj_preconditions *c,
                                                  const struct nj_validators *v, int64_t now_s,
                                                  bool accepts_codings);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The Range field (RFC 9110 14): byte ranges of a file. Pure. */
-#ifndef NJ_HTTP_PROTO_RANGE_H
-#define NJ_HTTP_PROTO_RANGE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ enum nj_ranges_result {
  */
 enum nj_ranges_result nj_ranges_parse(struct nj_str value, uint64_t size_bytes, uint32_t n_type,
                                       struct nj_ranges *out);
-
-#endif

@@ -6,8 +6,7 @@
  * The private state is x->cc. It may be all zeros at any call: a connection that resumes from idle
  * has a new struct nj_xfer, and only cwnd, ssthresh and w_max are preserved.
  */
-#ifndef NJ_TCP_CC_CONGESTION_H
-#define NJ_TCP_CC_CONGESTION_H
+#pragma once
 
 #include "tcp/tcb.h"
 
@@ -95,5 +94,3 @@ static inline bool nj_cc_restart_idle(struct nj_tcb *t)
     t->cwnd = restart;
     return true;
 }
-
-#endif

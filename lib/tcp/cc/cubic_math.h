@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The integer arithmetic of CUBIC (RFC 9438 4.2), exposed for tests. Pure functions; windows in
  * bytes. */
-#ifndef NJ_TCP_CC_CUBIC_MATH_H
-#define NJ_TCP_CC_CUBIC_MATH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ uint32_t nj__cubic_k_ms(uint32_t n_bytes, uint32_t mss);
 
 /* The window at `t_ms` of a curve whose plateau of `origin` bytes is at `k_ms`. */
 uint32_t nj__cubic_window(uint32_t origin, uint32_t k_ms, uint64_t t_ms, uint32_t mss);
-
-#endif

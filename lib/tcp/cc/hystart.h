@@ -4,8 +4,7 @@
  * start when the round-trip time grows, before a loss. An ACK train longer than half a round trip
  * has the same effect (ADR 8).
  */
-#ifndef NJ_TCP_CC_HYSTART_H
-#define NJ_TCP_CC_HYSTART_H
+#pragma once
 
 #include "tcp/cc/congestion.h"
 
@@ -47,5 +46,3 @@ struct nj_hystart {
 /* Process an acknowledgment while cwnd < ssthresh: grow cwnd; set ssthresh to cwnd when HyStart++
  * ends slow start. */
 void nj__slow_start(struct nj_tcb *, struct nj_hystart *, const struct nj_cc_ack *, bool after_rto);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What RACK learns from a run that was delivered (RFC 8985 6.2, steps 1 to 3): the most recently
  * sent one, the minimum RTT, and whether there was reordering. The scoreboard reports each run. */
-#ifndef NJ_TCP_LOSS_RACK_DELIVERY_H
-#define NJ_TCP_LOSS_RACK_DELIVERY_H
+#pragma once
 
 #include "tcp/seq.h"
 #include "tcp/tcb.h"
@@ -16,5 +15,3 @@ static inline bool nj_rack_sent_after(nj_ns at1, uint32_t end1, nj_ns at2, uint3
 
 /* `run` was delivered now. */
 void nj__rack_update(struct nj_tcb *, const struct nj_sent_run *run, nj_ns now);
-
-#endif

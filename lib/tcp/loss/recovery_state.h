@@ -7,8 +7,7 @@
  *
  * output.c sends. All times are absolute nj_ns, all windows bytes.
  */
-#ifndef NJ_TCP_LOSS_RECOVERY_STATE_H
-#define NJ_TCP_LOSS_RECOVERY_STATE_H
+#pragma once
 
 #include "tcp/loss/rack_delivery.h"
 #include "tcp/loss/scoreboard.h"
@@ -47,5 +46,3 @@ void nj__recovery_reo_timeout(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 void nj__recovery_timed_out(struct nj_tcp *, struct nj_tcb *, nj_ns now);
 /* `n_bytes` were sent. `again`: as a retransmission. */
 void nj__recovery_count_sent(struct nj_tcb *, uint32_t n_bytes, bool again, nj_ns now);
-
-#endif

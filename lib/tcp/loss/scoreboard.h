@@ -18,8 +18,7 @@
  * for received mbufs). Without a free run the scoreboard gets coarser: a SACK that would split a
  * run is ignored, and new data joins the last run.
  */
-#ifndef NJ_TCP_LOSS_SCOREBOARD_H
-#define NJ_TCP_LOSS_SCOREBOARD_H
+#pragma once
 
 #include "tcp/seq.h"
 #include "tcp/tcb.h"
@@ -131,5 +130,3 @@ void nj__scoreboard_ack(struct nj_tcp *, struct nj_tcb *, uint32_t ack, struct n
 bool nj__scoreboard_process_sack_opt(struct nj_tcp *, struct nj_tcb *, const struct nj_seg *,
                                      struct nj_ack_result *, nj_ns now);
 void nj__scoreboard_free(struct nj_tcp *, struct nj_xfer *);
-
-#endif

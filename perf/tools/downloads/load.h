@@ -6,8 +6,7 @@
  * A slot is a closed-loop client: it requests its file, reads it to the end, and sends its next
  * request. Slots share the connections in turn. The thread waits only in epoll_pwait2().
  */
-#ifndef NJ_PERF_LOAD_H
-#define NJ_PERF_LOAD_H
+#pragma once
 
 #include <netinet/in.h>
 #include <nghttp2/nghttp2.h>
@@ -149,5 +148,3 @@ static inline struct load_slot *load_slot_next(struct load *l, struct load_slot 
 
     return next < l->o.n_slots ? &l->slots[next] : NULL;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * The time is an argument. All bytes of an arrival count at its time. A window of 100 ms is half
  * open, (t - 100 ms, t], so that it has one arrival at a steady rate of one arrival per 100 ms.
  */
-#ifndef NJ_PERF_METER_H
-#define NJ_PERF_METER_H
+#pragma once
 
 #include "base/types.h"
 
@@ -46,5 +45,3 @@ void nj_meter_window(struct nj_meter *m, nj_ns from, nj_ns hold);
 /* Adds an arrival at `now`: n_bytes[i] of each group i below `n_groups`. Calls come in order of
  * `now`. */
 void nj_meter_add(struct nj_meter *m, const uint64_t *n_bytes, uint32_t n_groups, nj_ns now);
-
-#endif

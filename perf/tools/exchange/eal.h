@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef NJ_PERF_EXCHANGE_EAL_H
-#define NJ_PERF_EXCHANGE_EAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,5 +10,3 @@
  * process may use, with private memory and without devices. False: failed; the reason is on
  * stderr. */
 bool eal_start(const char *program, uint32_t n_lcores);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A struct nj_file_ops with one file, "file", whose bytes are in memory, however many. */
-#ifndef NJ_PERF_EXCHANGE_FILE_H
-#define NJ_PERF_EXCHANGE_FILE_H
+#pragma once
 
 #include "http/files/file_ops.h"
 
@@ -19,5 +18,3 @@ bool file_init(struct file *f, uint64_t n_bytes);
 void file_fini(struct file *f);
 /* The functions of the port, which use `f`. */
 struct nj_file_ops file_port(struct file *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A route for all requests of a server, whose handler accesses memory before it answers. */
-#ifndef NJ_PERF_EXCHANGE_HANDLER_H
-#define NJ_PERF_EXCHANGE_HANDLER_H
+#pragma once
 
 #include <nightjar/handler.h>
 
@@ -50,5 +49,3 @@ void handler_fini(struct handler *h);
 
 /* Bytes of each request's body. */
 uint32_t handler_upload(const struct handler *h);
-
-#endif

@@ -4,8 +4,7 @@
  * alternate. Packets that one of them has sent arrive before the other's next step. Secrets, seeds
  * and times are fixed, so each run of an exchange executes the same instructions.
  */
-#ifndef NJ_PERF_EXCHANGE_PAIR_H
-#define NJ_PERF_EXCHANGE_PAIR_H
+#pragma once
 
 #include "crowd.h"
 #include "file.h"
@@ -66,5 +65,3 @@ bool pair_end(struct pair *p);
 
 /* Performs a measured step of the server. callgrind counts only below this function. */
 uint32_t nj_exchange_server_step(struct pair *p);
-
-#endif

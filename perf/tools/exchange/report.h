@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Output of nj-exchange. */
-#ifndef NJ_PERF_EXCHANGE_REPORT_H
-#define NJ_PERF_EXCHANGE_REPORT_H
+#pragma once
 
 #include "pair.h"
 
@@ -33,5 +32,3 @@ bool report_json(const struct report *r, const char *path);
 
 /* Prints a run with --count as a line of JSON. */
 void report_count(const struct shape *shape, const struct cost *c);
-
-#endif

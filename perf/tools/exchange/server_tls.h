@@ -5,8 +5,7 @@
  * its signatures all have the same length (RFC 8032 5.1.6); so each run of an exchange sends
  * packets of the same lengths. One thread uses it.
  */
-#ifndef NJ_PERF_EXCHANGE_SERVER_TLS_H
-#define NJ_PERF_EXCHANGE_SERVER_TLS_H
+#pragma once
 
 #include "sched/worker_ops.h"
 #include "tls/server_context.h"
@@ -31,5 +30,3 @@ static inline bool server_tls_has_tasks(const struct server_tls *t)
 
 /* The functions of the workers, which use `t`. */
 struct nj_worker_ops server_tls_workers(struct server_tls *t);
-
-#endif

@@ -3,8 +3,7 @@
  * One direction of a link between two shards. Sent packets wait until wire_carry() copies them to
  * mbufs of the receiver, as a device would. The steps of the shards only pass mbufs.
  */
-#ifndef NJ_PERF_EXCHANGE_WIRE_H
-#define NJ_PERF_EXCHANGE_WIRE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ uint32_t wire_receive(struct wire *w, struct rte_mbuf **m, uint32_t n);
 void wire_carry(struct wire *w);
 /* Frees all packets that are in the wire. */
 void wire_fini(struct wire *w);
-
-#endif

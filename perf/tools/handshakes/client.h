@@ -5,8 +5,7 @@
  *
  * A connection ends with RST, which leaves no TIME_WAIT: the ports suffice for any number of them.
  */
-#ifndef NJ_PERF_HANDSHAKES_CLIENT_H
-#define NJ_PERF_HANDSHAKES_CLIENT_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ bool client_run(const struct client_options *o);
 bool client_hold(const struct client_options *o);
 
 nj_ns client_now(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* New connections that send a valid ClientHello each and never complete the handshake. */
-#ifndef NJ_PERF_HANDSHAKES_FLOOD_H
-#define NJ_PERF_HANDSHAKES_FLOOD_H
+#pragma once
 
 #include "client.h"
 
@@ -15,5 +14,3 @@ struct flood_options {
 
 /* Prints one line of JSON. Returns false after a message on stderr. */
 bool flood_run(const struct flood_options *o);
-
-#endif

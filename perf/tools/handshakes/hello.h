@@ -2,8 +2,7 @@
 /* ClientHellos (RFC 8446 4.1.2) without a client: libssl writes one, and each use of it gets a new
  * random number and a new key share. Each 32 bytes are a key of X25519 (RFC 7748 5), so the server
  * has to compute the key exchange and its signature. */
-#ifndef NJ_PERF_HANDSHAKES_HELLO_H
-#define NJ_PERF_HANDSHAKES_HELLO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ struct hello {
 /* False: libssl's ClientHello is not as expected. */
 bool hello_init(struct hello *h);
 void hello_renew(struct hello *h, struct nj_prng *prng);
-
-#endif

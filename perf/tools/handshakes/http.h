@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts of HTTP/2 (RFC 9113) that a client of one request needs. */
-#ifndef NJ_PERF_HANDSHAKES_HTTP_H
-#define NJ_PERF_HANDSHAKES_HTTP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ struct http_in {
     bool settings, response, failed; /* SETTINGS; the end of stream 1; GOAWAY or RST_STREAM */
 };
 void http_input(struct http_in *h, const uint8_t *p, uint32_t n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* CPUs and clock of nj-apart and nj-stalls. */
-#ifndef NJ_PERF_LINK_CPU_H
-#define NJ_PERF_LINK_CPU_H
+#pragma once
 
 #include <pthread.h>
 #include <sched.h>
@@ -40,5 +39,3 @@ static inline uint64_t cpu_ns(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-
-#endif

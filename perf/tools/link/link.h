@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two ports, a pipe for each direction, and the loop that carries frames in real time. */
-#ifndef NJ_PERF_LINK_LINK_H
-#define NJ_PERF_LINK_LINK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,5 +35,3 @@ nj_ns nj_link_clock(void);
 
 /* Measures the link's own errors, in a new network namespace. Returns the exit status. */
 int nj_link_self_test(void);
-
-#endif

@@ -8,8 +8,7 @@
  * duplication of the k-th packet with TCP data depend on the seed and k only. So two senders have
  * the same losses as long as they send the same number of packets.
  */
-#ifndef NJ_PERF_LINK_PIPE_H
-#define NJ_PERF_LINK_PIPE_H
+#pragma once
 
 #include "base/prng.h"
 #include "base/types.h"
@@ -83,5 +82,3 @@ void nj_pipe_done(struct nj_pipe *p, struct nj_pipe_frame *frame);
 /* Parses a spec: "rate=50M,delay=10ms,queue=64K,loss=0.01,burst=0.001:5,reorder=0.01:2ms,dup=0.001,
  * drop=3+7,tail=2:16384,of=all". Returns NULL, or the invalid item in `text`. */
 const char *nj_pipe_parse(struct nj_pipe_spec *spec, const char *text);
-
-#endif

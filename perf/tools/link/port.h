@@ -5,8 +5,7 @@
  * The kernel puts arriving frames into a ring, with timestamps. So a late wake-up or a late read
  * does not change the time from which the link's delay counts.
  */
-#ifndef NJ_PERF_LINK_PORT_H
-#define NJ_PERF_LINK_PORT_H
+#pragma once
 
 #include "base/types.h"
 
@@ -38,5 +37,3 @@ void nj_port_send(struct nj_port *p, const void *bytes, uint32_t n_bytes);
 
 /* Frames for which the ring had no room since the last call. */
 uint32_t nj_port_overruns(struct nj_port *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Active opens of a shard. */
-#ifndef NJ_PERF_LOAD_ACTIVE_H
-#define NJ_PERF_LOAD_ACTIVE_H
+#pragma once
 
 #include "base/keyed_hash.h"
 #include "net/rss_flow_owner.h"
@@ -28,5 +27,3 @@ uint32_t active_port(const struct nj_steer *steer, const struct nj_flow_table *f
 struct nj_tcb *active_open(struct nj_shard *s, uint32_t *counter, const struct nj_addr *local,
                            const struct nj_addr *remote, uint16_t rport, struct nj_conn_user *user,
                            nj_ns now);
-
-#endif

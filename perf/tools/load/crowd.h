@@ -3,8 +3,7 @@
  * The clients of an lcore: connections on a shard of their own, and their requests. Only the lcore
  * calls these functions. All threads may read counts and latencies.
  */
-#ifndef NJ_PERF_LOAD_CROWD_H
-#define NJ_PERF_LOAD_CROWD_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -81,5 +80,3 @@ void crowd_fini(struct crowd *c, nj_ns now);
 
 /* Runs before each step of the shard. Returns the amount of work done. */
 uint32_t crowd_run(struct crowd *c, enum load_phase phase, nj_ns now);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A histogram of durations whose buckets grow with the duration. The error is a 128th: at most 0.8
  * % up to 73 minutes (2^42 ns), below 256 ns none. 37 KB. One writer; any thread may read. */
-#ifndef LOAD_FINE_HISTOGRAM_H
-#define LOAD_FINE_HISTOGRAM_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ uint64_t fine_histogram_count(const struct fine_histogram *h);
 nj_ns fine_histogram_quantile(const struct fine_histogram *h, double share);
 /* The longest duration of a bucket; NJ_NEVER for the last one. */
 nj_ns fine_histogram_bucket_max(unsigned bucket);
-
-#endif

@@ -8,8 +8,7 @@
  * second request. From then on each of them is one octet, as with browsers and h2load. nghttp2
  * decodes the responses.
  */
-#ifndef NJ_PERF_LOAD_H2_H
-#define NJ_PERF_LOAD_H2_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -133,5 +132,3 @@ void h2_ask(struct h2_conn *c, uint32_t path, nj_ns due, struct h2_out *out);
 uint64_t h2_upload(struct h2_conn *c, struct h2_out *out);
 /* Cancels requests that were due before `due`. */
 void h2_give_up(struct h2_conn *c, nj_ns due, nj_ns now, struct h2_out *out);
-
-#endif

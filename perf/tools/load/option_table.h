@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of nightjar-load's options. Its parser, --help, man/nightjar-load.1 and the completions
  * of shells are made from it. */
-#ifndef NJ_PERF_LOAD_OPTION_TABLE_H
-#define NJ_PERF_LOAD_OPTION_TABLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ extern const uint32_t load_n_options;
 
 extern const char load_intro[], load_outro[]; /* paragraphs, each on a line of its own */
 extern const char load_usage[], load_example[];
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of nightjar-load. */
-#ifndef NJ_PERF_LOAD_OPTIONS_H
-#define NJ_PERF_LOAD_OPTIONS_H
+#pragma once
 
 #include <nightjar/server.h>
 
@@ -41,5 +40,3 @@ enum load_told { LOAD_GO, LOAD_HELPED, LOAD_WRONG };
 
 /* Parses argv behind the "--". Errors go to stderr, help to stdout. */
 enum load_told load_options_read(struct load_options *o, int argc, char **argv);
-
-#endif

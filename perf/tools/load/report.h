@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The report: a line each second, a table at the end, and files for programs. */
-#ifndef NJ_PERF_LOAD_REPORT_H
-#define NJ_PERF_LOAD_REPORT_H
+#pragma once
 
 #include "crowd.h"
 
@@ -35,5 +34,3 @@ void load_report_progress(struct load_report *r, struct crowd *const *crowds, en
                           nj_ns now);
 /* The table, and the requested files. False: a file could not be written; stderr has the reason. */
 bool load_report_end(const struct load_report *r);
-
-#endif

@@ -3,8 +3,7 @@
  * The client's side of TLS 1.3: handshakes by OpenSSL's libssl on bytes in memory, then records by
  * lib/tls. It verifies no certificate: it measures servers. Only the lcore calls these functions.
  */
-#ifndef NJ_PERF_LOAD_TLS_H
-#define NJ_PERF_LOAD_TLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ int load_tls_read(struct load_tls_conn *c, const struct nj_tls_src *record, uint
 /* Seals `n` bytes into `out`, which has room for load_tls_sealed_bytes(n). Returns the bytes
  * written, or 0 when the key has sealed all records that it may. */
 uint32_t load_tls_seal(struct load_tls_conn *c, const uint8_t *data, uint32_t n, uint8_t *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Encodes an HTTP/2 GET and parses its response: the parts of RFC 9113 that one request needs. */
-#ifndef NJ_PERF_MEMORY_GET_H
-#define NJ_PERF_MEMORY_GET_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ uint32_t get_request(uint8_t out[GET_REQUEST_BYTES], const char *path);
  * or GOAWAY. */
 enum get_result get_check_response(const uint8_t *data, uint32_t n, const uint8_t *body,
                                    uint32_t n_body);
-
-#endif

@@ -3,8 +3,7 @@
  * Many hosts behind one Ethernet port: TCP from any number of source addresses. To the server, the
  * port is a gateway, and the hosts are behind it. Addresses are IPv4 in host byte order.
  */
-#ifndef NJ_PERF_MEMORY_HOSTS_H
-#define NJ_PERF_MEMORY_HOSTS_H
+#pragma once
 
 #include "dpdk/port.h"
 #include "tcp/tcp.h"
@@ -46,5 +45,3 @@ uint32_t hosts_room(void *hosts);
 /* Opens a connection. NULL: no block is free, or the ports are in use. */
 struct nj_tcb *hosts_connect(struct hosts *h, uint32_t from, uint16_t from_port, uint16_t port,
                              nj_ns now);
-
-#endif

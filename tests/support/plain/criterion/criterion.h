@@ -2,8 +2,7 @@
 /* The subset of Criterion that tests with threads use, in one process. Criterion forks its tests
  * around a memory arena at an address that ThreadSanitizer reserves, and does not start. This
  * header replaces it when b_sanitize=thread. Every failed expectation ends the run. */
-#ifndef NJ_TESTS_PLAIN_CRITERION_H
-#define NJ_TESTS_PLAIN_CRITERION_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,5 +103,3 @@ static inline _Noreturn void plain_failed(void)
 #define cr_expect_null(...)         cr_assert_null(__VA_ARGS__)
 #define cr_expect_not_null(...)     cr_assert_not_null(__VA_ARGS__)
 #define cr_expect_str_eq(...)       cr_assert_str_eq(__VA_ARGS__)
-
-#endif
