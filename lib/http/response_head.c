@@ -3,8 +3,6 @@
  * required fields follow RFC 9110 15. */
 #include "http/response_head.h"
 
-#include "base/assert.h"
-
 int nj_resp_head_send(struct nj_resp_head *r, struct nj_txn *t, uint16_t status, uint64_t stamp,
                       struct nj_body *body)
 {
@@ -91,12 +89,6 @@ static void text_close(struct nj_body *body)
 static const struct nj_body_ops text_ops = {text_peek, text_advance, text_remaining, text_close,
                                             NULL};
 
-static void add_type(struct nj_resp_head *r)
-{
-    nj_resp_head_add(r, NJ_STR("content-type"), NJ_STR("text/plain; charset=utf-8"));
-    nj_resp_head_add(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
-}
-
 static void error(struct nj_txn *t, uint16_t status, struct nj_str text, struct nj_field extra)
 {
     bool has_body = text.n_bytes > 0 && t->method != NJ_METHOD_HEAD;
@@ -105,7 +97,7 @@ static void error(struct nj_txn *t, uint16_t status, struct nj_str text, struct 
 
     r.n_given = r.n_fields = 0;
     if (text.n_bytes > 0)
-        add_type(&r);
+        nj_resp_head_add_type(&r, NJ_STR("text/plain; charset=utf-8"));
     nj_resp_head_add(&r, NJ_STR("content-length"), nj_str_of_u64(digits, text.n_bytes));
     nj_resp_head_add_by_status(&r, status, extra);
     t->text = (struct nj_text_body){.body.ops = &text_ops, .rest = text};

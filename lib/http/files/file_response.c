@@ -22,17 +22,6 @@ struct file_response {
     char multipart[32 + NJ_BOUNDARY_MAX];
 };
 
-static void add_field(struct file_response *r, struct nj_str name, struct nj_str value)
-{
-    r->head.fields[NJ_RESP_HEAD_OWN + r->head.n_fields++] = (struct nj_field){name, value};
-}
-
-static void add_type(struct file_response *r, struct nj_str type)
-{
-    add_field(r, NJ_STR("content-type"), type);
-    add_field(r, NJ_STR("x-content-type-options"), NJ_STR("nosniff"));
-}
-
 /* "bytes 0-99/1000", or without a range "bytes * /1000" (RFC 9110 14.4), at the end of `buf`. */
 static struct nj_str content_range(char buf[CONTENT_RANGE_MAX], const struct nj_range *range,
                                    uint64_t size)
@@ -162,14 +151,15 @@ static void add_validators(struct nj_file_server *fs, struct file_response *r,
                            const struct nj__file_request *req, const struct nj__response_plan *v)
 {
     if (v->validators->n_etag > 0)
-        add_field(r, NJ_STR("etag"), (struct nj_str){v->validators->etag, v->validators->n_etag});
+        nj_resp_head_add(&r->head, NJ_STR("etag"),
+                         (struct nj_str){v->validators->etag, v->validators->n_etag});
     if (req->stage == NJ__STAGE_LISTING)
-        add_field(r, NJ_STR("vary"), NJ_STR("accept"));
+        nj_resp_head_add(&r->head, NJ_STR("vary"), NJ_STR("accept"));
     else if (req->siblings) /* also when none is selected (RFC 9110 12.5.5) */
-        add_field(r, NJ_STR("vary"), NJ_STR("accept-encoding"));
+        nj_resp_head_add(&r->head, NJ_STR("vary"), NJ_STR("accept-encoding"));
     if (fs->cache_control.n_bytes > 0 && req->stage != NJ__STAGE_LISTING &&
         !nj_field_find(req->extra, req->n_extra, NJ_STR("cache-control")))
-        add_field(r, NJ_STR("cache-control"), fs->cache_control);
+        nj_resp_head_add(&r->head, NJ_STR("cache-control"), fs->cache_control);
 }
 
 /* RFC 9110 15.3.7: a client that sent If-Range knows it. */
@@ -178,7 +168,8 @@ static void add_modified(struct file_response *r, const struct nj__file_request 
 {
     if (!plan->validators->is_date_sent || (plan->status == 206 && req->conditions.if_range.p))
         return;
-    add_field(r, NJ_STR("last-modified"), (struct nj_str){meta->modified, NJ_DATE_BYTES});
+    nj_resp_head_add(&r->head, NJ_STR("last-modified"),
+                     (struct nj_str){meta->modified, NJ_DATE_BYTES});
 }
 
 static const char hex_digits[] = "0123456789abcdef";
@@ -214,8 +205,9 @@ static bool begin_multipart(struct nj_file_server *fs, struct file_response *r,
     if (!r->body)
         return false;
     memcpy(r->multipart, words, sizeof words - 1);
-    add_type(r, (struct nj_str){r->multipart, (uint32_t)sizeof words - 1 + boundary.n_bytes});
-    add_field(r, NJ_STR("content-length"), nj_str_of_u64(r->length, n_bytes));
+    nj_resp_head_add_type(
+        &r->head, (struct nj_str){r->multipart, (uint32_t)sizeof words - 1 + boundary.n_bytes});
+    nj_resp_head_add(&r->head, NJ_STR("content-length"), nj_str_of_u64(r->length, n_bytes));
     return true;
 }
 
@@ -240,13 +232,15 @@ static bool begin_range(struct nj_file_server *fs, struct file_response *r,
     if (!make_body(fs, req, meta, range, &r->body))
         return false;
     if (nj_likely(!given_type(req)))
-        add_type(r, type_of(req, meta));
+        nj_resp_head_add_type(&r->head, type_of(req, meta));
     if (range) {
-        add_field(r, NJ_STR("content-length"), nj_str_of_u64(r->length, range->n_bytes));
-        add_field(r, NJ_STR("content-range"),
-                  content_range(r->content_range, range, meta->object->size_bytes));
+        nj_resp_head_add(&r->head, NJ_STR("content-length"),
+                         nj_str_of_u64(r->length, range->n_bytes));
+        nj_resp_head_add(&r->head, NJ_STR("content-range"),
+                         content_range(r->content_range, range, meta->object->size_bytes));
     } else {
-        add_field(r, NJ_STR("content-length"), (struct nj_str){meta->length, meta->n_length});
+        nj_resp_head_add(&r->head, NJ_STR("content-length"),
+                         (struct nj_str){meta->length, meta->n_length});
     }
     return true;
 }
@@ -256,9 +250,9 @@ static void add_coding(struct file_response *r, const struct nj__file_request *r
                        const struct nj_file_meta *meta)
 {
     if (req->stage == NJ__STAGE_VARIANT)
-        add_field(r, NJ_STR("content-encoding"), nj_coding_name[req->coding]);
+        nj_resp_head_add(&r->head, NJ_STR("content-encoding"), nj_coding_name[req->coding]);
     else if (meta->is_gzip && !given_type(req))
-        add_field(r, NJ_STR("content-encoding"), nj_coding_name[NJ_CODING_GZIP]);
+        nj_resp_head_add(&r->head, NJ_STR("content-encoding"), nj_coding_name[NJ_CODING_GZIP]);
 }
 
 /* A stamp identifies an encoded head. Responses with 200 for an object have equal heads within one
@@ -291,7 +285,7 @@ static void begin_head(struct file_response *r, const struct nj__file_request *r
     r->head.n_fields = 0;
     for (uint32_t i = 0; i < req->n_extra; i++) /* extra may be NULL, which has no sum with 0 */
         if (&req->extra[i] != without)
-            add_field(r, req->extra[i].name, req->extra[i].value);
+            nj_resp_head_add(&r->head, req->extra[i].name, req->extra[i].value);
     r->head.n_given = r->head.n_fields;
 }
 
@@ -302,7 +296,7 @@ static void send(struct nj_file_server *fs, struct file_response *r,
     if (v->status != 304) {
         add_coding(r, req, meta);
         if (req->stage != NJ__STAGE_LISTING)
-            add_field(r, NJ_STR("accept-ranges"), NJ_STR("bytes"));
+            nj_resp_head_add(&r->head, NJ_STR("accept-ranges"), NJ_STR("bytes"));
         add_modified(r, req, meta, v);
     }
     add_validators(fs, r, req, v);
