@@ -103,7 +103,7 @@ static void give_up_file(struct nj_txn *t)
     if (t->head_sent_at) {
         t->framing->reset(t->stream, NJ_RESET_INTERNAL);
     } else {
-        nj_file_server_cancel(t->wait);
+        nj_file_server_cancel(t);
         nj_respond_error(t, 503, (struct nj_field){0});
     }
     nj__conn_mark_ready(c);

@@ -257,6 +257,7 @@ static struct nj_exchange *ask(int i, uint32_t route, uint32_t n_value)
     t->stream = &w.stream[i];
     t->requester = &w.txns.requester[i >= STREAMS / 2];
     t->requester->n_open++;
+    nj_list_init(&t->node);
     return w.x[i] = nj_exchange_begin(w.set, route, &head, head.path, t);
 }
 
@@ -277,11 +278,7 @@ static void close_stream(int i)
         body->ops->close(body);
     if (!w.txn[i])
         return;
-    w.txn[i]->stream = NULL;
-    if (w.x[i])
-        nj_exchange_on_stream_closed(w.x[i]);
-    else
-        nj_txn_release(w.txn[i]);
+    nj_txn_end(w.txn[i], false);
     w.x[i] = NULL;
     w.txn[i] = NULL;
 }

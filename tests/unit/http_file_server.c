@@ -182,8 +182,8 @@ Test(http_file_server, index_and_folder_share_an_open)
 Test(http_file_server, cancel)
 {
     struct bench *b = begin();
-    struct nj_file_wait *x = ask(b, "GET", "/x");
-    nj_file_server_cancel(x);
+    struct nj_txn *x = ask(b, "GET", "/x");
+    x->on_end(x);
     cr_expect_eq(nj_file_server_jobs_in_flight(b->site), 1, "the job outlives its asker");
     step(b);
     cr_expect_eq(b->n_replies, 0);
@@ -191,10 +191,10 @@ Test(http_file_server, cancel)
 
     /* One of three requests is cancelled; then, during the first response, another, and that one
      * itself. */
-    struct nj_file_wait *a = ask(b, "HEAD", "/y");
-    struct nj_file_wait *c = ask(b, "HEAD", "/y");
-    struct nj_file_wait *d = ask(b, "HEAD", "/y");
-    nj_file_server_cancel(c);
+    struct nj_txn *a = ask(b, "HEAD", "/y");
+    struct nj_txn *c = ask(b, "HEAD", "/y");
+    struct nj_txn *d = ask(b, "HEAD", "/y");
+    c->on_end(c);
     b->cancel_in_reply = d;
     b->n_replies = 0;
     step(b);
@@ -214,9 +214,9 @@ Test(http_file_server, abandoned_jobs_are_bounded)
     uint32_t n = 0;
     for (int i = 0; i < 100; i++) {
         snprintf(path, sizeof path, "/%d", i);
-        struct nj_file_wait *x = ask(b, "HEAD", path);
+        struct nj_txn *x = ask(b, "HEAD", path);
         if (x) {
-            nj_file_server_cancel(x);
+            x->on_end(x);
             n++;
         }
     }
@@ -476,11 +476,12 @@ Test(http_file_server, withdrawn_jobs)
 {
     struct bench *b = begin();
     port.withdraw = withdraw;
-    nj_file_server_cancel(ask(b, "GET", "/x"));
+    struct nj_txn *x = ask(b, "GET", "/x");
+    x->on_end(x);
     cr_expect_eq(b->n_out, 0);
 
     ask(b, "GET", "/x");
-    struct nj_file_wait *other = ask(b, "GET", "/x");
+    struct nj_txn *other = ask(b, "GET", "/x");
     b->cancel_in_reply = other;
     cr_expect(step(b), "the job has completed, and its last waiter is cancelled");
     cr_expect_eq(b->n_replies, 1);
@@ -542,7 +543,7 @@ Test(http_file_server, refused_read_without_hope_breaks)
     /* A job was in flight: its completion fails the body and wakes it. */
     b->room = JOBS;
     fetch_big(b);
-    struct nj_file_wait *x = ask(b, "HEAD", "/x");
+    struct nj_txn *x = ask(b, "HEAD", "/x");
     b->room = 0;
     b->body->waiter = b->body;
     cr_expect_eq(b->body->ops->peek(b->body, 1, &s), 0);

@@ -524,7 +524,7 @@ Test(http_origin, a_long_way_is_left_anywhere)
     static const char *const paths[] = {"/none/", "/x.html", "/none", "/nodex/"};
     for (int i = 0; i < 4 * 4 * 2; i++) {
         struct bench *b = begin_with(&options);
-        struct nj_file_wait *x, *y;
+        struct nj_txn *x, *y;
         int n_steps = i / 4 % 4;
         b->siblings = BR | GZIP;
         b->no_siblings = true;
@@ -535,7 +535,7 @@ Test(http_origin, a_long_way_is_left_anywhere)
         for (int n = 0; n < n_steps && b->n_replies == 0; n++)
             step(b);
         if (b->n_replies == 0) {
-            nj_file_server_cancel(x);
+            x->on_end(x);
             if (i / 16)
                 b->room = 0; /* the next job is refused */
         }

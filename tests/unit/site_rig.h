@@ -79,7 +79,7 @@ struct bench {
         char text[4096];
     } said[16]; /* the response of each of the last stamps */
 
-    struct nj_file_wait *cancel_in_reply; /* cancelled inside the next response */
+    struct nj_txn *cancel_in_reply; /* whose stream closes inside the next response */
     bool close_in_wake;
 };
 
@@ -285,9 +285,9 @@ static inline int respond(void *stream, uint16_t status, const struct nj_field *
     struct bench *b = &the_bench;
 
     if (b->cancel_in_reply) {
-        struct nj_file_wait *x = b->cancel_in_reply;
+        struct nj_txn *t = b->cancel_in_reply;
         b->cancel_in_reply = NULL;
-        nj_file_server_cancel(x);
+        t->on_end(t);
     }
     b->stream = stream;
     b->status = status;
@@ -375,9 +375,14 @@ static inline struct nj_str str(const char *s)
     return (struct nj_str){s, (uint32_t)strlen(s)};
 }
 
-/* With fields, each "name: value", up to a NULL. */
-static inline struct nj_file_wait *ask_with(struct bench *b, const char *method, const char *path,
-                                            const char *const *lines)
+static inline void keep(struct nj_txn *t)
+{
+}
+
+/* With fields, each "name: value", up to a NULL. Returns the transaction if it waits, else NULL.
+ * Its stream closes by t->on_end(t). */
+static inline struct nj_txn *ask_with(struct bench *b, const char *method, const char *path,
+                                      const char *const *lines)
 {
     struct nj_field fields[16];
     struct nj_request_head head = {.method = str(method), .path = str(path), .fields = fields};
@@ -398,13 +403,14 @@ static inline struct nj_file_wait *ask_with(struct bench *b, const char *method,
     *t = (struct nj_txn){.set = &b->txns,
                          .framing = &framing,
                          .stream = (void *)path,
+                         .on_end = keep,
                          .requester = &b->txns.requester[0],
                          .method = (uint8_t)nj_method_parse(head.method)};
     nj_http_dispatch(t, &head, &target, 0);
-    return t->wait;
+    return t->wait ? t : NULL;
 }
 
-static inline struct nj_file_wait *ask(struct bench *b, const char *method, const char *path)
+static inline struct nj_txn *ask(struct bench *b, const char *method, const char *path)
 {
     return ask_with(b, method, path, NULL);
 }

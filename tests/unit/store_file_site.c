@@ -95,7 +95,7 @@ static struct nj_requester *client_of(const char *who)
     return r;
 }
 
-static struct nj_file_wait *get(struct world *w, const char *who, const char *path)
+static struct nj_txn *get(struct world *w, const char *who, const char *path)
 {
     struct nj_str p = {path, (uint32_t)strlen(path)};
     struct nj_target target;
@@ -109,7 +109,7 @@ static struct nj_file_wait *get(struct world *w, const char *who, const char *pa
                          .method = NJ_METHOD_GET,
                          .requester = client_of(who)};
     nj_file_server_serve(w->site, t, &head, &target, NJ_SEC);
-    return t->wait;
+    return t;
 }
 
 /* A shard's step, as far as files go. */
@@ -376,7 +376,7 @@ Test(store_file_site, a_full_queue)
 Test(store_file_site, requests_that_are_cancelled)
 {
     struct world *w = begin_queue(64);
-    struct nj_file_wait *first = get(w, "a", "/first"), *x[3];
+    struct nj_txn *first = get(w, "a", "/first"), *x[3];
     x[0] = get(w, "a", "/x");
     x[1] = get(w, "b", "/x");
     x[2] = get(w, "a", "/y");

@@ -25,8 +25,9 @@
 
 struct nj_file_wait {
     struct nj_file_server *fs;
-    struct nj__file_job *job; /* the job it waits for, or NULL */
-    struct nj_list link;      /* in job->waiters */
+    struct nj__file_job *job;         /* the job it waits for, or NULL */
+    struct nj_list link;              /* in job->waiters */
+    void (*on_end)(struct nj_txn *t); /* the transaction's, which is ours while it waits */
     struct nj__file_request req;
     bool *freed; /* set when the wait ends while a caller up the stack uses it */
     char strings[NJ_PATH_MAX + NJ__REQ_FIELDS_MAX]; /* bytes of the stored query and fields */
@@ -210,9 +211,26 @@ static void keep_str(struct nj_file_wait *x, uint32_t *at, struct nj_str *s)
 /* The stream of a waiting request has closed. */
 static void on_end(struct nj_txn *t)
 {
-    if (t->wait)
-        nj_file_server_cancel(t->wait);
-    nj_txn_release(t);
+    nj_file_server_cancel(t);
+    if (t->on_end)
+        t->on_end(t);
+    else
+        nj_txn_release(t);
+}
+
+static void begin_wait(struct nj_file_wait *x)
+{
+    struct nj_txn *t = x->req.txn;
+
+    t->wait = x;
+    x->on_end = t->on_end;
+    t->on_end = on_end;
+}
+
+static void end_wait(struct nj_file_wait *x)
+{
+    x->req.txn->wait = NULL;
+    x->req.txn->on_end = x->on_end;
 }
 
 static struct nj_file_wait *new_wait(struct nj_file_server *fs, const struct nj__file_request *req)
@@ -224,8 +242,6 @@ static struct nj_file_wait *new_wait(struct nj_file_server *fs, const struct nj_
         return NULL;
     x->fs = fs;
     x->req = *req;
-    if (!req->txn->on_end) /* else a handler's exchange cancels it */
-        req->txn->on_end = on_end;
     x->job = NULL;
     x->freed = NULL;
     keep_str(x, &at, &x->req.query);
@@ -252,7 +268,7 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
     struct nj__file_job *job = find_open(fs, &x->req, name);
     bool freed = false, *outer = x->freed;
 
-    x->req.txn->wait = x;
+    begin_wait(x);
     if (job) {
         x->job = job;
         nj_list_push_back(&job->waiters, &x->link);
@@ -278,7 +294,7 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
         nj_list_del(&job->pending);
         nj__file_job_put(&fs->files, job);
     }
-    x->req.txn->wait = NULL;
+    end_wait(x);
     nj__respond_busy(&x->req);
     return OUTCOME_RESPONDED;
 }
@@ -531,14 +547,15 @@ void nj_file_server_send_error(struct nj_file_server *fs, struct nj_txn *t, uint
         resolve_first(fs, &req, &name, now);
 }
 
-void nj_file_server_cancel(struct nj_file_wait *x)
+void nj_file_server_cancel(struct nj_txn *t)
 {
+    struct nj_file_wait *x = t->wait;
+
+    if (!x)
+        return;
     struct nj_file_server *fs = x->fs;
     struct nj__file_job *job = x->job;
-
-    if (x->req.txn->wait != x) /* its response is being sent, which frees it */
-        return;
-    x->req.txn->wait = NULL;
+    end_wait(x);
     nj_list_del(&x->link);
     nj_pool_put(&fs->wait_pool, x);
     /* Once unlinked the job has completed, and its waiters are being answered. */
@@ -558,7 +575,7 @@ static void resume_request(struct nj_file_wait *x, struct nj_file_meta *meta,
     struct nj_file_name name = *strings;
     enum outcome outcome = OUTCOME_RESPONDED;
 
-    x->req.txn->wait = NULL;
+    end_wait(x);
     if (step(fs, &x->req, meta, &name))
         outcome = resolve(fs, &x->req, &x, &name, now);
     if (outcome == OUTCOME_RESPONDED)
@@ -604,7 +621,7 @@ static void resubmit_for_others(struct nj_file_server *fs, struct nj__file_job *
         nj__file_job_put(&fs->files, job);
     }
     while ((x = pop_waiter(&refused))) {
-        x->req.txn->wait = NULL;
+        end_wait(x);
         nj__respond_busy(&x->req);
         free_wait(x);
     }

@@ -31,7 +31,6 @@ struct nj_file_server_config {
 };
 
 struct nj_file_server;
-struct nj_file_wait; /* a request that waits for a file job */
 
 /* NULL when memory is refused. */
 struct nj_file_server *nj_file_server_new(const struct nj_file_server_config *config);
@@ -47,15 +46,15 @@ void nj_file_server_parse_target(struct nj_file_server *site, struct nj_str path
  * those that may wait. */
 
 /* Responds to GET or HEAD of a target that is NJ_PATH_OK, or to OPTIONS: usually before this
- * returns, else t->wait is set until the response or nj_file_server_cancel(), which t->on_end
- * calls. `target` is nj_file_server_parse_target() of its path. */
+ * returns, else t->wait is set until the response, nj_file_server_cancel() or nj_txn_end().
+ * `target` is nj_file_server_parse_target() of its path. */
 void nj_file_server_serve(struct nj_file_server *site, struct nj_txn *t,
                           const struct nj_request_head *head, const struct nj_target *target,
                           nj_ns now);
 /* Sends a file on behalf of a handler. `name` is relative to the root, without leading '/', 1 to
  * NJ_PATH_MAX - 1 bytes, without "." and ".." segments. `extra` are fields of the handler, which
- * live as long as `t`. t->on_end has to cancel t->wait. Preconditions, ranges and codings of `head`
- * apply if its method is GET or HEAD. */
+ * live as long as `t`. Preconditions, ranges and codings of `head` apply if its method is GET or
+ * HEAD. As nj_file_server_serve(). */
 void nj_file_server_send(struct nj_file_server *site, struct nj_txn *t,
                          const struct nj_request_head *head, struct nj_str name,
                          const struct nj_field *extra, uint32_t n_extra, nj_ns now);
@@ -63,8 +62,8 @@ void nj_file_server_send(struct nj_file_server *site, struct nj_txn *t,
  * nj_file_server_serve(). */
 void nj_file_server_send_error(struct nj_file_server *site, struct nj_txn *t, uint16_t status,
                                nj_ns now);
-/* Cancels a waiting request, which is not answered. */
-void nj_file_server_cancel(struct nj_file_wait *x);
+/* Cancels a request that waits, which is not answered. Any other transaction: no effect. */
+void nj_file_server_cancel(struct nj_txn *t);
 
 /* Handles a completed file job, which belongs to the file server from here on. */
 void nj_file_server_job_done(struct nj_file_server *site, struct nj_file_job *job, nj_ns now);

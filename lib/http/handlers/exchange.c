@@ -145,6 +145,48 @@ static void reject(struct nj_task *task)
 
 static const struct nj_task_ops task_ops = {run, reject};
 
+/* --- the stream closes --- */
+
+/* The stream has closed: on_end of its transaction. A queued task is withdrawn. If the handler has
+ * finished, the exchange is freed and its transaction released. If it still runs, the exchange
+ * stays in its connection's list, before all exchanges that were not submitted. */
+static void on_stream_closed(struct nj_txn *t)
+{
+    struct nj_exchange *x = t->exchange;
+
+    NJ_ASSERT(!nj__stream_is_open(x) && !x->body_open);
+    nj__charge_body_to_client(x);
+    nj_list_del(&x->waiting_for_buf);
+    nj__mark_dirty(x);
+    switch ((enum nj__exchange_state)x->state) {
+    case NJ__EXCHANGE_CREATED:
+        nj_list_del(&x->task.node);
+        nj__handler_done(x);
+        break;
+    case NJ__EXCHANGE_FIBER_RUNNING: /* parked on a fiber: only the root context runs now */
+        NJ_ASSERT(x->fiber);
+        nj_fiber_cancel(x->fiber);
+        break;
+    case NJ__EXCHANGE_SUBMITTED: /* a client that requests and resets must not fill the queue */
+        x->set->config.withdraw(x->set->config.strategy, &x->task);
+        nj__handler_done(x);
+        break;
+    case NJ__EXCHANGE_ON_WORKER:
+        (void)nj__dispatch_withdraw(x);
+        break;
+    case NJ__EXCHANGE_DEFERRED:
+    case NJ__EXCHANGE_AWAITING_BODY:
+    case NJ__EXCHANGE_FINISHED:
+        break;
+    }
+    if (!nj_exchange_is_running(x)) {
+        nj__exchange_detach(x);
+    } else if (x->conn) {
+        nj_list_del(&x->node);
+        nj_list_push_back(x->conn->exchanges.next, &x->node); /* becomes the first */
+    }
+}
+
 /* --- a request arrives --- */
 
 static struct nj_view to_view(const char *p, uint32_t n_bytes)
@@ -210,13 +252,6 @@ static uint64_t body_max(const struct nj_exchanges *set, uint32_t index)
     return all > 0 && all < n ? all : n;
 }
 
-static void on_end(struct nj_txn *t)
-{
-    if (t->wait)
-        nj_file_server_cancel(t->wait);
-    nj_exchange_on_stream_closed(t->exchange);
-}
-
 static void exchange_init(struct nj_exchange *x, struct nj_exchanges *set, uint32_t index,
                           const struct nj_request_head *head, struct nj_txn *txn)
 {
@@ -262,7 +297,7 @@ struct nj_exchange *nj_exchange_begin(struct nj_exchanges *set, uint32_t index,
     exchange_init(x, set, index, head, txn);
     x->req.block = block;
     txn->exchange = x;
-    txn->on_end = on_end;
+    txn->on_end = on_stream_closed;
     return x;
 }
 
@@ -328,53 +363,9 @@ bool nj_exchange_on_body_timeout(struct nj_exchange *x)
     return true;
 }
 
-/* Keeps the exchange in its connection's list while its handler runs, before those that are yet to
- * be submitted. */
-static void keep_while_running(struct nj_exchange *x)
-{
-    if (!nj_exchange_is_running(x)) {
-        nj__exchange_detach(x);
-    } else if (x->conn) {
-        nj_list_del(&x->node);
-        nj_list_push_back(x->conn->exchanges.next, &x->node); /* becomes the first */
-    }
-}
-
 bool nj_exchange_is_running(const struct nj_exchange *x)
 {
     return x->state == NJ__EXCHANGE_ON_WORKER || x->state == NJ__EXCHANGE_FIBER_RUNNING;
-}
-
-void nj_exchange_on_stream_closed(struct nj_exchange *x)
-{
-    NJ_ASSERT(!nj__stream_is_open(x) && !x->body_open);
-    nj__charge_body_to_client(x);
-    nj_list_del(&x->waiting_for_buf);
-    nj__mark_dirty(x);
-    switch ((enum nj__exchange_state)x->state) {
-    case NJ__EXCHANGE_CREATED:
-        nj_list_del(&x->task.node);
-        nj__handler_done(x);
-        break;
-    case NJ__EXCHANGE_FIBER_RUNNING: /* parked on a fiber: only the root context runs now */
-        NJ_ASSERT(x->fiber);
-        nj_fiber_cancel(x->fiber);
-        break;
-    case NJ__EXCHANGE_SUBMITTED: /* free its place: a client that requests and resets must not fill
-                                  * the queue
-                                  */
-        x->set->config.withdraw(x->set->config.strategy, &x->task);
-        nj__handler_done(x);
-        break;
-    case NJ__EXCHANGE_ON_WORKER:
-        (void)nj__dispatch_withdraw(x);
-        break;
-    case NJ__EXCHANGE_DEFERRED:
-    case NJ__EXCHANGE_AWAITING_BODY:
-    case NJ__EXCHANGE_FINISHED:
-        break;
-    }
-    keep_while_running(x);
 }
 
 bool nj_exchange_is_suspended(const struct nj_exchange *x)

@@ -82,10 +82,6 @@ struct nj_exchange *nj_exchange_of_node(struct nj_list *node);
 /* Request body bytes from the stream; also called within HTTP/2's callbacks. */
 void nj_exchange_receive_body(struct nj_exchange *x, const uint8_t *data, size_t n_bytes);
 void nj_exchange_on_body_end(struct nj_exchange *x);
-/* The stream has closed; called by nj_txn_end(). A queued task is withdrawn. If the handler has
- * finished, the exchange is freed and its transaction released. If it still runs, the exchange
- * stays in its connection's list, before all exchanges that were not submitted. */
-void nj_exchange_on_stream_closed(struct nj_exchange *x);
 /* True while the handler runs or is parked, on a fiber or a worker. */
 bool nj_exchange_is_running(const struct nj_exchange *x);
 /* The rest of the request body will not arrive: cancels the handler and resets the stream at the
