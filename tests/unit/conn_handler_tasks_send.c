@@ -60,6 +60,13 @@ static void in_class(struct nj_request *req, struct nj_response *resp, void *arg
     nj_response_send(resp, lent, LENT, release, lent);
 }
 
+static void file_in_class(struct nj_request *req, struct nj_response *resp, void *arg)
+{
+    nj_sleep(NJ_SEC);
+    rc[0] = nj_response_class(resp, HR_CLASS);
+    rc[1] = nj_response_file(resp, arg);
+}
+
 static void unknown_class(struct nj_request *req, struct nj_response *resp, void *arg)
 {
     rc[0] = nj_response_class(resp, "none");
@@ -98,6 +105,7 @@ static const struct nj_route routes[] = {
     {.path = "/file/worker", .type = NJ_OS_BLOCKING, .handle = send_file, .arg = (void *)"/whole"},
     {.path = "/bad", .type = NJ_NON_BLOCKING, .handle = bad_files},
     {.path = "/class", .type = NJ_NON_BLOCKING, .handle = in_class},
+    {.path = "/class/file", .type = NJ_BLOCKING, .handle = file_in_class, .arg = (void *)"/big"},
     {.path = "/class/worker", .type = NJ_OS_BLOCKING, .handle = unknown_class},
     {.path = "/rate", .type = NJ_NON_BLOCKING, .handle = at_rate},
     {.path = "/first", .type = NJ_NON_BLOCKING, .handle = at_priority, .arg = lent},
@@ -243,6 +251,32 @@ Test(conn_handler_tasks_send, file_that_does_not_come)
     cr_expect_eq(rig_count(h->r, NJ_C_file_timeout), 2);
     cr_expect_eq(rig_count(h->r, NJ_C_body_timeout), 0, "the server waits for the file");
     h->r->files_slow = false;
+    hr_free(h);
+}
+
+/* A class whose requests are reset, while the client acknowledges nothing, so that RST_STREAM is
+ * not sent: the request does not wait for the file that the handler named. */
+Test(conn_handler_tasks_send, file_in_a_class_that_resets)
+{
+    struct hr *h = start();
+    policy.classes[1].action = NJ_ACTION_RESET;
+    hr_start(h);
+    struct hr_client *c = hr_connect(h);
+    const struct nj_list *watched = &h->r->s->conns.txns_watched;
+    uint32_t n = 0;
+
+    c->p->manual = true;
+    hr_get(c, "/lent");
+    hr_get(c, "/class/file");
+    hr_run(h, 2 * NJ_SEC);
+    cr_expect(rc[0] == 0 && rc[1] == 0);
+    cr_expect_eq(rig_count(h->r, NJ_C_request_refused), 1);
+    for (const struct nj_list *l = watched->next; l != watched; l = l->next) {
+        const struct nj_txn *t = nj_container_of(l, struct nj_txn, node);
+        n += t->head_sent_at == 0;
+        cr_expect_not(nj_exchange_sends_file(t->exchange));
+    }
+    cr_expect_eq(n, 1, "the request is there");
     hr_free(h);
 }
 

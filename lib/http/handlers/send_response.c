@@ -48,11 +48,14 @@ static void send_head(struct nj_exchange *x)
     nj_resp_head_send(&r, x->txn, resp->status ? resp->status : 200, 0, empty ? NULL : &x->body);
 }
 
-/* The transaction was answered without the handler. Further bytes of the handler are dropped; it is
+/* The transaction was answered without the handler. Its file and further bytes are dropped; it is
  * cancelled when the stream closes. */
 static void mark_responded(struct nj_exchange *x)
 {
     x->head_sent = x->end_sent = true;
+    if (x->resp.file)
+        nj_ref_put(&x->resp.file->ref);
+    x->resp.file = NULL;
     nj_byte_queue_clear(&x->resp.out);
     nj__borrowed_release(&x->resp.borrowed);
 }
