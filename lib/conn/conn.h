@@ -114,6 +114,12 @@ static inline bool nj__is_trusted_proxy(const struct nj_conns *cs, const struct 
     return nj_policy_trusts(nj_shape_policy(cs->txns.shape), remote);
 }
 
+/* The connection of a transaction. */
+static inline struct nj_conn *nj__conn_of(const struct nj_txn *t)
+{
+    return t->conn;
+}
+
 static inline uint32_t nj__ms_of(nj_ns now)
 {
     return (uint32_t)(now / NJ_MS);

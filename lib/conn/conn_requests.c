@@ -89,7 +89,7 @@ static void abuse(void *conns, nj_counter why, const struct nj_addr *client)
 
 static void leave_stack_queue(struct nj_txn *t)
 {
-    nj__admission_dequeue(t->conn->conns, t);
+    nj__admission_dequeue(nj__conn_of(t)->conns, t);
 }
 
 /* Offers a request of a route again: it becomes the next one of its connection. */
@@ -136,17 +136,18 @@ static struct nj_txn_origin origin(struct nj_conn *c, struct nj_h2_stream *st)
 
 static void request(struct nj_conn *c, struct nj_h2_stream *st, const struct nj_request_head *head)
 {
-    struct nj_txns *set = &c->conns->txns;
+    struct nj_conns *cs = c->conns;
     struct nj_txn_origin from = origin(c, st);
     struct nj_target target; /* read once, for policy, routes and files */
     struct nj_txn *t;
 
-    nj_file_server_parse_target(set->site, head->path, &target);
-    bool is_served = nj_txn_begin(set, &from, head, target.path, &t);
+    nj_file_server_parse_target(cs->site, head->path, &target);
+    bool is_served = nj_txn_begin(&cs->txns, &from, head, target.path, &t);
     nj_h2_stream_set_user(st, t);
     if (!is_served)
         return;
-    struct nj_exchange *x = nj_http_dispatch(t, head, &target, c->active->peer.n);
+    struct nj_exchange *x =
+        nj_http_dispatch(cs->site, cs->handlers.exchanges, t, head, &target, c->active->peer.n);
     if (!x)
         return;
     nj_exchange_attach_to_conn(x, &c->active->peer);

@@ -151,14 +151,14 @@ void nj__conn_tls_free(struct nj_conn *c)
     *place = NULL;
 }
 
-const char *nj__conn_tls_suite(const struct nj_conn *c)
+const char *nj__conn_tls_suite(const void *conn)
 {
-    return nj_tls_cipher_name((*nj__conn_tls_place(c))->session.write.cipher);
+    return nj_tls_cipher_name((*nj__conn_tls_place(conn))->session.write.cipher);
 }
 
-struct nj_client_cert *nj__conn_tls_cert(const struct nj_conn *c)
+struct nj_client_cert *nj__conn_tls_cert(const void *conn)
 {
-    return (*nj__conn_tls_place(c))->cert;
+    return (*nj__conn_tls_place(conn))->cert;
 }
 
 /* --- input --------------------------------------------------------------------------------- */

@@ -51,10 +51,10 @@ void nj__conn_tls_end_read(struct nj_conn *c);
 nj_ns nj__conn_tls_unfinished_record_since(const struct nj_conn *c, nj_ns now);
 /* Does a worker have the handshake, or its result wait to be read? Requests may be behind it. */
 bool nj__conn_tls_is_with_worker(const struct nj_conn *c);
-/* Name of the cipher suite, once there are requests. */
-const char *nj__conn_tls_suite(const struct nj_conn *c);
+/* For struct nj_framing: the name of the cipher suite, once there are requests. */
+const char *nj__conn_tls_suite(const void *conn);
 /* The certificate of the client, or NULL. The connection keeps its reference. */
-struct nj_client_cert *nj__conn_tls_cert(const struct nj_conn *c);
+struct nj_client_cert *nj__conn_tls_cert(const void *conn);
 /* Sends close_notify. */
 void nj__conn_tls_close(struct nj_conn *c);
 

@@ -61,7 +61,7 @@ static bool init_txns(struct nj_conns *cs)
     struct nj_txns *set = &cs->txns;
 
     set->events = &nj__txn_events;
-    set->shard = cs;
+    set->ctx = cs;
     set->now = &cs->now;
     set->counters = cs->counters;
     set->wall_s_at_zero = cs->cfg->wall_s_at_zero;
@@ -81,9 +81,9 @@ static bool init_site(struct nj_conns *cs)
         .exchanges_max = site_open_max(cs->tcp->cfg.conns_max),
         .options = &cs->cfg->http->files,
     };
-    cs->txns.site = nj_file_server_new(&c);
+    cs->site = nj_file_server_new(&c);
     explicit_bzero(&c, sizeof c); /* it holds a key */
-    return cs->txns.site != NULL;
+    return cs->site != NULL;
 }
 
 static void set_defaults(struct nj_conns_config *c)
@@ -128,11 +128,11 @@ void nj_conns_fini(struct nj_conns *cs)
 {
     nj_conns_end(cs);
     nj__handlers_fini(cs);
-    while (cs->txns.site && nj_file_server_jobs_in_flight(cs->txns.site) > 0)
+    while (cs->site && nj_file_server_jobs_in_flight(cs->site) > 0)
         nj_conns_complete_file_jobs(cs, cs->now); /* workers will return them */
     nj__tls_fini(cs);
-    if (cs->txns.site)
-        nj_file_server_free(cs->txns.site);
+    if (cs->site)
+        nj_file_server_free(cs->site);
     if (cs->h2)
         nj_h2_context_free(cs->h2);
     nj_pool_fini(&cs->pool);
@@ -152,14 +152,14 @@ void nj_conns_publish(struct nj_conns *cs)
     nj_gauge_set(c, NJ_C_tls_handshakes_open, nj__tls_n_handshakes(cs));
     nj_gauge_set(c, NJ_C_h2_connections, nj_h2_context_n_conns(cs->h2));
     nj_gauge_set(c, NJ_C_h2_bytes, nj_h2_context_bytes_used(cs->h2));
-    nj_gauge_set(c, NJ_C_file_jobs, nj_file_server_jobs_in_flight(cs->txns.site));
+    nj_gauge_set(c, NJ_C_file_jobs, nj_file_server_jobs_in_flight(cs->site));
     nj_shape_publish(cs->txns.shape);
     nj__handlers_publish(cs);
 }
 
 bool nj_conns_have_unfinished_work(const struct nj_conns *cs)
 {
-    return nj_file_server_jobs_in_flight(cs->txns.site) > 0 || nj__tls_n_handshakes(cs) > 0 ||
+    return nj_file_server_jobs_in_flight(cs->site) > 0 || nj__tls_n_handshakes(cs) > 0 ||
            nj__handlers_busy(cs);
 }
 
@@ -326,9 +326,9 @@ uint32_t nj_conns_complete_file_jobs(struct nj_conns *cs, nj_ns now)
     uint32_t n = files->poll ? files->poll(files->ctx, job, NJ_BURST_MAX) : 0;
 
     for (uint32_t i = 0; i < n; i++)
-        nj_file_server_job_done(cs->txns.site, job[i], now);
+        nj_file_server_job_done(cs->site, job[i], now);
     if (files->poll)
-        nj_file_server_retry_reads(cs->txns.site);
+        nj_file_server_retry_reads(cs->site);
     return n;
 }
 
@@ -338,7 +338,7 @@ nj_ns nj_conns_file_jobs_next_at(const struct nj_conns *cs)
 {
     const struct nj_file_ops *files = &cs->cfg->ops.files;
     bool kept = files->needs_polling && files->needs_polling(files->ctx);
-    return kept || (cs->txns.site && nj_file_server_has_refused_reads(cs->txns.site))
+    return kept || (cs->site && nj_file_server_has_refused_reads(cs->site))
                ? cs->now + FILE_RETRY_NS
                : NJ_NEVER;
 }

@@ -114,6 +114,7 @@ struct nj_conns {
     nj_ns goaway_wait_ends_at; /* from then on also to peers that have not acknowledged a PING */
 
     struct nj_txns txns;
+    struct nj_file_server *site;
     struct nj_handlers handlers;
     struct nj_admission admission;      /* of handlers to fibers */
     struct nj_shape_shared *own_shared; /* when the configuration has none */

@@ -94,6 +94,7 @@ bool nj__handlers_init(struct nj_conns *cs, nj_ns now)
     classes_init(cs, n);
     struct nj_exchanges_config c = {
         .txns = &cs->txns,
+        .site = cs->site,
         .routes = cs->cfg->routes,
         .classes = h->classes,
         .workers = &cs->cfg->ops.workers,
@@ -101,7 +102,7 @@ bool nj__handlers_init(struct nj_conns *cs, nj_ns now)
         .call = cs->cfg->strategy == NJ_RUN_EWYK ? call : NULL,
         .strategy = cs,
     };
-    h->exchanges = cs->txns.exchanges = nj_exchanges_new(&c, now);
+    h->exchanges = nj_exchanges_new(&c, now);
     if (!h->exchanges)
         return false;
     h->port = nj_exchanges_full_body_worker_ops(h->exchanges);
@@ -307,7 +308,7 @@ void nj__handlers_fini(struct nj_conns *cs)
         free(h->classes);
     }
     h->ewyk = NULL;
-    h->exchanges = cs->txns.exchanges = NULL;
+    h->exchanges = NULL;
     h->classes = NULL;
     h->n_stuck = 0;
 }

@@ -61,14 +61,14 @@ static void note_progress(struct nj_txn *t, nj_ns now)
     t->progressed_at = now;
     t->progress_sent = t->paced.n_bytes;
     t->progress_received = t->exchange ? nj_exchange_body_bytes_received(t->exchange) : 0;
-    t->progress_una = t->conn->tcb->snd_una;
+    t->progress_una = nj__conn_of(t)->tcb->snd_una;
     t->progress_throttled = t->paced.throttled_ns;
 }
 
 /* Has the peer acknowledged too little for send_timeout? */
 static bool is_too_slow(struct nj_txn *t, uint64_t n_taken, nj_ns now)
 {
-    const struct nj_conns *cs = t->conn->conns;
+    const struct nj_conns *cs = nj__conn_of(t)->conns;
     nj_ns time = now - t->progressed_at, throttled = t->paced.throttled_ns - t->progress_throttled;
 
     time = throttled < time ? time - throttled : 0;
@@ -144,7 +144,7 @@ static void check_body(struct nj_txn *t, bool progressed, nj_ns now)
 /* The deadline holds whichever side is slow, until the response begins. */
 static bool is_past_deadline(const struct nj_txn *t, nj_ns now)
 {
-    nj_ns deadline = t->conn->conns->cfg->http->body_deadline;
+    nj_ns deadline = nj__conn_of(t)->conns->cfg->http->body_deadline;
     return deadline > 0 && t->exchange && !nj_exchange_sends_file(t->exchange) &&
            !t->request_whole && !t->head_sent_at && now - t->arrived_at >= deadline;
 }
@@ -205,7 +205,7 @@ static nj_ns check_interval(const struct nj_conns *cs)
 
 void nj__txn_schedule_progress_check(struct nj_txn *t, nj_ns now)
 {
-    struct nj_conns *cs = t->conn->conns;
+    struct nj_conns *cs = nj__conn_of(t)->conns;
 
     nj_list_del(&t->node);
     t->recheck_at = now + check_interval(cs);
@@ -222,7 +222,7 @@ uint32_t nj__check_requests(struct nj_conns *cs, nj_ns now)
         if (now < t->recheck_at)
             break;
         nj__txn_schedule_progress_check(t, now);
-        if (nj_list_linked(&t->conn->node)) /* else it is about to be freed */
+        if (nj_list_linked(&nj__conn_of(t)->node)) /* else it is about to be freed */
             check_txn(t, now);
     }
     return n;

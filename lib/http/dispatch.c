@@ -5,7 +5,6 @@
 
 #include "base/compiler.h"
 #include "base/limits.h"
-#include "http/files/file_server.h"
 #include "http/handlers/route_table.h"
 #include "http/http_options.h"
 #include "http/request_admission.h"
@@ -55,55 +54,51 @@ static uint16_t status_without_files(const struct nj_request_head *head,
 
 /* --- who answers --- */
 
-static void serve_file(struct nj_txn *t, const struct nj_request_head *head,
-                       const struct nj_target *target)
+static void serve_file(struct nj_file_server *site, struct nj_txn *t,
+                       const struct nj_request_head *head, const struct nj_target *target)
 {
-    struct nj_txns *set = t->set;
-    uint64_t body_max = set->options->body_max;
+    uint64_t body_max = t->set->options->body_max;
     uint16_t status;
 
     if (body_max > 0 && head->content_length > body_max)
         nj_respond_error(t, 413, (struct nj_field){0});
     else if (nj_unlikely(status = check_file_request(t, head, target)))
-        nj_file_server_send_error(set->site, t, status, *set->now);
+        nj_file_server_send_error(site, t, status, *t->set->now);
     else
-        nj_file_server_serve(set->site, t, head, target, *set->now);
+        nj_file_server_serve(site, t, head, target, *t->set->now);
 }
 
-static struct nj_exchange *serve_route(struct nj_txn *t, uint32_t route,
-                                       const struct nj_request_head *head,
+static struct nj_exchange *serve_route(struct nj_exchanges *exchanges, struct nj_txn *t,
+                                       uint32_t route, const struct nj_request_head *head,
                                        const struct nj_target *target, uint32_t n_conn_tasks)
 {
-    struct nj_txns *set = t->set;
-
     if (nj_unlikely(n_conn_tasks >=
                     NJ_CONN_TASKS_MAX)) { /* streams were reset while their handlers still run */
         nj_txn_report_abuse(t, NJ_C_conn_tasks_full);
         t->framing->reset(t->stream, NJ_RESET_REFUSED);
         return NULL;
     }
-    if (nj_txn_deny_if_over_share(t, nj_exchanges_slots_left(set->exchanges)))
+    if (nj_txn_deny_if_over_share(t, nj_exchanges_slots_left(exchanges)))
         return NULL;
-    return nj_exchange_begin(set->exchanges, route, head, target->path, t);
+    return nj_exchange_begin(exchanges, route, head, target->path, t);
 }
 
-struct nj_exchange *nj_http_dispatch(struct nj_txn *t, const struct nj_request_head *head,
+struct nj_exchange *nj_http_dispatch(struct nj_file_server *site, struct nj_exchanges *exchanges,
+                                     struct nj_txn *t, const struct nj_request_head *head,
                                      const struct nj_target *target, uint32_t n_conn_tasks)
 {
-    const struct nj_txns *set = t->set;
     struct nj_route_match match;
 
-    if (!set->exchanges) {
-        serve_file(t, head, target);
+    if (!exchanges) {
+        serve_file(site, t, head, target);
         return NULL;
     }
-    switch (
-        nj_routes_find(nj_exchanges_routes(set->exchanges), head->method, target->path, &match)) {
+    switch (nj_routes_find(nj_exchanges_routes(exchanges), head->method, target->path, &match)) {
     case NJ_ROUTE_NONE:
-        if (set->options->no_files)
+        if (t->set->options->no_files)
             nj_respond_error(t, status_without_files(head, target), (struct nj_field){0});
         else
-            serve_file(t, head, target);
+            serve_file(site, t, head, target);
         return NULL;
     case NJ_ROUTE_BAD_METHOD:
         nj_respond_error(t, 405, (struct nj_field){NJ_STR("allow"), match.allow});
@@ -111,5 +106,5 @@ struct nj_exchange *nj_http_dispatch(struct nj_txn *t, const struct nj_request_h
     case NJ_ROUTE_FOUND:
         break;
     }
-    return serve_route(t, match.index, head, target, n_conn_tasks);
+    return serve_route(exchanges, t, match.index, head, target, n_conn_tasks);
 }

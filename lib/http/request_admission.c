@@ -54,7 +54,7 @@ static void refuse(struct nj_txn *t, const struct nj_class *class_of, enum nj_ac
 void nj_txn_report_abuse(struct nj_txn *t, nj_counter why)
 {
     nj_count(t->set->counters, why);
-    t->set->events->abuse(t->set->shard, why, &t->remote);
+    t->set->events->abuse(t->set->ctx, why, &t->remote);
 }
 
 /* The client exceeds a limit of that class. */
@@ -62,7 +62,7 @@ static void refuse_client(struct nj_txn *t, const struct nj_class *class_of,
                           const struct nj_addr *addr, enum nj_action action, uint32_t retry_after_s)
 {
     refuse(t, class_of, action, retry_after_s);
-    t->set->events->abuse(t->set->shard, NJ_C_request_refused, addr);
+    t->set->events->abuse(t->set->ctx, NJ_C_request_refused, addr);
 }
 
 /* The shaper is full. The request no longer counts for the client. */
@@ -131,7 +131,7 @@ static struct nj_txn *take(struct nj_txns *set, struct nj_requester *r,
 {
     if (nj_unlikely(is_greedy(r, set->pool.n_max - set->pool.n_used))) {
         nj_count(set->counters, NJ_C_client_share_limit);
-        set->events->abuse(set->shard, NJ_C_client_share_limit, &v->client);
+        set->events->abuse(set->ctx, NJ_C_client_share_limit, &v->client);
         return NULL;
     }
     struct nj_txn *t = nj_pool_take_raw(&set->pool);

@@ -21,10 +21,7 @@
 #include "telem/count.h"
 #include "telem/histogram.h"
 
-struct nj_conn;
 struct nj_exchange;
-struct nj_exchanges;
-struct nj_file_server;
 struct nj_file_wait;
 struct nj_http_options;
 struct nj_txns;
@@ -55,8 +52,8 @@ struct nj_framing {
     void (*prioritize)(void *stream, uint8_t urgency, bool incremental);
     /* Of TLS connections, NULL for cleartext: the name of the cipher suite in RFC 8446, and the
      * client's certificate, or NULL. The connection keeps its reference. */
-    const char *(*tls_suite)(const struct nj_conn *c);
-    struct nj_client_cert *(*client_cert)(const struct nj_conn *c);
+    const char *(*tls_suite)(const void *conn);
+    struct nj_client_cert *(*client_cert)(const void *conn);
 };
 
 /* A client across all classes. Lives as long as the shard. Clients are identified by a hash: two
@@ -80,17 +77,19 @@ struct nj_txn {
     struct nj_list node; /* in conn/request_timeouts.c's list, or in nj_requester.waiting */
     struct nj_txns *set;
     const struct nj_framing *framing;
-    void *stream;         /* NULL: the stream has closed */
-    struct nj_conn *conn; /* owned by the shard */
+    void *stream; /* NULL: the stream has closed */
+    void *conn;   /* the framing's connection */
     struct nj_addr remote;
     uint16_t rport;
     uint64_t client_hash; /* nj_policy_verdict.client_hash */
     /* Who serves the request. nj_txn_end() calls on_end last, in place of nj_txn_release(): from
      * then on the transaction is the callee's, to release. NULL: nobody has to be told. */
     void (*on_end)(struct nj_txn *t);
-    struct nj_exchange *exchange; /* NULL unless a route's handler responds */
-    struct nj_file_wait *wait; /* set while a worker opens a file for the file server, else NULL */
-    struct nj_client *client;  /* one reference; NULL: none */
+    /* Opaque here. http/handlers sets `exchange` if a handler responds; the owner of the framing
+     * passes it body bytes. http/files sets `wait` while a worker opens a file. Else NULL. */
+    struct nj_exchange *exchange;
+    struct nj_file_wait *wait;
+    struct nj_client *client; /* one reference; NULL: none */
     struct nj_requester *requester;
     struct nj_access_record *access; /* NULL: not logged */
     nj_ns arrived_at,
@@ -117,10 +116,10 @@ struct nj_txn {
     struct nj_paced paced;    /* valid while `admitted` */
 };
 
-/* Callbacks from transactions to the shard. */
+/* Callbacks from transactions to the owner of their set. */
 struct nj_txn_events {
     /* A limit was enforced against the client of a request. The caller has counted `why`. */
-    void (*abuse)(void *shard, nj_counter why, const struct nj_addr *client);
+    void (*abuse)(void *ctx, nj_counter why, const struct nj_addr *client);
     /* The workers that the route was moved to are full. The transaction is to be submitted once
      * more with the route's declared type. The callback only queues it. */
     void (*requeue)(struct nj_txn *t);
@@ -137,7 +136,7 @@ struct nj_txn_events {
 /* All transactions of a shard and their shared state. */
 struct nj_txns {
     const struct nj_txn_events *events;
-    void *shard; /* argument of events.abuse */
+    void *ctx; /* argument of events.abuse */
     const nj_ns *now;
     struct nj_counters *counters;
     int64_t wall_s_at_zero; /* UNIX time when *now was 0 */
@@ -147,8 +146,6 @@ struct nj_txns {
     struct nj_shape *shape;
     struct nj_clients *clients;
     const struct nj_http_options *options;
-    struct nj_file_server *site;
-    struct nj_exchanges *exchanges; /* NULL: no routes are configured */
 
     struct nj_pool pool;
     struct nj_date_cached date;
@@ -173,7 +170,7 @@ struct nj_txn_origin {
     const struct nj_framing *framing;
     void *stream;
     uint32_t stream_id;
-    struct nj_conn *conn;
+    void *conn;
     uint32_t conn_number; /* unique in the shard; for the access log */
     const struct nj_addr *remote;
     uint16_t rport;

@@ -297,7 +297,7 @@ Test(conn_handler_tasks_send, no_file_server)
 Test(conn_handler_tasks_send, files_left_to_others)
 {
     struct hr *h = hr_start(start());
-    struct nj_pool *pool = &h->r->s->conns.txns.site->wait_pool;
+    struct nj_pool *pool = &h->r->s->conns.site->wait_pool;
     uint32_t n_max = pool->n_max;
     struct hr_client *c = hr_connect(h);
     const struct hr_reply *last = NULL;

@@ -82,7 +82,7 @@ static void requeue(struct nj_txn *t)
     ((struct stream *)t->stream)->n_again++;
 }
 
-static void abuse(void *shard, nj_counter why, const struct nj_addr *client)
+static void abuse(void *ctx, nj_counter why, const struct nj_addr *client)
 {
 }
 

@@ -352,7 +352,6 @@ static inline struct bench *begin_with(const struct nj_file_server_options *opti
     };
     b->site = nj_file_server_new(&config);
     cr_assert(b->site);
-    b->txns.site = b->site;
     b->txns.requester[0].n_open = 1;
     return b;
 }
@@ -406,7 +405,7 @@ static inline struct nj_txn *ask_with(struct bench *b, const char *method, const
                          .on_end = keep,
                          .requester = &b->txns.requester[0],
                          .method = (uint8_t)nj_method_parse(head.method)};
-    nj_http_dispatch(t, &head, &target, 0);
+    nj_http_dispatch(b->site, NULL, t, &head, &target, 0);
     return t->wait ? t : NULL;
 }
 

@@ -110,6 +110,8 @@ struct rig {
     nj_ns now;
     struct nj_counters counters;
     struct nj_txns txns;
+    struct nj_file_server *site;
+    struct nj_exchanges *exchanges;
     struct nj_shape_shared *shared;
     struct nj_policy policy;
     struct nj_route list[ROUTES];
@@ -170,7 +172,7 @@ static inline bool submit(void *ctx, struct nj_file_job *job)
         job->object = new_object(g, "", job->path);
     if (job->object)
         job->result = NJ_FILE_OK;
-    nj_file_server_job_done(g->txns.site, job, g->now);
+    nj_file_server_job_done(g->site, job, g->now);
     return true;
 }
 
@@ -283,12 +285,13 @@ static inline void begin_routes(struct rig *g, const struct table *t)
     for (uint32_t i = 0; i < t->n_routes; i++)
         nj_task_class_init(&g->classes[i], nj_routes_name(g->routes, i), NJ_NON_BLOCKING);
     struct nj_exchanges_config c = {.txns = &g->txns,
+                                    .site = g->site,
                                     .routes = g->routes,
                                     .classes = g->classes,
                                     .n_max = 4,
                                     .blocks_share = 1024};
-    g->txns.exchanges = nj_exchanges_new(&c, g->now);
-    cr_assert(g->txns.exchanges);
+    g->exchanges = nj_exchanges_new(&c, g->now);
+    cr_assert(g->exchanges);
 }
 
 static inline struct rig *rig_begin(const struct table *t)
@@ -304,22 +307,22 @@ static inline struct rig *rig_begin(const struct table *t)
     g->txns.access = (struct nj_access_ops){g, take_record, put_record};
     cr_assert(nj_txns_init(&g->txns, 4));
     begin_policy(g, t);
-    begin_routes(g, t);
     g->port = (struct nj_file_ops){.ctx = g, .submit = submit};
     g->options.index = t->index;
     g->options.listing = t->listing;
     struct nj_file_server_config c = {
         .txns = &g->txns, .files = &g->port, .exchanges_max = 4, .options = &g->options};
-    g->txns.site = nj_file_server_new(&c);
-    cr_assert(g->txns.site);
+    g->site = nj_file_server_new(&c);
+    cr_assert(g->site);
+    begin_routes(g, t);
     return g;
 }
 
 static inline void rig_end(struct rig *g)
 {
-    nj_exchanges_free(g->txns.exchanges);
+    nj_exchanges_free(g->exchanges);
     nj_routes_free(g->routes);
-    nj_file_server_free(g->txns.site);
+    nj_file_server_free(g->site);
     nj_shape_free(g->txns.shape);
     nj_shape_shared_free(g->shared);
     cr_assert_eq(g->txns.pool.n_used, 0);
@@ -346,14 +349,14 @@ static inline void read_body(struct nj_body *body, struct bytes *out)
 static inline void serve(struct rig *g, struct nj_txn *t, const struct nj_request_head *head,
                          const struct nj_target *target)
 {
-    struct nj_exchange *x = nj_http_dispatch(t, head, target, 0);
+    struct nj_exchange *x = nj_http_dispatch(g->site, g->exchanges, t, head, target, 0);
 
     if (!x)
         return;
     struct nj_task *task = nj_exchange_task(x);
     nj_exchange_note_scheduled(x);
     task->ops->run(task);
-    nj_exchanges_process_dirty(g->txns.exchanges, g->now);
+    nj_exchanges_process_dirty(g->exchanges, g->now);
 }
 
 static inline void rig_ask(struct rig *g, const char *method, const struct bytes *target,
@@ -373,7 +376,7 @@ static inline void rig_ask(struct rig *g, const char *method, const struct bytes
     g->n_replies = g->n_records = 0;
     g->body = NULL;
     g->seen = seen;
-    nj_file_server_parse_target(g->txns.site, head.path, &parsed);
+    nj_file_server_parse_target(g->site, head.path, &parsed);
     if (nj_txn_begin(&g->txns, &from, &head, parsed.path, &t))
         serve(g, t, &head, &parsed);
     cr_assert_eq(g->n_replies, 1);
@@ -383,7 +386,7 @@ static inline void rig_ask(struct rig *g, const char *method, const struct bytes
     if (g->body)
         g->body->ops->close(g->body);
     nj_txn_end(t, true);
-    nj_exchanges_process_dirty(g->txns.exchanges, g->now);
+    nj_exchanges_process_dirty(g->exchanges, g->now);
     cr_assert_eq(g->n_records, 1);
     if (seen->status != 200)
         seen->length = 0; /* of a text for people */

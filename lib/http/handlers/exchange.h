@@ -25,11 +25,13 @@
 #include "sched/task.h"
 #include "sched/worker_ops.h"
 
+struct nj_file_server;
 struct nj_exchanges; /* all exchanges of a shard */
 struct nj_exchange;
 
 struct nj_exchanges_config {
-    struct nj_txns *txns; /* transactions of the same shard */
+    struct nj_txns *txns;        /* transactions of the same shard */
+    struct nj_file_server *site; /* sends the files that handlers name */
     const struct nj_routes *routes;
     struct nj_task_class *classes; /* one per route; the strategy keeps counts in them */
     const struct nj_worker_ops *workers;

@@ -153,7 +153,7 @@ static void send_file(struct nj_exchange *x)
     }
     nj__stored_head_view(&x->req, &head);
     nj__resp_fields_views(&x->resp.fields, x->resp.file_fields);
-    nj_file_server_send(set->site, x->txn, &head,
+    nj_file_server_send(x->set->config.site, x->txn, &head,
                         (struct nj_str){(const char *)name->bytes, name->n_bytes},
                         x->resp.file_fields, x->resp.fields.n, *set->now);
 }
