@@ -197,6 +197,9 @@
 #define NJ_RESPONSE_FIELDS_MAX   48u
 #define NJ_RESPONSE_HEAD_BYTES   (8u * 1024u)
 
+/* Default maximum of a request head: its bytes as RFC 9113 6.5.2 counts them, and its fields. */
+#define NJ_REQUEST_HEAD_BYTES    (32u * 1024u)
+#define NJ_REQUEST_FIELDS_MAX    128u
 /* Default maximum of a request body; of a request body for a worker, which gets the whole body at
  * once; and of a response from a worker. */
 #define NJ_REQUEST_BODY_BYTES    (16u * 1024u * 1024u)

@@ -8,12 +8,13 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "base/page_alloc.h"
 
 const struct nj_h2_limits nj_h2_limits_default = {
     .concurrent_streams_max = 128,
-    .header_bytes_max = 32 * 1024,
-    .header_fields_max = 128,
+    .header_bytes_max = NJ_REQUEST_HEAD_BYTES,
+    .header_fields_max = NJ_REQUEST_FIELDS_MAX,
     .glitches_max = 1000,
     .bytes_max = (size_t)2 << 30, /* 32 KiB for each of 65,536 connections */
 };

@@ -5,8 +5,8 @@
 #include "base/limits.h"
 
 const struct nj_http_options nj_http_options_default = {
-    .header_bytes_max = 32 * 1024,
-    .header_fields_max = 128,
+    .header_bytes_max = NJ_REQUEST_HEAD_BYTES,
+    .header_fields_max = NJ_REQUEST_FIELDS_MAX,
     .header_timeout = 10 * NJ_SEC,
     .body_timeout = 60 * NJ_SEC,
     .send_timeout = 60 * NJ_SEC,

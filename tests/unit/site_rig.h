@@ -348,7 +348,7 @@ static inline struct bench *begin_with(const struct nj_file_server_options *opti
         .txns = &b->txns,
         .files = &port,
         .exchanges_max = EXCHANGES,
-        .options = options ? &b->options : NULL,
+        .options = &b->options,
     };
     b->site = nj_file_server_new(&config);
     cr_assert(b->site);

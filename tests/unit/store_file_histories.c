@@ -9,6 +9,7 @@
 #include <stdarg.h>
 
 #include "http/files/file_server.h"
+#include "http/http_options.h"
 #include "telem/counters.h"
 #include "history_rig.h"
 
@@ -475,8 +476,10 @@ static void begin_world(void)
     for (uint32_t i = 0; i < SHARDS; i++) {
         struct shard *sh = &w->shard[i];
         sh->port = (struct nj_file_ops){.ctx = sh, .submit = submit};
-        struct nj_file_server_config config = {
-            .txns = &w->txns, .files = &sh->port, .exchanges_max = 4};
+        struct nj_file_server_config config = {.txns = &w->txns,
+                                               .files = &sh->port,
+                                               .exchanges_max = 4,
+                                               .options = &nj_http_options_default.files};
         sh->site = nj_file_server_new(&config);
         cr_assert_not_null(sh->site);
     }

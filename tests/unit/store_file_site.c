@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "http/files/file_server.h"
+#include "http/http_options.h"
 #include "lane_rig.h"
 #include "telem/counters.h"
 #include "threads/worker_pool.h"
@@ -64,6 +65,7 @@ static struct world *begin_site(void)
         .txns = &w->txns,
         .files = &w->sh.port,
         .exchanges_max = 64,
+        .options = &nj_http_options_default.files,
     };
 
     memset(w, 0, sizeof *w);

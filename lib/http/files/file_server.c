@@ -45,11 +45,10 @@ struct nj_file_server *nj_file_server_new(const struct nj_file_server_config *co
         return NULL;
     NJ_CHECK(config->exchanges_max > 0 && config->exchanges_max <= UINT32_MAX / 2);
     fs->config = *config;
-    if (config->options)
-        fs->options = *config->options;
-    fs->index = fs->options.index ? str_of(fs->options.index) : NJ_STR("index.html");
-    nj_path_cache_init(&fs->paths, fs->index, fs->options.dotfiles, &config->hash_key);
-    fs->cache_control = str_of(fs->options.cache_control);
+    fs->options = config->options;
+    fs->index = fs->options->index ? str_of(fs->options->index) : NJ_STR("index.html");
+    nj_path_cache_init(&fs->paths, fs->index, fs->options->dotfiles, &config->hash_key);
+    fs->cache_control = str_of(fs->options->cache_control);
     for (uint32_t i = 0; i < NJ__OPEN_BUCKETS; i++)
         nj_list_init(&fs->opens[i]);
     fs->meta_cache = nj_lookup_cache_new();
@@ -110,7 +109,7 @@ static bool ends_in(const struct nj_file_name *name, struct nj_str end)
 /* A compressed file has no precompressed sibling. */
 static bool may_have_siblings(const struct nj_file_server *fs, const struct nj_file_name *name)
 {
-    if (fs->options.no_precompressed)
+    if (fs->options->no_precompressed)
         return false;
     for (uint32_t i = 0; i < NJ_N_CODINGS; i++)
         if (ends_in(name, nj_coding_suffix[i]))
@@ -133,7 +132,7 @@ static void fill_meta(const struct nj_file_server *fs, const struct nj_file_job 
     if (job->op == NJ_FILE_LIST)
         out->type = job->json ? NJ_STR("application/json") : NJ_STR("text/html; charset=utf-8");
     else
-        out->type = nj_mime_type(&fs->options.mime, path);
+        out->type = nj_mime_type(&fs->options->mime, path);
     out->is_gzip = nj_mime_is_gzip(path, out->type);
     memcpy(out->sibling_hash, job->sibling_hash, sizeof out->sibling_hash);
     out->version_hash = nj_file_version_hash(&out->object->version);
@@ -218,15 +217,6 @@ static void on_end(struct nj_txn *t)
         nj_txn_release(t);
 }
 
-static void begin_wait(struct nj_file_wait *x)
-{
-    struct nj_txn *t = x->req.txn;
-
-    t->wait = x;
-    x->on_end = t->on_end;
-    t->on_end = on_end;
-}
-
 static void end_wait(struct nj_file_wait *x)
 {
     x->req.txn->wait = NULL;
@@ -267,13 +257,16 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
     const struct nj_file_ops *file_ops = fs->config.files;
     struct nj__file_job *job = find_open(fs, &x->req, name);
     bool freed = false, *outer = x->freed;
+    struct nj_txn *t = x->req.txn;
 
-    begin_wait(x);
+    t->wait = x;
+    x->on_end = t->on_end;
+    t->on_end = on_end;
     if (job) {
         x->job = job;
         nj_list_push_back(&job->waiters, &x->link);
-        if (file_ops->join && x->req.txn->requester != job->file.client)
-            file_ops->join(file_ops->ctx, &job->file, x->req.txn->requester);
+        if (file_ops->join && t->requester != job->file.client)
+            file_ops->join(file_ops->ctx, &job->file, t->requester);
         return OUTCOME_WAITS;
     }
     job = new_job(fs, &x->req, name);
@@ -306,10 +299,10 @@ static enum outcome wait_for(struct nj_file_server *fs, struct nj_file_wait *x,
 static bool fail(struct nj_file_server *fs, struct nj__file_request *req, uint16_t status,
                  struct nj_file_name *name)
 {
-    for (uint32_t i = 0; req->stage != NJ__STAGE_ERROR && i < fs->options.n_error_pages; i++) {
-        if (fs->options.error_page[i].status != status)
+    for (uint32_t i = 0; req->stage != NJ__STAGE_ERROR && i < fs->options->n_error_pages; i++) {
+        if (fs->options->error_page[i].status != status)
             continue;
-        struct nj_str path = str_of(fs->options.error_page[i].path);
+        struct nj_str path = str_of(fs->options->error_page[i].path);
         if (path.n_bytes >= NJ_PATH_MAX)
             break;
         req->stage = NJ__STAGE_ERROR;
@@ -326,7 +319,7 @@ static bool fail(struct nj_file_server *fs, struct nj__file_request *req, uint16
 static bool list_folder(struct nj_file_server *fs, struct nj__file_request *req,
                         struct nj_file_name *name)
 {
-    if (!fs->options.listing)
+    if (!fs->options->listing)
         return fail(fs, req, 404, name);
     uint32_t n_folder = name->n_bytes - fs->index.n_bytes; /* and the '/' behind it */
     req->stage = NJ__STAGE_LISTING;

@@ -26,7 +26,7 @@ struct nj_file_server_config {
     struct nj_txns *txns; /* owns all requests */
     const struct nj_file_ops *files;
     uint32_t exchanges_max; /* limit of waiting requests, and of bodies streamed by workers */
-    const struct nj_file_server_options *options; /* NULL: the defaults */
+    const struct nj_file_server_options *options;
     struct nj_hash_key hash_key; /* random, so that clients cannot choose colliding names */
 };
 

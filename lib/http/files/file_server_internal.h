@@ -53,7 +53,7 @@ struct nj__file_request {
 
 struct nj_file_server {
     struct nj_file_server_config config;
-    struct nj_file_server_options options;
+    const struct nj_file_server_options *options;
     struct nj__file_bodies files;
     struct nj_lookup_cache *meta_cache;
     struct nj_pool wait_pool;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options of a served folder, set by the operator. Strings live as long as the file server. */
+/* Options of a served folder, set by the operator. They live as long as the file server, and so do
+ * their strings. */
 #pragma once
 
 #include <stdbool.h>
