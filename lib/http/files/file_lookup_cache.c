@@ -12,8 +12,8 @@
 #include "base/pool.h"
 
 #define N_BUCKETS 1024u
-/* Expired entries dropped per call: bounds the call's time, and is twice the rate at which entries
- * can be added. */
+/* Expired entries of each list that a sweep drops: bounds its time. Each addition sweeps, so they
+ * go twice as fast as entries come. */
 #define SWEEP_MAX 2
 
 struct entry {
@@ -161,6 +161,7 @@ void nj_lookup_cache_put(struct nj_lookup_cache *t, const struct nj_file_name *n
     NJ_ASSERT(name->n_bytes < NJ_PATH_MAX);
     NJ_ASSERT((meta->result == NJ_FILE_OK) == (object != NULL));
 
+    nj_lookup_cache_sweep(t, now);
     struct entry *e = find_entry(t, name);
     if (e)
         drop(t, e);

@@ -54,11 +54,10 @@ void nj_lookup_cache_free(struct nj_lookup_cache *t);
 struct nj_file_meta *nj_lookup_cache_find(struct nj_lookup_cache *t,
                                           const struct nj_file_name *name, nj_ns now);
 
-/* Drops expired entries, so that unused files are not pinned: some of them, so it is called once
- * per request. */
+/* Drops some expired entries. Each request calls it, so that unused files are not pinned. */
 void nj_lookup_cache_sweep(struct nj_lookup_cache *t, nj_ns now);
 
 /* Stores a result; takes its own reference to the object. Results that do not depend on the name
- * (no memory, I/O error) are not stored. */
+ * (no memory, I/O error) are not stored. Sweeps as well: a request may add several entries. */
 void nj_lookup_cache_put(struct nj_lookup_cache *t, const struct nj_file_name *name,
                          const struct nj_file_meta *meta, nj_ns now);
