@@ -2,7 +2,7 @@
 /*
  * Fuzz target: request fields of any bytes, one per line, without names: If-Match, If-None-Match,
  * If-Modified-Since, If-Unmodified-Since, If-Range, Accept-Encoding, Accept. An empty line is an
- * absent field.
+ * absent field. Conditions are evaluated with a Range field and without one.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,6 +28,23 @@ static struct nj_str next_line(struct nj_str *rest)
     return line;
 }
 
+/* The result with a Range field, at a time. `plain`: the result without. */
+static void check_range(const struct nj_preconditions *c, const struct nj_validators *v,
+                        int64_t now_s, enum nj_precond_result plain)
+{
+    struct nj_preconditions with = *c;
+
+    with.range = NJ_STR("bytes=0-9");
+    enum nj_precond_result any = nj_preconditions_eval(&with, v, now_s, false),
+                           coded = nj_preconditions_eval(&with, v, now_s, true);
+    /* A range applies only where the whole would be sent. */
+    require(any == plain || (any == NJ_PRECOND_RANGE && plain == NJ_PRECOND_PASSED));
+    require(coded == any || (coded == NJ_PRECOND_PASSED && any == NJ_PRECOND_RANGE));
+    if (!c->if_range.p && !c->if_unmodified_since.p && plain == NJ_PRECOND_PASSED)
+        require(coded == NJ_PRECOND_RANGE);
+    require(!c->if_range.p || v->n_etag > 0 || v->has_date || any != NJ_PRECOND_RANGE);
+}
+
 static void check_conditions(const struct nj_preconditions *c)
 {
     struct nj_file_object o = {
@@ -36,13 +53,14 @@ static void check_conditions(const struct nj_preconditions *c)
 
     nj_validators_of_object(&o, 784111778000000000, &v);
     for (int64_t now_s = 784111776; now_s < 784111779; now_s++) {
-        enum nj_precond_result verdict = nj_preconditions_eval(c, &v, now_s);
+        enum nj_precond_result verdict = nj_preconditions_eval(c, &v, now_s, false);
         /* Without conditions of its kind a result must not occur. */
         require(verdict != NJ_PRECOND_FAILED || c->if_match.p || c->if_unmodified_since.p);
         require(verdict != NJ_PRECOND_NOT_MODIFIED || c->if_none_match.p || c->if_modified_since.p);
-        require(c->if_range.p || nj_if_range_holds(c, &v, now_s));
+        require(verdict != NJ_PRECOND_RANGE);
+        check_range(c, &v, now_s, verdict);
     }
-    require(!c->if_range.p || !nj_if_range_holds(c, &none, 784111779));
+    check_range(c, &none, 784111779, nj_preconditions_eval(c, &none, 784111779, false));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);

@@ -131,6 +131,14 @@ Test(http_preconditions, date_of_a_version)
 #define NOT  NJ_PRECOND_NOT_MODIFIED
 #define FAIL NJ_PRECOND_FAILED
 
+/* With a Range field: does it apply? */
+static bool gets_range(struct nj_preconditions c, const struct nj_validators *v,
+                       bool accepts_codings)
+{
+    c.range = NJ_STR("bytes=0-9");
+    return nj_preconditions_eval(&c, v, NOW, accepts_codings) == NJ_PRECOND_RANGE;
+}
+
 struct row {
     const char *etag;
     bool has_no_date;
@@ -149,7 +157,7 @@ static void check(const struct row *rows, size_t n)
             .if_none_match = str(r->if_none_match),
             .if_modified_since = str(r->if_modified),
         };
-        enum nj_precond_result got = nj_preconditions_eval(&c, &v, NOW);
+        enum nj_precond_result got = nj_preconditions_eval(&c, &v, NOW, false);
         cr_expect_eq(got, r->want, "row %zu: %d", i, got);
     }
 }
@@ -265,7 +273,7 @@ Test(http_preconditions, dates_between_mtime_and_ctime)
     static const struct {
         const char *date;
         enum nj_precond_result if_modified, if_unmodified;
-        bool is_certain;
+        bool is_certain; /* a range of the version of that date, by If-Unmodified-Since */
     } rows[] = {
         {OLDER, SEND, FAIL, false},
         {SAME, SEND, SEND, false},
@@ -283,12 +291,15 @@ Test(http_preconditions, dates_between_mtime_and_ctime)
                                 both = {.if_unmodified_since = date, .if_match = NJ_STR("*")},
                                 range = {.if_range = date};
         v.changed_s = MODIFIED + 10;
-        cr_expect_eq(nj_preconditions_eval(&modified, &v, NOW), rows[i].if_modified, "%zu", i);
-        cr_expect_eq(nj_preconditions_eval(&unmodified, &v, NOW), rows[i].if_unmodified, "%zu", i);
-        cr_expect_eq(nj_if_unmodified_since_is_certain(&unmodified, &v, NOW), rows[i].is_certain);
-        cr_expect(nj_if_unmodified_since_is_certain(&both, &v, NOW), "the tag decides");
-        cr_expect(nj_if_unmodified_since_is_certain(&modified, &v, NOW));
-        cr_expect_not(nj_if_range_holds(&range, &v, NOW));
+        cr_expect_eq(nj_preconditions_eval(&modified, &v, NOW, false), rows[i].if_modified, "%zu",
+                     i);
+        cr_expect_eq(nj_preconditions_eval(&unmodified, &v, NOW, false), rows[i].if_unmodified,
+                     "%zu", i);
+        cr_expect_eq(gets_range(unmodified, &v, false), rows[i].is_certain);
+        cr_expect_not(gets_range(unmodified, &v, true));
+        cr_expect(gets_range(both, &v, true), "the tag decides");
+        cr_expect_eq(gets_range(modified, &v, true), rows[i].if_modified == SEND);
+        cr_expect_not(gets_range(range, &v, false));
     }
 }
 
@@ -309,42 +320,48 @@ Test(http_preconditions, date_of_a_response)
         struct nj_preconditions modified = {.if_modified_since = str(rows[i].date)},
                                 unmodified = {.if_unmodified_since = str(rows[i].date)};
         v.is_date_sent = rows[i].is_date_sent;
-        cr_expect_eq(nj_preconditions_eval(&modified, &v, NOW), rows[i].is_certain ? NOT : SEND,
-                     "row %zu", i);
-        cr_expect_eq(nj_preconditions_eval(&unmodified, &v, NOW), SEND, "row %zu", i);
-        cr_expect_eq(nj_if_unmodified_since_is_certain(&unmodified, &v, NOW), rows[i].is_certain,
-                     "row %zu", i);
+        cr_expect_eq(nj_preconditions_eval(&modified, &v, NOW, false),
+                     rows[i].is_certain ? NOT : SEND, "row %zu", i);
+        cr_expect_eq(nj_preconditions_eval(&unmodified, &v, NOW, false), SEND, "row %zu", i);
+        cr_expect_eq(gets_range(unmodified, &v, false), rows[i].is_certain, "row %zu", i);
     }
 }
 
+#define A_WEDNESDAY (MODIFIED + 3 * 86400)
+#define THEN        "Wed, 09 Nov 1994 08:49:37 GMT"
+
+/* A date is that of the file and of its siblings alike. */
 Test(http_preconditions, ranges_by_date)
 {
     static const struct {
         const char *if_range, *if_unmodified, *if_match;
-        bool want;
+        bool plain, coded; /* without accepted codings, and with them */
     } rows[] = {
-        {NULL, NULL, NULL, false},
-        {"\"a\"", NULL, NULL, false},
-        {"W/\"a\"", NULL, NULL, false},
-        {SAME, NULL, NULL, true},
-        {" " SAME, NULL, NULL, true},
-        {NULL, SAME, NULL, true},
-        {"\"a\"", SAME, NULL, false},
-        {NULL, SAME, "\"a\"", false},
-        {NULL, NULL, "\"a\"", false},
+        {NULL, NULL, NULL, true, true},
+        {"\"a\"", NULL, NULL, true, true},
+        {"W/\"a\"", NULL, NULL, false, false},
+        {" W/\"a\"", NULL, NULL, false, false},
+        {NULL, THEN, NULL, true, false},
+        {"\"a\"", THEN, NULL, true, true},
+        {NULL, THEN, "\"a\"", true, true},
+        {NULL, NULL, "\"a\"", true, true},
         /* Days of the week that begin as a weak tag does. */
-        {"Wed, 09 Nov 1994 08:49:37 GMT", NULL, NULL, true},
-        {"Wednesday, 09-Nov-94 08:49:37 GMT", NULL, NULL, true},
-        {"Wed Nov  9 08:49:37 1994", NULL, NULL, true},
-        {" W/\"a\"", NULL, NULL, false},
-        {"W", NULL, NULL, true},
-        {"", NULL, NULL, true},
+        {THEN, NULL, NULL, true, false},
+        {" " THEN, NULL, NULL, true, false},
+        {"Wednesday, 09-Nov-94 08:49:37 GMT", NULL, NULL, true, false},
+        {"Wed Nov  9 08:49:37 1994", NULL, NULL, true, false},
+        {"W", NULL, NULL, false, false},
+        {"", NULL, NULL, false, false},
     };
+    struct nj_validators v = validators("\"a\"", true);
+
+    v.modified_s = v.changed_s = A_WEDNESDAY;
     for (size_t i = 0; i < NJ_ARRAY_LEN(rows); i++) {
         struct nj_preconditions c = {.if_range = str(rows[i].if_range),
                                      .if_unmodified_since = str(rows[i].if_unmodified),
                                      .if_match = str(rows[i].if_match)};
-        cr_expect_eq(nj_range_is_by_date(&c), rows[i].want, "row %zu", i);
+        cr_expect_eq(gets_range(c, &v, false), rows[i].plain, "row %zu", i);
+        cr_expect_eq(gets_range(c, &v, true), rows[i].coded, "row %zu", i);
     }
 }
 
@@ -377,6 +394,6 @@ Test(http_preconditions, if_range)
         struct nj_validators v = validators(rows[i].etag, true);
         v.is_date_sent = rows[i].is_date_sent;
         struct nj_preconditions c = {.if_range = str(rows[i].value)};
-        cr_expect_eq(nj_if_range_holds(&c, &v, NOW), rows[i].want, "%s", rows[i].value);
+        cr_expect_eq(gets_range(c, &v, false), rows[i].want, "%s", rows[i].value);
     }
 }

@@ -124,8 +124,8 @@ void nj__eval_request(struct nj_file_server *fs, const struct nj__file_request *
         return;
 
     enum nj_precond_result v =
-        nj_preconditions_eval_all(&req->conditions, out->validators, nj_txns_now_s(req->txn->set),
-                                  req->conditions.range.p && accepts_codings(req));
+        nj_preconditions_eval(&req->conditions, out->validators, nj_txns_now_s(req->txn->set),
+                              req->conditions.range.p && accepts_codings(req));
     if (v == NJ_PRECOND_FAILED || v == NJ_PRECOND_NOT_MODIFIED)
         out->status = v == NJ_PRECOND_FAILED ? 412 : 304;
     /* RFC 9110 14.2: ranges apply to GET only. Listings have none: they are rendered per

@@ -163,8 +163,9 @@ static bool is_unmodified_since(const struct nj_validators *v, int64_t date)
     return date > v->changed_s + SETTLED_S || is_last_modified(v, date);
 }
 
-enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
-                                             const struct nj_validators *v, int64_t now_s)
+/* Steps 1 to 4 of RFC 9110 13.2.2. */
+static enum nj_precond_result eval_without_range(const struct nj_preconditions *c,
+                                                 const struct nj_validators *v, int64_t now_s)
 {
     int64_t date;
 
@@ -192,9 +193,9 @@ static bool is_tag(struct nj_str value)
            (value.n_bytes >= 2 && value.p[0] == 'W' && value.p[1] == '/');
 }
 
-/* RFC 9110 13.1.5 */
-bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validators *v,
-                       int64_t now_s)
+/* Step 5: is If-Range absent, or does it match (RFC 9110 13.1.5)? */
+static bool if_range_holds(const struct nj_preconditions *c, const struct nj_validators *v,
+                           int64_t now_s)
 {
     struct nj_str value = nj_str_trim(c->if_range), tag;
     int64_t date;
@@ -207,15 +208,20 @@ bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validat
     return usable_date(c->if_range, v, now_s, &date) && is_last_modified(v, date);
 }
 
-bool nj_range_is_by_date(const struct nj_preconditions *c)
+/* Is the range to be of the version of a date, not of an entity tag? */
+static bool range_is_by_date(const struct nj_preconditions *c)
 {
     if (c->if_range.p)
         return !is_tag(nj_str_trim(c->if_range));
     return c->if_unmodified_since.p && !c->if_match.p;
 }
 
-bool nj_if_unmodified_since_is_certain(const struct nj_preconditions *c,
-                                       const struct nj_validators *v, int64_t now_s)
+/* False if the request has If-Unmodified-Since, and its file may have changed since that date while
+ * its mtime was set back, or so shortly before that date that a shard may have sent a former
+ * version then. eval_without_range() lets such a request pass, because there is no date to compare
+ * with; a range of it could be of another version than the client's. */
+static bool if_unmodified_since_is_certain(const struct nj_preconditions *c,
+                                           const struct nj_validators *v, int64_t now_s)
 {
     int64_t date;
 
@@ -225,15 +231,15 @@ bool nj_if_unmodified_since_is_certain(const struct nj_preconditions *c,
     return v->has_date && is_unmodified_since(v, date);
 }
 
-enum nj_precond_result nj_preconditions_eval_all(const struct nj_preconditions *c,
-                                                 const struct nj_validators *v, int64_t now_s,
-                                                 bool accepts_codings)
+enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
+                                             const struct nj_validators *v, int64_t now_s,
+                                             bool accepts_codings)
 {
-    enum nj_precond_result result = nj_preconditions_eval(c, v, now_s);
+    enum nj_precond_result result = eval_without_range(c, v, now_s);
 
-    if (result != NJ_PRECOND_PASSED || !c->range.p || !nj_if_range_holds(c, v, now_s))
+    if (result != NJ_PRECOND_PASSED || !c->range.p || !if_range_holds(c, v, now_s))
         return result;
-    bool continues = !nj_range_is_by_date(c) ||
-                     (!accepts_codings && nj_if_unmodified_since_is_certain(c, v, now_s));
+    bool continues =
+        !range_is_by_date(c) || (!accepts_codings && if_unmodified_since_is_certain(c, v, now_s));
     return continues ? NJ_PRECOND_RANGE : NJ_PRECOND_PASSED;
 }

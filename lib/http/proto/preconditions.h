@@ -43,24 +43,10 @@ enum nj_precond_result {
     NJ_PRECOND_RANGE,  /* passed, and the Range field applies */
 };
 
-/* Evaluates steps 1 to 4 of RFC 9110 13.2.2. Only for requests that would get 200. */
+/* Evaluates RFC 9110 13.2.2. Only for requests that would get 200. The Range field applies if the
+ * range continues what the client has. A tag names one coding of one version. A date is that of the
+ * file and of its siblings alike: it does not tell which of them a client has that accepts codings.
+ */
 enum nj_precond_result nj_preconditions_eval(const struct nj_preconditions *c,
-                                             const struct nj_validators *v, int64_t now_s);
-/* Step 5: true if If-Range is absent or matches, so that the Range field applies. */
-bool nj_if_range_holds(const struct nj_preconditions *c, const struct nj_validators *v,
-                       int64_t now_s);
-/* True if the range is to be of the version of a date, not of an entity tag. */
-bool nj_range_is_by_date(const struct nj_preconditions *c);
-/* False if the request has If-Unmodified-Since, and its file may have changed since that date while
- * its mtime was set back, or so shortly before that date that a shard may have sent a former
- * version then. nj_preconditions_eval() lets such a request pass, because there is no date to
- * compare with; a range of it could be of another version than the client's. */
-bool nj_if_unmodified_since_is_certain(const struct nj_preconditions *c,
-                                       const struct nj_validators *v, int64_t now_s);
-
-/* Evaluates all steps. The Range field applies if the range continues what the client has. A tag
- * names one coding of one version. A date is that of the file and of its siblings alike: it does
- * not tell which of them a client has that accepts codings. */
-enum nj_precond_result nj_preconditions_eval_all(const struct nj_preconditions *c,
-                                                 const struct nj_validators *v, int64_t now_s,
-                                                 bool accepts_codings);
+                                             const struct nj_validators *v, int64_t now_s,
+                                             bool accepts_codings);
