@@ -115,12 +115,82 @@ bool nj_txn_deny_if_over_share(struct nj_txn *t, uint32_t n_left)
 
 /* --- requests ------------------------------------------------------------------------------ */
 
+/* Appends as much as fits and returns that number of bytes. */
+static uint16_t append_text(struct nj_access_record *r, uint32_t *at, struct nj_str s)
+{
+    uint32_t room = NJ_ACCESS_TEXT_BYTES - *at, n = s.n_bytes < room ? s.n_bytes : room;
+
+    if (n > 0)
+        memcpy(r->text + *at, s.p, n);
+    *at += n;
+    r->cut |= n < s.n_bytes;
+    return (uint16_t)n;
+}
+
+/* The subject of the client's certificate (RFC 4514); NULL: no certificate. */
+static const struct nj_str *client_subject(const struct nj_txn_origin *from)
+{
+    const struct nj_framing *f = from->framing;
+    const struct nj_client_cert *cert = f->client_cert ? f->client_cert(from->conn) : NULL;
+    return cert ? &cert->subject : NULL;
+}
+
+/* The request head is only valid during this call, so the logged strings are copied here. Strings
+ * behind a long path are cut, which sets r->cut. */
+static struct nj_access_record *open_record(struct nj_txns *set, const struct nj_txn_origin *from,
+                                            const struct nj_request_head *head)
+{
+    struct nj_access_record *r = set->access.take ? set->access.take(set->access.ctx) : NULL;
+    uint32_t at = 0;
+
+    if (!r)
+        return NULL;
+    r->wall_ns = set->wall_s_at_zero * (int64_t)NJ_SEC + (int64_t)*set->now;
+    r->remote = *from->remote;
+    r->rport = from->rport;
+    r->status = 0;
+    r->stream_id = from->stream_id;
+    r->shard = set->shard_number;
+    r->conn = from->conn_number;
+    r->class_of[0] = '\0';
+    r->cut = false;
+    const struct nj_str referer = nj_header_first_value(head, NJ_HEADER_REFERER);
+    const struct nj_str agent = nj_header_first_value(head, NJ_HEADER_USER_AGENT);
+    r->n_method = append_text(r, &at, head->method);
+    r->n_path = append_text(r, &at, head->path);
+    r->n_authority = append_text(r, &at, head->authority);
+    r->n_referer = append_text(r, &at, referer);
+    r->n_agent = append_text(r, &at, agent);
+    const struct nj_str *subject = client_subject(from);
+    r->n_subject = subject ? append_text(r, &at, *subject) : 0;
+    r->tls_suite = from->framing->tls_suite ? from->framing->tls_suite(from->conn) : NULL;
+    return r;
+}
+
+/* Begins a transaction with its access-log record. Its client is not known yet. */
+static void begin(struct nj_txn *t, struct nj_txns *set, const struct nj_txn_origin *from,
+                  const struct nj_request_head *head)
+{
+    memset(t, 0, offsetof(struct nj_txn, text));
+    t->set = set;
+    t->framing = from->framing;
+    t->stream = from->stream;
+    t->conn = from->conn;
+    t->remote = *from->remote;
+    t->rport = from->rport;
+    t->arrived_at = t->progressed_at = *set->now;
+    t->method = (uint8_t)nj_method_parse(head->method);
+    t->request_whole = head->ends;
+    nj_list_init(&t->node);
+    t->access = open_record(set, from, head);
+}
+
 void nj_txns_refuse_and_log(struct nj_txns *set, const struct nj_txn_origin *from,
                             const struct nj_request_head *head, uint16_t status)
 {
     struct nj_txn t; /* it ends with this call */
 
-    nj__txn_init(&t, set, from, head);
+    begin(&t, set, from, head);
     nj_respond_error(&t, status, (struct nj_field){0});
     nj__txn_log(&t, true, 0, 0);
 }
@@ -146,7 +216,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
     struct nj_policy_request q = {
         .addr = from->remote, .path = path, .head = head, .memo = &set->memo};
     if (nj_unlikely(from->framing->client_cert))
-        q.subject = nj__txn_client_subject(from);
+        q.subject = client_subject(from);
     struct nj_policy_verdict v;
 
     nj_policy_decide_request(nj_shape_policy(set->shape), &set->client_key, &q, &v);
@@ -158,7 +228,7 @@ bool nj_txn_begin(struct nj_txns *set, const struct nj_txn_origin *from,
         nj_txns_refuse_and_log(set, from, head, 503);
         return false;
     }
-    nj__txn_init(t, set, from, head);
+    begin(t, set, from, head);
     t->requester = r;
     r->n_open++;
     t->client_hash = v.client_hash;

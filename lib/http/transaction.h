@@ -176,12 +176,7 @@ struct nj_txn_origin {
     uint16_t rport;
 };
 
-/* request_admission.c: begins a transaction, with its access-log record, but for its client. */
-void nj__txn_init(struct nj_txn *t, struct nj_txns *set, const struct nj_txn_origin *from,
-                  const struct nj_request_head *head);
-/* The subject of the client's certificate (RFC 4514); NULL: no certificate. */
-const struct nj_str *nj__txn_client_subject(const struct nj_txn_origin *from);
-/* Completes the access-log record. */
+/* For request_admission.c: completes the access-log record. */
 void nj__txn_log(struct nj_txn *t, bool complete, nj_ns ttfb, nj_ns total);
 /* The stream has closed. `complete`: the response was sent to its last byte. A transaction with
  * on_end counts for its client until nj_txn_release(): its handler may still run. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Resolves requests to files. A request is checked and looked up in the shard's cache; on a miss it
- * waits for the OPEN of its file. All requests for one file share one OPEN, which has the earliest
+ * Resolves requests to files. A request is looked up in the shard's cache; on a miss it waits for
+ * the OPEN of its file. All requests for one file share one OPEN, which has the earliest
  * turn of their clients.
  *
  * One lookup may lead to another: from a file to its precompressed sibling, from a folder
