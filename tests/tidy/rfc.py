@@ -12,7 +12,7 @@ import ast
 import re
 
 CLAUSES, PAGE = "docs/rfc/tcp-clauses.txt", "docs/rfc/tcp.md"
-LAST = 124
+LAST = 125
 
 # A section, and optionally one of the eight steps of RFC 9293 3.10.7.4.
 STEPS = "first|second|third|fourth|fifth|sixth|seventh|eighth"
