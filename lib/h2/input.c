@@ -18,9 +18,10 @@
 /* A PRIORITY_UPDATE with a longer priority field value is ignored. */
 #define PRIORITY_VALUE_MAX 64u
 
-/* DATA or HEADERS may be received on the stream. False: a connection error, since only PRIORITY,
- * WINDOW_UPDATE and RST_STREAM may follow END_STREAM (RFC 9113 5.1). */
-static bool may_receive(struct nj_h2 *h, uint32_t id)
+/* DATA or HEADERS arrived on a stream: the peer must not have ended it, since only PRIORITY,
+ * WINDOW_UPDATE and RST_STREAM may follow END_STREAM (RFC 9113 5.1). False: it has, and a
+ * connection error is recorded. */
+static bool check_not_ended(struct nj_h2 *h, uint32_t id)
 {
     const struct nj_h2_stream *st = nj__h2_find_stream(h, id);
 
@@ -40,7 +41,7 @@ static bool begin_data(struct nj_h2 *h)
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
         return false;
     }
-    if (!may_receive(h, f->id))
+    if (!check_not_ended(h, f->id))
         return false;
     if (nj__h2_id_bit(h, h->id_reset, f->id) && !nj__h2_find_stream(h, f->id))
         nj__h2_stream_error(h, f->id, NJ_H2_STREAM_CLOSED);
@@ -58,7 +59,7 @@ static bool begin_headers(struct nj_h2 *h)
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
         return false;
     }
-    if (!nj__h2_glitch_headers(h) || (!is_new && !may_receive(h, f->id)))
+    if (!nj__h2_glitch_headers(h) || (!is_new && !check_not_ended(h, f->id)))
         return false;
     h->block_open = !(f->flags & NJ__H2_FLAG_END_HEADERS);
     h->block_id = f->id;
@@ -263,13 +264,26 @@ struct frame_rule {
 };
 
 static const struct frame_rule unknown_rule = {
-    STATE_OPEN, STREAM_ZERO | STREAM_ANY, NJ__H2_PAYLOAD_SKIP, 0,
-    0,          NJ__H2_PAYLOAD_MAX,       begin_unknown,       NULL};
+    .state = STATE_OPEN,
+    .stream = STREAM_ZERO | STREAM_ANY,
+    .payload = NJ__H2_PAYLOAD_SKIP,
+    .most = NJ__H2_PAYLOAD_MAX,
+    .begin = begin_unknown,
+};
 
 static const struct frame_rule rules[] = {
-#define NJ_H2_FRAME(NAME, type, state, stream, least, most, payload, glitches, ABUSE, begin,       \
-                    handle)                                                                        \
-    [type] = {state, stream, NJ__H2_PAYLOAD_##payload, glitches, least, most, begin, handle},
+#define NJ_H2_FRAME(NAME, TYPE, STATE, STREAM, LEAST, MOST, PAYLOAD, GLITCHES, ABUSE, BEGIN,       \
+                    HANDLE)                                                                        \
+    [TYPE] = {                                                                                     \
+        .state = STATE,                                                                            \
+        .stream = STREAM,                                                                          \
+        .payload = NJ__H2_PAYLOAD_##PAYLOAD,                                                       \
+        .glitches = GLITCHES,                                                                      \
+        .least = LEAST,                                                                            \
+        .most = MOST,                                                                              \
+        .begin = BEGIN,                                                                            \
+        .handle = HANDLE,                                                                          \
+    },
 #include "h2/frame_types.def"
 #undef NJ_H2_FRAME
 };
