@@ -31,7 +31,10 @@ static bool check_not_ended(struct nj_h2 *h, uint32_t id)
     return false;
 }
 
-/* ---- an allowed frame begins: the rest of RFC 9113 6.1 to 6.10. False: skip its payload ---- */
+/* ---- an allowed frame begins: the rest of RFC 9113 6.1 to 6.10 ----
+ *
+ * These return false if the payload is to be skipped: it has no effect, or the connection ends.
+ */
 
 static bool begin_data(struct nj_h2 *h)
 {
@@ -46,7 +49,7 @@ static bool begin_data(struct nj_h2 *h)
     if (nj__h2_id_bit(h, h->id_reset, f->id) && !nj__h2_find_stream(h, f->id))
         nj__h2_stream_error(h, f->id, NJ_H2_STREAM_CLOSED);
     nj__h2_data_begin(h);
-    return true;
+    return !h->end;
 }
 
 /* HEADERS adds a glitch that a valid request head removes, so ignored and rejected blocks count. */
@@ -75,7 +78,9 @@ static bool begin_priority(struct nj_h2 *h)
 {
     const struct nj__h2_frame *f = &h->frame;
 
-    if (!nj_h2_add_glitches(h, NJ__H2_GLITCH) || f->n_bytes == PRIORITY_BYTES)
+    if (!nj_h2_add_glitches(h, NJ__H2_GLITCH))
+        return false;
+    if (f->n_bytes == PRIORITY_BYTES)
         return true;
     if (nj__h2_find_stream(h, f->id))
         nj__h2_stream_error(h, f->id, NJ_H2_FRAME_SIZE_ERROR);
@@ -93,7 +98,7 @@ static bool begin_settings(struct nj_h2 *h)
         nj__h2_conn_error(h, NJ_H2_PROTOCOL_ERROR);
     else if (ack ? f->n_bytes > 0 : f->n_bytes % NJ__H2_SETTING_BYTES != 0)
         nj__h2_conn_error(h, NJ_H2_FRAME_SIZE_ERROR);
-    return true;
+    return !h->end;
 }
 
 static bool begin_ping(struct nj_h2 *h)
@@ -104,6 +109,8 @@ static bool begin_ping(struct nj_h2 *h)
 /* Its last stream id concerns streams of the server, of which there are none. */
 static bool begin_goaway(struct nj_h2 *h)
 {
+    if (!nj_h2_add_glitches(h, NJ__H2_GLITCH))
+        return false;
     h->peer_goaway = true;
     return true;
 }
@@ -111,7 +118,7 @@ static bool begin_goaway(struct nj_h2 *h)
 static bool begin_window_update(struct nj_h2 *h)
 {
     nj__h2_glitch_window_update(h);
-    return true;
+    return !h->end;
 }
 
 static bool begin_continuation(struct nj_h2 *h)
@@ -124,12 +131,12 @@ static bool begin_continuation(struct nj_h2 *h)
     h->block_frames++;
     nj__h2_check_continuation_flood(h);
     h->block_open = !(h->frame.flags & NJ__H2_FLAG_END_HEADERS);
-    return true;
+    return !h->end;
 }
 
 static bool begin_priority_update(struct nj_h2 *h)
 {
-    return h->frame.n_bytes <= 4 + PRIORITY_VALUE_MAX;
+    return nj_h2_add_glitches(h, NJ__H2_GLITCH) && h->frame.n_bytes <= 4 + PRIORITY_VALUE_MAX;
 }
 
 /* RFC 9113 5.5: frames of unknown types are ignored. */
@@ -309,6 +316,7 @@ static enum nj_h2_error_code error_by_rule(const struct nj_h2 *h, const struct f
     return NJ_H2_NO_ERROR;
 }
 
+/* Glitches are added after all checks, and an error adds none. */
 static inline void begin_by_rule(struct nj_h2 *h, const struct frame_rule *r)
 {
     enum nj_h2_error_code error = error_by_rule(h, r);
@@ -317,10 +325,10 @@ static inline void begin_by_rule(struct nj_h2 *h, const struct frame_rule *r)
         nj__h2_conn_error(h, error);
         return;
     }
-    if (!r->begin || r->begin(h))
+    if (r->begin && !r->begin(h))
+        return;
+    if (r->glitches == 0 || nj_h2_add_glitches(h, r->glitches))
         h->payload_mode = r->payload;
-    if (r->glitches > 0)
-        nj_h2_add_glitches(h, r->glitches);
 }
 
 /* For HEADERS and DATA the compiler reads the table, so they cost no call by pointer. */
