@@ -303,6 +303,9 @@ void nj__h2_out_of_memory(struct nj_h2 *h);
 
 /* ---- outbox.c ---- */
 
+/* Size of the outbox's first buffer, from which output.c derives how much it collects. */
+#define NJ__H2_OUTBOX_BYTES_FIRST 4096u
+
 /* Bytes of the outbox that the sink has not got yet. */
 static inline uint32_t nj__h2_n_unflushed(const struct nj_h2 *h)
 {

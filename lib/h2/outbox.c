@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#define BUF_BYTES_FIRST  4096u
 /* Unsent acknowledgments of PING and SETTINGS. */
 #define ACKS_PENDING_MAX 100u
 /* Size of the outbox: 128 streams may have heads of 8 KiB each and more. A single head may exceed
@@ -29,8 +28,8 @@ static bool grow(struct nj_h2 *h, struct nj__h2_buf *b, uint32_t n_bytes)
         nj__h2_out_of_memory(h); /* incomplete frames count against the memory limit, too */
         return false;
     }
-    if (room < BUF_BYTES_FIRST && b == &h->out)
-        room = BUF_BYTES_FIRST;
+    if (room < NJ__H2_OUTBOX_BYTES_FIRST && b == &h->out)
+        room = NJ__H2_OUTBOX_BYTES_FIRST;
     uint8_t *p = nj__h2_alloc_resize(&h->core->alloc, b->p, room);
     if (!p) {
         nj__h2_out_of_memory(h);

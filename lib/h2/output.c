@@ -17,8 +17,8 @@
 /* Body pieces below this are copied next to their frame header: cheaper than a reference. */
 #define COPY_BELOW_BYTES 512u
 /* Bytes collected before the sink is called. The outbox's first buffer holds these and one more
- * frame. */
-#define BATCH_BYTES      3584u
+ * copied frame. */
+#define BATCH_BYTES      (NJ__H2_OUTBOX_BYTES_FIRST - NJ__H2_FRAME_HEAD - COPY_BELOW_BYTES)
 
 /* Finish the streams whose last byte was written to the sink. */
 static void finish_flushed(struct nj_h2 *h)
