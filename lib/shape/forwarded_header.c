@@ -87,16 +87,27 @@ static bool next_line(struct nj_forwarded *f)
     return false;
 }
 
-bool nj_forwarded_next(struct nj_forwarded *f, struct nj_addr *out)
+/* The next element, from the right, that is not empty (RFC 9110 5.6.1.2). */
+static bool next_element(struct nj_forwarded *f, struct nj_str *element)
 {
-    struct nj_str element;
-
     do {
-        while (!split_last(&f->list, ',', &element))
+        while (!split_last(&f->list, ',', element))
             if (!next_line(f))
                 return false;
         if (f->n_hops++ == NJ_FORWARDED_HOPS_MAX)
             return false;
-    } while (element.n_bytes == 0); /* RFC 9110 5.6.1.2 */
-    return parse_node(nj_str_eq(f->name, forwarded) ? for_parameter(element) : element, out);
+    } while (element->n_bytes == 0);
+    return true;
+}
+
+bool nj_forwarded_next(struct nj_forwarded *f, struct nj_addr *out)
+{
+    struct nj_str element;
+
+    if (next_element(f, &element) &&
+        parse_node(nj_str_eq(f->name, forwarded) ? for_parameter(element) : element, out))
+        return true;
+    f->list = (struct nj_str){NULL, 0};
+    f->n_lines_left = 0;
+    return false;
 }

@@ -27,5 +27,6 @@ struct nj_forwarded {
 /* Is `name`, in lower case, one of these two fields? */
 bool nj_forwarded_is_name(struct nj_str name);
 /* The next address, from the right. False: there is no other, NJ_FORWARDED_HOPS_MAX elements were
- * examined, or the element is no address ("unknown", RFC 7239 6.2, or garbage). */
+ * examined, or the element is no address ("unknown", RFC 7239 6.2, or garbage). That ends the walk:
+ * later calls return false, too. */
 bool nj_forwarded_next(struct nj_forwarded *f, struct nj_addr *out);

@@ -106,6 +106,26 @@ Test(shape_forwarded_header, garbage)
     expect("10.0.0.1", text, NULL, "10.0.0.1");
 }
 
+/* Addresses to the left of such an element, or of the last one examined, are not returned by later
+ * calls either. */
+Test(shape_forwarded_header, end_is_final)
+{
+    static char commas[64];
+    struct nj_field f = {p.client_field, NJ_STR("192.0.2.1, 192.0.2.2, unknown, 192.0.2.3")};
+    struct nj_forwarded walk = {HEAD(.fields = &f, .n_fields = 1), p.client_field, 1, {NULL, 0}, 0};
+    struct nj_addr a, want = addr("192.0.2.3");
+
+    cr_expect(nj_forwarded_next(&walk, &a) && nj_addr_eq(&a, &want));
+    for (unsigned i = 0; i < 3; i++)
+        cr_expect_not(nj_forwarded_next(&walk, &a), "call %u", i);
+    snprintf(commas, sizeof commas, "192.0.2.1,192.0.2.2%.*s", (int)NJ_FORWARDED_HOPS_MAX,
+             ",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,");
+    f.value = str(commas);
+    walk = (struct nj_forwarded){walk.head, p.client_field, 1, {NULL, 0}, 0};
+    for (unsigned i = 0; i < 3; i++)
+        cr_expect_not(nj_forwarded_next(&walk, &a), "call %u after many elements", i);
+}
+
 /* RFC 7239. */
 Test(shape_forwarded_header, forwarded)
 {
