@@ -29,11 +29,11 @@ static enum nj_tcp_verdict check_accept_filter(const struct nj_tcp *tcp, struct 
     case NJ_TCP_ACCEPT_ALLOW:
         return NJ_VERDICT_PASS;
     case NJ_TCP_ACCEPT_RESET:
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_denied);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_denied);
     case NJ_TCP_ACCEPT_DROP:
         break;
     }
-    return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_denied);
+    return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_denied);
 }
 
 /* While two processes share the port: is the segment one of the other process? Not if it carries
@@ -60,25 +60,25 @@ static enum nj_tcp_verdict input_listen(struct nj_tcp *tcp, struct nj_tcp_arriva
     if (nj_unlikely(tcp->shared) && is_for_peer_process(tcp, a, now))
         return NJ_VERDICT_DROP;
     if (seg->flags & NJ_TCP_RST)
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_closed);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_closed);
     if (!nj__tcp_is_listening(tcp, seg->tuple.lport))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_closed);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_closed);
     if ((v = check_accept_filter(tcp, a)) != NJ_VERDICT_PASS)
         return v;
     if (seg->flags & NJ_TCP_ACK) {
         if (!(seg->flags & NJ_TCP_SYN) && nj__cookie_is_expected(tcp, now))
             return nj__cookie_input(tcp, a, t, now);
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_closed);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_closed);
     }
     if ((seg->flags & (NJ_TCP_SYN | NJ_TCP_FIN)) != NJ_TCP_SYN)
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
     if ((v = nj__tcp_check_syn_room(tcp, a)) != NJ_VERDICT_PASS)
         return v;
     /* Text on a SYN is not acknowledged: the peer sends it again. */
     if (!nj__syn_backlog_full(tcp))
         nj__syn_new(tcp, a, now);
     else if (!nj__cookie_send(tcp, seg, now))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_backlog);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_backlog);
     return NJ_VERDICT_GONE; /* no control block to be served */
 }
 
@@ -90,16 +90,16 @@ static enum nj_tcp_verdict input_syn_sent(struct nj_tcp *tcp, struct nj_tcb *t,
     bool acks = seg->flags & NJ_TCP_ACK;
 
     if (acks && (nj_seq_le(seg->ack, t->x->iss) || nj_seq_lt(t->snd_nxt, seg->ack)))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_ack);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_ack);
     if (seg->flags & NJ_TCP_RST) {
         if (!acks)
-            return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
+            return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
         nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
         nj__tcb_end(tcp, t);
         return NJ_VERDICT_GONE;
     }
     if (!(seg->flags & NJ_TCP_SYN))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
 
     take_syn(tcp, t, seg, now);
     if (!acks) { /* simultaneous open */
@@ -229,7 +229,7 @@ static enum nj_tcp_verdict input_syn_received(struct nj_tcp *tcp, struct nj_syn 
     nj__tcp_evict_if_nearly_full(tcp, a);
     *t = nj__syn_make_tcb(tcp, s, now);
     if (!*t) /* the peer's next segment tries again */
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_full);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_full);
     return NJ_VERDICT_PASS;
 }
 

@@ -35,7 +35,8 @@ static enum nj_tcp_verdict check_paws(struct nj_tcb *t, struct nj_tcp_arrival *a
         return NJ_VERDICT_PASS;
     if (nj_seq_lt(seg->opts.ts_val, t->ts_recent) && !ts_recent_expired(t, now)) {
         bool quiet = nj_seg_len(seg) == 0 && !nj__flow_may_ack_stray(&t->flow, now);
-        return nj__tcp_drop(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_paws);
+        return nj__tcp_note_why(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK,
+                                NJ_C_drop_tcp_paws);
     }
     return NJ_VERDICT_PASS;
 }
@@ -146,7 +147,8 @@ static enum nj_tcp_verdict step1_sequence(struct nj_tcp *tcp, struct nj_tcb *t,
         if (len == 0 && !quiet)
             quiet = !nj__flow_may_ack_stray(&t->flow, now);
         note_duplicate(t, seg);
-        return nj__tcp_drop(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_window);
+        return nj__tcp_note_why(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK,
+                                NJ_C_drop_tcp_window);
     }
     if (wnd == 0 && len > 0)
         t->ack_now = true;
@@ -164,9 +166,9 @@ static enum nj_tcp_verdict step2_reset(struct nj_tcp *tcp, struct nj_tcb *t,
     if (!(a->seg.flags & NJ_TCP_RST))
         return NJ_VERDICT_PASS;
     if (t->state == NJ_TCP_TIME_WAIT) /* RFC 1337: no assassination */
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_reset);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_reset);
     if (a->seg.seq != t->rcv_nxt)
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
     nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
     nj__tcb_end(tcp, t);
     return NJ_VERDICT_GONE;
@@ -177,7 +179,7 @@ static enum nj_tcp_verdict step4_syn(struct nj_tcp_arrival *a)
 {
     if (!(a->seg.flags & NJ_TCP_SYN))
         return NJ_VERDICT_PASS;
-    return nj__tcp_drop(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+    return nj__tcp_note_why(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
 }
 
 /* RFC 9293 3.10.7.4 fifth. SEG.ACK is SND.UNA now. `advanced`: it was higher, so SND.WL2 was lower.
@@ -339,11 +341,11 @@ static enum nj_tcp_verdict step5_check_ack(const struct nj_tcb *t, struct nj_tcp
     bool beyond = nj_seq_lt(t->snd_nxt, seg->ack);
 
     if (!(seg->flags & NJ_TCP_ACK))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
     if (t->state == NJ_TCP_SYN_RECEIVED && (beyond || nj_seq_le(seg->ack, t->snd_una)))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_ack);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_ack);
     if (beyond || nj_seq_lt(seg->ack, t->ack_min))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_ack);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_ack);
     return NJ_VERDICT_PASS;
 }
 
@@ -406,7 +408,7 @@ static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
     if (seg->seq != t->rcv_nxt) {
         nj_count(tcp->cfg.counters, NJ_C_tcp_out_of_order);
         if (!nj__reasm_insert(tcp, t, a->m, seg))
-            return nj__tcp_drop(a, NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_reassembly);
+            return nj__tcp_note_why(a, NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_reassembly);
         a->m = NULL;
         nj__tcp_send_ack(tcp, t, now); /* RFC 5681 4.2: an immediate duplicate ACK */
         nj_tcp_note_ready(tcp, t, 0);  /* the user accounts for what is held */
@@ -416,7 +418,7 @@ static enum nj_tcp_verdict step7_payload(struct nj_tcp *tcp, struct nj_tcb *t,
      * Otherwise a full queue could never drain. */
     if (t->x->rcvq.n_mbufs > 0 && !nj__rcv_merge_for_room(tcp, t, seg->payload_bytes) &&
         !nj__reasm_drop_last(tcp, t))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_reassembly);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_reassembly);
     bool filled_hole = t->x->reasm != NULL;
     nj__rcvq_append(tcp, t, a->m, seg->payload_off, seg->payload_bytes);
     a->m = NULL;

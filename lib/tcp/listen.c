@@ -54,8 +54,8 @@ void nj__tcp_evict_if_nearly_full(const struct nj_tcp *tcp, const struct nj_tcp_
 enum nj_tcp_verdict nj__tcp_check_syn_room(const struct nj_tcp *tcp, struct nj_tcp_arrival *a)
 {
     if (tcp->draining)
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_draining);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_draining);
     if (must_refuse_syn(tcp, a))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_full);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_full);
     return NJ_VERDICT_PASS;
 }

@@ -28,7 +28,7 @@ enum nj_tcp_verdict nj__minisock_reject_stray(struct nj_minisock *b, struct nj_t
                                               nj_counter why, nj_ns now)
 {
     bool quiet = (a->seg.flags & NJ_TCP_RST) || !nj__flow_may_ack_stray(&b->flow, now);
-    return nj__tcp_drop(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK, why);
+    return nj__tcp_note_why(a, quiet ? NJ_VERDICT_DROP : NJ_VERDICT_DROP_ACK, why);
 }
 
 enum nj_tcp_verdict nj__minisock_check_paws(struct nj_minisock *b, struct nj_tcp_arrival *a,

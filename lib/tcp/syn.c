@@ -131,7 +131,7 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
         return nj__minisock_reject_stray(&s->bare, a, NJ_C_drop_tcp_window, now);
     if (seg->flags & NJ_TCP_RST) { /* RFC 9293 3.10.7.4 second */
         if (seg->seq != s->bare.rcv_nxt)
-            return nj__tcp_drop(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+            return nj__tcp_note_why(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
         nj_count(tcp->cfg.counters, NJ_C_tcp_reset_in);
         remove_syn(tcp, s);
         return NJ_VERDICT_GONE;
@@ -141,9 +141,9 @@ enum nj_tcp_verdict nj__syn_input(struct nj_tcp *tcp, struct nj_syn *s, struct n
         return NJ_VERDICT_ANEW;
     }
     if (!(seg->flags & NJ_TCP_ACK))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
     if (seg->ack != s->bare.snd_nxt)
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_ack);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_ack);
     return NJ_VERDICT_PASS;
 }
 

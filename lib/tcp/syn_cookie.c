@@ -137,14 +137,14 @@ enum nj_tcp_verdict nj__cookie_input(struct nj_tcp *tcp, struct nj_tcp_arrival *
     struct nj_handshake h = {.iss = seg->ack - 1, .irs = seg->seq - 1, .n_sent = 1};
 
     if (!nj__cookie_is_valid(tcp, seg, now))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_cookie);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_cookie);
     if (tcp->draining)
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_draining);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_RST, NJ_C_drop_tcp_draining);
     restore_options(tcp, seg, h.iss, &h);
     nj__tcp_evict_if_nearly_full(tcp, a);
     *t = nj__tcb_new_syn_received(tcp, NULL, &seg->tuple, &h, now);
     if (!*t) /* the peer's next segment carries the cookie again */
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_full);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_full);
     nj_count(tcp->cfg.counters, NJ_C_tcp_cookie_ok);
     return NJ_VERDICT_PASS;
 }

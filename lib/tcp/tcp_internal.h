@@ -121,8 +121,10 @@ struct nj_tcp_arrival {
     uint32_t iss_min;   /* then the least initial sequence number */
 };
 
-static inline enum nj_tcp_verdict nj__tcp_drop(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
-                                               nj_counter why)
+/* Note in `a` why the segment is dropped. Returns `v`, which is one of NJ_VERDICT_DROP...; nothing
+ * is dropped, answered or counted before nj_tcp_input() acts on it. */
+static inline enum nj_tcp_verdict nj__tcp_note_why(struct nj_tcp_arrival *a, enum nj_tcp_verdict v,
+                                                   nj_counter why)
 {
     a->why = why;
     return v;

@@ -127,7 +127,7 @@ enum nj_tcp_verdict nj__time_wait_check_reopen_room(const struct nj_tcp *tcp,
     enum nj_tcp_verdict v = nj__tcp_check_syn_room(tcp, a);
 
     if (v == NJ_VERDICT_PASS && nj__syn_backlog_full(tcp) && !(ts_on && a->seg.opts.has_ts))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_backlog);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_backlog);
     return v;
 }
 
@@ -147,7 +147,7 @@ enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *tcp, struct nj_time_wait 
     enum nj_tcp_verdict v;
 
     if (seg->flags & NJ_TCP_RST) /* RFC 1337: no assassination */
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_reset);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_reset);
     if (nj__tcp_is_listening(tcp, seg->tuple.lport) &&
         nj__time_wait_may_reuse(seg, b->rcv_nxt, ts_on, b->ts_recent)) {
         if ((v = nj__time_wait_check_reopen_room(tcp, a, ts_on)) != NJ_VERDICT_PASS)
@@ -162,16 +162,16 @@ enum nj_tcp_verdict nj__time_wait_input(struct nj_tcp *tcp, struct nj_time_wait 
     if (repeats_fin(w, seg)) {
         w->ends = tick_after(now + tcp->cfg.time_wait);
         b->flow.flags |= NJ_MINISOCK_RESTARTED;
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_window);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_ACK, NJ_C_drop_tcp_window);
     }
     if (!nj_seq_acceptable(seg->seq, nj_seg_len(seg), b->rcv_nxt, NJ_TCP_SYN_WINDOW))
         return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_window, now);
     if (seg->flags & NJ_TCP_SYN)
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_reset);
     if (!(seg->flags & NJ_TCP_ACK))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP, NJ_C_drop_tcp_flags);
     if (nj_seq_lt(b->snd_nxt, seg->ack))
-        return nj__tcp_drop(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_ack);
+        return nj__tcp_note_why(a, NJ_VERDICT_DROP_CHALLENGE, NJ_C_drop_tcp_ack);
     if (seg->flags & NJ_TCP_FIN) /* not the one that the peer sent */
         return nj__minisock_reject_stray(b, a, NJ_C_drop_tcp_window, now);
     return NJ_VERDICT_DONE; /* an old ACK, or text after a FIN: ignore */
