@@ -241,6 +241,12 @@ void nj__tcb_detach_xfer(struct nj_tcp *, struct nj_tcb *);
 nj_ns nj__tcb_idle_at(const struct nj_tcp *, const struct nj_tcb *);
 /* Arm the connection's timer for its earliest deadline. */
 void nj__tcp_rearm_timer(struct nj_tcp *, struct nj_tcb *);
+/* Must ACKs carry ECE (RFC 3168 6.1.3)? From CE until the peer's CWR, as input_synchronized.c notes
+ * in ce_seen. */
+static inline bool nj__ecn_must_echo(const struct nj_tcb *t)
+{
+    return t->ecn_on && t->x->ce_seen;
+}
 
 /* syn_options.c */
 uint16_t nj__tcp_our_mss(const struct nj_tcp *, const struct nj_tuple *);
@@ -393,11 +399,6 @@ static inline bool nj__tcp_has_new_data_in_window(const struct nj_tcb *t)
 
 /* delayed_ack.c */
 void nj__ack_schedule(struct nj_tcb *, const struct nj_seg *, bool filled_hole, nj_ns now);
-/* Must ACKs carry ECE? From CE until the peer's CWR. */
-static inline bool nj__ecn_must_echo(const struct nj_tcb *t)
-{
-    return t->ecn_on && t->x->ce_seen;
-}
 
 /* sack_option.c: the SACK option of our ACKs. [first, end) arrived out of order or fills a hole.
  * Call it before the bytes are queued. */
