@@ -317,9 +317,10 @@ static inline uint32_t nj__h2_n_unflushed(const struct nj_h2 *h)
 uint8_t *nj__h2_out_extend(struct nj_h2 *h, uint32_t n_bytes);
 /* As nj__h2_out_extend(), for an acknowledgment. Too many of them unsent end the connection. */
 uint8_t *nj__h2_out_extend_for_ack(struct nj_h2 *h, uint32_t n_bytes);
-/* Queue a frame with a payload of four bytes; a PING. */
+/* Queue a frame with a payload of four bytes. */
 void nj__h2_put_u32_frame(struct nj_h2 *h, enum nj__h2_frame_type type, uint32_t id,
                           uint32_t value);
+/* Queue a PING, and count it in h->n_pings: its acknowledgment adds no glitch. */
 void nj__h2_put_ping(struct nj_h2 *h, const uint8_t data[static NJ__H2_PING_BYTES]);
 /* End the stream once the current content of the outbox is written. */
 void nj__h2_stream_end_when_flushed(struct nj_h2_stream *st);
@@ -358,7 +359,8 @@ void nj__h2_glitch_data_sent(struct nj_h2 *h, uint32_t n_bytes, bool cut);
 void nj__h2_glitch_data_begins(struct nj_h2 *h, const struct nj_h2_stream *st);
 void nj__h2_glitch_data_frame_ends(struct nj_h2 *h, const struct nj_h2_stream *st,
                                    uint32_t n_bytes);
-/* A CONTINUATION frame of `n_bytes`. */
+/* A CONTINUATION frame begins: end the connection if the header block has too many frames or bytes.
+ * A frame that is empty and not the last adds glitches. */
 void nj__h2_check_continuation_flood(struct nj_h2 *h);
 
 /* ---- stream_table.c ---- */

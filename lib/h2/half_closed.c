@@ -12,9 +12,10 @@
  * called for such a stream.
  */
 #include "h2/h2_internal.h"
-#include "telem/counters_http.h"
 
 #include <string.h>
+
+#include "telem/counters_http.h"
 
 /* Limit per connection, for clients that do not acknowledge PINGs. Beyond it, streams are reset at
  * once. */

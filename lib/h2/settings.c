@@ -30,8 +30,8 @@ void nj__h2_send_settings(struct nj_h2 *h)
     p = nj__h2_put_frame_head(p, 4 * NJ__H2_SETTING_BYTES, NJ__H2_SETTINGS, 0, 0);
     p = put_entry(p, NJ__H2_SETTING_MAX_CONCURRENT_STREAMS, max->concurrent_streams_max);
     p = put_entry(p, NJ__H2_SETTING_MAX_HEADER_LIST_SIZE, max->header_bytes_max);
-    p = put_entry(p, NJ__H2_SETTING_NO_RFC7540_PRIORITIES,
-                  1); /* RFC 9218 2.1: no dependency tree */
+    /* RFC 9218 2.1: the server keeps no dependency tree */
+    p = put_entry(p, NJ__H2_SETTING_NO_RFC7540_PRIORITIES, 1);
     put_entry(p, NJ__H2_SETTING_INITIAL_WINDOW_SIZE, NJ_H2_STREAM_WINDOW_BYTES);
     if (h->window > NJ__H2_WINDOW_DEFAULT)
         nj__h2_put_u32_frame(h, NJ__H2_WINDOW_UPDATE, 0, h->window - NJ__H2_WINDOW_DEFAULT);

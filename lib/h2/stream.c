@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams (RFC 9113 5.1): begin, end, and resets. half_closed.c has the states between.
+ * Streams begin, end and are reset here (RFC 9113 5.1). The states between begin and end are in
+ * half_closed.c.
  */
 #include "h2/h2_internal.h"
 

@@ -165,6 +165,7 @@ static bool send_minisock_ack(struct nj_tcp *tcp, const struct nj_minisock *b, n
     nj__flow_fill_timestamp(tcp, &b->flow, &e.opts, now);
     return nj__tcp_send_no_tcb(tcp, &e, now);
 }
+
 static bool send_ack(struct nj_tcp *tcp, struct nj_flow *f, nj_ns now)
 {
     struct nj_tcb *t = nj_flow_tcb(f);

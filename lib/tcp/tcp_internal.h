@@ -12,7 +12,7 @@
  *   receive_window.c         window that we advertise
  *   receive_queue.c          received data, in order and out of order
  *   delayed_ack.c            when received text is acknowledged
- *   loss/sack_option.c     SACK option of our ACKs
+ *   loss/sack_option.c       SACK option of our ACKs
  *   minisock.c               connections without a control block
  *   time_wait.c              TIME-WAIT without a user
  *   xfer.c                   state of an active connection, its timer and events
@@ -136,6 +136,7 @@ enum nj_tcp_verdict nj__tcp_input_synchronized(struct nj_tcp *, struct nj_tcb *,
 
 /* listen.c */
 bool nj__tcp_is_listening(const struct nj_tcp *, uint16_t port);
+/* Are as many connections in SYN-RECEIVED as cfg.half_open_max allows? */
 bool nj__syn_backlog_full(const struct nj_tcp *);
 /* Returns NJ_VERDICT_PASS if a SYN may open a connection now, else the verdict for it. */
 enum nj_tcp_verdict nj__tcp_check_syn_room(const struct nj_tcp *, struct nj_tcp_arrival *);
@@ -216,6 +217,8 @@ struct nj_tcb *nj__tcb_new_syn_received(struct nj_tcp *, const struct nj_flow *o
                                         const struct nj_tuple *, const struct nj_handshake *,
                                         nj_ns now);
 void nj__tcb_free(struct nj_tcp *, struct nj_tcb *);
+/* Free the data in both queues and out of order, and the records of sent segments. Does nothing if
+ * t->x is not attached. */
 void nj__tcb_free_queues(struct nj_tcp *, struct nj_tcb *);
 void nj__tcb_set_state(struct nj_tcp *, struct nj_tcb *, enum nj_tcp_state);
 /* End the connection. Its user, if any, gets EV_DEAD; otherwise the block is freed. */

@@ -160,6 +160,7 @@ static bool on_idle(struct nj_tcp *tcp, struct nj_tcb *t, nj_ns now)
         nj__tcb_detach_xfer(tcp, t);
     return true;
 }
+
 static void on_timer(void *ctx, struct nj_timer *timer)
 {
     const struct tick *tick = ctx;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* User calls (RFC 9293 3.10.1 - 3.10.6): open, events, close, abort and release. SEND is in
- * send_queue.c, RECEIVE in receive_queue.c. */
+/* User calls (RFC 9293 3.10.1 - 3.10.6): open, close, abort and release. SEND is in send_queue.c,
+ * RECEIVE in receive_queue.c, and events for the user are in xfer.c. */
 #include "base/assert.h"
 #include "tcp/cc/congestion.h"
 #include "tcp/tcp_internal.h"

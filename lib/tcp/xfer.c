@@ -2,7 +2,8 @@
 /*
  * The state of an active connection, struct nj_xfer: it is freed some time after the last byte, and
  * a new one is attached with the next segment or call. The state of the path stays in struct
- * nj_tcb. Its deadlines, and the list of connections with events for the user.
+ * nj_tcb. This file also arms the connection's timer for the earliest deadline, and keeps the list
+ * of connections that have events for the user.
  */
 #include "base/assert.h"
 #include "tcp/loss/recovery_state.h"

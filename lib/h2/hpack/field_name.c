@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Field names: tokens of those of requests, and how each field of a response is indexed. */
+/*
+ * Names of fields. nj__hpack_token_of() gives the token of a request's field, which later code
+ * compares instead of the name. nj__hpack_names[] says of each known field of a response how the
+ * encoder indexes it (RFC 7541 6.2).
+ */
 #include "h2/hpack/hpack_internal.h"
 
 #include "base/assert.h"
