@@ -168,8 +168,8 @@ static struct nj_access_record *open_record(struct nj_txns *set, const struct nj
 }
 
 /* Begins a transaction with its access-log record. Its client is not known yet. */
-static void begin(struct nj_txn *t, struct nj_txns *set, const struct nj_txn_origin *from,
-                  const struct nj_request_head *head)
+static inline void begin(struct nj_txn *t, struct nj_txns *set, const struct nj_txn_origin *from,
+                         const struct nj_request_head *head)
 {
     memset(t, 0, offsetof(struct nj_txn, text));
     t->set = set;

@@ -485,8 +485,8 @@ static bool begin_request(const struct nj_file_server *fs, struct nj__file_reque
     return !nj_txn_deny_if_over_share(t, fs->wait_pool.n_max - fs->wait_pool.n_used);
 }
 
-static void resolve_first(struct nj_file_server *fs, struct nj__file_request *req,
-                          struct nj_file_name *name, nj_ns now)
+static inline void resolve_first(struct nj_file_server *fs, struct nj__file_request *req,
+                                 struct nj_file_name *name, nj_ns now)
 {
     struct nj_file_wait *x = NULL;
 
