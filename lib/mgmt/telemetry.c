@@ -10,7 +10,6 @@
 #include <rte_telemetry.h>
 
 #include "base/assert.h"
-#include "dpdk/compat.h"
 #include "log/address_state_log.h"
 #include "log/address_text.h"
 #include "mgmt/telemetry_commands.h"

@@ -2,9 +2,6 @@
 /*
  * Names of ICMP for DPDK 22.11 (Debian 12) to 24.11 (Debian 13). The code uses the newer names;
  * this header defines them where DPDK has only the older ones.
- *
- * The addresses in struct rte_ipv6_hdr are byte arrays in 22.11 and structs of the same 16 bytes
- * since 24.11: `&hdr->src_addr` is their first byte in both.
  */
 #pragma once
 

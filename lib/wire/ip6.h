@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kinds of IPv6 addresses (RFC 4291 2), and addresses derived from others. */
+/*
+ * Kinds of IPv6 addresses (RFC 4291 2), and addresses derived from others.
+ *
+ * The addresses in struct rte_ipv6_hdr are byte arrays in DPDK 22.11 and structs of the same 16
+ * bytes since 24.11: `&hdr->src_addr` is their first byte in both.
+ */
 #pragma once
 
 #include <rte_ether.h>
