@@ -29,11 +29,11 @@ static void add_histogram(const struct nj_histogram *h, const char *name, uint64
     if (!one)
         return;
     rte_tel_data_add_dict_uint(one, "count", n);
-    rte_tel_data_add_dict_uint(one, "mean_us", n > 0 ? us(h->all.sum_ns / n, hz) : 0);
+    rte_tel_data_add_dict_uint(one, "mean_us", n > 0 ? us(h->sum_ns / n, hz) : 0);
     for (size_t i = 0; i < NJ_ARRAY_LEN(shown); i++)
         rte_tel_data_add_dict_uint(one, shown[i].name,
                                    us(nj_histogram_quantile(h, shown[i].share), hz));
-    rte_tel_data_add_dict_uint(one, "max_us", us(h->all.max_ns, hz));
+    rte_tel_data_add_dict_uint(one, "max_us", us(h->max_ns, hz));
 }
 
 bool nj__telemetry_latency(const struct nj_mgmt_view *v, const char *params, struct rte_tel_data *d)

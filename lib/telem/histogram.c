@@ -42,18 +42,18 @@ void nj_histogram_add(struct nj_histogram *h, nj_ns value)
 {
     /* a single writer needs no locked instruction */
     nj_add_single_writer(&h->n[bucket_of(value)], 1);
-    nj_add_single_writer(&h->all.sum_ns, value);
-    if (value > nj_load_relaxed(&h->all.max_ns))
-        nj_store_relaxed(&h->all.max_ns, value);
+    nj_add_single_writer(&h->sum_ns, value);
+    if (value > nj_load_relaxed(&h->max_ns))
+        nj_store_relaxed(&h->max_ns, value);
 }
 
 void nj_histogram_merge(struct nj_histogram *to, const struct nj_histogram *h)
 {
     for (unsigned i = 0; i < NJ_HISTOGRAM_BUCKETS; i++)
         nj_add_single_writer(&to->n[i], nj_load_relaxed(&h->n[i]));
-    nj_add_single_writer(&to->all.sum_ns, nj_load_relaxed(&h->all.sum_ns));
-    if (nj_load_relaxed(&h->all.max_ns) > nj_load_relaxed(&to->all.max_ns))
-        nj_store_relaxed(&to->all.max_ns, nj_load_relaxed(&h->all.max_ns));
+    nj_add_single_writer(&to->sum_ns, nj_load_relaxed(&h->sum_ns));
+    if (nj_load_relaxed(&h->max_ns) > nj_load_relaxed(&to->max_ns))
+        nj_store_relaxed(&to->max_ns, nj_load_relaxed(&h->max_ns));
 }
 
 uint64_t nj_histogram_count(const struct nj_histogram *h)
@@ -67,7 +67,7 @@ uint64_t nj_histogram_count(const struct nj_histogram *h)
 nj_ns nj_histogram_quantile(const struct nj_histogram *h, double share)
 {
     uint64_t sum = nj_histogram_count(h);
-    nj_ns max = nj_load_relaxed(&h->all.max_ns);
+    nj_ns max = nj_load_relaxed(&h->max_ns);
     uint64_t seen = 0;
     unsigned i = 0;
 

@@ -15,9 +15,7 @@
 /* `n` is first: nj_histogram_add() then needs no instruction to find it. */
 struct nj_histogram {
     _Atomic uint64_t n[NJ_HISTOGRAM_BUCKETS];
-    struct {
-        _Atomic uint64_t sum_ns, max_ns;
-    } all;
+    _Atomic uint64_t sum_ns, max_ns; /* of all values */
 };
 
 /* share * n, rounded up; 0.07 * 100, which is slightly more than 7 in floating point, must be 7. */

@@ -29,7 +29,7 @@ struct precision {
     uint64_t (*bucket)(const union any *h, unsigned i);
 };
 
-#define FUNCTIONS(member, prefix, totals)                                                          \
+#define FUNCTIONS(member, prefix)                                                                  \
     static void member##_add(union any *h, nj_ns value)                                            \
     {                                                                                              \
         prefix##_add(&h->member, value);                                                           \
@@ -48,18 +48,18 @@ struct precision {
     }                                                                                              \
     static nj_ns member##_sum(const union any *h)                                                  \
     {                                                                                              \
-        return h->totals.sum_ns;                                                                   \
+        return h->member.sum_ns;                                                                   \
     }                                                                                              \
     static nj_ns member##_max(const union any *h)                                                  \
     {                                                                                              \
-        return h->totals.max_ns;                                                                   \
+        return h->member.max_ns;                                                                   \
     }                                                                                              \
     static uint64_t member##_bucket(const union any *h, unsigned i)                                \
     {                                                                                              \
         return h->member.n[i];                                                                     \
     }
-FUNCTIONS(coarse, nj_histogram, coarse.all)
-FUNCTIONS(fine, fine_histogram, fine)
+FUNCTIONS(coarse, nj_histogram)
+FUNCTIONS(fine, fine_histogram)
 
 static const struct precision precisions[] = {
     {"coarse", 3, 10, 46, NJ_HISTOGRAM_BUCKETS, 127, coarse_add, coarse_merge, coarse_count,
