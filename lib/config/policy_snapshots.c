@@ -433,13 +433,11 @@ uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why
     return version;
 }
 
-void nj_policies_call_with_current(const struct nj_policies *p,
+void nj_policies_call_with_current(struct nj_policies *p,
                                    void (*see)(void *ctx, const struct nj_policy *policy),
                                    void *ctx)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&p->lock;
-
-    pthread_mutex_lock(lock);
+    pthread_mutex_lock(&p->lock);
     see(ctx, &p->now->policy);
-    pthread_mutex_unlock(lock);
+    pthread_mutex_unlock(&p->lock);
 }

@@ -49,7 +49,7 @@ uint64_t nj_policies_apply_hours(struct nj_policies *p, uint32_t minute);
  * the next reload. Returns the new version, or 0 with the reason. */
 uint64_t nj_policies_change(struct nj_policies *p, const char *params, char *why, size_t why_bytes);
 /* Call `see` with the current policy, under the lock. */
-void nj_policies_call_with_current(const struct nj_policies *p,
+void nj_policies_call_with_current(struct nj_policies *p,
                                    void (*see)(void *ctx, const struct nj_policy *policy),
                                    void *ctx);
 

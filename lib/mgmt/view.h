@@ -57,10 +57,10 @@ struct nj_mgmt_view {
     const struct nj_file_store *store;   /* NULL: no files are served */
     const struct nj_file_reader *reader; /* NULL: workers read */
     const struct nj_access_log *access;  /* NULL: none */
-    const struct nj_policies *policies;  /* a reader may wait for its lock */
+    struct nj_policies *policies;        /* to be locked: nj_policies_call_with_current() */
     const struct nj_clients *clients;
-    const struct nj_client
-        *other_clients; /* the one of all clients that the table has no room for */
+    /* The one of all clients that the table has no room for. */
+    const struct nj_client *other_clients;
     const struct nj_class_rate *class_rate; /* NJ_CLASSES_MAX, by slot */
     const struct nj_routes *routes;
     uint32_t fibers_max;
