@@ -118,8 +118,8 @@ struct nj_doctor {
     enum nj_bind_method bind_method;
 
     bool no_routes; /* the routes cannot be read */
-    const struct nj_route_if
-        *route_without_nic;    /* has a default route whose NIC is not known; or NULL */
+    /* Has a default route whose NIC is not known; or NULL. */
+    const struct nj_route_if *route_without_nic;
     struct nj_route_if *route; /* interfaces with routes of the kernel */
     uint32_t n_routes;
 

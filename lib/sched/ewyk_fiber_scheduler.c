@@ -38,8 +38,8 @@ struct nj_ewyk {
     bool stopped, fatal;
     uint64_t n_would_block;
     struct hold hold NJ_CACHE_ALIGNED;
-    struct nj_ewyk_long_hold
-        long_hold; /* read by the watchdog if has_long_hold is set, else written by the lcore */
+    /* Read by the watchdog if has_long_hold is set, else written by the lcore. */
+    struct nj_ewyk_long_hold long_hold;
     _Atomic bool has_long_hold;
 };
 

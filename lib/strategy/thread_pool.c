@@ -47,8 +47,8 @@ struct nj_thread_pool {
     struct thread *threads;
     uint32_t n_queued;
     _Atomic bool stopping; /* written under the lock */
-    _Atomic bool
-        lacks_thread; /* tasks are queued and no thread could be called; written under the lock */
+    /* Tasks are queued and no thread could be called; written under the lock. */
+    _Atomic bool lacks_thread;
     _Atomic bool wanted NJ_CACHE_ALIGNED;
     _Atomic(struct nj_task *) inbox; /* posted tasks, linked by nj_task.next, LIFO */
     _Atomic uint32_t n_exited;       /* wake-up word: threads that have ended */

@@ -43,9 +43,17 @@ class Bools(unittest.TestCase):
             self.assertEqual(["is_a"], found(bad), bad)
         self.assertEqual(["nj_x_has_a"], found("int nj_x_has_a(void);"))
 
+    def test_exceptions(self):
+        for path, name in names.GIVEN:
+            self.assertEqual([], found(f"int {name}(void);", path))
+            self.assertEqual([name], found(f"int {name}(void);"))
+            self.assertEqual([name], found("int b;", path), "an exception that matches nothing")
+
     def test_alone(self):
         self.assertEqual(["b"], found("struct a {\n    bool\n        b; /* so */\n};\n"))
         self.assertEqual(["b"], found("struct a {\n    struct c\n        b[2];\n};\n"))
+        self.assertEqual(["b"], found("struct a {\n    const struct c\n        *b;\n};\n"))
+        self.assertEqual(["b"], found("struct a {\n    _Atomic bool\n        b;\n};\n", "lib/x/a.c"))
         self.assertEqual([], found("struct a {\n    /* so */\n    bool b;\n};\n"))
         self.assertEqual([], found("struct nj_a\nnj_f(int b);\n"))
 

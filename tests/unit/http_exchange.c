@@ -37,8 +37,8 @@ static struct world {
     struct nj_exchange *x[STREAMS];
     struct nj_task *job;
     bool worker_full;
-    struct nj_txns
-        txns; /* requester[0] owns the first half of the streams, requester[1] the rest */
+    /* requester[0] owns the first half of the streams, requester[1] the rest. */
+    struct nj_txns txns;
     struct nj_txn *txn[STREAMS];
 } w;
 
