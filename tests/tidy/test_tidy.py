@@ -141,11 +141,15 @@ class Shape(unittest.TestCase):
             with self.subTest(code=code):
                 self.assertEqual([], [*map(str, tidy.rule_mutable(Source("lib/tcp/a.c", code)))])
         self.assertFalse([*tidy.rule_mutable(Source("lib/server/a.c", "static int n;"))])
-        which, exception = tidy.THREAD_LOCAL
-        self.assertFalse([*tidy.rule_mutable(Source(which, exception))])
-        self.assertTrue([*tidy.rule_mutable(Source("lib/sched/ewyk_fiber_scheduler.c", exception))])
-        self.assertFalse([*tidy.rule_mutable(Source(tidy.OPENSSL_HEAP, "static int n;"))])
         self.assertTrue([*tidy.rule_mutable(Source("lib/tls/session.c", "static int n;"))])
+
+    def test_mutable_exceptions(self):
+        for path, exceptions in tidy.MUTABLE.items():
+            code = "\n".join(sorted(exceptions))
+            self.assertFalse([*tidy.rule_mutable(Source(path, code))])
+            self.assertEqual(len(exceptions), len([*tidy.rule_mutable(Source(path, ""))]))
+            self.assertTrue([*tidy.rule_mutable(Source("lib/sched/task.c", code))])
+            self.assertTrue([*tidy.rule_mutable(Source(path, code + "\nstatic int n;"))])
 
     def function(self, n_lines):
         return "int f(int a)\n{\n" + "    a++;\n" * (n_lines - 3) + "}\n"
