@@ -104,10 +104,10 @@ static void record_client_fault(const struct nj_conn *c)
 #include "h2/abuse_kinds.def"
 #undef NJ_H2_ABUSE
     };
-    enum nj_h2_abuse waste = nj_h2_abuse_reason(c->active->h2);
+    enum nj_h2_abuse abuse = nj_h2_abuse_reason(c->active->h2);
 
-    if (waste != NJ_H2_ABUSE_NONE)
-        nj__abuse_record(c->conns, reason[waste], &c->tcb->flow.tuple.remote);
+    if (abuse != NJ_H2_ABUSE_NONE)
+        nj__abuse_record(c->conns, reason[abuse], &c->tcb->flow.tuple.remote);
     else if (nj_h2_has_protocol_error(c->active->h2))
         nj__abuse_attribute(c->conns, NJ_C_h2_error, &c->tcb->flow.tuple.remote);
 }

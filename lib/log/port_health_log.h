@@ -21,18 +21,18 @@ enum nj__port_reason {
     NJ__PORT_RX_ERRORS,
     NJ__PORT_TX_ERRORS,
     NJ__PORT_UNSENT,
-    NJ__PORT_REASONS
+    NJ__N_PORT_REASONS
 };
 
 struct nj_port_watch {
     char name[64];
     uint32_t in_flight_max; /* packets that its transmit rings hold */
     struct nj_port_stats seen;
-    bool has_seen, link_logged;        /* link_logged: the link state of the last line */
-    nj_ns first_at;                    /* time of the first sample */
-    uint64_t logged[NJ__PORT_REASONS]; /* the count of the last line */
-    nj_ns logged_at[NJ__PORT_REASONS]; /* 0: never */
-    nj_ns unsent_since;                /* since when too many packets are unsent; 0: they are not */
+    bool has_seen, link_logged;          /* link_logged: the link state of the last line */
+    nj_ns first_at;                      /* time of the first sample */
+    uint64_t logged[NJ__N_PORT_REASONS]; /* the count of the last line */
+    nj_ns logged_at[NJ__N_PORT_REASONS]; /* 0: never */
+    nj_ns unsent_since; /* since when too many packets are unsent; 0: they are not */
 };
 
 void nj_port_watch_init(struct nj_port_watch *w, const char *name, uint32_t in_flight_max);

@@ -32,7 +32,7 @@ struct nj_file_client {
 };
 
 /* The struct must not move while the returned port is used. `reader` NULL: none. */
-struct nj_file_ops nj_file_client_init(struct nj_file_client *lane,
+struct nj_file_ops nj_file_client_init(struct nj_file_client *fc,
                                        const struct nj_worker_ops *workers,
                                        const struct nj_worker_ops *reader,
                                        struct nj_file_store *store);

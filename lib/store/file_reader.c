@@ -64,7 +64,7 @@ struct nj_file_reader {
     struct nj__task_slot *busy;   /* READs that wait for a fill by another READ */
     struct read_slot read_slots[NJ_FILE_READS_MAX], *free;
     uint32_t n_pending, n_ahead;
-    struct nj__task_rings lanes[];
+    struct nj__task_rings rings[];
 };
 
 static bool is_stopping(const struct nj_file_reader *r)
@@ -254,7 +254,7 @@ static bool take_jobs(struct nj_file_reader *r)
 
     for (uint32_t i = 0; i < r->config.n_shards; i++) {
         struct nj__task_slot *s;
-        for (uint32_t n = 0; n < BATCH && (s = nj__task_rings_pop(&r->lanes[i])); n++) {
+        for (uint32_t n = 0; n < BATCH && (s = nj__task_rings_pop(&r->rings[i])); n++) {
             accept_job(r, s);
             any = true;
         }
@@ -265,7 +265,7 @@ static bool take_jobs(struct nj_file_reader *r)
 static bool has_jobs(const struct nj_file_reader *r)
 {
     for (uint32_t i = 0; i < r->config.n_shards; i++)
-        if (!nj__task_rings_is_empty(&r->lanes[i]))
+        if (!nj__task_rings_is_empty(&r->rings[i]))
             return true;
     return false;
 }
@@ -500,7 +500,7 @@ static void wake_reader(struct nj__task_rings *l)
     nj__uring_wake(r->ring);
 }
 
-static bool init_lanes(struct nj_file_reader *r)
+static bool init_rings(struct nj_file_reader *r)
 {
     for (uint32_t i = 0; i < r->config.n_shards; i++) {
         struct nj__task_rings_config c = {
@@ -511,7 +511,7 @@ static bool init_lanes(struct nj_file_reader *r)
             .tasks_max = r->config.tasks_max,
             .waker = r->config.wakeups ? &r->config.wakeups[i] : NULL,
         };
-        if (!nj__task_rings_init(&r->lanes[i], &c))
+        if (!nj__task_rings_init(&r->rings[i], &c))
             return false;
     }
     return true;
@@ -543,7 +543,7 @@ int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_f
     sem_init(&r->started, 0, 0);
     sem_init(&r->ended, 0, 0);
     r->is_joined = true;
-    int rc = !init_lanes(r) ? -ENOMEM : config->no_thread ? open_ring(r) : start_threads(r);
+    int rc = !init_rings(r) ? -ENOMEM : config->no_thread ? open_ring(r) : start_threads(r);
     if (rc == 0 && !config->no_thread) {
         wait_sem(&r->started);
         rc = r->rc;
@@ -563,7 +563,7 @@ int nj_file_reader_start(const struct nj_file_reader_config *config, struct nj_f
 struct nj_worker_ops nj_file_reader_ops_of_shard(struct nj_file_reader *r, uint32_t shard)
 {
     NJ_CHECK(shard < r->config.n_shards);
-    return nj__task_rings_ops(&r->lanes[shard]);
+    return nj__task_rings_ops(&r->rings[shard]);
 }
 
 uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms)
@@ -571,7 +571,7 @@ uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms)
     if (r->is_joined)
         return 0;
     for (uint32_t i = 0; i < r->config.n_shards; i++)
-        r->lanes[i].closed = true;
+        r->rings[i].closed = true;
     atomic_store(&r->stopping, true);
     nj__uring_wake(r->ring);
     struct timespec until = nj_os_clock_deadline(wait_ms);
@@ -582,7 +582,7 @@ uint32_t nj_file_reader_stop(struct nj_file_reader *r, uint32_t wait_ms)
     r->is_joined = true;
     nj__populator_stop(&r->populator);
     for (uint32_t i = 0; i < r->config.n_shards; i++)
-        r->lanes[i].ended = true;
+        r->rings[i].ended = true;
     return 0;
 }
 
@@ -594,7 +594,7 @@ void nj_file_reader_free(struct nj_file_reader *r)
     nj__populator_stop(&r->populator);
     nj__uring_close(r->ring);
     for (uint32_t i = 0; i < r->config.n_shards; i++)
-        nj__task_rings_fini(&r->lanes[i]);
+        nj__task_rings_fini(&r->rings[i]);
     sem_destroy(&r->started);
     sem_destroy(&r->ended);
     free(r);

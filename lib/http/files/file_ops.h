@@ -86,12 +86,12 @@ struct nj_file_job {
 
     void *owner; /* READ: the waiting body; NULL: cancelled. The implementation only tests it */
     const void *client;       /* the client of the request, as struct nj_task.client */
-    struct nj_file_job *next; /* next to lane: the implementation's while it has the job */
+    struct nj_file_job *next; /* next to file_client: the implementation's while it has the job */
     uint64_t seen;
     uint32_t place;
     bool read_by_reader;
     struct nj_task task;
-    void *lane;
+    void *file_client; /* a struct nj_file_client */
 };
 
 struct nj_file_ops {
