@@ -38,8 +38,11 @@ def sorted_by_name(abi):
     one list, by name, what did not change keeps its place, and so does a function that moved."""
     root = ET.fromstring(abi)
     units = root.findall("abi-instr")
-    children = {(child.tag, child.get("name", ""), child.get("id", "")): child
-                for unit in units for child in unit}
+    children = {}
+    for child in (child for unit in units for child in unit):
+        key = child.tag, child.get("name", ""), child.get("id", "")
+        assert key not in children, f"abidw describes {key} twice"
+        children[key] = child
     for unit in units:
         root.remove(unit)
     if units:
