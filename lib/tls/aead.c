@@ -34,11 +34,6 @@ void nj_tls_aead_free(struct nj_tls_aead *a)
     nj_pages_unmap(a, sizeof *a);
 }
 
-const char *nj_tls_aead_engine_name(const struct nj_tls_aead *a, enum nj_tls_cipher cipher)
-{
-    return a->ops[nj__tls_cipher_index(cipher)]->name;
-}
-
 uint32_t nj_tls_expanded_bytes(const struct nj_tls_aead *a)
 {
     return a->expanded_bytes;

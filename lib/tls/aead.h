@@ -82,8 +82,6 @@ struct nj_tls_aead_op {
 struct nj_tls_aead *nj_tls_aead_new(enum nj_tls_engine engine);
 /* Wipes and frees. `a` may be NULL. */
 void nj_tls_aead_free(struct nj_tls_aead *a);
-/* Name of the back end that does `cipher`, a string constant: "ipsec-mb" or "evp". */
-const char *nj_tls_aead_engine_name(const struct nj_tls_aead *a, enum nj_tls_cipher cipher);
 
 /* Bytes of an expanded key of any cipher; a multiple of NJ_TLS_EXPANDED_ALIGN. */
 uint32_t nj_tls_expanded_bytes(const struct nj_tls_aead *a);

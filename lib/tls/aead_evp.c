@@ -101,7 +101,7 @@ static bool end_open(struct nj_tls_aead_op *op, const uint8_t *tag)
            EVP_CipherFinal_ex(op->evp, none, &n_done) == 1;
 }
 
-static const struct nj__tls_aead_ops ops = {"evp", expand, wipe, begin, update, end_seal, end_open};
+static const struct nj__tls_aead_ops ops = {expand, wipe, begin, update, end_seal, end_open};
 
 static bool slot_init(struct slot *s, const EVP_CIPHER *cipher, bool is_sealing)
 {

@@ -6,7 +6,6 @@
 
 /* A back end. Functions that return nothing set op->has_failed if they fail. */
 struct nj__tls_aead_ops {
-    const char *name;
     /* Expand expanded->key of expanded->cipher to what follows the head. */
     bool (*expand)(struct nj_tls_aead *a, struct nj_tls_expanded *expanded);
     /* Remove what is kept of this key outside of `expanded`. */

@@ -113,9 +113,9 @@ static bool end_open_256(struct nj_tls_aead_op *op, const uint8_t *tag)
     return CRYPTO_memcmp(computed, tag, sizeof computed) == 0;
 }
 
-static const struct nj__tls_aead_ops ops_128 = {"ipsec-mb", expand_128,   wipe,        begin_128,
+static const struct nj__tls_aead_ops ops_128 = {expand_128, wipe,         begin_128,
                                                 update_128, end_seal_128, end_open_128};
-static const struct nj__tls_aead_ops ops_256 = {"ipsec-mb", expand_256,   wipe,        begin_256,
+static const struct nj__tls_aead_ops ops_256 = {expand_256, wipe,         begin_256,
                                                 update_256, end_seal_256, end_open_256};
 
 static bool is_suitable(uint64_t features)
