@@ -11,7 +11,6 @@
 #include "active.h"
 
 #include "base/keyed_hash.h"
-#include "telem/counters.h"
 
 /* Input of the hash. Without padding. Not a struct nj_tuple, whose hash is the ISN's. */
 struct place {
@@ -43,15 +42,10 @@ struct nj_tcb *active_open(struct nj_shard *s, uint32_t *counter, const struct n
 
     if (s->conns.draining)
         return NULL;
-    if (active_port(&s->steer, &s->tcp.flows, &s->cfg.isn_key, counter, &t) == 0) {
-        nj_count(&s->counters, NJ_C_connect_no_port);
+    if (active_port(&s->steer, &s->tcp.flows, &s->cfg.isn_key, counter, &t) == 0)
         return NULL;
-    }
     struct nj_tcb *tcb = nj_tcp_connect(&s->tcp, &t, now);
-    if (!tcb) {
-        nj_count(&s->counters, NJ_C_connect_full);
-        return NULL;
-    }
-    tcb->user = user;
+    if (tcb)
+        tcb->user = user;
     return tcb;
 }

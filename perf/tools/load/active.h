@@ -21,8 +21,8 @@ uint32_t active_port(const struct nj_steer *steer, const struct nj_flow_table *f
 /*
  * Opens a connection from `local`, an address of the shard's interface. The port is chosen such
  * that replies come to this shard. `user` remains the caller's and receives NJ_TCP_EV_OPENED or
- * NJ_TCP_EV_DEAD. NULL: every port to that destination is in use (counted as connect_no_port),
- * every connection object is in use (connect_full), or the shard is draining.
+ * NJ_TCP_EV_DEAD. NULL: every port to that destination is in use, every connection object is in
+ * use, or the shard is draining.
  */
 struct nj_tcb *active_open(struct nj_shard *s, uint32_t *counter, const struct nj_addr *local,
                            const struct nj_addr *remote, uint16_t rport, struct nj_conn_user *user,
